@@ -1,0 +1,60 @@
+# Tests, examples and benches: one binary of tests, one binary per example and bench file.
+
+find_package(doctest REQUIRED)
+find_package(nlohmann_json REQUIRED)
+
+# shardarray_test_binary(TARGET NAME...): tests/NAME.cpp ... in one binary that sees the library's internals.
+function(shardarray_test_binary target)
+  list(TRANSFORM ARGN PREPEND ${PROJECT_SOURCE_DIR}/tests/)
+  list(TRANSFORM ARGN APPEND .cpp)
+  add_executable(${target} ${PROJECT_SOURCE_DIR}/tests/main.cpp ${ARGN})
+  target_link_libraries(${target} PRIVATE shardarray_objects doctest::doctest nlohmann_json::nlohmann_json)
+  target_compile_definitions(${target} PRIVATE
+    SHARDARRAY_TEST_DATA="${PROJECT_SOURCE_DIR}/tests/data" SHARDARRAY_SOURCE_DIR="${PROJECT_SOURCE_DIR}")
+  # -fpch-preprocess: ccache needs it to cache what uses the precompiled header.
+  target_compile_options(${target} PRIVATE -O1 $<$<CXX_COMPILER_ID:GNU>:-fpch-preprocess>)
+  target_precompile_headers(${target} PRIVATE ${PROJECT_SOURCE_DIR}/tests/precompiled.h)
+endfunction()
+
+file(GLOB test_files CONFIGURE_DEPENDS ${PROJECT_SOURCE_DIR}/tests/*_test.cpp)
+set(tests "")
+foreach(file IN LISTS test_files)
+  cmake_path(GET file STEM name)
+  list(APPEND tests ${name})
+endforeach()
+shardarray_test_binary(shardarray_tests ${tests})
+
+# A part of the tests in a binary of its own, not built by default; names without a file are left out.
+function(shardarray_selected_tests target)
+  set(chosen ${tests})
+  list(JOIN ARGN "|" wanted)
+  list(FILTER chosen INCLUDE REGEX "^(${wanted})$")
+  shardarray_test_binary(${target} ${chosen})
+  set_target_properties(${target} PROPERTIES EXCLUDE_FROM_ALL ON)
+endfunction()
+
+# `dev test` runs these under sanitizers; `dev check` runs all tests so.
+set(SHARDARRAY_SMOKE_TESTS smoke_test layout_test kernel_test runtime_test cpu_backend_test)
+set(SHARDARRAY_TSAN_TESTS smoke_test runtime_test cpu_backend_test)
+shardarray_selected_tests(shardarray_smoke ${SHARDARRAY_SMOKE_TESTS})
+shardarray_selected_tests(shardarray_tsan ${SHARDARRAY_TSAN_TESTS})
+
+# Examples see what a user sees.
+file(GLOB example_files CONFIGURE_DEPENDS ${PROJECT_SOURCE_DIR}/examples/*.cpp)
+foreach(file IN LISTS example_files)
+  cmake_path(GET file STEM name)
+  add_executable(${name} ${file})
+  target_link_libraries(${name} PRIVATE shardarray::shardarray shardarray_options)
+  target_compile_options(${name} PRIVATE $<$<CONFIG:Release>:-O2>)
+  target_compile_definitions(${name} PRIVATE SHARDARRAY_EXAMPLE_DATA="${PROJECT_SOURCE_DIR}/examples/data")
+  set_target_properties(${name} PROPERTIES RUNTIME_OUTPUT_DIRECTORY examples)
+endforeach()
+
+file(GLOB bench_files CONFIGURE_DEPENDS ${PROJECT_SOURCE_DIR}/bench/*.cpp)
+foreach(file IN LISTS bench_files)
+  cmake_path(GET file STEM name)
+  add_executable(bench_${name} ${file})
+  target_link_libraries(bench_${name} PRIVATE shardarray_objects nlohmann_json::nlohmann_json)
+  target_compile_options(bench_${name} PRIVATE $<$<CONFIG:Release>:-O2>)
+  set_target_properties(bench_${name} PROPERTIES RUNTIME_OUTPUT_DIRECTORY bench)
+endforeach()

@@ -1,0 +1,51 @@
+# The library: all sources as objects, which the tests link too, and the shared library made of them.
+
+# How all code of the project is compiled. Bits must not depend on the optimiser: no contraction of a * b + c.
+set(CMAKE_CXX_EXTENSIONS OFF)
+add_library(shardarray_options INTERFACE)
+target_compile_features(shardarray_options INTERFACE cxx_std_20)
+target_compile_options(shardarray_options INTERFACE
+  -Wall -Wextra -Wpedantic -Wshadow=local -Wconversion -Wno-sign-conversion -Werror
+  -ffp-contract=off -fno-math-errno -fno-trapping-math)
+if(SHARDARRAY_SANITIZE)
+  target_compile_options(shardarray_options INTERFACE -Wno-error)  # g++ 12 warns falsely in instrumented code
+endif()
+if(SHARDARRAY_VERIFY)
+  target_compile_definitions(shardarray_options INTERFACE SHARDARRAY_VERIFY=1)
+endif()
+
+file(GLOB_RECURSE sources CONFIGURE_DEPENDS ${PROJECT_SOURCE_DIR}/src/*.cpp)
+set(v3_sources ${sources})
+list(FILTER v3_sources INCLUDE REGEX "/src/cpu/[^/]*_v3\\.cpp$")
+set(loop_sources ${sources})
+list(FILTER loop_sources INCLUDE REGEX "/src/cpu/[^/]*_(baseline|v3)\\.cpp$")
+
+# Inner loops are compiled once for any CPU and once for AVX2 and FMA; the choice falls at run time.
+set_source_files_properties(${loop_sources} PROPERTIES COMPILE_OPTIONS "$<$<CONFIG:Release>:-O3>")
+if(CMAKE_SYSTEM_PROCESSOR MATCHES "^(x86_64|AMD64)$")
+  set_source_files_properties(${v3_sources} PROPERTIES
+    COMPILE_OPTIONS "$<$<CONFIG:Release>:-O3>;-march=x86-64-v3")
+else()
+  list(REMOVE_ITEM sources ${v3_sources})
+endif()
+
+add_library(shardarray_objects OBJECT ${sources})
+set_target_properties(shardarray_objects PROPERTIES
+  POSITION_INDEPENDENT_CODE ON CXX_VISIBILITY_PRESET hidden VISIBILITY_INLINES_HIDDEN ON)
+target_compile_options(shardarray_objects PRIVATE $<$<CONFIG:Release>:-O2>)
+target_include_directories(shardarray_objects PUBLIC ${PROJECT_SOURCE_DIR}/include ${PROJECT_SOURCE_DIR}/src)
+target_link_libraries(shardarray_objects
+  PUBLIC shardarray_options fmt::fmt ZLIB::ZLIB Threads::Threads ${CMAKE_DL_LIBS})
+if(NOT CMAKE_SYSTEM_PROCESSOR MATCHES "^(x86_64|AMD64)$")
+  target_compile_definitions(shardarray_objects PUBLIC SHARDARRAY_NO_V3=1)
+endif()
+
+add_library(shardarray SHARED)
+add_library(shardarray::shardarray ALIAS shardarray)
+target_link_libraries(shardarray PRIVATE shardarray_objects)
+target_compile_features(shardarray PUBLIC cxx_std_20)
+file(GLOB_RECURSE public_headers CONFIGURE_DEPENDS ${PROJECT_SOURCE_DIR}/include/*.h)
+target_sources(shardarray PUBLIC FILE_SET HEADERS BASE_DIRS ${PROJECT_SOURCE_DIR}/include FILES ${public_headers})
+# Before 1.0 every minor version may change the ABI.
+set_target_properties(shardarray PROPERTIES
+  VERSION ${PROJECT_VERSION} SOVERSION ${PROJECT_VERSION_MAJOR}.${PROJECT_VERSION_MINOR} LINKER_LANGUAGE CXX)

@@ -1,0 +1,263 @@
+// ShardedArray: a global array whose pieces live on many devices.
+#pragma once
+#include <atomic>
+#include <concepts>
+#include <cstdint>
+#include <initializer_list>
+#include <iosfwd>
+#include <optional>
+#include <span>
+#include <string>
+#include <type_traits>
+#include <utility>
+#include <variant>
+#include <vector>
+
+#include "shardarray/dtype.h"
+#include "shardarray/error.h"
+#include "shardarray/shape.h"
+#include "shardarray/sharding.h"
+#include "shardarray/where.h"
+
+namespace shardarray {
+
+class Node;
+class ShardedArray;
+using Array = ShardedArray;
+
+/// The first line of every public function that is made of others: ops recorded while it lives carry its line, so that
+/// messages and explain() show the user's line. The outermost one wins.
+class SHARDARRAY_API Site {
+ public:
+  explicit Site(Where w);
+  ~Site();
+  Site(const Site&) = delete;
+  Site& operator=(const Site&) = delete;
+
+ private:
+  bool mine_;
+};
+
+/// One piece of an array on one device.
+struct Shard;
+
+/// Axes: all of them, one, or a list. Negative ones count from the end.
+struct AxisSet {
+  bool all = true;
+  Shape axes;
+  AxisSet() = default;
+  template <std::integral I> AxisSet(I axis) : all(false), axes{static_cast<std::int64_t>(axis)} {}
+  AxisSet(std::initializer_list<std::int64_t> list) : all(false), axes(list) {}
+  AxisSet(Shape list) : all(false), axes(std::move(list)) {}
+};
+/// Options of reductions: `sum(x, {.axis = {0, 1}, .keepdims = true})`.
+struct ReduceOptions {
+  AxisSet axis = {};
+  bool keepdims = false;
+  /// Of the accumulation and the result. Default: the operand's; sum and prod of bool and of integers shorter than 32 bits
+  /// give int32 (unsigned ones: uint32).
+  std::optional<DType> dtype = std::nullopt;
+};
+
+/// Part of a subscript; see `slice`, `all`, `newaxis`, `ellipsis`.
+struct SHARDARRAY_API Index {
+  enum class Kind : std::uint8_t { at, range, newaxis, ellipsis };
+  Kind kind = Kind::range;
+  std::optional<std::int64_t> start, stop;  ///< `at`: start is the index
+  std::int64_t step = 1;
+  Index() = default;
+  template <std::integral I> Index(I i) : kind(Kind::at), start(static_cast<std::int64_t>(i)) {}
+  explicit Index(Kind k) : kind(k) {}
+};
+/// `x[slice(2, 5)]`, `x[slice(none, 5)]`, `x[slice(none, none, -1)]`: numpy's start:stop:step; negative counts from the end.
+struct SHARDARRAY_API slice : Index {
+  struct Bound {
+    template <std::integral I> Bound(I i) : value(static_cast<std::int64_t>(i)) {}
+    Bound(none_t) {}
+    std::optional<std::int64_t> value;
+  };
+  explicit slice(Bound stop_at) { stop = stop_at.value; }
+  slice(Bound from, Bound to, std::int64_t by = 1) {
+    start = from.value;
+    stop = to.value;
+    step = by;
+  }
+};
+/// A new dimension of size 1, and "all dimensions between". The whole dimension is `all` (ops.h).
+inline const Index newaxis{Index::Kind::newaxis};
+inline const Index ellipsis{Index::Kind::ellipsis};
+using Indices = std::vector<Index>;
+
+class IndexedArray;
+
+/// A handle to a value: cheap to copy, immutable, lazy. It is recorded (computed when read), materialised (pieces on
+/// devices), absent (`Array()`), or given away (donated; every later use throws DonationError that names the donor).
+class SHARDARRAY_API ShardedArray {
+ public:
+  /// Absent: `has_value()` is false.
+  ShardedArray() = default;
+  /// A scalar literal. Numbers are weak: `x * 2.0` keeps the dtype of `x`; alone they are int32 and float32. bool is bool.
+  template <Element T> ShardedArray(T value, Where w = Where::here()) {
+    if constexpr (std::same_as<T, bool>) *this = literal(value ? 1.0 : 0.0, DType::bool_, false, w);
+    else if constexpr (std::floating_point<T>) *this = literal(static_cast<double>(value), DType::float32, true, w);
+    else *this = literal_int(static_cast<std::int64_t>(value), w);
+  }
+  ShardedArray(const ShardedArray& o) : node_(o.node_), index_(o.index_) { retain(); }
+  ShardedArray(ShardedArray&& o) noexcept : node_(std::exchange(o.node_, nullptr)), index_(o.index_) {}
+  ShardedArray& operator=(const ShardedArray& o) {
+    ShardedArray copy(o);
+    swap(copy);
+    return *this;
+  }
+  ShardedArray& operator=(ShardedArray&& o) noexcept {
+    swap(o);
+    return *this;
+  }
+  ~ShardedArray() { if (node_) drop(node_); }
+  void swap(ShardedArray& o) noexcept {
+    std::swap(node_, o.node_);
+    std::swap(index_, o.index_);
+  }
+
+  // ---- type
+  const Shape& shape() const;
+  DType dtype() const;
+  /// Made of literals only: takes the other operand's dtype within its kind.
+  bool weak_type() const;
+  int ndim() const { return static_cast<int>(shape().size()); }
+  std::int64_t size() const;
+  /// Bytes of the whole value, replicas not counted.
+  std::int64_t nbytes() const;
+  /// False for `Array()`.
+  bool has_value() const { return node_ != nullptr; }
+  /// Was donated (to whom, the message of any use says).
+  bool is_deleted() const;
+  /// `f32[16@data,8]`; evaluates nothing: a recorded array prints without sharding.
+  std::string type_string() const;
+
+  // ---- placement (evaluates)
+  Sharding sharding() const;
+  /// Placed by the user, or computed from such: its devices are not changed silently.
+  bool committed() const;
+  std::vector<Device> devices() const;
+  bool is_fully_replicated() const;
+  /// Every piece of this process, in device-assignment order.
+  std::vector<Shard> addressable_shards() const;
+  /// The i-th piece as an array on its device (of a replicated array: the first one).
+  ShardedArray addressable_data(int i) const;
+
+  // ---- reading (evaluates)
+  /// The one element. Throws ShapeError unless size() is 1, DTypeError when T cannot hold the dtype exactly.
+  template <Element T> T item(Where w = Where::here()) const {
+    T v{};
+    read(&v, dtype_of<T>(), 1, "item", w);
+    return v;
+  }
+  /// All elements, row-major, converted to T.
+  template <Element T> std::vector<T> to_vector(Where w = Where::here()) const {
+    if constexpr (std::same_as<T, bool>) {
+      auto bytes = to_vector<std::uint8_t>(w);
+      return std::vector<bool>(bytes.begin(), bytes.end());
+    } else {
+      std::vector<T> v(static_cast<std::size_t>(size()));
+      read(v.data(), dtype_of<T>(), size(), "to_vector", w);
+      return v;
+    }
+  }
+  /// Computes the value and waits for it.
+  const ShardedArray& block_until_ready() const;
+  /// Reads a size-1 array as a condition.
+  explicit operator bool() const { return item_bool(); }
+
+  // ---- shorthands of the functions in ops.h
+  ShardedArray astype(DType t, Where w = Where::here()) const;
+  ShardedArray reshape(const Shape& s, Where w = Where::here()) const;
+  ShardedArray transpose(const Shape& perm = {}, Where w = Where::here()) const;
+  ShardedArray T(Where w = Where::here()) const { return transpose({}, w); }
+  ShardedArray sum(const ReduceOptions& o = {}, Where w = Where::here()) const;
+  ShardedArray mean(const ReduceOptions& o = {}, Where w = Where::here()) const;
+  ShardedArray max(const ReduceOptions& o = {}, Where w = Where::here()) const;
+  ShardedArray min(const ReduceOptions& o = {}, Where w = Where::here()) const;
+  ShardedArray prod(const ReduceOptions& o = {}, Where w = Where::here()) const;
+  ShardedArray any(const ReduceOptions& o = {}, Where w = Where::here()) const;
+  ShardedArray all(const ReduceOptions& o = {}, Where w = Where::here()) const;
+  /// numpy basic indexing with integers: out of range throws ShapeError.
+  ShardedArray operator[](const Index& i) const;
+  ShardedArray operator[](const Indices& i) const;
+  /// Functional updates: `x.at({0, slice(2, 5)}).set(v)`.
+  IndexedArray at(Indices i) const;
+
+  // ---- below the public surface
+  /// Takes over one count of `node`.
+  ShardedArray(Node* node, std::uint32_t index) : node_(node), index_(index) {}
+  Node* node() const { return node_; }
+  std::uint32_t index() const { return index_; }
+
+ private:
+  static ShardedArray literal(double value, DType t, bool weak, Where w);
+  static ShardedArray literal_int(std::int64_t value, Where w);
+  void read(void* to, DType type, std::int64_t elements, const char* what, Where w) const;
+  bool item_bool() const;
+  void retain() const;
+  static void drop(Node* n);
+
+  Node* node_ = nullptr;
+  std::uint32_t index_ = 0;
+};
+
+struct SHARDARRAY_API Shard {
+  Device device;
+  ShardIndex index;    ///< which part of the whole it is
+  int replica_id = 0;  ///< 0 for the first device that holds this part
+  ShardedArray data;   ///< a read-only view on its device
+};
+
+/// `x.at(idx)`: get, or a copy of `x` with the indexed part changed. The value is broadcast to the part's shape.
+class SHARDARRAY_API IndexedArray {
+ public:
+  IndexedArray(ShardedArray x, Indices i) : x_(std::move(x)), index_(std::move(i)) {}
+  ShardedArray get(Where w = Where::here()) const;
+  ShardedArray set(const ShardedArray& v, Where w = Where::here()) const;
+  ShardedArray add(const ShardedArray& v, Where w = Where::here()) const;
+  ShardedArray mul(const ShardedArray& v, Where w = Where::here()) const;
+  ShardedArray min(const ShardedArray& v, Where w = Where::here()) const;
+  ShardedArray max(const ShardedArray& v, Where w = Where::here()) const;
+
+ private:
+  ShardedArray x_;
+  Indices index_;
+};
+
+/// Prints the values as numpy does (evaluates).
+SHARDARRAY_API std::ostream& operator<<(std::ostream& os, const ShardedArray& x);
+/// numpy's text of the values: `[[1. 2.]\n [3. 4.]]`.
+SHARDARRAY_API std::string to_string(const ShardedArray& x);
+
+/// An operand of an operator: an array or a number, and the line it stands on.
+struct SHARDARRAY_API Operand {
+  Operand(const ShardedArray& x, Where w = Where::here()) : array(x), where(w) {}
+  template <Element T> Operand(T x, Where w = Where::here()) : array(x, w), where(w) {}
+  ShardedArray array;
+  Where where;
+};
+SHARDARRAY_API ShardedArray operator+(const Operand& a, const Operand& b);
+SHARDARRAY_API ShardedArray operator-(const Operand& a, const Operand& b);
+SHARDARRAY_API ShardedArray operator*(const Operand& a, const Operand& b);
+SHARDARRAY_API ShardedArray operator/(const Operand& a, const Operand& b);
+SHARDARRAY_API ShardedArray operator%(const Operand& a, const Operand& b);
+SHARDARRAY_API ShardedArray operator-(const Operand& a);
+SHARDARRAY_API ShardedArray operator~(const Operand& a);
+SHARDARRAY_API ShardedArray operator!(const Operand& a);
+SHARDARRAY_API ShardedArray operator&(const Operand& a, const Operand& b);
+SHARDARRAY_API ShardedArray operator|(const Operand& a, const Operand& b);
+SHARDARRAY_API ShardedArray operator^(const Operand& a, const Operand& b);
+SHARDARRAY_API ShardedArray operator<<(const Operand& a, const Operand& b);
+SHARDARRAY_API ShardedArray operator>>(const Operand& a, const Operand& b);
+SHARDARRAY_API ShardedArray operator==(const Operand& a, const Operand& b);
+SHARDARRAY_API ShardedArray operator!=(const Operand& a, const Operand& b);
+SHARDARRAY_API ShardedArray operator<(const Operand& a, const Operand& b);
+SHARDARRAY_API ShardedArray operator<=(const Operand& a, const Operand& b);
+SHARDARRAY_API ShardedArray operator>(const Operand& a, const Operand& b);
+SHARDARRAY_API ShardedArray operator>=(const Operand& a, const Operand& b);
+
+}  // namespace shardarray

@@ -1,0 +1,67 @@
+// What the function wrappers have in common: checks of the function, and copies of its arguments with other arrays in them.
+#pragma once
+#include <tuple>
+
+#include "shardarray/tree.h"
+
+namespace shardarray {
+
+/// Marks an argument as given away without a move: `step(donated(model), x)` empties the arrays of `model` as
+/// `step(std::move(model), x)` does. Refers to its argument.
+template <class T> struct Donated { T& value; };
+template <class T> Donated<T> donated(T&& tree) = delete;  // a temporary is donated anyway
+template <class T> Donated<T> donated(T& tree) {
+  static_assert(!std::is_const_v<T>,
+                "donated: the argument is const; only what can be emptied can be given away");
+  return {tree};
+}
+
+namespace detail {
+
+template <class T> inline constexpr char type_tag = 0;  // its address is the type: no two types share one
+
+template <class A> struct ArgumentOf { using type = A; };
+template <class T> struct ArgumentOf<Donated<T>> { using type = std::remove_const_t<T>; };
+/// The type of tree that stands behind an argument.
+template <class A> using argument_t = typename ArgumentOf<std::remove_cvref_t<A>>::type;
+template <class A> auto& argument(A& a) { return a; }
+template <class T> T& argument(Donated<T>& d) { return d.value; }
+template <class T> T& argument(const Donated<T>& d) { return d.value; }
+
+/// The result of F for copies of the arguments.
+template <class F, class... A> using result_t = std::remove_cvref_t<std::invoke_result_t<const F&, A...>>;
+
+/// Asked first, after check_tree() of the arguments.
+template <class F, class... A> consteval bool check_function() {
+  constexpr bool callable = std::invocable<const F&, A...>;
+  static_assert(
+      callable,
+      "shardarray: the function cannot be called with these argument types; it gets copies, so take "
+      "arguments by value or const&");
+  if constexpr (callable) {
+    constexpr bool returns = !std::is_void_v<std::invoke_result_t<const F&, A...>>;
+    static_assert(returns, "shardarray: the function returns nothing; return the new arrays");
+    if constexpr (returns) return check_tree<result_t<F, A...>>();
+  }
+  return false;
+}
+
+template <class... T, class L> void each_argument_leaf(const std::tuple<T...>& args, const L& leaf) {
+  std::apply(
+      [&](const auto&... a) {
+        [[maybe_unused]] std::uint32_t i = 0;
+        (each_leaf(a, leaf, Path{nullptr, {}, i++, sizeof...(T)}), ...);
+      },
+      args);
+}
+/// Replaces the present arrays of the arguments in order.
+template <class... T> void set_argument_leaves(std::tuple<T...>& args, std::span<const Array> next) {
+  std::size_t i = 0;
+  auto set = [&](Array& a, const Path&) {
+    if (a.has_value()) a = next[i++];
+  };
+  std::apply([&](auto&... a) { (each_leaf(a, set), ...); }, args);
+}
+
+}  // namespace detail
+}  // namespace shardarray

@@ -1,0 +1,45 @@
+// Where a leaf stands in a tree, and references to functions.
+#pragma once
+#include <concepts>
+#include <cstdint>
+#include <memory>
+#include <string>
+#include <string_view>
+#include <type_traits>
+#include <utility>
+
+#include "shardarray/export.h"
+
+namespace shardarray {
+
+/// A place in a tree. It lives on the stack while the tree is walked: text is made only when somebody asks for it.
+struct SHARDARRAY_API Path {
+  const Path* up = nullptr;    ///< null: the tree itself, or the argument `ordinal` of a call
+  std::string_view name = {};  ///< of the field or key; empty: known by its position
+  std::uint32_t ordinal = 0;   ///< position among `count` siblings
+  std::uint32_t count = 0;     ///< 0: the tree itself
+  /// `0.layers[1].weight`; empty for the tree itself.
+  std::string text() const;
+};
+
+namespace detail {
+
+template <class Signature> class FunctionRef;
+/// A function that outlives the call it is given to: no allocation, no copy.
+template <class R, class... A> class FunctionRef<R(A...)> {
+ public:
+  template <class F>
+  requires(!std::same_as<std::remove_cvref_t<F>, FunctionRef> && std::invocable<F&, A...>) FunctionRef(F&& f)
+      : object_(const_cast<void*>(static_cast<const void*>(std::addressof(f)))),
+        call_([](void* object, A... a) -> R {
+          return (*static_cast<std::remove_reference_t<F>*>(object))(std::forward<A>(a)...);
+        }) {}
+  R operator()(A... a) const { return call_(object_, std::forward<A>(a)...); }
+
+ private:
+  void* object_;
+  R (*call_)(void*, A...);
+};
+
+}  // namespace detail
+}  // namespace shardarray

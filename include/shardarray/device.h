@@ -1,0 +1,59 @@
+// Devices: what runs a program and holds a piece of an array.
+#pragma once
+#include <iosfwd>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "shardarray/export.h"
+#include "shardarray/shape.h"
+
+namespace shardarray {
+
+/// One device, a plain value. Streams as `cpu:3`.
+struct SHARDARRAY_API Device {
+  int id = 0;                       ///< unique over all processes and platforms of a kind
+  std::string platform = "cpu";     ///< "cpu" or "cuda"
+  int process_index = 0;            ///< the process that can reach its memory
+  std::string kind = "cpu";         ///< the hardware's own name
+  friend bool operator==(const Device& a, const Device& b) { return a.id == b.id && a.platform == b.platform; }
+};
+SHARDARRAY_API std::ostream& operator<<(std::ostream& os, const Device& d);
+SHARDARRAY_API std::string to_string(const Device& d);
+
+/// An n-dimensional grid of devices, row-major.
+struct SHARDARRAY_API DeviceGrid {
+  Shape shape;
+  std::vector<Device> devices;
+};
+
+/// All devices of all processes, in order of id; of the default platform when `platform` is empty.
+/// CPU devices are virtual: as many as `set_cpu_device_count` or `SHARDARRAY_CPU_DEVICES` say (default 1).
+/// Throws DeviceError for an unknown platform.
+SHARDARRAY_API std::vector<Device> devices(std::string_view platform = "");
+/// Those of this process.
+SHARDARRAY_API std::vector<Device> local_devices();
+SHARDARRAY_API int device_count();
+SHARDARRAY_API int local_device_count();
+SHARDARRAY_API int process_index();
+SHARDARRAY_API int process_count();
+/// Sets the number of virtual CPU devices, n >= 1. Only before the first use of a device; throws DeviceError afterwards.
+SHARDARRAY_API void set_cpu_device_count(int n);
+
+/// Places new uncommitted arrays on `d` while it lives (this thread only). Default: device 0.
+class SHARDARRAY_API default_device {
+ public:
+  explicit default_device(const Device& d);
+  ~default_device();
+  default_device(const default_device&) = delete;
+  default_device& operator=(const default_device&) = delete;
+
+ private:
+  Device previous_;
+};
+
+/// The devices as a grid of `shape`, row-major. One entry of `shape` may be -1.
+/// Throws DeviceError unless the sizes multiply to the number of devices.
+SHARDARRAY_API DeviceGrid create_device_mesh(const Shape& shape, std::vector<Device> devices = {});
+
+}  // namespace shardarray

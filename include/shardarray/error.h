@@ -1,0 +1,78 @@
+// Every exception that the library throws.
+//
+// Messages have one shape: `<function>: <what is wrong, with values>. <the rule>. <what to do>`, and name the path of the
+// leaf (`0.layers[1].weight`) when the value stood in a tree.
+#pragma once
+#include <stdexcept>
+
+#include "shardarray/export.h"
+
+namespace shardarray {
+
+/// The root of all exceptions of the library.
+class SHARDARRAY_API Error : public std::runtime_error {
+ public:
+  using std::runtime_error::runtime_error;
+};
+/// Shapes, ranks, axes, indices or sizes that do not fit.
+class SHARDARRAY_API ShapeError : public Error {
+ public:
+  using Error::Error;
+};
+/// A dtype that the operation does not take.
+class SHARDARRAY_API DTypeError : public Error {
+ public:
+  using Error::Error;
+};
+/// A mesh, partition spec or sharding that cannot be built, or does not fit the value.
+class SHARDARRAY_API ShardingError : public Error {
+ public:
+  using Error::Error;
+};
+/// Devices that do not exist, or two sets of devices that cannot meet.
+class SHARDARRAY_API DeviceError : public Error {
+ public:
+  using Error::Error;
+};
+/// An array that was donated is used, or donated twice.
+class SHARDARRAY_API DonationError : public Error {
+ public:
+  using Error::Error;
+};
+/// A value is read inside a trace, or an array outlived the trace it belongs to.
+class SHARDARRAY_API TraceError : public Error {
+ public:
+  using Error::Error;
+};
+/// Trees whose structures differ.
+class SHARDARRAY_API TreeError : public Error {
+ public:
+  using Error::Error;
+};
+/// A file that is missing, truncated or not what it should be.
+class SHARDARRAY_API IoError : public Error {
+ public:
+  using Error::Error;
+};
+/// A program that cannot be compiled.
+class SHARDARRAY_API CompileError : public Error {
+ public:
+  using Error::Error;
+};
+/// A transfer between devices or processes that failed.
+class SHARDARRAY_API TransportError : public Error {
+ public:
+  using Error::Error;
+};
+/// Memory that could not be had.
+class SHARDARRAY_API OutOfMemory : public Error {
+ public:
+  using Error::Error;
+};
+/// A broken rule inside the library itself: please report it with the message.
+class SHARDARRAY_API InternalError : public Error {
+ public:
+  using Error::Error;
+};
+
+}  // namespace shardarray

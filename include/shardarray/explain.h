@@ -1,0 +1,90 @@
+// explain: what a call would move, reuse and need, before it runs. The plan shown is the plan that runs.
+#pragma once
+#include <iosfwd>
+
+#include "shardarray/jit.h"
+
+namespace shardarray {
+
+/// One transfer between devices.
+struct SHARDARRAY_API TransferInfo {
+  std::string kind;    ///< all_reduce, reduce_scatter, all_gather, all_to_all, permute or exchange
+  std::string axes;    ///< mesh axes it runs over
+  std::string reason;  ///< why it is there
+  std::string op;      ///< the operation that needs it
+  std::string source;  ///< `file:line` of the user's program
+  std::int64_t bytes_per_device = 0;  ///< what the busiest device receives if memories were separate
+  std::int64_t moved_bytes = 0;       ///< what is physically copied
+  Shape shape;                        ///< of the global value
+  DType dtype = DType::float32;
+};
+/// One donated array.
+struct SHARDARRAY_API DonationInfo {
+  std::string path;  ///< `0.layers[1].weight`
+  bool reused = false;
+  std::string reason;  ///< why not; empty when reused
+};
+
+/// What explain() found. Prints as text.
+class SHARDARRAY_API Explanation {
+ public:
+  Explanation(std::vector<TransferInfo> transfers, std::vector<DonationInfo> donations, std::string values = "")
+      : transfers_(std::move(transfers)), donations_(std::move(donations)), values_(std::move(values)) {}
+  const std::vector<TransferInfo>& transfers() const { return transfers_; }
+  const std::vector<DonationInfo>& donations() const { return donations_; }
+  std::string to_string() const;
+
+  std::int64_t peak_bytes_per_device = 0;  ///< of the busiest device, arguments included
+  std::int64_t flops = 0;                  ///< of the busiest device
+  std::int64_t steps_per_device = 0;
+
+ private:
+  std::vector<TransferInfo> transfers_;
+  std::vector<DonationInfo> donations_;
+  std::string values_;  ///< one line per value: type, sharding, op, source
+};
+SHARDARRAY_API std::ostream& operator<<(std::ostream& os, const Explanation& e);
+
+namespace core {
+/// Compiles the call for the placements of its arguments; runs nothing, takes nothing.
+SHARDARRAY_API Explanation explain_call(const JitEntry& entry, const JitCall& call);
+/// The graph of the call as text, after simplification.
+SHARDARRAY_API std::string print_call(const JitEntry& entry, const JitCall& call);
+}  // namespace core
+
+namespace detail {
+
+template <class> inline constexpr bool is_jitted = false;
+template <class F> inline constexpr bool is_jitted<Jitted<F>> = true;
+
+/// then(program, call) for f(args...), traced and not run.
+template <class F, class Then, class... A> auto with_lowered(const F& f, const Then& then, A&&... args) {
+  if constexpr (!is_jitted<F>) return with_lowered(jit(f), then, std::forward<A>(args)...);
+  else {
+    core::ReusedCall call(f.options().name.c_str());
+    const auto entry = f.lower(*call, std::forward<A>(args)...);
+    return then(*entry, *call);
+  }
+}
+template <class F> struct FunctionOf { using type = F; };
+template <class F> struct FunctionOf<Jitted<F>> { using type = F; };
+template <class F, class... A> consteval bool check_call() {
+  if constexpr ((check_tree<argument_t<A>>() && ...))
+    return check_function<typename FunctionOf<F>::type, argument_t<A>...>();
+  return false;
+}
+
+}  // namespace detail
+
+/// Explains the call f(args...). Give the arguments exactly as to the call, moves and donated() included; nothing is taken.
+template <class F, class... A> auto explain(const F& f, A&&... args) {
+  if constexpr (detail::check_call<F, A...>())
+    return detail::with_lowered(f, core::explain_call, std::forward<A>(args)...);
+}
+/// The recorded graph of the call f(args...) as text.
+template <class F, class... A> auto print_graph(const F& f, A&&... args) {
+  if constexpr (detail::check_call<F, A...>())
+    return detail::with_lowered(f, core::print_call, std::forward<A>(args)...);
+}
+
+}  // namespace shardarray

@@ -1,0 +1,3 @@
+// Symbols that leave the shared library. Everything else is hidden (-fvisibility=hidden).
+#pragma once
+#define SHARDARRAY_API __attribute__((visibility("default")))

@@ -1,0 +1,133 @@
+// Trees put somewhere: filter_shard, device_put; trees computed: eval; models updated: apply_updates.
+#pragma once
+#include "shardarray/placement.h"
+#include "shardarray/tree.h"
+
+namespace shardarray {
+
+namespace detail {
+
+template <class S>
+concept OnePlace = std::same_as<S, Device> || std::convertible_to<const S&, Sharding>;
+inline Sharding as_sharding(const Device& d) { return SingleDeviceSharding(d); }
+inline Sharding as_sharding(const Sharding& s) { return s; }
+
+using PlaceRef = FunctionRef<Array(const Array&, const Sharding&, const Path&)>;
+[[noreturn]] SHARDARRAY_API void throw_sharding_tree(std::size_t wanted, std::size_t given, const Path& path,
+                                                     const char* function);
+
+/// Puts every array of `t` where the prefix tree `s` says: one place for a whole subtree, or a tuple, vector or struct with an
+/// entry for each part. `none` leaves a subtree alone.
+template <class T, class S>
+void place(T& t, const S& s, const Path& path, PlaceRef put, const char* function);
+
+template <class... T, class... S>
+void place_parts(const Path& path, PlaceRef put, const char* function, std::tuple<T&...> t,
+                 std::tuple<const S&...> s) {
+  constexpr bool fits = sizeof...(T) == sizeof...(S);
+  static_assert(
+      fits,
+      "shardarray: the tree of shardings needs one entry for each part of the tree, or one for all of it");
+  if constexpr (fits) [&]<std::size_t... K>(std::index_sequence<K...>) {
+      (place(std::get<K>(t), std::get<K>(s), Path{&path, {}, K, sizeof...(K)}, put, function), ...);
+    }
+  (std::make_index_sequence<sizeof...(T)>{});
+}
+template <class T> auto parts(T& t) {
+  if constexpr (is_tuple<std::remove_const_t<T>>)
+    return std::apply([](auto&... f) { return std::tie(f...); }, t);
+  else return with_fields(t, [](auto&... f) { return std::tie(f...); });
+}
+template <class T, class S>
+void place(T& t, const S& s, const Path& path, PlaceRef put, const char* function) {
+  if constexpr (OnePlace<S>) {
+    const Sharding to = as_sharding(s);
+    each_leaf(
+        t,
+        [&](Array& a, const Path& p) {
+          if (a.has_value()) a = put(a, to, p);
+        },
+        path);
+  } else if constexpr (std::same_as<S, none_t>) {
+    return;
+  } else if constexpr (is_optional<T>) {
+    if (t) place(*t, s, path, put, function);
+  } else if constexpr (is_sequence<S> && is_sequence<T>) {
+    if (s.size() != t.size()) throw_sharding_tree(t.size(), s.size(), path, function);
+    const auto n = static_cast<std::uint32_t>(t.size());
+    for (std::uint32_t k = 0; k < n; k++) place(t[k], s[k], Path{&path, {}, k, n}, put, function);
+  } else {
+    constexpr bool both = (is_tuple<S> || std::is_aggregate_v<S>)&&!is_sequence<S> && !is_sequence<T> &&
+                          !Static<T> && !std::same_as<T, Array>;
+    static_assert(both,
+                  "shardarray: give a Device, a sharding, or a tree of shardings: a tuple, vector or struct "
+                  "with an entry "
+                  "for each part of the tree");
+    if constexpr (both) place_parts(path, put, function, parts(t), parts(s));
+  }
+}
+
+}  // namespace detail
+
+/// Inside jit: every array of the tree must have this sharding there. Outside: the tree placed so (nothing is evaluated).
+/// `to` is a Device, a sharding, or a tree of them: `std::tuple(sharding, none)` for a tuple of two. Statics pass.
+/// Throws ShardingError with the path of an array whose rank does not fit.
+template <class T, class S> T filter_shard(T tree, const S& to, Where w = Where::here()) {
+  if constexpr (detail::check_tree<T>())
+    detail::place(
+        tree, to, Path{},
+        [&](const Array& a, const Sharding& s, const Path& p) { return core::shard_leaf(a, s, p.text(), w); },
+        "filter_shard");
+  return tree;
+}
+/// JAX's names for filter_shard().
+template <class T, class S> T with_sharding_constraint(T tree, const S& to, Where w = Where::here()) {
+  return filter_shard(std::move(tree), to, w);
+}
+template <class T, class S> T reshard(T tree, const S& to, Where w = Where::here()) {
+  return filter_shard(std::move(tree), to, w);
+}
+/// The tree committed to a Device, a sharding, or a tree of them.
+template <class T, class S> T device_put(T tree, const S& to, Where w = Where::here()) {
+  if constexpr (detail::check_tree<T>())
+    detail::place(
+        tree, to, Path{},
+        [&](const Array& a, const Sharding& s, const Path&) { return core::device_put_leaf(a, s, w); },
+        "device_put");
+  return tree;
+}
+
+/// Computes all arrays of the trees together, in one program.
+template <class... T> void eval(const T&... trees) {
+  if constexpr ((detail::check_tree<T>() && ...)) {
+    std::vector<Array> leaves;
+    auto collect = [&](const Array& a, const Path&) {
+      if (a.has_value()) leaves.push_back(a);
+    };
+    (detail::each_leaf(trees, collect), ...);
+    core::eval_leaves(leaves);
+  }
+}
+/// eval(), then waits for the values. Returns the tree.
+template <class T> const T& block_until_ready(const T& tree) {
+  eval(tree);
+  if constexpr (detail::check_tree<T>())
+    detail::each_leaf(tree, [](const Array& a, const Path&) {
+      if (a.has_value()) a.block_until_ready();
+    });
+  return tree;
+}
+
+/// model + updates, leaf by leaf; a leaf without an update stays as it is. Throws TreeError where sizes or keys differ.
+template <Tree T> T apply_updates(T model, const T& updates, Where w = Where::here()) {
+  detail::Structure s = detail::structure(model, false);
+  const std::vector<Array> u = detail::slots_like(s, updates, 1, "apply_updates");
+  std::size_t i = 0;
+  detail::each_leaf(model, [&](Array& a, const Path&) {
+    const Array& update = u[i++];
+    if (a.has_value() && update.has_value()) a = Operand(a, w) + Operand(update, w);
+  });
+  return model;
+}
+
+}  // namespace shardarray

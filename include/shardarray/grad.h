@@ -1,0 +1,305 @@
+// Derivatives: grad, value_and_grad, jvp, vjp. The function runs as it stands, on its arguments under new names, so values
+// can be read inside; what it recorded is derived afterwards.
+#pragma once
+#include <algorithm>
+
+#include "shardarray/core.h"
+#include "shardarray/detail/call.h"
+
+namespace shardarray {
+
+namespace detail {
+
+/// N positions of arguments. The number is part of the type, as the result's type depends on it.
+template <std::size_t N> struct Argnums;
+template <> struct Argnums<1> {
+  Argnums(int a) : at{a} {}
+  std::array<int, 1> at;
+};
+template <> struct Argnums<2> {
+  Argnums(int a, int b) : at{a, b} {}
+  std::array<int, 2> at;
+};
+template <> struct Argnums<3> {
+  Argnums(int a, int b, int c) : at{a, b, c} {}
+  std::array<int, 3> at;
+};
+
+}  // namespace detail
+
+/// `{.argnums = {0, 2}, .has_aux = true}`. One position gives that argument's gradient, several a tuple.
+/// has_aux: the function returns (loss, anything).
+template <std::size_t N> struct GradOptions {
+  detail::Argnums<N> argnums;
+  bool has_aux = false;
+};
+template <> struct GradOptions<1> {
+  detail::Argnums<1> argnums = 0;
+  bool has_aux = false;
+};
+struct AuxOptions {
+  bool has_aux = false;
+};
+
+namespace detail {
+
+SHARDARRAY_API void check_argnums(std::span<const int> argnums, std::span<const void* const> tags,
+                                  std::span<const void* const> wanted, const char* function);
+SHARDARRAY_API void check_aux(bool has_aux, bool returns_aux, const char* function);
+SHARDARRAY_API void check_tangent(const Array& primal, const Array& tangent, const Path& path,
+                                  const char* function);
+
+template <class A> using lifted_t = std::conditional_t<std::is_floating_point_v<A>, Array, A>;
+/// then(args), in which floating-point numbers are arrays if the function takes arrays there: `grad(f)(2.0)`.
+template <class F, class... A, class Then> auto lift(const std::tuple<A...>& args, const Then& then) {
+  if constexpr (std::invocable<const F&, const lifted_t<A>&...>)
+    return then(std::tuple<lifted_t<A>...>(args));
+  else return then(args);
+}
+
+template <class R> inline constexpr bool returns_aux = false;
+template <class X> inline constexpr bool returns_aux<std::pair<Array, X>> = true;
+template <class X> inline constexpr bool returns_aux<std::tuple<Array, X>> = true;
+
+template <bool AuxAllowed, class F, class... A> consteval bool check_loss() {
+  if constexpr (check_function<F, const A&...>()) {
+    using R = result_t<F, const A&...>;
+    constexpr bool ok = std::same_as<R, Array> || (AuxAllowed && returns_aux<R>);
+    static_assert(
+        ok,
+        "grad: the function must return one Array (a scalar loss); for (loss, aux) say {.has_aux = true}");
+    return ok;
+  }
+  return false;
+}
+
+/// The arguments of a function under new names, while they are derived by.
+template <class... A> class Variables {
+ public:
+  /// Only arguments at `chosen` become variables.
+  Variables(std::tuple<A...> args, std::span<const int> chosen)
+      : args_(std::move(args)), open_(primals(args_, chosen)) {
+    std::size_t i = 0;
+    auto rename = [&](Array& a, const Path&) {
+      const Array& v = open_.variables()[i++];
+      if (v.has_value()) a = v;
+    };
+    std::apply([&](auto&... t) { (each_leaf(t, rename), ...); }, args_);
+  }
+  const std::tuple<A...>& args() const { return args_; }
+  const core::Differentiation& open() const { return open_; }
+  /// Trees like the arguments, with one array for each of their places.
+  std::tuple<A...> trees(std::span<const Array> arrays) const {
+    std::tuple<A...> r = args_;
+    std::size_t i = 0;
+    auto set = [&](Array& a, const Path&) { a = arrays[i++]; };
+    std::apply([&](auto&... t) { (each_leaf(t, set), ...); }, r);
+    return r;
+  }
+
+ private:
+  static core::Arrays primals(const std::tuple<A...>& args, std::span<const int> chosen) {
+    core::Arrays r;
+    int i = 0;
+    auto collect = [&](const auto& t) {
+      const bool wanted = std::find(chosen.begin(), chosen.end(), i++) != chosen.end();
+      each_leaf(
+          t, [&](const Array& a, const Path&) { r.push_back(wanted && is_inexact_array(a) ? a : Array()); });
+    };
+    std::apply([&](const auto&... t) { (collect(t), ...); }, args);
+    return r;
+  }
+  std::tuple<A...> args_;
+  core::Differentiation open_;
+};
+
+/// (what the function returned, the gradients of the arguments at `argnums`, of the types of those at Slot).
+template <std::size_t... Slot, class F, class... A>
+auto differentiate(std::index_sequence<Slot...>, std::span<const int> argnums, const char* function,
+                   const F& f, std::tuple<A...> args) {
+  using Args = std::tuple<A...>;
+  const void* const tags[] = {&type_tag<A>...};
+  const void* const wanted[] = {&type_tag<std::tuple_element_t<Slot, Args>>...};
+  check_argnums(argnums, tags, wanted, function);
+  const Variables<A...> variables(std::move(args), argnums);
+  auto value = std::apply(f, variables.args());
+  core::Arrays gradients;
+  if constexpr (std::same_as<decltype(value), Array>)
+    gradients = core::gradient(variables.open(), value, function);
+  else gradients = core::gradient(variables.open(), std::get<0>(value), function);
+  const Args trees = variables.trees(gradients);
+  const auto at =
+      std::apply([](const auto&... t) { return std::array<const void*, sizeof...(A)>{&t...}; }, trees);
+  auto grads = [&]<std::size_t... K>(std::index_sequence<K...>) {  // check_argnums compared the types
+    return std::tuple<std::tuple_element_t<Slot, Args>...>{
+        *static_cast<const std::tuple_element_t<Slot, Args>*>(at[static_cast<std::size_t>(argnums[K])])...};
+  }
+  (std::index_sequence_for<std::tuple_element_t<Slot, Args>...>{});
+  return std::pair(std::move(value), std::move(grads));
+}
+
+/// What grad() and value_and_grad() return. Slot: the static positions, or 0, 1, ... where options name them.
+template <class F, bool WithValue, bool AuxAllowed, std::size_t... Slot> class Gradient {
+ public:
+  Gradient(F f, std::array<int, sizeof...(Slot)> argnums, bool has_aux)
+      : f_(std::move(f)), argnums_(argnums), has_aux_(has_aux) {}
+  template <class... A> auto operator()(const A&... args) const {
+    if constexpr ((check_tree<A>() && ...)) {
+      constexpr bool enough = ((Slot < sizeof...(A)) && ...);
+      static_assert(enough, "grad: a position in argnums is beyond the last argument");
+      if constexpr (enough)
+        return lift<F>(std::tuple<A...>{args...}, [&](auto lifted) { return call(std::move(lifted)); });
+    }
+  }
+
+ private:
+  template <class T> static T one_or_all(std::tuple<T> g) { return std::get<0>(std::move(g)); }
+  template <class... T> static std::tuple<T...> one_or_all(std::tuple<T...> g) { return g; }
+  static constexpr const char* name = WithValue ? "value_and_grad" : "grad";
+  template <class... A> auto call(std::tuple<A...> args) const {
+    constexpr bool arrays = (!std::is_arithmetic_v<std::tuple_element_t<Slot, std::tuple<A...>>> && ...);
+    static_assert(
+        arrays, "grad: the argument is a number that the function takes as a number; pass and take an Array");
+    if constexpr (arrays && check_loss<AuxAllowed, F, A...>()) {
+      constexpr bool aux = returns_aux<result_t<F, const A&...>>;
+      check_aux(has_aux_, aux, name);
+      auto [value, gradients] =
+          differentiate(std::index_sequence<Slot...>{}, argnums_, name, f_, std::move(args));
+      auto grads = one_or_all(std::move(gradients));
+      if constexpr (WithValue) return std::pair(std::move(value), std::move(grads));
+      else if constexpr (aux) return std::pair(std::move(grads), std::get<1>(std::move(value)));
+      else return grads;
+    }
+  }
+  F f_;
+  std::array<int, sizeof...(Slot)> argnums_;
+  bool has_aux_;
+};
+
+}  // namespace detail
+
+/// The gradient of a scalar loss with respect to every floating-point array of the first argument, as a tree like that
+/// argument; absent at all other places. Throws ShapeError unless the loss is a scalar, DTypeError unless it is floating.
+template <class F> auto grad(F f) { return detail::Gradient<F, false, false, 0>(std::move(f), {0}, false); }
+/// (loss, gradient). With has_aux: ((loss, aux), gradient), and grad() gives (gradient, aux).
+template <class F> auto value_and_grad(F f) {
+  return detail::Gradient<F, true, false, 0>(std::move(f), {0}, false);
+}
+
+/// With respect to other arguments. The types of the results are those of the first arguments: where argument types differ,
+/// name the positions at compile time: `grad<1>(f)`, `grad<0, 2>(f, {.has_aux = true})`.
+template <class F> auto grad(F f, GradOptions<1> o) {
+  return detail::Gradient<F, false, true, 0>(std::move(f), o.argnums.at, o.has_aux);
+}
+template <class F> auto grad(F f, GradOptions<2> o) {
+  return detail::Gradient<F, false, true, 0, 1>(std::move(f), o.argnums.at, o.has_aux);
+}
+template <class F> auto grad(F f, GradOptions<3> o) {
+  return detail::Gradient<F, false, true, 0, 1, 2>(std::move(f), o.argnums.at, o.has_aux);
+}
+template <class F> auto value_and_grad(F f, GradOptions<1> o) {
+  return detail::Gradient<F, true, true, 0>(std::move(f), o.argnums.at, o.has_aux);
+}
+template <class F> auto value_and_grad(F f, GradOptions<2> o) {
+  return detail::Gradient<F, true, true, 0, 1>(std::move(f), o.argnums.at, o.has_aux);
+}
+template <class F> auto value_and_grad(F f, GradOptions<3> o) {
+  return detail::Gradient<F, true, true, 0, 1, 2>(std::move(f), o.argnums.at, o.has_aux);
+}
+template <std::size_t First, std::size_t... More, class F> auto grad(F f, AuxOptions o = {}) {
+  return detail::Gradient<F, false, true, First, More...>(std::move(f), {int{First}, int{More}...},
+                                                          o.has_aux);
+}
+template <std::size_t First, std::size_t... More, class F> auto value_and_grad(F f, AuxOptions o = {}) {
+  return detail::Gradient<F, true, true, First, More...>(std::move(f), {int{First}, int{More}...}, o.has_aux);
+}
+
+namespace detail {
+
+template <class T> inline constexpr bool is_argument_list = false;
+template <class... T> inline constexpr bool is_argument_list<std::tuple<T...>> = true;
+/// A tuple stands for several arguments, anything else for one.
+template <class T> auto argument_list(const T& t) {
+  if constexpr (is_argument_list<T>) return t;
+  else return std::tuple<T>{t};
+}
+template <class... A> constexpr std::array<int, sizeof...(A)> every_position(const std::tuple<A...>&) {
+  std::array<int, sizeof...(A)> r{};
+  for (std::size_t k = 0; k < r.size(); k++) r[k] = static_cast<int>(k);
+  return r;
+}
+
+template <class F, class... A>
+auto push_tangents(const F& f, std::tuple<A...> args, const std::tuple<A...>& tangents) {
+  core::Arrays given;
+  each_argument_leaf(tangents, [&](const Array& a, const Path&) { given.push_back(a); });
+  std::size_t i = 0;
+  each_argument_leaf(args, [&](const Array& a, const Path& p) {
+    check_tangent(a, i < given.size() ? given[i] : Array(), p, "jvp");
+    i++;
+  });
+  const auto positions = every_position(args);
+  const Variables<A...> variables(std::move(args), positions);
+  auto value = std::apply(f, variables.args());
+  auto tangent = value;
+  set_slots(tangent, variables.open().push(slots(value), given));
+  return std::pair(std::move(value), std::move(tangent));
+}
+
+/// The linear map from a cotangent of the result to those of the arguments.
+template <class R, class... A> class Pullback {
+ public:
+  template <class F> Pullback(const F& f, std::tuple<A...> args) {
+    const auto positions = every_position(args);
+    variables_ = std::make_shared<const Variables<A...>>(std::move(args), positions);
+    value_ = std::make_shared<const R>(std::apply(f, variables_->args()));
+  }
+  const R& value() const { return *value_; }
+  /// One tree per argument. Absent cotangents are zero.
+  std::tuple<A...> operator()(const R& cotangent) const {
+    Structure s = structure(*value_, false);
+    const core::Arrays given = slots_like(s, cotangent, 1, "vjp");
+    std::size_t i = 0;
+    each_leaf(*value_, [&](const Array& a, const Path& p) { check_tangent(a, given[i++], p, "vjp"); });
+    return variables_->trees(variables_->open().pull(slots(*value_), given));
+  }
+
+ private:
+  std::shared_ptr<const Variables<A...>> variables_;
+  std::shared_ptr<const R> value_;
+};
+
+}  // namespace detail
+
+/// (f(primals...), the derivative in the direction of the tangents). `primals` and `tangents` are one argument each, or
+/// std::tuples of them. A tangent has the shape and dtype of its primal; an absent one is zero.
+/// Throws ShapeError or DTypeError with the path of a tangent that does not fit.
+template <class F, class P, class T> auto jvp(const F& f, const P& primals, const T& tangents) {
+  static_assert(std::same_as<P, T>, "jvp: the tangents must have the type of the primals");
+  if constexpr (std::same_as<P, T> && detail::check_tree<P>())
+    return detail::lift<F>(detail::argument_list(primals), [&](auto args) {
+      using Args = decltype(args);
+      return detail::push_tangents(f, std::move(args), Args(detail::argument_list(tangents)));
+    });
+}
+
+/// (f(primals...), pullback): `pullback(cotangent)` gives a std::tuple with one tree per argument.
+template <class F, class... A> auto vjp(const F& f, const A&... primals) {
+  if constexpr ((detail::check_tree<A>() && ...))
+    return detail::lift<F>(std::tuple<A...>{primals...}, [&]<class... B>(std::tuple<B...> args) {
+      if constexpr (detail::check_function<F, const B&...>()) {
+        detail::Pullback<detail::result_t<F, const B&...>, B...> pullback(f, std::move(args));
+        auto value = pullback.value();
+        return std::pair(std::move(value), std::move(pullback));
+      }
+    });
+}
+
+SHARDARRAY_API Array stop_gradient(const Array& x, Where w);  // math.h
+/// A tree without derivatives.
+template <Tree T>
+requires(!std::convertible_to<T, Array>) T stop_gradient(const T& tree, Where w = Where::here()) {
+  return tree_map([w](const Array& a) { return stop_gradient(a, w); }, tree);
+}
+
+}  // namespace shardarray

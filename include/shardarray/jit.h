@@ -1,0 +1,119 @@
+// jit: a function is traced once per kind of arguments, compiled, and launched as one program.
+#pragma once
+#include "shardarray/core.h"
+#include "shardarray/detail/call.h"
+
+namespace shardarray {
+
+using JitOptions = core::JitOptions;
+
+namespace detail {
+
+/// Adds argument `i` of `n` to the call: its type, leaves and statics.
+template <class T>
+void flatten(core::JitCall& call, const T& tree, std::size_t i, std::size_t n, bool moved,
+             bool option_donated) {
+  call.word(reinterpret_cast<std::uintptr_t>(&type_tag<T>));
+  auto leaf = [&](Array& a, const Path& path) {
+    if (a.has_value()) call.leaf(a, moved ? &a : nullptr, option_donated, path);
+    else call.word(~0ull);
+  };
+  auto value = [&](const StaticValue& v, const Path&) {
+    if (v.kind == StaticValue::Kind::text || v.kind == StaticValue::Kind::key) call.text(v.text);
+    else call.word(v.word);
+  };
+  walk(const_cast<T&>(tree), Path{nullptr, {}, static_cast<std::uint32_t>(i), static_cast<std::uint32_t>(n)},
+       leaf, value);
+}
+/// What only messages need: the paths of leaves and the statics.
+template <class T> void describe(core::JitCall& call, const T& tree, std::size_t i, std::size_t n) {
+  auto leaf = [&](Array& a, const Path& path) {
+    if (a.has_value()) call.paths.push_back(path.text());
+  };
+  auto value = [&](const StaticValue& v, const Path& path) {
+    call.statics.emplace_back(path.text(), to_string(v));
+  };
+  walk(const_cast<T&>(tree), Path{nullptr, {}, static_cast<std::uint32_t>(i), static_cast<std::uint32_t>(n)},
+       leaf, value);
+}
+SHARDARRAY_API void check_static_args(const core::JitOptions& options, std::size_t arguments,
+                                      std::span<const std::string> paths);
+inline bool option_donates(Donate d, std::size_t i) {
+  return d == Donate::all || (d == Donate::all_except_first && i > 0);
+}
+template <class A>
+inline constexpr bool gives_away =  // A as deduced for A&&
+    !std::is_lvalue_reference_v<A> && !std::is_const_v<A>;
+template <class T> inline constexpr bool gives_away<Donated<T>> = true;
+template <class T> inline constexpr bool gives_away<Donated<T>&> = true;
+template <class T> inline constexpr bool gives_away<const Donated<T>&> = true;
+
+}  // namespace detail
+
+/// A function with its compiled programs. Copies share them; it may be called from several threads at once.
+template <class F> class Jitted {
+ public:
+  Jitted(F f, JitOptions options)
+      : f_(std::move(f)), options_(std::move(options)), cache_(core::make_jit_cache(options_)) {}
+
+  /// Calls the function. Arguments are trees: arrays are traced, everything else is part of the program.
+  /// Arguments that are moved in are donated: their arrays are emptied after the launch, and their memory is reused
+  /// where nothing else owns it. A call that throws takes nothing.
+  template <class... A> auto operator()(A&&... args) const {
+    if constexpr ((detail::check_tree<detail::argument_t<A>>() && ...) &&
+                  detail::check_function<F, detail::argument_t<A>...>()) {
+      using R = detail::result_t<F, detail::argument_t<A>...>;
+      core::ReusedCall call(options_.name.c_str());
+      const auto entry = lower(*call, std::forward<A>(args)...);
+      R result = *static_cast<const R*>(core::jit_prototype(*entry).get());
+      detail::set_slots(result, core::jit_launch(*entry, *call));
+      return result;
+    }
+  }
+  /// Fills `call` with the arguments and returns their program, traced if it is new. Runs nothing, takes nothing.
+  template <class... A> std::shared_ptr<const core::JitEntry> lower(core::JitCall& call, A&&... args) const {
+    [[maybe_unused]] constexpr std::size_t n = sizeof...(A);
+    [[maybe_unused]] std::size_t i = 0;
+    ((detail::flatten(call, detail::argument(args), i, n, detail::gives_away<A>,
+                      detail::option_donates(options_.donate, i)),
+      i++),
+     ...);
+    if (auto entry = core::jit_find(*cache_, call)) return entry;
+    return trace(call, std::as_const(detail::argument(args))...);
+  }
+  const JitOptions& options() const { return options_; }
+  /// How often the function was traced.
+  int traces() const { return core::jit_traces(*cache_); }
+  /// How many programs are kept.
+  std::size_t cache_size() const { return core::jit_cache_size(*cache_); }
+
+ private:
+  template <class... T>
+  std::shared_ptr<const core::JitEntry> trace(core::JitCall& call, const T&... args) const {
+    using R = detail::result_t<F, T...>;
+    [[maybe_unused]] std::size_t i = 0;
+    (detail::describe(call, args, i++, sizeof...(T)), ...);
+    detail::check_static_args(options_, sizeof...(T), call.paths);
+    core::JitTrace open(call, options_);
+    std::tuple<T...> copy{args...};
+    detail::set_argument_leaves(copy, open.placeholders());
+    auto result = std::make_shared<R>(std::apply(f_, std::move(copy)));
+    const core::Arrays outputs = detail::slots(*result);
+    detail::set_slots(*result, core::Arrays(outputs.size()));  // the prototype keeps no recorded node alive
+    return core::jit_finish(*cache_, call, open, outputs, std::move(result));
+  }
+
+  F f_;
+  JitOptions options_;
+  std::shared_ptr<core::JitCache> cache_;
+};
+
+/// `jit(f)` behaves as `f` and runs as compiled programs: one per combination of leaf types, shardings, statics and
+/// donated leaves. Numbers are static: another value is another program; pass an Array where that must not be.
+template <class F> Jitted<F> jit(F f, JitOptions options = {}) { return {std::move(f), std::move(options)}; }
+/// Equinox's name for jit().
+template <class F> Jitted<F> filter_jit(F f, JitOptions options = {}) {
+  return {std::move(f), std::move(options)};
+}
+
+}  // namespace shardarray

@@ -1,0 +1,64 @@
+// Layers as plain structs, as in Equinox: trees of arrays that are called on one example. Batch with vmap.
+#pragma once
+#include <vector>
+
+#include "shardarray/ops.h"
+
+namespace shardarray::nn {
+
+struct LinearOptions {
+  bool use_bias = true;
+};
+
+/// weight * x + bias.
+struct SHARDARRAY_API Linear {
+  Array weight;  ///< [out, in]
+  Array bias;    ///< [out]; absent without a bias
+  /// Uniform in +-1/sqrt(in), with Equinox's bits. Throws ShapeError for negative sizes.
+  static Linear init(std::int64_t in, std::int64_t out, const Array& key, const LinearOptions& o = {}, Where w = Where::here());
+  /// [in] -> [out]. Throws ShapeError for anything else.
+  Array operator()(const Array& x, Where w = Where::here()) const;
+};
+
+struct MLPOptions {
+  bool use_bias = true;
+  bool use_final_bias = true;
+};
+
+/// x itself: the activation behind the last layer.
+struct identity_fn {
+  Array operator()(const Array& x) const { return x; }
+};
+
+/// The layers of an MLP: in -> width -> ... -> width -> out with `depth` hidden layers; a key for each, split from `key`.
+SHARDARRAY_API std::vector<Linear> mlp_layers(std::int64_t in, std::int64_t out, std::int64_t width, std::int64_t depth,
+                                              const Array& key, const MLPOptions& o, Where w);
+
+/// Linear layers with an elementwise activation behind each but the last, and `final_activation` behind that.
+/// An activation is an op object, a lambda without captures, or a function pointer.
+template <class Activation = relu_fn, class FinalActivation = identity_fn> struct MLP {
+  std::vector<Linear> layers;
+  Activation activation;
+  FinalActivation final_activation;
+
+  static MLP init(std::int64_t in, std::int64_t out, std::int64_t width, std::int64_t depth, const Array& key,
+                  const MLPOptions& o = {}, Where w = Where::here()) {
+    return {mlp_layers(in, out, width, depth, key, o, w), Activation{}, FinalActivation{}};
+  }
+  /// [in] -> [out].
+  Array operator()(const Array& x, Where w = Where::here()) const {
+    const Site site(w);
+    Array y = x;
+    for (std::size_t k = 0; k + 1 < layers.size(); k++) y = activation(layers[k](y));
+    return final_activation(layers.back()(y));
+  }
+};
+
+/// An MLP with the given activation: `mlp(4, 4, 32, 1, sa::tanh, key)`.
+template <class Activation>
+MLP<Activation> mlp(std::int64_t in, std::int64_t out, std::int64_t width, std::int64_t depth, Activation activation,
+                    const Array& key, const MLPOptions& o = {}, Where w = Where::here()) {
+  return {mlp_layers(in, out, width, depth, key, o, w), std::move(activation), identity_fn{}};
+}
+
+}  // namespace shardarray::nn

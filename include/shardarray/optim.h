@@ -1,0 +1,131 @@
+// Optimizers, as in optax: values with init(parameters) and update(gradients, state), which returns (updates, next state).
+// Add the updates with apply_updates(). Absent arrays stay absent everywhere.
+#pragma once
+#include <concepts>
+#include <utility>
+
+#include "shardarray/tree.h"
+
+namespace shardarray::optim {
+
+/// A learning rate that changes: a function of the number of updates so far (an int32 scalar, 0 at the first).
+template <class F>
+concept Schedule = !std::is_arithmetic_v<F> && std::is_invocable_r_v<Array, const F&, const Array&>;
+
+struct AdamOptions {
+  double b1 = 0.9, b2 = 0.999;  ///< decay of the means of g and g^2
+  double eps = 1e-8;
+};
+struct SgdOptions {
+  double momentum = 0;  ///< decay of the trace of gradients; 0: no trace
+  bool nesterov = false;
+};
+template <class T> struct AdamState {
+  Array count;  ///< updates so far, int32
+  T mu, nu;     ///< means of g and g^2
+};
+template <class T> struct SgdState {
+  Array count;  ///< updates so far, int32; absent unless the learning rate is a schedule
+  T trace;      ///< absent without momentum
+};
+
+namespace detail {
+
+/// Zeros for each floating array of a list, absent for the others.
+SHARDARRAY_API std::vector<Array> zeros_for(std::vector<Array> parameters);
+SHARDARRAY_API Array zero_count(Where w);
+/// count + 1; stays at the largest int32.
+SHARDARRAY_API Array next_count(const Array& count);
+/// x * -rate in the dtype of x.
+SHARDARRAY_API Array scaled(const Array& x, const Array& minus_rate);
+SHARDARRAY_API Array minus_rate(double rate);
+SHARDARRAY_API Array minus_rate(const Array& rate);
+
+struct Moments {
+  std::vector<Array> updates, mu, nu;
+};
+/// One Adam update of all leaves; absent gradients give absent results.
+SHARDARRAY_API Moments adam_update(const std::vector<Array>& grads, const std::vector<Array>& mu, const std::vector<Array>& nu,
+                                   const Array& count, const Array& minus_rate, const AdamOptions& o);
+struct Traces {
+  std::vector<Array> updates, trace;
+};
+SHARDARRAY_API Traces sgd_update(const std::vector<Array>& grads, const std::vector<Array>& trace, const Array& minus_rate,
+                                 const SgdOptions& o);
+/// Throws TreeError with the path where only one of both trees has an array.
+template <class T> void check_partners(const T& grads, const std::vector<Array>& state, const char* function) {
+  std::size_t i = 0;
+  shardarray::detail::each_leaf(grads, [&](const Array& a, const Path& p) {
+    if (a.has_value() != state[i++].has_value()) shardarray::detail::throw_missing_leaf(p, a.has_value() ? 1 : 0, function);
+  });
+}
+/// The slots of a state's tree, of the structure of the gradients.
+template <class T> std::vector<Array> slots_of_state(const T& grads, const T& state, const char* function) {
+  auto structure = shardarray::detail::structure(grads, false);
+  return shardarray::detail::slots_like(structure, state, 1, function);
+}
+template <class T> T with_slots(T tree, const std::vector<Array>& next) {
+  shardarray::detail::set_slots(tree, next);
+  return tree;
+}
+template <class Rate> Array minus_rate_at(const Rate& rate, const Array& count) {
+  if constexpr (std::is_arithmetic_v<Rate>) return minus_rate(static_cast<double>(rate));
+  else return minus_rate(Array(rate(count)));
+}
+
+}  // namespace detail
+
+/// Adam (D. Kingma, J. Ba, 2015).
+template <class Rate = double> struct Adam {
+  Rate learning_rate;
+  AdamOptions options;
+  /// Zero means for every floating array of the tree.
+  template <Tree T> AdamState<T> init(const T& parameters, Where w = Where::here()) const {
+    const Site site(w);
+    const T zeros = detail::with_slots(parameters, detail::zeros_for(shardarray::detail::slots(parameters)));
+    return {detail::zero_count(w), zeros, zeros};
+  }
+  /// Throws TreeError with the path where the gradients do not fit the state. Parameters are not used.
+  template <Tree T, class P = none_t>
+  std::pair<T, AdamState<T>> update(const T& grads, const AdamState<T>& state, const P& = none, Where w = Where::here()) const {
+    const Site site(w);
+    const auto mu = detail::slots_of_state(grads, state.mu, "adam.update");
+    const auto nu = detail::slots_of_state(grads, state.nu, "adam.update");
+    detail::check_partners(grads, mu, "adam.update");
+    detail::check_partners(grads, nu, "adam.update");
+    const Array rate = detail::minus_rate_at(learning_rate, state.count);
+    const auto next = detail::adam_update(shardarray::detail::slots(grads), mu, nu, state.count, rate, options);
+    return {detail::with_slots(grads, next.updates),
+            {detail::next_count(state.count), detail::with_slots(state.mu, next.mu), detail::with_slots(state.nu, next.nu)}};
+  }
+};
+
+/// Stochastic gradient descent.
+template <class Rate = double> struct Sgd {
+  Rate learning_rate;
+  SgdOptions options;
+  template <Tree T> SgdState<T> init(const T& parameters, Where w = Where::here()) const {
+    const Site site(w);
+    std::vector<Array> slots = shardarray::detail::slots(parameters);
+    slots = options.momentum != 0 ? detail::zeros_for(std::move(slots)) : std::vector<Array>(slots.size());
+    return {std::is_arithmetic_v<Rate> ? Array() : detail::zero_count(w), detail::with_slots(parameters, slots)};
+  }
+  /// Throws TreeError with the path where the gradients do not fit the state. Parameters are not used.
+  template <Tree T, class P = none_t>
+  std::pair<T, SgdState<T>> update(const T& grads, const SgdState<T>& state, const P& = none, Where w = Where::here()) const {
+    const Site site(w);
+    const auto trace = detail::slots_of_state(grads, state.trace, "sgd.update");
+    if (options.momentum != 0) detail::check_partners(grads, trace, "sgd.update");
+    const Array rate = detail::minus_rate_at(learning_rate, state.count);
+    const auto next = detail::sgd_update(shardarray::detail::slots(grads), trace, rate, options);
+    return {detail::with_slots(grads, next.updates),
+            {state.count.has_value() ? detail::next_count(state.count) : Array(), detail::with_slots(state.trace, next.trace)}};
+  }
+};
+
+inline Adam<> adam(double learning_rate, const AdamOptions& o = {}) { return {learning_rate, o}; }
+template <Schedule F> Adam<F> adam(F learning_rate, const AdamOptions& o = {}) { return {std::move(learning_rate), o}; }
+inline Sgd<> sgd(double learning_rate, const SgdOptions& o = {}) { return {learning_rate, o}; }
+template <Schedule F> Sgd<F> sgd(F learning_rate, const SgdOptions& o = {}) { return {std::move(learning_rate), o}; }
+
+}  // namespace shardarray::optim

@@ -1,0 +1,118 @@
+// The erased functions below filter_shard.h: arrays from host data, and arrays put somewhere.
+#pragma once
+#include <functional>
+#include <span>
+
+#include "shardarray/array.h"
+#include "shardarray/export.h"
+
+namespace shardarray {
+
+namespace core {
+
+/// Inside a trace a constraint on `x`, outside a placement (no evaluation: the future value is placed). `path` for messages.
+SHARDARRAY_API Array shard_leaf(const Array& x, const Sharding& s, const std::string& path, Where w);
+/// `x` committed to `s`; `x` itself when it is there already.
+SHARDARRAY_API Array device_put_leaf(const Array& x, const Sharding& s, Where w);
+/// Computes all values in one program. Present arrays only.
+SHARDARRAY_API void eval_leaves(std::span<const Array> arrays);
+/// A copy of row-major host data, uncommitted on the default device; inside a trace a constant.
+SHARDARRAY_API Array make_array(const void* data, DType dtype, const Shape& shape, Where w);
+/// One piece per device of this process, asked for by index; a replicated piece is asked for once.
+/// Throws ShapeError for a piece of another shape.
+SHARDARRAY_API Array from_callback(const Shape& shape, const Sharding& s,
+                                   const std::function<Array(const ShardIndex&)>& piece, Where w);
+
+}  // namespace core
+
+/// The shape argument of array(): `{2, 3}`, or nothing: as the values have it.
+struct SHARDARRAY_API ShapeOf {
+  ShapeOf() = default;
+  ShapeOf(const Shape& s) : shape(s) {}
+  ShapeOf(std::initializer_list<std::int64_t> s) : shape(Shape(s)) {}
+  std::optional<Shape> shape;
+};
+
+/// Nested braces of numbers: `{{1, 2}, {3, 4}}`.
+class SHARDARRAY_API NestedList {
+ public:
+  template <Element T>
+  NestedList(T v)
+      : kind_(std::same_as<T, bool>    ? DType::bool_
+              : std::floating_point<T> ? DType::float32
+                                       : DType::int32) {
+    if constexpr (std::floating_point<T>) real_ = static_cast<double>(v);
+    else integer_ = static_cast<std::int64_t>(v);
+  }
+  NestedList(std::initializer_list<NestedList> entries) : is_list_(true), entries_(entries) {}
+
+  /// bool, int32 or float32: what holds all numbers.
+  DType kind() const;
+  /// The sizes of the nesting; throws ShapeError when rows differ.
+  Shape shape() const;
+  /// Appends all numbers, row-major.
+  template <class T> void append_to(std::vector<T>& out) const {
+    if (!is_list_) out.push_back(kind_ == DType::float32 ? static_cast<T>(real_) : static_cast<T>(integer_));
+    for (const NestedList& e : entries_) e.append_to(out);
+  }
+
+ private:
+  bool is_list_ = false;
+  DType kind_ = DType::float32;  ///< of the number: bool, int32 or float32
+  double real_ = 0;
+  std::int64_t integer_ = 0;
+  std::vector<NestedList> entries_;
+};
+
+namespace detail {
+SHARDARRAY_API Array host_array(const void* data, DType stored, std::size_t size, const ShapeOf& shape,
+                              std::optional<DType> dtype, Where w);
+template <class C>
+concept HostRange = std::ranges::contiguous_range<C> && Element<std::ranges::range_value_t<C>>;
+}  // namespace detail
+
+/// A new array: `array({{1, 2}, {3, 4}})`, `array({1, 2, 3, 4}, {2, 2})`. Whole numbers give int32, others float32, unless
+/// `dtype` says otherwise. Throws ShapeError when rows differ in length or the shape does not fit, DTypeError when a whole
+/// number does not fit into int32.
+SHARDARRAY_API Array array(const NestedList& values, const ShapeOf& shape = {},
+                           std::optional<DType> dtype = std::nullopt, Where w = Where::here());
+inline Array array(const NestedList& values, DType dtype, Where w = Where::here()) {
+  return array(values, ShapeOf(), dtype, w);
+}
+/// From a span, vector or std::array, which keeps its element type: a vector of double gives float64.
+template <detail::HostRange C>
+Array array(const C& values, const ShapeOf& shape = {}, std::optional<DType> dtype = std::nullopt,
+            Where w = Where::here()) {
+  const auto n = static_cast<std::size_t>(std::ranges::size(values));
+  return detail::host_array(std::ranges::data(values), dtype_of<std::ranges::range_value_t<C>>(), n, shape,
+                          dtype, w);
+}
+template <detail::HostRange C> Array array(const C& values, DType dtype, Where w = Where::here()) {
+  return array(values, ShapeOf(), dtype, w);
+}
+
+/// An Array itself, a number, or host data as array() takes it.
+template <class X>
+Array asarray(const X& x, std::optional<DType> dtype = std::nullopt, Where w = Where::here()) {
+  Array a;
+  if constexpr (std::same_as<X, Array>) a = x;
+  else if constexpr (Element<X>) a = Array(x, w);
+  else a = array(x, ShapeOf(), std::nullopt, w);
+  return dtype && *dtype != a.dtype() ? a.astype(*dtype, w) : a;
+}
+
+/// A global array of which `piece(index)` gives each part: an Array or host data of the part's shape (host data may be flat).
+/// Called once per part. Throws ShapeError for a piece of another size.
+template <std::invocable<const ShardIndex&> F>
+Array make_array_from_callback(const Shape& shape, const Sharding& sharding, const F& piece,
+                               Where w = Where::here()) {
+  return core::from_callback(
+      shape, sharding, [&](const ShardIndex& index) { return asarray(piece(index), std::nullopt, w); }, w);
+}
+/// A global array made of one single-device array per device of the sharding, in any order; no copy.
+/// Throws ShardingError unless there is exactly one on each device, ShapeError or DTypeError when one does not fit.
+SHARDARRAY_API Array make_array_from_single_device_arrays(const Shape& shape, const Sharding& sharding,
+                                                          std::span<const Array> arrays,
+                                                          Where w = Where::here());
+
+}  // namespace shardarray

@@ -1,0 +1,113 @@
+// Shapes and other short lists of 64-bit integers.
+#pragma once
+#include <algorithm>
+#include <compare>
+#include <cstdint>
+#include <initializer_list>
+#include <iosfwd>
+#include <span>
+#include <string>
+#include <vector>
+
+#include "shardarray/export.h"
+
+namespace shardarray {
+
+/// The sizes of an array's dimensions: a small vector of `int64_t` (up to 6 without an allocation).
+/// Also used for axes, permutations and index lists. Prints as `[8,4]`.
+class SHARDARRAY_API Shape {
+ public:
+  using value_type = std::int64_t;
+  Shape() = default;
+  Shape(std::initializer_list<std::int64_t> v) : Shape(v.begin(), v.end()) {}
+  explicit Shape(std::span<const std::int64_t> v) : Shape(v.begin(), v.end()) {}
+  explicit Shape(const std::vector<std::int64_t>& v) : Shape(v.begin(), v.end()) {}
+  template <std::input_iterator It> Shape(It first, It last) {
+    for (; first != last; ++first) push_back(*first);
+  }
+  /// `n` times `value`.
+  static Shape filled(std::size_t n, std::int64_t value) {
+    Shape s;
+    for (std::size_t k = 0; k < n; k++) s.push_back(value);
+    return s;
+  }
+  Shape(const Shape& o) { assign(o); }
+  Shape(Shape&& o) noexcept { steal(o); }
+  Shape& operator=(const Shape& o) {
+    if (this != &o) { size_ = 0; assign(o); }
+    return *this;
+  }
+  Shape& operator=(Shape&& o) noexcept {
+    if (this != &o) { release(); steal(o); }
+    return *this;
+  }
+  ~Shape() { release(); }
+
+  std::size_t size() const { return size_; }
+  bool empty() const { return size_ == 0; }
+  std::int64_t* data() { return heap_ ? heap_ : local_; }
+  const std::int64_t* data() const { return heap_ ? heap_ : local_; }
+  std::int64_t* begin() { return data(); }
+  std::int64_t* end() { return data() + size_; }
+  const std::int64_t* begin() const { return data(); }
+  const std::int64_t* end() const { return data() + size_; }
+  std::int64_t& operator[](std::size_t i) { return data()[i]; }
+  std::int64_t operator[](std::size_t i) const { return data()[i]; }
+  std::int64_t& back() { return data()[size_ - 1]; }
+  std::int64_t back() const { return data()[size_ - 1]; }
+  std::int64_t front() const { return data()[0]; }
+  void push_back(std::int64_t v) {
+    if (size_ == capacity_) grow(size_ + 1);
+    data()[size_++] = v;
+  }
+  void pop_back() { --size_; }
+  void clear() { size_ = 0; }
+  void resize(std::size_t n, std::int64_t v = 0) {
+    while (size_ < n) push_back(v);
+    size_ = static_cast<std::uint32_t>(n);
+  }
+  void insert(std::size_t at, std::int64_t v) {
+    push_back(v);
+    std::rotate(begin() + at, end() - 1, end());
+  }
+  void erase(std::size_t at) {
+    std::copy(begin() + at + 1, end(), begin() + at);
+    --size_;
+  }
+  operator std::span<const std::int64_t>() const { return {data(), size_}; }
+  friend bool operator==(const Shape& a, const Shape& b) { return std::equal(a.begin(), a.end(), b.begin(), b.end()); }
+
+ private:
+  void grow(std::size_t n);
+  void assign(const Shape& o) {
+    if (o.size_ > capacity_) grow(o.size_);
+    std::copy(o.begin(), o.end(), data());
+    size_ = o.size_;
+  }
+  void steal(Shape& o) noexcept {
+    heap_ = o.heap_;
+    capacity_ = o.capacity_;
+    size_ = o.size_;
+    if (!heap_) std::copy(o.local_, o.local_ + size_, local_);
+    o.heap_ = nullptr;
+    o.capacity_ = inline_size;
+    o.size_ = 0;
+  }
+  void release() noexcept {
+    delete[] heap_;
+    heap_ = nullptr;
+    capacity_ = inline_size;
+  }
+  static constexpr std::uint32_t inline_size = 6;
+  std::uint32_t size_ = 0, capacity_ = inline_size;
+  std::int64_t* heap_ = nullptr;
+  std::int64_t local_[inline_size];
+};
+
+/// Product of the sizes; 1 for a scalar. Throws ShapeError when it does not fit into 63 bits.
+SHARDARRAY_API std::int64_t num_elements(const Shape& s);
+/// `[8,4]`.
+SHARDARRAY_API std::string to_string(const Shape& s);
+SHARDARRAY_API std::ostream& operator<<(std::ostream& os, const Shape& s);
+
+}  // namespace shardarray

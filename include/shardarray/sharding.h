@@ -1,0 +1,201 @@
+// Shardings: how the pieces of an array are placed on devices.
+//
+// `Sharding` holds what the user wrote (a mesh and a spec, a grid of ids, one device) and compares and prints by spelling.
+// Two spellings of one placement are `is_equivalent_to` each other.
+#pragma once
+#include <functional>
+#include <initializer_list>
+#include <iosfwd>
+#include <map>
+#include <memory>
+#include <optional>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "shardarray/device.h"
+#include "shardarray/export.h"
+#include "shardarray/shape.h"
+
+namespace shardarray {
+
+struct none_t {};
+/// "Nothing here": an unsharded dimension of a spec, an unmapped argument of vmap.
+inline constexpr none_t none{};
+
+/// The part of one dimension that a shard holds. A dimension that is not partitioned is unbounded (`:`), never `0:n`.
+struct SHARDARRAY_API IndexRange {
+  bool whole = true;
+  std::int64_t start = 0, stop = 0;  ///< only when not whole
+  friend bool operator==(const IndexRange&, const IndexRange&) = default;
+};
+/// A shard's position: one range per dimension. Prints as `(0:2, :)`.
+using ShardIndex = std::vector<IndexRange>;
+SHARDARRAY_API std::string to_string(const ShardIndex& index);
+
+class Layout;  // the canonical form below the public surface
+struct ShardingImpl;
+
+/// A sharding as it was written. Cheap to copy; immutable; never null: made from one of the classes below.
+class SHARDARRAY_API Sharding {
+ public:
+  explicit Sharding(std::shared_ptr<const ShardingImpl> impl) : impl_(std::move(impl)) {}
+  /// The largest piece of a value of `shape`: ceil-sized tiles. Throws ShardingError when the rank does not fit.
+  Shape shard_shape(const Shape& shape) const;
+  /// The piece that `device` holds; the last ones may be short or empty. Throws DeviceError for a device outside the set.
+  Shape shard_shape(const Shape& shape, const Device& device) const;
+  /// Each device's piece, in device-assignment order.
+  std::vector<std::pair<Device, ShardIndex>> devices_indices_map(const Shape& shape) const;
+  /// How many earlier devices (in the order of devices_indices_map) hold the same piece.
+  std::vector<int> replica_ids(const Shape& shape) const;
+  /// Same placement of a value of rank `ndim`: same pieces on the same devices in the same order.
+  bool is_equivalent_to(const Sharding& other, int ndim) const;
+  /// Every device holds the whole value.
+  bool is_fully_replicated() const;
+  bool is_fully_replicated(int ndim) const;
+  /// The devices, sorted by id.
+  std::vector<Device> device_set() const;
+  /// The devices in assignment order.
+  const std::vector<Device>& device_assignment() const;
+  /// As JAX prints it: `NamedSharding(mesh=Mesh('x': 4, 'y': 2), spec=PartitionSpec('x', 'y'))`.
+  std::string to_string() const;
+  /// Compares spellings: P("x") and P("x", none) differ and are equivalent.
+  friend SHARDARRAY_API bool operator==(const Sharding& a, const Sharding& b);
+  std::size_t hash() const;
+  const std::shared_ptr<const ShardingImpl>& impl() const { return impl_; }
+
+ private:
+  std::shared_ptr<const ShardingImpl> impl_;
+};
+SHARDARRAY_API std::ostream& operator<<(std::ostream& os, const Sharding& s);
+
+/// A grid of devices with a name for each dimension.
+class SHARDARRAY_API Mesh {
+ public:
+  /// Throws ShardingError unless there is one distinct name per dimension and every device occurs once.
+  Mesh(DeviceGrid grid, std::vector<std::string> axis_names);
+  const std::vector<std::string>& axis_names() const;
+  /// Names and sizes, in order.
+  std::vector<std::pair<std::string, std::int64_t>> shape() const;
+  /// Number of devices.
+  std::int64_t size() const;
+  const std::vector<Device>& devices() const;
+  /// The size of axis `name`; throws ShardingError listing the axes when it is unknown.
+  std::int64_t axis_size(const std::string& name) const;
+  /// `Mesh('x': 4, 'y': 2)`.
+  std::string to_string() const;
+  friend SHARDARRAY_API bool operator==(const Mesh& a, const Mesh& b);
+
+  struct State;
+  const State& state() const { return *state_; }
+
+ private:
+  std::shared_ptr<const State> state_;
+};
+SHARDARRAY_API std::ostream& operator<<(std::ostream& os, const Mesh& m);
+/// `make_mesh({{"x", 4}, {"y", 2}})`: the first devices, row-major. Throws DeviceError when there are too few.
+SHARDARRAY_API Mesh make_mesh(const std::vector<std::pair<std::string, std::int64_t>>& axes, std::vector<Device> devices = {});
+
+/// Several mesh axes on one dimension, most significant first: `P(axes("x", "y"))`.
+struct SHARDARRAY_API AxisNames {
+  std::vector<std::string> names;
+};
+template <class... S> AxisNames axes(S&&... names) { return {{std::string(std::forward<S>(names))...}}; }
+
+/// One entry of a PartitionSpec: a mesh axis, several, or none.
+struct SHARDARRAY_API SpecEntry {
+  SpecEntry(none_t) {}
+  SpecEntry(const char* axis) : names{axis} {}
+  SpecEntry(const std::string& axis) : names{axis} {}
+  SpecEntry(AxisNames a) : names(std::move(a.names)), tuple(true) {}
+  std::vector<std::string> names;
+  bool tuple = false;  ///< written as axes(...): prints as a tuple
+  friend bool operator==(const SpecEntry&, const SpecEntry&) = default;
+};
+/// Which mesh axes cut which dimension: `P("x", none, axes("y", "z"))`. Missing trailing entries are whole dimensions.
+class SHARDARRAY_API PartitionSpec {
+ public:
+  template <class... E> requires(std::convertible_to<E, SpecEntry> && ...)
+  explicit PartitionSpec(E&&... e) : entries_{SpecEntry(std::forward<E>(e))...} {}
+  explicit PartitionSpec(std::vector<SpecEntry> e) : entries_(std::move(e)) {}
+  const std::vector<SpecEntry>& entries() const { return entries_; }
+  /// `PartitionSpec('x', None, ('y', 'z'))`.
+  std::string to_string() const;
+  friend bool operator==(const PartitionSpec&, const PartitionSpec&) = default;
+
+ private:
+  std::vector<SpecEntry> entries_;
+};
+using P = PartitionSpec;
+SHARDARRAY_API std::ostream& operator<<(std::ostream& os, const PartitionSpec& p);
+
+/// A mesh and a spec. Fits values of rank >= the spec's length.
+class SHARDARRAY_API NamedSharding {
+ public:
+  /// Throws ShardingError for an axis that the mesh does not have, or that stands twice.
+  NamedSharding(Mesh mesh, PartitionSpec spec);
+  const Mesh& mesh() const { return mesh_; }
+  const PartitionSpec& spec() const { return spec_; }
+  operator Sharding() const { return sharding_; }
+  const Sharding* operator->() const { return &sharding_; }
+  friend bool operator==(const NamedSharding& a, const NamedSharding& b) { return a.sharding_ == b.sharding_; }
+
+ private:
+  Mesh mesh_;
+  PartitionSpec spec_;
+  Sharding sharding_;
+};
+SHARDARRAY_API std::ostream& operator<<(std::ostream& os, const NamedSharding& s);
+
+/// The whole value on one device.
+class SHARDARRAY_API SingleDeviceSharding {
+ public:
+  explicit SingleDeviceSharding(const Device& device);
+  const Device& device() const { return device_; }
+  operator Sharding() const { return sharding_; }
+  const Sharding* operator->() const { return &sharding_; }
+
+ private:
+  Device device_;
+  Sharding sharding_;
+};
+
+/// A grid of sets of devices, shaped like the value: entry (i, j) holds block (i, j). JAX 0.4's PositionalSharding.
+/// Its rank must equal the value's, except that a fully replicated one fits any rank.
+class SHARDARRAY_API PositionalSharding {
+ public:
+  /// One device per entry. Throws ShardingError without devices, or when a device stands twice.
+  explicit PositionalSharding(const DeviceGrid& grid);
+  explicit PositionalSharding(const std::vector<Device>& devices);
+  /// The grid in another shape; one size may be -1. Throws ShardingError when the sizes do not multiply.
+  PositionalSharding reshape(const Shape& shape) const;
+  PositionalSharding transpose(const Shape& perm) const;
+  PositionalSharding T() const;
+  struct ReplicateOptions {
+    bool keepdims = true;
+  };
+  /// Joins the sets along all axes: shape (1, ..., 1), the value on every device.
+  PositionalSharding replicate() const;
+  /// Joins the sets along `axis` (negative counts from the end); the axis stays with size 1 unless keepdims is false.
+  PositionalSharding replicate(std::int64_t axis, ReplicateOptions o = {true}) const;
+  PositionalSharding replicate(const Shape& axes, ReplicateOptions o = {true}) const;
+  const Shape& shape() const;
+  int ndim() const;
+  /// The device ids of every entry, row-major, ascending within an entry.
+  std::vector<std::vector<int>> ids() const;
+  std::string to_string() const;
+  operator Sharding() const { return sharding_; }
+  const Sharding* operator->() const { return &sharding_; }
+  friend bool operator==(const PositionalSharding& a, const PositionalSharding& b) { return a.sharding_ == b.sharding_; }
+
+ private:
+  explicit PositionalSharding(Sharding s) : sharding_(std::move(s)) {}
+  Sharding sharding_;
+};
+SHARDARRAY_API std::ostream& operator<<(std::ostream& os, const PositionalSharding& s);
+
+}  // namespace shardarray
+
+template <> struct std::hash<shardarray::Sharding> {
+  std::size_t operator()(const shardarray::Sharding& s) const { return s.hash(); }
+};

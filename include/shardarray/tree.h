@@ -1,0 +1,401 @@
+// Trees: plain structs, containers and tuples of arrays. No base class, no registration.
+//
+// An Array is a leaf. vector, array, tuple, pair, optional, map<string, T> and aggregates recurse, with field names.
+// Numbers, enums, strings, shardings, function pointers and empty function objects are static: part of the structure.
+// An absent array (`Array()`) is no leaf, as None in JAX. An example value is its own tree definition.
+//
+// A class that is no aggregate says what it is made of: `friend auto tree_fields(Me& m) { return std::tie(m.a, m.b); }`.
+#pragma once
+#include <array>
+#include <bit>
+#include <map>
+#include <optional>
+#include <string>
+#include <tuple>
+#include <utility>
+#include <vector>
+
+#include "shardarray/array.h"
+#include "shardarray/detail/bind_fields.h"
+#include "shardarray/detail/path.h"
+
+namespace shardarray {
+
+namespace detail {
+
+template <class> inline constexpr bool is_sequence = false;
+template <class T, class A> inline constexpr bool is_sequence<std::vector<T, A>> = true;
+template <class A> inline constexpr bool is_sequence<std::vector<bool, A>> = false;
+template <class T, std::size_t N> inline constexpr bool is_sequence<std::array<T, N>> = true;
+template <class> inline constexpr bool is_optional = false;
+template <class T> inline constexpr bool is_optional<std::optional<T>> = true;
+template <class> inline constexpr bool is_map = false;
+template <class K, class V, class C, class A> inline constexpr bool is_map<std::map<K, V, C, A>> = true;
+template <class> inline constexpr bool is_tuple = false;
+template <class... T> inline constexpr bool is_tuple<std::tuple<T...>> = true;
+template <class A, class B> inline constexpr bool is_tuple<std::pair<A, B>> = true;
+template <class> inline constexpr bool is_std_function = false;
+template <class R, class... A> inline constexpr bool is_std_function<std::function<R(A...)>> = true;
+
+template <class T>
+concept Hooked = requires(T& t) {
+  tree_fields(t);
+};
+/// Static values that are known by their text.
+template <class T>
+concept Spelled = std::same_as<T, std::string> || std::same_as<T, std::vector<bool>> ||
+    std::same_as<T, Shape> || std::same_as<T, Device> || std::same_as<T, Mesh> ||
+    std::same_as<T, PartitionSpec> || std::same_as<T, Sharding> || std::same_as<T, NamedSharding> ||
+    std::same_as<T, SingleDeviceSharding> || std::same_as<T, PositionalSharding>;
+template <class T>
+concept FunctionPointer = std::is_pointer_v<T> && std::is_function_v<std::remove_pointer_t<T>>;
+template <class T>
+concept Static = std::is_arithmetic_v<T> || std::is_enum_v<T> || FunctionPointer<T> || Spelled<T> ||
+    (std::is_empty_v<T> && !Hooked<T>);
+
+/// Why T is no tree; the sentences stand in check_tree().
+enum class NoTree { none, function, reference, uncopyable, hidden, base, many, key, unknown, c_array };
+
+template <class T> consteval NoTree why_no_tree();
+template <class... T> consteval NoTree first_reason() {
+  NoTree r = NoTree::none;
+  ((r = r == NoTree::none ? why_no_tree<T>() : r), ...);
+  return r;
+}
+template <class T> consteval NoTree why_no_aggregate() {
+  if constexpr (HasBase<T>) return NoTree::base;
+  else if constexpr (field_count<T> == 0) return NoTree::reference;
+  else if constexpr (has_c_array<T>()) return NoTree::c_array;
+  else if constexpr (field_count<T> > max_fields) return NoTree::many;
+  else {
+    auto reason = []<class... F>(F&...) { return std::integral_constant<NoTree, first_reason<F...>()>{}; };
+    return decltype(with_fields(std::declval<T&>(), reason))::value;
+  }
+}
+template <class T> consteval NoTree why_no_tree() {
+  if constexpr (std::same_as<T, Array> || Static<std::remove_const_t<T>> || Hooked<T>) return NoTree::none;
+  else if constexpr (std::is_const_v<T>) return NoTree::reference;
+  else if constexpr (is_sequence<T> || is_optional<T>) return why_no_tree<typename T::value_type>();
+  else if constexpr (is_map<T>)
+    return std::same_as<typename T::key_type, std::string> ? why_no_tree<typename T::mapped_type>()
+                                                           : NoTree::key;
+  else if constexpr (is_tuple<T>) return []<std::size_t... I>(std::index_sequence<I...>) {
+      return first_reason<std::tuple_element_t<I, T>...>();
+    }
+  (std::make_index_sequence<std::tuple_size_v<T>>{});
+  else if constexpr (is_std_function<T>) return NoTree::function;
+  else if constexpr (std::is_array_v<T>) return NoTree::c_array;
+  else if constexpr (std::is_reference_v<T> || std::is_pointer_v<T>) return NoTree::reference;
+  else if constexpr (!std::is_copy_constructible_v<T>) return NoTree::uncopyable;
+  else if constexpr (requires { &T::operator(); } && !std::is_aggregate_v<T>) return NoTree::function;
+  else if constexpr (!std::is_aggregate_v<T>) return std::is_class_v<T> ? NoTree::hidden : NoTree::unknown;
+  else return why_no_aggregate<T>(); }
+template <class T> inline constexpr NoTree no_tree_v = why_no_tree<T>();
+
+}  // namespace detail
+
+/// A type that the transforms can take apart.
+template <class T>
+concept Tree = detail::no_tree_v<std::remove_cvref_t<T>>
+== detail::NoTree::none;
+
+namespace detail {
+
+/// Every wrapper asks this first and goes on inside `if constexpr`, so that the sentence is the only error.
+template <class T> consteval bool check_tree() {
+  constexpr NoTree why = no_tree_v<T>;
+  static_assert(why != NoTree::function,
+                "shardarray tree: a std::function or a lambda with captures has no identity to "
+                "cache by; use a template parameter (nn::MLP<my_fn>) or a plain function pointer");
+  static_assert(why != NoTree::reference,
+                "shardarray tree: references, data pointers and constants cannot be fields of a "
+                "tree; hold the Array by value (handles are cheap to copy)");
+  static_assert(why != NoTree::uncopyable,
+                "shardarray tree: every part must be copyable (a traced call works on a copy "
+                "of its arguments); Array handles are cheap to copy");
+  static_assert(why != NoTree::hidden,
+                "shardarray tree: this class has constructors or private members; make it an "
+                "aggregate with a static init(), or give it `friend auto tree_fields(T& t) { return "
+                "std::tie(t.a, t.b); }`");
+  static_assert(why != NoTree::base,
+                "shardarray tree: a struct with base classes cannot be taken apart; hold the base as "
+                "a member, or give it tree_fields()");
+  static_assert(why != NoTree::many,
+                "shardarray tree: more than 40 fields in one struct; group them, or give it "
+                "tree_fields()");
+  static_assert(why != NoTree::key,
+                "shardarray tree: a std::map in a tree needs std::string keys (they become names in "
+                "messages and checkpoints)");
+  static_assert(why != NoTree::unknown,
+                "shardarray tree: this type is neither an Array, a container of trees, a struct "
+                "of trees, nor a static value");
+  static_assert(why != NoTree::c_array,
+                "shardarray tree: a C array cannot be a field of a tree; use std::array");
+  return why == NoTree::none;
+}
+
+/// What a walk reports beside the leaves. Types are left out: they follow from the type of the whole tree.
+struct StaticValue {
+  enum class Kind : std::uint8_t { size, key, integer, real, address, text };
+  Kind kind = Kind::size;
+  std::uint64_t word = 0;      ///< size of a container or presence of an optional; the value, or its bits
+  std::string_view text = {};  ///< of a key (of a map) and of a text
+};
+/// For messages.
+SHARDARRAY_API std::string to_string(const StaticValue& v);
+using LeafRef = FunctionRef<void(Array&, const Path&)>;
+using StaticRef = FunctionRef<void(const StaticValue&, const Path&)>;
+
+SHARDARRAY_API std::string spelling(const std::vector<bool>& v);
+SHARDARRAY_API std::string spelling(const Shape& s);
+SHARDARRAY_API std::string spelling(const Device& d);
+SHARDARRAY_API std::string spelling(const Mesh& m);
+SHARDARRAY_API std::string spelling(const PartitionSpec& p);
+SHARDARRAY_API std::string spelling(const Sharding& s);
+
+template <class T> void report(const T& v, const Path& path, StaticRef value) {
+  using Kind = StaticValue::Kind;
+  if constexpr (std::same_as<T, std::string>) value({Kind::text, 0, v}, path);
+  else if constexpr (Spelled<T>) {
+    const std::string text = spelling(v);
+    value({Kind::text, 0, text}, path);
+  } else if constexpr (std::is_empty_v<T>) return;
+  else if constexpr (std::is_pointer_v<T>) value({Kind::address, reinterpret_cast<std::uintptr_t>(v)}, path);
+  else if constexpr (std::is_floating_point_v<T>)
+    value({Kind::real, std::bit_cast<std::uint64_t>(static_cast<double>(v))}, path);
+  else value({Kind::integer, static_cast<std::uint64_t>(v)}, path);
+}
+
+template <class T> void walk(T& t, const Path& path, LeafRef leaf, StaticRef value);
+template <class... F>
+void walk_fields(const std::string_view* names, const Path& path, LeafRef leaf, StaticRef value, F&... f) {
+  [[maybe_unused]] std::uint32_t i = 0;
+  auto next = [&] {
+    const std::uint32_t k = i++;
+    return Path{&path, names ? names[k] : std::string_view(), k, sizeof...(F)};
+  };
+  (walk(f, next(), leaf, value), ...);
+}
+/// The only recursion over structure. Arrays and statics are reported in the order of declaration.
+template <class T> void walk(T& t, const Path& path, LeafRef leaf, StaticRef value) {
+  using U = std::remove_const_t<T>;
+  using Kind = StaticValue::Kind;
+  [[maybe_unused]] std::uint32_t i = 0;
+  if constexpr (std::same_as<U, Array>) leaf(t, path);
+  else if constexpr (Static<U>) report(t, path, value);
+  else if constexpr (Hooked<U>)
+    std::apply([&](auto&... f) { walk_fields(nullptr, path, leaf, value, f...); }, tree_fields(t));
+  else if constexpr (is_sequence<U>) {
+    const auto n = static_cast<std::uint32_t>(t.size());
+    value({Kind::size, n}, path);
+    for (auto& x : t) walk(x, Path{&path, {}, i++, n}, leaf, value);
+  } else if constexpr (is_optional<U>) {
+    value({Kind::size, t.has_value()}, path);
+    if (t) walk(*t, path, leaf, value);
+  } else if constexpr (is_map<U>) {
+    const auto n = static_cast<std::uint32_t>(t.size());
+    value({Kind::size, n}, path);
+    for (auto& [key, x] : t) {
+      const Path p{&path, key, i++, n};
+      value({Kind::key, 0, key}, p);
+      walk(x, p, leaf, value);
+    }
+  } else if constexpr (is_tuple<U>)
+    std::apply([&](auto&... f) { walk_fields(nullptr, path, leaf, value, f...); }, t);
+  else with_fields(t, [&](auto&... f) { walk_fields(field_names<U>.data(), path, leaf, value, f...); });
+}
+inline constexpr auto ignore = [](const StaticValue&, const Path&) {};
+
+/// Calls leaf(Array&, path) for every array, absent ones too.
+template <class T, class L> void each_leaf(T& t, const L& leaf, const Path& path = {}) {
+  walk(t, path, leaf, ignore);
+}
+/// The same for reading: leaf(const Array&, path).
+template <class T, class L> void each_leaf(const T& t, const L& leaf, const Path& path = {}) {
+  walk(const_cast<T&>(t), path, leaf, ignore);
+}
+/// All arrays, absent ones too: one per place.
+template <class T> std::vector<Array> slots(const T& t) {
+  std::vector<Array> r;
+  each_leaf(t, [&](const Array& a, const Path&) { r.push_back(a); });
+  return r;
+}
+/// The opposite of slots().
+template <class T> void set_slots(T& t, std::span<const Array> next) {
+  std::size_t i = 0;
+  each_leaf(t, [&](Array& a, const Path&) { a = next[i++]; });
+}
+
+template <class> using array_of = const Array&;
+
+/// Sizes, keys and (on demand) static values of a tree, in the order of the walk.
+class SHARDARRAY_API Structure {
+ public:
+  explicit Structure(bool with_values) : with_values_(with_values) {}
+  void add(const StaticValue& v);
+  /// False when the next entry of another tree differs.
+  bool next_is(const StaticValue& v);
+  bool at_end() const { return at_ == entries_.size(); }
+  void rewind() { at_ = 0; }
+  /// Throws TreeError: tree `k` has another entry at `path` than the first tree.
+  void demand(const StaticValue& v, const Path& path, std::size_t k, const char* function);
+
+ private:
+  bool counts(const StaticValue& v) const;
+  struct Entry {
+    std::uint64_t word;
+    std::string text;
+  };
+  bool with_values_;
+  std::size_t at_ = 0;
+  std::vector<Entry> entries_;
+};
+[[noreturn]] SHARDARRAY_API void throw_missing_leaf(const Path& path, std::size_t k, const char* function);
+[[noreturn]] SHARDARRAY_API void throw_leaf_count(std::size_t given, std::size_t wanted,
+                                                  const char* function);
+/// Same shape, dtype and values.
+SHARDARRAY_API bool same_array(const Array& a, const Array& b);
+
+/// The slots of `u`, tree number `k`. Throws TreeError when its structure is not `s`.
+template <class T>
+std::vector<Array> slots_like(Structure& s, const T& u, std::size_t k, const char* function) {
+  std::vector<Array> r;
+  s.rewind();
+  walk(
+      const_cast<T&>(u), Path{}, [&](Array& a, const Path&) { r.push_back(a); },
+      [&](const StaticValue& v, const Path& p) { s.demand(v, p, k, function); });
+  return r;
+}
+template <class T> Structure structure(const T& t, bool with_values) {
+  Structure s(with_values);
+  walk(
+      const_cast<T&>(t), Path{}, [](Array&, const Path&) {},
+      [&](const StaticValue& v, const Path&) { s.add(v); });
+  return s;
+}
+
+}  // namespace detail
+
+/// The present arrays, depth first, in the order of declaration.
+template <class T> std::vector<Array> tree_leaves(const T& t) {
+  std::vector<Array> r;
+  if constexpr (detail::check_tree<T>())
+    detail::each_leaf(t, [&](const Array& a, const Path&) {
+      if (a.has_value()) r.push_back(a);
+    });
+  return r;
+}
+/// Where each leaf of tree_leaves() stands: `layers[0].weight`.
+template <class T> std::vector<std::string> tree_paths(const T& t) {
+  std::vector<std::string> r;
+  if constexpr (detail::check_tree<T>())
+    detail::each_leaf(t, [&](const Array& a, const Path& p) {
+      if (a.has_value()) r.push_back(p.text());
+    });
+  return r;
+}
+/// `like` with its present leaves replaced in order. Throws TreeError unless there are as many leaves.
+template <Tree T> T with_leaves(T like, std::span<const Array> leaves) {
+  std::size_t i = 0;
+  detail::each_leaf(like, [&](Array& a, const Path&) {
+    if (a.has_value() && i++ < leaves.size()) a = leaves[i - 1];
+  });
+  if (i != leaves.size()) detail::throw_leaf_count(leaves.size(), i, "with_leaves");
+  return like;
+}
+/// f(leaf of t, leaves of the others at the same place) everywhere; statics and absent leaves are those of `t`.
+/// Throws TreeError with the path where another tree has other sizes or keys, or lacks the leaf.
+template <class F, class T, class... More> T tree_map(F f, T t, const More&... more) {
+  static_assert((std::same_as<T, More> && ...), "tree_map: all trees must have the same type");
+  if constexpr (detail::check_tree<T>() && (std::same_as<T, More> && ...)) {
+    constexpr bool takes = std::is_invocable_r_v<Array, F&, const Array&, detail::array_of<More>...>;
+    static_assert(takes, "tree_map: the function must take one Array of each tree and return an Array");
+    if constexpr (takes && sizeof...(More) == 0)
+      detail::each_leaf(t, [&](Array& a, const Path&) {
+        if (a.has_value()) a = f(std::as_const(a));
+      });
+    else if constexpr (takes) {
+      detail::Structure s = detail::structure(t, false);
+      std::size_t k = 1, i = 0;
+      const std::array<std::vector<Array>, sizeof...(More)> others{
+          detail::slots_like(s, more, k++, "tree_map")...};
+      detail::each_leaf(t, [&](Array& a, const Path& p) {
+        const std::size_t at = i++;
+        if (!a.has_value()) return;
+        for (std::size_t j = 0; j < others.size(); j++)
+          if (!others[j][at].has_value()) detail::throw_missing_leaf(p, j + 1, "tree_map");
+        a = [&]<std::size_t... J>(std::index_sequence<J...>) { return f(std::as_const(a), others[J][at]...); }
+        (std::index_sequence_for<More...>{});
+      });
+    }
+  }
+  return t;
+}
+/// Same structure, statics, shapes, dtypes and values. Reads the arrays.
+template <class T> bool tree_equal(const T& a, const T& b) {
+  if constexpr (detail::check_tree<T>()) {
+    detail::Structure s = detail::structure(a, true);
+    std::vector<Array> of_b;
+    bool same = true;
+    detail::walk(
+        const_cast<T&>(b), Path{}, [&](Array& x, const Path&) { of_b.push_back(x); },
+        [&](const detail::StaticValue& v, const Path&) { same = same && s.next_is(v); });
+    const std::vector<Array> of_a = detail::slots(a);
+    same = same && s.at_end() && of_a.size() == of_b.size();
+    for (std::size_t k = 0; same && k < of_a.size(); k++) same = detail::same_array(of_a[k], of_b[k]);
+    return same;
+  }
+  return false;
+}
+/// A copy of `tree` with the part that `part_of` refers to replaced, or, for a function, changed by it:
+/// `tree_at([](auto& m) -> auto& { return m.layers[0].weight; }, model, new_weight)`. Several parts: std::tie and std::tuple.
+template <class W, Tree T, class R> T tree_at(const W& part_of, T tree, const R& replacement) {
+  using Part = std::invoke_result_t<const W&, T&>;
+  constexpr bool refers = std::is_lvalue_reference_v<Part> || detail::is_tuple<Part>;
+  static_assert(
+      refers,
+      "tree_at: the first argument must return a reference into its argument: [](auto& t) -> auto& { return t.part; }");
+  if constexpr (refers) {
+    decltype(auto) part = part_of(tree);
+    if constexpr (std::is_assignable_v<Part, const R&>) part = replacement;
+    else part = replacement(std::as_const(part));
+  }
+  return tree;
+}
+
+/// Predicates for filter() and partition(): is an array at all; is a floating or complex one.
+inline constexpr struct is_array_fn {
+  bool operator()(const Array& x) const { return x.has_value(); }
+} is_array{};
+inline constexpr struct is_inexact_array_fn {
+  bool operator()(const Array& x) const { return x.has_value() && is_inexact(x.dtype()); }
+} is_inexact_array{};
+
+/// `t` without the arrays that fail `keep`; statics stay.
+template <Tree T, std::predicate<const Array&> F> T filter(T t, const F& keep) {
+  detail::each_leaf(t, [&](Array& a, const Path&) {
+    if (a.has_value() && !keep(std::as_const(a))) a = Array();
+  });
+  return t;
+}
+/// (the arrays that pass, the others): `combine` puts them together again.
+template <Tree T, std::predicate<const Array&> F> std::pair<T, T> partition(const T& t, const F& keep) {
+  return {filter(t, keep), filter(t, [&](const Array& a) { return !keep(a); })};
+}
+/// At every place the first array that is present. Throws TreeError with the path where sizes or keys differ.
+template <Tree T, std::same_as<T>... More> T combine(T t, const More&... more) {
+  detail::Structure s = detail::structure(t, false);
+  std::size_t k = 1;
+  auto fill = [&](const T& u) {
+    const std::vector<Array> others = detail::slots_like(s, u, k++, "combine");
+    std::size_t i = 0;
+    detail::each_leaf(t, [&](Array& a, const Path&) {
+      const Array& other = others[i++];
+      if (!a.has_value()) a = other;
+    });
+  };
+  (fill(more), ...);
+  return t;
+}
+
+}  // namespace shardarray

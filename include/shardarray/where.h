@@ -1,0 +1,14 @@
+// Source lines: where in the user's program something was written.
+#pragma once
+
+namespace shardarray {
+
+/// A place in a source file. `std::source_location` is missing in clang 14 with libstdc++ 12; the two builtins are everywhere.
+struct Where {
+  const char* file = "";
+  int line = 0;
+  /// As a default argument: the place of the call.
+  static constexpr Where here(const char* f = __builtin_FILE(), int l = __builtin_LINE()) { return {f, l}; }
+};
+
+}  // namespace shardarray

@@ -1,0 +1,15 @@
+// Environment variables, checked.
+#pragma once
+#include <cstdint>
+
+namespace shardarray {
+
+/// The integer in the variable `name`; `fallback` when it is unset or empty.
+/// Throws Error naming variable and value unless it is a decimal integer in [lo, hi].
+std::int64_t env_int(const char* name, std::int64_t fallback, std::int64_t lo, std::int64_t hi);
+/// The switch in the variable `name` (1, true, on, yes or 0, false, off, no); `fallback` when it is unset or
+/// empty.
+/// Throws Error for anything else.
+bool env_flag(const char* name, bool fallback);
+
+}  // namespace shardarray

@@ -1,0 +1,221 @@
+// The static memory plan: donated inputs become outputs, everything temporary gets an offset in its device's arena.
+#include <algorithm>
+#include <limits>
+
+#include "compile/index_map.h"
+#include "compile/memory.h"
+
+namespace shardarray {
+
+namespace {
+
+constexpr std::uint64_t kAlign = 64;
+constexpr int kForever = std::numeric_limits<int>::max();
+
+struct Life {
+  int first = -1, last = -1;  ///< group numbers
+};
+
+class Planner {
+ public:
+  Planner(const Partition& p, const Fusion& f, const std::vector<GroupKernel>& kernels, const CompileInput& in, Addresses& at,
+          Program& program, Compiled& out)
+      : p_(p), f_(f), kernels_(kernels), in_(in), at_(at), program_(program), out_(out) {}
+
+  void run() {
+    lives();
+    ports();
+    alias_donated();
+    place_outputs();
+    place_scratch();
+    peaks();
+  }
+
+ private:
+  template <class V> static auto get(V& v, int k) -> decltype(v[static_cast<std::size_t>(k)]) { return v[static_cast<std::size_t>(k)]; }
+
+  void use(int v, int group) {
+    const int m = at_.storage(v).memory;
+    Life& l = lives_[m];
+    l.last = std::max(l.last, group);
+    at_.memory(m);
+  }
+
+  void lives() {
+    for (int v : p_.inputs) lives_[v] = {-1, -1};
+    for (std::size_t k = 0; k < f_.groups.size(); k++) {
+      const int group = static_cast<int>(k);
+      const Group& x = f_.groups[k];
+      for (int v : x.roots) {
+        lives_[v] = {group, group};
+        at_.memory(v);
+      }
+      if (x.loop) {
+        for (const KernelAccess& a : kernels_[k].args) use(a.value, group);
+      } else {
+        for (int s : x.steps)
+          for (int v : get(p_.steps, s).in) use(v, group);
+      }
+    }
+    for (int v : p_.outputs) lives_[at_.storage(v).memory].last = kForever;
+  }
+
+  Port port(int v) {
+    const PartValue& x = at_.value(v);
+    Port port{x.type.shape, x.type.dtype, x.layout, {}, {}, {}, -1};
+    const Memory& m = at_.memory(v);
+    port.bytes = m.bytes;
+    port.devices = m.device;
+    port.bases.resize(m.refs.size());
+    return port;
+  }
+
+  void take_bases(Port& port, Memory& m) {
+    for (std::size_t i = 0; i < m.refs.size(); i++) {
+      port.bases[i] = program_.base_count++;
+      m.refs[i] = {port.bases[i], 0};
+    }
+  }
+
+  void ports() {
+    program_.base_count = static_cast<std::uint32_t>(in_.order->size());
+    for (int v : p_.inputs) {
+      program_.inputs.push_back(port(v));
+      take_bases(program_.inputs.back(), at_.memory(v));
+    }
+    for (int v : p_.outputs) {
+      const int input = get(p_.values, v).input;
+      out_.forwarded.push_back(input);
+      out_.output_layouts.push_back(get(p_.values, v).layout);
+      if (input >= 0) {
+        out_.program_output.push_back(-1);
+        continue;
+      }
+      const auto known = std::find(output_values_.begin(), output_values_.end(), v);
+      out_.program_output.push_back(static_cast<int>(known - output_values_.begin()));
+      if (known == output_values_.end()) {
+        output_values_.push_back(v);
+        program_.outputs.push_back(port(v));
+      }
+    }
+  }
+
+  // May output value v be written over input value i?
+  bool may_reuse(int v, int i) {
+    const int m = at_.storage(v).memory;
+    const Life made = lives_[m], read = lives_[i];
+    if (read.last < made.first) return true;
+    if (read.last != made.first) return false;
+    const Group& x = get(f_.groups, made.first);
+    if (!x.loop || x.reduce >= 0) return false;
+    const IndexMap same = identity_map(at_.value(x.domain).type.shape.size());
+    for (const KernelAccess& a : get(kernels_, made.first).args)
+      if (at_.storage(a.value).memory == i && (!(IndexMap{a.map} == same) || a.indirect >= 0 || !(at_.value(at_.storage(a.value).geometry).type.shape == at_.value(x.domain).type.shape)))
+        return false;
+    return true;
+  }
+
+  void alias_donated() {
+    out_.donations.resize(p_.inputs.size());
+    std::vector<bool> taken(p_.inputs.size(), false), fits(p_.inputs.size(), false);
+    for (std::size_t k = 0; k < output_values_.size(); k++) {
+      const PartValue& o = at_.value(output_values_[k]);
+      for (std::size_t i = 0; i < p_.inputs.size(); i++) {
+        const PartValue& x = at_.value(p_.inputs[i]);
+        if (!in_.donated[i] || taken[i] || x.layout != o.layout || !(x.type.shape == o.type.shape) || x.type.dtype != o.type.dtype) continue;
+        if (std::find(p_.outputs.begin(), p_.outputs.end(), p_.inputs[i]) != p_.outputs.end()) continue;
+        fits[i] = true;
+        if (!may_reuse(output_values_[k], p_.inputs[i])) continue;
+        taken[i] = true;
+        program_.outputs[k].alias = static_cast<int>(i);
+        break;
+      }
+    }
+    for (std::size_t i = 0; i < p_.inputs.size(); i++) {
+      DonationVerdict& d = out_.donations[i];
+      const bool forwarded = std::find(p_.outputs.begin(), p_.outputs.end(), p_.inputs[i]) != p_.outputs.end();
+      d.reused = taken[i] || forwarded;
+      if (!d.reused) d.reason = fits[i] ? "it is still read after its replacement is written" : "no output of that size and sharding";
+    }
+  }
+
+  void place_outputs() {
+    for (std::size_t k = 0; k < output_values_.size(); k++) {
+      Memory& m = at_.memory(output_values_[k]);
+      Port& port = program_.outputs[k];
+      if (port.alias < 0) {
+        take_bases(port, m);
+      } else {
+        port.bases = get(program_.inputs, port.alias).bases;
+        for (std::size_t i = 0; i < m.refs.size(); i++) m.refs[i] = {port.bases[i], 0};
+      }
+      placed_.push_back(at_.storage(output_values_[k]).memory);
+    }
+  }
+
+  struct Block {
+    std::uint64_t lo, hi;
+    int last;
+  };
+
+  // Lowest gap among the blocks that are alive at the same time.
+  static std::uint64_t place(std::vector<Block>& blocks, std::uint64_t bytes, Life life) {
+    std::erase_if(blocks, [&](const Block& b) { return b.last < life.first; });
+    std::sort(blocks.begin(), blocks.end(), [](const Block& a, const Block& b) { return a.lo < b.lo; });
+    std::uint64_t lo = 0;
+    for (const Block& b : blocks) {
+      if (lo + bytes <= b.lo) break;
+      lo = std::max(lo, b.hi);
+    }
+    blocks.push_back({lo, lo + bytes, life.last});
+    return lo;
+  }
+
+  void place_scratch() {
+    program_.scratch_bytes.assign(static_cast<std::size_t>(in_.order->size()), 0);
+    std::vector<std::vector<Block>> blocks(program_.scratch_bytes.size());
+    std::vector<std::pair<Life, int>> temporary;
+    for (auto& [m, life] : lives_)
+      if (life.first >= 0 && std::find(placed_.begin(), placed_.end(), m) == placed_.end()) temporary.push_back({life, m});
+    std::stable_sort(temporary.begin(), temporary.end(), [](const auto& a, const auto& b) { return a.first.first < b.first.first; });
+    for (const auto& [life, m] : temporary) {
+      Memory& memory = at_.memory(m);
+      for (std::size_t i = 0; i < memory.refs.size(); i++) {
+        const int device = memory.device[i];
+        const std::uint64_t bytes = (memory.bytes[i] + kAlign - 1) / kAlign * kAlign;
+        const std::uint64_t lo = place(get(blocks, device), bytes, life);
+        memory.refs[i] = {static_cast<std::uint32_t>(device), lo};
+        get(program_.scratch_bytes, device) = std::max(get(program_.scratch_bytes, device), lo + bytes);
+      }
+    }
+  }
+
+  void peaks() {
+    program_.peak_bytes = program_.scratch_bytes;
+    auto add = [&](const Port& port) {
+      for (std::size_t i = 0; i < port.bytes.size(); i++) get(program_.peak_bytes, port.devices[i]) += port.bytes[i];
+    };
+    for (const Port& x : program_.inputs) add(x);
+    for (const Port& x : program_.outputs)
+      if (x.alias < 0) add(x);
+  }
+
+  const Partition& p_;
+  const Fusion& f_;
+  const std::vector<GroupKernel>& kernels_;
+  const CompileInput& in_;
+  Addresses& at_;
+  Program& program_;
+  Compiled& out_;
+  std::map<int, Life> lives_;
+  std::vector<int> output_values_, placed_;
+};
+
+}  // namespace
+
+void assign_addresses(const Partition& p, const Fusion& f, const std::vector<GroupKernel>& kernels, const CompileInput& in,
+                      Addresses& at, Program& program, Compiled& out) {
+  Planner(p, f, kernels, in, at, program, out).run();
+}
+
+}  // namespace shardarray

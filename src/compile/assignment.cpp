@@ -1,0 +1,67 @@
+#include "compile/assignment.h"
+
+#include <algorithm>
+
+#include "layout/spelling.h"
+
+namespace shardarray {
+
+Assignment project(const AtomDims& dims, const std::vector<DimFactors>& factors, const Rule& rule, const Atoms& atoms) {
+  Assignment a(rule.factors.size());
+  for (std::size_t d = 0; d < dims.size(); d++) {
+    if (factors[d].size() == 1) {
+      a[static_cast<std::size_t>(factors[d][0])] = dims[d];
+      continue;
+    }
+    std::size_t next = 0;
+    for (int f : factors[d]) {
+      std::int64_t rest = rule.factors[static_cast<std::size_t>(f)].size;
+      while (next < dims[d].size() && rest % atoms.size(dims[d][next]) == 0) {
+        rest /= atoms.size(dims[d][next]);
+        a[static_cast<std::size_t>(f)].push_back(dims[d][next++]);
+      }
+      if (rest != 1) break;
+    }
+  }
+  return a;
+}
+
+std::optional<AtomDims> place(const Assignment& a, const std::vector<DimFactors>& factors, const Rule& rule, const Shape& shape,
+                              const Atoms& atoms) {
+  AtomDims dims(factors.size());
+  for (std::size_t d = 0; d < factors.size(); d++) {
+    bool open = false;  // a factor before was not fully cut
+    for (int f : factors[d]) {
+      std::int64_t rest = rule.factors[static_cast<std::size_t>(f)].size;
+      for (int atom : a[static_cast<std::size_t>(f)]) {
+        if (open) return std::nullopt;
+        if (factors[d].size() > 1 && rest % atoms.size(atom) != 0) return std::nullopt;
+        rest /= atoms.size(atom);
+        dims[d].push_back(atom);
+      }
+      if (factors[d].size() > 1 && rest != 1) open = true;
+    }
+    if (shape[d] <= 1 && !dims[d].empty() && factors[d].size() != 1) return std::nullopt;
+  }
+  return dims;
+}
+
+bool is_free(const FlatGraph& g, int node) {
+  const FlatNode& n = g.nodes[static_cast<std::size_t>(node)];
+  if (n.op->form == Form::leaf || n.op->effect) return false;
+  if (n.in.empty()) return true;
+  return n.op->form == Form::map && n.in_types[0].shape.empty();
+}
+
+const Layout* constraint_layout(const FlatNode& n, const DeviceOrder* order) {
+  const auto rank = static_cast<int>(n.out_types[0].shape.size());
+  const auto lead = n.attrs->lo.empty() ? 0 : static_cast<int>(n.attrs->lo[0]);
+  const Layout* l = layout_of(*n.attrs->sharding, rank - lead);
+  if (lead == 0) return l;
+  std::vector<AxisList> dims(static_cast<std::size_t>(lead));
+  dims.insert(dims.end(), l->dims().begin(), l->dims().end());
+  (void)order;
+  return Layout::of(l->order(), std::move(dims));
+}
+
+}  // namespace shardarray

@@ -1,0 +1,55 @@
+// The compiler: a flat graph with placed inputs -> a Program and everything that explain() says of it.
+// The passes stand in order in pipeline.cpp.
+#pragma once
+#include <memory>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "graph/flat.h"
+#include "layout/layout.h"
+#include "layout/spelling.h"
+#include "runtime/program.h"
+
+namespace shardarray {
+
+/// How conflicts between shardings are settled: by cost; by propagation priorities alone; never silently.
+enum class Policy : std::uint8_t { auto_, follow, strict };
+
+struct CompileInput {
+  FlatGraph graph;
+  const DeviceOrder* order = nullptr;
+  std::vector<const Layout*> inputs;            ///< closed; on the devices of `order`
+  std::vector<bool> donated;                    ///< per input: its buffers may be overwritten
+  std::vector<const Layout*> outputs;           ///< requested layouts; null: open
+  std::vector<std::string> input_names;         ///< for messages
+  Policy policy = Policy::auto_;
+  bool share_replicas = true;
+  const Mesh* mesh = nullptr;                   ///< names for messages
+};
+
+/// What became of a value, for explain().
+struct PlacedValue {
+  Type type;
+  const Layout* layout = nullptr;
+  std::string op;
+  Where where;
+};
+struct DonationVerdict {
+  bool reused = false;
+  std::string reason;
+};
+struct Compiled {
+  std::shared_ptr<const Program> program;
+  std::vector<int> forwarded;                 ///< per output: the input that it simply is, or -1
+  std::vector<const Layout*> output_layouts;
+  std::vector<int> program_output;            ///< per output: index into Program::outputs, or -1 when forwarded
+  std::vector<PlacedValue> values;
+  std::vector<DonationVerdict> donations;     ///< per input
+  double flops = 0;                           ///< of the busiest device
+};
+
+/// Throws ShardingError (policy strict), CompileError.
+Compiled compile(CompileInput input);
+
+}  // namespace shardarray

@@ -1,0 +1,192 @@
+#include "compile/decide.h"
+
+#include <algorithm>
+#include <limits>
+
+namespace shardarray {
+
+namespace {
+
+constexpr double kNowhere = std::numeric_limits<double>::infinity();
+constexpr std::size_t kMostCandidates = 4096;
+
+double elements_of_factors(const NodeState& s, const Assignment& a, const Atoms& atoms) {
+  double n = 1;
+  for (std::size_t f = 0; f < a.size(); f++) {
+    std::int64_t tiles = 1;
+    for (int atom : a[f]) tiles *= atoms.size(atom);
+    const std::int64_t size = s.rule->factors[f].size;
+    n *= static_cast<double>((size + tiles - 1) / tiles);
+  }
+  return n;
+}
+
+}  // namespace
+
+double Decider::transfer(const Layout* from, const Layout* to, const Type& t) {
+  if (from == to) return 0;
+  auto key = std::tuple(from, to, std::vector<std::int64_t>(t.shape.begin(), t.shape.end()), itemsize(t.dtype));
+  auto [it, fresh] = transfers_.try_emplace(std::move(key), 0.0);
+  if (fresh) it->second = model_.transfer(from, to, t.shape, static_cast<std::int64_t>(itemsize(t.dtype)));
+  return it->second;
+}
+
+bool Decider::complete(const NodeState& s, Decision& d) const {
+  std::vector<int> reduced = d.pending;
+  Reducer reducer = d.pending.empty() ? Reducer::none : Reducer::sum;
+  for (std::size_t f = 0; f < d.assignment.size(); f++)
+    if (s.rule->factors[f].role == Role::reduce && !d.assignment[f].empty()) {
+      if (reducer != Reducer::none && reducer != s.rule->factors[f].reducer) return false;
+      reducer = s.rule->factors[f].reducer;
+      reduced.insert(reduced.end(), d.assignment[f].begin(), d.assignment[f].end());
+    }
+  d.in.clear();
+  d.out.clear();
+  for (const TermState& t : s.operands) {
+    auto dims = place(d.assignment, *t.factors, *s.rule, t.type.shape, atoms_);
+    if (!dims) return false;
+    const bool keeps = !d.pending.empty() && t.layout && !t.layout->unreduced().empty() && t.can_carry;
+    d.in.push_back(to_layout(atoms_, *dims, keeps ? d.pending : std::vector<int>{}, Reducer::sum));
+  }
+  for (const TermState& t : s.results) {
+    auto dims = place(d.assignment, *t.factors, *s.rule, t.type.shape, atoms_);
+    if (!dims) return false;
+    d.out.push_back(to_layout(atoms_, *dims, reduced, reducer));
+  }
+  return true;
+}
+
+double Decider::cost_of(const NodeState& s, const Decision& d) {
+  double cost = 0;
+  for (std::size_t k = 0; k < s.operands.size(); k++) {
+    const TermState& t = s.operands[k];
+    bool repeated = t.free;
+    for (std::size_t j = 0; j < k; j++)
+      repeated |= s.node->in[j] == s.node->in[k] && d.in[j] == d.in[k];
+    if (!repeated && !t.available(d.in[k])) cost += transfer(t.layout, d.in[k], t.type);
+  }
+  for (std::size_t k = 0; k < s.results.size(); k++) {
+    const TermState& t = s.results[k];
+    double to_wish = transfer(d.out[k], t.layout, t.type) * t.weight;
+    if (!d.out[k]->unreduced().empty() && d.pending.empty()) {
+      // the partial result will be combined somewhere: at its place, or on the way to the wish
+      const Layout* here = Layout::of(d.out[k]->order(), d.out[k]->dims());
+      const double at_place = transfer(d.out[k], here, t.type) + transfer(here, t.layout, t.type) * t.weight;
+      to_wish = std::min(at_place, transfer(d.out[k], t.layout, t.type));
+    }
+    cost += to_wish;
+  }
+  const double each = s.node->op->form == Form::gemm ? 2 : 1;
+  return cost + model_.compute(each * elements_of_factors(s, d.assignment, atoms_));
+}
+
+Assignment Decider::merged(const NodeState& s) const {
+  Assignment a(s.rule->factors.size());
+  auto join = [&](const TermState& t) {
+    const Assignment p = project(to_atoms(atoms_, *t.layout), *t.factors, *s.rule, atoms_);
+    for (std::size_t f = 0; f < a.size(); f++)
+      if (p[f].size() > a[f].size() && s.rule->factors[f].role != Role::whole) a[f] = p[f];
+  };
+  std::vector<const TermState*> terms;
+  for (const TermState& t : s.operands)
+    if (!t.free) terms.push_back(&t);
+  std::stable_sort(terms.begin(), terms.end(), [](auto* x, auto* y) { return num_elements(x->type.shape) > num_elements(y->type.shape); });
+  for (const TermState* t : terms) join(*t);
+  for (const TermState& t : s.results) join(t);
+  // an atom stays with the first factor that has it
+  std::vector<int> used = s.pending;
+  for (auto& list : a) {
+    std::size_t n = 0;
+    while (n < list.size() && std::find(used.begin(), used.end(), list[n]) == used.end()) n++;
+    list.resize(n);
+    used.insert(used.end(), list.begin(), list.end());
+  }
+  return a;
+}
+
+std::vector<int> Decider::present_atoms(const NodeState& s) const {
+  std::vector<int> present;
+  auto add = [&](const TermState& t) {
+    for (const auto& dim : to_atoms(atoms_, *t.layout))
+      for (int atom : dim)
+        if (std::find(present.begin(), present.end(), atom) == present.end() &&
+            std::find(s.pending.begin(), s.pending.end(), atom) == s.pending.end())
+          present.push_back(atom);
+  };
+  for (const TermState& t : s.operands)
+    if (!t.free) add(t);
+  for (const TermState& t : s.results) add(t);
+  const bool any = !present.empty();
+  if (any && s.node->op->form == Form::gemm)  // idle axes may take work instead of repeating it
+    for (int k = 0; k < static_cast<int>(atoms_.axes.size()); k++)
+      if (std::find(present.begin(), present.end(), k) == present.end() &&
+          std::find(s.pending.begin(), s.pending.end(), k) == s.pending.end())
+        present.push_back(k);
+  return present;
+}
+
+// Atoms that a tensor already has on the factor come first, in its order; moved ones after them.
+void Decider::order_atoms(const NodeState& s, Assignment& a) const {
+  std::vector<Assignment> projections;
+  for (const TermState& t : s.results) projections.push_back(project(to_atoms(atoms_, *t.layout), *t.factors, *s.rule, atoms_));
+  for (const TermState& t : s.operands)
+    if (!t.free) projections.push_back(project(to_atoms(atoms_, *t.layout), *t.factors, *s.rule, atoms_));
+  for (std::size_t f = 0; f < a.size(); f++) {
+    if (a[f].size() < 2) continue;
+    for (const Assignment& p : projections) {
+      auto rank = [&](int atom) { return std::find(p[f].begin(), p[f].end(), atom) - p[f].begin(); };
+      const bool knows = std::any_of(a[f].begin(), a[f].end(), [&](int atom) { return rank(atom) < static_cast<std::ptrdiff_t>(p[f].size()); });
+      if (!knows) continue;
+      std::stable_sort(a[f].begin(), a[f].end(), [&](int x, int y) { return rank(x) < rank(y); });
+      break;
+    }
+  }
+}
+
+void Decider::consider(const NodeState& s, Assignment a, Decision& best) {
+  Decision d;
+  d.assignment = std::move(a);
+  d.pending = s.pending;
+  if (!complete(s, d)) return;
+  d.cost = cost_of(s, d);
+  if (d.cost < best.cost - 1e-9) best = std::move(d);
+}
+
+void Decider::enumerate(const NodeState& s, const std::vector<int>& atoms, Decision& best) {
+  std::vector<std::size_t> factors;
+  for (std::size_t f = 0; f < s.rule->factors.size(); f++)
+    if (s.rule->factors[f].role != Role::whole && s.rule->factors[f].size > 1) factors.push_back(f);
+  double count = 1;
+  for (std::size_t k = 0; k < atoms.size(); k++) count *= static_cast<double>(factors.size() + 1);
+  if (count > static_cast<double>(kMostCandidates)) return;  // the merged one stands
+  std::vector<std::size_t> choice(atoms.size(), 0);
+  for (;;) {
+    Assignment a(s.rule->factors.size());
+    for (std::size_t k = 0; k < atoms.size(); k++)
+      if (choice[k] < factors.size()) a[factors[choice[k]]].push_back(atoms[k]);
+    order_atoms(s, a);
+    consider(s, std::move(a), best);
+    std::size_t k = 0;
+    while (k < choice.size() && ++choice[k] > factors.size()) choice[k++] = 0;
+    if (k == choice.size()) return;
+  }
+}
+
+Decision Decider::decide(const NodeState& s) {
+  Decision best;
+  best.cost = kNowhere;
+  consider(s, merged(s), best);
+  const double floor = best.cost == kNowhere ? kNowhere
+                                             : model_.compute((s.node->op->form == Form::gemm ? 2 : 1) *
+                                                              elements_of_factors(s, best.assignment, atoms_));
+  bool at_wish = best.cost != kNowhere && best.cost <= floor;
+  if (!at_wish && (policy_ != Policy::follow || best.cost == kNowhere)) enumerate(s, present_atoms(s), best);
+  if (best.cost == kNowhere) {  // nothing fits: everything whole
+    best.assignment.assign(s.rule->factors.size(), {});
+    best.pending = s.pending;
+    complete(s, best);
+  }
+  return best;
+}
+
+}  // namespace shardarray

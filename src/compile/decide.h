@@ -1,0 +1,58 @@
+// Where one node runs: which atoms cut which of its factors, by cost.
+#pragma once
+#include <functional>
+#include <map>
+#include <tuple>
+
+#include "compile/assignment.h"
+#include "compile/passes.h"
+
+namespace shardarray {
+
+/// One operand or result as the decision sees it.
+struct TermState {
+  Type type;
+  const std::vector<DimFactors>* factors = nullptr;
+  const Layout* layout = nullptr;                ///< operand: where it is now; result: the wish
+  bool free = false;                             ///< operand: can be made anywhere
+  std::function<bool(const Layout*)> available;  ///< operand: was already brought there
+  double weight = 0;                             ///< result: how much the wish counts
+  bool can_carry = false;                        ///< operand: its pending sum may pass
+};
+struct NodeState {
+  const FlatNode* node = nullptr;
+  const Rule* rule = nullptr;
+  std::vector<TermState> operands, results;
+  std::vector<int> pending;  ///< atoms of partial sums that pass through (empty: they are combined first)
+};
+
+struct Decision {
+  Assignment assignment;
+  std::vector<int> pending;            ///< passed through
+  std::vector<const Layout*> in, out;  ///< layouts that follow
+  double cost = 0;
+};
+
+class Decider {
+ public:
+  Decider(const Atoms& atoms, Policy policy) : atoms_(atoms), policy_(policy) {}
+  Decision decide(const NodeState& s);
+  /// The layouts that follow from an assignment; false when it cannot be placed.
+  bool complete(const NodeState& s, Decision& d) const;
+
+ private:
+  double cost_of(const NodeState& s, const Decision& d);
+  double transfer(const Layout* from, const Layout* to, const Type& t);
+  Assignment merged(const NodeState& s) const;
+  std::vector<int> present_atoms(const NodeState& s) const;
+  void order_atoms(const NodeState& s, Assignment& a) const;
+  void enumerate(const NodeState& s, const std::vector<int>& atoms, Decision& best);
+  void consider(const NodeState& s, Assignment a, Decision& best);
+
+  const Atoms& atoms_;
+  Policy policy_;
+  CostModel model_;
+  std::map<std::tuple<const Layout*, const Layout*, std::vector<std::int64_t>, std::size_t>, double> transfers_;
+};
+
+}  // namespace shardarray

@@ -1,0 +1,432 @@
+// Which steps become one loop. Steps are taken from the last to the first: a step joins the group of its users when they are
+// all in one group (or in groups over the same domain that can be merged) and no other way leads back into it.
+#include <algorithm>
+#include <map>
+#include <set>
+#include <unordered_set>
+
+#include "compile/index_map.h"
+#include "compile/passes.h"
+
+namespace shardarray {
+
+bool is_squeeze(const FlatNode& n) {
+  if (n.op->form != Form::view) return false;
+  auto kept = [](const Shape& s) {
+    Shape k;
+    for (std::int64_t d : s)
+      if (d != 1) k.push_back(d);
+    return k;
+  };
+  return kept(n.in_types[0].shape) == kept(n.out_types[0].shape);
+}
+
+namespace {
+
+constexpr std::size_t kMostSteps = 256, kMostMaps = 4, kMostVisited = 512;
+
+class Fuser {
+ public:
+  Fuser(Partition& p, const FlatGraph& g) : p_(p), g_(g) {}
+
+  Fusion run() {
+    copy_shared_outputs();
+    find_users();
+    for (int s = static_cast<int>(p_.steps.size()) - 1; s >= 0; s--) assign(s);
+    settle_storage();
+    collect();
+    return std::move(fusion_);
+  }
+
+ private:
+  template <class V> static auto at(V& v, int k) -> decltype(v[static_cast<std::size_t>(k)]) { return v[static_cast<std::size_t>(k)]; }
+  enum class Kind { loop, inlined, alias, single };  // inlined: free to repeat in every user; alias: another name
+
+  struct Domain {
+    int value = -1, reduce = -1;
+    std::vector<int> steps;
+    bool loop = false;
+  };
+
+  const FlatNode* node(int s) const { return at(p_.steps, s).node < 0 ? nullptr : &at(g_.nodes, at(p_.steps, s).node); }
+
+  Kind kind(int s) const {
+    const PartStep& step = at(p_.steps, s);
+    const FlatNode* n = node(s);
+    if (step.copy) return Kind::loop;
+    if (!n) return step.transfer < 0 ? Kind::inlined : Kind::single;
+    if (step.transfer >= 0) return Kind::single;
+    switch (n->op->form) {
+      case Form::scalar: return n->in.empty() ? Kind::inlined : Kind::loop;
+      case Form::map: return Kind::inlined;
+      case Form::view: return is_squeeze(*n) ? Kind::inlined : Kind::alias;
+      case Form::reduce:
+      case Form::take: return Kind::loop;
+      default: return Kind::single;
+    }
+  }
+
+  // A result that is an input, or shares memory with another one, is copied.
+  void copy_shared_outputs() {
+    std::set<int> seen;
+    for (int& v : p_.outputs) {
+      if (at(p_.values, v).step < 0) continue;  // forwarded
+      int root = v;
+      while (at(p_.values, root).step >= 0) {
+        const int s = at(p_.values, root).step;
+        const Kind k = kind(s);
+        const bool own = k == Kind::loop || k == Kind::single || (k == Kind::inlined && node(s) && !is_squeeze(*node(s)));
+        if (own || at(p_.steps, s).in.empty()) break;
+        root = at(p_.steps, s).in[0];
+      }
+      const bool from_input = at(p_.values, root).step < 0;
+      const bool fresh = seen.insert(root).second;
+      if (!from_input && (fresh || seen_values_.contains(v))) {
+        seen_values_.insert(v);
+        continue;
+      }
+      PartStep copy;
+      copy.in = {v};
+      copy.copy = true;
+      const PartValue from = at(p_.values, v);
+      p_.values.push_back({from.type, from.layout, static_cast<int>(p_.steps.size()), -1});
+      v = static_cast<int>(p_.values.size()) - 1;
+      copy.out = {v};
+      p_.steps.push_back(std::move(copy));
+    }
+  }
+
+  void find_users() {
+    users_.resize(p_.values.size());
+    for (std::size_t s = 0; s < p_.steps.size(); s++)
+      for (int v : p_.steps[s].in) at(users_, v).push_back(static_cast<int>(s));
+    is_output_.assign(p_.values.size(), false);
+    for (int v : p_.outputs) at(is_output_, v) = true;
+    groups_of_.resize(p_.steps.size());
+    must_store_.assign(p_.values.size(), false);
+    for (std::size_t s = 0; s < p_.steps.size(); s++) {
+      const Kind k = kind(static_cast<int>(s));
+      if (k == Kind::single || k == Kind::alias)
+        for (int v : p_.steps[s].in) at(must_store_, v) = true;
+      if (const FlatNode* n = node(static_cast<int>(s)); n && n->op->form == Form::take) at(must_store_, p_.steps[s].in[0]) = true;
+    }
+    for (int v : p_.outputs) at(must_store_, v) = true;
+  }
+
+  int find(int group) {
+    while (at(parent_, group) != group) group = at(parent_, group) = at(parent_, at(parent_, group));
+    return group;
+  }
+
+  int open(int s, bool loop) {
+    const int group = static_cast<int>(domains_.size());
+    Domain d;
+    d.loop = loop;
+    if (loop) d.value = at(p_.steps, s).out[0];
+    domains_.push_back(d);
+    parent_.push_back(group);
+    return group;
+  }
+
+  void join(int s, int group, std::vector<IndexMap> maps) {
+    at(groups_of_, s).insert(group);
+    at(domains_, group).steps.push_back(s);
+    maps_[{group, s}] = std::move(maps);
+  }
+
+  void assign(int s) {
+    const Kind k = kind(s);
+    if (k == Kind::single) {
+      join(s, open(s, false), {});
+      return;
+    }
+    if (k == Kind::alias) return;
+    std::set<int> groups;
+    bool other_users = false;
+    for (int v : at(p_.steps, s).out) {
+      other_users |= at(must_store_, v);
+      for (int u : at(users_, v))
+        for (int group : at(groups_of_, u))
+          if (at(domains_, find(group)).loop && kind(u) != Kind::single) groups.insert(find(group));
+    }
+    if (k == Kind::inlined) {
+      for (int group : groups)
+        if (auto maps = maps_in(s, group)) join(s, group, std::move(*maps));
+        else other_users = true;
+      if (other_users || groups.empty()) start(s);
+      return;
+    }
+    if (groups.size() > 1 && !merge_all(groups)) groups.clear();
+    if (groups.size() == 1 && try_join(s, find(*groups.begin()), other_users)) return;
+    start(s);
+  }
+
+  // A group of its own, with s at the root.
+  void start(int s) {
+    const int group = open(s, true);
+    const FlatNode* n = node(s);
+    if (n && n->op->form == Form::reduce) at(domains_, group).reduce = s;
+    join(s, group, {identity_map(at(p_.values, at(p_.steps, s).out[0]).type.shape.size())});
+  }
+
+  // The maps by which the users in `group` read s; none when they are too many.
+  std::optional<std::vector<IndexMap>> maps_in(int s, int group) {
+    std::vector<IndexMap> maps;
+    for (int v : at(p_.steps, s).out)
+      for (int u : at(users_, v)) {
+        auto it = maps_.find({group, u});
+        if (it == maps_.end()) continue;
+        for (std::size_t k = 0; k < at(p_.steps, u).in.size(); k++) {
+          if (at(p_.steps, u).in[k] != v) continue;
+          for (const IndexMap& m : it->second) {
+            IndexMap composed = compose(with_inner(m, u), reading_map(u, k, group));
+            if (std::find(maps.begin(), maps.end(), composed) == maps.end()) maps.push_back(std::move(composed));
+          }
+        }
+      }
+    if (maps.size() > kMostMaps) return std::nullopt;
+    return maps;
+  }
+
+  // Below a reduce the domain's inner dimensions exist as well.
+  IndexMap with_inner(IndexMap m, int u) const {
+    const FlatNode* n = node(u);
+    if (!n || n->op->form != Form::reduce) return m;
+    const int outer = static_cast<int>(m.dims.size());
+    for (std::size_t k = 0; k < n->attrs->dims.size(); k++) m.dims.push_back({outer + static_cast<int>(k), 1, 0});
+    return m;
+  }
+
+  // How step u reads operand k: a reduce reads its operand along the domain's inner dimensions.
+  IndexMap reading_map(int u, std::size_t k, int group) {
+    const FlatNode* n = node(u);
+    if (n && n->op->form == Form::reduce) {
+      const std::size_t outer = at(p_.values, at(domains_, group).value).type.shape.size();
+      return reduce_map(*n, outer);
+    }
+    if (!n) return identity_map(at(p_.values, at(p_.steps, u).in[0]).type.shape.size());  // a slice or a copy
+    return {operand_map(at(p_.steps, u), g_, k)};
+  }
+
+  bool try_join(int s, int group, bool other_users) {
+    Domain& d = at(domains_, group);
+    if (d.steps.size() >= kMostSteps) return false;
+    auto maps = maps_in(s, group);
+    if (!maps || maps->empty()) return false;
+    const PartValue& out = at(p_.values, at(p_.steps, s).out[0]);
+    const PartValue& domain = at(p_.values, d.value);
+    const IndexMap same = identity_map(domain.type.shape.size());
+    const bool at_points = maps->size() == 1 && (*maps)[0] == same && out.type.shape == domain.type.shape && out.layout == domain.layout;
+    if (other_users && (!at_points || leads_to(s, group))) return false;
+    if (leaves_group(s, group)) return false;
+    const FlatNode* n = node(s);
+    if (n && n->op->form == Form::reduce) {
+      if (!at_points || !same_inner(d, s)) return false;
+      d.reduce = s;
+    }
+    join(s, group, std::move(*maps));
+    return true;
+  }
+
+  // Some loop user of s is in no map of this group (it reads a stored copy elsewhere).
+  bool leaves_group(int s, int group) {
+    for (int v : at(p_.steps, s).out)
+      for (int u : at(users_, v))
+        for (int other : at(groups_of_, u))
+          if (find(other) != group && kind(u) != Kind::single) return true;
+    return false;
+  }
+
+  bool same_inner(const Domain& d, int s) const {
+    if (d.reduce < 0) return true;
+    const FlatNode &a = *node(d.reduce), &b = *node(s);
+    const PartValue &x = at(p_.values, at(p_.steps, d.reduce).in[0]), &y = at(p_.values, at(p_.steps, s).in[0]);
+    return a.attrs->dims == b.attrs->dims && x.type.shape == y.type.shape && x.layout == y.layout;
+  }
+
+  // From the users of s outside `group`, a path into it.
+  bool leads_to(int s, int group) {
+    std::vector<int> start;
+    for (int v : at(p_.steps, s).out)
+      for (int u : at(users_, v))
+        if (!in_group(u, group)) start.push_back(u);
+    return reaches(start, group);
+  }
+
+  bool in_group(int s, int group) {
+    const auto& gs = at(groups_of_, s);
+    return std::any_of(gs.begin(), gs.end(), [&](int x) { return find(x) == group; });
+  }
+
+  // Groups are entered whole: once one step of a group is reached, everything that it writes is.
+  bool reaches(std::vector<int> stack, int group) {
+    std::unordered_set<int> seen(stack.begin(), stack.end());
+    while (!stack.empty()) {
+      const int s = stack.back();
+      stack.pop_back();
+      if (in_group(s, group)) return true;
+      if (seen.size() > kMostVisited) return true;  // unknown: treated as a path
+      auto push = [&](int u) {
+        if (seen.insert(u).second) stack.push_back(u);
+      };
+      for (int x : at(groups_of_, s))
+        for (int member : at(domains_, find(x)).steps) push(member);
+      for (int v : at(p_.steps, s).out)
+        for (int u : at(users_, v)) push(u);
+    }
+    return false;
+  }
+
+  bool path_between(int a, int b) {
+    std::vector<int> start;
+    for (int s : at(domains_, a).steps)
+      for (int v : at(p_.steps, s).out)
+        for (int u : at(users_, v))
+          if (!in_group(u, a)) start.push_back(u);
+    return reaches(start, b);
+  }
+
+  bool merge_all(std::set<int>& groups) {
+    auto it = groups.begin();
+    const int first = *it++;
+    for (; it != groups.end(); ++it)
+      if (!can_merge(find(first), *it)) return false;
+    it = groups.begin();
+    for (++it; it != groups.end(); ++it) {
+      if (!can_merge(find(first), *it)) return false;
+      merge(find(first), *it);
+    }
+    groups = {find(first)};
+    return true;
+  }
+
+  bool can_merge(int a, int b) {
+    const Domain &x = at(domains_, a), &y = at(domains_, b);
+    const PartValue &v = at(p_.values, x.value), &w = at(p_.values, y.value);
+    if (!x.loop || !y.loop || !(v.type.shape == w.type.shape) || v.layout != w.layout) return false;
+    if (x.steps.size() + y.steps.size() > kMostSteps) return false;
+    if (x.reduce >= 0 && y.reduce >= 0 && !same_inner(x, y.reduce)) return false;
+    return !path_between(a, b) && !path_between(b, a);
+  }
+
+  void merge(int a, int b) {
+    Domain &x = at(domains_, a), &y = at(domains_, b);
+    parent_[static_cast<std::size_t>(b)] = a;
+    if (x.reduce < 0) x.reduce = y.reduce;
+    for (int s : y.steps) {
+      at(groups_of_, s).erase(b);
+      at(groups_of_, s).insert(a);
+      auto& mine = maps_[{a, s}];
+      for (IndexMap& m : maps_[{b, s}])
+        if (std::find(mine.begin(), mine.end(), m) == mine.end()) mine.push_back(std::move(m));
+      maps_.erase({b, s});
+      if (std::find(x.steps.begin(), x.steps.end(), s) == x.steps.end()) x.steps.push_back(s);
+    }
+    y.steps.clear();
+  }
+
+  // ---- what is stored where
+  void settle_storage() {
+    fusion_.storage.resize(p_.values.size());
+    for (std::size_t v = 0; v < p_.values.size(); v++) {
+      const int s = p_.values[v].step;
+      const int value = static_cast<int>(v);
+      if (s < 0) {
+        fusion_.storage[v] = {value, value};
+      } else if (kind(s) == Kind::alias) {
+        fusion_.storage[v] = {at(fusion_.storage, at(p_.steps, s).in[0]).memory, value};
+      } else {
+        for (int group : at(groups_of_, s))
+          if (is_root(value, s, group)) fusion_.storage[v] = {value, value};
+      }
+    }
+  }
+
+  // Written by this group: it is the group's own step (not one repeated from elsewhere) and someone outside reads it.
+  bool is_root(int v, int s, int group) {
+    const Domain& d = at(domains_, group);
+    if (!d.loop) return true;
+    const bool at_points = [&] {
+      const auto& maps = maps_.at({group, s});
+      const PartValue &out = at(p_.values, v), &domain = at(p_.values, d.value);
+      return std::find(maps.begin(), maps.end(), identity_map(domain.type.shape.size())) != maps.end() &&
+             out.type.shape == domain.type.shape && out.layout == domain.layout;
+    }();
+    if (!at_points) return false;
+    if (kind(s) == Kind::inlined && d.value != v) return false;
+    if (at(must_store_, v)) return true;
+    for (int u : at(users_, v))
+      if (!in_group(u, group) || at(groups_of_, u).size() > 1) return true;
+    return false;
+  }
+
+  void collect() {
+    std::vector<int> order;
+    for (std::size_t k = 0; k < domains_.size(); k++)
+      if (parent_[k] == static_cast<int>(k) && !domains_[k].steps.empty()) order.push_back(static_cast<int>(k));
+    std::map<int, std::set<int>> before;  // group -> groups it reads from
+    std::map<int, int> writer;            // memory -> group
+    std::map<int, Group> made;
+    for (int k : order) {
+      Group group;
+      Domain& d = at(domains_, k);
+      std::sort(d.steps.begin(), d.steps.end());
+      group.steps = d.steps;
+      group.loop = d.loop;
+      group.domain = d.value;
+      group.reduce = d.reduce;
+      for (int s : d.steps)
+        for (int v : at(p_.steps, s).out)
+          if (at(fusion_.storage, v).memory == v && is_root(v, s, k) && !writer.contains(v)) {
+            group.roots.push_back(v);
+            writer[v] = k;
+          }
+      made[k] = std::move(group);
+    }
+    for (int k : order)
+      for (int s : made[k].steps)
+        for (int v : at(p_.steps, s).in)
+          if (const int m = source_memory(v, k); m >= 0 && writer.contains(m) && writer[m] != k) before[k].insert(writer[m]);
+    // Kahn, earliest first step first
+    std::map<int, int> missing;
+    std::map<int, std::vector<int>> after;
+    for (int k : order) {
+      missing[k] = static_cast<int>(before[k].size());
+      for (int b : before[k]) after[b].push_back(k);
+    }
+    std::set<std::pair<int, int>> ready;
+    for (int k : order)
+      if (missing[k] == 0) ready.insert({made[k].steps.back(), k});
+    while (!ready.empty()) {
+      const int k = ready.begin()->second;
+      ready.erase(ready.begin());
+      for (int a : after[k])
+        if (--missing[a] == 0) ready.insert({made[a].steps.back(), a});
+      if (!made[k].roots.empty() || !made[k].loop) fusion_.groups.push_back(std::move(made[k]));
+    }
+  }
+
+  // The memory that group k reads when it uses v: none when it computes v itself.
+  int source_memory(int v, int k) {
+    const int s = at(p_.values, v).step;
+    if (s >= 0 && kind(s) != Kind::alias && in_group(s, k) && at(domains_, k).loop) return -1;
+    return at(fusion_.storage, v).memory;
+  }
+
+  Partition& p_;
+  const FlatGraph& g_;
+  Fusion fusion_;
+  std::vector<std::vector<int>> users_;
+  std::vector<bool> is_output_, must_store_;
+  std::vector<std::set<int>> groups_of_;
+  std::vector<Domain> domains_;
+  std::vector<int> parent_;
+  std::map<std::pair<int, int>, std::vector<IndexMap>> maps_;
+  std::set<int> seen_values_;
+};
+
+}  // namespace
+
+Fusion fuse(Partition& p, const FlatGraph& g) { return Fuser(p, g).run(); }
+
+}  // namespace shardarray

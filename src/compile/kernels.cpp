@@ -1,0 +1,205 @@
+// A group of fused steps -> kernel IR. Expressions are emitted from the results backwards; a value is named by (part value,
+// index map), so that one value read in two ways is computed twice and the builder merges what is equal.
+#include <algorithm>
+#include <map>
+#include <set>
+
+#include "compile/index_map.h"
+#include "compile/passes.h"
+
+namespace shardarray {
+
+IndexMap reduce_map(const FlatNode& n, std::size_t outer) {
+  const std::size_t rank = n.in_types[0].shape.size();
+  std::set<std::int64_t> reduced;
+  for (std::int64_t d : n.attrs->dims) reduced.insert(d + static_cast<std::int64_t>(rank));
+  IndexMap m;
+  int kept = 0, inner = static_cast<int>(outer);
+  for (std::size_t j = 0; j < rank; j++) m.dims.push_back({reduced.contains(static_cast<std::int64_t>(j)) ? inner++ : kept++, 1, 0});
+  return m;
+}
+
+static std::vector<MapDim> squeeze_map(const Shape& in, const Shape& out) {
+  std::vector<MapDim> m;
+  std::size_t at = 0;
+  for (std::int64_t size : in) {
+    if (size == 1) {
+      m.push_back({-1, 1, 0});
+      continue;
+    }
+    while (out[at] == 1) at++;
+    m.push_back({static_cast<int>(at++), 1, 0});
+  }
+  return m;
+}
+
+std::vector<MapDim> operand_map(const PartStep& s, const FlatGraph& g, std::size_t k) {
+  const FlatNode& n = g.nodes[static_cast<std::size_t>(s.node)];
+  if (n.op->form == Form::map) return n.op->map(n.call());
+  if (n.op->form == Form::view) return squeeze_map(n.in_types[0].shape, n.out_types[0].shape);
+  if (n.op->form == Form::take && k == 1) {  // [b.., n..] of [b.., n.., d..]
+    std::vector<MapDim> m;
+    for (std::size_t j = 0; j < n.in_types[1].shape.size(); j++) m.push_back({static_cast<int>(j), 1, 0});
+    return m;
+  }
+  return identity_map(n.in_types[k].shape.size()).dims;
+}
+
+namespace {
+
+class Emitter {
+ public:
+  Emitter(const Group& group, const Partition& p, const Fusion& f, const FlatGraph& g)
+      : group_(group), p_(p), f_(f), g_(g), members_(group.steps.begin(), group.steps.end()),
+        outer_(p.values[static_cast<std::size_t>(group.domain)].type.shape.size()),
+        builder_(static_cast<int>(outer_), inner_rank(group, p, g)) {}
+
+  GroupKernel run() {
+    for (const std::vector<int>& level : reduce_levels()) {
+      begin(true);
+      for (int s : level) {
+        const FlatNode& n = node(s);
+        IndexMap map = reduce_map(n, outer_);
+        const int v = emit(step(s).in[0], map);
+        reduced_[step(s).out[0]] = builder_.reduce(n.attrs->reducer, v);
+      }
+    }
+    begin(false);
+    for (int root : group_.roots) {
+      const int v = emit(root, identity_map(outer_));
+      builder_.store(argument(root, identity_map(outer_), true, -1), v);
+    }
+    result_.kernel = builder_.finish();
+    return std::move(result_);
+  }
+
+ private:
+  using Key = std::pair<int, std::vector<std::int64_t>>;
+
+  static int inner_rank(const Group& group, const Partition& p, const FlatGraph& g) {
+    if (group.reduce < 0) return 0;
+    const int n = p.steps[static_cast<std::size_t>(group.reduce)].node;
+    return static_cast<int>(g.nodes[static_cast<std::size_t>(n)].attrs->dims.size());
+  }
+  const PartStep& step(int s) const { return p_.steps[static_cast<std::size_t>(s)]; }
+  const FlatNode& node(int s) const { return g_.nodes[static_cast<std::size_t>(step(s).node)]; }
+  bool is_reduce(int s) const { return step(s).node >= 0 && node(s).op->form == Form::reduce; }
+
+  void begin(bool inner) {
+    builder_.begin_stage(inner);
+    memo_.clear();
+  }
+
+  // Reduces in the order in which they need each other's results; one pass over the inner dimensions for each level.
+  std::vector<std::vector<int>> reduce_levels() const {
+    std::map<int, int> level;  // step -> 1 + highest level below it
+    std::vector<std::vector<int>> levels;
+    for (int s : group_.steps) {
+      int l = 0;
+      for (int v : step(s).in)
+        if (const int producer = p_.values[static_cast<std::size_t>(v)].step; members_.contains(producer)) l = std::max(l, level[producer]);
+      if (is_reduce(s)) {
+        if (static_cast<int>(levels.size()) <= l) levels.resize(static_cast<std::size_t>(l) + 1);
+        levels[static_cast<std::size_t>(l)].push_back(s);
+        l++;
+      }
+      level[s] = l;
+    }
+    return levels;
+  }
+
+  static Key key(int v, const IndexMap& m) {
+    std::vector<std::int64_t> words;
+    for (const MapDim& d : m.dims) words.insert(words.end(), {d.dim, d.step, d.offset});
+    return {v, std::move(words)};
+  }
+
+  int emit(int v, const IndexMap& map) {
+    if (auto it = reduced_.find(v); it != reduced_.end()) return it->second;
+    const Key k = key(v, map);
+    if (auto it = memo_.find(k); it != memo_.end()) return it->second;
+    const int s = p_.values[static_cast<std::size_t>(v)].step;
+    const int id = s >= 0 && members_.contains(s) && !is_reduce(s) ? emit_step(s, v, map) : load(v, map);
+    memo_[k] = id;
+    return id;
+  }
+
+  int load(int v, const IndexMap& map) { return builder_.load(argument(v, map, false, -1)); }
+
+  int argument(int v, const IndexMap& map, bool output, int indirect) {
+    for (std::size_t k = 0; k < result_.args.size(); k++) {
+      const KernelAccess& a = result_.args[k];
+      if (a.value == v && IndexMap{a.map} == map && a.output == output && a.indirect == indirect) return static_cast<int>(k);
+    }
+    result_.args.push_back({v, map.dims, output, indirect});
+    return builder_.arg({p_.values[static_cast<std::size_t>(v)].type.dtype, output, indirect >= 0});
+  }
+
+  int emit_step(int s, int v, const IndexMap& map) {
+    if (step(s).node < 0) return emit(step(s).in[0], map);  // a slice or a copy: the same indices
+    const FlatNode& n = node(s);
+    switch (n.op->form) {
+      case Form::map:
+      case Form::view: return emit(step(s).in[0], compose(map, operand_map(step(s), g_, 0)));
+      case Form::take: return emit_take(s, n, map);
+      default: return emit_scalar(s, n, v, map);
+    }
+  }
+
+  int emit_scalar(int s, const FlatNode& n, int v, const IndexMap& map) {
+    std::vector<int> in, out(n.out_types.size(), -1);
+    for (int operand : step(s).in) in.push_back(emit(operand, map));
+    struct State {
+      Emitter* self;
+      const IndexMap* map;
+    } state{this, &map};
+    ScalarArgs args{builder_, n.call(), in, out,
+                    [](ScalarArgs& a, int d) {
+                      auto* st = static_cast<State*>(a.fusion);
+                      return st->self->index(st->map->dims[static_cast<std::size_t>(d)]);
+                    },
+                    &state};
+    n.op->scalar(args);
+    for (std::size_t k = 0; k < out.size(); k++) memo_[key(step(s).out[k], map)] = out[k];
+    return memo_.at(key(v, map));
+  }
+
+  // The global index along one dimension of a value.
+  int index(const MapDim& d) {
+    if (d.dim < 0) return builder_.constant_bits(DType::int64, static_cast<std::uint64_t>(d.offset));
+    int i = builder_.index(d.dim);
+    if (d.step != 1) i = builder_.binary(Code::mul, i, builder_.constant_bits(DType::int64, static_cast<std::uint64_t>(d.step)));
+    if (d.offset != 0) i = builder_.binary(Code::add, i, builder_.constant_bits(DType::int64, static_cast<std::uint64_t>(d.offset)));
+    return i;
+  }
+
+  int emit_take(int s, const FlatNode& n, const IndexMap& map) {
+    const auto batch = static_cast<std::size_t>(n.attrs->lo[0]), rows = static_cast<std::size_t>(n.attrs->hi[0]);
+    int row = emit(step(s).in[1], compose(map, operand_map(step(s), g_, 1)));
+    row = builder_.cast(row, DType::int64);
+    IndexMap table;  // [b.., v, d..] of [b.., n.., d..]; v comes from the row
+    for (std::size_t k = 0; k < batch; k++) table.dims.push_back(map.dims[k]);
+    table.dims.push_back({-1, 1, 0});
+    for (std::size_t k = batch + rows; k < map.dims.size(); k++) table.dims.push_back(map.dims[k]);
+    return builder_.load_at(argument(step(s).in[0], table, false, static_cast<int>(batch)), row);
+  }
+
+  const Group& group_;
+  const Partition& p_;
+  const Fusion& f_;
+  const FlatGraph& g_;
+  std::set<int> members_;
+  std::size_t outer_;
+  KernelBuilder builder_;
+  GroupKernel result_;
+  std::map<Key, int> memo_;
+  std::map<int, int> reduced_;
+};
+
+}  // namespace
+
+GroupKernel make_kernel(const Group& group, const Partition& p, const Fusion& f, const FlatGraph& g) {
+  return Emitter(group, p, f, g).run();
+}
+
+}  // namespace shardarray

@@ -1,0 +1,45 @@
+#include "compile/memory.h"
+
+namespace shardarray {
+
+int Addresses::local(const Layout* l, int p) const {
+  if (l->order() == in_.order) return p;
+  return l->order()->position(in_.order->devices()[static_cast<std::size_t>(p)]);
+}
+
+Box Addresses::tile(int v, int p) const {
+  const PartValue& x = value(v);
+  return tile_of(*x.layout, x.type.shape, local(x.layout, p));
+}
+
+Memory& Addresses::memory(int v) {
+  const int m = storage(v).memory;
+  if (m < 0) throw InternalError("plan: a value that is not stored is read from memory");
+  auto [it, fresh] = memories_.try_emplace(m);
+  Memory& mem = it->second;
+  if (fresh) {
+    const PartValue& x = value(m);
+    mem.instances = instances_of(*x.layout, in_.share_replicas);
+    const auto item = static_cast<std::uint64_t>(itemsize(x.type.dtype));
+    for (int leader : mem.instances.leader) {
+      mem.device.push_back(in_.order->position(x.layout->order()->devices()[static_cast<std::size_t>(leader)]));
+      mem.bytes.push_back(static_cast<std::uint64_t>(tile_of(*x.layout, x.type.shape, leader).elements()) * item);
+      mem.refs.push_back({});
+    }
+  }
+  return mem;
+}
+
+std::size_t Addresses::instance(int v, int p) {
+  const Memory& m = memory(v);
+  const Layout* l = value(storage(v).memory).layout;
+  return static_cast<std::size_t>(m.instances.of_position[static_cast<std::size_t>(local(l, p))]);
+}
+
+Shape row_major(const Shape& s) {
+  Shape strides = Shape::filled(s.size(), 1);
+  for (std::size_t k = s.size(); k-- > 1;) strides[k - 1] = strides[k] * s[k];
+  return strides;
+}
+
+}  // namespace shardarray

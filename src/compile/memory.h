@@ -1,0 +1,60 @@
+// Addresses: where every instance of every stored value lies.
+#pragma once
+#include <map>
+
+#include "compile/passes.h"
+
+namespace shardarray {
+
+/// One stored value: an address and a size per instance.
+struct Memory {
+  Instances instances;
+  std::vector<int> device;            ///< instance -> position (in the program's order) of the device that holds it
+  std::vector<Ref> refs;
+  std::vector<std::uint64_t> bytes;
+};
+
+class Addresses {
+ public:
+  Addresses(const Partition& p, const Fusion& f, const CompileInput& in) : p_(p), f_(f), in_(in) {}
+
+  const PartValue& value(int v) const { return p_.values[static_cast<std::size_t>(v)]; }
+  const Storage& storage(int v) const { return f_.storage[static_cast<std::size_t>(v)]; }
+  /// Position p of the program's device order in the order of `l`.
+  int local(const Layout* l, int p) const;
+  /// What position p holds of v.
+  Box tile(int v, int p) const;
+  /// What position p holds of the value whose geometry v's memory has.
+  Box stored_tile(int v, int p) const { return tile(storage(v).geometry, p); }
+  /// The memory in which v lies; made at the first call.
+  Memory& memory(int v);
+  /// Position p's instance of it.
+  std::size_t instance(int v, int p);
+  Ref ref(int v, int p) { return memory(v).refs[instance(v, p)]; }
+  /// True when position p needs no transfer to read the instance that position q has.
+  bool same_instance(int v, int p, int q) { return instance(v, p) == instance(v, q); }
+  std::map<int, Memory>& all() { return memories_; }
+  const DeviceOrder* order() const { return in_.order; }
+
+ private:
+  const Partition& p_;
+  const Fusion& f_;
+  const CompileInput& in_;
+  std::map<int, Memory> memories_;
+};
+
+/// Row-major strides, in elements.
+Shape row_major(const Shape& s);
+
+/// The Exchange that executes a transfer or an op made of boxes.
+Exchange make_exchange(const PartStep& s, const FlatGraph& g, Addresses& at);
+/// Gemm and Extern items.
+Gemm make_gemm(const PartStep& s, const FlatGraph& g, Addresses& at);
+Extern make_extern(const PartStep& s, const FlatGraph& g, Addresses& at);
+Loop make_loop(const Group& group, const GroupKernel& k, const FlatGraph& g, const Partition& p, Addresses& at);
+
+/// Gives every memory its addresses: inputs, outputs (donated inputs reused), scratch. Sizes of scratch and peaks.
+void assign_addresses(const Partition& p, const Fusion& f, const std::vector<GroupKernel>& kernels, const CompileInput& in,
+                      Addresses& at, Program& program, Compiled& out);
+
+}  // namespace shardarray

@@ -1,0 +1,328 @@
+// Global graph -> per-device graph: every node where it was decided to run, every transfer explicit.
+#include <fmt/core.h>
+
+#include <algorithm>
+#include <map>
+
+#include "compile/decide.h"
+#include "compile/halo.h"
+
+namespace shardarray {
+
+namespace {
+
+class Partitioner {
+ public:
+  Partitioner(const FlatGraph& g, const CompileInput& in) : g_(g), in_(in) {
+    std::vector<const Layout*> given(in.inputs.begin(), in.inputs.end());
+    for (const FlatNode& n : g.nodes)
+      if (n.op->form == Form::constraint) given.push_back(constraint_layout(n, in.order));
+    given.insert(given.end(), in.outputs.begin(), in.outputs.end());
+    atoms_ = Atoms::of(in.order, given);
+    decider_.emplace(atoms_, in.policy);
+    for (const FlatNode& n : g.nodes) rules_.push_back(n.op->form == Form::leaf ? Rule{} : n.op->rule(n.call()));
+    wishes_ = propagate(g, rules_, atoms_, in);
+    users_.resize(g.types.size());
+    for (std::size_t i = 0; i < g.nodes.size(); i++)
+      for (int v : g.nodes[i].in) at(users_, v).push_back(static_cast<int>(i));
+    p_.of_value.assign(g.types.size(), -1);
+  }
+
+  Partition run() {
+    for (std::size_t k = 0; k < g_.inputs.size(); k++) add_input(static_cast<int>(k));
+    for (std::size_t i = 0; i < g_.nodes.size(); i++) visit(static_cast<int>(i));
+    for (std::size_t k = 0; k < g_.outputs.size(); k++)
+      p_.outputs.push_back(output(g_.outputs[k], k < in_.outputs.size() ? in_.outputs[k] : nullptr));
+    return std::move(p_);
+  }
+
+ private:
+  template <class V> static auto at(V& v, int k) -> decltype(v[static_cast<std::size_t>(k)]) { return v[static_cast<std::size_t>(k)]; }
+
+  int add_value(const Type& t, const Layout* l, int step) {
+    p_.values.push_back({t, l, step, -1});
+    return static_cast<int>(p_.values.size()) - 1;
+  }
+
+  void add_input(int k) {
+    const int v = at(g_.inputs, k);
+    const int part = add_value(at(g_.types, v), at(in_.inputs, k), -1);
+    at(p_.values, part).input = k;
+    p_.inputs.push_back(part);
+    at(p_.of_value, v) = part;
+  }
+
+  // ---- values in other layouts
+  // Flat value v in `layout`: as it is, made there (free nodes), or moved.
+  int require(int v, const Layout* layout, const std::string& reason, const FlatNode& by, bool asked) {
+    const int producer = at(g_.producer, v);
+    if (at(p_.of_value, v) < 0 || is_free(g_, producer)) return make_free(v, layout);
+    return move(at(p_.of_value, v), layout, reason, by, asked);
+  }
+
+  int make_free(int v, const Layout* layout) {
+    auto [it, fresh] = made_.try_emplace({v, layout}, -1);
+    if (!fresh) return it->second;
+    const int node = at(g_.producer, v);
+    const FlatNode& n = at(g_.nodes, node);
+    PartStep s;
+    s.node = node;
+    for (int operand : n.in)
+      s.in.push_back(require(operand, Layout::replicated(layout->order(), 0), "a scalar is needed everywhere", n, false));
+    const int part = add_value(at(g_.types, v), layout, static_cast<int>(p_.steps.size()));
+    s.out = {part};
+    p_.steps.push_back(std::move(s));
+    made_[{v, layout}] = part;
+    return part;
+  }
+
+  int move(int part, const Layout* to, const std::string& reason, const FlatNode& by, bool asked) {
+    const PartValue from = at(p_.values, part);
+    if (from.layout == to) return part;
+    auto [it, fresh] = moved_.try_emplace({part, to}, -1);
+    if (!fresh) return it->second;
+    std::vector<const Layout*> path{to};
+    if (from.layout->order() == to->order()) path = transfer_path(from.layout, to, from.type.shape, size_of(from.type));
+    int current = part;
+    for (const Layout* next : path) current = hop(current, next, reason, by, asked);
+    moved_[{part, to}] = current;
+    return current;
+  }
+
+  int hop(int part, const Layout* to, const std::string& reason, const FlatNode& by, bool asked) {
+    const PartValue from = at(p_.values, part);
+    auto [it, fresh] = hops_.try_emplace({part, to}, -1);
+    if (!fresh) return it->second;
+    Transfer t = describe_transfer(from, to);
+    t.reason = reason;
+    t.op = by.op ? by.op->name : "output";
+    t.where = by.where;
+    PartStep s;
+    s.in = {part};
+    if (t.kind != TransferKind::slice && t.kind != TransferKind::none) {
+      if (in_.policy == Policy::strict && !asked) refuse(t, from, to, by);
+      s.transfer = static_cast<int>(p_.transfers.size());
+      p_.transfers.push_back(std::move(t));
+    }
+    const int out = add_value(from.type, to, static_cast<int>(p_.steps.size()));
+    s.out = {out};
+    p_.steps.push_back(std::move(s));
+    hops_[{part, to}] = out;
+    return out;
+  }
+
+  static std::int64_t size_of(const Type& t) { return static_cast<std::int64_t>(itemsize(t.dtype)); }
+
+  static Transfer describe_transfer(const PartValue& from, const Layout* to) {
+    Transfer t;
+    t.shape = from.type.shape;
+    t.dtype = from.type.dtype;
+    const TransferCost c = from.layout->order() == to->order()
+                               ? transfer_cost(*from.layout, *to, from.type.shape, size_of(from.type))
+                               : foreign_cost(*from.layout, *to, from.type.shape, size_of(from.type));
+    t.kind = c.kind;
+    t.axes = c.axes;
+    t.bytes = c.bytes;
+    return t;
+  }
+
+  [[noreturn]] void refuse(const Transfer& t, const PartValue& from, const Layout* to, const FlatNode& by) const {
+    std::string spec;
+    for (int d = 0; d < to->rank(); d++) spec += fmt::format("{}{}", d ? ", " : "", axis_names(to->dims()[static_cast<std::size_t>(d)], to->order(), in_.mesh));
+    throw ShardingError(fmt::format(
+        "{} ({}:{}): policy strict refuses an implicit {} over {} of {} bytes per device for an operand {}. Every transfer must be asked "
+        "for. Cheapest fix: reshard it to [{}] before.",
+        by.op ? by.op->name : "output", by.where.file, by.where.line, name(t.kind), axis_names(t.axes, to->order(), in_.mesh), t.bytes,
+        to_string(from.type), spec));
+  }
+
+  // ---- nodes
+  void visit(int i) {
+    const FlatNode& n = at(g_.nodes, i);
+    if (n.op->form == Form::leaf || is_free(g_, i)) return;
+    if (n.op->form == Form::collective)
+      throw CompileError(fmt::format("{} ({}:{}): a collective is only possible inside the map that binds its axis.", n.op->name,
+                                     n.where.file, n.where.line));
+    if (n.op->form == Form::constraint) {
+      const Layout* to = constraint_layout(n, in_.order);
+      at(p_.of_value, n.first_out) = require(n.in[0], to, "asked for by a sharding constraint", n, true);
+      return;
+    }
+    const Decision d = decide(i);
+    emit(i, d);
+  }
+
+  // An operand as the decision sees it; placements that the atoms cannot express are left at once.
+  const Layout* expressible(int v) {
+    int& part = at(p_.of_value, v);
+    const Layout* l = at(p_.values, part).layout;
+    if (atoms_.can_express(*l)) return l;
+    const Layout* whole = nearest(*l);
+    part = move(part, whole, "its placement fits into no common mesh with the others", at(g_.nodes, at(g_.producer, v)), false);
+    return whole;
+  }
+
+  const Layout* nearest(const Layout& l) const {
+    AtomDims dims(static_cast<std::size_t>(l.rank()));
+    std::size_t next = 0;
+    for (int d = 0; d < l.rank(); d++) {
+      std::int64_t rest = l.tiles(d);
+      while (rest > 1 && next < atoms_.axes.size() && rest % atoms_.axes[next].size == 0) {
+        rest /= atoms_.axes[next].size;
+        dims[static_cast<std::size_t>(d)].push_back(static_cast<int>(next++));
+      }
+      if (rest > 1) break;
+    }
+    return to_layout(atoms_, dims);
+  }
+
+  NodeState state_of(int i) {
+    const FlatNode& n = at(g_.nodes, i);
+    const Rule& rule = at(rules_, i);
+    NodeState s{&n, &rule, {}, {}, {}};
+    for (std::size_t k = 0; k < n.in.size(); k++) {
+      const int v = n.in[k];
+      TermState t;
+      t.type = at(g_.types, v);
+      t.factors = &rule.operands[k];
+      t.free = is_free(g_, at(g_.producer, v));
+      if (!t.free) {
+        t.layout = expressible(v);
+        const int part = at(p_.of_value, v);
+        t.available = [this, part](const Layout* l) { return moved_.contains({part, l}) || hops_.contains({part, l}); };
+        t.can_carry = linearity(n.call(), static_cast<int>(k)) != Linear::no;
+      }
+      s.operands.push_back(std::move(t));
+    }
+    for (std::size_t k = 0; k < rule.results.size(); k++) {
+      const int v = n.first_out + static_cast<int>(k);
+      TermState t;
+      t.type = at(g_.types, v);
+      t.factors = &rule.results[k];
+      t.layout = to_layout(atoms_, at(wishes_.dims, v));
+      t.weight = at(wishes_.closed, v) ? 1.0 : at(wishes_.from_closed, v) ? 0.5 : 1e-3;
+      s.results.push_back(std::move(t));
+    }
+    s.pending = passing_sums(s, n);
+    return s;
+  }
+
+  // The atoms of partial sums that may pass through: all joint operands carry the same, or one `each` operand carries one.
+  std::vector<int> passing_sums(const NodeState& s, const FlatNode& n) const {
+    const Layout* pending = nullptr;
+    int carriers = 0, joint = 0;
+    bool each = false;
+    for (std::size_t k = 0; k < s.operands.size(); k++) {
+      const TermState& t = s.operands[k];
+      const Linear l = linearity(n.call(), static_cast<int>(k));
+      joint += l == Linear::joint;
+      if (t.free || t.layout->unreduced().empty()) continue;
+      if (t.layout->reducer() != Reducer::sum || l == Linear::no) return {};
+      if (pending && t.layout->unreduced() != pending->unreduced()) return {};
+      if (num_elements(n.out_types[0].shape) > num_elements(t.type.shape) || !single_user(n.in[k])) return {};
+      pending = t.layout;
+      each |= l == Linear::each;
+      carriers++;
+    }
+    if (!pending || (each ? carriers != 1 : carriers != joint)) return {};
+    std::vector<int> atoms;
+    for (SubAxis a : pending->unreduced()) atoms_.append(a, atoms);
+    return atoms;
+  }
+
+  bool single_user(int v) const {
+    const auto& u = at(users_, v);
+    return std::all_of(u.begin(), u.end(), [&](int x) { return x == u[0]; }) &&
+           std::find(g_.outputs.begin(), g_.outputs.end(), v) == g_.outputs.end();
+  }
+
+  Decision decide(int i) {
+    NodeState s = state_of(i);
+    Decision d = decider_->decide(s);
+    if (!s.pending.empty()) {  // passing them on must not cost more than combining them here
+      NodeState combine = s;
+      combine.pending.clear();
+      const Decision e = decider_->decide(combine);
+      if (e.cost + 1e-9 < d.cost) d = e;
+    }
+    return d;
+  }
+
+  void emit(int i, const Decision& d) {
+    const FlatNode& n = at(g_.nodes, i);
+    PartStep s;
+    s.node = i;
+    for (std::size_t k = 0; k < n.in.size(); k++) s.in.push_back(require(n.in[k], d.in[k], reason(n, k, d), n, false));
+    if (n.op->boxes && halo_is_cut(at(rules_, i), d.assignment)) {
+      Transfer t = halo_transfer(n, d.in, d.out[0]);
+      t.op = n.op->name;
+      t.where = n.where;
+      if (t.bytes > 0) {
+        s.transfer = static_cast<int>(p_.transfers.size());
+        p_.transfers.push_back(std::move(t));
+      }
+    }
+    for (std::size_t k = 0; k < d.out.size(); k++) {
+      const int v = n.first_out + static_cast<int>(k);
+      s.out.push_back(add_value(at(g_.types, v), d.out[k], static_cast<int>(p_.steps.size())));
+      at(p_.of_value, v) = s.out.back();
+    }
+    p_.steps.push_back(std::move(s));
+  }
+
+  std::string reason(const FlatNode& n, std::size_t k, const Decision& d) const {
+    if (is_free(g_, at(g_.producer, n.in[k]))) return "";
+    const Layout* now = at(p_.values, at(p_.of_value, n.in[k])).layout;
+    if (!now->unreduced().empty()) return fmt::format("partial sums over {} must be combined before {}", axis_names(now->unreduced(), now->order(), in_.mesh), n.op->name);
+    std::string want;
+    for (int dim = 0; dim < d.in[k]->rank(); dim++)
+      want += fmt::format("{}{}", dim ? ", " : "", axis_names(d.in[k]->dims()[static_cast<std::size_t>(dim)], d.in[k]->order(), in_.mesh));
+    return fmt::format("operand {} of {} is needed as [{}]", k, n.op->name, want);
+  }
+
+  int output(int v, const Layout* asked) {
+    const FlatNode by{nullptr, nullptr, {}, 0, {}, {}, at(g_.nodes, at(g_.producer, v)).where};
+    const int rank = static_cast<int>(at(g_.types, v).shape.size());
+    if (is_free(g_, at(g_.producer, v))) {
+      const Layout* wish = to_layout(atoms_, at(wishes_.dims, v));
+      return require(v, asked ? asked : wish, "", by, true);
+    }
+    const Layout* now = at(p_.values, at(p_.of_value, v)).layout;
+    const Layout* to = asked;
+    if (!to && !now->unreduced().empty()) {
+      const AtomDims& wish = at(wishes_.dims, v);
+      const bool wants = std::any_of(wish.begin(), wish.end(), [](const auto& dim) { return !dim.empty(); });
+      to = wants && rank > 0 ? to_layout(atoms_, wish) : Layout::of(now->order(), now->dims());
+    }
+    if (!to) to = now;
+    const bool pending = !now->unreduced().empty();
+    return require(v, to, pending ? fmt::format("partial sums over {} leave the program", axis_names(now->unreduced(), now->order(), in_.mesh)) : "asked for as a result", by, true);
+  }
+
+  const FlatGraph& g_;
+  const CompileInput& in_;
+  Atoms atoms_;
+  std::optional<Decider> decider_;
+  std::vector<Rule> rules_;
+  Wishes wishes_;
+  std::vector<std::vector<int>> users_;
+  Partition p_;
+  std::map<std::pair<int, const Layout*>, int> moved_, hops_, made_;
+};
+
+}  // namespace
+
+Partition partition(const FlatGraph& g, const CompileInput& in) { return Partitioner(g, in).run(); }
+
+void verify(const Partition& p, const FlatGraph& g) {
+  for (std::size_t i = 0; i < p.steps.size(); i++)
+    for (int v : p.steps[i].in)
+      if (p.values[static_cast<std::size_t>(v)].step >= static_cast<int>(i))
+        throw InternalError(fmt::format("partition: step {} ({}) uses a value that is made later", i,
+                                        p.steps[i].node < 0 ? "transfer" : g.nodes[static_cast<std::size_t>(p.steps[i].node)].op->name));
+  for (int v : p.outputs)
+    if (!p.values[static_cast<std::size_t>(v)].layout->unreduced().empty())
+      throw InternalError("partition: a partial sum leaves the program");
+}
+
+}  // namespace shardarray

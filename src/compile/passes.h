@@ -1,0 +1,116 @@
+// What the passes hand each other. See pipeline.cpp for their order.
+#pragma once
+#include <memory>
+#include <span>
+#include <string>
+#include <vector>
+
+#include "compile/compile.h"
+#include "compile/cost.h"
+
+namespace shardarray {
+
+// ---------------------------------------------------------------- simplify: FlatGraph -> FlatGraph
+/// Calls inlined, identities removed, equal nodes merged, dead ones dropped, dots brought into matrix form. Bit-preserving.
+FlatGraph simplify(const FlatGraph& g);
+
+// ---------------------------------------------------------------- propagate
+/// The finest common sub-axes (prime sizes) of all placements of a program, most significant first.
+struct Atoms {
+  const DeviceOrder* order = nullptr;
+  std::vector<SubAxis> axes;
+  /// From the sub-axes of `layouts`; those that fit into no common chain are left out (their values cross by an exchange).
+  static Atoms of(const DeviceOrder* order, std::span<const Layout* const> layouts);
+  bool can_express(const Layout& l) const;
+  /// A sub-axis as atom numbers. It must be expressible.
+  void append(SubAxis a, std::vector<int>& to) const;
+  AxisList axis_list(const std::vector<int>& atoms) const;
+  int size(int atom) const { return axes[static_cast<std::size_t>(atom)].size; }
+};
+
+/// One value's placement as atoms, dimension by dimension.
+using AtomDims = std::vector<std::vector<int>>;
+AtomDims to_atoms(const Atoms& atoms, const Layout& l);
+const Layout* to_layout(const Atoms& atoms, const AtomDims& dims, const std::vector<int>& unreduced = {}, Reducer r = Reducer::none);
+
+/// Where values would like to be: leaves, constraints and requested outputs are closed, the rest grew towards them.
+struct Wishes {
+  std::vector<AtomDims> dims;       ///< per value
+  std::vector<bool> closed;         ///< given, not wished
+  std::vector<bool> from_closed;    ///< grew backwards from a closed value
+};
+Wishes propagate(const FlatGraph& g, const std::vector<Rule>& rules, const Atoms& atoms, const CompileInput& in);
+
+// ---------------------------------------------------------------- partition
+/// The atoms on every factor of a node.
+using Assignment = std::vector<std::vector<int>>;
+
+struct PartValue {
+  Type type;
+  const Layout* layout = nullptr;
+  int step = -1;     ///< its producer; -1: an input
+  int input = -1;    ///< which
+};
+struct PartStep {
+  int node = -1;               ///< flat node; -1: a transfer
+  int transfer = -1;           ///< index into Partition::transfers (also of a node that moves boxes); -1: none
+  std::vector<int> in, out;    ///< part values
+  bool copy = false;           ///< a result that needs memory of its own
+};
+/// The per-device program: every node with local operands, transfers explicit.
+struct Partition {
+  std::vector<PartValue> values;
+  std::vector<PartStep> steps;
+  std::vector<Transfer> transfers;
+  std::vector<int> inputs, outputs;  ///< part values
+  std::vector<int> of_value;         ///< flat value -> part value
+};
+Partition partition(const FlatGraph& g, const CompileInput& in);
+void verify(const Partition& p, const FlatGraph& g);
+
+// ---------------------------------------------------------------- fuse
+/// Where a part value's elements are: in the memory of `memory`, laid out as the tiles of `geometry`.
+struct Storage {
+  int memory = -1, geometry = -1;  ///< part values; -1: never stored
+};
+/// Steps that run as one. A loop's domain is the tile of `domain` (a part value), then the reduced dimensions of `reduce`.
+struct Group {
+  std::vector<int> steps;  ///< ascending
+  std::vector<int> roots;  ///< part values that it writes, ascending
+  bool loop = false;
+  int domain = -1;         ///< part value
+  int reduce = -1;         ///< a reduce step of the group; -1: no inner dimensions
+};
+struct Fusion {
+  std::vector<Group> groups;     ///< in execution order
+  std::vector<Storage> storage;  ///< per part value
+};
+Fusion fuse(Partition& p, const FlatGraph& g);
+
+/// How a step reads its operand k, as an index map over its own result; for steps inside loops.
+std::vector<MapDim> operand_map(const PartStep& s, const FlatGraph& g, std::size_t k);
+/// A reshape that only adds or drops dimensions of size 1.
+bool is_squeeze(const FlatNode& n);
+
+// ---------------------------------------------------------------- kernels
+/// One argument of a group's kernel: the value that is read or written, and how it is indexed by the domain.
+struct KernelAccess {
+  int value = -1;             ///< part value
+  std::vector<MapDim> map;    ///< per dimension of the value's geometry
+  bool output = false;
+  int indirect = -1;          ///< the dimension whose index comes from load_at
+};
+struct GroupKernel {
+  Kernel kernel;
+  std::vector<KernelAccess> args;
+};
+GroupKernel make_kernel(const Group& group, const Partition& p, const Fusion& f, const FlatGraph& g);
+
+// ---------------------------------------------------------------- plan
+/// Kernels, addresses, aliases. Fills everything of `out` but the layouts of the outputs.
+void plan(const Partition& p, const Fusion& f, const FlatGraph& g, const CompileInput& in, Compiled& out);
+
+/// Bytes, flops.
+std::int64_t bytes_of(const Type& t);
+
+}  // namespace shardarray

@@ -1,0 +1,109 @@
+// The passes, in order. Each is checked after it ran (SHARDARRAY_VERIFY builds) and printed when it changed something
+// (SHARDARRAY_DEBUG=2), with its time under SHARDARRAY_DEBUG=time.
+#include <fmt/core.h>
+
+#include <chrono>
+#include <cstdio>
+#include <cstring>
+
+#include "base/env.h"
+#include "compile/passes.h"
+
+namespace shardarray {
+
+namespace {
+
+#ifdef SHARDARRAY_VERIFY
+constexpr bool kVerify = true;
+#else
+constexpr bool kVerify = false;
+#endif
+
+struct Debug {
+  bool print, time;
+};
+const Debug& debug() {
+  static const Debug d = [] {
+    const char* text = std::getenv("SHARDARRAY_DEBUG");
+    return Debug{text && std::strcmp(text, "2") == 0, text && std::strcmp(text, "time") == 0};
+  }();
+  return d;
+}
+
+template <class F> auto pass(const char* name, F f) {
+  const auto start = std::chrono::steady_clock::now();
+  auto result = f();
+  if (debug().time) {
+    const std::chrono::duration<double, std::micro> took = std::chrono::steady_clock::now() - start;
+    fmt::print(stderr, "shardarray: {:<10} {:>9.1f} us\n", name, took.count());
+  }
+  return result;
+}
+
+void show(const char* name, const std::string& text) {
+  if (debug().print) fmt::print(stderr, "shardarray: after {}\n{}", name, text);
+}
+
+std::string text_of(const Partition& p, const FlatGraph& g) {
+  std::string text;
+  for (const PartStep& s : p.steps) {
+    for (int v : s.out)
+      text += fmt::format("  %{} {} {}", v, to_string(p.values[static_cast<std::size_t>(v)].type), p.values[static_cast<std::size_t>(v)].layout->to_string());
+    const char* what = s.copy ? "copy" : s.node >= 0 ? g.nodes[static_cast<std::size_t>(s.node)].op->name : s.transfer < 0 ? "slice" : name(p.transfers[static_cast<std::size_t>(s.transfer)].kind);
+    text += fmt::format(" = {}", what);
+    for (int v : s.in) text += fmt::format(" %{}", v);
+    text += "\n";
+  }
+  return text;
+}
+
+std::string text_of(const Fusion& f, const Partition& p, const FlatGraph& g) {
+  std::string text;
+  for (const Group& group : f.groups) {
+    text += group.loop ? "  loop:" : "  step:";
+    for (int s : group.steps) {
+      const PartStep& step = p.steps[static_cast<std::size_t>(s)];
+      text += fmt::format(" {}", step.node >= 0 ? g.nodes[static_cast<std::size_t>(step.node)].op->name : step.transfer < 0 ? "slice" : "transfer");
+    }
+    text += " ->";
+    for (int v : group.roots) text += fmt::format(" %{}", v);
+    text += "\n";
+  }
+  return text;
+}
+
+std::string text_of(const Program& program) {
+  std::string text;
+  for (const Step& s : program.steps) {
+    constexpr const char* kinds[] = {"loop", "gemm", "extern", "exchange"};
+    const std::size_t items = std::visit([](const auto& b) { return b.items.size(); }, s.body);
+    text += fmt::format("  {} x{}: {}\n", kinds[s.body.index()], items, s.label);
+  }
+  for (std::size_t d = 0; d < program.scratch_bytes.size(); d++)
+    text += fmt::format("  device {}: {} B scratch, {} B peak\n", d, program.scratch_bytes[d], program.peak_bytes[d]);
+  return text;
+}
+
+}  // namespace
+
+Compiled compile(CompileInput in) {
+  Compiled out;
+  show("collect", debug().print ? in.graph.to_string() : "");
+  in.graph = pass("simplify", [&] { return simplify(in.graph); });
+  if (kVerify) verify(in.graph, "simplify");
+  show("simplify", debug().print ? in.graph.to_string() : "");
+  // propagate: inside partition, which asks for every value's wish
+  Partition p = pass("partition", [&] { return partition(in.graph, in); });
+  if (kVerify) verify(p, in.graph);
+  show("propagate, partition", debug().print ? text_of(p, in.graph) : "");
+  const Fusion f = pass("fuse", [&] { return fuse(p, in.graph); });
+  show("fuse, schedule", debug().print ? text_of(f, p, in.graph) : "");
+  pass("plan", [&] {
+    plan(p, f, in.graph, in, out);
+    return 0;
+  });
+  show("plan", debug().print ? text_of(*out.program) : "");
+  return out;
+}
+
+}  // namespace shardarray

@@ -1,0 +1,91 @@
+// Groups -> Steps with addresses.
+#include <fmt/core.h>
+
+#include <algorithm>
+
+#include "compile/memory.h"
+
+namespace shardarray {
+
+std::int64_t bytes_of(const Type& t) { return num_elements(t.shape) * static_cast<std::int64_t>(itemsize(t.dtype)); }
+
+static std::string label_of(const Group& group, const Partition& p, const FlatGraph& g) {
+  std::string label;
+  std::size_t named = 0;
+  for (int s : group.steps) {
+    const PartStep& step = p.steps[static_cast<std::size_t>(s)];
+    const char* what = step.copy ? "copy" : step.node < 0 ? (step.transfer < 0 ? "slice" : name(p.transfers[static_cast<std::size_t>(step.transfer)].kind))
+                                                          : g.nodes[static_cast<std::size_t>(step.node)].op->name;
+    if (named++ < 12) label += fmt::format("{}{}", label.empty() ? "" : ", ", what);
+  }
+  return named > 12 ? label + fmt::format(", ... ({} ops)", named) : label;
+}
+
+static Where where_of(const Group& group, const Partition& p, const FlatGraph& g) {
+  for (auto it = group.steps.rbegin(); it != group.steps.rend(); ++it) {
+    const PartStep& s = p.steps[static_cast<std::size_t>(*it)];
+    if (s.node >= 0) return g.nodes[static_cast<std::size_t>(s.node)].where;
+    if (s.transfer >= 0) return p.transfers[static_cast<std::size_t>(s.transfer)].where;
+  }
+  return {};
+}
+
+static std::int64_t moved_bytes(const Exchange& e) {
+  std::int64_t bytes = 0;
+  for (const Exchange::Item& item : e.items)
+    for (const Exchange::Piece& piece : item.pieces)
+      for (const Exchange::Source& s : piece.sources)
+        if (s.device != item.device) bytes += num_elements(piece.extents) * static_cast<std::int64_t>(itemsize(e.dtype));
+  return bytes;
+}
+
+static double flops_of(const Program& program) {
+  std::vector<double> per_device(static_cast<std::size_t>(program.order->size()), 0);
+  for (const Step& s : program.steps) {
+    if (const auto* gemm = std::get_if<Gemm>(&s.body))
+      for (const auto& x : gemm->items)
+        per_device[static_cast<std::size_t>(x.device)] += 2.0 * static_cast<double>(x.m * x.n * x.k * x.batch);
+    if (const auto* loop = std::get_if<Loop>(&s.body)) {
+      double ops = 0;
+      for (const Instr& i : loop->kernel->code) ops += i.code >= Code::neg;
+      for (const auto& x : loop->items) per_device[static_cast<std::size_t>(x.device)] += ops * static_cast<double>(num_elements(x.extents));
+    }
+  }
+  return *std::max_element(per_device.begin(), per_device.end());
+}
+
+void plan(const Partition& p, const Fusion& f, const FlatGraph& g, const CompileInput& in, Compiled& out) {
+  auto program = std::make_shared<Program>();
+  program->order = in.order;
+  program->transfers = p.transfers;
+  std::vector<GroupKernel> kernels;
+  for (const Group& group : f.groups) kernels.push_back(group.loop ? make_kernel(group, p, f, g) : GroupKernel{});
+  Addresses at(p, f, in);
+  assign_addresses(p, f, kernels, in, at, *program, out);
+  for (std::size_t k = 0; k < f.groups.size(); k++) {
+    const Group& group = f.groups[k];
+    Step step{Loop{}, label_of(group, p, g), where_of(group, p, g)};
+    if (group.loop) {
+      step.body = make_loop(group, kernels[k], g, p, at);
+    } else {
+      const PartStep& s = p.steps[static_cast<std::size_t>(group.steps[0])];
+      const Form form = s.node < 0 || s.transfer >= 0 ? Form::boxes : g.nodes[static_cast<std::size_t>(s.node)].op->form;
+      if (form == Form::gemm) step.body = make_gemm(s, g, at);
+      else if (form == Form::sort || form == Form::scatter) step.body = make_extern(s, g, at);
+      else step.body = make_exchange(s, g, at);
+    }
+    if (const auto* e = std::get_if<Exchange>(&step.body); e && e->transfer >= 0)
+      program->transfers[static_cast<std::size_t>(e->transfer)].moved_bytes = moved_bytes(*e);
+    program->steps.push_back(std::move(step));
+  }
+  out.flops = flops_of(*program);
+  for (std::size_t v = 0; v < p.values.size(); v++) {
+    const int s = p.values[v].step;
+    const bool made = s >= 0 && p.steps[static_cast<std::size_t>(s)].node >= 0;
+    const FlatNode* n = made ? &g.nodes[static_cast<std::size_t>(p.steps[static_cast<std::size_t>(s)].node)] : nullptr;
+    out.values.push_back({p.values[v].type, p.values[v].layout, n ? n->op->name : s < 0 ? "input" : "transfer", n ? n->where : Where{}});
+  }
+  out.program = std::move(program);
+}
+
+}  // namespace shardarray

@@ -1,0 +1,177 @@
+// Sharding propagation over factors: every value gets a wish. Monotone (axes are only appended), so it ends; the order is
+// fixed (op priority, then topological index). Method: Shardy's basic propagation with op priorities.
+#include <algorithm>
+#include <deque>
+#include <optional>
+
+#include "compile/assignment.h"
+#include "compile/passes.h"
+
+namespace shardarray {
+
+namespace {
+
+class Propagator {
+ public:
+  Propagator(const FlatGraph& g, const std::vector<Rule>& rules, const Atoms& atoms) : g_(g), rules_(rules), atoms_(atoms) {
+    for (const Type& t : g.types) wishes_.dims.emplace_back(t.shape.size());
+    wishes_.closed.assign(g.types.size(), false);
+    wishes_.from_closed.assign(g.types.size(), false);
+    users_.resize(g.types.size());
+    for (std::size_t i = 0; i < g.nodes.size(); i++)
+      for (int v : g.nodes[i].in) at(users_, v).push_back(static_cast<int>(i));
+  }
+
+  void close(int value, const Layout* l, bool backward) {
+    if (!l || !atoms_.can_express(*l)) return;
+    if (at(wishes_.closed, value)) return;
+    at(wishes_.dims, value) = to_atoms(atoms_, *l);
+    at(wishes_.closed, value) = true;
+    if (backward) at(wishes_.from_closed, value) = true;
+  }
+
+  Wishes run() {
+    // op priority: what only hands through goes first, sums and broadcasts last
+    for (int level = 0; level < 3; level++) {
+      std::vector<bool> queued(g_.nodes.size(), true);
+      std::deque<int> queue;
+      for (std::size_t i = 0; i < g_.nodes.size(); i++) queue.push_back(static_cast<int>(i));
+      while (!queue.empty()) {
+        const int i = queue.front();
+        queue.pop_front();
+        at(queued, i) = false;
+        for (int v : visit(i, level))
+          for (int n : neighbours(v))
+            if (!at(queued, n)) {
+              at(queued, n) = true;
+              queue.push_back(n);
+            }
+      }
+    }
+    return std::move(wishes_);
+  }
+
+ private:
+  template <class V> static auto at(V& v, int k) -> decltype(v[static_cast<std::size_t>(k)]) { return v[static_cast<std::size_t>(k)]; }
+
+  std::vector<int> neighbours(int value) const {
+    std::vector<int> n = at(users_, value);
+    n.push_back(at(g_.producer, value));
+    return n;
+  }
+
+  // Extends the open values around node i; those that grew.
+  std::vector<int> visit(int i, int level) {
+    const FlatNode& n = at(g_.nodes, i);
+    const Rule& rule = at(rules_, i);
+    std::vector<int> grown;
+    if (n.op->form == Form::leaf || is_free(g_, i) || n.op->form == Form::constraint) return grown;
+    if (level == 0 && n.op->form != Form::scalar && n.op->form != Form::map && n.op->form != Form::view) return grown;
+    const bool broadcasts_forward = level == 2;
+    std::vector<Term> terms;
+    for (std::size_t k = 0; k < n.in.size(); k++) terms.push_back({n.in[k], &rule.operands[k], false});
+    for (std::size_t k = 0; k < rule.results.size(); k++) terms.push_back({n.first_out + static_cast<int>(k), &rule.results[k], true});
+    std::vector<std::vector<std::vector<int>>> projected;
+    for (const Term& t : terms) projected.push_back(project(at(wishes_.dims, t.value), *t.dims, rule, atoms_));
+    Assignment merged(rule.factors.size());
+    for (std::size_t f = 0; f < rule.factors.size(); f++) {
+      if (rule.factors[f].role == Role::whole || (level < 2 && rule.factors[f].role != Role::pass)) continue;
+      merged[f] = longest_common(projected, f);
+    }
+    drop_clashes(merged);
+    for (std::size_t t = 0; t < terms.size(); t++) {
+      if (at(wishes_.closed, terms[t].value)) continue;
+      if (terms[t].result && !broadcasts_forward && is_broadcast(n)) continue;
+      if (extend(terms[t], merged, rule)) {
+        grown.push_back(terms[t].value);
+        if (!terms[t].result) inherit_origin(terms, terms[t].value);
+      }
+    }
+    return grown;
+  }
+
+  struct Term {
+    int value;
+    const std::vector<DimFactors>* dims;
+    bool result;
+  };
+
+  static bool is_broadcast(const FlatNode& n) {
+    return n.op->form == Form::map && num_elements(n.out_types[0].shape) > num_elements(n.in_types[0].shape);
+  }
+
+  void inherit_origin(const std::vector<Term>& terms, int value) {
+    for (const Term& t : terms)
+      if (t.result && at(wishes_.from_closed, t.value)) at(wishes_.from_closed, value) = true;
+  }
+
+  static std::vector<int> longest_common(const std::vector<std::vector<std::vector<int>>>& projected, std::size_t f) {
+    std::vector<int> best;
+    for (const auto& p : projected)
+      if (p[f].size() > best.size()) best = p[f];
+    for (const auto& p : projected) {  // "a" with "a,b" extends, "a,b" with "a,c" stops at "a"
+      std::size_t same = 0;
+      while (same < p[f].size() && same < best.size() && p[f][same] == best[same]) same++;
+      if (same < p[f].size() && same < best.size()) best.resize(same);
+    }
+    return best;
+  }
+
+  static void drop_clashes(Assignment& a) {
+    for (std::size_t f = 0; f < a.size(); f++)
+      for (std::size_t h = 0; h < a.size(); h++)
+        if (h != f)
+          for (std::size_t k = 0; k < a[f].size(); k++)
+            if (std::find(a[h].begin(), a[h].end(), a[f][k]) != a[h].end()) {
+              // both factors want it: neither gets it from here on
+              auto in_h = std::find(a[h].begin(), a[h].end(), a[f][k]);
+              a[h].erase(in_h, a[h].end());
+              a[f].resize(k);
+              break;
+            }
+  }
+
+  bool extend(const Term& t, const Assignment& merged, const Rule& rule) {
+    AtomDims& dims = at(wishes_.dims, t.value);
+    const Shape& shape = at(g_.types, t.value).shape;
+    std::optional<AtomDims> next = place(merged, *t.dims, rule, shape, atoms_);
+    if (!next) return false;
+    bool grew = false;
+    for (std::size_t d = 0; d < dims.size(); d++) {
+      const std::vector<int>& want = (*next)[d];
+      if (want.size() <= dims[d].size() || !std::equal(dims[d].begin(), dims[d].end(), want.begin())) continue;
+      std::vector<int> fresh(want.begin() + static_cast<std::ptrdiff_t>(dims[d].size()), want.end());
+      const bool taken = std::any_of(fresh.begin(), fresh.end(), [&](int atom) {
+        return std::any_of(dims.begin(), dims.end(), [&](const auto& o) { return std::find(o.begin(), o.end(), atom) != o.end(); });
+      });
+      if (taken || shape[d] <= 1) continue;
+      dims[d] = want;
+      grew = true;
+    }
+    return grew;
+  }
+
+  const FlatGraph& g_;
+  const std::vector<Rule>& rules_;
+  const Atoms& atoms_;
+  Wishes wishes_;
+  std::vector<std::vector<int>> users_;
+};
+
+}  // namespace
+
+Wishes propagate(const FlatGraph& g, const std::vector<Rule>& rules, const Atoms& atoms, const CompileInput& in) {
+  Propagator p(g, rules, atoms);
+  for (std::size_t k = 0; k < g.inputs.size(); k++) p.close(g.inputs[k], in.inputs[k], false);
+  for (const FlatNode& n : g.nodes)
+    if (n.op->form == Form::constraint)
+      if (const Layout* l = constraint_layout(n, in.order)) {
+        p.close(n.first_out, l, false);
+        p.close(n.in[0], l, true);
+      }
+  for (std::size_t k = 0; k < g.outputs.size(); k++)
+    if (k < in.outputs.size() && in.outputs[k]) p.close(g.outputs[k], in.outputs[k], true);
+  return p.run();
+}
+
+}  // namespace shardarray

@@ -1,0 +1,48 @@
+// Exchanges of one destination: boxes copied, or combined from several sources, in one pass over memory.
+#pragma once
+#include <cstdint>
+#include <vector>
+
+#include "cpu/exchange_rows.h"
+#include "runtime/program.h"
+
+namespace shardarray {
+
+/// One Exchange item. Its units are elements: [0, fill_units()) fill the destination, [fill_units(), units()) are those of
+/// the pieces, in order. The first part must end before the second begins; apart from that any cut gives the same bits.
+class ExchangePlan {
+ public:
+  /// bases[counters] points to the bytes received so far, one int64 per transfer; it may be null.
+  /// Throws CompileError for a dtype that the reducer does not take.
+  ExchangePlan(const Exchange& x, const Exchange::Item& item, std::uint32_t counters);
+  void run(void* const* bases, std::int64_t begin, std::int64_t end) const;
+  std::int64_t fill_units() const { return fill_units_; }
+  std::int64_t units() const { return units_; }
+  double cost_ns(std::int64_t begin, std::int64_t end) const;
+
+ private:
+  struct Dim {
+    std::int64_t extent, src, dst;  // strides in elements
+  };
+  struct Piece {
+    std::vector<Dim> dims;  // at least one; neighbours that lie in sequence on both sides are merged
+    Ref dst;
+    std::vector<Ref> sources;
+    std::int64_t first = 0, elements = 0;  // in units
+    std::int64_t foreign = 0;              // sources on other devices
+  };
+  void add_piece(const Exchange::Piece& p, int device);
+  void run_piece(const Piece& p, void* const* bases, std::int64_t begin, std::int64_t end) const;
+  void fill(void* const* bases, std::int64_t begin, std::int64_t end) const;
+
+  std::int64_t itemsize_;
+  std::int64_t fill_units_ = 0, units_ = 0;
+  std::uint64_t fill_bits_;
+  Ref dst_;
+  int transfer_;
+  std::uint32_t counters_;
+  ExchangeRowFunction copy_ = nullptr, reduce_ = nullptr;
+  std::vector<Piece> pieces_;
+};
+
+}  // namespace shardarray

@@ -1,0 +1,263 @@
+#include "cpu/interpreter.h"
+
+#include <algorithm>
+#include <cstring>
+#include <new>
+#include <utility>
+
+#include "cpu/interpreter_plan.h"
+
+namespace shardarray {
+namespace {
+
+/// This thread's rows and table of row addresses; grows to the largest plan that it has run.
+class Scratch {
+ public:
+  std::byte* get(std::size_t bytes) {
+    if (bytes > bytes_) {
+      release();
+      data_ = static_cast<std::byte*>(::operator new (bytes, std::align_val_t{64}));
+      bytes_ = bytes;
+    }
+    return data_;
+  }
+  ~Scratch() { release(); }
+
+ private:
+  void release() {
+    ::operator delete (data_, std::align_val_t{64});
+    data_ = nullptr;
+    bytes_ = 0;
+  }
+  std::byte* data_ = nullptr;
+  std::size_t bytes_ = 0;
+};
+thread_local Scratch scratch;
+
+/// Bytes from the first element of `axes` to the one at flat position `at`.
+std::int64_t offset_at(const std::vector<Axis>& axes, std::int64_t at) {
+  if (axes.empty()) return 0;
+  std::int64_t offset = 0;
+  for (std::size_t d = axes.size() - 1; d > 0; d--) {
+    offset += at % axes[d].extent * axes[d].stride;
+    at /= axes[d].extent;
+  }
+  return offset + at * axes[0].stride;
+}
+
+/// Cuts the flat positions [at, at + n) of `axes` into runs along the last axis: f(offset, stride, first
+/// element, count).
+template <class F> void for_runs(const std::vector<Axis>& axes, std::int64_t at, std::int64_t n, F f) {
+  if (axes.size() <= 1) return f(offset_at(axes, at), axes.empty() ? 0 : axes[0].stride, std::int64_t{0}, n);
+  std::int64_t coordinate[LoopPlan::max_rank];
+  const std::size_t last = axes.size() - 1;
+  std::int64_t offset = 0;
+  for (std::size_t d = axes.size(); d-- > 0; at /= axes[d].extent) {
+    coordinate[d] = at % axes[d].extent;
+    offset += coordinate[d] * axes[d].stride;
+  }
+  for (std::int64_t done = 0; done < n;) {
+    const std::int64_t count = std::min(n - done, axes[last].extent - coordinate[last]);
+    f(offset, axes[last].stride, done, count);
+    done += count;
+    coordinate[last] += count;
+    offset += count * axes[last].stride;
+    for (std::size_t d = last; d > 0 && coordinate[d] == axes[d].extent; d--) {
+      offset += axes[d - 1].stride - axes[d].extent * axes[d].stride;
+      coordinate[d] = 0;
+      coordinate[d - 1]++;
+    }
+  }
+}
+
+}  // namespace
+
+/// One run: the addresses of all rows, and what is done with them.
+class LoopPlan::Run {
+ public:
+  Run(const LoopPlan& plan, void* const* bases) : p_(plan), loops_(*plan.loops_), bases_(bases) {
+    const std::size_t slots = plan.first_constant_ + plan.constants_.size();
+    std::byte* memory = scratch.get(plan.scratch_bytes_ + slots * sizeof(void*));
+    rows_ = reinterpret_cast<std::byte**>(memory + plan.scratch_bytes_);
+    for (std::size_t i = 0; i < plan.row_offset_.size(); i++) rows_[i] = memory + plan.row_offset_[i];
+    for (std::size_t i = 0; i < plan.constants_.size(); i++) {
+      rows_[plan.first_constant_ + i] = const_cast<std::byte*>(plan.constants_[i]->data());  // never written
+    }
+  }
+
+  void columns(std::int64_t begin, std::int64_t end) const {
+    stage(p_.once_, 0, begin, std::min(p_.tile_, end - begin));
+    for (std::int64_t at = begin; at < end; at += p_.tile_) {
+      const std::int64_t n = std::min(p_.tile_, end - at);
+      for (const StageRows& s : p_.stages_) {
+        if (!s.inner) {
+          stage(s, 0, at, n);
+          continue;
+        }
+        for (std::int64_t j = 0; j < p_.inner_count_; j++) {
+          stage(s, j, at, n);
+          for (const ReduceRow& r : s.reduces) add_column(r, j, n);
+        }
+        for (const ReduceRow& r : s.reduces) fold_columns(r, n);
+      }
+    }
+  }
+
+  void rows(std::int64_t begin, std::int64_t end) const {
+    const std::int64_t inner = p_.inner_count_, first = std::min(p_.tile_, inner);
+    stage(p_.once_narrow_, 0, 0, 1);
+    if (first > 0) {
+      ops(p_.once_.enter, 0, 0, first);
+      stage(p_.once_, 0, 0, first);
+    }
+    for (std::int64_t point = begin; point < end; point++) {
+      for (const StageRows& s : p_.stages_) {
+        if (!s.inner) {
+          stage(s, point, 0, 1);
+          continue;
+        }
+        ops(s.enter, point, 0, first);
+        for (const ReduceRow& r : s.reduces)
+          std::memcpy(rows_[r.dst], rows_[r.identity], Loops::lanes * r.lane_bytes);
+        for (std::int64_t at = 0; at < inner; at += p_.tile_) {
+          const std::int64_t n = std::min(p_.tile_, inner - at);
+          stage(s, point, at, n);
+          for (const ReduceRow& r : s.reduces) r.accumulate(rows_[r.dst], rows_[r.src], nullptr, nullptr, n);
+        }
+        for (const ReduceRow& r : s.reduces) fold_lanes(r);
+      }
+    }
+  }
+
+ private:
+  /// The rows [at, at + n) of a stage, for position `walk` of the other group of dimensions.
+  void stage(const StageRows& s, std::int64_t walk, std::int64_t at, std::int64_t n) const {
+    for (const LoadRow& l : s.loads) load(l, walk, at, n);
+    for (const StoreRow& t : s.stores) {
+      if (t.direct) rows_[t.slot] = in_place(p_.accesses_[t.access], walk, at, n, t.copy);
+    }
+    ops(s.ops, walk, at, n);
+    for (const StoreRow& t : s.stores) {
+      if (!t.direct || (t.copy >= 0 && rows_[t.slot] == rows_[t.copy])) store(t, walk, at, n);
+    }
+  }
+
+  void ops(const std::vector<OpRow>& list, std::int64_t walk, std::int64_t at, std::int64_t n) const {
+    for (const OpRow& op : list) {
+      if (op.function) op.function(rows_[op.dst], rows_[op.a], rows_[op.b], rows_[op.c], n);
+      else load_at(op, walk, at, n);
+    }
+  }
+
+  std::byte* address(const Access& a, std::int64_t walk) const {
+    return static_cast<std::byte*>(bases_[a.base]) + a.offset + offset_at(a.walk, walk);
+  }
+
+  /// The argument's own memory where the row is contiguous there, else row `copy`.
+  std::byte* in_place(const Access& a, std::int64_t walk, std::int64_t at, std::int64_t n,
+                      std::int32_t copy) const {
+    if (a.contiguous) return address(a, walk) + (a.run.empty() ? 0 : at << a.size_log2);
+    if (at % a.run.back().extent + n <= a.run.back().extent) return address(a, walk) + offset_at(a.run, at);
+    return rows_[copy];
+  }
+
+  void load(const LoadRow& l, std::int64_t walk, std::int64_t at, std::int64_t n) const {
+    const Access& a = p_.accesses_[l.access];
+    if (l.slot != l.copy) {
+      rows_[l.slot] = in_place(a, walk, at, n, l.copy);
+      if (l.copy < 0 || rows_[l.slot] != rows_[l.copy]) return;
+    }
+    std::byte* to = rows_[l.slot];
+    if (a.is_index) {
+      auto* numbers = reinterpret_cast<std::int64_t*>(to);
+      const std::int64_t start = a.offset + offset_at(a.walk, walk);
+      return for_runs(a.run, at, n,
+                      [&](std::int64_t offset, std::int64_t step, std::int64_t first, std::int64_t count) {
+                        loops_.iota(numbers + first, start + offset, step, count);
+                      });
+    }
+    const std::byte* from = address(a, walk);
+    for_runs(a.run, at, n,
+             [&](std::int64_t offset, std::int64_t stride, std::int64_t first, std::int64_t count) {
+               loops_.gather[a.size_log2](to + (first << a.size_log2), from + offset, stride >> a.size_log2,
+                                          count);
+             });
+  }
+
+  void store(const StoreRow& t, std::int64_t walk, std::int64_t at, std::int64_t n) const {
+    const Access& a = p_.accesses_[t.access];
+    std::byte* to = address(a, walk);
+    const std::byte* from = rows_[t.slot];
+    for_runs(a.run, at, n,
+             [&](std::int64_t offset, std::int64_t stride, std::int64_t first, std::int64_t count) {
+               loops_.scatter[a.size_log2](to + offset, from + (first << a.size_log2), stride >> a.size_log2,
+                                           count);
+             });
+  }
+
+  void load_at(const OpRow& op, std::int64_t walk, std::int64_t at, std::int64_t n) const {
+    const Access& a = p_.accesses_[op.b];
+    const std::byte* from = address(a, walk);
+    const auto* numbers = reinterpret_cast<const std::int64_t*>(rows_[op.a]);
+    for_runs(a.run, at, n,
+             [&](std::int64_t offset, std::int64_t stride, std::int64_t first, std::int64_t count) {
+               loops_.gather_rows[a.size_log2](rows_[op.dst] + (first << a.size_log2), from + offset,
+                                               numbers + first, stride >> a.size_log2, a.row_stride, a.lo,
+                                               a.count, count);
+             });
+  }
+
+  /// Adds the row of inner point j to its lane; every lane starts at the identity.
+  void add_column(const ReduceRow& r, std::int64_t j, std::int64_t n) const {
+    std::byte* lane = rows_[r.dst] + j % r.lanes * r.lane_bytes;
+    r.combine(lane, j < r.lanes ? rows_[r.identity] : lane, rows_[r.src], nullptr, n);
+  }
+  /// Lanes that no inner point reached hold the identity and change nothing: they do not exist here.
+  void fold_columns(const ReduceRow& r, std::int64_t n) const {
+    std::byte* lanes = rows_[r.dst];
+    if (p_.inner_count_ == 0) std::memcpy(lanes, rows_[r.identity], n << r.size_log2);
+    for (std::int64_t width = Loops::lanes / 2; width > 0; width /= 2) {
+      for (std::int64_t i = 0; i < width && i + width < r.lanes; i++) {
+        r.combine(lanes + i * r.lane_bytes, lanes + i * r.lane_bytes, lanes + (i + width) * r.lane_bytes,
+                  nullptr, n);
+      }
+    }
+  }
+  void fold_lanes(const ReduceRow& r) const {
+    std::byte* lanes = rows_[r.dst];
+    for (std::int64_t width = Loops::lanes / 2; width > 0; width /= 2) {
+      r.combine(lanes, lanes, lanes + width * r.lane_bytes, nullptr, width);
+    }
+  }
+
+  const LoopPlan& p_;
+  const Loops& loops_;
+  void* const* bases_;
+  std::byte** rows_;
+};
+
+LoopPlan::LoopPlan(const Kernel& kernel, const Loop::Item& item, LoopMode mode, const Loops& loops)
+    : loops_(&loops), mode_(mode) {
+  for (std::size_t d = 0; d < item.extents.size(); d++) {
+    (static_cast<std::int32_t>(d) < kernel.outer ? outer_count_ : inner_count_) *= item.extents[d];
+  }
+  LoopPlanner(*this, kernel, item).build();
+}
+
+LoopPlan::LoopPlan(std::shared_ptr<const Kernel> kernel, const Loop::Item& item)
+    : LoopPlan((verify(*kernel), *kernel), item, LoopMode::columns, best_loops()) {
+  const bool inner =
+      std::any_of(kernel->stages.begin(), kernel->stages.end(), [](const Stage& s) { return s.inner; });
+  if (!inner) return;
+  LoopPlan by_rows(*kernel, item, LoopMode::rows, best_loops());
+  if (by_rows.cost_ns_ < cost_ns_) *this = std::move(by_rows);
+}
+
+void LoopPlan::run(void* const* bases, std::int64_t begin, std::int64_t end) const {
+  if (begin >= end) return;
+  const Run run(*this, bases);
+  if (mode_ == LoopMode::rows) run.rows(begin, end);
+  else run.columns(begin, end);
+}
+
+}  // namespace shardarray

@@ -1,0 +1,29 @@
+// Graph: a recorded function, closed (captures are inputs). What transforms take and give.
+#pragma once
+#include <cstdint>
+#include <functional>
+#include <memory>
+#include <span>
+#include <vector>
+
+#include "graph/node.h"
+
+namespace shardarray {
+
+struct Graph {
+  std::vector<Array> in;   ///< placeholders, one per input
+  std::vector<Array> out;  ///< absent entries are allowed
+};
+
+/// A placeholder of a type; `w` is for messages.
+Array placeholder(const Type& t, Where w = {});
+
+/// The nodes reachable from `roots`, operands before users; `enter` says which to visit. Iterative.
+template <class Enter> std::vector<Node*> topological(std::span<const Array> roots, Enter enter);
+
+/// Structure of a graph as words: equal words <=> same ops, attributes, types and wiring. Leaves count as inputs in order.
+std::vector<std::uint64_t> structure(const Graph& g);
+
+}  // namespace shardarray
+
+#include "graph/topological.h"

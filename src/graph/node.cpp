@@ -1,0 +1,109 @@
+#include "graph/node.h"
+
+#include <fmt/core.h>
+
+#include <new>
+
+#include "base/hash.h"
+#include "graph/graph.h"
+#include "graph/trace_state.h"
+
+namespace shardarray {
+
+std::string to_string(const Type& t) { return short_name(t.dtype) + to_string(t.shape); }
+
+bool operator==(const Attrs& a, const Attrs& b) {
+  auto same_sharding = [&] { return a.sharding == b.sharding || (a.sharding && b.sharding && *a.sharding == *b.sharding); };
+  if (!(a.dims == b.dims && a.lo == b.lo && a.hi == b.hi && a.step == b.step && a.shape == b.shape && a.dtype == b.dtype &&
+        a.reducer == b.reducer && a.bits == b.bits && a.letters == b.letters && a.axis == b.axis && same_sharding()))
+    return false;
+  if (a.graphs.size() != b.graphs.size()) return false;
+  for (std::size_t k = 0; k < a.graphs.size(); k++)
+    if (a.graphs[k] != b.graphs[k] && structure(*a.graphs[k]) != structure(*b.graphs[k])) return false;
+  return true;
+}
+
+std::size_t Attrs::hash() const {
+  std::uint64_t h = hash_mix(static_cast<std::uint64_t>(dtype) * 16 + static_cast<std::uint64_t>(reducer), bits);
+  for (const Shape* s : {&dims, &lo, &hi, &step, &shape}) {
+    h = hash_mix(h, s->size());
+    for (std::int64_t v : *s) h = hash_mix(h, static_cast<std::uint64_t>(v));
+  }
+  for (char c : letters) h = hash_mix(h, static_cast<std::uint64_t>(c));
+  h = hash_mix(h, sharding ? sharding->hash() : 0);
+  h = hash_mix(h, reinterpret_cast<std::uintptr_t>(axis.get()));
+  for (const auto& g : graphs)
+    for (std::uint64_t w : structure(*g)) h = hash_mix(h, w);
+  return h;
+}
+
+const Attrs& Node::attrs() const {
+  static const Attrs empty{};
+  return attrs_ ? *attrs_ : empty;
+}
+
+Node* Node::make(const Op* op, std::span<const Array> inputs, std::span<const Type> outputs, AttrsRef attrs, Where where) {
+  static_assert(sizeof(Node) % alignof(Output) == 0 && sizeof(Output) % alignof(Array) == 0);
+  void* memory = ::operator new(sizeof(Node) + outputs.size() * sizeof(Output) + inputs.size() * sizeof(Array));
+  Node* n = new (memory) Node;
+  n->op = op;
+  n->where = current_site(where);
+  n->seq = next_sequence();
+  n->trace = trace_state().current();
+  n->attrs_ = std::move(attrs);
+  n->output_count_ = static_cast<std::uint32_t>(outputs.size());
+  for (std::size_t k = 0; k < outputs.size(); k++) new (n->outputs() + k) Output{outputs[k], nullptr};
+  for (const Array& a : inputs) new (n->operands() + n->operand_count_++) Array(a);
+  return n;
+}
+
+void Node::destroy() {
+  for (Output& o : out()) o.~Output();
+  this->~Node();
+  ::operator delete(this);
+}
+
+// Dead nodes are chained through link_: a chain of a million nodes needs no stack.
+void Node::drop(Node* n) {
+  if (n->refs_.fetch_sub(1, std::memory_order_acq_rel) != 1) return;
+  n->link_ = nullptr;
+  for (Node* dead = n; dead;) {
+    Node* d = dead;
+    dead = d->link_;
+    for (Array& a : d->in()) {
+      Node* c = a.node();
+      new (&a) Array();  // its count is given back here
+      if (c && c->refs_.fetch_sub(1, std::memory_order_acq_rel) == 1) {
+        c->link_ = dead;
+        dead = c;
+      }
+    }
+    d->destroy();
+  }
+}
+
+void Node::release_operands() {
+  for (Array& a : in()) Array gone(std::move(a));
+  operand_count_ = 0;
+}
+
+const Type& type_of(const Array& a, const char* what) {
+  if (!a.has_value())
+    throw Error(fmt::format("{}: the array is absent. Array() holds nothing; ask has_value() first.", what));
+  return a.node()->type(a.index());
+}
+
+std::vector<Array> outputs_of(Node* n) {
+  std::vector<Array> r;
+  r.reserve(n->out().size());
+  for (std::size_t k = 0; k < n->out().size(); k++) r.push_back(handle(n, static_cast<std::uint32_t>(k)));
+  Node::drop(n);
+  return r;
+}
+
+void ShardedArray::retain() const {
+  if (node_) node_->retain();
+}
+void ShardedArray::drop(Node* n) { Node::drop(n); }
+
+}  // namespace shardarray

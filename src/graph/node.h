@@ -1,0 +1,114 @@
+// Node: one recorded operation, immutable but for its values. An Array is (node, output index).
+//
+// One allocation: the header, then the outputs, then the operands. Destruction and every walk over nodes is iterative.
+#pragma once
+#include <atomic>
+#include <cstdint>
+#include <memory>
+#include <span>
+#include <string>
+#include <vector>
+
+#include "base/reducer.h"
+#include "graph/value.h"
+#include "shardarray/array.h"
+
+namespace shardarray {
+
+struct Op;
+struct Graph;
+
+/// What an array is, without its values.
+struct Type {
+  Shape shape;
+  DType dtype = DType::float32;
+  bool weak = false;
+  friend bool operator==(const Type&, const Type&) = default;
+};
+/// `f32[16,8]`.
+std::string to_string(const Type& t);
+
+/// A named axis of an enclosing map. Names resolve when a collective is recorded; from then on the object is meant.
+struct Axis {
+  std::string name;
+  std::int64_t size = 0;
+};
+
+/// The attributes of an op: a few general lists, each op says in its definition what it keeps in which.
+/// Dimensions count from the last one (-1), so that a new leading dimension changes nothing.
+struct Attrs {
+  Shape dims, lo, hi, step;  ///< lists of dimensions or sizes
+  Shape shape;
+  DType dtype = DType::bool_;
+  Reducer reducer = Reducer::none;
+  std::uint64_t bits = 0;  ///< a constant's value
+  std::string letters;     ///< einsum of dot_general
+  std::shared_ptr<const Sharding> sharding;  ///< of a constraint
+  std::shared_ptr<const Axis> axis;
+  std::vector<std::shared_ptr<const Graph>> graphs;
+  friend bool operator==(const Attrs& a, const Attrs& b);
+  std::size_t hash() const;
+};
+using AttrsRef = std::shared_ptr<const Attrs>;
+
+class Node {
+ public:
+  struct Output {
+    Type type;
+    std::shared_ptr<Value> value;  ///< set when evaluated
+  };
+  /// Records an op; the result has one count. `inputs` are copied.
+  static Node* make(const Op* op, std::span<const Array> inputs, std::span<const Type> outputs, AttrsRef attrs, Where where);
+
+  const Op* op;
+  Where where;
+  std::uint64_t seq;    ///< nothing older than a node can depend on it
+  std::uint32_t trace;  ///< the trace it was recorded in; 0: none
+  AttrsRef attrs_;
+
+  const Attrs& attrs() const;
+  std::span<Array> in() { return {operands(), operand_count_}; }
+  std::span<const Array> in() const { return {const_cast<Node*>(this)->operands(), operand_count_}; }
+  std::span<Output> out() { return {outputs(), output_count_}; }
+  std::span<const Output> out() const { return {const_cast<Node*>(this)->outputs(), output_count_}; }
+  const Type& type(std::size_t i = 0) const { return out()[i].type; }
+  /// Published with release once all outputs have their values.
+  bool evaluated() const { return state_.load(std::memory_order_acquire) == 1; }
+  void set_evaluated() { state_.store(1, std::memory_order_release); }
+  /// The function that took the buffers; null while they live.
+  const char* donor() const { return donor_.load(std::memory_order_acquire); }
+  void set_donor(const char* d) { donor_.store(d, std::memory_order_release); }
+  /// Forgets the operands of an evaluated node.
+  void release_operands();
+
+  void retain() { refs_.fetch_add(1, std::memory_order_relaxed); }
+  std::uint32_t refs() const { return refs_.load(std::memory_order_acquire); }
+  static void drop(Node* n);
+
+ private:
+  Node() = default;
+  Output* outputs() { return reinterpret_cast<Output*>(this + 1); }
+  Array* operands() { return reinterpret_cast<Array*>(outputs() + output_count_); }
+  void destroy();
+
+  std::atomic<std::uint32_t> refs_{1};
+  std::uint32_t operand_count_ = 0, output_count_ = 0;
+  std::atomic<std::uint8_t> state_{0};
+  std::atomic<const char*> donor_{nullptr};
+  Node* link_ = nullptr;
+};
+
+/// The type of an array; throws Error when it is absent (naming `what`).
+const Type& type_of(const Array& a, const char* what = "array");
+/// Another handle to the same output.
+inline Array handle(Node* n, std::uint32_t index = 0) {
+  n->retain();
+  return Array(n, index);
+}
+/// The outputs of a just recorded node, whose one count is taken over.
+std::vector<Array> outputs_of(Node* n);
+
+/// The line that ops recorded now belong to: the outermost Site's, otherwise `w`.
+Where current_site(Where w);
+
+}  // namespace shardarray

@@ -1,0 +1,132 @@
+// Op: the one place in which an operation is defined. A constinit struct of function pointers: no virtual class, no macro,
+// no registrar; each file of src/ops ends with one table.
+#pragma once
+#include <cstdint>
+#include <memory>
+#include <span>
+#include <string>
+#include <vector>
+
+#include "graph/graph.h"
+#include "graph/node.h"
+#include "graph/rule.h"
+#include "runtime/kernel_builder.h"
+
+namespace shardarray {
+
+using Arrays = std::vector<Array>;
+
+/// How the result depends on an operand: not linearly; linearly in all `joint` operands together (add); linearly in each
+/// `each` operand alone (both factors of a product). Pending partial sums pass where it is linear, and linear ops transpose.
+enum class Linear : std::uint8_t { no, joint, each };
+
+/// Rules of ops that hold graphs need derivatives of graphs: they come in here, so that ops do not include transforms.
+struct Calculus {
+  /// inputs x.., then a tangent for every input with `has`; outputs: y.. then dy.. (all of them).
+  Graph (*derive)(const Graph& g, const std::vector<bool>& has);
+  /// g is linear in the inputs with `linear`; inputs: the others, then the cotangents of the outputs; outputs: the
+  /// cotangents of the linear inputs.
+  Graph (*transpose)(const Graph& g, const std::vector<bool>& linear);
+  /// Inputs with `mapped` gain a leading dimension; `out_mapped` says which outputs do.
+  Graph (*batch)(const Graph& g, const std::vector<bool>& mapped, std::shared_ptr<const Axis> axis, std::vector<bool>& out_mapped);
+};
+
+struct JvpArgs {
+  const Node& node;
+  std::span<const Array> in, out;
+  std::span<const Array> tangents;  ///< absent: zero
+  const Calculus& graphs;
+};
+struct TransposeArgs {
+  const Node& node;
+  std::span<const Array> in;          ///< operands; only those that are not linear may be used
+  std::span<const Array> cotangents;  ///< of the outputs; absent: zero
+  const std::vector<bool>& linear;    ///< which operands carry tangents
+  const Calculus& graphs;
+};
+struct BatchArgs {
+  const Node& node;
+  std::span<const Array> in;
+  const std::vector<bool>& mapped;  ///< at dimension 0
+  std::shared_ptr<const Axis> axis;
+  const Calculus& graphs;
+};
+struct Batched {
+  Arrays out;
+  std::vector<bool> mapped;
+};
+
+/// Emits the scalar expression of an elementwise op.
+struct ScalarArgs {
+  KernelBuilder& b;
+  const Call& call;
+  std::span<const int> in;  ///< values
+  std::span<int> out;
+  /// The global index (int64) along dimension d of the result.
+  int (*index)(ScalarArgs& self, int d);
+  void* fusion;
+};
+
+/// For ops that only rearrange: operand dimension j is read at `offset + step * (index along result dimension `dim`)`,
+/// or at `offset` when dim is -1.
+struct MapDim {
+  int dim = -1;
+  std::int64_t step = 1, offset = 0;
+};
+
+/// For ops that are made of boxes: this part of the output (global coordinates) comes from operand `operand`, where the
+/// element at `out.lo + i` is read at `in_lo + step * i` (step 1, or -1 where reversed; per dimension).
+struct BoxSource {
+  int operand = 0;
+  Box out;
+  Shape in_lo, step;
+};
+
+/// How the compiler treats an op: the closed list.
+enum class Form : std::uint8_t {
+  leaf,        // a placeholder or a materialised array
+  scalar,      // elementwise: `scalar`
+  map,         // rearranges within a tile: `map`; where its halo dimensions are cut: `boxes`
+  view,        // reshape: the same elements in the same order
+  boxes,       // assembled from boxes: `boxes` (pad value: attrs.bits)
+  reduce,      // attrs.reducer over attrs.dims
+  gemm,        // attrs.letters
+  take,        // rows of operand 0 by operand 1
+  scatter,     // rows of operand 1 added into zeros at rows operand 0
+  sort,        // along attrs.dims[0], all operands by the first
+  constraint,  // attrs.sharding
+  call,        // attrs.graphs[0] on the operands
+  collective,  // over attrs.axis; must be gone after the map that binds it
+};
+
+struct Op {
+  const char* name;
+  Form form;
+  Rule (*rule)(const Call&);
+  /// The types of the results. Null: like operand 0.
+  std::vector<Type> (*type)(const Call&) = nullptr;
+  Linear (*linearity)(const Call&, int operand) = nullptr;  ///< null: no
+  Arrays (*jvp)(const JvpArgs&) = nullptr;                  ///< null: the op applied to the tangents where linear; else no derivative
+  Arrays (*transpose)(const TransposeArgs&) = nullptr;
+  Batched (*batch)(const BatchArgs&) = nullptr;             ///< null: a leading dimension on every operand
+  void (*scalar)(ScalarArgs&) = nullptr;                    ///< elementwise
+  std::vector<MapDim> (*map)(const Call&) = nullptr;        ///< rearranges within a tile, fused as an index map
+  std::vector<BoxSource> (*boxes)(const Call&, const Box& out) = nullptr;  ///< assembled from boxes
+  bool effect = false;                                      ///< kept, ordered, never duplicated
+};
+
+/// Records `op`, infers its types, checks its shapes. The handle of output 0.
+Array record(const Op& op, std::span<const Array> in, Attrs attrs = {}, Where w = {});
+Array record(const Op& op, std::initializer_list<Array> in, Attrs attrs = {}, Where w = {});
+Arrays record_all(const Op& op, std::span<const Array> in, AttrsRef attrs, Where w);
+/// The same op with other operands (a transform's replay); the line of `n`.
+Arrays record_again(const Node& n, std::span<const Array> in);
+
+Linear linearity(const Call& c, int operand);
+
+/// Ops that the library itself must recognise, defined in graph/op.cpp.
+extern const Op op_input;     ///< a placeholder or a leaf with a value; no operands
+extern const Op op_constant;  ///< a scalar: bits, dtype
+extern const Op op_identity;  ///< renames
+
+}  // namespace shardarray

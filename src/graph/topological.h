@@ -1,0 +1,32 @@
+// Walks over nodes without recursion. Included by graph.h.
+#pragma once
+#include <unordered_set>
+#include <utility>
+
+#include "graph/graph.h"
+
+namespace shardarray {
+
+template <class Enter> std::vector<Node*> topological(std::span<const Array> roots, Enter enter) {
+  std::vector<Node*> order;
+  std::unordered_set<Node*> seen;
+  std::vector<std::pair<Node*, std::size_t>> stack;
+  auto visit = [&](Node* n) {
+    if (n && enter(n) && seen.insert(n).second) stack.push_back({n, 0});
+  };
+  for (const Array& r : roots) {
+    visit(r.node());
+    while (!stack.empty()) {
+      auto& [n, k] = stack.back();
+      if (k == n->in().size()) {
+        order.push_back(n);
+        stack.pop_back();
+      } else {
+        visit(n->in()[k++].node());
+      }
+    }
+  }
+  return order;
+}
+
+}  // namespace shardarray

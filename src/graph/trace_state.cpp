@@ -1,0 +1,46 @@
+#include "graph/trace_state.h"
+
+#include <fmt/core.h>
+
+#include <algorithm>
+
+namespace shardarray {
+
+static std::atomic<std::uint64_t> sequence{1};
+static std::atomic<std::uint32_t> trace_ids{1};
+
+TraceState& trace_state() {
+  static thread_local TraceState state;
+  return state;
+}
+
+bool TraceState::is_open(std::uint32_t id) const { return std::find(open.begin(), open.end(), id) != open.end(); }
+
+OpenTrace::OpenTrace() : id_(trace_ids.fetch_add(1, std::memory_order_relaxed)) { trace_state().open.push_back(id_); }
+OpenTrace::~OpenTrace() { trace_state().open.pop_back(); }
+
+std::uint64_t next_sequence() { return sequence.fetch_add(1, std::memory_order_relaxed); }
+
+std::shared_ptr<const Axis> find_axis(const std::string& name, const char* function) {
+  const auto& axes = trace_state().axes;
+  for (auto it = axes.rbegin(); it != axes.rend(); ++it)
+    if ((*it)->name == name) return *it;
+  std::string have;
+  for (const auto& a : axes) have += fmt::format("{}'{}'", have.empty() ? "" : ", ", a->name);
+  throw TraceError(fmt::format("{}: unbound axis name '{}'. In scope: {}. A name is bound by vmap, pmap or shard_map with axis_name.",
+                               function, name, have.empty() ? "none" : have));
+}
+
+Where current_site(Where w) {
+  const Where& site = trace_state().site;
+  return site.line ? site : w;
+}
+
+Site::Site(Where w) : mine_(!trace_state().site.line) {
+  if (mine_) trace_state().site = w;
+}
+Site::~Site() {
+  if (mine_) trace_state().site = {};
+}
+
+}  // namespace shardarray

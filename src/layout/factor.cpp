@@ -1,0 +1,135 @@
+#include "layout/factor.h"
+
+#include "layout/axes.h"
+
+namespace shardarray {
+namespace {
+
+// first[i]: the lowest position that holds tile i of dimension d and tile 0 of every other one; -1 where
+// there is none.
+std::vector<int> first_positions(const std::vector<std::vector<std::int64_t>>& index, std::size_t d,
+                                 std::int64_t count, int n) {
+  std::vector<int> first(static_cast<std::size_t>(count), -1);
+  for (int p = n - 1; p >= 0; p--) {
+    bool others_zero = true;
+    for (std::size_t e = 0; e < index.size(); e++) others_zero &= e == d || index[e][p] == 0;
+    if (others_zero) first[index[d][p]] = p;
+  }
+  return first;
+}
+
+// `first` as mixed radix, most significant first. The least significant digit is a run first[j] = j * stride;
+// the next one starts at the run's end, in units of its length.
+std::optional<AxisList> digits(const std::vector<int>& first, int n) {
+  AxisList reversed;
+  const auto count = static_cast<std::int64_t>(first.size());
+  if (first[0] != 0) return std::nullopt;
+  for (std::int64_t unit = 1; unit < count;) {
+    const std::int64_t stride = first[unit];
+    std::int64_t q = 1;
+    while (unit * q < count && first[unit * q] == q * stride) q++;
+    if (stride <= 0 || q == 1 || (count / unit) % q != 0 || n % (stride * q) != 0) return std::nullopt;
+    reversed.push_back({static_cast<std::int32_t>(n / (stride * q)), static_cast<std::int32_t>(q)});
+    unit *= q;
+  }
+  return AxisList(reversed.rbegin(), reversed.rend());
+}
+
+// The candidate's tiles are the placement's at every position.
+bool holds(const std::vector<AxisList>& dims, const std::vector<std::vector<std::int64_t>>& index, int n) {
+  AxisList all;
+  for (const AxisList& axes : dims) all.insert(all.end(), axes.begin(), axes.end());
+  if (!disjoint(all, n)) return false;
+  for (std::size_t d = 0; d < dims.size(); d++)
+    for (int p = 0; p < n; p++) {
+      std::int64_t tile = 0;
+      for (SubAxis a : dims[d]) tile = tile * a.size + coordinate(a, p, n);
+      if (tile != index[d][p]) return false;
+    }
+  return true;
+}
+
+// The placement's tiles by positions in `order`.
+std::vector<std::vector<std::int64_t>> reordered(const Placement& placement, const DeviceOrder* order) {
+  if (order == placement.order) return placement.index;
+  auto index = placement.index;
+  for (int p = 0; p < order->size(); p++) {
+    const int old = placement.order->position(order->devices()[p]);
+    for (std::size_t d = 0; d < index.size(); d++) index[d][p] = placement.index[d][old];
+  }
+  return index;
+}
+
+// Tiles row-major, devices ascending within a tile: what always works.
+const Layout* private_layout(const Placement& placement) {
+  const DeviceOrder* sorted = placement.order->sorted();
+  const auto index = reordered(placement, sorted);
+  std::vector<std::vector<Device>> members(static_cast<std::size_t>(num_elements(placement.counts)));
+  for (int p = 0; p < sorted->size(); p++) {
+    std::int64_t tile = 0;
+    for (std::size_t d = 0; d < index.size(); d++) tile = tile * placement.counts[d] + index[d][p];
+    members[tile].push_back(sorted->devices()[p]);
+  }
+  std::vector<Device> devices;
+  for (const auto& tile : members) devices.insert(devices.end(), tile.begin(), tile.end());
+  std::vector<AxisList> dims;
+  std::int32_t pre = 1;
+  for (std::int64_t count : placement.counts) {
+    dims.push_back({{pre, static_cast<std::int32_t>(count)}});
+    pre *= static_cast<std::int32_t>(count);
+  }
+  return Layout::of(DeviceOrder::of(std::move(devices)), std::move(dims));
+}
+
+}  // namespace
+
+std::optional<std::vector<AxisList>> factor(const Placement& placement, const DeviceOrder* order) {
+  const int n = order->size();
+  const auto index = reordered(placement, order);
+  std::vector<AxisList> dims;
+  for (std::size_t d = 0; d < index.size(); d++) {
+    const auto axes = digits(first_positions(index, d, placement.counts[d], n), n);
+    if (!axes) return std::nullopt;
+    dims.push_back(*axes);
+  }
+  if (!holds(dims, index, n)) return std::nullopt;
+  return dims;
+}
+
+const Layout* canonical_layout(const Placement& placement) {
+  const DeviceOrder* sorted = placement.order->sorted();
+  if (auto dims = factor(placement, sorted)) return Layout::of(sorted, std::move(*dims));
+  return private_layout(placement);
+}
+
+Placement placement_of(const Layout& layout) {
+  Placement out{layout.order(), {}, {}};
+  for (int d = 0; d < layout.rank(); d++) {
+    out.counts.push_back(layout.tiles(d));
+    auto& tiles = out.index.emplace_back();
+    for (int p = 0; p < layout.order()->size(); p++) tiles.push_back(layout.tile_index(d, p));
+  }
+  return out;
+}
+
+const Layout* in_order(const Layout* layout, const DeviceOrder* order) {
+  if (layout->order() == order) return layout;
+  if (layout->order()->sorted() != order->sorted()) return nullptr;
+  Placement placement = placement_of(*layout);
+  // Partial sums: one more dimension whose tiles are the groups that hold different ones.
+  auto& groups = placement.index.emplace_back();
+  const int n = order->size();
+  for (int p = 0; p < n; p++) {
+    std::int64_t group = 0;
+    for (SubAxis a : layout->unreduced()) group = group * a.size + coordinate(a, p, n);
+    groups.push_back(group);
+  }
+  placement.counts.push_back(product(layout->unreduced()));
+  auto dims = factor(placement, order);
+  if (!dims) return nullptr;
+  AxisList unreduced = std::move(dims->back());
+  dims->pop_back();
+  return Layout::of(order, std::move(*dims), std::move(unreduced), layout->reducer());
+}
+
+}  // namespace shardarray

@@ -1,0 +1,98 @@
+#include "layout/layout.h"
+
+#include <fmt/format.h>
+
+#include <mutex>
+#include <unordered_set>
+
+#include "base/hash.h"
+#include "layout/axes.h"
+#include "shardarray/error.h"
+
+namespace shardarray {
+namespace {
+
+struct Hash {
+  std::size_t operator()(const Layout* l) const { return l->hash(); }
+};
+struct Equal {
+  bool operator()(const Layout* a, const Layout* b) const {
+    return a->order() == b->order() && a->dims() == b->dims() && a->unreduced() == b->unreduced() &&
+           a->reducer() == b->reducer();
+  }
+};
+struct Table {
+  std::mutex mutex;
+  std::unordered_set<const Layout*, Hash, Equal> layouts;
+};
+// Never freed: layouts are compared by address until the process ends.
+Table& table() {
+  static Table& t = *new Table;
+  return t;
+}
+
+std::uint64_t mix(std::uint64_t h, const AxisList& axes) {
+  h = hash_mix(h, axes.size());
+  for (SubAxis a : axes)
+    h = hash_mix(hash_mix(h, static_cast<std::uint64_t>(a.pre)), static_cast<std::uint64_t>(a.size));
+  return h;
+}
+
+}  // namespace
+
+const Layout* Layout::of(const DeviceOrder* order, std::vector<AxisList> dims, AxisList unreduced,
+                         Reducer reducer) {
+  Layout l;
+  AxisList all = unreduced;
+  for (AxisList& axes : dims) {
+    all.insert(all.end(), axes.begin(), axes.end());
+    axes = merged(axes);
+  }
+  l.order_ = order;
+  l.dims_ = std::move(dims);
+  l.unreduced_ = sorted_merged(std::move(unreduced));
+  l.reducer_ = l.unreduced_.empty() ? Reducer::none : reducer;
+  if (!disjoint(all, order->size()) || (l.reducer_ == Reducer::none && !l.unreduced_.empty()))
+    throw InternalError(
+        fmt::format("Layout::of: {} over {} devices. Sub-axes must not overlap, must divide the devices, and "
+                    "unreduced ones need a reducer. Please report this.",
+                    l.to_string(), order->size()));
+  std::uint64_t h = hash_mix(reinterpret_cast<std::uintptr_t>(order), static_cast<std::uint64_t>(l.reducer_));
+  for (const AxisList& axes : l.dims_) h = mix(h, axes);
+  l.hash_ = mix(h, l.unreduced_);
+
+  Table& t = table();
+  const std::lock_guard lock(t.mutex);
+  const auto found = t.layouts.find(&l);
+  if (found != t.layouts.end()) return *found;
+  return *t.layouts.insert(new Layout(std::move(l))).first;
+}
+
+const Layout* Layout::replicated(const DeviceOrder* order, int rank) {
+  return of(order, std::vector<AxisList>(static_cast<std::size_t>(rank)));
+}
+
+std::int64_t Layout::tiles(int d) const { return product(dims_[d]); }
+
+std::int64_t Layout::tile_index(int d, int p) const {
+  std::int64_t index = 0;
+  for (SubAxis a : dims_[d]) index = index * a.size + coordinate(a, p, order_->size());
+  return index;
+}
+
+bool Layout::is_fully_replicated() const {
+  for (const AxisList& axes : dims_)
+    if (!axes.empty()) return false;
+  return unreduced_.empty();
+}
+
+std::string Layout::to_string() const {
+  std::vector<std::string> parts;
+  for (const AxisList& axes : dims_) parts.push_back(shardarray::to_string(axes));
+  std::string s = fmt::format("[{}]", fmt::join(parts, ", "));
+  if (!unreduced_.empty()) s += " U" + shardarray::to_string(unreduced_);
+  if (!unreduced_.empty() && reducer_ != Reducer::sum) s += fmt::format(" {}", name(reducer_));
+  return s;
+}
+
+}  // namespace shardarray

@@ -1,0 +1,101 @@
+// Layout: the one canonical form of a placement. Everything below floor 6 sees only this.
+//
+// The N devices stand in one flat order. A sub-axis (pre, size) views position p as [pre, size, N/(pre*size)] and takes the
+// middle coordinate. Each dimension of a value is cut by an ordered list of sub-axes, most significant first; `unreduced`
+// sub-axes hold partial results that still have to be combined. Sub-axes that nobody uses are replicas.
+// Tiles are ceil-sized with a short or empty tail: 10 over 4 is 3, 3, 3, 1.
+//
+// Layouts are interned: over one order, same placement <=> same pointer. What layout_of makes (spelling.h) also has the
+// canonical order (factor.h), so that pointers of shardings compare placements.
+#pragma once
+#include <compare>
+#include <cstdint>
+#include <string>
+#include <vector>
+
+#include "base/reducer.h"
+#include "shardarray/device.h"
+#include "shardarray/shape.h"
+
+namespace shardarray {
+
+struct SubAxis {
+  std::int32_t pre = 1, size = 1;
+  friend auto operator<=>(const SubAxis&, const SubAxis&) = default;
+};
+using AxisList = std::vector<SubAxis>;
+
+/// An ordered list of distinct devices, interned: equal lists have one address.
+class DeviceOrder {
+ public:
+  static const DeviceOrder* of(std::vector<Device> devices);
+  int size() const { return static_cast<int>(devices_.size()); }
+  const std::vector<Device>& devices() const { return devices_; }
+  /// -1 when the device is not in the list.
+  int position(const Device& d) const;
+  /// The same devices sorted by id.
+  const DeviceOrder* sorted() const { return sorted_; }
+
+ private:
+  std::vector<Device> devices_;
+  const DeviceOrder* sorted_ = nullptr;
+};
+
+class Layout {
+ public:
+  /// Drops sub-axes of size 1, merges neighbours ((1,2),(2,3) -> (1,6)), orders `unreduced` by pre, interns.
+  /// Throws InternalError when sub-axes overlap.
+  static const Layout* of(const DeviceOrder* order, std::vector<AxisList> dims, AxisList unreduced = {},
+                          Reducer reducer = Reducer::none);
+  /// The whole value on every device of `order`.
+  static const Layout* replicated(const DeviceOrder* order, int rank);
+
+  const DeviceOrder* order() const { return order_; }
+  int rank() const { return static_cast<int>(dims_.size()); }
+  const std::vector<AxisList>& dims() const { return dims_; }
+  const AxisList& unreduced() const { return unreduced_; }
+  Reducer reducer() const { return reducer_; }
+  /// The number of tiles along dimension d.
+  std::int64_t tiles(int d) const;
+  /// Which of them position p holds.
+  std::int64_t tile_index(int d, int p) const;
+  bool is_fully_replicated() const;
+  std::size_t hash() const { return hash_; }
+  /// `[{1:4}, {}] U{4:2}`: sub-axes as pre:size; for messages of the library itself.
+  std::string to_string() const;
+
+ private:
+  const DeviceOrder* order_ = nullptr;
+  std::vector<AxisList> dims_;
+  AxisList unreduced_;
+  Reducer reducer_ = Reducer::none;
+  std::size_t hash_ = 0;
+};
+
+/// The coordinate of position p along a sub-axis, for n devices.
+constexpr std::int64_t coordinate(SubAxis a, int p, int n) { return p / (n / (a.pre * a.size)) % a.size; }
+
+/// A box of a value, in global coordinates.
+struct Box {
+  Shape lo, size;
+  std::int64_t elements() const;
+  bool empty() const { return elements() == 0; }
+  friend bool operator==(const Box&, const Box&) = default;
+};
+Box intersect(const Box& a, const Box& b);
+Box whole_box(const Shape& shape);
+/// The piece of a value of `shape` that position p holds.
+Box tile_of(const Layout& layout, const Shape& shape, int p);
+/// The largest piece: ceil-sized in every dimension.
+Shape tile_shape(const Layout& layout, const Shape& shape);
+
+/// Which devices share one buffer. With sharing, positions that agree on every sub-axis in use form one instance
+/// (partial sums differ along their unreduced sub-axes); without, each position is its own.
+struct Instances {
+  std::vector<int> of_position;  ///< position -> instance
+  std::vector<int> leader;       ///< instance -> its lowest position; ascending
+  int count() const { return static_cast<int>(leader.size()); }
+};
+Instances instances_of(const Layout& layout, bool share_replicas);
+
+}  // namespace shardarray

@@ -1,0 +1,235 @@
+// Sharding: what all spellings have in common; SingleDeviceSharding.
+#include "shardarray/sharding.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <map>
+#include <ostream>
+
+#include "base/hash.h"
+#include "layout/factor.h"
+#include "layout/sharding_impl.h"
+#include "layout/spelling.h"
+#include "shardarray/error.h"
+
+namespace shardarray {
+namespace {
+
+template <class... F> struct Overloaded : F... { using F::operator()...; };
+template <class... F> Overloaded(F...) -> Overloaded<F...>;
+
+std::string single_repr(const Device& d) {
+  std::string platform = d.platform;
+  if (!platform.empty() && platform[0] >= 'a' && platform[0] <= 'z')
+    platform[0] = static_cast<char>(platform[0] - 32);
+  return fmt::format("SingleDeviceSharding(device={}Device(id={}))", platform, d.id);
+}
+
+Shape spec_counts(const NamedSpelling& s, int rank) {
+  Shape counts = Shape::filled(static_cast<std::size_t>(rank), 1);
+  for (std::size_t d = 0; d < s.spec.entries().size(); d++)
+    for (const std::string& axis : s.spec.entries()[d].names) counts[d] *= s.mesh.axis_size(axis);
+  return counts;
+}
+
+Placement named_placement(const NamedSpelling& s, int rank, const std::vector<Device>& devices) {
+  const auto& entries = s.spec.entries();
+  const Shape& grid = s.mesh.state().grid.shape;
+  Placement out{DeviceOrder::of(devices), spec_counts(s, rank), {}};
+  out.index.assign(static_cast<std::size_t>(rank), std::vector<std::int64_t>(devices.size(), 0));
+  for (std::size_t d = 0; d < entries.size(); d++)
+    for (const std::string& axis : entries[d].names) {
+      const int k = axis_position(s.mesh, axis);
+      std::int64_t stride = 1;
+      for (std::size_t e = static_cast<std::size_t>(k) + 1; e < grid.size(); e++) stride *= grid[e];
+      for (std::size_t p = 0; p < devices.size(); p++)
+        out.index[d][p] = out.index[d][p] * grid[k] + static_cast<std::int64_t>(p) / stride % grid[k];
+    }
+  return out;
+}
+
+Placement positional_placement(const PositionalSpelling& s, const std::vector<Device>& devices) {
+  const std::size_t rank = s.shape.size();
+  Placement out{DeviceOrder::of(devices), s.shape, {}};
+  out.index.assign(rank, std::vector<std::int64_t>(devices.size(), 0));
+  for (std::size_t entry = 0; entry < s.sets.size(); entry++) {
+    auto rest = static_cast<std::int64_t>(entry);
+    for (std::size_t d = rank; d-- > 0;) {
+      for (int p : s.sets[entry]) out.index[d][p] = rest % s.shape[d];
+      rest /= s.shape[d];
+    }
+  }
+  return out;
+}
+
+bool all_ones(const Shape& s) {
+  return std::all_of(s.begin(), s.end(), [](std::int64_t n) { return n == 1; });
+}
+
+[[noreturn]] void throw_rank(const Sharding& s, const char* cls, const std::string& fitting, int rank,
+                             const char* remedy) {
+  throw ShardingError(
+      fmt::format("{}: {} is only valid for values of rank {}, but was applied to a value of rank {}. The "
+                  "sharding must fit the value's dimensions. {}.",
+                  cls, s.to_string(), fitting, rank, remedy));
+}
+
+const Layout* make_layout(const Sharding& s, int rank) {
+  const ShardingImpl& impl = *s.impl();
+  return std::visit(
+      Overloaded{
+          [&](const NamedSpelling& named) {
+            const std::size_t length = named.spec.entries().size();
+            if (static_cast<std::size_t>(rank) < length)
+              throw_rank(s, "NamedSharding", fmt::format("at least {}", length), rank,
+                         rank == 0 ? "For scalars use P()" : "Drop entries from the PartitionSpec");
+            return canonical_layout(named_placement(named, rank, impl.devices));
+          },
+          [&](const PositionalSpelling& positional) {
+            if (all_ones(positional.shape))
+              return Layout::replicated(DeviceOrder::of(impl.devices)->sorted(), rank);
+            if (static_cast<std::size_t>(rank) != positional.shape.size())
+              throw_rank(s, "PositionalSharding", std::to_string(positional.shape.size()), rank,
+                         "Reshape the sharding or replicate() it");
+            return canonical_layout(positional_placement(positional, impl.devices));
+          },
+          [&](const SingleSpelling&) { return Layout::replicated(DeviceOrder::of(impl.devices), rank); }},
+      impl.spelling);
+}
+
+}  // namespace
+
+Sharding make_sharding(ShardingImpl::Spelling spelling, std::vector<Device> devices) {
+  return Sharding(std::make_shared<const ShardingImpl>(std::move(spelling), std::move(devices)));
+}
+
+const Layout* layout_of(const Sharding& s, int rank) {
+  auto& known = s.impl()->layouts;
+  if (static_cast<std::size_t>(rank) >= known.size()) return make_layout(s, rank);
+  auto& slot = known[rank];
+  const Layout* layout = slot.load(std::memory_order_acquire);
+  if (!layout) slot.store(layout = make_layout(s, rank), std::memory_order_release);
+  return layout;
+}
+
+Shape Sharding::shard_shape(const Shape& shape) const {
+  return tile_shape(*layout_of(*this, static_cast<int>(shape.size())), shape);
+}
+
+Shape Sharding::shard_shape(const Shape& shape, const Device& device) const {
+  const Layout* layout = layout_of(*this, static_cast<int>(shape.size()));
+  const int p = layout->order()->position(device);
+  if (p < 0)
+    throw DeviceError(fmt::format(
+        "shard_shape: {} is not one of the devices of {}. Only those hold a piece. Use a device of "
+        "device_set().",
+        shardarray::to_string(device), to_string()));
+  return tile_of(*layout, shape, p).size;
+}
+
+std::vector<std::pair<Device, ShardIndex>> Sharding::devices_indices_map(const Shape& shape) const {
+  const Layout* layout = layout_of(*this, static_cast<int>(shape.size()));
+  std::vector<std::pair<Device, ShardIndex>> out;
+  for (const Device& device : impl_->devices) {
+    const Box box = tile_of(*layout, shape, layout->order()->position(device));
+    ShardIndex index;
+    for (int d = 0; d < layout->rank(); d++)
+      index.push_back(layout->tiles(d) == 1 ? IndexRange{}
+                                            : IndexRange{false, box.lo[d], box.lo[d] + box.size[d]});
+    out.emplace_back(device, std::move(index));
+  }
+  return out;
+}
+
+std::vector<int> Sharding::replica_ids(const Shape& shape) const {
+  const Layout* layout = layout_of(*this, static_cast<int>(shape.size()));
+  std::map<std::vector<std::int64_t>, int> seen;
+  std::vector<int> out;
+  for (const Device& device : impl_->devices) {
+    const Box box = tile_of(*layout, shape, layout->order()->position(device));
+    std::vector<std::int64_t> key(box.lo.begin(), box.lo.end());
+    key.insert(key.end(), box.size.begin(), box.size.end());
+    out.push_back(seen[key]++);
+  }
+  return out;
+}
+
+bool Sharding::is_equivalent_to(const Sharding& other, int ndim) const {
+  return layout_of(*this, ndim) == layout_of(other, ndim) && impl_->devices == other.impl_->devices;
+}
+
+bool Sharding::is_fully_replicated() const {
+  return std::visit(Overloaded{[](const NamedSpelling& s) {
+                                 return all_ones(spec_counts(s, static_cast<int>(s.spec.entries().size())));
+                               },
+                               [](const PositionalSpelling& s) { return all_ones(s.shape); },
+                               [](const SingleSpelling&) { return true; }},
+                    impl_->spelling);
+}
+
+bool Sharding::is_fully_replicated(int ndim) const { return layout_of(*this, ndim)->is_fully_replicated(); }
+
+std::vector<Device> Sharding::device_set() const {
+  return DeviceOrder::of(impl_->devices)->sorted()->devices();
+}
+const std::vector<Device>& Sharding::device_assignment() const { return impl_->devices; }
+
+std::string Sharding::to_string() const {
+  return std::visit(
+      Overloaded{[](const NamedSpelling& s) {
+                   return fmt::format("NamedSharding(mesh={}, spec={})", s.mesh.to_string(),
+                                      s.spec.to_string());
+                 },
+                 [&](const PositionalSpelling& s) { return positional_repr(s, impl_->devices); },
+                 [&](const SingleSpelling&) { return single_repr(impl_->devices[0]); }},
+      impl_->spelling);
+}
+
+bool operator==(const Sharding& a, const Sharding& b) {
+  if (a.impl_ == b.impl_) return true;
+  const auto &x = a.impl_->spelling, &y = b.impl_->spelling;
+  if (x.index() != y.index() || a.impl_->devices != b.impl_->devices) return false;
+  if (const auto* s = std::get_if<NamedSpelling>(&x)) {
+    const auto& o = std::get<NamedSpelling>(y);
+    return s->mesh == o.mesh && s->spec == o.spec;
+  }
+  if (const auto* s = std::get_if<PositionalSpelling>(&x)) {
+    const auto& o = std::get<PositionalSpelling>(y);
+    return s->shape == o.shape && s->sets == o.sets;
+  }
+  return true;
+}
+
+std::size_t Sharding::hash() const {
+  std::uint64_t h = impl_->spelling.index();
+  for (const Device& d : impl_->devices)
+    h = hash_mix(hash_mix(h, static_cast<std::uint64_t>(d.id)), std::hash<std::string>{}(d.platform));
+  if (const auto* s = std::get_if<NamedSpelling>(&impl_->spelling)) {
+    for (const auto& [axis, size] : s->mesh.shape())
+      h = hash_mix(hash_mix(h, std::hash<std::string>{}(axis)), static_cast<std::uint64_t>(size));
+    for (const SpecEntry& e : s->spec.entries()) {
+      h = hash_mix(h, e.names.size());
+      for (const std::string& axis : e.names) h = hash_mix(h, std::hash<std::string>{}(axis));
+    }
+  }
+  if (const auto* s = std::get_if<PositionalSpelling>(&impl_->spelling)) {
+    for (std::int64_t n : s->shape) h = hash_mix(h, static_cast<std::uint64_t>(n));
+    for (const auto& set : s->sets)
+      for (int p : set) h = hash_mix(h, static_cast<std::uint64_t>(p));
+  }
+  return h;
+}
+
+std::ostream& operator<<(std::ostream& os, const Sharding& s) { return os << s.to_string(); }
+
+SingleDeviceSharding::SingleDeviceSharding(const Device& device)
+    : device_(device), sharding_(make_sharding(SingleSpelling{}, {device})) {}
+
+std::string to_string(const ShardIndex& index) {
+  std::vector<std::string> parts;
+  for (const IndexRange& r : index) parts.push_back(r.whole ? ":" : fmt::format("{}:{}", r.start, r.stop));
+  return fmt::format("({}{})", fmt::join(parts, ", "), parts.size() == 1 ? "," : "");
+}
+
+}  // namespace shardarray

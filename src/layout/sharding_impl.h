@@ -1,0 +1,50 @@
+// What stands behind a Sharding: the spelling, and the layouts already made from it.
+#pragma once
+#include <array>
+#include <atomic>
+#include <cstdint>
+#include <string>
+#include <variant>
+#include <vector>
+
+#include "layout/layout.h"
+#include "shardarray/sharding.h"
+
+namespace shardarray {
+
+struct Mesh::State {
+  DeviceGrid grid;
+  std::vector<std::string> names;
+};
+
+/// A mesh and a spec.
+struct NamedSpelling {
+  Mesh mesh;
+  PartitionSpec spec;
+};
+/// A grid of sets of positions into the device list, row-major, ascending within a set.
+struct PositionalSpelling {
+  Shape shape;
+  std::vector<std::vector<int>> sets;
+};
+/// The whole value on one device.
+struct SingleSpelling {};
+
+struct ShardingImpl {
+  using Spelling = std::variant<NamedSpelling, PositionalSpelling, SingleSpelling>;
+  ShardingImpl(Spelling s, std::vector<Device> d) : spelling(std::move(s)), devices(std::move(d)) {}
+  Spelling spelling;
+  std::vector<Device> devices;  ///< in assignment order
+  /// layout_of by rank, filled at first use; higher ranks are made anew each time.
+  mutable std::array<std::atomic<const Layout*>, 8> layouts{};
+};
+
+Sharding make_sharding(ShardingImpl::Spelling spelling, std::vector<Device> devices);
+/// Position of a mesh axis, -1 when the mesh does not have it.
+int axis_position(const Mesh& mesh, const std::string& name);
+/// `(8,)`, `(4, 2)`.
+std::string python_tuple(const Shape& shape);
+/// `PositionalSharding([[{CPU 0} {CPU 1}]], shape=(1, 2))`.
+std::string positional_repr(const PositionalSpelling& s, const std::vector<Device>& devices);
+
+}  // namespace shardarray

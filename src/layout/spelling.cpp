@@ -1,0 +1,164 @@
+#include "layout/spelling.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <numeric>
+
+#include "layout/axes.h"
+#include "layout/factor.h"
+#include "layout/sharding_impl.h"
+
+namespace shardarray {
+namespace {
+
+// A part of a mesh axis as one sub-axis: coordinates [pre, size] of the axis, most significant first.
+struct AxisPart {
+  SubAxis sub;       ///< over the devices
+  std::size_t axis;  ///< which mesh axis
+  std::int32_t pre;  ///< within the axis
+};
+
+// Every mesh axis as sub-axes of `order`; nothing when the mesh is on other devices or does not factor over
+// the order.
+std::optional<std::vector<AxisPart>> mesh_parts(const Mesh& mesh, const DeviceOrder* order) {
+  const DeviceOrder* mesh_order = DeviceOrder::of(mesh.devices());
+  if (mesh_order->sorted() != order->sorted()) return std::nullopt;
+  std::vector<AxisList> axes;
+  std::int32_t pre = 1;
+  for (const auto& [name, size] : mesh.shape()) {
+    axes.push_back({{pre, static_cast<std::int32_t>(size)}});
+    pre *= static_cast<std::int32_t>(size);
+  }
+  const Layout* layout = in_order(Layout::of(mesh_order, std::move(axes)), order);
+  if (!layout) return std::nullopt;
+  std::vector<AxisPart> parts;
+  for (int k = 0; k < layout->rank(); k++) {
+    std::int32_t within = 1;
+    for (SubAxis a : layout->dims()[k]) {
+      parts.push_back({a, static_cast<std::size_t>(k), within});
+      within *= a.size;
+    }
+  }
+  return parts;
+}
+
+// `axes` as parts of mesh axes, neighbours of one axis joined: sub.size is the size of the part. Nothing if
+// it does not fit.
+std::optional<std::vector<AxisPart>> in_parts(const AxisList& axes, const std::vector<AxisPart>& parts) {
+  std::vector<AxisPart> out;
+  for (SubAxis a : axes)
+    while (a.size > 1) {
+      const auto it = std::find_if(parts.begin(), parts.end(), [&](const AxisPart& p) {
+        return p.sub.pre <= a.pre && a.pre < end_of(p.sub) && a.pre % p.sub.pre == 0 &&
+               end_of(p.sub) % a.pre == 0;
+      });
+      if (it == parts.end()) return std::nullopt;
+      const std::int32_t taken = std::gcd(a.size, end_of(it->sub) / a.pre);
+      if (taken == 1) return std::nullopt;
+      const AxisPart part{{a.pre, taken}, it->axis, it->pre * (a.pre / it->sub.pre)};
+      if (!out.empty() && out.back().axis == part.axis && out.back().pre * out.back().sub.size == part.pre)
+        out.back().sub.size *= taken;
+      else out.push_back(part);
+      a = {a.pre * taken, a.size / taken};
+    }
+  return out;
+}
+
+// The names of `axes`, `x` or `x:(1)2` for a part; nothing where the mesh does not fit. `partial`: may axes
+// be split?
+std::optional<std::vector<std::string>> names_of(const AxisList& axes, const DeviceOrder* order,
+                                                 const Mesh* mesh, bool partial) {
+  const auto parts = mesh ? mesh_parts(*mesh, order) : std::nullopt;
+  const auto chosen = parts ? in_parts(axes, *parts) : std::nullopt;
+  if (!chosen) return std::nullopt;
+  std::vector<std::string> out;
+  for (const AxisPart& p : *chosen) {
+    const auto [name, size] = mesh->shape()[p.axis];
+    const bool whole = p.pre == 1 && p.sub.size == size;
+    if (!whole && !partial) return std::nullopt;
+    out.push_back(whole ? name : fmt::format("{}:({}){}", name, p.pre, p.sub.size));
+  }
+  return out;
+}
+
+// The names of the axes that cut dimension d, in the mesh's own device order where that can express the
+// layout.
+std::optional<std::vector<std::string>> dim_names(const Layout& layout, int d, const Mesh* mesh,
+                                                  bool partial) {
+  const Layout* on_mesh = mesh ? in_order(&layout, DeviceOrder::of(mesh->devices())) : nullptr;
+  const Layout& l = on_mesh ? *on_mesh : layout;
+  return names_of(l.dims()[d], l.order(), mesh, partial);
+}
+
+std::optional<Sharding> as_named(const Layout& layout, const Mesh& mesh) {
+  std::vector<SpecEntry> entries;
+  for (int d = 0; d < layout.rank(); d++) {
+    const auto names = dim_names(layout, d, &mesh, false);
+    if (!names) return std::nullopt;
+    if (names->empty()) entries.push_back(none);
+    else if (names->size() == 1) entries.push_back((*names)[0]);
+    else entries.push_back(AxisNames{*names});
+  }
+  while (!entries.empty() && entries.back().names.empty()) entries.pop_back();
+  return NamedSharding(mesh, PartitionSpec(std::move(entries)));
+}
+
+Sharding as_positional(const Layout& layout, const std::vector<Device>& devices) {
+  PositionalSpelling out;
+  for (int d = 0; d < layout.rank(); d++) out.shape.push_back(layout.tiles(d));
+  out.sets.resize(static_cast<std::size_t>(num_elements(out.shape)));
+  for (std::size_t k = 0; k < devices.size(); k++) {
+    const int p = layout.order()->position(devices[k]);
+    std::int64_t tile = 0;
+    for (int d = 0; d < layout.rank(); d++) tile = tile * layout.tiles(d) + layout.tile_index(d, p);
+    out.sets[tile].push_back(static_cast<int>(k));
+  }
+  return make_sharding(std::move(out), devices);
+}
+
+// `s` can be applied to values of this rank.
+bool fits(const Sharding& s, int rank) {
+  if (const auto* named = std::get_if<NamedSpelling>(&s.impl()->spelling))
+    return static_cast<std::size_t>(rank) >= named->spec.entries().size();
+  if (const auto* positional = std::get_if<PositionalSpelling>(&s.impl()->spelling))
+    return s.is_fully_replicated() || static_cast<std::size_t>(rank) == positional->shape.size();
+  return true;
+}
+
+}  // namespace
+
+const Mesh* mesh_of(const Sharding& s) {
+  const auto* named = std::get_if<NamedSpelling>(&s.impl()->spelling);
+  return named ? &named->mesh : nullptr;
+}
+
+Sharding spell(const Layout* layout, std::span<const Sharding> like) {
+  const Layout* canonical = canonical_layout(placement_of(*layout));
+  const DeviceOrder* devices = layout->order()->sorted();
+  for (const Sharding& s : like) {
+    if (DeviceOrder::of(s.device_assignment())->sorted() != devices) continue;
+    if (fits(s, layout->rank()) && layout_of(s, layout->rank()) == canonical) return s;
+    if (const Mesh* mesh = mesh_of(s)) {
+      if (auto named = as_named(*canonical, *mesh)) return *named;
+    } else if (std::holds_alternative<PositionalSpelling>(s.impl()->spelling)) {
+      return as_positional(*canonical, s.device_assignment());
+    }
+  }
+  if (devices->size() == 1) return SingleDeviceSharding(devices->devices()[0]);
+  return as_positional(*canonical, devices->devices());
+}
+
+std::string axis_names(const AxisList& axes, const DeviceOrder* order, const Mesh* mesh) {
+  const auto names = names_of(axes, order, mesh, true);
+  return names ? fmt::format("{{{}}}", fmt::join(*names, ",")) : to_string(axes);
+}
+
+std::string dim_suffix(const Layout& layout, int d, const Mesh* mesh) {
+  if (layout.dims()[d].empty()) return "";
+  const auto names = dim_names(layout, d, mesh, true);
+  if (!names) return fmt::format("@{}", layout.tiles(d));
+  return names->size() == 1 ? "@" + (*names)[0] : fmt::format("@({})", fmt::join(*names, ","));
+}
+
+}  // namespace shardarray

@@ -1,0 +1,30 @@
+// Between what the user wrote (Sharding) and the canonical form (Layout).
+#pragma once
+#include <optional>
+#include <span>
+#include <string>
+
+#include "layout/layout.h"
+#include "shardarray/sharding.h"
+
+namespace shardarray {
+
+/// The canonical form for a value of rank `rank`. Throws ShardingError by the rank rule of the sharding's class.
+const Layout* layout_of(const Sharding& s, int rank);
+
+/// `layout` spelled as a sharding, in the class of the first of `like` that is on the same devices and can express it
+/// (the very same object when it is equivalent); otherwise SingleDevice on one device, else Positional.
+Sharding spell(const Layout* layout, std::span<const Sharding> like = {});
+
+/// The mesh of a NamedSharding; null for other spellings.
+const Mesh* mesh_of(const Sharding& s);
+
+/// Sub-axes by the mesh axes that they are, for pictures and explain: `{x}`, `{x,y}`; a part of an axis as `x:(1)2`;
+/// without a mesh (or where it does not fit) as `{1:4}`.
+std::string axis_names(const AxisList& axes, const DeviceOrder* order, const Mesh* mesh);
+
+/// The sharding part of a type string, dimension by dimension: `f32[16@data,8]` is made from "@data" and "".
+/// Replicated: "". Without a mesh: "@8" (the number of tiles).
+std::string dim_suffix(const Layout& layout, int d, const Mesh* mesh);
+
+}  // namespace shardarray

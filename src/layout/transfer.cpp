@@ -1,0 +1,181 @@
+#include "layout/transfer.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+
+#include "layout/axes.h"
+#include "shardarray/error.h"
+
+namespace shardarray {
+namespace {
+
+std::int64_t ceil_div(std::int64_t a, std::int64_t b) { return (a + b - 1) / b; }
+
+void append(AxisList& to, const AxisList& more) { to.insert(to.end(), more.begin(), more.end()); }
+
+AxisList concatenated(const std::vector<AxisList>& lists) {
+  AxisList out;
+  for (const AxisList& l : lists) append(out, l);
+  return out;
+}
+
+// The unreduced sub-axes of `from` that `to` no longer has.
+AxisList reduced_axes(const Layout& from, const Layout& to) {
+  const auto reduced = without_axes(from.unreduced(), to.unreduced());
+  const bool same_reducer = to.unreduced().empty() || from.reducer() == to.reducer();
+  if (from.order() != to.order() || from.rank() != to.rank() || !reduced || !same_reducer)
+    throw InternalError(fmt::format(
+        "transfer_cost: {} to {} is no transfer. Both have one device order and rank, and partial "
+        "sums cannot be made, only reduced. Please report this.",
+        from.to_string(), to.to_string()));
+  return *reduced;
+}
+
+// What dimension by dimension stays, goes and comes: `before` and `after` are behind the common prefix.
+struct Difference {
+  std::vector<AxisList> before, after;
+};
+Difference difference(const Layout& from, const Layout& to) {
+  Difference out;
+  for (int d = 0; d < from.rank(); d++) {
+    CommonPrefix prefix = common_prefix(from.dims()[d], to.dims()[d]);
+    out.before.push_back(std::move(prefix.rest_a));
+    out.after.push_back(std::move(prefix.rest_b));
+  }
+  return out;
+}
+
+bool all_empty(const std::vector<AxisList>& lists) {
+  return std::all_of(lists.begin(), lists.end(), [](const AxisList& l) { return l.empty(); });
+}
+
+// One dimension gives up sub-axes from its minor end, another one takes the same at its own.
+bool is_all_to_all(const Difference& diff) {
+  int sources = 0, targets = 0;
+  for (std::size_t d = 0; d < diff.before.size(); d++) {
+    if (!diff.before[d].empty() && !diff.after[d].empty()) return false;
+    sources += !diff.before[d].empty();
+    targets += !diff.after[d].empty();
+  }
+  return sources == 1 && targets == 1 &&
+         sorted_merged(concatenated(diff.before)) == sorted_merged(concatenated(diff.after));
+}
+
+// Bytes that the busiest device lacks.
+std::int64_t missing_bytes(const Layout& from, const Layout& to, const Shape& shape, std::int64_t itemsize) {
+  std::int64_t most = 0;
+  for (int p = 0; p < from.order()->size(); p++) {
+    const Box target = tile_of(to, shape, p);
+    most = std::max(most, target.elements() - intersect(target, tile_of(from, shape, p)).elements());
+  }
+  return most * itemsize;
+}
+
+// Data that only moves: nothing is reduced.
+TransferCost movement(const Layout& from, const Layout& to, const Shape& shape, std::int64_t itemsize) {
+  if (from.dims() == to.dims()) return {};
+  const std::int64_t bytes = missing_bytes(from, to, shape, itemsize);
+  if (bytes == 0) return {TransferKind::slice, {}, 0};
+  const Difference diff = difference(from, to);
+  TransferKind kind = TransferKind::exchange;
+  bool same_tiles = true;
+  for (int d = 0; d < from.rank(); d++) same_tiles &= from.tiles(d) == to.tiles(d);
+  if (same_tiles) kind = TransferKind::permute;
+  else if (all_empty(diff.after)) kind = TransferKind::all_gather;
+  else if (is_all_to_all(diff)) kind = TransferKind::all_to_all;
+  return {kind, cover(concatenated(diff.before), concatenated(diff.after)), bytes};
+}
+
+// `layout` with the reduced sub-axes out of its partial sums.
+const Layout* without(const Layout& layout, const AxisList& reduced, std::vector<AxisList> dims) {
+  return Layout::of(layout.order(), std::move(dims), *without_axes(layout.unreduced(), reduced),
+                    layout.reducer());
+}
+
+// Every way to scatter `pieces` over the minor ends of the dimensions of `from` without empty tiles. Pieces
+// that end up in one dimension keep their order. 4096 ways at most: beyond, each dimension takes all or
+// nothing.
+std::vector<const Layout*> scatters(const Layout& from, const Shape& shape, const AxisList& reduced,
+                                    const AxisList& pieces) {
+  const std::int64_t rank = from.rank();
+  std::int64_t ways = 1;
+  for (std::size_t k = 0; k < pieces.size() && ways <= 4096; k++) ways *= rank;
+  const bool each = ways <= 4096;
+  std::vector<const Layout*> out;
+  for (std::int64_t way = 0; way < (each ? ways : rank); way++) {
+    auto dims = from.dims();
+    std::int64_t rest = way;
+    for (SubAxis piece : pieces) {
+      dims[rest % rank].push_back(piece);
+      if (each) rest /= rank;
+    }
+    bool filled = true;
+    for (int d = 0; d < rank; d++)
+      filled &= dims[d].size() == from.dims()[d].size() || product(dims[d]) <= shape[d];
+    if (filled) out.push_back(without(from, reduced, std::move(dims)));
+  }
+  return out;
+}
+
+// The reduced sub-axes cut where the target cuts them, in the target's order; those it does not use come
+// first.
+AxisList scatter_pieces(const AxisList& reduced, const Layout& to) {
+  const AxisList wanted = concatenated(to.dims());
+  const AxisList pieces = cut(reduced, wanted);
+  const auto place = [&](SubAxis a) {
+    for (std::size_t k = 0; k < wanted.size(); k++)
+      if (wanted[k].pre <= a.pre && a.pre < end_of(wanted[k])) return static_cast<int>(k);
+    return -1;
+  };
+  AxisList out = pieces;
+  std::stable_sort(out.begin(), out.end(), [&](SubAxis a, SubAxis b) { return place(a) < place(b); });
+  return out;
+}
+
+}  // namespace
+
+const char* name(TransferKind k) {
+  constexpr const char* names[] = {"none",       "slice",      "all_reduce", "reduce_scatter",
+                                   "all_gather", "all_to_all", "permute",    "exchange"};
+  return names[static_cast<int>(k)];
+}
+
+TransferCost transfer_cost(const Layout& from, const Layout& to, const Shape& shape, std::int64_t itemsize) {
+  const AxisList reduced = reduced_axes(from, to);
+  if (reduced.empty()) return movement(from, to, shape, itemsize);
+  const std::int64_t g = product(reduced), tile_bytes = num_elements(tile_shape(from, shape)) * itemsize;
+  const std::int64_t all_reduce = ceil_div(2 * (g - 1) * tile_bytes, g);
+  if (from.dims() == to.dims()) return {TransferKind::all_reduce, reduced, all_reduce};
+  const Difference diff = difference(from, to);
+  if (all_empty(diff.before) && sorted_merged(concatenated(diff.after)) == reduced)
+    return {TransferKind::reduce_scatter, reduced, ceil_div((g - 1) * tile_bytes, g)};
+  const TransferCost rest = movement(*without(from, reduced, from.dims()), to, shape, itemsize);
+  return {TransferKind::exchange, cover(reduced, rest.axes), all_reduce + rest.bytes};
+}
+
+std::vector<const Layout*> transfer_path(const Layout* from, const Layout* to, const Shape& shape,
+                                         std::int64_t itemsize) {
+  if (from == to) return {};
+  std::vector<const Layout*> best = {to};
+  std::int64_t least = transfer_cost(*from, *to, shape, itemsize).bytes;
+  const AxisList reduced = reduced_axes(*from, *to);
+  if (reduced.empty()) return best;
+  const bool one_step = transfer_cost(*from, *to, shape, itemsize).kind != TransferKind::exchange;
+  std::vector<const Layout*> middles = scatters(*from, shape, reduced, scatter_pieces(reduced, *to));
+  middles.insert(middles.begin(), without(*from, reduced, from->dims()));
+  bool replace = !one_step;  // an exchange from partial sums is no step: the first path of real ones is taken
+  for (const Layout* middle : middles) {
+    if (middle == to) continue;
+    const std::int64_t bytes = transfer_cost(*from, *middle, shape, itemsize).bytes +
+                               transfer_cost(*middle, *to, shape, itemsize).bytes;
+    if (bytes < least || replace) {
+      best = {middle, to};
+      least = bytes;
+    }
+    replace = false;
+  }
+  return best;
+}
+
+}  // namespace shardarray

@@ -1,0 +1,48 @@
+// What it takes to bring a value from one layout into another: the pattern's name, its axes and its bytes.
+// Pure maths: no data, no buffers.
+#pragma once
+#include <cstdint>
+#include <vector>
+
+#include "layout/layout.h"
+
+namespace shardarray {
+
+// g++ 12 takes scoped enumerators for shadows of globals of the same name.
+#pragma GCC diagnostic push
+#pragma GCC diagnostic ignored "-Wshadow"
+enum class TransferKind : std::uint8_t { none, slice, all_reduce, reduce_scatter, all_gather, all_to_all, permute, exchange };
+#pragma GCC diagnostic pop
+/// "all_reduce", "permute", ...
+const char* name(TransferKind k);
+
+struct TransferCost {
+  TransferKind kind = TransferKind::none;
+  AxisList axes;            ///< the sub-axes over which data moves
+  std::int64_t bytes = 0;   ///< what the busiest device receives if memories were separate; fractions round up
+};
+/// One step from `from` to `to` (same device order). Bytes: all_reduce 2(g-1)/g*L and reduce_scatter (g-1)/g*L, with L the
+/// bytes of the largest local unreduced tile and g the product of the reduced sub-axes; everything else
+/// max over devices of |target tile \ source tile|. A value that only gets cut further is a `slice` and costs nothing.
+/// From unreduced: to the same dims is all_reduce, to dims that additionally hold all the reduced sub-axes (at the minor
+/// end of dimensions) is reduce_scatter; anything else from unreduced is not one step: kind exchange, with bytes of
+/// all_reduce plus those of the rest.
+TransferCost transfer_cost(const Layout& from, const Layout& to, const Shape& shape, std::int64_t itemsize);
+
+/// A path of layouts, without the source, ending in `to`: the cheapest in bytes of {direct step; for an unreduced source:
+/// every reduce_scatter of the reduced axes into dims of the target or of the source followed by the direct step, and
+/// all_reduce followed by the (free or direct) rest}. Fewer steps win ties. Scatters that would leave tiles
+/// empty are left out. Empty when `from` is `to`.
+std::vector<const Layout*> transfer_path(const Layout* from, const Layout* to, const Shape& shape, std::int64_t itemsize);
+
+/// One box that travels: global coordinates, and which position sends it to which.
+struct BoxMove {
+  int from, to;
+  Box box;
+};
+/// For every position of `targets` the boxes that together fill it, each from one position of `sources`: itself where it
+/// has the data, otherwise the least loaded of the owners, nearest first. Empty boxes are left out.
+/// `sources[p]` is what position p holds (of the same global value).
+std::vector<BoxMove> box_moves(const std::vector<Box>& sources, const std::vector<Box>& targets);
+
+}  // namespace shardarray

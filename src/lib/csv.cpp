@@ -1,0 +1,85 @@
+// Tables of numbers from text files.
+#include <fmt/core.h>
+#include <zlib.h>
+
+#include <algorithm>
+#include <cerrno>
+#include <charconv>
+#include <cstring>
+#include <memory>
+#include <string>
+#include <string_view>
+
+#include "shardarray/data.h"
+#include "shardarray/placement.h"
+
+namespace shardarray::data {
+
+namespace {
+
+[[noreturn]] void fail(const std::string& path, const std::string& what, const char* rule_and_remedy) {
+  throw IoError(fmt::format("data::load_csv: {}: {}. {}", path, what, rule_and_remedy));
+}
+
+// The whole text; zlib passes plain files through.
+std::string read_text(const std::string& path) {
+  errno = 0;
+  const gzFile file = gzopen(path.c_str(), "rb");
+  if (!file) fail(path, fmt::format("cannot be opened ({})", std::strerror(errno)), "The file must exist and be readable. Check the path.");
+  std::string text, part(1 << 16, '\0');
+  int got = 0;
+  while ((got = gzread(file, part.data(), static_cast<unsigned>(part.size()))) > 0) text.append(part, 0, static_cast<std::size_t>(got));
+  int code = Z_OK;
+  const std::string message = gzerror(file, &code);
+  const int closed = gzclose_r(file);
+  const auto row = std::count(text.begin(), text.end(), '\n') + 1;
+  if (got < 0) fail(path, fmt::format("is damaged in row {} ({})", row, message), "It must be a plain or a gzip file. Fetch it again.");
+  if (closed != Z_OK) fail(path, fmt::format("the gzip stream ends in row {}", row), "The file must be complete. Fetch it again.");
+  return text;
+}
+
+std::string_view trimmed(std::string_view s) {
+  const std::size_t first = s.find_first_not_of(" \t\r");
+  return first == std::string_view::npos ? std::string_view() : s.substr(first, s.find_last_not_of(" \t\r") - first + 1);
+}
+
+// Appends the numbers of one line; returns how many there are.
+std::int64_t parse_row(std::string_view line, const std::string& path, std::int64_t row, std::vector<float>& values) {
+  std::int64_t column = 0;
+  for (std::size_t at = 0; at <= line.size();) {
+    const std::size_t comma = std::min(line.find(',', at), line.size());
+    const std::string_view field = trimmed(line.substr(at, comma - at));
+    column++;
+    float v = 0;
+    const auto [end, error] = std::from_chars(field.data(), field.data() + field.size(), v);
+    if (error != std::errc() || end != field.data() + field.size())
+      fail(path, fmt::format("row {}, column {}: `{}` is no float32 number", row, column, field.substr(0, 40)),
+           "Every field is a number. Remove headers and text columns, and numbers that are too large.");
+    values.push_back(v);
+    at = comma + 1;
+  }
+  return column;
+}
+
+}  // namespace
+
+Array load_csv(const std::string& path, Where w) {
+  const std::string text = read_text(path);
+  std::vector<float> values;
+  std::int64_t row = 0, rows = 0, columns = 0;
+  for (std::size_t at = 0; at < text.size();) {
+    const std::size_t end = std::min(text.find('\n', at), text.size());
+    const std::string_view line = trimmed(std::string_view(text).substr(at, end - at));
+    at = end + 1;
+    row++;
+    if (line.empty()) continue;
+    const std::int64_t n = parse_row(line, path, row, values);
+    if (rows++ == 0) columns = n;
+    if (n != columns)
+      fail(path, fmt::format("row {}: has {} columns, the first row {}", row, n, columns), "All rows have the same length. Correct the row.");
+  }
+  if (rows == 0) fail(path, "row 1: there is none", "A table has at least one row. Check the file.");
+  return core::make_array(values.data(), DType::float32, {rows, columns}, w);
+}
+
+}  // namespace shardarray::data

@@ -1,0 +1,135 @@
+#include "shardarray/data.h"
+
+#include <fmt/core.h>
+
+#include <algorithm>
+#include <cstring>
+#include <iostream>
+
+#include "shardarray/placement.h"
+#include "shardarray/random.h"
+#include "transform/eval.h"
+
+#include <unistd.h>
+
+namespace shardarray {
+namespace data {
+
+struct Batches::Examples {
+  struct Column {
+    Type type;
+    std::vector<std::byte> bytes;
+    std::size_t row;  // bytes of one example
+  };
+  std::vector<Column> columns;
+  std::int64_t count = 0;
+};
+
+static void check_batch(const LoaderOptions& o) {
+  if (o.batch <= 0)
+    throw ShapeError(fmt::format("data::loader: batch is {}. A batch has at least one example. Correct it.", o.batch));
+}
+
+Batches::Batches(const std::vector<Array>& arrays, LoaderOptions options) : options_(std::move(options)) {
+  check_batch(options_);
+  auto examples = std::make_shared<Examples>();
+  evaluate(arrays, "data::loader");
+  for (std::size_t k = 0; k < arrays.size(); k++) {
+    const Type& t = type_of(arrays[k], "data::loader");
+    if (t.shape.empty() || (k > 0 && t.shape[0] != examples->count))
+      throw ShapeError(fmt::format("data::loader: array {} is {}, array 0 {}. All arrays have one entry per example along the first "
+                                   "dimension. Cut them to the same number.",
+                                   k, to_string(t), to_string(type_of(arrays[0]))));
+    examples->count = t.shape[0];
+    const std::size_t size = static_cast<std::size_t>(num_elements(t.shape)) * itemsize(t.dtype);
+    Examples::Column column{t, std::vector<std::byte>(size), size / static_cast<std::size_t>(std::max<std::int64_t>(1, t.shape[0]))};
+    gather_to_host(*value_of(arrays[k]), t, column.bytes.data());
+    examples->columns.push_back(std::move(column));
+  }
+  examples_ = std::move(examples);
+  set_order();
+}
+
+void Batches::set_order() {
+  if (!options_.seed) return;
+  const random::partitionable mode(true);
+  const Array key = random::fold_in(random::key(*options_.seed), options_.epoch);
+  order_ = std::make_shared<const std::vector<std::int64_t>>(random::permutation(key, examples_->count).to_vector<std::int64_t>());
+}
+
+Batches Batches::with_epoch(std::int64_t epoch) const {
+  Batches r = *this;
+  r.options_.epoch = epoch;
+  r.set_order();
+  return r;
+}
+
+std::int64_t Batches::size() const {
+  return (examples_->count + (options_.drop_last ? 0 : options_.batch - 1)) / options_.batch;
+}
+
+std::vector<Array> Batches::at(std::int64_t k) const {
+  const std::int64_t first = k * options_.batch, last = std::min(first + options_.batch, examples_->count);
+  std::vector<Array> r;
+  for (const Examples::Column& column : examples_->columns) {
+    std::vector<std::byte> rows(static_cast<std::size_t>(last - first) * column.row);
+    for (std::int64_t i = first; i < last; i++) {
+      const std::int64_t from = order_ ? (*order_)[static_cast<std::size_t>(i)] : i;
+      std::copy_n(column.bytes.begin() + from * static_cast<std::ptrdiff_t>(column.row), column.row,
+                  rows.begin() + (i - first) * static_cast<std::ptrdiff_t>(column.row));
+    }
+    Shape shape = column.type.shape;
+    shape[0] = last - first;
+    const Array batch = core::make_array(rows.data(), column.type.dtype, shape, Where::here());
+    r.push_back(options_.sharding ? core::device_put_leaf(batch, *options_.sharding, Where::here()) : batch);
+  }
+  return r;
+}
+
+}  // namespace data
+
+Progress::Progress(std::int64_t total, ProgressOptions options)
+    : total_(total),
+      out_(options.out ? options.out : &std::cout),
+      terminal_(options.terminal.value_or(!options.out && isatty(STDOUT_FILENO))),
+      start_(std::chrono::steady_clock::now()),
+      drawn_(start_) {}
+
+Progress::~Progress() {
+  if (terminal_ && done_ > 0) *out_ << std::endl;
+}
+
+static double seconds_between(std::chrono::steady_clock::time_point a, std::chrono::steady_clock::time_point b) {
+  return std::chrono::duration<double>(b - a).count();
+}
+
+double Progress::rate() const {
+  const double seconds = seconds_between(start_, std::chrono::steady_clock::now());
+  return seconds > 0 ? static_cast<double>(done_) / seconds : 0;
+}
+
+// True when the line is due: on a terminal every 0.1 s, else ten times in all; always at the end.
+bool Progress::count() {
+  done_++;
+  if (done_ == total_) return true;
+  if (!terminal_) return total_ > 0 && done_ * 10 / total_ != (done_ - 1) * 10 / total_;
+  return seconds_between(drawn_, std::chrono::steady_clock::now()) > 0.1;
+}
+
+void Progress::draw(const std::string& metric) {
+  drawn_ = std::chrono::steady_clock::now();
+  const double per_second = rate();
+  const std::int64_t percent = total_ > 0 ? std::min<std::int64_t>(100, done_ * 100 / total_) : 100;
+  std::string line = fmt::format("{:3}% {}/{}  {:.1f} steps/s", percent, done_, total_, per_second);
+  if (done_ < total_ && per_second > 0) {
+    const auto left = static_cast<std::int64_t>(static_cast<double>(total_ - done_) / per_second);
+    line += fmt::format("  {}:{:02} left", left / 60, left % 60);
+  }
+  if (!metric.empty()) line += "  " + metric;
+  constexpr std::int64_t width = 20;
+  const auto full = static_cast<std::size_t>(percent * width / 100);
+  if (terminal_) *out_ << "\r\033[K[" << std::string(full, '#') << std::string(width - full, '.') << "] " << line << std::flush;
+  else *out_ << line << std::endl;
+}
+
+}  // namespace shardarray

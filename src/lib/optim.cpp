@@ -1,0 +1,69 @@
+// The arithmetic of the optimizers, leaf by leaf; formulas and order of operations are optax's.
+#include "shardarray/optim.h"
+
+#include <limits>
+
+#include "ops/prims.h"
+#include "shardarray/ops.h"
+
+namespace shardarray::optim::detail {
+
+// `v` in the dtype of x, rounded once: a literal would be rounded to float32 first.
+static Array number(const Array& x, double v) { return prim::constant(x.dtype(), prim::bits_of(x.dtype(), v), true); }
+
+std::vector<Array> zeros_for(std::vector<Array> parameters) {
+  for (Array& a : parameters) a = is_inexact_array(a) ? zeros_like(a) : Array();
+  return parameters;
+}
+
+Array zero_count(Where w) { return zeros({}, int32, w); }
+Array next_count(const Array& count) {
+  const Array last = prim::constant(DType::int32, std::numeric_limits<std::int32_t>::max(), false);
+  return where(count < last, count + 1, last);
+}
+
+Array minus_rate(double rate) { return prim::constant(DType::float64, prim::bits_of(DType::float64, -rate), true); }
+Array minus_rate(const Array& rate) { return -rate; }
+Array scaled(const Array& x, const Array& minus_rate) { return x * prim::cast(minus_rate, x.dtype(), true); }
+
+// 1 - b^t in float32, as optax computes it.
+static Array correction(double b, const Array& t) {
+  const Array power_of_b = power(prim::constant(DType::float32, prim::bits_of(DType::float32, b), false), t.astype(float32));
+  return prim::sub(prim::like(power_of_b, 1), power_of_b);
+}
+
+Moments adam_update(const std::vector<Array>& grads, const std::vector<Array>& mu, const std::vector<Array>& nu,
+                    const Array& count, const Array& minus_rate, const AdamOptions& o) {
+  const std::size_t n = grads.size();
+  Moments r{std::vector<Array>(n), std::vector<Array>(n), std::vector<Array>(n)};
+  const Array t = next_count(count);
+  const Array c1 = correction(o.b1, t), c2 = correction(o.b2, t);
+  for (std::size_t k = 0; k < n; k++) {
+    const Array& g = grads[k];
+    if (!g.has_value()) continue;
+    r.mu[k] = number(g, 1 - o.b1) * g + number(g, o.b1) * mu[k];
+    r.nu[k] = number(g, 1 - o.b2) * (g * g) + number(g, o.b2) * nu[k];
+    const Array mean = r.mu[k] / c1.astype(r.mu[k].dtype()), square = r.nu[k] / c2.astype(r.nu[k].dtype());
+    r.updates[k] = scaled(mean / (sqrt(square) + number(g, o.eps)), minus_rate);
+  }
+  return r;
+}
+
+Traces sgd_update(const std::vector<Array>& grads, const std::vector<Array>& trace, const Array& minus_rate,
+                  const SgdOptions& o) {
+  const std::size_t n = grads.size();
+  Traces r{std::vector<Array>(n), std::vector<Array>(n)};
+  for (std::size_t k = 0; k < n; k++) {
+    const Array& g = grads[k];
+    if (!g.has_value()) continue;
+    Array direction = g;
+    if (o.momentum != 0) {
+      r.trace[k] = g + number(g, o.momentum) * trace[k];
+      direction = o.nesterov ? g + number(g, o.momentum) * r.trace[k] : r.trace[k];
+    }
+    r.updates[k] = scaled(direction, minus_rate);
+  }
+  return r;
+}
+
+}  // namespace shardarray::optim::detail

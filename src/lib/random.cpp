@@ -1,0 +1,274 @@
+// Distributions: compositions of ops on random bits, with the formulas (and so the numbers) of jax.random.
+#include "shardarray/random.h"
+
+#include <fmt/core.h>
+
+#include <algorithm>
+#include <cmath>
+#include <limits>
+#include <numbers>
+
+#include "lib/threefry.h"
+#include "ops/api.h"
+#include "shardarray/ops.h"
+
+namespace shardarray::random {
+
+namespace {
+
+void need_floating(DType t, const char* function) {
+  if (!is_floating(t))
+    throw DTypeError(fmt::format("{}: dtype {}. It draws floating numbers. Choose float16, bfloat16, float32 or float64.", function, name(t)));
+}
+
+// Random bits become the mantissa of a number in [1, 2).
+struct FloatFormat {
+  DType drawn, stored;  // the width that is drawn, and the float's own
+  int shift;            // drawn bits beyond the mantissa
+  std::uint64_t one, smallest;  // 1.0 and the smallest normal number
+};
+FloatFormat format_of(DType t) {
+  switch (t) {
+    case DType::float16: return {DType::uint16, DType::uint16, 6, 0x3c00, 0x0400};
+    case DType::bfloat16: return {DType::uint8, DType::uint16, 1, 0x3f80, 0x0080};
+    case DType::float32: return {DType::uint32, DType::uint32, 9, 0x3f800000, 0x00800000};
+    default: return {DType::uint64, DType::uint64, 12, 0x3ff0000000000000, 0x0010000000000000};
+  }
+}
+
+Array scalar(DType t, double v) { return prim::constant(t, prim::bits_of(t, v), false); }
+
+Array bitcast_to(const Array& x, DType t) {
+  Attrs a;
+  a.dtype = t;
+  return record(op_bitcast, {x}, std::move(a));
+}
+
+Array unit_uniform(const Array& key, const Shape& shape, DType t) {
+  const FloatFormat f = format_of(t);
+  const Array drawn = prim::cast(bits(key, shape, f.drawn), f.stored);
+  const Array one_bits = prim::broadcast_to(prim::constant(f.stored, f.one, false), shape);
+  const Array mantissa = prim::binary(op_shr, drawn, prim::like(drawn, f.shift));
+  const Array number = bitcast_to(prim::binary(op_or, mantissa, one_bits), t);
+  return prim::sub(number, prim::like(number, 1));
+}
+
+// In [lo, hi); lo and hi are scalars of dtype t.
+Array uniform_between(const Array& key, const Shape& shape, DType t, const Array& lo, const Array& hi) {
+  const Array low = prim::broadcast_to(lo, shape);
+  const Array in[] = {unit_uniform(key, shape, t), prim::broadcast_to(prim::sub(hi, lo), shape), low};
+  return prim::binary(op_max, low, record(op_fma, in));
+}
+
+Array sqrt2_times_erf_inv(const Array& u) {
+  return prim::mul(prim::like(u, std::numbers::sqrt2), prim::unary(op_erf_inv, u));
+}
+
+// [minval, maxval) of a dtype of `bits` bits: how many numbers there are, modulo 2^bits; 0 stands for all of them.
+std::uint64_t clip_range(std::int64_t& lo, std::int64_t& hi, DType t) {
+  const auto bits = static_cast<int>(itemsize(t)) * 8;
+  const bool is_signed = is_signed_integer(t);
+  // int64 bounds cannot exceed uint64.
+  const std::int64_t largest = is_signed ? std::numeric_limits<std::int64_t>::max() >> (64 - bits)
+                               : bits == 64 ? std::numeric_limits<std::int64_t>::max()
+                                            : (std::int64_t{1} << bits) - 1;
+  const std::int64_t smallest = is_signed ? -largest - 1 : 0;
+  const bool beyond = hi > largest;
+  lo = std::clamp(lo, smallest, largest);
+  hi = std::clamp(hi, smallest, largest);
+  if (hi <= lo) return 1;
+  return static_cast<std::uint64_t>(hi) - static_cast<std::uint64_t>(lo) + (beyond ? 1 : 0);
+}
+
+// x in random order along `dim`: sorted by random words, in as many rounds as equal words call for.
+Array shuffle(Array key, Array x, std::size_t dim) {
+  const auto n = static_cast<double>(std::max<std::int64_t>(1, num_elements(x.shape())));
+  const int rounds = static_cast<int>(std::ceil(3 * std::log(n) / std::log(std::numeric_limits<std::uint32_t>::max())));
+  for (int round = 0; round < rounds; round++) {
+    const auto [next, sub] = split<2>(key);
+    const Array operands[] = {bits(sub, x.shape()), x};
+    x = prim::sort(operands, dim)[1];
+    key = next;
+  }
+  return x;
+}
+
+}  // namespace
+
+Array uniform(const Array& key, const Shape& shape, DType dtype, double minval, double maxval, Where w) {
+  const Site site(w);
+  check_key(key, "random::uniform");
+  need_floating(dtype, "random::uniform");
+  if (minval == 0 && maxval == 1) return unit_uniform(key, shape, dtype);
+  return uniform_between(key, shape, dtype, scalar(dtype, minval), scalar(dtype, maxval));
+}
+
+Array normal(const Array& key, const Shape& shape, DType dtype, Where w) {
+  const Site site(w);
+  check_key(key, "random::normal");
+  need_floating(dtype, "random::normal");
+  const Array above_minus_one = prim::constant(dtype, prim::bits_of(dtype, -1.0) - 1, false);  // the next number after -1
+  return sqrt2_times_erf_inv(uniform_between(key, shape, dtype, above_minus_one, scalar(dtype, 1)));
+}
+
+Array randint(const Array& key, const Shape& shape, std::int64_t minval, std::int64_t maxval, DType dtype, Where w) {
+  const Site site(w);
+  check_key(key, "random::randint");
+  if (!is_integer(dtype))
+    throw DTypeError(fmt::format("random::randint: dtype {}. It draws integers. Choose an integer dtype.", name(dtype)));
+  const std::uint64_t span = clip_range(minval, maxval, dtype);
+  const DType drawn = itemsize(dtype) == 8 ? DType::uint64 : DType::uint32;
+  const auto [high_key, low_key] = split<2>(key);
+  const Array high = bits(high_key, shape, drawn), low = bits(low_key, shape, drawn);
+  // high * 2^bits + low, modulo span: two draws, so that no value is noticeably more frequent than another.
+  Array offset = low;
+  if (span != 0) {
+    const std::uint64_t root = (drawn == DType::uint64 ? std::uint64_t{1} << 32 : std::uint64_t{1} << 16) % span;
+    std::uint64_t factor = root * root;
+    if (drawn == DType::uint32) factor = static_cast<std::uint32_t>(factor);
+    auto constant = [&](std::uint64_t v) { return prim::broadcast_to(prim::constant(drawn, v, false), shape); };
+    auto remainder = [&](const Array& x) { return prim::binary(op_rem, x, constant(span)); };
+    offset = remainder(prim::add(prim::mul(remainder(high), constant(factor % span)), remainder(low)));
+  }
+  const Array start = prim::broadcast_to(prim::constant(dtype, prim::bits_of(dtype, minval), false), shape);
+  return prim::add(start, prim::cast(offset, dtype));
+}
+
+static Array bernoulli_of(const Array& key, const Array& p, const Shape& shape) {
+  check_key(key, "random::bernoulli");
+  const DType t = type_of(p, "random::bernoulli").dtype;
+  need_floating(t, "random::bernoulli");
+  return less(unit_uniform(key, shape, t), shardarray::broadcast_to(p, shape));
+}
+Array bernoulli(const Array& key, const Array& p, Where w) {
+  const Site site(w);
+  return bernoulli_of(key, p, type_of(p, "random::bernoulli").shape);
+}
+Array bernoulli(const Array& key, const Array& p, const Shape& shape, Where w) {
+  const Site site(w);
+  return bernoulli_of(key, p, shape);
+}
+
+Array permutation(const Array& key, std::int64_t n, Where w) {
+  const Site site(w);
+  check_key(key, "random::permutation");
+  if (n < 0)
+    throw ShapeError(fmt::format("random::permutation: of {} numbers. There are at least 0. Correct the number.", n));
+  return shuffle(key, prim::iota({n}, 0, DType::int32), 0);
+}
+
+Array permutation(const Array& key, const Array& x, const PermutationOptions& o, Where w) {
+  const Site site(w);
+  check_key(key, "random::permutation");
+  const Shape shape = type_of(x, "random::permutation").shape;
+  const std::size_t dim = api::axis_of("random::permutation", o.axis, shape);
+  if (o.independent || shape.size() == 1) return shuffle(key, x, dim);
+  return take(x, permutation(key, shape[dim]), static_cast<std::int64_t>(dim));
+}
+
+// n of 0..count-1 with probabilities p. Cumulative sums and searches are sums over a grid, which fuse and shard.
+static Array weighted_choice(const Array& key, std::int64_t count, const Shape& shape, const ChoiceOptions& o) {
+  const Type& t = type_of(o.p, "random::choice");
+  need_floating(t.dtype, "random::choice");
+  if (t.shape != Shape{count})
+    throw ShapeError(fmt::format("random::choice: p is {} for {} elements. There is one probability for each of them. Correct p.",
+                                 to_string(t), count));
+  if (!o.replace) {  // the largest of log(p) + gumbel
+    const Array score = gumbel(key, {count}, t.dtype) + shardarray::log(o.p);
+    return prim::reshape(prim::slice_dim(argsort(-score), 0, 0, num_elements(shape)), shape);
+  }
+  const Shape grid = {count, count};
+  const Array upto = prim::binary(op_le, prim::iota(grid, 1, DType::int32), prim::iota(grid, 0, DType::int32));
+  const Array below = sum(where(upto, o.p, prim::full({}, t.dtype, 0)), 1);
+  const Array r = below[count - 1] * (1 - unit_uniform(key, shape, t.dtype));
+  return sum(less(below, expand_dims(r, -1)), {.axis = -1, .dtype = DType::int32});
+}
+
+static Array positions(const Array& key, std::int64_t count, const Shape& shape, const ChoiceOptions& o) {
+  check_key(key, "random::choice");
+  const std::int64_t draws = num_elements(shape);
+  if (draws > 0 && (count <= 0 || (!o.replace && draws > count)))
+    throw ShapeError(fmt::format("random::choice: {} draws from {} elements. Without replacement there are at most as many draws as "
+                                 "elements, and at least one element. Draw fewer, or with replacement.",
+                                 draws, count));
+  if (o.p.has_value()) return weighted_choice(key, count, shape, o);
+  if (o.replace) return randint(key, shape, 0, count);
+  return prim::reshape(prim::slice_dim(permutation(key, count), 0, 0, draws), shape);
+}
+
+Array choice(const Array& key, std::int64_t n, const Shape& shape, const ChoiceOptions& o, Where w) {
+  const Site site(w);
+  return positions(key, n, shape, o);
+}
+
+Array choice(const Array& key, const Array& x, const Shape& shape, const ChoiceOptions& o, Where w) {
+  const Site site(w);
+  const Shape& of = type_of(x, "random::choice").shape;
+  const std::size_t dim = api::axis_of("random::choice", o.axis, of);
+  return take(x, positions(key, of[dim], shape, o), static_cast<std::int64_t>(dim));
+}
+
+// The largest of logits + gumbel. `prefix`: dimensions before those of logits.
+static Array categorical_of(const Array& key, const Array& logits, std::size_t dim, const Shape& prefix) {
+  const Type& t = type_of(logits, "random::categorical");
+  need_floating(t.dtype, "random::categorical");
+  Shape shape = prefix;
+  for (std::int64_t n : t.shape) shape.push_back(n);
+  return argmax(gumbel(key, shape, t.dtype) + logits, static_cast<std::int64_t>(prefix.size() + dim));
+}
+
+Array categorical(const Array& key, const Array& logits, std::int64_t axis, Where w) {
+  const Site site(w);
+  return categorical_of(key, logits, api::axis_of("random::categorical", axis, type_of(logits, "random::categorical").shape), {});
+}
+
+Array categorical(const Array& key, const Array& logits, std::int64_t axis, const Shape& shape, Where w) {
+  const Site site(w);
+  Shape batch = type_of(logits, "random::categorical").shape;
+  const std::size_t dim = api::axis_of("random::categorical", axis, batch);
+  batch.erase(dim);
+  if (shape.size() < batch.size() || !std::equal(batch.begin(), batch.end(), shape.end() - batch.size()))
+    throw ShapeError(fmt::format("random::categorical: shape {} for logits {}. The shape ends in that of the logits without the axis, {}. "
+                                 "Add leading dimensions only.",
+                                 to_string(shape), to_string(type_of(logits)), to_string(batch)));
+  return categorical_of(key, logits, dim, Shape(shape.begin(), shape.end() - batch.size()));
+}
+
+// Bounds and their error functions are rounded as JAX does; then the result is kept inside the open interval.
+template <class T>
+static Array truncated_normal_of(const Array& key, T lower, T upper, const Shape& shape) {
+  constexpr DType t = dtype_of<T>();
+  const auto sqrt2 = static_cast<T>(std::numbers::sqrt2);
+  auto erf_of = [&](T x) { return scalar(t, std::erf(static_cast<double>(x / sqrt2))); };
+  const Array x = sqrt2_times_erf_inv(uniform_between(key, shape, t, erf_of(lower), erf_of(upper)));
+  constexpr T inf = std::numeric_limits<T>::infinity();
+  const Array lowest = prim::like(x, static_cast<double>(std::nextafter(lower, inf)));
+  const Array highest = prim::like(x, static_cast<double>(std::nextafter(upper, -inf)));
+  return prim::binary(op_min, prim::binary(op_max, x, lowest), highest);
+}
+
+Array truncated_normal(const Array& key, double lower, double upper, const Shape& shape, DType dtype, Where w) {
+  const Site site(w);
+  check_key(key, "random::truncated_normal");
+  if (dtype == DType::float64) return truncated_normal_of(key, lower, upper, shape);
+  if (dtype == DType::float32) return truncated_normal_of(key, static_cast<float>(lower), static_cast<float>(upper), shape);
+  throw DTypeError(fmt::format("random::truncated_normal: dtype {}. It draws float32 or float64. Cast the result with astype.", name(dtype)));
+}
+
+Array exponential(const Array& key, const Shape& shape, DType dtype, Where w) {
+  const Site site(w);
+  check_key(key, "random::exponential");
+  need_floating(dtype, "random::exponential");
+  return prim::neg(prim::unary(op_log1p, prim::neg(unit_uniform(key, shape, dtype))));
+}
+
+Array gumbel(const Array& key, const Shape& shape, DType dtype, Where w) {
+  const Site site(w);
+  check_key(key, "random::gumbel");
+  need_floating(dtype, "random::gumbel");
+  const Array smallest = prim::constant(dtype, format_of(dtype).smallest, false);  // log(0) would be -inf
+  const Array u = uniform_between(key, shape, dtype, smallest, scalar(dtype, 1));
+  return prim::neg(prim::unary(op_log, prim::neg(prim::unary(op_log, u))));
+}
+
+}  // namespace shardarray::random

@@ -1,0 +1,18 @@
+// Words of the threefry2x32 generator as compositions of ops, in JAX's two orders of counters.
+#pragma once
+#include "ops/prims.h"
+
+namespace shardarray::random {
+
+/// The mode of this thread; see random::partitionable.
+bool is_partitionable();
+/// Throws unless `key` is uint32[2].
+void check_key(const Array& key, const char* function);
+/// Two words per element of `shape`, from the flat position of the element (64 bits).
+Arrays words_by_position(const Array& key, const Shape& shape);
+/// n words of JAX's older order: the counters 0..n-1, their first half paired with the second. n < 2^32.
+Array words_by_halves(const Array& key, std::int64_t n, const char* function);
+/// The two words for one 64-bit counter given as two uint32 scalars.
+Arrays words_of(const Array& key, const Array& high, const Array& low);
+
+}  // namespace shardarray::random

@@ -1,0 +1,89 @@
+#include "ops/api.h"
+
+#include <fmt/core.h>
+
+#include <algorithm>
+
+namespace shardarray::api {
+
+WeakType weak_type_of(const Array& x, const char* function) {
+  const Type& t = type_of(x, function);
+  return {t.dtype, t.weak};
+}
+
+WeakType promoted(const char* function, std::initializer_list<Array> operands) {
+  WeakType t = weak_type_of(*operands.begin(), function);
+  for (const Array* x = operands.begin() + 1; x != operands.end(); ++x) t = promote_types(t, weak_type_of(*x, function));
+  return t;
+}
+
+WeakType to_inexact(WeakType t) {
+  if (is_inexact(t.dtype)) return t;
+  return {t.dtype == DType::int64 || t.dtype == DType::uint64 ? DType::float64 : DType::float32, t.weak};
+}
+
+Array to_bool(const Array& x, const char* function) {
+  return type_of(x, function).dtype == DType::bool_ ? x : prim::cast(x, DType::bool_);
+}
+
+Shape common_shape(const char* function, std::span<const Shape> shapes) {
+  Shape result;
+  for (const Shape& s : shapes) result.resize(std::max(result.size(), s.size()), 1);
+  std::fill(result.begin(), result.end(), 1);
+  for (const Shape& s : shapes)
+    for (std::size_t k = 1; k <= s.size(); k++) {
+      std::int64_t& size = result[result.size() - k];
+      const std::int64_t mine = s[s.size() - k];
+      if (mine != 1 && size != 1 && mine != size) {
+        std::string text;
+        for (const Shape& each : shapes) text += (text.empty() ? "" : ", ") + to_string(each);
+        throw ShapeError(fmt::format(
+            "{}: shapes {} cannot be broadcast together: sizes {} and {} meet. Aligned at the last dimension, sizes must be equal "
+            "or 1. Insert dimensions with reshape or newaxis.",
+            function, text, size, mine));
+      }
+      if (size == 1) size = mine;
+    }
+  return result;
+}
+
+Arrays together(const char* function, std::initializer_list<Array> operands, WeakType t) {
+  std::vector<Shape> shapes;
+  for (const Array& x : operands) shapes.push_back(type_of(x, function).shape);
+  const Shape shape = common_shape(function, shapes);
+  Arrays r;
+  for (const Array& x : operands) r.push_back(prim::broadcast_to(cast(x, t), shape));
+  return r;
+}
+
+std::size_t axis_of(const char* function, std::int64_t axis, const Shape& shape) {
+  const auto rank = static_cast<std::int64_t>(shape.size());
+  if (axis < -rank || axis >= rank)
+    throw ShapeError(fmt::format("{}: axis {} is out of bounds for shape {} of rank {}. Axes count from 0, or from -1 at the end. Give "
+                                 "one that the array has.",
+                                 function, axis, to_string(shape), rank));
+  return static_cast<std::size_t>(axis < 0 ? axis + rank : axis);
+}
+
+Shape axes_of(const char* function, const Shape& axes, const Shape& shape) {
+  Shape r;
+  for (std::int64_t a : axes) r.push_back(static_cast<std::int64_t>(axis_of(function, a, shape)));
+  std::sort(r.begin(), r.end());
+  if (const auto* twice = std::adjacent_find(r.begin(), r.end()); twice != r.end())
+    throw ShapeError(fmt::format("{}: axes {} name dimension {} twice. Every axis may stand once. Remove one.", function, to_string(axes),
+                                 *twice));
+  return r;
+}
+
+void refuse_dtype(const char* function, const Array& x, const char* rule) {
+  throw DTypeError(fmt::format("{}: the operand is {}. {}. Cast with astype.", function, to_string(type_of(x)), rule));
+}
+void need_integers(const char* function, const Array& x) {
+  const DType t = type_of(x, function).dtype;
+  if (!is_integer(t) && t != DType::bool_) refuse_dtype(function, x, "It takes integers and bool");
+}
+void need_real(const char* function, const Array& x) {
+  if (is_complex(type_of(x, function).dtype)) refuse_dtype(function, x, "It takes real numbers");
+}
+
+}  // namespace shardarray::api

@@ -1,0 +1,36 @@
+// What the public functions share: promotion, broadcasting, checks of axes and dtypes.
+#pragma once
+#include <cstdint>
+#include <span>
+
+#include "ops/prims.h"
+#include "shardarray/array.h"
+
+namespace shardarray::api {
+
+WeakType weak_type_of(const Array& x, const char* function);
+WeakType promoted(const char* function, std::initializer_list<Array> operands);
+/// bool and integers become float32, 64-bit integers float64.
+WeakType to_inexact(WeakType t);
+inline Array cast(const Array& x, WeakType t) { return prim::cast(x, t.dtype, t.weak); }
+/// "Not zero".
+Array to_bool(const Array& x, const char* function);
+
+/// The shape to which all are broadcast. Throws ShapeError.
+Shape common_shape(const char* function, std::span<const Shape> shapes);
+/// The operands as `t`, broadcast to one shape.
+Arrays together(const char* function, std::initializer_list<Array> operands, WeakType t);
+
+/// `axis` as a number from the first dimension. Throws ShapeError.
+std::size_t axis_of(const char* function, std::int64_t axis, const Shape& shape);
+/// The same for several, sorted. Throws ShapeError for duplicates.
+Shape axes_of(const char* function, const Shape& axes, const Shape& shape);
+
+/// Throws DTypeError unless x is an integer or bool.
+void need_integers(const char* function, const Array& x);
+/// Throws DTypeError for a complex operand.
+void need_real(const char* function, const Array& x);
+/// Throws DTypeError: `function: the operand is <type>. <rule>.`
+[[noreturn]] void refuse_dtype(const char* function, const Array& x, const char* rule);
+
+}  // namespace shardarray::api

@@ -1,0 +1,258 @@
+// The public products: matmul, dot, tensordot, einsum. All are sums over letters of two operands.
+#include <fmt/core.h>
+
+#include <algorithm>
+#include <cctype>
+
+#include "ops/api.h"
+#include "shardarray/ops.h"
+
+namespace shardarray {
+
+namespace {
+
+// An operand with one letter per dimension.
+struct Term {
+  Array x;
+  std::string letters;
+};
+bool has(const std::string& s, char c) { return s.find(c) != std::string::npos; }
+
+char letter(std::size_t k) { return static_cast<char>(k < 26 ? 'a' + k : 'A' + (k - 26)); }
+std::string letters_from(std::size_t first, std::size_t count) {
+  std::string s;
+  for (std::size_t k = 0; k < count; k++) s += letter(first + k);
+  return s;
+}
+
+// Sums over the letters that `keep` lacks.
+Term summed(Term t, const std::string& keep) {
+  Shape dims;
+  std::string rest;
+  for (std::size_t d = 0; d < t.letters.size(); d++) {
+    if (has(keep, t.letters[d])) rest += t.letters[d];
+    else dims.push_back(static_cast<std::int64_t>(d));
+  }
+  return {prim::reduce(Reducer::sum, t.x, dims), rest};
+}
+
+// The dimensions in the order of `order`, which has the same letters.
+Array ordered(const Term& t, const std::string& order) {
+  Shape perm;
+  for (char c : order) perm.push_back(static_cast<std::int64_t>(t.letters.find(c)));
+  return prim::transpose(t.x, perm);
+}
+
+// Broadcast to the letters of `all`.
+Array aligned(const Term& t, const std::string& all, const Shape& shape) {
+  std::string mine;
+  Shape dims;
+  for (std::size_t d = 0; d < all.size(); d++)
+    if (has(t.letters, all[d])) {
+      mine += all[d];
+      dims.push_back(static_cast<std::int64_t>(d) - static_cast<std::int64_t>(all.size()));
+    }
+  return prim::broadcast(ordered(t, mine), shape, dims);
+}
+
+// The product with the letters of `keep` that stand in a or b; in the order of `out` where those are its letters.
+Term product(const Term& a0, const Term& b0, const std::string& keep, const std::string& out) {
+  const Term a = summed(a0, keep + b0.letters), b = summed(b0, keep + a0.letters);
+  std::string shared, only_a, only_b;
+  bool contracts = false;
+  for (char c : a.letters) {
+    if (has(keep, c)) (has(b.letters, c) ? shared : only_a) += c;
+    else contracts = true;
+  }
+  for (char c : b.letters)
+    if (has(keep, c) && !has(a.letters, c)) only_b += c;
+  std::string result = shared + only_a + only_b;
+  if (std::is_permutation(result.begin(), result.end(), out.begin(), out.end())) result = out;
+  if (contracts) return {prim::dot(a.letters + "," + b.letters + "->" + result, a.x, b.x), result};
+  Shape shape;
+  for (char c : result) {
+    const Term& t = has(a.letters, c) ? a : b;
+    shape.push_back(t.x.shape()[t.letters.find(c)]);
+  }
+  return {prim::mul(aligned(a, result, shape), aligned(b, result, shape)), result};
+}
+
+// Products of bools count in int32.
+WeakType computed_type(WeakType t) { return t.dtype == DType::bool_ ? WeakType{DType::int32, false} : t; }
+Array back_to(WeakType t, const Array& x) { return t.dtype == DType::bool_ ? prim::cast(x, DType::bool_) : x; }
+
+Array two_term_product(const char* function, const Array& a, const std::string& la, const Array& b, const std::string& lb,
+                       const std::string& out) {
+  const WeakType t = api::promoted(function, {a, b}), c = computed_type(t);
+  return back_to(t, product({api::cast(a, c), la}, {api::cast(b, c), lb}, out, out).x);
+}
+
+}  // namespace
+
+// ---------------------------------------------------------------- matmul
+namespace {
+
+// One operand of a batched product: dimensions of size 1 that are broadcast go, so that their letter stands in the other
+// operand and the result only.
+Term batched(const Array& x, std::size_t matrix_dims, const std::string& matrix, const Shape& batch) {
+  const Shape& s = x.shape();
+  const std::size_t own = s.size() - matrix_dims, skipped = batch.size() - own;
+  Shape kept;
+  std::string letters;
+  for (std::size_t d = 0; d < own; d++)
+    if (s[d] == batch[skipped + d]) {
+      kept.push_back(s[d]);
+      letters += letter(3 + skipped + d);
+    }
+  for (std::size_t d = own; d < s.size(); d++) kept.push_back(s[d]);
+  return {prim::reshape(x, kept), letters + matrix};
+}
+
+}  // namespace
+
+Array matmul_fn::operator()(const Array& a, const Array& b, Where w) const {
+  const Site site(w);
+  const Shape &sa = type_of(a, "matmul").shape, &sb = type_of(b, "matmul").shape;
+  if (sa.empty() || sb.empty())
+    throw ShapeError(fmt::format("matmul: operands {} and {}. Scalars have no dimension to contract. Use multiply.", to_string(type_of(a)),
+                                 to_string(type_of(b))));
+  const std::size_t da = std::min<std::size_t>(2, sa.size()), db = std::min<std::size_t>(2, sb.size());
+  if (sa.back() != sb[sb.size() - db])
+    throw ShapeError(fmt::format("matmul: {} @ {} contracts {} with {}. The last dimension of the left operand must equal the {} of the "
+                                 "right one. Transpose an operand.",
+                                 to_string(type_of(a)), to_string(type_of(b)), sa.back(), sb[sb.size() - db],
+                                 db == 1 ? "only one" : "last but one"));
+  const Shape batches[] = {Shape(sa.begin(), sa.end() - da), Shape(sb.begin(), sb.end() - db)};
+  const Shape batch = api::common_shape("matmul", batches);
+  const std::string m = da == 2 ? "a" : "", n = db == 2 ? "c" : "";
+  const Term ta = batched(a, da, m + "b", batch), tb = batched(b, db, "b" + n, batch);
+  return two_term_product("matmul", ta.x, ta.letters, tb.x, tb.letters, letters_from(3, batch.size()) + m + n);
+}
+
+// ---------------------------------------------------------------- tensordot, dot
+Array tensordot_fn::operator()(const Array& a, const Array& b, const Shape& axes_a, const Shape& axes_b, Where w) const {
+  const Site site(w);
+  const Shape &sa = type_of(a, "tensordot").shape, &sb = type_of(b, "tensordot").shape;
+  api::axes_of("tensordot", axes_a, sa);
+  api::axes_of("tensordot", axes_b, sb);
+  std::string la = letters_from(0, sa.size()), lb = letters_from(sa.size(), sb.size()), out = la + lb;
+  bool fits = axes_a.size() == axes_b.size();
+  for (std::size_t k = 0; fits && k < axes_a.size(); k++) {
+    const std::size_t da = api::axis_of("tensordot", axes_a[k], sa), db = api::axis_of("tensordot", axes_b[k], sb);
+    fits = sa[da] == sb[db];
+    std::erase(out, la[da]);
+    std::erase(out, lb[db]);
+    lb[db] = la[da];
+  }
+  if (!fits)
+    throw ShapeError(fmt::format("tensordot: axes {} of {} with axes {} of {}. Paired axes must have equal sizes. Give pairs that fit.",
+                                 to_string(axes_a), to_string(type_of(a)), to_string(axes_b), to_string(type_of(b))));
+  return two_term_product("tensordot", a, la, b, lb, out);
+}
+Array tensordot_fn::operator()(const Array& a, const Array& b, std::int64_t axes, Where w) const {
+  const auto rank = static_cast<std::int64_t>(type_of(a, "tensordot").shape.size());
+  if (axes < 0 || axes > rank || axes > static_cast<std::int64_t>(type_of(b, "tensordot").shape.size()))
+    throw ShapeError(fmt::format("tensordot: {} axes of {} and {}. Both operands must have that many. Give fewer.", axes,
+                                 to_string(type_of(a)), to_string(type_of(b))));
+  Shape axes_a, axes_b;
+  for (std::int64_t k = 0; k < axes; k++) {
+    axes_a.push_back(rank - axes + k);
+    axes_b.push_back(k);
+  }
+  return (*this)(a, b, axes_a, axes_b, w);
+}
+Array dot_fn::operator()(const Array& a, const Array& b, Where w) const {
+  const Site site(w);
+  const Shape &sa = type_of(a, "dot").shape, &sb = type_of(b, "dot").shape;
+  if (sa.empty() || sb.empty()) return multiply(a, b);
+  const std::int64_t axis = sb.size() == 1 ? -1 : -2;
+  if (sa.back() != sb[sb.size() - (sb.size() == 1 ? 1 : 2)])
+    throw ShapeError(fmt::format("dot: {} with {}. The last dimension of the left operand must equal the {} of the right one. Transpose an "
+                                 "operand.",
+                                 to_string(type_of(a)), to_string(type_of(b)), sb.size() == 1 ? "only one" : "last but one"));
+  return tensordot(a, b, Shape{-1}, Shape{axis});
+}
+
+// ---------------------------------------------------------------- einsum
+namespace {
+
+[[noreturn]] void refuse(const std::string& text, const std::string& what) { throw ShapeError(fmt::format("einsum: \"{}\": {}", text, what)); }
+
+Letters parsed(const std::string& text, std::size_t operands) {
+  std::string s = text;
+  std::erase(s, ' ');
+  const bool is_explicit = s.find("->") != std::string::npos;
+  std::string names = s.substr(0, s.find("->"));
+  std::erase(names, ',');
+  if (!is_explicit) {
+    std::string once;
+    for (char c : names)
+      if (std::count(names.begin(), names.end(), c) == 1) once += c;
+    std::sort(once.begin(), once.end());
+    s += "->" + once;
+  }
+  const Letters l = split_letters(s);
+  for (char c : names + l.out)
+    if (!std::isalpha(static_cast<unsigned char>(c)))
+      refuse(text, fmt::format("'{}' is no letter. Every dimension is one letter, terms are separated by commas. Write out all dimensions.", c));
+  if (l.in.size() != operands)
+    refuse(text, fmt::format("{} terms for {} operands. Every operand needs one. Separate terms by commas.", l.in.size(), operands));
+  for (char c : l.out)
+    if (!has(names, c) || std::count(l.out.begin(), l.out.end(), c) > 1)
+      refuse(text, fmt::format("result letter '{}' stands {}. A result letter stands once there, and in an operand. Change the result.", c,
+                               has(names, c) ? "twice" : "in no operand"));
+  return l;
+}
+
+void check_sizes(const std::string& text, const Letters& l, const std::vector<Array>& operands) {
+  std::int64_t size[128];
+  std::fill(std::begin(size), std::end(size), -1);
+  for (std::size_t k = 0; k < operands.size(); k++) {
+    const Shape& shape = type_of(operands[k], "einsum").shape;
+    if (shape.size() != l.in[k].size())
+      refuse(text, fmt::format("operand {} is {} for term \"{}\". A term has one letter per dimension. Add or remove letters.", k,
+                               to_string(type_of(operands[k])), l.in[k]));
+    for (std::size_t d = 0; d < shape.size(); d++) {
+      std::int64_t& known = size[static_cast<std::size_t>(l.in[k][d])];
+      if (known >= 0 && known != shape[d])
+        refuse(text, fmt::format("letter '{}' is {} and {}. One letter has one size. Check operand {}, {}.", l.in[k][d], known, shape[d], k,
+                                 to_string(type_of(operands[k]))));
+      known = shape[d];
+    }
+  }
+}
+
+// Letters that stand twice in a term: the diagonal, by masking and summing one of them.
+Term diagonal(Term t) {
+  for (std::size_t d = 0; d < t.letters.size(); d++) {
+    const std::size_t first = t.letters.find(t.letters[d]);
+    if (first == d) continue;
+    const Shape& shape = t.x.shape();
+    const Array same = prim::binary(op_eq, prim::iota(shape, first, DType::int32), prim::iota(shape, d, DType::int32));
+    t.x = prim::reduce(Reducer::sum, prim::select(same, t.x, zeros_of(type_of(t.x))), {static_cast<std::int64_t>(d)});
+    t.letters.erase(d--, 1);
+  }
+  return t;
+}
+
+}  // namespace
+
+Array einsum_fn::contract(const EinsumText& t, const std::vector<Array>& operands) const {
+  const Site site(t.where);
+  const Letters l = parsed(t.text, operands.size());
+  check_sizes(t.text, l, operands);
+  WeakType type = api::weak_type_of(operands[0], "einsum");
+  for (const Array& x : operands) type = promote_types(type, api::weak_type_of(x, "einsum"));
+  const WeakType computed = computed_type(type);
+  std::vector<Term> terms;
+  for (std::size_t k = 0; k < operands.size(); k++) terms.push_back(diagonal({api::cast(operands[k], computed), l.in[k]}));
+  Term result = terms[0];
+  for (std::size_t k = 1; k < terms.size(); k++) {
+    std::string keep = l.out;
+    for (std::size_t later = k + 1; later < terms.size(); later++) keep += terms[later].letters;
+    result = product(result, terms[k], keep, l.out);
+  }
+  return back_to(type, ordered(summed(result, l.out), l.out));
+}
+
+}  // namespace shardarray

@@ -1,0 +1,55 @@
+// ShardedArray's literals, operators and shorthands.
+#include <limits>
+
+#include "ops/prims.h"
+#include "shardarray/ops.h"
+
+namespace shardarray {
+
+// ---------------------------------------------------------------- literals
+Array ShardedArray::literal(double value, DType t, bool weak, Where w) {
+  const Site site(w);
+  return prim::constant(t, prim::bits_of(t, value), weak);
+}
+// One that int32 cannot hold is a weak int64.
+Array ShardedArray::literal_int(std::int64_t value, Where w) {
+  const Site site(w);
+  using Limits = std::numeric_limits<std::int32_t>;
+  const DType t = value < Limits::min() || value > Limits::max() ? DType::int64 : DType::int32;
+  return prim::constant(t, prim::bits_of(t, value), true);
+}
+
+// ---------------------------------------------------------------- operators
+Array operator+(const Operand& a, const Operand& b) { return add(a.array, b.array, a.where); }
+Array operator-(const Operand& a, const Operand& b) { return subtract(a.array, b.array, a.where); }
+Array operator*(const Operand& a, const Operand& b) { return multiply(a.array, b.array, a.where); }
+Array operator/(const Operand& a, const Operand& b) { return divide(a.array, b.array, a.where); }
+Array operator%(const Operand& a, const Operand& b) { return remainder(a.array, b.array, a.where); }
+Array operator-(const Operand& a) { return negative(a.array, a.where); }
+Array operator~(const Operand& a) { return bitwise_not(a.array, a.where); }
+Array operator!(const Operand& a) { return logical_not(a.array, a.where); }
+Array operator&(const Operand& a, const Operand& b) { return bitwise_and(a.array, b.array, a.where); }
+Array operator|(const Operand& a, const Operand& b) { return bitwise_or(a.array, b.array, a.where); }
+Array operator^(const Operand& a, const Operand& b) { return bitwise_xor(a.array, b.array, a.where); }
+Array operator<<(const Operand& a, const Operand& b) { return left_shift(a.array, b.array, a.where); }
+Array operator>>(const Operand& a, const Operand& b) { return right_shift(a.array, b.array, a.where); }
+Array operator==(const Operand& a, const Operand& b) { return equal(a.array, b.array, a.where); }
+Array operator!=(const Operand& a, const Operand& b) { return not_equal(a.array, b.array, a.where); }
+Array operator<(const Operand& a, const Operand& b) { return less(a.array, b.array, a.where); }
+Array operator<=(const Operand& a, const Operand& b) { return less_equal(a.array, b.array, a.where); }
+Array operator>(const Operand& a, const Operand& b) { return greater(a.array, b.array, a.where); }
+Array operator>=(const Operand& a, const Operand& b) { return greater_equal(a.array, b.array, a.where); }
+
+// ---------------------------------------------------------------- shorthands
+Array ShardedArray::astype(DType t, Where w) const { return shardarray::astype(*this, t, w); }
+Array ShardedArray::reshape(const Shape& s, Where w) const { return shardarray::reshape(*this, s, w); }
+Array ShardedArray::transpose(const Shape& perm, Where w) const { return shardarray::transpose(*this, perm, w); }
+Array ShardedArray::sum(const ReduceOptions& o, Where w) const { return shardarray::sum(*this, o, w); }
+Array ShardedArray::mean(const ReduceOptions& o, Where w) const { return shardarray::mean(*this, o, w); }
+Array ShardedArray::max(const ReduceOptions& o, Where w) const { return shardarray::max(*this, o, w); }
+Array ShardedArray::min(const ReduceOptions& o, Where w) const { return shardarray::min(*this, o, w); }
+Array ShardedArray::prod(const ReduceOptions& o, Where w) const { return shardarray::prod(*this, o, w); }
+Array ShardedArray::any(const ReduceOptions& o, Where w) const { return shardarray::any(*this, o, w); }
+Array ShardedArray::all(const ReduceOptions& o, Where w) const { return shardarray::all(*this, o, w); }
+
+}  // namespace shardarray

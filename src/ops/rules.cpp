@@ -1,0 +1,38 @@
+#include "ops/rules.h"
+
+#include <fmt/core.h>
+
+namespace shardarray::rules {
+
+std::vector<Type> same_type(const Call& c) {
+  Type t = c.in[0];
+  for (const Type& o : c.in) {
+    if (!(o.shape == t.shape) || o.dtype != t.dtype)
+      throw InternalError(fmt::format("{}: operands {} and {}. Elementwise operands have one type: promote and broadcast them first.",
+                                      c.op->name, to_string(t), to_string(o)));
+    t.weak = t.weak && o.weak;
+  }
+  return {t};
+}
+
+std::vector<Type> bool_type(const Call& c) { return {{same_type(c)[0].shape, DType::bool_, false}}; }
+
+Arrays no_tangent(const JvpArgs& v) { return Arrays(v.out.size()); }
+
+Shape prepend(std::int64_t v, const Shape& s) {
+  Shape r = s;
+  r.insert(0, v);
+  return r;
+}
+
+Batched mapped(Arrays out) {
+  const std::size_t count = out.size();
+  return {std::move(out), std::vector<bool>(count, true)};
+}
+
+DimFactors add_factor(Rule& r, std::int64_t size, Role role, Reducer reducer) {
+  r.factors.push_back({size, role, reducer});
+  return {static_cast<int>(r.factors.size()) - 1};
+}
+
+}  // namespace shardarray::rules

@@ -1,0 +1,36 @@
+// What several op definitions share: types, linearity, derivative-free ops, scalar expressions of one instruction.
+#pragma once
+#include "ops/prims.h"
+#include "runtime/expand.h"
+
+namespace shardarray::rules {
+
+/// One type: all operands have one shape and dtype; weak when all are.
+std::vector<Type> same_type(const Call& c);
+/// bool of that shape.
+std::vector<Type> bool_type(const Call& c);
+
+inline Linear joint(const Call&, int) { return Linear::joint; }
+inline Linear each(const Call&, int) { return Linear::each; }
+
+/// For ops that are constant almost everywhere.
+Arrays no_tangent(const JvpArgs& v);
+/// t * factor for ops of one operand.
+inline Arrays scaled(const JvpArgs& v, const Array& factor) { return {prim::mul(v.tangents[0], factor)}; }
+
+template <Code code> void emit_unary(ScalarArgs& s) { s.out[0] = s.b.unary(code, s.in[0]); }
+template <Code code> void emit_binary(ScalarArgs& s) { s.out[0] = s.b.binary(code, s.in[0], s.in[1]); }
+template <int (*function)(KernelBuilder&, int)> void emit_function(ScalarArgs& s) { s.out[0] = function(s.b, s.in[0]); }
+
+/// Dimension d (negative) of a shape of this rank, from the first.
+inline std::size_t from_first(std::int64_t d, std::size_t rank) { return static_cast<std::size_t>(d + static_cast<std::int64_t>(rank)); }
+inline std::int64_t from_last(std::size_t d, std::size_t rank) { return static_cast<std::int64_t>(d) - static_cast<std::int64_t>(rank); }
+/// A new first entry.
+Shape prepend(std::int64_t v, const Shape& s);
+/// The results are all mapped.
+Batched mapped(Arrays out);
+
+/// Appends a factor and returns the factors of the dimension that it is.
+DimFactors add_factor(Rule& r, std::int64_t size, Role role = Role::pass, Reducer reducer = Reducer::none);
+
+}  // namespace shardarray::rules

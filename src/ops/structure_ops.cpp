@@ -1,0 +1,111 @@
+// Constraints, calls of graphs, and collectives over a mapped axis.
+#include <fmt/core.h>
+
+#include "ops/rules.h"
+#include "ops/table.h"
+
+namespace shardarray {
+
+using namespace rules;
+
+// ---------------------------------------------------------------- constraint
+constinit const Op op_constraint{
+    .name = "constraint", .form = Form::constraint, .rule = pointwise_rule, .linearity = joint,
+    .transpose = [](const TransposeArgs& t) { return Arrays{record(op_constraint, {t.cotangents[0]}, t.node.attrs())}; },
+    .batch = [](const BatchArgs& b) {
+      Attrs a = b.node.attrs();
+      a.lo = {a.lo.empty() ? 1 : a.lo[0] + 1};
+      return mapped({record(op_constraint, b.in, std::move(a))});
+    }};
+
+// ---------------------------------------------------------------- call
+static Arrays call(Graph g, std::span<const Array> in) {
+  Attrs a;
+  a.graphs = {std::make_shared<const Graph>(std::move(g))};
+  return record_all(op_call, in, std::make_shared<const Attrs>(std::move(a)), {});
+}
+
+static std::vector<Type> call_type(const Call& c) {
+  std::vector<Type> types;
+  for (const Array& a : c.attrs->graphs[0]->out) types.push_back(type_of(a, "call"));
+  return types;
+}
+
+// Calls are inlined before anything is placed; until then nothing may be cut.
+static Rule call_rule(const Call& c) {
+  Rule r;
+  auto whole = [&](const Type& t) {
+    std::vector<DimFactors> dims;
+    for (std::int64_t size : t.shape) dims.push_back(add_factor(r, size, Role::whole));
+    return dims;
+  };
+  for (const Type& t : c.in) r.operands.push_back(whole(t));
+  for (const Type& t : call_type(c)) r.results.push_back(whole(t));
+  return r;
+}
+
+// A call of the graph that gives only the tangents: linear in them.
+static Arrays call_jvp(const JvpArgs& v) {
+  std::vector<bool> has;
+  Arrays operands(v.in.begin(), v.in.end());
+  for (const Array& t : v.tangents) {
+    has.push_back(t.has_value());
+    if (t.has_value()) operands.push_back(t);
+  }
+  Graph g = v.graphs.derive(*v.node.attrs().graphs[0], has);
+  Arrays tangents;
+  for (std::size_t k = 0; k < v.out.size(); k++)
+    if (is_inexact(v.out[k].dtype())) tangents.push_back(g.out[v.out.size() + k]);
+  g.out = tangents;
+  const Arrays given = call(std::move(g), operands);
+  Arrays r;
+  for (std::size_t k = 0, next = 0; k < v.out.size(); k++) r.push_back(is_inexact(v.out[k].dtype()) ? given[next++] : Array());
+  return r;
+}
+
+static Arrays call_transpose(const TransposeArgs& t) {
+  Arrays operands;
+  for (std::size_t k = 0; k < t.in.size(); k++)
+    if (!t.linear[k]) operands.push_back(t.in[k]);
+  for (std::size_t k = 0; k < t.cotangents.size(); k++)
+    operands.push_back(t.cotangents[k].has_value() ? t.cotangents[k] : zeros_of(t.node.type(k)));
+  const Arrays given = call(t.graphs.transpose(*t.node.attrs().graphs[0], t.linear), operands);
+  Arrays r;
+  for (std::size_t k = 0, next = 0; k < t.in.size(); k++) r.push_back(t.linear[k] ? given[next++] : Array());
+  return r;
+}
+
+constinit const Op op_call{.name = "call", .form = Form::call, .rule = call_rule, .type = call_type, .jvp = call_jvp,
+                           .transpose = call_transpose,
+                           .batch = [](const BatchArgs& b) {
+                             Batched r;
+                             r.out = call(b.graphs.batch(*b.node.attrs().graphs[0], b.mapped, b.axis, r.mapped), b.in);
+                             return r;
+                           }};
+
+// ---------------------------------------------------------------- collectives
+// Over its own axis the sum of all rows, the same for each: not mapped. Over another axis it passes through.
+static Batched psum_batch(const BatchArgs& b) {
+  const Array& x = b.in[0];
+  if (b.node.attrs().axis != b.axis) return mapped({record(op_psum, b.in, b.node.attrs())});
+  const Array total = b.mapped[0] ? prim::reduce(Reducer::sum, x, {0}) : prim::mul(x, prim::like(x, static_cast<double>(b.axis->size)));
+  return {{total}, {false}};
+}
+
+constinit const Op op_psum{
+    .name = "psum", .form = Form::collective, .rule = pointwise_rule, .linearity = joint,
+    .transpose = [](const TransposeArgs& t) { return Arrays{record(op_psum, {t.cotangents[0]}, t.node.attrs())}; },
+    .batch = psum_batch};
+
+constinit const Op op_axis_index{
+    .name = "axis_index", .form = Form::collective, .rule = pointwise_rule,
+    .type = [](const Call&) { return std::vector<Type>{{{}, DType::int32, false}}; },
+    .batch = [](const BatchArgs& b) {
+      if (b.node.attrs().axis != b.axis) return Batched{{record(op_axis_index, {}, b.node.attrs())}, {false}};
+      return mapped({prim::iota({b.axis->size}, 0, DType::int32)});
+    }};
+
+static constexpr const Op* table[] = {&op_constraint, &op_call, &op_psum, &op_axis_index};
+constinit const std::span<const Op* const> structure_ops = table;
+
+}  // namespace shardarray

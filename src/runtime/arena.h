@@ -1,0 +1,60 @@
+// Arena: the memory of one device. It keeps the blocks that come back: a fresh 64 MB output costs five times a reused one.
+//
+// Blocks up to 1.5 MiB come in classes (64, 128, 192, 256, 384, 512, ... bytes: powers of two and 1.5 times those), larger
+// ones in multiples of 2 MiB, each mapped on its own. Thread-safe.
+#pragma once
+#include <array>
+#include <cstddef>
+#include <map>
+#include <mutex>
+#include <string>
+#include <vector>
+
+#include "runtime/backend.h"
+#include "runtime/buffer.h"
+
+namespace shardarray {
+
+class Arena {
+ public:
+  /// `owner` and `device` go into the buffers.
+  Arena(Backend* owner, int device) : owner_(owner), device_(device) {}
+  Arena(const Arena&) = delete;
+  Arena& operator=(const Arena&) = delete;
+  /// Unmaps everything; no buffer may be alive.
+  ~Arena();
+
+  /// One count, 64-byte aligned (2 MiB from more than 1.5 MiB up). A recycled block costs no malloc.
+  /// Throws OutOfMemory when the system refuses; nothing is lost then.
+  Buffer* allocate(std::size_t bytes);
+  /// Takes back a buffer whose count is zero.
+  void deallocate(Buffer* b) noexcept;
+  MemoryStats stats() const;
+
+ private:
+  struct Class {
+    std::size_t blocks = 0;       // alive and free
+    std::vector<Buffer*> free;    // capacity >= blocks, so that giving back never allocates
+  };
+  Class& class_of(std::size_t block);
+  void* fresh_block(std::size_t block);
+  void* map(std::size_t bytes);
+  void trim() noexcept;
+  [[noreturn]] void refuse(std::size_t bytes) const;
+
+  Backend* const owner_;
+  const int device_;
+  mutable std::mutex mutex_;
+  std::array<Class, 32> small_;
+  std::map<std::size_t, Class> large_;             // block bytes -> blocks
+  std::vector<std::pair<void*, std::size_t>> slabs_;  // what small blocks are cut from
+  char* slab_ = nullptr;                           // the rest of the last slab
+  std::size_t slab_left_ = 0;
+  MemoryStats stats_;
+};
+
+/// Fills every block with 0xff bytes (NaN as floats, -1 as integers) when it is handed out, fresh or recycled: reads of
+/// memory that nobody wrote show. Initially what SHARDARRAY_DEBUG_FILL=1 says. Returns the setting before.
+bool set_debug_fill(bool on);
+
+}  // namespace shardarray

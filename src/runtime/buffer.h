@@ -1,0 +1,46 @@
+// Buffer: one block of device memory, shared by count.
+#pragma once
+#include <atomic>
+#include <cstddef>
+#include <utility>
+
+namespace shardarray {
+
+class Backend;
+
+class Buffer {
+ public:
+  void* data = nullptr;
+  std::size_t bytes = 0;  ///< what was asked for
+  int device = 0;         ///< local index of the device within its backend
+  Backend* owner = nullptr;
+
+  void retain() { refs_.fetch_add(1, std::memory_order_relaxed); }
+  /// Gives the block back to its owner with the last count.
+  void release();
+  /// Nobody else owns it: it may be overwritten.
+  bool unique() const { return refs_.load(std::memory_order_acquire) == 1; }
+
+ private:
+  std::atomic<int> refs_{1};
+};
+
+/// A counted pointer to a Buffer.
+class BufferRef {
+ public:
+  BufferRef() = default;
+  /// Takes over one count.
+  explicit BufferRef(Buffer* adopted) : p_(adopted) {}
+  BufferRef(const BufferRef& o) : p_(o.p_) { if (p_) p_->retain(); }
+  BufferRef(BufferRef&& o) noexcept : p_(std::exchange(o.p_, nullptr)) {}
+  BufferRef& operator=(BufferRef o) noexcept { std::swap(p_, o.p_); return *this; }
+  ~BufferRef() { if (p_) p_->release(); }
+  Buffer* get() const { return p_; }
+  Buffer* operator->() const { return p_; }
+  explicit operator bool() const { return p_ != nullptr; }
+
+ private:
+  Buffer* p_ = nullptr;
+};
+
+}  // namespace shardarray

@@ -1,0 +1,22 @@
+// What floor 2 shares about devices, and counts that users set in the environment.
+#pragma once
+#include <memory>
+#include <optional>
+#include <string>
+
+#include "runtime/backend.h"
+#include "shardarray/device.h"
+
+namespace shardarray {
+
+/// Where new uncommitted arrays of this thread go.
+const Device& current_default_device();
+
+/// A whole number in [1, max] from the environment; nothing when the variable is unset or empty.
+/// Throws DeviceError naming the variable and its value.
+std::optional<int> count_from_environment(const char* variable, int max);
+
+/// Defined in src/cpu: the backend of `device_count` virtual devices.
+std::unique_ptr<Backend> make_cpu_backend(int device_count);
+
+}  // namespace shardarray

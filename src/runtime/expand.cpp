@@ -1,0 +1,350 @@
+#include "runtime/expand.h"
+
+#include <fmt/format.h>
+
+#include <initializer_list>
+#include <limits>
+
+#include "shardarray/error.h"
+
+namespace shardarray::expand {
+namespace {
+
+/// A value of a builder, with operators; numbers become constants of the other operand's type.
+struct V {
+  KernelBuilder* b;
+  int id;
+  V of(double x) const { return {b, b->constant(b->type(id), x)}; }
+};
+V unary(Code c, V x) { return {x.b, x.b->unary(c, x.id)}; }
+V binary(Code c, V x, V y) { return {x.b, x.b->binary(c, x.id, y.id)}; }
+V operator+(V x, V y) { return binary(Code::add, x, y); }
+V operator-(V x, V y) { return binary(Code::sub, x, y); }
+V operator*(V x, V y) { return binary(Code::mul, x, y); }
+V operator/(V x, V y) { return binary(Code::div, x, y); }
+V operator&(V x, V y) { return binary(Code::and_, x, y); }
+V operator|(V x, V y) { return binary(Code::or_, x, y); }
+V operator^(V x, V y) { return binary(Code::xor_, x, y); }
+V operator<<(V x, V y) { return binary(Code::shl, x, y); }
+V operator>>(V x, V y) { return binary(Code::shr, x, y); }
+V operator<(V x, V y) { return binary(Code::lt, x, y); }
+V operator>(V x, V y) { return binary(Code::gt, x, y); }
+V operator==(V x, V y) { return binary(Code::eq, x, y); }
+V operator!=(V x, V y) { return binary(Code::ne, x, y); }
+V operator+(V x, double y) { return x + x.of(y); }
+V operator-(V x, double y) { return x - x.of(y); }
+V operator-(double x, V y) { return y.of(x) - y; }
+V operator*(V x, double y) { return x * x.of(y); }
+V operator/(double x, V y) { return y.of(x) / y; }
+V operator&(V x, double y) { return x & x.of(y); }
+V operator<<(V x, double y) { return x << x.of(y); }
+V operator>>(V x, double y) { return x >> x.of(y); }
+V operator<(V x, double y) { return x < x.of(y); }
+V operator>(V x, double y) { return x > x.of(y); }
+V operator==(V x, double y) { return x == x.of(y); }
+V operator-(V x) { return unary(Code::neg, x); }
+V abs(V x) { return unary(Code::abs, x); }
+V round(V x) { return unary(Code::round, x); }
+V trunc(V x) { return unary(Code::trunc, x); }
+V sqrt(V x) { return unary(Code::sqrt, x); }
+V min(V x, V y) { return binary(Code::min, x, y); }
+V max(V x, V y) { return binary(Code::max, x, y); }
+V fma(V x, V y, V z) { return {x.b, x.b->fma(x.id, y.id, z.id)}; }
+V fma(V x, V y, double z) { return fma(x, y, x.of(z)); }
+V fma(V x, double y, V z) { return fma(x, x.of(y), z); }
+V select(V c, V x, V y) { return {c.b, c.b->select(c.id, x.id, y.id)}; }
+V cast(V x, DType t) { return {x.b, x.b->cast(x.id, t)}; }
+V bits(V x, DType t) { return {x.b, x.b->bitcast(x.id, t)}; }
+V word(V x, std::uint64_t w) { return {x.b, x.b->constant_bits(x.b->type(x.id), w)}; }
+
+constexpr double infinity = std::numeric_limits<double>::infinity();
+constexpr double nan = std::numeric_limits<double>::quiet_NaN();
+// Sums of two float32: the first with room for an exact product by an exponent.
+constexpr double ln2_hi = 0.693359375, ln2_lo = -2.12194440054690583e-4;
+constexpr double pi_hi = 0x1.921fb6p+1, pi_lo = -0x1.777a5cp-24;
+
+/// Highest coefficient first; one fma a step.
+V polynomial(V x, std::initializer_list<double> c) {
+  V p = x.of(*c.begin());
+  for (auto i = c.begin() + 1; i != c.end(); ++i) p = fma(p, x, *i);
+  return p;
+}
+/// The magnitude of `x` (>= 0) with the sign of `sign`.
+V with_sign(V x, V sign) {
+  const V s = bits(sign, uint32);
+  return bits(bits(x, uint32) | (s & word(s, 0x80000000u)), float32);
+}
+/// 2^n for an int32 n in -126 .. 127.
+V power_of_two(V n) { return bits((n + 127) << 23, float32); }
+
+/// x = n ln2 + r, |r| <= ln2 / 2; gives n (int32), and q with exp(r) = 1 + r + r^2 q.
+struct Reduced {
+  V n, r, q;
+};
+Reduced reduce_exp(V x) {
+  const V n = round(x * 1.44269504088896341);
+  V r = fma(n, -ln2_hi, x);
+  r = fma(n, -ln2_lo, r);
+  return {cast(n, int32), r, polynomial(r, {0.00139269186, 0.0083637666, 0.0416665487, 0.166665733, 0.5})};
+}
+V exp32(V x) {
+  const auto [n, r, q] = reduce_exp(min(max(x, x.of(-104)), x.of(89)));
+  const V p = fma(r * r, q, r) + 1;
+  const V half = n >> 1;  // two exact steps: a denormal result is rounded once
+  return p * power_of_two(half) * power_of_two(n - half);
+}
+/// (exp(x) - 1) / 4 for x in -25 .. 89.6, where exp itself overflows already.
+V quarter_expm1(V x) {
+  const auto [n, r, q] = reduce_exp(x);
+  const V s = power_of_two(n - 2);
+  return fma(fma(r * r, q, r), s, s - 0.25);
+}
+V expm1_32(V x) {
+  const V y = quarter_expm1(min(max(x, x.of(-25)), x.of(89.6))) * 4;
+  return select(abs(x) < 0x1p-25, x, y);
+}
+V sinh32(V x) {
+  const V a = abs(x), y = quarter_expm1(min(a, x.of(89.6)));
+  const V s = fma(y, 2, (y / (y + 0.25)) * 0.5);
+  return with_sign(select(a < 0x1p-12, a, s), x);
+}
+V cosh32(V x) {
+  const V e = quarter_expm1(min(abs(x), x.of(89.6))) + 0.25;
+  return fma(e, 2, 0.125 / e);
+}
+V tanh32(V x) {
+  const V a = abs(x), y = quarter_expm1(min(a + a, x.of(20)));
+  return with_sign(select(a < 0x1p-13, a, y / (y + 0.5)), x);
+}
+V logistic32(V x) {
+  const V e = exp32(-abs(x));
+  return select(x < 0, e, x.of(1)) / (e + 1);
+}
+
+/// log(2^e (1 + f)) for f in sqrt(1/2) - 1 .. sqrt(2) - 1.
+V log_of(V e, V f) {
+  const V z = f * f;
+  V y = polynomial(f, {0.0696975365, -0.114791878, 0.116857961, -0.124257766, 0.142490327, -0.166677982,
+                       0.20000717, -0.24999997, 0.333333313});
+  y = fma(e, ln2_lo, y * f * z);
+  y = fma(z, -0.5, y);
+  return fma(e, ln2_hi, f + y);
+}
+/// The exponent e (int32) of x = 2^e m with m in sqrt(1/2) .. sqrt(2); x > 0 and normal.
+V exponent_of(V x) {
+  const V i = bits(x, int32);
+  return (i - word(i, 0x3f3504f3)) >> 23;
+}
+V scale_down(V x, V e) { return bits(bits(x, int32) - (e << 23), float32); }
+/// `y` where x > 0 is finite; log's values elsewhere.
+V log_special(V x, V y) {
+  return select(x > 0, select(x < infinity, y, x), select(x == 0, x.of(-infinity), x.of(nan)));
+}
+V log32(V x) {
+  const V tiny = x < 0x1p-126, scaled = select(tiny, x * 0x1p23, x);
+  const V e = exponent_of(scaled), f = scale_down(scaled, e) - 1;
+  return log_special(x, log_of(cast(e, float32) + select(tiny, x.of(-23), x.of(0)), f));
+}
+V log1p32(V x) {
+  // u + c = 1 + x exactly; c is scaled into the reduced argument.
+  const V u = x + 1, t = u - 1, c = (1 - (u - t)) + (x - t);
+  const V e = exponent_of(u), down = bits(max((127 - e) << 23, e.of(0)), float32);
+  const V f = fma(c, down, scale_down(u, e) - 1);
+  return select(abs(x) < 0x1p-25, x, log_special(u, log_of(cast(e, float32), f)));
+}
+
+/// |x| = (q + r 2/pi) pi/2 with |r| <= pi/4 and q mod 4 (uint64), for every finite x: 2/pi has 256 bits here,
+/// of which the 128 that matter are multiplied by the 24 bits of x (Payne and Hanek).
+struct Quadrant {
+  V q, sine, cosine;
+};
+Quadrant quadrant(V x) {
+  const V a = abs(x), b = cast(bits(a, uint32), uint64);
+  const V mantissa = (b & word(b, 0x7fffff)) | word(b, 0x800000);
+  const V at = (b >> 23) - 88;  // first bit wanted, of a zero word and the words of 2/pi
+  const V w[] = {word(b, 0), word(b, 0xa2f9836e4e441529), word(b, 0xfc2757d1f534ddc0),
+                 word(b, 0xdb6295993c439041), word(b, 0xfe5163abdebbc561)};
+  const V first = at < 64, second = at < 128;
+  const V w0 = select(first, w[0], select(second, w[1], w[2]));
+  const V w1 = select(first, w[1], select(second, w[2], w[3]));
+  const V w2 = select(first, w[2], select(second, w[3], w[4]));
+  const V left = at & 63, right = 64 - left;
+  const V high = (w0 << left) | (w1 >> right), low = ((w1 << left) | (w2 >> right)) >> 32;
+  const V turns = mantissa * high + ((mantissa * low) >> 32);  // in 2^-64 turns of 2 pi
+  const V q = (turns + word(b, 1ull << 61)) >> 62;
+  const V rest = cast(bits(turns - (q << 62), int64), float64);
+  const V small = a < 0.785398163;
+  const V r = select(small, a, cast(rest * (1.57079632679489662 * 0x1p-62), float32)), z = r * r;
+  const V sine = fma(r * z, polynomial(z, {-0.000195866058, 0.00833274238, -0.166666642}), r);
+  const V cosine = fma(z, fma(z, polynomial(z, {2.45466545e-05, -0.00138882967, 0.0416666642}), -0.5), 1);
+  return {select(small, word(b, 0), q), sine, cosine};
+}
+/// `y` negated where bit 1 of q is set; NaN where x is not finite.
+V turn(V x, V q, V y) {
+  const V flip = cast((q & 2) << 30, uint32);
+  return select(abs(x) < infinity, bits(bits(y, uint32) ^ flip, float32), x.of(nan));
+}
+V sin32(V x) {
+  const auto [q, s, c] = quadrant(x);
+  const V y = turn(x, q, select((q & 1) == 0, s, c)), sign = bits(x, uint32);
+  return bits(bits(y, uint32) ^ (sign & word(sign, 0x80000000u)), float32);
+}
+V cos32(V x) {
+  const auto [q, s, c] = quadrant(x);
+  return turn(x, q + 1, select((q & 1) == 0, c, s));
+}
+V tan32(V x) {
+  const auto [q, s, c] = quadrant(x);
+  const V even = (q & 1) == 0, sign = bits(x, uint32);
+  const V y = select(abs(x) < infinity, select(even, s, -c) / select(even, c, s), x.of(nan));
+  return bits(bits(y, uint32) ^ (sign & word(sign, 0x80000000u)), float32);
+}
+
+/// asin(s) for s = sqrt(z) <= 1/2.
+V asin_small(V s, V z) {
+  return fma(s * z, polynomial(z, {0.0380850248, 0.0265545417, 0.0450013801, 0.0749885514, 0.166666731}), s);
+}
+V asin32(V x) {
+  const V a = abs(x), big = a > 0.5;
+  const V z = select(big, (1 - a) * 0.5, a * a), p = asin_small(select(big, sqrt(z), a), z);
+  return with_sign(select(big, fma(p, -2, x.of(pi_hi / 2)) + pi_lo / 2, p), x);
+}
+V acos32(V x) {
+  const V a = abs(x), big = a > 0.5;
+  const V z = select(big, (1 - a) * 0.5, a * a), p = asin_small(select(big, sqrt(z), a), z);
+  const V small = (pi_hi / 2 - with_sign(p, x)) + pi_lo / 2;
+  return select(big, select(x > 0, p + p, fma(p, -2, x.of(pi_hi)) + pi_lo), small);
+}
+/// atan(t) for t in 0 .. 1.
+V atan_unit(V t) {
+  const V z = t * t;
+  return fma(t * z,
+             polynomial(z, {-0.00238699722, 0.0135077713, -0.0358715393, 0.0625016913, -0.0865688026,
+                            0.110337645, -0.142785683, 0.199997395, -0.333333313}),
+             t);
+}
+V atan32(V x) {
+  const V a = abs(x), big = a > 1, r = atan_unit(select(big, 1 / a, a));
+  return with_sign(select(big, (pi_hi / 2 - r) + pi_lo / 2, r), x);
+}
+V atan2_32(V y, V x) {
+  const V ay = abs(y), ax = abs(x), steep = ay > ax;
+  const V small = select(steep, ax, ay), large = select(steep, ay, ax);
+  // 0/0 is 0 and inf/inf is 1 here.
+  const V t = select(small == large, select(large == 0, large, x.of(1)), small / large);
+  V r = atan_unit(t);
+  r = select(steep, (pi_hi / 2 - r) + pi_lo / 2, r);
+  const V left = bits(x, int32), negative = left < 0;
+  r = with_sign(select(negative, (pi_hi - r) + pi_lo, r), y);
+  return select(binary(Code::or_, x != x, y != y), x.of(nan), r);
+}
+
+V erf32(V x) {
+  const V a = abs(x), z = x * x;
+  const V near = fma(x,
+                     polynomial(z, {8.35189712e-05, -0.000813879247, 0.00520072971, -0.0268592965,
+                                    0.112836942, -0.376126349, 0.128379166}),
+                     x);
+  const V t = min(a, x.of(4));
+  const V log_rest = polynomial(t, {1.6435697e-06, -4.61779127e-05, 0.000597743492, -0.00476357527,
+                                    0.0264310185, -0.11009448, -0.631814539, -1.13023758, 0.000320441526});
+  const V rest = quarter_expm1(log_rest) * -4;  // 1 - erfc(t)
+  return select(a < 0.92, near, with_sign(rest, x));
+}
+V erf_inv32(V x) {
+  const V w = -log1p32(-(x * x)), small = w < 5;
+  const V s = select(small, w - 2.5, sqrt(w) - 3);
+  constexpr double c[][2] = {
+      {2.81022636e-08, -0.000200214257}, {3.43273939e-07, 0.000100950558}, {-3.5233877e-06, 0.00134934322},
+      {-4.39150654e-06, -0.00367342844}, {0.00021858087, 0.00573950773},   {-0.00125372503, -0.0076224613},
+      {-0.00417768164, 0.00943887047},   {0.246640727, 1.00167406},        {1.50140941, 2.83297682}};
+  V p = select(small, x.of(c[0][0]), x.of(c[0][1]));
+  for (int i = 1; i < 9; i++) p = select(small, x.of(c[i][0]), x.of(c[i][1])) + p * s;
+  return select(abs(x) == 1, x * infinity, p * x);
+}
+
+/// log2(a) in float64 for a float32 a > 0.
+V log2_wide(V a) {
+  const V i = bits(a, int64), e = (i - word(i, 0x3fe6a09e667f3bcd)) >> 52;
+  const V m = bits(i - (e << 52), float64), s = (m - 1) / (m + 1), z = s * s;
+  return fma(
+      s,
+      polynomial(z, {0.24296332611259117, 0.26144042332141254, 0.32061650335968256, 0.41219840046505485,
+                     0.5770780172560378, 0.96179669392431311, 2.8853900817779272}),
+      cast(e, float64));
+}
+/// 2^t in float64 for t in -1000 .. 1000.
+V exp2_wide(V t) {
+  const V n = round(t), f = t - n;
+  const V p = fma(
+      f,
+      polynomial(f, {7.0709778665081383e-09, 1.0205905413765595e-07, 1.3215451633221434e-06,
+                     1.5252672924850737e-05, 0.00015403530424776529, 0.0013333558200794592,
+                     0.0096181291076186653, 0.05550410866465167, 0.24022650695910075, 0.69314718055994617}),
+      1);
+  return p * bits((cast(n, int64) + 1023) << 52, float64);
+}
+V pow32(V x, V y) {
+  const V a = cast(abs(x), float64), wide = cast(y, float64);
+  V log2 = select(a == 0, a.of(-infinity), select(a == infinity, a, log2_wide(a)));
+  const V t = select(log2 == 0, log2, wide * log2);  // 1^inf is 1
+  const V size = cast(exp2_wide(min(max(t, t.of(-200)), t.of(200))), float32);
+  const V half = y * 0.5, integer = trunc(y) == y, odd = integer & (trunc(half) != half);
+  const V sign = bits(x, int32) < 0;
+  V r = select(odd & sign, -size, size);
+  const V no_root = (x < 0) & (x > -infinity) & (trunc(y) != y);
+  r = select(no_root | (x != x) | (y != y), x.of(nan), r);
+  return select((x == 1) | (y == 0), x.of(1), r);
+}
+
+int expand_unary(KernelBuilder& b, const char* function, Function f64, V (*f32)(V), int x) {
+  if (b.type(x) == float64) return b.call(f64, x);
+  if (b.type(x) == float32) return f32({&b, x}).id;
+  throw InternalError(
+      fmt::format("expand: {} of a {} value. Elementary functions take float32 and float64. Cast it first.",
+                  function, short_name(b.type(x))));
+}
+int expand_binary(KernelBuilder& b, const char* function, Function f64, V (*f32)(V, V), int x, int y) {
+  if (b.type(x) == float64 && b.type(y) == float64) return b.call(f64, x, y);
+  if (b.type(x) == float32 && b.type(y) == float32) return f32({&b, x}, {&b, y}).id;
+  throw InternalError(
+      fmt::format("expand: {} of {} and {} values. Elementary functions take two float32 or two float64. "
+                  "Cast them first.",
+                  function, short_name(b.type(x)), short_name(b.type(y))));
+}
+
+}  // namespace
+
+int exp(KernelBuilder& b, int x) { return expand_unary(b, "exp", Function::exp, exp32, x); }
+int expm1(KernelBuilder& b, int x) { return expand_unary(b, "expm1", Function::expm1, expm1_32, x); }
+int log(KernelBuilder& b, int x) { return expand_unary(b, "log", Function::log, log32, x); }
+int log1p(KernelBuilder& b, int x) { return expand_unary(b, "log1p", Function::log1p, log1p32, x); }
+int sin(KernelBuilder& b, int x) { return expand_unary(b, "sin", Function::sin, sin32, x); }
+int cos(KernelBuilder& b, int x) { return expand_unary(b, "cos", Function::cos, cos32, x); }
+int tan(KernelBuilder& b, int x) { return expand_unary(b, "tan", Function::tan, tan32, x); }
+int asin(KernelBuilder& b, int x) { return expand_unary(b, "asin", Function::asin, asin32, x); }
+int acos(KernelBuilder& b, int x) { return expand_unary(b, "acos", Function::acos, acos32, x); }
+int atan(KernelBuilder& b, int x) { return expand_unary(b, "atan", Function::atan, atan32, x); }
+int atan2(KernelBuilder& b, int y, int x) {
+  return expand_binary(b, "atan2", Function::atan2, atan2_32, y, x);
+}
+int sinh(KernelBuilder& b, int x) { return expand_unary(b, "sinh", Function::sinh, sinh32, x); }
+int cosh(KernelBuilder& b, int x) { return expand_unary(b, "cosh", Function::cosh, cosh32, x); }
+int tanh(KernelBuilder& b, int x) { return expand_unary(b, "tanh", Function::tanh, tanh32, x); }
+int erf(KernelBuilder& b, int x) { return expand_unary(b, "erf", Function::erf, erf32, x); }
+int erf_inv(KernelBuilder& b, int x) { return expand_unary(b, "erf_inv", Function::erf_inv, erf_inv32, x); }
+int pow(KernelBuilder& b, int x, int y) { return expand_binary(b, "pow", Function::pow, pow32, x, y); }
+
+int logistic(KernelBuilder& b, int x) {
+  if (b.type(x) == float32) return logistic32({&b, x}).id;
+  const V v{&b, x}, e{&b, exp(b, (-abs(v)).id)};
+  return (select(v < 0, e, v.of(1)) / (e + 1)).id;
+}
+int lgamma(KernelBuilder& b, int x) {
+  const auto wide = [](V v) {
+    return cast(V{v.b, v.b->call(Function::lgamma, cast(v, float64).id)}, float32);
+  };
+  return expand_unary(b, "lgamma", Function::lgamma, wide, x);
+}
+
+}  // namespace shardarray::expand

@@ -1,0 +1,93 @@
+// Kernel IR: a small typed loop nest with a scalar expression body; what the interpreter runs and code generators print.
+//
+// The domain is `outer` dimensions followed by `inner` ones; extents come at run time. A kernel is a list of stages. An
+// inner stage runs once per point of the domain, in row-major order of the inner dimensions for each outer point; an outer
+// stage runs once per outer point. Instructions are numbered through all stages (SSA); a stage may use
+//   - values of its own stage,
+//   - in any stage: values of earlier outer stages and the results of `reduce` of earlier inner stages.
+// `reduce` stands in an inner stage and combines its operand over the inner dimensions. Float reductions run in 32 lanes
+// (8x4): the element with flat inner index j goes to lane j % 32, every lane starts at the identity, lanes are combined
+// pairwise l[i] += l[i+16], 8, 4, 2, 1. The order is part of the definition: every backend gives the same bits.
+//
+// One arithmetic: IEEE, denormals kept, no contraction; `fma` is the only fused operation.
+//   min, max      NaN if an operand is NaN (the canonical quiet one); max(-0, 0) = +0, min(-0, 0) = -0 in any order
+//   div, rem      integers: x / 0 = -1 and x % 0 = x; the lowest value / -1 wraps; truncated towards zero
+//   rem           floats: C's fmod
+//   shl, shr      amounts >= width give 0 (shr of a negative signed value: -1); shr is arithmetic on signed types
+//   cast          float to integer truncates and saturates, NaN gives 0; to bool is "not zero"; integers wrap
+//   round         to nearest even
+//   comparisons   give bool, stored as one byte 0 or 1
+#pragma once
+#include <cstdint>
+#include <string>
+#include <vector>
+
+#include "base/reducer.h"
+#include "shardarray/dtype.h"
+
+namespace shardarray {
+
+enum class Code : std::uint8_t {
+  constant,  // imm: the bits, in the low bytes
+  index,     // imm: domain dimension; the global index along it, int64
+  load,      // imm: argument; at the point's affine address
+  load_at,   // imm: argument; a: int64 row. Reads row a of the argument's indirect dimension, 0 outside [lo, lo + count)
+  store,     // imm: argument; a: the value. Has no result
+  reduce,    // imm: Reducer; a: the value
+  cast,      // a, from its type to `type`
+  bitcast,   // a, same width
+  neg, abs, sqrt, floor, ceil, round, trunc, not_,  // one operand (not_: bitwise; logical on bool)
+  add, sub, mul, div, rem, min, max,                // two operands of the result's type
+  and_, or_, xor_, shl, shr,
+  eq, ne, lt, le, gt, ge,  // two operands of one type, gives bool
+  fma,                     // a * b + c, rounded once
+  select,                  // a ? b : c
+  call,                    // imm: Function; float64 only: a (and b)
+};
+/// float64 functions that are one C function each, for interpreter and generated code alike (float32 ones are expanded
+/// into the codes above, see expand.h).
+enum class Function : std::uint8_t { exp, expm1, log, log1p, sin, cos, tan, tanh, erf, erf_inv, pow, atan2, asin, acos, atan, sinh, cosh, lgamma };
+
+const char* name(Code c);
+const char* name(Function f);
+/// How many of a, b, c an instruction with this code uses (call: by its function).
+int operand_count(Code c, std::uint64_t imm);
+
+struct Instr {
+  Code code;
+  DType type;                       ///< of the result; of a load: of the argument
+  std::int32_t a = -1, b = -1, c = -1;
+  std::uint64_t imm = 0;
+  friend bool operator==(const Instr&, const Instr&) = default;
+};
+
+struct KernelArg {
+  DType type;
+  bool output = false;    ///< written by a store (each argument by at most one), otherwise only read
+  bool indirect = false;  ///< read by load_at
+  friend bool operator==(const KernelArg&, const KernelArg&) = default;
+};
+
+struct Stage {
+  bool inner = false;
+  std::int32_t end = 0;  ///< instructions [end of the stage before, end)
+  friend bool operator==(const Stage&, const Stage&) = default;
+};
+
+struct Kernel {
+  std::int32_t outer = 0, inner = 0;
+  std::vector<KernelArg> args;
+  std::vector<Instr> code;
+  std::vector<Stage> stages;
+  friend bool operator==(const Kernel&, const Kernel&) = default;
+};
+
+/// Throws InternalError naming the instruction when a rule above is broken.
+void verify(const Kernel& k);
+/// Whether `output` may take over the memory (same address and strides) of `input`: every point of it is read before it
+/// is written, that is, no load of `input` comes after the store of `output`, and none is indirect.
+bool may_overwrite(const Kernel& k, int input, int output);
+/// One instruction a line: `%3 = mul f32 %1 %2`.
+std::string to_string(const Kernel& k);
+
+}  // namespace shardarray

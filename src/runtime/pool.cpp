@@ -1,0 +1,144 @@
+#include "runtime/pool.h"
+
+#include <fmt/format.h>
+#include <sched.h>
+
+#include <algorithm>
+#include <cmath>
+#include <fstream>
+#include <string>
+
+#include "runtime/devices.h"
+#include "shardarray/error.h"
+
+namespace shardarray {
+namespace {
+
+constexpr int most_workers = 1024;
+
+int affinity_cores() {
+  cpu_set_t set;
+  CPU_ZERO(&set);
+  if (sched_getaffinity(0, sizeof set, &set) != 0) return static_cast<int>(std::max(1u, std::thread::hardware_concurrency()));
+  return std::max(1, CPU_COUNT(&set));
+}
+
+/// Cores by the quota of this process's cgroup (version 2 `cpu.max`, version 1 `cpu.cfs_quota_us`), the tightest up to
+/// the root; a large number without one.
+int quota_cores() {
+  double cores = most_workers;
+  const auto limit = [&](double quota, double period) {
+    if (quota > 0 && period > 0) cores = std::min(cores, std::ceil(quota / period));
+  };
+  std::ifstream groups("/proc/self/cgroup");
+  for (std::string line; std::getline(groups, line);) {  // `0::/path` or `3:cpu,cpuacct:/path`
+    const auto first = line.find(':'), second = line.find(':', first + 1);
+    if (first == std::string::npos || second == std::string::npos) continue;
+    const std::string controllers = ',' + line.substr(first + 1, second - first - 1) + ',';
+    const bool unified = controllers == ",,";
+    if (!unified && controllers.find(",cpu,") == std::string::npos) continue;
+    for (std::string path = line.substr(second + 1);; path.resize(path.find_last_of('/'))) {
+      double quota = 0, period = 0;
+      if (unified) {
+        if (std::ifstream("/sys/fs/cgroup" + path + "/cpu.max") >> quota >> period) limit(quota, period);  // "max" does not parse
+      } else {
+        std::ifstream("/sys/fs/cgroup/cpu" + path + "/cpu.cfs_quota_us") >> quota;  // -1: none
+        std::ifstream("/sys/fs/cgroup/cpu" + path + "/cpu.cfs_period_us") >> period;
+        limit(quota, period);
+      }
+      if (path.find('/') == std::string::npos) break;
+    }
+  }
+  return static_cast<int>(std::max(1.0, cores));
+}
+
+}  // namespace
+
+int available_cores() { return std::min(affinity_cores(), quota_cores()); }
+
+ThreadPool& ThreadPool::instance() {
+  // Never destroyed: at exit sleeping workers simply end with the process.
+  static ThreadPool* const pool =
+      new ThreadPool(count_from_environment("SHARDARRAY_THREADS", most_workers).value_or(available_cores()));
+  return *pool;
+}
+
+void set_worker_count(int n) { ThreadPool::instance().set_worker_count(n); }
+
+void ThreadPool::set_worker_count(int n) {
+  if (n < 1 || n > most_workers) {
+    throw DeviceError(fmt::format("set_worker_count: the number is {}. It must be from 1 to {}. Choose another number.", n, most_workers));
+  }
+  stop();
+  worker_count_ = n;
+}
+
+void ThreadPool::start() {
+  const std::lock_guard lock(mutex_);
+  if (started_) return;
+  jobs_.reserve(64);
+  try {
+    for (int k = 1; k < worker_count(); k++) threads_.emplace_back([this] { worker_loop(); });
+  } catch (const std::system_error&) {
+    // The system gives no more threads: fewer workers give the same results.
+  }
+  started_ = true;
+}
+
+void ThreadPool::stop() {
+  stopping_ = true;
+  epoch_.fetch_add(1);
+  epoch_.notify_all();
+  for (std::thread& t : threads_) t.join();
+  threads_.clear();
+  started_ = false;
+  stopping_ = false;
+}
+
+void ThreadPool::run(void (*work)(void*), void* object) {
+  if (worker_count() == 1) return work(object);
+  if (!started_) start();
+  Job job{work, object};
+  {
+    const std::lock_guard lock(mutex_);
+    jobs_.push_back(&job);
+  }
+  epoch_.fetch_add(1);
+  epoch_.notify_all();
+  work(object);
+  {
+    const std::lock_guard lock(mutex_);
+    std::erase(jobs_, &job);  // nobody joins from here on
+  }
+  if (spin_until([&] { return job.inside.load(std::memory_order_acquire) == 0; })) return;
+  std::unique_lock lock(mutex_);
+  left_.wait(lock, [&] { return job.inside.load(std::memory_order_relaxed) == 0; });
+}
+
+/// Joins the oldest job that still has something to share out.
+bool ThreadPool::help() {
+  std::unique_lock lock(mutex_);
+  const auto found = std::find_if(jobs_.begin(), jobs_.end(), [](const Job* j) { return j->open; });
+  if (found == jobs_.end()) return false;
+  Job* const job = *found;
+  job->inside.fetch_add(1, std::memory_order_relaxed);
+  lock.unlock();
+  job->work(job->object);
+  lock.lock();
+  job->open = false;
+  // The caller may leave, and the job be gone, as soon as the count is zero.
+  if (job->inside.fetch_sub(1, std::memory_order_release) == 1) left_.notify_all();
+  return true;
+}
+
+void ThreadPool::worker_loop() {
+  for (;;) {
+    const int seen = epoch_.load();  // before looking: what comes after is not missed
+    if (stopping_) return;
+    if (help()) continue;
+    if (spin_until([&] { return epoch_.load(std::memory_order_relaxed) != seen; })) continue;
+    epoch_.wait(seen);
+  }
+}
+
+}  // namespace shardarray

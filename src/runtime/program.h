@@ -1,0 +1,140 @@
+// Program: what the compiler makes and a backend runs: a list of Steps over addresses that are all known beforehand.
+#pragma once
+#include <cstdint>
+#include <memory>
+#include <string>
+#include <variant>
+#include <vector>
+
+#include "base/reducer.h"
+#include "layout/layout.h"
+#include "layout/transfer.h"
+#include "runtime/kernel.h"
+#include "shardarray/shape.h"
+#include "shardarray/where.h"
+
+namespace shardarray {
+
+/// An address: base pointers are given at launch. Bases 0 .. devices-1 are the devices' scratch arenas, then the
+/// instances of the inputs, then those of the outputs that are not an input's.
+struct Ref {
+  std::uint32_t base = 0;
+  std::uint64_t offset = 0;  ///< bytes
+};
+
+struct LoopArg {
+  Ref ref;        ///< of the element at domain point 0
+  Shape strides;  ///< elements, one per domain dimension (outer, then inner)
+  std::uint64_t bytes = 0;                   ///< extent of the tile in memory, from its first byte
+  std::uint64_t first = 0;                   ///< bytes from the tile's first byte to `ref`
+  std::int64_t indirect_stride = 0, lo = 0, count = 0;  ///< for load_at: elements, first row, number of rows
+};
+/// A fused loop nest.
+struct Loop {
+  struct Item {
+    int device = 0;  ///< position of the device that runs it
+    Shape extents;   ///< of the domain, outer then inner; may hold zeros
+    Shape start;     ///< global index of domain point 0, for `index`
+    std::vector<LoopArg> args;
+  };
+  std::shared_ptr<const Kernel> kernel;
+  std::vector<Item> items;
+};
+/// C = A B, batched. Row-major: A is m x k with rows `lda` apart (k x m when `ta`), B k x n, C m x n. Strides in elements.
+struct Gemm {
+  struct Item {
+    int device = 0;
+    Ref a, b, c;
+    std::int64_t m = 0, n = 0, k = 0, batch = 1;
+    std::int64_t lda = 0, ldb = 0, ldc = 0, stride_a = 0, stride_b = 0, stride_c = 0;
+    bool ta = false, tb = false;
+  };
+  DType dtype = DType::float32;
+  std::vector<Item> items;
+};
+/// A kernel that is no loop nest.
+///   sort         in: keys, payload...; out: the same, sorted by the keys, stable, along dimension params[0]. NaN is last
+///                and -0 equals 0 (stable between them).
+///   scatter_add  in: table tile [v, d...], rows int [n], updates [n, d...]; out: the table with updates[i] added to row
+///                rows[i], in the order of i. params[0]: global index of the tile's first row; rows outside the tile are skipped.
+enum class ExternKind : std::uint8_t { sort, scatter_add };
+struct Extern {
+  struct Item {
+    int device = 0;
+    std::vector<Ref> in, out;
+    std::vector<Shape> in_shapes, out_shapes;  ///< of the local tiles, contiguous row-major
+    std::vector<std::int64_t> params;
+  };
+  ExternKind kind = ExternKind::sort;
+  std::vector<DType> in_types, out_types;
+  std::vector<Item> items;
+};
+/// Boxes move: each destination is filled by pieces of sources; with a reducer a piece has several sources that are
+/// combined in the order given (ascending position: the same bits on every device and any number of workers).
+/// This one form executes reshards, halos, pads, slices, concatenations and the local collectives.
+struct Exchange {
+  struct Source {
+    Ref ref;  ///< of the piece's first element
+    int device = 0;
+    std::uint64_t tile_bytes = 0, first = 0;  ///< as in LoopArg
+  };
+  struct Piece {
+    Shape extents, src_strides, dst_strides;  ///< elements; a source stride may be negative
+    Ref dst;                                  ///< of the piece's first element
+    std::vector<Source> sources;
+  };
+  struct Item {
+    int device = 0;
+    Ref dst;                       ///< of the destination tile
+    std::uint64_t dst_bytes = 0;
+    bool fill = false;             ///< first write fill_bits to every element (pad)
+    std::vector<Piece> pieces;
+  };
+  DType dtype = DType::float32;
+  Reducer reducer = Reducer::none;
+  std::uint64_t fill_bits = 0;
+  int transfer = -1;  ///< which of Program::transfers this executes; -1: data stays on its device
+  std::vector<Item> items;
+};
+
+/// One step of a program, over all its devices. Items of one step are independent of each other.
+struct Step {
+  std::variant<Loop, Gemm, Extern, Exchange> body;
+  std::string label;  ///< the ops in it, for explain: `add, relu`
+  Where where;
+};
+
+/// One transfer as explain prints it and as the executor counts it.
+struct Transfer {
+  TransferKind kind = TransferKind::exchange;
+  AxisList axes;
+  std::int64_t bytes = 0;        ///< what the busiest device receives if memories were separate
+  std::int64_t moved_bytes = 0;  ///< what is physically copied
+  Shape shape;                   ///< global
+  DType dtype = DType::float32;
+  std::string reason, op;
+  Where where;
+};
+
+/// A value that enters or leaves: one base per instance.
+struct Port {
+  Shape shape;
+  DType dtype = DType::float32;
+  const Layout* layout = nullptr;
+  std::vector<std::uint32_t> bases;    ///< instance -> base
+  std::vector<std::uint64_t> bytes;    ///< instance -> bytes
+  std::vector<int> devices;            ///< instance -> position of its device
+  int alias = -1;                      ///< outputs: the input whose buffers it takes over
+};
+
+struct Program {
+  const DeviceOrder* order = nullptr;
+  std::vector<Step> steps;
+  std::vector<Port> inputs, outputs;
+  std::vector<Transfer> transfers;
+  std::vector<std::uint64_t> scratch_bytes;  ///< device -> bytes of its arena
+  std::vector<std::uint64_t> peak_bytes;     ///< device -> physical bytes alive at the worst moment, inputs and outputs included
+  std::uint32_t base_count = 0;
+};
+
+}  // namespace shardarray

@@ -1,0 +1,216 @@
+#include "runtime/task_graph.h"
+
+#include <algorithm>
+#include <utility>
+
+namespace shardarray {
+namespace {
+
+// Under this much work, or this much to win, waking a worker costs more than it brings.
+constexpr double small_graph_ns = 60'000, small_gain_ns = 20'000;
+// Longer reader lists become one joint, so that the number of edges stays linear.
+constexpr std::size_t most_readers = 8;
+constexpr Task joint = {nullptr, nullptr, 0, 0, 0};
+
+}  // namespace
+
+/// The counters of one run.
+struct TaskGraph::RunState {
+  explicit RunState(std::size_t n) : pending(n), ready(n) {}
+  const TaskGraph* graph = nullptr;
+  void* const* bases = nullptr;
+  std::vector<std::atomic<int>> pending;  // task -> predecessors that have not ended
+  // Every task becomes ready once: it gets the next slot at `tail`; who wants work takes the next ticket at `head` and, if
+  // need be, waits for that slot.
+  std::vector<std::atomic<int>> ready;
+  alignas(64) std::atomic<int> head{0};
+  alignas(64) std::atomic<int> tail{0};
+  std::atomic<bool> failed{false};
+  std::exception_ptr error;
+
+  void publish(int task) {
+    std::atomic<int>& slot = ready[static_cast<std::size_t>(tail.fetch_add(1, std::memory_order_relaxed))];
+    slot.store(task);
+    slot.notify_one();
+  }
+};
+
+TaskGraph::TaskGraph() = default;
+TaskGraph::~TaskGraph() = default;
+
+int TaskGraph::add_task(const Task& t, std::span<const int> after) {
+  const int id = size();
+  tasks_.push_back(t);
+  mark_.push_back(0);
+  for (int from : after) edges_.emplace_back(from, id);
+  return id;
+}
+
+/// Makes `at` a boundary between segments; returns the first segment that starts at or after it.
+TaskGraph::Segments::iterator TaskGraph::split(Segments& s, std::uint64_t at) {
+  const auto next = s.lower_bound(at);
+  if (next == s.begin()) return next;
+  const auto before = std::prev(next);
+  if (before->second.hi <= at || before->first == at) return next;
+  Segment upper = before->second;
+  before->second.hi = at;
+  return s.emplace_hint(next, at, std::move(upper));
+}
+
+/// Calls visit_segment for the segments that make up `r`, creating the missing ones.
+template <class Visit> void TaskGraph::visit(const MemoryRange& r, Visit visit_segment) {
+  if (r.lo >= r.hi) return;
+  if (bases_.size() <= r.base) bases_.resize(r.base + 1);
+  Segments& s = bases_[r.base];
+  split(s, r.hi);
+  auto it = split(s, r.lo);
+  for (std::uint64_t at = r.lo; at < r.hi;) {
+    if (it == s.end() || it->first > at) {
+      const std::uint64_t hi = it == s.end() ? r.hi : std::min(r.hi, it->first);
+      it = s.emplace_hint(it, at, Segment{hi, -1, {}});
+    }
+    visit_segment(it->second);
+    at = it->second.hi;
+    ++it;
+  }
+}
+
+void TaskGraph::need(std::vector<int>& after, int task) {
+  int& mark = mark_[static_cast<std::size_t>(task)];
+  if (mark == additions_) return;
+  mark = additions_;
+  after.push_back(task);
+}
+
+void TaskGraph::add_reader(Segment& s, int reader) {
+  if (!s.readers.empty() && s.readers.back() == reader) return;
+  if (s.readers.size() == most_readers) s.readers = {add_task(joint, s.readers)};
+  s.readers.push_back(reader);
+}
+
+void TaskGraph::add(std::span<const Task> tasks, std::span<const MemoryRange> reads, std::span<const MemoryRange> writes) {
+  if (tasks.empty()) return;
+  additions_++;
+  std::vector<int> after;
+  for (const MemoryRange& r : reads) {
+    visit(r, [&](Segment& s) { if (s.writer >= 0) need(after, s.writer); });
+  }
+  for (const MemoryRange& r : writes) {
+    visit(r, [&](Segment& s) {  // every reader comes after the writer
+      for (int reader : s.readers) need(after, reader);
+      if (s.readers.empty() && s.writer >= 0) need(after, s.writer);
+    });
+  }
+  // Many to many goes through joints: edges stay linear in the number of chunks.
+  if (tasks.size() > 1 && after.size() > 1) after = {add_task(joint, after)};
+  std::vector<int> added;
+  for (const Task& t : tasks) added.push_back(add_task(t, after));
+  const int last = added.size() == 1 ? added[0] : add_task(joint, added);
+
+  for (const MemoryRange& r : reads) visit(r, [&](Segment& s) { add_reader(s, last); });
+  for (const MemoryRange& r : writes) {
+    if (r.lo >= r.hi) continue;
+    Segments& s = bases_[r.base];
+    const auto first = split(s, r.lo);
+    const auto end = split(s, r.hi);
+    s.insert_or_assign(s.erase(first, end), r.lo, Segment{r.hi, last, {}});
+  }
+}
+
+void TaskGraph::finish() {
+  const auto n = tasks_.size();
+  successor_begin_.assign(n + 1, 0);
+  predecessor_count_.assign(n, 0);
+  for (const auto& [from, to] : edges_) {
+    successor_begin_[static_cast<std::size_t>(from) + 1]++;
+    predecessor_count_[static_cast<std::size_t>(to)]++;
+  }
+  for (std::size_t k = 0; k < n; k++) successor_begin_[k + 1] += successor_begin_[k];
+  successors_.resize(edges_.size());
+  std::vector<int> next(successor_begin_.begin(), successor_begin_.end());
+  for (const auto& [from, to] : edges_) successors_[static_cast<std::size_t>(next[static_cast<std::size_t>(from)]++)] = to;
+
+  std::vector<double> start(n, 0.0);  // earliest, with any number of workers
+  for (std::size_t k = 0; k < n; k++) {
+    const double end = start[k] + tasks_[k].cost_ns;
+    total_cost_ns_ += tasks_[k].cost_ns;
+    critical_cost_ns_ = std::max(critical_cost_ns_, end);
+    for (int e = successor_begin_[k]; e < successor_begin_[k + 1]; e++) {
+      double& s = start[static_cast<std::size_t>(successors_[static_cast<std::size_t>(e)])];
+      s = std::max(s, end);
+    }
+  }
+  edges_ = {};
+  bases_ = {};
+  mark_ = {};
+}
+
+void TaskGraph::run_inline(void* const* bases) const {
+  for (const Task& t : tasks_) {
+    if (t.run != nullptr) t.run(t.object, bases, t.begin, t.end);
+  }
+}
+
+std::unique_ptr<TaskGraph::RunState> TaskGraph::take_state() const {
+  {
+    const std::lock_guard lock(mutex_);
+    if (!states_.empty()) {
+      auto state = std::move(states_.back());
+      states_.pop_back();
+      return state;
+    }
+  }
+  return std::make_unique<RunState>(tasks_.size());
+}
+
+void TaskGraph::run(void* const* bases, ThreadPool& pool) const {
+  if (pool.worker_count() == 1 || total_cost_ns_ < small_graph_ns || total_cost_ns_ - critical_cost_ns_ < small_gain_ns) {
+    return run_inline(bases);
+  }
+  auto state = take_state();
+  state->graph = this;
+  state->bases = bases;
+  for (std::size_t k = 0; k < tasks_.size(); k++) {
+    state->pending[k].store(predecessor_count_[k], std::memory_order_relaxed);
+    state->ready[k].store(-1, std::memory_order_relaxed);
+  }
+  state->head.store(0, std::memory_order_relaxed);
+  state->tail.store(0, std::memory_order_relaxed);
+  state->failed.store(false, std::memory_order_relaxed);
+  for (std::size_t k = 0; k < tasks_.size(); k++) {
+    if (predecessor_count_[k] == 0) state->publish(static_cast<int>(k));
+  }
+  pool.run(work, state.get());
+  std::exception_ptr error = std::exchange(state->error, nullptr);
+  {
+    const std::lock_guard lock(mutex_);
+    states_.push_back(std::move(state));
+  }
+  if (error) std::rethrow_exception(error);
+}
+
+void TaskGraph::work(void* object) {
+  auto& state = *static_cast<RunState*>(object);
+  const TaskGraph& g = *state.graph;
+  for (;;) {
+    const auto ticket = static_cast<std::size_t>(state.head.fetch_add(1, std::memory_order_relaxed));
+    if (ticket >= g.tasks_.size()) return;
+    std::atomic<int>& slot = state.ready[ticket];
+    if (!spin_until([&] { return slot.load(std::memory_order_acquire) >= 0; })) slot.wait(-1);
+    const auto k = static_cast<std::size_t>(slot.load(std::memory_order_acquire));
+    const Task& t = g.tasks_[k];
+    if (t.run != nullptr && !state.failed.load(std::memory_order_relaxed)) {
+      try {
+        t.run(t.object, state.bases, t.begin, t.end);
+      } catch (...) {
+        if (!state.failed.exchange(true)) state.error = std::current_exception();
+      }
+    }
+    for (int e = g.successor_begin_[k]; e < g.successor_begin_[k + 1]; e++) {
+      const int next = g.successors_[static_cast<std::size_t>(e)];
+      if (state.pending[static_cast<std::size_t>(next)].fetch_sub(1, std::memory_order_acq_rel) == 1) state.publish(next);
+    }
+  }
+}
+
+}  // namespace shardarray

@@ -1,0 +1,87 @@
+// TaskGraph: a static graph of tasks, built once, run often.
+//
+// Edges follow from memory: two groups of tasks that touch one byte run in the order of their addition when at least one
+// of them writes it. So reused memory and in-place updates are right by construction. A task never waits inside, hence
+// any number of workers makes progress.
+#pragma once
+#include <atomic>
+#include <cstdint>
+#include <exception>
+#include <map>
+#include <memory>
+#include <mutex>
+#include <span>
+#include <vector>
+
+#include "runtime/pool.h"
+
+namespace shardarray {
+
+struct Task {
+  void (*run)(const void* object, void* const* bases, std::int64_t begin, std::int64_t end);
+  const void* object;
+  std::int64_t begin, end;
+  double cost_ns;
+};
+
+/// The bytes [lo, hi) behind a base pointer.
+struct MemoryRange {
+  std::uint32_t base;
+  std::uint64_t lo, hi;
+};
+
+class TaskGraph {
+ public:
+  TaskGraph();
+  ~TaskGraph();
+  TaskGraph(const TaskGraph&) = delete;
+  TaskGraph& operator=(const TaskGraph&) = delete;
+
+  /// Adds tasks that are independent of each other and together touch these ranges: the chunks of one item.
+  void add(std::span<const Task> tasks, std::span<const MemoryRange> reads, std::span<const MemoryRange> writes);
+  void add(const Task& task, std::span<const MemoryRange> reads, std::span<const MemoryRange> writes) {
+    add(std::span(&task, 1), reads, writes);
+  }
+  /// Ends building.
+  void finish();
+
+  /// Runs every task and returns. Small graphs run on the caller, in the order of addition. The first exception of a task
+  /// is rethrown after the rest has stopped. May be called by several threads at once with different bases.
+  void run(void* const* bases, ThreadPool& pool = ThreadPool::instance()) const;
+
+  /// Tasks and the joints between groups of them.
+  int size() const { return static_cast<int>(tasks_.size()); }
+  int edge_count() const { return static_cast<int>(successors_.size()); }
+  double total_cost_ns() const { return total_cost_ns_; }
+
+ private:
+  struct Segment {
+    std::uint64_t hi;
+    int writer;                // -1: none
+    std::vector<int> readers;  // since the writer
+  };
+  using Segments = std::map<std::uint64_t, Segment>;  // by lo; without gaps or overlaps inside what was touched
+  struct RunState;
+
+  int add_task(const Task& t, std::span<const int> after);
+  Segments::iterator split(Segments& s, std::uint64_t at);
+  template <class Visit> void visit(const MemoryRange& r, Visit visit_segment);
+  void add_reader(Segment& s, int reader);
+  void need(std::vector<int>& after, int task);
+  std::unique_ptr<RunState> take_state() const;
+  void run_inline(void* const* bases) const;
+  static void work(void* state);
+
+  std::vector<Task> tasks_;
+  std::vector<std::pair<int, int>> edges_;  // while building: from, to
+  std::vector<Segments> bases_;             // while building
+  std::vector<int> mark_;                   // task -> the last addition that needed it
+  int additions_ = 0;
+
+  std::vector<int> successors_, successor_begin_, predecessor_count_;
+  double total_cost_ns_ = 0, critical_cost_ns_ = 0;
+  mutable std::mutex mutex_;
+  mutable std::vector<std::unique_ptr<RunState>> states_;
+};
+
+}  // namespace shardarray

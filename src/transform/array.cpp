@@ -1,0 +1,132 @@
+// The reading and placement members of ShardedArray.
+#include "shardarray/array.h"
+
+#include <fmt/core.h>
+
+#include <algorithm>
+#include <cstring>
+
+#include "transform/eval.h"
+
+namespace shardarray {
+
+bool ShardedArray::is_deleted() const { return node_ && node_->donor() != nullptr; }
+
+Sharding ShardedArray::sharding() const { return force(*this, "sharding")->sharding; }
+bool ShardedArray::committed() const { return force(*this, "committed")->committed; }
+std::vector<Device> ShardedArray::devices() const { return sharding().device_set(); }
+bool ShardedArray::is_fully_replicated() const { return force(*this, "is_fully_replicated")->layout->is_fully_replicated(); }
+
+std::vector<Shard> ShardedArray::addressable_shards() const {
+  const ValueRef v = force(*this, "addressable_shards");
+  const Type& t = type_of(*this);
+  const auto map = v->sharding.devices_indices_map(t.shape);
+  const auto replicas = v->sharding.replica_ids(t.shape);
+  const Instances instances = instances_of(*v->layout, v->shared);
+  std::vector<Shard> shards;
+  for (std::size_t k = 0; k < map.size(); k++) {
+    const Device& device = map[k].first;
+    const int p = v->layout->order()->position(device);
+    const DeviceOrder* order = DeviceOrder::of({device});
+    const Type part{tile_of(*v->layout, t.shape, p).size, t.dtype, t.weak};
+    auto view = std::make_shared<Value>(
+        Value{Layout::replicated(order, static_cast<int>(part.shape.size())), SingleDeviceSharding(device), v->committed, true, {}});
+    view->buffers.push_back(v->buffers[static_cast<std::size_t>(instances.of_position[static_cast<std::size_t>(p)])]);
+    shards.push_back({device, map[k].second, replicas[k], leaf_array(part, std::move(view), node_->where)});
+  }
+  return shards;
+}
+
+ShardedArray ShardedArray::addressable_data(int i) const {
+  const std::vector<Shard> shards = addressable_shards();
+  if (i < 0 || i >= static_cast<int>(shards.size()))
+    throw ShapeError(fmt::format("addressable_data: shard {} does not exist: there are {}.", i, shards.size()));
+  return shards[is_fully_replicated() ? 0 : static_cast<std::size_t>(i)].data;
+}
+
+const ShardedArray& ShardedArray::block_until_ready() const {
+  force(*this, "block_until_ready");
+  return *this;
+}
+
+namespace {
+
+// Every value of `from` is a value of `to`.
+bool holds(DType to, DType from) {
+  if (to == from) return true;
+  if (is_floating(to))
+    return from == DType::bool_ || (is_floating(from) && itemsize(from) < itemsize(to)) || (is_integer(from) && itemsize(from) < itemsize(to));
+  if (is_integer(to))
+    return from == DType::bool_ || (is_integer(from) && itemsize(from) < itemsize(to) && (is_unsigned_integer(from) || is_signed_integer(to)));
+  return false;
+}
+
+template <class To, class From> void convert_all(const std::byte* from, To* to, std::size_t n) {
+  for (std::size_t k = 0; k < n; k++) {
+    From x;
+    std::memcpy(&x, from + k * sizeof(From), sizeof(From));
+    to[k] = static_cast<To>(x);
+  }
+}
+
+template <class To> void convert_from(const std::byte* from, DType t, To* to, std::size_t n) {
+  switch (t) {
+    case DType::bool_:
+    case DType::uint8: return convert_all<To, std::uint8_t>(from, to, n);
+    case DType::int8: return convert_all<To, std::int8_t>(from, to, n);
+    case DType::int16: return convert_all<To, std::int16_t>(from, to, n);
+    case DType::uint16: return convert_all<To, std::uint16_t>(from, to, n);
+    case DType::int32: return convert_all<To, std::int32_t>(from, to, n);
+    case DType::uint32: return convert_all<To, std::uint32_t>(from, to, n);
+    case DType::int64: return convert_all<To, std::int64_t>(from, to, n);
+    case DType::uint64: return convert_all<To, std::uint64_t>(from, to, n);
+    case DType::float32: return convert_all<To, float>(from, to, n);
+    case DType::float64: return convert_all<To, double>(from, to, n);
+    default: throw DTypeError(fmt::format("to_vector: {} cannot be read yet. Cast it with astype(float32).", name(t)));
+  }
+}
+
+void convert(const std::byte* from, DType t, void* to, DType wanted, std::size_t n) {
+  if (t == wanted) {
+    std::memcpy(to, from, n * itemsize(t));
+    return;
+  }
+  switch (wanted) {
+    case DType::bool_:
+    case DType::uint8: return convert_from(from, t, static_cast<std::uint8_t*>(to), n);
+    case DType::int8: return convert_from(from, t, static_cast<std::int8_t*>(to), n);
+    case DType::int16: return convert_from(from, t, static_cast<std::int16_t*>(to), n);
+    case DType::uint16: return convert_from(from, t, static_cast<std::uint16_t*>(to), n);
+    case DType::int32: return convert_from(from, t, static_cast<std::int32_t*>(to), n);
+    case DType::uint32: return convert_from(from, t, static_cast<std::uint32_t*>(to), n);
+    case DType::int64: return convert_from(from, t, static_cast<std::int64_t*>(to), n);
+    case DType::uint64: return convert_from(from, t, static_cast<std::uint64_t*>(to), n);
+    case DType::float32: return convert_from(from, t, static_cast<float*>(to), n);
+    default: return convert_from(from, t, static_cast<double*>(to), n);
+  }
+}
+
+}  // namespace
+
+void ShardedArray::read(void* to, DType wanted, std::int64_t elements, const char* what, Where) const {
+  const Type& t = type_of(*this, what);
+  if (num_elements(t.shape) != elements)
+    throw ShapeError(fmt::format("{}: {} has {} elements, one was expected. Index it first, or use to_vector.", what, to_string(t), num_elements(t.shape)));
+  if (what == std::string_view("item") && !holds(wanted, t.dtype))
+    throw DTypeError(fmt::format("item: a value of {} does not fit exactly into {}. Ask for a wider type, or cast with astype.", name(t.dtype), name(wanted)));
+  const ValueRef v = force(*this, what);
+  std::vector<std::byte> bytes(static_cast<std::size_t>(elements) * itemsize(t.dtype));
+  gather_to_host(*v, t, bytes.data());
+  convert(bytes.data(), t.dtype, to, wanted, static_cast<std::size_t>(elements));
+}
+
+bool ShardedArray::item_bool() const {
+  const Type& t = type_of(*this, "bool");
+  if (num_elements(t.shape) != 1)
+    throw ShapeError(fmt::format("bool: the truth value of {} is ambiguous. Use any() or all().", to_string(t)));
+  double v = 0;
+  read(&v, DType::float64, 1, "bool", {});
+  return v != 0;
+}
+
+}  // namespace shardarray

@@ -1,0 +1,150 @@
+// Forward mode (tangents beside values) and its transpose. Reverse mode = linearise, then transpose.
+#include <fmt/core.h>
+
+#include <algorithm>
+#include <limits>
+#include <unordered_set>
+
+#include "ops/prims.h"
+#include "transform/trace.h"
+
+namespace shardarray {
+
+static std::vector<Type> operand_types(const Node& n) {
+  std::vector<Type> t;
+  for (const Array& a : n.in()) t.push_back(type_of(a));
+  return t;
+}
+
+static Arrays linear_tangents(Node* n, std::span<const Array> in, std::span<const Array> tangents) {
+  const std::vector<Type> types = operand_types(*n);
+  const Call call{n->op, types, {}, &n->attrs()};
+  Arrays operands(in.begin(), in.end());
+  for (std::size_t k = 0; k < in.size(); k++) {
+    const Linear l = linearity(call, static_cast<int>(k));
+    if (tangents[k].has_value() && l == Linear::no) return {};
+    if (l == Linear::joint) operands[k] = tangents[k].has_value() ? tangents[k] : zeros_of(type_of(in[k]));
+    if (l == Linear::each && tangents[k].has_value()) operands[k] = tangents[k];
+  }
+  return record_again(*n, operands);
+}
+
+Arrays push_forward(Node* n, std::span<const Array> in, std::span<const Array> out, std::span<const Array> tangents) {
+  Arrays none_flows(n->out().size());
+  if (std::none_of(tangents.begin(), tangents.end(), [](const Array& t) { return t.has_value(); })) return none_flows;
+  if (std::none_of(n->out().begin(), n->out().end(), [](const auto& o) { return is_inexact(o.type.dtype); })) return none_flows;
+  Arrays result;
+  if (n->op->jvp) result = n->op->jvp({*n, in, out, tangents, calculus()});
+  else result = linear_tangents(n, in, tangents);
+  if (result.empty())
+    throw Error(fmt::format("grad: {} has no derivative ({}:{}). Use stop_gradient on its operand, or custom_vjp.", n->op->name,
+                            n->where.file, n->where.line));
+  return result;
+}
+
+static void accumulate(ArrayMap<Array>& cotangents, const Array& of, const Array& g) {
+  if (!g.has_value()) return;
+  Array& c = cotangents[key(of)];
+  c = add_or(c, g);
+}
+
+Arrays pull_back(std::span<const Array> outputs, std::span<const Array> cts, std::span<const Array> variables) {
+  std::unordered_set<Node*> linear;
+  std::uint64_t oldest = std::numeric_limits<std::uint64_t>::max();
+  for (const Array& v : variables) {
+    linear.insert(v.node());
+    oldest = std::min(oldest, v.node()->seq);
+  }
+  const auto nodes = topological(outputs, [&](Node* n) { return n->seq >= oldest; });
+  for (Node* n : nodes)
+    for (const Array& a : n->in())
+      if (linear.contains(a.node())) linear.insert(n);
+  ArrayMap<Array> cotangents;
+  for (std::size_t k = 0; k < outputs.size(); k++)
+    if (outputs[k].has_value() && linear.contains(outputs[k].node())) accumulate(cotangents, outputs[k], cts[k]);
+  for (auto it = nodes.rbegin(); it != nodes.rend(); ++it) {
+    Node* n = *it;
+    if (!linear.contains(n) || n->op == &op_input) continue;
+    Arrays given;
+    for (std::uint32_t k = 0; k < n->out().size(); k++) {
+      auto found = cotangents.find({n, k});
+      given.push_back(found == cotangents.end() ? Array() : found->second);
+    }
+    if (std::none_of(given.begin(), given.end(), [](const Array& g) { return g.has_value(); })) continue;
+    std::vector<bool> flows;
+    for (const Array& a : n->in()) flows.push_back(linear.contains(a.node()));
+    if (!n->op->transpose)
+      throw Error(fmt::format("grad: {} cannot be transposed ({}:{}).", n->op->name, n->where.file, n->where.line));
+    const Arrays r = n->op->transpose({*n, n->in(), given, flows, calculus()});
+    for (std::size_t k = 0; k < r.size(); k++)
+      if (flows[k]) accumulate(cotangents, n->in()[k], r[k]);
+  }
+  Arrays result;
+  for (const Array& v : variables) {
+    auto found = cotangents.find(key(v));
+    result.push_back(found == cotangents.end() ? Array() : found->second);
+  }
+  return result;
+}
+
+static Graph derive_graph(const Graph& g, const std::vector<bool>& has) {
+  Graph r;
+  ArrayMap<Array> tangents;
+  for (const Array& a : g.in) r.in.push_back(placeholder(type_of(a)));
+  const Arrays x = r.in;
+  for (std::size_t k = 0; k < has.size(); k++)
+    if (has[k]) tangents[key(x[k])] = r.in.emplace_back(placeholder(type_of(g.in[k])));
+  r.out = replay(g, x, [&](Node* n, std::span<const Array> in) {
+    Arrays dx, out = record_again(*n, in);
+    for (const Array& a : in) {
+      auto it = tangents.find(key(a));
+      dx.push_back(it == tangents.end() ? Array() : it->second);
+    }
+    const Arrays dy = push_forward(n, in, out, dx);
+    for (std::size_t k = 0; k < dy.size(); k++)
+      if (dy[k].has_value()) tangents[key(out[k])] = dy[k];
+    return out;
+  });
+  const std::size_t count = r.out.size();
+  for (std::size_t k = 0; k < count; k++) {
+    auto it = tangents.find(key(r.out[k]));
+    r.out.push_back(it == tangents.end() ? zeros_of(type_of(r.out[k])) : it->second);
+  }
+  return r;
+}
+
+static Graph transpose_graph(const Graph& g, const std::vector<bool>& linear) {
+  Graph r;
+  Arrays x, variables, cts;
+  for (std::size_t k = 0; k < g.in.size(); k++) {
+    x.push_back(placeholder(type_of(g.in[k])));
+    (linear[k] ? variables : r.in).push_back(x.back());
+  }
+  for (const Array& o : g.out) {
+    cts.push_back(placeholder(type_of(o)));
+    r.in.push_back(cts.back());
+  }
+  r.out = pull_back(inline_graph(g, x), cts, variables);
+  for (std::size_t k = 0; k < r.out.size(); k++)
+    if (!r.out[k].has_value()) r.out[k] = zeros_of(type_of(variables[k]));
+  return r;
+}
+
+static Graph batched_graph(const Graph& g, const std::vector<bool>& mapped, std::shared_ptr<const Axis> axis,
+                           std::vector<bool>& out_mapped) {
+  Graph r;
+  for (std::size_t k = 0; k < g.in.size(); k++) {
+    Type t = type_of(g.in[k]);
+    if (mapped[k]) t.shape.insert(0, axis->size);
+    r.in.push_back(placeholder(t));
+  }
+  r.out = batch_graph(g, r.in, mapped, axis, out_mapped);
+  return r;
+}
+
+const Calculus& calculus() {
+  static const Calculus c{derive_graph, transpose_graph, batched_graph};
+  return c;
+}
+
+}  // namespace shardarray

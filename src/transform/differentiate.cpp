@@ -1,0 +1,89 @@
+// The erased core of grad, jvp and vjp.
+#include <fmt/core.h>
+
+#include "graph/trace_state.h"
+#include "ops/prims.h"
+#include "shardarray/core.h"
+#include "transform/trace.h"
+
+namespace shardarray::core {
+
+struct Differentiation::State {
+  Arrays variables;
+  std::uint64_t oldest;
+
+  // tangents of `outputs` given those of the variables
+  Arrays forward(std::span<const Array> outputs, std::span<const Array> seeds) const {
+    ArrayMap<Array> d;
+    for (std::size_t k = 0; k < variables.size(); k++)
+      if (variables[k].has_value() && seeds[k].has_value()) d[key(variables[k])] = seeds[k];
+    auto tangent = [&](const Array& a) {
+      auto it = d.find(key(a));
+      return it == d.end() ? Array() : it->second;
+    };
+    for (Node* n : topological(outputs, [&](Node* x) { return x->seq >= oldest; })) {
+      if (d.contains({n, 0})) continue;
+      Arrays dx, out;
+      for (const Array& a : n->in()) dx.push_back(tangent(a));
+      for (std::uint32_t k = 0; k < n->out().size(); k++) out.push_back(handle(n, k));
+      const Arrays dy = push_forward(n, n->in(), out, dx);
+      for (std::uint32_t k = 0; k < dy.size(); k++)
+        if (dy[k].has_value()) d[{n, k}] = dy[k];
+    }
+    Arrays result;
+    for (const Array& o : outputs) result.push_back(tangent(o));
+    return result;
+  }
+};
+
+Differentiation::Differentiation(std::span<const Array> primals) : state_(std::make_unique<State>()) {
+  state_->oldest = next_sequence();
+  for (const Array& a : primals)  // a variable of its own: two renamings of one array cannot be confused
+    state_->variables.push_back(a.has_value() ? record(op_identity, {a}) : Array());
+  trace_state().gradients.push_back(state_->oldest);
+}
+Differentiation::~Differentiation() { trace_state().gradients.pop_back(); }
+
+const Arrays& Differentiation::variables() const { return state_->variables; }
+
+Arrays Differentiation::pull(std::span<const Array> outputs, std::span<const Array> cotangents) const {
+  Arrays seeds, variables;
+  for (const Array& v : state_->variables) {
+    seeds.push_back(v.has_value() && is_inexact(v.dtype()) ? placeholder(type_of(v)) : Array());
+    if (seeds.back().has_value()) variables.push_back(seeds.back());
+  }
+  const Arrays dy = state_->forward(outputs, seeds);
+  const Arrays pulled = pull_back(dy, cotangents, variables);
+  Arrays result;
+  std::size_t at = 0;
+  for (std::size_t k = 0; k < seeds.size(); k++) {
+    if (!seeds[k].has_value()) {
+      result.push_back(Array());
+      continue;
+    }
+    const Array& g = pulled[at++];
+    result.push_back(g.has_value() ? g : zeros_of(type_of(seeds[k])));
+  }
+  return result;
+}
+
+Arrays Differentiation::push(std::span<const Array> outputs, std::span<const Array> tangents) const {
+  Arrays r = state_->forward(outputs, tangents);
+  for (std::size_t k = 0; k < r.size(); k++)
+    if (!r[k].has_value() && outputs[k].has_value()) r[k] = zeros_of(type_of(outputs[k]));
+  return r;
+}
+
+Arrays gradient(const Differentiation& d, const Array& loss, const char* function) {
+  const Type& t = type_of(loss, function);
+  if (!t.shape.empty())
+    throw ShapeError(fmt::format("{}: Gradient only defined for scalar-output functions. Output had shape: {}. Reduce it with sum or mean.",
+                                 function, to_string(t.shape)));
+  if (!is_inexact(t.dtype))
+    throw DTypeError(fmt::format("{}: the function must return a floating scalar, but it returned {}. Cast with astype.", function,
+                                 to_string(t)));
+  const Array one = one_of(t);
+  return d.pull({&loss, 1}, {&one, 1});
+}
+
+}  // namespace shardarray::core

@@ -1,0 +1,20 @@
+// Forcing: the unevaluated nodes below some arrays run as one program.
+#pragma once
+#include <span>
+
+#include "transform/launch.h"
+
+namespace shardarray {
+
+/// Computes the present arrays of `roots`. Throws DonationError, TraceError naming `what`.
+void evaluate(std::span<const Array> roots, const char* what);
+/// The value of an evaluated array.
+const ValueRef& value_of(const Array& a);
+/// evaluate, then value_of.
+const ValueRef& force(const Array& a, const char* what);
+/// A leaf that holds `v`.
+Array leaf_array(const Type& t, ValueRef v, Where w);
+/// A handle that remembers what it was and who took it.
+Array tombstone(const Type& t, const char* donor);
+
+}  // namespace shardarray

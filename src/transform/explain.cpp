@@ -1,0 +1,112 @@
+// explain(): the compiled program of a call, told. The transfers are those of the Program that a call would run.
+#include "shardarray/explain.h"
+
+#include <fmt/core.h>
+
+#include <algorithm>
+#include <ostream>
+
+#include "compile/passes.h"
+#include "transform/jit.h"
+
+namespace shardarray {
+
+namespace {
+
+std::string place(Where w) { return w.line ? fmt::format("{}:{}", w.file, w.line) : ""; }
+
+std::string short_place(const std::string& s) {
+  const auto slash = s.rfind('/');
+  return slash == std::string::npos ? s : s.substr(slash + 1);
+}
+
+std::string bytes_text(std::int64_t b) {
+  if (b < 10'000) return fmt::format("{} B", b);
+  if (b < 10'000'000) return fmt::format("{:.1f} KB", static_cast<double>(b) / 1e3);
+  return fmt::format("{:.1f} MB", static_cast<double>(b) / 1e6);
+}
+
+}  // namespace
+
+std::string Explanation::to_string() const {
+  std::int64_t total = 0;
+  for (const TransferInfo& t : transfers_) total += t.bytes_per_device;
+  std::string text = fmt::format("{} steps per device, {} transfer{}, {} received per device, {:.3g} flops, peak {} per device\n", steps_per_device,
+                                 transfers_.size(), transfers_.size() == 1 ? "" : "s", bytes_text(total), static_cast<double>(flops),
+                                 bytes_text(peak_bytes_per_device));
+  if (!values_.empty()) text += "values\n" + values_;
+  if (!transfers_.empty()) text += "transfers\n";
+  for (const TransferInfo& t : transfers_)
+    text += fmt::format("  {:<14} {:<8} {:>9}  {}{}  for {}: {}   {}\n", t.kind, t.axes, bytes_text(t.bytes_per_device), short_name(t.dtype),
+                        shardarray::to_string(t.shape), t.op, t.reason, short_place(t.source));
+  if (!donations_.empty()) text += "donations\n";
+  for (const DonationInfo& d : donations_)
+    text += fmt::format("  {}: {}\n", d.path, d.reused ? "reused" : "not reused, " + d.reason);
+  return text;
+}
+
+std::ostream& operator<<(std::ostream& os, const Explanation& e) { return os << e.to_string(); }
+
+namespace core {
+
+static std::string value_lines(const Compiled& c, const Mesh* mesh) {
+  std::string text;
+  for (std::size_t k = 0; k < c.values.size(); k++) {
+    const PlacedValue& v = c.values[k];
+    std::string dims;
+    for (int d = 0; d < v.layout->rank(); d++)
+      dims += fmt::format("{}{}", d ? ", " : "", axis_names(v.layout->dims()[static_cast<std::size_t>(d)], v.layout->order(), mesh));
+    const std::string pending = v.layout->unreduced().empty() ? "" : " U" + axis_names(v.layout->unreduced(), v.layout->order(), mesh);
+    text += fmt::format("  %{:<4} {:<16} [{}]{}  {}{}\n", k, to_string(v.type), dims, pending, v.op,
+                        v.where.line ? "   " + short_place(place(v.where)) : "");
+  }
+  return text;
+}
+
+static std::vector<TransferInfo> transfer_list(const Program& program, const Mesh* mesh) {
+  std::vector<TransferInfo> list;
+  for (const Transfer& t : program.transfers)
+    list.push_back({name(t.kind), axis_names(t.axes, program.order, mesh), t.reason, t.op, place(t.where), t.bytes, t.moved_bytes, t.shape, t.dtype});
+  return list;
+}
+
+static std::int64_t steps_per_device(const Program& program) {
+  std::vector<std::int64_t> count(static_cast<std::size_t>(program.order->size()), 0);
+  for (const Step& s : program.steps)
+    std::visit([&](const auto& body) { for (const auto& item : body.items) count[static_cast<std::size_t>(item.device)]++; }, s.body);
+  return *std::max_element(count.begin(), count.end());
+}
+
+static std::vector<DonationInfo> donation_list(const JitEntry& e, const JitCall& call, const LoadedProgram& p, std::span<const ValueRef> values) {
+  std::vector<DonationInfo> list;
+  const auto leaves = launch_leaves(call, values);
+  for (std::size_t k = 0; k < call.leaves.size(); k++) {
+    if (leaves[k].give == Give::keep) continue;
+    DonationInfo d{k < e.paths.size() ? e.paths[k] : std::to_string(k), p.compiled.donations[k].reused, p.compiled.donations[k].reason};
+    const auto& buffers = values[k]->buffers;
+    const bool alone = leaves[k].sole_owner && std::all_of(buffers.begin(), buffers.end(), [](const BufferRef& b) { return b.get()->unique(); });
+    if (d.reused && !alone) {
+      d.reused = false;
+      d.reason = "another handle owns it";
+    }
+    list.push_back(std::move(d));
+  }
+  return list;
+}
+
+Explanation explain_call(const JitEntry& e, const JitCall& call) {
+  const std::vector<ValueRef> values = call_values(e, call);
+  const auto p = program_for(e, values, donation_mask(e, call), call.function);
+  const Program& program = *p->compiled.program;
+  const CompileInput in = compile_input(e.flat, place_leaves(e.flat, values, {}, e.paths, call.function), {}, {}, {}, values);
+  Explanation x(transfer_list(program, in.mesh), donation_list(e, call, *p, values), value_lines(p->compiled, in.mesh));
+  for (std::uint64_t peak : program.peak_bytes) x.peak_bytes_per_device = std::max(x.peak_bytes_per_device, static_cast<std::int64_t>(peak));
+  x.flops = static_cast<std::int64_t>(p->compiled.flops);
+  x.steps_per_device = steps_per_device(program);
+  return x;
+}
+
+std::string print_call(const JitEntry& e, const JitCall&) { return simplify(e.flat).to_string(); }
+
+}  // namespace core
+}  // namespace shardarray

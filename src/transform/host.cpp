@@ -1,0 +1,110 @@
+// Values between host memory and devices, and between placements.
+#include <fmt/core.h>
+
+#include <cstring>
+
+#include "runtime/devices.h"
+#include "transform/eval.h"
+
+namespace shardarray {
+
+ValueRef host_value(const void* data, const Type& t, const Device& device) {
+  Backend& b = backend(device.platform);
+  const auto bytes = static_cast<std::size_t>(num_elements(t.shape)) * itemsize(t.dtype);
+  const DeviceOrder* order = DeviceOrder::of({device});
+  auto v = std::make_shared<Value>(Value{Layout::replicated(order, static_cast<int>(t.shape.size())), SingleDeviceSharding(device), false, true, {}});
+  v->buffers.push_back(b.allocate(device.id, bytes));
+  b.copy_from_host(v->buffers[0], data, bytes);
+  return v;
+}
+
+ValueRef scalar_value(DType t, std::uint64_t bits) { return host_value(&bits, {{}, t}, current_default_device()); }
+
+namespace {
+
+// Copies a box between two row-major arrays of which it is a part.
+void copy_box(std::byte* to, const Box& to_tile, const std::byte* from, const Box& from_tile, const Box& box, std::size_t item) {
+  if (box.empty()) return;
+  const std::size_t rank = box.lo.size();
+  std::int64_t row = rank == 0 ? 1 : box.size[rank - 1];
+  Shape index = Shape::filled(rank, 0);
+  auto offset = [&](const Box& tile) {
+    std::int64_t o = 0;
+    for (std::size_t d = 0; d < rank; d++) o = o * tile.size[d] + box.lo[d] - tile.lo[d] + index[d];
+    return static_cast<std::size_t>(o) * item;
+  };
+  for (;;) {
+    std::memcpy(to + offset(to_tile), from + offset(from_tile), static_cast<std::size_t>(row) * item);
+    if (rank < 2) return;
+    std::size_t d = rank - 1;
+    while (d > 0 && ++index[d - 1] == box.size[d - 1]) index[--d] = 0;
+    if (d == 0) return;
+  }
+}
+
+}  // namespace
+
+void gather_to_host(const Value& v, const Type& t, void* to) {
+  const std::size_t item = itemsize(t.dtype);
+  const Instances instances = instances_of(*v.layout, v.shared);
+  Backend& b = backend(v.layout->order()->devices()[0].platform);
+  if (v.layout->is_fully_replicated()) {
+    b.copy_to_host(to, v.buffers[0], static_cast<std::size_t>(num_elements(t.shape)) * item);
+    return;
+  }
+  std::vector<std::byte> piece;
+  for (std::size_t i = 0; i < v.buffers.size(); i++) {
+    const Box tile = tile_of(*v.layout, t.shape, instances.leader[i]);
+    piece.resize(static_cast<std::size_t>(tile.elements()) * item);
+    b.copy_to_host(piece.data(), v.buffers[i], piece.size());
+    copy_box(static_cast<std::byte*>(to), whole_box(t.shape), piece.data(), tile, tile, item);
+  }
+}
+
+// Every piece cut out of the whole in host memory: between device sets.
+static ValueRef scatter_from_host(const std::vector<std::byte>& whole, const Type& t, const Sharding& s) {
+  const Layout* l = layout_of(s, static_cast<int>(t.shape.size()));
+  const Instances instances = instances_of(*l, share_replicas());
+  Backend& b = backend(l->order()->devices()[0].platform);
+  auto v = std::make_shared<Value>(Value{l, s, true, share_replicas(), {}});
+  std::vector<std::byte> piece;
+  for (int leader : instances.leader) {
+    const Box tile = tile_of(*l, t.shape, leader);
+    piece.resize(static_cast<std::size_t>(tile.elements()) * itemsize(t.dtype));
+    copy_box(piece.data(), tile, whole.data(), whole_box(t.shape), tile, itemsize(t.dtype));
+    v->buffers.push_back(b.allocate(l->order()->devices()[static_cast<std::size_t>(leader)].id, piece.size()));
+    b.copy_from_host(v->buffers.back(), piece.data(), piece.size());
+  }
+  return v;
+}
+
+ValueRef reshard_value(const ValueRef& v, const Type& t, const Sharding& s) {
+  const Layout* to = layout_of(s, static_cast<int>(t.shape.size()));
+  if (v->layout == to) {
+    auto same = std::make_shared<Value>(*v);
+    same->sharding = s;
+    same->committed = true;
+    return same;
+  }
+  const bool alone = v->layout->order()->size() == 1;
+  if (!alone && v->layout->order()->sorted() != to->order()->sorted()) {
+    std::vector<std::byte> whole(static_cast<std::size_t>(num_elements(t.shape)) * itemsize(t.dtype));
+    gather_to_host(*v, t, whole.data());
+    return scatter_from_host(whole, t, s);
+  }
+  auto source = std::make_shared<Value>(*v);
+  if (alone) source->committed = false;  // it may go anywhere
+  FlatGraph g;
+  g.inputs = {g.add(&op_input, nullptr, {}, {t}, {})};
+  g.outputs = g.inputs;
+  const Sharding* requested[] = {&s};
+  std::unique_lock lock(graph_mutex());
+  const auto p = load_program(std::move(g), {&source, 1}, {false}, requested, {}, "device_put");
+  LaunchLeaf leaf{source};
+  ValueRef result = launch(*p, {&leaf, 1}, nullptr)[0];
+  result->sharding = s;
+  result->committed = true;
+  return result;
+}
+
+}  // namespace shardarray

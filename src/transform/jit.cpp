@@ -1,0 +1,281 @@
+// The erased core of jit: traces kept by call, programs found by placement, donation.
+#include <fmt/core.h>
+
+#include <algorithm>
+#include <cstdio>
+#include <list>
+#include <set>
+#include <unordered_map>
+
+#include "base/hash.h"
+#include "graph/trace_state.h"
+#include "ops/prims.h"
+#include "shardarray/detail/path.h"
+#include "transform/jit.h"
+#include "transform/trace.h"
+
+namespace shardarray::core {
+
+struct KeyHash {
+  std::size_t operator()(const std::vector<std::uint64_t>& key) const {
+    std::uint64_t h = key.size();
+    for (std::uint64_t w : key) h = hash_mix(h, w);
+    return h;
+  }
+};
+
+struct JitCache {
+  explicit JitCache(JitOptions o) : options(std::move(o)) {}
+  using Entries = std::list<std::pair<std::vector<std::uint64_t>, std::shared_ptr<const JitEntry>>>;
+  JitOptions options;
+  std::mutex mutex;
+  Entries lru;
+  std::unordered_map<std::vector<std::uint64_t>, Entries::iterator, KeyHash> index;
+  int traces = 0;
+  bool warned = false;
+  std::vector<std::vector<std::pair<std::string, std::string>>> statics;  ///< of the traces so far
+};
+
+std::shared_ptr<JitCache> make_jit_cache(JitOptions options) { return std::make_shared<JitCache>(std::move(options)); }
+std::size_t jit_cache_size(const JitCache& c) { return c.lru.size(); }
+int jit_traces(const JitCache& c) { return c.traces; }
+
+void JitCall::leaf(const Array& a, Array* moved_handle, bool option_donated, const Path& path) {
+  if (const char* donor = a.node()->donor())
+    throw DonationError(fmt::format("{}: argument {}: Array has been deleted with shape={}: it was donated to {}. Pass it without "
+                                    "std::move to keep it, or use the result.",
+                                    function, path.text(), to_string(a.node()->type(a.index())), donor));
+  leaves.push_back(a);
+  moved.push_back(moved_handle);
+  dies.push_back(option_donated);
+  const Type& t = type_of(a);
+  word(static_cast<std::uint64_t>(t.dtype) | static_cast<std::uint64_t>(t.weak) << 8 | static_cast<std::uint64_t>(t.shape.size()) << 9 |
+       static_cast<std::uint64_t>(moved_handle != nullptr) << 32 | static_cast<std::uint64_t>(option_donated) << 33);
+  for (std::int64_t d : t.shape) word(static_cast<std::uint64_t>(d));
+}
+
+// ---------------------------------------------------------------- tracing
+struct JitTrace::State {
+  OpenTrace open;
+  Arrays placeholders, given;
+};
+
+JitTrace::JitTrace(const JitCall& call, const JitOptions& options) : state_(std::make_unique<State>()) {
+  for (const Array& a : call.leaves) {
+    state_->placeholders.push_back(placeholder(type_of(a)));
+    Attrs attrs;
+    if (options.in_shardings) attrs.sharding = std::make_shared<const Sharding>(*options.in_shardings);
+    const Array& p = state_->placeholders.back();
+    state_->given.push_back(options.in_shardings ? record(op_constraint, {p}, std::move(attrs)) : p);
+  }
+}
+JitTrace::~JitTrace() = default;
+const Arrays& JitTrace::placeholders() const { return state_->given; }
+
+// After 8 traces that differ in one static value: say so, once.
+static void warn_about_statics(JitCache& c, const JitCall& call) {
+  c.statics.push_back(call.statics);
+  if (c.warned || c.statics.size() < 8) return;
+  for (std::size_t k = 0; k < call.statics.size(); k++) {
+    std::set<std::string> values;
+    for (const auto& s : c.statics)
+      if (s.size() == call.statics.size()) values.insert(s[k].second);
+    if (values.size() < 8) continue;
+    std::string text;
+    for (const std::string& v : values) text += (text.empty() ? "" : ", ") + v;
+    fmt::print(stderr, "shardarray: {}: traced {} times because the static value {} differs ({}). Pass it as an Array.\n", call.function,
+               c.statics.size(), call.statics[k].first, text);
+    c.warned = true;
+    return;
+  }
+}
+
+std::shared_ptr<const JitEntry> jit_find(JitCache& c, const JitCall& call) {
+  const std::lock_guard lock(c.mutex);
+  auto it = c.index.find(call.key);
+  if (it == c.index.end() || c.options.check) return nullptr;
+  c.lru.splice(c.lru.begin(), c.lru, it->second);
+  return it->second->second;
+}
+
+static Arrays constrained(std::span<const Array> outputs, const std::optional<Sharding>& s) {
+  Arrays r(outputs.begin(), outputs.end());
+  if (s)
+    for (Array& a : r)
+      if (a.has_value()) {
+        Attrs attrs;
+        attrs.sharding = std::make_shared<const Sharding>(*s);
+        a = record(op_constraint, {a}, std::move(attrs));
+      }
+  return r;
+}
+
+std::shared_ptr<const JitEntry> jit_finish(JitCache& c, const JitCall& call, JitTrace& trace, std::span<const Array> outputs,
+                                           std::shared_ptr<void> prototype) {
+  JitTrace::State& s = trace.state();
+  auto e = std::make_shared<JitEntry>();
+  e->function = c.options.name;
+  e->paths = call.paths;
+  e->graph = std::make_shared<const Graph>(close_graph(s.placeholders, constrained(outputs, c.options.out_shardings), s.open.id(),
+                                                       e->captured, call.function));
+  e->flat = flatten(*e->graph);
+  e->prototype = std::move(prototype);
+  const std::lock_guard lock(c.mutex);
+  c.traces++;
+  auto it = c.index.find(call.key);
+  if (it != c.index.end()) {
+    if (c.options.check && structure(*it->second->second->graph) != structure(*e->graph))
+      throw TraceError(fmt::format("{}: check: the function now records another program for the same arguments. A captured value changed "
+                                   "after the first trace. Pass it as an argument.", call.function));
+    if (c.options.check) return it->second->second;
+    c.lru.erase(it->second);
+    c.index.erase(it);
+  }
+  warn_about_statics(c, call);
+  c.lru.emplace_front(call.key, e);
+  c.index[call.key] = c.lru.begin();
+  if (c.lru.size() > c.options.max_entries) {
+    c.index.erase(c.lru.back().first);
+    c.lru.pop_back();
+  }
+  return e;
+}
+
+const std::shared_ptr<void>& jit_prototype(const JitEntry& e) { return e.prototype; }
+
+// ---------------------------------------------------------------- launching
+namespace {
+
+Arrays with_captured(const JitEntry& e, const JitCall& call) {
+  Arrays all = call.leaves;
+  all.insert(all.end(), e.captured.begin(), e.captured.end());
+  return all;
+}
+
+// Outputs of the graph, with absent entries at their places.
+template <class Get> Arrays spread(const JitEntry& e, Get get) {
+  Arrays r;
+  std::size_t k = 0;
+  for (const Array& o : e.graph->out) r.push_back(o.has_value() ? get(k++) : Array());
+  return r;
+}
+
+Arrays record_call(const JitEntry& e, const JitCall& call) {
+  Graph g;  // without absent outputs
+  g.in = e.graph->in;
+  for (const Array& o : e.graph->out)
+    if (o.has_value()) g.out.push_back(o);
+  Attrs attrs;
+  attrs.graphs = {std::make_shared<const Graph>(std::move(g))};
+  const Arrays all = with_captured(e, call);
+  const Arrays out = record_all(op_call, all, std::make_shared<const Attrs>(std::move(attrs)), {});
+  return spread(e, [&](std::size_t k) { return out[k]; });
+}
+
+void check_aliases(const JitEntry& e, const JitCall& call) {
+  std::unordered_map<const Node*, std::size_t> first;
+  for (std::size_t k = 0; k < call.leaves.size(); k++) {
+    auto [it, fresh] = first.try_emplace(call.leaves[k].node(), k);
+    if (fresh) continue;
+    const std::size_t other = it->second;
+    if (!call.dies[k] && !call.dies[other]) continue;
+    const auto path = [&](std::size_t i) { return i < e.paths.size() ? e.paths[i] : std::to_string(i); };
+    throw DonationError(fmt::format(
+        "{}: Attempt to {} in the same call: arguments {} and {} are one array {}. Pass it once, or donate none.", call.function,
+        call.dies[k] && call.dies[other] ? "donate the same buffer twice" : "use a buffer that was donated", path(other), path(k),
+        to_string(type_of(call.leaves[k]))));
+  }
+}
+
+// Names outlive the functions that bear them: tombstones point at them.
+const char* lasting_name(const std::string& name) {
+  static std::mutex m;
+  static auto* names = new std::set<std::string>;
+  const std::lock_guard lock(m);
+  return names->insert(name).first->c_str();
+}
+
+void notice(const std::string& text) {
+  static std::mutex m;
+  static auto* said = new std::set<std::string>;
+  const std::lock_guard lock(m);
+  if (said->size() < 256 && said->insert(text).second) fmt::print(stderr, "shardarray: {}\n", text);
+}
+
+}  // namespace
+
+std::vector<bool> donation_mask(const JitEntry& e, const JitCall& call) {
+  std::vector<bool> donated;
+  for (std::size_t k = 0; k < call.leaves.size(); k++) donated.push_back(call.moved[k] || call.dies[k]);
+  donated.resize(call.leaves.size() + e.captured.size(), false);
+  return donated;
+}
+
+std::vector<ValueRef> call_values(const JitEntry& e, const JitCall& call) {
+  evaluate(call.leaves, call.function);
+  evaluate(e.captured, call.function);
+  std::vector<ValueRef> values;
+  for (const Array& a : call.leaves) values.push_back(value_of(a));
+  for (const Array& a : e.captured) values.push_back(value_of(a));
+  return values;
+}
+
+std::vector<LaunchLeaf> launch_leaves(const JitCall& call, std::span<const ValueRef> values) {
+  std::vector<LaunchLeaf> leaves;
+  for (std::size_t k = 0; k < values.size(); k++) {
+    LaunchLeaf l{values[k]};
+    if (k < call.leaves.size()) {
+      const Node* n = call.leaves[k].node();
+      l.give = call.moved[k] ? Give::moved : call.dies[k] ? Give::option : Give::keep;
+      const bool value_alone = l.value.use_count() == 3;               // the node's, the list's and this one
+      const bool handle_alone = n->refs() == 2 && n->out().size() == 1;  // the caller's and the call's
+      l.sole_owner = value_alone && (l.give == Give::option || (l.give == Give::moved && handle_alone));
+    }
+    leaves.push_back(std::move(l));
+  }
+  return leaves;
+}
+
+Arrays jit_launch(const JitEntry& e, JitCall& call) {
+  if (tracing() || !trace_state().gradients.empty()) return record_call(e, call);
+  check_aliases(e, call);
+  const std::vector<ValueRef> values = call_values(e, call);
+  const auto program = program_for(e, values, donation_mask(e, call), call.function);
+  std::vector<LaunchLeaf> leaves = launch_leaves(call, values);
+  std::vector<LaunchVerdict> verdicts;
+  const std::vector<ValueRef> out = launch(*program, leaves, &verdicts);
+  const char* donor = lasting_name(e.function);
+  for (std::size_t k = 0; k < call.leaves.size(); k++) {
+    const auto& verdict = program->compiled.donations[k];
+    if (call.moved[k]) {
+      if (!verdicts[k].reused && (verdicts[k].other_owner || !verdict.reused))
+        notice(fmt::format("{}: donated argument {} {} not reused: {}", e.function, k < e.paths.size() ? e.paths[k] : "?",
+                           to_string(type_of(call.leaves[k])), verdicts[k].other_owner ? "another handle owns it" : verdict.reason));
+      *call.moved[k] = tombstone(type_of(call.leaves[k]), donor);
+    } else if (call.dies[k] && verdicts[k].reused) {
+      Node* n = call.leaves[k].node();
+      n->set_donor(donor);
+      for (auto& o : n->out()) o.value.reset();
+    }
+  }
+  std::vector<Type> types;
+  for (const Array& o : e.graph->out)
+    if (o.has_value()) types.push_back(type_of(o));
+  return spread(e, [&](std::size_t k) { return leaf_array(types[k], out[k], {}); });
+}
+
+std::shared_ptr<const LoadedProgram> program_for(const JitEntry& e, std::span<const ValueRef> values, const std::vector<bool>& donated,
+                                                 const char* function) {
+  std::vector<const void*> key;
+  for (const ValueRef& v : values) key.push_back(v->committed || v->layout->order()->size() > 1 ? static_cast<const void*>(v->layout) : v->layout->order());
+  key.push_back(reinterpret_cast<const void*>(static_cast<std::uintptr_t>(share_replicas()) * 8 + static_cast<std::uintptr_t>(current_policy())));
+  const std::lock_guard lock(graph_mutex());
+  for (const auto& [known, program] : e.programs)
+    if (known == key) return program;
+  auto program = load_program(e.flat, values, donated, {}, e.paths, function);
+  if (e.programs.size() >= 16) e.programs.erase(e.programs.begin());
+  e.programs.emplace_back(std::move(key), program);
+  return program;
+}
+
+}  // namespace shardarray::core

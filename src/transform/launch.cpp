@@ -1,0 +1,311 @@
+#include "transform/launch.h"
+
+#include <fmt/core.h>
+
+#include <algorithm>
+#include <list>
+#include <unordered_map>
+
+#include "base/env.h"
+#include "base/hash.h"
+#include "compile/assignment.h"
+#include "runtime/devices.h"
+
+namespace shardarray {
+
+std::mutex& graph_mutex() {
+  static std::mutex m;
+  return m;
+}
+
+static std::atomic<int> share_setting{-1};
+bool share_replicas() {
+  int s = share_setting.load(std::memory_order_relaxed);
+  if (s < 0) {
+    const char* text = std::getenv("SHARDARRAY_SHARE_REPLICAS");
+    s = text && std::string(text) == "0" ? 0 : 1;
+    share_setting.store(s, std::memory_order_relaxed);
+  }
+  return s == 1;
+}
+void set_share_replicas(bool on) { share_setting.store(on ? 1 : 0, std::memory_order_relaxed); }
+
+static thread_local Policy policy_setting = Policy::auto_;
+Policy current_policy() { return policy_setting; }
+void set_policy(Policy p) { policy_setting = p; }
+
+// ---------------------------------------------------------------- placement
+namespace {
+
+struct Claim {  // somebody who decides where a computation runs
+  const DeviceOrder* order;
+  std::string who;
+  double bytes;
+};
+
+std::string ids(const DeviceOrder* o) {
+  std::string text;
+  for (const Device& d : o->devices()) text += fmt::format("{}{}", text.empty() ? "" : ", ", d.id);
+  return fmt::format("device ids [{}] on platform {}", text, o->devices()[0].platform);
+}
+
+std::vector<Claim> claims(const FlatGraph& g, std::span<const ValueRef> leaves, std::span<const Sharding* const> requested,
+                          const std::vector<std::string>& names) {
+  std::vector<Claim> c;
+  for (std::size_t k = 0; k < leaves.size(); k++) {
+    const Type& t = g.types[static_cast<std::size_t>(g.inputs[k])];
+    const bool counts = leaves[k]->committed || leaves[k]->layout->order()->size() > 1;
+    if (!counts) continue;
+    const std::string name = k < names.size() && !names[k].empty() ? fmt::format("argument {} with shape {}", names[k], to_string(t)) : fmt::format("an array {}", to_string(t));
+    c.push_back({leaves[k]->layout->order(), name, static_cast<double>(num_elements(t.shape))});
+  }
+  for (const FlatNode& n : g.nodes)
+    if (n.op->form == Form::constraint)
+      c.push_back({layout_of(*n.attrs->sharding, static_cast<int>(n.out_types[0].shape.size()) - (n.attrs->lo.empty() ? 0 : static_cast<int>(n.attrs->lo[0])))->order(),
+                   fmt::format("a sharding constraint ({}:{})", n.where.file, n.where.line), 0});
+  for (std::size_t k = 0; k < requested.size(); k++)
+    if (requested[k]) {
+      const int rank = static_cast<int>(g.types[static_cast<std::size_t>(g.outputs[k])].shape.size());
+      c.push_back({layout_of(*requested[k], rank)->order(), "an explicit output sharding", 0});
+    }
+  return c;
+}
+
+}  // namespace
+
+Placement place_leaves(const FlatGraph& g, std::span<const ValueRef> leaves, std::span<const Sharding* const> requested,
+                       const std::vector<std::string>& names, const char* function) {
+  Placement p;
+  const Claim* largest = nullptr;
+  const std::vector<Claim> all = claims(g, leaves, requested, names);
+  for (const Claim& c : all) {
+    if (largest && c.order->sorted() != largest->order->sorted())
+      throw DeviceError(fmt::format(
+          "{}: Received incompatible devices for jitted computation. Got {} with {} and {} with {}. All committed arrays, constraints "
+          "and outputs of one computation must be on the same devices. Move one with device_put(x, sharding).",
+          function, all[0].who, ids(all[0].order), c.who, ids(c.order)));
+    if (!largest || c.bytes > largest->bytes) largest = &c;
+  }
+  p.committed = largest != nullptr;
+  if (largest) {
+    p.order = largest->order;
+  } else if (!leaves.empty()) {
+    p.order = leaves[0]->layout->order();
+    for (const ValueRef& v : leaves)
+      if (v->layout->order() != p.order) p.order = DeviceOrder::of({current_default_device()});
+  } else {
+    p.order = DeviceOrder::of({current_default_device()});
+  }
+  for (const ValueRef& v : leaves)
+    p.inputs.push_back(v->layout->order()->sorted() == p.order->sorted() ? v->layout : Layout::replicated(p.order, v->layout->rank()));
+  return p;
+}
+
+CompileInput compile_input(FlatGraph g, const Placement& where, std::vector<bool> donated, std::span<const Sharding* const> requested,
+                           std::vector<std::string> names, std::span<const ValueRef> leaves) {
+  CompileInput in;
+  in.order = where.order;
+  in.inputs = where.inputs;
+  in.donated = std::move(donated);
+  for (std::size_t k = 0; k < g.outputs.size(); k++) {
+    const int rank = static_cast<int>(g.types[static_cast<std::size_t>(g.outputs[k])].shape.size());
+    in.outputs.push_back(k < requested.size() && requested[k] ? layout_of(*requested[k], rank) : nullptr);
+  }
+  in.input_names = std::move(names);
+  in.policy = current_policy();
+  in.share_replicas = share_replicas();
+  for (const ValueRef& v : leaves)
+    if (!in.mesh) in.mesh = mesh_of(v->sharding);
+  for (const FlatNode& n : g.nodes)
+    if (!in.mesh && n.op->form == Form::constraint) in.mesh = mesh_of(*n.attrs->sharding);
+  for (const Sharding* s : requested)
+    if (!in.mesh && s) in.mesh = mesh_of(*s);
+  in.graph = std::move(g);
+  return in;
+}
+
+// ---------------------------------------------------------------- the cache
+namespace {
+
+using Words = std::vector<std::uint64_t>;
+struct WordsHash {
+  std::size_t operator()(const Words& w) const {
+    std::uint64_t h = w.size();
+    for (std::uint64_t x : w) h = hash_mix(h, x);
+    return h;
+  }
+};
+
+// Bounded: the least recently used program goes first.
+class ProgramCache {
+ public:
+  std::shared_ptr<const LoadedProgram> find(const Words& key) {
+    auto it = index_.find(key);
+    if (it == index_.end()) {
+      stats.misses++;
+      return nullptr;
+    }
+    stats.hits++;
+    order_.splice(order_.begin(), order_, it->second);
+    return it->second->second;
+  }
+  void put(Words key, std::shared_ptr<const LoadedProgram> p) {
+    order_.emplace_front(key, std::move(p));
+    index_[std::move(key)] = order_.begin();
+    if (order_.size() > kMost) {
+      index_.erase(order_.back().first);
+      order_.pop_back();
+    }
+    stats.entries = order_.size();
+  }
+  ProgramCacheStats stats;
+
+ private:
+  static constexpr std::size_t kMost = 1024;
+  using List = std::list<std::pair<Words, std::shared_ptr<const LoadedProgram>>>;
+  List order_;
+  std::unordered_map<Words, List::iterator, WordsHash> index_;
+};
+
+ProgramCache& program_cache() {
+  static ProgramCache* c = new ProgramCache;  // never destroyed: arrays may outlive static destruction
+  return *c;
+}
+
+Words program_key(const CompileInput& in) {
+  Words key;
+  put_structure(in.graph, key);
+  key.push_back(reinterpret_cast<std::uintptr_t>(in.order));
+  for (const Layout* l : in.inputs) key.push_back(reinterpret_cast<std::uintptr_t>(l));
+  for (const Layout* l : in.outputs) key.push_back(reinterpret_cast<std::uintptr_t>(l));
+  for (bool d : in.donated) key.push_back(d);
+  key.push_back(static_cast<std::uint64_t>(in.policy) * 2 + in.share_replicas);
+  key.push_back(reinterpret_cast<std::uintptr_t>(&backend(in.order->devices()[0].platform)));
+  return key;
+}
+
+}  // namespace
+
+ProgramCacheStats program_cache_stats() {
+  const std::lock_guard lock(graph_mutex());
+  return program_cache().stats;
+}
+
+std::shared_ptr<const LoadedProgram> load_program(FlatGraph g, std::span<const ValueRef> leaves, std::vector<bool> donated,
+                                                  std::span<const Sharding* const> requested, const std::vector<std::string>& names,
+                                                  const char* function) {
+  const Placement where = place_leaves(g, leaves, requested, names, function);
+  CompileInput in = compile_input(std::move(g), where, std::move(donated), requested, names, leaves);
+  Words key = program_key(in);
+  if (auto found = program_cache().find(key)) return found;
+  auto p = std::make_shared<LoadedProgram>();
+  p->order = in.order;
+  p->share_replicas = in.share_replicas;
+  p->committed = where.committed;
+  p->inputs = in.inputs;
+  p->compiled = compile(std::move(in));
+  p->backend = &backend(p->order->devices()[0].platform);
+  p->executable = p->backend->load(p->compiled.program);
+  program_cache().put(std::move(key), p);
+  return p;
+}
+
+// ---------------------------------------------------------------- the run
+namespace {
+
+BufferRef copy_of(Backend& b, const BufferRef& x, int device) {
+  BufferRef fresh = b.allocate(device, x->bytes);
+  b.copy_from_host(fresh, x->data, x->bytes);
+  return fresh;
+}
+
+// The leaf's buffers as the program wants them: one per instance of its input.
+std::vector<BufferRef> buffers_for(const LoadedProgram& p, std::size_t k, const Value& v) {
+  const Port& port = p.compiled.program->inputs[k];
+  const Instances want = instances_of(*p.inputs[k], p.share_replicas);
+  std::vector<BufferRef> buffers;
+  const bool same_order = v.layout->order()->sorted() == p.order->sorted();
+  if (same_order && v.shared == p.share_replicas) return v.buffers;
+  const Instances have = instances_of(*v.layout, v.shared);
+  for (std::size_t i = 0; i < want.leader.size(); i++) {
+    const std::size_t source = same_order ? static_cast<std::size_t>(have.of_position[static_cast<std::size_t>(want.leader[i])]) : 0;
+    // shared replicas read one buffer; separate memories get copies of their own
+    buffers.push_back(p.share_replicas ? v.buffers[source] : copy_of(*p.backend, v.buffers[source], port.devices[i]));
+  }
+  return buffers;
+}
+
+void respell(const LoadedProgram& p, std::span<LaunchLeaf> leaves, std::vector<Sharding>& out) {
+  const std::lock_guard lock(p.spelling_mutex);
+  bool same = p.spelled_for.size() == leaves.size() && p.spelled.size() == p.compiled.output_layouts.size();
+  for (std::size_t k = 0; same && k < leaves.size(); k++) same = p.spelled_for[k] == leaves[k].value->sharding.impl().get();
+  if (!same) {
+    std::vector<Sharding> like;
+    p.spelled_for.clear();
+    for (const LaunchLeaf& l : leaves) {
+      p.spelled_for.push_back(l.value->sharding.impl().get());
+      if (l.value->layout->order()->sorted() == p.order->sorted()) like.push_back(l.value->sharding);
+    }
+    p.spelled.clear();
+    for (const Layout* l : p.compiled.output_layouts) p.spelled.push_back(spell(l, like));
+  }
+  out = p.spelled;
+}
+
+bool sole(const Value& v) {
+  return std::all_of(v.buffers.begin(), v.buffers.end(), [](const BufferRef& b) { return b.get()->unique(); });
+}
+
+}  // namespace
+
+std::vector<ValueRef> launch(const LoadedProgram& p, std::span<LaunchLeaf> leaves, std::vector<LaunchVerdict>* verdicts,
+                             RunReport* report) {
+  const Program& program = *p.compiled.program;
+  std::vector<void*> bases(program.base_count, nullptr);
+  std::vector<BufferRef> scratch;
+  for (std::size_t d = 0; d < program.scratch_bytes.size(); d++)
+    if (program.scratch_bytes[d] > 0) {
+      scratch.push_back(p.backend->allocate(static_cast<int>(d), program.scratch_bytes[d]));
+      bases[d] = scratch.back()->data;
+    }
+  std::vector<bool> aliased(leaves.size(), false);
+  for (const Port& o : program.outputs)
+    if (o.alias >= 0) aliased[static_cast<std::size_t>(o.alias)] = true;
+  std::vector<std::vector<BufferRef>> inputs(leaves.size());
+  std::vector<LaunchVerdict> seen(leaves.size());
+  for (std::size_t k = 0; k < leaves.size(); k++) {
+    const bool owned = leaves[k].sole_owner && sole(*leaves[k].value) && leaves[k].value->shared == p.share_replicas;
+    inputs[k] = buffers_for(p, k, *leaves[k].value);
+    if (aliased[k] && !owned)
+      for (std::size_t i = 0; i < inputs[k].size(); i++) inputs[k][i] = copy_of(*p.backend, inputs[k][i], program.inputs[k].devices[i]);
+    seen[k].reused = aliased[k] && owned;
+    seen[k].other_owner = aliased[k] && !owned;
+    for (std::size_t i = 0; i < inputs[k].size(); i++) bases[program.inputs[k].bases[i]] = inputs[k][i]->data;
+  }
+  std::vector<std::vector<BufferRef>> outputs(program.outputs.size());
+  for (std::size_t k = 0; k < program.outputs.size(); k++) {
+    const Port& o = program.outputs[k];
+    if (o.alias >= 0) {
+      outputs[k] = inputs[static_cast<std::size_t>(o.alias)];
+      continue;
+    }
+    for (std::size_t i = 0; i < o.bytes.size(); i++) {
+      outputs[k].push_back(p.backend->allocate(o.devices[i], o.bytes[i]));
+      bases[o.bases[i]] = outputs[k].back()->data;
+    }
+  }
+  if (!program.steps.empty()) p.executable->run(bases, report);
+  std::vector<Sharding> spelled;
+  respell(p, leaves, spelled);
+  std::vector<ValueRef> result;
+  for (std::size_t k = 0; k < p.compiled.output_layouts.size(); k++) {
+    const int forwarded = p.compiled.forwarded[k], made = p.compiled.program_output[k];
+    auto v = std::make_shared<Value>(Value{p.compiled.output_layouts[k], spelled[k], p.committed, p.share_replicas, {}});
+    v->buffers = forwarded >= 0 ? inputs[static_cast<std::size_t>(forwarded)] : outputs[static_cast<std::size_t>(made)];
+    result.push_back(std::move(v));
+  }
+  if (verdicts) *verdicts = std::move(seen);
+  return result;
+}
+
+}  // namespace shardarray

@@ -1,0 +1,93 @@
+// From a flat graph and placed leaves to values: the process-wide program cache, donation by ownership, the run.
+#pragma once
+#include <memory>
+#include <mutex>
+#include <span>
+#include <string>
+#include <vector>
+
+#include "compile/compile.h"
+#include "graph/flat.h"
+#include "graph/value.h"
+#include "runtime/backend.h"
+
+namespace shardarray {
+
+using ValueRef = std::shared_ptr<Value>;
+
+/// What may happen to a leaf's buffers.
+enum class Give : std::uint8_t {
+  keep,    // read only
+  moved,   // this handle was given up: reused when nobody else owns the buffers, else a copy is used
+  option,  // donated by option: dies for every handle when it is reused
+};
+
+/// A program, compiled for one placement of its leaves and loaded. Shared by all callers with an equal key.
+struct LoadedProgram {
+  Compiled compiled;
+  std::unique_ptr<Executable> executable;
+  Backend* backend = nullptr;
+  const DeviceOrder* order = nullptr;
+  bool share_replicas = true, committed = false;
+  std::vector<const Layout*> inputs;  ///< the layouts in which it takes its leaves
+  // the spelling of results follows that of the leaves; the last one is kept
+  mutable std::mutex spelling_mutex;
+  mutable std::vector<const ShardingImpl*> spelled_for;
+  mutable std::vector<Sharding> spelled;
+};
+
+struct LaunchLeaf {
+  ValueRef value;
+  Give give = Give::keep;
+  bool sole_owner = false;  ///< no other handle, node or argument holds the value (buffers are checked at launch)
+};
+
+/// What became of one leaf's donation at a launch.
+struct LaunchVerdict {
+  bool reused = false, other_owner = false;
+};
+
+/// Where a computation runs and how its leaves enter. `names` are for messages.
+struct Placement {
+  const DeviceOrder* order = nullptr;
+  bool committed = false;
+  std::vector<const Layout*> inputs;
+};
+Placement place_leaves(const FlatGraph& g, std::span<const ValueRef> leaves, std::span<const Sharding* const> requested,
+                       const std::vector<std::string>& names, const char* function);
+
+/// Finds or compiles. `requested`: output shardings, null entries are open. The caller holds the graph lock.
+std::shared_ptr<const LoadedProgram> load_program(FlatGraph g, std::span<const ValueRef> leaves, std::vector<bool> donated,
+                                                  std::span<const Sharding* const> requested, const std::vector<std::string>& names,
+                                                  const char* function);
+/// The input of compile() for these leaves (also for explain).
+CompileInput compile_input(FlatGraph g, const Placement& where, std::vector<bool> donated, std::span<const Sharding* const> requested,
+                           std::vector<std::string> names, std::span<const ValueRef> leaves);
+
+/// Runs. Outputs in order. Donated leaves that were reused are the caller's to empty.
+std::vector<ValueRef> launch(const LoadedProgram& p, std::span<LaunchLeaf> leaves, std::vector<LaunchVerdict>* verdicts,
+                             RunReport* report = nullptr);
+
+/// A scalar constant as a value on the default device.
+ValueRef scalar_value(DType t, std::uint64_t bits);
+/// A new value on one device from row-major host data.
+ValueRef host_value(const void* data, const Type& t, const Device& device);
+/// The same value as `layout`/spelled `s`, by running an identity program; the very same buffers where nothing moves.
+ValueRef reshard_value(const ValueRef& v, const Type& t, const Sharding& s);
+/// All elements, row-major, into `to`.
+void gather_to_host(const Value& v, const Type& t, void* to);
+
+/// One lock from trace to launch; none while a program runs.
+std::mutex& graph_mutex();
+
+struct ProgramCacheStats {
+  std::size_t entries = 0, hits = 0, misses = 0;
+};
+ProgramCacheStats program_cache_stats();
+/// Replicas in one address space share one buffer (SHARDARRAY_SHARE_REPLICAS, default on).
+bool share_replicas();
+void set_share_replicas(bool on);
+Policy current_policy();
+void set_policy(Policy p);
+
+}  // namespace shardarray

@@ -1,0 +1,128 @@
+// Arrays put somewhere: constraints and placements, arrays made of pieces.
+#include "shardarray/placement.h"
+
+#include <fmt/core.h>
+
+#include <cstring>
+
+#include "graph/trace_state.h"
+#include "ops/prims.h"
+#include "runtime/devices.h"
+#include "shardarray/core.h"
+#include "transform/eval.h"
+
+namespace shardarray {
+namespace core {
+
+bool tracing() { return !trace_state().open.empty(); }
+
+static Array constrain(const Array& x, const Sharding& s, Where w) {
+  Attrs attrs;
+  attrs.sharding = std::make_shared<const Sharding>(s);
+  return record(op_constraint, {x}, std::move(attrs), w);
+}
+
+// Rank and device errors come when the placement is written, with the leaf's path.
+static void check_fits(const Array& x, const Sharding& s, const std::string& path, const char* function) {
+  const Type& t = type_of(x, function);
+  try {
+    layout_of(s, static_cast<int>(t.shape.size()));
+  } catch (const ShardingError& e) {
+    throw ShardingError(fmt::format("{}: One of its arguments is incompatible with its sharding annotation {}: {}{}: {}", function,
+                                    s.to_string(), path.empty() ? "" : path + " ", to_string(t), e.what()));
+  }
+}
+
+Array shard_leaf(const Array& x, const Sharding& s, const std::string& path, Where w) {
+  check_fits(x, s, path, "filter_shard");
+  const bool lazy = tracing() || !trace_state().gradients.empty() || !x.node()->evaluated();
+  if (lazy) return constrain(x, s, w);
+  return device_put_leaf(x, s, w);
+}
+
+Array device_put_leaf(const Array& x, const Sharding& s, Where w) {
+  check_fits(x, s, "", "device_put");
+  if (tracing() || !trace_state().gradients.empty()) return constrain(x, s, w);
+  const ValueRef& v = force(x, "device_put");
+  if (v->committed && v->sharding == s) return x;
+  return leaf_array(type_of(x), reshard_value(v, type_of(x), s), w);
+}
+
+void eval_leaves(std::span<const Array> arrays) { evaluate(arrays, "eval"); }
+
+Array make_array(const void* data, DType dtype, const Shape& shape, Where w) {
+  const Type t{shape, dtype};
+  return leaf_array(t, host_value(data, t, current_default_device()), w);
+}
+
+Array from_callback(const Shape& shape, const Sharding& s, const std::function<Array(const ShardIndex&)>& piece, Where w) {
+  const Layout* l = layout_of(s, static_cast<int>(shape.size()));
+  const auto map = s.devices_indices_map(shape);
+  const Instances instances = instances_of(*l, share_replicas());
+  Type t{shape, DType::float32};
+  auto v = std::make_shared<Value>(Value{l, s, true, share_replicas(), {}});
+  std::vector<std::pair<ShardIndex, BufferRef>> made;
+  for (int leader : instances.leader) {
+    const Device& device = l->order()->devices()[static_cast<std::size_t>(leader)];
+    auto at = std::find_if(map.begin(), map.end(), [&](const auto& m) { return m.first == device; });
+    const Box tile = tile_of(*l, shape, leader);
+    auto known = std::find_if(made.begin(), made.end(), [&](const auto& m) { return m.first == at->second; });
+    Backend& b = backend(device.platform);
+    if (known == made.end()) {
+      const Array part = piece(at->second);
+      const Type& given = type_of(part, "make_array_from_callback");
+      if (!(given.shape == tile.size) && !(given.shape.size() == 1 && given.shape[0] == tile.elements()))
+        throw ShapeError(fmt::format("make_array_from_callback: Expected shard shape {} doesn't match the single device array shape {} for index "
+                                     "{}. Return the part that the index names.", to_string(tile.size), to_string(given.shape), to_string(at->second)));
+      if (made.empty()) t.dtype = given.dtype;
+      if (given.dtype != t.dtype)
+        throw DTypeError(fmt::format("make_array_from_callback: pieces must have one dtype, but got {} and {}. Cast them in the callback.",
+                                     name(t.dtype), name(given.dtype)));
+      const ValueRef& value = force(part, "make_array_from_callback");
+      std::vector<std::byte> bytes(static_cast<std::size_t>(tile.elements()) * itemsize(t.dtype));
+      gather_to_host(*value, given, bytes.data());
+      BufferRef buffer = b.allocate(device.id, bytes.size());
+      b.copy_from_host(buffer, bytes.data(), bytes.size());
+      v->buffers.push_back(buffer);
+      made.push_back({at->second, std::move(buffer)});
+    } else {
+      BufferRef buffer = b.allocate(device.id, known->second->bytes);
+      b.copy_from_host(buffer, known->second->data, known->second->bytes);
+      v->buffers.push_back(std::move(buffer));
+    }
+  }
+  return leaf_array(t, std::move(v), w);
+}
+
+}  // namespace core
+
+Array make_array_from_single_device_arrays(const Shape& shape, const Sharding& sharding, std::span<const Array> arrays, Where w) {
+  constexpr const char* function = "make_array_from_single_device_arrays";
+  const Layout* l = layout_of(sharding, static_cast<int>(shape.size()));
+  const auto count = static_cast<std::size_t>(l->order()->size());
+  if (arrays.size() != count)
+    throw ShardingError(fmt::format("{}: Expected {} per-device arrays (one per device of the sharding), but got {}.", function, count, arrays.size()));
+  evaluate(arrays, function);
+  Type t{shape, type_of(arrays[0], function).dtype};
+  auto v = std::make_shared<Value>(Value{l, sharding, true, false, std::vector<BufferRef>(count)});
+  for (const Array& a : arrays) {
+    const ValueRef& piece = value_of(a);
+    if (piece->layout->order()->size() != 1)
+      throw ShardingError(fmt::format("{}: every array must have one shard, but {} is on {} devices.", function, to_string(type_of(a)), piece->layout->order()->size()));
+    const Device& device = piece->layout->order()->devices()[0];
+    const int p = l->order()->position(device);
+    if (p < 0 || v->buffers[static_cast<std::size_t>(p)])
+      throw ShardingError(fmt::format("{}: Addressable devices and per-device arrays devices do not match: {} {}. Give one array for each device of {}.",
+                                      function, to_string(device), p < 0 ? "is not in the sharding" : "has two arrays", sharding.to_string()));
+    const Shape expected = tile_of(*l, shape, p).size;
+    if (!(type_of(a).shape == expected))
+      throw ShapeError(fmt::format("{}: Expected shard shape {} doesn't match the single device array shape {} on {}.", function,
+                                   to_string(expected), to_string(type_of(a).shape), to_string(device)));
+    if (type_of(a).dtype != t.dtype)
+      throw DTypeError(fmt::format("{}: arrays must have matching dtypes. Got {}, expected {}.", function, name(type_of(a).dtype), name(t.dtype)));
+    v->buffers[static_cast<std::size_t>(p)] = piece->buffers[0];
+  }
+  return leaf_array(t, std::move(v), w);
+}
+
+}  // namespace shardarray

@@ -1,0 +1,290 @@
+// Printing as numpy's str() does with its default options: at most 8 digits after the point, 75 columns, and of more than
+// 1000 elements the first and last 3 of every dimension.
+#include <algorithm>
+#include <charconv>
+#include <cmath>
+#include <cstdlib>
+#include <functional>
+#include <ostream>
+
+#include "layout/spelling.h"
+#include "ops/prims.h"
+#include "shardarray/ops.h"
+#include "transform/eval.h"
+
+namespace shardarray {
+
+namespace {
+
+constexpr int precision = 8, edge_items = 3, line_width = 75;
+constexpr std::int64_t threshold = 1000;
+
+// ---------------------------------------------------------------- digits of one number
+// |v| = 0.d1d2d3... * 10^point. `digits` is the shortest text that reads back as v in its dtype.
+struct Decimal {
+  std::string digits;
+  int point = 0;
+};
+
+Decimal parse_scientific(const std::string& text) {
+  Decimal r;
+  const std::size_t e = text.find('e');
+  for (char c : text.substr(0, e))
+    if (c >= '0' && c <= '9') r.digits += c;
+  r.point = std::atoi(text.c_str() + e + 1) + 1;
+  while (r.digits.size() > 1 && r.digits.back() == '0') r.digits.pop_back();
+  return r;
+}
+
+std::string scientific_text(double v, int fraction) {
+  char text[64];
+  const auto end = std::to_chars(text, text + sizeof text, v, std::chars_format::scientific, fraction).ptr;
+  return {text, end};
+}
+
+// Few digits first, until the text reads back as the same value.
+Decimal shortest(double v, DType t) {
+  v = std::abs(v);
+  char text[64];
+  if (t == DType::float64 || t == DType::float32) {
+    const auto end = t == DType::float64 ? std::to_chars(text, text + sizeof text, v, std::chars_format::scientific).ptr
+                                         : std::to_chars(text, text + sizeof text, static_cast<float>(v), std::chars_format::scientific).ptr;
+    return parse_scientific({text, end});
+  }
+  std::string s;
+  for (int fraction = 0; fraction < 8; fraction++) {
+    s = scientific_text(v, fraction);
+    if (prim::bits_of(t, std::strtod(s.c_str(), nullptr)) == prim::bits_of(t, v)) break;
+  }
+  return parse_scientific(s);
+}
+
+// `ddd.ddd` without trailing zeros; at most `limit` digits after the point, rounded from the exact value.
+std::string positional(double v, DType t, int limit) {
+  const Decimal d = shortest(v, t);
+  const int n = static_cast<int>(d.digits.size());
+  std::string s = std::signbit(v) ? "-" : "";
+  if (v != 0 && n - d.point > limit) {
+    char text[512];
+    const auto end = std::to_chars(text, text + sizeof text, std::abs(v), std::chars_format::fixed, limit).ptr;
+    s.append(text, end);
+    while (s.back() == '0') s.pop_back();
+    return s;
+  }
+  if (v == 0) return s + "0.";
+  for (int k = 0; k < d.point; k++) s += k < n ? d.digits[static_cast<std::size_t>(k)] : '0';
+  if (d.point <= 0) s += '0';
+  s += '.';
+  for (int k = d.point; k < n; k++) s += k < 0 ? '0' : d.digits[static_cast<std::size_t>(k)];
+  return s;
+}
+
+// `d.ddde+xx` in its parts; at most `limit` digits after the point.
+struct Scientific {
+  std::string whole, fraction, exponent;  // "-1", "25", "+02" without leading zeros beyond two digits
+};
+Scientific scientific(double v, DType t, int limit) {
+  Decimal d = shortest(v, t);
+  if (v == 0) d = {"0", 1};
+  if (static_cast<int>(d.digits.size()) > limit + 1) d = parse_scientific(scientific_text(std::abs(v), limit));
+  const int e = d.point - 1;
+  std::string size = std::to_string(std::abs(e));
+  if (size.size() < 2) size.insert(0, "0");
+  return {(std::signbit(v) ? "-" : "") + d.digits.substr(0, 1), d.digits.substr(1), (e < 0 ? "-" : "+") + size};
+}
+
+std::string padded_left(std::string s, std::size_t width) {
+  if (s.size() < width) s.insert(0, width - s.size(), ' ');
+  return s;
+}
+std::string not_finite(double v) { return std::isnan(v) ? "nan" : v < 0 ? "-inf" : "inf"; }
+
+// ---------------------------------------------------------------- one width for all elements
+using Formatter = std::function<std::string(std::size_t)>;  // index of an element -> its text
+
+struct FloatWidths {
+  bool exponent = false;
+  std::size_t whole = 0, fraction = 0, exponent_digits = 0;
+};
+
+template <class T> bool needs_exponent(T largest, T smallest) {
+  return largest > 0 && (largest >= T(1e8) || smallest < T(1e-4) || largest / smallest > T(1e3));
+}
+
+FloatWidths float_widths(const std::vector<double>& shown, DType t) {
+  FloatWidths w;
+  double largest = 0, smallest = INFINITY;
+  bool all_finite = true, negative_inf = false;
+  for (double v : shown) {
+    all_finite &= std::isfinite(v);
+    negative_inf |= v == -INFINITY;
+    if (!std::isfinite(v) || v == 0) continue;
+    largest = std::max(largest, std::abs(v));
+    smallest = std::min(smallest, std::abs(v));
+  }
+  w.exponent = t == DType::float64 ? needs_exponent(largest, smallest)  // numpy compares in the dtype
+                                   : needs_exponent(static_cast<float>(largest), static_cast<float>(smallest));
+  for (double v : shown) {
+    if (!std::isfinite(v)) continue;
+    if (w.exponent) {
+      const Scientific s = scientific(v, t, precision);
+      w.whole = std::max(w.whole, s.whole.size());
+      w.fraction = std::max(w.fraction, s.fraction.size());
+      w.exponent_digits = std::max(w.exponent_digits, s.exponent.size() - 1);
+    } else {
+      const std::string s = positional(v, t, precision);
+      w.whole = std::max(w.whole, s.find('.'));
+      w.fraction = std::max(w.fraction, s.size() - s.find('.') - 1);
+    }
+  }
+  if (!all_finite) {
+    const std::size_t behind = (w.exponent ? w.exponent_digits + 2 + w.fraction : w.fraction) + 1, need = negative_inf ? 4 : 3;
+    w.whole = std::max(w.whole, need - std::min(need, behind));
+  }
+  return w;
+}
+
+std::string format_float(double v, DType t, const FloatWidths& w) {
+  const std::size_t behind = w.exponent ? w.exponent_digits + 2 + w.fraction : w.fraction;
+  if (!std::isfinite(v)) return padded_left(not_finite(v), w.whole + behind + 1);
+  if (w.exponent) {
+    Scientific s = scientific(v, t, precision);
+    s.fraction.resize(w.fraction, '0');
+    s.exponent.insert(1, w.exponent_digits - (s.exponent.size() - 1), '0');
+    return padded_left(s.whole, w.whole) + "." + s.fraction + "e" + s.exponent;
+  }
+  std::string s = positional(v, t, precision);
+  const std::size_t fraction = s.size() - s.find('.') - 1;
+  s.insert(0, w.whole - std::min(w.whole, s.find('.')), ' ');
+  return s + std::string(w.fraction - fraction, ' ');
+}
+
+template <class T> Formatter integer_formatter(const Array& x, const std::vector<std::size_t>& shown) {
+  auto v = x.to_vector<T>();
+  std::size_t width = 0;
+  for (std::size_t k : shown) width = std::max(width, std::to_string(v[k]).size());
+  return [v = std::move(v), width](std::size_t k) { return padded_left(std::to_string(v[k]), width); };
+}
+
+std::vector<double> read_floats(const Array& x) {
+  return (itemsize(x.dtype()) == 2 ? x.astype(float32) : x).to_vector<double>();
+}
+
+Formatter formatter(const Array& x, const std::vector<std::size_t>& shown) {
+  const DType t = x.dtype();
+  if (t == DType::bool_)
+    return [v = x.to_vector<std::uint8_t>()](std::size_t k) { return std::string(v[k] ? " True" : "False"); };
+  if (t == DType::uint64) return integer_formatter<std::uint64_t>(x, shown);
+  if (is_integer(t)) return integer_formatter<std::int64_t>(x, shown);
+  auto v = read_floats(x);
+  std::vector<double> visible;
+  for (std::size_t k : shown) visible.push_back(v[k]);
+  return [v = std::move(v), t, w = float_widths(visible, t)](std::size_t k) { return format_float(v[k], t, w); };
+}
+
+// ---------------------------------------------------------------- brackets and lines
+class Printer {
+ public:
+  Printer(const Shape& shape, bool summary) : shape_(shape), summary_(summary) {}
+
+  /// The positions along dimension d that are printed; -1 stands for the gap.
+  std::vector<std::int64_t> positions(std::size_t d) const {
+    std::vector<std::int64_t> r;
+    const bool gap = summary_ && shape_[d] > 2 * edge_items;
+    for (std::int64_t k = 0; k < shape_[d]; k++) {
+      if (gap && k == edge_items) {
+        r.push_back(-1);
+        k = shape_[d] - edge_items;
+      }
+      r.push_back(k);
+    }
+    return r;
+  }
+  /// All printed elements.
+  std::vector<std::size_t> shown() const {
+    std::vector<std::size_t> r{0};
+    for (std::size_t d = 0; d < shape_.size(); d++) {
+      std::vector<std::size_t> next;
+      for (std::size_t base : r)
+        for (std::int64_t k : positions(d))
+          if (k >= 0) next.push_back(base * static_cast<std::size_t>(shape_[d]) + static_cast<std::size_t>(k));
+      r = std::move(next);
+    }
+    return r;
+  }
+  std::string print(const Formatter& element) const { return block(element, 0, 0, " ", line_width); }
+
+ private:
+  // Dimensions d and below at flat position `base`; later lines begin with `indent`, lines end before `width`.
+  std::string block(const Formatter& element, std::size_t d, std::size_t base, const std::string& indent, int width) const {
+    if (d + 1 == shape_.size()) return "[" + row(element, base, indent, width) + "]";
+    std::string s;
+    const std::string separator(shape_.size() - d - 1, '\n');
+    for (std::int64_t k : positions(d)) {
+      if (!s.empty()) s += separator + indent;
+      s += k < 0 ? "..." : block(element, d + 1, base * static_cast<std::size_t>(shape_[d]) + static_cast<std::size_t>(k), indent + " ", width - 1);
+    }
+    return "[" + s + "]";
+  }
+  std::string row(const Formatter& element, std::size_t base, const std::string& indent, int width) const {
+    std::string done, line = indent;
+    const auto limit = static_cast<std::size_t>(width - 1);  // room for the bracket
+    bool first = true;
+    for (std::int64_t k : positions(shape_.size() - 1)) {
+      const std::string word = k < 0 ? "..." : element(base * static_cast<std::size_t>(shape_.back()) + static_cast<std::size_t>(k));
+      if (!first) line += " ";
+      first = false;
+      if (line.size() + word.size() > limit && line.size() > indent.size()) {
+        line.erase(line.find_last_not_of(' ') + 1);
+        done += line + "\n";
+        line = indent;
+      }
+      line += word;
+    }
+    return (done + line).substr(indent.size());
+  }
+  const Shape& shape_;
+  bool summary_;
+};
+
+// A scalar as Python prints it: all digits, with an exponent below 1e-4 and from 1e16.
+std::string scalar_text(const Array& x) {
+  const DType t = x.dtype();
+  if (t == DType::bool_) return x.to_vector<std::uint8_t>()[0] ? "True" : "False";
+  if (t == DType::uint64) return std::to_string(x.to_vector<std::uint64_t>()[0]);
+  if (is_integer(t)) return std::to_string(x.to_vector<std::int64_t>()[0]);
+  const double v = read_floats(x)[0];
+  if (!std::isfinite(v)) return not_finite(v);
+  if (v == 0 || (std::abs(v) >= 1e-4 && std::abs(v) < 1e16)) {
+    const std::string s = positional(v, t, 1000);
+    return s.back() == '.' ? s + "0" : s;
+  }
+  const Scientific s = scientific(v, t, 1000);
+  return s.whole + (s.fraction.empty() ? "" : "." + s.fraction) + "e" + s.exponent;
+}
+
+}  // namespace
+
+std::string to_string(const ShardedArray& x) {
+  const Shape& shape = type_of(x, "print").shape;
+  if (shape.empty()) return scalar_text(x);
+  const std::int64_t size = num_elements(shape);
+  if (size == 0) return "[]";
+  const Printer printer(shape, size > threshold);
+  return printer.print(formatter(x, printer.shown()));
+}
+
+std::ostream& operator<<(std::ostream& os, const ShardedArray& x) { return os << to_string(x); }
+
+std::string ShardedArray::type_string() const {
+  const Type& t = type_of(*this, "type_string");
+  const Value* v = node_->evaluated() ? node_->out()[index_].value.get() : nullptr;
+  if (!v) return to_string(t);
+  std::string s = short_name(t.dtype) + std::string("[");
+  const Mesh* mesh = mesh_of(v->sharding);
+  for (std::size_t d = 0; d < t.shape.size(); d++)
+    s += (d ? "," : "") + std::to_string(t.shape[d]) + dim_suffix(*v->layout, static_cast<int>(d), mesh);
+  return s + "]";
+}
+
+}  // namespace shardarray

@@ -1,0 +1,75 @@
+#include "transform/trace.h"
+
+#include <fmt/core.h>
+
+#include "graph/trace_state.h"
+
+namespace shardarray {
+
+// Recorded in trace `id` or one inside it, and still to be computed there; constants belong everywhere.
+static bool belongs(const Node* n, std::uint32_t id) { return n->op == &op_constant || (n->trace >= id && !n->evaluated()); }
+
+static void check_escaped(const Node* n, const char* function) {
+  if (n->trace == 0 || n->evaluated() || trace_state().is_open(n->trace)) return;
+  throw TraceError(fmt::format(
+      "{}: an array {} escaped from the trace it was recorded in ({}:{}). Values of a traced function leave it only by being returned.",
+      function, to_string(n->type()), n->where.file, n->where.line));
+}
+
+Graph close_graph(Arrays in, Arrays out, std::uint32_t id, Arrays& captured, const char* function) {
+  Graph g{std::move(in), std::move(out)};
+  ArrayMap<Array> lifted;
+  for (const Array& a : g.in) lifted.emplace(key(a), a);
+  auto lift = [&](Array& a) {
+    if (!a.has_value() || belongs(a.node(), id)) {
+      if (a.has_value() && a.node()->op == &op_input && !lifted.contains(key(a))) check_escaped(a.node(), function);
+      return;
+    }
+    auto [it, fresh] = lifted.try_emplace(key(a));
+    if (fresh) {
+      check_escaped(a.node(), function);
+      it->second = placeholder(type_of(a), a.node()->where);
+      g.in.push_back(it->second);
+      captured.push_back(a);
+    }
+    a = it->second;
+  };
+  for (Array& a : g.out) lift(a);
+  const auto mine = [&](Node* n) { return belongs(n, id) && n->op != &op_constant; };
+  for (Node* n : topological(std::span<const Array>(g.out), mine))
+    for (Array& a : n->in()) lift(a);  // nodes of this trace belong to nobody else: rewiring them is safe
+  return g;
+}
+
+Graph trace(const GraphFn& f, std::span<const Type> types, Arrays& captured, const char* function) {
+  OpenTrace open;
+  Arrays in;
+  for (const Type& t : types) in.push_back(placeholder(t));
+  Arrays out = f(in);
+  return close_graph(std::move(in), std::move(out), open.id(), captured, function);
+}
+
+Arrays replay(const Graph& g, std::span<const Array> args, const ReplayRule& rule) {
+  ArrayMap<Array> env;
+  for (std::size_t k = 0; k < g.in.size(); k++) env[key(g.in[k])] = args[k];
+  for (Node* n : topological(std::span<const Array>(g.out), [](Node*) { return true; })) {
+    if (env.contains({n, 0})) continue;
+    if (n->op == &op_constant) {
+      env[{n, 0}] = handle(n);
+      continue;
+    }
+    Arrays in;
+    for (const Array& a : n->in()) in.push_back(env.at(key(a)));
+    Arrays out = rule(n, in);
+    for (std::size_t k = 0; k < out.size(); k++) env[{n, static_cast<std::uint32_t>(k)}] = std::move(out[k]);
+  }
+  Arrays result;
+  for (const Array& a : g.out) result.push_back(a.has_value() ? env.at(key(a)) : Array());
+  return result;
+}
+
+Arrays inline_graph(const Graph& g, std::span<const Array> args) {
+  return replay(g, args, [](Node* n, std::span<const Array> in) { return record_again(*n, in); });
+}
+
+}  // namespace shardarray

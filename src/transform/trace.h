@@ -1,0 +1,50 @@
+// Recording a function as a Graph, and replaying one. Every transform is `replay` with another rule.
+#pragma once
+#include <functional>
+#include <span>
+#include <unordered_map>
+#include <vector>
+
+#include "base/hash.h"
+#include "graph/graph.h"
+#include "graph/op.h"
+
+namespace shardarray {
+
+struct ArrayKey {
+  Node* node = nullptr;
+  std::uint32_t index = 0;
+  friend bool operator==(const ArrayKey&, const ArrayKey&) = default;
+};
+inline ArrayKey key(const Array& a) { return {a.node(), a.index()}; }
+struct ArrayKeyHash {
+  std::size_t operator()(const ArrayKey& k) const { return hash_mix(reinterpret_cast<std::uintptr_t>(k.node), k.index); }
+};
+template <class T> using ArrayMap = std::unordered_map<ArrayKey, T, ArrayKeyHash>;
+
+using GraphFn = std::function<Arrays(std::span<const Array>)>;
+
+/// Closes the graph of `in` -> `out` that was recorded in the open trace `id`: edges that leave the trace become extra
+/// inputs, their arrays are appended to `captured`. Throws TraceError for an array of a trace that is closed.
+Graph close_graph(Arrays in, Arrays out, std::uint32_t id, Arrays& captured, const char* function);
+
+/// Runs `f` on placeholders of `types` in a trace of its own.
+Graph trace(const GraphFn& f, std::span<const Type> types, Arrays& captured, const char* function);
+
+using ReplayRule = std::function<Arrays(Node*, std::span<const Array>)>;
+/// Walks the nodes of `g` with `args` for its inputs; `rule` gives the outputs that stand for a node's. Constants stay.
+Arrays replay(const Graph& g, std::span<const Array> args, const ReplayRule& rule);
+/// Records the nodes of `g` again on other inputs.
+Arrays inline_graph(const Graph& g, std::span<const Array> args);
+
+/// derive, transpose and batch of graphs, for ops that hold some.
+const Calculus& calculus();
+/// Tangents of a node's outputs; `in` and `out` are what stands for its operands and outputs.
+Arrays push_forward(Node* n, std::span<const Array> in, std::span<const Array> out, std::span<const Array> tangents);
+/// Cotangents of `variables`, in which `outputs` are linear. Absent where nothing flows.
+Arrays pull_back(std::span<const Array> outputs, std::span<const Array> cotangents, std::span<const Array> variables);
+/// Replays `g` with a leading dimension on inputs that are `mapped`.
+Arrays batch_graph(const Graph& g, std::span<const Array> args, std::vector<bool> mapped, const std::shared_ptr<const Axis>& axis,
+                   std::vector<bool>& out_mapped);
+
+}  // namespace shardarray

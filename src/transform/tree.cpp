@@ -1,0 +1,100 @@
+// The cold paths of trees: paths as text, structures compared, errors.
+#include "shardarray/tree.h"
+
+#include <fmt/format.h>
+
+namespace shardarray {
+
+std::string Path::text() const {
+  if (!up) return count ? fmt::format("{}", ordinal) : "";
+  const std::string parent = up->text();
+  if (name.empty()) return fmt::format("{}[{}]", parent, ordinal);
+  return parent.empty() ? std::string(name) : fmt::format("{}.{}", parent, name);
+}
+
+namespace detail {
+
+namespace {
+
+using Kind = StaticValue::Kind;
+
+std::string place(const Path& path) {
+  const std::string text = path.text();
+  return text.empty() ? "at its root" : fmt::format("at `{}`", text);
+}
+// The text, and which devices it stands for: spellings name axes and sizes only.
+std::string with_ids(std::string text, const std::vector<Device>& devices) {
+  for (const Device& d : devices) text += fmt::format(" {}:{}", d.platform, d.id);
+  return text;
+}
+
+}  // namespace
+
+std::string spelling(const std::vector<bool>& v) {
+  std::string s;
+  for (const bool b : v) s += b ? '1' : '0';
+  return s;
+}
+std::string spelling(const Shape& s) { return to_string(s); }
+std::string spelling(const Device& d) { return to_string(d); }
+std::string spelling(const Mesh& m) { return with_ids(m.to_string(), m.devices()); }
+std::string spelling(const PartitionSpec& p) { return p.to_string(); }
+std::string spelling(const Sharding& s) { return with_ids(s.to_string(), s.device_assignment()); }
+
+std::string to_string(const StaticValue& v) {
+  switch (v.kind) {
+    case Kind::real: return fmt::format("{}", std::bit_cast<double>(v.word));
+    case Kind::address: return fmt::format("function at {:#x}", v.word);
+    case Kind::text:
+    case Kind::key: return fmt::format("\"{}\"", v.text);
+    case Kind::size:
+    case Kind::integer: break;
+  }
+  return fmt::format("{}", static_cast<std::int64_t>(v.word));
+}
+
+bool Structure::counts(const StaticValue& v) const {
+  return with_values_ || v.kind == Kind::size || v.kind == Kind::key;
+}
+void Structure::add(const StaticValue& v) {
+  if (counts(v)) entries_.push_back({v.word, std::string(v.text)});
+}
+bool Structure::next_is(const StaticValue& v) {
+  if (!counts(v)) return true;
+  if (at_ == entries_.size()) return false;
+  const Entry& e = entries_[at_++];
+  return e.word == v.word && e.text == v.text;
+}
+void Structure::demand(const StaticValue& v, const Path& path, std::size_t k, const char* function) {
+  if (next_is(v)) return;
+  const Entry& e = entries_[at_ - 1];
+  const bool key = v.kind == Kind::key;
+  throw TreeError(
+      fmt::format("{}: tree {} has {} {}, the first tree has {}. All trees must have the same sizes and "
+                  "keys. Make one from "
+                  "the other, with tree_map() or with_leaves().",
+                  function, k, key ? fmt::format("key \"{}\"", v.text) : fmt::format("{} entries", v.word),
+                  place(path), key ? fmt::format("\"{}\"", e.text) : fmt::format("{}", e.word)));
+}
+
+void throw_missing_leaf(const Path& path, std::size_t k, const char* function) {
+  throw TreeError(fmt::format(
+      "{}: tree {} has no array {}, the first tree has one. Every array of the first tree needs a "
+      "partner in the others. Leave it out of the first tree too, with filter().",
+      function, k, place(path)));
+}
+void throw_leaf_count(std::size_t given, std::size_t wanted, const char* function) {
+  throw TreeError(fmt::format(
+      "{}: {} arrays for a tree of {} leaves. There must be one array for each present leaf, in the "
+      "order of tree_leaves(). tree_paths() lists the leaves.",
+      function, given, wanted));
+}
+
+bool same_array(const Array& a, const Array& b) {
+  if (!a.has_value() || !b.has_value()) return a.has_value() == b.has_value();
+  if (a.shape() != b.shape() || a.dtype() != b.dtype()) return false;
+  return static_cast<bool>((a == b).all());
+}
+
+}  // namespace detail
+}  // namespace shardarray

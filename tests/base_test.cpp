@@ -1,0 +1,167 @@
+// Shapes, dtypes, devices, environment.
+#include <doctest/doctest.h>
+
+#include <cstdlib>
+#include <fstream>
+#include <nlohmann/json.hpp>
+#include <sstream>
+
+#include "base/env.h"
+#include "shardarray/device.h"
+#include "shardarray/dtype.h"
+#include "shardarray/error.h"
+#include "shardarray/shape.h"
+
+using namespace shardarray;
+
+namespace {
+
+const DType all_dtypes[] = {bool_,  int8,    int16,    int32,   int64,   uint8,     uint16,    uint32,
+                            uint64, float16, bfloat16, float32, float64, complex64, complex128};
+
+DType dtype_named(const std::string& text) {
+  for (DType t : all_dtypes)
+    if (text == name(t)) return t;
+  FAIL("no dtype is called ", text);
+  return bool_;
+}
+
+// `weak int` as its scalar would be with and without 64-bit types.
+WeakType operand(const std::string& text, bool wide) {
+  if (text == "weak bool") return {bool_, true};
+  if (text == "weak int") return {wide ? int64 : int32, true};
+  if (text == "weak float") return {wide ? float64 : float32, true};
+  if (text == "weak complex") return {wide ? complex128 : complex64, true};
+  return {dtype_named(text), false};
+}
+
+WeakType result(std::string text) {
+  const bool weak = text.ends_with("*");
+  if (weak) text.pop_back();
+  return {dtype_named(text), weak};
+}
+
+bool is_wide(WeakType t) {
+  return t.dtype == int64 || t.dtype == uint64 || t.dtype == float64 || t.dtype == complex128;
+}
+
+}  // namespace
+
+TEST_CASE("base: shapes of any length") {
+  Shape s{1, 2, 3};
+  for (int k = 4; k <= 20; k++) s.push_back(k);
+  Shape copy = s, moved = std::move(s);
+  CHECK(copy == moved);
+  CHECK(copy.size() == 20);
+  for (int k = 0; k < 20; k++) CHECK(copy[k] == k + 1);
+  copy.insert(0, 7);
+  CHECK(copy.front() == 7);
+  CHECK(copy[1] == 1);
+  CHECK(copy.back() == 20);
+  copy.erase(0);
+  CHECK(copy == moved);
+  moved = Shape{4, 5};
+  copy = moved;
+  CHECK(copy == Shape{4, 5});
+  CHECK(Shape::filled(3, 2) == Shape{2, 2, 2});
+  CHECK(to_string(Shape{8, 4}) == "[8,4]");
+  CHECK(to_string(Shape{}) == "[]");
+  std::ostringstream os;
+  os << Shape{3};
+  CHECK(os.str() == "[3]");
+}
+
+TEST_CASE("base: number of elements") {
+  CHECK(num_elements({}) == 1);
+  CHECK(num_elements({3, 0, 5}) == 0);
+  CHECK(num_elements({2, 3, 4}) == 24);
+  CHECK(num_elements({std::int64_t{1} << 40, std::int64_t{1} << 40, 0}) == 0);
+  CHECK_THROWS_WITH_AS(
+      num_elements({std::int64_t{1} << 40, std::int64_t{1} << 40}),
+      "num_elements: the sizes of [1099511627776,1099511627776] multiply to more than 2^63 - 1. An array has "
+      "fewer elements than that. Use a smaller shape.",
+      ShapeError);
+}
+
+TEST_CASE("base: dtypes promote as in JAX") {
+  std::ifstream in(std::string(SHARDARRAY_TEST_DATA) + "/promotion.json");
+  const auto data = nlohmann::json::parse(in);
+  int checked = 0;
+  for (const auto& row : data["cases"]) {
+    const auto& attrs = row["attrs"];
+    if (row["name"] != "pairs" || attrs["op"] != "add") continue;
+    const bool x64 = attrs["x64"];
+    const std::vector<std::string> types = attrs["types"];
+    for (std::size_t i = 0; i < types.size(); i++)
+      for (std::size_t j = 0; j < types.size(); j++) {
+        // A scalar follows the other operand's width; with x64 off nothing has 64 bits.
+        const bool strong_wide = is_wide(operand(types[i], false)) || is_wide(operand(types[j], false));
+        if (x64 && !strong_wide && types[i].find("weak") != 0 && types[j].find("weak") != 0) continue;
+        const WeakType a = operand(types[i], x64), b = operand(types[j], x64);
+        if (x64 && !is_wide(a) && !is_wide(b)) continue;
+        const WeakType want = result(row["outputs"]["result"][i][j]), got = promote_types(a, b);
+        CHECK_MESSAGE(got == want, types[i] << " + " << types[j] << " gives " << name(got.dtype) << got.weak);
+        if (!a.weak && !b.weak) CHECK(promote_types(a.dtype, b.dtype) == want.dtype);
+        checked++;
+      }
+  }
+  CHECK(checked > 350);
+  // Mixed widths: a 32-bit scalar takes part in 64-bit rules.
+  CHECK(promote_types(WeakType{int64, false}, WeakType{float32, true}) == WeakType{float64, true});
+  CHECK(promote_types(WeakType{float64, false}, WeakType{int32, true}) == WeakType{float64, false});
+  CHECK(promote_types(WeakType{int32, true}, WeakType{float32, true}) == WeakType{float32, true});
+}
+
+TEST_CASE("base: names and sizes of dtypes") {
+  const char* short_names[] = {"bool", "i8",  "i16",  "i32", "i64", "u8",  "u16", "u32",
+                               "u64",  "f16", "bf16", "f32", "f64", "c64", "c128"};
+  const std::size_t sizes[] = {1, 1, 2, 4, 8, 1, 2, 4, 8, 2, 2, 4, 8, 8, 16};
+  for (int k = 0; k < 15; k++) {
+    CHECK(std::string(short_name(all_dtypes[k])) == short_names[k]);
+    CHECK(itemsize(all_dtypes[k]) == sizes[k]);
+  }
+  std::ostringstream os;
+  os << bfloat16 << " " << bool_;
+  CHECK(os.str() == "bfloat16 bool");
+}
+
+TEST_CASE("base: devices print") {
+  std::ostringstream os;
+  os << Device{3} << " " << Device{1, "cuda"};
+  CHECK(os.str() == "cpu:3 cuda:1");
+}
+
+TEST_CASE("base: environment variables are checked") {
+  const char* variable = "SHARDARRAY_BASE_TEST";
+  unsetenv(variable);
+  CHECK(env_int(variable, 5, 1, 8) == 5);
+  CHECK(env_flag(variable, true));
+  setenv(variable, "", 1);
+  CHECK(env_int(variable, 5, 1, 8) == 5);
+  setenv(variable, "8", 1);
+  CHECK(env_int(variable, 5, 1, 8) == 8);
+  for (const char* bad : {"9", "0", "-1", "3x", "x", " 3", "99999999999999999999"}) {
+    setenv(variable, bad, 1);
+    CHECK_THROWS_WITH_AS(env_int(variable, 5, 1, 8),
+                         ("environment: SHARDARRAY_BASE_TEST=" + std::string(bad) +
+                          " is not understood. It must be an integer "
+                          "from 1 to 8. Correct the variable or unset it.")
+                             .c_str(),
+                         Error);
+  }
+  for (const char* yes : {"1", "true", "on", "yes"}) {
+    setenv(variable, yes, 1);
+    CHECK(env_flag(variable, false));
+  }
+  for (const char* no : {"0", "false", "off", "no"}) {
+    setenv(variable, no, 1);
+    CHECK(!env_flag(variable, true));
+  }
+  setenv(variable, "2", 1);
+  CHECK_THROWS_WITH_AS(env_flag(variable, false),
+                       "environment: SHARDARRAY_BASE_TEST=2 is not understood. It must be 1 or 0 (true, on, "
+                       "yes or false, off, "
+                       "no). Correct the variable or unset it.",
+                       Error);
+  unsetenv(variable);
+}

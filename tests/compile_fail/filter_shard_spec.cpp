@@ -1,0 +1,9 @@
+// A PartitionSpec alone names no devices.
+// expect: give a Device, a sharding, or a tree of shardings
+#include "shardarray/filter_shard.h"
+
+namespace sa = shardarray;
+
+void misuse(const sa::Array& x) {
+  sa::filter_shard(x, sa::P("data"));
+}

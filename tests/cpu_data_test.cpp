@@ -1,0 +1,309 @@
+// The CPU backend's data movement against element-wise loops: exchanges, sort, scatter_add.
+#include <doctest/doctest.h>
+
+#include <algorithm>
+#include <cmath>
+#include <cstdint>
+#include <cstring>
+#include <limits>
+#include <numeric>
+#include <random>
+#include <type_traits>
+#include <vector>
+
+#include "cpu_helpers.h"
+
+using namespace shardarray;
+using namespace shardarray::cpu_test;
+
+namespace {
+
+/// Exchanges of one random tile, and the same by element-wise loops.
+template <class T> struct RandomExchange {
+  std::vector<std::vector<T>> memory;  // 0: destination; others: sources
+  std::vector<T> expected;
+  Exchange x;
+  std::int64_t received = 0;
+
+  RandomExchange(std::uint32_t seed, Reducer reducer, std::int64_t most_elements) {
+    std::mt19937 rng(seed);
+    const auto pick = [&](std::int64_t lo, std::int64_t hi) { return lo + static_cast<std::int64_t>(rng() % static_cast<std::uint64_t>(hi - lo + 1)); };
+    Shape tile;
+    std::int64_t elements = 1;
+    for (std::int64_t d = pick(0, 4); d > 0; d--) {
+      tile.push_back(pick(rng() % 8 == 0 ? 0 : 1, std::max<std::int64_t>(1, std::min<std::int64_t>(9, most_elements / elements))));
+      elements *= std::max<std::int64_t>(tile.back(), 1);
+    }
+    if (most_elements > 10'000) tile.push_back(most_elements / elements);
+    memory.push_back(random_values<T>(rng, num_elements(tile), true));
+    x.dtype = dtype_of<T>();
+    x.reducer = reducer;
+    x.transfer = 1;
+    Exchange::Item item;
+    item.device = 2;
+    item.dst_bytes = memory[0].size() * sizeof(T);
+    item.fill = rng() % 2;
+    const T fill_value = static_cast<T>(7);
+    std::memcpy(&x.fill_bits, &fill_value, sizeof(T));
+    expected = memory[0];
+    if (item.fill) std::fill(expected.begin(), expected.end(), fill_value);
+    if (tile.empty()) tile = {1};
+    // Boxes that lie side by side along one dimension, some of them left out.
+    const auto along = static_cast<std::size_t>(pick(0, static_cast<std::int64_t>(tile.size()) - 1));
+    for (std::int64_t at = 0; at < tile[along];) {
+      const std::int64_t width = pick(1, tile[along] - at);
+      if (rng() % 4 != 0) {
+        Shape extents = tile;
+        extents[along] = width;
+        add_piece(item, rng, tile, extents, along, at);
+      }
+      at += width;
+    }
+    x.items = {item};
+  }
+  void add_piece(Exchange::Item& item, std::mt19937& rng, const Shape& tile, const Shape& extents, std::size_t along, std::int64_t at) {
+    const std::size_t rank = tile.size();
+    Exchange::Piece p;
+    p.extents = extents;
+    p.dst_strides = Shape::filled(rank, 1);
+    for (std::size_t d = rank - 1; d-- > 0;) p.dst_strides[d] = p.dst_strides[d + 1] * tile[d + 1];
+    p.dst = {0, static_cast<std::uint64_t>(at * p.dst_strides[along]) * sizeof(T)};
+    // Sources: the box with its dimensions in random order, some reversed, some with a stride.
+    std::vector<std::size_t> order(rank);
+    std::iota(order.begin(), order.end(), std::size_t{0});
+    if (rng() % 2) std::shuffle(order.begin(), order.end(), rng);
+    p.src_strides = Shape::filled(rank, 0);
+    std::int64_t size = 1, first = 0;
+    for (std::size_t d : order) {
+      const std::int64_t stride = size * (rng() % 5 == 0 ? 2 : 1);
+      size = stride * extents[d];
+      p.src_strides[d] = stride;
+      if (rng() % 5 == 0) {
+        p.src_strides[d] = -stride;
+        first += stride * (extents[d] - 1);
+      }
+    }
+    const int sources = x.reducer == Reducer::none ? 1 : 1 + static_cast<int>(rng() % 9);
+    for (int s = 0; s < sources; s++) {
+      memory.push_back(random_values<T>(rng, size + 3, false));
+      const auto device = static_cast<int>(rng() % 4);
+      const auto bytes = static_cast<std::uint64_t>(first + 1) * sizeof(T);
+      p.sources.push_back({{static_cast<std::uint32_t>(memory.size() - 1), bytes}, device, memory.back().size() * sizeof(T), bytes});
+      if (device != item.device) received += num_elements(extents) * static_cast<std::int64_t>(sizeof(T));
+    }
+    for (std::int64_t e = 0; e < num_elements(extents); e++) {
+      std::int64_t rest = e, src = first + 1, dst = at * p.dst_strides[along];
+      for (std::size_t d = rank; d-- > 0; rest /= extents[d]) {
+        src += rest % extents[d] * p.src_strides[d];
+        dst += rest % extents[d] * p.dst_strides[d];
+      }
+      T sum = memory[p.sources[0].ref.base][src];
+      for (int s = 1; s < sources; s++) sum = combine(sum, memory[p.sources[s].ref.base][src]);
+      expected[dst] = sum;
+    }
+    item.pieces.push_back(p);
+  }
+  T combine(T a, T b) const {
+    switch (x.reducer) {
+      case Reducer::sum: if constexpr (std::is_floating_point_v<T>) return a + b; else return static_cast<T>(static_cast<std::uint64_t>(a) + static_cast<std::uint64_t>(b));
+      case Reducer::prod: if constexpr (std::is_floating_point_v<T>) return a * b; else return static_cast<T>(static_cast<std::uint64_t>(a) * static_cast<std::uint64_t>(b));
+      case Reducer::max: return std::max(a, b);
+      default: return std::min(a, b);
+    }
+  }
+  void check(int workers) {
+    const Workers w(workers);
+    const std::vector<T> before = memory[0];
+    std::vector<void*> bases;
+    for (auto& m : memory) bases.push_back(m.data());
+    const RunReport report = run({step(x)}, bases, 3);
+    CHECK(report.received == std::vector<std::int64_t>{0, received, 0});
+    CHECK((expected.empty() || std::memcmp(memory[0].data(), expected.data(), expected.size() * sizeof(T)) == 0));
+    memory[0] = before;
+  }
+};
+
+template <class T> void random_exchanges(std::uint32_t seed, std::initializer_list<Reducer> reducers) {
+  for (Reducer r : reducers) {
+    INFO(name(r), " of ", name(dtype_of<T>()));
+    for (std::uint32_t k = 0; k < 25; k++) RandomExchange<T>(seed + k, r, 2000).check(1);
+    for (std::uint32_t k = 0; k < 2; k++) {
+      RandomExchange<T> large(seed + 1000 + k, r, 150'000);  // cut into chunks
+      for (int workers : {1, 2, 5}) large.check(workers);
+    }
+  }
+}
+
+}  // namespace
+
+TEST_CASE("exchange: random boxes, fills and reductions against element-wise loops") {
+  random_exchanges<float>(1, {Reducer::none, Reducer::sum, Reducer::prod, Reducer::max, Reducer::min});
+  random_exchanges<double>(2, {Reducer::none, Reducer::sum, Reducer::max});
+  random_exchanges<std::int32_t>(3, {Reducer::none, Reducer::sum, Reducer::prod, Reducer::max, Reducer::min});
+  random_exchanges<std::int8_t>(4, {Reducer::none, Reducer::sum, Reducer::min});
+  random_exchanges<std::uint16_t>(5, {Reducer::none, Reducer::sum});
+  random_exchanges<std::uint64_t>(6, {Reducer::sum, Reducer::max});
+}
+
+TEST_CASE("exchange: bool, NaN, signed zeros, wide elements") {
+  const auto combine_two = [](Reducer r, auto a, auto b) {
+    using T = decltype(a);
+    T c{};
+    Exchange x;
+    x.dtype = dtype_of<T>();
+    x.reducer = r;
+    x.items = {{0, {2, 0}, sizeof(T), false, {{{}, {}, {}, {2, 0}, {{{0, 0}, 0, sizeof(T), 0}, {{1, 0}, 0, sizeof(T), 0}}}}}};
+    run({step(x)}, {&a, &b, &c});
+    return c;
+  };
+  for (bool a : {false, true}) {
+    for (bool b : {false, true}) {
+      CHECK(combine_two(Reducer::any, a, b) == (a || b));
+      CHECK(combine_two(Reducer::max, a, b) == (a || b));
+      CHECK(combine_two(Reducer::all, a, b) == (a && b));
+      CHECK(combine_two(Reducer::min, a, b) == (a && b));
+    }
+  }
+  const float nan = std::numeric_limits<float>::quiet_NaN();
+  CHECK(std::isnan(combine_two(Reducer::max, nan, 1.f)));
+  CHECK(std::isnan(combine_two(Reducer::min, 1.f, nan)));
+  CHECK_FALSE(std::signbit(combine_two(Reducer::max, -0.f, 0.f)));
+  CHECK(std::signbit(combine_two(Reducer::min, 0.f, -0.f)));
+
+  double in[6] = {1, 2, 3, 4, 5, 6}, out[6] = {};  // three complex128, reversed
+  Exchange x;
+  x.dtype = DType::complex128;
+  x.items = {{0, {1, 0}, 48, false, {{{3}, {-1}, {1}, {1, 0}, {{{0, 32}, 0, 48, 32}}}}}};
+  run({step(x)}, {in, out});
+  CHECK(std::vector<double>(out, out + 6) == std::vector<double>{5, 6, 3, 4, 1, 2});
+  const double one = 1;
+  x.items = {{0, {0, 0}, 48, true, {}}};
+  std::memcpy(&x.fill_bits, &one, 8);
+  run({step(x)}, {out});
+  CHECK(std::vector<double>(out, out + 6) == std::vector<double>{1, 0, 1, 0, 1, 0});
+}
+
+namespace {
+
+template <class T> void random_sorts(std::uint32_t seed) {
+  std::mt19937 rng(seed);
+  for (int round = 0; round < 40; round++) {
+    Shape shape;
+    for (auto d = 1 + rng() % 3; d > 0; d--) shape.push_back(round == 39 ? 40 : rng() % 12);
+    const auto dim = static_cast<std::size_t>(rng() % shape.size());
+    const std::int64_t n = num_elements(shape);
+    auto keys = random_values<T>(rng, n, true);
+    if constexpr (std::is_floating_point_v<T>) {
+      const T special[] = {-T(0), T(0), std::numeric_limits<T>::quiet_NaN(), -std::numeric_limits<T>::quiet_NaN(), std::numeric_limits<T>::infinity(),
+                           -std::numeric_limits<T>::infinity(), std::numeric_limits<T>::denorm_min(), -std::numeric_limits<T>::denorm_min()};
+      for (auto& k : keys) {
+        if (rng() % 3 == 0) k = special[rng() % 8];
+      }
+    } else {
+      for (auto& k : keys) {
+        if (rng() % 2 == 0) k = static_cast<T>(rng() % 5);
+      }
+    }
+    std::vector<std::int16_t> payload(keys.size());
+    std::iota(payload.begin(), payload.end(), std::int16_t{0});
+    // Expected: every line by a stable sort of its positions.
+    std::vector<T> sorted(keys.size());
+    std::vector<std::int16_t> moved(keys.size());
+    std::int64_t inner = 1;
+    for (std::size_t d = dim + 1; d < shape.size(); d++) inner *= shape[d];
+    const std::int64_t length = shape[dim];
+    for (std::int64_t line = 0; length > 0 && line < n / length; line++) {
+      const std::int64_t first = line / inner * inner * length + line % inner;
+      std::vector<std::int64_t> order(static_cast<std::size_t>(length));
+      for (std::int64_t i = 0; i < length; i++) order[i] = first + i * inner;
+      std::stable_sort(order.begin(), order.end(), [&](std::int64_t p, std::int64_t q) {
+        if constexpr (std::is_floating_point_v<T>) return keys[p] < keys[q] || (std::isnan(keys[q]) && !std::isnan(keys[p]));
+        else return keys[p] < keys[q];
+      });
+      for (std::int64_t i = 0; i < length; i++) {
+        sorted[first + i * inner] = keys[order[i]];
+        moved[first + i * inner] = payload[order[i]];
+      }
+    }
+    Extern x;
+    x.in_types = x.out_types = {dtype_of<T>(), DType::int16};
+    x.items = {{0, {{0, 0}, {1, 0}}, {{2, 0}, {3, 0}}, {shape, shape}, {shape, shape}, {static_cast<std::int64_t>(dim)}}};
+    std::vector<T> out(keys.size());
+    std::vector<std::int16_t> out_payload(keys.size());
+    run({step(x)}, {keys.data(), payload.data(), out.data(), out_payload.data()});
+    REQUIRE((n == 0 || std::memcmp(out.data(), sorted.data(), out.size() * sizeof(T)) == 0));
+    REQUIRE(out_payload == moved);
+    x.items[0].out = x.items[0].in;  // in place
+    run({step(x)}, {keys.data(), payload.data()});
+    REQUIRE((n == 0 || std::memcmp(keys.data(), sorted.data(), out.size() * sizeof(T)) == 0));
+    REQUIRE(payload == moved);
+  }
+}
+
+template <class T, class Index> void random_scatters(std::uint32_t seed) {
+  std::mt19937 rng(seed);
+  for (int round = 0; round < 30; round++) {
+    const std::int64_t rows = rng() % 9, columns = round % 10 == 0 ? 700 : rng() % 9, n = rng() % 40, first_row = rng() % 20;
+    auto table = random_values<T>(rng, rows * columns, false);
+    const auto updates = random_values<T>(rng, n * columns, false);
+    std::vector<Index> where(static_cast<std::size_t>(n));
+    for (auto& w : where) w = static_cast<Index>(rng() % 32);
+    if (n > 0 && std::is_signed_v<Index>) where[0] = std::numeric_limits<Index>::min();
+    if (n > 1) where[1] = std::numeric_limits<Index>::max();
+    auto expected = table;
+    for (std::int64_t i = 0; i < n; i++) {
+      for (std::int64_t r = 0; r < rows; r++) {
+        if (static_cast<std::int64_t>(where[i]) != first_row + r) continue;
+        for (std::int64_t c = 0; c < columns; c++) {
+          T& to = expected[r * columns + c];
+          if constexpr (std::is_floating_point_v<T>) to += updates[i * columns + c];
+          else to = static_cast<T>(static_cast<std::uint64_t>(to) + static_cast<std::uint64_t>(updates[i * columns + c]));
+        }
+      }
+    }
+    Extern x;
+    x.kind = ExternKind::scatter_add;
+    x.in_types = {dtype_of<T>(), dtype_of<Index>(), dtype_of<T>()};
+    x.out_types = {dtype_of<T>()};
+    x.items = {{0, {{0, 0}, {1, 0}, {2, 0}}, {{3, 0}}, {{rows, columns}, {n}, {n, columns}}, {{rows, columns}}, {first_row}}};
+    std::vector<T> out(table.size());
+    std::vector<void*> bases = {table.data(), where.data(), const_cast<T*>(updates.data()), out.data()};
+    const Workers w(1 + round % 3);
+    run({step(x)}, bases);
+    REQUIRE(out == expected);
+    x.items[0].out = {{0, 0}};
+    run({step(x)}, bases);
+    REQUIRE(table == expected);
+  }
+}
+
+}  // namespace
+
+TEST_CASE("sort: keys of all types with payload, along any dimension") {
+  random_sorts<float>(1);
+  random_sorts<double>(2);
+  random_sorts<std::int8_t>(3);
+  random_sorts<std::int32_t>(4);
+  random_sorts<std::int64_t>(5);
+  random_sorts<std::uint16_t>(6);
+  random_sorts<std::uint64_t>(7);
+  // float16: 1, NaN, -2, -0, 65504, -inf; bfloat16 has the same signs and order here except for the exponent's width
+  std::vector<std::uint16_t> half = {0x3c00, 0x7e00, 0xc000, 0x8000, 0x7bff, 0xfc00}, out(6);
+  Extern x;
+  x.in_types = x.out_types = {DType::float16};
+  x.items = {{0, {{0, 0}}, {{1, 0}}, {{6}}, {{6}}, {0}}};
+  run({step(x)}, {half.data(), out.data()});
+  CHECK(out == std::vector<std::uint16_t>{0xfc00, 0xc000, 0x8000, 0x3c00, 0x7bff, 0x7e00});
+  x.in_types = x.out_types = {DType::bfloat16};
+  half = {0x3f80, 0x7fc0, 0xc000, 0x8000, 0x7f7f, 0xff80};
+  run({step(x)}, {half.data(), out.data()});
+  CHECK(out == std::vector<std::uint16_t>{0xff80, 0xc000, 0x8000, 0x3f80, 0x7f7f, 0x7fc0});
+}
+
+TEST_CASE("scatter_add: rows repeat, lie outside, tables in place") {
+  random_scatters<float, std::int32_t>(1);
+  random_scatters<double, std::int64_t>(2);
+  random_scatters<std::int32_t, std::uint32_t>(3);
+  random_scatters<std::uint8_t, std::int32_t>(4);
+}
+

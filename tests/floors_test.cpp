@@ -1,0 +1,155 @@
+// The rules that keep the house in order: who may include whom, how long files are.
+#include <doctest/doctest.h>
+
+#include <filesystem>
+#include <fstream>
+#include <map>
+#include <regex>
+#include <string>
+#include <vector>
+
+namespace fs = std::filesystem;
+
+namespace {
+
+// A file may include floors below its own, and its own folder.
+const std::map<std::string, int> room_floor = {
+    {"base", 0}, {"layout", 1}, {"runtime", 2}, {"graph", 3},     {"cpu", 3}, {"cuda", 3},
+    {"mpi", 3},  {"ops", 4},    {"compile", 5}, {"transform", 6}, {"lib", 7},
+};
+// A public header belongs to the floor whose sources define it.
+const std::map<std::string, int> public_floor = {
+    {"export.h", 0},  {"where.h", 0},    {"error.h", 0},     {"dtype.h", 0}, {"shape.h", 0}, {"device.h", 0},
+    {"version.h", 0}, {"sharding.h", 1}, {"visualize.h", 1}, {"array.h", 3}, {"ops.h", 4},   {"core.h", 6},
+};
+const std::regex heavy("fmt/.*|llvm.*|cuda.*|cublas.*|curand.*|nvrtc.*|nccl.*|mpi\\.h");
+
+bool is_backend(const std::string& room) { return room == "cpu" || room == "cuda" || room == "mpi"; }
+
+// The folder of a path relative to src/ or include/: `cpu` of `cpu/gemm.h`, `shardarray` of a public header.
+std::string folder(const std::string& path) { return path.substr(0, path.find('/')); }
+
+int floor_of(const std::map<std::string, int>& floors, const std::string& key) {
+  const auto it = floors.find(key);
+  return it == floors.end() ? -1 : it->second;
+}
+
+// Why `file` may not include `target`; empty when it may. Both are relative to src/ or include/.
+std::string objection(const std::string& file, const std::string& target, bool quoted) {
+  const std::string room = folder(file), target_room = folder(target);
+  const bool is_public = room == "shardarray", is_header = file.ends_with(".h");
+  if (!quoted) {
+    const bool allowed = !is_header || file == "shardarray/fmt.h" || !std::regex_match(target, heavy);
+    return allowed ? "" : "a header may not bring in fmt, LLVM, CUDA or MPI: include it in a .cpp";
+  }
+  const std::string name = file.substr(file.find('/') + 1);
+  const int floor = is_public ? floor_of(public_floor, name) : floor_of(room_floor, room);
+  if (floor < 0) return "has no floor: add it to the lists at the top of floors_test.cpp";
+  if (target_room == target) return "write the path relative to src/: \"" + room + "/" + target + "\"";
+  if (target_room == "shardarray") {
+    const int target_floor = floor_of(public_floor, target.substr(target.find('/') + 1));
+    if (target_floor < 0)
+      return target + " has no floor: add it to public_floor at the top of floors_test.cpp";
+    if (is_backend(room) && target_floor > 0) return "backends see public headers of floor 0 only";
+    return target_floor <= floor ? "" : "the public header is on floor " + std::to_string(target_floor);
+  }
+  if (is_public) return "a public header may include only public headers";
+  const int target_floor = floor_of(room_floor, target_room);
+  if (target_floor < 0) return "no room has this name: includes are relative to src/";
+  if (target_room == room) return "";
+  if (is_backend(room) && target_floor > 2) return "backends see floors 0 to 2";
+  return target_floor < floor
+             ? ""
+             : "floor " + std::to_string(floor) + " may not see floor " + std::to_string(target_floor);
+}
+
+std::vector<std::string> read_lines(const fs::path& path) {
+  std::ifstream in(path);
+  std::vector<std::string> lines;
+  for (std::string line; std::getline(in, line);) lines.push_back(line);
+  return lines;
+}
+
+// All files of code below `folder_name`, relative to it.
+std::vector<std::string> code_files(const std::string& folder_name) {
+  const fs::path root = fs::path(SHARDARRAY_SOURCE_DIR) / folder_name;
+  std::vector<std::string> out;
+  for (const auto& entry : fs::recursive_directory_iterator(root)) {
+    const std::string ext = entry.path().extension();
+    if (ext == ".h" || ext == ".cpp" || ext == ".inc" || ext == ".cu" || ext == ".cuh")
+      out.push_back(fs::relative(entry.path(), root));
+  }
+  return out;
+}
+
+void check_includes(const fs::path& root, const std::string& file) {
+  static const std::regex include_line(R"(\s*#\s*include\s*(["<])([^">]+)[">].*)");
+  std::smatch m;
+  int number = 0;
+  for (const std::string& line : read_lines(root / file)) {
+    ++number;
+    if (!std::regex_match(line, m, include_line)) continue;
+    const std::string why = objection(file, m[2], m[1] == "\"");
+    CHECK_MESSAGE(why.empty(), file << ":" << number << ": " << line << ": " << why);
+  }
+}
+
+}  // namespace
+
+TEST_CASE("floors: includes go downwards") {
+  for (const char* top : {"src", "include"})
+    for (const std::string& file : code_files(top))
+      check_includes(fs::path(SHARDARRAY_SOURCE_DIR) / top, file);
+}
+
+TEST_CASE("floors: files are short, headers guarded, no tabs") {
+  for (const char* top : {"src", "include", "tests", "bench", "examples"})
+    for (const std::string& file : code_files(top)) {
+      const auto lines = read_lines(fs::path(SHARDARRAY_SOURCE_DIR) / top / file);
+      CHECK_MESSAGE(lines.size() <= 500,
+                    top << "/" << file << " has " << lines.size() << " lines, more than 500");
+      bool guarded = !file.ends_with(".h");
+      for (std::size_t k = 0; k < lines.size(); k++) {
+        guarded |= lines[k] == "#pragma once";
+        CHECK_MESSAGE(lines[k].find('\t') == std::string::npos,
+                      top << "/" << file << ":" << k + 1 << " has a tab");
+      }
+      CHECK_MESSAGE(guarded, top << "/" << file << " lacks #pragma once");
+    }
+}
+
+TEST_CASE("floors: the rule itself") {
+  struct Row {
+    const char *file, *target;
+    bool quoted, allowed;
+  };
+  const Row rows[] = {
+      {"layout/tiles.cpp", "base/hash.h", true, true},
+      {"layout/tiles.cpp", "layout/layout.h", true, true},
+      {"layout/tiles.cpp", "shardarray/sharding.h", true, true},
+      {"layout/tiles.cpp", "runtime/pool.h", true, false},
+      {"layout/tiles.cpp", "layout.h", true, false},
+      {"layout/tiles.cpp", "attic/layout.h", true, false},
+      {"attic/tiles.cpp", "base/hash.h", true, false},
+      {"base/shape.cpp", "shardarray/sharding.h", true, false},
+      {"graph/node.h", "cpu/gemm.h", true, false},
+      {"cpu/gemm.cpp", "runtime/pool.h", true, true},
+      {"cpu/gemm.cpp", "graph/node.h", true, false},
+      {"cpu/gemm.cpp", "shardarray/dtype.h", true, true},
+      {"cpu/gemm.cpp", "shardarray/sharding.h", true, false},
+      {"shardarray/sharding.h", "shardarray/device.h", true, true},
+      {"shardarray/sharding.h", "layout/layout.h", true, false},
+      {"shardarray/device.h", "shardarray/sharding.h", true, false},
+      {"shardarray/device.h", "shardarray/nowhere.h", true, false},
+      {"shardarray/nowhere.h", "shardarray/device.h", true, false},
+      {"shardarray/device.h", "fmt/core.h", false, false},
+      {"shardarray/fmt.h", "fmt/core.h", false, true},
+      {"mpi/control.h", "mpi.h", false, false},
+      {"mpi/control.cpp", "mpi.h", false, true},
+      {"base/shape.cpp", "fmt/core.h", false, true},
+  };
+  for (const Row& r : rows) {
+    const std::string why = objection(r.file, r.target, r.quoted);
+    CHECK_MESSAGE(why.empty() == r.allowed, r.file << " includes " << r.target << ": " << why);
+  }
+}

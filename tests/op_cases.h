@@ -1,0 +1,99 @@
+// One row per public function and op: how to call it, what it gives, on what it is defined. Generic tests run over all rows.
+#pragma once
+#include <algorithm>
+#include <bit>
+#include <cstdint>
+#include <functional>
+#include <limits>
+#include <numeric>
+#include <optional>
+#include <span>
+#include <string>
+#include <vector>
+
+#include "graph/graph.h"
+#include "op_host.h"
+#include "ops/prims.h"
+#include "shardarray/collectives.h"
+#include "shardarray/core.h"
+#include "shardarray/ops.h"
+
+namespace shardarray::testing {
+
+/// An operand: values between lo and hi; whole numbers where the dtype is no float.
+struct OpInput {
+  Shape shape;
+  double lo = -2, hi = 2;
+  DType dtype = DType::float32;
+  bool avoid_integers = false;  ///< away from kinks at whole numbers, by 0.1 at least
+  bool distinct = false;        ///< no two equal values (sort, max: derivatives without ties)
+};
+
+struct OpCase {
+  std::string name;
+  std::function<Array(std::span<const Array>)> function;
+  /// Values of the result, from the operands as they were rounded to their dtypes.
+  std::function<std::vector<double>(const Hosts&)> reference;
+  std::vector<OpInput> inputs;
+  bool differentiable = true;  ///< with respect to every floating operand
+  /// |value - reference| <= tolerance * max(1, |reference|). 0: exact.
+  double tolerance = 5e-7;
+};
+
+using Cases = std::vector<OpCase>;
+
+// ---------------------------------------------------------------- helpers
+inline const Shape rows_and_columns{10, 6};  // uneven over 4 and over 8
+
+/// f(x) elementwise.
+template <class F> OpCase unary_case(std::string name, F f, double (*reference)(double), OpInput in, bool differentiable = true, double tolerance = 5e-7) {
+  if (in.shape.empty()) in.shape = rows_and_columns;
+  return {std::move(name), [f](std::span<const Array> x) { return f(x[0]); },
+          [reference](const Hosts& x) {
+            std::vector<double> r;
+            for (double v : x[0].data) r.push_back(reference(v));
+            return r;
+          },
+          {std::move(in)}, differentiable, tolerance};
+}
+/// f(a, b) elementwise; b is a row that is broadcast.
+template <class F> OpCase binary_case(std::string name, F f, double (*reference)(double, double), OpInput a, OpInput b, bool differentiable = true,
+                                      double tolerance = 5e-7) {
+  a.shape = rows_and_columns;
+  b.shape = {rows_and_columns[1]};
+  return {std::move(name), [f](std::span<const Array> x) { return f(x[0], x[1]); },
+          [reference](const Hosts& x) {
+            return build(x[0].shape, [&](const Shape& i) { return reference(read(x[0], i), read_broadcast(x[1], i)); });
+          },
+          {std::move(a), std::move(b)}, differentiable, tolerance};
+}
+inline OpCase whole_exact(OpCase c) {
+  c.differentiable = false;
+  c.tolerance = 0;
+  return c;
+}
+inline OpInput values(double lo, double hi) { return {{}, lo, hi}; }
+inline OpInput kinked(double lo, double hi) { return {{}, lo, hi, DType::float32, true}; }
+inline OpInput whole(double lo, double hi, DType t = DType::int32) { return {{}, lo, hi, t}; }
+inline OpInput truth() { return {{}, 0, 1, DType::bool_}; }
+
+Cases elementwise_cases();
+Cases logic_cases();
+Cases reduce_cases();
+Cases product_cases();
+Cases shape_cases();
+Cases position_cases();
+Cases structure_cases();
+
+/// All rows.
+inline Cases op_cases() {
+  Cases all_rows;
+  for (auto part : {elementwise_cases, logic_cases, reduce_cases, product_cases, shape_cases, position_cases, structure_cases})
+    for (OpCase& c : part()) all_rows.push_back(std::move(c));
+  return all_rows;
+}
+
+}  // namespace shardarray::testing
+
+#include "op_cases_elementwise.h"
+#include "op_cases_shape.h"

@@ -1,0 +1,508 @@
+// Types, shapes and messages of the public functions: what is known without computing anything.
+#include <doctest/doctest.h>
+
+#include <fstream>
+#include <functional>
+#include <limits>
+#include <map>
+#include <nlohmann/json.hpp>
+#include <set>
+#include <string>
+#include <vector>
+
+#include "graph/graph.h"
+#include "graph/op.h"
+#include "ops/prims.h"
+#include "ops/table.h"
+#include "shardarray/collectives.h"
+#include "shardarray/ops.h"
+
+namespace shardarray {
+namespace {
+
+using nlohmann::json;
+
+Array in(const Shape& shape, DType t = float32, bool weak = false) { return placeholder({shape, t, weak}); }
+
+// `float32[2,3]`; a star where the type is weak.
+std::string text(const Array& x) { return std::string(name(x.dtype())) + (x.weak_type() ? "*" : "") + to_string(x.shape()); }
+
+template <class E> std::string message(const std::function<void()>& f) {
+  try {
+    f();
+  } catch (const E& e) {
+    return e.what();
+  }
+  return "nothing was thrown";
+}
+
+const std::map<std::string, DType> dtypes = {
+    {"bool", bool_},      {"int8", int8},         {"int16", int16},         {"int32", int32},     {"int64", int64},
+    {"uint8", uint8},     {"uint16", uint16},     {"uint32", uint32},       {"uint64", uint64},   {"float16", float16},
+    {"bfloat16", bfloat16}, {"float32", float32}, {"float64", float64},     {"complex64", complex64}, {"complex128", complex128}};
+
+// An operand of the table's type; absent for weak complex and weak bool: there are no such literals.
+Array operand(const std::string& type) {
+  if (type == "weak int") return Array(2);
+  if (type == "weak float") return Array(2.5);
+  return dtypes.contains(type) ? in({}, dtypes.at(type)) : Array();
+}
+bool is_wide(const std::string& type) { return type.find("64") != std::string::npos && type != "complex64"; }
+
+json load_promotion() {
+  std::ifstream file(std::string(SHARDARRAY_TEST_DATA) + "/promotion.json");
+  return json::parse(file);
+}
+
+using Binary = std::function<Array(const Array&, const Array&)>;
+const std::map<std::string, Binary> binaries = {
+    {"add", [](auto& a, auto& b) { return a + b; }},
+    {"true_divide", [](auto& a, auto& b) { return a / b; }},
+    {"floor_divide", [](auto& a, auto& b) { return floor_divide(a, b); }},
+    {"power", [](auto& a, auto& b) { return power(a, b); }},
+    {"maximum", [](auto& a, auto& b) { return maximum(a, b); }},
+    {"equal", [](auto& a, auto& b) { return a == b; }},
+    {"arctan2", [](auto& a, auto& b) { return arctan2(a, b); }},
+    {"left_shift", [](auto& a, auto& b) { return a << b; }},
+    {"bitwise_and", [](auto& a, auto& b) { return a & b; }},
+    {"where", [](auto& a, auto& b) { return where(in({}, bool_), a, b); }}};
+using Unary = std::function<Array(const Array&)>;
+const std::map<std::string, Unary> unaries = {
+    {"sum", [](auto& x) { return sum(x); }},       {"mean", [](auto& x) { return mean(x); }},
+    {"prod", [](auto& x) { return prod(x); }},     {"abs", [](auto& x) { return abs(x); }},
+    {"sqrt", [](auto& x) { return sqrt(x); }},     {"exp", [](auto& x) { return exp(x); }},
+    {"negative", [](auto& x) { return -x; }},      {"max", [](auto& x) { return max(x); }},
+    {"argmax", [](auto& x) { return argmax(x); }}, {"floor", [](auto& x) { return floor(x); }},
+    {"sign", [](auto& x) { return sign(x); }},     {"square", [](auto& x) { return square(x); }},
+    {"isnan", [](auto& x) { return isnan(x); }},   {"round", [](auto& x) { return round(x); }},
+    {"var", [](auto& x) { return var(x); }},       {"bitwise_not", [](auto& x) { return ~x; }}};
+
+std::string result_of(const std::function<Array()>& f) {
+  try {
+    const Array r = f();
+    return std::string(name(r.dtype())) + (r.weak_type() ? "*" : "");
+  } catch (const DTypeError&) {
+    return "raises";
+  }
+}
+// Comparisons are never weak here; `raises TypeError` is `raises`.
+std::string expected_of(const std::string& result) {
+  if (result.starts_with("raises")) return "raises";
+  return result == "bool*" ? "bool" : result;
+}
+
+}  // namespace
+
+TEST_CASE("types: JAX's table of two operands") {
+  int checked = 0;
+  const json table = load_promotion();
+  for (const json& c : table["cases"]) {
+    const std::string op = c["name"] == "pairs" ? c["attrs"]["op"] : c["name"];
+    if (!binaries.contains(op)) continue;
+    const std::vector<std::string> types = c["attrs"]["types"];
+    for (std::size_t i = 0; i < types.size(); i++)
+      for (std::size_t k = 0; k < types.size(); k++) {
+        const Array a = operand(types[i]), b = operand(types[k]);
+        if (!a.has_value() || !b.has_value()) continue;
+        // rows for x64 hold where an operand has 64 bits, the others where none has
+        if (c["attrs"]["x64"].get<bool>() != (is_wide(types[i]) || is_wide(types[k]))) continue;
+        const std::string got = result_of([&] { return binaries.at(op)(a, b); });
+        CHECK_MESSAGE(got == expected_of(c["outputs"]["result"][i][k]), op << " of " << types[i] << " and " << types[k]);
+        checked++;
+      }
+  }
+  CHECK(checked > 2000);
+}
+
+TEST_CASE("types: JAX's table of one operand") {
+  int checked = 0;
+  const json table = load_promotion();
+  for (const json& c : table["cases"]) {
+    if (c["name"] != "unary") continue;
+    const std::vector<std::string> types = c["attrs"]["types"], ops = c["attrs"]["ops"];
+    for (std::size_t i = 0; i < types.size(); i++)
+      for (std::size_t k = 0; k < ops.size(); k++) {
+        const Array x = operand(types[i]);
+        if (!unaries.contains(ops[k]) || !x.has_value() || is_complex(x.dtype())) continue;
+        if (c["attrs"]["x64"].get<bool>() != is_wide(types[i])) continue;
+        std::string want = expected_of(c["outputs"]["result"][i][k]);
+        if (ops[k] == "argmax") want = "int32";  // positions are int32 always
+        CHECK_MESSAGE(result_of([&] { return unaries.at(ops[k])(x); }) == want, ops[k] << " of " << types[i]);
+        checked++;
+      }
+  }
+  CHECK(checked > 200);
+}
+
+TEST_CASE("types: literals are weak") {
+  const Array x = in({3}), h = in({3}, bfloat16), i = in({3}, int8);
+  CHECK(text(x * 2.0) == "float32[3]");
+  CHECK(text(h * 2.0) == "bfloat16[3]");
+  CHECK(text(2 * i) == "int8[3]");
+  CHECK(text(i * 2.0) == "float32*[3]");
+  CHECK(text(i / 2) == "float32[3]");
+  CHECK(text(Array(1) + 2.0) == "float32*[]");
+  CHECK(text(Array(std::int64_t{1} << 40)) == "int64*[]");
+  CHECK(text(in({2}, uint32) + std::int64_t{3000000000}) == "uint32[2]");
+  CHECK(text(x < 1) == "bool[3]");
+  CHECK(text(x.astype(float64) * 2.0) == "float64[3]");
+  CHECK(text(sum(Array(true))) == "int32[]");
+  CHECK(text(full({2}, 1.5)) == "float32*[2]");
+  CHECK(text(full({2}, 1.5, float16)) == "float16[2]");
+  CHECK(text(relu(i)) == "int8[3]");
+  CHECK(x.nbytes() == 12);
+}
+
+TEST_CASE("types: bits of literals") {
+  using prim::bits_of;
+  CHECK(bits_of(float32, 1.0) == 0x3f800000u);
+  CHECK(bits_of(float16, 1.0) == 0x3c00u);
+  CHECK(bits_of(float16, 65504.0) == 0x7bffu);
+  CHECK(bits_of(float16, 65520.0) == 0x7c00u);            // rounds to infinity
+  CHECK(bits_of(float16, -5.960464477539063e-08) == 0x8001u);  // smallest denormal
+  CHECK(bits_of(float16, 6.103515625e-05) == 0x0400u);    // smallest normal
+  CHECK(bits_of(float16, 1.00048828125) == 0x3c00u);      // half way: to even
+  CHECK(bits_of(bfloat16, 3.14159) == 0x4049u);
+  CHECK(bits_of(bfloat16, -0.0) == 0x8000u);
+  CHECK(bits_of(int8, std::int64_t{-1}) == 0xffu);
+  CHECK(bits_of(int8, 300.0) == 0x7fu);
+  CHECK(bits_of(int32, -1e20) == 0x80000000u);
+  CHECK(bits_of(uint32, -1.0) == 0u);
+  CHECK(bits_of(uint8, std::int64_t{257}) == 1u);
+  CHECK(bits_of(int64, std::int64_t{-2}) == ~std::uint64_t{1});
+  CHECK(bits_of(bool_, 0.5) == 1u);
+}
+
+TEST_CASE("shapes: elementwise, reductions") {
+  CHECK(text(in({4, 1, 3}) + in({2, 1})) == "float32[4,2,3]");
+  CHECK(text(in({0, 3}) + in({1, 3})) == "float32[0,3]");
+  CHECK(text(where(in({3, 1}, bool_), in({4}), 0)) == "float32[3,4]");
+  const Array x = in({2, 3, 4});
+  CHECK(text(sum(x)) == "float32[]");
+  CHECK(text(sum(x, 1)) == "float32[2,4]");
+  CHECK(text(sum(x, -1)) == "float32[2,3]");
+  CHECK(text(x.sum({.axis = {0, -1}, .keepdims = true})) == "float32[1,3,1]");
+  CHECK(text(sum(x, {.dtype = float64})) == "float64[]");
+  CHECK(text(sum(x, {.axis = Shape{}})) == "float32[2,3,4]");
+  CHECK(text(mean(in({2, 3}, int32), 0)) == "float32[3]");
+  CHECK(text(any(x, 0)) == "bool[3,4]");
+  CHECK(text(argmax(x, 2)) == "int32[2,3]");
+  CHECK(text(argmin(x, {.keepdims = true})) == "int32[1,1,1]");
+  CHECK(text(argmax(x, {.axis = 1, .keepdims = true})) == "int32[2,1,4]");
+  CHECK(text(logsumexp(x, {.axis = 1, .keepdims = true})) == "float32[2,1,4]");
+  CHECK(text(softmax(x)) == "float32[2,3,4]");
+  CHECK(text(log_softmax(in({3}, int32))) == "float32[3]");
+  CHECK(text(one_hot(in({2, 3}, int32), 5)) == "float32[2,3,5]");
+}
+
+TEST_CASE("shapes: rearranging") {
+  const Array x = in({2, 3, 4});
+  CHECK(text(x.reshape({-1, 4})) == "float32[6,4]");
+  CHECK(text(in({0, 3}).reshape({3, -1})) == "float32[3,0]");
+  CHECK(text(x.T()) == "float32[4,3,2]");
+  CHECK(text(transpose(x, {1, -1, 0})) == "float32[3,4,2]");
+  CHECK(text(swapaxes(x, 0, -1)) == "float32[4,3,2]");
+  CHECK(text(moveaxis(x, 0, -1)) == "float32[3,4,2]");
+  CHECK(text(moveaxis(x, {0, 1}, {-1, 0})) == "float32[3,4,2]");
+  CHECK(text(expand_dims(x, 0)) == "float32[1,2,3,4]");
+  CHECK(text(expand_dims(x, {0, -1})) == "float32[1,2,3,4,1]");
+  CHECK(text(squeeze(in({1, 3, 1}))) == "float32[3]");
+  CHECK(text(squeeze(in({1, 3, 1}), -1)) == "float32[1,3]");
+  CHECK(text(broadcast_to(in({3, 1}), {2, 3, 4})) == "float32[2,3,4]");
+  CHECK(text(concatenate({x, in({2, 1, 4}, int32)}, 1)) == "float32[2,4,4]");
+  CHECK(text(stack({x, x}, -1)) == "float32[2,3,4,2]");
+  CHECK(text(split(x, 2, 2)[1]) == "float32[2,3,2]");
+  CHECK(text(split(x, {1, 1, 3}, 2)[2]) == "float32[2,3,2]");
+  CHECK(split(x, {1, 1, 3}, 2).size() == 4);
+  CHECK(text(flip(x)) == "float32[2,3,4]");
+  CHECK(text(roll(x, 1)) == "float32[2,3,4]");
+  CHECK(text(pad(x, {{1, 2}, {0, 0}, {3, 0}})) == "float32[5,3,7]");
+  CHECK(text(pad(x, 1, 2.5)) == "float32[4,5,6]");
+  CHECK(text(tril(x, -1)) == "float32[2,3,4]");
+  CHECK(text(take(x, in({5, 6}, int8), 1)) == "float32[2,5,6,4]");
+  CHECK(text(take(x, in({5}, uint32))) == "float32[5]");
+  CHECK(text(sort(x, 0)) == "float32[2,3,4]");
+  CHECK(text(argsort(x)) == "int32[2,3,4]");
+}
+
+TEST_CASE("shapes: products") {
+  auto product = [](const Shape& a, const Shape& b) { return to_string(matmul(in(a), in(b)).shape()); };
+  CHECK(product({4, 3}, {3, 2}) == "[4,2]");
+  CHECK(product({3}, {3}) == "[]");
+  CHECK(product({3}, {5, 3, 2}) == "[5,2]");
+  CHECK(product({5, 4, 3}, {3}) == "[5,4]");
+  CHECK(product({7, 1, 4, 3}, {5, 3, 2}) == "[7,5,4,2]");
+  CHECK(product({1, 4, 3}, {1, 3, 2}) == "[1,4,2]");
+  CHECK(text(matmul(in({2, 2}, int8), in({2, 2}, float16))) == "float16[2,2]");
+  CHECK(text(matmul(in({2, 2}, bool_), in({2, 2}, bool_))) == "bool[2,2]");
+  CHECK(text(dot(in({4, 3}), in({5, 3, 2}))) == "float32[4,5,2]");
+  CHECK(text(dot(in({4, 3}), 2.0)) == "float32[4,3]");
+  CHECK(text(tensordot(in({2, 3, 4}), in({3, 4, 5}))) == "float32[2,5]");
+  CHECK(text(tensordot(in({2, 3}), in({4}), 0)) == "float32[2,3,4]");
+  CHECK(text(tensordot(in({2, 3, 4}), in({4, 5, 2}), {0, 2}, {2, 0})) == "float32[3,5]");
+  CHECK(text(einsum("ij,jk->ki", in({2, 3}), in({3, 4}))) == "float32[4,2]");
+  CHECK(text(einsum("ba, cb", in({2, 3}), in({4, 2}))) == "float32[3,4]");
+  CHECK(text(einsum("ij->j", in({2, 3}))) == "float32[3]");
+  CHECK(text(einsum("ii", in({3, 3}))) == "float32[]");
+  CHECK(text(einsum("ii->i", in({3, 3}))) == "float32[3]");
+  CHECK(text(einsum("i,ij,jk,k->", in({2}), in({2, 3}), in({3, 4}), in({4}))) == "float32[]");
+  CHECK(text(einsum("ij,kl->jl", in({2, 3}), in({4, 5}))) == "float32[3,5]");
+  CHECK(text(einsum("bij,bj->bi", in({5, 2, 3}), in({5, 3}))) == "float32[5,2]");
+}
+
+TEST_CASE("shapes: creation") {
+  CHECK(text(zeros({2, 3})) == "float32[2,3]");
+  CHECK(text(ones({}, int8)) == "int8[]");
+  CHECK(text(empty({0})) == "float32[0]");
+  CHECK(text(zeros_like(in({2}, int16))) == "int16[2]");
+  CHECK(text(ones_like(in({2}), bool_)) == "bool[2]");
+  CHECK(text(full_like(in({2, 2}, int32), 2.7)) == "int32[2,2]");
+  CHECK(text(full({2, 3}, in({3}, int16))) == "int16[2,3]");
+  CHECK(text(arange(5)) == "int32[5]");
+  CHECK(text(arange(2, 7)) == "int32[5]");
+  CHECK(text(arange(5, 0, -2)) == "int32[3]");
+  CHECK(text(arange(1, 0)) == "int32[0]");
+  CHECK(text(arange(0, 1, 0.1)) == "float32[10]");
+  CHECK(text(arange(0.0, 1.0, 0.3)) == "float32[4]");
+  CHECK(text(arange(0.5, 4)) == "float32[4]");
+  CHECK(text(arange(3, float64)) == "float64[3]");
+  CHECK(text(linspace(0, 1, 7)) == "float32[7]");
+  CHECK(text(linspace(0, 10, 4, {.dtype = int32})) == "int32[4]");
+  CHECK(text(eye(3)) == "float32[3,3]");
+  CHECK(text(eye(3, 4, 1, bool_)) == "bool[3,4]");
+}
+
+TEST_CASE("shapes: subscripts") {
+  const Array x = in({5, 6, 7});
+  CHECK(text(x[2]) == "float32[6,7]");
+  CHECK(text(x[-5]) == "float32[6,7]");
+  CHECK(text(x[slice(1, 4)]) == "float32[3,6,7]");
+  CHECK(text(x[slice(none, none, -2)]) == "float32[3,6,7]");
+  CHECK(text(x[slice(10, 0, -3)]) == "float32[2,6,7]");
+  CHECK(text(x[slice(4, 1)]) == "float32[0,6,7]");
+  CHECK(text(x[slice(-100, 100)]) == "float32[5,6,7]");
+  CHECK(text(x[{0, slice(2, 5), all}]) == "float32[3,7]");
+  CHECK(text(x[{all, newaxis, -1}]) == "float32[5,1,7]");
+  CHECK(text(x[{ellipsis, 3}]) == "float32[5,6]");
+  CHECK(text(x[{newaxis, ellipsis, newaxis}]) == "float32[1,5,6,7,1]");
+  CHECK(text(x[{1, 2, 3}]) == "float32[]");
+  CHECK(text(in({})[ellipsis]) == "float32[]");
+  CHECK(text(x.at({0, slice(2, 5)}).get()) == "float32[3,7]");
+  CHECK(text(x.at({0, slice(2, 5)}).set(1)) == "float32[5,6,7]");
+  CHECK(text(in({4}, int8).at({slice(none, none, 2)}).add(2.5)) == "int8[4]");
+}
+
+TEST_CASE("ops: what a function records") {
+  auto op_of = [](const Array& x) { return std::string(x.node()->op->name); };
+  const Array x = in({4, 3});
+  CHECK(op_of(power(x, 2)) == "mul");
+  CHECK(op_of(power(x, 2.0)) == "pow");
+  CHECK(op_of(x[all]) == "input");       // everything: the same array
+  CHECK(op_of(x.reshape({4, 3})) == "input");
+  CHECK(op_of(x.astype(float32)) == "input");
+  CHECK(op_of((x * 2).node()->in()[1].node()->in()[0]) == "constant");  // a literal is converted, not cast
+  CHECK((x * 2).node()->in()[1].dtype() == float32);
+  CHECK(op_of(matmul(x, in({3, 2}))) == "dot");
+  CHECK(op_of(einsum("ij,ij->ij", x, x)) == "mul");  // nothing is contracted
+  const int line = __LINE__ + 1;
+  const Array y = softmax(x + 1.0);
+  CHECK(y.node()->where.line == line);
+  CHECK(y.node()->in()[0].node()->where.line == line);
+}
+
+TEST_CASE("ops: every op is complete") {
+  std::set<std::string> names;
+  for (const Op* op : all_ops()) {
+    CHECK_MESSAGE(names.insert(op->name).second, op->name << " stands twice");
+    CHECK_MESSAGE(!!op->rule, op->name << " has no rule");
+    CHECK_MESSAGE((op->form == Form::scalar) == (op->scalar != nullptr), op->name << ": scalar and its form");
+    CHECK_MESSAGE((op->form == Form::map) == (op->map != nullptr), op->name << ": map and its form");
+    CHECK_MESSAGE((op->form != Form::boxes || op->boxes != nullptr), op->name << " has no boxes");
+  }
+  CHECK(names.size() == 70);
+}
+
+TEST_CASE("rules: reshape shares what divides") {
+  // factors of operand dimension d, with sizes and roles: `2 3w` is a shared 2 and a whole 3
+  auto dims = [](const Shape& from, const Shape& to, bool result) {
+    const Array y = prim::reshape(in(from), to);
+    const Type types[] = {{from, float32, false}};
+    const Rule r = y.node()->op->rule({y.node()->op, types, {}, &y.node()->attrs()});
+    std::string s;
+    for (const DimFactors& d : (result ? r.results : r.operands)[0]) {
+      s += s.empty() ? "" : ",";
+      for (std::size_t k = 0; k < d.size(); k++) {
+        const Factor& f = r.factors[static_cast<std::size_t>(d[k])];
+        s += (k ? " " : "") + std::to_string(f.size) + (f.role == Role::whole ? "w" : "");
+      }
+    }
+    return s;
+  };
+  CHECK(dims({2, 4}, {8}, true) == "2 4");
+  CHECK(dims({2, 4}, {8}, false) == "2,4");
+  CHECK(dims({8, 4}, {2, 16}, false) == "2 4,4");
+  CHECK(dims({8, 4}, {2, 16}, true) == "2,4 4");
+  CHECK(dims({3, 4}, {4, 3}, false) == "3w,4w");
+  CHECK(dims({3, 4}, {4, 3}, true) == "4w,3w");
+  CHECK(dims({4, 3, 5}, {6, 2, 5}, false) == "2 2w,3w,5");
+  CHECK(dims({4, 3, 5}, {6, 2, 5}, true) == "2 3w,2w,5");
+  CHECK(dims({1, 6, 1}, {6}, false) == "1,6,1");
+  CHECK(dims({0, 2}, {2, 0}, true) == "2w,0w");
+}
+
+// ---------------------------------------------------------------- messages
+TEST_CASE("messages: elementwise") {
+  const Array x = in({2, 3}), i = in({2, 3}, int32), b = in({2}, bool_), c = in({2}, complex64);
+  CHECK(message<ShapeError>([&] { x + in({2}); }) ==
+        "add: shapes [2,3], [2] cannot be broadcast together: sizes 3 and 2 meet. Aligned at the last dimension, sizes must be equal "
+        "or 1. Insert dimensions with reshape or newaxis.");
+  CHECK(message<ShapeError>([&] { where(b, x, x); }) ==
+        "where: shapes [2], [2,3], [2,3] cannot be broadcast together: sizes 2 and 3 meet. Aligned at the last dimension, sizes must be "
+        "equal or 1. Insert dimensions with reshape or newaxis.");
+  CHECK(message<Error>([&] { x * Array(); }) == "multiply: the array is absent. Array() holds nothing; ask has_value() first.");
+  CHECK(message<DTypeError>([&] { x & i; }) == "bitwise_and: the operand is f32[2,3]. It takes integers and bool. Cast with astype.");
+  CHECK(message<DTypeError>([&] { i << x; }) == "left_shift: the operand is f32[2,3]. It takes integers and bool. Cast with astype.");
+  CHECK(message<DTypeError>([&] { ~x; }) == "bitwise_not: the operand is f32[2,3]. It takes integers and bool. Cast with astype.");
+  CHECK(message<DTypeError>([&] { in({2}, int64) | in({2}, uint64); }) ==
+        "bitwise_or: the operands i64[2] and u64[2] promote to float64. It takes integers and bool. Cast one with astype.");
+  CHECK(message<DTypeError>([&] { -b; }) ==
+        "negative: the operand is bool[2]. It takes numbers; of bools use logical_not. Cast with astype.");
+  CHECK(message<DTypeError>([&] { b - b; }) ==
+        "subtract: the operand is bool[2]. It takes numbers; of bools use logical_xor. Cast with astype.");
+  CHECK(message<DTypeError>([&] { sign(b); }) == "sign: the operand is bool[2]. It takes numbers. Cast with astype.");
+  CHECK(message<DTypeError>([&] { round(b); }) == "round: the operand is bool[2]. It takes numbers. Cast with astype.");
+  CHECK(message<DTypeError>([&] { c % c; }) == "remainder: the operand is c64[2]. It takes real numbers. Cast with astype.");
+  CHECK(message<DTypeError>([&] { floor(c); }) == "floor: the operand is c64[2]. It takes real numbers. Cast with astype.");
+  CHECK(message<DTypeError>([&] { power(i, -1); }) ==
+        "power: the operand is i32[2,3]. Integers cannot be raised to negative powers. Cast with astype.");
+  CHECK(message<DTypeError>([&] { bitcast(x, int16); }) ==
+        "bitcast: f32[2,3] of 4 bytes to int16 of 2 bytes. The widths must be equal. Use astype to convert values.");
+}
+
+TEST_CASE("messages: axes and reductions") {
+  const Array x = in({2, 3});
+  CHECK(message<ShapeError>([&] { sum(x, 2); }) ==
+        "sum: axis 2 is out of bounds for shape [2,3] of rank 2. Axes count from 0, or from -1 at the end. Give one that the array has.");
+  CHECK(message<ShapeError>([&] { max(x, {.axis = {0, -2}}); }) ==
+        "max: axes [0,-2] name dimension 0 twice. Every axis may stand once. Remove one.");
+  CHECK(message<ShapeError>([&] { min(in({2, 0}), 1); }) ==
+        "min: f32[2,0] has no elements along axes [1]. No element has an extremum. Check the size first.");
+  CHECK(message<ShapeError>([&] { argmax(x, {.axis = {0, 1}}); }) ==
+        "argmax: axes [0,1]. It takes one axis, or none for the flattened array. Reshape first.");
+  CHECK(message<ShapeError>([&] { argmin(in({0})); }) ==
+        "argmin: f32[0] has no elements along axes [0]. No element has an extremum. Check the size first.");
+  CHECK(message<ShapeError>([&] { softmax(x, -3); }) ==
+        "softmax: axis -3 is out of bounds for shape [2,3] of rank 2. Axes count from 0, or from -1 at the end. Give one that the array "
+        "has.");
+  CHECK(message<DTypeError>([&] { mean(x, {.dtype = int32}); }) ==
+        "mean: dtype int32 was asked for. The result is floating. Give a floating dtype.");
+  CHECK(message<DTypeError>([&] { one_hot(x, 3); }) == "one_hot: the operand is f32[2,3]. It takes integers and bool. Cast with astype.");
+  CHECK(message<ShapeError>([&] { one_hot(in({2}, int32), -1); }) ==
+        "one_hot: n is -1. The number of classes is not negative. Give the number of classes.");
+}
+
+TEST_CASE("messages: rearranging") {
+  const Array x = in({2, 3});
+  CHECK(message<ShapeError>([&] { x.reshape({4}); }) ==
+        "reshape: cannot reshape [2,3] (6 elements) into [4]. The number of elements must stay. Use -1 for a size that follows from the "
+        "others.");
+  CHECK(message<ShapeError>([&] { x.reshape({4, -1}); }) ==
+        "reshape: cannot reshape [2,3] (6 elements) into [4,-1]. The number of elements must stay. Use -1 for a size that follows from "
+        "the others.");
+  CHECK(message<ShapeError>([&] { x.reshape({-1, -1}); }) ==
+        "reshape: sizes [-1,-1]. They are not negative; one may be -1. Give the sizes.");
+  CHECK(message<ShapeError>([&] { x.transpose({0}); }) ==
+        "transpose: permutation [0] for shape [2,3]. Every dimension must stand in it once. List all 2 axes.");
+  CHECK(message<ShapeError>([&] { x.transpose({0, 0}); }) ==
+        "transpose: axes [0,0] name dimension 0 twice. Every axis may stand once. Remove one.");
+  CHECK(message<ShapeError>([&] { moveaxis(x, {0, 1}, {0}); }) ==
+        "moveaxis: from [0,1] to [0]. Every axis needs a destination. Give two lists of one length.");
+  CHECK(message<ShapeError>([&] { squeeze(x, 0); }) ==
+        "squeeze: dimension 0 of [2,3] has size 2. Only dimensions of size 1 can go. Use reshape or an index.");
+  CHECK(message<ShapeError>([&] { broadcast_to(x, {1, 3}); }) ==
+        "broadcast_to: [2,3] does not fit into [1,3]. Aligned at the last dimension, sizes must be equal, or 1 in the operand. Give a "
+        "larger shape.");
+  CHECK(message<ShapeError>([&] { concatenate({x, in({2, 4})}); }) ==
+        "concatenate: shapes [2,3] and [2,4] along axis 0. The other sizes must agree. Reshape or slice an operand.");
+  CHECK(message<ShapeError>([&] { concatenate({}); }) ==
+        "concatenate: no arrays. There must be at least one. Use zeros for an empty array.");
+  CHECK(message<ShapeError>([&] { stack({x, in({3})}); }) ==
+        "stack: shapes [2,3] and [3]. All must be equal. Broadcast or slice an operand.");
+  CHECK(message<ShapeError>([&] { split(x, 2, 1); }) ==
+        "split: 3 elements into 2 pieces. The pieces must be equal. Give the positions where pieces begin.");
+  CHECK(message<ShapeError>([&] { split(x, {2, 1}, 1); }) ==
+        "split: positions [2,1] for 3 elements. They must rise and lie inside. Sort them.");
+  CHECK(message<ShapeError>([&] { pad(x, {{1, 1}}); }) ==
+        "pad: 1 pairs of widths for shape [2,3]. Every dimension needs one pair. Use {0, 0} for dimensions that stay.");
+  CHECK(message<ShapeError>([&] { pad(x, -1); }) == "pad: widths -1 and -1. They are not negative. Use a slice to remove elements.");
+  CHECK(message<ShapeError>([&] { tril(in({3})); }) ==
+        "tril: shape [3]. A matrix has two dimensions at least. Reshape first.");
+  CHECK(message<DTypeError>([&] { take(x, x); }) == "take: the operand is f32[2,3]. Indices are integers. Cast with astype.");
+}
+
+TEST_CASE("messages: products") {
+  const Array x = in({4, 3}), y = in({4, 2});
+  CHECK(message<ShapeError>([&] { matmul(x, y); }) ==
+        "matmul: f32[4,3] @ f32[4,2] contracts 3 with 4. The last dimension of the left operand must equal the last but one of the right "
+        "one. Transpose an operand.");
+  CHECK(message<ShapeError>([&] { matmul(x, 2.0); }) ==
+        "matmul: operands f32[4,3] and f32[]. Scalars have no dimension to contract. Use multiply.");
+  CHECK(message<ShapeError>([&] { matmul(in({2, 4, 3}), in({3, 3, 5})); }) ==
+        "matmul: shapes [2], [3] cannot be broadcast together: sizes 2 and 3 meet. Aligned at the last dimension, sizes must be equal or "
+        "1. Insert dimensions with reshape or newaxis.");
+  CHECK(message<ShapeError>([&] { dot(x, y); }) ==
+        "dot: f32[4,3] with f32[4,2]. The last dimension of the left operand must equal the last but one of the right one. Transpose an "
+        "operand.");
+  CHECK(message<ShapeError>([&] { tensordot(x, y, {0, 1}, {0, 1}); }) ==
+        "tensordot: axes [0,1] of f32[4,3] with axes [0,1] of f32[4,2]. Paired axes must have equal sizes. Give pairs that fit.");
+  CHECK(message<ShapeError>([&] { tensordot(x, y, 3); }) ==
+        "tensordot: 3 axes of f32[4,3] and f32[4,2]. Both operands must have that many. Give fewer.");
+  CHECK(message<ShapeError>([&] { einsum("ij,ik->jk", x); }) ==
+        "einsum: \"ij,ik->jk\": 2 terms for 1 operands. Every operand needs one. Separate terms by commas.");
+  CHECK(message<ShapeError>([&] { einsum("...j->j", x); }) ==
+        "einsum: \"...j->j\": '.' is no letter. Every dimension is one letter, terms are separated by commas. Write out all dimensions.");
+  CHECK(message<ShapeError>([&] { einsum("ij->k", x); }) ==
+        "einsum: \"ij->k\": result letter 'k' stands in no operand. A result letter stands once there, and in an operand. Change the "
+        "result.");
+  CHECK(message<ShapeError>([&] { einsum("ij->ii", x); }) ==
+        "einsum: \"ij->ii\": result letter 'i' stands twice. A result letter stands once there, and in an operand. Change the result.");
+  CHECK(message<ShapeError>([&] { einsum("i->i", x); }) ==
+        "einsum: \"i->i\": operand 0 is f32[4,3] for term \"i\". A term has one letter per dimension. Add or remove letters.");
+  CHECK(message<ShapeError>([&] { einsum("ij,jk->ik", x, y); }) ==
+        "einsum: \"ij,jk->ik\": letter 'j' is 3 and 4. One letter has one size. Check operand 1, f32[4,2].");
+}
+
+TEST_CASE("messages: creation, subscripts, collectives") {
+  const Array x = in({4, 3});
+  CHECK(message<ShapeError>([&] { zeros({2, -1}); }) ==
+        "zeros: shape [2,-1]. Sizes are not negative. Give the number of elements of every dimension.");
+  CHECK(message<ShapeError>([&] { full({2}, x); }) ==
+        "full: shapes [4,3], [2] cannot be broadcast together: sizes 3 and 2 meet. Aligned at the last dimension, sizes must be equal or "
+        "1. Insert dimensions with reshape or newaxis.");
+  CHECK(message<ShapeError>([&] { full({1, 3}, x); }) ==
+        "full: the value has shape [4,3], the result [1,3]. The value is broadcast to the result. Give a scalar.");
+  CHECK(message<ShapeError>([&] { arange(0, 3, 0); }) == "arange: step 0. It would never reach the end. Give a step that is not 0.");
+  CHECK(message<ShapeError>([&] { arange(0, std::numeric_limits<double>::infinity()); }) ==
+        "arange: 0 to inf by 1. The number of elements must be finite. Give finite bounds.");
+  CHECK(message<ShapeError>([&] { linspace(0, 1, -1); }) ==
+        "linspace: num is -1. The number of values is not negative. Give how many there are.");
+  CHECK(message<ShapeError>([&] { x[4]; }) ==
+        "index: 4 is out of bounds for dimension 0 of size 4. An index lies in [-size, size). Use a slice, which is cut off, or take.");
+  CHECK(message<ShapeError>([&] { x[{0, 0, 0}]; }) ==
+        "index: 3 indices for shape [4,3] of rank 2. There is at most one per dimension. Remove some, or add dimensions with newaxis.");
+  CHECK(message<ShapeError>([&] { x[{ellipsis, ellipsis}]; }) ==
+        "index: 2 ellipses. One stands for all dimensions between. Use all for single ones.");
+  CHECK(message<ShapeError>([&] { x[slice(0, 4, 0)]; }) ==
+        "index: step 0 in dimension 0. A slice must move. Give a step that is not 0.");
+  CHECK(message<ShapeError>([&] { x.at({0}).set(in({2})); }) ==
+        "at.set: shapes [2], [3] cannot be broadcast together: sizes 2 and 3 meet. Aligned at the last dimension, sizes must be equal or "
+        "1. Insert dimensions with reshape or newaxis.");
+  CHECK(message<ShapeError>([&] { x.at({0}).add(x); }) ==
+        "at.add: a value of shape [4,3] for an indexed part of shape [3]. The value is broadcast to the part. Give a value that fits.");
+  CHECK(message<TraceError>([&] { psum(x, "i"); }) ==
+        "psum: unbound axis name 'i'. In scope: none. A name is bound by vmap, pmap or shard_map with axis_name.");
+  CHECK(message<TraceError>([&] { axis_index("i"); }) ==
+        "axis_index: unbound axis name 'i'. In scope: none. A name is bound by vmap, pmap or shard_map with axis_name.");
+}
+
+}  // namespace shardarray

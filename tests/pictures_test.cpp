@@ -1,0 +1,201 @@
+// Pictures of shardings against those that JAX drew (pictures.json), byte for byte.
+#include <doctest/doctest.h>
+#include <fcntl.h>
+#include <unistd.h>
+
+#include <cstdio>
+#include <cstdlib>
+#include <fstream>
+#include <nlohmann/json.hpp>
+
+#include "shardarray/error.h"
+#include "shardarray/visualize.h"
+
+using namespace shardarray;
+using nlohmann::json;
+
+namespace {
+
+DeviceGrid grid_of(const json& shape, const json& order) {
+  DeviceGrid grid;
+  for (std::int64_t n : shape) grid.shape.push_back(n);
+  for (std::int64_t k = 0; k < num_elements(grid.shape); k++)
+    grid.devices.push_back(Device{order.is_null() ? static_cast<int>(k) : order[k].get<int>()});
+  return grid;
+}
+
+PartitionSpec spec_of(const json& spec) {
+  std::vector<SpecEntry> entries;
+  for (const auto& e : spec) {
+    if (e.is_null()) entries.push_back(none);
+    else if (e.is_string()) entries.push_back(e.get<std::string>());
+    else entries.push_back(AxisNames{e.get<std::vector<std::string>>()});
+  }
+  return PartitionSpec(std::move(entries));
+}
+
+PositionalSharding positional_of(const json& s) {
+  PositionalSharding out(grid_of(s["grid"], s.value("order", json())));
+  for (const auto& step : s["steps"]) {
+    if (step[0] == "T") out = out.T();
+    else if (step[0] == "reshape") out = out.reshape(Shape(step[1].get<std::vector<std::int64_t>>()));
+    else if (step[1].is_null()) out = out.replicate();
+    else
+      out = out.replicate(step[1].get<std::int64_t>(), {.keepdims = step.size() < 3 || step[2].get<bool>()});
+  }
+  return out;
+}
+
+Sharding sharding_of(const json& s, std::size_t rank) {
+  if (s["kind"] == "single") return SingleDeviceSharding(Device{s["device"].get<int>()});
+  if (s["kind"] == "named")
+    return NamedSharding(
+        Mesh(grid_of(s["mesh"], s.value("order", json())), s["names"].get<std::vector<std::string>>()),
+        spec_of(s["spec"]));
+  if (s["kind"] == "positional") return positional_of(s);
+  // pmap: one element per device along one dimension.
+  Shape shape = Shape::filled(rank, 1);
+  shape[s.value("dim", 0)] = 8;
+  return PositionalSharding(grid_of({8}, json())).reshape(shape);
+}
+
+VisualizeOptions options_of(const json& attrs) {
+  VisualizeOptions o;
+  o.scale = attrs.value("scale", 1.0);
+  o.min_width = attrs.value("min_width", 9);
+  o.max_width = attrs.value("max_width", 80);
+  o.use_color = attrs.value("use_color", false);
+  if (attrs.contains("mapped"))
+    o.color_map = [colors = attrs["mapped"].get<std::vector<Rgb>>(), next = std::size_t{0}](double) mutable {
+      return colors[next++ % colors.size()];
+    };
+  return o;
+}
+
+Sharding grid_4x2(PartitionSpec spec) {
+  return NamedSharding(Mesh(grid_of({4, 2}, json()), {"x", "y"}), std::move(spec));
+}
+
+// What visualize_sharding writes to a standard output that is a terminal or a file.
+std::string printed(bool terminal, const Shape& shape, const Sharding& sharding) {
+  const int master = terminal ? posix_openpt(O_RDWR | O_NOCTTY) : -1;
+  FILE* file = terminal ? nullptr : std::tmpfile();
+  if (terminal) REQUIRE((master >= 0 && grantpt(master) == 0 && unlockpt(master) == 0));
+  const int target = terminal ? open(ptsname(master), O_RDWR | O_NOCTTY) : fileno(file);
+  std::fflush(stdout);
+  const int saved = dup(STDOUT_FILENO);
+  dup2(target, STDOUT_FILENO);
+  visualize_sharding(shape, sharding);
+  dup2(saved, STDOUT_FILENO);
+  close(saved);
+  std::string text(4096, '\0');
+  const ssize_t n =
+      terminal ? read(master, text.data(), text.size()) : pread(target, text.data(), text.size(), 0);
+  text.resize(static_cast<std::size_t>(n));
+  if (terminal) close(target), close(master);
+  else std::fclose(file);
+  std::erase(text, '\r');  // a terminal writes \r\n
+  return text;
+}
+
+}  // namespace
+
+TEST_CASE("pictures: as JAX draws them") {
+  std::ifstream in(std::string(SHARDARRAY_TEST_DATA) + "/pictures.json");
+  const auto data = json::parse(in);
+  int drawn = 0, refused = 0;
+  for (const auto& row : data["cases"]) {
+    const auto& attrs = row["attrs"];
+    const Shape shape(attrs["shape"].get<std::vector<std::int64_t>>());
+    const Sharding sharding = sharding_of(attrs["sharding"], shape.size());
+    if (row.contains("raises")) {
+      // Uneven values are drawn here; other ranks are refused as in JAX.
+      if (shape.size() == 1 || shape.size() == 2) CHECK(!render_sharding(shape, sharding).empty());
+      else CHECK_THROWS_AS(render_sharding(shape, sharding), ShapeError);
+      refused++;
+      continue;
+    }
+    CAPTURE(attrs.dump());
+    CHECK(render_sharding(shape, sharding, options_of(attrs)) == row["outputs"]["text"].get<std::string>());
+    if (row["outputs"].contains("repr") && attrs["sharding"]["kind"] != "pmap")
+      CHECK(sharding.to_string() == row["outputs"]["repr"].get<std::string>());
+    drawn++;
+  }
+  CHECK(drawn == 64);
+  CHECK(refused == 4);
+}
+
+TEST_CASE("pictures: uneven and empty tiles") {
+  CHECK(render_sharding({10}, grid_4x2(P("x"))) ==
+        "┌───────┬───────┬───────┬───────┐\n"
+        "│CPU 0,1│CPU 2,3│CPU 4,5│CPU 6,7│\n"
+        "└───────┴───────┴───────┴───────┘\n");
+  // 5 rows over 4 tiles are 2, 2, 1 and 0 rows: 4, 4, 2 and 0 tenths of the picture, a label each.
+  CHECK(render_sharding({5, 5}, grid_4x2(P("x"))) ==
+        "┌───────────────────────┐\n"
+        "│                       │\n"
+        "│        CPU 0,1        │\n"
+        "│                       │\n"
+        "├───────────────────────┤\n"
+        "│                       │\n"
+        "│        CPU 2,3        │\n"
+        "│                       │\n"
+        "├───────────────────────┤\n"
+        "│        CPU 4,5        │\n"
+        "├───────────────────────┤\n"
+        "│        CPU 6,7        │\n"
+        "└───────────────────────┘\n");
+  CHECK(!render_sharding({0, 8}, grid_4x2(P("x", "y"))).empty());
+  CHECK(!render_sharding({3, 0}, grid_4x2(P("x", "y")), {.use_color = true}).empty());
+}
+
+TEST_CASE("pictures: no width is too small, no value too wide") {
+  for (int width : {0, 1, 2, 3, 5, 9})
+    for (bool color : {false, true})
+      CHECK(!render_sharding({64, 64}, grid_4x2(P("x", "y")),
+                             {.use_color = color, .min_width = 1, .max_width = width})
+                 .empty());
+  CHECK(!render_sharding({1, std::int64_t{1} << 60}, grid_4x2(P(none, "y"))).empty());
+}
+
+TEST_CASE("pictures: other ranks have a table") {
+  CHECK_THROWS_WITH_AS(render_sharding({4, 4, 4}, grid_4x2(P("x"))),
+                       "render_sharding: shape [4,4,4] has rank 3. Pictures show values of rank 1 and 2. Use "
+                       "sharding_table for "
+                       "others.",
+                       ShapeError);
+  CHECK_THROWS_AS(render_sharding({}, grid_4x2(P())), ShapeError);
+  CHECK(sharding_table({6, 2, 5}, grid_4x2(P("x", none, "y"))) ==
+        "device  index          shard shape  replica\n"
+        "cpu:0   (0:2, :, 0:3)  [2,2,3]      0\n"
+        "cpu:1   (0:2, :, 3:5)  [2,2,2]      0\n"
+        "cpu:2   (2:4, :, 0:3)  [2,2,3]      0\n"
+        "cpu:3   (2:4, :, 3:5)  [2,2,2]      0\n"
+        "cpu:4   (4:6, :, 0:3)  [2,2,3]      0\n"
+        "cpu:5   (4:6, :, 3:5)  [2,2,2]      0\n"
+        "cpu:6   (6:6, :, 0:3)  [0,2,3]      0\n"
+        "cpu:7   (6:6, :, 3:5)  [0,2,2]      0\n");
+  CHECK(sharding_table({}, SingleDeviceSharding(Device{2})) ==
+        "device  index  shard shape  replica\n"
+        "cpu:2   ()     []           0\n");
+}
+
+TEST_CASE("pictures: colours only on a colour terminal") {
+  const Sharding sharding = grid_4x2(P("x"));
+  const std::string plain = render_sharding({8}, sharding);
+  const std::string colored = render_sharding({8}, sharding, {.use_color = true});
+  CHECK(colored.find("\x1b[38;2;") == 0);
+  const char *term = std::getenv("TERM"), *no_color = std::getenv("NO_COLOR");
+  const std::string old_term = term ? term : "", old_no_color = no_color ? no_color : "";
+  setenv("TERM", "xterm", 1);
+  unsetenv("NO_COLOR");
+  CHECK(printed(false, {8}, sharding) == plain);
+  CHECK(printed(true, {8}, sharding) == colored);
+  setenv("NO_COLOR", "1", 1);
+  CHECK(printed(true, {8}, sharding) == plain);
+  unsetenv("NO_COLOR");
+  setenv("TERM", "dumb", 1);
+  CHECK(printed(true, {8}, sharding) == plain);
+  term ? setenv("TERM", old_term.c_str(), 1) : unsetenv("TERM");
+  if (no_color) setenv("NO_COLOR", old_no_color.c_str(), 1);
+}

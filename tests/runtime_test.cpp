@@ -1,0 +1,562 @@
+// Floor 2: arenas, thread pool, task graphs, devices.
+#include <doctest/doctest.h>
+
+#include <algorithm>
+#include <array>
+#include <atomic>
+#include <cstdint>
+#include <cstdlib>
+#include <cstring>
+#include <memory>
+#include <numeric>
+#include <random>
+#include <string>
+#include <thread>
+#include <vector>
+
+#include "runtime/arena.h"
+#include "runtime/devices.h"
+#include "runtime/memory.h"
+#include "runtime/pool.h"
+#include "runtime/task_graph.h"
+#include "shardarray/error.h"
+
+using namespace shardarray;
+
+namespace {
+
+template <class E, class F> std::string message_of(F f) {
+  try {
+    f();
+  } catch (const E& e) {
+    return e.what();
+  }
+  return "nothing was thrown";
+}
+bool contains(const std::string& text, const std::string& part) { return text.find(part) != std::string::npos; }
+
+// The system's memory, counted, and refused from a chosen call on.
+struct CountedMemory {
+  static inline SystemMemory real;
+  static inline std::int64_t mapped = 0, calls = 0, fail_from = -1, fail_count = 0;
+  static void* map(std::size_t bytes) {
+    const std::int64_t call = calls++;
+    if (fail_from >= 0 && call >= fail_from && call < fail_from + fail_count) return nullptr;
+    mapped += static_cast<std::int64_t>(bytes);
+    return real.map(bytes);
+  }
+  static void unmap(void* p, std::size_t bytes) {
+    mapped -= static_cast<std::int64_t>(bytes);
+    real.unmap(p, bytes);
+  }
+  CountedMemory() {
+    mapped = calls = fail_count = 0;
+    fail_from = -1;
+    real = set_system_memory({map, unmap});
+  }
+  ~CountedMemory() { set_system_memory(real); }
+};
+
+// Only gives buffers back to its arena.
+struct ArenaBackend final : Backend {
+  Arena arena{this, 3};
+  const char* platform() const override { return "cpu"; }
+  int device_count() const override { return 1; }
+  BufferRef allocate(int, std::size_t bytes) override { return BufferRef(arena.allocate(bytes)); }
+  void deallocate(Buffer* b) override { arena.deallocate(b); }
+  void copy_from_host(const BufferRef&, const void*, std::size_t) override {}
+  void copy_to_host(void*, const BufferRef&, std::size_t) override {}
+  std::unique_ptr<Executable> load(std::shared_ptr<const Program>) override { return nullptr; }
+  MemoryStats memory_stats(int) const override { return arena.stats(); }
+};
+
+struct Cells {
+  std::vector<std::vector<std::uint64_t>> data;
+  std::vector<void*> bases() {
+    std::vector<void*> b;
+    for (auto& d : data) b.push_back(d.data());
+    return b;
+  }
+};
+
+// One elementwise operation on cells: dst[i] = mix(old dst[i], sources[i]...). Order matters.
+struct Operation {
+  struct Range {
+    std::uint32_t base;
+    std::uint64_t first;
+  };
+  Range dst;
+  std::vector<Range> sources;
+  std::uint64_t count, salt;
+  bool keeps = false;  // reads dst as well
+
+  static void run(const void* self, void* const* bases, std::int64_t begin, std::int64_t end) {
+    const auto& op = *static_cast<const Operation*>(self);
+    const auto cell = [&](Range r, std::int64_t i) -> std::uint64_t& {
+      return static_cast<std::uint64_t*>(bases[r.base])[r.first + static_cast<std::uint64_t>(i)];
+    };
+    for (std::int64_t i = begin; i < end; i++) {
+      std::uint64_t h = op.keeps ? cell(op.dst, i) * 31 + op.salt : op.salt;
+      for (Range s : op.sources) h = (h ^ cell(s, i)) * 0x9e3779b97f4a7c15ull + 1;
+      cell(op.dst, i) = h;
+    }
+  }
+  void add_to(TaskGraph& g, int chunks) const {
+    const auto bytes = [&](Range r) { return MemoryRange{r.base, r.first * 8, (r.first + count) * 8}; };
+    std::vector<MemoryRange> reads;
+    for (Range s : sources) reads.push_back(bytes(s));
+    if (keeps) reads.push_back(bytes(dst));
+    std::vector<Task> tasks;
+    const auto n = static_cast<std::int64_t>(count);
+    for (int c = 0; c < chunks; c++) tasks.push_back({run, this, n * c / chunks, n * (c + 1) / chunks, 1e6});
+    g.add(tasks, reads, std::vector{bytes(dst)});
+  }
+};
+
+struct RandomWork {
+  std::vector<Operation> operations;
+  Cells start;
+  RandomWork(std::uint32_t seed, int n) {
+    std::mt19937 rng(seed);
+    const auto pick = [&](std::uint64_t below) { return rng() % below; };
+    start.data.resize(1 + pick(4));
+    for (auto& d : start.data) {
+      d.resize(32 + pick(64));
+      for (auto& x : d) x = rng();
+    }
+    for (int k = 0; k < n; k++) {
+      Operation op;
+      op.count = 1 + pick(k % 5 == 0 ? 32 : 6);
+      op.salt = rng();
+      op.keeps = pick(2) == 0;
+      const auto place = [&] {
+        const auto b = static_cast<std::uint32_t>(pick(start.data.size()));
+        return Operation::Range{b, pick(start.data[b].size() - op.count + 1)};
+      };
+      op.dst = place();
+      for (std::uint64_t s = pick(4); s > 0; s--) {
+        const auto r = place();
+        // A source that overlaps the destination at other cells would make the chunks depend on each other.
+        const bool overlaps = r.base == op.dst.base && r.first < op.dst.first + op.count && op.dst.first < r.first + op.count;
+        if (!overlaps || r.first == op.dst.first) op.sources.push_back(r);
+      }
+      operations.push_back(op);
+    }
+  }
+  Cells expected() const {
+    Cells c = start;
+    const auto bases = c.bases();
+    for (const Operation& op : operations) Operation::run(&op, bases.data(), 0, static_cast<std::int64_t>(op.count));
+    return c;
+  }
+  void build(TaskGraph& g) const {
+    int k = 0;
+    for (const Operation& op : operations) op.add_to(g, 1 + k++ % 4);
+    g.finish();
+  }
+};
+
+}  // namespace
+
+TEST_CASE("arena: alignment, contents, recycling, statistics") {
+  CountedMemory memory;
+  {
+    ArenaBackend backend;
+    std::mt19937 rng(1);
+    std::vector<std::pair<BufferRef, unsigned char>> live;
+    std::size_t in_use = 0, most = 0;
+    for (int step = 0; step < 3000; step++) {
+      if (live.empty() || rng() % 3 != 0) {
+        const std::size_t bytes = rng() % (std::size_t{1} << (rng() % 20)) + (rng() % 300 == 0 ? 5'000'000 : 0);
+        BufferRef b = backend.allocate(0, bytes);
+        REQUIRE(reinterpret_cast<std::uintptr_t>(b->data) % (bytes >= huge_page ? huge_page : 64) == 0);
+        REQUIRE(b->bytes == bytes);
+        REQUIRE(b->device == 3);
+        const auto value = static_cast<unsigned char>(rng());
+        std::memset(b->data, value, bytes);
+        live.emplace_back(std::move(b), value);
+        in_use += bytes;
+        most = std::max(most, in_use);
+      } else {
+        std::swap(live[rng() % live.size()], live.back());
+        auto& [b, value] = live.back();
+        const auto* const p = static_cast<const unsigned char*>(b->data);
+        REQUIRE(std::all_of(p, p + b->bytes, [v = value](unsigned char x) { return x == v; }));
+        in_use -= b->bytes;
+        live.pop_back();
+      }
+    }
+    const MemoryStats s = backend.arena.stats();
+    CHECK(s.in_use == in_use);
+    CHECK(s.high_water == most);
+    CHECK(s.held == static_cast<std::size_t>(CountedMemory::mapped));
+  }
+  CHECK(CountedMemory::mapped == 0);
+}
+
+TEST_CASE("arena: a returned block serves again without the system or malloc") {
+  CountedMemory memory;
+  ArenaBackend backend;
+  for (std::size_t bytes : {0, 1, 64, 65, 192, 1000, 100'000, 1'500'000, 2'000'000, 64'000'000}) {
+    CAPTURE(bytes);
+    BufferRef a = backend.allocate(0, bytes);
+    const Buffer* const object = a.get();
+    const void* const data = a->data;
+    a = {};
+    const auto calls = CountedMemory::calls;
+    const BufferRef b = backend.allocate(0, bytes);
+    CHECK(b.get() == object);  // the Buffer object itself comes back: no malloc
+    CHECK(b->data == data);
+    CHECK(b->unique());
+    CHECK(CountedMemory::calls == calls);
+  }
+}
+
+TEST_CASE("arena: sizes that change do not pile up") {
+  CountedMemory memory;
+  ArenaBackend backend;
+  for (std::size_t mib = 4; mib < 64; mib += 2) (void)backend.allocate(0, mib << 20);
+  const MemoryStats s = backend.arena.stats();
+  CHECK(s.held <= 2 * s.high_water);
+}
+
+TEST_CASE("arena: the k-th refusal of the system") {
+  const std::vector<std::size_t> sizes = {10, 3'000'000, 700'000, 64'000, 9'000'000, 60'000, 1'200'000, 50'000, 30'000'000};
+  for (int k = 0; k < 12; k++) {
+    CAPTURE(k);
+    CountedMemory memory;
+    {
+      ArenaBackend backend;
+      CountedMemory::fail_from = k;
+      CountedMemory::fail_count = 2;  // a refused request is tried again after free blocks went back
+      std::vector<BufferRef> live;
+      int refused = 0;
+      for (std::size_t bytes : sizes) {
+        try {
+          live.push_back(backend.allocate(0, bytes));
+          std::memset(live.back()->data, static_cast<int>(live.size()), bytes);
+        } catch (const OutOfMemory& e) {
+          refused++;
+          CHECK(contains(e.what(), "allocate: the system refused " + std::to_string(bytes) + " bytes for cpu:3"));
+        }
+      }
+      CHECK(refused <= 1);
+      for (std::size_t n = 0; n < live.size(); n++) {
+        const auto* const p = static_cast<const unsigned char*>(live[n]->data);
+        CHECK(std::all_of(p, p + live[n]->bytes, [n](unsigned char x) { return x == n + 1; }));
+      }
+      live.clear();
+      for (std::size_t bytes : sizes) live.push_back(backend.allocate(0, bytes));
+    }
+    CHECK(CountedMemory::mapped == 0);
+  }
+  ArenaBackend backend;
+  CHECK(contains(message_of<OutOfMemory>([&] { (void)backend.allocate(0, ~std::size_t{0} - 5); }), "18446744073709551610 bytes"));
+  CHECK(backend.arena.stats().in_use == 0);
+}
+
+TEST_CASE("arena: debug fill shows memory that nobody wrote") {
+  const bool before = set_debug_fill(true);
+  ArenaBackend backend;
+  for (int round = 0; round < 2; round++) {
+    const BufferRef b = backend.allocate(0, 1000);
+    const auto* const p = static_cast<const unsigned char*>(b->data);
+    CHECK(std::all_of(p, p + 1000, [](unsigned char x) { return x == 0xff; }));
+    std::memset(b->data, 0, 1000);
+  }
+  set_debug_fill(before);
+}
+
+TEST_CASE("arena: many threads") {
+  ArenaBackend backend;
+  std::atomic<bool> wrong{false};
+  std::vector<std::thread> threads;
+  for (int t = 0; t < 4; t++) {
+    threads.emplace_back([&, t] {
+      std::mt19937 rng(static_cast<std::uint32_t>(t));
+      std::array<BufferRef, 8> live;
+      for (int step = 0; step < 2000; step++) {
+        BufferRef& b = live[rng() % 8];
+        if (b) {
+          const auto* const p = static_cast<const unsigned char*>(b->data);
+          if (p[0] != t || p[b->bytes - 1] != t) wrong = true;
+        }
+        b = backend.allocate(0, 1 + rng() % 4000);
+        std::memset(b->data, t, b->bytes);
+      }
+    });
+  }
+  for (auto& t : threads) t.join();
+  CHECK_FALSE(wrong);
+  CHECK(backend.arena.stats().in_use == 0);
+}
+
+TEST_CASE("thread pool: everybody shares one job, jobs nest and overlap") {
+  for (int workers : {1, 2, 3, 8}) {
+    CAPTURE(workers);
+    ThreadPool pool(workers);
+    struct Job {
+      ThreadPool* pool;
+      std::atomic<int> next{0}, done{0};
+      int depth;
+      static void work(void* p) {
+        Job& j = *static_cast<Job*>(p);
+        while (j.next.fetch_add(1) < 20) {
+          if (j.depth > 0) {
+            Job inner{j.pool, {}, {}, j.depth - 1};
+            j.pool->run(work, &inner);
+            if (inner.done != 20) std::abort();
+          }
+          j.done.fetch_add(1);
+        }
+      }
+    };
+    std::vector<std::thread> callers;
+    std::atomic<int> right{0};
+    for (int c = 0; c < 2; c++) {
+      callers.emplace_back([&] {
+        for (int round = 0; round < 5; round++) {
+          Job job{&pool, {}, {}, 1};
+          pool.run(Job::work, &job);
+          right += job.done == 20;
+        }
+      });
+    }
+    for (auto& c : callers) c.join();
+    CHECK(right == 10);
+  }
+}
+
+TEST_CASE("thread pool: counts") {
+  CHECK(available_cores() >= 1);
+  ThreadPool pool(2);
+  pool.set_worker_count(5);
+  CHECK(pool.worker_count() == 5);
+  for (int n : {0, -1, 5000}) {
+    CHECK(contains(message_of<DeviceError>([&] { pool.set_worker_count(n); }),
+                   "set_worker_count: the number is " + std::to_string(n) + ". It must be from 1 to 1024."));
+  }
+  setenv("SHARDARRAY_TEST_COUNT", "7", 1);
+  CHECK(count_from_environment("SHARDARRAY_TEST_COUNT", 10) == 7);
+  for (const char* bad : {"0", "-3", "seven", "11", "7 "}) {
+    setenv("SHARDARRAY_TEST_COUNT", bad, 1);
+    const auto text = message_of<DeviceError>([] { (void)count_from_environment("SHARDARRAY_TEST_COUNT", 10); });
+    CHECK(contains(text, "SHARDARRAY_TEST_COUNT"));
+    CHECK(contains(text, bad));
+  }
+  unsetenv("SHARDARRAY_TEST_COUNT");
+  CHECK_FALSE(count_from_environment("SHARDARRAY_TEST_COUNT", 10));
+}
+
+TEST_CASE("task graph: random graphs equal their sequential execution") {
+  std::vector<std::unique_ptr<ThreadPool>> pools;
+  for (int w = 1; w <= 8; w++) pools.push_back(std::make_unique<ThreadPool>(w));
+  for (std::uint32_t seed = 0; seed < 60; seed++) {
+    CAPTURE(seed);
+    const RandomWork work(seed, 2 + static_cast<int>(seed) * 3);
+    const Cells expected = work.expected();
+    TaskGraph graph;
+    work.build(graph);
+    for (auto& pool : pools) {
+      Cells cells = work.start;
+      graph.run(cells.bases().data(), *pool);
+      REQUIRE(cells.data == expected.data);
+    }
+  }
+}
+
+TEST_CASE("task graph: two runs of one graph at the same time") {
+  const RandomWork work(77, 100);
+  const Cells expected = work.expected();
+  TaskGraph graph;
+  work.build(graph);
+  ThreadPool pool(3);
+  std::atomic<int> right{0};
+  std::vector<std::thread> callers;
+  for (int c = 0; c < 3; c++) {
+    callers.emplace_back([&] {
+      for (int round = 0; round < 20; round++) {
+        Cells cells = work.start;
+        graph.run(cells.bases().data(), pool);
+        right += cells.data == expected.data;
+      }
+    });
+  }
+  for (auto& c : callers) c.join();
+  CHECK(right == 60);
+}
+
+TEST_CASE("task graph: the exception of task k reaches the caller and spoils nothing else") {
+  constexpr int n = 30;
+  struct Node {
+    int id;
+    static void run(const void* self, void* const* bases, std::int64_t, std::int64_t) {
+      const int id = static_cast<const Node*>(self)->id;
+      if (id == *static_cast<int*>(bases[0])) throw std::runtime_error("node " + std::to_string(id));
+      static_cast<std::atomic<int>*>(bases[1])->fetch_add(1);
+    }
+  };
+  std::array<Node, n> nodes;
+  TaskGraph graph;
+  for (int k = 0; k < n; k++) {
+    nodes[k].id = k;
+    const auto lane = static_cast<std::uint64_t>(k % 3);  // three independent chains
+    graph.add({Node::run, &nodes[k], 0, 0, 1e6}, {}, std::vector{MemoryRange{2, lane, lane + 1}});
+  }
+  graph.finish();
+  for (int workers : {1, 2, 4}) {
+    ThreadPool pool(workers);
+    for (int bad = 0; bad <= n; bad++) {
+      std::atomic<int> ran{0};
+      std::array<void*, 3> bases = {&bad, &ran, nullptr};
+      const auto text = message_of<std::runtime_error>([&] { graph.run(bases.data(), pool); });
+      if (bad == n) {
+        CHECK(text == "nothing was thrown");
+        CHECK(ran == n);
+      } else {
+        CHECK(text == "node " + std::to_string(bad));
+        CHECK(ran < n);
+      }
+    }
+  }
+}
+
+TEST_CASE("task graph: barriers of 8 devices make progress on any number of workers") {
+  // 8 producers -> 4 chunks that need all of them -> 8 consumers, 50 times.
+  struct Node {
+    static void run(const void*, void* const* bases, std::int64_t begin, std::int64_t end) {
+      auto* const cells = static_cast<std::int64_t*>(bases[0]);
+      if (end == -1) {
+        cells[begin] = cells[8] + begin;  // a device
+      } else {
+        std::int64_t sum = 0;
+        for (int d = 0; d < 8; d++) sum += cells[d];
+        cells[8 + begin] = sum % 1'000'003;  // a chunk of the collective
+      }
+    }
+  };
+  TaskGraph graph;
+  const std::vector<MemoryRange> devices = {{0, 0, 64}}, result = {{0, 64, 96}};
+  for (int round = 0; round < 50; round++) {
+    for (std::uint64_t d = 0; d < 8; d++) {
+      graph.add({Node::run, nullptr, static_cast<std::int64_t>(d), -1, 1e6}, result, std::vector{MemoryRange{0, 8 * d, 8 * d + 8}});
+    }
+    std::vector<Task> chunks;
+    for (int c = 0; c < 4; c++) chunks.push_back({Node::run, nullptr, c, c, 1e6});
+    graph.add(chunks, devices, result);
+  }
+  graph.finish();
+  std::int64_t sum = 0;
+  for (int round = 0; round < 50; round++) sum = (8 * sum + 28) % 1'000'003;
+  for (int workers : {1, 2, 8}) {
+    ThreadPool pool(workers);
+    std::array<std::int64_t, 12> cells{};
+    void* base = cells.data();
+    graph.run(&base, pool);
+    for (int c = 8; c < 12; c++) CHECK(cells[c] == sum);
+  }
+}
+
+TEST_CASE("task graph: small graphs run on the caller in the order of addition") {
+  struct Node {
+    static void run(const void*, void* const* bases, std::int64_t k, std::int64_t) { static_cast<std::vector<std::int64_t>*>(bases[0])->push_back(k); }
+  };
+  TaskGraph graph;
+  for (std::uint64_t k = 0; k < 20; k++) {
+    graph.add({Node::run, nullptr, static_cast<std::int64_t>(k), 0, 1000}, {}, std::vector{MemoryRange{1, k, k + 1}});
+  }
+  graph.finish();
+  CHECK(graph.total_cost_ns() == 20'000);
+  ThreadPool pool(4);
+  std::vector<std::int64_t> order;
+  std::array<void*, 2> bases = {&order, nullptr};
+  graph.run(bases.data(), pool);
+  std::vector<std::int64_t> expected(20);
+  std::iota(expected.begin(), expected.end(), 0);
+  CHECK(order == expected);
+}
+
+TEST_CASE("task graph: edges stay linear in the number of tasks") {
+  const auto nothing = [](const void*, void* const*, std::int64_t, std::int64_t) {};
+  TaskGraph graph;
+  const std::vector<MemoryRange> weights = {{0, 0, 1000}};
+  std::vector<Task> chunks(32, Task{nothing, nullptr, 0, 0, 1});
+  for (std::uint32_t step = 0; step < 100; step++) {
+    for (std::uint32_t k = 0; k < 30; k++) graph.add({nothing, nullptr, 0, 0, 1}, weights, std::vector{MemoryRange{1, k * 8, k * 8 + 8}});
+    graph.add(chunks, std::vector{MemoryRange{1, 0, 240}}, weights);
+    graph.add(chunks, weights, weights);
+  }
+  graph.finish();
+  CHECK(graph.size() < 100 * (30 + 64 + 16));
+  CHECK(graph.edge_count() < 4 * graph.size());
+}
+
+TEST_CASE("devices: lists, counts and their errors") {
+  const int n = device_count();
+  CHECK(n >= 1);
+  CHECK(local_device_count() == n);
+  CHECK(process_index() == 0);
+  CHECK(process_count() == 1);
+  const auto all = devices();
+  REQUIRE(static_cast<int>(all.size()) == n);
+  for (int k = 0; k < n; k++) {
+    CHECK(all[k].id == k);
+    CHECK(all[k].platform == "cpu");
+  }
+  CHECK(devices("cpu") == all);
+  CHECK(local_devices() == all);
+  CHECK(contains(message_of<DeviceError>([] { (void)devices("tpu"); }), "devices: the platform 'tpu' is unknown. This process has"));
+  CHECK_NOTHROW(set_cpu_device_count(n));
+  CHECK(contains(message_of<DeviceError>([&] { set_cpu_device_count(n + 1); }),
+                 "set_cpu_device_count: " + std::to_string(n + 1) + " devices asked for, but " + std::to_string(n) + " are in use already."));
+  for (int bad : {0, -2, 100'000}) {
+    CHECK(contains(message_of<DeviceError>([&] { set_cpu_device_count(bad); }), "the number is " + std::to_string(bad)));
+  }
+}
+
+TEST_CASE("devices: default device is a scope of one thread") {
+  CHECK(current_default_device().id == 0);
+  const Device last = devices().back();
+  {
+    const default_device outer(last);
+    CHECK(current_default_device() == last);
+    {
+      const default_device inner(devices()[0]);
+      CHECK(current_default_device().id == 0);
+    }
+    CHECK(current_default_device() == last);
+    std::thread([] { CHECK(current_default_device().id == 0); }).join();
+  }
+  CHECK(current_default_device().id == 0);
+  Device missing;
+  missing.id = 9999;
+  CHECK(contains(message_of<DeviceError>([&] { const default_device d(missing); }), "default_device: there is no device cpu:9999."));
+  missing.platform = "tpu";
+  CHECK(contains(message_of<DeviceError>([&] { const default_device d(missing); }), "default_device: the platform 'tpu' is unknown."));
+}
+
+TEST_CASE("devices: create_device_mesh") {
+  std::vector<Device> eight(8);
+  for (int k = 0; k < 8; k++) eight[k].id = 7 - k;
+  const DeviceGrid grid = create_device_mesh({4, 2}, eight);
+  CHECK(grid.shape == Shape{4, 2});
+  CHECK(grid.devices == eight);
+  CHECK(create_device_mesh({2, -1, 2}, eight).shape == Shape{2, 2, 2});
+  CHECK(create_device_mesh({-1}, eight).shape == Shape{8});
+  CHECK(create_device_mesh({device_count()}).devices == devices());
+  for (const Shape& bad : {Shape{3, 2}, Shape{-1, -1}, Shape{-1, 3}, Shape{0, 8}, Shape{}, Shape{-2, 4}, Shape{1ll << 62, 8}}) {
+    CHECK(contains(message_of<DeviceError>([&] { (void)create_device_mesh(bad, eight); }),
+                   "create_device_mesh: the shape " + to_string(bad) + " does not fit 8 devices."));
+  }
+}
+
+TEST_CASE("devices: backends are found and can be replaced") {
+  Backend& cpu = backend("cpu");
+  CHECK(cpu.device_count() == device_count());
+  ArenaBackend other;
+  CHECK(set_backend("cpu", &other) == &cpu);
+  CHECK(&backend("cpu") == &other);
+  CHECK(set_backend("cpu", &cpu) == &other);
+  CHECK(&backend("cpu") == &cpu);
+  CHECK(contains(message_of<DeviceError>([] { (void)backend("tpu"); }), "backend: the platform 'tpu' is unknown."));
+}

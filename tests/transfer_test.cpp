@@ -1,0 +1,219 @@
+// Transfers between layouts: the golden rows, paths, and which boxes move.
+#include <doctest/doctest.h>
+
+#include <random>
+
+#include "layout/spelling.h"
+#include "layout/transfer.h"
+#include "shardarray/error.h"
+
+using namespace shardarray;
+
+namespace {
+
+using Random = std::mt19937;
+
+int pick(Random& random, int lo, int hi) { return std::uniform_int_distribution<int>(lo, hi)(random); }
+
+std::vector<Device> cpu_devices(int n) {
+  std::vector<Device> out;
+  for (int k = 0; k < n; k++) out.push_back(Device{k});
+  return out;
+}
+
+// The golden rows' mesh: x = 4, y = 2.
+const Mesh& golden_mesh() {
+  static const Mesh mesh({{4, 2}, cpu_devices(8)}, {"x", "y"});
+  return mesh;
+}
+const Layout* on_mesh(PartitionSpec spec, int rank) {
+  return layout_of(NamedSharding(golden_mesh(), std::move(spec)), rank);
+}
+// The same with partial sums over a mesh axis: x = 1:4, y = 4:2.
+const Layout* partial(PartitionSpec spec, int rank, AxisList unreduced) {
+  return Layout::of(on_mesh(spec, rank)->order(), on_mesh(spec, rank)->dims(), std::move(unreduced),
+                    Reducer::sum);
+}
+const SubAxis x{1, 4}, y{4, 2};
+
+// A random layout of one order: sub-axes of a random factorisation dealt to the dimensions.
+const Layout* random_layout(Random& random, const DeviceOrder* order, int rank) {
+  std::vector<AxisList> dims(rank);
+  for (std::int32_t pre = 1, n = order->size(); pre < n;) {
+    std::vector<std::int32_t> sizes;
+    for (std::int32_t q = 2; q <= n / pre; q++)
+      if (n / pre % q == 0) sizes.push_back(q);
+    const SubAxis a{pre, sizes[pick(random, 0, static_cast<int>(sizes.size()) - 1)]};
+    const int d = pick(random, 0, rank);
+    if (d < rank) dims[d].insert(dims[d].begin() + pick(random, 0, static_cast<int>(dims[d].size())), a);
+    pre *= a.size;
+  }
+  return Layout::of(order, dims);
+}
+
+std::vector<Box> tiles_of(const Layout& l, const Shape& shape) {
+  std::vector<Box> out;
+  for (int p = 0; p < l.order()->size(); p++) out.push_back(tile_of(l, shape, p));
+  return out;
+}
+
+bool inside(const Box& part, const Box& whole) { return intersect(part, whole) == part; }
+
+// Every element of every target is filled once, from a position that has it; own data comes from oneself.
+void check_moves(const std::vector<Box>& sources, const std::vector<Box>& targets, const Shape& shape) {
+  const auto moves = box_moves(sources, targets);
+  std::vector<std::vector<int>> filled(targets.size(), std::vector<int>(num_elements(shape), 0));
+  std::vector<std::int64_t> received(targets.size(), 0);
+  for (const BoxMove& m : moves) {
+    REQUIRE(!m.box.empty());
+    REQUIRE(inside(m.box, sources[m.from]));
+    REQUIRE(inside(m.box, targets[m.to]));
+    if (m.from != m.to) received[m.to] += m.box.elements();
+    for (std::int64_t i = 0; i < m.box.size[0]; i++)
+      for (std::int64_t j = 0; j < m.box.size[1]; j++)
+        filled[m.to][(m.box.lo[0] + i) * shape[1] + m.box.lo[1] + j]++;
+  }
+  for (std::size_t p = 0; p < targets.size(); p++) {
+    std::int64_t total = 0;
+    for (int count : filled[p]) {
+      REQUIRE(count <= 1);
+      total += count;
+    }
+    CHECK(total == targets[p].elements());
+    CHECK(received[p] == targets[p].elements() - intersect(targets[p], sources[p]).elements());
+  }
+}
+
+}  // namespace
+
+TEST_CASE("transfer: golden transfers") {
+  struct Row {
+    int number;
+    const Layout *from, *to;
+    Shape shape;
+    TransferKind kind;
+    AxisList axes;
+    std::int64_t bytes;
+  };
+  using K = TransferKind;
+  const AxisList xy{{1, 8}};
+  const Row rows[] = {
+      {19, partial(P("x"), 2, {y}), on_mesh(P("x"), 2), {8, 16}, K::all_reduce, {y}, 128},
+      {20, partial(P("x"), 2, {y}), on_mesh(P("x", "y"), 2), {8, 16}, K::reduce_scatter, {y}, 64},
+      {34, partial(P(), 1, {x, y}), on_mesh(P(), 1), {13}, K::all_reduce, xy, 91},
+      {35, partial(P(), 2, {x}), on_mesh(P(none, "x"), 2), {4, 16}, K::reduce_scatter, {x}, 192},
+      {37, partial(P(), 2, {x}), on_mesh(P(), 2), {2, 13}, K::all_reduce, {x}, 156},
+      {61, on_mesh(P("x", "y"), 3), on_mesh(P(none, "y", "x"), 3), {16, 8, 8}, K::all_to_all, {x}, 384},
+      {62,
+       on_mesh(P(none, axes("y", "x")), 3),
+       on_mesh(P("x", none, "y"), 3),
+       {16, 8, 8},
+       K::exchange,
+       xy,
+       448},
+      {64, on_mesh(P(axes("x", "y")), 2), on_mesh(P(axes("y", "x")), 2), {16, 8}, K::permute, xy, 64},
+      {65, on_mesh(P(axes("x", "y")), 2), on_mesh(P("x"), 2), {16, 8}, K::all_gather, {y}, 64},
+      // Not golden rows: cuts are free, equal layouts nothing, other rows of the same kinds.
+      {0, on_mesh(P("x"), 2), on_mesh(P("x", "y"), 2), {16, 8}, K::slice, {}, 0},
+      {0, on_mesh(P("x"), 2), on_mesh(P("x"), 2), {16, 8}, K::none, {}, 0},
+      {0, on_mesh(P(axes("x", "y")), 2), on_mesh(P("y"), 2), {16, 8}, K::exchange, xy, 256},
+      {0, partial(P(), 2, {x, y}), partial(P(), 2, {y}), {4, 4}, K::all_reduce, {x}, 96},
+      {0, partial(P("x"), 2, {y}), partial(P(), 2, {y}), {8, 16}, K::all_gather, {x}, 384},
+  };
+  for (const Row& r : rows) {
+    const TransferCost got = transfer_cost(*r.from, *r.to, r.shape, 4);
+    CAPTURE(r.number);
+    CHECK(std::string(name(got.kind)) == name(r.kind));
+    CHECK(got.axes == r.axes);
+    CHECK(got.bytes == r.bytes);
+    if (r.kind != K::none) CHECK(transfer_path(r.from, r.to, r.shape, 4) == std::vector<const Layout*>{r.to});
+  }
+  CHECK(transfer_path(on_mesh(P(), 1), on_mesh(P(), 1), {4}, 4).empty());
+  CHECK_THROWS_WITH_AS(
+      transfer_cost(*on_mesh(P(), 1), *partial(P(), 1, {x}), {4}, 4),
+      "transfer_cost: [{}] to [{}] U{1:4} is no transfer. Both have one device order and rank, and partial "
+      "sums cannot be made, only reduced. Please report this.",
+      InternalError);
+}
+
+TEST_CASE("transfer: golden row 22 takes two steps") {
+  const Layout *from = partial(P("x"), 2, {y}), *to = on_mesh(P(axes("y", "x")), 2);
+  const auto path = transfer_path(from, to, {8, 16}, 4);
+  REQUIRE(path.size() == 2);
+  const TransferCost first = transfer_cost(*from, *path[0], {8, 16}, 4),
+                     second = transfer_cost(*path[0], *to, {8, 16}, 4);
+  CHECK(first.kind == TransferKind::reduce_scatter);
+  CHECK(path[0] == on_mesh(P(axes("x", "y")), 2));
+  CHECK(second.kind == TransferKind::permute);
+  CHECK(first.bytes + second.bytes == 128);
+  // In one step it would be an all_reduce and the rest.
+  CHECK(transfer_cost(*from, *to, {8, 16}, 4).kind == TransferKind::exchange);
+}
+
+TEST_CASE("transfer: paths end at the target, never dearer than reducing everything first") {
+  Random random(3);
+  const DeviceOrder* order = DeviceOrder::of(cpu_devices(8));
+  const Shape shape{8, 16};
+  for (int trial = 0; trial < 300; trial++) {
+    const Layout* any = random_layout(random, order, 3);
+    const auto dims = std::vector<AxisList>(any->dims().begin(), any->dims().begin() + 2);
+    const Layout *from = Layout::of(order, dims, any->dims()[2], Reducer::sum),
+                 *to = random_layout(random, order, 2);
+    if (from == to) continue;
+    const auto path = transfer_path(from, to, shape, 4);
+    REQUIRE(!path.empty());
+    CHECK(path.back() == to);
+    std::int64_t bytes = 0;
+    for (const Layout* at = from; const Layout* next : path) {
+      const TransferCost step = transfer_cost(*at, *next, shape, 4);
+      CHECK((at->unreduced().empty() || step.kind != TransferKind::exchange));
+      bytes += step.bytes;
+      at = next;
+    }
+    const Layout* reduced = Layout::of(order, dims);
+    CHECK(bytes <=
+          transfer_cost(*from, *reduced, shape, 4).bytes + transfer_cost(*reduced, *to, shape, 4).bytes);
+  }
+}
+
+TEST_CASE("transfer: box moves fill every element once") {
+  Random random(4);
+  const DeviceOrder* order = DeviceOrder::of(cpu_devices(12));
+  for (int trial = 0; trial < 150; trial++) {
+    const Shape shape{pick(random, 0, 14), pick(random, 0, 14)};
+    const Layout *from = random_layout(random, order, 2), *to = random_layout(random, order, 2);
+    check_moves(tiles_of(*from, shape), tiles_of(*to, shape), shape);
+    // Any boxes may be asked for: halos, slices.
+    std::vector<Box> targets;
+    for (int p = 0; p < 12; p++) {
+      Box b;
+      for (std::int64_t n : shape) {
+        b.lo.push_back(pick(random, 0, static_cast<int>(n)));
+        b.size.push_back(pick(random, 0, static_cast<int>(n - b.lo.back())));
+      }
+      targets.push_back(b);
+    }
+    check_moves(tiles_of(*from, shape), targets, shape);
+    // Sources that overlap each other: their halos and one whole copy.
+    std::vector<Box> sources = targets;
+    sources[pick(random, 0, 11)] = whole_box(shape);
+    check_moves(sources, tiles_of(*to, shape), shape);
+  }
+  const Box scalar = whole_box({});
+  CHECK(box_moves({scalar, Box{{0}, {0}}}, {scalar}).size() == 1);
+}
+
+TEST_CASE("transfer: replicas share the sending, the nearest first") {
+  const Box whole = whole_box({4}), nothing{{0}, {0}};
+  const std::vector<Box> sources = {whole, nothing, whole, nothing, whole, nothing, whole, nothing};
+  std::vector<int> sent(8, 0);
+  for (const BoxMove& m : box_moves(sources, std::vector<Box>(8, whole)))
+    if (m.from != m.to) sent[m.from]++;
+  CHECK(sent == std::vector<int>{1, 0, 1, 0, 1, 0, 1, 0});
+  CHECK(box_moves(sources, {nothing, nothing, nothing, nothing, nothing, whole}).front().from == 4);
+  CHECK_THROWS_WITH_AS(
+      box_moves({nothing, nothing}, {nothing, whole}),
+      "box_moves: 4 elements of the target at position 1 are in no source. The sources must cover every "
+      "target. Please report this.",
+      InternalError);
+}
