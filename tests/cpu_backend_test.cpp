@@ -26,9 +26,12 @@ template <class T> struct Product {
   Gemm::Item item;
   std::vector<T> a, b, c;
 
-  Product(std::mt19937& rng, std::int64_t m, std::int64_t n, std::int64_t k, std::int64_t batch, bool ta, bool tb, bool whole) {
+  Product(std::mt19937& rng, std::int64_t m, std::int64_t n, std::int64_t k, std::int64_t batch, bool ta,
+          bool tb, bool whole) {
     item.m = m, item.n = n, item.k = k, item.batch = batch, item.ta = ta, item.tb = tb;
-    const auto ld = [&](std::int64_t cols) { return cols + (rng() % 3 == 0 ? static_cast<std::int64_t>(rng() % 5) : 0); };
+    const auto ld = [&](std::int64_t cols) {
+      return cols + (rng() % 3 == 0 ? static_cast<std::int64_t>(rng() % 5) : 0);
+    };
     item.lda = ld(ta ? m : k), item.ldb = ld(tb ? k : n), item.ldc = ld(n);
     item.stride_a = rng() % 4 == 0 ? 0 : (ta ? k : m) * item.lda;
     item.stride_b = rng() % 4 == 0 ? 0 : (tb ? n : k) * item.ldb;
@@ -53,8 +56,12 @@ template <class T> struct Product {
     std::memset(static_cast<void*>(c.data()), 0xff, c.size() * sizeof(T));
     run({step(step_body())}, {a.data(), b.data(), c.data()});
   }
-  const T& at_a(std::int64_t q, std::int64_t i, std::int64_t p) const { return a[q * item.stride_a + (item.ta ? p * item.lda + i : i * item.lda + p)]; }
-  const T& at_b(std::int64_t q, std::int64_t p, std::int64_t j) const { return b[q * item.stride_b + (item.tb ? j * item.ldb + p : p * item.ldb + j)]; }
+  const T& at_a(std::int64_t q, std::int64_t i, std::int64_t p) const {
+    return a[q * item.stride_a + (item.ta ? p * item.lda + i : i * item.lda + p)];
+  }
+  const T& at_b(std::int64_t q, std::int64_t p, std::int64_t j) const {
+    return b[q * item.stride_b + (item.tb ? j * item.ldb + p : p * item.ldb + j)];
+  }
 
   /// Every element of C, and that nothing else of it was written.
   void check(double tolerance) const {
@@ -66,18 +73,21 @@ template <class T> struct Product {
           std::memset(static_cast<void*>(&untouched[at]), 0xff, sizeof(T));
           if constexpr (std::is_floating_point_v<T>) {
             double sum = 0;
-            for (std::int64_t p = 0; p < item.k; p++) sum += static_cast<double>(at_a(q, i, p)) * static_cast<double>(at_b(q, p, j));
+            for (std::int64_t p = 0; p < item.k; p++)
+              sum += static_cast<double>(at_a(q, i, p)) * static_cast<double>(at_b(q, p, j));
             REQUIRE(std::abs(static_cast<double>(c[at]) - sum) <= tolerance);
           } else {
             std::uint64_t sum = 0;
-            for (std::int64_t p = 0; p < item.k; p++) sum += static_cast<std::uint64_t>(at_a(q, i, p)) * static_cast<std::uint64_t>(at_b(q, p, j));
+            for (std::int64_t p = 0; p < item.k; p++)
+              sum += static_cast<std::uint64_t>(at_a(q, i, p)) * static_cast<std::uint64_t>(at_b(q, p, j));
             REQUIRE(c[at] == static_cast<T>(sum));
           }
         }
       }
     }
     const auto* const bytes = reinterpret_cast<const unsigned char*>(untouched.data());
-    REQUIRE(std::all_of(bytes, bytes + untouched.size() * sizeof(T), [](unsigned char x) { return x == 0xff; }));
+    REQUIRE(
+        std::all_of(bytes, bytes + untouched.size() * sizeof(T), [](unsigned char x) { return x == 0xff; }));
   }
 };
 
@@ -91,9 +101,12 @@ template <class T> void random_products(std::uint32_t seed, int count) {
     const std::int64_t m = size(), n = size(), k = size(), batch = static_cast<std::int64_t>(rng() % 3);
     const bool whole = std::is_integral_v<T> || rng() % 2 == 0;
     Product<T> p(rng, m, n, k, batch, rng() % 2, rng() % 2, whole);
-    INFO("round ", round, ": ", m, " x ", n, " x ", k, ", batch ", batch, ", transposed ", p.item.ta, p.item.tb);
+    INFO("round ", round, ": ", m, " x ", n, " x ", k, ", batch ", batch, ", transposed ", p.item.ta,
+         p.item.tb);
     p.execute();
-    p.check(whole ? 0 : (sizeof(T) == 4 ? 2e-7 : 1e-15) * static_cast<double>(k));  // small whole numbers are exact
+    p.check(whole
+                ? 0
+                : (sizeof(T) == 4 ? 2e-7 : 1e-15) * static_cast<double>(k));  // small whole numbers are exact
   }
 }
 
@@ -105,7 +118,8 @@ bool serial_blas(Blas& t) {
 int fake_calls = 0;
 bool openmp_blas(Blas& t) {
   t.config = "OpenBLAS 0.3.21 USE_OPENMP";
-  t.sgemm = [](int, int, int, int m, int n, int, float, const float*, int, const float*, int, float, float* c, int ldc) {
+  t.sgemm = [](int, int, int, int m, int n, int, float, const float*, int, const float*, int, float, float* c,
+               int ldc) {
     fake_calls++;
     for (int i = 0; i < m; i++) std::fill_n(c + i * ldc, n, 5.f);
   };
@@ -143,7 +157,8 @@ TEST_CASE("gemm: integers wrap, bool is or of and") {
 
 TEST_CASE("gemm: shapes that are cut into panels, vectors, rows that overlap") {
   std::mt19937 rng(8);
-  const std::vector<Shape> shapes = {{600, 130, 40}, {130, 600, 40}, {1, 3000, 300}, {3000, 1, 300}, {530, 257, 120}, {1, 1, 5000}, {1, 70, 70}, {70, 1, 70}};
+  const std::vector<Shape> shapes = {{600, 130, 40},  {130, 600, 40}, {1, 3000, 300}, {3000, 1, 300},
+                                     {530, 257, 120}, {1, 1, 5000},   {1, 70, 70},    {70, 1, 70}};
   for (const Shape& s : shapes) {
     for (int t = 0; t < 4; t++) {
       INFO("m, n, k: ", to_string(s), ", transposes ", t);
@@ -188,7 +203,8 @@ TEST_CASE("gemm: the same bits for any number of workers, from both builds of th
       CHECK(std::memcmp(c.data(), d.data(), c.size() * sizeof(T)) == 0);
       // One chain of fused multiply-adds per element.
       T sum = 0;
-      for (std::int64_t p = 0; p < k; p++) sum = std::fma(a[(m - 1) * k + p], tb ? b[(n - 1) * k + p] : b[p * n + n - 1], sum);
+      for (std::int64_t p = 0; p < k; p++)
+        sum = std::fma(a[(m - 1) * k + p], tb ? b[(n - 1) * k + p] : b[p * n + n - 1], sum);
       CHECK(sum == c.back());
     };
     both(float{}, &SmallGemmTable::f32);
@@ -201,7 +217,8 @@ TEST_CASE("gemm: without a BLAS, with a wrong one, with another one") {
   Product<float> p(rng, 70, 60, 50, 1, false, false, true);
   {
     const OpenedBy missing(no_blas);
-    CHECK(stderr_of([&] { p.execute(); }) == "shardarray: no BLAS found, large matrix products are slow. Install libopenblas0-pthread.\n");
+    CHECK(stderr_of([&] { p.execute(); }) ==
+          "shardarray: no BLAS found, large matrix products are slow. Install libopenblas0-pthread.\n");
     p.check(0);
     CHECK(stderr_of([&] { p.execute(); }).empty());  // once
     Product<double> d(rng, 300, 70, 300, 1, true, true, true);
@@ -214,7 +231,8 @@ TEST_CASE("gemm: without a BLAS, with a wrong one, with another one") {
   {
     const OpenedBy wrong(serial_blas);
     for (int twice = 0; twice < 2; twice++) {
-      CHECK(contains(message_of<CompileError>([&] { p.execute(); }), "matmul: the BLAS is the serial build ('OpenBLAS 0.3.21 NO_LAPACKE SINGLE_THREADED')."));
+      CHECK(contains(message_of<CompileError>([&] { p.execute(); }),
+                     "matmul: the BLAS is the serial build ('OpenBLAS 0.3.21 NO_LAPACKE SINGLE_THREADED')."));
     }
   }
   {
@@ -231,27 +249,36 @@ TEST_CASE("programs that the CPU has no kernels for are refused when they are lo
   Gemm g;
   g.dtype = DType::bfloat16;
   g.items.resize(1);
-  CHECK(contains(message_of<CompileError>([&] { run({step(g)}, {nullptr}); }), "matmul: the CPU has no kernel for bfloat16."));
+  CHECK(contains(message_of<CompileError>([&] { run({step(g)}, {nullptr}); }),
+                 "matmul: the CPU has no kernel for bfloat16."));
   Exchange x;
   x.dtype = DType::complex64;
   x.reducer = Reducer::sum;
   x.items.resize(1);
-  CHECK(contains(message_of<CompileError>([&] { run({step(x)}, {nullptr}); }), "sum over devices: the CPU has no kernel for complex64."));
+  CHECK(contains(message_of<CompileError>([&] { run({step(x)}, {nullptr}); }),
+                 "sum over devices: the CPU has no kernel for complex64."));
   Extern e;
   e.in_types = e.out_types = {DType::complex64};
   e.items.resize(1);
-  CHECK(contains(message_of<CompileError>([&] { run({step(e)}, {nullptr}); }), "sort: the CPU has no kernel for complex64."));
+  CHECK(contains(message_of<CompileError>([&] { run({step(e)}, {nullptr}); }),
+                 "sort: the CPU has no kernel for complex64."));
   e.kind = ExternKind::scatter_add;
   e.in_types = {DType::bool_, DType::int32, DType::bool_};
-  CHECK(contains(message_of<CompileError>([&] { run({step(e)}, {nullptr}); }), "scatter_add: the CPU has no kernel for bool."));
+  CHECK(contains(message_of<CompileError>([&] { run({step(e)}, {nullptr}); }),
+                 "scatter_add: the CPU has no kernel for bool."));
   e.in_types = {DType::float32, DType::float32, DType::float32};
-  CHECK(contains(message_of<CompileError>([&] { run({step(e)}, {nullptr}); }), "scatter_add: the CPU has no kernel for float32. It takes rows"));
+  CHECK(contains(message_of<CompileError>([&] { run({step(e)}, {nullptr}); }),
+                 "scatter_add: the CPU has no kernel for float32. It takes rows"));
   x = {};
   x.items = {{0, {7, 0}, 4, true, {}}};
-  CHECK(contains(message_of<InternalError>([&] { run({step(x)}, {nullptr}); }), "load: a step touches bytes [0, 4) of base 7, the program has 1 bases."));
+  CHECK(contains(message_of<InternalError>([&] { run({step(x)}, {nullptr}); }),
+                 "load: a step touches bytes [0, 4) of base 7, the program has 1 bases."));
   const auto empty = std::make_shared<Program>();
   void* base = nullptr;
-  CHECK(contains(message_of<InternalError>([&] { make_cpu_backend(1)->load(empty)->run({&base, 1}, nullptr); }), "run: 1 base pointers, the program has 0."));
+  CHECK(contains(message_of<InternalError>([&] {
+                   make_cpu_backend(1)->load(empty)->run({&base, 1}, nullptr);
+                 }),
+                 "run: 1 base pointers, the program has 0."));
 }
 
 TEST_CASE("backend: memory per device") {
@@ -270,11 +297,13 @@ TEST_CASE("backend: memory per device") {
   }
   CHECK(cpu->memory_stats(2).in_use == 0);
   CHECK(cpu->memory_stats(2).high_water == 1000);
-  CHECK(contains(message_of<DeviceError>([&] { (void)cpu->allocate(3, 1); }), "backend: there is no device cpu:3. There are 3 devices"));
+  CHECK(contains(message_of<DeviceError>([&] { (void)cpu->allocate(3, 1); }),
+                 "backend: there is no device cpu:3. There are 3 devices"));
 }
 
 TEST_CASE("programs: steps that reuse memory run in order on any number of workers") {
-  // Eight devices: y = A x per device, the sum over devices back into x, twenty times; one scratch block for all y.
+  // Eight devices: y = A x per device, the sum over devices back into x, twenty times; one scratch block for
+  // all y.
   constexpr std::int64_t d = 64;
   std::mt19937 rng(11);
   std::vector<float> a = random_values<float>(rng, 8 * d * d, true);
@@ -287,7 +316,22 @@ TEST_CASE("programs: steps that reuse memory run in order on any number of worke
   Exchange::Piece piece = {{d}, {1}, {1}, {2, 0}, {}};
   for (int k = 0; k < 8; k++) {
     const auto y = static_cast<std::uint64_t>(k) * d * 4;
-    product.items.push_back({k, {0, static_cast<std::uint64_t>(k) * d * d * 4}, {2, 0}, {1, y}, d, 1, d, 1, d, 1, 1, 0, 0, 0, false, false});
+    product.items.push_back({k,
+                             {0, static_cast<std::uint64_t>(k) * d * d * 4},
+                             {2, 0},
+                             {1, y},
+                             d,
+                             1,
+                             d,
+                             1,
+                             d,
+                             1,
+                             1,
+                             0,
+                             0,
+                             0,
+                             false,
+                             false});
     piece.sources.push_back({{1, y}, k, d * 4, 0});
   }
   sum.items = {{0, {2, 0}, d * 4, false, {piece}}};
@@ -341,7 +385,8 @@ TEST_CASE("programs: loops are cut into chunks and wait for each other") {
     std::iota(a.begin(), a.end(), 0.f);
     run(steps, {a.data(), b.data()});
     bool right = true;
-    for (std::int64_t i = 0; i < n; i++) right = right && a[i] == static_cast<float>(i + 60) && b[i] == static_cast<float>(i + 58);
+    for (std::int64_t i = 0; i < n; i++)
+      right = right && a[i] == static_cast<float>(i + 60) && b[i] == static_cast<float>(i + 58);
     CHECK(right);
   }
 }

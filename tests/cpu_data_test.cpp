@@ -27,11 +27,14 @@ template <class T> struct RandomExchange {
 
   RandomExchange(std::uint32_t seed, Reducer reducer, std::int64_t most_elements) {
     std::mt19937 rng(seed);
-    const auto pick = [&](std::int64_t lo, std::int64_t hi) { return lo + static_cast<std::int64_t>(rng() % static_cast<std::uint64_t>(hi - lo + 1)); };
+    const auto pick = [&](std::int64_t lo, std::int64_t hi) {
+      return lo + static_cast<std::int64_t>(rng() % static_cast<std::uint64_t>(hi - lo + 1));
+    };
     Shape tile;
     std::int64_t elements = 1;
     for (std::int64_t d = pick(0, 4); d > 0; d--) {
-      tile.push_back(pick(rng() % 8 == 0 ? 0 : 1, std::max<std::int64_t>(1, std::min<std::int64_t>(9, most_elements / elements))));
+      tile.push_back(pick(rng() % 8 == 0 ? 0 : 1,
+                          std::max<std::int64_t>(1, std::min<std::int64_t>(9, most_elements / elements))));
       elements *= std::max<std::int64_t>(tile.back(), 1);
     }
     if (most_elements > 10'000) tile.push_back(most_elements / elements);
@@ -61,7 +64,8 @@ template <class T> struct RandomExchange {
     }
     x.items = {item};
   }
-  void add_piece(Exchange::Item& item, std::mt19937& rng, const Shape& tile, const Shape& extents, std::size_t along, std::int64_t at) {
+  void add_piece(Exchange::Item& item, std::mt19937& rng, const Shape& tile, const Shape& extents,
+                 std::size_t along, std::int64_t at) {
     const std::size_t rank = tile.size();
     Exchange::Piece p;
     p.extents = extents;
@@ -88,7 +92,10 @@ template <class T> struct RandomExchange {
       memory.push_back(random_values<T>(rng, size + 3, false));
       const auto device = static_cast<int>(rng() % 4);
       const auto bytes = static_cast<std::uint64_t>(first + 1) * sizeof(T);
-      p.sources.push_back({{static_cast<std::uint32_t>(memory.size() - 1), bytes}, device, memory.back().size() * sizeof(T), bytes});
+      p.sources.push_back({{static_cast<std::uint32_t>(memory.size() - 1), bytes},
+                           device,
+                           memory.back().size() * sizeof(T),
+                           bytes});
       if (device != item.device) received += num_elements(extents) * static_cast<std::int64_t>(sizeof(T));
     }
     for (std::int64_t e = 0; e < num_elements(extents); e++) {
@@ -105,8 +112,12 @@ template <class T> struct RandomExchange {
   }
   T combine(T a, T b) const {
     switch (x.reducer) {
-      case Reducer::sum: if constexpr (std::is_floating_point_v<T>) return a + b; else return static_cast<T>(static_cast<std::uint64_t>(a) + static_cast<std::uint64_t>(b));
-      case Reducer::prod: if constexpr (std::is_floating_point_v<T>) return a * b; else return static_cast<T>(static_cast<std::uint64_t>(a) * static_cast<std::uint64_t>(b));
+      case Reducer::sum:
+        if constexpr (std::is_floating_point_v<T>) return a + b;
+        else return static_cast<T>(static_cast<std::uint64_t>(a) + static_cast<std::uint64_t>(b));
+      case Reducer::prod:
+        if constexpr (std::is_floating_point_v<T>) return a * b;
+        else return static_cast<T>(static_cast<std::uint64_t>(a) * static_cast<std::uint64_t>(b));
       case Reducer::max: return std::max(a, b);
       default: return std::min(a, b);
     }
@@ -118,7 +129,8 @@ template <class T> struct RandomExchange {
     for (auto& m : memory) bases.push_back(m.data());
     const RunReport report = run({step(x)}, bases, 3);
     CHECK(report.received == std::vector<std::int64_t>{0, received, 0});
-    CHECK((expected.empty() || std::memcmp(memory[0].data(), expected.data(), expected.size() * sizeof(T)) == 0));
+    CHECK((expected.empty() ||
+           std::memcmp(memory[0].data(), expected.data(), expected.size() * sizeof(T)) == 0));
     memory[0] = before;
   }
 };
@@ -152,7 +164,11 @@ TEST_CASE("exchange: bool, NaN, signed zeros, wide elements") {
     Exchange x;
     x.dtype = dtype_of<T>();
     x.reducer = r;
-    x.items = {{0, {2, 0}, sizeof(T), false, {{{}, {}, {}, {2, 0}, {{{0, 0}, 0, sizeof(T), 0}, {{1, 0}, 0, sizeof(T), 0}}}}}};
+    x.items = {{0,
+                {2, 0},
+                sizeof(T),
+                false,
+                {{{}, {}, {}, {2, 0}, {{{0, 0}, 0, sizeof(T), 0}, {{1, 0}, 0, sizeof(T), 0}}}}}};
     run({step(x)}, {&a, &b, &c});
     return c;
   };
@@ -194,8 +210,14 @@ template <class T> void random_sorts(std::uint32_t seed) {
     const std::int64_t n = num_elements(shape);
     auto keys = random_values<T>(rng, n, true);
     if constexpr (std::is_floating_point_v<T>) {
-      const T special[] = {-T(0), T(0), std::numeric_limits<T>::quiet_NaN(), -std::numeric_limits<T>::quiet_NaN(), std::numeric_limits<T>::infinity(),
-                           -std::numeric_limits<T>::infinity(), std::numeric_limits<T>::denorm_min(), -std::numeric_limits<T>::denorm_min()};
+      const T special[] = {-T(0),
+                           T(0),
+                           std::numeric_limits<T>::quiet_NaN(),
+                           -std::numeric_limits<T>::quiet_NaN(),
+                           std::numeric_limits<T>::infinity(),
+                           -std::numeric_limits<T>::infinity(),
+                           std::numeric_limits<T>::denorm_min(),
+                           -std::numeric_limits<T>::denorm_min()};
       for (auto& k : keys) {
         if (rng() % 3 == 0) k = special[rng() % 8];
       }
@@ -217,7 +239,8 @@ template <class T> void random_sorts(std::uint32_t seed) {
       std::vector<std::int64_t> order(static_cast<std::size_t>(length));
       for (std::int64_t i = 0; i < length; i++) order[i] = first + i * inner;
       std::stable_sort(order.begin(), order.end(), [&](std::int64_t p, std::int64_t q) {
-        if constexpr (std::is_floating_point_v<T>) return keys[p] < keys[q] || (std::isnan(keys[q]) && !std::isnan(keys[p]));
+        if constexpr (std::is_floating_point_v<T>)
+          return keys[p] < keys[q] || (std::isnan(keys[q]) && !std::isnan(keys[p]));
         else return keys[p] < keys[q];
       });
       for (std::int64_t i = 0; i < length; i++) {
@@ -227,7 +250,12 @@ template <class T> void random_sorts(std::uint32_t seed) {
     }
     Extern x;
     x.in_types = x.out_types = {dtype_of<T>(), DType::int16};
-    x.items = {{0, {{0, 0}, {1, 0}}, {{2, 0}, {3, 0}}, {shape, shape}, {shape, shape}, {static_cast<std::int64_t>(dim)}}};
+    x.items = {{0,
+                {{0, 0}, {1, 0}},
+                {{2, 0}, {3, 0}},
+                {shape, shape},
+                {shape, shape},
+                {static_cast<std::int64_t>(dim)}}};
     std::vector<T> out(keys.size());
     std::vector<std::int16_t> out_payload(keys.size());
     run({step(x)}, {keys.data(), payload.data(), out.data(), out_payload.data()});
@@ -243,7 +271,8 @@ template <class T> void random_sorts(std::uint32_t seed) {
 template <class T, class Index> void random_scatters(std::uint32_t seed) {
   std::mt19937 rng(seed);
   for (int round = 0; round < 30; round++) {
-    const std::int64_t rows = rng() % 9, columns = round % 10 == 0 ? 700 : rng() % 9, n = rng() % 40, first_row = rng() % 20;
+    const std::int64_t rows = rng() % 9, columns = round % 10 == 0 ? 700 : rng() % 9, n = rng() % 40,
+                       first_row = rng() % 20;
     auto table = random_values<T>(rng, rows * columns, false);
     const auto updates = random_values<T>(rng, n * columns, false);
     std::vector<Index> where(static_cast<std::size_t>(n));
@@ -257,7 +286,9 @@ template <class T, class Index> void random_scatters(std::uint32_t seed) {
         for (std::int64_t c = 0; c < columns; c++) {
           T& to = expected[r * columns + c];
           if constexpr (std::is_floating_point_v<T>) to += updates[i * columns + c];
-          else to = static_cast<T>(static_cast<std::uint64_t>(to) + static_cast<std::uint64_t>(updates[i * columns + c]));
+          else
+            to = static_cast<T>(static_cast<std::uint64_t>(to) +
+                                static_cast<std::uint64_t>(updates[i * columns + c]));
         }
       }
     }
@@ -265,7 +296,12 @@ template <class T, class Index> void random_scatters(std::uint32_t seed) {
     x.kind = ExternKind::scatter_add;
     x.in_types = {dtype_of<T>(), dtype_of<Index>(), dtype_of<T>()};
     x.out_types = {dtype_of<T>()};
-    x.items = {{0, {{0, 0}, {1, 0}, {2, 0}}, {{3, 0}}, {{rows, columns}, {n}, {n, columns}}, {{rows, columns}}, {first_row}}};
+    x.items = {{0,
+                {{0, 0}, {1, 0}, {2, 0}},
+                {{3, 0}},
+                {{rows, columns}, {n}, {n, columns}},
+                {{rows, columns}},
+                {first_row}}};
     std::vector<T> out(table.size());
     std::vector<void*> bases = {table.data(), where.data(), const_cast<T*>(updates.data()), out.data()};
     const Workers w(1 + round % 3);
@@ -287,7 +323,8 @@ TEST_CASE("sort: keys of all types with payload, along any dimension") {
   random_sorts<std::int64_t>(5);
   random_sorts<std::uint16_t>(6);
   random_sorts<std::uint64_t>(7);
-  // float16: 1, NaN, -2, -0, 65504, -inf; bfloat16 has the same signs and order here except for the exponent's width
+  // float16: 1, NaN, -2, -0, 65504, -inf; bfloat16 has the same signs and order here except for the
+  // exponent's width
   std::vector<std::uint16_t> half = {0x3c00, 0x7e00, 0xc000, 0x8000, 0x7bff, 0xfc00}, out(6);
   Extern x;
   x.in_types = x.out_types = {DType::float16};
@@ -306,4 +343,3 @@ TEST_CASE("scatter_add: rows repeat, lie outside, tables in place") {
   random_scatters<std::int32_t, std::uint32_t>(3);
   random_scatters<std::uint8_t, std::int32_t>(4);
 }
-

@@ -1,5 +1,6 @@
 // Helpers of the CPU backend's tests.
 #pragma once
+#include <unistd.h>
 #include <cstdint>
 #include <cstdio>
 #include <functional>
@@ -7,7 +8,6 @@
 #include <random>
 #include <string>
 #include <type_traits>
-#include <unistd.h>
 #include <utility>
 #include <vector>
 
@@ -20,12 +20,12 @@ namespace shardarray::cpu_test {
 template <class E, class F> std::string message_of(F f) {
   try {
     f();
-  } catch (const E& e) {
-    return e.what();
-  }
+  } catch (const E& e) { return e.what(); }
   return "nothing was thrown";
 }
-inline bool contains(const std::string& text, const std::string& part) { return text.find(part) != std::string::npos; }
+inline bool contains(const std::string& text, const std::string& part) {
+  return text.find(part) != std::string::npos;
+}
 
 /// What f writes to stderr.
 inline std::string stderr_of(const std::function<void()>& f) {
@@ -67,7 +67,8 @@ template <class T> std::vector<T> random_values(std::mt19937& rng, std::int64_t 
   std::vector<T> v(static_cast<std::size_t>(n));
   for (auto& x : v) {
     if constexpr (std::is_floating_point_v<T>) {
-      x = whole ? static_cast<T>(static_cast<int>(rng() % 17) - 8) : static_cast<T>(static_cast<double>(rng()) / 4294967296.0 - 0.5);
+      x = whole ? static_cast<T>(static_cast<int>(rng() % 17) - 8)
+                : static_cast<T>(static_cast<double>(rng()) / 4294967296.0 - 0.5);
     } else {
       x = static_cast<T>(rng());
     }

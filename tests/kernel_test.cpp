@@ -101,12 +101,12 @@ TEST_CASE("kernel: verify names the instruction and the rule") {
       {{.code = Code::shl, .type = bool_, .a = 2, .b = 2}, "It computes with integers only"},
       {{.code = Code::add, .type = bool_, .a = 2, .b = 2}, "It computes with numbers, not bool"},
   };
-  for (const auto& [in, rule] : broken) {
-    CAPTURE(rule);
-    CHECK(contains(with(in), rule));
+  for (const auto& row : broken) {
+    CAPTURE(std::string(row.second));
+    CHECK(contains(with(row.first), row.second));
   }
   const Instr unknown{.code = static_cast<Code>(100), .type = float32};
-  CHECK_THROWS_AS(verify(kernel_of({unknown})), InternalError);
+  CHECK(contains(message(kernel_of({unknown})), "Codes are those of `Code`"));
 }
 
 TEST_CASE("kernel: verify checks arguments, reductions and stages") {

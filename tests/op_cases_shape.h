@@ -144,7 +144,7 @@ inline Cases position_cases() {
   made("arange", [] { return arange(10); }, {10}, [](I i) { return double(i[0]); });
   made("arange step", [] { return arange(9, -1, -3); }, {4}, [](I i) { return 9.0 - 3.0 * double(i[0]); });
   made("arange float", [] { return arange(0.5, 3.0, 0.25); }, {10}, [](I i) { return 0.5 + 0.25 * double(i[0]); });
-  made("linspace", [] { return linspace(-3, 7, 11); }, {11}, [](I i) { return -3.0 + double(i[0]); }, 2e-7);
+  made("linspace", [] { return linspace(-3, 7, 11); }, {11}, [](I i) { return -3.0 + double(i[0]); }, 5e-7);
   made("linspace int", [] { return linspace(-5, 5, 7, {.dtype = DType::int32}); }, {7}, [](I i) { return std::floor(-5 + 10.0 * double(i[0]) / 6); });
   made("eye", [] { return eye(10, 6, 1); }, {10, 6}, [](I i) { return double(i[1] == i[0] + 1); });
   auto like = [&](std::string name, auto f, double value) {

@@ -8,6 +8,7 @@
 #include "shardarray/explain.h"
 #include "shardarray/filter_shard.h"
 #include "shardarray/grad.h"
+#include "shardarray/inspect.h"
 #include "shardarray/jit.h"
 #include "shardarray/losses.h"
 #include "shardarray/nn.h"

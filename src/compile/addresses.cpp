@@ -91,12 +91,9 @@ class Planner {
         out_.program_output.push_back(-1);
         continue;
       }
-      const auto known = std::find(output_values_.begin(), output_values_.end(), v);
-      out_.program_output.push_back(static_cast<int>(known - output_values_.begin()));
-      if (known == output_values_.end()) {
-        output_values_.push_back(v);
-        program_.outputs.push_back(port(v));
-      }
+      out_.program_output.push_back(static_cast<int>(output_values_.size()));
+      output_values_.push_back(v);
+      program_.outputs.push_back(port(v));
     }
   }
 

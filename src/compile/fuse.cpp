@@ -66,7 +66,7 @@ class Fuser {
     }
   }
 
-  // A result that is an input, or shares memory with another one, is copied.
+  // Every result has memory of its own: what is part of an input, or another result as well, is copied.
   void copy_shared_outputs() {
     std::set<int> seen;
     for (int& v : p_.outputs) {
@@ -80,11 +80,7 @@ class Fuser {
         root = at(p_.steps, s).in[0];
       }
       const bool from_input = at(p_.values, root).step < 0;
-      const bool fresh = seen.insert(root).second;
-      if (!from_input && (fresh || seen_values_.contains(v))) {
-        seen_values_.insert(v);
-        continue;
-      }
+      if (!from_input && seen.insert(root).second) continue;
       PartStep copy;
       copy.in = {v};
       copy.copy = true;
@@ -164,6 +160,7 @@ class Fuser {
   // A group of its own, with s at the root.
   void start(int s) {
     const int group = open(s, true);
+    started_[s] = group;
     const FlatNode* n = node(s);
     if (n && n->op->form == Form::reduce) at(domains_, group).reduce = s;
     join(s, group, {identity_map(at(p_.values, at(p_.steps, s).out[0]).type.shape.size())});
@@ -353,7 +350,7 @@ class Fuser {
              out.type.shape == domain.type.shape && out.layout == domain.layout;
     }();
     if (!at_points) return false;
-    if (kind(s) == Kind::inlined && d.value != v) return false;
+    if (kind(s) == Kind::inlined && (!started_.contains(s) || find(started_.at(s)) != group)) return false;
     if (at(must_store_, v)) return true;
     for (int u : at(users_, v))
       if (!in_group(u, group) || at(groups_of_, u).size() > 1) return true;
@@ -422,7 +419,7 @@ class Fuser {
   std::vector<Domain> domains_;
   std::vector<int> parent_;
   std::map<std::pair<int, int>, std::vector<IndexMap>> maps_;
-  std::set<int> seen_values_;
+  std::map<int, int> started_;  // step -> the group that it is at the root of
 };
 
 }  // namespace

@@ -200,7 +200,7 @@ class Partitioner {
       t.type = at(g_.types, v);
       t.factors = &rule.results[k];
       t.layout = to_layout(atoms_, at(wishes_.dims, v));
-      t.weight = at(wishes_.closed, v) ? 1.0 : at(wishes_.from_closed, v) ? 0.5 : 1e-3;
+      t.weight = at(wishes_.closed, v) || at(wishes_.from_closed, v) ? 1.0 : 1e-3;
       s.results.push_back(std::move(t));
     }
     s.pending = passing_sums(s, n);

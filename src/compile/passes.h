@@ -37,7 +37,7 @@ const Layout* to_layout(const Atoms& atoms, const AtomDims& dims, const std::vec
 struct Wishes {
   std::vector<AtomDims> dims;       ///< per value
   std::vector<bool> closed;         ///< given, not wished
-  std::vector<bool> from_closed;    ///< grew backwards from a closed value
+  std::vector<bool> from_closed;    ///< leads, elementwise, to a place that is given: the wish is as good as closed
 };
 Wishes propagate(const FlatGraph& g, const std::vector<Rule>& rules, const Atoms& atoms, const CompileInput& in);
 

@@ -6,6 +6,7 @@
 
 #include "compile/assignment.h"
 #include "compile/passes.h"
+#include "ops/prims.h"
 
 namespace shardarray {
 
@@ -48,11 +49,24 @@ class Propagator {
             }
       }
     }
+    lead_back();
     return std::move(wishes_);
   }
 
  private:
   template <class V> static auto at(V& v, int k) -> decltype(v[static_cast<std::size_t>(k)]) { return v[static_cast<std::size_t>(k)]; }
+
+  // What is handed through, elementwise, to a place that is given had better be made there: also when that is "whole".
+  void lead_back() {
+    for (int i = static_cast<int>(g_.nodes.size()) - 1; i >= 0; i--) {
+      const FlatNode& n = at(g_.nodes, i);
+      if (n.op->form != Form::scalar && n.op->form != Form::view && n.op != &op_transpose) continue;
+      for (std::size_t k = 0; k < n.out_types.size(); k++)
+        if (at(wishes_.from_closed, n.first_out + static_cast<int>(k)))
+          for (int v : n.in)
+            if (!at(wishes_.closed, v)) at(wishes_.from_closed, v) = true;
+    }
+  }
 
   std::vector<int> neighbours(int value) const {
     std::vector<int> n = at(users_, value);
@@ -84,7 +98,6 @@ class Propagator {
       if (terms[t].result && !broadcasts_forward && is_broadcast(n)) continue;
       if (extend(terms[t], merged, rule)) {
         grown.push_back(terms[t].value);
-        if (!terms[t].result) inherit_origin(terms, terms[t].value);
       }
     }
     return grown;
@@ -98,11 +111,6 @@ class Propagator {
 
   static bool is_broadcast(const FlatNode& n) {
     return n.op->form == Form::map && num_elements(n.out_types[0].shape) > num_elements(n.in_types[0].shape);
-  }
-
-  void inherit_origin(const std::vector<Term>& terms, int value) {
-    for (const Term& t : terms)
-      if (t.result && at(wishes_.from_closed, t.value)) at(wishes_.from_closed, value) = true;
   }
 
   static std::vector<int> longest_common(const std::vector<std::vector<std::vector<int>>>& projected, std::size_t f) {

@@ -4,6 +4,8 @@
 
 namespace shardarray {
 
-inline char* address(void* const* bases, const Ref& r) { return static_cast<char*>(bases[r.base]) + r.offset; }
+inline char* address(void* const* bases, const Ref& r) {
+  return static_cast<char*>(bases[r.base]) + r.offset;
+}
 
 }  // namespace shardarray

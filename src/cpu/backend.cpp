@@ -30,8 +30,8 @@ MemoryRange range(const Ref& r, std::int64_t n, std::size_t size) {
 }
 
 /// The bytes from the first to the last element of `batch` matrices, `stride` apart, of rows `ld` apart.
-MemoryRange matrix_range(const Ref& r, std::int64_t rows, std::int64_t cols, std::int64_t ld, std::int64_t batch, std::int64_t stride,
-                         std::size_t size) {
+MemoryRange matrix_range(const Ref& r, std::int64_t rows, std::int64_t cols, std::int64_t ld,
+                         std::int64_t batch, std::int64_t stride, std::size_t size) {
   if (rows == 0 || cols == 0 || batch == 0) return {r.base, r.offset, r.offset};
   return range(r, (batch - 1) * stride + (rows - 1) * ld + cols, size);
 }
@@ -47,8 +47,10 @@ class CpuExecutable final : public Executable {
 
   void run(std::span<void* const> bases, RunReport* report) const override {
     if (bases.size() != program_->base_count) {
-      throw InternalError(fmt::format("run: {} base pointers, the program has {}. Every input, output and scratch arena has one. "
-                                      "Please report this.", bases.size(), program_->base_count));
+      throw InternalError(fmt::format(
+          "run: {} base pointers, the program has {}. Every input, output and scratch arena has one. "
+          "Please report this.",
+          bases.size(), program_->base_count));
     }
     if (report != nullptr) report->received.assign(program_->transfers.size(), 0);
     if (program_->transfers.empty()) return graph_.run(bases.data());
@@ -67,16 +69,21 @@ class CpuExecutable final : public Executable {
 
   /// Adds units [begin, end) of `plan` in chunks.
   template <class Plan>
-  void add_units(const Plan& plan, std::int64_t begin, std::int64_t end, double cost_ns, const Ranges& reads, const Ranges& writes) {
+  void add_units(const Plan& plan, std::int64_t begin, std::int64_t end, double cost_ns, const Ranges& reads,
+                 const Ranges& writes) {
     if (begin >= end) return;
     check(reads);
     check(writes);
     const auto by_cost = static_cast<std::int64_t>(std::min(cost_ns / chunk_ns, 1e6));
-    const std::int64_t units = end - begin, chunks = std::clamp<std::int64_t>(by_cost, 1, std::min(units, chunks_per_item));
+    const std::int64_t units = end - begin,
+                       chunks = std::clamp<std::int64_t>(by_cost, 1, std::min(units, chunks_per_item));
     std::vector<Task> tasks;
     for (std::int64_t c = 0; c < chunks; c++) {
-      const auto run = [](const void* p, void* const* bases, std::int64_t b, std::int64_t e) { static_cast<const Plan*>(p)->run(bases, b, e); };
-      tasks.push_back({run, &plan, begin + units * c / chunks, begin + units * (c + 1) / chunks, cost_ns / static_cast<double>(chunks)});
+      const auto run = [](const void* p, void* const* bases, std::int64_t b, std::int64_t e) {
+        static_cast<const Plan*>(p)->run(bases, b, e);
+      };
+      tasks.push_back({run, &plan, begin + units * c / chunks, begin + units * (c + 1) / chunks,
+                       cost_ns / static_cast<double>(chunks)});
     }
     graph_.add(tasks, reads, writes);
   }
@@ -98,16 +105,19 @@ class CpuExecutable final : public Executable {
     const std::size_t size = itemsize(gemm.dtype);
     for (const Gemm::Item& i : gemm.items) {
       const GemmPlan& plan = gemms_.emplace_back(gemm.dtype, i);
-      const Ranges reads = {matrix_range(i.a, i.ta ? i.k : i.m, i.ta ? i.m : i.k, i.lda, i.batch, i.stride_a, size),
-                            matrix_range(i.b, i.tb ? i.n : i.k, i.tb ? i.k : i.n, i.ldb, i.batch, i.stride_b, size)};
-      add_units(plan, 0, plan.units(), plan.cost_ns(), reads, {matrix_range(i.c, i.m, i.n, i.ldc, i.batch, i.stride_c, size)});
+      const Ranges reads = {
+          matrix_range(i.a, i.ta ? i.k : i.m, i.ta ? i.m : i.k, i.lda, i.batch, i.stride_a, size),
+          matrix_range(i.b, i.tb ? i.n : i.k, i.tb ? i.k : i.n, i.ldb, i.batch, i.stride_b, size)};
+      add_units(plan, 0, plan.units(), plan.cost_ns(), reads,
+                {matrix_range(i.c, i.m, i.n, i.ldc, i.batch, i.stride_c, size)});
     }
   }
 
   void add(const Extern& x) {
     for (const Extern::Item& i : x.items) {
       Ranges reads, writes;
-      for (std::size_t k = 0; k < i.in.size(); k++) reads.push_back(range(i.in[k], num_elements(i.in_shapes[k]), itemsize(x.in_types[k])));
+      for (std::size_t k = 0; k < i.in.size(); k++)
+        reads.push_back(range(i.in[k], num_elements(i.in_shapes[k]), itemsize(x.in_types[k])));
       for (std::size_t k = 0; k < i.out.size(); k++) {
         writes.push_back(range(i.out[k], num_elements(i.out_shapes[k]), itemsize(x.out_types[k])));
       }
@@ -143,8 +153,10 @@ class CpuExecutable final : public Executable {
   void check(const Ranges& ranges) const {
     for (const MemoryRange& r : ranges) {
       if (r.base < program_->base_count && r.lo <= r.hi) continue;
-      throw InternalError(fmt::format("load: a step touches bytes [{}, {}) of base {}, the program has {} bases. Addresses must stand in "
-                                      "one of them. Please report this.", r.lo, r.hi, r.base, program_->base_count));
+      throw InternalError(fmt::format(
+          "load: a step touches bytes [{}, {}) of base {}, the program has {} bases. Addresses must stand in "
+          "one of them. Please report this.",
+          r.lo, r.hi, r.base, program_->base_count));
     }
   }
 
@@ -163,7 +175,9 @@ class CpuBackend final : public Backend {
   }
   const char* platform() const override { return "cpu"; }
   int device_count() const override { return static_cast<int>(arenas_.size()); }
-  BufferRef allocate(int device, std::size_t bytes) override { return BufferRef(arenas_[checked(device)].allocate(bytes)); }
+  BufferRef allocate(int device, std::size_t bytes) override {
+    return BufferRef(arenas_[checked(device)].allocate(bytes));
+  }
   void deallocate(Buffer* b) override { arenas_[static_cast<std::size_t>(b->device)].deallocate(b); }
   void copy_from_host(const BufferRef& to, const void* from, std::size_t bytes) override {
     if (bytes > 0) std::memcpy(to->data, from, bytes);
@@ -179,14 +193,17 @@ class CpuBackend final : public Backend {
  private:
   std::size_t checked(int device) const {
     if (device >= 0 && device < device_count()) return static_cast<std::size_t>(device);
-    throw DeviceError(fmt::format("backend: there is no device cpu:{}. There are {} devices, numbered from 0. Use one of devices().", device,
-                                  device_count()));
+    throw DeviceError(fmt::format(
+        "backend: there is no device cpu:{}. There are {} devices, numbered from 0. Use one of devices().",
+        device, device_count()));
   }
   std::deque<Arena> arenas_;  // one per device, for accounting; no element ever moves
 };
 
 }  // namespace
 
-std::unique_ptr<Backend> make_cpu_backend(int device_count) { return std::make_unique<CpuBackend>(device_count); }
+std::unique_ptr<Backend> make_cpu_backend(int device_count) {
+  return std::make_unique<CpuBackend>(device_count);
+}
 
 }  // namespace shardarray

@@ -29,10 +29,12 @@ bool open_blas(Blas& t) {
   setenv("OPENBLAS_NUM_THREADS", "1", 0);
 #if defined(__x86_64__)
   // Its choice on AVX-512 machines is 8 % slower, and changes kernels, hence bits, with the size.
-  if (__builtin_cpu_supports("avx2") && __builtin_cpu_supports("fma")) setenv("OPENBLAS_CORETYPE", "Haswell", 0);
+  if (__builtin_cpu_supports("avx2") && __builtin_cpu_supports("fma"))
+    setenv("OPENBLAS_CORETYPE", "Haswell", 0);
 #endif
   // The plain name may lead to the openmp or serial build, the path does not.
-  void* library = dlopen("/usr/lib/" SHARDARRAY_TRIPLET "/openblas-pthread/libopenblas.so.0", RTLD_NOW | RTLD_LOCAL);
+  void* library =
+      dlopen("/usr/lib/" SHARDARRAY_TRIPLET "/openblas-pthread/libopenblas.so.0", RTLD_NOW | RTLD_LOCAL);
   if (library == nullptr) library = dlopen("libopenblas.so.0", RTLD_NOW | RTLD_LOCAL);
   if (library == nullptr) return false;
   const char* (*get_config)() = nullptr;
@@ -64,15 +66,20 @@ const Blas* blas() {
     s.found = s.open(s.table);
     const std::string_view config = s.table.config;
     if (s.found && config.find("SINGLE_THREADED") != config.npos) {
-      throw CompileError(fmt::format("matmul: the BLAS is the serial build ('{}'). It gives wrong results when several threads call it. "
-                                     "Install libopenblas0-pthread.", config));
+      throw CompileError(fmt::format(
+          "matmul: the BLAS is the serial build ('{}'). It gives wrong results when several threads call it. "
+          "Install libopenblas0-pthread.",
+          config));
     }
     s.tried = true;
     if (!s.found) {
-      std::fputs("shardarray: no BLAS found, large matrix products are slow. Install libopenblas0-pthread.\n", stderr);
+      std::fputs("shardarray: no BLAS found, large matrix products are slow. Install libopenblas0-pthread.\n",
+                 stderr);
     } else if (config.find("USE_OPENMP") != config.npos) {
-      std::fputs("shardarray: the BLAS is an OpenMP build, which is slow when several threads call it. Install "
-                 "libopenblas0-pthread.\n", stderr);
+      std::fputs(
+          "shardarray: the BLAS is an OpenMP build, which is slow when several threads call it. Install "
+          "libopenblas0-pthread.\n",
+          stderr);
     }
   }
   return s.found ? &s.table : nullptr;

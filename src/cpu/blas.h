@@ -6,24 +6,25 @@ namespace shardarray {
 /// The plain CBLAS interface; orders and transposes are CBLAS's numbers.
 struct Blas {
   static constexpr int row_major = 101, no_trans = 111, trans = 112;
-  void (*sgemm)(int order, int ta, int tb, int m, int n, int k, float alpha, const float* a, int lda, const float* b, int ldb,
-                float beta, float* c, int ldc) = nullptr;
-  void (*dgemm)(int order, int ta, int tb, int m, int n, int k, double alpha, const double* a, int lda, const double* b,
-                int ldb, double beta, double* c, int ldc) = nullptr;
-  void (*sgemv)(int order, int ta, int m, int n, float alpha, const float* a, int lda, const float* x, int incx, float beta,
-                float* y, int incy) = nullptr;
-  void (*dgemv)(int order, int ta, int m, int n, double alpha, const double* a, int lda, const double* x, int incx,
-                double beta, double* y, int incy) = nullptr;
+  void (*sgemm)(int order, int ta, int tb, int m, int n, int k, float alpha, const float* a, int lda,
+                const float* b, int ldb, float beta, float* c, int ldc) = nullptr;
+  void (*dgemm)(int order, int ta, int tb, int m, int n, int k, double alpha, const double* a, int lda,
+                const double* b, int ldb, double beta, double* c, int ldc) = nullptr;
+  void (*sgemv)(int order, int ta, int m, int n, float alpha, const float* a, int lda, const float* x,
+                int incx, float beta, float* y, int incy) = nullptr;
+  void (*dgemv)(int order, int ta, int m, int n, double alpha, const double* a, int lda, const double* x,
+                int incx, double beta, double* y, int incy) = nullptr;
   const char* config = "";  ///< what openblas_get_config says; empty for other libraries
 };
 
-/// Null when there is no library (a notice goes to stderr once). Throws CompileError for a build that cannot be called from
-/// several threads.
+/// Null when there is no library (a notice goes to stderr once). Throws CompileError for a build that cannot
+/// be called from several threads.
 const Blas* blas();
 
 /// Fills the table; false: no library.
 using BlasOpener = bool (*)(Blas& table);
-/// Sets what opens the library and forgets the one that is open (tests). Null: the real one. Returns the one before.
+/// Sets what opens the library and forgets the one that is open (tests). Null: the real one. Returns the one
+/// before.
 BlasOpener set_blas_opener(BlasOpener open);
 
 }  // namespace shardarray

@@ -46,14 +46,19 @@ ExchangeRowFunction reduce_function(Reducer reducer, DType t) {
 }  // namespace
 
 ExchangePlan::ExchangePlan(const Exchange& x, const Exchange::Item& item, std::uint32_t counters)
-    : itemsize_(static_cast<std::int64_t>(itemsize(x.dtype))), fill_bits_(x.fill_bits), dst_(item.dst), transfer_(x.transfer),
-      counters_(counters), copy_(copy_function(itemsize(x.dtype))) {
+    : itemsize_(static_cast<std::int64_t>(itemsize(x.dtype))),
+      fill_bits_(x.fill_bits),
+      dst_(item.dst),
+      transfer_(x.transfer),
+      counters_(counters),
+      copy_(copy_function(itemsize(x.dtype))) {
   if (x.reducer != Reducer::none) {
     reduce_ = reduce_function(x.reducer, x.dtype);
     if (reduce_ == nullptr) {
-      throw CompileError(fmt::format("{} over devices: the CPU has no kernel for {}. Sums, products and extrema take integers, float32 "
-                                     "and float64; any and all take bool. Convert the operand first.",
-                                     name(x.reducer), name(x.dtype)));
+      throw CompileError(fmt::format(
+          "{} over devices: the CPU has no kernel for {}. Sums, products and extrema take integers, float32 "
+          "and float64; any and all take bool. Convert the operand first.",
+          name(x.reducer), name(x.dtype)));
     }
   }
   if (item.fill) fill_units_ = static_cast<std::int64_t>(item.dst_bytes) / itemsize_;
@@ -90,15 +95,18 @@ void ExchangePlan::add_piece(const Exchange::Piece& p, int device) {
 
 double ExchangePlan::cost_ns(std::int64_t begin, std::int64_t end) const {
   double cost = 10;
-  if (begin < fill_units_) cost += static_cast<double>((std::min(end, fill_units_) - begin) * itemsize_) * 0.05;
+  if (begin < fill_units_)
+    cost += static_cast<double>((std::min(end, fill_units_) - begin) * itemsize_) * 0.05;
   for (const Piece& p : pieces_) {
     const std::int64_t n = std::min(end, p.first + p.elements) - std::max(begin, p.first);
     if (n <= 0) continue;
     const Dim& inner = p.dims.back();
     const bool contiguous = inner.src == 1 && inner.dst == 1;
-    const double per_element = contiguous ? 0.03 * static_cast<double>(itemsize_) : 1.0;  // strided: 1 ns each
+    const double per_element =
+        contiguous ? 0.03 * static_cast<double>(itemsize_) : 1.0;  // strided: 1 ns each
     const auto rows = static_cast<double>(n) / static_cast<double>(inner.extent);
-    cost += 5 + 5 * rows + per_element * static_cast<double>(n) * static_cast<double>(p.sources.size() + 1) / 2;
+    cost +=
+        5 + 5 * rows + per_element * static_cast<double>(n) * static_cast<double>(p.sources.size() + 1) / 2;
   }
   return cost;
 }
@@ -106,7 +114,8 @@ double ExchangePlan::cost_ns(std::int64_t begin, std::int64_t end) const {
 void ExchangePlan::run(void* const* bases, std::int64_t begin, std::int64_t end) const {
   if (begin < fill_units_) fill(bases, begin, std::min(end, fill_units_));
   // The first piece that ends after `begin`.
-  auto p = std::partition_point(pieces_.begin(), pieces_.end(), [&](const Piece& x) { return x.first + x.elements <= begin; });
+  auto p = std::partition_point(pieces_.begin(), pieces_.end(),
+                                [&](const Piece& x) { return x.first + x.elements <= begin; });
   std::int64_t received = 0;
   for (; p != pieces_.end() && p->first < end; ++p) {
     const std::int64_t from = std::max(begin, p->first), to = std::min(end, p->first + p->elements);
@@ -115,7 +124,8 @@ void ExchangePlan::run(void* const* bases, std::int64_t begin, std::int64_t end)
     received += (to - from) * itemsize_ * p->foreign;
   }
   if (transfer_ < 0 || received == 0 || bases[counters_] == nullptr) return;
-  std::atomic_ref(static_cast<std::int64_t*>(bases[counters_])[transfer_]).fetch_add(received, std::memory_order_relaxed);
+  std::atomic_ref(static_cast<std::int64_t*>(bases[counters_])[transfer_])
+      .fetch_add(received, std::memory_order_relaxed);
 }
 
 void ExchangePlan::run_piece(const Piece& p, void* const* bases, std::int64_t begin, std::int64_t end) const {
@@ -139,8 +149,9 @@ void ExchangePlan::run_piece(const Piece& p, void* const* bases, std::int64_t be
   std::int64_t column = begin % inner.extent;
   for (std::int64_t at = begin; at < end;) {
     const std::int64_t n = std::min(inner.extent - column, end - at);
-    function({sources.data(), static_cast<std::int64_t>(sources.size()), (src + column * inner.src) * itemsize_,
-              dst + (to + column * inner.dst) * itemsize_, n, inner.src, inner.dst});
+    function({sources.data(), static_cast<std::int64_t>(sources.size()),
+              (src + column * inner.src) * itemsize_, dst + (to + column * inner.dst) * itemsize_, n,
+              inner.src, inner.dst});
     at += n;
     column = 0;
     for (std::size_t d = outer; d-- > 0;) {
@@ -157,7 +168,9 @@ void ExchangePlan::run_piece(const Piece& p, void* const* bases, std::int64_t be
 
 void ExchangePlan::fill(void* const* bases, std::int64_t begin, std::int64_t end) const {
   char* const dst = address(bases, dst_);
-  const auto write = [&]<class T>(T value) { std::fill(reinterpret_cast<T*>(dst) + begin, reinterpret_cast<T*>(dst) + end, value); };
+  const auto write = [&]<class T>(T value) {
+    std::fill(reinterpret_cast<T*>(dst) + begin, reinterpret_cast<T*>(dst) + end, value);
+  };
   switch (itemsize_) {
     case 1: write(static_cast<std::uint8_t>(fill_bits_)); break;
     case 2: write(static_cast<std::uint16_t>(fill_bits_)); break;

@@ -8,8 +8,9 @@
 
 namespace shardarray {
 
-/// One Exchange item. Its units are elements: [0, fill_units()) fill the destination, [fill_units(), units()) are those of
-/// the pieces, in order. The first part must end before the second begins; apart from that any cut gives the same bits.
+/// One Exchange item. Its units are elements: [0, fill_units()) fill the destination, [fill_units(), units())
+/// are those of the pieces, in order. The first part must end before the second begins; apart from that any
+/// cut gives the same bits.
 class ExchangePlan {
  public:
   /// bases[counters] points to the bytes received so far, one int64 per transfer; it may be null.

@@ -7,8 +7,8 @@
 
 namespace shardarray {
 
-/// n elements of the destination from the sources, each read `offset` bytes after its start. The destination may be one
-/// of the sources.
+/// n elements of the destination from the sources, each read `offset` bytes after its start. The destination
+/// may be one of the sources.
 struct ExchangeRow {
   const char* const* sources;
   std::int64_t source_count, offset;

@@ -22,8 +22,8 @@ template <class T> T read(const char* p) {
   return x;
 }
 
-/// Floats of any width by sign and magnitude: `bits` has `width` bits, magnitudes above `infinity` are NaN. All NaN are one
-/// key, the last; both zeros are one key.
+/// Floats of any width by sign and magnitude: `bits` has `width` bits, magnitudes above `infinity` are NaN.
+/// All NaN are one key, the last; both zeros are one key.
 std::uint64_t float_key(std::uint64_t bits, int width, std::uint64_t infinity) {
   const std::uint64_t sign = std::uint64_t{1} << (width - 1), magnitude = bits & (sign - 1);
   if (magnitude > infinity) return ~std::uint64_t{0};
@@ -32,7 +32,8 @@ std::uint64_t float_key(std::uint64_t bits, int width, std::uint64_t infinity) {
 
 /// A number in the order of the values.
 std::uint64_t sort_key(DType t, const char* p) {
-  constexpr std::uint64_t low = std::uint64_t{1} << 63;  // turns the order of signed numbers into that of unsigned ones
+  constexpr std::uint64_t low = std::uint64_t{1}
+                                << 63;  // turns the order of signed numbers into that of unsigned ones
   switch (t) {
     case DType::bool_:
     case DType::uint8: return read<std::uint8_t>(p);
@@ -59,7 +60,8 @@ std::int64_t read_index(DType t, const char* p) {
 }
 
 [[noreturn]] void refuse(const char* what, DType t, const char* takes) {
-  throw CompileError(fmt::format("{}: the CPU has no kernel for {}. It takes {}. Convert the operand first.", what, name(t), takes));
+  throw CompileError(fmt::format("{}: the CPU has no kernel for {}. It takes {}. Convert the operand first.",
+                                 what, name(t), takes));
 }
 
 }  // namespace
@@ -79,7 +81,8 @@ void ExternPlan::plan_sort() {
   inner_ = std::accumulate(shape.begin() + dim + 1, shape.end(), std::int64_t{1}, std::multiplies<>());
   units_ = length_ == 0 ? 0 : num_elements(shape) / length_;
   const auto n = static_cast<double>(length_);
-  cost_ns_ = static_cast<double>(units_) * n * (5 + 3 * std::log2(n + 1) + 3 * static_cast<double>(types_.size()));
+  cost_ns_ =
+      static_cast<double>(units_) * n * (5 + 3 * std::log2(n + 1) + 3 * static_cast<double>(types_.size()));
   run_ = &ExternPlan::sort;
 }
 
@@ -94,19 +97,24 @@ void ExternPlan::sort(void* const* bases, std::int64_t begin, std::int64_t end) 
     const std::int64_t first = u / inner_ * inner_ * length_ + u % inner_;
     const auto key_size = static_cast<std::int64_t>(itemsize(types_[0]));
     const char* const keys = address(bases, item_.in[0]);
-    for (std::int64_t i = 0; i < length_; i++) order[i] = {sort_key(types_[0], keys + (first + i * inner_) * key_size), i};
+    for (std::int64_t i = 0; i < length_; i++)
+      order[i] = {sort_key(types_[0], keys + (first + i * inner_) * key_size), i};
     // The position makes equal keys differ: stable.
-    std::sort(order.begin(), order.end(), [](const Entry& a, const Entry& b) { return a.key != b.key ? a.key < b.key : a.from < b.from; });
+    std::sort(order.begin(), order.end(), [](const Entry& a, const Entry& b) {
+      return a.key != b.key ? a.key < b.key : a.from < b.from;
+    });
     for (std::size_t k = 0; k < types_.size(); k++) {
       const auto size = static_cast<std::int64_t>(itemsize(types_[k]));
       const char* const in = address(bases, item_.in[k]);
       char* const out = address(bases, item_.out[k]);
       line.resize(static_cast<std::size_t>(length_ * size));
       for (std::int64_t i = 0; i < length_; i++) {
-        std::memcpy(line.data() + i * size, in + (first + order[i].from * inner_) * size, static_cast<std::size_t>(size));
+        std::memcpy(line.data() + i * size, in + (first + order[i].from * inner_) * size,
+                    static_cast<std::size_t>(size));
       }
       for (std::int64_t i = 0; i < length_; i++) {
-        std::memcpy(out + (first + i * inner_) * size, line.data() + i * size, static_cast<std::size_t>(size));
+        std::memcpy(out + (first + i * inner_) * size, line.data() + i * size,
+                    static_cast<std::size_t>(size));
       }
     }
   }
@@ -114,7 +122,8 @@ void ExternPlan::sort(void* const* bases, std::int64_t begin, std::int64_t end) 
 
 void ExternPlan::plan_scatter_add() {
   const DType index = types_[1];
-  if (index != DType::int32 && index != DType::uint32 && index != DType::int64) refuse("scatter_add", index, "rows of int32, uint32 or int64");
+  if (index != DType::int32 && index != DType::uint32 && index != DType::int64)
+    refuse("scatter_add", index, "rows of int32, uint32 or int64");
   switch (types_[0]) {
     case DType::int8: run_ = &ExternPlan::scatter_add<std::int8_t>; break;
     case DType::int16: run_ = &ExternPlan::scatter_add<std::int16_t>; break;
@@ -133,10 +142,12 @@ void ExternPlan::plan_scatter_add() {
   columns_ = std::accumulate(table.begin() + 1, table.end(), std::int64_t{1}, std::multiplies<>());
   updates_ = num_elements(item_.in_shapes[1]);
   units_ = rows_ == 0 ? 0 : (columns_ + column_block - 1) / column_block;
-  cost_ns_ = static_cast<double>((rows_ + updates_) * columns_) * 0.5 + static_cast<double>(updates_ * units_) * 3;
+  cost_ns_ =
+      static_cast<double>((rows_ + updates_) * columns_) * 0.5 + static_cast<double>(updates_ * units_) * 3;
 }
 
-template <class T> void ExternPlan::scatter_add(void* const* bases, std::int64_t begin, std::int64_t end) const {
+template <class T>
+void ExternPlan::scatter_add(void* const* bases, std::int64_t begin, std::int64_t end) const {
   const auto* const table = reinterpret_cast<const T*>(address(bases, item_.in[0]));
   const char* const rows = address(bases, item_.in[1]);
   const auto* const updates = reinterpret_cast<const T*>(address(bases, item_.in[2]));
@@ -144,7 +155,8 @@ template <class T> void ExternPlan::scatter_add(void* const* bases, std::int64_t
   const auto index_size = static_cast<std::int64_t>(itemsize(types_[1]));
   const std::int64_t first = begin * column_block, count = std::min(columns_, end * column_block) - first;
   if (out != table) {
-    for (std::int64_t r = 0; r < rows_; r++) std::copy_n(table + r * columns_ + first, count, out + r * columns_ + first);
+    for (std::int64_t r = 0; r < rows_; r++)
+      std::copy_n(table + r * columns_ + first, count, out + r * columns_ + first);
   }
   const std::int64_t first_row = item_.params.empty() ? 0 : item_.params[0];
   for (std::int64_t i = 0; i < updates_; i++) {

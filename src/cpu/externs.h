@@ -7,13 +7,15 @@
 
 namespace shardarray {
 
-/// One Extern item, in units that are independent of each other: lines along the sorted dimension, or blocks of the table's
-/// columns.
+/// One Extern item, in units that are independent of each other: lines along the sorted dimension, or blocks
+/// of the table's columns.
 class ExternPlan {
  public:
   /// Throws CompileError for a dtype without a kernel.
   ExternPlan(const Extern& x, const Extern::Item& item);
-  void run(void* const* bases, std::int64_t begin, std::int64_t end) const { (this->*run_)(bases, begin, end); }
+  void run(void* const* bases, std::int64_t begin, std::int64_t end) const {
+    (this->*run_)(bases, begin, end);
+  }
   std::int64_t units() const { return units_; }
   double cost_ns() const { return cost_ns_; }
 

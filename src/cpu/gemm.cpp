@@ -14,11 +14,13 @@
 namespace shardarray {
 namespace {
 
-constexpr double small_work = 32768;      // m n k up to which the own kernel is faster
+constexpr double small_work = 32768;        // m n k up to which the own kernel is faster
 constexpr double small_vector_work = 4096;  // the same where m or n is 1
-constexpr double panel_ns = 20'000;       // a panel is worth a task
-constexpr std::int64_t panel_rows = 128;  // below this, packing the other operand again for every panel costs over 10 %
-constexpr std::int64_t granule = 12;      // OpenBLAS's Haswell kernels give the same bits when rows are cut at multiples of 12
+constexpr double panel_ns = 20'000;         // a panel is worth a task
+constexpr std::int64_t panel_rows =
+    128;  // below this, packing the other operand again for every panel costs over 10 %
+constexpr std::int64_t granule =
+    12;  // OpenBLAS's Haswell kernels give the same bits when rows are cut at multiples of 12
 
 /// Where panel `i` of `panels` of a dimension of size n starts.
 std::int64_t panel_start(std::int64_t n, std::int64_t panels, std::int64_t i) {
@@ -47,7 +49,9 @@ const SmallGemmTable& small_gemm() {
 
 GemmPlan::GemmPlan(DType dtype, const Gemm::Item& item) : dtype_(dtype), item_(item) {
   const auto use = [&]<class T>(T) {
-    run_ = [](const GemmPlan& p, void* const* bases, std::int64_t begin, std::int64_t end) { p.run_units<T>(bases, begin, end); };
+    run_ = [](const GemmPlan& p, void* const* bases, std::int64_t begin, std::int64_t end) {
+      p.run_units<T>(bases, begin, end);
+    };
   };
   switch (dtype) {
     case DType::bool_: use(bool{}); break;
@@ -62,8 +66,10 @@ GemmPlan::GemmPlan(DType dtype, const Gemm::Item& item) : dtype_(dtype), item_(i
     case DType::float32: use(float{}); break;
     case DType::float64: use(double{}); break;
     default:
-      throw CompileError(fmt::format("matmul: the CPU has no kernel for {}. It multiplies bool, integers, float32 and float64. Convert "
-                                     "the operands first.", name(dtype)));
+      throw CompileError(fmt::format(
+          "matmul: the CPU has no kernel for {}. It multiplies bool, integers, float32 and float64. Convert "
+          "the operands first.",
+          name(dtype)));
   }
   choose_way();
   choose_panels();
@@ -74,8 +80,11 @@ template <class T> bool GemmPlan::fits_blas() const {
   const Gemm::Item& g = item_;
   const std::int64_t most = std::numeric_limits<int>::max();
   if (std::max({g.m, g.n, g.k, g.lda, g.ldb, g.ldc}) > most) return false;
-  const auto fits = [](std::int64_t rows, std::int64_t cols, std::int64_t ld) { return rows == 1 || ld >= cols; };
-  return fits(g.ta ? g.k : g.m, g.ta ? g.m : g.k, g.lda) && fits(g.tb ? g.n : g.k, g.tb ? g.k : g.n, g.ldb) && fits(g.m, g.n, g.ldc);
+  const auto fits = [](std::int64_t rows, std::int64_t cols, std::int64_t ld) {
+    return rows == 1 || ld >= cols;
+  };
+  return fits(g.ta ? g.k : g.m, g.ta ? g.m : g.k, g.lda) && fits(g.tb ? g.n : g.k, g.tb ? g.k : g.n, g.ldb) &&
+         fits(g.m, g.n, g.ldc);
 }
 
 void GemmPlan::choose_way() {
@@ -112,23 +121,35 @@ void GemmPlan::choose_panels() {
   cut_rows_ = g.m >= g.n || (!vector && g.m >= 2 * panel_rows);
   const std::int64_t length = cut_rows_ ? g.m : g.n;
   const double by_cost = cost_ns_ / static_cast<double>(g.batch) / panel_ns;
-  // Four panels up to 2,048 rows, then panels of 512: few enough to pack little, a power of two for an even share.
+  // Four panels up to 2,048 rows, then panels of 512: few enough to pack little, a power of two for an even
+  // share.
   const std::int64_t by_length = std::min(length / panel_rows, std::max<std::int64_t>(4, length / 512));
-  const auto most = static_cast<std::uint64_t>(std::min(static_cast<double>(by_length), std::min(by_cost, 1024.0)));
+  const auto most =
+      static_cast<std::uint64_t>(std::min(static_cast<double>(by_length), std::min(by_cost, 1024.0)));
   panels_ = static_cast<std::int64_t>(std::bit_floor(std::max<std::uint64_t>(most, 1)));
 }
 
-void GemmPlan::run(void* const* bases, std::int64_t begin, std::int64_t end) const { run_(*this, bases, begin, end); }
+void GemmPlan::run(void* const* bases, std::int64_t begin, std::int64_t end) const {
+  run_(*this, bases, begin, end);
+}
 
 /// Whole products by the own kernel: a training step has many that take less than 100 ns.
 template <class T> void GemmPlan::run_small(void* const* bases, std::int64_t begin, std::int64_t end) const {
   const Gemm::Item& g = item_;
-  SmallGemm<T> s = {g.m, g.n, g.k,
-                    reinterpret_cast<T*>(address(bases, g.a)) + begin * g.stride_a, g.ta ? 1 : g.lda, g.ta ? g.lda : 1,
-                    reinterpret_cast<T*>(address(bases, g.b)) + begin * g.stride_b, g.tb ? 1 : g.ldb, g.tb ? g.ldb : 1,
-                    reinterpret_cast<T*>(address(bases, g.c)) + begin * g.stride_c, g.ldc};
+  SmallGemm<T> s = {g.m,
+                    g.n,
+                    g.k,
+                    reinterpret_cast<T*>(address(bases, g.a)) + begin * g.stride_a,
+                    g.ta ? 1 : g.lda,
+                    g.ta ? g.lda : 1,
+                    reinterpret_cast<T*>(address(bases, g.b)) + begin * g.stride_b,
+                    g.tb ? 1 : g.ldb,
+                    g.tb ? g.ldb : 1,
+                    reinterpret_cast<T*>(address(bases, g.c)) + begin * g.stride_c,
+                    g.ldc};
   for (std::int64_t u = begin; u < end; u++) {
-    if constexpr (std::is_same_v<T, float>) small_gemm().f32(s); else small_gemm().f64(s);
+    if constexpr (std::is_same_v<T, float>) small_gemm().f32(s);
+    else small_gemm().f64(s);
     s.a += g.stride_a;
     s.b += g.stride_b;
     s.c += g.stride_c;
@@ -153,7 +174,8 @@ template <class T> void GemmPlan::run_integer(void* const* bases, std::int64_t b
   const T* const a = reinterpret_cast<T*>(address(bases, g.a)) + batch * g.stride_a;
   const T* const b = reinterpret_cast<T*>(address(bases, g.b)) + batch * g.stride_b;
   T* const c = reinterpret_cast<T*>(address(bases, g.c)) + batch * g.stride_c;
-  const std::int64_t a_row = g.ta ? 1 : g.lda, a_col = g.ta ? g.lda : 1, b_row = g.tb ? 1 : g.ldb, b_col = g.tb ? g.ldb : 1;
+  const std::int64_t a_row = g.ta ? 1 : g.lda, a_col = g.ta ? g.lda : 1, b_row = g.tb ? 1 : g.ldb,
+                     b_col = g.tb ? g.ldb : 1;
   for (std::int64_t i = 0; i < g.m; i++) {
     T* const row = c + i * g.ldc;
     std::fill_n(row, g.n, T{});
@@ -166,9 +188,11 @@ template <class T> void GemmPlan::run_integer(void* const* bases, std::int64_t b
 
 template <class T> void GemmPlan::panel(void* const* bases, std::int64_t batch, std::int64_t index) const {
   const Gemm::Item& g = item_;
-  const std::int64_t a_row = g.ta ? 1 : g.lda, a_col = g.ta ? g.lda : 1, b_row = g.tb ? 1 : g.ldb, b_col = g.tb ? g.ldb : 1;
+  const std::int64_t a_row = g.ta ? 1 : g.lda, a_col = g.ta ? g.lda : 1, b_row = g.tb ? 1 : g.ldb,
+                     b_col = g.tb ? g.ldb : 1;
   const std::int64_t length = cut_rows_ ? g.m : g.n;
-  const std::int64_t from = panel_start(length, panels_, index), size = panel_start(length, panels_, index + 1) - from;
+  const std::int64_t from = panel_start(length, panels_, index),
+                     size = panel_start(length, panels_, index + 1) - from;
   const std::int64_t i = cut_rows_ ? from : 0, j = cut_rows_ ? 0 : from;
   const std::int64_t m = cut_rows_ ? size : g.m, n = cut_rows_ ? g.n : size;
   const T* const a = reinterpret_cast<T*>(address(bases, g.a)) + batch * g.stride_a + i * a_row;
@@ -176,8 +200,14 @@ template <class T> void GemmPlan::panel(void* const* bases, std::int64_t batch, 
   T* const c = reinterpret_cast<T*>(address(bases, g.c)) + batch * g.stride_c + i * g.ldc + j;
 
   constexpr bool single = std::is_same_v<T, float>;
-  const auto gemm = [&] { if constexpr (single) return blas_.sgemm; else return blas_.dgemm; }();
-  const auto gemv = [&] { if constexpr (single) return blas_.sgemv; else return blas_.dgemv; }();
+  const auto gemm = [&] {
+    if constexpr (single) return blas_.sgemm;
+    else return blas_.dgemm;
+  }();
+  const auto gemv = [&] {
+    if constexpr (single) return blas_.sgemv;
+    else return blas_.dgemv;
+  }();
   const auto to_int = [](std::int64_t x) { return static_cast<int>(x); };
   // A single row or element may have any distance to the next; CBLAS still checks it.
   const auto increment = [](std::int64_t x) { return static_cast<int>(std::max<std::int64_t>(x, 1)); };
@@ -193,17 +223,18 @@ template <class T> void GemmPlan::panel(void* const* bases, std::int64_t batch, 
       break;
     case Way::gemv_row:  // c = B^T a; gemv scales what stands in c, so that must not be NaN
       std::fill_n(c, n, T{});
-      gemv(Blas::row_major, g.tb ? Blas::no_trans : Blas::trans, to_int(g.tb ? n : g.k), to_int(g.tb ? g.k : n), T(1), b, ldb, a,
-           increment(a_col), T(0), c, 1);
+      gemv(Blas::row_major, g.tb ? Blas::no_trans : Blas::trans, to_int(g.tb ? n : g.k),
+           to_int(g.tb ? g.k : n), T(1), b, ldb, a, increment(a_col), T(0), c, 1);
       break;
     case Way::gemv_column:
       for (std::int64_t r = 0; r < m; r++) c[r * g.ldc] = 0;
-      gemv(Blas::row_major, ta, to_int(g.ta ? g.k : m), to_int(g.ta ? m : g.k), T(1), a, lda, b, increment(b_row), T(0), c,
-           increment(g.ldc));
+      gemv(Blas::row_major, ta, to_int(g.ta ? g.k : m), to_int(g.ta ? m : g.k), T(1), a, lda, b,
+           increment(b_row), T(0), c, increment(g.ldc));
       break;
     default: {
       const SmallGemm<T> s = {m, n, g.k, a, a_row, a_col, b, b_row, b_col, c, g.ldc};
-      if constexpr (single) small_gemm().f32(s); else small_gemm().f64(s);
+      if constexpr (single) small_gemm().f32(s);
+      else small_gemm().f64(s);
     }
   }
 }

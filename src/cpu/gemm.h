@@ -8,8 +8,8 @@
 
 namespace shardarray {
 
-/// One Gemm item. Its units are panels of one batch entry each; their sizes follow from the shape alone, never from the
-/// number of workers, because some BLAS kernels round differently where rows are cut.
+/// One Gemm item. Its units are panels of one batch entry each; their sizes follow from the shape alone,
+/// never from the number of workers, because some BLAS kernels round differently where rows are cut.
 class GemmPlan {
  public:
   /// Opens the BLAS when the item wants it. Throws CompileError for a dtype without a kernel.

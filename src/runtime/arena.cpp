@@ -39,7 +39,8 @@ bool set_debug_fill(bool on) { return debug_fill().exchange(on); }
 
 Arena::Class& Arena::class_of(std::size_t block) {
   if (block > largest_class) return large_[block];
-  const int log2 = static_cast<int>(std::bit_width(block)) - 1;  // 64 -> 6; 1.5 times a power sits behind that power
+  const int log2 =
+      static_cast<int>(std::bit_width(block)) - 1;  // 64 -> 6; 1.5 times a power sits behind that power
   return small_[static_cast<std::size_t>(2 * (log2 - 6) + (std::has_single_bit(block) ? 0 : 1))];
 }
 
@@ -125,10 +126,11 @@ void Arena::trim() noexcept {
 }
 
 void Arena::refuse(std::size_t bytes) const {
-  throw OutOfMemory(fmt::format(
-      "allocate: the system refused {} bytes for {}:{} ({} bytes in use, {} held). All memory of a program is taken before "
-      "it runs. Free arrays, donate inputs (std::move) or spread the arrays over more memory.",
-      bytes, owner_ ? owner_->platform() : "cpu", device_, stats_.in_use, stats_.held));
+  throw OutOfMemory(
+      fmt::format("allocate: the system refused {} bytes for {}:{} ({} bytes in use, {} held). All memory of "
+                  "a program is taken before "
+                  "it runs. Free arrays, donate inputs (std::move) or spread the arrays over more memory.",
+                  bytes, owner_ ? owner_->platform() : "cpu", device_, stats_.in_use, stats_.held));
 }
 
 MemoryStats Arena::stats() const {

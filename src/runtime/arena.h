@@ -1,7 +1,8 @@
-// Arena: the memory of one device. It keeps the blocks that come back: a fresh 64 MB output costs five times a reused one.
+// Arena: the memory of one device. It keeps the blocks that come back: a fresh 64 MB output costs five times
+// a reused one.
 //
-// Blocks up to 1.5 MiB come in classes (64, 128, 192, 256, 384, 512, ... bytes: powers of two and 1.5 times those), larger
-// ones in multiples of 2 MiB, each mapped on its own. Thread-safe.
+// Blocks up to 1.5 MiB come in classes (64, 128, 192, 256, 384, 512, ... bytes: powers of two and 1.5 times
+// those), larger ones in multiples of 2 MiB, each mapped on its own. Thread-safe.
 #pragma once
 #include <array>
 #include <cstddef>
@@ -33,8 +34,8 @@ class Arena {
 
  private:
   struct Class {
-    std::size_t blocks = 0;       // alive and free
-    std::vector<Buffer*> free;    // capacity >= blocks, so that giving back never allocates
+    std::size_t blocks = 0;     // alive and free
+    std::vector<Buffer*> free;  // capacity >= blocks, so that giving back never allocates
   };
   Class& class_of(std::size_t block);
   void* fresh_block(std::size_t block);
@@ -46,15 +47,16 @@ class Arena {
   const int device_;
   mutable std::mutex mutex_;
   std::array<Class, 32> small_;
-  std::map<std::size_t, Class> large_;             // block bytes -> blocks
+  std::map<std::size_t, Class> large_;                // block bytes -> blocks
   std::vector<std::pair<void*, std::size_t>> slabs_;  // what small blocks are cut from
-  char* slab_ = nullptr;                           // the rest of the last slab
+  char* slab_ = nullptr;                              // the rest of the last slab
   std::size_t slab_left_ = 0;
   MemoryStats stats_;
 };
 
-/// Fills every block with 0xff bytes (NaN as floats, -1 as integers) when it is handed out, fresh or recycled: reads of
-/// memory that nobody wrote show. Initially what SHARDARRAY_DEBUG_FILL=1 says. Returns the setting before.
+/// Fills every block with 0xff bytes (NaN as floats, -1 as integers) when it is handed out, fresh or
+/// recycled: reads of memory that nobody wrote show. Initially what SHARDARRAY_DEBUG_FILL=1 says. Returns the
+/// setting before.
 bool set_debug_fill(bool on);
 
 }  // namespace shardarray

@@ -16,9 +16,9 @@ constexpr int most_devices = 4096;
 
 struct Registry {
   std::mutex mutex;
-  int cpu_devices = 0;         // 0: not chosen yet
-  bool used = false;           // devices were handed out: the number stays
-  Backend* cpu = nullptr;      // the one in use
+  int cpu_devices = 0;     // 0: not chosen yet
+  bool used = false;       // devices were handed out: the number stays
+  Backend* cpu = nullptr;  // the one in use
 };
 
 Registry& registry() {
@@ -28,15 +28,17 @@ Registry& registry() {
 
 /// The number of CPU devices, fixed from now on.
 int cpu_device_count(Registry& r) {
-  if (r.cpu_devices == 0) r.cpu_devices = count_from_environment("SHARDARRAY_CPU_DEVICES", most_devices).value_or(1);
+  if (r.cpu_devices == 0)
+    r.cpu_devices = count_from_environment("SHARDARRAY_CPU_DEVICES", most_devices).value_or(1);
   r.used = true;
   return r.cpu_devices;
 }
 
 void check_platform(const char* function, std::string_view platform) {
   if (platform == "cpu") return;
-  throw DeviceError(fmt::format("{}: the platform '{}' is unknown. This process has the platforms 'cpu'. Use one of them.",
-                                function, platform));
+  throw DeviceError(
+      fmt::format("{}: the platform '{}' is unknown. This process has the platforms 'cpu'. Use one of them.",
+                  function, platform));
 }
 
 thread_local std::optional<Device> chosen_default;
@@ -47,9 +49,7 @@ std::optional<int> count_from_environment(const char* variable, int max) {
   try {
     const std::int64_t n = env_int(variable, 0, 1, max);
     return n == 0 ? std::nullopt : std::optional(static_cast<int>(n));
-  } catch (const Error& e) {
-    throw DeviceError(e.what());
-  }
+  } catch (const Error& e) { throw DeviceError(e.what()); }
 }
 
 std::vector<Device> devices(std::string_view platform) {
@@ -75,14 +75,17 @@ int process_count() { return 1; }
 
 void set_cpu_device_count(int n) {
   if (n < 1 || n > most_devices) {
-    throw DeviceError(fmt::format("set_cpu_device_count: the number is {}. It must be from 1 to {}. Choose another number.", n, most_devices));
+    throw DeviceError(
+        fmt::format("set_cpu_device_count: the number is {}. It must be from 1 to {}. Choose another number.",
+                    n, most_devices));
   }
   Registry& r = registry();
   const std::lock_guard lock(r.mutex);
   if (r.used && n != r.cpu_devices) {
-    throw DeviceError(fmt::format("set_cpu_device_count: {} devices asked for, but {} are in use already. The number is fixed at the "
-                                  "first use of a device. Call it first in main, or set SHARDARRAY_CPU_DEVICES={}.",
-                                  n, r.cpu_devices, n));
+    throw DeviceError(fmt::format(
+        "set_cpu_device_count: {} devices asked for, but {} are in use already. The number is fixed at the "
+        "first use of a device. Call it first in main, or set SHARDARRAY_CPU_DEVICES={}.",
+        n, r.cpu_devices, n));
   }
   r.cpu_devices = n;
 }
@@ -96,8 +99,10 @@ default_device::default_device(const Device& d) : previous_(current_default_devi
   check_platform("default_device", d.platform);
   const int n = device_count();
   if (d.id < 0 || d.id >= n) {
-    throw DeviceError(fmt::format("default_device: there is no device {}:{}. There are {} devices, numbered from 0. Use one of devices().",
-                                  d.platform, d.id, n));
+    throw DeviceError(
+        fmt::format("default_device: there is no device {}:{}. There are {} devices, numbered from 0. Use "
+                    "one of devices().",
+                    d.platform, d.id, n));
   }
   chosen_default = d;
 }
@@ -124,9 +129,10 @@ DeviceGrid create_device_mesh(const Shape& shape, std::vector<Device> given) {
     known = n;
   }
   if (!valid || known != n) {
-    throw DeviceError(fmt::format("create_device_mesh: the shape {} does not fit {} devices. Its sizes must multiply to the number of "
-                                  "devices; one of them may be -1. Change the shape or pass that many devices.",
-                                  to_string(shape), n));
+    throw DeviceError(fmt::format(
+        "create_device_mesh: the shape {} does not fit {} devices. Its sizes must multiply to the number of "
+        "devices; one of them may be -1. Change the shape or pass that many devices.",
+        to_string(shape), n));
   }
   return grid;
 }

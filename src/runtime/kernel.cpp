@@ -206,8 +206,10 @@ class Verifier {
 
 }  // namespace
 
-const char* name(Code c) { return code_names[static_cast<int>(c)]; }
-const char* name(Function f) { return function_names[static_cast<int>(f)]; }
+const char* name(Code c) { return c <= Code::call ? code_names[static_cast<int>(c)] : "unknown"; }
+const char* name(Function f) {
+  return f <= Function::lgamma ? function_names[static_cast<int>(f)] : "unknown";
+}
 
 int operand_count(Code c, std::uint64_t imm) {
   switch (c) {

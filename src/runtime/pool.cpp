@@ -19,12 +19,13 @@ constexpr int most_workers = 1024;
 int affinity_cores() {
   cpu_set_t set;
   CPU_ZERO(&set);
-  if (sched_getaffinity(0, sizeof set, &set) != 0) return static_cast<int>(std::max(1u, std::thread::hardware_concurrency()));
+  if (sched_getaffinity(0, sizeof set, &set) != 0)
+    return static_cast<int>(std::max(1u, std::thread::hardware_concurrency()));
   return std::max(1, CPU_COUNT(&set));
 }
 
-/// Cores by the quota of this process's cgroup (version 2 `cpu.max`, version 1 `cpu.cfs_quota_us`), the tightest up to
-/// the root; a large number without one.
+/// Cores by the quota of this process's cgroup (version 2 `cpu.max`, version 1 `cpu.cfs_quota_us`), the
+/// tightest up to the root; a large number without one.
 int quota_cores() {
   double cores = most_workers;
   const auto limit = [&](double quota, double period) {
@@ -40,7 +41,8 @@ int quota_cores() {
     for (std::string path = line.substr(second + 1);; path.resize(path.find_last_of('/'))) {
       double quota = 0, period = 0;
       if (unified) {
-        if (std::ifstream("/sys/fs/cgroup" + path + "/cpu.max") >> quota >> period) limit(quota, period);  // "max" does not parse
+        if (std::ifstream("/sys/fs/cgroup" + path + "/cpu.max") >> quota >> period)
+          limit(quota, period);  // "max" does not parse
       } else {
         std::ifstream("/sys/fs/cgroup/cpu" + path + "/cpu.cfs_quota_us") >> quota;  // -1: none
         std::ifstream("/sys/fs/cgroup/cpu" + path + "/cpu.cfs_period_us") >> period;
@@ -67,7 +69,9 @@ void set_worker_count(int n) { ThreadPool::instance().set_worker_count(n); }
 
 void ThreadPool::set_worker_count(int n) {
   if (n < 1 || n > most_workers) {
-    throw DeviceError(fmt::format("set_worker_count: the number is {}. It must be from 1 to {}. Choose another number.", n, most_workers));
+    throw DeviceError(
+        fmt::format("set_worker_count: the number is {}. It must be from 1 to {}. Choose another number.", n,
+                    most_workers));
   }
   stop();
   worker_count_ = n;

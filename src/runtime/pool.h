@@ -1,6 +1,7 @@
 // ThreadPool: the caller and its workers.
 //
-// A worker that has nothing to do spins for 50 us, then sleeps on a futex. Threads start with the first job that wants them.
+// A worker that has nothing to do spins for 50 us, then sleeps on a futex. Threads start with the first job
+// that wants them.
 #pragma once
 #include <atomic>
 #include <chrono>
@@ -24,17 +25,17 @@ class ThreadPool {
   int worker_count() const { return worker_count_.load(std::memory_order_relaxed); }
   /// n >= 1, the caller included; only while nothing runs. Throws DeviceError for other numbers.
   void set_worker_count(int n);
-  /// Calls work(object) on this thread and on every worker that is free; returns when all of them have returned. `work` must
-  /// share out what there is to do among those who call it, and must not throw. May be called from several threads at
-  /// once, and from within a job.
+  /// Calls work(object) on this thread and on every worker that is free; returns when all of them have
+  /// returned. `work` must share out what there is to do among those who call it, and must not throw. May be
+  /// called from several threads at once, and from within a job.
   void run(void (*work)(void*), void* object);
 
  private:
   struct Job {
     void (*work)(void*);
     void* object;
-    bool open = true;             // somebody may still join
-    std::atomic<int> inside{0};   // workers in it; written under the lock
+    bool open = true;            // somebody may still join
+    std::atomic<int> inside{0};  // workers in it; written under the lock
   };
   void start();
   void stop();

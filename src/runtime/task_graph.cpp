@@ -20,8 +20,8 @@ struct TaskGraph::RunState {
   const TaskGraph* graph = nullptr;
   void* const* bases = nullptr;
   std::vector<std::atomic<int>> pending;  // task -> predecessors that have not ended
-  // Every task becomes ready once: it gets the next slot at `tail`; who wants work takes the next ticket at `head` and, if
-  // need be, waits for that slot.
+  // Every task becomes ready once: it gets the next slot at `tail`; who wants work takes the next ticket at
+  // `head` and, if need be, waits for that slot.
   std::vector<std::atomic<int>> ready;
   alignas(64) std::atomic<int> head{0};
   alignas(64) std::atomic<int> tail{0};
@@ -88,12 +88,15 @@ void TaskGraph::add_reader(Segment& s, int reader) {
   s.readers.push_back(reader);
 }
 
-void TaskGraph::add(std::span<const Task> tasks, std::span<const MemoryRange> reads, std::span<const MemoryRange> writes) {
+void TaskGraph::add(std::span<const Task> tasks, std::span<const MemoryRange> reads,
+                    std::span<const MemoryRange> writes) {
   if (tasks.empty()) return;
   additions_++;
   std::vector<int> after;
   for (const MemoryRange& r : reads) {
-    visit(r, [&](Segment& s) { if (s.writer >= 0) need(after, s.writer); });
+    visit(r, [&](Segment& s) {
+      if (s.writer >= 0) need(after, s.writer);
+    });
   }
   for (const MemoryRange& r : writes) {
     visit(r, [&](Segment& s) {  // every reader comes after the writer
@@ -128,7 +131,8 @@ void TaskGraph::finish() {
   for (std::size_t k = 0; k < n; k++) successor_begin_[k + 1] += successor_begin_[k];
   successors_.resize(edges_.size());
   std::vector<int> next(successor_begin_.begin(), successor_begin_.end());
-  for (const auto& [from, to] : edges_) successors_[static_cast<std::size_t>(next[static_cast<std::size_t>(from)]++)] = to;
+  for (const auto& [from, to] : edges_)
+    successors_[static_cast<std::size_t>(next[static_cast<std::size_t>(from)]++)] = to;
 
   std::vector<double> start(n, 0.0);  // earliest, with any number of workers
   for (std::size_t k = 0; k < n; k++) {
@@ -164,7 +168,8 @@ std::unique_ptr<TaskGraph::RunState> TaskGraph::take_state() const {
 }
 
 void TaskGraph::run(void* const* bases, ThreadPool& pool) const {
-  if (pool.worker_count() == 1 || total_cost_ns_ < small_graph_ns || total_cost_ns_ - critical_cost_ns_ < small_gain_ns) {
+  if (pool.worker_count() == 1 || total_cost_ns_ < small_graph_ns ||
+      total_cost_ns_ - critical_cost_ns_ < small_gain_ns) {
     return run_inline(bases);
   }
   auto state = take_state();
@@ -208,7 +213,8 @@ void TaskGraph::work(void* object) {
     }
     for (int e = g.successor_begin_[k]; e < g.successor_begin_[k + 1]; e++) {
       const int next = g.successors_[static_cast<std::size_t>(e)];
-      if (state.pending[static_cast<std::size_t>(next)].fetch_sub(1, std::memory_order_acq_rel) == 1) state.publish(next);
+      if (state.pending[static_cast<std::size_t>(next)].fetch_sub(1, std::memory_order_acq_rel) == 1)
+        state.publish(next);
     }
   }
 }

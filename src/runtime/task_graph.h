@@ -1,8 +1,8 @@
 // TaskGraph: a static graph of tasks, built once, run often.
 //
-// Edges follow from memory: two groups of tasks that touch one byte run in the order of their addition when at least one
-// of them writes it. So reused memory and in-place updates are right by construction. A task never waits inside, hence
-// any number of workers makes progress.
+// Edges follow from memory: two groups of tasks that touch one byte run in the order of their addition when
+// at least one of them writes it. So reused memory and in-place updates are right by construction. A task
+// never waits inside, hence any number of workers makes progress.
 #pragma once
 #include <atomic>
 #include <cstdint>
@@ -38,15 +38,17 @@ class TaskGraph {
   TaskGraph& operator=(const TaskGraph&) = delete;
 
   /// Adds tasks that are independent of each other and together touch these ranges: the chunks of one item.
-  void add(std::span<const Task> tasks, std::span<const MemoryRange> reads, std::span<const MemoryRange> writes);
+  void add(std::span<const Task> tasks, std::span<const MemoryRange> reads,
+           std::span<const MemoryRange> writes);
   void add(const Task& task, std::span<const MemoryRange> reads, std::span<const MemoryRange> writes) {
     add(std::span(&task, 1), reads, writes);
   }
   /// Ends building.
   void finish();
 
-  /// Runs every task and returns. Small graphs run on the caller, in the order of addition. The first exception of a task
-  /// is rethrown after the rest has stopped. May be called by several threads at once with different bases.
+  /// Runs every task and returns. Small graphs run on the caller, in the order of addition. The first
+  /// exception of a task is rethrown after the rest has stopped. May be called by several threads at once
+  /// with different bases.
   void run(void* const* bases, ThreadPool& pool = ThreadPool::instance()) const;
 
   /// Tasks and the joints between groups of them.
@@ -60,7 +62,8 @@ class TaskGraph {
     int writer;                // -1: none
     std::vector<int> readers;  // since the writer
   };
-  using Segments = std::map<std::uint64_t, Segment>;  // by lo; without gaps or overlaps inside what was touched
+  using Segments =
+      std::map<std::uint64_t, Segment>;  // by lo; without gaps or overlaps inside what was touched
   struct RunState;
 
   int add_task(const Task& t, std::span<const int> after);

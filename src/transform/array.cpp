@@ -10,6 +10,11 @@
 
 namespace shardarray {
 
+const Shape& ShardedArray::shape() const { return type_of(*this, "shape").shape; }
+DType ShardedArray::dtype() const { return type_of(*this, "dtype").dtype; }
+bool ShardedArray::weak_type() const { return type_of(*this, "weak_type").weak; }
+std::int64_t ShardedArray::size() const { return num_elements(shape()); }
+std::int64_t ShardedArray::nbytes() const { return size() * static_cast<std::int64_t>(itemsize(dtype())); }
 bool ShardedArray::is_deleted() const { return node_ && node_->donor() != nullptr; }
 
 Sharding ShardedArray::sharding() const { return force(*this, "sharding")->sharding; }

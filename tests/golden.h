@@ -1,0 +1,77 @@
+// Reference numbers: arrays in the JSON files of tests/data, and comparisons with them.
+#pragma once
+#include <doctest/doctest.h>
+
+#include <bit>
+#include <cmath>
+#include <fstream>
+#include <nlohmann/json.hpp>
+#include <string>
+#include <vector>
+
+#include "shardarray/shardarray.h"
+
+namespace golden {
+
+using Json = nlohmann::json;
+
+inline Json load(const std::string& name) {
+  std::ifstream in(SHARDARRAY_TEST_DATA "/" + name);
+  REQUIRE_MESSAGE(in.good(), name);
+  return Json::parse(in);
+}
+inline shardarray::Shape shape_of(const Json& j) { return shardarray::Shape(j.get<std::vector<std::int64_t>>()); }
+inline shardarray::DType dtype_named(const std::string& name) {
+  for (int k = 0; k <= static_cast<int>(shardarray::complex128); k++)
+    if (name == shardarray::name(static_cast<shardarray::DType>(k))) return static_cast<shardarray::DType>(k);
+  throw shardarray::Error("no dtype " + name);
+}
+inline double number(const Json& j) { return j.is_string() ? std::strtod(j.get<std::string>().c_str(), nullptr) : j.get<double>(); }
+inline std::vector<double> numbers(const Json& array) {
+  std::vector<double> r;
+  for (const Json& v : array["data"]) r.push_back(number(v));
+  return r;
+}
+inline shardarray::Array array(const Json& j) {
+  return shardarray::array(numbers(j), shape_of(j["shape"]), dtype_named(j["dtype"]));
+}
+/// The bits of all elements as unsigned numbers.
+inline std::vector<std::uint64_t> bits(const shardarray::Array& x) {
+  using namespace shardarray;
+  switch (x.dtype()) {
+    case DType::float32: return bitcast(x, uint32).to_vector<std::uint64_t>();
+    case DType::float64: return bitcast(x, uint64).to_vector<std::uint64_t>();
+    case DType::float16:
+    case DType::bfloat16: return bitcast(x, uint16).to_vector<std::uint64_t>();
+    default: return x.to_vector<std::uint64_t>();
+  }
+}
+inline std::vector<std::uint64_t> bits(const Json& array) {
+  if (array.contains("bits")) return array["bits"].get<std::vector<std::uint64_t>>();
+  std::vector<std::uint64_t> r;
+  for (const Json& v : array["data"]) {
+    if (array["dtype"] == "float32") r.push_back(std::bit_cast<std::uint32_t>(v.get<float>()));
+    else r.push_back(v.is_number_unsigned() ? v.get<std::uint64_t>() : static_cast<std::uint64_t>(v.get<std::int64_t>()));
+  }
+  return r;
+}
+inline bool same_bits(const shardarray::Array& x, const Json& j) {
+  return x.shape() == shape_of(j["shape"]) && x.dtype() == dtype_named(j["dtype"]) && bits(x) == bits(j);
+}
+/// Every element within `rel` of the larger one, or `abs`.
+inline bool close(const std::vector<double>& a, const std::vector<double>& b, double rel, double abs = 0) {
+  if (a.size() != b.size()) return false;
+  for (std::size_t k = 0; k < a.size(); k++) {
+    const bool same = a[k] == b[k] || (std::isnan(a[k]) && std::isnan(b[k]));
+    if (!same && !(std::abs(a[k] - b[k]) <= abs + rel * std::max(std::abs(a[k]), std::abs(b[k])))) return false;
+  }
+  return true;
+}
+inline std::vector<double> values(const shardarray::Array& x) {
+  return (itemsize(x.dtype()) == 2 && is_floating(x.dtype()) ? x.astype(shardarray::float32) : x).to_vector<double>();
+}
+inline bool close(const shardarray::Array& x, const Json& j, double rel, double abs = 0) {
+  return x.shape() == shape_of(j["shape"]) && close(values(x), numbers(j), rel, abs);
+}
+
+}  // namespace golden
