@@ -53,10 +53,7 @@ int main() {
     for (auto [x, y] : train_data.epoch(epoch)) {
       if (steps++ == num_steps) break;
       std::tie(x, y) = sa::filter_shard(std::tuple(x, y), sharding);
-      if (steps == 1) {  // how a batch lies on the devices, and what a step will move
-        sa::visualize_array_sharding(x);
-        std::cout << sa::explain(step, sa::donated(model), sa::donated(state), x, y, sharding) << "\n";
-      }
+      if (steps == 1) sa::visualize_array_sharding(x);  // two rows on each device
       std::tie(model, state) = step(std::move(model), std::move(state), x, y, sharding);  // moved in = donated
     }
 

@@ -45,14 +45,18 @@ void train(const std::string& path, bool quick) {
 
   const int epochs = quick ? 4 : 40;
   const auto batches = sa::data::loader(examples(table, train_rows), {.batch = 64, .seed = 0, .sharding = by_example});
-  const auto step = sa::jit(train_step);
+  const auto step = sa::jit(train_step, {.out_shardings = replicated});
   {
     const auto [x, y] = *batches.begin();
     std::cout << "a batch:\n";
     sa::visualize_array_sharding(x);
     std::cout << "the first weight:\n";
     sa::visualize_array_sharding(model.layers[0].weight);
-    std::cout << sa::explain(step, sa::donated(model), sa::donated(state), x, y) << "\n";
+    const sa::Explanation plan = sa::explain(step, sa::donated(model), sa::donated(state), x, y);
+    std::cout << "a step: " << plan.flops << " flops, peak " << plan.peak_bytes_per_device << " B per device, "
+              << plan.transfers().size() << " transfers\n";
+    for (const sa::TransferInfo& t : plan.transfers())
+      std::cout << "  " << t.kind << " over " << t.axes << ": " << t.dtype << t.shape << ", " << t.bytes_per_device << " B per device\n";
   }
   sa::Progress progress(epochs * batches.size());
   sa::Array loss;

@@ -41,8 +41,6 @@ inline std::vector<std::uint64_t> bits(const shardarray::Array& x) {
   switch (x.dtype()) {
     case DType::float32: return bitcast(x, uint32).to_vector<std::uint64_t>();
     case DType::float64: return bitcast(x, uint64).to_vector<std::uint64_t>();
-    case DType::float16:
-    case DType::bfloat16: return bitcast(x, uint16).to_vector<std::uint64_t>();
     default: return x.to_vector<std::uint64_t>();
   }
 }
@@ -55,8 +53,13 @@ inline std::vector<std::uint64_t> bits(const Json& array) {
   }
   return r;
 }
+inline std::vector<double> values(const shardarray::Array& x) {
+  return (itemsize(x.dtype()) == 2 && is_floating(x.dtype()) ? x.astype(shardarray::float32) : x).to_vector<double>();
+}
 inline bool same_bits(const shardarray::Array& x, const Json& j) {
-  return x.shape() == shape_of(j["shape"]) && x.dtype() == dtype_named(j["dtype"]) && bits(x) == bits(j);
+  if (x.shape() != shape_of(j["shape"]) || x.dtype() != dtype_named(j["dtype"])) return false;
+  const bool half = itemsize(x.dtype()) == 2 && is_floating(x.dtype());
+  return half ? values(x) == numbers(j) : bits(x) == bits(j);
 }
 /// Every element within `rel` of the larger one, or `abs`.
 inline bool close(const std::vector<double>& a, const std::vector<double>& b, double rel, double abs = 0) {
@@ -66,9 +69,6 @@ inline bool close(const std::vector<double>& a, const std::vector<double>& b, do
     if (!same && !(std::abs(a[k] - b[k]) <= abs + rel * std::max(std::abs(a[k]), std::abs(b[k])))) return false;
   }
   return true;
-}
-inline std::vector<double> values(const shardarray::Array& x) {
-  return (itemsize(x.dtype()) == 2 && is_floating(x.dtype()) ? x.astype(shardarray::float32) : x).to_vector<double>();
 }
 inline bool close(const shardarray::Array& x, const Json& j, double rel, double abs = 0) {
   return x.shape() == shape_of(j["shape"]) && close(values(x), numbers(j), rel, abs);

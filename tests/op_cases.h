@@ -46,26 +46,36 @@ using Cases = std::vector<OpCase>;
 inline const Shape rows_and_columns{10, 6};  // uneven over 4 and over 8
 
 /// f(x) elementwise.
-template <class F> OpCase unary_case(std::string name, F f, double (*reference)(double), OpInput in, bool differentiable = true, double tolerance = 5e-7) {
+template <class F>
+OpCase unary_case(std::string name, F f, double (*reference)(double), OpInput in, bool differentiable = true,
+                  double tolerance = 5e-7) {
   if (in.shape.empty()) in.shape = rows_and_columns;
-  return {std::move(name), [f](std::span<const Array> x) { return f(x[0]); },
+  return {std::move(name),
+          [f](std::span<const Array> x) { return f(x[0]); },
           [reference](const Hosts& x) {
             std::vector<double> r;
             for (double v : x[0].data) r.push_back(reference(v));
             return r;
           },
-          {std::move(in)}, differentiable, tolerance};
+          {std::move(in)},
+          differentiable,
+          tolerance};
 }
 /// f(a, b) elementwise; b is a row that is broadcast.
-template <class F> OpCase binary_case(std::string name, F f, double (*reference)(double, double), OpInput a, OpInput b, bool differentiable = true,
-                                      double tolerance = 5e-7) {
+template <class F>
+OpCase binary_case(std::string name, F f, double (*reference)(double, double), OpInput a, OpInput b,
+                   bool differentiable = true, double tolerance = 5e-7) {
   a.shape = rows_and_columns;
   b.shape = {rows_and_columns[1]};
-  return {std::move(name), [f](std::span<const Array> x) { return f(x[0], x[1]); },
+  return {std::move(name),
+          [f](std::span<const Array> x) { return f(x[0], x[1]); },
           [reference](const Hosts& x) {
-            return build(x[0].shape, [&](const Shape& i) { return reference(read(x[0], i), read_broadcast(x[1], i)); });
+            return build(x[0].shape,
+                         [&](const Shape& i) { return reference(read(x[0], i), read_broadcast(x[1], i)); });
           },
-          {std::move(a), std::move(b)}, differentiable, tolerance};
+          {std::move(a), std::move(b)},
+          differentiable,
+          tolerance};
 }
 inline OpCase whole_exact(OpCase c) {
   c.differentiable = false;
@@ -88,7 +98,8 @@ Cases structure_cases();
 /// All rows.
 inline Cases op_cases() {
   Cases all_rows;
-  for (auto part : {elementwise_cases, logic_cases, reduce_cases, product_cases, shape_cases, position_cases, structure_cases})
+  for (auto part : {elementwise_cases, logic_cases, reduce_cases, product_cases, shape_cases, position_cases,
+                    structure_cases})
     for (OpCase& c : part()) all_rows.push_back(std::move(c));
   return all_rows;
 }

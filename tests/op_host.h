@@ -75,7 +75,8 @@ inline std::vector<double> along(const HostArray& x, std::size_t axis,
     std::vector<double> line;
     for (i[axis] = 0; i[axis] < x.shape[axis]; i[axis]++) line.push_back(read(x, i));
     line = f(line);
-    for (i[axis] = 0; i[axis] < x.shape[axis]; i[axis]++) r.data[offset(x.shape, i)] = line[static_cast<std::size_t>(i[axis])];
+    for (i[axis] = 0; i[axis] < x.shape[axis]; i[axis]++)
+      r.data[offset(x.shape, i)] = line[static_cast<std::size_t>(i[axis])];
   });
   return r.data;
 }

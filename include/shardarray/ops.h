@@ -18,56 +18,79 @@ namespace shardarray {
 /// bool and short integers sum as int32 (unsigned: uint32); float16 and bfloat16 accumulate in float32.
 inline constexpr struct SHARDARRAY_API sum_fn {
   Array operator()(const Array& x, const ReduceOptions& o = {}, Where w = Where::here()) const;
-  template <std::integral I> Array operator()(const Array& x, I axis, Where w = Where::here()) const { return (*this)(x, {.axis = axis}, w); }
+  template <std::integral I> Array operator()(const Array& x, I axis, Where w = Where::here()) const {
+    return (*this)(x, {.axis = axis}, w);
+  }
 } sum{};
 /// Types as sum.
 inline constexpr struct SHARDARRAY_API prod_fn {
   Array operator()(const Array& x, const ReduceOptions& o = {}, Where w = Where::here()) const;
-  template <std::integral I> Array operator()(const Array& x, I axis, Where w = Where::here()) const { return (*this)(x, {.axis = axis}, w); }
+  template <std::integral I> Array operator()(const Array& x, I axis, Where w = Where::here()) const {
+    return (*this)(x, {.axis = axis}, w);
+  }
 } prod{};
 /// Floating.
 inline constexpr struct SHARDARRAY_API mean_fn {
   Array operator()(const Array& x, const ReduceOptions& o = {}, Where w = Where::here()) const;
-  template <std::integral I> Array operator()(const Array& x, I axis, Where w = Where::here()) const { return (*this)(x, {.axis = axis}, w); }
+  template <std::integral I> Array operator()(const Array& x, I axis, Where w = Where::here()) const {
+    return (*this)(x, {.axis = axis}, w);
+  }
 } mean{};
 /// Mean square distance to the mean, floating; the sum is divided by n - ddof.
 inline constexpr struct SHARDARRAY_API var_fn {
-  Array operator()(const Array& x, const ReduceOptions& o = {}, std::int64_t ddof = 0, Where w = Where::here()) const;
-  template <std::integral I> Array operator()(const Array& x, I axis, Where w = Where::here()) const { return (*this)(x, {.axis = axis}, 0, w); }
+  Array operator()(const Array& x, const ReduceOptions& o = {}, std::int64_t ddof = 0,
+                   Where w = Where::here()) const;
+  template <std::integral I> Array operator()(const Array& x, I axis, Where w = Where::here()) const {
+    return (*this)(x, {.axis = axis}, 0, w);
+  }
 } var{};
 /// NaN when an element is. Throws ShapeError over no elements. Equal elements share the gradient.
 inline constexpr struct SHARDARRAY_API max_fn {
   Array operator()(const Array& x, const ReduceOptions& o = {}, Where w = Where::here()) const;
-  template <std::integral I> Array operator()(const Array& x, I axis, Where w = Where::here()) const { return (*this)(x, {.axis = axis}, w); }
+  template <std::integral I> Array operator()(const Array& x, I axis, Where w = Where::here()) const {
+    return (*this)(x, {.axis = axis}, w);
+  }
 } max{};
 inline constexpr struct SHARDARRAY_API min_fn {
   Array operator()(const Array& x, const ReduceOptions& o = {}, Where w = Where::here()) const;
-  template <std::integral I> Array operator()(const Array& x, I axis, Where w = Where::here()) const { return (*this)(x, {.axis = axis}, w); }
+  template <std::integral I> Array operator()(const Array& x, I axis, Where w = Where::here()) const {
+    return (*this)(x, {.axis = axis}, w);
+  }
 } min{};
 /// bool; elements that are not bool count as "not zero".
 inline constexpr struct SHARDARRAY_API any_fn {
   Array operator()(const Array& x, const ReduceOptions& o = {}, Where w = Where::here()) const;
-  template <std::integral I> Array operator()(const Array& x, I axis, Where w = Where::here()) const { return (*this)(x, {.axis = axis}, w); }
+  template <std::integral I> Array operator()(const Array& x, I axis, Where w = Where::here()) const {
+    return (*this)(x, {.axis = axis}, w);
+  }
 } any{};
 /// Also the whole dimension in a subscript: `x[{0, all}]`.
 inline constexpr struct SHARDARRAY_API all_fn {
   Array operator()(const Array& x, const ReduceOptions& o = {}, Where w = Where::here()) const;
-  template <std::integral I> Array operator()(const Array& x, I axis, Where w = Where::here()) const { return (*this)(x, {.axis = axis}, w); }
+  template <std::integral I> Array operator()(const Array& x, I axis, Where w = Where::here()) const {
+    return (*this)(x, {.axis = axis}, w);
+  }
   operator Index() const { return Index(Index::Kind::range); }
 } all{};
 /// int32 position of the first largest element (of a NaN, if there is one), along one axis or in the flattened array.
 inline constexpr struct SHARDARRAY_API argmax_fn {
   Array operator()(const Array& x, const ReduceOptions& o = {}, Where w = Where::here()) const;
-  template <std::integral I> Array operator()(const Array& x, I axis, Where w = Where::here()) const { return (*this)(x, {.axis = axis}, w); }
+  template <std::integral I> Array operator()(const Array& x, I axis, Where w = Where::here()) const {
+    return (*this)(x, {.axis = axis}, w);
+  }
 } argmax{};
 inline constexpr struct SHARDARRAY_API argmin_fn {
   Array operator()(const Array& x, const ReduceOptions& o = {}, Where w = Where::here()) const;
-  template <std::integral I> Array operator()(const Array& x, I axis, Where w = Where::here()) const { return (*this)(x, {.axis = axis}, w); }
+  template <std::integral I> Array operator()(const Array& x, I axis, Where w = Where::here()) const {
+    return (*this)(x, {.axis = axis}, w);
+  }
 } argmin{};
 /// log(sum(exp(x))) without overflow; -inf over -inf only.
 inline constexpr struct SHARDARRAY_API logsumexp_fn {
   Array operator()(const Array& x, const ReduceOptions& o = {}, Where w = Where::here()) const;
-  template <std::integral I> Array operator()(const Array& x, I axis, Where w = Where::here()) const { return (*this)(x, {.axis = axis}, w); }
+  template <std::integral I> Array operator()(const Array& x, I axis, Where w = Where::here()) const {
+    return (*this)(x, {.axis = axis}, w);
+  }
 } logsumexp{};
 /// exp(x) / sum(exp(x)) along an axis.
 inline constexpr struct SHARDARRAY_API softmax_fn {
@@ -93,7 +116,8 @@ inline constexpr struct SHARDARRAY_API dot_fn {
 /// Sums over the last `axes` axes of a and the first of b, or over the listed pairs.
 inline constexpr struct SHARDARRAY_API tensordot_fn {
   Array operator()(const Array& a, const Array& b, std::int64_t axes = 2, Where w = Where::here()) const;
-  Array operator()(const Array& a, const Array& b, const Shape& axes_a, const Shape& axes_b, Where w = Where::here()) const;
+  Array operator()(const Array& a, const Array& b, const Shape& axes_a, const Shape& axes_b,
+                   Where w = Where::here()) const;
 } tensordot{};
 /// The text of an einsum and its line.
 struct SHARDARRAY_API EinsumText {
@@ -103,8 +127,10 @@ struct SHARDARRAY_API EinsumText {
   Where where;
 };
 /// `einsum("bik,kj->bij", a, b)`. Without "->" the result has the letters that stand once, in alphabetical order.
+/// "..." stands for leading dimensions, which are broadcast: `einsum("...ij,...jk->...ik", a, b)`.
 inline constexpr struct SHARDARRAY_API einsum_fn {
-  template <std::convertible_to<Array>... A> Array operator()(const EinsumText& t, const A&... operands) const {
+  template <std::convertible_to<Array>... A>
+  Array operator()(const EinsumText& t, const A&... operands) const {
     return contract(t, std::vector<Array>{Array(operands)...});
   }
   Array contract(const EinsumText& t, const std::vector<Array>& operands) const;
@@ -148,22 +174,27 @@ inline constexpr struct SHARDARRAY_API stack_fn {
 } stack{};
 /// `n` equal pieces, or pieces that begin at the given positions.
 inline constexpr struct SHARDARRAY_API split_fn {
-  std::vector<Array> operator()(const Array& x, std::int64_t n, std::int64_t axis = 0, Where w = Where::here()) const;
-  std::vector<Array> operator()(const Array& x, const Shape& positions, std::int64_t axis = 0, Where w = Where::here()) const;
+  std::vector<Array> operator()(const Array& x, std::int64_t n, std::int64_t axis = 0,
+                                Where w = Where::here()) const;
+  std::vector<Array> operator()(const Array& x, const Shape& positions, std::int64_t axis = 0,
+                                Where w = Where::here()) const;
 } split{};
 inline constexpr struct SHARDARRAY_API flip_fn {
   Array operator()(const Array& x, const AxisSet& axes = {}, Where w = Where::here()) const;
 } flip{};
 /// Shifts elements towards higher indices; those that leave come in again. No axis: in the flattened array.
 inline constexpr struct SHARDARRAY_API roll_fn {
-  Array operator()(const Array& x, std::int64_t shift, std::optional<std::int64_t> axis = std::nullopt, Where w = Where::here()) const;
+  Array operator()(const Array& x, std::int64_t shift, std::optional<std::int64_t> axis = std::nullopt,
+                   Where w = Where::here()) const;
 } roll{};
 /// Elements before and after, per dimension: `pad(x, {{1, 2}, {0, 0}}, value)`; one number: everywhere.
 inline constexpr struct SHARDARRAY_API pad_fn {
-  Array operator()(const Array& x, const std::vector<std::pair<std::int64_t, std::int64_t>>& widths, double value = 0,
-                   Where w = Where::here()) const;
-  template <std::integral I> Array operator()(const Array& x, I width, double value = 0, Where w = Where::here()) const {
-    return (*this)(x, std::vector<std::pair<std::int64_t, std::int64_t>>(x.shape().size(), {width, width}), value, w);
+  Array operator()(const Array& x, const std::vector<std::pair<std::int64_t, std::int64_t>>& widths,
+                   double value = 0, Where w = Where::here()) const;
+  template <std::integral I>
+  Array operator()(const Array& x, I width, double value = 0, Where w = Where::here()) const {
+    return (*this)(x, std::vector<std::pair<std::int64_t, std::int64_t>>(x.shape().size(), {width, width}),
+                   value, w);
   }
 } pad{};
 /// Zeros above (tril) or below (triu) diagonal k of the last two dimensions.
@@ -207,7 +238,8 @@ inline constexpr struct SHARDARRAY_API ones_fn {
 } ones{};
 /// The dtype of `value` unless given; `value` is broadcast.
 inline constexpr struct SHARDARRAY_API full_fn {
-  Array operator()(const Shape& shape, const Array& value, std::optional<DType> dtype = std::nullopt, Where w = Where::here()) const;
+  Array operator()(const Shape& shape, const Array& value, std::optional<DType> dtype = std::nullopt,
+                   Where w = Where::here()) const;
 } full{};
 inline constexpr struct SHARDARRAY_API zeros_like_fn {
   Array operator()(const Array& x, std::optional<DType> dtype = std::nullopt, Where w = Where::here()) const;
@@ -216,40 +248,46 @@ inline constexpr struct SHARDARRAY_API ones_like_fn {
   Array operator()(const Array& x, std::optional<DType> dtype = std::nullopt, Where w = Where::here()) const;
 } ones_like{};
 inline constexpr struct SHARDARRAY_API full_like_fn {
-  Array operator()(const Array& x, const Array& value, std::optional<DType> dtype = std::nullopt, Where w = Where::here()) const;
+  Array operator()(const Array& x, const Array& value, std::optional<DType> dtype = std::nullopt,
+                   Where w = Where::here()) const;
 } full_like{};
 /// start, start + step, ... below stop: int32 of integers, else float32.
 inline constexpr struct SHARDARRAY_API arange_fn {
-  template <Element T> Array operator()(T stop, std::optional<DType> dtype = std::nullopt, Where w = Where::here()) const {
+  template <Element T>
+  Array operator()(T stop, std::optional<DType> dtype = std::nullopt, Where w = Where::here()) const {
     return (*this)(T(0), stop, T(1), dtype, w);
   }
   template <Element A, Element B>
-  Array operator()(A start, B stop, std::optional<DType> dtype = std::nullopt, Where w = Where::here()) const {
+  Array operator()(A start, B stop, std::optional<DType> dtype = std::nullopt,
+                   Where w = Where::here()) const {
     return (*this)(start, stop, 1, dtype, w);
   }
   template <Element A, Element B, Element C>
-  Array operator()(A start, B stop, C step, std::optional<DType> dtype = std::nullopt, Where w = Where::here()) const {
+  Array operator()(A start, B stop, C step, std::optional<DType> dtype = std::nullopt,
+                   Where w = Where::here()) const {
     if constexpr (std::floating_point<A> || std::floating_point<B> || std::floating_point<C>)
-      return floats(static_cast<double>(start), static_cast<double>(stop), static_cast<double>(step), dtype.value_or(float32), w);
+      return floats(static_cast<double>(start), static_cast<double>(stop), static_cast<double>(step),
+                    dtype.value_or(float32), w);
     else
-      return integers(static_cast<std::int64_t>(start), static_cast<std::int64_t>(stop), static_cast<std::int64_t>(step),
-                      dtype.value_or(int32), w);
+      return integers(static_cast<std::int64_t>(start), static_cast<std::int64_t>(stop),
+                      static_cast<std::int64_t>(step), dtype.value_or(int32), w);
   }
   Array floats(double start, double stop, double step, DType dtype, Where w) const;
   Array integers(std::int64_t start, std::int64_t stop, std::int64_t step, DType dtype, Where w) const;
 } arange{};
 struct LinspaceOptions {
-  bool endpoint = true;  ///< stop is the last value
+  bool endpoint = true;   ///< stop is the last value
   DType dtype = float32;  ///< integers: rounded down
 };
 /// num values from start to stop at equal distances.
 inline constexpr struct SHARDARRAY_API linspace_fn {
-  Array operator()(double start, double stop, std::int64_t num = 50, const LinspaceOptions& o = {}, Where w = Where::here()) const;
+  Array operator()(double start, double stop, std::int64_t num = 50, const LinspaceOptions& o = {},
+                   Where w = Where::here()) const;
 } linspace{};
 /// [n, m]: ones on diagonal k. m: n unless given.
 inline constexpr struct SHARDARRAY_API eye_fn {
-  Array operator()(std::int64_t n, std::optional<std::int64_t> m = std::nullopt, std::int64_t k = 0, DType dtype = float32,
-                   Where w = Where::here()) const;
+  Array operator()(std::int64_t n, std::optional<std::int64_t> m = std::nullopt, std::int64_t k = 0,
+                   DType dtype = float32, Where w = Where::here()) const;
 } eye{};
 
 }  // namespace shardarray

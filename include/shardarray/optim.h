@@ -31,7 +31,7 @@ template <class T> struct SgdState {
 
 namespace detail {
 
-/// Zeros for each floating array of a list, absent for the others.
+/// New zeros for each floating array of a list, placed as that array is; absent for the others.
 SHARDARRAY_API std::vector<Array> zeros_for(std::vector<Array> parameters);
 SHARDARRAY_API Array zero_count(Where w);
 /// count + 1; stays at the largest int32.
@@ -82,8 +82,8 @@ template <class Rate = double> struct Adam {
   /// Zero means for every floating array of the tree.
   template <Tree T> AdamState<T> init(const T& parameters, Where w = Where::here()) const {
     const Site site(w);
-    const T zeros = detail::with_slots(parameters, detail::zeros_for(shardarray::detail::slots(parameters)));
-    return {detail::zero_count(w), zeros, zeros};
+    auto zeros = [&] { return detail::with_slots(parameters, detail::zeros_for(shardarray::detail::slots(parameters))); };
+    return {detail::zero_count(w), zeros(), zeros()};
   }
   /// Throws TreeError with the path where the gradients do not fit the state. Parameters are not used.
   template <Tree T, class P = none_t>

@@ -2,6 +2,7 @@
 #pragma once
 #include "shardarray/array.h"
 #include "shardarray/collectives.h"
+#include "shardarray/data.h"
 #include "shardarray/device.h"
 #include "shardarray/dtype.h"
 #include "shardarray/error.h"
@@ -22,7 +23,3 @@
 #include "shardarray/version.h"
 #include "shardarray/visualize.h"
 #include "shardarray/vmap.h"
-
-#if __has_include("shardarray/data.h")
-#include "shardarray/data.h"
-#endif

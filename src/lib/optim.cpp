@@ -4,15 +4,35 @@
 #include <limits>
 
 #include "ops/prims.h"
+#include "shardarray/core.h"
 #include "shardarray/ops.h"
+#include "shardarray/placement.h"
 
 namespace shardarray::optim::detail {
 
 // `v` in the dtype of x, rounded once: a literal would be rounded to float32 first.
 static Array number(const Array& x, double v) { return prim::constant(x.dtype(), prim::bits_of(x.dtype(), v), true); }
 
+// Zeros where the parameter is, in memory of their own: recorded zeros of one shape would become one array with several
+// owners, which cannot be donated.
+static Array zeros_beside(const Array& a) {
+  if (core::tracing()) return zeros_like(a);
+  auto host_zeros = [&](const Shape& shape) {
+    const std::vector<std::byte> bytes(static_cast<std::size_t>(num_elements(shape)) * itemsize(a.dtype()));
+    return core::make_array(bytes.data(), a.dtype(), shape, Where::here());
+  };
+  if (!a.node()->evaluated() || !a.committed()) return host_zeros(a.shape());
+  auto piece = [&](const ShardIndex& index) {
+    Shape shape = a.shape();
+    for (std::size_t d = 0; d < shape.size(); d++)
+      if (!index[d].whole) shape[d] = index[d].stop - index[d].start;
+    return host_zeros(shape);
+  };
+  return core::from_callback(a.shape(), a.sharding(), piece, Where::here());
+}
+
 std::vector<Array> zeros_for(std::vector<Array> parameters) {
-  for (Array& a : parameters) a = is_inexact_array(a) ? zeros_like(a) : Array();
+  for (Array& a : parameters) a = is_inexact_array(a) ? zeros_beside(a) : Array();
   return parameters;
 }
 

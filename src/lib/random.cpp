@@ -21,36 +21,30 @@ void need_floating(DType t, const char* function) {
     throw DTypeError(fmt::format("{}: dtype {}. It draws floating numbers. Choose float16, bfloat16, float32 or float64.", function, name(t)));
 }
 
-// Random bits become the mantissa of a number in [1, 2).
 struct FloatFormat {
-  DType drawn, stored;  // the width that is drawn, and the float's own
-  int shift;            // drawn bits beyond the mantissa
-  std::uint64_t one, smallest;  // 1.0 and the smallest normal number
+  DType drawn;              // bits that are drawn for one number
+  int width, mantissa;      // how many, and how many of them count: the highest
+  std::uint64_t smallest;   // the smallest normal number
 };
 FloatFormat format_of(DType t) {
   switch (t) {
-    case DType::float16: return {DType::uint16, DType::uint16, 6, 0x3c00, 0x0400};
-    case DType::bfloat16: return {DType::uint8, DType::uint16, 1, 0x3f80, 0x0080};
-    case DType::float32: return {DType::uint32, DType::uint32, 9, 0x3f800000, 0x00800000};
-    default: return {DType::uint64, DType::uint64, 12, 0x3ff0000000000000, 0x0010000000000000};
+    case DType::float16: return {DType::uint16, 16, 10, 0x0400};
+    case DType::bfloat16: return {DType::uint8, 8, 7, 0x0080};
+    case DType::float32: return {DType::uint32, 32, 23, 0x00800000};
+    default: return {DType::uint64, 64, 52, 0x0010000000000000};
   }
 }
 
 Array scalar(DType t, double v) { return prim::constant(t, prim::bits_of(t, v), false); }
 
-Array bitcast_to(const Array& x, DType t) {
-  Attrs a;
-  a.dtype = t;
-  return record(op_bitcast, {x}, std::move(a));
-}
-
+// k * 2^-mantissa with a random k < 2^mantissa: exact.
 Array unit_uniform(const Array& key, const Shape& shape, DType t) {
   const FloatFormat f = format_of(t);
-  const Array drawn = prim::cast(bits(key, shape, f.drawn), f.stored);
-  const Array one_bits = prim::broadcast_to(prim::constant(f.stored, f.one, false), shape);
-  const Array mantissa = prim::binary(op_shr, drawn, prim::like(drawn, f.shift));
-  const Array number = bitcast_to(prim::binary(op_or, mantissa, one_bits), t);
-  return prim::sub(number, prim::like(number, 1));
+  const Array drawn = bits(key, shape, f.drawn);
+  const Array k = prim::binary(op_shr, drawn, prim::like(drawn, f.width - f.mantissa));
+  const DType with_sign = t == DType::float64 ? DType::int64 : DType::int32;  // converts faster
+  const Array number = prim::cast(prim::cast(k, with_sign), t);
+  return prim::mul(number, prim::like(number, std::ldexp(1.0, -f.mantissa)));
 }
 
 // In [lo, hi); lo and hi are scalars of dtype t.

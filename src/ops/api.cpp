@@ -13,7 +13,8 @@ WeakType weak_type_of(const Array& x, const char* function) {
 
 WeakType promoted(const char* function, std::initializer_list<Array> operands) {
   WeakType t = weak_type_of(*operands.begin(), function);
-  for (const Array* x = operands.begin() + 1; x != operands.end(); ++x) t = promote_types(t, weak_type_of(*x, function));
+  for (const Array* x = operands.begin() + 1; x != operands.end(); ++x)
+    t = promote_types(t, weak_type_of(*x, function));
   return t;
 }
 
@@ -37,10 +38,11 @@ Shape common_shape(const char* function, std::span<const Shape> shapes) {
       if (mine != 1 && size != 1 && mine != size) {
         std::string text;
         for (const Shape& each : shapes) text += (text.empty() ? "" : ", ") + to_string(each);
-        throw ShapeError(fmt::format(
-            "{}: shapes {} cannot be broadcast together: sizes {} and {} meet. Aligned at the last dimension, sizes must be equal "
-            "or 1. Insert dimensions with reshape or newaxis.",
-            function, text, size, mine));
+        throw ShapeError(
+            fmt::format("{}: shapes {} cannot be broadcast together: sizes {} and {} meet. Aligned at the "
+                        "last dimension, sizes must be equal "
+                        "or 1. Insert dimensions with reshape or newaxis.",
+                        function, text, size, mine));
       }
       if (size == 1) size = mine;
     }
@@ -59,9 +61,11 @@ Arrays together(const char* function, std::initializer_list<Array> operands, Wea
 std::size_t axis_of(const char* function, std::int64_t axis, const Shape& shape) {
   const auto rank = static_cast<std::int64_t>(shape.size());
   if (axis < -rank || axis >= rank)
-    throw ShapeError(fmt::format("{}: axis {} is out of bounds for shape {} of rank {}. Axes count from 0, or from -1 at the end. Give "
-                                 "one that the array has.",
-                                 function, axis, to_string(shape), rank));
+    throw ShapeError(
+        fmt::format("{}: axis {} is out of bounds for shape {} of rank {}. Axes count from 0, or from -1 at "
+                    "the end. Give "
+                    "one that the array has.",
+                    function, axis, to_string(shape), rank));
   return static_cast<std::size_t>(axis < 0 ? axis + rank : axis);
 }
 
@@ -70,13 +74,15 @@ Shape axes_of(const char* function, const Shape& axes, const Shape& shape) {
   for (std::int64_t a : axes) r.push_back(static_cast<std::int64_t>(axis_of(function, a, shape)));
   std::sort(r.begin(), r.end());
   if (const auto* twice = std::adjacent_find(r.begin(), r.end()); twice != r.end())
-    throw ShapeError(fmt::format("{}: axes {} name dimension {} twice. Every axis may stand once. Remove one.", function, to_string(axes),
-                                 *twice));
+    throw ShapeError(
+        fmt::format("{}: axes {} name dimension {} twice. Every axis may stand once. Remove one.", function,
+                    to_string(axes), *twice));
   return r;
 }
 
 void refuse_dtype(const char* function, const Array& x, const char* rule) {
-  throw DTypeError(fmt::format("{}: the operand is {}. {}. Cast with astype.", function, to_string(type_of(x)), rule));
+  throw DTypeError(
+      fmt::format("{}: the operand is {}. {}. Cast with astype.", function, to_string(type_of(x)), rule));
 }
 void need_integers(const char* function, const Array& x) {
   const DType t = type_of(x, function).dtype;

@@ -12,8 +12,9 @@ namespace shardarray {
 static void check_shape(const char* function, const Shape& shape) {
   for (std::int64_t size : shape)
     if (size < 0)
-      throw ShapeError(fmt::format("{}: shape {}. Sizes are not negative. Give the number of elements of every dimension.", function,
-                                   to_string(shape)));
+      throw ShapeError(
+          fmt::format("{}: shape {}. Sizes are not negative. Give the number of elements of every dimension.",
+                      function, to_string(shape)));
   num_elements(shape);
 }
 
@@ -27,13 +28,15 @@ Array ones_fn::operator()(const Shape& shape, DType dtype, Where w) const {
   check_shape("ones", shape);
   return one_of({shape, dtype, false});
 }
-static Array filled(const char* function, const Shape& shape, const Array& value, std::optional<DType> dtype) {
+static Array filled(const char* function, const Shape& shape, const Array& value,
+                    std::optional<DType> dtype) {
   check_shape(function, shape);
   const Array v = dtype ? prim::cast(value, *dtype) : value;
   const Shape shapes[] = {type_of(v, function).shape, shape};
   if (!(api::common_shape(function, shapes) == shape))
-    throw ShapeError(fmt::format("{}: the value has shape {}, the result {}. The value is broadcast to the result. Give a scalar.", function,
-                                 to_string(v.shape()), to_string(shape)));
+    throw ShapeError(fmt::format(
+        "{}: the value has shape {}, the result {}. The value is broadcast to the result. Give a scalar.",
+        function, to_string(v.shape()), to_string(shape)));
   return prim::broadcast_to(v, shape);
 }
 Array full_fn::operator()(const Shape& shape, const Array& value, std::optional<DType> dtype, Where w) const {
@@ -50,7 +53,8 @@ Array ones_like_fn::operator()(const Array& x, std::optional<DType> dtype, Where
   const Type& t = type_of(x, "ones_like");
   return one_of({t.shape, dtype.value_or(t.dtype), !dtype && t.weak});
 }
-Array full_like_fn::operator()(const Array& x, const Array& value, std::optional<DType> dtype, Where w) const {
+Array full_like_fn::operator()(const Array& x, const Array& value, std::optional<DType> dtype,
+                               Where w) const {
   const Site site(w);
   const Type& t = type_of(x, "full_like");
   return filled("full_like", t.shape, value, dtype.value_or(t.dtype));
@@ -69,37 +73,51 @@ Array arange_fn::floats(double start, double stop, double step, DType dtype, Whe
   check_step(step == 0);
   const double count = std::max(0.0, std::ceil((stop - start) / step));
   if (!(count < 9e15))
-    throw ShapeError(fmt::format("arange: {} to {} by {}. The number of elements must be finite. Give finite bounds.", start, stop, step));
-  return progression(static_cast<std::int64_t>(count), prim::constant(dtype, prim::bits_of(dtype, start), false),
+    throw ShapeError(
+        fmt::format("arange: {} to {} by {}. The number of elements must be finite. Give finite bounds.",
+                    start, stop, step));
+  return progression(static_cast<std::int64_t>(count),
+                     prim::constant(dtype, prim::bits_of(dtype, start), false),
                      prim::constant(dtype, prim::bits_of(dtype, step), false));
 }
-Array arange_fn::integers(std::int64_t start, std::int64_t stop, std::int64_t step, DType dtype, Where w) const {
+Array arange_fn::integers(std::int64_t start, std::int64_t stop, std::int64_t step, DType dtype,
+                          Where w) const {
   const Site site(w);
   check_step(step == 0);
   const std::int64_t span = step > 0 ? stop - start : start - stop, by = step > 0 ? step : -step;
   const std::int64_t n = span <= 0 ? 0 : (span - 1) / by + 1;
   if (start == 0 && step == 1) return prim::iota({n}, 0, dtype);
-  return progression(n, prim::constant(dtype, prim::bits_of(dtype, start), false), prim::constant(dtype, prim::bits_of(dtype, step), false));
+  return progression(n, prim::constant(dtype, prim::bits_of(dtype, start), false),
+                     prim::constant(dtype, prim::bits_of(dtype, step), false));
 }
 
 // start * (1 - t) + stop * t for t = i / (num - 1); the last one is stop itself.
-Array linspace_fn::operator()(double start, double stop, std::int64_t num, const LinspaceOptions& o, Where w) const {
+Array linspace_fn::operator()(double start, double stop, std::int64_t num, const LinspaceOptions& o,
+                              Where w) const {
   const Site site(w);
-  if (num < 0) throw ShapeError(fmt::format("linspace: num is {}. The number of values is not negative. Give how many there are.", num));
+  if (num < 0)
+    throw ShapeError(fmt::format(
+        "linspace: num is {}. The number of values is not negative. Give how many there are.", num));
   const DType t = is_floating(o.dtype) ? o.dtype : DType::float32;
   const double intervals = static_cast<double>(std::max<std::int64_t>(1, o.endpoint ? num - 1 : num));
-  const Array i = prim::iota({num}, 0, t), at = prim::div(i, prim::like(i, intervals)), one = prim::like(i, 1);
-  Array values = prim::add(prim::mul(prim::like(i, start), prim::sub(one, at)), prim::mul(prim::like(i, stop), at));
-  if (o.endpoint && num > 1) values = prim::select(prim::binary(op_eq, i, prim::like(i, intervals)), prim::like(i, stop), values);
+  const Array i = prim::iota({num}, 0, t), at = prim::div(i, prim::like(i, intervals)),
+              one = prim::like(i, 1);
+  Array values =
+      prim::add(prim::mul(prim::like(i, start), prim::sub(one, at)), prim::mul(prim::like(i, stop), at));
+  if (o.endpoint && num > 1)
+    values = prim::select(prim::binary(op_eq, i, prim::like(i, intervals)), prim::like(i, stop), values);
   if (o.dtype != t) values = prim::unary(op_floor, values);
   return prim::cast(values, o.dtype);
 }
-Array eye_fn::operator()(std::int64_t n, std::optional<std::int64_t> m, std::int64_t k, DType dtype, Where w) const {
+Array eye_fn::operator()(std::int64_t n, std::optional<std::int64_t> m, std::int64_t k, DType dtype,
+                         Where w) const {
   const Site site(w);
   const Shape shape{n, m.value_or(n)};
   check_shape("eye", shape);
   const Array row = prim::iota(shape, 0, DType::int32);
-  return prim::cast(prim::binary(op_eq, prim::iota(shape, 1, DType::int32), prim::add(row, prim::like(row, static_cast<double>(k)))), dtype);
+  return prim::cast(prim::binary(op_eq, prim::iota(shape, 1, DType::int32),
+                                 prim::add(row, prim::like(row, static_cast<double>(k)))),
+                    dtype);
 }
 
 // ---------------------------------------------------------------- take
@@ -110,7 +128,8 @@ static Array outside_value(const Type& t) {
   return prim::full(t.shape, t.dtype, is_signed_integer(t.dtype) ? -infinity : infinity);
 }
 
-Array take_fn::operator()(const Array& x, const Array& index, std::optional<std::int64_t> axis, TakeMode mode, Where w) const {
+Array take_fn::operator()(const Array& x, const Array& index, std::optional<std::int64_t> axis, TakeMode mode,
+                          Where w) const {
   const Site site(w);
   if (!is_integer(type_of(index, "take").dtype)) api::refuse_dtype("take", index, "Indices are integers");
   Array table = axis ? x : prim::reshape(x, {num_elements(type_of(x, "take").shape)});

@@ -23,9 +23,11 @@ using Kind = Index::Kind;
 void select_one(Selection& s, const Index& i, std::int64_t n, std::size_t dim) {
   const std::int64_t at = *i.start < 0 ? *i.start + n : *i.start;
   if (at < 0 || at >= n)
-    throw ShapeError(fmt::format("index: {} is out of bounds for dimension {} of size {}. An index lies in [-size, size). Use a slice, which "
-                                 "is cut off, or take.",
-                                 *i.start, dim, n));
+    throw ShapeError(
+        fmt::format("index: {} is out of bounds for dimension {} of size {}. An index lies in [-size, size). "
+                    "Use a slice, which "
+                    "is cut off, or take.",
+                    *i.start, dim, n));
   s.lo.push_back(at);
   s.hi.push_back(at + 1);
   s.step.push_back(1);
@@ -34,7 +36,9 @@ void select_one(Selection& s, const Index& i, std::int64_t n, std::size_t dim) {
 
 // numpy's start:stop:step.
 void select_range(Selection& s, const Index& i, std::int64_t n, std::size_t dim, std::size_t rank) {
-  if (i.step == 0) throw ShapeError(fmt::format("index: step 0 in dimension {}. A slice must move. Give a step that is not 0.", dim));
+  if (i.step == 0)
+    throw ShapeError(
+        fmt::format("index: step 0 in dimension {}. A slice must move. Give a step that is not 0.", dim));
   const bool forward = i.step > 0;
   const std::int64_t lowest = forward ? 0 : -1, highest = forward ? n : n - 1;
   auto bound = [&](const std::optional<std::int64_t>& b, std::int64_t otherwise) {
@@ -47,20 +51,26 @@ void select_range(Selection& s, const Index& i, std::int64_t n, std::size_t dim,
   s.lo.push_back(lo);
   s.hi.push_back(count == 0 ? 0 : lo + (count - 1) * by + 1);
   s.step.push_back(count > 1 ? by : 1);
-  if (!forward && count > 1) s.reversed.push_back(static_cast<std::int64_t>(dim) - static_cast<std::int64_t>(rank));
+  if (!forward && count > 1)
+    s.reversed.push_back(static_cast<std::int64_t>(dim) - static_cast<std::int64_t>(rank));
   s.region.push_back(count);
   s.result.push_back(count);
 }
 
 Selection selected(const Shape& shape, const Indices& given) {
-  const auto used = static_cast<std::size_t>(
-      std::count_if(given.begin(), given.end(), [](const Index& i) { return i.kind == Kind::at || i.kind == Kind::range; }));
-  const auto ellipses = std::count_if(given.begin(), given.end(), [](const Index& i) { return i.kind == Kind::ellipsis; });
+  const auto used = static_cast<std::size_t>(std::count_if(given.begin(), given.end(), [](const Index& i) {
+    return i.kind == Kind::at || i.kind == Kind::range;
+  }));
+  const auto ellipses =
+      std::count_if(given.begin(), given.end(), [](const Index& i) { return i.kind == Kind::ellipsis; });
   if (used > shape.size())
-    throw ShapeError(fmt::format("index: {} indices for shape {} of rank {}. There is at most one per dimension. Remove some, or add "
-                                 "dimensions with newaxis.",
-                                 used, to_string(shape), shape.size()));
-  if (ellipses > 1) throw ShapeError(fmt::format("index: {} ellipses. One stands for all dimensions between. Use all for single ones.", ellipses));
+    throw ShapeError(fmt::format(
+        "index: {} indices for shape {} of rank {}. There is at most one per dimension. Remove some, or add "
+        "dimensions with newaxis.",
+        used, to_string(shape), shape.size()));
+  if (ellipses > 1)
+    throw ShapeError(fmt::format(
+        "index: {} ellipses. One stands for all dimensions between. Use all for single ones.", ellipses));
   Selection s;
   std::size_t dim = 0;
   auto whole = [&](std::size_t count) {
@@ -77,7 +87,9 @@ Selection selected(const Shape& shape, const Indices& given) {
   return s;
 }
 
-Array part(const Array& x, const Selection& s) { return prim::reshape(prim::reverse(prim::slice(x, s.lo, s.hi, s.step), s.reversed), s.result); }
+Array part(const Array& x, const Selection& s) {
+  return prim::reshape(prim::reverse(prim::slice(x, s.lo, s.hi, s.step), s.reversed), s.result);
+}
 
 // True in the selected part; absent when that is everything.
 Array mask(const Shape& shape, const Selection& s) {
@@ -86,37 +98,47 @@ Array mask(const Shape& shape, const Selection& s) {
     if (s.region[d] == shape[d]) continue;
     const Array i = prim::iota({shape[d]}, 0, DType::int32);
     auto number = [&](std::int64_t v) { return prim::like(i, static_cast<double>(v)); };
-    Array inside = prim::binary(op_and, prim::binary(op_ge, i, number(s.lo[d])), prim::binary(op_lt, i, number(s.hi[d])));
+    Array inside = prim::binary(op_and, prim::binary(op_ge, i, number(s.lo[d])),
+                                prim::binary(op_lt, i, number(s.hi[d])));
     if (s.step[d] > 1) {
       const Array offset = prim::binary(op_rem, prim::sub(i, number(s.lo[d])), number(s.step[d]));
       inside = prim::binary(op_and, inside, prim::binary(op_eq, offset, number(0)));
     }
-    const Array full_size = prim::broadcast(inside, shape, {static_cast<std::int64_t>(d) - static_cast<std::int64_t>(shape.size())});
+    const Array full_size = prim::broadcast(
+        inside, shape, {static_cast<std::int64_t>(d) - static_cast<std::int64_t>(shape.size())});
     m = m.has_value() ? prim::binary(op_and, m, full_size) : full_size;
   }
   return m;
 }
 
 // x with `change(x, v)` in the selected part.
-template <class Change> Array updated(const char* function, const Array& x, const Indices& index, const Array& v, Change change) {
+template <class Change>
+Array updated(const char* function, const Array& x, const Indices& index, const Array& v, Change change) {
   const Type& t = type_of(x, function);
   const Selection s = selected(t.shape, index);
   const Array value = api::cast(v, {t.dtype, t.weak});
   const Shape shapes[] = {type_of(value, function).shape, s.result};
   if (!(api::common_shape(function, shapes) == s.result))
-    throw ShapeError(fmt::format("{}: a value of shape {} for an indexed part of shape {}. The value is broadcast to the part. Give a value that "
-                                 "fits.",
-                                 function, to_string(value.shape()), to_string(s.result)));
+    throw ShapeError(
+        fmt::format("{}: a value of shape {} for an indexed part of shape {}. The value is broadcast to the "
+                    "part. Give a value that "
+                    "fits.",
+                    function, to_string(value.shape()), to_string(s.result)));
   if (num_elements(s.region) == 0) return x;
-  const Array in_place = prim::reverse(prim::reshape(prim::broadcast_to(value, s.result), s.region), s.reversed);
+  const Array in_place =
+      prim::reverse(prim::reshape(prim::broadcast_to(value, s.result), s.region), s.reversed);
   const Array changed = change(x, prim::embed(in_place, s.lo, s.step, t.shape)), m = mask(t.shape, s);
   return m.has_value() ? prim::select(m, changed, x) : changed;
 }
 
 }  // namespace
 
-Array ShardedArray::operator[](const Index& i) const { return part(*this, selected(type_of(*this, "index").shape, {i})); }
-Array ShardedArray::operator[](const Indices& i) const { return part(*this, selected(type_of(*this, "index").shape, i)); }
+Array ShardedArray::operator[](const Index& i) const {
+  return part(*this, selected(type_of(*this, "index").shape, {i}));
+}
+Array ShardedArray::operator[](const Indices& i) const {
+  return part(*this, selected(type_of(*this, "index").shape, i));
+}
 IndexedArray ShardedArray::at(Indices i) const { return IndexedArray(*this, std::move(i)); }
 
 Array IndexedArray::get(Where w) const {
@@ -129,7 +151,8 @@ Array IndexedArray::set(const Array& v, Where w) const {
 }
 Array IndexedArray::add(const Array& v, Where w) const {
   const Site site(w);
-  return updated("at.add", x_, index_, v, [](const Array& a, const Array& b) { return shardarray::add(a, b); });
+  return updated("at.add", x_, index_, v,
+                 [](const Array& a, const Array& b) { return shardarray::add(a, b); });
 }
 Array IndexedArray::mul(const Array& v, Where w) const {
   const Site site(w);

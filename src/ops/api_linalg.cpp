@@ -79,10 +79,12 @@ Term product(const Term& a0, const Term& b0, const std::string& keep, const std:
 
 // Products of bools count in int32.
 WeakType computed_type(WeakType t) { return t.dtype == DType::bool_ ? WeakType{DType::int32, false} : t; }
-Array back_to(WeakType t, const Array& x) { return t.dtype == DType::bool_ ? prim::cast(x, DType::bool_) : x; }
+Array back_to(WeakType t, const Array& x) {
+  return t.dtype == DType::bool_ ? prim::cast(x, DType::bool_) : x;
+}
 
-Array two_term_product(const char* function, const Array& a, const std::string& la, const Array& b, const std::string& lb,
-                       const std::string& out) {
+Array two_term_product(const char* function, const Array& a, const std::string& la, const Array& b,
+                       const std::string& lb, const std::string& out) {
   const WeakType t = api::promoted(function, {a, b}), c = computed_type(t);
   return back_to(t, product({api::cast(a, c), la}, {api::cast(b, c), lb}, out, out).x);
 }
@@ -114,23 +116,28 @@ Array matmul_fn::operator()(const Array& a, const Array& b, Where w) const {
   const Site site(w);
   const Shape &sa = type_of(a, "matmul").shape, &sb = type_of(b, "matmul").shape;
   if (sa.empty() || sb.empty())
-    throw ShapeError(fmt::format("matmul: operands {} and {}. Scalars have no dimension to contract. Use multiply.", to_string(type_of(a)),
-                                 to_string(type_of(b))));
+    throw ShapeError(
+        fmt::format("matmul: operands {} and {}. Scalars have no dimension to contract. Use multiply.",
+                    to_string(type_of(a)), to_string(type_of(b))));
   const std::size_t da = std::min<std::size_t>(2, sa.size()), db = std::min<std::size_t>(2, sb.size());
   if (sa.back() != sb[sb.size() - db])
-    throw ShapeError(fmt::format("matmul: {} @ {} contracts {} with {}. The last dimension of the left operand must equal the {} of the "
-                                 "right one. Transpose an operand.",
-                                 to_string(type_of(a)), to_string(type_of(b)), sa.back(), sb[sb.size() - db],
-                                 db == 1 ? "only one" : "last but one"));
+    throw ShapeError(
+        fmt::format("matmul: {} @ {} contracts {} with {}. The last dimension of the left operand must equal "
+                    "the {} of the "
+                    "right one. Transpose an operand.",
+                    to_string(type_of(a)), to_string(type_of(b)), sa.back(), sb[sb.size() - db],
+                    db == 1 ? "only one" : "last but one"));
   const Shape batches[] = {Shape(sa.begin(), sa.end() - da), Shape(sb.begin(), sb.end() - db)};
   const Shape batch = api::common_shape("matmul", batches);
   const std::string m = da == 2 ? "a" : "", n = db == 2 ? "c" : "";
   const Term ta = batched(a, da, m + "b", batch), tb = batched(b, db, "b" + n, batch);
-  return two_term_product("matmul", ta.x, ta.letters, tb.x, tb.letters, letters_from(3, batch.size()) + m + n);
+  return two_term_product("matmul", ta.x, ta.letters, tb.x, tb.letters,
+                          letters_from(3, batch.size()) + m + n);
 }
 
 // ---------------------------------------------------------------- tensordot, dot
-Array tensordot_fn::operator()(const Array& a, const Array& b, const Shape& axes_a, const Shape& axes_b, Where w) const {
+Array tensordot_fn::operator()(const Array& a, const Array& b, const Shape& axes_a, const Shape& axes_b,
+                               Where w) const {
   const Site site(w);
   const Shape &sa = type_of(a, "tensordot").shape, &sb = type_of(b, "tensordot").shape;
   api::axes_of("tensordot", axes_a, sa);
@@ -138,22 +145,26 @@ Array tensordot_fn::operator()(const Array& a, const Array& b, const Shape& axes
   std::string la = letters_from(0, sa.size()), lb = letters_from(sa.size(), sb.size()), out = la + lb;
   bool fits = axes_a.size() == axes_b.size();
   for (std::size_t k = 0; fits && k < axes_a.size(); k++) {
-    const std::size_t da = api::axis_of("tensordot", axes_a[k], sa), db = api::axis_of("tensordot", axes_b[k], sb);
+    const std::size_t da = api::axis_of("tensordot", axes_a[k], sa),
+                      db = api::axis_of("tensordot", axes_b[k], sb);
     fits = sa[da] == sb[db];
     std::erase(out, la[da]);
     std::erase(out, lb[db]);
     lb[db] = la[da];
   }
   if (!fits)
-    throw ShapeError(fmt::format("tensordot: axes {} of {} with axes {} of {}. Paired axes must have equal sizes. Give pairs that fit.",
-                                 to_string(axes_a), to_string(type_of(a)), to_string(axes_b), to_string(type_of(b))));
+    throw ShapeError(
+        fmt::format("tensordot: axes {} of {} with axes {} of {}. Paired axes must have equal sizes. Give "
+                    "pairs that fit.",
+                    to_string(axes_a), to_string(type_of(a)), to_string(axes_b), to_string(type_of(b))));
   return two_term_product("tensordot", a, la, b, lb, out);
 }
 Array tensordot_fn::operator()(const Array& a, const Array& b, std::int64_t axes, Where w) const {
   const auto rank = static_cast<std::int64_t>(type_of(a, "tensordot").shape.size());
   if (axes < 0 || axes > rank || axes > static_cast<std::int64_t>(type_of(b, "tensordot").shape.size()))
-    throw ShapeError(fmt::format("tensordot: {} axes of {} and {}. Both operands must have that many. Give fewer.", axes,
-                                 to_string(type_of(a)), to_string(type_of(b))));
+    throw ShapeError(
+        fmt::format("tensordot: {} axes of {} and {}. Both operands must have that many. Give fewer.", axes,
+                    to_string(type_of(a)), to_string(type_of(b))));
   Shape axes_a, axes_b;
   for (std::int64_t k = 0; k < axes; k++) {
     axes_a.push_back(rank - axes + k);
@@ -167,41 +178,85 @@ Array dot_fn::operator()(const Array& a, const Array& b, Where w) const {
   if (sa.empty() || sb.empty()) return multiply(a, b);
   const std::int64_t axis = sb.size() == 1 ? -1 : -2;
   if (sa.back() != sb[sb.size() - (sb.size() == 1 ? 1 : 2)])
-    throw ShapeError(fmt::format("dot: {} with {}. The last dimension of the left operand must equal the {} of the right one. Transpose an "
-                                 "operand.",
-                                 to_string(type_of(a)), to_string(type_of(b)), sb.size() == 1 ? "only one" : "last but one"));
+    throw ShapeError(fmt::format(
+        "dot: {} with {}. The last dimension of the left operand must equal the {} of the right one. "
+        "Transpose an "
+        "operand.",
+        to_string(type_of(a)), to_string(type_of(b)), sb.size() == 1 ? "only one" : "last but one"));
   return tensordot(a, b, Shape{-1}, Shape{axis});
 }
 
 // ---------------------------------------------------------------- einsum
 namespace {
 
-[[noreturn]] void refuse(const std::string& text, const std::string& what) { throw ShapeError(fmt::format("einsum: \"{}\": {}", text, what)); }
+[[noreturn]] void refuse(const std::string& text, const std::string& what) {
+  throw ShapeError(fmt::format("einsum: \"{}\": {}", text, what));
+}
 
+// The terms on both sides. Without "->" the result has the ellipsis, then the letters that stand once, sorted.
 Letters parsed(const std::string& text, std::size_t operands) {
   std::string s = text;
   std::erase(s, ' ');
-  const bool is_explicit = s.find("->") != std::string::npos;
   std::string names = s.substr(0, s.find("->"));
-  std::erase(names, ',');
+  const bool is_explicit = names.size() < s.size(), dotted = names.find("...") != std::string::npos;
+  std::erase_if(names, [](char c) { return c == ',' || c == '.'; });
   if (!is_explicit) {
     std::string once;
     for (char c : names)
       if (std::count(names.begin(), names.end(), c) == 1) once += c;
     std::sort(once.begin(), once.end());
-    s += "->" + once;
+    s += std::string("->") + (dotted ? "..." : "") + once;
   }
   const Letters l = split_letters(s);
+  if (l.in.size() != operands)
+    refuse(text, fmt::format("{} terms for {} operands. Every operand needs one. Separate terms by commas.",
+                             l.in.size(), operands));
+  return l;
+}
+
+void check_letters(const std::string& text, const Letters& l) {
+  std::string names;
+  for (const std::string& term : l.in) names += term;
   for (char c : names + l.out)
     if (!std::isalpha(static_cast<unsigned char>(c)))
-      refuse(text, fmt::format("'{}' is no letter. Every dimension is one letter, terms are separated by commas. Write out all dimensions.", c));
-  if (l.in.size() != operands)
-    refuse(text, fmt::format("{} terms for {} operands. Every operand needs one. Separate terms by commas.", l.in.size(), operands));
+      refuse(text, fmt::format("'{}' is no letter. A dimension is one letter, \"...\" stands for leading "
+                               "ones. Change the text.",
+                               c));
   for (char c : l.out)
     if (!has(names, c) || std::count(l.out.begin(), l.out.end(), c) > 1)
-      refuse(text, fmt::format("result letter '{}' stands {}. A result letter stands once there, and in an operand. Change the result.", c,
-                               has(names, c) ? "twice" : "in no operand"));
-  return l;
+      refuse(text, fmt::format("result letter '{}' stands {}. A result letter stands once there, and in an "
+                               "operand. Change the result.",
+                               c, has(names, c) ? "twice" : "in no operand"));
+}
+
+// "..." becomes letters that the text lacks. An operand's dimensions of size 1 that are broadcast go.
+void expand_ellipses(const std::string& text, Letters& l, std::vector<Array>& operands) {
+  const std::string dots = "...";
+  auto dotted = [&](const std::string& term) { return term.find(dots) != std::string::npos; };
+  std::vector<Shape> shapes;  // of the dimensions under the dots
+  for (std::size_t k = 0; k < operands.size(); k++) {
+    const Shape& s = type_of(operands[k], "einsum").shape;
+    const std::size_t named = dotted(l.in[k]) ? l.in[k].size() - 3 : s.size();
+    shapes.push_back(Shape());
+    for (std::size_t d = named; d < s.size(); d++) shapes.back().push_back(s[l.in[k].find(dots) + d - named]);
+  }
+  const Shape all_sizes = api::common_shape("einsum", shapes);
+  std::string fresh;
+  for (std::size_t k = 0; fresh.size() < all_sizes.size() && k < 52; k++)
+    if (!has(text, letter(k))) fresh += letter(k);
+  for (std::size_t k = 0; k < operands.size(); k++) {
+    if (!dotted(l.in[k])) continue;
+    const std::size_t at = l.in[k].find(dots), own = shapes[k].size(), skipped = all_sizes.size() - own;
+    Shape shape = operands[k].shape();
+    std::string mine;
+    for (std::size_t d = own; d-- > 0;) {
+      if (shapes[k][d] == all_sizes[skipped + d]) mine.insert(0, 1, fresh[skipped + d]);
+      else shape.erase(at + d);
+    }
+    operands[k] = prim::reshape(operands[k], shape);
+    l.in[k].replace(at, 3, mine);
+  }
+  if (dotted(l.out)) l.out.replace(l.out.find(dots), 3, fresh);
 }
 
 void check_sizes(const std::string& text, const Letters& l, const std::vector<Array>& operands) {
@@ -210,13 +265,16 @@ void check_sizes(const std::string& text, const Letters& l, const std::vector<Ar
   for (std::size_t k = 0; k < operands.size(); k++) {
     const Shape& shape = type_of(operands[k], "einsum").shape;
     if (shape.size() != l.in[k].size())
-      refuse(text, fmt::format("operand {} is {} for term \"{}\". A term has one letter per dimension. Add or remove letters.", k,
-                               to_string(type_of(operands[k])), l.in[k]));
+      refuse(
+          text,
+          fmt::format(
+              "operand {} is {} for term \"{}\". A term has one letter per dimension. Add or remove letters.",
+              k, to_string(type_of(operands[k])), l.in[k]));
     for (std::size_t d = 0; d < shape.size(); d++) {
       std::int64_t& known = size[static_cast<std::size_t>(l.in[k][d])];
       if (known >= 0 && known != shape[d])
-        refuse(text, fmt::format("letter '{}' is {} and {}. One letter has one size. Check operand {}, {}.", l.in[k][d], known, shape[d], k,
-                                 to_string(type_of(operands[k]))));
+        refuse(text, fmt::format("letter '{}' is {} and {}. One letter has one size. Check operand {}, {}.",
+                                 l.in[k][d], known, shape[d], k, to_string(type_of(operands[k]))));
       known = shape[d];
     }
   }
@@ -228,8 +286,10 @@ Term diagonal(Term t) {
     const std::size_t first = t.letters.find(t.letters[d]);
     if (first == d) continue;
     const Shape& shape = t.x.shape();
-    const Array same = prim::binary(op_eq, prim::iota(shape, first, DType::int32), prim::iota(shape, d, DType::int32));
-    t.x = prim::reduce(Reducer::sum, prim::select(same, t.x, zeros_of(type_of(t.x))), {static_cast<std::int64_t>(d)});
+    const Array same =
+        prim::binary(op_eq, prim::iota(shape, first, DType::int32), prim::iota(shape, d, DType::int32));
+    t.x = prim::reduce(Reducer::sum, prim::select(same, t.x, zeros_of(type_of(t.x))),
+                       {static_cast<std::int64_t>(d)});
     t.letters.erase(d--, 1);
   }
   return t;
@@ -237,15 +297,19 @@ Term diagonal(Term t) {
 
 }  // namespace
 
-Array einsum_fn::contract(const EinsumText& t, const std::vector<Array>& operands) const {
+Array einsum_fn::contract(const EinsumText& t, const std::vector<Array>& given) const {
   const Site site(t.where);
-  const Letters l = parsed(t.text, operands.size());
+  std::vector<Array> operands = given;
+  Letters l = parsed(t.text, operands.size());
+  expand_ellipses(t.text, l, operands);
+  check_letters(t.text, l);
   check_sizes(t.text, l, operands);
   WeakType type = api::weak_type_of(operands[0], "einsum");
   for (const Array& x : operands) type = promote_types(type, api::weak_type_of(x, "einsum"));
   const WeakType computed = computed_type(type);
   std::vector<Term> terms;
-  for (std::size_t k = 0; k < operands.size(); k++) terms.push_back(diagonal({api::cast(operands[k], computed), l.in[k]}));
+  for (std::size_t k = 0; k < operands.size(); k++)
+    terms.push_back(diagonal({api::cast(operands[k], computed), l.in[k]}));
   Term result = terms[0];
   for (std::size_t k = 1; k < terms.size(); k++) {
     std::string keep = l.out;

@@ -22,8 +22,9 @@ static WeakType integer_type(const char* function, const Array& a, const Array& 
   api::need_integers(function, b);
   const WeakType t = promoted(function, {a, b});
   if (is_floating(t.dtype))
-    throw DTypeError(fmt::format("{}: the operands {} and {} promote to {}. It takes integers and bool. Cast one with astype.", function,
-                                 to_string(type_of(a)), to_string(type_of(b)), name(t.dtype)));
+    throw DTypeError(fmt::format(
+        "{}: the operands {} and {} promote to {}. It takes integers and bool. Cast one with astype.",
+        function, to_string(type_of(a)), to_string(type_of(b)), name(t.dtype)));
   return t;
 }
 static Array bits(const char* function, const Op& op, const Array& a, const Array& b) {
@@ -37,7 +38,8 @@ static Array shifted(const char* function, const Op& op, const Array& a, const A
   return prim::binary(op, x[0], x[1]);
 }
 static Array logical(const char* function, const Op& op, const Array& a, const Array& b) {
-  const Arrays x = together(function, {api::to_bool(a, function), api::to_bool(b, function)}, {DType::bool_, false});
+  const Arrays x =
+      together(function, {api::to_bool(a, function), api::to_bool(b, function)}, {DType::bool_, false});
   return prim::binary(op, x[0], x[1]);
 }
 
@@ -126,7 +128,8 @@ Array where_fn::operator()(const Array& condition, const Array& a, const Array& 
   const Array c = api::to_bool(condition, "where");
   const Shape shapes[] = {c.shape(), a.shape(), b.shape()};
   const Shape shape = api::common_shape("where", shapes);
-  return prim::select(prim::broadcast_to(c, shape), prim::broadcast_to(api::cast(a, t), shape), prim::broadcast_to(api::cast(b, t), shape));
+  return prim::select(prim::broadcast_to(c, shape), prim::broadcast_to(api::cast(a, t), shape),
+                      prim::broadcast_to(api::cast(b, t), shape));
 }
 Array astype_fn::operator()(const Array& x, DType t, Where w) const {
   const Site site(w);

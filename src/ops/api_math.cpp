@@ -12,12 +12,16 @@ using api::to_inexact;
 using api::together;
 using api::weak_type_of;
 
-static WeakType bool_to_int32(WeakType t) { return t.dtype == DType::bool_ ? WeakType{DType::int32, false} : t; }
+static WeakType bool_to_int32(WeakType t) {
+  return t.dtype == DType::bool_ ? WeakType{DType::int32, false} : t;
+}
 
 // For bool there is another op.
-static Array arithmetic(const char* function, const Op& op, const Op* op_of_bool, const Array& a, const Array& b) {
+static Array arithmetic(const char* function, const Op& op, const Op* op_of_bool, const Array& a,
+                        const Array& b) {
   const WeakType t = promoted(function, {a, b});
-  if (t.dtype == DType::bool_ && !op_of_bool) api::refuse_dtype(function, a, "It takes numbers; of bools use logical_xor");
+  if (t.dtype == DType::bool_ && !op_of_bool)
+    api::refuse_dtype(function, a, "It takes numbers; of bools use logical_xor");
   const Arrays x = together(function, {a, b}, t);
   return prim::binary(t.dtype == DType::bool_ ? *op_of_bool : op, x[0], x[1]);
 }
@@ -58,7 +62,7 @@ Array fma_fn::operator()(const Array& a, const Array& b, const Array& c, Where w
 // ---------------------------------------------------------------- division with remainder
 namespace {
 struct Division {
-  Arrays x;       // a, b
+  Arrays x;  // a, b
   Array zero;
   Array rest;     // of the truncated division: has the sign of a
   Array differs;  // the rest is not zero and its sign not that of b
@@ -72,9 +76,11 @@ static Division divided(const char* function, const Array& a, const Array& b) {
   d.zero = prim::like(d.x[0], 0);
   d.rest = prim::binary(op_rem, d.x[0], d.x[1]);
   if (is_unsigned_integer(d.rest.dtype())) return d;
-  const Array signs = prim::binary(op_ne, prim::binary(op_lt, d.rest, d.zero), prim::binary(op_lt, d.x[1], d.zero));
+  const Array signs =
+      prim::binary(op_ne, prim::binary(op_lt, d.rest, d.zero), prim::binary(op_lt, d.x[1], d.zero));
   d.differs = prim::binary(op_and, signs, prim::binary(op_ne, d.rest, d.zero));
-  if (is_integer(d.rest.dtype())) d.differs = prim::binary(op_and, d.differs, prim::binary(op_ne, d.x[1], d.zero));
+  if (is_integer(d.rest.dtype()))
+    d.differs = prim::binary(op_and, d.differs, prim::binary(op_ne, d.x[1], d.zero));
   return d;
 }
 Array floor_divide_fn::operator()(const Array& a, const Array& b, Where w) const {
@@ -84,7 +90,10 @@ Array floor_divide_fn::operator()(const Array& a, const Array& b, Where w) const
   const Array quotient = prim::div(is_float ? prim::sub(d.x[0], d.rest) : d.x[0], d.x[1]);
   if (!d.differs.has_value()) return quotient;
   const Array floored = prim::select(d.differs, prim::sub(quotient, prim::like(quotient, 1)), quotient);
-  return is_float ? prim::unary(op_round, floored) : floored;
+  if (!is_float) return floored;
+  // of a / 0 the rest is NaN, the quotient infinite
+  return prim::select(prim::binary(op_eq, d.x[1], d.zero), prim::div(d.x[0], d.x[1]),
+                      prim::unary(op_round, floored));
 }
 Array remainder_fn::operator()(const Array& a, const Array& b, Where w) const {
   const Site site(w);
@@ -96,7 +105,8 @@ Array remainder_fn::operator()(const Array& a, const Array& b, Where w) const {
 // Square and multiply.
 static Array integer_power(Array x, std::int64_t exponent) {
   const bool inverted = exponent < 0;
-  std::uint64_t n = inverted ? 0 - static_cast<std::uint64_t>(exponent) : static_cast<std::uint64_t>(exponent);
+  std::uint64_t n =
+      inverted ? 0 - static_cast<std::uint64_t>(exponent) : static_cast<std::uint64_t>(exponent);
   if (n == 0) return one_of(type_of(x));
   Array result;
   for (;; x = prim::mul(x, x)) {
@@ -111,7 +121,8 @@ Array power_fn::operator()(const Array& a, const Array& b, Where w) const {
   const WeakType base = weak_type_of(a, "power"), exponent = weak_type_of(b, "power");
   std::int64_t n = 0;
   if (prim::is_literal_int(b, n)) {
-    if (n < 0 && !is_inexact(base.dtype)) api::refuse_dtype("power", a, "Integers cannot be raised to negative powers");
+    if (n < 0 && !is_inexact(base.dtype))
+      api::refuse_dtype("power", a, "Integers cannot be raised to negative powers");
     return integer_power(api::cast(a, bool_to_int32(base)), n);
   }
   WeakType t = bool_to_int32(promote_types(base, exponent));
@@ -124,7 +135,8 @@ Array power_fn::operator()(const Array& a, const Array& b, Where w) const {
 // ---------------------------------------------------------------- one operand
 Array negative_fn::operator()(const Array& x, Where w) const {
   const Site site(w);
-  if (weak_type_of(x, "negative").dtype == DType::bool_) api::refuse_dtype("negative", x, "It takes numbers; of bools use logical_not");
+  if (weak_type_of(x, "negative").dtype == DType::bool_)
+    api::refuse_dtype("negative", x, "It takes numbers; of bools use logical_not");
   return prim::neg(x);
 }
 Array abs_fn::operator()(const Array& x, Where w) const {
@@ -258,11 +270,9 @@ Array sigmoid_fn::operator()(const Array& x, Where w) const {
   const Site site(w);
   return floating("sigmoid", op_logistic, x);
 }
-// Not max(x, 0): that would share the gradient at 0.
 Array relu_fn::operator()(const Array& x, Where w) const {
   const Site site(w);
-  const Array y = api::cast(x, bool_to_int32(weak_type_of(x, "relu"))), zero = prim::like(y, 0);
-  return prim::select(prim::binary(op_le, y, zero), zero, y);
+  return prim::unary(op_relu, api::cast(x, bool_to_int32(weak_type_of(x, "relu"))));
 }
 Array silu_fn::operator()(const Array& x, Where w) const {
   const Site site(w);

@@ -37,7 +37,8 @@ static DType accumulator(DType t) { return t == DType::float16 || t == DType::bf
 // sum and prod of integers have at least 32 bits.
 static Array accumulated(const char* function, Reducer r, const Array& x, const ReduceOptions& o) {
   DType t = o.dtype.value_or(weak_type_of(x, function).dtype);
-  if (!o.dtype && !is_inexact(t) && itemsize(t) < 4) t = is_unsigned_integer(t) ? DType::uint32 : DType::int32;
+  if (!o.dtype && !is_inexact(t) && itemsize(t) < 4)
+    t = is_unsigned_integer(t) ? DType::uint32 : DType::int32;
   if (t == DType::bool_) {
     const Reducer logical = r == Reducer::sum ? Reducer::any : Reducer::all;
     return reduced(logical, api::to_bool(x, function), reduced_axes(function, x, o), o.keepdims);
@@ -57,7 +58,9 @@ Array prod_fn::operator()(const Array& x, const ReduceOptions& o, Where w) const
 // The floating operand of mean, var and so on; strong.
 static Array inexact(const char* function, const Array& x, const ReduceOptions& o) {
   const DType t = o.dtype.value_or(api::to_inexact(weak_type_of(x, function)).dtype);
-  if (!is_inexact(t)) throw DTypeError(fmt::format("{}: dtype {} was asked for. The result is floating. Give a floating dtype.", function, name(t)));
+  if (!is_inexact(t))
+    throw DTypeError(fmt::format("{}: dtype {} was asked for. The result is floating. Give a floating dtype.",
+                                 function, name(t)));
   return prim::cast(x, t);
 }
 static Array averaged(const Array& x, const Shape& axes, bool keepdims, std::int64_t divisor) {
@@ -68,7 +71,9 @@ Array mean_fn::operator()(const Array& x, const ReduceOptions& o, Where w) const
   const Site site(w);
   const Array y = inexact("mean", x, o);
   const Shape axes = reduced_axes("mean", x, o);
-  return prim::cast(averaged(prim::cast(y, accumulator(y.dtype())), axes, o.keepdims, count_of(x.shape(), axes)), y.dtype());
+  return prim::cast(
+      averaged(prim::cast(y, accumulator(y.dtype())), axes, o.keepdims, count_of(x.shape(), axes)),
+      y.dtype());
 }
 Array var_fn::operator()(const Array& x, const ReduceOptions& o, std::int64_t ddof, Where w) const {
   const Site site(w);
@@ -82,10 +87,12 @@ Array var_fn::operator()(const Array& x, const ReduceOptions& o, std::int64_t dd
 // ---------------------------------------------------------------- extrema
 static void need_elements(const char* function, const Array& x, const Shape& axes) {
   if (count_of(x.shape(), axes) == 0)
-    throw ShapeError(fmt::format("{}: {} has no elements along axes {}. No element has an extremum. Check the size first.", function,
-                                 to_string(type_of(x)), to_string(axes)));
+    throw ShapeError(
+        fmt::format("{}: {} has no elements along axes {}. No element has an extremum. Check the size first.",
+                    function, to_string(type_of(x)), to_string(axes)));
 }
-static Array extremum(const char* function, Reducer r, Reducer of_bool, const Array& x, const ReduceOptions& o) {
+static Array extremum(const char* function, Reducer r, Reducer of_bool, const Array& x,
+                      const ReduceOptions& o) {
   const Shape axes = reduced_axes(function, x, o);
   need_elements(function, x, axes);
   const Array y = prim::cast(x, o.dtype.value_or(x.dtype()));
@@ -116,8 +123,9 @@ static Array position(const char* function, Reducer r, const Array& x, const Red
     y = prim::reshape(y, {y.size()});
   } else {
     if (o.axis.axes.size() != 1)
-      throw ShapeError(fmt::format("{}: axes {}. It takes one axis, or none for the flattened array. Reshape first.", function,
-                                   to_string(o.axis.axes)));
+      throw ShapeError(
+          fmt::format("{}: axes {}. It takes one axis, or none for the flattened array. Reshape first.",
+                      function, to_string(o.axis.axes)));
     dim = api::axis_of(function, o.axis.axes[0], y.shape());
   }
   const Shape axes{static_cast<std::int64_t>(dim)};
@@ -125,8 +133,9 @@ static Array position(const char* function, Reducer r, const Array& x, const Red
   const Array best = prim::broadcast_to(reduced(r, y, axes, true), y.shape());
   Array hit = prim::binary(op_eq, y, best);
   if (is_floating(y.dtype())) hit = prim::binary(op_or, hit, prim::binary(op_ne, y, y));
-  const Array where_hit = prim::select(hit, prim::iota(y.shape(), dim, DType::int32),
-                                       prim::full(y.shape(), DType::int32, static_cast<double>(y.shape()[dim])));
+  const Array where_hit =
+      prim::select(hit, prim::iota(y.shape(), dim, DType::int32),
+                   prim::full(y.shape(), DType::int32, static_cast<double>(y.shape()[dim])));
   const Array found = reduced(Reducer::min, where_hit, axes, false);
   if (!o.keepdims) return found;
   Shape kept = o.axis.all ? Shape::filled(x.shape().size(), 1) : x.shape();
@@ -153,7 +162,8 @@ Array logsumexp_fn::operator()(const Array& x, const ReduceOptions& o, Where w) 
   need_elements("logsumexp", y, axes);
   const Array top = constant_max(y, axes);
   const Array shift = prim::select(prim::unary(op_is_finite, top), top, prim::like(top, 0));
-  const Array total = prim::reduce(Reducer::sum, prim::exp(prim::sub(y, prim::broadcast_to(shift, y.shape()))), axes);
+  const Array total =
+      prim::reduce(Reducer::sum, prim::exp(prim::sub(y, prim::broadcast_to(shift, y.shape()))), axes);
   const Array result = prim::add(prim::unary(op_log, total), prim::reshape(shift, total.shape()));
   return with_kept(result, y.shape(), axes, o.keepdims);
 }
@@ -180,13 +190,17 @@ Array log_softmax_fn::operator()(const Array& x, std::int64_t axis, Where w) con
 Array one_hot_fn::operator()(const Array& x, std::int64_t n, DType dtype, Where w) const {
   const Site site(w);
   api::need_integers("one_hot", x);
-  if (n < 0) throw ShapeError(fmt::format("one_hot: n is {}. The number of classes is not negative. Give the number of classes.", n));
+  if (n < 0)
+    throw ShapeError(fmt::format(
+        "one_hot: n is {}. The number of classes is not negative. Give the number of classes.", n));
   const Array y = itemsize(x.dtype()) < 4 ? prim::cast(x, DType::int32) : x;
   Shape shape = y.shape();
   shape.push_back(1);
   const Array column = prim::reshape(y, shape);
   shape.back() = n;
-  return prim::cast(prim::binary(op_eq, prim::broadcast_to(column, shape), prim::iota(shape, shape.size() - 1, y.dtype())), dtype);
+  return prim::cast(
+      prim::binary(op_eq, prim::broadcast_to(column, shape), prim::iota(shape, shape.size() - 1, y.dtype())),
+      dtype);
 }
 
 }  // namespace shardarray

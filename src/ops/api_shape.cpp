@@ -24,16 +24,19 @@ static Shape resolved(const Shape& wanted, const Shape& from) {
   std::int64_t known = 1, *open = nullptr;
   for (std::int64_t& size : shape) {
     if (size < -1 || (size == -1 && open))
-      throw ShapeError(fmt::format("reshape: sizes {}. They are not negative; one may be -1. Give the sizes.", to_string(wanted)));
+      throw ShapeError(fmt::format("reshape: sizes {}. They are not negative; one may be -1. Give the sizes.",
+                                   to_string(wanted)));
     if (size == -1) open = &size;
     else known *= size;
   }
   const std::int64_t n = num_elements(from);
   if (open && known > 0 && n % known == 0) *open = n / known;
   if ((open && *open == -1) || num_elements(shape) != n)
-    throw ShapeError(fmt::format("reshape: cannot reshape {} ({} elements) into {}. The number of elements must stay. Use -1 for a size "
-                                 "that follows from the others.",
-                                 to_string(from), n, to_string(wanted)));
+    throw ShapeError(
+        fmt::format("reshape: cannot reshape {} ({} elements) into {}. The number of elements must stay. Use "
+                    "-1 for a size "
+                    "that follows from the others.",
+                    to_string(from), n, to_string(wanted)));
   return shape;
 }
 Array reshape_fn::operator()(const Array& x, const Shape& shape, Where w) const {
@@ -49,10 +52,12 @@ Array transpose_fn::operator()(const Array& x, const Shape& perm, Where w) const
     std::reverse(p.begin(), p.end());
   } else {
     if (perm.size() != shape.size())
-      throw ShapeError(fmt::format("transpose: permutation {} for shape {}. Every dimension must stand in it once. List all {} axes.",
-                                   to_string(perm), to_string(shape), shape.size()));
+      throw ShapeError(fmt::format(
+          "transpose: permutation {} for shape {}. Every dimension must stand in it once. List all {} axes.",
+          to_string(perm), to_string(shape), shape.size()));
     api::axes_of("transpose", perm, shape);
-    for (std::size_t k = 0; k < p.size(); k++) p[k] = static_cast<std::int64_t>(api::axis_of("transpose", perm[k], shape));
+    for (std::size_t k = 0; k < p.size(); k++)
+      p[k] = static_cast<std::int64_t>(api::axis_of("transpose", perm[k], shape));
   }
   return prim::transpose(x, p);
 }
@@ -70,8 +75,9 @@ Array moveaxis_fn::operator()(const Array& x, const Shape& from, const Shape& to
   const Site site(w);
   const Shape& shape = type_of(x, "moveaxis").shape;
   if (from.size() != to.size())
-    throw ShapeError(fmt::format("moveaxis: from {} to {}. Every axis needs a destination. Give two lists of one length.", to_string(from),
-                                 to_string(to)));
+    throw ShapeError(
+        fmt::format("moveaxis: from {} to {}. Every axis needs a destination. Give two lists of one length.",
+                    to_string(from), to_string(to)));
   api::axes_of("moveaxis", from, shape);
   api::axes_of("moveaxis", to, shape);
   Shape p = Shape::filled(shape.size(), -1);
@@ -94,7 +100,8 @@ Array expand_dims_fn::operator()(const Array& x, const AxisSet& axes, Where w) c
   const Site site(w);
   const Shape& shape = type_of(x, "expand_dims").shape;
   Shape result = Shape::filled(shape.size() + axes.axes.size(), 0);
-  for (std::int64_t a : api::axes_of("expand_dims", axes.axes, result)) result[static_cast<std::size_t>(a)] = 1;
+  for (std::int64_t a : api::axes_of("expand_dims", axes.axes, result))
+    result[static_cast<std::size_t>(a)] = 1;
   const std::int64_t* next = shape.begin();
   for (std::int64_t& size : result)
     if (size == 0) size = *next++;
@@ -108,8 +115,10 @@ Array squeeze_fn::operator()(const Array& x, const AxisSet& axes, Where w) const
   for (std::size_t d = 0; d < shape.size(); d++) {
     const bool named = std::find(chosen.begin(), chosen.end(), static_cast<std::int64_t>(d)) != chosen.end();
     if (named && shape[d] != 1)
-      throw ShapeError(fmt::format("squeeze: dimension {} of {} has size {}. Only dimensions of size 1 can go. Use reshape or an index.", d,
-                                   to_string(shape), shape[d]));
+      throw ShapeError(
+          fmt::format("squeeze: dimension {} of {} has size {}. Only dimensions of size 1 can go. Use "
+                      "reshape or an index.",
+                      d, to_string(shape), shape[d]));
     if (!named && (!axes.all || shape[d] != 1)) result.push_back(shape[d]);
   }
   return prim::reshape(x, result);
@@ -118,9 +127,11 @@ Array broadcast_to_fn::operator()(const Array& x, const Shape& shape, Where w) c
   const Site site(w);
   const Shape shapes[] = {type_of(x, "broadcast_to").shape, shape};
   if (!(api::common_shape("broadcast_to", shapes) == shape))
-    throw ShapeError(fmt::format("broadcast_to: {} does not fit into {}. Aligned at the last dimension, sizes must be equal, or 1 in the "
-                                 "operand. Give a larger shape.",
-                                 to_string(x.shape()), to_string(shape)));
+    throw ShapeError(
+        fmt::format("broadcast_to: {} does not fit into {}. Aligned at the last dimension, sizes must be "
+                    "equal, or 1 in the "
+                    "operand. Give a larger shape.",
+                    to_string(x.shape()), to_string(shape)));
   return prim::broadcast_to(x, shape);
 }
 Array flip_fn::operator()(const Array& x, const AxisSet& axes, Where w) const {
@@ -130,7 +141,8 @@ Array flip_fn::operator()(const Array& x, const AxisSet& axes, Where w) const {
   for (std::int64_t& d : dims) d -= signed_size(shape);
   return prim::reverse(x, dims);
 }
-Array roll_fn::operator()(const Array& x, std::int64_t shift, std::optional<std::int64_t> axis, Where w) const {
+Array roll_fn::operator()(const Array& x, std::int64_t shift, std::optional<std::int64_t> axis,
+                          Where w) const {
   const Site site(w);
   const Shape& shape = type_of(x, "roll").shape;
   const Array y = axis ? x : prim::reshape(x, {x.size()});
@@ -140,17 +152,21 @@ Array roll_fn::operator()(const Array& x, std::int64_t shift, std::optional<std:
   const Array parts[] = {prim::slice_dim(y, dim, n - s, n), prim::slice_dim(y, dim, 0, n - s)};
   return prim::reshape(prim::concatenate(parts, dim), shape);
 }
-Array pad_fn::operator()(const Array& x, const std::vector<std::pair<std::int64_t, std::int64_t>>& widths, double value, Where w) const {
+Array pad_fn::operator()(const Array& x, const std::vector<std::pair<std::int64_t, std::int64_t>>& widths,
+                         double value, Where w) const {
   const Site site(w);
   const Type& t = type_of(x, "pad");
   if (widths.size() != t.shape.size())
-    throw ShapeError(fmt::format("pad: {} pairs of widths for shape {}. Every dimension needs one pair. Use {{0, 0}} for dimensions that "
-                                 "stay.",
-                                 widths.size(), to_string(t.shape)));
+    throw ShapeError(
+        fmt::format("pad: {} pairs of widths for shape {}. Every dimension needs one pair. Use {{0, 0}} for "
+                    "dimensions that "
+                    "stay.",
+                    widths.size(), to_string(t.shape)));
   Shape lo, hi;
   for (auto [before, after] : widths) {
     if (before < 0 || after < 0)
-      throw ShapeError(fmt::format("pad: widths {} and {}. They are not negative. Use a slice to remove elements.", before, after));
+      throw ShapeError(fmt::format(
+          "pad: widths {} and {}. They are not negative. Use a slice to remove elements.", before, after));
     lo.push_back(before);
     hi.push_back(after);
   }
@@ -159,7 +175,9 @@ Array pad_fn::operator()(const Array& x, const std::vector<std::pair<std::int64_
 
 // ---------------------------------------------------------------- several arrays
 static WeakType type_of_all(const char* function, const std::vector<Array>& parts) {
-  if (parts.empty()) throw ShapeError(fmt::format("{}: no arrays. There must be at least one. Use zeros for an empty array.", function));
+  if (parts.empty())
+    throw ShapeError(
+        fmt::format("{}: no arrays. There must be at least one. Use zeros for an empty array.", function));
   WeakType t = api::weak_type_of(parts[0], function);
   for (const Array& p : parts) t = promote_types(t, api::weak_type_of(p, function));
   return t;
@@ -173,8 +191,10 @@ Array concatenate_fn::operator()(const std::vector<Array>& parts, std::int64_t a
     Shape expected = parts[0].shape();
     if (p.shape().size() == expected.size()) expected[dim] = p.shape()[dim];
     if (!(p.shape() == expected))
-      throw ShapeError(fmt::format("concatenate: shapes {} and {} along axis {}. The other sizes must agree. Reshape or slice an operand.",
-                                   to_string(parts[0].shape()), to_string(p.shape()), axis));
+      throw ShapeError(
+          fmt::format("concatenate: shapes {} and {} along axis {}. The other sizes must agree. Reshape or "
+                      "slice an operand.",
+                      to_string(parts[0].shape()), to_string(p.shape()), axis));
     same.push_back(api::cast(p, t));
   }
   return prim::concatenate(same, dim);
@@ -185,8 +205,9 @@ Array stack_fn::operator()(const std::vector<Array>& parts, std::int64_t axis, W
   std::vector<Array> expanded;
   for (const Array& p : parts) {
     if (!(p.shape() == parts[0].shape()))
-      throw ShapeError(fmt::format("stack: shapes {} and {}. All must be equal. Broadcast or slice an operand.",
-                                   to_string(parts[0].shape()), to_string(p.shape())));
+      throw ShapeError(
+          fmt::format("stack: shapes {} and {}. All must be equal. Broadcast or slice an operand.",
+                      to_string(parts[0].shape()), to_string(p.shape())));
     expanded.push_back(expand_dims(p, axis));
   }
   return concatenate(expanded, axis);
@@ -196,12 +217,16 @@ std::vector<Array> split_fn::operator()(const Array& x, std::int64_t n, std::int
   const std::size_t dim = api::axis_of("split", axis, type_of(x, "split").shape);
   const std::int64_t size = x.shape()[dim];
   if (n < 1 || size % n != 0)
-    throw ShapeError(fmt::format("split: {} elements into {} pieces. The pieces must be equal. Give the positions where pieces begin.", size, n));
+    throw ShapeError(fmt::format(
+        "split: {} elements into {} pieces. The pieces must be equal. Give the positions where pieces begin.",
+        size, n));
   std::vector<Array> parts;
-  for (std::int64_t k = 0; k < n; k++) parts.push_back(prim::slice_dim(x, dim, k * (size / n), (k + 1) * (size / n)));
+  for (std::int64_t k = 0; k < n; k++)
+    parts.push_back(prim::slice_dim(x, dim, k * (size / n), (k + 1) * (size / n)));
   return parts;
 }
-std::vector<Array> split_fn::operator()(const Array& x, const Shape& positions, std::int64_t axis, Where w) const {
+std::vector<Array> split_fn::operator()(const Array& x, const Shape& positions, std::int64_t axis,
+                                        Where w) const {
   const Site site(w);
   const std::size_t dim = api::axis_of("split", axis, type_of(x, "split").shape);
   const std::int64_t size = x.shape()[dim];
@@ -209,7 +234,9 @@ std::vector<Array> split_fn::operator()(const Array& x, const Shape& positions, 
   std::int64_t begin = 0;
   auto cut = [&](std::int64_t end) {
     if (end < begin || end > size)
-      throw ShapeError(fmt::format("split: positions {} for {} elements. They must rise and lie inside. Sort them.", to_string(positions), size));
+      throw ShapeError(
+          fmt::format("split: positions {} for {} elements. They must rise and lie inside. Sort them.",
+                      to_string(positions), size));
     parts.push_back(prim::slice_dim(x, dim, begin, end));
     begin = end;
   };
@@ -223,7 +250,8 @@ std::vector<Array> split_fn::operator()(const Array& x, const Shape& positions, 
 static Array triangle(const char* function, const Array& x, std::int64_t k, const Op& kept) {
   const Shape& shape = type_of(x, function).shape;
   if (shape.size() < 2)
-    throw ShapeError(fmt::format("{}: shape {}. A matrix has two dimensions at least. Reshape first.", function, to_string(shape)));
+    throw ShapeError(fmt::format("{}: shape {}. A matrix has two dimensions at least. Reshape first.",
+                                 function, to_string(shape)));
   const Shape matrix{shape[shape.size() - 2], shape.back()};
   const Array distance = prim::sub(prim::iota(matrix, 1, DType::int32), prim::iota(matrix, 0, DType::int32));
   const Array keep = prim::binary(kept, distance, prim::like(distance, static_cast<double>(k)));

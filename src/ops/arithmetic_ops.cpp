@@ -53,97 +53,185 @@ static void emit_pow(ScalarArgs& s) {
   s.out[0] = result;
 }
 
-// d/dx = y x^(y-1), 0 where y = 0; d/dy = log(x) x^y, with log(1) where x = 0.
+// d/dx = y x^(y-1); d/dy = log(x) x^y, with log(1) where x = 0.
 static Arrays pow_jvp(const JvpArgs& v) {
-  const Array &x = v.in[0], &y = v.in[1], one = prim::like(x, 1), zero = prim::like(x, 0);
+  const Array &x = v.in[0], &y = v.in[1], one = prim::like(x, 1);
   Array t;
-  if (v.tangents[0].has_value()) {
-    const Array none_left = prim::binary(op_eq, y, zero);
-    const Array exponent = prim::select(none_left, one, prim::sub(y, one));
-    t = prim::mul(v.tangents[0], prim::select(none_left, zero, prim::mul(y, prim::binary(op_pow, x, exponent))));
-  }
+  if (v.tangents[0].has_value())
+    t = prim::mul(v.tangents[0], prim::mul(y, prim::binary(op_pow, x, prim::sub(y, one))));
   if (v.tangents[1].has_value()) {
-    const Array base = prim::select(prim::binary(op_eq, x, zero), one, x);
+    const Array base = prim::select(prim::binary(op_eq, x, prim::like(x, 0)), one, x);
     t = add_or(t, prim::mul(v.tangents[1], prim::mul(prim::unary(op_log, base), v.out[0])));
   }
   return {t};
 }
 
 constinit const Op op_add{
-    .name = "add", .form = Form::scalar, .rule = pointwise_rule, .type = same_type, .linearity = joint,
+    .name = "add",
+    .form = Form::scalar,
+    .rule = pointwise_rule,
+    .type = same_type,
+    .linearity = joint,
     .jvp = [](const JvpArgs& v) { return Arrays{add_or(v.tangents[0], v.tangents[1])}; },
-    .transpose = [](const TransposeArgs& t) { return Arrays{t.cotangents[0], t.cotangents[0]}; },
+    .transpose =
+        [](const TransposeArgs& t) {
+          return Arrays{t.cotangents[0], t.cotangents[0]};
+        },
     .scalar = emit_binary<Code::add>};
 constinit const Op op_sub{
-    .name = "sub", .form = Form::scalar, .rule = pointwise_rule, .type = same_type, .linearity = joint,
-    .jvp = [](const JvpArgs& v) {
-      const auto& t = v.tangents;
-      return Arrays{t[0].has_value() && t[1].has_value() ? prim::sub(t[0], t[1]) : t[0].has_value() ? t[0] : minus(t[1])};
-    },
-    .transpose = [](const TransposeArgs& t) {
-      return Arrays{t.cotangents[0], t.linear[1] ? prim::neg(t.cotangents[0]) : Array()};
-    },
+    .name = "sub",
+    .form = Form::scalar,
+    .rule = pointwise_rule,
+    .type = same_type,
+    .linearity = joint,
+    .jvp =
+        [](const JvpArgs& v) {
+          const auto& t = v.tangents;
+          return Arrays{t[0].has_value() && t[1].has_value() ? prim::sub(t[0], t[1])
+                        : t[0].has_value()                   ? t[0]
+                                                             : minus(t[1])};
+        },
+    .transpose =
+        [](const TransposeArgs& t) {
+          return Arrays{t.cotangents[0], t.linear[1] ? prim::neg(t.cotangents[0]) : Array()};
+        },
     .scalar = emit_binary<Code::sub>};
 constinit const Op op_mul{
-    .name = "mul", .form = Form::scalar, .rule = pointwise_rule, .type = same_type, .linearity = each,
-    .jvp = [](const JvpArgs& v) {
-      if (same(v.in[0], v.in[1])) return scaled(v, prim::add(v.in[0], v.in[0]));
-      return Arrays{add_or(times(v.tangents[0], v.in[1]), times(v.tangents[1], v.in[0]))};
-    },
-    .transpose = [](const TransposeArgs& t) {
-      return Arrays{t.linear[0] ? prim::mul(t.cotangents[0], t.in[1]) : Array(),
-                    t.linear[1] ? prim::mul(t.cotangents[0], t.in[0]) : Array()};
-    },
+    .name = "mul",
+    .form = Form::scalar,
+    .rule = pointwise_rule,
+    .type = same_type,
+    .linearity = each,
+    .jvp =
+        [](const JvpArgs& v) {
+          if (same(v.in[0], v.in[1])) return scaled(v, prim::add(v.in[0], v.in[0]));
+          return Arrays{add_or(times(v.tangents[0], v.in[1]), times(v.tangents[1], v.in[0]))};
+        },
+    .transpose =
+        [](const TransposeArgs& t) {
+          return Arrays{t.linear[0] ? prim::mul(t.cotangents[0], t.in[1]) : Array(),
+                        t.linear[1] ? prim::mul(t.cotangents[0], t.in[0]) : Array()};
+        },
     .scalar = emit_binary<Code::mul>};
 constinit const Op op_div{
-    .name = "div", .form = Form::scalar, .rule = pointwise_rule, .type = same_type,
+    .name = "div",
+    .form = Form::scalar,
+    .rule = pointwise_rule,
+    .type = same_type,
     .linearity = [](const Call&, int operand) { return operand == 0 ? Linear::each : Linear::no; },
-    .jvp = [](const JvpArgs& v) {
-      const auto& t = v.tangents;
-      return Arrays{add_or(t[0].has_value() ? prim::div(t[0], v.in[1]) : Array(),
-                           t[1].has_value() ? prim::neg(prim::div(prim::mul(t[1], v.out[0]), v.in[1])) : Array())};
-    },
-    .transpose = [](const TransposeArgs& t) { return Arrays{prim::div(t.cotangents[0], t.in[1]), Array()}; },
+    .jvp =
+        [](const JvpArgs& v) {
+          const auto& t = v.tangents;
+          return Arrays{
+              add_or(t[0].has_value() ? prim::div(t[0], v.in[1]) : Array(),
+                     t[1].has_value() ? prim::neg(prim::div(prim::mul(t[1], v.out[0]), v.in[1])) : Array())};
+        },
+    .transpose =
+        [](const TransposeArgs& t) {
+          return Arrays{prim::div(t.cotangents[0], t.in[1]), Array()};
+        },
     .scalar = emit_binary<Code::div>};
 constinit const Op op_rem{
-    .name = "rem", .form = Form::scalar, .rule = pointwise_rule, .type = same_type,
-    .jvp = [](const JvpArgs& v) {
-      return Arrays{add_or(v.tangents[0], v.tangents[1].has_value()
-                                              ? prim::neg(prim::mul(v.tangents[1], prim::unary(op_trunc, prim::div(v.in[0], v.in[1]))))
-                                              : Array())};
-    },
+    .name = "rem",
+    .form = Form::scalar,
+    .rule = pointwise_rule,
+    .type = same_type,
+    .jvp =
+        [](const JvpArgs& v) {
+          return Arrays{add_or(
+              v.tangents[0],
+              v.tangents[1].has_value()
+                  ? prim::neg(prim::mul(v.tangents[1], prim::unary(op_trunc, prim::div(v.in[0], v.in[1]))))
+                  : Array())};
+        },
     .scalar = emit_binary<Code::rem>};
-constinit const Op op_min{.name = "min", .form = Form::scalar, .rule = pointwise_rule, .type = same_type, .jvp = extremum_jvp,
+constinit const Op op_min{.name = "min",
+                          .form = Form::scalar,
+                          .rule = pointwise_rule,
+                          .type = same_type,
+                          .jvp = extremum_jvp,
                           .scalar = emit_binary<Code::min>};
-constinit const Op op_max{.name = "max", .form = Form::scalar, .rule = pointwise_rule, .type = same_type, .jvp = extremum_jvp,
+constinit const Op op_max{.name = "max",
+                          .form = Form::scalar,
+                          .rule = pointwise_rule,
+                          .type = same_type,
+                          .jvp = extremum_jvp,
                           .scalar = emit_binary<Code::max>};
-constinit const Op op_pow{.name = "pow", .form = Form::scalar, .rule = pointwise_rule, .type = same_type, .jvp = pow_jvp,
+constinit const Op op_pow{.name = "pow",
+                          .form = Form::scalar,
+                          .rule = pointwise_rule,
+                          .type = same_type,
+                          .jvp = pow_jvp,
                           .scalar = emit_pow};
 constinit const Op op_fma{
-    .name = "fma", .form = Form::scalar, .rule = pointwise_rule, .type = same_type,
-    .jvp = [](const JvpArgs& v) {
-      return Arrays{add_or(add_or(times(v.tangents[0], v.in[1]), times(v.tangents[1], v.in[0])), v.tangents[2])};
-    },
+    .name = "fma",
+    .form = Form::scalar,
+    .rule = pointwise_rule,
+    .type = same_type,
+    .jvp =
+        [](const JvpArgs& v) {
+          return Arrays{
+              add_or(add_or(times(v.tangents[0], v.in[1]), times(v.tangents[1], v.in[0])), v.tangents[2])};
+        },
     .scalar = [](ScalarArgs& s) { s.out[0] = s.b.fma(s.in[0], s.in[1], s.in[2]); }};
 constinit const Op op_neg{
-    .name = "neg", .form = Form::scalar, .rule = pointwise_rule, .linearity = joint,
+    .name = "neg",
+    .form = Form::scalar,
+    .rule = pointwise_rule,
+    .linearity = joint,
     .transpose = [](const TransposeArgs& t) { return Arrays{prim::neg(t.cotangents[0])}; },
     .scalar = emit_unary<Code::neg>};
-constinit const Op op_abs{.name = "abs", .form = Form::scalar, .rule = pointwise_rule,
-                          .jvp = [](const JvpArgs& v) { return scaled(v, prim::unary(op_sign, v.in[0])); },
-                          .scalar = emit_unary<Code::abs>};
-constinit const Op op_sign{.name = "sign", .form = Form::scalar, .rule = pointwise_rule, .jvp = no_tangent, .scalar = emit_sign};
-constinit const Op op_floor{.name = "floor", .form = Form::scalar, .rule = pointwise_rule, .jvp = no_tangent,
+// As JAX: 1 at zero.
+constinit const Op op_abs{
+    .name = "abs",
+    .form = Form::scalar,
+    .rule = pointwise_rule,
+    .jvp =
+        [](const JvpArgs& v) {
+          const Array &x = v.in[0], &t = v.tangents[0];
+          return Arrays{prim::select(prim::binary(op_ge, x, prim::like(x, 0)), t, prim::neg(t))};
+        },
+    .scalar = emit_unary<Code::abs>};
+constinit const Op op_sign{
+    .name = "sign", .form = Form::scalar, .rule = pointwise_rule, .jvp = no_tangent, .scalar = emit_sign};
+constinit const Op op_floor{.name = "floor",
+                            .form = Form::scalar,
+                            .rule = pointwise_rule,
+                            .jvp = no_tangent,
                             .scalar = emit_unary<Code::floor>};
-constinit const Op op_ceil{.name = "ceil", .form = Form::scalar, .rule = pointwise_rule, .jvp = no_tangent,
+constinit const Op op_ceil{.name = "ceil",
+                           .form = Form::scalar,
+                           .rule = pointwise_rule,
+                           .jvp = no_tangent,
                            .scalar = emit_unary<Code::ceil>};
-constinit const Op op_round{.name = "round", .form = Form::scalar, .rule = pointwise_rule, .jvp = no_tangent,
+constinit const Op op_round{.name = "round",
+                            .form = Form::scalar,
+                            .rule = pointwise_rule,
+                            .jvp = no_tangent,
                             .scalar = emit_unary<Code::round>};
-constinit const Op op_trunc{.name = "trunc", .form = Form::scalar, .rule = pointwise_rule, .jvp = no_tangent,
+constinit const Op op_trunc{.name = "trunc",
+                            .form = Form::scalar,
+                            .rule = pointwise_rule,
+                            .jvp = no_tangent,
                             .scalar = emit_unary<Code::trunc>};
 
-static constexpr const Op* table[] = {&op_add, &op_sub, &op_mul, &op_div,  &op_rem,   &op_min,  &op_max,   &op_pow,  &op_fma,
-                                      &op_neg, &op_abs, &op_sign, &op_floor, &op_ceil, &op_round, &op_trunc};
+// Not max(x, 0): that would share the gradient at 0.
+constinit const Op op_relu{
+    .name = "relu",
+    .form = Form::scalar,
+    .rule = pointwise_rule,
+    .jvp =
+        [](const JvpArgs& v) {
+          const Array zero = prim::like(v.in[0], 0);
+          return Arrays{prim::select(prim::binary(op_gt, v.in[0], zero), v.tangents[0],
+                                     zeros_of(type_of(v.tangents[0])))};
+        },
+    .scalar =
+        [](ScalarArgs& s) { s.out[0] = s.b.binary(Code::max, s.in[0], s.b.constant(s.b.type(s.in[0]), 0)); }};
+
+static constexpr const Op* table[] = {&op_add,   &op_sub,  &op_mul,   &op_div,   &op_rem, &op_min,
+                                      &op_max,   &op_pow,  &op_fma,   &op_neg,   &op_abs, &op_sign,
+                                      &op_floor, &op_ceil, &op_round, &op_trunc, &op_relu};
 constinit const std::span<const Op* const> arithmetic_ops = table;
 
 }  // namespace shardarray

@@ -43,7 +43,9 @@ Array operator>=(const Operand& a, const Operand& b) { return greater_equal(a.ar
 // ---------------------------------------------------------------- shorthands
 Array ShardedArray::astype(DType t, Where w) const { return shardarray::astype(*this, t, w); }
 Array ShardedArray::reshape(const Shape& s, Where w) const { return shardarray::reshape(*this, s, w); }
-Array ShardedArray::transpose(const Shape& perm, Where w) const { return shardarray::transpose(*this, perm, w); }
+Array ShardedArray::transpose(const Shape& perm, Where w) const {
+  return shardarray::transpose(*this, perm, w);
+}
 Array ShardedArray::sum(const ReduceOptions& o, Where w) const { return shardarray::sum(*this, o, w); }
 Array ShardedArray::mean(const ReduceOptions& o, Where w) const { return shardarray::mean(*this, o, w); }
 Array ShardedArray::max(const ReduceOptions& o, Where w) const { return shardarray::max(*this, o, w); }

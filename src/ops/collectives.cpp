@@ -9,7 +9,8 @@ Array psum(const Array& x, const std::string& axis_name, Where w) {
   const Site site(w);
   Attrs a;
   a.axis = find_axis(axis_name, "psum");
-  return record(op_psum, {type_of(x, "psum").dtype == DType::bool_ ? prim::cast(x, DType::int32) : x}, std::move(a));
+  return record(op_psum, {type_of(x, "psum").dtype == DType::bool_ ? prim::cast(x, DType::int32) : x},
+                std::move(a));
 }
 
 Array axis_index(const std::string& axis_name, Where w) {

@@ -11,10 +11,20 @@ namespace shardarray {
 using namespace rules;
 
 template <Code code> static constexpr Op comparison(const char* op_name) {
-  return {.name = op_name, .form = Form::scalar, .rule = pointwise_rule, .type = bool_type, .jvp = no_tangent, .scalar = emit_binary<code>};
+  return {.name = op_name,
+          .form = Form::scalar,
+          .rule = pointwise_rule,
+          .type = bool_type,
+          .jvp = no_tangent,
+          .scalar = emit_binary<code>};
 }
 template <Code code> static constexpr Op bitwise(const char* op_name) {
-  return {.name = op_name, .form = Form::scalar, .rule = pointwise_rule, .type = same_type, .jvp = no_tangent, .scalar = emit_binary<code>};
+  return {.name = op_name,
+          .form = Form::scalar,
+          .rule = pointwise_rule,
+          .type = same_type,
+          .jvp = no_tangent,
+          .scalar = emit_binary<code>};
 }
 constinit const Op op_eq = comparison<Code::eq>("eq");
 constinit const Op op_ne = comparison<Code::ne>("ne");
@@ -27,73 +37,110 @@ constinit const Op op_or = bitwise<Code::or_>("or");
 constinit const Op op_xor = bitwise<Code::xor_>("xor");
 constinit const Op op_shl = bitwise<Code::shl>("shl");
 constinit const Op op_shr = bitwise<Code::shr>("shr");
-constinit const Op op_not{.name = "not", .form = Form::scalar, .rule = pointwise_rule, .jvp = no_tangent,
+constinit const Op op_not{.name = "not",
+                          .form = Form::scalar,
+                          .rule = pointwise_rule,
+                          .jvp = no_tangent,
                           .scalar = emit_unary<Code::not_>};
-constinit const Op op_is_finite{.name = "is_finite", .form = Form::scalar, .rule = pointwise_rule, .type = bool_type, .jvp = no_tangent,
+constinit const Op op_is_finite{.name = "is_finite",
+                                .form = Form::scalar,
+                                .rule = pointwise_rule,
+                                .type = bool_type,
+                                .jvp = no_tangent,
                                 .scalar = [](ScalarArgs& s) {
-                                  const int limit = s.b.constant(s.b.type(s.in[0]), std::numeric_limits<double>::infinity());
+                                  const int limit = s.b.constant(s.b.type(s.in[0]),
+                                                                 std::numeric_limits<double>::infinity());
                                   s.out[0] = s.b.binary(Code::lt, s.b.unary(Code::abs, s.in[0]), limit);
                                 }};
 
 static std::vector<Type> where_type(const Call& c) {
   if (c.in[0].dtype != DType::bool_ || !(c.in[0].shape == c.in[1].shape))
-    throw InternalError(fmt::format("where: condition {} for values {}. It must be bool and of their shape.", to_string(c.in[0]),
-                                    to_string(c.in[1])));
+    throw InternalError(fmt::format("where: condition {} for values {}. It must be bool and of their shape.",
+                                    to_string(c.in[0]), to_string(c.in[1])));
   return same_type({c.op, c.in.subspan(1), {}, c.attrs});
 }
 static Array or_zeros(const Array& t, const Array& x) { return t.has_value() ? t : zeros_of(type_of(x)); }
 constinit const Op op_where{
-    .name = "where", .form = Form::scalar, .rule = pointwise_rule, .type = where_type,
+    .name = "where",
+    .form = Form::scalar,
+    .rule = pointwise_rule,
+    .type = where_type,
     .linearity = [](const Call&, int operand) { return operand == 0 ? Linear::no : Linear::joint; },
-    .jvp = [](const JvpArgs& v) {
-      const auto& t = v.tangents;
-      if (!t[1].has_value() && !t[2].has_value()) return no_tangent(v);
-      return Arrays{prim::select(v.in[0], or_zeros(t[1], v.in[1]), or_zeros(t[2], v.in[2]))};
-    },
-    .transpose = [](const TransposeArgs& t) {
-      const Array &g = t.cotangents[0], zero = zeros_of(type_of(g));
-      return Arrays{Array(), t.linear[1] ? prim::select(t.in[0], g, zero) : Array(),
-                    t.linear[2] ? prim::select(t.in[0], zero, g) : Array()};
-    },
+    .jvp =
+        [](const JvpArgs& v) {
+          const auto& t = v.tangents;
+          if (!t[1].has_value() && !t[2].has_value()) return no_tangent(v);
+          return Arrays{prim::select(v.in[0], or_zeros(t[1], v.in[1]), or_zeros(t[2], v.in[2]))};
+        },
+    .transpose =
+        [](const TransposeArgs& t) {
+          const Array &g = t.cotangents[0], zero = zeros_of(type_of(g));
+          return Arrays{Array(), t.linear[1] ? prim::select(t.in[0], g, zero) : Array(),
+                        t.linear[2] ? prim::select(t.in[0], zero, g) : Array()};
+        },
     .scalar = [](ScalarArgs& s) { s.out[0] = s.b.select(s.in[0], s.in[1], s.in[2]); }};
 
 constinit const Op op_cast{
-    .name = "cast", .form = Form::scalar, .rule = pointwise_rule,
-    .type = [](const Call& c) { return std::vector<Type>{{c.in[0].shape, c.attrs->dtype, !c.attrs->lo.empty()}}; },
-    .linearity = [](const Call& c, int) {
-      return is_inexact(c.in[0].dtype) && is_inexact(c.attrs->dtype) ? Linear::joint : Linear::no;
-    },
-    .jvp = [](const JvpArgs& v) {
-      const Type& t = type_of(v.out[0]);
-      return Arrays{is_inexact(t.dtype) && v.tangents[0].has_value() ? prim::cast(v.tangents[0], t.dtype, t.weak) : Array()};
-    },
-    .transpose = [](const TransposeArgs& t) {
-      const Type& x = type_of(t.in[0]);
-      return Arrays{prim::cast(t.cotangents[0], x.dtype, x.weak)};
-    },
+    .name = "cast",
+    .form = Form::scalar,
+    .rule = pointwise_rule,
+    .type =
+        [](const Call& c) {
+          return std::vector<Type>{{c.in[0].shape, c.attrs->dtype, !c.attrs->lo.empty()}};
+        },
+    .linearity =
+        [](const Call& c, int) {
+          return is_inexact(c.in[0].dtype) && is_inexact(c.attrs->dtype) ? Linear::joint : Linear::no;
+        },
+    .jvp =
+        [](const JvpArgs& v) {
+          const Type& t = type_of(v.out[0]);
+          return Arrays{is_inexact(t.dtype) && v.tangents[0].has_value()
+                            ? prim::cast(v.tangents[0], t.dtype, t.weak)
+                            : Array()};
+        },
+    .transpose =
+        [](const TransposeArgs& t) {
+          const Type& x = type_of(t.in[0]);
+          return Arrays{prim::cast(t.cotangents[0], x.dtype, x.weak)};
+        },
     .scalar = [](ScalarArgs& s) { s.out[0] = s.b.cast(s.in[0], s.call.attrs->dtype); }};
 
 constinit const Op op_bitcast{
-    .name = "bitcast", .form = Form::scalar, .rule = pointwise_rule,
-    .type = [](const Call& c) {
-      if (itemsize(c.in[0].dtype) != itemsize(c.attrs->dtype))
-        throw DTypeError(fmt::format("bitcast: {} of {} bytes to {} of {} bytes. The widths must be equal. Use astype to convert values.",
-                                     to_string(c.in[0]), itemsize(c.in[0].dtype), name(c.attrs->dtype), itemsize(c.attrs->dtype)));
-      return std::vector<Type>{{c.in[0].shape, c.attrs->dtype, false}};
-    },
+    .name = "bitcast",
+    .form = Form::scalar,
+    .rule = pointwise_rule,
+    .type =
+        [](const Call& c) {
+          if (itemsize(c.in[0].dtype) != itemsize(c.attrs->dtype))
+            throw DTypeError(fmt::format(
+                "bitcast: {} of {} bytes to {} of {} bytes. The widths must be equal. Use astype to convert "
+                "values.",
+                to_string(c.in[0]), itemsize(c.in[0].dtype), name(c.attrs->dtype), itemsize(c.attrs->dtype)));
+          return std::vector<Type>{{c.in[0].shape, c.attrs->dtype, false}};
+        },
     .jvp = no_tangent,
     .scalar = [](ScalarArgs& s) { s.out[0] = s.b.bitcast(s.in[0], s.call.attrs->dtype); }};
 
-constinit const Op op_stop_gradient{.name = "stop_gradient", .form = Form::scalar, .rule = pointwise_rule, .jvp = no_tangent,
+constinit const Op op_stop_gradient{.name = "stop_gradient",
+                                    .form = Form::scalar,
+                                    .rule = pointwise_rule,
+                                    .jvp = no_tangent,
                                     .scalar = [](ScalarArgs& s) { s.out[0] = s.in[0]; }};
 
 constinit const Op op_iota{
-    .name = "iota", .form = Form::scalar, .rule = pointwise_rule,
-    .type = [](const Call& c) { return std::vector<Type>{{c.attrs->shape, c.attrs->dtype, false}}; },
-    .scalar = [](ScalarArgs& s) {
-      const auto dim = static_cast<int>(from_first(s.call.attrs->dims[0], s.call.attrs->shape.size()));
-      s.out[0] = s.b.cast(s.index(s, dim), s.call.attrs->dtype);
-    }};
+    .name = "iota",
+    .form = Form::scalar,
+    .rule = pointwise_rule,
+    .type =
+        [](const Call& c) {
+          return std::vector<Type>{{c.attrs->shape, c.attrs->dtype, false}};
+        },
+    .scalar =
+        [](ScalarArgs& s) {
+          const auto dim = static_cast<int>(from_first(s.call.attrs->dims[0], s.call.attrs->shape.size()));
+          s.out[0] = s.b.cast(s.index(s, dim), s.call.attrs->dtype);
+        }};
 
 // Threefry-2x32, 20 rounds (Salmon et al. 2011): five groups of four rounds, each followed by a key injection.
 static void emit_threefry(ScalarArgs& s) {
@@ -118,15 +165,36 @@ static void emit_threefry(ScalarArgs& s) {
   s.out[0] = x;
   s.out[1] = y;
 }
-constinit const Op op_threefry{.name = "threefry", .form = Form::scalar, .rule = pointwise_rule,
-                               .type = [](const Call& c) {
-                                 const Type t = same_type(c)[0];
-                                 return std::vector<Type>{t, t};
-                               },
-                               .jvp = no_tangent, .scalar = emit_threefry};
+constinit const Op op_threefry{.name = "threefry",
+                               .form = Form::scalar,
+                               .rule = pointwise_rule,
+                               .type =
+                                   [](const Call& c) {
+                                     const Type t = same_type(c)[0];
+                                     return std::vector<Type>{t, t};
+                                   },
+                               .jvp = no_tangent,
+                               .scalar = emit_threefry};
 
-static constexpr const Op* table[] = {&op_eq,  &op_ne,  &op_lt,        &op_le,    &op_gt,   &op_ge,      &op_and,           &op_or,   &op_xor,     &op_shl,
-                                      &op_shr, &op_not, &op_is_finite, &op_where, &op_cast, &op_bitcast, &op_stop_gradient, &op_iota, &op_threefry};
+static constexpr const Op* table[] = {&op_eq,
+                                      &op_ne,
+                                      &op_lt,
+                                      &op_le,
+                                      &op_gt,
+                                      &op_ge,
+                                      &op_and,
+                                      &op_or,
+                                      &op_xor,
+                                      &op_shl,
+                                      &op_shr,
+                                      &op_not,
+                                      &op_is_finite,
+                                      &op_where,
+                                      &op_cast,
+                                      &op_bitcast,
+                                      &op_stop_gradient,
+                                      &op_iota,
+                                      &op_threefry};
 constinit const std::span<const Op* const> logic_ops = table;
 
 }  // namespace shardarray

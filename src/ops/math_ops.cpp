@@ -25,79 +25,141 @@ static Arrays atan2_jvp(const JvpArgs& v) {
   return {t};
 }
 
-constinit const Op op_exp{.name = "exp", .form = Form::scalar, .rule = pointwise_rule,
-                          .jvp = [](const JvpArgs& v) { return scaled(v, v.out[0]); }, .scalar = emit_function<expand::exp>};
-constinit const Op op_expm1{.name = "expm1", .form = Form::scalar, .rule = pointwise_rule,
-                            .jvp = [](const JvpArgs& v) { return scaled(v, prim::add(v.out[0], prim::like(v.out[0], 1))); },
-                            .scalar = emit_function<expand::expm1>};
-constinit const Op op_log{.name = "log", .form = Form::scalar, .rule = pointwise_rule,
-                          .jvp = [](const JvpArgs& v) { return divided(v, v.in[0]); }, .scalar = emit_function<expand::log>};
-constinit const Op op_log1p{.name = "log1p", .form = Form::scalar, .rule = pointwise_rule,
-                            .jvp = [](const JvpArgs& v) { return divided(v, prim::add(v.in[0], prim::like(v.in[0], 1))); },
-                            .scalar = emit_function<expand::log1p>};
-constinit const Op op_sqrt{.name = "sqrt", .form = Form::scalar, .rule = pointwise_rule,
-                           .jvp = [](const JvpArgs& v) { return scaled(v, prim::div(prim::like(v.out[0], 0.5), v.out[0])); },
-                           .scalar = emit_unary<Code::sqrt>};
-constinit const Op op_rsqrt{.name = "rsqrt", .form = Form::scalar, .rule = pointwise_rule,
-                            .jvp = [](const JvpArgs& v) {
-                              return scaled(v, prim::mul(prim::like(v.out[0], -0.5), prim::div(v.out[0], v.in[0])));
-                            },
-                            .scalar = [](ScalarArgs& s) {
-                              const int one = s.b.constant(s.b.type(s.in[0]), 1);
-                              s.out[0] = s.b.binary(Code::div, one, s.b.unary(Code::sqrt, s.in[0]));
-                            }};
-constinit const Op op_sin{.name = "sin", .form = Form::scalar, .rule = pointwise_rule,
+constinit const Op op_exp{.name = "exp",
+                          .form = Form::scalar,
+                          .rule = pointwise_rule,
+                          .jvp = [](const JvpArgs& v) { return scaled(v, v.out[0]); },
+                          .scalar = emit_function<expand::exp>};
+constinit const Op op_expm1{
+    .name = "expm1",
+    .form = Form::scalar,
+    .rule = pointwise_rule,
+    .jvp = [](const JvpArgs& v) { return scaled(v, prim::add(v.out[0], prim::like(v.out[0], 1))); },
+    .scalar = emit_function<expand::expm1>};
+constinit const Op op_log{.name = "log",
+                          .form = Form::scalar,
+                          .rule = pointwise_rule,
+                          .jvp = [](const JvpArgs& v) { return divided(v, v.in[0]); },
+                          .scalar = emit_function<expand::log>};
+constinit const Op op_log1p{
+    .name = "log1p",
+    .form = Form::scalar,
+    .rule = pointwise_rule,
+    .jvp = [](const JvpArgs& v) { return divided(v, prim::add(v.in[0], prim::like(v.in[0], 1))); },
+    .scalar = emit_function<expand::log1p>};
+constinit const Op op_sqrt{
+    .name = "sqrt",
+    .form = Form::scalar,
+    .rule = pointwise_rule,
+    .jvp = [](const JvpArgs& v) { return scaled(v, prim::div(prim::like(v.out[0], 0.5), v.out[0])); },
+    .scalar = emit_unary<Code::sqrt>};
+constinit const Op op_rsqrt{.name = "rsqrt",
+                            .form = Form::scalar,
+                            .rule = pointwise_rule,
+                            .jvp =
+                                [](const JvpArgs& v) {
+                                  return scaled(
+                                      v, prim::mul(prim::like(v.out[0], -0.5), prim::div(v.out[0], v.in[0])));
+                                },
+                            .scalar =
+                                [](ScalarArgs& s) {
+                                  const int one = s.b.constant(s.b.type(s.in[0]), 1);
+                                  s.out[0] = s.b.binary(Code::div, one, s.b.unary(Code::sqrt, s.in[0]));
+                                }};
+constinit const Op op_sin{.name = "sin",
+                          .form = Form::scalar,
+                          .rule = pointwise_rule,
                           .jvp = [](const JvpArgs& v) { return scaled(v, prim::unary(op_cos, v.in[0])); },
                           .scalar = emit_function<expand::sin>};
-constinit const Op op_cos{.name = "cos", .form = Form::scalar, .rule = pointwise_rule,
-                          .jvp = [](const JvpArgs& v) { return scaled(v, prim::neg(prim::unary(op_sin, v.in[0]))); },
-                          .scalar = emit_function<expand::cos>};
-constinit const Op op_tan{.name = "tan", .form = Form::scalar, .rule = pointwise_rule,
-                          .jvp = [](const JvpArgs& v) { return scaled(v, prim::add(prim::like(v.out[0], 1), square(v.out[0]))); },
-                          .scalar = emit_function<expand::tan>};
-constinit const Op op_tanh{.name = "tanh", .form = Form::scalar, .rule = pointwise_rule,
+constinit const Op op_cos{
+    .name = "cos",
+    .form = Form::scalar,
+    .rule = pointwise_rule,
+    .jvp = [](const JvpArgs& v) { return scaled(v, prim::neg(prim::unary(op_sin, v.in[0]))); },
+    .scalar = emit_function<expand::cos>};
+constinit const Op op_tan{
+    .name = "tan",
+    .form = Form::scalar,
+    .rule = pointwise_rule,
+    .jvp = [](const JvpArgs& v) { return scaled(v, prim::add(prim::like(v.out[0], 1), square(v.out[0]))); },
+    .scalar = emit_function<expand::tan>};
+constinit const Op op_tanh{.name = "tanh",
+                           .form = Form::scalar,
+                           .rule = pointwise_rule,
                            .jvp = [](const JvpArgs& v) { return scaled(v, one_minus_square(v.out[0])); },
                            .scalar = emit_function<expand::tanh>};
-constinit const Op op_sinh{.name = "sinh", .form = Form::scalar, .rule = pointwise_rule,
+constinit const Op op_sinh{.name = "sinh",
+                           .form = Form::scalar,
+                           .rule = pointwise_rule,
                            .jvp = [](const JvpArgs& v) { return scaled(v, prim::unary(op_cosh, v.in[0])); },
                            .scalar = emit_function<expand::sinh>};
-constinit const Op op_cosh{.name = "cosh", .form = Form::scalar, .rule = pointwise_rule,
+constinit const Op op_cosh{.name = "cosh",
+                           .form = Form::scalar,
+                           .rule = pointwise_rule,
                            .jvp = [](const JvpArgs& v) { return scaled(v, prim::unary(op_sinh, v.in[0])); },
                            .scalar = emit_function<expand::cosh>};
-constinit const Op op_asin{.name = "asin", .form = Form::scalar, .rule = pointwise_rule,
-                           .jvp = [](const JvpArgs& v) { return scaled(v, prim::unary(op_rsqrt, one_minus_square(v.in[0]))); },
-                           .scalar = emit_function<expand::asin>};
-constinit const Op op_acos{.name = "acos", .form = Form::scalar, .rule = pointwise_rule,
-                           .jvp = [](const JvpArgs& v) {
-                             return scaled(v, prim::neg(prim::unary(op_rsqrt, one_minus_square(v.in[0]))));
-                           },
+constinit const Op op_asin{
+    .name = "asin",
+    .form = Form::scalar,
+    .rule = pointwise_rule,
+    .jvp = [](const JvpArgs& v) { return scaled(v, prim::unary(op_rsqrt, one_minus_square(v.in[0]))); },
+    .scalar = emit_function<expand::asin>};
+constinit const Op op_acos{.name = "acos",
+                           .form = Form::scalar,
+                           .rule = pointwise_rule,
+                           .jvp =
+                               [](const JvpArgs& v) {
+                                 return scaled(v,
+                                               prim::neg(prim::unary(op_rsqrt, one_minus_square(v.in[0]))));
+                               },
                            .scalar = emit_function<expand::acos>};
-constinit const Op op_atan{.name = "atan", .form = Form::scalar, .rule = pointwise_rule,
-                           .jvp = [](const JvpArgs& v) { return divided(v, prim::add(prim::like(v.in[0], 1), square(v.in[0]))); },
-                           .scalar = emit_function<expand::atan>};
-constinit const Op op_atan2{.name = "atan2", .form = Form::scalar, .rule = pointwise_rule, .type = same_type, .jvp = atan2_jvp,
+constinit const Op op_atan{
+    .name = "atan",
+    .form = Form::scalar,
+    .rule = pointwise_rule,
+    .jvp = [](const JvpArgs& v) { return divided(v, prim::add(prim::like(v.in[0], 1), square(v.in[0]))); },
+    .scalar = emit_function<expand::atan>};
+constinit const Op op_atan2{.name = "atan2",
+                            .form = Form::scalar,
+                            .rule = pointwise_rule,
+                            .type = same_type,
+                            .jvp = atan2_jvp,
                             .scalar = [](ScalarArgs& s) { s.out[0] = expand::atan2(s.b, s.in[0], s.in[1]); }};
 // erf' = 2 / sqrt(pi) exp(-x^2)
-constinit const Op op_erf{.name = "erf", .form = Form::scalar, .rule = pointwise_rule,
-                          .jvp = [](const JvpArgs& v) {
-                            const Array bell = prim::exp(prim::neg(square(v.in[0])));
-                            return scaled(v, prim::mul(prim::like(v.in[0], 2 * std::numbers::inv_sqrtpi), bell));
-                          },
-                          .scalar = emit_function<expand::erf>};
-constinit const Op op_erf_inv{.name = "erf_inv", .form = Form::scalar, .rule = pointwise_rule,
-                              .jvp = [](const JvpArgs& v) {
-                                const Array bell = prim::exp(square(v.out[0]));
-                                return scaled(v, prim::mul(prim::like(v.out[0], 0.5 / std::numbers::inv_sqrtpi), bell));
+constinit const Op op_erf{.name = "erf",
+                          .form = Form::scalar,
+                          .rule = pointwise_rule,
+                          .jvp =
+                              [](const JvpArgs& v) {
+                                const Array bell = prim::exp(prim::neg(square(v.in[0])));
+                                return scaled(
+                                    v, prim::mul(prim::like(v.in[0], 2 * std::numbers::inv_sqrtpi), bell));
                               },
-                              .scalar = emit_function<expand::erf_inv>};
-constinit const Op op_logistic{.name = "logistic", .form = Form::scalar, .rule = pointwise_rule,
-                               .jvp = [](const JvpArgs& v) {
-                                 return scaled(v, prim::mul(v.out[0], prim::sub(prim::like(v.out[0], 1), v.out[0])));
-                               },
-                               .scalar = emit_function<expand::logistic>};
+                          .scalar = emit_function<expand::erf>};
+constinit const Op op_erf_inv{
+    .name = "erf_inv",
+    .form = Form::scalar,
+    .rule = pointwise_rule,
+    .jvp =
+        [](const JvpArgs& v) {
+          const Array bell = prim::exp(square(v.out[0]));
+          return scaled(v, prim::mul(prim::like(v.out[0], 0.5 / std::numbers::inv_sqrtpi), bell));
+        },
+    .scalar = emit_function<expand::erf_inv>};
+constinit const Op op_logistic{
+    .name = "logistic",
+    .form = Form::scalar,
+    .rule = pointwise_rule,
+    .jvp =
+        [](const JvpArgs& v) {
+          return scaled(v, prim::mul(v.out[0], prim::sub(prim::like(v.out[0], 1), v.out[0])));
+        },
+    .scalar = emit_function<expand::logistic>};
 
-static constexpr const Op* table[] = {&op_exp,  &op_expm1, &op_log,  &op_log1p, &op_sqrt, &op_rsqrt, &op_sin,  &op_cos,     &op_tan,     &op_tanh,
-                                      &op_sinh, &op_cosh,  &op_asin, &op_acos,  &op_atan, &op_atan2, &op_erf,  &op_erf_inv, &op_logistic};
+static constexpr const Op* table[] = {&op_exp,   &op_expm1, &op_log,     &op_log1p,   &op_sqrt,
+                                      &op_rsqrt, &op_sin,   &op_cos,     &op_tan,     &op_tanh,
+                                      &op_sinh,  &op_cosh,  &op_asin,    &op_acos,    &op_atan,
+                                      &op_atan2, &op_erf,   &op_erf_inv, &op_logistic};
 constinit const std::span<const Op* const> math_ops = table;
 
 }  // namespace shardarray

@@ -15,12 +15,14 @@ static std::vector<Type> broadcast_type(const Call& c) {
   const Shape &from = c.in[0].shape, &to = c.attrs->shape, &dims = c.attrs->dims;
   bool fits = dims.size() == from.size();
   for (std::size_t j = 0; fits && j < dims.size(); j++) {
-    fits = dims[j] < 0 && dims[j] >= -static_cast<std::int64_t>(to.size()) && (j == 0 || dims[j] > dims[j - 1]);
+    fits =
+        dims[j] < 0 && dims[j] >= -static_cast<std::int64_t>(to.size()) && (j == 0 || dims[j] > dims[j - 1]);
     fits = fits && (from[j] == 1 || from[j] == to[from_first(dims[j], to.size())]);
   }
   if (!fits)
-    throw InternalError(fmt::format("broadcast: {} to {} by dimensions {}. Sizes must be equal or 1, dimensions increasing.",
-                                    to_string(c.in[0]), to_string(to), to_string(dims)));
+    throw InternalError(
+        fmt::format("broadcast: {} to {} by dimensions {}. Sizes must be equal or 1, dimensions increasing.",
+                    to_string(c.in[0]), to_string(to), to_string(dims)));
   return {{to, c.in[0].dtype, c.in[0].weak}};
 }
 
@@ -65,8 +67,14 @@ static Batched broadcast_batch(const BatchArgs& b) {
   return mapped({prim::broadcast(b.in[0], shape, prepend(-static_cast<std::int64_t>(shape.size()), a.dims))});
 }
 
-constinit const Op op_broadcast{.name = "broadcast", .form = Form::map, .rule = broadcast_rule, .type = broadcast_type,
-                                .linearity = joint, .transpose = broadcast_transpose, .batch = broadcast_batch, .map = broadcast_map};
+constinit const Op op_broadcast{.name = "broadcast",
+                                .form = Form::map,
+                                .rule = broadcast_rule,
+                                .type = broadcast_type,
+                                .linearity = joint,
+                                .transpose = broadcast_transpose,
+                                .batch = broadcast_batch,
+                                .map = broadcast_map};
 
 // ---------------------------------------------------------------- reshape
 namespace {
@@ -131,7 +139,8 @@ class ReshapeWalk {
   }
   void finish(Side& s, bool is_empty) {
     for (std::size_t d = 0; d < s.shape.size(); d++)
-      if (s.factors[d].empty()) s.factors[d] = add_factor(rule_, s.shape[d], is_empty ? Role::whole : Role::pass);
+      if (s.factors[d].empty())
+        s.factors[d] = add_factor(rule_, s.shape[d], is_empty ? Role::whole : Role::pass);
   }
 
   Rule rule_;
@@ -142,16 +151,23 @@ class ReshapeWalk {
 
 static std::vector<Type> reshape_type(const Call& c) {
   if (num_elements(c.in[0].shape) != num_elements(c.attrs->shape))
-    throw InternalError(fmt::format("reshape: {} to {}. The number of elements must stay.", to_string(c.in[0]), to_string(c.attrs->shape)));
+    throw InternalError(fmt::format("reshape: {} to {}. The number of elements must stay.",
+                                    to_string(c.in[0]), to_string(c.attrs->shape)));
   return {{c.attrs->shape, c.in[0].dtype, c.in[0].weak}};
 }
 
 constinit const Op op_reshape{
-    .name = "reshape", .form = Form::view,
+    .name = "reshape",
+    .form = Form::view,
     .rule = [](const Call& c) { return ReshapeWalk(c.in[0].shape, c.attrs->shape).run(); },
-    .type = reshape_type, .linearity = joint,
-    .transpose = [](const TransposeArgs& t) { return Arrays{prim::reshape(t.cotangents[0], t.in[0].shape())}; },
-    .batch = [](const BatchArgs& b) { return mapped({prim::reshape(b.in[0], prepend(b.axis->size, b.node.attrs().shape))}); }};
+    .type = reshape_type,
+    .linearity = joint,
+    .transpose =
+        [](const TransposeArgs& t) { return Arrays{prim::reshape(t.cotangents[0], t.in[0].shape())}; },
+    .batch =
+        [](const BatchArgs& b) {
+          return mapped({prim::reshape(b.in[0], prepend(b.axis->size, b.node.attrs().shape))});
+        }};
 
 // ---------------------------------------------------------------- transpose
 // The operand dimension of every result dimension.
@@ -169,7 +185,8 @@ static Shape inverse(const Shape& p) {
 static std::vector<Type> transpose_type(const Call& c) {
   const Shape p = permutation(*c.attrs);
   if (p.size() != c.in[0].shape.size())
-    throw InternalError(fmt::format("transpose: {} by {}. One entry per dimension.", to_string(c.in[0]), to_string(p)));
+    throw InternalError(
+        fmt::format("transpose: {} by {}. One entry per dimension.", to_string(c.in[0]), to_string(p)));
   Type t = c.in[0];
   for (std::size_t k = 0; k < p.size(); k++) t.shape[k] = c.in[0].shape[static_cast<std::size_t>(p[k])];
   return {t};
@@ -186,18 +203,27 @@ static Rule transpose_rule(const Call& c) {
 }
 
 constinit const Op op_transpose{
-    .name = "transpose", .form = Form::map, .rule = transpose_rule, .type = transpose_type, .linearity = joint,
-    .transpose = [](const TransposeArgs& t) { return Arrays{prim::transpose(t.cotangents[0], inverse(permutation(t.node.attrs())))}; },
-    .batch = [](const BatchArgs& b) {
-      Shape p = permutation(b.node.attrs());
-      for (std::int64_t& d : p) d++;
-      return mapped({prim::transpose(b.in[0], prepend(0, p))});
-    },
-    .map = [](const Call& c) {
-      std::vector<MapDim> m;
-      for (std::int64_t d : inverse(permutation(*c.attrs))) m.push_back({static_cast<int>(d), 1, 0});
-      return m;
-    }};
+    .name = "transpose",
+    .form = Form::map,
+    .rule = transpose_rule,
+    .type = transpose_type,
+    .linearity = joint,
+    .transpose =
+        [](const TransposeArgs& t) {
+          return Arrays{prim::transpose(t.cotangents[0], inverse(permutation(t.node.attrs())))};
+        },
+    .batch =
+        [](const BatchArgs& b) {
+          Shape p = permutation(b.node.attrs());
+          for (std::int64_t& d : p) d++;
+          return mapped({prim::transpose(b.in[0], prepend(0, p))});
+        },
+    .map =
+        [](const Call& c) {
+          std::vector<MapDim> m;
+          for (std::int64_t d : inverse(permutation(*c.attrs))) m.push_back({static_cast<int>(d), 1, 0});
+          return m;
+        }};
 
 static constexpr const Op* table[] = {&op_broadcast, &op_reshape, &op_transpose};
 constinit const std::span<const Op* const> movement_ops = table;

@@ -91,17 +91,26 @@ static Array converted_literal(const Array& x, DType t, bool weak) {
   if (a.dtype == DType::bool_ || (is_integer(a.dtype) && a.dtype != DType::uint64))
     return prim::constant(t, prim::bits_of(t, sign_extended(a.dtype, a.bits)), weak);
   if (a.dtype == DType::float32)
-    return prim::constant(t, prim::bits_of(t, static_cast<double>(std::bit_cast<float>(static_cast<std::uint32_t>(a.bits)))), weak);
-  if (a.dtype == DType::float64) return prim::constant(t, prim::bits_of(t, std::bit_cast<double>(a.bits)), weak);
+    return prim::constant(
+        t, prim::bits_of(t, static_cast<double>(std::bit_cast<float>(static_cast<std::uint32_t>(a.bits)))),
+        weak);
+  if (a.dtype == DType::float64)
+    return prim::constant(t, prim::bits_of(t, std::bit_cast<double>(a.bits)), weak);
   return {};
 }
 
-Array prim::full(const Shape& shape, DType t, double v) { return broadcast_to(constant(t, bits_of(t, v), true), shape); }
+Array prim::full(const Shape& shape, DType t, double v) {
+  return broadcast_to(constant(t, bits_of(t, v), true), shape);
+}
 Array prim::like(const Array& x, double v) { return full(x.shape(), x.dtype(), v); }
 
 Array zeros_of(const Type& t) { return prim::broadcast_to(prim::constant(t.dtype, 0, t.weak), t.shape); }
-Array one_of(const Type& t) { return prim::broadcast_to(prim::constant(t.dtype, prim::bits_of(t.dtype, 1.0), t.weak), t.shape); }
-Array add_or(const Array& a, const Array& b) { return !a.has_value() ? b : !b.has_value() ? a : prim::add(a, b); }
+Array one_of(const Type& t) {
+  return prim::broadcast_to(prim::constant(t.dtype, prim::bits_of(t.dtype, 1.0), t.weak), t.shape);
+}
+Array add_or(const Array& a, const Array& b) {
+  return !a.has_value() ? b : !b.has_value() ? a : prim::add(a, b);
+}
 
 Array add_leading(const Array& x, std::int64_t size) {
   Shape dims;
@@ -176,7 +185,8 @@ Array slice(const Array& x, const Shape& lo, const Shape& hi, const Shape& step)
   a.lo = lo;
   a.hi = hi;
   a.step = step.empty() ? Shape::filled(lo.size(), 1) : step;
-  if (a.lo == Shape::filled(lo.size(), 0) && a.hi == x.shape() && a.step == Shape::filled(lo.size(), 1)) return x;
+  if (a.lo == Shape::filled(lo.size(), 0) && a.hi == x.shape() && a.step == Shape::filled(lo.size(), 1))
+    return x;
   return record(op_slice, {x}, std::move(a));
 }
 
@@ -218,7 +228,8 @@ Array embed(const Array& x, const Shape& lo, const Shape& step, const Shape& sha
   for (std::size_t d = 0; d < shape.size(); d++) {
     const std::int64_t s = step.empty() ? 1 : step[d], n = y.shape()[d];
     if (s > 1 && n > 1) {
-      Shape split = y.shape(), none_before = Shape::filled(split.size() + 1, 0), behind = none_before, merged = y.shape();
+      Shape split = y.shape(), none_before = Shape::filled(split.size() + 1, 0), behind = none_before,
+            merged = y.shape();
       split.insert(d + 1, 1);
       behind[d + 1] = s - 1;
       merged[d] = n * s;
@@ -241,7 +252,8 @@ Array reduce(Reducer r, const Array& x, const Shape& dims) {
 Array expand_reduced(const Array& x, const Shape& shape, const Shape& dims) {
   Shape kept;
   for (std::size_t d = 0; d < shape.size(); d++)
-    if (std::find(dims.begin(), dims.end(), static_cast<std::int64_t>(d)) == dims.end()) kept.push_back(from_last(d, shape.size()));
+    if (std::find(dims.begin(), dims.end(), static_cast<std::int64_t>(d)) == dims.end())
+      kept.push_back(from_last(d, shape.size()));
   return broadcast(x, shape, kept);
 }
 
@@ -258,7 +270,8 @@ Array take(const Array& table, const Array& index, std::int64_t batch_rank, std:
   return record(op_take, {table, index}, std::move(a));
 }
 
-Array scatter(const Array& index, const Array& updates, std::int64_t batch_rank, std::int64_t index_rank, std::int64_t rows) {
+Array scatter(const Array& index, const Array& updates, std::int64_t batch_rank, std::int64_t index_rank,
+              std::int64_t rows) {
   Attrs a;
   a.lo = {batch_rank};
   a.hi = {index_rank};
@@ -271,8 +284,10 @@ Array take_along(const Array& x, const Array& index, std::size_t dim) {
   Shape last(rank == 0 ? Shape() : Shape::filled(rank, 0)), back = last;
   std::iota(last.begin(), last.end(), 0);
   std::rotate(last.begin() + dim, last.begin() + dim + 1, last.end());
-  for (std::size_t d = 0; d < rank; d++) back[static_cast<std::size_t>(last[d])] = static_cast<std::int64_t>(d);
-  return transpose(take(transpose(x, last), transpose(index, last), static_cast<std::int64_t>(rank) - 1, 1), back);
+  for (std::size_t d = 0; d < rank; d++)
+    back[static_cast<std::size_t>(last[d])] = static_cast<std::int64_t>(d);
+  return transpose(take(transpose(x, last), transpose(index, last), static_cast<std::int64_t>(rank) - 1, 1),
+                   back);
 }
 
 Arrays sort(std::span<const Array> operands, std::size_t dim) {

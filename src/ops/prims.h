@@ -10,12 +10,14 @@
 namespace shardarray {
 
 // ---- elementwise: operands and results of one shape
-extern const Op op_add, op_sub, op_mul, op_div, op_rem, op_min, op_max, op_pow, op_neg, op_abs, op_sign, op_fma;
+extern const Op op_add, op_sub, op_mul, op_div, op_rem, op_min, op_max, op_pow, op_neg, op_abs, op_sign,
+    op_fma, op_relu;
 extern const Op op_floor, op_ceil, op_round, op_trunc;
-extern const Op op_exp, op_expm1, op_log, op_log1p, op_sqrt, op_rsqrt, op_sin, op_cos, op_tan, op_tanh, op_sinh, op_cosh, op_asin,
-    op_acos, op_atan, op_atan2, op_erf, op_erf_inv, op_logistic;
+extern const Op op_exp, op_expm1, op_log, op_log1p, op_sqrt, op_rsqrt, op_sin, op_cos, op_tan, op_tanh,
+    op_sinh, op_cosh, op_asin, op_acos, op_atan, op_atan2, op_erf, op_erf_inv, op_logistic;
 extern const Op op_eq, op_ne, op_lt, op_le, op_gt, op_ge, op_is_finite;
-extern const Op op_not, op_and, op_or, op_xor, op_shl, op_shr;  // bitwise; logical on bool; shr is arithmetic on signed types
+extern const Op op_not, op_and, op_or, op_xor, op_shl,
+    op_shr;                        // bitwise; logical on bool; shr is arithmetic on signed types
 extern const Op op_where;          // condition, a, b
 extern const Op op_cast;           // attrs.dtype; attrs.lo = {1}: the result is weak
 extern const Op op_bitcast;        // attrs.dtype, of the same width
@@ -23,19 +25,23 @@ extern const Op op_stop_gradient;  // identity without derivative
 extern const Op op_threefry;       // uint32 k0, k1, c0, c1 -> two uint32
 extern const Op op_iota;           // attrs.shape, dtype, dims[0]: the index along that dimension; no operands
 // ---- movement
-extern const Op op_broadcast;    // attrs.shape: the result's; dims[j]: result dimension of operand dimension j, increasing
-extern const Op op_reshape;      // attrs.shape
-extern const Op op_transpose;    // attrs.dims[k]: the operand dimension that becomes result dimension k
-extern const Op op_slice;        // attrs.lo, hi, step >= 1, one per dimension
-extern const Op op_reverse;      // attrs.dims
-extern const Op op_pad;          // attrs.lo, hi: elements added before and after, one per dimension; bits: their value
+extern const Op
+    op_broadcast;  // attrs.shape: the result's; dims[j]: result dimension of operand dimension j, increasing
+extern const Op op_reshape;    // attrs.shape
+extern const Op op_transpose;  // attrs.dims[k]: the operand dimension that becomes result dimension k
+extern const Op op_slice;      // attrs.lo, hi, step >= 1, one per dimension
+extern const Op op_reverse;    // attrs.dims
+extern const Op
+    op_pad;  // attrs.lo, hi: elements added before and after, one per dimension; bits: their value
 extern const Op op_concatenate;  // attrs.dims[0]
 // ---- the others
-extern const Op op_reduce;   // attrs.reducer over attrs.dims, which disappear
-extern const Op op_dot;      // attrs.letters: each letter in at least two of the three terms, none twice in one
-extern const Op op_take;     // table [b..,v,d..], indices [b..,n..] -> [b..,n..,d..]; lo = {rank of b}, hi = {rank of n}; rows outside: 0
-extern const Op op_scatter;  // indices [b..,n..], updates [b..,n..,d..] -> [b..,v,d..]: zeros with rows added; shape = {v}
-extern const Op op_sort;     // all operands along attrs.dims[0], by the first, stable
+extern const Op op_reduce;  // attrs.reducer over attrs.dims, which disappear
+extern const Op op_dot;  // attrs.letters: each letter in at least two of the three terms, none twice in one
+extern const Op
+    op_take;  // table [b..,v,d..], indices [b..,n..] -> [b..,n..,d..]; lo = {rank of b}, hi = {rank of n}; rows outside: 0
+extern const Op
+    op_scatter;  // indices [b..,n..], updates [b..,n..,d..] -> [b..,v,d..]: zeros with rows added; shape = {v}
+extern const Op op_sort;        // all operands along attrs.dims[0], by the first, stable
 extern const Op op_constraint;  // attrs.sharding; lo = {leading dimensions that it does not concern}
 extern const Op op_call;        // attrs.graphs[0] on the operands
 extern const Op op_psum;        // sum over attrs.axis
@@ -96,7 +102,8 @@ Array reduce(Reducer r, const Array& x, const Shape& dims);
 Array expand_reduced(const Array& x, const Shape& shape, const Shape& dims);
 Array dot(const std::string& letters, const Array& a, const Array& b);
 Array take(const Array& table, const Array& index, std::int64_t batch_rank, std::int64_t index_rank);
-Array scatter(const Array& index, const Array& updates, std::int64_t batch_rank, std::int64_t index_rank, std::int64_t rows);
+Array scatter(const Array& index, const Array& updates, std::int64_t batch_rank, std::int64_t index_rank,
+              std::int64_t rows);
 /// out[.., i, ..] = x[.., index[.., i, ..], ..] along `dim`; index may be shorter or longer there.
 Array take_along(const Array& x, const Array& index, std::size_t dim);
 Arrays sort(std::span<const Array> operands, std::size_t dim);

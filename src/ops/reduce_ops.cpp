@@ -23,7 +23,8 @@ static std::vector<Type> reduce_type(const Call& c) {
   const Reducer r = c.attrs->reducer;
   const bool logical = r == Reducer::any || r == Reducer::all;
   if (r == Reducer::none || logical != (c.in[0].dtype == DType::bool_))
-    throw InternalError(fmt::format("reduce: {} of {}. any and all take bool, the others numbers.", name(r), to_string(c.in[0])));
+    throw InternalError(fmt::format("reduce: {} of {}. any and all take bool, the others numbers.", name(r),
+                                    to_string(c.in[0])));
   const Shape dims = reduced_dims(*c.attrs, c.in[0].shape.size());
   Type t{{}, c.in[0].dtype, c.in[0].weak};
   for (std::size_t d = 0; d < c.in[0].shape.size(); d++)
@@ -37,7 +38,8 @@ static Rule reduce_rule(const Call& c) {
   const Shape dims = reduced_dims(*c.attrs, c.in[0].shape.size());
   for (std::size_t d = 0; d < c.in[0].shape.size(); d++) {
     const bool goes = contains(dims, d);
-    in.push_back(add_factor(r, c.in[0].shape[d], goes ? Role::reduce : Role::pass, goes ? c.attrs->reducer : Reducer::none));
+    in.push_back(add_factor(r, c.in[0].shape[d], goes ? Role::reduce : Role::pass,
+                            goes ? c.attrs->reducer : Reducer::none));
     if (!goes) out.push_back(in.back());
   }
   r.operands = {in};
@@ -74,9 +76,12 @@ static Array product_tangent(const JvpArgs& v, const Shape& dims) {
   Array x = arranged(v.in[0]), t = arranged(v.tangents[0]);
   while (n > 1) {
     const std::int64_t half = n / 2;
-    auto part = [&](const Array& y, std::int64_t lo, std::int64_t hi) { return prim::slice_dim(y, last, lo, hi); };
+    auto part = [&](const Array& y, std::int64_t lo, std::int64_t hi) {
+      return prim::slice_dim(y, last, lo, hi);
+    };
     const Array a = part(x, 0, half), b = part(x, half, 2 * half);
-    Arrays products{prim::mul(a, b)}, tangents{prim::add(prim::mul(part(t, 0, half), b), prim::mul(part(t, half, 2 * half), a))};
+    Arrays products{prim::mul(a, b)},
+        tangents{prim::add(prim::mul(part(t, 0, half), b), prim::mul(part(t, half, 2 * half), a))};
     if (n % 2) {
       products.push_back(part(x, n - 1, n));
       tangents.push_back(part(t, n - 1, n));
@@ -101,13 +106,19 @@ static Arrays reduce_jvp(const JvpArgs& v) {
 }
 
 constinit const Op op_reduce{
-    .name = "reduce", .form = Form::reduce, .rule = reduce_rule, .type = reduce_type,
-    .linearity = [](const Call& c, int) { return c.attrs->reducer == Reducer::sum ? Linear::joint : Linear::no; },
+    .name = "reduce",
+    .form = Form::reduce,
+    .rule = reduce_rule,
+    .type = reduce_type,
+    .linearity = [](const Call& c,
+                    int) { return c.attrs->reducer == Reducer::sum ? Linear::joint : Linear::no; },
     .jvp = reduce_jvp,
-    .transpose = [](const TransposeArgs& t) {
-      const Shape& shape = t.in[0].shape();
-      return Arrays{prim::expand_reduced(t.cotangents[0], shape, reduced_dims(t.node.attrs(), shape.size()))};
-    }};
+    .transpose =
+        [](const TransposeArgs& t) {
+          const Shape& shape = t.in[0].shape();
+          return Arrays{
+              prim::expand_reduced(t.cotangents[0], shape, reduced_dims(t.node.attrs(), shape.size()))};
+        }};
 
 static constexpr const Op* table[] = {&op_reduce};
 constinit const std::span<const Op* const> reduce_ops = table;

@@ -8,8 +8,9 @@ std::vector<Type> same_type(const Call& c) {
   Type t = c.in[0];
   for (const Type& o : c.in) {
     if (!(o.shape == t.shape) || o.dtype != t.dtype)
-      throw InternalError(fmt::format("{}: operands {} and {}. Elementwise operands have one type: promote and broadcast them first.",
-                                      c.op->name, to_string(t), to_string(o)));
+      throw InternalError(fmt::format(
+          "{}: operands {} and {}. Elementwise operands have one type: promote and broadcast them first.",
+          c.op->name, to_string(t), to_string(o)));
     t.weak = t.weak && o.weak;
   }
   return {t};

@@ -20,11 +20,17 @@ inline Arrays scaled(const JvpArgs& v, const Array& factor) { return {prim::mul(
 
 template <Code code> void emit_unary(ScalarArgs& s) { s.out[0] = s.b.unary(code, s.in[0]); }
 template <Code code> void emit_binary(ScalarArgs& s) { s.out[0] = s.b.binary(code, s.in[0], s.in[1]); }
-template <int (*function)(KernelBuilder&, int)> void emit_function(ScalarArgs& s) { s.out[0] = function(s.b, s.in[0]); }
+template <int (*function)(KernelBuilder&, int)> void emit_function(ScalarArgs& s) {
+  s.out[0] = function(s.b, s.in[0]);
+}
 
 /// Dimension d (negative) of a shape of this rank, from the first.
-inline std::size_t from_first(std::int64_t d, std::size_t rank) { return static_cast<std::size_t>(d + static_cast<std::int64_t>(rank)); }
-inline std::int64_t from_last(std::size_t d, std::size_t rank) { return static_cast<std::int64_t>(d) - static_cast<std::int64_t>(rank); }
+inline std::size_t from_first(std::int64_t d, std::size_t rank) {
+  return static_cast<std::size_t>(d + static_cast<std::int64_t>(rank));
+}
+inline std::int64_t from_last(std::size_t d, std::size_t rank) {
+  return static_cast<std::int64_t>(d) - static_cast<std::int64_t>(rank);
+}
 /// A new first entry.
 Shape prepend(std::int64_t v, const Shape& s);
 /// The results are all mapped.

@@ -10,13 +10,20 @@ using namespace rules;
 
 // ---------------------------------------------------------------- constraint
 constinit const Op op_constraint{
-    .name = "constraint", .form = Form::constraint, .rule = pointwise_rule, .linearity = joint,
-    .transpose = [](const TransposeArgs& t) { return Arrays{record(op_constraint, {t.cotangents[0]}, t.node.attrs())}; },
-    .batch = [](const BatchArgs& b) {
-      Attrs a = b.node.attrs();
-      a.lo = {a.lo.empty() ? 1 : a.lo[0] + 1};
-      return mapped({record(op_constraint, b.in, std::move(a))});
-    }};
+    .name = "constraint",
+    .form = Form::constraint,
+    .rule = pointwise_rule,
+    .linearity = joint,
+    .transpose =
+        [](const TransposeArgs& t) {
+          return Arrays{record(op_constraint, {t.cotangents[0]}, t.node.attrs())};
+        },
+    .batch =
+        [](const BatchArgs& b) {
+          Attrs a = b.node.attrs();
+          a.lo = {a.lo.empty() ? 1 : a.lo[0] + 1};
+          return mapped({record(op_constraint, b.in, std::move(a))});
+        }};
 
 // ---------------------------------------------------------------- call
 static Arrays call(Graph g, std::span<const Array> in) {
@@ -59,7 +66,8 @@ static Arrays call_jvp(const JvpArgs& v) {
   g.out = tangents;
   const Arrays given = call(std::move(g), operands);
   Arrays r;
-  for (std::size_t k = 0, next = 0; k < v.out.size(); k++) r.push_back(is_inexact(v.out[k].dtype()) ? given[next++] : Array());
+  for (std::size_t k = 0, next = 0; k < v.out.size(); k++)
+    r.push_back(is_inexact(v.out[k].dtype()) ? given[next++] : Array());
   return r;
 }
 
@@ -75,11 +83,16 @@ static Arrays call_transpose(const TransposeArgs& t) {
   return r;
 }
 
-constinit const Op op_call{.name = "call", .form = Form::call, .rule = call_rule, .type = call_type, .jvp = call_jvp,
+constinit const Op op_call{.name = "call",
+                           .form = Form::call,
+                           .rule = call_rule,
+                           .type = call_type,
+                           .jvp = call_jvp,
                            .transpose = call_transpose,
                            .batch = [](const BatchArgs& b) {
                              Batched r;
-                             r.out = call(b.graphs.batch(*b.node.attrs().graphs[0], b.mapped, b.axis, r.mapped), b.in);
+                             r.out = call(
+                                 b.graphs.batch(*b.node.attrs().graphs[0], b.mapped, b.axis, r.mapped), b.in);
                              return r;
                            }};
 
@@ -88,22 +101,33 @@ constinit const Op op_call{.name = "call", .form = Form::call, .rule = call_rule
 static Batched psum_batch(const BatchArgs& b) {
   const Array& x = b.in[0];
   if (b.node.attrs().axis != b.axis) return mapped({record(op_psum, b.in, b.node.attrs())});
-  const Array total = b.mapped[0] ? prim::reduce(Reducer::sum, x, {0}) : prim::mul(x, prim::like(x, static_cast<double>(b.axis->size)));
+  const Array total = b.mapped[0] ? prim::reduce(Reducer::sum, x, {0})
+                                  : prim::mul(x, prim::like(x, static_cast<double>(b.axis->size)));
   return {{total}, {false}};
 }
 
 constinit const Op op_psum{
-    .name = "psum", .form = Form::collective, .rule = pointwise_rule, .linearity = joint,
-    .transpose = [](const TransposeArgs& t) { return Arrays{record(op_psum, {t.cotangents[0]}, t.node.attrs())}; },
+    .name = "psum",
+    .form = Form::collective,
+    .rule = pointwise_rule,
+    .linearity = joint,
+    .transpose =
+        [](const TransposeArgs& t) { return Arrays{record(op_psum, {t.cotangents[0]}, t.node.attrs())}; },
     .batch = psum_batch};
 
-constinit const Op op_axis_index{
-    .name = "axis_index", .form = Form::collective, .rule = pointwise_rule,
-    .type = [](const Call&) { return std::vector<Type>{{{}, DType::int32, false}}; },
-    .batch = [](const BatchArgs& b) {
-      if (b.node.attrs().axis != b.axis) return Batched{{record(op_axis_index, {}, b.node.attrs())}, {false}};
-      return mapped({prim::iota({b.axis->size}, 0, DType::int32)});
-    }};
+constinit const Op op_axis_index{.name = "axis_index",
+                                 .form = Form::collective,
+                                 .rule = pointwise_rule,
+                                 .type =
+                                     [](const Call&) {
+                                       return std::vector<Type>{{{}, DType::int32, false}};
+                                     },
+                                 .batch =
+                                     [](const BatchArgs& b) {
+                                       if (b.node.attrs().axis != b.axis)
+                                         return Batched{{record(op_axis_index, {}, b.node.attrs())}, {false}};
+                                       return mapped({prim::iota({b.axis->size}, 0, DType::int32)});
+                                     }};
 
 static constexpr const Op* table[] = {&op_constraint, &op_call, &op_psum, &op_axis_index};
 constinit const std::span<const Op* const> structure_ops = table;

@@ -6,8 +6,8 @@
 
 namespace shardarray {
 
-extern const std::span<const Op* const> arithmetic_ops, math_ops, logic_ops, movement_ops, slicing_ops, reduce_ops, dot_ops,
-    gather_ops, structure_ops;
+extern const std::span<const Op*const> arithmetic_ops, math_ops, logic_ops, movement_ops, slicing_ops,
+    reduce_ops, dot_ops, gather_ops, structure_ops;
 
 /// Every op but the three of graph/op.cpp (input, constant, identity).
 std::span<const Op* const> all_ops();

@@ -33,6 +33,7 @@ Arrays push_forward(Node* n, std::span<const Array> in, std::span<const Array> o
   Arrays none_flows(n->out().size());
   if (std::none_of(tangents.begin(), tangents.end(), [](const Array& t) { return t.has_value(); })) return none_flows;
   if (std::none_of(n->out().begin(), n->out().end(), [](const auto& o) { return is_inexact(o.type.dtype); })) return none_flows;
+  const Site site(n->where);
   Arrays result;
   if (n->op->jvp) result = n->op->jvp({*n, in, out, tangents, calculus()});
   else result = linear_tangents(n, in, tangents);
@@ -75,6 +76,7 @@ Arrays pull_back(std::span<const Array> outputs, std::span<const Array> cts, std
     for (const Array& a : n->in()) flows.push_back(linear.contains(a.node()));
     if (!n->op->transpose)
       throw Error(fmt::format("grad: {} cannot be transposed ({}:{}).", n->op->name, n->where.file, n->where.line));
+    const Site site(n->where);
     const Arrays r = n->op->transpose({*n, n->in(), given, flows, calculus()});
     for (std::size_t k = 0; k < r.size(); k++)
       if (flows[k]) accumulate(cotangents, n->in()[k], r[k]);
