@@ -49,6 +49,7 @@ inline std::vector<std::uint64_t> bits(const Json& array) {
   std::vector<std::uint64_t> r;
   for (const Json& v : array["data"]) {
     if (array["dtype"] == "float32") r.push_back(std::bit_cast<std::uint32_t>(v.get<float>()));
+    else if (array["dtype"] == "float64") r.push_back(std::bit_cast<std::uint64_t>(v.get<double>()));
     else r.push_back(v.is_number_unsigned() ? v.get<std::uint64_t>() : static_cast<std::uint64_t>(v.get<std::int64_t>()));
   }
   return r;

@@ -152,22 +152,49 @@ void Decider::consider(const NodeState& s, Assignment a, Decision& best) {
   if (d.cost < best.cost - 1e-9) best = std::move(d);
 }
 
+std::optional<std::size_t> Decider::agreed_factor(const NodeState& s, int atom) const {
+  std::optional<std::size_t> agreed;
+  bool clash = false;
+  auto look = [&](const TermState& t) {
+    const Assignment p = project(to_atoms(atoms_, *t.layout), *t.factors, *s.rule, atoms_);
+    bool found = false;
+    for (std::size_t f = 0; f < p.size(); f++)
+      if (std::find(p[f].begin(), p[f].end(), atom) != p[f].end()) {
+        clash |= (agreed && *agreed != f) || s.rule->factors[f].role == Role::whole;
+        agreed = f;
+        found = true;
+      }
+    for (const auto& dim : to_atoms(atoms_, *t.layout))
+      if (!found && std::find(dim.begin(), dim.end(), atom) != dim.end()) clash = true;  // it stands where no factor can hold it
+  };
+  for (const TermState& t : s.operands)
+    if (!t.free) look(t);
+  for (const TermState& t : s.results) look(t);
+  return clash ? std::nullopt : agreed;
+}
+
 void Decider::enumerate(const NodeState& s, const std::vector<int>& atoms, Decision& best) {
   std::vector<std::size_t> factors;
   for (std::size_t f = 0; f < s.rule->factors.size(); f++)
     if (s.rule->factors[f].role != Role::whole && s.rule->factors[f].size > 1) factors.push_back(f);
+  // An atom on which all tensors agree stays at its factor or leaves; it does not wander.
+  std::vector<std::vector<std::size_t>> choices;
   double count = 1;
-  for (std::size_t k = 0; k < atoms.size(); k++) count *= static_cast<double>(factors.size() + 1);
+  for (int atom : atoms) {
+    const std::optional<std::size_t> agreed = best.cost < kNowhere ? agreed_factor(s, atom) : std::nullopt;
+    choices.push_back(agreed ? std::vector<std::size_t>{*agreed} : factors);
+    count *= static_cast<double>(choices.back().size() + 1);
+  }
   if (count > static_cast<double>(kMostCandidates)) return;  // the merged one stands
   std::vector<std::size_t> choice(atoms.size(), 0);
   for (;;) {
     Assignment a(s.rule->factors.size());
     for (std::size_t k = 0; k < atoms.size(); k++)
-      if (choice[k] < factors.size()) a[factors[choice[k]]].push_back(atoms[k]);
+      if (choice[k] < choices[k].size()) a[choices[k][choice[k]]].push_back(atoms[k]);
     order_atoms(s, a);
     consider(s, std::move(a), best);
     std::size_t k = 0;
-    while (k < choice.size() && ++choice[k] > factors.size()) choice[k++] = 0;
+    while (k < choice.size() && ++choice[k] > choices[k].size()) choice[k++] = 0;
     if (k == choice.size()) return;
   }
 }

@@ -46,6 +46,8 @@ class Decider {
   Assignment merged(const NodeState& s) const;
   std::vector<int> present_atoms(const NodeState& s) const;
   void order_atoms(const NodeState& s, Assignment& a) const;
+  /// The one factor on which every tensor that has the atom puts it; none when they differ.
+  std::optional<std::size_t> agreed_factor(const NodeState& s, int atom) const;
   void enumerate(const NodeState& s, const std::vector<int>& atoms, Decision& best);
   void consider(const NodeState& s, Assignment a, Decision& best);
 

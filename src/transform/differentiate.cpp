@@ -1,6 +1,8 @@
 // The erased core of grad, jvp and vjp.
 #include <fmt/core.h>
 
+#include <algorithm>
+
 #include "graph/trace_state.h"
 #include "ops/prims.h"
 #include "shardarray/core.h"
@@ -42,7 +44,10 @@ Differentiation::Differentiation(std::span<const Array> primals) : state_(std::m
     state_->variables.push_back(a.has_value() ? record(op_identity, {a}) : Array());
   trace_state().gradients.push_back(state_->oldest);
 }
-Differentiation::~Differentiation() { trace_state().gradients.pop_back(); }
+Differentiation::~Differentiation() {  // in any order: a pullback may outlive the ones opened after it
+  auto& open = trace_state().gradients;
+  open.erase(std::find(open.begin(), open.end(), state_->oldest));
+}
 
 const Arrays& Differentiation::variables() const { return state_->variables; }
 

@@ -107,8 +107,10 @@ struct FloatWidths {
   std::size_t whole = 0, fraction = 0, exponent_digits = 0;
 };
 
-template <class T> bool needs_exponent(T largest, T smallest) {
-  return largest > 0 && (largest >= T(1e8) || smallest < T(1e-4) || largest / smallest > T(1e3));
+// From here on numbers have an exponent: numpy 2.3 and later ask how many digits the dtype holds.
+double exponent_from(DType t, double most) { return t == DType::float64 ? most : t == DType::float16 ? 1e3 : 1e6; }
+template <class T> bool needs_exponent(T largest, T smallest, double limit) {
+  return largest > 0 && (largest >= static_cast<T>(limit) || smallest < T(1e-4) || largest / smallest > T(1e3));
 }
 
 FloatWidths float_widths(const std::vector<double>& shown, DType t) {
@@ -122,8 +124,9 @@ FloatWidths float_widths(const std::vector<double>& shown, DType t) {
     largest = std::max(largest, std::abs(v));
     smallest = std::min(smallest, std::abs(v));
   }
-  w.exponent = t == DType::float64 ? needs_exponent(largest, smallest)  // numpy compares in the dtype
-                                   : needs_exponent(static_cast<float>(largest), static_cast<float>(smallest));
+  const double limit = exponent_from(t, 1e8);
+  w.exponent = t == DType::float64 ? needs_exponent(largest, smallest, limit)  // numpy compares in the dtype
+                                   : needs_exponent(static_cast<float>(largest), static_cast<float>(smallest), limit);
   for (double v : shown) {
     if (!std::isfinite(v)) continue;
     if (w.exponent) {
@@ -149,6 +152,8 @@ std::string format_float(double v, DType t, const FloatWidths& w) {
   if (!std::isfinite(v)) return padded_left(not_finite(v), w.whole + behind + 1);
   if (w.exponent) {
     Scientific s = scientific(v, t, precision);
+    if (s.fraction.size() < w.fraction && v != 0)  // further digits are those of the exact value
+      s.fraction = scientific_text(std::abs(v), static_cast<int>(w.fraction)).substr(2, w.fraction);
     s.fraction.resize(w.fraction, '0');
     s.exponent.insert(1, w.exponent_digits - (s.exponent.size() - 1), '0');
     return padded_left(s.whole, w.whole) + "." + s.fraction + "e" + s.exponent;
@@ -247,7 +252,7 @@ class Printer {
   bool summary_;
 };
 
-// A scalar as Python prints it: all digits, with an exponent below 1e-4 and from 1e16.
+// A scalar as Python prints it: all digits.
 std::string scalar_text(const Array& x) {
   const DType t = x.dtype();
   if (t == DType::bool_) return x.to_vector<std::uint8_t>()[0] ? "True" : "False";
@@ -255,7 +260,7 @@ std::string scalar_text(const Array& x) {
   if (is_integer(t)) return std::to_string(x.to_vector<std::int64_t>()[0]);
   const double v = read_floats(x)[0];
   if (!std::isfinite(v)) return not_finite(v);
-  if (v == 0 || (std::abs(v) >= 1e-4 && std::abs(v) < 1e16)) {
+  if (v == 0 || (std::abs(v) >= 1e-4 && std::abs(v) < exponent_from(t, 1e16))) {
     const std::string s = positional(v, t, 1000);
     return s.back() == '.' ? s + "0" : s;
   }
