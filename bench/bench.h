@@ -1,28 +1,27 @@
-// The frame of all benches: measures named cases, prints a table, writes JSON with Google Benchmark's field names (its
-// compare.py reads the files).
+// The frame of all benches: measures named cases in one run, prints each figure beside its floor, writes JSON:
+// a list of {"name", "value", "unit", "floor", "ratio"}.
 //
 //   int main(int argc, char** argv) {
 //     bench::Suite suite;
-//     suite.add("copy by hand", [&] { copy(a, b, n); }, {.bytes = 8.0 * n});
-//     suite.add("copy", [&] { ... }, {.bytes = 8.0 * n, .against = "copy by hand"});
+//     suite.add("copy by hand", [&] { copy(a, b, n); });
+//     suite.add("copy", [&] { ... }, {.floor = "copy by hand"});
 //     return suite.main(argc, argv);
 //   }
 //
 // A sample is as many calls as take at least 10 ms, after one untimed call. Cases are sampled in rounds of shuffled order,
-// so that heat and clock drift rank none of them; the table shows the median and the median absolute deviation.
+// so that heat and clock drift rank none of them; the table shows medians and the median absolute deviation. `ratio` is
+// time / the floor's time, taken round by round: 1 is the floor, 2 is twice as slow.
 #pragma once
 #include <fmt/format.h>
 
 #include <CLI/CLI.hpp>
 #include <algorithm>
 #include <chrono>
-#include <ctime>
 #include <fstream>
 #include <functional>
 #include <nlohmann/json.hpp>
 #include <random>
 #include <string>
-#include <thread>
 #include <vector>
 
 namespace bench {
@@ -31,9 +30,9 @@ namespace bench {
 template <class T> void keep(const T& value) { asm volatile("" : : "g"(&value) : "memory"); }
 
 struct CaseOptions {
-  double bytes = 0;          ///< read and written by one call
-  double flops = 0;          ///< of one call
-  std::string against = {};  ///< the case whose time is divided by this one's: 2.0 is twice as fast
+  std::string floor = {};  ///< the case that is the limit or peer of this one
+  double per_call = 1;     ///< operations in one call: the figure is time / per_call
+  double flops = 0;        ///< of one call: adds GFLOP/s to the table
 };
 
 inline double median(std::vector<double> v) {
@@ -46,8 +45,10 @@ class Suite {
  public:
   /// A case: `call` must wait for its own result.
   void add(std::string name, std::function<void()> call, CaseOptions options = {}) {
-    cases_.push_back({std::move(name), std::move(call), std::move(options), 1, {}, {}});
+    cases_.push_back({std::move(name), std::move(call), std::move(options), 1, {}});
   }
+  /// A figure that is counted, not timed: printed and written as it is.
+  void add_count(std::string name, double value, std::string unit) { counts_.push_back({std::move(name), value, std::move(unit)}); }
   /// Options of the bench itself may be added before `main`.
   CLI::App& app() { return app_; }
 
@@ -61,7 +62,7 @@ class Suite {
     std::erase_if(cases_, [&](const Case& c) { return c.name.find(filter) == std::string::npos; });
     measure(quick ? 3 : 15, quick ? 1e-4 : 1e-2);
     print();
-    if (!json_file.empty()) std::ofstream(json_file) << json(argv[0]).dump(2) << "\n";
+    if (!json_file.empty()) std::ofstream(json_file) << json().dump(2) << "\n";
     return 0;
   }
 
@@ -70,33 +71,28 @@ class Suite {
     std::string name;
     std::function<void()> call;
     CaseOptions options;
-    int calls;                         // in one sample
-    std::vector<double> seconds, cpu;  // per call, one entry a sample; cpu: over all threads
+    int calls;                    // in one sample
+    std::vector<double> seconds;  // per operation, one entry a round
     double time() const { return median(seconds); }
-    /// Median absolute deviation, as a part of the median.
-    double spread() const {
-      std::vector<double> d;
-      for (const double s : seconds) d.push_back(std::abs(s - time()));
-      return median(d) / time();
-    }
   };
-  struct Sample {
-    double seconds, cpu;
+  struct Count {
+    std::string name;
+    double value;
+    std::string unit;
   };
 
-  static Sample sample(const Case& c) {
-    const std::clock_t cpu = std::clock();
+  static double sample(const Case& c) {
     const auto start = std::chrono::steady_clock::now();
     for (int k = 0; k < c.calls; k++) c.call();
-    const std::chrono::duration<double> passed = std::chrono::steady_clock::now() - start;
-    return {passed.count(), double(std::clock() - cpu) / CLOCKS_PER_SEC};
+    return std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count();
   }
 
   void measure(int rounds, double seconds_per_sample) {
     std::vector<Case*> order;
     for (Case& c : cases_) {
       c.call();
-      while (sample(c).seconds < seconds_per_sample && c.calls < 1 << 28) c.calls *= 2;
+      while (sample(c) < seconds_per_sample && c.calls < 1 << 28) c.calls *= 2;
+      c.seconds.resize(static_cast<std::size_t>(rounds));
       order.push_back(&c);
     }
     std::mt19937 random(1);
@@ -104,18 +100,26 @@ class Suite {
       std::shuffle(order.begin(), order.end(), random);
       for (Case* c : order) {
         c->call();
-        const Sample s = sample(*c);
-        c->seconds.push_back(s.seconds / c->calls);
-        c->cpu.push_back(s.cpu / c->calls);
+        c->seconds[static_cast<std::size_t>(r)] = sample(*c) / c->calls / c->options.per_call;
       }
     }
   }
 
-  /// How many times faster than the case it is compared with; 0 without one.
-  double ratio(const Case& c) const {
+  const Case* floor_of(const Case& c) const {
     for (const Case& other : cases_)
-      if (!c.options.against.empty() && other.name == c.options.against) return other.time() / c.time();
-    return 0;
+      if (!c.options.floor.empty() && other.name == c.options.floor) return &other;
+    return nullptr;
+  }
+  /// Median over the rounds of this case's time / its floor's.
+  static double ratio(const Case& c, const Case& floor) {
+    std::vector<double> r;
+    for (std::size_t k = 0; k < c.seconds.size(); k++) r.push_back(c.seconds[k] / floor.seconds[k]);
+    return median(r);
+  }
+  static double spread(const Case& c) {
+    std::vector<double> d;
+    for (const double s : c.seconds) d.push_back(std::abs(s - c.time()));
+    return median(d) / c.time();
   }
 
   static std::string time_text(double seconds) {
@@ -123,64 +127,36 @@ class Suite {
     if (seconds < 1e-3) return fmt::format("{:.2f} us", seconds * 1e6);
     return seconds < 1 ? fmt::format("{:.2f} ms", seconds * 1e3) : fmt::format("{:.2f} s", seconds);
   }
-  static std::string number_or_dash(double x, const char* format) {
-    return x > 0 ? fmt::format(fmt::runtime(format), x) : "-";
-  }
 
   void print() const {
     std::size_t width = 4;
     for (const Case& c : cases_) width = std::max(width, c.name.size());
-    fmt::print("{:<{}}  {:>10}  {:>5}  {:>8}  {:>8}  {}\n", "case", width, "time", "+-%", "GB/s", "GFLOP/s",
-               "ratio");
+    for (const Count& c : counts_) width = std::max(width, c.name.size());
+    fmt::print("{:<{}}  {:>10}  {:>5}  {:>8}  {:>10}  {:>6}  {}\n", "case", width, "time", "+-%", "GFLOP/s", "floor", "ratio", "floor is");
     for (const Case& c : cases_) {
-      const std::string against =
-          ratio(c) > 0 ? fmt::format("{:.2f} x {}", ratio(c), c.options.against) : "-";
-      fmt::print("{:<{}}  {:>10}  {:>5.1f}  {:>8}  {:>8}  {}\n", c.name, width, time_text(c.time()),
-                 100 * c.spread(), number_or_dash(c.options.bytes / c.time() / 1e9, "{:.2f}"),
-                 number_or_dash(c.options.flops / c.time() / 1e9, "{:.2f}"), against);
+      const Case* f = floor_of(c);
+      fmt::print("{:<{}}  {:>10}  {:>5.1f}  {:>8}  {:>10}  {:>6}  {}\n", c.name, width, time_text(c.time()), 100 * spread(c),
+                 c.options.flops > 0 ? fmt::format("{:.1f}", c.options.flops / c.time() / 1e9) : "-", f ? time_text(f->time()) : "-",
+                 f ? fmt::format("{:.2f}", ratio(c, *f)) : "-", f ? f->name : "");
     }
+    for (const Count& c : counts_) fmt::print("{:<{}}  {:>10g}  {}\n", c.name, width, c.value, c.unit);
   }
 
-  static std::string cpu_model() {
-    std::ifstream in("/proc/cpuinfo");
-    for (std::string line; std::getline(in, line);)
-      if (line.starts_with("model name")) return line.substr(line.find(':') + 2);
-    return "unknown";
-  }
-
-  nlohmann::json json(const char* executable) const {
-    const std::time_t now = std::time(nullptr);
-    char date[32];
-    std::strftime(date, sizeof date, "%FT%TZ", std::gmtime(&now));
-    nlohmann::json out;
-    out["context"] = {{"date", date},
-                      {"executable", executable},
-                      {"num_cpus", std::thread::hardware_concurrency()},
-                      {"cpu_model", cpu_model()},
-                      {"compiler", __VERSION__}};
-    for (const char* variable : {"SHARDARRAY_THREADS", "SHARDARRAY_CPU_DEVICES", "SHARDARRAY_SHARE_REPLICAS"})
-      if (const char* value = std::getenv(variable)) out["context"][variable] = value;
-    out["benchmarks"] = nlohmann::json::array();
+  nlohmann::json json() const {
+    nlohmann::json out = nlohmann::json::array();
     for (const Case& c : cases_) {
-      nlohmann::json row = {
-          {"name", c.name},
-          {"run_name", c.name},
-          {"run_type", "iteration"},
-          {"iterations", std::int64_t{c.calls} * static_cast<std::int64_t>(c.seconds.size())},
-          {"real_time", c.time() * 1e9},
-          {"cpu_time", median(c.cpu) * 1e9},
-          {"time_unit", "ns"},
-          {"spread", c.spread()}};
-      if (c.options.bytes > 0) row["bytes_per_second"] = c.options.bytes / c.time();
-      if (c.options.flops > 0) row["flops_per_second"] = c.options.flops / c.time();
-      if (ratio(c) > 0) row["ratio"] = ratio(c), row["against"] = c.options.against;
-      out["benchmarks"].push_back(row);
+      nlohmann::json row = {{"name", c.name}, {"value", c.time()}, {"unit", "s"}, {"floor", nullptr}, {"ratio", nullptr}};
+      if (const Case* f = floor_of(c)) row["floor"] = f->time(), row["ratio"] = ratio(c, *f);
+      out.push_back(row);
     }
+    for (const Count& c : counts_)
+      out.push_back({{"name", c.name}, {"value", c.value}, {"unit", c.unit}, {"floor", nullptr}, {"ratio", nullptr}});
     return out;
   }
 
   CLI::App app_;
   std::vector<Case> cases_;
+  std::vector<Count> counts_;
 };
 
 }  // namespace bench

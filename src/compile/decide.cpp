@@ -56,14 +56,21 @@ bool Decider::complete(const NodeState& s, Decision& d) const {
   return true;
 }
 
-double Decider::cost_of(const NodeState& s, const Decision& d) {
-  double cost = 0;
+double Decider::fetch(const TermState& t, const Layout* to) {
+  double least = transfer(t.layout, to, t.type);
+  for (const Layout* l : t.copies)
+    if (l == to || to->unreduced().empty()) least = std::min(least, transfer(l, to, t.type));
+  return least;
+}
+
+void Decider::add_cost(const NodeState& s, Decision& d) {
+  d.moved = 0;
   for (std::size_t k = 0; k < s.operands.size(); k++) {
     const TermState& t = s.operands[k];
     bool repeated = t.free;
     for (std::size_t j = 0; j < k; j++)
       repeated |= s.node->in[j] == s.node->in[k] && d.in[j] == d.in[k];
-    if (!repeated && !t.available(d.in[k])) cost += transfer(t.layout, d.in[k], t.type);
+    if (!repeated) d.moved += fetch(t, d.in[k]);
   }
   for (std::size_t k = 0; k < s.results.size(); k++) {
     const TermState& t = s.results[k];
@@ -74,10 +81,10 @@ double Decider::cost_of(const NodeState& s, const Decision& d) {
       const double at_place = transfer(d.out[k], here, t.type) + transfer(here, t.layout, t.type) * t.weight;
       to_wish = std::min(at_place, transfer(d.out[k], t.layout, t.type));
     }
-    cost += to_wish;
+    d.moved += to_wish;
   }
   const double each = s.node->op->form == Form::gemm ? 2 : 1;
-  return cost + model_.compute(each * elements_of_factors(s, d.assignment, atoms_));
+  d.cost = d.moved + model_.compute(each * elements_of_factors(s, d.assignment, atoms_));
 }
 
 Assignment Decider::merged(const NodeState& s) const {
@@ -116,13 +123,18 @@ std::vector<int> Decider::present_atoms(const NodeState& s) const {
   for (const TermState& t : s.operands)
     if (!t.free) add(t);
   for (const TermState& t : s.results) add(t);
-  const bool any = !present.empty();
-  if (any && s.node->op->form == Form::gemm)  // idle axes may take work instead of repeating it
-    for (int k = 0; k < static_cast<int>(atoms_.axes.size()); k++)
-      if (std::find(present.begin(), present.end(), k) == present.end() &&
-          std::find(s.pending.begin(), s.pending.end(), k) == s.pending.end())
-        present.push_back(k);
   return present;
+}
+
+// Of a product: axes that no tensor uses could take a part of the work instead of repeating it.
+std::vector<int> Decider::idle_atoms(const NodeState& s, const std::vector<int>& present) const {
+  std::vector<int> idle;
+  if (present.empty() || s.node->op->form != Form::gemm) return idle;
+  for (int k = 0; k < static_cast<int>(atoms_.axes.size()); k++)
+    if (std::find(present.begin(), present.end(), k) == present.end() &&
+        std::find(s.pending.begin(), s.pending.end(), k) == s.pending.end())
+      idle.push_back(k);
+  return idle;
 }
 
 // Atoms that a tensor already has on the factor come first, in its order; moved ones after them.
@@ -143,13 +155,13 @@ void Decider::order_atoms(const NodeState& s, Assignment& a) const {
   }
 }
 
-void Decider::consider(const NodeState& s, Assignment a, Decision& best) {
+void Decider::consider(const NodeState& s, Assignment a, double most, Decision& best) {
   Decision d;
   d.assignment = std::move(a);
   d.pending = s.pending;
   if (!complete(s, d)) return;
-  d.cost = cost_of(s, d);
-  if (d.cost < best.cost - 1e-9) best = std::move(d);
+  add_cost(s, d);
+  if (d.cost < best.cost - 1e-9 && d.moved <= most) best = std::move(d);
 }
 
 std::optional<std::size_t> Decider::agreed_factor(const NodeState& s, int atom) const {
@@ -173,7 +185,7 @@ std::optional<std::size_t> Decider::agreed_factor(const NodeState& s, int atom) 
   return clash ? std::nullopt : agreed;
 }
 
-void Decider::enumerate(const NodeState& s, const std::vector<int>& atoms, Decision& best) {
+void Decider::enumerate(const NodeState& s, const std::vector<int>& atoms, double most, Decision& best) {
   std::vector<std::size_t> factors;
   for (std::size_t f = 0; f < s.rule->factors.size(); f++)
     if (s.rule->factors[f].role != Role::whole && s.rule->factors[f].size > 1) factors.push_back(f);
@@ -192,7 +204,7 @@ void Decider::enumerate(const NodeState& s, const std::vector<int>& atoms, Decis
     for (std::size_t k = 0; k < atoms.size(); k++)
       if (choice[k] < choices[k].size()) a[choices[k][choice[k]]].push_back(atoms[k]);
     order_atoms(s, a);
-    consider(s, std::move(a), best);
+    consider(s, std::move(a), most, best);
     std::size_t k = 0;
     while (k < choice.size() && ++choice[k] > choices[k].size()) choice[k++] = 0;
     if (k == choice.size()) return;
@@ -202,12 +214,18 @@ void Decider::enumerate(const NodeState& s, const std::vector<int>& atoms, Decis
 Decision Decider::decide(const NodeState& s) {
   Decision best;
   best.cost = kNowhere;
-  consider(s, merged(s), best);
+  consider(s, merged(s), kNowhere, best);
   const double floor = best.cost == kNowhere ? kNowhere
                                              : model_.compute((s.node->op->form == Form::gemm ? 2 : 1) *
                                                               elements_of_factors(s, best.assignment, atoms_));
   bool at_wish = best.cost != kNowhere && best.cost <= floor;
-  if (!at_wish && (policy_ != Policy::follow || best.cost == kNowhere)) enumerate(s, present_atoms(s), best);
+  if (!at_wish && (policy_ != Policy::follow || best.cost == kNowhere)) {
+    std::vector<int> atoms = present_atoms(s);
+    enumerate(s, atoms, kNowhere, best);
+    const std::vector<int> idle = idle_atoms(s, atoms);
+    atoms.insert(atoms.end(), idle.begin(), idle.end());
+    if (!idle.empty()) enumerate(s, atoms, best.moved, best);  // idle axes may save work, not cost bytes
+  }
   if (best.cost == kNowhere) {  // nothing fits: everything whole
     best.assignment.assign(s.rule->factors.size(), {});
     best.pending = s.pending;

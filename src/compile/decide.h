@@ -1,6 +1,5 @@
 // Where one node runs: which atoms cut which of its factors, by cost.
 #pragma once
-#include <functional>
 #include <map>
 #include <tuple>
 
@@ -15,7 +14,7 @@ struct TermState {
   const std::vector<DimFactors>* factors = nullptr;
   const Layout* layout = nullptr;                ///< operand: where it is now; result: the wish
   bool free = false;                             ///< operand: can be made anywhere
-  std::function<bool(const Layout*)> available;  ///< operand: was already brought there
+  std::vector<const Layout*> copies;             ///< operand: where else it is already
   double weight = 0;                             ///< result: how much the wish counts
   bool can_carry = false;                        ///< operand: its pending sum may pass
 };
@@ -30,7 +29,7 @@ struct Decision {
   Assignment assignment;
   std::vector<int> pending;            ///< passed through
   std::vector<const Layout*> in, out;  ///< layouts that follow
-  double cost = 0;
+  double cost = 0, moved = 0;  ///< moved: the part of the cost that is transfers
 };
 
 class Decider {
@@ -41,15 +40,19 @@ class Decider {
   bool complete(const NodeState& s, Decision& d) const;
 
  private:
-  double cost_of(const NodeState& s, const Decision& d);
+  void add_cost(const NodeState& s, Decision& d);
+  /// From the nearest place where the operand is.
+  double fetch(const TermState& t, const Layout* to);
   double transfer(const Layout* from, const Layout* to, const Type& t);
   Assignment merged(const NodeState& s) const;
   std::vector<int> present_atoms(const NodeState& s) const;
+  std::vector<int> idle_atoms(const NodeState& s, const std::vector<int>& present) const;
   void order_atoms(const NodeState& s, Assignment& a) const;
   /// The one factor on which every tensor that has the atom puts it; none when they differ.
   std::optional<std::size_t> agreed_factor(const NodeState& s, int atom) const;
-  void enumerate(const NodeState& s, const std::vector<int>& atoms, Decision& best);
-  void consider(const NodeState& s, Assignment a, Decision& best);
+  /// The cheapest of all ways to deal `atoms` to factors that moves at most `most`.
+  void enumerate(const NodeState& s, const std::vector<int>& atoms, double most, Decision& best);
+  void consider(const NodeState& s, Assignment a, double most, Decision& best);
 
   const Atoms& atoms_;
   Policy policy_;

@@ -33,15 +33,29 @@ class Partitioner {
     for (std::size_t i = 0; i < g_.nodes.size(); i++) visit(static_cast<int>(i));
     for (std::size_t k = 0; k < g_.outputs.size(); k++)
       p_.outputs.push_back(output(g_.outputs[k], k < in_.outputs.size() ? in_.outputs[k] : nullptr));
-    return std::move(p_);
+    return used_parts();
   }
 
  private:
   template <class V> static auto at(V& v, int k) -> decltype(v[static_cast<std::size_t>(k)]) { return v[static_cast<std::size_t>(k)]; }
 
-  int add_value(const Type& t, const Layout* l, int step) {
+  // A new part value; `origin`: the one that it is a copy of, in another place.
+  int add_value(const Type& t, const Layout* l, int step, int origin = -1) {
+    const int part = static_cast<int>(p_.values.size());
     p_.values.push_back({t, l, step, -1});
-    return static_cast<int>(p_.values.size()) - 1;
+    origin_.push_back(origin < 0 ? part : origin);
+    copies_.emplace_back();
+    at(copies_, origin_.back()).push_back(part);
+    return part;
+  }
+
+  const std::vector<int>& copies_of(int part) const { return at(copies_, at(origin_, part)); }
+
+  // The copy in layout `to`; -1: there is none.
+  int copy_at(int part, const Layout* to) const {
+    for (int c : copies_of(part))
+      if (at(p_.values, c).layout == to) return c;
+    return -1;
   }
 
   void add_input(int k) {
@@ -76,23 +90,26 @@ class Partitioner {
     return part;
   }
 
+  // From the nearest copy.
   int move(int part, const Layout* to, const std::string& reason, const FlatNode& by, bool asked) {
-    const PartValue from = at(p_.values, part);
-    if (from.layout == to) return part;
-    auto [it, fresh] = moved_.try_emplace({part, to}, -1);
-    if (!fresh) return it->second;
+    if (const int there = copy_at(part, to); there >= 0) return there;
+    const Type type = at(p_.values, part).type;
+    int source = part;
+    if (at(p_.values, part).layout->order() == to->order() && to->unreduced().empty()) {
+      const auto cost = [&](int c) { return CostModel().transfer(at(p_.values, c).layout, to, type.shape, size_of(type)); };
+      for (int c : copies_of(part))
+        if (at(p_.values, c).layout->order() == to->order() && cost(c) < cost(source)) source = c;
+    }
+    const Layout* from = at(p_.values, source).layout;
     std::vector<const Layout*> path{to};
-    if (from.layout->order() == to->order()) path = transfer_path(from.layout, to, from.type.shape, size_of(from.type));
-    int current = part;
-    for (const Layout* next : path) current = hop(current, next, reason, by, asked);
-    moved_[{part, to}] = current;
-    return current;
+    if (from->order() == to->order()) path = transfer_path(from, to, type.shape, size_of(type));
+    for (const Layout* next : path) source = hop(source, next, reason, by, asked);
+    return source;
   }
 
   int hop(int part, const Layout* to, const std::string& reason, const FlatNode& by, bool asked) {
+    if (const int there = copy_at(part, to); there >= 0) return there;
     const PartValue from = at(p_.values, part);
-    auto [it, fresh] = hops_.try_emplace({part, to}, -1);
-    if (!fresh) return it->second;
     Transfer t = describe_transfer(from, to);
     t.reason = reason;
     t.op = by.op ? by.op->name : "output";
@@ -104,10 +121,9 @@ class Partitioner {
       s.transfer = static_cast<int>(p_.transfers.size());
       p_.transfers.push_back(std::move(t));
     }
-    const int out = add_value(from.type, to, static_cast<int>(p_.steps.size()));
+    const int out = add_value(from.type, to, static_cast<int>(p_.steps.size()), at(origin_, part));
     s.out = {out};
     p_.steps.push_back(std::move(s));
-    hops_[{part, to}] = out;
     return out;
   }
 
@@ -189,7 +205,8 @@ class Partitioner {
       if (!t.free) {
         t.layout = expressible(v);
         const int part = at(p_.of_value, v);
-        t.available = [this, part](const Layout* l) { return moved_.contains({part, l}) || hops_.contains({part, l}); };
+        for (int c : copies_of(part))
+          if (c != part && at(p_.values, c).layout->order() == t.layout->order()) t.copies.push_back(at(p_.values, c).layout);
         t.can_carry = linearity(n.call(), static_cast<int>(k)) != Linear::no;
       }
       s.operands.push_back(std::move(t));
@@ -299,6 +316,49 @@ class Partitioner {
     return require(v, to, pending ? fmt::format("partial sums over {} leave the program", axis_names(now->unreduced(), now->order(), in_.mesh)) : "asked for as a result", by, true);
   }
 
+  // Drops what nobody uses: a constraint's copy may have been passed by for a nearer one.
+  Partition used_parts() {
+    std::vector<bool> used(p_.values.size(), false);
+    for (int v : p_.outputs) used[static_cast<std::size_t>(v)] = true;
+    const auto is_used = [&](const PartStep& s) {
+      return (s.node >= 0 && at(g_.nodes, s.node).op->effect) ||
+             std::any_of(s.out.begin(), s.out.end(), [&](int v) { return used[static_cast<std::size_t>(v)]; });
+    };
+    for (std::size_t i = p_.steps.size(); i-- > 0;)
+      if (is_used(p_.steps[i])) {
+        for (int v : p_.steps[i].in) used[static_cast<std::size_t>(v)] = true;
+        for (int v : p_.steps[i].out) used[static_cast<std::size_t>(v)] = true;
+      }
+    for (int v : p_.inputs) used[static_cast<std::size_t>(v)] = true;
+    Partition kept;
+    std::vector<int> number(p_.values.size(), -1);
+    for (std::size_t v = 0; v < used.size(); v++)
+      if (used[v]) {
+        number[v] = static_cast<int>(kept.values.size());
+        kept.values.push_back(p_.values[v]);
+      }
+    const auto renumber = [&](std::vector<int>& list) {
+      for (int& v : list)
+        if (v >= 0) v = at(number, v);
+    };
+    for (PartStep& s : p_.steps) {
+      renumber(s.in);
+      renumber(s.out);
+      if (!s.out.empty() && s.out[0] < 0) continue;
+      for (int v : s.out) at(kept.values, v).step = static_cast<int>(kept.steps.size());
+      if (s.transfer >= 0) {
+        kept.transfers.push_back(std::move(at(p_.transfers, s.transfer)));
+        s.transfer = static_cast<int>(kept.transfers.size()) - 1;
+      }
+      kept.steps.push_back(std::move(s));
+    }
+    kept.inputs = std::move(p_.inputs);
+    kept.outputs = std::move(p_.outputs);
+    kept.of_value = std::move(p_.of_value);
+    for (std::vector<int>* list : {&kept.inputs, &kept.outputs, &kept.of_value}) renumber(*list);
+    return kept;
+  }
+
   const FlatGraph& g_;
   const CompileInput& in_;
   Atoms atoms_;
@@ -307,7 +367,9 @@ class Partitioner {
   Wishes wishes_;
   std::vector<std::vector<int>> users_;
   Partition p_;
-  std::map<std::pair<int, const Layout*>, int> moved_, hops_, made_;
+  std::vector<int> origin_;               ///< part value -> the one that it is a copy of (itself: an original)
+  std::vector<std::vector<int>> copies_;  ///< original -> its copies, itself included
+  std::map<std::pair<int, const Layout*>, int> made_;
 };
 
 }  // namespace

@@ -121,10 +121,10 @@ void ExternPlan::sort(void* const* bases, std::int64_t begin, std::int64_t end) 
 }
 
 void ExternPlan::plan_scatter_add() {
-  const DType index = types_[1];
+  const DType index = types_[0], values = types_[1];
   if (index != DType::int32 && index != DType::uint32 && index != DType::int64)
     refuse("scatter_add", index, "rows of int32, uint32 or int64");
-  switch (types_[0]) {
+  switch (values) {
     case DType::int8: run_ = &ExternPlan::scatter_add<std::int8_t>; break;
     case DType::int16: run_ = &ExternPlan::scatter_add<std::int16_t>; break;
     case DType::int32: run_ = &ExternPlan::scatter_add<std::int32_t>; break;
@@ -135,34 +135,31 @@ void ExternPlan::plan_scatter_add() {
     case DType::uint64: run_ = &ExternPlan::scatter_add<std::uint64_t>; break;
     case DType::float32: run_ = &ExternPlan::scatter_add<float>; break;
     case DType::float64: run_ = &ExternPlan::scatter_add<double>; break;
-    default: refuse("scatter_add", types_[0], "a table of integers, float32 or float64");
+    default: refuse("scatter_add", values, "integers, float32 or float64");
   }
-  const Shape& table = item_.in_shapes[0];
-  rows_ = table[0];
-  columns_ = std::accumulate(table.begin() + 1, table.end(), std::int64_t{1}, std::multiplies<>());
-  updates_ = num_elements(item_.in_shapes[1]);
-  units_ = rows_ == 0 ? 0 : (columns_ + column_block - 1) / column_block;
-  cost_ns_ =
-      static_cast<double>((rows_ + updates_) * columns_) * 0.5 + static_cast<double>(updates_ * units_) * 3;
+  const Shape& table = item_.out_shapes[0];
+  batch_ = table[0];
+  rows_ = table[1];
+  columns_ = table[2];
+  updates_ = item_.in_shapes[0][1];
+  units_ = batch_ * rows_ == 0 ? 0 : (columns_ + column_block - 1) / column_block;
+  cost_ns_ = static_cast<double>(batch_) * (static_cast<double>((rows_ + updates_) * columns_) * 0.5 +
+                                            static_cast<double>(updates_ * units_) * 3);
 }
 
 template <class T>
 void ExternPlan::scatter_add(void* const* bases, std::int64_t begin, std::int64_t end) const {
-  const auto* const table = reinterpret_cast<const T*>(address(bases, item_.in[0]));
-  const char* const rows = address(bases, item_.in[1]);
-  const auto* const updates = reinterpret_cast<const T*>(address(bases, item_.in[2]));
+  const char* const rows = address(bases, item_.in[0]);
+  const auto* const updates = reinterpret_cast<const T*>(address(bases, item_.in[1]));
   auto* const out = reinterpret_cast<T*>(address(bases, item_.out[0]));
-  const auto index_size = static_cast<std::int64_t>(itemsize(types_[1]));
+  const auto index_size = static_cast<std::int64_t>(itemsize(types_[0]));
   const std::int64_t first = begin * column_block, count = std::min(columns_, end * column_block) - first;
-  if (out != table) {
-    for (std::int64_t r = 0; r < rows_; r++)
-      std::copy_n(table + r * columns_ + first, count, out + r * columns_ + first);
-  }
-  const std::int64_t first_row = item_.params.empty() ? 0 : item_.params[0];
-  for (std::int64_t i = 0; i < updates_; i++) {
-    const std::int64_t row = read_index(types_[1], rows + i * index_size);
+  const std::int64_t first_row = item_.params[0];
+  for (std::int64_t r = 0; r < batch_ * rows_; r++) std::fill_n(out + r * columns_ + first, count, T{});
+  for (std::int64_t i = 0; i < batch_ * updates_; i++) {
+    const std::int64_t row = read_index(types_[0], rows + i * index_size);
     if (row < first_row || row - first_row >= rows_) continue;
-    T* const to = out + (row - first_row) * columns_ + first;
+    T* const to = out + (i / updates_ * rows_ + row - first_row) * columns_ + first;
     const T* const update = updates + i * columns_ + first;
     for (std::int64_t c = 0; c < count; c++) to[c] = scalar::add(to[c], update[c]);
   }

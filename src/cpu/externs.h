@@ -30,7 +30,7 @@ class ExternPlan {
   std::int64_t units_ = 0;
   double cost_ns_ = 0;
   std::int64_t length_ = 0, inner_ = 1;  // sort: of a line, and the distance between its elements
-  std::int64_t rows_ = 0, columns_ = 0, updates_ = 0;  // scatter_add
+  std::int64_t batch_ = 0, rows_ = 0, columns_ = 0, updates_ = 0;  // scatter_add
   void (ExternPlan::*run_)(void* const* bases, std::int64_t begin, std::int64_t end) const = nullptr;
 };
 

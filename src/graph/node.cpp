@@ -4,6 +4,7 @@
 
 #include <new>
 
+#include "base/block_pool.h"
 #include "base/hash.h"
 #include "graph/graph.h"
 #include "graph/trace_state.h"
@@ -44,8 +45,9 @@ const Attrs& Node::attrs() const {
 
 Node* Node::make(const Op* op, std::span<const Array> inputs, std::span<const Type> outputs, AttrsRef attrs, Where where) {
   static_assert(sizeof(Node) % alignof(Output) == 0 && sizeof(Output) % alignof(Array) == 0);
-  void* memory = ::operator new(sizeof(Node) + outputs.size() * sizeof(Output) + inputs.size() * sizeof(Array));
-  Node* n = new (memory) Node;
+  const std::size_t bytes = sizeof(Node) + outputs.size() * sizeof(Output) + inputs.size() * sizeof(Array);
+  Node* n = new (take_block(bytes)) Node;
+  n->bytes_ = static_cast<std::uint32_t>(bytes);
   n->op = op;
   n->where = current_site(where);
   n->seq = next_sequence();
@@ -59,8 +61,9 @@ Node* Node::make(const Op* op, std::span<const Array> inputs, std::span<const Ty
 
 void Node::destroy() {
   for (Output& o : out()) o.~Output();
+  const std::size_t bytes = bytes_;
   this->~Node();
-  ::operator delete(this);
+  give_block(this, bytes);
 }
 
 // Dead nodes are chained through link_: a chain of a million nodes needs no stack.

@@ -92,7 +92,7 @@ class Node {
   void destroy();
 
   std::atomic<std::uint32_t> refs_{1};
-  std::uint32_t operand_count_ = 0, output_count_ = 0;
+  std::uint32_t operand_count_ = 0, output_count_ = 0, bytes_ = 0;
   std::atomic<std::uint8_t> state_{0};
   std::atomic<const char*> donor_{nullptr};
   Node* link_ = nullptr;

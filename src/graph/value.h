@@ -1,8 +1,9 @@
 // Value: a materialised array: its placement and one buffer per instance.
 #pragma once
-#include <atomic>
-#include <vector>
+#include <memory>
 
+#include "base/block_pool.h"
+#include "base/small_vector.h"
 #include "layout/layout.h"
 #include "runtime/buffer.h"
 #include "shardarray/sharding.h"
@@ -14,7 +15,11 @@ struct Value {
   Sharding sharding;              ///< the spelling that users see
   bool committed = false;
   bool shared = true;             ///< replicas share one buffer: instances_of(layout, shared)
-  std::vector<BufferRef> buffers;  ///< instance -> buffer
+  SmallVector<BufferRef, 8> buffers;  ///< instance -> buffer
 };
+using ValueRef = std::shared_ptr<Value>;
+inline ValueRef make_value(const Layout* layout, Sharding sharding, bool committed, bool shared) {
+  return std::allocate_shared<Value>(BlockAllocator<Value>(), Value{layout, std::move(sharding), committed, shared, {}});
+}
 
 }  // namespace shardarray

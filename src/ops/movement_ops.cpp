@@ -90,7 +90,9 @@ class ReshapeWalk {
 
   Rule run() {
     const bool is_empty = num_elements(in_.shape) == 0;
-    while (!is_empty && (advance(in_) & advance(out_))) {
+    while (!is_empty) {
+      const bool more_in = advance(in_), more_out = advance(out_);
+      if (!more_in || !more_out) break;
       const std::int64_t g = std::gcd(in_.rest, out_.rest);
       if (g > 1) {
         const int f = add_factor(rule_, g)[0];

@@ -55,8 +55,8 @@ struct Gemm {
 /// A kernel that is no loop nest.
 ///   sort         in: keys, payload...; out: the same, sorted by the keys, stable, along dimension params[0]. NaN is last
 ///                and -0 equals 0 (stable between them).
-///   scatter_add  in: table tile [v, d...], rows int [n], updates [n, d...]; out: the table with updates[i] added to row
-///                rows[i], in the order of i. params[0]: global index of the tile's first row; rows outside the tile are skipped.
+///   scatter_add  in: rows int [b, n], updates [b, n, d]; out [b, v, d]: zeros with updates[b, i] added to row rows[b, i], in
+///                the order of i. params[0]: global index of the tile's first row; rows outside the tile are skipped.
 enum class ExternKind : std::uint8_t { sort, scatter_add };
 struct Extern {
   struct Item {

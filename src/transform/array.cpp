@@ -34,8 +34,7 @@ std::vector<Shard> ShardedArray::addressable_shards() const {
     const int p = v->layout->order()->position(device);
     const DeviceOrder* order = DeviceOrder::of({device});
     const Type part{tile_of(*v->layout, t.shape, p).size, t.dtype, t.weak};
-    auto view = std::make_shared<Value>(
-        Value{Layout::replicated(order, static_cast<int>(part.shape.size())), SingleDeviceSharding(device), v->committed, true, {}});
+    auto view = make_value(Layout::replicated(order, static_cast<int>(part.shape.size())), SingleDeviceSharding(device), v->committed, true);
     view->buffers.push_back(v->buffers[static_cast<std::size_t>(instances.of_position[static_cast<std::size_t>(p)])]);
     shards.push_back({device, map[k].second, replicas[k], leaf_array(part, std::move(view), node_->where)});
   }

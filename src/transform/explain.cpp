@@ -77,14 +77,13 @@ static std::int64_t steps_per_device(const Program& program) {
   return *std::max_element(count.begin(), count.end());
 }
 
-static std::vector<DonationInfo> donation_list(const JitEntry& e, const JitCall& call, const LoadedProgram& p, std::span<const ValueRef> values) {
+static std::vector<DonationInfo> donation_list(const JitEntry& e, const JitCall& call, const LoadedProgram& p, std::span<const LaunchLeaf> leaves) {
   std::vector<DonationInfo> list;
-  const auto leaves = launch_leaves(call, values);
   for (std::size_t k = 0; k < call.leaves.size(); k++) {
     if (leaves[k].give == Give::keep) continue;
     DonationInfo d{k < e.paths.size() ? e.paths[k] : std::to_string(k), p.compiled.donations[k].reused, p.compiled.donations[k].reason};
-    const auto& buffers = values[k]->buffers;
-    const bool alone = leaves[k].sole_owner && std::all_of(buffers.begin(), buffers.end(), [](const BufferRef& b) { return b.get()->unique(); });
+    bool alone = leaves[k].sole_owner;
+    for (const BufferRef& b : leaves[k].value->buffers) alone &= b.get()->unique();
     if (d.reused && !alone) {
       d.reused = false;
       d.reason = "another handle owns it";
@@ -95,11 +94,14 @@ static std::vector<DonationInfo> donation_list(const JitEntry& e, const JitCall&
 }
 
 Explanation explain_call(const JitEntry& e, const JitCall& call) {
-  const std::vector<ValueRef> values = call_values(e, call);
-  const auto p = program_for(e, values, donation_mask(e, call), call.function);
+  std::vector<LaunchLeaf> leaves;
+  launch_leaves(e, call, leaves);
+  std::vector<ValueRef> values;
+  for (const LaunchLeaf& l : leaves) values.push_back(l.value);
+  const auto p = program_for(e, leaves, call.function);
   const Program& program = *p->compiled.program;
   const CompileInput in = compile_input(e.flat, place_leaves(e.flat, values, {}, e.paths, call.function), {}, {}, {}, values);
-  Explanation x(transfer_list(program, in.mesh), donation_list(e, call, *p, values), value_lines(p->compiled, in.mesh));
+  Explanation x(transfer_list(program, in.mesh), donation_list(e, call, *p, leaves), value_lines(p->compiled, in.mesh));
   for (std::uint64_t peak : program.peak_bytes) x.peak_bytes_per_device = std::max(x.peak_bytes_per_device, static_cast<std::int64_t>(peak));
   x.flops = static_cast<std::int64_t>(p->compiled.flops);
   x.steps_per_device = steps_per_device(program);

@@ -12,7 +12,7 @@ ValueRef host_value(const void* data, const Type& t, const Device& device) {
   Backend& b = backend(device.platform);
   const auto bytes = static_cast<std::size_t>(num_elements(t.shape)) * itemsize(t.dtype);
   const DeviceOrder* order = DeviceOrder::of({device});
-  auto v = std::make_shared<Value>(Value{Layout::replicated(order, static_cast<int>(t.shape.size())), SingleDeviceSharding(device), false, true, {}});
+  auto v = make_value(Layout::replicated(order, static_cast<int>(t.shape.size())), SingleDeviceSharding(device), false, true);
   v->buffers.push_back(b.allocate(device.id, bytes));
   b.copy_from_host(v->buffers[0], data, bytes);
   return v;
@@ -66,7 +66,7 @@ static ValueRef scatter_from_host(const std::vector<std::byte>& whole, const Typ
   const Layout* l = layout_of(s, static_cast<int>(t.shape.size()));
   const Instances instances = instances_of(*l, share_replicas());
   Backend& b = backend(l->order()->devices()[0].platform);
-  auto v = std::make_shared<Value>(Value{l, s, true, share_replicas(), {}});
+  auto v = make_value(l, s, true, share_replicas());
   std::vector<std::byte> piece;
   for (int leader : instances.leader) {
     const Box tile = tile_of(*l, t.shape, leader);
@@ -100,8 +100,10 @@ ValueRef reshard_value(const ValueRef& v, const Type& t, const Sharding& s) {
   const Sharding* requested[] = {&s};
   std::unique_lock lock(graph_mutex());
   const auto p = load_program(std::move(g), {&source, 1}, {false}, requested, {}, "device_put");
-  LaunchLeaf leaf{source};
-  ValueRef result = launch(*p, {&leaf, 1}, nullptr)[0];
+  const LaunchLeaf leaf{source};
+  std::vector<ValueRef> results;
+  launch(*p, {&leaf, 1}, results);
+  ValueRef result = results[0];
   result->sharding = s;
   result->committed = true;
   return result;

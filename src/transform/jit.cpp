@@ -16,6 +16,14 @@
 
 namespace shardarray::core {
 
+// Names outlive the functions that bear them: tombstones point at them.
+static const char* lasting_name(const std::string& name) {
+  static std::mutex m;
+  static auto* names = new std::set<std::string>;
+  const std::lock_guard lock(m);
+  return names->insert(name).first->c_str();
+}
+
 struct KeyHash {
   std::size_t operator()(const std::vector<std::uint64_t>& key) const {
     std::uint64_t h = key.size();
@@ -114,11 +122,15 @@ std::shared_ptr<const JitEntry> jit_finish(JitCache& c, const JitCall& call, Jit
                                            std::shared_ptr<void> prototype) {
   JitTrace::State& s = trace.state();
   auto e = std::make_shared<JitEntry>();
-  e->function = c.options.name;
+  e->function = lasting_name(c.options.name);
   e->paths = call.paths;
   e->graph = std::make_shared<const Graph>(close_graph(s.placeholders, constrained(outputs, c.options.out_shardings), s.open.id(),
                                                        e->captured, call.function));
   e->flat = flatten(*e->graph);
+  for (const Array& o : e->graph->out) {
+    e->output_present.push_back(o.has_value());
+    if (o.has_value()) e->output_types.push_back(type_of(o));
+  }
   e->prototype = std::move(prototype);
   const std::lock_guard lock(c.mutex);
   c.traces++;
@@ -172,27 +184,19 @@ Arrays record_call(const JitEntry& e, const JitCall& call) {
   return spread(e, [&](std::size_t k) { return out[k]; });
 }
 
+// The same array twice, once donated by option: an error. By std::move it is no danger: ownership decides.
 void check_aliases(const JitEntry& e, const JitCall& call) {
-  std::unordered_map<const Node*, std::size_t> first;
   for (std::size_t k = 0; k < call.leaves.size(); k++) {
-    auto [it, fresh] = first.try_emplace(call.leaves[k].node(), k);
-    if (fresh) continue;
-    const std::size_t other = it->second;
-    if (!call.dies[k] && !call.dies[other]) continue;
-    const auto path = [&](std::size_t i) { return i < e.paths.size() ? e.paths[i] : std::to_string(i); };
-    throw DonationError(fmt::format(
-        "{}: Attempt to {} in the same call: arguments {} and {} are one array {}. Pass it once, or donate none.", call.function,
-        call.dies[k] && call.dies[other] ? "donate the same buffer twice" : "use a buffer that was donated", path(other), path(k),
-        to_string(type_of(call.leaves[k]))));
+    if (!call.dies[k]) continue;
+    for (std::size_t j = 0; j < call.leaves.size(); j++) {
+      if (j == k || call.leaves[j].node() != call.leaves[k].node()) continue;
+      const auto path = [&](std::size_t i) { return i < e.paths.size() ? e.paths[i] : std::to_string(i); };
+      throw DonationError(fmt::format(
+          "{}: Attempt to {} in the same call: arguments {} and {} are one array {}. Pass it once, or donate none.", call.function,
+          call.dies[j] ? "donate the same buffer twice" : "use a buffer that was donated", path(std::min(j, k)), path(std::max(j, k)),
+          to_string(type_of(call.leaves[k]))));
+    }
   }
-}
-
-// Names outlive the functions that bear them: tombstones point at them.
-const char* lasting_name(const std::string& name) {
-  static std::mutex m;
-  static auto* names = new std::set<std::string>;
-  const std::lock_guard lock(m);
-  return names->insert(name).first->c_str();
 }
 
 void notice(const std::string& text) {
@@ -202,80 +206,94 @@ void notice(const std::string& text) {
   if (said->size() < 256 && said->insert(text).second) fmt::print(stderr, "shardarray: {}\n", text);
 }
 
+// Empties the handles that were given up, says what could not be reused.
+void settle_donations(const JitEntry& e, const JitCall& call, const LoadedProgram& p, const std::vector<LaunchVerdict>& verdicts) {
+  for (std::size_t k = 0; k < call.leaves.size(); k++) {
+    const DonationVerdict& planned = p.compiled.donations[k];
+    if (call.moved[k]) {
+      if (!verdicts[k].reused && (verdicts[k].other_owner || !planned.reused))
+        notice(fmt::format("{}: donated argument {} {} not reused: {}", e.function, k < e.paths.size() ? e.paths[k] : "?",
+                           to_string(type_of(call.leaves[k])), verdicts[k].other_owner ? "another handle owns it" : planned.reason));
+      *call.moved[k] = tombstone(type_of(call.leaves[k]), e.function);
+    } else if (call.dies[k] && verdicts[k].reused) {
+      Node* n = call.leaves[k].node();
+      n->set_donor(e.function);
+      for (auto& o : n->out()) o.value.reset();
+    }
+  }
+}
+
 }  // namespace
 
-std::vector<bool> donation_mask(const JitEntry& e, const JitCall& call) {
-  std::vector<bool> donated;
-  for (std::size_t k = 0; k < call.leaves.size(); k++) donated.push_back(call.moved[k] || call.dies[k]);
-  donated.resize(call.leaves.size() + e.captured.size(), false);
-  return donated;
-}
-
-std::vector<ValueRef> call_values(const JitEntry& e, const JitCall& call) {
+void launch_leaves(const JitEntry& e, const JitCall& call, std::vector<LaunchLeaf>& leaves) {
   evaluate(call.leaves, call.function);
   evaluate(e.captured, call.function);
-  std::vector<ValueRef> values;
-  for (const Array& a : call.leaves) values.push_back(value_of(a));
-  for (const Array& a : e.captured) values.push_back(value_of(a));
-  return values;
-}
-
-std::vector<LaunchLeaf> launch_leaves(const JitCall& call, std::span<const ValueRef> values) {
-  std::vector<LaunchLeaf> leaves;
-  for (std::size_t k = 0; k < values.size(); k++) {
-    LaunchLeaf l{values[k]};
-    if (k < call.leaves.size()) {
-      const Node* n = call.leaves[k].node();
-      l.give = call.moved[k] ? Give::moved : call.dies[k] ? Give::option : Give::keep;
-      const bool value_alone = l.value.use_count() == 3;               // the node's, the list's and this one
-      const bool handle_alone = n->refs() == 2 && n->out().size() == 1;  // the caller's and the call's
-      l.sole_owner = value_alone && (l.give == Give::option || (l.give == Give::moved && handle_alone));
-    }
+  leaves.clear();
+  for (std::size_t k = 0; k < call.leaves.size(); k++) {
+    const Node* n = call.leaves[k].node();
+    LaunchLeaf l{value_of(call.leaves[k])};
+    l.give = call.moved[k] ? Give::moved : call.dies[k] ? Give::option : Give::keep;
+    const bool value_alone = l.value.use_count() == 2;               // the node's and this one
+    const bool handle_alone = n->refs() == 2 && n->out().size() == 1;  // the caller's and the call's
+    l.sole_owner = value_alone && (l.give == Give::option || (l.give == Give::moved && handle_alone));
     leaves.push_back(std::move(l));
   }
-  return leaves;
+  for (const Array& a : e.captured) leaves.push_back({value_of(a)});
+}
+
+std::shared_ptr<const LoadedProgram> program_for(const JitEntry& e, std::span<const LaunchLeaf> leaves, const char* function) {
+  const auto key = [](const LaunchLeaf& l) {
+    const Value& v = *l.value;
+    return v.committed || v.layout->order()->size() > 1 ? static_cast<const void*>(v.layout) : v.layout->order();
+  };
+  const bool share = share_replicas();
+  const Policy policy = current_policy();
+  const std::lock_guard lock(e.mutex);
+  for (const JitEntry::Placed& p : e.programs) {
+    bool same = p.share_replicas == share && p.policy == policy;
+    for (std::size_t k = 0; same && k < leaves.size(); k++) same = p.leaves[k] == key(leaves[k]);
+    if (same) return p.program;
+  }
+  JitEntry::Placed placed{{}, share, policy, nullptr};
+  std::vector<ValueRef> values;
+  std::vector<bool> donated;
+  for (const LaunchLeaf& l : leaves) {
+    placed.leaves.push_back(key(l));
+    values.push_back(l.value);
+    donated.push_back(l.give != Give::keep);
+  }
+  const std::lock_guard graph_lock(graph_mutex());
+  placed.program = load_program(e.flat, values, donated, {}, e.paths, function);
+  if (e.programs.size() >= 16) e.programs.erase(e.programs.begin());
+  e.programs.push_back(std::move(placed));
+  return e.programs.back().program;
 }
 
 Arrays jit_launch(const JitEntry& e, JitCall& call) {
   if (tracing() || !trace_state().gradients.empty()) return record_call(e, call);
   check_aliases(e, call);
-  const std::vector<ValueRef> values = call_values(e, call);
-  const auto program = program_for(e, values, donation_mask(e, call), call.function);
-  std::vector<LaunchLeaf> leaves = launch_leaves(call, values);
-  std::vector<LaunchVerdict> verdicts;
-  const std::vector<ValueRef> out = launch(*program, leaves, &verdicts);
-  const char* donor = lasting_name(e.function);
-  for (std::size_t k = 0; k < call.leaves.size(); k++) {
-    const auto& verdict = program->compiled.donations[k];
-    if (call.moved[k]) {
-      if (!verdicts[k].reused && (verdicts[k].other_owner || !verdict.reused))
-        notice(fmt::format("{}: donated argument {} {} not reused: {}", e.function, k < e.paths.size() ? e.paths[k] : "?",
-                           to_string(type_of(call.leaves[k])), verdicts[k].other_owner ? "another handle owns it" : verdict.reason));
-      *call.moved[k] = tombstone(type_of(call.leaves[k]), donor);
-    } else if (call.dies[k] && verdicts[k].reused) {
-      Node* n = call.leaves[k].node();
-      n->set_donor(donor);
-      for (auto& o : n->out()) o.value.reset();
-    }
+  struct Storage {  // keeps its memory from call to call
+    std::vector<LaunchLeaf> leaves;
+    std::vector<LaunchVerdict> verdicts;
+    std::vector<ValueRef> results;
+  };
+  static thread_local Storage storage;
+  Storage s = std::move(storage);  // a launch inside this one gets its own
+  launch_leaves(e, call, s.leaves);
+  const auto program = program_for(e, s.leaves, call.function);
+  launch(*program, s.leaves, s.results, &s.verdicts);
+  s.leaves.clear();
+  settle_donations(e, call, *program, s.verdicts);
+  Arrays out;
+  out.reserve(e.output_present.size());
+  std::size_t k = 0;
+  for (bool present : e.output_present) {
+    out.push_back(present ? leaf_array(e.output_types[k], std::move(s.results[k]), {}) : Array());
+    k += present;
   }
-  std::vector<Type> types;
-  for (const Array& o : e.graph->out)
-    if (o.has_value()) types.push_back(type_of(o));
-  return spread(e, [&](std::size_t k) { return leaf_array(types[k], out[k], {}); });
-}
-
-std::shared_ptr<const LoadedProgram> program_for(const JitEntry& e, std::span<const ValueRef> values, const std::vector<bool>& donated,
-                                                 const char* function) {
-  std::vector<const void*> key;
-  for (const ValueRef& v : values) key.push_back(v->committed || v->layout->order()->size() > 1 ? static_cast<const void*>(v->layout) : v->layout->order());
-  key.push_back(reinterpret_cast<const void*>(static_cast<std::uintptr_t>(share_replicas()) * 8 + static_cast<std::uintptr_t>(current_policy())));
-  const std::lock_guard lock(graph_mutex());
-  for (const auto& [known, program] : e.programs)
-    if (known == key) return program;
-  auto program = load_program(e.flat, values, donated, {}, e.paths, function);
-  if (e.programs.size() >= 16) e.programs.erase(e.programs.begin());
-  e.programs.emplace_back(std::move(key), program);
-  return program;
+  s.results.clear();
+  storage = std::move(s);
+  return out;
 }
 
 }  // namespace shardarray::core

@@ -1,6 +1,7 @@
 // What jit and explain share of a traced call.
 #pragma once
 #include <memory>
+#include <mutex>
 #include <string>
 #include <vector>
 
@@ -14,19 +15,24 @@ struct JitEntry {
   FlatGraph flat;
   Arrays captured;
   std::shared_ptr<void> prototype;
-  std::string function;
+  const char* function = "jit";  ///< lives for ever: tombstones point at it
   std::vector<std::string> paths;
-  /// For the placements seen so far; bounded. Guarded by the graph lock.
-  mutable std::vector<std::pair<std::vector<const void*>, std::shared_ptr<const LoadedProgram>>> programs;
+  std::vector<Type> output_types;      ///< of the outputs that are present
+  std::vector<bool> output_present;
+  /// A program for each placement of the leaves seen so far; bounded. Guarded by the mutex.
+  struct Placed {
+    std::vector<const void*> leaves;  ///< layout of a committed leaf, device order of a free one
+    bool share_replicas;
+    Policy policy;
+    std::shared_ptr<const LoadedProgram> program;
+  };
+  mutable std::mutex mutex;
+  mutable std::vector<Placed> programs;
 };
 
-/// The values of the leaves, then of the captured arrays, computed if need be.
-std::vector<ValueRef> call_values(const JitEntry& e, const JitCall& call);
-/// Per value: may its buffers be overwritten.
-std::vector<bool> donation_mask(const JitEntry& e, const JitCall& call);
-std::shared_ptr<const LoadedProgram> program_for(const JitEntry& e, std::span<const ValueRef> values, const std::vector<bool>& donated,
-                                                 const char* function);
-/// With who owns what.
-std::vector<LaunchLeaf> launch_leaves(const JitCall& call, std::span<const ValueRef> values);
+/// The leaves' values (computed if need be), then the captured arrays', with who owns what.
+void launch_leaves(const JitEntry& e, const JitCall& call, std::vector<LaunchLeaf>& leaves);
+/// The program for these placements.
+std::shared_ptr<const LoadedProgram> program_for(const JitEntry& e, std::span<const LaunchLeaf> leaves, const char* function);
 
 }  // namespace shardarray::core

@@ -206,6 +206,9 @@ std::shared_ptr<const LoadedProgram> load_program(FlatGraph g, std::span<const V
   p->compiled = compile(std::move(in));
   p->backend = &backend(p->order->devices()[0].platform);
   p->executable = p->backend->load(p->compiled.program);
+  p->aliased.resize(p->inputs.size());
+  for (const Port& o : p->compiled.program->outputs)
+    if (o.alias >= 0) p->aliased[static_cast<std::size_t>(o.alias)] = true;
   program_cache().put(std::move(key), p);
   return p;
 }
@@ -219,93 +222,133 @@ BufferRef copy_of(Backend& b, const BufferRef& x, int device) {
   return fresh;
 }
 
+using Buffers = SmallVector<BufferRef, 8>;
+
 // The leaf's buffers as the program wants them: one per instance of its input.
-std::vector<BufferRef> buffers_for(const LoadedProgram& p, std::size_t k, const Value& v) {
+void take_buffers(const LoadedProgram& p, std::size_t k, const Value& v, Buffers& to) {
+  const bool same_order = v.layout->order() == p.order || v.layout->order()->sorted() == p.order->sorted();
+  if (same_order && v.shared == p.share_replicas) {
+    to = v.buffers;
+    return;
+  }
   const Port& port = p.compiled.program->inputs[k];
-  const Instances want = instances_of(*p.inputs[k], p.share_replicas);
-  std::vector<BufferRef> buffers;
-  const bool same_order = v.layout->order()->sorted() == p.order->sorted();
-  if (same_order && v.shared == p.share_replicas) return v.buffers;
-  const Instances have = instances_of(*v.layout, v.shared);
+  const Instances want = instances_of(*p.inputs[k], p.share_replicas), have = instances_of(*v.layout, v.shared);
   for (std::size_t i = 0; i < want.leader.size(); i++) {
     const std::size_t source = same_order ? static_cast<std::size_t>(have.of_position[static_cast<std::size_t>(want.leader[i])]) : 0;
     // shared replicas read one buffer; separate memories get copies of their own
-    buffers.push_back(p.share_replicas ? v.buffers[source] : copy_of(*p.backend, v.buffers[source], port.devices[i]));
+    to.push_back(p.share_replicas ? v.buffers[source] : copy_of(*p.backend, v.buffers[source], port.devices[i]));
   }
-  return buffers;
 }
 
-void respell(const LoadedProgram& p, std::span<LaunchLeaf> leaves, std::vector<Sharding>& out) {
-  const std::lock_guard lock(p.spelling_mutex);
+// The spellings of the results, remade when the leaves are spelled otherwise than the last time. Held under the mutex.
+void respell(const LoadedProgram& p, std::span<const LaunchLeaf> leaves) {
   bool same = p.spelled_for.size() == leaves.size() && p.spelled.size() == p.compiled.output_layouts.size();
-  for (std::size_t k = 0; same && k < leaves.size(); k++) same = p.spelled_for[k] == leaves[k].value->sharding.impl().get();
-  if (!same) {
-    std::vector<Sharding> like;
-    p.spelled_for.clear();
-    for (const LaunchLeaf& l : leaves) {
-      p.spelled_for.push_back(l.value->sharding.impl().get());
-      if (l.value->layout->order()->sorted() == p.order->sorted()) like.push_back(l.value->sharding);
-    }
-    p.spelled.clear();
-    for (const Layout* l : p.compiled.output_layouts) p.spelled.push_back(spell(l, like));
+  for (std::size_t k = 0; same && k < leaves.size(); k++) same = p.spelled_for[k] == leaves[k].value->sharding.impl();
+  if (same) return;
+  std::vector<Sharding> like;
+  p.spelled_for.clear();
+  for (const LaunchLeaf& l : leaves) {
+    p.spelled_for.push_back(l.value->sharding.impl());
+    if (l.value->layout->order()->sorted() == p.order->sorted()) like.push_back(l.value->sharding);
   }
-  out = p.spelled;
+  p.spelled.clear();
+  for (const Layout* l : p.compiled.output_layouts) p.spelled.push_back(spell(l, like));
 }
 
 bool sole(const Value& v) {
-  return std::all_of(v.buffers.begin(), v.buffers.end(), [](const BufferRef& b) { return b.get()->unique(); });
+  for (const BufferRef& b : v.buffers)
+    if (!b.get()->unique()) return false;
+  return true;
+}
+
+// What a launch needs for a moment; the storage stays with the thread.
+struct Workspace {
+  std::vector<void*> bases;
+  std::vector<BufferRef> scratch;
+  std::vector<Buffers> inputs, outputs;
+};
+// A launch may happen inside another one's host code: workspaces are taken and given back.
+class BorrowedWorkspace {
+ public:
+  BorrowedWorkspace() {
+    auto& spare = spares();
+    if (!spare.empty()) {
+      space_ = std::move(spare.back());
+      spare.pop_back();
+    }
+    if (!space_) space_ = std::make_unique<Workspace>();
+  }
+  ~BorrowedWorkspace() {
+    space_->scratch.clear();
+    for (Buffers& b : space_->inputs) b.clear();
+    for (Buffers& b : space_->outputs) b.clear();
+    spares().push_back(std::move(space_));
+  }
+  Workspace* operator->() const { return space_.get(); }
+
+ private:
+  static std::vector<std::unique_ptr<Workspace>>& spares() {
+    static thread_local std::vector<std::unique_ptr<Workspace>> s;
+    return s;
+  }
+  std::unique_ptr<Workspace> space_;
+};
+
+void take_inputs(const LoadedProgram& p, std::span<const LaunchLeaf> leaves, Workspace& w, std::vector<LaunchVerdict>* verdicts) {
+  const Program& program = *p.compiled.program;
+  if (w.inputs.size() < leaves.size()) w.inputs.resize(leaves.size());
+  if (verdicts) verdicts->assign(leaves.size(), {});
+  for (std::size_t k = 0; k < leaves.size(); k++) {
+    const bool owned = p.aliased[k] && leaves[k].sole_owner && sole(*leaves[k].value) && leaves[k].value->shared == p.share_replicas;
+    Buffers& b = w.inputs[k];
+    take_buffers(p, k, *leaves[k].value, b);
+    if (p.aliased[k] && !owned)
+      for (std::size_t i = 0; i < b.size(); i++) b[i] = copy_of(*p.backend, b[i], program.inputs[k].devices[i]);
+    if (verdicts) (*verdicts)[k] = {owned, p.aliased[k] && !owned};
+    for (std::size_t i = 0; i < b.size(); i++) w.bases[program.inputs[k].bases[i]] = b[i]->data;
+  }
+}
+
+void take_outputs(const LoadedProgram& p, Workspace& w) {
+  const Program& program = *p.compiled.program;
+  if (w.outputs.size() < program.outputs.size()) w.outputs.resize(program.outputs.size());
+  for (std::size_t k = 0; k < program.outputs.size(); k++) {
+    const Port& o = program.outputs[k];
+    if (o.alias >= 0) {
+      w.outputs[k] = w.inputs[static_cast<std::size_t>(o.alias)];
+      continue;
+    }
+    for (std::size_t i = 0; i < o.bytes.size(); i++) {
+      w.outputs[k].push_back(p.backend->allocate(o.devices[i], o.bytes[i]));
+      w.bases[o.bases[i]] = w.outputs[k].back()->data;
+    }
+  }
 }
 
 }  // namespace
 
-std::vector<ValueRef> launch(const LoadedProgram& p, std::span<LaunchLeaf> leaves, std::vector<LaunchVerdict>* verdicts,
-                             RunReport* report) {
+void launch(const LoadedProgram& p, std::span<const LaunchLeaf> leaves, std::vector<ValueRef>& results,
+            std::vector<LaunchVerdict>* verdicts, RunReport* report) {
   const Program& program = *p.compiled.program;
-  std::vector<void*> bases(program.base_count, nullptr);
-  std::vector<BufferRef> scratch;
+  BorrowedWorkspace w;
+  w->bases.assign(program.base_count, nullptr);
   for (std::size_t d = 0; d < program.scratch_bytes.size(); d++)
     if (program.scratch_bytes[d] > 0) {
-      scratch.push_back(p.backend->allocate(static_cast<int>(d), program.scratch_bytes[d]));
-      bases[d] = scratch.back()->data;
+      w->scratch.push_back(p.backend->allocate(static_cast<int>(d), program.scratch_bytes[d]));
+      w->bases[d] = w->scratch.back()->data;
     }
-  std::vector<bool> aliased(leaves.size(), false);
-  for (const Port& o : program.outputs)
-    if (o.alias >= 0) aliased[static_cast<std::size_t>(o.alias)] = true;
-  std::vector<std::vector<BufferRef>> inputs(leaves.size());
-  std::vector<LaunchVerdict> seen(leaves.size());
-  for (std::size_t k = 0; k < leaves.size(); k++) {
-    const bool owned = leaves[k].sole_owner && sole(*leaves[k].value) && leaves[k].value->shared == p.share_replicas;
-    inputs[k] = buffers_for(p, k, *leaves[k].value);
-    if (aliased[k] && !owned)
-      for (std::size_t i = 0; i < inputs[k].size(); i++) inputs[k][i] = copy_of(*p.backend, inputs[k][i], program.inputs[k].devices[i]);
-    seen[k].reused = aliased[k] && owned;
-    seen[k].other_owner = aliased[k] && !owned;
-    for (std::size_t i = 0; i < inputs[k].size(); i++) bases[program.inputs[k].bases[i]] = inputs[k][i]->data;
-  }
-  std::vector<std::vector<BufferRef>> outputs(program.outputs.size());
-  for (std::size_t k = 0; k < program.outputs.size(); k++) {
-    const Port& o = program.outputs[k];
-    if (o.alias >= 0) {
-      outputs[k] = inputs[static_cast<std::size_t>(o.alias)];
-      continue;
-    }
-    for (std::size_t i = 0; i < o.bytes.size(); i++) {
-      outputs[k].push_back(p.backend->allocate(o.devices[i], o.bytes[i]));
-      bases[o.bases[i]] = outputs[k].back()->data;
-    }
-  }
-  if (!program.steps.empty()) p.executable->run(bases, report);
-  std::vector<Sharding> spelled;
-  respell(p, leaves, spelled);
-  std::vector<ValueRef> result;
+  take_inputs(p, leaves, *w.operator->(), verdicts);
+  take_outputs(p, *w.operator->());
+  if (!program.steps.empty()) p.executable->run(w->bases, report);
+  results.clear();
+  const std::lock_guard lock(p.spelling_mutex);
+  respell(p, leaves);
   for (std::size_t k = 0; k < p.compiled.output_layouts.size(); k++) {
     const int forwarded = p.compiled.forwarded[k], made = p.compiled.program_output[k];
-    auto v = std::make_shared<Value>(Value{p.compiled.output_layouts[k], spelled[k], p.committed, p.share_replicas, {}});
-    v->buffers = forwarded >= 0 ? inputs[static_cast<std::size_t>(forwarded)] : outputs[static_cast<std::size_t>(made)];
-    result.push_back(std::move(v));
+    ValueRef v = make_value(p.compiled.output_layouts[k], p.spelled[k], p.committed, p.share_replicas);
+    v->buffers = forwarded >= 0 ? w->inputs[static_cast<std::size_t>(forwarded)] : w->outputs[static_cast<std::size_t>(made)];
+    results.push_back(std::move(v));
   }
-  if (verdicts) *verdicts = std::move(seen);
-  return result;
 }
 
 }  // namespace shardarray

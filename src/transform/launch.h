@@ -13,8 +13,6 @@
 
 namespace shardarray {
 
-using ValueRef = std::shared_ptr<Value>;
-
 /// What may happen to a leaf's buffers.
 enum class Give : std::uint8_t {
   keep,    // read only
@@ -30,9 +28,10 @@ struct LoadedProgram {
   const DeviceOrder* order = nullptr;
   bool share_replicas = true, committed = false;
   std::vector<const Layout*> inputs;  ///< the layouts in which it takes its leaves
+  std::vector<bool> aliased;          ///< per leaf: an output takes over its buffers
   // the spelling of results follows that of the leaves; the last one is kept
   mutable std::mutex spelling_mutex;
-  mutable std::vector<const ShardingImpl*> spelled_for;
+  mutable std::vector<std::shared_ptr<const ShardingImpl>> spelled_for;
   mutable std::vector<Sharding> spelled;
 };
 
@@ -64,9 +63,10 @@ std::shared_ptr<const LoadedProgram> load_program(FlatGraph g, std::span<const V
 CompileInput compile_input(FlatGraph g, const Placement& where, std::vector<bool> donated, std::span<const Sharding* const> requested,
                            std::vector<std::string> names, std::span<const ValueRef> leaves);
 
-/// Runs. Outputs in order. Donated leaves that were reused are the caller's to empty.
-std::vector<ValueRef> launch(const LoadedProgram& p, std::span<LaunchLeaf> leaves, std::vector<LaunchVerdict>* verdicts,
-                             RunReport* report = nullptr);
+/// Runs; `results` gets the outputs in order, `verdicts` (if any) one entry per leaf. Donated leaves that were reused are the
+/// caller's to empty. A cached program allocates nothing but the results' buffers.
+void launch(const LoadedProgram& p, std::span<const LaunchLeaf> leaves, std::vector<ValueRef>& results,
+            std::vector<LaunchVerdict>* verdicts = nullptr, RunReport* report = nullptr);
 
 /// A scalar constant as a value on the default device.
 ValueRef scalar_value(DType t, std::uint64_t bits);

@@ -60,7 +60,7 @@ Array from_callback(const Shape& shape, const Sharding& s, const std::function<A
   const auto map = s.devices_indices_map(shape);
   const Instances instances = instances_of(*l, share_replicas());
   Type t{shape, DType::float32};
-  auto v = std::make_shared<Value>(Value{l, s, true, share_replicas(), {}});
+  auto v = make_value(l, s, true, share_replicas());
   std::vector<std::pair<ShardIndex, BufferRef>> made;
   for (int leader : instances.leader) {
     const Device& device = l->order()->devices()[static_cast<std::size_t>(leader)];
@@ -104,7 +104,8 @@ Array make_array_from_single_device_arrays(const Shape& shape, const Sharding& s
     throw ShardingError(fmt::format("{}: Expected {} per-device arrays (one per device of the sharding), but got {}.", function, count, arrays.size()));
   evaluate(arrays, function);
   Type t{shape, type_of(arrays[0], function).dtype};
-  auto v = std::make_shared<Value>(Value{l, sharding, true, false, std::vector<BufferRef>(count)});
+  auto v = make_value(l, sharding, true, false);
+  v->buffers = SmallVector<BufferRef, 8>(count);
   for (const Array& a : arrays) {
     const ValueRef& piece = value_of(a);
     if (piece->layout->order()->size() != 1)
