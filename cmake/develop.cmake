@@ -3,16 +3,16 @@
 find_package(doctest REQUIRED)
 find_package(nlohmann_json REQUIRED)
 
-# shardarray_test_binary(TARGET NAME...): tests/NAME.cpp ... in one binary that sees the library's internals.
-function(shardarray_test_binary target)
+# shardarray_test_binary(TARGET OBJECTS NAME...): tests/NAME.cpp ... in one binary that sees the library's internals.
+function(shardarray_test_binary target objects)
   list(TRANSFORM ARGN PREPEND ${PROJECT_SOURCE_DIR}/tests/)
   list(TRANSFORM ARGN APPEND .cpp)
   add_executable(${target} ${PROJECT_SOURCE_DIR}/tests/main.cpp ${ARGN})
-  target_link_libraries(${target} PRIVATE shardarray_objects doctest::doctest nlohmann_json::nlohmann_json)
+  target_link_libraries(${target} PRIVATE ${objects} doctest::doctest nlohmann_json::nlohmann_json)
   target_compile_definitions(${target} PRIVATE
     SHARDARRAY_TEST_DATA="${PROJECT_SOURCE_DIR}/tests/data" SHARDARRAY_SOURCE_DIR="${PROJECT_SOURCE_DIR}")
   # -fpch-preprocess: ccache needs it to cache what uses the precompiled header.
-  target_compile_options(${target} PRIVATE -O1 $<$<CXX_COMPILER_ID:GNU>:-fpch-preprocess>)
+  target_compile_options(${target} PRIVATE $<$<CONFIG:Release>:-O1> $<$<CXX_COMPILER_ID:GNU>:-fpch-preprocess>)
   target_precompile_headers(${target} PRIVATE ${PROJECT_SOURCE_DIR}/tests/precompiled.h)
 endfunction()
 
@@ -22,22 +22,29 @@ foreach(file IN LISTS test_files)
   cmake_path(GET file STEM name)
   list(APPEND tests ${name})
 endforeach()
-shardarray_test_binary(shardarray_tests ${tests})
+shardarray_test_binary(shardarray_tests shardarray_objects ${tests})
 
 # A part of the tests in a binary of its own, not built by default; names without a file are left out.
-function(shardarray_selected_tests target)
+function(shardarray_selected_tests target objects)
   set(chosen ${tests})
   list(JOIN ARGN "|" wanted)
   list(FILTER chosen INCLUDE REGEX "^(${wanted})$")
-  shardarray_test_binary(${target} ${chosen})
+  shardarray_test_binary(${target} ${objects} ${chosen})
   set_target_properties(${target} PROPERTIES EXCLUDE_FROM_ALL ON)
 endfunction()
 
 # `dev test` runs these under sanitizers; `dev check` runs all tests so.
 set(SHARDARRAY_SMOKE_TESTS smoke_test layout_test kernel_test runtime_test cpu_backend_test)
-set(SHARDARRAY_TSAN_TESTS smoke_test runtime_test cpu_backend_test)
-shardarray_selected_tests(shardarray_smoke ${SHARDARRAY_SMOKE_TESTS})
-shardarray_selected_tests(shardarray_tsan ${SHARDARRAY_TSAN_TESTS})
+shardarray_selected_tests(shardarray_smoke shardarray_objects ${SHARDARRAY_SMOKE_TESTS})
+
+# Threads live on floors 0 to 2 and in the CPU backend: only these are built for TSan.
+set(SHARDARRAY_TSAN_TESTS devices_test runtime_test cpu_backend_test cpu_data_test)
+set(ground_sources ${sources})
+list(FILTER ground_sources INCLUDE REGEX "/src/(base|layout|runtime|cpu)/")
+add_library(shardarray_ground OBJECT EXCLUDE_FROM_ALL ${ground_sources})
+target_include_directories(shardarray_ground PUBLIC ${PROJECT_SOURCE_DIR}/include ${PROJECT_SOURCE_DIR}/src)
+target_link_libraries(shardarray_ground PUBLIC shardarray_options fmt::fmt Threads::Threads ${CMAKE_DL_LIBS})
+shardarray_selected_tests(shardarray_tsan shardarray_ground ${SHARDARRAY_TSAN_TESTS})
 
 # Examples see what a user sees.
 file(GLOB example_files CONFIGURE_DEPENDS ${PROJECT_SOURCE_DIR}/examples/*.cpp)

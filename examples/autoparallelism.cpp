@@ -18,7 +18,8 @@ sa::Array compute_loss(const Model& model, const sa::Array& x, const sa::Array& 
 }
 
 // `sharding` is static: part of the compiled program.
-std::tuple<Model, State> train_step(Model model, State state, sa::Array x, sa::Array y, sa::PositionalSharding sharding) {
+std::tuple<Model, State> train_step(Model model, State state, sa::Array x, sa::Array y,
+                                    sa::PositionalSharding sharding) {
   const auto replicated = sharding.replicate();
   std::tie(model, state) = sa::filter_shard(std::tuple(model, state), replicated);
   std::tie(x, y) = sa::filter_shard(std::tuple(x, y), sharding);
@@ -40,7 +41,8 @@ int main() {
 
   // Some synthetic data, and a loader that shuffles it in every epoch
   const sa::Array xs = sa::random::normal(sa::random::key(0), {dataset_size, channel_size}), ys = sa::sin(xs);
-  const auto train_data = sa::data::loader(std::tuple(xs, ys), {.batch = batch_size, .seed = 0, .drop_last = true});
+  const auto train_data =
+      sa::data::loader(std::tuple(xs, ys), {.batch = batch_size, .seed = 0, .drop_last = true});
 
   Model model = Model::init(channel_size, channel_size, hidden_size, depth, sa::random::PRNGKey(6789));
   State state = optim.init(sa::filter(model, sa::is_inexact_array));
@@ -54,7 +56,8 @@ int main() {
       if (steps++ == num_steps) break;
       std::tie(x, y) = sa::filter_shard(std::tuple(x, y), sharding);
       if (steps == 1) sa::visualize_array_sharding(x);  // two rows on each device
-      std::tie(model, state) = step(std::move(model), std::move(state), x, y, sharding);  // moved in = donated
+      std::tie(model, state) =
+          step(std::move(model), std::move(state), x, y, sharding);  // moved in = donated
     }
 
   const sa::Array& weight = model.layers[0].weight;

@@ -16,7 +16,8 @@ sa::Array compute_loss(const Model& model, const sa::Array& x, const sa::Array& 
 }
 
 // The next model and state, and the loss.
-std::tuple<Model, State, sa::Array> train_step(const Model& model, const State& state, const sa::Array& x, const sa::Array& y) {
+std::tuple<Model, State, sa::Array> train_step(const Model& model, const State& state, const sa::Array& x,
+                                               const sa::Array& y) {
   const auto [loss, grads] = sa::value_and_grad(compute_loss)(model, x, y);
   const auto [updates, next] = optim.update(grads, state);
   return {sa::apply_updates(model, updates), next, loss};
@@ -44,7 +45,8 @@ void train(const std::string& path, bool quick) {
   State state = sa::filter_shard(optim.init(model), replicated);
 
   const int epochs = quick ? 4 : 40;
-  const auto batches = sa::data::loader(examples(table, train_rows), {.batch = 64, .seed = 0, .sharding = by_example});
+  const auto batches =
+      sa::data::loader(examples(table, train_rows), {.batch = 64, .seed = 0, .sharding = by_example});
   const auto step = sa::jit(train_step, {.out_shardings = replicated});
   {
     const auto [x, y] = *batches.begin();
@@ -53,10 +55,11 @@ void train(const std::string& path, bool quick) {
     std::cout << "the first weight:\n";
     sa::visualize_array_sharding(model.layers[0].weight);
     const sa::Explanation plan = sa::explain(step, sa::donated(model), sa::donated(state), x, y);
-    std::cout << "a step: " << plan.flops << " flops, peak " << plan.peak_bytes_per_device << " B per device, "
-              << plan.transfers().size() << " transfers\n";
+    std::cout << "a step: " << plan.flops << " flops, peak " << plan.peak_bytes_per_device
+              << " B per device, " << plan.transfers().size() << " transfers\n";
     for (const sa::TransferInfo& t : plan.transfers())
-      std::cout << "  " << t.kind << " over " << t.axes << ": " << t.dtype << t.shape << ", " << t.bytes_per_device << " B per device\n";
+      std::cout << "  " << t.kind << " over " << t.axes << ": " << t.dtype << t.shape << ", "
+                << t.bytes_per_device << " B per device\n";
   }
   sa::Progress progress(epochs * batches.size());
   sa::Array loss;

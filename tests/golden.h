@@ -20,13 +20,17 @@ inline Json load(const std::string& name) {
   REQUIRE_MESSAGE(in.good(), name);
   return Json::parse(in);
 }
-inline shardarray::Shape shape_of(const Json& j) { return shardarray::Shape(j.get<std::vector<std::int64_t>>()); }
+inline shardarray::Shape shape_of(const Json& j) {
+  return shardarray::Shape(j.get<std::vector<std::int64_t>>());
+}
 inline shardarray::DType dtype_named(const std::string& name) {
   for (int k = 0; k <= static_cast<int>(shardarray::complex128); k++)
     if (name == shardarray::name(static_cast<shardarray::DType>(k))) return static_cast<shardarray::DType>(k);
   throw shardarray::Error("no dtype " + name);
 }
-inline double number(const Json& j) { return j.is_string() ? std::strtod(j.get<std::string>().c_str(), nullptr) : j.get<double>(); }
+inline double number(const Json& j) {
+  return j.is_string() ? std::strtod(j.get<std::string>().c_str(), nullptr) : j.get<double>();
+}
 inline std::vector<double> numbers(const Json& array) {
   std::vector<double> r;
   for (const Json& v : array["data"]) r.push_back(number(v));
@@ -50,12 +54,15 @@ inline std::vector<std::uint64_t> bits(const Json& array) {
   for (const Json& v : array["data"]) {
     if (array["dtype"] == "float32") r.push_back(std::bit_cast<std::uint32_t>(v.get<float>()));
     else if (array["dtype"] == "float64") r.push_back(std::bit_cast<std::uint64_t>(v.get<double>()));
-    else r.push_back(v.is_number_unsigned() ? v.get<std::uint64_t>() : static_cast<std::uint64_t>(v.get<std::int64_t>()));
+    else
+      r.push_back(v.is_number_unsigned() ? v.get<std::uint64_t>()
+                                         : static_cast<std::uint64_t>(v.get<std::int64_t>()));
   }
   return r;
 }
 inline std::vector<double> values(const shardarray::Array& x) {
-  return (itemsize(x.dtype()) == 2 && is_floating(x.dtype()) ? x.astype(shardarray::float32) : x).to_vector<double>();
+  return (itemsize(x.dtype()) == 2 && is_floating(x.dtype()) ? x.astype(shardarray::float32) : x)
+      .to_vector<double>();
 }
 inline bool same_bits(const shardarray::Array& x, const Json& j) {
   if (x.shape() != shape_of(j["shape"]) || x.dtype() != dtype_named(j["dtype"])) return false;
@@ -67,7 +74,8 @@ inline bool close(const std::vector<double>& a, const std::vector<double>& b, do
   if (a.size() != b.size()) return false;
   for (std::size_t k = 0; k < a.size(); k++) {
     const bool same = a[k] == b[k] || (std::isnan(a[k]) && std::isnan(b[k]));
-    if (!same && !(std::abs(a[k] - b[k]) <= abs + rel * std::max(std::abs(a[k]), std::abs(b[k])))) return false;
+    if (!same && !(std::abs(a[k] - b[k]) <= abs + rel * std::max(std::abs(a[k]), std::abs(b[k]))))
+      return false;
   }
   return true;
 }

@@ -9,9 +9,7 @@ namespace {
 std::string text_of(const auto& f) {
   try {
     f();
-  } catch (const Error& e) {
-    return e.what();
-  }
+  } catch (const Error& e) { return e.what(); }
   return "no error";
 }
 
@@ -52,7 +50,8 @@ TEST_CASE("nn: Linear and MLP have Equinox's weights and results") {
   int seen = 0;
   for (const Json& c : nn_cases()) {
     const Json &a = c["attrs"], &out = c["outputs"];
-    if ((c["name"] != "Linear" && c["name"] != "MLP") || a["in"] == "scalar" || a["out"] == "scalar") continue;
+    if ((c["name"] != "Linear" && c["name"] != "MLP") || a["in"] == "scalar" || a["out"] == "scalar")
+      continue;
     CAPTURE(a.dump());
     const random::partitionable mode(a["partitionable"].get<bool>());
     const Array key = random::PRNGKey(a["seed"].get<int>()), x = golden::array(c["inputs"]["x"]);
@@ -97,7 +96,9 @@ TEST_CASE("nn: activations, batches and gradients") {
     const Json& a = c["attrs"];
     const std::string kind = a["activation"];
     auto check = [&](auto activation) {
-      check_batch(nn::mlp(a["in"], a["out"], a["width"], a["depth"], activation, random::key(a["seed"].get<int>())), c);
+      check_batch(
+          nn::mlp(a["in"], a["out"], a["width"], a["depth"], activation, random::key(a["seed"].get<int>())),
+          c);
       seen++;
     };
     if (kind == "relu") check(relu);
@@ -117,9 +118,13 @@ TEST_CASE("nn: what is refused, and trees") {
   CHECK(tree_paths(nn::MLP<>::init(2, 2, 4, 1, key)) ==
         std::vector<std::string>{"layers[0].weight", "layers[0].bias", "layers[1].weight", "layers[1].bias"});
   CHECK(tree_leaves(nn::Linear::init(3, 2, key, {.use_bias = false})).size() == 1);
-  CHECK(text_of([&] { layer(zeros({5, 3})); }) ==
-        "nn::Linear: x is f32[5,3], the weight f32[2,3]. A layer takes one vector of the weight's last size. Batch with vmap(model)(x).");
-  CHECK(text_of([&] { nn::Linear::init(-3, 2, key); }) == "nn::Linear: sizes -3 -> 2. Sizes are at least 0. Correct them.");
+  CHECK(text_of([&] {
+          layer(zeros({5, 3}));
+        }) ==
+        "nn::Linear: x is f32[5,3], the weight f32[2,3]. A layer takes one vector of the weight's last size. "
+        "Batch with vmap(model)(x).");
+  CHECK(text_of([&] { nn::Linear::init(-3, 2, key); }) ==
+        "nn::Linear: sizes -3 -> 2. Sizes are at least 0. Correct them.");
   CHECK(text_of([&] { nn::MLP<>::init(3, 2, 4, -1, key); }) ==
         "nn::MLP: depth -1. The number of hidden layers is at least 0. Correct it.");
 }
@@ -130,7 +135,9 @@ namespace {
 struct Params {
   Array b, s, w;  // the order of the recorded trajectories
 };
-Params params_of(const Json& j) { return {golden::array(j["b"]), golden::array(j["s"]), golden::array(j["w"])}; }
+Params params_of(const Json& j) {
+  return {golden::array(j["b"]), golden::array(j["s"]), golden::array(j["w"])};
+}
 std::vector<double> flat(const Params& p) {
   std::vector<double> r;
   for (const Array& a : tree_leaves(p))
@@ -149,7 +156,9 @@ template <class O> void check_trajectory(const O& optimizer, const Json& c) {
   const Params scale = params_of(in["a"]), target = params_of(in["target"]);
   Params p = params_of(in["init"]);
   auto state = optimizer.init(p);
-  auto gradient = [](const Array& a, const Array& x, const Array& t, const Array& n) { return a * (x - t) + n; };
+  auto gradient = [](const Array& a, const Array& x, const Array& t, const Array& n) {
+    return a * (x - t) + n;
+  };
   const auto step = jit([=](const Params& x, const decltype(state)& s, const Params& n) {
     const Params grads = tree_map(gradient, scale, x, target, n);
     auto [updates, next] = optimizer.update(grads, s);
@@ -159,7 +168,8 @@ template <class O> void check_trajectory(const O& optimizer, const Json& c) {
   for (int t = 0; t < 20; t++) {
     Params updates;
     std::tie(p, state, updates) = step(p, state, noise_at(in["noise"], t));
-    if (t == 0) CHECK(golden::close(flat(updates), golden::numbers(c["outputs"]["first"]["updates"]), 1e-5, 1e-7));
+    if (t == 0)
+      CHECK(golden::close(flat(updates), golden::numbers(c["outputs"]["first"]["updates"]), 1e-5, 1e-7));
     const auto row = expected.begin() + t * 18;
     CHECK(golden::close(flat(p), std::vector(row, row + 18), 1e-5, 1e-6));
   }
@@ -182,11 +192,20 @@ TEST_CASE("optim: trajectories of sgd and adam") {
     const Json& rate = o["learning_rate"];
     const bool other = o.contains("eps_root") || (kind == "adam" && o.contains("nesterov"));  // not ours
     if (rate.is_number() && !other) {
-      if (kind == "sgd") check_trajectory(optim::sgd(rate.get<double>(), {.momentum = o.value("momentum", 0.0), .nesterov = o.value("nesterov", false)}), c);
-      else check_trajectory(optim::adam(rate.get<double>(), {.b1 = o.value("b1", 0.9), .b2 = o.value("b2", 0.999), .eps = o.value("eps", 1e-8)}), c);
+      if (kind == "sgd")
+        check_trajectory(optim::sgd(rate.get<double>(), {.momentum = o.value("momentum", 0.0),
+                                                         .nesterov = o.value("nesterov", false)}),
+                         c);
+      else
+        check_trajectory(
+            optim::adam(rate.get<double>(),
+                        {.b1 = o.value("b1", 0.9), .b2 = o.value("b2", 0.999), .eps = o.value("eps", 1e-8)}),
+            c);
       seen++;
     } else if (kind == "adam" && rate.is_object()) {  // 0.1 * 0.5^(count / 5)
-      check_trajectory(optim::adam([](const Array& count) { return 0.1 * power(Array(0.5), count.astype(float32) / 5); }), c);
+      check_trajectory(
+          optim::adam([](const Array& count) { return 0.1 * power(Array(0.5), count.astype(float32) / 5); }),
+          c);
       seen++;
     }
   }
@@ -230,11 +249,16 @@ TEST_CASE("optim: absent arrays stay absent, float64 keeps its digits") {
   const Tree moved = apply_updates(t, updates);
   CHECK(golden::close(moved.weight.to_vector<double>(), {0.5, 0.5, 0.5}, 1e-4));
   CHECK(moved.index.to_vector<int>() == std::vector{0, 1});
-  CHECK(text_of([&] { optimizer.update(Tree{Array(), Array(), Array(), 7}, state); }) ==
-        "adam.update: tree 0 has no array at `weight`, the first tree has one. Every array of the first tree needs a partner in the "
+  CHECK(text_of([&] {
+          optimizer.update(Tree{Array(), Array(), Array(), 7}, state);
+        }) ==
+        "adam.update: tree 0 has no array at `weight`, the first tree has one. Every array of the first tree "
+        "needs a partner in the "
         "others. Leave it out of the first tree too, with filter().");
-  CHECK_THROWS_AS(optim::sgd(0.1, {.momentum = 0.9}).update(Tree{ones({3}), ones({3}), Array(), 7}, optim::sgd(0.1, {.momentum = 0.9}).init(t)),
-                  TreeError);
+  CHECK_THROWS_AS(
+      optim::sgd(0.1, {.momentum = 0.9})
+          .update(Tree{ones({3}), ones({3}), Array(), 7}, optim::sgd(0.1, {.momentum = 0.9}).init(t)),
+      TreeError);
 
   const Array p = array(std::vector<double>{1.0});
   const auto plain = optim::sgd(0.1);
@@ -250,23 +274,32 @@ TEST_CASE("losses: softmax cross entropy") {
     const Array logits = golden::array(c["inputs"][0]), labels = golden::array(c["inputs"][1]);
     const bool with_integers = is_integer(labels.dtype());
     auto loss = [&](const Array& x) {
-      return with_integers ? losses::softmax_cross_entropy_with_integer_labels(x, labels) : losses::softmax_cross_entropy(x, labels);
+      return with_integers ? losses::softmax_cross_entropy_with_integer_labels(x, labels)
+                           : losses::softmax_cross_entropy(x, labels);
     };
     CHECK(golden::close(loss(logits), c["outputs"]["value"], 1e-5, 1e-6));
-    CHECK(golden::close(grad([&](const Array& x) { return sum(loss(x)); })(logits), c["outputs"]["grad_of_sum"], 1e-5, 1e-6));
+    CHECK(golden::close(grad([&](const Array& x) { return sum(loss(x)); })(logits),
+                        c["outputs"]["grad_of_sum"], 1e-5, 1e-6));
     seen++;
   }
   CHECK(seen == 2);
   CHECK(losses::mse(array({1.0, 4.0}), array({0.0, 2.0})).item<float>() == 2.5f);
-  const auto outside = losses::softmax_cross_entropy_with_integer_labels(zeros({3, 2}), array({0, 2, -1})).to_vector<float>();
+  const auto outside =
+      losses::softmax_cross_entropy_with_integer_labels(zeros({3, 2}), array({0, 2, -1})).to_vector<float>();
   CHECK(outside[0] == doctest::Approx(std::log(2.0)));
   CHECK(std::isnan(outside[1]));
   CHECK(std::isnan(outside[2]));
-  CHECK(text_of([] { losses::softmax_cross_entropy_with_integer_labels(zeros({3, 2}), zeros({3})); }) ==
-        "softmax_cross_entropy_with_integer_labels: logits f32[3,2], labels f32[3]. Logits are floating, labels integers. For "
+  CHECK(text_of([] {
+          losses::softmax_cross_entropy_with_integer_labels(zeros({3, 2}), zeros({3}));
+        }) ==
+        "softmax_cross_entropy_with_integer_labels: logits f32[3,2], labels f32[3]. Logits are floating, "
+        "labels integers. For "
         "probabilities use softmax_cross_entropy.");
-  CHECK(text_of([] { losses::softmax_cross_entropy_with_integer_labels(zeros({3, 2}), array({0, 1})); }) ==
-        "softmax_cross_entropy_with_integer_labels: logits f32[3,2], labels i32[2]. Labels have the shape of the logits without the last "
+  CHECK(text_of([] {
+          losses::softmax_cross_entropy_with_integer_labels(zeros({3, 2}), array({0, 1}));
+        }) ==
+        "softmax_cross_entropy_with_integer_labels: logits f32[3,2], labels i32[2]. Labels have the shape of "
+        "the logits without the last "
         "dimension. Correct them.");
 }
 
@@ -276,7 +309,9 @@ namespace {
 using Model = nn::MLP<>;
 using State = optim::AdamState<Model>;
 
-Array document_loss(const Model& model, const Array& x, const Array& y) { return losses::mse(vmap(model)(x), y); }
+Array document_loss(const Model& model, const Array& x, const Array& y) {
+  return losses::mse(vmap(model)(x), y);
+}
 
 // One recorded run: weights, gradients, every step, the printed loss.
 void check_document(const Json& file, const Json& c) {
@@ -329,7 +364,8 @@ void check_document(const Json& file, const Json& c) {
     return document_loss(m, x, y);
   });
   double sum = 0;
-  for (int first = 0; first < 64; first += 16) sum += evaluate(model, xs[slice(first, first + 16)], ys[slice(first, first + 16)]).item<float>();
+  for (int first = 0; first < 64; first += 16)
+    sum += evaluate(model, xs[slice(first, first + 16)], ys[slice(first, first + 16)]).item<float>();
   const std::string printed = out["printed"];  // train loss=0.46692...
   CHECK(sum / 4 == doctest::Approx(std::stod(printed.substr(printed.find('=') + 1))).epsilon(1e-5));
 }

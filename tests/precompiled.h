@@ -6,6 +6,4 @@
 #include <string>
 #include <vector>
 
-#if __has_include("shardarray/shardarray.h")
 #include "shardarray/shardarray.h"
-#endif

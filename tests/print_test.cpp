@@ -23,9 +23,7 @@ TEST_CASE("print: as numpy") {
   bool half = true;  // kernels of this build compute float16
   try {
     ones({2}, float16).astype(float32).block_until_ready();
-  } catch (const Error&) {
-    half = false;
-  }
+  } catch (const Error&) { half = false; }
   const Json all = golden::load("print.json");
   for (const Json& c : all["cases"]) {
     if (c["dtype"] == "float16" && !half) continue;
@@ -43,7 +41,8 @@ TEST_CASE("print: streams, sharded arrays, types") {
   const Array sharded = device_put(x, NamedSharding(mesh, P("data")));
   CHECK(to_string(sharded) == os.str());
   CHECK(sharded.type_string() == "f32[4@data,2]");
-  CHECK(device_put(x, NamedSharding(mesh, P(axes("data", "model")))).type_string() == "f32[4@(data,model),2]");
+  CHECK(device_put(x, NamedSharding(mesh, P(axes("data", "model")))).type_string() ==
+        "f32[4@(data,model),2]");
   CHECK(device_put(x, NamedSharding(mesh, P())).type_string() == "f32[4,2]");
   CHECK(device_put(x, PositionalSharding(create_device_mesh({4, 2}))).type_string() == "f32[4@4,2@2]");
   CHECK((x + 1).type_string() == "f32[4,2]");  // recorded only

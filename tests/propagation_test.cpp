@@ -5,14 +5,14 @@
 
 #include "golden.h"
 #include "ops/prims.h"
-#include "transform/jit.h"
-#include "transform/launch.h"
+#include "program_of.h"
 
 namespace sa = shardarray;
 using sa::Array;
 using sa::axes;
 using sa::P;
 using sa::Shape;
+using program_test::check_received;
 
 namespace {
 
@@ -42,21 +42,6 @@ std::int64_t bytes(const sa::Explanation& e) {
   std::int64_t b = 0;
   for (const sa::TransferInfo& t : e.transfers()) b += t.bytes_per_device;
   return b;
-}
-
-/// Runs the program and compares what the executor received, transfer by transfer, with the plan.
-template <class F, class... A> void check_received(const F& f, const A&... args) {
-  sa::core::ReusedCall call("test");
-  const auto entry = f.lower(*call, args...);
-  std::vector<sa::LaunchLeaf> leaves;
-  sa::core::launch_leaves(*entry, *call, leaves);
-  const auto program = sa::core::program_for(*entry, leaves, "test");
-  std::vector<sa::ValueRef> results;
-  sa::RunReport report;
-  sa::launch(*program, leaves, results, nullptr, &report);
-  const auto& planned = program->compiled.program->transfers;
-  REQUIRE((report.received.size() == planned.size() || planned.empty()));
-  for (std::size_t k = 0; k < planned.size(); k++) CHECK(report.received[k] == planned[k].moved_bytes);
 }
 
 struct Operand {
@@ -96,6 +81,7 @@ void check(const Row& row) {
   CHECK(got.sharding().is_equivalent_to(row.final, got.ndim()));
   CHECK(golden::close(values(got), values(sa::jit(row.f)(plain)), 1e-6));
   check_received(f, placed);
+  if (row.closed) CHECK(transfers(sa::explain(sa::jit(row.f, {.out_shardings = row.closed}), placed)) == row.transfers);
 }
 
 const Array& first(const std::vector<Array>& v) { return v[0]; }

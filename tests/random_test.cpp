@@ -36,13 +36,14 @@ bool supported(const Json& a) {
   try {
     ones({2}, t).astype(float32).block_until_ready();
     return true;
-  } catch (const Error&) {
-    return false;
-  }
+  } catch (const Error&) { return false; }
 }
 // Within a few units in the last place: logarithms and erf_inv differ from JAX's polynomials by that.
 bool near(const Array& x, const Json& expected, double ulps = 4) {
-  const double ulp = x.dtype() == float64 ? ulp64 : x.dtype() == float32 ? ulp32 : x.dtype() == float16 ? 1e-3 : 8e-3;
+  const double ulp = x.dtype() == float64   ? ulp64
+                     : x.dtype() == float32 ? ulp32
+                     : x.dtype() == float16 ? 1e-3
+                                            : 8e-3;
   return golden::close(x, expected, ulps * ulp, ulps * ulp / 4);
 }
 
@@ -51,9 +52,12 @@ bool near(const Array& x, const Json& expected, double ulps = 4) {
 TEST_CASE("random: keys") {
   for (const char* name : {"key", "PRNGKey"})
     each(name, [](const Json& a, const Json& out) {
-      const auto seed = a["seed"].is_number_unsigned() ? static_cast<std::int64_t>(a["seed"].get<std::uint64_t>()) : a["seed"].get<std::int64_t>();
+      const auto seed = a["seed"].is_number_unsigned()
+                            ? static_cast<std::int64_t>(a["seed"].get<std::uint64_t>())
+                            : a["seed"].get<std::int64_t>();
       // With x64 a 64-bit seed fills both words.
-      const Array k = a["x64"].get<bool>() ? random::key(seed) : random::PRNGKey(static_cast<std::int32_t>(seed));
+      const Array k =
+          a["x64"].get<bool>() ? random::key(seed) : random::PRNGKey(static_cast<std::int32_t>(seed));
       CHECK(golden::same_bits(k, out));
     });
 }
@@ -61,7 +65,9 @@ TEST_CASE("random: keys") {
 TEST_CASE("random: split and fold_in") {
   each("split", [](const Json& a, const Json& out) {
     const Array k = key_of(a);
-    CHECK(golden::same_bits(a["num"].is_array() ? random::split(k, golden::shape_of(a["num"])) : random::split(k, a["num"].get<std::int64_t>()), out));
+    CHECK(golden::same_bits(a["num"].is_array() ? random::split(k, golden::shape_of(a["num"]))
+                                                : random::split(k, a["num"].get<std::int64_t>()),
+                            out));
   });
   each("fold_in", [](const Json& a, const Json& out) {
     const auto data = static_cast<std::uint32_t>(a["data"].get<std::int64_t>());
@@ -87,7 +93,8 @@ TEST_CASE("random: bits") {
 TEST_CASE("random: uniform") {
   each("uniform", [](const Json& a, const Json& out) {
     if (!supported(a)) return;
-    const Array u = random::uniform(key_of(a), golden::shape_of(a["shape"]), dtype_of_case(a), a["minval"], a["maxval"]);
+    const Array u =
+        random::uniform(key_of(a), golden::shape_of(a["shape"]), dtype_of_case(a), a["minval"], a["maxval"]);
     CHECK(golden::same_bits(u, out));
   });
 }
@@ -95,15 +102,18 @@ TEST_CASE("random: uniform") {
 TEST_CASE("random: randint") {
   each("randint", [](const Json& a, const Json& out) {
     // uint64 bounds beyond int64 cannot be said.
-    if (a["maxval"].is_number_unsigned() && a["maxval"].get<std::uint64_t>() > std::uint64_t{INT64_MAX}) return;
-    const Array r = random::randint(key_of(a), golden::shape_of(a["shape"]), a["minval"], a["maxval"], dtype_of_case(a));
+    if (a["maxval"].is_number_unsigned() && a["maxval"].get<std::uint64_t>() > std::uint64_t{INT64_MAX})
+      return;
+    const Array r =
+        random::randint(key_of(a), golden::shape_of(a["shape"]), a["minval"], a["maxval"], dtype_of_case(a));
     CHECK(golden::same_bits(r, out));
   });
 }
 
 TEST_CASE("random: bernoulli, permutation, choice, categorical") {
   each("bernoulli", [](const Json& a, const Json& out) {
-    CHECK(golden::same_bits(random::bernoulli(key_of(a), a["p"].get<double>(), golden::shape_of(a["shape"])), out));
+    CHECK(golden::same_bits(random::bernoulli(key_of(a), a["p"].get<double>(), golden::shape_of(a["shape"])),
+                            out));
   });
   each("permutation", [](const Json& a, const Json& out) {
     if (a.contains("n")) {
@@ -112,39 +122,49 @@ TEST_CASE("random: bernoulli, permutation, choice, categorical") {
     }
     const Shape shape = golden::shape_of(a["shape"]);
     const Array x = arange(num_elements(shape)).astype(int32).reshape(shape);
-    CHECK(golden::same_bits(random::permutation(key_of(a), x, {.axis = a["axis"], .independent = a["independent"]}), out));
+    CHECK(golden::same_bits(
+        random::permutation(key_of(a), x, {.axis = a["axis"], .independent = a["independent"]}), out));
   });
   each("choice", [](const Json& a, const Json& out) {
     random::ChoiceOptions o{.replace = a["replace"]};
     if (!a["p"].is_null()) o.p = array(a["p"].get<std::vector<float>>());
-    CHECK(golden::same_bits(random::choice(key_of(a), a["n"].get<std::int64_t>(), golden::shape_of(a["shape"]), o), out));
+    CHECK(golden::same_bits(
+        random::choice(key_of(a), a["n"].get<std::int64_t>(), golden::shape_of(a["shape"]), o), out));
   });
   each("choice_array", [](const Json& a, const Json& out) {
     const Shape shape = golden::shape_of(a["array_shape"]);
     const Array x = arange(num_elements(shape)).astype(int32).reshape(shape);
-    CHECK(golden::same_bits(random::choice(key_of(a), x, golden::shape_of(a["shape"]), {.axis = a["axis"]}), out));
+    CHECK(golden::same_bits(random::choice(key_of(a), x, golden::shape_of(a["shape"]), {.axis = a["axis"]}),
+                            out));
   });
   each("categorical", [](const Json& a, const Json& out) {
     const Array logits = golden::array(a["logits"]);
     const std::int64_t axis = a["axis"];
-    const Array r = a.contains("shape") ? random::categorical(key_of(a), logits, axis, golden::shape_of(a["shape"]))
-                                        : random::categorical(key_of(a), logits, axis);
+    const Array r = a.contains("shape")
+                        ? random::categorical(key_of(a), logits, axis, golden::shape_of(a["shape"]))
+                        : random::categorical(key_of(a), logits, axis);
     CHECK(golden::same_bits(r, out));
   });
 }
 
 TEST_CASE("random: normal, truncated_normal, exponential, gumbel") {
   each("normal", [](const Json& a, const Json& out) {
-    if (supported(a)) CHECK(near(random::normal(key_of(a), golden::shape_of(a["shape"]), dtype_of_case(a)), out));
+    if (supported(a))
+      CHECK(near(random::normal(key_of(a), golden::shape_of(a["shape"]), dtype_of_case(a)), out));
   });
   each("truncated_normal", [](const Json& a, const Json& out) {
-    CHECK(near(random::truncated_normal(key_of(a), a["lower"], a["upper"], golden::shape_of(a["shape"]), dtype_of_case(a)), out, a["dtype"] == "float64" ? 64 : 4));
+    CHECK(near(random::truncated_normal(key_of(a), a["lower"], a["upper"], golden::shape_of(a["shape"]),
+                                        dtype_of_case(a)),
+               out, a["dtype"] == "float64" ? 64 : 4));
   });
   each("exponential", [](const Json& a, const Json& out) {
     // XLA's log1p of float64 is less exact than ours.
-    CHECK(near(random::exponential(key_of(a), golden::shape_of(a["shape"]), dtype_of_case(a)), out, a["dtype"] == "float64" ? 64 : 4));
+    CHECK(near(random::exponential(key_of(a), golden::shape_of(a["shape"]), dtype_of_case(a)), out,
+               a["dtype"] == "float64" ? 64 : 4));
   });
-  each("gumbel", [](const Json& a, const Json& out) { CHECK(near(random::gumbel(key_of(a), golden::shape_of(a["shape"]), dtype_of_case(a)), out, 8)); });
+  each("gumbel", [](const Json& a, const Json& out) {
+    CHECK(near(random::gumbel(key_of(a), golden::shape_of(a["shape"]), dtype_of_case(a)), out, 8));
+  });
 }
 
 TEST_CASE("random: large draws") {
@@ -160,14 +180,23 @@ TEST_CASE("random: large draws") {
   };
   each("bits_checksum", [&](const Json& a, const Json& out) {
     if (a["shape"] != Json({257, 301})) return;
-    check(random::bits(key_of(a), golden::shape_of(a["shape"]), golden::dtype_named("uint" + std::to_string(a["width"].get<int>()))), out);
+    check(random::bits(key_of(a), golden::shape_of(a["shape"]),
+                       golden::dtype_named("uint" + std::to_string(a["width"].get<int>()))),
+          out);
   });
-  each("uniform_checksum", [&](const Json& a, const Json& out) { check(random::uniform(key_of(a), golden::shape_of(a["shape"])), out); });
+  each("uniform_checksum", [&](const Json& a, const Json& out) {
+    check(random::uniform(key_of(a), golden::shape_of(a["shape"])), out);
+  });
   each("randint_checksum", [&](const Json& a, const Json& out) {
-    if (a["shape"] == Json({257, 301})) check(random::randint(key_of(a), golden::shape_of(a["shape"]), 0, 1000), out);
+    if (a["shape"] == Json({257, 301}))
+      check(random::randint(key_of(a), golden::shape_of(a["shape"]), 0, 1000), out);
   });
-  each("split_checksum", [&](const Json& a, const Json& out) { check(random::split(key_of(a), a["num"].get<std::int64_t>()), out); });
-  each("permutation_checksum", [&](const Json& a, const Json& out) { check(random::permutation(key_of(a), a["n"].get<std::int64_t>()), out); });
+  each("split_checksum", [&](const Json& a, const Json& out) {
+    check(random::split(key_of(a), a["num"].get<std::int64_t>()), out);
+  });
+  each("permutation_checksum", [&](const Json& a, const Json& out) {
+    check(random::permutation(key_of(a), a["n"].get<std::int64_t>()), out);
+  });
 }
 
 TEST_CASE("random: a sharded draw has the same bits and moves nothing") {
@@ -182,14 +211,17 @@ TEST_CASE("random: a sharded draw has the same bits and moves nothing") {
   }
   const random::partitionable legacy(false);
   const NamedSharding by_row(mesh, P("x"));
-  const Array sharded = jit([=](const Array& k) { return filter_shard(random::bits(k, {10, 7}), by_row); })(key);
+  const Array sharded = jit([=](const Array& k) {
+    return filter_shard(random::bits(k, {10, 7}), by_row);
+  })(key);
   CHECK(golden::bits(sharded) == golden::bits(random::bits(key, {10, 7})));
 }
 
 TEST_CASE("random: the tpmap document's dice need the older numbers") {
   auto sixes = [] {
     const Array keys = random::split(random::PRNGKey(0), 8);
-    return vmap([](const Array& k) { return sum(random::randint(k, {10}, 1, 7) == 6); })(keys).to_vector<int>();
+    return vmap([](const Array& k) { return sum(random::randint(k, {10}, 1, 7) == 6); })(keys)
+        .to_vector<int>();
   };
   CHECK(sixes() == std::vector{1, 2, 2, 0, 4, 1, 1, 1});
   const random::partitionable legacy(false);
@@ -201,37 +233,48 @@ TEST_CASE("random: what is refused") {
   auto text = [](auto f) {
     try {
       f();
-    } catch (const Error& e) {
-      return std::string(e.what());
-    }
+    } catch (const Error& e) { return std::string(e.what()); }
     return std::string("no error");
   };
   CHECK(text([&] { random::uniform(keys, {3}); }) ==
-        "random::uniform: accepts a single key, but was given u32[2,2]. A key is u32[2]. Index the array of keys, or map over it with vmap.");
-  CHECK(text([&] { random::normal(no_key, {3}); }) == "random::normal: the key is f32[2]. A key is u32[2]. Make one with random::key(seed).");
+        "random::uniform: accepts a single key, but was given u32[2,2]. A key is u32[2]. Index the array of "
+        "keys, or map over it with vmap.");
+  CHECK(text([&] { random::normal(no_key, {3}); }) ==
+        "random::normal: the key is f32[2]. A key is u32[2]. Make one with random::key(seed).");
   CHECK_THROWS_AS(random::bits(keys), ShapeError);
   CHECK_THROWS_AS(random::split(no_key), DTypeError);
   CHECK(text([&] { random::uniform(k, {3}, int32); }) ==
-        "random::uniform: dtype int32. It draws floating numbers. Choose float16, bfloat16, float32 or float64.");
-  CHECK(text([&] { random::randint(k, {3}, 0, 5, float32); }) == "random::randint: dtype float32. It draws integers. Choose an integer dtype.");
+        "random::uniform: dtype int32. It draws floating numbers. Choose float16, bfloat16, float32 or "
+        "float64.");
+  CHECK(text([&] { random::randint(k, {3}, 0, 5, float32); }) ==
+        "random::randint: dtype float32. It draws integers. Choose an integer dtype.");
   CHECK(text([&] { random::bits(k, {3}, int32); }) ==
         "random::bits: dtype int32. Bits are uint8, uint16, uint32 or uint64. Choose one of them.");
-  CHECK(text([&] { random::split(k, -1); }) == "random::split: -1 keys. The number of keys is at least 0. Correct it.");
+  CHECK(text([&] { random::split(k, -1); }) ==
+        "random::split: -1 keys. The number of keys is at least 0. Correct it.");
   CHECK(text([&] { random::fold_in(k, 1.5); }) ==
-        "random::fold_in: the data are f32[]. They are one integer. Index the array, or map over it with vmap.");
-  CHECK(text([&] { random::permutation(k, -2); }) == "random::permutation: of -2 numbers. There are at least 0. Correct the number.");
+        "random::fold_in: the data are f32[]. They are one integer. Index the array, or map over it with "
+        "vmap.");
+  CHECK(text([&] { random::permutation(k, -2); }) ==
+        "random::permutation: of -2 numbers. There are at least 0. Correct the number.");
   CHECK(text([&] { random::choice(k, 3, {4}, {.replace = false}); }) ==
-        "random::choice: 4 draws from 3 elements. Without replacement there are at most as many draws as elements, and at least one "
+        "random::choice: 4 draws from 3 elements. Without replacement there are at most as many draws as "
+        "elements, and at least one "
         "element. Draw fewer, or with replacement.");
   CHECK(text([&] { random::choice(k, 3, {4}, {.p = ones({2})}); }) ==
         "random::choice: p is f32[2] for 3 elements. There is one probability for each of them. Correct p.");
-  CHECK(text([&] { random::categorical(k, zeros({2, 3}), -1, {4}); }) ==
-        "random::categorical: shape [4] for logits f32[2,3]. The shape ends in that of the logits without the axis, [2]. Add leading "
+  CHECK(text([&] {
+          random::categorical(k, zeros({2, 3}), -1, {4});
+        }) ==
+        "random::categorical: shape [4] for logits f32[2,3]. The shape ends in that of the logits without "
+        "the axis, [2]. Add leading "
         "dimensions only.");
   CHECK(text([&] { random::truncated_normal(k, 0, 1, {3}, float16); }) ==
         "random::truncated_normal: dtype float16. It draws float32 or float64. Cast the result with astype.");
   const random::partitionable legacy(false);
-  CHECK(text([&] { random::bits(k, {1 << 20, 1 << 12}); }) ==
+  CHECK(text([&] {
+          random::bits(k, {1 << 20, 1 << 12});
+        }) ==
         "random::bits: needs 4294967296 words. Draws that are not partitionable end at 2^32 - 1 words. Use "
         "random::partitionable(true), the default.");
 }

@@ -247,7 +247,8 @@ SHARDARRAY_API ShardedArray operator/(const Operand& a, const Operand& b);
 SHARDARRAY_API ShardedArray operator%(const Operand& a, const Operand& b);
 SHARDARRAY_API ShardedArray operator-(const Operand& a);
 SHARDARRAY_API ShardedArray operator~(const Operand& a);
-SHARDARRAY_API ShardedArray operator!(const Operand& a);
+/// Not an Operand: that would be as good a match as the built-in ! of the condition.
+SHARDARRAY_API ShardedArray operator!(const ShardedArray& a);
 SHARDARRAY_API ShardedArray operator&(const Operand& a, const Operand& b);
 SHARDARRAY_API ShardedArray operator|(const Operand& a, const Operand& b);
 SHARDARRAY_API ShardedArray operator^(const Operand& a, const Operand& b);

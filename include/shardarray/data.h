@@ -13,11 +13,12 @@ namespace shardarray {
 namespace data {
 
 struct LoaderOptions {
-  std::int64_t batch = 32;                              ///< examples per batch
-  std::optional<std::int64_t> seed = std::nullopt;      ///< of the order; none: as they stand
-  std::optional<Sharding> sharding = std::nullopt;      ///< of the batches; none: uncommitted on the default device
-  bool drop_last = false;                               ///< leaves out a last batch that is not full
-  std::int64_t epoch = 0;                               ///< every epoch has an order of its own
+  std::int64_t batch = 32;                          ///< examples per batch
+  std::optional<std::int64_t> seed = std::nullopt;  ///< of the order; none: as they stand
+  std::optional<Sharding> sharding =
+      std::nullopt;        ///< of the batches; none: uncommitted on the default device
+  bool drop_last = false;  ///< leaves out a last batch that is not full
+  std::int64_t epoch = 0;  ///< every epoch has an order of its own
 };
 
 /// The erased part of a Loader: examples in host memory. Copies share them.
@@ -76,31 +77,36 @@ template <class... A> class Loader {
   Batches batches_;
 };
 
-/// `for (const auto& [x, y] : data::loader(std::tuple(xs, ys), {.batch = 16, .seed = 0}).epoch(3))`: examples are the entries
-/// along the first dimension. The order depends on seed and epoch alone. Throws as Batches.
-template <std::same_as<Array>... A> Loader<A...> loader(const std::tuple<A...>& arrays, LoaderOptions options = {}) {
-  return Loader<A...>(Batches(std::apply([](const auto&... a) { return std::vector<Array>{a...}; }, arrays), std::move(options)));
+/// `for (const auto& [x, y] : data::loader(std::tuple(xs, ys), {.batch = 16, .seed = 0}).epoch(3))`: examples
+/// are the entries along the first dimension. The order depends on seed and epoch alone. Throws as Batches.
+template <std::same_as<Array>... A>
+Loader<A...> loader(const std::tuple<A...>& arrays, LoaderOptions options = {}) {
+  return Loader<A...>(Batches(std::apply([](const auto&... a) { return std::vector<Array>{a...}; }, arrays),
+                              std::move(options)));
 }
 
 /// A table of numbers separated by commas, plain or gzip, without a header: float32 [rows, columns].
-/// Throws IoError naming file, row and column when it is missing, damaged, not numeric, or its rows differ in length.
+/// Throws IoError naming file, row and column when it is missing, damaged, not numeric, or its rows differ in
+/// length.
 SHARDARRAY_API Array load_csv(const std::string& path, Where w = Where::here());
 
 }  // namespace data
 
 struct ProgressOptions {
-  std::ostream* out = nullptr;                   ///< default: std::cout
-  std::optional<bool> terminal = std::nullopt;   ///< redraw one line; default: whether `out` is std::cout on a terminal
+  std::ostream* out = nullptr;  ///< default: std::cout
+  std::optional<bool> terminal =
+      std::nullopt;  ///< redraw one line; default: whether `out` is std::cout on a terminal
 };
-/// A bar with the rate, the time left and a text of yours; ten plain lines in all where the output is no terminal.
+/// A bar with the rate, the time left and a text of yours; ten plain lines in all where the output is no
+/// terminal.
 class SHARDARRAY_API Progress {
  public:
   explicit Progress(std::int64_t total, ProgressOptions options = {});
   ~Progress();
   Progress(const Progress&) = delete;
   Progress& operator=(const Progress&) = delete;
-  /// One step is done. `metric()` gives the text; it is called only when the line is drawn, so that reading a loss there
-  /// does not make every step wait.
+  /// One step is done. `metric()` gives the text; it is called only when the line is drawn, so that reading a
+  /// loss there does not make every step wait.
   template <std::invocable F> void step(const F& metric) {
     if (count()) draw(metric());
   }

@@ -15,7 +15,8 @@ struct SHARDARRAY_API Linear {
   Array weight;  ///< [out, in]
   Array bias;    ///< [out]; absent without a bias
   /// Uniform in +-1/sqrt(in), with Equinox's bits. Throws ShapeError for negative sizes.
-  static Linear init(std::int64_t in, std::int64_t out, const Array& key, const LinearOptions& o = {}, Where w = Where::here());
+  static Linear init(std::int64_t in, std::int64_t out, const Array& key, const LinearOptions& o = {},
+                     Where w = Where::here());
   /// [in] -> [out]. Throws ShapeError for anything else.
   Array operator()(const Array& x, Where w = Where::here()) const;
 };
@@ -30,9 +31,11 @@ struct identity_fn {
   Array operator()(const Array& x) const { return x; }
 };
 
-/// The layers of an MLP: in -> width -> ... -> width -> out with `depth` hidden layers; a key for each, split from `key`.
-SHARDARRAY_API std::vector<Linear> mlp_layers(std::int64_t in, std::int64_t out, std::int64_t width, std::int64_t depth,
-                                              const Array& key, const MLPOptions& o, Where w);
+/// The layers of an MLP: in -> width -> ... -> width -> out with `depth` hidden layers; a key for each, split
+/// from `key`.
+SHARDARRAY_API std::vector<Linear> mlp_layers(std::int64_t in, std::int64_t out, std::int64_t width,
+                                              std::int64_t depth, const Array& key, const MLPOptions& o,
+                                              Where w);
 
 /// Linear layers with an elementwise activation behind each but the last, and `final_activation` behind that.
 /// An activation is an op object, a lambda without captures, or a function pointer.
@@ -56,8 +59,9 @@ template <class Activation = relu_fn, class FinalActivation = identity_fn> struc
 
 /// An MLP with the given activation: `mlp(4, 4, 32, 1, sa::tanh, key)`.
 template <class Activation>
-MLP<Activation> mlp(std::int64_t in, std::int64_t out, std::int64_t width, std::int64_t depth, Activation activation,
-                    const Array& key, const MLPOptions& o = {}, Where w = Where::here()) {
+MLP<Activation> mlp(std::int64_t in, std::int64_t out, std::int64_t width, std::int64_t depth,
+                    Activation activation, const Array& key, const MLPOptions& o = {},
+                    Where w = Where::here()) {
   return {mlp_layers(in, out, width, depth, key, o, w), std::move(activation), identity_fn{}};
 }
 

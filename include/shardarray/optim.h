@@ -1,5 +1,5 @@
-// Optimizers, as in optax: values with init(parameters) and update(gradients, state), which returns (updates, next state).
-// Add the updates with apply_updates(). Absent arrays stay absent everywhere.
+// Optimizers, as in optax: values with init(parameters) and update(gradients, state), which returns (updates,
+// next state). Add the updates with apply_updates(). Absent arrays stay absent everywhere.
 #pragma once
 #include <concepts>
 #include <utility>
@@ -8,7 +8,8 @@
 
 namespace shardarray::optim {
 
-/// A learning rate that changes: a function of the number of updates so far (an int32 scalar, 0 at the first).
+/// A learning rate that changes: a function of the number of updates so far (an int32 scalar, 0 at the
+/// first).
 template <class F>
 concept Schedule = !std::is_arithmetic_v<F> && std::is_invocable_r_v<Array, const F&, const Array&>;
 
@@ -36,8 +37,6 @@ SHARDARRAY_API std::vector<Array> zeros_for(std::vector<Array> parameters);
 SHARDARRAY_API Array zero_count(Where w);
 /// count + 1; stays at the largest int32.
 SHARDARRAY_API Array next_count(const Array& count);
-/// x * -rate in the dtype of x.
-SHARDARRAY_API Array scaled(const Array& x, const Array& minus_rate);
 SHARDARRAY_API Array minus_rate(double rate);
 SHARDARRAY_API Array minus_rate(const Array& rate);
 
@@ -45,18 +44,21 @@ struct Moments {
   std::vector<Array> updates, mu, nu;
 };
 /// One Adam update of all leaves; absent gradients give absent results.
-SHARDARRAY_API Moments adam_update(const std::vector<Array>& grads, const std::vector<Array>& mu, const std::vector<Array>& nu,
-                                   const Array& count, const Array& minus_rate, const AdamOptions& o);
+SHARDARRAY_API Moments adam_update(const std::vector<Array>& grads, const std::vector<Array>& mu,
+                                   const std::vector<Array>& nu, const Array& count, const Array& minus_rate,
+                                   const AdamOptions& o);
 struct Traces {
   std::vector<Array> updates, trace;
 };
-SHARDARRAY_API Traces sgd_update(const std::vector<Array>& grads, const std::vector<Array>& trace, const Array& minus_rate,
-                                 const SgdOptions& o);
+SHARDARRAY_API Traces sgd_update(const std::vector<Array>& grads, const std::vector<Array>& trace,
+                                 const Array& minus_rate, const SgdOptions& o);
 /// Throws TreeError with the path where only one of both trees has an array.
-template <class T> void check_partners(const T& grads, const std::vector<Array>& state, const char* function) {
+template <class T>
+void check_partners(const T& grads, const std::vector<Array>& state, const char* function) {
   std::size_t i = 0;
   shardarray::detail::each_leaf(grads, [&](const Array& a, const Path& p) {
-    if (a.has_value() != state[i++].has_value()) shardarray::detail::throw_missing_leaf(p, a.has_value() ? 1 : 0, function);
+    if (a.has_value() != state[i++].has_value())
+      shardarray::detail::throw_missing_leaf(p, a.has_value() ? 1 : 0, function);
   });
 }
 /// The slots of a state's tree, of the structure of the gradients.
@@ -82,21 +84,26 @@ template <class Rate = double> struct Adam {
   /// Zero means for every floating array of the tree.
   template <Tree T> AdamState<T> init(const T& parameters, Where w = Where::here()) const {
     const Site site(w);
-    auto zeros = [&] { return detail::with_slots(parameters, detail::zeros_for(shardarray::detail::slots(parameters))); };
+    auto zeros = [&] {
+      return detail::with_slots(parameters, detail::zeros_for(shardarray::detail::slots(parameters)));
+    };
     return {detail::zero_count(w), zeros(), zeros()};
   }
   /// Throws TreeError with the path where the gradients do not fit the state. Parameters are not used.
   template <Tree T, class P = none_t>
-  std::pair<T, AdamState<T>> update(const T& grads, const AdamState<T>& state, const P& = none, Where w = Where::here()) const {
+  std::pair<T, AdamState<T>> update(const T& grads, const AdamState<T>& state, const P& = none,
+                                    Where w = Where::here()) const {
     const Site site(w);
     const auto mu = detail::slots_of_state(grads, state.mu, "adam.update");
     const auto nu = detail::slots_of_state(grads, state.nu, "adam.update");
     detail::check_partners(grads, mu, "adam.update");
     detail::check_partners(grads, nu, "adam.update");
     const Array rate = detail::minus_rate_at(learning_rate, state.count);
-    const auto next = detail::adam_update(shardarray::detail::slots(grads), mu, nu, state.count, rate, options);
+    const auto next =
+        detail::adam_update(shardarray::detail::slots(grads), mu, nu, state.count, rate, options);
     return {detail::with_slots(grads, next.updates),
-            {detail::next_count(state.count), detail::with_slots(state.mu, next.mu), detail::with_slots(state.nu, next.nu)}};
+            {detail::next_count(state.count), detail::with_slots(state.mu, next.mu),
+             detail::with_slots(state.nu, next.nu)}};
   }
 };
 
@@ -108,24 +115,31 @@ template <class Rate = double> struct Sgd {
     const Site site(w);
     std::vector<Array> slots = shardarray::detail::slots(parameters);
     slots = options.momentum != 0 ? detail::zeros_for(std::move(slots)) : std::vector<Array>(slots.size());
-    return {std::is_arithmetic_v<Rate> ? Array() : detail::zero_count(w), detail::with_slots(parameters, slots)};
+    return {std::is_arithmetic_v<Rate> ? Array() : detail::zero_count(w),
+            detail::with_slots(parameters, slots)};
   }
   /// Throws TreeError with the path where the gradients do not fit the state. Parameters are not used.
   template <Tree T, class P = none_t>
-  std::pair<T, SgdState<T>> update(const T& grads, const SgdState<T>& state, const P& = none, Where w = Where::here()) const {
+  std::pair<T, SgdState<T>> update(const T& grads, const SgdState<T>& state, const P& = none,
+                                   Where w = Where::here()) const {
     const Site site(w);
     const auto trace = detail::slots_of_state(grads, state.trace, "sgd.update");
     if (options.momentum != 0) detail::check_partners(grads, trace, "sgd.update");
     const Array rate = detail::minus_rate_at(learning_rate, state.count);
     const auto next = detail::sgd_update(shardarray::detail::slots(grads), trace, rate, options);
     return {detail::with_slots(grads, next.updates),
-            {state.count.has_value() ? detail::next_count(state.count) : Array(), detail::with_slots(state.trace, next.trace)}};
+            {state.count.has_value() ? detail::next_count(state.count) : Array(),
+             detail::with_slots(state.trace, next.trace)}};
   }
 };
 
 inline Adam<> adam(double learning_rate, const AdamOptions& o = {}) { return {learning_rate, o}; }
-template <Schedule F> Adam<F> adam(F learning_rate, const AdamOptions& o = {}) { return {std::move(learning_rate), o}; }
+template <Schedule F> Adam<F> adam(F learning_rate, const AdamOptions& o = {}) {
+  return {std::move(learning_rate), o};
+}
 inline Sgd<> sgd(double learning_rate, const SgdOptions& o = {}) { return {learning_rate, o}; }
-template <Schedule F> Sgd<F> sgd(F learning_rate, const SgdOptions& o = {}) { return {std::move(learning_rate), o}; }
+template <Schedule F> Sgd<F> sgd(F learning_rate, const SgdOptions& o = {}) {
+  return {std::move(learning_rate), o};
+}
 
 }  // namespace shardarray::optim

@@ -1,7 +1,7 @@
 // Random numbers as in jax.random: functions of a key, with JAX's bits.
 //
-// A key is uint32[2]. Every element of a draw is a function of the key and its position in the whole array alone, so a
-// sharded draw needs no transfer and gives the same numbers on any number of devices.
+// A key is uint32[2]. Every element of a draw is a function of the key and its position in the whole array
+// alone, so a sharded draw needs no transfer and gives the same numbers on any number of devices.
 #pragma once
 #include <array>
 #include <optional>
@@ -14,17 +14,18 @@ namespace detail {
 SHARDARRAY_API Array make_key(std::uint32_t high, std::uint32_t low, Where w);
 }
 
-/// A key from a seed. A seed type of 64 bits fills both words, a shorter one the low word (negative ones wrap), as JAX does
-/// with and without x64.
+/// A key from a seed. A seed type of 64 bits fills both words, a shorter one the low word (negative ones
+/// wrap), as JAX does with and without x64.
 template <std::integral I> Array key(I seed, Where w = Where::here()) {
   const auto bits = static_cast<std::uint64_t>(seed);
-  return detail::make_key(sizeof(I) == 8 ? static_cast<std::uint32_t>(bits >> 32) : 0u, static_cast<std::uint32_t>(bits), w);
+  return detail::make_key(sizeof(I) == 8 ? static_cast<std::uint32_t>(bits >> 32) : 0u,
+                          static_cast<std::uint32_t>(bits), w);
 }
 /// The same: JAX's older name.
 template <std::integral I> Array PRNGKey(I seed, Where w = Where::here()) { return key(seed, w); }
 
-/// Selects, for this thread and while it lives, the counters: true (the default) as above; false: JAX's older numbers, in
-/// which an element depends on the size of the draw and a sharded draw on data of other devices.
+/// Selects, for this thread and while it lives, the counters: true (the default) as above; false: JAX's older
+/// numbers, in which an element depends on the size of the draw and a sharded draw on data of other devices.
 /// A function that jit has traced keeps the mode of its trace.
 class SHARDARRAY_API partitionable {
  public:
@@ -54,12 +55,14 @@ template <std::size_t N> std::array<Array, N> split(const Array& key, Where w = 
 SHARDARRAY_API Array fold_in(const Array& key, const Array& data, Where w = Where::here());
 
 /// Uniform bits: uint8, uint16, uint32 or uint64.
-SHARDARRAY_API Array bits(const Array& key, const Shape& shape = {}, DType dtype = uint32, Where w = Where::here());
+SHARDARRAY_API Array bits(const Array& key, const Shape& shape = {}, DType dtype = uint32,
+                          Where w = Where::here());
 /// Floating numbers in [minval, maxval).
-SHARDARRAY_API Array uniform(const Array& key, const Shape& shape = {}, DType dtype = float32, double minval = 0,
-                             double maxval = 1, Where w = Where::here());
+SHARDARRAY_API Array uniform(const Array& key, const Shape& shape = {}, DType dtype = float32,
+                             double minval = 0, double maxval = 1, Where w = Where::here());
 /// Standard normal, floating.
-SHARDARRAY_API Array normal(const Array& key, const Shape& shape = {}, DType dtype = float32, Where w = Where::here());
+SHARDARRAY_API Array normal(const Array& key, const Shape& shape = {}, DType dtype = float32,
+                            Where w = Where::here());
 /// Integers in [minval, maxval); minval where that is empty. Bounds are clipped to the dtype.
 SHARDARRAY_API Array randint(const Array& key, const Shape& shape, std::int64_t minval, std::int64_t maxval,
                              DType dtype = int32, Where w = Where::here());
@@ -74,30 +77,35 @@ struct PermutationOptions {
 /// 0..n-1 in random order, int32.
 SHARDARRAY_API Array permutation(const Array& key, std::int64_t n, Where w = Where::here());
 /// x in random order along an axis.
-SHARDARRAY_API Array permutation(const Array& key, const Array& x, const PermutationOptions& o = {}, Where w = Where::here());
+SHARDARRAY_API Array permutation(const Array& key, const Array& x, const PermutationOptions& o = {},
+                                 Where w = Where::here());
 
 struct ChoiceOptions {
-  bool replace = true;  ///< an element may be drawn twice; else throws ShapeError when more are drawn than there are
-  Array p = {};         ///< [n] probabilities; absent: all equal. The work grows with n * n
+  bool replace =
+      true;      ///< an element may be drawn twice; else throws ShapeError when more are drawn than there are
+  Array p = {};  ///< [n] probabilities; absent: all equal. The work grows with n * n
   std::int64_t axis = 0;  ///< of an array to draw from
 };
 /// Draws from 0..n-1, int32.
-SHARDARRAY_API Array choice(const Array& key, std::int64_t n, const Shape& shape = {}, const ChoiceOptions& o = {},
-                            Where w = Where::here());
+SHARDARRAY_API Array choice(const Array& key, std::int64_t n, const Shape& shape = {},
+                            const ChoiceOptions& o = {}, Where w = Where::here());
 /// Draws from x along an axis, which `shape` replaces.
-SHARDARRAY_API Array choice(const Array& key, const Array& x, const Shape& shape = {}, const ChoiceOptions& o = {},
-                            Where w = Where::here());
-/// int32 positions along `axis`, drawn with probabilities softmax(logits): of the shape of logits without that axis, or of
-/// one that ends in it.
-SHARDARRAY_API Array categorical(const Array& key, const Array& logits, std::int64_t axis = -1, Where w = Where::here());
+SHARDARRAY_API Array choice(const Array& key, const Array& x, const Shape& shape = {},
+                            const ChoiceOptions& o = {}, Where w = Where::here());
+/// int32 positions along `axis`, drawn with probabilities softmax(logits): of the shape of logits without
+/// that axis, or of one that ends in it.
+SHARDARRAY_API Array categorical(const Array& key, const Array& logits, std::int64_t axis = -1,
+                                 Where w = Where::here());
 SHARDARRAY_API Array categorical(const Array& key, const Array& logits, std::int64_t axis, const Shape& shape,
                                  Where w = Where::here());
 /// Standard normal between lower and upper; float32 or float64.
 SHARDARRAY_API Array truncated_normal(const Array& key, double lower, double upper, const Shape& shape = {},
                                       DType dtype = float32, Where w = Where::here());
 /// Density exp(-x).
-SHARDARRAY_API Array exponential(const Array& key, const Shape& shape = {}, DType dtype = float32, Where w = Where::here());
+SHARDARRAY_API Array exponential(const Array& key, const Shape& shape = {}, DType dtype = float32,
+                                 Where w = Where::here());
 /// Standard Gumbel: -log(-log(uniform)).
-SHARDARRAY_API Array gumbel(const Array& key, const Shape& shape = {}, DType dtype = float32, Where w = Where::here());
+SHARDARRAY_API Array gumbel(const Array& key, const Shape& shape = {}, DType dtype = float32,
+                            Where w = Where::here());
 
 }  // namespace shardarray::random

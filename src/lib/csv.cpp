@@ -25,26 +25,38 @@ namespace {
 std::string read_text(const std::string& path) {
   errno = 0;
   const gzFile file = gzopen(path.c_str(), "rb");
-  if (!file) fail(path, fmt::format("cannot be opened ({})", std::strerror(errno)), "The file must exist and be readable. Check the path.");
+  if (!file)
+    fail(path, fmt::format("cannot be opened ({})", std::strerror(errno)),
+         "The file must exist and be readable. Check the path.");
   std::string text, part(1 << 16, '\0');
   int got = 0;
-  while ((got = gzread(file, part.data(), static_cast<unsigned>(part.size()))) > 0) text.append(part, 0, static_cast<std::size_t>(got));
+  while ((got = gzread(file, part.data(), static_cast<unsigned>(part.size()))) > 0)
+    text.append(part, 0, static_cast<std::size_t>(got));
   int code = Z_OK;
   const std::string message = gzerror(file, &code);
   const int closed = gzclose_r(file);
-  const auto row = std::count(text.begin(), text.end(), '\n') + 1;
-  if (got < 0) fail(path, fmt::format("is damaged in row {} ({})", row, message), "It must be a plain or a gzip file. Fetch it again.");
-  if (closed != Z_OK) fail(path, fmt::format("the gzip stream ends in row {}", row), "The file must be complete. Fetch it again.");
+  const auto rows = std::count(text.begin(), text.end(), '\n');
+  if (got < 0) {
+    const std::string why = message.starts_with(path + ": ") ? message.substr(path.size() + 2)
+                                                             : message;  // zlib puts the path first
+    fail(path, fmt::format("is damaged somewhere after row {} ({})", rows, why),
+         "It must be a plain or a gzip file. Fetch it again.");
+  }
+  if (closed != Z_OK)
+    fail(path, fmt::format("the gzip stream ends in row {}", rows + 1),
+         "The file must be complete. Fetch it again.");
   return text;
 }
 
 std::string_view trimmed(std::string_view s) {
   const std::size_t first = s.find_first_not_of(" \t\r");
-  return first == std::string_view::npos ? std::string_view() : s.substr(first, s.find_last_not_of(" \t\r") - first + 1);
+  return first == std::string_view::npos ? std::string_view()
+                                         : s.substr(first, s.find_last_not_of(" \t\r") - first + 1);
 }
 
 // Appends the numbers of one line; returns how many there are.
-std::int64_t parse_row(std::string_view line, const std::string& path, std::int64_t row, std::vector<float>& values) {
+std::int64_t parse_row(std::string_view line, const std::string& path, std::int64_t row,
+                       std::vector<float>& values) {
   std::int64_t column = 0;
   for (std::size_t at = 0; at <= line.size();) {
     const std::size_t comma = std::min(line.find(',', at), line.size());
@@ -53,7 +65,8 @@ std::int64_t parse_row(std::string_view line, const std::string& path, std::int6
     float v = 0;
     const auto [end, error] = std::from_chars(field.data(), field.data() + field.size(), v);
     if (error != std::errc() || end != field.data() + field.size())
-      fail(path, fmt::format("row {}, column {}: `{}` is no float32 number", row, column, field.substr(0, 40)),
+      fail(path,
+           fmt::format("row {}, column {}: `{}` is no float32 number", row, column, field.substr(0, 40)),
            "Every field is a number. Remove headers and text columns, and numbers that are too large.");
     values.push_back(v);
     at = comma + 1;
@@ -76,7 +89,8 @@ Array load_csv(const std::string& path, Where w) {
     const std::int64_t n = parse_row(line, path, row, values);
     if (rows++ == 0) columns = n;
     if (n != columns)
-      fail(path, fmt::format("row {}: has {} columns, the first row {}", row, n, columns), "All rows have the same length. Correct the row.");
+      fail(path, fmt::format("row {}: has {} columns, the first row {}", row, n, columns),
+           "All rows have the same length. Correct the row.");
   }
   if (rows == 0) fail(path, "row 1: there is none", "A table has at least one row. Check the file.");
   return core::make_array(values.data(), DType::float32, {rows, columns}, w);

@@ -27,7 +27,8 @@ struct Batches::Examples {
 
 static void check_batch(const LoaderOptions& o) {
   if (o.batch <= 0)
-    throw ShapeError(fmt::format("data::loader: batch is {}. A batch has at least one example. Correct it.", o.batch));
+    throw ShapeError(
+        fmt::format("data::loader: batch is {}. A batch has at least one example. Correct it.", o.batch));
 }
 
 Batches::Batches(const std::vector<Array>& arrays, LoaderOptions options) : options_(std::move(options)) {
@@ -37,12 +38,14 @@ Batches::Batches(const std::vector<Array>& arrays, LoaderOptions options) : opti
   for (std::size_t k = 0; k < arrays.size(); k++) {
     const Type& t = type_of(arrays[k], "data::loader");
     if (t.shape.empty() || (k > 0 && t.shape[0] != examples->count))
-      throw ShapeError(fmt::format("data::loader: array {} is {}, array 0 {}. All arrays have one entry per example along the first "
-                                   "dimension. Cut them to the same number.",
-                                   k, to_string(t), to_string(type_of(arrays[0]))));
+      throw ShapeError(fmt::format(
+          "data::loader: array {} is {}, array 0 {}. All arrays have one entry per example along the first "
+          "dimension. Cut them to the same number.",
+          k, to_string(t), to_string(type_of(arrays[0]))));
     examples->count = t.shape[0];
     const std::size_t size = static_cast<std::size_t>(num_elements(t.shape)) * itemsize(t.dtype);
-    Examples::Column column{t, std::vector<std::byte>(size), size / static_cast<std::size_t>(std::max<std::int64_t>(1, t.shape[0]))};
+    Examples::Column column{t, std::vector<std::byte>(size),
+                            size / static_cast<std::size_t>(std::max<std::int64_t>(1, t.shape[0]))};
     gather_to_host(*value_of(arrays[k]), t, column.bytes.data());
     examples->columns.push_back(std::move(column));
   }
@@ -54,7 +57,8 @@ void Batches::set_order() {
   if (!options_.seed) return;
   const random::partitionable mode(true);
   const Array key = random::fold_in(random::key(*options_.seed), options_.epoch);
-  order_ = std::make_shared<const std::vector<std::int64_t>>(random::permutation(key, examples_->count).to_vector<std::int64_t>());
+  order_ = std::make_shared<const std::vector<std::int64_t>>(
+      random::permutation(key, examples_->count).to_vector<std::int64_t>());
 }
 
 Batches Batches::with_epoch(std::int64_t epoch) const {
@@ -99,7 +103,8 @@ Progress::~Progress() {
   if (terminal_ && done_ > 0) *out_ << std::endl;
 }
 
-static double seconds_between(std::chrono::steady_clock::time_point a, std::chrono::steady_clock::time_point b) {
+static double seconds_between(std::chrono::steady_clock::time_point a,
+                              std::chrono::steady_clock::time_point b) {
   return std::chrono::duration<double>(b - a).count();
 }
 
@@ -128,7 +133,9 @@ void Progress::draw(const std::string& metric) {
   if (!metric.empty()) line += "  " + metric;
   constexpr std::int64_t width = 20;
   const auto full = static_cast<std::size_t>(percent * width / 100);
-  if (terminal_) *out_ << "\r\033[K[" << std::string(full, '#') << std::string(width - full, '.') << "] " << line << std::flush;
+  if (terminal_)
+    *out_ << "\r\033[K[" << std::string(full, '#') << std::string(width - full, '.') << "] " << line
+          << std::flush;
   else *out_ << line << std::endl;
 }
 

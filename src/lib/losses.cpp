@@ -24,14 +24,17 @@ Array softmax_cross_entropy_with_integer_labels(const Array& logits, const Array
   constexpr const char* function = "softmax_cross_entropy_with_integer_labels";
   const Type &t = type_of(logits, function), &of_labels = type_of(labels, function);
   if (!is_floating(t.dtype) || !is_integer(of_labels.dtype))
-    throw DTypeError(fmt::format("{}: logits {}, labels {}. Logits are floating, labels integers. For probabilities use "
-                                 "softmax_cross_entropy.",
-                                 function, to_string(t), to_string(of_labels)));
+    throw DTypeError(
+        fmt::format("{}: logits {}, labels {}. Logits are floating, labels integers. For probabilities use "
+                    "softmax_cross_entropy.",
+                    function, to_string(t), to_string(of_labels)));
   Shape expected = t.shape;
   if (!expected.empty()) expected.pop_back();
   if (t.shape.empty() || of_labels.shape != expected)
-    throw ShapeError(fmt::format("{}: logits {}, labels {}. Labels have the shape of the logits without the last dimension. Correct them.",
-                                 function, to_string(t), to_string(of_labels)));
+    throw ShapeError(
+        fmt::format("{}: logits {}, labels {}. Labels have the shape of the logits without the last "
+                    "dimension. Correct them.",
+                    function, to_string(t), to_string(of_labels)));
   // A comparison instead of a gather: it fuses, and shards in every dimension.
   const Array classes = prim::iota(t.shape, t.shape.size() - 1, of_labels.dtype);
   const Array chosen = equal(classes, expand_dims(labels, -1));

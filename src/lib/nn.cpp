@@ -24,17 +24,20 @@ Array Linear::operator()(const Array& x, Where w) const {
   const Site site(w);
   const Type &t = type_of(x, "nn::Linear"), &of_weight = type_of(weight, "nn::Linear");
   if (t.shape.size() != 1 || of_weight.shape.size() != 2 || t.shape[0] != of_weight.shape[1])
-    throw ShapeError(fmt::format("nn::Linear: x is {}, the weight {}. A layer takes one vector of the weight's last size. Batch with "
-                                 "vmap(model)(x).",
-                                 to_string(t), to_string(of_weight)));
+    throw ShapeError(fmt::format(
+        "nn::Linear: x is {}, the weight {}. A layer takes one vector of the weight's last size. Batch with "
+        "vmap(model)(x).",
+        to_string(t), to_string(of_weight)));
   const Array y = matmul(weight, x);
   return bias.has_value() ? y + bias : y;
 }
 
-std::vector<Linear> mlp_layers(std::int64_t in, std::int64_t out, std::int64_t width, std::int64_t depth, const Array& key,
-                               const MLPOptions& o, Where w) {
+std::vector<Linear> mlp_layers(std::int64_t in, std::int64_t out, std::int64_t width, std::int64_t depth,
+                               const Array& key, const MLPOptions& o, Where w) {
   const Site site(w);
-  if (depth < 0) throw ShapeError(fmt::format("nn::MLP: depth {}. The number of hidden layers is at least 0. Correct it.", depth));
+  if (depth < 0)
+    throw ShapeError(
+        fmt::format("nn::MLP: depth {}. The number of hidden layers is at least 0. Correct it.", depth));
   const Array keys = random::split(key, depth + 1);
   std::vector<Linear> layers;
   for (std::int64_t k = 0; k <= depth; k++)

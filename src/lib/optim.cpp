@@ -11,10 +11,12 @@
 namespace shardarray::optim::detail {
 
 // `v` in the dtype of x, rounded once: a literal would be rounded to float32 first.
-static Array number(const Array& x, double v) { return prim::constant(x.dtype(), prim::bits_of(x.dtype(), v), true); }
+static Array number(const Array& x, double v) {
+  return prim::constant(x.dtype(), prim::bits_of(x.dtype(), v), true);
+}
 
-// Zeros where the parameter is, in memory of their own: recorded zeros of one shape would become one array with several
-// owners, which cannot be donated.
+// Zeros where the parameter is, in memory of their own: recorded zeros of one shape would become one array
+// with several owners, which cannot be donated.
 static Array zeros_beside(const Array& a) {
   if (core::tracing()) return zeros_like(a);
   auto host_zeros = [&](const Shape& shape) {
@@ -42,18 +44,25 @@ Array next_count(const Array& count) {
   return where(count < last, count + 1, last);
 }
 
-Array minus_rate(double rate) { return prim::constant(DType::float64, prim::bits_of(DType::float64, -rate), true); }
+Array minus_rate(double rate) {
+  return prim::constant(DType::float64, prim::bits_of(DType::float64, -rate), true);
+}
 Array minus_rate(const Array& rate) { return -rate; }
-Array scaled(const Array& x, const Array& minus_rate) { return x * prim::cast(minus_rate, x.dtype(), true); }
+// x * -rate in the dtype of x.
+static Array scaled(const Array& x, const Array& minus_rate) {
+  return x * prim::cast(minus_rate, x.dtype(), true);
+}
 
 // 1 - b^t in float32, as optax computes it.
 static Array correction(double b, const Array& t) {
-  const Array power_of_b = power(prim::constant(DType::float32, prim::bits_of(DType::float32, b), false), t.astype(float32));
+  const Array power_of_b =
+      power(prim::constant(DType::float32, prim::bits_of(DType::float32, b), false), t.astype(float32));
   return prim::sub(prim::like(power_of_b, 1), power_of_b);
 }
 
-Moments adam_update(const std::vector<Array>& grads, const std::vector<Array>& mu, const std::vector<Array>& nu,
-                    const Array& count, const Array& minus_rate, const AdamOptions& o) {
+Moments adam_update(const std::vector<Array>& grads, const std::vector<Array>& mu,
+                    const std::vector<Array>& nu, const Array& count, const Array& minus_rate,
+                    const AdamOptions& o) {
   const std::size_t n = grads.size();
   Moments r{std::vector<Array>(n), std::vector<Array>(n), std::vector<Array>(n)};
   const Array t = next_count(count);

@@ -18,13 +18,15 @@ namespace {
 
 void need_floating(DType t, const char* function) {
   if (!is_floating(t))
-    throw DTypeError(fmt::format("{}: dtype {}. It draws floating numbers. Choose float16, bfloat16, float32 or float64.", function, name(t)));
+    throw DTypeError(
+        fmt::format("{}: dtype {}. It draws floating numbers. Choose float16, bfloat16, float32 or float64.",
+                    function, name(t)));
 }
 
 struct FloatFormat {
-  DType drawn;              // bits that are drawn for one number
-  int width, mantissa;      // how many, and how many of them count: the highest
-  std::uint64_t smallest;   // the smallest normal number
+  DType drawn;             // bits that are drawn for one number
+  int width, mantissa;     // how many, and how many of them count: the highest
+  std::uint64_t smallest;  // the smallest normal number
 };
 FloatFormat format_of(DType t) {
   switch (t) {
@@ -58,12 +60,13 @@ Array sqrt2_times_erf_inv(const Array& u) {
   return prim::mul(prim::like(u, std::numbers::sqrt2), prim::unary(op_erf_inv, u));
 }
 
-// [minval, maxval) of a dtype of `bits` bits: how many numbers there are, modulo 2^bits; 0 stands for all of them.
+// [minval, maxval) of a dtype of `bits` bits: how many numbers there are, modulo 2^bits; 0 stands for all of
+// them.
 std::uint64_t clip_range(std::int64_t& lo, std::int64_t& hi, DType t) {
   const auto bits = static_cast<int>(itemsize(t)) * 8;
   const bool is_signed = is_signed_integer(t);
   // int64 bounds cannot exceed uint64.
-  const std::int64_t largest = is_signed ? std::numeric_limits<std::int64_t>::max() >> (64 - bits)
+  const std::int64_t largest = is_signed    ? std::numeric_limits<std::int64_t>::max() >> (64 - bits)
                                : bits == 64 ? std::numeric_limits<std::int64_t>::max()
                                             : (std::int64_t{1} << bits) - 1;
   const std::int64_t smallest = is_signed ? -largest - 1 : 0;
@@ -77,7 +80,8 @@ std::uint64_t clip_range(std::int64_t& lo, std::int64_t& hi, DType t) {
 // x in random order along `dim`: sorted by random words, in as many rounds as equal words call for.
 Array shuffle(Array key, Array x, std::size_t dim) {
   const auto n = static_cast<double>(std::max<std::int64_t>(1, num_elements(x.shape())));
-  const int rounds = static_cast<int>(std::ceil(3 * std::log(n) / std::log(std::numeric_limits<std::uint32_t>::max())));
+  const int rounds =
+      static_cast<int>(std::ceil(3 * std::log(n) / std::log(std::numeric_limits<std::uint32_t>::max())));
   for (int round = 0; round < rounds; round++) {
     const auto [next, sub] = split<2>(key);
     const Array operands[] = {bits(sub, x.shape()), x};
@@ -101,15 +105,18 @@ Array normal(const Array& key, const Shape& shape, DType dtype, Where w) {
   const Site site(w);
   check_key(key, "random::normal");
   need_floating(dtype, "random::normal");
-  const Array above_minus_one = prim::constant(dtype, prim::bits_of(dtype, -1.0) - 1, false);  // the next number after -1
+  const Array above_minus_one =
+      prim::constant(dtype, prim::bits_of(dtype, -1.0) - 1, false);  // the next number after -1
   return sqrt2_times_erf_inv(uniform_between(key, shape, dtype, above_minus_one, scalar(dtype, 1)));
 }
 
-Array randint(const Array& key, const Shape& shape, std::int64_t minval, std::int64_t maxval, DType dtype, Where w) {
+Array randint(const Array& key, const Shape& shape, std::int64_t minval, std::int64_t maxval, DType dtype,
+              Where w) {
   const Site site(w);
   check_key(key, "random::randint");
   if (!is_integer(dtype))
-    throw DTypeError(fmt::format("random::randint: dtype {}. It draws integers. Choose an integer dtype.", name(dtype)));
+    throw DTypeError(
+        fmt::format("random::randint: dtype {}. It draws integers. Choose an integer dtype.", name(dtype)));
   const std::uint64_t span = clip_range(minval, maxval, dtype);
   const DType drawn = itemsize(dtype) == 8 ? DType::uint64 : DType::uint32;
   const auto [high_key, low_key] = split<2>(key);
@@ -117,10 +124,13 @@ Array randint(const Array& key, const Shape& shape, std::int64_t minval, std::in
   // high * 2^bits + low, modulo span: two draws, so that no value is noticeably more frequent than another.
   Array offset = low;
   if (span != 0) {
-    const std::uint64_t root = (drawn == DType::uint64 ? std::uint64_t{1} << 32 : std::uint64_t{1} << 16) % span;
+    const std::uint64_t root =
+        (drawn == DType::uint64 ? std::uint64_t{1} << 32 : std::uint64_t{1} << 16) % span;
     std::uint64_t factor = root * root;
     if (drawn == DType::uint32) factor = static_cast<std::uint32_t>(factor);
-    auto constant = [&](std::uint64_t v) { return prim::broadcast_to(prim::constant(drawn, v, false), shape); };
+    auto constant = [&](std::uint64_t v) {
+      return prim::broadcast_to(prim::constant(drawn, v, false), shape);
+    };
     auto remainder = [&](const Array& x) { return prim::binary(op_rem, x, constant(span)); };
     offset = remainder(prim::add(prim::mul(remainder(high), constant(factor % span)), remainder(low)));
   }
@@ -147,7 +157,8 @@ Array permutation(const Array& key, std::int64_t n, Where w) {
   const Site site(w);
   check_key(key, "random::permutation");
   if (n < 0)
-    throw ShapeError(fmt::format("random::permutation: of {} numbers. There are at least 0. Correct the number.", n));
+    throw ShapeError(
+        fmt::format("random::permutation: of {} numbers. There are at least 0. Correct the number.", n));
   return shuffle(key, prim::iota({n}, 0, DType::int32), 0);
 }
 
@@ -160,19 +171,23 @@ Array permutation(const Array& key, const Array& x, const PermutationOptions& o,
   return take(x, permutation(key, shape[dim]), static_cast<std::int64_t>(dim));
 }
 
-// n of 0..count-1 with probabilities p. Cumulative sums and searches are sums over a grid, which fuse and shard.
-static Array weighted_choice(const Array& key, std::int64_t count, const Shape& shape, const ChoiceOptions& o) {
+// n of 0..count-1 with probabilities p. Cumulative sums and searches are sums over a grid, which fuse and
+// shard.
+static Array weighted_choice(const Array& key, std::int64_t count, const Shape& shape,
+                             const ChoiceOptions& o) {
   const Type& t = type_of(o.p, "random::choice");
   need_floating(t.dtype, "random::choice");
   if (t.shape != Shape{count})
-    throw ShapeError(fmt::format("random::choice: p is {} for {} elements. There is one probability for each of them. Correct p.",
-                                 to_string(t), count));
+    throw ShapeError(fmt::format(
+        "random::choice: p is {} for {} elements. There is one probability for each of them. Correct p.",
+        to_string(t), count));
   if (!o.replace) {  // the largest of log(p) + gumbel
     const Array score = gumbel(key, {count}, t.dtype) + shardarray::log(o.p);
     return prim::reshape(prim::slice_dim(argsort(-score), 0, 0, num_elements(shape)), shape);
   }
   const Shape grid = {count, count};
-  const Array upto = prim::binary(op_le, prim::iota(grid, 1, DType::int32), prim::iota(grid, 0, DType::int32));
+  const Array upto =
+      prim::binary(op_le, prim::iota(grid, 1, DType::int32), prim::iota(grid, 0, DType::int32));
   const Array below = sum(where(upto, o.p, prim::full({}, t.dtype, 0)), 1);
   const Array r = below[count - 1] * (1 - unit_uniform(key, shape, t.dtype));
   return sum(less(below, expand_dims(r, -1)), {.axis = -1, .dtype = DType::int32});
@@ -182,9 +197,10 @@ static Array positions(const Array& key, std::int64_t count, const Shape& shape,
   check_key(key, "random::choice");
   const std::int64_t draws = num_elements(shape);
   if (draws > 0 && (count <= 0 || (!o.replace && draws > count)))
-    throw ShapeError(fmt::format("random::choice: {} draws from {} elements. Without replacement there are at most as many draws as "
-                                 "elements, and at least one element. Draw fewer, or with replacement.",
-                                 draws, count));
+    throw ShapeError(fmt::format(
+        "random::choice: {} draws from {} elements. Without replacement there are at most as many draws as "
+        "elements, and at least one element. Draw fewer, or with replacement.",
+        draws, count));
   if (o.p.has_value()) return weighted_choice(key, count, shape, o);
   if (o.replace) return randint(key, shape, 0, count);
   return prim::reshape(prim::slice_dim(permutation(key, count), 0, 0, draws), shape);
@@ -213,7 +229,9 @@ static Array categorical_of(const Array& key, const Array& logits, std::size_t d
 
 Array categorical(const Array& key, const Array& logits, std::int64_t axis, Where w) {
   const Site site(w);
-  return categorical_of(key, logits, api::axis_of("random::categorical", axis, type_of(logits, "random::categorical").shape), {});
+  return categorical_of(
+      key, logits, api::axis_of("random::categorical", axis, type_of(logits, "random::categorical").shape),
+      {});
 }
 
 Array categorical(const Array& key, const Array& logits, std::int64_t axis, const Shape& shape, Where w) {
@@ -222,19 +240,26 @@ Array categorical(const Array& key, const Array& logits, std::int64_t axis, cons
   const std::size_t dim = api::axis_of("random::categorical", axis, batch);
   batch.erase(dim);
   if (shape.size() < batch.size() || !std::equal(batch.begin(), batch.end(), shape.end() - batch.size()))
-    throw ShapeError(fmt::format("random::categorical: shape {} for logits {}. The shape ends in that of the logits without the axis, {}. "
-                                 "Add leading dimensions only.",
-                                 to_string(shape), to_string(type_of(logits)), to_string(batch)));
+    throw ShapeError(
+        fmt::format("random::categorical: shape {} for logits {}. The shape ends in that of the logits "
+                    "without the axis, {}. "
+                    "Add leading dimensions only.",
+                    to_string(shape), to_string(type_of(logits)), to_string(batch)));
   return categorical_of(key, logits, dim, Shape(shape.begin(), shape.end() - batch.size()));
 }
 
 // In float32 the quotient of polynomials that XLA uses: far from 0 the last bit of a bound moves many draws.
 static double erf_as_xla(double x) { return std::erf(x); }
 static float erf_as_xla(float x) {
-  constexpr float above[] = {0.00022905065861350646f, 0.0034082910107109506f, 0.050955695062380861f, 0.18520832239976145f,
-                             1.128379143519084f};
-  constexpr float below[] = {-1.1791602954361697e-7f, 0.000023547966471313185f, 0.0010179625278914885f, 0.014070470171167667f,
-                             0.11098505178285362f, 0.49746925110067538f, 1.0f};
+  constexpr float above[] = {0.00022905065861350646f, 0.0034082910107109506f, 0.050955695062380861f,
+                             0.18520832239976145f, 1.128379143519084f};
+  constexpr float below[] = {-1.1791602954361697e-7f,
+                             0.000023547966471313185f,
+                             0.0010179625278914885f,
+                             0.014070470171167667f,
+                             0.11098505178285362f,
+                             0.49746925110067538f,
+                             1.0f};
   x = std::clamp(x, -3.8325069f, 3.8325069f);
   auto polynomial = [square = x * x](std::span<const float> coefficients) {
     float r = 0;
@@ -245,8 +270,7 @@ static float erf_as_xla(float x) {
 }
 
 // Bounds and their error functions are rounded as JAX does; then the result is kept inside the open interval.
-template <class T>
-static Array truncated_normal_of(const Array& key, T lower, T upper, const Shape& shape) {
+template <class T> static Array truncated_normal_of(const Array& key, T lower, T upper, const Shape& shape) {
   constexpr DType t = dtype_of<T>();
   const auto sqrt2 = static_cast<T>(std::numbers::sqrt2);
   auto erf_of = [&](T x) { return scalar(t, static_cast<double>(erf_as_xla(x / sqrt2))); };
@@ -257,12 +281,16 @@ static Array truncated_normal_of(const Array& key, T lower, T upper, const Shape
   return prim::binary(op_min, prim::binary(op_max, x, lowest), highest);
 }
 
-Array truncated_normal(const Array& key, double lower, double upper, const Shape& shape, DType dtype, Where w) {
+Array truncated_normal(const Array& key, double lower, double upper, const Shape& shape, DType dtype,
+                       Where w) {
   const Site site(w);
   check_key(key, "random::truncated_normal");
   if (dtype == DType::float64) return truncated_normal_of(key, lower, upper, shape);
-  if (dtype == DType::float32) return truncated_normal_of(key, static_cast<float>(lower), static_cast<float>(upper), shape);
-  throw DTypeError(fmt::format("random::truncated_normal: dtype {}. It draws float32 or float64. Cast the result with astype.", name(dtype)));
+  if (dtype == DType::float32)
+    return truncated_normal_of(key, static_cast<float>(lower), static_cast<float>(upper), shape);
+  throw DTypeError(fmt::format(
+      "random::truncated_normal: dtype {}. It draws float32 or float64. Cast the result with astype.",
+      name(dtype)));
 }
 
 Array exponential(const Array& key, const Shape& shape, DType dtype, Where w) {

@@ -1,5 +1,5 @@
-// Keys and bits. Formulas: J. Salmon et al., "Parallel random numbers: as easy as 1, 2, 3" (SC 2011); the orders of
-// counters are those of jax.random.
+// Keys and bits. Formulas: J. Salmon et al., "Parallel random numbers: as easy as 1, 2, 3" (SC 2011); the
+// orders of counters are those of jax.random.
 #include "lib/threefry.h"
 
 #include <fmt/core.h>
@@ -18,11 +18,13 @@ bool is_partitionable() { return partitionable_mode; }
 void check_key(const Array& key, const char* function) {
   const Type& t = type_of(key, function);
   if (t.dtype != DType::uint32)
-    throw DTypeError(fmt::format("{}: the key is {}. A key is u32[2]. Make one with random::key(seed).", function, to_string(t)));
+    throw DTypeError(fmt::format("{}: the key is {}. A key is u32[2]. Make one with random::key(seed).",
+                                 function, to_string(t)));
   if (t.shape != Shape{2})
-    throw ShapeError(fmt::format(
-        "{}: accepts a single key, but was given {}. A key is u32[2]. Index the array of keys, or map over it with vmap.",
-        function, to_string(t)));
+    throw ShapeError(
+        fmt::format("{}: accepts a single key, but was given {}. A key is u32[2]. Index the array of keys, "
+                    "or map over it with vmap.",
+                    function, to_string(t)));
 }
 
 // Word k of a key, for every element of `shape`.
@@ -41,7 +43,8 @@ static Array flat_position(const Shape& shape, DType t) {
   Array r;
   std::int64_t stride = 1;
   for (std::size_t d = shape.size(); d-- > 0; stride *= shape[d]) {
-    const Array steps = prim::broadcast_to(prim::constant(t, static_cast<std::uint64_t>(stride), false), shape);
+    const Array steps =
+        prim::broadcast_to(prim::constant(t, static_cast<std::uint64_t>(stride), false), shape);
     if (shape[d] > 1) r = add_or(prim::mul(prim::iota(shape, d, t), steps), r);
   }
   return r.has_value() ? r : prim::full(shape, t, 0);
@@ -57,14 +60,16 @@ Arrays words_by_position(const Array& key, const Shape& shape) {
 
 Array words_by_halves(const Array& key, std::int64_t n, const char* function) {
   if (n >= std::int64_t{1} << 32)
-    throw ShapeError(fmt::format("{}: needs {} words. Draws that are not partitionable end at 2^32 - 1 words. Use "
-                                 "random::partitionable(true), the default.",
-                                 function, n));
+    throw ShapeError(
+        fmt::format("{}: needs {} words. Draws that are not partitionable end at 2^32 - 1 words. Use "
+                    "random::partitionable(true), the default.",
+                    function, n));
   const std::int64_t half = (n + 1) / 2;
   const Array first = prim::iota({half}, 0, DType::uint32);
   Array second = prim::add(first, prim::like(first, static_cast<double>(half)));
   if (n % 2 == 1)  // padded with a zero
-    second = prim::select(prim::binary(op_lt, second, prim::like(second, static_cast<double>(n))), second, prim::like(second, 0));
+    second = prim::select(prim::binary(op_lt, second, prim::like(second, static_cast<double>(n))), second,
+                          prim::like(second, 0));
   return prim::slice_dim(prim::concatenate(words_of(key, first, second), 0), 0, 0, n);
 }
 
@@ -78,7 +83,8 @@ Array split(const Array& key, const Shape& shape, Where w) {
   check_key(key, "random::split");
   Shape keys = shape;
   keys.push_back(2);
-  if (!is_partitionable()) return prim::reshape(words_by_halves(key, num_elements(keys), "random::split"), keys);
+  if (!is_partitionable())
+    return prim::reshape(words_by_halves(key, num_elements(keys), "random::split"), keys);
   Shape column = keys;
   column.back() = 1;
   Arrays words = words_by_position(key, shape);
@@ -97,14 +103,16 @@ Array fold_in(const Array& key, const Array& data, Where w) {
   check_key(key, "random::fold_in");
   const Type& t = type_of(data, "random::fold_in");
   if (!t.shape.empty() || !is_integer(t.dtype))
-    throw DTypeError(fmt::format("random::fold_in: the data are {}. They are one integer. Index the array, or map over it with vmap.",
-                                 to_string(t)));
+    throw DTypeError(fmt::format(
+        "random::fold_in: the data are {}. They are one integer. Index the array, or map over it with vmap.",
+        to_string(t)));
   Arrays words = words_of(key, prim::full({}, DType::uint32, 0), prim::cast(data, DType::uint32));
   for (Array& word : words) word = prim::reshape(word, {1});
   return prim::concatenate(words, 0);
 }
 
-// The older order: a word holds 32 / width values, the lowest bits first; of two 64-bit halves the high words come first.
+// The older order: a word holds 32 / width values, the lowest bits first; of two 64-bit halves the high words
+// come first.
 static Array bits_by_halves(const Array& key, const Shape& shape, DType dtype) {
   const auto width = static_cast<std::int64_t>(itemsize(dtype)) * 8;
   const std::int64_t n = num_elements(shape), count = (n * width + 31) / 32;
@@ -116,21 +124,26 @@ static Array bits_by_halves(const Array& key, const Shape& shape, DType dtype) {
     return prim::reshape(prim::binary(op_or, prim::binary(op_shl, high, prim::like(high, 32)), low), shape);
   }
   const Shape parts = {count, 32 / width};
-  const Array offsets = prim::mul(prim::iota(parts, 1, DType::uint32), prim::full(parts, DType::uint32, static_cast<double>(width)));
+  const Array offsets = prim::mul(prim::iota(parts, 1, DType::uint32),
+                                  prim::full(parts, DType::uint32, static_cast<double>(width)));
   const Array values = prim::binary(op_shr, prim::broadcast(words, parts, {-2}), offsets);
-  return prim::reshape(prim::slice_dim(prim::reshape(prim::cast(values, dtype), {count * 32 / width}), 0, 0, n), shape);
+  return prim::reshape(
+      prim::slice_dim(prim::reshape(prim::cast(values, dtype), {count * 32 / width}), 0, 0, n), shape);
 }
 
 Array bits(const Array& key, const Shape& shape, DType dtype, Where w) {
   const Site site(w);
   check_key(key, "random::bits");
   if (!is_unsigned_integer(dtype))
-    throw DTypeError(fmt::format("random::bits: dtype {}. Bits are uint8, uint16, uint32 or uint64. Choose one of them.", name(dtype)));
+    throw DTypeError(
+        fmt::format("random::bits: dtype {}. Bits are uint8, uint16, uint32 or uint64. Choose one of them.",
+                    name(dtype)));
   if (!is_partitionable()) return bits_by_halves(key, shape, dtype);
   const Arrays words = words_by_position(key, shape);
   if (dtype != DType::uint64) return prim::cast(prim::binary(op_xor, words[0], words[1]), dtype);
   const Array high = prim::cast(words[0], DType::uint64);
-  return prim::binary(op_or, prim::binary(op_shl, high, prim::like(high, 32)), prim::cast(words[1], DType::uint64));
+  return prim::binary(op_or, prim::binary(op_shl, high, prim::like(high, 32)),
+                      prim::cast(words[1], DType::uint64));
 }
 
 }  // namespace shardarray::random

@@ -27,7 +27,7 @@ Array operator/(const Operand& a, const Operand& b) { return divide(a.array, b.a
 Array operator%(const Operand& a, const Operand& b) { return remainder(a.array, b.array, a.where); }
 Array operator-(const Operand& a) { return negative(a.array, a.where); }
 Array operator~(const Operand& a) { return bitwise_not(a.array, a.where); }
-Array operator!(const Operand& a) { return logical_not(a.array, a.where); }
+Array operator!(const Array& a) { return logical_not(a, {}); }
 Array operator&(const Operand& a, const Operand& b) { return bitwise_and(a.array, b.array, a.where); }
 Array operator|(const Operand& a, const Operand& b) { return bitwise_or(a.array, b.array, a.where); }
 Array operator^(const Operand& a, const Operand& b) { return bitwise_xor(a.array, b.array, a.where); }

@@ -206,6 +206,12 @@ void notice(const std::string& text) {
   if (said->size() < 256 && said->insert(text).second) fmt::print(stderr, "shardarray: {}\n", text);
 }
 
+// The node's value dies for every handle.
+void give_away(Node* n, const char* donor) {
+  n->set_donor(donor);
+  for (auto& o : n->out()) o.value.reset();
+}
+
 // Empties the handles that were given up, says what could not be reused.
 void settle_donations(const JitEntry& e, const JitCall& call, const LoadedProgram& p, const std::vector<LaunchVerdict>& verdicts) {
   for (std::size_t k = 0; k < call.leaves.size(); k++) {
@@ -216,10 +222,18 @@ void settle_donations(const JitEntry& e, const JitCall& call, const LoadedProgra
                            to_string(type_of(call.leaves[k])), verdicts[k].other_owner ? "another handle owns it" : planned.reason));
       *call.moved[k] = tombstone(type_of(call.leaves[k]), e.function);
     } else if (call.dies[k] && verdicts[k].reused) {
-      Node* n = call.leaves[k].node();
-      n->set_donor(e.function);
-      for (auto& o : n->out()) o.value.reset();
+      give_away(call.leaves[k].node(), e.function);
     }
+  }
+}
+
+// After a run that failed: what it had begun to reuse is gone, everything else lives.
+void lose_donations(const JitEntry& e, const JitCall& call, const std::vector<LaunchVerdict>& verdicts) {
+  for (std::size_t k = 0; k < call.leaves.size() && k < verdicts.size(); k++) {
+    if (!verdicts[k].lost) continue;
+    const char* donor = lasting_name(fmt::format("{}, which failed and may have overwritten it", e.function));
+    if (call.moved[k]) *call.moved[k] = tombstone(type_of(call.leaves[k]), donor);
+    else give_away(call.leaves[k].node(), donor);
   }
 }
 
@@ -281,7 +295,12 @@ Arrays jit_launch(const JitEntry& e, JitCall& call) {
   Storage s = std::move(storage);  // a launch inside this one gets its own
   launch_leaves(e, call, s.leaves);
   const auto program = program_for(e, s.leaves, call.function);
-  launch(*program, s.leaves, s.results, &s.verdicts);
+  try {
+    launch(*program, s.leaves, s.results, &s.verdicts);
+  } catch (...) {
+    lose_donations(e, call, s.verdicts);
+    throw;
+  }
   s.leaves.clear();
   settle_donations(e, call, *program, s.verdicts);
   Arrays out;

@@ -304,7 +304,7 @@ void take_inputs(const LoadedProgram& p, std::span<const LaunchLeaf> leaves, Wor
     take_buffers(p, k, *leaves[k].value, b);
     if (p.aliased[k] && !owned)
       for (std::size_t i = 0; i < b.size(); i++) b[i] = copy_of(*p.backend, b[i], program.inputs[k].devices[i]);
-    if (verdicts) (*verdicts)[k] = {owned, p.aliased[k] && !owned};
+    if (verdicts) (*verdicts)[k] = {owned, p.aliased[k] && !owned, false};
     for (std::size_t i = 0; i < b.size(); i++) w.bases[program.inputs[k].bases[i]] = b[i]->data;
   }
 }
@@ -339,7 +339,13 @@ void launch(const LoadedProgram& p, std::span<const LaunchLeaf> leaves, std::vec
     }
   take_inputs(p, leaves, *w.operator->(), verdicts);
   take_outputs(p, *w.operator->());
-  if (!program.steps.empty()) p.executable->run(w->bases, report);
+  try {
+    if (!program.steps.empty()) p.executable->run(w->bases, report);
+  } catch (...) {
+    if (verdicts)
+      for (LaunchVerdict& v : *verdicts) v.lost = v.reused;
+    throw;
+  }
   results.clear();
   const std::lock_guard lock(p.spelling_mutex);
   respell(p, leaves);

@@ -44,6 +44,7 @@ struct LaunchLeaf {
 /// What became of one leaf's donation at a launch.
 struct LaunchVerdict {
   bool reused = false, other_owner = false;
+  bool lost = false;  ///< reused by a run that failed: it may be overwritten
 };
 
 /// Where a computation runs and how its leaves enter. `names` are for messages.

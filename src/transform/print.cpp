@@ -1,5 +1,5 @@
-// Printing as numpy's str() does with its default options: at most 8 digits after the point, 75 columns, and of more than
-// 1000 elements the first and last 3 of every dimension.
+// Printing as numpy's str() does with its default options: at most 8 digits after the point, 75 columns, and
+// of more than 1000 elements the first and last 3 of every dimension.
 #include <algorithm>
 #include <charconv>
 #include <cmath>
@@ -47,8 +47,11 @@ Decimal shortest(double v, DType t) {
   v = std::abs(v);
   char text[64];
   if (t == DType::float64 || t == DType::float32) {
-    const auto end = t == DType::float64 ? std::to_chars(text, text + sizeof text, v, std::chars_format::scientific).ptr
-                                         : std::to_chars(text, text + sizeof text, static_cast<float>(v), std::chars_format::scientific).ptr;
+    const auto end =
+        t == DType::float64
+            ? std::to_chars(text, text + sizeof text, v, std::chars_format::scientific).ptr
+            : std::to_chars(text, text + sizeof text, static_cast<float>(v), std::chars_format::scientific)
+                  .ptr;
     return parse_scientific({text, end});
   }
   std::string s;
@@ -66,7 +69,8 @@ std::string positional(double v, DType t, int limit) {
   std::string s = std::signbit(v) ? "-" : "";
   if (v != 0 && n - d.point > limit) {
     char text[512];
-    const auto end = std::to_chars(text, text + sizeof text, std::abs(v), std::chars_format::fixed, limit).ptr;
+    const auto end =
+        std::to_chars(text, text + sizeof text, std::abs(v), std::chars_format::fixed, limit).ptr;
     s.append(text, end);
     while (s.back() == '0') s.pop_back();
     return s;
@@ -86,11 +90,13 @@ struct Scientific {
 Scientific scientific(double v, DType t, int limit) {
   Decimal d = shortest(v, t);
   if (v == 0) d = {"0", 1};
-  if (static_cast<int>(d.digits.size()) > limit + 1) d = parse_scientific(scientific_text(std::abs(v), limit));
+  if (static_cast<int>(d.digits.size()) > limit + 1)
+    d = parse_scientific(scientific_text(std::abs(v), limit));
   const int e = d.point - 1;
   std::string size = std::to_string(std::abs(e));
   if (size.size() < 2) size.insert(0, "0");
-  return {(std::signbit(v) ? "-" : "") + d.digits.substr(0, 1), d.digits.substr(1), (e < 0 ? "-" : "+") + size};
+  return {(std::signbit(v) ? "-" : "") + d.digits.substr(0, 1), d.digits.substr(1),
+          (e < 0 ? "-" : "+") + size};
 }
 
 std::string padded_left(std::string s, std::size_t width) {
@@ -108,9 +114,12 @@ struct FloatWidths {
 };
 
 // From here on numbers have an exponent: numpy 2.3 and later ask how many digits the dtype holds.
-double exponent_from(DType t, double most) { return t == DType::float64 ? most : t == DType::float16 ? 1e3 : 1e6; }
+double exponent_from(DType t, double most) {
+  return t == DType::float64 ? most : t == DType::float16 ? 1e3 : 1e6;
+}
 template <class T> bool needs_exponent(T largest, T smallest, double limit) {
-  return largest > 0 && (largest >= static_cast<T>(limit) || smallest < T(1e-4) || largest / smallest > T(1e3));
+  return largest > 0 &&
+         (largest >= static_cast<T>(limit) || smallest < T(1e-4) || largest / smallest > T(1e3));
 }
 
 FloatWidths float_widths(const std::vector<double>& shown, DType t) {
@@ -125,8 +134,9 @@ FloatWidths float_widths(const std::vector<double>& shown, DType t) {
     smallest = std::min(smallest, std::abs(v));
   }
   const double limit = exponent_from(t, 1e8);
-  w.exponent = t == DType::float64 ? needs_exponent(largest, smallest, limit)  // numpy compares in the dtype
-                                   : needs_exponent(static_cast<float>(largest), static_cast<float>(smallest), limit);
+  w.exponent = t == DType::float64
+                   ? needs_exponent(largest, smallest, limit)  // numpy compares in the dtype
+                   : needs_exponent(static_cast<float>(largest), static_cast<float>(smallest), limit);
   for (double v : shown) {
     if (!std::isfinite(v)) continue;
     if (w.exponent) {
@@ -141,7 +151,8 @@ FloatWidths float_widths(const std::vector<double>& shown, DType t) {
     }
   }
   if (!all_finite) {
-    const std::size_t behind = (w.exponent ? w.exponent_digits + 2 + w.fraction : w.fraction) + 1, need = negative_inf ? 4 : 3;
+    const std::size_t behind = (w.exponent ? w.exponent_digits + 2 + w.fraction : w.fraction) + 1,
+                      need = negative_inf ? 4 : 3;
     w.whole = std::max(w.whole, need - std::min(need, behind));
   }
   return w;
@@ -184,7 +195,8 @@ Formatter formatter(const Array& x, const std::vector<std::size_t>& shown) {
   auto v = read_floats(x);
   std::vector<double> visible;
   for (std::size_t k : shown) visible.push_back(v[k]);
-  return [v = std::move(v), t, w = float_widths(visible, t)](std::size_t k) { return format_float(v[k], t, w); };
+  return
+      [v = std::move(v), t, w = float_widths(visible, t)](std::size_t k) { return format_float(v[k], t, w); };
 }
 
 // ---------------------------------------------------------------- brackets and lines
@@ -212,7 +224,8 @@ class Printer {
       std::vector<std::size_t> next;
       for (std::size_t base : r)
         for (std::int64_t k : positions(d))
-          if (k >= 0) next.push_back(base * static_cast<std::size_t>(shape_[d]) + static_cast<std::size_t>(k));
+          if (k >= 0)
+            next.push_back(base * static_cast<std::size_t>(shape_[d]) + static_cast<std::size_t>(k));
       r = std::move(next);
     }
     return r;
@@ -220,14 +233,19 @@ class Printer {
   std::string print(const Formatter& element) const { return block(element, 0, 0, " ", line_width); }
 
  private:
-  // Dimensions d and below at flat position `base`; later lines begin with `indent`, lines end before `width`.
-  std::string block(const Formatter& element, std::size_t d, std::size_t base, const std::string& indent, int width) const {
+  // Dimensions d and below at flat position `base`; later lines begin with `indent`, lines end before
+  // `width`.
+  std::string block(const Formatter& element, std::size_t d, std::size_t base, const std::string& indent,
+                    int width) const {
     if (d + 1 == shape_.size()) return "[" + row(element, base, indent, width) + "]";
     std::string s;
     const std::string separator(shape_.size() - d - 1, '\n');
     for (std::int64_t k : positions(d)) {
       if (!s.empty()) s += separator + indent;
-      s += k < 0 ? "..." : block(element, d + 1, base * static_cast<std::size_t>(shape_[d]) + static_cast<std::size_t>(k), indent + " ", width - 1);
+      s += k < 0 ? "..."
+                 : block(element, d + 1,
+                         base * static_cast<std::size_t>(shape_[d]) + static_cast<std::size_t>(k),
+                         indent + " ", width - 1);
     }
     return "[" + s + "]";
   }
@@ -236,7 +254,9 @@ class Printer {
     const auto limit = static_cast<std::size_t>(width - 1);  // room for the bracket
     bool first = true;
     for (std::int64_t k : positions(shape_.size() - 1)) {
-      const std::string word = k < 0 ? "..." : element(base * static_cast<std::size_t>(shape_.back()) + static_cast<std::size_t>(k));
+      const std::string word =
+          k < 0 ? "..."
+                : element(base * static_cast<std::size_t>(shape_.back()) + static_cast<std::size_t>(k));
       if (!first) line += " ";
       first = false;
       if (line.size() + word.size() > limit && line.size() > indent.size()) {
