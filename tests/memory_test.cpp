@@ -105,7 +105,12 @@ struct Training {
     return all;
   }
   template <class F> void each_array(const F& f) const {
-    sa::tree_map([&](const Array& a) { f(a); return a; }, std::tuple(model, state));
+    sa::tree_map(
+        [&](const Array& a) {
+          f(a);
+          return a;
+        },
+        std::tuple(model, state));
   }
 };
 
@@ -133,9 +138,8 @@ TEST_CASE("memory: a training step has at most 30 steps per device") {
 }
 
 TEST_CASE("memory: vmap records one node per operation, not per example") {
-  const auto f = sa::jit([](const Array& x) {
-    return sa::vmap([](const Array& v) { return sa::sum(sa::sin(v) * 2 + v); })(x);
-  });
+  const auto f = sa::jit(
+      [](const Array& x) { return sa::vmap([](const Array& v) { return sa::sum(sa::sin(v) * 2 + v); })(x); });
   const auto nodes = [&](std::int64_t n) { return prepare(f, sa::ones({n, 5})).entry->flat.nodes.size(); };
   CHECK(nodes(2) == nodes(1000));
   CHECK(nodes(2) < 12);
@@ -196,7 +200,7 @@ TEST_CASE("memory: workers, replicas and old contents do not show in a training 
 TEST_CASE("memory: separate replicas are separate buffers") {
   const sa::Sharding whole = sa::NamedSharding(sa::make_mesh({{"i", 8}}), P());
   sa::set_share_replicas(false);
-  const Array x = sa::device_put(numbers(6), whole), y = sa::jit([](const Array& v) { return v * 2; })(x);
+  const Array x = sa::device_put(numbers(6), whole), y = sa::jit([](const Array&v) { return v * 2; })(x);
   sa::set_share_replicas(true);
   CHECK(sa::value_of(x)->buffers.size() == 8);
   CHECK(sa::value_of(y)->buffers.size() == 8);
@@ -228,7 +232,8 @@ TEST_CASE("memory: a moved array with another owner is copied, and the report sa
   const auto at = addresses(y);  // sole owner
   CHECK(addresses(f(std::move(y))) == at);
   CHECK(error<sa::DonationError>([&] { f(x); }) ==
-        "increment: argument 0: Array has been deleted with shape=f32[4]: it was donated to increment. Pass it without std::move "
+        "increment: argument 0: Array has been deleted with shape=f32[4]: it was donated to increment. Pass "
+        "it without std::move "
         "to keep it, or use the result.");
 }
 
@@ -236,6 +241,7 @@ TEST_CASE("memory: a shard view and a recorded use own the buffer too") {
   const auto f = sa::jit([](const Array& v) { return v + 1; });
   Array x = sa::block_until_ready(numbers(4));
   const std::vector<sa::Shard> view = x.addressable_shards();
+  Captured reports;
   f(std::move(x));
   CHECK(values(view[0].data) == Values{-8, -7, -6, -5});
   Array y = sa::block_until_ready(numbers(4));
@@ -256,12 +262,14 @@ TEST_CASE("memory: donated by option, the buffer dies for every handle") {
   CHECK(error<sa::DonationError>([&] { values(other); }) != "no such error");
   const Array z = sa::block_until_ready(numbers(4));
   CHECK(error<sa::DonationError>([&] { f(z, z); }) ==
-        "both: Attempt to donate the same buffer twice in the same call: arguments 0 and 1 are one array f32[4]. Pass it once, or "
+        "both: Attempt to donate the same buffer twice in the same call: arguments 0 and 1 are one array "
+        "f32[4]. Pass it once, or "
         "donate none.");
   const auto last = sa::jit([](const Array& v, const Array& w) { return v + w; },
                             {.donate = sa::Donate::all_except_first, .name = "last"});
   CHECK(error<sa::DonationError>([&] { last(z, z); }) ==
-        "last: Attempt to use a buffer that was donated in the same call: arguments 0 and 1 are one array f32[4]. Pass it once, or "
+        "last: Attempt to use a buffer that was donated in the same call: arguments 0 and 1 are one array "
+        "f32[4]. Pass it once, or "
         "donate none.");
   CHECK(values(z) == Values{-8, -7, -6, -5});
 }
@@ -286,7 +294,8 @@ struct ShortMemory {
 /// Runs the first `failing` steps of a program, then fails.
 class FailingExecutable : public sa::Executable {
  public:
-  FailingExecutable(std::unique_ptr<sa::Executable> part, std::size_t failing) : part_(std::move(part)), failing_(failing) {}
+  FailingExecutable(std::unique_ptr<sa::Executable> part, std::size_t failing)
+      : part_(std::move(part)), failing_(failing) {}
   void run(std::span<void* const> bases, sa::RunReport* report) const override {
     part_->run(bases, report);
     throw sa::TransportError("step " + std::to_string(failing_) + " failed");
@@ -304,8 +313,12 @@ class FailingBackend : public sa::Backend {
   int device_count() const override { return real_.device_count(); }
   sa::BufferRef allocate(int device, std::size_t bytes) override { return real_.allocate(device, bytes); }
   void deallocate(sa::Buffer* b) override { real_.deallocate(b); }
-  void copy_from_host(const sa::BufferRef& to, const void* from, std::size_t n) override { real_.copy_from_host(to, from, n); }
-  void copy_to_host(void* to, const sa::BufferRef& from, std::size_t n) override { real_.copy_to_host(to, from, n); }
+  void copy_from_host(const sa::BufferRef& to, const void* from, std::size_t n) override {
+    real_.copy_from_host(to, from, n);
+  }
+  void copy_to_host(void* to, const sa::BufferRef& from, std::size_t n) override {
+    real_.copy_to_host(to, from, n);
+  }
   std::unique_ptr<sa::Executable> load(std::shared_ptr<const sa::Program> program) override {
     auto part = std::make_shared<sa::Program>(*program);
     steps = part->steps.size();
@@ -322,7 +335,8 @@ class FailingBackend : public sa::Backend {
 };
 /// Programs that are loaded while it lives fail at step `failing`.
 struct Fault {
-  explicit Fault(std::size_t failing) : backend(*new FailingBackend(failing)), real(sa::set_backend("cpu", &backend)) {}
+  explicit Fault(std::size_t failing)
+      : backend(*new FailingBackend(failing)), real(sa::set_backend("cpu", &backend)) {}
   ~Fault() { sa::set_backend("cpu", real); }
   FailingBackend& backend;
   sa::Backend* real;
@@ -345,7 +359,7 @@ TEST_CASE("memory: a call without memory takes nothing") {
   for (int grants = 0;; grants++) {
     REQUIRE(grants < 10);
     constexpr std::int64_t n = 400'000;  // 1.6 MB: a block of its own
-    {  // free blocks go back to the system when it refuses
+    {                                    // free blocks go back to the system when it refuses
       const ShortMemory memory(0);
       CHECK_THROWS_AS(sa::backend("cpu").allocate(0, 1 << 30), sa::OutOfMemory);
     }
@@ -380,18 +394,21 @@ TEST_CASE("memory: after a failing step donated memory is lost and says so; all 
   for (std::size_t k = 0; k < steps; k++) {
     CAPTURE(k);
     const auto f = two_results("broken");
-    Array x = sa::block_until_ready(numbers(40)), y = sa::block_until_ready(sa::ones({40})), z = sa::block_until_ready(numbers(40)),
-          kept = z;
+    Array x = sa::block_until_ready(numbers(40)), y = sa::block_until_ready(sa::ones({40})),
+          z = sa::block_until_ready(numbers(40)), kept = z;
     {
       const Fault fault(k);
       const std::string want = "step " + std::to_string(k) + " failed";
       CHECK(error<sa::TransportError>([&] { f(std::move(x), y); }) == want);
-      CHECK(error<sa::TransportError>([&] { f(std::move(z), y); }) == want);  // another owner: a copy was used
+      CHECK(error<sa::TransportError>([&] { f(std::move(z), y); }) ==
+            want);  // another owner: a copy was used
       CHECK(error<sa::TransportError>([&] { two_results("kept")(kept, y); }) == want);
       steps = fault.backend.steps;
     }
     CHECK(x.is_deleted());
-    CHECK(error<sa::DonationError>([&] { values(x); }).find("broken, which failed and may have overwritten it") != std::string::npos);
+    CHECK(error<sa::DonationError>([&] {
+            values(x);
+          }).find("broken, which failed and may have overwritten it") != std::string::npos);
     CHECK(values(y) == ys);
     CHECK(values(z) == xs);
     CHECK(values(kept) == xs);
@@ -410,7 +427,20 @@ TEST_CASE("memory: a failing step leaves arrays donated by option lost for every
     CHECK_THROWS_AS(f(x), sa::TransportError);
   }
   CHECK(x.is_deleted());
-  CHECK(error<sa::DonationError>([&] { values(other); }).find("dies, which failed and may have overwritten it") != std::string::npos);
+  CHECK(error<sa::DonationError>([&] {
+          values(other);
+        }).find("dies, which failed and may have overwritten it") != std::string::npos);
+}
+
+TEST_CASE("memory: a call that cannot be compiled takes nothing") {
+  const sa::Mesh mesh = sa::make_mesh({{"i", 8}});
+  Array x = sa::device_put(numbers(16), sa::NamedSharding(mesh, P("i")));
+  const auto f = sa::jit([](const Array& v) { return sa::sort(v); });
+  sa::set_policy(sa::Policy::strict);
+  CHECK_THROWS_AS(f(std::move(x)), sa::ShardingError);
+  sa::set_policy(sa::Policy::auto_);
+  CHECK(values(x) == values(numbers(16)));
+  CHECK(values(f(std::move(x))) == values(sa::sort(numbers(16))));
 }
 
 TEST_CASE("memory: a failing eager evaluation can be repeated") {
