@@ -337,7 +337,7 @@ TEST_CASE("rules: reshape shares what divides") {
   CHECK(dims({3, 4}, {4, 3}, true) == "4w,3w");
   CHECK(dims({4, 3, 5}, {6, 2, 5}, false) == "2 2w,3w,5");
   CHECK(dims({4, 3, 5}, {6, 2, 5}, true) == "2 3w,2w,5");
-  CHECK(dims({1, 6, 1}, {6}, false) == "1,6,1");
+  CHECK(dims({1, 6, 1}, {6}, false) == "1w,6,1w");
   CHECK(dims({0, 2}, {2, 0}, true) == "2w,0w");
 }
 

@@ -1,4 +1,4 @@
-// The program that a call of a jitted function runs, for tests that look inside.
+// What tests of the compiler share: the program that a call runs, its transfers as text, values on the golden mesh.
 #pragma once
 #include <doctest/doctest.h>
 
@@ -37,6 +37,42 @@ template <class F, class... A> void check_received(const F& f, const A&... args)
   const auto& planned = p.program().transfers;
   REQUIRE((report.received.size() == planned.size() || planned.empty()));
   for (std::size_t k = 0; k < planned.size(); k++) CHECK(report.received[k] == planned[k].moved_bytes);
+}
+
+using shardarray::Array;
+using shardarray::P;
+using shardarray::Shape;
+
+/// The golden tables' mesh.
+inline shardarray::Sharding on_xy(const P& spec) {
+  return shardarray::NamedSharding(shardarray::make_mesh({{"x", 4}, {"y", 2}}), spec);
+}
+
+/// Small whole numbers: sums and products are exact in any order.
+inline Array numbers(const Shape& shape, shardarray::DType dtype = shardarray::float32, int seed = 0) {
+  std::vector<float> v(static_cast<std::size_t>(shardarray::num_elements(shape)));
+  for (std::size_t k = 0; k < v.size(); k++)
+    v[k] = static_cast<float>((k * 7 + k / 5 + static_cast<std::size_t>(seed) * 3) % 11) - 5;
+  return shardarray::array(v, shape, dtype);
+}
+
+/// "all_gather{x} 384, all_reduce{y} 128", in order.
+inline std::string transfers(const shardarray::Explanation& e) {
+  std::string s;
+  for (const shardarray::TransferInfo& t : e.transfers())
+    s += (s.empty() ? "" : ", ") + t.kind + t.axes + " " + std::to_string(t.bytes_per_device);
+  return s;
+}
+inline std::vector<double> values(const Array& x) { return x.to_vector<double>(); }
+
+inline Array placed(const Shape& shape, const shardarray::Sharding& s, int seed = 0) {
+  return shardarray::device_put(numbers(shape, shardarray::float32, seed), s);
+}
+/// The transfers of f(args...), after a run that counts them.
+template <class F, class... A> std::string planned(const F& f, const A&... args) {
+  const auto j = shardarray::jit(f);
+  check_received(j, args...);
+  return transfers(shardarray::explain(j, args...));
 }
 
 }  // namespace program_test

@@ -60,6 +60,22 @@ TEST_CASE("smoke: jit, grad, vmap and donation in a training step over eight dev
   CHECK(step.traces() == 1);
 }
 
+TEST_CASE("smoke: a literal has all its digits beside float64") {
+  const sa::Array x = sa::array(std::vector<double>{1, 3});
+  CHECK((x * 0.1).to_vector<double>() == std::vector<double>{0.1, 3 * 0.1});
+}
+
+TEST_CASE("smoke: comparing") {
+  const sa::Array x = sa::array({1.0, 2.0}), y = x + 1e-7;
+  CHECK(sa::allclose(x, y));
+  CHECK_FALSE(sa::allclose(x, x + 1e-3));
+  CHECK(sa::allclose(x, x + 1e-3, {.rtol = 0, .atol = 1e-2}));
+  CHECK(sa::array_equal(x, sa::array({1, 2})));
+  CHECK_FALSE(sa::array_equal(x, sa::array({{1, 2}})));
+  CHECK_FALSE(sa::allclose(sa::array({NAN}), sa::array({NAN})));
+  CHECK(sa::allclose(sa::array({NAN, INFINITY}), sa::array({NAN, INFINITY}), {.equal_nan = true}));
+}
+
 TEST_CASE("smoke: what explain says of a sharded product") {
   const auto mesh = sa::make_mesh({{"x", 4}, {"y", 2}});
   const sa::Array a = sa::device_put(sa::ones({8, 32}), sa::NamedSharding(mesh, sa::P("x", "y")));

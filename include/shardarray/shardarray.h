@@ -2,6 +2,7 @@
 #pragma once
 #include "shardarray/array.h"
 #include "shardarray/collectives.h"
+#include "shardarray/compare.h"
 #include "shardarray/data.h"
 #include "shardarray/device.h"
 #include "shardarray/dtype.h"

@@ -89,10 +89,18 @@ void Decider::add_cost(const NodeState& s, Decision& d) {
 
 Assignment Decider::merged(const NodeState& s) const {
   Assignment a(s.rule->factors.size());
+  std::vector<int> used = s.pending;
+  // What is there is extended, up to an atom that another factor holds.
   auto join = [&](const TermState& t) {
     const Assignment p = project(to_atoms(atoms_, *t.layout), *t.factors, *s.rule, atoms_);
-    for (std::size_t f = 0; f < a.size(); f++)
-      if (p[f].size() > a[f].size() && s.rule->factors[f].role != Role::whole) a[f] = p[f];
+    for (std::size_t f = 0; f < a.size(); f++) {
+      if (s.rule->factors[f].role == Role::whole || p[f].size() < a[f].size() || !std::equal(a[f].begin(), a[f].end(), p[f].begin()))
+        continue;
+      for (std::size_t k = a[f].size(); k < p[f].size() && std::find(used.begin(), used.end(), p[f][k]) == used.end(); k++) {
+        a[f].push_back(p[f][k]);
+        used.push_back(p[f][k]);
+      }
+    }
   };
   std::vector<const TermState*> terms;
   for (const TermState& t : s.operands)
@@ -100,14 +108,6 @@ Assignment Decider::merged(const NodeState& s) const {
   std::stable_sort(terms.begin(), terms.end(), [](auto* x, auto* y) { return num_elements(x->type.shape) > num_elements(y->type.shape); });
   for (const TermState* t : terms) join(*t);
   for (const TermState& t : s.results) join(t);
-  // an atom stays with the first factor that has it
-  std::vector<int> used = s.pending;
-  for (auto& list : a) {
-    std::size_t n = 0;
-    while (n < list.size() && std::find(used.begin(), used.end(), list[n]) == used.end()) n++;
-    list.resize(n);
-    used.insert(used.end(), list.begin(), list.end());
-  }
   return a;
 }
 

@@ -166,7 +166,8 @@ class Fuser {
     join(s, group, {identity_map(at(p_.values, at(p_.steps, s).out[0]).type.shape.size())});
   }
 
-  // The maps by which the users in `group` read s; none when they are too many.
+  // The maps by which the users in `group` read s; none when they are too many, or when one reads s at rows that only the
+  // data knows.
   std::optional<std::vector<IndexMap>> maps_in(int s, int group) {
     std::vector<IndexMap> maps;
     for (int v : at(p_.steps, s).out)
@@ -175,6 +176,7 @@ class Fuser {
         if (it == maps_.end()) continue;
         for (std::size_t k = 0; k < at(p_.steps, u).in.size(); k++) {
           if (at(p_.steps, u).in[k] != v) continue;
+          if (const FlatNode* n = node(u); n && n->op->form == Form::take && k == 0) return std::nullopt;
           for (const IndexMap& m : it->second) {
             IndexMap composed = compose(with_inner(m, u), reading_map(u, k, group));
             if (std::find(maps.begin(), maps.end(), composed) == maps.end()) maps.push_back(std::move(composed));

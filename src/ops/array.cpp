@@ -1,4 +1,5 @@
 // ShardedArray's literals, operators and shorthands.
+#include <bit>
 #include <limits>
 
 #include "ops/prims.h"
@@ -8,8 +9,12 @@ namespace shardarray {
 
 // ---------------------------------------------------------------- literals
 Array ShardedArray::literal(double value, DType t, bool weak, Where w) {
-  const Site site(w);
-  return prim::constant(t, prim::bits_of(t, value), weak);
+  Attrs a;
+  a.dtype = t;
+  a.bits = prim::bits_of(t, value);
+  if (weak) a.dims = {1};
+  if (weak && is_floating(t)) a.hi = {std::bit_cast<std::int64_t>(value)};  // for a float64 partner
+  return record(op_constant, {}, std::move(a), w);
 }
 // One that int32 cannot hold is a weak int64.
 Array ShardedArray::literal_int(std::int64_t value, Where w) {

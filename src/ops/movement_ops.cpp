@@ -33,7 +33,7 @@ static Rule broadcast_rule(const Call& c) {
   for (std::int64_t size : to) out.push_back(add_factor(r, size));
   for (std::size_t j = 0; j < from.size(); j++) {
     const std::size_t d = from_first(c.attrs->dims[j], to.size());
-    in.push_back(from[j] == to[d] ? out[d] : add_factor(r, 1));
+    in.push_back(from[j] == to[d] ? out[d] : add_factor(r, 1, Role::whole));  // every tile of the result needs it
   }
   r.operands = {in};
   r.results = {out};
@@ -102,8 +102,8 @@ class ReshapeWalk {
         until_products_meet();
       }
     }
-    finish(in_, is_empty);
-    finish(out_, is_empty);
+    finish(in_);
+    finish(out_);
     rule_.operands = {in_.factors};
     rule_.results = {out_.factors};
     return std::move(rule_);
@@ -139,10 +139,10 @@ class ReshapeWalk {
       (in < out ? in : out) *= take_whole(behind);
     }
   }
-  void finish(Side& s, bool is_empty) {
+  // What the other side lacks: every tile of it needs the whole.
+  void finish(Side& s) {
     for (std::size_t d = 0; d < s.shape.size(); d++)
-      if (s.factors[d].empty())
-        s.factors[d] = add_factor(rule_, s.shape[d], is_empty ? Role::whole : Role::pass);
+      if (s.factors[d].empty()) s.factors[d] = add_factor(rule_, s.shape[d], Role::whole);
   }
 
   Rule rule_;

@@ -90,6 +90,8 @@ static Array converted_literal(const Array& x, DType t, bool weak) {
   const Attrs& a = x.node()->attrs();
   if (a.dtype == DType::bool_ || (is_integer(a.dtype) && a.dtype != DType::uint64))
     return prim::constant(t, prim::bits_of(t, sign_extended(a.dtype, a.bits)), weak);
+  if (a.dtype == DType::float32 && a.hi.size() == 1)  // as it was written, with all its digits
+    return prim::constant(t, prim::bits_of(t, std::bit_cast<double>(a.hi[0])), weak);
   if (a.dtype == DType::float32)
     return prim::constant(
         t, prim::bits_of(t, static_cast<double>(std::bit_cast<float>(static_cast<std::uint32_t>(a.bits)))),
