@@ -185,6 +185,9 @@ TEST_CASE("exchange: bool, NaN, signed zeros, wide elements") {
   CHECK(std::isnan(combine_two(Reducer::min, 1.f, nan)));
   CHECK_FALSE(std::signbit(combine_two(Reducer::max, -0.f, 0.f)));
   CHECK(std::signbit(combine_two(Reducer::min, 0.f, -0.f)));
+  CHECK(std::signbit(combine_two(Reducer::any, -0.f, 0.f)));  // the bits, of any dtype
+  CHECK(combine_two(Reducer::any, 0.0, -1.5) == -1.5);
+  CHECK(combine_two(Reducer::any, std::int16_t{3}, std::int16_t{0}) == 3);
 
   double in[6] = {1, 2, 3, 4, 5, 6}, out[6] = {};  // three complex128, reversed
   Exchange x;

@@ -46,7 +46,10 @@ inline std::string RandomProgram::to_string() const {
   for (std::size_t k = 0; k < lines.size(); k++) {
     s += "  %" + std::to_string(k) + " " + short_name(lines[k].dtype) + shardarray::to_string(lines[k].shape) + " = " + lines[k].text;
     for (int v : lines[k].in) s += " %" + std::to_string(v);
-    if (lines[k].sharding) s += "   " + lines[k].sharding->to_string();
+    if (lines[k].sharding) {
+      s += "   " + lines[k].sharding->to_string() + " on";
+      for (const Device& d : lines[k].sharding->device_assignment()) s += " " + std::to_string(d.id);
+    }
     s += "\n";
   }
   s += "  ->";

@@ -107,8 +107,8 @@ double combine(Reducer reducer, double a, double b) {
   switch (reducer) {
     case Reducer::sum: return a + b;
     case Reducer::prod: return a * b;
-    case Reducer::max:
-    case Reducer::any: return std::max(a, b);
+    case Reducer::max: return std::max(a, b);
+    case Reducer::any: return std::bit_cast<double>(std::bit_cast<std::uint64_t>(a) | std::bit_cast<std::uint64_t>(b));
     case Reducer::min:
     case Reducer::all: return std::min(a, b);
     default: return NAN;

@@ -1,4 +1,4 @@
-// The ways in which several values become one.
+// The ways in which several values become one. Between devices `any` is the or of the bits, of every dtype.
 #pragma once
 #include <cstdint>
 

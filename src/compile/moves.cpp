@@ -51,35 +51,39 @@ struct Mover {
   }
 };
 
-// The positions that hold the summands of position p: they agree with p on every sub-axis that `from` does not use.
-std::vector<int> summand_positions(const Layout& from, const Layout& to, int p) {
-  const int n = from.order()->size();
-  std::vector<bool> used(static_cast<std::size_t>(n) + 1, false);  // by pre, per prime step: mark ranges
-  auto mark = [&](const AxisList& list) {
-    for (SubAxis a : list)
-      for (int c = a.pre; c < a.pre * a.size; c++) used[static_cast<std::size_t>(c)] = true;
-  };
-  for (const AxisList& d : from.dims()) mark(d);
-  AxisList reduced;
-  for (SubAxis a : from.unreduced())
-    if (std::find(to.unreduced().begin(), to.unreduced().end(), a) == to.unreduced().end()) reduced.push_back(a);
-  mark(reduced);
-  // the unused sub-axes, as maximal runs between used ones
-  std::vector<SubAxis> unused;
-  AxisList all = reduced;
-  for (const AxisList& d : from.dims()) all.insert(all.end(), d.begin(), d.end());
-  std::sort(all.begin(), all.end());
-  int next = 1;
-  for (SubAxis a : all) {
-    if (a.pre > next) unused.push_back({next, a.pre / next});
-    next = a.pre * a.size;
+// The positions that agree with p on every sub-axis for which `free` is false; free[c] for c in [pre, pre * size).
+std::vector<int> agreeing(const std::vector<bool>& free, int p) {
+  const int n = static_cast<int>(free.size());
+  std::vector<SubAxis> fixed;
+  for (int begin = 1, end; begin < n; begin = end) {
+    for (end = begin; end < n && free[end] == free[begin];) end++;
+    if (!free[begin]) fixed.push_back({begin, end / begin});
   }
-  if (next < n) unused.push_back({next, n / next});
   std::vector<int> positions;
   for (int q = 0; q < n; q++)
-    if (std::all_of(unused.begin(), unused.end(), [&](SubAxis a) { return coordinate(a, p, n) == coordinate(a, q, n); }))
+    if (std::all_of(fixed.begin(), fixed.end(), [&](SubAxis a) { return coordinate(a, p, n) == coordinate(a, q, n); }))
       positions.push_back(q);
   return positions;
+}
+
+void mark(std::vector<bool>& free, const AxisList& list, bool as) {
+  for (SubAxis a : list) std::fill_n(free.begin() + a.pre, a.pre * (a.size - 1), as);
+}
+
+// The positions that hold the summands of position p: they may differ from p in the dimensions and along what is reduced.
+std::vector<int> summand_positions(const Layout& from, const Layout& to, int p) {
+  std::vector<bool> free(static_cast<std::size_t>(from.order()->size()), false);
+  for (const AxisList& d : from.dims()) mark(free, d, true);
+  mark(free, from.unreduced(), true);
+  mark(free, to.unreduced(), false);
+  return agreeing(free, p);
+}
+
+// The same for data that only moves: partial sums come from where the same summand is.
+std::vector<int> owner_positions(const Layout& from, int p) {
+  std::vector<bool> free(static_cast<std::size_t>(from.order()->size()), true);
+  mark(free, from.unreduced(), false);
+  return agreeing(free, p);
 }
 
 void reduce_pieces(const Mover& m, int v, const Addresses& at) {
@@ -99,6 +103,26 @@ void reduce_pieces(const Mover& m, int v, const Addresses& at) {
     for (int q : positions) x.sources.push_back(m.source(v, q, box.lo));
     m.to.pieces.push_back(std::move(x));
   }
+}
+
+// Who sends which box to whom, among those that hold one summand.
+std::vector<BoxMove> moves_between(int v, int dst, const Addresses& at) {
+  const int n = at.order()->size();
+  const Box nothing{whole_box(at.value(v).type.shape).lo, Shape::filled(at.value(v).type.shape.size(), 0)};
+  std::vector<BoxMove> all;
+  std::vector<bool> done(static_cast<std::size_t>(n), false);
+  for (int p = 0; p < n; p++) {
+    if (done[p]) continue;
+    std::vector<Box> sources(static_cast<std::size_t>(n), nothing), targets = sources;
+    for (int q : owner_positions(*at.value(v).layout, p)) {
+      done[q] = true;
+      sources[q] = at.tile(v, q);
+      targets[q] = at.tile(dst, q);
+    }
+    const std::vector<BoxMove> moves = box_moves(sources, targets);
+    all.insert(all.end(), moves.begin(), moves.end());
+  }
+  return all;
 }
 
 void move_pieces(const Mover& m, int v, const std::vector<BoxMove>& moves, const Addresses& at) {
@@ -150,15 +174,7 @@ Exchange make_exchange(const PartStep& s, const FlatGraph& g, Addresses& at) {
   e.transfer = s.transfer;
   const FlatNode* n = s.node < 0 ? nullptr : &g.nodes[static_cast<std::size_t>(s.node)];
   const bool reduces = !n && at.value(s.in[0]).layout->unreduced() != at.value(dst).layout->unreduced();
-  std::vector<BoxMove> moves;
-  if (!n && !reduces) {
-    std::vector<Box> sources, targets;
-    for (int q = 0; q < devices; q++) {
-      sources.push_back(at.tile(s.in[0], q));
-      targets.push_back(at.tile(dst, q));
-    }
-    moves = box_moves(sources, targets);
-  }
+  const std::vector<BoxMove> moves = n || reduces ? std::vector<BoxMove>{} : moves_between(s.in[0], dst, at);
   if (reduces) e.reducer = at.value(s.in[0]).layout->reducer();
   if (n) e.fill_bits = n->attrs ? n->attrs->bits : 0;
   const Memory memory = at.memory(dst);

@@ -103,6 +103,7 @@ class Partitioner {
     const Layout* from = at(p_.values, source).layout;
     std::vector<const Layout*> path{to};
     if (from->order() == to->order()) path = transfer_path(from, to, type.shape, size_of(type));
+    else if (!from->unreduced().empty()) path.insert(path.begin(), Layout::of(from->order(), from->dims()));
     for (const Layout* next : path) source = hop(source, next, reason, by, asked);
     return source;
   }

@@ -57,7 +57,7 @@ ExchangePlan::ExchangePlan(const Exchange& x, const Exchange::Item& item, std::u
     if (reduce_ == nullptr) {
       throw CompileError(fmt::format(
           "{} over devices: the CPU has no kernel for {}. Sums, products and extrema take integers, float32 "
-          "and float64; any and all take bool. Convert the operand first.",
+          "and float64; all takes bool. Convert the operand first.",
           name(x.reducer), name(x.dtype)));
     }
   }

@@ -35,7 +35,7 @@ class Scratch {
 thread_local Scratch scratch;
 
 /// Bytes from the first element of `axes` to the one at flat position `at`.
-std::int64_t offset_at(const std::vector<Axis>& axes, std::int64_t at) {
+std::int64_t offset_at(const std::vector<LoopAxis>& axes, std::int64_t at) {
   if (axes.empty()) return 0;
   std::int64_t offset = 0;
   for (std::size_t d = axes.size() - 1; d > 0; d--) {
@@ -47,7 +47,7 @@ std::int64_t offset_at(const std::vector<Axis>& axes, std::int64_t at) {
 
 /// Cuts the flat positions [at, at + n) of `axes` into runs along the last axis: f(offset, stride, first
 /// element, count).
-template <class F> void for_runs(const std::vector<Axis>& axes, std::int64_t at, std::int64_t n, F f) {
+template <class F> void for_runs(const std::vector<LoopAxis>& axes, std::int64_t at, std::int64_t n, F f) {
   if (axes.size() <= 1) return f(offset_at(axes, at), axes.empty() ? 0 : axes[0].stride, std::int64_t{0}, n);
   std::int64_t coordinate[LoopPlan::max_rank];
   const std::size_t last = axes.size() - 1;

@@ -22,7 +22,7 @@ enum class LoopMode : std::uint8_t { columns, rows };
 /// Two groups of the domain's dimensions: `run`, along which rows go, and `walk`, fixed while a row is worked
 /// on. Strides are bytes; those of an index are its steps. Outermost first, neighbours merged, no dimension
 /// of size 1.
-struct Axis {
+struct LoopAxis {
   std::int64_t extent, stride;
 };
 /// An argument as one stage reads or writes it, or an index (`is_index`: `offset` is its value at domain
@@ -30,7 +30,7 @@ struct Axis {
 struct Access {
   std::uint32_t base = 0;
   std::int64_t offset = 0;
-  std::vector<Axis> run, walk;
+  std::vector<LoopAxis> run, walk;
   std::uint8_t size_log2 = 0;
   bool is_index = false;
   bool contiguous = false;                         ///< `run` is at most one axis, of neighbouring elements

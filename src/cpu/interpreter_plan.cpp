@@ -11,8 +11,8 @@ namespace shardarray {
 namespace {
 
 /// Dimensions of size 1 dropped, neighbours merged where one stride serves both.
-std::vector<Axis> merged(std::span<const std::int64_t> extents, const std::vector<std::int64_t>& strides) {
-  std::vector<Axis> axes;
+std::vector<LoopAxis> merged(std::span<const std::int64_t> extents, const std::vector<std::int64_t>& strides) {
+  std::vector<LoopAxis> axes;
   for (std::size_t d = 0; d < extents.size(); d++) {
     if (extents[d] == 1) continue;
     if (!axes.empty() && axes.back().stride == strides[d] * extents[d]) {
@@ -24,14 +24,14 @@ std::vector<Axis> merged(std::span<const std::int64_t> extents, const std::vecto
   return axes;
 }
 
-std::int64_t product(const std::vector<Axis>& axes, std::size_t from) {
+std::int64_t product(const std::vector<LoopAxis>& axes, std::size_t from) {
   std::int64_t n = 1;
   for (std::size_t i = from; i < axes.size(); i++) n *= axes[i].extent;
   return n;
 }
 
-bool all_zero(const std::vector<Axis>& axes) {
-  return std::all_of(axes.begin(), axes.end(), [](const Axis& a) { return a.stride == 0; });
+bool all_zero(const std::vector<LoopAxis>& axes) {
+  return std::all_of(axes.begin(), axes.end(), [](const LoopAxis& a) { return a.stride == 0; });
 }
 
 /// The value whose bits `in` passes on: bitcasts and casts between integers of one width.

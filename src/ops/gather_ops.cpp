@@ -41,14 +41,12 @@ static Rule take_rule(const Call& c) {
   const std::size_t b = batch_rank(*c.attrs);
   Rule r;
   std::vector<DimFactors> table, index;
-  // A row outside a tile of the table gives zeros there.
-  const Reducer reducer = c.in[0].dtype == DType::bool_ ? Reducer::any : Reducer::sum;
   for (std::int64_t size : c.in[1].shape) index.push_back(add_factor(r, size));
   std::vector<DimFactors> out = index;
   for (std::size_t d = 0; d < c.in[0].shape.size(); d++) {
     const std::int64_t size = c.in[0].shape[d];
     table.push_back(d < b    ? index[d]
-                    : d == b ? add_factor(r, size, Role::reduce, reducer)
+                    : d == b ? add_factor(r, size, Role::reduce, Reducer::any)  // a row outside a tile gives zero bits there
                              : add_factor(r, size));
     if (d > b) out.push_back(table.back());
   }

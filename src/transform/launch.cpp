@@ -73,9 +73,9 @@ std::vector<Claim> claims(const FlatGraph& g, std::span<const ValueRef> leaves, 
 
 }  // namespace
 
-Placement place_leaves(const FlatGraph& g, std::span<const ValueRef> leaves, std::span<const Sharding* const> requested,
+LeafPlacement place_leaves(const FlatGraph& g, std::span<const ValueRef> leaves, std::span<const Sharding* const> requested,
                        const std::vector<std::string>& names, const char* function) {
-  Placement p;
+  LeafPlacement p;
   const Claim* largest = nullptr;
   const std::vector<Claim> all = claims(g, leaves, requested, names);
   for (const Claim& c : all) {
@@ -101,7 +101,7 @@ Placement place_leaves(const FlatGraph& g, std::span<const ValueRef> leaves, std
   return p;
 }
 
-CompileInput compile_input(FlatGraph g, const Placement& where, std::vector<bool> donated, std::span<const Sharding* const> requested,
+CompileInput compile_input(FlatGraph g, const LeafPlacement& where, std::vector<bool> donated, std::span<const Sharding* const> requested,
                            std::vector<std::string> names, std::span<const ValueRef> leaves) {
   CompileInput in;
   in.order = where.order;
@@ -194,7 +194,7 @@ ProgramCacheStats program_cache_stats() {
 std::shared_ptr<const LoadedProgram> load_program(FlatGraph g, std::span<const ValueRef> leaves, std::vector<bool> donated,
                                                   std::span<const Sharding* const> requested, const std::vector<std::string>& names,
                                                   const char* function) {
-  const Placement where = place_leaves(g, leaves, requested, names, function);
+  const LeafPlacement where = place_leaves(g, leaves, requested, names, function);
   CompileInput in = compile_input(std::move(g), where, std::move(donated), requested, names, leaves);
   Words key = program_key(in);
   if (auto found = program_cache().find(key)) return found;

@@ -48,12 +48,12 @@ struct LaunchVerdict {
 };
 
 /// Where a computation runs and how its leaves enter. `names` are for messages.
-struct Placement {
+struct LeafPlacement {
   const DeviceOrder* order = nullptr;
   bool committed = false;
   std::vector<const Layout*> inputs;
 };
-Placement place_leaves(const FlatGraph& g, std::span<const ValueRef> leaves, std::span<const Sharding* const> requested,
+LeafPlacement place_leaves(const FlatGraph& g, std::span<const ValueRef> leaves, std::span<const Sharding* const> requested,
                        const std::vector<std::string>& names, const char* function);
 
 /// Finds or compiles. `requested`: output shardings, null entries are open. The caller holds the graph lock.
@@ -61,7 +61,7 @@ std::shared_ptr<const LoadedProgram> load_program(FlatGraph g, std::span<const V
                                                   std::span<const Sharding* const> requested, const std::vector<std::string>& names,
                                                   const char* function);
 /// The input of compile() for these leaves (also for explain).
-CompileInput compile_input(FlatGraph g, const Placement& where, std::vector<bool> donated, std::span<const Sharding* const> requested,
+CompileInput compile_input(FlatGraph g, const LeafPlacement& where, std::vector<bool> donated, std::span<const Sharding* const> requested,
                            std::vector<std::string> names, std::span<const ValueRef> leaves);
 
 /// Runs; `results` gets the outputs in order, `verdicts` (if any) one entry per leaf. Donated leaves that were reused are the
