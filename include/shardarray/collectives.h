@@ -1,15 +1,122 @@
-// Collectives: operations over the rows of a mapped axis, by its name. Inside vmap, pmap and shard_map.
+// Collectives: operations over the rows of a mapped axis, by its name. Inside vmap, pmap and shard_map, where they mean the
+// same: position p of an axis of size n has its own value x_p. Every function takes an array or a tree of arrays (leaf by
+// leaf). Several names, `psum(x, {"i", "j"})`, are one axis of the product's size, the first name most significant.
+//
+// `groups` splits the axis: lists of positions in which each occurs exactly once; positions communicate only within their
+// list, in its order. Reductions allow groups of different sizes, everything else wants equal ones; one axis only.
+//
+// Throws TraceError for a name that is not in scope, Error for groups or permutations that are none, ShapeError for sizes.
+// Derivatives are those of classic JAX: the transpose of psum is psum of the cotangents.
 #pragma once
 #include <string>
+#include <utility>
+#include <vector>
 
-#include "shardarray/array.h"
+#include "shardarray/sharding.h"
+#include "shardarray/tree.h"
 
 namespace shardarray {
 
-/// The sum of x over the axis, the same in every row; bool sums as int32. The transpose is psum of the cotangents.
-/// Throws TraceError for a name that is not in scope.
-SHARDARRAY_API Array psum(const Array& x, const std::string& axis_name, Where w = Where::here());
-/// The row's position along the axis: int32 scalar.
-SHARDARRAY_API Array axis_index(const std::string& axis_name, Where w = Where::here());
+/// The axes of a collective: `"i"`, `{"i", "j"}` or `axes("i", "j")`.
+struct SHARDARRAY_API NamedAxes {
+  NamedAxes(const char* name) : names{name} {}
+  NamedAxes(std::string name) : names{std::move(name)} {}
+  NamedAxes(std::initializer_list<std::string> list) : names(list) {}
+  NamedAxes(AxisNames list) : names(std::move(list.names)) {}
+  std::vector<std::string> names;
+};
+using Groups = std::vector<std::vector<int>>;
+
+struct SHARDARRAY_API GroupOptions {
+  Groups groups = {};  ///< none: the whole axis
+};
+struct SHARDARRAY_API AllGatherOptions {
+  int axis = 0;        ///< of the result; negative counts from its end
+  bool tiled = false;  ///< concatenate along an existing dimension instead of stacking along a new one
+  Groups groups = {};
+};
+struct SHARDARRAY_API PsumScatterOptions {
+  int axis = 0;        ///< the dimension that is scattered
+  bool tiled = false;  ///< each gets a part of the dimension; otherwise it has the axis' size and goes away
+  Groups groups = {};
+};
+struct SHARDARRAY_API AllToAllOptions {
+  int split_axis = 0;   ///< the dimension whose parts are sent
+  int concat_axis = 0;  ///< where those that come are put: counted, when not tiled, after split_axis has gone
+  bool tiled = false;
+  Groups groups = {};
+};
+/// (source, destination) pairs of positions.
+using Permutation = std::vector<std::pair<int, int>>;
+
+/// The number of positions: for shapes and scales.
+SHARDARRAY_API std::int64_t axis_size(const NamedAxes& axis);
+/// This position along the axis: int32 scalar.
+SHARDARRAY_API Array axis_index(const NamedAxes& axis, Where w = Where::here());
+
+/// The sum over all positions, the same for each; bool sums as int32. psum of a literal is a literal.
+SHARDARRAY_API Array psum(const Array& x, const NamedAxes& axis, const GroupOptions& o = {}, Where w = Where::here());
+/// psum(x) / psum(1): floating.
+SHARDARRAY_API Array pmean(const Array& x, const NamedAxes& axis, const GroupOptions& o = {}, Where w = Where::here());
+/// The largest value over all positions. Not differentiable.
+SHARDARRAY_API Array pmax(const Array& x, const NamedAxes& axis, const GroupOptions& o = {}, Where w = Where::here());
+/// The smallest value over all positions. Not differentiable.
+SHARDARRAY_API Array pmin(const Array& x, const NamedAxes& axis, const GroupOptions& o = {}, Where w = Where::here());
+/// x of the source that has this position as its destination; zeros where there is none. Over several axes the positions
+/// are those of the devices, the outermost map most significant, whatever the order of the names.
+SHARDARRAY_API Array ppermute(const Array& x, const NamedAxes& axis, const Permutation& perm, Where w = Where::here());
+/// x of position perm[p]: perm is a permutation of all positions.
+SHARDARRAY_API Array pshuffle(const Array& x, const NamedAxes& axis, const std::vector<int>& perm, Where w = Where::here());
+/// x of position `source`, for all.
+SHARDARRAY_API Array pbroadcast(const Array& x, const NamedAxes& axis, int source, Where w = Where::here());
+/// all_to_all with split_axis == concat_axis == dim.
+SHARDARRAY_API Array pswapaxes(const Array& x, const NamedAxes& axis, int dim, const GroupOptions& o = {}, Where w = Where::here());
+/// All values, stacked or (tiled) concatenated in order of the positions.
+SHARDARRAY_API Array all_gather(const Array& x, const NamedAxes& axis, const AllGatherOptions& o = {}, Where w = Where::here());
+/// Part p of the sum over all positions, for position p.
+SHARDARRAY_API Array psum_scatter(const Array& x, const NamedAxes& axis, const PsumScatterOptions& o = {}, Where w = Where::here());
+/// Part p of every position's value, for position p.
+SHARDARRAY_API Array all_to_all(const Array& x, const NamedAxes& axis, const AllToAllOptions& o = {}, Where w = Where::here());
+
+namespace detail {
+template <class T> concept NoLeaf = !std::convertible_to<const T&, Array>;
+}
+template <detail::NoLeaf T> T psum(const T& tree, const NamedAxes& axis, const GroupOptions& o = {}, Where w = Where::here()) {
+  return tree_map([&](const Array& x) { return psum(x, axis, o, w); }, tree);
+}
+template <detail::NoLeaf T> T pmean(const T& tree, const NamedAxes& axis, const GroupOptions& o = {}, Where w = Where::here()) {
+  return tree_map([&](const Array& x) { return pmean(x, axis, o, w); }, tree);
+}
+template <detail::NoLeaf T> T pmax(const T& tree, const NamedAxes& axis, const GroupOptions& o = {}, Where w = Where::here()) {
+  return tree_map([&](const Array& x) { return pmax(x, axis, o, w); }, tree);
+}
+template <detail::NoLeaf T> T pmin(const T& tree, const NamedAxes& axis, const GroupOptions& o = {}, Where w = Where::here()) {
+  return tree_map([&](const Array& x) { return pmin(x, axis, o, w); }, tree);
+}
+template <detail::NoLeaf T> T ppermute(const T& tree, const NamedAxes& axis, const Permutation& perm, Where w = Where::here()) {
+  return tree_map([&](const Array& x) { return ppermute(x, axis, perm, w); }, tree);
+}
+template <detail::NoLeaf T> T pshuffle(const T& tree, const NamedAxes& axis, const std::vector<int>& perm, Where w = Where::here()) {
+  return tree_map([&](const Array& x) { return pshuffle(x, axis, perm, w); }, tree);
+}
+template <detail::NoLeaf T> T pbroadcast(const T& tree, const NamedAxes& axis, int source, Where w = Where::here()) {
+  return tree_map([&](const Array& x) { return pbroadcast(x, axis, source, w); }, tree);
+}
+template <detail::NoLeaf T>
+T pswapaxes(const T& tree, const NamedAxes& axis, int dim, const GroupOptions& o = {}, Where w = Where::here()) {
+  return tree_map([&](const Array& x) { return pswapaxes(x, axis, dim, o, w); }, tree);
+}
+template <detail::NoLeaf T>
+T all_gather(const T& tree, const NamedAxes& axis, const AllGatherOptions& o = {}, Where w = Where::here()) {
+  return tree_map([&](const Array& x) { return all_gather(x, axis, o, w); }, tree);
+}
+template <detail::NoLeaf T>
+T psum_scatter(const T& tree, const NamedAxes& axis, const PsumScatterOptions& o = {}, Where w = Where::here()) {
+  return tree_map([&](const Array& x) { return psum_scatter(x, axis, o, w); }, tree);
+}
+template <detail::NoLeaf T>
+T all_to_all(const T& tree, const NamedAxes& axis, const AllToAllOptions& o = {}, Where w = Where::here()) {
+  return tree_map([&](const Array& x) { return all_to_all(x, axis, o, w); }, tree);
+}
 
 }  // namespace shardarray

@@ -15,6 +15,8 @@
 
 namespace shardarray {
 
+struct Axis;
+
 /// Which arguments jit may take over, besides those that are moved in.
 #pragma GCC diagnostic push
 #pragma GCC diagnostic ignored "-Wshadow"  // g++ 12 takes the scoped `none` for one that hides shardarray::none
@@ -58,6 +60,7 @@ struct VmapResult {
   Arrays out;                ///< with the mapped dimension first where `mapped`
   std::vector<bool> mapped;
   std::int64_t size = 0;
+  std::shared_ptr<const Axis> axis = nullptr;  ///< of pmap
 };
 SHARDARRAY_API VmapResult vmap(const std::function<Arrays(std::span<const Array>)>& f, std::span<const VmapArg> args,
                                const std::string& axis_name, std::optional<std::int64_t> axis_size, const char* function,
@@ -65,6 +68,25 @@ SHARDARRAY_API VmapResult vmap(const std::function<Arrays(std::span<const Array>
 /// Moves an output's mapped dimension to `axis`; broadcasts an unmapped one; none demands an unmapped one.
 SHARDARRAY_API Array place_axis(const VmapResult& r, std::size_t k, std::optional<std::int64_t> axis,
                                 const std::string& axis_name, const char* function);
+
+// ---------------------------------------------------------------- pmap, shard_map
+/// As vmap, with row k of every mapped value on device k. `devices`: which; empty: the first ones. Inside another pmap: those
+/// that its position has. Throws DeviceError when there are too few.
+SHARDARRAY_API VmapResult pmap(const std::function<Arrays(std::span<const Array>)>& f, std::span<const VmapArg> args,
+                               const std::string& axis_name, std::optional<std::int64_t> axis_size,
+                               const std::vector<Device>& devices, Where w);
+/// place_axis of a pmap's output; none takes the first device's value.
+SHARDARRAY_API Array place_device_axis(const VmapResult& r, std::size_t k, std::optional<std::int64_t> axis);
+
+struct ShardMapArg {
+  Array array;
+  PartitionSpec spec;
+  std::string path;
+};
+/// Runs `f` on the local pieces of the arguments; specs may name axes in `manual` only. `out_spec(k)` is asked after the trace.
+SHARDARRAY_API Arrays shard_map(const std::function<Arrays(std::span<const Array>)>& f, std::span<const ShardMapArg> args,
+                                const Mesh& mesh, const std::vector<std::string>& manual,
+                                const std::function<PartitionSpec(std::size_t)>& out_spec, Where w);
 
 // ---------------------------------------------------------------- jit
 struct JitCache;
@@ -106,6 +128,8 @@ struct SHARDARRAY_API JitOptions {
   bool check = false;             ///< retrace on every hit and compare: finds captured values that changed (TraceError)
   std::vector<int> static_args = {};  ///< positions whose values are part of the key (they must hold no arrays)
   std::optional<Sharding> in_shardings = std::nullopt, out_shardings = std::nullopt;  ///< one for every array leaf
+  std::vector<int> donate_args = {};  ///< positions that are given away, besides what `donate` says
+  bool relocate = false;              ///< arguments on other devices than the function's come over (pmap)
 };
 SHARDARRAY_API std::shared_ptr<JitCache> make_jit_cache(JitOptions options);
 SHARDARRAY_API std::size_t jit_cache_size(const JitCache& c);

@@ -1,5 +1,7 @@
 // jit: a function is traced once per kind of arguments, compiled, and launched as one program.
 #pragma once
+#include <algorithm>
+
 #include "shardarray/core.h"
 #include "shardarray/detail/call.h"
 
@@ -38,8 +40,9 @@ template <class T> void describe(core::JitCall& call, const T& tree, std::size_t
 }
 SHARDARRAY_API void check_static_args(const core::JitOptions& options, std::size_t arguments,
                                       std::span<const std::string> paths);
-inline bool option_donates(Donate d, std::size_t i) {
-  return d == Donate::all || (d == Donate::all_except_first && i > 0);
+inline bool option_donates(const core::JitOptions& o, std::size_t i) {
+  return o.donate == Donate::all || (o.donate == Donate::all_except_first && i > 0) ||
+         std::find(o.donate_args.begin(), o.donate_args.end(), static_cast<int>(i)) != o.donate_args.end();
 }
 template <class A>
 inline constexpr bool gives_away =  // A as deduced for A&&
@@ -75,7 +78,7 @@ template <class F> class Jitted {
     [[maybe_unused]] constexpr std::size_t n = sizeof...(A);
     [[maybe_unused]] std::size_t i = 0;
     ((detail::flatten(call, detail::argument(args), i, n, detail::gives_away<A>,
-                      detail::option_donates(options_.donate, i)),
+                      detail::option_donates(options_, i)),
       i++),
      ...);
     if (auto entry = core::jit_find(*cache_, call)) return entry;

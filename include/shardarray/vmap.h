@@ -16,7 +16,6 @@ class SHARDARRAY_API Axes {
   std::optional<std::int64_t> at(const Path& path, const char* function, const char* option) const;
 
  private:
-  const Axes& entry(const Path& path, const char* function, const char* option) const;
   bool is_list_ = false;
   std::optional<std::int64_t> axis_;
   std::vector<Axes> entries_;

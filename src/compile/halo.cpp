@@ -2,6 +2,8 @@
 
 #include <algorithm>
 
+#include "ops/prims.h"
+
 namespace shardarray {
 
 bool halo_is_cut(const Rule& rule, const Assignment& a) {
@@ -19,10 +21,11 @@ Box source_box(const BoxSource& s) {
 
 Transfer halo_transfer(const FlatNode& n, const std::vector<const Layout*>& in, const Layout* out) {
   Transfer t;
-  t.kind = TransferKind::exchange;
+  const bool rows = n.op == &op_permute_rows;
+  t.kind = rows ? TransferKind::permute : TransferKind::exchange;
   t.shape = n.out_types[0].shape;
   t.dtype = n.out_types[0].dtype;
-  t.reason = "neighbours' elements are needed";
+  t.reason = rows ? "rows change places" : "neighbours' elements are needed";
   for (const auto& dim : out->dims()) t.axes.insert(t.axes.end(), dim.begin(), dim.end());
   const auto item = static_cast<std::int64_t>(itemsize(t.dtype));
   for (int p = 0; p < out->order()->size(); p++) {

@@ -161,7 +161,7 @@ class Partitioner {
       throw CompileError(fmt::format("{} ({}:{}): a collective is only possible inside the map that binds its axis.", n.op->name,
                                      n.where.file, n.where.line));
     if (n.op->form == Form::constraint) {
-      const Layout* to = constraint_layout(n, in_.order);
+      const Layout* to = n.attrs->hi.empty() ? constraint_layout(n, in_.order) : to_layout(atoms_, at(wishes_.dims, n.first_out));
       at(p_.of_value, n.first_out) = require(n.in[0], to, "asked for by a sharding constraint", n, true);
       return;
     }

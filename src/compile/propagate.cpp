@@ -18,9 +18,22 @@ class Propagator {
     for (const Type& t : g.types) wishes_.dims.emplace_back(t.shape.size());
     wishes_.closed.assign(g.types.size(), false);
     wishes_.from_closed.assign(g.types.size(), false);
+    fixed_.resize(g.types.size());
     users_.resize(g.types.size());
     for (std::size_t i = 0; i < g.nodes.size(); i++)
       for (int v : g.nodes[i].in) at(users_, v).push_back(static_cast<int>(i));
+  }
+
+  // Only the dimensions that the constraint names: the others are open.
+  void close_some(const FlatNode& n, const Layout* l) {
+    if (!l || !atoms_.can_express(*l)) return;
+    std::vector<bool>& fixed = at(fixed_, n.first_out);
+    fixed.assign(n.out_types[0].shape.size(), true);
+    for (std::int64_t d : n.attrs->hi) fixed[fixed.size() - static_cast<std::size_t>(-d)] = false;
+    if (!at(wishes_.closed, n.first_out)) at(wishes_.dims, n.first_out) = to_atoms(atoms_, *l);
+    AtomDims& operand = at(wishes_.dims, n.in[0]);
+    const bool untouched = std::all_of(operand.begin(), operand.end(), [](const auto& d) { return d.empty(); });
+    if (untouched && !at(wishes_.closed, n.in[0])) operand = at(wishes_.dims, n.first_out);
   }
 
   void close(int value, const Layout* l, bool backward) {
@@ -29,6 +42,13 @@ class Propagator {
     at(wishes_.dims, value) = to_atoms(atoms_, *l);
     at(wishes_.closed, value) = true;
     if (backward) at(wishes_.from_closed, value) = true;
+  }
+
+  // A constraint, rearranged at most.
+  bool is_placed(int value) const {
+    const FlatNode* n = &at(g_.nodes, at(g_.producer, value));
+    while (n->op == &op_transpose || n->op->form == Form::view) n = &at(g_.nodes, at(g_.producer, n->in[0]));
+    return n->op->form == Form::constraint;
   }
 
   Wishes run() {
@@ -79,7 +99,7 @@ class Propagator {
     const FlatNode& n = at(g_.nodes, i);
     const Rule& rule = at(rules_, i);
     std::vector<int> grown;
-    if (n.op->form == Form::leaf || is_free(g_, i) || n.op->form == Form::constraint) return grown;
+    if (n.op->form == Form::leaf || is_free(g_, i) || (n.op->form == Form::constraint && n.attrs->hi.empty())) return grown;
     if (level == 0 && n.op->form != Form::scalar && n.op->form != Form::map && n.op->form != Form::view) return grown;
     const bool broadcasts_forward = level == 2;
     std::vector<Term> terms;
@@ -152,7 +172,7 @@ class Propagator {
       const bool taken = std::any_of(fresh.begin(), fresh.end(), [&](int atom) {
         return std::any_of(dims.begin(), dims.end(), [&](const auto& o) { return std::find(o.begin(), o.end(), atom) != o.end(); });
       });
-      if (taken || shape[d] <= 1) continue;
+      if (taken || shape[d] <= 1 || (!at(fixed_, t.value).empty() && at(fixed_, t.value)[d])) continue;
       dims[d] = want;
       grew = true;
     }
@@ -164,6 +184,7 @@ class Propagator {
   const Atoms& atoms_;
   Wishes wishes_;
   std::vector<std::vector<int>> users_;
+  std::vector<std::vector<bool>> fixed_;  // value -> dimensions that do not grow; empty: all may
 };
 
 }  // namespace
@@ -171,12 +192,16 @@ class Propagator {
 Wishes propagate(const FlatGraph& g, const std::vector<Rule>& rules, const Atoms& atoms, const CompileInput& in) {
   Propagator p(g, rules, atoms);
   for (std::size_t k = 0; k < g.inputs.size(); k++) p.close(g.inputs[k], in.inputs[k], false);
-  for (const FlatNode& n : g.nodes)
-    if (n.op->form == Form::constraint)
-      if (const Layout* l = constraint_layout(n, in.order)) {
-        p.close(n.first_out, l, false);
-        p.close(n.in[0], l, true);
-      }
+  for (const FlatNode& n : g.nodes) {
+    if (n.op->form != Form::constraint) continue;
+    const Layout* l = constraint_layout(n, in.order);
+    if (n.attrs->hi.empty()) {
+      p.close(n.first_out, l, false);
+      p.close(n.in[0], l, true);
+    } else {
+      p.close_some(n, l);
+    }
+  }
   for (std::size_t k = 0; k < g.outputs.size(); k++)
     if (k < in.outputs.size() && in.outputs[k]) p.close(g.outputs[k], in.outputs[k], true);
   // An open result had better lie like the donated input whose memory it can take.
@@ -189,7 +214,7 @@ Wishes propagate(const FlatGraph& g, const std::vector<Rule>& rules, const Atoms
     };
     std::size_t i = 0;
     while (i < g.inputs.size() && !same_type(i)) i++;
-    if (i == g.inputs.size()) continue;
+    if (i == g.inputs.size() || p.is_placed(g.outputs[k])) continue;
     taken[i] = true;
     p.close(g.outputs[k], in.inputs[i], true);
   }

@@ -28,10 +28,14 @@ struct Type {
 /// `f32[16,8]`.
 std::string to_string(const Type& t);
 
+struct Region;
+
 /// A named axis of an enclosing map. Names resolve when a collective is recorded; from then on the object is meant.
 struct Axis {
   std::string name;
   std::int64_t size = 0;
+  std::shared_ptr<Region> region = nullptr;  ///< of axes whose positions are devices (pmap, shard_map); null in vmap
+  std::shared_ptr<const Axis> outer = nullptr;  ///< the next device axis outside of this one; null at the outermost
 };
 
 /// The attributes of an op: a few general lists, each op says in its definition what it keeps in which.
@@ -44,7 +48,7 @@ struct Attrs {
   std::uint64_t bits = 0;  ///< a constant's value
   std::string letters;     ///< einsum of dot_general
   std::shared_ptr<const Sharding> sharding;  ///< of a constraint
-  std::shared_ptr<const Axis> axis;
+  std::vector<std::shared_ptr<const Axis>> axes;  ///< of a collective, innermost map last
   std::vector<std::shared_ptr<const Graph>> graphs;
   friend bool operator==(const Attrs& a, const Attrs& b);
   std::size_t hash() const;

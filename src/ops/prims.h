@@ -42,16 +42,28 @@ extern const Op
 extern const Op
     op_scatter;  // indices [b..,n..], updates [b..,n..,d..] -> [b..,v,d..]: zeros with rows added; shape = {v}
 extern const Op op_sort;        // all operands along attrs.dims[0], by the first, stable
-extern const Op op_constraint;  // attrs.sharding; lo = {leading dimensions that it does not concern}
+extern const Op op_constraint;  // attrs.sharding; lo = {leading dimensions that it does not concern}; hi: dimensions that are open
 extern const Op op_call;        // attrs.graphs[0] on the operands
-extern const Op op_psum;        // sum over attrs.axis
-extern const Op op_axis_index;  // the position along attrs.axis, int32
+extern const Op op_permute_rows;  // row k of dimension attrs.dims[0] is the operand's row attrs.lo[k]; -1: zeros; no row twice
+// ---- over the rows of the maps attrs.axes; attrs.lo, hi: the positions of the groups in a list, and their sizes
+extern const Op op_psum, op_pmax, op_pmin;
+extern const Op op_all_gather;      // attrs.dims[0]: the new dimension of the result
+extern const Op op_reduce_scatter;  // attrs.dims[0]: the operand's dimension that goes
+extern const Op op_all_to_all;      // dims[0]: the operand's dimension that goes, dims[1]: the new one of the result
+extern const Op op_ppermute;        // row attrs.lo[k] goes to attrs.hi[k]; dims: those of axes that are bound already
+extern const Op op_pbroadcast;      // the value of row attrs.lo[0]
+extern const Op op_axis_index;      // the position along attrs.axes[0], int32
+extern const Op op_place;           // dimension attrs.dims[k] lies on device axis attrs.axes[k], innermost first; 0: none does
 
 /// Zeros, ones of a type.
 Array zeros_of(const Type& t);
 Array one_of(const Type& t);
 /// A new leading dimension of `size` equal rows.
 Array add_leading(const Array& x, std::int64_t size);
+/// `x`, whose first dimension holds the rows of `axis`, with one row on each device; as it is where `axis` is no device axis.
+Array place_rows(const Array& x, const std::shared_ptr<const Axis>& axis);
+/// `x` as a whole on every device of `axis`.
+Array place_whole(const Array& x, const std::shared_ptr<const Axis>& axis);
 /// a + b, where an absent operand is zero; absent when both are.
 Array add_or(const Array& a, const Array& b);
 

@@ -250,7 +250,49 @@ constinit const Op op_concatenate{
           return sources;
         }};
 
-static constexpr const Op* table[] = {&op_slice, &op_reverse, &op_pad, &op_concatenate};
+// ---------------------------------------------------------------- permute_rows
+static Rule permute_rows_rule(const Call& c) {
+  Rule r = pointwise_rule(c);
+  r.factors[from_first(c.attrs->dims[0], c.in[0].shape.size())].role = Role::halo;
+  return r;
+}
+
+// Neighbouring rows that come from neighbouring rows are one box.
+static std::vector<BoxSource> permute_rows_boxes(const Call& c, const Box& out) {
+  const std::size_t dim = from_first(c.attrs->dims[0], c.in[0].shape.size());
+  const Shape& source = c.attrs->lo;
+  std::vector<BoxSource> boxes;
+  const std::int64_t stop = out.lo[dim] + out.size[dim];
+  for (std::int64_t row = out.lo[dim], end; row < stop; row = end) {
+    const std::int64_t first = source[static_cast<std::size_t>(row)];
+    for (end = row + 1; end < stop && first >= 0 && source[static_cast<std::size_t>(end)] == first + end - row;) end++;
+    if (first < 0) continue;
+    BoxSource s = copied(out);
+    s.out.lo[dim] = row;
+    s.out.size[dim] = end - row;
+    s.in_lo[dim] = first;
+    boxes.push_back(std::move(s));
+  }
+  return boxes;
+}
+
+constinit const Op op_permute_rows{
+    .name = "permute_rows",
+    .form = Form::boxes,
+    .rule = permute_rows_rule,
+    .linearity = joint,
+    .transpose =
+        [](const TransposeArgs& t) {
+          Attrs a = t.node.attrs();
+          const Shape& source = t.node.attrs().lo;
+          a.lo = Shape::filled(source.size(), -1);
+          for (std::size_t k = 0; k < source.size(); k++)
+            if (source[k] >= 0) a.lo[static_cast<std::size_t>(source[k])] = static_cast<std::int64_t>(k);
+          return Arrays{record(op_permute_rows, {t.cotangents[0]}, std::move(a))};
+        },
+    .boxes = permute_rows_boxes};
+
+static constexpr const Op* table[] = {&op_slice, &op_reverse, &op_pad, &op_concatenate, &op_permute_rows};
 constinit const std::span<const Op* const> slicing_ops = table;
 
 }  // namespace shardarray

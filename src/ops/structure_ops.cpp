@@ -1,4 +1,4 @@
-// Constraints, calls of graphs, and collectives over a mapped axis.
+// Constraints and calls of graphs.
 #include <fmt/core.h>
 
 #include "ops/rules.h"
@@ -22,6 +22,7 @@ constinit const Op op_constraint{
         [](const BatchArgs& b) {
           Attrs a = b.node.attrs();
           a.lo = {a.lo.empty() ? 1 : a.lo[0] + 1};
+          if (b.axis->region) a.hi.push_back(from_last(0, b.in[0].shape().size()));  // rows stay on their devices
           return mapped({record(op_constraint, b.in, std::move(a))});
         }};
 
@@ -96,40 +97,7 @@ constinit const Op op_call{.name = "call",
                              return r;
                            }};
 
-// ---------------------------------------------------------------- collectives
-// Over its own axis the sum of all rows, the same for each: not mapped. Over another axis it passes through.
-static Batched psum_batch(const BatchArgs& b) {
-  const Array& x = b.in[0];
-  if (b.node.attrs().axis != b.axis) return mapped({record(op_psum, b.in, b.node.attrs())});
-  const Array total = b.mapped[0] ? prim::reduce(Reducer::sum, x, {0})
-                                  : prim::mul(x, prim::like(x, static_cast<double>(b.axis->size)));
-  return {{total}, {false}};
-}
-
-constinit const Op op_psum{
-    .name = "psum",
-    .form = Form::collective,
-    .rule = pointwise_rule,
-    .linearity = joint,
-    .transpose =
-        [](const TransposeArgs& t) { return Arrays{record(op_psum, {t.cotangents[0]}, t.node.attrs())}; },
-    .batch = psum_batch};
-
-constinit const Op op_axis_index{.name = "axis_index",
-                                 .form = Form::collective,
-                                 .rule = pointwise_rule,
-                                 .type =
-                                     [](const Call&) {
-                                       return std::vector<Type>{{{}, DType::int32, false}};
-                                     },
-                                 .batch =
-                                     [](const BatchArgs& b) {
-                                       if (b.node.attrs().axis != b.axis)
-                                         return Batched{{record(op_axis_index, {}, b.node.attrs())}, {false}};
-                                       return mapped({prim::iota({b.axis->size}, 0, DType::int32)});
-                                     }};
-
-static constexpr const Op* table[] = {&op_constraint, &op_call, &op_psum, &op_axis_index};
+static constexpr const Op* table[] = {&op_constraint, &op_call};
 constinit const std::span<const Op* const> structure_ops = table;
 
 }  // namespace shardarray

@@ -41,7 +41,7 @@ Collection collect(std::span<const Array> roots, const char* what) {
     check_readable(n, what);
     if (n->op->form == Form::collective)
       throw TraceError(fmt::format("{}: {}: its value depends on the mapped axis '{}'. It has one only inside the map.", what, n->op->name,
-                                   n->attrs().axis ? n->attrs().axis->name : ""));
+                                   n->attrs().axes.empty() ? "" : n->attrs().axes[0]->name));
     inside.try_emplace(n, 0);
     for (const Array& a : n->in()) inside[a.node()]++;
   }

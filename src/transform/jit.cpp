@@ -98,7 +98,11 @@ static void warn_about_statics(JitCache& c, const JitCall& call) {
   }
 }
 
+// Collectives mean the axes in scope: such a trace is good for this one call.
+static bool keeps_traces() { return trace_state().axes.empty(); }
+
 std::shared_ptr<const JitEntry> jit_find(JitCache& c, const JitCall& call) {
+  if (!keeps_traces()) return nullptr;
   const std::lock_guard lock(c.mutex);
   auto it = c.index.find(call.key);
   if (it == c.index.end() || c.options.check) return nullptr;
@@ -132,8 +136,10 @@ std::shared_ptr<const JitEntry> jit_finish(JitCache& c, const JitCall& call, Jit
     if (o.has_value()) e->output_types.push_back(type_of(o));
   }
   e->prototype = std::move(prototype);
+  if (c.options.relocate) e->home = constrained_devices(e->flat);
   const std::lock_guard lock(c.mutex);
   c.traces++;
+  if (!keeps_traces()) return e;
   auto it = c.index.find(call.key);
   if (it != c.index.end()) {
     if (c.options.check && structure(*it->second->second->graph) != structure(*e->graph))
@@ -239,6 +245,17 @@ void lose_donations(const JitEntry& e, const JitCall& call, const std::vector<La
 
 }  // namespace
 
+// A leaf that is bound to other devices than the program's comes over first.
+static void bring_home(const JitEntry& e, const Type& t, LaunchLeaf& l) {
+  const Value& v = *l.value;
+  if (!e.home || !v.committed || v.layout->order()->sorted() == e.home->sorted()) return;
+  const ValueRef moved = reshard_value(l.value, t, SingleDeviceSharding(e.home->devices()[0]));
+  const std::lock_guard lock(graph_mutex());
+  auto free = std::make_shared<Value>(*moved);
+  free->committed = false;
+  l = {std::move(free)};
+}
+
 void launch_leaves(const JitEntry& e, const JitCall& call, std::vector<LaunchLeaf>& leaves) {
   evaluate(call.leaves, call.function);
   evaluate(e.captured, call.function);
@@ -250,9 +267,13 @@ void launch_leaves(const JitEntry& e, const JitCall& call, std::vector<LaunchLea
     const bool value_alone = l.value.use_count() == 2;               // the node's and this one
     const bool handle_alone = n->refs() == 2 && n->out().size() == 1;  // the caller's and the call's
     l.sole_owner = value_alone && (l.give == Give::option || (l.give == Give::moved && handle_alone));
+    bring_home(e, type_of(call.leaves[k]), l);
     leaves.push_back(std::move(l));
   }
-  for (const Array& a : e.captured) leaves.push_back({value_of(a)});
+  for (const Array& a : e.captured) {
+    leaves.push_back({value_of(a)});
+    bring_home(e, type_of(a), leaves.back());
+  }
 }
 
 std::shared_ptr<const LoadedProgram> program_for(const JitEntry& e, std::span<const LaunchLeaf> leaves, const char* function) {

@@ -19,6 +19,7 @@ struct JitEntry {
   std::vector<std::string> paths;
   std::vector<Type> output_types;      ///< of the outputs that are present
   std::vector<bool> output_present;
+  const DeviceOrder* home = nullptr;  ///< leaves on other devices come here first; null: they are an error
   /// A program for each placement of the leaves seen so far; bounded. Guarded by the mutex.
   struct Placed {
     std::vector<const void*> leaves;  ///< layout of a committed leaf, device order of a free one

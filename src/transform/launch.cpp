@@ -43,6 +43,30 @@ struct Claim {  // somebody who decides where a computation runs
   double bytes;
 };
 
+struct Constraint {
+  std::shared_ptr<const Sharding> sharding;
+  const DeviceOrder* order;
+  Where where;
+};
+
+void add_constraint(const Op* op, const Attrs* attrs, std::size_t rank, Where where, std::vector<Constraint>& to) {
+  if (!attrs) return;
+  if (op->form == Form::constraint) {
+    const std::size_t lead = attrs->lo.empty() ? 0 : static_cast<std::size_t>(attrs->lo[0]);
+    to.push_back({attrs->sharding, layout_of(*attrs->sharding, static_cast<int>(rank - lead))->order(), where});
+  }
+  for (const auto& g : attrs->graphs)
+    for (Node* n : topological(std::span<const Array>(g->out), [](Node*) { return true; }))
+      add_constraint(n->op, n->attrs_.get(), n->type().shape.size(), n->where, to);
+}
+
+// Of the graph and those that it calls.
+std::vector<Constraint> constraints_of(const FlatGraph& g) {
+  std::vector<Constraint> found;
+  for (const FlatNode& n : g.nodes) add_constraint(n.op, n.attrs.get(), n.out_types.empty() ? 0 : n.out_types[0].shape.size(), n.where, found);
+  return found;
+}
+
 std::string ids(const DeviceOrder* o) {
   std::string text;
   for (const Device& d : o->devices()) text += fmt::format("{}{}", text.empty() ? "" : ", ", d.id);
@@ -59,10 +83,7 @@ std::vector<Claim> claims(const FlatGraph& g, std::span<const ValueRef> leaves, 
     const std::string name = k < names.size() && !names[k].empty() ? fmt::format("argument {} with shape {}", names[k], to_string(t)) : fmt::format("an array {}", to_string(t));
     c.push_back({leaves[k]->layout->order(), name, static_cast<double>(num_elements(t.shape))});
   }
-  for (const FlatNode& n : g.nodes)
-    if (n.op->form == Form::constraint)
-      c.push_back({layout_of(*n.attrs->sharding, static_cast<int>(n.out_types[0].shape.size()) - (n.attrs->lo.empty() ? 0 : static_cast<int>(n.attrs->lo[0])))->order(),
-                   fmt::format("a sharding constraint ({}:{})", n.where.file, n.where.line), 0});
+  for (const Constraint& x : constraints_of(g)) c.push_back({x.order, fmt::format("a sharding constraint ({}:{})", x.where.file, x.where.line), 0});
   for (std::size_t k = 0; k < requested.size(); k++)
     if (requested[k]) {
       const int rank = static_cast<int>(g.types[static_cast<std::size_t>(g.outputs[k])].shape.size());
@@ -72,6 +93,11 @@ std::vector<Claim> claims(const FlatGraph& g, std::span<const ValueRef> leaves, 
 }
 
 }  // namespace
+
+const DeviceOrder* constrained_devices(const FlatGraph& g) {
+  const std::vector<Constraint> c = constraints_of(g);
+  return c.empty() ? nullptr : c[0].order;
+}
 
 LeafPlacement place_leaves(const FlatGraph& g, std::span<const ValueRef> leaves, std::span<const Sharding* const> requested,
                        const std::vector<std::string>& names, const char* function) {
@@ -116,8 +142,8 @@ CompileInput compile_input(FlatGraph g, const LeafPlacement& where, std::vector<
   in.share_replicas = share_replicas();
   for (const ValueRef& v : leaves)
     if (!in.mesh) in.mesh = mesh_of(v->sharding);
-  for (const FlatNode& n : g.nodes)
-    if (!in.mesh && n.op->form == Form::constraint) in.mesh = mesh_of(*n.attrs->sharding);
+  for (const Constraint& c : constraints_of(g))  // the finest names most
+    if (const auto m = mesh_of(*c.sharding); m && (!in.mesh || m->axis_names().size() > in.mesh->axis_names().size())) in.mesh = m;
   for (const Sharding* s : requested)
     if (!in.mesh && s) in.mesh = mesh_of(*s);
   in.graph = std::move(g);
@@ -202,6 +228,7 @@ std::shared_ptr<const LoadedProgram> load_program(FlatGraph g, std::span<const V
   p->order = in.order;
   p->share_replicas = in.share_replicas;
   p->committed = where.committed;
+  for (const Constraint& c : constraints_of(in.graph)) p->constraints.push_back(*c.sharding);
   p->inputs = in.inputs;
   p->compiled = compile(std::move(in));
   p->backend = &backend(p->order->devices()[0].platform);
@@ -252,6 +279,7 @@ void respell(const LoadedProgram& p, std::span<const LaunchLeaf> leaves) {
     if (l.value->layout->order()->sorted() == p.order->sorted()) like.push_back(l.value->sharding);
   }
   p.spelled.clear();
+  like.insert(like.end(), p.constraints.begin(), p.constraints.end());
   for (const Layout* l : p.compiled.output_layouts) p.spelled.push_back(spell(l, like));
 }
 

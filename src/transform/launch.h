@@ -28,6 +28,7 @@ struct LoadedProgram {
   const DeviceOrder* order = nullptr;
   bool share_replicas = true, committed = false;
   std::vector<const Layout*> inputs;  ///< the layouts in which it takes its leaves
+  std::vector<Sharding> constraints;  ///< how results may be spelled besides as their leaves
   std::vector<bool> aliased;          ///< per leaf: an output takes over its buffers
   // the spelling of results follows that of the leaves; the last one is kept
   mutable std::mutex spelling_mutex;
@@ -53,6 +54,8 @@ struct LeafPlacement {
   bool committed = false;
   std::vector<const Layout*> inputs;
 };
+/// The devices that the first sharding constraint names; null: there is none.
+const DeviceOrder* constrained_devices(const FlatGraph& g);
 LeafPlacement place_leaves(const FlatGraph& g, std::span<const ValueRef> leaves, std::span<const Sharding* const> requested,
                        const std::vector<std::string>& names, const char* function);
 

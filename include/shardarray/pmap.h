@@ -1,0 +1,64 @@
+// pmap: one element a device.
+#pragma once
+#include "shardarray/jit.h"
+#include "shardarray/vmap.h"
+
+namespace shardarray {
+
+struct PmapOptions {
+  std::string axis_name = {};  ///< for collectives: psum(x, "i")
+  Axes in_axes = 0;            ///< as in vmap, but axes count from the front; none: the same value for every device
+  Axes out_axes = 0;           ///< where the mapped dimension appears; none: the first device's value, without it
+  std::vector<int> static_args = {};  ///< positions of arguments that hold no arrays (they are part of the program anyway)
+  std::vector<int> donate_args = {};  ///< positions that are given away, besides those that are moved in
+  std::vector<Device> devices = {};   ///< element k runs on devices[k]; empty: on the first ones
+  std::optional<std::int64_t> axis_size = std::nullopt;
+};
+
+namespace detail {
+
+/// What pmap compiles: the function on all elements at once.
+template <class F> struct MappedOverDevices {
+  F f;
+  PmapOptions options;
+  Where where;
+  template <class... A>
+    requires std::invocable<const F&, A...>
+  auto operator()(const A&... args) const {
+    const std::tuple<A...> originals{args...};
+    std::vector<core::VmapArg> leaves;
+    each_argument_leaf(originals, [&](const Array& a, const Path& p) {
+      if (a.has_value()) leaves.push_back({a, options.in_axes.at(p, "pmap", "in_axes"), p.text()});
+    });
+    std::optional<result_t<F, A...>> result;
+    auto body = [&](std::span<const Array> placeholders) {
+      std::tuple<A...> copy = originals;
+      set_argument_leaves(copy, placeholders);
+      result.emplace(std::apply(f, std::move(copy)));
+      return slots(*result);
+    };
+    const core::VmapResult r = core::pmap(body, leaves, options.axis_name, options.axis_size, options.devices, where);
+    std::size_t k = 0;
+    each_leaf(*result, [&](Array& a, const Path& p) {
+      if (a.has_value()) a = core::place_device_axis(r, k, options.out_axes.at(p, "pmap", "out_axes"));
+      k++;
+    });
+    return std::move(*result);
+  }
+};
+
+}  // namespace detail
+
+/// Maps `f` over an axis, one element a device; compiled, and cached as jit does. Inside, mapped arguments have no mapped
+/// dimension. Results stay where they were made: row k on device k, and another pmap over them moves nothing. Arguments that
+/// lie elsewhere come over. Fewer elements than devices use the first devices. Nested maps need the product of their sizes:
+/// element (i, j) runs on device i * inner + j.
+///
+/// Throws ShapeError when sizes differ, nothing is mapped or an axis is out of range, DeviceError for too few devices,
+/// TreeError when axes do not fit the trees.
+template <class F> auto pmap(F f, PmapOptions options = {}, Where w = Where::here()) {
+  JitOptions o{.name = "pmap", .static_args = options.static_args, .donate_args = options.donate_args, .relocate = true};
+  return jit(detail::MappedOverDevices<F>{std::move(f), std::move(options), w}, std::move(o));
+}
+
+}  // namespace shardarray

@@ -1,0 +1,60 @@
+// shard_map: a function of the local pieces.
+#pragma once
+#include "shardarray/sharding.h"
+#include "shardarray/vmap.h"
+
+namespace shardarray {
+
+/// Specs for trees: one for everything, or a list with an entry for each argument, element or field, as deep as needed.
+class SHARDARRAY_API Specs {
+ public:
+  Specs(PartitionSpec spec) : spec_(std::move(spec)) {}
+  Specs(std::initializer_list<Specs> entries) : is_list_(true), entries_(entries) {}
+  /// The entry for an array. Throws TreeError where the lists do not fit the tree; `option` is the name to say then.
+  const PartitionSpec& at(const Path& path, const char* option) const;
+
+ private:
+  bool is_list_ = false;
+  PartitionSpec spec_;
+  std::vector<Specs> entries_;
+};
+
+struct ShardMapOptions {
+  Mesh mesh;
+  Specs in_specs;   ///< which mesh axes cut which dimension of the arguments
+  Specs out_specs;  ///< how the pieces of the results make up wholes
+  std::vector<std::string> axis_names = {};  ///< the mesh axes that the function is manual over; none: all of them
+};
+
+/// Maps `f` over the pieces of its arguments: with in_specs P("x") on 8 devices it sees f32[2,4] of an f32[16,4]. Collectives
+/// take the names of mesh axes. What a spec does not name is the same for all positions of that axis; a result that differs
+/// along an axis must name it. Over the other axes of the mesh the program goes on as outside.
+///
+/// Throws ShardingError for specs that do not fit or a result that differs along an unnamed axis, ShapeError for sizes that
+/// the axes do not divide (it says what to pad to).
+template <class F> auto shard_map(F f, ShardMapOptions options, Where w = Where::here()) {
+  return [f = std::move(f), o = std::move(options), w]<class... A>(const A&... args) {
+    if constexpr ((detail::check_tree<A>() && ...) && detail::check_function<F, A...>()) {
+      const std::tuple<A...> originals{args...};
+      std::vector<core::ShardMapArg> leaves;
+      detail::each_argument_leaf(originals, [&](const Array& a, const Path& p) {
+        if (a.has_value()) leaves.push_back({a, o.in_specs.at(p, "in_specs"), p.text()});
+      });
+      std::optional<detail::result_t<F, A...>> result;
+      std::vector<PartitionSpec> out_specs;
+      auto body = [&](std::span<const Array> placeholders) {
+        std::tuple<A...> copy = originals;
+        detail::set_argument_leaves(copy, placeholders);
+        result.emplace(std::apply(f, std::move(copy)));
+        detail::each_leaf(*result, [&](Array&, const Path& p) { out_specs.push_back(o.out_specs.at(p, "out_specs")); });
+        return detail::slots(*result);
+      };
+      const core::Arrays out =
+          core::shard_map(body, leaves, o.mesh, o.axis_names, [&](std::size_t k) { return out_specs[k]; }, w);
+      detail::set_slots(*result, out);
+      return std::move(*result);
+    }
+  };
+}
+
+}  // namespace shardarray

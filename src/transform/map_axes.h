@@ -1,0 +1,23 @@
+// What vmap, pmap and shard_map have in common: sizes of mapped axes, axes in scope.
+#pragma once
+#include "graph/trace_state.h"
+#include "shardarray/core.h"
+#include "transform/trace.h"
+
+namespace shardarray {
+
+/// The one size of the mapped dimensions. Throws ShapeError when they differ, are out of range, or none is mapped.
+std::int64_t mapped_size(std::span<const core::VmapArg> args, std::optional<std::int64_t> axis_size, const char* function);
+/// The argument with its mapped dimension first, and the type that the function sees.
+Array rows_first(const core::VmapArg& a, Type& of_row);
+
+/// Binds an axis name while it lives.
+class ScopedAxis {
+ public:
+  explicit ScopedAxis(std::shared_ptr<const Axis> axis) { trace_state().axes.push_back(std::move(axis)); }
+  ~ScopedAxis() { trace_state().axes.pop_back(); }
+  ScopedAxis(const ScopedAxis&) = delete;
+  ScopedAxis& operator=(const ScopedAxis&) = delete;
+};
+
+}  // namespace shardarray
