@@ -1,13 +1,14 @@
 // The pictures of visualize.h for arrays.
 #pragma once
-#include "shardarray/array.h"
+#include "shardarray/debug.h"
 #include "shardarray/visualize.h"
 
 namespace shardarray {
 
-/// Prints where the pieces of `x` lie (evaluates). Throws ShapeError unless its rank is 1 or 2.
+/// Prints where the pieces of `x` lie (evaluates; inside jit: once a compilation). Throws ShapeError unless its rank is 1 or 2.
 inline void visualize_array_sharding(const Array& x, const VisualizeOptions& options = {}) {
-  visualize_sharding(x.shape(), x.sharding(), options);
+  const Shape shape = x.shape();
+  inspect_array_sharding(x, [=](const Sharding& s) { visualize_sharding(shape, s, options); });
 }
 
 }  // namespace shardarray

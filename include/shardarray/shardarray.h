@@ -4,6 +4,7 @@
 #include "shardarray/collectives.h"
 #include "shardarray/compare.h"
 #include "shardarray/data.h"
+#include "shardarray/debug.h"
 #include "shardarray/device.h"
 #include "shardarray/dtype.h"
 #include "shardarray/error.h"

@@ -59,14 +59,16 @@ FlatGraph flatten(const Graph& g) {
     flat.inputs.push_back(first[a.node()]);
   }
   auto value = [&](const Array& a) { return first.at(a.node()) + static_cast<int>(a.index()); };
-  for (Node* n : topological(std::span<const Array>(g.out), [&](Node* x) { return !first.contains(x); })) {
+  std::vector<Array> roots = g.out;  // what effects want to see are results
+  for (const Array& e : g.effects) roots.insert(roots.end(), e.node()->in().begin(), e.node()->in().end());
+  for (Node* n : topological(std::span<const Array>(roots), [&](Node* x) { return !first.contains(x); })) {
     std::vector<int> in;
     std::vector<Type> out;
     for (const Array& a : n->in()) in.push_back(value(a));
     for (const auto& o : n->out()) out.push_back(o.type);
     first[n] = flat.add(n->op, n->attrs_, std::move(in), std::move(out), n->where);
   }
-  for (const Array& a : g.out)
+  for (const Array& a : roots)
     if (a.has_value()) flat.outputs.push_back(value(a));
   return flat;
 }

@@ -39,7 +39,7 @@ struct FlatGraph {
 /// Throws InternalError naming the node when an operand is not yet defined, a type does not agree, or an output is missing.
 void verify(const FlatGraph& g, const char* pass);
 
-/// The nodes below g.out, with g.in as inputs. Absent outputs are left out.
+/// The nodes below g.out, with g.in as inputs. Absent outputs are left out. The operands of effects are outputs, too: the last.
 FlatGraph flatten(const Graph& g);
 
 /// Words that are equal exactly for equal graphs (source lines left out).

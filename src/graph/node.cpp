@@ -16,7 +16,7 @@ std::string to_string(const Type& t) { return short_name(t.dtype) + to_string(t.
 bool operator==(const Attrs& a, const Attrs& b) {
   auto same_sharding = [&] { return a.sharding == b.sharding || (a.sharding && b.sharding && *a.sharding == *b.sharding); };
   if (!(a.dims == b.dims && a.lo == b.lo && a.hi == b.hi && a.step == b.step && a.shape == b.shape && a.dtype == b.dtype &&
-        a.reducer == b.reducer && a.bits == b.bits && a.letters == b.letters && a.axes == b.axes && same_sharding()))
+        a.reducer == b.reducer && a.bits == b.bits && a.letters == b.letters && a.axes == b.axes && a.host == b.host && same_sharding()))
     return false;
   if (a.graphs.size() != b.graphs.size()) return false;
   for (std::size_t k = 0; k < a.graphs.size(); k++)
@@ -33,6 +33,7 @@ std::size_t Attrs::hash() const {
   for (char c : letters) h = hash_mix(h, static_cast<std::uint64_t>(c));
   h = hash_mix(h, sharding ? sharding->hash() : 0);
   for (const auto& a : axes) h = hash_mix(h, reinterpret_cast<std::uintptr_t>(a.get()));
+  h = hash_mix(h, reinterpret_cast<std::uintptr_t>(host.get()));
   for (const auto& g : graphs)
     for (std::uint64_t w : structure(*g)) h = hash_mix(h, w);
   return h;

@@ -17,6 +17,7 @@ namespace shardarray {
 
 struct Op;
 struct Graph;
+struct HostCall;
 
 /// What an array is, without its values.
 struct Type {
@@ -50,6 +51,7 @@ struct Attrs {
   std::shared_ptr<const Sharding> sharding;  ///< of a constraint
   std::vector<std::shared_ptr<const Axis>> axes;  ///< of a collective, innermost map last
   std::vector<std::shared_ptr<const Graph>> graphs;
+  std::shared_ptr<const HostCall> host;  ///< of an effect
   friend bool operator==(const Attrs& a, const Attrs& b);
   std::size_t hash() const;
 };

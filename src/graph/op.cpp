@@ -2,6 +2,8 @@
 
 #include <fmt/core.h>
 
+#include "graph/trace_state.h"
+
 namespace shardarray {
 
 static std::vector<Type> infer(const Op& op, std::span<const Type> in, const Attrs& attrs) {
@@ -26,7 +28,9 @@ Arrays record_all(const Op& op, std::span<const Array> in, AttrsRef attrs, Where
     check_donor(op, a);
   }
   const std::vector<Type> out = infer(op, types, attrs ? *attrs : none_given);
-  return outputs_of(Node::make(&op, in, out, std::move(attrs), w));
+  Arrays results = outputs_of(Node::make(&op, in, out, std::move(attrs), w));
+  if (op.effect && !trace_state().effects.empty()) trace_state().effects.back().push_back(results[0]);
+  return results;
 }
 
 Array record(const Op& op, std::span<const Array> in, Attrs attrs, Where w) {

@@ -16,8 +16,14 @@ TraceState& trace_state() {
 
 bool TraceState::is_open(std::uint32_t id) const { return std::find(open.begin(), open.end(), id) != open.end(); }
 
-OpenTrace::OpenTrace() : id_(trace_ids.fetch_add(1, std::memory_order_relaxed)) { trace_state().open.push_back(id_); }
-OpenTrace::~OpenTrace() { trace_state().open.pop_back(); }
+OpenTrace::OpenTrace() : id_(trace_ids.fetch_add(1, std::memory_order_relaxed)) {
+  trace_state().open.push_back(id_);
+  trace_state().effects.emplace_back();
+}
+OpenTrace::~OpenTrace() {
+  trace_state().open.pop_back();
+  trace_state().effects.pop_back();
+}
 
 std::uint64_t next_sequence() { return sequence.fetch_add(1, std::memory_order_relaxed); }
 

@@ -11,6 +11,7 @@ namespace shardarray {
 
 struct TraceState {
   std::vector<std::uint32_t> open;                     ///< innermost last
+  std::vector<std::vector<Array>> effects;             ///< of each open trace, in program order
   std::vector<std::shared_ptr<const Axis>> axes;       ///< named axes in scope, innermost last
   std::vector<std::uint64_t> gradients;                ///< first sequence number of every open gradient
   Where site;

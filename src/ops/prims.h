@@ -53,6 +53,7 @@ extern const Op op_all_to_all;      // dims[0]: the operand's dimension that goe
 extern const Op op_ppermute;        // row attrs.lo[k] goes to attrs.hi[k]; dims: those of axes that are bound already
 extern const Op op_pbroadcast;      // the value of row attrs.lo[0]
 extern const Op op_axis_index;      // the position along attrs.axes[0], int32
+extern const Op op_host_call;       // attrs.host with the operands' values; the result is nothing
 extern const Op op_place;           // dimension attrs.dims[k] lies on device axis attrs.axes[k], innermost first; 0: none does
 
 /// Zeros, ones of a type.

@@ -19,7 +19,7 @@ static Batched with_leading_dimension(const BatchArgs& b) {
 // Collectives over the axis occur in g, also inside of calls.
 static bool uses_axis(const Node* n, const std::shared_ptr<const Axis>& axis) {
   const auto& axes = n->attrs().axes;
-  if (!axes.empty() && (axes.front() == axis || axes.back() == axis || (n->op == &op_place && axes.back()->outer == axis))) return true;
+  if (std::find(axes.begin(), axes.end(), axis) != axes.end() || (n->op == &op_place && axes.back()->outer == axis)) return true;
   for (const auto& g : n->attrs().graphs)
     for (const Node* inner : topological(std::span<const Array>(g->out), [](Node*) { return true; }))
       if (uses_axis(inner, axis)) return true;
@@ -48,7 +48,7 @@ Arrays batch_graph(const Graph& g, std::span<const Array> args, std::vector<bool
     for (std::size_t k = 0; k < r.out.size(); k++)
       if (r.mapped[k]) is_mapped[key(r.out[k])] = true;
     return r.out;
-  });
+  }, true);
   for (const Array& o : out) out_mapped.push_back(o.has_value() && is_mapped.contains(key(o)));
   return out;
 }

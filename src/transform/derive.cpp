@@ -5,6 +5,7 @@
 #include <limits>
 #include <unordered_set>
 
+#include "graph/trace_state.h"
 #include "ops/prims.h"
 #include "transform/trace.h"
 
@@ -140,7 +141,9 @@ static Graph batched_graph(const Graph& g, const std::vector<bool>& mapped, std:
     if (mapped[k]) t.shape.insert(0, axis->size);
     r.in.push_back(placeholder(t));
   }
+  const OpenTrace open;  // gathers the effects
   r.out = batch_graph(g, r.in, mapped, axis, out_mapped);
+  r.effects = trace_state().effects.back();
   return r;
 }
 

@@ -11,6 +11,7 @@
 #include "graph/trace_state.h"
 #include "ops/prims.h"
 #include "shardarray/detail/path.h"
+#include "transform/effects.h"
 #include "transform/jit.h"
 #include "transform/trace.h"
 
@@ -135,6 +136,10 @@ std::shared_ptr<const JitEntry> jit_finish(JitCache& c, const JitCall& call, Jit
     e->output_present.push_back(o.has_value());
     if (o.has_value()) e->output_types.push_back(type_of(o));
   }
+  for (const Array& x : e->graph->effects) {
+    e->effects.push_back({x.node()->attrs().host, {}});
+    for (const Array& a : x.node()->in()) e->effects.back().types.push_back(type_of(a));
+  }
   e->prototype = std::move(prototype);
   if (c.options.relocate) e->home = constrained_devices(e->flat);
   const std::lock_guard lock(c.mutex);
@@ -186,6 +191,7 @@ Arrays record_call(const JitEntry& e, const JitCall& call) {
   Attrs attrs;
   attrs.graphs = {std::make_shared<const Graph>(std::move(g))};
   const Arrays all = with_captured(e, call);
+  if (!e.effects.empty()) return inline_graph(*e.graph, all, true);
   const Arrays out = record_all(op_call, all, std::make_shared<const Attrs>(std::move(attrs)), {});
   return spread(e, [&](std::size_t k) { return out[k]; });
 }
@@ -304,6 +310,17 @@ std::shared_ptr<const LoadedProgram> program_for(const JitEntry& e, std::span<co
   return e.programs.back().program;
 }
 
+static void run_effects(const JitEntry& e, std::span<const ValueRef> values, const LoadedProgram& p) {
+  std::size_t k = 0;
+  const bool first_run = !e.effects.empty() && !p.inspected.exchange(true);
+  for (const JitEntry::Effect& x : e.effects) {
+    const auto operands = values.subspan(k, x.types.size());
+    if (!x.call->inspect) run_host_call(*x.call, x.types, operands);
+    else if (first_run) x.call->inspect(operands[0]->sharding);
+    k += x.types.size();
+  }
+}
+
 Arrays jit_launch(const JitEntry& e, JitCall& call) {
   if (tracing() || !trace_state().gradients.empty()) return record_call(e, call);
   check_aliases(e, call);
@@ -331,6 +348,7 @@ Arrays jit_launch(const JitEntry& e, JitCall& call) {
     out.push_back(present ? leaf_array(e.output_types[k], std::move(s.results[k]), {}) : Array());
     k += present;
   }
+  run_effects(e, {s.results.data() + k, s.results.size() - k}, *program);
   s.results.clear();
   storage = std::move(s);
   return out;

@@ -5,6 +5,7 @@
 #include <string>
 #include <vector>
 
+#include "graph/host_call.h"
 #include "shardarray/core.h"
 #include "transform/eval.h"
 
@@ -19,6 +20,12 @@ struct JitEntry {
   std::vector<std::string> paths;
   std::vector<Type> output_types;      ///< of the outputs that are present
   std::vector<bool> output_present;
+  /// What acts on the host after a run. Its operands are the program's last results.
+  struct Effect {
+    std::shared_ptr<const HostCall> call;
+    std::vector<Type> types;
+  };
+  std::vector<Effect> effects;
   const DeviceOrder* home = nullptr;  ///< leaves on other devices come here first; null: they are an error
   /// A program for each placement of the leaves seen so far; bounded. Guarded by the mutex.
   struct Placed {

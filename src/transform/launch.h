@@ -1,5 +1,6 @@
 // From a flat graph and placed leaves to values: the process-wide program cache, donation by ownership, the run.
 #pragma once
+#include <atomic>
 #include <memory>
 #include <mutex>
 #include <span>
@@ -31,6 +32,7 @@ struct LoadedProgram {
   std::vector<Sharding> constraints;  ///< how results may be spelled besides as their leaves
   std::vector<bool> aliased;          ///< per leaf: an output takes over its buffers
   // the spelling of results follows that of the leaves; the last one is kept
+  mutable std::atomic<bool> inspected{false};  ///< its inspectors were called
   mutable std::mutex spelling_mutex;
   mutable std::vector<std::shared_ptr<const ShardingImpl>> spelled_for;
   mutable std::vector<Sharding> spelled;

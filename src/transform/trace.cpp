@@ -3,6 +3,7 @@
 #include <fmt/core.h>
 
 #include "graph/trace_state.h"
+#include "transform/effects.h"
 
 namespace shardarray {
 
@@ -17,7 +18,7 @@ static void check_escaped(const Node* n, const char* function) {
 }
 
 Graph close_graph(Arrays in, Arrays out, std::uint32_t id, Arrays& captured, const char* function) {
-  Graph g{std::move(in), std::move(out)};
+  Graph g{std::move(in), std::move(out), trace_state().effects.back()};
   ArrayMap<Array> lifted;
   for (const Array& a : g.in) lifted.emplace(key(a), a);
   auto lift = [&](Array& a) {
@@ -35,8 +36,10 @@ Graph close_graph(Arrays in, Arrays out, std::uint32_t id, Arrays& captured, con
     a = it->second;
   };
   for (Array& a : g.out) lift(a);
+  std::vector<Array> roots = g.out;
+  roots.insert(roots.end(), g.effects.begin(), g.effects.end());
   const auto mine = [&](Node* n) { return belongs(n, id) && n->op != &op_constant; };
-  for (Node* n : topological(std::span<const Array>(g.out), mine))
+  for (Node* n : topological(std::span<const Array>(roots), mine))
     for (Array& a : n->in()) lift(a);  // nodes of this trace belong to nobody else: rewiring them is safe
   return g;
 }
@@ -49,10 +52,12 @@ Graph trace(const GraphFn& f, std::span<const Type> types, Arrays& captured, con
   return close_graph(std::move(in), std::move(out), open.id(), captured, function);
 }
 
-Arrays replay(const Graph& g, std::span<const Array> args, const ReplayRule& rule) {
+Arrays replay(const Graph& g, std::span<const Array> args, const ReplayRule& rule, bool effects) {
   ArrayMap<Array> env;
   for (std::size_t k = 0; k < g.in.size(); k++) env[key(g.in[k])] = args[k];
-  for (Node* n : topological(std::span<const Array>(g.out), [](Node*) { return true; })) {
+  std::vector<Array> roots = g.out;
+  if (effects) roots.insert(roots.end(), g.effects.begin(), g.effects.end());
+  for (Node* n : topological(std::span<const Array>(roots), [](Node*) { return true; })) {
     if (env.contains({n, 0})) continue;
     if (n->op == &op_constant) {
       env[{n, 0}] = handle(n);
@@ -61,6 +66,7 @@ Arrays replay(const Graph& g, std::span<const Array> args, const ReplayRule& rul
     Arrays in;
     for (const Array& a : n->in()) in.push_back(env.at(key(a)));
     Arrays out = rule(n, in);
+    if (n->op->effect && trace_state().open.empty()) run_effect(*out[0].node());
     for (std::size_t k = 0; k < out.size(); k++) env[{n, static_cast<std::uint32_t>(k)}] = std::move(out[k]);
   }
   Arrays result;
@@ -68,8 +74,8 @@ Arrays replay(const Graph& g, std::span<const Array> args, const ReplayRule& rul
   return result;
 }
 
-Arrays inline_graph(const Graph& g, std::span<const Array> args) {
-  return replay(g, args, [](Node* n, std::span<const Array> in) { return record_again(*n, in); });
+Arrays inline_graph(const Graph& g, std::span<const Array> args, bool effects) {
+  return replay(g, args, [](Node* n, std::span<const Array> in) { return record_again(*n, in); }, effects);
 }
 
 }  // namespace shardarray

@@ -33,9 +33,10 @@ Graph trace(const GraphFn& f, std::span<const Type> types, Arrays& captured, con
 
 using ReplayRule = std::function<Arrays(Node*, std::span<const Array>)>;
 /// Walks the nodes of `g` with `args` for its inputs; `rule` gives the outputs that stand for a node's. Constants stay.
-Arrays replay(const Graph& g, std::span<const Array> args, const ReplayRule& rule);
+/// `effects`: those of g happen here, too; otherwise the replay is a second look at something that happened.
+Arrays replay(const Graph& g, std::span<const Array> args, const ReplayRule& rule, bool effects = false);
 /// Records the nodes of `g` again on other inputs.
-Arrays inline_graph(const Graph& g, std::span<const Array> args);
+Arrays inline_graph(const Graph& g, std::span<const Array> args, bool effects = false);
 
 /// derive, transpose and batch of graphs, for ops that hold some.
 const Calculus& calculus();

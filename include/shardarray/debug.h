@@ -1,0 +1,62 @@
+// Looking into running functions: prints, callbacks, where an array lies. Outside of traces everything happens at once; inside
+// jit it happens after each run, in program order, on the caller's thread. Inside pmap and shard_map once a device, in the
+// order of the devices; inside vmap once a row. Survives grad; vmap, jit and pmap do not duplicate or drop it.
+#pragma once
+#include <functional>
+#include <optional>
+#include <span>
+#include <string>
+#include <utility>
+#include <variant>
+#include <vector>
+
+#include "shardarray/array.h"
+#include "shardarray/sharding.h"
+
+namespace shardarray {
+
+/// What a host function is called with.
+struct SHARDARRAY_API HostValues {
+  std::vector<Array> arrays;      ///< computed, on one device
+  std::optional<Device> device;   ///< inside pmap and shard_map: whose values these are
+};
+using HostFunction = std::function<void(const HostValues&)>;
+
+namespace debug {
+
+/// An argument of print: an array, a number or a text.
+struct SHARDARRAY_API Printable {
+  Printable(const Array& a) : value(a) {}
+  template <std::integral I> Printable(I i) : value(static_cast<std::int64_t>(i)) {}
+  template <std::floating_point F> Printable(F f) : value(static_cast<double>(f)) {}
+  Printable(const char* text) : value(std::string(text)) {}
+  Printable(std::string text) : value(std::move(text)) {}
+  Printable(const Shape& shape);  ///< as a tuple: `(2, 8)`
+  std::variant<Array, std::int64_t, double, std::string> value;
+};
+/// Where to write; std::cout by default. The stream must outlive what is traced with it.
+struct SHARDARRAY_API PrintOptions {
+  std::ostream* stream = nullptr;
+  bool device = false;  ///< id_print: adds `device: cpu:0`
+};
+
+/// Prints a line: `{}`, `{0}` and formats such as `{:.2f}` (numbers and scalars), arrays as NumPy prints them.
+/// The format is checked when the call is traced. Throws Error for arguments that are missing, unused, or do not fit.
+SHARDARRAY_API void print(const std::string& format, std::vector<Printable> args, PrintOptions options = {}, Where w = Where::here());
+template <std::convertible_to<Printable>... A> void print(const std::string& format, const A&... args) {
+  print(format, std::vector<Printable>{Printable(args)...});
+}
+/// Prints the fields, sorted by name (`shape: (2, 8) step: 3`), if there are any, and the value in a second line, in one piece;
+/// returns x. Inside vmap it prints all rows at once.
+SHARDARRAY_API Array id_print(const Array& x, std::vector<std::pair<std::string, Printable>> fields = {}, PrintOptions options = {},
+                              Where w = Where::here());
+/// Calls `f` with the values. An exception of `f` comes out of the call that ran the program; its results are then lost.
+SHARDARRAY_API void callback(HostFunction f, std::vector<Array> args = {}, Where w = Where::here());
+
+}  // namespace debug
+
+/// Calls `f` with the sharding of x: at once for an array that is computed or can be, inside jit once a compilation, after the
+/// first run. Under a map the array is that of all rows.
+SHARDARRAY_API void inspect_array_sharding(const Array& x, std::function<void(const Sharding&)> f, Where w = Where::here());
+
+}  // namespace shardarray

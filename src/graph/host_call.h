@@ -1,0 +1,27 @@
+// A function of the host that is called with the values of arrays: prints and callbacks inside traced functions.
+#pragma once
+#include <functional>
+#include <memory>
+#include <span>
+#include <vector>
+
+#include "graph/region.h"
+#include "shardarray/debug.h"
+
+namespace shardarray {
+
+struct HostCall {
+  HostFunction function;
+  /// One call for all rows of a vmap instead of one for each.
+  bool whole_vmap = false;
+  /// Called once a compilation, with where its operand lies.
+  std::function<void(const Sharding&)> inspect = nullptr;
+  /// The maps it was recorded in, innermost first; each put a leading dimension on those operands that it maps.
+  struct Level {
+    std::shared_ptr<const Axis> axis;
+    std::vector<bool> mapped;
+  };
+  std::vector<Level> levels = {};
+};
+
+}  // namespace shardarray
