@@ -229,7 +229,8 @@ void settle_donations(const JitEntry& e, const JitCall& call, const LoadedProgra
   for (std::size_t k = 0; k < call.leaves.size(); k++) {
     const DonationVerdict& planned = p.compiled.donations[k];
     if (call.moved[k]) {
-      if (!verdicts[k].reused && (verdicts[k].other_owner || !planned.reused))
+      const bool placed = value_of(call.leaves[k])->committed;  // what lies nowhere in particular is no loss
+      if (!verdicts[k].reused && (verdicts[k].other_owner || (!planned.reused && placed)))
         notice(fmt::format("{}: donated argument {} {} not reused: {}", e.function, k < e.paths.size() ? e.paths[k] : "?",
                            to_string(type_of(call.leaves[k])), verdicts[k].other_owner ? "another handle owns it" : planned.reason));
       *call.moved[k] = tombstone(type_of(call.leaves[k]), e.function);

@@ -1,0 +1,73 @@
+// Matrix products against the BLAS that they call and the multiply-adds that the cores can do; what a second worker wins
+// where the product is cut over 8 virtual devices.
+#include <shardarray/shardarray.h>
+
+#include <random>
+
+#include "bench.h"
+#include "cpu/blas.h"
+#include "runtime/pool.h"
+
+namespace sa = shardarray;
+
+// Independent chains of multiply-adds in registers: as many as fit. Returns the number of flops.
+static double multiply_adds() {
+  constexpr int lanes = 16, chains = 10, rounds = 20'000;
+  typedef float Vector __attribute__((vector_size(lanes * sizeof(float))));
+  Vector sum[chains] = {}, a, b;
+  for (int k = 0; k < lanes; k++) a[k] = 1.0f + 1e-7f * static_cast<float>(k), b[k] = 1e-3f;
+  bench::keep(a);
+  for (int r = 0; r < rounds; r++)
+    for (Vector& s : sum) s = s * a + b;
+  for (const Vector& s : sum) bench::keep(s);
+  return 2.0 * lanes * chains * rounds;
+}
+
+static std::vector<float> random_values(std::int64_t n) {
+  std::mt19937 bits(1);
+  std::uniform_real_distribution<float> uniform(-1, 1);
+  std::vector<float> v(static_cast<std::size_t>(n));
+  for (float& x : v) x = uniform(bits);
+  return v;
+}
+
+static sa::Array random_matrix(std::int64_t n, const sa::Sharding& where) {
+  return sa::device_put(sa::random::uniform(sa::random::key(n), {n, n}), where);
+}
+
+int main(int argc, char** argv) {
+  sa::set_cpu_device_count(8);
+  bench::Suite suite;
+  const double flops = multiply_adds();
+  suite.add("multiply-adds of one core", [] { multiply_adds(); }, {.flops = flops});
+
+  const sa::Sharding one = sa::SingleDeviceSharding(sa::devices()[0]);
+  for (const int n : {64, 256, 512, 1024, 2048}) {
+    const double work = 2.0 * n * n * n;
+    const std::string size = fmt::format("{}^3", n);
+    auto a = std::make_shared<std::vector<float>>(random_values(n * n)), b = std::make_shared<std::vector<float>>(*a), c = std::make_shared<std::vector<float>>(*a);
+    if (const sa::Blas* blas = sa::blas())
+      suite.add("sgemm " + size, [=] {
+        blas->sgemm(sa::Blas::row_major, sa::Blas::no_trans, sa::Blas::no_trans, n, n, n, 1, a->data(), n, b->data(), n, 0, c->data(), n);
+        bench::keep(*c);
+      }, {.flops = work});
+    auto product = sa::jit([](sa::Array x, sa::Array y) { return sa::matmul(x, y); });
+    const sa::Array x = random_matrix(n, one), y = random_matrix(n, one);
+    suite.add("matmul " + size + ", 1 device, 1 worker", [=] {
+      sa::set_worker_count(1);
+      product(x, y).block_until_ready();
+    }, {.floor = "sgemm " + size, .flops = work});
+  }
+
+  const int n = 1024;
+  const auto mesh = sa::make_mesh({{"x", 8}});
+  const sa::Array x = random_matrix(n, sa::NamedSharding(mesh, sa::P("x"))), y = random_matrix(n, sa::NamedSharding(mesh, sa::P()));
+  auto product = sa::jit([](sa::Array p, sa::Array q) { return sa::matmul(p, q); });
+  const int cores = sa::available_cores();
+  for (int workers = 1; workers <= std::max(2, cores); workers *= 2)
+    suite.add(fmt::format("matmul 1024^3, 8 devices, {} worker{}", workers, workers == 1 ? "" : "s"), [=] {
+      sa::set_worker_count(workers);
+      product(x, y).block_until_ready();
+    }, {.floor = workers == 1 ? "sgemm 1024^3" : "matmul 1024^3, 8 devices, 1 worker", .flops = 2.0 * n * n * n});
+  return suite.main(argc, argv);
+}
