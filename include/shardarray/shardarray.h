@@ -23,6 +23,7 @@
 #include "shardarray/shape.h"
 #include "shardarray/shard_map.h"
 #include "shardarray/sharding.h"
+#include "shardarray/tpmap.h"
 #include "shardarray/tree.h"
 #include "shardarray/version.h"
 #include "shardarray/visualize.h"

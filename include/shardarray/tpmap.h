@@ -1,0 +1,207 @@
+// tpmap: pmap for functions of whole values. It splits and copies the arguments by their kinds and may put the results
+// together, so that the mapped function takes and returns what the function itself would. And what belongs to pmap: trees
+// taken apart by device, and a check that replicas agree.
+#pragma once
+#include "shardarray/pmap.h"
+
+namespace shardarray {
+
+/// What tpmap does with an argument, leaf by leaf; D is the number of devices.
+enum class ArgType : std::uint8_t {
+  broadcast,  ///< every device gets all of it
+  shard,      ///< the leading dimension is split: of (N, ...) each device gets (N / D, ...)
+  rng,        ///< a key: device i gets row i of random::split(key, D)
+  thru,       ///< has a leading dimension of size D already: device i gets row i
+  fixed,      ///< holds no arrays: part of the program
+};
+using enum ArgType;
+
+namespace detail {
+
+template <class G> auto signature_of(int) -> decltype(std::function{std::declval<G>()});
+template <class G> int signature_of(...);
+template <class> struct SoleParameter { using type = Array; };  // of a generic function
+template <class R, class A> struct SoleParameter<std::function<R(A)>> { using type = std::remove_cvref_t<A>; };
+
+[[noreturn]] SHARDARRAY_API void throw_wrap_return();
+
+}  // namespace detail
+
+/// The option wrap_return: a function of the whole result, or of an Array (also: a generic one), which is applied to every
+/// leaf. It returns the type that it takes.
+class WrapReturn {
+ public:
+  WrapReturn() = default;
+  template <class G>
+    requires(!std::same_as<G, WrapReturn>)
+  WrapReturn(G g) {
+    using T = typename detail::SoleParameter<decltype(detail::signature_of<G>(0))>::type;
+    constexpr bool fits = std::is_invocable_r_v<T, const G&, const T&>;
+    static_assert(fits, "tpmap: wrap_return must return the type that it takes, the result's or Array; for another type, call "
+                        "the function on what the mapped function returns");
+    if constexpr (fits) {
+      type_ = &detail::type_tag<T>;
+      apply_ = [g = std::move(g)](void* x) { *static_cast<T*>(x) = g(*static_cast<const T*>(x)); };
+    }
+  }
+  /// Throws TreeError when the function takes neither R nor Array.
+  template <class R> void operator()(R& result) const {
+    if (!apply_) return;
+    if (type_ == &detail::type_tag<R>) return apply_(&result);
+    if (type_ != &detail::type_tag<Array>) detail::throw_wrap_return();
+    detail::each_leaf(result, [&](Array& a, const Path&) {
+      if (a.has_value()) apply_(&a);
+    });
+  }
+
+ private:
+  const char* type_ = nullptr;  ///< the tag of what the function takes
+  std::function<void(void*)> apply_;
+};
+
+struct TpmapOptions {
+  std::string axis_name = {};         ///< for collectives: psum(x, "i")
+  std::vector<ArgType> args = {};     ///< one for each argument
+  WrapReturn wrap_return = {};        ///< default: results keep the leading device axis
+  std::vector<Device> devices = {};   ///< empty: all devices of this process, asked for at the call
+  Axes out_axes = 0;                  ///< where the device axis appears in the results, as in pmap
+  std::vector<int> donate_args = {};  ///< positions that are given away, besides those that are moved in
+};
+
+namespace core {
+
+/// The number of devices of a call with `given` arguments. Throws TreeError unless as many are declared.
+SHARDARRAY_API std::int64_t tpmap_size(std::size_t given, std::span<const ArgType> declared, std::span<const Device> devices);
+/// A leaf as pmap takes it. Throws ShapeError, TreeError.
+SHARDARRAY_API Array tpmap_argument(const Array& a, ArgType type, std::int64_t devices, const Path& path);
+/// [devices]: an argument that is mapped and says nothing.
+SHARDARRAY_API Array tpmap_rows(std::int64_t devices);
+[[noreturn]] SHARDARRAY_API void throw_tpmap_number(std::size_t position, ArgType type);
+SHARDARRAY_API Array split_leading(const Array& a, std::int64_t n, const Path& path, const char* function);
+SHARDARRAY_API Array flatten_leading(const Array& a, std::int64_t axes, const Path& path, const char* function);
+/// Item i: row i of every leaf.
+SHARDARRAY_API std::vector<Arrays> unshard(std::span<const Array> leaves, std::span<const std::string> paths, Where w);
+/// Item p: the leaves of process p.
+SHARDARRAY_API std::vector<Arrays> gather_from_processes(std::span<const Array> leaves);
+
+}  // namespace core
+
+namespace detail {
+
+/// What tpmap compiles: pmap between the mappings of arguments and results.
+template <class F> struct MappedWhole {
+  F f;
+  TpmapOptions options;
+  Where where;
+  template <class... A>
+    requires std::invocable<const F&, A...>
+  auto operator()(const A&... args) const {
+    const Site site(where);
+    const std::int64_t n = core::tpmap_size(sizeof...(A), options.args, options.devices);
+    std::tuple<A...> rows{args...};
+    return std::apply([&](auto&... a) { return run(n, a...); }, rows);
+  }
+
+ private:
+  template <class... A> auto run(std::int64_t n, A&... args) const {
+    std::uint32_t i = 0;
+    auto argument = [&]<class T>(T& a) {
+      const ArgType type = options.args[i];
+      if (std::is_arithmetic_v<T> && type != broadcast && type != fixed) core::throw_tpmap_number(i, type);
+      each_leaf(a, [&](Array& x, const Path& p) { if (x.has_value()) x = core::tpmap_argument(x, type, n, p); },
+                Path{nullptr, {}, i++, sizeof...(A)});
+    };
+    (argument(args), ...);
+    std::size_t k = 0;
+    auto axis = [&](const auto&) -> Axes {
+      const ArgType type = options.args[k++];
+      return type == broadcast || type == fixed ? Axes(none) : Axes(0);
+    };
+    // pmap wants a mapped argument: the last one, that nobody reads.
+    auto without_last = [this](const A&... a, const Array&) { return f(a...); };
+    const MappedOverDevices<decltype(without_last)> mapped{
+        without_last,
+        {.axis_name = options.axis_name, .in_axes = Axes(std::initializer_list<Axes>{axis(args)..., Axes(0)}),
+         .out_axes = options.out_axes, .devices = options.devices},
+        where};
+    auto result = mapped(args..., core::tpmap_rows(n));
+    options.wrap_return(result);
+    return result;
+  }
+};
+
+}  // namespace detail
+
+/// pmap with whole arguments and results:
+///
+///     auto f = tpmap(noisy_matmul, {.axis_name = "i", .args = {broadcast, shard, rng}, .wrap_return = join_batches});
+///     Array y = f(matrix, xs, key);   // xs: (16, 8), inside (2, 8); y: (16, 5)
+///
+/// `.args` says for each argument how it comes to the devices; inside, `f` sees its own part without a device axis. Arguments
+/// are trees. Results have a leading device axis of size D, row i from device i, which `.wrap_return` may reshape. All is one
+/// program. No device is touched before the first call.
+///
+/// The call throws TreeError when it has another number of arguments than `.args` or a fixed one holds arrays, ShapeError
+/// when rows cannot be divided among the devices or a leaf has no leading dimension, and what pmap throws.
+template <class F> auto tpmap(F f, TpmapOptions options, Where w = Where::here()) {
+  JitOptions o{.name = "tpmap", .donate_args = options.donate_args, .relocate = true};
+  return jit(detail::MappedWhole<F>{std::move(f), std::move(options), w}, std::move(o));
+}
+
+/// Every leaf (n * k, ...) as (n, k, ...). Throws ShapeError when the rows cannot be divided or there are none.
+template <Tree T> T split_leading_axis(std::int64_t n, T tree, Where w = Where::here()) {
+  const Site site(w);
+  detail::each_leaf(tree, [&](Array& a, const Path& p) {
+    if (a.has_value()) a = core::split_leading(a, n, p, "split_leading_axis");
+  });
+  return tree;
+}
+/// Every leaf with its first `axes` dimensions made one: (n, k, ...) gives (n * k, ...). Throws ShapeError for a leaf of
+/// lower rank or axes < 1.
+template <Tree T> T flatten_leading_axes(T tree, std::int64_t axes = 2, Where w = Where::here()) {
+  const Site site(w);
+  detail::each_leaf(tree, [&](Array& a, const Path& p) {
+    if (a.has_value()) a = core::flatten_leading(a, axes, p, "flatten_leading_axes");
+  });
+  return tree;
+}
+/// A wrap_return: every device's batch one after the other, (D, N / D, ...) as (N, ...).
+inline constexpr struct join_batches_fn {
+  Array operator()(const Array& x) const { return core::flatten_leading(x, 2, {}, "join_batches"); }
+} join_batches{};
+
+/// The rows of a tree with a leading device axis: as many trees as the first leaf has rows, item i with row i of every leaf
+/// (of a shorter one the last row). Rows are uncommitted arrays on the device that holds them: device i for results of pmap,
+/// where nothing is copied.
+///
+/// Throws TreeError for a tree without arrays, ShapeError for a leaf without leading axis.
+template <Tree T> std::vector<T> unshard(const T& tree, Where w = Where::here()) {
+  std::vector<T> r;
+  for (const core::Arrays& leaves : core::unshard(tree_leaves(tree), tree_paths(tree), w)) r.push_back(with_leaves(tree, leaves));
+  return r;
+}
+/// The tree of every process, at the process' index.
+template <Tree T> std::vector<T> gather_from_processes(const T& tree) {
+  std::vector<T> r;
+  for (const core::Arrays& leaves : core::gather_from_processes(tree_leaves(tree))) r.push_back(with_leaves(tree, leaves));
+  return r;
+}
+
+struct IntegrityOptions {
+  double rtol = 1e-5, atol = 1e-5;    ///< both 0: equal bit for bit
+  bool is_device_replicated = false;  ///< leaves have a leading device axis whose rows are the replicas
+};
+namespace core {
+SHARDARRAY_API void assert_replica_integrity(std::span<const Array> leaves, std::span<const std::string> paths,
+                                             const IntegrityOptions& o);
+}
+/// Compares the memory of all devices that should hold the same: every part of every leaf that lies on several of them. They
+/// agree when |x - x0| <= atol + rtol |x0| for floating x, x0 that of the first holder; NaN agrees with NaN; all other dtypes
+/// must be equal. Slow: everything is read.
+///
+/// Throws ShardingError with leaf, replica, device, index and both values where they disagree.
+template <Tree T> void assert_replica_integrity(const T& tree, const IntegrityOptions& o = {}) {
+  core::assert_replica_integrity(tree_leaves(tree), tree_paths(tree), o);
+}
+
+}  // namespace shardarray
