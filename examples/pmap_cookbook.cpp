@@ -21,11 +21,13 @@ Array send_left(const Array& x, const std::string& axis_name) {
   return sa::ppermute(x, axis_name, perm);
 }
 Array update_board(const Array& board) {
-  const Array left = board[sa::slice(-2)], center = board[sa::slice(1, -1)], right = board[sa::slice(2, sa::none)];
+  const Array left = board[sa::slice(-2)], center = board[sa::slice(1, -1)],
+              right = board[sa::slice(2, sa::none)];
   return left ^ (center | right);
 }
 Array step(const Array& board_slice) {
-  const Array left = send_right(board_slice[sa::slice(-1, sa::none)], "i"), right = send_left(board_slice[sa::slice(1)], "i");
+  const Array left = send_right(board_slice[sa::slice(-1, sa::none)], "i"),
+              right = send_left(board_slice[sa::slice(1)], "i");
   return update_board(sa::concatenate({left, board_slice, right}));
 }
 void print_board(const Array& board) {
@@ -50,16 +52,17 @@ int main(int argc, char** argv) {
   sa::visualize_array_sharding(y);
   const auto f = [](const Array& a, const Array& b) { return sa::tanh(sa::dot(a, b)); };
   const Array a = sa::ones({8, 2, 3}), b = sa::ones({8, 3, 4});
-  std::cout << sa::print_graph(f, a[0], b[0]) << sa::print_graph(sa::vmap(f), a, b) << sa::print_graph(sa::pmap(f), a, b);
+  std::cout << sa::print_graph(f, a[0], b[0]) << sa::print_graph(sa::vmap(f), a, b)
+            << sa::print_graph(sa::pmap(f), a, b);
 
   // Large random matrices made in parallel, multiplied where they are; only one number a device is read.
   const Array keys = sa::random::split(sa::random::PRNGKey(0), 8);
   const auto random = sa::pmap([=](const Array& key) { return sa::random::normal(key, {rows, columns}); });
   const auto product = sa::pmap([](const Array& x) { return sa::dot(x, x.T()); });
   const auto mean = sa::pmap([](const Array& x) { return sa::mean(x); });
-  Array mats = random(keys);
-  std::cout << sa::explain(product, sa::donated(mats)).transfers().size() << " transfers\n";
-  const Array result = product(std::move(mats));
+  const Array mats = random(keys);
+  std::cout << sa::explain(product, mats).transfers().size() << " transfers\n";
+  const Array result = product(mats);
   std::cout << sa::explain(mean, result).transfers().size() << " transfers\n" << mean(result) << "\n";
 
   // Collectives
@@ -67,14 +70,14 @@ int main(int argc, char** argv) {
   std::cout << normalize(sa::arange(4.0)) << "\n";
 
   // Nested maps: 4 x 2 devices
-  const auto norms = sa::pmap(sa::pmap(
-                                  [](const Array& x) {
-                                    return std::tuple(x / sa::psum(x, "rows"), x / sa::psum(x, "cols"), x / sa::psum(x, {"rows", "cols"}));
-                                  },
-                                  {.axis_name = "cols"}),
-                              {.axis_name = "rows"});
+  const auto norm = [](const Array& x) {
+    return std::tuple(x / sa::psum(x, "rows"), x / sa::psum(x, "cols"), x / sa::psum(x, {"rows", "cols"}));
+  };
+  const auto norms = sa::pmap(sa::pmap(norm, {.axis_name = "cols"}), {.axis_name = "rows"});
   const auto [row_normed, col_normed, doubly_normed] = norms(sa::arange(8.0).reshape({4, 2}));
-  std::cout << sa::sum(row_normed, 0) << "\n" << sa::sum(col_normed, 1) << "\n" << sa::sum(doubly_normed) << "\n";
+  std::cout << sa::sum(row_normed, 0) << "\n"
+            << sa::sum(col_normed, 1) << "\n"
+            << sa::sum(doubly_normed) << "\n";
 
   // Rule 30
   Array board = sa::zeros({40}, sa::bool_).at({20}).set(true).reshape({8, 5});
@@ -83,11 +86,14 @@ int main(int argc, char** argv) {
   for (int i = 0; i < 16; i++) print_board(board = parallel_step(board));
 
   // Derivatives: of a pmap, and inside one, where another one is nested
-  const Array xs = sa::arange(8.0).reshape({4, 2}).block_until_ready();
-  std::cout << sa::grad([](const Array& x) { return sa::sum(sa::pmap([](const Array& v) { return sa::sin(v) * sa::sum(v); })(x)); })(xs) << "\n";
+  const Array xs = sa::arange(8.0).reshape({4, 2});
+  std::cout << sa::grad([](const Array& x) {
+    return sa::sum(sa::pmap([](const Array& v) { return sa::sin(v) * sa::sum(v); })(x));
+  })(xs) << "\n";
   const auto g = sa::pmap([](const Array& x) {
     const Array s = sa::sin(x);
-    const auto inner = sa::pmap([=](const Array& z) { return sa::cos(z) * sa::tan(sa::sum(s)) * sa::sum(sa::tanh(x)); });
+    const auto inner =
+        sa::pmap([=](const Array& z) { return sa::cos(z) * sa::tan(sa::sum(s)) * sa::sum(sa::tanh(x)); });
     return sa::grad([=](const Array& w) { return sa::sum(inner(w)); })(x);
   });
   std::cout << g(xs) << "\n" << sa::grad([=](const Array& x) { return sa::sum(g(x)); })(xs) << "\n";

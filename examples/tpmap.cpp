@@ -8,6 +8,8 @@ namespace sa = shardarray;
 
 sa::Array data_parallel_noisy_matmul(sa::Array matrix, sa::Array xs, sa::Array rng) {
   const sa::Array noise = 0.1 * sa::random::normal(rng, {1, matrix.shape().back()});
+  sa::debug::id_print(sa::axis_index("i"),
+                      {{"shape_of_parameter", matrix.shape()}, {"shape_of_data", xs.shape()}});
   return sa::dot(xs, matrix) + noise;
 }
 
@@ -27,24 +29,26 @@ void print_result(std::size_t device_id, const Result& result) {
 
 int main() {
   sa::set_cpu_device_count(8);
-  const sa::random::partitionable legacy(false);  // the numbers of the page are those of JAX's older generator
+  const sa::random::partitionable legacy(
+      false);  // the numbers of the page are those of JAX's older generator
 
   // tpmap: the matrix goes to all devices, each gets two rows of the data and a key of its own
-  const auto f = sa::tpmap(data_parallel_noisy_matmul, {.axis_name = "i",
-                                                        .args = {sa::broadcast, sa::shard, sa::rng},
-                                                        .wrap_return = sa::join_batches});
+  const auto f = sa::tpmap(
+      data_parallel_noisy_matmul,
+      {.axis_name = "i", .args = {sa::broadcast, sa::shard, sa::rng}, .wrap_return = sa::join_batches});
   constexpr int batch_size = 16, input_dim = 8, output_dim = 5;
   const sa::Array parameter = sa::random::normal(sa::random::key(1), {input_dim, output_dim});
   const sa::Array data = sa::random::normal(sa::random::key(2), {batch_size, input_dim});
   const sa::Array result = f(parameter, data, sa::random::PRNGKey(0));
-  std::cout << "Result shape = " << result.shape() << "\n";
+  sa::debug::print("Result shape = {}", result.shape());
 
   // unshard: from results with a device axis to one result for each device
   const auto roll = sa::tpmap(roll_dice, {.axis_name = "d", .args = {sa::fixed, sa::rng}});
   const Result results = roll(10, sa::random::PRNGKey(0));
   std::cout << "roll_count=" << results.roll_count << ", six_count=" << results.six_count << std::endl;
   const std::vector<Result> by_device = sa::unshard(results);
-  for (std::size_t device_id = 0; device_id < by_device.size(); device_id++) print_result(device_id, by_device[device_id]);
+  for (std::size_t device_id = 0; device_id < by_device.size(); device_id++)
+    print_result(device_id, by_device[device_id]);
 
   // gather_from_processes: one tree for each process, and this is the only one
   std::cout << sa::gather_from_processes(results).size() << " process\n";

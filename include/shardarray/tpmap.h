@@ -21,7 +21,9 @@ namespace detail {
 template <class G> auto signature_of(int) -> decltype(std::function{std::declval<G>()});
 template <class G> int signature_of(...);
 template <class> struct SoleParameter { using type = Array; };  // of a generic function
-template <class R, class A> struct SoleParameter<std::function<R(A)>> { using type = std::remove_cvref_t<A>; };
+template <class R, class A> struct SoleParameter<std::function<R(A)>> {
+  using type = std::remove_cvref_t<A>;
+};
 
 [[noreturn]] SHARDARRAY_API void throw_wrap_return();
 
@@ -33,12 +35,12 @@ class WrapReturn {
  public:
   WrapReturn() = default;
   template <class G>
-    requires(!std::same_as<G, WrapReturn>)
-  WrapReturn(G g) {
+  requires(!std::same_as<G, WrapReturn>) WrapReturn(G g) {
     using T = typename detail::SoleParameter<decltype(detail::signature_of<G>(0))>::type;
     constexpr bool fits = std::is_invocable_r_v<T, const G&, const T&>;
-    static_assert(fits, "tpmap: wrap_return must return the type that it takes, the result's or Array; for another type, call "
-                        "the function on what the mapped function returns");
+    static_assert(fits,
+                  "tpmap: wrap_return must return the type that it takes, the result's or Array; for another "
+                  "type, call the function on what the mapped function returns");
     if constexpr (fits) {
       type_ = &detail::type_tag<T>;
       apply_ = [g = std::move(g)](void* x) { *static_cast<T*>(x) = g(*static_cast<const T*>(x)); };
@@ -71,16 +73,19 @@ struct TpmapOptions {
 namespace core {
 
 /// The number of devices of a call with `given` arguments. Throws TreeError unless as many are declared.
-SHARDARRAY_API std::int64_t tpmap_size(std::size_t given, std::span<const ArgType> declared, std::span<const Device> devices);
+SHARDARRAY_API std::int64_t tpmap_size(std::size_t given, std::span<const ArgType> declared,
+                                       std::span<const Device> devices);
 /// A leaf as pmap takes it. Throws ShapeError, TreeError.
 SHARDARRAY_API Array tpmap_argument(const Array& a, ArgType type, std::int64_t devices, const Path& path);
 /// [devices]: an argument that is mapped and says nothing.
 SHARDARRAY_API Array tpmap_rows(std::int64_t devices);
 [[noreturn]] SHARDARRAY_API void throw_tpmap_number(std::size_t position, ArgType type);
 SHARDARRAY_API Array split_leading(const Array& a, std::int64_t n, const Path& path, const char* function);
-SHARDARRAY_API Array flatten_leading(const Array& a, std::int64_t axes, const Path& path, const char* function);
+SHARDARRAY_API Array flatten_leading(const Array& a, std::int64_t axes, const Path& path,
+                                     const char* function);
 /// Item i: row i of every leaf.
-SHARDARRAY_API std::vector<Arrays> unshard(std::span<const Array> leaves, std::span<const std::string> paths, Where w);
+SHARDARRAY_API std::vector<Arrays> unshard(std::span<const Array> leaves, std::span<const std::string> paths,
+                                           Where w);
 /// Item p: the leaves of process p.
 SHARDARRAY_API std::vector<Arrays> gather_from_processes(std::span<const Array> leaves);
 
@@ -94,7 +99,7 @@ template <class F> struct MappedWhole {
   TpmapOptions options;
   Where where;
   template <class... A>
-    requires std::invocable<const F&, A...>
+  requires std::invocable<const F&, A...>
   auto operator()(const A&... args) const {
     const Site site(where);
     const std::int64_t n = core::tpmap_size(sizeof...(A), options.args, options.devices);
@@ -108,8 +113,12 @@ template <class F> struct MappedWhole {
     auto argument = [&]<class T>(T& a) {
       const ArgType type = options.args[i];
       if (std::is_arithmetic_v<T> && type != broadcast && type != fixed) core::throw_tpmap_number(i, type);
-      each_leaf(a, [&](Array& x, const Path& p) { if (x.has_value()) x = core::tpmap_argument(x, type, n, p); },
-                Path{nullptr, {}, i++, sizeof...(A)});
+      each_leaf(
+          a,
+          [&](Array& x, const Path& p) {
+            if (x.has_value()) x = core::tpmap_argument(x, type, n, p);
+          },
+          Path{nullptr, {}, i++, sizeof...(A)});
     };
     (argument(args), ...);
     std::size_t k = 0;
@@ -121,8 +130,10 @@ template <class F> struct MappedWhole {
     auto without_last = [this](const A&... a, const Array&) { return f(a...); };
     const MappedOverDevices<decltype(without_last)> mapped{
         without_last,
-        {.axis_name = options.axis_name, .in_axes = Axes(std::initializer_list<Axes>{axis(args)..., Axes(0)}),
-         .out_axes = options.out_axes, .devices = options.devices},
+        {.axis_name = options.axis_name,
+         .in_axes = Axes(std::initializer_list<Axes>{axis(args)..., Axes(0)}),
+         .out_axes = options.out_axes,
+         .devices = options.devices},
         where};
     auto result = mapped(args..., core::tpmap_rows(n));
     options.wrap_return(result);
@@ -177,13 +188,15 @@ inline constexpr struct join_batches_fn {
 /// Throws TreeError for a tree without arrays, ShapeError for a leaf without leading axis.
 template <Tree T> std::vector<T> unshard(const T& tree, Where w = Where::here()) {
   std::vector<T> r;
-  for (const core::Arrays& leaves : core::unshard(tree_leaves(tree), tree_paths(tree), w)) r.push_back(with_leaves(tree, leaves));
+  for (const core::Arrays& leaves : core::unshard(tree_leaves(tree), tree_paths(tree), w))
+    r.push_back(with_leaves(tree, leaves));
   return r;
 }
 /// The tree of every process, at the process' index.
 template <Tree T> std::vector<T> gather_from_processes(const T& tree) {
   std::vector<T> r;
-  for (const core::Arrays& leaves : core::gather_from_processes(tree_leaves(tree))) r.push_back(with_leaves(tree, leaves));
+  for (const core::Arrays& leaves : core::gather_from_processes(tree_leaves(tree)))
+    r.push_back(with_leaves(tree, leaves));
   return r;
 }
 
@@ -192,8 +205,8 @@ struct IntegrityOptions {
   bool is_device_replicated = false;  ///< leaves have a leading device axis whose rows are the replicas
 };
 namespace core {
-SHARDARRAY_API void assert_replica_integrity(std::span<const Array> leaves, std::span<const std::string> paths,
-                                             const IntegrityOptions& o);
+SHARDARRAY_API void assert_replica_integrity(std::span<const Array> leaves,
+                                             std::span<const std::string> paths, const IntegrityOptions& o);
 }
 /// Compares the memory of all devices that should hold the same: every part of every leaf that lies on several of them. They
 /// agree when |x - x0| <= atol + rtol |x0| for floating x, x0 that of the first holder; NaN agrees with NaN; all other dtypes

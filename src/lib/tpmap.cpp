@@ -22,8 +22,10 @@ static std::string leaf_text(const std::string& path, const Array& a) {
 
 static std::int64_t leading(const Array& a, const std::string& path, const char* function) {
   if (a.ndim() == 0)
-    throw ShapeError(fmt::format("{}: {} does not have a leading axis. Every leaf has one row for each device. Give it one, or leave it out.",
-                                 function, leaf_text(path, a)));
+    throw ShapeError(
+        fmt::format("{}: {} does not have a leading axis. Every leaf has one row for each device. Give it "
+                    "one, or leave it out.",
+                    function, leaf_text(path, a)));
   return a.shape()[0];
 }
 
@@ -42,34 +44,44 @@ static const char* name(ArgType t) {
 namespace detail {
 void throw_wrap_return() {
   throw TreeError(
-      "tpmap: wrap_return takes another type than the function returns. It takes the type of the result, or an Array for every leaf. "
+      "tpmap: wrap_return takes another type than the function returns. It takes the type of the result, or "
+      "an Array for every leaf. "
       "Correct its parameter.");
 }
 }  // namespace detail
 
 namespace core {
 
-std::int64_t tpmap_size(std::size_t given, std::span<const ArgType> declared, std::span<const Device> devices) {
+std::int64_t tpmap_size(std::size_t given, std::span<const ArgType> declared,
+                        std::span<const Device> devices) {
   if (given != declared.size())
-    throw TreeError(fmt::format("tpmap: the number of arguments does not match the ones declared in .args ({} != {}). Every argument has one "
-                                "entry: broadcast, shard, rng, thru or fixed. Correct .args or the call.", given, declared.size()));
+    throw TreeError(
+        fmt::format("tpmap: the number of arguments does not match the ones declared in .args ({} != {}). "
+                    "Every argument has one "
+                    "entry: broadcast, shard, rng, thru or fixed. Correct .args or the call.",
+                    given, declared.size()));
   return devices.empty() ? local_device_count() : static_cast<std::int64_t>(devices.size());
 }
 
 Array tpmap_rows(std::int64_t devices) { return arange(devices); }
 
 void throw_tpmap_number(std::size_t position, ArgType type) {
-  throw ShapeError(fmt::format("tpmap: argument {} is a number and declared {}. A number has no leading axis. Declare it broadcast or fixed.",
-                               position, shardarray::name(type)));
+  throw ShapeError(
+      fmt::format("tpmap: argument {} is a number and declared {}. A number has no leading axis. Declare it "
+                  "broadcast or fixed.",
+                  position, shardarray::name(type)));
 }
 
 Array split_leading(const Array& a, std::int64_t n, const Path& path, const char* function) {
   const std::int64_t rows = leading(a, path.text(), function);
-  if (n < 1) throw ShapeError(fmt::format("{}: {} groups. There is at least one group. Correct n.", function, n));
+  if (n < 1)
+    throw ShapeError(fmt::format("{}: {} groups. There is at least one group. Correct n.", function, n));
   if (rows % n != 0)
-    throw ShapeError(fmt::format("{}: Trying to split {} rows into {} groups: {}. The batch size must be a multiple of the number of devices or "
-                                 "groups. Pad it to {} rows, or drop {}.",
-                                 function, rows, n, leaf_text(path.text(), a), (rows / n + 1) * n, rows % n));
+    throw ShapeError(
+        fmt::format("{}: Trying to split {} rows into {} groups: {}. The batch size must be a multiple of "
+                    "the number of devices or "
+                    "groups. Pad it to {} rows, or drop {}.",
+                    function, rows, n, leaf_text(path.text(), a), (rows / n + 1) * n, rows % n));
   Shape shape = a.shape();
   shape[0] = rows / n;
   shape.insert(0, n);
@@ -78,8 +90,9 @@ Array split_leading(const Array& a, std::int64_t n, const Path& path, const char
 
 Array flatten_leading(const Array& a, std::int64_t axes, const Path& path, const char* function) {
   if (axes < 1 || axes > a.ndim())
-    throw ShapeError(fmt::format("{}: cannot join the first {} dimensions of {}. There are between 1 and {} to join.", function, axes,
-                                 leaf_text(path.text(), a), a.ndim()));
+    throw ShapeError(
+        fmt::format("{}: cannot join the first {} dimensions of {}. There are between 1 and {} to join.",
+                    function, axes, leaf_text(path.text(), a), a.ndim()));
   Shape shape{1};
   for (std::size_t d = 0; d < a.shape().size(); d++)
     if (d < static_cast<std::size_t>(axes)) shape[0] *= a.shape()[d];
@@ -94,13 +107,19 @@ Array tpmap_argument(const Array& a, ArgType type, std::int64_t devices, const P
     case ArgType::rng: return random::split(a, devices);
     case ArgType::thru:
       if (const std::int64_t rows = leading(a, path.text(), "tpmap"); rows != devices)
-        throw ShapeError(fmt::format("tpmap: {} has {} rows for {} devices. Declared thru, it has one row for each. Declare it shard, or give "
-                                     "{} .devices.", leaf_text(path.text(), a), rows, devices, rows));
+        throw ShapeError(
+            fmt::format("tpmap: {} has {} rows for {} devices. Declared thru, it has one row for each. "
+                        "Declare it shard, or give "
+                        "{} .devices.",
+                        leaf_text(path.text(), a), rows, devices, rows));
       return a;
     case ArgType::fixed: break;
   }
-  throw TreeError(fmt::format("tpmap: {} is declared fixed and holds an array. What is fixed is part of the program. Declare it broadcast, or "
-                              "pass a number.", leaf_text(path.text(), a)));
+  throw TreeError(
+      fmt::format("tpmap: {} is declared fixed and holds an array. What is fixed is part of the program. "
+                  "Declare it broadcast, or "
+                  "pass a number.",
+                  leaf_text(path.text(), a)));
 }
 
 }  // namespace core
@@ -112,14 +131,16 @@ namespace {
 Array view(const Array& piece, const Shape& shape) {
   const Value& v = *value_of(piece);
   const Type t{shape, piece.dtype(), piece.weak_type()};
-  auto r = make_value(Layout::replicated(v.layout->order(), static_cast<int>(shape.size())), v.sharding, false, true);
+  auto r = make_value(Layout::replicated(v.layout->order(), static_cast<int>(shape.size())), v.sharding,
+                      false, true);
   r->buffers = v.buffers;
   return leaf_array(t, std::move(r), piece.node()->where);
 }
 
 class Rows {
  public:
-  Rows(const Array& x, const std::string& path, const char* function) : x_(x), count_(leading(x, path, function)), shards_(x.addressable_shards()) {}
+  Rows(const Array& x, const std::string& path, const char* function)
+      : x_(x), count_(leading(x, path, function)), shards_(x.addressable_shards()) {}
   std::int64_t count() const { return count_; }
 
   // Row k, from a device that holds all of it; where there are several, from the k-th.
@@ -129,7 +150,8 @@ class Rows {
       const IndexRange& rows = s.index[0];
       if (!rows.whole && (k < rows.start || k >= rows.stop)) continue;
       owners.push_back(&s);
-      if (std::all_of(s.index.begin() + 1, s.index.end(), [](const IndexRange& r) { return r.whole; })) holders.push_back(&s);
+      if (std::all_of(s.index.begin() + 1, s.index.end(), [](const IndexRange& r) { return r.whole; }))
+        holders.push_back(&s);
     }
     if (holders.empty()) {
       const Array row = core::device_put_leaf(x_[k], SingleDeviceSharding(owners[0]->device), {});
@@ -154,20 +176,29 @@ namespace core {
 
 std::vector<Arrays> unshard(std::span<const Array> leaves, std::span<const std::string> paths, Where w) {
   const Site site(w);
-  if (leaves.empty()) throw TreeError("unshard: the tree to be unsharded holds no arrays. The first one says how many items there are. Give it one.");
+  if (leaves.empty())
+    throw TreeError(
+        "unshard: the tree to be unsharded holds no arrays. The first one says how many items there are. "
+        "Give it one.");
   evaluate(leaves, "unshard");
   std::vector<Rows> rows;
   for (std::size_t k = 0; k < leaves.size(); k++) rows.emplace_back(leaves[k], paths[k], "unshard");
   std::vector<Arrays> items(static_cast<std::size_t>(rows[0].count()));
   for (const Rows& r : rows) {
-    if (r.count() == 0 && !items.empty()) throw ShapeError("unshard: a leaf has no rows, the first one has. All leaves have one row for each item. Leave it out.");
-    for (std::size_t i = 0; i < items.size(); i++) items[i].push_back(r.at(std::min(static_cast<std::int64_t>(i), r.count() - 1)));
+    if (r.count() == 0 && !items.empty())
+      throw ShapeError(
+          "unshard: a leaf has no rows, the first one has. All leaves have one row for each item. Leave it "
+          "out.");
+    for (std::size_t i = 0; i < items.size(); i++)
+      items[i].push_back(r.at(std::min(static_cast<std::int64_t>(i), r.count() - 1)));
   }
   return items;
 }
 
 std::vector<Arrays> gather_from_processes(std::span<const Array> leaves) {
-  if (process_count() != 1) throw TransportError(fmt::format("gather_from_processes: there are {} processes. It works in one process only.", process_count()));
+  if (process_count() != 1)
+    throw TransportError(fmt::format(
+        "gather_from_processes: there are {} processes. It works in one process only.", process_count()));
   evaluate(leaves, "gather_from_processes");
   return {Arrays(leaves.begin(), leaves.end())};
 }
@@ -188,7 +219,8 @@ struct Replica {
 std::vector<std::vector<Replica>> parts_of(const Array& leaf) {
   std::vector<std::vector<Replica>> parts;
   for (Shard& s : leaf.addressable_shards()) {
-    auto same = std::find_if(parts.begin(), parts.end(), [&](const auto& p) { return p[0].index == s.index; });
+    auto same =
+        std::find_if(parts.begin(), parts.end(), [&](const auto& p) { return p[0].index == s.index; });
     if (same == parts.end()) same = parts.insert(parts.end(), std::vector<Replica>());
     same->push_back({s.device, s.index, std::move(s.data)});
   }
@@ -220,12 +252,15 @@ template <class T> T element(const std::vector<std::byte>& bytes, std::size_t k)
 
 template <class T> bool agree(T x, T x0, const IntegrityOptions& o) {
   if (x == x0 || (std::isnan(x) && std::isnan(x0))) return true;
-  return std::isfinite(x) && std::isfinite(x0) && std::abs(static_cast<double>(x) - static_cast<double>(x0)) <= o.atol + o.rtol * std::abs(static_cast<double>(x0));
+  return std::isfinite(x) && std::isfinite(x0) &&
+         std::abs(static_cast<double>(x) - static_cast<double>(x0)) <=
+             o.atol + o.rtol * std::abs(static_cast<double>(x0));
 }
 
 std::string bits_text(const std::vector<std::byte>& bytes, std::size_t k, std::size_t item) {
   std::string text = "0x";
-  for (std::size_t b = item; b-- > 0;) text += fmt::format("{:02x}", static_cast<unsigned>(bytes[k * item + b]));
+  for (std::size_t b = item; b-- > 0;)
+    text += fmt::format("{:02x}", static_cast<unsigned>(bytes[k * item + b]));
   return text;
 }
 
@@ -256,8 +291,10 @@ std::string index_text(std::size_t k, const Shape& shape, const ShardIndex& part
 }
 
 // Throws where replica number r does not agree with the first one.
-void compare(const Replica& first, const Replica& other, std::size_t r, const std::string& path, const Array& leaf, const IntegrityOptions& o) {
-  const ValueRef &a = force(first.data, "assert_replica_integrity"), &b = force(other.data, "assert_replica_integrity");
+void compare(const Replica& first, const Replica& other, std::size_t r, const std::string& path,
+             const Array& leaf, const IntegrityOptions& o) {
+  const ValueRef &a = force(first.data, "assert_replica_integrity"),
+                 &b = force(other.data, "assert_replica_integrity");
   if (a->buffers[0].get() == b->buffers[0].get()) return;  // one memory
   const DType t = leaf.dtype();
   const std::size_t item = itemsize(t);
@@ -265,7 +302,8 @@ void compare(const Replica& first, const Replica& other, std::size_t r, const st
   if (x0 == x) return;
   const bool exact = o.rtol == 0 && o.atol == 0;
   std::vector<std::byte> wide0, wide;  // of floats of 16 bits
-  if (is_floating(t) && item == 2) wide0 = bytes_of(first.data.astype(float32)), wide = bytes_of(other.data.astype(float32));
+  if (is_floating(t) && item == 2)
+    wide0 = bytes_of(first.data.astype(float32)), wide = bytes_of(other.data.astype(float32));
   auto differs = [&](std::size_t k) {
     if (!exact && t == DType::float32) return !agree(element<float>(x, k), element<float>(x0, k), o);
     if (!exact && t == DType::float64) return !agree(element<double>(x, k), element<double>(x0, k), o);
@@ -276,18 +314,22 @@ void compare(const Replica& first, const Replica& other, std::size_t r, const st
   for (std::size_t k = 0; k < x.size() / item; k++)
     if (differs(k) && count++ == 0) at = k;
   if (count == 0) return;
-  throw ShardingError(fmt::format(
-      "assert_replica_integrity: Inconsistency found in replica {} of {}: {} on {}, {} on {} at index {}, {} of {} elements in all. Replicas must "
-      "agree within atol = {} and rtol = {}. Find the step after which they differ: what it computes from is not the same on all devices.",
-      r, leaf_text(path, leaf), value_text(x, at, t), to_string(other.device), value_text(x0, at, t), to_string(first.device),
-      index_text(at, first.data.shape(), first.index), count, x.size() / item, o.atol, o.rtol));
+  throw ShardingError(
+      fmt::format("assert_replica_integrity: Inconsistency found in replica {} of {}: {} on {}, {} on {} at "
+                  "index {}, {} of {} elements in all. Replicas must "
+                  "agree within atol = {} and rtol = {}. Find the step after which they differ: what it "
+                  "computes from is not the same on all devices.",
+                  r, leaf_text(path, leaf), value_text(x, at, t), to_string(other.device),
+                  value_text(x0, at, t), to_string(first.device),
+                  index_text(at, first.data.shape(), first.index), count, x.size() / item, o.atol, o.rtol));
 }
 
 }  // namespace
 
 namespace core {
 
-void assert_replica_integrity(std::span<const Array> leaves, std::span<const std::string> paths, const IntegrityOptions& o) {
+void assert_replica_integrity(std::span<const Array> leaves, std::span<const std::string> paths,
+                              const IntegrityOptions& o) {
   evaluate(leaves, "assert_replica_integrity");
   for (std::size_t k = 0; k < leaves.size(); k++)
     for (const auto& part : o.is_device_replicated ? rows_of(leaves[k], paths[k]) : parts_of(leaves[k]))

@@ -321,6 +321,7 @@ constinit const Op op_axis_index{.name = "axis_index",
 static Array in_region(const Array& x, const std::vector<std::shared_ptr<const Axis>>& axes, const Shape& dims) {
   Attrs a;
   a.sharding = std::make_shared<const Sharding>(region_sharding(axes, dims, x.shape().size()));
+  a.bits = axes.back()->region->mesh ? 0 : 1;  // of pmap: what lies on other devices comes over
   if (axes.back()->region->partial || axes.back()->region->inside > 1)  // what the maps inside do with the others is theirs
     for (std::size_t d = 0; d < x.shape().size(); d++)
       if (std::find(dims.begin(), dims.end(), from_last(d, x.shape().size())) == dims.end())

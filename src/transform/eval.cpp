@@ -33,7 +33,10 @@ struct Collection {
   std::vector<std::pair<Node*, std::uint32_t>> outputs;
 };
 
-Collection collect(std::span<const Array> roots, const char* what) {
+// Operands of calls that came over from other devices; absent entries did not.
+using Brought = std::unordered_map<const Node*, std::vector<ValueRef>>;
+
+Collection collect(std::span<const Array> roots, const Brought& brought, const char* what) {
   Collection c;
   const auto nodes = topological(roots, [](Node* n) { return !n->evaluated(); });
   std::unordered_map<const Node*, std::uint32_t> inside;  // node -> edges to it from these nodes
@@ -46,13 +49,16 @@ Collection collect(std::span<const Array> roots, const char* what) {
     for (const Array& a : n->in()) inside[a.node()]++;
   }
   ArrayMap<int> value;
+  auto leaf_number = [&](const Array& a, const ValueRef& v) {
+    c.graph.inputs.push_back(c.graph.add(&op_input, nullptr, {}, {type_of(a)}, a.node()->where));
+    c.leaves.push_back(v);
+    return c.graph.inputs.back();
+  };
   auto value_number = [&](const Array& a) {
     auto [it, fresh] = value.try_emplace(key(a), -1);
     if (fresh) {  // a leaf
       check_readable(a.node(), what);
-      it->second = c.graph.add(&op_input, nullptr, {}, {type_of(a)}, a.node()->where);
-      c.graph.inputs.push_back(it->second);
-      c.leaves.push_back(a.node()->out()[a.index()].value);
+      it->second = leaf_number(a, a.node()->out()[a.index()].value);
     }
     return it->second;
   };
@@ -65,7 +71,11 @@ Collection collect(std::span<const Array> roots, const char* what) {
     }
     std::vector<int> in;
     std::vector<Type> out;
-    for (const Array& a : n->in()) in.push_back(value_number(a));
+    const auto moved = brought.find(n);
+    for (std::size_t k = 0; k < n->in().size(); k++) {
+      const Array& a = n->in()[k];
+      in.push_back(moved != brought.end() && moved->second[k] ? leaf_number(a, moved->second[k]) : value_number(a));
+    }
     for (const auto& o : n->out()) out.push_back(o.type);
     const int first = c.graph.add(n->op, n->attrs_, std::move(in), std::move(out), n->where);
     for (std::uint32_t k = 0; k < n->out().size(); k++) value[{n, k}] = first + static_cast<int>(k);
@@ -87,9 +97,24 @@ const DeviceOrder* devices_of(const Node* n, std::unordered_map<const Node*, con
   return it == known.end() ? nullptr : it->second;
 }
 
-// A constraint may move data to other devices: what it moves is computed first, on its own.
-void evaluate_moves(std::span<const Array> roots, const char* what) {
+// The operands of a pmap's call that lie on other devices than the map's, brought over.
+std::vector<ValueRef> bring_operands(const Node* n, const DeviceOrder* home, std::unordered_map<const Node*, const DeviceOrder*>& known,
+                                     const char* what) {
+  std::vector<ValueRef> values;
+  for (const Array& a : n->in()) {
+    const DeviceOrder* order = devices_of(a.node(), known);
+    if (!a.node()->evaluated() && order && order->sorted() != home->sorted()) evaluate({&a, 1}, what);
+    const ValueRef v = a.node()->evaluated() ? value_of(a) : nullptr;
+    const ValueRef here = v ? bring_home(v, type_of(a), home) : nullptr;
+    values.push_back(here == v ? nullptr : here);
+  }
+  return values;
+}
+
+// A constraint may move data to other devices: what it moves is computed first, on its own. So does a pmap.
+Brought evaluate_moves(std::span<const Array> roots, const char* what) {
   std::unordered_map<const Node*, const DeviceOrder*> known;
+  Brought brought;
   for (Node* n : topological(roots, [](Node* x) { return !x->evaluated(); })) {
     const DeviceOrder* here = nullptr;
     for (const Array& a : n->in()) {
@@ -110,9 +135,13 @@ void evaluate_moves(std::span<const Array> roots, const char* what) {
         n->set_evaluated();
       }
       here = to;
+    } else if (const DeviceOrder* home = mapped_devices(*n)) {
+      if (here && here->sorted() != home->sorted()) brought[n] = bring_operands(n, home, known, what);
+      here = home;
     }
     known[n] = here;
   }
+  return brought;
 }
 
 void finish(const Collection& c, std::vector<ValueRef> values) {
@@ -137,9 +166,9 @@ void evaluate(std::span<const Array> roots, const char* what) {
     work |= !a.node()->evaluated();
   }
   if (!work) return;
-  evaluate_moves(roots, what);
+  const Brought brought = evaluate_moves(roots, what);
   std::unique_lock lock(graph_mutex());
-  const Collection c = collect(roots, what);
+  const Collection c = collect(roots, brought, what);
   if (c.outputs.empty()) return;
   const auto p = load_program(c.graph, c.leaves, std::vector<bool>(c.leaves.size(), false), {}, {}, what);
   std::vector<LaunchLeaf> leaves;

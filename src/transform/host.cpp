@@ -109,4 +109,14 @@ ValueRef reshard_value(const ValueRef& v, const Type& t, const Sharding& s) {
   return result;
 }
 
+ValueRef bring_home(const ValueRef& v, const Type& t, const DeviceOrder* home) {
+  const bool bound = v->committed || v->layout->order()->size() > 1;
+  if (!bound || v->layout->order()->sorted() == home->sorted()) return v;
+  const ValueRef moved = reshard_value(v, t, SingleDeviceSharding(home->devices()[0]));
+  const std::lock_guard lock(graph_mutex());
+  auto here = std::make_shared<Value>(*moved);
+  here->committed = false;
+  return here;
+}
+
 }  // namespace shardarray

@@ -254,13 +254,9 @@ void lose_donations(const JitEntry& e, const JitCall& call, const std::vector<La
 
 // A leaf that is bound to other devices than the program's comes over first.
 static void bring_home(const JitEntry& e, const Type& t, LaunchLeaf& l) {
-  const Value& v = *l.value;
-  if (!e.home || !v.committed || v.layout->order()->sorted() == e.home->sorted()) return;
-  const ValueRef moved = reshard_value(l.value, t, SingleDeviceSharding(e.home->devices()[0]));
-  const std::lock_guard lock(graph_mutex());
-  auto free = std::make_shared<Value>(*moved);
-  free->committed = false;
-  l = {std::move(free)};
+  if (!e.home) return;
+  ValueRef here = bring_home(l.value, t, e.home);
+  if (here != l.value) l = {std::move(here)};
 }
 
 void launch_leaves(const JitEntry& e, const JitCall& call, std::vector<LaunchLeaf>& leaves) {

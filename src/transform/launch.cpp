@@ -47,13 +47,14 @@ struct Constraint {
   std::shared_ptr<const Sharding> sharding;
   const DeviceOrder* order;
   Where where;
+  bool of_pmap;
 };
 
 void add_constraint(const Op* op, const Attrs* attrs, std::size_t rank, Where where, std::vector<Constraint>& to) {
   if (!attrs) return;
   if (op->form == Form::constraint) {
     const std::size_t lead = attrs->lo.empty() ? 0 : static_cast<std::size_t>(attrs->lo[0]);
-    to.push_back({attrs->sharding, layout_of(*attrs->sharding, static_cast<int>(rank - lead))->order(), where});
+    to.push_back({attrs->sharding, layout_of(*attrs->sharding, static_cast<int>(rank - lead))->order(), where, attrs->bits == 1});
   }
   for (const auto& g : attrs->graphs)
     for (Node* n : topological(std::span<const Array>(g->out), [](Node*) { return true; }))
@@ -97,6 +98,14 @@ std::vector<Claim> claims(const FlatGraph& g, std::span<const ValueRef> leaves, 
 const DeviceOrder* constrained_devices(const FlatGraph& g) {
   const std::vector<Constraint> c = constraints_of(g);
   return c.empty() ? nullptr : c[0].order;
+}
+
+const DeviceOrder* mapped_devices(const Node& n) {
+  if (n.op->form != Form::call) return nullptr;
+  std::vector<Constraint> c;
+  add_constraint(n.op, n.attrs_.get(), 0, {}, c);
+  const auto found = std::find_if(c.begin(), c.end(), [](const Constraint& x) { return x.of_pmap; });
+  return found == c.end() ? nullptr : found->order;
 }
 
 LeafPlacement place_leaves(const FlatGraph& g, std::span<const ValueRef> leaves, std::span<const Sharding* const> requested,

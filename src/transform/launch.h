@@ -58,6 +58,8 @@ struct LeafPlacement {
 };
 /// The devices that the first sharding constraint names; null: there is none.
 const DeviceOrder* constrained_devices(const FlatGraph& g);
+/// The devices of the first pmap in the graphs that a node calls; null: there is none.
+const DeviceOrder* mapped_devices(const Node& n);
 LeafPlacement place_leaves(const FlatGraph& g, std::span<const ValueRef> leaves, std::span<const Sharding* const> requested,
                        const std::vector<std::string>& names, const char* function);
 
@@ -80,6 +82,8 @@ ValueRef scalar_value(DType t, std::uint64_t bits);
 ValueRef host_value(const void* data, const Type& t, const Device& device);
 /// The same value as `layout`/spelled `s`, by running an identity program; the very same buffers where nothing moves.
 ValueRef reshard_value(const ValueRef& v, const Type& t, const Sharding& s);
+/// The same value on one of these devices, uncommitted, when it is bound to others; else the very same.
+ValueRef bring_home(const ValueRef& v, const Type& t, const DeviceOrder* home);
 /// All elements, row-major, into `to`.
 void gather_to_host(const Value& v, const Type& t, void* to);
 
