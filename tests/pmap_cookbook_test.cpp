@@ -11,8 +11,9 @@ using golden::Json;
 namespace {
 
 std::vector<Json> cases(const std::string& name) {
+  const Json file = golden::load("pmap_document_old.json");
   std::vector<Json> r;
-  for (const Json& c : golden::load("pmap_document_old.json")["cases"])
+  for (const Json& c : file["cases"])
     if (c["name"] == name) r.push_back(c);
   REQUIRE_MESSAGE(!r.empty(), name);
   return r;

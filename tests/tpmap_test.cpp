@@ -39,8 +39,9 @@ std::string line_of(std::size_t device, const Result& r) {
 Array twice_and_sum(Array v) { return v * 2 + sa::psum(v, "i"); }
 
 std::vector<Json> cases(const std::string& name) {
+  const Json file = golden::load("tpmap_document.json");
   std::vector<Json> r;
-  for (const Json& c : golden::load("tpmap_document.json")["cases"])
+  for (const Json& c : file["cases"])
     if (c["name"] == name) r.push_back(c);
   REQUIRE_MESSAGE(!r.empty(), name);
   return r;
@@ -109,7 +110,8 @@ TEST_CASE("tpmap: prints once a device, whose shapes are those of its part") {
       {.axis_name = "i", .args = {sa::broadcast, sa::shard}});
   f(sa::ones({8, 5}), sa::ones({16, 8}));
   std::string want;
-  for (const auto& group : cases("noisy_matmul")[0]["outputs"]["id_print_groups_sorted"])
+  const Json groups = cases("noisy_matmul")[0]["outputs"]["id_print_groups_sorted"];
+  for (const Json& group : groups)
     want += group.get<std::string>() + "\n";
   CHECK(out.str() == want);
 }

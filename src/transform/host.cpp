@@ -112,7 +112,9 @@ ValueRef reshard_value(const ValueRef& v, const Type& t, const Sharding& s) {
 ValueRef bring_home(const ValueRef& v, const Type& t, const DeviceOrder* home) {
   const bool bound = v->committed || v->layout->order()->size() > 1;
   if (!bound || v->layout->order()->sorted() == home->sorted()) return v;
-  const ValueRef moved = reshard_value(v, t, SingleDeviceSharding(home->devices()[0]));
+  const Device& first = home->devices()[0];
+  const bool alone = v->layout->order()->size() == 1 && v->layout->order()->devices()[0].platform == first.platform;
+  const ValueRef moved = alone ? v : reshard_value(v, t, SingleDeviceSharding(first));  // every device takes its part of one that is alone
   const std::lock_guard lock(graph_mutex());
   auto here = std::make_shared<Value>(*moved);
   here->committed = false;

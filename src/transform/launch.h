@@ -82,7 +82,7 @@ ValueRef scalar_value(DType t, std::uint64_t bits);
 ValueRef host_value(const void* data, const Type& t, const Device& device);
 /// The same value as `layout`/spelled `s`, by running an identity program; the very same buffers where nothing moves.
 ValueRef reshard_value(const ValueRef& v, const Type& t, const Sharding& s);
-/// The same value on one of these devices, uncommitted, when it is bound to others; else the very same.
+/// The same value on one device, uncommitted, when it is bound to others than these; else the very same.
 ValueRef bring_home(const ValueRef& v, const Type& t, const DeviceOrder* home);
 /// All elements, row-major, into `to`.
 void gather_to_host(const Value& v, const Type& t, void* to);
