@@ -97,6 +97,20 @@ Batched pass(const BatchArgs& b) { return mapped({record(*b.node.op, b.in, b.nod
 
 Array rows_of(const BatchArgs& b) { return b.mapped[0] ? b.in[0] : add_leading(b.in[0], b.axis->size); }
 
+// pmax and pmin have no derivative; the reduction over rows that they become has one, so its operand is marked.
+Arrays no_rule(const JvpArgs& v) {
+  const std::string& name = v.node.attrs().letters;
+  throw Error(fmt::format("grad: differentiation rule for '{}' not implemented ({}:{}). Take stop_gradient of its operand.",
+                          name.empty() ? v.node.op->name : name, v.node.where.file, v.node.where.line));
+}
+constexpr Op op_underived{
+    .name = "underived", .form = Form::scalar, .rule = pointwise_rule, .jvp = no_rule, .scalar = [](ScalarArgs& s) { s.out[0] = s.in[0]; }};
+Array underived(const Array& x, const BatchArgs& b) {
+  Attrs a;
+  a.letters = b.node.op->name;
+  return record(op_underived, {x}, std::move(a));
+}
+
 Batched on_rows(const Array& x, const BatchArgs& b) { return mapped({place_rows(x, b.axis)}); }
 
 Array reduce_groups(Reducer r, const Array& x, const Attrs& a) {
@@ -111,12 +125,13 @@ Array reduce_groups(Reducer r, const Array& x, const Attrs& a) {
   return permute_rows(prim::concatenate(parts, 0), inverse(a.lo));
 }
 
-template <Reducer r> Batched reduce_batch(const BatchArgs& b) {
+template <Reducer kind> Batched reduce_batch(const BatchArgs& b) {
   if (!binds(b)) return pass(b);
   const Attrs& a = b.node.attrs();
-  if (!a.hi.empty()) return on_rows(reduce_groups(r, rows_of(b), a), b);
-  if (b.mapped[0]) return {{prim::reduce(r, b.in[0], {0})}, {false}};
-  const Array& x = b.in[0];  // equal rows
+  const Array x = kind == Reducer::sum ? b.in[0] : underived(b.in[0], b);
+  const Reducer r = x.dtype() != DType::bool_ ? kind : kind == Reducer::max ? Reducer::any : Reducer::all;
+  if (!a.hi.empty()) return on_rows(reduce_groups(r, b.mapped[0] ? x : add_leading(x, b.axis->size), a), b);
+  if (b.mapped[0]) return {{prim::reduce(r, x, {0})}, {false}};  // otherwise equal rows:
   return {{r == Reducer::sum ? prim::mul(x, prim::like(x, static_cast<double>(b.axis->size))) : x}, {false}};
 }
 
@@ -248,11 +263,6 @@ Arrays pbroadcast_transpose(const TransposeArgs& t) {
   const Array total = record(op_psum, {t.cotangents[0]}, axis), here = record(op_axis_index, {}, axis);
   const Array is_source = prim::binary(op_eq, here, prim::like(here, static_cast<double>(t.node.attrs().lo[0])));
   return {prim::select(prim::broadcast_to(is_source, total.shape()), total, zeros_of(type_of(total)))};
-}
-
-Arrays no_rule(const JvpArgs& v) {
-  throw Error(fmt::format("grad: differentiation rule for '{}' not implemented ({}:{}). Take stop_gradient of its operand.",
-                          v.node.op->name, v.node.where.file, v.node.where.line));
 }
 
 }  // namespace

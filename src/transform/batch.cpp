@@ -45,8 +45,11 @@ Arrays batch_graph(const Graph& g, std::span<const Array> args, std::vector<bool
     if (std::none_of(m.begin(), m.end(), [](bool x) { return x; }) && !uses_axis(n, axis)) return record_again(*n, in);
     const BatchArgs args_of{*n, in, m, axis, calculus()};
     Batched r = n->op->batch ? n->op->batch(args_of) : with_leading_dimension(args_of);
-    for (std::size_t k = 0; k < r.out.size(); k++)
+    for (std::size_t k = 0; k < r.out.size(); k++) {
+      // a mapped operand itself, whose rows are now a dimension like any other (all_gather): name it apart
+      if (!r.mapped[k] && is_mapped.contains(key(r.out[k]))) r.out[k] = record(op_identity, {r.out[k]});
       if (r.mapped[k]) is_mapped[key(r.out[k])] = true;
+    }
     return r.out;
   }, true);
   for (const Array& o : out) out_mapped.push_back(o.has_value() && is_mapped.contains(key(o)));
