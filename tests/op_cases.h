@@ -94,12 +94,13 @@ Cases product_cases();
 Cases shape_cases();
 Cases position_cases();
 Cases structure_cases();
+Cases map_cases();
 
 /// All rows.
 inline Cases op_cases() {
   Cases all_rows;
   for (auto part : {elementwise_cases, logic_cases, reduce_cases, product_cases, shape_cases, position_cases,
-                    structure_cases})
+                    structure_cases, map_cases})
     for (OpCase& c : part()) all_rows.push_back(std::move(c));
   return all_rows;
 }
@@ -107,4 +108,5 @@ inline Cases op_cases() {
 }  // namespace shardarray::testing
 
 #include "op_cases_elementwise.h"
+#include "op_cases_maps.h"
 #include "op_cases_shape.h"

@@ -450,25 +450,6 @@ inline Cases structure_cases() {
                {{{10, 6}}, {{10, 6}}},
                true,
                2e-6});
-  // every row: psum(row * (position + 1)) - row
-  c.push_back(
-      {"psum, axis_index",
-       [](S x) {
-         const core::VmapArg arg{x[0], 0, "0"};
-         const auto body = [](S row) { return Arrays{psum(row[0] * (axis_index("i") + 1), "i") - row[0]}; };
-         const core::VmapResult r = core::vmap(body, {&arg, 1}, "i", std::nullopt, "vmap", Where::here());
-         return core::place_axis(r, 0, 0, "i", "vmap");
-       },
-       [](const Hosts& x) {
-         return build(x[0].shape, [&](const Shape& i) {
-           double s = 0;
-           for (std::int64_t k = 0; k < x[0].shape[0]; k++) s += read(x[0], {k, i[1]}) * double(k + 1);
-           return s - read(x[0], i);
-         });
-       },
-       {{{10, 6}}},
-       true,
-       5e-6});
   return c;
 }
 

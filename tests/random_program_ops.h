@@ -386,6 +386,21 @@ inline void Generator::transformed() {
 inline void Generator::mapped() {
   const int a = floats(1);
   if (shape(a)[0] == 0) return;
+  const std::int64_t n = shape(a)[0];
+  const auto over_rows = [](const std::function<Array(const Array&)>& f) {
+    return [f](std::span<const Array> x) { return vmap(f, {.axis_name = "i"})(x[0]); };
+  };
+  if (chance(3)) {  // a ring, with a gap
+    Permutation pairs;
+    for (std::int64_t k = 0; k < n; k++)
+      if (k != 1) pairs.emplace_back(static_cast<int>(k), static_cast<int>((k + 2) % n));
+    add("vmap ppermute", {a}, over_rows([pairs](const Array& row) { return ppermute(row, "i", pairs); }));
+    return;
+  }
+  if (chance(3)) {
+    add("vmap pmax", {a}, over_rows([](const Array& row) { return row - pmax(row, "i"); }));
+    return;
+  }
   add("vmap psum axis_index", {a}, [](std::span<const Array> x) {
     const auto f = [](const Array& row) { return psum(row, "i") * 0.1 + row * (axis_index("i") + 1) * 0.1; };
     return vmap(f, {.axis_name = "i"})(x[0]);

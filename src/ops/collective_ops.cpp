@@ -377,7 +377,7 @@ Array place_rows(const Array& x, const std::shared_ptr<const Axis>& axis) { retu
 Array place_whole(const Array& x, const std::shared_ptr<const Axis>& axis) { return placed(x, axis, 0); }
 
 static constexpr const Op* table[] = {&op_psum,       &op_pmax,       &op_pmin,       &op_all_gather, &op_reduce_scatter,
-                                      &op_all_to_all, &op_ppermute,   &op_pbroadcast, &op_axis_index, &op_place};
+                                      &op_all_to_all, &op_ppermute,   &op_pbroadcast, &op_axis_index, &op_underived, &op_place};
 constinit const std::span<const Op* const> collective_ops = table;
 
 }  // namespace shardarray

@@ -1,0 +1,106 @@
+// Rows of op_cases(): collectives over the rows of a vmap, and the op that some of them become.
+#pragma once
+#include "op_cases.h"
+#include "shardarray/vmap.h"
+
+namespace shardarray::testing {
+
+inline Cases map_cases() {
+  using S = std::span<const Array>;
+  // f(row) for every row of operand 0; the axis is "i"
+  const auto over_rows = [](const std::function<Array(const Array&)>& f) {
+    return [f](S x) { return vmap(f, {.axis_name = "i"})(x[0]); };
+  };
+  Cases c;
+  // every row: psum(row * (position + 1)) - row
+  c.push_back({"psum, axis_index", over_rows([](const Array& r) { return psum(r * (axis_index("i") + 1), "i") - r; }),
+               [](const Hosts& x) {
+                 return build(x[0].shape, [&](const Shape& i) {
+                   double s = 0;
+                   for (std::int64_t k = 0; k < x[0].shape[0]; k++) s += read(x[0], {k, i[1]}) * double(k + 1);
+                   return s - read(x[0], i);
+                 });
+               },
+               {{{10, 6}}},
+               true,
+               5e-6});
+  // groups of different sizes
+  c.push_back({"psum in groups", over_rows([](const Array& r) { return psum(r, "i", {{{0, 3, 5}, {9, 1, 2, 4}, {6, 7, 8}}}); }),
+               [](const Hosts& x) {
+                 const int group[] = {0, 1, 1, 0, 1, 0, 2, 2, 2, 1};
+                 return build(x[0].shape, [&](const Shape& i) {
+                   double s = 0;
+                   for (std::int64_t k = 0; k < 10; k++) s += group[k] == group[i[0]] ? read(x[0], {k, i[1]}) : 0;
+                   return s;
+                 });
+               },
+               {{{10, 6}}},
+               true,
+               2e-6});
+  c.push_back({"pmax, pmin", over_rows([](const Array& r) { return pmax(r, "i") - pmin(r, "i"); }),
+               [](const Hosts& x) {
+                 const auto most = fold(x[0], {0}, [](const auto& v) { return *std::max_element(v.begin(), v.end()); });
+                 const auto least = fold(x[0], {0}, [](const auto& v) { return *std::min_element(v.begin(), v.end()); });
+                 return build(x[0].shape, [&](const Shape& i) {
+                   return most[static_cast<std::size_t>(i[1])] - least[static_cast<std::size_t>(i[1])];
+                 });
+               },
+               {{{10, 6}}},
+               false});
+  c.push_back({"all_gather", over_rows([](const Array& r) { return all_gather(r, "i", {.axis = 1}); }),
+               [](const Hosts& x) {
+                 return build({10, 6, 10}, [&](const Shape& i) { return read(x[0], {i[2], i[1]}); });
+               },
+               {{{10, 6}}},
+               true,
+               0});
+  c.push_back({"psum_scatter", over_rows([](const Array& r) { return psum_scatter(r, "i", {.axis = 1}); }),
+               [](const Hosts& x) {
+                 return build({5, 6}, [&](const Shape& i) {
+                   double s = 0;
+                   for (std::int64_t k = 0; k < 5; k++) s += read(x[0], {k, i[1], i[0]});
+                   return s;
+                 });
+               },
+               {{{5, 6, 5}}},
+               true,
+               2e-6});
+  c.push_back({"all_to_all", over_rows([](const Array& r) { return all_to_all(r, "i", {.split_axis = 1, .concat_axis = 0}); }),
+               [](const Hosts& x) {
+                 return build({5, 5, 6}, [&](const Shape& i) { return read(x[0], {i[1], i[2], i[0]}); });
+               },
+               {{{5, 6, 5}}},
+               true,
+               0});
+  // rows move, one to each; the others get zeros
+  c.push_back({"ppermute", over_rows([](const Array& r) { return ppermute(r, "i", {{0, 3}, {1, 4}, {2, 5}, {9, 0}, {7, 7}}); }),
+               [](const Hosts& x) {
+                 const std::int64_t from[] = {9, -1, -1, 0, 1, 2, -1, 7, -1, -1};
+                 return build({10, 6}, [&](const Shape& i) { return from[i[0]] < 0 ? 0 : read(x[0], {from[i[0]], i[1]}); });
+               },
+               {{{10, 6}}},
+               true,
+               0});
+  c.push_back({"pbroadcast", over_rows([](const Array& r) { return pbroadcast(r, "i", 7); }),
+               [](const Hosts& x) { return build({10, 6}, [&](const Shape& i) { return read(x[0], {7, i[1]}); }); },
+               {{{10, 6}}},
+               true,
+               0});
+  c.push_back({"permute_rows",
+               [](S x) {
+                 Attrs a;
+                 a.dims = {-1};
+                 a.lo = {4, 5, 0, -1, 2, 1};
+                 return record(op_permute_rows, {x[0]}, std::move(a));
+               },
+               [](const Hosts& x) {
+                 const std::int64_t from[] = {4, 5, 0, -1, 2, 1};
+                 return build({10, 6}, [&](const Shape& i) { return from[i[1]] < 0 ? 0 : read(x[0], {i[0], from[i[1]]}); });
+               },
+               {{{10, 6}}},
+               true,
+               0});
+  return c;
+}
+
+}  // namespace shardarray::testing
