@@ -424,7 +424,7 @@ TEST_CASE("pmap: messages") {
         "pmap: nested pmap with explicit devices. Give them to the outermost pmap.");
   CHECK(error<sa::TreeError>([&] { sa::pmap(add, {.in_axes = {0, 0, 0}})(two, two); }) ==
         "pmap: in_axes has 3 entries for 2 parts. A list needs one entry for each argument, element or field. Write one "
-        "for all of them, or one for each.");
+        "number or none for all of them, or one for each.");
   CHECK(error<sa::TreeError>([&] { sa::pmap(same, {.out_axes = {0, 1}})(two); }) ==
         "pmap: out_axes is a list of 2 entries for one array. An array has one axis. Write a number or none "
         "there.");

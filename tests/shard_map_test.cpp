@@ -248,7 +248,7 @@ TEST_CASE("shard_map: messages") {
                                                                                                          sa::ones({2}));
         }) ==
         "shard_map: in_specs has 3 entries for 2 parts. A list needs one entry for each argument, element or field. Write "
-        "one for all of them, or one for each.");
+        "one spec for all of them, or one for each.");
   CHECK(error<sa::TraceError>([&] {
           const auto inner = [](const Array& v) { return sa::pmap([](const Array& e) { return e; })(v); };
           sa::shard_map(inner, {m, P("x"), P("x")})(sa::ones({8}));

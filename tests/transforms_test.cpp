@@ -251,7 +251,8 @@ TEST_CASE("vmap: errors") {
           sa::vmap(add, {.in_axes = {0, 0, 0}})(x, x);
         }) ==
         "vmap: in_axes has 3 entries for 2 parts. A list needs one entry for each argument, element or "
-        "field. Write one for all of them, or one for each.");
+        "field. Write one "
+        "number or none for all of them, or one for each.");
   CHECK(error<sa::TraceError>([&] {
           sa::vmap([](Array a) { return sa::psum(a, "j"); }, {.axis_name = "i"})(x);
         }) != "no such error");

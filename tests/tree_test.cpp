@@ -346,13 +346,14 @@ TEST_CASE("tree: axes of vmap") {
           at({0, 0, 0}, x);
         }) ==
         "vmap: in_axes has 3 entries for 2 parts. A list needs one entry for each argument, element or "
-        "field. Write one for all of them, or one for each.");
+        "field. Write one "
+        "number or none for all of them, or one for each.");
   CHECK(message([&] {
           at({0, {0}}, weight);
         }) ==
         "vmap: in_axes[1] has 1 entries for 2 parts. A list needs one entry for each argument, element or "
         "field. Write "
-        "one for all of them, or one for each.");
+        "one number or none for all of them, or one for each.");
   CHECK(message([&] {
           at({{0, 1}, none}, x);
         }) ==
