@@ -111,8 +111,7 @@ TEST_CASE("tpmap: prints once a device, whose shapes are those of its part") {
   f(sa::ones({8, 5}), sa::ones({16, 8}));
   std::string want;
   const Json groups = cases("noisy_matmul")[0]["outputs"]["id_print_groups_sorted"];
-  for (const Json& group : groups)
-    want += group.get<std::string>() + "\n";
+  for (const Json& group : groups) want += group.get<std::string>() + "\n";
   CHECK(out.str() == want);
 }
 
@@ -165,6 +164,21 @@ TEST_CASE("tpmap: what lies on its devices stays there") {
              values(sa::broadcast_to(
                  sa::sum(sa::arange(64.0).reshape({16, 4}), {.axis = 1, .keepdims = true}), {16, 3})));
   CHECK(f(w, far).devices().size() == 8);
+}
+
+TEST_CASE("tpmap: with other transforms, and without arguments") {
+  const auto square = sa::tpmap([](const Array& x) { return sa::square(x); },
+                                {.args = {sa::shard}, .wrap_return = sa::join_batches});
+  const auto slope = sa::grad([&](const Array& x) { return sa::sum(square(x)); });
+  const Array x = sa::arange(8.0);
+  check_near(slope(x), {0, 2, 4, 6, 8, 10, 12, 14});
+  check_near(sa::jit(slope)(x), {0, 2, 4, 6, 8, 10, 12, 14});
+  check_near(sa::vmap(square)(x.reshape({1, 8})), {0, 1, 4, 9, 16, 25, 36, 49});
+  const auto index = sa::tpmap([] { return sa::axis_index("i"); }, {.axis_name = "i"});
+  CHECK(values(index()) == Values{0, 1, 2, 3, 4, 5, 6, 7});
+  const auto first =
+      sa::tpmap([](const Array& v) { return sa::sum(v); }, {.args = {sa::shard}, .out_axes = sa::none});
+  CHECK(first(sa::arange(16.0)).item<float>() == 1);  // of the first device
 }
 
 TEST_CASE("tpmap: errors") {
