@@ -24,13 +24,17 @@ inline Cases map_cases() {
                {{{10, 6}}},
                true,
                5e-6});
-  // groups of different sizes
-  c.push_back({"psum in groups", over_rows([](const Array& r) { return psum(r, "i", {{{0, 3, 5}, {9, 1, 2, 4}, {6, 7, 8}}}); }),
+  // position p is in group p % 3, from the last one on: groups of different sizes, in no order of the rows
+  c.push_back({"psum in groups",
+               over_rows([](const Array& r) {
+                 std::vector<std::vector<int>> groups(static_cast<std::size_t>(std::min<std::int64_t>(3, axis_size("i"))));
+                 for (int p = static_cast<int>(axis_size("i")); p-- > 0;) groups[static_cast<std::size_t>(p % 3)].push_back(p);
+                 return psum(r, "i", {groups});
+               }),
                [](const Hosts& x) {
-                 const int group[] = {0, 1, 1, 0, 1, 0, 2, 2, 2, 1};
                  return build(x[0].shape, [&](const Shape& i) {
                    double s = 0;
-                   for (std::int64_t k = 0; k < 10; k++) s += group[k] == group[i[0]] ? read(x[0], {k, i[1]}) : 0;
+                   for (std::int64_t k = i[0] % 3; k < x[0].shape[0]; k += 3) s += read(x[0], {k, i[1]});
                    return s;
                  });
                },
@@ -72,29 +76,41 @@ inline Cases map_cases() {
                {{{5, 6, 5}}},
                true,
                0});
-  // rows move, one to each; the others get zeros
-  c.push_back({"ppermute", over_rows([](const Array& r) { return ppermute(r, "i", {{0, 3}, {1, 4}, {2, 5}, {9, 0}, {7, 7}}); }),
+  // position p gets what p - 2 has, around; nobody sends from 1
+  c.push_back({"ppermute",
+               over_rows([](const Array& r) {
+                 Permutation pairs;
+                 const int n = static_cast<int>(axis_size("i"));
+                 for (int p = 0; p < n; p++)
+                   if (p != 1) pairs.emplace_back(p, (p + 2) % n);
+                 return ppermute(r, "i", pairs);
+               }),
                [](const Hosts& x) {
-                 const std::int64_t from[] = {9, -1, -1, 0, 1, 2, -1, 7, -1, -1};
-                 return build({10, 6}, [&](const Shape& i) { return from[i[0]] < 0 ? 0 : read(x[0], {from[i[0]], i[1]}); });
+                 return build({10, 6}, [&](const Shape& i) { return i[0] == 3 ? 0 : read(x[0], {(i[0] + 8) % 10, i[1]}); });
                },
                {{{10, 6}}},
                true,
                0});
-  c.push_back({"pbroadcast", over_rows([](const Array& r) { return pbroadcast(r, "i", 7); }),
-               [](const Hosts& x) { return build({10, 6}, [&](const Shape& i) { return read(x[0], {7, i[1]}); }); },
+  c.push_back({"pbroadcast",
+               over_rows([](const Array& r) {
+                 const std::int64_t n = axis_size("i");
+                 return n == 0 ? r : pbroadcast(r, "i", static_cast<int>(n / 2));
+               }),
+               [](const Hosts& x) { return build({10, 6}, [&](const Shape& i) { return read(x[0], {5, i[1]}); }); },
                {{{10, 6}}},
                true,
                0});
+  // columns in threes that turn around; the second is zero
   c.push_back({"permute_rows",
                [](S x) {
                  Attrs a;
                  a.dims = {-1};
-                 a.lo = {4, 5, 0, -1, 2, 1};
+                 const std::int64_t n = x[0].shape().back();
+                 for (std::int64_t k = 0; k < n; k++) a.lo.push_back(k == 1 ? -1 : k / 3 * 3 + 2 < n ? k / 3 * 3 + 2 - k % 3 : k);
                  return record(op_permute_rows, {x[0]}, std::move(a));
                },
                [](const Hosts& x) {
-                 const std::int64_t from[] = {4, 5, 0, -1, 2, 1};
+                 const std::int64_t from[] = {2, -1, 0, 5, 4, 3};
                  return build({10, 6}, [&](const Shape& i) { return from[i[1]] < 0 ? 0 : read(x[0], {i[0], from[i[1]]}); });
                },
                {{{10, 6}}},

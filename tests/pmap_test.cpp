@@ -275,6 +275,37 @@ TEST_CASE("pmap: the inner of two axes of one name, an outer axis from inside") 
   CHECK(values(sa::pmap(f, {.axis_name = "rows"})(x)) == want);
 }
 
+TEST_CASE("pmap: inner maps of several sizes, given devices, values from outside") {
+  const auto all = sa::devices();
+  const Array x = sa::arange(8).astype(sa::float32).reshape({2, 4}), w = numbers({4});
+  const auto f = [&](const Array& row) {
+    const auto sum = [](const Array& v) { return sa::psum(v, "i"); };
+    const Array pairs = sa::pmap(sum, {.axis_name = "i"})(row.reshape({2, 2})), fours = sa::pmap(sum, {.axis_name = "i"})(row);
+    return pairs.reshape({4}) + fours * w;
+  };
+  const Array fours = sa::array({6.0, 22.0}).reshape({2, 1}) * w;
+  const Values want = values(sa::array({{2.0, 4.0, 2.0, 4.0}, {10.0, 12.0, 10.0, 12.0}}) + fours);
+  CHECK(values(sa::pmap(f)(x)) == want);
+  const auto reversed = std::vector<sa::Device>(all.rbegin(), all.rend());
+  CHECK(values(sa::pmap(f, {.devices = reversed})(x)) == want);
+  const auto twice = [](const Array& v) { return 2 * v; };
+  const Array y = sa::pmap(sa::pmap(twice), {.devices = reversed})(x);
+  for (const sa::Shard& s : y.addressable_shards()) CHECK(s.device.id == 7 - (s.index[0].start * 4 + s.index[1].start));
+  // from more devices to fewer, with a captured value that lies elsewhere
+  const Array away = sa::device_put(numbers({2}), sa::SingleDeviceSharding(all[5]));
+  const Array eight = sa::pmap(twice)(numbers({8, 2}));
+  const Array four = sa::pmap([&](const Array& v) { return v + away; })(eight.reshape({4, 4})[{sa::all, sa::slice(0, 2)}]);
+  CHECK(row_devices(four) == std::vector{0, 1, 2, 3});
+  CHECK(values(four) == values((2 * numbers({8, 2})).reshape({4, 4})[{sa::all, sa::slice(0, 2)}] + numbers({2})));
+  // rows of every dtype
+  for (sa::DType t : {sa::bool_, sa::int8, sa::uint64, sa::float16, sa::bfloat16, sa::float64}) {
+    const Array v = sa::arange(4).astype(t);
+    const Array r = sa::pmap([](const Array& e) { return sa::pshuffle(e, "i", {1, 2, 3, 0}); }, {.axis_name = "i"})(v);
+    CHECK(r.dtype() == t);
+    CHECK(golden::values(r) == golden::values(sa::array({1, 2, 3, 0}).astype(t)));
+  }
+}
+
 TEST_CASE("pmap: one jitted function under two maps") {
   const auto share = sa::jit([](const Array& v) { return v / sa::psum(v, "i"); });
   const Array x = sa::array({1.0, 3.0, 4.0, 8.0}), y = sa::array({1.0, 1.0});
@@ -420,6 +451,9 @@ TEST_CASE("pmap: messages") {
   const auto all = sa::devices();
   CHECK(device([&] { sa::pmap(same, {.devices = {all[0], all[1], all[2]}})(two); }) ==
         "pmap: the mapped size must equal the number of given devices: 2 elements, 3 devices.");
+  CHECK(device([&] { sa::pmap(sa::pmap(same), {.devices = {all[0], all[1], all[2]}})(two); }) ==
+        "pmap: a computation that requires 4 logical devices due to nested pmaps, but only 3 are available. Map fewer "
+        "elements, or make more virtual devices (set_cpu_device_count, SHARDARRAY_CPU_DEVICES).");
   CHECK(device([&] { sa::pmap(sa::pmap(same, {.devices = {all[0], all[1]}}))(two); }) ==
         "pmap: nested pmap with explicit devices. Give them to the outermost pmap.");
   CHECK(error<sa::TreeError>([&] { sa::pmap(add, {.in_axes = {0, 0, 0}})(two, two); }) ==
