@@ -76,7 +76,7 @@ TEST_CASE("ops: every op has a row, a rule and a derivative") {
     if (op == &op_place || op == &op_host_call) continue;  // nested maps over devices and effects: pmap_test.cpp, debug_test.cpp
     const bool named = op->form == Form::collective &&
                        std::any_of(names.begin(), names.end(), [&](const std::string& n) { return n.find(op->name) != std::string::npos; });
-    CHECK_MESSAGE((named || reached.contains(op)), op->name << " has no row in op_cases.h");
+    CHECK_MESSAGE((named || reached.contains(op)), std::string(op->name) << " has no row in op_cases.h");
   }
 }
 

@@ -201,7 +201,7 @@ TEST_CASE("random programs: any placement gives the values of one device") {
   for (const Op* op : one ? std::span<const Op* const>() : all_ops()) {
     // Collectives are gone once the map that binds their axis has been applied.
     const bool named = op->form == Form::collective && names.contains("vmap psum axis_index");
-    CHECK_MESSAGE((named || reached.contains(op)), op->name << " does not occur");
+    CHECK_MESSAGE((named || reached.contains(op)), std::string(op->name) << " does not occur");
   }
   CHECK(failures == 0);
 }
