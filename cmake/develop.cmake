@@ -42,7 +42,8 @@ set(SHARDARRAY_TSAN_TESTS devices_test runtime_test cpu_backend_test cpu_data_te
 set(ground_sources ${sources})
 list(FILTER ground_sources INCLUDE REGEX "/src/(base|layout|runtime|cpu)/")
 add_library(shardarray_ground OBJECT EXCLUDE_FROM_ALL ${ground_sources})
-target_include_directories(shardarray_ground PUBLIC ${PROJECT_SOURCE_DIR}/include ${PROJECT_SOURCE_DIR}/src)
+target_include_directories(shardarray_ground
+  PUBLIC ${PROJECT_SOURCE_DIR}/include ${PROJECT_SOURCE_DIR}/src PRIVATE ${PROJECT_BINARY_DIR}/generated)
 target_link_libraries(shardarray_ground PUBLIC shardarray_options fmt::fmt Threads::Threads ${CMAKE_DL_LIBS})
 shardarray_selected_tests(shardarray_tsan shardarray_ground ${SHARDARRAY_TSAN_TESTS})
 

@@ -16,6 +16,7 @@ if(SHARDARRAY_VERIFY)
 endif()
 
 file(GLOB_RECURSE sources CONFIGURE_DEPENDS ${PROJECT_SOURCE_DIR}/src/*.cpp)
+list(FILTER sources EXCLUDE REGEX "/src/cpu/llvm/")
 set(v3_sources ${sources})
 list(FILTER v3_sources INCLUDE REGEX "/src/cpu/[^/]*_v3\\.cpp$")
 set(loop_sources ${sources})
@@ -34,7 +35,8 @@ add_library(shardarray_objects OBJECT ${sources})
 set_target_properties(shardarray_objects PROPERTIES
   POSITION_INDEPENDENT_CODE ON CXX_VISIBILITY_PRESET hidden VISIBILITY_INLINES_HIDDEN ON)
 target_compile_options(shardarray_objects PRIVATE $<$<CONFIG:Release>:-O2>)
-target_include_directories(shardarray_objects PUBLIC ${PROJECT_SOURCE_DIR}/include ${PROJECT_SOURCE_DIR}/src)
+target_include_directories(shardarray_objects
+  PUBLIC ${PROJECT_SOURCE_DIR}/include ${PROJECT_SOURCE_DIR}/src PRIVATE ${PROJECT_BINARY_DIR}/generated)
 target_link_libraries(shardarray_objects
   PUBLIC shardarray_options fmt::fmt ZLIB::ZLIB Threads::Threads ${CMAKE_DL_LIBS})
 if(NOT CMAKE_SYSTEM_PROCESSOR MATCHES "^(x86_64|AMD64)$")

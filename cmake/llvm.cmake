@@ -1,0 +1,39 @@
+# Code generation: a plug-in, opened at run time, since libLLVM costs 17 ms a start. It links nothing of the core
+# library, and only the distribution's shared libLLVM.
+
+# What both sides must agree on: the headers of floors 0 to 2 and of the seam, and the compiler.
+file(GLOB seam_headers CONFIGURE_DEPENDS
+  ${PROJECT_SOURCE_DIR}/include/shardarray/*.h ${PROJECT_SOURCE_DIR}/src/base/*.h ${PROJECT_SOURCE_DIR}/src/layout/*.h
+  ${PROJECT_SOURCE_DIR}/src/runtime/*.h ${PROJECT_SOURCE_DIR}/src/cpu/codegen.h
+  ${PROJECT_SOURCE_DIR}/src/cpu/nest.h ${PROJECT_SOURCE_DIR}/src/cpu/interpreter.h ${PROJECT_SOURCE_DIR}/src/cpu/loops.h)
+set_property(DIRECTORY APPEND PROPERTY CMAKE_CONFIGURE_DEPENDS ${seam_headers})
+set(seam_text "${CMAKE_CXX_COMPILER_ID} ${CMAKE_CXX_COMPILER_VERSION}")
+foreach(header IN LISTS seam_headers)
+  file(SHA256 ${header} hash)
+  string(APPEND seam_text " ${hash}")
+endforeach()
+string(SHA256 seam_hash "${seam_text}")
+string(SUBSTRING ${seam_hash} 0 16 seam_hash)
+set(generated ${PROJECT_BINARY_DIR}/generated)
+file(CONFIGURE OUTPUT generated/abi_hash.h CONTENT
+"// Written by CMake (cmake/llvm.cmake).
+#define SHARDARRAY_ABI_HASH 0x${seam_hash}ull
+#define SHARDARRAY_PLUGIN_VERSION \"${PROJECT_VERSION}, ${CMAKE_CXX_COMPILER_ID} ${CMAKE_CXX_COMPILER_VERSION}\"
+")
+
+find_package(LLVM 19.1 CONFIG QUIET HINTS /usr/lib/llvm-19)
+if(NOT TARGET LLVM)
+  message(STATUS "LLVM 19.1 not found: programs run in the interpreter. Debian's package is llvm-19-dev.")
+  return()
+endif()
+
+file(GLOB plugin_sources CONFIGURE_DEPENDS ${PROJECT_SOURCE_DIR}/src/cpu/llvm/*.cpp)
+add_library(shardarray_llvm MODULE ${plugin_sources}
+  ${PROJECT_SOURCE_DIR}/src/base/dtype.cpp ${PROJECT_SOURCE_DIR}/src/runtime/kernel.cpp
+  ${PROJECT_SOURCE_DIR}/src/runtime/evaluate.cpp)
+set_target_properties(shardarray_llvm PROPERTIES CXX_VISIBILITY_PRESET hidden VISIBILITY_INLINES_HIDDEN ON)
+target_include_directories(shardarray_llvm PRIVATE
+  ${PROJECT_SOURCE_DIR}/include ${PROJECT_SOURCE_DIR}/src ${generated})
+target_include_directories(shardarray_llvm SYSTEM PRIVATE ${LLVM_INCLUDE_DIRS})
+target_compile_options(shardarray_llvm PRIVATE $<$<CONFIG:Release>:-O2>)
+target_link_libraries(shardarray_llvm PRIVATE shardarray_options fmt::fmt LLVM)

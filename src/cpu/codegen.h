@@ -1,0 +1,54 @@
+// The seam between the CPU backend and the plug-in that makes machine code of kernels.
+//
+// The plug-in libshardarray_llvm.so is opened at the first compile, from beside the library, and never closed. No
+// type of LLVM is known on this side.
+#pragma once
+#include <cstddef>
+#include <cstdint>
+#include <memory>
+#include <span>
+#include <string>
+#include <vector>
+
+#include "cpu/nest.h"
+
+namespace shardarray {
+
+/// quick: compiled in a quarter of the time, runs up to a quarter longer. The bits are the same.
+enum class CodeTier : std::uint8_t { quick, full };
+
+/// Code in memory, as long as this lives.
+class LinkedCode {
+ public:
+  virtual ~LinkedCode() = default;
+  std::vector<NestFunction> functions;
+};
+
+class CodeGenerator {
+ public:
+  virtual ~CodeGenerator() = default;
+  /// All that objects depend on beside the specs: the CPU, its features, the versions of LLVM and of the generator.
+  virtual const std::string& target() const = 0;
+  /// An object file with one function for each spec. Throws CompileError. May be called by several threads at once.
+  virtual std::vector<char> compile(std::span<const NestSpec> specs, CodeTier tier) = 0;
+  /// Brings an object of `count` functions, made by `compile`, into memory. Throws CompileError.
+  virtual std::shared_ptr<const LinkedCode> link(std::span<const char> object, std::size_t count) = 0;
+};
+
+/// What the symbol `shardarray_plugin` of a plug-in is.
+struct CodePlugin {
+  std::uint64_t abi = 0;  ///< hash of the headers that both sides see, and of the compiler
+  const char* version = "";
+  /// For the CPU `cpu` with these features (LLVM's spelling); null: those of this machine.
+  std::unique_ptr<CodeGenerator> (*make)(const char* cpu, const char* features) = nullptr;
+};
+inline constexpr char code_plugin_symbol[] = "shardarray_plugin";
+
+/// The hash of the headers and the compiler that this library was built with.
+std::uint64_t abi_hash();
+/// Opens a plug-in. Throws CompileError when it is missing, cannot be loaded or was built for another library.
+const CodePlugin& open_code_plugin(const std::string& path);
+/// Where the plug-in stands: beside the library.
+std::string code_plugin_path();
+
+}  // namespace shardarray

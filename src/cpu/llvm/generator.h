@@ -1,0 +1,41 @@
+// LlvmGenerator: the code generator of the plug-in.
+#pragma once
+#include <llvm/ExecutionEngine/Orc/Core.h>
+#include <llvm/ExecutionEngine/Orc/ObjectLinkingLayer.h>
+#include <llvm/Target/TargetMachine.h>
+
+#include <atomic>
+#include <memory>
+#include <string>
+
+#include "cpu/codegen.h"
+#include "cpu/llvm/nest_emitter.h"
+
+namespace shardarray::codegen {
+
+/// The part that every object in memory needs, kept until the last of them is gone.
+struct Linker {
+  std::unique_ptr<llvm::orc::ExecutionSession> session;
+  std::unique_ptr<llvm::orc::ObjectLinkingLayer> layer;
+  std::atomic<std::uint64_t> count{0};
+  Linker();
+  ~Linker();
+};
+
+class LlvmGenerator final : public CodeGenerator {
+ public:
+  LlvmGenerator(std::string cpu, std::string features);
+  const std::string& target() const override { return target_; }
+  std::vector<char> compile(std::span<const NestSpec> specs, CodeTier tier) override;
+  std::shared_ptr<const LinkedCode> link(std::span<const char> object, std::size_t count) override;
+
+ private:
+  std::unique_ptr<llvm::TargetMachine> machine_for(CodeTier tier) const;
+
+  std::string triple_, cpu_, features_, target_;
+  const llvm::Target* llvm_target_ = nullptr;
+  Machine machine_;
+  std::shared_ptr<Linker> linker_;
+};
+
+}  // namespace shardarray::codegen

@@ -1,0 +1,118 @@
+// NestEmitter: one LLVM function of a NestSpec.
+//
+// What does not vary along the vectors is computed once, outside: every instruction stands in the outermost loop
+// in which it is known. In rows mode the loops of an outer point run one after the other, stage by stage; in
+// columns mode a tile of outer points goes through all stages, and what later stages need of earlier ones stands
+// in the stack. Kernels without inner stages need no tiles.
+#pragma once
+#include <llvm/IR/Module.h>
+
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "cpu/llvm/memory.h"
+#include "cpu/nest.h"
+
+namespace shardarray::codegen {
+
+/// What the shape of the code depends on beside the spec.
+struct Machine {
+  int vector_bytes = 16;
+  bool masked = false;  ///< masked loads and stores of 4 and 8 bytes
+};
+
+class NestEmitter {
+ public:
+  NestEmitter(llvm::Module& module, const NestSpec& spec, const Machine& machine);
+  /// Adds `void name(args, numbers, box)`.
+  llvm::Function* emit(const std::string& name);
+
+ private:
+  static constexpr int lanes = 32;  // of a float reduction
+  struct Value {
+    int stage = 0, access = -1;
+    std::uint64_t axes = 0;   // that it depends on
+    bool pending = false;     // it follows from a reduced value: it has to wait for its stage
+    bool leaves = false;      // used in another stage
+    llvm::Value* scalar = nullptr;            // where it does not vary along the vectors
+    llvm::AllocaInst* tile = nullptr;         // columns: kept for later stages
+    std::vector<llvm::Value*> accumulators;   // of a reduce
+    llvm::Value* reduced = nullptr;
+  };
+
+  // Analysis.
+  void analyse();
+  bool rows() const { return spec_.mode == LoopMode::rows; }
+  bool tiled() const { return !rows() && has_inner_; }
+  bool inner(int stage) const { return k_.stages[static_cast<std::size_t>(stage)].inner; }
+  int vector_axis() const { return rows() ? spec_.rank() - 1 : spec_.outer - 1; }
+  Stride stride(int access, int axis) const { return spec_.strides[static_cast<std::size_t>(access * spec_.rank() + axis)]; }
+  bool varies(int v) const;
+  bool in_body(int v) const;
+  int level(int v) const;
+  bool ordered(const Instr& in) const;
+  std::pair<int, int> range(int stage) const;
+
+  // Loops.
+  void outer_loops(int axis);
+  void point();
+  void tile(llvm::Value* begin, llvm::Value* end);
+  void inner_stage_rows(int stage);
+  void inner_stage_columns(int stage, llvm::Value* begin, llvm::Value* end);
+  void inner_loops(int stage, int axis, int last, llvm::Value* flat, const std::function<void(llvm::Value* flat)>& body);
+  void vector_loop(llvm::Value* begin, llvm::Value* end, llvm::Value* skipped, int repeats,
+                   const std::function<void(int repeat, llvm::Value* i, const Lanes&)>& body);
+  void masked_block(llvm::Value* at, llvm::Value* begin, llvm::Value* end, int repeats,
+                    const std::function<void(int repeat, llvm::Value* i, const Lanes&)>& body);
+  /// Moves the accesses to coordinate x of an axis; what `place` did before is undone by `restore`.
+  std::vector<llvm::Value*> place(int axis, int stage, llvm::Value* x);
+  void restore(std::vector<llvm::Value*> before) { at_ = std::move(before); }
+
+  // Instructions.
+  void scalars(int level, int stage);
+  void emit_scalar(int v);
+  void body(int stage, int repeat, llvm::Value* i, const Lanes& active);
+  llvm::Value* emit_vector(int v, llvm::Value* i, const Lanes& active);
+  llvm::Value* operand(int v, int stage, llvm::Value* i);
+  llvm::Value* scalar_operand(int v);
+  Row row(int v, llvm::Value* i);
+  Indirect indirect(int v, llvm::Value* at);
+  llvm::Value* number(int k);
+  llvm::Value* access_number(int access, int k) { return number(NestNumbers::access(spec_.rank(), access) + k); }
+  llvm::Value* stride_bytes(int access, int axis);
+
+  // Reductions.
+  void open_lanes_rows(int stage, int repeats);
+  void accumulate_rows(int v, int repeat, llvm::Value* x, const Lanes& active);
+  void fold_rows(int stage);
+  void open_lanes_columns(int stage, llvm::Value* begin, llvm::Value* end);
+  void accumulate_columns(int v, llvm::Value* x, llvm::Value* i);
+  void fold_columns(int stage, llvm::Value* begin, llvm::Value* end);
+  llvm::Value* lane_count(const Instr& in);
+  llvm::Value* combine(const Instr& reduce, llvm::Value* x, llvm::Value* y);
+  llvm::Value* widened(const Instr& in, llvm::Value* x);
+  llvm::Constant* identity(const Instr& in, int width);
+  llvm::Value* tile_address(llvm::Value* buffer, DType t, llvm::Value* i);
+  llvm::Value* lane_address(int v, llvm::Value* lane, llvm::Value* i);
+
+  llvm::Value* i64(std::int64_t x) { return b_.getInt64(static_cast<std::uint64_t>(x)); }
+
+  llvm::Module& module_;
+  const NestSpec& spec_;
+  const Kernel& k_;
+  llvm::IRBuilder<> b_;
+  int width_ = 4;
+  bool has_inner_ = false;
+  Memory memory_;
+  std::vector<Value> values_;
+  std::vector<int> accesses_;
+  llvm::Value *numbers_ = nullptr, *box_ = nullptr;
+  std::vector<llvm::Value*> number_cache_;
+  std::vector<llvm::Value*> at_;      // access -> address (index: value) at the current loops' coordinates
+  std::vector<llvm::Value*> vector_;  // value -> its vector in the body being emitted
+  llvm::Value* tile_begin_ = nullptr;
+  llvm::Value* flat_ = nullptr;  // columns: the flat inner index of the body being emitted
+};
+
+}  // namespace shardarray::codegen

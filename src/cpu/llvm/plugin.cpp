@@ -1,0 +1,15 @@
+// What the core library finds in this plug-in.
+#include "cpu/llvm/generator.h"
+#include "shardarray/version.h"
+#include "abi_hash.h"
+
+namespace {
+
+std::unique_ptr<shardarray::CodeGenerator> make_generator(const char* cpu, const char* features) {
+  return std::make_unique<shardarray::codegen::LlvmGenerator>(cpu ? cpu : "", features ? features : "");
+}
+
+}  // namespace
+
+extern "C" __attribute__((visibility("default"))) const shardarray::CodePlugin shardarray_plugin;
+const shardarray::CodePlugin shardarray_plugin = {SHARDARRAY_ABI_HASH, SHARDARRAY_PLUGIN_VERSION, make_generator};

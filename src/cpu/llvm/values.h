@@ -1,0 +1,29 @@
+// Instructions of kernel IR as LLVM IR, on one element or on a vector of them: the arithmetic of
+// runtime/scalar.h, opcode by opcode.
+#pragma once
+#include <llvm/IR/IRBuilder.h>
+
+#include "runtime/kernel.h"
+
+namespace shardarray::codegen {
+
+/// Values of bool are i1 and stand in memory as one byte 0 or 1.
+llvm::Type* element_type(llvm::LLVMContext& c, DType t);
+llvm::Type* memory_type(llvm::LLVMContext& c, DType t);
+/// `t` itself for width 1.
+llvm::Type* vector_of(llvm::Type* t, int width);
+/// The constant with these bits, as it is in registers.
+llvm::Constant* constant_of(llvm::LLVMContext& c, DType t, std::uint64_t bits, int width);
+/// The name of the function that computes `f` on float64.
+std::string function_symbol(Function f);
+
+struct Operands {
+  DType type;  ///< of `a` (select: of its values)
+  llvm::Value *a = nullptr, *b = nullptr, *c = nullptr;
+};
+/// Any instruction that touches no memory and is no index or reduce; operands have `width` elements.
+llvm::Value* emit_value(llvm::IRBuilder<>& b, const Instr& in, const Operands& x, int width);
+/// Two values of a type combined by an opcode with two operands.
+llvm::Value* emit_binary(llvm::IRBuilder<>& b, Code code, DType t, llvm::Value* x, llvm::Value* y);
+
+}  // namespace shardarray::codegen

@@ -1,0 +1,244 @@
+#include "cpu/nest.h"
+
+#include <algorithm>
+
+#include "cpu/address.h"
+
+namespace shardarray {
+namespace {
+
+bool has_inner_stage(const Kernel& k) {
+  return std::any_of(k.stages.begin(), k.stages.end(), [](const Stage& s) { return s.inner; });
+}
+bool is_access(const Instr& in) { return in.code >= Code::index && in.code <= Code::store; }
+
+std::int64_t element_step(const Kernel& k, const Instr& in) {
+  return in.code == Code::index ? 1 : static_cast<std::int64_t>(itemsize(k.args[in.imm].type));
+}
+Stride stride_class(std::int64_t stride, std::int64_t step) {
+  return stride == 0 ? Stride::none : stride == step ? Stride::next : Stride::other;
+}
+
+/// Rough nanoseconds of one point of an instruction, vectorised.
+double operation_ns(const Instr& in) {
+  const double width = static_cast<double>(itemsize(in.type)) / 4;
+  switch (in.code) {
+    case Code::constant:
+    case Code::load:
+    case Code::store:
+    case Code::bitcast: return 0;
+    case Code::index: return 0.02;
+    case Code::load_at: return 1;
+    case Code::call: return 12;
+    case Code::div:
+    case Code::sqrt: return is_floating(in.type) ? 0.15 * width : 1;
+    case Code::rem: return is_floating(in.type) ? 8 : 1;
+    default: return 0.03 * width;
+  }
+}
+
+}  // namespace
+
+std::vector<std::uint64_t> NestSpec::key() const {
+  std::vector<std::uint64_t> words = {static_cast<std::uint64_t>(mode), static_cast<std::uint64_t>(outer),
+                                      static_cast<std::uint64_t>(inner), kernel->args.size(),
+                                      kernel->code.size(), kernel->stages.size()};
+  for (const KernelArg& a : kernel->args)
+    words.push_back(static_cast<std::uint64_t>(a.type) << 2 | a.output << 1 | a.indirect);
+  const auto half = [](std::int32_t x) { return static_cast<std::uint64_t>(static_cast<std::uint32_t>(x)); };
+  for (const Instr& in : kernel->code) {
+    // An index is known by its strides, not by the dimension that it had in the domain.
+    words.push_back(static_cast<std::uint64_t>(in.code) | static_cast<std::uint64_t>(in.type) << 8 | half(in.a) << 32);
+    words.push_back(half(in.b) | half(in.c) << 32);
+    words.push_back(in.code == Code::index ? 0 : in.imm);
+  }
+  for (const Stage& s : kernel->stages) words.push_back(half(s.end) << 1 | s.inner);
+  for (const Stride s : strides) words.push_back(static_cast<std::uint64_t>(s));
+  return words;
+}
+
+LoopNest::LoopNest(std::shared_ptr<const Kernel> kernel, const Loop::Item& item, LoopMode mode) {
+  spec_.kernel = std::move(kernel);
+  collect(item);
+  if (!has_points_) return;
+  order_axes(mode, item);
+  cost_ns_ = estimate(axes_, spec_.outer, mode);
+  store_numbers(item);
+  choose_units();
+}
+
+LoopNest::LoopNest(std::shared_ptr<const Kernel> kernel, const Loop::Item& item)
+    : LoopNest(kernel, item, LoopMode::columns) {
+  if (!has_points_ || !has_inner_stage(*kernel)) return;
+  LoopNest by_rows(kernel, item, LoopMode::rows);
+  if (by_rows.cost_ns_ < cost_ns_) *this = std::move(by_rows);
+}
+
+void LoopNest::collect(const Loop::Item& item) {
+  const Kernel& k = *spec_.kernel;
+  for (const std::int64_t n : item.extents) has_points_ = has_points_ && n > 0;
+  for (const LoopArg& a : item.args) refs_.push_back(a.ref);
+  for (const int v : accesses_of(k)) {
+    const Instr& in = k.code[v];
+    Access a{v, std::vector<std::int64_t>(item.extents.size(), 0)};
+    if (in.code == Code::index) {
+      a.strides[in.imm] = 1;
+    } else {
+      for (std::size_t d = 0; d < a.strides.size(); d++)
+        a.strides[d] = item.args[in.imm].strides[d] * element_step(k, in);
+    }
+    accesses_.push_back(std::move(a));
+  }
+}
+
+/// Dimensions become axes: those of one point dropped, the one along which vectors run put last.
+void LoopNest::order_axes(LoopMode mode, const Loop::Item& item) {
+  const Kernel& k = *spec_.kernel;
+  spec_.mode = mode;
+  std::vector<int> stage_inner(k.code.size());
+  for (std::size_t s = 0, v = 0; s < k.stages.size(); s++) {
+    for (; v < static_cast<std::size_t>(k.stages[s].end); v++) stage_inner[v] = k.stages[s].inner;
+  }
+  const auto axis = [&](int d) {
+    Axis a{item.extents[d], {}};
+    // Outer stages stand at inner coordinate 0.
+    for (const Access& x : accesses_) a.strides.push_back(d >= k.outer && !stage_inner[x.instr] ? 0 : x.strides[d]);
+    return a;
+  };
+  const auto append = [&](std::vector<Axis>& axes, Axis a) {
+    if (!axes.empty()) {
+      Axis& last = axes.back();
+      bool one = true;
+      for (std::size_t x = 0; x < a.strides.size(); x++) one = one && last.strides[x] == a.strides[x] * a.extent;
+      if (one) {
+        last = {last.extent * a.extent, std::move(a.strides)};
+        return;
+      }
+    }
+    axes.push_back(std::move(a));
+  };
+  const auto build = [&](int last) {
+    std::vector<Axis> axes;
+    for (int d = 0; d < k.outer; d++) {
+      if (d != last && item.extents[d] != 1) append(axes, axis(d));
+    }
+    if (last >= 0 && item.extents[last] != 1) append(axes, axis(last));
+    if (axes.empty()) axes.push_back({1, std::vector<std::int64_t>(accesses_.size(), 0)});
+    spec_.outer = static_cast<std::int32_t>(axes.size());
+    if (!has_inner_stage(k)) return axes;
+    std::vector<Axis> inner;
+    for (int d = k.outer; d < k.outer + k.inner; d++) {
+      if (item.extents[d] != 1) append(inner, axis(d));
+    }
+    if (inner.empty()) inner.push_back({1, std::vector<std::int64_t>(accesses_.size(), 0)});
+    axes.insert(axes.end(), inner.begin(), inner.end());
+    return axes;
+  };
+  axes_ = build(k.outer - 1);
+  if (mode == LoopMode::columns) {
+    double best = estimate(axes_, spec_.outer, mode);
+    for (int d = k.outer - 2; d >= 0; d--) {
+      const int outer = spec_.outer;
+      std::vector<Axis> other = build(d);
+      const double cost = estimate(other, spec_.outer, mode);
+      if (cost < 0.9 * best) best = cost, axes_ = std::move(other);
+      else spec_.outer = outer;
+    }
+  }
+  spec_.inner = static_cast<std::int32_t>(axes_.size()) - spec_.outer;
+  for (std::size_t a = 0; a < accesses_.size(); a++) {
+    for (const Axis& x : axes_)
+      spec_.strides.push_back(stride_class(x.strides[a], element_step(k, k.code[accesses_[a].instr])));
+  }
+}
+
+/// Rough nanoseconds of all points.
+double LoopNest::estimate(const std::vector<Axis>& axes, int outer, LoopMode mode) const {
+  const Kernel& k = *spec_.kernel;
+  const bool rows = mode == LoopMode::rows;
+  double outer_points = 1, inner_points = 1;
+  for (std::size_t d = 0; d < axes.size(); d++)
+    (static_cast<int>(d) < outer ? outer_points : inner_points) *= static_cast<double>(axes[d].extent);
+  const std::size_t vector = rows ? axes.size() - 1 : static_cast<std::size_t>(outer) - 1;
+  const auto n = static_cast<double>(axes[vector].extent);
+  // Masked tails leave lanes empty.
+  constexpr double lanes = 16;
+  const double waste = lanes * static_cast<double>(static_cast<std::int64_t>((n + lanes - 1) / lanes)) / n;
+  double total = 20 + (rows ? 4 * outer_points : 0);
+  std::size_t access = 0, v = 0;
+  for (const Stage& s : k.stages) {
+    const bool scalar = rows && !s.inner;
+    double point = 0;
+    for (; v < static_cast<std::size_t>(s.end); v++) {
+      const Instr& in = k.code[v];
+      point += operation_ns(in) * (scalar ? 8 : waste);
+      if (in.code == Code::reduce) {
+        total += (rows ? 8 : 0.5) * outer_points;
+        point += rows ? 0 : 0.06;
+      }
+      if (!is_access(in)) continue;
+      const std::int64_t stride = axes[vector].strides[access++], step = element_step(k, in);
+      if (in.code == Code::index || scalar) continue;
+      point += stride == step ? 0.02 * static_cast<double>(step) * std::min(waste, 2.0) : stride == 0 ? 0.01 : 0.8;
+    }
+    const double rows_of_stage = outer_points * (s.inner ? inner_points : 1) / (scalar ? 1 : n);
+    total += point * outer_points * (s.inner ? inner_points : 1) + (scalar ? 0 : 2 * rows_of_stage);
+  }
+  return total;
+}
+
+void LoopNest::store_numbers(const Loop::Item& item) {
+  const Kernel& k = *spec_.kernel;
+  for (const Axis& x : axes_) numbers_.push_back(x.extent);
+  for (std::size_t a = 0; a < accesses_.size(); a++) {
+    const Instr& in = k.code[accesses_[a].instr];
+    for (const Axis& x : axes_) numbers_.push_back(x.strides[a]);
+    if (in.code == Code::index) {
+      numbers_.insert(numbers_.end(), {item.start[in.imm], 0, 0});
+    } else {
+      const LoopArg& arg = item.args[in.imm];
+      numbers_.insert(numbers_.end(), {arg.indirect_stride * element_step(k, in), arg.lo, arg.count});
+    }
+  }
+}
+
+void LoopNest::choose_units() {
+  constexpr std::int64_t wanted = 64;
+  const auto blocks_of = [&](int d) {
+    const bool vector = spec_.mode == LoopMode::columns && d == spec_.outer - 1;
+    grain_ = vector ? tile : 1;
+    return (axes_[static_cast<std::size_t>(d)].extent + grain_ - 1) / grain_;
+  };
+  units_ = blocks_ = blocks_of(0);
+  for (split_ = 0; units_ < wanted && split_ + 1 < spec_.outer;) {
+    units_ = units_ / blocks_ * axes_[static_cast<std::size_t>(split_)].extent;
+    blocks_ = blocks_of(++split_);
+    units_ *= blocks_;
+  }
+}
+
+void LoopNest::run(NestFunction f, void* const* bases, std::int64_t begin, std::int64_t end) const {
+  constexpr std::size_t few = 64;
+  void* on_stack[few];
+  std::vector<void*> on_heap(refs_.size() > few ? refs_.size() : 0);
+  void** const args = on_heap.empty() ? on_stack : on_heap.data();
+  for (std::size_t a = 0; a < refs_.size(); a++) args[a] = address(bases, refs_[a]);
+  std::int64_t box[2 * LoopPlan::max_rank];
+  for (int d = split_ + 1; d < spec_.outer; d++) box[2 * d] = 0, box[2 * d + 1] = axes_[static_cast<std::size_t>(d)].extent;
+  const auto split = static_cast<std::size_t>(split_);
+  for (std::int64_t u = begin; u < end;) {
+    const std::int64_t first = u % blocks_, n = std::min(end - u, blocks_ - first);
+    std::int64_t rest = u / blocks_;
+    for (int d = split_ - 1; d >= 0; d--) {
+      const std::int64_t extent = axes_[static_cast<std::size_t>(d)].extent;
+      box[2 * d] = rest % extent, box[2 * d + 1] = box[2 * d] + 1;
+      rest /= extent;
+    }
+    box[2 * split] = first * grain_;
+    box[2 * split + 1] = std::min((first + n) * grain_, axes_[split].extent);
+    f(args, numbers_.data(), box);
+    u += n;
+  }
+}
+
+}  // namespace shardarray
