@@ -302,6 +302,7 @@ std::shared_ptr<const LoadedProgram> program_for(const JitEntry& e, std::span<co
   }
   const std::lock_guard graph_lock(graph_mutex());
   placed.program = load_program(e.flat, values, donated, {}, e.paths, function);
+  placed.program->executable->prepare();
   if (e.programs.size() >= 16) e.programs.erase(e.programs.begin());
   e.programs.push_back(std::move(placed));
   return e.programs.back().program;

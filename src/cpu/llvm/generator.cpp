@@ -20,7 +20,7 @@ namespace {
 constexpr const char* generator_version = "1";
 
 [[noreturn]] void fail(const std::string& what) {
-  throw CompileError("code generation: " + what + ". Programs run in the interpreter instead. Please report this.");
+  throw CompileError("code generation: " + what + ". Please report this.");
 }
 
 std::string host_features() {

@@ -15,7 +15,7 @@ namespace {
 namespace orc = llvm::orc;
 
 [[noreturn]] void fail(const std::string& what) {
-  throw CompileError("code generation: " + what + ". Programs run in the interpreter instead. Please report this.");
+  throw CompileError("code generation: " + what + ". Please report this.");
 }
 template <class T> T checked(llvm::Expected<T> x, const char* doing) {
   if (!x) fail(std::string(doing) + ": " + llvm::toString(x.takeError()));

@@ -1,0 +1,307 @@
+#include "cpu/executable.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <atomic>
+#include <deque>
+#include <mutex>
+#include <utility>
+#include <vector>
+
+#include "cpu/code_store.h"
+#include "cpu/exchange.h"
+#include "cpu/externs.h"
+#include "cpu/gemm.h"
+#include "cpu/interpreter.h"
+#include "runtime/task_graph.h"
+#include "shardarray/error.h"
+
+namespace shardarray {
+namespace {
+
+constexpr double chunk_ns = 10'000;           // a task this long pays for its 100 ns
+constexpr std::int64_t chunks_per_item = 32;  // enough for the workers of a large machine
+
+// Compiling pays when the interpreter has cost as much: what a kernel takes in the quick tier, in the full one.
+constexpr double quick_ns = 2e6, full_ns = 8e6;
+
+/// n elements of `size` bytes from `r` on.
+MemoryRange range(const Ref& r, std::int64_t n, std::size_t size) {
+  return {r.base, r.offset, r.offset + static_cast<std::uint64_t>(n) * size};
+}
+
+/// The bytes from the first to the last element of `batch` matrices, `stride` apart, of rows `ld` apart.
+MemoryRange matrix_range(const Ref& r, std::int64_t rows, std::int64_t cols, std::int64_t ld,
+                         std::int64_t batch, std::int64_t stride, std::size_t size) {
+  if (rows == 0 || cols == 0 || batch == 0) return {r.base, r.offset, r.offset};
+  return range(r, (batch - 1) * stride + (rows - 1) * ld + cols, size);
+}
+
+/// An item of a Loop step with its machine code.
+struct CompiledLoop {
+  LoopNest nest;
+  MachineCode code;
+  void run(void* const* bases, std::int64_t begin, std::int64_t end) const {
+    nest.run(code.function, bases, begin, end);
+  }
+  std::int64_t units() const { return nest.units(); }
+  double cost_ns() const { return nest.cost_ns(); }
+};
+
+/// What is the same however loops are run; tasks point to the plans.
+struct FixedPlans {
+  std::deque<GemmPlan> gemms;
+  std::deque<ExternPlan> externs;
+  std::deque<ExchangePlan> exchanges;
+};
+
+/// One way to run the program.
+class ProgramTasks {
+ public:
+  /// The first one makes the fixed plans, later ones use them.
+  ProgramTasks(const Program& program, FixedPlans& plans) : program_(program), plans_(plans) {}
+
+  /// `compiled`: the loops' items in order; null: all interpreted.
+  void build(std::deque<CompiledLoop>* compiled) {
+    compiled_ = compiled ? std::move(*compiled) : std::deque<CompiledLoop>();
+    for (const Step& step : program_.steps) {
+      std::visit([&](const auto& body) { add(body); }, step.body);
+    }
+    graph_.finish();
+  }
+  void run(void* const* bases) const { graph_.run(bases); }
+  /// Of the interpreted loops.
+  double loop_ns() const { return loop_ns_; }
+
+ private:
+  using Ranges = std::vector<MemoryRange>;
+
+  /// Adds units [begin, end) of `plan` in chunks.
+  template <class Plan>
+  void add_units(const Plan& plan, std::int64_t begin, std::int64_t end, double cost_ns, const Ranges& reads,
+                 const Ranges& writes) {
+    if (begin >= end) return;
+    check(reads);
+    check(writes);
+    const auto by_cost = static_cast<std::int64_t>(std::min(cost_ns / chunk_ns, 1e6));
+    const std::int64_t units = end - begin,
+                       chunks = std::clamp<std::int64_t>(by_cost, 1, std::min(units, chunks_per_item));
+    std::vector<Task> tasks;
+    for (std::int64_t c = 0; c < chunks; c++) {
+      const auto run = [](const void* p, void* const* bases, std::int64_t b, std::int64_t e) {
+        static_cast<const Plan*>(p)->run(bases, b, e);
+      };
+      tasks.push_back({run, &plan, begin + units * c / chunks, begin + units * (c + 1) / chunks,
+                       cost_ns / static_cast<double>(chunks)});
+    }
+    graph_.add(tasks, reads, writes);
+  }
+
+  /// The next plan of a kind: made now, or by the first build.
+  template <class Plan, class... Args>
+  const Plan& next(std::deque<Plan>& all, std::size_t& at, const Args&... args) {
+    if (at == all.size()) all.emplace_back(args...);
+    return all[at++];
+  }
+
+  void add(const Loop& loop) {
+    for (const Loop::Item& item : loop.items) {
+      Ranges reads, writes;
+      for (std::size_t k = 0; k < item.args.size(); k++) {
+        const LoopArg& a = item.args[k];
+        const std::uint64_t lo = a.ref.offset - a.first;
+        (loop.kernel->args[k].output ? writes : reads).push_back({a.ref.base, lo, lo + a.bytes});
+      }
+      const CompiledLoop* const compiled = next_compiled_ < compiled_.size() ? &compiled_[next_compiled_++] : nullptr;
+      if (compiled && compiled->nest.has_points()) {
+        add_units(*compiled, 0, compiled->units(), compiled->cost_ns(), reads, writes);
+      } else {  // without points too: a sum of nothing is written
+        const LoopPlan& plan = loops_.emplace_back(loop.kernel, item);
+        add_units(plan, 0, plan.units(), plan.cost_ns(), reads, writes);
+        loop_ns_ += plan.cost_ns();
+      }
+    }
+  }
+
+  void add(const Gemm& gemm) {
+    const std::size_t size = itemsize(gemm.dtype);
+    for (const Gemm::Item& i : gemm.items) {
+      const GemmPlan& plan = next(plans_.gemms, next_gemm_, gemm.dtype, i);
+      const Ranges reads = {
+          matrix_range(i.a, i.ta ? i.k : i.m, i.ta ? i.m : i.k, i.lda, i.batch, i.stride_a, size),
+          matrix_range(i.b, i.tb ? i.n : i.k, i.tb ? i.k : i.n, i.ldb, i.batch, i.stride_b, size)};
+      add_units(plan, 0, plan.units(), plan.cost_ns(), reads,
+                {matrix_range(i.c, i.m, i.n, i.ldc, i.batch, i.stride_c, size)});
+    }
+  }
+
+  void add(const Extern& x) {
+    for (const Extern::Item& i : x.items) {
+      Ranges reads, writes;
+      for (std::size_t k = 0; k < i.in.size(); k++)
+        reads.push_back(range(i.in[k], num_elements(i.in_shapes[k]), itemsize(x.in_types[k])));
+      for (std::size_t k = 0; k < i.out.size(); k++) {
+        writes.push_back(range(i.out[k], num_elements(i.out_shapes[k]), itemsize(x.out_types[k])));
+      }
+      const ExternPlan& plan = next(plans_.externs, next_extern_, x, i);
+      add_units(plan, 0, plan.units(), plan.cost_ns(), reads, writes);
+    }
+  }
+
+  void add(const Exchange& x) {
+    for (const Exchange::Item& i : x.items) {
+      Ranges reads;
+      for (const Exchange::Piece& p : i.pieces) {
+        for (const Exchange::Source& s : p.sources) {
+          const std::uint64_t lo = s.ref.offset - s.first;
+          reads.push_back({s.ref.base, lo, lo + s.tile_bytes});
+        }
+      }
+      const Ranges writes = {{i.dst.base, i.dst.offset, i.dst.offset + i.dst_bytes}};
+      const ExchangePlan& plan = next(plans_.exchanges, next_exchange_, x, i, program_.base_count);
+      const std::int64_t filled = plan.fill_units(), units = plan.units();
+      const double cost = plan.cost_ns(0, units);
+      if (filled > 0 && cost > 2 * chunk_ns) {  // else one task does both, in order
+        add_units(plan, 0, filled, plan.cost_ns(0, filled), {}, writes);
+        add_units(plan, filled, units, plan.cost_ns(filled, units), reads, writes);
+      } else if (filled > 0) {
+        add_units(plan, 0, units, std::min(cost, chunk_ns), reads, writes);
+      } else {
+        add_units(plan, 0, units, cost, reads, writes);
+      }
+    }
+  }
+
+  void check(const Ranges& ranges) const {
+    for (const MemoryRange& r : ranges) {
+      if (r.base < program_.base_count && r.lo <= r.hi) continue;
+      throw InternalError(fmt::format(
+          "load: a step touches bytes [{}, {}) of base {}, the program has {} bases. Addresses must stand in "
+          "one of them. Please report this.",
+          r.lo, r.hi, r.base, program_.base_count));
+    }
+  }
+
+  const Program& program_;
+  FixedPlans& plans_;
+  std::deque<LoopPlan> loops_;
+  std::deque<CompiledLoop> compiled_;
+  std::size_t next_compiled_ = 0, next_gemm_ = 0, next_extern_ = 0, next_exchange_ = 0;
+  double loop_ns_ = 0;
+  TaskGraph graph_;
+};
+
+class CpuExecutable final : public Executable {
+ public:
+  explicit CpuExecutable(std::shared_ptr<const Program> program) : program_(std::move(program)) {
+    add_tasks(nullptr);
+    choose_budget();
+    if (codegen_mode() == CodegenMode::always) compile(CodeTier::quick);
+  }
+
+  void prepare() const override {
+    if (codegen_mode() != CodegenMode::off && stage_.load(std::memory_order_relaxed) == Stage::interpreted)
+      compile(CodeTier::quick);
+  }
+
+  void run(std::span<void* const> bases, RunReport* report) const override {
+    if (bases.size() != program_->base_count) {
+      throw InternalError(fmt::format(
+          "run: {} base pointers, the program has {}. Every input, output and scratch arena has one. "
+          "Please report this.",
+          bases.size(), program_->base_count));
+    }
+    const double rest = budget_.load(std::memory_order_relaxed) - cost_of_run_;
+    budget_.store(rest, std::memory_order_relaxed);  // two runs at once may count as one
+    if (rest < 0) spend();
+    const ProgramTasks& tasks = *current_.load(std::memory_order_acquire);
+    if (report != nullptr) report->received.assign(program_->transfers.size(), 0);
+    if (program_->transfers.empty()) return tasks.run(bases.data());
+    // One more base: where exchanges count what they move.
+    constexpr std::size_t small = 256;
+    void* on_stack[small];
+    std::vector<void*> on_heap(bases.size() < small ? 0 : bases.size() + 1);
+    void** const all = on_heap.empty() ? on_stack : on_heap.data();
+    std::copy(bases.begin(), bases.end(), all);
+    all[bases.size()] = report != nullptr ? report->received.data() : nullptr;
+    tasks.run(all);
+  }
+
+ private:
+  enum class Stage : std::uint8_t { interpreted, quick, done };
+  static constexpr double endless = 1e300;
+
+  void add_tasks(std::deque<CompiledLoop>* compiled) const {
+    auto tasks = std::make_unique<ProgramTasks>(*program_, plans_);
+    tasks->build(compiled);
+    current_.store(tasks.get(), std::memory_order_release);
+    tasks_.push_back(std::move(tasks));  // a run of the one before may still go on
+  }
+
+  void choose_budget() {
+    for (const Step& s : program_->steps) kernels_ += std::holds_alternative<Loop>(s.body);
+    cost_of_run_ = tasks_.front()->loop_ns();
+    const bool never = kernels_ == 0 || codegen_mode() == CodegenMode::off;
+    if (never) stage_ = Stage::done;
+    budget_ = never ? endless : quick_ns * kernels_;
+  }
+
+  /// The loops have cost as much as compiling them would; at once where a single run does.
+  void spend() const {
+    const bool large = cost_of_run_ > full_ns * kernels_;
+    compile(large || stage_.load(std::memory_order_relaxed) == Stage::quick ? CodeTier::full : CodeTier::quick);
+  }
+
+  void compile(CodeTier tier) const {
+    const std::unique_lock lock(mutex_, std::try_to_lock);
+    if (!lock) return;  // somebody else is at it
+    if (stage_.load(std::memory_order_relaxed) == Stage::done) return budget_.store(endless);
+    std::deque<CompiledLoop> loops;
+    if (!generate(tier, loops)) {
+      stage_ = Stage::done;
+      budget_ = endless;
+      return;
+    }
+    add_tasks(&loops);
+    stage_ = tier == CodeTier::full ? Stage::done : Stage::quick;
+    // Generated code costs a fraction of the interpreter, and its tiers differ by a quarter.
+    budget_ = tier == CodeTier::full ? endless : 10 * full_ns * kernels_;
+  }
+
+  bool generate(CodeTier tier, std::deque<CompiledLoop>& loops) const {
+    std::vector<NestSpec> specs;
+    for (const Step& s : program_->steps) {
+      const auto* const loop = std::get_if<Loop>(&s.body);
+      if (loop == nullptr) continue;
+      for (const Loop::Item& item : loop->items) {
+        loops.push_back({LoopNest(loop->kernel, item), {}});
+        if (loops.back().nest.has_points()) specs.push_back(loops.back().nest.spec());
+      }
+    }
+    auto code = try_compile(specs, tier);
+    if (!code) return false;
+    std::size_t at = 0;
+    for (CompiledLoop& l : loops) {
+      if (l.nest.has_points()) l.code = std::move((*code)[at++]);
+    }
+    return true;
+  }
+
+  std::shared_ptr<const Program> program_;
+  mutable FixedPlans plans_;
+  mutable std::mutex mutex_;  // held while compiling
+  mutable std::vector<std::unique_ptr<ProgramTasks>> tasks_;
+  mutable std::atomic<const ProgramTasks*> current_{nullptr};
+  mutable std::atomic<Stage> stage_{Stage::interpreted};
+  mutable std::atomic<double> budget_{0};  // nanoseconds of interpreted loops until the next tier
+  double cost_of_run_ = 0, kernels_ = 0;
+};
+
+}  // namespace
+
+std::unique_ptr<Executable> make_cpu_executable(std::shared_ptr<const Program> program) {
+  return std::make_unique<CpuExecutable>(std::move(program));
+}
+
+}  // namespace shardarray
