@@ -23,6 +23,9 @@ foreach(file IN LISTS test_files)
   list(APPEND tests ${name})
 endforeach()
 shardarray_test_binary(shardarray_tests shardarray_objects ${tests})
+if(TARGET shardarray_llvm)
+  add_dependencies(shardarray_tests shardarray_llvm)
+endif()
 
 # A part of the tests in a binary of its own, not built by default; names without a file are left out.
 function(shardarray_selected_tests target objects)

@@ -15,6 +15,19 @@ endforeach()
 string(SHA256 seam_hash "${seam_text}")
 string(SUBSTRING ${seam_hash} 0 16 seam_hash)
 set(generated ${PROJECT_BINARY_DIR}/generated)
+file(GLOB plugin_files CONFIGURE_DEPENDS ${PROJECT_SOURCE_DIR}/src/cpu/llvm/*)
+set_property(DIRECTORY APPEND PROPERTY CMAKE_CONFIGURE_DEPENDS ${plugin_files})
+set(generator_text "${seam_hash}")
+foreach(source IN LISTS plugin_files)
+  file(SHA256 ${source} hash)
+  string(APPEND generator_text " ${hash}")
+endforeach()
+string(SHA256 generator_hash "${generator_text}")
+string(SUBSTRING ${generator_hash} 0 16 generator_hash)
+file(CONFIGURE OUTPUT generated/generator_hash.h CONTENT
+"// Written by CMake (cmake/llvm.cmake). Objects on disk are of this generator or of none.
+#define SHARDARRAY_GENERATOR_HASH \"${generator_hash}\"
+")
 file(CONFIGURE OUTPUT generated/abi_hash.h CONTENT
 "// Written by CMake (cmake/llvm.cmake).
 #define SHARDARRAY_ABI_HASH 0x${seam_hash}ull
@@ -37,3 +50,5 @@ target_include_directories(shardarray_llvm PRIVATE
 target_include_directories(shardarray_llvm SYSTEM PRIVATE ${LLVM_INCLUDE_DIRS})
 target_compile_options(shardarray_llvm PRIVATE $<$<CONFIG:Release>:-O2>)
 target_link_libraries(shardarray_llvm PRIVATE shardarray_options fmt::fmt LLVM)
+# Beside the library, which opens it by path; no build target links it.
+install(TARGETS shardarray_llvm LIBRARY DESTINATION ${CMAKE_INSTALL_LIBDIR})

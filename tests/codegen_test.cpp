@@ -1,14 +1,20 @@
 // Generated code: equal to the interpreter, bit for bit, on every kernel, cut and CPU.
 #include <doctest/doctest.h>
 
+#include <atomic>
 #include <cstdlib>
+#include <functional>
 #include <memory>
+#include <random>
 #include <string>
+#include <thread>
 #include <vector>
 
-#include "cpu/codegen.h"
+#include "cpu/code_store.h"
+#include "cpu_helpers.h"
 #include "kernel_helpers.h"
 #include "kernel_random.h"
+#include "runtime/expand.h"
 #include "shardarray/error.h"
 
 using namespace shardarray;
@@ -44,11 +50,6 @@ std::vector<std::unique_ptr<CodeGenerator>> generators() {
 #endif
   return all;
 }
-
-struct Built {
-  LoopNest nest;
-  NestFunction function;
-};
 
 /// The buffers after a nest ran in pieces that end at `cuts`.
 std::vector<std::vector<std::byte>> run_nest(const KernelCase& c, const LoopNest& nest, NestFunction f,
@@ -138,4 +139,134 @@ TEST_CASE("codegen: random kernels equal the interpreter in every mode, tier, cu
     CAPTURE(i);
     check_cases(random_cases(first + i, 10), i % 20 == 0 ? CodeTier::full : CodeTier::quick);
   }
+}
+
+TEST_CASE("codegen: plug-ins that are missing, none, or built for another library are refused") {
+  const auto refusal = [](const std::string& path) {
+    return cpu_test::message_of<CompileError>([&] { (void)open_code_plugin(path); });
+  };
+  CHECK(cpu_test::contains(refusal("/nowhere/libshardarray_llvm.so"),
+                           "code generation: /nowhere/libshardarray_llvm.so: cannot open shared object file"));
+  const CompiledText empty("int nothing;");
+  CHECK(refusal(empty.path()) ==
+        "code generation: " + empty.path() + " is no plug-in, it lacks the symbol 'shardarray_plugin'. Remove it.");
+  const CompiledText foreign(
+      "struct Plugin { unsigned long abi; const char* version; void* make; };\n"
+      "extern \"C\" const Plugin shardarray_plugin;\n"
+      "const Plugin shardarray_plugin = {7, \"0.0.9, GNU 11\", nullptr};\n");
+  const std::string text = refusal(foreign.path());
+  CHECK(cpu_test::contains(text, "was built for another library: it has version 0.0.9, GNU 11 (0000000000000007), the library "));
+  CHECK(cpu_test::contains(text, "Both must come from one build. Install them together."));
+}
+
+namespace {
+
+/// y = f(x) over n elements, in a buffer each.
+KernelCase elementwise_case(const std::function<int(KernelBuilder&, int)>& f, const std::vector<float>& x, std::int64_t skew) {
+  KernelBuilder b(1, 0);
+  const int in = b.arg({float32}), out = b.arg({float32, true});
+  b.begin_stage(false);
+  b.store(out, f(b, b.load(in)));
+  KernelCase c;
+  c.kernel = b.finish();
+  const auto n = static_cast<std::int64_t>(x.size());
+  c.extents = {n};
+  c.start = {0};
+  c.args = {{{1}, skew, n + skew}, {{1}, 2 * skew, n + 2 * skew}};
+  c.inputs.resize(2);
+  c.inputs[0].resize(static_cast<std::size_t>(n + skew) * 4);
+  c.inputs[1].resize(static_cast<std::size_t>(n + 2 * skew) * 4);
+  std::memcpy(c.inputs[0].data() + skew * 4, x.data(), x.size() * 4);
+  return c;
+}
+
+}  // namespace
+
+TEST_CASE("codegen: elementary functions on denormals, infinities, NaN and every exponent; tails; skewed addresses") {
+  if (!plugin()) return;
+  std::vector<float> special;
+  for (std::uint32_t e = 0; e < 256; e++) {
+    for (const std::uint32_t m : {0u, 1u, 0x2aaaaau, 0x7fffffu}) {
+      for (const std::uint32_t sign : {0u, 1u}) special.push_back(std::bit_cast<float>(sign << 31 | e << 23 | m));
+    }
+  }
+  using Unary = int (*)(KernelBuilder&, int);
+  const Unary functions[] = {expand::exp,  expand::expm1, expand::log,  expand::log1p, expand::sin,     expand::cos,
+                             expand::tan,  expand::asin,  expand::acos, expand::atan,  expand::sinh,    expand::cosh,
+                             expand::tanh, expand::erf,   expand::erf_inv, expand::logistic, expand::lgamma};
+  std::vector<KernelCase> cases;
+  for (const Unary f : functions) cases.push_back(elementwise_case(f, special, 0));
+  for (const std::int64_t n : {1, 3, 4, 7, 8, 15, 16, 17, 31, 33, 63, 65}) {
+    cases.push_back(elementwise_case(expand::tanh, {special.begin() + 900, special.begin() + 900 + n}, n % 5));
+  }
+  check_cases(cases, CodeTier::full);
+}
+
+TEST_CASE("codegen: code comes from this process, from the disk, or is made again") {
+  if (!plugin()) return;
+  std::string pattern = (std::filesystem::temp_directory_path() / "shardarray-XXXXXX").string();
+  REQUIRE((mkdtemp(pattern.data()) != nullptr));
+  const KernelCase c = random_case(12);
+  const LoopNest nest(std::make_shared<const Kernel>(c.kernel), item_of(c), LoopMode::columns);
+  REQUIRE(nest.has_points());
+  const auto want = interpreted(c);
+  const auto check = [&](CodeStore& store, CodeTier tier) {
+    const auto code = store.get({nest.spec(), nest.spec()}, tier);
+    check_nest(c, want, nest, code[0].function);
+    CHECK((code[0].function == code[1].function));
+  };
+  const auto store = [&] { return std::make_unique<CodeStore>(plugin()->make(nullptr, nullptr), pattern); };
+  const auto first = store();
+  check(*first, CodeTier::full);
+  check(*first, CodeTier::quick);  // the better one serves
+  CHECK(first->stats().compiled == 1);
+  const auto second = store();
+  check(*second, CodeTier::full);
+  CHECK(second->stats().compiled == 0);
+  CHECK(second->stats().loaded == 1);
+  check(*second, CodeTier::full);
+  CHECK(second->stats().loaded == 1);
+  for (const auto& f : std::filesystem::directory_iterator(pattern)) std::filesystem::resize_file(f.path(), 500);
+  const auto third = store();
+  check(*third, CodeTier::full);
+  CHECK(third->stats().compiled == 1);
+  std::filesystem::remove_all(pattern);
+}
+
+TEST_CASE("codegen: a program changes tiers while several threads run it, with the same bits") {
+  if (!plugin()) return;
+  KernelBuilder b(1, 0);
+  const int in = b.arg({float32}), out = b.arg({float32, true});
+  b.begin_stage(false);
+  b.store(out, expand::tanh(b, expand::exp(b, b.load(in))));
+  Loop loop{std::make_shared<const Kernel>(b.finish()), {}};
+  constexpr std::int64_t n = 50'000;
+  loop.items = {{0, {n}, {0}, {{{0, 0}, {1}, n * 4, 0}, {{1, 0}, {1}, n * 4, 0}}}};
+  auto program = std::make_shared<Program>();
+  program->steps = {cpu_test::step(loop)};
+  program->base_count = 2;
+  std::mt19937 rng(5);
+  auto x = cpu_test::random_values<float>(rng, n, false);
+  const auto run = [&](const Executable& e) {
+    std::vector<float> y(n);
+    void* bases[] = {x.data(), y.data()};
+    e.run(bases, nullptr);
+    return y;
+  };
+  const auto cpu = make_cpu_backend(1);
+  const CodegenMode before = set_codegen_mode(CodegenMode::off);
+  const auto want = run(*cpu->load(program));
+  set_codegen_mode(CodegenMode::on);
+  const auto executable = cpu->load(program);
+  std::atomic<int> wrong{0};
+  std::vector<std::thread> threads;
+  for (int t = 0; t < 3; t++) {
+    threads.emplace_back([&] {
+      for (int k = 0; k < 200; k++) wrong += std::memcmp(run(*executable).data(), want.data(), n * 4) != 0;
+    });
+  }
+  executable->prepare();
+  for (auto& t : threads) t.join();
+  CHECK(wrong == 0);
+  set_codegen_mode(before);
 }

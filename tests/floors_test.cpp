@@ -1,6 +1,7 @@
 // The rules that keep the house in order: who may include whom, how long files are.
 #include <doctest/doctest.h>
 
+#include <algorithm>
 #include <filesystem>
 #include <fstream>
 #include <map>
@@ -26,6 +27,10 @@ const std::map<std::string, int> public_floor = {
     {"detail/path.h", 6}, {"random.h", 7}, {"nn.h", 7}, {"optim.h", 7}, {"losses.h", 7}, {"data.h", 7}, {"tpmap.h", 7}, {"shardarray.h", 7},
 };
 const std::regex heavy("fmt/.*|llvm.*|cuda.*|cublas.*|curand.*|nvrtc.*|nccl.*|mpi\\.h");
+// Folders whose headers only their own plug-in sees, and the headers that only they may bring in.
+const std::string llvm_plugin = "cpu/llvm/";
+// Written by CMake.
+const std::vector<std::string> generated = {"abi_hash.h", "generator_hash.h"};
 
 bool is_backend(const std::string& room) { return room == "cpu" || room == "cuda" || room == "mpi"; }
 
@@ -41,6 +46,10 @@ int floor_of(const std::map<std::string, int>& floors, const std::string& key) {
 std::string objection(const std::string& file, const std::string& target, bool quoted) {
   const std::string room = folder(file), target_room = folder(target);
   const bool is_public = room == "shardarray", is_header = file.ends_with(".h");
+  const bool in_plugin = file.starts_with(llvm_plugin);
+  if (target.starts_with("llvm/") && !quoted) return in_plugin ? "" : "only the plug-in in cpu/llvm/ may know LLVM";
+  if (target.starts_with(llvm_plugin) && !in_plugin) return "the plug-in is seen through cpu/codegen.h";
+  if (std::find(generated.begin(), generated.end(), target) != generated.end()) return is_header ? "a header may not depend on the build" : "";
   if (!quoted) {
     const bool allowed = !is_header || file == "shardarray/fmt.h" || !std::regex_match(target, heavy);
     return allowed ? "" : "a header may not bring in fmt, LLVM, CUDA or MPI: include it in a .cpp";
@@ -150,6 +159,13 @@ TEST_CASE("floors: the rule itself") {
       {"mpi/control.h", "mpi.h", false, false},
       {"mpi/control.cpp", "mpi.h", false, true},
       {"base/shape.cpp", "fmt/core.h", false, true},
+      {"cpu/llvm/values.h", "llvm/IR/Module.h", false, true},
+      {"cpu/codegen.cpp", "llvm/IR/Module.h", false, false},
+      {"cpu/codegen.cpp", "cpu/llvm/values.h", true, false},
+      {"cpu/llvm/values.cpp", "cpu/codegen.h", true, true},
+      {"cpu/llvm/values.cpp", "graph/node.h", true, false},
+      {"cpu/codegen.cpp", "abi_hash.h", true, true},
+      {"cpu/codegen.h", "abi_hash.h", true, false},
   };
   for (const Row& r : rows) {
     const std::string why = objection(r.file, r.target, r.quoted);

@@ -116,6 +116,7 @@ class CompiledText {
   CompiledText(const CompiledText&) = delete;
   CompiledText& operator=(const CompiledText&) = delete;
   void* symbol(const std::string& name) const;
+  std::string path() const { return folder_ + "/k.so"; }
 
  private:
   std::string folder_;

@@ -6,5 +6,6 @@
 
 int main(int argc, char** argv) {
   setenv("SHARDARRAY_CPU_DEVICES", "8", 0);
+  setenv("SHARDARRAY_CACHE_DIR", "", 0);  // nothing stays behind
   return doctest::Context(argc, argv).run();
 }

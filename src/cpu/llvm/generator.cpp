@@ -11,13 +11,11 @@
 
 #include <mutex>
 
+#include "generator_hash.h"
 #include "shardarray/error.h"
 
 namespace shardarray::codegen {
 namespace {
-
-/// Grows whenever the same spec may give other code.
-constexpr const char* generator_version = "1";
 
 [[noreturn]] void fail(const std::string& what) {
   throw CompileError("code generation: " + what + ". Please report this.");
@@ -83,7 +81,7 @@ LlvmGenerator::LlvmGenerator(std::string cpu, std::string features)
   llvm_target_ = llvm::TargetRegistry::lookupTarget(triple_, error);
   if (!llvm_target_) fail(error);
   machine_ = machine_of(*machine_for(CodeTier::full));
-  target_ = std::string("generator ") + generator_version + ", LLVM " LLVM_VERSION_STRING ", " + triple_ + ", " + cpu_ + ", " + features_;
+  target_ = "generator " SHARDARRAY_GENERATOR_HASH ", LLVM " LLVM_VERSION_STRING ", " + triple_ + ", " + cpu_ + ", " + features_;
   linker_ = std::make_shared<Linker>();
 }
 

@@ -1,0 +1,190 @@
+// Fused loops on one CPU device: generated code beside the interpreter, and beside a loop written by hand or the
+// memory that has to be read and written.
+#include <shardarray/shardarray.h>
+
+#include <array>
+#include <atomic>
+#include <cmath>
+#include <cstdint>
+#include <cstring>
+#include <functional>
+#include <memory>
+#include <vector>
+
+#include "bench.h"
+#include "cpu/code_store.h"
+#include "runtime/devices.h"
+#include "runtime/pool.h"
+
+namespace sa = shardarray;
+
+namespace {
+
+/// Programs are kept by backend: every mode gets its own.
+class WithCodegen {
+ public:
+  explicit WithCodegen(sa::CodegenMode m) : mode_(sa::set_codegen_mode(m)), before_(sa::set_backend("cpu", of(m))) {}
+  ~WithCodegen() {
+    sa::set_backend("cpu", before_);
+    sa::set_codegen_mode(mode_);
+  }
+
+ private:
+  static sa::Backend* of(sa::CodegenMode m) {
+    static sa::Backend* const all[3] = {sa::make_cpu_backend(1).release(), sa::make_cpu_backend(1).release(),
+                                        sa::make_cpu_backend(1).release()};
+    return all[static_cast<int>(m)];
+  }
+  sa::CodegenMode mode_;
+  sa::Backend* before_;
+};
+
+using Step = std::function<void()>;
+
+/// Adds `name` by the interpreter and by generated code; `make` builds the jitted call.
+void add_both(bench::Suite& suite, const std::string& name, const std::function<Step()>& make, const std::string& floor,
+              double elements) {
+  for (const auto mode : {sa::CodegenMode::on, sa::CodegenMode::off}) {
+    auto step = std::make_shared<Step>();
+    {
+      const WithCodegen w(mode);
+      *step = make();
+      for (int k = 0; k < 3; k++) (*step)();
+    }
+    const char* how = mode == sa::CodegenMode::on ? "" : ", interpreter";
+    suite.add(name + how, [step, mode] {
+      const WithCodegen w(mode);
+      (*step)();
+    }, {.floor = floor, .flops = elements});
+  }
+}
+
+/// Copies n floats on all workers: what reading and writing them costs.
+struct CopyFloor {
+  std::vector<float> from, to;
+  explicit CopyFloor(std::size_t n) : from(n, 1.f), to(n) {}
+  void operator()() {
+    struct Job {
+      CopyFloor* self;
+      std::atomic<std::size_t> next{0};
+    } job{this};
+    static constexpr std::size_t piece = 1 << 16;
+    sa::ThreadPool::instance().run([](void* p) {
+      Job& j = *static_cast<Job*>(p);
+      for (std::size_t at; (at = j.next.fetch_add(piece)) < j.self->from.size();)
+        std::memcpy(j.self->to.data() + at, j.self->from.data() + at, std::min(piece, j.self->from.size() - at) * 4);
+    }, &job);
+    bench::keep(to);
+  }
+};
+
+void hand_adam(float* w, float* m, float* v, const float* g, std::size_t n) {
+  for (std::size_t i = 0; i < n; i++) {
+    m[i] = 0.1f * g[i] + 0.9f * m[i];
+    v[i] = 0.001f * g[i] * g[i] + 0.999f * v[i];
+    w[i] -= 3e-4f * (m[i] * 1.1f) / (std::sqrt(v[i] * 1.2f) + 1e-8f);
+  }
+}
+
+template <class F> void on_all_workers(std::size_t n, F f) {
+  struct Job {
+    F* f;
+    std::size_t n;
+    std::atomic<std::size_t> next{0};
+  } job{&f, n};
+  sa::ThreadPool::instance().run([](void* p) {
+    Job& j = *static_cast<Job*>(p);
+    static constexpr std::size_t piece = 1 << 16;
+    for (std::size_t at; (at = j.next.fetch_add(piece)) < j.n;) (*j.f)(at, std::min(piece, j.n - at));
+  }, &job);
+}
+
+void add_adam(bench::Suite& suite, std::size_t n) {
+  struct State {
+    std::vector<float> w, m, v, g;
+  };
+  auto s = std::make_shared<State>();
+  for (auto* a : {&s->w, &s->m, &s->v, &s->g}) a->assign(n, 0.25f);
+  const std::string floor = "adam " + std::to_string(n) + " by hand";
+  suite.add(floor, [s, n] {
+    on_all_workers(n, [&](std::size_t at, std::size_t k) { hand_adam(&s->w[at], &s->m[at], &s->v[at], &s->g[at], k); });
+    bench::keep(*s);
+  });
+  add_both(suite, "adam " + std::to_string(n), [n]() -> Step {
+    const auto step = sa::jit([](sa::Array w, sa::Array m, sa::Array v, sa::Array g) {
+      m = 0.1 * g + 0.9 * m;
+      v = 0.001 * g * g + 0.999 * v;
+      w = w - 3e-4 * (m * 1.1) / (sa::sqrt(v * 1.2) + 1e-8);
+      return std::tuple(w, m, v);
+    });
+    auto t = std::make_shared<std::array<sa::Array, 4>>();
+    for (auto& a : *t) a = sa::full({static_cast<std::int64_t>(n)}, 0.25);
+    return [step, t] {
+      auto [w, m, v] = step(std::move((*t)[0]), std::move((*t)[1]), std::move((*t)[2]), (*t)[3]);
+      *t = {w, m, v, (*t)[3]};
+    };
+  }, floor, 0);
+}
+
+/// A function of one array, whose floor is to copy as much.
+void add_function(bench::Suite& suite, const std::string& name, const sa::Shape& shape,
+                  const std::function<sa::Array(const sa::Array&)>& f, const std::string& floor) {
+  add_both(suite, name, [shape, f]() -> Step {
+    const sa::Array x = sa::random::normal(sa::random::key(1), shape);
+    x.block_until_ready();
+    const auto g = sa::jit([f](const sa::Array& v) { return f(v); });
+    return [g, x] { bench::keep(g(x)); };
+  }, floor, 0);
+}
+
+}  // namespace
+
+int main(int argc, char** argv) {
+  bench::Suite suite;
+  for (const std::int64_t n : {100'000, 1'000'000, 10'000'000}) {
+    const std::string size = " " + std::to_string(n);
+    auto copy = std::make_shared<CopyFloor>(static_cast<std::size_t>(n));
+    suite.add("copy" + size, [copy] { (*copy)(); });
+    add_function(suite, "gelu" + size, {n}, [](const sa::Array& x) { return sa::gelu(x); }, "copy" + size);
+    auto values = std::make_shared<std::vector<float>>(static_cast<std::size_t>(n), 1.f);
+    suite.add("sum by hand" + size, [values] {
+      std::atomic<float> total{0};
+      on_all_workers(values->size(), [&](std::size_t at, std::size_t k) {
+        float lane[64] = {};
+        const float* x = values->data() + at;
+        for (std::size_t i = 0; i + 64 <= k; i += 64)
+          for (std::size_t l = 0; l < 64; l++) lane[l] += x[i + l];
+        float s = 0;
+        for (float l : lane) s += l;
+        total.fetch_add(s);
+      });
+      bench::keep(total);
+    });
+    add_function(suite, "sum" + size, {n}, [](const sa::Array& x) { return sa::sum(x); }, "sum by hand" + size);
+  }
+  add_adam(suite, 1000);
+  add_adam(suite, 100'000);
+  add_adam(suite, 10'000'000);
+  auto copy = std::make_shared<CopyFloor>(4096 * 1024);
+  suite.add("copy 4096 x 1024", [copy] { (*copy)(); });
+  const sa::Shape matrix{4096, 1024};
+  add_function(suite, "softmax of rows", matrix, [](const sa::Array& x) { return sa::softmax(x, -1); }, "copy 4096 x 1024");
+  add_function(suite, "softmax of columns", matrix, [](const sa::Array& x) { return sa::softmax(x, 0); }, "copy 4096 x 1024");
+  add_function(suite, "layer norm", matrix, [](const sa::Array& x) {
+    const sa::Array d = x - sa::mean(x, {.axis = -1, .keepdims = true});
+    return d * sa::rsqrt(sa::mean(d * d, {.axis = -1, .keepdims = true}) + 1e-5);
+  }, "copy 4096 x 1024");
+  add_function(suite, "transpose", matrix, [](const sa::Array& x) { return sa::transpose(x) + 1.0; }, "copy 4096 x 1024");
+  add_function(suite, "sum of columns", matrix, [](const sa::Array& x) { return sa::sum(x, {.axis = 0}); }, "sum by hand 10000000");
+  add_both(suite, "threefry bits 10000000", []() -> Step {
+    const auto g = sa::jit([](const sa::Array& key) { return sa::random::bits(key, {10'000'000}); });
+    const sa::Array key = sa::random::key(3);
+    return [g, key] { bench::keep(g(key)); };
+  }, "copy 10000000", 0);
+  add_both(suite, "normal 10000000", []() -> Step {
+    const auto g = sa::jit([](const sa::Array& key) { return sa::random::normal(key, {10'000'000}); });
+    const sa::Array key = sa::random::key(3);
+    return [g, key] { bench::keep(g(key)); };
+  }, "copy 10000000", 0);
+  return suite.main(argc, argv);
+}

@@ -1,0 +1,79 @@
+// The interpreter and generated code beside each other, through the whole library: the same bits.
+#include <memory>
+
+#include "cpu/code_store.h"
+#include "op_data.h"
+#include "runtime/devices.h"
+#include "shardarray/jit.h"
+#include "shardarray/random.h"
+
+using namespace shardarray;
+using namespace shardarray::testing;
+
+namespace {
+
+/// A mode and a backend of its own, since programs are kept by backend.
+class WithCodegen {
+ public:
+  explicit WithCodegen(CodegenMode m) : mode_(set_codegen_mode(m)), backend_(set_backend("cpu", of(m))) {}
+  ~WithCodegen() {
+    set_backend("cpu", backend_);
+    set_codegen_mode(mode_);
+  }
+
+ private:
+  static Backend* of(CodegenMode m) {
+    static Backend* const all[3] = {make_cpu_backend(device_count()).release(), make_cpu_backend(device_count()).release(),
+                                    make_cpu_backend(device_count()).release()};
+    return all[static_cast<int>(m)];
+  }
+  CodegenMode mode_;
+  Backend* backend_;
+};
+
+/// Where `f` gives other bits when its kernels are compiled; empty: nowhere.
+template <class F> std::string changed(F f) {
+  HostArray want, got;
+  {
+    const WithCodegen off(CodegenMode::off);
+    want = host(f());
+  }
+  {
+    const WithCodegen always(CodegenMode::always);
+    got = host(f());
+  }
+  return difference(got, want, 0);
+}
+
+}  // namespace
+
+TEST_CASE("codegen: every op has the bits of the interpreter") {
+  for (const OpCase& row : op_cases()) {
+    Rng rng(std::hash<std::string>()(row.name));
+    const Arrays x = draw_operands(row, rng);
+    std::string text = changed([&] { return row.function(x); });
+    CHECK_MESSAGE(text.empty(), row.name << ": " << text);
+  }
+}
+
+TEST_CASE("codegen: rows, columns and whole arrays of awkward sizes") {
+  Rng rng(3);
+  for (const Shape& shape : {Shape{1}, Shape{37}, Shape{300, 7}, Shape{7, 300}, Shape{130, 33}, Shape{5, 31, 9}, Shape{2, 1, 4099}}) {
+    const Array x = draw_array({.shape = shape}, rng);
+    const auto last = static_cast<std::int64_t>(shape.size()) - 1;
+    const std::pair<const char*, std::function<Array()>> rows[] = {
+        {"softmax", [&] { return softmax(x, -1); }},
+        {"softmax of the first axis", [&] { return softmax(x, 0); }},
+        {"normalised", [&] { return (x - mean(x, {.axis = last, .keepdims = true})) * rsqrt(var(x, {.axis = last, .keepdims = true}) + 1e-5); }},
+        {"sum", [&] { return sum(x); }},
+        {"sums of columns", [&] { return sum(x, {.axis = 0}); }},
+        {"largest", [&] { return max(x, {.axis = last}); }},
+        {"turned", [&] { return transpose(x) * 2.0 + 1.0; }},
+        {"random", [&] { return random::normal(random::key(7), shape); }},
+    };
+    for (const auto& [what, f] : rows) {
+      const std::string text = changed(f);
+      CHECK_MESSAGE(text.empty(), what << " of " << to_string(shape) << ": " << text);
+    }
+  }
+}
