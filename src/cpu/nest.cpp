@@ -117,11 +117,12 @@ void LoopNest::order_axes(LoopMode mode, const Loop::Item& item) {
     }
     axes.push_back(std::move(a));
   };
-  const auto build = [&](int last) {
+  const auto build = [&](int last, int second) {
     std::vector<Axis> axes;
     for (int d = 0; d < k.outer; d++) {
-      if (d != last && item.extents[d] != 1) append(axes, axis(d));
+      if (d != last && d != second && item.extents[d] != 1) append(axes, axis(d));
     }
+    if (second >= 0 && item.extents[second] != 1) append(axes, axis(second));
     if (last >= 0 && item.extents[last] != 1) append(axes, axis(last));
     if (axes.empty()) axes.push_back({1, std::vector<std::int64_t>(accesses_.size(), 0)});
     spec_.outer = static_cast<std::int32_t>(axes.size());
@@ -134,22 +135,43 @@ void LoopNest::order_axes(LoopMode mode, const Loop::Item& item) {
     axes.insert(axes.end(), inner.begin(), inner.end());
     return axes;
   };
-  axes_ = build(k.outer - 1);
+  axes_ = build(k.outer - 1, -1);
   if (mode == LoopMode::columns) {
+    int last = k.outer - 1;
     double best = estimate(axes_, spec_.outer, mode);
     for (int d = k.outer - 2; d >= 0; d--) {
       const int outer = spec_.outer;
-      std::vector<Axis> other = build(d);
+      std::vector<Axis> other = build(d, -1);
       const double cost = estimate(other, spec_.outer, mode);
-      if (cost < 0.9 * best) best = cost, axes_ = std::move(other);
+      if (cost < 0.9 * best) best = cost, last = d, axes_ = std::move(other);
       else spec_.outer = outer;
     }
+    if (const int second = turned_dimension(item, last); second >= 0) axes_ = build(last, second);
   }
   spec_.inner = static_cast<std::int32_t>(axes_.size()) - spec_.outer;
   for (std::size_t a = 0; a < accesses_.size(); a++) {
     for (const Axis& x : axes_)
       spec_.strides.push_back(stride_class(x.strides[a], element_step(k, k.code[accesses_[a].instr])));
   }
+}
+
+/// The dimension along which most loads that stride along `last` have their neighbours: such loads are turned
+/// block by block when it is the one before. -1: none.
+int LoopNest::turned_dimension(const Loop::Item& item, int last) const {
+  const Kernel& k = *spec_.kernel;
+  if (has_inner_stage(k) || last < 0) return -1;
+  int best = -1, most = 0;
+  for (int d = 0; d < k.outer; d++) {
+    if (d == last || item.extents[d] < 4) continue;
+    int loads = 0;
+    for (const Access& a : accesses_) {
+      const Instr& in = k.code[a.instr];
+      const std::int64_t step = element_step(k, in);
+      loads += in.code == Code::load && a.strides[d] == step && a.strides[last] != step && a.strides[last] != 0;
+    }
+    if (loads > most) most = loads, best = d;
+  }
+  return best;
 }
 
 /// Rough nanoseconds of all points.

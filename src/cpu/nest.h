@@ -74,6 +74,7 @@ class LoopNest {
   };
   void collect(const Loop::Item& item);
   void order_axes(LoopMode mode, const Loop::Item& item);
+  int turned_dimension(const Loop::Item& item, int last) const;
   double estimate(const std::vector<Axis>& axes, int outer, LoopMode mode) const;
   void store_numbers(const Loop::Item& item);
   void choose_units();

@@ -1,5 +1,6 @@
 // NestEmitter: instructions, where they stand and what they read.
 #include "cpu/llvm/nest_emitter.h"
+#include "cpu/llvm/ranges.h"
 
 namespace shardarray::codegen {
 
@@ -30,6 +31,7 @@ void NestEmitter::emit_scalar(int v) {
   }
   Operands o{in.a < 0 ? in.type : k_.code[static_cast<std::size_t>(in.a)].type};
   if (in.code == Code::select) o.type = in.type;
+  if (in.code == Code::cast && is_floating(o.type)) o.fits = fits_int32(range_of(k_, in.a));
   if (in.a >= 0) o.a = scalar_operand(in.a);
   if (in.b >= 0) o.b = scalar_operand(in.b);
   if (in.c >= 0) o.c = scalar_operand(in.c);
@@ -90,7 +92,13 @@ llvm::Value* NestEmitter::emit_vector(int v, llvm::Value* i, const Lanes& active
     for (int l = 0; l < width_; l++) numbers.push_back(b_.getInt64(static_cast<std::uint64_t>(l)));
     return b_.CreateAdd(splat(first), b_.CreateMul(splat(step), llvm::ConstantVector::get(numbers)));
   }
-  if (in.code == Code::load) return memory_.load(row(v, i), active);
+  if (in.code == Code::load) {
+    if (llvm::Value* const turned = turned_[static_cast<std::size_t>(x.access)]) {
+      llvm::Value* const row_of = b_.CreateGEP(memory_type(b_.getContext(), in.type), turned, b_.CreateMul(turned_row_, i64(width_)));
+      return memory_.load_vector(in.type, row_of);
+    }
+    return memory_.load(row(v, i), active);
+  }
   if (in.code == Code::load_at) {
     Row r = row(v, i);
     const bool shared = !varies(in.a) && r.stride == Stride::next;
@@ -100,6 +108,7 @@ llvm::Value* NestEmitter::emit_vector(int v, llvm::Value* i, const Lanes& active
   }
   Operands o{in.a < 0 ? in.type : k_.code[static_cast<std::size_t>(in.a)].type};
   if (in.code == Code::select) o.type = in.type;
+  if (in.code == Code::cast && is_floating(o.type)) o.fits = fits_int32(range_of(k_, in.a));
   if (in.a >= 0) o.a = operand(in.a, stage, i);
   if (in.b >= 0) o.b = operand(in.b, stage, i);
   if (in.c >= 0) o.c = operand(in.c, stage, i);

@@ -16,6 +16,7 @@ int width_for(const NestSpec& spec, const Machine& machine) {
 
 NestEmitter::NestEmitter(llvm::Module& module, const NestSpec& spec, const Machine& machine)
     : module_(module), spec_(spec), k_(*spec.kernel), b_(module.getContext()), width_(width_for(spec, machine)),
+      vector_bytes_(machine.vector_bytes),
       memory_(b_, width_, machine.masked) {
   analyse();
 }
@@ -97,6 +98,7 @@ llvm::Function* NestEmitter::emit(const std::string& name) {
   number_cache_.resize(static_cast<std::size_t>(
       NestNumbers::access(spec_.rank(), static_cast<int>(accesses_.size()))));
   vector_.resize(k_.code.size());
+  turned_.resize(accesses_.size());
   std::vector<llvm::Value*> addresses(k_.args.size());
   for (std::size_t a = 0; a < addresses.size(); a++)
     addresses[a] = b_.CreateLoad(p, b_.CreateConstGEP1_64(p, f->getArg(0), a));
@@ -144,11 +146,15 @@ std::vector<llvm::Value*> NestEmitter::place(int axis, int stage, llvm::Value* x
   return before;
 }
 
+/// Of the box.
+llvm::Value* NestEmitter::bound(int k) {
+  llvm::Value* const at = b_.CreateConstGEP1_64(b_.getInt64Ty(), box_, static_cast<std::uint64_t>(k));
+  return b_.CreateAlignedLoad(b_.getInt64Ty(), at, llvm::Align(8));
+}
+
 /// Loops over the outer axes from `axis` on, but for the one along which vectors run.
 void NestEmitter::outer_loops(int axis) {
-  const auto bound = [&](int k) {
-    return b_.CreateAlignedLoad(b_.getInt64Ty(), b_.CreateConstGEP1_64(b_.getInt64Ty(), box_, static_cast<std::uint64_t>(k)), llvm::Align(8));
-  };
+  if (turned_loops(axis)) return;
   llvm::Value *const begin = bound(2 * axis), *const end = bound(2 * axis + 1);
   if (!rows() && axis == vector_axis()) {
     if (tiled()) {

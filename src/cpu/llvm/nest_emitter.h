@@ -55,6 +55,7 @@ class NestEmitter {
   std::pair<int, int> range(int stage) const;
 
   // Loops.
+  llvm::Value* bound(int k);
   void outer_loops(int axis);
   void point();
   void tile(llvm::Value* begin, llvm::Value* end);
@@ -68,6 +69,13 @@ class NestEmitter {
   /// Moves the accesses to coordinate x of an axis; what `place` did before is undone by `restore`.
   std::vector<llvm::Value*> place(int axis, int stage, llvm::Value* x);
   void restore(std::vector<llvm::Value*> before) { at_ = std::move(before); }
+
+  // Loads that move to the neighbour along the axis before the vectors' one: turned block by block.
+  bool turns(int v) const;
+  bool turned_loops(int axis);
+  void turn_block(int v, llvm::Value* first_row, llvm::Value* rows, llvm::Value* i, llvm::Value* n);
+  void turn_in_registers(int v, llvm::Value* from, llvm::Value* to);
+  void turned_rows(int axis, llvm::Value* first_row, llvm::Value* end_row, llvm::Value* i, const Lanes& active);
 
   // Instructions.
   void scalars(int level, int stage);
@@ -103,6 +111,7 @@ class NestEmitter {
   const Kernel& k_;
   llvm::IRBuilder<> b_;
   int width_ = 4;
+  int vector_bytes_ = 16;
   bool has_inner_ = false;
   Memory memory_;
   std::vector<Value> values_;
@@ -112,6 +121,8 @@ class NestEmitter {
   std::vector<llvm::Value*> at_;      // access -> address (index: value) at the current loops' coordinates
   std::vector<llvm::Value*> vector_;  // value -> its vector in the body being emitted
   llvm::Value* tile_begin_ = nullptr;
+  std::vector<llvm::AllocaInst*> turned_;  // access -> its block, row by row
+  llvm::Value* turned_row_ = nullptr;      // the row of the block that is being worked on
   llvm::Value* flat_ = nullptr;  // columns: the flat inner index of the body being emitted
 };
 

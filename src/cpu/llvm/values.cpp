@@ -3,6 +3,8 @@
 #include <llvm/IR/Intrinsics.h>
 #include <llvm/IR/Module.h>
 
+#include <cmath>
+
 #include "shardarray/error.h"
 
 namespace shardarray::codegen {
@@ -18,17 +20,27 @@ llvm::Value* binary(llvm::IRBuilder<>& b, ID id, llvm::Value* x, llvm::Value* y)
   return b.CreateBinaryIntrinsic(id, x, y);
 }
 
+bool is_zero_or_unknown(llvm::Value* v) {
+  auto* const c = llvm::dyn_cast<llvm::Constant>(v);
+  const llvm::Constant* const one = c && c->getType()->isVectorTy() ? c->getSplatValue() : c;
+  const auto* const f = llvm::dyn_cast_or_null<llvm::ConstantFP>(one);
+  return !f || f->isZero() || f->isNaN();
+}
+
 /// As in scalar.h: the canonical NaN, and zeros of two signs in either order.
 llvm::Value* float_extreme(llvm::IRBuilder<>& b, bool max, DType t, llvm::Value* x, llvm::Value* y) {
   llvm::Type* const type = x->getType();
   const auto pick = [&](llvm::Value* p, llvm::Value* q) {
     return b.CreateSelect(max ? b.CreateFCmpOGT(p, q) : b.CreateFCmpOLT(p, q), p, q);
   };
+  llvm::Constant* const nan = llvm::ConstantFP::getQNaN(type);
+  // Equal values differ only as zeros.
+  if (!is_zero_or_unknown(x) || !is_zero_or_unknown(y)) return b.CreateSelect(b.CreateFCmpUNO(x, y), nan, pick(x, y));
   llvm::Type* const bits = type->getWithNewType(b.getIntNTy(static_cast<unsigned>(8 * itemsize(t))));
   llvm::Value* const p = b.CreateBitCast(pick(x, y), bits);
   llvm::Value* const q = b.CreateBitCast(pick(y, x), bits);
   llvm::Value* const both = b.CreateBitCast(max ? b.CreateAnd(p, q) : b.CreateOr(p, q), type);
-  return b.CreateSelect(b.CreateFCmpUNO(x, y), llvm::ConstantFP::getQNaN(type), both);
+  return b.CreateSelect(b.CreateFCmpUNO(x, y), nan, both);
 }
 
 llvm::Value* integer_extreme(llvm::IRBuilder<>& b, bool max, DType t, llvm::Value* x, llvm::Value* y) {
@@ -71,7 +83,25 @@ llvm::Value* compare(llvm::IRBuilder<>& b, Code code, DType t, llvm::Value* x, l
   return b.CreateICmp(is_signed_integer(t) ? of_signed[k] : of_unsigned[k], x, y);
 }
 
-llvm::Value* cast(llvm::IRBuilder<>& b, DType from, DType to, llvm::Value* x, int width) {
+/// Saturating; LLVM's own form becomes one conversion an element.
+llvm::Value* float_to_integer(llvm::IRBuilder<>& b, DType to, llvm::Type* type, llvm::Value* x, bool fits) {
+  llvm::Constant* const zero = llvm::Constant::getNullValue(x->getType());
+  if (fits && to == int32) return b.CreateFPToSI(b.CreateSelect(b.CreateFCmpORD(x, x), x, zero), type);
+  const unsigned bits = type->getScalarSizeInBits();
+  const bool is_signed = is_signed_integer(to);
+  const llvm::APInt least = is_signed ? llvm::APInt::getSignedMinValue(bits) : llvm::APInt(bits, 0);
+  const llvm::APInt most = is_signed ? llvm::APInt::getSignedMaxValue(bits) : llvm::APInt::getMaxValue(bits);
+  const double past = std::ldexp(1.0, static_cast<int>(bits) - (is_signed ? 1 : 0));  // exact: the first value above
+  llvm::Constant* const high = llvm::ConstantFP::get(x->getType(), past);
+  llvm::Constant* const low = llvm::ConstantFP::get(x->getType(), is_signed ? -past : 0);
+  llvm::Value* const inside = b.CreateAnd(b.CreateFCmpOGT(x, low), b.CreateFCmpOLT(x, high));
+  llvm::Value* const safe = b.CreateSelect(inside, x, zero);
+  llvm::Value* const y = is_signed ? b.CreateFPToSI(safe, type) : b.CreateFPToUI(safe, type);
+  llvm::Value* const above = b.CreateSelect(b.CreateFCmpOGE(x, high), llvm::ConstantInt::get(type, most), y);
+  return b.CreateSelect(b.CreateFCmpOLE(x, low), llvm::ConstantInt::get(type, least), above);
+}
+
+llvm::Value* cast(llvm::IRBuilder<>& b, DType from, DType to, llvm::Value* x, int width, bool fits) {
   llvm::Type* const type = vector_of(element_type(b.getContext(), to), width);
   if (from == to) return x;
   if (to == bool_) {
@@ -84,8 +114,7 @@ llvm::Value* cast(llvm::IRBuilder<>& b, DType from, DType to, llvm::Value* x, in
   }
   if (is_floating(from)) {
     if (is_floating(to)) return b.CreateFPCast(x, type);
-    return b.CreateIntrinsic(is_unsigned_integer(to) ? intrinsic::fptoui_sat : intrinsic::fptosi_sat,
-                             {type, x->getType()}, {x});
+    return float_to_integer(b, to, type, x, fits);
   }
   if (is_floating(to)) return is_unsigned_integer(from) ? b.CreateUIToFP(x, type) : b.CreateSIToFP(x, type);
   return b.CreateIntCast(x, type, is_signed_integer(from));
@@ -181,7 +210,7 @@ llvm::Value* emit_binary(llvm::IRBuilder<>& b, Code code, DType t, llvm::Value* 
 llvm::Value* emit_value(llvm::IRBuilder<>& b, const Instr& in, const Operands& x, int width) {
   switch (in.code) {
     case Code::constant: return constant_of(b.getContext(), in.type, in.imm, width);
-    case Code::cast: return cast(b, x.type, in.type, x.a, width);
+    case Code::cast: return cast(b, x.type, in.type, x.a, width, x.fits);
     case Code::bitcast: return b.CreateBitCast(x.a, vector_of(element_type(b.getContext(), in.type), width));
     case Code::fma: return b.CreateIntrinsic(intrinsic::fma, {x.a->getType()}, {x.a, x.b, x.c});
     case Code::select: return b.CreateSelect(x.a, x.b, x.c);

@@ -20,6 +20,7 @@ std::string function_symbol(Function f);
 struct Operands {
   DType type;  ///< of `a` (select: of its values)
   llvm::Value *a = nullptr, *b = nullptr, *c = nullptr;
+  bool fits = false;  ///< a cast: the operand is NaN or well inside the range of int32
 };
 /// Any instruction that touches no memory and is no index or reduce; operands have `width` elements.
 llvm::Value* emit_value(llvm::IRBuilder<>& b, const Instr& in, const Operands& x, int width);
