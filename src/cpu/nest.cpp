@@ -53,6 +53,7 @@ std::vector<std::uint64_t> NestSpec::key() const {
     words.push_back(in.code == Code::index ? 0 : in.imm);
   }
   for (const Stage& s : kernel->stages) words.push_back(half(s.end) << 1 | s.inner);
+  words.push_back(short_rows);
   for (const Stride s : strides) words.push_back(static_cast<std::uint64_t>(s));
   return words;
 }
@@ -149,6 +150,7 @@ void LoopNest::order_axes(LoopMode mode, const Loop::Item& item) {
     if (const int second = turned_dimension(item, last); second >= 0) axes_ = build(last, second);
   }
   spec_.inner = static_cast<std::int32_t>(axes_.size()) - spec_.outer;
+  spec_.short_rows = mode == LoopMode::rows && spec_.inner == 1 && axes_.back().extent <= NestSpec::short_row;
   for (std::size_t a = 0; a < accesses_.size(); a++) {
     for (const Axis& x : axes_)
       spec_.strides.push_back(stride_class(x.strides[a], element_step(k, k.code[accesses_[a].instr])));

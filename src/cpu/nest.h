@@ -22,6 +22,8 @@ struct NestSpec {
   LoopMode mode = LoopMode::columns;
   std::int32_t outer = 0, inner = 0;  ///< axes, at least one outer; inner ones where the kernel has inner stages
   std::vector<Stride> strides;        ///< [access][axis]; accesses are the kernel's in order
+  static constexpr std::int64_t short_row = 8192;
+  bool short_rows = false;  ///< rows mode: one inner axis of at most that many points
 
   int rank() const { return outer + inner; }
   /// Equal words, equal code.

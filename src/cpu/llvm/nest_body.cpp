@@ -73,6 +73,7 @@ void NestEmitter::body(int stage, int repeat, llvm::Value* i, const Lanes& activ
     } else {
       vector_[static_cast<std::size_t>(v)] = emit_vector(v, i, active);
       Value& x = values_[static_cast<std::size_t>(v)];
+      if (x.row) memory_.store_vector(in.type, row_address(v, i), vector_[static_cast<std::size_t>(v)]);
       if (!tiled() || inner(stage) || !x.leaves) continue;
       if (!x.tile) x.tile = memory_.stack(memory_type(b_.getContext(), in.type), LoopNest::tile);
       memory_.store_vector(in.type, tile_address(x.tile, in.type, i), vector_[static_cast<std::size_t>(v)]);
@@ -84,6 +85,7 @@ llvm::Value* NestEmitter::emit_vector(int v, llvm::Value* i, const Lanes& active
   const Instr& in = k_.code[static_cast<std::size_t>(v)];
   const Value& x = values_[static_cast<std::size_t>(v)];
   const int stage = x.stage;
+  if (x.kept >= 0) return memory_.load_vector(in.type, row_address(x.kept, i));
   if (in.code == Code::index) {
     llvm::Value* const step = stride_bytes(x.access, vector_axis());
     llvm::Value* const first = b_.CreateAdd(at_[static_cast<std::size_t>(x.access)], b_.CreateMul(i, step));

@@ -108,6 +108,7 @@ llvm::Function* NestEmitter::emit(const std::string& name) {
     at_.push_back(in.code == Code::index ? access_number(access, spec_.rank() + NestNumbers::start) : addresses[in.imm]);
   }
   for (std::size_t k = 0; k < number_cache_.size(); k++) number(static_cast<int>(k));
+  find_kept();
   scalars(-1, -1);
   outer_loops(0);
   b_.CreateRetVoid();

@@ -39,6 +39,8 @@ class NestEmitter {
     llvm::AllocaInst* tile = nullptr;         // columns: kept for later stages
     std::vector<llvm::Value*> accumulators;   // of a reduce
     llvm::Value* reduced = nullptr;
+    int kept = -1;                            // rows: this earlier value's row is read instead
+    llvm::AllocaInst* row = nullptr;          // where that row stands
   };
 
   // Analysis.
@@ -76,6 +78,11 @@ class NestEmitter {
   void turn_block(int v, llvm::Value* first_row, llvm::Value* rows, llvm::Value* i, llvm::Value* n);
   void turn_in_registers(int v, llvm::Value* from, llvm::Value* to);
   void turned_rows(int axis, llvm::Value* first_row, llvm::Value* end_row, llvm::Value* i, const Lanes& active);
+
+  // Rows that later stages need again.
+  std::vector<int> equal_values() const;
+  void find_kept();
+  llvm::Value* row_address(int v, llvm::Value* i);
 
   // Instructions.
   void scalars(int level, int stage);
