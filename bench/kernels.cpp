@@ -14,6 +14,7 @@
 #include "bench.h"
 #include "cpu/code_store.h"
 #include "runtime/devices.h"
+#include "runtime/expand.h"
 #include "runtime/pool.h"
 
 namespace sa = shardarray;
@@ -137,6 +138,35 @@ void add_function(bench::Suite& suite, const std::string& name, const sa::Shape&
   }, floor, 0);
 }
 
+/// One kernel for the rows of a matrix, as the compiler makes it where it fuses everything.
+void add_fused_softmax(bench::Suite& suite, std::int64_t rows, std::int64_t columns, const std::string& floor) {
+  sa::KernelBuilder b(1, 1);
+  const int in = b.arg({sa::float32}), out = b.arg({sa::float32, true});
+  const auto shifted = [&](int most) { return sa::expand::exp(b, b.binary(sa::Code::sub, b.load(in), most)); };
+  b.begin_stage(true);
+  const int most = b.reduce(sa::Reducer::max, b.load(in));
+  b.begin_stage(true);
+  const int total = b.reduce(sa::Reducer::sum, shifted(most));
+  b.begin_stage(true);
+  b.store(out, b.binary(sa::Code::div, shifted(most), total));
+  const auto bytes = static_cast<std::uint64_t>(rows * columns) * 4;
+  sa::Loop loop{std::make_shared<const sa::Kernel>(b.finish()), {}};
+  loop.items = {{0, {rows, columns}, {0, 0}, {{{0, 0}, {columns, 1}, bytes, 0}, {{1, 0}, {columns, 1}, bytes, 0}}}};
+  auto program = std::make_shared<sa::Program>();
+  program->steps = {{loop, "", {}}};
+  program->base_count = 2;
+  auto memory = std::make_shared<std::array<std::vector<float>, 2>>();
+  for (auto& m : *memory) m.assign(static_cast<std::size_t>(rows * columns), 0.5f);
+  add_both(suite, "softmax in one kernel", [program, memory]() -> Step {
+    const std::shared_ptr<sa::Executable> e = sa::make_cpu_backend(1)->load(program);
+    e->prepare();
+    return [e, memory] {
+      void* bases[] = {(*memory)[0].data(), (*memory)[1].data()};
+      e->run(bases, nullptr);
+    };
+  }, floor, 0);
+}
+
 }  // namespace
 
 int main(int argc, char** argv) {
@@ -168,6 +198,7 @@ int main(int argc, char** argv) {
   auto copy = std::make_shared<CopyFloor>(4096 * 1024);
   suite.add("copy 4096 x 1024", [copy] { (*copy)(); });
   const sa::Shape matrix{4096, 1024};
+  add_fused_softmax(suite, 4096, 1024, "copy 4096 x 1024");
   add_function(suite, "softmax of rows", matrix, [](const sa::Array& x) { return sa::softmax(x, -1); }, "copy 4096 x 1024");
   add_function(suite, "softmax of columns", matrix, [](const sa::Array& x) { return sa::softmax(x, 0); }, "copy 4096 x 1024");
   add_function(suite, "layer norm", matrix, [](const sa::Array& x) {

@@ -202,6 +202,42 @@ TEST_CASE("codegen: elementary functions on denormals, infinities, NaN and every
   check_cases(cases, CodeTier::full);
 }
 
+namespace {
+
+/// Softmax of rows: what the third pass needs, the second has computed already.
+KernelCase softmax_case(std::int64_t rows, std::int64_t columns, std::mt19937& rng) {
+  KernelBuilder b(1, 1);
+  const int in = b.arg({float32}), out = b.arg({float32, true});
+  b.begin_stage(true);
+  const int most = b.reduce(Reducer::max, b.load(in));
+  b.begin_stage(true);
+  const int total = b.reduce(Reducer::sum, expand::exp(b, b.binary(Code::sub, b.load(in), most)));
+  b.begin_stage(true);
+  b.store(out, b.binary(Code::div, expand::exp(b, b.binary(Code::sub, b.load(in), most)), total));
+  KernelCase c;
+  c.kernel = b.finish();
+  c.extents = {rows, columns};
+  c.start = {0, 0};
+  c.args = {{{columns, 1}, 0, rows * columns}, {{columns, 1}, 0, rows * columns}};
+  if (rows % 2 == 0) c.args[1].alias = 0;  // in place
+  const auto x = cpu_test::random_values<float>(rng, rows * columns, false);
+  c.inputs.assign(2, std::vector<std::byte>(x.size() * 4));
+  std::memcpy(c.inputs[0].data(), x.data(), x.size() * 4);
+  return c;
+}
+
+}  // namespace
+
+TEST_CASE("codegen: softmax of short and of long rows, in place and not") {
+  std::mt19937 rng(9);
+  std::vector<KernelCase> cases;
+  for (const std::int64_t columns : {2, 31, 33, 1000, 8192, 8193}) {
+    for (const std::int64_t rows : {3, 2}) cases.push_back(softmax_case(rows, columns, rng));
+  }
+  check_cases(cases, CodeTier::full);
+  check_cases(cases, CodeTier::quick);
+}
+
 TEST_CASE("codegen: code comes from this process, from the disk, or is made again") {
   if (!plugin()) return;
   std::string pattern = (std::filesystem::temp_directory_path() / "shardarray-XXXXXX").string();
