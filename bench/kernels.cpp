@@ -24,7 +24,8 @@ namespace {
 /// Programs are kept by backend: every mode gets its own.
 class WithCodegen {
  public:
-  explicit WithCodegen(sa::CodegenMode m) : mode_(sa::set_codegen_mode(m)), before_(sa::set_backend("cpu", of(m))) {}
+  explicit WithCodegen(sa::CodegenMode m)
+      : mode_(sa::set_codegen_mode(m)), before_(sa::set_backend("cpu", of(m))) {}
   ~WithCodegen() {
     sa::set_backend("cpu", before_);
     sa::set_codegen_mode(mode_);
@@ -43,8 +44,8 @@ class WithCodegen {
 using Step = std::function<void()>;
 
 /// Adds `name` by the interpreter and by generated code; `make` builds the jitted call.
-void add_both(bench::Suite& suite, const std::string& name, const std::function<Step()>& make, const std::string& floor,
-              double elements) {
+void add_both(bench::Suite& suite, const std::string& name, const std::function<Step()>& make,
+              const std::string& floor, double elements) {
   for (const auto mode : {sa::CodegenMode::on, sa::CodegenMode::off}) {
     auto step = std::make_shared<Step>();
     {
@@ -53,10 +54,12 @@ void add_both(bench::Suite& suite, const std::string& name, const std::function<
       for (int k = 0; k < 3; k++) (*step)();
     }
     const char* how = mode == sa::CodegenMode::on ? "" : ", interpreter";
-    suite.add(name + how, [step, mode] {
-      const WithCodegen w(mode);
-      (*step)();
-    }, {.floor = floor, .flops = elements});
+    suite.add(name + how,
+              [step, mode] {
+                const WithCodegen w(mode);
+                (*step)();
+              },
+              {.floor = floor, .flops = elements});
   }
 }
 
@@ -70,11 +73,14 @@ struct CopyFloor {
       std::atomic<std::size_t> next{0};
     } job{this};
     static constexpr std::size_t piece = 1 << 16;
-    sa::ThreadPool::instance().run([](void* p) {
-      Job& j = *static_cast<Job*>(p);
-      for (std::size_t at; (at = j.next.fetch_add(piece)) < j.self->from.size();)
-        std::memcpy(j.self->to.data() + at, j.self->from.data() + at, std::min(piece, j.self->from.size() - at) * 4);
-    }, &job);
+    sa::ThreadPool::instance().run(
+        [](void* p) {
+          Job& j = *static_cast<Job*>(p);
+          for (std::size_t at; (at = j.next.fetch_add(piece)) < j.self->from.size();)
+            std::memcpy(j.self->to.data() + at, j.self->from.data() + at,
+                        std::min(piece, j.self->from.size() - at) * 4);
+        },
+        &job);
     bench::keep(to);
   }
 };
@@ -93,11 +99,13 @@ template <class F> void on_all_workers(std::size_t n, F f) {
     std::size_t n;
     std::atomic<std::size_t> next{0};
   } job{&f, n};
-  sa::ThreadPool::instance().run([](void* p) {
-    Job& j = *static_cast<Job*>(p);
-    static constexpr std::size_t piece = 1 << 16;
-    for (std::size_t at; (at = j.next.fetch_add(piece)) < j.n;) (*j.f)(at, std::min(piece, j.n - at));
-  }, &job);
+  sa::ThreadPool::instance().run(
+      [](void* p) {
+        Job& j = *static_cast<Job*>(p);
+        static constexpr std::size_t piece = 1 << 16;
+        for (std::size_t at; (at = j.next.fetch_add(piece)) < j.n;) (*j.f)(at, std::min(piece, j.n - at));
+      },
+      &job);
 }
 
 void add_adam(bench::Suite& suite, std::size_t n) {
@@ -108,41 +116,51 @@ void add_adam(bench::Suite& suite, std::size_t n) {
   for (auto* a : {&s->w, &s->m, &s->v, &s->g}) a->assign(n, 0.25f);
   const std::string floor = "adam " + std::to_string(n) + " by hand";
   suite.add(floor, [s, n] {
-    on_all_workers(n, [&](std::size_t at, std::size_t k) { hand_adam(&s->w[at], &s->m[at], &s->v[at], &s->g[at], k); });
+    on_all_workers(
+        n, [&](std::size_t at, std::size_t k) { hand_adam(&s->w[at], &s->m[at], &s->v[at], &s->g[at], k); });
     bench::keep(*s);
   });
-  add_both(suite, "adam " + std::to_string(n), [n]() -> Step {
-    const auto step = sa::jit([](sa::Array w, sa::Array m, sa::Array v, sa::Array g) {
-      m = 0.1 * g + 0.9 * m;
-      v = 0.001 * g * g + 0.999 * v;
-      w = w - 3e-4 * (m * 1.1) / (sa::sqrt(v * 1.2) + 1e-8);
-      return std::tuple(w, m, v);
-    });
-    auto t = std::make_shared<std::array<sa::Array, 4>>();
-    for (auto& a : *t) a = sa::full({static_cast<std::int64_t>(n)}, 0.25);
-    return [step, t] {
-      auto [w, m, v] = step(std::move((*t)[0]), std::move((*t)[1]), std::move((*t)[2]), (*t)[3]);
-      *t = {w, m, v, (*t)[3]};
-    };
-  }, floor, 0);
+  add_both(
+      suite, "adam " + std::to_string(n),
+      [n]() -> Step {
+        const auto step = sa::jit([](sa::Array w, sa::Array m, sa::Array v, sa::Array g) {
+          m = 0.1 * g + 0.9 * m;
+          v = 0.001 * g * g + 0.999 * v;
+          w = w - 3e-4 * (m * 1.1) / (sa::sqrt(v * 1.2) + 1e-8);
+          return std::tuple(w, m, v);
+        });
+        auto t = std::make_shared<std::array<sa::Array, 4>>();
+        for (auto& a : *t) a = sa::full({static_cast<std::int64_t>(n)}, 0.25);
+        return [step, t] {
+          auto [w, m, v] = step(std::move((*t)[0]), std::move((*t)[1]), std::move((*t)[2]), (*t)[3]);
+          *t = {w, m, v, (*t)[3]};
+        };
+      },
+      floor, 0);
 }
 
 /// A function of one array, whose floor is to copy as much.
 void add_function(bench::Suite& suite, const std::string& name, const sa::Shape& shape,
                   const std::function<sa::Array(const sa::Array&)>& f, const std::string& floor) {
-  add_both(suite, name, [shape, f]() -> Step {
-    const sa::Array x = sa::random::normal(sa::random::key(1), shape);
-    x.block_until_ready();
-    const auto g = sa::jit([f](const sa::Array& v) { return f(v); });
-    return [g, x] { bench::keep(g(x)); };
-  }, floor, 0);
+  add_both(
+      suite, name,
+      [shape, f]() -> Step {
+        const sa::Array x = sa::random::normal(sa::random::key(1), shape);
+        x.block_until_ready();
+        const auto g = sa::jit([f](const sa::Array& v) { return f(v); });
+        return [g, x] { bench::keep(g(x)); };
+      },
+      floor, 0);
 }
 
 /// One kernel for the rows of a matrix, as the compiler makes it where it fuses everything.
-void add_fused_softmax(bench::Suite& suite, std::int64_t rows, std::int64_t columns, const std::string& floor) {
+void add_fused_softmax(bench::Suite& suite, std::int64_t rows, std::int64_t columns,
+                       const std::string& floor) {
   sa::KernelBuilder b(1, 1);
   const int in = b.arg({sa::float32}), out = b.arg({sa::float32, true});
-  const auto shifted = [&](int most) { return sa::expand::exp(b, b.binary(sa::Code::sub, b.load(in), most)); };
+  const auto shifted = [&](int most) {
+    return sa::expand::exp(b, b.binary(sa::Code::sub, b.load(in), most));
+  };
   b.begin_stage(true);
   const int most = b.reduce(sa::Reducer::max, b.load(in));
   b.begin_stage(true);
@@ -151,20 +169,24 @@ void add_fused_softmax(bench::Suite& suite, std::int64_t rows, std::int64_t colu
   b.store(out, b.binary(sa::Code::div, shifted(most), total));
   const auto bytes = static_cast<std::uint64_t>(rows * columns) * 4;
   sa::Loop loop{std::make_shared<const sa::Kernel>(b.finish()), {}};
-  loop.items = {{0, {rows, columns}, {0, 0}, {{{0, 0}, {columns, 1}, bytes, 0}, {{1, 0}, {columns, 1}, bytes, 0}}}};
+  loop.items = {
+      {0, {rows, columns}, {0, 0}, {{{0, 0}, {columns, 1}, bytes, 0}, {{1, 0}, {columns, 1}, bytes, 0}}}};
   auto program = std::make_shared<sa::Program>();
   program->steps = {{loop, "", {}}};
   program->base_count = 2;
   auto memory = std::make_shared<std::array<std::vector<float>, 2>>();
   for (auto& m : *memory) m.assign(static_cast<std::size_t>(rows * columns), 0.5f);
-  add_both(suite, "softmax in one kernel", [program, memory]() -> Step {
-    const std::shared_ptr<sa::Executable> e = sa::make_cpu_backend(1)->load(program);
-    e->prepare();
-    return [e, memory] {
-      void* bases[] = {(*memory)[0].data(), (*memory)[1].data()};
-      e->run(bases, nullptr);
-    };
-  }, floor, 0);
+  add_both(
+      suite, "softmax in one kernel",
+      [program, memory]() -> Step {
+        const std::shared_ptr<sa::Executable> e = sa::make_cpu_backend(1)->load(program);
+        e->prepare();
+        return [e, memory] {
+          void* bases[] = {(*memory)[0].data(), (*memory)[1].data()};
+          e->run(bases, nullptr);
+        };
+      },
+      floor, 0);
 }
 
 }  // namespace
@@ -175,7 +197,8 @@ int main(int argc, char** argv) {
     const std::string size = " " + std::to_string(n);
     auto copy = std::make_shared<CopyFloor>(static_cast<std::size_t>(n));
     suite.add("copy" + size, [copy] { (*copy)(); });
-    add_function(suite, "gelu" + size, {n}, [](const sa::Array& x) { return sa::gelu(x); }, "copy" + size);
+    add_function(
+        suite, "gelu" + size, {n}, [](const sa::Array& x) { return sa::gelu(x); }, "copy" + size);
     auto values = std::make_shared<std::vector<float>>(static_cast<std::size_t>(n), 1.f);
     suite.add("sum by hand" + size, [values] {
       std::atomic<float> total{0};
@@ -190,7 +213,8 @@ int main(int argc, char** argv) {
       });
       bench::keep(total);
     });
-    add_function(suite, "sum" + size, {n}, [](const sa::Array& x) { return sa::sum(x); }, "sum by hand" + size);
+    add_function(
+        suite, "sum" + size, {n}, [](const sa::Array& x) { return sa::sum(x); }, "sum by hand" + size);
   }
   add_adam(suite, 1000);
   add_adam(suite, 100'000);
@@ -199,23 +223,40 @@ int main(int argc, char** argv) {
   suite.add("copy 4096 x 1024", [copy] { (*copy)(); });
   const sa::Shape matrix{4096, 1024};
   add_fused_softmax(suite, 4096, 1024, "copy 4096 x 1024");
-  add_function(suite, "softmax of rows", matrix, [](const sa::Array& x) { return sa::softmax(x, -1); }, "copy 4096 x 1024");
-  add_function(suite, "softmax of columns", matrix, [](const sa::Array& x) { return sa::softmax(x, 0); }, "copy 4096 x 1024");
-  add_function(suite, "layer norm", matrix, [](const sa::Array& x) {
-    const sa::Array d = x - sa::mean(x, {.axis = -1, .keepdims = true});
-    return d * sa::rsqrt(sa::mean(d * d, {.axis = -1, .keepdims = true}) + 1e-5);
-  }, "copy 4096 x 1024");
-  add_function(suite, "transpose", matrix, [](const sa::Array& x) { return sa::transpose(x) + 1.0; }, "copy 4096 x 1024");
-  add_function(suite, "sum of columns", matrix, [](const sa::Array& x) { return sa::sum(x, {.axis = 0}); }, "sum by hand 10000000");
-  add_both(suite, "threefry bits 10000000", []() -> Step {
-    const auto g = sa::jit([](const sa::Array& key) { return sa::random::bits(key, {10'000'000}); });
-    const sa::Array key = sa::random::key(3);
-    return [g, key] { bench::keep(g(key)); };
-  }, "copy 10000000", 0);
-  add_both(suite, "normal 10000000", []() -> Step {
-    const auto g = sa::jit([](const sa::Array& key) { return sa::random::normal(key, {10'000'000}); });
-    const sa::Array key = sa::random::key(3);
-    return [g, key] { bench::keep(g(key)); };
-  }, "copy 10000000", 0);
+  add_function(
+      suite, "softmax of rows", matrix, [](const sa::Array& x) { return sa::softmax(x, -1); },
+      "copy 4096 x 1024");
+  add_function(
+      suite, "softmax of columns", matrix, [](const sa::Array& x) { return sa::softmax(x, 0); },
+      "copy 4096 x 1024");
+  add_function(
+      suite, "layer norm", matrix,
+      [](const sa::Array& x) {
+        const sa::Array d = x - sa::mean(x, {.axis = -1, .keepdims = true});
+        return d * sa::rsqrt(sa::mean(d * d, {.axis = -1, .keepdims = true}) + 1e-5);
+      },
+      "copy 4096 x 1024");
+  add_function(
+      suite, "transpose", matrix, [](const sa::Array& x) { return sa::transpose(x) + 1.0; },
+      "copy 4096 x 1024");
+  add_function(
+      suite, "sum of columns", matrix, [](const sa::Array& x) { return sa::sum(x, {.axis = 0}); },
+      "sum by hand 10000000");
+  add_both(
+      suite, "threefry bits 10000000",
+      []() -> Step {
+        const auto g = sa::jit([](const sa::Array& key) { return sa::random::bits(key, {10'000'000}); });
+        const sa::Array key = sa::random::key(3);
+        return [g, key] { bench::keep(g(key)); };
+      },
+      "copy 10000000", 0);
+  add_both(
+      suite, "normal 10000000",
+      []() -> Step {
+        const auto g = sa::jit([](const sa::Array& key) { return sa::random::normal(key, {10'000'000}); });
+        const sa::Array key = sa::random::key(3);
+        return [g, key] { bench::keep(g(key)); };
+      },
+      "copy 10000000", 0);
   return suite.main(argc, argv);
 }

@@ -23,7 +23,8 @@ class WithCodegen {
 
  private:
   static Backend* of(CodegenMode m) {
-    static Backend* const all[3] = {make_cpu_backend(device_count()).release(), make_cpu_backend(device_count()).release(),
+    static Backend* const all[3] = {make_cpu_backend(device_count()).release(),
+                                    make_cpu_backend(device_count()).release(),
                                     make_cpu_backend(device_count()).release()};
     return all[static_cast<int>(m)];
   }
@@ -58,13 +59,18 @@ TEST_CASE("codegen: every op has the bits of the interpreter") {
 
 TEST_CASE("codegen: rows, columns and whole arrays of awkward sizes") {
   Rng rng(3);
-  for (const Shape& shape : {Shape{1}, Shape{37}, Shape{300, 7}, Shape{7, 300}, Shape{130, 33}, Shape{5, 31, 9}, Shape{2, 1, 4099}}) {
+  for (const Shape& shape : {Shape{1}, Shape{37}, Shape{300, 7}, Shape{7, 300}, Shape{130, 33},
+                             Shape{5, 31, 9}, Shape{2, 1, 4099}}) {
     const Array x = draw_array({.shape = shape}, rng);
     const auto last = static_cast<std::int64_t>(shape.size()) - 1;
     const std::pair<const char*, std::function<Array()>> rows[] = {
         {"softmax", [&] { return softmax(x, -1); }},
         {"softmax of the first axis", [&] { return softmax(x, 0); }},
-        {"normalised", [&] { return (x - mean(x, {.axis = last, .keepdims = true})) * rsqrt(var(x, {.axis = last, .keepdims = true}) + 1e-5); }},
+        {"normalised",
+         [&] {
+           return (x - mean(x, {.axis = last, .keepdims = true})) *
+                  rsqrt(var(x, {.axis = last, .keepdims = true}) + 1e-5);
+         }},
         {"sum", [&] { return sum(x); }},
         {"sums of columns", [&] { return sum(x, {.axis = 0}); }},
         {"largest", [&] { return max(x, {.axis = last}); }},

@@ -73,7 +73,8 @@ std::vector<std::vector<std::byte>> interpreted(const KernelCase& c) {
   return run_plan(c, plan, {plan.units()});
 }
 
-void check_nest(const KernelCase& c, const std::vector<std::vector<std::byte>>& want, const LoopNest& nest, NestFunction f) {
+void check_nest(const KernelCase& c, const std::vector<std::vector<std::byte>>& want, const LoopNest& nest,
+                NestFunction f) {
   const std::int64_t n = nest.units();
   std::vector<std::vector<std::int64_t>> all_cuts = {{n}, {n / 3, n / 3 * 2, n}};
   if (n > 1) all_cuts.push_back({1, n});
@@ -145,24 +146,27 @@ TEST_CASE("codegen: plug-ins that are missing, none, or built for another librar
   const auto refusal = [](const std::string& path) {
     return cpu_test::message_of<CompileError>([&] { (void)open_code_plugin(path); });
   };
-  CHECK(cpu_test::contains(refusal("/nowhere/libshardarray_llvm.so"),
-                           "code generation: /nowhere/libshardarray_llvm.so: cannot open shared object file"));
+  CHECK(
+      cpu_test::contains(refusal("/nowhere/libshardarray_llvm.so"),
+                         "code generation: /nowhere/libshardarray_llvm.so: cannot open shared object file"));
   const CompiledText empty("int nothing;");
-  CHECK(refusal(empty.path()) ==
-        "code generation: " + empty.path() + " is no plug-in, it lacks the symbol 'shardarray_plugin'. Remove it.");
+  CHECK(refusal(empty.path()) == "code generation: " + empty.path() +
+                                     " is no plug-in, it lacks the symbol 'shardarray_plugin'. Remove it.");
   const CompiledText foreign(
       "struct Plugin { unsigned long abi; const char* version; void* make; };\n"
       "extern \"C\" const Plugin shardarray_plugin;\n"
       "const Plugin shardarray_plugin = {7, \"0.0.9, GNU 11\", nullptr};\n");
   const std::string text = refusal(foreign.path());
-  CHECK(cpu_test::contains(text, "was built for another library: it has version 0.0.9, GNU 11 (0000000000000007), the library "));
+  CHECK(cpu_test::contains(
+      text, "was built for another library: it has version 0.0.9, GNU 11 (0000000000000007), the library "));
   CHECK(cpu_test::contains(text, "Both must come from one build. Install them together."));
 }
 
 namespace {
 
 /// y = f(x) over n elements, in a buffer each.
-KernelCase elementwise_case(const std::function<int(KernelBuilder&, int)>& f, const std::vector<float>& x, std::int64_t skew) {
+KernelCase elementwise_case(const std::function<int(KernelBuilder&, int)>& f, const std::vector<float>& x,
+                            std::int64_t skew) {
   KernelBuilder b(1, 0);
   const int in = b.arg({float32}), out = b.arg({float32, true});
   b.begin_stage(false);
@@ -182,22 +186,27 @@ KernelCase elementwise_case(const std::function<int(KernelBuilder&, int)>& f, co
 
 }  // namespace
 
-TEST_CASE("codegen: elementary functions on denormals, infinities, NaN and every exponent; tails; skewed addresses") {
+TEST_CASE(
+    "codegen: elementary functions on denormals, infinities, NaN and every exponent; tails; skewed "
+    "addresses") {
   if (!plugin()) return;
   std::vector<float> special;
   for (std::uint32_t e = 0; e < 256; e++) {
     for (const std::uint32_t m : {0u, 1u, 0x2aaaaau, 0x7fffffu}) {
-      for (const std::uint32_t sign : {0u, 1u}) special.push_back(std::bit_cast<float>(sign << 31 | e << 23 | m));
+      for (const std::uint32_t sign : {0u, 1u})
+        special.push_back(std::bit_cast<float>(sign << 31 | e << 23 | m));
     }
   }
   using Unary = int (*)(KernelBuilder&, int);
-  const Unary functions[] = {expand::exp,  expand::expm1, expand::log,  expand::log1p, expand::sin,     expand::cos,
-                             expand::tan,  expand::asin,  expand::acos, expand::atan,  expand::sinh,    expand::cosh,
-                             expand::tanh, expand::erf,   expand::erf_inv, expand::logistic, expand::lgamma};
+  const Unary functions[] = {expand::exp,      expand::expm1, expand::log,  expand::log1p, expand::sin,
+                             expand::cos,      expand::tan,   expand::asin, expand::acos,  expand::atan,
+                             expand::sinh,     expand::cosh,  expand::tanh, expand::erf,   expand::erf_inv,
+                             expand::logistic, expand::lgamma};
   std::vector<KernelCase> cases;
   for (const Unary f : functions) cases.push_back(elementwise_case(f, special, 0));
   for (const std::int64_t n : {1, 3, 4, 7, 8, 15, 16, 17, 31, 33, 63, 65}) {
-    cases.push_back(elementwise_case(expand::tanh, {special.begin() + 900, special.begin() + 900 + n}, n % 5));
+    cases.push_back(
+        elementwise_case(expand::tanh, {special.begin() + 900, special.begin() + 900 + n}, n % 5));
   }
   check_cases(cases, CodeTier::full);
 }
@@ -262,7 +271,8 @@ TEST_CASE("codegen: code comes from this process, from the disk, or is made agai
   CHECK(second->stats().loaded == 1);
   check(*second, CodeTier::full);
   CHECK(second->stats().loaded == 1);
-  for (const auto& f : std::filesystem::directory_iterator(pattern)) std::filesystem::resize_file(f.path(), 500);
+  for (const auto& f : std::filesystem::directory_iterator(pattern))
+    std::filesystem::resize_file(f.path(), 500);
   const auto third = store();
   check(*third, CodeTier::full);
   CHECK(third->stats().compiled == 1);

@@ -118,7 +118,8 @@ TEST_CASE("object cache: many processes and threads at once") {
     for (int round = 0; round < 300; round++) {
       const int k = (round * 7 + seed) % 20;
       const auto key = text("key " + std::to_string(k));
-      if (const auto found = cache.find(key)) right = right && *found == bytes_of(k, 500 + 300 * static_cast<std::size_t>(k));
+      if (const auto found = cache.find(key))
+        right = right && *found == bytes_of(k, 500 + 300 * static_cast<std::size_t>(k));
       else cache.put(key, bytes_of(k, 500 + 300 * static_cast<std::size_t>(k)));
     }
     return right;

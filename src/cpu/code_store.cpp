@@ -24,8 +24,10 @@ CodegenMode mode_from_environment() {
   if (s.empty() || s == "on") return CodegenMode::on;
   if (s == "off") return CodegenMode::off;
   if (s == "always") return CodegenMode::always;
-  throw Error(fmt::format(
-      "environment: SHARDARRAY_CODEGEN={} is not understood. It must be on, off or always. Correct the variable or unset it.", s));
+  throw Error(
+      fmt::format("environment: SHARDARRAY_CODEGEN={} is not understood. It must be on, off or always. "
+                  "Correct the variable or unset it.",
+                  s));
 }
 
 }  // namespace
@@ -73,19 +75,21 @@ bool CodeStore::find(const Key& key, CodeTier tier, MachineCode& code) {
 }
 
 void CodeStore::remember(const Key& key, CodeTier tier, const MachineCode& code) {
-  if (known_.size() > most_known) std::erase_if(known_, [](const auto& e) { return e.second.module.expired(); });
+  if (known_.size() > most_known)
+    std::erase_if(known_, [](const auto& e) { return e.second.module.expired(); });
   known_[key] = {code.module, code.function, tier};
 }
 
 /// One object with all of these kernels, from the disk or compiled now.
-std::shared_ptr<const LinkedCode> CodeStore::build(const std::vector<NestSpec>& specs, const std::vector<const Key*>& keys,
-                                                   CodeTier tier) {
+std::shared_ptr<const LinkedCode> CodeStore::build(const std::vector<NestSpec>& specs,
+                                                   const std::vector<const Key*>& keys, CodeTier tier) {
   std::vector<char> key(generator_->target().begin(), generator_->target().end());
   key.push_back(static_cast<char>(tier));
   for (const Key* k : keys) {
     const std::uint64_t words = k->size();
     key.insert(key.end(), reinterpret_cast<const char*>(&words), reinterpret_cast<const char*>(&words + 1));
-    key.insert(key.end(), reinterpret_cast<const char*>(k->data()), reinterpret_cast<const char*>(k->data() + words));
+    key.insert(key.end(), reinterpret_cast<const char*>(k->data()),
+               reinterpret_cast<const char*>(k->data() + words));
   }
   if (const auto object = cache_.find(key)) {
     try {
@@ -136,7 +140,8 @@ std::optional<std::vector<MachineCode>> try_compile(const std::vector<NestSpec>&
   try {
     return CodeStore::instance().get(specs, tier);
   } catch (const CompileError& e) {
-    if (!failed.exchange(true)) fmt::print(stderr, "shardarray: {} Programs run in the interpreter.\n", e.what());
+    if (!failed.exchange(true))
+      fmt::print(stderr, "shardarray: {} Programs run in the interpreter.\n", e.what());
   }
   return std::nullopt;
 }

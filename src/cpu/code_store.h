@@ -49,7 +49,8 @@ class CodeStore {
     NestFunction function = nullptr;
     CodeTier tier = CodeTier::quick;
   };
-  std::shared_ptr<const LinkedCode> build(const std::vector<NestSpec>& specs, const std::vector<const Key*>& keys, CodeTier tier);
+  std::shared_ptr<const LinkedCode> build(const std::vector<NestSpec>& specs,
+                                          const std::vector<const Key*>& keys, CodeTier tier);
   bool find(const Key& key, CodeTier tier, MachineCode& code);
   void remember(const Key& key, CodeTier tier, const MachineCode& code);
 

@@ -16,16 +16,19 @@ const CodePlugin& open_code_plugin(const std::string& path) {
   // Never closed: code may run, and threads may end, after everything else.
   void* const library = dlopen(path.c_str(), RTLD_NOW | RTLD_LOCAL);
   if (library == nullptr)
-    throw CompileError(fmt::format("code generation: {}. Install the plug-in beside the library, with LLVM 19.1.", dlerror()));
+    throw CompileError(fmt::format(
+        "code generation: {}. Install the plug-in beside the library, with LLVM 19.1.", dlerror()));
   const auto* const plugin = static_cast<const CodePlugin*>(dlsym(library, code_plugin_symbol));
   if (plugin == nullptr) {
-    throw CompileError(fmt::format("code generation: {} is no plug-in, it lacks the symbol '{}'. Remove it.", path, code_plugin_symbol));
+    throw CompileError(fmt::format("code generation: {} is no plug-in, it lacks the symbol '{}'. Remove it.",
+                                   path, code_plugin_symbol));
   }
   if (plugin->abi != abi_hash()) {
-    throw CompileError(fmt::format(
-        "code generation: {} was built for another library: it has version {} ({:016x}), the library {} ({:016x}). "
-        "Both must come from one build. Install them together.",
-        path, plugin->version, plugin->abi, SHARDARRAY_PLUGIN_VERSION, abi_hash()));
+    throw CompileError(
+        fmt::format("code generation: {} was built for another library: it has version {} ({:016x}), the "
+                    "library {} ({:016x}). "
+                    "Both must come from one build. Install them together.",
+                    path, plugin->version, plugin->abi, SHARDARRAY_PLUGIN_VERSION, abi_hash()));
   }
   return *plugin;
 }

@@ -113,7 +113,8 @@ class ProgramTasks {
         const std::uint64_t lo = a.ref.offset - a.first;
         (loop.kernel->args[k].output ? writes : reads).push_back({a.ref.base, lo, lo + a.bytes});
       }
-      const CompiledLoop* const compiled = next_compiled_ < compiled_.size() ? &compiled_[next_compiled_++] : nullptr;
+      const CompiledLoop* const compiled =
+          next_compiled_ < compiled_.size() ? &compiled_[next_compiled_++] : nullptr;
       if (compiled && compiled->nest.has_points()) {
         add_units(*compiled, 0, compiled->units(), compiled->cost_ns(), reads, writes);
       } else {  // without points too: a sum of nothing is written
@@ -250,7 +251,8 @@ class CpuExecutable final : public Executable {
   /// The loops have cost as much as compiling them would; at once where a single run does.
   void spend() const {
     const bool large = cost_of_run_ > full_ns * kernels_;
-    compile(large || stage_.load(std::memory_order_relaxed) == Stage::quick ? CodeTier::full : CodeTier::quick);
+    compile(large || stage_.load(std::memory_order_relaxed) == Stage::quick ? CodeTier::full
+                                                                            : CodeTier::quick);
   }
 
   void compile(CodeTier tier) const {

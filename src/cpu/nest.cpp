@@ -40,15 +40,19 @@ double operation_ns(const Instr& in) {
 }  // namespace
 
 std::vector<std::uint64_t> NestSpec::key() const {
-  std::vector<std::uint64_t> words = {static_cast<std::uint64_t>(mode), static_cast<std::uint64_t>(outer),
-                                      static_cast<std::uint64_t>(inner), kernel->args.size(),
-                                      kernel->code.size(), kernel->stages.size()};
+  std::vector<std::uint64_t> words = {static_cast<std::uint64_t>(mode),
+                                      static_cast<std::uint64_t>(outer),
+                                      static_cast<std::uint64_t>(inner),
+                                      kernel->args.size(),
+                                      kernel->code.size(),
+                                      kernel->stages.size()};
   for (const KernelArg& a : kernel->args)
     words.push_back(static_cast<std::uint64_t>(a.type) << 2 | a.output << 1 | a.indirect);
   const auto half = [](std::int32_t x) { return static_cast<std::uint64_t>(static_cast<std::uint32_t>(x)); };
   for (const Instr& in : kernel->code) {
     // An index is known by its strides, not by the dimension that it had in the domain.
-    words.push_back(static_cast<std::uint64_t>(in.code) | static_cast<std::uint64_t>(in.type) << 8 | half(in.a) << 32);
+    words.push_back(static_cast<std::uint64_t>(in.code) | static_cast<std::uint64_t>(in.type) << 8 |
+                    half(in.a) << 32);
     words.push_back(half(in.b) | half(in.c) << 32);
     words.push_back(in.code == Code::index ? 0 : in.imm);
   }
@@ -103,14 +107,16 @@ void LoopNest::order_axes(LoopMode mode, const Loop::Item& item) {
   const auto axis = [&](int d) {
     Axis a{item.extents[d], {}};
     // Outer stages stand at inner coordinate 0.
-    for (const Access& x : accesses_) a.strides.push_back(d >= k.outer && !stage_inner[x.instr] ? 0 : x.strides[d]);
+    for (const Access& x : accesses_)
+      a.strides.push_back(d >= k.outer && !stage_inner[x.instr] ? 0 : x.strides[d]);
     return a;
   };
   const auto append = [&](std::vector<Axis>& axes, Axis a) {
     if (!axes.empty()) {
       Axis& last = axes.back();
       bool one = true;
-      for (std::size_t x = 0; x < a.strides.size(); x++) one = one && last.strides[x] == a.strides[x] * a.extent;
+      for (std::size_t x = 0; x < a.strides.size(); x++)
+        one = one && last.strides[x] == a.strides[x] * a.extent;
       if (one) {
         last = {last.extent * a.extent, std::move(a.strides)};
         return;
@@ -169,7 +175,8 @@ int LoopNest::turned_dimension(const Loop::Item& item, int last) const {
     for (const Access& a : accesses_) {
       const Instr& in = k.code[a.instr];
       const std::int64_t step = element_step(k, in);
-      loads += in.code == Code::load && a.strides[d] == step && a.strides[last] != step && a.strides[last] != 0;
+      loads +=
+          in.code == Code::load && a.strides[d] == step && a.strides[last] != step && a.strides[last] != 0;
     }
     if (loads > most) most = loads, best = d;
   }
@@ -203,7 +210,9 @@ double LoopNest::estimate(const std::vector<Axis>& axes, int outer, LoopMode mod
       if (!is_access(in)) continue;
       const std::int64_t stride = axes[vector].strides[access++], step = element_step(k, in);
       if (in.code == Code::index || scalar) continue;
-      point += stride == step ? 0.02 * static_cast<double>(step) * std::min(waste, 2.0) : stride == 0 ? 0.01 : 0.8;
+      point += stride == step ? 0.02 * static_cast<double>(step) * std::min(waste, 2.0)
+               : stride == 0  ? 0.01
+                              : 0.8;
     }
     const double rows_of_stage = outer_points * (s.inner ? inner_points : 1) / (scalar ? 1 : n);
     total += point * outer_points * (s.inner ? inner_points : 1) + (scalar ? 0 : 2 * rows_of_stage);
@@ -248,7 +257,8 @@ void LoopNest::run(NestFunction f, void* const* bases, std::int64_t begin, std::
   void** const args = on_heap.empty() ? on_stack : on_heap.data();
   for (std::size_t a = 0; a < refs_.size(); a++) args[a] = address(bases, refs_[a]);
   std::int64_t box[2 * LoopPlan::max_rank];
-  for (int d = split_ + 1; d < spec_.outer; d++) box[2 * d] = 0, box[2 * d + 1] = axes_[static_cast<std::size_t>(d)].extent;
+  for (int d = split_ + 1; d < spec_.outer; d++)
+    box[2 * d] = 0, box[2 * d + 1] = axes_[static_cast<std::size_t>(d)].extent;
   const auto split = static_cast<std::size_t>(split_);
   for (std::int64_t u = begin; u < end;) {
     const std::int64_t first = u % blocks_, n = std::min(end - u, blocks_ - first);

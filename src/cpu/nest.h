@@ -20,8 +20,9 @@ enum class Stride : std::uint8_t { none, next, other };
 struct NestSpec {
   std::shared_ptr<const Kernel> kernel;
   LoopMode mode = LoopMode::columns;
-  std::int32_t outer = 0, inner = 0;  ///< axes, at least one outer; inner ones where the kernel has inner stages
-  std::vector<Stride> strides;        ///< [access][axis]; accesses are the kernel's in order
+  std::int32_t outer = 0,
+               inner = 0;       ///< axes, at least one outer; inner ones where the kernel has inner stages
+  std::vector<Stride> strides;  ///< [access][axis]; accesses are the kernel's in order
   static constexpr std::int64_t short_row = 8192;
   bool short_rows = false;  ///< rows mode: one inner axis of at most that many points
 
@@ -87,8 +88,8 @@ class LoopNest {
   std::vector<std::int64_t> numbers_;
   std::vector<Ref> refs_;  // by argument
   bool has_points_ = true;
-  int split_ = 0;               // the axis that units cut; those before it are taken one point at a time
-  std::int64_t grain_ = 1;      // points of the cut axis in a unit
+  int split_ = 0;           // the axis that units cut; those before it are taken one point at a time
+  std::int64_t grain_ = 1;  // points of the cut axis in a unit
   std::int64_t blocks_ = 1, units_ = 0;
   double cost_ns_ = 0;
 };

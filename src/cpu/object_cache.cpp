@@ -44,9 +44,9 @@ bool usable(const std::string& folder) {
   std::error_code failed;
   fs::create_directories(fs::path(folder).parent_path(), failed);
   if (mkdir(folder.c_str(), 0700) != 0 && errno != EEXIST) return false;
-  struct stat s{};
-  return stat(folder.c_str(), &s) == 0 && S_ISDIR(s.st_mode) && s.st_uid == geteuid() && (s.st_mode & 022) == 0 &&
-         access(folder.c_str(), W_OK | X_OK) == 0;
+  struct stat s {};
+  return stat(folder.c_str(), &s) == 0 && S_ISDIR(s.st_mode) && s.st_uid == geteuid() &&
+         (s.st_mode & 022) == 0 && access(folder.c_str(), W_OK | X_OK) == 0;
 }
 
 /// The object in a file that fits its key exactly.
@@ -56,14 +56,16 @@ std::optional<std::vector<char>> read(const std::string& path, std::span<const c
   std::vector<char> all(static_cast<std::size_t>(std::max<std::streamoff>(in.tellg(), 0)));
   in.seekg(0);
   Header header, expected;
-  if (all.size() < sizeof header || !in.read(all.data(), static_cast<std::streamsize>(all.size()))) return std::nullopt;
+  if (all.size() < sizeof header || !in.read(all.data(), static_cast<std::streamsize>(all.size())))
+    return std::nullopt;
   std::memcpy(&header, all.data(), sizeof header);
   const std::span<const char> rest = std::span<const char>(all).subspan(sizeof header);
   if (std::memcmp(header.magic, expected.magic, sizeof header.magic) != 0 || header.key_bytes != key.size() ||
       rest.size() < key.size() || rest.size() - key.size() != header.object_bytes)
     return std::nullopt;
   const auto object = rest.subspan(key.size());
-  if (!std::equal(key.begin(), key.end(), rest.begin()) || checksum_of(key, object) != header.checksum) return std::nullopt;
+  if (!std::equal(key.begin(), key.end(), rest.begin()) || checksum_of(key, object) != header.checksum)
+    return std::nullopt;
   return std::vector<char>(object.begin(), object.end());
 }
 

@@ -52,7 +52,8 @@ void optimize(llvm::Module& m, llvm::TargetMachine& machine, CodeTier tier) {
   builder.registerLoopAnalyses(loops);
   builder.crossRegisterProxies(loops, functions, calls, modules);
   llvm::ModulePassManager passes;
-  const char* const full = "function(sroa,early-cse,instcombine<no-verify-fixpoint>,loop-mssa(licm),early-cse)";
+  const char* const full =
+      "function(sroa,early-cse,instcombine<no-verify-fixpoint>,loop-mssa(licm),early-cse)";
   if (auto e = builder.parsePassPipeline(passes, tier == CodeTier::full ? full : "function(sroa,early-cse)"))
     fail(llvm::toString(std::move(e)));
   passes.run(m, modules);
@@ -62,7 +63,8 @@ std::vector<char> object_of(llvm::Module& m, llvm::TargetMachine& machine) {
   llvm::SmallVector<char, 0> bytes;
   llvm::raw_svector_ostream stream(bytes);
   llvm::legacy::PassManager passes;
-  if (machine.addPassesToEmitFile(passes, stream, nullptr, llvm::CodeGenFileType::ObjectFile)) fail("no object files for this CPU");
+  if (machine.addPassesToEmitFile(passes, stream, nullptr, llvm::CodeGenFileType::ObjectFile))
+    fail("no object files for this CPU");
   passes.run(m);
   return {bytes.begin(), bytes.end()};
 }
@@ -81,7 +83,8 @@ LlvmGenerator::LlvmGenerator(std::string cpu, std::string features)
   llvm_target_ = llvm::TargetRegistry::lookupTarget(triple_, error);
   if (!llvm_target_) fail(error);
   machine_ = machine_of(*machine_for(CodeTier::full));
-  target_ = "generator " SHARDARRAY_GENERATOR_HASH ", LLVM " LLVM_VERSION_STRING ", " + triple_ + ", " + cpu_ + ", " + features_;
+  target_ = "generator " SHARDARRAY_GENERATOR_HASH ", LLVM " LLVM_VERSION_STRING ", " + triple_ + ", " +
+            cpu_ + ", " + features_;
   linker_ = std::make_shared<Linker>();
 }
 

@@ -31,20 +31,28 @@ template <Binary f> double two(double x, double y) { return f(x, y); }
 orc::SymbolMap runtime_symbols(orc::ExecutionSession& session) {
   orc::SymbolMap map;
   const auto add = [&](const std::string& name, auto* function) {
-    map[session.intern(name)] = {orc::ExecutorAddr::fromPtr(function), llvm::JITSymbolFlags::Exported | llvm::JITSymbolFlags::Callable};
+    map[session.intern(name)] = {orc::ExecutorAddr::fromPtr(function),
+                                 llvm::JITSymbolFlags::Exported | llvm::JITSymbolFlags::Callable};
   };
-  constexpr Unary unary[] = {one<scalar::exp>, one<scalar::expm1>, one<scalar::log>, one<scalar::log1p>, one<scalar::sin>, one<scalar::cos>,
-                             one<scalar::tan>, one<scalar::tanh>, one<scalar::erf>, one<scalar::erf_inv>, nullptr, nullptr,
-                             one<scalar::asin>, one<scalar::acos>, one<scalar::atan>, one<scalar::sinh>, one<scalar::cosh>, one<scalar::lgamma>};
+  constexpr Unary unary[] = {one<scalar::exp>,  one<scalar::expm1>,   one<scalar::log>,  one<scalar::log1p>,
+                             one<scalar::sin>,  one<scalar::cos>,     one<scalar::tan>,  one<scalar::tanh>,
+                             one<scalar::erf>,  one<scalar::erf_inv>, nullptr,           nullptr,
+                             one<scalar::asin>, one<scalar::acos>,    one<scalar::atan>, one<scalar::sinh>,
+                             one<scalar::cosh>, one<scalar::lgamma>};
   static_assert(std::size(unary) == static_cast<int>(Function::lgamma) + 1);
   for (int f = 0; f < static_cast<int>(std::size(unary)); f++) {
     if (unary[f]) add(function_symbol(static_cast<Function>(f)), unary[f]);
   }
   add(function_symbol(Function::pow), two<scalar::pow>);
   add(function_symbol(Function::atan2), two<scalar::atan2>);
-  const std::pair<const char*, float (*)(float)> f32[] = {{"floorf", ::floorf}, {"ceilf", ::ceilf}, {"truncf", ::truncf}, {"nearbyintf", ::nearbyintf}, {"sqrtf", ::sqrtf}};
+  const std::pair<const char*, float (*)(float)> f32[] = {{"floorf", ::floorf},
+                                                          {"ceilf", ::ceilf},
+                                                          {"truncf", ::truncf},
+                                                          {"nearbyintf", ::nearbyintf},
+                                                          {"sqrtf", ::sqrtf}};
   for (const auto& [name, f] : f32) add(name, f);
-  const std::pair<const char*, double (*)(double)> f64[] = {{"floor", ::floor}, {"ceil", ::ceil}, {"trunc", ::trunc}, {"nearbyint", ::nearbyint}, {"sqrt", ::sqrt}};
+  const std::pair<const char*, double (*)(double)> f64[] = {
+      {"floor", ::floor}, {"ceil", ::ceil}, {"trunc", ::trunc}, {"nearbyint", ::nearbyint}, {"sqrt", ::sqrt}};
   for (const auto& [name, f] : f64) add(name, f);
   add("fmodf", static_cast<float (*)(float, float)>(::fmodf));
   add("fmod", static_cast<double (*)(double, double)>(::fmod));
@@ -67,8 +75,10 @@ struct Linked final : LinkedCode {
 }  // namespace
 
 Linker::Linker() {
-  session = std::make_unique<orc::ExecutionSession>(checked(orc::SelfExecutorProcessControl::Create(), "starting"));
-  session->setErrorReporter([](llvm::Error e) { llvm::consumeError(std::move(e)); });  // lookups fail with them
+  session =
+      std::make_unique<orc::ExecutionSession>(checked(orc::SelfExecutorProcessControl::Create(), "starting"));
+  session->setErrorReporter(
+      [](llvm::Error e) { llvm::consumeError(std::move(e)); });  // lookups fail with them
   layer = std::make_unique<orc::ObjectLinkingLayer>(*session);
 }
 
@@ -80,14 +90,17 @@ std::shared_ptr<const LinkedCode> LlvmGenerator::link(std::span<const char> obje
   code->linker = linker_;
   orc::JITDylib& library = l.session->createBareJITDylib("kernels" + std::to_string(l.count++));
   code->library = &library;
-  if (auto e = library.define(orc::absoluteSymbols(runtime_symbols(*l.session)))) fail(llvm::toString(std::move(e)));
+  if (auto e = library.define(orc::absoluteSymbols(runtime_symbols(*l.session))))
+    fail(llvm::toString(std::move(e)));
   auto buffer = llvm::MemoryBuffer::getMemBufferCopy({object.data(), object.size()});
   if (auto e = l.layer->add(library, std::move(buffer))) fail(llvm::toString(std::move(e)));
   orc::SymbolLookupSet names;
   for (std::size_t k = 0; k < count; k++) names.add(l.session->intern("k" + std::to_string(k)));
-  const auto found = checked(l.session->lookup(orc::makeJITDylibSearchOrder(&library), std::move(names)), "linking");
+  const auto found =
+      checked(l.session->lookup(orc::makeJITDylibSearchOrder(&library), std::move(names)), "linking");
   for (std::size_t k = 0; k < count; k++) {
-    code->functions.push_back(found.find(l.session->intern("k" + std::to_string(k)))->second.getAddress().toPtr<NestFunction>());
+    code->functions.push_back(
+        found.find(l.session->intern("k" + std::to_string(k)))->second.getAddress().toPtr<NestFunction>());
   }
   return code;
 }

@@ -88,7 +88,8 @@ void Memory::store_vector(DType t, llvm::Value* address, llvm::Value* value) {
 llvm::Value* Memory::mask(const Lanes& lanes) {
   llvm::Type* const i32 = b_.getInt32Ty();
   llvm::SmallVector<llvm::Constant*, 32> numbers;
-  for (int l = 0; l < width_; l++) numbers.push_back(llvm::ConstantInt::get(i32, static_cast<std::uint64_t>(l)));
+  for (int l = 0; l < width_; l++)
+    numbers.push_back(llvm::ConstantInt::get(i32, static_cast<std::uint64_t>(l)));
   llvm::Value* const lane = llvm::ConstantVector::get(numbers);
   const auto splat = [&](llvm::Value* x) {
     return b_.CreateVectorSplat(static_cast<unsigned>(width_), b_.CreateTrunc(x, i32));
@@ -104,12 +105,14 @@ llvm::Value* Memory::load(const Row& row, const Lanes& lanes) {
   if (row.stride == Stride::next) {
     if (lanes.all()) return load_vector(row.type, row.first);
     if (has_mask(row.type)) {
-      return b_.CreateMaskedLoad(type, row.first, align_of(row.type), mask(lanes), llvm::Constant::getNullValue(type));
+      return b_.CreateMaskedLoad(type, row.first, align_of(row.type), mask(lanes),
+                                 llvm::Constant::getNullValue(type));
     }
   } else if (lanes.all()) {
     llvm::Value* v = llvm::PoisonValue::get(type);
     for (int l = 0; l < width_; l++) {
-      llvm::Value* const p = offset(row.first, b_.CreateMul(row.stride_bytes, b_.getInt64(static_cast<std::uint64_t>(l))));
+      llvm::Value* const p =
+          offset(row.first, b_.CreateMul(row.stride_bytes, b_.getInt64(static_cast<std::uint64_t>(l))));
       v = b_.CreateInsertElement(v, b_.CreateAlignedLoad(type->getScalarType(), p, align_of(row.type)), l);
     }
     return from_memory(row.type, v);
@@ -117,8 +120,8 @@ llvm::Value* Memory::load(const Row& row, const Lanes& lanes) {
   llvm::Value* const to = buffer(row.type);
   b_.CreateStore(llvm::Constant::getNullValue(type), to);
   emit_loop(b_, lanes.lo, lanes.hi, b_.getInt64(1), [&](llvm::Value* l) {
-    llvm::Value* const x = b_.CreateAlignedLoad(type->getScalarType(), offset(row.first, b_.CreateMul(l, row.stride_bytes)),
-                                                align_of(row.type));
+    llvm::Value* const x = b_.CreateAlignedLoad(
+        type->getScalarType(), offset(row.first, b_.CreateMul(l, row.stride_bytes)), align_of(row.type));
     b_.CreateStore(x, b_.CreateGEP(type->getScalarType(), to, l));
   });
   return load_vector(row.type, to);
@@ -137,7 +140,8 @@ void Memory::store(const Row& row, llvm::Value* value, const Lanes& lanes) {
   if (lanes.all()) {
     value = to_memory(row.type, value);
     for (int l = 0; l < width_; l++) {
-      llvm::Value* const p = offset(row.first, b_.CreateMul(row.stride_bytes, b_.getInt64(static_cast<std::uint64_t>(l))));
+      llvm::Value* const p =
+          offset(row.first, b_.CreateMul(row.stride_bytes, b_.getInt64(static_cast<std::uint64_t>(l))));
       b_.CreateAlignedStore(b_.CreateExtractElement(value, l), p, align_of(row.type));
     }
     return;
@@ -160,7 +164,8 @@ llvm::Value* Memory::indirect_address(llvm::Value* address, llvm::Value* zeros_a
 llvm::Value* Memory::gather(const Row& row, const Indirect& at, const Lanes& lanes) {
   llvm::Type* const type = vector(row.type);
   llvm::Value *const to = buffer(row.type), *const rows = buffer(int64);
-  llvm::Value* const taken = row.type == int64 || row.type == uint64 || row.type == float64 ? stack(vector(int64), 1) : rows;
+  llvm::Value* const taken =
+      row.type == int64 || row.type == uint64 || row.type == float64 ? stack(vector(int64), 1) : rows;
   b_.CreateStore(at.row, taken);
   b_.CreateStore(llvm::Constant::getNullValue(type), to);
   llvm::Value* const lo = lanes.all() ? b_.getInt64(0) : lanes.lo;
@@ -169,7 +174,8 @@ llvm::Value* Memory::gather(const Row& row, const Indirect& at, const Lanes& lan
     Indirect one = at;
     one.row = b_.CreateLoad(b_.getInt64Ty(), b_.CreateGEP(b_.getInt64Ty(), taken, l));
     llvm::Value* const lane = offset(row.first, b_.CreateMul(l, row.stride_bytes));
-    llvm::Value* const x = b_.CreateAlignedLoad(type->getScalarType(), indirect_address(lane, zeros(), one), align_of(row.type));
+    llvm::Value* const x =
+        b_.CreateAlignedLoad(type->getScalarType(), indirect_address(lane, zeros(), one), align_of(row.type));
     b_.CreateStore(x, b_.CreateGEP(type->getScalarType(), to, l));
   });
   return load_vector(row.type, to);

@@ -9,7 +9,8 @@ namespace shardarray::codegen {
 void NestEmitter::scalars(int level, int stage) {
   for (int v = 0; v < static_cast<int>(k_.code.size()); v++) {
     const Value& x = values_[static_cast<std::size_t>(v)];
-    if (in_body(v) || k_.code[static_cast<std::size_t>(v)].code == Code::store || this->level(v) != level) continue;
+    if (in_body(v) || k_.code[static_cast<std::size_t>(v)].code == Code::store || this->level(v) != level)
+      continue;
     if (stage < 0 ? x.pending : x.stage != stage) continue;
     emit_scalar(v);
   }
@@ -24,9 +25,12 @@ void NestEmitter::emit_scalar(int v) {
     case Code::index: x.scalar = at; return;
     case Code::load: x.scalar = memory_.load_one(in.type, at); return;
     case Code::load_at:
-      x.scalar = memory_.load_one(in.type, memory_.indirect_address(at, memory_.zeros(), indirect(v, scalar_operand(in.a))));
+      x.scalar = memory_.load_one(
+          in.type, memory_.indirect_address(at, memory_.zeros(), indirect(v, scalar_operand(in.a))));
       return;
-    case Code::store: memory_.store_one(k_.code[static_cast<std::size_t>(in.a)].type, at, scalar_operand(in.a)); return;
+    case Code::store:
+      memory_.store_one(k_.code[static_cast<std::size_t>(in.a)].type, at, scalar_operand(in.a));
+      return;
     default: break;
   }
   Operands o{in.a < 0 ? in.type : k_.code[static_cast<std::size_t>(in.a)].type};
@@ -45,8 +49,8 @@ llvm::Value* NestEmitter::scalar_operand(int v) {
 
 Indirect NestEmitter::indirect(int v, llvm::Value* row) {
   const int access = values_[static_cast<std::size_t>(v)].access, rank = spec_.rank();
-  return {row, access_number(access, rank + NestNumbers::row_stride), access_number(access, rank + NestNumbers::lo),
-          access_number(access, rank + NestNumbers::count)};
+  return {row, access_number(access, rank + NestNumbers::row_stride),
+          access_number(access, rank + NestNumbers::lo), access_number(access, rank + NestNumbers::count)};
 }
 
 /// The elements of access v from i on along the vectors' axis.
@@ -54,7 +58,8 @@ Row NestEmitter::row(int v, llvm::Value* i) {
   const Instr& in = k_.code[static_cast<std::size_t>(v)];
   const int access = values_[static_cast<std::size_t>(v)].access, axis = vector_axis();
   llvm::Value* const bytes = stride_bytes(access, axis);
-  llvm::Value* const first = b_.CreateGEP(b_.getInt8Ty(), at_[static_cast<std::size_t>(access)], b_.CreateMul(i, bytes));
+  llvm::Value* const first =
+      b_.CreateGEP(b_.getInt8Ty(), at_[static_cast<std::size_t>(access)], b_.CreateMul(i, bytes));
   return {k_.args[in.imm].type, first, stride(access, axis), bytes};
 }
 
@@ -96,7 +101,8 @@ llvm::Value* NestEmitter::emit_vector(int v, llvm::Value* i, const Lanes& active
   }
   if (in.code == Code::load) {
     if (llvm::Value* const turned = turned_[static_cast<std::size_t>(x.access)]) {
-      llvm::Value* const row_of = b_.CreateGEP(memory_type(b_.getContext(), in.type), turned, b_.CreateMul(turned_row_, i64(width_)));
+      llvm::Value* const row_of =
+          b_.CreateGEP(memory_type(b_.getContext(), in.type), turned, b_.CreateMul(turned_row_, i64(width_)));
       return memory_.load_vector(in.type, row_of);
     }
     return memory_.load(row(v, i), active);

@@ -15,7 +15,11 @@ int width_for(const NestSpec& spec, const Machine& machine) {
 }  // namespace
 
 NestEmitter::NestEmitter(llvm::Module& module, const NestSpec& spec, const Machine& machine)
-    : module_(module), spec_(spec), k_(*spec.kernel), b_(module.getContext()), width_(width_for(spec, machine)),
+    : module_(module),
+      spec_(spec),
+      k_(*spec.kernel),
+      b_(module.getContext()),
+      width_(width_for(spec, machine)),
       vector_bytes_(machine.vector_bytes),
       memory_(b_, width_, machine.masked) {
   analyse();
@@ -52,7 +56,9 @@ void NestEmitter::analyse() {
 }
 
 /// Whether v differs along the vectors.
-bool NestEmitter::varies(int v) const { return values_[static_cast<std::size_t>(v)].axes >> vector_axis() & 1; }
+bool NestEmitter::varies(int v) const {
+  return values_[static_cast<std::size_t>(v)].axes >> vector_axis() & 1;
+}
 
 /// Whether v is computed in the innermost body of its stage.
 bool NestEmitter::in_body(int v) const {
@@ -95,8 +101,8 @@ llvm::Function* NestEmitter::emit(const std::string& name) {
   b_.SetInsertPoint(start);
   numbers_ = f->getArg(1);
   box_ = f->getArg(2);
-  number_cache_.resize(static_cast<std::size_t>(
-      NestNumbers::access(spec_.rank(), static_cast<int>(accesses_.size()))));
+  number_cache_.resize(
+      static_cast<std::size_t>(NestNumbers::access(spec_.rank(), static_cast<int>(accesses_.size()))));
   vector_.resize(k_.code.size());
   turned_.resize(accesses_.size());
   std::vector<llvm::Value*> addresses(k_.args.size());
@@ -105,7 +111,8 @@ llvm::Function* NestEmitter::emit(const std::string& name) {
   for (const int v : accesses_) {
     const Instr& in = k_.code[static_cast<std::size_t>(v)];
     const int access = values_[static_cast<std::size_t>(v)].access;
-    at_.push_back(in.code == Code::index ? access_number(access, spec_.rank() + NestNumbers::start) : addresses[in.imm]);
+    at_.push_back(in.code == Code::index ? access_number(access, spec_.rank() + NestNumbers::start)
+                                         : addresses[in.imm]);
   }
   for (std::size_t k = 0; k < number_cache_.size(); k++) number(static_cast<int>(k));
   find_kept();
@@ -120,7 +127,9 @@ llvm::Function* NestEmitter::emit(const std::string& name) {
 llvm::Value* NestEmitter::number(int k) {
   llvm::Value*& known = number_cache_[static_cast<std::size_t>(k)];
   if (!known) {
-    known = b_.CreateAlignedLoad(b_.getInt64Ty(), b_.CreateConstGEP1_64(b_.getInt64Ty(), numbers_, static_cast<std::uint64_t>(k)), llvm::Align(8));
+    known = b_.CreateAlignedLoad(
+        b_.getInt64Ty(), b_.CreateConstGEP1_64(b_.getInt64Ty(), numbers_, static_cast<std::uint64_t>(k)),
+        llvm::Align(8));
   }
   return known;
 }
@@ -129,7 +138,8 @@ llvm::Value* NestEmitter::stride_bytes(int access, int axis) {
   const Instr& in = k_.code[static_cast<std::size_t>(accesses_[static_cast<std::size_t>(access)])];
   switch (stride(access, axis)) {
     case Stride::none: return i64(0);
-    case Stride::next: return i64(in.code == Code::index ? 1 : static_cast<std::int64_t>(itemsize(k_.args[in.imm].type)));
+    case Stride::next:
+      return i64(in.code == Code::index ? 1 : static_cast<std::int64_t>(itemsize(k_.args[in.imm].type)));
     default: return access_number(access, axis);
   }
 }
@@ -165,7 +175,8 @@ void NestEmitter::outer_loops(int axis) {
         tile(t, b_.CreateBinaryIntrinsic(llvm::Intrinsic::smin, full, end));
       });
     } else {
-      vector_loop(begin, end, nullptr, 1, [&](int, llvm::Value* i, const Lanes& active) { body(0, 0, i, active); });
+      vector_loop(begin, end, nullptr, 1,
+                  [&](int, llvm::Value* i, const Lanes& active) { body(0, 0, i, active); });
     }
     return;
   }
@@ -196,7 +207,8 @@ void NestEmitter::tile(llvm::Value* begin, llvm::Value* end) {
     if (inner(s)) {
       inner_stage_columns(s, begin, end);
     } else {
-      vector_loop(begin, end, nullptr, 1, [&](int, llvm::Value* i, const Lanes& active) { body(s, 0, i, active); });
+      vector_loop(begin, end, nullptr, 1,
+                  [&](int, llvm::Value* i, const Lanes& active) { body(s, 0, i, active); });
     }
   }
 }
@@ -228,8 +240,9 @@ void NestEmitter::inner_stage_rows(int stage) {
   inner_loops(stage, spec_.outer, vector_axis(), i64(0), [&](llvm::Value* row_number) {
     // A row that does not begin at lane 0 is worked on as if it began earlier.
     llvm::Value* const extent = number(vector_axis());
-    llvm::Value* const skipped =
-        in_order && spec_.inner > 1 ? b_.CreateAnd(b_.CreateMul(row_number, extent), i64(lanes - 1)) : nullptr;
+    llvm::Value* const skipped = in_order && spec_.inner > 1
+                                     ? b_.CreateAnd(b_.CreateMul(row_number, extent), i64(lanes - 1))
+                                     : nullptr;
     vector_loop(i64(0), extent, skipped, repeats,
                 [&](int repeat, llvm::Value* i, const Lanes& active) { body(stage, repeat, i, active); });
   });
@@ -240,7 +253,8 @@ void NestEmitter::inner_stage_columns(int stage, llvm::Value* begin, llvm::Value
   open_lanes_columns(stage, begin, end);
   inner_loops(stage, spec_.outer, spec_.rank(), i64(0), [&](llvm::Value* flat) {
     flat_ = flat;
-    vector_loop(begin, end, nullptr, 1, [&](int, llvm::Value* i, const Lanes& active) { body(stage, 0, i, active); });
+    vector_loop(begin, end, nullptr, 1,
+                [&](int, llvm::Value* i, const Lanes& active) { body(stage, 0, i, active); });
   });
   fold_columns(stage, begin, end);
 }
@@ -251,7 +265,8 @@ void NestEmitter::masked_block(llvm::Value* at, llvm::Value* begin, llvm::Value*
   for (int r = 0; r < repeats; r++) {
     llvm::Value* const i = b_.CreateAdd(at, i64(r * width_));
     Lanes active;
-    active.lo = begin ? b_.CreateBinaryIntrinsic(llvm::Intrinsic::smax, b_.CreateSub(begin, i), i64(0)) : i64(0);
+    active.lo =
+        begin ? b_.CreateBinaryIntrinsic(llvm::Intrinsic::smax, b_.CreateSub(begin, i), i64(0)) : i64(0);
     active.hi = b_.CreateBinaryIntrinsic(llvm::Intrinsic::smin, b_.CreateSub(end, i), i64(width_));
     if (repeats == 1) run(r, i, active);
     else emit_if(b_, b_.CreateICmpSLT(active.lo, active.hi), [&] { run(r, i, active); });
@@ -281,7 +296,8 @@ void NestEmitter::vector_loop(llvm::Value* begin, llvm::Value* end, llvm::Value*
   llvm::Value* const start = b_.CreateSub(begin, skipped);
   llvm::AllocaInst* const at = memory_.stack(b_.getInt64Ty(), 1);
   b_.CreateStore(start, at);
-  auto *const turn = llvm::BasicBlock::Create(c, "turn", f), *const exit = llvm::BasicBlock::Create(c, "done", f);
+  auto *const turn = llvm::BasicBlock::Create(c, "turn", f), *const exit =
+                                                                 llvm::BasicBlock::Create(c, "done", f);
   b_.CreateCondBr(b_.CreateICmpSLT(start, end), turn, exit);
   b_.SetInsertPoint(turn);
   llvm::Value* const now = b_.CreateLoad(b_.getInt64Ty(), at);

@@ -32,15 +32,15 @@ class NestEmitter {
   static constexpr int lanes = 32;  // of a float reduction
   struct Value {
     int stage = 0, access = -1;
-    std::uint64_t axes = 0;   // that it depends on
-    bool pending = false;     // it follows from a reduced value: it has to wait for its stage
-    bool leaves = false;      // used in another stage
-    llvm::Value* scalar = nullptr;            // where it does not vary along the vectors
-    llvm::AllocaInst* tile = nullptr;         // columns: kept for later stages
-    std::vector<llvm::Value*> accumulators;   // of a reduce
+    std::uint64_t axes = 0;                  // that it depends on
+    bool pending = false;                    // it follows from a reduced value: it has to wait for its stage
+    bool leaves = false;                     // used in another stage
+    llvm::Value* scalar = nullptr;           // where it does not vary along the vectors
+    llvm::AllocaInst* tile = nullptr;        // columns: kept for later stages
+    std::vector<llvm::Value*> accumulators;  // of a reduce
     llvm::Value* reduced = nullptr;
-    int kept = -1;                            // rows: this earlier value's row is read instead
-    llvm::AllocaInst* row = nullptr;          // where that row stands
+    int kept = -1;                    // rows: this earlier value's row is read instead
+    llvm::AllocaInst* row = nullptr;  // where that row stands
   };
 
   // Analysis.
@@ -49,7 +49,9 @@ class NestEmitter {
   bool tiled() const { return !rows() && has_inner_; }
   bool inner(int stage) const { return k_.stages[static_cast<std::size_t>(stage)].inner; }
   int vector_axis() const { return rows() ? spec_.rank() - 1 : spec_.outer - 1; }
-  Stride stride(int access, int axis) const { return spec_.strides[static_cast<std::size_t>(access * spec_.rank() + axis)]; }
+  Stride stride(int access, int axis) const {
+    return spec_.strides[static_cast<std::size_t>(access * spec_.rank() + axis)];
+  }
   bool varies(int v) const;
   bool in_body(int v) const;
   int level(int v) const;
@@ -63,7 +65,8 @@ class NestEmitter {
   void tile(llvm::Value* begin, llvm::Value* end);
   void inner_stage_rows(int stage);
   void inner_stage_columns(int stage, llvm::Value* begin, llvm::Value* end);
-  void inner_loops(int stage, int axis, int last, llvm::Value* flat, const std::function<void(llvm::Value* flat)>& body);
+  void inner_loops(int stage, int axis, int last, llvm::Value* flat,
+                   const std::function<void(llvm::Value* flat)>& body);
   void vector_loop(llvm::Value* begin, llvm::Value* end, llvm::Value* skipped, int repeats,
                    const std::function<void(int repeat, llvm::Value* i, const Lanes&)>& body);
   void masked_block(llvm::Value* at, llvm::Value* begin, llvm::Value* end, int repeats,
@@ -77,7 +80,8 @@ class NestEmitter {
   bool turned_loops(int axis);
   void turn_block(int v, llvm::Value* first_row, llvm::Value* rows, llvm::Value* i, llvm::Value* n);
   void turn_in_registers(int v, llvm::Value* from, llvm::Value* to);
-  void turned_rows(int axis, llvm::Value* first_row, llvm::Value* end_row, llvm::Value* i, const Lanes& active);
+  void turned_rows(int axis, llvm::Value* first_row, llvm::Value* end_row, llvm::Value* i,
+                   const Lanes& active);
 
   // Rows that later stages need again.
   std::vector<int> equal_values() const;
@@ -94,7 +98,9 @@ class NestEmitter {
   Row row(int v, llvm::Value* i);
   Indirect indirect(int v, llvm::Value* at);
   llvm::Value* number(int k);
-  llvm::Value* access_number(int access, int k) { return number(NestNumbers::access(spec_.rank(), access) + k); }
+  llvm::Value* access_number(int access, int k) {
+    return number(NestNumbers::access(spec_.rank(), access) + k);
+  }
   llvm::Value* stride_bytes(int access, int axis);
 
   // Reductions.
@@ -130,7 +136,7 @@ class NestEmitter {
   llvm::Value* tile_begin_ = nullptr;
   std::vector<llvm::AllocaInst*> turned_;  // access -> its block, row by row
   llvm::Value* turned_row_ = nullptr;      // the row of the block that is being worked on
-  llvm::Value* flat_ = nullptr;  // columns: the flat inner index of the body being emitted
+  llvm::Value* flat_ = nullptr;            // columns: the flat inner index of the body being emitted
 };
 
 }  // namespace shardarray::codegen

@@ -15,7 +15,9 @@ std::vector<int> NestEmitter::equal_values() const {
   for (int v = 0; v < static_cast<int>(k_.code.size()); v++) {
     same[static_cast<std::size_t>(v)] = v;
     Instr in = k_.code[static_cast<std::size_t>(v)];
-    if (!inner(values_[static_cast<std::size_t>(v)].stage) || in.code == Code::store || in.code == Code::reduce) continue;
+    if (!inner(values_[static_cast<std::size_t>(v)].stage) || in.code == Code::store ||
+        in.code == Code::reduce)
+      continue;
     const auto named = [&](Instr x) {
       for (std::int32_t* o : {&x.a, &x.b, &x.c}) {
         if (*o >= 0) *o = same[static_cast<std::size_t>(*o)];
@@ -24,7 +26,9 @@ std::vector<int> NestEmitter::equal_values() const {
     };
     in = named(in);
     for (int w = 0; w < v; w++) {
-      if (!inner(values_[static_cast<std::size_t>(w)].stage) || named(k_.code[static_cast<std::size_t>(w)]) != in) continue;
+      if (!inner(values_[static_cast<std::size_t>(w)].stage) ||
+          named(k_.code[static_cast<std::size_t>(w)]) != in)
+        continue;
       same[static_cast<std::size_t>(v)] = w;
       break;
     }
@@ -44,11 +48,13 @@ void NestEmitter::find_kept() {
     const int stage = values_[v].stage;
     cost[v] = in.code == Code::constant || in.code == Code::load ? 0 : 1;
     for (const std::int32_t o : {in.a, in.b, in.c}) {
-      if (o >= 0 && values_[static_cast<std::size_t>(o)].stage == stage) cost[v] += cost[static_cast<std::size_t>(o)];
+      if (o >= 0 && values_[static_cast<std::size_t>(o)].stage == stage)
+        cost[v] += cost[static_cast<std::size_t>(o)];
     }
     cost[v] = std::min(cost[v], 1000);
     const auto first = static_cast<std::size_t>(same[v]);
-    candidate[v] = first != v && values_[first].stage != stage && in_body(static_cast<int>(v)) && cost[v] >= worth_keeping;
+    candidate[v] = first != v && values_[first].stage != stage && in_body(static_cast<int>(v)) &&
+                   cost[v] >= worth_keeping;
   }
   for (std::size_t v = size; v-- > 0;) {
     const Instr& in = k_.code[v];

@@ -92,7 +92,8 @@ void NestEmitter::open_lanes_columns(int stage, llvm::Value* begin, llvm::Value*
     if (in.code != Code::reduce) continue;
     Value& x = values_[static_cast<std::size_t>(v)];
     const std::int64_t most = ordered(in) ? lanes : 1;
-    x.tile = memory_.stack(memory_type(b_.getContext(), in.type), static_cast<std::uint64_t>(most * LoopNest::tile));
+    x.tile = memory_.stack(memory_type(b_.getContext(), in.type),
+                           static_cast<std::uint64_t>(most * LoopNest::tile));
     x.accumulators = {x.tile};
     emit_loop(b_, i64(0), lane_count(in), i64(1), [&](llvm::Value* lane) {
       emit_loop(b_, begin, end, i64(width_), [&](llvm::Value* i) {
@@ -121,7 +122,8 @@ void NestEmitter::fold_columns(int stage, llvm::Value* begin, llvm::Value* end) 
     const llvm::Align align(itemsize(in.type));
     llvm::Value* const count = lane_count(in);
     for (int half = lanes / 2; half > 0; half /= 2) {
-      llvm::Value* const pairs = b_.CreateBinaryIntrinsic(llvm::Intrinsic::smin, b_.CreateSub(count, i64(half)), i64(half));
+      llvm::Value* const pairs =
+          b_.CreateBinaryIntrinsic(llvm::Intrinsic::smin, b_.CreateSub(count, i64(half)), i64(half));
       emit_loop(b_, i64(0), pairs, i64(1), [&](llvm::Value* lane) {
         llvm::Value* const other = b_.CreateAdd(lane, i64(half));
         emit_loop(b_, begin, end, i64(width_), [&](llvm::Value* i) {

@@ -28,20 +28,25 @@ bool NestEmitter::turned_loops(int axis) {
   }
   llvm::Value *const end_row = bound(2 * axis + 1), *const end = bound(2 * axis + 3);
   emit_loop(b_, bound(2 * axis), end_row, i64(width_), [&](llvm::Value* first_row) {
-    llvm::Value* const past = b_.CreateBinaryIntrinsic(llvm::Intrinsic::smin, b_.CreateAdd(first_row, i64(width_)), end_row);
+    llvm::Value* const past =
+        b_.CreateBinaryIntrinsic(llvm::Intrinsic::smin, b_.CreateAdd(first_row, i64(width_)), end_row);
     llvm::Value* const rows_here = b_.CreateSub(past, first_row);
     emit_loop(b_, bound(2 * axis + 2), end, i64(width_), [&](llvm::Value* i) {
-      llvm::Value* const n = b_.CreateBinaryIntrinsic(llvm::Intrinsic::smin, b_.CreateSub(end, i), i64(width_));
+      llvm::Value* const n =
+          b_.CreateBinaryIntrinsic(llvm::Intrinsic::smin, b_.CreateSub(end, i), i64(width_));
       for (const int v : loads) turn_block(v, first_row, rows_here, i, n);
       emit_if(b_, b_.CreateICmpEQ(n, i64(width_)), [&] { turned_rows(axis, first_row, past, i, {}); });
-      emit_if(b_, b_.CreateICmpSLT(n, i64(width_)), [&] { turned_rows(axis, first_row, past, i, {i64(0), n}); });
+      emit_if(b_, b_.CreateICmpSLT(n, i64(width_)), [&] {
+        turned_rows(axis, first_row, past, i, {i64(0), n});
+      });
     });
   });
   return true;
 }
 
 /// The body for rows [first_row, end_row) of a block.
-void NestEmitter::turned_rows(int axis, llvm::Value* first_row, llvm::Value* end_row, llvm::Value* i, const Lanes& active) {
+void NestEmitter::turned_rows(int axis, llvm::Value* first_row, llvm::Value* end_row, llvm::Value* i,
+                              const Lanes& active) {
   emit_loop(b_, first_row, end_row, i64(1), [&](llvm::Value* row_number) {
     auto before = place(axis, -1, row_number);
     // Emitted for whole and for masked vectors: each has its own.
@@ -56,21 +61,24 @@ void NestEmitter::turned_rows(int axis, llvm::Value* first_row, llvm::Value* end
 }
 
 /// Puts n x rows elements of access v, from row first_row and element i on, into its block.
-void NestEmitter::turn_block(int v, llvm::Value* first_row, llvm::Value* rows, llvm::Value* i, llvm::Value* n) {
+void NestEmitter::turn_block(int v, llvm::Value* first_row, llvm::Value* rows, llvm::Value* i,
+                             llvm::Value* n) {
   const Instr& in = k_.code[static_cast<std::size_t>(v)];
   const int access = values_[static_cast<std::size_t>(v)].access, axis = vector_axis();
   llvm::Type *const element = memory_type(b_.getContext(), in.type), *const byte = b_.getInt8Ty();
   llvm::Value* const step = stride_bytes(access, axis);
   llvm::Value* const to = turned_[static_cast<std::size_t>(access)];
-  llvm::Value* const from = b_.CreateGEP(byte, b_.CreateGEP(element, at_[static_cast<std::size_t>(access)], first_row),
-                                         b_.CreateMul(i, step));
-  llvm::Value* const whole = b_.CreateAnd(b_.CreateICmpEQ(rows, i64(width_)), b_.CreateICmpEQ(n, i64(width_)));
+  llvm::Value* const from = b_.CreateGEP(
+      byte, b_.CreateGEP(element, at_[static_cast<std::size_t>(access)], first_row), b_.CreateMul(i, step));
+  llvm::Value* const whole =
+      b_.CreateAnd(b_.CreateICmpEQ(rows, i64(width_)), b_.CreateICmpEQ(n, i64(width_)));
   emit_if(b_, whole, [&] { turn_in_registers(v, from, to); });
   emit_if(b_, b_.CreateNot(whole), [&] {
     emit_loop(b_, i64(0), n, i64(1), [&](llvm::Value* l) {
       llvm::Value* const line = b_.CreateGEP(byte, from, b_.CreateMul(l, step));
       emit_loop(b_, i64(0), rows, i64(1), [&](llvm::Value* r) {
-        llvm::Value* const x = b_.CreateAlignedLoad(element, b_.CreateGEP(element, line, r), llvm::Align(itemsize(in.type)));
+        llvm::Value* const x =
+            b_.CreateAlignedLoad(element, b_.CreateGEP(element, line, r), llvm::Align(itemsize(in.type)));
         b_.CreateStore(x, b_.CreateGEP(element, to, b_.CreateAdd(b_.CreateMul(r, i64(width_)), l)));
       });
     });
@@ -105,7 +113,8 @@ void NestEmitter::turn_in_registers(int v, llvm::Value* from, llvm::Value* to) {
         std::swap(x, y);
       }
       for (int r = 0; r < size; r++) {
-        b_.CreateAlignedStore(x[static_cast<std::size_t>(r)], b_.CreateGEP(element, to, i64((row_number + r) * width_ + line)), align);
+        b_.CreateAlignedStore(x[static_cast<std::size_t>(r)],
+                              b_.CreateGEP(element, to, i64((row_number + r) * width_ + line)), align);
       }
     }
   }

@@ -1,7 +1,7 @@
 // What the core library finds in this plug-in.
+#include "abi_hash.h"
 #include "cpu/llvm/generator.h"
 #include "shardarray/version.h"
-#include "abi_hash.h"
 
 namespace {
 
@@ -12,4 +12,5 @@ std::unique_ptr<shardarray::CodeGenerator> make_generator(const char* cpu, const
 }  // namespace
 
 extern "C" __attribute__((visibility("default"))) const shardarray::CodePlugin shardarray_plugin;
-const shardarray::CodePlugin shardarray_plugin = {SHARDARRAY_ABI_HASH, SHARDARRAY_PLUGIN_VERSION, make_generator};
+const shardarray::CodePlugin shardarray_plugin = {SHARDARRAY_ABI_HASH, SHARDARRAY_PLUGIN_VERSION,
+                                                  make_generator};

@@ -11,8 +11,9 @@ Range range_of(const Kernel& k, int v, int depth) {
   const auto of = [&](std::int32_t o) { return range_of(k, o, depth - 1); };
   switch (in.code) {
     case Code::constant: {
-      const double x = in.type == float32 ? static_cast<double>(std::bit_cast<float>(static_cast<std::uint32_t>(in.imm)))
-                                          : std::bit_cast<double>(in.imm);
+      const double x = in.type == float32
+                           ? static_cast<double>(std::bit_cast<float>(static_cast<std::uint32_t>(in.imm)))
+                           : std::bit_cast<double>(in.imm);
       return x == x ? Range{x, x} : Range{};
     }
     case Code::min:

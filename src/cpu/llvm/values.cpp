@@ -13,7 +13,9 @@ namespace {
 using llvm::Intrinsic::ID;
 namespace intrinsic = llvm::Intrinsic;
 
-llvm::Constant* integer(llvm::Value* like, std::uint64_t x) { return llvm::ConstantInt::get(like->getType(), x, true); }
+llvm::Constant* integer(llvm::Value* like, std::uint64_t x) {
+  return llvm::ConstantInt::get(like->getType(), x, true);
+}
 
 llvm::Value* unary(llvm::IRBuilder<>& b, ID id, llvm::Value* x) { return b.CreateUnaryIntrinsic(id, x); }
 llvm::Value* binary(llvm::IRBuilder<>& b, ID id, llvm::Value* x, llvm::Value* y) {
@@ -35,7 +37,8 @@ llvm::Value* float_extreme(llvm::IRBuilder<>& b, bool max, DType t, llvm::Value*
   };
   llvm::Constant* const nan = llvm::ConstantFP::getQNaN(type);
   // Equal values differ only as zeros.
-  if (!is_zero_or_unknown(x) || !is_zero_or_unknown(y)) return b.CreateSelect(b.CreateFCmpUNO(x, y), nan, pick(x, y));
+  if (!is_zero_or_unknown(x) || !is_zero_or_unknown(y))
+    return b.CreateSelect(b.CreateFCmpUNO(x, y), nan, pick(x, y));
   llvm::Type* const bits = type->getWithNewType(b.getIntNTy(static_cast<unsigned>(8 * itemsize(t))));
   llvm::Value* const p = b.CreateBitCast(pick(x, y), bits);
   llvm::Value* const q = b.CreateBitCast(pick(y, x), bits);
@@ -76,9 +79,12 @@ llvm::Value* shift(llvm::IRBuilder<>& b, bool left, DType t, llvm::Value* x, llv
 llvm::Value* compare(llvm::IRBuilder<>& b, Code code, DType t, llvm::Value* x, llvm::Value* y) {
   using P = llvm::CmpInst;
   const int k = static_cast<int>(code) - static_cast<int>(Code::eq);
-  constexpr P::Predicate of_floats[] = {P::FCMP_OEQ, P::FCMP_UNE, P::FCMP_OLT, P::FCMP_OLE, P::FCMP_OGT, P::FCMP_OGE};
-  constexpr P::Predicate of_signed[] = {P::ICMP_EQ, P::ICMP_NE, P::ICMP_SLT, P::ICMP_SLE, P::ICMP_SGT, P::ICMP_SGE};
-  constexpr P::Predicate of_unsigned[] = {P::ICMP_EQ, P::ICMP_NE, P::ICMP_ULT, P::ICMP_ULE, P::ICMP_UGT, P::ICMP_UGE};
+  constexpr P::Predicate of_floats[] = {P::FCMP_OEQ, P::FCMP_UNE, P::FCMP_OLT,
+                                        P::FCMP_OLE, P::FCMP_OGT, P::FCMP_OGE};
+  constexpr P::Predicate of_signed[] = {P::ICMP_EQ,  P::ICMP_NE,  P::ICMP_SLT,
+                                        P::ICMP_SLE, P::ICMP_SGT, P::ICMP_SGE};
+  constexpr P::Predicate of_unsigned[] = {P::ICMP_EQ,  P::ICMP_NE,  P::ICMP_ULT,
+                                          P::ICMP_ULE, P::ICMP_UGT, P::ICMP_UGE};
   if (is_floating(t)) return b.CreateFCmp(of_floats[k], x, y);
   return b.CreateICmp(is_signed_integer(t) ? of_signed[k] : of_unsigned[k], x, y);
 }
@@ -91,7 +97,8 @@ llvm::Value* float_to_integer(llvm::IRBuilder<>& b, DType to, llvm::Type* type, 
   const bool is_signed = is_signed_integer(to);
   const llvm::APInt least = is_signed ? llvm::APInt::getSignedMinValue(bits) : llvm::APInt(bits, 0);
   const llvm::APInt most = is_signed ? llvm::APInt::getSignedMaxValue(bits) : llvm::APInt::getMaxValue(bits);
-  const double past = std::ldexp(1.0, static_cast<int>(bits) - (is_signed ? 1 : 0));  // exact: the first value above
+  const double past =
+      std::ldexp(1.0, static_cast<int>(bits) - (is_signed ? 1 : 0));  // exact: the first value above
   llvm::Constant* const high = llvm::ConstantFP::get(x->getType(), past);
   llvm::Constant* const low = llvm::ConstantFP::get(x->getType(), is_signed ? -past : 0);
   llvm::Value* const inside = b.CreateAnd(b.CreateFCmpOGT(x, low), b.CreateFCmpOLT(x, high));
@@ -109,7 +116,8 @@ llvm::Value* cast(llvm::IRBuilder<>& b, DType from, DType to, llvm::Value* x, in
     return b.CreateICmpNE(x, integer(x, 0));
   }
   if (from == bool_) {
-    if (is_floating(to)) return b.CreateSelect(x, llvm::ConstantFP::get(type, 1), llvm::ConstantFP::get(type, 0));
+    if (is_floating(to))
+      return b.CreateSelect(x, llvm::ConstantFP::get(type, 1), llvm::ConstantFP::get(type, 0));
     return b.CreateZExt(x, type);
   }
   if (is_floating(from)) {
@@ -124,7 +132,8 @@ llvm::Value* cast(llvm::IRBuilder<>& b, DType from, DType to, llvm::Value* x, in
 llvm::Value* call(llvm::IRBuilder<>& b, Function f, const Operands& x, int width) {
   llvm::Type* const f64 = b.getDoubleTy();
   const bool two = operand_count(Code::call, static_cast<std::uint64_t>(f)) == 2;
-  auto* const type = llvm::FunctionType::get(f64, two ? llvm::ArrayRef<llvm::Type*>{f64, f64} : llvm::ArrayRef<llvm::Type*>{f64}, false);
+  auto* const type = llvm::FunctionType::get(
+      f64, two ? llvm::ArrayRef<llvm::Type*>{f64, f64} : llvm::ArrayRef<llvm::Type*>{f64}, false);
   llvm::FunctionCallee callee =
       b.GetInsertBlock()->getModule()->getOrInsertFunction(function_symbol(f), type);
   auto* const function = llvm::cast<llvm::Function>(callee.getCallee());
@@ -148,7 +157,9 @@ llvm::Value* emit_unary(llvm::IRBuilder<>& b, const Instr& in, llvm::Value* a) {
     case Code::neg: return floating ? b.CreateFNeg(a) : b.CreateNeg(a);
     case Code::abs:
       if (floating) return unary(b, intrinsic::fabs, a);
-      return is_unsigned_integer(in.type) ? a : b.CreateSelect(b.CreateICmpSLT(a, integer(a, 0)), b.CreateNeg(a), a);
+      return is_unsigned_integer(in.type)
+                 ? a
+                 : b.CreateSelect(b.CreateICmpSLT(a, integer(a, 0)), b.CreateNeg(a), a);
     case Code::sqrt: return unary(b, intrinsic::sqrt, a);
     case Code::floor: return unary(b, intrinsic::floor, a);
     case Code::ceil: return unary(b, intrinsic::ceil, a);
@@ -181,7 +192,9 @@ llvm::Constant* constant_of(llvm::LLVMContext& c, DType t, std::uint64_t bits, i
   } else {
     one = llvm::ConstantInt::get(type, bits);
   }
-  return width == 1 ? one : llvm::ConstantVector::getSplat(llvm::ElementCount::getFixed(static_cast<unsigned>(width)), one);
+  return width == 1 ? one
+                    : llvm::ConstantVector::getSplat(
+                          llvm::ElementCount::getFixed(static_cast<unsigned>(width)), one);
 }
 std::string function_symbol(Function f) { return std::string("shardarray_f64_") + name(f); }
 
