@@ -26,7 +26,7 @@ template <std::integral I> Array PRNGKey(I seed, Where w = Where::here()) { retu
 
 /// Selects, for this thread and while it lives, the counters: true (the default) as above; false: JAX's older
 /// numbers, in which an element depends on the size of the draw and a sharded draw on data of other devices.
-/// A function that jit has traced keeps the mode of its trace.
+/// jit keeps the traces of the two modes apart.
 class SHARDARRAY_API partitionable {
  public:
   explicit partitionable(bool on);

@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <utility>
 #include <array>
 #include <atomic>
 #include <cstring>
@@ -180,5 +181,22 @@ void ExchangePlan::fill(void* const* bases, std::int64_t begin, std::int64_t end
     default: write(std::array<std::uint64_t, 2>{fill_bits_, 0}); break;
   }
 }
+
+// ---------------------------------------------------------------- the transport
+namespace {
+
+class MemoryTransport final : public Transport {
+ public:
+  std::unique_ptr<Communication> plan(const Exchange& x, const Exchange::Item& item, std::uint32_t counters) override {
+    return std::make_unique<ExchangePlan>(x, item, counters);
+  }
+};
+MemoryTransport in_memory;
+Transport* current = &in_memory;
+
+}  // namespace
+
+Transport& memory_transport() { return *current; }
+Transport* set_memory_transport(Transport* t) { return std::exchange(current, t ? t : &in_memory); }
 
 }  // namespace shardarray

@@ -53,7 +53,7 @@ struct CompiledLoop {
 struct FixedPlans {
   std::deque<GemmPlan> gemms;
   std::deque<ExternPlan> externs;
-  std::deque<ExchangePlan> exchanges;
+  std::vector<std::unique_ptr<Communication>> exchanges;
 };
 
 /// One way to run the program.
@@ -160,7 +160,9 @@ class ProgramTasks {
         }
       }
       const Ranges writes = {{i.dst.base, i.dst.offset, i.dst.offset + i.dst_bytes}};
-      const ExchangePlan& plan = next(plans_.exchanges, next_exchange_, x, i, program_.base_count);
+      if (next_exchange_ == plans_.exchanges.size())
+        plans_.exchanges.push_back(memory_transport().plan(x, i, program_.base_count));
+      const Communication& plan = *plans_.exchanges[next_exchange_++];
       const std::int64_t filled = plan.fill_units(), units = plan.units();
       const double cost = plan.cost_ns(0, units);
       if (filled > 0 && cost > 2 * chunk_ns) {  // else one task does both, in order

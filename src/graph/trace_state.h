@@ -15,6 +15,7 @@ struct TraceState {
   std::vector<std::shared_ptr<const Axis>> axes;       ///< named axes in scope, innermost last
   std::vector<std::uint64_t> gradients;                ///< first sequence number of every open gradient
   Where site;
+  bool partitionable_random = true;  ///< see random::partitionable; traces of one mode do not serve the other
   std::uint32_t current() const { return open.empty() ? 0 : open.back(); }
   bool is_open(std::uint32_t id) const;
 };

@@ -4,16 +4,15 @@
 
 #include <fmt/core.h>
 
+#include "graph/trace_state.h"
 #include "shardarray/placement.h"
 #include "shardarray/random.h"
 
 namespace shardarray::random {
 
-static thread_local bool partitionable_mode = true;
-
-partitionable::partitionable(bool on) : previous_(partitionable_mode) { partitionable_mode = on; }
-partitionable::~partitionable() { partitionable_mode = previous_; }
-bool is_partitionable() { return partitionable_mode; }
+partitionable::partitionable(bool on) : previous_(is_partitionable()) { trace_state().partitionable_random = on; }
+partitionable::~partitionable() { trace_state().partitionable_random = previous_; }
+bool is_partitionable() { return trace_state().partitionable_random; }
 
 void check_key(const Array& key, const char* function) {
   const Type& t = type_of(key, function);

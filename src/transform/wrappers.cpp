@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <cstring>
 
+#include "graph/trace_state.h"
 #include "shardarray/grad.h"
 #include "shardarray/jit.h"
 #include "shardarray/shard_map.h"
@@ -47,6 +48,7 @@ ReusedCall::ReusedCall(const char* function) {
     spare.pop_back();
   }
   call_->function = function;
+  call_->word(trace_state().partitionable_random);
 }
 ReusedCall::~ReusedCall() {
   call_->clear();

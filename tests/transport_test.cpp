@@ -1,0 +1,81 @@
+// The seam between programs and what moves their data: faults come out of the call, the rest lives.
+#include <doctest/doctest.h>
+
+#include <atomic>
+
+#include "cpu/exchange.h"
+#include "shardarray/shardarray.h"
+
+namespace sa = shardarray;
+
+namespace {
+
+// Passes on to the transport that was there; communication number `bad` fails when it runs.
+class FaultyTransport final : public sa::Transport {
+ public:
+  explicit FaultyTransport(int bad) : bad_(bad), real_(sa::set_memory_transport(this)) {}
+  ~FaultyTransport() override { sa::set_memory_transport(real_); }
+  std::unique_ptr<sa::Communication> plan(const sa::Exchange& x, const sa::Exchange::Item& item, std::uint32_t counters) override {
+    return std::make_unique<Faulty>(real_->plan(x, item, counters), planned++ == bad_);
+  }
+  int planned = 0;
+
+ private:
+  struct Faulty final : sa::Communication {
+    Faulty(std::unique_ptr<Communication> real, bool fails) : real(std::move(real)), fails(fails) {}
+    std::int64_t fill_units() const override { return real->fill_units(); }
+    std::int64_t units() const override { return real->units(); }
+    double cost_ns(std::int64_t begin, std::int64_t end) const override { return real->cost_ns(begin, end); }
+    void run(void* const* bases, std::int64_t begin, std::int64_t end) const override {
+      if (fails) throw sa::TransportError("the line is cut");
+      real->run(bases, begin, end);
+    }
+    std::unique_ptr<Communication> real;
+    bool fails;
+  };
+  int bad_;
+  sa::Transport* real_;
+};
+
+sa::Array rows(double first) {
+  const sa::Sharding over8 = sa::PositionalSharding(sa::create_device_mesh({8}));
+  return sa::block_until_ready(sa::device_put(sa::arange(8.0) + first, over8));
+}
+
+}  // namespace
+
+TEST_CASE("transport: communication k fails: the caller hears it, nothing hangs, arguments live") {
+  sa::set_cpu_device_count(8);
+  sa::set_share_replicas(false);
+  const sa::Array x = rows(1);
+  int count = 1, failed = 0;
+  for (int k = 0; k < count; k++) {
+    const auto f = sa::pmap([k](sa::Array v) { return v / sa::psum(v, "i") + sa::ppermute(v, "i", {{0, 1}}) + k; }, {.axis_name = "i"});
+    {
+      FaultyTransport faulty(k);
+      try {
+        sa::block_until_ready(f(x));
+      } catch (const sa::TransportError& e) {
+        CHECK(std::string(e.what()) == "the line is cut");
+        failed++;
+      }
+      count = faulty.planned;
+    }
+    CHECK(x.to_vector<float>() == std::vector<float>{1, 2, 3, 4, 5, 6, 7, 8});
+    const auto again = sa::pmap([k](sa::Array v) { return v / sa::psum(v, "i") - k; }, {.axis_name = "i"});
+    CHECK(again(x)[0].item<float>() == doctest::Approx(1.0 / 36 - k));
+  }
+  sa::set_share_replicas(true);
+  CHECK(count >= 8);
+  CHECK(failed == count);
+}
+
+TEST_CASE("jit: traces of the two random modes are apart") {
+  auto f = sa::jit([](sa::Array key) { return sa::random::bits(key, {3}); });
+  const sa::Array key = sa::random::key(3), now = f(key);
+  const sa::random::partitionable legacy(false);
+  const sa::Array older = f(key);
+  CHECK(f.traces() == 2);
+  CHECK(older.to_vector<std::uint32_t>() == sa::random::bits(key, {3}).to_vector<std::uint32_t>());
+  CHECK(older.to_vector<std::uint32_t>() != now.to_vector<std::uint32_t>());
+}
