@@ -45,15 +45,15 @@ std::shared_ptr<Axis> device_axis(const std::string& name, std::int64_t size, co
   return axis;
 }
 
-// All positions, those of the maps inside included, must have a device.
-void check_devices(const Axis& axis) {
+// All positions, those of the maps inside included, must have a device. `traced`: the maps inside are known.
+void check_devices(const Axis& axis, bool traced) {
   const Region& r = *axis.region;
   const std::int64_t needed = axis.size * r.inside, have = r.devices.empty() ? device_count() : static_cast<std::int64_t>(r.devices.size());
   if (needed > have)
     throw DeviceError(fmt::format("pmap: a computation that requires {} logical devices{}, but only {} are available. Map fewer elements, or "
                                   "make more virtual devices (set_cpu_device_count, SHARDARRAY_CPU_DEVICES).",
                                   needed, r.inside > 1 ? " due to nested pmaps" : "", have));
-  if (!r.devices.empty() && r.inside == 1 && axis.size != have)
+  if (traced && !r.devices.empty() && r.inside == 1 && axis.size != have)
     throw DeviceError(fmt::format("pmap: the mapped size must equal the number of given devices: {} elements, {} devices.", axis.size, have));
 }
 
@@ -68,7 +68,7 @@ VmapResult pmap(const std::function<Arrays(std::span<const Array>)>& f, std::spa
   VmapResult result;
   result.size = mapped_size(args, axis_size, "pmap");
   const auto axis = device_axis(axis_name, result.size, devices);
-  if (!axis->outer) check_devices(*axis);
+  if (!axis->outer) check_devices(*axis, false);
   std::vector<Type> types;
   Arrays all;
   std::vector<bool> mapped;
@@ -83,7 +83,7 @@ VmapResult pmap(const std::function<Arrays(std::span<const Array>)>& f, std::spa
   const auto axes_inside = std::exchange(region.axes_inside, {});
   const ScopedAxis scope(axis);
   const Graph g = trace(f, types, all, "pmap");
-  if (!axis->outer) check_devices(*axis);
+  if (!axis->outer) check_devices(*axis, true);
   mapped.resize(all.size(), false);
   for (std::size_t k = 0; k < all.size(); k++) all[k] = mapped[k] ? place_rows(all[k], axis) : place_whole(all[k], axis);
   result.out = batch_graph(g, all, mapped, axis, result.mapped);
