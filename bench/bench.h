@@ -1,5 +1,5 @@
 // The frame of all benches: measures named cases in one run, prints each figure beside its floor, writes JSON:
-// a list of {"name", "value", "unit", "floor", "ratio"}.
+// a list of {"name", "value", "unit", "floor", "ratio"}. Benches with a table of their own use `Case` and `measure`.
 //
 //   int main(int argc, char** argv) {
 //     bench::Suite suite;
@@ -41,11 +41,64 @@ inline double median(std::vector<double> v) {
   return n == 0 ? 0 : (v[(n - 1) / 2] + v[n / 2]) / 2;
 }
 
+/// A timed case; `measure` fills the figures.
+struct Case {
+  std::string name;
+  std::function<void()> call;
+  CaseOptions options = {};
+  int calls = 1;                     ///< in one sample
+  double first = 0;                  ///< seconds of the first call, which no sample holds
+  std::vector<double> seconds = {};  ///< per operation, one entry a round
+  double time() const { return median(seconds); }
+  /// The median absolute deviation as a part of the time.
+  double spread() const {
+    std::vector<double> d;
+    for (const double s : seconds) d.push_back(std::abs(s - time()));
+    return median(d) / time();
+  }
+};
+/// Median over the rounds of this case's time / its floor's.
+inline double ratio(const Case& c, const Case& floor) {
+  std::vector<double> r;
+  for (std::size_t k = 0; k < c.seconds.size(); k++) r.push_back(c.seconds[k] / floor.seconds[k]);
+  return median(r);
+}
+
+inline double sample(const Case& c) {
+  const auto start = std::chrono::steady_clock::now();
+  for (int k = 0; k < c.calls; k++) c.call();
+  return std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count();
+}
+/// Samples all cases in rounds of shuffled order.
+inline void measure(std::vector<Case>& cases, int rounds, double seconds_per_sample) {
+  std::vector<Case*> order;
+  for (Case& c : cases) {
+    c.first = sample(c);
+    while (sample(c) < seconds_per_sample && c.calls < 1 << 28) c.calls *= 2;
+    c.seconds.resize(static_cast<std::size_t>(rounds));
+    order.push_back(&c);
+  }
+  std::mt19937 random(1);
+  for (int r = 0; r < rounds; r++) {
+    std::shuffle(order.begin(), order.end(), random);
+    for (Case* c : order) {
+      c->call();
+      c->seconds[static_cast<std::size_t>(r)] = sample(*c) / c->calls / c->options.per_call;
+    }
+  }
+}
+
+inline std::string time_text(double seconds) {
+  if (seconds < 1e-6) return fmt::format("{:.1f} ns", seconds * 1e9);
+  if (seconds < 1e-3) return fmt::format("{:.2f} us", seconds * 1e6);
+  return seconds < 1 ? fmt::format("{:.2f} ms", seconds * 1e3) : fmt::format("{:.2f} s", seconds);
+}
+
 class Suite {
  public:
   /// A case: `call` must wait for its own result.
   void add(std::string name, std::function<void()> call, CaseOptions options = {}) {
-    cases_.push_back({std::move(name), std::move(call), std::move(options), 1, {}});
+    cases_.push_back({std::move(name), std::move(call), std::move(options)});
   }
   /// A figure that is counted, not timed: printed and written as it is.
   void add_count(std::string name, double value, std::string unit) { counts_.push_back({std::move(name), value, std::move(unit)}); }
@@ -60,72 +113,23 @@ class Suite {
     app_.add_flag("--quick", quick, "Few short samples: to see that it runs");
     CLI11_PARSE(app_, argc, argv);
     std::erase_if(cases_, [&](const Case& c) { return c.name.find(filter) == std::string::npos; });
-    measure(quick ? 3 : 15, quick ? 1e-4 : 1e-2);
+    measure(cases_, quick ? 3 : 15, quick ? 1e-4 : 1e-2);
     print();
     if (!json_file.empty()) std::ofstream(json_file) << json().dump(2) << "\n";
     return 0;
   }
 
  private:
-  struct Case {
-    std::string name;
-    std::function<void()> call;
-    CaseOptions options;
-    int calls;                    // in one sample
-    std::vector<double> seconds;  // per operation, one entry a round
-    double time() const { return median(seconds); }
-  };
   struct Count {
     std::string name;
     double value;
     std::string unit;
   };
 
-  static double sample(const Case& c) {
-    const auto start = std::chrono::steady_clock::now();
-    for (int k = 0; k < c.calls; k++) c.call();
-    return std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count();
-  }
-
-  void measure(int rounds, double seconds_per_sample) {
-    std::vector<Case*> order;
-    for (Case& c : cases_) {
-      c.call();
-      while (sample(c) < seconds_per_sample && c.calls < 1 << 28) c.calls *= 2;
-      c.seconds.resize(static_cast<std::size_t>(rounds));
-      order.push_back(&c);
-    }
-    std::mt19937 random(1);
-    for (int r = 0; r < rounds; r++) {
-      std::shuffle(order.begin(), order.end(), random);
-      for (Case* c : order) {
-        c->call();
-        c->seconds[static_cast<std::size_t>(r)] = sample(*c) / c->calls / c->options.per_call;
-      }
-    }
-  }
-
   const Case* floor_of(const Case& c) const {
     for (const Case& other : cases_)
       if (!c.options.floor.empty() && other.name == c.options.floor) return &other;
     return nullptr;
-  }
-  /// Median over the rounds of this case's time / its floor's.
-  static double ratio(const Case& c, const Case& floor) {
-    std::vector<double> r;
-    for (std::size_t k = 0; k < c.seconds.size(); k++) r.push_back(c.seconds[k] / floor.seconds[k]);
-    return median(r);
-  }
-  static double spread(const Case& c) {
-    std::vector<double> d;
-    for (const double s : c.seconds) d.push_back(std::abs(s - c.time()));
-    return median(d) / c.time();
-  }
-
-  static std::string time_text(double seconds) {
-    if (seconds < 1e-6) return fmt::format("{:.1f} ns", seconds * 1e9);
-    if (seconds < 1e-3) return fmt::format("{:.2f} us", seconds * 1e6);
-    return seconds < 1 ? fmt::format("{:.2f} ms", seconds * 1e3) : fmt::format("{:.2f} s", seconds);
   }
 
   void print() const {
@@ -135,7 +139,7 @@ class Suite {
     fmt::print("{:<{}}  {:>10}  {:>5}  {:>8}  {:>10}  {:>6}  {}\n", "case", width, "time", "+-%", "GFLOP/s", "floor", "ratio", "floor is");
     for (const Case& c : cases_) {
       const Case* f = floor_of(c);
-      fmt::print("{:<{}}  {:>10}  {:>5.1f}  {:>8}  {:>10}  {:>6}  {}\n", c.name, width, time_text(c.time()), 100 * spread(c),
+      fmt::print("{:<{}}  {:>10}  {:>5.1f}  {:>8}  {:>10}  {:>6}  {}\n", c.name, width, time_text(c.time()), 100 * c.spread(),
                  c.options.flops > 0 ? fmt::format("{:.1f}", c.options.flops / c.time() / 1e9) : "-", f ? time_text(f->time()) : "-",
                  f ? fmt::format("{:.2f}", ratio(c, *f)) : "-", f ? f->name : "");
     }

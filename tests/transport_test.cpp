@@ -5,6 +5,7 @@
 
 #include "cpu/exchange.h"
 #include "shardarray/shardarray.h"
+#include "transform/launch.h"
 
 namespace sa = shardarray;
 

@@ -1,0 +1,141 @@
+// What the machine can do, measured beside the cases of a bench: multiply-adds in registers, the same product by the BLAS,
+// copies. Each runs on all workers of the library's pool.
+#pragma once
+#include <atomic>
+#include <cstdint>
+#include <cstdlib>
+#include <cstring>
+#include <fstream>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "cpu/blas.h"
+#include "runtime/pool.h"
+
+namespace bench {
+
+/// Calls part(0) ... part(parts - 1) on all workers.
+template <class F> void on_all_workers(int parts, const F& part) {
+  struct Job {
+    const F* part;
+    int parts;
+    std::atomic<int> next{0};
+  } job{&part, parts};
+  shardarray::ThreadPool::instance().run(
+      [](void* object) {
+        Job& j = *static_cast<Job*>(object);
+        for (int k = j.next++; k < j.parts; k = j.next++) (*j.part)(k);
+      },
+      &job);
+}
+
+// Twelve chains of multiply-adds, written out because compilers spill such loops. All values are 0.
+#if defined(__x86_64__)
+#define BENCH_FMA(op, r, c) op " %%" r "12, %%" r "13, %%" r #c "\n\t"
+#define BENCH_ZERO(c) "vxorps %%ymm" #c ", %%ymm" #c ", %%ymm" #c "\n\t"
+#define BENCH_FMA_LOOP(name, op, r)                                                                          \
+  inline void name(long n) {                                                                                 \
+    asm volatile(BENCH_ZERO(0) BENCH_ZERO(1) BENCH_ZERO(2) BENCH_ZERO(3) BENCH_ZERO(4) BENCH_ZERO(5)         \
+                     BENCH_ZERO(6) BENCH_ZERO(7) BENCH_ZERO(8) BENCH_ZERO(9) BENCH_ZERO(10) BENCH_ZERO(11)   \
+                         BENCH_ZERO(12) BENCH_ZERO(13) "1:\n\t" BENCH_FMA(op, r, 0) BENCH_FMA(op, r, 1)      \
+                             BENCH_FMA(op, r, 2) BENCH_FMA(op, r, 3) BENCH_FMA(op, r, 4) BENCH_FMA(op, r, 5) \
+                                 BENCH_FMA(op, r, 6) BENCH_FMA(op, r, 7) BENCH_FMA(op, r, 8)                 \
+                                     BENCH_FMA(op, r, 9) BENCH_FMA(op, r, 10)                                \
+                                         BENCH_FMA(op, r, 11) "dec %0\n\tjnz 1b\n\tvzeroupper"               \
+                 : "+r"(n)                                                                                   \
+                 :                                                                                           \
+                 : "cc", "xmm0", "xmm1", "xmm2", "xmm3", "xmm4", "xmm5", "xmm6", "xmm7", "xmm8", "xmm9",     \
+                   "xmm10", "xmm11", "xmm12", "xmm13");                                                      \
+  }
+BENCH_FMA_LOOP(fma_ymm_f32, "vfmadd231ps", "ymm")
+BENCH_FMA_LOOP(fma_ymm_f64, "vfmadd231pd", "ymm")
+BENCH_FMA_LOOP(fma_zmm_f32, "vfmadd231ps", "zmm")
+BENCH_FMA_LOOP(fma_zmm_f64, "vfmadd231pd", "zmm")
+#undef BENCH_FMA_LOOP
+#undef BENCH_ZERO
+#undef BENCH_FMA
+#endif
+
+struct FmaLoop {
+  std::string name;
+  void (*run)(long n) = nullptr;
+  double flops = 0;  ///< of one turn
+};
+/// The loops that this CPU can run; none on other kinds of CPU.
+inline std::vector<FmaLoop> fma_loops([[maybe_unused]] int itemsize) {
+  std::vector<FmaLoop> loops;
+#if defined(__x86_64__)
+  const bool f32 = itemsize == 4;
+  if (__builtin_cpu_supports("avx2") && __builtin_cpu_supports("fma"))
+    loops.push_back({"256 bit", f32 ? fma_ymm_f32 : fma_ymm_f64, 12.0 * 2 * 32 / itemsize});
+  if (__builtin_cpu_supports("avx512f"))
+    loops.push_back({"512 bit", f32 ? fma_zmm_f32 : fma_zmm_f64, 12.0 * 2 * 64 / itemsize});
+#endif
+  return loops;
+}
+
+/// C[m,n] = A[m,k] B[k,n] by the BLAS, rows shared out evenly.
+template <class T> class BlasProduct {
+ public:
+  BlasProduct(int m, int k, int n)
+      : m_(m), k_(k), n_(n), a_(size(m, k), 1), b_(size(k, n), 1), c_(size(m, n)) {}
+  void operator()(const shardarray::Blas& blas) {
+    const int parts = shardarray::ThreadPool::instance().worker_count(), rows = (m_ + parts - 1) / parts;
+    on_all_workers((m_ + rows - 1) / rows, [&](int part) {
+      const int begin = part * rows, count = std::min(rows, m_ - begin);
+      const T* a = a_.data() + size(begin, k_);
+      T* c = c_.data() + size(begin, n_);
+      using B = shardarray::Blas;
+      if constexpr (sizeof(T) == 4)
+        blas.sgemm(B::row_major, B::no_trans, B::no_trans, count, n_, k_, 1, a, k_, b_.data(), n_, 0, c, n_);
+      else
+        blas.dgemm(B::row_major, B::no_trans, B::no_trans, count, n_, k_, 1, a, k_, b_.data(), n_, 0, c, n_);
+    });
+  }
+
+ private:
+  static std::size_t size(int x, int y) { return static_cast<std::size_t>(x) * static_cast<std::size_t>(y); }
+  int m_, k_, n_;
+  std::vector<T> a_, b_, c_;
+};
+
+/// One matrix copied to each of `copies` places: what an all-gather by hand costs.
+class Copies {
+ public:
+  Copies(std::int64_t bytes, int copies)
+      : bytes_(static_cast<std::size_t>(std::min(bytes, kMost / copies))),
+        from_(bytes_, 1),
+        to_(bytes_ * static_cast<std::size_t>(copies)) {}
+  void operator()() {
+    const std::size_t parts_each = (bytes_ + kPart - 1) / kPart;
+    on_all_workers(static_cast<int>(to_.size() / bytes_ * parts_each), [&](int part) {
+      const std::size_t copy = static_cast<std::size_t>(part) / parts_each,
+                        at = static_cast<std::size_t>(part) % parts_each * kPart;
+      std::memcpy(to_.data() + copy * bytes_ + at, from_.data() + at, std::min(kPart, bytes_ - at));
+    });
+  }
+  double bytes() const { return static_cast<double>(to_.size()); }
+
+ private:
+  static constexpr std::int64_t kMost = std::int64_t{1} << 28;
+  static constexpr std::size_t kPart = 1 << 17;
+  std::size_t bytes_;
+  std::vector<char> from_, to_;
+};
+
+/// `AMD EPYC`, as the system names it; "CPU" where it does not say.
+inline std::string cpu_model() {
+  std::ifstream file("/proc/cpuinfo");
+  for (std::string line; std::getline(file, line);)
+    if (line.starts_with("model name") && line.find(": ") != line.npos)
+      return line.substr(line.find(": ") + 2);
+  return "CPU";
+}
+/// How many threads wanted to run during the last minute; negative: unknown.
+inline double load_average() {
+  double load = -1;
+  return getloadavg(&load, 1) == 1 ? load : -1;
+}
+
+}  // namespace bench
