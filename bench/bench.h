@@ -101,7 +101,9 @@ class Suite {
     cases_.push_back({std::move(name), std::move(call), std::move(options)});
   }
   /// A figure that is counted, not timed: printed and written as it is.
-  void add_count(std::string name, double value, std::string unit) { counts_.push_back({std::move(name), value, std::move(unit)}); }
+  void add_count(std::string name, double value, std::string unit) {
+    counts_.push_back({std::move(name), value, std::move(unit)});
+  }
   /// Options of the bench itself may be added before `main`.
   CLI::App& app() { return app_; }
 
@@ -136,12 +138,15 @@ class Suite {
     std::size_t width = 4;
     for (const Case& c : cases_) width = std::max(width, c.name.size());
     for (const Count& c : counts_) width = std::max(width, c.name.size());
-    fmt::print("{:<{}}  {:>10}  {:>5}  {:>8}  {:>10}  {:>6}  {}\n", "case", width, "time", "+-%", "GFLOP/s", "floor", "ratio", "floor is");
+    fmt::print("{:<{}}  {:>10}  {:>5}  {:>8}  {:>10}  {:>6}  {}\n", "case", width, "time", "+-%", "GFLOP/s",
+               "floor", "ratio", "floor is");
     for (const Case& c : cases_) {
       const Case* f = floor_of(c);
-      fmt::print("{:<{}}  {:>10}  {:>5.1f}  {:>8}  {:>10}  {:>6}  {}\n", c.name, width, time_text(c.time()), 100 * c.spread(),
-                 c.options.flops > 0 ? fmt::format("{:.1f}", c.options.flops / c.time() / 1e9) : "-", f ? time_text(f->time()) : "-",
-                 f ? fmt::format("{:.2f}", ratio(c, *f)) : "-", f ? f->name : "");
+      fmt::print("{:<{}}  {:>10}  {:>5.1f}  {:>8}  {:>10}  {:>6}  {}\n", c.name, width, time_text(c.time()),
+                 100 * c.spread(),
+                 c.options.flops > 0 ? fmt::format("{:.1f}", c.options.flops / c.time() / 1e9) : "-",
+                 f ? time_text(f->time()) : "-", f ? fmt::format("{:.2f}", ratio(c, *f)) : "-",
+                 f ? f->name : "");
     }
     for (const Count& c : counts_) fmt::print("{:<{}}  {:>10g}  {}\n", c.name, width, c.value, c.unit);
   }
@@ -149,12 +154,14 @@ class Suite {
   nlohmann::json json() const {
     nlohmann::json out = nlohmann::json::array();
     for (const Case& c : cases_) {
-      nlohmann::json row = {{"name", c.name}, {"value", c.time()}, {"unit", "s"}, {"floor", nullptr}, {"ratio", nullptr}};
+      nlohmann::json row = {
+          {"name", c.name}, {"value", c.time()}, {"unit", "s"}, {"floor", nullptr}, {"ratio", nullptr}};
       if (const Case* f = floor_of(c)) row["floor"] = f->time(), row["ratio"] = ratio(c, *f);
       out.push_back(row);
     }
     for (const Count& c : counts_)
-      out.push_back({{"name", c.name}, {"value", c.value}, {"unit", c.unit}, {"floor", nullptr}, {"ratio", nullptr}});
+      out.push_back(
+          {{"name", c.name}, {"value", c.value}, {"unit", c.unit}, {"floor", nullptr}, {"ratio", nullptr}});
     return out;
   }
 

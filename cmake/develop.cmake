@@ -11,9 +11,8 @@ function(shardarray_test_binary target objects)
   target_link_libraries(${target} PRIVATE ${objects} doctest::doctest nlohmann_json::nlohmann_json)
   target_compile_definitions(${target} PRIVATE
     SHARDARRAY_TEST_DATA="${PROJECT_SOURCE_DIR}/tests/data" SHARDARRAY_SOURCE_DIR="${PROJECT_SOURCE_DIR}")
-  # -fpch-preprocess: ccache needs it to cache what uses the precompiled header.
-  target_compile_options(${target} PRIVATE $<$<CONFIG:Release>:-O1> $<$<CXX_COMPILER_ID:GNU>:-fpch-preprocess>)
-  target_precompile_headers(${target} PRIVATE ${PROJECT_SOURCE_DIR}/tests/precompiled.h)
+  target_compile_options(${target} PRIVATE $<$<CONFIG:Release>:-O1>)
+  shardarray_precompile(${target} tests/precompiled.h)
 endfunction()
 
 file(GLOB test_files CONFIGURE_DEPENDS ${PROJECT_SOURCE_DIR}/tests/*_test.cpp)
@@ -48,6 +47,7 @@ add_library(shardarray_ground OBJECT EXCLUDE_FROM_ALL ${ground_sources})
 target_include_directories(shardarray_ground
   PUBLIC ${PROJECT_SOURCE_DIR}/include ${PROJECT_SOURCE_DIR}/src PRIVATE ${PROJECT_BINARY_DIR}/generated)
 target_link_libraries(shardarray_ground PUBLIC shardarray_options fmt::fmt Threads::Threads ${CMAKE_DL_LIBS})
+shardarray_precompile(shardarray_ground cmake/precompiled.h)
 shardarray_selected_tests(shardarray_tsan shardarray_ground ${SHARDARRAY_TSAN_TESTS})
 
 # Examples see what a user sees.

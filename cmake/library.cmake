@@ -15,6 +15,12 @@ if(SHARDARRAY_VERIFY)
   target_compile_definitions(shardarray_options INTERFACE SHARDARRAY_VERIFY=1)
 endif()
 
+# -fpch-preprocess: ccache needs it to cache what uses a precompiled header.
+function(shardarray_precompile target header)
+  target_precompile_headers(${target} PRIVATE ${PROJECT_SOURCE_DIR}/${header})
+  target_compile_options(${target} PRIVATE $<$<CXX_COMPILER_ID:GNU>:-fpch-preprocess>)
+endfunction()
+
 file(GLOB_RECURSE sources CONFIGURE_DEPENDS ${PROJECT_SOURCE_DIR}/src/*.cpp)
 list(FILTER sources EXCLUDE REGEX "/src/cpu/llvm/")
 set(v3_sources ${sources})
@@ -23,7 +29,8 @@ set(loop_sources ${sources})
 list(FILTER loop_sources INCLUDE REGEX "/src/cpu/[^/]*_(baseline|v3)\\.cpp$")
 
 # Inner loops are compiled once for any CPU and once for AVX2 and FMA; the choice falls at run time.
-set_source_files_properties(${loop_sources} PROPERTIES COMPILE_OPTIONS "$<$<CONFIG:Release>:-O3>")
+set_source_files_properties(${loop_sources} PROPERTIES
+  COMPILE_OPTIONS "$<$<CONFIG:Release>:-O3>" SKIP_PRECOMPILE_HEADERS ON)
 if(CMAKE_SYSTEM_PROCESSOR MATCHES "^(x86_64|AMD64)$")
   set_source_files_properties(${v3_sources} PROPERTIES
     COMPILE_OPTIONS "$<$<CONFIG:Release>:-O3>;-march=x86-64-v3")
@@ -42,6 +49,8 @@ target_link_libraries(shardarray_objects
 if(NOT CMAKE_SYSTEM_PROCESSOR MATCHES "^(x86_64|AMD64)$")
   target_compile_definitions(shardarray_objects PUBLIC SHARDARRAY_NO_V3=1)
 endif()
+
+shardarray_precompile(shardarray_objects cmake/precompiled.h)
 
 add_library(shardarray SHARED)
 add_library(shardarray::shardarray ALIAS shardarray)

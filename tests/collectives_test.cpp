@@ -83,8 +83,9 @@ void check_row(const Json& row, const Json& truth) {
   };
   CHECK(same(f(x), out["y"]));
   if (out.contains("vjp_raises"))
-    CHECK(contains(error<sa::Error>([&] { sa::grad([&](const Array& v) { return sa::sum(f(v)); })(x); }),
-                   "grad: differentiation rule for '" + row["name"].get<std::string>() + "' not implemented ("));
+    CHECK(contains(
+        error<sa::Error>([&] { sa::grad([&](const Array& v) { return sa::sum(f(v)); })(x); }),
+        "grad: differentiation rule for '" + row["name"].get<std::string>() + "' not implemented ("));
   if (!out.contains("cotangent")) return;
   const Array cotangent = golden::array(out["cotangent"]);
   const auto [y, pull] = sa::vjp(f, x);
@@ -148,19 +149,37 @@ TEST_CASE("collectives: pbroadcast") {
 TEST_CASE("collectives: second derivatives against differences of the first") {
   const std::vector<std::pair<std::string, Fn>> table = {
       {"psum", [](const Array& x) { return sa::psum(x, "i"); }},
-      {"psum in groups", [](const Array& x) { return sa::psum(x, "i", {{{0, 2, 3}, {1}}}); }},
+      {"psum in groups",
+       [](const Array& x) {
+         return sa::psum(x, "i", {{{0, 2, 3}, {1}}});
+       }},
       {"pmean", [](const Array& x) { return sa::pmean(x, "i"); }},
-      {"ppermute", [](const Array& x) { return sa::ppermute(x, "i", {{0, 1}, {1, 3}, {3, 0}}); }},
-      {"pshuffle", [](const Array& x) { return sa::pshuffle(x, "i", {2, 0, 3, 1}); }},
+      {"ppermute",
+       [](const Array& x) {
+         return sa::ppermute(x, "i", {{0, 1}, {1, 3}, {3, 0}});
+       }},
+      {"pshuffle",
+       [](const Array& x) {
+         return sa::pshuffle(x, "i", {2, 0, 3, 1});
+       }},
       {"pbroadcast", [](const Array& x) { return sa::pbroadcast(x, "i", 2); }},
       {"pswapaxes", [](const Array& x) { return sa::pswapaxes(x, "i", 1); }},
       {"all_gather", [](const Array& x) { return sa::all_gather(x, "i", {.axis = -1}); }},
-      {"all_gather in groups", [](const Array& x) { return sa::all_gather(x, "i", {0, true, {{3, 0}, {1, 2}}}); }},
+      {"all_gather in groups",
+       [](const Array& x) {
+         return sa::all_gather(x, "i", {0, true, {{3, 0}, {1, 2}}});
+       }},
       {"psum_scatter", [](const Array& x) { return sa::psum_scatter(x, "i"); }},
       {"psum_scatter in groups",
-       [](const Array& x) { return sa::psum_scatter(x, "i", {0, true, {{3, 0}, {1, 2}}}); }},
-      {"all_to_all", [](const Array& x) { return sa::all_to_all(x, "i", {.split_axis = 1, .concat_axis = 0}); }},
-      {"all_to_all tiled", [](const Array& x) { return sa::all_to_all(x, "i", {0, 1, true, {}}); }},
+       [](const Array& x) {
+         return sa::psum_scatter(x, "i", {0, true, {{3, 0}, {1, 2}}});
+       }},
+      {"all_to_all",
+       [](const Array& x) { return sa::all_to_all(x, "i", {.split_axis = 1, .concat_axis = 0}); }},
+      {"all_to_all tiled",
+       [](const Array& x) {
+         return sa::all_to_all(x, "i", {0, 1, true, {}});
+       }},
   };
   const auto eighths = [](int seed) {
     Values v;
@@ -198,8 +217,12 @@ TEST_CASE("collectives: derivatives inside of the map are those of classic JAX")
       return values(mapped(sa::grad(loss), how)(p));
     };
     CHECK(gradient([](const Array& x) { return sa::psum(x, "i"); }) == Values{10, 10, 10, 10});
-    CHECK(gradient([](const Array& x) { return sa::psum(x, "i", {{{0, 2}, {3, 1}}}); }) == Values{4, 6, 4, 6});
-    CHECK(gradient([](const Array& x) { return sa::pmean(x, "i", {{{0}, {1, 2, 3}}}); }) == Values{1, 9, 9, 9});
+    CHECK(gradient([](const Array& x) {
+            return sa::psum(x, "i", {{{0, 2}, {3, 1}}});
+          }) == Values{4, 6, 4, 6});
+    CHECK(gradient([](const Array& x) {
+            return sa::pmean(x, "i", {{{0}, {1, 2, 3}}});
+          }) == Values{1, 9, 9, 9});
     const Fn minus = sa::grad([](const Array& x) { return -sa::psum(x, "i"); });
     CHECK(values(mapped(minus, how)(p)) == Values{-4, -4, -4, -4});
   }
@@ -223,13 +246,16 @@ TEST_CASE("collectives: trees, sizes, literals, axes from the end") {
     Values all;
     for (int k = 0; k < 3; k++) all.insert(all.end(), one.begin(), one.end());
     CHECK(values(y) == all);
-    CHECK(over([](const Array& v) { return sa::all_gather(v, "i", {.axis = -1}); })(x).shape() == Shape{3, 2, 3});
+    CHECK(over([](const Array& v) { return sa::all_gather(v, "i", {.axis = -1}); })(x).shape() ==
+          Shape{3, 2, 3});
     CHECK(values(over([](const Array& v) { return sa::all_gather(v, "i", {.axis = -1}); })(x)) ==
           Values{1, 3, 5, 2, 4, 6, 1, 3, 5, 2, 4, 6, 1, 3, 5, 2, 4, 6});
     // equal values at all positions
-    CHECK(values(over([](const Array& v) { return v * 0 + sa::psum(sa::array({1.0, 2.0}), "i"); })(x)) ==
-          Values{3, 6, 3, 6, 3, 6});
-    CHECK(values(over([](const Array& v) { return v * 0 + sa::all_gather(2.0, "i")[0]; })(x)) == Values(6, 2.0));
+    CHECK(values(over([](const Array& v) {
+            return v * 0 + sa::psum(sa::array({1.0, 2.0}), "i");
+          })(x)) == Values{3, 6, 3, 6, 3, 6});
+    CHECK(values(over([](const Array& v) { return v * 0 + sa::all_gather(2.0, "i")[0]; })(x)) ==
+          Values(6, 2.0));
   }
 }
 
@@ -245,9 +271,11 @@ TEST_CASE("collectives: one inside of jit, of vmap, twice, and with nothing mapp
   const Array pairs = sa::reshape(x, {4, 2});
   const auto sums = [](const Array& v) { return sa::psum(v, "i"); };
   const Values columns = {12, 16, 12, 16, 12, 16, 12, 16};
-  CHECK(values(sa::vmap(sa::vmap(sums, {.axis_name = "i"}), {.in_axes = 1, .out_axes = 1})(pairs)) == columns);
+  CHECK(values(sa::vmap(sa::vmap(sums, {.axis_name = "i"}), {.in_axes = 1, .out_axes = 1})(pairs)) ==
+        columns);
   CHECK(values(sa::vmap(sa::vmap(sums), {.axis_name = "i"})(pairs)) == columns);
-  CHECK(values(sa::vmap(sa::pmap(sums, {.axis_name = "i"}), {.in_axes = 1, .out_axes = 1})(pairs)) == columns);
+  CHECK(values(sa::vmap(sa::pmap(sums, {.axis_name = "i"}), {.in_axes = 1, .out_axes = 1})(pairs)) ==
+        columns);
   CHECK(values(sa::pmap(sa::vmap(sums), {.axis_name = "i"})(pairs)) == columns);
 }
 
@@ -257,38 +285,52 @@ TEST_CASE("collectives: messages") {
     return error<sa::Error>([&] { sa::vmap(f, {.axis_name = "i"})(sa::ones(shape)); });
   };
   CHECK(error<sa::TraceError>([] { sa::psum(sa::ones({2}), "i"); }) ==
-        "psum: unbound axis name 'i'. In scope: none. A name is bound by vmap, pmap or shard_map with axis_name.");
+        "psum: unbound axis name 'i'. In scope: none. A name is bound by vmap, pmap or shard_map with "
+        "axis_name.");
   CHECK(message([](const Array& x) { return sa::psum(x, "k"); }) ==
-        "psum: unbound axis name 'k'. In scope: 'i'. A name is bound by vmap, pmap or shard_map with axis_name.");
+        "psum: unbound axis name 'k'. In scope: 'i'. A name is bound by vmap, pmap or shard_map with "
+        "axis_name.");
   CHECK(error<sa::TraceError>([] {
           const auto f = [](const Array& x) { return sa::axis_index("k") + x; };
           sa::pmap(sa::vmap(f, {.axis_name = "j"}), {.axis_name = "i"})(sa::ones({2, 2}));
         }) ==
-        "axis_index: unbound axis name 'k'. In scope: 'i', 'j'. A name is bound by vmap, pmap or shard_map with "
+        "axis_index: unbound axis name 'k'. In scope: 'i', 'j'. A name is bound by vmap, pmap or shard_map "
+        "with "
         "axis_name.");
-  CHECK(message([](const Array& x) { return sa::psum(x, sa::NamedAxes(std::initializer_list<std::string>{})); }) ==
-        "psum: no axis is named. Give at least one.");
-  CHECK(message([](const Array& x) { return sa::psum(x, {"i", "i"}); }) ==
-        "psum: axis 'i' is named twice. Name each once.");
+  CHECK(message([](const Array& x) {
+          return sa::psum(x, sa::NamedAxes(std::initializer_list<std::string>{}));
+        }) == "psum: no axis is named. Give at least one.");
+  CHECK(message([](const Array& x) {
+          return sa::psum(x, {"i", "i"});
+        }) == "psum: axis 'i' is named twice. Name each once.");
   for (const sa::Groups& groups : {sa::Groups{{0, 1}, {2}}, {{0, 1}, {1, 2, 3}}, {{0, 1}, {2, 4}}})
     CHECK(contains(message([&](const Array& x) { return sa::psum(x, "i", {groups}); }),
                    "psum: groups must cover all indices exactly once, but [["));
-  CHECK(message([](const Array& x) { return sa::psum(x, "i", {{{0, 1}, {2}}}); }) ==
+  CHECK(message([](const Array& x) {
+          return sa::psum(x, "i", {{{0, 1}, {2}}});
+        }) ==
         "psum: groups must cover all indices exactly once, but [[0, 1], [2]] do not cover 0..3 of axis 'i'.");
-  CHECK(message([](const Array& x) { return sa::all_gather(x, "i", {.groups = {{0, 1, 2}, {3}}}); }) ==
+  CHECK(message([](const Array& x) {
+          return sa::all_gather(x, "i", {.groups = {{0, 1, 2}, {3}}});
+        }) ==
         "all_gather: groups must have one size, but got [[0, 1, 2], [3]]. Only reductions take others.");
   CHECK(error<sa::Error>([] {
           const auto f = [](const Array& x) { return sa::psum(x, {"i", "j"}, {{{0, 1}, {2, 3}}}); };
           sa::vmap(sa::vmap(f, {.axis_name = "j"}), {.axis_name = "i"})(sa::ones({2, 2}));
         }) == "psum: groups over several axes. Map one axis of the product's size instead.");
-  CHECK(message([](const Array& x) { return sa::ppermute(x, "i", {{0, 1}, {2, 1}}); }) ==
+  CHECK(message([](const Array& x) {
+          return sa::ppermute(x, "i", {{0, 1}, {2, 1}});
+        }) ==
         "ppermute: sources and destinations must be unique, but the destination of (2, 1) occurs twice.");
-  CHECK(message([](const Array& x) { return sa::ppermute(x, "i", {{0, 1}, {0, 2}}); }) ==
-        "ppermute: sources and destinations must be unique, but the source of (0, 2) occurs twice.");
-  CHECK(message([](const Array& x) { return sa::ppermute(x, "i", {{4, 1}}); }) ==
-        "ppermute: (4, 1) is out of range for an axis of size 4.");
-  CHECK(message([](const Array& x) { return sa::pshuffle(x, "i", {0, 1, 1, 2}); }) ==
-        "pshuffle: `perm` does not represent a permutation: [0, 1, 1, 2] of an axis of size 4.");
+  CHECK(message([](const Array& x) {
+          return sa::ppermute(x, "i", {{0, 1}, {0, 2}});
+        }) == "ppermute: sources and destinations must be unique, but the source of (0, 2) occurs twice.");
+  CHECK(message([](const Array& x) {
+          return sa::ppermute(x, "i", {{4, 1}});
+        }) == "ppermute: (4, 1) is out of range for an axis of size 4.");
+  CHECK(message([](const Array& x) {
+          return sa::pshuffle(x, "i", {0, 1, 1, 2});
+        }) == "pshuffle: `perm` does not represent a permutation: [0, 1, 1, 2] of an axis of size 4.");
   CHECK(message([](const Array& x) { return sa::pbroadcast(x, "i", 4); }) ==
         "pbroadcast: source 4 is out of range for an axis of size 4.");
   CHECK(message([](const Array& x) { return sa::all_gather(x, "i", {.axis = 2}); }) ==
@@ -301,7 +343,8 @@ TEST_CASE("collectives: messages") {
   CHECK(message([](const Array& x) { return sa::psum_scatter(x, "i", {.tiled = true}); }) ==
         "psum_scatter: dimension 0 of f32[3] must be divisible by the 4 parts of the axis.");
   CHECK(message([](const Array& x) { return sa::all_to_all(x, "i"); }) ==
-        "all_to_all: split_axis 0 of f32[3] must have the size of the mapped axis, 4. For several rows each say "
+        "all_to_all: split_axis 0 of f32[3] must have the size of the mapped axis, 4. For several rows each "
+        "say "
         "{.tiled = true}.");
   CHECK(message([](const Array& x) { return sa::all_to_all(x, "i", {.split_axis = 1}); }) ==
         "all_to_all: split_axis 1 is out of bounds for a value of rank 1.");

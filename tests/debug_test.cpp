@@ -23,9 +23,7 @@ struct Captured {
 template <class F> std::string message(F f) {
   try {
     f();
-  } catch (const sa::Error& e) {
-    return e.what();
-  }
+  } catch (const sa::Error& e) { return e.what(); }
   return "";
 }
 
@@ -41,14 +39,18 @@ TEST_CASE("debug: print outside of traces, formats") {
   CHECK(c.take() == "0.13 (2, 8)\n");
   sa::debug::print("{{}}", {}, c.options);
   CHECK(c.take() == "{}\n");
-  CHECK(message([&] { sa::debug::print("{}", {1, 2}, c.options); }) ==
-        "debug::print: unused argument 1 of 2 in \"{}\". Every argument needs a {}.");
+  CHECK(message([&] {
+          sa::debug::print("{}", {1, 2}, c.options);
+        }) == "debug::print: unused argument 1 of 2 in \"{}\". Every argument needs a {}.");
   CHECK(message([&] { sa::debug::print("{} {}", {1}, c.options); }) ==
-        "debug::print: \"{} {}\" with 1 argument: argument not found. Formats take one argument each; arrays take none.");
+        "debug::print: \"{} {}\" with 1 argument: argument not found. Formats take one argument each; arrays "
+        "take none.");
   CHECK(message([&] { sa::debug::print("{:.2f}", {sa::arange(3.0)}, c.options); }) ==
-        "debug::print: \"{:.2f}\" with 1 argument: invalid type specifier. Formats take one argument each; arrays take none.");
+        "debug::print: \"{:.2f}\" with 1 argument: invalid type specifier. Formats take one argument each; "
+        "arrays take none.");
   CHECK(c.take().empty());
-  CHECK(message([] { sa::debug::callback(nullptr); }) == "debug::callback: the function is empty. Give one that can be called.");
+  CHECK(message([] { sa::debug::callback(nullptr); }) ==
+        "debug::callback: the function is empty. Give one that can be called.");
   CHECK(message([] { sa::inspect_array_sharding(Array(1.0), nullptr); }) ==
         "inspect_array_sharding: the function is empty. Give one that can be called.");
 }
@@ -68,7 +70,8 @@ TEST_CASE("debug: print in jit happens at every call, with the whole value") {
     CHECK(c.take() == "first [0. 1. 2. 3. 4. 5. 6. 7.]\nthen 36.0\n");
   }
   CHECK(f.traces() == 1);
-  CHECK(sa::explain(f, sa::device_put(sa::arange(8.0), over8)).transfers().size() == 1);  // the sum's, none for the print
+  CHECK(sa::explain(f, sa::device_put(sa::arange(8.0), over8)).transfers().size() ==
+        1);  // the sum's, none for the print
 }
 
 TEST_CASE("debug: once a device in pmap, once a row in vmap") {
@@ -81,7 +84,8 @@ TEST_CASE("debug: once a device in pmap, once a row in vmap") {
     return x;
   };
   sa::pmap(f, {.axis_name = "i"})(rows(6, {2, 3}));
-  CHECK(c.take() == "a: 1 shape: (3,)\n0\na: 1 shape: (3,)\n1\nsame everywhere [1. 1. 1.]\nsame everywhere [1. 1. 1.]\n");
+  CHECK(c.take() ==
+        "a: 1 shape: (3,)\n0\na: 1 shape: (3,)\n1\nsame everywhere [1. 1. 1.]\nsame everywhere [1. 1. 1.]\n");
   sa::vmap(f, {.axis_name = "i"})(rows(6, {2, 3}));
   CHECK(c.take() == "a: 1 shape: (3,)\n[0 1]\nsame everywhere [1. 1. 1.]\n");
   sa::vmap([&](Array x) {
@@ -98,12 +102,15 @@ TEST_CASE("debug: once a device in pmap, once a row in vmap") {
 TEST_CASE("debug: devices of nested maps, of chosen devices, of shard_map") {
   sa::set_cpu_device_count(8);
   std::vector<std::pair<int, float>> seen;
-  const auto note = [&](const sa::HostValues& v) { seen.emplace_back(v.device->id, v.arrays[0].item<float>()); };
+  const auto note = [&](const sa::HostValues& v) {
+    seen.emplace_back(v.device->id, v.arrays[0].item<float>());
+  };
   const auto leaf = [&](Array v) {
     sa::debug::callback(note, {v});
     return v;
   };
-  sa::pmap([&](Array r) { return sa::pmap(leaf, {.axis_name = "j"})(r); }, {.axis_name = "i"})(rows(8, {4, 2}));
+  sa::pmap([&](Array r) { return sa::pmap(leaf, {.axis_name = "j"})(r); },
+           {.axis_name = "i"})(rows(8, {4, 2}));
   std::vector<std::pair<int, float>> expected;
   for (int k = 0; k < 8; k++) expected.emplace_back(k, static_cast<float>(k));
   CHECK(seen == expected);
@@ -113,8 +120,10 @@ TEST_CASE("debug: devices of nested maps, of chosen devices, of shard_map") {
   CHECK(seen == std::vector<std::pair<int, float>>{{5, 0.0f}, {2, 1.0f}});
   seen.clear();
   const auto mesh = sa::make_mesh({{"x", 2}, {"y", 2}});
-  sa::jit(sa::shard_map([&](Array v) { return sa::reshape(leaf(sa::reshape(v, sa::Shape{})), {1}); },
-                        {.mesh = mesh, .in_specs = sa::P(sa::axes("y", "x")), .out_specs = sa::P(sa::axes("y", "x"))}))(sa::arange(4.0));
+  sa::jit(sa::shard_map(
+      [&](Array v) { return sa::reshape(leaf(sa::reshape(v, sa::Shape{})), {1}); },
+      {.mesh = mesh, .in_specs = sa::P(sa::axes("y", "x")), .out_specs = sa::P(sa::axes("y", "x"))}))(
+      sa::arange(4.0));
   CHECK(seen == std::vector<std::pair<int, float>>{{0, 0.0f}, {1, 2.0f}, {2, 1.0f}, {3, 3.0f}});
 }
 
@@ -139,9 +148,11 @@ TEST_CASE("debug: derivatives keep effects and do not repeat them") {
 
 TEST_CASE("debug: an exception of a callback comes out of the call") {
   auto f = sa::jit([](Array x) {
-    sa::debug::callback([](const sa::HostValues& v) {
-      if (v.arrays[0].item<float>() < 0) throw std::runtime_error("negative");
-    }, {x});
+    sa::debug::callback(
+        [](const sa::HostValues& v) {
+          if (v.arrays[0].item<float>() < 0) throw std::runtime_error("negative");
+        },
+        {x});
     return x + 1;
   });
   CHECK(f(Array(1.0f)).item<float>() == 2);

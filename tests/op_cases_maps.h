@@ -13,11 +13,13 @@ inline Cases map_cases() {
   };
   Cases c;
   // every row: psum(row * (position + 1)) - row
-  c.push_back({"psum, axis_index", over_rows([](const Array& r) { return psum(r * (axis_index("i") + 1), "i") - r; }),
+  c.push_back({"psum, axis_index",
+               over_rows([](const Array& r) { return psum(r * (axis_index("i") + 1), "i") - r; }),
                [](const Hosts& x) {
                  return build(x[0].shape, [&](const Shape& i) {
                    double s = 0;
-                   for (std::int64_t k = 0; k < x[0].shape[0]; k++) s += read(x[0], {k, i[1]}) * double(k + 1);
+                   for (std::int64_t k = 0; k < x[0].shape[0]; k++)
+                     s += read(x[0], {k, i[1]}) * double(k + 1);
                    return s - read(x[0], i);
                  });
                },
@@ -27,8 +29,10 @@ inline Cases map_cases() {
   // position p is in group p % 3, from the last one on: groups of different sizes, in no order of the rows
   c.push_back({"psum in groups",
                over_rows([](const Array& r) {
-                 std::vector<std::vector<int>> groups(static_cast<std::size_t>(std::min<std::int64_t>(3, axis_size("i"))));
-                 for (int p = static_cast<int>(axis_size("i")); p-- > 0;) groups[static_cast<std::size_t>(p % 3)].push_back(p);
+                 std::vector<std::vector<int>> groups(
+                     static_cast<std::size_t>(std::min<std::int64_t>(3, axis_size("i"))));
+                 for (int p = static_cast<int>(axis_size("i")); p-- > 0;)
+                   groups[static_cast<std::size_t>(p % 3)].push_back(p);
                  return psum(r, "i", {groups});
                }),
                [](const Hosts& x) {
@@ -41,24 +45,29 @@ inline Cases map_cases() {
                {{{10, 6}}},
                true,
                2e-6});
-  c.push_back({"pmax, pmin", over_rows([](const Array& r) { return pmax(r, "i") - pmin(r, "i"); }),
+  c.push_back({"pmax, pmin",
+               over_rows([](const Array& r) { return pmax(r, "i") - pmin(r, "i"); }),
                [](const Hosts& x) {
-                 const auto most = fold(x[0], {0}, [](const auto& v) { return *std::max_element(v.begin(), v.end()); });
-                 const auto least = fold(x[0], {0}, [](const auto& v) { return *std::min_element(v.begin(), v.end()); });
+                 const auto most =
+                     fold(x[0], {0}, [](const auto& v) { return *std::max_element(v.begin(), v.end()); });
+                 const auto least =
+                     fold(x[0], {0}, [](const auto& v) { return *std::min_element(v.begin(), v.end()); });
                  return build(x[0].shape, [&](const Shape& i) {
                    return most[static_cast<std::size_t>(i[1])] - least[static_cast<std::size_t>(i[1])];
                  });
                },
                {{{10, 6}}},
                false});
-  c.push_back({"all_gather", over_rows([](const Array& r) { return all_gather(r, "i", {.axis = 1}); }),
+  c.push_back({"all_gather",
+               over_rows([](const Array& r) { return all_gather(r, "i", {.axis = 1}); }),
                [](const Hosts& x) {
                  return build({10, 6, 10}, [&](const Shape& i) { return read(x[0], {i[2], i[1]}); });
                },
                {{{10, 6}}},
                true,
                0});
-  c.push_back({"psum_scatter", over_rows([](const Array& r) { return psum_scatter(r, "i", {.axis = 1}); }),
+  c.push_back({"psum_scatter",
+               over_rows([](const Array& r) { return psum_scatter(r, "i", {.axis = 1}); }),
                [](const Hosts& x) {
                  return build({5, 6}, [&](const Shape& i) {
                    double s = 0;
@@ -69,13 +78,15 @@ inline Cases map_cases() {
                {{{5, 6, 5}}},
                true,
                2e-6});
-  c.push_back({"all_to_all", over_rows([](const Array& r) { return all_to_all(r, "i", {.split_axis = 1, .concat_axis = 0}); }),
-               [](const Hosts& x) {
-                 return build({5, 5, 6}, [&](const Shape& i) { return read(x[0], {i[1], i[2], i[0]}); });
-               },
-               {{{5, 6, 5}}},
-               true,
-               0});
+  c.push_back(
+      {"all_to_all",
+       over_rows([](const Array& r) { return all_to_all(r, "i", {.split_axis = 1, .concat_axis = 0}); }),
+       [](const Hosts& x) {
+         return build({5, 5, 6}, [&](const Shape& i) { return read(x[0], {i[1], i[2], i[0]}); });
+       },
+       {{{5, 6, 5}}},
+       true,
+       0});
   // position p gets what p - 2 has, around; nobody sends from 1
   c.push_back({"ppermute",
                over_rows([](const Array& r) {
@@ -86,7 +97,9 @@ inline Cases map_cases() {
                  return ppermute(r, "i", pairs);
                }),
                [](const Hosts& x) {
-                 return build({10, 6}, [&](const Shape& i) { return i[0] == 3 ? 0 : read(x[0], {(i[0] + 8) % 10, i[1]}); });
+                 return build({10, 6}, [&](const Shape& i) {
+                   return i[0] == 3 ? 0 : read(x[0], {(i[0] + 8) % 10, i[1]});
+                 });
                },
                {{{10, 6}}},
                true,
@@ -96,7 +109,9 @@ inline Cases map_cases() {
                  const std::int64_t n = axis_size("i");
                  return n == 0 ? r : pbroadcast(r, "i", static_cast<int>(n / 2));
                }),
-               [](const Hosts& x) { return build({10, 6}, [&](const Shape& i) { return read(x[0], {5, i[1]}); }); },
+               [](const Hosts& x) {
+                 return build({10, 6}, [&](const Shape& i) { return read(x[0], {5, i[1]}); });
+               },
                {{{10, 6}}},
                true,
                0});
@@ -106,12 +121,15 @@ inline Cases map_cases() {
                  Attrs a;
                  a.dims = {-1};
                  const std::int64_t n = x[0].shape().back();
-                 for (std::int64_t k = 0; k < n; k++) a.lo.push_back(k == 1 ? -1 : k / 3 * 3 + 2 < n ? k / 3 * 3 + 2 - k % 3 : k);
+                 for (std::int64_t k = 0; k < n; k++)
+                   a.lo.push_back(k == 1 ? -1 : k / 3 * 3 + 2 < n ? k / 3 * 3 + 2 - k % 3 : k);
                  return record(op_permute_rows, {x[0]}, std::move(a));
                },
                [](const Hosts& x) {
                  const std::int64_t from[] = {2, -1, 0, 5, 4, 3};
-                 return build({10, 6}, [&](const Shape& i) { return from[i[1]] < 0 ? 0 : read(x[0], {i[0], from[i[1]]}); });
+                 return build({10, 6}, [&](const Shape& i) {
+                   return from[i[1]] < 0 ? 0 : read(x[0], {i[0], from[i[1]]});
+                 });
                },
                {{{10, 6}}},
                true,

@@ -27,10 +27,13 @@ inline std::int64_t whole_between(Rng& rng, std::int64_t lo, std::int64_t hi) {
 inline std::vector<double> draw(const OpInput& in, Rng& rng) {
   std::vector<double> v(static_cast<std::size_t>(num_elements(in.shape)));
   for (std::size_t k = 0; k < v.size(); k++) {
-    if (!is_floating(in.dtype)) v[k] = static_cast<double>(whole_between(rng, std::llround(in.lo), std::llround(in.hi)));
-    else if (in.distinct) v[k] = in.lo + (in.hi - in.lo) * (static_cast<double>(k) + 0.5) / static_cast<double>(v.size());
+    if (!is_floating(in.dtype))
+      v[k] = static_cast<double>(whole_between(rng, std::llround(in.lo), std::llround(in.hi)));
+    else if (in.distinct)
+      v[k] = in.lo + (in.hi - in.lo) * (static_cast<double>(k) + 0.5) / static_cast<double>(v.size());
     else v[k] = uniform_between(rng, in.lo, in.hi);
-    if (in.avoid_integers && std::abs(v[k] - std::round(v[k])) < 0.1) v[k] += v[k] < std::round(v[k]) ? -0.15 : 0.15;
+    if (in.avoid_integers && std::abs(v[k] - std::round(v[k])) < 0.1)
+      v[k] += v[k] < std::round(v[k]) ? -0.15 : 0.15;
   }
   if (in.distinct) std::shuffle(v.begin(), v.end(), rng);
   return v;
@@ -82,13 +85,17 @@ inline std::string difference(const HostArray& got, const HostArray& want, doubl
     std::snprintf(buffer, sizeof buffer, "%.9g", x);
     return std::string(buffer);
   };
-  if (!(got.shape == want.shape)) return "shape " + to_string(got.shape) + ", wanted " + to_string(want.shape);
+  if (!(got.shape == want.shape))
+    return "shape " + to_string(got.shape) + ", wanted " + to_string(want.shape);
   const double allowed = tolerance * std::max(1.0, largest(want.data));
   for (std::size_t k = 0; k < want.data.size(); k++) {
     const double g = got.data[k], w = want.data[k];
-    if ((std::isnan(g) && std::isnan(w)) || std::bit_cast<std::uint64_t>(g) == std::bit_cast<std::uint64_t>(w)) continue;
+    if ((std::isnan(g) && std::isnan(w)) ||
+        std::bit_cast<std::uint64_t>(g) == std::bit_cast<std::uint64_t>(w))
+      continue;
     if (tolerance > 0 && (g == w || std::abs(g - w) <= allowed)) continue;
-    return "element " + std::to_string(k) + " of " + to_string(want.shape) + " is " + text(g) + ", wanted " + text(w);
+    return "element " + std::to_string(k) + " of " + to_string(want.shape) + " is " + text(g) + ", wanted " +
+           text(w);
   }
   return "";
 }
@@ -120,7 +127,10 @@ inline std::vector<Sharding> every_sharding(const Mesh& mesh, std::size_t rank) 
   std::vector<PartitionSpec> specs;
   auto add = [&](const std::vector<std::vector<std::string>>& dims) {
     std::vector<SpecEntry> entries;
-    for (const auto& d : dims) entries.push_back(d.empty() ? SpecEntry(none) : d.size() == 1 ? SpecEntry(d[0]) : SpecEntry(AxisNames{d}));
+    for (const auto& d : dims)
+      entries.push_back(d.empty()       ? SpecEntry(none)
+                        : d.size() == 1 ? SpecEntry(d[0])
+                                        : SpecEntry(AxisNames{d}));
     specs.emplace_back(std::move(entries));
   };
   for (std::size_t a = 0; a <= rank; a++)

@@ -58,7 +58,9 @@ TEST_CASE("ops: every op has a row, a rule and a derivative") {
     names.insert(row.name);
     each_node(std::span(&y, 1), [&](Node& n) {
       reached.insert(n.op);
-      if (n.op->form == Form::leaf || n.op == &op_identity || !is_inexact(n.type().dtype) || constants.contains(n.op)) return;
+      if (n.op->form == Form::leaf || n.op == &op_identity || !is_inexact(n.type().dtype) ||
+          constants.contains(n.op))
+        return;
       std::vector<Type> in, out;
       for (const Array& a : n.in()) in.push_back(type_of(a));
       for (const auto& o : n.out()) out.push_back(o.type);
@@ -73,9 +75,12 @@ TEST_CASE("ops: every op has a row, a rule and a derivative") {
   for (const Op* op : all_ops()) {
     CHECK_MESSAGE(!!op->rule, op->name << " has no rule");
     // Collectives are gone once the map that binds their axis has been applied: only the row's name shows them.
-    if (op == &op_place || op == &op_host_call) continue;  // nested maps over devices and effects: pmap_test.cpp, debug_test.cpp
-    const bool named = op->form == Form::collective &&
-                       std::any_of(names.begin(), names.end(), [&](const std::string& n) { return n.find(op->name) != std::string::npos; });
+    if (op == &op_place || op == &op_host_call)
+      continue;  // nested maps over devices and effects: pmap_test.cpp, debug_test.cpp
+    const bool named =
+        op->form == Form::collective && std::any_of(names.begin(), names.end(), [&](const std::string& n) {
+          return n.find(op->name) != std::string::npos;
+        });
     CHECK_MESSAGE((named || reached.contains(op)), std::string(op->name) << " has no row in op_cases.h");
   }
 }
@@ -103,7 +108,8 @@ struct Point {
   }
   Arrays tangents() const {
     Arrays r;
-    for (std::size_t k = 0; k < size(); k++) r.push_back(varies(k) ? to_array(direction[k], row->inputs[k].shape, dtypes[k]) : Array());
+    for (std::size_t k = 0; k < size(); k++)
+      r.push_back(varies(k) ? to_array(direction[k], row->inputs[k].shape, dtypes[k]) : Array());
     return r;
   }
 };
@@ -132,7 +138,9 @@ template <class F> HostArray central_difference(const Point& p, const F& f) {
 
 // An absent tangent is zero.
 HostArray tangent_host(const Array& t, const Shape& shape) {
-  return t.has_value() ? host(t) : HostArray{shape, std::vector<double>(static_cast<std::size_t>(num_elements(shape)), 0.0)};
+  return t.has_value()
+             ? host(t)
+             : HostArray{shape, std::vector<double>(static_cast<std::size_t>(num_elements(shape)), 0.0)};
 }
 double inner_product(const HostArray& a, const std::vector<double>& b) {
   double s = 0;
@@ -210,10 +218,12 @@ Array stacked(const std::vector<Arrays>& rows, std::size_t k, std::int64_t axis)
 }
 
 // axes[k]: 0, 1, or -1 for an operand that all rows share.
-std::string check_vmap(const OpCase& row, const std::vector<Arrays>& rows, const std::vector<std::int64_t>& axes) {
+std::string check_vmap(const OpCase& row, const std::vector<Arrays>& rows,
+                       const std::vector<std::int64_t>& axes) {
   std::vector<core::VmapArg> args;
   for (std::size_t k = 0; k < axes.size(); k++)
-    args.push_back(axes[k] < 0 ? core::VmapArg{rows[0][k], std::nullopt, ""} : core::VmapArg{stacked(rows, k, axes[k]), axes[k], ""});
+    args.push_back(axes[k] < 0 ? core::VmapArg{rows[0][k], std::nullopt, ""}
+                               : core::VmapArg{stacked(rows, k, axes[k]), axes[k], ""});
   const auto body = [&](std::span<const Array> x) { return Arrays{row.function(x)}; };
   const core::VmapResult r = core::vmap(body, args, "rows", std::nullopt, "vmap", Where::here());
   const HostArray got = host(core::place_axis(r, 0, 0, "rows", "vmap"));
@@ -221,7 +231,8 @@ std::string check_vmap(const OpCase& row, const std::vector<Arrays>& rows, const
   bool sums = false;
   for (std::int64_t b = 0; b < kRows; b++) {
     Arrays x;
-    for (std::size_t k = 0; k < axes.size(); k++) x.push_back(rows[axes[k] < 0 ? 0 : static_cast<std::size_t>(b)][k]);
+    for (std::size_t k = 0; k < axes.size(); k++)
+      x.push_back(rows[axes[k] < 0 ? 0 : static_cast<std::size_t>(b)][k]);
     const Array y = row.function(x);
     sums |= rounds(std::span(&y, 1));
     const HostArray one = host(y);
@@ -267,9 +278,15 @@ namespace {
 using Resize = std::int64_t (*)(std::int64_t);
 constexpr Resize kSizes[] = {
     [](std::int64_t n) { return n; },
-    [](std::int64_t n) -> std::int64_t { return n == 10 ? 16 : n == 6 ? 8 : n == 1 ? 1 : 8; },  // even everywhere
-    [](std::int64_t n) -> std::int64_t { return n == 10 ? 7 : n == 6 ? 5 : n == 1 ? 1 : 3; },
-    [](std::int64_t n) -> std::int64_t { return n == 10 ? 3 : n == 6 ? 9 : 1; },
+    [](std::int64_t n) -> std::int64_t {
+      return n == 10 ? 16 : n == 6 ? 8 : n == 1 ? 1 : 8;
+    },  // even everywhere
+    [](std::int64_t n) -> std::int64_t {
+      return n == 10 ? 7 : n == 6 ? 5 : n == 1 ? 1 : 3;
+    },
+    [](std::int64_t n) -> std::int64_t { return n == 10  ? 3
+                                                : n == 6 ? 9
+                                                         : 1; },
     [](std::int64_t n) -> std::int64_t { return n == 10 ? 0 : n; },
 };
 
@@ -292,7 +309,8 @@ bool resized(OpCase& row, Resize size) {
 class ShardingCases {
  public:
   ShardingCases() {
-    for (const auto& axes : std::vector<std::vector<std::pair<std::string, std::int64_t>>>{{{"x", 1}}, {{"x", 2}}, {{"x", 8}}, {{"x", 2}, {"y", 4}}})
+    for (const auto& axes : std::vector<std::vector<std::pair<std::string, std::int64_t>>>{
+             {{"x", 1}}, {{"x", 2}}, {{"x", 8}}, {{"x", 2}, {"y", 4}}})
       meshes_.push_back(make_mesh(axes));
   }
 
@@ -305,7 +323,8 @@ class ShardingCases {
     const double tolerance = rounds(std::span(&y, 1)) ? 1e-5 : 0;
     const HostArray want = host(y);
     for (const Mesh& mesh : meshes_)
-      if (!constrained || mesh.size() == device_count()) x.empty() ? run_result(row, mesh, want) : run_mesh(row, mesh, x, want, tolerance, rng);
+      if (!constrained || mesh.size() == device_count())
+        x.empty() ? run_result(row, mesh, want) : run_mesh(row, mesh, x, want, tolerance, rng);
   }
   int count() const { return count_; }
 
@@ -313,7 +332,8 @@ class ShardingCases {
   static constexpr std::size_t kMostMixes = 150;
 
   // Every combination of shardings of the operands, or a random part of very many.
-  void run_mesh(const OpCase& row, const Mesh& mesh, const Arrays& x, const HostArray& want, double tolerance, Rng& rng) {
+  void run_mesh(const OpCase& row, const Mesh& mesh, const Arrays& x, const HostArray& want, double tolerance,
+                Rng& rng) {
     std::vector<std::vector<Sharding>> shardings;
     std::vector<Arrays> placed;
     std::size_t mixes = 1;
@@ -325,7 +345,10 @@ class ShardingCases {
     }
     const auto f = jit([&row](const Arrays& a) { return row.function(a); });
     for (std::size_t n = 0; n < std::min(mixes, kMostMixes); n++) {
-      std::size_t mix = mixes <= kMostMixes ? n : static_cast<std::size_t>(whole_between(rng, 0, static_cast<std::int64_t>(mixes) - 1));
+      std::size_t mix =
+          mixes <= kMostMixes
+              ? n
+              : static_cast<std::size_t>(whole_between(rng, 0, static_cast<std::int64_t>(mixes) - 1));
       Arrays given;
       std::string how;
       for (std::size_t k = 0; k < x.size(); k++) {
@@ -341,10 +364,13 @@ class ShardingCases {
   // Without operands the result is placed.
   void run_result(const OpCase& row, const Mesh& mesh, const HostArray& want) {
     for (const Sharding& s : every_sharding(mesh, want.shape.size()))
-      check(row, s.to_string(), jit([&](const Arrays& a) { return filter_shard(row.function(a), s); }), {}, want, 0);
+      check(row, s.to_string(), jit([&](const Arrays& a) { return filter_shard(row.function(a), s); }), {},
+            want, 0);
   }
 
-  template <class F> void check(const OpCase& row, const std::string& how, const F& f, const Arrays& given, const HostArray& want, double tolerance) {
+  template <class F>
+  void check(const OpCase& row, const std::string& how, const F& f, const Arrays& given,
+             const HostArray& want, double tolerance) {
     count_++;
     std::string text;
     try {

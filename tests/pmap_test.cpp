@@ -77,7 +77,7 @@ TEST_CASE("pmap document: square, functions of matrices, a convolution, a broadc
   each("broadcast_argument", 2, [](const Json& c) {
     const auto scale = [](const Array& x, const Array& w) { return x * sa::sum(w); };
     const Array y = sa::pmap(scale, {.in_axes = {0, sa::none}})(golden::array(c["inputs"]["x"]),
-                                                               golden::array(c["inputs"]["w"]));
+                                                                golden::array(c["inputs"]["w"]));
     CHECK(golden::close(y, c["outputs"], 1e-5, 1e-6));
   });
 }
@@ -105,7 +105,8 @@ TEST_CASE("pmap document: random matrices in both modes") {
       CHECK(sum == out["bits"][k]["sum_bits_mod_2_32"].get<std::uint32_t>());
       CHECK(all == out["bits"][k]["xor_bits"].get<std::uint32_t>());
       CHECK(mean == doctest::Approx(out["mats"][k]["mean_f64"].get<double>()).epsilon(1e-5));
-      const auto from = m.begin() + static_cast<std::ptrdiff_t>(k * size), to = from + static_cast<std::ptrdiff_t>(size);
+      const auto from = m.begin() + static_cast<std::ptrdiff_t>(k * size),
+                 to = from + static_cast<std::ptrdiff_t>(size);
       CHECK(golden::close({from, from + 4}, golden::numbers(out["mats"][k]["first"]), 5e-7, 1e-7));
       CHECK(golden::close({to - 4, to}, golden::numbers(out["mats"][k]["last"]), 5e-7, 1e-7));
     }
@@ -123,7 +124,9 @@ TEST_CASE("pmap document: normalize, nested, and their gradients") {
     CHECK(sa::to_string(y) + "\n" == c["outputs"]["printed"]);
   });
   each("grad_of_pmap_normalize", 2, [&](const Json& c) {
-    const auto loss = [&](const Array& x) { return sa::sum(sa::sin(sa::pmap(normalize, {.axis_name = "i"})(x))); };
+    const auto loss = [&](const Array& x) {
+      return sa::sum(sa::sin(sa::pmap(normalize, {.axis_name = "i"})(x)));
+    };
     CHECK(golden::close(sa::grad(loss)(golden::array(c["inputs"])), c["outputs"], 1e-5, 1e-6));
   });
   each("nested_normalize", 2, [](const Json& c) {
@@ -140,7 +143,8 @@ TEST_CASE("pmap document: normalize, nested, and their gradients") {
   each("nested_grad", 2, [](const Json& c) {
     const auto f = sa::pmap([](const Array& x) {
       const Array y = sa::sin(x);
-      const auto g = sa::pmap([&](const Array& z) { return sa::cos(z) * sa::tan(sa::sum(y)) * sa::sum(sa::tanh(x)); });
+      const auto g =
+          sa::pmap([&](const Array& z) { return sa::cos(z) * sa::tan(sa::sum(y)) * sa::sum(sa::tanh(x)); });
       return sa::grad([&](const Array& w) { return sa::sum(g(w)); })(x);
     });
     const Array x = golden::array(c["inputs"]);
@@ -171,7 +175,8 @@ TEST_CASE("pmap document: rule 30 and rule 110 on parts of a ring") {
           const Array after = sa::ppermute(board[sa::slice(0, 1)], "i", left);
           const Array b = sa::concatenate({before, board, after}, 0);
           const std::int64_t size = cells / n;
-          const Array index = b[sa::slice(0, size)] * 4 + b[sa::slice(1, size + 1)] * 2 + b[sa::slice(2, size + 2)];
+          const Array index =
+              b[sa::slice(0, size)] * 4 + b[sa::slice(1, size + 1)] * 2 + b[sa::slice(2, size + 2)];
           return (sa::full_like(index, number) >> index) & 1;
         },
         {.axis_name = "i"});
@@ -193,7 +198,8 @@ TEST_CASE("pmap: axes of trees, none, static arguments") {
   const auto f = [](const std::pair<Array, Array>& p, const Array& b, int times) {
     return std::pair(p.first * times + p.second, std::vector{sa::sum(p.first) * b});
   };
-  const auto mapped = sa::pmap(f, {.in_axes = {{1, sa::none}, 0, sa::none}, .out_axes = {1, 0}, .static_args = {2}});
+  const auto mapped =
+      sa::pmap(f, {.in_axes = {{1, sa::none}, 0, sa::none}, .out_axes = {1, 0}, .static_args = {2}});
   const std::pair<Array, Array> p{x, numbers({3})};
   const auto [first, second] = mapped(p, w, 2);
   CHECK(first.shape() == Shape{3, 4});
@@ -268,7 +274,9 @@ TEST_CASE("pmap: the inner of two axes of one name, an outer axis from inside") 
   // work around the inner map, which sees a value of the outer one
   const auto f = [](const Array& row) {
     const Array shift = sa::psum(sa::sum(row), "rows");
-    return sa::pmap([&](const Array& v) { return v + shift + sa::psum(v, "cols"); }, {.axis_name = "cols"})(row * 2) - 1;
+    return sa::pmap([&](const Array& v) { return v + shift + sa::psum(v, "cols"); },
+                    {.axis_name = "cols"})(row * 2) -
+           1;
   };
   Values want;
   for (int k = 0; k < 8; k++) want.push_back(2 * k + 28 + (k < 4 ? 12 : 44) - 1);
@@ -280,7 +288,8 @@ TEST_CASE("pmap: inner maps of several sizes, given devices, values from outside
   const Array x = sa::arange(8).astype(sa::float32).reshape({2, 4}), w = numbers({4});
   const auto f = [&](const Array& row) {
     const auto sum = [](const Array& v) { return sa::psum(v, "i"); };
-    const Array pairs = sa::pmap(sum, {.axis_name = "i"})(row.reshape({2, 2})), fours = sa::pmap(sum, {.axis_name = "i"})(row);
+    const Array pairs = sa::pmap(sum, {.axis_name = "i"})(row.reshape({2, 2})),
+                fours = sa::pmap(sum, {.axis_name = "i"})(row);
     return pairs.reshape({4}) + fours * w;
   };
   const Array fours = sa::array({6.0, 22.0}).reshape({2, 1}) * w;
@@ -291,17 +300,24 @@ TEST_CASE("pmap: inner maps of several sizes, given devices, values from outside
   const auto twice = [](const Array& v) { return 2 * v; };
   const Array y = sa::pmap(sa::pmap(twice), {.devices = reversed})(x);
   CHECK(values(y) == values(2 * x));
-  for (const sa::Shard& s : y.addressable_shards()) CHECK(s.device.id / 4 == 1 - s.index[0].start);
+  for (const sa::Shard& s : y.addressable_shards())
+    CHECK(s.device.id == 7 - 4 * s.index[0].start - s.index[1].start);
   // from more devices to fewer, with a captured value that lies elsewhere
   const Array away = sa::device_put(numbers({2}), sa::SingleDeviceSharding(all[5]));
   const Array eight = sa::pmap(twice)(numbers({8, 2}));
-  const Array four = sa::pmap([&](const Array& v) { return v + away; })(eight.reshape({4, 4})[{sa::all, sa::slice(0, 2)}]);
+  const Array four =
+      sa::pmap([&](const Array& v) { return v + away; })(eight.reshape({4, 4})[{sa::all, sa::slice(0, 2)}]);
   CHECK(row_devices(four) == std::vector{0, 1, 2, 3});
-  CHECK(values(four) == values((2 * numbers({8, 2})).reshape({4, 4})[{sa::all, sa::slice(0, 2)}] + numbers({2})));
+  CHECK(values(four) ==
+        values((2 * numbers({8, 2})).reshape({4, 4})[{sa::all, sa::slice(0, 2)}] + numbers({2})));
   // rows of every dtype
   for (sa::DType t : {sa::bool_, sa::int8, sa::uint64, sa::float64}) {
     const Array v = sa::arange(4).astype(t);
-    const Array r = sa::pmap([](const Array& e) { return sa::pshuffle(e, "i", {1, 2, 3, 0}); }, {.axis_name = "i"})(v);
+    const Array r = sa::pmap(
+        [](const Array& e) {
+          return sa::pshuffle(e, "i", {1, 2, 3, 0});
+        },
+        {.axis_name = "i"})(v);
     CHECK(r.dtype() == t);
     CHECK(golden::values(r) == golden::values(sa::array({1, 2, 3, 0}).astype(t)));
   }
@@ -315,7 +331,8 @@ TEST_CASE("pmap: one jitted function under two maps") {
     CHECK(values(sa::pmap(share, {.axis_name = "i"})(y)) == Values{0.5, 0.5});
     CHECK(values(sa::vmap(share, {.axis_name = "i"})(x)) == Values{0.0625, 0.1875, 0.25, 0.5});
   }
-  const auto inside = sa::jit([](const Array& v) { return sa::pmap([](const Array& e) { return e * 2; })(v) + 1; });
+  const auto inside =
+      sa::jit([](const Array& v) { return sa::pmap([](const Array& e) { return e * 2; })(v) + 1; });
   CHECK(values(inside(x)) == Values{3, 7, 9, 17});
 }
 
@@ -344,7 +361,8 @@ TEST_CASE("pmap: derivatives outside, inside, and under vmap") {
   check_near(sa::pmap(own, {.axis_name = "i"})(x), values(sa::broadcast_to(mean, {4, 3})));
   // in_axes and out_axes that are not the first
   const auto turned = [](const Array& v) {
-    return sa::sum(sa::square(sa::pmap([](const Array& c) { return c * sa::sum(c); }, {.in_axes = 1, .out_axes = 1})(v)));
+    return sa::sum(sa::square(
+        sa::pmap([](const Array& c) { return c * sa::sum(c); }, {.in_axes = 1, .out_axes = 1})(v)));
   };
   const auto plain_turned = [](const Array& v) {
     return sa::sum(sa::square(v * sa::sum(v, {.axis = 0, .keepdims = true})));
@@ -381,7 +399,11 @@ TEST_CASE("pmap: chains move nothing") {
   REQUIRE(e.transfers().size() == 1);
   CHECK(e.transfers()[0].kind == "all_reduce");
   CHECK(e.transfers()[0].bytes_per_device <= 28);
-  const auto ring = sa::pmap([](const Array& v) { return sa::pshuffle(v, "i", {7, 0, 1, 2, 3, 4, 5, 6}); }, {.axis_name = "i"});
+  const auto ring = sa::pmap(
+      [](const Array& v) {
+        return sa::pshuffle(v, "i", {7, 0, 1, 2, 3, 4, 5, 6});
+      },
+      {.axis_name = "i"});
   const sa::Explanation r = sa::explain(ring, y);
   REQUIRE(r.transfers().size() == 1);
   CHECK(r.transfers()[0].bytes_per_device == 16);  // one row each
@@ -406,10 +428,13 @@ TEST_CASE("pmap: keys to matrices to products to means, in place") {
   CHECK(moves(sa::jit([&](const Array& k) { return mean(multiply(make(k))); }), keys).empty());
   // one large array of numbers: each device makes its own part
   const auto part = sa::jit([](const Array& key) {
-    return sa::filter_shard(sa::random::uniform(key, {64, 32}), sa::NamedSharding(sa::make_mesh({{"x", 8}}), sa::P("x")));
+    return sa::filter_shard(sa::random::uniform(key, {64, 32}),
+                            sa::NamedSharding(sa::make_mesh({{"x", 8}}), sa::P("x")));
   });
   const Array key = sa::random::key(5);
-  CHECK(program_test::transfers(sa::explain(part, sa::device_put(key, sa::NamedSharding(sa::make_mesh({{"x", 8}}), sa::P())))).empty());
+  CHECK(program_test::transfers(
+            sa::explain(part, sa::device_put(key, sa::NamedSharding(sa::make_mesh({{"x", 8}}), sa::P()))))
+            .empty());
   CHECK(golden::bits(part(key)) == golden::bits(sa::random::uniform(key, {64, 32})));
 }
 
@@ -437,30 +462,45 @@ TEST_CASE("pmap: messages") {
   CHECK(shape([&] { sa::pmap(same, {.in_axes = -1})(two); }) ==
         "pmap: in_axes -1 of argument 0: axes of pmap count from the front. Give 1 instead.");
   CHECK(shape([&] { sa::pmap(same, {.in_axes = 2})(two); }) ==
-        "pmap: was requested to map its argument 0 along axis 2, which implies that its rank should be at least 3, but "
+        "pmap: was requested to map its argument 0 along axis 2, which implies that its rank should be at "
+        "least 3, but "
         "is only 2 (its shape is [2,2]).");
   CHECK(shape([&] { sa::pmap(same, {.out_axes = 2})(two); }) ==
         "pmap: out_axes: axis 2 is out of range for an output f32[2,2] of rank 2.");
   CHECK(shape([&] { sa::pmap(same, {.axis_size = 3})(two); }) ==
         "pmap: Specified axis_size 3 doesn't match received axis_size 2. Leave axis_size out.");
   CHECK(device([&] { sa::pmap(same)(nine); }) ==
-        "pmap: a computation that requires 9 logical devices, but only 8 are available. Map fewer elements, or make more "
+        "pmap: a computation that requires 9 logical devices, but only 8 are available. Map fewer elements, "
+        "or make more "
         "virtual devices (set_cpu_device_count, SHARDARRAY_CPU_DEVICES).");
-  CHECK(device([&] { sa::pmap(sa::pmap(same))(sa::ones({3, 4})); }) ==
-        "pmap: a computation that requires 12 logical devices due to nested pmaps, but only 8 are available. Map fewer "
+  CHECK(device([&] {
+          sa::pmap(sa::pmap(same))(sa::ones({3, 4}));
+        }) ==
+        "pmap: a computation that requires 12 logical devices due to nested pmaps, but only 8 are available. "
+        "Map fewer "
         "elements, or make more virtual devices (set_cpu_device_count, SHARDARRAY_CPU_DEVICES).");
   const auto all = sa::devices();
-  CHECK(device([&] { sa::pmap(same, {.devices = {all[0], all[1], all[2]}})(two); }) ==
-        "pmap: the mapped size must equal the number of given devices: 2 elements, 3 devices.");
-  CHECK(device([&] { sa::pmap(sa::pmap(same), {.devices = {all[0], all[1], all[2]}})(two); }) ==
-        "pmap: a computation that requires 4 logical devices due to nested pmaps, but only 3 are available. Map fewer "
+  CHECK(device([&] {
+          sa::pmap(same, {.devices = {all[0], all[1], all[2]}})(two);
+        }) == "pmap: the mapped size must equal the number of given devices: 2 elements, 3 devices.");
+  CHECK(device([&] {
+          sa::pmap(sa::pmap(same), {.devices = {all[0], all[1], all[2]}})(two);
+        }) ==
+        "pmap: a computation that requires 4 logical devices due to nested pmaps, but only 3 are available. "
+        "Map fewer "
         "elements, or make more virtual devices (set_cpu_device_count, SHARDARRAY_CPU_DEVICES).");
-  CHECK(device([&] { sa::pmap(sa::pmap(same, {.devices = {all[0], all[1]}}))(two); }) ==
-        "pmap: nested pmap with explicit devices. Give them to the outermost pmap.");
-  CHECK(error<sa::TreeError>([&] { sa::pmap(add, {.in_axes = {0, 0, 0}})(two, two); }) ==
-        "pmap: in_axes has 3 entries for 2 parts. A list needs one entry for each argument, element or field. Write one "
+  CHECK(device([&] {
+          sa::pmap(sa::pmap(same, {.devices = {all[0], all[1]}}))(two);
+        }) == "pmap: nested pmap with explicit devices. Give them to the outermost pmap.");
+  CHECK(error<sa::TreeError>([&] {
+          sa::pmap(add, {.in_axes = {0, 0, 0}})(two, two);
+        }) ==
+        "pmap: in_axes has 3 entries for 2 parts. A list needs one entry for each argument, element or "
+        "field. Write one "
         "number or none for all of them, or one for each.");
-  CHECK(error<sa::TreeError>([&] { sa::pmap(same, {.out_axes = {0, 1}})(two); }) ==
+  CHECK(error<sa::TreeError>([&] {
+          sa::pmap(same, {.out_axes = {0, 1}})(two);
+        }) ==
         "pmap: out_axes is a list of 2 entries for one array. An array has one axis. Write a number or none "
         "there.");
   CHECK(contains(error<sa::TraceError>([&] {
@@ -468,7 +508,11 @@ TEST_CASE("pmap: messages") {
                  }),
                  "psum: unbound axis name 'batch'. In scope: 'i'."));
   CHECK(contains(error<sa::Error>([&] {
-                   sa::pmap([](const Array& x) { return sa::ppermute(x, "i", {{0, 1}, {1, 1}}); }, {.axis_name = "i"})(two);
+                   sa::pmap(
+                       [](const Array& x) {
+                         return sa::ppermute(x, "i", {{0, 1}, {1, 1}});
+                       },
+                       {.axis_name = "i"})(two);
                  }),
                  "ppermute: sources and destinations must be unique"));
 }

@@ -41,10 +41,12 @@ struct RandomProgram {
 };
 
 inline std::string RandomProgram::to_string() const {
-  std::string s = "seed " + std::to_string(seed) + ", policy " + (policy == Policy::auto_ ? "auto" : "follow") +
-                  (share ? "" : ", separate replicas") + (donate ? ", donated" : "") + "\n";
+  std::string s = "seed " + std::to_string(seed) + ", policy " +
+                  (policy == Policy::auto_ ? "auto" : "follow") + (share ? "" : ", separate replicas") +
+                  (donate ? ", donated" : "") + "\n";
   for (std::size_t k = 0; k < lines.size(); k++) {
-    s += "  %" + std::to_string(k) + " " + short_name(lines[k].dtype) + shardarray::to_string(lines[k].shape) + " = " + lines[k].text;
+    s += "  %" + std::to_string(k) + " " + short_name(lines[k].dtype) +
+         shardarray::to_string(lines[k].shape) + " = " + lines[k].text;
     for (int v : lines[k].in) s += " %" + std::to_string(v);
     if (lines[k].sharding) {
       s += "   " + lines[k].sharding->to_string() + " on";
@@ -92,7 +94,9 @@ class Generator {
 
   std::int64_t below(std::int64_t n) { return whole_between(rng_, 0, n - 1); }
   bool chance(std::int64_t one_in) { return below(one_in) == 0; }
-  template <class C> auto& any_of(C& list) { return list[static_cast<std::size_t>(below(static_cast<std::int64_t>(std::size(list))))]; }
+  template <class C> auto& any_of(C& list) {
+    return list[static_cast<std::size_t>(below(static_cast<std::int64_t>(std::size(list))))];
+  }
 
   void make_meshes();
   void make_sizes();
@@ -111,9 +115,11 @@ class Generator {
   int integers(std::size_t least_rank = 0);
   int truths();
   int anything(std::size_t least_rank = 0);
-  int like(int v, bool exact);            // of its shape and dtype
-  int broadcastable(int v, bool exact);   // or of one that is broadcast to it
-  std::size_t some_dim(int v) { return static_cast<std::size_t>(below(static_cast<std::int64_t>(shape(v).size()))); }
+  int like(int v, bool exact);           // of its shape and dtype
+  int broadcastable(int v, bool exact);  // or of one that is broadcast to it
+  std::size_t some_dim(int v) {
+    return static_cast<std::size_t>(below(static_cast<std::int64_t>(shape(v).size())));
+  }
 
   void smooth_unary();
   void breaking_unary();

@@ -32,7 +32,8 @@ inline void Generator::make_meshes() {
 inline void Generator::make_sizes() {
   const bool even = p_.seed % 2 == 0;
   const std::int64_t n = meshes_[0].size(), uneven[] = {1, 2, 3, 5, 7, 10, 13};
-  for (int k = 0; k < 3; k++) sizes_.push_back(even ? n * (1 + below(n > 3 ? 2 : 5)) : chance(20) ? 0 : any_of(uneven));
+  for (int k = 0; k < 3; k++)
+    sizes_.push_back(even ? n * (1 + below(n > 3 ? 2 : 5)) : chance(20) ? 0 : any_of(uneven));
 }
 
 inline Sharding Generator::random_sharding(std::size_t rank) {
@@ -70,14 +71,16 @@ inline int Generator::add(std::string text, std::vector<int> in, Apply f, bool s
     is_rounded_now = is_rounded_now || is_rounded(v);
     operands.push_back(values_[static_cast<std::size_t>(v)]);
   }
-  if (is_rounded_now) f = [f](std::span<const Array> x) {
-    const Array y = f(x);
-    return is_floating(y.dtype()) ? clip(y, -4, 4) : y;
-  };
+  if (is_rounded_now)
+    f = [f](std::span<const Array> x) {
+      const Array y = f(x);
+      return is_floating(y.dtype()) ? clip(y, -4, 4) : y;
+    };
   const Array y = f(operands);
   if (y.size() > 4096) return in[0];  // programs stay small
   sums = sums && is_floating(y.dtype());
-  p_.lines.push_back({std::move(text), std::move(in), std::move(f), y.shape(), y.dtype(), {}, std::nullopt, sums});
+  p_.lines.push_back(
+      {std::move(text), std::move(in), std::move(f), y.shape(), y.dtype(), {}, std::nullopt, sums});
   values_.push_back(y);
   rounded_.push_back(is_rounded_now);
   return static_cast<int>(p_.lines.size()) - 1;
@@ -99,18 +102,22 @@ inline int Generator::exact_floats(std::size_t rank) {
               [&] { return leaf(random_shape(rank), DType::float32); });
 }
 inline int Generator::integers(std::size_t rank) {
-  return pick([&](int v) { return dtype(v) == DType::int32 && shape(v).size() >= rank; }, [&] { return leaf(random_shape(rank), DType::int32); });
+  return pick([&](int v) { return dtype(v) == DType::int32 && shape(v).size() >= rank; },
+              [&] { return leaf(random_shape(rank), DType::int32); });
 }
 inline int Generator::truths() {
-  return pick([&](int v) { return dtype(v) == DType::bool_; }, [&] { return leaf(random_shape(0), DType::bool_); });
+  return pick([&](int v) { return dtype(v) == DType::bool_; },
+              [&] { return leaf(random_shape(0), DType::bool_); });
 }
 inline int Generator::anything(std::size_t rank) {
-  return pick([&](int v) { return shape(v).size() >= rank; }, [&] { return leaf(random_shape(rank), DType::float32); });
+  return pick([&](int v) { return shape(v).size() >= rank; },
+              [&] { return leaf(random_shape(rank), DType::float32); });
 }
 inline int Generator::like(int v, bool exact) {
   const Shape s = shape(v);
   const DType t = dtype(v);
-  return pick([&](int o) { return o != v && shape(o) == s && dtype(o) == t && !(exact && is_rounded(o)); }, [&] { return leaf(s, t); });
+  return pick([&](int o) { return o != v && shape(o) == s && dtype(o) == t && !(exact && is_rounded(o)); },
+              [&] { return leaf(s, t); });
 }
 inline int Generator::broadcastable(int v, bool exact) {
   Shape s = shape(v);
@@ -122,29 +129,44 @@ inline int Generator::broadcastable(int v, bool exact) {
 
 // ---------------------------------------------------------------- elementwise
 inline void Generator::smooth_unary() {
-  static constexpr Unary list[] = {
-      {"neg", [](const Array& x) { return -x; }}, {"abs", [](const Array& x) { return abs(x); }},
-      {"exp", [](const Array& x) { return exp(clip(x, -1, 1)); }}, {"expm1", [](const Array& x) { return expm1(clip(x, -1, 1)); }},
-      {"log", [](const Array& x) { return log(abs(x) + 1); }}, {"log1p", [](const Array& x) { return log1p(abs(x)); }},
-      {"sqrt", [](const Array& x) { return sqrt(abs(x) + 1); }}, {"rsqrt", [](const Array& x) { return rsqrt(abs(x) + 1); }},
-      {"sin", [](const Array& x) { return sin(x); }}, {"cos", [](const Array& x) { return cos(x); }},
-      {"tan", [](const Array& x) { return tan(tanh(x) * 0.9); }}, {"tanh", [](const Array& x) { return tanh(x); }},
-      {"sinh", [](const Array& x) { return sinh(clip(x, -1, 1)); }}, {"cosh", [](const Array& x) { return cosh(clip(x, -1, 1)); }},
-      {"asin", [](const Array& x) { return asin(tanh(x) * 0.9); }}, {"acos", [](const Array& x) { return acos(tanh(x) * 0.9); }},
-      {"atan", [](const Array& x) { return atan(x); }}, {"erf", [](const Array& x) { return erf(x); }},
-      {"erf_inv", [](const Array& x) { return erf_inv(tanh(x) * 0.9); }}, {"sigmoid", [](const Array& x) { return sigmoid(x); }},
-      {"relu", [](const Array& x) { return relu(x); }}, {"gelu", [](const Array& x) { return gelu(clip(x, -4, 4)); }},
-      {"stop_gradient", [](const Array& x) { return stop_gradient(x); }}, {"scale", [](const Array& x) { return x * 0.5 + 1; }},
-      {"float64", [](const Array& x) { return astype(x, DType::float64); }}, {"float32", [](const Array& x) { return astype(x, DType::float32); }}};
+  static constexpr Unary list[] = {{"neg", [](const Array& x) { return -x; }},
+                                   {"abs", [](const Array& x) { return abs(x); }},
+                                   {"exp", [](const Array& x) { return exp(clip(x, -1, 1)); }},
+                                   {"expm1", [](const Array& x) { return expm1(clip(x, -1, 1)); }},
+                                   {"log", [](const Array& x) { return log(abs(x) + 1); }},
+                                   {"log1p", [](const Array& x) { return log1p(abs(x)); }},
+                                   {"sqrt", [](const Array& x) { return sqrt(abs(x) + 1); }},
+                                   {"rsqrt", [](const Array& x) { return rsqrt(abs(x) + 1); }},
+                                   {"sin", [](const Array& x) { return sin(x); }},
+                                   {"cos", [](const Array& x) { return cos(x); }},
+                                   {"tan", [](const Array& x) { return tan(tanh(x) * 0.9); }},
+                                   {"tanh", [](const Array& x) { return tanh(x); }},
+                                   {"sinh", [](const Array& x) { return sinh(clip(x, -1, 1)); }},
+                                   {"cosh", [](const Array& x) { return cosh(clip(x, -1, 1)); }},
+                                   {"asin", [](const Array& x) { return asin(tanh(x) * 0.9); }},
+                                   {"acos", [](const Array& x) { return acos(tanh(x) * 0.9); }},
+                                   {"atan", [](const Array& x) { return atan(x); }},
+                                   {"erf", [](const Array& x) { return erf(x); }},
+                                   {"erf_inv", [](const Array& x) { return erf_inv(tanh(x) * 0.9); }},
+                                   {"sigmoid", [](const Array& x) { return sigmoid(x); }},
+                                   {"relu", [](const Array& x) { return relu(x); }},
+                                   {"gelu", [](const Array& x) { return gelu(clip(x, -4, 4)); }},
+                                   {"stop_gradient", [](const Array& x) { return stop_gradient(x); }},
+                                   {"scale", [](const Array& x) { return x * 0.5 + 1; }},
+                                   {"float64", [](const Array& x) { return astype(x, DType::float64); }},
+                                   {"float32", [](const Array& x) { return astype(x, DType::float32); }}};
   const Unary& u = any_of(list);
   add(u.name, {floats()}, [f = u.f](std::span<const Array> x) { return f(x[0]); });
 }
 
 inline void Generator::breaking_unary() {
   static constexpr Unary list[] = {
-      {"sign", [](const Array& x) { return sign(x); }}, {"floor", [](const Array& x) { return floor(x); }},
-      {"ceil", [](const Array& x) { return ceil(x); }}, {"round", [](const Array& x) { return round(x); }},
-      {"trunc", [](const Array& x) { return trunc(x); }}, {"int32", [](const Array& x) { return astype(x * 10, DType::int32); }},
+      {"sign", [](const Array& x) { return sign(x); }},
+      {"floor", [](const Array& x) { return floor(x); }},
+      {"ceil", [](const Array& x) { return ceil(x); }},
+      {"round", [](const Array& x) { return round(x); }},
+      {"trunc", [](const Array& x) { return trunc(x); }},
+      {"int32", [](const Array& x) { return astype(x * 10, DType::int32); }},
       {"bitcast", [](const Array& x) { return bitcast(astype(x, DType::float32), DType::int32); }},
       {"isfinite", [](const Array& x) { return isfinite(1 / floor(x)); }}};
   const Unary& u = any_of(list);
@@ -153,9 +175,12 @@ inline void Generator::breaking_unary() {
 
 inline void Generator::float_binary() {
   static constexpr Binary list[] = {
-      {"add", [](const Array& a, const Array& b) { return a + b; }}, {"sub", [](const Array& a, const Array& b) { return a - b; }},
-      {"mul", [](const Array& a, const Array& b) { return a * b; }}, {"div", [](const Array& a, const Array& b) { return a / (abs(b) + 1); }},
-      {"max", [](const Array& a, const Array& b) { return maximum(a, b); }}, {"min", [](const Array& a, const Array& b) { return minimum(a, b); }},
+      {"add", [](const Array& a, const Array& b) { return a + b; }},
+      {"sub", [](const Array& a, const Array& b) { return a - b; }},
+      {"mul", [](const Array& a, const Array& b) { return a * b; }},
+      {"div", [](const Array& a, const Array& b) { return a / (abs(b) + 1); }},
+      {"max", [](const Array& a, const Array& b) { return maximum(a, b); }},
+      {"min", [](const Array& a, const Array& b) { return minimum(a, b); }},
       {"pow", [](const Array& a, const Array& b) { return power(clip(abs(a) + 1, 1, 2), clip(b, -2, 2)); }},
       {"atan2", [](const Array& a, const Array& b) { return atan2(a, abs(b) + 1); }}};
   const Binary& u = any_of(list);
@@ -165,9 +190,12 @@ inline void Generator::float_binary() {
 
 inline void Generator::breaking_binary() {
   static constexpr Binary list[] = {
-      {"rem", [](const Array& a, const Array& b) { return a % (abs(b) + 1); }}, {"eq", [](const Array& a, const Array& b) { return floor(a) == floor(b); }},
-      {"ne", [](const Array& a, const Array& b) { return a != b; }}, {"lt", [](const Array& a, const Array& b) { return a < b; }},
-      {"le", [](const Array& a, const Array& b) { return a <= b; }}, {"gt", [](const Array& a, const Array& b) { return a > b; }},
+      {"rem", [](const Array& a, const Array& b) { return a % (abs(b) + 1); }},
+      {"eq", [](const Array& a, const Array& b) { return floor(a) == floor(b); }},
+      {"ne", [](const Array& a, const Array& b) { return a != b; }},
+      {"lt", [](const Array& a, const Array& b) { return a < b; }},
+      {"le", [](const Array& a, const Array& b) { return a <= b; }},
+      {"gt", [](const Array& a, const Array& b) { return a > b; }},
       {"ge", [](const Array& a, const Array& b) { return a >= b; }}};
   const Binary& u = any_of(list);
   const int a = exact_floats(), b = broadcastable(a, true);
@@ -181,21 +209,29 @@ inline void Generator::ternary() {
   } else {
     const int a = anything(), b = broadcastable(a, false);
     const Shape s = shape(a);
-    const int c = pick([&](int v) { return dtype(v) == DType::bool_ && shape(v) == s; }, [&] { return leaf(s, DType::bool_); });
+    const int c = pick([&](int v) { return dtype(v) == DType::bool_ && shape(v) == s; },
+                       [&] { return leaf(s, DType::bool_); });
     add("where", {c, a, b}, [](std::span<const Array> x) { return where(x[0], x[1], x[2]); });
   }
 }
 
 inline void Generator::whole_numbers() {
   static constexpr Binary list[] = {
-      {"add", [](const Array& a, const Array& b) { return a + b; }}, {"mul", [](const Array& a, const Array& b) { return a * b; }},
-      {"floor_divide", [](const Array& a, const Array& b) { return floor_divide(a, b); }}, {"remainder", [](const Array& a, const Array& b) { return a % b; }},
-      {"and", [](const Array& a, const Array& b) { return a & b; }}, {"or", [](const Array& a, const Array& b) { return a | b; }},
-      {"xor", [](const Array& a, const Array& b) { return a ^ b; }}, {"shl", [](const Array& a, const Array& b) { return a << (b & 31); }},
-      {"shr", [](const Array& a, const Array& b) { return a >> (b & 31); }}, {"lt", [](const Array& a, const Array& b) { return a < b; }},
-      {"not", [](const Array& a, const Array&) { return ~a; }}, {"float", [](const Array& a, const Array&) { return astype(a & 7, DType::float32); }},
+      {"add", [](const Array& a, const Array& b) { return a + b; }},
+      {"mul", [](const Array& a, const Array& b) { return a * b; }},
+      {"floor_divide", [](const Array& a, const Array& b) { return floor_divide(a, b); }},
+      {"remainder", [](const Array& a, const Array& b) { return a % b; }},
+      {"and", [](const Array& a, const Array& b) { return a & b; }},
+      {"or", [](const Array& a, const Array& b) { return a | b; }},
+      {"xor", [](const Array& a, const Array& b) { return a ^ b; }},
+      {"shl", [](const Array& a, const Array& b) { return a << (b & 31); }},
+      {"shr", [](const Array& a, const Array& b) { return a >> (b & 31); }},
+      {"lt", [](const Array& a, const Array& b) { return a < b; }},
+      {"not", [](const Array& a, const Array&) { return ~a; }},
+      {"float", [](const Array& a, const Array&) { return astype(a & 7, DType::float32); }},
       {"threefry", [](const Array& a, const Array& b) {
-         const Array k = astype(a, DType::uint32), in[] = {k, k, astype(broadcast_to(b, a.shape()), DType::uint32), k};
+         const Array k = astype(a, DType::uint32),
+                     in[] = {k, k, astype(broadcast_to(b, a.shape()), DType::uint32), k};
          return astype(record_all(op_threefry, in, nullptr, {})[1], DType::int32);
        }}};
   const Binary& u = any_of(list);
@@ -205,9 +241,12 @@ inline void Generator::whole_numbers() {
 
 inline void Generator::logic() {
   static constexpr Binary list[] = {
-      {"and", [](const Array& a, const Array& b) { return a & b; }}, {"or", [](const Array& a, const Array& b) { return a | b; }},
-      {"xor", [](const Array& a, const Array& b) { return a ^ b; }}, {"not", [](const Array& a, const Array&) { return !a; }},
-      {"float", [](const Array& a, const Array&) { return astype(a, DType::float32); }}, {"int", [](const Array& a, const Array& b) { return a + astype(b, DType::int32); }}};
+      {"and", [](const Array& a, const Array& b) { return a & b; }},
+      {"or", [](const Array& a, const Array& b) { return a | b; }},
+      {"xor", [](const Array& a, const Array& b) { return a ^ b; }},
+      {"not", [](const Array& a, const Array&) { return !a; }},
+      {"float", [](const Array& a, const Array&) { return astype(a, DType::float32); }},
+      {"int", [](const Array& a, const Array& b) { return a + astype(b, DType::int32); }}};
   const Binary& u = any_of(list);
   const int a = truths(), b = broadcastable(a, true);
   add(u.name, {a, b}, [f = u.f](std::span<const Array> x) { return f(x[0], x[1]); });
@@ -224,7 +263,9 @@ inline void Generator::rearrange() {
   switch (below(4)) {
     case 0: add("transpose", {a}, [perm](std::span<const Array> x) { return transpose(x[0], perm); }); break;
     case 1: add("flip", {a}, [dim](std::span<const Array> x) { return flip(x[0], dim); }); break;
-    case 2: add("roll", {a}, [dim, shift](std::span<const Array> x) { return roll(x[0], shift, dim); }); break;
+    case 2:
+      add("roll", {a}, [dim, shift](std::span<const Array> x) { return roll(x[0], shift, dim); });
+      break;
     default: {
       Shape to = shape(a);
       to.insert(0, any_of(sizes_));
@@ -261,8 +302,10 @@ inline void Generator::slice_some() {
     widths.push_back(chance(2) ? std::pair<std::int64_t, std::int64_t>{0, 0} : std::pair(below(3), below(3)));
   }
   if (chance(2)) add("slice", {a}, [index](std::span<const Array> x) { return x[0][index]; });
-  else if (is_floating(dtype(a)) && chance(2)) add("at.add", {a}, [index](std::span<const Array> x) { return x[0].at(index).add(0.5); });
-  else if (dtype(a) != DType::bool_) add("pad", {a}, [widths](std::span<const Array> x) { return pad(x[0], widths, 1); });
+  else if (is_floating(dtype(a)) && chance(2))
+    add("at.add", {a}, [index](std::span<const Array> x) { return x[0].at(index).add(0.5); });
+  else if (dtype(a) != DType::bool_)
+    add("pad", {a}, [widths](std::span<const Array> x) { return pad(x[0], widths, 1); });
 }
 
 inline void Generator::join() {
@@ -276,7 +319,9 @@ inline void Generator::join() {
   Shape s = shape(a);
   s[static_cast<std::size_t>(dim)] = any_of(sizes_);
   const int c = leaf(s, dtype(a));
-  add("concatenate", {a, c, b}, [dim](std::span<const Array> x) { return concatenate({x[0], x[1], x[2]}, dim); });
+  add("concatenate", {a, c, b}, [dim](std::span<const Array> x) {
+    return concatenate({x[0], x[1], x[2]}, dim);
+  });
 }
 
 // ---------------------------------------------------------------- sums, products, positions
@@ -285,11 +330,27 @@ inline void Generator::reduce_some() {
   const auto dim = static_cast<std::int64_t>(some_dim(a));
   const bool empty_line = shape(a)[static_cast<std::size_t>(dim)] == 0;
   switch (below(empty_line ? 3 : 5)) {
-    case 0: add("sum", {a}, [dim](std::span<const Array> x) { return sum(x[0], dim) * 0.25; }, true); break;
-    case 1: add("sum all", {a}, [](std::span<const Array> x) { return sum(x[0]) * 0.05; }, true); break;
-    case 2: add("prod", {a}, [dim](std::span<const Array> x) { return prod(tanh(x[0]), dim); }, true); break;
-    case 3: add("mean", {a}, [dim](std::span<const Array> x) { return x[0] - mean(x[0], {.axis = dim, .keepdims = true}); }, true); break;
-    default: add("softmax", {a}, [dim](std::span<const Array> x) { return softmax(x[0], dim); }, true);
+    case 0:
+      add(
+          "sum", {a}, [dim](std::span<const Array> x) { return sum(x[0], dim) * 0.25; }, true);
+      break;
+    case 1:
+      add(
+          "sum all", {a}, [](std::span<const Array> x) { return sum(x[0]) * 0.05; }, true);
+      break;
+    case 2:
+      add(
+          "prod", {a}, [dim](std::span<const Array> x) { return prod(tanh(x[0]), dim); }, true);
+      break;
+    case 3:
+      add(
+          "mean", {a},
+          [dim](std::span<const Array> x) { return x[0] - mean(x[0], {.axis = dim, .keepdims = true}); },
+          true);
+      break;
+    default:
+      add(
+          "softmax", {a}, [dim](std::span<const Array> x) { return softmax(x[0], dim); }, true);
   }
 }
 
@@ -305,7 +366,8 @@ inline void Generator::reduce_exact() {
   } else if (dtype(a) == DType::int32 && chance(2)) {
     add("sum", {a}, [dim](std::span<const Array> x) { return sum(x[0], dim); });
   } else if (shape(a)[static_cast<std::size_t>(dim)] > 0) {
-    if (chance(2)) add("max", {a}, [dim](std::span<const Array> x) { return max(x[0], {.axis = dim, .keepdims = true}); });
+    if (chance(2))
+      add("max", {a}, [dim](std::span<const Array> x) { return max(x[0], {.axis = dim, .keepdims = true}); });
     else add("min", {a}, [dim](std::span<const Array> x) { return min(x[0], dim); });
   }
 }
@@ -333,14 +395,17 @@ inline void Generator::product() {
   std::shuffle(out.begin(), out.end(), rng_);
   const int b = pick([&](int v) { return shape(v) == sb && dtype(v) == t; }, [&] { return leaf(sb, t); });
   const std::string letters = la + "," + lb + "->" + out;
-  add(letters, {a, b}, [letters](std::span<const Array> x) { return einsum(letters, x[0], x[1]) * 0.25; }, true);
+  add(
+      letters, {a, b}, [letters](std::span<const Array> x) { return einsum(letters, x[0], x[1]) * 0.25; },
+      true);
 }
 
 inline void Generator::positions() {
   const int a = anything(1);
   const auto dim = static_cast<std::int64_t>(some_dim(a));
   const std::int64_t n = shape(a)[static_cast<std::size_t>(dim)], count = any_of(sizes_);
-  const int raw = pick([&](int v) { return dtype(v) == DType::int32 && shape(v) == Shape{count}; }, [&] { return leaf({count}, DType::int32); });
+  const int raw = pick([&](int v) { return dtype(v) == DType::int32 && shape(v) == Shape{count}; },
+                       [&] { return leaf({count}, DType::int32); });
   if (chance(2)) {
     const TakeMode mode = n > 0 && chance(2) ? TakeMode::clip : TakeMode::fill;
     add("take", {a, raw}, [dim, mode](std::span<const Array> x) { return take(x[0], x[1], dim, mode); });
@@ -351,7 +416,9 @@ inline void Generator::positions() {
   s[0] = count;
   const int updates = like(leaf(s, dtype(a)), false);
   const std::int64_t rows = any_of(sizes_);
-  add("scatter", {raw, updates}, [rows](std::span<const Array> x) { return prim::scatter(x[0], x[1], 0, 1, rows); }, true);
+  add(
+      "scatter", {raw, updates},
+      [rows](std::span<const Array> x) { return prim::scatter(x[0], x[1], 0, 1, rows); }, true);
 }
 
 inline void Generator::order() {
@@ -359,7 +426,8 @@ inline void Generator::order() {
   const auto dim = static_cast<std::int64_t>(some_dim(a));
   if (chance(2)) add("sort", {a}, [dim](std::span<const Array> x) { return sort(x[0], dim); });
   else if (chance(2)) add("argsort", {a}, [dim](std::span<const Array> x) { return argsort(x[0], dim); });
-  else if (shape(a)[static_cast<std::size_t>(dim)] > 0) add("argmax", {a}, [dim](std::span<const Array> x) { return argmax(x[0], dim); });
+  else if (shape(a)[static_cast<std::size_t>(dim)] > 0)
+    add("argmax", {a}, [dim](std::span<const Array> x) { return argmax(x[0], dim); });
 }
 
 // ---------------------------------------------------------------- the rest
@@ -375,11 +443,13 @@ inline void Generator::transformed() {
     const auto inner = jit([](const Array& x) { return sin(x) + tanh(x) * 0.5; });
     add("call", {a}, [inner](std::span<const Array> x) { return inner(x[0]); });
   } else if (chance(2) || shape(a).empty()) {
-    add("grad", {a}, [](std::span<const Array> x) { return grad([](const Array& y) { return sum(sin(y) * y); })(x[0]); });
+    add("grad", {a},
+        [](std::span<const Array> x) { return grad([](const Array& y) { return sum(sin(y) * y); })(x[0]); });
   } else {
     const auto dim = static_cast<std::int64_t>(some_dim(a));
     auto loss = [dim](const Array& y) { return sum(square(sum(tanh(y), dim))) * 0.25; };
-    add("grad of sums", {a}, [loss](std::span<const Array> x) { return grad(loss)(x[0]); }, true);
+    add(
+        "grad of sums", {a}, [loss](std::span<const Array> x) { return grad(loss)(x[0]); }, true);
   }
 }
 
@@ -401,26 +471,37 @@ inline void Generator::mapped() {
     add("vmap pmax", {a}, over_rows([](const Array& row) { return row - pmax(row, "i"); }));
     return;
   }
-  add("vmap psum axis_index", {a}, [](std::span<const Array> x) {
-    const auto f = [](const Array& row) { return psum(row, "i") * 0.1 + row * (axis_index("i") + 1) * 0.1; };
-    return vmap(f, {.axis_name = "i"})(x[0]);
-  }, true);
+  add(
+      "vmap psum axis_index", {a},
+      [](std::span<const Array> x) {
+        const auto f = [](const Array& row) {
+          return psum(row, "i") * 0.1 + row * (axis_index("i") + 1) * 0.1;
+        };
+        return vmap(f, {.axis_name = "i"})(x[0]);
+      },
+      true);
 }
 
 inline void Generator::made() {
   const int a = floats(1);
   const std::int64_t n = shape(a).back();
-  if (chance(2)) add("arange", {a}, [n](std::span<const Array> x) { return x[0] + astype(arange(n), x[0].dtype()) * 0.125; });
+  if (chance(2))
+    add("arange", {a},
+        [n](std::span<const Array> x) { return x[0] + astype(arange(n), x[0].dtype()) * 0.125; });
   else add("tril", {a}, [](std::span<const Array> x) { return x[0].ndim() < 2 ? x[0] * 2 : tril(x[0]); });
 }
 
 inline RandomProgram Generator::run(int ops) {
-  static constexpr Step steps[] = {&Generator::smooth_unary, &Generator::smooth_unary, &Generator::breaking_unary, &Generator::float_binary,
-                                   &Generator::float_binary, &Generator::breaking_binary, &Generator::ternary, &Generator::whole_numbers,
-                                   &Generator::logic, &Generator::rearrange, &Generator::rearrange, &Generator::reshape_some,
-                                   &Generator::slice_some, &Generator::join, &Generator::reduce_some, &Generator::reduce_exact,
-                                   &Generator::product, &Generator::product, &Generator::positions, &Generator::order, &Generator::place,
-                                   &Generator::place, &Generator::transformed, &Generator::mapped, &Generator::made};
+  static constexpr Step steps[] = {
+      &Generator::smooth_unary, &Generator::smooth_unary,  &Generator::breaking_unary,
+      &Generator::float_binary, &Generator::float_binary,  &Generator::breaking_binary,
+      &Generator::ternary,      &Generator::whole_numbers, &Generator::logic,
+      &Generator::rearrange,    &Generator::rearrange,     &Generator::reshape_some,
+      &Generator::slice_some,   &Generator::join,          &Generator::reduce_some,
+      &Generator::reduce_exact, &Generator::product,       &Generator::product,
+      &Generator::positions,    &Generator::order,         &Generator::place,
+      &Generator::place,        &Generator::transformed,   &Generator::mapped,
+      &Generator::made};
   for (int k = 0; k < ops; k++) (this->*any_of(steps))();
   std::vector<bool> used(p_.lines.size(), false);
   for (const Line& l : p_.lines)

@@ -1,6 +1,6 @@
 // Random programs with random placements against one device; what the executor moves against what explain() says.
-#include "random_program_ops.h"
 #include "ops/table.h"
+#include "random_program_ops.h"
 #include "shardarray/explain.h"
 #include "transform/jit.h"
 
@@ -66,17 +66,20 @@ Run launch_counted(const core::JitEntry& entry, const core::JitCall& call) {
   const Explanation explained = core::explain_call(entry, call);
   for (const FlatNode& n : entry.flat.nodes) {
     reached.insert(n.op);
-    for (const auto& g : n.call().attrs->graphs) each_node(g->out, [](Node& inner) { reached.insert(inner.op); });
+    for (const auto& g : n.call().attrs->graphs)
+      each_node(g->out, [](Node& inner) { reached.insert(inner.op); });
   }
   RunReport report;
   std::vector<ValueRef> out;
   launch(*program, leaves, out, nullptr, &report);
   Run r;
   const auto& said = explained.transfers();
-  report.received.resize(std::max(report.received.size(), said.size()));  // a program without steps reports nothing
+  report.received.resize(
+      std::max(report.received.size(), said.size()));  // a program without steps reports nothing
   for (std::size_t k = 0; k < report.received.size(); k++)
     if (k >= said.size() || report.received[k] != said[k].moved_bytes)
-      r.transfers += "transfer " + std::to_string(k) + " moved " + std::to_string(report.received[k]) + " bytes, explained were " +
+      r.transfers += "transfer " + std::to_string(k) + " moved " + std::to_string(report.received[k]) +
+                     " bytes, explained were " +
                      (k < said.size() ? std::to_string(said[k].moved_bytes) : "none") + "; ";
   for (std::size_t k = 0; k < out.size(); k++) {
     const Array& o = entry.graph->out[k];
@@ -89,7 +92,8 @@ Run run_placed(const RandomProgram& p) {
   const Settings settings(p);
   Arrays leaves = make_leaves(p, true);
   const auto f = jit([&](const Arrays& x) { return run_lines(p, x, true); });
-  return p.donate ? detail::with_lowered(f, launch_counted, std::move(leaves)) : detail::with_lowered(f, launch_counted, leaves);
+  return p.donate ? detail::with_lowered(f, launch_counted, std::move(leaves))
+                  : detail::with_lowered(f, launch_counted, leaves);
 }
 
 constexpr double kTolerance = 2e-3;
@@ -142,7 +146,8 @@ std::vector<RandomProgram> simpler(const RandomProgram& p) {
     if (l.apply) {  // becomes a leaf
       list.push_back(p);
       Rng rng(v);
-      list.back().lines[v] = {"leaf", {}, nullptr, l.shape, l.dtype, leaf_data(l.shape, l.dtype, rng), std::nullopt};
+      list.back().lines[v] = {"leaf",      {}, nullptr, l.shape, l.dtype, leaf_data(l.shape, l.dtype, rng),
+                              std::nullopt};
     }
     if (l.sharding) {
       list.push_back(p);
@@ -178,7 +183,8 @@ RandomProgram shrink(RandomProgram p) {
 std::string explain_text(const RandomProgram& p) {
   try {
     const Settings settings(p);
-    return explain(jit([&](const Arrays& x) { return run_lines(p, x, true); }), make_leaves(p, true)).to_string();
+    return explain(jit([&](const Arrays& x) { return run_lines(p, x, true); }), make_leaves(p, true))
+        .to_string();
   } catch (const std::exception& e) { return std::string("explain: ") + e.what(); }
 }
 
@@ -186,7 +192,9 @@ std::string explain_text(const RandomProgram& p) {
 
 TEST_CASE("random programs: any placement gives the values of one device") {
   const char* one = std::getenv("SHARDARRAY_TEST_SEED");  // only this program
-  const std::uint64_t first = one ? std::strtoull(one, nullptr, 10) : 1, count = one ? 1 : full_scale() ? 10'000 : 300;
+  const std::uint64_t first = one ? std::strtoull(one, nullptr, 10) : 1, count = one            ? 1
+                                                                                 : full_scale() ? 10'000
+                                                                                                : 300;
   std::set<std::string> names;
   int failures = 0;
   for (std::uint64_t seed = first; seed < first + count && failures < 5; seed++) {
@@ -196,7 +204,8 @@ TEST_CASE("random programs: any placement gives the values of one device") {
     if (text.empty()) continue;
     failures++;
     const RandomProgram small = shrink(p);
-    FAIL_CHECK("seed " << seed << ": " << text << "\nsmaller: " << failure(small) << "\n" << small.to_string() << explain_text(small));
+    FAIL_CHECK("seed " << seed << ": " << text << "\nsmaller: " << failure(small) << "\n"
+                       << small.to_string() << explain_text(small));
   }
   for (const Op* op : one ? std::span<const Op* const>() : all_ops()) {
     // Collectives are gone once the map that binds their axis has been applied.
@@ -212,7 +221,9 @@ TEST_CASE("random programs: shrinking keeps what fails") {
   const int last = p.outputs.back();
   const Line& l = p.lines[static_cast<std::size_t>(last)];
   auto calls = std::make_shared<int>(0);
-  const auto changes = [calls](std::span<const Array> x) { return ++*calls % 2 ? x[0] : stack({x[0], x[0]}); };
+  const auto changes = [calls](std::span<const Array> x) {
+    return ++*calls % 2 ? x[0] : stack({x[0], x[0]});
+  };
   p.lines.push_back({"changes", {last}, changes, l.shape, l.dtype, {}, std::nullopt});
   p.outputs.push_back(static_cast<int>(p.lines.size()) - 1);
   REQUIRE_FALSE(failure(p).empty());

@@ -27,12 +27,14 @@ std::vector<Recorded> recorded_nodes() {
   for (const OpCase& row : op_cases()) {
     const Array y = row.function(draw_operands(row, rng));
     for (Node* n : topological(std::span(&y, 1), [](Node*) { return true; })) {
-      if (n->evaluated() || n->op->form == Form::leaf || n->op->form == Form::call || n->op->form == Form::constraint || n->op == &op_constant)
+      if (n->evaluated() || n->op->form == Form::leaf || n->op->form == Form::call ||
+          n->op->form == Form::constraint || n->op == &op_constant)
         continue;
       Recorded r{n->op, n->attrs(), {}, {}, {n->in().begin(), n->in().end()}, {}, {}, {}};
       std::string key = std::string(n->op->name) + std::to_string(n->attrs().hash());
       for (const Array& a : r.operands) r.in_types.push_back(type_of(a)), key += to_string(type_of(a));
-      for (std::uint32_t k = 0; k < n->out().size(); k++) r.results.push_back(handle(n, k)), r.out_types.push_back(n->type(k));
+      for (std::uint32_t k = 0; k < n->out().size(); k++)
+        r.results.push_back(handle(n, k)), r.out_types.push_back(n->type(k));
       if (seen.insert(key).second) all.push_back(std::move(r));
     }
   }
@@ -90,16 +92,20 @@ Hosts run_on_tile(const Recorded& r, const Rule& rule, int f, std::int64_t t, st
   if (r.op == &op_slice)
     for (std::size_t d = 0; d < a.hi.size(); d++)
       if (rule.operands[0][d][0] == f) a.hi[d] = in[0].shape[d];
-  if (r.op == &op_take) in[1] = shifted(in[1], -static_cast<double>(operand(0).lo[static_cast<std::size_t>(a.lo[0])]));
+  if (r.op == &op_take)
+    in[1] = shifted(in[1], -static_cast<double>(operand(0).lo[static_cast<std::size_t>(a.lo[0])]));
   if (r.op == &op_scatter) {
     const auto rows = static_cast<std::size_t>(a.lo[0]);
     in[0] = shifted(in[0], -static_cast<double>(out.lo[rows]));
     a.shape = {out.size[rows]};
   }
   Arrays given;
-  for (std::size_t k = 0; k < in.size(); k++) given.push_back(to_array(in[k].data, in[k].shape, r.in_types[k].dtype));
+  for (std::size_t k = 0; k < in.size(); k++)
+    given.push_back(to_array(in[k].data, in[k].shape, r.in_types[k].dtype));
   Hosts result = hosts(record_all(*r.op, given, std::make_shared<const Attrs>(a), {}));
-  if (r.op == &op_iota) result[0] = shifted(result[0], static_cast<double>(out.lo[out.lo.size() + static_cast<std::size_t>(a.dims[0])]));
+  if (r.op == &op_iota)
+    result[0] =
+        shifted(result[0], static_cast<double>(out.lo[out.lo.size() + static_cast<std::size_t>(a.dims[0])]));
   return result;
 }
 
@@ -108,7 +114,8 @@ double combine(Reducer reducer, double a, double b) {
     case Reducer::sum: return a + b;
     case Reducer::prod: return a * b;
     case Reducer::max: return std::max(a, b);
-    case Reducer::any: return std::bit_cast<double>(std::bit_cast<std::uint64_t>(a) | std::bit_cast<std::uint64_t>(b));
+    case Reducer::any:
+      return std::bit_cast<double>(std::bit_cast<std::uint64_t>(a) | std::bit_cast<std::uint64_t>(b));
     case Reducer::min:
     case Reducer::all: return std::min(a, b);
     default: return NAN;
@@ -124,12 +131,16 @@ std::string broken_claim(const Recorded& r, const Rule& rule, int f, std::int64_
     std::string text;
     if (factor.role == Role::pass) {
       for (std::size_t t = 0; t < parts.size() && text.empty(); t++)
-        text = difference(parts[t][k], part(r.out[k], tile(r.out[k].shape, rule.results[k], f, static_cast<std::int64_t>(t), tiles)), 0);
+        text = difference(
+            parts[t][k],
+            part(r.out[k], tile(r.out[k].shape, rule.results[k], f, static_cast<std::int64_t>(t), tiles)), 0);
     } else {
       HostArray total = parts[0][k];
       for (std::size_t t = 1; t < parts.size(); t++)
-        for (std::size_t e = 0; e < total.data.size(); e++) total.data[e] = combine(factor.reducer, total.data[e], parts[t][k].data[e]);
-      const bool rounds = is_inexact(r.out_types[k].dtype) && (factor.reducer == Reducer::sum || factor.reducer == Reducer::prod);
+        for (std::size_t e = 0; e < total.data.size(); e++)
+          total.data[e] = combine(factor.reducer, total.data[e], parts[t][k].data[e]);
+      const bool rounds = is_inexact(r.out_types[k].dtype) &&
+                          (factor.reducer == Reducer::sum || factor.reducer == Reducer::prod);
       text = difference(total, r.out[k], rounds ? 1e-5 : 0);
     }
     if (!text.empty()) return text;
@@ -158,7 +169,8 @@ TEST_CASE("rules: every factor that passes or reduces, on tiles") {
         if (can_cut(rule, f, tiles)) {
           cases++;
           const std::string text = broken_claim(r, rule, f, tiles);
-          CHECK_MESSAGE(text.empty(), describe(r) << ", factor " << f << " in " << tiles << " tiles: " << text);
+          CHECK_MESSAGE(text.empty(), describe(r)
+                                          << ", factor " << f << " in " << tiles << " tiles: " << text);
         }
     }
   }
@@ -194,11 +206,13 @@ TEST_CASE("rules: boxes and index maps find every element") {
     if (r.op->map && out.data.size() > 0) {
       const std::vector<MapDim> map = r.op->map(r.call());
       maps++;
-      const HostArray got{out.shape, build(out.shape, [&](const Shape& i) {
-                            Shape at;
-                            for (const MapDim& m : map) at.push_back(m.offset + (m.dim < 0 ? 0 : m.step * i[static_cast<std::size_t>(m.dim)]));
-                            return read(r.in[0], at);
-                          })};
+      const HostArray got{
+          out.shape, build(out.shape, [&](const Shape& i) {
+            Shape at;
+            for (const MapDim& m : map)
+              at.push_back(m.offset + (m.dim < 0 ? 0 : m.step * i[static_cast<std::size_t>(m.dim)]));
+            return read(r.in[0], at);
+          })};
       CHECK_MESSAGE(difference(got, out, 0).empty(), describe(r) << ": map");
     }
     for (int repeat = 0; r.op->boxes && repeat < 5; repeat++) {

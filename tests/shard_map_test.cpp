@@ -14,7 +14,9 @@ namespace {
 sa::Mesh mesh_x() { return sa::make_mesh({{"x", 8}}); }
 sa::Mesh mesh_xy() { return sa::make_mesh({{"x", 4}, {"y", 2}}); }
 Array numbers(const Shape& shape, int seed = 0) { return program_test::numbers(shape, sa::float32, seed); }
-Array on(const Array& x, const sa::Mesh& mesh, const P& spec) { return sa::device_put(x, sa::NamedSharding(mesh, spec)); }
+Array on(const Array& x, const sa::Mesh& mesh, const P& spec) {
+  return sa::device_put(x, sa::NamedSharding(mesh, spec));
+}
 bool lies(const Array& x, const sa::Mesh& mesh, const P& spec) {
   return x.sharding().is_equivalent_to(sa::NamedSharding(mesh, spec), x.ndim());
 }
@@ -53,12 +55,15 @@ TEST_CASE("shard_map: matrix products four ways") {
   const sa::Mesh m = mesh_x();
   const auto product = [](const Array& p, const Array& q) { return sa::matmul(p, q); };
   // the contracted dimension is cut: sums of partial products, whole or in parts
-  const auto whole = sa::shard_map([&](const Array& p, const Array& q) { return sa::psum(product(p, q), "x"); },
-                                   {m, {P(sa::none, "x"), P("x")}, P()});
+  const auto whole =
+      sa::shard_map([&](const Array& p, const Array& q) { return sa::psum(product(p, q), "x"); },
+                    {m, {P(sa::none, "x"), P("x")}, P()});
   CHECK(values(whole(a, b)) == want);
   CHECK(lies(whole(a, b), m, P()));
   const auto parts = sa::shard_map(
-      [&](const Array& p, const Array& q) { return sa::psum_scatter(product(p, q), "x", {.axis = 1, .tiled = true}); },
+      [&](const Array& p, const Array& q) {
+        return sa::psum_scatter(product(p, q), "x", {.axis = 1, .tiled = true});
+      },
       {m, {P(sa::none, "x"), P("x")}, P(sa::none, "x")});
   CHECK(values(parts(a, b)) == want);
   CHECK(lies(parts(a, b), m, P(sa::none, "x")));
@@ -77,9 +82,9 @@ TEST_CASE("shard_map: matrix products four ways") {
   CHECK(values(turned(a, b)) == want);
   CHECK(lies(turned(a, b), m, P(sa::none, "x")));
   const Array ac = on(a, m, P(sa::none, "x")), br = on(b, m, P("x")), ar = on(numbers({1024, 8}), m, P("x"));
-  CHECK(moves(whole, ac, br) == "all_reduce{x} 2688");    // 2 * 7/8 of 16 x 24 numbers
+  CHECK(moves(whole, ac, br) == "all_reduce{x} 2688");      // 2 * 7/8 of 16 x 24 numbers
   CHECK(moves(parts, ac, br) == "reduce_scatter{x} 1344");  // 7/8
-  CHECK(moves(gathered, ar, br) == "all_gather{x} 672");     // 7/8 of 8 x 24 numbers
+  CHECK(moves(gathered, ar, br) == "all_gather{x} 672");    // 7/8 of 8 x 24 numbers
 }
 
 TEST_CASE("shard_map: a ring of products, one step of neighbours at a time") {
@@ -104,23 +109,35 @@ TEST_CASE("shard_map: a ring of products, one step of neighbours at a time") {
 TEST_CASE("shard_map: two axes") {
   const sa::Mesh m = mesh_xy();
   const Array x = numbers({8, 6});
-  const auto rows = sa::shard_map([](const Array& v) { return sa::psum(sa::sum(v, 1), "y"); }, {m, P("x", "y"), P("x")});
+  const auto rows =
+      sa::shard_map([](const Array& v) { return sa::psum(sa::sum(v, 1), "y"); }, {m, P("x", "y"), P("x")});
   CHECK(values(rows(x)) == values(sa::sum(x, 1)));
   CHECK(lies(rows(x), m, P("x")));
-  const auto all = sa::shard_map([](const Array& v) { return sa::psum(sa::sum(v), {"x", "y"}); }, {m, P("x", "y"), P()});
+  const auto all = sa::shard_map(
+      [](const Array& v) {
+        return sa::psum(sa::sum(v), {"x", "y"});
+      },
+      {m, P("x", "y"), P()});
   CHECK(values(all(x)) == values(sa::sum(x)));
   // both axes on one dimension, x most significant
-  const auto place = sa::shard_map([](const Array& v) { return v * 0 + sa::axis_index({"x", "y"}); },
-                                   {m, P(axes("x", "y")), P(axes("x", "y"))});
+  const auto place = sa::shard_map(
+      [](const Array& v) {
+        return v * 0 + sa::axis_index({"x", "y"});
+      },
+      {m, P(axes("x", "y")), P(axes("x", "y"))});
   CHECK(values(place(sa::zeros({8}))) == Values{0, 1, 2, 3, 4, 5, 6, 7});
-  const auto turned = sa::shard_map([](const Array& v) { return v * 0 + sa::axis_index({"x", "y"}); },
-                                    {m, P(axes("y", "x")), P(axes("y", "x"))});
+  const auto turned = sa::shard_map(
+      [](const Array& v) {
+        return v * 0 + sa::axis_index({"x", "y"});
+      },
+      {m, P(axes("y", "x")), P(axes("y", "x"))});
   CHECK(values(turned(sa::zeros({8}))) == Values{0, 2, 4, 6, 1, 3, 5, 7});
   // a matrix in blocks: a row of blocks times a column of blocks
   const Array a = numbers({8, 4}), b = numbers({4, 6}, 2);
   const auto blocks = sa::shard_map(
       [](const Array& p, const Array& q) {
-        return sa::matmul(sa::all_gather(p, "y", {.axis = 1, .tiled = true}), sa::all_gather(q, "x", {.tiled = true}));
+        return sa::matmul(sa::all_gather(p, "y", {.axis = 1, .tiled = true}),
+                          sa::all_gather(q, "x", {.tiled = true}));
       },
       {m, {P("x", "y"), P("x", "y")}, P("x", "y")});
   CHECK(values(blocks(a, b)) == values(sa::matmul(a, b)));
@@ -151,18 +168,22 @@ TEST_CASE("shard_map: manual over one axis, automatic over the other") {
   const sa::Mesh m = mesh_xy();
   const Array x = numbers({16, 8}), w = numbers({8, 4}, 1);
   const auto f = sa::shard_map(
-      [](const Array& v, const Array& u) { return sa::psum(sa::matmul(sa::transpose(v), v), "x") * sa::sum(u); },
+      [](const Array& v, const Array& u) {
+        return sa::psum(sa::matmul(sa::transpose(v), v), "x") * sa::sum(u);
+      },
       {m, {P("x"), P()}, P(), {"x"}});
   const Values want = values(sa::matmul(sa::transpose(x), x) * sa::sum(w));
   CHECK(values(f(x, w)) == want);
   const Array px = on(x, m, P("x", "y")), pw = on(w, m, P("y"));
   CHECK(values(sa::jit(f)(px, pw)) == want);
   // rows along x, columns along y: elementwise work moves nothing and keeps both
-  const auto square = sa::shard_map([](const Array& v) { return v * v + sa::axis_index("x"); }, {m, P("x"), P("x"), {"x"}});
+  const auto square =
+      sa::shard_map([](const Array& v) { return v * v + sa::axis_index("x"); }, {m, P("x"), P("x"), {"x"}});
   CHECK(moves(square, px).empty());
   CHECK(lies(sa::jit(square)(px), m, P("x", "y")));
   // a sum over x is one over x only; one over the columns is the compiler's, over y
-  const auto sums = sa::shard_map([](const Array& v) { return sa::psum(sa::sum(v, 0), "x"); }, {m, P("x"), P(), {"x"}});
+  const auto sums =
+      sa::shard_map([](const Array& v) { return sa::psum(sa::sum(v, 0), "x"); }, {m, P("x"), P(), {"x"}});
   CHECK(values(sa::jit(sums)(px)) == values(sa::sum(x, 0)));
   CHECK(moves(sums, px) == "all_reduce{x} 24");  // 2 * 3/4 of 4 numbers
   CHECK(lies(sa::jit(sums)(px), m, P("y")));
@@ -204,31 +225,39 @@ TEST_CASE("shard_map: in jit, in grad, in both") {
   CHECK(at(sa::sum(gw * e)) == doctest::Approx(slope).epsilon(2e-2));
   // a gradient inside: of each piece's own loss
   const auto own = sa::shard_map(
-      [](const Array& v) { return sa::grad([](const Array& u) { return sa::sum(u) * sa::sum(u); })(v); }, {m, P("x"), P("x")});
+      [](const Array& v) { return sa::grad([](const Array& u) { return sa::sum(u) * sa::sum(u); })(v); },
+      {m, P("x"), P("x")});
   const Array sums = sa::sum(sa::reshape(x, {8, 8}), {.axis = 1, .keepdims = true});
   check_near(own(x), values(sa::broadcast_to(2 * sums, {8, 8})));
   // rows of a batch
-  const auto batch = sa::vmap(sa::shard_map([](const Array& v) { return v - sa::pmax(v, "x"); }, {m, P("x"), P("x")}));
+  const auto batch =
+      sa::vmap(sa::shard_map([](const Array& v) { return v - sa::pmax(v, "x"); }, {m, P("x"), P("x")}));
   const Array z = numbers({5, 8});
   CHECK(values(batch(z)) == values(z - sa::max(z, {.axis = 1, .keepdims = true})));
 }
 
 TEST_CASE("shard_map: messages") {
   const sa::Mesh m = mesh_xy();
-  const auto run = [&](const Shape& shape, const sa::Specs& in, const sa::Specs& out, std::vector<std::string> names = {}) {
-    return error<sa::Error>(
-        [&] { sa::shard_map([](const Array& v) { return v; }, {m, in, out, std::move(names)})(sa::ones(shape)); });
+  const auto run = [&](const Shape& shape, const sa::Specs& in, const sa::Specs& out,
+                       std::vector<std::string> names = {}) {
+    return error<sa::Error>([&] {
+      sa::shard_map([](const Array& v) { return v; }, {m, in, out, std::move(names)})(sa::ones(shape));
+    });
   };
   CHECK(run({10, 4}, P("x"), P("x")) ==
-        "shard_map: argument 0 f32[10,4]: dimension 0 of size 10 is not divisible by 4, the size of PartitionSpec('x',). "
+        "shard_map: argument 0 f32[10,4]: dimension 0 of size 10 is not divisible by 4, the size of "
+        "PartitionSpec('x',). "
         "The function sees equal pieces: pad it to 12.");
   CHECK(run({10, 9}, P(axes("x", "y")), P()) ==
-        "shard_map: argument 0 f32[10,9]: dimension 0 of size 10 is not divisible by 8, the size of PartitionSpec(('x', "
+        "shard_map: argument 0 f32[10,9]: dimension 0 of size 10 is not divisible by 8, the size of "
+        "PartitionSpec(('x', "
         "'y'),). The function sees equal pieces: pad it to 16.");
   CHECK(run({8}, P("z"), P()) ==
-        "shard_map: argument 0 has spec PartitionSpec('z',), but 'z' is no axis that the map is over. Those are x, y.");
+        "shard_map: argument 0 has spec PartitionSpec('z',), but 'z' is no axis that the map is over. Those "
+        "are x, y.");
   CHECK(run({8}, P("y"), P(), {"x"}) ==
-        "shard_map: argument 0 has spec PartitionSpec('y',), but 'y' is no axis that the map is over. Those are x.");
+        "shard_map: argument 0 has spec PartitionSpec('y',), but 'y' is no axis that the map is over. Those "
+        "are x.");
   CHECK(run({8}, P("x", "x"), P()) ==
         "shard_map: argument 0 has spec PartitionSpec('x', 'x') of length 2, but its rank is 1 (f32[8]).");
   CHECK(run({8, 8}, P("x", "x"), P()) ==
@@ -236,25 +265,30 @@ TEST_CASE("shard_map: messages") {
   CHECK(run({8}, P("x"), P("x", "y")) ==
         "shard_map: result 0 has spec PartitionSpec('x', 'y') of length 2, but its rank is 1 (f32[2]).");
   CHECK(run({8}, P("x"), P()) ==
-        "shard_map: result 0 f32[2] differs along axis 'x', which its spec PartitionSpec() does not name. Name it, or "
+        "shard_map: result 0 f32[2] differs along axis 'x', which its spec PartitionSpec() does not name. "
+        "Name it, or "
         "combine the values (psum, all_gather).");
   CHECK(run({8, 2}, P("x", "y"), P("x")) ==
-        "shard_map: result 0 f32[2,1] differs along axis 'y', which its spec PartitionSpec('x',) does not name. Name it, "
+        "shard_map: result 0 f32[2,1] differs along axis 'y', which its spec PartitionSpec('x',) does not "
+        "name. Name it, "
         "or combine the values (psum, all_gather).");
   CHECK(contains(run({8}, P("x"), P("x"), {"z"}), "'z'"));
   CHECK(contains(run({8}, {P("x"), P("x")}, P("x")), "shard_map: in_specs"));
   CHECK(error<sa::TreeError>([&] {
-          sa::shard_map([](const Array& a, const Array& b) { return a + b; }, {m, {P(), P(), P()}, P()})(sa::ones({2}),
-                                                                                                         sa::ones({2}));
+          sa::shard_map([](const Array& a, const Array& b) { return a + b; }, {m, {P(), P(), P()}, P()})(
+              sa::ones({2}), sa::ones({2}));
         }) ==
-        "shard_map: in_specs has 3 entries for 2 parts. A list needs one entry for each argument, element or field. Write "
+        "shard_map: in_specs has 3 entries for 2 parts. A list needs one entry for each argument, element or "
+        "field. Write "
         "one spec for all of them, or one for each.");
   CHECK(error<sa::TraceError>([&] {
           const auto inner = [](const Array& v) { return sa::pmap([](const Array& e) { return e; })(v); };
           sa::shard_map(inner, {m, P("x"), P("x")})(sa::ones({8}));
-        }) == "pmap: inside shard_map the devices are those of its mesh. Use vmap, or shard_map over more axes.");
+        }) ==
+        "pmap: inside shard_map the devices are those of its mesh. Use vmap, or shard_map over more axes.");
   CHECK(contains(error<sa::TraceError>([&] {
-                   sa::shard_map([](const Array& v) { return sa::psum(v, "y"); }, {m, P("x"), P("x"), {"x"}})(sa::ones({8}));
+                   sa::shard_map([](const Array& v) { return sa::psum(v, "y"); },
+                                 {m, P("x"), P("x"), {"x"}})(sa::ones({8}));
                  }),
                  "psum: unbound axis name 'y'. In scope: 'x'."));
 }

@@ -23,7 +23,8 @@ double loss_by_hand(double w, double b, const std::vector<double>& x) {
 }  // namespace
 
 TEST_CASE("smoke: a value on one device and on eight") {
-  const std::vector<double> x{-1, 0.5, 2, 3, -2, 0, 1, 4, 5, 6};  // 10 rows over 8 devices: uneven and empty tails
+  const std::vector<double> x{-1, 0.5, 2, 3, -2,
+                              0,  1,   4, 5, 6};  // 10 rows over 8 devices: uneven and empty tails
   const auto sharding = sa::PositionalSharding(sa::create_device_mesh({8}));
   const sa::Array one = sa::array(x), eight = sa::device_put(one, sharding);
   CHECK(eight.addressable_shards().size() == 8);
@@ -37,11 +38,16 @@ TEST_CASE("smoke: jit, grad, vmap and donation in a training step over eight dev
   const std::vector<double> x{-1, 0.5, 2, 0.25, -0.5, 0, 1, 1.5};
   const auto sharding = sa::PositionalSharding(sa::create_device_mesh({8, 1}));
   const sa::Array data = sa::device_put(sa::array(x).reshape({8, 1}), sharding);
-  Affine model = sa::filter_shard(Affine{sa::array(std::vector<double>{0.5}).reshape({1, 1}), sa::array(std::vector<double>{0.1})}, sharding.replicate());
-  const auto loss = [](const Affine& m, const sa::Array& d) { return sa::mean(sa::square(sa::vmap(m)(d) - sa::sin(d))); };
+  Affine model = sa::filter_shard(
+      Affine{sa::array(std::vector<double>{0.5}).reshape({1, 1}), sa::array(std::vector<double>{0.1})},
+      sharding.replicate());
+  const auto loss = [](const Affine& m, const sa::Array& d) {
+    return sa::mean(sa::square(sa::vmap(m)(d) - sa::sin(d)));
+  };
   const auto step = sa::jit([=](Affine m, sa::Array d) {
     const auto [value, g] = sa::value_and_grad(loss)(m, d);
-    return std::tuple(sa::tree_map([](const sa::Array& p, const sa::Array& dp) { return p - 0.1 * dp; }, m, g), value);
+    return std::tuple(
+        sa::tree_map([](const sa::Array& p, const sa::Array& dp) { return p - 0.1 * dp; }, m, g), value);
   });
   double w = 0.5, b = 0.1;
   for (int k = 0; k < 5; k++) {

@@ -16,7 +16,8 @@ class FaultyTransport final : public sa::Transport {
  public:
   explicit FaultyTransport(int bad) : bad_(bad), real_(sa::set_memory_transport(this)) {}
   ~FaultyTransport() override { sa::set_memory_transport(real_); }
-  std::unique_ptr<sa::Communication> plan(const sa::Exchange& x, const sa::Exchange::Item& item, std::uint32_t counters) override {
+  std::unique_ptr<sa::Communication> plan(const sa::Exchange& x, const sa::Exchange::Item& item,
+                                          std::uint32_t counters) override {
     return std::make_unique<Faulty>(real_->plan(x, item, counters), planned++ == bad_);
   }
   int planned = 0;
@@ -51,7 +52,11 @@ TEST_CASE("transport: communication k fails: the caller hears it, nothing hangs,
   const sa::Array x = rows(1);
   int count = 1, failed = 0;
   for (int k = 0; k < count; k++) {
-    const auto f = sa::pmap([k](sa::Array v) { return v / sa::psum(v, "i") + sa::ppermute(v, "i", {{0, 1}}) + k; }, {.axis_name = "i"});
+    const auto f = sa::pmap(
+        [k](sa::Array v) {
+          return v / sa::psum(v, "i") + sa::ppermute(v, "i", {{0, 1}}) + k;
+        },
+        {.axis_name = "i"});
     {
       FaultyTransport faulty(k);
       try {

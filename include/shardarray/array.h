@@ -99,7 +99,8 @@ class SHARDARRAY_API ShardedArray {
   /// A scalar literal. Numbers are weak: `x * 2.0` keeps the dtype of `x`; alone they are int32 and float32. bool is bool.
   template <Element T> ShardedArray(T value, Where w = Where::here()) {
     if constexpr (std::same_as<T, bool>) *this = literal(value ? 1.0 : 0.0, DType::bool_, false, w);
-    else if constexpr (std::floating_point<T>) *this = literal(static_cast<double>(value), DType::float32, true, w);
+    else if constexpr (std::floating_point<T>)
+      *this = literal(static_cast<double>(value), DType::float32, true, w);
     else *this = literal_int(static_cast<std::int64_t>(value), w);
   }
   ShardedArray(const ShardedArray& o) : node_(o.node_), index_(o.index_) { retain(); }
@@ -113,7 +114,9 @@ class SHARDARRAY_API ShardedArray {
     swap(o);
     return *this;
   }
-  ~ShardedArray() { if (node_) drop(node_); }
+  ~ShardedArray() {
+    if (node_) drop(node_);
+  }
   void swap(ShardedArray& o) noexcept {
     std::swap(node_, o.node_);
     std::swap(index_, o.index_);

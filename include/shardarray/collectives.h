@@ -55,55 +55,74 @@ SHARDARRAY_API std::int64_t axis_size(const NamedAxes& axis);
 SHARDARRAY_API Array axis_index(const NamedAxes& axis, Where w = Where::here());
 
 /// The sum over all positions, the same for each; bool sums as int32. psum of a literal is a literal.
-SHARDARRAY_API Array psum(const Array& x, const NamedAxes& axis, const GroupOptions& o = {}, Where w = Where::here());
+SHARDARRAY_API Array psum(const Array& x, const NamedAxes& axis, const GroupOptions& o = {},
+                          Where w = Where::here());
 /// psum(x) / psum(1): floating.
-SHARDARRAY_API Array pmean(const Array& x, const NamedAxes& axis, const GroupOptions& o = {}, Where w = Where::here());
+SHARDARRAY_API Array pmean(const Array& x, const NamedAxes& axis, const GroupOptions& o = {},
+                           Where w = Where::here());
 /// The largest value over all positions. Not differentiable.
-SHARDARRAY_API Array pmax(const Array& x, const NamedAxes& axis, const GroupOptions& o = {}, Where w = Where::here());
+SHARDARRAY_API Array pmax(const Array& x, const NamedAxes& axis, const GroupOptions& o = {},
+                          Where w = Where::here());
 /// The smallest value over all positions. Not differentiable.
-SHARDARRAY_API Array pmin(const Array& x, const NamedAxes& axis, const GroupOptions& o = {}, Where w = Where::here());
+SHARDARRAY_API Array pmin(const Array& x, const NamedAxes& axis, const GroupOptions& o = {},
+                          Where w = Where::here());
 /// x of the source that has this position as its destination; zeros where there is none. Over several axes the positions
 /// are those of the devices, the outermost map most significant, whatever the order of the names.
-SHARDARRAY_API Array ppermute(const Array& x, const NamedAxes& axis, const Permutation& perm, Where w = Where::here());
+SHARDARRAY_API Array ppermute(const Array& x, const NamedAxes& axis, const Permutation& perm,
+                              Where w = Where::here());
 /// x of position perm[p]: perm is a permutation of all positions.
-SHARDARRAY_API Array pshuffle(const Array& x, const NamedAxes& axis, const std::vector<int>& perm, Where w = Where::here());
+SHARDARRAY_API Array pshuffle(const Array& x, const NamedAxes& axis, const std::vector<int>& perm,
+                              Where w = Where::here());
 /// x of position `source`, for all.
 SHARDARRAY_API Array pbroadcast(const Array& x, const NamedAxes& axis, int source, Where w = Where::here());
 /// all_to_all with split_axis == concat_axis == dim.
-SHARDARRAY_API Array pswapaxes(const Array& x, const NamedAxes& axis, int dim, const GroupOptions& o = {}, Where w = Where::here());
+SHARDARRAY_API Array pswapaxes(const Array& x, const NamedAxes& axis, int dim, const GroupOptions& o = {},
+                               Where w = Where::here());
 /// All values, stacked or (tiled) concatenated in order of the positions.
-SHARDARRAY_API Array all_gather(const Array& x, const NamedAxes& axis, const AllGatherOptions& o = {}, Where w = Where::here());
+SHARDARRAY_API Array all_gather(const Array& x, const NamedAxes& axis, const AllGatherOptions& o = {},
+                                Where w = Where::here());
 /// Part p of the sum over all positions, for position p.
-SHARDARRAY_API Array psum_scatter(const Array& x, const NamedAxes& axis, const PsumScatterOptions& o = {}, Where w = Where::here());
+SHARDARRAY_API Array psum_scatter(const Array& x, const NamedAxes& axis, const PsumScatterOptions& o = {},
+                                  Where w = Where::here());
 /// Part p of every position's value, for position p.
-SHARDARRAY_API Array all_to_all(const Array& x, const NamedAxes& axis, const AllToAllOptions& o = {}, Where w = Where::here());
+SHARDARRAY_API Array all_to_all(const Array& x, const NamedAxes& axis, const AllToAllOptions& o = {},
+                                Where w = Where::here());
 
 namespace detail {
-template <class T> concept NoLeaf = !std::convertible_to<const T&, Array>;
+template <class T>
+concept NoLeaf = !std::convertible_to<const T&, Array>;
 }
-template <detail::NoLeaf T> T psum(const T& tree, const NamedAxes& axis, const GroupOptions& o = {}, Where w = Where::here()) {
+template <detail::NoLeaf T>
+T psum(const T& tree, const NamedAxes& axis, const GroupOptions& o = {}, Where w = Where::here()) {
   return tree_map([&](const Array& x) { return psum(x, axis, o, w); }, tree);
 }
-template <detail::NoLeaf T> T pmean(const T& tree, const NamedAxes& axis, const GroupOptions& o = {}, Where w = Where::here()) {
+template <detail::NoLeaf T>
+T pmean(const T& tree, const NamedAxes& axis, const GroupOptions& o = {}, Where w = Where::here()) {
   return tree_map([&](const Array& x) { return pmean(x, axis, o, w); }, tree);
 }
-template <detail::NoLeaf T> T pmax(const T& tree, const NamedAxes& axis, const GroupOptions& o = {}, Where w = Where::here()) {
+template <detail::NoLeaf T>
+T pmax(const T& tree, const NamedAxes& axis, const GroupOptions& o = {}, Where w = Where::here()) {
   return tree_map([&](const Array& x) { return pmax(x, axis, o, w); }, tree);
 }
-template <detail::NoLeaf T> T pmin(const T& tree, const NamedAxes& axis, const GroupOptions& o = {}, Where w = Where::here()) {
+template <detail::NoLeaf T>
+T pmin(const T& tree, const NamedAxes& axis, const GroupOptions& o = {}, Where w = Where::here()) {
   return tree_map([&](const Array& x) { return pmin(x, axis, o, w); }, tree);
 }
-template <detail::NoLeaf T> T ppermute(const T& tree, const NamedAxes& axis, const Permutation& perm, Where w = Where::here()) {
+template <detail::NoLeaf T>
+T ppermute(const T& tree, const NamedAxes& axis, const Permutation& perm, Where w = Where::here()) {
   return tree_map([&](const Array& x) { return ppermute(x, axis, perm, w); }, tree);
 }
-template <detail::NoLeaf T> T pshuffle(const T& tree, const NamedAxes& axis, const std::vector<int>& perm, Where w = Where::here()) {
+template <detail::NoLeaf T>
+T pshuffle(const T& tree, const NamedAxes& axis, const std::vector<int>& perm, Where w = Where::here()) {
   return tree_map([&](const Array& x) { return pshuffle(x, axis, perm, w); }, tree);
 }
-template <detail::NoLeaf T> T pbroadcast(const T& tree, const NamedAxes& axis, int source, Where w = Where::here()) {
+template <detail::NoLeaf T>
+T pbroadcast(const T& tree, const NamedAxes& axis, int source, Where w = Where::here()) {
   return tree_map([&](const Array& x) { return pbroadcast(x, axis, source, w); }, tree);
 }
 template <detail::NoLeaf T>
-T pswapaxes(const T& tree, const NamedAxes& axis, int dim, const GroupOptions& o = {}, Where w = Where::here()) {
+T pswapaxes(const T& tree, const NamedAxes& axis, int dim, const GroupOptions& o = {},
+            Where w = Where::here()) {
   return tree_map([&](const Array& x) { return pswapaxes(x, axis, dim, o, w); }, tree);
 }
 template <detail::NoLeaf T>
@@ -111,7 +130,8 @@ T all_gather(const T& tree, const NamedAxes& axis, const AllGatherOptions& o = {
   return tree_map([&](const Array& x) { return all_gather(x, axis, o, w); }, tree);
 }
 template <detail::NoLeaf T>
-T psum_scatter(const T& tree, const NamedAxes& axis, const PsumScatterOptions& o = {}, Where w = Where::here()) {
+T psum_scatter(const T& tree, const NamedAxes& axis, const PsumScatterOptions& o = {},
+               Where w = Where::here()) {
   return tree_map([&](const Array& x) { return psum_scatter(x, axis, o, w); }, tree);
 }
 template <detail::NoLeaf T>

@@ -11,7 +11,8 @@ struct CloseOptions {
 };
 /// |a - b| <= atol + rtol |b| everywhere, after broadcasting; equal infinities are close. Throws ShapeError when the shapes do
 /// not broadcast.
-SHARDARRAY_API bool allclose(const Array& a, const Array& b, const CloseOptions& o = {}, Where w = Where::here());
+SHARDARRAY_API bool allclose(const Array& a, const Array& b, const CloseOptions& o = {},
+                             Where w = Where::here());
 /// Equal shapes and equal values (NaN equals nothing); dtypes may differ.
 SHARDARRAY_API bool array_equal(const Array& a, const Array& b, Where w = Where::here());
 

@@ -19,7 +19,8 @@ struct Axis;
 
 /// Which arguments jit may take over, besides those that are moved in.
 #pragma GCC diagnostic push
-#pragma GCC diagnostic ignored "-Wshadow"  // g++ 12 takes the scoped `none` for one that hides shardarray::none
+#pragma GCC diagnostic ignored \
+    "-Wshadow"  // g++ 12 takes the scoped `none` for one that hides shardarray::none
 enum class Donate : std::uint8_t { none, all, all_except_first };
 #pragma GCC diagnostic pop
 
@@ -57,14 +58,14 @@ struct VmapArg {
   std::string path;                  ///< `0.layers[1].weight`, for messages
 };
 struct VmapResult {
-  Arrays out;                ///< with the mapped dimension first where `mapped`
+  Arrays out;  ///< with the mapped dimension first where `mapped`
   std::vector<bool> mapped;
   std::int64_t size = 0;
   std::shared_ptr<const Axis> axis = nullptr;  ///< of pmap
 };
-SHARDARRAY_API VmapResult vmap(const std::function<Arrays(std::span<const Array>)>& f, std::span<const VmapArg> args,
-                               const std::string& axis_name, std::optional<std::int64_t> axis_size, const char* function,
-                               Where w);
+SHARDARRAY_API VmapResult vmap(const std::function<Arrays(std::span<const Array>)>& f,
+                               std::span<const VmapArg> args, const std::string& axis_name,
+                               std::optional<std::int64_t> axis_size, const char* function, Where w);
 /// Moves an output's mapped dimension to `axis`; broadcasts an unmapped one; none demands an unmapped one.
 SHARDARRAY_API Array place_axis(const VmapResult& r, std::size_t k, std::optional<std::int64_t> axis,
                                 const std::string& axis_name, const char* function);
@@ -72,9 +73,10 @@ SHARDARRAY_API Array place_axis(const VmapResult& r, std::size_t k, std::optiona
 // ---------------------------------------------------------------- pmap, shard_map
 /// As vmap, with row k of every mapped value on device k. `devices`: which; empty: the first ones. Inside another pmap: those
 /// that its position has. Throws DeviceError when there are too few.
-SHARDARRAY_API VmapResult pmap(const std::function<Arrays(std::span<const Array>)>& f, std::span<const VmapArg> args,
-                               const std::string& axis_name, std::optional<std::int64_t> axis_size,
-                               const std::vector<Device>& devices, Where w);
+SHARDARRAY_API VmapResult pmap(const std::function<Arrays(std::span<const Array>)>& f,
+                               std::span<const VmapArg> args, const std::string& axis_name,
+                               std::optional<std::int64_t> axis_size, const std::vector<Device>& devices,
+                               Where w);
 /// place_axis of a pmap's output; none takes the first device's value.
 SHARDARRAY_API Array place_device_axis(const VmapResult& r, std::size_t k, std::optional<std::int64_t> axis);
 
@@ -84,8 +86,9 @@ struct ShardMapArg {
   std::string path;
 };
 /// Runs `f` on the local pieces of the arguments; specs may name axes in `manual` only. `out_spec(k)` is asked after the trace.
-SHARDARRAY_API Arrays shard_map(const std::function<Arrays(std::span<const Array>)>& f, std::span<const ShardMapArg> args,
-                                const Mesh& mesh, const std::vector<std::string>& manual,
+SHARDARRAY_API Arrays shard_map(const std::function<Arrays(std::span<const Array>)>& f,
+                                std::span<const ShardMapArg> args, const Mesh& mesh,
+                                const std::vector<std::string>& manual,
                                 const std::function<PartitionSpec(std::size_t)>& out_spec, Where w);
 
 // ---------------------------------------------------------------- jit
@@ -123,11 +126,13 @@ class SHARDARRAY_API ReusedCall {
 struct JitEntry;
 struct SHARDARRAY_API JitOptions {
   Donate donate = Donate::none;
-  std::string name = "jit";       ///< in messages
-  std::size_t max_entries = 64;   ///< of the cache; the least recently used goes first
-  bool check = false;             ///< retrace on every hit and compare: finds captured values that changed (TraceError)
-  std::vector<int> static_args = {};  ///< positions whose values are part of the key (they must hold no arrays)
-  std::optional<Sharding> in_shardings = std::nullopt, out_shardings = std::nullopt;  ///< one for every array leaf
+  std::string name = "jit";      ///< in messages
+  std::size_t max_entries = 64;  ///< of the cache; the least recently used goes first
+  bool check = false;  ///< retrace on every hit and compare: finds captured values that changed (TraceError)
+  std::vector<int> static_args =
+      {};  ///< positions whose values are part of the key (they must hold no arrays)
+  std::optional<Sharding> in_shardings = std::nullopt,
+                          out_shardings = std::nullopt;  ///< one for every array leaf
   std::vector<int> donate_args = {};  ///< positions that are given away, besides what `donate` says
   bool relocate = false;              ///< arguments on other devices than the function's come over (pmap)
 };
@@ -153,7 +158,8 @@ class SHARDARRAY_API JitTrace {
 SHARDARRAY_API std::shared_ptr<const JitEntry> jit_find(JitCache& c, const JitCall& call);
 /// Ends the trace: collects the graph below `outputs` (absent ones allowed), keeps `prototype` (the returned tree) with it.
 SHARDARRAY_API std::shared_ptr<const JitEntry> jit_finish(JitCache& c, const JitCall& call, JitTrace& trace,
-                                                          std::span<const Array> outputs, std::shared_ptr<void> prototype);
+                                                          std::span<const Array> outputs,
+                                                          std::shared_ptr<void> prototype);
 SHARDARRAY_API const std::shared_ptr<void>& jit_prototype(const JitEntry& e);
 /// Compiles at the first launch for these placements, runs, empties moved handles. Under an open trace or gradient: records
 /// a call instead. Outputs: one per output of the trace.

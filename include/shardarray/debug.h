@@ -17,8 +17,8 @@ namespace shardarray {
 
 /// What a host function is called with.
 struct SHARDARRAY_API HostValues {
-  std::vector<Array> arrays;      ///< computed, on one device
-  std::optional<Device> device;   ///< inside pmap and shard_map: whose values these are
+  std::vector<Array> arrays;     ///< computed, on one device
+  std::optional<Device> device;  ///< inside pmap and shard_map: whose values these are
 };
 using HostFunction = std::function<void(const HostValues&)>;
 
@@ -42,14 +42,15 @@ struct SHARDARRAY_API PrintOptions {
 
 /// Prints a line: `{}`, `{0}` and formats such as `{:.2f}` (numbers and scalars), arrays as NumPy prints them.
 /// The format is checked when the call is traced. Throws Error for arguments that are missing, unused, or do not fit.
-SHARDARRAY_API void print(const std::string& format, std::vector<Printable> args, PrintOptions options = {}, Where w = Where::here());
+SHARDARRAY_API void print(const std::string& format, std::vector<Printable> args, PrintOptions options = {},
+                          Where w = Where::here());
 template <std::convertible_to<Printable>... A> void print(const std::string& format, const A&... args) {
   print(format, std::vector<Printable>{Printable(args)...});
 }
 /// Prints the fields, sorted by name (`shape: (2, 8) step: 3`), if there are any, and the value in a second line, in one piece;
 /// returns x. Inside vmap it prints all rows at once.
-SHARDARRAY_API Array id_print(const Array& x, std::vector<std::pair<std::string, Printable>> fields = {}, PrintOptions options = {},
-                              Where w = Where::here());
+SHARDARRAY_API Array id_print(const Array& x, std::vector<std::pair<std::string, Printable>> fields = {},
+                              PrintOptions options = {}, Where w = Where::here());
 /// Calls `f` with the values. An exception of `f` comes out of the call that ran the program; its results are then lost.
 SHARDARRAY_API void callback(HostFunction f, std::vector<Array> args = {}, Where w = Where::here());
 
@@ -57,6 +58,7 @@ SHARDARRAY_API void callback(HostFunction f, std::vector<Array> args = {}, Where
 
 /// Calls `f` with the sharding of x: at once for an array that is computed or can be, inside jit once a compilation, after the
 /// first run. Under a map the array is that of all rows.
-SHARDARRAY_API void inspect_array_sharding(const Array& x, std::function<void(const Sharding&)> f, Where w = Where::here());
+SHARDARRAY_API void inspect_array_sharding(const Array& x, std::function<void(const Sharding&)> f,
+                                           Where w = Where::here());
 
 }  // namespace shardarray

@@ -12,11 +12,13 @@ namespace shardarray {
 
 /// One device, a plain value. Streams as `cpu:3`.
 struct SHARDARRAY_API Device {
-  int id = 0;                       ///< unique over all processes and platforms of a kind
-  std::string platform = "cpu";     ///< "cpu" or "cuda"
-  int process_index = 0;            ///< the process that can reach its memory
-  std::string kind = "cpu";         ///< the hardware's own name
-  friend bool operator==(const Device& a, const Device& b) { return a.id == b.id && a.platform == b.platform; }
+  int id = 0;                    ///< unique over all processes and platforms of a kind
+  std::string platform = "cpu";  ///< "cpu" or "cuda"
+  int process_index = 0;         ///< the process that can reach its memory
+  std::string kind = "cpu";      ///< the hardware's own name
+  friend bool operator==(const Device& a, const Device& b) {
+    return a.id == b.id && a.platform == b.platform;
+  }
 };
 SHARDARRAY_API std::ostream& operator<<(std::ostream& os, const Device& d);
 SHARDARRAY_API std::string to_string(const Device& d);

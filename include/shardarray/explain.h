@@ -28,7 +28,8 @@ struct SHARDARRAY_API DonationInfo {
 /// What explain() found. Prints as text.
 class SHARDARRAY_API Explanation {
  public:
-  Explanation(std::vector<TransferInfo> transfers, std::vector<DonationInfo> donations, std::string values = "")
+  Explanation(std::vector<TransferInfo> transfers, std::vector<DonationInfo> donations,
+              std::string values = "")
       : transfers_(std::move(transfers)), donations_(std::move(donations)), values_(std::move(values)) {}
   const std::vector<TransferInfo>& transfers() const { return transfers_; }
   const std::vector<DonationInfo>& donations() const { return donations_; }

@@ -66,7 +66,7 @@ class SHARDARRAY_API NestedList {
 
 namespace detail {
 SHARDARRAY_API Array host_array(const void* data, DType stored, std::size_t size, const ShapeOf& shape,
-                              std::optional<DType> dtype, Where w);
+                                std::optional<DType> dtype, Where w);
 template <class C>
 concept HostRange = std::ranges::contiguous_range<C> && Element<std::ranges::range_value_t<C>>;
 }  // namespace detail
@@ -85,7 +85,7 @@ Array array(const C& values, const ShapeOf& shape = {}, std::optional<DType> dty
             Where w = Where::here()) {
   const auto n = static_cast<std::size_t>(std::ranges::size(values));
   return detail::host_array(std::ranges::data(values), dtype_of<std::ranges::range_value_t<C>>(), n, shape,
-                          dtype, w);
+                            dtype, w);
 }
 template <detail::HostRange C> Array array(const C& values, DType dtype, Where w = Where::here()) {
   return array(values, ShapeOf(), dtype, w);

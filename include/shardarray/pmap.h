@@ -7,9 +7,10 @@ namespace shardarray {
 
 struct PmapOptions {
   std::string axis_name = {};  ///< for collectives: psum(x, "i")
-  Axes in_axes = 0;            ///< as in vmap, but axes count from the front; none: the same value for every device
-  Axes out_axes = 0;           ///< where the mapped dimension appears; none: the first device's value, without it
-  std::vector<int> static_args = {};  ///< positions of arguments that hold no arrays (they are part of the program anyway)
+  Axes in_axes = 0;   ///< as in vmap, but axes count from the front; none: the same value for every device
+  Axes out_axes = 0;  ///< where the mapped dimension appears; none: the first device's value, without it
+  std::vector<int> static_args =
+      {};  ///< positions of arguments that hold no arrays (they are part of the program anyway)
   std::vector<int> donate_args = {};  ///< positions that are given away, besides those that are moved in
   std::vector<Device> devices = {};   ///< element k runs on devices[k]; empty: on the first ones
   std::optional<std::int64_t> axis_size = std::nullopt;
@@ -23,7 +24,7 @@ template <class F> struct MappedOverDevices {
   PmapOptions options;
   Where where;
   template <class... A>
-    requires std::invocable<const F&, A...>
+  requires std::invocable<const F&, A...>
   auto operator()(const A&... args) const {
     const std::tuple<A...> originals{args...};
     std::vector<core::VmapArg> leaves;
@@ -37,7 +38,8 @@ template <class F> struct MappedOverDevices {
       result.emplace(std::apply(f, std::move(copy)));
       return slots(*result);
     };
-    const core::VmapResult r = core::pmap(body, leaves, options.axis_name, options.axis_size, options.devices, where);
+    const core::VmapResult r =
+        core::pmap(body, leaves, options.axis_name, options.axis_size, options.devices, where);
     std::size_t k = 0;
     each_leaf(*result, [&](Array& a, const Path& p) {
       if (a.has_value()) a = core::place_device_axis(r, k, options.out_axes.at(p, "pmap", "out_axes"));
@@ -57,7 +59,10 @@ template <class F> struct MappedOverDevices {
 /// Throws ShapeError when sizes differ, nothing is mapped or an axis is out of range, DeviceError for too few devices,
 /// TreeError when axes do not fit the trees.
 template <class F> auto pmap(F f, PmapOptions options = {}, Where w = Where::here()) {
-  JitOptions o{.name = "pmap", .static_args = options.static_args, .donate_args = options.donate_args, .relocate = true};
+  JitOptions o{.name = "pmap",
+               .static_args = options.static_args,
+               .donate_args = options.donate_args,
+               .relocate = true};
   return jit(detail::MappedOverDevices<F>{std::move(f), std::move(options), w}, std::move(o));
 }
 

@@ -34,11 +34,17 @@ class SHARDARRAY_API Shape {
   Shape(const Shape& o) { assign(o); }
   Shape(Shape&& o) noexcept { steal(o); }
   Shape& operator=(const Shape& o) {
-    if (this != &o) { size_ = 0; assign(o); }
+    if (this != &o) {
+      size_ = 0;
+      assign(o);
+    }
     return *this;
   }
   Shape& operator=(Shape&& o) noexcept {
-    if (this != &o) { release(); steal(o); }
+    if (this != &o) {
+      release();
+      steal(o);
+    }
     return *this;
   }
   ~Shape() { release(); }
@@ -75,7 +81,9 @@ class SHARDARRAY_API Shape {
     --size_;
   }
   operator std::span<const std::int64_t>() const { return {data(), size_}; }
-  friend bool operator==(const Shape& a, const Shape& b) { return std::equal(a.begin(), a.end(), b.begin(), b.end()); }
+  friend bool operator==(const Shape& a, const Shape& b) {
+    return std::equal(a.begin(), a.end(), b.begin(), b.end());
+  }
 
  private:
   void grow(std::size_t n);

@@ -23,7 +23,8 @@ struct ShardMapOptions {
   Mesh mesh;
   Specs in_specs;   ///< which mesh axes cut which dimension of the arguments
   Specs out_specs;  ///< how the pieces of the results make up wholes
-  std::vector<std::string> axis_names = {};  ///< the mesh axes that the function is manual over; none: all of them
+  std::vector<std::string> axis_names =
+      {};  ///< the mesh axes that the function is manual over; none: all of them
 };
 
 /// Maps `f` over the pieces of its arguments: with in_specs P("x") on 8 devices it sees f32[2,4] of an f32[16,4]. Collectives
@@ -46,11 +47,12 @@ template <class F> auto shard_map(F f, ShardMapOptions options, Where w = Where:
         std::tuple<A...> copy = originals;
         detail::set_argument_leaves(copy, placeholders);
         result.emplace(std::apply(f, std::move(copy)));
-        detail::each_leaf(*result, [&](Array&, const Path& p) { out_specs.push_back(o.out_specs.at(p, "out_specs")); });
+        detail::each_leaf(
+            *result, [&](Array&, const Path& p) { out_specs.push_back(o.out_specs.at(p, "out_specs")); });
         return detail::slots(*result);
       };
-      const core::Arrays out =
-          core::shard_map(body, leaves, o.mesh, o.axis_names, [&](std::size_t k) { return out_specs[k]; }, w);
+      const core::Arrays out = core::shard_map(
+          body, leaves, o.mesh, o.axis_names, [&](std::size_t k) { return out_specs[k]; }, w);
       detail::set_slots(*result, out);
       return std::move(*result);
     }

@@ -94,7 +94,8 @@ class SHARDARRAY_API Mesh {
 };
 SHARDARRAY_API std::ostream& operator<<(std::ostream& os, const Mesh& m);
 /// `make_mesh({{"x", 4}, {"y", 2}})`: the first devices, row-major. Throws DeviceError when there are too few.
-SHARDARRAY_API Mesh make_mesh(const std::vector<std::pair<std::string, std::int64_t>>& axes, std::vector<Device> devices = {});
+SHARDARRAY_API Mesh make_mesh(const std::vector<std::pair<std::string, std::int64_t>>& axes,
+                              std::vector<Device> devices = {});
 
 /// Several mesh axes on one dimension, most significant first: `P(axes("x", "y"))`.
 struct SHARDARRAY_API AxisNames {
@@ -115,8 +116,9 @@ struct SHARDARRAY_API SpecEntry {
 /// Which mesh axes cut which dimension: `P("x", none, axes("y", "z"))`. Missing trailing entries are whole dimensions.
 class SHARDARRAY_API PartitionSpec {
  public:
-  template <class... E> requires(std::convertible_to<E, SpecEntry> && ...)
-  explicit PartitionSpec(E&&... e) : entries_{SpecEntry(std::forward<E>(e))...} {}
+  template <class... E>
+  requires(std::convertible_to<E, SpecEntry>&&...) explicit PartitionSpec(E&&... e)
+      : entries_{SpecEntry(std::forward<E>(e))...} {}
   explicit PartitionSpec(std::vector<SpecEntry> e) : entries_(std::move(e)) {}
   const std::vector<SpecEntry>& entries() const { return entries_; }
   /// `PartitionSpec('x', None, ('y', 'z'))`.
@@ -138,7 +140,9 @@ class SHARDARRAY_API NamedSharding {
   const PartitionSpec& spec() const { return spec_; }
   operator Sharding() const { return sharding_; }
   const Sharding* operator->() const { return &sharding_; }
-  friend bool operator==(const NamedSharding& a, const NamedSharding& b) { return a.sharding_ == b.sharding_; }
+  friend bool operator==(const NamedSharding& a, const NamedSharding& b) {
+    return a.sharding_ == b.sharding_;
+  }
 
  private:
   Mesh mesh_;
@@ -186,7 +190,9 @@ class SHARDARRAY_API PositionalSharding {
   std::string to_string() const;
   operator Sharding() const { return sharding_; }
   const Sharding* operator->() const { return &sharding_; }
-  friend bool operator==(const PositionalSharding& a, const PositionalSharding& b) { return a.sharding_ == b.sharding_; }
+  friend bool operator==(const PositionalSharding& a, const PositionalSharding& b) {
+    return a.sharding_ == b.sharding_;
+  }
 
  private:
   explicit PositionalSharding(Sharding s) : sharding_(std::move(s)) {}

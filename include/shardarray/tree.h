@@ -352,9 +352,9 @@ template <class T> bool tree_equal(const T& a, const T& b) {
 template <class W, Tree T, class R> T tree_at(const W& part_of, T tree, const R& replacement) {
   using Part = std::invoke_result_t<const W&, T&>;
   constexpr bool refers = std::is_lvalue_reference_v<Part> || detail::is_tuple<Part>;
-  static_assert(
-      refers,
-      "tree_at: the first argument must return a reference into its argument: [](auto& t) -> auto& { return t.part; }");
+  static_assert(refers,
+                "tree_at: the first argument must return a reference into its argument: [](auto& t) -> auto& "
+                "{ return t.part; }");
   if constexpr (refers) {
     decltype(auto) part = part_of(tree);
     if constexpr (std::is_assignable_v<Part, const R&>) part = replacement;

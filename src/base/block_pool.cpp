@@ -48,7 +48,8 @@ void* take_block(std::size_t bytes) {
 
 void give_block(void* p, std::size_t bytes) noexcept {
   const std::size_t c = (bytes + kStep - 1) / kStep - 1;
-  if (c >= kClasses || lists.closed || lists.kept[c] >= kMostKept || !closer.open) return ::operator delete(p);
+  if (c >= kClasses || lists.closed || lists.kept[c] >= kMostKept || !closer.open)
+    return ::operator delete(p);
   lists.first[c] = new (p) Block{lists.first[c]};
   lists.kept[c]++;
 }

@@ -18,8 +18,8 @@ struct Life {
 
 class Planner {
  public:
-  Planner(const Partition& p, const Fusion& f, const std::vector<GroupKernel>& kernels, const CompileInput& in, Addresses& at,
-          Program& program, Compiled& out)
+  Planner(const Partition& p, const Fusion& f, const std::vector<GroupKernel>& kernels,
+          const CompileInput& in, Addresses& at, Program& program, Compiled& out)
       : p_(p), f_(f), kernels_(kernels), in_(in), at_(at), program_(program), out_(out) {}
 
   void run() {
@@ -32,7 +32,9 @@ class Planner {
   }
 
  private:
-  template <class V> static auto get(V& v, int k) -> decltype(v[static_cast<std::size_t>(k)]) { return v[static_cast<std::size_t>(k)]; }
+  template <class V> static auto get(V& v, int k) -> decltype(v[static_cast<std::size_t>(k)]) {
+    return v[static_cast<std::size_t>(k)];
+  }
 
   void use(int v, int group) {
     const int m = at_.storage(v).memory;
@@ -112,8 +114,11 @@ class Planner {
     for (std::size_t j = 0; j < k.args.size(); j++) {
       const KernelAccess& a = k.args[j];
       if (a.output || at_.storage(a.value).memory != i) continue;
-      const bool same_place = IndexMap{a.map} == same && at_.value(at_.storage(a.value).geometry).type.shape == at_.value(x.domain).type.shape;
-      if (!same_place || !may_overwrite(k.kernel, static_cast<int>(j), static_cast<int>(output))) return false;
+      const bool same_place =
+          IndexMap{a.map} == same &&
+          at_.value(at_.storage(a.value).geometry).type.shape == at_.value(x.domain).type.shape;
+      if (!same_place || !may_overwrite(k.kernel, static_cast<int>(j), static_cast<int>(output)))
+        return false;
     }
     return true;
   }
@@ -125,7 +130,9 @@ class Planner {
       const PartValue& o = at_.value(output_values_[k]);
       for (std::size_t i = 0; i < p_.inputs.size(); i++) {
         const PartValue& x = at_.value(p_.inputs[i]);
-        if (!in_.donated[i] || taken[i] || x.layout != o.layout || !(x.type.shape == o.type.shape) || x.type.dtype != o.type.dtype) continue;
+        if (!in_.donated[i] || taken[i] || x.layout != o.layout || !(x.type.shape == o.type.shape) ||
+            x.type.dtype != o.type.dtype)
+          continue;
         if (std::find(p_.outputs.begin(), p_.outputs.end(), p_.inputs[i]) != p_.outputs.end()) continue;
         fits[i] = true;
         if (!may_reuse(output_values_[k], p_.inputs[i])) continue;
@@ -136,9 +143,12 @@ class Planner {
     }
     for (std::size_t i = 0; i < p_.inputs.size(); i++) {
       DonationVerdict& d = out_.donations[i];
-      const bool forwarded = std::find(p_.outputs.begin(), p_.outputs.end(), p_.inputs[i]) != p_.outputs.end();
+      const bool forwarded =
+          std::find(p_.outputs.begin(), p_.outputs.end(), p_.inputs[i]) != p_.outputs.end();
       d.reused = taken[i] || forwarded;
-      if (!d.reused) d.reason = fits[i] ? "it is still read after its replacement is written" : "no output of that size and sharding";
+      if (!d.reused)
+        d.reason = fits[i] ? "it is still read after its replacement is written"
+                           : "no output of that size and sharding";
     }
   }
 
@@ -179,8 +189,10 @@ class Planner {
     std::vector<std::vector<Block>> blocks(program_.scratch_bytes.size());
     std::vector<std::pair<Life, int>> temporary;
     for (auto& [m, life] : lives_)
-      if (life.first >= 0 && std::find(placed_.begin(), placed_.end(), m) == placed_.end()) temporary.push_back({life, m});
-    std::stable_sort(temporary.begin(), temporary.end(), [](const auto& a, const auto& b) { return a.first.first < b.first.first; });
+      if (life.first >= 0 && std::find(placed_.begin(), placed_.end(), m) == placed_.end())
+        temporary.push_back({life, m});
+    std::stable_sort(temporary.begin(), temporary.end(),
+                     [](const auto& a, const auto& b) { return a.first.first < b.first.first; });
     for (const auto& [life, m] : temporary) {
       Memory& memory = at_.memory(m);
       for (std::size_t i = 0; i < memory.refs.size(); i++) {
@@ -196,7 +208,8 @@ class Planner {
   void peaks() {
     program_.peak_bytes = program_.scratch_bytes;
     auto add = [&](const Port& port) {
-      for (std::size_t i = 0; i < port.bytes.size(); i++) get(program_.peak_bytes, port.devices[i]) += port.bytes[i];
+      for (std::size_t i = 0; i < port.bytes.size(); i++)
+        get(program_.peak_bytes, port.devices[i]) += port.bytes[i];
     };
     for (const Port& x : program_.inputs) add(x);
     for (const Port& x : program_.outputs)
@@ -216,8 +229,8 @@ class Planner {
 
 }  // namespace
 
-void assign_addresses(const Partition& p, const Fusion& f, const std::vector<GroupKernel>& kernels, const CompileInput& in,
-                      Addresses& at, Program& program, Compiled& out) {
+void assign_addresses(const Partition& p, const Fusion& f, const std::vector<GroupKernel>& kernels,
+                      const CompileInput& in, Addresses& at, Program& program, Compiled& out) {
   Planner(p, f, kernels, in, at, program, out).run();
 }
 

@@ -2,11 +2,13 @@
 
 #include <algorithm>
 
+#include "layout/factor.h"
 #include "layout/spelling.h"
 
 namespace shardarray {
 
-Assignment project(const AtomDims& dims, const std::vector<DimFactors>& factors, const Rule& rule, const Atoms& atoms) {
+Assignment project(const AtomDims& dims, const std::vector<DimFactors>& factors, const Rule& rule,
+                   const Atoms& atoms) {
   Assignment a(rule.factors.size());
   for (std::size_t d = 0; d < dims.size(); d++) {
     if (factors[d].size() == 1) {
@@ -26,8 +28,8 @@ Assignment project(const AtomDims& dims, const std::vector<DimFactors>& factors,
   return a;
 }
 
-std::optional<AtomDims> place(const Assignment& a, const std::vector<DimFactors>& factors, const Rule& rule, const Shape& shape,
-                              const Atoms& atoms) {
+std::optional<AtomDims> place(const Assignment& a, const std::vector<DimFactors>& factors, const Rule& rule,
+                              const Shape& shape, const Atoms& atoms) {
   AtomDims dims(factors.size());
   for (std::size_t d = 0; d < factors.size(); d++) {
     bool open = false;  // a factor before was not fully cut
@@ -57,11 +59,13 @@ const Layout* constraint_layout(const FlatNode& n, const DeviceOrder* order) {
   const auto rank = static_cast<int>(n.out_types[0].shape.size());
   const auto lead = n.attrs->lo.empty() ? 0 : static_cast<int>(n.attrs->lo[0]);
   const Layout* l = layout_of(*n.attrs->sharding, rank - lead);
-  if (lead == 0) return l;
-  std::vector<AxisList> dims(static_cast<std::size_t>(lead));
-  dims.insert(dims.end(), l->dims().begin(), l->dims().end());
-  (void)order;
-  return Layout::of(l->order(), std::move(dims));
+  if (lead > 0) {
+    std::vector<AxisList> dims(static_cast<std::size_t>(lead));
+    dims.insert(dims.end(), l->dims().begin(), l->dims().end());
+    l = Layout::of(l->order(), std::move(dims));
+  }
+  const Layout* in_this_order = in_order(l, order);
+  return in_this_order ? in_this_order : l;
 }
 
 }  // namespace shardarray

@@ -8,12 +8,13 @@ namespace shardarray {
 
 /// The part of a value's placement that each factor can hold. Within a compound dimension a minor factor only gets atoms
 /// once the major ones are fully cut, and cuts must divide.
-Assignment project(const AtomDims& dims, const std::vector<DimFactors>& factors, const Rule& rule, const Atoms& atoms);
+Assignment project(const AtomDims& dims, const std::vector<DimFactors>& factors, const Rule& rule,
+                   const Atoms& atoms);
 
 /// The placement of a value of `shape` whose dimensions have these factors; none when a compound dimension would need
 /// strided or uneven tiles.
-std::optional<AtomDims> place(const Assignment& a, const std::vector<DimFactors>& factors, const Rule& rule, const Shape& shape,
-                              const Atoms& atoms);
+std::optional<AtomDims> place(const Assignment& a, const std::vector<DimFactors>& factors, const Rule& rule,
+                              const Shape& shape, const Atoms& atoms);
 
 /// A node whose result can be made anywhere at no cost: constants, iota, broadcasts of scalars.
 bool is_free(const FlatGraph& g, int node);

@@ -46,7 +46,8 @@ bool Atoms::can_express(const Layout& l) const {
     return c == order->size() || std::any_of(axes.begin(), axes.end(), [&](SubAxis a) { return a.pre == c; });
   };
   auto fits = [&](const AxisList& list) {
-    return std::all_of(list.begin(), list.end(), [&](SubAxis a) { return is_cut(a.pre) && is_cut(a.pre * a.size); });
+    return std::all_of(list.begin(), list.end(),
+                       [&](SubAxis a) { return is_cut(a.pre) && is_cut(a.pre * a.size); });
   };
   return fits(l.unreduced()) && std::all_of(l.dims().begin(), l.dims().end(), fits);
 }
@@ -64,10 +65,12 @@ AtomDims to_atoms(const Atoms& atoms, const Layout& l) {
   return dims;
 }
 
-const Layout* to_layout(const Atoms& atoms, const AtomDims& dims, const std::vector<int>& unreduced, Reducer r) {
+const Layout* to_layout(const Atoms& atoms, const AtomDims& dims, const std::vector<int>& unreduced,
+                        Reducer r) {
   std::vector<AxisList> lists;
   for (const auto& d : dims) lists.push_back(atoms.axis_list(d));
-  return Layout::of(atoms.order, std::move(lists), atoms.axis_list(unreduced), unreduced.empty() ? Reducer::none : r);
+  return Layout::of(atoms.order, std::move(lists), atoms.axis_list(unreduced),
+                    unreduced.empty() ? Reducer::none : r);
 }
 
 }  // namespace shardarray

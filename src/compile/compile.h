@@ -19,13 +19,13 @@ enum class Policy : std::uint8_t { auto_, follow, strict };
 struct CompileInput {
   FlatGraph graph;
   const DeviceOrder* order = nullptr;
-  std::vector<const Layout*> inputs;            ///< closed; on the devices of `order`
-  std::vector<bool> donated;                    ///< per input: its buffers may be overwritten
-  std::vector<const Layout*> outputs;           ///< requested layouts; null: open
-  std::vector<std::string> input_names;         ///< for messages
+  std::vector<const Layout*> inputs;     ///< closed; on the devices of `order`
+  std::vector<bool> donated;             ///< per input: its buffers may be overwritten
+  std::vector<const Layout*> outputs;    ///< requested layouts; null: open
+  std::vector<std::string> input_names;  ///< for messages
   Policy policy = Policy::auto_;
   bool share_replicas = true;
-  const Mesh* mesh = nullptr;                   ///< names for messages
+  const Mesh* mesh = nullptr;  ///< names for messages
 };
 
 /// What became of a value, for explain().
@@ -41,12 +41,12 @@ struct DonationVerdict {
 };
 struct Compiled {
   std::shared_ptr<const Program> program;
-  std::vector<int> forwarded;                 ///< per output: the input that it simply is, or -1
+  std::vector<int> forwarded;  ///< per output: the input that it simply is, or -1
   std::vector<const Layout*> output_layouts;
-  std::vector<int> program_output;            ///< per output: index into Program::outputs, or -1 when forwarded
+  std::vector<int> program_output;  ///< per output: index into Program::outputs, or -1 when forwarded
   std::vector<PlacedValue> values;
-  std::vector<DonationVerdict> donations;     ///< per input
-  double flops = 0;                           ///< of the busiest device
+  std::vector<DonationVerdict> donations;  ///< per input
+  double flops = 0;                        ///< of the busiest device
 };
 
 /// Throws ShardingError (policy strict), CompileError.

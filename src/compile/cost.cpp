@@ -5,7 +5,8 @@ namespace shardarray {
 // One transfer's start, in bytes: keeps tiny values from taking detours that save a few bytes.
 constexpr double kLatency = 64;
 
-double CostModel::transfer(const Layout* from, const Layout* to, const Shape& shape, std::int64_t itemsize) const {
+double CostModel::transfer(const Layout* from, const Layout* to, const Shape& shape,
+                           std::int64_t itemsize) const {
   if (from == to) return 0;
   double cost = 0;
   const Layout* at = from;

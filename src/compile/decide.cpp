@@ -25,7 +25,8 @@ double elements_of_factors(const NodeState& s, const Assignment& a, const Atoms&
 
 double Decider::transfer(const Layout* from, const Layout* to, const Type& t) {
   if (from == to) return 0;
-  auto key = std::tuple(from, to, std::vector<std::int64_t>(t.shape.begin(), t.shape.end()), itemsize(t.dtype));
+  auto key =
+      std::tuple(from, to, std::vector<std::int64_t>(t.shape.begin(), t.shape.end()), itemsize(t.dtype));
   auto [it, fresh] = transfers_.try_emplace(std::move(key), 0.0);
   if (fresh) it->second = model_.transfer(from, to, t.shape, static_cast<std::int64_t>(itemsize(t.dtype)));
   return it->second;
@@ -68,8 +69,7 @@ void Decider::add_cost(const NodeState& s, Decision& d) {
   for (std::size_t k = 0; k < s.operands.size(); k++) {
     const TermState& t = s.operands[k];
     bool repeated = t.free;
-    for (std::size_t j = 0; j < k; j++)
-      repeated |= s.node->in[j] == s.node->in[k] && d.in[j] == d.in[k];
+    for (std::size_t j = 0; j < k; j++) repeated |= s.node->in[j] == s.node->in[k] && d.in[j] == d.in[k];
     if (!repeated) d.moved += fetch(t, d.in[k]);
   }
   for (std::size_t k = 0; k < s.results.size(); k++) {
@@ -94,9 +94,11 @@ Assignment Decider::merged(const NodeState& s) const {
   auto join = [&](const TermState& t) {
     const Assignment p = project(to_atoms(atoms_, *t.layout), *t.factors, *s.rule, atoms_);
     for (std::size_t f = 0; f < a.size(); f++) {
-      if (s.rule->factors[f].role == Role::whole || p[f].size() < a[f].size() || !std::equal(a[f].begin(), a[f].end(), p[f].begin()))
+      if (s.rule->factors[f].role == Role::whole || p[f].size() < a[f].size() ||
+          !std::equal(a[f].begin(), a[f].end(), p[f].begin()))
         continue;
-      for (std::size_t k = a[f].size(); k < p[f].size() && std::find(used.begin(), used.end(), p[f][k]) == used.end(); k++) {
+      for (std::size_t k = a[f].size();
+           k < p[f].size() && std::find(used.begin(), used.end(), p[f][k]) == used.end(); k++) {
         a[f].push_back(p[f][k]);
         used.push_back(p[f][k]);
       }
@@ -105,7 +107,9 @@ Assignment Decider::merged(const NodeState& s) const {
   std::vector<const TermState*> terms;
   for (const TermState& t : s.operands)
     if (!t.free) terms.push_back(&t);
-  std::stable_sort(terms.begin(), terms.end(), [](auto* x, auto* y) { return num_elements(x->type.shape) > num_elements(y->type.shape); });
+  std::stable_sort(terms.begin(), terms.end(), [](auto* x, auto* y) {
+    return num_elements(x->type.shape) > num_elements(y->type.shape);
+  });
   for (const TermState* t : terms) join(*t);
   for (const TermState& t : s.results) join(t);
   return a;
@@ -140,14 +144,17 @@ std::vector<int> Decider::idle_atoms(const NodeState& s, const std::vector<int>&
 // Atoms that a tensor already has on the factor come first, in its order; moved ones after them.
 void Decider::order_atoms(const NodeState& s, Assignment& a) const {
   std::vector<Assignment> projections;
-  for (const TermState& t : s.results) projections.push_back(project(to_atoms(atoms_, *t.layout), *t.factors, *s.rule, atoms_));
+  for (const TermState& t : s.results)
+    projections.push_back(project(to_atoms(atoms_, *t.layout), *t.factors, *s.rule, atoms_));
   for (const TermState& t : s.operands)
     if (!t.free) projections.push_back(project(to_atoms(atoms_, *t.layout), *t.factors, *s.rule, atoms_));
   for (std::size_t f = 0; f < a.size(); f++) {
     if (a[f].size() < 2) continue;
     for (const Assignment& p : projections) {
       auto rank = [&](int atom) { return std::find(p[f].begin(), p[f].end(), atom) - p[f].begin(); };
-      const bool knows = std::any_of(a[f].begin(), a[f].end(), [&](int atom) { return rank(atom) < static_cast<std::ptrdiff_t>(p[f].size()); });
+      const bool knows = std::any_of(a[f].begin(), a[f].end(), [&](int atom) {
+        return rank(atom) < static_cast<std::ptrdiff_t>(p[f].size());
+      });
       if (!knows) continue;
       std::stable_sort(a[f].begin(), a[f].end(), [&](int x, int y) { return rank(x) < rank(y); });
       break;
@@ -177,7 +184,8 @@ std::optional<std::size_t> Decider::agreed_factor(const NodeState& s, int atom) 
         found = true;
       }
     for (const auto& dim : to_atoms(atoms_, *t.layout))
-      if (!found && std::find(dim.begin(), dim.end(), atom) != dim.end()) clash = true;  // it stands where no factor can hold it
+      if (!found && std::find(dim.begin(), dim.end(), atom) != dim.end())
+        clash = true;  // it stands where no factor can hold it
   };
   for (const TermState& t : s.operands)
     if (!t.free) look(t);
@@ -215,9 +223,10 @@ Decision Decider::decide(const NodeState& s) {
   Decision best;
   best.cost = kNowhere;
   consider(s, merged(s), kNowhere, best);
-  const double floor = best.cost == kNowhere ? kNowhere
-                                             : model_.compute((s.node->op->form == Form::gemm ? 2 : 1) *
-                                                              elements_of_factors(s, best.assignment, atoms_));
+  const double floor = best.cost == kNowhere
+                           ? kNowhere
+                           : model_.compute((s.node->op->form == Form::gemm ? 2 : 1) *
+                                            elements_of_factors(s, best.assignment, atoms_));
   bool at_wish = best.cost != kNowhere && best.cost <= floor;
   if (!at_wish && (policy_ != Policy::follow || best.cost == kNowhere)) {
     std::vector<int> atoms = present_atoms(s);

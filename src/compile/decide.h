@@ -12,11 +12,11 @@ namespace shardarray {
 struct TermState {
   Type type;
   const std::vector<DimFactors>* factors = nullptr;
-  const Layout* layout = nullptr;                ///< operand: where it is now; result: the wish
-  bool free = false;                             ///< operand: can be made anywhere
-  std::vector<const Layout*> copies;             ///< operand: where else it is already
-  double weight = 0;                             ///< result: how much the wish counts
-  bool can_carry = false;                        ///< operand: its pending sum may pass
+  const Layout* layout = nullptr;     ///< operand: where it is now; result: the wish
+  bool free = false;                  ///< operand: can be made anywhere
+  std::vector<const Layout*> copies;  ///< operand: where else it is already
+  double weight = 0;                  ///< result: how much the wish counts
+  bool can_carry = false;             ///< operand: its pending sum may pass
 };
 struct NodeState {
   const FlatNode* node = nullptr;
@@ -29,7 +29,7 @@ struct Decision {
   Assignment assignment;
   std::vector<int> pending;            ///< passed through
   std::vector<const Layout*> in, out;  ///< layouts that follow
-  double cost = 0, moved = 0;  ///< moved: the part of the cost that is transfers
+  double cost = 0, moved = 0;          ///< moved: the part of the cost that is transfers
 };
 
 class Decider {
@@ -57,7 +57,8 @@ class Decider {
   const Atoms& atoms_;
   Policy policy_;
   CostModel model_;
-  std::map<std::tuple<const Layout*, const Layout*, std::vector<std::int64_t>, std::size_t>, double> transfers_;
+  std::map<std::tuple<const Layout*, const Layout*, std::vector<std::int64_t>, std::size_t>, double>
+      transfers_;
 };
 
 }  // namespace shardarray

@@ -39,8 +39,15 @@ class Fuser {
   }
 
  private:
-  template <class V> static auto at(V& v, int k) -> decltype(v[static_cast<std::size_t>(k)]) { return v[static_cast<std::size_t>(k)]; }
-  enum class Kind { loop, inlined, alias, single };  // inlined: free to repeat in every user; alias: another name
+  template <class V> static auto at(V& v, int k) -> decltype(v[static_cast<std::size_t>(k)]) {
+    return v[static_cast<std::size_t>(k)];
+  }
+  enum class Kind {
+    loop,
+    inlined,
+    alias,
+    single
+  };  // inlined: free to repeat in every user; alias: another name
 
   struct Domain {
     int value = -1, reduce = -1;
@@ -48,7 +55,9 @@ class Fuser {
     bool loop = false;
   };
 
-  const FlatNode* node(int s) const { return at(p_.steps, s).node < 0 ? nullptr : &at(g_.nodes, at(p_.steps, s).node); }
+  const FlatNode* node(int s) const {
+    return at(p_.steps, s).node < 0 ? nullptr : &at(g_.nodes, at(p_.steps, s).node);
+  }
 
   Kind kind(int s) const {
     const PartStep& step = at(p_.steps, s);
@@ -75,7 +84,8 @@ class Fuser {
       while (at(p_.values, root).step >= 0) {
         const int s = at(p_.values, root).step;
         const Kind k = kind(s);
-        const bool own = k == Kind::loop || k == Kind::single || (k == Kind::inlined && node(s) && !is_squeeze(*node(s)));
+        const bool own =
+            k == Kind::loop || k == Kind::single || (k == Kind::inlined && node(s) && !is_squeeze(*node(s)));
         if (own || at(p_.steps, s).in.empty()) break;
         root = at(p_.steps, s).in[0];
       }
@@ -104,7 +114,8 @@ class Fuser {
       const Kind k = kind(static_cast<int>(s));
       if (k == Kind::single || k == Kind::alias)
         for (int v : p_.steps[s].in) at(must_store_, v) = true;
-      if (const FlatNode* n = node(static_cast<int>(s)); n && n->op->form == Form::take) at(must_store_, p_.steps[s].in[0]) = true;
+      if (const FlatNode* n = node(static_cast<int>(s)); n && n->op->form == Form::take)
+        at(must_store_, p_.steps[s].in[0]) = true;
     }
     for (int v : p_.outputs) at(must_store_, v) = true;
   }
@@ -179,7 +190,8 @@ class Fuser {
           if (const FlatNode* n = node(u); n && n->op->form == Form::take && k == 0) return std::nullopt;
           for (const IndexMap& m : it->second) {
             IndexMap composed = compose(with_inner(m, u), reading_map(u, k, group));
-            if (std::find(maps.begin(), maps.end(), composed) == maps.end()) maps.push_back(std::move(composed));
+            if (std::find(maps.begin(), maps.end(), composed) == maps.end())
+              maps.push_back(std::move(composed));
           }
         }
       }
@@ -192,7 +204,8 @@ class Fuser {
     const FlatNode* n = node(u);
     if (!n || n->op->form != Form::reduce) return m;
     const int outer = static_cast<int>(m.dims.size());
-    for (std::size_t k = 0; k < n->attrs->dims.size(); k++) m.dims.push_back({outer + static_cast<int>(k), 1, 0});
+    for (std::size_t k = 0; k < n->attrs->dims.size(); k++)
+      m.dims.push_back({outer + static_cast<int>(k), 1, 0});
     return m;
   }
 
@@ -215,7 +228,8 @@ class Fuser {
     const PartValue& out = at(p_.values, at(p_.steps, s).out[0]);
     const PartValue& domain = at(p_.values, d.value);
     const IndexMap same = identity_map(domain.type.shape.size());
-    const bool at_points = maps->size() == 1 && (*maps)[0] == same && out.type.shape == domain.type.shape && out.layout == domain.layout;
+    const bool at_points = maps->size() == 1 && (*maps)[0] == same && out.type.shape == domain.type.shape &&
+                           out.layout == domain.layout;
     if (other_users && (!at_points || leads_to(s, group))) return false;
     if (leaves_group(s, group)) return false;
     const FlatNode* n = node(s);
@@ -239,7 +253,8 @@ class Fuser {
   bool same_inner(const Domain& d, int s) const {
     if (d.reduce < 0) return true;
     const FlatNode &a = *node(d.reduce), &b = *node(s);
-    const PartValue &x = at(p_.values, at(p_.steps, d.reduce).in[0]), &y = at(p_.values, at(p_.steps, s).in[0]);
+    const PartValue &x = at(p_.values, at(p_.steps, d.reduce).in[0]),
+                    &y = at(p_.values, at(p_.steps, s).in[0]);
     return a.attrs->dims == b.attrs->dims && x.type.shape == y.type.shape && x.layout == y.layout;
   }
 
@@ -362,7 +377,8 @@ class Fuser {
   void collect() {
     std::vector<int> order;
     for (std::size_t k = 0; k < domains_.size(); k++)
-      if (parent_[k] == static_cast<int>(k) && !domains_[k].steps.empty()) order.push_back(static_cast<int>(k));
+      if (parent_[k] == static_cast<int>(k) && !domains_[k].steps.empty())
+        order.push_back(static_cast<int>(k));
     std::map<int, std::set<int>> before;  // group -> groups it reads from
     std::map<int, int> writer;            // memory -> group
     std::map<int, Group> made;
@@ -385,7 +401,8 @@ class Fuser {
     for (int k : order)
       for (int s : made[k].steps)
         for (int v : at(p_.steps, s).in)
-          if (const int m = source_memory(v, k); m >= 0 && writer.contains(m) && writer[m] != k) before[k].insert(writer[m]);
+          if (const int m = source_memory(v, k); m >= 0 && writer.contains(m) && writer[m] != k)
+            before[k].insert(writer[m]);
     // Kahn, earliest first step first
     std::map<int, int> missing;
     std::map<int, std::vector<int>> after;

@@ -45,7 +45,8 @@ TransferCost foreign_cost(const Layout& from, const Layout& to, const Shape& sha
   for (int p = 0; p < to.order()->size(); p++) {
     const Box target = tile_of(to, shape, p);
     const int q = from.order()->position(to.order()->devices()[static_cast<std::size_t>(p)]);
-    c.bytes = std::max(c.bytes, (target.elements() - intersect(target, tile_of(from, shape, q)).elements()) * item);
+    c.bytes =
+        std::max(c.bytes, (target.elements() - intersect(target, tile_of(from, shape, q)).elements()) * item);
   }
   if (c.bytes == 0) c.kind = TransferKind::slice;
   return c;

@@ -12,7 +12,9 @@ struct IndexMap {
   friend bool operator==(const IndexMap& a, const IndexMap& b) {
     if (a.dims.size() != b.dims.size()) return false;
     for (std::size_t k = 0; k < a.dims.size(); k++)
-      if (a.dims[k].dim != b.dims[k].dim || a.dims[k].step != b.dims[k].step || a.dims[k].offset != b.dims[k].offset) return false;
+      if (a.dims[k].dim != b.dims[k].dim || a.dims[k].step != b.dims[k].step ||
+          a.dims[k].offset != b.dims[k].offset)
+        return false;
     return true;
   }
 };
@@ -36,7 +38,9 @@ inline IndexMap compose(const IndexMap& outer, const IndexMap& inner) {
   }
   return m;
 }
-inline IndexMap compose(const IndexMap& outer, const std::vector<MapDim>& inner) { return compose(outer, IndexMap{inner}); }
+inline IndexMap compose(const IndexMap& outer, const std::vector<MapDim>& inner) {
+  return compose(outer, IndexMap{inner});
+}
 
 /// How a reduce reads its operand when its result is read at the domain's `outer` dimensions: reduced dimensions are the
 /// domain's inner ones. The result's own dimensions count 0 .. and the inner ones `outer` ..; so it is not composed further

@@ -43,7 +43,8 @@ LoopArg loop_arg(const KernelAccess& a, const Loop::Item& item, int p, Addresses
 
 }  // namespace
 
-Loop make_loop(const Group& group, const GroupKernel& k, const FlatGraph& g, const Partition& p, Addresses& at) {
+Loop make_loop(const Group& group, const GroupKernel& k, const FlatGraph& g, const Partition& p,
+               Addresses& at) {
   Loop loop;
   loop.kernel = std::make_shared<const Kernel>(k.kernel);
   const Memory memory = at.memory(group.roots[0]);

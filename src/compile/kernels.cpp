@@ -15,7 +15,8 @@ IndexMap reduce_map(const FlatNode& n, std::size_t outer) {
   for (std::int64_t d : n.attrs->dims) reduced.insert(d + static_cast<std::int64_t>(rank));
   IndexMap m;
   int kept = 0, inner = static_cast<int>(outer);
-  for (std::size_t j = 0; j < rank; j++) m.dims.push_back({reduced.contains(static_cast<std::int64_t>(j)) ? inner++ : kept++, 1, 0});
+  for (std::size_t j = 0; j < rank; j++)
+    m.dims.push_back({reduced.contains(static_cast<std::int64_t>(j)) ? inner++ : kept++, 1, 0});
   return m;
 }
 
@@ -50,7 +51,11 @@ namespace {
 class Emitter {
  public:
   Emitter(const Group& group, const Partition& p, const Fusion& f, const FlatGraph& g)
-      : group_(group), p_(p), f_(f), g_(g), members_(group.steps.begin(), group.steps.end()),
+      : group_(group),
+        p_(p),
+        f_(f),
+        g_(g),
+        members_(group.steps.begin(), group.steps.end()),
         outer_(p.values[static_cast<std::size_t>(group.domain)].type.shape.size()),
         builder_(static_cast<int>(outer_), inner_rank(group, p, g)) {}
 
@@ -97,7 +102,8 @@ class Emitter {
     for (int s : group_.steps) {
       int l = 0;
       for (int v : step(s).in)
-        if (const int producer = p_.values[static_cast<std::size_t>(v)].step; members_.contains(producer)) l = std::max(l, level[producer]);
+        if (const int producer = p_.values[static_cast<std::size_t>(v)].step; members_.contains(producer))
+          l = std::max(l, level[producer]);
       if (is_reduce(s)) {
         if (static_cast<int>(levels.size()) <= l) levels.resize(static_cast<std::size_t>(l) + 1);
         levels[static_cast<std::size_t>(l)].push_back(s);
@@ -129,7 +135,8 @@ class Emitter {
   int argument(int v, const IndexMap& map, bool output, int indirect) {
     for (std::size_t k = 0; k < result_.args.size(); k++) {
       const KernelAccess& a = result_.args[k];
-      if (a.value == v && IndexMap{a.map} == map && a.output == output && a.indirect == indirect) return static_cast<int>(k);
+      if (a.value == v && IndexMap{a.map} == map && a.output == output && a.indirect == indirect)
+        return static_cast<int>(k);
     }
     result_.args.push_back({v, map.dims, output, indirect});
     return builder_.arg({p_.values[static_cast<std::size_t>(v)].type.dtype, output, indirect >= 0});
@@ -153,7 +160,10 @@ class Emitter {
       Emitter* self;
       const IndexMap* map;
     } state{this, &map};
-    ScalarArgs args{builder_, n.call(), in, out,
+    ScalarArgs args{builder_,
+                    n.call(),
+                    in,
+                    out,
                     [](ScalarArgs& a, int d) {
                       auto* st = static_cast<State*>(a.fusion);
                       return st->self->index(st->map->dims[static_cast<std::size_t>(d)]);
@@ -168,13 +178,18 @@ class Emitter {
   int index(const MapDim& d) {
     if (d.dim < 0) return builder_.constant_bits(DType::int64, static_cast<std::uint64_t>(d.offset));
     int i = builder_.index(d.dim);
-    if (d.step != 1) i = builder_.binary(Code::mul, i, builder_.constant_bits(DType::int64, static_cast<std::uint64_t>(d.step)));
-    if (d.offset != 0) i = builder_.binary(Code::add, i, builder_.constant_bits(DType::int64, static_cast<std::uint64_t>(d.offset)));
+    if (d.step != 1)
+      i = builder_.binary(Code::mul, i,
+                          builder_.constant_bits(DType::int64, static_cast<std::uint64_t>(d.step)));
+    if (d.offset != 0)
+      i = builder_.binary(Code::add, i,
+                          builder_.constant_bits(DType::int64, static_cast<std::uint64_t>(d.offset)));
     return i;
   }
 
   int emit_take(int s, const FlatNode& n, const IndexMap& map) {
-    const auto batch = static_cast<std::size_t>(n.attrs->lo[0]), rows = static_cast<std::size_t>(n.attrs->hi[0]);
+    const auto batch = static_cast<std::size_t>(n.attrs->lo[0]),
+               rows = static_cast<std::size_t>(n.attrs->hi[0]);
     int row = emit(step(s).in[1], compose(map, operand_map(step(s), g_, 1)));
     row = builder_.cast(row, DType::int64);
     IndexMap table;  // [b.., v, d..] of [b.., n.., d..]; v comes from the row

@@ -22,8 +22,10 @@ Memory& Addresses::memory(int v) {
     mem.instances = instances_of(*x.layout, in_.share_replicas);
     const auto item = static_cast<std::uint64_t>(itemsize(x.type.dtype));
     for (int leader : mem.instances.leader) {
-      mem.device.push_back(in_.order->position(x.layout->order()->devices()[static_cast<std::size_t>(leader)]));
-      mem.bytes.push_back(static_cast<std::uint64_t>(tile_of(*x.layout, x.type.shape, leader).elements()) * item);
+      mem.device.push_back(
+          in_.order->position(x.layout->order()->devices()[static_cast<std::size_t>(leader)]));
+      mem.bytes.push_back(static_cast<std::uint64_t>(tile_of(*x.layout, x.type.shape, leader).elements()) *
+                          item);
       mem.refs.push_back({});
     }
   }

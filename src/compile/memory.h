@@ -9,7 +9,7 @@ namespace shardarray {
 /// One stored value: an address and a size per instance.
 struct Memory {
   Instances instances;
-  std::vector<int> device;            ///< instance -> position (in the program's order) of the device that holds it
+  std::vector<int> device;  ///< instance -> position (in the program's order) of the device that holds it
   std::vector<Ref> refs;
   std::vector<std::uint64_t> bytes;
 };
@@ -51,10 +51,11 @@ Exchange make_exchange(const PartStep& s, const FlatGraph& g, Addresses& at);
 /// Gemm and Extern items.
 Gemm make_gemm(const PartStep& s, const FlatGraph& g, Addresses& at);
 Extern make_extern(const PartStep& s, const FlatGraph& g, Addresses& at);
-Loop make_loop(const Group& group, const GroupKernel& k, const FlatGraph& g, const Partition& p, Addresses& at);
+Loop make_loop(const Group& group, const GroupKernel& k, const FlatGraph& g, const Partition& p,
+               Addresses& at);
 
 /// Gives every memory its addresses: inputs, outputs (donated inputs reused), scratch. Sizes of scratch and peaks.
-void assign_addresses(const Partition& p, const Fusion& f, const std::vector<GroupKernel>& kernels, const CompileInput& in,
-                      Addresses& at, Program& program, Compiled& out);
+void assign_addresses(const Partition& p, const Fusion& f, const std::vector<GroupKernel>& kernels,
+                      const CompileInput& in, Addresses& at, Program& program, Compiled& out);
 
 }  // namespace shardarray

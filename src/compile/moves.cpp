@@ -23,8 +23,8 @@ Shape minus(const Shape& a, const Shape& b) {
 struct Mover {
   Addresses& at;
   std::int64_t item;
-  int dst;          // part value
-  int p;            // position that receives
+  int dst;  // part value
+  int p;    // position that receives
   Exchange::Item& to;
 
   // One source of a piece: element `first` (global coordinates) of v as position q holds it.
@@ -61,7 +61,8 @@ std::vector<int> agreeing(const std::vector<bool>& free, int p) {
   }
   std::vector<int> positions;
   for (int q = 0; q < n; q++)
-    if (std::all_of(fixed.begin(), fixed.end(), [&](SubAxis a) { return coordinate(a, p, n) == coordinate(a, q, n); }))
+    if (std::all_of(fixed.begin(), fixed.end(),
+                    [&](SubAxis a) { return coordinate(a, p, n) == coordinate(a, q, n); }))
       positions.push_back(q);
   return positions;
 }
@@ -137,7 +138,8 @@ void move_pieces(const Mover& m, int v, const std::vector<BoxMove>& moves, const
 // The part `s` of the output of an op made of boxes, from wherever its elements are.
 void box_pieces(const Mover& m, const BoxSource& s, int v, const Addresses& at, int devices) {
   const Box needed = source_box(s);
-  std::vector<Box> sources, targets(static_cast<std::size_t>(devices), Box{needed.lo, Shape::filled(needed.lo.size(), 0)});
+  std::vector<Box> sources,
+      targets(static_cast<std::size_t>(devices), Box{needed.lo, Shape::filled(needed.lo.size(), 0)});
   for (int q = 0; q < devices; q++) sources.push_back(at.tile(v, q));
   targets[static_cast<std::size_t>(m.p)] = needed;
   if (s.out.lo.empty()) targets[static_cast<std::size_t>(m.p)] = needed;

@@ -20,7 +20,8 @@ class Partitioner {
     given.insert(given.end(), in.outputs.begin(), in.outputs.end());
     atoms_ = Atoms::of(in.order, given);
     decider_.emplace(atoms_, in.policy);
-    for (const FlatNode& n : g.nodes) rules_.push_back(n.op->form == Form::leaf ? Rule{} : n.op->rule(n.call()));
+    for (const FlatNode& n : g.nodes)
+      rules_.push_back(n.op->form == Form::leaf ? Rule{} : n.op->rule(n.call()));
     wishes_ = propagate(g, rules_, atoms_, in);
     users_.resize(g.types.size());
     for (std::size_t i = 0; i < g.nodes.size(); i++)
@@ -37,7 +38,9 @@ class Partitioner {
   }
 
  private:
-  template <class V> static auto at(V& v, int k) -> decltype(v[static_cast<std::size_t>(k)]) { return v[static_cast<std::size_t>(k)]; }
+  template <class V> static auto at(V& v, int k) -> decltype(v[static_cast<std::size_t>(k)]) {
+    return v[static_cast<std::size_t>(k)];
+  }
 
   // A new part value; `origin`: the one that it is a copy of, in another place.
   int add_value(const Type& t, const Layout* l, int step, int origin = -1) {
@@ -82,7 +85,8 @@ class Partitioner {
     PartStep s;
     s.node = node;
     for (int operand : n.in)
-      s.in.push_back(require(operand, Layout::replicated(layout->order(), 0), "a scalar is needed everywhere", n, false));
+      s.in.push_back(require(operand, Layout::replicated(layout->order(), 0), "a scalar is needed everywhere",
+                             n, false));
     const int part = add_value(at(g_.types, v), layout, static_cast<int>(p_.steps.size()));
     s.out = {part};
     p_.steps.push_back(std::move(s));
@@ -96,7 +100,9 @@ class Partitioner {
     const Type type = at(p_.values, part).type;
     int source = part;
     if (at(p_.values, part).layout->order() == to->order() && to->unreduced().empty()) {
-      const auto cost = [&](int c) { return CostModel().transfer(at(p_.values, c).layout, to, type.shape, size_of(type)); };
+      const auto cost = [&](int c) {
+        return CostModel().transfer(at(p_.values, c).layout, to, type.shape, size_of(type));
+      };
       for (int c : copies_of(part))
         if (at(p_.values, c).layout->order() == to->order() && cost(c) < cost(source)) source = c;
     }
@@ -143,14 +149,18 @@ class Partitioner {
     return t;
   }
 
-  [[noreturn]] void refuse(const Transfer& t, const PartValue& from, const Layout* to, const FlatNode& by) const {
+  [[noreturn]] void refuse(const Transfer& t, const PartValue& from, const Layout* to,
+                           const FlatNode& by) const {
     std::string spec;
-    for (int d = 0; d < to->rank(); d++) spec += fmt::format("{}{}", d ? ", " : "", axis_names(to->dims()[static_cast<std::size_t>(d)], to->order(), in_.mesh));
-    throw ShardingError(fmt::format(
-        "{} ({}:{}): policy strict refuses an implicit {} over {} of {} bytes per device for an operand {}. Every transfer must be asked "
-        "for. Cheapest fix: reshard it to [{}] before.",
-        by.op ? by.op->name : "output", by.where.file, by.where.line, name(t.kind), axis_names(t.axes, to->order(), in_.mesh), t.bytes,
-        to_string(from.type), spec));
+    for (int d = 0; d < to->rank(); d++)
+      spec += fmt::format("{}{}", d ? ", " : "",
+                          axis_names(to->dims()[static_cast<std::size_t>(d)], to->order(), in_.mesh));
+    throw ShardingError(
+        fmt::format("{} ({}:{}): policy strict refuses an implicit {} over {} of {} bytes per device for an "
+                    "operand {}. Every transfer must be asked "
+                    "for. Cheapest fix: reshard it to [{}] before.",
+                    by.op ? by.op->name : "output", by.where.file, by.where.line, name(t.kind),
+                    axis_names(t.axes, to->order(), in_.mesh), t.bytes, to_string(from.type), spec));
   }
 
   // ---- nodes
@@ -158,10 +168,12 @@ class Partitioner {
     const FlatNode& n = at(g_.nodes, i);
     if (n.op->form == Form::leaf || is_free(g_, i)) return;
     if (n.op->form == Form::collective)
-      throw CompileError(fmt::format("{} ({}:{}): a collective is only possible inside the map that binds its axis.", n.op->name,
-                                     n.where.file, n.where.line));
+      throw CompileError(
+          fmt::format("{} ({}:{}): a collective is only possible inside the map that binds its axis.",
+                      n.op->name, n.where.file, n.where.line));
     if (n.op->form == Form::constraint) {
-      const Layout* to = n.attrs->hi.empty() ? constraint_layout(n, in_.order) : to_layout(atoms_, at(wishes_.dims, n.first_out));
+      const Layout* to = n.attrs->hi.empty() ? constraint_layout(n, in_.order)
+                                             : to_layout(atoms_, at(wishes_.dims, n.first_out));
       at(p_.of_value, n.first_out) = require(n.in[0], to, "asked for by a sharding constraint", n, true);
       return;
     }
@@ -175,7 +187,8 @@ class Partitioner {
     const Layout* l = at(p_.values, part).layout;
     if (atoms_.can_express(*l)) return l;
     const Layout* whole = nearest(*l);
-    part = move(part, whole, "its placement fits into no common mesh with the others", at(g_.nodes, at(g_.producer, v)), false);
+    part = move(part, whole, "its placement fits into no common mesh with the others",
+                at(g_.nodes, at(g_.producer, v)), false);
     return whole;
   }
 
@@ -207,7 +220,8 @@ class Partitioner {
         t.layout = expressible(v);
         const int part = at(p_.of_value, v);
         for (int c : copies_of(part))
-          if (c != part && at(p_.values, c).layout->order() == t.layout->order()) t.copies.push_back(at(p_.values, c).layout);
+          if (c != part && at(p_.values, c).layout->order() == t.layout->order())
+            t.copies.push_back(at(p_.values, c).layout);
         t.can_carry = linearity(n.call(), static_cast<int>(k)) != Linear::no;
       }
       s.operands.push_back(std::move(t));
@@ -270,7 +284,8 @@ class Partitioner {
     const FlatNode& n = at(g_.nodes, i);
     PartStep s;
     s.node = i;
-    for (std::size_t k = 0; k < n.in.size(); k++) s.in.push_back(require(n.in[k], d.in[k], reason(n, k, d), n, false));
+    for (std::size_t k = 0; k < n.in.size(); k++)
+      s.in.push_back(require(n.in[k], d.in[k], reason(n, k, d), n, false));
     if (n.op->boxes && halo_is_cut(at(rules_, i), d.assignment)) {
       Transfer t = halo_transfer(n, d.in, d.out[0]);
       t.op = n.op->name;
@@ -291,10 +306,14 @@ class Partitioner {
   std::string reason(const FlatNode& n, std::size_t k, const Decision& d) const {
     if (is_free(g_, at(g_.producer, n.in[k]))) return "";
     const Layout* now = at(p_.values, at(p_.of_value, n.in[k])).layout;
-    if (!now->unreduced().empty()) return fmt::format("partial sums over {} must be combined before {}", axis_names(now->unreduced(), now->order(), in_.mesh), n.op->name);
+    if (!now->unreduced().empty())
+      return fmt::format("partial sums over {} must be combined before {}",
+                         axis_names(now->unreduced(), now->order(), in_.mesh), n.op->name);
     std::string want;
     for (int dim = 0; dim < d.in[k]->rank(); dim++)
-      want += fmt::format("{}{}", dim ? ", " : "", axis_names(d.in[k]->dims()[static_cast<std::size_t>(dim)], d.in[k]->order(), in_.mesh));
+      want +=
+          fmt::format("{}{}", dim ? ", " : "",
+                      axis_names(d.in[k]->dims()[static_cast<std::size_t>(dim)], d.in[k]->order(), in_.mesh));
     return fmt::format("operand {} of {} is needed as [{}]", k, n.op->name, want);
   }
 
@@ -314,7 +333,11 @@ class Partitioner {
     }
     if (!to) to = now;
     const bool pending = !now->unreduced().empty();
-    return require(v, to, pending ? fmt::format("partial sums over {} leave the program", axis_names(now->unreduced(), now->order(), in_.mesh)) : "asked for as a result", by, true);
+    return require(v, to,
+                   pending ? fmt::format("partial sums over {} leave the program",
+                                         axis_names(now->unreduced(), now->order(), in_.mesh))
+                           : "asked for as a result",
+                   by, true);
   }
 
   // Drops what nobody uses: a constraint's copy may have been passed by for a nearer one.
@@ -323,7 +346,8 @@ class Partitioner {
     for (int v : p_.outputs) used[static_cast<std::size_t>(v)] = true;
     const auto is_used = [&](const PartStep& s) {
       return (s.node >= 0 && at(g_.nodes, s.node).op->effect) ||
-             std::any_of(s.out.begin(), s.out.end(), [&](int v) { return used[static_cast<std::size_t>(v)]; });
+             std::any_of(s.out.begin(), s.out.end(),
+                         [&](int v) { return used[static_cast<std::size_t>(v)]; });
     };
     for (std::size_t i = p_.steps.size(); i-- > 0;)
       if (is_used(p_.steps[i])) {
@@ -368,7 +392,7 @@ class Partitioner {
   Wishes wishes_;
   std::vector<std::vector<int>> users_;
   Partition p_;
-  std::vector<int> origin_;               ///< part value -> the one that it is a copy of (itself: an original)
+  std::vector<int> origin_;  ///< part value -> the one that it is a copy of (itself: an original)
   std::vector<std::vector<int>> copies_;  ///< original -> its copies, itself included
   std::map<std::pair<int, const Layout*>, int> made_;
 };
@@ -381,8 +405,9 @@ void verify(const Partition& p, const FlatGraph& g) {
   for (std::size_t i = 0; i < p.steps.size(); i++)
     for (int v : p.steps[i].in)
       if (p.values[static_cast<std::size_t>(v)].step >= static_cast<int>(i))
-        throw InternalError(fmt::format("partition: step {} ({}) uses a value that is made later", i,
-                                        p.steps[i].node < 0 ? "transfer" : g.nodes[static_cast<std::size_t>(p.steps[i].node)].op->name));
+        throw InternalError(fmt::format(
+            "partition: step {} ({}) uses a value that is made later", i,
+            p.steps[i].node < 0 ? "transfer" : g.nodes[static_cast<std::size_t>(p.steps[i].node)].op->name));
   for (int v : p.outputs)
     if (!p.values[static_cast<std::size_t>(v)].layout->unreduced().empty())
       throw InternalError("partition: a partial sum leaves the program");

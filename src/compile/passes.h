@@ -31,15 +31,18 @@ struct Atoms {
 /// One value's placement as atoms, dimension by dimension.
 using AtomDims = std::vector<std::vector<int>>;
 AtomDims to_atoms(const Atoms& atoms, const Layout& l);
-const Layout* to_layout(const Atoms& atoms, const AtomDims& dims, const std::vector<int>& unreduced = {}, Reducer r = Reducer::none);
+const Layout* to_layout(const Atoms& atoms, const AtomDims& dims, const std::vector<int>& unreduced = {},
+                        Reducer r = Reducer::none);
 
 /// Where values would like to be: leaves, constraints and requested outputs are closed, the rest grew towards them.
 struct Wishes {
-  std::vector<AtomDims> dims;       ///< per value
-  std::vector<bool> closed;         ///< given, not wished
-  std::vector<bool> from_closed;    ///< leads, elementwise, to a place that is given: the wish is as good as closed
+  std::vector<AtomDims> dims;  ///< per value
+  std::vector<bool> closed;    ///< given, not wished
+  std::vector<bool>
+      from_closed;  ///< leads, elementwise, to a place that is given: the wish is as good as closed
 };
-Wishes propagate(const FlatGraph& g, const std::vector<Rule>& rules, const Atoms& atoms, const CompileInput& in);
+Wishes propagate(const FlatGraph& g, const std::vector<Rule>& rules, const Atoms& atoms,
+                 const CompileInput& in);
 
 // ---------------------------------------------------------------- partition
 /// The atoms on every factor of a node.
@@ -48,14 +51,14 @@ using Assignment = std::vector<std::vector<int>>;
 struct PartValue {
   Type type;
   const Layout* layout = nullptr;
-  int step = -1;     ///< its producer; -1: an input
-  int input = -1;    ///< which
+  int step = -1;   ///< its producer; -1: an input
+  int input = -1;  ///< which
 };
 struct PartStep {
-  int node = -1;               ///< flat node; -1: a transfer
-  int transfer = -1;           ///< index into Partition::transfers (also of a node that moves boxes); -1: none
-  std::vector<int> in, out;    ///< part values
-  bool copy = false;           ///< a result that needs memory of its own
+  int node = -1;             ///< flat node; -1: a transfer
+  int transfer = -1;         ///< index into Partition::transfers (also of a node that moves boxes); -1: none
+  std::vector<int> in, out;  ///< part values
+  bool copy = false;         ///< a result that needs memory of its own
 };
 /// The per-device program: every node with local operands, transfers explicit.
 struct Partition {
@@ -78,8 +81,8 @@ struct Group {
   std::vector<int> steps;  ///< ascending
   std::vector<int> roots;  ///< part values that it writes, ascending
   bool loop = false;
-  int domain = -1;         ///< part value
-  int reduce = -1;         ///< a reduce step of the group; -1: no inner dimensions
+  int domain = -1;  ///< part value
+  int reduce = -1;  ///< a reduce step of the group; -1: no inner dimensions
 };
 struct Fusion {
   std::vector<Group> groups;     ///< in execution order
@@ -95,10 +98,10 @@ bool is_squeeze(const FlatNode& n);
 // ---------------------------------------------------------------- kernels
 /// One argument of a group's kernel: the value that is read or written, and how it is indexed by the domain.
 struct KernelAccess {
-  int value = -1;             ///< part value
-  std::vector<MapDim> map;    ///< per dimension of the value's geometry
+  int value = -1;           ///< part value
+  std::vector<MapDim> map;  ///< per dimension of the value's geometry
   bool output = false;
-  int indirect = -1;          ///< the dimension whose index comes from load_at
+  int indirect = -1;  ///< the dimension whose index comes from load_at
 };
 struct GroupKernel {
   Kernel kernel;

@@ -48,8 +48,12 @@ std::string text_of(const Partition& p, const FlatGraph& g) {
   std::string text;
   for (const PartStep& s : p.steps) {
     for (int v : s.out)
-      text += fmt::format("  %{} {} {}", v, to_string(p.values[static_cast<std::size_t>(v)].type), p.values[static_cast<std::size_t>(v)].layout->to_string());
-    const char* what = s.copy ? "copy" : s.node >= 0 ? g.nodes[static_cast<std::size_t>(s.node)].op->name : s.transfer < 0 ? "slice" : name(p.transfers[static_cast<std::size_t>(s.transfer)].kind);
+      text += fmt::format("  %{} {} {}", v, to_string(p.values[static_cast<std::size_t>(v)].type),
+                          p.values[static_cast<std::size_t>(v)].layout->to_string());
+    const char* what = s.copy           ? "copy"
+                       : s.node >= 0    ? g.nodes[static_cast<std::size_t>(s.node)].op->name
+                       : s.transfer < 0 ? "slice"
+                                        : name(p.transfers[static_cast<std::size_t>(s.transfer)].kind);
     text += fmt::format(" = {}", what);
     for (int v : s.in) text += fmt::format(" %{}", v);
     text += "\n";
@@ -63,7 +67,9 @@ std::string text_of(const Fusion& f, const Partition& p, const FlatGraph& g) {
     text += group.loop ? "  loop:" : "  step:";
     for (int s : group.steps) {
       const PartStep& step = p.steps[static_cast<std::size_t>(s)];
-      text += fmt::format(" {}", step.node >= 0 ? g.nodes[static_cast<std::size_t>(step.node)].op->name : step.transfer < 0 ? "slice" : "transfer");
+      text += fmt::format(" {}", step.node >= 0      ? g.nodes[static_cast<std::size_t>(step.node)].op->name
+                                 : step.transfer < 0 ? "slice"
+                                                     : "transfer");
     }
     text += " ->";
     for (int v : group.roots) text += fmt::format(" %{}", v);
@@ -80,7 +86,8 @@ std::string text_of(const Program& program) {
     text += fmt::format("  {} x{}: {}\n", kinds[s.body.index()], items, s.label);
   }
   for (std::size_t d = 0; d < program.scratch_bytes.size(); d++)
-    text += fmt::format("  device {}: {} B scratch, {} B peak\n", d, program.scratch_bytes[d], program.peak_bytes[d]);
+    text += fmt::format("  device {}: {} B scratch, {} B peak\n", d, program.scratch_bytes[d],
+                        program.peak_bytes[d]);
   return text;
 }
 

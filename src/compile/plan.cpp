@@ -7,15 +7,20 @@
 
 namespace shardarray {
 
-std::int64_t bytes_of(const Type& t) { return num_elements(t.shape) * static_cast<std::int64_t>(itemsize(t.dtype)); }
+std::int64_t bytes_of(const Type& t) {
+  return num_elements(t.shape) * static_cast<std::int64_t>(itemsize(t.dtype));
+}
 
 static std::string label_of(const Group& group, const Partition& p, const FlatGraph& g) {
   std::string label;
   std::size_t named = 0;
   for (int s : group.steps) {
     const PartStep& step = p.steps[static_cast<std::size_t>(s)];
-    const char* what = step.copy ? "copy" : step.node < 0 ? (step.transfer < 0 ? "slice" : name(p.transfers[static_cast<std::size_t>(step.transfer)].kind))
-                                                          : g.nodes[static_cast<std::size_t>(step.node)].op->name;
+    const char* what =
+        step.copy ? "copy"
+        : step.node < 0
+            ? (step.transfer < 0 ? "slice" : name(p.transfers[static_cast<std::size_t>(step.transfer)].kind))
+            : g.nodes[static_cast<std::size_t>(step.node)].op->name;
     if (named++ < 12) label += fmt::format("{}{}", label.empty() ? "" : ", ", what);
   }
   return named > 12 ? label + fmt::format(", ... ({} ops)", named) : label;
@@ -35,7 +40,8 @@ static std::int64_t moved_bytes(const Exchange& e) {
   for (const Exchange::Item& item : e.items)
     for (const Exchange::Piece& piece : item.pieces)
       for (const Exchange::Source& s : piece.sources)
-        if (s.device != item.device) bytes += num_elements(piece.extents) * static_cast<std::int64_t>(itemsize(e.dtype));
+        if (s.device != item.device)
+          bytes += num_elements(piece.extents) * static_cast<std::int64_t>(itemsize(e.dtype));
   return bytes;
 }
 
@@ -44,11 +50,13 @@ static double flops_of(const Program& program) {
   for (const Step& s : program.steps) {
     if (const auto* gemm = std::get_if<Gemm>(&s.body))
       for (const auto& x : gemm->items)
-        per_device[static_cast<std::size_t>(x.device)] += 2.0 * static_cast<double>(x.m * x.n * x.k * x.batch);
+        per_device[static_cast<std::size_t>(x.device)] +=
+            2.0 * static_cast<double>(x.m * x.n * x.k * x.batch);
     if (const auto* loop = std::get_if<Loop>(&s.body)) {
       double ops = 0;
       for (const Instr& i : loop->kernel->code) ops += i.code >= Code::neg;
-      for (const auto& x : loop->items) per_device[static_cast<std::size_t>(x.device)] += ops * static_cast<double>(num_elements(x.extents));
+      for (const auto& x : loop->items)
+        per_device[static_cast<std::size_t>(x.device)] += ops * static_cast<double>(num_elements(x.extents));
     }
   }
   return *std::max_element(per_device.begin(), per_device.end());
@@ -59,7 +67,8 @@ void plan(const Partition& p, const Fusion& f, const FlatGraph& g, const Compile
   program->order = in.order;
   program->transfers = p.transfers;
   std::vector<GroupKernel> kernels;
-  for (const Group& group : f.groups) kernels.push_back(group.loop ? make_kernel(group, p, f, g) : GroupKernel{});
+  for (const Group& group : f.groups)
+    kernels.push_back(group.loop ? make_kernel(group, p, f, g) : GroupKernel{});
   Addresses at(p, f, in);
   assign_addresses(p, f, kernels, in, at, *program, out);
   for (std::size_t k = 0; k < f.groups.size(); k++) {
@@ -69,7 +78,8 @@ void plan(const Partition& p, const Fusion& f, const FlatGraph& g, const Compile
       step.body = make_loop(group, kernels[k], g, p, at);
     } else {
       const PartStep& s = p.steps[static_cast<std::size_t>(group.steps[0])];
-      const Form form = s.node < 0 || s.transfer >= 0 ? Form::boxes : g.nodes[static_cast<std::size_t>(s.node)].op->form;
+      const Form form =
+          s.node < 0 || s.transfer >= 0 ? Form::boxes : g.nodes[static_cast<std::size_t>(s.node)].op->form;
       if (form == Form::gemm) step.body = make_gemm(s, g, at);
       else if (form == Form::sort || form == Form::scatter) step.body = make_extern(s, g, at);
       else step.body = make_exchange(s, g, at);
@@ -82,8 +92,13 @@ void plan(const Partition& p, const Fusion& f, const FlatGraph& g, const Compile
   for (std::size_t v = 0; v < p.values.size(); v++) {
     const int s = p.values[v].step;
     const bool made = s >= 0 && p.steps[static_cast<std::size_t>(s)].node >= 0;
-    const FlatNode* n = made ? &g.nodes[static_cast<std::size_t>(p.steps[static_cast<std::size_t>(s)].node)] : nullptr;
-    out.values.push_back({p.values[v].type, p.values[v].layout, n ? n->op->name : s < 0 ? "input" : "transfer", n ? n->where : Where{}});
+    const FlatNode* n =
+        made ? &g.nodes[static_cast<std::size_t>(p.steps[static_cast<std::size_t>(s)].node)] : nullptr;
+    out.values.push_back({p.values[v].type, p.values[v].layout,
+                          n       ? n->op->name
+                          : s < 0 ? "input"
+                                  : "transfer",
+                          n ? n->where : Where{}});
   }
   out.program = std::move(program);
 }

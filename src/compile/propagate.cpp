@@ -14,7 +14,8 @@ namespace {
 
 class Propagator {
  public:
-  Propagator(const FlatGraph& g, const std::vector<Rule>& rules, const Atoms& atoms) : g_(g), rules_(rules), atoms_(atoms) {
+  Propagator(const FlatGraph& g, const std::vector<Rule>& rules, const Atoms& atoms)
+      : g_(g), rules_(rules), atoms_(atoms) {
     for (const Type& t : g.types) wishes_.dims.emplace_back(t.shape.size());
     wishes_.closed.assign(g.types.size(), false);
     wishes_.from_closed.assign(g.types.size(), false);
@@ -32,7 +33,8 @@ class Propagator {
     for (std::int64_t d : n.attrs->hi) fixed[fixed.size() - static_cast<std::size_t>(-d)] = false;
     if (!at(wishes_.closed, n.first_out)) at(wishes_.dims, n.first_out) = to_atoms(atoms_, *l);
     AtomDims& operand = at(wishes_.dims, n.in[0]);
-    const bool untouched = std::all_of(operand.begin(), operand.end(), [](const auto& d) { return d.empty(); });
+    const bool untouched =
+        std::all_of(operand.begin(), operand.end(), [](const auto& d) { return d.empty(); });
     if (untouched && !at(wishes_.closed, n.in[0])) operand = at(wishes_.dims, n.first_out);
   }
 
@@ -74,7 +76,9 @@ class Propagator {
   }
 
  private:
-  template <class V> static auto at(V& v, int k) -> decltype(v[static_cast<std::size_t>(k)]) { return v[static_cast<std::size_t>(k)]; }
+  template <class V> static auto at(V& v, int k) -> decltype(v[static_cast<std::size_t>(k)]) {
+    return v[static_cast<std::size_t>(k)];
+  }
 
   // What is handed through, elementwise, to a place that is given had better be made there: also when that is "whole".
   void lead_back() {
@@ -99,14 +103,18 @@ class Propagator {
     const FlatNode& n = at(g_.nodes, i);
     const Rule& rule = at(rules_, i);
     std::vector<int> grown;
-    if (n.op->form == Form::leaf || is_free(g_, i) || (n.op->form == Form::constraint && n.attrs->hi.empty())) return grown;
-    if (level == 0 && n.op->form != Form::scalar && n.op->form != Form::map && n.op->form != Form::view) return grown;
+    if (n.op->form == Form::leaf || is_free(g_, i) || (n.op->form == Form::constraint && n.attrs->hi.empty()))
+      return grown;
+    if (level == 0 && n.op->form != Form::scalar && n.op->form != Form::map && n.op->form != Form::view)
+      return grown;
     const bool broadcasts_forward = level == 2;
     std::vector<Term> terms;
     for (std::size_t k = 0; k < n.in.size(); k++) terms.push_back({n.in[k], &rule.operands[k], false});
-    for (std::size_t k = 0; k < rule.results.size(); k++) terms.push_back({n.first_out + static_cast<int>(k), &rule.results[k], true});
+    for (std::size_t k = 0; k < rule.results.size(); k++)
+      terms.push_back({n.first_out + static_cast<int>(k), &rule.results[k], true});
     std::vector<std::vector<std::vector<int>>> projected;
-    for (const Term& t : terms) projected.push_back(project(at(wishes_.dims, t.value), *t.dims, rule, atoms_));
+    for (const Term& t : terms)
+      projected.push_back(project(at(wishes_.dims, t.value), *t.dims, rule, atoms_));
     Assignment merged(rule.factors.size());
     for (std::size_t f = 0; f < rule.factors.size(); f++) {
       if (rule.factors[f].role == Role::whole || (level < 2 && rule.factors[f].role != Role::pass)) continue;
@@ -116,9 +124,7 @@ class Propagator {
     for (std::size_t t = 0; t < terms.size(); t++) {
       if (at(wishes_.closed, terms[t].value)) continue;
       if (terms[t].result && !broadcasts_forward && is_broadcast(n)) continue;
-      if (extend(terms[t], merged, rule)) {
-        grown.push_back(terms[t].value);
-      }
+      if (extend(terms[t], merged, rule)) { grown.push_back(terms[t].value); }
     }
     return grown;
   }
@@ -133,7 +139,8 @@ class Propagator {
     return n.op->form == Form::map && num_elements(n.out_types[0].shape) > num_elements(n.in_types[0].shape);
   }
 
-  static std::vector<int> longest_common(const std::vector<std::vector<std::vector<int>>>& projected, std::size_t f) {
+  static std::vector<int> longest_common(const std::vector<std::vector<std::vector<int>>>& projected,
+                                         std::size_t f) {
     std::vector<int> best;
     for (const auto& p : projected)
       if (p[f].size() > best.size()) best = p[f];
@@ -167,10 +174,12 @@ class Propagator {
     bool grew = false;
     for (std::size_t d = 0; d < dims.size(); d++) {
       const std::vector<int>& want = (*next)[d];
-      if (want.size() <= dims[d].size() || !std::equal(dims[d].begin(), dims[d].end(), want.begin())) continue;
+      if (want.size() <= dims[d].size() || !std::equal(dims[d].begin(), dims[d].end(), want.begin()))
+        continue;
       std::vector<int> fresh(want.begin() + static_cast<std::ptrdiff_t>(dims[d].size()), want.end());
       const bool taken = std::any_of(fresh.begin(), fresh.end(), [&](int atom) {
-        return std::any_of(dims.begin(), dims.end(), [&](const auto& o) { return std::find(o.begin(), o.end(), atom) != o.end(); });
+        return std::any_of(dims.begin(), dims.end(),
+                           [&](const auto& o) { return std::find(o.begin(), o.end(), atom) != o.end(); });
       });
       if (taken || shape[d] <= 1 || (!at(fixed_, t.value).empty() && at(fixed_, t.value)[d])) continue;
       dims[d] = want;
@@ -189,7 +198,8 @@ class Propagator {
 
 }  // namespace
 
-Wishes propagate(const FlatGraph& g, const std::vector<Rule>& rules, const Atoms& atoms, const CompileInput& in) {
+Wishes propagate(const FlatGraph& g, const std::vector<Rule>& rules, const Atoms& atoms,
+                 const CompileInput& in) {
   Propagator p(g, rules, atoms);
   for (std::size_t k = 0; k < g.inputs.size(); k++) p.close(g.inputs[k], in.inputs[k], false);
   for (const FlatNode& n : g.nodes) {
@@ -209,7 +219,8 @@ Wishes propagate(const FlatGraph& g, const std::vector<Rule>& rules, const Atoms
   for (std::size_t k = 0; k < g.outputs.size(); k++) {
     if (k < in.outputs.size() && in.outputs[k]) continue;
     const auto same_type = [&](std::size_t i) {
-      const Type &a = g.types[static_cast<std::size_t>(g.inputs[i])], &b = g.types[static_cast<std::size_t>(g.outputs[k])];
+      const Type &a = g.types[static_cast<std::size_t>(g.inputs[i])],
+                 &b = g.types[static_cast<std::size_t>(g.outputs[k])];
       return in.donated[i] && !taken[i] && a.shape == b.shape && a.dtype == b.dtype;
     };
     std::size_t i = 0;

@@ -11,7 +11,9 @@ namespace shardarray {
 namespace {
 
 class Simplifier {
-  template <class V> static auto at(V& v, int k) -> decltype(v[static_cast<std::size_t>(k)]) { return v[static_cast<std::size_t>(k)]; }
+  template <class V> static auto at(V& v, int k) -> decltype(v[static_cast<std::size_t>(k)]) {
+    return v[static_cast<std::size_t>(k)];
+  }
 
  public:
   FlatGraph run(const FlatGraph& g) {
@@ -57,7 +59,8 @@ class Simplifier {
   }
 
   // The value of an equal node that is already there, or of a new one.
-  int unique(const Op* op, const AttrsRef& attrs, std::vector<int> in, const std::vector<Type>& out, Where where) {
+  int unique(const Op* op, const AttrsRef& attrs, std::vector<int> in, const std::vector<Type>& out,
+             Where where) {
     if (!op->effect) {
       std::uint64_t h = hash_mix(reinterpret_cast<std::uintptr_t>(op), attrs ? attrs->hash() : 0);
       for (int v : in) h = hash_mix(h, static_cast<std::uint64_t>(v));
@@ -94,7 +97,8 @@ class Simplifier {
     return c == l.out ? v : permute(v, c, l.out, n.where);
   }
 
-  std::string fit(const std::string& have, const std::string& batch, const std::string& free, const std::string& k, int& v, Where w) {
+  std::string fit(const std::string& have, const std::string& batch, const std::string& free,
+                  const std::string& k, int& v, Where w) {
     if (have == batch + free + k || have == batch + k + free) return have;
     v = permute(v, have, batch + free + k, w);
     return batch + free + k;
@@ -129,7 +133,8 @@ class Simplifier {
       std::vector<int> in;
       for (int v : n.in) in.push_back(at(value, v));
       const int first = g.add(n.op, n.attrs, std::move(in), n.out_types, n.where);
-      for (std::size_t k = 0; k < n.out_types.size(); k++) at(value, n.first_out + static_cast<int>(k)) = first + static_cast<int>(k);
+      for (std::size_t k = 0; k < n.out_types.size(); k++)
+        at(value, n.first_out + static_cast<int>(k)) = first + static_cast<int>(k);
     }
     for (int v : out_.inputs) g.inputs.push_back(at(value, v));
     for (int v : out_.outputs) g.outputs.push_back(at(value, v));

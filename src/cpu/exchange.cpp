@@ -3,10 +3,10 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <utility>
 #include <array>
 #include <atomic>
 #include <cstring>
+#include <utility>
 
 #include "cpu/address.h"
 #include "shardarray/error.h"
@@ -187,7 +187,8 @@ namespace {
 
 class MemoryTransport final : public Transport {
  public:
-  std::unique_ptr<Communication> plan(const Exchange& x, const Exchange::Item& item, std::uint32_t counters) override {
+  std::unique_ptr<Communication> plan(const Exchange& x, const Exchange::Item& item,
+                                      std::uint32_t counters) override {
     return std::make_unique<ExchangePlan>(x, item, counters);
   }
 };

@@ -11,7 +11,8 @@ namespace shardarray {
 namespace {
 
 /// Dimensions of size 1 dropped, neighbours merged where one stride serves both.
-std::vector<LoopAxis> merged(std::span<const std::int64_t> extents, const std::vector<std::int64_t>& strides) {
+std::vector<LoopAxis> merged(std::span<const std::int64_t> extents,
+                             const std::vector<std::int64_t>& strides) {
   std::vector<LoopAxis> axes;
   for (std::size_t d = 0; d < extents.size(); d++) {
     if (extents[d] == 1) continue;

@@ -21,11 +21,13 @@ std::string FlatGraph::to_string() const {
   std::string text;
   for (const FlatNode& n : nodes) {
     for (std::size_t k = 0; k < n.out_types.size(); k++)
-      text += fmt::format("{}%{} {}", k ? ", " : "  ", n.first_out + static_cast<int>(k), shardarray::to_string(n.out_types[k]));
+      text += fmt::format("{}%{} {}", k ? ", " : "  ", n.first_out + static_cast<int>(k),
+                          shardarray::to_string(n.out_types[k]));
     text += fmt::format(" = {}", n.op->name);
     for (int v : n.in) text += fmt::format(" %{}", v);
     if (n.attrs && !n.attrs->letters.empty()) text += fmt::format(" \"{}\"", n.attrs->letters);
-    if (n.attrs && !n.attrs->dims.empty() && n.op != &op_constant) text += " dims=" + shardarray::to_string(n.attrs->dims);
+    if (n.attrs && !n.attrs->dims.empty() && n.op != &op_constant)
+      text += " dims=" + shardarray::to_string(n.attrs->dims);
     if (n.attrs && n.attrs->sharding) text += " " + n.attrs->sharding->to_string();
     if (n.where.line) text += fmt::format("   {}:{}", n.where.file, n.where.line);
     text += "\n";
@@ -44,11 +46,13 @@ void verify(const FlatGraph& g, const char* pass) {
     if (n.in.size() != n.in_types.size()) fail("has operands without types");
     for (std::size_t k = 0; k < n.in.size(); k++) {
       if (n.in[k] < 0 || n.in[k] >= n.first_out) fail("uses a value that is not defined before it");
-      if (!(g.types[static_cast<std::size_t>(n.in[k])].shape == n.in_types[k].shape)) fail("has an operand of another shape");
+      if (!(g.types[static_cast<std::size_t>(n.in[k])].shape == n.in_types[k].shape))
+        fail("has an operand of another shape");
     }
   }
   for (int v : g.outputs)
-    if (v < 0 || v >= static_cast<int>(g.types.size())) throw InternalError(fmt::format("{}: an output is no value", pass));
+    if (v < 0 || v >= static_cast<int>(g.types.size()))
+      throw InternalError(fmt::format("{}: an output is no value", pass));
 }
 
 FlatGraph flatten(const Graph& g) {

@@ -25,10 +25,10 @@ struct FlatNode {
 
 struct FlatGraph {
   std::vector<FlatNode> nodes;
-  std::vector<Type> types;       ///< of every value
-  std::vector<int> producer;     ///< value -> node
-  std::vector<int> inputs;       ///< values of the leaves, in the order of the program's arguments
-  std::vector<int> outputs;      ///< values
+  std::vector<Type> types;    ///< of every value
+  std::vector<int> producer;  ///< value -> node
+  std::vector<int> inputs;    ///< values of the leaves, in the order of the program's arguments
+  std::vector<int> outputs;   ///< values
 
   /// Appends a node and its output values; returns the first of them.
   int add(const Op* op, AttrsRef attrs, std::vector<int> in, std::vector<Type> out, Where where);

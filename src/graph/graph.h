@@ -11,8 +11,8 @@
 namespace shardarray {
 
 struct Graph {
-  std::vector<Array> in;   ///< placeholders, one per input
-  std::vector<Array> out;  ///< absent entries are allowed
+  std::vector<Array> in;            ///< placeholders, one per input
+  std::vector<Array> out;           ///< absent entries are allowed
   std::vector<Array> effects = {};  ///< results of nodes that act on the host, in program order
 };
 

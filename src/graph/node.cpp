@@ -14,9 +14,12 @@ namespace shardarray {
 std::string to_string(const Type& t) { return short_name(t.dtype) + to_string(t.shape); }
 
 bool operator==(const Attrs& a, const Attrs& b) {
-  auto same_sharding = [&] { return a.sharding == b.sharding || (a.sharding && b.sharding && *a.sharding == *b.sharding); };
-  if (!(a.dims == b.dims && a.lo == b.lo && a.hi == b.hi && a.step == b.step && a.shape == b.shape && a.dtype == b.dtype &&
-        a.reducer == b.reducer && a.bits == b.bits && a.letters == b.letters && a.axes == b.axes && a.host == b.host && same_sharding()))
+  auto same_sharding = [&] {
+    return a.sharding == b.sharding || (a.sharding && b.sharding && *a.sharding == *b.sharding);
+  };
+  if (!(a.dims == b.dims && a.lo == b.lo && a.hi == b.hi && a.step == b.step && a.shape == b.shape &&
+        a.dtype == b.dtype && a.reducer == b.reducer && a.bits == b.bits && a.letters == b.letters &&
+        a.axes == b.axes && a.host == b.host && same_sharding()))
     return false;
   if (a.graphs.size() != b.graphs.size()) return false;
   for (std::size_t k = 0; k < a.graphs.size(); k++)
@@ -25,7 +28,8 @@ bool operator==(const Attrs& a, const Attrs& b) {
 }
 
 std::size_t Attrs::hash() const {
-  std::uint64_t h = hash_mix(static_cast<std::uint64_t>(dtype) * 16 + static_cast<std::uint64_t>(reducer), bits);
+  std::uint64_t h =
+      hash_mix(static_cast<std::uint64_t>(dtype) * 16 + static_cast<std::uint64_t>(reducer), bits);
   for (const Shape* s : {&dims, &lo, &hi, &step, &shape}) {
     h = hash_mix(h, s->size());
     for (std::int64_t v : *s) h = hash_mix(h, static_cast<std::uint64_t>(v));
@@ -44,7 +48,8 @@ const Attrs& Node::attrs() const {
   return attrs_ ? *attrs_ : empty;
 }
 
-Node* Node::make(const Op* op, std::span<const Array> inputs, std::span<const Type> outputs, AttrsRef attrs, Where where) {
+Node* Node::make(const Op* op, std::span<const Array> inputs, std::span<const Type> outputs, AttrsRef attrs,
+                 Where where) {
   static_assert(sizeof(Node) % alignof(Output) == 0 && sizeof(Output) % alignof(Array) == 0);
   const std::size_t bytes = sizeof(Node) + outputs.size() * sizeof(Output) + inputs.size() * sizeof(Array);
   Node* n = new (take_block(bytes)) Node;

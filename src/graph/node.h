@@ -35,8 +35,10 @@ struct Region;
 struct Axis {
   std::string name;
   std::int64_t size = 0;
-  std::shared_ptr<Region> region = nullptr;  ///< of axes whose positions are devices (pmap, shard_map); null in vmap
-  std::shared_ptr<const Axis> outer = nullptr;  ///< the next device axis outside of this one; null at the outermost
+  std::shared_ptr<Region> region =
+      nullptr;  ///< of axes whose positions are devices (pmap, shard_map); null in vmap
+  std::shared_ptr<const Axis> outer =
+      nullptr;  ///< the next device axis outside of this one; null at the outermost
 };
 
 /// The attributes of an op: a few general lists, each op says in its definition what it keeps in which.
@@ -46,9 +48,9 @@ struct Attrs {
   Shape shape;
   DType dtype = DType::bool_;
   Reducer reducer = Reducer::none;
-  std::uint64_t bits = 0;  ///< a constant's value
-  std::string letters;     ///< einsum of dot_general
-  std::shared_ptr<const Sharding> sharding;  ///< of a constraint
+  std::uint64_t bits = 0;                         ///< a constant's value
+  std::string letters;                            ///< einsum of dot_general
+  std::shared_ptr<const Sharding> sharding;       ///< of a constraint
   std::vector<std::shared_ptr<const Axis>> axes;  ///< of a collective, innermost map last
   std::vector<std::shared_ptr<const Graph>> graphs;
   std::shared_ptr<const HostCall> host;  ///< of an effect
@@ -64,7 +66,8 @@ class Node {
     std::shared_ptr<Value> value;  ///< set when evaluated
   };
   /// Records an op; the result has one count. `inputs` are copied.
-  static Node* make(const Op* op, std::span<const Array> inputs, std::span<const Type> outputs, AttrsRef attrs, Where where);
+  static Node* make(const Op* op, std::span<const Array> inputs, std::span<const Type> outputs,
+                    AttrsRef attrs, Where where);
 
   const Op* op;
   Where where;

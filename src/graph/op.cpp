@@ -14,45 +14,70 @@ static std::vector<Type> infer(const Op& op, std::span<const Type> in, const Att
 
 static void check_donor(const Op& op, const Array& a) {
   if (const char* donor = a.node()->donor())
-    throw DonationError(fmt::format(
-        "{}: Array has been deleted with shape={}: it was donated to {}. Pass it without std::move to keep it, or use the result.",
-        op.name, to_string(a.node()->type(a.index())), donor));
+    throw DonationError(
+        fmt::format("{}: Array has been deleted with shape={}: it was donated to {}. Pass it without "
+                    "std::move to keep it, or use the result.",
+                    op.name, to_string(a.node()->type(a.index())), donor));
+}
+
+// The node, with one count.
+static Node* make(const Op& op, std::span<const Array> in, AttrsRef attrs, Where w) {
+  static const Attrs none_given{};
+  constexpr std::size_t few = 4;
+  Type on_stack[few];
+  std::vector<Type> on_heap(in.size() > few ? in.size() : 0);
+  Type* const types = on_heap.empty() ? on_stack : on_heap.data();
+  for (std::size_t k = 0; k < in.size(); k++) {
+    types[k] = type_of(in[k], op.name);
+    check_donor(op, in[k]);
+  }
+  const std::vector<Type> out = infer(op, {types, in.size()}, attrs ? *attrs : none_given);
+  Node* n = Node::make(&op, in, out, std::move(attrs), w);
+  if (op.effect && !trace_state().effects.empty()) trace_state().effects.back().push_back(handle(n));
+  return n;
 }
 
 Arrays record_all(const Op& op, std::span<const Array> in, AttrsRef attrs, Where w) {
-  static const Attrs none_given{};
-  std::vector<Type> types;
-  types.reserve(in.size());
-  for (const Array& a : in) {
-    types.push_back(type_of(a, op.name));
-    check_donor(op, a);
-  }
-  const std::vector<Type> out = infer(op, types, attrs ? *attrs : none_given);
-  Arrays results = outputs_of(Node::make(&op, in, out, std::move(attrs), w));
-  if (op.effect && !trace_state().effects.empty()) trace_state().effects.back().push_back(results[0]);
-  return results;
+  return outputs_of(make(op, in, std::move(attrs), w));
+}
+Array record_one(const Op& op, std::span<const Array> in, AttrsRef attrs, Where w) {
+  return Array(make(op, in, std::move(attrs), w), 0);
 }
 
 Array record(const Op& op, std::span<const Array> in, Attrs attrs, Where w) {
-  return record_all(op, in, std::make_shared<const Attrs>(std::move(attrs)), w)[0];
+  return record_one(op, in, std::make_shared<const Attrs>(std::move(attrs)), w);
 }
 Array record(const Op& op, std::initializer_list<Array> in, Attrs attrs, Where w) {
   return record(op, std::span<const Array>(in.begin(), in.size()), std::move(attrs), w);
 }
 
-Arrays record_again(const Node& n, std::span<const Array> in) { return record_all(*n.op, in, n.attrs_, n.where); }
+Arrays record_again(const Node& n, std::span<const Array> in) {
+  return record_all(*n.op, in, n.attrs_, n.where);
+}
 
-Linear linearity(const Call& c, int operand) { return c.op->linearity ? c.op->linearity(c, operand) : Linear::no; }
+Linear linearity(const Call& c, int operand) {
+  return c.op->linearity ? c.op->linearity(c, operand) : Linear::no;
+}
 
 static Linear always_joint(const Call&, int) { return Linear::joint; }
-static std::vector<Type> constant_type(const Call& c) { return {{{}, c.attrs->dtype, c.attrs->dims.size() == 1}}; }
-static void constant_scalar(ScalarArgs& s) { s.out[0] = s.b.constant_bits(s.call.attrs->dtype, s.call.attrs->bits); }
+static std::vector<Type> constant_type(const Call& c) {
+  return {{{}, c.attrs->dtype, c.attrs->dims.size() == 1}};
+}
+static void constant_scalar(ScalarArgs& s) {
+  s.out[0] = s.b.constant_bits(s.call.attrs->dtype, s.call.attrs->bits);
+}
 
 constinit const Op op_input{.name = "input", .form = Form::leaf, .rule = pointwise_rule};
-constinit const Op op_constant{.name = "constant", .form = Form::scalar, .rule = pointwise_rule, .type = constant_type, .scalar = constant_scalar};
-constinit const Op op_identity{
-    .name = "identity", .form = Form::scalar, .rule = pointwise_rule, .linearity = always_joint,
-    .transpose = [](const TransposeArgs& t) { return Arrays{t.cotangents[0]}; },
-    .scalar = [](ScalarArgs& s) { s.out[0] = s.in[0]; }};
+constinit const Op op_constant{.name = "constant",
+                               .form = Form::scalar,
+                               .rule = pointwise_rule,
+                               .type = constant_type,
+                               .scalar = constant_scalar};
+constinit const Op op_identity{.name = "identity",
+                               .form = Form::scalar,
+                               .rule = pointwise_rule,
+                               .linearity = always_joint,
+                               .transpose = [](const TransposeArgs& t) { return Arrays{t.cotangents[0]}; },
+                               .scalar = [](ScalarArgs& s) { s.out[0] = s.in[0]; }};
 
 }  // namespace shardarray

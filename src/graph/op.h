@@ -28,7 +28,8 @@ struct Calculus {
   /// cotangents of the linear inputs.
   Graph (*transpose)(const Graph& g, const std::vector<bool>& linear);
   /// Inputs with `mapped` gain a leading dimension; `out_mapped` says which outputs do.
-  Graph (*batch)(const Graph& g, const std::vector<bool>& mapped, std::shared_ptr<const Axis> axis, std::vector<bool>& out_mapped);
+  Graph (*batch)(const Graph& g, const std::vector<bool>& mapped, std::shared_ptr<const Axis> axis,
+                 std::vector<bool>& out_mapped);
 };
 
 struct JvpArgs {
@@ -106,18 +107,21 @@ struct Op {
   /// The types of the results. Null: like operand 0.
   std::vector<Type> (*type)(const Call&) = nullptr;
   Linear (*linearity)(const Call&, int operand) = nullptr;  ///< null: no
-  Arrays (*jvp)(const JvpArgs&) = nullptr;                  ///< null: the op applied to the tangents where linear; else no derivative
+  Arrays (*jvp)(const JvpArgs&) =
+      nullptr;  ///< null: the op applied to the tangents where linear; else no derivative
   Arrays (*transpose)(const TransposeArgs&) = nullptr;
-  Batched (*batch)(const BatchArgs&) = nullptr;             ///< null: a leading dimension on every operand
-  void (*scalar)(ScalarArgs&) = nullptr;                    ///< elementwise
-  std::vector<MapDim> (*map)(const Call&) = nullptr;        ///< rearranges within a tile, fused as an index map
+  Batched (*batch)(const BatchArgs&) = nullptr;       ///< null: a leading dimension on every operand
+  void (*scalar)(ScalarArgs&) = nullptr;              ///< elementwise
+  std::vector<MapDim> (*map)(const Call&) = nullptr;  ///< rearranges within a tile, fused as an index map
   std::vector<BoxSource> (*boxes)(const Call&, const Box& out) = nullptr;  ///< assembled from boxes
-  bool effect = false;                                      ///< kept, ordered, never duplicated
+  bool effect = false;  ///< kept, ordered, never duplicated
 };
 
 /// Records `op`, infers its types, checks its shapes. The handle of output 0.
 Array record(const Op& op, std::span<const Array> in, Attrs attrs = {}, Where w = {});
 Array record(const Op& op, std::initializer_list<Array> in, Attrs attrs = {}, Where w = {});
+Array record_one(const Op& op, std::span<const Array> in, AttrsRef attrs, Where w = {});
+/// The handles of all outputs.
 Arrays record_all(const Op& op, std::span<const Array> in, AttrsRef attrs, Where w);
 /// The same op with other operands (a transform's replay); the line of `n`.
 Arrays record_again(const Node& n, std::span<const Array> in);

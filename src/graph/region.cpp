@@ -9,7 +9,8 @@ namespace shardarray {
 namespace {
 
 // The axes, and behind them what one position of the innermost has beyond one device.
-std::vector<std::pair<std::string, std::int64_t>> mesh_axes(const std::vector<const Axis*>& axes, const Region& region) {
+std::vector<std::pair<std::string, std::int64_t>> mesh_axes(const std::vector<const Axis*>& axes,
+                                                            const Region& region) {
   std::vector<std::pair<std::string, std::int64_t>> all;
   std::int64_t rest = axes[0]->size * region.inside, inner = 1;
   for (const Axis* a : axes) {
@@ -17,13 +18,16 @@ std::vector<std::pair<std::string, std::int64_t>> mesh_axes(const std::vector<co
     rest /= a->size;
   }
   const std::vector<std::pair<std::string, std::int64_t>> behind(
-      region.axes_inside.begin() + static_cast<std::ptrdiff_t>(std::min(axes.size() - 1, region.axes_inside.size())), region.axes_inside.end());
+      region.axes_inside.begin() +
+          static_cast<std::ptrdiff_t>(std::min(axes.size() - 1, region.axes_inside.size())),
+      region.axes_inside.end());
   for (const auto& a : behind) inner *= a.second;
   if (inner == rest) all.insert(all.end(), behind.begin(), behind.end());
   else all.emplace_back("rest", rest);
   for (std::size_t k = 0; k < all.size(); k++) {  // names must be there, and distinct
     const auto same = [&](const auto& a) { return a.first == all[k].first; };
-    if (all[k].first.empty() || std::any_of(all.begin(), all.begin() + static_cast<std::ptrdiff_t>(k), same)) all[k].first = fmt::format("map{}", k);
+    if (all[k].first.empty() || std::any_of(all.begin(), all.begin() + static_cast<std::ptrdiff_t>(k), same))
+      all[k].first = fmt::format("map{}", k);
   }
   return all;
 }
@@ -44,7 +48,8 @@ Mesh mesh_of(const std::vector<const Axis*>& axes) {
 
 }  // namespace
 
-Sharding region_sharding(const std::vector<std::shared_ptr<const Axis>>& axes, const Shape& dims, std::size_t rank) {
+Sharding region_sharding(const std::vector<std::shared_ptr<const Axis>>& axes, const Shape& dims,
+                         std::size_t rank) {
   std::vector<const Axis*> outermost_first;
   for (auto it = axes.rbegin(); it != axes.rend(); ++it) outermost_first.push_back(it->get());
   const Mesh mesh = mesh_of(outermost_first);

@@ -24,6 +24,7 @@ struct Region {
 
 /// The sharding in which dimension dims[k] (negative; 0: none) of a value of this rank lies on axes[k], innermost first.
 /// The last axis is the outermost.
-Sharding region_sharding(const std::vector<std::shared_ptr<const Axis>>& axes, const Shape& dims, std::size_t rank);
+Sharding region_sharding(const std::vector<std::shared_ptr<const Axis>>& axes, const Shape& dims,
+                         std::size_t rank);
 
 }  // namespace shardarray

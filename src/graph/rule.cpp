@@ -50,9 +50,11 @@ Rule einsum_rule(const Call& c, const std::string& letters) {
         first[static_cast<std::size_t>(term[k])] = static_cast<int>(operand);
       } else if (r.factors[static_cast<std::size_t>(f)].size != size) {
         const auto other = static_cast<std::size_t>(first[static_cast<std::size_t>(term[k])]);
-        throw ShapeError(fmt::format("{}: factor '{}' of rule \"{}\" is {} in {} but {} in {}. Dimensions of one letter must be equal.",
-                                     c.op->name, term[k], letters, r.factors[static_cast<std::size_t>(f)].size,
-                                     to_string(c.in[other]), size, to_string(c.in[operand])));
+        throw ShapeError(
+            fmt::format("{}: factor '{}' of rule \"{}\" is {} in {} but {} in {}. Dimensions of one letter "
+                        "must be equal.",
+                        c.op->name, term[k], letters, r.factors[static_cast<std::size_t>(f)].size,
+                        to_string(c.in[other]), size, to_string(c.in[operand])));
       }
       d.push_back({f});
     }
@@ -60,8 +62,8 @@ Rule einsum_rule(const Call& c, const std::string& letters) {
   };
   for (std::size_t k = 0; k < l.in.size(); k++) {
     if (l.in[k].size() != c.in[k].shape.size())
-      throw ShapeError(fmt::format("{}: operand {} is {}, rank {} was expected by the rule \"{}\".", c.op->name, k,
-                                   to_string(c.in[k]), l.in[k].size(), letters));
+      throw ShapeError(fmt::format("{}: operand {} is {}, rank {} was expected by the rule \"{}\".",
+                                   c.op->name, k, to_string(c.in[k]), l.in[k].size(), letters));
     r.operands.push_back(dims(l.in[k], k));
   }
   std::vector<DimFactors> out;

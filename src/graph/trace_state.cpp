@@ -14,7 +14,9 @@ TraceState& trace_state() {
   return state;
 }
 
-bool TraceState::is_open(std::uint32_t id) const { return std::find(open.begin(), open.end(), id) != open.end(); }
+bool TraceState::is_open(std::uint32_t id) const {
+  return std::find(open.begin(), open.end(), id) != open.end();
+}
 
 OpenTrace::OpenTrace() : id_(trace_ids.fetch_add(1, std::memory_order_relaxed)) {
   trace_state().open.push_back(id_);
@@ -33,8 +35,9 @@ std::shared_ptr<const Axis> find_axis(const std::string& name, const char* funct
     if ((*it)->name == name) return *it;
   std::string have;
   for (const auto& a : axes) have += fmt::format("{}'{}'", have.empty() ? "" : ", ", a->name);
-  throw TraceError(fmt::format("{}: unbound axis name '{}'. In scope: {}. A name is bound by vmap, pmap or shard_map with axis_name.",
-                               function, name, have.empty() ? "none" : have));
+  throw TraceError(fmt::format(
+      "{}: unbound axis name '{}'. In scope: {}. A name is bound by vmap, pmap or shard_map with axis_name.",
+      function, name, have.empty() ? "none" : have));
 }
 
 Where current_site(Where w) {

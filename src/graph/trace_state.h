@@ -10,10 +10,10 @@
 namespace shardarray {
 
 struct TraceState {
-  std::vector<std::uint32_t> open;                     ///< innermost last
-  std::vector<std::vector<Array>> effects;             ///< of each open trace, in program order
-  std::vector<std::shared_ptr<const Axis>> axes;       ///< named axes in scope, innermost last
-  std::vector<std::uint64_t> gradients;                ///< first sequence number of every open gradient
+  std::vector<std::uint32_t> open;                ///< innermost last
+  std::vector<std::vector<Array>> effects;        ///< of each open trace, in program order
+  std::vector<std::shared_ptr<const Axis>> axes;  ///< named axes in scope, innermost last
+  std::vector<std::uint64_t> gradients;           ///< first sequence number of every open gradient
   Where site;
   bool partitionable_random = true;  ///< see random::partitionable; traces of one mode do not serve the other
   std::uint32_t current() const { return open.empty() ? 0 : open.back(); }

@@ -12,14 +12,15 @@ namespace shardarray {
 
 struct Value {
   const Layout* layout = nullptr;
-  Sharding sharding;              ///< the spelling that users see
+  Sharding sharding;  ///< the spelling that users see
   bool committed = false;
-  bool shared = true;             ///< replicas share one buffer: instances_of(layout, shared)
+  bool shared = true;                 ///< replicas share one buffer: instances_of(layout, shared)
   SmallVector<BufferRef, 8> buffers;  ///< instance -> buffer
 };
 using ValueRef = std::shared_ptr<Value>;
 inline ValueRef make_value(const Layout* layout, Sharding sharding, bool committed, bool shared) {
-  return std::allocate_shared<Value>(BlockAllocator<Value>(), Value{layout, std::move(sharding), committed, shared, {}});
+  return std::allocate_shared<Value>(BlockAllocator<Value>(),
+                                     Value{layout, std::move(sharding), committed, shared, {}});
 }
 
 }  // namespace shardarray

@@ -11,15 +11,24 @@ namespace shardarray {
 // g++ 12 takes scoped enumerators for shadows of globals of the same name.
 #pragma GCC diagnostic push
 #pragma GCC diagnostic ignored "-Wshadow"
-enum class TransferKind : std::uint8_t { none, slice, all_reduce, reduce_scatter, all_gather, all_to_all, permute, exchange };
+enum class TransferKind : std::uint8_t {
+  none,
+  slice,
+  all_reduce,
+  reduce_scatter,
+  all_gather,
+  all_to_all,
+  permute,
+  exchange
+};
 #pragma GCC diagnostic pop
 /// "all_reduce", "permute", ...
 const char* name(TransferKind k);
 
 struct TransferCost {
   TransferKind kind = TransferKind::none;
-  AxisList axes;            ///< the sub-axes over which data moves
-  std::int64_t bytes = 0;   ///< what the busiest device receives if memories were separate; fractions round up
+  AxisList axes;           ///< the sub-axes over which data moves
+  std::int64_t bytes = 0;  ///< what the busiest device receives if memories were separate; fractions round up
 };
 /// One step from `from` to `to` (same device order). Bytes: all_reduce 2(g-1)/g*L and reduce_scatter (g-1)/g*L, with L the
 /// bytes of the largest local unreduced tile and g the product of the reduced sub-axes; everything else
@@ -33,7 +42,8 @@ TransferCost transfer_cost(const Layout& from, const Layout& to, const Shape& sh
 /// every reduce_scatter of the reduced axes into dims of the target or of the source followed by the direct step, and
 /// all_reduce followed by the (free or direct) rest}. Fewer steps win ties. Scatters that would leave tiles
 /// empty are left out. Empty when `from` is `to`.
-std::vector<const Layout*> transfer_path(const Layout* from, const Layout* to, const Shape& shape, std::int64_t itemsize);
+std::vector<const Layout*> transfer_path(const Layout* from, const Layout* to, const Shape& shape,
+                                         std::int64_t itemsize);
 
 /// One box that travels: global coordinates, and which position sends it to which.
 struct BoxMove {

@@ -10,7 +10,9 @@
 
 namespace shardarray::random {
 
-partitionable::partitionable(bool on) : previous_(is_partitionable()) { trace_state().partitionable_random = on; }
+partitionable::partitionable(bool on) : previous_(is_partitionable()) {
+  trace_state().partitionable_random = on;
+}
 partitionable::~partitionable() { trace_state().partitionable_random = previous_; }
 bool is_partitionable() { return trace_state().partitionable_random; }
 

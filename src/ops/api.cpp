@@ -11,10 +11,9 @@ WeakType weak_type_of(const Array& x, const char* function) {
   return {t.dtype, t.weak};
 }
 
-WeakType promoted(const char* function, std::initializer_list<Array> operands) {
-  WeakType t = weak_type_of(*operands.begin(), function);
-  for (const Array* x = operands.begin() + 1; x != operands.end(); ++x)
-    t = promote_types(t, weak_type_of(*x, function));
+WeakType promoted(const char* function, std::initializer_list<const Array*> operands) {
+  WeakType t = weak_type_of(**operands.begin(), function);
+  for (const Array* x : operands) t = promote_types(t, weak_type_of(*x, function));
   return t;
 }
 
@@ -49,12 +48,14 @@ Shape common_shape(const char* function, std::span<const Shape> shapes) {
   return result;
 }
 
-Arrays together(const char* function, std::initializer_list<Array> operands, WeakType t) {
+Arrays together(const char* function, std::initializer_list<const Array*> operands, WeakType t) {
   std::vector<Shape> shapes;
-  for (const Array& x : operands) shapes.push_back(type_of(x, function).shape);
+  shapes.reserve(operands.size());
+  for (const Array* x : operands) shapes.push_back(type_of(*x, function).shape);
   const Shape shape = common_shape(function, shapes);
   Arrays r;
-  for (const Array& x : operands) r.push_back(prim::broadcast_to(cast(x, t), shape));
+  r.reserve(operands.size());
+  for (const Array* x : operands) r.push_back(prim::broadcast_to(cast(*x, t), shape));
   return r;
 }
 

@@ -9,7 +9,8 @@
 namespace shardarray::api {
 
 WeakType weak_type_of(const Array& x, const char* function);
-WeakType promoted(const char* function, std::initializer_list<Array> operands);
+/// The dtype of a result of these, by JAX's lattice.
+WeakType promoted(const char* function, std::initializer_list<const Array*> operands);
 /// bool and integers become float32, 64-bit integers float64.
 WeakType to_inexact(WeakType t);
 inline Array cast(const Array& x, WeakType t) { return prim::cast(x, t.dtype, t.weak); }
@@ -19,7 +20,7 @@ Array to_bool(const Array& x, const char* function);
 /// The shape to which all are broadcast. Throws ShapeError.
 Shape common_shape(const char* function, std::span<const Shape> shapes);
 /// The operands as `t`, broadcast to one shape.
-Arrays together(const char* function, std::initializer_list<Array> operands, WeakType t);
+Arrays together(const char* function, std::initializer_list<const Array*> operands, WeakType t);
 
 /// `axis` as a number from the first dimension. Throws ShapeError.
 std::size_t axis_of(const char* function, std::int64_t axis, const Shape& shape);

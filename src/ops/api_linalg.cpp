@@ -85,7 +85,7 @@ Array back_to(WeakType t, const Array& x) {
 
 Array two_term_product(const char* function, const Array& a, const std::string& la, const Array& b,
                        const std::string& lb, const std::string& out) {
-  const WeakType t = api::promoted(function, {a, b}), c = computed_type(t);
+  const WeakType t = api::promoted(function, {&a, &b}), c = computed_type(t);
   return back_to(t, product({api::cast(a, c), la}, {api::cast(b, c), lb}, out, out).x);
 }
 

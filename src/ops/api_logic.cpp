@@ -13,14 +13,14 @@ using api::together;
 using api::weak_type_of;
 
 static Array compared(const char* function, const Op& op, const Array& a, const Array& b) {
-  const Arrays x = together(function, {a, b}, promoted(function, {a, b}));
+  const Arrays x = together(function, {&a, &b}, promoted(function, {&a, &b}));
   return prim::binary(op, x[0], x[1]);
 }
 // The common type of two operands that are integers or bool.
 static WeakType integer_type(const char* function, const Array& a, const Array& b) {
   api::need_integers(function, a);
   api::need_integers(function, b);
-  const WeakType t = promoted(function, {a, b});
+  const WeakType t = promoted(function, {&a, &b});
   if (is_floating(t.dtype))
     throw DTypeError(fmt::format(
         "{}: the operands {} and {} promote to {}. It takes integers and bool. Cast one with astype.",
@@ -28,18 +28,18 @@ static WeakType integer_type(const char* function, const Array& a, const Array& 
   return t;
 }
 static Array bits(const char* function, const Op& op, const Array& a, const Array& b) {
-  const Arrays x = together(function, {a, b}, integer_type(function, a, b));
+  const Arrays x = together(function, {&a, &b}, integer_type(function, a, b));
   return prim::binary(op, x[0], x[1]);
 }
 static Array shifted(const char* function, const Op& op, const Array& a, const Array& b) {
   WeakType t = integer_type(function, a, b);
   if (t.dtype == DType::bool_) t = {DType::int32, false};
-  const Arrays x = together(function, {a, b}, t);
+  const Arrays x = together(function, {&a, &b}, t);
   return prim::binary(op, x[0], x[1]);
 }
 static Array logical(const char* function, const Op& op, const Array& a, const Array& b) {
-  const Arrays x =
-      together(function, {api::to_bool(a, function), api::to_bool(b, function)}, {DType::bool_, false});
+  const Array p = api::to_bool(a, function), q = api::to_bool(b, function);
+  const Arrays x = together(function, {&p, &q}, {DType::bool_, false});
   return prim::binary(op, x[0], x[1]);
 }
 
@@ -124,7 +124,7 @@ Array right_shift_fn::operator()(const Array& a, const Array& b, Where w) const 
 }
 Array where_fn::operator()(const Array& condition, const Array& a, const Array& b, Where w) const {
   const Site site(w);
-  const WeakType t = promoted("where", {a, b});
+  const WeakType t = promoted("where", {&a, &b});
   const Array c = api::to_bool(condition, "where");
   const Shape shapes[] = {c.shape(), a.shape(), b.shape()};
   const Shape shape = api::common_shape("where", shapes);

@@ -19,10 +19,12 @@ static WeakType bool_to_int32(WeakType t) {
 // For bool there is another op.
 static Array arithmetic(const char* function, const Op& op, const Op* op_of_bool, const Array& a,
                         const Array& b) {
-  const WeakType t = promoted(function, {a, b});
+  if (const Type& s = type_of(a, function), &t = type_of(b, function); s == t && t.dtype != DType::bool_)
+    return prim::binary(op, a, b);  // the common case needs nothing
+  const WeakType t = promoted(function, {&a, &b});
   if (t.dtype == DType::bool_ && !op_of_bool)
     api::refuse_dtype(function, a, "It takes numbers; of bools use logical_xor");
-  const Arrays x = together(function, {a, b}, t);
+  const Arrays x = together(function, {&a, &b}, t);
   return prim::binary(t.dtype == DType::bool_ ? *op_of_bool : op, x[0], x[1]);
 }
 static Array floating(const char* function, const Op& op, const Array& x) {
@@ -51,12 +53,12 @@ Array minimum_fn::operator()(const Array& a, const Array& b, Where w) const {
 }
 Array divide_fn::operator()(const Array& a, const Array& b, Where w) const {
   const Site site(w);
-  const Arrays x = together("divide", {a, b}, to_inexact(promoted("divide", {a, b})));
+  const Arrays x = together("divide", {&a, &b}, to_inexact(promoted("divide", {&a, &b})));
   return prim::div(x[0], x[1]);
 }
 Array fma_fn::operator()(const Array& a, const Array& b, const Array& c, Where w) const {
   const Site site(w);
-  return record(op_fma, together("fma", {a, b, c}, to_inexact(promoted("fma", {a, b, c}))));
+  return record(op_fma, together("fma", {&a, &b, &c}, to_inexact(promoted("fma", {&a, &b, &c}))));
 }
 
 // ---------------------------------------------------------------- division with remainder
@@ -72,7 +74,7 @@ static Division divided(const char* function, const Array& a, const Array& b) {
   api::need_real(function, a);
   api::need_real(function, b);
   Division d;
-  d.x = together(function, {a, b}, bool_to_int32(promoted(function, {a, b})));
+  d.x = together(function, {&a, &b}, bool_to_int32(promoted(function, {&a, &b})));
   d.zero = prim::like(d.x[0], 0);
   d.rest = prim::binary(op_rem, d.x[0], d.x[1]);
   if (is_unsigned_integer(d.rest.dtype())) return d;
@@ -128,7 +130,7 @@ Array power_fn::operator()(const Array& a, const Array& b, Where w) const {
   WeakType t = bool_to_int32(promote_types(base, exponent));
   // a weak base takes a strong exponent's strength, unless the exponent is only bool
   if (base.weak && !exponent.weak && (is_integer(exponent.dtype) || is_integer(base.dtype))) t.weak = false;
-  const Arrays x = together("power", {a, b}, t);
+  const Arrays x = together("power", {&a, &b}, t);
   return prim::binary(op_pow, x[0], x[1]);
 }
 
@@ -255,7 +257,7 @@ Array arctan_fn::operator()(const Array& x, Where w) const {
 }
 Array arctan2_fn::operator()(const Array& y, const Array& x, Where w) const {
   const Site site(w);
-  const Arrays v = together("arctan2", {y, x}, to_inexact(promoted("arctan2", {y, x})));
+  const Arrays v = together("arctan2", {&y, &x}, to_inexact(promoted("arctan2", {&y, &x})));
   return prim::binary(op_atan2, v[0], v[1]);
 }
 Array erf_fn::operator()(const Array& x, Where w) const {

@@ -31,7 +31,8 @@ Array permute_rows(const Array& x, const Shape& source) {
 
 Shape inverse(const Shape& list) {
   Shape r = list;
-  for (std::size_t k = 0; k < list.size(); k++) r[static_cast<std::size_t>(list[k])] = static_cast<std::int64_t>(k);
+  for (std::size_t k = 0; k < list.size(); k++)
+    r[static_cast<std::size_t>(list[k])] = static_cast<std::int64_t>(k);
   return r;
 }
 
@@ -100,11 +101,15 @@ Array rows_of(const BatchArgs& b) { return b.mapped[0] ? b.in[0] : add_leading(b
 // pmax and pmin have no derivative; the reduction over rows that they become has one, so its operand is marked.
 Arrays no_rule(const JvpArgs& v) {
   const std::string& name = v.node.attrs().letters;
-  throw Error(fmt::format("grad: differentiation rule for '{}' not implemented ({}:{}). Take stop_gradient of its operand.",
-                          name.empty() ? v.node.op->name : name, v.node.where.file, v.node.where.line));
+  throw Error(fmt::format(
+      "grad: differentiation rule for '{}' not implemented ({}:{}). Take stop_gradient of its operand.",
+      name.empty() ? v.node.op->name : name, v.node.where.file, v.node.where.line));
 }
-constexpr Op op_underived{
-    .name = "underived", .form = Form::scalar, .rule = pointwise_rule, .jvp = no_rule, .scalar = [](ScalarArgs& s) { s.out[0] = s.in[0]; }};
+constexpr Op op_underived{.name = "underived",
+                          .form = Form::scalar,
+                          .rule = pointwise_rule,
+                          .jvp = no_rule,
+                          .scalar = [](ScalarArgs& s) { s.out[0] = s.in[0]; }};
 Array underived(const Array& x, const BatchArgs& b) {
   Attrs a;
   a.letters = b.node.op->name;
@@ -195,7 +200,8 @@ Batched ppermute_batch(const BatchArgs& b) {
     rows *= x.shape()[from_first(d, rank)];
   }
   for (std::size_t d = 0; d < rank; d++)
-    if (std::find(perm.begin(), perm.end(), static_cast<std::int64_t>(d)) == perm.end()) perm.push_back(static_cast<std::int64_t>(d));
+    if (std::find(perm.begin(), perm.end(), static_cast<std::int64_t>(d)) == perm.end())
+      perm.push_back(static_cast<std::int64_t>(d));
   const Array front = prim::transpose(x, perm);
   merged.push_back(rows);
   for (std::size_t d = bound; d < rank; d++) merged.push_back(front.shape()[d]);
@@ -261,7 +267,8 @@ Arrays pbroadcast_transpose(const TransposeArgs& t) {
   Attrs axis;
   axis.axes = t.node.attrs().axes;
   const Array total = record(op_psum, {t.cotangents[0]}, axis), here = record(op_axis_index, {}, axis);
-  const Array is_source = prim::binary(op_eq, here, prim::like(here, static_cast<double>(t.node.attrs().lo[0])));
+  const Array is_source =
+      prim::binary(op_eq, here, prim::like(here, static_cast<double>(t.node.attrs().lo[0])));
   return {prim::select(prim::broadcast_to(is_source, total.shape()), total, zeros_of(type_of(total)))};
 }
 
@@ -273,8 +280,16 @@ constinit const Op op_psum{.name = "psum",
                            .linearity = joint,
                            .transpose = [](const TransposeArgs& t) { return transposed(op_psum, t, {}); },
                            .batch = reduce_batch<Reducer::sum>};
-constinit const Op op_pmax{.name = "pmax", .form = Form::collective, .rule = collective_rule, .jvp = no_rule, .batch = reduce_batch<Reducer::max>};
-constinit const Op op_pmin{.name = "pmin", .form = Form::collective, .rule = collective_rule, .jvp = no_rule, .batch = reduce_batch<Reducer::min>};
+constinit const Op op_pmax{.name = "pmax",
+                           .form = Form::collective,
+                           .rule = collective_rule,
+                           .jvp = no_rule,
+                           .batch = reduce_batch<Reducer::max>};
+constinit const Op op_pmin{.name = "pmin",
+                           .form = Form::collective,
+                           .rule = collective_rule,
+                           .jvp = no_rule,
+                           .batch = reduce_batch<Reducer::min>};
 
 constinit const Op op_all_gather{
     .name = "all_gather",
@@ -292,18 +307,17 @@ constinit const Op op_reduce_scatter{
     .linearity = joint,
     .transpose = [](const TransposeArgs& t) { return transposed(op_all_gather, t, t.node.attrs().dims); },
     .batch = reduce_scatter_batch};
-constinit const Op op_all_to_all{
-    .name = "all_to_all",
-    .form = Form::collective,
-    .rule = collective_rule,
-    .type = all_to_all_type,
-    .linearity = joint,
-    .transpose =
-        [](const TransposeArgs& t) {
-          const Shape& dims = t.node.attrs().dims;
-          return transposed(op_all_to_all, t, {dims[1], dims[0]});
-        },
-    .batch = all_to_all_batch};
+constinit const Op op_all_to_all{.name = "all_to_all",
+                                 .form = Form::collective,
+                                 .rule = collective_rule,
+                                 .type = all_to_all_type,
+                                 .linearity = joint,
+                                 .transpose =
+                                     [](const TransposeArgs& t) {
+                                       const Shape& dims = t.node.attrs().dims;
+                                       return transposed(op_all_to_all, t, {dims[1], dims[0]});
+                                     },
+                                 .batch = all_to_all_batch};
 constinit const Op op_ppermute{.name = "ppermute",
                                .form = Form::collective,
                                .rule = collective_rule,
@@ -324,15 +338,20 @@ constinit const Op op_pbroadcast{.name = "pbroadcast",
 constinit const Op op_axis_index{.name = "axis_index",
                                  .form = Form::collective,
                                  .rule = collective_rule,
-                                 .type = [](const Call&) { return std::vector<Type>{{{}, DType::int32, false}}; },
+                                 .type =
+                                     [](const Call&) {
+                                       return std::vector<Type>{{{}, DType::int32, false}};
+                                     },
                                  .batch = axis_index_batch};
 
 // ---------------------------------------------------------------- place
-static Array in_region(const Array& x, const std::vector<std::shared_ptr<const Axis>>& axes, const Shape& dims) {
+static Array in_region(const Array& x, const std::vector<std::shared_ptr<const Axis>>& axes,
+                       const Shape& dims) {
   Attrs a;
   a.sharding = std::make_shared<const Sharding>(region_sharding(axes, dims, x.shape().size()));
   a.bits = axes.back()->region->mesh ? 0 : 1;  // of pmap: what lies on other devices comes over
-  if (axes.back()->region->partial || axes.back()->region->inside > 1)  // what the maps inside do with the others is theirs
+  if (axes.back()->region->partial ||
+      axes.back()->region->inside > 1)  // what the maps inside do with the others is theirs
     for (std::size_t d = 0; d < x.shape().size(); d++)
       if (std::find(dims.begin(), dims.end(), from_last(d, x.shape().size())) == dims.end())
         a.hi.push_back(from_last(d, x.shape().size()));
@@ -361,9 +380,7 @@ constinit const Op op_place{
     .rule = collective_rule,
     .linearity = joint,
     .transpose =
-        [](const TransposeArgs& t) {
-          return Arrays{record(op_place, {t.cotangents[0]}, t.node.attrs())};
-        },
+        [](const TransposeArgs& t) { return Arrays{record(op_place, {t.cotangents[0]}, t.node.attrs())}; },
     .batch = place_batch};
 
 static Array placed(const Array& x, const std::shared_ptr<const Axis>& axis, std::int64_t dim) {
@@ -373,11 +390,14 @@ static Array placed(const Array& x, const std::shared_ptr<const Axis>& axis, std
   a.dims = {dim};
   return axis->outer ? record(op_place, {x}, std::move(a)) : in_region(x, a.axes, a.dims);
 }
-Array place_rows(const Array& x, const std::shared_ptr<const Axis>& axis) { return placed(x, axis, from_last(0, x.shape().size())); }
+Array place_rows(const Array& x, const std::shared_ptr<const Axis>& axis) {
+  return placed(x, axis, from_last(0, x.shape().size()));
+}
 Array place_whole(const Array& x, const std::shared_ptr<const Axis>& axis) { return placed(x, axis, 0); }
 
-static constexpr const Op* table[] = {&op_psum,       &op_pmax,       &op_pmin,       &op_all_gather, &op_reduce_scatter,
-                                      &op_all_to_all, &op_ppermute,   &op_pbroadcast, &op_axis_index, &op_underived, &op_place};
+static constexpr const Op* table[] = {&op_psum,           &op_pmax,       &op_pmin,     &op_all_gather,
+                                      &op_reduce_scatter, &op_all_to_all, &op_ppermute, &op_pbroadcast,
+                                      &op_axis_index,     &op_underived,  &op_place};
 constinit const std::span<const Op* const> collective_ops = table;
 
 }  // namespace shardarray

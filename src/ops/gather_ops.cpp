@@ -46,7 +46,8 @@ static Rule take_rule(const Call& c) {
   for (std::size_t d = 0; d < c.in[0].shape.size(); d++) {
     const std::int64_t size = c.in[0].shape[d];
     table.push_back(d < b    ? index[d]
-                    : d == b ? add_factor(r, size, Role::reduce, Reducer::any)  // a row outside a tile gives zero bits there
+                    : d == b ? add_factor(r, size, Role::reduce,
+                                          Reducer::any)  // a row outside a tile gives zero bits there
                              : add_factor(r, size));
     if (d > b) out.push_back(table.back());
   }

@@ -17,7 +17,10 @@ static Batched host_call_batch(const BatchArgs& b) {
 constinit const Op op_host_call{.name = "host_call",
                                 .form = Form::collective,
                                 .rule = pointwise_rule,
-                                .type = [](const Call&) { return std::vector<Type>{{{}, DType::bool_, false}}; },
+                                .type =
+                                    [](const Call&) {
+                                      return std::vector<Type>{{{}, DType::bool_, false}};
+                                    },
                                 .jvp = [](const JvpArgs&) { return Arrays(1); },
                                 .batch = host_call_batch,
                                 .effect = true};

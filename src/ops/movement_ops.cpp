@@ -33,7 +33,8 @@ static Rule broadcast_rule(const Call& c) {
   for (std::int64_t size : to) out.push_back(add_factor(r, size));
   for (std::size_t j = 0; j < from.size(); j++) {
     const std::size_t d = from_first(c.attrs->dims[j], to.size());
-    in.push_back(from[j] == to[d] ? out[d] : add_factor(r, 1, Role::whole));  // every tile of the result needs it
+    in.push_back(from[j] == to[d] ? out[d]
+                                  : add_factor(r, 1, Role::whole));  // every tile of the result needs it
   }
   r.operands = {in};
   r.results = {out};

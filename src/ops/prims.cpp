@@ -123,10 +123,10 @@ Array add_leading(const Array& x, std::int64_t size) {
 namespace prim {
 
 // ---------------------------------------------------------------- elementwise
-Array unary(const Op& op, const Array& x) { return record_all(op, {&x, 1}, nullptr, {})[0]; }
+Array unary(const Op& op, const Array& x) { return record_one(op, {&x, 1}, nullptr); }
 Array binary(const Op& op, const Array& a, const Array& b) {
   const Array in[] = {a, b};
-  return record_all(op, in, nullptr, {})[0];
+  return record_one(op, in, nullptr);
 }
 Array add(const Array& a, const Array& b) { return binary(op_add, a, b); }
 Array sub(const Array& a, const Array& b) { return binary(op_sub, a, b); }
@@ -136,7 +136,7 @@ Array neg(const Array& x) { return unary(op_neg, x); }
 Array exp(const Array& x) { return unary(op_exp, x); }
 Array select(const Array& condition, const Array& a, const Array& b) {
   const Array in[] = {condition, a, b};
-  return record_all(op_where, in, nullptr, {})[0];
+  return record_one(op_where, in, nullptr);
 }
 
 Array cast(const Array& x, DType t, bool weak) {
@@ -160,8 +160,10 @@ Array broadcast(const Array& x, const Shape& shape, const Shape& dims) {
 }
 
 Array broadcast_to(const Array& x, const Shape& shape) {
+  const Shape& from = type_of(x).shape;
+  if (from == shape) return x;
   Shape dims;
-  for (std::size_t d = 0; d < x.shape().size(); d++) dims.push_back(from_last(d, x.shape().size()));
+  for (std::size_t d = 0; d < from.size(); d++) dims.push_back(from_last(d, from.size()));
   return broadcast(x, shape, dims);
 }
 

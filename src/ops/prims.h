@@ -41,20 +41,25 @@ extern const Op
     op_take;  // table [b..,v,d..], indices [b..,n..] -> [b..,n..,d..]; lo = {rank of b}, hi = {rank of n}; rows outside: 0
 extern const Op
     op_scatter;  // indices [b..,n..], updates [b..,n..,d..] -> [b..,v,d..]: zeros with rows added; shape = {v}
-extern const Op op_sort;        // all operands along attrs.dims[0], by the first, stable
-extern const Op op_constraint;  // attrs.sharding; lo = {leading dimensions that it does not concern}; hi: dimensions that are open
-extern const Op op_call;        // attrs.graphs[0] on the operands
-extern const Op op_permute_rows;  // row k of dimension attrs.dims[0] is the operand's row attrs.lo[k]; -1: zeros; no row twice
+extern const Op op_sort;  // all operands along attrs.dims[0], by the first, stable
+extern const Op
+    op_constraint;  // attrs.sharding; lo = {leading dimensions that it does not concern}; hi: dimensions that are open
+extern const Op op_call;  // attrs.graphs[0] on the operands
+extern const Op
+    op_permute_rows;  // row k of dimension attrs.dims[0] is the operand's row attrs.lo[k]; -1: zeros; no row twice
 // ---- over the rows of the maps attrs.axes; attrs.lo, hi: the positions of the groups in a list, and their sizes
 extern const Op op_psum, op_pmax, op_pmin;
 extern const Op op_all_gather;      // attrs.dims[0]: the new dimension of the result
 extern const Op op_reduce_scatter;  // attrs.dims[0]: the operand's dimension that goes
-extern const Op op_all_to_all;      // dims[0]: the operand's dimension that goes, dims[1]: the new one of the result
-extern const Op op_ppermute;        // row attrs.lo[k] goes to attrs.hi[k]; dims: those of axes that are bound already
-extern const Op op_pbroadcast;      // the value of row attrs.lo[0]
-extern const Op op_axis_index;      // the position along attrs.axes[0], int32
-extern const Op op_host_call;       // attrs.host with the operands' values; the result is nothing
-extern const Op op_place;           // dimension attrs.dims[k] lies on device axis attrs.axes[k], innermost first; 0: none does
+extern const Op
+    op_all_to_all;  // dims[0]: the operand's dimension that goes, dims[1]: the new one of the result
+extern const Op
+    op_ppermute;  // row attrs.lo[k] goes to attrs.hi[k]; dims: those of axes that are bound already
+extern const Op op_pbroadcast;  // the value of row attrs.lo[0]
+extern const Op op_axis_index;  // the position along attrs.axes[0], int32
+extern const Op op_host_call;   // attrs.host with the operands' values; the result is nothing
+extern const Op
+    op_place;  // dimension attrs.dims[k] lies on device axis attrs.axes[k], innermost first; 0: none does
 
 /// Zeros, ones of a type.
 Array zeros_of(const Type& t);

@@ -265,7 +265,9 @@ static std::vector<BoxSource> permute_rows_boxes(const Call& c, const Box& out) 
   const std::int64_t stop = out.lo[dim] + out.size[dim];
   for (std::int64_t row = out.lo[dim], end; row < stop; row = end) {
     const std::int64_t first = source[static_cast<std::size_t>(row)];
-    for (end = row + 1; end < stop && first >= 0 && source[static_cast<std::size_t>(end)] == first + end - row;) end++;
+    for (end = row + 1;
+         end < stop && first >= 0 && source[static_cast<std::size_t>(end)] == first + end - row;)
+      end++;
     if (first < 0) continue;
     BoxSource s = copied(out);
     s.out.lo[dim] = row;

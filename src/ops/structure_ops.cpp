@@ -22,7 +22,8 @@ constinit const Op op_constraint{
         [](const BatchArgs& b) {
           Attrs a = b.node.attrs();
           a.lo = {a.lo.empty() ? 1 : a.lo[0] + 1};
-          if (b.axis->region) a.hi.push_back(from_last(0, b.in[0].shape().size()));  // rows stay on their devices
+          if (b.axis->region)
+            a.hi.push_back(from_last(0, b.in[0].shape().size()));  // rows stay on their devices
           return mapped({record(op_constraint, b.in, std::move(a))});
         }};
 

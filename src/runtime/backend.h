@@ -20,7 +20,8 @@ struct MemoryStats {
 
 /// What a run tells its caller.
 struct RunReport {
-  std::vector<std::int64_t> received;  ///< transfer -> bytes that the executor moved for it (equals Transfer::moved_bytes)
+  std::vector<std::int64_t>
+      received;  ///< transfer -> bytes that the executor moved for it (equals Transfer::moved_bytes)
 };
 
 /// A program made ready for a backend.

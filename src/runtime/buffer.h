@@ -31,10 +31,17 @@ class BufferRef {
   BufferRef() = default;
   /// Takes over one count.
   explicit BufferRef(Buffer* adopted) : p_(adopted) {}
-  BufferRef(const BufferRef& o) : p_(o.p_) { if (p_) p_->retain(); }
+  BufferRef(const BufferRef& o) : p_(o.p_) {
+    if (p_) p_->retain();
+  }
   BufferRef(BufferRef&& o) noexcept : p_(std::exchange(o.p_, nullptr)) {}
-  BufferRef& operator=(BufferRef o) noexcept { std::swap(p_, o.p_); return *this; }
-  ~BufferRef() { if (p_) p_->release(); }
+  BufferRef& operator=(BufferRef o) noexcept {
+    std::swap(p_, o.p_);
+    return *this;
+  }
+  ~BufferRef() {
+    if (p_) p_->release();
+  }
   Buffer* get() const { return p_; }
   Buffer* operator->() const { return p_; }
   explicit operator bool() const { return p_ != nullptr; }

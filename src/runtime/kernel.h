@@ -31,22 +31,63 @@ enum class Code : std::uint8_t {
   constant,  // imm: the bits, in the low bytes
   index,     // imm: domain dimension; the global index along it, int64
   load,      // imm: argument; at the point's affine address
-  load_at,   // imm: argument; a: int64 row. Reads row a of the argument's indirect dimension, 0 outside [lo, lo + count)
-  store,     // imm: argument; a: the value. Has no result
-  reduce,    // imm: Reducer; a: the value
-  cast,      // a, from its type to `type`
-  bitcast,   // a, same width
-  neg, abs, sqrt, floor, ceil, round, trunc, not_,  // one operand (not_: bitwise; logical on bool)
-  add, sub, mul, div, rem, min, max,                // two operands of the result's type
-  and_, or_, xor_, shl, shr,
-  eq, ne, lt, le, gt, ge,  // two operands of one type, gives bool
-  fma,                     // a * b + c, rounded once
-  select,                  // a ? b : c
-  call,                    // imm: Function; float64 only: a (and b)
+  load_at,  // imm: argument; a: int64 row. Reads row a of the argument's indirect dimension, 0 outside [lo, lo + count)
+  store,    // imm: argument; a: the value. Has no result
+  reduce,   // imm: Reducer; a: the value
+  cast,     // a, from its type to `type`
+  bitcast,  // a, same width
+  neg,
+  abs,
+  sqrt,
+  floor,
+  ceil,
+  round,
+  trunc,
+  not_,  // one operand (not_: bitwise; logical on bool)
+  add,
+  sub,
+  mul,
+  div,
+  rem,
+  min,
+  max,  // two operands of the result's type
+  and_,
+  or_,
+  xor_,
+  shl,
+  shr,
+  eq,
+  ne,
+  lt,
+  le,
+  gt,
+  ge,      // two operands of one type, gives bool
+  fma,     // a * b + c, rounded once
+  select,  // a ? b : c
+  call,    // imm: Function; float64 only: a (and b)
 };
 /// float64 functions that are one C function each, for interpreter and generated code alike (float32 ones are expanded
 /// into the codes above, see expand.h).
-enum class Function : std::uint8_t { exp, expm1, log, log1p, sin, cos, tan, tanh, erf, erf_inv, pow, atan2, asin, acos, atan, sinh, cosh, lgamma };
+enum class Function : std::uint8_t {
+  exp,
+  expm1,
+  log,
+  log1p,
+  sin,
+  cos,
+  tan,
+  tanh,
+  erf,
+  erf_inv,
+  pow,
+  atan2,
+  asin,
+  acos,
+  atan,
+  sinh,
+  cosh,
+  lgamma
+};
 
 const char* name(Code c);
 const char* name(Function f);
@@ -55,7 +96,7 @@ int operand_count(Code c, std::uint64_t imm);
 
 struct Instr {
   Code code;
-  DType type;                       ///< of the result; of a load: of the argument
+  DType type;  ///< of the result; of a load: of the argument
   std::int32_t a = -1, b = -1, c = -1;
   std::uint64_t imm = 0;
   friend bool operator==(const Instr&, const Instr&) = default;

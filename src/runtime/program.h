@@ -23,10 +23,10 @@ struct Ref {
 };
 
 struct LoopArg {
-  Ref ref;        ///< of the element at domain point 0
-  Shape strides;  ///< elements, one per domain dimension (outer, then inner)
-  std::uint64_t bytes = 0;                   ///< extent of the tile in memory, from its first byte
-  std::uint64_t first = 0;                   ///< bytes from the tile's first byte to `ref`
+  Ref ref;                  ///< of the element at domain point 0
+  Shape strides;            ///< elements, one per domain dimension (outer, then inner)
+  std::uint64_t bytes = 0;  ///< extent of the tile in memory, from its first byte
+  std::uint64_t first = 0;  ///< bytes from the tile's first byte to `ref`
   std::int64_t indirect_stride = 0, lo = 0, count = 0;  ///< for load_at: elements, first row, number of rows
 };
 /// A fused loop nest.
@@ -85,9 +85,9 @@ struct Exchange {
   };
   struct Item {
     int device = 0;
-    Ref dst;                       ///< of the destination tile
+    Ref dst;  ///< of the destination tile
     std::uint64_t dst_bytes = 0;
-    bool fill = false;             ///< first write fill_bits to every element (pad)
+    bool fill = false;  ///< first write fill_bits to every element (pad)
     std::vector<Piece> pieces;
   };
   DType dtype = DType::float32;
@@ -121,10 +121,10 @@ struct Port {
   Shape shape;
   DType dtype = DType::float32;
   const Layout* layout = nullptr;
-  std::vector<std::uint32_t> bases;    ///< instance -> base
-  std::vector<std::uint64_t> bytes;    ///< instance -> bytes
-  std::vector<int> devices;            ///< instance -> position of its device
-  int alias = -1;                      ///< outputs: the input whose buffers it takes over
+  std::vector<std::uint32_t> bases;  ///< instance -> base
+  std::vector<std::uint64_t> bytes;  ///< instance -> bytes
+  std::vector<int> devices;          ///< instance -> position of its device
+  int alias = -1;                    ///< outputs: the input whose buffers it takes over
 };
 
 struct Program {
@@ -133,7 +133,8 @@ struct Program {
   std::vector<Port> inputs, outputs;
   std::vector<Transfer> transfers;
   std::vector<std::uint64_t> scratch_bytes;  ///< device -> bytes of its arena
-  std::vector<std::uint64_t> peak_bytes;     ///< device -> physical bytes alive at the worst moment, inputs and outputs included
+  std::vector<std::uint64_t>
+      peak_bytes;  ///< device -> physical bytes alive at the worst moment, inputs and outputs included
   std::uint32_t base_count = 0;
 };
 

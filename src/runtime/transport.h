@@ -26,7 +26,8 @@ class Transport {
   virtual ~Transport() = default;
   /// bases[counters] points to the bytes received so far, one int64 for each transfer; it may be null.
   /// Throws CompileError for what it cannot do.
-  virtual std::unique_ptr<Communication> plan(const Exchange& x, const Exchange::Item& item, std::uint32_t counters) = 0;
+  virtual std::unique_ptr<Communication> plan(const Exchange& x, const Exchange::Item& item,
+                                              std::uint32_t counters) = 0;
 };
 
 }  // namespace shardarray

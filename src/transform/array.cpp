@@ -20,7 +20,9 @@ bool ShardedArray::is_deleted() const { return node_ && node_->donor() != nullpt
 Sharding ShardedArray::sharding() const { return force(*this, "sharding")->sharding; }
 bool ShardedArray::committed() const { return force(*this, "committed")->committed; }
 std::vector<Device> ShardedArray::devices() const { return sharding().device_set(); }
-bool ShardedArray::is_fully_replicated() const { return force(*this, "is_fully_replicated")->layout->is_fully_replicated(); }
+bool ShardedArray::is_fully_replicated() const {
+  return force(*this, "is_fully_replicated")->layout->is_fully_replicated();
+}
 
 std::vector<Shard> ShardedArray::addressable_shards() const {
   const ValueRef v = force(*this, "addressable_shards");
@@ -34,8 +36,10 @@ std::vector<Shard> ShardedArray::addressable_shards() const {
     const int p = v->layout->order()->position(device);
     const DeviceOrder* order = DeviceOrder::of({device});
     const Type part{tile_of(*v->layout, t.shape, p).size, t.dtype, t.weak};
-    auto view = make_value(Layout::replicated(order, static_cast<int>(part.shape.size())), SingleDeviceSharding(device), v->committed, true);
-    view->buffers.push_back(v->buffers[static_cast<std::size_t>(instances.of_position[static_cast<std::size_t>(p)])]);
+    auto view = make_value(Layout::replicated(order, static_cast<int>(part.shape.size())),
+                           SingleDeviceSharding(device), v->committed, true);
+    view->buffers.push_back(
+        v->buffers[static_cast<std::size_t>(instances.of_position[static_cast<std::size_t>(p)])]);
     shards.push_back({device, map[k].second, replicas[k], leaf_array(part, std::move(view), node_->where)});
   }
   return shards;
@@ -44,7 +48,8 @@ std::vector<Shard> ShardedArray::addressable_shards() const {
 ShardedArray ShardedArray::addressable_data(int i) const {
   const std::vector<Shard> shards = addressable_shards();
   if (i < 0 || i >= static_cast<int>(shards.size()))
-    throw ShapeError(fmt::format("addressable_data: shard {} does not exist: there are {}.", i, shards.size()));
+    throw ShapeError(
+        fmt::format("addressable_data: shard {} does not exist: there are {}.", i, shards.size()));
   return shards[is_fully_replicated() ? 0 : static_cast<std::size_t>(i)].data;
 }
 
@@ -59,9 +64,11 @@ namespace {
 bool holds(DType to, DType from) {
   if (to == from) return true;
   if (is_floating(to))
-    return from == DType::bool_ || (is_floating(from) && itemsize(from) < itemsize(to)) || (is_integer(from) && itemsize(from) < itemsize(to));
+    return from == DType::bool_ || (is_floating(from) && itemsize(from) < itemsize(to)) ||
+           (is_integer(from) && itemsize(from) < itemsize(to));
   if (is_integer(to))
-    return from == DType::bool_ || (is_integer(from) && itemsize(from) < itemsize(to) && (is_unsigned_integer(from) || is_signed_integer(to)));
+    return from == DType::bool_ || (is_integer(from) && itemsize(from) < itemsize(to) &&
+                                    (is_unsigned_integer(from) || is_signed_integer(to)));
   return false;
 }
 
@@ -86,7 +93,9 @@ template <class To> void convert_from(const std::byte* from, DType t, To* to, st
     case DType::uint64: return convert_all<To, std::uint64_t>(from, to, n);
     case DType::float32: return convert_all<To, float>(from, to, n);
     case DType::float64: return convert_all<To, double>(from, to, n);
-    default: throw DTypeError(fmt::format("to_vector: {} cannot be read yet. Cast it with astype(float32).", name(t)));
+    default:
+      throw DTypeError(
+          fmt::format("to_vector: {} cannot be read yet. Cast it with astype(float32).", name(t)));
   }
 }
 
@@ -115,9 +124,13 @@ void convert(const std::byte* from, DType t, void* to, DType wanted, std::size_t
 void ShardedArray::read(void* to, DType wanted, std::int64_t elements, const char* what, Where) const {
   const Type& t = type_of(*this, what);
   if (num_elements(t.shape) != elements)
-    throw ShapeError(fmt::format("{}: {} has {} elements, one was expected. Index it first, or use to_vector.", what, to_string(t), num_elements(t.shape)));
+    throw ShapeError(
+        fmt::format("{}: {} has {} elements, one was expected. Index it first, or use to_vector.", what,
+                    to_string(t), num_elements(t.shape)));
   if (what == std::string_view("item") && !holds(wanted, t.dtype))
-    throw DTypeError(fmt::format("item: a value of {} does not fit exactly into {}. Ask for a wider type, or cast with astype.", name(t.dtype), name(wanted)));
+    throw DTypeError(fmt::format(
+        "item: a value of {} does not fit exactly into {}. Ask for a wider type, or cast with astype.",
+        name(t.dtype), name(wanted)));
   const ValueRef v = force(*this, what);
   std::vector<std::byte> bytes(static_cast<std::size_t>(elements) * itemsize(t.dtype));
   gather_to_host(*v, t, bytes.data());
@@ -127,7 +140,8 @@ void ShardedArray::read(void* to, DType wanted, std::int64_t elements, const cha
 bool ShardedArray::item_bool() const {
   const Type& t = type_of(*this, "bool");
   if (num_elements(t.shape) != 1)
-    throw ShapeError(fmt::format("bool: the truth value of {} is ambiguous. Use any() or all().", to_string(t)));
+    throw ShapeError(
+        fmt::format("bool: the truth value of {} is ambiguous. Use any() or all().", to_string(t)));
   double v = 0;
   read(&v, DType::float64, 1, "bool", {});
   return v != 0;

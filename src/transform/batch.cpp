@@ -19,15 +19,17 @@ static Batched with_leading_dimension(const BatchArgs& b) {
 // Collectives over the axis occur in g, also inside of calls.
 static bool uses_axis(const Node* n, const std::shared_ptr<const Axis>& axis) {
   const auto& axes = n->attrs().axes;
-  if (std::find(axes.begin(), axes.end(), axis) != axes.end() || (n->op == &op_place && axes.back()->outer == axis)) return true;
+  if (std::find(axes.begin(), axes.end(), axis) != axes.end() ||
+      (n->op == &op_place && axes.back()->outer == axis))
+    return true;
   for (const auto& g : n->attrs().graphs)
     for (const Node* inner : topological(std::span<const Array>(g->out), [](Node*) { return true; }))
       if (uses_axis(inner, axis)) return true;
   return false;
 }
 
-Arrays batch_graph(const Graph& g, std::span<const Array> args, std::vector<bool> mapped, const std::shared_ptr<const Axis>& axis,
-                   std::vector<bool>& out_mapped) {
+Arrays batch_graph(const Graph& g, std::span<const Array> args, std::vector<bool> mapped,
+                   const std::shared_ptr<const Axis>& axis, std::vector<bool>& out_mapped) {
   ArrayMap<bool> is_mapped;
   for (std::size_t k = 0; k < args.size(); k++)
     if (mapped[k]) is_mapped[key(args[k])] = true;
@@ -39,19 +41,23 @@ Arrays batch_graph(const Graph& g, std::span<const Array> args, std::vector<bool
       named[k] = record(op_identity, {args[k]});
       is_mapped[key(named[k])] = true;
     }
-  Arrays out = replay(g, named, [&](Node* n, std::span<const Array> in) {
-    std::vector<bool> m;
-    for (const Array& a : in) m.push_back(is_mapped.contains(key(a)));
-    if (std::none_of(m.begin(), m.end(), [](bool x) { return x; }) && !uses_axis(n, axis)) return record_again(*n, in);
-    const BatchArgs args_of{*n, in, m, axis, calculus()};
-    Batched r = n->op->batch ? n->op->batch(args_of) : with_leading_dimension(args_of);
-    for (std::size_t k = 0; k < r.out.size(); k++) {
-      // a mapped operand itself, whose rows are now a dimension like any other (all_gather): name it apart
-      if (!r.mapped[k] && is_mapped.contains(key(r.out[k]))) r.out[k] = record(op_identity, {r.out[k]});
-      if (r.mapped[k]) is_mapped[key(r.out[k])] = true;
-    }
-    return r.out;
-  }, true);
+  Arrays out = replay(
+      g, named,
+      [&](Node* n, std::span<const Array> in) {
+        std::vector<bool> m;
+        for (const Array& a : in) m.push_back(is_mapped.contains(key(a)));
+        if (std::none_of(m.begin(), m.end(), [](bool x) { return x; }) && !uses_axis(n, axis))
+          return record_again(*n, in);
+        const BatchArgs args_of{*n, in, m, axis, calculus()};
+        Batched r = n->op->batch ? n->op->batch(args_of) : with_leading_dimension(args_of);
+        for (std::size_t k = 0; k < r.out.size(); k++) {
+          // a mapped operand itself, whose rows are now a dimension like any other (all_gather): name it apart
+          if (!r.mapped[k] && is_mapped.contains(key(r.out[k]))) r.out[k] = record(op_identity, {r.out[k]});
+          if (r.mapped[k]) is_mapped[key(r.out[k])] = true;
+        }
+        return r.out;
+      },
+      true);
   for (const Array& o : out) out_mapped.push_back(o.has_value() && is_mapped.contains(key(o)));
   return out;
 }

@@ -33,9 +33,12 @@ std::int64_t product(const std::vector<AxisRef>& axes) {
   return n;
 }
 
-void set_groups(Attrs& a, const Groups& groups, const std::vector<AxisRef>& axes, bool equal, const char* function) {
+void set_groups(Attrs& a, const Groups& groups, const std::vector<AxisRef>& axes, bool equal,
+                const char* function) {
   if (groups.empty()) return;
-  if (axes.size() > 1) throw Error(fmt::format("{}: groups over several axes. Map one axis of the product's size instead.", function));
+  if (axes.size() > 1)
+    throw Error(
+        fmt::format("{}: groups over several axes. Map one axis of the product's size instead.", function));
   std::vector<int> seen;
   for (const auto& g : groups) {
     seen.insert(seen.end(), g.begin(), g.end());
@@ -46,28 +49,36 @@ void set_groups(Attrs& a, const Groups& groups, const std::vector<AxisRef>& axes
   bool all = static_cast<std::int64_t>(seen.size()) == axes[0]->size;
   for (std::size_t k = 0; all && k < seen.size(); k++) all = seen[k] == static_cast<int>(k);
   if (!all)
-    throw Error(fmt::format("{}: groups must cover all indices exactly once, but {} do not cover 0..{} of axis '{}'.", function, groups,
-                            axes[0]->size - 1, axes[0]->name));
+    throw Error(
+        fmt::format("{}: groups must cover all indices exactly once, but {} do not cover 0..{} of axis '{}'.",
+                    function, groups, axes[0]->size - 1, axes[0]->name));
   if (equal && std::any_of(a.hi.begin(), a.hi.end(), [&](std::int64_t n) { return n != a.hi[0]; }))
-    throw Error(fmt::format("{}: groups must have one size, but got {}. Only reductions take others.", function, groups));
+    throw Error(fmt::format("{}: groups must have one size, but got {}. Only reductions take others.",
+                            function, groups));
 }
 
 // The number of parts of one position's communication.
-std::int64_t parts_of(const Attrs& a, const std::vector<AxisRef>& axes) { return a.hi.empty() ? product(axes) : a.hi[0]; }
+std::int64_t parts_of(const Attrs& a, const std::vector<AxisRef>& axes) {
+  return a.hi.empty() ? product(axes) : a.hi[0];
+}
 
 std::size_t dim_of(int axis, std::size_t rank, const char* option, const char* function) {
   const int r = static_cast<int>(rank);
   if (axis < -r || axis >= r)
-    throw ShapeError(fmt::format("{}: {} {} is out of bounds for a value of rank {}.", function, option, axis, r));
+    throw ShapeError(
+        fmt::format("{}: {} {} is out of bounds for a value of rank {}.", function, option, axis, r));
   return static_cast<std::size_t>(axis < 0 ? axis + r : axis);
 }
-std::int64_t from_end(std::size_t d, std::size_t rank) { return static_cast<std::int64_t>(d) - static_cast<std::int64_t>(rank); }
+std::int64_t from_end(std::size_t d, std::size_t rank) {
+  return static_cast<std::int64_t>(d) - static_cast<std::int64_t>(rank);
+}
 
 // Dimension d becomes (parts, rest).
 Array split_dim(const Array& x, std::size_t d, std::int64_t parts, const char* function) {
   Shape shape = x.shape();
   if (parts == 0 || shape[d] % parts != 0)
-    throw ShapeError(fmt::format("{}: dimension {} of {} must be divisible by the {} parts of the axis.", function, d, to_string(type_of(x)), parts));
+    throw ShapeError(fmt::format("{}: dimension {} of {} must be divisible by the {} parts of the axis.",
+                                 function, d, to_string(type_of(x)), parts));
   shape.insert(d + 1, shape[d] / parts);
   shape[d] = parts;
   return prim::reshape(x, shape);
@@ -80,13 +91,17 @@ Array merge_dims(const Array& x, std::size_t d) {
   return prim::reshape(x, shape);
 }
 
-void check_parts(const Array& x, std::size_t d, std::int64_t parts, const char* option, const char* function) {
+void check_parts(const Array& x, std::size_t d, std::int64_t parts, const char* option,
+                 const char* function) {
   if (x.shape()[d] != parts)
-    throw ShapeError(fmt::format("{}: {} {} of {} must have the size of the mapped axis, {}. For several rows each say {{.tiled = true}}.",
-                                 function, option, d, to_string(type_of(x)), parts));
+    throw ShapeError(
+        fmt::format("{}: {} {} of {} must have the size of the mapped axis, {}. For several rows each say "
+                    "{{.tiled = true}}.",
+                    function, option, d, to_string(type_of(x)), parts));
 }
 
-Array reduce(const Op& op, const Array& x, const NamedAxes& names, const GroupOptions& o, const char* function) {
+Array reduce(const Op& op, const Array& x, const NamedAxes& names, const GroupOptions& o,
+             const char* function) {
   const auto axes = find_axes(names, function);
   Attrs a;
   set_groups(a, o.groups, axes, false, function);
@@ -112,7 +127,10 @@ Array axis_index(const NamedAxes& axis, Where w) {
     Attrs a;
     a.axes = {one};
     const Array here = record(op_axis_index, {}, std::move(a));
-    position = position.has_value() ? prim::add(prim::mul(position, prim::like(position, static_cast<double>(one->size))), here) : here;
+    position =
+        position.has_value()
+            ? prim::add(prim::mul(position, prim::like(position, static_cast<double>(one->size))), here)
+            : here;
   }
   return position;
 }
@@ -134,7 +152,8 @@ Array pmean(const Array& x, const NamedAxes& axis, const GroupOptions& o, Where 
   Attrs a;
   set_groups(a, o.groups, axes, false, "pmean");
   const Array sum = psum(x, axis, o, w);
-  return sum / prim::like(is_inexact(sum.dtype()) ? sum : prim::cast(sum, DType::float32), static_cast<double>(parts_of(a, axes)));
+  return sum / prim::like(is_inexact(sum.dtype()) ? sum : prim::cast(sum, DType::float32),
+                          static_cast<double>(parts_of(a, axes)));
 }
 Array pmax(const Array& x, const NamedAxes& axis, const GroupOptions& o, Where w) {
   const Site site(w);
@@ -155,8 +174,9 @@ Array ppermute(const Array& x, const NamedAxes& axis, const Permutation& perm, W
     if (from < 0 || from >= n || to < 0 || to >= n)
       throw Error(fmt::format("ppermute: ({}, {}) is out of range for an axis of size {}.", from, to, n));
     if (sends[static_cast<std::size_t>(from)] || receives[static_cast<std::size_t>(to)])
-      throw Error(fmt::format("ppermute: sources and destinations must be unique, but {} of ({}, {}) occurs twice.",
-                              sends[static_cast<std::size_t>(from)] ? "the source" : "the destination", from, to));
+      throw Error(
+          fmt::format("ppermute: sources and destinations must be unique, but {} of ({}, {}) occurs twice.",
+                      sends[static_cast<std::size_t>(from)] ? "the source" : "the destination", from, to));
     sends[static_cast<std::size_t>(from)] = receives[static_cast<std::size_t>(to)] = true;
     a.lo.push_back(from);
     a.hi.push_back(to);
@@ -176,7 +196,9 @@ Array pshuffle(const Array& x, const NamedAxes& axis, const std::vector<int>& pe
   std::sort(sorted.begin(), sorted.end());
   bool all = static_cast<std::int64_t>(perm.size()) == n;
   for (std::size_t k = 0; all && k < sorted.size(); k++) all = sorted[k] == static_cast<int>(k);
-  if (!all) throw Error(fmt::format("pshuffle: `perm` does not represent a permutation: {} of an axis of size {}.", perm, n));
+  if (!all)
+    throw Error(
+        fmt::format("pshuffle: `perm` does not represent a permutation: {} of an axis of size {}.", perm, n));
   Permutation pairs;
   for (std::size_t k = 0; k < perm.size(); k++) pairs.emplace_back(perm[k], static_cast<int>(k));
   return ppermute(x, axis, pairs, w);
@@ -186,7 +208,8 @@ Array pbroadcast(const Array& x, const NamedAxes& axis, int source, Where w) {
   const Site site(w);
   const auto axes = find_axes(axis, "pbroadcast");
   if (source < 0 || source >= product(axes))
-    throw Error(fmt::format("pbroadcast: source {} is out of range for an axis of size {}.", source, product(axes)));
+    throw Error(
+        fmt::format("pbroadcast: source {} is out of range for an axis of size {}.", source, product(axes)));
   type_of(x, "pbroadcast");
   Array r = x;
   std::int64_t rest = source;
@@ -201,7 +224,8 @@ Array pbroadcast(const Array& x, const NamedAxes& axis, int source, Where w) {
 }
 
 Array pswapaxes(const Array& x, const NamedAxes& axis, int dim, const GroupOptions& o, Where w) {
-  const int from_front = static_cast<int>(dim_of(dim, type_of(x, "pswapaxes").shape.size(), "axis", "pswapaxes"));
+  const int from_front =
+      static_cast<int>(dim_of(dim, type_of(x, "pswapaxes").shape.size(), "axis", "pswapaxes"));
   return all_to_all(x, axis, {.split_axis = from_front, .concat_axis = from_front, .groups = o.groups}, w);
 }
 
@@ -231,7 +255,8 @@ Array psum_scatter(const Array& x, const NamedAxes& axis, const PsumScatterOptio
   if (!o.tiled) check_parts(x, dim, parts_of(a, axes), "axis", "psum_scatter");
   Array r = type_of(x).dtype == DType::bool_ ? prim::cast(x, DType::int32) : x;
   if (o.tiled) r = split_dim(r, dim, parts_of(a, axes), "psum_scatter");
-  for (std::size_t k = axes.size(); k-- > 1;) r = split_dim(r, dim, r.shape()[dim] / axes[k]->size, "psum_scatter");
+  for (std::size_t k = axes.size(); k-- > 1;)
+    r = split_dim(r, dim, r.shape()[dim] / axes[k]->size, "psum_scatter");
   for (const AxisRef& one : axes) {
     a.axes = {one};
     a.dims = {from_end(dim, r.shape().size())};
@@ -250,7 +275,8 @@ Array all_to_all(const Array& x, const NamedAxes& axis, const AllToAllOptions& o
   const std::size_t split = dim_of(o.split_axis, rank, "split_axis", "all_to_all");
   const std::size_t concat = dim_of(o.concat_axis, rank, "concat_axis", "all_to_all");
   if (!o.tiled) check_parts(x, split, parts, "split_axis", "all_to_all");
-  Array r = moveaxis(o.tiled ? split_dim(x, split, parts, "all_to_all") : x, static_cast<std::int64_t>(split), 0);
+  Array r =
+      moveaxis(o.tiled ? split_dim(x, split, parts, "all_to_all") : x, static_cast<std::int64_t>(split), 0);
   for (std::size_t k = axes.size(); k-- > 1;) r = split_dim(r, 0, r.shape()[0] / axes[k]->size, "all_to_all");
   for (std::size_t k = 0; k < axes.size(); k++) {  // one dimension of positions for each axis
     const std::int64_t dim = from_end(k, r.shape().size());

@@ -29,7 +29,8 @@ std::set<std::size_t> used_positions(const std::string& format) {
       continue;
     }
     std::size_t end = k + 1, at = 0;
-    while (end < format.size() && std::isdigit(static_cast<unsigned char>(format[end]))) at = at * 10 + static_cast<std::size_t>(format[end++] - '0');
+    while (end < format.size() && std::isdigit(static_cast<unsigned char>(format[end])))
+      at = at * 10 + static_cast<std::size_t>(format[end++] - '0');
     used.insert(end > k + 1 ? at : next++);
   }
   return used;
@@ -40,14 +41,16 @@ using Store = fmt::dynamic_format_arg_store<fmt::format_context>;
 void push(Store& store, const Array& a) {
   if (a.ndim() > 0) store.push_back(to_string(a));
   else if (a.dtype() == DType::bool_) store.push_back(std::string(a.item<bool>() ? "True" : "False"));
-  else if (is_inexact(a.dtype())) store.push_back(a.dtype() == DType::float64 ? a.item<double>() : static_cast<double>(a.item<float>()));
+  else if (is_inexact(a.dtype()))
+    store.push_back(a.dtype() == DType::float64 ? a.item<double>() : static_cast<double>(a.item<float>()));
   else store.push_back(a.item<std::int64_t>());
 }
 
 // Scalars without a format print as NumPy prints them; with one they are numbers.
 bool plain(const std::string& format) { return format.find(':') == std::string::npos; }
 
-std::string formatted(const std::string& format, const std::vector<Printable>& args, const std::vector<Array>& arrays) {
+std::string formatted(const std::string& format, const std::vector<Printable>& args,
+                      const std::vector<Array>& arrays) {
   Store store;
   std::size_t next = 0;
   for (const Printable& p : args) {
@@ -67,18 +70,22 @@ void check_format(const std::string& format, const std::vector<Printable>& args)
   const auto used = used_positions(format);
   for (std::size_t k = 0; k < args.size(); k++)
     if (!used.contains(k))
-      throw Error(fmt::format("debug::print: unused argument {} of {} in \"{}\". Every argument needs a {{}}.", k, args.size(), format));
+      throw Error(
+          fmt::format("debug::print: unused argument {} of {} in \"{}\". Every argument needs a {{}}.", k,
+                      args.size(), format));
   std::vector<Array> zeros;
   for (const Printable& p : args)
     if (auto* a = std::get_if<Array>(&p.value)) {
-      const std::vector<std::byte> none(static_cast<std::size_t>(num_elements(a->shape())) * itemsize(a->dtype()));
+      const std::vector<std::byte> none(static_cast<std::size_t>(num_elements(a->shape())) *
+                                        itemsize(a->dtype()));
       zeros.push_back(core::make_array(none.data(), a->dtype(), a->shape(), {}));
     }
   try {
     formatted(format, args, zeros);
   } catch (const fmt::format_error& e) {
-    throw Error(fmt::format("debug::print: \"{}\" with {} argument{}: {}. Formats take one argument each; arrays take none.", format, args.size(),
-                            args.size() == 1 ? "" : "s", e.what()));
+    throw Error(fmt::format(
+        "debug::print: \"{}\" with {} argument{}: {}. Formats take one argument each; arrays take none.",
+        format, args.size(), args.size() == 1 ? "" : "s", e.what()));
   }
 }
 
@@ -108,7 +115,8 @@ void print(const std::string& format, std::vector<Printable> args, PrintOptions 
   add_host_call({std::move(show)}, std::move(arrays), w);
 }
 
-Array id_print(const Array& x, std::vector<std::pair<std::string, Printable>> fields, PrintOptions options, Where w) {
+Array id_print(const Array& x, std::vector<std::pair<std::string, Printable>> fields, PrintOptions options,
+               Where w) {
   type_of(x, "id_print");
   std::sort(fields.begin(), fields.end(), [](const auto& a, const auto& b) { return a.first < b.first; });
   std::vector<Printable> values;
@@ -121,7 +129,8 @@ Array id_print(const Array& x, std::vector<std::pair<std::string, Printable>> fi
   arrays.push_back(x);
   auto show = [format, values, options](const HostValues& v) {
     std::string line = formatted(format, values, v.arrays);
-    if (options.device && v.device) line += fmt::format("{}device: {}:{}", line.empty() ? "" : " ", v.device->platform, v.device->id);
+    if (options.device && v.device)
+      line += fmt::format("{}device: {}:{}", line.empty() ? "" : " ", v.device->platform, v.device->id);
     if (!line.empty()) line += "\n";
     stream_of(options) << line + to_string(v.arrays.back()) + "\n" << std::flush;
   };

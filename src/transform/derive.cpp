@@ -30,17 +30,21 @@ static Arrays linear_tangents(Node* n, std::span<const Array> in, std::span<cons
   return record_again(*n, operands);
 }
 
-Arrays push_forward(Node* n, std::span<const Array> in, std::span<const Array> out, std::span<const Array> tangents) {
+Arrays push_forward(Node* n, std::span<const Array> in, std::span<const Array> out,
+                    std::span<const Array> tangents) {
   Arrays none_flows(n->out().size());
-  if (std::none_of(tangents.begin(), tangents.end(), [](const Array& t) { return t.has_value(); })) return none_flows;
-  if (std::none_of(n->out().begin(), n->out().end(), [](const auto& o) { return is_inexact(o.type.dtype); })) return none_flows;
+  if (std::none_of(tangents.begin(), tangents.end(), [](const Array& t) { return t.has_value(); }))
+    return none_flows;
+  if (std::none_of(n->out().begin(), n->out().end(), [](const auto& o) { return is_inexact(o.type.dtype); }))
+    return none_flows;
   const Site site(n->where);
   Arrays result;
   if (n->op->jvp) result = n->op->jvp({*n, in, out, tangents, calculus()});
   else result = linear_tangents(n, in, tangents);
   if (result.empty())
-    throw Error(fmt::format("grad: {} has no derivative ({}:{}). Use stop_gradient on its operand, or custom_vjp.", n->op->name,
-                            n->where.file, n->where.line));
+    throw Error(
+        fmt::format("grad: {} has no derivative ({}:{}). Use stop_gradient on its operand, or custom_vjp.",
+                    n->op->name, n->where.file, n->where.line));
   return result;
 }
 
@@ -50,7 +54,8 @@ static void accumulate(ArrayMap<Array>& cotangents, const Array& of, const Array
   c = add_or(c, g);
 }
 
-Arrays pull_back(std::span<const Array> outputs, std::span<const Array> cts, std::span<const Array> variables) {
+Arrays pull_back(std::span<const Array> outputs, std::span<const Array> cts,
+                 std::span<const Array> variables) {
   std::unordered_set<Node*> linear;
   std::uint64_t oldest = std::numeric_limits<std::uint64_t>::max();
   for (const Array& v : variables) {
@@ -63,7 +68,8 @@ Arrays pull_back(std::span<const Array> outputs, std::span<const Array> cts, std
       if (linear.contains(a.node())) linear.insert(n);
   ArrayMap<Array> cotangents;
   for (std::size_t k = 0; k < outputs.size(); k++)
-    if (outputs[k].has_value() && linear.contains(outputs[k].node())) accumulate(cotangents, outputs[k], cts[k]);
+    if (outputs[k].has_value() && linear.contains(outputs[k].node()))
+      accumulate(cotangents, outputs[k], cts[k]);
   for (auto it = nodes.rbegin(); it != nodes.rend(); ++it) {
     Node* n = *it;
     if (!linear.contains(n) || n->op == &op_input) continue;
@@ -76,7 +82,8 @@ Arrays pull_back(std::span<const Array> outputs, std::span<const Array> cts, std
     std::vector<bool> flows;
     for (const Array& a : n->in()) flows.push_back(linear.contains(a.node()));
     if (!n->op->transpose)
-      throw Error(fmt::format("grad: {} cannot be transposed ({}:{}).", n->op->name, n->where.file, n->where.line));
+      throw Error(
+          fmt::format("grad: {} cannot be transposed ({}:{}).", n->op->name, n->where.file, n->where.line));
     const Site site(n->where);
     const Arrays r = n->op->transpose({*n, n->in(), given, flows, calculus()});
     for (std::size_t k = 0; k < r.size(); k++)

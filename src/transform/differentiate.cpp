@@ -82,11 +82,14 @@ Arrays Differentiation::push(std::span<const Array> outputs, std::span<const Arr
 Arrays gradient(const Differentiation& d, const Array& loss, const char* function) {
   const Type& t = type_of(loss, function);
   if (!t.shape.empty())
-    throw ShapeError(fmt::format("{}: Gradient only defined for scalar-output functions. Output had shape: {}. Reduce it with sum or mean.",
-                                 function, to_string(t.shape)));
+    throw ShapeError(
+        fmt::format("{}: Gradient only defined for scalar-output functions. Output had shape: {}. Reduce it "
+                    "with sum or mean.",
+                    function, to_string(t.shape)));
   if (!is_inexact(t.dtype))
-    throw DTypeError(fmt::format("{}: the function must return a floating scalar, but it returned {}. Cast with astype.", function,
-                                 to_string(t)));
+    throw DTypeError(
+        fmt::format("{}: the function must return a floating scalar, but it returned {}. Cast with astype.",
+                    function, to_string(t)));
   const Array one = one_of(t);
   return d.pull({&loss, 1}, {&one, 1});
 }

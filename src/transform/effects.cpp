@@ -40,7 +40,8 @@ struct HostOperand {
         from += rest % shape[d] * keep[d];
         rest /= shape[d];
       }
-      std::copy_n(bytes.data() + static_cast<std::size_t>(from) * item, item, out.data() + static_cast<std::size_t>(k) * item);
+      std::copy_n(bytes.data() + static_cast<std::size_t>(from) * item, item,
+                  out.data() + static_cast<std::size_t>(k) * item);
     }
     return core::make_array(out.data(), type.dtype, shape, {});
   }
@@ -56,7 +57,8 @@ std::optional<Device> device_at(const HostCall& call, const std::vector<std::int
   if (r.mesh) {
     std::int64_t at = 0;
     for (const auto& [name, size] : r.mesh->shape()) {
-      const auto it = std::find_if(axes.begin(), axes.end(), [&](const auto& a) { return a.first->name == name; });
+      const auto it =
+          std::find_if(axes.begin(), axes.end(), [&](const auto& a) { return a.first->name == name; });
       at = at * size + (it == axes.end() ? 0 : it->second);
     }
     return r.mesh->devices()[static_cast<std::size_t>(at)];
@@ -75,7 +77,10 @@ std::optional<Device> device_at(const HostCall& call, const std::vector<std::int
 void run_host_call(const HostCall& call, std::span<const Type> types, std::span<const ValueRef> values) {
   std::vector<HostOperand> operands;
   for (std::size_t k = 0; k < values.size(); k++) {
-    HostOperand o{types[k], std::vector<std::byte>(static_cast<std::size_t>(num_elements(types[k].shape)) * itemsize(types[k].dtype)), {}};
+    HostOperand o{types[k],
+                  std::vector<std::byte>(static_cast<std::size_t>(num_elements(types[k].shape)) *
+                                         itemsize(types[k].dtype)),
+                  {}};
     gather_to_host(*values[k], types[k], o.bytes.data());
     for (std::size_t level = call.levels.size(); level-- > 0;)
       if (call.levels[level].mapped[k]) o.levels.push_back(static_cast<int>(level));
@@ -85,7 +90,8 @@ void run_host_call(const HostCall& call, std::span<const Type> types, std::span<
   std::vector<std::int64_t> position(depth, 0);
   const auto walked = [&](std::size_t level) {
     const HostCall::Level& l = call.levels[level];
-    return l.axis->region || (!call.whole_vmap && std::find(l.mapped.begin(), l.mapped.end(), true) != l.mapped.end());
+    return l.axis->region ||
+           (!call.whole_vmap && std::find(l.mapped.begin(), l.mapped.end(), true) != l.mapped.end());
   };
   for (std::size_t level = 0; level < depth; level++)
     if (!walked(level)) position[level] = -1;
@@ -119,7 +125,8 @@ void run_effect(const Node& n) {
 void add_host_call(HostCall call, Arrays operands, Where w) {
   const Site site(w);
   Attrs a;
-  for (const auto& axis : trace_state().axes)  // once a device, also where its operands are the same everywhere
+  for (const auto& axis :
+       trace_state().axes)  // once a device, also where its operands are the same everywhere
     if (axis->region) a.axes.insert(a.axes.begin(), axis);
   a.host = std::make_shared<const HostCall>(std::move(call));
   const Array effect = record(op_host_call, operands, std::move(a));

@@ -15,15 +15,21 @@ namespace {
 
 void check_readable(const Node* n, const char* what) {
   if (const char* donor = n->donor())
-    throw DonationError(fmt::format(
-        "{}: Array has been deleted with shape={}: it was donated to {}. Pass it without std::move to keep it, or use the result.", what,
-        to_string(n->type()), donor));
+    throw DonationError(
+        fmt::format("{}: Array has been deleted with shape={}: it was donated to {}. Pass it without "
+                    "std::move to keep it, or use the result.",
+                    what, to_string(n->type()), donor));
   if (n->op != &op_input || n->evaluated()) return;
   if (trace_state().is_open(n->trace))
-    throw TraceError(fmt::format("{}: reading a value inside a trace: {} has no value while the function is traced. Return it, or use "
-                                 "where/cond instead of reading it.", what, to_string(n->type())));
-  throw TraceError(fmt::format("{}: an array {} escaped from the trace it was recorded in ({}:{}). Values of a traced function leave it "
-                               "only by being returned.", what, to_string(n->type()), n->where.file, n->where.line));
+    throw TraceError(fmt::format(
+        "{}: reading a value inside a trace: {} has no value while the function is traced. Return it, or use "
+        "where/cond instead of reading it.",
+        what, to_string(n->type())));
+  throw TraceError(
+      fmt::format("{}: an array {} escaped from the trace it was recorded in ({}:{}). Values of a traced "
+                  "function leave it "
+                  "only by being returned.",
+                  what, to_string(n->type()), n->where.file, n->where.line));
 }
 
 // One forcing: the nodes to compute, the leaves below them, what comes out.
@@ -43,8 +49,9 @@ Collection collect(std::span<const Array> roots, const Brought& brought, const c
   for (Node* n : nodes) {
     check_readable(n, what);
     if (n->op->form == Form::collective)
-      throw TraceError(fmt::format("{}: {}: its value depends on the mapped axis '{}'. It has one only inside the map.", what, n->op->name,
-                                   n->attrs().axes.empty() ? "" : n->attrs().axes[0]->name));
+      throw TraceError(
+          fmt::format("{}: {}: its value depends on the mapped axis '{}'. It has one only inside the map.",
+                      what, n->op->name, n->attrs().axes.empty() ? "" : n->attrs().axes[0]->name));
     inside.try_emplace(n, 0);
     for (const Array& a : n->in()) inside[a.node()]++;
   }
@@ -74,7 +81,8 @@ Collection collect(std::span<const Array> roots, const Brought& brought, const c
     const auto moved = brought.find(n);
     for (std::size_t k = 0; k < n->in().size(); k++) {
       const Array& a = n->in()[k];
-      in.push_back(moved != brought.end() && moved->second[k] ? leaf_number(a, moved->second[k]) : value_number(a));
+      in.push_back(moved != brought.end() && moved->second[k] ? leaf_number(a, moved->second[k])
+                                                              : value_number(a));
     }
     for (const auto& o : n->out()) out.push_back(o.type);
     const int first = c.graph.add(n->op, n->attrs_, std::move(in), std::move(out), n->where);
@@ -98,7 +106,8 @@ const DeviceOrder* devices_of(const Node* n, std::unordered_map<const Node*, con
 }
 
 // The operands of a pmap's call that lie on other devices than the map's, brought over.
-std::vector<ValueRef> bring_operands(const Node* n, const DeviceOrder* home, std::unordered_map<const Node*, const DeviceOrder*>& known,
+std::vector<ValueRef> bring_operands(const Node* n, const DeviceOrder* home,
+                                     std::unordered_map<const Node*, const DeviceOrder*>& known,
                                      const char* what) {
   std::vector<ValueRef> values;
   for (const Array& a : n->in()) {
@@ -121,13 +130,15 @@ Brought evaluate_moves(std::span<const Array> roots, const char* what) {
       const Node* m = a.node();
       if (!m->evaluated()) {
         if (!here) here = devices_of(m, known);
-      } else if (const ValueRef& v = m->out()[a.index()].value; v && (v->committed || v->layout->order()->size() > 1)) {
+      } else if (const ValueRef& v = m->out()[a.index()].value;
+                 v && (v->committed || v->layout->order()->size() > 1)) {
         here = v->layout->order();
       }
     }
     if (n->op->form == Form::constraint && n->op != &op_input) {
       const auto lead = n->attrs().lo.empty() ? 0 : static_cast<int>(n->attrs().lo[0]);
-      const DeviceOrder* to = layout_of(*n->attrs().sharding, static_cast<int>(n->type().shape.size()) - lead)->order();
+      const DeviceOrder* to =
+          layout_of(*n->attrs().sharding, static_cast<int>(n->type().shape.size()) - lead)->order();
       if (here && here->sorted() != to->sorted()) {
         const Array operand = n->in()[0];
         evaluate({&operand, 1}, what);

@@ -31,14 +31,16 @@ std::string bytes_text(std::int64_t b) {
 std::string Explanation::to_string() const {
   std::int64_t total = 0;
   for (const TransferInfo& t : transfers_) total += t.bytes_per_device;
-  std::string text = fmt::format("{} steps per device, {} transfer{}, {} received per device, {:.3g} flops, peak {} per device\n", steps_per_device,
-                                 transfers_.size(), transfers_.size() == 1 ? "" : "s", bytes_text(total), static_cast<double>(flops),
-                                 bytes_text(peak_bytes_per_device));
+  std::string text = fmt::format(
+      "{} steps per device, {} transfer{}, {} received per device, {:.3g} flops, peak {} per device\n",
+      steps_per_device, transfers_.size(), transfers_.size() == 1 ? "" : "s", bytes_text(total),
+      static_cast<double>(flops), bytes_text(peak_bytes_per_device));
   if (!values_.empty()) text += "values\n" + values_;
   if (!transfers_.empty()) text += "transfers\n";
   for (const TransferInfo& t : transfers_)
-    text += fmt::format("  {:<14} {:<8} {:>9}  {}{}  for {}: {}   {}\n", t.kind, t.axes, bytes_text(t.bytes_per_device), short_name(t.dtype),
-                        shardarray::to_string(t.shape), t.op, t.reason, short_place(t.source));
+    text += fmt::format("  {:<14} {:<8} {:>9}  {}{}  for {}: {}   {}\n", t.kind, t.axes,
+                        bytes_text(t.bytes_per_device), short_name(t.dtype), shardarray::to_string(t.shape),
+                        t.op, t.reason, short_place(t.source));
   if (!donations_.empty()) text += "donations\n";
   for (const DonationInfo& d : donations_)
     text += fmt::format("  {}: {}\n", d.path, d.reused ? "reused" : "not reused, " + d.reason);
@@ -55,8 +57,11 @@ static std::string value_lines(const Compiled& c, const Mesh* mesh) {
     const PlacedValue& v = c.values[k];
     std::string dims;
     for (int d = 0; d < v.layout->rank(); d++)
-      dims += fmt::format("{}{}", d ? ", " : "", axis_names(v.layout->dims()[static_cast<std::size_t>(d)], v.layout->order(), mesh));
-    const std::string pending = v.layout->unreduced().empty() ? "" : " U" + axis_names(v.layout->unreduced(), v.layout->order(), mesh);
+      dims += fmt::format("{}{}", d ? ", " : "",
+                          axis_names(v.layout->dims()[static_cast<std::size_t>(d)], v.layout->order(), mesh));
+    const std::string pending = v.layout->unreduced().empty()
+                                    ? ""
+                                    : " U" + axis_names(v.layout->unreduced(), v.layout->order(), mesh);
     text += fmt::format("  %{:<4} {:<16} [{}]{}  {}{}\n", k, to_string(v.type), dims, pending, v.op,
                         v.where.line ? "   " + short_place(place(v.where)) : "");
   }
@@ -66,22 +71,29 @@ static std::string value_lines(const Compiled& c, const Mesh* mesh) {
 static std::vector<TransferInfo> transfer_list(const Program& program, const Mesh* mesh) {
   std::vector<TransferInfo> list;
   for (const Transfer& t : program.transfers)
-    list.push_back({name(t.kind), axis_names(t.axes, program.order, mesh), t.reason, t.op, place(t.where), t.bytes, t.moved_bytes, t.shape, t.dtype});
+    list.push_back({name(t.kind), axis_names(t.axes, program.order, mesh), t.reason, t.op, place(t.where),
+                    t.bytes, t.moved_bytes, t.shape, t.dtype});
   return list;
 }
 
 static std::int64_t steps_per_device(const Program& program) {
   std::vector<std::int64_t> count(static_cast<std::size_t>(program.order->size()), 0);
   for (const Step& s : program.steps)
-    std::visit([&](const auto& body) { for (const auto& item : body.items) count[static_cast<std::size_t>(item.device)]++; }, s.body);
+    std::visit(
+        [&](const auto& body) {
+          for (const auto& item : body.items) count[static_cast<std::size_t>(item.device)]++;
+        },
+        s.body);
   return *std::max_element(count.begin(), count.end());
 }
 
-static std::vector<DonationInfo> donation_list(const JitEntry& e, const JitCall& call, const LoadedProgram& p, std::span<const LaunchLeaf> leaves) {
+static std::vector<DonationInfo> donation_list(const JitEntry& e, const JitCall& call, const LoadedProgram& p,
+                                               std::span<const LaunchLeaf> leaves) {
   std::vector<DonationInfo> list;
   for (std::size_t k = 0; k < call.leaves.size(); k++) {
     if (leaves[k].give == Give::keep) continue;
-    DonationInfo d{k < e.paths.size() ? e.paths[k] : std::to_string(k), p.compiled.donations[k].reused, p.compiled.donations[k].reason};
+    DonationInfo d{k < e.paths.size() ? e.paths[k] : std::to_string(k), p.compiled.donations[k].reused,
+                   p.compiled.donations[k].reason};
     bool alone = leaves[k].sole_owner;
     for (const BufferRef& b : leaves[k].value->buffers) alone &= b.get()->unique();
     if (d.reused && !alone) {
@@ -100,9 +112,12 @@ Explanation explain_call(const JitEntry& e, const JitCall& call) {
   for (const LaunchLeaf& l : leaves) values.push_back(l.value);
   const auto p = program_for(e, leaves, call.function);
   const Program& program = *p->compiled.program;
-  const CompileInput in = compile_input(e.flat, place_leaves(e.flat, values, {}, e.paths, call.function), {}, {}, {}, values);
-  Explanation x(transfer_list(program, in.mesh), donation_list(e, call, *p, leaves), value_lines(p->compiled, in.mesh));
-  for (std::uint64_t peak : program.peak_bytes) x.peak_bytes_per_device = std::max(x.peak_bytes_per_device, static_cast<std::int64_t>(peak));
+  const CompileInput in =
+      compile_input(e.flat, place_leaves(e.flat, values, {}, e.paths, call.function), {}, {}, {}, values);
+  Explanation x(transfer_list(program, in.mesh), donation_list(e, call, *p, leaves),
+                value_lines(p->compiled, in.mesh));
+  for (std::uint64_t peak : program.peak_bytes)
+    x.peak_bytes_per_device = std::max(x.peak_bytes_per_device, static_cast<std::int64_t>(peak));
   x.flops = static_cast<std::int64_t>(p->compiled.flops);
   x.steps_per_device = steps_per_device(program);
   return x;

@@ -12,18 +12,22 @@ ValueRef host_value(const void* data, const Type& t, const Device& device) {
   Backend& b = backend(device.platform);
   const auto bytes = static_cast<std::size_t>(num_elements(t.shape)) * itemsize(t.dtype);
   const DeviceOrder* order = DeviceOrder::of({device});
-  auto v = make_value(Layout::replicated(order, static_cast<int>(t.shape.size())), SingleDeviceSharding(device), false, true);
+  auto v = make_value(Layout::replicated(order, static_cast<int>(t.shape.size())),
+                      SingleDeviceSharding(device), false, true);
   v->buffers.push_back(b.allocate(device.id, bytes));
   b.copy_from_host(v->buffers[0], data, bytes);
   return v;
 }
 
-ValueRef scalar_value(DType t, std::uint64_t bits) { return host_value(&bits, {{}, t}, current_default_device()); }
+ValueRef scalar_value(DType t, std::uint64_t bits) {
+  return host_value(&bits, {{}, t}, current_default_device());
+}
 
 namespace {
 
 // Copies a box between two row-major arrays of which it is a part.
-void copy_box(std::byte* to, const Box& to_tile, const std::byte* from, const Box& from_tile, const Box& box, std::size_t item) {
+void copy_box(std::byte* to, const Box& to_tile, const std::byte* from, const Box& from_tile, const Box& box,
+              std::size_t item) {
   if (box.empty()) return;
   const std::size_t rank = box.lo.size();
   std::int64_t row = rank == 0 ? 1 : box.size[rank - 1];
@@ -72,7 +76,8 @@ static ValueRef scatter_from_host(const std::vector<std::byte>& whole, const Typ
     const Box tile = tile_of(*l, t.shape, leader);
     piece.resize(static_cast<std::size_t>(tile.elements()) * itemsize(t.dtype));
     copy_box(piece.data(), tile, whole.data(), whole_box(t.shape), tile, itemsize(t.dtype));
-    v->buffers.push_back(b.allocate(l->order()->devices()[static_cast<std::size_t>(leader)].id, piece.size()));
+    v->buffers.push_back(
+        b.allocate(l->order()->devices()[static_cast<std::size_t>(leader)].id, piece.size()));
     b.copy_from_host(v->buffers.back(), piece.data(), piece.size());
   }
   return v;
@@ -113,8 +118,12 @@ ValueRef bring_home(const ValueRef& v, const Type& t, const DeviceOrder* home) {
   const bool bound = v->committed || v->layout->order()->size() > 1;
   if (!bound || v->layout->order()->sorted() == home->sorted()) return v;
   const Device& first = home->devices()[0];
-  const bool alone = v->layout->order()->size() == 1 && v->layout->order()->devices()[0].platform == first.platform;
-  const ValueRef moved = alone ? v : reshard_value(v, t, SingleDeviceSharding(first));  // every device takes its part of one that is alone
+  const bool alone =
+      v->layout->order()->size() == 1 && v->layout->order()->devices()[0].platform == first.platform;
+  const ValueRef moved =
+      alone ? v
+            : reshard_value(v, t,
+                            SingleDeviceSharding(first));  // every device takes its part of one that is alone
   const std::lock_guard lock(graph_mutex());
   auto here = std::make_shared<Value>(*moved);
   here->committed = false;

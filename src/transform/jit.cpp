@@ -45,21 +45,26 @@ struct JitCache {
   std::vector<std::vector<std::pair<std::string, std::string>>> statics;  ///< of the traces so far
 };
 
-std::shared_ptr<JitCache> make_jit_cache(JitOptions options) { return std::make_shared<JitCache>(std::move(options)); }
+std::shared_ptr<JitCache> make_jit_cache(JitOptions options) {
+  return std::make_shared<JitCache>(std::move(options));
+}
 std::size_t jit_cache_size(const JitCache& c) { return c.lru.size(); }
 int jit_traces(const JitCache& c) { return c.traces; }
 
 void JitCall::leaf(const Array& a, Array* moved_handle, bool option_donated, const Path& path) {
   if (const char* donor = a.node()->donor())
-    throw DonationError(fmt::format("{}: argument {}: Array has been deleted with shape={}: it was donated to {}. Pass it without "
-                                    "std::move to keep it, or use the result.",
-                                    function, path.text(), to_string(a.node()->type(a.index())), donor));
+    throw DonationError(fmt::format(
+        "{}: argument {}: Array has been deleted with shape={}: it was donated to {}. Pass it without "
+        "std::move to keep it, or use the result.",
+        function, path.text(), to_string(a.node()->type(a.index())), donor));
   leaves.push_back(a);
   moved.push_back(moved_handle);
   dies.push_back(option_donated);
   const Type& t = type_of(a);
-  word(static_cast<std::uint64_t>(t.dtype) | static_cast<std::uint64_t>(t.weak) << 8 | static_cast<std::uint64_t>(t.shape.size()) << 9 |
-       static_cast<std::uint64_t>(moved_handle != nullptr) << 32 | static_cast<std::uint64_t>(option_donated) << 33);
+  word(static_cast<std::uint64_t>(t.dtype) | static_cast<std::uint64_t>(t.weak) << 8 |
+       static_cast<std::uint64_t>(t.shape.size()) << 9 |
+       static_cast<std::uint64_t>(moved_handle != nullptr) << 32 |
+       static_cast<std::uint64_t>(option_donated) << 33);
   for (std::int64_t d : t.shape) word(static_cast<std::uint64_t>(d));
 }
 
@@ -92,8 +97,10 @@ static void warn_about_statics(JitCache& c, const JitCall& call) {
     if (values.size() < 8) continue;
     std::string text;
     for (const std::string& v : values) text += (text.empty() ? "" : ", ") + v;
-    fmt::print(stderr, "shardarray: {}: traced {} times because the static value {} differs ({}). Pass it as an Array.\n", call.function,
-               c.statics.size(), call.statics[k].first, text);
+    fmt::print(
+        stderr,
+        "shardarray: {}: traced {} times because the static value {} differs ({}). Pass it as an Array.\n",
+        call.function, c.statics.size(), call.statics[k].first, text);
     c.warned = true;
     return;
   }
@@ -123,14 +130,15 @@ static Arrays constrained(std::span<const Array> outputs, const std::optional<Sh
   return r;
 }
 
-std::shared_ptr<const JitEntry> jit_finish(JitCache& c, const JitCall& call, JitTrace& trace, std::span<const Array> outputs,
-                                           std::shared_ptr<void> prototype) {
+std::shared_ptr<const JitEntry> jit_finish(JitCache& c, const JitCall& call, JitTrace& trace,
+                                           std::span<const Array> outputs, std::shared_ptr<void> prototype) {
   JitTrace::State& s = trace.state();
   auto e = std::make_shared<JitEntry>();
   e->function = lasting_name(c.options.name);
   e->paths = call.paths;
-  e->graph = std::make_shared<const Graph>(close_graph(s.placeholders, constrained(outputs, c.options.out_shardings), s.open.id(),
-                                                       e->captured, call.function));
+  e->graph =
+      std::make_shared<const Graph>(close_graph(s.placeholders, constrained(outputs, c.options.out_shardings),
+                                                s.open.id(), e->captured, call.function));
   e->flat = flatten(*e->graph);
   for (const Array& o : e->graph->out) {
     e->output_present.push_back(o.has_value());
@@ -148,8 +156,11 @@ std::shared_ptr<const JitEntry> jit_finish(JitCache& c, const JitCall& call, Jit
   auto it = c.index.find(call.key);
   if (it != c.index.end()) {
     if (c.options.check && structure(*it->second->second->graph) != structure(*e->graph))
-      throw TraceError(fmt::format("{}: check: the function now records another program for the same arguments. A captured value changed "
-                                   "after the first trace. Pass it as an argument.", call.function));
+      throw TraceError(
+          fmt::format("{}: check: the function now records another program for the same arguments. A "
+                      "captured value changed "
+                      "after the first trace. Pass it as an argument.",
+                      call.function));
     if (c.options.check) return it->second->second;
     c.lru.erase(it->second);
     c.index.erase(it);
@@ -204,9 +215,10 @@ void check_aliases(const JitEntry& e, const JitCall& call) {
       if (j == k || call.leaves[j].node() != call.leaves[k].node()) continue;
       const auto path = [&](std::size_t i) { return i < e.paths.size() ? e.paths[i] : std::to_string(i); };
       throw DonationError(fmt::format(
-          "{}: Attempt to {} in the same call: arguments {} and {} are one array {}. Pass it once, or donate none.", call.function,
-          call.dies[j] ? "donate the same buffer twice" : "use a buffer that was donated", path(std::min(j, k)), path(std::max(j, k)),
-          to_string(type_of(call.leaves[k]))));
+          "{}: Attempt to {} in the same call: arguments {} and {} are one array {}. Pass it once, or donate "
+          "none.",
+          call.function, call.dies[j] ? "donate the same buffer twice" : "use a buffer that was donated",
+          path(std::min(j, k)), path(std::max(j, k)), to_string(type_of(call.leaves[k]))));
     }
   }
 }
@@ -225,14 +237,16 @@ void give_away(Node* n, const char* donor) {
 }
 
 // Empties the handles that were given up, says what could not be reused.
-void settle_donations(const JitEntry& e, const JitCall& call, const LoadedProgram& p, const std::vector<LaunchVerdict>& verdicts) {
+void settle_donations(const JitEntry& e, const JitCall& call, const LoadedProgram& p,
+                      const std::vector<LaunchVerdict>& verdicts) {
   for (std::size_t k = 0; k < call.leaves.size(); k++) {
     const DonationVerdict& planned = p.compiled.donations[k];
     if (call.moved[k]) {
       const bool placed = value_of(call.leaves[k])->committed;  // what lies nowhere in particular is no loss
       if (!verdicts[k].reused && (verdicts[k].other_owner || (!planned.reused && placed)))
-        notice(fmt::format("{}: donated argument {} {} not reused: {}", e.function, k < e.paths.size() ? e.paths[k] : "?",
-                           to_string(type_of(call.leaves[k])), verdicts[k].other_owner ? "another handle owns it" : planned.reason));
+        notice(fmt::format("{}: donated argument {} {} not reused: {}", e.function,
+                           k < e.paths.size() ? e.paths[k] : "?", to_string(type_of(call.leaves[k])),
+                           verdicts[k].other_owner ? "another handle owns it" : planned.reason));
       *call.moved[k] = tombstone(type_of(call.leaves[k]), e.function);
     } else if (call.dies[k] && verdicts[k].reused) {
       give_away(call.leaves[k].node(), e.function);
@@ -267,7 +281,7 @@ void launch_leaves(const JitEntry& e, const JitCall& call, std::vector<LaunchLea
     const Node* n = call.leaves[k].node();
     LaunchLeaf l{value_of(call.leaves[k])};
     l.give = call.moved[k] ? Give::moved : call.dies[k] ? Give::option : Give::keep;
-    const bool value_alone = l.value.use_count() == 2;               // the node's and this one
+    const bool value_alone = l.value.use_count() == 2;                 // the node's and this one
     const bool handle_alone = n->refs() == 2 && n->out().size() == 1;  // the caller's and the call's
     l.sole_owner = value_alone && (l.give == Give::option || (l.give == Give::moved && handle_alone));
     bring_home(e, type_of(call.leaves[k]), l);
@@ -279,10 +293,12 @@ void launch_leaves(const JitEntry& e, const JitCall& call, std::vector<LaunchLea
   }
 }
 
-std::shared_ptr<const LoadedProgram> program_for(const JitEntry& e, std::span<const LaunchLeaf> leaves, const char* function) {
+std::shared_ptr<const LoadedProgram> program_for(const JitEntry& e, std::span<const LaunchLeaf> leaves,
+                                                 const char* function) {
   const auto key = [](const LaunchLeaf& l) {
     const Value& v = *l.value;
-    return v.committed || v.layout->order()->size() > 1 ? static_cast<const void*>(v.layout) : v.layout->order();
+    return v.committed || v.layout->order()->size() > 1 ? static_cast<const void*>(v.layout)
+                                                        : v.layout->order();
   };
   const bool share = share_replicas();
   const Policy policy = current_policy();

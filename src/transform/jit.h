@@ -18,7 +18,7 @@ struct JitEntry {
   std::shared_ptr<void> prototype;
   const char* function = "jit";  ///< lives for ever: tombstones point at it
   std::vector<std::string> paths;
-  std::vector<Type> output_types;      ///< of the outputs that are present
+  std::vector<Type> output_types;  ///< of the outputs that are present
   std::vector<bool> output_present;
   /// What acts on the host after a run. Its operands are the program's last results.
   struct Effect {
@@ -41,6 +41,7 @@ struct JitEntry {
 /// The leaves' values (computed if need be), then the captured arrays', with who owns what.
 void launch_leaves(const JitEntry& e, const JitCall& call, std::vector<LaunchLeaf>& leaves);
 /// The program for these placements.
-std::shared_ptr<const LoadedProgram> program_for(const JitEntry& e, std::span<const LaunchLeaf> leaves, const char* function);
+std::shared_ptr<const LoadedProgram> program_for(const JitEntry& e, std::span<const LaunchLeaf> leaves,
+                                                 const char* function);
 
 }  // namespace shardarray::core

@@ -40,21 +40,23 @@ namespace {
 struct Claim {  // somebody who decides where a computation runs
   const DeviceOrder* order;
   std::string who;
-  double bytes;
+  double weight;  // elements; of a constraint less than one, the more the finer it cuts
 };
 
 struct Constraint {
   std::shared_ptr<const Sharding> sharding;
-  const DeviceOrder* order;
+  const Layout* layout;
   Where where;
   bool of_pmap;
 };
 
-void add_constraint(const Op* op, const Attrs* attrs, std::size_t rank, Where where, std::vector<Constraint>& to) {
+void add_constraint(const Op* op, const Attrs* attrs, std::size_t rank, Where where,
+                    std::vector<Constraint>& to) {
   if (!attrs) return;
   if (op->form == Form::constraint) {
     const std::size_t lead = attrs->lo.empty() ? 0 : static_cast<std::size_t>(attrs->lo[0]);
-    to.push_back({attrs->sharding, layout_of(*attrs->sharding, static_cast<int>(rank - lead))->order(), where, attrs->bits == 1});
+    to.push_back({attrs->sharding, layout_of(*attrs->sharding, static_cast<int>(rank - lead)), where,
+                  attrs->bits == 1});
   }
   for (const auto& g : attrs->graphs)
     for (Node* n : topological(std::span<const Array>(g->out), [](Node*) { return true; }))
@@ -64,7 +66,9 @@ void add_constraint(const Op* op, const Attrs* attrs, std::size_t rank, Where wh
 // Of the graph and those that it calls.
 std::vector<Constraint> constraints_of(const FlatGraph& g) {
   std::vector<Constraint> found;
-  for (const FlatNode& n : g.nodes) add_constraint(n.op, n.attrs.get(), n.out_types.empty() ? 0 : n.out_types[0].shape.size(), n.where, found);
+  for (const FlatNode& n : g.nodes)
+    add_constraint(n.op, n.attrs.get(), n.out_types.empty() ? 0 : n.out_types[0].shape.size(), n.where,
+                   found);
   return found;
 }
 
@@ -74,17 +78,24 @@ std::string ids(const DeviceOrder* o) {
   return fmt::format("device ids [{}] on platform {}", text, o->devices()[0].platform);
 }
 
-std::vector<Claim> claims(const FlatGraph& g, std::span<const ValueRef> leaves, std::span<const Sharding* const> requested,
-                          const std::vector<std::string>& names) {
+std::vector<Claim> claims(const FlatGraph& g, std::span<const ValueRef> leaves,
+                          std::span<const Sharding* const> requested, const std::vector<std::string>& names) {
   std::vector<Claim> c;
   for (std::size_t k = 0; k < leaves.size(); k++) {
     const Type& t = g.types[static_cast<std::size_t>(g.inputs[k])];
     const bool counts = leaves[k]->committed || leaves[k]->layout->order()->size() > 1;
     if (!counts) continue;
-    const std::string name = k < names.size() && !names[k].empty() ? fmt::format("argument {} with shape {}", names[k], to_string(t)) : fmt::format("an array {}", to_string(t));
+    const std::string name = k < names.size() && !names[k].empty()
+                                 ? fmt::format("argument {} with shape {}", names[k], to_string(t))
+                                 : fmt::format("an array {}", to_string(t));
     c.push_back({leaves[k]->layout->order(), name, static_cast<double>(num_elements(t.shape))});
   }
-  for (const Constraint& x : constraints_of(g)) c.push_back({x.order, fmt::format("a sharding constraint ({}:{})", x.where.file, x.where.line), 0});
+  for (const Constraint& x : constraints_of(g)) {
+    double tiles = 1;
+    for (int d = 0; d < x.layout->rank(); d++) tiles *= static_cast<double>(x.layout->tiles(d));
+    c.push_back({x.layout->order(), fmt::format("a sharding constraint ({}:{})", x.where.file, x.where.line),
+                 1 - 1 / tiles});
+  }
   for (std::size_t k = 0; k < requested.size(); k++)
     if (requested[k]) {
       const int rank = static_cast<int>(g.types[static_cast<std::size_t>(g.outputs[k])].shape.size());
@@ -97,7 +108,7 @@ std::vector<Claim> claims(const FlatGraph& g, std::span<const ValueRef> leaves, 
 
 const DeviceOrder* constrained_devices(const FlatGraph& g) {
   const std::vector<Constraint> c = constraints_of(g);
-  return c.empty() ? nullptr : c[0].order;
+  return c.empty() ? nullptr : c[0].layout->order();
 }
 
 const DeviceOrder* mapped_devices(const Node& n) {
@@ -105,21 +116,24 @@ const DeviceOrder* mapped_devices(const Node& n) {
   std::vector<Constraint> c;
   add_constraint(n.op, n.attrs_.get(), 0, {}, c);
   const auto found = std::find_if(c.begin(), c.end(), [](const Constraint& x) { return x.of_pmap; });
-  return found == c.end() ? nullptr : found->order;
+  return found == c.end() ? nullptr : found->layout->order();
 }
 
-LeafPlacement place_leaves(const FlatGraph& g, std::span<const ValueRef> leaves, std::span<const Sharding* const> requested,
-                       const std::vector<std::string>& names, const char* function) {
+LeafPlacement place_leaves(const FlatGraph& g, std::span<const ValueRef> leaves,
+                           std::span<const Sharding* const> requested, const std::vector<std::string>& names,
+                           const char* function) {
   LeafPlacement p;
   const Claim* largest = nullptr;
   const std::vector<Claim> all = claims(g, leaves, requested, names);
   for (const Claim& c : all) {
     if (largest && c.order->sorted() != largest->order->sorted())
-      throw DeviceError(fmt::format(
-          "{}: Received incompatible devices for jitted computation. Got {} with {} and {} with {}. All committed arrays, constraints "
-          "and outputs of one computation must be on the same devices. Move one with device_put(x, sharding).",
-          function, all[0].who, ids(all[0].order), c.who, ids(c.order)));
-    if (!largest || c.bytes > largest->bytes) largest = &c;
+      throw DeviceError(
+          fmt::format("{}: Received incompatible devices for jitted computation. Got {} with {} and {} with "
+                      "{}. All committed arrays, constraints "
+                      "and outputs of one computation must be on the same devices. Move one with "
+                      "device_put(x, sharding).",
+                      function, all[0].who, ids(all[0].order), c.who, ids(c.order)));
+    if (!largest || c.weight > largest->weight) largest = &c;
   }
   p.committed = largest != nullptr;
   if (largest) {
@@ -132,12 +146,15 @@ LeafPlacement place_leaves(const FlatGraph& g, std::span<const ValueRef> leaves,
     p.order = DeviceOrder::of({current_default_device()});
   }
   for (const ValueRef& v : leaves)
-    p.inputs.push_back(v->layout->order()->sorted() == p.order->sorted() ? v->layout : Layout::replicated(p.order, v->layout->rank()));
+    p.inputs.push_back(v->layout->order()->sorted() == p.order->sorted()
+                           ? v->layout
+                           : Layout::replicated(p.order, v->layout->rank()));
   return p;
 }
 
-CompileInput compile_input(FlatGraph g, const LeafPlacement& where, std::vector<bool> donated, std::span<const Sharding* const> requested,
-                           std::vector<std::string> names, std::span<const ValueRef> leaves) {
+CompileInput compile_input(FlatGraph g, const LeafPlacement& where, std::vector<bool> donated,
+                           std::span<const Sharding* const> requested, std::vector<std::string> names,
+                           std::span<const ValueRef> leaves) {
   CompileInput in;
   in.order = where.order;
   in.inputs = where.inputs;
@@ -152,7 +169,9 @@ CompileInput compile_input(FlatGraph g, const LeafPlacement& where, std::vector<
   for (const ValueRef& v : leaves)
     if (!in.mesh) in.mesh = mesh_of(v->sharding);
   for (const Constraint& c : constraints_of(g))  // the finest names most
-    if (const auto m = mesh_of(*c.sharding); m && (!in.mesh || m->axis_names().size() > in.mesh->axis_names().size())) in.mesh = m;
+    if (const auto m = mesh_of(*c.sharding);
+        m && (!in.mesh || m->axis_names().size() > in.mesh->axis_names().size()))
+      in.mesh = m;
   for (const Sharding* s : requested)
     if (!in.mesh && s) in.mesh = mesh_of(*s);
   in.graph = std::move(g);
@@ -226,8 +245,10 @@ ProgramCacheStats program_cache_stats() {
   return program_cache().stats;
 }
 
-std::shared_ptr<const LoadedProgram> load_program(FlatGraph g, std::span<const ValueRef> leaves, std::vector<bool> donated,
-                                                  std::span<const Sharding* const> requested, const std::vector<std::string>& names,
+std::shared_ptr<const LoadedProgram> load_program(FlatGraph g, std::span<const ValueRef> leaves,
+                                                  std::vector<bool> donated,
+                                                  std::span<const Sharding* const> requested,
+                                                  const std::vector<std::string>& names,
                                                   const char* function) {
   const LeafPlacement where = place_leaves(g, leaves, requested, names, function);
   CompileInput in = compile_input(std::move(g), where, std::move(donated), requested, names, leaves);
@@ -268,18 +289,22 @@ void take_buffers(const LoadedProgram& p, std::size_t k, const Value& v, Buffers
     return;
   }
   const Port& port = p.compiled.program->inputs[k];
-  const Instances want = instances_of(*p.inputs[k], p.share_replicas), have = instances_of(*v.layout, v.shared);
+  const Instances want = instances_of(*p.inputs[k], p.share_replicas),
+                  have = instances_of(*v.layout, v.shared);
   for (std::size_t i = 0; i < want.leader.size(); i++) {
-    const std::size_t source = same_order ? static_cast<std::size_t>(have.of_position[static_cast<std::size_t>(want.leader[i])]) : 0;
+    const std::size_t source =
+        same_order ? static_cast<std::size_t>(have.of_position[static_cast<std::size_t>(want.leader[i])]) : 0;
     // shared replicas read one buffer; separate memories get copies of their own
-    to.push_back(p.share_replicas ? v.buffers[source] : copy_of(*p.backend, v.buffers[source], port.devices[i]));
+    to.push_back(p.share_replicas ? v.buffers[source]
+                                  : copy_of(*p.backend, v.buffers[source], port.devices[i]));
   }
 }
 
 // The spellings of the results, remade when the leaves are spelled otherwise than the last time. Held under the mutex.
 void respell(const LoadedProgram& p, std::span<const LaunchLeaf> leaves) {
   bool same = p.spelled_for.size() == leaves.size() && p.spelled.size() == p.compiled.output_layouts.size();
-  for (std::size_t k = 0; same && k < leaves.size(); k++) same = p.spelled_for[k] == leaves[k].value->sharding.impl();
+  for (std::size_t k = 0; same && k < leaves.size(); k++)
+    same = p.spelled_for[k] == leaves[k].value->sharding.impl();
   if (same) return;
   std::vector<Sharding> like;
   p.spelled_for.clear();
@@ -331,16 +356,19 @@ class BorrowedWorkspace {
   std::unique_ptr<Workspace> space_;
 };
 
-void take_inputs(const LoadedProgram& p, std::span<const LaunchLeaf> leaves, Workspace& w, std::vector<LaunchVerdict>* verdicts) {
+void take_inputs(const LoadedProgram& p, std::span<const LaunchLeaf> leaves, Workspace& w,
+                 std::vector<LaunchVerdict>* verdicts) {
   const Program& program = *p.compiled.program;
   if (w.inputs.size() < leaves.size()) w.inputs.resize(leaves.size());
   if (verdicts) verdicts->assign(leaves.size(), {});
   for (std::size_t k = 0; k < leaves.size(); k++) {
-    const bool owned = p.aliased[k] && leaves[k].sole_owner && sole(*leaves[k].value) && leaves[k].value->shared == p.share_replicas;
+    const bool owned = p.aliased[k] && leaves[k].sole_owner && sole(*leaves[k].value) &&
+                       leaves[k].value->shared == p.share_replicas;
     Buffers& b = w.inputs[k];
     take_buffers(p, k, *leaves[k].value, b);
     if (p.aliased[k] && !owned)
-      for (std::size_t i = 0; i < b.size(); i++) b[i] = copy_of(*p.backend, b[i], program.inputs[k].devices[i]);
+      for (std::size_t i = 0; i < b.size(); i++)
+        b[i] = copy_of(*p.backend, b[i], program.inputs[k].devices[i]);
     if (verdicts) (*verdicts)[k] = {owned, p.aliased[k] && !owned, false};
     for (std::size_t i = 0; i < b.size(); i++) w.bases[program.inputs[k].bases[i]] = b[i]->data;
   }
@@ -389,7 +417,8 @@ void launch(const LoadedProgram& p, std::span<const LaunchLeaf> leaves, std::vec
   for (std::size_t k = 0; k < p.compiled.output_layouts.size(); k++) {
     const int forwarded = p.compiled.forwarded[k], made = p.compiled.program_output[k];
     ValueRef v = make_value(p.compiled.output_layouts[k], p.spelled[k], p.committed, p.share_replicas);
-    v->buffers = forwarded >= 0 ? w->inputs[static_cast<std::size_t>(forwarded)] : w->outputs[static_cast<std::size_t>(made)];
+    v->buffers = forwarded >= 0 ? w->inputs[static_cast<std::size_t>(forwarded)]
+                                : w->outputs[static_cast<std::size_t>(made)];
     results.push_back(std::move(v));
   }
 }

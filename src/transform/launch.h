@@ -41,7 +41,8 @@ struct LoadedProgram {
 struct LaunchLeaf {
   ValueRef value;
   Give give = Give::keep;
-  bool sole_owner = false;  ///< no other handle, node or argument holds the value (buffers are checked at launch)
+  bool sole_owner =
+      false;  ///< no other handle, node or argument holds the value (buffers are checked at launch)
 };
 
 /// What became of one leaf's donation at a launch.
@@ -60,16 +61,20 @@ struct LeafPlacement {
 const DeviceOrder* constrained_devices(const FlatGraph& g);
 /// The devices of the first pmap in the graphs that a node calls; null: there is none.
 const DeviceOrder* mapped_devices(const Node& n);
-LeafPlacement place_leaves(const FlatGraph& g, std::span<const ValueRef> leaves, std::span<const Sharding* const> requested,
-                       const std::vector<std::string>& names, const char* function);
+LeafPlacement place_leaves(const FlatGraph& g, std::span<const ValueRef> leaves,
+                           std::span<const Sharding* const> requested, const std::vector<std::string>& names,
+                           const char* function);
 
 /// Finds or compiles. `requested`: output shardings, null entries are open. The caller holds the graph lock.
-std::shared_ptr<const LoadedProgram> load_program(FlatGraph g, std::span<const ValueRef> leaves, std::vector<bool> donated,
-                                                  std::span<const Sharding* const> requested, const std::vector<std::string>& names,
+std::shared_ptr<const LoadedProgram> load_program(FlatGraph g, std::span<const ValueRef> leaves,
+                                                  std::vector<bool> donated,
+                                                  std::span<const Sharding* const> requested,
+                                                  const std::vector<std::string>& names,
                                                   const char* function);
 /// The input of compile() for these leaves (also for explain).
-CompileInput compile_input(FlatGraph g, const LeafPlacement& where, std::vector<bool> donated, std::span<const Sharding* const> requested,
-                           std::vector<std::string> names, std::span<const ValueRef> leaves);
+CompileInput compile_input(FlatGraph g, const LeafPlacement& where, std::vector<bool> donated,
+                           std::span<const Sharding* const> requested, std::vector<std::string> names,
+                           std::span<const ValueRef> leaves);
 
 /// Runs; `results` gets the outputs in order, `verdicts` (if any) one entry per leaf. Donated leaves that were reused are the
 /// caller's to empty. A cached program allocates nothing but the results' buffers.

@@ -7,7 +7,8 @@
 namespace shardarray {
 
 /// The one size of the mapped dimensions. Throws ShapeError when they differ, are out of range, or none is mapped.
-std::int64_t mapped_size(std::span<const core::VmapArg> args, std::optional<std::int64_t> axis_size, const char* function);
+std::int64_t mapped_size(std::span<const core::VmapArg> args, std::optional<std::int64_t> axis_size,
+                         const char* function);
 /// The argument with its mapped dimension first, and the type that the function sees.
 Array rows_first(const core::VmapArg& a, Type& of_row);
 

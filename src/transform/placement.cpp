@@ -28,8 +28,9 @@ static void check_fits(const Array& x, const Sharding& s, const std::string& pat
   try {
     layout_of(s, static_cast<int>(t.shape.size()));
   } catch (const ShardingError& e) {
-    throw ShardingError(fmt::format("{}: One of its arguments is incompatible with its sharding annotation {}: {}{}: {}", function,
-                                    s.to_string(), path.empty() ? "" : path + " ", to_string(t), e.what()));
+    throw ShardingError(
+        fmt::format("{}: One of its arguments is incompatible with its sharding annotation {}: {}{}: {}",
+                    function, s.to_string(), path.empty() ? "" : path + " ", to_string(t), e.what()));
   }
 }
 
@@ -55,7 +56,8 @@ Array make_array(const void* data, DType dtype, const Shape& shape, Where w) {
   return leaf_array(t, host_value(data, t, current_default_device()), w);
 }
 
-Array from_callback(const Shape& shape, const Sharding& s, const std::function<Array(const ShardIndex&)>& piece, Where w) {
+Array from_callback(const Shape& shape, const Sharding& s,
+                    const std::function<Array(const ShardIndex&)>& piece, Where w) {
   const Layout* l = layout_of(s, static_cast<int>(shape.size()));
   const auto map = s.devices_indices_map(shape);
   const Instances instances = instances_of(*l, share_replicas());
@@ -72,12 +74,17 @@ Array from_callback(const Shape& shape, const Sharding& s, const std::function<A
       const Array part = piece(at->second);
       const Type& given = type_of(part, "make_array_from_callback");
       if (!(given.shape == tile.size) && !(given.shape.size() == 1 && given.shape[0] == tile.elements()))
-        throw ShapeError(fmt::format("make_array_from_callback: Expected shard shape {} doesn't match the single device array shape {} for index "
-                                     "{}. Return the part that the index names.", to_string(tile.size), to_string(given.shape), to_string(at->second)));
+        throw ShapeError(
+            fmt::format("make_array_from_callback: Expected shard shape {} doesn't match the single device "
+                        "array shape {} for index "
+                        "{}. Return the part that the index names.",
+                        to_string(tile.size), to_string(given.shape), to_string(at->second)));
       if (made.empty()) t.dtype = given.dtype;
       if (given.dtype != t.dtype)
-        throw DTypeError(fmt::format("make_array_from_callback: pieces must have one dtype, but got {} and {}. Cast them in the callback.",
-                                     name(t.dtype), name(given.dtype)));
+        throw DTypeError(
+            fmt::format("make_array_from_callback: pieces must have one dtype, but got {} and {}. Cast them "
+                        "in the callback.",
+                        name(t.dtype), name(given.dtype)));
       const ValueRef& value = force(part, "make_array_from_callback");
       std::vector<std::byte> bytes(static_cast<std::size_t>(tile.elements()) * itemsize(t.dtype));
       gather_to_host(*value, given, bytes.data());
@@ -96,12 +103,15 @@ Array from_callback(const Shape& shape, const Sharding& s, const std::function<A
 
 }  // namespace core
 
-Array make_array_from_single_device_arrays(const Shape& shape, const Sharding& sharding, std::span<const Array> arrays, Where w) {
+Array make_array_from_single_device_arrays(const Shape& shape, const Sharding& sharding,
+                                           std::span<const Array> arrays, Where w) {
   constexpr const char* function = "make_array_from_single_device_arrays";
   const Layout* l = layout_of(sharding, static_cast<int>(shape.size()));
   const auto count = static_cast<std::size_t>(l->order()->size());
   if (arrays.size() != count)
-    throw ShardingError(fmt::format("{}: Expected {} per-device arrays (one per device of the sharding), but got {}.", function, count, arrays.size()));
+    throw ShardingError(
+        fmt::format("{}: Expected {} per-device arrays (one per device of the sharding), but got {}.",
+                    function, count, arrays.size()));
   evaluate(arrays, function);
   Type t{shape, type_of(arrays[0], function).dtype};
   auto v = make_value(l, sharding, true, false);
@@ -109,18 +119,24 @@ Array make_array_from_single_device_arrays(const Shape& shape, const Sharding& s
   for (const Array& a : arrays) {
     const ValueRef& piece = value_of(a);
     if (piece->layout->order()->size() != 1)
-      throw ShardingError(fmt::format("{}: every array must have one shard, but {} is on {} devices.", function, to_string(type_of(a)), piece->layout->order()->size()));
+      throw ShardingError(fmt::format("{}: every array must have one shard, but {} is on {} devices.",
+                                      function, to_string(type_of(a)), piece->layout->order()->size()));
     const Device& device = piece->layout->order()->devices()[0];
     const int p = l->order()->position(device);
     if (p < 0 || v->buffers[static_cast<std::size_t>(p)])
-      throw ShardingError(fmt::format("{}: Addressable devices and per-device arrays devices do not match: {} {}. Give one array for each device of {}.",
-                                      function, to_string(device), p < 0 ? "is not in the sharding" : "has two arrays", sharding.to_string()));
+      throw ShardingError(
+          fmt::format("{}: Addressable devices and per-device arrays devices do not match: {} {}. Give one "
+                      "array for each device of {}.",
+                      function, to_string(device), p < 0 ? "is not in the sharding" : "has two arrays",
+                      sharding.to_string()));
     const Shape expected = tile_of(*l, shape, p).size;
     if (!(type_of(a).shape == expected))
-      throw ShapeError(fmt::format("{}: Expected shard shape {} doesn't match the single device array shape {} on {}.", function,
-                                   to_string(expected), to_string(type_of(a).shape), to_string(device)));
+      throw ShapeError(
+          fmt::format("{}: Expected shard shape {} doesn't match the single device array shape {} on {}.",
+                      function, to_string(expected), to_string(type_of(a).shape), to_string(device)));
     if (type_of(a).dtype != t.dtype)
-      throw DTypeError(fmt::format("{}: arrays must have matching dtypes. Got {}, expected {}.", function, name(type_of(a).dtype), name(t.dtype)));
+      throw DTypeError(fmt::format("{}: arrays must have matching dtypes. Got {}, expected {}.", function,
+                                   name(type_of(a).dtype), name(t.dtype)));
     v->buffers[static_cast<std::size_t>(p)] = piece->buffers[0];
   }
   return leaf_array(t, std::move(v), w);

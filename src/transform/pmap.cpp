@@ -24,14 +24,16 @@ std::shared_ptr<const Axis> enclosing_axis() {
 void check_args(std::span<const core::VmapArg> args) {
   for (const core::VmapArg& a : args)
     if (a.axis && *a.axis < 0)
-      throw ShapeError(fmt::format("pmap: in_axes {} of argument {}: axes of pmap count from the front. Give {} instead.", *a.axis, a.path,
-                                   *a.axis + static_cast<std::int64_t>(type_of(a.array).shape.size())));
+      throw ShapeError(
+          fmt::format("pmap: in_axes {} of argument {}: axes of pmap count from the front. Give {} instead.",
+                      *a.axis, a.path, *a.axis + static_cast<std::int64_t>(type_of(a.array).shape.size())));
   for (const core::VmapArg& a : args)
     if (a.axis) return;
   throw ShapeError("pmap: must have at least one non-none value in in_axes: no array argument is mapped.");
 }
 
-std::shared_ptr<Axis> device_axis(const std::string& name, std::int64_t size, const std::vector<Device>& devices) {
+std::shared_ptr<Axis> device_axis(const std::string& name, std::int64_t size,
+                                  const std::vector<Device>& devices) {
   auto axis = std::make_shared<Axis>(Axis{name, size});
   axis->outer = enclosing_axis();
   if (!axis->outer) {
@@ -39,30 +41,39 @@ std::shared_ptr<Axis> device_axis(const std::string& name, std::int64_t size, co
     axis->region->devices = devices;
     return axis;
   }
-  if (!devices.empty()) throw DeviceError("pmap: nested pmap with explicit devices. Give them to the outermost pmap.");
+  if (!devices.empty())
+    throw DeviceError("pmap: nested pmap with explicit devices. Give them to the outermost pmap.");
   axis->region = axis->outer->region;
-  if (axis->region->mesh) throw TraceError("pmap: inside shard_map the devices are those of its mesh. Use vmap, or shard_map over more axes.");
+  if (axis->region->mesh)
+    throw TraceError(
+        "pmap: inside shard_map the devices are those of its mesh. Use vmap, or shard_map over more axes.");
   return axis;
 }
 
 // All positions, those of the maps inside included, must have a device. `traced`: the maps inside are known.
 void check_devices(const Axis& axis, bool traced) {
   const Region& r = *axis.region;
-  const std::int64_t needed = axis.size * r.inside, have = r.devices.empty() ? device_count() : static_cast<std::int64_t>(r.devices.size());
+  const std::int64_t needed = axis.size * r.inside,
+                     have = r.devices.empty() ? device_count() : static_cast<std::int64_t>(r.devices.size());
   if (needed > have)
-    throw DeviceError(fmt::format("pmap: a computation that requires {} logical devices{}, but only {} are available. Map fewer elements, or "
-                                  "make more virtual devices (set_cpu_device_count, SHARDARRAY_CPU_DEVICES).",
-                                  needed, r.inside > 1 ? " due to nested pmaps" : "", have));
+    throw DeviceError(
+        fmt::format("pmap: a computation that requires {} logical devices{}, but only {} are available. Map "
+                    "fewer elements, or "
+                    "make more virtual devices (set_cpu_device_count, SHARDARRAY_CPU_DEVICES).",
+                    needed, r.inside > 1 ? " due to nested pmaps" : "", have));
   if (traced && !r.devices.empty() && r.inside == 1 && axis.size != have)
-    throw DeviceError(fmt::format("pmap: the mapped size must equal the number of given devices: {} elements, {} devices.", axis.size, have));
+    throw DeviceError(
+        fmt::format("pmap: the mapped size must equal the number of given devices: {} elements, {} devices.",
+                    axis.size, have));
 }
 
 }  // namespace
 
 namespace core {
 
-VmapResult pmap(const std::function<Arrays(std::span<const Array>)>& f, std::span<const VmapArg> args, const std::string& axis_name,
-                std::optional<std::int64_t> axis_size, const std::vector<Device>& devices, Where w) {
+VmapResult pmap(const std::function<Arrays(std::span<const Array>)>& f, std::span<const VmapArg> args,
+                const std::string& axis_name, std::optional<std::int64_t> axis_size,
+                const std::vector<Device>& devices, Where w) {
   const Site site(w);
   check_args(args);
   VmapResult result;
@@ -85,7 +96,8 @@ VmapResult pmap(const std::function<Arrays(std::span<const Array>)>& f, std::spa
   const Graph g = trace(f, types, all, "pmap");
   if (!axis->outer) check_devices(*axis, true);
   mapped.resize(all.size(), false);
-  for (std::size_t k = 0; k < all.size(); k++) all[k] = mapped[k] ? place_rows(all[k], axis) : place_whole(all[k], axis);
+  for (std::size_t k = 0; k < all.size(); k++)
+    all[k] = mapped[k] ? place_rows(all[k], axis) : place_whole(all[k], axis);
   result.out = batch_graph(g, all, mapped, axis, result.mapped);
   if (axis->outer) {
     region.inside = std::lcm(inside, result.size * region.inside);
@@ -110,7 +122,8 @@ Array place_device_axis(const VmapResult& r, std::size_t k, std::optional<std::i
   const Array full = r.mapped[k] ? x : place_rows(add_leading(x, r.size), r.axis);
   const auto rank = static_cast<std::int64_t>(full.shape().size());
   if (*axis < 0 || *axis >= rank)
-    throw ShapeError(fmt::format("pmap: out_axes: axis {} is out of range for an output {} of rank {}.", *axis, to_string(type_of(full)), rank));
+    throw ShapeError(fmt::format("pmap: out_axes: axis {} is out of range for an output {} of rank {}.",
+                                 *axis, to_string(type_of(full)), rank));
   return moveaxis(full, 0, *axis);
 }
 

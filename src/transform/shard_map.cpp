@@ -20,7 +20,9 @@ struct ManualAxes {
   std::vector<AxisRef> axes;  // in the order of the mesh
   bool partial;
   std::size_t index(const std::string& name) const {
-    return static_cast<std::size_t>(std::find_if(axes.begin(), axes.end(), [&](const AxisRef& a) { return a->name == name; }) - axes.begin());
+    return static_cast<std::size_t>(
+        std::find_if(axes.begin(), axes.end(), [&](const AxisRef& a) { return a->name == name; }) -
+        axes.begin());
   }
 };
 
@@ -47,20 +49,22 @@ std::vector<std::string> names_at(const PartitionSpec& spec, std::size_t d) {
 
 void check_spec(const PartitionSpec& spec, const Type& t, const ManualAxes& m, const std::string& what) {
   if (spec.entries().size() > t.shape.size())
-    throw ShardingError(fmt::format("shard_map: {} has spec {} of length {}, but its rank is {} ({}).", what, spec.to_string(),
-                                    spec.entries().size(), t.shape.size(), to_string(t)));
+    throw ShardingError(fmt::format("shard_map: {} has spec {} of length {}, but its rank is {} ({}).", what,
+                                    spec.to_string(), spec.entries().size(), t.shape.size(), to_string(t)));
   std::vector<std::string> seen;
   for (std::size_t d = 0; d < spec.entries().size(); d++)
     for (const std::string& n : names_at(spec, d)) {
       if (m.index(n) == m.axes.size())
-        throw ShardingError(fmt::format("shard_map: {} has spec {}, but '{}' is no axis that the map is over. Those are {}.", what,
-                                        spec.to_string(), n, [&] {
-                                          std::vector<std::string> names;
-                                          for (const AxisRef& a : m.axes) names.push_back(a->name);
-                                          return fmt::format("{}", fmt::join(names, ", "));
-                                        }()));
+        throw ShardingError(
+            fmt::format("shard_map: {} has spec {}, but '{}' is no axis that the map is over. Those are {}.",
+                        what, spec.to_string(), n, [&] {
+                          std::vector<std::string> names;
+                          for (const AxisRef& a : m.axes) names.push_back(a->name);
+                          return fmt::format("{}", fmt::join(names, ", "));
+                        }()));
       if (std::find(seen.begin(), seen.end(), n) != seen.end())
-        throw ShardingError(fmt::format("shard_map: {} has spec {}, which names axis '{}' twice.", what, spec.to_string(), n));
+        throw ShardingError(fmt::format("shard_map: {} has spec {}, which names axis '{}' twice.", what,
+                                        spec.to_string(), n));
       seen.push_back(n);
     }
 }
@@ -72,12 +76,14 @@ Array constrained(const Array& x, const PartitionSpec& spec, const ManualAxes& m
   const std::size_t rank = x.shape().size();
   if (m.partial)
     for (std::size_t d = 0; d < rank; d++)
-      if (names_at(spec, d).empty()) a.hi.push_back(static_cast<std::int64_t>(d) - static_cast<std::int64_t>(rank));
+      if (names_at(spec, d).empty())
+        a.hi.push_back(static_cast<std::int64_t>(d) - static_cast<std::int64_t>(rank));
   return record(op_constraint, {x}, std::move(a));
 }
 
 // [.., a * b * rest, ..] -> [a, b, .., rest, ..]: manual axes first, in the order of the mesh. `which`: those that x has.
-Array split(const Array& x, const PartitionSpec& spec, const ManualAxes& m, std::vector<bool>& which, const std::string& what) {
+Array split(const Array& x, const PartitionSpec& spec, const ManualAxes& m, std::vector<bool>& which,
+            const std::string& what) {
   Shape shape;
   std::vector<std::size_t> from(m.axes.size(), 0);
   Shape perm;
@@ -85,9 +91,11 @@ Array split(const Array& x, const PartitionSpec& spec, const ManualAxes& m, std:
     std::int64_t rest = x.shape()[d], parts = 1;
     for (const std::string& n : names_at(spec, d)) parts *= m.axes[m.index(n)]->size;
     if (rest % parts != 0)
-      throw ShapeError(fmt::format("shard_map: {} {}: dimension {} of size {} is not divisible by {}, the size of {}. The function sees equal "
-                                   "pieces: pad it to {}.",
-                                   what, to_string(type_of(x)), d, rest, parts, spec.to_string(), (rest + parts - 1) / parts * parts));
+      throw ShapeError(fmt::format(
+          "shard_map: {} {}: dimension {} of size {} is not divisible by {}, the size of {}. The function "
+          "sees equal "
+          "pieces: pad it to {}.",
+          what, to_string(type_of(x)), d, rest, parts, spec.to_string(), (rest + parts - 1) / parts * parts));
     for (const std::string& n : names_at(spec, d)) {
       from[m.index(n)] = shape.size();
       which[m.index(n)] = true;
@@ -98,12 +106,14 @@ Array split(const Array& x, const PartitionSpec& spec, const ManualAxes& m, std:
   for (std::size_t k = 0; k < which.size(); k++)
     if (which[k]) perm.push_back(static_cast<std::int64_t>(from[k]));
   for (std::size_t d = 0; d < shape.size(); d++)
-    if (std::find(perm.begin(), perm.end(), static_cast<std::int64_t>(d)) == perm.end()) perm.push_back(static_cast<std::int64_t>(d));
+    if (std::find(perm.begin(), perm.end(), static_cast<std::int64_t>(d)) == perm.end())
+      perm.push_back(static_cast<std::int64_t>(d));
   return prim::transpose(prim::reshape(x, shape), perm);
 }
 
 // The inverse of split, for a result that has the axes `which`.
-Array joined(const Array& given, std::vector<bool> which, const PartitionSpec& spec, const ManualAxes& m, std::size_t k) {
+Array joined(const Array& given, std::vector<bool> which, const PartitionSpec& spec, const ManualAxes& m,
+             std::size_t k) {
   Array x = given;
   const std::string what = fmt::format("result {}", k);
   std::size_t lead = static_cast<std::size_t>(std::count(which.begin(), which.end(), true));
@@ -116,9 +126,11 @@ Array joined(const Array& given, std::vector<bool> which, const PartitionSpec& s
   std::size_t at = 0;
   for (std::size_t a = 0; a < m.axes.size(); a++) {
     if (which[a] && !wanted[a])
-      throw ShardingError(fmt::format("shard_map: {} {} differs along axis '{}', which its spec {} does not name. Name it, or combine the "
-                                      "values (psum, all_gather).",
-                                      what, to_string(local), m.axes[a]->name, spec.to_string()));
+      throw ShardingError(
+          fmt::format("shard_map: {} {} differs along axis '{}', which its spec {} does not name. Name it, "
+                      "or combine the "
+                      "values (psum, all_gather).",
+                      what, to_string(local), m.axes[a]->name, spec.to_string()));
     if (wanted[a] && !which[a]) {  // equal pieces
       Shape shape = x.shape(), dims;
       shape.insert(at, m.axes[a]->size);
@@ -132,7 +144,8 @@ Array joined(const Array& given, std::vector<bool> which, const PartitionSpec& s
   for (std::size_t d = 0; d < local.shape.size(); d++) {
     std::int64_t size = local.shape[d];
     for (const std::string& n : names_at(spec, d)) {
-      const auto before = std::count(wanted.begin(), wanted.begin() + static_cast<std::ptrdiff_t>(m.index(n)), true);
+      const auto before =
+          std::count(wanted.begin(), wanted.begin() + static_cast<std::ptrdiff_t>(m.index(n)), true);
       perm.push_back(before);
       size *= m.axes[m.index(n)]->size;
     }
@@ -146,8 +159,9 @@ Array joined(const Array& given, std::vector<bool> which, const PartitionSpec& s
 
 namespace core {
 
-Arrays shard_map(const std::function<Arrays(std::span<const Array>)>& f, std::span<const ShardMapArg> args, const Mesh& mesh,
-                 const std::vector<std::string>& manual, const std::function<PartitionSpec(std::size_t)>& out_spec, Where w) {
+Arrays shard_map(const std::function<Arrays(std::span<const Array>)>& f, std::span<const ShardMapArg> args,
+                 const Mesh& mesh, const std::vector<std::string>& manual,
+                 const std::function<PartitionSpec(std::size_t)>& out_spec, Where w) {
   const Site site(w);
   const ManualAxes m = manual_axes(mesh, manual);
   const std::size_t depth = m.axes.size();

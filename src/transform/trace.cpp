@@ -8,13 +8,16 @@
 namespace shardarray {
 
 // Recorded in trace `id` or one inside it, and still to be computed there; constants belong everywhere.
-static bool belongs(const Node* n, std::uint32_t id) { return n->op == &op_constant || (n->trace >= id && !n->evaluated()); }
+static bool belongs(const Node* n, std::uint32_t id) {
+  return n->op == &op_constant || (n->trace >= id && !n->evaluated());
+}
 
 static void check_escaped(const Node* n, const char* function) {
   if (n->trace == 0 || n->evaluated() || trace_state().is_open(n->trace)) return;
-  throw TraceError(fmt::format(
-      "{}: an array {} escaped from the trace it was recorded in ({}:{}). Values of a traced function leave it only by being returned.",
-      function, to_string(n->type()), n->where.file, n->where.line));
+  throw TraceError(
+      fmt::format("{}: an array {} escaped from the trace it was recorded in ({}:{}). Values of a traced "
+                  "function leave it only by being returned.",
+                  function, to_string(n->type()), n->where.file, n->where.line));
 }
 
 Graph close_graph(Arrays in, Arrays out, std::uint32_t id, Arrays& captured, const char* function) {
@@ -23,7 +26,8 @@ Graph close_graph(Arrays in, Arrays out, std::uint32_t id, Arrays& captured, con
   for (const Array& a : g.in) lifted.emplace(key(a), a);
   auto lift = [&](Array& a) {
     if (!a.has_value() || belongs(a.node(), id)) {
-      if (a.has_value() && a.node()->op == &op_input && !lifted.contains(key(a))) check_escaped(a.node(), function);
+      if (a.has_value() && a.node()->op == &op_input && !lifted.contains(key(a)))
+        check_escaped(a.node(), function);
       return;
     }
     auto [it, fresh] = lifted.try_emplace(key(a));
@@ -75,7 +79,8 @@ Arrays replay(const Graph& g, std::span<const Array> args, const ReplayRule& rul
 }
 
 Arrays inline_graph(const Graph& g, std::span<const Array> args, bool effects) {
-  return replay(g, args, [](Node* n, std::span<const Array> in) { return record_again(*n, in); }, effects);
+  return replay(
+      g, args, [](Node* n, std::span<const Array> in) { return record_again(*n, in); }, effects);
 }
 
 }  // namespace shardarray

@@ -18,7 +18,9 @@ struct ArrayKey {
 };
 inline ArrayKey key(const Array& a) { return {a.node(), a.index()}; }
 struct ArrayKeyHash {
-  std::size_t operator()(const ArrayKey& k) const { return hash_mix(reinterpret_cast<std::uintptr_t>(k.node), k.index); }
+  std::size_t operator()(const ArrayKey& k) const {
+    return hash_mix(reinterpret_cast<std::uintptr_t>(k.node), k.index);
+  }
 };
 template <class T> using ArrayMap = std::unordered_map<ArrayKey, T, ArrayKeyHash>;
 
@@ -41,11 +43,13 @@ Arrays inline_graph(const Graph& g, std::span<const Array> args, bool effects = 
 /// derive, transpose and batch of graphs, for ops that hold some.
 const Calculus& calculus();
 /// Tangents of a node's outputs; `in` and `out` are what stands for its operands and outputs.
-Arrays push_forward(Node* n, std::span<const Array> in, std::span<const Array> out, std::span<const Array> tangents);
+Arrays push_forward(Node* n, std::span<const Array> in, std::span<const Array> out,
+                    std::span<const Array> tangents);
 /// Cotangents of `variables`, in which `outputs` are linear. Absent where nothing flows.
-Arrays pull_back(std::span<const Array> outputs, std::span<const Array> cotangents, std::span<const Array> variables);
+Arrays pull_back(std::span<const Array> outputs, std::span<const Array> cotangents,
+                 std::span<const Array> variables);
 /// Replays `g` with a leading dimension on inputs that are `mapped`.
-Arrays batch_graph(const Graph& g, std::span<const Array> args, std::vector<bool> mapped, const std::shared_ptr<const Axis>& axis,
-                   std::vector<bool>& out_mapped);
+Arrays batch_graph(const Graph& g, std::span<const Array> args, std::vector<bool> mapped,
+                   const std::shared_ptr<const Axis>& axis, std::vector<bool>& out_mapped);
 
 }  // namespace shardarray

@@ -142,7 +142,8 @@ std::string list_place(const Path& path) {
 
 // The entry of nested lists for a path. `Tree` has is_list and entries.
 template <class Tree, class List>
-static const Tree& entry_at(const Tree& root, const Path& path, const List& list, const char* function, const char* option, const char* entry) {
+static const Tree& entry_at(const Tree& root, const Path& path, const List& list, const char* function,
+                            const char* option, const char* entry) {
   if (!path.up && !path.count) return root;
   const Tree& parent = path.up ? entry_at(root, *path.up, list, function, option, entry) : root;
   const std::vector<Tree>* entries = list(parent);
@@ -170,8 +171,9 @@ const PartitionSpec& Specs::at(const Path& path, const char* option) const {
   const auto list = [](const Specs& s) { return s.is_list_ ? &s.entries_ : nullptr; };
   const Specs& e = entry_at(*this, path, list, "shard_map", option, "spec");
   if (e.is_list_)
-    throw TreeError(fmt::format("shard_map: {}{} is a list of {} entries for one array. An array has one spec.", option, list_place(path),
-                                e.entries_.size()));
+    throw TreeError(
+        fmt::format("shard_map: {}{} is a list of {} entries for one array. An array has one spec.", option,
+                    list_place(path), e.entries_.size()));
   return e.spec_;
 }
 

@@ -4,6 +4,4 @@
 
 namespace sa = shardarray;
 
-void misuse(const sa::Array& x) {
-  sa::filter_shard(x, sa::P("data"));
-}
+void misuse(const sa::Array& x) { sa::filter_shard(x, sa::P("data")); }

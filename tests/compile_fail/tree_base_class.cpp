@@ -10,6 +10,4 @@ struct Layer {
 struct Module : Layer {
   int k;
 };
-void misuse(const Module& m) {
-  sa::tree_leaves(m);
-}
+void misuse(const Module& m) { sa::tree_leaves(m); }

@@ -4,6 +4,4 @@
 
 namespace sa = shardarray;
 
-void misuse(const std::map<int, sa::Array>& m) {
-  sa::tree_leaves(m);
-}
+void misuse(const std::map<int, sa::Array>& m) { sa::tree_leaves(m); }
