@@ -95,7 +95,7 @@ void check_nest(const KernelCase& c, const std::vector<std::vector<std::byte>>& 
 void check_cases(const std::vector<KernelCase>& cases, CodeTier tier) {
   if (!plugin()) return;
   std::vector<LoopNest> nests;
-  std::vector<NestSpec> specs;
+  std::vector<CodeSpec> specs;
   std::vector<const KernelCase*> of;
   for (const KernelCase& c : cases) {
     const auto kernel = std::make_shared<const Kernel>(c.kernel);
@@ -117,7 +117,7 @@ void check_cases(const std::vector<KernelCase>& cases, CodeTier tier) {
     const auto code = generator->link(generator->compile(specs, tier), specs.size());
     for (std::size_t k = 0; k < nests.size(); k++) {
       const std::string shown = to_string(of[k]->kernel) + "extents " + to_string(of[k]->extents) + " mode " +
-                                std::to_string(static_cast<int>(specs[k].mode));
+                                std::to_string(static_cast<int>(nests[k].spec().mode));
       CAPTURE(k);
       CAPTURE(shown);
       check_nest(*of[k], want[static_cast<std::size_t>(of[k] - cases.data())], nests[k], code->functions[k]);

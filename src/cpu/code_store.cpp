@@ -81,7 +81,7 @@ void CodeStore::remember(const Key& key, CodeTier tier, const MachineCode& code)
 }
 
 /// One object with all of these kernels, from the disk or compiled now.
-std::shared_ptr<const LinkedCode> CodeStore::build(const std::vector<NestSpec>& specs,
+std::shared_ptr<const LinkedCode> CodeStore::build(const std::vector<CodeSpec>& specs,
                                                    const std::vector<const Key*>& keys, CodeTier tier) {
   std::vector<char> key(generator_->target().begin(), generator_->target().end());
   key.push_back(static_cast<char>(tier));
@@ -104,14 +104,14 @@ std::shared_ptr<const LinkedCode> CodeStore::build(const std::vector<NestSpec>& 
   return generator_->link(object, specs.size());
 }
 
-std::vector<MachineCode> CodeStore::get(const std::vector<NestSpec>& specs, CodeTier tier) {
+std::vector<MachineCode> CodeStore::get(const std::vector<CodeSpec>& specs, CodeTier tier) {
   std::vector<MachineCode> all(specs.size());
   std::unordered_map<Key, std::size_t, KeyHash> missing;  // key -> its number in the module
-  std::vector<NestSpec> to_build;
+  std::vector<CodeSpec> to_build;
   std::vector<std::ptrdiff_t> number(specs.size(), -1);
   const std::lock_guard lock(mutex_);
   for (std::size_t k = 0; k < specs.size(); k++) {
-    Key key = specs[k].key();
+    Key key = std::visit([](const auto& s) { return s.key(); }, specs[k]);
     if (find(key, tier, all[k])) continue;
     const auto [it, fresh] = missing.try_emplace(std::move(key), to_build.size());
     if (fresh) to_build.push_back(specs[k]);
@@ -130,7 +130,7 @@ std::vector<MachineCode> CodeStore::get(const std::vector<NestSpec>& specs, Code
   return all;
 }
 
-std::optional<std::vector<MachineCode>> try_compile(const std::vector<NestSpec>& specs, CodeTier tier) {
+std::optional<std::vector<MachineCode>> try_compile(const std::vector<CodeSpec>& specs, CodeTier tier) {
   static std::atomic<bool> failed{false};
   if (failed.load(std::memory_order_relaxed)) return std::nullopt;
   if (codegen_mode() != CodegenMode::always && !std::filesystem::exists(code_plugin_path())) {

@@ -32,7 +32,7 @@ class CodeStore {
   CodeStore(std::unique_ptr<CodeGenerator> generator, std::string cache_folder);
 
   /// The code of every spec, compiled as one module where it is missing. Throws CompileError.
-  std::vector<MachineCode> get(const std::vector<NestSpec>& specs, CodeTier tier);
+  std::vector<MachineCode> get(const std::vector<CodeSpec>& specs, CodeTier tier);
 
   struct Stats {
     int compiled = 0, loaded = 0;  ///< modules that were compiled, that came from the disk
@@ -49,7 +49,7 @@ class CodeStore {
     NestFunction function = nullptr;
     CodeTier tier = CodeTier::quick;
   };
-  std::shared_ptr<const LinkedCode> build(const std::vector<NestSpec>& specs,
+  std::shared_ptr<const LinkedCode> build(const std::vector<CodeSpec>& specs,
                                           const std::vector<const Key*>& keys, CodeTier tier);
   bool find(const Key& key, CodeTier tier, MachineCode& code);
   void remember(const Key& key, CodeTier tier, const MachineCode& code);
@@ -64,6 +64,6 @@ class CodeStore {
 
 /// As `CodeStore::get`, of the process; nothing when there is no plug-in or it failed, which is said once on
 /// stderr: programs go on in the interpreter.
-std::optional<std::vector<MachineCode>> try_compile(const std::vector<NestSpec>& specs, CodeTier tier);
+std::optional<std::vector<MachineCode>> try_compile(const std::vector<CodeSpec>& specs, CodeTier tier);
 
 }  // namespace shardarray

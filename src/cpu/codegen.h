@@ -8,14 +8,19 @@
 #include <memory>
 #include <span>
 #include <string>
+#include <variant>
 #include <vector>
 
+#include "cpu/gemm_spec.h"
 #include "cpu/nest.h"
 
 namespace shardarray {
 
 /// quick: compiled in a quarter of the time, runs up to a quarter longer. The bits are the same.
 enum class CodeTier : std::uint8_t { quick, full };
+
+/// What a function is made of. Both are called alike.
+using CodeSpec = std::variant<NestSpec, GemmSpec>;
 
 /// Code in memory, as long as this lives.
 class LinkedCode {
@@ -30,7 +35,7 @@ class CodeGenerator {
   /// All that objects depend on beside the specs: the CPU, its features, the versions of LLVM and of the generator.
   virtual const std::string& target() const = 0;
   /// An object file with one function for each spec. Throws CompileError. May be called by several threads at once.
-  virtual std::vector<char> compile(std::span<const NestSpec> specs, CodeTier tier) = 0;
+  virtual std::vector<char> compile(std::span<const CodeSpec> specs, CodeTier tier) = 0;
   /// Brings an object of `count` functions, made by `compile`, into memory. Throws CompileError.
   virtual std::shared_ptr<const LinkedCode> link(std::span<const char> object, std::size_t count) = 0;
 };

@@ -9,6 +9,7 @@
 #include <utility>
 #include <vector>
 
+#include "cpu/address.h"
 #include "cpu/code_store.h"
 #include "cpu/exchange.h"
 #include "cpu/externs.h"
@@ -22,6 +23,9 @@ namespace {
 
 constexpr double chunk_ns = 10'000;           // a task this long pays for its 100 ns
 constexpr std::int64_t chunks_per_item = 32;  // enough for the workers of a large machine
+
+// Under this a call's own cost counts: extents and strides become part of the code.
+constexpr double small_loop_ns = 1000;
 
 // Compiling pays when the interpreter has cost as much: what a kernel takes in the quick tier, in the full one.
 constexpr double quick_ns = 2e6, full_ns = 8e6;
@@ -49,6 +53,22 @@ struct CompiledLoop {
   double cost_ns() const { return nest.cost_ns(); }
 };
 
+/// An item of a Gemm step with its machine code; without: the plan runs it.
+struct CompiledGemm {
+  Ref a, b, c;
+  MachineCode code;
+  void run(void* const* bases, std::int64_t begin, std::int64_t end) const {
+    void* const args[] = {address(bases, a), address(bases, b), address(bases, c)};
+    const std::int64_t box[] = {begin, end};
+    code.function(args, nullptr, box);
+  }
+};
+/// One entry for each item of the program's Loop and Gemm steps, in order.
+struct CompiledSteps {
+  std::deque<CompiledLoop> loops;
+  std::deque<CompiledGemm> gemms;
+};
+
 /// What is the same however loops are run; tasks point to the plans.
 struct FixedPlans {
   std::deque<GemmPlan> gemms;
@@ -62,9 +82,9 @@ class ProgramTasks {
   /// The first one makes the fixed plans, later ones use them.
   ProgramTasks(const Program& program, FixedPlans& plans) : program_(program), plans_(plans) {}
 
-  /// `compiled`: the loops' items in order; null: all interpreted.
-  void build(std::deque<CompiledLoop>* compiled) {
-    compiled_ = compiled ? std::move(*compiled) : std::deque<CompiledLoop>();
+  /// Nothing compiled: loops are interpreted.
+  void build(CompiledSteps compiled) {
+    compiled_ = std::move(compiled);
     for (const Step& step : program_.steps) {
       std::visit([&](const auto& body) { add(body); }, step.body);
     }
@@ -114,7 +134,7 @@ class ProgramTasks {
         (loop.kernel->args[k].output ? writes : reads).push_back({a.ref.base, lo, lo + a.bytes});
       }
       const CompiledLoop* const compiled =
-          next_compiled_ < compiled_.size() ? &compiled_[next_compiled_++] : nullptr;
+          next_loop_ < compiled_.loops.size() ? &compiled_.loops[next_loop_++] : nullptr;
       if (compiled && compiled->nest.has_points()) {
         add_units(*compiled, 0, compiled->units(), compiled->cost_ns(), reads, writes);
       } else {  // without points too: a sum of nothing is written
@@ -128,12 +148,16 @@ class ProgramTasks {
   void add(const Gemm& gemm) {
     const std::size_t size = itemsize(gemm.dtype);
     for (const Gemm::Item& i : gemm.items) {
+      const CompiledGemm* const compiled =
+          next_gemm_ < compiled_.gemms.size() ? &compiled_.gemms[next_gemm_] : nullptr;
       const GemmPlan& plan = next(plans_.gemms, next_gemm_, gemm.dtype, i);
       const Ranges reads = {
           matrix_range(i.a, i.ta ? i.k : i.m, i.ta ? i.m : i.k, i.lda, i.batch, i.stride_a, size),
           matrix_range(i.b, i.tb ? i.n : i.k, i.tb ? i.k : i.n, i.ldb, i.batch, i.stride_b, size)};
-      add_units(plan, 0, plan.units(), plan.cost_ns(), reads,
-                {matrix_range(i.c, i.m, i.n, i.ldc, i.batch, i.stride_c, size)});
+      const Ranges writes = {matrix_range(i.c, i.m, i.n, i.ldc, i.batch, i.stride_c, size)};
+      if (compiled && compiled->code.function)
+        add_units(*compiled, 0, plan.units(), plan.cost_ns(), reads, writes);
+      else add_units(plan, 0, plan.units(), plan.cost_ns(), reads, writes);
     }
   }
 
@@ -189,8 +213,8 @@ class ProgramTasks {
   const Program& program_;
   FixedPlans& plans_;
   std::deque<LoopPlan> loops_;
-  std::deque<CompiledLoop> compiled_;
-  std::size_t next_compiled_ = 0, next_gemm_ = 0, next_extern_ = 0, next_exchange_ = 0;
+  CompiledSteps compiled_;
+  std::size_t next_loop_ = 0, next_gemm_ = 0, next_extern_ = 0, next_exchange_ = 0;
   double loop_ns_ = 0;
   TaskGraph graph_;
 };
@@ -198,7 +222,7 @@ class ProgramTasks {
 class CpuExecutable final : public Executable {
  public:
   explicit CpuExecutable(std::shared_ptr<const Program> program) : program_(std::move(program)) {
-    add_tasks(nullptr);
+    add_tasks({});
     choose_budget();
     if (codegen_mode() == CodegenMode::always) compile(CodeTier::quick);
   }
@@ -235,9 +259,9 @@ class CpuExecutable final : public Executable {
   enum class Stage : std::uint8_t { interpreted, quick, done };
   static constexpr double endless = 1e300;
 
-  void add_tasks(std::deque<CompiledLoop>* compiled) const {
+  void add_tasks(CompiledSteps compiled) const {
     auto tasks = std::make_unique<ProgramTasks>(*program_, plans_);
-    tasks->build(compiled);
+    tasks->build(std::move(compiled));
     current_.store(tasks.get(), std::memory_order_release);
     tasks_.push_back(std::move(tasks));  // a run of the one before may still go on
   }
@@ -261,34 +285,43 @@ class CpuExecutable final : public Executable {
     const std::unique_lock lock(mutex_, std::try_to_lock);
     if (!lock) return;  // somebody else is at it
     if (stage_.load(std::memory_order_relaxed) == Stage::done) return budget_.store(endless);
-    std::deque<CompiledLoop> loops;
-    if (!generate(tier, loops)) {
+    CompiledSteps steps;
+    if (!generate(tier, steps)) {
       stage_ = Stage::done;
       budget_ = endless;
       return;
     }
-    add_tasks(&loops);
+    add_tasks(std::move(steps));
     stage_ = tier == CodeTier::full ? Stage::done : Stage::quick;
     // Generated code costs a fraction of the interpreter, and its tiers differ by a quarter.
     budget_ = tier == CodeTier::full ? endless : 10 * full_ns * kernels_;
   }
 
-  bool generate(CodeTier tier, std::deque<CompiledLoop>& loops) const {
-    std::vector<NestSpec> specs;
+  bool generate(CodeTier tier, CompiledSteps& steps) const {
+    std::vector<CodeSpec> specs;
+    std::vector<MachineCode*> to;
     for (const Step& s : program_->steps) {
       const auto* const loop = std::get_if<Loop>(&s.body);
       if (loop == nullptr) continue;
       for (const Loop::Item& item : loop->items) {
-        loops.push_back({LoopNest(loop->kernel, item), {}});
-        if (loops.back().nest.has_points()) specs.push_back(loops.back().nest.spec());
+        CompiledLoop& l = steps.loops.emplace_back(CompiledLoop{LoopNest(loop->kernel, item), {}});
+        if (!l.nest.has_points()) continue;
+        if (l.nest.cost_ns() < small_loop_ns) l.nest.fix_numbers();
+        specs.emplace_back(l.nest.spec());
+        to.push_back(&l.code);
+      }
+    }
+    for (const GemmPlan& plan : plans_.gemms) {
+      CompiledGemm& g =
+          steps.gemms.emplace_back(CompiledGemm{plan.item().a, plan.item().b, plan.item().c, {}});
+      if (auto spec = plan.spec()) {
+        specs.emplace_back(*spec);
+        to.push_back(&g.code);
       }
     }
     auto code = try_compile(specs, tier);
     if (!code) return false;
-    std::size_t at = 0;
-    for (CompiledLoop& l : loops) {
-      if (l.nest.has_points()) l.code = std::move((*code)[at++]);
-    }
+    for (std::size_t k = 0; k < to.size(); k++) *to[k] = std::move((*code)[k]);
     return true;
   }
 

@@ -129,6 +129,21 @@ void GemmPlan::choose_panels() {
   panels_ = static_cast<std::int64_t>(std::bit_floor(std::max<std::uint64_t>(most, 1)));
 }
 
+std::optional<GemmSpec> GemmPlan::spec() const {
+  constexpr std::int64_t most_elements = 8192;  // of a matrix that is turned in the stack
+  const Gemm::Item& g = item_;
+  const double work = static_cast<double>(g.m) * static_cast<double>(g.n) * static_cast<double>(g.k);
+  const bool fused = &small_gemm() != &small_gemm_baseline;  // else each multiply-add is a call
+  if (way_ != Way::small || g.batch == 0 || work > small_work || g.k * std::max(g.m, g.n) > most_elements ||
+      !fused)
+    return std::nullopt;
+  GemmSpec s{dtype_, g.batch, g.m, g.n, g.k};
+  s.a_row = g.ta ? 1 : g.lda, s.a_col = g.ta ? g.lda : 1, s.a_batch = g.stride_a;
+  s.b_row = g.tb ? 1 : g.ldb, s.b_col = g.tb ? g.ldb : 1, s.b_batch = g.stride_b;
+  s.c_row = g.ldc, s.c_batch = g.stride_c;
+  return s;
+}
+
 void GemmPlan::run(void* const* bases, std::int64_t begin, std::int64_t end) const {
   run_(*this, bases, begin, end);
 }

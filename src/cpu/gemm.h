@@ -2,8 +2,11 @@
 #pragma once
 #include <cstdint>
 
+#include <optional>
+
 #include "cpu/blas.h"
 #include "cpu/gemm_small.h"
+#include "cpu/gemm_spec.h"
 #include "runtime/program.h"
 
 namespace shardarray {
@@ -17,6 +20,9 @@ class GemmPlan {
   void run(void* const* bases, std::int64_t begin, std::int64_t end) const;
   std::int64_t units() const { return item_.batch * panels_; }
   double cost_ns() const { return cost_ns_; }
+  /// The item as generated code, where that has the bits of this plan and is worth it.
+  std::optional<GemmSpec> spec() const;
+  const Gemm::Item& item() const { return item_; }
 
  private:
   enum class Way : std::uint8_t { zero, small, gemm, gemv_row, gemv_column, integer };

@@ -59,6 +59,7 @@ std::vector<std::uint64_t> NestSpec::key() const {
   for (const Stage& s : kernel->stages) words.push_back(half(s.end) << 1 | s.inner);
   words.push_back(short_rows);
   for (const Stride s : strides) words.push_back(static_cast<std::uint64_t>(s));
+  for (const std::int64_t x : fixed) words.push_back(static_cast<std::uint64_t>(x));
   return words;
 }
 
@@ -248,6 +249,18 @@ void LoopNest::choose_units() {
     blocks_ = blocks_of(++split_);
     units_ *= blocks_;
   }
+}
+
+void LoopNest::fix_numbers() {
+  spec_.fixed = numbers_;
+  // Where an index starts and which rows exist still comes at run time.
+  const int rank = spec_.rank(), words = NestNumbers::access_words(rank);
+  for (std::size_t k = static_cast<std::size_t>(rank); k < spec_.fixed.size(); k++) {
+    if ((static_cast<int>(k) - rank) % words >= rank) spec_.fixed[k] = 0;
+  }
+  split_ = 0;
+  grain_ = axes_[0].extent;
+  blocks_ = units_ = 1;
 }
 
 void LoopNest::run(NestFunction f, void* const* bases, std::int64_t begin, std::int64_t end) const {

@@ -25,6 +25,9 @@ struct NestSpec {
   std::vector<Stride> strides;  ///< [access][axis]; accesses are the kernel's in order
   static constexpr std::int64_t short_row = 8192;
   bool short_rows = false;  ///< rows mode: one inner axis of at most that many points
+  /// Extents and strides as they stand in the numbers, and all points at once: part of the code. Empty: they come at
+  /// run time.
+  std::vector<std::int64_t> fixed;
 
   int rank() const { return outer + inner; }
   /// Equal words, equal code.
@@ -65,6 +68,8 @@ class LoopNest {
   std::int64_t units() const { return units_; }
   double cost_ns() const { return cost_ns_; }
   void run(NestFunction f, void* const* bases, std::int64_t begin, std::int64_t end) const;
+  /// Makes extents and strides part of the code and all points one unit: where a call costs as much as its points.
+  void fix_numbers();
 
  private:
   struct Access {

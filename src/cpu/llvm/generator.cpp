@@ -11,6 +11,8 @@
 
 #include <mutex>
 
+#include "cpu/llvm/gemm_emitter.h"
+
 #include "generator_hash.h"
 #include "shardarray/error.h"
 
@@ -98,14 +100,17 @@ std::unique_ptr<llvm::TargetMachine> LlvmGenerator::machine_for(CodeTier tier) c
   return machine;
 }
 
-std::vector<char> LlvmGenerator::compile(std::span<const NestSpec> specs, CodeTier tier) {
+std::vector<char> LlvmGenerator::compile(std::span<const CodeSpec> specs, CodeTier tier) {
   const auto machine = machine_for(tier);
   llvm::LLVMContext context;
   llvm::Module module("kernels", context);
   module.setDataLayout(machine->createDataLayout());
   module.setTargetTriple(triple_);
   for (std::size_t k = 0; k < specs.size(); k++) {
-    llvm::Function* const f = NestEmitter(module, specs[k], machine_).emit("k" + std::to_string(k));
+    const std::string name = "k" + std::to_string(k);
+    const auto* const nest = std::get_if<NestSpec>(&specs[k]);
+    llvm::Function* const f = nest ? NestEmitter(module, *nest, machine_).emit(name)
+                                   : GemmEmitter(module, std::get<GemmSpec>(specs[k]), machine_).emit(name);
     f->addFnAttr("target-cpu", cpu_);
     f->addFnAttr("target-features", features_);
   }

@@ -26,7 +26,7 @@ class LlvmGenerator final : public CodeGenerator {
  public:
   LlvmGenerator(std::string cpu, std::string features);
   const std::string& target() const override { return target_; }
-  std::vector<char> compile(std::span<const NestSpec> specs, CodeTier tier) override;
+  std::vector<char> compile(std::span<const CodeSpec> specs, CodeTier tier) override;
   std::shared_ptr<const LinkedCode> link(std::span<const char> object, std::size_t count) override;
 
  private:

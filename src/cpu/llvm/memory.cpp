@@ -13,6 +13,13 @@ llvm::BasicBlock* block_after(llvm::IRBuilder<>& b, const char* name) {
 
 void emit_loop(llvm::IRBuilder<>& b, llvm::Value* begin, llvm::Value* end, llvm::Value* step,
                const std::function<void(llvm::Value*)>& body) {
+  const auto *const first = llvm::dyn_cast<llvm::ConstantInt>(begin),
+                    *const last = llvm::dyn_cast<llvm::ConstantInt>(end),
+                    *const by = llvm::dyn_cast<llvm::ConstantInt>(step);
+  if (first && last && by && first->getSExtValue() + by->getSExtValue() >= last->getSExtValue()) {
+    if (first->getSExtValue() < last->getSExtValue()) body(begin);  // one turn
+    return;
+  }
   llvm::BasicBlock* const before = b.GetInsertBlock();
   llvm::BasicBlock* const loop = block_after(b, "loop");
   llvm::BasicBlock* const exit = block_after(b, "exit");
@@ -28,6 +35,10 @@ void emit_loop(llvm::IRBuilder<>& b, llvm::Value* begin, llvm::Value* end, llvm:
 }
 
 void emit_if(llvm::IRBuilder<>& b, llvm::Value* condition, const std::function<void()>& body) {
+  if (const auto* const known = llvm::dyn_cast<llvm::ConstantInt>(condition)) {
+    if (known->isOne()) body();
+    return;
+  }
   llvm::BasicBlock* const then = block_after(b, "then");
   llvm::BasicBlock* const after = block_after(b, "after");
   b.CreateCondBr(condition, then, after);

@@ -126,6 +126,7 @@ llvm::Function* NestEmitter::emit(const std::string& name) {
 /// Numbers are read once, at the begin; those that nothing uses vanish.
 llvm::Value* NestEmitter::number(int k) {
   llvm::Value*& known = number_cache_[static_cast<std::size_t>(k)];
+  if (!known && is_fixed(k)) known = i64(spec_.fixed[static_cast<std::size_t>(k)]);
   if (!known) {
     known = b_.CreateAlignedLoad(
         b_.getInt64Ty(), b_.CreateConstGEP1_64(b_.getInt64Ty(), numbers_, static_cast<std::uint64_t>(k)),
@@ -157,8 +158,16 @@ std::vector<llvm::Value*> NestEmitter::place(int axis, int stage, llvm::Value* x
   return before;
 }
 
+/// Whether number k is an extent or a stride that is part of the code.
+bool NestEmitter::is_fixed(int k) const {
+  if (spec_.fixed.empty()) return false;
+  const int rank = spec_.rank();
+  return k < rank || (k - rank) % NestNumbers::access_words(rank) < rank;
+}
+
 /// Of the box.
 llvm::Value* NestEmitter::bound(int k) {
+  if (!spec_.fixed.empty()) return k % 2 == 0 ? i64(0) : number(k / 2);
   llvm::Value* const at = b_.CreateConstGEP1_64(b_.getInt64Ty(), box_, static_cast<std::uint64_t>(k));
   return b_.CreateAlignedLoad(b_.getInt64Ty(), at, llvm::Align(8));
 }

@@ -98,6 +98,7 @@ class NestEmitter {
   Row row(int v, llvm::Value* i);
   Indirect indirect(int v, llvm::Value* at);
   llvm::Value* number(int k);
+  bool is_fixed(int k) const;
   llvm::Value* access_number(int access, int k) {
     return number(NestNumbers::access(spec_.rank(), access) + k);
   }
