@@ -1,0 +1,93 @@
+// Rows of single operations: dispatch, collectives, products, elementwise functions, reductions, random numbers.
+#pragma once
+#include <array>
+#include <cstdint>
+
+#include "peers/work.h"
+
+namespace peers {
+
+inline sa::Array eight_numbers() { return sa::arange(8, sa::float32); }
+
+inline Works dispatch_jit(std::int64_t) {
+  return result_of(sa::jit([](const sa::Array& x) { return x + 1.0; }), eight_numbers());
+}
+inline Works dispatch_eager(std::int64_t) {
+  return result_of([](const sa::Array& x) { return x + 1.0; }, eight_numbers());
+}
+inline Works dispatch_pmap(std::int64_t) {
+  const auto f = sa::pmap([](const sa::Array& x) { return x + 1.0; });
+  return result_of(f, f(eight_numbers()));  // a result of pmap: each row is on its device
+}
+
+/// Every device has n floats and gets the sum of all.
+inline Works all_reduce(std::int64_t n) {
+  const auto mesh = sa::make_mesh({{"x", 8}});
+  const auto f = sa::jit(sa::shard_map([](const sa::Array& x) { return sa::psum(x, "x"); },
+                                       {.mesh = mesh, .in_specs = sa::P("x"), .out_specs = sa::P("x")}));
+  return result_of(f, sa::device_put(normal(1, {8, n}), sa::NamedSharding(mesh, sa::P("x"))));
+}
+
+inline Works matmul(std::int64_t n) {
+  return result_of(sa::jit([](const sa::Array& a, const sa::Array& b) { return sa::matmul(a, b); }),
+                   normal(1, {n, n}), normal(2, {n, n}));
+}
+
+/// Every way to cut A, B and C of C = A B on one axis.
+inline Works layouts(std::int64_t n) {
+  const auto mesh = sa::make_mesh({{"x", 8}});
+  const std::array<std::pair<const char*, sa::Sharding>, 3> cuts{
+      {{"..", sa::NamedSharding(mesh, sa::P())},
+       {"x.", sa::NamedSharding(mesh, sa::P("x"))},
+       {".x", sa::NamedSharding(mesh, sa::P(sa::none, "x"))}}};
+  const sa::Array a = normal(1, {n, n}), b = normal(2, {n, n});
+  Works all;
+  for (const auto& [a_name, a_cut] : cuts)
+    for (const auto& [b_name, b_cut] : cuts)
+      for (const auto& [c_name, c_cut] : cuts) {
+        const auto f = sa::jit([](const sa::Array& p, const sa::Array& q) { return sa::matmul(p, q); },
+                               {.out_shardings = c_cut});
+        all.push_back(result_of(f, sa::device_put(a, a_cut), sa::device_put(b, b_cut)).front());
+        all.back().name = std::string(a_name) + "," + b_name + "," + c_name;
+      }
+  return all;
+}
+
+inline Works gelu(std::int64_t n) {
+  return result_of(sa::jit([](const sa::Array& x) { return sa::gelu(x); }), normal(1, {n}));
+}
+inline Works sum(std::int64_t n) {
+  return result_of(sa::jit([](const sa::Array& x) { return sa::sum(x); }), uniform(1, {n}));
+}
+inline Works softmax(std::int64_t rows) {
+  return result_of(sa::jit([](const sa::Array& x) { return sa::softmax(x, -1); }), normal(1, {rows, 1024}));
+}
+inline Works layer_norm(std::int64_t rows) {
+  const auto f = sa::jit([](const sa::Array& x, const sa::Array& scale, const sa::Array& shift) {
+    const sa::Array d = x - sa::mean(x, {.axis = -1, .keepdims = true});
+    return d * sa::rsqrt(sa::mean(d * d, {.axis = -1, .keepdims = true}) + 1e-5) * scale + shift;
+  });
+  return result_of(f, normal(1, {rows, 1024}), normal(2, {1024}), normal(3, {1024}));
+}
+inline Works transpose(std::int64_t rows) {
+  return result_of(sa::jit([](const sa::Array& x) { return sa::transpose(x); }), normal(1, {rows, 1024}));
+}
+inline Works random_bits(std::int64_t n) {
+  return result_of(sa::jit([n](const sa::Array& key) { return sa::random::bits(key, {n}); }),
+                   sa::random::key(3));
+}
+inline Works random_normal(std::int64_t n) {
+  return result_of(sa::jit([n](const sa::Array& key) { return sa::random::normal(key, {n}); }),
+                   sa::random::key(3));
+}
+
+/// n operations on 1024 elements, one after the other.
+inline Works chain(std::int64_t n) {
+  const auto f = sa::jit([n](sa::Array x, const sa::Array& y) {
+    for (std::int64_t k = 0; k < n; k += 4) x = sa::tanh(x * 1.5 + y) - y;
+    return x;
+  });
+  return result_of(f, normal(1, {1024}), normal(2, {1024}));
+}
+
+}  // namespace peers

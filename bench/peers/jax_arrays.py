@@ -1,0 +1,107 @@
+"""The rows of bench/peers/arrays.h."""
+import jax
+import jax.numpy as jnp
+from jax.sharding import NamedSharding, PartitionSpec as P
+
+from jax_work import normal, result_of, uniform
+
+
+def eight_numbers():
+    return jnp.arange(8, dtype=jnp.float32)
+
+
+def dispatch_jit(_):
+    return result_of(jax.jit(lambda x: x + 1.0), eight_numbers())
+
+
+def dispatch_eager(_):
+    return result_of(lambda x: x + 1.0, eight_numbers())
+
+
+def dispatch_pmap(_):
+    f = jax.pmap(lambda x: x + 1.0)
+    return result_of(f, f(eight_numbers()))  # a result of pmap: each row is on its device
+
+
+def all_reduce(n):
+    mesh = jax.make_mesh((8,), ("x",))
+    f = jax.jit(jax.shard_map(lambda x: jax.lax.psum(x, "x"), mesh=mesh, in_specs=P("x"), out_specs=P("x")))
+    return result_of(f, jax.device_put(normal(1, (8, n)), NamedSharding(mesh, P("x"))))
+
+
+def matmul(n):
+    return result_of(jax.jit(jnp.matmul), normal(1, (n, n)), normal(2, (n, n)))
+
+
+def layouts(n):
+    mesh = jax.make_mesh((8,), ("x",), axis_types=(jax.sharding.AxisType.Auto,))
+    cuts = {"..": P(), "x.": P("x"), ".x": P(None, "x")}
+    cuts = {name: NamedSharding(mesh, spec) for name, spec in cuts.items()}
+    a, b = normal(1, (n, n)), normal(2, (n, n))
+    all_works = []
+    for a_name, a_cut in cuts.items():
+        for b_name, b_cut in cuts.items():
+            for c_name, c_cut in cuts.items():
+                f = jax.jit(jnp.matmul, out_shardings=c_cut)
+                all_works += result_of(f, jax.device_put(a, a_cut), jax.device_put(b, b_cut))
+                all_works[-1].name = f"{a_name},{b_name},{c_name}"
+    return all_works
+
+
+def gelu(n):
+    return result_of(jax.jit(lambda x: jax.nn.gelu(x, approximate=True)), normal(1, (n,)))
+
+
+def total(n):
+    return result_of(jax.jit(jnp.sum), uniform(1, (n,)))
+
+
+def softmax(rows):
+    return result_of(jax.jit(lambda x: jax.nn.softmax(x, axis=-1)), normal(1, (rows, 1024)))
+
+
+def layer_norm(rows):
+    def f(x, scale, shift):
+        d = x - jnp.mean(x, axis=-1, keepdims=True)
+        return d * jax.lax.rsqrt(jnp.mean(d * d, axis=-1, keepdims=True) + 1e-5) * scale + shift
+
+    return result_of(jax.jit(f), normal(1, (rows, 1024)), normal(2, (1024,)), normal(3, (1024,)))
+
+
+def transpose(rows):
+    return result_of(jax.jit(jnp.transpose), normal(1, (rows, 1024)))
+
+
+def random_bits(n):
+    return result_of(jax.jit(lambda key: jax.random.bits(key, (n,))), jax.random.key(3))
+
+
+def random_normal(n):
+    return result_of(jax.jit(lambda key: jax.random.normal(key, (n,))), jax.random.key(3))
+
+
+def chain(n):
+    def f(x, y):
+        for _ in range(0, n, 4):
+            x = jnp.tanh(x * 1.5 + y) - y
+        return x
+
+    return result_of(jax.jit(f), normal(1, (1024,)), normal(2, (1024,)))
+
+
+ROWS = {
+    "dispatch_jit": dispatch_jit,
+    "dispatch_eager": dispatch_eager,
+    "dispatch_pmap": dispatch_pmap,
+    "all_reduce": all_reduce,
+    "matmul": matmul,
+    "layouts": layouts,
+    "gelu": gelu,
+    "sum": total,
+    "softmax": softmax,
+    "layer_norm": layer_norm,
+    "transpose": transpose,
+    "random_bits": random_bits,
+    "random_normal": random_normal,
+    "chain": chain,
+}

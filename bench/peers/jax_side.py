@@ -1,0 +1,82 @@
+"""JAX's side of `./dev bench peers`: runs one row and prints its figures as JSON. Options and output as bench/peers.cpp.
+
+Every result is waited for: with 8 devices in one process JAX can deadlock in loops that are not.
+"""
+import argparse
+import json
+import random
+import statistics
+import time
+
+import jax
+import numpy as np
+
+import jax_arrays
+import jax_training
+
+
+def digest(x):
+    """Means that depend on the values and on their order, and the corners."""
+    v = np.asarray(x).astype(np.float64).ravel()
+    weighted = v * ((np.arange(v.size) % 7 + 1) / 4)
+    return [float(f) for f in (np.abs(v).mean(), v.mean(), weighted.mean(), v[0], v[-1])]
+
+
+class Case:
+    """As bench::Case: a sample is as many calls as take a certain time."""
+
+    def __init__(self, work):
+        self.call, self.calls, self.samples = work.call, 1, []
+
+    def sample(self):
+        start = time.perf_counter()
+        for _ in range(self.calls):
+            self.call()
+        return time.perf_counter() - start
+
+
+def measure(cases, samples, min_time):
+    """As bench::measure: rounds of shuffled order."""
+    for c in cases:
+        while c.sample() < min_time:
+            c.calls *= 2
+    order = list(cases)
+    shuffle = random.Random(1)
+    for _ in range(samples):
+        shuffle.shuffle(order)
+        for c in order:
+            c.call()
+            c.samples.append(c.sample() / c.calls)
+
+
+def run(o):
+    works = {**jax_arrays.ROWS, **jax_training.ROWS}[o.row](o.size)
+    cases, results = [], []
+    for w in works:
+        case = Case(w)
+        first = case.sample()
+        results.append({"name": w.name, "first": first, "check": w.check(digest)})
+        spent = 0
+        while not o.cold and spent < o.warm_time / len(works):
+            spent += case.sample()
+        cases.append(case)
+    if not o.cold:
+        measure(cases, o.samples, o.min_time)
+        for result, case in zip(results, cases):
+            result["samples"] = case.samples
+    return results
+
+
+def main():
+    parser = argparse.ArgumentParser()
+    parser.add_argument("row")
+    parser.add_argument("--size", type=int, default=0)
+    parser.add_argument("--samples", type=int, default=15)
+    parser.add_argument("--min-time", type=float, default=0.01)
+    parser.add_argument("--warm-time", type=float, default=0.3)
+    parser.add_argument("--cold", action="store_true")
+    jax.config.update("jax_platforms", "cpu")
+    print(json.dumps(run(parser.parse_args())))
+
+
+main()

@@ -1,0 +1,183 @@
+"""The rows of bench/peers/training.h. Model and optimizer state are donated."""
+import math
+
+import equinox as eqx
+import jax
+import jax.numpy as jnp
+import optax
+from jax.sharding import NamedSharding, PartitionSpec as P
+
+from jax_work import Work, normal
+
+
+def squared_error(model, x, y):
+    return jnp.mean((y - jax.vmap(model)(x)) ** 2)
+
+
+def make_model(inputs, outputs, width, depth):
+    """The arrays of Equinox's MLP, and what makes a module of them."""
+    model = eqx.nn.MLP(inputs, outputs, width, depth, key=jax.random.PRNGKey(6789))
+    return eqx.partition(model, eqx.is_array)
+
+
+def seed_step_by(make_step):
+    mesh = jax.make_mesh((jax.device_count(),), ("x",), axis_types=(jax.sharding.AxisType.Auto,))
+    cut, replicated = NamedSharding(mesh, P("x")), NamedSharding(mesh, P())
+    optim = optax.adam(3e-4)
+    parameters, static = make_model(4, 4, 32, 1)
+    x = normal(1, (16, 4))
+    batch = jax.block_until_ready(jax.device_put((x, jnp.sin(x)), cut))
+    now = jax.block_until_ready(jax.device_put((parameters, optim.init(parameters)), replicated))
+
+    def step(batch, parameters, state):
+        parameters, state = eqx.filter_shard((parameters, state), replicated)
+        x, y = eqx.filter_shard(batch, cut)
+        grads = jax.grad(lambda p: squared_error(eqx.combine(p, static), x, y))(parameters)
+        updates, state = optim.update(grads, state)
+        return eqx.filter_shard((eqx.apply_updates(parameters, updates), state), replicated)
+
+    step = make_step(step)
+
+    def call():
+        nonlocal now
+        now = jax.block_until_ready(step(batch, *now))
+
+    def check(digest):
+        parameters, state = now
+        layers = [layer for m in (parameters, state[0].mu, state[0].nu) for layer in m.layers]
+        return [digest(a) for layer in layers for a in (layer.weight, layer.bias)]
+
+    return [Work("", call, check)]
+
+
+def seed_step(_):
+    return seed_step_by(lambda f: jax.jit(f, donate_argnums=(1, 2)))
+
+
+def seed_step_filter_jit(_):
+    return seed_step_by(lambda f: eqx.filter_jit(f, donate="all-except-first"))
+
+
+def adam(n):
+    optim = optax.adam(0.1)
+    w, g = normal(1, (n,)), normal(2, (n,))
+    now = jax.block_until_ready((w, optim.init(w)))
+    jax.block_until_ready(g)
+
+    def step(w, state, g):
+        updates, state = optim.update(g, state)
+        return optax.apply_updates(w, updates), state
+
+    step = jax.jit(step, donate_argnums=(0, 1))
+    del w
+
+    def call():
+        nonlocal now
+        now = jax.block_until_ready(step(*now, g))
+
+    def check(digest):
+        w, state = now
+        return [digest(a) for a in (w, state[0].mu, state[0].nu)]
+
+    return [Work("", call, check)]
+
+
+def training(step, model, *batch):
+    """A step (model, *batch) -> (model, loss): the check makes four more steps."""
+    jax.block_until_ready((model, batch))
+    loss = None
+
+    def call():
+        nonlocal model, loss
+        model, loss = jax.block_until_ready(step(model, *batch))
+
+    def check(_):
+        losses = [[float(loss)]]
+        for _ in range(4):
+            call()
+            losses.append([float(loss)])
+        return losses
+
+    return [Work("", call, check)]
+
+
+def sgd_step(rate, loss_of):
+    optim = optax.sgd(rate)
+
+    def step(model, *batch):
+        loss, grads = jax.value_and_grad(loss_of)(model, *batch)
+        updates, _ = optim.update(grads, optim.init(model))
+        return optax.apply_updates(model, updates), loss
+
+    return jax.jit(step, donate_argnums=0)
+
+
+def mlp(_):
+    parameters, static = make_model(512, 512, 512, 7)
+    x = normal(1, (256, 512))
+    step = sgd_step(100, lambda p, x, y: squared_error(eqx.combine(p, static), x, y))
+    return training(step, parameters, x, jnp.sin(x))
+
+
+BATCH, LENGTH, WIDTH, HEADS, HIDDEN, VOCABULARY = 8, 64, 128, 4, 512, 256
+
+
+def make_transformer(layers):
+    def weight(seed, inputs, outputs):
+        return normal(seed, (inputs, outputs)) / math.sqrt(inputs)
+
+    blocks = [
+        {
+            "norm1": jnp.ones(WIDTH),
+            "qkv": weight(10 * k + 11, WIDTH, 3 * WIDTH),
+            "out": weight(10 * k + 12, WIDTH, WIDTH),
+            "norm2": jnp.ones(WIDTH),
+            "up": weight(10 * k + 13, WIDTH, HIDDEN),
+            "down": weight(10 * k + 14, HIDDEN, WIDTH),
+        }
+        for k in range(layers)
+    ]
+    return {
+        "embed": weight(1, VOCABULARY, WIDTH),
+        "position": weight(2, LENGTH, WIDTH),
+        "norm": jnp.ones(WIDTH),
+        "blocks": blocks,
+    }
+
+
+def normalised(x, scale):
+    return x * jax.lax.rsqrt(jnp.mean(x * x, axis=-1, keepdims=True) + 1e-5) * scale
+
+
+def attention(b, x):
+    def by_head(v):
+        return v.reshape(BATCH, LENGTH, HEADS, WIDTH // HEADS).transpose(0, 2, 1, 3)
+
+    q, k, v = (by_head(part) for part in jnp.split(x @ b["qkv"], 3, axis=-1))
+    scores = q @ k.transpose(0, 1, 3, 2) / math.sqrt(WIDTH // HEADS)
+    causal = jnp.tril(jnp.ones((LENGTH, LENGTH), bool))
+    mixed = jax.nn.softmax(jnp.where(causal, scores, -1e9), axis=-1) @ v
+    return mixed.transpose(0, 2, 1, 3).reshape(BATCH, LENGTH, WIDTH) @ b["out"]
+
+
+def language_loss(t, tokens, targets):
+    h = jnp.take(t["embed"], tokens, axis=0) + t["position"]
+    for b in t["blocks"]:
+        h = h + attention(b, normalised(h, b["norm1"]))
+        h = h + jax.nn.gelu(normalised(h, b["norm2"]) @ b["up"]) @ b["down"]
+    logits = normalised(h, t["norm"]) @ t["embed"].T
+    return jnp.mean(optax.softmax_cross_entropy_with_integer_labels(logits, targets))
+
+
+def transformer(_):
+    text = jax.random.randint(jax.random.key(9), (BATCH, LENGTH + 1), 0, VOCABULARY)
+    return training(sgd_step(0.1, language_loss), make_transformer(2), text[:, :-1], text[:, 1:])
+
+
+ROWS = {
+    "seed_step": seed_step,
+    "seed_step_filter_jit": seed_step_filter_jit,
+    "adam": adam,
+    "mlp": mlp,
+    "transformer": transformer,
+}

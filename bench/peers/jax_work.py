@@ -1,0 +1,27 @@
+"""What a row runs, as bench/peers/work.h."""
+from dataclasses import dataclass
+from typing import Callable
+
+import jax
+
+
+@dataclass
+class Work:
+    name: str  # where a row has several
+    call: Callable  # returns when the result is there
+    check: Callable  # called once with `digest`, after the first call: groups of figures of one scale,
+    # on which both sides must agree
+
+
+def result_of(f, *inputs):
+    """f(*inputs), an array."""
+    jax.block_until_ready(inputs)
+    return [Work("", lambda: f(*inputs).block_until_ready(), lambda digest: [digest(f(*inputs))])]
+
+
+def normal(seed, shape):
+    return jax.random.normal(jax.random.key(seed), shape)
+
+
+def uniform(seed, shape):
+    return jax.random.uniform(jax.random.key(seed), shape)

@@ -1,0 +1,183 @@
+// Rows of training steps. Model and optimizer state are donated.
+#pragma once
+#include <cmath>
+#include <cstdint>
+#include <memory>
+
+#include "peers/work.h"
+
+namespace peers {
+
+using Model = sa::nn::MLP<>;
+
+inline sa::Array squared_error(const Model& model, const sa::Array& x, const sa::Array& y) {
+  return sa::mean(sa::square(y - sa::vmap(model)(x)));
+}
+
+/// Equinox's autoparallelism page: MLP 4-32-4, batch 16 cut over all devices, Adam.
+inline Works seed_step(std::int64_t) {
+  const auto sharding = sa::PositionalSharding(sa::create_device_mesh({sa::device_count(), 1}));
+  const auto replicated = sharding.replicate();
+  const auto optim = sa::optim::adam(3e-4);
+  using State = sa::optim::AdamState<Model>;
+  struct Training {
+    Model model;
+    State state;
+    sa::Array x, y;
+  };
+  auto t = std::make_shared<Training>();
+  t->model = sa::device_put(Model::init(4, 4, 32, 1, sa::random::PRNGKey(6789)), replicated);
+  t->state = sa::device_put(optim.init(t->model), replicated);
+  t->x = normal(1, {16, 4});
+  t->y = sa::device_put(sa::sin(t->x), sharding);
+  t->x = sa::device_put(t->x, sharding);
+  sa::block_until_ready(std::tuple(t->model, t->state, t->x, t->y));
+  const auto step = sa::jit([=](Model model, State state, sa::Array x, sa::Array y) {
+    std::tie(model, state) = sa::filter_shard(std::tuple(model, state), replicated);
+    std::tie(x, y) = sa::filter_shard(std::tuple(x, y), sharding);
+    const auto grads = sa::grad(squared_error)(model, x, y);
+    const auto [updates, next] = optim.update(grads, state);
+    model = sa::apply_updates(model, updates);
+    return sa::filter_shard(std::tuple(model, next), replicated);
+  });
+  const auto call = [=] {
+    std::tie(t->model, t->state) = step(std::move(t->model), std::move(t->state), t->x, t->y);
+    sa::block_until_ready(t->model);
+    sa::block_until_ready(t->state);
+  };
+  const auto check = [=] {
+    Figures all;
+    for (const Model* m : {&t->model, &t->state.mu, &t->state.nu})
+      for (const sa::nn::Linear& l : m->layers)
+        for (const sa::Array& a : {l.weight, l.bias}) all.push_back(digest(a));
+    return all;
+  };
+  return {{"", call, check}};
+}
+
+inline Works adam(std::int64_t n) {
+  const auto optim = sa::optim::adam(0.1);
+  using State = sa::optim::AdamState<sa::Array>;
+  struct Training {
+    sa::Array w, g;
+    State state;
+  };
+  auto t = std::make_shared<Training>();
+  t->w = normal(1, {n});
+  t->g = normal(2, {n});
+  t->state = optim.init(t->w);
+  sa::block_until_ready(std::tuple(t->w, t->g, t->state));
+  const auto step = sa::jit([=](sa::Array w, State state, sa::Array g) {
+    const auto [updates, next] = optim.update(g, state);
+    return std::tuple(sa::apply_updates(w, updates), next);
+  });
+  const auto call = [=] {
+    std::tie(t->w, t->state) = step(std::move(t->w), std::move(t->state), t->g);
+    t->w.block_until_ready();
+    sa::block_until_ready(t->state);
+  };
+  const auto check = [=] {
+    Figures all;
+    for (const sa::Array& a : {t->w, t->state.mu, t->state.nu}) all.push_back(digest(a));
+    return all;
+  };
+  return {{"", call, check}};
+}
+
+/// `call` and `check` of a step (model, x, y) -> (model, loss): the check makes four more steps.
+template <class Step, class M>
+Works training(const Step& step, M model, const sa::Array& x, const sa::Array& y) {
+  sa::block_until_ready(std::tuple(model, x, y));
+  auto m = std::make_shared<M>(std::move(model));
+  auto loss = std::make_shared<sa::Array>();
+  const auto call = [=] {
+    std::tie(*m, *loss) = step(std::move(*m), x, y);
+    sa::block_until_ready(*m);
+    loss->block_until_ready();
+  };
+  const auto check = [=] {
+    Figures losses{{loss->item<float>()}};
+    for (int k = 0; k < 4; k++) {
+      call();
+      losses.push_back({loss->item<float>()});
+    }
+    return losses;
+  };
+  return {{"", call, check}};
+}
+
+/// Eight layers of 512, batch 256, SGD.
+inline Works mlp(std::int64_t) {
+  const auto optim = sa::optim::sgd(100);
+  const auto step = sa::jit([=](Model model, const sa::Array& x, const sa::Array& y) {
+    const auto [loss, grads] = sa::value_and_grad(squared_error)(model, x, y);
+    const auto [updates, next] = optim.update(grads, optim.init(model));
+    return std::tuple(sa::apply_updates(model, updates), loss);
+  });
+  const sa::Array x = normal(1, {256, 512});
+  return training(step, Model::init(512, 512, 512, 7, sa::random::PRNGKey(6789)), x, sa::sin(x));
+}
+
+struct Block {
+  sa::Array norm1, qkv, out, norm2, up, down;
+};
+struct Transformer {
+  sa::Array embed, position, norm;
+  std::vector<Block> blocks;
+};
+
+constexpr std::int64_t batch = 8, length = 64, width = 128, heads = 4, hidden = 512, vocabulary = 256;
+
+inline Transformer make_transformer(int layers) {
+  const auto weight = [](int seed, std::int64_t in, std::int64_t out) {
+    return normal(seed, {in, out}) / std::sqrt(static_cast<double>(in));
+  };
+  Transformer t{weight(1, vocabulary, width), weight(2, length, width), sa::ones({width}), {}};
+  for (int k = 0; k < layers; k++)
+    t.blocks.push_back({sa::ones({width}), weight(10 * k + 11, width, 3 * width),
+                        weight(10 * k + 12, width, width), sa::ones({width}),
+                        weight(10 * k + 13, width, hidden), weight(10 * k + 14, hidden, width)});
+  return t;
+}
+
+inline sa::Array normalised(const sa::Array& x, const sa::Array& scale) {
+  return x * sa::rsqrt(sa::mean(x * x, {.axis = -1, .keepdims = true}) + 1e-5) * scale;
+}
+inline sa::Array attention(const Block& b, const sa::Array& x) {
+  const auto by_head = [](const sa::Array& v) {
+    return v.reshape({batch, length, heads, width / heads}).transpose({0, 2, 1, 3});
+  };
+  const std::vector<sa::Array> qkv = sa::split(sa::matmul(x, b.qkv), 3, -1);
+  const sa::Array q = by_head(qkv[0]), k = by_head(qkv[1]), v = by_head(qkv[2]);
+  const sa::Array scores =
+      sa::matmul(q, k.transpose({0, 1, 3, 2})) / std::sqrt(static_cast<double>(width / heads));
+  const sa::Array causal = sa::tril(sa::ones({length, length}, sa::bool_));
+  const sa::Array mixed = sa::matmul(sa::softmax(sa::where(causal, scores, -1e9)), v);
+  return sa::matmul(mixed.transpose({0, 2, 1, 3}).reshape({batch, length, width}), b.out);
+}
+inline sa::Array language_loss(const Transformer& t, const sa::Array& tokens, const sa::Array& targets) {
+  sa::Array h = sa::take(t.embed, tokens, 0) + t.position;
+  for (const Block& b : t.blocks) {
+    h = h + attention(b, normalised(h, b.norm1));
+    h = h + sa::matmul(sa::gelu(sa::matmul(normalised(h, b.norm2), b.up)), b.down);
+  }
+  const sa::Array logits = sa::matmul(normalised(h, t.norm), t.embed.T());
+  return sa::mean(sa::losses::softmax_cross_entropy_with_integer_labels(logits, targets));
+}
+
+/// Decoder of two blocks with tied embeddings, SGD.
+inline Works transformer(std::int64_t) {
+  const auto optim = sa::optim::sgd(0.1);
+  const auto step = sa::jit([=](Transformer t, const sa::Array& tokens, const sa::Array& targets) {
+    const auto [loss, grads] = sa::value_and_grad(language_loss)(t, tokens, targets);
+    const auto [updates, next] = optim.update(grads, optim.init(t));
+    return std::tuple(sa::apply_updates(t, updates), loss);
+  });
+  const sa::Array text = sa::random::randint(sa::random::key(9), {batch, length + 1}, 0, vocabulary);
+  const auto columns = [&](std::int64_t from) {
+    return sa::Array(text[{sa::all, sa::slice(from, from + length)}]);
+  };
+  return training(step, make_transformer(2), columns(0), columns(1));
+}
+
+}  // namespace peers
