@@ -1,8 +1,9 @@
 """The rows of bench/peers/arrays.h."""
+
 import jax
 import jax.numpy as jnp
-from jax.sharding import NamedSharding, PartitionSpec as P
-
+from jax.sharding import NamedSharding
+from jax.sharding import PartitionSpec as P
 from jax_work import normal, result_of, uniform
 
 

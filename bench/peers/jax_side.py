@@ -2,17 +2,16 @@
 
 Every result is waited for: with 8 devices in one process JAX can deadlock in loops that are not.
 """
+
 import argparse
 import json
 import random
-import statistics
 import time
 
 import jax
-import numpy as np
-
 import jax_arrays
 import jax_training
+import numpy as np
 
 
 def digest(x):

@@ -1,12 +1,13 @@
 """The rows of bench/peers/training.h. Model and optimizer state are donated."""
+
 import math
 
 import equinox as eqx
 import jax
 import jax.numpy as jnp
 import optax
-from jax.sharding import NamedSharding, PartitionSpec as P
-
+from jax.sharding import NamedSharding
+from jax.sharding import PartitionSpec as P
 from jax_work import Work, normal
 
 

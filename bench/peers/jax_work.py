@@ -1,6 +1,7 @@
 """What a row runs, as bench/peers/work.h."""
+
+from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Callable
 
 import jax
 

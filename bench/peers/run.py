@@ -1,13 +1,15 @@
 """The library against JAX on this machine: ./dev bench peers [--rows TEXT,..] [--rounds N] [--quick] [--json FILE]
 
-A row is the same work on the same inputs on both sides (peers.cpp and jax_side.py), in processes of their own that run in
-turns: ours, JAX, JAX, ours, ... Each makes a first call, tells the
-values that it got, warms up and takes the median of its samples; the table has the median over the rounds, and the median of the rounds' ratios. Values that differ
-between the two sides fail the row. JAX lives in a private environment, build/peers-python.
+A row is the same work on the same inputs on both sides (peers.cpp and jax_side.py), in processes of their own that
+run in turns: ours, JAX, JAX, ours, ... Each makes a first call, tells the values that it got, warms up, and takes
+the median of its samples. The table has the medians over the rounds and the median of the rounds' ratios; +-% is
+the median absolute deviation of all samples. A row whose values differ between the two sides fails. JAX lives in an
+environment of its own, build/peers-python.
 
-A row's aim is a ratio or a time. Matmul's and Adam's are the ratios of the times aimed at to those of JAX, both measured on
-the machine on which the aims were set.
+A row's aim is a ratio or a time. Matmul's and Adam's are the ratios of the times aimed at to those of JAX, both
+measured on the machine on which the aims were set.
 """
+
 import argparse
 import json
 import os
@@ -99,8 +101,12 @@ def prepare(update):
 
 
 def versions():
-    code = "import importlib.metadata as m; print(', '.join(f'{p} {m.version(p)}' for p in %r))" % PACKAGES
-    return subprocess.run([PYTHON, "-c", code], check=True, capture_output=True, text=True).stdout.strip()
+    code = (
+        "import importlib.metadata as m, sys; print(', '.join(f'{p} {m.version(p)}' for p in sys.argv[1:]))"
+    )
+    return subprocess.run(
+        [PYTHON, "-c", code, *PACKAGES], check=True, capture_output=True, text=True
+    ).stdout.strip()
 
 
 def processor():
@@ -168,7 +174,7 @@ def measure(row, bench, o):
             {"SHARDARRAY_CPU_DEVICES": str(row.devices), "SHARDARRAY_CACHE_DIR": "", **row.environment},
         ),
         "JAX": (
-            [PYTHON, HERE / "jax_side.py", row.jax_row or row.row, *arguments],
+            [PYTHON, "-B", HERE / "jax_side.py", row.jax_row or row.row, *arguments],
             {"XLA_FLAGS": f"--xla_force_host_platform_device_count={row.devices}"},
         ),
     }
@@ -195,7 +201,9 @@ def measure(row, bench, o):
     for k, name in enumerate(names):
         times = [[seconds(run[k]) for run in rounds[side]] for side in sides]
         parts.append(
-            Figure(f"  {name}" if name else row.title, *times, tuple(spread(rounds[side], k) for side in sides))
+            Figure(
+                f"  {name}" if name else row.title, *times, tuple(spread(rounds[side], k) for side in sides)
+            )
         )
     if len(parts) == 1:
         parts[0].ratio_aim, parts[0].seconds_aim = row.ratio, row.seconds
@@ -209,7 +217,11 @@ def measure(row, bench, o):
 def time_text(seconds):
     for limit, factor, unit in ((1e-6, 1e9, "ns"), (1e-3, 1e6, "us"), (1, 1e3, "ms")):
         if seconds < limit:
-            return f"{seconds * factor:.3g} {unit}" if seconds * factor < 999.5 else f"{seconds * factor:.0f} {unit}"
+            return (
+                f"{seconds * factor:.3g} {unit}"
+                if seconds * factor < 999.5
+                else f"{seconds * factor:.0f} {unit}"
+            )
     return f"{seconds:.3g} s"
 
 
@@ -225,7 +237,14 @@ def print_figure(f):
     spread = [f"{100 * s:.1f}" for s in f.spread] or ["", ""]
     met = {True: "met", False: "MISSED", None: ""}[f.met()]
     print_line(
-        f.title, time_text(f.value()), spread[0], time_text(f.peer()), spread[1], f"{f.ratio():.3g}x", f.aim(), met
+        f.title,
+        time_text(f.value()),
+        spread[0],
+        time_text(f.peer()),
+        spread[1],
+        f"{f.ratio():.3g}x",
+        f.aim(),
+        met,
     )
 
 
@@ -242,11 +261,17 @@ def as_json(f):
 
 
 def main():
-    parser = argparse.ArgumentParser(prog="./dev bench peers", description="The library against JAX on this machine.")
+    parser = argparse.ArgumentParser(
+        prog="./dev bench peers", description="The library against JAX on this machine."
+    )
     parser.add_argument("bench", help=argparse.SUPPRESS)
-    parser.add_argument("--rows", default="", help="only rows whose titles contain one of these texts, with commas between")
+    parser.add_argument(
+        "--rows", default="", help="only rows whose titles contain one of these texts, with commas between"
+    )
     parser.add_argument("--rounds", type=int, default=3, help="processes of each side (3)")
-    parser.add_argument("--quick", action="store_true", help="one round of few short samples: to see that it runs")
+    parser.add_argument(
+        "--quick", action="store_true", help="one round of few short samples: to see that it runs"
+    )
     parser.add_argument("--update", action="store_true", help="installs the newest JAX first")
     parser.add_argument("--json", help="writes the results to this file")
     o = parser.parse_args()
