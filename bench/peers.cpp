@@ -69,9 +69,7 @@ nlohmann::json run(const Options& o) {
 int main(int argc, char** argv) {
   Options o;
   CLI::App app{"One row of the comparison with JAX; ./dev bench peers runs all."};
-  std::vector<std::string> names;
-  for (const auto& [name, row] : rows) names.push_back(name);
-  app.add_option("row", o.row)->required()->check(CLI::IsMember(names));
+  app.add_option("row", o.row)->required()->check(CLI::IsMember(rows));
   app.add_option("--size", o.size, "Elements, rows or operations");
   app.add_option("--samples", o.samples);
   app.add_option("--min-time", o.min_time, "Seconds of a sample");

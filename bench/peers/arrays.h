@@ -3,7 +3,7 @@
 #include <array>
 #include <cstdint>
 
-#include "peers/work.h"
+#include "work.h"
 
 namespace peers {
 

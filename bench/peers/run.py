@@ -277,7 +277,10 @@ def main():
     o = parser.parse_args()
     o.rounds = 1 if o.quick else max(o.rounds, 1)
     o.sampling = ["--samples", "3", "--min-time", "1e-4", "--warm-time", "0.02"] if o.quick else []
-    prepare(o.update)
+    try:
+        prepare(o.update)
+    except subprocess.CalledProcessError as e:
+        sys.exit(f"peers: cannot make the Python environment: {e}")
     load = os.getloadavg()[0]
     print(f"{versions()} on {processor()}, {os.cpu_count()} cores; load {load:.1f} at start")
     print_line("row", "ours", "+-%", "JAX", "+-%", "ratio", "aim", "")

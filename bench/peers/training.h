@@ -4,7 +4,7 @@
 #include <cstdint>
 #include <memory>
 
-#include "peers/work.h"
+#include "work.h"
 
 namespace peers {
 
@@ -126,7 +126,8 @@ struct Transformer {
   std::vector<Block> blocks;
 };
 
-constexpr std::int64_t batch = 8, length = 64, width = 128, heads = 4, hidden = 512, vocabulary = 256;
+constexpr std::int64_t batch = 8, length = 64, heads = 4, head_width = 32, width = heads * head_width,
+                       hidden = 512, vocabulary = 256;
 
 inline Transformer make_transformer(int layers) {
   const auto weight = [](int seed, std::int64_t in, std::int64_t out) {
@@ -145,12 +146,12 @@ inline sa::Array normalised(const sa::Array& x, const sa::Array& scale) {
 }
 inline sa::Array attention(const Block& b, const sa::Array& x) {
   const auto by_head = [](const sa::Array& v) {
-    return v.reshape({batch, length, heads, width / heads}).transpose({0, 2, 1, 3});
+    return v.reshape({batch, length, heads, head_width}).transpose({0, 2, 1, 3});
   };
   const std::vector<sa::Array> qkv = sa::split(sa::matmul(x, b.qkv), 3, -1);
   const sa::Array q = by_head(qkv[0]), k = by_head(qkv[1]), v = by_head(qkv[2]);
   const sa::Array scores =
-      sa::matmul(q, k.transpose({0, 1, 3, 2})) / std::sqrt(static_cast<double>(width / heads));
+      sa::matmul(q, k.transpose({0, 1, 3, 2})) / std::sqrt(static_cast<double>(head_width));
   const sa::Array causal = sa::tril(sa::ones({length, length}, sa::bool_));
   const sa::Array mixed = sa::matmul(sa::softmax(sa::where(causal, scores, -1e9)), v);
   return sa::matmul(mixed.transpose({0, 2, 1, 3}).reshape({batch, length, width}), b.out);
