@@ -175,7 +175,10 @@ def measure(row, bench, o):
         ),
         "JAX": (
             [PYTHON, "-B", HERE / "jax_side.py", row.jax_row or row.row, *arguments],
-            {"XLA_FLAGS": f"--xla_force_host_platform_device_count={row.devices}"},
+            {
+                "XLA_FLAGS": f"--xla_force_host_platform_device_count={row.devices}",
+                "JAX_TRACEBACK_FILTERING": "off",  # the last line is the error
+            },
         ),
     }
     rounds = {name: [] for name in sides}
@@ -187,7 +190,9 @@ def measure(row, bench, o):
         raise Failure("the two sides have different parts")
     for part, ours, theirs in zip(names, rounds["ours"][0], rounds["JAX"][0]):
         if not same(ours["check"], theirs["check"]):
-            raise Failure(f"{part} values differ: {ours['check']} and JAX {theirs['check']}")
+            raise Failure(
+                f"values differ{' of ' + part if part else ''}: {ours['check']} and JAX {theirs['check']}"
+            )
 
     def seconds(part):
         return part["first"] if row.cold else statistics.median(part["samples"])
