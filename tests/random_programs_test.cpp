@@ -1,6 +1,7 @@
 // Random programs with random placements against one device; what the executor moves against what explain() says.
 #include "ops/table.h"
 #include "random_program_ops.h"
+#include "random_program_sums.h"
 #include "shardarray/explain.h"
 #include "transform/jit.h"
 

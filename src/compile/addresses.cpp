@@ -108,15 +108,14 @@ class Planner {
     const Group& x = get(f_.groups, made.first);
     if (!x.loop) return false;
     const GroupKernel& k = get(kernels_, made.first);
-    const IndexMap same = identity_map(at_.value(x.domain).type.shape.size());
     std::size_t output = 0;
     while (k.args[output].value != v || !k.args[output].output) output++;
+    const IndexMap same{k.args[output].map};
     for (std::size_t j = 0; j < k.args.size(); j++) {
       const KernelAccess& a = k.args[j];
       if (a.output || at_.storage(a.value).memory != i) continue;
-      const bool same_place =
-          IndexMap{a.map} == same &&
-          at_.value(at_.storage(a.value).geometry).type.shape == at_.value(x.domain).type.shape;
+      const bool same_place = IndexMap{a.map} == same &&
+                              at_.value(at_.storage(a.value).geometry).type.shape == at_.value(v).type.shape;
       if (!same_place || !may_overwrite(k.kernel, static_cast<int>(j), static_cast<int>(output)))
         return false;
     }

@@ -42,15 +42,12 @@ class Fuser {
   template <class V> static auto at(V& v, int k) -> decltype(v[static_cast<std::size_t>(k)]) {
     return v[static_cast<std::size_t>(k)];
   }
-  enum class Kind {
-    loop,
-    inlined,
-    alias,
-    single
-  };  // inlined: free to repeat in every user; alias: another name
+  // inlined: free to repeat in every user; alias: another name
+  enum class Kind { loop, inlined, alias, single };
 
   struct Domain {
     int value = -1, reduce = -1;
+    int full = -1;  // of a group of rows: a value that has all their points
     std::vector<int> steps;
     bool loop = false;
   };
@@ -163,7 +160,11 @@ class Fuser {
       if (other_users || groups.empty()) start(s);
       return;
     }
-    if (groups.size() > 1 && !merge_all(groups)) groups.clear();
+    if (groups.size() > 1 && !merge_all(groups)) {  // one group computes it and writes it for the others
+      for (int group : groups)
+        if (try_join(s, group, true)) return;
+      groups.clear();
+    }
     if (groups.size() == 1 && try_join(s, find(*groups.begin()), other_users)) return;
     start(s);
   }
@@ -225,19 +226,67 @@ class Fuser {
     if (d.steps.size() >= kMostSteps) return false;
     auto maps = maps_in(s, group);
     if (!maps || maps->empty()) return false;
-    const PartValue& out = at(p_.values, at(p_.steps, s).out[0]);
-    const PartValue& domain = at(p_.values, d.value);
-    const IndexMap same = identity_map(domain.type.shape.size());
-    const bool at_points = maps->size() == 1 && (*maps)[0] == same && out.type.shape == domain.type.shape &&
-                           out.layout == domain.layout;
-    if (other_users && (!at_points || leads_to(s, group))) return false;
-    if (leaves_group(s, group)) return false;
+    if (other_users ? leads_to(s, group) : leaves_group(s, group)) return false;
     const FlatNode* n = node(s);
     if (n && n->op->form == Form::reduce) {
-      if (!at_points || !same_inner(d, s)) return false;
+      if (!is_point(d, s, *maps, d.value)) return turn_into_rows(s, group, std::move(*maps));
+      if (maps->size() > 1 || !same_inner(d, s)) return false;
       d.reduce = s;
+    } else if (other_users &&
+               (maps->size() > 1 || !(is_point(d, s, *maps, d.value) || is_point(d, s, *maps, d.full)))) {
+      return false;
     }
     join(s, group, std::move(*maps));
+    return true;
+  }
+
+  // Whether s is computed where `domain`, the rows or all points, has its elements.
+  bool is_point(const Domain& d, int s, const std::vector<IndexMap>& maps, int domain) const {
+    if (domain < 0) return false;
+    const PartValue &out = at(p_.values, at(p_.steps, s).out[0]), &points = at(p_.values, domain);
+    const std::size_t outer = at(p_.values, d.value).type.shape.size();
+    const IndexMap map = domain == d.full ? reduce_map(*node(d.reduce), outer) : identity_map(outer);
+    return out.type.shape == points.type.shape && out.layout == points.layout &&
+           std::find(maps.begin(), maps.end(), map) != maps.end();
+  }
+
+  // The group's points become the rows that s reduces: a row is read again where its sum is used, not stored. Only where
+  // there are rows enough for all workers, or little to do.
+  bool turn_into_rows(int s, int group, std::vector<IndexMap> maps) {
+    constexpr std::int64_t enough_rows = 16, few_points = 16384;
+    Domain& d = at(domains_, group);
+    if (d.reduce >= 0 || maps.size() != 1) return false;
+    const PartValue &in = at(p_.values, at(p_.steps, s).in[0]), &full = at(p_.values, d.value);
+    const PartValue& rows = at(p_.values, at(p_.steps, s).out[0]);
+    if (!(in.type.shape == full.type.shape) || in.layout != full.layout ||
+        rows.layout->order() != full.layout->order())
+      return false;
+    const std::size_t outer = rows.type.shape.size();
+    const IndexMap to_rows = reduce_map(*node(s), outer);
+    if (maps[0].dims.size() != outer) return false;
+    for (std::size_t j = 0; j < to_rows.dims.size(); j++) {
+      const auto k = static_cast<std::size_t>(to_rows.dims[j].dim);
+      if (k >= outer) {
+        if (full.layout->tiles(static_cast<int>(j)) != 1) return false;
+        continue;
+      }
+      const MapDim& m = maps[0].dims[k];
+      if (m.dim != static_cast<int>(j) || m.step != 1 || m.offset != 0) return false;
+      if (full.layout->dims()[j] != rows.layout->dims()[k]) return false;
+    }
+    std::int64_t tiles = 1;
+    for (int k = 0; k < rows.layout->rank(); k++) tiles *= rows.layout->tiles(k);
+    if (num_elements(rows.type.shape) / tiles < enough_rows &&
+        num_elements(full.type.shape) / tiles > few_points)
+      return false;
+    for (int member : d.steps)
+      for (IndexMap& m : maps_[{group, member}])
+        for (MapDim& x : m.dims)
+          if (x.dim >= 0) x.dim = to_rows.dims[static_cast<std::size_t>(x.dim)].dim;
+    d.full = d.value;
+    d.value = at(p_.steps, s).out[0];
+    d.reduce = s;
+    join(s, group, {identity_map(outer)});
     return true;
   }
 
@@ -258,12 +307,16 @@ class Fuser {
     return a.attrs->dims == b.attrs->dims && x.type.shape == y.type.shape && x.layout == y.layout;
   }
 
-  // From the users of s outside `group`, a path into it.
+  // From the users of s in other groups, a path into this one. What is repeated in both is of both.
   bool leads_to(int s, int group) {
     std::vector<int> start;
     for (int v : at(p_.steps, s).out)
-      for (int u : at(users_, v))
+      for (int u : at(users_, v)) {
         if (!in_group(u, group)) start.push_back(u);
+        for (int x : at(groups_of_, u))
+          for (int member : at(domains_, find(x)).steps)
+            if (!in_group(member, group)) start.push_back(member);
+      }
     return reaches(start, group);
   }
 
@@ -327,6 +380,7 @@ class Fuser {
     Domain &x = at(domains_, a), &y = at(domains_, b);
     parent_[static_cast<std::size_t>(b)] = a;
     if (x.reduce < 0) x.reduce = y.reduce;
+    if (x.full < 0) x.full = y.full;
     for (int s : y.steps) {
       at(groups_of_, s).erase(b);
       at(groups_of_, s).insert(a);
@@ -360,13 +414,8 @@ class Fuser {
   bool is_root(int v, int s, int group) {
     const Domain& d = at(domains_, group);
     if (!d.loop) return true;
-    const bool at_points = [&] {
-      const auto& maps = maps_.at({group, s});
-      const PartValue &out = at(p_.values, v), &domain = at(p_.values, d.value);
-      return std::find(maps.begin(), maps.end(), identity_map(domain.type.shape.size())) != maps.end() &&
-             out.type.shape == domain.type.shape && out.layout == domain.layout;
-    }();
-    if (!at_points) return false;
+    const auto& maps = maps_.at({group, s});
+    if (!is_point(d, s, maps, d.value) && !is_point(d, s, maps, d.full)) return false;
     if (kind(s) == Kind::inlined && (!started_.contains(s) || find(started_.at(s)) != group)) return false;
     if (at(must_store_, v)) return true;
     for (int u : at(users_, v))

@@ -69,10 +69,23 @@ class Emitter {
         reduced_[step(s).out[0]] = builder_.reduce(n.attrs->reducer, v);
       }
     }
-    begin(false);
-    for (int root : group_.roots) {
-      const int v = emit(root, identity_map(outer_));
-      builder_.store(argument(root, identity_map(outer_), true, -1), v);
+    // Values at all points of the rows are written before those of the rows.
+    const auto rank = [&](int root) { return p_.values[static_cast<std::size_t>(root)].type.shape.size(); };
+    const auto write = [&](int root, const IndexMap& map) {
+      const int v = emit(root, map);
+      builder_.store(argument(root, map, true, -1), v);
+    };
+    const auto full = [&](int root) { return rank(root) != outer_; };
+    if (std::any_of(group_.roots.begin(), group_.roots.end(), full)) {
+      begin(true);
+      const IndexMap points = reduce_map(node(group_.reduce), outer_);
+      for (int root : group_.roots)
+        if (full(root)) write(root, points);
+    }
+    if (!std::all_of(group_.roots.begin(), group_.roots.end(), full)) {
+      begin(false);
+      for (int root : group_.roots)
+        if (!full(root)) write(root, identity_map(outer_));
     }
     result_.kernel = builder_.finish();
     return std::move(result_);

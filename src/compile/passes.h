@@ -76,7 +76,8 @@ void verify(const Partition& p, const FlatGraph& g);
 struct Storage {
   int memory = -1, geometry = -1;  ///< part values; -1: never stored
 };
-/// Steps that run as one. A loop's domain is the tile of `domain` (a part value), then the reduced dimensions of `reduce`.
+/// Steps that run as one. A loop's domain is the tile of `domain` (a part value), then the reduced dimensions of `reduce`;
+/// roots are written at the points of `domain` or, with another rank, at all points.
 struct Group {
   std::vector<int> steps;  ///< ascending
   std::vector<int> roots;  ///< part values that it writes, ascending

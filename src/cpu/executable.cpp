@@ -27,8 +27,8 @@ constexpr std::int64_t chunks_per_item = 32;  // enough for the workers of a lar
 // Under this a call's own cost counts: extents and strides become part of the code.
 constexpr double small_loop_ns = 1000;
 
-// Compiling pays when the interpreter has cost as much: what a kernel takes in the quick tier, in the full one.
-constexpr double quick_ns = 2e6, full_ns = 8e6;
+// What compiling takes in the quick tier: LLVM selects instructions one by one. The full tier takes four times that.
+constexpr double compile_kernel_ns = 300'000, compile_instruction_ns = 15'000, full_factor = 4;
 
 /// n elements of `size` bytes from `r` on.
 MemoryRange range(const Ref& r, std::int64_t n, std::size_t size) {
@@ -228,8 +228,8 @@ class CpuExecutable final : public Executable {
   }
 
   void prepare() const override {
-    if (codegen_mode() != CodegenMode::off && stage_.load(std::memory_order_relaxed) == Stage::interpreted)
-      compile(CodeTier::quick);
+    if (stage_.load(std::memory_order_relaxed) != Stage::interpreted) return;
+    budget_ = std::min(budget_.load(std::memory_order_relaxed), 0.1 * compile_ns_);
   }
 
   void run(std::span<void* const> bases, RunReport* report) const override {
@@ -267,16 +267,21 @@ class CpuExecutable final : public Executable {
   }
 
   void choose_budget() {
-    for (const Step& s : program_->steps) kernels_ += std::holds_alternative<Loop>(s.body);
+    for (const Step& s : program_->steps) {
+      const auto* const loop = std::get_if<Loop>(&s.body);
+      if (loop != nullptr)
+        compile_ns_ +=
+            compile_kernel_ns + compile_instruction_ns * static_cast<double>(loop->kernel->code.size());
+    }
     cost_of_run_ = tasks_.front()->loop_ns();
-    const bool never = kernels_ == 0 || codegen_mode() == CodegenMode::off;
+    const bool never = compile_ns_ == 0 || codegen_mode() == CodegenMode::off;
     if (never) stage_ = Stage::done;
-    budget_ = never ? endless : quick_ns * kernels_;
+    budget_ = never ? endless : compile_ns_;
   }
 
-  /// The loops have cost as much as compiling them would; at once where a single run does.
+  /// The budget is spent. At once the full tier where a single run costs as much.
   void spend() const {
-    const bool large = cost_of_run_ > full_ns * kernels_;
+    const bool large = cost_of_run_ > full_factor * compile_ns_;
     compile(large || stage_.load(std::memory_order_relaxed) == Stage::quick ? CodeTier::full
                                                                             : CodeTier::quick);
   }
@@ -294,7 +299,7 @@ class CpuExecutable final : public Executable {
     add_tasks(std::move(steps));
     stage_ = tier == CodeTier::full ? Stage::done : Stage::quick;
     // Generated code costs a fraction of the interpreter, and its tiers differ by a quarter.
-    budget_ = tier == CodeTier::full ? endless : 10 * full_ns * kernels_;
+    budget_ = tier == CodeTier::full ? endless : 2 * full_factor * compile_ns_;
   }
 
   bool generate(CodeTier tier, CompiledSteps& steps) const {
@@ -331,8 +336,8 @@ class CpuExecutable final : public Executable {
   mutable std::vector<std::unique_ptr<ProgramTasks>> tasks_;
   mutable std::atomic<const ProgramTasks*> current_{nullptr};
   mutable std::atomic<Stage> stage_{Stage::interpreted};
-  mutable std::atomic<double> budget_{0};  // nanoseconds of interpreted loops until the next tier
-  double cost_of_run_ = 0, kernels_ = 0;
+  mutable std::atomic<double> budget_{0};    // nanoseconds of interpreted loops until the next tier
+  double cost_of_run_ = 0, compile_ns_ = 0;  // of the interpreted loops; of the quick tier
 };
 
 }  // namespace

@@ -1,0 +1,79 @@
+// What becomes one kernel.
+#include "program_of.h"
+
+namespace sa = shardarray;
+using program_test::Array;
+using program_test::numbers;
+using program_test::prepare;
+
+namespace {
+
+template <class F, class... A> std::size_t steps(const F& f, const A&... args) {
+  return prepare(sa::jit(f), args...).program().steps.size();
+}
+Array softmax(const Array& x) { return sa::softmax(x, -1); }
+Array layer_norm(const Array& x) {
+  const Array d = x - sa::mean(x, {.axis = -1, .keepdims = true});
+  return d * sa::rsqrt(sa::mean(d * d, {.axis = -1, .keepdims = true}) + 1e-5);
+}
+
+}  // namespace
+
+TEST_CASE("fusion: what follows a reduction on the same rows joins it") {
+  sa::set_cpu_device_count(8);
+  const Array x = numbers({40, 24}) / 3.0;
+  CHECK(steps(softmax, x) == 1);
+  CHECK(steps(layer_norm, x) == 1);
+  CHECK(steps([](const Array& v) { return sa::softmax(v, 0); }, x) == 1);
+  // Rows' own values are written as well where they are asked for.
+  const auto both = [](const Array& v) {
+    const Array most = sa::max(v, {.axis = 1, .keepdims = true});
+    return std::tuple(sa::exp(v - most), most);
+  };
+  CHECK(steps(both, x) == 1);
+  const auto [e, most] = sa::jit(both)(x);
+  for (std::int64_t i = 0; i < 40; i += 13) {
+    float m = -100;
+    for (std::int64_t j = 0; j < 24; j++) m = std::max(m, x[{i, j}].item<float>());
+    CHECK(most[{i, std::int64_t{0}}].item<float>() == m);
+    CHECK(e[{i, std::int64_t{3}}].item<float>() ==
+          doctest::Approx(std::exp(x[{i, std::int64_t{3}}].item<float>() - m)));
+  }
+  // A sum of everything has no rows to share among workers.
+  CHECK(steps([](const Array& v) { return v / sa::sum(v); }, sa::ones({400, 100})) == 2);
+  // Rows that are cut need each other's sums.
+  CHECK(steps(softmax, sa::device_put(x, program_test::on_xy(sa::P(sa::none, "x")))) > 2);
+}
+
+TEST_CASE("fusion: fused and not, sharded and not, in place and not: one value") {
+  sa::set_cpu_device_count(8);
+  for (const auto& f : {softmax, layer_norm}) {
+    const Array x = numbers({24, 40}) / 3.0;
+    const Array apart = f(x);
+    for (const sa::P& spec : {sa::P(), sa::P("x"), sa::P("x", "y"), sa::P(sa::none, "x")}) {
+      Array y = sa::device_put(x, program_test::on_xy(spec));
+      const auto step = sa::jit(f);
+      CHECK(sa::allclose(step(y), apart, {.rtol = 1e-5, .atol = 1e-6}));
+      CHECK(sa::allclose(step(std::move(y)), apart, {.rtol = 1e-5, .atol = 1e-6}));
+    }
+  }
+}
+
+TEST_CASE("fusion: a value kept for later is written beside the one that is used now") {
+  const Array x = numbers({8, 16}), w = numbers({16, 16}), b = numbers({16});
+  // h is used by the relu and again behind the product.
+  const auto f = [](const Array& v, const Array& m, const Array& c) {
+    const Array h = v + c;
+    return sa::matmul(sa::relu(h), m) * sa::where(h > 0.0, 1.0, 0.5);
+  };
+  CHECK(steps(f, x, w, b) == 3);  // h and relu, product, the rest
+  const auto plain = x.to_vector<float>(), weights = w.to_vector<float>(), shift = b.to_vector<float>();
+  const auto got = sa::jit(f)(x, w, b).to_vector<float>();
+  for (std::size_t i = 0; i < 8; i++)
+    for (std::size_t j = 0; j < 16; j++) {
+      float sum = 0;
+      for (std::size_t k = 0; k < 16; k++)
+        sum += std::max(0.0f, plain[i * 16 + k] + shift[k]) * weights[k * 16 + j];
+      CHECK(got[i * 16 + j] == sum * (plain[i * 16 + j] + shift[j] > 0 ? 1.0f : 0.5f));
+    }
+}
