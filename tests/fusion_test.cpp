@@ -77,3 +77,14 @@ TEST_CASE("fusion: a value kept for later is written beside the one that is used
       CHECK(got[i * 16 + j] == sum * (plain[i * 16 + j] + shift[j] > 0 ? 1.0f : 0.5f));
     }
 }
+
+TEST_CASE("fusion: a sum over devices reads its terms where they lie") {
+  sa::set_cpu_device_count(8);
+  const auto total = sa::pmap([](const Array& v) { return sa::psum(v, "i"); }, {.axis_name = "i"});
+  const Array x = sa::pmap([](const Array& v) { return v * 2; })(numbers({8, 16}));
+  const auto p = prepare(sa::jit([&](const Array& v) { return total(v); }), x);
+  std::size_t loops = 0;
+  for (const sa::Step& s : p.program().steps) loops += std::holds_alternative<sa::Loop>(s.body);
+  CHECK(loops == 1);  // the total to every device's row
+  CHECK(total(x).to_vector<float>() == sa::broadcast_to(sa::sum(x, {.axis = 0}), {8, 16}).to_vector<float>());
+}

@@ -66,10 +66,21 @@ class Fuser {
       case Form::scalar: return n->in.empty() ? Kind::inlined : Kind::loop;
       case Form::map: return Kind::inlined;
       case Form::view: return is_squeeze(*n) ? Kind::inlined : Kind::alias;
-      case Form::reduce:
+      case Form::reduce: return leaves_all(s) ? Kind::alias : Kind::loop;
       case Form::take: return Kind::loop;
       default: return Kind::single;
     }
+  }
+
+  // A sum over devices of which each has one term: nothing is added here, the transfer behind it does.
+  bool leaves_all(int s) const {
+    const PartValue &in = at(p_.values, at(p_.steps, s).in[0]), &out = at(p_.values, at(p_.steps, s).out[0]);
+    const auto rank = static_cast<std::int64_t>(in.type.shape.size());
+    return !out.layout->unreduced().empty() &&
+           std::all_of(node(s)->attrs->dims.begin(), node(s)->attrs->dims.end(), [&](std::int64_t d) {
+             return in.layout->tiles(static_cast<int>(d + rank)) ==
+                    in.type.shape[static_cast<std::size_t>(d + rank)];
+           });
   }
 
   // Every result has memory of its own: what is part of an input, or another result as well, is copied.
@@ -452,23 +463,10 @@ class Fuser {
         for (int v : at(p_.steps, s).in)
           if (const int m = source_memory(v, k); m >= 0 && writer.contains(m) && writer[m] != k)
             before[k].insert(writer[m]);
-    // Kahn, earliest first step first
-    std::map<int, int> missing;
-    std::map<int, std::vector<int>> after;
-    for (int k : order) {
-      missing[k] = static_cast<int>(before[k].size());
-      for (int b : before[k]) after[b].push_back(k);
-    }
-    std::set<std::pair<int, int>> ready;
-    for (int k : order)
-      if (missing[k] == 0) ready.insert({made[k].steps.back(), k});
-    while (!ready.empty()) {
-      const int k = ready.begin()->second;
-      ready.erase(ready.begin());
-      for (int a : after[k])
-        if (--missing[a] == 0) ready.insert({made[a].steps.back(), a});
+    std::map<int, int> last_step;
+    for (int k : order) last_step[k] = made[k].steps.back();
+    for (int k : schedule(before, last_step))
       if (!made[k].roots.empty() || !made[k].loop) fusion_.groups.push_back(std::move(made[k]));
-    }
   }
 
   // The memory that group k reads when it uses v: none when it computes v itself.

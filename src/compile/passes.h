@@ -1,6 +1,8 @@
 // What the passes hand each other. See pipeline.cpp for their order.
 #pragma once
+#include <map>
 #include <memory>
+#include <set>
 #include <span>
 #include <string>
 #include <vector>
@@ -90,6 +92,8 @@ struct Fusion {
   std::vector<Storage> storage;  ///< per part value
 };
 Fusion fuse(Partition& p, const FlatGraph& g);
+/// Groups (the keys of `last_step`) in an order in which every one comes behind those in `before` it.
+std::vector<int> schedule(const std::map<int, std::set<int>>& before, const std::map<int, int>& last_step);
 
 /// How a step reads its operand k, as an index map over its own result; for steps inside loops.
 std::vector<MapDim> operand_map(const PartStep& s, const FlatGraph& g, std::size_t k);
