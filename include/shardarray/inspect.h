@@ -7,8 +7,8 @@ namespace shardarray {
 
 /// Prints where the pieces of `x` lie (evaluates; inside jit: once a compilation). Throws ShapeError unless its rank is 1 or 2.
 inline void visualize_array_sharding(const Array& x, const VisualizeOptions& options = {}) {
-  const Shape shape = x.shape();
-  inspect_array_sharding(x, [=](const Sharding& s) { visualize_sharding(shape, s, options); });
+  inspect_array_sharding(
+      x, [shape = x.shape(), options](const Sharding& s) { visualize_sharding(shape, s, options); });
 }
 
 }  // namespace shardarray
