@@ -95,10 +95,11 @@ std::string text_of(const Program& program) {
 
 Compiled compile(CompileInput in) {
   Compiled out;
-  show("collect", debug().print ? in.graph.to_string() : "");
+  const std::string collected = debug().print ? in.graph.to_string() : "";
+  show("collect", collected);
   in.graph = pass("simplify", [&] { return simplify(in.graph); });
   if (kVerify) verify(in.graph, "simplify");
-  show("simplify", debug().print ? in.graph.to_string() : "");
+  if (debug().print && in.graph.to_string() != collected) show("simplify", in.graph.to_string());
   // propagate: inside partition, which asks for every value's wish
   Partition p = pass("partition", [&] { return partition(in.graph, in); });
   if (kVerify) verify(p, in.graph);
