@@ -13,8 +13,9 @@
 namespace shardarray {
 
 // ---------------------------------------------------------------- simplify: FlatGraph -> FlatGraph
-/// Calls inlined, identities removed, equal nodes merged, dead ones dropped, dots brought into matrix form. Bit-preserving.
-FlatGraph simplify(const FlatGraph& g);
+/// Calls inlined, identities removed, equal nodes merged, dead ones dropped, dots brought into matrix form, large sums split
+/// for the workers of this many devices.
+FlatGraph simplify(const FlatGraph& g, int devices);
 
 // ---------------------------------------------------------------- propagate
 /// The finest common sub-axes (prime sizes) of all placements of a program, most significant first.

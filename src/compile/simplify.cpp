@@ -1,4 +1,5 @@
-// Bit-preserving clean-up of the global graph.
+// Clean-up of the global graph. Its results have the bits of the graph's; but for large sums, which are split in a way that
+// depends on their shape alone.
 #include <algorithm>
 #include <unordered_map>
 
@@ -16,6 +17,7 @@ class Simplifier {
   }
 
  public:
+  explicit Simplifier(int devices) : devices_(devices) {}
   FlatGraph run(const FlatGraph& g) {
     std::vector<int> args;
     for (int v : g.inputs) {
@@ -49,6 +51,7 @@ class Simplifier {
     if (n.op->form == Form::call) return replay(flatten(*n.attrs->graphs[0]), in);
     if (n.op->form == Form::view && n.in_types[0].shape == n.out_types[0].shape) return in;
     if (n.op->form == Form::gemm) return {add_dot(n, std::move(in))};
+    if (n.op->form == Form::reduce) return {add_reduce(n, in[0])};
     return outputs(unique(n.op, n.attrs, std::move(in), n.out_types, n.where), n.out_types.size());
   }
 
@@ -73,6 +76,52 @@ class Simplifier {
       seen_.emplace(h, static_cast<int>(out_.nodes.size()));
     }
     return out_.add(op, attrs, std::move(in), out, where);
+  }
+
+  // Very many elements to few: in two steps, of which the first has a part for every worker.
+  int add_reduce(const FlatNode& n, int v) {
+    constexpr std::int64_t many = 1 << 17, few = 16, parts = 64;
+    const Shape &shape = n.in_types[0].shape, &dims = n.attrs->dims;
+    const std::int64_t out = num_elements(n.out_types[0].shape);
+    const bool large = out > 0 && out < few && num_elements(shape) / out >= many;
+    if (!large) return reduced(n, v, dims);
+    const auto rank = static_cast<std::int64_t>(shape.size());
+    const std::int64_t first = *std::min_element(dims.begin(), dims.end());
+    const std::int64_t size = shape[static_cast<std::size_t>(first + rank)];
+    if (dims.size() > 1 && size >= few) {
+      Shape others;
+      for (std::int64_t d : dims)
+        if (d != first) others.push_back(d);
+      // Of the dimensions behind it only those that are kept are left.
+      const auto behind = static_cast<std::int64_t>(
+          std::count_if(others.begin(), others.end(), [&](auto d) { return d > first; }));
+      return reduced(n, reduced(n, v, others), {first + behind});
+    }
+    if (dims.size() > 1 || size % parts != 0 || parts % devices_ != 0) return reduced(n, v, dims);
+    Attrs split;
+    for (std::int64_t d = -rank; d < 0; d++) {
+      if (d == first) split.shape.push_back(parts);
+      split.shape.push_back(d == first ? size / parts : shape[static_cast<std::size_t>(d + rank)]);
+    }
+    Type t = n.in_types[0];
+    t.shape = split.shape;
+    const int pieces =
+        unique(&op_reshape, std::make_shared<const Attrs>(std::move(split)), {v}, {t}, n.where);
+    return reduced(n, reduced(n, pieces, {first}), {first});
+  }
+
+  // v reduced over dims as n does it.
+  int reduced(const FlatNode& n, int v, const Shape& dims) {
+    Attrs attrs = *n.attrs;
+    attrs.dims = dims;
+    const Type from = at(out_.types, v);
+    const auto rank = static_cast<std::int64_t>(from.shape.size());
+    Type t = n.out_types[0];
+    t.shape.clear();
+    for (std::int64_t d = -rank; d < 0; d++)
+      if (std::find(dims.begin(), dims.end(), d) == dims.end())
+        t.shape.push_back(from.shape[static_cast<std::size_t>(d + rank)]);
+    return unique(n.op, std::make_shared<const Attrs>(std::move(attrs)), {v}, {t}, n.where);
   }
 
   // A product becomes [batch, m, k] x [batch, k, n] -> [batch, m, n], where each operand may hold its last two groups in
@@ -141,12 +190,13 @@ class Simplifier {
     return g;
   }
 
+  int devices_;
   FlatGraph out_;
   std::unordered_multimap<std::uint64_t, int> seen_;
 };
 
 }  // namespace
 
-FlatGraph simplify(const FlatGraph& g) { return Simplifier().run(g); }
+FlatGraph simplify(const FlatGraph& g, int devices) { return Simplifier(devices).run(g); }
 
 }  // namespace shardarray

@@ -335,8 +335,8 @@ static void run_effects(const JitEntry& e, std::span<const ValueRef> values, con
   }
 }
 
-Arrays jit_launch(const JitEntry& e, JitCall& call) {
-  if (tracing() || !trace_state().gradients.empty()) return record_call(e, call);
+std::span<const Array> jit_launch(const JitEntry& e, JitCall& call) {
+  if (tracing() || !trace_state().gradients.empty()) return call.results = record_call(e, call);
   check_aliases(e, call);
   struct Storage {  // keeps its memory from call to call
     std::vector<LaunchLeaf> leaves;
@@ -355,17 +355,15 @@ Arrays jit_launch(const JitEntry& e, JitCall& call) {
   }
   s.leaves.clear();
   settle_donations(e, call, *program, s.verdicts);
-  Arrays out;
-  out.reserve(e.output_present.size());
   std::size_t k = 0;
   for (bool present : e.output_present) {
-    out.push_back(present ? leaf_array(e.output_types[k], std::move(s.results[k]), {}) : Array());
+    call.results.push_back(present ? leaf_array(e.output_types[k], std::move(s.results[k]), {}) : Array());
     k += present;
   }
   run_effects(e, {s.results.data() + k, s.results.size() - k}, *program);
   s.results.clear();
   storage = std::move(s);
-  return out;
+  return call.results;
 }
 
 }  // namespace shardarray::core

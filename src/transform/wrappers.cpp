@@ -26,6 +26,7 @@ void JitCall::text(std::string_view s) {
 void JitCall::clear() {
   key.clear();
   leaves.clear();
+  results.clear();
   moved.clear();
   dies.clear();
   paths.clear();
