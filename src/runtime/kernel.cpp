@@ -131,7 +131,7 @@ class Verifier {
       }
       case Code::index:
         require(in.type == int64, "An index is int64");
-        require(in.imm < static_cast<std::uint64_t>(k_.outer + k_.inner),
+        require(in.imm < static_cast<std::uint64_t>(k_.outer) + static_cast<std::uint64_t>(k_.inner),
                 "An index names a dimension of the domain");
         require(inner() || in.imm < static_cast<std::uint64_t>(k_.outer), "Outer stages have no inner index");
         return;
