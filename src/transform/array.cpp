@@ -101,7 +101,7 @@ template <class To> void convert_from(const std::byte* from, DType t, To* to, st
 
 void convert(const std::byte* from, DType t, void* to, DType wanted, std::size_t n) {
   if (t == wanted) {
-    std::memcpy(to, from, n * itemsize(t));
+    if (n > 0) std::memcpy(to, from, n * itemsize(t));  // of nothing there is no address
     return;
   }
   switch (wanted) {
