@@ -183,8 +183,8 @@ void LayoutBench::add_layout(const bench::ProductLayout& layout) {
     std::erase_if(names, [](char c) { return c == '{' || c == '}'; });
     const std::string axes = names.empty() ? "" : "(" + names + ")",
                       space = row.collectives.empty() ? "" : " ";
-    row.collectives += space + t.kind + axes;
-    row.short_collectives += space + bench::initials(t.kind) + axes;
+    row.collectives.append(space).append(t.kind).append(axes);
+    row.short_collectives.append(space).append(bench::initials(t.kind)).append(axes);
     row.bytes += static_cast<double>(t.bytes_per_device);
     row.moved += static_cast<double>(t.moved_bytes);
   }

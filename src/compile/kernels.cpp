@@ -50,10 +50,9 @@ namespace {
 
 class Emitter {
  public:
-  Emitter(const Group& group, const Partition& p, const Fusion& f, const FlatGraph& g)
+  Emitter(const Group& group, const Partition& p, const FlatGraph& g)
       : group_(group),
         p_(p),
-        f_(f),
         g_(g),
         members_(group.steps.begin(), group.steps.end()),
         outer_(p.values[static_cast<std::size_t>(group.domain)].type.shape.size()),
@@ -214,7 +213,6 @@ class Emitter {
 
   const Group& group_;
   const Partition& p_;
-  const Fusion& f_;
   const FlatGraph& g_;
   std::set<int> members_;
   std::size_t outer_;
@@ -226,8 +224,8 @@ class Emitter {
 
 }  // namespace
 
-GroupKernel make_kernel(const Group& group, const Partition& p, const Fusion& f, const FlatGraph& g) {
-  return Emitter(group, p, f, g).run();
+GroupKernel make_kernel(const Group& group, const Partition& p, const FlatGraph& g) {
+  return Emitter(group, p, g).run();
 }
 
 }  // namespace shardarray

@@ -113,7 +113,7 @@ struct GroupKernel {
   Kernel kernel;
   std::vector<KernelAccess> args;
 };
-GroupKernel make_kernel(const Group& group, const Partition& p, const Fusion& f, const FlatGraph& g);
+GroupKernel make_kernel(const Group& group, const Partition& p, const FlatGraph& g);
 
 // ---------------------------------------------------------------- plan
 /// Kernels, addresses, aliases. Fills everything of `out` but the layouts of the outputs.

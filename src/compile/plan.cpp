@@ -68,7 +68,7 @@ void plan(const Partition& p, const Fusion& f, const FlatGraph& g, const Compile
   program->transfers = p.transfers;
   std::vector<GroupKernel> kernels;
   for (const Group& group : f.groups)
-    kernels.push_back(group.loop ? make_kernel(group, p, f, g) : GroupKernel{});
+    kernels.push_back(group.loop ? make_kernel(group, p, g) : GroupKernel{});
   Addresses at(p, f, in);
   assign_addresses(p, f, kernels, in, at, *program, out);
   for (std::size_t k = 0; k < f.groups.size(); k++) {

@@ -266,7 +266,7 @@ std::string bits_text(const std::vector<std::byte>& bytes, std::size_t k, std::s
 
 // The digits that tell a value from all others, and its bits.
 std::string value_text(const std::vector<std::byte>& bytes, std::size_t k, DType t) {
-  const std::string bits = bits_text(bytes, k, itemsize(t));
+  std::string bits = bits_text(bytes, k, itemsize(t));
   switch (t) {
     case DType::bool_: return element<std::uint8_t>(bytes, k) ? "true" : "false";
     case DType::int8: return fmt::to_string(static_cast<int>(element<std::int8_t>(bytes, k)));

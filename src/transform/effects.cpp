@@ -57,8 +57,8 @@ std::optional<Device> device_at(const HostCall& call, const std::vector<std::int
   if (r.mesh) {
     std::int64_t at = 0;
     for (const auto& [name, size] : r.mesh->shape()) {
-      const auto it =
-          std::find_if(axes.begin(), axes.end(), [&](const auto& a) { return a.first->name == name; });
+      const auto it = std::find_if(axes.begin(), axes.end(),
+                                   [&wanted = name](const auto& a) { return a.first->name == wanted; });
       at = at * size + (it == axes.end() ? 0 : it->second);
     }
     return r.mesh->devices()[static_cast<std::size_t>(at)];

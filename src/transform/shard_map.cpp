@@ -191,6 +191,7 @@ Arrays shard_map(const std::function<Arrays(std::span<const Array>)>& f, std::sp
   std::vector<std::vector<bool>> results(g.out.size(), std::vector<bool>(depth, false));
   const auto column = [&](std::size_t k) {
     std::vector<bool> c;
+    c.reserve(mapped.size());
     for (const auto& row : mapped) c.push_back(row[k]);
     return c;
   };

@@ -161,6 +161,7 @@ void GemmEmitter::block(llvm::Value* i, std::int64_t rows, llvm::Value* j,
   const auto step = [&](llvm::Value* p) {
     llvm::Value* const line = at(top, times(p, right_row_));
     std::vector<llvm::Value*> b;
+    b.reserve(columns.size());
     for (const Columns& c : columns) b.push_back(load(at(line, i64(c.offset)), c.width));
     std::size_t sum = 0;
     for (llvm::Value* a_line : lines) {
@@ -175,7 +176,7 @@ void GemmEmitter::block(llvm::Value* i, std::int64_t rows, llvm::Value* j,
   if (g_.k * static_cast<std::int64_t>(sums.size()) <= unrolled) {
     for (std::int64_t p = 0; p < g_.k; p++) step(i64(p));
   } else {
-    sums = carried_loop(g_.k, std::move(sums), [&](llvm::Value* p, std::vector<llvm::Value*> now) {
+    sums = carried_loop(g_.k, sums, [&](llvm::Value* p, std::vector<llvm::Value*> now) {
       sums = std::move(now);
       step(p);
       return sums;
@@ -207,7 +208,7 @@ std::vector<llvm::Value*> GemmEmitter::carried_loop(
     carried.push_back(b_.CreatePHI(x->getType(), 2));
     carried.back()->addIncoming(x, before);
   }
-  const std::vector<llvm::Value*> after = body(p, {carried.begin(), carried.end()});
+  std::vector<llvm::Value*> after = body(p, {carried.begin(), carried.end()});
   llvm::Value* const next = b_.CreateAdd(p, i64(1));
   p->addIncoming(next, head);
   for (std::size_t k = 0; k < after.size(); k++) carried[k]->addIncoming(after[k], head);

@@ -50,7 +50,8 @@ class NestEmitter {
   bool inner(int stage) const { return k_.stages[static_cast<std::size_t>(stage)].inner; }
   int vector_axis() const { return rows() ? spec_.rank() - 1 : spec_.outer - 1; }
   Stride stride(int access, int axis) const {
-    return spec_.strides[static_cast<std::size_t>(access * spec_.rank() + axis)];
+    return spec_.strides[static_cast<std::size_t>(access) * static_cast<std::size_t>(spec_.rank()) +
+                         static_cast<std::size_t>(axis)];
   }
   bool varies(int v) const;
   bool in_body(int v) const;
