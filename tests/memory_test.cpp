@@ -333,10 +333,14 @@ class FailingBackend : public sa::Backend {
   sa::Backend& real_ = sa::backend("cpu");
   std::size_t failing_;
 };
+FailingBackend& kept_backend(std::size_t failing) {
+  static auto* const all = new std::vector<std::unique_ptr<FailingBackend>>;
+  return *all->emplace_back(std::make_unique<FailingBackend>(failing));
+}
 /// Programs that are loaded while it lives fail at step `failing`.
 struct Fault {
   explicit Fault(std::size_t failing)
-      : backend(*new FailingBackend(failing)), real(sa::set_backend("cpu", &backend)) {}
+      : backend(kept_backend(failing)), real(sa::set_backend("cpu", &backend)) {}
   ~Fault() { sa::set_backend("cpu", real); }
   FailingBackend& backend;
   sa::Backend* real;
