@@ -123,7 +123,9 @@ Explanation explain_call(const JitEntry& e, const JitCall& call) {
   return x;
 }
 
-std::string print_call(const JitEntry& e, const JitCall&) { return simplify(e.flat, device_count()).to_string(); }
+std::string print_call(const JitEntry& e, const JitCall&) {
+  return simplify(e.flat, device_count()).to_string();
+}
 
 }  // namespace core
 }  // namespace shardarray
