@@ -83,3 +83,24 @@ TEST_CASE("codegen: rows, columns and whole arrays of awkward sizes") {
     }
   }
 }
+
+TEST_CASE("codegen: small products of every shape, orientation and batch have the bits of the interpreter") {
+  const std::int64_t sizes[] = {1, 2, 3, 5, 8, 13, 17, 32};
+  for (const DType t : {DType::float32, DType::float64})
+    for (const std::int64_t m : sizes)
+      for (const std::int64_t n : sizes) {
+        const std::int64_t k = sizes[static_cast<std::size_t>(m * 7 + n * 3) % std::size(sizes)];
+        const auto draw = [&](std::uint64_t seed, const Shape& shape) {
+          return random::normal(random::key(seed), shape).astype(t);
+        };
+        const Array a = draw(1, {m, k}), at = draw(2, {k, m}), b = draw(3, {k, n}), bt = draw(4, {n, k});
+        const Array many = draw(5, {3, m, k}), others = draw(6, {3, n, k});
+        const std::string text = changed([&] {
+          return concatenate(std::vector<Array>{
+              matmul(a, b).reshape({-1}), matmul(transpose(at), b).reshape({-1}),
+              matmul(a, transpose(bt)).reshape({-1}), matmul(transpose(at), transpose(bt)).reshape({-1}),
+              matmul(many, transpose(others, {0, 2, 1})).reshape({-1})});
+        });
+        CHECK_MESSAGE(text.empty(), m << " x " << n << " x " << k << ": " << text);
+      }
+}

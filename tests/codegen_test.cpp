@@ -15,17 +15,13 @@
 #include "kernel_helpers.h"
 #include "kernel_random.h"
 #include "runtime/expand.h"
+#include "scale.h"
 #include "shardarray/error.h"
 
 using namespace shardarray;
 using namespace shardarray::test;
 
 namespace {
-
-bool full_size() {
-  const char* scale = std::getenv("SHARDARRAY_TEST_SCALE");
-  return scale && std::string(scale) == "full";
-}
 
 /// The plug-in, null where it was not built.
 const CodePlugin* plugin() {
@@ -51,23 +47,6 @@ std::vector<std::unique_ptr<CodeGenerator>> generators() {
   return all;
 }
 
-/// The buffers after a nest ran in pieces that end at `cuts`.
-std::vector<std::vector<std::byte>> run_nest(const KernelCase& c, const LoopNest& nest, NestFunction f,
-                                             const std::vector<std::int64_t>& cuts) {
-  auto memory = c.inputs;
-  std::vector<void*> bases;
-  for (auto& m : memory) bases.push_back(m.data());
-  std::int64_t begin = 0;
-  for (const std::int64_t end : cuts) {
-    nest.run(f, bases.data(), begin, end);
-    begin = end;
-  }
-  for (std::size_t a = 0; a < c.args.size(); a++) {
-    if (c.args[a].alias >= 0) memory[a] = memory[static_cast<std::size_t>(c.args[a].alias)];
-  }
-  return memory;
-}
-
 std::vector<std::vector<std::byte>> interpreted(const KernelCase& c) {
   const LoopPlan plan(c.kernel, item_of(c), LoopMode::columns, best_loops());
   return run_plan(c, plan, {plan.units()});
@@ -79,7 +58,9 @@ void check_nest(const KernelCase& c, const std::vector<std::vector<std::byte>>& 
   std::vector<std::vector<std::int64_t>> all_cuts = {{n}, {n / 3, n / 3 * 2, n}};
   if (n > 1) all_cuts.push_back({1, n});
   for (const auto& cuts : all_cuts) {
-    const auto got = run_nest(c, nest, f, cuts);
+    const auto got = run_pieces(c, cuts, [&](void* const* bases, std::int64_t begin, std::int64_t end) {
+      nest.run(f, bases, begin, end);
+    });
     for (std::size_t a = 0; a < c.args.size(); a++) {
       bool aliased = false;
       for (const ArgMemory& m : c.args) aliased = aliased || m.alias == static_cast<int>(a);
@@ -105,9 +86,13 @@ void check_cases(const std::vector<KernelCase>& cases, CodeTier tier) {
       if (mode == LoopMode::rows && !inner) continue;
       const LoopNest nest(kernel, item_of(c), mode);
       if (!nest.has_points()) continue;
-      nests.push_back(nest);
-      specs.push_back(nest.spec());
-      of.push_back(&c);
+      LoopNest fixed = nest;
+      fixed.fix_numbers();
+      for (const LoopNest& n : {nest, fixed}) {
+        nests.push_back(n);
+        specs.push_back(n.spec());
+        of.push_back(&c);
+      }
     }
   }
   std::vector<std::vector<std::vector<std::byte>>> want;
@@ -135,7 +120,8 @@ std::vector<KernelCase> random_cases(std::uint64_t first, std::uint64_t count) {
 
 TEST_CASE("codegen: random kernels equal the interpreter in every mode, tier, cut and on every CPU") {
   const char* from = std::getenv("CODEGEN_FROM");
-  const std::uint64_t count = full_size() ? 1000 : 40, first = from ? std::strtoull(from, nullptr, 10) : 5000;
+  const std::uint64_t count = testing::full_scale() ? 1000 : 40,
+                      first = from ? std::strtoull(from, nullptr, 10) : 5000;
   for (std::uint64_t i = 0; i < count; i += 10) {
     CAPTURE(i);
     check_cases(random_cases(first + i, 10), i % 20 == 0 ? CodeTier::full : CodeTier::quick);

@@ -11,6 +11,7 @@
 
 #include "cpu/interpreter.h"
 #include "runtime/expand.h"
+#include "scale.h"
 #include "shardarray/error.h"
 
 using namespace shardarray;
@@ -75,10 +76,7 @@ template <class T> double ulp_error(T got, long double want) {
   return static_cast<double>(std::fabs(value - want) / std::ldexp(1.0L, last));
 }
 
-int scale() {
-  const char* s = std::getenv("SHARDARRAY_TEST_SCALE");
-  return s && std::string(s) == "full" ? 30 : 1;
-}
+int scale() { return shardarray::testing::full_scale() ? 30 : 1; }
 /// Every stride-th float32 pattern: all signs, exponents, zeros, infinities and NaN.
 std::vector<float> whole_range(std::uint32_t count) {
   const std::uint64_t step = (std::uint64_t{1} << 32) / count | 1;

@@ -88,3 +88,19 @@ TEST_CASE("fusion: a sum over devices reads its terms where they lie") {
   CHECK(loops == 1);  // the total to every device's row
   CHECK(total(x).to_vector<float>() == sa::broadcast_to(sa::sum(x, {.axis = 0}), {8, 16}).to_vector<float>());
 }
+
+TEST_CASE("fusion: a large sum has a part for every worker, and moves no more than its total") {
+  sa::set_cpu_device_count(8);
+  const auto total = [](const Array& v) { return sa::sum(v); };
+  for (const sa::Shape& shape : {sa::Shape{1 << 18}, sa::Shape{512, 512}, sa::Shape{(1 << 18) + 1}}) {
+    const Array x = numbers(shape);
+    const std::vector<float> values = x.to_vector<float>();
+    double want = 0;  // whole numbers: exact in any order
+    for (const float v : values) want += v;
+    CHECK(steps(total, x) == (shape[0] % 64 == 0 ? 2u : 1u));
+    CHECK(sa::jit(total)(x).item<float>() == want);
+    const Array cut = sa::device_put(x, program_test::on_xy(sa::P("x")));
+    CHECK(sa::jit(total)(cut).item<float>() == want);
+    for (const auto& t : sa::explain(sa::jit(total), cut).transfers()) CHECK(t.kind == "all_reduce");
+  }
+}

@@ -84,21 +84,29 @@ inline std::vector<std::vector<std::byte>> run_printed(const KernelCase& c, Prin
   return memory;
 }
 
-/// The buffers after the plan ran in pieces that end at `cuts`.
-inline std::vector<std::vector<std::byte>> run_plan(const KernelCase& c, const LoopPlan& plan,
-                                                    const std::vector<std::int64_t>& cuts) {
+/// The buffers after run(bases, begin, end) of pieces that end at `cuts`.
+template <class Run>
+std::vector<std::vector<std::byte>> run_pieces(const KernelCase& c, const std::vector<std::int64_t>& cuts,
+                                               const Run& run) {
   auto memory = c.inputs;
   std::vector<void*> bases;
   for (auto& m : memory) bases.push_back(m.data());
   std::int64_t begin = 0;
   for (const std::int64_t end : cuts) {
-    plan.run(bases.data(), begin, end);
+    run(bases.data(), begin, end);
     begin = end;
   }
   for (std::size_t a = 0; a < c.args.size(); a++) {
     if (c.args[a].alias >= 0) memory[a] = memory[c.args[a].alias];
   }
   return memory;
+}
+
+inline std::vector<std::vector<std::byte>> run_plan(const KernelCase& c, const LoopPlan& plan,
+                                                    const std::vector<std::int64_t>& cuts) {
+  return run_pieces(c, cuts, [&](void* const* bases, std::int64_t begin, std::int64_t end) {
+    plan.run(bases, begin, end);
+  });
 }
 
 /// Bits equal; any NaN equals any NaN.

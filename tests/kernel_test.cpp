@@ -10,17 +10,13 @@
 #include "runtime/evaluate.h"
 #include "runtime/kernel_builder.h"
 #include "runtime/kernel_cpp.h"
+#include "scale.h"
 #include "shardarray/error.h"
 
 using namespace shardarray;
 using namespace shardarray::test;
 
 namespace {
-
-bool full_size() {
-  const char* scale = std::getenv("SHARDARRAY_TEST_SCALE");
-  return scale && std::string(scale) == "full";
-}
 
 /// The message of verify for a kernel of one stage.
 std::string message(Kernel k) {
@@ -385,7 +381,7 @@ void check_case(const KernelCase& c, const std::vector<std::vector<std::byte>>& 
 }  // namespace
 
 TEST_CASE("interpreter: random kernels equal the printed C++ in every mode, table and cut") {
-  const std::uint64_t count = full_size() ? 2000 : 100;
+  const std::uint64_t count = testing::full_scale() ? 2000 : 100;
   std::string text = cpp_prelude();
   std::vector<KernelCase> cases;
   for (std::uint64_t i = 0; i < count; i++) {

@@ -10,6 +10,7 @@
 #include <vector>
 
 #include "op_cases.h"
+#include "scale.h"
 #include "shardarray/filter_shard.h"
 
 namespace shardarray::testing {
@@ -113,11 +114,6 @@ inline bool adds_up(const Node& n) {
   if (!is_inexact(n.type().dtype)) return false;
   const bool sums = n.attrs().reducer == Reducer::sum || n.attrs().reducer == Reducer::prod;
   return (n.op == &op_reduce && sums) || n.op == &op_dot || n.op == &op_scatter;
-}
-
-inline bool full_scale() {
-  const char* scale = std::getenv("SHARDARRAY_TEST_SCALE");
-  return scale && std::string(scale) == "full";
 }
 
 // ---------------------------------------------------------------- placements

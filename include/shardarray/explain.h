@@ -31,8 +31,11 @@ class SHARDARRAY_API Explanation {
   Explanation(std::vector<TransferInfo> transfers, std::vector<DonationInfo> donations,
               std::string values = "")
       : transfers_(std::move(transfers)), donations_(std::move(donations)), values_(std::move(values)) {}
-  const std::vector<TransferInfo>& transfers() const { return transfers_; }
-  const std::vector<DonationInfo>& donations() const { return donations_; }
+  const std::vector<TransferInfo>& transfers() const& { return transfers_; }
+  const std::vector<DonationInfo>& donations() const& { return donations_; }
+  /// By value: `for (auto& t : explain(f, x).transfers())` outlives the Explanation.
+  std::vector<TransferInfo> transfers() && { return std::move(transfers_); }
+  std::vector<DonationInfo> donations() && { return std::move(donations_); }
   std::string to_string() const;
 
   std::int64_t peak_bytes_per_device = 0;  ///< of the busiest device, arguments included

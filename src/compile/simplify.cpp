@@ -1,5 +1,5 @@
 // Clean-up of the global graph. Its results have the bits of the graph's; but for large sums, which are split in a way that
-// depends on their shape alone.
+// depends on their shape and the number of devices.
 #include <algorithm>
 #include <unordered_map>
 
@@ -84,7 +84,8 @@ class Simplifier {
     const Shape &shape = n.in_types[0].shape, &dims = n.attrs->dims;
     const std::int64_t out = num_elements(n.out_types[0].shape);
     const bool large = out > 0 && out < few && num_elements(shape) / out >= many;
-    if (!large) return reduced(n, v, dims);
+    const auto as_it_is = [&] { return unique(n.op, n.attrs, {v}, n.out_types, n.where); };
+    if (!large) return as_it_is();
     const auto rank = static_cast<std::int64_t>(shape.size());
     const std::int64_t first = *std::min_element(dims.begin(), dims.end());
     const std::int64_t size = shape[static_cast<std::size_t>(first + rank)];
@@ -97,7 +98,7 @@ class Simplifier {
           std::count_if(others.begin(), others.end(), [&](auto d) { return d > first; }));
       return reduced(n, reduced(n, v, others), {first + behind});
     }
-    if (dims.size() > 1 || size % parts != 0 || parts % devices_ != 0) return reduced(n, v, dims);
+    if (dims.size() > 1 || size % parts != 0 || parts % devices_ != 0) return as_it_is();
     Attrs split;
     for (std::int64_t d = -rank; d < 0; d++) {
       if (d == first) split.shape.push_back(parts);

@@ -28,6 +28,13 @@ std::int64_t panel_start(std::int64_t n, std::int64_t panels, std::int64_t i) {
   return std::min(n, granules * i / panels * granule);
 }
 
+/// The distances of rows and columns of A and B as they enter the product.
+struct Strides {
+  explicit Strides(const Gemm::Item& g)
+      : a_row(g.ta ? 1 : g.lda), a_col(g.ta ? g.lda : 1), b_row(g.tb ? 1 : g.ldb), b_col(g.tb ? g.ldb : 1) {}
+  std::int64_t a_row, a_col, b_row, b_col;
+};
+
 /// C's product of integers wraps: computed unsigned, in at least 32 bits.
 template <class T> T multiply_add(T a, T b, T c) {
   if constexpr (std::is_same_v<T, bool>) {
@@ -137,11 +144,9 @@ std::optional<GemmSpec> GemmPlan::spec() const {
   if (way_ != Way::small || g.batch == 0 || work > small_work || g.k * std::max(g.m, g.n) > most_elements ||
       !fused)
     return std::nullopt;
-  GemmSpec s{dtype_, g.batch, g.m, g.n, g.k};
-  s.a_row = g.ta ? 1 : g.lda, s.a_col = g.ta ? g.lda : 1, s.a_batch = g.stride_a;
-  s.b_row = g.tb ? 1 : g.ldb, s.b_col = g.tb ? g.ldb : 1, s.b_batch = g.stride_b;
-  s.c_row = g.ldc, s.c_batch = g.stride_c;
-  return s;
+  const Strides s(g);
+  return GemmSpec{dtype_,     g.batch, g.m,     g.n,        g.k,   s.a_row, s.a_col,
+                  g.stride_a, s.b_row, s.b_col, g.stride_b, g.ldc, 1,       g.stride_c};
 }
 
 void GemmPlan::run(void* const* bases, std::int64_t begin, std::int64_t end) const {
@@ -151,15 +156,16 @@ void GemmPlan::run(void* const* bases, std::int64_t begin, std::int64_t end) con
 /// Whole products by the own kernel: a training step has many that take less than 100 ns.
 template <class T> void GemmPlan::run_small(void* const* bases, std::int64_t begin, std::int64_t end) const {
   const Gemm::Item& g = item_;
+  const Strides strides(g);
   SmallGemm<T> s = {g.m,
                     g.n,
                     g.k,
                     reinterpret_cast<T*>(address(bases, g.a)) + begin * g.stride_a,
-                    g.ta ? 1 : g.lda,
-                    g.ta ? g.lda : 1,
+                    strides.a_row,
+                    strides.a_col,
                     reinterpret_cast<T*>(address(bases, g.b)) + begin * g.stride_b,
-                    g.tb ? 1 : g.ldb,
-                    g.tb ? g.ldb : 1,
+                    strides.b_row,
+                    strides.b_col,
                     reinterpret_cast<T*>(address(bases, g.c)) + begin * g.stride_c,
                     g.ldc};
   for (std::int64_t u = begin; u < end; u++) {
@@ -189,8 +195,7 @@ template <class T> void GemmPlan::run_integer(void* const* bases, std::int64_t b
   const T* const a = reinterpret_cast<T*>(address(bases, g.a)) + batch * g.stride_a;
   const T* const b = reinterpret_cast<T*>(address(bases, g.b)) + batch * g.stride_b;
   T* const c = reinterpret_cast<T*>(address(bases, g.c)) + batch * g.stride_c;
-  const std::int64_t a_row = g.ta ? 1 : g.lda, a_col = g.ta ? g.lda : 1, b_row = g.tb ? 1 : g.ldb,
-                     b_col = g.tb ? g.ldb : 1;
+  const auto [a_row, a_col, b_row, b_col] = Strides(g);
   for (std::int64_t i = 0; i < g.m; i++) {
     T* const row = c + i * g.ldc;
     std::fill_n(row, g.n, T{});
@@ -203,8 +208,7 @@ template <class T> void GemmPlan::run_integer(void* const* bases, std::int64_t b
 
 template <class T> void GemmPlan::panel(void* const* bases, std::int64_t batch, std::int64_t index) const {
   const Gemm::Item& g = item_;
-  const std::int64_t a_row = g.ta ? 1 : g.lda, a_col = g.ta ? g.lda : 1, b_row = g.tb ? 1 : g.ldb,
-                     b_col = g.tb ? g.ldb : 1;
+  const auto [a_row, a_col, b_row, b_col] = Strides(g);
   const std::int64_t length = cut_rows_ ? g.m : g.n;
   const std::int64_t from = panel_start(length, panels_, index),
                      size = panel_start(length, panels_, index + 1) - from;

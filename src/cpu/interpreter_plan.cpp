@@ -143,8 +143,9 @@ Access LoopPlanner::make_access(const Instr& in, int stage) const {
   auto outer_axes = merged(extents.first(outer), {strides.begin(), strides.begin() + k_.outer});
   auto inner_axes = merged(extents.subspan(outer), {strides.begin() + k_.outer, strides.end()});
   if (!inner(stage)) inner_axes.clear();
-  a.run = rows_mode() ? std::move(inner_axes) : std::move(outer_axes);
-  a.walk = rows_mode() ? std::move(outer_axes) : std::move(inner_axes);
+  if (rows_mode()) std::swap(outer_axes, inner_axes);
+  a.run = std::move(outer_axes);
+  a.walk = std::move(inner_axes);
   const std::int64_t size = std::int64_t{1} << a.size_log2;
   a.contiguous = !a.is_index && (a.run.empty() || (a.run.size() == 1 && a.run[0].stride == size));
   return a;

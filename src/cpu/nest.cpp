@@ -253,10 +253,8 @@ void LoopNest::choose_units() {
 
 void LoopNest::fix_numbers() {
   spec_.fixed = numbers_;
-  // Where an index starts and which rows exist still comes at run time.
-  const int rank = spec_.rank(), words = NestNumbers::access_words(rank);
-  for (std::size_t k = static_cast<std::size_t>(rank); k < spec_.fixed.size(); k++) {
-    if ((static_cast<int>(k) - rank) % words >= rank) spec_.fixed[k] = 0;
+  for (std::size_t k = 0; k < spec_.fixed.size(); k++) {
+    if (!NestNumbers::is_shape(spec_.rank(), static_cast<int>(k))) spec_.fixed[k] = 0;  // comes at run time
   }
   split_ = 0;
   grain_ = axes_[0].extent;

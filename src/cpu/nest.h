@@ -48,6 +48,8 @@ struct NestNumbers {
   static constexpr int start = 0;                          ///< of an index: its value at domain point 0
   static int access_words(int rank) { return rank + 3; }
   static int access(int rank, int a) { return rank + a * access_words(rank); }
+  /// Whether number k is an extent or a stride; else it says where an index starts or which rows exist.
+  static bool is_shape(int rank, int k) { return k < rank || (k - rank) % access_words(rank) < rank; }
 };
 /// Runs the kernel over a box of outer points: [box[2 d], box[2 d + 1]) along outer axis d. `args` are the
 /// addresses of domain point 0.

@@ -39,17 +39,18 @@ Rule einsum_rule(const Call& c, const std::string& letters) {
   Rule r;
   std::array<int, 128> factor, first;
   factor.fill(-1);
+  auto at = [](char letter) { return static_cast<unsigned char>(letter); };
   auto dims = [&](const std::string& term, std::size_t operand) {
     std::vector<DimFactors> d;
     for (std::size_t k = 0; k < term.size(); k++) {
-      int& f = factor[static_cast<std::size_t>(term[k])];
+      int& f = factor[at(term[k])];
       const std::int64_t size = c.in[operand].shape[k];
       if (f < 0) {
         f = static_cast<int>(r.factors.size());
         r.factors.push_back({size, Role::reduce, Reducer::sum});
-        first[static_cast<std::size_t>(term[k])] = static_cast<int>(operand);
+        first[at(term[k])] = static_cast<int>(operand);
       } else if (r.factors[static_cast<std::size_t>(f)].size != size) {
-        const auto other = static_cast<std::size_t>(first[static_cast<std::size_t>(term[k])]);
+        const auto other = static_cast<std::size_t>(first[at(term[k])]);
         throw ShapeError(
             fmt::format("{}: factor '{}' of rule \"{}\" is {} in {} but {} in {}. Dimensions of one letter "
                         "must be equal.",
@@ -68,7 +69,7 @@ Rule einsum_rule(const Call& c, const std::string& letters) {
   }
   std::vector<DimFactors> out;
   for (char letter : l.out) {
-    const int f = factor[static_cast<std::size_t>(letter)];
+    const int f = factor[at(letter)];
     r.factors[static_cast<std::size_t>(f)].role = Role::pass;
     r.factors[static_cast<std::size_t>(f)].reducer = Reducer::none;
     out.push_back({f});

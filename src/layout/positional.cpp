@@ -101,6 +101,7 @@ PositionalSpelling joined(const PositionalSpelling& s, const std::vector<bool>& 
 
 std::vector<int> sorted_ids(const std::vector<int>& set, const std::vector<Device>& devices) {
   std::vector<int> ids;
+  ids.reserve(set.size());
   for (int p : set) ids.push_back(devices[p].id);
   std::sort(ids.begin(), ids.end());
   return ids;

@@ -207,7 +207,7 @@ Letters parsed(const std::string& text, std::size_t operands) {
     std::sort(once.begin(), once.end());
     s += std::string("->") + (dotted ? "..." : "") + once;
   }
-  const Letters l = split_letters(s);
+  Letters l = split_letters(s);
   if (l.in.size() != operands)
     refuse(text, fmt::format("{} terms for {} operands. Every operand needs one. Separate terms by commas.",
                              l.in.size(), operands));
@@ -271,7 +271,7 @@ void check_sizes(const std::string& text, const Letters& l, const std::vector<Ar
               "operand {} is {} for term \"{}\". A term has one letter per dimension. Add or remove letters.",
               k, to_string(type_of(operands[k])), l.in[k]));
     for (std::size_t d = 0; d < shape.size(); d++) {
-      std::int64_t& known = size[static_cast<std::size_t>(l.in[k][d])];
+      std::int64_t& known = size[static_cast<unsigned char>(l.in[k][d])];
       if (known >= 0 && known != shape[d])
         refuse(text, fmt::format("letter '{}' is {} and {}. One letter has one size. Check operand {}, {}.",
                                  l.in[k][d], known, shape[d], k, to_string(type_of(operands[k]))));

@@ -89,9 +89,9 @@ Array floor_divide_fn::operator()(const Array& a, const Array& b, Where w) const
   const Site site(w);
   const Division d = divided("floor_divide", a, b);
   const bool is_float = is_floating(d.rest.dtype());
-  const Array quotient = prim::div(is_float ? prim::sub(d.x[0], d.rest) : d.x[0], d.x[1]);
+  Array quotient = prim::div(is_float ? prim::sub(d.x[0], d.rest) : d.x[0], d.x[1]);
   if (!d.differs.has_value()) return quotient;
-  const Array floored = prim::select(d.differs, prim::sub(quotient, prim::like(quotient, 1)), quotient);
+  Array floored = prim::select(d.differs, prim::sub(quotient, prim::like(quotient, 1)), quotient);
   if (!is_float) return floored;
   // of a / 0 the rest is NaN, the quotient infinite
   return prim::select(prim::binary(op_eq, d.x[1], d.zero), prim::div(d.x[0], d.x[1]),

@@ -136,7 +136,7 @@ static Array position(const char* function, Reducer r, const Array& x, const Red
   const Array where_hit =
       prim::select(hit, prim::iota(y.shape(), dim, DType::int32),
                    prim::full(y.shape(), DType::int32, static_cast<double>(y.shape()[dim])));
-  const Array found = reduced(Reducer::min, where_hit, axes, false);
+  Array found = reduced(Reducer::min, where_hit, axes, false);
   if (!o.keepdims) return found;
   Shape kept = o.axis.all ? Shape::filled(x.shape().size(), 1) : x.shape();
   if (!o.axis.all) kept[dim] = 1;
@@ -169,7 +169,7 @@ Array logsumexp_fn::operator()(const Array& x, const ReduceOptions& o, Where w) 
 }
 // x - max(x) along the axis.
 static Array shifted(const char* function, const Array& x, std::int64_t axis, Shape& axes) {
-  const Array y = inexact(function, x, {});
+  Array y = inexact(function, x, {});
   axes = {static_cast<std::int64_t>(api::axis_of(function, axis, y.shape()))};
   if (y.size() == 0) return y;
   return prim::sub(y, prim::broadcast_to(constant_max(y, axes), y.shape()));

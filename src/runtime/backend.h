@@ -31,7 +31,7 @@ class Executable {
   /// Runs all steps; `bases` has Program::base_count pointers, scratch included. Returns when done. Rethrows the first
   /// exception of a step after the others have stopped. May be called from several threads at once with different bases.
   virtual void run(std::span<void* const> bases, RunReport* report) const = 0;
-  /// The program will run often: what makes it faster may be done now. May be called again, from any thread.
+  /// The program will run often: what makes it faster may be done sooner. May be called again, from any thread.
   virtual void prepare() const {}
 };
 

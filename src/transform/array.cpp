@@ -76,7 +76,7 @@ template <class To, class From> void convert_all(const std::byte* from, To* to, 
   for (std::size_t k = 0; k < n; k++) {
     From x;
     std::memcpy(&x, from + k * sizeof(From), sizeof(From));
-    to[k] = static_cast<To>(x);
+    to[k] = static_cast<To>(x);  // NOLINT(bugprone-signed-char-misuse): int8 is a number
   }
 }
 

@@ -109,6 +109,7 @@ Explanation explain_call(const JitEntry& e, const JitCall& call) {
   std::vector<LaunchLeaf> leaves;
   launch_leaves(e, call, leaves);
   std::vector<ValueRef> values;
+  values.reserve(leaves.size());
   for (const LaunchLeaf& l : leaves) values.push_back(l.value);
   const auto p = program_for(e, leaves, call.function);
   const Program& program = *p->compiled.program;

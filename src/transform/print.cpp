@@ -194,6 +194,7 @@ Formatter formatter(const Array& x, const std::vector<std::size_t>& shown) {
   if (is_integer(t)) return integer_formatter<std::int64_t>(x, shown);
   auto v = read_floats(x);
   std::vector<double> visible;
+  visible.reserve(shown.size());
   for (std::size_t k : shown) visible.push_back(v[k]);
   return
       [v = std::move(v), t, w = float_widths(visible, t)](std::size_t k) { return format_float(v[k], t, w); };

@@ -160,9 +160,7 @@ std::vector<llvm::Value*> NestEmitter::place(int axis, int stage, llvm::Value* x
 
 /// Whether number k is an extent or a stride that is part of the code.
 bool NestEmitter::is_fixed(int k) const {
-  if (spec_.fixed.empty()) return false;
-  const int rank = spec_.rank();
-  return k < rank || (k - rank) % NestNumbers::access_words(rank) < rank;
+  return !spec_.fixed.empty() && NestNumbers::is_shape(spec_.rank(), k);
 }
 
 /// Of the box.
