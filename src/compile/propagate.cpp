@@ -113,6 +113,7 @@ class Propagator {
     for (std::size_t k = 0; k < rule.results.size(); k++)
       terms.push_back({n.first_out + static_cast<int>(k), &rule.results[k], true});
     std::vector<std::vector<std::vector<int>>> projected;
+    projected.reserve(terms.size());
     for (const Term& t : terms)
       projected.push_back(project(at(wishes_.dims, t.value), *t.dims, rule, atoms_));
     Assignment merged(rule.factors.size());

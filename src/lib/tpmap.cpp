@@ -281,7 +281,7 @@ std::string value_text(const std::vector<std::byte>& bytes, std::size_t k, DType
 
 // Where element k of a part stands in the whole leaf: (3, 0).
 std::string index_text(std::size_t k, const Shape& shape, const ShardIndex& part) {
-  Shape at = shape;
+  Shape at = Shape::filled(shape.size(), 0);
   for (std::size_t d = shape.size(); d-- > 0;) {
     const auto size = static_cast<std::size_t>(shape[d]);
     at[d] = static_cast<std::int64_t>(k % size) + (part[d].whole ? 0 : part[d].start);
