@@ -20,18 +20,19 @@ const std::map<std::string, int> room_floor = {
 };
 // A public header belongs to the floor whose sources define it.
 const std::map<std::string, int> public_floor = {
-    {"export.h", 0},      {"where.h", 0},       {"error.h", 0},
-    {"dtype.h", 0},       {"shape.h", 0},       {"device.h", 0},
-    {"version.h", 0},     {"sharding.h", 1},    {"visualize.h", 1},
-    {"array.h", 3},       {"math.h", 4},        {"ops.h", 4},
-    {"collectives.h", 6}, {"pmap.h", 6},        {"shard_map.h", 6},
-    {"core.h", 6},        {"tree.h", 6},        {"jit.h", 6},
-    {"grad.h", 6},        {"vmap.h", 6},        {"filter_shard.h", 6},
-    {"placement.h", 6},   {"explain.h", 6},     {"inspect.h", 6},
-    {"debug.h", 3},       {"compare.h", 6},     {"detail/bind_fields.h", 6},
-    {"detail/call.h", 6}, {"detail/path.h", 6}, {"random.h", 7},
-    {"nn.h", 7},          {"optim.h", 7},       {"losses.h", 7},
-    {"data.h", 7},        {"tpmap.h", 7},       {"shardarray.h", 7},
+    {"export.h", 0},       {"where.h", 0},       {"error.h", 0},
+    {"dtype.h", 0},        {"shape.h", 0},       {"device.h", 0},
+    {"version.h", 0},      {"sharding.h", 1},    {"visualize.h", 1},
+    {"array.h", 3},        {"math.h", 4},        {"ops.h", 4},
+    {"collectives.h", 6},  {"pmap.h", 6},        {"shard_map.h", 6},
+    {"core.h", 6},         {"tree.h", 6},        {"jit.h", 6},
+    {"grad.h", 6},         {"vmap.h", 6},        {"filter_shard.h", 6},
+    {"placement.h", 6},    {"explain.h", 6},     {"inspect.h", 6},
+    {"debug.h", 3},        {"compare.h", 6},     {"detail/bind_fields.h", 6},
+    {"detail/call.h", 6},  {"detail/path.h", 6}, {"random.h", 7},
+    {"reproducible.h", 6}, {"nn.h", 7},          {"optim.h", 7},
+    {"losses.h", 7},       {"data.h", 7},        {"tpmap.h", 7},
+    {"shardarray.h", 7},
 };
 const std::regex heavy("fmt/.*|llvm.*|cuda.*|cublas.*|curand.*|nvrtc.*|nccl.*|mpi\\.h");
 // Folders whose headers only their own plug-in sees, and the headers that only they may bring in.

@@ -23,7 +23,7 @@ struct Line {
 struct RandomProgram {
   std::uint64_t seed = 0;
   Policy policy = Policy::auto_;
-  bool share = true, donate = false;
+  bool share = true, donate = false, reproducible = false;
   std::vector<Line> lines;
   std::vector<int> outputs;
 
@@ -43,7 +43,7 @@ struct RandomProgram {
 inline std::string RandomProgram::to_string() const {
   std::string s = "seed " + std::to_string(seed) + ", policy " +
                   (policy == Policy::auto_ ? "auto" : "follow") + (share ? "" : ", separate replicas") +
-                  (donate ? ", donated" : "") + "\n";
+                  (donate ? ", donated" : "") + (reproducible ? ", reproducible" : "") + "\n";
   for (std::size_t k = 0; k < lines.size(); k++) {
     s += "  %" + std::to_string(k) + " " + short_name(lines[k].dtype) +
          shardarray::to_string(lines[k].shape) + " = " + lines[k].text;
@@ -72,6 +72,7 @@ class Generator {
     p_.policy = chance(2) ? Policy::auto_ : Policy::follow;
     p_.share = !chance(4);
     p_.donate = chance(3);
+    p_.reproducible = chance(4);
     make_meshes();
     make_sizes();
   }

@@ -3,6 +3,7 @@
 #include "random_program_ops.h"
 #include "random_program_sums.h"
 #include "shardarray/explain.h"
+#include "shardarray/reproducible.h"
 #include "transform/jit.h"
 
 using namespace shardarray;
@@ -102,12 +103,14 @@ constexpr double kTolerance = 2e-3;
 // Empty when the placed program gives what one device gives.
 std::string failure(const RandomProgram& p) {
   try {
+    const reproducible mode(p.reproducible);
     const Hosts want = hosts(run_lines(p, make_leaves(p, false), false));
     const Run got = run_placed(p);
     const std::vector<bool> rounded = p.rounded();
     for (std::size_t k = 0; k < want.size(); k++) {
       const auto v = static_cast<std::size_t>(p.outputs[k]);
-      const std::string text = difference(got.results[k], want[k], rounded[v] ? kTolerance : 0);
+      const std::string text =
+          difference(got.results[k], want[k], rounded[v] && !p.reproducible ? kTolerance : 0);
       if (!text.empty()) return "%" + std::to_string(v) + ": " + text;
     }
     return got.transfers;
@@ -155,7 +158,7 @@ std::vector<RandomProgram> simpler(const RandomProgram& p) {
       list.back().lines[v].sharding.reset();
     }
   }
-  for (bool RandomProgram::*option : {&RandomProgram::donate}) {
+  for (bool RandomProgram::*option : {&RandomProgram::donate, &RandomProgram::reproducible}) {
     if (!(p.*option)) continue;
     list.push_back(p);
     list.back().*option = false;
@@ -184,6 +187,7 @@ RandomProgram shrink(RandomProgram p) {
 std::string explain_text(const RandomProgram& p) {
   try {
     const Settings settings(p);
+    const reproducible mode(p.reproducible);
     return explain(jit([&](const Arrays& x) { return run_lines(p, x, true); }), make_leaves(p, true))
         .to_string();
   } catch (const std::exception& e) { return std::string("explain: ") + e.what(); }

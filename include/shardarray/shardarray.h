@@ -20,6 +20,7 @@
 #include "shardarray/placement.h"
 #include "shardarray/pmap.h"
 #include "shardarray/random.h"
+#include "shardarray/reproducible.h"
 #include "shardarray/shape.h"
 #include "shardarray/shard_map.h"
 #include "shardarray/sharding.h"

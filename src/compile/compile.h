@@ -25,6 +25,7 @@ struct CompileInput {
   std::vector<std::string> input_names;  ///< for messages
   Policy policy = Policy::auto_;
   bool share_replicas = true;
+  bool reproducible = false;   ///< float sums in an order that no sharding changes
   const Mesh* mesh = nullptr;  ///< names for messages
 };
 

@@ -241,6 +241,7 @@ class Partitioner {
 
   // The atoms of partial sums that may pass through: all joint operands carry the same, or one `each` operand carries one.
   std::vector<int> passing_sums(const NodeState& s, const FlatNode& n) const {
+    if (in_.reproducible) return {};  // a sum that is scaled later has other bits
     const Layout* pending = nullptr;
     int carriers = 0, joint = 0;
     bool each = false;

@@ -14,8 +14,10 @@ namespace shardarray {
 
 // ---------------------------------------------------------------- simplify: FlatGraph -> FlatGraph
 /// Calls inlined, identities removed, equal nodes merged, dead ones dropped, dots brought into matrix form, large sums split
-/// for the workers of this many devices.
+/// for the workers of this many devices (0: not split).
 FlatGraph simplify(const FlatGraph& g, int devices);
+/// Of a simplified graph: float sums and products in an order that no sharding changes (`reproducible`).
+FlatGraph fix_order(const FlatGraph& g);
 
 // ---------------------------------------------------------------- propagate
 /// The finest common sub-axes (prime sizes) of all placements of a program, most significant first.

@@ -97,7 +97,10 @@ Compiled compile(CompileInput in) {
   Compiled out;
   const std::string collected = debug().print ? in.graph.to_string() : "";
   show("collect", collected);
-  in.graph = pass("simplify", [&] { return simplify(in.graph, in.order->size()); });
+  in.graph = pass("simplify", [&] {
+    if (!in.reproducible) return simplify(in.graph, in.order->size());
+    return simplify(fix_order(simplify(in.graph, 0)), 0);
+  });
   if (kVerify) verify(in.graph, "simplify");
   if (debug().print && in.graph.to_string() != collected) show("simplify", in.graph.to_string());
   // propagate: inside partition, which asks for every value's wish

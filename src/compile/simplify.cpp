@@ -83,7 +83,7 @@ class Simplifier {
     constexpr std::int64_t many = 1 << 17, few = 16, parts = 64;
     const Shape &shape = n.in_types[0].shape, &dims = n.attrs->dims;
     const std::int64_t out = num_elements(n.out_types[0].shape);
-    const bool large = out > 0 && out < few && num_elements(shape) / out >= many;
+    const bool large = devices_ > 0 && out > 0 && out < few && num_elements(shape) / out >= many;
     const auto as_it_is = [&] { return unique(n.op, n.attrs, {v}, n.out_types, n.where); };
     if (!large) return as_it_is();
     const auto rank = static_cast<std::int64_t>(shape.size());
@@ -140,6 +140,7 @@ class Simplifier {
     if (c != batch + m + cols && c != batch + cols + m) c = batch + m + cols;
     Attrs attrs;
     attrs.letters = a + "," + b + "->" + c;
+    attrs.uncut = n.attrs->uncut;
     Type t = n.out_types[0];
     t.shape.clear();
     for (char letter : c) t.shape.push_back(n.out_types[0].shape[l.out.find(letter)]);

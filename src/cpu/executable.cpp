@@ -150,7 +150,7 @@ class ProgramTasks {
     for (const Gemm::Item& i : gemm.items) {
       const CompiledGemm* const compiled =
           next_gemm_ < compiled_.gemms.size() ? &compiled_.gemms[next_gemm_] : nullptr;
-      const GemmPlan& plan = next(plans_.gemms, next_gemm_, gemm.dtype, i);
+      const GemmPlan& plan = next(plans_.gemms, next_gemm_, gemm, i);
       const Ranges reads = {
           matrix_range(i.a, i.ta ? i.k : i.m, i.ta ? i.m : i.k, i.lda, i.batch, i.stride_a, size),
           matrix_range(i.b, i.tb ? i.n : i.k, i.tb ? i.k : i.n, i.ldb, i.batch, i.stride_b, size)};

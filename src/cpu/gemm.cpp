@@ -54,13 +54,14 @@ const SmallGemmTable& small_gemm() {
   return small_gemm_baseline;
 }
 
-GemmPlan::GemmPlan(DType dtype, const Gemm::Item& item) : dtype_(dtype), item_(item) {
+GemmPlan::GemmPlan(const Gemm& gemm, const Gemm::Item& item)
+    : dtype_(gemm.dtype), fixed_order_(gemm.fixed_order), item_(item) {
   const auto use = [&]<class T>(T) {
     run_ = [](const GemmPlan& p, void* const* bases, std::int64_t begin, std::int64_t end) {
       p.run_units<T>(bases, begin, end);
     };
   };
-  switch (dtype) {
+  switch (dtype_) {
     case DType::bool_: use(bool{}); break;
     case DType::int8: use(std::int8_t{}); break;
     case DType::int16: use(std::int16_t{}); break;
@@ -76,7 +77,7 @@ GemmPlan::GemmPlan(DType dtype, const Gemm::Item& item) : dtype_(dtype), item_(i
       throw CompileError(fmt::format(
           "matmul: the CPU has no kernel for {}. It multiplies bool, integers, float32 and float64. Convert "
           "the operands first.",
-          name(dtype)));
+          name(dtype_)));
   }
   choose_way();
   choose_panels();
@@ -111,7 +112,7 @@ void GemmPlan::choose_way() {
     const bool vector = g.m == 1 || g.n == 1;
     cost_ns_ = all * (20 + work * size * (vector ? 0.15 : 0.025));
     if (work <= (vector ? small_vector_work : small_work)) return;
-    const Blas* const library = blas();
+    const Blas* const library = fixed_order_ ? nullptr : blas();
     if (library == nullptr || !fits_blas<float>()) {
       cost_ns_ *= 2;
       return;

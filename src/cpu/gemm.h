@@ -11,12 +11,12 @@
 
 namespace shardarray {
 
-/// One Gemm item. Its units are panels of one batch entry each; their sizes follow from the shape alone,
+/// One item of a Gemm step. Its units are panels of one batch entry each; their sizes follow from the shape alone,
 /// never from the number of workers, because some BLAS kernels round differently where rows are cut.
 class GemmPlan {
  public:
   /// Opens the BLAS when the item wants it. Throws CompileError for a dtype without a kernel.
-  GemmPlan(DType dtype, const Gemm::Item& item);
+  GemmPlan(const Gemm& gemm, const Gemm::Item& item);
   void run(void* const* bases, std::int64_t begin, std::int64_t end) const;
   std::int64_t units() const { return item_.batch * panels_; }
   double cost_ns() const { return cost_ns_; }
@@ -35,6 +35,7 @@ class GemmPlan {
   template <class T> void run_units(void* const* bases, std::int64_t begin, std::int64_t end) const;
 
   DType dtype_;
+  bool fixed_order_;
   Gemm::Item item_;
   Way way_ = Way::small;
   bool cut_rows_ = true;     // else columns

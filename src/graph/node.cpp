@@ -19,7 +19,7 @@ bool operator==(const Attrs& a, const Attrs& b) {
   };
   if (!(a.dims == b.dims && a.lo == b.lo && a.hi == b.hi && a.step == b.step && a.shape == b.shape &&
         a.dtype == b.dtype && a.reducer == b.reducer && a.bits == b.bits && a.letters == b.letters &&
-        a.axes == b.axes && a.host == b.host && same_sharding()))
+        a.uncut == b.uncut && a.axes == b.axes && a.host == b.host && same_sharding()))
     return false;
   if (a.graphs.size() != b.graphs.size()) return false;
   for (std::size_t k = 0; k < a.graphs.size(); k++)
@@ -35,6 +35,7 @@ std::size_t Attrs::hash() const {
     for (std::int64_t v : *s) h = hash_mix(h, static_cast<std::uint64_t>(v));
   }
   for (char c : letters) h = hash_mix(h, static_cast<std::uint64_t>(c));
+  h = hash_mix(h, uncut);
   h = hash_mix(h, sharding ? sharding->hash() : 0);
   for (const auto& a : axes) h = hash_mix(h, reinterpret_cast<std::uintptr_t>(a.get()));
   h = hash_mix(h, reinterpret_cast<std::uintptr_t>(host.get()));

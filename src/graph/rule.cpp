@@ -75,6 +75,8 @@ Rule einsum_rule(const Call& c, const std::string& letters) {
     out.push_back({f});
   }
   r.results.push_back(out);
+  for (Factor& f : r.factors)
+    if (c.attrs->uncut && f.role == Role::reduce) f = {f.size, Role::whole};
   return r;
 }
 

@@ -105,8 +105,8 @@ static Rule scatter_rule(const Call& c) {
   std::vector<DimFactors> updates, out;
   for (std::size_t d = 0; d < c.in[1].shape.size(); d++) {
     const bool summed = d >= b && d < b + n;
-    updates.push_back(add_factor(r, c.in[1].shape[d], summed ? Role::reduce : Role::pass,
-                                 summed ? Reducer::sum : Reducer::none));
+    const std::int64_t size = c.in[1].shape[d];
+    updates.push_back(summed ? add_summed(r, c, size, Reducer::sum) : add_factor(r, size));
     if (d < b) out.push_back(updates.back());
   }
   out.push_back(add_factor(r, c.attrs->shape[0]));

@@ -38,8 +38,8 @@ static Rule reduce_rule(const Call& c) {
   const Shape dims = reduced_dims(*c.attrs, c.in[0].shape.size());
   for (std::size_t d = 0; d < c.in[0].shape.size(); d++) {
     const bool goes = contains(dims, d);
-    in.push_back(add_factor(r, c.in[0].shape[d], goes ? Role::reduce : Role::pass,
-                            goes ? c.attrs->reducer : Reducer::none));
+    in.push_back(goes ? add_summed(r, c, c.in[0].shape[d], c.attrs->reducer)
+                      : add_factor(r, c.in[0].shape[d]));
     if (!goes) out.push_back(in.back());
   }
   r.operands = {in};

@@ -35,5 +35,8 @@ DimFactors add_factor(Rule& r, std::int64_t size, Role role, Reducer reducer) {
   r.factors.push_back({size, role, reducer});
   return {static_cast<int>(r.factors.size()) - 1};
 }
+DimFactors add_summed(Rule& r, const Call& c, std::int64_t size, Reducer reducer) {
+  return c.attrs->uncut ? add_factor(r, size, Role::whole) : add_factor(r, size, Role::reduce, reducer);
+}
 
 }  // namespace shardarray::rules

@@ -38,5 +38,7 @@ Batched mapped(Arrays out);
 
 /// Appends a factor and returns the factors of the dimension that it is.
 DimFactors add_factor(Rule& r, std::int64_t size, Role role = Role::pass, Reducer reducer = Reducer::none);
+/// The same for a dimension that c sums over: cut, it leaves a partial result; attrs.uncut: it must not be cut.
+DimFactors add_summed(Rule& r, const Call& c, std::int64_t size, Reducer reducer);
 
 }  // namespace shardarray::rules

@@ -50,6 +50,8 @@ struct Gemm {
     bool ta = false, tb = false;
   };
   DType dtype = DType::float32;
+  bool fixed_order =
+      false;  ///< the own kernel, whatever the shape: each element is one chain of multiply-adds
   std::vector<Item> items;
 };
 /// A kernel that is no loop nest.

@@ -302,13 +302,14 @@ std::shared_ptr<const LoadedProgram> program_for(const JitEntry& e, std::span<co
   };
   const bool share = share_replicas();
   const Policy policy = current_policy();
+  const bool reproducible = is_reproducible();
   const std::lock_guard lock(e.mutex);
   for (const JitEntry::Placed& p : e.programs) {
-    bool same = p.share_replicas == share && p.policy == policy;
+    bool same = p.share_replicas == share && p.policy == policy && p.reproducible == reproducible;
     for (std::size_t k = 0; same && k < leaves.size(); k++) same = p.leaves[k] == key(leaves[k]);
     if (same) return p.program;
   }
-  JitEntry::Placed placed{{}, share, policy, nullptr};
+  JitEntry::Placed placed{{}, share, policy, reproducible, nullptr};
   std::vector<ValueRef> values;
   std::vector<bool> donated;
   for (const LaunchLeaf& l : leaves) {

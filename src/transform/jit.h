@@ -32,6 +32,7 @@ struct JitEntry {
     std::vector<const void*> leaves;  ///< layout of a committed leaf, device order of a free one
     bool share_replicas;
     Policy policy;
+    bool reproducible;
     std::shared_ptr<const LoadedProgram> program;
   };
   mutable std::mutex mutex;

@@ -5,11 +5,13 @@
 #include <algorithm>
 #include <list>
 #include <unordered_map>
+#include <utility>
 
 #include "base/env.h"
 #include "base/hash.h"
 #include "compile/assignment.h"
 #include "runtime/devices.h"
+#include "shardarray/reproducible.h"
 
 namespace shardarray {
 
@@ -33,6 +35,11 @@ void set_share_replicas(bool on) { share_setting.store(on ? 1 : 0, std::memory_o
 static thread_local Policy policy_setting = Policy::auto_;
 Policy current_policy() { return policy_setting; }
 void set_policy(Policy p) { policy_setting = p; }
+
+static thread_local bool reproducible_setting = false;
+bool is_reproducible() { return reproducible_setting; }
+reproducible::reproducible(bool on) : previous_(std::exchange(reproducible_setting, on)) {}
+reproducible::~reproducible() { reproducible_setting = previous_; }
 
 // ---------------------------------------------------------------- placement
 namespace {
@@ -166,6 +173,7 @@ CompileInput compile_input(FlatGraph g, const LeafPlacement& where, std::vector<
   in.input_names = std::move(names);
   in.policy = current_policy();
   in.share_replicas = share_replicas();
+  in.reproducible = is_reproducible();
   for (const ValueRef& v : leaves)
     if (!in.mesh) in.mesh = mesh_of(v->sharding);
   for (const Constraint& c : constraints_of(g))  // the finest names most
@@ -233,7 +241,7 @@ Words program_key(const CompileInput& in) {
   for (const Layout* l : in.inputs) key.push_back(reinterpret_cast<std::uintptr_t>(l));
   for (const Layout* l : in.outputs) key.push_back(reinterpret_cast<std::uintptr_t>(l));
   for (bool d : in.donated) key.push_back(d);
-  key.push_back(static_cast<std::uint64_t>(in.policy) * 2 + in.share_replicas);
+  key.push_back(static_cast<std::uint64_t>(in.policy) * 4 + in.reproducible * 2u + in.share_replicas);
   key.push_back(reinterpret_cast<std::uintptr_t>(&backend(in.order->devices()[0].platform)));
   return key;
 }

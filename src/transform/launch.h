@@ -103,6 +103,8 @@ ProgramCacheStats program_cache_stats();
 bool share_replicas();
 void set_share_replicas(bool on);
 Policy current_policy();
+/// Whether programs sum in an order that no sharding changes; see class reproducible.
+bool is_reproducible();
 void set_policy(Policy p);
 
 }  // namespace shardarray

@@ -1,0 +1,32 @@
+// Bits that do not depend on the sharding.
+#pragma once
+#include "shardarray/export.h"
+
+namespace shardarray {
+
+/// While it lives, programs of this thread sum floats in an order that no sharding changes: sums, means, products of
+/// matrices and all that is made of them (a whole training step) have the same bits on 1, 2, 4 and 8 devices, with any
+/// number of workers. Integers, minima, random numbers, data movement and elementwise arithmetic have them anyway.
+///
+///     reproducible on(true);
+///     std::tie(model, state, loss) = step(std::move(model), std::move(state), batch);
+///
+/// It counts when a program is compiled: at the call of a jitted function, and where a lazy value is asked for. Guards
+/// nest. jit keeps the programs of the two modes apart.
+///
+/// What is summed over is cut into 8 blocks (2 or 4 where it is shorter) that no device cuts; neighbouring blocks are then
+/// added in pairs. On more than 8 devices, or a number that is no power of two, values are gathered first. Matrix products
+/// run in the library's own kernel. `./dev bench reproducible` shows what it costs. Between processors with and without
+/// fused multiply-add bits may differ; the psum of a pmap is over as many terms as there are devices.
+class SHARDARRAY_API reproducible {
+ public:
+  explicit reproducible(bool on);
+  ~reproducible();
+  reproducible(const reproducible&) = delete;
+  reproducible& operator=(const reproducible&) = delete;
+
+ private:
+  bool previous_;
+};
+
+}  // namespace shardarray
