@@ -104,3 +104,15 @@ TEST_CASE("codegen: small products of every shape, orientation and batch have th
         CHECK_MESSAGE(text.empty(), m << " x " << n << " x " << k << ": " << text);
       }
 }
+
+TEST_CASE("codegen: float16 and bfloat16 have the bits of the interpreter, all patterns") {
+  for (const DType t : {DType::float16, DType::bfloat16}) {
+    const Array x = bitcast(arange(65536).astype(uint16), t), y = flip(x, 0);
+    const auto check = [](auto f) { CHECK(changed(f) == ""); };
+    check([&] { return bitcast(where(x != x, 0 * x, x + y), uint16); });
+    check([&] { return bitcast(where(x != x, 0 * x, shardarray::exp(x)), uint16); });
+    check([&] { return x.astype(float32); });
+    check([&] { return (x.astype(float64) * 1.0001).astype(t).astype(float32); });
+    check([&] { return sum(where(shardarray::abs(x) < 100, x, 0 * x)); });
+  }
+}

@@ -60,10 +60,7 @@ inline std::vector<std::uint64_t> bits(const Json& array) {
   }
   return r;
 }
-inline std::vector<double> values(const shardarray::Array& x) {
-  return (itemsize(x.dtype()) == 2 && is_floating(x.dtype()) ? x.astype(shardarray::float32) : x)
-      .to_vector<double>();
-}
+inline std::vector<double> values(const shardarray::Array& x) { return x.to_vector<double>(); }
 inline bool same_bits(const shardarray::Array& x, const Json& j) {
   if (x.shape() != shape_of(j["shape"]) || x.dtype() != dtype_named(j["dtype"])) return false;
   const bool half = itemsize(x.dtype()) == 2 && is_floating(x.dtype());

@@ -4,8 +4,10 @@
 #include <map>
 #include <set>
 
+#include "compile/halves.h"
 #include "compile/index_map.h"
 #include "compile/passes.h"
+#include "ops/prims.h"
 
 namespace shardarray {
 
@@ -71,7 +73,8 @@ class Emitter {
     // Values at all points of the rows are written before those of the rows.
     const auto rank = [&](int root) { return p_.values[static_cast<std::size_t>(root)].type.shape.size(); };
     const auto write = [&](int root, const IndexMap& map) {
-      const int v = emit(root, map);
+      int v = emit(root, map);
+      if (const DType t = dtype(root); is_half(t)) v = narrow(builder_, v, t);
       builder_.store(argument(root, map, true, -1), v);
     };
     const auto full = [&](int root) { return rank(root) != outer_; };
@@ -142,7 +145,9 @@ class Emitter {
     return id;
   }
 
-  int load(int v, const IndexMap& map) { return builder_.load(argument(v, map, false, -1)); }
+  DType dtype(int v) const { return p_.values[static_cast<std::size_t>(v)].type.dtype; }
+  int load(int v, const IndexMap& map) { return loaded(v, builder_.load(argument(v, map, false, -1))); }
+  int loaded(int v, int id) { return is_half(dtype(v)) ? widen(builder_, id, dtype(v)) : id; }
 
   int argument(int v, const IndexMap& map, bool output, int indirect) {
     for (std::size_t k = 0; k < result_.args.size(); k++) {
@@ -151,7 +156,7 @@ class Emitter {
         return static_cast<int>(k);
     }
     result_.args.push_back({v, map.dims, output, indirect});
-    return builder_.arg({p_.values[static_cast<std::size_t>(v)].type.dtype, output, indirect >= 0});
+    return builder_.arg({stored_type(dtype(v)), output, indirect >= 0});
   }
 
   int emit_step(int s, int v, const IndexMap& map) {
@@ -168,12 +173,21 @@ class Emitter {
   int emit_scalar(int s, const FlatNode& n, int v, const IndexMap& map) {
     std::vector<int> in, out(n.out_types.size(), -1);
     for (int operand : step(s).in) in.push_back(emit(operand, map));
+    const auto half = [](const Type& t) { return is_half(t.dtype); };
+    if (std::any_of(n.in_types.begin(), n.in_types.end(), half) || half(n.out_types[0]))
+      apply_half(n, in, out, map);
+    else apply(n.call(), in, out, map);
+    for (std::size_t k = 0; k < out.size(); k++) memo_[key(step(s).out[k], map)] = out[k];
+    return memo_.at(key(v, map));
+  }
+
+  void apply(const Call& call, std::span<const int> in, std::span<int> out, const IndexMap& map) {
     struct State {
       Emitter* self;
       const IndexMap* map;
     } state{this, &map};
     ScalarArgs args{builder_,
-                    n.call(),
+                    call,
                     in,
                     out,
                     [](ScalarArgs& a, int d) {
@@ -181,9 +195,29 @@ class Emitter {
                       return st->self->index(st->map->dims[static_cast<std::size_t>(d)]);
                     },
                     &state};
-    n.op->scalar(args);
-    for (std::size_t k = 0; k < out.size(); k++) memo_[key(step(s).out[k], map)] = out[k];
-    return memo_.at(key(v, map));
+    call.op->scalar(args);
+  }
+
+  // The op on float32, its results rounded; where it is about bits or converts, on those.
+  void apply_half(const FlatNode& n, std::span<const int> in, std::span<int> out, const IndexMap& map) {
+    const DType to = n.out_types[0].dtype, from = n.in_types.empty() ? to : n.in_types[0].dtype;
+    if (n.op == &op_constant) {
+      out[0] = widen(builder_, builder_.constant_bits(DType::uint16, n.attrs->bits), to);
+    } else if (n.op == &op_cast && is_half(to)) {
+      out[0] = round_to(builder_, in[0], to);
+    } else if (n.op == &op_bitcast) {
+      const int bits = is_half(from) ? narrow(builder_, in[0], from) : builder_.bitcast(in[0], DType::uint16);
+      out[0] = is_half(to) ? widen(builder_, bits, to) : builder_.bitcast(bits, to);
+    } else {
+      std::vector<Type> in_types = n.in_types, out_types = n.out_types;
+      for (std::vector<Type>* list : {&in_types, &out_types})
+        for (Type& t : *list) t.dtype = computed_type(t.dtype);
+      Attrs attrs = n.attrs ? *n.attrs : Attrs();
+      attrs.dtype = computed_type(attrs.dtype);
+      apply({n.op, in_types, out_types, &attrs}, in, out, map);
+      for (std::size_t k = 0; k < out.size(); k++)
+        if (const DType t = n.out_types[k].dtype; is_half(t)) out[k] = round_to(builder_, out[k], t);
+    }
   }
 
   // The global index along one dimension of a value.
@@ -208,7 +242,8 @@ class Emitter {
     for (std::size_t k = 0; k < batch; k++) table.dims.push_back(map.dims[k]);
     table.dims.push_back({-1, 1, 0});
     for (std::size_t k = batch + rows; k < map.dims.size(); k++) table.dims.push_back(map.dims[k]);
-    return builder_.load_at(argument(step(s).in[0], table, false, static_cast<int>(batch)), row);
+    const int read = step(s).in[0];
+    return loaded(read, builder_.load_at(argument(read, table, false, static_cast<int>(batch)), row));
   }
 
   const Group& group_;

@@ -6,6 +6,7 @@
 
 #include "compile/decide.h"
 #include "compile/halo.h"
+#include "compile/halves.h"
 
 namespace shardarray {
 
@@ -241,7 +242,8 @@ class Partitioner {
 
   // The atoms of partial sums that may pass through: all joint operands carry the same, or one `each` operand carries one.
   std::vector<int> passing_sums(const NodeState& s, const FlatNode& n) const {
-    if (in_.reproducible) return {};  // a sum that is scaled later has other bits
+    if (in_.reproducible) return {};               // a sum that is scaled later has other bits
+    if (is_half(n.out_types[0].dtype)) return {};  // combined in float32, rounded once
     const Layout* pending = nullptr;
     int carriers = 0, joint = 0;
     bool each = false;

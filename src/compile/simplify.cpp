@@ -4,6 +4,7 @@
 #include <unordered_map>
 
 #include "base/hash.h"
+#include "compile/halves.h"
 #include "compile/passes.h"
 #include "ops/prims.h"
 
@@ -50,9 +51,31 @@ class Simplifier {
     if (n.op == &op_identity) return in;
     if (n.op->form == Form::call) return replay(flatten(*n.attrs->graphs[0]), in);
     if (n.op->form == Form::view && n.in_types[0].shape == n.out_types[0].shape) return in;
+    if (is_half(n.out_types[0].dtype) &&
+        (n.op->form == Form::gemm || n.op->form == Form::reduce || n.op->form == Form::scatter))
+      return {add_in_float32(n, std::move(in))};
     if (n.op->form == Form::gemm) return {add_dot(n, std::move(in))};
     if (n.op->form == Form::reduce) return {add_reduce(n, in[0])};
     return outputs(unique(n.op, n.attrs, std::move(in), n.out_types, n.where), n.out_types.size());
+  }
+
+  // Sums of 16-bit floats: rounded once, at the end.
+  int add_in_float32(FlatNode n, std::vector<int> in) {
+    const DType half = n.out_types[0].dtype;
+    for (std::size_t k = 0; k < in.size(); k++) {
+      if (n.in_types[k].dtype != half) continue;
+      n.in_types[k].dtype = DType::float32;
+      in[k] = cast(in[k], DType::float32, n.where);
+    }
+    n.out_types[0].dtype = DType::float32;
+    return cast(add(n, std::move(in))[0], half, n.where);
+  }
+  int cast(int v, DType to, Where w) {
+    Attrs attrs;
+    attrs.dtype = to;
+    Type t = at(out_.types, v);
+    t.dtype = to;
+    return unique(&op_cast, std::make_shared<const Attrs>(std::move(attrs)), {v}, {t}, w);
   }
 
   static std::vector<int> outputs(int first, std::size_t count) {

@@ -4,6 +4,8 @@
 #include <fmt/core.h>
 
 #include <algorithm>
+#include <bit>
+#include <cmath>
 #include <cstring>
 
 #include "transform/eval.h"
@@ -80,6 +82,23 @@ template <class To, class From> void convert_all(const std::byte* from, To* to, 
   }
 }
 
+// The value of a float16 or bfloat16.
+float half_value(std::uint16_t bits, DType t) {
+  if (t == DType::bfloat16) return std::bit_cast<float>(static_cast<std::uint32_t>(bits) << 16);
+  const int exponent = bits >> 10 & 31, fraction = bits & 1023;
+  const float v = exponent == 0    ? std::ldexp(static_cast<float>(fraction), -24)
+                  : exponent == 31 ? (fraction ? NAN : INFINITY)
+                                   : std::ldexp(static_cast<float>(1024 + fraction), exponent - 25);
+  return bits >> 15 ? -v : v;
+}
+template <class To> void convert_halves(const std::byte* from, DType t, To* to, std::size_t n) {
+  for (std::size_t k = 0; k < n; k++) {
+    std::uint16_t bits;
+    std::memcpy(&bits, from + 2 * k, 2);
+    to[k] = static_cast<To>(half_value(bits, t));
+  }
+}
+
 template <class To> void convert_from(const std::byte* from, DType t, To* to, std::size_t n) {
   switch (t) {
     case DType::bool_:
@@ -91,11 +110,13 @@ template <class To> void convert_from(const std::byte* from, DType t, To* to, st
     case DType::uint32: return convert_all<To, std::uint32_t>(from, to, n);
     case DType::int64: return convert_all<To, std::int64_t>(from, to, n);
     case DType::uint64: return convert_all<To, std::uint64_t>(from, to, n);
+    case DType::float16:
+    case DType::bfloat16: return convert_halves(from, t, to, n);
     case DType::float32: return convert_all<To, float>(from, to, n);
     case DType::float64: return convert_all<To, double>(from, to, n);
     default:
       throw DTypeError(
-          fmt::format("to_vector: {} cannot be read yet. Cast it with astype(float32).", name(t)));
+          fmt::format("to_vector: {} cannot be read. Only bool, integers and floats can.", name(t)));
   }
 }
 

@@ -182,17 +182,13 @@ template <class T> Formatter integer_formatter(const Array& x, const std::vector
   return [v = std::move(v), width](std::size_t k) { return padded_left(std::to_string(v[k]), width); };
 }
 
-std::vector<double> read_floats(const Array& x) {
-  return (itemsize(x.dtype()) == 2 ? x.astype(float32) : x).to_vector<double>();
-}
-
 Formatter formatter(const Array& x, const std::vector<std::size_t>& shown) {
   const DType t = x.dtype();
   if (t == DType::bool_)
     return [v = x.to_vector<std::uint8_t>()](std::size_t k) { return std::string(v[k] ? " True" : "False"); };
   if (t == DType::uint64) return integer_formatter<std::uint64_t>(x, shown);
   if (is_integer(t)) return integer_formatter<std::int64_t>(x, shown);
-  auto v = read_floats(x);
+  auto v = x.to_vector<double>();
   std::vector<double> visible;
   visible.reserve(shown.size());
   for (std::size_t k : shown) visible.push_back(v[k]);
@@ -279,7 +275,7 @@ std::string scalar_text(const Array& x) {
   if (t == DType::bool_) return x.to_vector<std::uint8_t>()[0] ? "True" : "False";
   if (t == DType::uint64) return std::to_string(x.to_vector<std::uint64_t>()[0]);
   if (is_integer(t)) return std::to_string(x.to_vector<std::int64_t>()[0]);
-  const double v = read_floats(x)[0];
+  const double v = x.to_vector<double>()[0];
   if (!std::isfinite(v)) return not_finite(v);
   if (v == 0 || (std::abs(v) >= 1e-4 && std::abs(v) < exponent_from(t, 1e16))) {
     const std::string s = positional(v, t, 1000);
