@@ -5,12 +5,12 @@
 #include <cstdint>
 #include <cstdlib>
 #include <cstring>
-#include <fstream>
 #include <memory>
 #include <string>
 #include <vector>
 
 #include "cpu/blas.h"
+#include "cpu/blas_core.h"
 #include "runtime/pool.h"
 
 namespace bench {
@@ -124,14 +124,6 @@ class Copies {
   std::vector<char> from_, to_;
 };
 
-/// `AMD EPYC`, as the system names it; "CPU" where it does not say.
-inline std::string cpu_model() {
-  std::ifstream file("/proc/cpuinfo");
-  for (std::string line; std::getline(file, line);)
-    if (line.starts_with("model name") && line.find(": ") != line.npos)
-      return line.substr(line.find(": ") + 2);
-  return "CPU";
-}
 /// How many threads wanted to run during the last minute; negative: unknown.
 inline double load_average() {
   double load = -1;

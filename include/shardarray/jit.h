@@ -21,7 +21,8 @@ void flatten(core::JitCall& call, const T& tree, std::size_t i, std::size_t n, b
     else call.word(~0ull);
   };
   auto value = [&](const StaticValue& v, const Path&) {
-    if (v.kind == StaticValue::Kind::text || v.kind == StaticValue::Kind::key) call.text(v.text);
+    const bool is_text = v.kind == StaticValue::Kind::text || v.kind == StaticValue::Kind::key;
+    if (is_text && v.word == 0) call.text(v.text);
     else call.word(v.word);
   };
   walk(const_cast<T&>(tree), Path{nullptr, {}, static_cast<std::uint32_t>(i), static_cast<std::uint32_t>(n)},

@@ -138,8 +138,9 @@ template <class T> consteval bool check_tree() {
 struct StaticValue {
   enum class Kind : std::uint8_t { size, key, integer, real, address, text };
   Kind kind = Kind::size;
-  std::uint64_t word = 0;      ///< size of a container or presence of an optional; the value, or its bits
-  std::string_view text = {};  ///< of a key (of a map) and of a text
+  std::uint64_t word = 0;  ///< size of a container or presence of an optional; the value, or its bits
+  std::string_view text =
+      {};  ///< of a key (of a map) and of a text; where it has a word, equal words are equal texts
 };
 /// For messages.
 SHARDARRAY_API std::string to_string(const StaticValue& v);
@@ -149,16 +150,18 @@ using StaticRef = FunctionRef<void(const StaticValue&, const Path&)>;
 SHARDARRAY_API std::string spelling(const std::vector<bool>& v);
 SHARDARRAY_API std::string spelling(const Shape& s);
 SHARDARRAY_API std::string spelling(const Device& d);
-SHARDARRAY_API std::string spelling(const Mesh& m);
 SHARDARRAY_API std::string spelling(const PartitionSpec& p);
-SHARDARRAY_API std::string spelling(const Sharding& s);
+/// Interned: equal texts are one object.
+SHARDARRAY_API const std::string& spelling(const Mesh& m);
+SHARDARRAY_API const std::string& spelling(const Sharding& s);
 
 template <class T> void report(const T& v, const Path& path, StaticRef value) {
   using Kind = StaticValue::Kind;
   if constexpr (std::same_as<T, std::string>) value({Kind::text, 0, v}, path);
   else if constexpr (Spelled<T>) {
-    const std::string text = spelling(v);
-    value({Kind::text, 0, text}, path);
+    const auto& text = spelling(v);
+    constexpr bool interned = std::is_reference_v<decltype(spelling(v))>;
+    value({Kind::text, interned ? reinterpret_cast<std::uintptr_t>(&text) : 0, text}, path);
   } else if constexpr (std::is_empty_v<T>) return;
   else if constexpr (std::is_pointer_v<T>) value({Kind::address, reinterpret_cast<std::uintptr_t>(v)}, path);
   else if constexpr (std::is_floating_point_v<T>)

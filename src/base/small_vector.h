@@ -9,7 +9,7 @@ namespace shardarray {
 
 template <class T, std::size_t N> class SmallVector {
  public:
-  SmallVector() = default;
+  SmallVector() {}  // not defaulted: the storage is not zeroed
   explicit SmallVector(std::size_t n) {
     for (std::size_t k = 0; k < n; k++) push_back(T());
   }
@@ -20,6 +20,16 @@ template <class T, std::size_t N> class SmallVector {
     if (this == &o) return *this;
     clear();
     for (const T& x : o) push_back(x);
+    return *this;
+  }
+  SmallVector(SmallVector&& o) noexcept { *this = std::move(o); }
+  SmallVector& operator=(SmallVector&& o) noexcept {
+    if (this == &o) return *this;
+    clear();
+    for (std::size_t k = 0; k < o.size_ && k < N; k++) new (at(k)) T(std::move(*o.at(k)));
+    rest_ = std::move(o.rest_);
+    size_ = o.size_;
+    o.clear();
     return *this;
   }
   ~SmallVector() { clear(); }

@@ -6,8 +6,10 @@
 #include <cstdio>
 #include <cstdlib>
 #include <mutex>
+#include <string>
 #include <string_view>
 
+#include "cpu/blas_core.h"
 #include "shardarray/error.h"
 
 namespace shardarray {
@@ -27,11 +29,7 @@ template <class F> bool find(void* library, const char* symbol, F& f) {
 bool open_blas(Blas& t) {
   // OpenBLAS reads both when it is loaded. Our workers share out the rows, so each call runs on one thread.
   setenv("OPENBLAS_NUM_THREADS", "1", 0);
-#if defined(__x86_64__)
-  // Its choice on AVX-512 machines is 8 % slower, and changes kernels, hence bits, with the size.
-  if (__builtin_cpu_supports("avx2") && __builtin_cpu_supports("fma"))
-    setenv("OPENBLAS_CORETYPE", "Haswell", 0);
-#endif
+  if (const std::string core = blas_core_type(); !core.empty()) setenv("OPENBLAS_CORETYPE", core.c_str(), 0);
   // The plain name may lead to the openmp or serial build, the path does not.
   void* library =
       dlopen("/usr/lib/" SHARDARRAY_TRIPLET "/openblas-pthread/libopenblas.so.0", RTLD_NOW | RTLD_LOCAL);

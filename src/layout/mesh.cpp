@@ -79,7 +79,7 @@ Sharding named_sharding(const Mesh& mesh, const PartitionSpec& spec) {
 
 Mesh::Mesh(DeviceGrid grid, std::vector<std::string> names) {
   check_grid(grid, names);
-  state_ = std::make_shared<const State>(State{std::move(grid), std::move(names)});
+  state_ = std::make_shared<const State>(std::move(grid), std::move(names));
 }
 
 const std::vector<std::string>& Mesh::axis_names() const { return state_->names; }

@@ -13,8 +13,11 @@
 namespace shardarray {
 
 struct Mesh::State {
+  State(DeviceGrid g, std::vector<std::string> n) : grid(std::move(g)), names(std::move(n)) {}
   DeviceGrid grid;
   std::vector<std::string> names;
+  mutable std::atomic<const std::string*>
+      spelling{};  ///< with the ids of the devices, interned; at first use
 };
 
 /// A mesh and a spec.
@@ -37,6 +40,8 @@ struct ShardingImpl {
   std::vector<Device> devices;  ///< in assignment order
   /// layout_of by rank, filled at first use; higher ranks are made anew each time.
   mutable std::array<std::atomic<const Layout*>, 8> layouts{};
+  mutable std::atomic<const std::string*>
+      text{};  ///< the spelling with the ids of the devices, interned; at first use
 };
 
 Sharding make_sharding(ShardingImpl::Spelling spelling, std::vector<Device> devices);

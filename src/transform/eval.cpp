@@ -207,6 +207,7 @@ Array leaf_array(const Type& t, ValueRef v, Where w) {
 Array tombstone(const Type& t, const char* donor) {
   Node* n = Node::make(&op_input, {}, {&t, 1}, nullptr, {});
   n->set_donor(donor);
+  n->trace = 0;  // it outlives the trace in which it is made
   return Array(n, 0);
 }
 

@@ -148,6 +148,7 @@ std::shared_ptr<const JitEntry> jit_finish(JitCache& c, const JitCall& call, Jit
     e->effects.push_back({x.node()->attrs().host, {}});
     for (const Array& a : x.node()->in()) e->effects.back().types.push_back(type_of(a));
   }
+  for (const Array& a : call.leaves) e->tombstones.push_back(tombstone(type_of(a), e->function));
   e->prototype = std::move(prototype);
   if (c.options.relocate) e->home = constrained_devices(e->flat);
   const std::lock_guard lock(c.mutex);
@@ -247,7 +248,7 @@ void settle_donations(const JitEntry& e, const JitCall& call, const LoadedProgra
         notice(fmt::format("{}: donated argument {} {} not reused: {}", e.function,
                            k < e.paths.size() ? e.paths[k] : "?", to_string(type_of(call.leaves[k])),
                            verdicts[k].other_owner ? "another handle owns it" : planned.reason));
-      *call.moved[k] = tombstone(type_of(call.leaves[k]), e.function);
+      *call.moved[k] = e.tombstones[k];
     } else if (call.dies[k] && verdicts[k].reused) {
       give_away(call.leaves[k].node(), e.function);
     }

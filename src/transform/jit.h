@@ -26,6 +26,7 @@ struct JitEntry {
     std::vector<Type> types;
   };
   std::vector<Effect> effects;
+  Arrays tombstones;                  ///< per leaf: what a handle holds after it was moved into a call
   const DeviceOrder* home = nullptr;  ///< leaves on other devices come here first; null: they are an error
   /// A program for each placement of the leaves seen so far; bounded. Guarded by the mutex.
   struct Placed {

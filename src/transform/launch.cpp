@@ -388,7 +388,7 @@ void take_outputs(const LoadedProgram& p, Workspace& w) {
   for (std::size_t k = 0; k < program.outputs.size(); k++) {
     const Port& o = program.outputs[k];
     if (o.alias >= 0) {
-      w.outputs[k] = w.inputs[static_cast<std::size_t>(o.alias)];
+      w.outputs[k] = std::move(w.inputs[static_cast<std::size_t>(o.alias)]);
       continue;
     }
     for (std::size_t i = 0; i < o.bytes.size(); i++) {
@@ -426,7 +426,7 @@ void launch(const LoadedProgram& p, std::span<const LaunchLeaf> leaves, std::vec
     const int forwarded = p.compiled.forwarded[k], made = p.compiled.program_output[k];
     ValueRef v = make_value(p.compiled.output_layouts[k], p.spelled[k], p.committed, p.share_replicas);
     v->buffers = forwarded >= 0 ? w->inputs[static_cast<std::size_t>(forwarded)]
-                                : w->outputs[static_cast<std::size_t>(made)];
+                                : std::move(w->outputs[static_cast<std::size_t>(made)]);
     results.push_back(std::move(v));
   }
 }

@@ -3,6 +3,12 @@
 
 #include <fmt/format.h>
 
+#include <atomic>
+#include <mutex>
+#include <unordered_set>
+
+#include "layout/sharding_impl.h"
+
 namespace shardarray {
 
 std::string Path::text() const {
@@ -23,9 +29,19 @@ std::string place(const Path& path) {
   return text.empty() ? "at its root" : fmt::format("at `{}`", text);
 }
 // The text, and which devices it stands for: spellings name axes and sizes only.
-std::string with_ids(std::string text, const std::vector<Device>& devices) {
+// Interned, and never removed, since keys of jit are made of its address.
+template <class T>
+const std::string& with_ids(const T& x, const std::vector<Device>& devices,
+                            std::atomic<const std::string*>& known) {
+  if (const std::string* s = known.load(std::memory_order_acquire)) return *s;
+  std::string text = x.to_string();
   for (const Device& d : devices) text += fmt::format(" {}:{}", d.platform, d.id);
-  return text;
+  static std::mutex mutex;
+  static auto* const all = new std::unordered_set<std::string>;
+  const std::lock_guard lock(mutex);
+  const std::string& s = *all->insert(std::move(text)).first;
+  known.store(&s, std::memory_order_release);
+  return s;
 }
 
 }  // namespace
@@ -37,9 +53,9 @@ std::string spelling(const std::vector<bool>& v) {
 }
 std::string spelling(const Shape& s) { return to_string(s); }
 std::string spelling(const Device& d) { return to_string(d); }
-std::string spelling(const Mesh& m) { return with_ids(m.to_string(), m.devices()); }
 std::string spelling(const PartitionSpec& p) { return p.to_string(); }
-std::string spelling(const Sharding& s) { return with_ids(s.to_string(), s.device_assignment()); }
+const std::string& spelling(const Mesh& m) { return with_ids(m, m.devices(), m.state().spelling); }
+const std::string& spelling(const Sharding& s) { return with_ids(s, s.device_assignment(), s.impl()->text); }
 
 std::string to_string(const StaticValue& v) {
   switch (v.kind) {

@@ -1,0 +1,17 @@
+// Which of OpenBLAS's kernels run here. It reads the choice when it is loaded, so that it must be known before.
+#pragma once
+#include <string>
+
+namespace shardarray {
+
+/// `AMD EPYC 7J13 64-Core Processor`, as the system names it; "CPU" where it does not say.
+std::string cpu_model();
+/// Where `./dev bench calibrate` keeps the core type that won on this machine; empty: there is no such folder.
+std::string blas_core_file();
+/// The core type for OPENBLAS_CORETYPE: the calibrated one, else "Haswell" where AVX2 and FMA are (the library's own choice
+/// on AVX-512 machines is 8 % slower, and changes kernels, hence bits, with the size), else empty.
+std::string blas_core_type();
+/// Keeps `type` for this machine. False: the file cannot be written.
+bool keep_blas_core_type(const std::string& type);
+
+}  // namespace shardarray
