@@ -30,9 +30,9 @@ const std::map<std::string, int> public_floor = {
     {"placement.h", 6},    {"explain.h", 6},     {"inspect.h", 6},
     {"debug.h", 3},        {"compare.h", 6},     {"detail/bind_fields.h", 6},
     {"detail/call.h", 6},  {"detail/path.h", 6}, {"random.h", 7},
-    {"reproducible.h", 6}, {"nn.h", 7},          {"optim.h", 7},
-    {"losses.h", 7},       {"data.h", 7},        {"tpmap.h", 7},
-    {"shardarray.h", 7},
+    {"reproducible.h", 6}, {"policy.h", 6},      {"nn.h", 7},
+    {"optim.h", 7},        {"losses.h", 7},      {"data.h", 7},
+    {"tpmap.h", 7},        {"shardarray.h", 7},
 };
 const std::regex heavy("fmt/.*|llvm.*|cuda.*|cublas.*|curand.*|nvrtc.*|nccl.*|mpi\\.h");
 // Folders whose headers only their own plug-in sees, and the headers that only they may bring in.

@@ -49,6 +49,40 @@ TEST_CASE("jit: what is traced again") {
   CHECK(text.traces() == 3);
 }
 
+TEST_CASE("jit: shardings and meshes as arguments are told apart by what they say") {
+  sa::set_cpu_device_count(8);
+  const auto f = sa::jit([](const Array& x, const sa::Sharding& s) { return sa::filter_shard(x, s) + 1; });
+  const Array x = sa::arange(8).astype(sa::float32);
+  const auto grid = [](const sa::Shape& shape) {
+    return sa::PositionalSharding(sa::create_device_mesh(shape));
+  };
+  const auto on = [](const char* axis, int n) {
+    return sa::NamedSharding(sa::make_mesh({{axis, n}}), sa::P(axis));
+  };
+  const std::pair<sa::Sharding, int> calls[] = {// and the traces after them
+                                                {grid({8}), 1},
+                                                {grid({8}), 1},
+                                                {grid({8}).replicate(), 2},
+                                                {grid({8}).reshape({2, 4}).reshape({8}), 2},
+                                                {on("a", 8), 3},
+                                                {on("b", 8), 4},
+                                                {on("a", 4), 5},
+                                                {on("a", 8), 5},
+                                                {sa::SingleDeviceSharding(sa::devices()[2]), 6},
+                                                {sa::SingleDeviceSharding(sa::devices()[3]), 7}};
+  for (const auto& [s, traces] : calls) {
+    const Array y = f(x, s);
+    CHECK(f.traces() == traces);
+    CHECK(y.sharding() == s);
+    CHECK(y.to_vector<float>()[7] == 8);
+  }
+  const auto g = sa::jit([](const Array& v, const sa::Mesh& m) { return v + m.size(); });
+  CHECK(g(x, sa::make_mesh({{"a", 8}})).to_vector<float>()[0] == 8);
+  CHECK(g(x, sa::make_mesh({{"a", 4}})).to_vector<float>()[0] == 4);
+  CHECK(g(x, sa::make_mesh({{"a", 8}})).to_vector<float>()[0] == 8);
+  CHECK(g.traces() == 2);
+}
+
 TEST_CASE("jit: results") {
   // statics, absent leaves and arguments that pass through
   const auto f = sa::jit([](Model m) {

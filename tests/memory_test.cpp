@@ -440,9 +440,10 @@ TEST_CASE("memory: a call that cannot be compiled takes nothing") {
   const sa::Mesh mesh = sa::make_mesh({{"i", 8}});
   Array x = sa::device_put(numbers(16), sa::NamedSharding(mesh, P("i")));
   const auto f = sa::jit([](const Array& v) { return sa::sort(v); });
-  sa::set_policy(sa::Policy::strict);
-  CHECK_THROWS_AS(f(std::move(x)), sa::ShardingError);
-  sa::set_policy(sa::Policy::auto_);
+  {
+    const sa::policy::strict guard;
+    CHECK_THROWS_AS(f(std::move(x)), sa::ShardingError);
+  }
   CHECK(values(x) == values(numbers(16)));
   CHECK(values(f(std::move(x))) == values(sa::sort(numbers(16))));
 }

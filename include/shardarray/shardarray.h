@@ -19,6 +19,7 @@
 #include "shardarray/optim.h"
 #include "shardarray/placement.h"
 #include "shardarray/pmap.h"
+#include "shardarray/policy.h"
 #include "shardarray/random.h"
 #include "shardarray/reproducible.h"
 #include "shardarray/shape.h"

@@ -13,7 +13,8 @@
 
 namespace shardarray {
 
-/// How conflicts between shardings are settled: by cost; by propagation priorities alone; never silently.
+/// How conflicts between shardings are settled: by cost; by propagation priorities alone; never silently. See
+/// shardarray/policy.h, which gives the numbers.
 enum class Policy : std::uint8_t { auto_, follow, strict };
 
 struct CompileInput {

@@ -11,6 +11,7 @@
 #include "base/hash.h"
 #include "compile/assignment.h"
 #include "runtime/devices.h"
+#include "shardarray/policy.h"
 #include "shardarray/reproducible.h"
 
 namespace shardarray {
@@ -35,6 +36,9 @@ void set_share_replicas(bool on) { share_setting.store(on ? 1 : 0, std::memory_o
 static thread_local Policy policy_setting = Policy::auto_;
 Policy current_policy() { return policy_setting; }
 void set_policy(Policy p) { policy_setting = p; }
+policy::Guard::Guard(std::uint8_t p)
+    : previous_(static_cast<std::uint8_t>(std::exchange(policy_setting, static_cast<Policy>(p)))) {}
+policy::Guard::~Guard() { policy_setting = static_cast<Policy>(previous_); }
 
 static thread_local bool reproducible_setting = false;
 bool is_reproducible() { return reproducible_setting; }
