@@ -272,8 +272,9 @@ void LoopNest::run(NestFunction f, void* const* bases, std::int64_t begin, std::
     box[2 * d] = 0, box[2 * d + 1] = axes_[static_cast<std::size_t>(d)].extent;
   const auto split = static_cast<std::size_t>(split_);
   for (std::int64_t u = begin; u < end;) {
-    const std::int64_t first = u % blocks_, n = std::min(end - u, blocks_ - first);
-    std::int64_t rest = u / blocks_;
+    const bool whole = units_ == 1;  // a division takes as long as a small loop
+    const std::int64_t first = whole ? 0 : u % blocks_, n = std::min(end - u, blocks_ - first);
+    std::int64_t rest = whole ? 0 : u / blocks_;
     for (int d = split_ - 1; d >= 0; d--) {
       const std::int64_t extent = axes_[static_cast<std::size_t>(d)].extent;
       box[2 * d] = rest % extent, box[2 * d + 1] = box[2 * d] + 1;
