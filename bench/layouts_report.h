@@ -131,7 +131,7 @@ inline std::string times_least(const LayoutRow& r) {
 inline void Report::print_machine() const {
   fmt::print("C[{},{}] = A[{},{}] B[{},{}] {} on {} virtual CPU devices, mesh {}; {} worker{} on {}{}\n",
              x_.o.m, x_.o.n, x_.o.m, x_.o.k, x_.o.k, x_.o.n, x_.o.dtype, x_.product.devices(), x_.o.mesh,
-             x_.workers, x_.workers == 1 ? "" : "s", cpu_model(),
+             x_.workers, x_.workers == 1 ? "" : "s", shardarray::cpu_model(),
              x_.load >= 0 ? fmt::format(", load {:.1f} at start", x_.load) : "");
   if (x_.load >= x_.workers) fmt::print("other programs were running: these times are disturbed\n");
   if (x_.rates.flops > 0)
@@ -293,7 +293,7 @@ inline void Report::write_json() const {
     out.push_back({{"name", name}, {"value", value}, {"unit", unit}, {"floor", nullptr}, {"ratio", nullptr}});
   };
   add("workers", x_.workers, "");
-  out.back().update({{"cpu", cpu_model()},
+  out.back().update({{"cpu", shardarray::cpu_model()},
                      {"compiler", __VERSION__},
                      {"load", x_.load},
                      {"mesh", x_.o.mesh},

@@ -41,6 +41,7 @@ struct OpCase {
 };
 
 using Cases = std::vector<OpCase>;
+using Numbers = std::vector<double>;
 
 // ---------------------------------------------------------------- helpers
 inline const Shape rows_and_columns{10, 6};  // uneven over 4 and over 8
@@ -87,6 +88,7 @@ inline OpInput kinked(double lo, double hi) { return {{}, lo, hi, DType::float32
 inline OpInput whole(double lo, double hi, DType t = DType::int32) { return {{}, lo, hi, t}; }
 inline OpInput truth() { return {{}, 0, 1, DType::bool_}; }
 
+// In op_cases_elementwise.cpp, op_cases_shape.cpp, op_cases_maps.cpp.
 Cases elementwise_cases();
 Cases logic_cases();
 Cases reduce_cases();
@@ -106,7 +108,3 @@ inline Cases op_cases() {
 }
 
 }  // namespace shardarray::testing
-
-#include "op_cases_elementwise.h"
-#include "op_cases_maps.h"
-#include "op_cases_shape.h"

@@ -1,5 +1,4 @@
 // Rows of op_cases.h: elementwise functions, reductions, products.
-#pragma once
 #include "op_cases.h"
 
 namespace shardarray::testing {
@@ -12,7 +11,7 @@ inline double inverse_erf(double y) {
 inline double floored_rest(double a, double b) { return a - std::floor(a / b) * b; }
 inline double sigmoid_of(double x) { return 1 / (1 + std::exp(-x)); }
 
-inline Cases elementwise_cases() {
+Cases elementwise_cases() {
   using D = double;
   Cases c;
   c.push_back(binary_case(
@@ -135,7 +134,7 @@ inline Cases elementwise_cases() {
   return c;
 }
 
-inline Cases logic_cases() {
+Cases logic_cases() {
   using D = double;
   Cases c;
   const OpInput small = whole(-3, 3);
@@ -217,7 +216,6 @@ inline Cases logic_cases() {
 }
 
 // ---------------------------------------------------------------- reductions
-using Numbers = std::vector<double>;
 inline double total(const Numbers& v) { return std::accumulate(v.begin(), v.end(), 0.0); }
 inline double average(const Numbers& v) { return total(v) / static_cast<double>(v.size()); }
 inline double spread(const Numbers& v) {
@@ -246,7 +244,7 @@ OpCase reduce_case(std::string name, F f, double (*combine)(const Numbers&), std
           tolerance};
 }
 
-inline Cases reduce_cases() {
+Cases reduce_cases() {
   using A = const Array&;
   const OpInput x = values(-2, 2), distinct{{}, -2, 2, DType::float32, false, true};
   Cases c;
@@ -350,7 +348,7 @@ inline Cases reduce_cases() {
 }
 
 // ---------------------------------------------------------------- products
-inline Cases product_cases() {
+Cases product_cases() {
   Cases c;
   auto row = [&](std::string name, auto f, std::string letters, std::vector<Shape> shapes,
                  double tolerance = 3e-6) {

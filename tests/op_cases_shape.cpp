@@ -1,5 +1,4 @@
 // Rows of op_cases.h: rearranging, positions, creation, and ops without a public function of their own.
-#pragma once
 #include "op_cases.h"
 
 namespace shardarray::testing {
@@ -16,7 +15,7 @@ OpCase move_case(std::string name, F f, Shape in, Shape out, std::function<Shape
       0};
 }
 
-inline Cases shape_cases() {
+Cases shape_cases() {
   using A = const Array&;
   using I = const Shape&;
   Cases c;
@@ -233,7 +232,7 @@ inline Cases shape_cases() {
 }
 
 // ---------------------------------------------------------------- positions and creation
-inline Cases position_cases() {
+Cases position_cases() {
   using S = std::span<const Array>;
   Cases c;
   const OpInput index{{4, 2}, -10, 9, DType::int32}, wild{{7}, -15, 15, DType::int32}, table{{10, 6}};
@@ -391,7 +390,7 @@ inline Cases position_cases() {
 }
 
 // ---------------------------------------------------------------- structure
-inline Cases structure_cases() {
+Cases structure_cases() {
   using S = std::span<const Array>;
   Cases c;
   c.push_back({"stop_gradient",

@@ -1,11 +1,10 @@
 // Rows of op_cases(): collectives over the rows of a vmap, and the op that some of them become.
-#pragma once
 #include "op_cases.h"
 #include "shardarray/vmap.h"
 
 namespace shardarray::testing {
 
-inline Cases map_cases() {
+Cases map_cases() {
   using S = std::span<const Array>;
   // f(row) for every row of operand 0; the axis is "i"
   const auto over_rows = [](const std::function<Array(const Array&)>& f) {
