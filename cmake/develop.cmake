@@ -11,7 +11,7 @@ function(shardarray_test_binary target objects)
   target_link_libraries(${target} PRIVATE ${objects} doctest::doctest nlohmann_json::nlohmann_json)
   target_compile_definitions(${target} PRIVATE
     SHARDARRAY_TEST_DATA="${PROJECT_SOURCE_DIR}/tests/data" SHARDARRAY_SOURCE_DIR="${PROJECT_SOURCE_DIR}")
-  target_compile_options(${target} PRIVATE $<$<CONFIG:Release>:-O1>)
+  target_compile_options(${target} PRIVATE $<$<CONFIG:Release>:-O0>)
   shardarray_precompile(${target} tests/precompiled.h)
 endfunction()
 
@@ -36,12 +36,8 @@ function(shardarray_selected_tests target objects)
   set_target_properties(${target} PROPERTIES EXCLUDE_FROM_ALL ON)
 endfunction()
 
-# `dev test` runs these under sanitizers; `dev check` runs all tests so.
-set(SHARDARRAY_SMOKE_TESTS smoke_test layout_test kernel_test runtime_test cpu_backend_test)
-shardarray_selected_tests(shardarray_smoke shardarray_objects ${SHARDARRAY_SMOKE_TESTS})
-
-# Threads live on floors 0 to 2 and in the CPU backend: only these are built for TSan.
-set(SHARDARRAY_TSAN_TESTS devices_test runtime_test cpu_backend_test cpu_data_test)
+# `dev test` runs these under sanitizers, `dev check` runs all tests so. Threads and memory live on floors 0 to 2 and in the
+# CPU backend: only these are built for it.
 set(ground_sources ${sources})
 list(FILTER ground_sources INCLUDE REGEX "/src/(base|layout|runtime|cpu)/")
 add_library(shardarray_ground OBJECT EXCLUDE_FROM_ALL ${ground_sources})
@@ -49,7 +45,9 @@ target_include_directories(shardarray_ground
   PUBLIC ${PROJECT_SOURCE_DIR}/include ${PROJECT_SOURCE_DIR}/src PRIVATE ${PROJECT_BINARY_DIR}/generated)
 target_link_libraries(shardarray_ground PUBLIC shardarray_options fmt::fmt Threads::Threads ${CMAKE_DL_LIBS})
 shardarray_precompile(shardarray_ground cmake/precompiled.h)
-shardarray_selected_tests(shardarray_tsan shardarray_ground ${SHARDARRAY_TSAN_TESTS})
+shardarray_selected_tests(shardarray_asan shardarray_ground
+  base_test layout_test kernel_test devices_test runtime_test cpu_backend_test cpu_data_test)
+shardarray_selected_tests(shardarray_tsan shardarray_ground devices_test runtime_test cpu_backend_test cpu_data_test)
 
 # Examples see what a user sees.
 file(GLOB example_files CONFIGURE_DEPENDS ${PROJECT_SOURCE_DIR}/examples/*.cpp)
