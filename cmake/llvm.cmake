@@ -49,7 +49,6 @@ target_include_directories(shardarray_llvm PRIVATE
   ${PROJECT_SOURCE_DIR}/include ${PROJECT_SOURCE_DIR}/src ${generated})
 target_include_directories(shardarray_llvm SYSTEM PRIVATE ${LLVM_INCLUDE_DIRS})
 target_compile_options(shardarray_llvm PRIVATE $<$<CONFIG:Release>:-O2>)
-shardarray_precompile(shardarray_llvm cmake/precompiled_llvm.h)
 target_link_libraries(shardarray_llvm PRIVATE shardarray_options fmt::fmt LLVM)
 # Beside the library, which opens it by path; no build target links it.
 install(TARGETS shardarray_llvm LIBRARY DESTINATION ${CMAKE_INSTALL_LIBDIR})

@@ -12,6 +12,8 @@
 #include "shardarray/error.h"
 #include "shardarray/shape.h"
 
+namespace base_test {
+
 using namespace shardarray;
 
 namespace {
@@ -165,3 +167,5 @@ TEST_CASE("base: environment variables are checked") {
                        Error);
   unsetenv(variable);
 }
+
+}  // namespace base_test

@@ -6,6 +6,8 @@
 
 #include "../bench/layouts.h"
 
+namespace bench_layouts_test {
+
 using namespace bench;
 
 namespace {
@@ -114,3 +116,5 @@ TEST_CASE("bench layouts: where gathering overtakes all-reducing") {
   CHECK(fastest({few_bytes, few_flops}, {1e6, 1}, 8).bytes == 1);
   CHECK(fastest({few_bytes, few_flops}, {1, 1e6}, 8).flops == 1);
 }
+
+}  // namespace bench_layouts_test

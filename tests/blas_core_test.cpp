@@ -7,6 +7,8 @@
 #include <filesystem>
 #include <fstream>
 
+namespace blas_core_test {
+
 using namespace shardarray;
 
 namespace {
@@ -61,3 +63,5 @@ TEST_CASE("blas core type: what calibration kept for this machine, else the rule
   CHECK((std::filesystem::status(folder.path + "/new/folder").permissions() & perms::all) ==
         perms::owner_all);
 }
+
+}  // namespace blas_core_test

@@ -7,6 +7,8 @@
 #include "shardarray/jit.h"
 #include "shardarray/random.h"
 
+namespace codegen_ops_test {
+
 using namespace shardarray;
 using namespace shardarray::testing;
 
@@ -116,3 +118,5 @@ TEST_CASE("codegen: float16 and bfloat16 have the bits of the interpreter, all p
     check([&] { return sum(where(shardarray::abs(x) < 100, x, 0 * x)); });
   }
 }
+
+}  // namespace codegen_ops_test

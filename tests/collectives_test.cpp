@@ -5,6 +5,8 @@
 #include "golden.h"
 #include "transforms_helpers.h"
 
+namespace collectives_test {
+
 using namespace transforms_test;
 using golden::Json;
 
@@ -351,3 +353,5 @@ TEST_CASE("collectives: messages") {
   CHECK(message([](const Array& x) { return sa::all_to_all(x, "i", {.concat_axis = -2}); }, {4, 4}) ==
         "all_to_all: concat_axis -2 is out of bounds for a value of rank 1.");
 }
+
+}  // namespace collectives_test

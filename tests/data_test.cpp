@@ -9,6 +9,8 @@
 
 #include "golden.h"
 
+namespace data_test {
+
 using namespace shardarray;
 namespace fs = std::filesystem;
 
@@ -193,3 +195,5 @@ TEST_CASE("data: progress") {
   }
   CHECK(std::regex_match(bar.str(), std::regex("\r\x1b\\[K\\[#{20}\\] 100% 2/2  [0-9.]+ steps/s  b\n")));
 }
+
+}  // namespace data_test

@@ -5,6 +5,8 @@
 
 #include "shardarray/shardarray.h"
 
+namespace debug_test {
+
 namespace sa = shardarray;
 using sa::Array;
 
@@ -179,3 +181,5 @@ TEST_CASE("inspect_array_sharding: once a compilation, with the sharding that th
   sa::inspect_array_sharding(sa::device_put(sa::arange(16.0), over8), note);
   CHECK(seen.back() == seen.front());
 }
+
+}  // namespace debug_test

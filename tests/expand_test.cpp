@@ -14,6 +14,8 @@
 #include "scale.h"
 #include "shardarray/error.h"
 
+namespace expand_test {
+
 using namespace shardarray;
 
 namespace {
@@ -264,3 +266,5 @@ TEST_CASE("expand: other types are refused") {
                     "expand: pow of f32 and f64 values. Elementary functions take two float32 or two "
                     "float64. Cast them first.");
 }
+
+}  // namespace expand_test

@@ -9,6 +9,8 @@
 #include <string>
 #include <vector>
 
+namespace floors_test {
+
 namespace fs = std::filesystem;
 
 namespace {
@@ -182,3 +184,5 @@ TEST_CASE("floors: the rule itself") {
     CHECK_MESSAGE(why.empty() == r.allowed, r.file << " includes " << r.target << ": " << why);
   }
 }
+
+}  // namespace floors_test

@@ -1,6 +1,8 @@
 // What becomes one kernel.
 #include "program_of.h"
 
+namespace fusion_test {
+
 namespace sa = shardarray;
 using program_test::Array;
 using program_test::numbers;
@@ -104,3 +106,5 @@ TEST_CASE("fusion: a large sum has a part for every worker, and moves no more th
     for (const auto& t : sa::explain(sa::jit(total), cut).transfers()) CHECK(t.kind == "all_reduce");
   }
 }
+
+}  // namespace fusion_test

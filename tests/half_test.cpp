@@ -4,6 +4,8 @@
 #include "golden.h"
 #include "program_of.h"
 
+namespace half_test {
+
 namespace sa = shardarray;
 using sa::Array;
 using sa::DType;
@@ -174,3 +176,5 @@ TEST_CASE("halves: the same numbers on eight devices, under grad, vmap and pmap"
     CHECK(sa::max(sa::abs(want.astype(sa::float64) - exact)).item<double>() < std::ldexp(2.0, -f.mantissa));
   }
 }
+
+}  // namespace half_test

@@ -4,6 +4,8 @@
 
 #include "transforms_helpers.h"
 
+namespace jit_test {
+
 using namespace transforms_test;
 
 TEST_CASE("jit: what is traced again") {
@@ -334,3 +336,5 @@ TEST_CASE("explain takes what the call takes, and nothing away") {
   CHECK(f.traces() == 1);  // the explained program is the one that runs
   CHECK(contains(sa::print_graph([](Array a) { return sa::sin(a); }, sa::ones({4})), "sin"));
 }
+
+}  // namespace jit_test

@@ -13,6 +13,8 @@
 #include "scale.h"
 #include "shardarray/error.h"
 
+namespace kernel_test {
+
 using namespace shardarray;
 using namespace shardarray::test;
 
@@ -470,3 +472,5 @@ TEST_CASE("interpreter: refuses items that do not fit their kernel") {
       LoopPlan(std::make_shared<Kernel>(deep), item),
       "LoopPlan: a kernel of rank 33. The interpreter takes at most 32 dimensions. Merge some.");
 }
+
+}  // namespace kernel_test

@@ -11,6 +11,8 @@
 #include "layout/spelling.h"
 #include "shardarray/error.h"
 
+namespace layout_test {
+
 using namespace shardarray;
 
 namespace {
@@ -364,3 +366,5 @@ TEST_CASE("layout: names of sub-axes") {
   CHECK(dim_suffix(*l, 2, nullptr) == "@2");
   CHECK(dim_suffix(*on_mesh(P(axes("y", "x")), 1), 0, mesh) == "@(y,x)");
 }
+
+}  // namespace layout_test

@@ -11,6 +11,8 @@
 #include "runtime/memory.h"
 #include "runtime/pool.h"
 
+namespace memory_test {
+
 namespace sa = shardarray;
 using program_test::prepare;
 using sa::Array;
@@ -457,3 +459,5 @@ TEST_CASE("memory: a failing eager evaluation can be repeated") {
   }
   CHECK(values(y) == values(sa::exp(numbers(8)) * 3 - 1));
 }
+
+}  // namespace memory_test

@@ -1,6 +1,8 @@
 // Layers, optimizers, losses and the Equinox document against JAX, Equinox and optax.
 #include "golden.h"
 
+namespace nn_optim_test {
+
 using namespace shardarray;
 using golden::Json;
 
@@ -383,3 +385,5 @@ TEST_CASE("nn: the Equinox document, step by step, on 8 devices and on 1") {
     CHECK(seen >= 2);
   }
 }
+
+}  // namespace nn_optim_test

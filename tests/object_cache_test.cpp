@@ -14,6 +14,8 @@
 
 #include "cpu/object_cache.h"
 
+namespace object_cache_test {
+
 namespace fs = std::filesystem;
 using shardarray::ObjectCache;
 
@@ -144,3 +146,5 @@ TEST_CASE("object cache: many processes and threads at once") {
     CHECK(status == 0);
   }
 }
+
+}  // namespace object_cache_test

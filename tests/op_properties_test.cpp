@@ -5,17 +5,12 @@
 #include "ops/table.h"
 #include "shardarray/jit.h"
 
+namespace op_properties_test {
+
 using namespace shardarray;
 using namespace shardarray::testing;
 
 namespace {
-
-// Sanitizers look at memory and threads, and are 20 times slower: a part of the mixes does.
-#if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
-constexpr bool sanitized = true;
-#else
-constexpr bool sanitized = false;
-#endif
 
 using Core = core::Differentiation;
 
@@ -336,7 +331,7 @@ class ShardingCases {
   int count() const { return count_; }
 
  private:
-  static constexpr std::size_t kMostMixes = sanitized ? 20 : 150;
+  const std::size_t most_mixes_ = sanitized ? 20 : full_scale() ? 150 : 20;
 
   // Every combination of shardings of the operands, or a random part of very many.
   void run_mesh(const OpCase& row, const Mesh& mesh, const Arrays& x, const HostArray& want, double tolerance,
@@ -351,9 +346,9 @@ class ShardingCases {
       for (const Sharding& s : shardings.back()) placed.back().push_back(device_put(a, s));
     }
     const auto f = jit([&row](const Arrays& a) { return row.function(a); });
-    for (std::size_t n = 0; n < std::min(mixes, kMostMixes); n++) {
+    for (std::size_t n = 0; n < std::min(mixes, most_mixes_); n++) {
       std::size_t mix =
-          mixes <= kMostMixes
+          mixes <= most_mixes_
               ? n
               : static_cast<std::size_t>(whole_between(rng, 0, static_cast<std::int64_t>(mixes) - 1));
       Arrays given;
@@ -402,3 +397,5 @@ TEST_CASE("ops: every sharding gives the value of one device") {
   MESSAGE("op x shape x sharding cases: " << cases.count());
   CHECK(cases.count() >= (sanitized ? 5'000 : 10'000));
 }
+
+}  // namespace op_properties_test

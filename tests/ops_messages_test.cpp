@@ -9,7 +9,7 @@
 #include "shardarray/collectives.h"
 #include "shardarray/ops.h"
 
-namespace shardarray {
+namespace shardarray::ops_messages_test {
 namespace {
 
 Array in(const Shape& shape, DType t = float32) { return placeholder({shape, t, false}); }
@@ -245,4 +245,4 @@ TEST_CASE("messages: creation, subscripts, collectives") {
         "axis_name.");
 }
 
-}  // namespace shardarray
+}  // namespace shardarray::ops_messages_test

@@ -15,7 +15,7 @@
 #include "ops/table.h"
 #include "shardarray/ops.h"
 
-namespace shardarray {
+namespace shardarray::ops_types_test {
 namespace {
 
 using nlohmann::json;
@@ -145,23 +145,22 @@ TEST_CASE("types: literals are weak") {
 }
 
 TEST_CASE("types: bits of literals") {
-  using prim::bits_of;
-  CHECK(bits_of(float32, 1.0) == 0x3f800000u);
-  CHECK(bits_of(float16, 1.0) == 0x3c00u);
-  CHECK(bits_of(float16, 65504.0) == 0x7bffu);
-  CHECK(bits_of(float16, 65520.0) == 0x7c00u);                 // rounds to infinity
-  CHECK(bits_of(float16, -5.960464477539063e-08) == 0x8001u);  // smallest denormal
-  CHECK(bits_of(float16, 6.103515625e-05) == 0x0400u);         // smallest normal
-  CHECK(bits_of(float16, 1.00048828125) == 0x3c00u);           // half way: to even
-  CHECK(bits_of(bfloat16, 3.14159) == 0x4049u);
-  CHECK(bits_of(bfloat16, -0.0) == 0x8000u);
-  CHECK(bits_of(int8, std::int64_t{-1}) == 0xffu);
-  CHECK(bits_of(int8, 300.0) == 0x7fu);
-  CHECK(bits_of(int32, -1e20) == 0x80000000u);
-  CHECK(bits_of(uint32, -1.0) == 0u);
-  CHECK(bits_of(uint8, std::int64_t{257}) == 1u);
-  CHECK(bits_of(int64, std::int64_t{-2}) == ~std::uint64_t{1});
-  CHECK(bits_of(bool_, 0.5) == 1u);
+  CHECK(prim::bits_of(float32, 1.0) == 0x3f800000u);
+  CHECK(prim::bits_of(float16, 1.0) == 0x3c00u);
+  CHECK(prim::bits_of(float16, 65504.0) == 0x7bffu);
+  CHECK(prim::bits_of(float16, 65520.0) == 0x7c00u);                 // rounds to infinity
+  CHECK(prim::bits_of(float16, -5.960464477539063e-08) == 0x8001u);  // smallest denormal
+  CHECK(prim::bits_of(float16, 6.103515625e-05) == 0x0400u);         // smallest normal
+  CHECK(prim::bits_of(float16, 1.00048828125) == 0x3c00u);           // half way: to even
+  CHECK(prim::bits_of(bfloat16, 3.14159) == 0x4049u);
+  CHECK(prim::bits_of(bfloat16, -0.0) == 0x8000u);
+  CHECK(prim::bits_of(int8, std::int64_t{-1}) == 0xffu);
+  CHECK(prim::bits_of(int8, 300.0) == 0x7fu);
+  CHECK(prim::bits_of(int32, -1e20) == 0x80000000u);
+  CHECK(prim::bits_of(uint32, -1.0) == 0u);
+  CHECK(prim::bits_of(uint8, std::int64_t{257}) == 1u);
+  CHECK(prim::bits_of(int64, std::int64_t{-2}) == ~std::uint64_t{1});
+  CHECK(prim::bits_of(bool_, 0.5) == 1u);
 }
 
 TEST_CASE("shapes: elementwise, reductions") {
@@ -341,4 +340,4 @@ TEST_CASE("rules: reshape shares what divides") {
   CHECK(dims({0, 2}, {2, 0}, true) == "2w,0w");
 }
 
-}  // namespace shardarray
+}  // namespace shardarray::ops_types_test

@@ -11,6 +11,8 @@
 #include "shardarray/error.h"
 #include "shardarray/visualize.h"
 
+namespace pictures_test {
+
 using namespace shardarray;
 using nlohmann::json;
 
@@ -199,3 +201,5 @@ TEST_CASE("pictures: colours only on a colour terminal") {
   term ? setenv("TERM", old_term.c_str(), 1) : unsetenv("TERM");
   if (no_color) setenv("NO_COLOR", old_no_color.c_str(), 1);
 }
+
+}  // namespace pictures_test

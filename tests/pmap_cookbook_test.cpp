@@ -5,6 +5,8 @@
 #include "golden.h"
 #include "transforms_helpers.h"
 
+namespace pmap_cookbook_test {
+
 using namespace transforms_test;
 using golden::Json;
 
@@ -161,3 +163,5 @@ TEST_CASE("pmap cookbook: derivatives") {
   CHECK(golden::close(sa::grad([&](const Array& v) { return sa::sum(g(v)); })(y),
                       cases("nested_grad")[0]["outputs"]["grad_sum_f"], 1e-5, 1e-4));
 }
+
+}  // namespace pmap_cookbook_test

@@ -3,6 +3,8 @@
 #include "program_of.h"
 #include "transforms_helpers.h"
 
+namespace pmap_messages_test {
+
 using namespace transforms_test;
 
 TEST_CASE("pmap: messages") {
@@ -82,3 +84,5 @@ TEST_CASE("pmap: messages") {
                  }),
                  "ppermute: sources and destinations must be unique"));
 }
+
+}  // namespace pmap_messages_test

@@ -5,6 +5,8 @@
 #include "program_of.h"
 #include "transforms_helpers.h"
 
+namespace pmap_test {
+
 using namespace transforms_test;
 using golden::Json;
 using program_test::check_received;
@@ -439,3 +441,5 @@ TEST_CASE("pmap: keys to matrices to products to means, in place") {
 }
 
 // ---------------------------------------------------------------- messages
+
+}  // namespace pmap_test

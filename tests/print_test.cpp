@@ -3,6 +3,8 @@
 
 #include "golden.h"
 
+namespace print_test {
+
 using namespace shardarray;
 using golden::Json;
 
@@ -50,3 +52,5 @@ TEST_CASE("print: streams, sharded arrays, types") {
   CHECK_THROWS_AS(to_string(Array()), Error);
   CHECK_THROWS_AS(Array().type_string(), Error);
 }
+
+}  // namespace print_test

@@ -6,6 +6,8 @@
 #include "golden.h"
 #include "program_of.h"
 
+namespace programs_test {
+
 namespace sa = shardarray;
 using namespace program_test;
 using sa::axes;
@@ -272,3 +274,5 @@ TEST_CASE("edges: errors name the place and the remedy") {
         "dimension. Remove one of "
         "them.");
 }
+
+}  // namespace programs_test

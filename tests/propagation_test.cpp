@@ -7,6 +7,8 @@
 #include "ops/prims.h"
 #include "program_of.h"
 
+namespace propagation_test {
+
 namespace sa = shardarray;
 using namespace program_test;
 using sa::axes;
@@ -357,3 +359,5 @@ TEST_CASE("propagation: reshards") {
   };
   for (const Row& row : rows) check(row);
 }
+
+}  // namespace propagation_test

@@ -6,6 +6,8 @@
 #include "shardarray/reproducible.h"
 #include "transform/jit.h"
 
+namespace random_programs_test {
+
 using namespace shardarray;
 using namespace shardarray::testing;
 
@@ -236,3 +238,5 @@ TEST_CASE("random programs: shrinking keeps what fails") {
   CHECK(small.lines.size() == 2);
   CHECK(small.lines[1].text == "changes");
 }
+
+}  // namespace random_programs_test

@@ -2,6 +2,8 @@
 
 #include "golden.h"
 
+namespace random_test {
+
 using namespace shardarray;
 using golden::Json;
 
@@ -272,3 +274,5 @@ TEST_CASE("random: what is refused") {
         "random::bits: needs 4294967296 words. Draws that are not partitionable end at 2^32 - 1 words. Use "
         "random::partitionable(true), the default.");
 }
+
+}  // namespace random_test

@@ -4,6 +4,8 @@
 
 #include "program_of.h"
 
+namespace reproducible_test {
+
 namespace sa = shardarray;
 using sa::Array;
 using sa::P;
@@ -160,3 +162,5 @@ TEST_CASE("reproducible: guards nest, and jit keeps the two modes apart") {
   }
   CHECK(program_test::transfers(sa::explain(total, x)) == plain);
 }
+
+}  // namespace reproducible_test

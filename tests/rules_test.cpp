@@ -3,6 +3,8 @@
 
 #include "op_data.h"
 
+namespace rules_test {
+
 using namespace shardarray;
 using namespace shardarray::testing;
 
@@ -240,3 +242,5 @@ TEST_CASE("rules: boxes and index maps find every element") {
   CHECK(maps > 20);
   CHECK(boxes > 50);
 }
+
+}  // namespace rules_test

@@ -18,6 +18,8 @@
 #include "runtime/task_graph.h"
 #include "shardarray/error.h"
 
+namespace runtime_test {
+
 using namespace shardarray;
 
 namespace {
@@ -327,3 +329,5 @@ TEST_CASE("task graph: edges stay linear in the number of tasks") {
   CHECK(graph.size() < 100 * (30 + 64 + 16));
   CHECK(graph.edge_count() < 4 * graph.size());
 }
+
+}  // namespace runtime_test

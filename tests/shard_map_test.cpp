@@ -3,6 +3,8 @@
 #include "program_of.h"
 #include "transforms_helpers.h"
 
+namespace shard_map_test {
+
 using namespace transforms_test;
 using program_test::check_received;
 using program_test::transfers;
@@ -292,3 +294,5 @@ TEST_CASE("shard_map: messages") {
                  }),
                  "psum: unbound axis name 'y'. In scope: 'x'."));
 }
+
+}  // namespace shard_map_test

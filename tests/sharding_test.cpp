@@ -6,6 +6,8 @@
 #include "shardarray/error.h"
 #include "shardarray/sharding.h"
 
+namespace sharding_test {
+
 using namespace shardarray;
 
 namespace {
@@ -307,3 +309,5 @@ TEST_CASE("sharding: refusals of named and positional shardings") {
                        "replicate: axis -2 stands twice in (0, -2). Axes are distinct. Remove one.",
                        ShardingError);
 }
+
+}  // namespace sharding_test

@@ -5,6 +5,8 @@
 
 #include "shardarray/shardarray.h"
 
+namespace smoke_test {
+
 namespace sa = shardarray;
 
 namespace {
@@ -102,3 +104,5 @@ TEST_CASE("smoke: misuse is an exception that says what to do") {
   CHECK_THROWS_AS(sa::jit([](sa::Array v) { return v * v.item<float>(); })(sa::Array(1.0)), sa::TraceError);
   CHECK_THROWS_AS(sa::ones({2}) + sa::ones({3}), sa::ShapeError);
 }
+
+}  // namespace smoke_test

@@ -5,6 +5,8 @@
 #include "golden.h"
 #include "transforms_helpers.h"
 
+namespace tpmap_test {
+
 using namespace transforms_test;
 using golden::Json;
 
@@ -364,3 +366,5 @@ TEST_CASE("assert_replica_integrity") {
   CHECK(contains(error<sa::ShapeError>([&] { sa::assert_replica_integrity(Array(1.0), leading); }),
                  "does not have a leading axis"));
 }
+
+}  // namespace tpmap_test

@@ -7,6 +7,8 @@
 #include "layout/transfer.h"
 #include "shardarray/error.h"
 
+namespace transfer_test {
+
 using namespace shardarray;
 
 namespace {
@@ -217,3 +219,5 @@ TEST_CASE("transfer: replicas share the sending, the nearest first") {
       "target. Please report this.",
       InternalError);
 }
+
+}  // namespace transfer_test

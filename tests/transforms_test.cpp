@@ -3,6 +3,8 @@
 
 #include "transforms_helpers.h"
 
+namespace transforms_test {
+
 using namespace transforms_test;
 
 namespace {
@@ -310,3 +312,5 @@ TEST_CASE("vmap, jit and grad together") {
   // second derivative of a jitted function
   CHECK(at(sa::grad(sa::grad(sa::jit([](Array x) { return x * x * x; })))(2.0)) == 12);
 }
+
+}  // namespace transforms_test

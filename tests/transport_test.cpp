@@ -7,6 +7,8 @@
 #include "shardarray/shardarray.h"
 #include "transform/launch.h"
 
+namespace transport_test {
+
 namespace sa = shardarray;
 
 namespace {
@@ -85,3 +87,5 @@ TEST_CASE("jit: traces of the two random modes are apart") {
   CHECK(older.to_vector<std::uint32_t>() == sa::random::bits(key, {3}).to_vector<std::uint32_t>());
   CHECK(older.to_vector<std::uint32_t>() != now.to_vector<std::uint32_t>());
 }
+
+}  // namespace transport_test

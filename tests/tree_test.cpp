@@ -7,6 +7,8 @@
 #include "shardarray/jit.h"
 #include "shardarray/vmap.h"
 
+namespace tree_test {
+
 using namespace shardarray;
 
 namespace {
@@ -390,3 +392,5 @@ TEST_CASE("tree: nested braces") {
         "array(values, "
         "int64).");
 }
+
+}  // namespace tree_test

@@ -110,7 +110,7 @@ template <class F> struct MappedWhole {
  private:
   template <class... A> auto run(std::int64_t n, A&... args) const {
     std::uint32_t i = 0;
-    auto argument = [&]<class T>(T& a) {
+    [[maybe_unused]] auto argument = [&]<class T>(T& a) {
       const ArgType type = options.args[i];
       if (std::is_arithmetic_v<T> && type != broadcast && type != fixed) core::throw_tpmap_number(i, type);
       each_leaf(
@@ -122,7 +122,7 @@ template <class F> struct MappedWhole {
     };
     (argument(args), ...);
     std::size_t k = 0;
-    auto axis = [&](const auto&) -> Axes {
+    [[maybe_unused]] auto axis = [&](const auto&) -> Axes {
       const ArgType type = options.args[k++];
       return type == broadcast || type == fixed ? Axes(none) : Axes(0);
     };

@@ -7,6 +7,7 @@
 #include <cstring>
 #include <numeric>
 
+#include "base/ceil_div.h"
 #include "cpu/address.h"
 #include "runtime/scalar.h"
 #include "shardarray/error.h"
@@ -142,7 +143,7 @@ void ExternPlan::plan_scatter_add() {
   rows_ = table[1];
   columns_ = table[2];
   updates_ = item_.in_shapes[0][1];
-  units_ = batch_ * rows_ == 0 ? 0 : (columns_ + column_block - 1) / column_block;
+  units_ = batch_ * rows_ == 0 ? 0 : ceil_div(columns_, column_block);
   cost_ns_ = static_cast<double>(batch_) * (static_cast<double>((rows_ + updates_) * columns_) * 0.5 +
                                             static_cast<double>(updates_ * units_) * 3);
 }

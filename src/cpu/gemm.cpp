@@ -8,6 +8,7 @@
 #include <limits>
 #include <type_traits>
 
+#include "base/ceil_div.h"
 #include "cpu/address.h"
 #include "shardarray/error.h"
 
@@ -24,7 +25,7 @@ constexpr std::int64_t granule =
 
 /// Where panel `i` of `panels` of a dimension of size n starts.
 std::int64_t panel_start(std::int64_t n, std::int64_t panels, std::int64_t i) {
-  const std::int64_t granules = (n + granule - 1) / granule;
+  const std::int64_t granules = ceil_div(n, granule);
   return std::min(n, granules * i / panels * granule);
 }
 

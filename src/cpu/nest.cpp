@@ -2,6 +2,7 @@
 
 #include <algorithm>
 
+#include "base/ceil_div.h"
 #include "cpu/address.h"
 
 namespace shardarray {
@@ -241,7 +242,7 @@ void LoopNest::choose_units() {
   const auto blocks_of = [&](int d) {
     const bool vector = spec_.mode == LoopMode::columns && d == spec_.outer - 1;
     grain_ = vector ? tile : 1;
-    return (axes_[static_cast<std::size_t>(d)].extent + grain_ - 1) / grain_;
+    return ceil_div(axes_[static_cast<std::size_t>(d)].extent, grain_);
   };
   units_ = blocks_ = blocks_of(0);
   for (split_ = 0; units_ < wanted && split_ + 1 < spec_.outer;) {

@@ -11,7 +11,7 @@ namespace shardarray {
 namespace {
 
 // `a` without `b` as disjoint boxes, at most two per dimension.
-void subtract(const Box& a, const Box& b, std::vector<Box>& out) {
+void cut_out(const Box& a, const Box& b, std::vector<Box>& out) {
   const Box common = intersect(a, b);
   if (common.empty()) {
     out.push_back(a);
@@ -86,7 +86,7 @@ std::vector<BoxMove> box_moves(const std::vector<Box>& sources, const std::vecto
       std::vector<Box> parts = {common};
       for (const Box& h : have) {
         std::vector<Box> left;
-        for (const Box& part : parts) subtract(part, h, left);
+        for (const Box& part : parts) cut_out(part, h, left);
         parts = std::move(left);
       }
       if (parts.empty()) continue;

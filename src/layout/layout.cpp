@@ -21,13 +21,13 @@ struct Equal {
            a->reducer() == b->reducer();
   }
 };
-struct Table {
+struct Layouts {
   std::mutex mutex;
   std::unordered_set<const Layout*, Hash, Equal> layouts;
 };
 // Never freed: layouts are compared by address until the process ends.
-Table& table() {
-  static Table& t = *new Table;
+Layouts& layouts_made() {
+  static Layouts& t = *new Layouts;
   return t;
 }
 
@@ -61,7 +61,7 @@ const Layout* Layout::of(const DeviceOrder* order, std::vector<AxisList> dims, A
   for (const AxisList& axes : l.dims_) h = mix(h, axes);
   l.hash_ = mix(h, l.unreduced_);
 
-  Table& t = table();
+  Layouts& t = layouts_made();
   const std::lock_guard lock(t.mutex);
   const auto found = t.layouts.find(&l);
   if (found != t.layouts.end()) return *found;

@@ -22,20 +22,20 @@ struct ByIds {
   }
 };
 
-struct Table {
+struct Orders {
   std::mutex mutex;
   std::map<std::vector<Device>, const DeviceOrder*, ByIds> orders;
 };
 // Never freed: layouts are used until the process ends.
-Table& table() {
-  static Table& t = *new Table;
+Orders& orders_made() {
+  static Orders& t = *new Orders;
   return t;
 }
 
 }  // namespace
 
 const DeviceOrder* DeviceOrder::of(std::vector<Device> devices) {
-  Table& t = table();
+  Orders& t = orders_made();
   {
     const std::lock_guard lock(t.mutex);
     const auto found = t.orders.find(devices);

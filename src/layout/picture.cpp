@@ -8,6 +8,7 @@
 #include <cstdlib>
 #include <cstring>
 
+#include "base/ceil_div.h"
 #include "layout/spelling.h"
 #include "shardarray/error.h"
 #include "shardarray/visualize.h"
@@ -79,7 +80,7 @@ std::vector<std::string> tile_labels(const Layout& layout, std::size_t rows, std
 // The extent of tile `index` of dimension d as a fraction of the whole.
 double fraction(const Layout& layout, const Shape& shape, int d, std::int64_t index) {
   if (shape[d] == 0) return 1.0 / static_cast<double>(layout.tiles(d));
-  const std::int64_t tile = (shape[d] + layout.tiles(d) - 1) / layout.tiles(d);
+  const std::int64_t tile = ceil_div(shape[d], layout.tiles(d));
   const std::int64_t size = std::min(shape[d], (index + 1) * tile) - std::min(shape[d], index * tile);
   return static_cast<double>(size) / static_cast<double>(shape[d]);
 }

@@ -3,6 +3,7 @@
 
 #include <unordered_map>
 
+#include "base/ceil_div.h"
 #include "layout/layout.h"
 #include "shardarray/error.h"
 
@@ -16,8 +17,6 @@ void check_rank(const char* function, const Layout& layout, const Shape& shape) 
                     "report this.",
                     function, layout.to_string(), to_string(shape)));
 }
-
-std::int64_t ceil_div(std::int64_t a, std::int64_t b) { return (a + b - 1) / b; }
 
 }  // namespace
 

@@ -4,13 +4,12 @@
 
 #include <algorithm>
 
+#include "base/ceil_div.h"
 #include "layout/axes.h"
 #include "shardarray/error.h"
 
 namespace shardarray {
 namespace {
-
-std::int64_t ceil_div(std::int64_t a, std::int64_t b) { return (a + b - 1) / b; }
 
 void append(AxisList& to, const AxisList& more) { to.insert(to.end(), more.begin(), more.end()); }
 

@@ -229,9 +229,9 @@ constinit const Op op_relu{
     .scalar =
         [](ScalarArgs& s) { s.out[0] = s.b.binary(Code::max, s.in[0], s.b.constant(s.b.type(s.in[0]), 0)); }};
 
-static constexpr const Op* table[] = {&op_add,   &op_sub,  &op_mul,   &op_div,   &op_rem, &op_min,
-                                      &op_max,   &op_pow,  &op_fma,   &op_neg,   &op_abs, &op_sign,
-                                      &op_floor, &op_ceil, &op_round, &op_trunc, &op_relu};
-constinit const std::span<const Op* const> arithmetic_ops = table;
+static constexpr const Op* arithmetic_table[] = {&op_add,   &op_sub,  &op_mul,   &op_div,   &op_rem, &op_min,
+                                                 &op_max,   &op_pow,  &op_fma,   &op_neg,   &op_abs, &op_sign,
+                                                 &op_floor, &op_ceil, &op_round, &op_trunc, &op_relu};
+constinit const std::span<const Op* const> arithmetic_ops = arithmetic_table;
 
 }  // namespace shardarray

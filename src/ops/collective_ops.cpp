@@ -29,13 +29,6 @@ Array permute_rows(const Array& x, const Shape& source) {
   return record(op_permute_rows, {x}, std::move(a));
 }
 
-Shape inverse(const Shape& list) {
-  Shape r = list;
-  for (std::size_t k = 0; k < list.size(); k++)
-    r[static_cast<std::size_t>(list[k])] = static_cast<std::int64_t>(k);
-  return r;
-}
-
 // perm moving dimension `from` to `to`.
 Shape moving(std::size_t rank, std::size_t from, std::size_t to) {
   Shape perm;
@@ -395,9 +388,9 @@ Array place_rows(const Array& x, const std::shared_ptr<const Axis>& axis) {
 }
 Array place_whole(const Array& x, const std::shared_ptr<const Axis>& axis) { return placed(x, axis, 0); }
 
-static constexpr const Op* table[] = {&op_psum,           &op_pmax,       &op_pmin,     &op_all_gather,
-                                      &op_reduce_scatter, &op_all_to_all, &op_ppermute, &op_pbroadcast,
-                                      &op_axis_index,     &op_underived,  &op_place};
-constinit const std::span<const Op* const> collective_ops = table;
+static constexpr const Op* collective_table[] = {
+    &op_psum,     &op_pmax,       &op_pmin,       &op_all_gather, &op_reduce_scatter, &op_all_to_all,
+    &op_ppermute, &op_pbroadcast, &op_axis_index, &op_underived,  &op_place};
+constinit const std::span<const Op* const> collective_ops = collective_table;
 
 }  // namespace shardarray

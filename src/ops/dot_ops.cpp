@@ -60,7 +60,7 @@ constinit const Op op_dot{
         },
     .batch = dot_batch};
 
-static constexpr const Op* table[] = {&op_dot};
-constinit const std::span<const Op* const> dot_ops = table;
+static constexpr const Op* dot_table[] = {&op_dot};
+constinit const std::span<const Op* const> dot_ops = dot_table;
 
 }  // namespace shardarray

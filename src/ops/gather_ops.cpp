@@ -175,7 +175,7 @@ static Arrays sort_jvp(const JvpArgs& v) {
 constinit const Op op_sort{
     .name = "sort", .form = Form::sort, .rule = sort_rule, .type = sort_type, .jvp = sort_jvp};
 
-static constexpr const Op* table[] = {&op_take, &op_scatter, &op_sort};
-constinit const std::span<const Op* const> gather_ops = table;
+static constexpr const Op* gather_table[] = {&op_take, &op_scatter, &op_sort};
+constinit const std::span<const Op* const> gather_ops = gather_table;
 
 }  // namespace shardarray

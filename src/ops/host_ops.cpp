@@ -25,7 +25,7 @@ constinit const Op op_host_call{.name = "host_call",
                                 .batch = host_call_batch,
                                 .effect = true};
 
-static constexpr const Op* table[] = {&op_host_call};
-constinit const std::span<const Op* const> host_ops = table;
+static constexpr const Op* host_table[] = {&op_host_call};
+constinit const std::span<const Op* const> host_ops = host_table;
 
 }  // namespace shardarray

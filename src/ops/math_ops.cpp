@@ -9,7 +9,7 @@ namespace shardarray {
 
 using namespace rules;
 
-static Array square(const Array& x) { return prim::mul(x, x); }
+static Array squared(const Array& x) { return prim::mul(x, x); }
 // 1 - x^2 without cancellation near |x| = 1.
 static Array one_minus_square(const Array& x) {
   const Array one = prim::like(x, 1);
@@ -18,7 +18,7 @@ static Array one_minus_square(const Array& x) {
 static Arrays divided(const JvpArgs& v, const Array& by) { return {prim::div(v.tangents[0], by)}; }
 
 static Arrays atan2_jvp(const JvpArgs& v) {
-  const Array &y = v.in[0], &x = v.in[1], r2 = prim::add(square(x), square(y));
+  const Array &y = v.in[0], &x = v.in[1], r2 = prim::add(squared(x), squared(y));
   Array t;
   if (v.tangents[0].has_value()) t = prim::mul(v.tangents[0], prim::div(x, r2));
   if (v.tangents[1].has_value()) t = add_or(t, prim::mul(v.tangents[1], prim::neg(prim::div(y, r2))));
@@ -81,7 +81,7 @@ constinit const Op op_tan{
     .name = "tan",
     .form = Form::scalar,
     .rule = pointwise_rule,
-    .jvp = [](const JvpArgs& v) { return scaled(v, prim::add(prim::like(v.out[0], 1), square(v.out[0]))); },
+    .jvp = [](const JvpArgs& v) { return scaled(v, prim::add(prim::like(v.out[0], 1), squared(v.out[0]))); },
     .scalar = emit_function<expand::tan>};
 constinit const Op op_tanh{.name = "tanh",
                            .form = Form::scalar,
@@ -117,7 +117,7 @@ constinit const Op op_atan{
     .name = "atan",
     .form = Form::scalar,
     .rule = pointwise_rule,
-    .jvp = [](const JvpArgs& v) { return divided(v, prim::add(prim::like(v.in[0], 1), square(v.in[0]))); },
+    .jvp = [](const JvpArgs& v) { return divided(v, prim::add(prim::like(v.in[0], 1), squared(v.in[0]))); },
     .scalar = emit_function<expand::atan>};
 constinit const Op op_atan2{.name = "atan2",
                             .form = Form::scalar,
@@ -131,7 +131,7 @@ constinit const Op op_erf{.name = "erf",
                           .rule = pointwise_rule,
                           .jvp =
                               [](const JvpArgs& v) {
-                                const Array bell = prim::exp(prim::neg(square(v.in[0])));
+                                const Array bell = prim::exp(prim::neg(squared(v.in[0])));
                                 return scaled(
                                     v, prim::mul(prim::like(v.in[0], 2 * std::numbers::inv_sqrtpi), bell));
                               },
@@ -142,7 +142,7 @@ constinit const Op op_erf_inv{
     .rule = pointwise_rule,
     .jvp =
         [](const JvpArgs& v) {
-          const Array bell = prim::exp(square(v.out[0]));
+          const Array bell = prim::exp(squared(v.out[0]));
           return scaled(v, prim::mul(prim::like(v.out[0], 0.5 / std::numbers::inv_sqrtpi), bell));
         },
     .scalar = emit_function<expand::erf_inv>};
@@ -156,10 +156,10 @@ constinit const Op op_logistic{
         },
     .scalar = emit_function<expand::logistic>};
 
-static constexpr const Op* table[] = {&op_exp,   &op_expm1, &op_log,     &op_log1p,   &op_sqrt,
-                                      &op_rsqrt, &op_sin,   &op_cos,     &op_tan,     &op_tanh,
-                                      &op_sinh,  &op_cosh,  &op_asin,    &op_acos,    &op_atan,
-                                      &op_atan2, &op_erf,   &op_erf_inv, &op_logistic};
-constinit const std::span<const Op* const> math_ops = table;
+static constexpr const Op* math_table[] = {&op_exp,   &op_expm1, &op_log,     &op_log1p,   &op_sqrt,
+                                           &op_rsqrt, &op_sin,   &op_cos,     &op_tan,     &op_tanh,
+                                           &op_sinh,  &op_cosh,  &op_asin,    &op_acos,    &op_atan,
+                                           &op_atan2, &op_erf,   &op_erf_inv, &op_logistic};
+constinit const std::span<const Op* const> math_ops = math_table;
 
 }  // namespace shardarray

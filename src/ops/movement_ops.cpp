@@ -179,11 +179,6 @@ static Shape permutation(const Attrs& a) {
   for (std::int64_t d : a.dims) p.push_back(d + static_cast<std::int64_t>(a.dims.size()));
   return p;
 }
-static Shape inverse(const Shape& p) {
-  Shape q = p;
-  for (std::size_t k = 0; k < p.size(); k++) q[static_cast<std::size_t>(p[k])] = static_cast<std::int64_t>(k);
-  return q;
-}
 
 static std::vector<Type> transpose_type(const Call& c) {
   const Shape p = permutation(*c.attrs);
@@ -228,7 +223,7 @@ constinit const Op op_transpose{
           return m;
         }};
 
-static constexpr const Op* table[] = {&op_broadcast, &op_reshape, &op_transpose};
-constinit const std::span<const Op* const> movement_ops = table;
+static constexpr const Op* movement_table[] = {&op_broadcast, &op_reshape, &op_transpose};
+constinit const std::span<const Op* const> movement_ops = movement_table;
 
 }  // namespace shardarray

@@ -61,7 +61,7 @@ std::uint64_t prim::bits_of(DType t, double v) {
 std::uint64_t prim::bits_of(DType t, std::int64_t v) {
   if (is_integer(t)) return low_bytes(t, static_cast<std::uint64_t>(v));
   if (t == DType::float32) return std::bit_cast<std::uint32_t>(static_cast<float>(v));  // one rounding
-  return bits_of(t, static_cast<double>(v));
+  return prim::bits_of(t, static_cast<double>(v));
 }
 
 Array prim::constant(DType t, std::uint64_t bits, bool weak) {
@@ -102,7 +102,7 @@ static Array converted_literal(const Array& x, DType t, bool weak) {
 }
 
 Array prim::full(const Shape& shape, DType t, double v) {
-  return broadcast_to(constant(t, bits_of(t, v), true), shape);
+  return broadcast_to(constant(t, prim::bits_of(t, v), true), shape);
 }
 Array prim::like(const Array& x, double v) { return full(x.shape(), x.dtype(), v); }
 

@@ -120,7 +120,7 @@ constinit const Op op_reduce{
               prim::expand_reduced(t.cotangents[0], shape, reduced_dims(t.node.attrs(), shape.size()))};
         }};
 
-static constexpr const Op* table[] = {&op_reduce};
-constinit const std::span<const Op* const> reduce_ops = table;
+static constexpr const Op* reduce_table[] = {&op_reduce};
+constinit const std::span<const Op* const> reduce_ops = reduce_table;
 
 }  // namespace shardarray

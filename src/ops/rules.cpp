@@ -20,6 +20,11 @@ std::vector<Type> bool_type(const Call& c) { return {{same_type(c)[0].shape, DTy
 
 Arrays no_tangent(const JvpArgs& v) { return Arrays(v.out.size()); }
 
+Shape inverse(const Shape& p) {
+  Shape q = p;
+  for (std::size_t k = 0; k < p.size(); k++) q[static_cast<std::size_t>(p[k])] = static_cast<std::int64_t>(k);
+  return q;
+}
 Shape prepend(std::int64_t v, const Shape& s) {
   Shape r = s;
   r.insert(0, v);

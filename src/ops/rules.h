@@ -31,6 +31,8 @@ inline std::size_t from_first(std::int64_t d, std::size_t rank) {
 inline std::int64_t from_last(std::size_t d, std::size_t rank) {
   return static_cast<std::int64_t>(d) - static_cast<std::int64_t>(rank);
 }
+/// The permutation that undoes `p`.
+Shape inverse(const Shape& p);
 /// A new first entry.
 Shape prepend(std::int64_t v, const Shape& s);
 /// The results are all mapped.

@@ -294,7 +294,8 @@ constinit const Op op_permute_rows{
         },
     .boxes = permute_rows_boxes};
 
-static constexpr const Op* table[] = {&op_slice, &op_reverse, &op_pad, &op_concatenate, &op_permute_rows};
-constinit const std::span<const Op* const> slicing_ops = table;
+static constexpr const Op* slicing_table[] = {&op_slice, &op_reverse, &op_pad, &op_concatenate,
+                                              &op_permute_rows};
+constinit const std::span<const Op* const> slicing_ops = slicing_table;
 
 }  // namespace shardarray

@@ -98,7 +98,7 @@ constinit const Op op_call{.name = "call",
                              return r;
                            }};
 
-static constexpr const Op* table[] = {&op_constraint, &op_call};
-constinit const std::span<const Op* const> structure_ops = table;
+static constexpr const Op* structure_table[] = {&op_constraint, &op_call};
+constinit const std::span<const Op* const> structure_ops = structure_table;
 
 }  // namespace shardarray

@@ -29,9 +29,9 @@ std::string literal(DType t, std::uint64_t bits) {
   return fmt::format("static_cast<{}>({}u)", cpp_type(t), bits);
 }
 
-class Printer {
+class CppPrinter {
  public:
-  Printer(const Kernel& k, const std::string& name) : k_(k), rank_(k.outer + k.inner) {
+  CppPrinter(const Kernel& k, const std::string& name) : k_(k), rank_(k.outer + k.inner) {
     text_ = fmt::format(
         "extern \"C\" void {}(void* const* args, const int64_t* extents, const int64_t* starts, const "
         "int64_t* "
@@ -151,6 +151,6 @@ class Printer {
 std::string cpp_prelude() {
   return "#include <cstdint>\n#include \"runtime/scalar.h\"\nusing namespace shardarray::scalar;\n";
 }
-std::string to_cpp(const Kernel& k, const std::string& name) { return Printer(k, name).print(); }
+std::string to_cpp(const Kernel& k, const std::string& name) { return CppPrinter(k, name).print(); }
 
 }  // namespace shardarray

@@ -10,7 +10,7 @@ namespace {
 constexpr double small_graph_ns = 60'000, small_gain_ns = 20'000;
 // Longer reader lists become one joint, so that the number of edges stays linear.
 constexpr std::size_t most_readers = 8;
-constexpr Task joint = {nullptr, nullptr, 0, 0, 0};
+constexpr Task joint_task = {nullptr, nullptr, 0, 0, 0};
 
 }  // namespace
 
@@ -84,7 +84,7 @@ void TaskGraph::need(std::vector<int>& after, int task) {
 
 void TaskGraph::add_reader(Segment& s, int reader) {
   if (!s.readers.empty() && s.readers.back() == reader) return;
-  if (s.readers.size() == most_readers) s.readers = {add_task(joint, s.readers)};
+  if (s.readers.size() == most_readers) s.readers = {add_task(joint_task, s.readers)};
   s.readers.push_back(reader);
 }
 
@@ -105,10 +105,10 @@ void TaskGraph::add(std::span<const Task> tasks, std::span<const MemoryRange> re
     });
   }
   // Many to many goes through joints: edges stay linear in the number of chunks.
-  if (tasks.size() > 1 && after.size() > 1) after = {add_task(joint, after)};
+  if (tasks.size() > 1 && after.size() > 1) after = {add_task(joint_task, after)};
   std::vector<int> added;
   for (const Task& t : tasks) added.push_back(add_task(t, after));
-  const int last = added.size() == 1 ? added[0] : add_task(joint, added);
+  const int last = added.size() == 1 ? added[0] : add_task(joint_task, added);
 
   for (const MemoryRange& r : reads) visit(r, [&](Segment& s) { add_reader(s, last); });
   for (const MemoryRange& r : writes) {

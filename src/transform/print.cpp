@@ -197,9 +197,9 @@ Formatter formatter(const Array& x, const std::vector<std::size_t>& shown) {
 }
 
 // ---------------------------------------------------------------- brackets and lines
-class Printer {
+class ArrayPrinter {
  public:
-  Printer(const Shape& shape, bool summary) : shape_(shape), summary_(summary) {}
+  ArrayPrinter(const Shape& shape, bool summary) : shape_(shape), summary_(summary) {}
 
   /// The positions along dimension d that are printed; -1 stands for the gap.
   std::vector<std::int64_t> positions(std::size_t d) const {
@@ -292,7 +292,7 @@ std::string to_string(const ShardedArray& x) {
   if (shape.empty()) return scalar_text(x);
   const std::int64_t size = num_elements(shape);
   if (size == 0) return "[]";
-  const Printer printer(shape, size > threshold);
+  const ArrayPrinter printer(shape, size > threshold);
   return printer.print(formatter(x, printer.shown()));
 }
 

@@ -82,8 +82,8 @@ Array constrained(const Array& x, const PartitionSpec& spec, const ManualAxes& m
 }
 
 // [.., a * b * rest, ..] -> [a, b, .., rest, ..]: manual axes first, in the order of the mesh. `which`: those that x has.
-Array split(const Array& x, const PartitionSpec& spec, const ManualAxes& m, std::vector<bool>& which,
-            const std::string& what) {
+Array split_axes(const Array& x, const PartitionSpec& spec, const ManualAxes& m, std::vector<bool>& which,
+                 const std::string& what) {
   Shape shape;
   std::vector<std::size_t> from(m.axes.size(), 0);
   Shape perm;
@@ -111,7 +111,7 @@ Array split(const Array& x, const PartitionSpec& spec, const ManualAxes& m, std:
   return prim::transpose(prim::reshape(x, shape), perm);
 }
 
-// The inverse of split, for a result that has the axes `which`.
+// The inverse of split_axes, for a result that has the axes `which`.
 Array joined(const Array& given, std::vector<bool> which, const PartitionSpec& spec, const ManualAxes& m,
              std::size_t k) {
   Array x = given;
@@ -173,7 +173,7 @@ Arrays shard_map(const std::function<Arrays(std::span<const Array>)>& f, std::sp
     const std::string what = "argument " + a.path;
     check_spec(a.spec, t, m, what);
     mapped.emplace_back(depth, false);
-    all.push_back(split(constrained(a.array, a.spec, m), a.spec, m, mapped.back(), what));
+    all.push_back(split_axes(constrained(a.array, a.spec, m), a.spec, m, mapped.back(), what));
     Type local = type_of(all.back());
     for (std::size_t k = 0; k < depth; k++)
       if (mapped.back()[k]) local.shape.erase(0);

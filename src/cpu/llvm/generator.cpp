@@ -17,11 +17,12 @@
 #include "shardarray/error.h"
 
 namespace shardarray::codegen {
-namespace {
 
-[[noreturn]] void fail(const std::string& what) {
+void fail(const std::string& what) {
   throw CompileError("code generation: " + what + ". Please report this.");
 }
+
+namespace {
 
 std::string host_features() {
   llvm::SubtargetFeatures features;

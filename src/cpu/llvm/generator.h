@@ -13,6 +13,9 @@
 
 namespace shardarray::codegen {
 
+/// Throws CompileError.
+[[noreturn]] void fail(const std::string& what);
+
 /// The part that every object in memory needs, kept until the last of them is gone.
 struct Linker {
   std::unique_ptr<llvm::orc::ExecutionSession> session;

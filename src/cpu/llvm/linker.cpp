@@ -14,9 +14,6 @@ namespace {
 
 namespace orc = llvm::orc;
 
-[[noreturn]] void fail(const std::string& what) {
-  throw CompileError("code generation: " + what + ". Please report this.");
-}
 template <class T> T checked(llvm::Expected<T> x, const char* doing) {
   if (!x) fail(std::string(doing) + ": " + llvm::toString(x.takeError()));
   return std::move(*x);
