@@ -10,7 +10,8 @@
 namespace shardarray {
 
 /// The type of an array's elements. float16 and bfloat16 are computed in float32: every result is rounded to 16 bits, sums and
-/// products of matrices once, at their end. complex64 and complex128 have no kernels yet. Constants of the same names stand in the namespace: `shardarray::float32`.
+/// products of matrices once, at their end. complex64 and complex128 have no kernels yet. Constants of the same names stand
+/// in the namespace: `shardarray::float32`.
 enum class DType : std::uint8_t {
   bool_,
   int8,

@@ -14,7 +14,7 @@
 namespace shardarray {
 
 /// How conflicts between shardings are settled: by cost; by propagation priorities alone; never silently. See
-/// shardarray/policy.h, which gives the numbers.
+/// shardarray/policy.h.
 enum class Policy : std::uint8_t { auto_, follow, strict };
 
 struct CompileInput {

@@ -50,8 +50,8 @@ struct Attrs {
   Reducer reducer = Reducer::none;
   std::uint64_t bits = 0;  ///< a constant's value
   std::string letters;     ///< einsum of dot_general
-  bool uncut =
-      false;  ///< of a sum or product: no device has a part of what it is over, and its order is fixed
+  /// Of a sum or product: no device has a part of what it is over, and its order is fixed.
+  bool uncut = false;
   std::shared_ptr<const Sharding> sharding;       ///< of a constraint
   std::vector<std::shared_ptr<const Axis>> axes;  ///< of a collective, innermost map last
   std::vector<std::shared_ptr<const Graph>> graphs;

@@ -16,8 +16,8 @@ struct Mesh::State {
   State(DeviceGrid g, std::vector<std::string> n) : grid(std::move(g)), names(std::move(n)) {}
   DeviceGrid grid;
   std::vector<std::string> names;
-  mutable std::atomic<const std::string*>
-      spelling{};  ///< with the ids of the devices, interned; at first use
+  /// With the ids of the devices, interned; at first use.
+  mutable std::atomic<const std::string*> spelling{};
 };
 
 /// A mesh and a spec.
@@ -40,8 +40,8 @@ struct ShardingImpl {
   std::vector<Device> devices;  ///< in assignment order
   /// layout_of by rank, filled at first use; higher ranks are made anew each time.
   mutable std::array<std::atomic<const Layout*>, 8> layouts{};
-  mutable std::atomic<const std::string*>
-      text{};  ///< the spelling with the ids of the devices, interned; at first use
+  /// The spelling with the ids of the devices, interned; at first use.
+  mutable std::atomic<const std::string*> text{};
 };
 
 Sharding make_sharding(ShardingImpl::Spelling spelling, std::vector<Device> devices);

@@ -50,8 +50,8 @@ struct Gemm {
     bool ta = false, tb = false;
   };
   DType dtype = DType::float32;
-  bool fixed_order =
-      false;  ///< the own kernel, whatever the shape: each element is one chain of multiply-adds
+  /// The own kernel, whatever the shape: each element is one chain of multiply-adds.
+  bool fixed_order = false;
   std::vector<Item> items;
 };
 /// A kernel that is no loop nest.

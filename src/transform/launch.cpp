@@ -36,9 +36,11 @@ void set_share_replicas(bool on) { share_setting.store(on ? 1 : 0, std::memory_o
 static thread_local Policy policy_setting = Policy::auto_;
 Policy current_policy() { return policy_setting; }
 void set_policy(Policy p) { policy_setting = p; }
-policy::Guard::Guard(std::uint8_t p)
-    : previous_(static_cast<std::uint8_t>(std::exchange(policy_setting, static_cast<Policy>(p)))) {}
-policy::Guard::~Guard() { policy_setting = static_cast<Policy>(previous_); }
+policy::Guard::Guard(Policy p) : previous_(std::exchange(policy_setting, p)) {}
+policy::Guard::~Guard() { policy_setting = previous_; }
+policy::auto_::auto_() : Guard(Policy::auto_) {}
+policy::follow::follow() : Guard(Policy::follow) {}
+policy::strict::strict() : Guard(Policy::strict) {}
 
 static thread_local bool reproducible_setting = false;
 bool is_reproducible() { return reproducible_setting; }

@@ -28,18 +28,21 @@ std::string place(const Path& path) {
   const std::string text = path.text();
   return text.empty() ? "at its root" : fmt::format("at `{}`", text);
 }
+// Never removed, since keys of jit are made of its address.
+const std::string& interned(std::string text) {
+  static std::mutex mutex;
+  static auto* const all = new std::unordered_set<std::string>;
+  const std::lock_guard lock(mutex);
+  return *all->insert(std::move(text)).first;
+}
 // The text, and which devices it stands for: spellings name axes and sizes only.
-// Interned, and never removed, since keys of jit are made of its address.
 template <class T>
 const std::string& with_ids(const T& x, const std::vector<Device>& devices,
                             std::atomic<const std::string*>& known) {
   if (const std::string* s = known.load(std::memory_order_acquire)) return *s;
   std::string text = x.to_string();
   for (const Device& d : devices) text += fmt::format(" {}:{}", d.platform, d.id);
-  static std::mutex mutex;
-  static auto* const all = new std::unordered_set<std::string>;
-  const std::lock_guard lock(mutex);
-  const std::string& s = *all->insert(std::move(text)).first;
+  const std::string& s = interned(std::move(text));
   known.store(&s, std::memory_order_release);
   return s;
 }
