@@ -50,6 +50,17 @@ int main() {
   const auto sharding = sa::PositionalSharding(sa::create_device_mesh({sa::device_count(), 1}));
   const auto step = sa::jit(train_step);
   model = sa::filter_shard(model, sharding.replicate());
+
+  // Evaluation keeps the model: nothing is moved in.
+  const auto evaluate_batch = sa::jit(evaluate);
+  const auto eval_data = sa::data::loader(std::tuple(xs, ys), {.batch = batch_size});
+  const auto print_loss = [&] {
+    double loss = 0;
+    for (const auto& [x, y] : eval_data) loss += evaluate_batch(model, x, y, sharding).item<float>();
+    std::cout << "train loss=" << loss / static_cast<double>(eval_data.size()) << "\n";
+  };
+
+  print_loss();
   int steps = 0;
   for (int epoch = 0; steps < num_steps; epoch++)
     for (auto [x, y] : train_data.epoch(epoch)) {
@@ -59,15 +70,9 @@ int main() {
       std::tie(model, state) =
           step(std::move(model), std::move(state), x, y, sharding);  // moved in = donated
     }
+  print_loss();
 
   const sa::Array& weight = model.layers[0].weight;
   std::cout << "the model is " << (weight.is_fully_replicated() ? "" : "not ") << "fully replicated:\n";
   sa::visualize_array_sharding(weight);
-
-  // Evaluation keeps the model: nothing is moved in.
-  const auto evaluate_batch = sa::jit(evaluate);
-  const auto eval_data = sa::data::loader(std::tuple(xs, ys), {.batch = batch_size});
-  double loss = 0;
-  for (const auto& [x, y] : eval_data) loss += evaluate_batch(model, x, y, sharding).item<float>();
-  std::cout << "train loss=" << loss / static_cast<double>(eval_data.size()) << "\n";
 }
