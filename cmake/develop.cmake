@@ -3,6 +3,7 @@
 find_package(doctest REQUIRED)
 find_package(nlohmann_json REQUIRED)
 
+# It holds doctest's implementation, which would be a part of whichever tests it were joined with.
 set_source_files_properties(${PROJECT_SOURCE_DIR}/tests/main.cpp PROPERTIES SKIP_UNITY_BUILD_INCLUSION ON)
 
 # shardarray_test_binary(TARGET OBJECTS NAME...): tests/NAME.cpp ... in one binary that sees the library's internals.
@@ -14,7 +15,7 @@ function(shardarray_test_binary target objects)
   target_compile_definitions(${target} PRIVATE
     SHARDARRAY_TEST_DATA="${PROJECT_SOURCE_DIR}/tests/data" SHARDARRAY_SOURCE_DIR="${PROJECT_SOURCE_DIR}")
   target_compile_options(${target} PRIVATE $<$<CONFIG:Release>:-O0>)
-  set_target_properties(${target} PROPERTIES UNITY_BUILD_BATCH_SIZE 24)
+  set_target_properties(${target} PROPERTIES UNITY_BUILD_BATCH_SIZE 24)  # two compilations: one a core in CI
   shardarray_precompile(${target} tests/precompiled.h)
 endfunction()
 

@@ -331,7 +331,7 @@ class ShardingCases {
   int count() const { return count_; }
 
  private:
-  const std::size_t most_mixes_ = sanitized ? 20 : full_scale() ? 150 : 20;
+  const std::size_t most_mixes_ = full_scale() ? 150 : 20;
 
   // Every combination of shardings of the operands, or a random part of very many.
   void run_mesh(const OpCase& row, const Mesh& mesh, const Arrays& x, const HostArray& want, double tolerance,
@@ -395,7 +395,7 @@ TEST_CASE("ops: every sharding gives the value of one device") {
       if (size == kSizes[0] || resized(other, size)) cases.run(other);
     }
   MESSAGE("op x shape x sharding cases: " << cases.count());
-  CHECK(cases.count() >= (sanitized ? 5'000 : 10'000));
+  CHECK(cases.count() >= 10'000);
 }
 
 }  // namespace op_properties_test

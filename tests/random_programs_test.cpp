@@ -3,6 +3,7 @@
 #include "random_program_ops.h"
 #include "random_program_sums.h"
 #include "shardarray/explain.h"
+#include "shardarray/policy.h"
 #include "shardarray/reproducible.h"
 #include "transform/jit.h"
 
@@ -45,15 +46,9 @@ Arrays make_leaves(const RandomProgram& p, bool placed) {
 }
 
 // Restores what a program changed.
-struct Settings {
-  Settings(const RandomProgram& p) {
-    set_policy(p.policy);
-    set_share_replicas(p.share);
-  }
-  ~Settings() {
-    set_policy(Policy::auto_);
-    set_share_replicas(share_before);
-  }
+struct Settings : policy::Guard {
+  explicit Settings(const RandomProgram& p) : Guard(p.policy) { set_share_replicas(p.share); }
+  ~Settings() { set_share_replicas(share_before); }
   bool share_before = share_replicas();
 };
 

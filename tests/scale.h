@@ -11,11 +11,4 @@ inline bool full_scale() {
   return scale && std::string(scale) == "full";
 }
 
-/// Sanitizers look at memory and threads, and are 20 times slower: a part of the inputs does.
-#if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
-inline constexpr bool sanitized = true;
-#else
-inline constexpr bool sanitized = false;
-#endif
-
 }  // namespace shardarray::testing

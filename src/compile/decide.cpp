@@ -3,6 +3,8 @@
 #include <algorithm>
 #include <limits>
 
+#include "base/ceil_div.h"
+
 namespace shardarray {
 
 namespace {
@@ -16,7 +18,7 @@ double elements_of_factors(const NodeState& s, const Assignment& a, const Atoms&
     std::int64_t tiles = 1;
     for (int atom : a[f]) tiles *= atoms.size(atom);
     const std::int64_t size = s.rule->factors[f].size;
-    n *= static_cast<double>((size + tiles - 1) / tiles);
+    n *= static_cast<double>(ceil_div(size, tiles));
   }
   return n;
 }

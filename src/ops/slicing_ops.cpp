@@ -2,6 +2,7 @@
 // boxes move between neighbours: a halo factor, shared by both sides although their sizes differ.
 #include <fmt/core.h>
 
+#include "base/ceil_div.h"
 #include "ops/rules.h"
 #include "ops/table.h"
 
@@ -30,7 +31,7 @@ static std::vector<Type> slice_type(const Call& c) {
       throw InternalError(
           fmt::format("slice: {} from {} to {} by {}. Bounds must lie inside, steps be positive.",
                       to_string(t), to_string(a.lo), to_string(a.hi), to_string(a.step)));
-    t.shape[d] = (a.hi[d] - a.lo[d] + a.step[d] - 1) / a.step[d];
+    t.shape[d] = ceil_div(a.hi[d] - a.lo[d], a.step[d]);
   }
   return {t};
 }
@@ -41,9 +42,8 @@ static Rule slice_rule(const Call& c) {
   for (std::size_t d = 0; d < c.in[0].shape.size(); d++) {
     const std::int64_t size = c.in[0].shape[d], step = c.attrs->step[d];
     in.push_back(add_factor(r, size, kept(c, d) ? Role::pass : step == 1 ? Role::halo : Role::whole));
-    out.push_back(step == 1
-                      ? in.back()
-                      : add_factor(r, (c.attrs->hi[d] - c.attrs->lo[d] + step - 1) / step, Role::whole));
+    out.push_back(step == 1 ? in.back()
+                            : add_factor(r, ceil_div(c.attrs->hi[d] - c.attrs->lo[d], step), Role::whole));
   }
   r.operands = {in};
   r.results = {out};

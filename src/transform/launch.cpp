@@ -35,7 +35,6 @@ void set_share_replicas(bool on) { share_setting.store(on ? 1 : 0, std::memory_o
 
 static thread_local Policy policy_setting = Policy::auto_;
 Policy current_policy() { return policy_setting; }
-void set_policy(Policy p) { policy_setting = p; }
 policy::Guard::Guard(Policy p) : previous_(std::exchange(policy_setting, p)) {}
 policy::Guard::~Guard() { policy_setting = previous_; }
 policy::auto_::auto_() : Guard(Policy::auto_) {}

@@ -105,6 +105,5 @@ void set_share_replicas(bool on);
 Policy current_policy();
 /// Whether programs sum in an order that no sharding changes; see class reproducible.
 bool is_reproducible();
-void set_policy(Policy p);
 
 }  // namespace shardarray

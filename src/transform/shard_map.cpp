@@ -5,6 +5,7 @@
 
 #include <algorithm>
 
+#include "base/ceil_div.h"
 #include "graph/region.h"
 #include "ops/prims.h"
 #include "transform/map_axes.h"
@@ -95,7 +96,7 @@ Array split_axes(const Array& x, const PartitionSpec& spec, const ManualAxes& m,
           "shard_map: {} {}: dimension {} of size {} is not divisible by {}, the size of {}. The function "
           "sees equal "
           "pieces: pad it to {}.",
-          what, to_string(type_of(x)), d, rest, parts, spec.to_string(), (rest + parts - 1) / parts * parts));
+          what, to_string(type_of(x)), d, rest, parts, spec.to_string(), ceil_div(rest, parts) * parts));
     for (const std::string& n : names_at(spec, d)) {
       from[m.index(n)] = shape.size();
       which[m.index(n)] = true;
