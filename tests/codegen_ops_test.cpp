@@ -1,11 +1,10 @@
 // The interpreter and generated code beside each other, through the whole library: the same bits.
-#include <memory>
+#include <cmath>
 
-#include "cpu/code_store.h"
-#include "op_data.h"
-#include "runtime/devices.h"
-#include "shardarray/jit.h"
+#include "cpu/compiled_works.h"
+#include "program_of.h"
 #include "shardarray/random.h"
+#include "with_codegen.h"
 
 namespace codegen_ops_test {
 
@@ -14,38 +13,19 @@ using namespace shardarray::testing;
 
 namespace {
 
-/// A mode and a backend of its own, since programs are kept by backend.
-class WithCodegen {
- public:
-  explicit WithCodegen(CodegenMode m) : mode_(set_codegen_mode(m)), backend_(set_backend("cpu", of(m))) {}
-  ~WithCodegen() {
-    set_backend("cpu", backend_);
-    set_codegen_mode(mode_);
-  }
-
- private:
-  static Backend* of(CodegenMode m) {
-    static Backend* const all[3] = {make_cpu_backend(device_count()).release(),
-                                    make_cpu_backend(device_count()).release(),
-                                    make_cpu_backend(device_count()).release()};
-    return all[static_cast<int>(m)];
-  }
-  CodegenMode mode_;
-  Backend* backend_;
-};
-
 /// Where `f` gives other bits when its kernels are compiled; empty: nowhere.
 template <class F> std::string changed(F f) {
-  HostArray want, got;
-  {
-    const WithCodegen off(CodegenMode::off);
-    want = host(f());
-  }
-  {
-    const WithCodegen always(CodegenMode::always);
-    got = host(f());
-  }
-  return difference(got, want, 0);
+  const HostArray want = with_codegen(CodegenMode::off, [&] { return host(f()); });
+  return difference(with_codegen(CodegenMode::always, [&] { return host(f()); }), want, 0);
+}
+
+/// How many functions run f(args...) once it is compiled.
+template <class F, class... A> std::size_t functions_of(const F& f, const A&... args) {
+  return with_codegen(CodegenMode::always, [&] {
+    const Works works(program_test::prepare(jit(f), args...).program());
+    const auto compiled = CompiledWorks::make(works, CodeTier::quick);
+    return compiled ? compiled->all().size() : 0;
+  });
 }
 
 }  // namespace
@@ -105,6 +85,73 @@ TEST_CASE("codegen: small products of every shape, orientation and batch have th
         });
         CHECK_MESSAGE(text.empty(), m << " x " << n << " x " << k << ": " << text);
       }
+}
+
+// What follows a product on its elements, before, beside and after which C may be wanted again.
+TEST_CASE("codegen: what follows small products has the bits of the interpreter") {
+  using Follow = std::vector<Array> (*)(const Array& c, const Array& bias, const Array& full);
+  const std::pair<const char*, Follow> follows[] = {
+      {"bias, relu", [](const Array& c, const Array& b, const Array&) { return std::vector{relu(c + b)}; }},
+      {"both kept",
+       [](const Array& c, const Array& b, const Array&) {
+         return std::vector{c + b, relu(c + b)};
+       }},
+      {"C kept",
+       [](const Array& c, const Array& b, const Array&) {
+         return std::vector{c, c * b};
+       }},
+      {"mask",
+       [](const Array& c, const Array&, const Array& f) {
+         return std::vector{where(f > 0, c, 0 * f), c > f};
+       }},
+      {"scaled",
+       [](const Array& c, const Array&, const Array& f) { return std::vector{(f - c) * (f - c) * 0.125}; }},
+      {"another product", [](const Array& c, const Array& b,
+                             const Array&) { return std::vector{matmul(transpose(relu(c + b)), c)}; }},
+      {"times a sum", [](const Array& c, const Array&, const Array& f) { return std::vector{c * sum(f)}; }},
+      {"turned", [](const Array& c, const Array&, const Array&) { return std::vector{transpose(c) + 1.0}; }},
+      {"its first row", [](const Array& c, const Array&, const Array&) { return std::vector{c - c[0]}; }},
+  };
+  const std::pair<std::int64_t, std::int64_t> sizes[] = {{1, 7}, {1, 36}, {2, 36},  {3, 3},  {7, 1},
+                                                         {8, 8}, {17, 2}, {17, 17}, {36, 17}};
+  for (const auto& [m, n] : sizes) {
+    const DType t = m % 2 == 1 ? DType::float32 : DType::float64;
+    const auto draw = [&](std::uint64_t seed, const Shape& shape) {
+      return random::normal(random::key(seed), shape).astype(t);
+    };
+    const std::int64_t k = (m + n) % 5 + 1;
+    const Array a = draw(1, {m, k}), at = draw(2, {k, m}), b = draw(3, {k, n}), bt = draw(4, {n, k});
+    const Array bias = draw(5, {n}), full = draw(6, {m, n});
+    for (const auto& [what, f] : follows)
+      for (const bool turned : {false, true}) {
+        const std::string text = changed([&, &f = f] {
+          const auto g = jit([&](const Array& x, const Array& y, const Array& z, const Array& w) {
+            return f(turned ? matmul(transpose(x), transpose(y)) : matmul(x, y), z, w);
+          });
+          std::vector<Array> flat;
+          for (const Array& r : g(turned ? at : a, turned ? bt : b, bias, full))
+            flat.push_back(r.astype(float64).reshape({-1}));
+          return concatenate(flat);
+        });
+        CHECK_MESSAGE(text.empty(), what << " of " << m << " x " << n << ": " << text);
+      }
+  }
+}
+
+TEST_CASE("codegen: a small program is one function, in which products take along what follows") {
+  const auto layer = [](const Array& x, const Array& w, const Array& b) { return relu(matmul(x, w) + b); };
+  const Array x = ones({16, 4}), w = ones({4, 32}), b = ones({32});
+  if (functions_of(layer, x, w, b) == 0) return;  // without the plug-in
+  const auto two = [&](const Array& v, const Array& u) {
+    return layer(layer(v, u, b), transpose(u), ones({4}));
+  };
+  CHECK(functions_of(two, x, w) == 1);
+  // The kernels of one product with bias and activation: large programs keep their tasks apart.
+  const auto beside = [&](const Array& v, const Array& u, const Array& large) {
+    return std::pair(layer(v, u, b), shardarray::exp(large));
+  };
+  const Array large = ones({1 << 20});
+  CHECK(functions_of(beside, x, w, large) == 2);
 }
 
 TEST_CASE("codegen: float16 and bfloat16 have the bits of the interpreter, all patterns") {

@@ -308,4 +308,47 @@ TEST_CASE("codegen: a program changes tiers while several threads run it, with t
   set_codegen_mode(before);
 }
 
+TEST_CASE("codegen: a loop that has to wait for another does not run with its product") {
+  if (!plugin()) return;
+  const auto kernel = [](int outer, auto body) {
+    KernelBuilder b(outer, 0);
+    body(b);
+    return std::make_shared<const Kernel>(b.finish());
+  };
+  constexpr std::int64_t m = 2, n = 8, k = 3;
+  enum : std::uint32_t { A, B, C, bias, out };
+  const auto arg = [](std::uint32_t base, const Shape& strides, std::int64_t elements) {
+    return LoopArg{{base, 0}, strides, static_cast<std::uint64_t>(elements) * 4, 0};
+  };
+  Gemm gemm;
+  gemm.items = {
+      {.a = {A, 0}, .b = {B, 0}, .c = {C, 0}, .m = m, .n = n, .k = k, .lda = k, .ldb = n, .ldc = n}};
+  Loop doubled{kernel(1,
+                      [](KernelBuilder& b) {
+                        const int x = b.arg({float32}), y = b.arg({float32, true});
+                        b.begin_stage(false);
+                        const int v = b.load(x);
+                        b.store(y, b.binary(Code::add, v, v));
+                      }),
+               {{0, {n}, {0}, {arg(bias, {1}, n), arg(bias, {1}, n)}}}};
+  Loop added{kernel(2,
+                    [](KernelBuilder& b) {
+                      const int x = b.arg({float32}), y = b.arg({float32}), z = b.arg({float32, true});
+                      b.begin_stage(false);
+                      b.store(z, b.binary(Code::add, b.load(x), b.load(y)));
+                    }),
+             {{0, {m, n}, {0, 0}, {arg(C, {n, 1}, m * n), arg(bias, {0, 1}, n), arg(out, {n, 1}, m * n)}}}};
+  auto program = std::make_shared<Program>();
+  program->steps = {cpu_test::step(gemm), cpu_test::step(doubled), cpu_test::step(added)};
+  program->base_count = 5;
+  const CodegenMode before = set_codegen_mode(CodegenMode::always);
+  const auto executable = make_cpu_backend(1)->load(program);
+  set_codegen_mode(before);
+  std::vector<float> a(m * k, 1), b(k * n, 2), c(m * n), d(n, 0.5f), e(m * n);
+  void* bases[] = {a.data(), b.data(), c.data(), d.data(), e.data()};
+  executable->run(bases, nullptr);
+  CHECK(c == std::vector<float>(m * n, 6));
+  CHECK(e == std::vector<float>(m * n, 7));
+}
+
 }  // namespace codegen_test

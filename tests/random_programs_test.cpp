@@ -6,6 +6,7 @@
 #include "shardarray/policy.h"
 #include "shardarray/reproducible.h"
 #include "transform/jit.h"
+#include "with_codegen.h"
 
 namespace random_programs_test {
 
@@ -95,6 +96,19 @@ Run run_placed(const RandomProgram& p) {
                   : detail::with_lowered(f, launch_counted, leaves);
 }
 
+// Empty when the placed program has the same bits without generated code and with it.
+std::string changed_by_codegen(const RandomProgram& p) {
+  try {
+    const reproducible mode(p.reproducible);
+    const Hosts want = with_codegen(CodegenMode::off, [&] { return run_placed(p).results; }),
+                got = with_codegen(CodegenMode::always, [&] { return run_placed(p).results; });
+    for (std::size_t k = 0; k < want.size(); k++)
+      if (std::string text = difference(got[k], want[k], 0); !text.empty())
+        return "%" + std::to_string(p.outputs[k]) + ": " + text;
+    return "";
+  } catch (const std::exception& e) { return e.what(); }
+}
+
 constexpr double kTolerance = 2e-3;
 
 // Empty when the placed program gives what one device gives.
@@ -168,7 +182,9 @@ std::vector<RandomProgram> simpler(const RandomProgram& p) {
   return list;
 }
 
-RandomProgram shrink(RandomProgram p) {
+using Failure = std::string (*)(const RandomProgram&);
+
+RandomProgram shrink(RandomProgram p, Failure failure) {
   for (bool again = true; again;) {
     again = false;
     for (RandomProgram& q : simpler(p)) {
@@ -190,31 +206,40 @@ std::string explain_text(const RandomProgram& p) {
   } catch (const std::exception& e) { return std::string("explain: ") + e.what(); }
 }
 
-}  // namespace
-
-TEST_CASE("random programs: any placement gives the values of one device") {
-  const char* one = std::getenv("SHARDARRAY_TEST_SEED");  // only this program
-  const std::uint64_t first = one ? std::strtoull(one, nullptr, 10) : 1, count = one            ? 1
-                                                                                 : full_scale() ? 10'000
-                                                                                                : 300;
+// The first `count` programs, or the one of SHARDARRAY_TEST_SEED; what fails is shrunk. Returns the lines that occurred.
+std::set<std::string> check_programs(std::uint64_t count, Failure failure) {
+  const char* one = std::getenv("SHARDARRAY_TEST_SEED");
+  const std::uint64_t first = one ? std::strtoull(one, nullptr, 10) : 1;
   std::set<std::string> names;
   int failures = 0;
-  for (std::uint64_t seed = first; seed < first + count && failures < 5; seed++) {
+  for (std::uint64_t seed = first; seed < first + (one ? 1 : count) && failures < 5; seed++) {
     const RandomProgram p = Generator(seed).run(20);
     for (const Line& l : p.lines) names.insert(l.text);
     const std::string text = failure(p);
     if (text.empty()) continue;
     failures++;
-    const RandomProgram small = shrink(p);
+    const RandomProgram small = shrink(p, failure);
     FAIL_CHECK("seed " << seed << ": " << text << "\nsmaller: " << failure(small) << "\n"
                        << small.to_string() << explain_text(small));
   }
-  for (const Op* op : one ? std::span<const Op* const>() : all_ops()) {
+  CHECK(failures == 0);
+  return one ? std::set<std::string>() : names;
+}
+
+}  // namespace
+
+TEST_CASE("random programs: any placement gives the values of one device") {
+  const std::set<std::string> names = check_programs(full_scale() ? 10'000 : 300, failure);
+  if (names.empty()) return;
+  for (const Op* op : all_ops()) {
     // Collectives are gone once the map that binds their axis has been applied.
     const bool named = op->form == Form::collective && names.contains("vmap psum axis_index");
     CHECK_MESSAGE((named || reached.contains(op)), std::string(op->name) << " does not occur");
   }
-  CHECK(failures == 0);
+}
+
+TEST_CASE("random programs: generated code has the bits of the interpreter") {
+  check_programs(full_scale() ? 1'000 : 30, changed_by_codegen);
 }
 
 // A program that is wrong on purpose (its constraint changes the values) must shrink to that line.
@@ -229,7 +254,7 @@ TEST_CASE("random programs: shrinking keeps what fails") {
   p.lines.push_back({"changes", {last}, changes, l.shape, l.dtype, {}, std::nullopt});
   p.outputs.push_back(static_cast<int>(p.lines.size()) - 1);
   REQUIRE_FALSE(failure(p).empty());
-  const RandomProgram small = shrink(p);
+  const RandomProgram small = shrink(p, failure);
   CHECK(small.lines.size() == 2);
   CHECK(small.lines[1].text == "changes");
 }

@@ -111,7 +111,7 @@ std::vector<MachineCode> CodeStore::get(const std::vector<CodeSpec>& specs, Code
   std::vector<std::ptrdiff_t> number(specs.size(), -1);
   const std::lock_guard lock(mutex_);
   for (std::size_t k = 0; k < specs.size(); k++) {
-    Key key = std::visit([](const auto& s) { return s.key(); }, specs[k]);
+    Key key = key_of(specs[k]);
     if (find(key, tier, all[k])) continue;
     const auto [it, fresh] = missing.try_emplace(std::move(key), to_build.size());
     if (fresh) to_build.push_back(specs[k]);

@@ -40,7 +40,7 @@ class CodeStore {
   Stats stats();
 
  private:
-  using Key = std::vector<std::uint64_t>;
+  using Key = CodeKey;
   struct KeyHash {
     std::size_t operator()(const Key& k) const;
   };

@@ -8,19 +8,14 @@
 #include <memory>
 #include <span>
 #include <string>
-#include <variant>
 #include <vector>
 
-#include "cpu/gemm_spec.h"
-#include "cpu/nest.h"
+#include "cpu/code_spec.h"
 
 namespace shardarray {
 
 /// quick: compiled in a quarter of the time, runs up to a quarter longer. The bits are the same.
 enum class CodeTier : std::uint8_t { quick, full };
-
-/// What a function is made of. Both are called alike.
-using CodeSpec = std::variant<NestSpec, GemmSpec>;
 
 /// Code in memory, as long as this lives.
 class LinkedCode {

@@ -1,11 +1,27 @@
-// GemmSpec: a small matrix product as generated code sees it. Every number is part of the code.
+// GemmSpec: a small matrix product as generated code sees it, with what follows on its elements. Every number is part of the
+// code.
 #pragma once
 #include <cstdint>
+#include <memory>
+#include <optional>
 #include <vector>
 
+#include "runtime/kernel.h"
 #include "shardarray/dtype.h"
 
 namespace shardarray {
+
+/// A kernel of one outer stage that runs on every element of a product while it stands in a register.
+struct GemmEpilogue {
+  /// Bytes from batch entry to entry, from row to row and from column to column of C.
+  struct Walk {
+    std::int64_t batch = 0, row = 0, col = 0;
+  };
+  std::shared_ptr<const Kernel> kernel;
+  std::size_t product = 0;  ///< the argument that is C; the others stand behind A, B and C, in order
+  std::vector<Walk> args;   ///< by argument of the kernel
+  bool keep = true;         ///< C is stored too
+};
 
 /// C[i, j] = sum over p of A[i, p] B[p, j], float32 or float64, for every entry of a batch. Strides in elements; none of
 /// the sizes is 0. Each element is one chain of fused multiply-adds over p, ascending from 0, as in SmallGemm.
@@ -15,18 +31,17 @@ struct GemmSpec {
   std::int64_t a_row = 0, a_col = 0, a_batch = 0;
   std::int64_t b_row = 0, b_col = 0, b_batch = 0;
   std::int64_t c_row = 0, c_col = 1, c_batch = 0;
+  std::optional<GemmEpilogue> epilogue = std::nullopt;
 
-  /// Equal words, equal code; none is the key of a NestSpec.
-  std::vector<std::uint64_t> key() const {
-    std::vector<std::uint64_t> words = {2, static_cast<std::uint64_t>(type)};
-    for (const std::int64_t x :
-         {batch, m, n, k, a_row, a_col, a_batch, b_row, b_col, b_batch, c_row, c_col, c_batch})
-      words.push_back(static_cast<std::uint64_t>(x));
-    return words;
-  }
+  /// Equal words, equal code; none is the key of another kind of spec.
+  std::vector<std::uint64_t> key() const;
   /// The transposed product C^T = B^T A^T.
   GemmSpec transposed() const {
-    return {type, batch, n, m, k, b_col, b_row, b_batch, a_col, a_row, a_batch, c_col, c_row, c_batch};
+    GemmSpec t = {type,  batch, n,       m,     k,     b_col,   b_row,   b_batch,
+                  a_col, a_row, a_batch, c_col, c_row, c_batch, epilogue};
+    if (t.epilogue)
+      for (GemmEpilogue::Walk& w : t.epilogue->args) std::swap(w.row, w.col);
+    return t;
   }
 };
 

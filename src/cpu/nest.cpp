@@ -40,28 +40,19 @@ double operation_ns(const Instr& in) {
 
 }  // namespace
 
-std::vector<std::uint64_t> NestSpec::key() const {
-  std::vector<std::uint64_t> words = {static_cast<std::uint64_t>(mode),
-                                      static_cast<std::uint64_t>(outer),
-                                      static_cast<std::uint64_t>(inner),
-                                      kernel->args.size(),
-                                      kernel->code.size(),
-                                      kernel->stages.size()};
-  for (const KernelArg& a : kernel->args)
+void put_kernel(const Kernel& k, std::vector<std::uint64_t>& words) {
+  words.insert(words.end(), {k.args.size(), k.code.size(), k.stages.size()});
+  for (const KernelArg& a : k.args)
     words.push_back(static_cast<std::uint64_t>(a.type) << 2 | a.output << 1 | a.indirect);
   const auto half = [](std::int32_t x) { return static_cast<std::uint64_t>(static_cast<std::uint32_t>(x)); };
-  for (const Instr& in : kernel->code) {
+  for (const Instr& in : k.code) {
     // An index is known by its strides, not by the dimension that it had in the domain.
     words.push_back(static_cast<std::uint64_t>(in.code) | static_cast<std::uint64_t>(in.type) << 8 |
                     half(in.a) << 32);
     words.push_back(half(in.b) | half(in.c) << 32);
     words.push_back(in.code == Code::index ? 0 : in.imm);
   }
-  for (const Stage& s : kernel->stages) words.push_back(half(s.end) << 1 | s.inner);
-  words.push_back(short_rows);
-  for (const Stride s : strides) words.push_back(static_cast<std::uint64_t>(s));
-  for (const std::int64_t x : fixed) words.push_back(static_cast<std::uint64_t>(x));
-  return words;
+  for (const Stage& s : k.stages) words.push_back(half(s.end) << 1 | s.inner);
 }
 
 LoopNest::LoopNest(std::shared_ptr<const Kernel> kernel, const Loop::Item& item, LoopMode mode) {

@@ -30,9 +30,11 @@ struct NestSpec {
   std::vector<std::int64_t> fixed;
 
   int rank() const { return outer + inner; }
-  /// Equal words, equal code.
+  /// Equal words, equal code; none is the key of another kind of spec.
   std::vector<std::uint64_t> key() const;
 };
+/// Appends a kernel to the words of a key.
+void put_kernel(const Kernel& k, std::vector<std::uint64_t>& words);
 /// The instructions of a kernel that touch memory or are an index, in order.
 inline std::vector<int> accesses_of(const Kernel& k) {
   std::vector<int> a;
@@ -70,6 +72,9 @@ class LoopNest {
   std::int64_t units() const { return units_; }
   double cost_ns() const { return cost_ns_; }
   void run(NestFunction f, void* const* bases, std::int64_t begin, std::int64_t end) const;
+  /// What the function is given for all points: where domain point 0 of every argument is, and the numbers.
+  const std::vector<Ref>& refs() const { return refs_; }
+  const std::vector<std::int64_t>& numbers() const { return numbers_; }
   /// Makes extents and strides part of the code and all points one unit: where a call costs as much as its points.
   void fix_numbers();
 

@@ -6,8 +6,7 @@
 namespace shardarray {
 namespace {
 
-// Under this much work, or this much to win, waking a worker costs more than it brings.
-constexpr double small_graph_ns = 60'000, small_gain_ns = 20'000;
+constexpr double small_gain_ns = 20'000;  // the same of what workers could win
 // Longer reader lists become one joint, so that the number of edges stays linear.
 constexpr std::size_t most_readers = 8;
 constexpr Task joint_task = {nullptr, nullptr, 0, 0, 0};
@@ -168,7 +167,7 @@ std::unique_ptr<TaskGraph::RunState> TaskGraph::take_state() const {
 }
 
 void TaskGraph::run(void* const* bases, ThreadPool& pool) const {
-  if (pool.worker_count() == 1 || total_cost_ns_ < small_graph_ns ||
+  if (pool.worker_count() == 1 || total_cost_ns_ < small_ns ||
       total_cost_ns_ - critical_cost_ns_ < small_gain_ns) {
     return run_inline(bases);
   }

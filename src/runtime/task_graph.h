@@ -32,6 +32,9 @@ struct MemoryRange {
 
 class TaskGraph {
  public:
+  /// Graphs of less work run on the caller: waking a worker costs more than it brings.
+  static constexpr double small_ns = 60'000;
+
   TaskGraph();
   ~TaskGraph();
   TaskGraph(const TaskGraph&) = delete;

@@ -46,6 +46,9 @@ llvm::Function* GemmEmitter::emit(const std::string& name) {
   };
   llvm::Value *const left = argument(transposed_ ? 1 : 0), *const right = argument(transposed_ ? 0 : 1);
   llvm::Value* const out = argument(2);
+  std::vector<llvm::Value*> followers;
+  for (std::size_t k = 0, next = 3; g_.epilogue && k < g_.epilogue->args.size(); k++)
+    followers.push_back(k == g_.epilogue->product ? out : argument(static_cast<int>(next++)));
   const auto bound = [&](std::uint64_t k) {
     return b_.CreateLoad(b_.getInt64Ty(), b_.CreateConstGEP1_64(b_.getInt64Ty(), f->getArg(2), k));
   };
@@ -53,6 +56,9 @@ llvm::Function* GemmEmitter::emit(const std::string& name) {
     left_ = at(left, times(u, g_.a_batch));
     right_ = at(right, times(u, g_.b_batch));
     out_ = at(out, times(u, g_.c_batch));
+    followers_ = followers;
+    for (std::size_t k = 0; k < followers.size(); k++)
+      followers_[k] = b_.CreateGEP(b_.getInt8Ty(), followers[k], times(u, g_.epilogue->args[k].batch));
     product();
   };
   if (g_.batch == 1) entry_of_batch(i64(0));
@@ -183,11 +189,15 @@ void GemmEmitter::block(llvm::Value* i, std::int64_t rows, llvm::Value* j,
     });
   }
   std::size_t sum = 0;
-  for (std::int64_t r = 0; r < rows; r++) {
-    llvm::Value* const row = at(out_, times(b_.CreateAdd(i, i64(r)), g_.c_row));
+  for (std::int64_t r = 0; r < rows; r++)
     for (const Columns& c : columns)
-      store_columns(at(row, times(b_.CreateAdd(j, i64(c.offset)), g_.c_col)), sums[sum++], c.width);
-  }
+      finish(b_.CreateAdd(i, i64(r)), b_.CreateAdd(j, i64(c.offset)), sums[sum++], c.width);
+}
+
+void GemmEmitter::finish(llvm::Value* i, llvm::Value* j, llvm::Value* sum, int width) {
+  if (!g_.epilogue || g_.epilogue->keep)
+    store_columns(at(at(out_, times(i, g_.c_row)), times(j, g_.c_col)), sum, width);
+  if (g_.epilogue) follow(i, j, sum, width);
 }
 
 /// Values that go from turn to turn of p = 0 ... n - 1.

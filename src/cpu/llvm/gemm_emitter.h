@@ -15,7 +15,8 @@ namespace shardarray::codegen {
 class GemmEmitter {
  public:
   GemmEmitter(llvm::Module& module, const GemmSpec& spec, const Machine& machine);
-  /// Adds `void name(args, numbers, box)`: args are A, B and C, the box is [first, last) of the batch.
+  /// Adds `void name(args, numbers, box)`: args are A, B, C and those of the epilogue, the box is [first, last) of the
+  /// batch.
   llvm::Function* emit(const std::string& name);
 
  private:
@@ -35,6 +36,9 @@ class GemmEmitter {
   llvm::Value* load(llvm::Value* p, std::int64_t width);
   void store(llvm::Value* p, llvm::Value* x);
   void store_columns(llvm::Value* p, llvm::Value* x, int width);
+  /// Elements of C in row i from column j on.
+  void finish(llvm::Value* i, llvm::Value* j, llvm::Value* sum, int width);
+  void follow(llvm::Value* i, llvm::Value* j, llvm::Value* sum, int width);
 
   /// The address `elements` behind p.
   llvm::Value* at(llvm::Value* p, llvm::Value* elements) { return b_.CreateGEP(element_, p, elements); }
@@ -50,7 +54,8 @@ class GemmEmitter {
   Memory memory_;
   llvm::Type* element_;
   llvm::Value *left_ = nullptr, *right_ = nullptr, *out_ = nullptr;  // of one entry of the batch
-  std::int64_t right_row_;                                           // the distance of B's rows
+  std::vector<llvm::Value*> followers_;  // the epilogue's arguments, of this entry
+  std::int64_t right_row_;               // the distance of B's rows
 };
 
 }  // namespace shardarray::codegen

@@ -12,6 +12,7 @@
 #include <mutex>
 
 #include "cpu/llvm/gemm_emitter.h"
+#include "cpu/llvm/sequence_emitter.h"
 
 #include "generator_hash.h"
 #include "shardarray/error.h"
@@ -107,13 +108,24 @@ std::vector<char> LlvmGenerator::compile(std::span<const CodeSpec> specs, CodeTi
   llvm::Module module("kernels", context);
   module.setDataLayout(machine->createDataLayout());
   module.setTargetTriple(triple_);
-  for (std::size_t k = 0; k < specs.size(); k++) {
-    const std::string name = "k" + std::to_string(k);
-    const auto* const nest = std::get_if<NestSpec>(&specs[k]);
-    llvm::Function* const f = nest ? NestEmitter(module, *nest, machine_).emit(name)
-                                   : GemmEmitter(module, std::get<GemmSpec>(specs[k]), machine_).emit(name);
-    f->addFnAttr("target-cpu", cpu_);
-    f->addFnAttr("target-features", features_);
+  struct Emit {
+    llvm::Module& module;
+    const Machine& machine;
+    std::string name;
+    llvm::Function* operator()(const NestSpec& s) const { return NestEmitter(module, s, machine).emit(name); }
+    llvm::Function* operator()(const GemmSpec& s) const { return GemmEmitter(module, s, machine).emit(name); }
+    llvm::Function* operator()(const SequenceSpec& s) const {
+      return emit_sequence(module, s, name, [this](const KernelSpec& k, const std::string& part) {
+        return std::visit(Emit{module, machine, part}, k);
+      });
+    }
+  };
+  for (std::size_t k = 0; k < specs.size(); k++)
+    std::visit(Emit{module, machine_, "k" + std::to_string(k)}, specs[k]);
+  for (llvm::Function& f : module) {
+    if (f.isDeclaration()) continue;
+    f.addFnAttr("target-cpu", cpu_);
+    f.addFnAttr("target-features", features_);
   }
   std::string problem;
   llvm::raw_string_ostream text(problem);

@@ -33,13 +33,7 @@ void NestEmitter::emit_scalar(int v) {
       return;
     default: break;
   }
-  Operands o{in.a < 0 ? in.type : k_.code[static_cast<std::size_t>(in.a)].type};
-  if (in.code == Code::select) o.type = in.type;
-  if (in.code == Code::cast && is_floating(o.type)) o.fits = fits_int32(range_of(k_, in.a));
-  if (in.a >= 0) o.a = scalar_operand(in.a);
-  if (in.b >= 0) o.b = scalar_operand(in.b);
-  if (in.c >= 0) o.c = scalar_operand(in.c);
-  x.scalar = emit_value(b_, in, o, 1);
+  x.scalar = emit_value(b_, in, operands_of(k_, v, [&](int o) { return scalar_operand(o); }), 1);
 }
 
 llvm::Value* NestEmitter::scalar_operand(int v) {
@@ -114,13 +108,7 @@ llvm::Value* NestEmitter::emit_vector(int v, llvm::Value* i, const Lanes& active
     r.first = memory_.indirect_address(r.first, memory_.zeros(), indirect(v, scalar_operand(in.a)));
     return memory_.load(r, active);
   }
-  Operands o{in.a < 0 ? in.type : k_.code[static_cast<std::size_t>(in.a)].type};
-  if (in.code == Code::select) o.type = in.type;
-  if (in.code == Code::cast && is_floating(o.type)) o.fits = fits_int32(range_of(k_, in.a));
-  if (in.a >= 0) o.a = operand(in.a, stage, i);
-  if (in.b >= 0) o.b = operand(in.b, stage, i);
-  if (in.c >= 0) o.c = operand(in.c, stage, i);
-  return emit_value(b_, in, o, width_);
+  return emit_value(b_, in, operands_of(k_, v, [&](int o) { return operand(o, stage, i); }), width_);
 }
 
 /// v as a vector in the body of `stage`.

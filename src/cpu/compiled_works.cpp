@@ -1,0 +1,257 @@
+#include "cpu/compiled_works.h"
+
+#include <algorithm>
+#include <map>
+#include <optional>
+#include <utility>
+
+#include "cpu/address.h"
+
+namespace shardarray {
+
+void CompiledWorks::Product::run(void* const* bases, std::int64_t begin, std::int64_t end) const {
+  constexpr std::size_t few = 16;
+  void* on_stack[few];
+  std::vector<void*> on_heap(args.size() > few ? args.size() : 0);
+  void** const all = on_heap.empty() ? on_stack : on_heap.data();
+  for (std::size_t k = 0; k < args.size(); k++) all[k] = address(bases, args[k]);
+  const std::int64_t box[] = {begin, end};
+  code.function(all, nullptr, box);
+}
+
+namespace {
+
+// Under this a call's own cost counts: extents and strides become part of the code.
+constexpr double small_loop_ns = 1000;
+// What an epilogue may have: it is repeated for every vector of a block.
+constexpr std::size_t most_following = 16;
+// How far behind a product the loop that takes its elements is looked for.
+constexpr std::size_t most_between = 64;
+
+bool overlap(const MemoryRange& a, const MemoryRange& b) {
+  return a.base == b.base && a.lo < b.hi && b.lo < a.hi;
+}
+bool overlap(const MemoryRanges& a, const MemoryRanges& b) {
+  return std::any_of(a.begin(), a.end(), [&](const MemoryRange& x) {
+    return std::any_of(b.begin(), b.end(), [&](const MemoryRange& y) { return overlap(x, y); });
+  });
+}
+/// Whether two works have to keep their order.
+bool conflict(const Work& a, const Work& b) {
+  return overlap(a.writes, b.writes) || overlap(a.writes, b.reads) || overlap(a.reads, b.writes);
+}
+
+/// The kernel's loop over the elements of C as an epilogue; none where it is another kind of loop.
+std::optional<GemmEpilogue> epilogue_of(const Work& loop, const GemmSpec& g, const Ref& c,
+                                        const MemoryRange& c_range) {
+  const Kernel& k = *loop.loop->kernel;
+  const Loop::Item& item = *loop.item;
+  const auto excluded = [](const Instr& in) {
+    return in.code == Code::index || in.code == Code::load_at || in.code == Code::call;
+  };
+  if (k.stages.size() != 1 || k.stages[0].inner || k.code.size() > most_following ||
+      std::any_of(k.code.begin(), k.code.end(), excluded))
+    return std::nullopt;
+  GemmEpilogue e{loop.loop->kernel, k.args.size(), {}, true};
+  for (std::size_t a = 0; a < k.args.size(); a++) {
+    const Ref& r = item.args[a].ref;
+    if (!k.args[a].output && k.args[a].type == g.type && r.base == c.base && r.offset == c.offset)
+      e.product = a;
+  }
+  if (e.product == k.args.size()) return std::nullopt;
+  // Which dimension of the domain is the batch, the rows, the columns.
+  const Shape& strides = item.args[e.product].strides;
+  struct Axis {
+    std::int64_t extent, stride;
+    int dim = -1;
+  } axes[] = {{g.batch, g.c_batch}, {g.m, g.c_row}, {g.n, g.c_col}};
+  for (std::size_t d = 0; d < item.extents.size(); d++) {
+    if (item.extents[d] == 1) continue;
+    const auto axis = std::find_if(std::begin(axes), std::end(axes), [&](const Axis& x) {
+      return x.dim < 0 && x.extent == item.extents[d] && x.stride == strides[d];
+    });
+    if (axis == std::end(axes)) return std::nullopt;
+    axis->dim = static_cast<int>(d);
+  }
+  for (const Axis& x : axes)
+    if (x.extent > 1 && x.dim < 0) return std::nullopt;
+  for (std::size_t a = 0; a < k.args.size(); a++) {
+    const LoopArg& arg = item.args[a];
+    const auto walk = [&](const Axis& x) {
+      return x.dim < 0 ? 0
+                       : arg.strides[static_cast<std::size_t>(x.dim)] *
+                             static_cast<std::int64_t>(itemsize(k.args[a].type));
+    };
+    e.args.push_back({walk(axes[0]), walk(axes[1]), walk(axes[2])});
+    // C itself is read and overwritten element by element only.
+    const std::uint64_t lo = arg.ref.offset - arg.first;
+    const bool same = arg.ref.offset == c.offset && arg.strides == strides && k.args[a].type == g.type;
+    if (a != e.product && overlap(c_range, {arg.ref.base, lo, lo + arg.bytes}) && !(same && k.args[a].output))
+      return std::nullopt;
+  }
+  return e;
+}
+
+}  // namespace
+
+/// Works on their way to code.
+class WorksCompiler {
+ public:
+  WorksCompiler(const Works& works, CodeTier tier) : scratch_bases_(works.scratch_bases()), tier_(tier) {
+    double cost = 0;
+    for (const Work& w : works.all()) cost += add(w);
+    join_epilogues();
+    if (cost < TaskGraph::small_ns) join_sequences();
+  }
+
+  std::unique_ptr<CompiledWorks> run() {
+    std::vector<CodeSpec> specs;
+    for (Piece& p : pieces_)
+      if (p.sequence) specs.emplace_back(*p.sequence);
+      else if (p.spec) specs.push_back(std::visit([](const auto& s) { return CodeSpec(s); }, *p.spec));
+    const auto code = try_compile(specs, tier_);
+    if (!code) return nullptr;
+    std::unique_ptr<CompiledWorks> to(new CompiledWorks);
+    std::size_t next = 0;
+    for (Piece& p : pieces_) {
+      if (p.sequence)
+        p.work.units =
+            all_units(to->sequences_.emplace_back(CompiledWorks::Sequence{p.cost, (*code)[next++]}));
+      else if (p.nest)
+        p.work.units =
+            all_units(to->loops_.emplace_back(CompiledWorks::UnitLoop{std::move(*p.nest), (*code)[next++]}));
+      else if (p.spec)
+        p.work.units = all_units(to->products_.emplace_back(CompiledWorks::Product{
+            std::move(p.args), std::get<GemmSpec>(*p.spec).batch, p.cost, (*code)[next++]}));
+      to->all_.push_back(std::move(p.work));
+    }
+    return to;
+  }
+
+ private:
+  struct Piece {
+    Work work;
+    double cost = 0;
+    std::optional<KernelSpec> spec;  // none: it runs as it did
+    std::optional<LoopNest> nest;    // of a loop
+    std::vector<Ref> args;           // of its function
+    std::optional<SequenceSpec> sequence;
+  };
+
+  double add(const Work& w) {
+    Piece& p = pieces_.emplace_back(Piece{w, w.units.cost_ns, {}, {}, {}, {}});
+    if (w.loop) {
+      LoopNest nest(w.loop->kernel, *w.item);
+      if (!nest.has_points()) return 0;  // a sum of nothing is written
+      p.cost = nest.cost_ns();
+      if (p.cost < small_loop_ns) nest.fix_numbers();
+      p.spec = nest.spec();
+      p.nest = std::move(nest);
+    } else if (w.gemm) {
+      if (auto spec = w.gemm->spec()) p.spec = std::move(*spec);
+      p.args = {w.gemm->item().a, w.gemm->item().b, w.gemm->item().c};
+    }
+    return p.cost;
+  }
+
+  GemmSpec* product(Piece& p) { return p.spec ? std::get_if<GemmSpec>(&*p.spec) : nullptr; }
+
+  // The first loop that touches a product runs with it, where it takes it element by element and may come as early.
+  void join_epilogues() {
+    std::vector<bool> gone(pieces_.size(), false);
+    for (std::size_t k = 0; k < pieces_.size(); k++) {
+      Piece& p = pieces_[k];
+      GemmSpec* const g = product(p);
+      if (!g) continue;
+      const MemoryRange c = p.work.writes[0];
+      const std::size_t end = std::min(pieces_.size(), k + 1 + most_between);
+      std::size_t j = k + 1;
+      while (j < end && (gone[j] || !touches(pieces_[j].work, c))) j++;
+      if (j == end || !pieces_[j].nest) continue;
+      const Work& loop = pieces_[j].work;
+      auto epilogue = epilogue_of(loop, *g, p.args[2], c);
+      bool early = epilogue && !overlap(loop.writes, p.work.reads);
+      for (std::size_t i = k + 1; early && i < j; i++) early = gone[i] || !conflict(loop, pieces_[i].work);
+      if (!early) continue;
+      epilogue->keep = needed(c, j);
+      for (std::size_t a = 0; a < epilogue->args.size(); a++)
+        if (a != epilogue->product) p.args.push_back(loop.item->args[a].ref);
+      g->epilogue = std::move(epilogue);
+      p.cost += pieces_[j].cost;
+      for (const MemoryRange& r : loop.reads)
+        if (!overlap(r, c)) p.work.reads.push_back(r);
+      p.work.writes.insert(p.work.writes.end(), loop.writes.begin(), loop.writes.end());
+      gone[j] = true;
+    }
+    std::size_t kept = 0;
+    for (std::size_t k = 0; k < pieces_.size(); k++)
+      if (!gone[k] && kept++ != k) pieces_[kept - 1] = std::move(pieces_[k]);
+    pieces_.resize(kept);
+  }
+
+  static bool touches(const Work& w, const MemoryRange& r) {
+    return overlap(w.reads, {r}) || overlap(w.writes, {r});
+  }
+
+  // Whether somebody reads what piece j finds in `r`.
+  bool needed(const MemoryRange& r, std::size_t j) const {
+    const auto covers = [&](const MemoryRange& w) {
+      return w.base == r.base && w.lo <= r.lo && w.hi >= r.hi;
+    };
+    for (std::size_t k = j; k < pieces_.size(); k++) {
+      const Work& w = pieces_[k].work;
+      if (k > j && overlap(w.reads, {r})) return true;
+      if (std::any_of(w.writes.begin(), w.writes.end(), covers)) return false;
+    }
+    return r.base >= scratch_bases_;
+  }
+
+  // Neighbours that have code become one function.
+  void join_sequences() {
+    std::vector<Piece> joined;
+    for (std::size_t k = 0; k < pieces_.size();) {
+      std::size_t end = k;
+      while (end < pieces_.size() && pieces_[end].spec) end++;
+      if (end - k > 1) joined.push_back(sequence(std::span(pieces_).subspan(k, end - k)));
+      else joined.push_back(std::move(pieces_[end = k]));
+      k = std::max(end, k + 1);
+    }
+    pieces_ = std::move(joined);
+  }
+
+  static Piece sequence(std::span<Piece> pieces) {
+    Piece all;
+    SequenceSpec spec;
+    std::map<CodeKey, std::size_t> known;
+    for (Piece& p : pieces) {
+      SequenceSpec::Call call;
+      if (p.nest) {
+        p.nest->fix_numbers();
+        p.spec = p.nest->spec();
+        call.args = p.nest->refs();
+        call.numbers = p.nest->numbers();
+      } else {
+        call.args = std::move(p.args);
+      }
+      const auto [it, fresh] = known.try_emplace(key_of(*p.spec), spec.kernels.size());
+      if (fresh) spec.kernels.push_back(std::move(*p.spec));
+      call.kernel = it->second;
+      spec.calls.push_back(std::move(call));
+      all.cost += p.cost;
+      all.work.reads.insert(all.work.reads.end(), p.work.reads.begin(), p.work.reads.end());
+      all.work.writes.insert(all.work.writes.end(), p.work.writes.begin(), p.work.writes.end());
+    }
+    all.sequence = std::move(spec);
+    return all;
+  }
+
+  std::uint32_t scratch_bases_;
+  CodeTier tier_;
+  std::vector<Piece> pieces_;
+};
+
+std::unique_ptr<CompiledWorks> CompiledWorks::make(const Works& works, CodeTier tier) {
+  return WorksCompiler(works, tier).run();
+}
+
+}  // namespace shardarray

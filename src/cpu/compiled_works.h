@@ -1,0 +1,58 @@
+// Works as generated code: small products take along what follows on their elements, and where a whole program is small its
+// kernels become functions that run one after another without leaving the code.
+#pragma once
+#include <deque>
+#include <memory>
+#include <vector>
+
+#include "cpu/code_store.h"
+#include "cpu/works.h"
+
+namespace shardarray {
+
+class CompiledWorks {
+ public:
+  /// Null where there is no code to be had. `works` live longer.
+  static std::unique_ptr<CompiledWorks> make(const Works& works, CodeTier tier);
+  /// In an order that gives the same values. What has no code runs as it did.
+  const std::vector<Work>& all() const { return all_; }
+
+  /// A loop, in units.
+  struct UnitLoop {
+    LoopNest nest;
+    MachineCode code;
+    void run(void* const* bases, std::int64_t begin, std::int64_t end) const {
+      nest.run(code.function, bases, begin, end);
+    }
+    std::int64_t units() const { return nest.units(); }
+    double cost_ns() const { return nest.cost_ns(); }
+  };
+  /// A product with its epilogue: units are the entries of its batch.
+  struct Product {
+    std::vector<Ref> args;
+    std::int64_t batch;
+    double cost;
+    MachineCode code;
+    void run(void* const* bases, std::int64_t begin, std::int64_t end) const;
+    std::int64_t units() const { return batch; }
+    double cost_ns() const { return cost; }
+  };
+  /// One function for all.
+  struct Sequence {
+    double cost;
+    MachineCode code;
+    void run(void* const* bases, std::int64_t, std::int64_t) const { code.function(bases, nullptr, nullptr); }
+    std::int64_t units() const { return 1; }
+    double cost_ns() const { return cost; }
+  };
+
+ private:
+  friend class WorksCompiler;
+  CompiledWorks() = default;
+  std::deque<UnitLoop> loops_;
+  std::deque<Product> products_;
+  std::deque<Sequence> sequences_;
+  std::vector<Work> all_;
+};
+
+}  // namespace shardarray

@@ -1,0 +1,116 @@
+#include "cpu/works.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <utility>
+
+#include "cpu/exchange.h"
+#include "shardarray/error.h"
+
+namespace shardarray {
+namespace {
+
+/// n elements of `size` bytes from `r` on.
+MemoryRange range(const Ref& r, std::int64_t n, std::size_t size) {
+  return {r.base, r.offset, r.offset + static_cast<std::uint64_t>(n) * size};
+}
+
+/// The bytes from the first to the last element of `batch` matrices, `stride` apart, of rows `ld` apart.
+MemoryRange matrix_range(const Ref& r, std::int64_t rows, std::int64_t cols, std::int64_t ld,
+                         std::int64_t batch, std::int64_t stride, std::size_t size) {
+  if (rows == 0 || cols == 0 || batch == 0) return {r.base, r.offset, r.offset};
+  return range(r, (batch - 1) * stride + (rows - 1) * ld + cols, size);
+}
+
+Task part(const Communication& c, std::int64_t begin, std::int64_t end, double cost_ns) {
+  const auto run = [](const void* p, void* const* bases, std::int64_t b, std::int64_t e) {
+    static_cast<const Communication*>(p)->run(bases, b, e);
+  };
+  return {run, &c, begin, end, cost_ns};
+}
+
+}  // namespace
+
+Works::Works(const Program& program)
+    : base_count_(program.base_count),
+      scratch_bases_(static_cast<std::uint32_t>(program.scratch_bytes.size())) {
+  for (const Step& step : program.steps) std::visit([&](const auto& body) { add(body); }, step.body);
+}
+
+Work& Works::append(MemoryRanges reads, MemoryRanges writes, Task units) {
+  for (const MemoryRanges* ranges : {&reads, &writes}) {
+    for (const MemoryRange& r : *ranges) {
+      if (r.base < base_count_ && r.lo <= r.hi) continue;
+      throw InternalError(fmt::format(
+          "load: a step touches bytes [{}, {}) of base {}, the program has {} bases. Addresses must stand in "
+          "one of them. Please report this.",
+          r.lo, r.hi, r.base, base_count_));
+    }
+  }
+  return all_.emplace_back(Work{std::move(reads), std::move(writes), units});
+}
+
+void Works::add(const Loop& loop) {
+  for (const Loop::Item& item : loop.items) {
+    MemoryRanges reads, writes;
+    for (std::size_t k = 0; k < item.args.size(); k++) {
+      const LoopArg& a = item.args[k];
+      const std::uint64_t lo = a.ref.offset - a.first;
+      (loop.kernel->args[k].output ? writes : reads).push_back({a.ref.base, lo, lo + a.bytes});
+    }
+    const LoopPlan& plan = loops_.emplace_back(loop.kernel, item);
+    loop_ns_ += plan.cost_ns();
+    Work& work = append(std::move(reads), std::move(writes), all_units(plan));
+    work.loop = &loop;
+    work.item = &item;
+  }
+}
+
+void Works::add(const Gemm& gemm) {
+  const std::size_t size = itemsize(gemm.dtype);
+  for (const Gemm::Item& i : gemm.items) {
+    const GemmPlan& plan = gemms_.emplace_back(gemm, i);
+    append({matrix_range(i.a, i.ta ? i.k : i.m, i.ta ? i.m : i.k, i.lda, i.batch, i.stride_a, size),
+            matrix_range(i.b, i.tb ? i.n : i.k, i.tb ? i.k : i.n, i.ldb, i.batch, i.stride_b, size)},
+           {matrix_range(i.c, i.m, i.n, i.ldc, i.batch, i.stride_c, size)}, all_units(plan))
+        .gemm = &plan;
+  }
+}
+
+void Works::add(const Extern& x) {
+  for (const Extern::Item& i : x.items) {
+    MemoryRanges reads, writes;
+    for (std::size_t k = 0; k < i.in.size(); k++)
+      reads.push_back(range(i.in[k], num_elements(i.in_shapes[k]), itemsize(x.in_types[k])));
+    for (std::size_t k = 0; k < i.out.size(); k++)
+      writes.push_back(range(i.out[k], num_elements(i.out_shapes[k]), itemsize(x.out_types[k])));
+    append(std::move(reads), std::move(writes), all_units(externs_.emplace_back(x, i)));
+  }
+}
+
+void Works::add(const Exchange& x) {
+  constexpr double one_task_ns = 20'000;
+  for (const Exchange::Item& i : x.items) {
+    MemoryRanges reads;
+    for (const Exchange::Piece& p : i.pieces) {
+      for (const Exchange::Source& s : p.sources) {
+        const std::uint64_t lo = s.ref.offset - s.first;
+        reads.push_back({s.ref.base, lo, lo + s.tile_bytes});
+      }
+    }
+    const MemoryRanges writes = {{i.dst.base, i.dst.offset, i.dst.offset + i.dst_bytes}};
+    exchanges_.push_back(memory_transport().plan(x, i, base_count_));
+    const Communication& plan = *exchanges_.back();
+    const std::int64_t filled = plan.fill_units(), units = plan.units();
+    const double cost = plan.cost_ns(0, units);
+    if (filled > 0 && cost > one_task_ns) {
+      append({}, writes, part(plan, 0, filled, plan.cost_ns(0, filled)));
+      append(std::move(reads), writes, part(plan, filled, units, plan.cost_ns(filled, units)));
+    } else {  // filled first: one task, which has no cost to be cut for
+      append(std::move(reads), writes, part(plan, 0, units, filled > 0 ? 0 : cost));
+    }
+  }
+}
+
+}  // namespace shardarray

@@ -1,0 +1,62 @@
+// Works: a program's items as the task graph takes them, each with the memory that it touches and a plan that runs it.
+#pragma once
+#include <deque>
+#include <memory>
+#include <vector>
+
+#include "cpu/externs.h"
+#include "cpu/gemm.h"
+#include "cpu/interpreter.h"
+#include "runtime/task_graph.h"
+#include "runtime/transport.h"
+
+namespace shardarray {
+
+using MemoryRanges = std::vector<MemoryRange>;
+
+struct Work {
+  MemoryRanges reads, writes;
+  Task units;  ///< all of them; they may be cut anywhere
+  const Loop* loop = nullptr;
+  const Loop::Item* item = nullptr;  ///< of the loop
+  const GemmPlan* gemm = nullptr;
+};
+
+/// All units of something with run(), units() and cost_ns().
+template <class Plan> Task all_units(const Plan& plan) {
+  const auto run = [](const void* p, void* const* bases, std::int64_t begin, std::int64_t end) {
+    static_cast<const Plan*>(p)->run(bases, begin, end);
+  };
+  return {run, &plan, 0, plan.units(), plan.cost_ns()};
+}
+
+/// The works of a program in order, run by the interpreter and by what needs no code. The program outlives them.
+class Works {
+ public:
+  /// Throws CompileError for what the CPU has no kernel for, InternalError for addresses outside of the program's bases.
+  explicit Works(const Program& program);
+  Works(const Works&) = delete;
+  Works& operator=(const Works&) = delete;
+  const std::vector<Work>& all() const { return all_; }
+  /// Bases below are scratch: nothing there is read after the program.
+  std::uint32_t scratch_bases() const { return scratch_bases_; }
+  /// Of the interpreted loops.
+  double loop_ns() const { return loop_ns_; }
+
+ private:
+  void add(const Loop& loop);
+  void add(const Gemm& gemm);
+  void add(const Extern& x);
+  void add(const Exchange& x);
+  Work& append(MemoryRanges reads, MemoryRanges writes, Task units);
+
+  std::uint32_t base_count_, scratch_bases_;
+  std::vector<Work> all_;
+  std::deque<LoopPlan> loops_;
+  std::deque<GemmPlan> gemms_;
+  std::deque<ExternPlan> externs_;
+  std::vector<std::unique_ptr<Communication>> exchanges_;
+  double loop_ns_ = 0;
+};
+
+}  // namespace shardarray

@@ -1,0 +1,37 @@
+// The interpreter and generated code beside each other.
+#pragma once
+#include "cpu/code_store.h"
+#include "op_data.h"
+#include "runtime/devices.h"
+
+namespace shardarray::testing {
+
+/// While it lives: a mode, and a backend of its own, since programs are kept by backend.
+class WithCodegen {
+ public:
+  explicit WithCodegen(CodegenMode m) : mode_(set_codegen_mode(m)), backend_(set_backend("cpu", of(m))) {}
+  ~WithCodegen() {
+    set_backend("cpu", backend_);
+    set_codegen_mode(mode_);
+  }
+  WithCodegen(const WithCodegen&) = delete;
+  WithCodegen& operator=(const WithCodegen&) = delete;
+
+ private:
+  static Backend* of(CodegenMode m) {
+    static Backend* const all[3] = {make_cpu_backend(device_count()).release(),
+                                    make_cpu_backend(device_count()).release(),
+                                    make_cpu_backend(device_count()).release()};
+    return all[static_cast<int>(m)];
+  }
+  CodegenMode mode_;
+  Backend* backend_;
+};
+
+/// What `f` gives in a mode.
+template <class F> auto with_codegen(CodegenMode m, F f) {
+  const WithCodegen mode(m);
+  return f();
+}
+
+}  // namespace shardarray::testing
