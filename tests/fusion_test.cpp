@@ -1,4 +1,6 @@
 // What becomes one kernel.
+#include <cmath>
+
 #include "program_of.h"
 
 namespace fusion_test {
