@@ -44,10 +44,8 @@ V operator>(V x, double y) { return x > x.of(y); }
 V operator==(V x, double y) { return x == x.of(y); }
 V operator-(V x) { return unary(Code::neg, x); }
 V abs(V x) { return unary(Code::abs, x); }
-V round(V x) { return unary(Code::round, x); }
 V trunc(V x) { return unary(Code::trunc, x); }
 V sqrt(V x) { return unary(Code::sqrt, x); }
-V min(V x, V y) { return binary(Code::min, x, y); }
 V max(V x, V y) { return binary(Code::max, x, y); }
 V fma(V x, V y, V z) { return {x.b, x.b->fma(x.id, y.id, z.id)}; }
 V fma(V x, V y, double z) { return fma(x, y, x.of(z)); }
@@ -74,50 +72,57 @@ V with_sign(V x, V sign) {
   const V s = bits(sign, uint32);
   return bits(bits(x, uint32) | (s & word(s, 0x80000000u)), float32);
 }
-/// 2^n for an int32 n in -126 .. 127.
-V power_of_two(V n) { return bits((n + 127) << 23, float32); }
+/// The nearer of x and the bound; NaN stays. One instruction each, where min and max take several.
+V at_most(V x, double bound) { return select(x > bound, x.of(bound), x); }
+V at_least(V x, double bound) { return select(x < bound, x.of(bound), x); }
 
-/// x = n ln2 + r, |r| <= ln2 / 2; gives n (int32), and q with exp(r) = 1 + r + r^2 q.
+/// x = n ln2 + r, |r| <= ln2 / 2; the lowest bits of the int32 `n` are n + bias.
 struct Reduced {
-  V n, r, q;
+  V n, r;
 };
-Reduced reduce_exp(V x) {
-  const V n = round(x * 1.44269504088896341);
-  V r = fma(n, -ln2_hi, x);
-  r = fma(n, -ln2_lo, r);
-  return {cast(n, int32), r, polynomial(r, {0.00139269186, 0.0083637666, 0.0416665487, 0.166665733, 0.5})};
+Reduced reduce_exp(V x, int bias) {
+  // The sum has no bits for fractions: it is rounded, and n stands in its last bits.
+  const double large = 0x1.8p23 + bias;
+  const V sum = fma(x, 1.44269504088896341, x.of(large)), n = sum - large;
+  return {bits(sum, int32), fma(n, -ln2_lo, fma(n, -ln2_hi, x))};
 }
-V exp32(V x) {
-  const auto [n, r, q] = reduce_exp(min(max(x, x.of(-104)), x.of(89)));
-  const V p = fma(r * r, q, r) + 1;
+/// 2^n where the lowest 8 bits of an int32 are n + 127, n in -126 .. 127.
+V power_of_two(V biased) { return bits(biased << 23, float32); }
+
+/// For x in -104 .. 89.
+V exp_inside(V x) {
+  const auto [n, r] = reduce_exp(x, 2 * 127);
+  const V p = polynomial(r, {0.00139269186, 0.0083637666, 0.0416665487, 0.166665733, 0.5, 1, 1});
   const V half = n >> 1;  // two exact steps: a denormal result is rounded once
   return p * power_of_two(half) * power_of_two(n - half);
 }
+V exp32(V x) { return exp_inside(at_least(at_most(x, 89), -104)); }
 /// (exp(x) - 1) / 4 for x in -25 .. 89.6, where exp itself overflows already.
 V quarter_expm1(V x) {
-  const auto [n, r, q] = reduce_exp(x);
-  const V s = power_of_two(n - 2);
+  const auto [n, r] = reduce_exp(x, 127 - 2);
+  const V q = polynomial(r, {0.00139269186, 0.0083637666, 0.0416665487, 0.166665733, 0.5});
+  const V s = power_of_two(n);
   return fma(fma(r * r, q, r), s, s - 0.25);
 }
 V expm1_32(V x) {
-  const V y = quarter_expm1(min(max(x, x.of(-25)), x.of(89.6))) * 4;
+  const V y = quarter_expm1(at_least(at_most(x, 89.6), -25)) * 4;
   return select(abs(x) < 0x1p-25, x, y);
 }
 V sinh32(V x) {
-  const V a = abs(x), y = quarter_expm1(min(a, x.of(89.6)));
+  const V a = abs(x), y = quarter_expm1(at_most(a, 89.6));
   const V s = fma(y, 2, (y / (y + 0.25)) * 0.5);
   return with_sign(select(a < 0x1p-12, a, s), x);
 }
 V cosh32(V x) {
-  const V e = quarter_expm1(min(abs(x), x.of(89.6))) + 0.25;
+  const V e = quarter_expm1(at_most(abs(x), 89.6)) + 0.25;
   return fma(e, 2, 0.125 / e);
 }
 V tanh32(V x) {
-  const V a = abs(x), y = quarter_expm1(min(a + a, x.of(20)));
+  const V a = abs(x), y = quarter_expm1(at_most(a + a, 20));
   return with_sign(select(a < 0x1p-13, a, y / (y + 0.5)), x);
 }
 V logistic32(V x) {
-  const V e = exp32(-abs(x));
+  const V e = exp_inside(at_least(-abs(x), -104));
   return select(x < 0, e, x.of(1)) / (e + 1);
 }
 
@@ -245,7 +250,7 @@ V erf32(V x) {
                      polynomial(z, {8.35189712e-05, -0.000813879247, 0.00520072971, -0.0268592965,
                                     0.112836942, -0.376126349, 0.128379166}),
                      x);
-  const V t = min(a, x.of(4));
+  const V t = at_most(a, 4);
   const V log_rest = polynomial(t, {1.6435697e-06, -4.61779127e-05, 0.000597743492, -0.00476357527,
                                     0.0264310185, -0.11009448, -0.631814539, -1.13023758, 0.000320441526});
   const V rest = quarter_expm1(log_rest) * -4;  // 1 - erfc(t)
@@ -275,20 +280,21 @@ V log2_wide(V a) {
 }
 /// 2^t in float64 for t in -1000 .. 1000.
 V exp2_wide(V t) {
-  const V n = round(t), f = t - n;
+  const double large = 0x1.8p52 + 1023;  // as in reduce_exp
+  const V sum = t + large, f = t - (sum - large);
   const V p = fma(
       f,
       polynomial(f, {7.0709778665081383e-09, 1.0205905413765595e-07, 1.3215451633221434e-06,
                      1.5252672924850737e-05, 0.00015403530424776529, 0.0013333558200794592,
                      0.0096181291076186653, 0.05550410866465167, 0.24022650695910075, 0.69314718055994617}),
       1);
-  return p * bits((cast(n, int64) + 1023) << 52, float64);
+  return p * bits(bits(sum, int64) << 52, float64);
 }
 V pow32(V x, V y) {
   const V a = cast(abs(x), float64), wide = cast(y, float64);
   V log2 = select(a == 0, a.of(-infinity), select(a == infinity, a, log2_wide(a)));
   const V t = select(log2 == 0, log2, wide * log2);  // 1^inf is 1
-  const V size = cast(exp2_wide(min(max(t, t.of(-200)), t.of(200))), float32);
+  const V size = cast(exp2_wide(at_least(at_most(t, 200), -200)), float32);
   const V half = y * 0.5, integer = trunc(y) == y, odd = integer & (trunc(half) != half);
   const V sign = bits(x, int32) < 0;
   V r = select(odd & sign, -size, size);

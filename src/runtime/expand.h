@@ -10,7 +10,7 @@
 namespace shardarray::expand {
 
 // Operands are float32 or float64 values of the builder; the result has their type.
-int exp(KernelBuilder& b, int x);           ///< 1.1
+int exp(KernelBuilder& b, int x);           ///< 1
 int expm1(KernelBuilder& b, int x);         ///< 1.75
 int log(KernelBuilder& b, int x);           ///< 1
 int log1p(KernelBuilder& b, int x);         ///< 1.5
