@@ -5,6 +5,7 @@
 #include <cstdlib>
 #include <functional>
 #include <memory>
+#include <numeric>
 #include <random>
 #include <string>
 #include <thread>
@@ -172,7 +173,33 @@ KernelCase elementwise_case(const std::function<int(KernelBuilder&, int)>& f, co
   return c;
 }
 
+/// y[b, r, c] = 2 x[b, c, r].
+KernelCase turned_case(std::int64_t batch, std::int64_t rows, std::int64_t columns) {
+  KernelBuilder b(3, 0);
+  const int in = b.arg({float32}), out = b.arg({float32, true});
+  b.begin_stage(false);
+  const int x = b.load(in);
+  b.store(out, b.binary(Code::add, x, x));
+  KernelCase c;
+  c.kernel = b.finish();
+  c.extents = {batch, rows, columns};
+  c.start = {0, 0, 0};
+  const std::int64_t n = rows * columns;
+  c.args = {{{n, 1, rows}, 0, batch * n}, {{n, columns, 1}, 0, batch * n}};
+  std::vector<float> values(static_cast<std::size_t>(batch * n));
+  std::iota(values.begin(), values.end(), 1.f);
+  c.inputs.assign(2, std::vector<std::byte>(values.size() * 4));
+  std::memcpy(c.inputs[0].data(), values.data(), values.size() * 4);
+  return c;
+}
+
 }  // namespace
+
+TEST_CASE("codegen: transposed loads, units along either axis, bands, blocks that are not whole") {
+  check_cases({turned_case(1, 70, 330), turned_case(1, 330, 70), turned_case(1, 600, 20),
+               turned_case(3, 80, 90), turned_case(70, 17, 19)},
+              CodeTier::full);
+}
 
 TEST_CASE(
     "codegen: elementary functions on denormals, infinities, NaN and every exponent; tails; skewed "

@@ -229,17 +229,22 @@ void LoopNest::store_numbers(const Loop::Item& item) {
 }
 
 void LoopNest::choose_units() {
-  constexpr std::int64_t wanted = 64;
-  const auto blocks_of = [&](int d) {
-    const bool vector = spec_.mode == LoopMode::columns && d == spec_.outer - 1;
-    grain_ = vector ? tile : 1;
-    return ceil_div(axes_[static_cast<std::size_t>(d)].extent, grain_);
-  };
-  units_ = blocks_ = blocks_of(0);
-  for (split_ = 0; units_ < wanted && split_ + 1 < spec_.outer;) {
-    units_ = units_ / blocks_ * axes_[static_cast<std::size_t>(split_)].extent;
-    blocks_ = blocks_of(++split_);
-    units_ *= blocks_;
+  constexpr std::int64_t wanted = 64, block = 64;
+  const auto extent = [&](int d) { return axes_[static_cast<std::size_t>(d)].extent; };
+  bool turns = false;
+  for (std::size_t a = 0; a < accesses_.size(); a++) turns = turns || spec_.turns(a);
+  const int vectors = spec_.mode == LoopMode::columns ? spec_.outer - 1 : spec_.outer;
+  const int last = spec_.outer - (turns ? 2 : 1);
+  std::int64_t before = 1;
+  for (points_ = 0;; points_++) {
+    split_ = points_;
+    // Turned blocks read along one axis and write along the other: both need long runs.
+    if (turns && split_ == last && extent(vectors) >= extent(last)) split_ = vectors;
+    grain_ = turns && points_ == last ? block : split_ == vectors ? tile : 1;
+    blocks_ = ceil_div(extent(split_), grain_);
+    units_ = before * blocks_;
+    if (units_ >= wanted || points_ == last) break;
+    before *= extent(points_);
   }
 }
 
@@ -248,7 +253,7 @@ void LoopNest::fix_numbers() {
   for (std::size_t k = 0; k < spec_.fixed.size(); k++) {
     if (!NestNumbers::is_shape(spec_.rank(), static_cast<int>(k))) spec_.fixed[k] = 0;  // comes at run time
   }
-  split_ = 0;
+  points_ = split_ = 0;
   grain_ = axes_[0].extent;
   blocks_ = units_ = 1;
 }
@@ -260,14 +265,14 @@ void LoopNest::run(NestFunction f, void* const* bases, std::int64_t begin, std::
   void** const args = on_heap.empty() ? on_stack : on_heap.data();
   for (std::size_t a = 0; a < refs_.size(); a++) args[a] = address(bases, refs_[a]);
   std::int64_t box[2 * LoopPlan::max_rank];
-  for (int d = split_ + 1; d < spec_.outer; d++)
+  for (int d = points_; d < spec_.outer; d++)
     box[2 * d] = 0, box[2 * d + 1] = axes_[static_cast<std::size_t>(d)].extent;
   const auto split = static_cast<std::size_t>(split_);
   for (std::int64_t u = begin; u < end;) {
     const bool whole = units_ == 1;  // a division takes as long as a small loop
     const std::int64_t first = whole ? 0 : u % blocks_, n = std::min(end - u, blocks_ - first);
     std::int64_t rest = whole ? 0 : u / blocks_;
-    for (int d = split_ - 1; d >= 0; d--) {
+    for (int d = points_ - 1; d >= 0; d--) {
       const std::int64_t extent = axes_[static_cast<std::size_t>(d)].extent;
       box[2 * d] = rest % extent, box[2 * d + 1] = box[2 * d] + 1;
       rest /= extent;

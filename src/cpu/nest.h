@@ -30,6 +30,8 @@ struct NestSpec {
   std::vector<std::int64_t> fixed;
 
   int rank() const { return outer + inner; }
+  /// Whether an access is a load whose neighbours lie along the axis before the vectors': it is read in blocks.
+  bool turns(std::size_t access) const;
   /// Equal words, equal code; none is the key of another kind of spec.
   std::vector<std::uint64_t> key() const;
 };
@@ -42,6 +44,14 @@ inline std::vector<int> accesses_of(const Kernel& k) {
     if (k.code[v].code >= Code::index && k.code[v].code <= Code::store) a.push_back(static_cast<int>(v));
   }
   return a;
+}
+
+/// Inline: the plug-in calls it.
+inline bool NestSpec::turns(std::size_t access) const {
+  if (mode != LoopMode::columns || outer < 2 || inner > 0) return false;
+  const std::size_t axis = access * static_cast<std::size_t>(rank()) + static_cast<std::size_t>(outer) - 1;
+  return kernel->code[static_cast<std::size_t>(accesses_of(*kernel)[access])].code == Code::load &&
+         strides[axis - 1] == Stride::next && strides[axis] == Stride::other;
 }
 
 /// The numbers that generated code reads: the extent of every axis, then for each access `access_words` of them.
@@ -100,7 +110,8 @@ class LoopNest {
   std::vector<std::int64_t> numbers_;
   std::vector<Ref> refs_;  // by argument
   bool has_points_ = true;
-  int split_ = 0;           // the axis that units cut; those before it are taken one point at a time
+  int points_ = 0;          // axes before it are taken one point at a time
+  int split_ = 0;           // the axis that units cut; all others are whole
   std::int64_t grain_ = 1;  // points of the cut axis in a unit
   std::int64_t blocks_ = 1, units_ = 0;
   double cost_ns_ = 0;

@@ -77,7 +77,6 @@ class NestEmitter {
   void restore(std::vector<llvm::Value*> before) { at_ = std::move(before); }
 
   // Loads that move to the neighbour along the axis before the vectors' one: turned block by block.
-  bool turns(int v) const;
   bool turned_loops(int axis);
   void turn_block(int v, llvm::Value* first_row, llvm::Value* rows, llvm::Value* i, llvm::Value* n);
   void turn_in_registers(int v, llvm::Value* from, llvm::Value* to);

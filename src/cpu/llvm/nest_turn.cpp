@@ -5,20 +5,14 @@
 
 namespace shardarray::codegen {
 
-/// Whether access v is read in blocks.
-bool NestEmitter::turns(int v) const {
-  const int access = values_[static_cast<std::size_t>(v)].access, axis = vector_axis();
-  return !rows() && !has_inner_ && axis > 0 && k_.code[static_cast<std::size_t>(v)].code == Code::load &&
-         stride(access, axis - 1) == Stride::next && stride(access, axis) == Stride::other;
-}
-
 /// The loops over `axis` and the next one, block by block, where that one is the vectors' and there is something
 /// to turn.
 bool NestEmitter::turned_loops(int axis) {
   if (axis != vector_axis() - 1) return false;
   std::vector<int> loads;
   for (const int v : accesses_) {
-    if (turns(v)) loads.push_back(v);
+    if (spec_.turns(static_cast<std::size_t>(values_[static_cast<std::size_t>(v)].access)))
+      loads.push_back(v);
   }
   if (loads.empty()) return false;
   for (const int v : loads) {
@@ -26,18 +20,24 @@ bool NestEmitter::turned_loops(int axis) {
     turned_[static_cast<std::size_t>(values_[static_cast<std::size_t>(v)].access)] =
         memory_.stack(memory_type(b_.getContext(), k_.code[static_cast<std::size_t>(v)].type), elements);
   }
+  const auto below = [&](llvm::Value* x, std::int64_t step, llvm::Value* end) {
+    return b_.CreateBinaryIntrinsic(llvm::Intrinsic::smin, b_.CreateAdd(x, i64(step)), end);
+  };
+  // Blocks follow the memory that is read, in bands whose output lines and pages stay in the caches until the next
+  // blocks continue them.
+  constexpr std::int64_t band = 256;
   llvm::Value *const end_row = bound(2 * axis + 1), *const end = bound(2 * axis + 3);
-  emit_loop(b_, bound(2 * axis), end_row, i64(width_), [&](llvm::Value* first_row) {
-    llvm::Value* const past =
-        b_.CreateBinaryIntrinsic(llvm::Intrinsic::smin, b_.CreateAdd(first_row, i64(width_)), end_row);
-    llvm::Value* const rows_here = b_.CreateSub(past, first_row);
+  emit_loop(b_, bound(2 * axis), end_row, i64(band), [&](llvm::Value* first) {
+    llvm::Value* const end_band = below(first, band, end_row);
     emit_loop(b_, bound(2 * axis + 2), end, i64(width_), [&](llvm::Value* i) {
-      llvm::Value* const n =
-          b_.CreateBinaryIntrinsic(llvm::Intrinsic::smin, b_.CreateSub(end, i), i64(width_));
-      for (const int v : loads) turn_block(v, first_row, rows_here, i, n);
-      emit_if(b_, b_.CreateICmpEQ(n, i64(width_)), [&] { turned_rows(axis, first_row, past, i, {}); });
-      emit_if(b_, b_.CreateICmpSLT(n, i64(width_)), [&] {
-        turned_rows(axis, first_row, past, i, {i64(0), n});
+      llvm::Value* const n = b_.CreateSub(below(i, width_, end), i);
+      emit_loop(b_, first, end_band, i64(width_), [&](llvm::Value* row_number) {
+        llvm::Value* const past = below(row_number, width_, end_band);
+        for (const int v : loads) turn_block(v, row_number, b_.CreateSub(past, row_number), i, n);
+        emit_if(b_, b_.CreateICmpEQ(n, i64(width_)), [&] { turned_rows(axis, row_number, past, i, {}); });
+        emit_if(b_, b_.CreateICmpSLT(n, i64(width_)), [&] {
+          turned_rows(axis, row_number, past, i, {i64(0), n});
+        });
       });
     });
   });
