@@ -239,6 +239,32 @@ TEST_CASE("memory: a moved array with another owner is copied, and the report sa
         "to keep it, or use the result.");
 }
 
+TEST_CASE("memory: a donated array that a result takes over goes on as that result") {
+  const auto f = sa::jit([](const Array& v) { return v + 1; });
+  Array x = sa::block_until_ready(numbers(4) * 1);
+  Array y = f(std::move(x));
+  const auto* node = y.node();
+  Array z = f(std::move(y));
+  CHECK(z.node() == node);
+  CHECK(y.is_deleted());
+  CHECK_FALSE(z.is_deleted());
+  CHECK(values(z) == Values{-6, -5, -4, -3});
+  const Array whole = sa::jit([](const Array& v) { return v.astype(sa::int32); })(std::move(z));
+  CHECK(whole.dtype() == sa::int32);
+  CHECK(values(whole) == Values{-6, -5, -4, -3});
+}
+
+TEST_CASE("memory: a result that is an argument shares its memory with it") {
+  const auto f = sa::jit([](const Array& v) { return v + 1; });
+  const Array x = sa::block_until_ready(numbers(4) * 1);
+  auto [same, twice] = sa::jit([](const Array& v) { return std::pair(v, v * 2); })(x);
+  CHECK(addresses(same) == addresses(x));
+  Captured reports;
+  CHECK(values(f(std::move(same))) == Values{-7, -6, -5, -4});
+  CHECK(values(x) == Values{-8, -7, -6, -5});
+  CHECK(values(twice) == Values{-16, -14, -12, -10});
+}
+
 TEST_CASE("memory: a shard view and a recorded use own the buffer too") {
   const auto f = sa::jit([](const Array& v) { return v + 1; });
   Array x = sa::block_until_ready(numbers(4));

@@ -163,8 +163,8 @@ SHARDARRAY_API std::shared_ptr<const JitEntry> jit_finish(JitCache& c, const Jit
                                                           std::shared_ptr<void> prototype);
 SHARDARRAY_API const std::shared_ptr<void>& jit_prototype(const JitEntry& e);
 /// Compiles at the first launch for these placements, runs, empties moved handles. Under an open trace or gradient: records
-/// a call instead. Outputs: one per output of the trace; they stand in the call.
-SHARDARRAY_API std::span<const Array> jit_launch(const JitEntry& e, JitCall& call);
+/// a call instead. Outputs: one per output of the trace; they stand in the call, to be taken out.
+SHARDARRAY_API std::span<Array> jit_launch(const JitEntry& e, JitCall& call);
 /// True inside jit, vmap, pmap or control flow on this thread.
 SHARDARRAY_API bool tracing();
 

@@ -223,10 +223,10 @@ template <class T> std::vector<Array> slots(const T& t) {
   each_leaf(t, [&](const Array& a, const Path&) { r.push_back(a); });
   return r;
 }
-/// The opposite of slots().
-template <class T> void set_slots(T& t, std::span<const Array> next) {
+/// The opposite of slots(). Out of a span of arrays that are not const they are moved.
+template <class T, class Arrays> void set_slots(T& t, const Arrays& next) {
   std::size_t i = 0;
-  each_leaf(t, [&](Array& a, const Path&) { a = next[i++]; });
+  each_leaf(t, [&](Array& a, const Path&) { a = std::move(next[i++]); });
 }
 
 template <class> using array_of = const Array&;

@@ -112,8 +112,10 @@ static bool keeps_traces() { return trace_state().axes.empty(); }
 std::shared_ptr<const JitEntry> jit_find(JitCache& c, const JitCall& call) {
   if (!keeps_traces()) return nullptr;
   const std::lock_guard lock(c.mutex);
+  if (c.options.check) return nullptr;
+  if (!c.lru.empty() && c.lru.front().first == call.key) return c.lru.front().second;  // as the last call
   auto it = c.index.find(call.key);
-  if (it == c.index.end() || c.options.check) return nullptr;
+  if (it == c.index.end()) return nullptr;
   c.lru.splice(c.lru.begin(), c.lru, it->second);
   return it->second->second;
 }
@@ -241,10 +243,10 @@ void give_away(Node* n, const char* donor) {
 void settle_donations(const JitEntry& e, const JitCall& call, const LoadedProgram& p,
                       const std::vector<LaunchVerdict>& verdicts) {
   for (std::size_t k = 0; k < call.leaves.size(); k++) {
-    const DonationVerdict& planned = p.compiled.donations[k];
     if (call.moved[k]) {
-      const bool placed = value_of(call.leaves[k])->committed;  // what lies nowhere in particular is no loss
-      if (!verdicts[k].reused && (verdicts[k].other_owner || (!planned.reused && placed)))
+      const DonationVerdict& planned = p.compiled.donations[k];
+      const auto placed = [&] { return value_of(call.leaves[k])->committed; };  // else it is no loss
+      if (!verdicts[k].reused && (verdicts[k].other_owner || (!planned.reused && placed())))
         notice(fmt::format("{}: donated argument {} {} not reused: {}", e.function,
                            k < e.paths.size() ? e.paths[k] : "?", to_string(type_of(call.leaves[k])),
                            verdicts[k].other_owner ? "another handle owns it" : planned.reason));
@@ -253,6 +255,20 @@ void settle_donations(const JitEntry& e, const JitCall& call, const LoadedProgra
       give_away(call.leaves[k].node(), e.function);
     }
   }
+}
+
+// The k-th result as an array. Where it is the value of a leaf that was given up, nobody else holds that leaf any more.
+Array result_array(const JitEntry& e, JitCall& call, const LoadedProgram& p,
+                   const std::vector<LaunchVerdict>& verdicts, std::size_t k, ValueRef v) {
+  if (p.sources[k] >= 0) {
+    const auto j = static_cast<std::size_t>(p.sources[k]);
+    if (verdicts[j].reused && call.moved[j]) {
+      Array& leaf = call.leaves[j];
+      if (leaf.node()->op == &op_input && value_of(leaf) == v && type_of(leaf) == e.output_types[k])
+        return std::move(leaf);
+    }
+  }
+  return leaf_array(e.output_types[k], std::move(v), {});
 }
 
 // After a run that failed: what it had begun to reuse is gone, everything else lives.
@@ -337,7 +353,7 @@ static void run_effects(const JitEntry& e, std::span<const ValueRef> values, con
   }
 }
 
-std::span<const Array> jit_launch(const JitEntry& e, JitCall& call) {
+std::span<Array> jit_launch(const JitEntry& e, JitCall& call) {
   if (tracing() || !trace_state().gradients.empty()) return call.results = record_call(e, call);
   check_aliases(e, call);
   struct Storage {  // keeps its memory from call to call
@@ -359,7 +375,8 @@ std::span<const Array> jit_launch(const JitEntry& e, JitCall& call) {
   settle_donations(e, call, *program, s.verdicts);
   std::size_t k = 0;
   for (bool present : e.output_present) {
-    call.results.push_back(present ? leaf_array(e.output_types[k], std::move(s.results[k]), {}) : Array());
+    call.results.push_back(present ? result_array(e, call, *program, s.verdicts, k, std::move(s.results[k]))
+                                   : Array());
     k += present;
   }
   run_effects(e, {s.results.data() + k, s.results.size() - k}, *program);

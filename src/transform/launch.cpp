@@ -279,6 +279,11 @@ std::shared_ptr<const LoadedProgram> load_program(FlatGraph g, std::span<const V
   p->aliased.resize(p->inputs.size());
   for (const Port& o : p->compiled.program->outputs)
     if (o.alias >= 0) p->aliased[static_cast<std::size_t>(o.alias)] = true;
+  for (std::size_t k = 0; k < p->compiled.output_layouts.size(); k++) {
+    const int forwarded = p->compiled.forwarded[k], made = p->compiled.program_output[k];
+    p->sources.push_back(forwarded >= 0 ? forwarded
+                                        : p->compiled.program->outputs[static_cast<std::size_t>(made)].alias);
+  }
   program_cache().put(std::move(key), p);
   return p;
 }
@@ -294,13 +299,8 @@ BufferRef copy_of(Backend& b, const BufferRef& x, int device) {
 
 using Buffers = SmallVector<BufferRef, 8>;
 
-// The leaf's buffers as the program wants them: one per instance of its input.
-void take_buffers(const LoadedProgram& p, std::size_t k, const Value& v, Buffers& to) {
-  const bool same_order = v.layout->order() == p.order || v.layout->order()->sorted() == p.order->sorted();
-  if (same_order && v.shared == p.share_replicas) {
-    to = v.buffers;
-    return;
-  }
+// A leaf's buffers as the program wants them, one per instance of its input, where the value has them otherwise.
+void convert_buffers(const LoadedProgram& p, std::size_t k, const Value& v, bool same_order, Buffers& to) {
   const Port& port = p.compiled.program->inputs[k];
   const Instances want = instances_of(*p.inputs[k], p.share_replicas),
                   have = instances_of(*v.layout, v.shared);
@@ -340,7 +340,8 @@ bool sole(const Value& v) {
 struct Workspace {
   std::vector<void*> bases;
   std::vector<BufferRef> scratch;
-  std::vector<Buffers> inputs, outputs;
+  std::vector<Buffers>
+      made;  // per leaf: what the program gets in place of the value's own buffers; mostly none
 };
 // A launch may happen inside another one's host code: workspaces are taken and given back.
 class BorrowedWorkspace {
@@ -355,11 +356,10 @@ class BorrowedWorkspace {
   }
   ~BorrowedWorkspace() {
     space_->scratch.clear();
-    for (Buffers& b : space_->inputs) b.clear();
-    for (Buffers& b : space_->outputs) b.clear();
+    for (Buffers& b : space_->made) b.clear();
     spares().push_back(std::move(space_));
   }
-  Workspace* operator->() const { return space_.get(); }
+  Workspace& operator*() const { return *space_; }
 
  private:
   static std::vector<std::unique_ptr<Workspace>>& spares() {
@@ -369,36 +369,72 @@ class BorrowedWorkspace {
   std::unique_ptr<Workspace> space_;
 };
 
+const Buffers& leaf_buffers(const Workspace& w, std::span<const LaunchLeaf> leaves, std::size_t k) {
+  return w.made[k].empty() ? leaves[k].value->buffers : w.made[k];
+}
+
+void take_scratch(const LoadedProgram& p, Workspace& w) {
+  const Program& program = *p.compiled.program;
+  w.bases.assign(program.base_count, nullptr);
+  for (std::size_t d = 0; d < program.scratch_bytes.size(); d++)
+    if (program.scratch_bytes[d] > 0) {
+      w.scratch.push_back(p.backend->allocate(static_cast<int>(d), program.scratch_bytes[d]));
+      w.bases[d] = w.scratch.back()->data;
+    }
+}
+
 void take_inputs(const LoadedProgram& p, std::span<const LaunchLeaf> leaves, Workspace& w,
                  std::vector<LaunchVerdict>* verdicts) {
   const Program& program = *p.compiled.program;
-  if (w.inputs.size() < leaves.size()) w.inputs.resize(leaves.size());
+  if (w.made.size() < leaves.size()) w.made.resize(leaves.size());
   if (verdicts) verdicts->assign(leaves.size(), {});
   for (std::size_t k = 0; k < leaves.size(); k++) {
-    const bool owned = p.aliased[k] && leaves[k].sole_owner && sole(*leaves[k].value) &&
-                       leaves[k].value->shared == p.share_replicas;
-    Buffers& b = w.inputs[k];
-    take_buffers(p, k, *leaves[k].value, b);
-    if (p.aliased[k] && !owned)
-      for (std::size_t i = 0; i < b.size(); i++)
-        b[i] = copy_of(*p.backend, b[i], program.inputs[k].devices[i]);
-    if (verdicts) (*verdicts)[k] = {owned, p.aliased[k] && !owned, false};
+    const Value& v = *leaves[k].value;
+    const bool same_order = v.layout->order() == p.order || v.layout->order()->sorted() == p.order->sorted();
+    const bool same_sharing = v.shared == p.share_replicas;
+    const bool owned = p.aliased[k] && leaves[k].sole_owner && same_sharing && sole(v);
+    if (!same_order || !same_sharing) convert_buffers(p, k, v, same_order, w.made[k]);
+    if (p.aliased[k]) {
+      if (!owned) {
+        Buffers copies;
+        const Buffers& from = leaf_buffers(w, leaves, k);
+        for (std::size_t i = 0; i < from.size(); i++)
+          copies.push_back(copy_of(*p.backend, from[i], program.inputs[k].devices[i]));
+        w.made[k] = std::move(copies);
+      }
+      if (verdicts) (*verdicts)[k] = {owned, !owned, false};
+    }
+    const Buffers& b = leaf_buffers(w, leaves, k);
     for (std::size_t i = 0; i < b.size(); i++) w.bases[program.inputs[k].bases[i]] = b[i]->data;
   }
 }
 
-void take_outputs(const LoadedProgram& p, Workspace& w) {
-  const Program& program = *p.compiled.program;
-  if (w.outputs.size() < program.outputs.size()) w.outputs.resize(program.outputs.size());
-  for (std::size_t k = 0; k < program.outputs.size(); k++) {
-    const Port& o = program.outputs[k];
-    if (o.alias >= 0) {
-      w.outputs[k] = std::move(w.inputs[static_cast<std::size_t>(o.alias)]);
+// The results, with memory of their own or that of the leaves that they take over or are.
+void make_results(const LoadedProgram& p, std::span<const LaunchLeaf> leaves, Workspace& w,
+                  std::vector<ValueRef>& results) {
+  const std::lock_guard lock(p.spelling_mutex);
+  respell(p, leaves);
+  for (std::size_t k = 0; k < p.compiled.output_layouts.size(); k++) {
+    const Layout* layout = p.compiled.output_layouts[k];
+    const Sharding& spelled = p.spelled[k];
+    const int source = p.sources[k];
+    if (source >= 0) {
+      const auto j = static_cast<std::size_t>(source);
+      const ValueRef& v = leaves[j].value;
+      if (w.made[j].empty() && v->layout == layout && v->sharding.impl() == spelled.impl() &&
+          v->committed == p.committed) {  // the very same value
+        results.push_back(v);
+        continue;
+      }
+      results.push_back(make_value(layout, spelled, p.committed, p.share_replicas));
+      results.back()->buffers = leaf_buffers(w, leaves, j);
       continue;
     }
+    const Port& o = p.compiled.program->outputs[static_cast<std::size_t>(p.compiled.program_output[k])];
+    Value& v = *results.emplace_back(make_value(layout, spelled, p.committed, p.share_replicas));
     for (std::size_t i = 0; i < o.bytes.size(); i++) {
-      w.outputs[k].push_back(p.backend->allocate(o.devices[i], o.bytes[i]));
-      w.bases[o.bases[i]] = w.outputs[k].back()->data;
+      v.buffers.push_back(p.backend->allocate(o.devices[i], o.bytes[i]));
+      w.bases[o.bases[i]] = v.buffers.back()->data;
     }
   }
 }
@@ -407,32 +443,20 @@ void take_outputs(const LoadedProgram& p, Workspace& w) {
 
 void launch(const LoadedProgram& p, std::span<const LaunchLeaf> leaves, std::vector<ValueRef>& results,
             std::vector<LaunchVerdict>* verdicts, RunReport* report) {
-  const Program& program = *p.compiled.program;
-  BorrowedWorkspace w;
-  w->bases.assign(program.base_count, nullptr);
-  for (std::size_t d = 0; d < program.scratch_bytes.size(); d++)
-    if (program.scratch_bytes[d] > 0) {
-      w->scratch.push_back(p.backend->allocate(static_cast<int>(d), program.scratch_bytes[d]));
-      w->bases[d] = w->scratch.back()->data;
-    }
-  take_inputs(p, leaves, *w.operator->(), verdicts);
-  take_outputs(p, *w.operator->());
+  BorrowedWorkspace borrowed;
+  Workspace& w = *borrowed;
+  results.clear();
+  take_scratch(p, w);
+  take_inputs(p, leaves, w, verdicts);
+  make_results(p, leaves, w, results);
+  if (p.compiled.program->steps.empty()) return;
   try {
-    if (!program.steps.empty()) p.executable->run(w->bases, report);
+    p.executable->run(w.bases, report);
   } catch (...) {
+    results.clear();
     if (verdicts)
       for (LaunchVerdict& v : *verdicts) v.lost = v.reused;
     throw;
-  }
-  results.clear();
-  const std::lock_guard lock(p.spelling_mutex);
-  respell(p, leaves);
-  for (std::size_t k = 0; k < p.compiled.output_layouts.size(); k++) {
-    const int forwarded = p.compiled.forwarded[k], made = p.compiled.program_output[k];
-    ValueRef v = make_value(p.compiled.output_layouts[k], p.spelled[k], p.committed, p.share_replicas);
-    v->buffers = forwarded >= 0 ? w->inputs[static_cast<std::size_t>(forwarded)]
-                                : std::move(w->outputs[static_cast<std::size_t>(made)]);
-    results.push_back(std::move(v));
   }
 }
 

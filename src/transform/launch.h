@@ -31,6 +31,7 @@ struct LoadedProgram {
   std::vector<const Layout*> inputs;  ///< the layouts in which it takes its leaves
   std::vector<Sharding> constraints;  ///< how results may be spelled besides as their leaves
   std::vector<bool> aliased;          ///< per leaf: an output takes over its buffers
+  std::vector<int> sources;           ///< per output: the leaf that it takes over or simply is, or -1
   // the spelling of results follows that of the leaves; the last one is kept
   mutable std::atomic<bool> inspected{false};  ///< its inspectors were called
   mutable std::mutex spelling_mutex;
@@ -77,7 +78,8 @@ CompileInput compile_input(FlatGraph g, const LeafPlacement& where, std::vector<
                            std::span<const ValueRef> leaves);
 
 /// Runs; `results` gets the outputs in order, `verdicts` (if any) one entry per leaf. Donated leaves that were reused are the
-/// caller's to empty. A cached program allocates nothing but the results' buffers.
+/// caller's to empty. A result that takes over a leaf or is one is the leaf's own value where that says all of it.
+/// A cached program allocates nothing but the results' buffers.
 void launch(const LoadedProgram& p, std::span<const LaunchLeaf> leaves, std::vector<ValueRef>& results,
             std::vector<LaunchVerdict>* verdicts = nullptr, RunReport* report = nullptr);
 
