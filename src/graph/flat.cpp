@@ -77,16 +77,22 @@ FlatGraph flatten(const Graph& g) {
   return flat;
 }
 
+void put_node(const Op* op, const Attrs* attrs, std::span<const int> in, std::size_t outputs,
+              std::vector<std::uint64_t>& words) {
+  words.push_back(reinterpret_cast<std::uintptr_t>(op));
+  words.push_back(attrs ? attrs->hash() : 0);
+  words.push_back(in.size() << 8 | outputs);
+  for (int v : in) words.push_back(static_cast<std::uint64_t>(v));
+}
+void put_value_type(const Type& t, std::vector<std::uint64_t>& words) {
+  words.push_back(static_cast<std::uint64_t>(t.dtype) | t.shape.size() << 8);
+  for (std::int64_t d : t.shape) words.push_back(static_cast<std::uint64_t>(d));
+}
+
 void put_structure(const FlatGraph& g, std::vector<std::uint64_t>& words) {
   for (const FlatNode& n : g.nodes) {
-    words.push_back(reinterpret_cast<std::uintptr_t>(n.op));
-    words.push_back(n.attrs ? n.attrs->hash() : 0);
-    words.push_back(n.in.size() << 8 | n.out_types.size());
-    for (int v : n.in) words.push_back(static_cast<std::uint64_t>(v));
-    for (const Type& t : n.out_types) {
-      words.push_back(static_cast<std::uint64_t>(t.dtype) | t.shape.size() << 8);
-      for (std::int64_t d : t.shape) words.push_back(static_cast<std::uint64_t>(d));
-    }
+    put_node(n.op, n.attrs.get(), n.in, n.out_types.size(), words);
+    for (const Type& t : n.out_types) put_value_type(t, words);
   }
   words.push_back(~0ull);
   for (int v : g.inputs) words.push_back(static_cast<std::uint64_t>(v));

@@ -42,6 +42,10 @@ void verify(const FlatGraph& g, const char* pass);
 /// The nodes below g.out, with g.in as inputs. Absent outputs are left out. The operands of effects are outputs, too: the last.
 FlatGraph flatten(const Graph& g);
 
+/// The words of a node and, after them, of each of its outputs' types.
+void put_node(const Op* op, const Attrs* attrs, std::span<const int> in, std::size_t outputs,
+              std::vector<std::uint64_t>& words);
+void put_value_type(const Type& t, std::vector<std::uint64_t>& words);
 /// Words that are equal exactly for equal graphs (source lines left out).
 void put_structure(const FlatGraph& g, std::vector<std::uint64_t>& words);
 

@@ -2,9 +2,10 @@
 
 #include <fmt/core.h>
 
-#include <map>
+#include <algorithm>
 #include <unordered_map>
 
+#include "base/pointer_table.h"
 #include "compile/assignment.h"
 #include "graph/trace_state.h"
 #include "transform/trace.h"
@@ -32,71 +33,128 @@ void check_readable(const Node* n, const char* what) {
                   what, to_string(n->type()), n->where.file, n->where.line));
 }
 
-// One forcing: the nodes to compute, the leaves below them, what comes out.
+// One forcing, numbered as a FlatGraph: leaves get their numbers where they are first used.
 struct Collection {
-  FlatGraph graph;
-  std::vector<ValueRef> leaves;
+  struct Entry {
+    Node* node;
+    int leaf;  // which output of an evaluated node this is; -1: the node is to be computed
+  };
+  std::vector<Entry> entries;
+  std::vector<int> operands;  // of the nodes to compute, one after the other
+  std::vector<LaunchLeaf> leaves;
+  std::vector<int> inputs;  // the leaves' values
   std::vector<std::pair<Node*, std::uint32_t>> outputs;
+  std::vector<int> results;  // their values
+  bool plain = true;         // no constraints, no graphs inside
 };
 
 // Operands of calls that came over from other devices; absent entries did not.
 using Brought = std::unordered_map<const Node*, std::vector<ValueRef>>;
 
-Collection collect(std::span<const Array> roots, const Brought& brought, const char* what) {
+void check_computable(const Node* n, const char* what) {
+  check_readable(n, what);
+  if (n->op->form == Form::collective)
+    throw TraceError(
+        fmt::format("{}: {}: its value depends on the mapped axis '{}'. It has one only inside the map.",
+                    what, n->op->name, n->attrs().axes.empty() ? "" : n->attrs().axes[0]->name));
+}
+
+Collection collect(std::span<Node* const> nodes, const Brought& brought, const char* what) {
   Collection c;
-  const auto nodes = topological(roots, [](Node* n) { return !n->evaluated(); });
-  std::unordered_map<const Node*, std::uint32_t> inside;  // node -> edges to it from these nodes
+  PointerTable inside;  // node -> edges to it from these nodes
   for (Node* n : nodes) {
-    check_readable(n, what);
-    if (n->op->form == Form::collective)
-      throw TraceError(
-          fmt::format("{}: {}: its value depends on the mapped axis '{}'. It has one only inside the map.",
-                      what, n->op->name, n->attrs().axes.empty() ? "" : n->attrs().axes[0]->name));
-    inside.try_emplace(n, 0);
-    for (const Array& a : n->in()) inside[a.node()]++;
+    check_computable(n, what);
+    for (const Array& a : n->in()) inside.insert(a.node()).first++;
   }
-  ArrayMap<int> value;
+  int values = 0;
+  PointerTable number;  // output -> value
   auto leaf_number = [&](const Array& a, const ValueRef& v) {
-    c.graph.inputs.push_back(c.graph.add(&op_input, nullptr, {}, {type_of(a)}, a.node()->where));
-    c.leaves.push_back(v);
-    return c.graph.inputs.back();
+    c.entries.push_back({a.node(), static_cast<int>(a.index())});
+    c.leaves.push_back({v});
+    c.inputs.push_back(values);
+    return values++;
   };
   auto value_number = [&](const Array& a) {
-    auto [it, fresh] = value.try_emplace(key(a), -1);
+    const auto& out = a.node()->out()[a.index()];
+    auto [n, fresh] = number.insert(&out);
     if (fresh) {  // a leaf
       check_readable(a.node(), what);
-      it->second = leaf_number(a, a.node()->out()[a.index()].value);
+      n = leaf_number(a, out.value);
     }
-    return it->second;
+    return n;
   };
-  std::vector<Node*> computed;
   for (Node* n : nodes) {
     if (n->op == &op_constant) {  // a number is an argument: another one is no other program
       n->out()[0].value = scalar_value(n->type().dtype, n->attrs().bits);
       n->set_evaluated();
       continue;
     }
-    std::vector<int> in;
-    std::vector<Type> out;
-    const auto moved = brought.find(n);
+    c.plain &= n->op->form != Form::constraint && n->attrs().graphs.empty();
+    const auto moved = brought.empty() ? brought.end() : brought.find(n);
     for (std::size_t k = 0; k < n->in().size(); k++) {
       const Array& a = n->in()[k];
-      in.push_back(moved != brought.end() && moved->second[k] ? leaf_number(a, moved->second[k])
-                                                              : value_number(a));
+      c.operands.push_back(moved != brought.end() && moved->second[k] ? leaf_number(a, moved->second[k])
+                                                                      : value_number(a));
     }
-    for (const auto& o : n->out()) out.push_back(o.type);
-    const int first = c.graph.add(n->op, n->attrs_, std::move(in), std::move(out), n->where);
-    for (std::uint32_t k = 0; k < n->out().size(); k++) value[{n, k}] = first + static_cast<int>(k);
-    computed.push_back(n);
+    c.entries.push_back({n, -1});
+    for (const auto& o : n->out()) number.insert(&o).first = values++;
   }
-  for (Node* n : computed) {
-    if (n->refs() <= inside[n]) continue;  // nobody outside holds it
-    for (std::uint32_t k = 0; k < n->out().size(); k++) {
-      c.outputs.push_back({n, k});
-      c.graph.outputs.push_back(value[{n, k}]);
+  for (const Collection::Entry& e : c.entries) {
+    if (e.leaf >= 0 || e.node->refs() <= static_cast<std::uint32_t>(inside[e.node]))
+      continue;  // nobody outside holds it
+    for (std::uint32_t k = 0; k < e.node->out().size(); k++) {
+      c.outputs.push_back({e.node, k});
+      c.results.push_back(number[&e.node->out()[k]]);
     }
   }
   return c;
+}
+
+// put_structure() of what flat_graph() makes, without making it.
+std::vector<std::uint64_t> structure_of(const Collection& c) {
+  std::vector<std::uint64_t> words;
+  words.reserve(16 * c.entries.size() + 32);
+  const int* in = c.operands.data();
+  for (const auto& [n, leaf] : c.entries) {
+    if (leaf >= 0) {
+      put_node(&op_input, nullptr, {}, 1, words);
+      put_value_type(n->type(static_cast<std::size_t>(leaf)), words);
+      continue;
+    }
+    put_node(n->op, n->attrs_.get(), {in, n->in().size()}, n->out().size(), words);
+    for (const auto& o : n->out()) put_value_type(o.type, words);
+    in += n->in().size();
+  }
+  words.push_back(~0ull);
+  for (int v : c.inputs) words.push_back(static_cast<std::uint64_t>(v));
+  for (int v : c.results) words.push_back(static_cast<std::uint64_t>(v));
+  return words;
+}
+
+FlatGraph flat_graph(const Collection& c) {
+  FlatGraph g;
+  const int* in = c.operands.data();
+  for (const auto& [n, leaf] : c.entries) {
+    if (leaf >= 0) {
+      g.add(&op_input, nullptr, {}, {n->type(static_cast<std::size_t>(leaf))}, n->where);
+      continue;
+    }
+    std::vector<Type> out;
+    for (const auto& o : n->out()) out.push_back(o.type);
+    g.add(n->op, n->attrs_, {in, in + n->in().size()}, std::move(out), n->where);
+    in += n->in().size();
+  }
+  g.inputs = c.inputs;
+  g.outputs = c.results;
+  return g;
+}
+
+std::shared_ptr<const LoadedProgram> program_of(const Collection& c, const char* what) {
+  if (c.plain)
+    if (auto p = find_program(structure_of(c), c.leaves, c.outputs.size())) return p;
+  std::vector<ValueRef> leaves;
+  for (const LaunchLeaf& l : c.leaves) leaves.push_back(l.value);
+  return load_program(flat_graph(c), leaves, std::vector<bool>(leaves.size(), false), {}, {}, what);
 }
 
 // The devices that a node's value will be on, as far as committed leaves and constraints say.
@@ -155,7 +213,7 @@ Brought evaluate_moves(std::span<const Array> roots, const char* what) {
   return brought;
 }
 
-void finish(const Collection& c, std::vector<ValueRef> values) {
+void finish(const Collection& c, std::span<ValueRef> values) {
   const auto& gradients = trace_state().gradients;
   for (std::size_t k = 0; k < c.outputs.size(); k++) {
     auto [n, index] = c.outputs[k];
@@ -167,6 +225,9 @@ void finish(const Collection& c, std::vector<ValueRef> values) {
   }
 }
 
+// Its operands may have to come over from other devices.
+bool may_move(const Node* n) { return n->op->form == Form::constraint || n->op->form == Form::call; }
+
 }  // namespace
 
 void evaluate(std::span<const Array> roots, const char* what) {
@@ -177,16 +238,21 @@ void evaluate(std::span<const Array> roots, const char* what) {
     work |= !a.node()->evaluated();
   }
   if (!work) return;
-  const Brought brought = evaluate_moves(roots, what);
+  const auto open = [](Node* n) { return !n->evaluated(); };
   std::unique_lock lock(graph_mutex());
-  const Collection c = collect(roots, brought, what);
+  std::vector<Node*> nodes = topological(roots, open);
+  Brought brought;
+  if (std::any_of(nodes.begin(), nodes.end(), may_move)) {
+    lock.unlock();
+    brought = evaluate_moves(roots, what);
+    lock.lock();
+    nodes = topological(roots, open);
+  }
+  const Collection c = collect(nodes, brought, what);
   if (c.outputs.empty()) return;
-  const auto p = load_program(c.graph, c.leaves, std::vector<bool>(c.leaves.size(), false), {}, {}, what);
-  std::vector<LaunchLeaf> leaves;
-  for (const ValueRef& v : c.leaves) leaves.push_back({v});
   std::vector<ValueRef> values;
-  launch(*p, leaves, values);
-  finish(c, std::move(values));
+  launch(*program_of(c, what), c.leaves, values);
+  finish(c, values);
 }
 
 const ValueRef& value_of(const Array& a) { return a.node()->out()[a.index()].value; }

@@ -2,18 +2,25 @@
 #include <fmt/core.h>
 
 #include <cstring>
+#include <optional>
 
 #include "runtime/devices.h"
 #include "transform/eval.h"
 
 namespace shardarray {
 
+// The thread's last one is kept: what lies on one device is then spelled by one object.
+static const Sharding& sharding_on(const Device& device) {
+  static thread_local std::optional<Sharding> last;
+  if (!last || last->device_assignment()[0] != device) last = SingleDeviceSharding(device);
+  return *last;
+}
+
 ValueRef host_value(const void* data, const Type& t, const Device& device) {
   Backend& b = backend(device.platform);
   const auto bytes = static_cast<std::size_t>(num_elements(t.shape)) * itemsize(t.dtype);
-  const DeviceOrder* order = DeviceOrder::of({device});
-  auto v = make_value(Layout::replicated(order, static_cast<int>(t.shape.size())),
-                      SingleDeviceSharding(device), false, true);
+  const Sharding& s = sharding_on(device);
+  auto v = make_value(layout_of(s, static_cast<int>(t.shape.size())), s, false, true);
   v->buffers.push_back(b.allocate(device.id, bytes));
   b.copy_from_host(v->buffers[0], data, bytes);
   return v;

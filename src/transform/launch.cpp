@@ -116,6 +116,11 @@ std::vector<Claim> claims(const FlatGraph& g, std::span<const ValueRef> leaves,
   return c;
 }
 
+// As it is, or whole on each of other devices.
+const Layout* layout_on(const DeviceOrder* order, const Layout* l) {
+  return l->order()->sorted() == order->sorted() ? l : Layout::replicated(order, l->rank());
+}
+
 }  // namespace
 
 const DeviceOrder* constrained_devices(const FlatGraph& g) {
@@ -157,10 +162,7 @@ LeafPlacement place_leaves(const FlatGraph& g, std::span<const ValueRef> leaves,
   } else {
     p.order = DeviceOrder::of({current_default_device()});
   }
-  for (const ValueRef& v : leaves)
-    p.inputs.push_back(v->layout->order()->sorted() == p.order->sorted()
-                           ? v->layout
-                           : Layout::replicated(p.order, v->layout->rank()));
+  for (const ValueRef& v : leaves) p.inputs.push_back(layout_on(p.order, v->layout));
   return p;
 }
 
@@ -208,15 +210,13 @@ class ProgramCache {
  public:
   std::shared_ptr<const LoadedProgram> find(const Words& key) {
     auto it = index_.find(key);
-    if (it == index_.end()) {
-      stats.misses++;
-      return nullptr;
-    }
+    if (it == index_.end()) return nullptr;
     stats.hits++;
     order_.splice(order_.begin(), order_, it->second);
     return it->second->second;
   }
   void put(Words key, std::shared_ptr<const LoadedProgram> p) {
+    stats.misses++;
     order_.emplace_front(key, std::move(p));
     index_[std::move(key)] = order_.begin();
     if (order_.size() > kMost) {
@@ -239,16 +239,33 @@ ProgramCache& program_cache() {
   return *c;
 }
 
+// The end of a key, after the graph and the layouts and donations of its arguments and results.
+void put_settings(const DeviceOrder* order, Words& key) {
+  key.push_back(reinterpret_cast<std::uintptr_t>(order));
+  key.push_back(static_cast<std::uint64_t>(current_policy()) * 4 + is_reproducible() * 2u + share_replicas());
+  key.push_back(reinterpret_cast<std::uintptr_t>(&backend(order->devices()[0].platform)));
+}
+
 Words program_key(const CompileInput& in) {
   Words key;
   put_structure(in.graph, key);
-  key.push_back(reinterpret_cast<std::uintptr_t>(in.order));
-  for (const Layout* l : in.inputs) key.push_back(reinterpret_cast<std::uintptr_t>(l));
   for (const Layout* l : in.outputs) key.push_back(reinterpret_cast<std::uintptr_t>(l));
   for (bool d : in.donated) key.push_back(d);
-  key.push_back(static_cast<std::uint64_t>(in.policy) * 4 + in.reproducible * 2u + in.share_replicas);
-  key.push_back(reinterpret_cast<std::uintptr_t>(&backend(in.order->devices()[0].platform)));
+  for (const Layout* l : in.inputs) key.push_back(reinterpret_cast<std::uintptr_t>(l));
+  put_settings(in.order, key);
   return key;
+}
+
+// place_leaves() without constraints, where there is nothing to choose; null: there is.
+const DeviceOrder* common_devices(std::span<const LaunchLeaf> leaves) {
+  const DeviceOrder *bound = nullptr, *free = nullptr;
+  for (const LaunchLeaf& l : leaves) {
+    const DeviceOrder* order = l.value->layout->order();
+    const DeviceOrder*& all = l.value->committed || order->size() > 1 ? bound : free;
+    if (all && all != order) return nullptr;
+    all = order;
+  }
+  return bound ? bound : free;
 }
 
 }  // namespace
@@ -256,6 +273,17 @@ Words program_key(const CompileInput& in) {
 ProgramCacheStats program_cache_stats() {
   const std::lock_guard lock(graph_mutex());
   return program_cache().stats;
+}
+
+std::shared_ptr<const LoadedProgram> find_program(std::vector<std::uint64_t> structure,
+                                                  std::span<const LaunchLeaf> leaves, std::size_t outputs) {
+  const DeviceOrder* order = common_devices(leaves);
+  if (!order) return nullptr;
+  structure.resize(structure.size() + outputs + leaves.size());  // open; not donated
+  for (const LaunchLeaf& l : leaves)
+    structure.push_back(reinterpret_cast<std::uintptr_t>(layout_on(order, l.value->layout)));
+  put_settings(order, structure);
+  return program_cache().find(structure);
 }
 
 std::shared_ptr<const LoadedProgram> load_program(FlatGraph g, std::span<const ValueRef> leaves,
