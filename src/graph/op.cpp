@@ -45,7 +45,7 @@ Array record_one(const Op& op, std::span<const Array> in, AttrsRef attrs, Where 
 }
 
 Array record(const Op& op, std::span<const Array> in, Attrs attrs, Where w) {
-  return record_one(op, in, std::make_shared<const Attrs>(std::move(attrs)), w);
+  return record_one(op, in, std::allocate_shared<Attrs>(BlockAllocator<Attrs>(), std::move(attrs)), w);
 }
 Array record(const Op& op, std::initializer_list<Array> in, Attrs attrs, Where w) {
   return record(op, std::span<const Array>(in.begin(), in.size()), std::move(attrs), w);

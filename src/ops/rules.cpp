@@ -5,15 +5,16 @@
 namespace shardarray::rules {
 
 std::vector<Type> same_type(const Call& c) {
-  Type t = c.in[0];
-  for (const Type& o : c.in) {
+  std::vector<Type> r(1, c.in[0]);
+  Type& t = r[0];
+  for (const Type& o : c.in.subspan(1)) {
     if (!(o.shape == t.shape) || o.dtype != t.dtype)
       throw InternalError(fmt::format(
           "{}: operands {} and {}. Elementwise operands have one type: promote and broadcast them first.",
           c.op->name, to_string(t), to_string(o)));
     t.weak = t.weak && o.weak;
   }
-  return {t};
+  return r;
 }
 
 std::vector<Type> bool_type(const Call& c) { return {{same_type(c)[0].shape, DType::bool_, false}}; }
