@@ -114,6 +114,20 @@ TEST_CASE("jit: results") {
   CHECK(at(sa::jit([&](Array x) { return inner(inner(x)); })(1.5)) == 6);
 }
 
+TEST_CASE("jit: results are committed where an argument is, whatever ran before") {
+  const Array free = array({1, 2, 3}, float32), bound = device_put(free, SingleDeviceSharding(devices()[0]));
+  const auto f = jit([](Array x) { return x * 3.0; });
+  for (int round = 0; round < 2; round++) {
+    CHECK_FALSE(f(free).committed());
+    CHECK(f(bound).committed());
+    const Array eager = free * 5.0, beside = bound * 5.0;
+    eager.block_until_ready();
+    beside.block_until_ready();
+    CHECK_FALSE(eager.committed());
+    CHECK(beside.committed());
+  }
+}
+
 TEST_CASE("jit: bounded cache, static_args, check") {
   const auto f = sa::jit([](Array x, int k) { return x * k; }, {.max_entries = 4});
   for (int k = 0; k < 10; k++) CHECK(at(f(Array(2.0), k)) == 2 * k);

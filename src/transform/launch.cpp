@@ -240,32 +240,37 @@ ProgramCache& program_cache() {
 }
 
 // The end of a key, after the graph and the layouts and donations of its arguments and results.
-void put_settings(const DeviceOrder* order, Words& key) {
+void put_settings(const DeviceOrder* order, bool committed, Words& key) {
   key.push_back(reinterpret_cast<std::uintptr_t>(order));
-  key.push_back(static_cast<std::uint64_t>(current_policy()) * 4 + is_reproducible() * 2u + share_replicas());
+  key.push_back(static_cast<std::uint64_t>(current_policy()) * 8 + committed * 4u + is_reproducible() * 2u +
+                share_replicas());
   key.push_back(reinterpret_cast<std::uintptr_t>(&backend(order->devices()[0].platform)));
 }
 
-Words program_key(const CompileInput& in) {
+Words program_key(const CompileInput& in, bool committed) {
   Words key;
   put_structure(in.graph, key);
   for (const Layout* l : in.outputs) key.push_back(reinterpret_cast<std::uintptr_t>(l));
   for (bool d : in.donated) key.push_back(d);
   for (const Layout* l : in.inputs) key.push_back(reinterpret_cast<std::uintptr_t>(l));
-  put_settings(in.order, key);
+  put_settings(in.order, committed, key);
   return key;
 }
 
+struct Devices {
+  const DeviceOrder* order;
+  bool committed;
+};
 // place_leaves() without constraints, where there is nothing to choose; null: there is.
-const DeviceOrder* common_devices(std::span<const LaunchLeaf> leaves) {
+Devices common_devices(std::span<const LaunchLeaf> leaves) {
   const DeviceOrder *bound = nullptr, *free = nullptr;
   for (const LaunchLeaf& l : leaves) {
     const DeviceOrder* order = l.value->layout->order();
     const DeviceOrder*& all = l.value->committed || order->size() > 1 ? bound : free;
-    if (all && all != order) return nullptr;
+    if (all && all != order) return {};
     all = order;
   }
-  return bound ? bound : free;
+  return {bound ? bound : free, bound != nullptr};
 }
 
 }  // namespace
@@ -277,12 +282,12 @@ ProgramCacheStats program_cache_stats() {
 
 std::shared_ptr<const LoadedProgram> find_program(std::vector<std::uint64_t> structure,
                                                   std::span<const LaunchLeaf> leaves, std::size_t outputs) {
-  const DeviceOrder* order = common_devices(leaves);
+  const auto [order, committed] = common_devices(leaves);
   if (!order) return nullptr;
   structure.resize(structure.size() + outputs + leaves.size());  // open; not donated
   for (const LaunchLeaf& l : leaves)
     structure.push_back(reinterpret_cast<std::uintptr_t>(layout_on(order, l.value->layout)));
-  put_settings(order, structure);
+  put_settings(order, committed, structure);
   return program_cache().find(structure);
 }
 
@@ -293,7 +298,7 @@ std::shared_ptr<const LoadedProgram> load_program(FlatGraph g, std::span<const V
                                                   const char* function) {
   const LeafPlacement where = place_leaves(g, leaves, requested, names, function);
   CompileInput in = compile_input(std::move(g), where, std::move(donated), requested, names, leaves);
-  Words key = program_key(in);
+  Words key = program_key(in, where.committed);
   if (auto found = program_cache().find(key)) return found;
   auto p = std::make_shared<LoadedProgram>();
   p->order = in.order;
