@@ -1,7 +1,9 @@
-// A vector whose first N elements need no allocation.
+// A contiguous vector whose first N elements need no allocation.
 #pragma once
 #include <cstddef>
+#include <initializer_list>
 #include <new>
+#include <span>
 #include <utility>
 #include <vector>
 
@@ -13,61 +15,65 @@ template <class T, std::size_t N> class SmallVector {
   explicit SmallVector(std::size_t n) {
     for (std::size_t k = 0; k < n; k++) push_back(T());
   }
-  SmallVector(const SmallVector& o) {
-    for (const T& x : o) push_back(x);
-  }
+  explicit SmallVector(std::span<const T> o) { append(o); }
+  SmallVector(std::initializer_list<T> o) { append(o); }
+  SmallVector(const SmallVector& o) { append(o); }
   SmallVector& operator=(const SmallVector& o) {
     if (this == &o) return *this;
     clear();
-    for (const T& x : o) push_back(x);
+    append(o);
     return *this;
   }
   SmallVector(SmallVector&& o) noexcept { *this = std::move(o); }
   SmallVector& operator=(SmallVector&& o) noexcept {
     if (this == &o) return *this;
     clear();
-    for (std::size_t k = 0; k < o.size_ && k < N; k++) new (at(k)) T(std::move(*o.at(k)));
-    rest_ = std::move(o.rest_);
+    if (o.size_ <= N)
+      for (T& x : o) new (few() + size_++) T(std::move(x));
+    many_ = std::move(o.many_);
     size_ = o.size_;
     o.clear();
     return *this;
   }
   ~SmallVector() { clear(); }
   void push_back(T x) {
-    if (size_ < N) new (at(size_)) T(std::move(x));
-    else rest_.push_back(std::move(x));
+    if (size_ < N) {
+      new (few() + size_++) T(std::move(x));
+      return;
+    }
+    if (size_ == N) {  // all of them move out
+      many_.reserve(2 * N);
+      for (T& y : *this) many_.push_back(std::move(y));
+      for (std::size_t k = 0; k < N; k++) few()[k].~T();
+    }
+    many_.push_back(std::move(x));
     size_++;
   }
   void clear() {
-    for (std::size_t k = 0; k < size_ && k < N; k++) at(k)->~T();
-    rest_.clear();
+    if (size_ <= N)
+      for (T& x : *this) x.~T();
+    many_.clear();
     size_ = 0;
   }
   std::size_t size() const { return size_; }
   bool empty() const { return size_ == 0; }
-  T& operator[](std::size_t k) { return k < N ? *at(k) : rest_[k - N]; }
-  const T& operator[](std::size_t k) const { return const_cast<SmallVector&>(*this)[k]; }
-  T& back() { return (*this)[size_ - 1]; }
-
-  template <class V, class R> struct Iterator {
-    V* v;
-    std::size_t k;
-    R& operator*() const { return (*v)[k]; }
-    Iterator& operator++() {
-      k++;
-      return *this;
-    }
-    friend bool operator==(const Iterator& a, const Iterator& b) { return a.k == b.k; }
-  };
-  auto begin() { return Iterator<SmallVector, T>{this, 0}; }
-  auto end() { return Iterator<SmallVector, T>{this, size_}; }
-  auto begin() const { return Iterator<const SmallVector, const T>{this, 0}; }
-  auto end() const { return Iterator<const SmallVector, const T>{this, size_}; }
+  T* data() { return size_ <= N ? few() : many_.data(); }
+  const T* data() const { return const_cast<SmallVector&>(*this).data(); }
+  T& operator[](std::size_t k) { return data()[k]; }
+  const T& operator[](std::size_t k) const { return data()[k]; }
+  T& back() { return data()[size_ - 1]; }
+  T* begin() { return data(); }
+  T* end() { return data() + size_; }
+  const T* begin() const { return data(); }
+  const T* end() const { return data() + size_; }
 
  private:
-  T* at(std::size_t k) { return std::launder(reinterpret_cast<T*>(storage_)) + k; }
+  void append(std::span<const T> o) {
+    for (const T& x : o) push_back(x);
+  }
+  T* few() { return std::launder(reinterpret_cast<T*>(storage_)); }
   alignas(T) std::byte storage_[N * sizeof(T)];
-  std::vector<T> rest_;
+  std::vector<T> many_;
   std::size_t size_ = 0;
 };
 

@@ -49,7 +49,8 @@ const Attrs& Node::attrs() const {
   return attrs_ ? *attrs_ : empty;
 }
 
-Node* Node::make(const Op* op, std::span<const Array> inputs, std::span<const Type> outputs, AttrsRef attrs,
+template <class A>
+Node* Node::make(const Op* op, std::span<A> inputs, std::span<const Type> outputs, AttrsRef attrs,
                  Where where) {
   static_assert(sizeof(Node) % alignof(Output) == 0 && sizeof(Output) % alignof(Array) == 0);
   const std::size_t bytes = sizeof(Node) + outputs.size() * sizeof(Output) + inputs.size() * sizeof(Array);
@@ -62,9 +63,11 @@ Node* Node::make(const Op* op, std::span<const Array> inputs, std::span<const Ty
   n->attrs_ = std::move(attrs);
   n->output_count_ = static_cast<std::uint32_t>(outputs.size());
   for (std::size_t k = 0; k < outputs.size(); k++) new (n->outputs() + k) Output{outputs[k], nullptr};
-  for (const Array& a : inputs) new (n->operands() + n->operand_count_++) Array(a);
+  for (A& a : inputs) new (n->operands() + n->operand_count_++) Array(std::move(a));
   return n;
 }
+template Node* Node::make(const Op*, std::span<Array>, std::span<const Type>, AttrsRef, Where);
+template Node* Node::make(const Op*, std::span<const Array>, std::span<const Type>, AttrsRef, Where);
 
 void Node::destroy() {
   for (Output& o : out()) o.~Output();

@@ -67,9 +67,10 @@ class Node {
     Type type;
     std::shared_ptr<Value> value;  ///< set when evaluated
   };
-  /// Records an op; the result has one count. `inputs` are copied.
-  static Node* make(const Op* op, std::span<const Array> inputs, std::span<const Type> outputs,
-                    AttrsRef attrs, Where where);
+  /// Records an op; the result has one count. A is Array, and `inputs` are moved, or const Array.
+  template <class A = const Array>
+  static Node* make(const Op* op, std::span<A> inputs, std::span<const Type> outputs, AttrsRef attrs,
+                    Where where);
 
   const Op* op;
   Where where;

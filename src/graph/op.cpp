@@ -6,7 +6,7 @@
 
 namespace shardarray {
 
-static std::vector<Type> infer(const Op& op, std::span<const Type> in, const Attrs& attrs) {
+static Types infer(const Op& op, std::span<const Type> in, const Attrs& attrs) {
   const Call call{&op, in, {}, &attrs};
   if (op.type) return op.type(call);
   return {in[0]};
@@ -21,7 +21,7 @@ static void check_donor(const Op& op, const Array& a) {
 }
 
 // The node, with one count.
-static Node* make(const Op& op, std::span<const Array> in, AttrsRef attrs, Where w) {
+template <class A> static Node* make(const Op& op, std::span<A> in, AttrsRef attrs, Where w) {
   static const Attrs none_given{};
   constexpr std::size_t few = 4;
   Type on_stack[few];
@@ -31,7 +31,7 @@ static Node* make(const Op& op, std::span<const Array> in, AttrsRef attrs, Where
     types[k] = type_of(in[k], op.name);
     check_donor(op, in[k]);
   }
-  const std::vector<Type> out = infer(op, {types, in.size()}, attrs ? *attrs : none_given);
+  const Types out = infer(op, {types, in.size()}, attrs ? *attrs : none_given);
   Node* n = Node::make(&op, in, out, std::move(attrs), w);
   if (op.effect && !trace_state().effects.empty()) trace_state().effects.back().push_back(handle(n));
   return n;
@@ -43,6 +43,7 @@ Arrays record_all(const Op& op, std::span<const Array> in, AttrsRef attrs, Where
 Array record_one(const Op& op, std::span<const Array> in, AttrsRef attrs, Where w) {
   return Array(make(op, in, std::move(attrs), w), 0);
 }
+Array record_moved(const Op& op, std::span<Array> in, Where w) { return Array(make(op, in, nullptr, w), 0); }
 
 Array record(const Op& op, std::span<const Array> in, Attrs attrs, Where w) {
   return record_one(op, in, std::allocate_shared<Attrs>(BlockAllocator<Attrs>(), std::move(attrs)), w);
@@ -60,9 +61,7 @@ Linear linearity(const Call& c, int operand) {
 }
 
 static Linear always_joint(const Call&, int) { return Linear::joint; }
-static std::vector<Type> constant_type(const Call& c) {
-  return {{{}, c.attrs->dtype, c.attrs->dims.size() == 1}};
-}
+static Types constant_type(const Call& c) { return {{{}, c.attrs->dtype, c.attrs->dims.size() == 1}}; }
 static void constant_scalar(ScalarArgs& s) {
   s.out[0] = s.b.constant_bits(s.call.attrs->dtype, s.call.attrs->bits);
 }

@@ -15,6 +15,7 @@
 namespace shardarray {
 
 using Arrays = std::vector<Array>;
+using Types = SmallVector<Type, 2>;  ///< of results: mostly one
 
 /// How the result depends on an operand: not linearly; linearly in all `joint` operands together (add); linearly in each
 /// `each` operand alone (both factors of a product). Pending partial sums pass where it is linear, and linear ops transpose.
@@ -105,7 +106,7 @@ struct Op {
   Form form;
   Rule (*rule)(const Call&);
   /// The types of the results. Null: like operand 0.
-  std::vector<Type> (*type)(const Call&) = nullptr;
+  Types (*type)(const Call&) = nullptr;
   Linear (*linearity)(const Call&, int operand) = nullptr;  ///< null: no
   Arrays (*jvp)(const JvpArgs&) =
       nullptr;  ///< null: the op applied to the tangents where linear; else no derivative
@@ -121,6 +122,8 @@ struct Op {
 Array record(const Op& op, std::span<const Array> in, Attrs attrs = {}, Where w = {});
 Array record(const Op& op, std::initializer_list<Array> in, Attrs attrs = {}, Where w = {});
 Array record_one(const Op& op, std::span<const Array> in, AttrsRef attrs, Where w = {});
+/// Takes its operands out of `in`.
+Array record_moved(const Op& op, std::span<Array> in, Where w = {});
 /// The handles of all outputs.
 Arrays record_all(const Op& op, std::span<const Array> in, AttrsRef attrs, Where w);
 /// The same op with other operands (a transform's replay); the line of `n`.

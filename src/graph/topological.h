@@ -1,15 +1,15 @@
 // Walks over nodes without recursion. Included by graph.h.
 #pragma once
-#include <unordered_set>
 #include <utility>
 
+#include "base/pointer_table.h"
 #include "graph/graph.h"
 
 namespace shardarray {
 
 template <class Enter> std::vector<Node*> topological(std::span<const Array> roots, Enter enter) {
   std::vector<Node*> order;
-  std::unordered_set<Node*> seen;
+  PointerTable seen;
   std::vector<std::pair<Node*, std::size_t>> stack;
   auto visit = [&](Node* n) {
     if (n && enter(n) && seen.insert(n).second) stack.push_back({n, 0});

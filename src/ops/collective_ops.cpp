@@ -230,17 +230,17 @@ Rule collective_rule(const Call& c) {
   return r;
 }
 
-std::vector<Type> all_gather_type(const Call& c) {
+Types all_gather_type(const Call& c) {
   Type t = c.in[0];
   t.shape.insert(from_first(c.attrs->dims[0], t.shape.size() + 1), group_size(*c.attrs, axis_size_of(c)));
   return {t};
 }
-std::vector<Type> reduce_scatter_type(const Call& c) {
+Types reduce_scatter_type(const Call& c) {
   Type t = c.in[0];
   t.shape.erase(from_first(c.attrs->dims[0], t.shape.size()));
   return {t};
 }
-std::vector<Type> all_to_all_type(const Call& c) {
+Types all_to_all_type(const Call& c) {
   Type t = c.in[0];
   const std::size_t rank = t.shape.size();
   t.shape.erase(from_first(c.attrs->dims[0], rank));
@@ -333,7 +333,7 @@ constinit const Op op_axis_index{.name = "axis_index",
                                  .rule = collective_rule,
                                  .type =
                                      [](const Call&) {
-                                       return std::vector<Type>{{{}, DType::int32, false}};
+                                       return Types{{{}, DType::int32, false}};
                                      },
                                  .batch = axis_index_batch};
 

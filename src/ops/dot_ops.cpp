@@ -8,7 +8,7 @@ namespace shardarray {
 
 using namespace rules;
 
-static std::vector<Type> dot_type(const Call& c) {
+static Types dot_type(const Call& c) {
   const Rule r = einsum_rule(c, c.attrs->letters);
   if (c.in[0].dtype != c.in[1].dtype || c.in[0].dtype == DType::bool_)
     throw InternalError(fmt::format("dot: operands {} and {}. They must be numbers of one dtype.",

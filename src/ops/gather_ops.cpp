@@ -28,7 +28,7 @@ static Shape joined(Shape a, const Shape& b) {
 }
 
 // ---------------------------------------------------------------- take
-static std::vector<Type> take_type(const Call& c) {
+static Types take_type(const Call& c) {
   const std::size_t b = batch_rank(*c.attrs), n = index_rank(*c.attrs);
   const Shape &table = c.in[0].shape, &index = c.in[1].shape;
   if (!is_integer(c.in[1].dtype) || table.size() <= b || index.size() != b + n ||
@@ -89,7 +89,7 @@ constinit const Op op_take{
     .batch = take_batch};
 
 // ---------------------------------------------------------------- scatter
-static std::vector<Type> scatter_type(const Call& c) {
+static Types scatter_type(const Call& c) {
   const std::size_t b = batch_rank(*c.attrs), n = index_rank(*c.attrs);
   const Shape &index = c.in[0].shape, &updates = c.in[1].shape;
   if (!is_integer(c.in[0].dtype) || index.size() != b + n || updates.size() < b + n ||
@@ -146,12 +146,12 @@ constinit const Op op_scatter{
     .batch = scatter_batch};
 
 // ---------------------------------------------------------------- sort
-static std::vector<Type> sort_type(const Call& c) {
+static Types sort_type(const Call& c) {
   for (const Type& t : c.in)
     if (!(t.shape == c.in[0].shape))
       throw InternalError(fmt::format("sort: operands {} and {}. They must have one shape.",
                                       to_string(c.in[0]), to_string(t)));
-  return {c.in.begin(), c.in.end()};
+  return Types(c.in);
 }
 
 static Rule sort_rule(const Call& c) {

@@ -19,7 +19,7 @@ constinit const Op op_host_call{.name = "host_call",
                                 .rule = pointwise_rule,
                                 .type =
                                     [](const Call&) {
-                                      return std::vector<Type>{{{}, DType::bool_, false}};
+                                      return Types{{{}, DType::bool_, false}};
                                     },
                                 .jvp = [](const JvpArgs&) { return Arrays(1); },
                                 .batch = host_call_batch,

@@ -53,7 +53,7 @@ constinit const Op op_is_finite{.name = "is_finite",
                                   s.out[0] = s.b.binary(Code::lt, s.b.unary(Code::abs, s.in[0]), limit);
                                 }};
 
-static std::vector<Type> where_type(const Call& c) {
+static Types where_type(const Call& c) {
   if (c.in[0].dtype != DType::bool_ || !(c.in[0].shape == c.in[1].shape))
     throw InternalError(fmt::format("where: condition {} for values {}. It must be bool and of their shape.",
                                     to_string(c.in[0]), to_string(c.in[1])));
@@ -86,7 +86,7 @@ constinit const Op op_cast{
     .rule = pointwise_rule,
     .type =
         [](const Call& c) {
-          return std::vector<Type>{{c.in[0].shape, c.attrs->dtype, !c.attrs->lo.empty()}};
+          return Types{{c.in[0].shape, c.attrs->dtype, !c.attrs->lo.empty()}};
         },
     .linearity =
         [](const Call& c, int) {
@@ -117,7 +117,7 @@ constinit const Op op_bitcast{
                 "bitcast: {} of {} bytes to {} of {} bytes. The widths must be equal. Use astype to convert "
                 "values.",
                 to_string(c.in[0]), itemsize(c.in[0].dtype), name(c.attrs->dtype), itemsize(c.attrs->dtype)));
-          return std::vector<Type>{{c.in[0].shape, c.attrs->dtype, false}};
+          return Types{{c.in[0].shape, c.attrs->dtype, false}};
         },
     .jvp = no_tangent,
     .scalar = [](ScalarArgs& s) { s.out[0] = s.b.bitcast(s.in[0], s.call.attrs->dtype); }};
@@ -134,7 +134,7 @@ constinit const Op op_iota{
     .rule = pointwise_rule,
     .type =
         [](const Call& c) {
-          return std::vector<Type>{{c.attrs->shape, c.attrs->dtype, false}};
+          return Types{{c.attrs->shape, c.attrs->dtype, false}};
         },
     .scalar =
         [](ScalarArgs& s) {
@@ -171,7 +171,7 @@ constinit const Op op_threefry{.name = "threefry",
                                .type =
                                    [](const Call& c) {
                                      const Type t = same_type(c)[0];
-                                     return std::vector<Type>{t, t};
+                                     return Types{t, t};
                                    },
                                .jvp = no_tangent,
                                .scalar = emit_threefry};

@@ -11,7 +11,7 @@ namespace shardarray {
 using namespace rules;
 
 // ---------------------------------------------------------------- broadcast
-static std::vector<Type> broadcast_type(const Call& c) {
+static Types broadcast_type(const Call& c) {
   const Shape &from = c.in[0].shape, &to = c.attrs->shape, &dims = c.attrs->dims;
   bool fits = dims.size() == from.size();
   for (std::size_t j = 0; fits && j < dims.size(); j++) {
@@ -152,7 +152,7 @@ class ReshapeWalk {
 
 }  // namespace
 
-static std::vector<Type> reshape_type(const Call& c) {
+static Types reshape_type(const Call& c) {
   if (num_elements(c.in[0].shape) != num_elements(c.attrs->shape))
     throw InternalError(fmt::format("reshape: {} to {}. The number of elements must stay.",
                                     to_string(c.in[0]), to_string(c.attrs->shape)));
@@ -180,7 +180,7 @@ static Shape permutation(const Attrs& a) {
   return p;
 }
 
-static std::vector<Type> transpose_type(const Call& c) {
+static Types transpose_type(const Call& c) {
   const Shape p = permutation(*c.attrs);
   if (p.size() != c.in[0].shape.size())
     throw InternalError(

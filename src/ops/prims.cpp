@@ -125,8 +125,8 @@ namespace prim {
 // ---------------------------------------------------------------- elementwise
 Array unary(const Op& op, const Array& x) { return record_one(op, {&x, 1}, nullptr); }
 Array binary(const Op& op, const Array& a, const Array& b) {
-  const Array in[] = {a, b};
-  return record_one(op, in, nullptr);
+  Array in[] = {a, b};
+  return record_moved(op, in);
 }
 Array add(const Array& a, const Array& b) { return binary(op_add, a, b); }
 Array sub(const Array& a, const Array& b) { return binary(op_sub, a, b); }
@@ -135,8 +135,8 @@ Array div(const Array& a, const Array& b) { return binary(op_div, a, b); }
 Array neg(const Array& x) { return unary(op_neg, x); }
 Array exp(const Array& x) { return unary(op_exp, x); }
 Array select(const Array& condition, const Array& a, const Array& b) {
-  const Array in[] = {condition, a, b};
-  return record_one(op_where, in, nullptr);
+  Array in[] = {condition, a, b};
+  return record_moved(op_where, in);
 }
 
 Array cast(const Array& x, DType t, bool weak) {

@@ -19,7 +19,7 @@ static bool contains(const Shape& dims, std::size_t d) {
   return std::find(dims.begin(), dims.end(), static_cast<std::int64_t>(d)) != dims.end();
 }
 
-static std::vector<Type> reduce_type(const Call& c) {
+static Types reduce_type(const Call& c) {
   const Reducer r = c.attrs->reducer;
   const bool logical = r == Reducer::any || r == Reducer::all;
   if (r == Reducer::none || logical != (c.in[0].dtype == DType::bool_))

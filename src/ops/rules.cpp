@@ -4,8 +4,8 @@
 
 namespace shardarray::rules {
 
-std::vector<Type> same_type(const Call& c) {
-  std::vector<Type> r(1, c.in[0]);
+Types same_type(const Call& c) {
+  Types r{c.in[0]};
   Type& t = r[0];
   for (const Type& o : c.in.subspan(1)) {
     if (!(o.shape == t.shape) || o.dtype != t.dtype)
@@ -17,7 +17,7 @@ std::vector<Type> same_type(const Call& c) {
   return r;
 }
 
-std::vector<Type> bool_type(const Call& c) { return {{same_type(c)[0].shape, DType::bool_, false}}; }
+Types bool_type(const Call& c) { return {{same_type(c)[0].shape, DType::bool_, false}}; }
 
 Arrays no_tangent(const JvpArgs& v) { return Arrays(v.out.size()); }
 

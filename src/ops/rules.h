@@ -6,9 +6,9 @@
 namespace shardarray::rules {
 
 /// One type: all operands have one shape and dtype; weak when all are.
-std::vector<Type> same_type(const Call& c);
+Types same_type(const Call& c);
 /// bool of that shape.
-std::vector<Type> bool_type(const Call& c);
+Types bool_type(const Call& c);
 
 inline Linear joint(const Call&, int) { return Linear::joint; }
 inline Linear each(const Call&, int) { return Linear::each; }

@@ -22,7 +22,7 @@ static bool kept(const Call& c, std::size_t d) {
   return c.attrs->lo[d] == 0 && c.attrs->hi[d] == c.in[0].shape[d] && c.attrs->step[d] == 1;
 }
 
-static std::vector<Type> slice_type(const Call& c) {
+static Types slice_type(const Call& c) {
   Type t = c.in[0];
   const Attrs& a = *c.attrs;
   for (std::size_t d = 0; d < t.shape.size(); d++) {
@@ -125,7 +125,7 @@ constinit const Op op_reverse{
         }};
 
 // ---------------------------------------------------------------- pad
-static std::vector<Type> pad_type(const Call& c) {
+static Types pad_type(const Call& c) {
   Type t = c.in[0];
   const Attrs& a = *c.attrs;
   for (std::size_t d = 0; d < t.shape.size(); d++) {
@@ -183,7 +183,7 @@ constinit const Op op_pad{
 // ---------------------------------------------------------------- concatenate
 static std::size_t concat_dim(const Call& c) { return from_first(c.attrs->dims[0], c.in[0].shape.size()); }
 
-static std::vector<Type> concatenate_type(const Call& c) {
+static Types concatenate_type(const Call& c) {
   Type t = c.in[0];
   const std::size_t dim = concat_dim(c);
   t.shape[dim] = 0;

@@ -34,8 +34,8 @@ static Arrays call(Graph g, std::span<const Array> in) {
   return record_all(op_call, in, std::make_shared<const Attrs>(std::move(a)), {});
 }
 
-static std::vector<Type> call_type(const Call& c) {
-  std::vector<Type> types;
+static Types call_type(const Call& c) {
+  Types types;
   for (const Array& a : c.attrs->graphs[0]->out) types.push_back(type_of(a, "call"));
   return types;
 }
