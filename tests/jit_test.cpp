@@ -115,8 +115,9 @@ TEST_CASE("jit: results") {
 }
 
 TEST_CASE("jit: results are committed where an argument is, whatever ran before") {
-  const Array free = array({1, 2, 3}, float32), bound = device_put(free, SingleDeviceSharding(devices()[0]));
-  const auto f = jit([](Array x) { return x * 3.0; });
+  const Array free = sa::array({1, 2, 3}, sa::float32),
+              bound = sa::device_put(free, sa::SingleDeviceSharding(sa::devices()[0]));
+  const auto f = sa::jit([](Array x) { return x * 3.0; });
   for (int round = 0; round < 2; round++) {
     CHECK_FALSE(f(free).committed());
     CHECK(f(bound).committed());

@@ -239,7 +239,7 @@ TEST_CASE("random programs: any placement gives the values of one device") {
 }
 
 TEST_CASE("random programs: generated code has the bits of the interpreter") {
-  check_programs(full_scale() ? 1'000 : 30, changed_by_codegen);
+  check_programs(full_scale() ? 200 : 30, changed_by_codegen);
 }
 
 // A program that is wrong on purpose (its constraint changes the values) must shrink to that line.

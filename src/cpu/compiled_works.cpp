@@ -25,8 +25,8 @@ namespace {
 constexpr double small_loop_ns = 1000;
 // What an epilogue may have: it is repeated for every vector of a block.
 constexpr std::size_t most_following = 16;
-// How far behind a product the loop that takes its elements is looked for.
-constexpr std::size_t most_between = 64;
+// How far behind a product the loop that takes its elements is looked for, and then another reader of C.
+constexpr std::size_t most_between = 64, most_behind = 256;
 
 bool overlap(const MemoryRange& a, const MemoryRange& b) {
   return a.base == b.base && a.lo < b.hi && b.lo < a.hi;
@@ -200,6 +200,7 @@ class WorksCompiler {
     };
     for (std::size_t k = j; k < pieces_.size(); k++) {
       const Work& w = pieces_[k].work;
+      if (k > j + most_behind) return true;
       if (k > j && overlap(w.reads, {r})) return true;
       if (std::any_of(w.writes.begin(), w.writes.end(), covers)) return false;
     }
