@@ -41,7 +41,9 @@ Arena::Class& Arena::class_of(std::size_t block) {
   if (block > largest_class) return large_[block];
   const int log2 =
       static_cast<int>(std::bit_width(block)) - 1;  // 64 -> 6; 1.5 times a power sits behind that power
-  return small_[static_cast<std::size_t>(2 * (log2 - 6) + (std::has_single_bit(block) ? 0 : 1))];
+  const bool power =
+      (block & (block - 1)) == 0;  // not has_single_bit, which calls a function where popcnt is missing
+  return small_[static_cast<std::size_t>(2 * (log2 - 6) + (power ? 0 : 1))];
 }
 
 Buffer* Arena::allocate(std::size_t bytes) {
