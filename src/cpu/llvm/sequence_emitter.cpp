@@ -13,6 +13,7 @@ llvm::Constant* list_of(llvm::Module& module, const std::vector<std::int64_t>& n
   auto* const i64 = llvm::Type::getInt64Ty(module.getContext());
   if (numbers.empty()) return llvm::ConstantPointerNull::get(llvm::PointerType::get(module.getContext(), 0));
   std::vector<llvm::Constant*> list;
+  list.reserve(numbers.size());
   for (const std::int64_t x : numbers) list.push_back(llvm::ConstantInt::getSigned(i64, x));
   auto* const type = llvm::ArrayType::get(i64, list.size());
   return new llvm::GlobalVariable(module, type, true, llvm::GlobalValue::InternalLinkage,
