@@ -1,5 +1,8 @@
-// From a program's address to memory.
+// From a program's addresses to memory.
 #pragma once
+#include <span>
+#include <vector>
+
 #include "runtime/program.h"
 
 namespace shardarray {
@@ -7,5 +10,21 @@ namespace shardarray {
 inline char* address(void* const* bases, const Ref& r) {
   return static_cast<char*>(bases[r.base]) + r.offset;
 }
+
+/// The addresses of a function's arguments; few of them ask for no memory.
+class ArgumentAddresses {
+ public:
+  ArgumentAddresses(void* const* bases, std::span<const Ref> refs)
+      : many_(refs.size() > few ? refs.size() : 0) {
+    void** to = many_.empty() ? few_ : many_.data();
+    for (const Ref& r : refs) *to++ = address(bases, r);
+  }
+  void* const* data() const { return many_.empty() ? few_ : many_.data(); }
+
+ private:
+  static constexpr std::size_t few = 64;
+  void* few_[few];  // not zeroed
+  std::vector<void*> many_;
+};
 
 }  // namespace shardarray

@@ -46,7 +46,7 @@ CodegenMode set_codegen_mode(CodegenMode m) {
   return before;
 }
 
-std::size_t CodeStore::KeyHash::operator()(const Key& k) const {
+std::size_t CodeStore::KeyHash::operator()(const CodeKey& k) const {
   std::uint64_t h = k.size();
   for (const std::uint64_t w : k) h = hash_mix(h, w);
   return h;
@@ -67,14 +67,14 @@ CodeStore::Stats CodeStore::stats() {
 }
 
 /// Code of a better tier serves too.
-bool CodeStore::find(const Key& key, CodeTier tier, MachineCode& code) {
+bool CodeStore::find(const CodeKey& key, CodeTier tier, MachineCode& code) {
   const auto it = known_.find(key);
   if (it == known_.end() || it->second.tier < tier) return false;
   code = {it->second.module.lock(), it->second.function};
   return code.module != nullptr;
 }
 
-void CodeStore::remember(const Key& key, CodeTier tier, const MachineCode& code) {
+void CodeStore::remember(const CodeKey& key, CodeTier tier, const MachineCode& code) {
   if (known_.size() > most_known)
     std::erase_if(known_, [](const auto& e) { return e.second.module.expired(); });
   known_[key] = {code.module, code.function, tier};
@@ -82,10 +82,10 @@ void CodeStore::remember(const Key& key, CodeTier tier, const MachineCode& code)
 
 /// One object with all of these kernels, from the disk or compiled now.
 std::shared_ptr<const LinkedCode> CodeStore::build(const std::vector<CodeSpec>& specs,
-                                                   const std::vector<const Key*>& keys, CodeTier tier) {
+                                                   const std::vector<const CodeKey*>& keys, CodeTier tier) {
   std::vector<char> key(generator_->target().begin(), generator_->target().end());
   key.push_back(static_cast<char>(tier));
-  for (const Key* k : keys) {
+  for (const CodeKey* k : keys) {
     const std::uint64_t words = k->size();
     key.insert(key.end(), reinterpret_cast<const char*>(&words), reinterpret_cast<const char*>(&words + 1));
     key.insert(key.end(), reinterpret_cast<const char*>(k->data()),
@@ -106,19 +106,19 @@ std::shared_ptr<const LinkedCode> CodeStore::build(const std::vector<CodeSpec>& 
 
 std::vector<MachineCode> CodeStore::get(const std::vector<CodeSpec>& specs, CodeTier tier) {
   std::vector<MachineCode> all(specs.size());
-  std::unordered_map<Key, std::size_t, KeyHash> missing;  // key -> its number in the module
+  std::unordered_map<CodeKey, std::size_t, KeyHash> missing;  // key -> its number in the module
   std::vector<CodeSpec> to_build;
   std::vector<std::ptrdiff_t> number(specs.size(), -1);
   const std::lock_guard lock(mutex_);
   for (std::size_t k = 0; k < specs.size(); k++) {
-    Key key = key_of(specs[k]);
+    CodeKey key = key_of(specs[k]);
     if (find(key, tier, all[k])) continue;
     const auto [it, fresh] = missing.try_emplace(std::move(key), to_build.size());
     if (fresh) to_build.push_back(specs[k]);
     number[k] = static_cast<std::ptrdiff_t>(it->second);
   }
   if (to_build.empty()) return all;
-  std::vector<const Key*> keys(to_build.size());
+  std::vector<const CodeKey*> keys(to_build.size());
   for (const auto& [key, n] : missing) keys[n] = &key;
   const auto module = build(to_build, keys, tier);
   for (std::size_t n = 0; n < keys.size(); n++) remember(*keys[n], tier, {module, module->functions[n]});

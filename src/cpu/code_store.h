@@ -40,9 +40,8 @@ class CodeStore {
   Stats stats();
 
  private:
-  using Key = CodeKey;
   struct KeyHash {
-    std::size_t operator()(const Key& k) const;
+    std::size_t operator()(const CodeKey& k) const;
   };
   struct Known {
     std::weak_ptr<const LinkedCode> module;
@@ -50,14 +49,14 @@ class CodeStore {
     CodeTier tier = CodeTier::quick;
   };
   std::shared_ptr<const LinkedCode> build(const std::vector<CodeSpec>& specs,
-                                          const std::vector<const Key*>& keys, CodeTier tier);
-  bool find(const Key& key, CodeTier tier, MachineCode& code);
-  void remember(const Key& key, CodeTier tier, const MachineCode& code);
+                                          const std::vector<const CodeKey*>& keys, CodeTier tier);
+  bool find(const CodeKey& key, CodeTier tier, MachineCode& code);
+  void remember(const CodeKey& key, CodeTier tier, const MachineCode& code);
 
   std::unique_ptr<CodeGenerator> generator_;
   ObjectCache cache_;
   std::mutex mutex_;
-  std::unordered_map<Key, Known, KeyHash> known_;
+  std::unordered_map<CodeKey, Known, KeyHash> known_;
   std::deque<std::shared_ptr<const LinkedCode>> recent_;  // kept although no program needs them at the moment
   Stats stats_;
 };

@@ -4,19 +4,15 @@
 #include <map>
 #include <optional>
 #include <utility>
+#include <variant>
 
 #include "cpu/address.h"
 
 namespace shardarray {
 
 void CompiledWorks::Product::run(void* const* bases, std::int64_t begin, std::int64_t end) const {
-  constexpr std::size_t few = 16;
-  void* on_stack[few];
-  std::vector<void*> on_heap(args.size() > few ? args.size() : 0);
-  void** const all = on_heap.empty() ? on_stack : on_heap.data();
-  for (std::size_t k = 0; k < args.size(); k++) all[k] = address(bases, args[k]);
   const std::int64_t box[] = {begin, end};
-  code.function(all, nullptr, box);
+  code.function(ArgumentAddresses(bases, args).data(), nullptr, box);
 }
 
 namespace {
@@ -84,10 +80,9 @@ std::optional<GemmEpilogue> epilogue_of(const Work& loop, const GemmSpec& g, con
     };
     e.args.push_back({walk(axes[0]), walk(axes[1]), walk(axes[2])});
     // C itself is read and overwritten element by element only.
-    const std::uint64_t lo = arg.ref.offset - arg.first;
+    const MemoryRange range = tile_range(arg.ref, arg.first, arg.bytes);
     const bool same = arg.ref.offset == c.offset && arg.strides == strides && k.args[a].type == g.type;
-    if (a != e.product && overlap(c_range, {arg.ref.base, lo, lo + arg.bytes}) && !(same && k.args[a].output))
-      return std::nullopt;
+    if (a != e.product && overlap(c_range, range) && !(same && k.args[a].output)) return std::nullopt;
   }
   return e;
 }
@@ -106,23 +101,26 @@ class WorksCompiler {
 
   std::unique_ptr<CompiledWorks> run() {
     std::vector<CodeSpec> specs;
-    for (Piece& p : pieces_)
-      if (p.sequence) specs.emplace_back(*p.sequence);
-      else if (p.spec) specs.push_back(std::visit([](const auto& s) { return CodeSpec(s); }, *p.spec));
+    for (const Piece& p : pieces_)
+      if (const auto* const nest = std::get_if<LoopNest>(&p.code)) specs.emplace_back(nest->spec());
+      else if (const auto* const gemm = std::get_if<GemmSpec>(&p.code)) specs.emplace_back(*gemm);
+      else if (const auto* const all = std::get_if<SequenceSpec>(&p.code)) specs.emplace_back(*all);
     const auto code = try_compile(specs, tier_);
     if (!code) return nullptr;
     std::unique_ptr<CompiledWorks> to(new CompiledWorks);
     std::size_t next = 0;
     for (Piece& p : pieces_) {
-      if (p.sequence)
+      const double cost = p.work.units.cost_ns;
+      if (auto* const nest = std::get_if<LoopNest>(&p.code))
         p.work.units =
-            all_units(to->sequences_.emplace_back(CompiledWorks::Sequence{p.cost, (*code)[next++]}));
-      else if (p.nest)
+            all_units(to->loops_.emplace_back(CompiledWorks::UnitLoop{std::move(*nest), (*code)[next++]}));
+      else if (const auto* const gemm = std::get_if<GemmSpec>(&p.code))
         p.work.units =
-            all_units(to->loops_.emplace_back(CompiledWorks::UnitLoop{std::move(*p.nest), (*code)[next++]}));
-      else if (p.spec)
-        p.work.units = all_units(to->products_.emplace_back(CompiledWorks::Product{
-            std::move(p.args), std::get<GemmSpec>(*p.spec).batch, p.cost, (*code)[next++]}));
+            task_of(to->products_.emplace_back(CompiledWorks::Product{std::move(p.args), (*code)[next++]}), 0,
+                    gemm->batch, cost);
+      else if (std::holds_alternative<SequenceSpec>(p.code))
+        p.work.units =
+            task_of(to->sequences_.emplace_back(CompiledWorks::Sequence{(*code)[next++]}), 0, 1, cost);
       to->all_.push_back(std::move(p.work));
     }
     return to;
@@ -131,43 +129,41 @@ class WorksCompiler {
  private:
   struct Piece {
     Work work;
-    double cost = 0;
-    std::optional<KernelSpec> spec;  // none: it runs as it did
-    std::optional<LoopNest> nest;    // of a loop
-    std::vector<Ref> args;           // of its function
-    std::optional<SequenceSpec> sequence;
+    std::variant<std::monostate, LoopNest, GemmSpec, SequenceSpec> code = {};  // none: it runs as it did
+    std::vector<Ref> args = {};                                                // of a product's function
+    bool is_kernel() const {
+      return std::holds_alternative<LoopNest>(code) || std::holds_alternative<GemmSpec>(code);
+    }
   };
 
   double add(const Work& w) {
-    Piece& p = pieces_.emplace_back(Piece{w, w.units.cost_ns, {}, {}, {}, {}});
+    Piece& p = pieces_.emplace_back(Piece{w});
+    double& cost = p.work.units.cost_ns;
     if (w.loop) {
       LoopNest nest(w.loop->kernel, *w.item);
       if (!nest.has_points()) return 0;  // a sum of nothing is written
-      p.cost = nest.cost_ns();
-      if (p.cost < small_loop_ns) nest.fix_numbers();
-      p.spec = nest.spec();
-      p.nest = std::move(nest);
+      cost = nest.cost_ns();
+      if (cost < small_loop_ns) nest.fix_numbers();
+      p.code = std::move(nest);
     } else if (w.gemm) {
-      if (auto spec = w.gemm->spec()) p.spec = std::move(*spec);
+      if (auto spec = w.gemm->spec()) p.code = std::move(*spec);
       p.args = {w.gemm->item().a, w.gemm->item().b, w.gemm->item().c};
     }
-    return p.cost;
+    return cost;
   }
-
-  GemmSpec* product(Piece& p) { return p.spec ? std::get_if<GemmSpec>(&*p.spec) : nullptr; }
 
   // The first loop that touches a product runs with it, where it takes it element by element and may come as early.
   void join_epilogues() {
     std::vector<bool> gone(pieces_.size(), false);
     for (std::size_t k = 0; k < pieces_.size(); k++) {
       Piece& p = pieces_[k];
-      GemmSpec* const g = product(p);
+      auto* const g = std::get_if<GemmSpec>(&p.code);
       if (!g) continue;
       const MemoryRange c = p.work.writes[0];
       const std::size_t end = std::min(pieces_.size(), k + 1 + most_between);
       std::size_t j = k + 1;
       while (j < end && (gone[j] || !touches(pieces_[j].work, c))) j++;
-      if (j == end || !pieces_[j].nest) continue;
+      if (j == end || !std::holds_alternative<LoopNest>(pieces_[j].code)) continue;
       const Work& loop = pieces_[j].work;
       auto epilogue = epilogue_of(loop, *g, p.args[2], c);
       bool early = epilogue && !overlap(loop.writes, p.work.reads);
@@ -177,7 +173,7 @@ class WorksCompiler {
       for (std::size_t a = 0; a < epilogue->args.size(); a++)
         if (a != epilogue->product) p.args.push_back(loop.item->args[a].ref);
       g->epilogue = std::move(epilogue);
-      p.cost += pieces_[j].cost;
+      p.work.units.cost_ns += loop.units.cost_ns;
       for (const MemoryRange& r : loop.reads)
         if (!overlap(r, c)) p.work.reads.push_back(r);
       p.work.writes.insert(p.work.writes.end(), loop.writes.begin(), loop.writes.end());
@@ -212,7 +208,7 @@ class WorksCompiler {
     std::vector<Piece> joined;
     for (std::size_t k = 0; k < pieces_.size();) {
       std::size_t end = k;
-      while (end < pieces_.size() && pieces_[end].spec) end++;
+      while (end < pieces_.size() && pieces_[end].is_kernel()) end++;
       if (end - k > 1) joined.push_back(sequence(std::span(pieces_).subspan(k, end - k)));
       else joined.push_back(std::move(pieces_[end = k]));
       k = std::max(end, k + 1);
@@ -221,28 +217,30 @@ class WorksCompiler {
   }
 
   static Piece sequence(std::span<Piece> pieces) {
-    Piece all;
+    Piece all{Work{{}, {}, Task{}}};
     SequenceSpec spec;
     std::map<CodeKey, std::size_t> known;
     for (Piece& p : pieces) {
       SequenceSpec::Call call;
-      if (p.nest) {
-        p.nest->fix_numbers();
-        p.spec = p.nest->spec();
-        call.args = p.nest->refs();
-        call.numbers = p.nest->numbers();
+      std::optional<KernelSpec> kernel;
+      if (auto* const nest = std::get_if<LoopNest>(&p.code)) {
+        nest->fix_numbers();
+        kernel = nest->spec();
+        call.args = nest->refs();
+        call.numbers = nest->numbers();
       } else {
+        kernel = std::get<GemmSpec>(std::move(p.code));
         call.args = std::move(p.args);
       }
-      const auto [it, fresh] = known.try_emplace(key_of(*p.spec), spec.kernels.size());
-      if (fresh) spec.kernels.push_back(std::move(*p.spec));
+      const auto [it, fresh] = known.try_emplace(key_of(*kernel), spec.kernels.size());
+      if (fresh) spec.kernels.push_back(std::move(*kernel));
       call.kernel = it->second;
       spec.calls.push_back(std::move(call));
-      all.cost += p.cost;
+      all.work.units.cost_ns += p.work.units.cost_ns;
       all.work.reads.insert(all.work.reads.end(), p.work.reads.begin(), p.work.reads.end());
       all.work.writes.insert(all.work.writes.end(), p.work.writes.begin(), p.work.writes.end());
     }
-    all.sequence = std::move(spec);
+    all.code = std::move(spec);
     return all;
   }
 

@@ -30,20 +30,13 @@ class CompiledWorks {
   /// A product with its epilogue: units are the entries of its batch.
   struct Product {
     std::vector<Ref> args;
-    std::int64_t batch;
-    double cost;
     MachineCode code;
     void run(void* const* bases, std::int64_t begin, std::int64_t end) const;
-    std::int64_t units() const { return batch; }
-    double cost_ns() const { return cost; }
   };
-  /// One function for all.
+  /// One function for all, of one unit.
   struct Sequence {
-    double cost;
     MachineCode code;
     void run(void* const* bases, std::int64_t, std::int64_t) const { code.function(bases, nullptr, nullptr); }
-    std::int64_t units() const { return 1; }
-    double cost_ns() const { return cost; }
   };
 
  private:

@@ -15,7 +15,6 @@
 namespace shardarray {
 namespace {
 
-constexpr double chunk_ns = 10'000;           // a task this long pays for its 100 ns
 constexpr std::int64_t chunks_per_item = 32;  // enough for the workers of a large machine
 
 // What compiling takes in the quick tier: LLVM selects instructions one by one. The full tier takes four times that.

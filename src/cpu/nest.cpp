@@ -16,9 +16,6 @@ bool is_access(const Instr& in) { return in.code >= Code::index && in.code <= Co
 std::int64_t element_step(const Kernel& k, const Instr& in) {
   return in.code == Code::index ? 1 : static_cast<std::int64_t>(itemsize(k.args[in.imm].type));
 }
-Stride stride_class(std::int64_t stride, std::int64_t step) {
-  return stride == 0 ? Stride::none : stride == step ? Stride::next : Stride::other;
-}
 
 /// Rough nanoseconds of one point of an instruction, vectorised.
 double operation_ns(const Instr& in) {
@@ -259,11 +256,7 @@ void LoopNest::fix_numbers() {
 }
 
 void LoopNest::run(NestFunction f, void* const* bases, std::int64_t begin, std::int64_t end) const {
-  constexpr std::size_t few = 64;
-  void* on_stack[few];
-  std::vector<void*> on_heap(refs_.size() > few ? refs_.size() : 0);
-  void** const args = on_heap.empty() ? on_stack : on_heap.data();
-  for (std::size_t a = 0; a < refs_.size(); a++) args[a] = address(bases, refs_[a]);
+  const ArgumentAddresses args(bases, refs_);
   std::int64_t box[2 * LoopPlan::max_rank];
   for (int d = points_; d < spec_.outer; d++)
     box[2 * d] = 0, box[2 * d + 1] = axes_[static_cast<std::size_t>(d)].extent;
@@ -279,7 +272,7 @@ void LoopNest::run(NestFunction f, void* const* bases, std::int64_t begin, std::
     }
     box[2 * split] = first * grain_;
     box[2 * split + 1] = std::min((first + n) * grain_, axes_[split].extent);
-    f(args, numbers_.data(), box);
+    f(args.data(), numbers_.data(), box);
     u += n;
   }
 }

@@ -16,6 +16,10 @@ namespace shardarray {
 
 /// How an access moves along an axis: not at all, to the neighbouring element (an index: by one), otherwise.
 enum class Stride : std::uint8_t { none, next, other };
+/// Of a stride, where neighbours are `step` apart.
+inline Stride stride_class(std::int64_t stride, std::int64_t step) {
+  return stride == 0 ? Stride::none : stride == step ? Stride::next : Stride::other;
+}
 
 struct NestSpec {
   std::shared_ptr<const Kernel> kernel;
@@ -50,8 +54,8 @@ inline std::vector<int> accesses_of(const Kernel& k) {
 inline bool NestSpec::turns(std::size_t access) const {
   if (mode != LoopMode::columns || outer < 2 || inner > 0) return false;
   const std::size_t axis = access * static_cast<std::size_t>(rank()) + static_cast<std::size_t>(outer) - 1;
-  return kernel->code[static_cast<std::size_t>(accesses_of(*kernel)[access])].code == Code::load &&
-         strides[axis - 1] == Stride::next && strides[axis] == Stride::other;
+  return strides[axis - 1] == Stride::next && strides[axis] == Stride::other &&
+         kernel->code[static_cast<std::size_t>(accesses_of(*kernel)[access])].code == Code::load;
 }
 
 /// The numbers that generated code reads: the extent of every axis, then for each access `access_words` of them.

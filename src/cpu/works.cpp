@@ -23,13 +23,6 @@ MemoryRange matrix_range(const Ref& r, std::int64_t rows, std::int64_t cols, std
   return range(r, (batch - 1) * stride + (rows - 1) * ld + cols, size);
 }
 
-Task part(const Communication& c, std::int64_t begin, std::int64_t end, double cost_ns) {
-  const auto run = [](const void* p, void* const* bases, std::int64_t b, std::int64_t e) {
-    static_cast<const Communication*>(p)->run(bases, b, e);
-  };
-  return {run, &c, begin, end, cost_ns};
-}
-
 }  // namespace
 
 Works::Works(const Program& program)
@@ -56,8 +49,7 @@ void Works::add(const Loop& loop) {
     MemoryRanges reads, writes;
     for (std::size_t k = 0; k < item.args.size(); k++) {
       const LoopArg& a = item.args[k];
-      const std::uint64_t lo = a.ref.offset - a.first;
-      (loop.kernel->args[k].output ? writes : reads).push_back({a.ref.base, lo, lo + a.bytes});
+      (loop.kernel->args[k].output ? writes : reads).push_back(tile_range(a.ref, a.first, a.bytes));
     }
     const LoopPlan& plan = loops_.emplace_back(loop.kernel, item);
     loop_ns_ += plan.cost_ns();
@@ -90,25 +82,21 @@ void Works::add(const Extern& x) {
 }
 
 void Works::add(const Exchange& x) {
-  constexpr double one_task_ns = 20'000;
   for (const Exchange::Item& i : x.items) {
     MemoryRanges reads;
     for (const Exchange::Piece& p : i.pieces) {
-      for (const Exchange::Source& s : p.sources) {
-        const std::uint64_t lo = s.ref.offset - s.first;
-        reads.push_back({s.ref.base, lo, lo + s.tile_bytes});
-      }
+      for (const Exchange::Source& s : p.sources) reads.push_back(tile_range(s.ref, s.first, s.tile_bytes));
     }
     const MemoryRanges writes = {{i.dst.base, i.dst.offset, i.dst.offset + i.dst_bytes}};
     exchanges_.push_back(memory_transport().plan(x, i, base_count_));
     const Communication& plan = *exchanges_.back();
     const std::int64_t filled = plan.fill_units(), units = plan.units();
     const double cost = plan.cost_ns(0, units);
-    if (filled > 0 && cost > one_task_ns) {
-      append({}, writes, part(plan, 0, filled, plan.cost_ns(0, filled)));
-      append(std::move(reads), writes, part(plan, filled, units, plan.cost_ns(filled, units)));
-    } else {  // filled first: one task, which has no cost to be cut for
-      append(std::move(reads), writes, part(plan, 0, units, filled > 0 ? 0 : cost));
+    if (filled > 0 && cost > 2 * chunk_ns) {
+      append({}, writes, task_of(plan, 0, filled, plan.cost_ns(0, filled)));
+      append(std::move(reads), writes, task_of(plan, filled, units, plan.cost_ns(filled, units)));
+    } else {  // what is filled first is one task
+      append(std::move(reads), writes, task_of(plan, 0, units, filled > 0 ? std::min(cost, chunk_ns) : cost));
     }
   }
 }

@@ -13,6 +13,10 @@
 namespace shardarray {
 
 using MemoryRanges = std::vector<MemoryRange>;
+/// What lies around `r`, `first` bytes behind its beginning.
+inline MemoryRange tile_range(const Ref& r, std::uint64_t first, std::uint64_t bytes) {
+  return {r.base, r.offset - first, r.offset - first + bytes};
+}
 
 struct Work {
   MemoryRanges reads, writes;
@@ -22,12 +26,19 @@ struct Work {
   const GemmPlan* gemm = nullptr;
 };
 
-/// All units of something with run(), units() and cost_ns().
-template <class Plan> Task all_units(const Plan& plan) {
-  const auto run = [](const void* p, void* const* bases, std::int64_t begin, std::int64_t end) {
-    static_cast<const Plan*>(p)->run(bases, begin, end);
+/// A task this long pays for its 100 ns: longer work is cut.
+inline constexpr double chunk_ns = 10'000;
+
+/// Units [begin, end) of something with run().
+template <class Plan> Task task_of(const Plan& plan, std::int64_t begin, std::int64_t end, double cost_ns) {
+  const auto run = [](const void* p, void* const* bases, std::int64_t b, std::int64_t e) {
+    static_cast<const Plan*>(p)->run(bases, b, e);
   };
-  return {run, &plan, 0, plan.units(), plan.cost_ns()};
+  return {run, &plan, begin, end, cost_ns};
+}
+/// All units of something that also has units() and cost_ns().
+template <class Plan> Task all_units(const Plan& plan) {
+  return task_of(plan, 0, plan.units(), plan.cost_ns());
 }
 
 /// The works of a program in order, run by the interpreter and by what needs no code. The program outlives them.

@@ -88,15 +88,18 @@ void put_value_type(const Type& t, std::vector<std::uint64_t>& words) {
   words.push_back(static_cast<std::uint64_t>(t.dtype) | t.shape.size() << 8);
   for (std::int64_t d : t.shape) words.push_back(static_cast<std::uint64_t>(d));
 }
+void put_ends(std::span<const int> inputs, std::span<const int> outputs, std::vector<std::uint64_t>& words) {
+  words.push_back(~0ull);
+  for (int v : inputs) words.push_back(static_cast<std::uint64_t>(v));
+  for (int v : outputs) words.push_back(static_cast<std::uint64_t>(v));
+}
 
 void put_structure(const FlatGraph& g, std::vector<std::uint64_t>& words) {
   for (const FlatNode& n : g.nodes) {
     put_node(n.op, n.attrs.get(), n.in, n.out_types.size(), words);
     for (const Type& t : n.out_types) put_value_type(t, words);
   }
-  words.push_back(~0ull);
-  for (int v : g.inputs) words.push_back(static_cast<std::uint64_t>(v));
-  for (int v : g.outputs) words.push_back(static_cast<std::uint64_t>(v));
+  put_ends(g.inputs, g.outputs, words);
 }
 
 }  // namespace shardarray

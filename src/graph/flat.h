@@ -46,6 +46,8 @@ FlatGraph flatten(const Graph& g);
 void put_node(const Op* op, const Attrs* attrs, std::span<const int> in, std::size_t outputs,
               std::vector<std::uint64_t>& words);
 void put_value_type(const Type& t, std::vector<std::uint64_t>& words);
+/// The end of the words: which values enter and leave.
+void put_ends(std::span<const int> inputs, std::span<const int> outputs, std::vector<std::uint64_t>& words);
 /// Words that are equal exactly for equal graphs (source lines left out).
 void put_structure(const FlatGraph& g, std::vector<std::uint64_t>& words);
 

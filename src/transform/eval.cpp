@@ -125,9 +125,7 @@ std::vector<std::uint64_t> structure_of(const Collection& c) {
     for (const auto& o : n->out()) put_value_type(o.type, words);
     in += n->in().size();
   }
-  words.push_back(~0ull);
-  for (int v : c.inputs) words.push_back(static_cast<std::uint64_t>(v));
-  for (int v : c.results) words.push_back(static_cast<std::uint64_t>(v));
+  put_ends(c.inputs, c.results, words);
   return words;
 }
 

@@ -11,9 +11,7 @@ void GemmEmitter::follow(llvm::Value* i, llvm::Value* j, llvm::Value* sum, int w
   const auto row = [&](std::uint64_t arg) {
     const GemmEpilogue::Walk& w = e.args[arg];
     const DType t = k.args[arg].type;
-    const Stride stride = w.col == 0                                        ? Stride::none
-                          : w.col == static_cast<std::int64_t>(itemsize(t)) ? Stride::next
-                                                                            : Stride::other;
+    const Stride stride = stride_class(w.col, static_cast<std::int64_t>(itemsize(t)));
     llvm::Value* const distance = b_.CreateAdd(times(i, w.row), times(j, w.col));
     return Row{t, b_.CreateGEP(b_.getInt8Ty(), followers_[arg], distance), stride, i64(w.col)};
   };
