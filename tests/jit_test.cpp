@@ -214,6 +214,18 @@ TEST_CASE("jit: donation by move") {
   check_near(y, {1, 2});
 }
 
+TEST_CASE("jit: a result that is stored under another shape takes the place of a donated argument") {
+  const auto f = sa::jit([](const Array& a, const Array& row) {
+    return (a.reshape({2, 4}) + row).reshape({8});
+  });
+  Array x = sa::arange(8, sa::float32) + 0.0;
+  const Array row = sa::array({0.0, 10.0, 20.0, 30.0}, sa::float32);
+  const auto donations = sa::explain(f, sa::donated(x), row).donations();
+  REQUIRE(donations.size() == 1);
+  CHECK(donations[0].reused);
+  check_near(f(std::move(x), row), {0, 11, 22, 33, 4, 15, 26, 37});
+}
+
 TEST_CASE("jit: donation by option") {
   const auto all =
       sa::jit([](Array a, Array b) { return std::pair(a + 1, b + 1); }, {.donate = sa::Donate::all});

@@ -108,14 +108,15 @@ class Planner {
     const Group& x = get(f_.groups, made.first);
     if (!x.loop) return false;
     const GroupKernel& k = get(kernels_, made.first);
+    const auto shape = [&](int value) { return at_.value(at_.storage(value).geometry).type.shape; };
+    // What is stored: v itself, or what v is a view of.
     std::size_t output = 0;
-    while (k.args[output].value != v || !k.args[output].output) output++;
+    while (at_.storage(k.args[output].value).memory != m || !k.args[output].output) output++;
     const IndexMap same{k.args[output].map};
     for (std::size_t j = 0; j < k.args.size(); j++) {
       const KernelAccess& a = k.args[j];
       if (a.output || at_.storage(a.value).memory != i) continue;
-      const bool same_place = IndexMap{a.map} == same &&
-                              at_.value(at_.storage(a.value).geometry).type.shape == at_.value(v).type.shape;
+      const bool same_place = IndexMap{a.map} == same && shape(a.value) == shape(k.args[output].value);
       if (!same_place || !may_overwrite(k.kernel, static_cast<int>(j), static_cast<int>(output)))
         return false;
     }
