@@ -15,7 +15,7 @@
 #include "cpu/code_store.h"
 #include "runtime/devices.h"
 #include "runtime/expand.h"
-#include "runtime/pool.h"
+#include "workers.h"
 
 namespace sa = shardarray;
 
@@ -68,19 +68,9 @@ struct CopyFloor {
   std::vector<float> from, to;
   explicit CopyFloor(std::size_t n) : from(n, 1.f), to(n) {}
   void operator()() {
-    struct Job {
-      CopyFloor* self;
-      std::atomic<std::size_t> next{0};
-    } job{this};
-    static constexpr std::size_t piece = 1 << 16;
-    sa::ThreadPool::instance().run(
-        [](void* p) {
-          Job& j = *static_cast<Job*>(p);
-          for (std::size_t at; (at = j.next.fetch_add(piece)) < j.self->from.size();)
-            std::memcpy(j.self->to.data() + at, j.self->from.data() + at,
-                        std::min(piece, j.self->from.size() - at) * 4);
-        },
-        &job);
+    bench::on_all_workers(from.size(), [&](std::size_t at, std::size_t k) {
+      std::memcpy(to.data() + at, from.data() + at, k * sizeof(float));
+    });
     bench::keep(to);
   }
 };
@@ -93,21 +83,6 @@ void hand_adam(float* w, float* m, float* v, const float* g, std::size_t n) {
   }
 }
 
-template <class F> void on_all_workers(std::size_t n, F f) {
-  struct Job {
-    F* f;
-    std::size_t n;
-    std::atomic<std::size_t> next{0};
-  } job{&f, n};
-  sa::ThreadPool::instance().run(
-      [](void* p) {
-        Job& j = *static_cast<Job*>(p);
-        static constexpr std::size_t piece = 1 << 16;
-        for (std::size_t at; (at = j.next.fetch_add(piece)) < j.n;) (*j.f)(at, std::min(piece, j.n - at));
-      },
-      &job);
-}
-
 void add_adam(bench::Suite& suite, std::size_t n) {
   struct State {
     std::vector<float> w, m, v, g;
@@ -116,7 +91,7 @@ void add_adam(bench::Suite& suite, std::size_t n) {
   for (auto* a : {&s->w, &s->m, &s->v, &s->g}) a->assign(n, 0.25f);
   const std::string floor = "adam " + std::to_string(n) + " by hand";
   suite.add(floor, [s, n] {
-    on_all_workers(
+    bench::on_all_workers(
         n, [&](std::size_t at, std::size_t k) { hand_adam(&s->w[at], &s->m[at], &s->v[at], &s->g[at], k); });
     bench::keep(*s);
   });
@@ -202,7 +177,7 @@ int main(int argc, char** argv) {
     auto values = std::make_shared<std::vector<float>>(static_cast<std::size_t>(n), 1.f);
     suite.add("sum by hand" + size, [values] {
       std::atomic<float> total{0};
-      on_all_workers(values->size(), [&](std::size_t at, std::size_t k) {
+      bench::on_all_workers(values->size(), [&](std::size_t at, std::size_t k) {
         float lane[64] = {};
         const float* x = values->data() + at;
         for (std::size_t i = 0; i + 64 <= k; i += 64)

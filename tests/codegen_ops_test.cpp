@@ -154,6 +154,28 @@ TEST_CASE("codegen: a small program is one function, in which products take alon
   CHECK(functions_of(beside, x, w, large) == 2);
 }
 
+TEST_CASE(
+    "codegen: sums over devices and what stands around them are one work, with the bits of the interpreter") {
+  const auto mesh = make_mesh({{"x", 8}});
+  const auto mapped = [&](auto f) {
+    return shard_map(f, {.mesh = mesh, .in_specs = P("x"), .out_specs = P("x")});
+  };
+  const Array x = device_put(random::normal(random::key(1), {8 * 40'007}), NamedSharding(mesh, P("x")));
+  const auto total = mapped([](const Array& v) { return psum(v, "x"); });
+  const auto step = mapped([](const Array& v) { return v - 0.1 * pmean(v * v, "x"); });
+  CHECK(changed([&] { return jit(total)(x); }) == "");
+  CHECK(changed([&] { return jit(step)(x); }) == "");
+  const auto in_place = [&] {
+    Array v = x + 1.0;
+    for (int k = 0; k < 3; k++) v = jit(step)(std::move(v));
+    return v;
+  };
+  CHECK(changed(in_place) == "");
+  if (functions_of(total, x) == 0) return;  // without the plug-in
+  CHECK(functions_of(total, x) == 1);
+  CHECK(functions_of(step, x) == 1);
+}
+
 TEST_CASE("codegen: float16 and bfloat16 have the bits of the interpreter, all patterns") {
   for (const DType t : {DType::float16, DType::bfloat16}) {
     const Array x = bitcast(arange(65536).astype(uint16), t), y = flip(x, 0);

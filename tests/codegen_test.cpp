@@ -378,4 +378,78 @@ TEST_CASE("codegen: a loop that has to wait for another does not run with its pr
   CHECK(e == std::vector<float>(m * n, 7));
 }
 
+// Loops and sums over devices on whole buffers, on the same ones shifted by an element, in place, and with one element for all:
+// whatever is run block by block, values are those of one step after another.
+TEST_CASE("codegen: large works over the same elements have the values of one after another") {
+  if (!plugin()) return;
+  constexpr std::int64_t n = 60'011, elements = n + 3;
+  constexpr std::uint32_t buffers = 6;
+  KernelBuilder builder(1, 0);
+  {
+    const int x = builder.arg({float32}), y = builder.arg({float32}), z = builder.arg({float32, true});
+    builder.begin_stage(false);
+    const int sum = builder.binary(Code::add, builder.load(x), builder.load(y));
+    builder.store(z, builder.binary(Code::mul, sum, builder.constant(float32, 0.5)));
+  }
+  const auto kernel = std::make_shared<const Kernel>(builder.finish());
+  struct Part {
+    std::uint32_t base;
+    std::int64_t first;
+  };
+  const auto ref = [](const Part& p) { return Ref{p.base, static_cast<std::uint64_t>(p.first) * 4}; };
+  std::mt19937 rng(5);
+  for (int round = 0; round < (testing::full_scale() ? 300 : 20); round++) {
+    std::vector<std::vector<float>> memory(buffers);
+    for (auto& m : memory) m = cpu_test::random_values<float>(rng, elements, true);
+    auto want = memory;
+    auto program = std::make_shared<Program>();
+    program->base_count = buffers;
+    const auto part_of = [&](std::uint32_t base) { return Part{base, rng() % 3 == 0 ? 1 : 0}; };
+    const auto source_of = [&](const Part& to) {
+      const auto base = static_cast<std::uint32_t>(rng() % buffers);
+      return base == to.base ? to : part_of(base);
+    };
+    for (auto steps = 2 + rng() % 6; steps > 0; steps--) {
+      const Part to = part_of(static_cast<std::uint32_t>(rng() % buffers));
+      const Part x = source_of(to);
+      Part y = source_of(to);
+      const auto at = [&](const Part& p, std::int64_t k) {
+        return want[p.base][static_cast<std::size_t>(p.first + k)];
+      };
+      const auto each = [&](auto value) {
+        for (std::int64_t k = 0; k < n; k++) want[to.base][static_cast<std::size_t>(to.first + k)] = value(k);
+      };
+      if (rng() % 3 == 0) {
+        Exchange sum;
+        sum.reducer = Reducer::sum;
+        Exchange::Piece piece{{n}, {1}, {1}, ref(to), {}};
+        for (const Part& p : {x, y}) piece.sources.push_back({ref(p), 0, n * 4, 0});
+        sum.items = {{0, ref(to), n * 4, false, {piece}}};
+        program->steps.push_back(cpu_test::step(sum));
+        each([&](std::int64_t k) { return at(x, k) + at(y, k); });
+        continue;
+      }
+      const bool one = y.base != to.base && rng() % 4 == 0;
+      if (one) y.first = static_cast<std::int64_t>(rng() % elements);
+      program->steps.push_back(
+          cpu_test::step(Loop{kernel,
+                              {{0,
+                                {n},
+                                {0},
+                                {{ref(x), {1}, n * 4, 0},
+                                 {ref(y), {one ? 0 : 1}, one ? 4u : std::uint64_t{n * 4}, 0},
+                                 {ref(to), {1}, n * 4, 0}}}}}));
+      each([&](std::int64_t k) { return (at(x, k) + at(y, one ? 0 : k)) * 0.5f; });
+    }
+    const CodegenMode before = set_codegen_mode(CodegenMode::always);
+    const auto executable = make_cpu_backend(1)->load(program);
+    set_codegen_mode(before);
+    const cpu_test::Workers workers(1 + round % 3);
+    void* bases[buffers];
+    for (std::size_t k = 0; k < buffers; k++) bases[k] = memory[k].data();
+    executable->run(bases, nullptr);
+    CHECK(memory == want);
+  }
+}
+
 }  // namespace codegen_test

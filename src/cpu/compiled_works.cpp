@@ -24,9 +24,6 @@ constexpr std::size_t most_following = 16;
 // How far behind a product the loop that takes its elements is looked for, and then another reader of C.
 constexpr std::size_t most_between = 64, most_behind = 256;
 
-bool overlap(const MemoryRange& a, const MemoryRange& b) {
-  return a.base == b.base && a.lo < b.hi && b.lo < a.hi;
-}
 bool overlap(const MemoryRanges& a, const MemoryRanges& b) {
   return std::any_of(a.begin(), a.end(), [&](const MemoryRange& x) {
     return std::any_of(b.begin(), b.end(), [&](const MemoryRange& y) { return overlap(x, y); });
@@ -111,10 +108,11 @@ class WorksCompiler {
     std::size_t next = 0;
     for (Piece& p : pieces_) {
       const double cost = p.work.units.cost_ns;
-      if (auto* const nest = std::get_if<LoopNest>(&p.code))
+      if (auto* const nest = std::get_if<LoopNest>(&p.code)) {
+        p.work.grain = nest->grain();
         p.work.units =
             all_units(to->loops_.emplace_back(CompiledWorks::UnitLoop{std::move(*nest), (*code)[next++]}));
-      else if (const auto* const gemm = std::get_if<GemmSpec>(&p.code))
+      } else if (const auto* const gemm = std::get_if<GemmSpec>(&p.code))
         p.work.units =
             task_of(to->products_.emplace_back(CompiledWorks::Product{std::move(p.args), (*code)[next++]}), 0,
                     gemm->batch, cost);
@@ -123,6 +121,7 @@ class WorksCompiler {
             task_of(to->sequences_.emplace_back(CompiledWorks::Sequence{(*code)[next++]}), 0, 1, cost);
       to->all_.push_back(std::move(p.work));
     }
+    Passes::join(to->all_, to->passes_);
     return to;
   }
 

@@ -1,11 +1,12 @@
-// Works as generated code: small products take along what follows on their elements, and where a whole program is small its
-// kernels become functions that run one after another without leaving the code.
+// Works as generated code: small products take along what follows on their elements, where a whole program is small its kernels
+// become functions that run one after another without leaving the code, and large works over the same elements become passes.
 #pragma once
 #include <deque>
 #include <memory>
 #include <vector>
 
 #include "cpu/code_store.h"
+#include "cpu/passes.h"
 #include "cpu/works.h"
 
 namespace shardarray {
@@ -45,6 +46,7 @@ class CompiledWorks {
   std::deque<UnitLoop> loops_;
   std::deque<Product> products_;
   std::deque<Sequence> sequences_;
+  std::deque<Passes> passes_;
   std::vector<Work> all_;
 };
 

@@ -8,7 +8,7 @@
 
 namespace shardarray {
 
-/// One Exchange item. Its units are elements: those of the destination where it is filled, then those of the pieces, in order.
+/// One Exchange item.
 class ExchangePlan final : public Communication {
  public:
   /// bases[counters] points to the bytes received so far, one int64 per transfer; it may be null.

@@ -23,6 +23,42 @@ MemoryRange matrix_range(const Ref& r, std::int64_t rows, std::int64_t cols, std
   return range(r, (batch - 1) * stride + (rows - 1) * ld + cols, size);
 }
 
+/// Whether elements lie in a row, the last dimension first.
+bool in_a_row(const Shape& extents, const Shape& strides) {
+  std::int64_t next = 1;
+  for (std::size_t d = extents.size(); d-- > 0; next *= extents[d])
+    if (extents[d] != 1 && strides[d] != next) return false;
+  return true;
+}
+
+/// Work::elements of a loop: each point of its domain for itself.
+std::int64_t walked_elements(const Kernel& k, const Loop::Item& item) {
+  const auto excluded = [](const Instr& in) { return in.code == Code::index || in.code == Code::load_at; };
+  if (k.stages.size() != 1 || k.stages[0].inner || std::any_of(k.code.begin(), k.code.end(), excluded))
+    return 0;
+  const std::int64_t n = num_elements(item.extents);
+  for (std::size_t a = 0; a < k.args.size(); a++) {
+    const LoopArg& x = item.args[a];
+    const bool one =
+        !k.args[a].output && std::all_of(x.strides.begin(), x.strides.end(), [](auto s) { return s == 0; });
+    const auto bytes = (one ? 1 : static_cast<std::uint64_t>(n)) * itemsize(k.args[a].type);
+    if (x.first != 0 || x.bytes != bytes || !(one || in_a_row(item.extents, x.strides))) return 0;
+  }
+  return n;
+}
+
+/// Work::elements of an exchange: one piece, which is the whole of its destination and of its sources.
+std::int64_t walked_elements(const Exchange& x, const Exchange::Item& item) {
+  if (item.fill || item.pieces.size() != 1) return 0;
+  const Exchange::Piece& p = item.pieces[0];
+  const std::int64_t n = num_elements(p.extents);
+  const auto bytes = static_cast<std::uint64_t>(n) * itemsize(x.dtype);
+  const auto whole = [&](const Exchange::Source& s) { return s.first == 0 && s.tile_bytes == bytes; };
+  const bool all = item.dst_bytes == bytes && std::all_of(p.sources.begin(), p.sources.end(), whole) &&
+                   in_a_row(p.extents, p.src_strides) && in_a_row(p.extents, p.dst_strides);
+  return all ? n : 0;
+}
+
 }  // namespace
 
 Works::Works(const Program& program)
@@ -56,6 +92,7 @@ void Works::add(const Loop& loop) {
     Work& work = append(std::move(reads), std::move(writes), all_units(plan));
     work.loop = &loop;
     work.item = &item;
+    work.elements = walked_elements(*loop.kernel, item);
   }
 }
 
@@ -96,7 +133,10 @@ void Works::add(const Exchange& x) {
       append({}, writes, task_of(plan, 0, filled, plan.cost_ns(0, filled)));
       append(std::move(reads), writes, task_of(plan, filled, units, plan.cost_ns(filled, units)));
     } else {  // what is filled first is one task
-      append(std::move(reads), writes, task_of(plan, 0, units, filled > 0 ? std::min(cost, chunk_ns) : cost));
+      Work& work = append(std::move(reads), writes,
+                          task_of(plan, 0, units, filled > 0 ? std::min(cost, chunk_ns) : cost));
+      work.elements = walked_elements(x, i);
+      work.grain = 1;
     }
   }
 }

@@ -17,10 +17,16 @@ using MemoryRanges = std::vector<MemoryRange>;
 inline MemoryRange tile_range(const Ref& r, std::uint64_t first, std::uint64_t bytes) {
   return {r.base, r.offset - first, r.offset - first + bytes};
 }
+inline bool overlap(const MemoryRange& a, const MemoryRange& b) {
+  return a.base == b.base && a.lo < b.hi && b.lo < a.hi;
+}
 
 struct Work {
   MemoryRanges reads, writes;
   Task units;  ///< all of them; they may be cut anywhere
+  /// Where every range is so many elements that units walk once, front to back, or one element that is only read: their number
+  /// and how many a unit takes. Else one of them is 0.
+  std::int64_t elements = 0, grain = 0;
   const Loop* loop = nullptr;
   const Loop::Item* item = nullptr;  ///< of the loop
   const GemmPlan* gemm = nullptr;

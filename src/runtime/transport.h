@@ -12,8 +12,9 @@ namespace shardarray {
 class Communication {
  public:
   virtual ~Communication() = default;
-  /// Units [0, fill_units()) fill the destination, [fill_units(), units()) bring what comes from sources. The first part must
-  /// end before the second begins; apart from that any cut gives the same bits.
+  /// Units are elements: [0, fill_units()) those of the destination where it is filled, [fill_units(), units()) those of the
+  /// pieces, in order, which come from sources. The first part must end before the second begins; apart from that any cut
+  /// gives the same bits.
   virtual std::int64_t fill_units() const = 0;
   virtual std::int64_t units() const = 0;
   virtual double cost_ns(std::int64_t begin, std::int64_t end) const = 0;
