@@ -21,35 +21,43 @@ bool in_step(const MemoryRanges& a, const MemoryRanges& b) {
 }
 
 /// Neighbours that may go through their elements side by side.
-struct Group {
-  std::vector<Work> works;
-  MemoryRanges reads, writes;
-  MemoryRanges walked;  // each once, without single elements
-  std::int64_t bytes = 0;
-  bool shared = false;  // a range is walked by several
+class Group {
+ public:
+  std::int64_t bytes() const { return bytes_; }
+  /// Whether a quarter of the memory traffic goes: below that, more streams at once cost what blocks bring.
+  bool gains() const { return bytes_ >= Passes::least_bytes && 3 * walked_bytes_ >= 4 * bytes_; }
 
   bool fits(const Work& w) const {
-    return works.empty() ||
-           (w.grain > 0 && works[0].grain > 0 && w.elements == works[0].elements &&
-            bytes * Passes::least_block <= Passes::block_bytes * w.elements && in_step(writes, w.writes) &&
-            in_step(writes, w.reads) && in_step(reads, w.writes));
+    if (w.grain <= 0 || w.elements <= 0) return false;
+    return elements_ == 0 ||
+           (w.elements == elements_ && bytes_ * Passes::least_block <= Passes::block_bytes * elements_ &&
+            in_step(writes_, w.writes) && in_step(writes_, w.reads) && in_step(reads_, w.writes));
   }
 
-  void add(Work w) {
-    const std::size_t before = walked.size();
-    for (const auto& [from, to] : {std::pair(&w.reads, &reads), std::pair(&w.writes, &writes)}) {
+  void add(const Work& w) {
+    elements_ = w.elements;
+    MemoryRanges own;
+    for (const auto& [from, to] : {std::pair(&w.reads, &reads_), std::pair(&w.writes, &writes_)}) {
       to->insert(to->end(), from->begin(), from->end());
       for (const MemoryRange& r : *from) {
         const auto size = static_cast<std::int64_t>(r.hi - r.lo);
-        if (size < w.elements) continue;
-        const auto known =
-            std::find_if(walked.begin(), walked.end(), [&](const MemoryRange& x) { return same(x, r); });
-        if (known == walked.end()) walked.push_back(r), bytes += size;
-        else if (known - walked.begin() < static_cast<std::ptrdiff_t>(before)) shared = true;
+        if (size < elements_) continue;  // a single element
+        if (put(own, r)) walked_bytes_ += size;
+        if (put(ranges_, r)) bytes_ += size;
       }
     }
-    works.push_back(std::move(w));
   }
+
+ private:
+  static bool put(MemoryRanges& all, const MemoryRange& r) {
+    if (std::any_of(all.begin(), all.end(), [&](const MemoryRange& x) { return same(x, r); })) return false;
+    all.push_back(r);
+    return true;
+  }
+
+  std::int64_t elements_ = 0;
+  MemoryRanges reads_, writes_, ranges_;       // ranges: of several elements, each once
+  std::int64_t bytes_ = 0, walked_bytes_ = 0;  // of the ranges; where each work walks its own
 };
 
 }  // namespace
@@ -57,23 +65,33 @@ struct Group {
 void Passes::join(std::vector<Work>& works, std::deque<Passes>& store) {
   std::vector<Work> joined;
   for (std::size_t k = 0; k < works.size();) {
-    Group g;
-    while (k < works.size() && g.fits(works[k])) g.add(std::move(works[k++]));
-    if (!g.shared || g.bytes < least_bytes) {
-      std::move(g.works.begin(), g.works.end(), std::back_inserter(joined));
-      continue;
+    Group group;
+    std::size_t end = k;
+    std::int64_t bytes = 0;
+    for (std::size_t next = k; next < works.size() && group.fits(works[next]);) {
+      group.add(works[next++]);
+      if (group.gains()) end = next, bytes = group.bytes();
     }
-    Passes& p = store.emplace_back();
-    p.elements_ = g.works[0].elements;
-    constexpr std::int64_t whole = LoopNest::tile;  // units of every pass
-    p.block_ = std::max<std::int64_t>(1, block_bytes * p.elements_ / g.bytes / whole) * whole;
-    double cost = 0;
-    for (const Work& w : g.works) p.passes_.push_back({w.units, w.grain}), cost += w.units.cost_ns;
-    joined.push_back(
-        Work{std::move(g.reads), std::move(g.writes), task_of(p, 0, ceil_div(p.elements_, p.block_), cost)});
+    if (end == k) joined.push_back(std::move(works[k++]));
+    else joined.push_back(store.emplace_back(std::span(works).subspan(k, end - k), bytes).work());
+    k = std::max(k, end);
   }
   works = std::move(joined);
 }
+
+Passes::Passes(std::span<const Work> works, std::int64_t bytes) : elements_(works[0].elements) {
+  constexpr std::int64_t whole = LoopNest::tile;  // units of every pass
+  block_ = std::max<std::int64_t>(1, block_bytes * elements_ / bytes / whole) * whole;
+  for (const Work& w : works) {
+    passes_.push_back({w.units, w.grain});
+    cost_ns_ += w.units.cost_ns;
+    reads_.insert(reads_.end(), w.reads.begin(), w.reads.end());
+    writes_.insert(writes_.end(), w.writes.begin(), w.writes.end());
+  }
+}
+
+Work Passes::work() const { return {reads_, writes_, all_units(*this)}; }
+std::int64_t Passes::units() const { return ceil_div(elements_, block_); }
 
 void Passes::run(void* const* bases, std::int64_t begin, std::int64_t end) const {
   for (std::int64_t b = begin; b < end; b++) {

@@ -3,6 +3,7 @@
 // it once.
 #pragma once
 #include <deque>
+#include <span>
 #include <vector>
 
 #include "cpu/works.h"
@@ -19,6 +20,11 @@ class Passes {
   /// Puts one work in the place of neighbours that gain by it; `store` keeps what it runs.
   static void join(std::vector<Work>& works, std::deque<Passes>& store);
 
+  /// These touch so many bytes, shared ones counted once.
+  Passes(std::span<const Work> works, std::int64_t bytes);
+  Work work() const;
+  std::int64_t units() const;
+  double cost_ns() const { return cost_ns_; }
   /// Blocks [begin, end) through all passes.
   void run(void* const* bases, std::int64_t begin, std::int64_t end) const;
 
@@ -28,7 +34,9 @@ class Passes {
     std::int64_t grain;
   };
   std::vector<Pass> passes_;
-  std::int64_t elements_ = 0, block_ = 0;
+  MemoryRanges reads_, writes_;
+  std::int64_t elements_, block_ = 0;
+  double cost_ns_ = 0;
 };
 
 }  // namespace shardarray
