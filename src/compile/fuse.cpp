@@ -27,7 +27,7 @@ constexpr std::size_t kMostSteps = 256, kMostMaps = 4, kMostVisited = 512;
 
 class Fuser {
  public:
-  Fuser(Partition& p, const FlatGraph& g) : p_(p), g_(g) {}
+  Fuser(Partition& p, const FlatGraph& g) : p_(p), g_(g), stored_views_(p.steps.size()) {}
 
   Fusion run() {
     copy_shared_outputs();
@@ -65,7 +65,7 @@ class Fuser {
     switch (n->op->form) {
       case Form::scalar: return n->in.empty() ? Kind::inlined : Kind::loop;
       case Form::map: return Kind::inlined;
-      case Form::view: return is_squeeze(*n) ? Kind::inlined : Kind::alias;
+      case Form::view: return is_squeeze(*n) && !at(stored_views_, s) ? Kind::inlined : Kind::alias;
       case Form::reduce: return leaves_all(s) ? Kind::alias : Kind::loop;
       case Form::take: return Kind::loop;
       default: return Kind::single;
@@ -114,16 +114,19 @@ class Fuser {
     users_.resize(p_.values.size());
     for (std::size_t s = 0; s < p_.steps.size(); s++)
       for (int v : p_.steps[s].in) at(users_, v).push_back(static_cast<int>(s));
-    is_output_.assign(p_.values.size(), false);
-    for (int v : p_.outputs) at(is_output_, v) = true;
     groups_of_.resize(p_.steps.size());
     must_store_.assign(p_.values.size(), false);
-    for (std::size_t s = 0; s < p_.steps.size(); s++) {
-      const Kind k = kind(static_cast<int>(s));
+    stored_views_.resize(p_.steps.size());
+    for (int s = static_cast<int>(p_.steps.size()) - 1; s >= 0; s--) {
+      const PartStep& step = at(p_.steps, s);
+      const FlatNode* n = node(s);
+      bool stored = false;
+      for (int v : step.out) stored |= at(must_store_, v);
+      at(stored_views_, s) = stored && n && is_squeeze(*n);
+      const Kind k = kind(s);
       if (k == Kind::single || k == Kind::alias)
-        for (int v : p_.steps[s].in) at(must_store_, v) = true;
-      if (const FlatNode* n = node(static_cast<int>(s)); n && n->op->form == Form::take)
-        at(must_store_, p_.steps[s].in[0]) = true;
+        for (int v : step.in) at(must_store_, v) = true;
+      if (n && n->op->form == Form::take) at(must_store_, step.in[0]) = true;
     }
     for (int v : p_.outputs) at(must_store_, v) = true;
   }
@@ -478,9 +481,10 @@ class Fuser {
 
   Partition& p_;
   const FlatGraph& g_;
+  std::vector<bool> stored_views_;  // by step: a squeeze that is wanted in memory is no copy of what is there
   Fusion fusion_;
   std::vector<std::vector<int>> users_;
-  std::vector<bool> is_output_, must_store_;
+  std::vector<bool> must_store_;
   std::vector<std::set<int>> groups_of_;
   std::vector<Domain> domains_;
   std::vector<int> parent_;
