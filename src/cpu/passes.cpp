@@ -5,6 +5,7 @@
 #include <utility>
 
 #include "base/ceil_div.h"
+#include "cpu/nest.h"
 
 namespace shardarray {
 namespace {
