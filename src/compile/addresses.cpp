@@ -16,6 +16,37 @@ struct Life {
   int first = -1, last = -1;  ///< group numbers
 };
 
+/// The scratch memory of a device while groups go by: what is placed later lives from later on.
+class Arena {
+ public:
+  /// The lowest gap.
+  std::uint64_t place(std::uint64_t bytes, Life life) {
+    while (!alive_.empty() && alive_.begin()->first < life.first) {
+      free(alive_.begin()->second);
+      alive_.erase(alive_.begin());
+    }
+    auto gap = gaps_.begin();
+    while (gap->second - gap->first < bytes) ++gap;
+    const auto [lo, hi] = *gap;
+    gaps_.erase(gap);
+    if (lo + bytes < hi) gaps_[lo + bytes] = hi;
+    alive_.emplace(life.last, std::pair(lo, lo + bytes));
+    return lo;
+  }
+
+ private:
+  void free(std::pair<std::uint64_t, std::uint64_t> block) {
+    auto [lo, hi] = block;
+    auto next = gaps_.lower_bound(hi);
+    if (next != gaps_.end() && next->first == hi) hi = next->second, next = gaps_.erase(next);
+    if (next != gaps_.begin() && std::prev(next)->second == lo) std::prev(next)->second = hi;
+    else gaps_[lo] = hi;
+  }
+
+  std::map<std::uint64_t, std::uint64_t> gaps_{{0, std::numeric_limits<std::uint64_t>::max()}};
+  std::multimap<int, std::pair<std::uint64_t, std::uint64_t>> alive_;  // by last group
+};
+
 class Planner {
  public:
   Planner(const Partition& p, const Fusion& f, const std::vector<GroupKernel>& kernels,
@@ -166,27 +197,9 @@ class Planner {
     }
   }
 
-  struct Block {
-    std::uint64_t lo, hi;
-    int last;
-  };
-
-  // Lowest gap among the blocks that are alive at the same time.
-  static std::uint64_t place(std::vector<Block>& blocks, std::uint64_t bytes, Life life) {
-    std::erase_if(blocks, [&](const Block& b) { return b.last < life.first; });
-    std::sort(blocks.begin(), blocks.end(), [](const Block& a, const Block& b) { return a.lo < b.lo; });
-    std::uint64_t lo = 0;
-    for (const Block& b : blocks) {
-      if (lo + bytes <= b.lo) break;
-      lo = std::max(lo, b.hi);
-    }
-    blocks.push_back({lo, lo + bytes, life.last});
-    return lo;
-  }
-
   void place_scratch() {
     program_.scratch_bytes.assign(static_cast<std::size_t>(in_.order->size()), 0);
-    std::vector<std::vector<Block>> blocks(program_.scratch_bytes.size());
+    std::vector<Arena> arenas(program_.scratch_bytes.size());
     std::vector<std::pair<Life, int>> temporary;
     for (auto& [m, life] : lives_)
       if (life.first >= 0 && std::find(placed_.begin(), placed_.end(), m) == placed_.end())
@@ -198,7 +211,7 @@ class Planner {
       for (std::size_t i = 0; i < memory.refs.size(); i++) {
         const int device = memory.device[i];
         const std::uint64_t bytes = (memory.bytes[i] + kAlign - 1) / kAlign * kAlign;
-        const std::uint64_t lo = place(get(blocks, device), bytes, life);
+        const std::uint64_t lo = get(arenas, device).place(bytes, life);
         memory.refs[i] = {static_cast<std::uint32_t>(device), lo};
         get(program_.scratch_bytes, device) = std::max(get(program_.scratch_bytes, device), lo + bytes);
       }

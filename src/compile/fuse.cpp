@@ -7,19 +7,9 @@
 
 #include "compile/index_map.h"
 #include "compile/passes.h"
+#include "compile/step_kind.h"
 
 namespace shardarray {
-
-bool is_squeeze(const FlatNode& n) {
-  if (n.op->form != Form::view) return false;
-  auto kept = [](const Shape& s) {
-    Shape k;
-    for (std::int64_t d : s)
-      if (d != 1) k.push_back(d);
-    return k;
-  };
-  return kept(n.in_types[0].shape) == kept(n.out_types[0].shape);
-}
 
 namespace {
 
@@ -27,10 +17,10 @@ constexpr std::size_t kMostSteps = 256, kMostMaps = 4, kMostVisited = 512;
 
 class Fuser {
  public:
-  Fuser(Partition& p, const FlatGraph& g) : p_(p), g_(g), stored_views_(p.steps.size()) {}
+  Fuser(Partition& p, const FlatGraph& g) : p_(p), g_(g) {}
 
   Fusion run() {
-    copy_shared_outputs();
+    copy_shared_outputs(p_, g_);
     find_users();
     for (int s = static_cast<int>(p_.steps.size()) - 1; s >= 0; s--) assign(s);
     settle_storage();
@@ -42,9 +32,6 @@ class Fuser {
   template <class V> static auto at(V& v, int k) -> decltype(v[static_cast<std::size_t>(k)]) {
     return v[static_cast<std::size_t>(k)];
   }
-  // inlined: free to repeat in every user; alias: another name
-  enum class Kind { loop, inlined, alias, single };
-
   struct Domain {
     int value = -1, reduce = -1;
     int full = -1;  // of a group of rows: a value that has all their points
@@ -56,59 +43,7 @@ class Fuser {
     return at(p_.steps, s).node < 0 ? nullptr : &at(g_.nodes, at(p_.steps, s).node);
   }
 
-  Kind kind(int s) const {
-    const PartStep& step = at(p_.steps, s);
-    const FlatNode* n = node(s);
-    if (step.copy) return Kind::loop;
-    if (!n) return step.transfer < 0 ? Kind::inlined : Kind::single;
-    if (step.transfer >= 0) return Kind::single;
-    switch (n->op->form) {
-      case Form::scalar: return n->in.empty() ? Kind::inlined : Kind::loop;
-      case Form::map: return Kind::inlined;
-      case Form::view: return is_squeeze(*n) && !at(stored_views_, s) ? Kind::inlined : Kind::alias;
-      case Form::reduce: return leaves_all(s) ? Kind::alias : Kind::loop;
-      case Form::take: return Kind::loop;
-      default: return Kind::single;
-    }
-  }
-
-  // A sum over devices of which each has one term: nothing is added here, the transfer behind it does.
-  bool leaves_all(int s) const {
-    const PartValue &in = at(p_.values, at(p_.steps, s).in[0]), &out = at(p_.values, at(p_.steps, s).out[0]);
-    const auto rank = static_cast<std::int64_t>(in.type.shape.size());
-    return !out.layout->unreduced().empty() &&
-           std::all_of(node(s)->attrs->dims.begin(), node(s)->attrs->dims.end(), [&](std::int64_t d) {
-             return in.layout->tiles(static_cast<int>(d + rank)) ==
-                    in.type.shape[static_cast<std::size_t>(d + rank)];
-           });
-  }
-
-  // Every result has memory of its own: what is part of an input, or another result as well, is copied.
-  void copy_shared_outputs() {
-    std::set<int> seen;
-    for (int& v : p_.outputs) {
-      if (at(p_.values, v).step < 0) continue;  // forwarded
-      int root = v;
-      while (at(p_.values, root).step >= 0) {
-        const int s = at(p_.values, root).step;
-        const Kind k = kind(s);
-        const bool own =
-            k == Kind::loop || k == Kind::single || (k == Kind::inlined && node(s) && !is_squeeze(*node(s)));
-        if (own || at(p_.steps, s).in.empty()) break;
-        root = at(p_.steps, s).in[0];
-      }
-      const bool from_input = at(p_.values, root).step < 0;
-      if (!from_input && seen.insert(root).second) continue;
-      PartStep copy;
-      copy.in = {v};
-      copy.copy = true;
-      const PartValue from = at(p_.values, v);
-      p_.values.push_back({from.type, from.layout, static_cast<int>(p_.steps.size()), -1});
-      v = static_cast<int>(p_.values.size()) - 1;
-      copy.out = {v};
-      p_.steps.push_back(std::move(copy));
-    }
-  }
+  StepKind kind(int s) const { return at(kinds_, s); }
 
   void find_users() {
     users_.resize(p_.values.size());
@@ -116,15 +51,15 @@ class Fuser {
       for (int v : p_.steps[s].in) at(users_, v).push_back(static_cast<int>(s));
     groups_of_.resize(p_.steps.size());
     must_store_.assign(p_.values.size(), false);
-    stored_views_.resize(p_.steps.size());
+    kinds_.resize(p_.steps.size());
     for (int s = static_cast<int>(p_.steps.size()) - 1; s >= 0; s--) {
       const PartStep& step = at(p_.steps, s);
       const FlatNode* n = node(s);
-      bool stored = false;
-      for (int v : step.out) stored |= at(must_store_, v);
-      at(stored_views_, s) = stored && n && is_squeeze(*n);
-      const Kind k = kind(s);
-      if (k == Kind::single || k == Kind::alias)
+      StepKind k = step_kind(p_, g_, s);
+      // A squeeze that is wanted in memory is no copy of what is there.
+      if (k == StepKind::inlined && n && is_squeeze(*n) && at(must_store_, step.out[0])) k = StepKind::alias;
+      at(kinds_, s) = k;
+      if (k == StepKind::single || k == StepKind::alias)
         for (int v : step.in) at(must_store_, v) = true;
       if (n && n->op->form == Form::take) at(must_store_, step.in[0]) = true;
     }
@@ -153,21 +88,25 @@ class Fuser {
   }
 
   void assign(int s) {
-    const Kind k = kind(s);
-    if (k == Kind::single) {
+    const StepKind k = kind(s);
+    if (k == StepKind::single) {
       join(s, open(s, false), {});
       return;
     }
-    if (k == Kind::alias) return;
+    if (k == StepKind::alias) return;
     std::set<int> groups;
     bool other_users = false;
+    users_in_.clear();
     for (int v : at(p_.steps, s).out) {
       other_users |= at(must_store_, v);
       for (int u : at(users_, v))
-        for (int group : at(groups_of_, u))
-          if (at(domains_, find(group)).loop && kind(u) != Kind::single) groups.insert(find(group));
+        for (int x : at(groups_of_, u))
+          if (const int group = find(x); at(domains_, group).loop && kind(u) != StepKind::single) {
+            groups.insert(group);
+            users_in_[group].insert(u);
+          }
     }
-    if (k == Kind::inlined) {
+    if (k == StepKind::inlined) {
       for (int group : groups)
         if (auto maps = maps_in(s, group)) join(s, group, std::move(*maps));
         else other_users = true;
@@ -197,7 +136,7 @@ class Fuser {
   std::optional<std::vector<IndexMap>> maps_in(int s, int group) {
     std::vector<IndexMap> maps;
     for (int v : at(p_.steps, s).out)
-      for (int u : at(users_, v)) {
+      for (int u : users_in_[group]) {
         auto it = maps_.find({group, u});
         if (it == maps_.end()) continue;
         for (std::size_t k = 0; k < at(p_.steps, u).in.size(); k++) {
@@ -309,7 +248,7 @@ class Fuser {
     for (int v : at(p_.steps, s).out)
       for (int u : at(users_, v))
         for (int other : at(groups_of_, u))
-          if (find(other) != group && kind(u) != Kind::single) return true;
+          if (find(other) != group && kind(u) != StepKind::single) return true;
     return false;
   }
 
@@ -321,50 +260,62 @@ class Fuser {
     return a.attrs->dims == b.attrs->dims && x.type.shape == y.type.shape && x.layout == y.layout;
   }
 
+  // Steps on the way somewhere. Beyond so many of them everything counts as reached.
+  struct Search {
+    std::unordered_set<int> seen;
+    std::vector<int> stack;
+    bool lost() const { return seen.size() > kMostVisited; }
+    void push(int s) {
+      if (seen.insert(s).second) stack.push_back(s);
+    }
+  };
+
   // From the users of s in other groups, a path into this one. What is repeated in both is of both.
   bool leads_to(int s, int group) {
-    std::vector<int> start;
+    Search search;
     for (int v : at(p_.steps, s).out)
       for (int u : at(users_, v)) {
-        if (!in_group(u, group)) start.push_back(u);
-        for (int x : at(groups_of_, u))
+        if (!in_group(u, group)) search.push(u);
+        for (int x : at(groups_of_, u)) {
           for (int member : at(domains_, find(x)).steps)
-            if (!in_group(member, group)) start.push_back(member);
+            if (!in_group(member, group)) search.push(member);
+          if (search.lost()) return true;
+        }
+        if (search.lost()) return true;
       }
-    return reaches(start, group);
+    return reaches(std::move(search), group);
   }
 
-  bool in_group(int s, int group) {
-    const auto& gs = at(groups_of_, s);
-    return std::any_of(gs.begin(), gs.end(), [&](int x) { return find(x) == group; });
-  }
+  bool in_group(int s, int group) { return at(groups_of_, s).contains(find(group)); }
 
   // Groups are entered whole: once one step of a group is reached, everything that it writes is.
-  bool reaches(std::vector<int> stack, int group) {
-    std::unordered_set<int> seen(stack.begin(), stack.end());
-    while (!stack.empty()) {
-      const int s = stack.back();
-      stack.pop_back();
+  bool reaches(Search search, int group) {
+    while (!search.stack.empty()) {
+      const int s = search.stack.back();
+      search.stack.pop_back();
       if (in_group(s, group)) return true;
-      if (seen.size() > kMostVisited) return true;  // unknown: treated as a path
-      auto push = [&](int u) {
-        if (seen.insert(u).second) stack.push_back(u);
-      };
-      for (int x : at(groups_of_, s))
-        for (int member : at(domains_, find(x)).steps) push(member);
+      for (int x : at(groups_of_, s)) {
+        for (int member : at(domains_, find(x)).steps) search.push(member);
+        if (search.lost()) return true;
+      }
       for (int v : at(p_.steps, s).out)
-        for (int u : at(users_, v)) push(u);
+        for (int u : at(users_, v)) {
+          search.push(u);
+          if (search.lost()) return true;
+        }
     }
     return false;
   }
 
   bool path_between(int a, int b) {
-    std::vector<int> start;
+    Search search;
     for (int s : at(domains_, a).steps)
       for (int v : at(p_.steps, s).out)
-        for (int u : at(users_, v))
-          if (!in_group(u, a)) start.push_back(u);
-    return reaches(start, b);
+        for (int u : at(users_, v)) {
+          if (!in_group(u, a)) search.push(u);
+          if (search.lost()) return true;
+        }
+    return reaches(std::move(search), b);
   }
 
   bool merge_all(std::set<int>& groups) {
@@ -392,7 +343,8 @@ class Fuser {
 
   void merge(int a, int b) {
     Domain &x = at(domains_, a), &y = at(domains_, b);
-    parent_[static_cast<std::size_t>(b)] = a;
+    at(parent_, b) = a;
+    users_in_[a].merge(users_in_[b]);
     if (x.reduce < 0) x.reduce = y.reduce;
     if (x.full < 0) x.full = y.full;
     for (int s : y.steps) {
@@ -415,7 +367,7 @@ class Fuser {
       const int value = static_cast<int>(v);
       if (s < 0) {
         fusion_.storage[v] = {value, value};
-      } else if (kind(s) == Kind::alias) {
+      } else if (kind(s) == StepKind::alias) {
         fusion_.storage[v] = {at(fusion_.storage, at(p_.steps, s).in[0]).memory, value};
       } else {
         for (int group : at(groups_of_, s))
@@ -430,7 +382,8 @@ class Fuser {
     if (!d.loop) return true;
     const auto& maps = maps_.at({group, s});
     if (!is_point(d, s, maps, d.value) && !is_point(d, s, maps, d.full)) return false;
-    if (kind(s) == Kind::inlined && (!started_.contains(s) || find(started_.at(s)) != group)) return false;
+    if (kind(s) == StepKind::inlined && (!started_.contains(s) || find(started_.at(s)) != group))
+      return false;
     if (at(must_store_, v)) return true;
     for (int u : at(users_, v))
       if (!in_group(u, group) || at(groups_of_, u).size() > 1) return true;
@@ -475,15 +428,16 @@ class Fuser {
   // The memory that group k reads when it uses v: none when it computes v itself.
   int source_memory(int v, int k) {
     const int s = at(p_.values, v).step;
-    if (s >= 0 && kind(s) != Kind::alias && in_group(s, k) && at(domains_, k).loop) return -1;
+    if (s >= 0 && kind(s) != StepKind::alias && in_group(s, k) && at(domains_, k).loop) return -1;
     return at(fusion_.storage, v).memory;
   }
 
   Partition& p_;
   const FlatGraph& g_;
-  std::vector<bool> stored_views_;  // by step: a squeeze that is wanted in memory is no copy of what is there
   Fusion fusion_;
+  std::vector<StepKind> kinds_;
   std::vector<std::vector<int>> users_;
+  std::map<int, std::set<int>> users_in_;  // by group: of the step that is being assigned
   std::vector<bool> must_store_;
   std::vector<std::set<int>> groups_of_;
   std::vector<Domain> domains_;

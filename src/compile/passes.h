@@ -100,8 +100,6 @@ std::vector<int> schedule(const std::map<int, std::set<int>>& before, const std:
 
 /// How a step reads its operand k, as an index map over its own result; for steps inside loops.
 std::vector<MapDim> operand_map(const PartStep& s, const FlatGraph& g, std::size_t k);
-/// A reshape that only adds or drops dimensions of size 1.
-bool is_squeeze(const FlatNode& n);
 
 // ---------------------------------------------------------------- kernels
 /// One argument of a group's kernel: the value that is read or written, and how it is indexed by the domain.

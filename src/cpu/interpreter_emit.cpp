@@ -13,10 +13,14 @@ namespace {
 std::shared_ptr<const std::vector<std::byte>> constant_row(std::uint64_t bits, int size_log2) {
   static std::mutex mutex;
   static std::unordered_map<std::uint64_t, std::weak_ptr<const std::vector<std::byte>>> rows[4];
+  static std::size_t most[4] = {1024, 1024, 1024, 1024};  // before those that nobody uses go
   const std::lock_guard lock(mutex);
   auto& known = rows[size_log2];
   if (auto row = known[bits].lock()) return row;
-  if (known.size() > 1024) std::erase_if(known, [](const auto& e) { return e.second.expired(); });
+  if (known.size() > most[size_log2]) {
+    std::erase_if(known, [](const auto& e) { return e.second.expired(); });
+    most[size_log2] = std::max(std::size_t{1024}, 2 * known.size());
+  }
   auto row = std::make_shared<std::vector<std::byte>>(LoopPlanner::full_row << size_log2);
   baseline_loops().splat[size_log2](row->data(), &bits, nullptr, nullptr, LoopPlanner::full_row);
   known[bits] = row;
