@@ -5,6 +5,7 @@
 
 #include "golden.h"
 #include "program_of.h"
+#include "scale.h"
 
 namespace programs_test {
 
@@ -25,6 +26,22 @@ TEST_CASE("programs: an elementwise chain stays put") {
   const auto f = [](const Array& v) { return sa::sin(sa::cos(v) + 1) * v; };
   CHECK(planned(f, x).empty());
   CHECK(sa::jit(f)(x).sharding().is_equivalent_to(x.sharding(), 2));
+}
+
+TEST_CASE("programs: graphs are walked, however long: evaluated, compiled, differentiated, dropped") {
+  const int n = sa::testing::full_scale() ? 100'000 : 20'000;
+  const auto chain = [n](Array x, const Array& y) {
+    for (int k = 0; k < n; k++) x = x + y;
+    return x;
+  };
+  const Array x = placed({8}, on_xy(P(axes("x", "y")))), y = sa::ones({8});
+  std::vector<float> want = x.to_vector<float>();
+  for (float& w : want) w += static_cast<float>(n);
+  CHECK(chain(x, y).to_vector<float>() == want);
+  CHECK(sa::jit(chain)(x, y).to_vector<float>() == want);
+  const auto total = [&](const Array& v) { return sa::sum(chain(x, v)); };
+  CHECK(sa::jit(sa::grad(total))(y).to_vector<float>() == std::vector<float>(8, static_cast<float>(n)));
+  chain(x, y);
 }
 
 TEST_CASE("programs: data parallel training reduces each gradient once") {

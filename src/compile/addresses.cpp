@@ -1,6 +1,8 @@
 // The static memory plan: donated inputs become outputs, everything temporary gets an offset in its device's arena.
 #include <algorithm>
+#include <iterator>
 #include <limits>
+#include <set>
 
 #include "compile/index_map.h"
 #include "compile/memory.h"
@@ -157,26 +159,28 @@ class Planner {
   void alias_donated() {
     out_.donations.resize(p_.inputs.size());
     std::vector<bool> taken(p_.inputs.size(), false), fits(p_.inputs.size(), false);
+    const std::set<int> outputs(p_.outputs.begin(), p_.outputs.end());
+    const auto forwarded = [&](std::size_t i) { return outputs.contains(p_.inputs[i]); };
+    std::vector<std::size_t> donated;
+    for (std::size_t i = 0; i < p_.inputs.size(); i++)
+      if (in_.donated[i] && !forwarded(i)) donated.push_back(i);
     for (std::size_t k = 0; k < output_values_.size(); k++) {
       const PartValue& o = at_.value(output_values_[k]);
-      for (std::size_t i = 0; i < p_.inputs.size(); i++) {
+      const auto reused = std::find_if(donated.begin(), donated.end(), [&](std::size_t i) {
         const PartValue& x = at_.value(p_.inputs[i]);
-        if (!in_.donated[i] || taken[i] || x.layout != o.layout || !(x.type.shape == o.type.shape) ||
-            x.type.dtype != o.type.dtype)
-          continue;
-        if (std::find(p_.outputs.begin(), p_.outputs.end(), p_.inputs[i]) != p_.outputs.end()) continue;
+        if (x.layout != o.layout || !(x.type.shape == o.type.shape) || x.type.dtype != o.type.dtype)
+          return false;
         fits[i] = true;
-        if (!may_reuse(output_values_[k], p_.inputs[i])) continue;
-        taken[i] = true;
-        program_.outputs[k].alias = static_cast<int>(i);
-        break;
-      }
+        return may_reuse(output_values_[k], p_.inputs[i]);
+      });
+      if (reused == donated.end()) continue;
+      taken[*reused] = true;
+      program_.outputs[k].alias = static_cast<int>(*reused);
+      donated.erase(reused);
     }
     for (std::size_t i = 0; i < p_.inputs.size(); i++) {
       DonationVerdict& d = out_.donations[i];
-      const bool forwarded =
-          std::find(p_.outputs.begin(), p_.outputs.end(), p_.inputs[i]) != p_.outputs.end();
-      d.reused = taken[i] || forwarded;
+      d.reused = taken[i] || forwarded(i);
       if (!d.reused)
         d.reason = fits[i] ? "it is still read after its replacement is written"
                            : "no output of that size and sharding";
@@ -193,7 +197,7 @@ class Planner {
         port.bases = get(program_.inputs, port.alias).bases;
         for (std::size_t i = 0; i < m.refs.size(); i++) m.refs[i] = {port.bases[i], 0};
       }
-      placed_.push_back(at_.storage(output_values_[k]).memory);
+      placed_.insert(at_.storage(output_values_[k]).memory);
     }
   }
 
@@ -202,8 +206,7 @@ class Planner {
     std::vector<Arena> arenas(program_.scratch_bytes.size());
     std::vector<std::pair<Life, int>> temporary;
     for (auto& [m, life] : lives_)
-      if (life.first >= 0 && std::find(placed_.begin(), placed_.end(), m) == placed_.end())
-        temporary.push_back({life, m});
+      if (life.first >= 0 && !placed_.contains(m)) temporary.push_back({life, m});
     std::stable_sort(temporary.begin(), temporary.end(),
                      [](const auto& a, const auto& b) { return a.first.first < b.first.first; });
     for (const auto& [life, m] : temporary) {
@@ -237,7 +240,8 @@ class Planner {
   Program& program_;
   Compiled& out_;
   std::map<int, Life> lives_;
-  std::vector<int> output_values_, placed_;
+  std::vector<int> output_values_;
+  std::set<int> placed_;  // memories
 };
 
 }  // namespace

@@ -25,6 +25,8 @@ class Partitioner {
       rules_.push_back(n.op->form == Form::leaf ? Rule{} : n.op->rule(n.call()));
     wishes_ = propagate(g, rules_, atoms_, in);
     users_.resize(g.types.size());
+    is_output_.resize(g.types.size());
+    for (int v : g.outputs) at(is_output_, v) = true;
     for (std::size_t i = 0; i < g.nodes.size(); i++)
       for (int v : g.nodes[i].in) at(users_, v).push_back(static_cast<int>(i));
     p_.of_value.assign(g.types.size(), -1);
@@ -267,8 +269,7 @@ class Partitioner {
 
   bool single_user(int v) const {
     const auto& u = at(users_, v);
-    return std::all_of(u.begin(), u.end(), [&](int x) { return x == u[0]; }) &&
-           std::find(g_.outputs.begin(), g_.outputs.end(), v) == g_.outputs.end();
+    return std::all_of(u.begin(), u.end(), [&](int x) { return x == u[0]; }) && !at(is_output_, v);
   }
 
   Decision decide(int i) {
@@ -394,6 +395,7 @@ class Partitioner {
   std::vector<Rule> rules_;
   Wishes wishes_;
   std::vector<std::vector<int>> users_;
+  std::vector<bool> is_output_;  // by value
   Partition p_;
   std::vector<int> origin_;  ///< part value -> the one that it is a copy of (itself: an original)
   std::vector<std::vector<int>> copies_;  ///< original -> its copies, itself included

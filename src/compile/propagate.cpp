@@ -216,19 +216,20 @@ Wishes propagate(const FlatGraph& g, const std::vector<Rule>& rules, const Atoms
   for (std::size_t k = 0; k < g.outputs.size(); k++)
     if (k < in.outputs.size() && in.outputs[k]) p.close(g.outputs[k], in.outputs[k], true);
   // An open result had better lie like the donated input whose memory it can take.
-  std::vector<bool> taken(g.inputs.size(), false);
+  std::vector<std::size_t> donated;
+  for (std::size_t i = 0; i < g.inputs.size(); i++)
+    if (in.donated[i]) donated.push_back(i);
   for (std::size_t k = 0; k < g.outputs.size(); k++) {
     if (k < in.outputs.size() && in.outputs[k]) continue;
     const auto same_type = [&](std::size_t i) {
       const Type &a = g.types[static_cast<std::size_t>(g.inputs[i])],
                  &b = g.types[static_cast<std::size_t>(g.outputs[k])];
-      return in.donated[i] && !taken[i] && a.shape == b.shape && a.dtype == b.dtype;
+      return a.shape == b.shape && a.dtype == b.dtype;
     };
-    std::size_t i = 0;
-    while (i < g.inputs.size() && !same_type(i)) i++;
-    if (i == g.inputs.size() || p.is_placed(g.outputs[k])) continue;
-    taken[i] = true;
-    p.close(g.outputs[k], in.inputs[i], true);
+    const auto i = std::find_if(donated.begin(), donated.end(), same_type);
+    if (i == donated.end() || p.is_placed(g.outputs[k])) continue;
+    p.close(g.outputs[k], in.inputs[*i], true);
+    donated.erase(i);
   }
   return p.run();
 }

@@ -375,6 +375,7 @@ struct Workspace {
   std::vector<BufferRef> scratch;
   std::vector<Buffers>
       made;  // per leaf: what the program gets in place of the value's own buffers; mostly none
+  std::size_t leaves = 0;
 };
 // A launch may happen inside another one's host code: workspaces are taken and given back.
 class BorrowedWorkspace {
@@ -389,7 +390,7 @@ class BorrowedWorkspace {
   }
   ~BorrowedWorkspace() {
     space_->scratch.clear();
-    for (Buffers& b : space_->made) b.clear();
+    for (std::size_t k = 0; k < space_->leaves; k++) space_->made[k].clear();
     spares().push_back(std::move(space_));
   }
   Workspace& operator*() const { return *space_; }
@@ -419,7 +420,8 @@ void take_scratch(const LoadedProgram& p, Workspace& w) {
 void take_inputs(const LoadedProgram& p, std::span<const LaunchLeaf> leaves, Workspace& w,
                  std::vector<LaunchVerdict>* verdicts) {
   const Program& program = *p.compiled.program;
-  if (w.made.size() < leaves.size()) w.made.resize(leaves.size());
+  w.leaves = leaves.size();
+  if (w.made.size() < w.leaves) w.made.resize(w.leaves);
   if (verdicts) verdicts->assign(leaves.size(), {});
   for (std::size_t k = 0; k < leaves.size(); k++) {
     const Value& v = *leaves[k].value;
