@@ -2,7 +2,9 @@
 // orders, errors. Mesh x=4, y=2.
 #include <algorithm>
 #include <limits>
+#include <random>
 
+#include "compile/scratch_space.h"
 #include "golden.h"
 #include "program_of.h"
 #include "scale.h"
@@ -42,6 +44,34 @@ TEST_CASE("programs: graphs are walked, however long: evaluated, compiled, diffe
   const auto total = [&](const Array& v) { return sa::sum(chain(x, v)); };
   CHECK(sa::jit(sa::grad(total))(y).to_vector<float>() == std::vector<float>(8, static_cast<float>(n)));
   chain(x, y);
+}
+
+TEST_CASE("programs: scratch blocks lie in the lowest gap among those that live at the same time") {
+  struct Block {
+    std::uint64_t lo, hi;
+    int last;
+  };
+  for (std::uint64_t seed = 0; seed < 200; seed++) {
+    std::mt19937_64 rng(seed);
+    sa::ScratchSpace space;
+    std::vector<Block> blocks;  // that are alive
+    for (int first = 0; first < 60; first++)
+      for (auto count = rng() % 4; count > 0; count--) {
+        std::erase_if(blocks, [&](const Block& b) { return b.last < first; });
+        const std::uint64_t bytes = rng() % 6;  // none at all as well
+        const int last = first + static_cast<int>(rng() % 12);
+        const std::uint64_t at = space.place(bytes, first, last);
+        if (bytes == 0) continue;
+        const auto is_free = [&](std::uint64_t lo) {
+          return std::none_of(blocks.begin(), blocks.end(),
+                              [&](const Block& b) { return lo < b.hi && b.lo < lo + bytes; });
+        };
+        std::uint64_t want = 0;
+        while (!is_free(want)) want++;
+        REQUIRE(at == want);
+        blocks.push_back({at, at + bytes, last});
+      }
+  }
 }
 
 TEST_CASE("programs: data parallel training reduces each gradient once") {

@@ -1,11 +1,11 @@
 // The static memory plan: donated inputs become outputs, everything temporary gets an offset in its device's arena.
 #include <algorithm>
-#include <iterator>
 #include <limits>
 #include <set>
 
 #include "compile/index_map.h"
 #include "compile/memory.h"
+#include "compile/scratch_space.h"
 
 namespace shardarray {
 
@@ -16,37 +16,6 @@ constexpr int kForever = std::numeric_limits<int>::max();
 
 struct Life {
   int first = -1, last = -1;  ///< group numbers
-};
-
-/// The scratch memory of a device while groups go by: what is placed later lives from later on.
-class Arena {
- public:
-  /// The lowest gap.
-  std::uint64_t place(std::uint64_t bytes, Life life) {
-    while (!alive_.empty() && alive_.begin()->first < life.first) {
-      free(alive_.begin()->second);
-      alive_.erase(alive_.begin());
-    }
-    auto gap = gaps_.begin();
-    while (gap->second - gap->first < bytes) ++gap;
-    const auto [lo, hi] = *gap;
-    gaps_.erase(gap);
-    if (lo + bytes < hi) gaps_[lo + bytes] = hi;
-    alive_.emplace(life.last, std::pair(lo, lo + bytes));
-    return lo;
-  }
-
- private:
-  void free(std::pair<std::uint64_t, std::uint64_t> block) {
-    auto [lo, hi] = block;
-    auto next = gaps_.lower_bound(hi);
-    if (next != gaps_.end() && next->first == hi) hi = next->second, next = gaps_.erase(next);
-    if (next != gaps_.begin() && std::prev(next)->second == lo) std::prev(next)->second = hi;
-    else gaps_[lo] = hi;
-  }
-
-  std::map<std::uint64_t, std::uint64_t> gaps_{{0, std::numeric_limits<std::uint64_t>::max()}};
-  std::multimap<int, std::pair<std::uint64_t, std::uint64_t>> alive_;  // by last group
 };
 
 class Planner {
@@ -203,7 +172,7 @@ class Planner {
 
   void place_scratch() {
     program_.scratch_bytes.assign(static_cast<std::size_t>(in_.order->size()), 0);
-    std::vector<Arena> arenas(program_.scratch_bytes.size());
+    std::vector<ScratchSpace> spaces(program_.scratch_bytes.size());
     std::vector<std::pair<Life, int>> temporary;
     for (auto& [m, life] : lives_)
       if (life.first >= 0 && !placed_.contains(m)) temporary.push_back({life, m});
@@ -214,7 +183,7 @@ class Planner {
       for (std::size_t i = 0; i < memory.refs.size(); i++) {
         const int device = memory.device[i];
         const std::uint64_t bytes = (memory.bytes[i] + kAlign - 1) / kAlign * kAlign;
-        const std::uint64_t lo = get(arenas, device).place(bytes, life);
+        const std::uint64_t lo = get(spaces, device).place(bytes, life.first, life.last);
         memory.refs[i] = {static_cast<std::uint32_t>(device), lo};
         get(program_.scratch_bytes, device) = std::max(get(program_.scratch_bytes, device), lo + bytes);
       }
