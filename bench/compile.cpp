@@ -17,6 +17,7 @@ sa::Array chain(sa::Array x, const sa::Array& y, int n) {
 
 sa::Array tree(const sa::Array& x, int n) {
   std::vector<sa::Array> level;
+  level.reserve(static_cast<std::size_t>(n / 2));
   for (int k = 0; k < n / 2; k++) level.push_back(x + static_cast<double>(k));
   for (std::size_t left = level.size(); left > 1; left = (left + 1) / 2) {
     for (std::size_t k = 0; k < left / 2; k++) level[k] = level[2 * k] * level[2 * k + 1];
@@ -48,6 +49,7 @@ int main(int argc, char** argv) {
         [=] { sa::jit([=](const sa::Array& v) { return tree(v, n); })(x).block_until_ready(); });
     add("many results", [=] {
       std::vector<sa::Array> all;
+      all.reserve(static_cast<std::size_t>(n));
       for (int k = 0; k < n; k++) all.push_back(y + static_cast<double>(k));
       sa::block_until_ready(all);
     });
