@@ -39,9 +39,7 @@ class Fuser {
     bool loop = false;
   };
 
-  const FlatNode* node(int s) const {
-    return at(p_.steps, s).node < 0 ? nullptr : &at(g_.nodes, at(p_.steps, s).node);
-  }
+  const FlatNode* node(int s) const { return node_of(at(p_.steps, s), g_); }
 
   StepKind kind(int s) const { return at(kinds_, s); }
 

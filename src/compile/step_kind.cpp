@@ -10,10 +10,6 @@ template <class V> auto at(V& v, int k) -> decltype(v[static_cast<std::size_t>(k
   return v[static_cast<std::size_t>(k)];
 }
 
-const FlatNode* node_of(const PartStep& step, const FlatGraph& g) {
-  return step.node < 0 ? nullptr : &at(g.nodes, step.node);
-}
-
 // A sum over devices of which each has one term: nothing is added here, the transfer behind it does.
 bool leaves_all(const Partition& p, const FlatNode& n, const PartStep& step) {
   const PartValue &in = at(p.values, step.in[0]), &out = at(p.values, step.out[0]);
@@ -26,6 +22,10 @@ bool leaves_all(const Partition& p, const FlatNode& n, const PartStep& step) {
 }
 
 }  // namespace
+
+const FlatNode* node_of(const PartStep& step, const FlatGraph& g) {
+  return step.node < 0 ? nullptr : &at(g.nodes, step.node);
+}
 
 bool is_squeeze(const FlatNode& n) {
   if (n.op->form != Form::view) return false;

@@ -236,8 +236,7 @@ class WorksCompiler {
       call.kernel = it->second;
       spec.calls.push_back(std::move(call));
       all.work.units.cost_ns += p.work.units.cost_ns;
-      all.work.reads.insert(all.work.reads.end(), p.work.reads.begin(), p.work.reads.end());
-      all.work.writes.insert(all.work.writes.end(), p.work.writes.begin(), p.work.writes.end());
+      all.work.add_ranges(p.work);
     }
     all.code = std::move(spec);
     return all;

@@ -73,9 +73,14 @@ void Passes::join(std::vector<Work>& works, std::deque<Passes>& store) {
       group.add(works[next++]);
       if (group.gains()) end = next, bytes = group.bytes();
     }
-    if (end == k) joined.push_back(std::move(works[k++]));
-    else joined.push_back(store.emplace_back(std::span(works).subspan(k, end - k), bytes).work());
-    k = std::max(k, end);
+    if (end == k) {
+      joined.push_back(std::move(works[k++]));
+      continue;
+    }
+    const auto members = std::span(works).subspan(k, end - k);
+    Work& all = joined.emplace_back(Work{{}, {}, all_units(store.emplace_back(members, bytes))});
+    for (const Work& w : members) all.add_ranges(w);
+    k = end;
   }
   works = std::move(joined);
 }
@@ -86,12 +91,9 @@ Passes::Passes(std::span<const Work> works, std::int64_t bytes) : elements_(work
   for (const Work& w : works) {
     passes_.push_back({w.units, w.grain});
     cost_ns_ += w.units.cost_ns;
-    reads_.insert(reads_.end(), w.reads.begin(), w.reads.end());
-    writes_.insert(writes_.end(), w.writes.begin(), w.writes.end());
   }
 }
 
-Work Passes::work() const { return {reads_, writes_, all_units(*this)}; }
 std::int64_t Passes::units() const { return ceil_div(elements_, block_); }
 
 void Passes::run(void* const* bases, std::int64_t begin, std::int64_t end) const {

@@ -22,7 +22,6 @@ class Passes {
 
   /// These touch so many bytes, shared ones counted once.
   Passes(std::span<const Work> works, std::int64_t bytes);
-  Work work() const;
   std::int64_t units() const;
   double cost_ns() const { return cost_ns_; }
   /// Blocks [begin, end) through all passes.
@@ -34,7 +33,6 @@ class Passes {
     std::int64_t grain;
   };
   std::vector<Pass> passes_;
-  MemoryRanges reads_, writes_;
   std::int64_t elements_, block_ = 0;
   double cost_ns_ = 0;
 };

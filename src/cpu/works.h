@@ -30,6 +30,12 @@ struct Work {
   const Loop* loop = nullptr;
   const Loop::Item* item = nullptr;  ///< of the loop
   const GemmPlan* gemm = nullptr;
+
+  /// Touches what `w` touches as well.
+  void add_ranges(const Work& w) {
+    reads.insert(reads.end(), w.reads.begin(), w.reads.end());
+    writes.insert(writes.end(), w.writes.begin(), w.writes.end());
+  }
 };
 
 /// A task this long pays for its 100 ns: longer work is cut.
