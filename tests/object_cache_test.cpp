@@ -101,8 +101,22 @@ TEST_CASE("object cache: a folder that others may write to, or none, is not used
 
 TEST_CASE("object cache: stays below its limit, the oldest go first") {
   const Folder folder;
+  // What else lies there is older, larger and nobody's business. What was left half written is not.
+  const std::string hash(32, 'a');
+  const std::vector<std::string> others = {"blas_core", "letters.tar", hash, hash + ".obj",
+                                           "A" + hash + ".o"};
+  const auto write = [&](const std::string& name) {
+    std::ofstream(folder.path + "/" + name) << std::string(30'000, 'x');
+  };
+  for (const std::string& name : others) write(name);
+  write(hash + ".o.17.3");
   ObjectCache cache(folder.path, 20'000);
   for (int k = 0; k < 100; k++) cache.put(text("key " + std::to_string(k)), bytes_of(k, 1000));
+  CHECK(!fs::exists(folder.path + "/" + hash + ".o.17.3"));
+  for (const std::string& name : others) {
+    CHECK(fs::file_size(folder.path + "/" + name) == 30'000);
+    fs::remove(folder.path + "/" + name);
+  }
   std::uintmax_t total = 0;
   for (const auto& f : fs::directory_iterator(folder.path)) total += f.file_size();
   CHECK(total <= 26'000);

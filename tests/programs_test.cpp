@@ -44,6 +44,12 @@ TEST_CASE("programs: graphs are walked, however long: evaluated, compiled, diffe
   const auto total = [&](const Array& v) { return sa::sum(chain(x, v)); };
   CHECK(sa::jit(sa::grad(total))(y).to_vector<float>() == std::vector<float>(8, static_cast<float>(n)));
   chain(x, y);
+  // Elements that only lie elsewhere: one loop, however many steps.
+  const auto turned = [n](Array v) {
+    for (int k = 0; k < n; k++) v = sa::flip(v, 0);
+    return v;
+  };
+  CHECK(sa::jit(turned)(y + x).to_vector<float>() == (y + x).to_vector<float>());
 }
 
 TEST_CASE("programs: scratch blocks lie in the lowest gap among those that live at the same time") {

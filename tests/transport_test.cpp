@@ -2,6 +2,9 @@
 #include <doctest/doctest.h>
 
 #include <atomic>
+#include <chrono>
+#include <functional>
+#include <future>
 
 #include "cpu/exchange.h"
 #include "shardarray/shardarray.h"
@@ -13,31 +16,34 @@ namespace sa = shardarray;
 
 namespace {
 
-// Passes on to the transport that was there; communication number `bad` fails when it runs.
-class FaultyTransport final : public sa::Transport {
+// Passes on to the transport that was there; when communication number `at` runs, `event` comes first.
+class EventfulTransport final : public sa::Transport {
  public:
-  explicit FaultyTransport(int bad) : bad_(bad), real_(sa::set_memory_transport(this)) {}
-  ~FaultyTransport() override { sa::set_memory_transport(real_); }
+  EventfulTransport(int at, std::function<void()> event)
+      : at_(at), event_(std::move(event)), real_(sa::set_memory_transport(this)) {}
+  ~EventfulTransport() override { sa::set_memory_transport(real_); }
   std::unique_ptr<sa::Communication> plan(const sa::Exchange& x, const sa::Exchange::Item& item,
                                           std::uint32_t counters) override {
-    return std::make_unique<Faulty>(real_->plan(x, item, counters), planned++ == bad_);
+    return std::make_unique<Eventful>(real_->plan(x, item, counters), planned++ == at_ ? event_ : nullptr);
   }
   int planned = 0;
 
  private:
-  struct Faulty final : sa::Communication {
-    Faulty(std::unique_ptr<Communication> real, bool fails) : real(std::move(real)), fails(fails) {}
+  struct Eventful final : sa::Communication {
+    Eventful(std::unique_ptr<Communication> real, std::function<void()> event)
+        : real(std::move(real)), event(std::move(event)) {}
     std::int64_t fill_units() const override { return real->fill_units(); }
     std::int64_t units() const override { return real->units(); }
     double cost_ns(std::int64_t begin, std::int64_t end) const override { return real->cost_ns(begin, end); }
     void run(void* const* bases, std::int64_t begin, std::int64_t end) const override {
-      if (fails) throw sa::TransportError("the line is cut");
+      if (event) event();
       real->run(bases, begin, end);
     }
     std::unique_ptr<Communication> real;
-    bool fails;
+    std::function<void()> event;
   };
-  int bad_;
+  int at_;
+  std::function<void()> event_;
   sa::Transport* real_;
 };
 
@@ -60,7 +66,7 @@ TEST_CASE("transport: communication k fails: the caller hears it, nothing hangs,
         },
         {.axis_name = "i"});
     {
-      FaultyTransport faulty(k);
+      EventfulTransport faulty(k, [] { throw sa::TransportError("the line is cut"); });
       try {
         sa::block_until_ready(f(x));
       } catch (const sa::TransportError& e) {
@@ -76,6 +82,37 @@ TEST_CASE("transport: communication k fails: the caller hears it, nothing hangs,
   sa::set_share_replicas(true);
   CHECK(count >= 8);
   CHECK(failed == count);
+}
+
+TEST_CASE("transport: while one thread's program runs, others evaluate, the same array too") {
+  sa::set_cpu_device_count(8);
+  const sa::Array x = rows(1), y = x * 2 - sa::flip(x, 0);
+  const std::vector<float> want = {-6, -3, 0, 3, 6, 9, 12, 15};
+  // The event stays in the cached program: it outlives this test.
+  struct Other {
+    std::atomic<bool> begun{false};
+    bool ended = false;
+    std::function<std::vector<float>()> work;
+    std::vector<float> got;
+  };
+  const auto other = std::make_shared<Other>();
+  other->work = [&] {
+    CHECK((sa::ones({3}) * 3).to_vector<float>() == std::vector<float>(3, 3));
+    return y.to_vector<float>();
+  };
+  const auto event = [other] {
+    if (other->begun.exchange(true)) return;
+    auto result = std::async(std::launch::async, other->work);
+    other->ended = result.wait_for(std::chrono::seconds(30)) == std::future_status::ready;
+    other->got = result.get();
+  };
+  {
+    EventfulTransport transport(0, event);
+    CHECK(y.to_vector<float>() == want);
+  }
+  CHECK(other->ended);
+  CHECK(other->got == want);
+  CHECK((y + 1)[7].item<float>() == 16);
 }
 
 TEST_CASE("jit: traces of the two random modes are apart") {

@@ -2,6 +2,7 @@
 // index map), so that one value read in two ways is computed twice and the builder merges what is equal.
 #include <algorithm>
 #include <map>
+#include <optional>
 #include <set>
 
 #include "compile/halves.h"
@@ -117,8 +118,7 @@ class Emitter {
     for (int s : group_.steps) {
       int l = 0;
       for (int v : step(s).in)
-        if (const int producer = p_.values[static_cast<std::size_t>(v)].step; members_.contains(producer))
-          l = std::max(l, level[producer]);
+        if (members_.contains(producer(v))) l = std::max(l, level[producer(v)]);
       if (is_reduce(s)) {
         if (static_cast<int>(levels.size()) <= l) levels.resize(static_cast<std::size_t>(l) + 1);
         levels[static_cast<std::size_t>(l)].push_back(s);
@@ -135,14 +135,29 @@ class Emitter {
     return {v, std::move(words)};
   }
 
-  int emit(int v, const IndexMap& map) {
+  int emit(int v, IndexMap map) {
+    while (const std::optional<IndexMap> reading = passed_through(v))
+      map = compose(map, *reading), v = step(producer(v)).in[0];
     if (auto it = reduced_.find(v); it != reduced_.end()) return it->second;
     const Key k = key(v, map);
     if (auto it = memo_.find(k); it != memo_.end()) return it->second;
-    const int s = p_.values[static_cast<std::size_t>(v)].step;
-    const int id = s >= 0 && members_.contains(s) && !is_reduce(s) ? emit_step(s, v, map) : load(v, map);
+    const int id = computed(v) ? emit_step(producer(v), v, map) : load(v, map);
     memo_[k] = id;
     return id;
+  }
+
+  int producer(int v) const { return p_.values[static_cast<std::size_t>(v)].step; }
+  bool computed(int v) const { return members_.contains(producer(v)) && !is_reduce(producer(v)); }
+
+  // How v reads its step's operand if it is an element of that, elsewhere. A group may have very many such steps.
+  std::optional<IndexMap> passed_through(int v) const {
+    if (!computed(v)) return std::nullopt;
+    const PartStep& s = step(producer(v));
+    if (s.node < 0)
+      return identity_map(p_.values[static_cast<std::size_t>(v)].type.shape.size());  // slice, copy
+    const Form form = node(producer(v)).op->form;
+    if (form != Form::map && form != Form::view) return std::nullopt;
+    return IndexMap{operand_map(s, g_, 0)};
   }
 
   DType dtype(int v) const { return p_.values[static_cast<std::size_t>(v)].type.dtype; }
@@ -160,14 +175,8 @@ class Emitter {
   }
 
   int emit_step(int s, int v, const IndexMap& map) {
-    if (step(s).node < 0) return emit(step(s).in[0], map);  // a slice or a copy: the same indices
     const FlatNode& n = node(s);
-    switch (n.op->form) {
-      case Form::map:
-      case Form::view: return emit(step(s).in[0], compose(map, operand_map(step(s), g_, 0)));
-      case Form::take: return emit_take(s, n, map);
-      default: return emit_scalar(s, n, v, map);
-    }
+    return n.op->form == Form::take ? emit_take(s, n, map) : emit_scalar(s, n, v, map);
   }
 
   int emit_scalar(int s, const FlatNode& n, int v, const IndexMap& map) {

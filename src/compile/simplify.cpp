@@ -56,6 +56,7 @@ class Simplifier {
       return {add_in_float32(n, std::move(in))};
     if (n.op->form == Form::gemm) return {add_dot(n, std::move(in))};
     if (n.op->form == Form::reduce) return {add_reduce(n, in[0])};
+    if (n.op == &op_transpose) return {transposed(in[0], n.attrs->dims, n.where)};
     return outputs(unique(n.op, n.attrs, std::move(in), n.out_types, n.where), n.out_types.size());
   }
 
@@ -171,22 +172,47 @@ class Simplifier {
     return c == l.out ? v : permute(v, c, l.out, n.where);
   }
 
+  // The letters of an operand that fits, maybe the one that v is a transpose of.
   std::string fit(const std::string& have, const std::string& batch, const std::string& free,
                   const std::string& k, int& v, Where w) {
-    if (have == batch + free + k || have == batch + k + free) return have;
+    const auto fits = [&](const std::string& s) { return s == batch + free + k || s == batch + k + free; };
+    if (const FlatNode& n = at(out_.nodes, at(out_.producer, v)); n.op == &op_transpose) {
+      std::string before(have.size(), ' ');
+      for (std::size_t d = 0; d < have.size(); d++)
+        at(before, static_cast<int>(n.attrs->dims[d]) + static_cast<int>(have.size())) = have[d];
+      if (fits(before)) {
+        v = n.in[0];
+        return before;
+      }
+    }
+    if (fits(have)) return have;
     v = permute(v, have, batch + free + k, w);
     return batch + free + k;
   }
 
   int permute(int v, const std::string& from, const std::string& to, Where w) {
-    Attrs attrs;
-    Type t = at(out_.types, v);
-    const auto rank = static_cast<std::int64_t>(from.size());
-    for (std::size_t d = 0; d < to.size(); d++) {
-      const std::size_t source = from.find(to[d]);
-      attrs.dims.push_back(static_cast<std::int64_t>(source) - rank);
-      t.shape[d] = at(out_.types, v).shape[source];
+    Shape dims;
+    for (char c : to) dims.push_back(static_cast<std::int64_t>(from.find(c)) - std::ssize(from));
+    return transposed(v, std::move(dims), w);
+  }
+
+  // Dimension d of the result is dims[d] of v, counted from the end. Of a transpose: one of what that one has.
+  int transposed(int v, Shape dims, Where w) {
+    const std::int64_t rank = std::ssize(dims);
+    if (const FlatNode& n = at(out_.nodes, at(out_.producer, v)); n.op == &op_transpose) {
+      for (std::int64_t& d : dims) d = n.attrs->dims[static_cast<std::size_t>(d + rank)];
+      v = n.in[0];
     }
+    Type t = at(out_.types, v);
+    bool same = true;
+    for (std::int64_t d = 0; d < rank; d++) {
+      const std::int64_t source = dims[static_cast<std::size_t>(d)] + rank;
+      t.shape[static_cast<std::size_t>(d)] = at(out_.types, v).shape[static_cast<std::size_t>(source)];
+      same = same && source == d;
+    }
+    if (same) return v;
+    Attrs attrs;
+    attrs.dims = std::move(dims);
     return unique(&op_transpose, std::make_shared<const Attrs>(std::move(attrs)), {v}, {t}, w);
   }
 

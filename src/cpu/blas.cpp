@@ -27,7 +27,8 @@ template <class F> bool find(void* library, const char* symbol, F& f) {
 }
 
 bool open_blas(Blas& t) {
-  // OpenBLAS reads both when it is loaded. Our workers share out the rows, so each call runs on one thread.
+  // OpenBLAS reads both when it is loaded. Our workers share out the rows, so each call runs on one thread, also where
+  // the variable says otherwise or the library has been loaded before.
   setenv("OPENBLAS_NUM_THREADS", "1", 0);
   if (const std::string core = blas_core_type(); !core.empty()) setenv("OPENBLAS_CORETYPE", core.c_str(), 0);
   // The plain name may lead to the openmp or serial build, the path does not.
@@ -35,6 +36,8 @@ bool open_blas(Blas& t) {
       dlopen("/usr/lib/" SHARDARRAY_TRIPLET "/openblas-pthread/libopenblas.so.0", RTLD_NOW | RTLD_LOCAL);
   if (library == nullptr) library = dlopen("libopenblas.so.0", RTLD_NOW | RTLD_LOCAL);
   if (library == nullptr) return false;
+  void (*set_num_threads)(int) = nullptr;
+  if (find(library, "openblas_set_num_threads", set_num_threads)) set_num_threads(1);
   const char* (*get_config)() = nullptr;
   if (find(library, "openblas_get_config", get_config)) t.config = get_config();
   return find(library, "cblas_sgemm", t.sgemm) && find(library, "cblas_dgemm", t.dgemm) &&

@@ -96,6 +96,14 @@ template <class T> bool GemmPlan::fits_blas() const {
          fits(g.m, g.n, g.ldc);
 }
 
+/// Few rows of A: packing B, as the BLAS does, costs as much as the product, while B is read from a cache and its rows do
+/// not share a cache's sets.
+static bool is_skinny(const Gemm::Item& g, std::size_t itemsize) {
+  constexpr std::int64_t most_rows = 8, most_row_bytes = 4096, most_bytes = 2 << 20;
+  const std::int64_t row_bytes = g.ldb * static_cast<std::int64_t>(itemsize);
+  return g.m > 1 && g.m <= most_rows && !g.tb && row_bytes < most_row_bytes && g.k * row_bytes <= most_bytes;
+}
+
 void GemmPlan::choose_way() {
   const Gemm::Item& g = item_;
   const double work = static_cast<double>(g.m) * static_cast<double>(g.n) * static_cast<double>(g.k);
@@ -112,7 +120,7 @@ void GemmPlan::choose_way() {
     const double size = dtype_ == DType::float32 ? 1 : 2;
     const bool vector = g.m == 1 || g.n == 1;
     cost_ns_ = all * (20 + work * size * (vector ? 0.15 : 0.025));
-    if (work <= (vector ? small_vector_work : small_work)) return;
+    if (work <= (vector ? small_vector_work : small_work) || is_skinny(g, itemsize(dtype_))) return;
     const Blas* const library = fixed_order_ ? nullptr : blas();
     if (library == nullptr || !fits_blas<float>()) {
       cost_ns_ *= 2;

@@ -49,6 +49,14 @@ bool usable(const std::string& folder) {
          (s.st_mode & 022) == 0 && access(folder.c_str(), W_OK | X_OK) == 0;
 }
 
+/// Whether a file of this name was written here: a hash, `.o`, and while it is being written what makes it unique.
+bool is_object(const std::string& name) {
+  constexpr std::size_t hash = 32, all = hash + 2;
+  const auto is_digit = [](char c) { return (c >= '0' && c <= '9') || (c >= 'a' && c <= 'f'); };
+  return name.size() >= all && std::all_of(name.begin(), name.begin() + hash, is_digit) &&
+         name.compare(hash, 2, ".o") == 0 && (name.size() == all || name[all] == '.');
+}
+
 /// The object in a file that fits its key exactly.
 std::optional<std::vector<char>> read(const std::string& path, std::span<const char> key) {
   std::ifstream in(path, std::ios::binary | std::ios::ate);
@@ -114,7 +122,7 @@ void ObjectCache::put(std::span<const char> key, std::span<const char> object) {
   else until_trim_ -= bytes;
 }
 
-/// Removes the oldest files where all of them are too large. Another process may do the same.
+/// Removes the oldest objects where all of them are too large. Another process may do the same. Other files stay.
 void ObjectCache::trim() {
   struct File {
     fs::file_time_type used;
@@ -125,6 +133,7 @@ void ObjectCache::trim() {
   std::uint64_t total = 0;
   std::error_code failed;
   for (const auto& entry : fs::directory_iterator(folder_, failed)) {
+    if (!is_object(entry.path().filename().string())) continue;
     std::error_code gone;
     const File f{entry.last_write_time(gone), entry.file_size(gone), entry.path()};
     if (gone) continue;

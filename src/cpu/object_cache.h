@@ -1,8 +1,8 @@
 // ObjectCache: compiled objects on disk, shared by processes.
 //
 // A file is named after the hash of its key and holds the key itself and a checksum; what does not fit exactly
-// is removed and compiled again. Files appear by renaming, so readers see whole ones only. The folder must
-// belong to the user alone, since what stands there is executed.
+// is removed and compiled again. Files appear by renaming, so readers see whole ones only; files with other names
+// are left alone. The folder must belong to the user alone, since what stands there is executed.
 #pragma once
 #include <cstdint>
 #include <mutex>

@@ -42,8 +42,8 @@ struct Collection {
   std::vector<Entry> entries;
   std::vector<int> operands;  // of the nodes to compute, one after the other
   std::vector<LaunchLeaf> leaves;
-  std::vector<int> inputs;  // the leaves' values
-  std::vector<std::pair<Node*, std::uint32_t>> outputs;
+  std::vector<int> inputs;   // the leaves' values
+  Arrays outputs;            // of nodes that somebody outside holds; he may let go while the program runs
   std::vector<int> results;  // their values
   bool plain = true;         // no constraints, no graphs inside
 };
@@ -103,7 +103,7 @@ Collection collect(std::span<Node* const> nodes, const Brought& brought, const c
     if (e.leaf >= 0 || e.node->refs() <= static_cast<std::uint32_t>(inside[e.node]))
       continue;  // nobody outside holds it
     for (std::uint32_t k = 0; k < e.node->out().size(); k++) {
-      c.outputs.push_back({e.node, k});
+      c.outputs.push_back(handle(e.node, k));
       c.results.push_back(number[&e.node->out()[k]]);
     }
   }
@@ -211,10 +211,13 @@ Brought evaluate_moves(std::span<const Array> roots, const char* what) {
   return brought;
 }
 
+// The nodes have these values, unless another thread was faster.
 void finish(const Collection& c, std::span<ValueRef> values) {
   const auto& gradients = trace_state().gradients;
   for (std::size_t k = 0; k < c.outputs.size(); k++) {
-    auto [n, index] = c.outputs[k];
+    Node* const n = c.outputs[k].node();
+    const std::uint32_t index = c.outputs[k].index();
+    if (n->evaluated()) continue;
     n->out()[index].value = std::move(values[k]);
     if (index + 1 < n->out().size()) continue;
     n->set_evaluated();
@@ -248,8 +251,11 @@ void evaluate(std::span<const Array> roots, const char* what) {
   }
   const Collection c = collect(nodes, brought, what);
   if (c.outputs.empty()) return;
+  const auto program = program_of(c, what);
+  lock.unlock();
   std::vector<ValueRef> values;
-  launch(*program_of(c, what), c.leaves, values);
+  launch(*program, c.leaves, values);
+  lock.lock();
   finish(c, values);
 }
 

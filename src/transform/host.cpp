@@ -112,6 +112,7 @@ ValueRef reshard_value(const ValueRef& v, const Type& t, const Sharding& s) {
   const Sharding* requested[] = {&s};
   std::unique_lock lock(graph_mutex());
   const auto p = load_program(std::move(g), {&source, 1}, {false}, requested, {}, "device_put");
+  lock.unlock();
   const LaunchLeaf leaf{source};
   std::vector<ValueRef> results;
   launch(*p, {&leaf, 1}, results);
