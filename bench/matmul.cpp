@@ -6,22 +6,10 @@
 
 #include "bench.h"
 #include "cpu/blas.h"
+#include "machine.h"
 #include "runtime/pool.h"
 
 namespace sa = shardarray;
-
-// Independent chains of multiply-adds in registers: as many as fit. Returns the number of flops.
-static double multiply_adds() {
-  constexpr int lanes = 16, chains = 10, rounds = 20'000;
-  typedef float Vector __attribute__((vector_size(lanes * sizeof(float))));
-  Vector sum[chains] = {}, a, b;
-  for (int k = 0; k < lanes; k++) a[k] = 1.0f + 1e-7f * static_cast<float>(k), b[k] = 1e-3f;
-  bench::keep(a);
-  for (int r = 0; r < rounds; r++)
-    for (Vector& s : sum) s = s * a + b;
-  for (const Vector& s : sum) bench::keep(s);
-  return 2.0 * lanes * chains * rounds;
-}
 
 static std::vector<float> random_values(std::int64_t n) {
   std::mt19937 bits(1);
@@ -38,11 +26,14 @@ static sa::Array random_matrix(std::int64_t n, const sa::Sharding& where) {
 int main(int argc, char** argv) {
   sa::set_cpu_device_count(8);
   bench::Suite suite;
-  const double flops = multiply_adds();
-  suite.add("multiply-adds of one core", [] { multiply_adds(); }, {.flops = flops});
+  for (const bench::FmaLoop& loop : bench::fma_loops(4)) {
+    constexpr long turns = 20'000;
+    suite.add("multiply-adds of one core, " + loop.name, [loop] { loop.run(turns); },
+              {.flops = loop.flops * turns});
+  }
 
   const sa::Sharding one = sa::SingleDeviceSharding(sa::devices()[0]);
-  for (const int n : {64, 256, 512, 1024, 2048}) {
+  for (const int n : {64, 128, 256, 512, 1024, 2048}) {
     const double work = 2.0 * n * n * n;
     const std::string size = fmt::format("{}^3", n);
     auto a = std::make_shared<std::vector<float>>(random_values(n * n)),

@@ -16,7 +16,10 @@ endforeach()
 string(SHA256 seam_hash "${seam_text}")
 string(SUBSTRING ${seam_hash} 0 16 seam_hash)
 set(generated ${PROJECT_BINARY_DIR}/generated)
+set(shared_sources ${PROJECT_SOURCE_DIR}/src/base/dtype.cpp ${PROJECT_SOURCE_DIR}/src/runtime/kernel.cpp
+  ${PROJECT_SOURCE_DIR}/src/runtime/evaluate.cpp)
 file(GLOB plugin_files CONFIGURE_DEPENDS ${PROJECT_SOURCE_DIR}/src/cpu/llvm/*)
+list(APPEND plugin_files ${shared_sources})
 set_property(DIRECTORY APPEND PROPERTY CMAKE_CONFIGURE_DEPENDS ${plugin_files})
 set(generator_text "${seam_hash}")
 foreach(source IN LISTS plugin_files)
@@ -42,9 +45,7 @@ if(NOT TARGET LLVM)
 endif()
 
 file(GLOB plugin_sources CONFIGURE_DEPENDS ${PROJECT_SOURCE_DIR}/src/cpu/llvm/*.cpp)
-add_library(shardarray_llvm MODULE ${plugin_sources}
-  ${PROJECT_SOURCE_DIR}/src/base/dtype.cpp ${PROJECT_SOURCE_DIR}/src/runtime/kernel.cpp
-  ${PROJECT_SOURCE_DIR}/src/runtime/evaluate.cpp)
+add_library(shardarray_llvm MODULE ${plugin_sources} ${shared_sources})
 set_target_properties(shardarray_llvm PROPERTIES CXX_VISIBILITY_PRESET hidden VISIBILITY_INLINES_HIDDEN ON)
 target_include_directories(shardarray_llvm PRIVATE
   ${PROJECT_SOURCE_DIR}/include ${PROJECT_SOURCE_DIR}/src ${generated})

@@ -176,6 +176,22 @@ TEST_CASE(
   CHECK(functions_of(step, x) == 1);
 }
 
+TEST_CASE("codegen: kernels that differ only in which of their indices are alike have codes of their own") {
+  const auto mesh = make_mesh({{"a", 4}, {"b", 2}});
+  const Array x = device_put(random::normal(random::key(1), {4, 2, 8192}), NamedSharding(mesh, P("a", "b")));
+  const auto number = [](int d) {
+    return d == 0 ? arange(4).astype(float32).reshape({4, 1, 1})
+                  : arange(2).astype(float32).reshape({1, 2, 1});
+  };
+  for (const int d : {0, 1})
+    CHECK(changed([&] {
+            return jit([&](const Array& v) {
+              return shardarray::exp(v + number(d)) /
+                     sum(shardarray::exp(v + number(0)), {.axis = 2, .keepdims = true});
+            })(x);
+          }) == "");
+}
+
 TEST_CASE("codegen: float16 and bfloat16 have the bits of the interpreter, all patterns") {
   for (const DType t : {DType::float16, DType::bfloat16}) {
     const Array x = bitcast(arange(65536).astype(uint16), t), y = flip(x, 0);

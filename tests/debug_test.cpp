@@ -1,8 +1,12 @@
 // Prints, callbacks and inspectors: when they happen, how often, in which order.
 #include <doctest/doctest.h>
 
+#include <cstdio>
+#include <filesystem>
 #include <sstream>
+#include <string>
 
+#include "cpu/codegen.h"
 #include "shardarray/shardarray.h"
 
 namespace debug_test {
@@ -160,6 +164,23 @@ TEST_CASE("debug: an exception of a callback comes out of the call") {
   CHECK(f(Array(1.0f)).item<float>() == 2);
   CHECK_THROWS_WITH(f(Array(-1.0f)), "negative");
   CHECK(f(Array(2.0f)).item<float>() == 3);
+}
+
+// The variable is read once: a process of its own.
+TEST_CASE("debug: SHARDARRAY_DEBUG=time says how long the parts of a compilation take") {
+  const std::string command = "SHARDARRAY_DEBUG=time SHARDARRAY_CODEGEN=always " +
+                              std::filesystem::canonical("/proc/self/exe").string() +
+                              " '--test-case=jit: functions within*' 2>&1";
+  FILE* const pipe = popen(command.c_str(), "r");
+  REQUIRE(pipe != nullptr);
+  std::string text;
+  for (char line[256]; std::fgets(line, sizeof line, pipe) != nullptr;) text += line;
+  CHECK(pclose(pipe) == 0);
+  for (const char* part :
+       {"trace", "simplify", "partition", "  propagate", "fuse", "plan", "  kernels", "  addresses", "load"})
+    CHECK_MESSAGE(text.find(std::string("shardarray: ") + part) != text.npos, part);
+  const bool generates = std::filesystem::exists(sa::code_plugin_path());
+  CHECK((text.find("shardarray: link") != text.npos) == generates);
 }
 
 TEST_CASE("inspect_array_sharding: once a compilation, with the sharding that the compiler chose") {

@@ -106,6 +106,18 @@ TEST_CASE("halves: numbers are rounded once, to nearest even, from every type") 
     check_rounding(f, whole, DType::int32);
     check_rounding(f, whole, DType::int64);
   }
+  // Between two numbers, beside the middle by what float64 does not hold.
+  const std::int64_t tie = (std::int64_t{1} << 62) + (std::int64_t{1} << 54), large = std::int64_t{1} << 62,
+                     next = large + (std::int64_t{1} << 55);
+  const Array whole = sa::array(std::vector<std::int64_t>{tie - 1, tie, tie + 1, -tie + 1, -tie, -tie - 1});
+  const auto rounded = [](std::initializer_list<std::int64_t> v) {
+    return std::vector<double>(v.begin(), v.end());
+  };
+  CHECK(values(whole.astype(DType::bfloat16)) == rounded({large, large, next, -large, -large, -next}));
+  const Array natural =
+      sa::array(std::vector<std::uint64_t>{2 * std::uint64_t(tie) - 1, 2 * std::uint64_t(tie) + 1});
+  CHECK(values(natural.astype(DType::bfloat16)) ==
+        std::vector<double>{2.0 * double(large), 2.0 * double(next)});
 }
 
 TEST_CASE("halves: JAX's results") {

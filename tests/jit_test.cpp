@@ -244,6 +244,42 @@ TEST_CASE("jit: donation by option") {
   CHECK(v.is_deleted());
 }
 
+TEST_CASE("jit: functions within, with very many results, are told apart") {
+  const auto many = sa::jit([](const Array& x) {
+    std::vector<Array> all;
+    for (int k = 0; k < 65; k++) all.push_back(x * (k + 1.0));
+    return all;
+  });
+  const auto last = sa::jit([&](const Array& x) {
+    const auto all = many(x);
+    return std::tuple(all[64], -all[0]);
+  });
+  const auto first = sa::jit([&](const Array& x) {
+    const Array y = -many(x)[0];
+    return std::tuple(y, y);
+  });
+  const auto outer = [](const auto& f) { return sa::jit([&](const Array& x) { return f(x); }); };
+  CHECK(at(std::get<0>(outer(last)(Array(1.0)))) == 65);
+  CHECK(at(std::get<0>(outer(first)(Array(1.0)))) == -1);
+}
+
+TEST_CASE("jit: what is free goes to the default device of each call") {
+  sa::set_cpu_device_count(8);
+  const auto f = sa::jit([] { return sa::ones({4}); });
+  CHECK(f().devices()[0].id == 0);
+  {
+    const sa::default_device d(sa::devices()[1]);
+    CHECK(f().devices()[0].id == 1);
+  }
+  CHECK(f().devices()[0].id == 0);
+  // and what it takes there counts there
+  const sa::default_device d(sa::devices()[3]);
+  const auto in_use = [] { return sa::backend("cpu").memory_stats(3).in_use; };
+  const auto before = in_use();
+  const Array x = sa::block_until_ready(f());
+  CHECK(in_use() >= before + 16);
+}
+
 TEST_CASE("jit: from several threads") {
   const auto f = sa::jit([](Array x, int k) { return sa::sum(x * k); });
   std::vector<std::thread> threads;
@@ -317,6 +353,11 @@ TEST_CASE("arrays from host data") {
   CHECK(sa::array(std::vector<std::int64_t>{1, 2}).dtype() == sa::int64);
   CHECK(sa::array({1, 2}, sa::float16).dtype() == sa::float16);
   CHECK(sa::array({3000000000}, sa::int64).item<std::int64_t>() == 3000000000);
+  // Read as another type: converted as astype() does it.
+  CHECK(sa::array({256, 0, -1}).to_vector<bool>() == std::vector<bool>{true, false, true});
+  CHECK(sa::array({0.5, -0.5, 0.0}).to_vector<bool>() == std::vector<bool>{true, true, false});
+  CHECK(sa::array({1e20, -1e20, -3.5, double(NAN)}).to_vector<int>() ==
+        std::vector<int>{2147483647, -2147483647 - 1, -3, 0});
   const Array x = sa::array({{1.5, 2.0}, {3.0, 4.0}});
   CHECK(x.shape() == Shape{2, 2});
   check_near(x, {1.5, 2, 3, 4});

@@ -1,12 +1,15 @@
 // Kernels with memory: what the tests of kernel IR share.
 #pragma once
 #include <dlfcn.h>
+#include <sys/mman.h>
+#include <unistd.h>
 
 #include <cmath>
 #include <cstddef>
 #include <cstdint>
 #include <cstdlib>
 #include <cstring>
+#include <deque>
 #include <filesystem>
 #include <fstream>
 #include <stdexcept>
@@ -84,22 +87,48 @@ inline std::vector<std::vector<std::byte>> run_printed(const KernelCase& c, Prin
   return memory;
 }
 
+/// A buffer that ends where readable memory ends: what reads or writes behind it crashes, generated code too.
+class FencedBytes {
+ public:
+  explicit FencedBytes(const std::vector<std::byte>& content) : size_(content.size()) {
+    const auto page = static_cast<std::size_t>(sysconf(_SC_PAGESIZE)), pages = (size_ + page - 1) / page;
+    mapped_ = (pages + 1) * page;
+    void* const p = mmap(nullptr, mapped_, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+    if (p == MAP_FAILED) throw std::runtime_error("no memory");
+    first_ = static_cast<std::byte*>(p);
+    mprotect(first_ + pages * page, page, PROT_NONE);
+    begin_ = first_ + pages * page - size_;
+    if (size_ > 0) std::memcpy(begin_, content.data(), size_);
+  }
+  ~FencedBytes() { munmap(first_, mapped_); }
+  FencedBytes(const FencedBytes&) = delete;
+  FencedBytes& operator=(const FencedBytes&) = delete;
+  std::byte* data() const { return begin_; }
+  std::vector<std::byte> content() const { return {begin_, begin_ + size_}; }
+
+ private:
+  std::size_t size_, mapped_ = 0;
+  std::byte *first_ = nullptr, *begin_ = nullptr;
+};
+
 /// The buffers after run(bases, begin, end) of pieces that end at `cuts`.
 template <class Run>
 std::vector<std::vector<std::byte>> run_pieces(const KernelCase& c, const std::vector<std::int64_t>& cuts,
                                                const Run& run) {
-  auto memory = c.inputs;
+  std::deque<FencedBytes> memory;
   std::vector<void*> bases;
-  for (auto& m : memory) bases.push_back(m.data());
+  for (const auto& m : c.inputs) bases.push_back(memory.emplace_back(m).data());
   std::int64_t begin = 0;
   for (const std::int64_t end : cuts) {
     run(bases.data(), begin, end);
     begin = end;
   }
+  std::vector<std::vector<std::byte>> after;
   for (std::size_t a = 0; a < c.args.size(); a++) {
-    if (c.args[a].alias >= 0) memory[a] = memory[c.args[a].alias];
+    const int alias = c.args[a].alias;
+    after.push_back(memory[alias < 0 ? a : static_cast<std::size_t>(alias)].content());
   }
-  return memory;
+  return after;
 }
 
 inline std::vector<std::vector<std::byte>> run_plan(const KernelCase& c, const LoopPlan& plan,

@@ -93,7 +93,7 @@ TEST_CASE("transport: while one thread's program runs, others evaluate, the same
     std::atomic<bool> begun{false};
     bool ended = false;
     std::function<std::vector<float>()> work;
-    std::vector<float> got;
+    std::future<std::vector<float>> result;
   };
   const auto other = std::make_shared<Other>();
   other->work = [&] {
@@ -102,16 +102,15 @@ TEST_CASE("transport: while one thread's program runs, others evaluate, the same
   };
   const auto event = [other] {
     if (other->begun.exchange(true)) return;
-    auto result = std::async(std::launch::async, other->work);
-    other->ended = result.wait_for(std::chrono::seconds(30)) == std::future_status::ready;
-    other->got = result.get();
+    other->result = std::async(std::launch::async, other->work);
+    other->ended = other->result.wait_for(std::chrono::seconds(30)) == std::future_status::ready;
   };
   {
     EventfulTransport transport(0, event);
     CHECK(y.to_vector<float>() == want);
   }
   CHECK(other->ended);
-  CHECK(other->got == want);
+  CHECK(other->result.get() == want);
   CHECK((y + 1)[7].item<float>() == 16);
 }
 

@@ -156,10 +156,10 @@ class SHARDARRAY_API ShardedArray {
     read(&v, dtype_of<T>(), 1, "item", w);
     return v;
   }
-  /// All elements, row-major, converted to T.
+  /// All elements, row-major, converted to T as astype() does it.
   template <Element T> std::vector<T> to_vector(Where w = Where::here()) const {
     if constexpr (std::same_as<T, bool>) {
-      auto bytes = to_vector<std::uint8_t>(w);
+      const auto bytes = astype(DType::bool_).template to_vector<std::uint8_t>(w);
       return std::vector<bool>(bytes.begin(), bytes.end());
     } else {
       std::vector<T> v(static_cast<std::size_t>(size()));

@@ -13,9 +13,23 @@ int both(KernelBuilder& b, int v, std::uint32_t mask) { return b.binary(Code::an
 
 constexpr std::uint32_t infinity = 0x7f800000, sign = 0x80000000, magnitude = 0x7fffffff;
 
+// An int64 or uint64 whose value float64 has, with the last bit set where it is not v's.
+int to_odd_53_bits(KernelBuilder& b, int v) {
+  const DType t = b.type(v);
+  const auto number = [&](std::uint64_t x) { return b.constant_bits(t, x); };
+  constexpr std::uint64_t low = (1 << 11) - 1, exact = std::uint64_t{1} << 53;
+  const int rest = b.binary(Code::ne, b.binary(Code::and_, v, number(low)), number(0));
+  const int odd =
+      b.binary(Code::or_, b.binary(Code::and_, v, number(~low)), b.select(rest, number(low + 1), number(0)));
+  int large = b.binary(Code::gt, v, number(exact));
+  if (t == DType::int64) large = b.binary(Code::or_, large, b.binary(Code::lt, v, number(~exact + 1)));
+  return b.select(large, odd, v);
+}
+
 // v (float64 or an integer) as float32, with the last bit set where it is not exact: the rounding that follows sees on
 // which side of a tie v lies.
 int to_odd(KernelBuilder& b, int v) {
+  if (itemsize(b.type(v)) == 8 && is_integer(b.type(v))) v = to_odd_53_bits(b, v);
   const int exact = b.cast(v, DType::float64), near = b.cast(exact, DType::float32),
             back = b.cast(near, DType::float64);
   const int bits = b.bitcast(near, DType::uint32);

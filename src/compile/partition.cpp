@@ -4,6 +4,7 @@
 #include <algorithm>
 #include <map>
 
+#include "base/print_time.h"
 #include "compile/decide.h"
 #include "compile/halo.h"
 #include "compile/halves.h"
@@ -23,7 +24,7 @@ class Partitioner {
     decider_.emplace(atoms_, in.policy);
     for (const FlatNode& n : g.nodes)
       rules_.push_back(n.op->form == Form::leaf ? Rule{} : n.op->rule(n.call()));
-    wishes_ = propagate(g, rules_, atoms_, in);
+    wishes_ = timed("  propagate", [&] { return propagate(g, rules_, atoms_, in); });
     users_.resize(g.types.size());
     is_output_.resize(g.types.size());
     for (int v : g.outputs) at(is_output_, v) = true;

@@ -1,12 +1,11 @@
 // The passes, in order. Each is checked after it ran (SHARDARRAY_VERIFY builds) and printed when it changed something
-// (SHARDARRAY_DEBUG=2), with its time under SHARDARRAY_DEBUG=time.
+// (SHARDARRAY_DEBUG=2).
 #include <fmt/core.h>
 
-#include <chrono>
 #include <cstdio>
 #include <cstring>
 
-#include "base/env.h"
+#include "base/print_time.h"
 #include "compile/passes.h"
 
 namespace shardarray {
@@ -19,29 +18,16 @@ constexpr bool kVerify = true;
 constexpr bool kVerify = false;
 #endif
 
-struct Debug {
-  bool print, time;
-};
-const Debug& debug() {
-  static const Debug d = [] {
+bool prints_passes() {
+  static const bool on = [] {
     const char* text = std::getenv("SHARDARRAY_DEBUG");
-    return Debug{text && std::strcmp(text, "2") == 0, text && std::strcmp(text, "time") == 0};
+    return text && std::strcmp(text, "2") == 0;
   }();
-  return d;
-}
-
-template <class F> auto pass(const char* name, F f) {
-  const auto start = std::chrono::steady_clock::now();
-  auto result = f();
-  if (debug().time) {
-    const std::chrono::duration<double, std::micro> took = std::chrono::steady_clock::now() - start;
-    fmt::print(stderr, "shardarray: {:<10} {:>9.1f} us\n", name, took.count());
-  }
-  return result;
+  return on;
 }
 
 void show(const char* name, const std::string& text) {
-  if (debug().print) fmt::print(stderr, "shardarray: after {}\n{}", name, text);
+  if (prints_passes()) fmt::print(stderr, "shardarray: after {}\n{}", name, text);
 }
 
 std::string text_of(const Partition& p, const FlatGraph& g) {
@@ -95,25 +81,22 @@ std::string text_of(const Program& program) {
 
 Compiled compile(CompileInput in) {
   Compiled out;
-  const std::string collected = debug().print ? in.graph.to_string() : "";
+  const std::string collected = prints_passes() ? in.graph.to_string() : "";
   show("collect", collected);
-  in.graph = pass("simplify", [&] {
+  in.graph = timed("simplify", [&] {
     if (!in.reproducible) return simplify(in.graph, in.order->size());
     return simplify(fix_order(simplify(in.graph, 0)), 0);
   });
   if (kVerify) verify(in.graph, "simplify");
-  if (debug().print && in.graph.to_string() != collected) show("simplify", in.graph.to_string());
+  if (prints_passes() && in.graph.to_string() != collected) show("simplify", in.graph.to_string());
   // propagate: inside partition, which asks for every value's wish
-  Partition p = pass("partition", [&] { return partition(in.graph, in); });
+  Partition p = timed("partition", [&] { return partition(in.graph, in); });
   if (kVerify) verify(p, in.graph);
-  show("propagate, partition", debug().print ? text_of(p, in.graph) : "");
-  const Fusion f = pass("fuse", [&] { return fuse(p, in.graph); });
-  show("fuse, schedule", debug().print ? text_of(f, p, in.graph) : "");
-  pass("plan", [&] {
-    plan(p, f, in.graph, in, out);
-    return 0;
-  });
-  show("plan", debug().print ? text_of(*out.program) : "");
+  show("propagate, partition", prints_passes() ? text_of(p, in.graph) : "");
+  const Fusion f = timed("fuse", [&] { return fuse(p, in.graph); });
+  show("fuse, schedule", prints_passes() ? text_of(f, p, in.graph) : "");
+  timed("plan", [&] { plan(p, f, in.graph, in, out); });
+  show("plan", prints_passes() ? text_of(*out.program) : "");
   return out;
 }
 

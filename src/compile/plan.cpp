@@ -3,6 +3,7 @@
 
 #include <algorithm>
 
+#include "base/print_time.h"
 #include "compile/memory.h"
 
 namespace shardarray {
@@ -67,10 +68,12 @@ void plan(const Partition& p, const Fusion& f, const FlatGraph& g, const Compile
   program->order = in.order;
   program->transfers = p.transfers;
   std::vector<GroupKernel> kernels;
-  for (const Group& group : f.groups)
-    kernels.push_back(group.loop ? make_kernel(group, p, g) : GroupKernel{});
+  timed("  kernels", [&] {
+    for (const Group& group : f.groups)
+      kernels.push_back(group.loop ? make_kernel(group, p, g) : GroupKernel{});
+  });
   Addresses at(p, f, in);
-  assign_addresses(p, f, kernels, in, at, *program, out);
+  timed("  addresses", [&] { assign_addresses(p, f, kernels, in, at, *program, out); });
   for (std::size_t k = 0; k < f.groups.size(); k++) {
     const Group& group = f.groups[k];
     Step step{Loop{}, label_of(group, p, g), where_of(group, p, g)};

@@ -6,9 +6,11 @@
 #include <cstdio>
 #include <cstdlib>
 #include <cstring>
+#include <exception>
 #include <filesystem>
 
 #include "base/hash.h"
+#include "base/print_time.h"
 #include "shardarray/error.h"
 
 namespace shardarray {
@@ -93,15 +95,16 @@ std::shared_ptr<const LinkedCode> CodeStore::build(const std::vector<CodeSpec>& 
   }
   if (const auto object = cache_.find(key)) {
     try {
-      auto code = generator_->link(*object, specs.size());
+      auto code = timed("link", [&] { return generator_->link(*object, specs.size()); });
       stats_.loaded++;
       return code;
     } catch (const CompileError&) {}  // as good as none
   }
-  const std::vector<char> object = generator_->compile(specs, tier);
+  const std::vector<char> object = timed(tier == CodeTier::quick ? "code, quick" : "code, full",
+                                         [&] { return generator_->compile(specs, tier); });
   cache_.put(key, object);
   stats_.compiled++;
-  return generator_->link(object, specs.size());
+  return timed("link", [&] { return generator_->link(object, specs.size()); });
 }
 
 std::vector<MachineCode> CodeStore::get(const std::vector<CodeSpec>& specs, CodeTier tier) {
@@ -139,7 +142,7 @@ std::optional<std::vector<MachineCode>> try_compile(const std::vector<CodeSpec>&
   }
   try {
     return CodeStore::instance().get(specs, tier);
-  } catch (const CompileError& e) {
+  } catch (const std::exception& e) {  // memory may be short as well
     if (!failed.exchange(true))
       fmt::print(stderr, "shardarray: {} Programs run in the interpreter.\n", e.what());
   }

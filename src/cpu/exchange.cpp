@@ -9,6 +9,7 @@
 #include <utility>
 
 #include "cpu/address.h"
+#include "cpu/loops.h"
 #include "shardarray/error.h"
 
 namespace shardarray {
@@ -39,7 +40,7 @@ ExchangeRowFunction copy_function(std::size_t size) {
 
 ExchangeRowFunction reduce_function(Reducer reducer, DType t) {
 #if defined(__x86_64__)
-  if (__builtin_cpu_supports("avx2") && __builtin_cpu_supports("fma")) return exchange_reduce_v3(reducer, t);
+  if (has_v3()) return exchange_reduce_v3(reducer, t);
 #endif
   return exchange_reduce_baseline(reducer, t);
 }

@@ -18,7 +18,8 @@ namespace {
 constexpr std::int64_t chunks_per_item = 32;  // enough for the workers of a large machine
 
 // What compiling takes in the quick tier: LLVM selects instructions one by one. The full tier takes four times that.
-constexpr double compile_kernel_ns = 300'000, compile_instruction_ns = 15'000, full_factor = 4;
+constexpr double compile_kernel_ns = 300'000, compile_instruction_ns = 15'000, compile_product_ns = 2'000'000,
+                 full_factor = 4;
 
 /// One way to run the program.
 struct ProgramTasks {
@@ -101,7 +102,8 @@ class CpuExecutable final : public Executable {
         compile_ns_ +=
             compile_kernel_ns + compile_instruction_ns * static_cast<double>(loop->kernel->code.size());
     }
-    cost_of_run_ = works_.loop_ns();
+    compile_ns_ += compile_product_ns * works_.coded_products();
+    cost_of_run_ = works_.interpreted_ns();
     const bool never = compile_ns_ == 0 || codegen_mode() == CodegenMode::off;
     if (never) stage_ = Stage::done;
     budget_ = never ? endless : compile_ns_;
@@ -136,8 +138,8 @@ class CpuExecutable final : public Executable {
   mutable std::vector<std::unique_ptr<ProgramTasks>> tasks_;
   mutable std::atomic<const ProgramTasks*> current_{nullptr};
   mutable std::atomic<Stage> stage_{Stage::interpreted};
-  mutable std::atomic<double> budget_{0};    // nanoseconds of interpreted loops until the next tier
-  double cost_of_run_ = 0, compile_ns_ = 0;  // of the interpreted loops; of the quick tier
+  mutable std::atomic<double> budget_{0};    // nanoseconds of what code would replace, until the next tier
+  double cost_of_run_ = 0, compile_ns_ = 0;  // of what code would replace; of the quick tier
 };
 
 }  // namespace

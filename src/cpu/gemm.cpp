@@ -10,6 +10,7 @@
 
 #include "base/ceil_div.h"
 #include "cpu/address.h"
+#include "cpu/loops.h"
 #include "shardarray/error.h"
 
 namespace shardarray {
@@ -50,7 +51,7 @@ template <class T> T multiply_add(T a, T b, T c) {
 
 const SmallGemmTable& small_gemm() {
 #if defined(__x86_64__)
-  if (__builtin_cpu_supports("avx2") && __builtin_cpu_supports("fma")) return small_gemm_v3;
+  if (has_v3()) return small_gemm_v3;
 #endif
   return small_gemm_baseline;
 }
@@ -150,7 +151,11 @@ std::optional<GemmSpec> GemmPlan::spec() const {
   constexpr std::int64_t most_elements = 8192;  // of a matrix that is turned in the stack
   const Gemm::Item& g = item_;
   const double work = static_cast<double>(g.m) * static_cast<double>(g.n) * static_cast<double>(g.k);
+#ifdef __FP_FAST_FMAF
+  constexpr bool fused = true;
+#else
   const bool fused = &small_gemm() != &small_gemm_baseline;  // else each multiply-add is a call
+#endif
   if (way_ != Way::small || g.batch == 0 || work > small_work || g.k * std::max(g.m, g.n) > most_elements ||
       !fused)
     return std::nullopt;

@@ -38,6 +38,8 @@ struct Loops {
   void (*iota)(std::int64_t* dst, std::int64_t start, std::int64_t step, std::int64_t n) = nullptr;
 };
 
+/// Whether this CPU has x86-64-v3, as far as compilers make use of it.
+bool has_v3();
 const Loops& baseline_loops();
 /// The x86-64-v3 ones; null where this machine or build has none.
 const Loops* v3_loops();

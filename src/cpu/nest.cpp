@@ -42,12 +42,19 @@ void put_kernel(const Kernel& k, std::vector<std::uint64_t>& words) {
   for (const KernelArg& a : k.args)
     words.push_back(static_cast<std::uint64_t>(a.type) << 2 | a.output << 1 | a.indirect);
   const auto half = [](std::int32_t x) { return static_cast<std::uint64_t>(static_cast<std::uint32_t>(x)); };
+  // An index is known by its strides, not by the dimension that it had in the domain; but which of them are alike counts.
+  std::vector<std::uint64_t> dimensions;
+  const auto number = [&](std::uint64_t dimension) {
+    const auto it = std::find(dimensions.begin(), dimensions.end(), dimension);
+    if (it != dimensions.end()) return static_cast<std::uint64_t>(it - dimensions.begin());
+    dimensions.push_back(dimension);
+    return static_cast<std::uint64_t>(dimensions.size() - 1);
+  };
   for (const Instr& in : k.code) {
-    // An index is known by its strides, not by the dimension that it had in the domain.
     words.push_back(static_cast<std::uint64_t>(in.code) | static_cast<std::uint64_t>(in.type) << 8 |
                     half(in.a) << 32);
     words.push_back(half(in.b) | half(in.c) << 32);
-    words.push_back(in.code == Code::index ? 0 : in.imm);
+    words.push_back(in.code == Code::index ? number(in.imm) : in.imm);
   }
   for (const Stage& s : k.stages) words.push_back(half(s.end) << 1 | s.inner);
 }

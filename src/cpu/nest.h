@@ -84,8 +84,8 @@ class LoopNest {
   bool has_points() const { return has_points_; }
   /// Pieces of the outer points that may run anywhere; any cut gives the same bits.
   std::int64_t units() const { return units_; }
-  /// Points of a unit where all points are one axis; else 0.
-  std::int64_t grain() const { return axes_.size() == 1 ? grain_ : 0; }
+  /// Points of a unit where all points are one axis that units may cut; else 0.
+  std::int64_t grain() const { return axes_.size() == 1 && spec_.fixed.empty() ? grain_ : 0; }
   double cost_ns() const { return cost_ns_; }
   void run(NestFunction f, void* const* bases, std::int64_t begin, std::int64_t end) const;
   /// What the function is given for all points: where domain point 0 of every argument is, and the numbers.

@@ -132,10 +132,10 @@ void ObjectCache::trim() {
   std::vector<File> files;
   std::uint64_t total = 0;
   std::error_code failed;
-  for (const auto& entry : fs::directory_iterator(folder_, failed)) {
-    if (!is_object(entry.path().filename().string())) continue;
+  for (fs::directory_iterator it(folder_, failed), end; !failed && it != end; it.increment(failed)) {
+    if (!is_object(it->path().filename().string())) continue;
     std::error_code gone;
-    const File f{entry.last_write_time(gone), entry.file_size(gone), entry.path()};
+    const File f{it->last_write_time(gone), it->file_size(gone), it->path()};
     if (gone) continue;
     files.push_back(f);
     total += f.bytes;

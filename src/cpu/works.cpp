@@ -88,7 +88,7 @@ void Works::add(const Loop& loop) {
       (loop.kernel->args[k].output ? writes : reads).push_back(tile_range(a.ref, a.first, a.bytes));
     }
     const LoopPlan& plan = loops_.emplace_back(loop.kernel, item);
-    loop_ns_ += plan.cost_ns();
+    interpreted_ns_ += plan.cost_ns();
     Work& work = append(std::move(reads), std::move(writes), all_units(plan));
     work.loop = &loop;
     work.item = &item;
@@ -98,13 +98,18 @@ void Works::add(const Loop& loop) {
 
 void Works::add(const Gemm& gemm) {
   const std::size_t size = itemsize(gemm.dtype);
+  bool coded = false;
   for (const Gemm::Item& i : gemm.items) {
     const GemmPlan& plan = gemms_.emplace_back(gemm, i);
     append({matrix_range(i.a, i.ta ? i.k : i.m, i.ta ? i.m : i.k, i.lda, i.batch, i.stride_a, size),
             matrix_range(i.b, i.tb ? i.n : i.k, i.tb ? i.k : i.n, i.ldb, i.batch, i.stride_b, size)},
            {matrix_range(i.c, i.m, i.n, i.ldc, i.batch, i.stride_c, size)}, all_units(plan))
         .gemm = &plan;
+    if (!plan.spec()) continue;
+    coded = true;
+    interpreted_ns_ += plan.cost_ns();
   }
+  coded_products_ += coded;
 }
 
 void Works::add(const Extern& x) {

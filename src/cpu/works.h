@@ -63,8 +63,10 @@ class Works {
   const std::vector<Work>& all() const { return all_; }
   /// Bases below are scratch: nothing there is read after the program.
   std::uint32_t scratch_bases() const { return scratch_bases_; }
-  /// Of the interpreted loops.
-  double loop_ns() const { return loop_ns_; }
+  /// What one run takes in the interpreter and, where code of their own is worth it, in products.
+  double interpreted_ns() const { return interpreted_ns_; }
+  /// Steps with such products.
+  int coded_products() const { return coded_products_; }
 
  private:
   void add(const Loop& loop);
@@ -79,7 +81,8 @@ class Works {
   std::deque<GemmPlan> gemms_;
   std::deque<ExternPlan> externs_;
   std::vector<std::unique_ptr<Communication>> exchanges_;
-  double loop_ns_ = 0;
+  double interpreted_ns_ = 0;
+  int coded_products_ = 0;
 };
 
 }  // namespace shardarray

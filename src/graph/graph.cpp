@@ -17,7 +17,8 @@ std::vector<std::uint64_t> structure(const Graph& g) {
   std::vector<std::uint64_t> words;
   std::unordered_map<Node*, std::uint64_t> number;
   auto refer = [&](const Array& a) {
-    words.push_back(a.has_value() ? number.at(a.node()) * 64 + a.index() : ~0ull);
+    words.push_back(a.has_value() ? number.at(a.node()) : ~0ull);
+    words.push_back(a.has_value() ? a.index() : 0);
   };
   for (const Array& a : g.in) {
     number.emplace(a.node(), number.size());

@@ -2,6 +2,7 @@
 #include <fmt/core.h>
 
 #include <algorithm>
+#include <limits>
 
 #include "ops/api.h"
 #include "shardarray/ops.h"
@@ -96,7 +97,8 @@ Array mask(const Shape& shape, const Selection& s) {
   Array m;
   for (std::size_t d = 0; d < shape.size(); d++) {
     if (s.region[d] == shape[d]) continue;
-    const Array i = prim::iota({shape[d]}, 0, DType::int32);
+    const bool fits = shape[d] <= std::numeric_limits<std::int32_t>::max();
+    const Array i = prim::iota({shape[d]}, 0, fits ? DType::int32 : DType::int64);
     auto number = [&](std::int64_t v) { return prim::like(i, static_cast<double>(v)); };
     Array inside = prim::binary(op_and, prim::binary(op_ge, i, number(s.lo[d])),
                                 prim::binary(op_lt, i, number(s.hi[d])));

@@ -47,6 +47,7 @@ Arena::Class& Arena::class_of(std::size_t block) {
 }
 
 Buffer* Arena::allocate(std::size_t bytes) {
+  const bool fill = debug_fill().load(std::memory_order_relaxed);
   Buffer* b = nullptr;
   {
     const std::lock_guard lock(mutex_);
@@ -71,7 +72,7 @@ Buffer* Arena::allocate(std::size_t bytes) {
     stats_.in_use += bytes;
     stats_.high_water = std::max(stats_.high_water, stats_.in_use);
   }
-  if (debug_fill().load(std::memory_order_relaxed)) std::memset(b->data, 0xff, bytes);
+  if (fill) std::memset(b->data, 0xff, bytes);
   return b;
 }
 

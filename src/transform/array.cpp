@@ -8,6 +8,7 @@
 #include <cmath>
 #include <cstring>
 
+#include "runtime/scalar.h"
 #include "transform/eval.h"
 
 namespace shardarray {
@@ -78,7 +79,7 @@ template <class To, class From> void convert_all(const std::byte* from, To* to, 
   for (std::size_t k = 0; k < n; k++) {
     From x;
     std::memcpy(&x, from + k * sizeof(From), sizeof(From));
-    to[k] = static_cast<To>(x);  // NOLINT(bugprone-signed-char-misuse): int8 is a number
+    to[k] = scalar::cast<To>(x);  // as astype: integers saturate, NaN is 0
   }
 }
 
@@ -95,7 +96,7 @@ template <class To> void convert_halves(const std::byte* from, DType t, To* to, 
   for (std::size_t k = 0; k < n; k++) {
     std::uint16_t bits;
     std::memcpy(&bits, from + 2 * k, 2);
-    to[k] = static_cast<To>(half_value(bits, t));
+    to[k] = scalar::cast<To>(half_value(bits, t));
   }
 }
 
@@ -126,7 +127,7 @@ void convert(const std::byte* from, DType t, void* to, DType wanted, std::size_t
     return;
   }
   switch (wanted) {
-    case DType::bool_:
+    case DType::bool_: return convert_from(from, t, static_cast<bool*>(to), n);
     case DType::uint8: return convert_from(from, t, static_cast<std::uint8_t*>(to), n);
     case DType::int8: return convert_from(from, t, static_cast<std::int8_t*>(to), n);
     case DType::int16: return convert_from(from, t, static_cast<std::int16_t*>(to), n);

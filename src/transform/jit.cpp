@@ -8,6 +8,7 @@
 #include <unordered_map>
 
 #include "base/hash.h"
+#include "base/print_time.h"
 #include "graph/trace_state.h"
 #include "ops/prims.h"
 #include "shardarray/detail/path.h"
@@ -70,6 +71,7 @@ void JitCall::leaf(const Array& a, Array* moved_handle, bool option_donated, con
 
 // ---------------------------------------------------------------- tracing
 struct JitTrace::State {
+  PrintTime time{"trace"};
   OpenTrace open;
   Arrays placeholders, given;
 };
@@ -322,11 +324,12 @@ std::shared_ptr<const LoadedProgram> program_for(const JitEntry& e, std::span<co
   const bool reproducible = is_reproducible();
   const std::lock_guard lock(e.mutex);
   for (const JitEntry::Placed& p : e.programs) {
-    bool same = p.share_replicas == share && p.policy == policy && p.reproducible == reproducible;
+    bool same = p.share_replicas == share && p.policy == policy && p.reproducible == reproducible &&
+                p.default_device == current_default_device();
     for (std::size_t k = 0; same && k < leaves.size(); k++) same = p.leaves[k] == key(leaves[k]);
     if (same) return p.program;
   }
-  JitEntry::Placed placed{{}, share, policy, reproducible, nullptr};
+  JitEntry::Placed placed{{}, share, policy, reproducible, current_default_device(), nullptr};
   std::vector<ValueRef> values;
   std::vector<bool> donated;
   for (const LaunchLeaf& l : leaves) {

@@ -7,6 +7,7 @@
 
 #include "graph/host_call.h"
 #include "shardarray/core.h"
+#include "shardarray/device.h"
 #include "transform/eval.h"
 
 namespace shardarray::core {
@@ -34,6 +35,7 @@ struct JitEntry {
     bool share_replicas;
     Policy policy;
     bool reproducible;
+    Device default_device;  ///< where what is free goes
     std::shared_ptr<const LoadedProgram> program;
   };
   mutable std::mutex mutex;

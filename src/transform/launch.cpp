@@ -7,12 +7,10 @@
 #include <unordered_map>
 #include <utility>
 
-#include "base/env.h"
 #include "base/hash.h"
+#include "base/print_time.h"
 #include "compile/assignment.h"
 #include "runtime/devices.h"
-#include "shardarray/policy.h"
-#include "shardarray/reproducible.h"
 
 namespace shardarray {
 
@@ -20,31 +18,6 @@ std::mutex& graph_mutex() {
   static std::mutex m;
   return m;
 }
-
-static std::atomic<int> share_setting{-1};
-bool share_replicas() {
-  int s = share_setting.load(std::memory_order_relaxed);
-  if (s < 0) {
-    const char* text = std::getenv("SHARDARRAY_SHARE_REPLICAS");
-    s = text && std::string(text) == "0" ? 0 : 1;
-    share_setting.store(s, std::memory_order_relaxed);
-  }
-  return s == 1;
-}
-void set_share_replicas(bool on) { share_setting.store(on ? 1 : 0, std::memory_order_relaxed); }
-
-static thread_local Policy policy_setting = Policy::auto_;
-Policy current_policy() { return policy_setting; }
-policy::Guard::Guard(Policy p) : previous_(std::exchange(policy_setting, p)) {}
-policy::Guard::~Guard() { policy_setting = previous_; }
-policy::auto_::auto_() : Guard(Policy::auto_) {}
-policy::follow::follow() : Guard(Policy::follow) {}
-policy::strict::strict() : Guard(Policy::strict) {}
-
-static thread_local bool reproducible_setting = false;
-bool is_reproducible() { return reproducible_setting; }
-reproducible::reproducible(bool on) : previous_(std::exchange(reproducible_setting, on)) {}
-reproducible::~reproducible() { reproducible_setting = previous_; }
 
 // ---------------------------------------------------------------- placement
 namespace {
@@ -308,7 +281,7 @@ std::shared_ptr<const LoadedProgram> load_program(FlatGraph g, std::span<const V
   p->inputs = in.inputs;
   p->compiled = compile(std::move(in));
   p->backend = &backend(p->order->devices()[0].platform);
-  p->executable = p->backend->load(p->compiled.program);
+  p->executable = timed("load", [&] { return p->backend->load(p->compiled.program); });
   p->aliased.resize(p->inputs.size());
   for (const Port& o : p->compiled.program->outputs)
     if (o.alias >= 0) p->aliased[static_cast<std::size_t>(o.alias)] = true;
@@ -324,9 +297,14 @@ std::shared_ptr<const LoadedProgram> load_program(FlatGraph g, std::span<const V
 // ---------------------------------------------------------------- the run
 namespace {
 
-BufferRef copy_of(Backend& b, const BufferRef& x, int device) {
-  BufferRef fresh = b.allocate(device, x->bytes);
-  b.copy_from_host(fresh, x->data, x->bytes);
+// Memory of the device at this position of the program's order.
+BufferRef allocate(const LoadedProgram& p, int position, std::size_t bytes) {
+  return p.backend->allocate(p.order->devices()[static_cast<std::size_t>(position)].id, bytes);
+}
+
+BufferRef copy_of(const LoadedProgram& p, const BufferRef& x, int position) {
+  BufferRef fresh = allocate(p, position, x->bytes);
+  p.backend->copy_from_host(fresh, x->data, x->bytes);
   return fresh;
 }
 
@@ -341,8 +319,7 @@ void convert_buffers(const LoadedProgram& p, std::size_t k, const Value& v, bool
     const std::size_t source =
         same_order ? static_cast<std::size_t>(have.of_position[static_cast<std::size_t>(want.leader[i])]) : 0;
     // shared replicas read one buffer; separate memories get copies of their own
-    to.push_back(p.share_replicas ? v.buffers[source]
-                                  : copy_of(*p.backend, v.buffers[source], port.devices[i]));
+    to.push_back(p.share_replicas ? v.buffers[source] : copy_of(p, v.buffers[source], port.devices[i]));
   }
 }
 
@@ -412,7 +389,7 @@ void take_scratch(const LoadedProgram& p, Workspace& w) {
   w.bases.assign(program.base_count, nullptr);
   for (std::size_t d = 0; d < program.scratch_bytes.size(); d++)
     if (program.scratch_bytes[d] > 0) {
-      w.scratch.push_back(p.backend->allocate(static_cast<int>(d), program.scratch_bytes[d]));
+      w.scratch.push_back(allocate(p, static_cast<int>(d), program.scratch_bytes[d]));
       w.bases[d] = w.scratch.back()->data;
     }
 }
@@ -434,7 +411,7 @@ void take_inputs(const LoadedProgram& p, std::span<const LaunchLeaf> leaves, Wor
         Buffers copies;
         const Buffers& from = leaf_buffers(w, leaves, k);
         for (std::size_t i = 0; i < from.size(); i++)
-          copies.push_back(copy_of(*p.backend, from[i], program.inputs[k].devices[i]));
+          copies.push_back(copy_of(p, from[i], program.inputs[k].devices[i]));
         w.made[k] = std::move(copies);
       }
       if (verdicts) (*verdicts)[k] = {owned, !owned, false};
@@ -468,7 +445,7 @@ void make_results(const LoadedProgram& p, std::span<const LaunchLeaf> leaves, Wo
     const Port& o = p.compiled.program->outputs[static_cast<std::size_t>(p.compiled.program_output[k])];
     Value& v = *results.emplace_back(make_value(layout, spelled, p.committed, p.share_replicas));
     for (std::size_t i = 0; i < o.bytes.size(); i++) {
-      v.buffers.push_back(p.backend->allocate(o.devices[i], o.bytes[i]));
+      v.buffers.push_back(allocate(p, o.devices[i], o.bytes[i]));
       w.bases[o.bases[i]] = v.buffers.back()->data;
     }
   }
