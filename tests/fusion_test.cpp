@@ -82,6 +82,37 @@ TEST_CASE("fusion: a value kept for later is written beside the one that is used
     }
 }
 
+TEST_CASE("fusion: products read transposes where they lie") {
+  const Array x = numbers({6, 5}), y = numbers({6, 7}), q = numbers({2, 8, 3, 4}), k = numbers({2, 8, 3, 4});
+  CHECK(steps([](const Array& a, const Array& b) { return sa::matmul(sa::transpose(a), b); }, x, y) == 1);
+  CHECK(steps([](const Array& a, const Array& b) { return sa::matmul(sa::transpose(b), a); }, x, y) == 1);
+  CHECK(steps([](const Array& a) { return sa::matmul(a, sa::transpose(a)); }, x) == 1);
+  // What is turned back was never turned.
+  const auto twice = [](const Array& a) { return sa::transpose(sa::transpose(a)) * 2; };
+  CHECK(steps(twice, x) == 1);
+  CHECK(sa::jit(twice)(x).to_vector<float>() == (x * 2).to_vector<float>());
+  // [b, s, h, d]: heads come before positions, which a product cannot read; the last two may lie either way.
+  const auto scores = [](const Array& a, const Array& b) {
+    return sa::matmul(sa::transpose(a, {0, 2, 1, 3}),
+                      sa::transpose(sa::transpose(b, {0, 2, 1, 3}), {0, 1, 3, 2}));
+  };
+  CHECK(steps(scores, q, k) == 3);
+  const auto got = sa::jit(scores)(q, k).to_vector<float>(), a = q.to_vector<float>(),
+             b = k.to_vector<float>();
+  const auto at = [](const std::vector<float>& v, std::size_t n, std::size_t s, std::size_t h,
+                     std::size_t d) { return v[((n * 8 + s) * 3 + h) * 4 + d]; };
+  std::size_t wrong = 0, i = 0;
+  for (std::size_t n = 0; n < 2; n++)
+    for (std::size_t h = 0; h < 3; h++)
+      for (std::size_t s = 0; s < 8; s++)
+        for (std::size_t t = 0; t < 8; t++) {
+          float sum = 0;
+          for (std::size_t d = 0; d < 4; d++) sum += at(a, n, s, h, d) * at(b, n, t, h, d);
+          wrong += got[i++] != sum;
+        }
+  CHECK(wrong == 0);
+}
+
 TEST_CASE("fusion: a sum over devices reads its terms where they lie") {
   sa::set_cpu_device_count(8);
   const auto total = sa::pmap([](const Array& v) { return sa::psum(v, "i"); }, {.axis_name = "i"});

@@ -1,11 +1,14 @@
 // Thread pool and task graphs.
 #include <doctest/doctest.h>
+#include <sched.h>
 
 #include <algorithm>
 #include <array>
 #include <atomic>
 #include <cstdint>
 #include <cstdlib>
+#include <filesystem>
+#include <fstream>
 #include <memory>
 #include <numeric>
 #include <random>
@@ -158,6 +161,44 @@ TEST_CASE("thread pool: everybody shares one job, jobs nest and overlap") {
     for (auto& c : callers) c.join();
     CHECK(right == 10);
   }
+}
+
+TEST_CASE("thread pool: cores by affinity and by quota") {
+  cpu_set_t all, one;
+  REQUIRE(sched_getaffinity(0, sizeof all, &all) == 0);
+  CPU_ZERO(&one);
+  for (int k = 0; k < CPU_SETSIZE && CPU_COUNT(&one) == 0; k++)
+    if (CPU_ISSET(k, &all)) CPU_SET(k, &one);
+  REQUIRE(sched_setaffinity(0, sizeof one, &one) == 0);
+  CHECK(available_cores() == 1);
+  sched_setaffinity(0, sizeof all, &all);
+
+  namespace fs = std::filesystem;
+  std::string pattern = (fs::temp_directory_path() / "shardarray-cgroup-XXXXXX").string();
+  REQUIRE((mkdtemp(pattern.data()) != nullptr));
+  const fs::path root = pattern;
+  const auto write = [&](const std::string& name, const std::string& text) {
+    fs::create_directories((root / name).parent_path());
+    std::ofstream(root / name) << text << "\n";
+  };
+  const auto cores = [&](const std::string& groups) {
+    write("groups", groups);
+    return quota_cores(root / "groups", root);
+  };
+  write("a/b/cpu.max", "max 100000");
+  CHECK(cores("0::/a/b") > 100);
+  write("a/cpu.max", "350000 100000");
+  CHECK(cores("0::/a/b") == 4);  // rounded up
+  write("a/b/cpu.max", "20000 100000");
+  CHECK(cores("0::/a/b") == 1);
+  write("cpu/c/cpu.cfs_quota_us", "200000");
+  write("cpu/c/cpu.cfs_period_us", "100000");
+  write("cpu/d/cpu.cfs_quota_us", "-1");
+  write("cpu/d/cpu.cfs_period_us", "100000");
+  CHECK(cores("7:memory:/a\n3:cpu,cpuacct:/c\n1:name=systemd:/a") == 2);
+  CHECK(cores("3:cpu,cpuacct:/d") > 100);
+  CHECK(cores("nothing that is known") > 100);
+  fs::remove_all(root);
 }
 
 TEST_CASE("thread pool: counts") {

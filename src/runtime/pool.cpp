@@ -24,14 +24,14 @@ int affinity_cores() {
   return std::max(1, CPU_COUNT(&set));
 }
 
-/// Cores by the quota of this process's cgroup (version 2 `cpu.max`, version 1 `cpu.cfs_quota_us`), the
-/// tightest up to the root; a large number without one.
-int quota_cores() {
+}  // namespace
+
+int quota_cores(const std::string& groups_file, const std::string& root) {
   double cores = most_workers;
   const auto limit = [&](double quota, double period) {
     if (quota > 0 && period > 0) cores = std::min(cores, std::ceil(quota / period));
   };
-  std::ifstream groups("/proc/self/cgroup");
+  std::ifstream groups(groups_file);
   for (std::string line; std::getline(groups, line);) {  // `0::/path` or `3:cpu,cpuacct:/path`
     const auto first = line.find(':'), second = line.find(':', first + 1);
     if (first == std::string::npos || second == std::string::npos) continue;
@@ -41,11 +41,11 @@ int quota_cores() {
     for (std::string path = line.substr(second + 1);; path.resize(path.find_last_of('/'))) {
       double quota = 0, period = 0;
       if (unified) {
-        if (std::ifstream("/sys/fs/cgroup" + path + "/cpu.max") >> quota >> period)
+        if (std::ifstream(root + path + "/cpu.max") >> quota >> period)
           limit(quota, period);  // "max" does not parse
       } else {
-        std::ifstream("/sys/fs/cgroup/cpu" + path + "/cpu.cfs_quota_us") >> quota;  // -1: none
-        std::ifstream("/sys/fs/cgroup/cpu" + path + "/cpu.cfs_period_us") >> period;
+        std::ifstream(root + "/cpu" + path + "/cpu.cfs_quota_us") >> quota;  // -1: none
+        std::ifstream(root + "/cpu" + path + "/cpu.cfs_period_us") >> period;
         limit(quota, period);
       }
       if (path.find('/') == std::string::npos) break;
@@ -53,8 +53,6 @@ int quota_cores() {
   }
   return static_cast<int>(std::max(1.0, cores));
 }
-
-}  // namespace
 
 int available_cores() { return std::min(affinity_cores(), quota_cores()); }
 

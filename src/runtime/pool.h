@@ -53,6 +53,9 @@ class ThreadPool {
 
 /// The cores that this process may use: the smaller of its affinity mask and its cgroup's quota, rounded up.
 int available_cores();
+/// Cores by the quota of the cgroups that the file `groups` names, mounted at `root` (version 2 `cpu.max`, version 1
+/// `cpu.cfs_quota_us`): the tightest up to the root; a large number without one.
+int quota_cores(const std::string& groups = "/proc/self/cgroup", const std::string& root = "/sys/fs/cgroup");
 /// The workers of the process's pool: SHARDARRAY_THREADS, else all available cores.
 void set_worker_count(int n);
 

@@ -11,6 +11,7 @@
 #include "base/print_time.h"
 #include "graph/trace_state.h"
 #include "ops/prims.h"
+#include "runtime/devices.h"
 #include "shardarray/detail/path.h"
 #include "transform/effects.h"
 #include "transform/jit.h"
