@@ -27,10 +27,10 @@ inline const CodePlugin* plugin() {
 /// This machine and the ones that it can stand in for.
 inline std::vector<std::unique_ptr<CodeGenerator>> generators() {
   std::vector<std::unique_ptr<CodeGenerator>> all;
-  all.push_back(plugin()->make(nullptr, nullptr));
+  all.push_back(plugin()->make(nullptr, nullptr, nullptr));
 #if defined(__x86_64__)
-  all.push_back(plugin()->make("x86-64", ""));
-  if (has_v3()) all.push_back(plugin()->make("x86-64-v3", ""));
+  all.push_back(plugin()->make("x86-64", "", nullptr));
+  if (has_v3()) all.push_back(plugin()->make("x86-64-v3", "", nullptr));
 #endif
   return all;
 }

@@ -152,6 +152,14 @@ TEST_CASE("codegen: a small program is one function, in which products take alon
   };
   const Array large = ones({1 << 20});
   CHECK(functions_of(beside, x, w, large) == 2);
+  // In a large program, too, the updates of small parameters are one.
+  const auto updates = [](const std::vector<Array>& p, const Array& v) {
+    std::vector<Array> next;
+    for (const Array& a : p) next.push_back(a - 0.1 * a * a);
+    return std::pair(next, shardarray::exp(v));
+  };
+  const std::vector<Array> parameters = {ones({3}), ones({5, 7}), ones({64}), ones({9}), ones({100})};
+  CHECK(functions_of(updates, parameters, large) == 2);
 }
 
 TEST_CASE(

@@ -6,7 +6,9 @@
 
 #include "codegen_helpers.h"
 #include "cpu/compiled_works.h"
+#include "cpu_helpers.h"
 #include "kernel_helpers.h"
+#include "kernel_random.h"
 #include "program_of.h"
 #include "runtime/kernel_builder.h"
 #include "scale.h"
@@ -173,6 +175,29 @@ TEST_CASE("codegen: sequences of products, some of one code, in every tier and o
       REQUIRE(after(called, [&](void* const* bases) { code->functions[0](bases, nullptr, nullptr); }) ==
               want);
     }
+}
+
+// Whether they run cannot be seen here.
+TEST_CASE("codegen: objects can be made for CPUs that this machine is not") {
+  if (!plugin()) return;
+  std::vector<CodeSpec> specs;
+  for (const Product& p : random_products(13, 6)) specs.emplace_back(p.spec);
+  for (std::uint64_t k = 0; k < (testing::full_scale() ? 200 : 30); k++) {
+    const test::KernelCase c = test::random_case(7000 + k);
+    const LoopNest nest(std::make_shared<const Kernel>(c.kernel), test::item_of(c));
+    if (nest.has_points()) specs.emplace_back(nest.spec());
+  }
+  const auto object = [&](const char* cpu, const char* features, const char* triple) {
+    return plugin()->make(cpu, features, triple)->compile(specs, CodeTier::full);
+  };
+  constexpr std::size_t machine = 18;  // where an ELF header says it
+  const auto avx512 = object("x86-64-v4", "", "x86_64-linux-gnu"),
+             neon = object("cortex-a76", "", "aarch64-linux-gnu");
+  CHECK(static_cast<int>(avx512.at(machine)) == 62);
+  CHECK(static_cast<unsigned char>(neon.at(machine)) == 183);
+  CHECK(cpu_test::contains(
+      cpu_test::message_of<CompileError>([&] { object("", "", "abacus-linux-gnu"); }),
+      "code generation: No available targets are compatible with triple \"abacus-linux-gnu\""));
 }
 
 TEST_CASE("codegen: a training step goes through the tiers and keeps its bits") {

@@ -58,8 +58,8 @@ CodeStore::CodeStore(std::unique_ptr<CodeGenerator> generator, std::string cache
     : generator_(std::move(generator)), cache_(std::move(cache_folder)) {}
 
 CodeStore& CodeStore::instance() {
-  static CodeStore* const store =
-      new CodeStore(open_code_plugin(code_plugin_path()).make(nullptr, nullptr), object_cache_folder());
+  static CodeStore* const store = new CodeStore(
+      open_code_plugin(code_plugin_path()).make(nullptr, nullptr, nullptr), object_cache_folder());
   return *store;
 }
 

@@ -39,8 +39,9 @@ class CodeGenerator {
 struct CodePlugin {
   std::uint64_t abi = 0;  ///< hash of the headers that both sides see, and of the compiler
   const char* version = "";
-  /// For the CPU `cpu` with these features (LLVM's spelling); null: those of this machine.
-  std::unique_ptr<CodeGenerator> (*make)(const char* cpu, const char* features) = nullptr;
+  /// For the CPU `cpu` with these features (LLVM's spelling); null: those of this machine. Of another kind of machine,
+  /// `triple`, objects can be made, not linked; null: of this one. Throws CompileError for one that LLVM does not know.
+  std::unique_ptr<CodeGenerator> (*make)(const char* cpu, const char* features, const char* triple) = nullptr;
 };
 inline constexpr char code_plugin_symbol[] = "shardarray_plugin";
 

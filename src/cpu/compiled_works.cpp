@@ -93,7 +93,7 @@ class WorksCompiler {
     double cost = 0;
     for (const Work& w : works.all()) cost += add(w);
     join_epilogues();
-    if (cost < TaskGraph::small_ns) join_sequences();
+    join_sequences(cost < TaskGraph::small_ns);
   }
 
   std::unique_ptr<CompiledWorks> run() {
@@ -202,12 +202,17 @@ class WorksCompiler {
     return r.base >= scratch_bases_;
   }
 
-  // Neighbours that have code become one function.
-  void join_sequences() {
+  // Neighbours that have code become one function: in a small program all, else those whose tasks would cost as much as they.
+  void join_sequences(bool small_program) {
     std::vector<Piece> joined;
     for (std::size_t k = 0; k < pieces_.size();) {
       std::size_t end = k;
-      while (end < pieces_.size() && pieces_[end].is_kernel()) end++;
+      double cost = 0;
+      const auto joins = [&](const Piece& p) {
+        const double own = p.work.units.cost_ns;
+        return p.is_kernel() && (small_program || (own < small_loop_ns && cost + own < chunk_ns));
+      };
+      while (end < pieces_.size() && joins(pieces_[end])) cost += pieces_[end++].work.units.cost_ns;
       if (end - k > 1) joined.push_back(sequence(std::span(pieces_).subspan(k, end - k)));
       else joined.push_back(std::move(pieces_[end = k]));
       k = std::max(end, k + 1);

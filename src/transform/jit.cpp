@@ -37,8 +37,9 @@ struct KeyHash {
 
 struct JitCache {
   explicit JitCache(JitOptions o) : options(std::move(o)) {}
-  using Entries = std::list<std::pair<std::vector<std::uint64_t>, std::shared_ptr<const JitEntry>>>;
-  JitOptions options;
+  using Entries = std::list<std::shared_ptr<const JitEntry>>;
+  const JitOptions options;
+  TableId id;
   std::mutex mutex;
   Entries lru;
   std::unordered_map<std::vector<std::uint64_t>, Entries::iterator, KeyHash> index;
@@ -113,14 +114,14 @@ static void warn_about_statics(JitCache& c, const JitCall& call) {
 static bool keeps_traces() { return trace_state().axes.empty(); }
 
 std::shared_ptr<const JitEntry> jit_find(JitCache& c, const JitCall& call) {
-  if (!keeps_traces()) return nullptr;
+  if (!keeps_traces() || c.options.check) return nullptr;
+  if (auto last = ThreadMemo<JitEntry>::find(c.id); last && last->key == call.key) return last;
   const std::lock_guard lock(c.mutex);
-  if (c.options.check) return nullptr;
-  if (!c.lru.empty() && c.lru.front().first == call.key) return c.lru.front().second;  // as the last call
   auto it = c.index.find(call.key);
   if (it == c.index.end()) return nullptr;
   c.lru.splice(c.lru.begin(), c.lru, it->second);
-  return it->second->second;
+  ThreadMemo<JitEntry>::keep(c.id, *it->second);
+  return *it->second;
 }
 
 static Arrays constrained(std::span<const Array> outputs, const std::optional<Sharding>& s) {
@@ -139,6 +140,7 @@ std::shared_ptr<const JitEntry> jit_finish(JitCache& c, const JitCall& call, Jit
                                            std::span<const Array> outputs, std::shared_ptr<void> prototype) {
   JitTrace::State& s = trace.state();
   auto e = std::make_shared<JitEntry>();
+  e->key = call.key;
   e->function = lasting_name(c.options.name);
   e->paths = call.paths;
   e->graph =
@@ -161,21 +163,21 @@ std::shared_ptr<const JitEntry> jit_finish(JitCache& c, const JitCall& call, Jit
   if (!keeps_traces()) return e;
   auto it = c.index.find(call.key);
   if (it != c.index.end()) {
-    if (c.options.check && structure(*it->second->second->graph) != structure(*e->graph))
+    if (c.options.check && structure(*(*it->second)->graph) != structure(*e->graph))
       throw TraceError(
           fmt::format("{}: check: the function now records another program for the same arguments. A "
                       "captured value changed "
                       "after the first trace. Pass it as an argument.",
                       call.function));
-    if (c.options.check) return it->second->second;
+    if (c.options.check) return *it->second;
     c.lru.erase(it->second);
     c.index.erase(it);
   }
   warn_about_statics(c, call);
-  c.lru.emplace_front(call.key, e);
+  c.lru.push_front(e);
   c.index[call.key] = c.lru.begin();
   if (c.lru.size() > c.options.max_entries) {
-    c.index.erase(c.lru.back().first);
+    c.index.erase(c.lru.back()->key);
     c.lru.pop_back();
   }
   return e;
@@ -323,14 +325,26 @@ std::shared_ptr<const LoadedProgram> program_for(const JitEntry& e, std::span<co
   const bool share = share_replicas();
   const Policy policy = current_policy();
   const bool reproducible = is_reproducible();
-  const std::lock_guard lock(e.mutex);
-  for (const JitEntry::Placed& p : e.programs) {
+  using Placed = JitEntry::Placed;
+  const auto fits = [&](const Placed& p) {
     bool same = p.share_replicas == share && p.policy == policy && p.reproducible == reproducible &&
                 p.default_device == current_default_device();
     for (std::size_t k = 0; same && k < leaves.size(); k++) same = p.leaves[k] == key(leaves[k]);
-    if (same) return p.program;
+    return same;
+  };
+  const auto program_of = [](std::shared_ptr<const Placed> p) {
+    const LoadedProgram* const program = p->program.get();
+    return std::shared_ptr<const LoadedProgram>(std::move(p), program);
+  };
+  if (auto last = ThreadMemo<Placed>::find(e.placements); last && fits(*last))
+    return program_of(std::move(last));
+  const std::lock_guard lock(e.mutex);
+  for (const auto& p : e.programs) {
+    if (!fits(*p)) continue;
+    ThreadMemo<Placed>::keep(e.placements, p);
+    return program_of(p);
   }
-  JitEntry::Placed placed{{}, share, policy, reproducible, current_default_device(), nullptr};
+  Placed placed{{}, share, policy, reproducible, current_default_device(), nullptr};
   std::vector<ValueRef> values;
   std::vector<bool> donated;
   for (const LaunchLeaf& l : leaves) {
@@ -342,8 +356,7 @@ std::shared_ptr<const LoadedProgram> program_for(const JitEntry& e, std::span<co
   placed.program = load_program(e.flat, values, donated, {}, e.paths, function);
   placed.program->executable->prepare();
   if (e.programs.size() >= 16) e.programs.erase(e.programs.begin());
-  e.programs.push_back(std::move(placed));
-  return e.programs.back().program;
+  return program_of(e.programs.emplace_back(std::make_shared<const Placed>(std::move(placed))));
 }
 
 static void run_effects(const JitEntry& e, std::span<const ValueRef> values, const LoadedProgram& p) {

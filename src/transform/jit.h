@@ -5,6 +5,7 @@
 #include <string>
 #include <vector>
 
+#include "base/thread_memo.h"
 #include "graph/host_call.h"
 #include "shardarray/core.h"
 #include "shardarray/device.h"
@@ -13,6 +14,7 @@
 namespace shardarray::core {
 
 struct JitEntry {
+  std::vector<std::uint64_t> key;      ///< of the calls that it serves
   std::shared_ptr<const Graph> graph;  ///< inputs: the leaves, then the captured arrays
   FlatGraph flat;
   Arrays captured;
@@ -29,7 +31,7 @@ struct JitEntry {
   std::vector<Effect> effects;
   Arrays tombstones;                  ///< per leaf: what a handle holds after it was moved into a call
   const DeviceOrder* home = nullptr;  ///< leaves on other devices come here first; null: they are an error
-  /// A program for each placement of the leaves seen so far; bounded. Guarded by the mutex.
+  /// A program for a placement of the leaves.
   struct Placed {
     std::vector<const void*> leaves;  ///< layout of a committed leaf, device order of a free one
     bool share_replicas;
@@ -38,8 +40,10 @@ struct JitEntry {
     Device default_device;  ///< where what is free goes
     std::shared_ptr<const LoadedProgram> program;
   };
+  TableId placements;
   mutable std::mutex mutex;
-  mutable std::vector<Placed> programs;
+  mutable std::vector<std::shared_ptr<const Placed>>
+      programs;  ///< those seen so far; bounded; guarded by the mutex
 };
 
 /// The leaves' values (computed if need be), then the captured arrays', with who owns what.

@@ -323,21 +323,31 @@ void convert_buffers(const LoadedProgram& p, std::size_t k, const Value& v, bool
   }
 }
 
-// The spellings of the results, remade when the leaves are spelled otherwise than the last time. Held under the mutex.
-void respell(const LoadedProgram& p, std::span<const LaunchLeaf> leaves) {
-  bool same = p.spelled_for.size() == leaves.size() && p.spelled.size() == p.compiled.output_layouts.size();
-  for (std::size_t k = 0; same && k < leaves.size(); k++)
-    same = p.spelled_for[k] == leaves[k].value->sharding.impl();
-  if (same) return;
-  std::vector<Sharding> like;
-  p.spelled_for.clear();
-  for (const LaunchLeaf& l : leaves) {
-    p.spelled_for.push_back(l.value->sharding.impl());
-    if (l.value->layout->order()->sorted() == p.order->sorted()) like.push_back(l.value->sharding);
+// How the results of these leaves are spelled.
+std::shared_ptr<const LoadedProgram::Spelling> spelling_of(const LoadedProgram& p,
+                                                           std::span<const LaunchLeaf> leaves) {
+  using Spelling = LoadedProgram::Spelling;
+  const auto fits = [&](const std::shared_ptr<const Spelling>& s) {
+    bool same = s && s->leaves.size() == leaves.size();
+    for (std::size_t k = 0; same && k < leaves.size(); k++)
+      same = s->leaves[k] == leaves[k].value->sharding.impl();
+    return same;
+  };
+  if (auto last = ThreadMemo<Spelling>::find(p.spellings); fits(last)) return last;
+  const std::lock_guard lock(p.mutex);
+  if (!fits(p.spelling)) {
+    auto fresh = std::make_shared<Spelling>();
+    std::vector<Sharding> like;
+    for (const LaunchLeaf& l : leaves) {
+      fresh->leaves.push_back(l.value->sharding.impl());
+      if (l.value->layout->order()->sorted() == p.order->sorted()) like.push_back(l.value->sharding);
+    }
+    like.insert(like.end(), p.constraints.begin(), p.constraints.end());
+    for (const Layout* l : p.compiled.output_layouts) fresh->results.push_back(spell(l, like));
+    p.spelling = std::move(fresh);
   }
-  p.spelled.clear();
-  like.insert(like.end(), p.constraints.begin(), p.constraints.end());
-  for (const Layout* l : p.compiled.output_layouts) p.spelled.push_back(spell(l, like));
+  ThreadMemo<Spelling>::keep(p.spellings, p.spelling);
+  return p.spelling;
 }
 
 bool sole(const Value& v) {
@@ -424,11 +434,10 @@ void take_inputs(const LoadedProgram& p, std::span<const LaunchLeaf> leaves, Wor
 // The results, with memory of their own or that of the leaves that they take over or are.
 void make_results(const LoadedProgram& p, std::span<const LaunchLeaf> leaves, Workspace& w,
                   std::vector<ValueRef>& results) {
-  const std::lock_guard lock(p.spelling_mutex);
-  respell(p, leaves);
+  const auto spelling = spelling_of(p, leaves);
   for (std::size_t k = 0; k < p.compiled.output_layouts.size(); k++) {
     const Layout* layout = p.compiled.output_layouts[k];
-    const Sharding& spelled = p.spelled[k];
+    const Sharding& spelled = spelling->results[k];
     const int source = p.sources[k];
     if (source >= 0) {
       const auto j = static_cast<std::size_t>(source);

@@ -7,6 +7,7 @@
 #include <string>
 #include <vector>
 
+#include "base/thread_memo.h"
 #include "compile/compile.h"
 #include "graph/flat.h"
 #include "graph/value.h"
@@ -32,11 +33,15 @@ struct LoadedProgram {
   std::vector<Sharding> constraints;  ///< how results may be spelled besides as their leaves
   std::vector<bool> aliased;          ///< per leaf: an output takes over its buffers
   std::vector<int> sources;           ///< per output: the leaf that it takes over or simply is, or -1
-  // the spelling of results follows that of the leaves; the last one is kept
   mutable std::atomic<bool> inspected{false};  ///< its inspectors were called
-  mutable std::mutex spelling_mutex;
-  mutable std::vector<std::shared_ptr<const ShardingImpl>> spelled_for;
-  mutable std::vector<Sharding> spelled;
+  /// The spelling of results follows that of the leaves.
+  struct Spelling {
+    std::vector<std::shared_ptr<const ShardingImpl>> leaves;
+    std::vector<Sharding> results;
+  };
+  TableId spellings;
+  mutable std::mutex mutex;
+  mutable std::shared_ptr<const Spelling> spelling;  ///< the last one; guarded by the mutex
 };
 
 struct LaunchLeaf {

@@ -75,13 +75,21 @@ std::vector<char> object_of(llvm::Module& m, llvm::TargetMachine& machine) {
 
 }  // namespace
 
-LlvmGenerator::LlvmGenerator(std::string cpu, std::string features)
-    : triple_(llvm::sys::getProcessTriple()), cpu_(std::move(cpu)), features_(std::move(features)) {
-  static std::once_flag once;
-  std::call_once(once, [] {
+LlvmGenerator::LlvmGenerator(std::string cpu, std::string features, std::string triple)
+    : triple_(std::move(triple)), cpu_(std::move(cpu)), features_(std::move(features)) {
+  static std::once_flag native, all;
+  std::call_once(native, [] {
     llvm::InitializeNativeTarget();
     llvm::InitializeNativeTargetAsmPrinter();
   });
+  if (triple_.empty()) triple_ = llvm::sys::getProcessTriple();
+  else
+    std::call_once(all, [] {
+      llvm::InitializeAllTargetInfos();
+      llvm::InitializeAllTargets();
+      llvm::InitializeAllTargetMCs();
+      llvm::InitializeAllAsmPrinters();
+    });
   if (cpu_.empty()) cpu_ = llvm::sys::getHostCPUName().str(), features_ = host_features();
   std::string error;
   llvm_target_ = llvm::TargetRegistry::lookupTarget(triple_, error);

@@ -27,7 +27,8 @@ struct Linker {
 
 class LlvmGenerator final : public CodeGenerator {
  public:
-  LlvmGenerator(std::string cpu, std::string features);
+  /// Empty: this machine's.
+  LlvmGenerator(std::string cpu, std::string features, std::string triple);
   const std::string& target() const override { return target_; }
   std::vector<char> compile(std::span<const CodeSpec> specs, CodeTier tier) override;
   std::shared_ptr<const LinkedCode> link(std::span<const char> object, std::size_t count) override;

@@ -5,8 +5,10 @@
 
 namespace {
 
-std::unique_ptr<shardarray::CodeGenerator> make_generator(const char* cpu, const char* features) {
-  return std::make_unique<shardarray::codegen::LlvmGenerator>(cpu ? cpu : "", features ? features : "");
+std::unique_ptr<shardarray::CodeGenerator> make_generator(const char* cpu, const char* features,
+                                                          const char* triple) {
+  return std::make_unique<shardarray::codegen::LlvmGenerator>(cpu ? cpu : "", features ? features : "",
+                                                              triple ? triple : "");
 }
 
 }  // namespace

@@ -1,0 +1,48 @@
+// ThreadMemo: what a thread found last in a table that others share, found again without the table's lock.
+#pragma once
+#include <array>
+#include <atomic>
+#include <cstdint>
+#include <memory>
+
+namespace shardarray {
+
+/// The name of a table for all time: addresses are used again, these are not.
+class TableId {
+ public:
+  TableId() : number_(next()++) {}
+  TableId(const TableId&) : TableId() {}
+  std::uint64_t number() const { return number_; }
+
+ private:
+  static std::atomic<std::uint64_t>& next() {
+    static std::atomic<std::uint64_t> n{1};
+    return n;
+  }
+  std::uint64_t number_;
+};
+
+/// It keeps nothing alive: an entry that its table gave up is gone here too.
+template <class Entry> class ThreadMemo {
+ public:
+  /// Null: this thread found nothing there lately.
+  static std::shared_ptr<const Entry> find(const TableId& table) {
+    const Slot& s = slot(table);
+    return s.table == table.number() ? s.entry.lock() : nullptr;
+  }
+  static void keep(const TableId& table, const std::shared_ptr<const Entry>& e) {
+    slot(table) = {table.number(), e};
+  }
+
+ private:
+  struct Slot {
+    std::uint64_t table = 0;
+    std::weak_ptr<const Entry> entry;
+  };
+  static Slot& slot(const TableId& table) {
+    static thread_local std::array<Slot, 64> slots;
+    return slots[table.number() % slots.size()];
+  }
+};
+
+}  // namespace shardarray
