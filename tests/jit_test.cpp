@@ -1,7 +1,9 @@
 // jit, donation, explain, and trees of arrays put somewhere.
 #include <array>
+#include <cmath>
 #include <thread>
 
+#include "runtime/devices.h"
 #include "transforms_helpers.h"
 
 namespace jit_test {
