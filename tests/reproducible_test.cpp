@@ -72,6 +72,10 @@ TEST_CASE("reproducible: sums have the bits of one device; without it they need 
                        sa::sum(x.astype(sa::float64)).item<double>()) < 1e-2);
       }
   CHECK(differ > 0);
+  // More halvings than a kernel has dimensions.
+  const sa::reproducible mode(true);
+  const Function total = [](const Array& x) { return sa::sum(x); };
+  CHECK(same_everywhere(total, some({5, 5, 5, 5, 5, 5, 5, 5, 5}, 2)));
 }
 
 TEST_CASE("reproducible: matrix products in every orientation, batches too") {

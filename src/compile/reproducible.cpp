@@ -109,13 +109,25 @@ class FixedOrder {
   }
 
   int reduce(const FlatNode& n, int v) {
-    const Reducer r = n.attrs->reducer;
-    const std::size_t rank = n.in_types[0].shape.size();
-    Shape dims, blocks_of;  // reduced; where their blocks are after the splits
+    constexpr std::size_t most_rank = 32, most_levels = 3;  // of a kernel; of one dimension
+    Shape dims;
+    for (const std::int64_t d : n.attrs->dims)
+      dims.push_back(d + static_cast<std::int64_t>(n.in_types[0].shape.size()));
+    std::sort(dims.begin(), dims.end());
+    while (!dims.empty()) {  // the last ones first, as many as a kernel has dimensions for
+      const std::size_t rank = type(v).shape.size(),
+                        room = rank < most_rank ? (most_rank - rank) / most_levels : 0,
+                        first = dims.size() - std::min(dims.size(), std::max<std::size_t>(room, 1));
+      v = reduce_dims(v, n.attrs->reducer, Shape(std::span<const std::int64_t>(dims).subspan(first)));
+      dims.resize(first);
+    }
+    return v;
+  }
+
+  int reduce_dims(int v, Reducer r, const Shape& dims) {
+    Shape blocks_of;  // where the blocks are after the splits
     std::vector<std::pair<std::size_t, int>>
         pairs;  // first dimension and number of the halvings once blocks are gone
-    for (const std::int64_t d : n.attrs->dims) dims.push_back(d + static_cast<std::int64_t>(rank));
-    std::sort(dims.begin(), dims.end());
     std::int64_t shift = 0;
     for (std::size_t k = 0; k < dims.size(); k++) {
       const auto d = static_cast<std::size_t>(dims[k] + shift);
