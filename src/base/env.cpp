@@ -38,4 +38,9 @@ bool env_flag(const char* name, bool fallback) {
       name, s));
 }
 
+bool debug_is(const char* word) {
+  const char* const text = std::getenv("SHARDARRAY_DEBUG");
+  return text != nullptr && std::string_view(text) == word;
+}
+
 }  // namespace shardarray

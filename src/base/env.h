@@ -11,5 +11,7 @@ std::int64_t env_int(const char* name, std::int64_t fallback, std::int64_t lo, s
 /// empty.
 /// Throws Error for anything else.
 bool env_flag(const char* name, bool fallback);
+/// Whether SHARDARRAY_DEBUG is `word`.
+bool debug_is(const char* word);
 
 }  // namespace shardarray

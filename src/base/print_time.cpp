@@ -3,16 +3,13 @@
 #include <fmt/core.h>
 
 #include <cstdio>
-#include <cstdlib>
-#include <cstring>
+
+#include "base/env.h"
 
 namespace shardarray {
 
 bool prints_times() {
-  static const bool on = [] {
-    const char* text = std::getenv("SHARDARRAY_DEBUG");
-    return text != nullptr && std::strcmp(text, "time") == 0;
-  }();
+  static const bool on = debug_is("time");
   return on;
 }
 

@@ -3,8 +3,8 @@
 #include <fmt/core.h>
 
 #include <cstdio>
-#include <cstring>
 
+#include "base/env.h"
 #include "base/print_time.h"
 #include "compile/passes.h"
 
@@ -19,10 +19,7 @@ constexpr bool kVerify = false;
 #endif
 
 bool prints_passes() {
-  static const bool on = [] {
-    const char* text = std::getenv("SHARDARRAY_DEBUG");
-    return text && std::strcmp(text, "2") == 0;
-  }();
+  static const bool on = debug_is("2");
   return on;
 }
 
