@@ -4,7 +4,6 @@
 
 #include <array>
 #include <memory>
-#include <random>
 #include <vector>
 
 #include "bench.h"
@@ -19,12 +18,7 @@ using Buffers = std::array<std::vector<float>, devices>;
 
 std::shared_ptr<Buffers> random_buffers(std::size_t n) {
   auto all = std::make_shared<Buffers>();
-  std::mt19937 bits(1);
-  std::normal_distribution<float> normal;
-  for (auto& b : *all) {
-    b.resize(n);
-    for (float& x : b) x = normal(bits);
-  }
+  for (unsigned k = 0; k < devices; k++) (*all)[k] = bench::random_floats(n, k);
   return all;
 }
 

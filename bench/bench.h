@@ -57,6 +57,15 @@ struct Case {
     return median(d) / time();
   }
 };
+/// n values between -1 and 1, the same ones for the same seed.
+inline std::vector<float> random_floats(std::size_t n, unsigned seed = 1) {
+  std::mt19937 bits(seed);
+  std::uniform_real_distribution<float> uniform(-1, 1);
+  std::vector<float> v(n);
+  for (float& x : v) x = uniform(bits);
+  return v;
+}
+
 /// Median over the rounds of this case's time / its floor's.
 inline double ratio(const Case& c, const Case& floor) {
   std::vector<double> r;

@@ -5,7 +5,6 @@
 #include <cstdio>
 #include <filesystem>
 #include <map>
-#include <random>
 
 #include "bench.h"
 #include "cpu/blas.h"
@@ -22,12 +21,10 @@ using Figures = std::array<double, std::size(sizes)>;  // GFLOP/s of one thread
 void measure_here() {
   const sa::Blas* blas = sa::blas();
   if (blas == nullptr) return;
-  std::mt19937 random(1);
-  std::uniform_real_distribution<float> uniform(-1, 1);
   for (const int n : sizes) {
-    std::vector<float> a(static_cast<std::size_t>(n * n)), b(a.size()), c(a.size());
-    for (auto* m : {&a, &b})
-      for (float& x : *m) x = uniform(random);
+    const auto a = bench::random_floats(static_cast<std::size_t>(n * n), 1),
+               b = bench::random_floats(static_cast<std::size_t>(n * n), 2);
+    std::vector<float> c(a.size());
     double least = 1e9, all = 0;
     while (all < 0.15) {
       const auto start = std::chrono::steady_clock::now();

@@ -2,22 +2,12 @@
 // where the product is cut over 8 virtual devices.
 #include <shardarray/shardarray.h>
 
-#include <random>
-
 #include "bench.h"
 #include "cpu/blas.h"
 #include "machine.h"
 #include "runtime/pool.h"
 
 namespace sa = shardarray;
-
-static std::vector<float> random_values(std::int64_t n) {
-  std::mt19937 bits(1);
-  std::uniform_real_distribution<float> uniform(-1, 1);
-  std::vector<float> v(static_cast<std::size_t>(n));
-  for (float& x : v) x = uniform(bits);
-  return v;
-}
 
 static sa::Array random_matrix(std::int64_t n, const sa::Sharding& where) {
   return sa::device_put(sa::random::uniform(sa::random::key(n), {n, n}), where);
@@ -36,7 +26,7 @@ int main(int argc, char** argv) {
   for (const int n : {64, 128, 256, 512, 1024, 2048}) {
     const double work = 2.0 * n * n * n;
     const std::string size = fmt::format("{}^3", n);
-    auto a = std::make_shared<std::vector<float>>(random_values(n * n)),
+    auto a = std::make_shared<std::vector<float>>(bench::random_floats(static_cast<std::size_t>(n * n))),
          b = std::make_shared<std::vector<float>>(*a), c = std::make_shared<std::vector<float>>(*a);
     if (const sa::Blas* blas = sa::blas())
       suite.add("sgemm " + size,

@@ -5,6 +5,7 @@
 #include <cstdint>
 #include <initializer_list>
 #include <iosfwd>
+#include <memory>
 #include <optional>
 #include <span>
 #include <string>
@@ -159,8 +160,10 @@ class SHARDARRAY_API ShardedArray {
   /// All elements, row-major, converted to T as astype() does it.
   template <Element T> std::vector<T> to_vector(Where w = Where::here()) const {
     if constexpr (std::same_as<T, bool>) {
-      const auto bytes = astype(DType::bool_).template to_vector<std::uint8_t>(w);
-      return std::vector<bool>(bytes.begin(), bytes.end());
+      const auto n = static_cast<std::size_t>(size());
+      const auto values = std::make_unique<bool[]>(n);
+      read(values.get(), DType::bool_, size(), "to_vector", w);
+      return std::vector<bool>(values.get(), values.get() + n);
     } else {
       std::vector<T> v(static_cast<std::size_t>(size()));
       read(v.data(), dtype_of<T>(), size(), "to_vector", w);

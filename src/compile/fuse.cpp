@@ -5,6 +5,7 @@
 #include <set>
 #include <unordered_set>
 
+#include "base/at.h"
 #include "compile/index_map.h"
 #include "compile/passes.h"
 #include "compile/step_kind.h"
@@ -29,9 +30,6 @@ class Fuser {
   }
 
  private:
-  template <class V> static auto at(V& v, int k) -> decltype(v[static_cast<std::size_t>(k)]) {
-    return v[static_cast<std::size_t>(k)];
-  }
   struct Domain {
     int value = -1, reduce = -1;
     int full = -1;  // of a group of rows: a value that has all their points

@@ -4,6 +4,7 @@
 #include <algorithm>
 #include <map>
 
+#include "base/at.h"
 #include "base/print_time.h"
 #include "compile/decide.h"
 #include "compile/halo.h"
@@ -42,10 +43,6 @@ class Partitioner {
   }
 
  private:
-  template <class V> static auto at(V& v, int k) -> decltype(v[static_cast<std::size_t>(k)]) {
-    return v[static_cast<std::size_t>(k)];
-  }
-
   // A new part value; `origin`: the one that it is a copy of, in another place.
   int add_value(const Type& t, const Layout* l, int step, int origin = -1) {
     const int part = static_cast<int>(p_.values.size());

@@ -4,6 +4,7 @@
 #include <deque>
 #include <optional>
 
+#include "base/at.h"
 #include "compile/assignment.h"
 #include "compile/passes.h"
 #include "ops/prims.h"
@@ -76,10 +77,6 @@ class Propagator {
   }
 
  private:
-  template <class V> static auto at(V& v, int k) -> decltype(v[static_cast<std::size_t>(k)]) {
-    return v[static_cast<std::size_t>(k)];
-  }
-
   // What is handed through, elementwise, to a place that is given had better be made there: also when that is "whole".
   void lead_back() {
     for (int i = static_cast<int>(g_.nodes.size()) - 1; i >= 0; i--) {

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <unordered_map>
 
+#include "base/at.h"
 #include "base/hash.h"
 #include "compile/halves.h"
 #include "compile/passes.h"
@@ -13,10 +14,6 @@ namespace shardarray {
 namespace {
 
 class Simplifier {
-  template <class V> static auto at(V& v, int k) -> decltype(v[static_cast<std::size_t>(k)]) {
-    return v[static_cast<std::size_t>(k)];
-  }
-
  public:
   explicit Simplifier(int devices) : devices_(devices) {}
   FlatGraph run(const FlatGraph& g) {

@@ -2,13 +2,10 @@
 
 #include <algorithm>
 #include <set>
+#include "base/at.h"
 
 namespace shardarray {
 namespace {
-
-template <class V> auto at(V& v, int k) -> decltype(v[static_cast<std::size_t>(k)]) {
-  return v[static_cast<std::size_t>(k)];
-}
 
 // A sum over devices of which each has one term: nothing is added here, the transfer behind it does.
 bool leaves_all(const Partition& p, const FlatNode& n, const PartStep& step) {
