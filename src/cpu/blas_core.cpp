@@ -30,6 +30,9 @@ std::string blas_core_type() {
   const auto is_word = [](unsigned char c) { return std::isalnum(c) != 0; };
   if (read && machine == cpu_model() && std::all_of(type.begin(), type.end(), is_word)) return type;
 #if defined(__x86_64__)
+  if (__builtin_cpu_is("intel") && __builtin_cpu_supports("avx512f") && __builtin_cpu_supports("avx512dq") &&
+      __builtin_cpu_supports("avx512bw") && __builtin_cpu_supports("avx512vl"))
+    return "SkylakeX";
   if (__builtin_cpu_supports("avx2") && __builtin_cpu_supports("fma")) return "Haswell";
 #endif
   return "";
