@@ -98,10 +98,14 @@ std::string printed(bool terminal, const Shape& shape, const Sharding& sharding)
   visualize_sharding(shape, sharding);
   dup2(saved, STDOUT_FILENO);
   close(saved);
-  std::string text(4096, '\0');
-  const ssize_t n =
-      terminal ? read(master, text.data(), text.size()) : pread(target, text.data(), text.size(), 0);
-  text.resize(static_cast<std::size_t>(n));
+  std::string text;
+  if (terminal) {  // hands on in pieces what was written: read up to a mark
+    REQUIRE(write(target, "", 1) == 1);
+    for (char c; read(master, &c, 1) == 1 && c != '\0';) text += c;
+  } else {
+    text.resize(4096);
+    text.resize(static_cast<std::size_t>(pread(target, text.data(), text.size(), 0)));
+  }
   if (terminal) close(target), close(master);
   else std::fclose(file);
   std::erase(text, '\r');  // a terminal writes \r\n
