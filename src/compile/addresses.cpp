@@ -3,6 +3,7 @@
 #include <limits>
 #include <set>
 
+#include "base/at.h"
 #include "compile/index_map.h"
 #include "compile/memory.h"
 #include "compile/scratch_space.h"
@@ -34,10 +35,6 @@ class Planner {
   }
 
  private:
-  template <class V> static auto get(V& v, int k) -> decltype(v[static_cast<std::size_t>(k)]) {
-    return v[static_cast<std::size_t>(k)];
-  }
-
   void use(int v, int group) {
     const int m = at_.storage(v).memory;
     Life& l = lives_[m];
@@ -58,7 +55,7 @@ class Planner {
         for (const KernelAccess& a : kernels_[k].args) use(a.value, group);
       } else {
         for (int s : x.steps)
-          for (int v : get(p_.steps, s).in) use(v, group);
+          for (int v : at(p_.steps, s).in) use(v, group);
       }
     }
     for (int v : p_.outputs) lives_[at_.storage(v).memory].last = kForever;
@@ -88,9 +85,9 @@ class Planner {
       take_bases(program_.inputs.back(), at_.memory(v));
     }
     for (int v : p_.outputs) {
-      const int input = get(p_.values, v).input;
+      const int input = at(p_.values, v).input;
       out_.forwarded.push_back(input);
-      out_.output_layouts.push_back(get(p_.values, v).layout);
+      out_.output_layouts.push_back(at(p_.values, v).layout);
       if (input >= 0) {
         out_.program_output.push_back(-1);
         continue;
@@ -107,9 +104,9 @@ class Planner {
     const Life made = lives_[m], read = lives_[i];
     if (read.last < made.first) return true;
     if (read.last != made.first) return false;
-    const Group& x = get(f_.groups, made.first);
+    const Group& x = at(f_.groups, made.first);
     if (!x.loop) return false;
-    const GroupKernel& k = get(kernels_, made.first);
+    const GroupKernel& k = at(kernels_, made.first);
     const auto shape = [&](int value) { return at_.value(at_.storage(value).geometry).type.shape; };
     // What is stored: v itself, or what v is a view of.
     std::size_t output = 0;
@@ -163,7 +160,7 @@ class Planner {
       if (port.alias < 0) {
         take_bases(port, m);
       } else {
-        port.bases = get(program_.inputs, port.alias).bases;
+        port.bases = at(program_.inputs, port.alias).bases;
         for (std::size_t i = 0; i < m.refs.size(); i++) m.refs[i] = {port.bases[i], 0};
       }
       placed_.insert(at_.storage(output_values_[k]).memory);
@@ -183,9 +180,9 @@ class Planner {
       for (std::size_t i = 0; i < memory.refs.size(); i++) {
         const int device = memory.device[i];
         const std::uint64_t bytes = (memory.bytes[i] + kAlign - 1) / kAlign * kAlign;
-        const std::uint64_t lo = get(spaces, device).place(bytes, life.first, life.last);
+        const std::uint64_t lo = at(spaces, device).place(bytes, life.first, life.last);
         memory.refs[i] = {static_cast<std::uint32_t>(device), lo};
-        get(program_.scratch_bytes, device) = std::max(get(program_.scratch_bytes, device), lo + bytes);
+        at(program_.scratch_bytes, device) = std::max(at(program_.scratch_bytes, device), lo + bytes);
       }
     }
   }
@@ -194,7 +191,7 @@ class Planner {
     program_.peak_bytes = program_.scratch_bytes;
     auto add = [&](const Port& port) {
       for (std::size_t i = 0; i < port.bytes.size(); i++)
-        get(program_.peak_bytes, port.devices[i]) += port.bytes[i];
+        at(program_.peak_bytes, port.devices[i]) += port.bytes[i];
     };
     for (const Port& x : program_.inputs) add(x);
     for (const Port& x : program_.outputs)
