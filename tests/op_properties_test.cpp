@@ -155,7 +155,8 @@ Array flat_gradient(const Point& p, std::span<const Array> x, const std::vector<
   const Core d(x);
   const Array y[] = {p.row->function(d.variables())};
   const Array cotangent[] = {to_array(w, y[0].shape(), y[0].dtype())};
-  const Arrays given = d.pull(y, cotangent);
+  d.linearize(y);
+  const Arrays given = d.pull(cotangent);
   Arrays parts;
   for (std::size_t k = 0; k < p.size(); k++)
     if (p.varies(k)) parts.push_back(reshape(given[k].has_value() ? given[k] : zeros_like(x[k]), {-1}));
@@ -173,7 +174,8 @@ void check_derivatives(const OpCase& row, Rng& rng) {
   CHECK_MESSAGE(text.empty(), row.name << ": forward: " << text);
 
   const Array cotangent[] = {to_array(w, y[0].shape(), y[0].dtype())};
-  const Arrays back = d.pull(y, cotangent);
+  d.linearize(y);
+  const Arrays back = d.pull(cotangent);
   double backward = 0;
   for (std::size_t k = 0; k < p.size(); k++)
     if (p.varies(k)) backward += inner_product(tangent_host(back[k], row.inputs[k].shape), p.direction[k]);

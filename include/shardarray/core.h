@@ -29,7 +29,9 @@ namespace core {
 using Arrays = std::vector<Array>;
 
 // ---------------------------------------------------------------- derivatives
-/// An open gradient: the given arrays under new names. What is computed from `variables()` while it lives can be derived.
+/// An open gradient: the given arrays under new names. What this thread computes from `variables()` until linearize() or
+/// the end of the object's life can be derived. Once it is linearized it is a value: nothing is open any more, and it may be
+/// used and destroyed on any thread.
 class SHARDARRAY_API Differentiation {
  public:
   /// Absent entries stay absent.
@@ -38,8 +40,10 @@ class SHARDARRAY_API Differentiation {
   Differentiation(const Differentiation&) = delete;
   Differentiation& operator=(const Differentiation&) = delete;
   const Arrays& variables() const;
-  /// The cotangents of the variables for those of `outputs` (absent: zero). Absent where a variable is absent.
-  Arrays pull(std::span<const Array> outputs, std::span<const Array> cotangents) const;
+  /// Keeps the linear map from the variables' tangents to those of `outputs`. Once, on the thread that opened it.
+  void linearize(std::span<const Array> outputs) const;
+  /// The cotangents of the variables for those of the linearized outputs (absent: zero). Absent where a variable is absent.
+  Arrays pull(std::span<const Array> cotangents) const;
   /// The tangents of `outputs` for those of the variables (absent: zero).
   Arrays push(std::span<const Array> outputs, std::span<const Array> tangents) const;
 
@@ -47,7 +51,7 @@ class SHARDARRAY_API Differentiation {
   struct State;
   std::unique_ptr<State> state_;
 };
-/// pull of a scalar loss with cotangent 1. Throws ShapeError unless `loss` is a scalar, DTypeError unless it is floating.
+/// linearize and pull of a scalar loss with cotangent 1. Throws ShapeError unless `loss` is a scalar, DTypeError unless it is floating.
 SHARDARRAY_API Arrays gradient(const Differentiation& d, const Array& loss, const char* function);
 
 // ---------------------------------------------------------------- vmap

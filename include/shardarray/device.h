@@ -1,6 +1,7 @@
 // Devices: what runs a program and holds a piece of an array.
 #pragma once
 #include <iosfwd>
+#include <optional>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -52,7 +53,7 @@ class SHARDARRAY_API default_device {
   default_device& operator=(const default_device&) = delete;
 
  private:
-  Device previous_;
+  std::optional<Device> previous_;
 };
 
 /// The devices as a grid of `shape`, row-major. One entry of `shape` may be -1.

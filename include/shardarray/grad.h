@@ -246,13 +246,15 @@ auto push_tangents(const F& f, std::tuple<A...> args, const std::tuple<A...>& ta
   return std::pair(std::move(value), std::move(tangent));
 }
 
-/// The linear map from a cotangent of the result to those of the arguments.
+/// The linear map from a cotangent of the result to those of the arguments. A value: it may be copied, called and destroyed
+/// on any thread, and nothing else depends on whether it lives.
 template <class R, class... A> class Pullback {
  public:
   template <class F> Pullback(const F& f, std::tuple<A...> args) {
     const auto positions = every_position(args);
     variables_ = std::make_shared<const Variables<A...>>(std::move(args), positions);
     value_ = std::make_shared<const R>(std::apply(f, variables_->args()));
+    variables_->open().linearize(slots(*value_));
   }
   const R& value() const { return *value_; }
   /// One tree per argument. Absent cotangents are zero.
@@ -261,7 +263,7 @@ template <class R, class... A> class Pullback {
     const core::Arrays given = slots_like(s, cotangent, 1, "vjp");
     std::size_t i = 0;
     each_leaf(*value_, [&](const Array& a, const Path& p) { check_tangent(a, given[i++], p, "vjp"); });
-    return variables_->trees(variables_->open().pull(slots(*value_), given));
+    return variables_->trees(variables_->open().pull(given));
   }
 
  private:

@@ -13,10 +13,6 @@
 
 namespace shardarray {
 
-/// How conflicts between shardings are settled: by cost; by propagation priorities alone; never silently. See
-/// shardarray/policy.h.
-enum class Policy : std::uint8_t { auto_, follow, strict };
-
 struct CompileInput {
   FlatGraph graph;
   const DeviceOrder* order = nullptr;
@@ -24,9 +20,7 @@ struct CompileInput {
   std::vector<bool> donated;             ///< per input: its buffers may be overwritten
   std::vector<const Layout*> outputs;    ///< requested layouts; null: open
   std::vector<std::string> input_names;  ///< for messages
-  Policy policy = Policy::auto_;
   bool share_replicas = true;
-  bool reproducible = false;   ///< float sums in an order that no sharding changes
   const Mesh* mesh = nullptr;  ///< names for messages
 };
 

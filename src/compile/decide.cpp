@@ -230,7 +230,7 @@ Decision Decider::decide(const NodeState& s) {
                            : model_.compute((s.node->op->form == Form::gemm ? 2 : 1) *
                                             elements_of_factors(s, best.assignment, atoms_));
   bool at_wish = best.cost != kNowhere && best.cost <= floor;
-  if (!at_wish && (policy_ != Policy::follow || best.cost == kNowhere)) {
+  if (!at_wish && (s.node->modes->policy != Policy::follow || best.cost == kNowhere)) {
     std::vector<int> atoms = present_atoms(s);
     enumerate(s, atoms, kNowhere, best);
     const std::vector<int> idle = idle_atoms(s, atoms);

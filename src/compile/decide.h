@@ -34,7 +34,7 @@ struct Decision {
 
 class Decider {
  public:
-  Decider(const Atoms& atoms, Policy policy) : atoms_(atoms), policy_(policy) {}
+  explicit Decider(const Atoms& atoms) : atoms_(atoms) {}
   Decision decide(const NodeState& s);
   /// The layouts that follow from an assignment; false when it cannot be placed.
   bool complete(const NodeState& s, Decision& d) const;
@@ -55,7 +55,6 @@ class Decider {
   void consider(const NodeState& s, Assignment a, double most, Decision& best);
 
   const Atoms& atoms_;
-  Policy policy_;
   CostModel model_;
   std::map<std::tuple<const Layout*, const Layout*, std::vector<std::int64_t>, std::size_t>, double>
       transfers_;

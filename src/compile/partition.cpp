@@ -22,7 +22,7 @@ class Partitioner {
       if (n.op->form == Form::constraint) given.push_back(constraint_layout(n, in.order));
     given.insert(given.end(), in.outputs.begin(), in.outputs.end());
     atoms_ = Atoms::of(in.order, given);
-    decider_.emplace(atoms_, in.policy);
+    decider_.emplace(atoms_);
     for (const FlatNode& n : g.nodes)
       rules_.push_back(n.op->form == Form::leaf ? Rule{} : n.op->rule(n.call()));
     wishes_ = timed("  propagate", [&] { return propagate(g, rules_, atoms_, in); });
@@ -125,7 +125,7 @@ class Partitioner {
     PartStep s;
     s.in = {part};
     if (t.kind != TransferKind::slice && t.kind != TransferKind::none) {
-      if (in_.policy == Policy::strict && !asked) refuse(t, from, to, by);
+      if (!asked && by.modes->policy == Policy::strict) refuse(t, from, to, by);
       s.transfer = static_cast<int>(p_.transfers.size());
       p_.transfers.push_back(std::move(t));
     }
@@ -183,13 +183,12 @@ class Partitioner {
   }
 
   // An operand as the decision sees it; placements that the atoms cannot express are left at once.
-  const Layout* expressible(int v) {
+  const Layout* expressible(int v, const FlatNode& by) {
     int& part = at(p_.of_value, v);
     const Layout* l = at(p_.values, part).layout;
     if (atoms_.can_express(*l)) return l;
     const Layout* whole = nearest(*l);
-    part = move(part, whole, "its placement fits into no common mesh with the others",
-                at(g_.nodes, at(g_.producer, v)), false);
+    part = move(part, whole, "its placement fits into no common mesh with the others", by, false);
     return whole;
   }
 
@@ -218,7 +217,7 @@ class Partitioner {
       t.factors = &rule.operands[k];
       t.free = is_free(g_, at(g_.producer, v));
       if (!t.free) {
-        t.layout = expressible(v);
+        t.layout = expressible(v, n);
         const int part = at(p_.of_value, v);
         for (int c : copies_of(part))
           if (c != part && at(p_.values, c).layout->order() == t.layout->order())
@@ -242,7 +241,6 @@ class Partitioner {
 
   // The atoms of partial sums that may pass through: all joint operands carry the same, or one `each` operand carries one.
   std::vector<int> passing_sums(const NodeState& s, const FlatNode& n) const {
-    if (in_.reproducible) return {};               // a sum that is scaled later has other bits
     if (is_half(n.out_types[0].dtype)) return {};  // combined in float32, rounded once
     const Layout* pending = nullptr;
     int carriers = 0, joint = 0;
@@ -253,6 +251,8 @@ class Partitioner {
       joint += l == Linear::joint;
       if (t.free || t.layout->unreduced().empty()) continue;
       if (t.layout->reducer() != Reducer::sum || l == Linear::no) return {};
+      if (n.modes->reproducible || at(g_.nodes, at(g_.producer, n.in[k])).modes->reproducible)
+        return {};  // a sum that is scaled later has other bits
       if (pending && t.layout->unreduced() != pending->unreduced()) return {};
       if (num_elements(n.out_types[0].shape) > num_elements(t.type.shape) || !single_user(n.in[k])) return {};
       pending = t.layout;
@@ -320,7 +320,8 @@ class Partitioner {
   }
 
   int output(int v, const Layout* asked) {
-    const FlatNode by{nullptr, nullptr, {}, 0, {}, {}, at(g_.nodes, at(g_.producer, v)).where};
+    const FlatNode& source = at(g_.nodes, at(g_.producer, v));
+    const FlatNode by{nullptr, nullptr, {}, 0, {}, {}, source.where, source.modes};
     const int rank = static_cast<int>(at(g_.types, v).shape.size());
     if (is_free(g_, at(g_.producer, v))) {
       const Layout* wish = to_layout(atoms_, at(wishes_.dims, v));

@@ -14,9 +14,9 @@ namespace shardarray {
 
 // ---------------------------------------------------------------- simplify: FlatGraph -> FlatGraph
 /// Calls inlined, identities removed, equal nodes merged, dead ones dropped, dots brought into matrix form, large sums split
-/// for the workers of this many devices (0: not split).
+/// for the workers of this many devices.
 FlatGraph simplify(const FlatGraph& g, int devices);
-/// Of a simplified graph: float sums and products in an order that no sharding changes (`reproducible`).
+/// Of a simplified graph: float sums and products of `reproducible` lines in an order that no sharding changes.
 FlatGraph fix_order(const FlatGraph& g);
 
 // ---------------------------------------------------------------- propagate

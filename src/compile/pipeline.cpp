@@ -2,6 +2,7 @@
 // (SHARDARRAY_DEBUG=2).
 #include <fmt/core.h>
 
+#include <algorithm>
 #include <cstdio>
 
 #include "base/env.h"
@@ -81,8 +82,10 @@ Compiled compile(CompileInput in) {
   const std::string collected = prints_passes() ? in.graph.to_string() : "";
   show("collect", collected);
   in.graph = timed("simplify", [&] {
-    if (!in.reproducible) return simplify(in.graph, in.order->size());
-    return simplify(fix_order(simplify(in.graph, 0)), 0);
+    FlatGraph g = simplify(in.graph, in.order->size());
+    const bool ordered =
+        std::any_of(g.nodes.begin(), g.nodes.end(), [](const FlatNode& n) { return n.modes->reproducible; });
+    return ordered ? simplify(fix_order(g), in.order->size()) : std::move(g);
   });
   if (kVerify) verify(in.graph, "simplify");
   if (prints_passes() && in.graph.to_string() != collected) show("simplify", in.graph.to_string());

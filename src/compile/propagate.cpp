@@ -47,13 +47,6 @@ class Propagator {
     if (backward) at(wishes_.from_closed, value) = true;
   }
 
-  // A constraint, rearranged at most.
-  bool is_placed(int value) const {
-    const FlatNode* n = &at(g_.nodes, at(g_.producer, value));
-    while (n->op == &op_transpose || n->op->form == Form::view) n = &at(g_.nodes, at(g_.producer, n->in[0]));
-    return n->op->form == Form::constraint;
-  }
-
   Wishes run() {
     // op priority: what only hands through goes first, sums and broadcasts last
     for (int level = 0; level < 3; level++) {
@@ -212,22 +205,6 @@ Wishes propagate(const FlatGraph& g, const std::vector<Rule>& rules, const Atoms
   }
   for (std::size_t k = 0; k < g.outputs.size(); k++)
     if (k < in.outputs.size() && in.outputs[k]) p.close(g.outputs[k], in.outputs[k], true);
-  // An open result had better lie like the donated input whose memory it can take.
-  std::vector<std::size_t> donated;
-  for (std::size_t i = 0; i < g.inputs.size(); i++)
-    if (in.donated[i]) donated.push_back(i);
-  for (std::size_t k = 0; k < g.outputs.size(); k++) {
-    if (k < in.outputs.size() && in.outputs[k]) continue;
-    const auto same_type = [&](std::size_t i) {
-      const Type &a = g.types[static_cast<std::size_t>(g.inputs[i])],
-                 &b = g.types[static_cast<std::size_t>(g.outputs[k])];
-      return a.shape == b.shape && a.dtype == b.dtype;
-    };
-    const auto i = std::find_if(donated.begin(), donated.end(), same_type);
-    if (i == donated.end() || p.is_placed(g.outputs[k])) continue;
-    p.close(g.outputs[k], in.inputs[*i], true);
-    donated.erase(i);
-  }
   return p.run();
 }
 

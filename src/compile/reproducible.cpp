@@ -34,13 +34,15 @@ class FixedOrder {
 
   int add(const FlatNode& n, const std::vector<int>& in) {
     where_ = n.where;
-    if (!n.out_types.empty() && is_floating(n.out_types[0].dtype)) {
+    modes_ = n.modes;
+    if (modes_->reproducible && !n.out_types.empty() && is_floating(n.out_types[0].dtype)) {
       const Reducer r = n.op->form == Form::reduce ? n.attrs->reducer : Reducer::none;
       if (r == Reducer::sum || r == Reducer::prod) return reduce(n, in[0]);
       if (n.op->form == Form::gemm) return product(n, in);
-      if (n.op->form == Form::scatter) return out_.add(n.op, uncut(*n.attrs), in, n.out_types, n.where);
+      if (n.op->form == Form::scatter)
+        return out_.add(n.op, uncut(*n.attrs), in, n.out_types, n.where, n.modes);
     }
-    return out_.add(n.op, n.attrs, in, n.out_types, n.where);
+    return out_.add(n.op, n.attrs, in, n.out_types, n.where, n.modes);
   }
 
   static AttrsRef uncut(Attrs a) {
@@ -52,7 +54,8 @@ class FixedOrder {
   int add_shaped(const Op& op, Attrs attrs, int v, const Shape& shape) {
     Type t = type(v);
     t.shape = shape;
-    return out_.add(&op, std::make_shared<const Attrs>(std::move(attrs)), {v}, {std::move(t)}, where_);
+    return out_.add(&op, std::make_shared<const Attrs>(std::move(attrs)), {v}, {std::move(t)}, where_,
+                    modes_);
   }
 
   // Halvings of a dimension, and the size of what is left.
@@ -165,12 +168,13 @@ class FixedOrder {
       t.shape = Shape::filled(static_cast<std::size_t>(levels), 2);
       for (const std::int64_t size : n.out_types[0].shape) t.shape.push_back(size);
     }
-    return add_pairs(out_.add(n.op, uncut(std::move(attrs)), in, {std::move(t)}, n.where), Reducer::sum, 0,
-                     levels);
+    const int parts = out_.add(n.op, uncut(std::move(attrs)), in, {std::move(t)}, n.where, n.modes);
+    return add_pairs(parts, Reducer::sum, 0, levels);
   }
 
   FlatGraph out_;
   Where where_;
+  const Modes* modes_ = nullptr;
 };
 
 }  // namespace

@@ -20,7 +20,7 @@ class Simplifier {
     std::vector<int> args;
     for (int v : g.inputs) {
       const FlatNode& n = g.nodes[at(g.producer, v)];
-      args.push_back(out_.add(n.op, n.attrs, {}, n.out_types, n.where));
+      args.push_back(out_.add(n.op, n.attrs, {}, n.out_types, n.where, n.modes));
     }
     out_.inputs = args;
     out_.outputs = replay(g, args);
@@ -45,6 +45,7 @@ class Simplifier {
   }
 
   std::vector<int> add(const FlatNode& n, std::vector<int> in) {
+    modes_ = n.modes;
     if (n.op == &op_identity) return in;
     if (n.op->form == Form::call) return replay(flatten(*n.attrs->graphs[0]), in);
     if (n.op->form == Form::view && n.in_types[0].shape == n.out_types[0].shape) return in;
@@ -92,11 +93,12 @@ class Simplifier {
       for (auto it = first; it != last; ++it) {
         const FlatNode& n = at(out_.nodes, it->second);
         const bool same_attrs = n.attrs == attrs || (n.attrs && attrs && *n.attrs == *attrs);
-        if (n.op == op && n.in == in && same_attrs && n.out_types == out) return n.first_out;
+        if (n.op == op && n.in == in && same_attrs && n.out_types == out && n.modes == modes_)
+          return n.first_out;
       }
       seen_.emplace(h, static_cast<int>(out_.nodes.size()));
     }
-    return out_.add(op, attrs, std::move(in), out, where);
+    return out_.add(op, attrs, std::move(in), out, where, modes_);
   }
 
   // Very many elements to few: in two steps, of which the first has a part for every worker.
@@ -104,7 +106,7 @@ class Simplifier {
     constexpr std::int64_t many = 1 << 17, few = 16, parts = 64;
     const Shape &shape = n.in_types[0].shape, &dims = n.attrs->dims;
     const std::int64_t out = num_elements(n.out_types[0].shape);
-    const bool large = devices_ > 0 && out > 0 && out < few && num_elements(shape) / out >= many;
+    const bool large = !n.modes->reproducible && out > 0 && out < few && num_elements(shape) / out >= many;
     const auto as_it_is = [&] { return unique(n.op, n.attrs, {v}, n.out_types, n.where); };
     if (!large) return as_it_is();
     const auto rank = static_cast<std::int64_t>(shape.size());
@@ -229,7 +231,7 @@ class Simplifier {
       FlatNode& n = out_.nodes[i];
       std::vector<int> in;
       for (int v : n.in) in.push_back(at(value, v));
-      const int first = g.add(n.op, n.attrs, std::move(in), n.out_types, n.where);
+      const int first = g.add(n.op, n.attrs, std::move(in), n.out_types, n.where, n.modes);
       for (std::size_t k = 0; k < n.out_types.size(); k++)
         at(value, n.first_out + static_cast<int>(k)) = first + static_cast<int>(k);
     }
@@ -239,6 +241,7 @@ class Simplifier {
   }
 
   int devices_;
+  const Modes* modes_ = nullptr;  // of the node that is added
   FlatGraph out_;
   std::unordered_multimap<std::uint64_t, int> seen_;
 };

@@ -6,8 +6,10 @@
 
 namespace shardarray {
 
-int FlatGraph::add(const Op* op, AttrsRef attrs, std::vector<int> in, std::vector<Type> out, Where where) {
-  FlatNode n{op, std::move(attrs), std::move(in), static_cast<int>(types.size()), {}, std::move(out), where};
+int FlatGraph::add(const Op* op, AttrsRef attrs, std::vector<int> in, std::vector<Type> out, Where where,
+                   const Modes* modes) {
+  FlatNode n{op, std::move(attrs), std::move(in), static_cast<int>(types.size()),
+             {}, std::move(out),   where,         modes};
   for (int v : n.in) n.in_types.push_back(types[static_cast<std::size_t>(v)]);
   for (const Type& t : n.out_types) {
     types.push_back(t);
@@ -59,7 +61,7 @@ FlatGraph flatten(const Graph& g) {
   FlatGraph flat;
   std::unordered_map<const Node*, int> first;
   for (const Array& a : g.in) {
-    first[a.node()] = flat.add(&op_input, nullptr, {}, {type_of(a)}, a.node()->where);
+    first[a.node()] = flat.add(&op_input, nullptr, {}, {type_of(a)}, a.node()->where, a.node()->modes);
     flat.inputs.push_back(first[a.node()]);
   }
   auto value = [&](const Array& a) { return first.at(a.node()) + static_cast<int>(a.index()); };
@@ -70,36 +72,11 @@ FlatGraph flatten(const Graph& g) {
     std::vector<Type> out;
     for (const Array& a : n->in()) in.push_back(value(a));
     for (const auto& o : n->out()) out.push_back(o.type);
-    first[n] = flat.add(n->op, n->attrs_, std::move(in), std::move(out), n->where);
+    first[n] = flat.add(n->op, n->attrs_, std::move(in), std::move(out), n->where, n->modes);
   }
   for (const Array& a : roots)
     if (a.has_value()) flat.outputs.push_back(value(a));
   return flat;
-}
-
-void put_node(const Op* op, const Attrs* attrs, std::span<const int> in, std::size_t outputs,
-              std::vector<std::uint64_t>& words) {
-  words.push_back(reinterpret_cast<std::uintptr_t>(op));
-  words.push_back(attrs ? attrs->hash() : 0);
-  words.push_back(in.size() << 8 | outputs);
-  for (int v : in) words.push_back(static_cast<std::uint64_t>(v));
-}
-void put_value_type(const Type& t, std::vector<std::uint64_t>& words) {
-  words.push_back(static_cast<std::uint64_t>(t.dtype) | t.shape.size() << 8);
-  for (std::int64_t d : t.shape) words.push_back(static_cast<std::uint64_t>(d));
-}
-void put_ends(std::span<const int> inputs, std::span<const int> outputs, std::vector<std::uint64_t>& words) {
-  words.push_back(~0ull);
-  for (int v : inputs) words.push_back(static_cast<std::uint64_t>(v));
-  for (int v : outputs) words.push_back(static_cast<std::uint64_t>(v));
-}
-
-void put_structure(const FlatGraph& g, std::vector<std::uint64_t>& words) {
-  for (const FlatNode& n : g.nodes) {
-    put_node(n.op, n.attrs.get(), n.in, n.out_types.size(), words);
-    for (const Type& t : n.out_types) put_value_type(t, words);
-  }
-  put_ends(g.inputs, g.outputs, words);
 }
 
 }  // namespace shardarray

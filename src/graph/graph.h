@@ -22,9 +22,6 @@ Array placeholder(const Type& t, Where w = {});
 /// The nodes reachable from `roots`, operands before users; `enter` says which to visit. Iterative.
 template <class Enter> std::vector<Node*> topological(std::span<const Array> roots, Enter enter);
 
-/// Structure of a graph as words: equal words <=> same ops, attributes, types and wiring. Leaves count as inputs in order.
-std::vector<std::uint64_t> structure(const Graph& g);
-
 }  // namespace shardarray
 
 #include "graph/topological.h"

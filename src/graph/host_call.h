@@ -5,6 +5,7 @@
 #include <span>
 #include <vector>
 
+#include "base/key.h"
 #include "graph/region.h"
 #include "shardarray/debug.h"
 
@@ -22,6 +23,7 @@ struct HostCall {
     std::vector<bool> mapped;
   };
   std::vector<Level> levels = {};
+  std::uint64_t id = unique_id();
 };
 
 }  // namespace shardarray

@@ -2,11 +2,13 @@
 
 #include <fmt/core.h>
 
+#include <algorithm>
 #include <new>
 
 #include "base/block_pool.h"
 #include "base/hash.h"
-#include "graph/graph.h"
+#include "graph/host_call.h"
+#include "graph/key.h"
 #include "graph/trace_state.h"
 
 namespace shardarray {
@@ -37,8 +39,8 @@ std::size_t Attrs::hash() const {
   for (char c : letters) h = hash_mix(h, static_cast<std::uint64_t>(c));
   h = hash_mix(h, uncut);
   h = hash_mix(h, sharding ? sharding->hash() : 0);
-  for (const auto& a : axes) h = hash_mix(h, reinterpret_cast<std::uintptr_t>(a.get()));
-  h = hash_mix(h, reinterpret_cast<std::uintptr_t>(host.get()));
+  for (const auto& a : axes) h = hash_mix(h, a->id);
+  h = hash_mix(h, host ? host->id : 0);
   for (const auto& g : graphs)
     for (std::uint64_t w : structure(*g)) h = hash_mix(h, w);
   return h;
@@ -58,12 +60,20 @@ Node* Node::make(const Op* op, std::span<A> inputs, std::span<const Type> output
   n->bytes_ = static_cast<std::uint32_t>(bytes);
   n->op = op;
   n->where = current_site(where);
+  n->modes = &current_modes();
   n->seq = next_sequence();
-  n->trace = trace_state().current();
+  const TraceState& state = trace_state();
+  n->trace = state.current();
+  n->gradient = state.gradients.empty() ? 0 : state.gradients.front();
   n->attrs_ = std::move(attrs);
   n->output_count_ = static_cast<std::uint32_t>(outputs.size());
   for (std::size_t k = 0; k < outputs.size(); k++) new (n->outputs() + k) Output{outputs[k], nullptr};
-  for (A& a : inputs) new (n->operands() + n->operand_count_++) Array(std::move(a));
+  std::uint32_t depth = 0;
+  for (A& a : inputs) {
+    if (a.has_value()) depth = std::max(depth, a.node()->depth());
+    new (n->operands() + n->operand_count_++) Array(std::move(a));
+  }
+  n->depth_.store(depth + 1, std::memory_order_relaxed);
   return n;
 }
 template Node* Node::make(const Op*, std::span<Array>, std::span<const Type>, AttrsRef, Where);

@@ -9,8 +9,10 @@
 #include <string>
 #include <vector>
 
+#include "base/key.h"
 #include "base/reducer.h"
 #include "graph/value.h"
+#include "runtime/modes.h"
 #include "shardarray/array.h"
 
 namespace shardarray {
@@ -39,6 +41,7 @@ struct Axis {
       nullptr;  ///< of axes whose positions are devices (pmap, shard_map); null in vmap
   std::shared_ptr<const Axis> outer =
       nullptr;  ///< the next device axis outside of this one; null at the outermost
+  std::uint64_t id = unique_id();
 };
 
 /// The attributes of an op: a few general lists, each op says in its definition what it keeps in which.
@@ -74,8 +77,10 @@ class Node {
 
   const Op* op;
   Where where;
-  std::uint64_t seq;    ///< nothing older than a node can depend on it
-  std::uint32_t trace;  ///< the trace it was recorded in; 0: none
+  const Modes* modes;      ///< of its line
+  std::uint64_t seq;       ///< nothing older than a node can depend on it
+  std::uint64_t trace;     ///< the trace it was recorded in; 0: none
+  std::uint64_t gradient;  ///< the outermost gradient that was open on its thread; 0: none
   AttrsRef attrs_;
 
   const Attrs& attrs() const;
@@ -86,12 +91,17 @@ class Node {
   const Type& type(std::size_t i = 0) const { return out()[i].type; }
   /// Published with release once all outputs have their values.
   bool evaluated() const { return state_.load(std::memory_order_acquire) == 1; }
-  void set_evaluated() { state_.store(1, std::memory_order_release); }
+  void set_evaluated() {
+    depth_.store(0, std::memory_order_relaxed);
+    state_.store(1, std::memory_order_release);
+  }
   /// The function that took the buffers; null while they live.
   const char* donor() const { return donor_.load(std::memory_order_acquire); }
   void set_donor(const char* d) { donor_.store(d, std::memory_order_release); }
   /// Forgets the operands of an evaluated node.
   void release_operands();
+  /// Operations on the longest way down to what is evaluated, when it was recorded; 0 once it is evaluated itself.
+  std::uint32_t depth() const { return depth_.load(std::memory_order_relaxed); }
 
   void retain() { refs_.fetch_add(1, std::memory_order_relaxed); }
   std::uint32_t refs() const { return refs_.load(std::memory_order_acquire); }
@@ -106,6 +116,7 @@ class Node {
   std::atomic<std::uint32_t> refs_{1};
   std::uint32_t operand_count_ = 0, output_count_ = 0, bytes_ = 0;
   std::atomic<std::uint8_t> state_{0};
+  std::atomic<std::uint32_t> depth_{1};
   std::atomic<const char*> donor_{nullptr};
   Node* link_ = nullptr;
 };

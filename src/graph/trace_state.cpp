@@ -3,18 +3,19 @@
 #include <fmt/core.h>
 
 #include <algorithm>
+#include <mutex>
 
 namespace shardarray {
 
 static std::atomic<std::uint64_t> sequence{1};
-static std::atomic<std::uint32_t> trace_ids{1};
+static std::atomic<std::uint64_t> trace_ids{1};
 
 TraceState& trace_state() {
   static thread_local TraceState state;
   return state;
 }
 
-bool TraceState::is_open(std::uint32_t id) const {
+bool TraceState::is_open(std::uint64_t id) const {
   return std::find(open.begin(), open.end(), id) != open.end();
 }
 
@@ -25,6 +26,44 @@ OpenTrace::OpenTrace() : id_(trace_ids.fetch_add(1, std::memory_order_relaxed)) 
 OpenTrace::~OpenTrace() {
   trace_state().open.pop_back();
   trace_state().effects.pop_back();
+}
+
+namespace {
+
+// Names of the outermost open gradients of all threads: as many as threads, few.
+struct OpenGradients {
+  std::mutex mutex;
+  std::vector<std::uint64_t> names;
+};
+OpenGradients& open_gradients() {
+  static auto* all = new OpenGradients;
+  return *all;
+}
+
+}  // namespace
+
+OpenGradient::OpenGradient(std::uint64_t oldest) {
+  auto& mine = trace_state().gradients;
+  mine.push_back(oldest);
+  outermost_ = mine.front();
+  if (mine.size() > 1) return;
+  OpenGradients& all = open_gradients();
+  const std::lock_guard lock(all.mutex);
+  all.names.push_back(oldest);
+}
+OpenGradient::~OpenGradient() {
+  auto& mine = trace_state().gradients;
+  mine.pop_back();
+  if (!mine.empty()) return;
+  OpenGradients& all = open_gradients();
+  const std::lock_guard lock(all.mutex);
+  std::erase(all.names, outermost_);
+}
+
+bool is_open_gradient(std::uint64_t name) {
+  OpenGradients& all = open_gradients();
+  const std::lock_guard lock(all.mutex);
+  return std::find(all.names.begin(), all.names.end(), name) != all.names.end();
 }
 
 std::uint64_t next_sequence() { return sequence.fetch_add(1, std::memory_order_relaxed); }

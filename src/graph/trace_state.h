@@ -10,14 +10,13 @@
 namespace shardarray {
 
 struct TraceState {
-  std::vector<std::uint32_t> open;                ///< innermost last
+  std::vector<std::uint64_t> open;                ///< innermost last
   std::vector<std::vector<Array>> effects;        ///< of each open trace, in program order
   std::vector<std::shared_ptr<const Axis>> axes;  ///< named axes in scope, innermost last
-  std::vector<std::uint64_t> gradients;           ///< first sequence number of every open gradient
+  std::vector<std::uint64_t> gradients;  ///< first sequence number of every open gradient, innermost last
   Where site;
-  bool partitionable_random = true;  ///< see random::partitionable; traces of one mode do not serve the other
-  std::uint32_t current() const { return open.empty() ? 0 : open.back(); }
-  bool is_open(std::uint32_t id) const;
+  std::uint64_t current() const { return open.empty() ? 0 : open.back(); }
+  bool is_open(std::uint64_t id) const;
 };
 TraceState& trace_state();
 
@@ -28,11 +27,28 @@ class OpenTrace {
   ~OpenTrace();
   OpenTrace(const OpenTrace&) = delete;
   OpenTrace& operator=(const OpenTrace&) = delete;
-  std::uint32_t id() const { return id_; }
+  std::uint64_t id() const { return id_; }
 
  private:
-  std::uint32_t id_;
+  std::uint64_t id_;
 };
+
+/// An open gradient of this thread while it lives: nodes that are recorded keep their operands when they are evaluated.
+class OpenGradient {
+ public:
+  /// `oldest`: no node of it has a smaller sequence number.
+  explicit OpenGradient(std::uint64_t oldest);
+  ~OpenGradient();
+  OpenGradient(const OpenGradient&) = delete;
+  OpenGradient& operator=(const OpenGradient&) = delete;
+  /// The name of the outermost one of the thread; its nodes bear it.
+  std::uint64_t outermost() const { return outermost_; }
+
+ private:
+  std::uint64_t outermost_;
+};
+/// Whether the outermost gradient of this name is open, on any thread.
+bool is_open_gradient(std::uint64_t name);
 
 /// The sequence number that the next node will at least have.
 std::uint64_t next_sequence();

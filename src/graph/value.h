@@ -14,13 +14,14 @@ struct Value {
   const Layout* layout = nullptr;
   Sharding sharding;  ///< the spelling that users see
   bool committed = false;
+  bool number = false;                ///< a literal: it goes where it is needed
   bool shared = true;                 ///< replicas share one buffer: instances_of(layout, shared)
   SmallVector<BufferRef, 8> buffers;  ///< instance -> buffer
 };
 using ValueRef = std::shared_ptr<Value>;
 inline ValueRef make_value(const Layout* layout, Sharding sharding, bool committed, bool shared) {
   return std::allocate_shared<Value>(BlockAllocator<Value>(),
-                                     Value{layout, std::move(sharding), committed, shared, {}});
+                                     Value{layout, std::move(sharding), committed, false, shared, {}});
 }
 
 }  // namespace shardarray

@@ -7,7 +7,7 @@
 #include <map>
 #include <ostream>
 
-#include "base/hash.h"
+#include "base/key.h"
 #include "layout/factor.h"
 #include "layout/sharding_impl.h"
 #include "layout/spelling.h"
@@ -201,24 +201,38 @@ bool operator==(const Sharding& a, const Sharding& b) {
   return true;
 }
 
-std::size_t Sharding::hash() const {
-  std::uint64_t h = impl_->spelling.index();
-  for (const Device& d : impl_->devices)
-    h = hash_mix(hash_mix(h, static_cast<std::uint64_t>(d.id)), std::hash<std::string>{}(d.platform));
-  if (const auto* s = std::get_if<NamedSpelling>(&impl_->spelling)) {
-    for (const auto& [axis, size] : s->mesh.shape())
-      h = hash_mix(hash_mix(h, std::hash<std::string>{}(axis)), static_cast<std::uint64_t>(size));
+void put_sharding(const Sharding& sharding, Words& words) {
+  const ShardingImpl& impl = *sharding.impl();
+  words.push_back(impl.spelling.index() | impl.devices.size() << 8);
+  for (const Device& d : impl.devices) {
+    words.push_back(static_cast<std::uint64_t>(d.id));
+    put_text(d.platform, words);
+  }
+  if (const auto* s = std::get_if<NamedSpelling>(&impl.spelling)) {
+    words.push_back(s->mesh.shape().size() << 32 | s->spec.entries().size());
+    for (const auto& [axis, size] : s->mesh.shape()) {
+      put_text(axis, words);
+      words.push_back(static_cast<std::uint64_t>(size));
+    }
     for (const SpecEntry& e : s->spec.entries()) {
-      h = hash_mix(h, e.names.size());
-      for (const std::string& axis : e.names) h = hash_mix(h, std::hash<std::string>{}(axis));
+      words.push_back(e.names.size() << 1 | e.tuple);
+      for (const std::string& axis : e.names) put_text(axis, words);
     }
   }
-  if (const auto* s = std::get_if<PositionalSpelling>(&impl_->spelling)) {
-    for (std::int64_t n : s->shape) h = hash_mix(h, static_cast<std::uint64_t>(n));
-    for (const auto& set : s->sets)
-      for (int p : set) h = hash_mix(h, static_cast<std::uint64_t>(p));
+  if (const auto* s = std::get_if<PositionalSpelling>(&impl.spelling)) {
+    words.push_back(s->shape.size() << 32 | s->sets.size());
+    for (std::int64_t n : s->shape) words.push_back(static_cast<std::uint64_t>(n));
+    for (const auto& set : s->sets) {
+      words.push_back(set.size());
+      for (int p : set) words.push_back(static_cast<std::uint64_t>(p));
+    }
   }
-  return h;
+}
+
+std::size_t Sharding::hash() const {
+  Words words;
+  put_sharding(*this, words);
+  return WordsHash()(words);
 }
 
 std::ostream& operator<<(std::ostream& os, const Sharding& s) { return os << s.to_string(); }

@@ -4,6 +4,7 @@
 #include <span>
 #include <string>
 
+#include "base/key.h"
 #include "layout/layout.h"
 #include "shardarray/sharding.h"
 
@@ -15,6 +16,9 @@ const Layout* layout_of(const Sharding& s, int rank);
 /// `layout` spelled as a sharding, in the class of the first of `like` that is on the same devices and can express it
 /// (the very same object when it is equivalent); otherwise SingleDevice on one device, else Positional.
 Sharding spell(const Layout* layout, std::span<const Sharding> like = {});
+
+/// Words that are equal exactly for equal spellings (`==`).
+void put_sharding(const Sharding& s, Words& words);
 
 /// The mesh of a NamedSharding; null for other spellings.
 const Mesh* mesh_of(const Sharding& s);

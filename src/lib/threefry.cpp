@@ -4,17 +4,20 @@
 
 #include <fmt/core.h>
 
-#include "graph/trace_state.h"
+#include "runtime/modes.h"
 #include "shardarray/placement.h"
 #include "shardarray/random.h"
 
 namespace shardarray::random {
 
-partitionable::partitionable(bool on) : previous_(is_partitionable()) {
-  trace_state().partitionable_random = on;
+static void set_partitionable(bool on) {
+  Modes m = current_modes();
+  m.partitionable_random = on;
+  set_modes(m);
 }
-partitionable::~partitionable() { trace_state().partitionable_random = previous_; }
-bool is_partitionable() { return trace_state().partitionable_random; }
+partitionable::partitionable(bool on) : previous_(is_partitionable()) { set_partitionable(on); }
+partitionable::~partitionable() { set_partitionable(previous_); }
+bool is_partitionable() { return current_modes().partitionable_random; }
 
 void check_key(const Array& key, const char* function) {
   const Type& t = type_of(key, function);

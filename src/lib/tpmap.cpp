@@ -129,7 +129,8 @@ namespace {
 
 // An array of one device over memory that exists, which follows others (uncommitted).
 Array view(const Array& piece, const Shape& shape) {
-  const Value& v = *value_of(piece);
+  const ValueRef value = value_of(piece);
+  const Value& v = *value;
   const Type t{shape, piece.dtype(), piece.weak_type()};
   auto r = make_value(Layout::replicated(v.layout->order(), static_cast<int>(shape.size())), v.sharding,
                       false, true);
@@ -293,8 +294,8 @@ std::string index_text(std::size_t k, const Shape& shape, const ShardIndex& part
 // Throws where replica number r does not agree with the first one.
 void compare(const Replica& first, const Replica& other, std::size_t r, const std::string& path,
              const Array& leaf, const IntegrityOptions& o) {
-  const ValueRef &a = force(first.data, "assert_replica_integrity"),
-                 &b = force(other.data, "assert_replica_integrity");
+  const ValueRef a = force(first.data, "assert_replica_integrity"),
+                 b = force(other.data, "assert_replica_integrity");
   if (a->buffers[0].get() == b->buffers[0].get()) return;  // one memory
   const DType t = leaf.dtype();
   const std::size_t item = itemsize(t);

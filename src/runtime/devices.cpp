@@ -7,6 +7,7 @@
 #include <utility>
 
 #include "base/env.h"
+#include "runtime/modes.h"
 #include "shardarray/error.h"
 
 namespace shardarray {
@@ -40,8 +41,6 @@ void check_platform(const char* function, std::string_view platform) {
       fmt::format("{}: the platform '{}' is unknown. This process has the platforms 'cpu'. Use one of them.",
                   function, platform));
 }
-
-thread_local std::optional<Device> chosen_default;
 
 }  // namespace
 
@@ -90,12 +89,15 @@ void set_cpu_device_count(int n) {
   r.cpu_devices = n;
 }
 
-const Device& current_default_device() {
-  static const Device first;
-  return chosen_default ? *chosen_default : first;
+const Device& current_default_device() { return default_device_of(current_modes()); }
+
+static void set_default_device(const std::optional<Device>& d) {
+  Modes m = current_modes();
+  m.default_device = d;
+  set_modes(m);
 }
 
-default_device::default_device(const Device& d) : previous_(current_default_device()) {
+default_device::default_device(const Device& d) : previous_(current_modes().default_device) {
   check_platform("default_device", d.platform);
   const int n = device_count();
   if (d.id < 0 || d.id >= n) {
@@ -104,10 +106,10 @@ default_device::default_device(const Device& d) : previous_(current_default_devi
                     "one of devices().",
                     d.platform, d.id, n));
   }
-  chosen_default = d;
+  set_default_device(d);
 }
 
-default_device::~default_device() { chosen_default = std::move(previous_); }
+default_device::~default_device() { set_default_device(previous_); }
 
 DeviceGrid create_device_mesh(const Shape& shape, std::vector<Device> given) {
   DeviceGrid grid{shape, given.empty() ? devices() : std::move(given)};

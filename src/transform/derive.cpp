@@ -38,6 +38,7 @@ Arrays push_forward(Node* n, std::span<const Array> in, std::span<const Array> o
   if (std::none_of(n->out().begin(), n->out().end(), [](const auto& o) { return is_inexact(o.type.dtype); }))
     return none_flows;
   const Site site(n->where);
+  const ScopedModes modes(n->modes);
   Arrays result;
   if (n->op->jvp) result = n->op->jvp({*n, in, out, tangents, calculus()});
   else result = linear_tangents(n, in, tangents);
@@ -54,25 +55,32 @@ static void accumulate(ArrayMap<Array>& cotangents, const Array& of, const Array
   c = add_or(c, g);
 }
 
-Arrays pull_back(std::span<const Array> outputs, std::span<const Array> cts,
-                 std::span<const Array> variables) {
-  std::unordered_set<Node*> linear;
+LinearMap linear_map(Arrays outputs, Arrays variables) {
+  LinearMap map{std::move(variables), std::move(outputs), {}, {}};
+  std::unordered_set<Node*>& linear = map.linear;
   std::uint64_t oldest = std::numeric_limits<std::uint64_t>::max();
-  for (const Array& v : variables) {
+  for (const Array& v : map.variables) {
     linear.insert(v.node());
     oldest = std::min(oldest, v.node()->seq);
   }
-  const auto nodes = topological(outputs, [&](Node* n) { return n->seq >= oldest; });
-  for (Node* n : nodes)
-    for (const Array& a : n->in())
-      if (linear.contains(a.node())) linear.insert(n);
+  const auto recent = [&](Node* n) { return n->seq >= oldest; };
+  for (Node* n : topological(std::span<const Array>(map.outputs), recent)) {
+    const auto carries = [&](const Array& a) { return linear.contains(a.node()); };
+    if (n->op == &op_input || std::none_of(n->in().begin(), n->in().end(), carries)) continue;
+    linear.insert(n);
+    map.nodes.push_back(n);
+  }
+  return map;
+}
+
+Arrays pull_back(const LinearMap& map, std::span<const Array> cts) {
+  const auto& [variables, outputs, linear, nodes] = map;
   ArrayMap<Array> cotangents;
   for (std::size_t k = 0; k < outputs.size(); k++)
     if (outputs[k].has_value() && linear.contains(outputs[k].node()))
       accumulate(cotangents, outputs[k], cts[k]);
   for (auto it = nodes.rbegin(); it != nodes.rend(); ++it) {
     Node* n = *it;
-    if (!linear.contains(n) || n->op == &op_input) continue;
     Arrays given;
     for (std::uint32_t k = 0; k < n->out().size(); k++) {
       auto found = cotangents.find({n, k});
@@ -85,6 +93,7 @@ Arrays pull_back(std::span<const Array> outputs, std::span<const Array> cts,
       throw Error(
           fmt::format("grad: {} cannot be transposed ({}:{}).", n->op->name, n->where.file, n->where.line));
     const Site site(n->where);
+    const ScopedModes modes(n->modes);
     const Arrays r = n->op->transpose({*n, n->in(), given, flows, calculus()});
     for (std::size_t k = 0; k < r.size(); k++)
       if (flows[k]) accumulate(cotangents, n->in()[k], r[k]);
@@ -134,7 +143,7 @@ static Graph transpose_graph(const Graph& g, const std::vector<bool>& linear) {
     cts.push_back(placeholder(type_of(o)));
     r.in.push_back(cts.back());
   }
-  r.out = pull_back(inline_graph(g, x), cts, variables);
+  r.out = pull_back(linear_map(inline_graph(g, x), variables), cts);
   for (std::size_t k = 0; k < r.out.size(); k++)
     if (!r.out[k].has_value()) r.out[k] = zeros_of(type_of(variables[k]));
   return r;

@@ -1,7 +1,7 @@
 // The erased core of grad, jvp and vjp.
 #include <fmt/core.h>
 
-#include <algorithm>
+#include <optional>
 
 #include "graph/trace_state.h"
 #include "ops/prims.h"
@@ -13,17 +13,23 @@ namespace shardarray::core {
 struct Differentiation::State {
   Arrays variables;
   std::uint64_t oldest;
+  std::optional<OpenGradient> open;
+  Arrays seeds;   // stand for the tangents of those variables that have some
+  LinearMap map;  // from the seeds to the outputs' tangents
+
+  // What was recorded here since then; nobody releases its operands while the gradient is open.
+  bool is_mine(const Node* n) const { return n->gradient == open->outermost() && n->seq >= oldest; }
 
   // tangents of `outputs` given those of the variables
-  Arrays forward(std::span<const Array> outputs, std::span<const Array> seeds) const {
+  Arrays forward(std::span<const Array> outputs, std::span<const Array> tangents) const {
     ArrayMap<Array> d;
     for (std::size_t k = 0; k < variables.size(); k++)
-      if (variables[k].has_value() && seeds[k].has_value()) d[key(variables[k])] = seeds[k];
+      if (variables[k].has_value() && tangents[k].has_value()) d[key(variables[k])] = tangents[k];
     auto tangent = [&](const Array& a) {
       auto it = d.find(key(a));
       return it == d.end() ? Array() : it->second;
     };
-    for (Node* n : topological(outputs, [&](Node* x) { return x->seq >= oldest; })) {
+    for (Node* n : topological(outputs, [&](Node* x) { return is_mine(x); })) {
       if (d.contains({n, 0})) continue;
       Arrays dx, out;
       for (const Array& a : n->in()) dx.push_back(tangent(a));
@@ -40,34 +46,36 @@ struct Differentiation::State {
 
 Differentiation::Differentiation(std::span<const Array> primals) : state_(std::make_unique<State>()) {
   state_->oldest = next_sequence();
+  state_->open.emplace(state_->oldest);
   for (const Array& a : primals)  // a variable of its own: two renamings of one array cannot be confused
     state_->variables.push_back(a.has_value() ? record(op_identity, {a}) : Array());
-  trace_state().gradients.push_back(state_->oldest);
 }
-Differentiation::~Differentiation() {  // in any order: a pullback may outlive the ones opened after it
-  auto& open = trace_state().gradients;
-  open.erase(std::find(open.begin(), open.end(), state_->oldest));
-}
+Differentiation::~Differentiation() = default;
 
 const Arrays& Differentiation::variables() const { return state_->variables; }
 
-Arrays Differentiation::pull(std::span<const Array> outputs, std::span<const Array> cotangents) const {
-  Arrays seeds, variables;
-  for (const Array& v : state_->variables) {
-    seeds.push_back(v.has_value() && is_inexact(v.dtype()) ? placeholder(type_of(v)) : Array());
-    if (seeds.back().has_value()) variables.push_back(seeds.back());
+void Differentiation::linearize(std::span<const Array> outputs) const {
+  State& s = *state_;
+  Arrays given;
+  for (const Array& v : s.variables) {
+    given.push_back(v.has_value() && is_inexact(v.dtype()) ? placeholder(type_of(v)) : Array());
+    if (given.back().has_value()) s.seeds.push_back(given.back());
   }
-  const Arrays dy = state_->forward(outputs, seeds);
-  const Arrays pulled = pull_back(dy, cotangents, variables);
+  s.map = linear_map(s.forward(outputs, given), s.seeds);
+  s.open.reset();
+}
+
+Arrays Differentiation::pull(std::span<const Array> cotangents) const {
+  const Arrays pulled = pull_back(state_->map, cotangents);
   Arrays result;
   std::size_t at = 0;
-  for (std::size_t k = 0; k < seeds.size(); k++) {
-    if (!seeds[k].has_value()) {
+  for (const Array& v : state_->variables) {
+    if (!v.has_value() || !is_inexact(v.dtype())) {
       result.push_back(Array());
       continue;
     }
     const Array& g = pulled[at++];
-    result.push_back(g.has_value() ? g : zeros_of(type_of(seeds[k])));
+    result.push_back(g.has_value() ? g : zeros_of(type_of(v)));
   }
   return result;
 }
@@ -91,7 +99,8 @@ Arrays gradient(const Differentiation& d, const Array& loss, const char* functio
         fmt::format("{}: the function must return a floating scalar, but it returned {}. Cast with astype.",
                     function, to_string(t)));
   const Array one = one_of(t);
-  return d.pull({&loss, 1}, {&one, 1});
+  d.linearize({&loss, 1});
+  return d.pull({&one, 1});
 }
 
 }  // namespace shardarray::core

@@ -7,6 +7,7 @@
 
 #include "base/pointer_table.h"
 #include "compile/assignment.h"
+#include "graph/key.h"
 #include "graph/trace_state.h"
 #include "transform/trace.h"
 
@@ -31,6 +32,14 @@ void check_readable(const Node* n, const char* what) {
                   "function leave it "
                   "only by being returned.",
                   what, to_string(n->type()), n->where.file, n->where.line));
+}
+
+// The value of an evaluated array. Whoever takes a value over says so in the node first, and looks then whether somebody has
+// a copy; so it is copied first here.
+ValueRef readable_value(const Array& a, const char* what) {
+  ValueRef v = a.node()->out()[a.index()].value;
+  check_readable(a.node(), what);
+  return v;
 }
 
 // One forcing, numbered as a FlatGraph: leaves get their numbers where they are first used.
@@ -61,6 +70,7 @@ void check_computable(const Node* n, const char* what) {
 
 Collection collect(std::span<Node* const> nodes, const Brought& brought, const char* what) {
   Collection c;
+  const Device& device = default_device_of(*nodes.back()->modes);
   PointerTable inside;  // node -> edges to it from these nodes
   for (Node* n : nodes) {
     check_computable(n, what);
@@ -77,15 +87,12 @@ Collection collect(std::span<Node* const> nodes, const Brought& brought, const c
   auto value_number = [&](const Array& a) {
     const auto& out = a.node()->out()[a.index()];
     auto [n, fresh] = number.insert(&out);
-    if (fresh) {  // a leaf
-      check_readable(a.node(), what);
-      n = leaf_number(a, out.value);
-    }
+    if (fresh) n = leaf_number(a, readable_value(a, what));
     return n;
   };
   for (Node* n : nodes) {
     if (n->op == &op_constant) {  // a number is an argument: another one is no other program
-      n->out()[0].value = scalar_value(n->type().dtype, n->attrs().bits);
+      n->out()[0].value = scalar_value(n->type().dtype, n->attrs().bits, device);
       n->set_evaluated();
       continue;
     }
@@ -111,17 +118,17 @@ Collection collect(std::span<Node* const> nodes, const Brought& brought, const c
 }
 
 // put_structure() of what flat_graph() makes, without making it.
-std::vector<std::uint64_t> structure_of(const Collection& c) {
-  std::vector<std::uint64_t> words;
+Words structure_of(const Collection& c) {
+  Words words;
   words.reserve(16 * c.entries.size() + 32);
   const int* in = c.operands.data();
   for (const auto& [n, leaf] : c.entries) {
     if (leaf >= 0) {
-      put_node(&op_input, nullptr, {}, 1, words);
+      put_node(&op_input, nullptr, nullptr, {}, 1, words);
       put_value_type(n->type(static_cast<std::size_t>(leaf)), words);
       continue;
     }
-    put_node(n->op, n->attrs_.get(), {in, n->in().size()}, n->out().size(), words);
+    put_node(n->op, n->attrs_.get(), n->modes, {in, n->in().size()}, n->out().size(), words);
     for (const auto& o : n->out()) put_value_type(o.type, words);
     in += n->in().size();
   }
@@ -134,12 +141,12 @@ FlatGraph flat_graph(const Collection& c) {
   const int* in = c.operands.data();
   for (const auto& [n, leaf] : c.entries) {
     if (leaf >= 0) {
-      g.add(&op_input, nullptr, {}, {n->type(static_cast<std::size_t>(leaf))}, n->where);
+      g.add(&op_input, nullptr, {}, {n->type(static_cast<std::size_t>(leaf))}, n->where, n->modes);
       continue;
     }
     std::vector<Type> out;
     for (const auto& o : n->out()) out.push_back(o.type);
-    g.add(n->op, n->attrs_, {in, in + n->in().size()}, std::move(out), n->where);
+    g.add(n->op, n->attrs_, {in, in + n->in().size()}, std::move(out), n->where, n->modes);
     in += n->in().size();
   }
   g.inputs = c.inputs;
@@ -147,73 +154,76 @@ FlatGraph flat_graph(const Collection& c) {
   return g;
 }
 
-std::shared_ptr<const LoadedProgram> program_of(const Collection& c, const char* what) {
-  if (c.plain)
-    if (auto p = find_program(structure_of(c), c.leaves, c.outputs.size())) return p;
-  std::vector<ValueRef> leaves;
-  for (const LaunchLeaf& l : c.leaves) leaves.push_back(l.value);
-  return load_program(flat_graph(c), leaves, std::vector<bool>(leaves.size(), false), {}, {}, what);
-}
-
 // The devices that a node's value will be on, as far as committed leaves and constraints say.
-const DeviceOrder* devices_of(const Node* n, std::unordered_map<const Node*, const DeviceOrder*>& known) {
+using KnownDevices = std::unordered_map<const Node*, const DeviceOrder*>;
+const DeviceOrder* devices_of(const Node* n, const KnownDevices& known) {
   auto it = known.find(n);
   return it == known.end() ? nullptr : it->second;
 }
-
-// The operands of a pmap's call that lie on other devices than the map's, brought over.
-std::vector<ValueRef> bring_operands(const Node* n, const DeviceOrder* home,
-                                     std::unordered_map<const Node*, const DeviceOrder*>& known,
-                                     const char* what) {
-  std::vector<ValueRef> values;
+const DeviceOrder* operand_devices(const Node* n, const KnownDevices& known) {
+  const DeviceOrder* here = nullptr;
   for (const Array& a : n->in()) {
-    const DeviceOrder* order = devices_of(a.node(), known);
-    if (!a.node()->evaluated() && order && order->sorted() != home->sorted()) evaluate({&a, 1}, what);
-    const ValueRef v = a.node()->evaluated() ? value_of(a) : nullptr;
-    const ValueRef here = v ? bring_home(v, type_of(a), home) : nullptr;
+    if (!a.node()->evaluated()) {
+      if (!here) here = devices_of(a.node(), known);
+    } else if (const ValueRef& v = a.node()->out()[a.index()].value;
+               v && (v->committed || v->layout->order()->size() > 1)) {
+      here = v->layout->order();
+    }
+  }
+  return here;
+}
+
+// Something that has to come over from other devices before the program that needs it can run.
+struct Move {
+  Array of;                 // a constraint, or a pmap's call: output 0
+  const DeviceOrder* home;  // of the call; null: a constraint
+  Arrays operands;
+};
+
+// Those among `nodes`, operands first.
+std::vector<Move> moves_among(std::span<Node* const> nodes) {
+  KnownDevices known;
+  std::vector<Move> moves;
+  for (Node* n : nodes) {
+    const DeviceOrder *here = operand_devices(n, known), *to = here, *home = nullptr;
+    if (n->op->form == Form::constraint && n->op != &op_input) {
+      const auto lead = n->attrs().lo.empty() ? 0 : static_cast<int>(n->attrs().lo[0]);
+      to = layout_of(*n->attrs().sharding, static_cast<int>(n->type().shape.size()) - lead)->order();
+    } else {
+      home = mapped_devices(*n);
+      if (home) to = home;
+    }
+    if (here && to && here->sorted() != to->sorted())
+      moves.push_back({handle(n), home, {n->in().begin(), n->in().end()}});
+    known[n] = to;
+  }
+  return moves;
+}
+
+// The operand of a constraint, computed and moved.
+void move_constrained(const Move& m, const char* what) {
+  Node* const n = m.of.node();
+  evaluate(m.operands, what);
+  ValueRef v = reshard_value(value_of(m.operands[0]), n->type(), *n->attrs().sharding);
+  const std::lock_guard lock(graph_mutex());
+  if (n->evaluated()) return;  // another thread was faster
+  n->out()[0].value = std::move(v);
+  n->set_evaluated();
+}
+
+// The operands of a pmap's call that lie on other devices than the map's, computed and brought over; the others are absent.
+std::vector<ValueRef> bring_operands(const Move& m, const char* what) {
+  std::vector<ValueRef> values;
+  for (const Array& a : m.operands) {
+    evaluate({&a, 1}, what);
+    const ValueRef v = value_of(a), here = bring_home(v, type_of(a), m.home);
     values.push_back(here == v ? nullptr : here);
   }
   return values;
 }
 
-// A constraint may move data to other devices: what it moves is computed first, on its own. So does a pmap.
-Brought evaluate_moves(std::span<const Array> roots, const char* what) {
-  std::unordered_map<const Node*, const DeviceOrder*> known;
-  Brought brought;
-  for (Node* n : topological(roots, [](Node* x) { return !x->evaluated(); })) {
-    const DeviceOrder* here = nullptr;
-    for (const Array& a : n->in()) {
-      const Node* m = a.node();
-      if (!m->evaluated()) {
-        if (!here) here = devices_of(m, known);
-      } else if (const ValueRef& v = m->out()[a.index()].value;
-                 v && (v->committed || v->layout->order()->size() > 1)) {
-        here = v->layout->order();
-      }
-    }
-    if (n->op->form == Form::constraint && n->op != &op_input) {
-      const auto lead = n->attrs().lo.empty() ? 0 : static_cast<int>(n->attrs().lo[0]);
-      const DeviceOrder* to =
-          layout_of(*n->attrs().sharding, static_cast<int>(n->type().shape.size()) - lead)->order();
-      if (here && here->sorted() != to->sorted()) {
-        const Array operand = n->in()[0];
-        evaluate({&operand, 1}, what);
-        n->out()[0].value = reshard_value(value_of(operand), n->type(), *n->attrs().sharding);
-        n->set_evaluated();
-      }
-      here = to;
-    } else if (const DeviceOrder* home = mapped_devices(*n)) {
-      if (here && here->sorted() != home->sorted()) brought[n] = bring_operands(n, home, known, what);
-      here = home;
-    }
-    known[n] = here;
-  }
-  return brought;
-}
-
 // The nodes have these values, unless another thread was faster.
 void finish(const Collection& c, std::span<ValueRef> values) {
-  const auto& gradients = trace_state().gradients;
   for (std::size_t k = 0; k < c.outputs.size(); k++) {
     Node* const n = c.outputs[k].node();
     const std::uint32_t index = c.outputs[k].index();
@@ -221,50 +231,96 @@ void finish(const Collection& c, std::span<ValueRef> values) {
     n->out()[index].value = std::move(values[k]);
     if (index + 1 < n->out().size()) continue;
     n->set_evaluated();
-    const bool kept = !gradients.empty() && n->seq >= gradients.front();
-    if (!kept) n->release_operands();
+    if (!n->gradient || !is_open_gradient(n->gradient)) n->release_operands();
   }
 }
 
 // Its operands may have to come over from other devices.
 bool may_move(const Node* n) { return n->op->form == Form::constraint || n->op->form == Form::call; }
 
-}  // namespace
-
-void evaluate(std::span<const Array> roots, const char* what) {
-  bool work = false;
-  for (const Array& a : roots) {
-    if (!a.has_value()) continue;
-    if (a.node()->donor()) check_readable(a.node(), what);
-    work |= !a.node()->evaluated();
+// Whether all that is to be computed may run as one program: no two parts of it want other devices.
+bool one_place(std::span<Node* const> nodes) {
+  const DeviceOrder *bound = nullptr, *free = nullptr;
+  for (const Node* n : nodes) {
+    if (n->modes->default_device != nodes[0]->modes->default_device) return false;
+    for (const Array& a : n->in()) {
+      const Value* v = a.node()->evaluated() ? a.node()->out()[a.index()].value.get() : nullptr;
+      if (!v || v->number) continue;
+      const DeviceOrder* order = v->layout->order();
+      const DeviceOrder*& all = v->committed || order->size() > 1 ? bound : free;
+      if (all && all != order) return false;
+      all = order;
+    }
   }
-  if (!work) return;
-  const auto open = [](Node* n) { return !n->evaluated(); };
-  std::unique_lock lock(graph_mutex());
-  std::vector<Node*> nodes = topological(roots, open);
+  return true;
+}
+
+bool is_open(const Node* n) { return !n->evaluated(); }
+
+// All of `roots` as one program, after what moves. The lock is held while the graph is read, not while anything runs.
+void evaluate_together(std::span<const Array> roots, std::unique_lock<std::mutex>& lock,
+                       std::vector<Node*> nodes, const char* what) {
+  std::vector<Move> moves;  // keeps what `brought` names
   Brought brought;
   if (std::any_of(nodes.begin(), nodes.end(), may_move)) {
-    lock.unlock();
-    brought = evaluate_moves(roots, what);
-    lock.lock();
-    nodes = topological(roots, open);
+    moves = moves_among(nodes);
+    if (!moves.empty()) {
+      lock.unlock();
+      for (const Move& m : moves) {
+        if (m.home) brought[m.of.node()] = bring_operands(m, what);
+        else move_constrained(m, what);
+      }
+      lock.lock();
+      nodes = topological(roots, is_open);
+    }
   }
+  if (nodes.empty()) return;
+  const Modes& modes = *nodes.back()->modes;
   const Collection c = collect(nodes, brought, what);
   if (c.outputs.empty()) return;
-  const auto program = program_of(c, what);
-  lock.unlock();
+  std::shared_ptr<const LoadedProgram> program;
+  if (c.plain) program = find_program(structure_of(c), c.leaves, c.outputs.size());
+  if (!program) {
+    FlatGraph graph = flat_graph(c);
+    lock.unlock();  // nobody waits for another's compile
+    std::vector<ValueRef> leaves;
+    for (const LaunchLeaf& l : c.leaves) leaves.push_back(l.value);
+    program =
+        load_program(std::move(graph), leaves, std::vector<bool>(leaves.size(), false), {}, {}, modes, what);
+  } else {
+    lock.unlock();
+  }
   std::vector<ValueRef> values;
   launch(*program, c.leaves, values);
   lock.lock();
   finish(c, values);
+  lock.unlock();  // before the collection lets go of what it held
 }
 
-const ValueRef& value_of(const Array& a) { return a.node()->out()[a.index()].value; }
+}  // namespace
 
-const ValueRef& force(const Array& a, const char* what) {
+void evaluate(std::span<const Array> roots, const char* what) {
+  std::size_t open = 0;
+  for (const Array& a : roots) {
+    if (!a.has_value()) continue;
+    if (a.node()->donor()) check_readable(a.node(), what);
+    open += !a.node()->evaluated();
+  }
+  if (open == 0) return;
+  std::unique_lock lock(graph_mutex());
+  std::vector<Node*> nodes = topological(roots, is_open);
+  if (open == 1 || one_place(nodes)) return evaluate_together(roots, lock, std::move(nodes), what);
+  lock.unlock();
+  for (const Array& a : roots)
+    if (a.has_value()) evaluate({&a, 1}, what);
+}
+
+ValueRef value_of(const Array& a) { return readable_value(a, "value"); }
+
+ValueRef force(const Array& a, const char* what) {
   type_of(a, what);
   evaluate({&a, 1}, what);
-  return value_of(a);
+  return readable_value(a, what);
 }
 
 Array leaf_array(const Type& t, ValueRef v, Where w) {

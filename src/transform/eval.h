@@ -8,10 +8,10 @@ namespace shardarray {
 
 /// Computes the present arrays of `roots`. Throws DonationError, TraceError naming `what`.
 void evaluate(std::span<const Array> roots, const char* what);
-/// The value of an evaluated array.
-const ValueRef& value_of(const Array& a);
+/// The value of an evaluated array. Throws DonationError when it was given away.
+ValueRef value_of(const Array& a);
 /// evaluate, then value_of.
-const ValueRef& force(const Array& a, const char* what);
+ValueRef force(const Array& a, const char* what);
 /// A leaf that holds `v`.
 Array leaf_array(const Type& t, ValueRef v, Where w);
 /// A handle that remembers what it was and who took it.

@@ -113,8 +113,8 @@ Explanation explain_call(const JitEntry& e, const JitCall& call) {
   for (const LaunchLeaf& l : leaves) values.push_back(l.value);
   const auto p = program_for(e, leaves, call.function);
   const Program& program = *p->compiled.program;
-  const CompileInput in =
-      compile_input(e.flat, place_leaves(e.flat, values, {}, e.paths, call.function), {}, {}, {}, values);
+  const CompileInput in = compile_input(
+      e.flat, place_leaves(e.flat, values, {}, e.paths, *e.modes, call.function), {}, {}, {}, values);
   Explanation x(transfer_list(program, in.mesh), donation_list(e, call, *p, leaves),
                 value_lines(p->compiled, in.mesh));
   for (std::uint64_t peak : program.peak_bytes)

@@ -26,8 +26,10 @@ ValueRef host_value(const void* data, const Type& t, const Device& device) {
   return v;
 }
 
-ValueRef scalar_value(DType t, std::uint64_t bits) {
-  return host_value(&bits, {{}, t}, current_default_device());
+ValueRef scalar_value(DType t, std::uint64_t bits, const Device& device) {
+  ValueRef v = host_value(&bits, {{}, t}, device);
+  v->number = true;
+  return v;
 }
 
 namespace {
@@ -96,6 +98,7 @@ ValueRef reshard_value(const ValueRef& v, const Type& t, const Sharding& s) {
     auto same = std::make_shared<Value>(*v);
     same->sharding = s;
     same->committed = true;
+    same->number = false;
     return same;
   }
   const bool alone = v->layout->order()->size() == 1;
@@ -107,12 +110,11 @@ ValueRef reshard_value(const ValueRef& v, const Type& t, const Sharding& s) {
   auto source = std::make_shared<Value>(*v);
   if (alone) source->committed = false;  // it may go anywhere
   FlatGraph g;
-  g.inputs = {g.add(&op_input, nullptr, {}, {t}, {})};
+  g.inputs = {g.add(&op_input, nullptr, {}, {t}, {}, &current_modes())};
   g.outputs = g.inputs;
   const Sharding* requested[] = {&s};
-  std::unique_lock lock(graph_mutex());
-  const auto p = load_program(std::move(g), {&source, 1}, {false}, requested, {}, "device_put");
-  lock.unlock();
+  const auto p =
+      load_program(std::move(g), {&source, 1}, {false}, requested, {}, current_modes(), "device_put");
   const LaunchLeaf leaf{source};
   std::vector<ValueRef> results;
   launch(*p, {&leaf, 1}, results);
@@ -132,7 +134,6 @@ ValueRef bring_home(const ValueRef& v, const Type& t, const DeviceOrder* home) {
       alone ? v
             : reshard_value(v, t,
                             SingleDeviceSharding(first));  // every device takes its part of one that is alone
-  const std::lock_guard lock(graph_mutex());
   auto here = std::make_shared<Value>(*moved);
   here->committed = false;
   return here;

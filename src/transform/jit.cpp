@@ -3,12 +3,12 @@
 
 #include <algorithm>
 #include <cstdio>
-#include <list>
+#include <mutex>
 #include <set>
 #include <unordered_map>
 
-#include "base/hash.h"
 #include "base/print_time.h"
+#include "graph/key.h"
 #include "graph/trace_state.h"
 #include "ops/prims.h"
 #include "runtime/devices.h"
@@ -27,23 +27,13 @@ static const char* lasting_name(const std::string& name) {
   return names->insert(name).first->c_str();
 }
 
-struct KeyHash {
-  std::size_t operator()(const std::vector<std::uint64_t>& key) const {
-    std::uint64_t h = key.size();
-    for (std::uint64_t w : key) h = hash_mix(h, w);
-    return h;
-  }
-};
-
 struct JitCache {
   explicit JitCache(JitOptions o) : options(std::move(o)) {}
-  using Entries = std::list<std::shared_ptr<const JitEntry>>;
   const JitOptions options;
   TableId id;
-  std::mutex mutex;
-  Entries lru;
-  std::unordered_map<std::vector<std::uint64_t>, Entries::iterator, KeyHash> index;
-  int traces = 0;
+  mutable std::mutex mutex;  ///< guards what follows
+  std::unordered_map<Words, std::shared_ptr<const JitEntry>, WordsHash> entries;
+  std::atomic<int> traces{0};
   bool warned = false;
   std::vector<std::vector<std::pair<std::string, std::string>>> statics;  ///< of the traces so far
 };
@@ -51,7 +41,10 @@ struct JitCache {
 std::shared_ptr<JitCache> make_jit_cache(JitOptions options) {
   return std::make_shared<JitCache>(std::move(options));
 }
-std::size_t jit_cache_size(const JitCache& c) { return c.lru.size(); }
+std::size_t jit_cache_size(const JitCache& c) {
+  const std::lock_guard lock(c.mutex);
+  return c.entries.size();
+}
 int jit_traces(const JitCache& c) { return c.traces; }
 
 void JitCall::leaf(const Array& a, Array* moved_handle, bool option_donated, const Path& path) {
@@ -113,15 +106,24 @@ static void warn_about_statics(JitCache& c, const JitCall& call) {
 // Collectives mean the axes in scope: such a trace is good for this one call.
 static bool keeps_traces() { return trace_state().axes.empty(); }
 
+// Hits say when they were: in turns of the table, whose number changes on a miss only, so that they write mostly nothing.
+static void mark_used(std::atomic<std::uint64_t>& used, std::uint64_t turn) {
+  if (used.load(std::memory_order_relaxed) != turn) used.store(turn, std::memory_order_relaxed);
+}
+
 std::shared_ptr<const JitEntry> jit_find(JitCache& c, const JitCall& call) {
   if (!keeps_traces() || c.options.check) return nullptr;
-  if (auto last = ThreadMemo<JitEntry>::find(c.id); last && last->key == call.key) return last;
+  const auto found = [&](std::shared_ptr<const JitEntry> e) {
+    mark_used(e->used, static_cast<std::uint64_t>(c.traces.load(std::memory_order_relaxed)));
+    return e;
+  };
+  if (auto last = ThreadMemo<JitEntry>::find(c.id); last && last->key == call.key)
+    return found(std::move(last));
   const std::lock_guard lock(c.mutex);
-  auto it = c.index.find(call.key);
-  if (it == c.index.end()) return nullptr;
-  c.lru.splice(c.lru.begin(), c.lru, it->second);
-  ThreadMemo<JitEntry>::keep(c.id, *it->second);
-  return *it->second;
+  auto it = c.entries.find(call.key);
+  if (it == c.entries.end()) return nullptr;
+  ThreadMemo<JitEntry>::keep(c.id, it->second);
+  return found(it->second);
 }
 
 static Arrays constrained(std::span<const Array> outputs, const std::optional<Sharding>& s) {
@@ -141,6 +143,7 @@ std::shared_ptr<const JitEntry> jit_finish(JitCache& c, const JitCall& call, Jit
   JitTrace::State& s = trace.state();
   auto e = std::make_shared<JitEntry>();
   e->key = call.key;
+  e->modes = &current_modes();
   e->function = lasting_name(c.options.name);
   e->paths = call.paths;
   e->graph =
@@ -159,27 +162,26 @@ std::shared_ptr<const JitEntry> jit_finish(JitCache& c, const JitCall& call, Jit
   e->prototype = std::move(prototype);
   if (c.options.relocate) e->home = constrained_devices(e->flat);
   const std::lock_guard lock(c.mutex);
-  c.traces++;
+  const int turn = ++c.traces;
   if (!keeps_traces()) return e;
-  auto it = c.index.find(call.key);
-  if (it != c.index.end()) {
-    if (c.options.check && structure(*(*it->second)->graph) != structure(*e->graph))
+  auto it = c.entries.find(call.key);
+  if (it != c.entries.end()) {
+    if (c.options.check && structure(*it->second->graph) != structure(*e->graph))
       throw TraceError(
           fmt::format("{}: check: the function now records another program for the same arguments. A "
                       "captured value changed "
                       "after the first trace. Pass it as an argument.",
                       call.function));
-    if (c.options.check) return *it->second;
-    c.lru.erase(it->second);
-    c.index.erase(it);
+    if (c.options.check) return it->second;
+    c.entries.erase(it);
   }
   warn_about_statics(c, call);
-  c.lru.push_front(e);
-  c.index[call.key] = c.lru.begin();
-  if (c.lru.size() > c.options.max_entries) {
-    c.index.erase(c.lru.back()->key);
-    c.lru.pop_back();
-  }
+  mark_used(e->used, static_cast<std::uint64_t>(turn));
+  c.entries.emplace(call.key, e);
+  if (c.entries.size() > c.options.max_entries)
+    c.entries.erase(std::min_element(c.entries.begin(), c.entries.end(), [](const auto& a, const auto& b) {
+      return a.second->used < b.second->used;
+    }));
   return e;
 }
 
@@ -238,10 +240,10 @@ void notice(const std::string& text) {
   if (said->size() < 256 && said->insert(text).second) fmt::print(stderr, "shardarray: {}\n", text);
 }
 
-// The node's value dies for every handle.
+// The node's value dies for every handle. Others may be copying the value itself; its memory they do not touch any more.
 void give_away(Node* n, const char* donor) {
   n->set_donor(donor);
-  for (auto& o : n->out()) o.value.reset();
+  for (auto& o : n->out()) o.value->buffers.clear();
 }
 
 // Empties the handles that were given up, says what could not be reused.
@@ -300,17 +302,21 @@ void launch_leaves(const JitEntry& e, const JitCall& call, std::vector<LaunchLea
   evaluate(e.captured, call.function);
   leaves.clear();
   for (std::size_t k = 0; k < call.leaves.size(); k++) {
-    const Node* n = call.leaves[k].node();
+    Node* const n = call.leaves[k].node();
     LaunchLeaf l{value_of(call.leaves[k])};
     l.give = call.moved[k] ? Give::moved : call.dies[k] ? Give::option : Give::keep;
     const bool value_alone = l.value.use_count() == 2;                 // the node's and this one
     const bool handle_alone = n->refs() == 2 && n->out().size() == 1;  // the caller's and the call's
     l.sole_owner = value_alone && (l.give == Give::option || (l.give == Give::moved && handle_alone));
+    if (l.give == Give::option) {
+      l.node = n;
+      l.taker = e.function;
+    }
     bring_home(e, type_of(call.leaves[k]), l);
     leaves.push_back(std::move(l));
   }
   for (const Array& a : e.captured) {
-    leaves.push_back({value_of(a)});
+    leaves.push_back(LaunchLeaf{value_of(a)});
     bring_home(e, type_of(a), leaves.back());
   }
 }
@@ -323,12 +329,9 @@ std::shared_ptr<const LoadedProgram> program_for(const JitEntry& e, std::span<co
                                                         : v.layout->order();
   };
   const bool share = share_replicas();
-  const Policy policy = current_policy();
-  const bool reproducible = is_reproducible();
   using Placed = JitEntry::Placed;
   const auto fits = [&](const Placed& p) {
-    bool same = p.share_replicas == share && p.policy == policy && p.reproducible == reproducible &&
-                p.default_device == current_default_device();
+    bool same = p.share_replicas == share;
     for (std::size_t k = 0; same && k < leaves.size(); k++) same = p.leaves[k] == key(leaves[k]);
     return same;
   };
@@ -338,25 +341,37 @@ std::shared_ptr<const LoadedProgram> program_for(const JitEntry& e, std::span<co
   };
   if (auto last = ThreadMemo<Placed>::find(e.placements); last && fits(*last))
     return program_of(std::move(last));
-  const std::lock_guard lock(e.mutex);
-  for (const auto& p : e.programs) {
-    if (!fits(*p)) continue;
-    ThreadMemo<Placed>::keep(e.placements, p);
-    return program_of(p);
-  }
-  Placed placed{{}, share, policy, reproducible, current_default_device(), nullptr};
+  const auto known = [&]() -> std::shared_ptr<const Placed> {
+    for (const auto& p : e.programs) {
+      if (!fits(*p)) continue;
+      mark_used(p->used, e.compiled);
+      ThreadMemo<Placed>::keep(e.placements, p);
+      return p;
+    }
+    return nullptr;
+  };
+  std::unique_lock lock(e.mutex);
+  if (auto p = known()) return program_of(std::move(p));
+  lock.unlock();  // nobody waits for another's compile
+  auto placed = std::make_shared<Placed>();
+  placed->share_replicas = share;
   std::vector<ValueRef> values;
   std::vector<bool> donated;
   for (const LaunchLeaf& l : leaves) {
-    placed.leaves.push_back(key(l));
+    placed->leaves.push_back(key(l));
     values.push_back(l.value);
     donated.push_back(l.give != Give::keep);
   }
-  const std::lock_guard graph_lock(graph_mutex());
-  placed.program = load_program(e.flat, values, donated, {}, e.paths, function);
-  placed.program->executable->prepare();
-  if (e.programs.size() >= 16) e.programs.erase(e.programs.begin());
-  return program_of(e.programs.emplace_back(std::make_shared<const Placed>(std::move(placed))));
+  placed->program = load_program(e.flat, values, donated, {}, e.paths, *e.modes, function);
+  placed->program->executable->prepare();
+  lock.lock();
+  if (auto p = known()) return program_of(std::move(p));
+  constexpr std::size_t most = 16;
+  if (e.programs.size() >= most)
+    e.programs.erase(std::min_element(e.programs.begin(), e.programs.end(),
+                                      [](const auto& a, const auto& b) { return a->used < b->used; }));
+  mark_used(placed->used, ++e.compiled);
+  return program_of(e.programs.emplace_back(std::move(placed)));
 }
 
 static void run_effects(const JitEntry& e, std::span<const ValueRef> values, const LoadedProgram& p) {

@@ -18,6 +18,8 @@ struct JitEntry {
   std::shared_ptr<const Graph> graph;  ///< inputs: the leaves, then the captured arrays
   FlatGraph flat;
   Arrays captured;
+  const Modes* modes = nullptr;                ///< of the calls
+  mutable std::atomic<std::uint64_t> used{0};  ///< the trace of its function before which it was used last
   std::shared_ptr<void> prototype;
   const char* function = "jit";  ///< lives for ever: tombstones point at it
   std::vector<std::string> paths;
@@ -35,15 +37,14 @@ struct JitEntry {
   struct Placed {
     std::vector<const void*> leaves;  ///< layout of a committed leaf, device order of a free one
     bool share_replicas;
-    Policy policy;
-    bool reproducible;
-    Device default_device;  ///< where what is free goes
     std::shared_ptr<const LoadedProgram> program;
+    mutable std::atomic<std::uint64_t> used{0};  ///< see JitEntry::used
   };
   TableId placements;
   mutable std::mutex mutex;
   mutable std::vector<std::shared_ptr<const Placed>>
-      programs;  ///< those seen so far; bounded; guarded by the mutex
+      programs;                        ///< those seen so far; bounded; guarded by the mutex
+  mutable std::uint64_t compiled = 0;  ///< how many there were
 };
 
 /// The leaves' values (computed if need be), then the captured arrays', with who owns what.

@@ -49,6 +49,8 @@ struct LaunchLeaf {
   Give give = Give::keep;
   bool sole_owner =
       false;  ///< no other handle, node or argument holds the value (buffers are checked at launch)
+  Node* node = nullptr;         ///< given by option: whose handles die
+  const char* taker = nullptr;  ///< and the function that takes it
 };
 
 /// What became of one leaf's donation at a launch.
@@ -67,20 +69,21 @@ struct LeafPlacement {
 const DeviceOrder* constrained_devices(const FlatGraph& g);
 /// The devices of the first pmap in the graphs that a node calls; null: there is none.
 const DeviceOrder* mapped_devices(const Node& n);
+/// `modes`: of the line that computes; what no leaf or constraint binds goes to its default device.
 LeafPlacement place_leaves(const FlatGraph& g, std::span<const ValueRef> leaves,
                            std::span<const Sharding* const> requested, const std::vector<std::string>& names,
-                           const char* function);
+                           const Modes& modes, const char* function);
 
-/// Finds or compiles. `requested`: output shardings, null entries are open. The caller holds the graph lock.
+/// Finds or compiles. `requested`: output shardings, null entries are open.
 std::shared_ptr<const LoadedProgram> load_program(FlatGraph g, std::span<const ValueRef> leaves,
                                                   std::vector<bool> donated,
                                                   std::span<const Sharding* const> requested,
-                                                  const std::vector<std::string>& names,
+                                                  const std::vector<std::string>& names, const Modes& modes,
                                                   const char* function);
 /// The cached program of load_program() for a graph of this structure (put_structure()) without constraints, with open
 /// outputs, of which nothing is donated. Null: there is none, or its devices are not plain to see.
-std::shared_ptr<const LoadedProgram> find_program(std::vector<std::uint64_t> structure,
-                                                  std::span<const LaunchLeaf> leaves, std::size_t outputs);
+std::shared_ptr<const LoadedProgram> find_program(Words structure, std::span<const LaunchLeaf> leaves,
+                                                  std::size_t outputs);
 /// The input of compile() for these leaves (also for explain).
 CompileInput compile_input(FlatGraph g, const LeafPlacement& where, std::vector<bool> donated,
                            std::span<const Sharding* const> requested, std::vector<std::string> names,
@@ -92,8 +95,8 @@ CompileInput compile_input(FlatGraph g, const LeafPlacement& where, std::vector<
 void launch(const LoadedProgram& p, std::span<const LaunchLeaf> leaves, std::vector<ValueRef>& results,
             std::vector<LaunchVerdict>* verdicts = nullptr, RunReport* report = nullptr);
 
-/// A scalar constant as a value on the default device.
-ValueRef scalar_value(DType t, std::uint64_t bits);
+/// A scalar constant as a value on this device, from where it goes wherever it is needed.
+ValueRef scalar_value(DType t, std::uint64_t bits, const Device& device);
 /// A new value on one device from row-major host data.
 ValueRef host_value(const void* data, const Type& t, const Device& device);
 /// The same value as `layout`/spelled `s`, by running an identity program; the very same buffers where nothing moves.
@@ -103,18 +106,11 @@ ValueRef bring_home(const ValueRef& v, const Type& t, const DeviceOrder* home);
 /// All elements, row-major, into `to`.
 void gather_to_host(const Value& v, const Type& t, void* to);
 
-/// One lock from trace to launch; none while a program runs.
+/// Guards what evaluation changes of nodes: values, operands. Held while a graph is read, not while anything is compiled or run.
 std::mutex& graph_mutex();
 
-struct ProgramCacheStats {
-  std::size_t entries = 0, hits = 0, misses = 0;
-};
-ProgramCacheStats program_cache_stats();
 /// Replicas in one address space share one buffer (SHARDARRAY_SHARE_REPLICAS, default on).
 bool share_replicas();
 void set_share_replicas(bool on);
-Policy current_policy();
-/// Whether programs sum in an order that no sharding changes; see class reproducible.
-bool is_reproducible();
 
 }  // namespace shardarray

@@ -44,7 +44,7 @@ Array shard_leaf(const Array& x, const Sharding& s, const std::string& path, Whe
 Array device_put_leaf(const Array& x, const Sharding& s, Where w) {
   check_fits(x, s, "", "device_put");
   if (tracing() || !trace_state().gradients.empty()) return constrain(x, s, w);
-  const ValueRef& v = force(x, "device_put");
+  const ValueRef v = force(x, "device_put");
   if (v->committed && v->sharding == s) return x;
   return leaf_array(type_of(x), reshard_value(v, type_of(x), s), w);
 }
@@ -85,7 +85,7 @@ Array from_callback(const Shape& shape, const Sharding& s,
             fmt::format("make_array_from_callback: pieces must have one dtype, but got {} and {}. Cast them "
                         "in the callback.",
                         name(t.dtype), name(given.dtype)));
-      const ValueRef& value = force(part, "make_array_from_callback");
+      const ValueRef value = force(part, "make_array_from_callback");
       std::vector<std::byte> bytes(static_cast<std::size_t>(tile.elements()) * itemsize(t.dtype));
       gather_to_host(*value, given, bytes.data());
       BufferRef buffer = b.allocate(device.id, bytes.size());
@@ -117,7 +117,7 @@ Array make_array_from_single_device_arrays(const Shape& shape, const Sharding& s
   auto v = make_value(l, sharding, true, false);
   v->buffers = SmallVector<BufferRef, 8>(count);
   for (const Array& a : arrays) {
-    const ValueRef& piece = value_of(a);
+    const ValueRef piece = value_of(a);
     if (piece->layout->order()->size() != 1)
       throw ShardingError(fmt::format("{}: every array must have one shard, but {} is on {} devices.",
                                       function, to_string(type_of(a)), piece->layout->order()->size()));

@@ -1,8 +1,8 @@
 // What a program depends on beside its arguments.
 #include <atomic>
-#include <utility>
 
 #include "base/env.h"
+#include "runtime/modes.h"
 #include "shardarray/policy.h"
 #include "shardarray/reproducible.h"
 #include "transform/launch.h"
@@ -20,17 +20,23 @@ bool share_replicas() {
 }
 void set_share_replicas(bool on) { share_setting.store(on ? 1 : 0, std::memory_order_relaxed); }
 
-static thread_local Policy policy_setting = Policy::auto_;
-Policy current_policy() { return policy_setting; }
-policy::Guard::Guard(Policy p) : previous_(std::exchange(policy_setting, p)) {}
-policy::Guard::~Guard() { policy_setting = previous_; }
+static Policy exchange_policy(Policy p) {
+  Modes m = current_modes();
+  m.policy = p;
+  return set_modes(m).policy;
+}
+policy::Guard::Guard(Policy p) : previous_(exchange_policy(p)) {}
+policy::Guard::~Guard() { exchange_policy(previous_); }
 policy::auto_::auto_() : Guard(Policy::auto_) {}
 policy::follow::follow() : Guard(Policy::follow) {}
 policy::strict::strict() : Guard(Policy::strict) {}
 
-static thread_local bool reproducible_setting = false;
-bool is_reproducible() { return reproducible_setting; }
-reproducible::reproducible(bool on) : previous_(std::exchange(reproducible_setting, on)) {}
-reproducible::~reproducible() { reproducible_setting = previous_; }
+static bool exchange_reproducible(bool on) {
+  Modes m = current_modes();
+  m.reproducible = on;
+  return set_modes(m).reproducible;
+}
+reproducible::reproducible(bool on) : previous_(exchange_reproducible(on)) {}
+reproducible::~reproducible() { exchange_reproducible(previous_); }
 
 }  // namespace shardarray

@@ -8,7 +8,7 @@
 namespace shardarray {
 
 // Recorded in trace `id` or one inside it, and still to be computed there; constants belong everywhere.
-static bool belongs(const Node* n, std::uint32_t id) {
+static bool belongs(const Node* n, std::uint64_t id) {
   return n->op == &op_constant || (n->trace >= id && !n->evaluated());
 }
 
@@ -20,7 +20,7 @@ static void check_escaped(const Node* n, const char* function) {
                   function, to_string(n->type()), n->where.file, n->where.line));
 }
 
-Graph close_graph(Arrays in, Arrays out, std::uint32_t id, Arrays& captured, const char* function) {
+Graph close_graph(Arrays in, Arrays out, std::uint64_t id, Arrays& captured, const char* function) {
   Graph g{std::move(in), std::move(out), trace_state().effects.back()};
   ArrayMap<Array> lifted;
   for (const Array& a : g.in) lifted.emplace(key(a), a);
@@ -69,6 +69,7 @@ Arrays replay(const Graph& g, std::span<const Array> args, const ReplayRule& rul
     }
     Arrays in;
     for (const Array& a : n->in()) in.push_back(env.at(key(a)));
+    const ScopedModes modes(n->modes);
     Arrays out = rule(n, in);
     if (n->op->effect && trace_state().open.empty()) run_effect(*out[0].node());
     for (std::size_t k = 0; k < out.size(); k++) env[{n, static_cast<std::uint32_t>(k)}] = std::move(out[k]);

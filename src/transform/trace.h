@@ -3,6 +3,7 @@
 #include <functional>
 #include <span>
 #include <unordered_map>
+#include <unordered_set>
 #include <vector>
 
 #include "base/hash.h"
@@ -28,7 +29,7 @@ using GraphFn = std::function<Arrays(std::span<const Array>)>;
 
 /// Closes the graph of `in` -> `out` that was recorded in the open trace `id`: edges that leave the trace become extra
 /// inputs, their arrays are appended to `captured`. Throws TraceError for an array of a trace that is closed.
-Graph close_graph(Arrays in, Arrays out, std::uint32_t id, Arrays& captured, const char* function);
+Graph close_graph(Arrays in, Arrays out, std::uint64_t id, Arrays& captured, const char* function);
 
 /// Runs `f` on placeholders of `types` in a trace of its own.
 Graph trace(const GraphFn& f, std::span<const Type> types, Arrays& captured, const char* function);
@@ -45,9 +46,15 @@ const Calculus& calculus();
 /// Tangents of a node's outputs; `in` and `out` are what stands for its operands and outputs.
 Arrays push_forward(Node* n, std::span<const Array> in, std::span<const Array> out,
                     std::span<const Array> tangents);
-/// Cotangents of `variables`, in which `outputs` are linear. Absent where nothing flows.
-Arrays pull_back(std::span<const Array> outputs, std::span<const Array> cotangents,
-                 std::span<const Array> variables);
+/// Outputs that are linear in some placeholders, and the nodes between: none of them is ever evaluated.
+struct LinearMap {
+  Arrays variables, outputs;         ///< absent outputs are zero
+  std::unordered_set<Node*> linear;  ///< the nodes and the variables
+  std::vector<Node*> nodes;          ///< operands first; the outputs keep them alive
+};
+LinearMap linear_map(Arrays outputs, Arrays variables);
+/// Cotangents of the variables for those of the outputs. Absent where nothing flows.
+Arrays pull_back(const LinearMap& map, std::span<const Array> cotangents);
 /// Replays `g` with a leading dimension on inputs that are `mapped`.
 Arrays batch_graph(const Graph& g, std::span<const Array> args, std::vector<bool> mapped,
                    const std::shared_ptr<const Axis>& axis, std::vector<bool>& out_mapped);

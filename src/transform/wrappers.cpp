@@ -5,7 +5,7 @@
 #include <algorithm>
 #include <cstring>
 
-#include "graph/trace_state.h"
+#include "runtime/modes.h"
 #include "shardarray/grad.h"
 #include "shardarray/jit.h"
 #include "shardarray/shard_map.h"
@@ -49,7 +49,7 @@ ReusedCall::ReusedCall(const char* function) {
     spare.pop_back();
   }
   call_->function = function;
-  call_->word(trace_state().partitionable_random);
+  call_->word(reinterpret_cast<std::uintptr_t>(&current_modes()));
 }
 ReusedCall::~ReusedCall() {
   call_->clear();

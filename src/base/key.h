@@ -1,0 +1,27 @@
+// Keys of tables: words that are equal exactly for equal things. A hash or an address of something that may die is no key.
+#pragma once
+#include <cstdint>
+#include <string_view>
+#include <vector>
+
+#include "base/hash.h"
+
+namespace shardarray {
+
+using Words = std::vector<std::uint64_t>;
+
+struct WordsHash {
+  std::size_t operator()(const Words& words) const {
+    std::uint64_t h = words.size();
+    for (std::uint64_t w : words) h = hash_mix(h, w);
+    return h;
+  }
+};
+
+/// Its length, then its bytes.
+void put_text(std::string_view text, Words& words);
+
+/// A number that no other thing of this process has or had: a name for what has no value to compare.
+std::uint64_t unique_id();
+
+}  // namespace shardarray

@@ -1,0 +1,102 @@
+#include "graph/key.h"
+
+#include <unordered_map>
+
+#include "graph/host_call.h"
+#include "layout/spelling.h"
+
+namespace shardarray {
+
+namespace {
+
+void put_shape(const Shape& s, Words& words) {
+  words.push_back(s.size());
+  for (std::int64_t v : s) words.push_back(static_cast<std::uint64_t>(v));
+}
+
+void put_attrs(const Attrs& a, Words& words) {
+  words.push_back(static_cast<std::uint64_t>(a.dtype) | static_cast<std::uint64_t>(a.reducer) << 8 |
+                  static_cast<std::uint64_t>(a.uncut) << 16 |
+                  static_cast<std::uint64_t>(a.sharding != nullptr) << 17 | a.axes.size() << 20 |
+                  a.graphs.size() << 40);
+  words.push_back(a.bits);
+  for (const Shape* s : {&a.dims, &a.lo, &a.hi, &a.step, &a.shape}) put_shape(*s, words);
+  put_text(a.letters, words);
+  if (a.sharding) put_sharding(*a.sharding, words);
+  for (const auto& axis : a.axes) words.push_back(axis->id);
+  words.push_back(a.host ? a.host->id : 0);
+  for (const auto& g : a.graphs) {
+    const Words inner = structure(*g);
+    words.push_back(inner.size());
+    words.insert(words.end(), inner.begin(), inner.end());
+  }
+}
+
+}  // namespace
+
+void put_node(const Op* op, const Attrs* attrs, const Modes* modes, std::span<const int> in,
+              std::size_t outputs, Words& words) {
+  words.push_back(reinterpret_cast<std::uintptr_t>(op));  // ops live for ever
+  words.push_back(outputs | static_cast<std::uint64_t>(attrs != nullptr) << 24 |
+                  (modes ? static_cast<std::uint64_t>(modes->policy) << 25 |
+                               static_cast<std::uint64_t>(modes->reproducible) << 27
+                         : 0) |
+                  in.size() << 32);
+  for (int v : in) words.push_back(static_cast<std::uint64_t>(v));
+  if (attrs) put_attrs(*attrs, words);
+}
+
+void put_value_type(const Type& t, Words& words) {
+  words.push_back(static_cast<std::uint64_t>(t.dtype) | t.shape.size() << 8);
+  for (std::int64_t d : t.shape) words.push_back(static_cast<std::uint64_t>(d));
+}
+
+void put_ends(std::span<const int> inputs, std::span<const int> outputs, Words& words) {
+  words.push_back(inputs.size() << 32 | outputs.size());
+  for (int v : inputs) words.push_back(static_cast<std::uint64_t>(v));
+  for (int v : outputs) words.push_back(static_cast<std::uint64_t>(v));
+}
+
+void put_structure(const FlatGraph& g, Words& words) {
+  for (const FlatNode& n : g.nodes) {
+    put_node(n.op, n.attrs.get(), n.op == &op_input ? nullptr : n.modes, n.in, n.out_types.size(), words);
+    for (const Type& t : n.out_types) put_value_type(t, words);
+  }
+  put_ends(g.inputs, g.outputs, words);
+}
+
+Words structure(const Graph& g) {
+  Words words;
+  std::unordered_map<const Node*, int> first;  // node -> its first value
+  int values = 0;
+  const auto put_outputs = [&](const Node& n) {
+    first.emplace(&n, values);
+    values += static_cast<int>(n.out().size());
+    for (const auto& o : n.out()) {
+      words.push_back(o.type.weak);
+      put_value_type(o.type, words);
+    }
+  };
+  const auto value = [&](const Array& a) {
+    return a.has_value() ? first.at(a.node()) + static_cast<int>(a.index()) : -1;
+  };
+  std::vector<int> inputs, in, outputs;
+  for (const Array& a : g.in) {
+    put_outputs(*a.node());
+    inputs.push_back(value(a));
+  }
+  std::vector<Array> roots = g.out;
+  roots.insert(roots.end(), g.effects.begin(), g.effects.end());
+  for (const Node* n :
+       topological(std::span<const Array>(roots), [&](Node* x) { return !first.contains(x); })) {
+    in.clear();
+    for (const Array& a : n->in()) in.push_back(value(a));
+    put_node(n->op, n->attrs_.get(), n->modes, in, n->out().size(), words);
+    put_outputs(*n);
+  }
+  for (const Array& a : roots) outputs.push_back(value(a));
+  put_ends(inputs, outputs, words);
+  return words;
+}
+
+}  // namespace shardarray

@@ -1,0 +1,43 @@
+#include "runtime/modes.h"
+
+#include <deque>
+#include <mutex>
+#include <utility>
+
+namespace shardarray {
+
+namespace {
+
+const Modes initial_modes{};
+constinit thread_local const Modes* modes_of_thread = nullptr;  // null: the initial ones
+
+// As many as there are combinations in use: a few for each device.
+const Modes* interned(const Modes& m) {
+  if (m == initial_modes) return &initial_modes;
+  static auto* mutex = new std::mutex;
+  static auto* all = new std::deque<Modes>;
+  const std::lock_guard lock(*mutex);
+  for (const Modes& known : *all)
+    if (known == m) return &known;
+  return &all->emplace_back(m);
+}
+
+const Modes* exchange_modes(const Modes* m) {
+  const Modes* before = std::exchange(modes_of_thread, m);
+  return before ? before : &initial_modes;
+}
+
+}  // namespace
+
+const Modes& current_modes() { return modes_of_thread ? *modes_of_thread : initial_modes; }
+const Modes& set_modes(const Modes& m) { return *exchange_modes(interned(m)); }
+
+ScopedModes::ScopedModes(const Modes* m) : before_(exchange_modes(m)) {}
+ScopedModes::~ScopedModes() { exchange_modes(before_); }
+
+const Device& default_device_of(const Modes& m) {
+  static const auto* first = new Device;
+  return m.default_device ? *m.default_device : *first;
+}
+
+}  // namespace shardarray

@@ -1,0 +1,279 @@
+// Where a computation runs, and the process-wide cache of compiled programs.
+#include <fmt/core.h>
+
+#include <algorithm>
+#include <list>
+#include <unordered_map>
+#include <utility>
+
+#include "base/print_time.h"
+#include "compile/assignment.h"
+#include "graph/key.h"
+#include "runtime/devices.h"
+#include "transform/launch.h"
+
+namespace shardarray {
+
+namespace {
+
+struct Claim {  // somebody who decides where a computation runs
+  const DeviceOrder* order;
+  std::string who;
+  double weight;  // elements; of a constraint less than one, the more the finer it cuts
+};
+
+struct Constraint {
+  std::shared_ptr<const Sharding> sharding;
+  const Layout* layout;
+  Where where;
+  bool of_pmap;
+};
+
+void add_constraint(const Op* op, const Attrs* attrs, std::size_t rank, Where where,
+                    std::vector<Constraint>& to) {
+  if (!attrs) return;
+  if (op->form == Form::constraint) {
+    const std::size_t lead = attrs->lo.empty() ? 0 : static_cast<std::size_t>(attrs->lo[0]);
+    to.push_back({attrs->sharding, layout_of(*attrs->sharding, static_cast<int>(rank - lead)), where,
+                  attrs->bits == 1});
+  }
+  for (const auto& g : attrs->graphs)
+    for (Node* n : topological(std::span<const Array>(g->out), [](Node*) { return true; }))
+      add_constraint(n->op, n->attrs_.get(), n->type().shape.size(), n->where, to);
+}
+
+// Of the graph and those that it calls.
+std::vector<Constraint> constraints_of(const FlatGraph& g) {
+  std::vector<Constraint> found;
+  for (const FlatNode& n : g.nodes)
+    add_constraint(n.op, n.attrs.get(), n.out_types.empty() ? 0 : n.out_types[0].shape.size(), n.where,
+                   found);
+  return found;
+}
+
+std::string ids(const DeviceOrder* o) {
+  std::string text;
+  for (const Device& d : o->devices()) text += fmt::format("{}{}", text.empty() ? "" : ", ", d.id);
+  return fmt::format("device ids [{}] on platform {}", text, o->devices()[0].platform);
+}
+
+std::vector<Claim> claims(const FlatGraph& g, std::span<const ValueRef> leaves,
+                          std::span<const Sharding* const> requested, const std::vector<std::string>& names) {
+  std::vector<Claim> c;
+  for (std::size_t k = 0; k < leaves.size(); k++) {
+    const Type& t = g.types[static_cast<std::size_t>(g.inputs[k])];
+    const bool counts = leaves[k]->committed || leaves[k]->layout->order()->size() > 1;
+    if (!counts) continue;
+    const std::string name = k < names.size() && !names[k].empty()
+                                 ? fmt::format("argument {} with shape {}", names[k], to_string(t))
+                                 : fmt::format("an array {}", to_string(t));
+    c.push_back({leaves[k]->layout->order(), name, static_cast<double>(num_elements(t.shape))});
+  }
+  for (const Constraint& x : constraints_of(g)) {
+    double tiles = 1;
+    for (int d = 0; d < x.layout->rank(); d++) tiles *= static_cast<double>(x.layout->tiles(d));
+    c.push_back({x.layout->order(), fmt::format("a sharding constraint ({}:{})", x.where.file, x.where.line),
+                 1 - 1 / tiles});
+  }
+  for (std::size_t k = 0; k < requested.size(); k++)
+    if (requested[k]) {
+      const int rank = static_cast<int>(g.types[static_cast<std::size_t>(g.outputs[k])].shape.size());
+      c.push_back({layout_of(*requested[k], rank)->order(), "an explicit output sharding", 0});
+    }
+  return c;
+}
+
+// As it is, or whole on each of other devices.
+const Layout* layout_on(const DeviceOrder* order, const Layout* l) {
+  return l->order()->sorted() == order->sorted() ? l : Layout::replicated(order, l->rank());
+}
+
+}  // namespace
+
+const DeviceOrder* constrained_devices(const FlatGraph& g) {
+  const std::vector<Constraint> c = constraints_of(g);
+  return c.empty() ? nullptr : c[0].layout->order();
+}
+
+const DeviceOrder* mapped_devices(const Node& n) {
+  if (n.op->form != Form::call) return nullptr;
+  std::vector<Constraint> c;
+  add_constraint(n.op, n.attrs_.get(), 0, {}, c);
+  const auto found = std::find_if(c.begin(), c.end(), [](const Constraint& x) { return x.of_pmap; });
+  return found == c.end() ? nullptr : found->layout->order();
+}
+
+LeafPlacement place_leaves(const FlatGraph& g, std::span<const ValueRef> leaves,
+                           std::span<const Sharding* const> requested, const std::vector<std::string>& names,
+                           const Modes& modes, const char* function) {
+  LeafPlacement p;
+  const Claim* largest = nullptr;
+  const std::vector<Claim> all = claims(g, leaves, requested, names);
+  for (const Claim& c : all) {
+    if (largest && c.order->sorted() != largest->order->sorted())
+      throw DeviceError(
+          fmt::format("{}: Received incompatible devices for jitted computation. Got {} with {} and {} with "
+                      "{}. All committed arrays, constraints "
+                      "and outputs of one computation must be on the same devices. Move one with "
+                      "device_put(x, sharding).",
+                      function, all[0].who, ids(all[0].order), c.who, ids(c.order)));
+    if (!largest || c.weight > largest->weight) largest = &c;
+  }
+  p.committed = largest != nullptr;
+  if (largest) {
+    p.order = largest->order;
+  } else {
+    bool agreed = true;
+    for (const ValueRef& v : leaves) {
+      if (v->number) continue;
+      agreed &= !p.order || p.order == v->layout->order();
+      p.order = v->layout->order();
+    }
+    if (!p.order || !agreed) p.order = DeviceOrder::of({default_device_of(modes)});
+  }
+  for (const ValueRef& v : leaves) p.inputs.push_back(layout_on(p.order, v->layout));
+  return p;
+}
+
+CompileInput compile_input(FlatGraph g, const LeafPlacement& where, std::vector<bool> donated,
+                           std::span<const Sharding* const> requested, std::vector<std::string> names,
+                           std::span<const ValueRef> leaves) {
+  CompileInput in;
+  in.order = where.order;
+  in.inputs = where.inputs;
+  in.donated = std::move(donated);
+  for (std::size_t k = 0; k < g.outputs.size(); k++) {
+    const int rank = static_cast<int>(g.types[static_cast<std::size_t>(g.outputs[k])].shape.size());
+    in.outputs.push_back(k < requested.size() && requested[k] ? layout_of(*requested[k], rank) : nullptr);
+  }
+  in.input_names = std::move(names);
+  in.share_replicas = share_replicas();
+  for (const ValueRef& v : leaves)
+    if (!in.mesh) in.mesh = mesh_of(v->sharding);
+  for (const Constraint& c : constraints_of(g))  // the finest names most
+    if (const auto m = mesh_of(*c.sharding);
+        m && (!in.mesh || m->axis_names().size() > in.mesh->axis_names().size()))
+      in.mesh = m;
+  for (const Sharding* s : requested)
+    if (!in.mesh && s) in.mesh = mesh_of(*s);
+  in.graph = std::move(g);
+  return in;
+}
+
+// ---------------------------------------------------------------- the cache
+namespace {
+
+// Bounded: the least recently used program goes first.
+class ProgramCache {
+ public:
+  std::shared_ptr<const LoadedProgram> find(const Words& key) {
+    const std::lock_guard lock(mutex_);
+    auto it = index_.find(key);
+    if (it == index_.end()) return nullptr;
+    order_.splice(order_.begin(), order_, it->second);
+    return it->second->second;
+  }
+  /// `p`, or what another thread put there meanwhile.
+  std::shared_ptr<const LoadedProgram> put(Words key, std::shared_ptr<const LoadedProgram> p) {
+    const std::lock_guard lock(mutex_);
+    if (auto it = index_.find(key); it != index_.end()) return it->second->second;
+    order_.emplace_front(key, p);
+    index_[std::move(key)] = order_.begin();
+    if (order_.size() > kMost) {
+      index_.erase(order_.back().first);
+      order_.pop_back();
+    }
+    return p;
+  }
+
+ private:
+  static constexpr std::size_t kMost = 1024;
+  std::mutex mutex_;
+  using List = std::list<std::pair<Words, std::shared_ptr<const LoadedProgram>>>;
+  List order_;
+  std::unordered_map<Words, List::iterator, WordsHash> index_;
+};
+
+ProgramCache& program_cache() {
+  static ProgramCache* c = new ProgramCache;  // never destroyed: arrays may outlive static destruction
+  return *c;
+}
+
+// The end of a key, after the graph and the layouts and donations of its arguments and results.
+void put_settings(const DeviceOrder* order, bool committed, Words& key) {
+  key.push_back(reinterpret_cast<std::uintptr_t>(order));
+  key.push_back(committed * 2u + share_replicas());
+  key.push_back(reinterpret_cast<std::uintptr_t>(&backend(order->devices()[0].platform)));
+}
+
+Words program_key(const CompileInput& in, bool committed) {
+  Words key;
+  put_structure(in.graph, key);
+  for (const Layout* l : in.outputs) key.push_back(reinterpret_cast<std::uintptr_t>(l));
+  for (bool d : in.donated) key.push_back(d);
+  for (const Layout* l : in.inputs) key.push_back(reinterpret_cast<std::uintptr_t>(l));
+  put_settings(in.order, committed, key);
+  return key;
+}
+
+struct Devices {
+  const DeviceOrder* order;
+  bool committed;
+};
+// place_leaves() without constraints, where there is nothing to choose; null: there is.
+Devices common_devices(std::span<const LaunchLeaf> leaves) {
+  const DeviceOrder *bound = nullptr, *free = nullptr, *numbers = nullptr;
+  for (const LaunchLeaf& l : leaves) {
+    const DeviceOrder* order = l.value->layout->order();
+    const DeviceOrder*& all = l.value->committed || order->size() > 1 ? bound
+                              : l.value->number                       ? numbers
+                                                                      : free;
+    if (all && all != order) return {};
+    all = order;
+  }
+  return {bound ? bound : free ? free : numbers, bound != nullptr};
+}
+
+}  // namespace
+
+std::shared_ptr<const LoadedProgram> find_program(Words structure, std::span<const LaunchLeaf> leaves,
+                                                  std::size_t outputs) {
+  const auto [order, committed] = common_devices(leaves);
+  if (!order) return nullptr;
+  structure.resize(structure.size() + outputs + leaves.size());  // open; not donated
+  for (const LaunchLeaf& l : leaves)
+    structure.push_back(reinterpret_cast<std::uintptr_t>(layout_on(order, l.value->layout)));
+  put_settings(order, committed, structure);
+  return program_cache().find(structure);
+}
+
+std::shared_ptr<const LoadedProgram> load_program(FlatGraph g, std::span<const ValueRef> leaves,
+                                                  std::vector<bool> donated,
+                                                  std::span<const Sharding* const> requested,
+                                                  const std::vector<std::string>& names, const Modes& modes,
+                                                  const char* function) {
+  const LeafPlacement where = place_leaves(g, leaves, requested, names, modes, function);
+  CompileInput in = compile_input(std::move(g), where, std::move(donated), requested, names, leaves);
+  Words key = program_key(in, where.committed);
+  if (auto found = program_cache().find(key)) return found;
+  auto p = std::make_shared<LoadedProgram>();
+  p->order = in.order;
+  p->share_replicas = in.share_replicas;
+  p->committed = where.committed;
+  for (const Constraint& c : constraints_of(in.graph)) p->constraints.push_back(*c.sharding);
+  p->inputs = in.inputs;
+  p->compiled = compile(std::move(in));
+  p->backend = &backend(p->order->devices()[0].platform);
+  p->executable = timed("load", [&] { return p->backend->load(p->compiled.program); });
+  p->aliased.resize(p->inputs.size());
+  for (const Port& o : p->compiled.program->outputs)
+    if (o.alias >= 0) p->aliased[static_cast<std::size_t>(o.alias)] = true;
+  for (std::size_t k = 0; k < p->compiled.output_layouts.size(); k++) {
+    const int forwarded = p->compiled.forwarded[k], made = p->compiled.program_output[k];
+    p->sources.push_back(forwarded >= 0 ? forwarded
+                                        : p->compiled.program->outputs[static_cast<std::size_t>(made)].alias);
+  }
+  return program_cache().put(std::move(key), std::move(p));
+}
+
+}  // namespace shardarray
