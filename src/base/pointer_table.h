@@ -35,7 +35,7 @@ class PointerTable {
   void grow() {
     std::vector<Slot> before(few_, few_ + few);
     if (!many_.empty()) before.swap(many_);
-    mask_ = 2 * mask_ + 1;
+    mask_ = 4 * mask_ + 3;
     many_.assign(mask_ + 1, {});
     for (const Slot& s : before)
       if (s.key != nullptr) slot(s.key) = s;

@@ -9,27 +9,39 @@ namespace shardarray {
 
 namespace {
 
-void put_shape(const Shape& s, Words& words) {
-  words.push_back(s.size());
-  for (std::int64_t v : s) words.push_back(static_cast<std::uint64_t>(v));
-}
-
+// Which lists there are, then those: most ops have one or two.
 void put_attrs(const Attrs& a, Words& words) {
-  words.push_back(static_cast<std::uint64_t>(a.dtype) | static_cast<std::uint64_t>(a.reducer) << 8 |
-                  static_cast<std::uint64_t>(a.uncut) << 16 |
-                  static_cast<std::uint64_t>(a.sharding != nullptr) << 17 | a.axes.size() << 20 |
-                  a.graphs.size() << 40);
-  words.push_back(a.bits);
-  for (const Shape* s : {&a.dims, &a.lo, &a.hi, &a.step, &a.shape}) put_shape(*s, words);
-  put_text(a.letters, words);
-  if (a.sharding) put_sharding(*a.sharding, words);
-  for (const auto& axis : a.axes) words.push_back(axis->id);
-  words.push_back(a.host ? a.host->id : 0);
-  for (const auto& g : a.graphs) {
-    const Words inner = structure(*g);
-    words.push_back(inner.size());
-    words.insert(words.end(), inner.begin(), inner.end());
+  const std::size_t head = words.size();
+  std::uint64_t bits = static_cast<std::uint64_t>(a.dtype) | static_cast<std::uint64_t>(a.reducer) << 8 |
+                       static_cast<std::uint64_t>(a.uncut) << 16;
+  words.push_back(0);
+  int field = 17;
+  const auto has = [&](bool there) {
+    bits |= static_cast<std::uint64_t>(there) << field++;
+    return there;
+  };
+  for (const Shape* s : {&a.dims, &a.lo, &a.hi, &a.step, &a.shape})
+    if (has(!s->empty())) {
+      words.push_back(s->size());
+      for (std::int64_t v : *s) words.push_back(static_cast<std::uint64_t>(v));
+    }
+  if (has(a.bits != 0)) words.push_back(a.bits);
+  if (has(!a.letters.empty())) put_text(a.letters, words);
+  if (has(a.sharding != nullptr)) put_sharding(*a.sharding, words);
+  if (has(a.host != nullptr)) words.push_back(a.host->id);
+  if (has(!a.axes.empty())) {
+    words.push_back(a.axes.size());
+    for (const auto& axis : a.axes) words.push_back(axis->id);
   }
+  if (has(!a.graphs.empty())) {
+    words.push_back(a.graphs.size());
+    for (const auto& g : a.graphs) {
+      const Words inner = structure(*g);
+      words.push_back(inner.size());
+      words.insert(words.end(), inner.begin(), inner.end());
+    }
+  }
+  words[head] = bits;
 }
 
 }  // namespace

@@ -51,6 +51,22 @@ const Attrs& Node::attrs() const {
   return attrs_ ? *attrs_ : empty;
 }
 
+static std::uint32_t saturating_add(std::uint32_t a, std::uint32_t b) { return a + b < a ? ~0u : a + b; }
+
+static std::uint32_t kilobytes_of(const Type& t) {
+  double bytes = static_cast<double>(itemsize(t.dtype));
+  for (std::int64_t d : t.shape) bytes *= static_cast<double>(d);
+  return static_cast<std::uint32_t>(std::min(bytes / 1024, 4e9));
+}
+
+static void add_pending(Pending& below, const Node& operand, std::uint32_t output) {
+  const Pending p = operand.pending();
+  below.depth = std::max(below.depth, p.depth);
+  below.nodes = saturating_add(below.nodes, p.nodes);
+  below.kilobytes =
+      saturating_add(below.kilobytes, p.depth == 0 ? kilobytes_of(operand.type(output)) : p.kilobytes);
+}
+
 template <class A>
 Node* Node::make(const Op* op, std::span<A> inputs, std::span<const Type> outputs, AttrsRef attrs,
                  Where where) {
@@ -68,12 +84,12 @@ Node* Node::make(const Op* op, std::span<A> inputs, std::span<const Type> output
   n->attrs_ = std::move(attrs);
   n->output_count_ = static_cast<std::uint32_t>(outputs.size());
   for (std::size_t k = 0; k < outputs.size(); k++) new (n->outputs() + k) Output{outputs[k], nullptr};
-  std::uint32_t depth = 0;
+  Pending below;
   for (A& a : inputs) {
-    if (a.has_value()) depth = std::max(depth, a.node()->depth());
+    if (a.has_value()) add_pending(below, *a.node(), a.index());
     new (n->operands() + n->operand_count_++) Array(std::move(a));
   }
-  n->depth_.store(depth + 1, std::memory_order_relaxed);
+  n->set_pending({below.depth + 1, saturating_add(below.nodes, 1), below.kilobytes});
   return n;
 }
 template Node* Node::make(const Op*, std::span<Array>, std::span<const Type>, AttrsRef, Where);

@@ -64,6 +64,18 @@ struct Attrs {
 };
 using AttrsRef = std::shared_ptr<const Attrs>;
 
+/// Work that nobody has asked for yet.
+struct Pending {
+  std::uint32_t depth = 0;      ///< operations on the longest way down to what is evaluated
+  std::uint32_t nodes = 0;      ///< at most; what is used twice counts twice
+  std::uint32_t kilobytes = 0;  ///< of evaluated operands, at most
+  bool exceeds(const Pending& limit) const {
+    return depth >= limit.depth || nodes >= limit.nodes || kilobytes >= limit.kilobytes;
+  }
+};
+/// A node with more below it is computed when it is recorded, outside of traces and gradients.
+inline constexpr Pending pending_limit{128, 1 << 14, 256 << 10};
+
 class Node {
  public:
   struct Output {
@@ -92,7 +104,7 @@ class Node {
   /// Published with release once all outputs have their values.
   bool evaluated() const { return state_.load(std::memory_order_acquire) == 1; }
   void set_evaluated() {
-    depth_.store(0, std::memory_order_relaxed);
+    set_pending({});
     state_.store(1, std::memory_order_release);
   }
   /// The function that took the buffers; null while they live.
@@ -100,8 +112,16 @@ class Node {
   void set_donor(const char* d) { donor_.store(d, std::memory_order_release); }
   /// Forgets the operands of an evaluated node.
   void release_operands();
-  /// Operations on the longest way down to what is evaluated, when it was recorded; 0 once it is evaluated itself.
-  std::uint32_t depth() const { return depth_.load(std::memory_order_relaxed); }
+  /// What was pending below it when it was recorded, itself included; nothing once it is evaluated.
+  Pending pending() const {
+    return {depth_.load(std::memory_order_relaxed), below_.load(std::memory_order_relaxed),
+            held_.load(std::memory_order_relaxed)};
+  }
+  void set_pending(const Pending& p) {
+    depth_.store(p.depth, std::memory_order_relaxed);
+    below_.store(p.nodes, std::memory_order_relaxed);
+    held_.store(p.kilobytes, std::memory_order_relaxed);
+  }
 
   void retain() { refs_.fetch_add(1, std::memory_order_relaxed); }
   std::uint32_t refs() const { return refs_.load(std::memory_order_acquire); }
@@ -116,7 +136,7 @@ class Node {
   std::atomic<std::uint32_t> refs_{1};
   std::uint32_t operand_count_ = 0, output_count_ = 0, bytes_ = 0;
   std::atomic<std::uint8_t> state_{0};
-  std::atomic<std::uint32_t> depth_{1};
+  std::atomic<std::uint32_t> depth_{0}, below_{0}, held_{0};
   std::atomic<const char*> donor_{nullptr};
   Node* link_ = nullptr;
 };
@@ -130,6 +150,9 @@ inline Array handle(Node* n, std::uint32_t index = 0) {
 }
 /// The outputs of a just recorded node, whose one count is taken over.
 std::vector<Array> outputs_of(Node* n);
+
+/// Called with a node that exceeds the limit by the thread that recorded it: computes it if need be. On floor 6.
+void relieve(Node* n);
 
 /// The line that ops recorded now belong to: the outermost Site's, otherwise `w`.
 Where current_site(Where w);

@@ -33,7 +33,14 @@ template <class A> static Node* make(const Op& op, std::span<A> in, AttrsRef att
   }
   const Types out = infer(op, {types, in.size()}, attrs ? *attrs : none_given);
   Node* n = Node::make(&op, in, out, std::move(attrs), w);
-  if (op.effect && !trace_state().effects.empty()) trace_state().effects.back().push_back(handle(n));
+  const TraceState& state = trace_state();
+  if (op.effect && !state.effects.empty()) trace_state().effects.back().push_back(handle(n));
+  if (n->pending().exceeds(pending_limit)) {
+    const Array kept = handle(n);  // relieve() may throw
+    Node::drop(n);
+    relieve(n);
+    return n->retain(), n;
+  }
   return n;
 }
 

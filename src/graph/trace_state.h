@@ -15,6 +15,7 @@ struct TraceState {
   std::vector<std::shared_ptr<const Axis>> axes;  ///< named axes in scope, innermost last
   std::vector<std::uint64_t> gradients;  ///< first sequence number of every open gradient, innermost last
   Where site;
+  Where cut;  ///< the line where a chain of pending nodes was computed last
   std::uint64_t current() const { return open.empty() ? 0 : open.back(); }
   bool is_open(std::uint64_t id) const;
 };
