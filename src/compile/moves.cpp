@@ -106,21 +106,32 @@ void reduce_pieces(const Mover& m, int v, const Addresses& at) {
   }
 }
 
+// Who sends which box to whom, among the positions of `group`: sources[k] lies at group[k], targets[k] is needed there.
+std::vector<BoxMove> moves_within(const std::vector<int>& group, const std::vector<Box>& sources,
+                                  const std::vector<Box>& targets) {
+  std::vector<BoxMove> moves = box_moves(sources, targets);
+  for (BoxMove& b : moves) {
+    b.from = group[b.from];
+    b.to = group[b.to];
+  }
+  return moves;
+}
+
 // Who sends which box to whom, among those that hold one summand.
 std::vector<BoxMove> moves_between(int v, int dst, const Addresses& at) {
   const int n = at.order()->size();
-  const Box nothing{whole_box(at.value(v).type.shape).lo, Shape::filled(at.value(v).type.shape.size(), 0)};
   std::vector<BoxMove> all;
   std::vector<bool> done(static_cast<std::size_t>(n), false);
   for (int p = 0; p < n; p++) {
     if (done[p]) continue;
-    std::vector<Box> sources(static_cast<std::size_t>(n), nothing), targets = sources;
-    for (int q : owner_positions(*at.value(v).layout, p)) {
+    const std::vector<int> group = owner_positions(*at.value(v).layout, p);
+    std::vector<Box> sources, targets;
+    for (int q : group) {
       done[q] = true;
-      sources[q] = at.tile(v, q);
-      targets[q] = at.tile(dst, q);
+      sources.push_back(at.tile(v, q));
+      targets.push_back(at.tile(dst, q));
     }
-    const std::vector<BoxMove> moves = box_moves(sources, targets);
+    const std::vector<BoxMove> moves = moves_within(group, sources, targets);
     all.insert(all.end(), moves.begin(), moves.end());
   }
   return all;
@@ -135,15 +146,16 @@ void move_pieces(const Mover& m, int v, const std::vector<BoxMove>& moves, const
   }
 }
 
-// The part `s` of the output of an op made of boxes, from wherever its elements are.
-void box_pieces(const Mover& m, const BoxSource& s, int v, const Addresses& at, int devices) {
-  const Box needed = source_box(s);
-  std::vector<Box> sources,
-      targets(static_cast<std::size_t>(devices), Box{needed.lo, Shape::filled(needed.lo.size(), 0)});
-  for (int q = 0; q < devices; q++) sources.push_back(at.tile(v, q));
-  targets[static_cast<std::size_t>(m.p)] = needed;
-  if (s.out.lo.empty()) targets[static_cast<std::size_t>(m.p)] = needed;
-  for (const BoxMove& b : box_moves(sources, targets)) {
+// The part `s` of the output of an op made of boxes, from wherever the elements of the same summand are.
+void box_pieces(const Mover& m, const BoxSource& s, int v, const Addresses& at) {
+  const std::vector<int> group = owner_positions(*at.value(v).layout, m.p);
+  const Box needed = source_box(s), nothing{needed.lo, Shape::filled(needed.lo.size(), 0)};
+  std::vector<Box> sources, targets;
+  for (int q : group) {
+    sources.push_back(at.tile(v, q));
+    targets.push_back(q == m.p ? needed : nothing);
+  }
+  for (const BoxMove& b : moves_within(group, sources, targets)) {
     if (b.to != m.p) continue;
     Box out = b.box;
     Shape first = b.box.lo, strides = row_major(at.stored_tile(v, b.from).size);
@@ -170,7 +182,7 @@ void box_pieces(const Mover& m, const BoxSource& s, int v, const Addresses& at, 
 
 Exchange make_exchange(const PartStep& s, const FlatGraph& g, Addresses& at) {
   Exchange e;
-  const int dst = s.out[0], devices = at.order()->size();
+  const int dst = s.out[0];
   const Type& type = at.value(dst).type;
   e.dtype = type.dtype;
   e.transfer = s.transfer;
@@ -193,7 +205,7 @@ Exchange make_exchange(const PartStep& s, const FlatGraph& g, Addresses& at) {
         for (const BoxSource& b : n->op->boxes(n->call(), tile)) {
           if (b.out.empty()) continue;
           covered += b.out.elements();
-          box_pieces(m, b, s.in[static_cast<std::size_t>(b.operand)], at, devices);
+          box_pieces(m, b, s.in[static_cast<std::size_t>(b.operand)], at);
         }
       item.fill = covered < tile.elements();
     } else if (reduces) {

@@ -2,6 +2,8 @@
 #include <fmt/core.h>
 
 #include <algorithm>
+#include <bit>
+#include <limits>
 #include <map>
 
 #include "base/at.h"
@@ -9,6 +11,7 @@
 #include "compile/decide.h"
 #include "compile/halo.h"
 #include "compile/halves.h"
+#include "ops/prims.h"
 
 namespace shardarray {
 
@@ -209,6 +212,7 @@ class Partitioner {
   NodeState state_of(int i) {
     const FlatNode& n = at(g_.nodes, i);
     const Rule& rule = at(rules_, i);
+    const std::vector<Linear> linear = linearities(n);
     NodeState s{&n, &rule, {}, {}, {}};
     for (std::size_t k = 0; k < n.in.size(); k++) {
       const int v = n.in[k];
@@ -222,7 +226,7 @@ class Partitioner {
         for (int c : copies_of(part))
           if (c != part && at(p_.values, c).layout->order() == t.layout->order())
             t.copies.push_back(at(p_.values, c).layout);
-        t.can_carry = linearity(n.call(), static_cast<int>(k)) != Linear::no;
+        t.can_carry = linear[k] != Linear::no;
       }
       s.operands.push_back(std::move(t));
     }
@@ -235,19 +239,43 @@ class Partitioner {
       t.weight = at(wishes_.closed, v) || at(wishes_.from_closed, v) ? 1.0 : 1e-3;
       s.results.push_back(std::move(t));
     }
-    s.pending = passing_sums(s, n);
+    s.pending = passing_sums(s, n, linear);
     return s;
   }
 
+  // Per operand.
+  std::vector<Linear> linearities(const FlatNode& n) const {
+    std::vector<Linear> r(n.in.size(), Linear::no);
+    if (!n.op->linearity) return r;
+    std::vector<double> literals;
+    for (int v : n.in) literals.push_back(literal(v));
+    Call c = n.call();
+    c.literals = literals;
+    for (std::size_t k = 0; k < r.size(); k++) r[k] = linearity(c, static_cast<int>(k));
+    return r;
+  }
+
+  // The float constant that all elements of v are; NaN: it is none.
+  double literal(int v) const {
+    const FlatNode* n = &at(g_.nodes, at(g_.producer, v));
+    if (n->op == &op_broadcast) n = &at(g_.nodes, at(g_.producer, n->in[0]));
+    if (n->op == &op_constant && n->attrs->dtype == DType::float64)
+      return std::bit_cast<double>(n->attrs->bits);
+    if (n->op == &op_constant && n->attrs->dtype == DType::float32)
+      return std::bit_cast<float>(static_cast<std::uint32_t>(n->attrs->bits));
+    return std::numeric_limits<double>::quiet_NaN();
+  }
+
   // The atoms of partial sums that may pass through: all joint operands carry the same, or one `each` operand carries one.
-  std::vector<int> passing_sums(const NodeState& s, const FlatNode& n) const {
+  std::vector<int> passing_sums(const NodeState& s, const FlatNode& n,
+                                const std::vector<Linear>& linear) const {
     if (is_half(n.out_types[0].dtype)) return {};  // combined in float32, rounded once
     const Layout* pending = nullptr;
     int carriers = 0, joint = 0;
     bool each = false;
     for (std::size_t k = 0; k < s.operands.size(); k++) {
       const TermState& t = s.operands[k];
-      const Linear l = linearity(n.call(), static_cast<int>(k));
+      const Linear l = linear[k];
       joint += l == Linear::joint;
       if (t.free || t.layout->unreduced().empty()) continue;
       if (t.layout->reducer() != Reducer::sum || l == Linear::no) return {};

@@ -17,8 +17,18 @@ namespace shardarray {
 using Arrays = std::vector<Array>;
 using Types = SmallVector<Type, 2>;  ///< of results: mostly one
 
-/// How the result depends on an operand: not linearly; linearly in all `joint` operands together (add); linearly in each
-/// `each` operand alone (both factors of a product). Pending partial sums pass where it is linear, and linear ops transpose.
+/// How the result depends on an operand, in the arithmetic of its dtype: not linearly; linearly in all `joint` operands
+/// together (add); linearly in each `each` operand alone (both factors of an integer product). Linear ops transpose, and
+/// partial sums pass them: f of every part, added up later, must be what f of the sum is. So linear is only
+/// - what moves, repeats, selects or drops elements, or puts zeros beside them;
+/// - add, sub, neg and sums: one longer sum of the same summands, whose order is free as that of any float sum
+///   (right to its rounding if no sum of some of them overflows; the sign of a zero may differ);
+/// - of integers products: they wrap, as sums do, and that is arithmetic modulo 2^n;
+/// - of floats products with and quotients by a literal that is a power of two and makes nothing larger: they are exact
+///   (parts below the smallest normal number lose at most their last bit).
+/// Other float products and quotients are not: they round every part, a part overflows where the sum does not, inf times
+/// parts that cancel is NaN. Nor are integer quotients, shifts, comparisons, and casts to another dtype: they round or cut
+/// off every part, or the sum wraps on one side of the cast only. (XLA combines sums before all of these.)
 enum class Linear : std::uint8_t { no, joint, each };
 
 /// Rules of ops that hold graphs need derivatives of graphs: they come in here, so that ops do not include transforms.

@@ -37,6 +37,8 @@ struct Call {
   std::span<const Type> in;
   std::span<const Type> out;  ///< empty while the types are being inferred
   const Attrs* attrs = nullptr;
+  /// Per operand: the float that all its elements are, where the program says which (a literal); else NaN. Empty: not looked at.
+  std::span<const double> literals = {};
 };
 
 /// Every dimension a factor of its own, shared by all operands and results of that shape.

@@ -101,7 +101,12 @@ constinit const Op op_mul{
     .form = Form::scalar,
     .rule = pointwise_rule,
     .type = same_type,
-    .linearity = each,
+    .linearity =
+        [](const Call& c, int operand) {
+          int exponent = 0;
+          const bool shrinks = is_power_of_two(c, 1 - operand, exponent) && exponent <= 0;
+          return shrinks ? Linear::each : each_integer(c, operand);
+        },
     .jvp =
         [](const JvpArgs& v) {
           if (same(v.in[0], v.in[1])) return scaled(v, prim::add(v.in[0], v.in[0]));
@@ -118,7 +123,12 @@ constinit const Op op_div{
     .form = Form::scalar,
     .rule = pointwise_rule,
     .type = same_type,
-    .linearity = [](const Call&, int operand) { return operand == 0 ? Linear::each : Linear::no; },
+    .linearity =
+        [](const Call& c, int operand) {
+          int exponent = 0;
+          const bool shrinks = operand == 0 && is_power_of_two(c, 1, exponent) && exponent >= 0;
+          return shrinks ? Linear::each : Linear::no;
+        },
     .jvp =
         [](const JvpArgs& v) {
           const auto& t = v.tangents;

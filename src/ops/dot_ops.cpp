@@ -42,7 +42,7 @@ constinit const Op op_dot{
     .form = Form::gemm,
     .rule = [](const Call& c) { return einsum_rule(c, c.attrs->letters); },
     .type = dot_type,
-    .linearity = each,
+    .linearity = each_integer,
     .jvp =
         [](const JvpArgs& v) {
           const std::string& l = v.node.attrs().letters;

@@ -88,10 +88,8 @@ constinit const Op op_cast{
         [](const Call& c) {
           return Types{{c.in[0].shape, c.attrs->dtype, !c.attrs->lo.empty()}};
         },
-    .linearity =
-        [](const Call& c, int) {
-          return is_inexact(c.in[0].dtype) && is_inexact(c.attrs->dtype) ? Linear::joint : Linear::no;
-        },
+    .linearity = [](const Call& c,
+                    int) { return c.in[0].dtype == c.attrs->dtype ? Linear::joint : Linear::no; },
     .jvp =
         [](const JvpArgs& v) {
           const Type& t = type_of(v.out[0]);

@@ -2,6 +2,8 @@
 
 #include <fmt/core.h>
 
+#include <cmath>
+
 namespace shardarray::rules {
 
 Types same_type(const Call& c) {
@@ -43,6 +45,13 @@ DimFactors add_factor(Rule& r, std::int64_t size, Role role, Reducer reducer) {
 }
 DimFactors add_summed(Rule& r, const Call& c, std::int64_t size, Reducer reducer) {
   return c.attrs->uncut ? add_factor(r, size, Role::whole) : add_factor(r, size, Role::reduce, reducer);
+}
+
+bool is_power_of_two(const Call& c, int k, int& exponent) {
+  if (c.literals.empty()) return false;
+  const double half = std::frexp(c.literals[static_cast<std::size_t>(k)], &exponent);
+  exponent--;
+  return std::abs(half) == 0.5;
 }
 
 }  // namespace shardarray::rules

@@ -11,7 +11,12 @@ Types same_type(const Call& c);
 Types bool_type(const Call& c);
 
 inline Linear joint(const Call&, int) { return Linear::joint; }
-inline Linear each(const Call&, int) { return Linear::each; }
+/// Of products: integers wrap, floats round.
+inline Linear each_integer(const Call& c, int) {
+  return is_integer(c.in[0].dtype) ? Linear::each : Linear::no;
+}
+/// Operand k is a literal +-2^exponent; false when it is not known.
+bool is_power_of_two(const Call& c, int k, int& exponent);
 
 /// For ops that are constant almost everywhere.
 Arrays no_tangent(const JvpArgs& v);
