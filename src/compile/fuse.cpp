@@ -2,30 +2,33 @@
 // all in one group (or in groups over the same domain that can be merged) and no other way leads back into it.
 #include <algorithm>
 #include <map>
+#include <optional>
 #include <set>
-#include <unordered_set>
 
 #include "base/at.h"
+#include "compile/group_graph.h"
 #include "compile/index_map.h"
 #include "compile/passes.h"
 #include "compile/step_kind.h"
+#include "shardarray/error.h"
 
 namespace shardarray {
 
 namespace {
 
-constexpr std::size_t kMostSteps = 256, kMostMaps = 4, kMostVisited = 512;
+constexpr std::size_t kMostSteps = 256, kMostMaps = 4;
 
 class Fuser {
  public:
-  Fuser(Partition& p, const FlatGraph& g) : p_(p), g_(g) {}
+  /// Steps that are `alone` join no group of others.
+  Fuser(const Partition& p, const FlatGraph& g, std::vector<bool>& alone) : p_(p), g_(g), alone_(alone) {}
 
-  Fusion run() {
-    copy_shared_outputs(p_, g_);
+  /// None when groups need each other's results: their steps are `alone` from now on.
+  std::optional<Fusion> run() {
     find_users();
     for (int s = static_cast<int>(p_.steps.size()) - 1; s >= 0; s--) assign(s);
     settle_storage();
-    collect();
+    if (!collect()) return std::nullopt;
     return std::move(fusion_);
   }
 
@@ -62,19 +65,14 @@ class Fuser {
     for (int v : p_.outputs) at(must_store_, v) = true;
   }
 
-  int find(int group) {
-    while (at(parent_, group) != group) group = at(parent_, group) = at(parent_, at(parent_, group));
-    return group;
-  }
+  int find(int group) { return graph_.find(group); }
 
   int open(int s, bool loop) {
-    const int group = static_cast<int>(domains_.size());
     Domain d;
     d.loop = loop;
     if (loop) d.value = at(p_.steps, s).out[0];
     domains_.push_back(d);
-    parent_.push_back(group);
-    return group;
+    return graph_.add();
   }
 
   void join(int s, int group, std::vector<IndexMap> maps) {
@@ -85,11 +83,16 @@ class Fuser {
 
   void assign(int s) {
     const StepKind k = kind(s);
+    if (k == StepKind::alias) return;
+    find_readers(s);
     if (k == StepKind::single) {
-      join(s, open(s, false), {});
+      place(s, open(s, false), {});
       return;
     }
-    if (k == StepKind::alias) return;
+    if (at(alone_, s)) {
+      start(s);
+      return;
+    }
     std::set<int> groups;
     bool other_users = false;
     users_in_.clear();
@@ -124,7 +127,40 @@ class Fuser {
     started_[s] = group;
     const FlatNode* n = node(s);
     if (n && n->op->form == Form::reduce) at(domains_, group).reduce = s;
-    join(s, group, {identity_map(at(p_.values, at(p_.steps, s).out[0]).type.shape.size())});
+    place(s, group, {identity_map(at(p_.values, at(p_.steps, s).out[0]).type.shape.size())});
+  }
+
+  // The groups of the steps that use s, and of those that use what is another name for it.
+  void find_readers(int s) {
+    users_at_.clear();
+    names_at_.clear();
+    std::vector<int> names = {s};
+    while (!names.empty()) {
+      const int name = names.back();
+      names.pop_back();
+      for (int v : at(p_.steps, name).out)
+        for (int u : at(users_, v)) {
+          if (kind(u) == StepKind::alias) names.push_back(u);
+          auto& list = name == s ? users_at_ : names_at_;
+          list.insert(at(groups_of_, u).begin(), at(groups_of_, u).end());
+        }
+    }
+  }
+
+  // The groups that read s from memory when `group` stores it. A user computes what its own group has; another name is
+  // read even there.
+  std::vector<int> readers(int s, int group) {
+    std::vector<int> list;
+    for (int r : users_at_)
+      if (const int g = find(r); g != group && !in_group(s, g)) list.push_back(g);
+    for (int r : names_at_) list.push_back(find(r));
+    return list;
+  }
+
+  // s is computed in `group`, and from there it is read.
+  void place(int s, int group, std::vector<IndexMap> maps) {
+    join(s, group, std::move(maps));
+    for (int r : readers(s, group)) graph_.link(group, r);
   }
 
   // The maps by which the users in `group` read s; none when they are too many, or when one reads s at rows that only the
@@ -175,7 +211,9 @@ class Fuser {
     if (d.steps.size() >= kMostSteps) return false;
     auto maps = maps_in(s, group);
     if (!maps || maps->empty()) return false;
-    if (other_users ? leads_to(s, group) : leaves_group(s, group)) return false;
+    const std::vector<int> outside = readers(s, group);
+    if (graph_.leads_to(outside, group)) return false;
+    other_users |= !outside.empty();
     const FlatNode* n = node(s);
     if (n && n->op->form == Form::reduce) {
       if (!is_point(d, s, *maps, d.value)) return turn_into_rows(s, group, std::move(*maps));
@@ -185,7 +223,7 @@ class Fuser {
                (maps->size() > 1 || !(is_point(d, s, *maps, d.value) || is_point(d, s, *maps, d.full)))) {
       return false;
     }
-    join(s, group, std::move(*maps));
+    place(s, group, std::move(*maps));
     return true;
   }
 
@@ -235,17 +273,8 @@ class Fuser {
     d.full = d.value;
     d.value = at(p_.steps, s).out[0];
     d.reduce = s;
-    join(s, group, {identity_map(outer)});
+    place(s, group, {identity_map(outer)});
     return true;
-  }
-
-  // Some loop user of s is in no map of this group (it reads a stored copy elsewhere).
-  bool leaves_group(int s, int group) {
-    for (int v : at(p_.steps, s).out)
-      for (int u : at(users_, v))
-        for (int other : at(groups_of_, u))
-          if (find(other) != group && kind(u) != StepKind::single) return true;
-    return false;
   }
 
   bool same_inner(const Domain& d, int s) const {
@@ -256,63 +285,7 @@ class Fuser {
     return a.attrs->dims == b.attrs->dims && x.type.shape == y.type.shape && x.layout == y.layout;
   }
 
-  // Steps on the way somewhere. Beyond so many of them everything counts as reached.
-  struct Search {
-    std::unordered_set<int> seen;
-    std::vector<int> stack;
-    bool lost() const { return seen.size() > kMostVisited; }
-    void push(int s) {
-      if (seen.insert(s).second) stack.push_back(s);
-    }
-  };
-
-  // From the users of s in other groups, a path into this one. What is repeated in both is of both.
-  bool leads_to(int s, int group) {
-    Search search;
-    for (int v : at(p_.steps, s).out)
-      for (int u : at(users_, v)) {
-        if (!in_group(u, group)) search.push(u);
-        for (int x : at(groups_of_, u)) {
-          for (int member : at(domains_, find(x)).steps)
-            if (!in_group(member, group)) search.push(member);
-          if (search.lost()) return true;
-        }
-        if (search.lost()) return true;
-      }
-    return reaches(std::move(search), group);
-  }
-
-  bool in_group(int s, int group) { return at(groups_of_, s).contains(find(group)); }
-
-  // Groups are entered whole: once one step of a group is reached, everything that it writes is.
-  bool reaches(Search search, int group) {
-    while (!search.stack.empty()) {
-      const int s = search.stack.back();
-      search.stack.pop_back();
-      if (in_group(s, group)) return true;
-      for (int x : at(groups_of_, s)) {
-        for (int member : at(domains_, find(x)).steps) search.push(member);
-        if (search.lost()) return true;
-      }
-      for (int v : at(p_.steps, s).out)
-        for (int u : at(users_, v)) {
-          search.push(u);
-          if (search.lost()) return true;
-        }
-    }
-    return false;
-  }
-
-  bool path_between(int a, int b) {
-    Search search;
-    for (int s : at(domains_, a).steps)
-      for (int v : at(p_.steps, s).out)
-        for (int u : at(users_, v)) {
-          if (!in_group(u, a)) search.push(u);
-          if (search.lost()) return true;
-        }
-    return reaches(std::move(search), b);
-  }
+  bool in_group(int s, int group) const { return at(groups_of_, s).contains(group); }
 
   bool merge_all(std::set<int>& groups) {
     auto it = groups.begin();
@@ -334,12 +307,12 @@ class Fuser {
     if (!x.loop || !y.loop || !(v.type.shape == w.type.shape) || v.layout != w.layout) return false;
     if (x.steps.size() + y.steps.size() > kMostSteps) return false;
     if (x.reduce >= 0 && y.reduce >= 0 && !same_inner(x, y.reduce)) return false;
-    return !path_between(a, b) && !path_between(b, a);
+    return !graph_.is_before(a, b) && !graph_.is_before(b, a);
   }
 
   void merge(int a, int b) {
     Domain &x = at(domains_, a), &y = at(domains_, b);
-    at(parent_, b) = a;
+    graph_.merge(a, b);
     users_in_[a].merge(users_in_[b]);
     if (x.reduce < 0) x.reduce = y.reduce;
     if (x.full < 0) x.full = y.full;
@@ -386,11 +359,10 @@ class Fuser {
     return false;
   }
 
-  void collect() {
+  bool collect() {
     std::vector<int> order;
-    for (std::size_t k = 0; k < domains_.size(); k++)
-      if (parent_[k] == static_cast<int>(k) && !domains_[k].steps.empty())
-        order.push_back(static_cast<int>(k));
+    for (int k = 0; k < static_cast<int>(domains_.size()); k++)
+      if (find(k) == k && !at(domains_, k).steps.empty()) order.push_back(k);
     std::map<int, std::set<int>> before;  // group -> groups it reads from
     std::map<int, int> writer;            // memory -> group
     std::map<int, Group> made;
@@ -417,8 +389,26 @@ class Fuser {
             before[k].insert(writer[m]);
     std::map<int, int> last_step;
     for (int k : order) last_step[k] = made[k].steps.back();
-    for (int k : schedule(before, last_step))
+    const std::vector<int> scheduled = schedule(before, last_step);
+    if (scheduled.size() < order.size()) {
+      for (int k : scheduled) made.erase(k);
+      part(made);
+      return false;
+    }
+    for (int k : scheduled)
       if (!made[k].roots.empty() || !made[k].loop) fusion_.groups.push_back(std::move(made[k]));
+    return true;
+  }
+
+  // The steps of groups that wait for each other go alone.
+  void part(const std::map<int, Group>& waiting) {
+    bool fresh = false;
+    for (const auto& [k, group] : waiting)
+      for (int s : group.steps) {
+        fresh |= !at(alone_, s);
+        at(alone_, s) = true;
+      }
+    if (!fresh) throw InternalError("fuse: steps need each other's results. Please report this.");
   }
 
   // The memory that group k reads when it uses v: none when it computes v itself.
@@ -428,22 +418,29 @@ class Fuser {
     return at(fusion_.storage, v).memory;
   }
 
-  Partition& p_;
+  const Partition& p_;
   const FlatGraph& g_;
+  std::vector<bool>& alone_;
+  GroupGraph graph_;
   Fusion fusion_;
   std::vector<StepKind> kinds_;
   std::vector<std::vector<int>> users_;
   std::map<int, std::set<int>> users_in_;  // by group: of the step that is being assigned
+  std::set<int> users_at_, names_at_;      // groups that use it, and that use another name for it
   std::vector<bool> must_store_;
   std::vector<std::set<int>> groups_of_;
   std::vector<Domain> domains_;
-  std::vector<int> parent_;
   std::map<std::pair<int, int>, std::vector<IndexMap>> maps_;
   std::map<int, int> started_;  // step -> the group that it is at the root of
 };
 
 }  // namespace
 
-Fusion fuse(Partition& p, const FlatGraph& g) { return Fuser(p, g).run(); }
+Fusion fuse(Partition& p, const FlatGraph& g) {
+  copy_shared_outputs(p, g);
+  std::vector<bool> alone(p.steps.size(), false);
+  for (;;)
+    if (std::optional<Fusion> fusion = Fuser(p, g, alone).run()) return std::move(*fusion);
+}
 
 }  // namespace shardarray

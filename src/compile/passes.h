@@ -95,7 +95,8 @@ struct Fusion {
   std::vector<Storage> storage;  ///< per part value
 };
 Fusion fuse(Partition& p, const FlatGraph& g);
-/// Groups (the keys of `last_step`) in an order in which every one comes behind those in `before` it.
+/// Groups (the keys of `last_step`) in an order in which every one comes behind those in `before` it. Those that wait for each
+/// other, and for such ones, are left out.
 std::vector<int> schedule(const std::map<int, std::set<int>>& before, const std::map<int, int>& last_step);
 
 /// How a step reads its operand k, as an index map over its own result; for steps inside loops.
