@@ -20,7 +20,7 @@ constexpr std::size_t kMostSteps = 256, kMostMaps = 4;
 
 class Fuser {
  public:
-  /// Steps that are `alone` join no group of others.
+  /// Steps that are `alone` share no group with others.
   Fuser(const Partition& p, const FlatGraph& g, std::vector<bool>& alone) : p_(p), g_(g), alone_(alone) {}
 
   /// None when groups need each other's results: their steps are `alone` from now on.
@@ -98,12 +98,14 @@ class Fuser {
     users_in_.clear();
     for (int v : at(p_.steps, s).out) {
       other_users |= at(must_store_, v);
-      for (int u : at(users_, v))
+      for (int u : at(users_, v)) {
+        other_users |= at(alone_, u);
         for (int x : at(groups_of_, u))
-          if (const int group = find(x); at(domains_, group).loop && kind(u) != StepKind::single) {
+          if (const int group = find(x); at(domains_, group).loop && !at(alone_, u)) {
             groups.insert(group);
             users_in_[group].insert(u);
           }
+      }
     }
     if (k == StepKind::inlined) {
       for (int group : groups)
@@ -385,8 +387,7 @@ class Fuser {
     for (int k : order)
       for (int s : made[k].steps)
         for (int v : at(p_.steps, s).in)
-          if (const int m = source_memory(v, k); m >= 0 && writer.contains(m) && writer[m] != k)
-            before[k].insert(writer[m]);
+          if (const int m = source_memory(v, s, k); m >= 0 && writer.contains(m)) before[k].insert(writer[m]);
     std::map<int, int> last_step;
     for (int k : order) last_step[k] = made[k].steps.back();
     const std::vector<int> scheduled = schedule(before, last_step);
@@ -411,10 +412,13 @@ class Fuser {
     if (!fresh) throw InternalError("fuse: steps need each other's results. Please report this.");
   }
 
-  // The memory that group k reads when it uses v: none when it computes v itself.
-  int source_memory(int v, int k) {
+  // The memory that step `by` of group k reads when it uses v: none when the group computes v itself. Rows that only the
+  // data knows are always read.
+  int source_memory(int v, int by, int k) {
     const int s = at(p_.values, v).step;
-    if (s >= 0 && kind(s) != StepKind::alias && in_group(s, k) && at(domains_, k).loop) return -1;
+    const FlatNode* n = node(by);
+    const bool takes = n && n->op->form == Form::take && at(p_.steps, by).in[0] == v;
+    if (s >= 0 && !takes && kind(s) != StepKind::alias && in_group(s, k) && at(domains_, k).loop) return -1;
     return at(fusion_.storage, v).memory;
   }
 
