@@ -4,6 +4,7 @@
 #include <limits>
 
 #include "base/ceil_div.h"
+#include "compile/halo.h"
 
 namespace shardarray {
 
@@ -89,6 +90,13 @@ void Decider::add_cost(const NodeState& s, Decision& d) {
   d.cost = d.moved + model_.compute(each * elements_of_factors(s, d.assignment, atoms_));
 }
 
+void Decider::add_halo(const NodeState& s, Decision& d) const {
+  if (!s.node->op->boxes || !halo_is_cut(*s.rule, d.assignment)) return;
+  const double halo = model_.moved(halo_transfer(*s.node, d.in, d.out[0]).bytes);
+  d.moved += halo;
+  d.cost += halo;
+}
+
 Assignment Decider::merged(const NodeState& s) const {
   Assignment a(s.rule->factors.size());
   std::vector<int> used = s.pending;
@@ -170,7 +178,13 @@ void Decider::consider(const NodeState& s, Assignment a, double most, Decision& 
   d.pending = s.pending;
   if (!complete(s, d)) return;
   add_cost(s, d);
-  if (d.cost < best.cost - 1e-9 && d.moved <= most) best = std::move(d);
+  const auto is_better = [&] { return d.cost < best.cost - 1e-9 && d.moved <= most; };
+  if (!is_better()) return;
+  add_halo(s, d);
+  if (is_better()) {
+    d.ways = best.ways;
+    best = std::move(d);
+  }
 }
 
 std::optional<std::size_t> Decider::agreed_factor(const NodeState& s, int atom) const {
@@ -207,7 +221,10 @@ void Decider::enumerate(const NodeState& s, const std::vector<int>& atoms, doubl
     choices.push_back(agreed ? std::vector<std::size_t>{*agreed} : factors);
     count *= static_cast<double>(choices.back().size() + 1);
   }
-  if (count > static_cast<double>(kMostCandidates)) return;  // the merged one stands
+  if (count > static_cast<double>(kMostCandidates)) {  // the merged one stands
+    best.ways = std::max(best.ways, count);
+    return;
+  }
   std::vector<std::size_t> choice(atoms.size(), 0);
   for (;;) {
     Assignment a(s.rule->factors.size());

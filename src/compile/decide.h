@@ -30,6 +30,8 @@ struct Decision {
   std::vector<int> pending;            ///< passed through
   std::vector<const Layout*> in, out;  ///< layouts that follow
   double cost = 0, moved = 0;          ///< moved: the part of the cost that is transfers
+  double ways =
+      0;  ///< so many assignments that they were not compared: the first that fits is taken; 0: the cheapest is
 };
 
 class Decider {
@@ -41,6 +43,8 @@ class Decider {
 
  private:
   void add_cost(const NodeState& s, Decision& d);
+  /// What neighbours send.
+  void add_halo(const NodeState& s, Decision& d) const;
   /// From the nearest place where the operand is.
   double fetch(const TermState& t, const Layout* to);
   double transfer(const Layout* from, const Layout* to, const Type& t);

@@ -11,6 +11,7 @@
 #include "compile/decide.h"
 #include "compile/halo.h"
 #include "compile/halves.h"
+#include "ops/asked.h"
 #include "ops/prims.h"
 
 namespace shardarray {
@@ -35,6 +36,7 @@ class Partitioner {
     for (std::size_t i = 0; i < g.nodes.size(); i++)
       for (int v : g.nodes[i].in) at(users_, v).push_back(static_cast<int>(i));
     p_.of_value.assign(g.types.size(), -1);
+    asked_.assign(g.types.size(), false);
   }
 
   Partition run() {
@@ -78,7 +80,7 @@ class Partitioner {
   int require(int v, const Layout* layout, const std::string& reason, const FlatNode& by, bool asked) {
     const int producer = at(g_.producer, v);
     if (at(p_.of_value, v) < 0 || is_free(g_, producer)) return make_free(v, layout);
-    return move(at(p_.of_value, v), layout, reason, by, asked);
+    return move(at(p_.of_value, v), layout, reason, by, asked || at(asked_, v));
   }
 
   int make_free(int v, const Layout* layout) {
@@ -124,11 +126,11 @@ class Partitioner {
     Transfer t = describe_transfer(from, to);
     t.reason = reason;
     t.op = by.op ? by.op->name : "output";
-    t.where = by.where;
+    t.where = line_of(by);
     PartStep s;
     s.in = {part};
     if (t.kind != TransferKind::slice && t.kind != TransferKind::none) {
-      if (!asked && by.modes->policy == Policy::strict) refuse(t, from, to, by);
+      if (!asked && by.modes->policy == Policy::strict) refuse(t, from, to);
       s.transfer = static_cast<int>(p_.transfers.size());
       p_.transfers.push_back(std::move(t));
     }
@@ -136,6 +138,17 @@ class Partitioner {
     s.out = {out};
     p_.steps.push_back(std::move(s));
     return out;
+  }
+
+  // The line of a node; of one that has none (an index in brackets), the line where it is used first.
+  Where line_of(const FlatNode& n) const {
+    const FlatNode* at_use = &n;
+    for (int steps = 0; steps < 8 && at_use->op && at_use->where.line == 0; steps++) {
+      const std::vector<int>& users = at(users_, at_use->first_out);
+      if (users.empty()) break;
+      at_use = &at(g_.nodes, users[0]);
+    }
+    return at_use->where;
   }
 
   static std::int64_t size_of(const Type& t) { return static_cast<std::int64_t>(itemsize(t.dtype)); }
@@ -153,18 +166,13 @@ class Partitioner {
     return t;
   }
 
-  [[noreturn]] void refuse(const Transfer& t, const PartValue& from, const Layout* to,
-                           const FlatNode& by) const {
-    std::string spec;
-    for (int d = 0; d < to->rank(); d++)
-      spec += fmt::format("{}{}", d ? ", " : "",
-                          axis_names(to->dims()[static_cast<std::size_t>(d)], to->order(), in_.mesh));
+  [[noreturn]] void refuse(const Transfer& t, const PartValue& from, const Layout* to) const {
     throw ShardingError(
         fmt::format("{} ({}:{}): policy strict refuses an implicit {} over {} of {} bytes per device for an "
                     "operand {}. Every transfer must be asked "
                     "for. Cheapest fix: reshard it to [{}] before.",
-                    by.op ? by.op->name : "output", by.where.file, by.where.line, name(t.kind),
-                    axis_names(t.axes, to->order(), in_.mesh), t.bytes, to_string(from.type), spec));
+                    t.op, t.where.file, t.where.line, name(t.kind), axis_names(t.axes, to->order(), in_.mesh),
+                    t.bytes, to_string(from.type), spec_of(*to)));
   }
 
   // ---- nodes
@@ -181,6 +189,11 @@ class Partitioner {
       at(p_.of_value, n.first_out) = require(n.in[0], to, "asked for by a sharding constraint", n, true);
       return;
     }
+    if (n.op == &op_asked && at(p_.of_value, n.in[0]) >= 0) {
+      at(p_.of_value, n.first_out) = at(p_.of_value, n.in[0]);
+      at(asked_, n.first_out) = true;
+      return;
+    }
     const Decision d = decide(i);
     emit(i, d);
   }
@@ -191,7 +204,7 @@ class Partitioner {
     const Layout* l = at(p_.values, part).layout;
     if (atoms_.can_express(*l)) return l;
     const Layout* whole = nearest(*l);
-    part = move(part, whole, "its placement fits into no common mesh with the others", by, false);
+    part = move(part, whole, "its placement fits into no common mesh with the others", by, at(asked_, v));
     return whole;
   }
 
@@ -316,21 +329,76 @@ class Partitioner {
     s.node = i;
     for (std::size_t k = 0; k < n.in.size(); k++)
       s.in.push_back(require(n.in[k], d.in[k], reason(n, k, d), n, false));
-    if (n.op->boxes && halo_is_cut(at(rules_, i), d.assignment)) {
-      Transfer t = halo_transfer(n, d.in, d.out[0]);
-      t.op = n.op->name;
-      t.where = n.where;
-      if (t.bytes > 0) {
-        s.transfer = static_cast<int>(p_.transfers.size());
-        p_.transfers.push_back(std::move(t));
-      }
-    }
+    if (n.op->boxes && halo_is_cut(at(rules_, i), d.assignment)) s.transfer = fetch_boxes(i, d);
+    if (d.ways > 0) p_.notes[i] = fmt::format("the first of {:.0f} strategies, not compared", d.ways);
     for (std::size_t k = 0; k < d.out.size(); k++) {
       const int v = n.first_out + static_cast<int>(k);
+      at(asked_, v) = passes_asking(n, d);
       s.out.push_back(add_value(at(g_.types, v), d.out[k], static_cast<int>(p_.steps.size())));
       at(p_.of_value, v) = s.out.back();
     }
     p_.steps.push_back(std::move(s));
+  }
+
+  // The transfer that brings what neighbours have; -1: everything is at home.
+  int fetch_boxes(int i, const Decision& d) {
+    const FlatNode& n = at(g_.nodes, i);
+    Transfer t = halo_transfer(n, d.in, d.out[0]);
+    if (t.bytes == 0) return -1;
+    t.op = n.op->name;
+    t.where = line_of(n);
+    const bool is_placed = places_result(i, d.out[0]);
+    if (is_placed) t.reason += " where the program places the result";
+    const auto asked_for = [&](int v) { return at(asked_, v); };
+    if (in_.policy == Policy::strict && !is_placed && n.op != &op_permute_rows &&
+        !std::any_of(n.in.begin(), n.in.end(), asked_for))
+      refuse_boxes(t, n, d.out[0]);
+    p_.transfers.push_back(std::move(t));
+    return static_cast<int>(p_.transfers.size()) - 1;
+  }
+
+  // A constraint or a requested result puts what node i makes where it is made: directly, or by the other steps of one line
+  // that change extents or order (roll is made of slices).
+  bool places_result(int i, const Layout* l, int steps = 3) const {
+    const FlatNode& n = at(g_.nodes, i);
+    for (std::size_t k = 0; k < std::min(g_.outputs.size(), in_.outputs.size()); k++)
+      if (g_.outputs[k] == n.first_out && in_.outputs[k] == l) return true;
+    const auto places = [&](int u) {
+      const FlatNode& user = at(g_.nodes, u);
+      if (user.op->form == Form::constraint)
+        return !user.attrs->hi.empty() || constraint_layout(user, in_.order) == l;
+      return user.op->boxes && user.where.line == n.where.line && user.where.file == n.where.file &&
+             steps > 0 && places_result(u, l, steps - 1);
+    };
+    const std::vector<int>& users = at(users_, n.first_out);
+    return std::any_of(users.begin(), users.end(), places);
+  }
+
+  // What is made of a collective's operand alone, by rearranging or reducing, or of its partial sums, moves with it.
+  bool passes_asking(const FlatNode& n, const Decision& d) const {
+    const auto is_asked = [&](int v) { return at(asked_, v); };
+    const bool rearranges = n.op->form == Form::map || n.op->form == Form::view ||
+                            n.op->form == Form::reduce || n.op->form == Form::boxes || n.op == &op_cast;
+    return (rearranges || !d.pending.empty()) && std::any_of(n.in.begin(), n.in.end(), is_asked);
+  }
+
+  [[noreturn]] void refuse_boxes(const Transfer& t, const FlatNode& n, const Layout* out) const {
+    throw ShardingError(fmt::format(
+        "{} ({}:{}): policy strict refuses an implicit {} over {} of {} bytes per device: parts of the "
+        "result "
+        "{} come from other devices. Every transfer must be asked for. Cheapest fix: say where the result "
+        "lies, filter_shard(.., [{}]).",
+        t.op, t.where.file, t.where.line, name(t.kind), axis_names(t.axes, out->order(), in_.mesh), t.bytes,
+        to_string(n.out_types[0]), spec_of(*out)));
+  }
+
+  // `{x}, {}`
+  std::string spec_of(const Layout& l) const {
+    std::string spec;
+    for (int d = 0; d < l.rank(); d++)
+      spec += fmt::format("{}{}", d ? ", " : "",
+                          axis_names(l.dims()[static_cast<std::size_t>(d)], l.order(), in_.mesh));
+    return spec;
   }
 
   std::string reason(const FlatNode& n, std::size_t k, const Decision& d) const {
@@ -339,12 +407,7 @@ class Partitioner {
     if (!now->unreduced().empty())
       return fmt::format("partial sums over {} must be combined before {}",
                          axis_names(now->unreduced(), now->order(), in_.mesh), n.op->name);
-    std::string want;
-    for (int dim = 0; dim < d.in[k]->rank(); dim++)
-      want +=
-          fmt::format("{}{}", dim ? ", " : "",
-                      axis_names(d.in[k]->dims()[static_cast<std::size_t>(dim)], d.in[k]->order(), in_.mesh));
-    return fmt::format("operand {} of {} is needed as [{}]", k, n.op->name, want);
+    return fmt::format("operand {} of {} is needed as [{}]", k, n.op->name, spec_of(*d.in[k]));
   }
 
   int output(int v, const Layout* asked) {
@@ -411,6 +474,7 @@ class Partitioner {
     kept.inputs = std::move(p_.inputs);
     kept.outputs = std::move(p_.outputs);
     kept.of_value = std::move(p_.of_value);
+    kept.notes = std::move(p_.notes);
     for (std::vector<int>* list : {&kept.inputs, &kept.outputs, &kept.of_value}) renumber(*list);
     return kept;
   }
@@ -423,6 +487,7 @@ class Partitioner {
   Wishes wishes_;
   std::vector<std::vector<int>> users_;
   std::vector<bool> is_output_;  // by value
+  std::vector<bool> asked_;      // by value: moving it is what the program asks for
   Partition p_;
   std::vector<int> origin_;  ///< part value -> the one that it is a copy of (itself: an original)
   std::vector<std::vector<int>> copies_;  ///< original -> its copies, itself included

@@ -72,6 +72,7 @@ struct Partition {
   std::vector<Transfer> transfers;
   std::vector<int> inputs, outputs;  ///< part values
   std::vector<int> of_value;         ///< flat value -> part value
+  std::map<int, std::string> notes;  ///< flat node -> what explain() says of it
 };
 Partition partition(const FlatGraph& g, const CompileInput& in);
 void verify(const Partition& p, const FlatGraph& g);

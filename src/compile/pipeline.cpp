@@ -40,6 +40,7 @@ std::string text_of(const Partition& p, const FlatGraph& g) {
                                         : name(p.transfers[static_cast<std::size_t>(s.transfer)].kind);
     text += fmt::format(" = {}", what);
     for (int v : s.in) text += fmt::format(" %{}", v);
+    if (const auto note = p.notes.find(s.node); note != p.notes.end()) text += "   " + note->second;
     text += "\n";
   }
   return text;

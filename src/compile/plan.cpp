@@ -97,11 +97,11 @@ void plan(const Partition& p, const Fusion& f, const FlatGraph& g, const Compile
     const bool made = s >= 0 && p.steps[static_cast<std::size_t>(s)].node >= 0;
     const FlatNode* n =
         made ? &g.nodes[static_cast<std::size_t>(p.steps[static_cast<std::size_t>(s)].node)] : nullptr;
-    out.values.push_back({p.values[v].type, p.values[v].layout,
-                          n       ? n->op->name
-                          : s < 0 ? "input"
-                                  : "transfer",
-                          n ? n->where : Where{}});
+    std::string what = n ? n->op->name : s < 0 ? "input" : "transfer";
+    if (made)
+      if (const auto note = p.notes.find(p.steps[static_cast<std::size_t>(s)].node); note != p.notes.end())
+        what += ", " + note->second;
+    out.values.push_back({p.values[v].type, p.values[v].layout, std::move(what), n ? n->where : Where{}});
   }
   out.program = std::move(program);
 }

@@ -6,6 +6,7 @@
 #include <algorithm>
 
 #include "graph/region.h"
+#include "ops/asked.h"
 #include "ops/rules.h"
 #include "ops/table.h"
 
@@ -89,7 +90,9 @@ bool binds(const BatchArgs& b) { return b.node.attrs().axes[0] == b.axis; }
 // Over another axis: the rows pass through, dimensions count from the last.
 Batched pass(const BatchArgs& b) { return mapped({record(*b.node.op, b.in, b.node.attrs())}); }
 
-Array rows_of(const BatchArgs& b) { return b.mapped[0] ? b.in[0] : add_leading(b.in[0], b.axis->size); }
+Array rows_of(const BatchArgs& b) {
+  return asked(b.mapped[0] ? b.in[0] : add_leading(b.in[0], b.axis->size));
+}
 
 // pmax and pmin have no derivative; the reduction over rows that they become has one, so its operand is marked.
 Arrays no_rule(const JvpArgs& v) {
@@ -126,7 +129,7 @@ Array reduce_groups(Reducer r, const Array& x, const Attrs& a) {
 template <Reducer kind> Batched reduce_batch(const BatchArgs& b) {
   if (!binds(b)) return pass(b);
   const Attrs& a = b.node.attrs();
-  const Array x = kind == Reducer::sum ? b.in[0] : underived(b.in[0], b);
+  const Array x = asked(kind == Reducer::sum ? b.in[0] : underived(b.in[0], b));
   const Reducer r = x.dtype() != DType::bool_ ? kind : kind == Reducer::max ? Reducer::any : Reducer::all;
   if (!a.hi.empty()) return on_rows(reduce_groups(r, b.mapped[0] ? x : add_leading(x, b.axis->size), a), b);
   if (b.mapped[0]) return {{prim::reduce(r, x, {0})}, {false}};  // otherwise equal rows:
@@ -210,7 +213,7 @@ Batched pbroadcast_batch(const BatchArgs& b) {
   const std::int64_t row = b.node.attrs().lo[0];
   Shape shape = b.in[0].shape();
   shape.erase(0);
-  return {{prim::reshape(prim::slice_dim(b.in[0], 0, row, row + 1), shape)}, {false}};
+  return {{prim::reshape(prim::slice_dim(asked(b.in[0]), 0, row, row + 1), shape)}, {false}};
 }
 
 Batched axis_index_batch(const BatchArgs& b) {
@@ -266,6 +269,15 @@ Arrays pbroadcast_transpose(const TransposeArgs& t) {
 }
 
 }  // namespace
+
+constinit const Op op_asked{
+    .name = "asked",
+    .form = Form::scalar,
+    .rule = pointwise_rule,
+    .linearity = joint,
+    .transpose = [](const TransposeArgs& t) { return Arrays{asked(t.cotangents[0])}; },
+    .scalar = [](ScalarArgs& s) { s.out[0] = s.in[0]; }};
+Array asked(const Array& x) { return record(op_asked, {x}); }
 
 constinit const Op op_psum{.name = "psum",
                            .form = Form::collective,
@@ -390,7 +402,7 @@ Array place_whole(const Array& x, const std::shared_ptr<const Axis>& axis) { ret
 
 static constexpr const Op* collective_table[] = {
     &op_psum,     &op_pmax,       &op_pmin,       &op_all_gather, &op_reduce_scatter, &op_all_to_all,
-    &op_ppermute, &op_pbroadcast, &op_axis_index, &op_underived,  &op_place};
+    &op_ppermute, &op_pbroadcast, &op_axis_index, &op_underived,  &op_place,          &op_asked};
 constinit const std::span<const Op* const> collective_ops = collective_table;
 
 }  // namespace shardarray

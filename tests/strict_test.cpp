@@ -1,0 +1,218 @@
+// policy::strict, and what the ops that are made of boxes move: everything that moves is asked for or refused, costs what it
+// moves when strategies are compared, and is counted as explained. Mesh x=4, y=2.
+#include <algorithm>
+#include <functional>
+#include <string>
+
+#include "golden.h"
+#include "program_of.h"
+#include "shardarray/pmap.h"
+#include "shardarray/policy.h"
+#include "shardarray/shard_map.h"
+
+namespace strict_test {
+
+namespace sa = shardarray;
+using program_test::Array;
+using program_test::numbers;
+using program_test::on_xy;
+using program_test::P;
+using program_test::placed;
+using program_test::planned;
+using program_test::Shape;
+using program_test::values;
+using sa::axes;
+
+namespace {
+
+using Rows = std::int64_t (*)(std::int64_t row);
+
+struct Case {
+  std::string name;
+  Array (*f)(const Array&);
+  /// Of one step over rows: how many there are then, and which of the operand's 16 each is (-1: none of them).
+  std::int64_t rows = 0;
+  Rows source = nullptr;
+};
+
+// x: f32[16,8]
+const std::vector<Case>& cases() {
+  static const std::vector<Case> list = {
+      {"slice", [](const Array& x) { return x[sa::slice(1, sa::none)]; }, 15,
+       [](std::int64_t r) { return r + 1; }},
+      {"slice, the first half", [](const Array& x) { return x[sa::slice(0, 8)]; }, 8,
+       [](std::int64_t r) { return r; }},
+      {"slice, columns",
+       [](const Array& x) {
+         return x[{sa::ellipsis, sa::slice(2, 8)}];
+       },
+       16, [](std::int64_t r) { return r; }},
+      {"flip", [](const Array& x) { return sa::flip(x, 0); }, 16, [](std::int64_t r) { return 15 - r; }},
+      {"flip, columns", [](const Array& x) { return sa::flip(x, 1); }},
+      {"pad",
+       [](const Array& x) {
+         return sa::pad(x, {{2, 2}, {0, 0}});
+       },
+       20, [](std::int64_t r) { return r >= 2 && r < 18 ? r - 2 : -1; }},
+      {"concatenate",
+       [](const Array& x) {
+         return sa::concatenate({x, x}, 0);
+       },
+       32, [](std::int64_t r) { return r % 16; }},
+      {"roll", [](const Array& x) { return sa::roll(x, 1, 0); }},
+      {"stack",
+       [](const Array& x) {
+         return sa::stack({x, x}, 0);
+       }},
+  };
+  return list;
+}
+
+// Rows that the busiest of 4 devices lacks: the operand's and the result's are cut into tiles, rounded up.
+std::int64_t missing_rows(const Case& c) {
+  const std::int64_t tile = (c.rows + 3) / 4;
+  std::int64_t most = 0;
+  for (std::int64_t d = 0; d < 4; d++) {
+    std::int64_t missing = 0;
+    for (std::int64_t r = d * tile; r < std::min(c.rows, (d + 1) * tile); r++)
+      missing += c.source(r) >= 0 && c.source(r) / 4 != d;
+    most = std::max(most, missing);
+  }
+  return most;
+}
+
+std::string refusal(const std::function<void()>& f) {
+  const sa::policy::strict here;
+  try {
+    f();
+  } catch (const sa::ShardingError& e) { return e.what(); }
+  return "";
+}
+bool asked_for(const sa::TransferInfo& t) {
+  const auto says = [&](const char* text) { return t.reason.find(text) != std::string::npos; };
+  return says("asked for") || says("leave the program") || says("where the program places the result");
+}
+
+}  // namespace
+
+TEST_CASE("strict: what is made of boxes moves nothing unasked, on any mesh, or is refused") {
+  sa::set_cpu_device_count(8);
+  int refused = 0, let = 0;
+  for (const auto& mesh : {sa::make_mesh({{"x", 4}, {"y", 2}}), sa::make_mesh({{"x", 8}, {"y", 1}}),
+                           sa::make_mesh({{"x", 2}, {"y", 2}}, {sa::devices()[0], sa::devices()[1],
+                                                                sa::devices()[2], sa::devices()[3]})})
+    for (const P& spec : {P(), P("x"), P(sa::none, "x"), P("x", "y"), P("y", "x"), P(axes("x", "y"))})
+      for (const Case& c : cases())
+        for (const bool constrained : {false, true}) {
+          const sa::NamedSharding where(mesh, spec);
+          const Array x = sa::device_put(numbers({16, 8}), where), plain = c.f(numbers({16, 8}));
+          const bool is_placed = constrained && plain.shape().size() == 2;
+          const auto f = sa::jit(
+              [&](const Array& v) { return is_placed ? sa::filter_shard(c.f(v), where) : sa::tanh(c.f(v)); });
+          const sa::Explanation e = sa::explain(f, x);
+          const auto& moved = e.transfers();
+          const bool all_asked = std::all_of(moved.begin(), moved.end(), asked_for);
+          const std::string said = refusal([&] { sa::explain(f, x); });
+          CAPTURE(c.name);
+          CAPTURE(sa::Sharding(where).to_string());
+          CAPTURE(e.to_string());
+          CAPTURE(said);
+          CHECK(said.empty() == all_asked);
+          if (!said.empty()) CHECK(said.find("strict_test.cpp:") != std::string::npos);
+          (said.empty() ? let : refused)++;
+          CHECK(values(f(x)) == values(is_placed ? plain : sa::tanh(plain)));
+          // What was explained is what is counted.
+          program_test::check_received(f, x);
+        }
+  CHECK(refused > 0);
+  CHECK(let > 0);
+}
+
+TEST_CASE("strict: the refusal of neighbours' elements names the place, the bytes and the fix, which helps") {
+  sa::set_cpu_device_count(8);
+  const Array x = placed({16, 8}, on_xy(P("x")));
+  const auto shifted = [](const Array& v) { return sa::tanh(v[sa::slice(1, sa::none)]); };
+  const std::string said = refusal([&] { sa::explain(sa::jit(shifted), x); });
+  CHECK(said.substr(0, 7) == "slice (");
+  const auto line = said.find("): ");
+  REQUIRE(line != std::string::npos);
+  CHECK(said.substr(line) ==
+        "): policy strict refuses an implicit exchange over {x} of 32 bytes per device: parts of the result "
+        "f32[15,8] come from other devices. Every transfer must be asked for. Cheapest fix: say where the "
+        "result lies, filter_shard(.., [{x}, {}]).");
+  const auto fixed = [](const Array& v) {
+    return sa::tanh(sa::filter_shard(v[sa::slice(1, sa::none)], on_xy(P("x"))));
+  };
+  CHECK(refusal([&] { sa::explain(sa::jit(fixed), x); }).empty());
+  CHECK(planned(fixed, x) == "exchange{x} 32");
+}
+
+TEST_CASE("strict: collectives are asked for, and what they give") {
+  sa::set_cpu_device_count(8);
+  const Array rows = numbers({8, 16});
+  using Body = Array (*)(const Array&);
+  const Body bodies[] = {
+      [](const Array& v) { return v / (sa::psum(v, "i") * 2 + 0.5); },
+      [](const Array& v) { return v - sa::pmax(v, "i"); },
+      [](const Array& v) { return v * sa::sum(sa::all_gather(v, "i"), 0); },
+      [](const Array& v) {
+        return sa::tanh(sa::ppermute(v, "i", {{0, 1}, {1, 2}, {7, 0}}));
+      },
+      [](const Array& v) {
+        return sa::tanh(sa::all_to_all(v.reshape({8, 2}), "i")).reshape({16});
+      },
+      [](const Array& v) {
+        return sa::tanh(sa::psum_scatter(v.reshape({8, 2}), "i"));
+      },
+      [](const Array& v) { return v + sa::pbroadcast(v, "i", 3); },
+  };
+  for (std::size_t k = 0; k < std::size(bodies); k++) {
+    CAPTURE(k);
+    const auto mapped = sa::pmap(bodies[k], {.axis_name = "i"});
+    const auto whole = sa::vmap(bodies[k], {.axis_name = "i"});
+    const auto by_rows = sa::shard_map(
+        [&](const Array& v) {
+          return bodies[k](v.reshape({-1})).reshape({1, -1});
+        },
+        {.mesh = sa::make_mesh({{"i", 8}}), .in_specs = sa::P("i"), .out_specs = sa::P("i")});
+    const std::vector<double> want = values(whole(rows));
+    const sa::policy::strict here;
+    CHECK(golden::close(values(mapped(rows)), want, 1e-6, 1e-6));
+    CHECK(golden::close(values(by_rows(rows)), want, 1e-6, 1e-6));
+  }
+}
+
+TEST_CASE("boxes: neighbours' elements cost what they move") {
+  sa::set_cpu_device_count(8);
+  const Array cut = placed({16, 8}, on_xy(P("x")));
+  for (const Case& c : cases()) {
+    if (!c.source) continue;
+    CAPTURE(c.name);
+    const auto f = [&](const Array& v) { return sa::filter_shard(c.f(v), on_xy(P("x"))); };
+    const std::int64_t bytes = missing_rows(c) * 8 * 4;
+    CHECK(planned(f, cut) == (bytes ? "exchange{x} " + std::to_string(bytes) : ""));
+  }
+  // Reversed rows in the end cut by columns: it is cheaper to turn them there than to turn first.
+  const Array x = placed({16, 16}, on_xy(P("x")));
+  const auto turned = [](const Array& v) {
+    return sa::filter_shard(sa::flip(v, 0), on_xy(P(sa::none, "x")));
+  };
+  CHECK(planned(turned, x) == "all_to_all{x} 192");
+}
+
+TEST_CASE("explain: a search that gives up says so") {
+  sa::set_cpu_device_count(8);
+  const auto mesh = sa::make_mesh({{"x", 2}, {"y", 2}, {"z", 2}});
+  const auto n = sa::none;
+  // Three axes, and each may cut any of the dimensions or none: (rank + 1)^3 strategies.
+  const auto told = [&](std::size_t rank) {
+    const Array zeros = sa::zeros(Shape::filled(rank, 2));
+    const Array a = sa::device_put(zeros, sa::NamedSharding(mesh, P("x", "y", "z"))),
+                b = sa::device_put(zeros, sa::NamedSharding(mesh, P(n, n, n, "x", "y", "z")));
+    return sa::explain(sa::jit([](const Array& v, const Array& w) { return v + w; }), a, b).to_string();
+  };
+  CHECK(told(16).find("add, the first of 4913 strategies, not compared") != std::string::npos);
+  CHECK(told(15).find("not compared") == std::string::npos);
+}
+
+}  // namespace strict_test
