@@ -4,6 +4,7 @@
 #include <algorithm>
 #include <cstdlib>
 
+#include "base/at.h"
 #include "layout/transfer.h"
 #include "shardarray/error.h"
 
@@ -39,15 +40,41 @@ struct Owners {
   std::vector<int> positions;
 };
 
-std::vector<Owners> owners_of(const std::vector<Box>& sources) {
-  std::vector<Owners> out;
-  for (std::size_t p = 0; p < sources.size(); p++) {
-    if (sources[p].empty()) continue;
-    const auto it =
-        std::find_if(out.begin(), out.end(), [&](const Owners& o) { return o.box == sources[p]; });
-    if (it == out.end()) out.push_back({sources[p], {static_cast<int>(p)}});
-    else it->positions.push_back(static_cast<int>(p));
+// The smallest box with all that is wanted.
+Box hull(const std::vector<Box>& boxes) {
+  Box all;
+  for (const Box& b : boxes) {
+    if (b.empty()) continue;
+    if (all.lo.size() != b.lo.size()) all = b;
+    for (std::size_t d = 0; d < b.lo.size(); d++) {
+      const std::int64_t end = std::max(all.lo[d] + all.size[d], b.lo[d] + b.size[d]);
+      all.lo[d] = std::min(all.lo[d], b.lo[d]);
+      all.size[d] = end - all.lo[d];
+    }
   }
+  return all;
+}
+
+// Who holds something of `wanted`, in the order of their first positions.
+std::vector<Owners> owners_of(const std::vector<Box>& sources, const Box& wanted) {
+  std::vector<int> order;
+  for (int p = 0; p < static_cast<int>(sources.size()); p++)
+    if (const Box& s = at(sources, p);
+        !s.empty() && s.lo.size() == wanted.lo.size() && !intersect(s, wanted).empty())
+      order.push_back(p);
+  const auto before = [](const Shape& a, const Shape& b) {
+    return std::lexicographical_compare(a.begin(), a.end(), b.begin(), b.end());
+  };
+  std::stable_sort(order.begin(), order.end(), [&](int p, int q) {
+    const Box &a = at(sources, p), &b = at(sources, q);
+    return a.lo == b.lo ? before(a.size, b.size) : before(a.lo, b.lo);
+  });
+  std::vector<Owners> out;
+  for (int p : order)
+    if (!out.empty() && out.back().box == at(sources, p)) out.back().positions.push_back(p);
+    else out.push_back({at(sources, p), {p}});
+  std::sort(out.begin(), out.end(),
+            [](const Owners& a, const Owners& b) { return a.positions[0] < b.positions[0]; });
   return out;
 }
 
@@ -61,7 +88,7 @@ int sender(const Owners& owners, int target, const std::vector<std::int64_t>& se
 }  // namespace
 
 std::vector<BoxMove> box_moves(const std::vector<Box>& sources, const std::vector<Box>& targets) {
-  const std::vector<Owners> owners = owners_of(sources);
+  const std::vector<Owners> owners = owners_of(sources, hull(targets));
   std::vector<std::int64_t> sent(sources.size(), 0);
   std::vector<BoxMove> out;
   for (int p = 0; p < static_cast<int>(targets.size()); p++) {
