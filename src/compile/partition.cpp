@@ -11,6 +11,7 @@
 #include "compile/decide.h"
 #include "compile/halo.h"
 #include "compile/halves.h"
+#include "compile/strict.h"
 #include "ops/asked.h"
 #include "ops/prims.h"
 
@@ -35,6 +36,13 @@ class Partitioner {
     for (int v : g.outputs) at(is_output_, v) = true;
     for (std::size_t i = 0; i < g.nodes.size(); i++)
       for (int v : g.nodes[i].in) at(users_, v).push_back(static_cast<int>(i));
+    for (const FlatNode& n : g.nodes)  // what a collective takes has its users and those of the same value
+      if (n.op == &op_asked) {
+        const int v = n.in[0], out = n.first_out;
+        for (int u : at(users_, v))
+          if (&at(g.nodes, u) != &n) at(users_, out).push_back(u);
+        if (at(is_output_, v)) at(is_output_, out) = true;
+      }
     p_.of_value.assign(g.types.size(), -1);
     asked_.assign(g.types.size(), false);
   }
@@ -130,7 +138,7 @@ class Partitioner {
     PartStep s;
     s.in = {part};
     if (t.kind != TransferKind::slice && t.kind != TransferKind::none) {
-      if (!asked && by.modes->policy == Policy::strict) refuse(t, from, to);
+      if (!asked && by.modes->policy == Policy::strict) refuse_transfer(t, from.type, *to, in_.mesh);
       s.transfer = static_cast<int>(p_.transfers.size());
       p_.transfers.push_back(std::move(t));
     }
@@ -164,15 +172,6 @@ class Partitioner {
     t.axes = c.axes;
     t.bytes = c.bytes;
     return t;
-  }
-
-  [[noreturn]] void refuse(const Transfer& t, const PartValue& from, const Layout* to) const {
-    throw ShardingError(
-        fmt::format("{} ({}:{}): policy strict refuses an implicit {} over {} of {} bytes per device for an "
-                    "operand {}. Every transfer must be asked "
-                    "for. Cheapest fix: reshard it to [{}] before.",
-                    t.op, t.where.file, t.where.line, name(t.kind), axis_names(t.axes, to->order(), in_.mesh),
-                    t.bytes, to_string(from.type), spec_of(*to)));
   }
 
   // ---- nodes
@@ -349,10 +348,8 @@ class Partitioner {
     t.where = line_of(n);
     const bool is_placed = places_result(i, d.out[0]);
     if (is_placed) t.reason += " where the program places the result";
-    const auto asked_for = [&](int v) { return at(asked_, v); };
-    if (in_.policy == Policy::strict && !is_placed && n.op != &op_permute_rows &&
-        !std::any_of(n.in.begin(), n.in.end(), asked_for))
-      refuse_boxes(t, n, d.out[0]);
+    if (n.modes->policy == Policy::strict && !is_placed && n.op != &op_permute_rows && !takes_asked_only(n))
+      refuse_boxes(t, n.out_types[0], *d.out[0], in_.mesh);
     p_.transfers.push_back(std::move(t));
     return static_cast<int>(p_.transfers.size()) - 1;
   }
@@ -374,31 +371,18 @@ class Partitioner {
     return std::any_of(users.begin(), users.end(), places);
   }
 
-  // What is made of a collective's operand alone, by rearranging or reducing, or of its partial sums, moves with it.
+  bool takes_asked_only(const FlatNode& n) const {
+    return std::all_of(n.in.begin(), n.in.end(), [&](int v) { return at(asked_, v); });
+  }
+
+  // What is made of a collective's operand alone, by rearranging or reducing, or carries its partial sums, moves with it.
   bool passes_asking(const FlatNode& n, const Decision& d) const {
-    const auto is_asked = [&](int v) { return at(asked_, v); };
     const bool rearranges = n.op->form == Form::map || n.op->form == Form::view ||
                             n.op->form == Form::reduce || n.op->form == Form::boxes || n.op == &op_cast;
-    return (rearranges || !d.pending.empty()) && std::any_of(n.in.begin(), n.in.end(), is_asked);
-  }
-
-  [[noreturn]] void refuse_boxes(const Transfer& t, const FlatNode& n, const Layout* out) const {
-    throw ShardingError(fmt::format(
-        "{} ({}:{}): policy strict refuses an implicit {} over {} of {} bytes per device: parts of the "
-        "result "
-        "{} come from other devices. Every transfer must be asked for. Cheapest fix: say where the result "
-        "lies, filter_shard(.., [{}]).",
-        t.op, t.where.file, t.where.line, name(t.kind), axis_names(t.axes, out->order(), in_.mesh), t.bytes,
-        to_string(n.out_types[0]), spec_of(*out)));
-  }
-
-  // `{x}, {}`
-  std::string spec_of(const Layout& l) const {
-    std::string spec;
-    for (int d = 0; d < l.rank(); d++)
-      spec += fmt::format("{}{}", d ? ", " : "",
-                          axis_names(l.dims()[static_cast<std::size_t>(d)], l.order(), in_.mesh));
-    return spec;
+    bool carries = false;
+    for (std::size_t k = 0; k < n.in.size() && !d.pending.empty(); k++)
+      carries |= at(asked_, n.in[k]) && !d.in[k]->unreduced().empty();
+    return (rearranges && !n.in.empty() && takes_asked_only(n)) || carries;
   }
 
   std::string reason(const FlatNode& n, std::size_t k, const Decision& d) const {
@@ -407,7 +391,7 @@ class Partitioner {
     if (!now->unreduced().empty())
       return fmt::format("partial sums over {} must be combined before {}",
                          axis_names(now->unreduced(), now->order(), in_.mesh), n.op->name);
-    return fmt::format("operand {} of {} is needed as [{}]", k, n.op->name, spec_of(*d.in[k]));
+    return fmt::format("operand {} of {} is needed as [{}]", k, n.op->name, spec_text(*d.in[k], in_.mesh));
   }
 
   int output(int v, const Layout* asked) {

@@ -1,0 +1,15 @@
+// What policy strict says to a transfer that nobody asked for. Throws ShardingError.
+#pragma once
+#include "compile/passes.h"
+
+namespace shardarray {
+
+/// A placement dimension by dimension, with the mesh's names: `{x}, {}`.
+std::string spec_text(const Layout& l, const Mesh* mesh);
+
+/// A value of type `moved` comes over as a whole, to `to`.
+[[noreturn]] void refuse_transfer(const Transfer& t, const Type& moved, const Layout& to, const Mesh* mesh);
+/// A result of type `made`, in `to`, has parts that come over.
+[[noreturn]] void refuse_boxes(const Transfer& t, const Type& made, const Layout& to, const Mesh* mesh);
+
+}  // namespace shardarray
