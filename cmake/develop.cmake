@@ -74,5 +74,14 @@ foreach(file IN LISTS bench_files)
   # Floors are written by hand and get what the compiler can give on this machine; the library does not.
   target_compile_options(bench_${name} PRIVATE $<$<CONFIG:Release>:-O3;-march=native>)
   set_target_properties(bench_${name} PROPERTIES RUNTIME_OUTPUT_DIRECTORY bench EXCLUDE_FROM_ALL ON)
+  if(TARGET shardarray_llvm)
+    add_dependencies(bench_${name} shardarray_llvm)
+  endif()
 endforeach()
+# They contain the library and stand in a folder of their own: the plug-in has to stand there too.
+if(TARGET shardarray_llvm)
+  add_custom_command(TARGET shardarray_llvm POST_BUILD VERBATIM
+    COMMAND ${CMAKE_COMMAND} -E make_directory bench
+    COMMAND ${CMAKE_COMMAND} -E create_symlink $<TARGET_FILE:shardarray_llvm> bench/$<TARGET_FILE_NAME:shardarray_llvm>)
+endif()
 add_custom_target(all_benches DEPENDS ${benches})

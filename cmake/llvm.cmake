@@ -32,13 +32,19 @@ file(CONFIGURE OUTPUT generated/generator_hash.h CONTENT
 "// Written by CMake (cmake/llvm.cmake). Objects on disk are of this generator or of none.
 #define SHARDARRAY_GENERATOR_HASH \"${generator_hash}\"
 ")
+find_package(LLVM 19.1 CONFIG QUIET HINTS /usr/lib/llvm-19)
+if(TARGET LLVM)
+  set(has_plugin 1)
+else()
+  set(has_plugin 0)
+endif()
 file(CONFIGURE OUTPUT generated/abi_hash.h CONTENT
 "// Written by CMake (cmake/llvm.cmake).
 #define SHARDARRAY_ABI_HASH 0x${seam_hash}ull
 #define SHARDARRAY_PLUGIN_VERSION \"${PROJECT_VERSION}, ${CMAKE_CXX_COMPILER_ID} ${CMAKE_CXX_COMPILER_VERSION}\"
+#define SHARDARRAY_HAS_PLUGIN ${has_plugin}
 ")
 
-find_package(LLVM 19.1 CONFIG QUIET HINTS /usr/lib/llvm-19)
 if(NOT TARGET LLVM)
   message(STATUS "LLVM 19.1 not found: programs run in the interpreter. Debian's package is llvm-19-dev.")
   return()
@@ -52,5 +58,6 @@ target_include_directories(shardarray_llvm PRIVATE
 target_include_directories(shardarray_llvm SYSTEM PRIVATE ${LLVM_INCLUDE_DIRS})
 target_compile_options(shardarray_llvm PRIVATE $<$<CONFIG:Release>:-O2>)
 target_link_libraries(shardarray_llvm PRIVATE shardarray_options fmt::fmt LLVM)
-# Beside the library, which opens it by path; no build target links it.
+# It stands beside the library, which opens it by path; no build target links it.
+add_dependencies(shardarray shardarray_llvm)
 install(TARGETS shardarray_llvm LIBRARY DESTINATION ${CMAKE_INSTALL_LIBDIR})

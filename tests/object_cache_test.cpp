@@ -1,12 +1,18 @@
 // Objects on disk: what is damaged, foreign or being written by another process is never used.
 #include <doctest/doctest.h>
+#include <fcntl.h>
+#include <sched.h>
+#include <sys/mount.h>
+#include <sys/resource.h>
 #include <sys/stat.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include <csignal>
 #include <cstdlib>
 #include <filesystem>
 #include <fstream>
+#include <functional>
 #include <iterator>
 #include <string>
 #include <thread>
@@ -41,6 +47,41 @@ std::vector<char> bytes_of(int seed, std::size_t n) {
   return v;
 }
 std::vector<char> text(const std::string& s) { return {s.begin(), s.end()}; }
+
+const std::vector<char> kernel_key = text("a kernel"), good = bytes_of(1, 1000), evil = bytes_of(2, 1000);
+
+/// What `f` returns in a process of its own; -1 when it is killed, or not done after half a minute.
+int in_child(const std::function<int()>& f) {
+  const pid_t child = fork();
+  if (child == 0) {
+    alarm(30);
+    _exit(f());
+  }
+  int status = 0;
+  waitpid(child, &status, 0);
+  return WIFEXITED(status) ? WEXITSTATUS(status) : -1;
+}
+
+mode_t mode_of(const std::string& path) {
+  struct stat s {};
+  REQUIRE((lstat(path.c_str(), &s) == 0));
+  return s.st_mode & 07777;
+}
+
+constexpr uid_t nobody = 65534;
+/// Whether files can be given away here, as to another user. Says what is not tested where they cannot.
+bool can_give_away() {
+  const bool can = geteuid() == 0;
+  if (!can) MESSAGE("skipped: files of other users, which only root can make");
+  return can;
+}
+
+/// A file that fits `kernel_key` in every byte and holds the object of an attacker.
+std::string evil_file(const std::string& folder) {
+  ObjectCache other(folder + "/evil");
+  other.put(kernel_key, evil);
+  return other.path(kernel_key);
+}
 
 }  // namespace
 
@@ -159,6 +200,239 @@ TEST_CASE("object cache: many processes and threads at once") {
     waitpid(child, &status, 0);
     CHECK(status == 0);
   }
+}
+
+TEST_CASE("object cache: what others can have written is not used, whatever it is") {
+  const Folder folder;
+  const std::string forged = evil_file(folder.path);
+  struct Attack {
+    const char* name;
+    std::function<void(const std::string& file)> plant;
+    bool needs_root = false;
+  };
+  const auto copied = [&](mode_t mode, uid_t owner) {
+    return [=](const std::string& file) {
+      fs::copy_file(forged, file);
+      chmod(file.c_str(), mode);
+      REQUIRE((owner == geteuid() || chown(file.c_str(), owner, static_cast<gid_t>(-1)) == 0));
+    };
+  };
+  const Attack attacks[] = {
+      {"all may write", copied(0606, geteuid())},
+      {"the group may write", copied(0620, geteuid())},
+      {"of another user", copied(0600, nobody), true},
+      {"of another user, readable", copied(0644, nobody), true},
+      {"a link", [&](const std::string& file) { fs::create_symlink(forged, file); }},
+      {"a link to another user's file",
+       [&](const std::string& file) {
+         copied(0644, nobody)(folder.path + "/theirs");
+         fs::create_symlink(folder.path + "/theirs", file);
+       },
+       true},
+      {"a link to an endless file", [](const std::string& file) { fs::create_symlink("/dev/zero", file); }},
+      {"a link to nothing", [](const std::string& file) { fs::create_symlink("/nowhere", file); }},
+      {"a FIFO", [](const std::string& file) { REQUIRE((mkfifo(file.c_str(), 0600) == 0)); }},
+      {"a folder", [](const std::string& file) { fs::create_directory(file); }},
+      {"a huge file with nothing in it",
+       [&](const std::string& file) {
+         copied(0600, geteuid())(file);
+         std::error_code too_large;
+         fs::resize_file(file, 200'000'000'000, too_large);
+         if (too_large) fs::resize_file(file, 4'000'000'000);
+       }},
+  };
+  for (const Attack& a : attacks) {
+    if (a.needs_root && !can_give_away()) continue;
+    CAPTURE(std::string(a.name));
+    ObjectCache cache(folder.path + "/cache");
+    a.plant(cache.path(kernel_key));
+    // 0: nothing was found, what is put is found afterwards. 1: the same, but nothing can be put in its place.
+    const int seen = in_child([&] {
+      if (cache.find(kernel_key)) return 2;
+      cache.put(kernel_key, good);
+      const auto found = cache.find(kernel_key);
+      return found == good ? 0 : found ? 2 : 1;
+    });
+    CHECK(seen == (fs::is_directory(fs::symlink_status(cache.path(kernel_key))) ? 1 : 0));
+    fs::remove_all(folder.path + "/cache");
+    std::error_code none;
+    fs::remove(folder.path + "/theirs", none);
+  }
+}
+
+TEST_CASE("object cache: files and folders are the user's alone, whatever the umask") {
+  for (const mode_t mask : {mode_t{0}, mode_t{022}, mode_t{077}}) {
+    const Folder folder;
+    const mode_t before = umask(mask);
+    ObjectCache cache(folder.path + "/new/cache");
+    cache.put(kernel_key, good);
+    umask(before);
+    CHECK(mode_of(folder.path + "/new") == 0700);
+    CHECK(mode_of(folder.path + "/new/cache") == 0700);
+    CHECK(mode_of(cache.path(kernel_key)) == 0600);
+    CHECK((cache.find(kernel_key) == good));
+  }
+}
+
+TEST_CASE("object cache: nobody else may be able to put another folder in its place") {
+  const Folder folder;
+  const std::string parent = folder.path + "/parent", inner = parent + "/inner", cache = inner + "/cache";
+  fs::create_directories(cache);
+  for (const std::string& p : {folder.path, parent, inner, cache}) chmod(p.c_str(), 0700);
+  const auto refusal = [&](const std::string& path) {
+    const ObjectCache c(path);
+    CHECK(c.folder().empty() == !c.refusal().empty());
+    return c.refusal();
+  };
+  CHECK(refusal(cache).empty());
+  const auto others_can_write = [&](const std::string& part) {
+    return "the folder '" + cache + "' is not used: others can write to '" + part + "'";
+  };
+  const auto of_another = [&](const std::string& part) {
+    return "the folder '" + cache + "' is not used: '" + part + "' belongs to another user";
+  };
+  for (const std::string& part : {parent, inner, cache}) {
+    for (const mode_t mode : {0777, 0770, 0702}) {
+      chmod(part.c_str(), mode);
+      CHECK(refusal(cache) == others_can_write(part));
+    }
+    // As in /tmp: others make files there, but cannot rename ours.
+    chmod(part.c_str(), 01777);
+    CHECK(refusal(cache) == (part == cache ? others_can_write(part) : ""));
+    chmod(part.c_str(), 0755);
+    CHECK(refusal(cache).empty());
+    if (!can_give_away()) continue;
+    REQUIRE((chown(part.c_str(), nobody, static_cast<gid_t>(-1)) == 0));
+    CHECK(refusal(cache) == of_another(part));
+    REQUIRE((chown(part.c_str(), geteuid(), static_cast<gid_t>(-1)) == 0));
+  }
+  // By links, of which all is true as well.
+  const std::string link = folder.path + "/link";
+  fs::create_symlink("parent/./inner/../inner", link);
+  CHECK(refusal(link + "/cache").empty());
+  CHECK(ObjectCache(link + "/cache").path(kernel_key).starts_with(link));
+  chmod(parent.c_str(), 0777);
+  CHECK(refusal(link + "/cache") ==
+        "the folder '" + link + "/cache' is not used: others can write to '" + parent + "'");
+  chmod(parent.c_str(), 0700);
+  if (can_give_away()) {
+    REQUIRE((lchown(link.c_str(), nobody, static_cast<gid_t>(-1)) == 0));
+    CHECK(refusal(link + "/cache") ==
+          "the folder '" + link + "/cache' is not used: '" + link + "' belongs to another user");
+  }
+  fs::create_symlink("round", folder.path + "/round");
+  CHECK(ObjectCache(folder.path + "/round/cache").folder().empty());
+  // A missing part is made only where it will be ours.
+  chmod(parent.c_str(), 0777);
+  CHECK(ObjectCache(parent + "/fresh/cache").folder().empty());
+  CHECK(!fs::exists(parent + "/fresh"));
+}
+
+TEST_CASE("object cache: the folder that was looked at is used, not one that takes its name") {
+  for (const bool whole_parent : {false, true}) {
+    const Folder folder;
+    const std::string forged = evil_file(folder.path), path = folder.path + "/parent/cache",
+                      moved = folder.path + (whole_parent ? "/parent" : "/parent/cache");
+    ObjectCache cache(path);
+    const std::string file = cache.path(kernel_key);
+    fs::rename(moved, moved + ".old");
+    fs::create_directories(path);
+    fs::copy_file(forged, file);
+    CHECK(!cache.find(kernel_key));
+    cache.put(kernel_key, good);
+    CHECK((cache.find(kernel_key) == good));
+    CHECK((ObjectCache(path).find(kernel_key) == evil));  // nothing was written there
+  }
+}
+
+TEST_CASE("object cache: a folder that goes, or changes hands, while it is in use") {
+  {
+    const Folder folder;
+    ObjectCache cache(folder.path + "/cache");
+    cache.put(kernel_key, good);
+    fs::remove_all(folder.path + "/cache");
+    CHECK(!cache.find(kernel_key));
+    cache.put(kernel_key, good);
+    CHECK(!cache.find(kernel_key));
+    CHECK(!fs::exists(folder.path + "/cache"));
+  }
+  const Folder folder;
+  ObjectCache cache(folder.path + "/cache");
+  cache.put(kernel_key, good);
+  chmod(cache.folder().c_str(), 0777);
+  CHECK(!cache.find(kernel_key));
+  chmod(cache.folder().c_str(), 0700);
+  CHECK((cache.find(kernel_key) == good));
+  // A program that closes what it has not opened, as daemons do, and then opens something of its own.
+  const std::string other = folder.path + "/other";
+  fs::create_directory(other);
+  CHECK(in_child([&] {
+          for (int fd = 3; fd < 256; fd++) close(fd);
+          for (int fd = 3; fd < 256; fd++) (void)open(other.c_str(), O_RDONLY | O_DIRECTORY);
+          cache.put(kernel_key, evil);
+          return cache.find(kernel_key) ? 1 : 0;
+        }) == 0);
+  CHECK(fs::is_empty(other));
+}
+
+TEST_CASE("object cache: a write that does not fit leaves nothing behind and ends nothing") {
+  const Folder folder;
+  ObjectCache cache(folder.path + "/cache");
+  const auto files = [&] {
+    return std::distance(fs::directory_iterator(cache.folder()), fs::directory_iterator());
+  };
+  // Below the header, in the key, in the object, at its end.
+  for (const rlim_t limit : {rlim_t{0}, rlim_t{10}, rlim_t{35}, rlim_t{600}, rlim_t{1039}}) {
+    CAPTURE(limit);
+    CHECK(in_child([&] {
+            const rlimit most{limit, limit};
+            setrlimit(RLIMIT_FSIZE, &most);
+            sigset_t before, after;
+            pthread_sigmask(SIG_SETMASK, nullptr, &before);
+            cache.put(kernel_key, good);
+            pthread_sigmask(SIG_SETMASK, nullptr, &after);
+            struct sigaction action {};
+            sigaction(SIGXFSZ, nullptr, &action);
+            sigset_t pending;
+            sigpending(&pending);
+            return !cache.find(kernel_key) && !sigismember(&after, SIGXFSZ) &&
+                           !sigismember(&pending, SIGXFSZ) && action.sa_handler == SIG_DFL
+                       ? 0
+                       : 1;
+          }) == 0);
+    CHECK(files() == 0);
+  }
+  CHECK(in_child([&] {
+          const rlimit most{1040, 1040};  // header, key and object
+          setrlimit(RLIMIT_FSIZE, &most);
+          cache.put(kernel_key, good);
+          return cache.find(kernel_key) == good ? 0 : 1;
+        }) == 0);
+  CHECK(files() == 1);
+}
+
+TEST_CASE("object cache: a full disk") {
+  const Folder folder;
+  constexpr int no_disk = 3;
+  const int seen = in_child([&] {
+    const std::string disk = folder.path + "/disk";
+    mkdir(disk.c_str(), 0700);
+    if (unshare(CLONE_NEWNS) != 0 || mount("none", "/", nullptr, MS_REC | MS_PRIVATE, nullptr) != 0 ||
+        mount("none", disk.c_str(), "tmpfs", 0, "size=64k,mode=700") != 0)
+      return no_disk;
+    ObjectCache cache(disk);
+    for (int k = 0; k < 100; k++) cache.put(text("key " + std::to_string(k)), bytes_of(k, 6000));
+    int right = 0;
+    for (int k = 0; k < 100; k++) {
+      const auto found = cache.find(text("key " + std::to_string(k)));
+      if (found && *found != bytes_of(k, 6000)) return 1;
+      right += found.has_value();
+    }
+    const auto files = std::distance(fs::directory_iterator(disk), fs::directory_iterator());
+    return right > 3 && right < 20 && files == right ? 0 : 2;
+  });
+  if (seen == no_disk) MESSAGE("skipped: this process cannot mount a small disk");
+  else CHECK(seen == 0);
 }
 
 }  // namespace object_cache_test

@@ -1,5 +1,7 @@
-// The BLAS: opened by path at the first matrix product, reached through a function table.
+// The BLAS: a copy of our own, opened by path at the first matrix product, reached through a function table. Another user of
+// the same library in the process does not see it, nor it his settings.
 #pragma once
+#include <string>
 
 namespace shardarray {
 
@@ -15,6 +17,7 @@ struct Blas {
   void (*dgemv)(int order, int ta, int m, int n, double alpha, const double* a, int lda, const double* x,
                 int incx, double beta, double* y, int incy) = nullptr;
   const char* config = "";  ///< what openblas_get_config says; empty for other libraries
+  std::string problem;      ///< why it could not be opened
 };
 
 /// Null when there is no library (a notice goes to stderr once). Throws CompileError for a build that cannot

@@ -2,12 +2,19 @@
 
 #include <algorithm>
 #include <cctype>
-#include <filesystem>
 #include <fstream>
+#include <span>
+#include <sstream>
 
+#include "base/private_folder.h"
 #include "cpu/object_cache.h"
 
 namespace shardarray {
+namespace {
+
+constexpr char core_file[] = "blas_core";
+
+}  // namespace
 
 std::string cpu_model() {
   std::ifstream file("/proc/cpuinfo");
@@ -19,12 +26,15 @@ std::string cpu_model() {
 
 std::string blas_core_file() {
   const std::string folder = object_cache_folder();
-  return folder.empty() ? "" : folder + "/blas_core";
+  return folder.empty() ? "" : folder + "/" + core_file;
 }
 
 // Two lines: the machine and its core type. A home may be shared by machines.
 std::string blas_core_type() {
-  std::ifstream file(blas_core_file());
+  constexpr std::uint64_t most_bytes = 4096;
+  const auto kept =
+      PrivateFolder(object_cache_folder(), PrivateFolder::Missing::leave).read(core_file, most_bytes);
+  std::istringstream file(kept ? std::string(kept->begin(), kept->end()) : std::string());
   std::string machine, type;
   const bool read = std::getline(file, machine) && std::getline(file, type);
   const auto is_word = [](unsigned char c) { return std::isalnum(c) != 0; };
@@ -39,18 +49,9 @@ std::string blas_core_type() {
 }
 
 bool keep_blas_core_type(const std::string& type) {
-  const std::filesystem::path path = blas_core_file();
-  if (path.empty()) return false;
-  std::error_code failed;
-  if (std::filesystem::create_directories(path.parent_path(), failed))
-    std::filesystem::permissions(path.parent_path(), std::filesystem::perms::owner_all, failed);
-  const std::string fresh = path.string() + ".new";
-  std::ofstream file(fresh);
-  file << cpu_model() << "\n" << type << "\n";
-  file.close();
-  if (!file) return false;
-  std::filesystem::rename(fresh, path, failed);
-  return !failed;
+  const std::string text = cpu_model() + "\n" + type + "\n";
+  const std::span<const char> parts[] = {text};
+  return PrivateFolder(object_cache_folder(), PrivateFolder::Missing::make).write(core_file, parts);
 }
 
 }  // namespace shardarray

@@ -13,7 +13,7 @@ std::string blas_core_file();
 /// where AVX2 and FMA are (on Zen 4, whose 512-bit operations take two turns, 8 % faster than the library's own choice), else
 /// empty.
 std::string blas_core_type();
-/// Keeps `type` for this machine. False: the file cannot be written.
+/// Keeps `type` for this machine. False: the file cannot be written, or others can change what stands in its folder.
 bool keep_blas_core_type(const std::string& type);
 
 }  // namespace shardarray

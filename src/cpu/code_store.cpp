@@ -2,12 +2,12 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <atomic>
 #include <cstdio>
 #include <cstdlib>
-#include <cstring>
 #include <exception>
-#include <filesystem>
+#include <new>
 
 #include "base/hash.h"
 #include "base/print_time.h"
@@ -16,9 +16,10 @@
 namespace shardarray {
 namespace {
 
-constexpr std::size_t kept_modules = 256, most_known = 8192;
+constexpr std::size_t kept_kernels = 1024, most_known = 8192, most_said = 8;
 
 std::atomic<int> mode_setting{-1};
+std::atomic<CodeStore*> chosen_store{nullptr};
 
 CodegenMode mode_from_environment() {
   const char* text = std::getenv("SHARDARRAY_CODEGEN");
@@ -54,14 +55,23 @@ std::size_t CodeStore::KeyHash::operator()(const CodeKey& k) const {
   return h;
 }
 
-CodeStore::CodeStore(std::unique_ptr<CodeGenerator> generator, std::string cache_folder)
-    : generator_(std::move(generator)), cache_(std::move(cache_folder)) {}
+CodeStore::CodeStore(std::unique_ptr<CodeGenerator> generator, const std::string& cache_folder)
+    : generator_(std::move(generator)), cache_(cache_folder) {
+  if (!cache_.refusal().empty())
+    fmt::print(stderr,
+               "shardarray: kernels are not kept: {}. What is kept is executed, so nobody else may be able "
+               "to change it. Let "
+               "SHARDARRAY_CACHE_DIR name a folder that is yours alone, or nothing.\n",
+               cache_.refusal());
+}
 
 CodeStore& CodeStore::instance() {
+  if (CodeStore* const chosen = chosen_store.load()) return *chosen;
   static CodeStore* const store = new CodeStore(
       open_code_plugin(code_plugin_path()).make(nullptr, nullptr, nullptr), object_cache_folder());
   return *store;
 }
+CodeStore* CodeStore::set_instance(CodeStore* store) { return chosen_store.exchange(store); }
 
 CodeStore::Stats CodeStore::stats() {
   const std::lock_guard lock(mutex_);
@@ -82,71 +92,79 @@ void CodeStore::remember(const CodeKey& key, CodeTier tier, const MachineCode& c
   known_[key] = {code.module, code.function, tier};
 }
 
-/// One object with all of these kernels, from the disk or compiled now.
-std::shared_ptr<const LinkedCode> CodeStore::build(const std::vector<CodeSpec>& specs,
-                                                   const std::vector<const CodeKey*>& keys, CodeTier tier) {
+/// The object of a kernel, from the disk or compiled now.
+std::shared_ptr<const LinkedCode> CodeStore::build(const CodeSpec& spec, const CodeKey& words,
+                                                   CodeTier tier) {
   std::vector<char> key(generator_->target().begin(), generator_->target().end());
   key.push_back(static_cast<char>(tier));
-  for (const CodeKey* k : keys) {
-    const std::uint64_t words = k->size();
-    key.insert(key.end(), reinterpret_cast<const char*>(&words), reinterpret_cast<const char*>(&words + 1));
-    key.insert(key.end(), reinterpret_cast<const char*>(k->data()),
-               reinterpret_cast<const char*>(k->data() + words));
-  }
+  key.insert(key.end(), reinterpret_cast<const char*>(words.data()),
+             reinterpret_cast<const char*>(words.data() + words.size()));
   if (const auto object = cache_.find(key)) {
     try {
-      auto code = timed("link", [&] { return generator_->link(*object, specs.size()); });
+      auto code = timed("link", [&] { return generator_->link(*object, 1); });
       stats_.loaded++;
       return code;
     } catch (const CompileError&) {}  // as good as none
   }
-  const std::vector<char> object = timed(tier == CodeTier::quick ? "code, quick" : "code, full",
-                                         [&] { return generator_->compile(specs, tier); });
+  const std::vector<char> object = timed(tier == CodeTier::quick ? "code, quick" : "code, full", [&] {
+    return generator_->compile({&spec, 1}, tier);
+  });
+  auto code = timed("link", [&] { return generator_->link(object, 1); });
   cache_.put(key, object);
   stats_.compiled++;
-  return timed("link", [&] { return generator_->link(object, specs.size()); });
+  return code;
+}
+
+/// On stderr, once, and not without end.
+void CodeStore::say(const std::string& problem) {
+  stats_.failed++;
+  if (said_.size() == most_said || std::find(said_.begin(), said_.end(), problem) != said_.end()) return;
+  said_.push_back(problem);
+  fmt::print(stderr, "shardarray: {} A kernel runs in the interpreter for now.\n", problem);
+}
+
+MachineCode CodeStore::code_of(const CodeSpec& spec, CodeTier tier) {
+  const CodeKey key = key_of(spec);
+  MachineCode code;
+  if (find(key, tier, code)) return code;
+  try {
+    const auto module = build(spec, key, tier);
+    code = {module, module->functions.at(0)};
+    remember(key, tier, code);
+    recent_.push_back(module);
+    if (recent_.size() > kept_kernels) recent_.pop_front();
+  } catch (const CompileError& e) {
+    say(e.what());
+    return {};
+  } catch (const std::exception& e) {  // memory is short
+    say(fmt::format("code generation: {}.", e.what()));
+    return {};
+  }
+  return code;
 }
 
 std::vector<MachineCode> CodeStore::get(const std::vector<CodeSpec>& specs, CodeTier tier) {
-  std::vector<MachineCode> all(specs.size());
-  std::unordered_map<CodeKey, std::size_t, KeyHash> missing;  // key -> its number in the module
-  std::vector<CodeSpec> to_build;
-  std::vector<std::ptrdiff_t> number(specs.size(), -1);
+  std::vector<MachineCode> all;
+  all.reserve(specs.size());
   const std::lock_guard lock(mutex_);
-  for (std::size_t k = 0; k < specs.size(); k++) {
-    CodeKey key = key_of(specs[k]);
-    if (find(key, tier, all[k])) continue;
-    const auto [it, fresh] = missing.try_emplace(std::move(key), to_build.size());
-    if (fresh) to_build.push_back(specs[k]);
-    number[k] = static_cast<std::ptrdiff_t>(it->second);
-  }
-  if (to_build.empty()) return all;
-  std::vector<const CodeKey*> keys(to_build.size());
-  for (const auto& [key, n] : missing) keys[n] = &key;
-  const auto module = build(to_build, keys, tier);
-  for (std::size_t n = 0; n < keys.size(); n++) remember(*keys[n], tier, {module, module->functions[n]});
-  recent_.push_back(module);
-  if (recent_.size() > kept_modules) recent_.pop_front();
-  for (std::size_t k = 0; k < specs.size(); k++) {
-    if (number[k] >= 0) all[k] = {module, module->functions[static_cast<std::size_t>(number[k])]};
-  }
+  for (const CodeSpec& s : specs) all.push_back(code_of(s, tier));
   return all;
 }
 
 std::optional<std::vector<MachineCode>> try_compile(const std::vector<CodeSpec>& specs, CodeTier tier) {
-  static std::atomic<bool> failed{false};
-  if (failed.load(std::memory_order_relaxed)) return std::nullopt;
-  if (codegen_mode() != CodegenMode::always && !std::filesystem::exists(code_plugin_path())) {
-    failed = true;  // a build without LLVM
-    return std::nullopt;
-  }
+  static std::atomic<bool> none{false};
+  if (none.load(std::memory_order_relaxed)) return std::nullopt;
+  CodeStore* store = nullptr;
   try {
-    return CodeStore::instance().get(specs, tier);
-  } catch (const std::exception& e) {  // memory may be short as well
-    if (!failed.exchange(true))
+    store = &CodeStore::instance();
+  } catch (const Error& e) {
+    // Who built the library without the plug-in knows.
+    const bool known = !has_code_plugin() && codegen_mode() != CodegenMode::always;
+    if (!none.exchange(true) && !known)
       fmt::print(stderr, "shardarray: {} Programs run in the interpreter.\n", e.what());
-  }
-  return std::nullopt;
+    return std::nullopt;
+  } catch (const std::bad_alloc&) { return std::vector<MachineCode>(specs.size()); }
+  return store->get(specs, tier);
 }
 
 }  // namespace shardarray

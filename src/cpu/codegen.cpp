@@ -2,7 +2,10 @@
 
 #include <dlfcn.h>
 #include <fmt/format.h>
+#include <link.h>
 
+#include <climits>
+#include <cstdlib>
 #include <filesystem>
 
 #include "abi_hash.h"
@@ -33,21 +36,36 @@ const CodePlugin& open_code_plugin(const std::string& path) {
   return *plugin;
 }
 
-std::string code_plugin_path() {
-  namespace fs = std::filesystem;
-  constexpr const char* name = "libshardarray_llvm.so";
+namespace {
+
+/// The folder of the library, or of the program that contains it.
+std::string own_folder() {
   Dl_info here{};
-  dladdr(reinterpret_cast<const void*>(&open_code_plugin), &here);
-  // A program that contains the library itself: /proc knows its path, argv need not.
+  link_map* map = nullptr;
+  const bool found = dladdr1(reinterpret_cast<const void*>(&open_code_plugin), &here,
+                             reinterpret_cast<void**>(&map), RTLD_DL_LINKMAP) != 0;
+  // The loader knows where it found a library, also one that it was told of by a relative path in a folder that has been left
+  // since. A program has no name there, and argv may say anything.
+  char folder[PATH_MAX] = "";
+  if (found && map != nullptr && map->l_name != nullptr && map->l_name[0] != 0)
+    return dlinfo(map, RTLD_DI_ORIGIN, folder) == 0 ? folder : "";
   std::error_code ignored;
-  fs::path file = here.dli_fname ? here.dli_fname : "";
-  if (file.is_relative() || !fs::exists(file, ignored)) file = fs::read_symlink("/proc/self/exe", ignored);
-  const fs::path folder = file.parent_path();
-  // Programs of the build tree stand in folders of their own.
-  for (const fs::path& p : {folder / name, folder.parent_path() / name}) {
-    if (fs::exists(p, ignored)) return p;
-  }
-  return folder / name;
+  return std::filesystem::read_symlink("/proc/self/exe", ignored).parent_path().string();
 }
+
+}  // namespace
+
+std::string code_plugin_path() {
+  const char* const chosen = secure_getenv("SHARDARRAY_PLUGIN_DIR");
+  const std::string folder = chosen != nullptr && *chosen != 0 ? chosen : own_folder();
+  if (folder.empty() || folder[0] != '/')
+    throw Error(
+        fmt::format("environment: SHARDARRAY_PLUGIN_DIR={} is not understood. It must be an absolute path. "
+                    "Correct the variable or unset it.",
+                    folder));
+  return folder + "/libshardarray_llvm.so";
+}
+
+bool has_code_plugin() { return SHARDARRAY_HAS_PLUGIN; }
 
 }  // namespace shardarray

@@ -1,7 +1,6 @@
 // The seam between the CPU backend and the plug-in that makes machine code of kernels.
 //
-// The plug-in libshardarray_llvm.so is opened at the first compile, from beside the library, and never closed. No
-// type of LLVM is known on this side.
+// The plug-in libshardarray_llvm.so is opened at the first compile and never closed. No type of LLVM is known on this side.
 #pragma once
 #include <cstddef>
 #include <cstdint>
@@ -29,7 +28,8 @@ class CodeGenerator {
   virtual ~CodeGenerator() = default;
   /// All that objects depend on beside the specs: the CPU, its features, the versions of LLVM and of the generator.
   virtual const std::string& target() const = 0;
-  /// An object file with one function for each spec. Throws CompileError. May be called by several threads at once.
+  /// An object file with one function for each spec. Throws CompileError, also where LLVM would end the process. May be called
+  /// by several threads at once.
   virtual std::vector<char> compile(std::span<const CodeSpec> specs, CodeTier tier) = 0;
   /// Brings an object of `count` functions, made by `compile`, into memory. Throws CompileError.
   virtual std::shared_ptr<const LinkedCode> link(std::span<const char> object, std::size_t count) = 0;
@@ -49,7 +49,11 @@ inline constexpr char code_plugin_symbol[] = "shardarray_plugin";
 std::uint64_t abi_hash();
 /// Opens a plug-in. Throws CompileError when it is missing, cannot be loaded or was built for another library.
 const CodePlugin& open_code_plugin(const std::string& path);
-/// Where the plug-in stands: beside the library.
+/// Where the plug-in stands: in the folder SHARDARRAY_PLUGIN_DIR, else beside the library (or the program that contains it), and
+/// nowhere else. The variable counts only where the program has the rights of its user and no others. Throws Error for a folder
+/// that is not absolute.
 std::string code_plugin_path();
+/// Whether this library was built with a plug-in.
+bool has_code_plugin();
 
 }  // namespace shardarray

@@ -86,17 +86,19 @@ std::optional<GemmEpilogue> epilogue_of(const Work& loop, const GemmSpec& g, con
 
 }  // namespace
 
-/// Works on their way to code.
+/// Works on their way to code. Those that stand apart are not joined with others.
 class WorksCompiler {
  public:
-  WorksCompiler(const Works& works, CodeTier tier) : scratch_bases_(works.scratch_bases()), tier_(tier) {
+  WorksCompiler(const Works& works, CodeTier tier, const std::vector<bool>& apart)
+      : works_(works), tier_(tier) {
     double cost = 0;
-    for (const Work& w : works.all()) cost += add(w);
+    for (std::size_t w = 0; w < apart.size(); w++) cost += add(w, apart[w]);
     join_epilogues();
     join_sequences(cost < TaskGraph::small_ns);
   }
 
-  std::unique_ptr<CompiledWorks> run() {
+  /// Null where there is no code to be had, or where a joint piece failed: `apart` are its works too, then.
+  std::unique_ptr<CompiledWorks> run(std::vector<bool>& apart) {
     std::vector<CodeSpec> specs;
     for (const Piece& p : pieces_)
       if (const auto* const nest = std::get_if<LoopNest>(&p.code)) specs.emplace_back(nest->spec());
@@ -106,21 +108,20 @@ class WorksCompiler {
     if (!code) return nullptr;
     std::unique_ptr<CompiledWorks> to(new CompiledWorks);
     std::size_t next = 0;
+    bool again = false;
     for (Piece& p : pieces_) {
-      const double cost = p.work.units.cost_ns;
-      if (auto* const nest = std::get_if<LoopNest>(&p.code)) {
-        p.work.grain = nest->grain();
-        p.work.units =
-            all_units(to->loops_.emplace_back(CompiledWorks::UnitLoop{std::move(*nest), (*code)[next++]}));
-      } else if (const auto* const gemm = std::get_if<GemmSpec>(&p.code))
-        p.work.units =
-            task_of(to->products_.emplace_back(CompiledWorks::Product{std::move(p.args), (*code)[next++]}), 0,
-                    gemm->batch, cost);
-      else if (std::holds_alternative<SequenceSpec>(p.code))
-        p.work.units =
-            task_of(to->sequences_.emplace_back(CompiledWorks::Sequence{(*code)[next++]}), 0, 1, cost);
+      const MachineCode* const c = p.has_code() ? &(*code)[next++] : nullptr;
+      if (c != nullptr && c->function == nullptr) {
+        again = again || p.members.size() > 1;
+        to->complete_ = false;
+        for (const std::size_t m : p.members) apart[m] = true;
+        p.work = works_.all()[p.members[0]];
+      } else if (c != nullptr) {
+        give_code(p, *c, *to);
+      }
       to->all_.push_back(std::move(p.work));
     }
+    if (again) return nullptr;
     Passes::join(to->all_, to->passes_);
     return to;
   }
@@ -130,13 +131,30 @@ class WorksCompiler {
     Work work;
     std::variant<std::monostate, LoopNest, GemmSpec, SequenceSpec> code = {};  // none: it runs as it did
     std::vector<Ref> args = {};                                                // of a product's function
+    std::vector<std::size_t> members = {};                                     // the works that it is made of
+    bool apart = false;
+    bool has_code() const { return !std::holds_alternative<std::monostate>(code); }
     bool is_kernel() const {
       return std::holds_alternative<LoopNest>(code) || std::holds_alternative<GemmSpec>(code);
     }
   };
 
-  double add(const Work& w) {
+  static void give_code(Piece& p, const MachineCode& code, CompiledWorks& to) {
+    const double cost = p.work.units.cost_ns;
+    if (auto* const nest = std::get_if<LoopNest>(&p.code)) {
+      p.work.grain = nest->grain();
+      p.work.units = all_units(to.loops_.emplace_back(CompiledWorks::UnitLoop{std::move(*nest), code}));
+    } else if (const auto* const gemm = std::get_if<GemmSpec>(&p.code))
+      p.work.units = task_of(to.products_.emplace_back(CompiledWorks::Product{std::move(p.args), code}), 0,
+                             gemm->batch, cost);
+    else p.work.units = task_of(to.sequences_.emplace_back(CompiledWorks::Sequence{code}), 0, 1, cost);
+  }
+
+  double add(std::size_t number, bool apart) {
+    const Work& w = works_.all()[number];
     Piece& p = pieces_.emplace_back(Piece{w});
+    p.members = {number};
+    p.apart = apart;
     double& cost = p.work.units.cost_ns;
     if (w.loop) {
       LoopNest nest(w.loop->kernel, *w.item);
@@ -157,12 +175,12 @@ class WorksCompiler {
     for (std::size_t k = 0; k < pieces_.size(); k++) {
       Piece& p = pieces_[k];
       auto* const g = std::get_if<GemmSpec>(&p.code);
-      if (!g) continue;
+      if (!g || p.apart) continue;
       const MemoryRange c = p.work.writes[0];
       const std::size_t end = std::min(pieces_.size(), k + 1 + most_between);
       std::size_t j = k + 1;
       while (j < end && (gone[j] || !touches(pieces_[j].work, c))) j++;
-      if (j == end || !std::holds_alternative<LoopNest>(pieces_[j].code)) continue;
+      if (j == end || pieces_[j].apart || !std::holds_alternative<LoopNest>(pieces_[j].code)) continue;
       const Work& loop = pieces_[j].work;
       auto epilogue = epilogue_of(loop, *g, p.args[2], c);
       bool early = epilogue && !overlap(loop.writes, p.work.reads);
@@ -176,6 +194,7 @@ class WorksCompiler {
       for (const MemoryRange& r : loop.reads)
         if (!overlap(r, c)) p.work.reads.push_back(r);
       p.work.writes.insert(p.work.writes.end(), loop.writes.begin(), loop.writes.end());
+      p.members.push_back(pieces_[j].members[0]);
       gone[j] = true;
     }
     std::size_t kept = 0;
@@ -199,7 +218,7 @@ class WorksCompiler {
       if (k > j && overlap(w.reads, {r})) return true;
       if (std::any_of(w.writes.begin(), w.writes.end(), covers)) return false;
     }
-    return r.base >= scratch_bases_;
+    return r.base >= works_.scratch_bases();
   }
 
   // Neighbours that have code become one function: in a small program all, else those whose tasks would cost as much as they.
@@ -210,7 +229,7 @@ class WorksCompiler {
       double cost = 0;
       const auto joins = [&](const Piece& p) {
         const double own = p.work.units.cost_ns;
-        return p.is_kernel() && (small_program || (own < small_loop_ns && cost + own < chunk_ns));
+        return p.is_kernel() && !p.apart && (small_program || (own < small_loop_ns && cost + own < chunk_ns));
       };
       while (end < pieces_.size() && joins(pieces_[end])) cost += pieces_[end++].work.units.cost_ns;
       if (end - k > 1) joined.push_back(sequence(std::span(pieces_).subspan(k, end - k)));
@@ -240,6 +259,7 @@ class WorksCompiler {
       if (fresh) spec.kernels.push_back(std::move(*kernel));
       call.kernel = it->second;
       spec.calls.push_back(std::move(call));
+      all.members.insert(all.members.end(), p.members.begin(), p.members.end());
       all.work.units.cost_ns += p.work.units.cost_ns;
       all.work.add_ranges(p.work);
     }
@@ -247,13 +267,18 @@ class WorksCompiler {
     return all;
   }
 
-  std::uint32_t scratch_bases_;
+  const Works& works_;
   CodeTier tier_;
   std::vector<Piece> pieces_;
 };
 
 std::unique_ptr<CompiledWorks> CompiledWorks::make(const Works& works, CodeTier tier) {
-  return WorksCompiler(works, tier).run();
+  std::vector<bool> apart(works.all().size(), false);
+  for (;;) {  // every round sets more works apart, mostly there is one
+    const std::vector<bool> before = apart;
+    if (auto code = WorksCompiler(works, tier, apart).run(apart)) return code;
+    if (apart == before) return nullptr;
+  }
 }
 
 }  // namespace shardarray

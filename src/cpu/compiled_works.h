@@ -13,8 +13,10 @@ namespace shardarray {
 
 class CompiledWorks {
  public:
-  /// Null where there is no code to be had. `works` live longer.
+  /// Null where there is no code to be had in this process. `works` live longer.
   static std::unique_ptr<CompiledWorks> make(const Works& works, CodeTier tier);
+  /// Whether all that can be code is; else some of it failed and may succeed another time.
+  bool complete() const { return complete_; }
   /// In an order that gives the same values. What has no code runs as it did.
   const std::vector<Work>& all() const { return all_; }
 
@@ -48,6 +50,7 @@ class CompiledWorks {
   std::deque<Sequence> sequences_;
   std::deque<Passes> passes_;
   std::vector<Work> all_;
+  bool complete_ = true;
 };
 
 }  // namespace shardarray

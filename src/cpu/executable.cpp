@@ -107,6 +107,7 @@ class CpuExecutable final : public Executable {
     const bool never = compile_ns_ == 0 || codegen_mode() == CodegenMode::off;
     if (never) stage_ = Stage::done;
     budget_ = never ? endless : compile_ns_;
+    next_budget_ = compile_ns_;
   }
 
   /// The budget is spent. At once the full tier where a single run costs as much.
@@ -126,10 +127,13 @@ class CpuExecutable final : public Executable {
       budget_ = endless;
       return;
     }
+    const bool done = tier == CodeTier::full && code->complete();
     add_tasks(std::make_unique<ProgramTasks>(std::move(code)));
-    stage_ = tier == CodeTier::full ? Stage::done : Stage::quick;
-    // Generated code costs a fraction of the interpreter, and its tiers differ by a quarter.
-    budget_ = tier == CodeTier::full ? endless : 2 * full_factor * compile_ns_;
+    stage_ = done ? Stage::done : Stage::quick;
+    // Generated code costs a fraction of the interpreter, and its tiers differ by a quarter. What failed in the full tier
+    // is tried again less and less often.
+    next_budget_ *= full_factor;
+    budget_ = done ? endless : 2 * next_budget_;
   }
 
   std::shared_ptr<const Program> program_;
@@ -139,6 +143,7 @@ class CpuExecutable final : public Executable {
   mutable std::atomic<const ProgramTasks*> current_{nullptr};
   mutable std::atomic<Stage> stage_{Stage::interpreted};
   mutable std::atomic<double> budget_{0};    // nanoseconds of what code would replace, until the next tier
+  mutable double next_budget_ = 0;           // under the mutex
   double cost_of_run_ = 0, compile_ns_ = 0;  // of what code would replace; of the quick tier
 };
 

@@ -1,5 +1,7 @@
 #include "cpu/llvm/generator.h"
 
+#include <llvm/IR/DiagnosticInfo.h>
+#include <llvm/IR/DiagnosticPrinter.h>
 #include <llvm/IR/LegacyPassManager.h>
 #include <llvm/IR/Verifier.h>
 #include <llvm/MC/MCSubtargetInfo.h>
@@ -9,8 +11,7 @@
 #include <llvm/TargetParser/Host.h>
 #include <llvm/TargetParser/SubtargetFeature.h>
 
-#include <mutex>
-
+#include "cpu/llvm/fatal.h"
 #include "cpu/llvm/gemm_emitter.h"
 #include "cpu/llvm/sequence_emitter.h"
 
@@ -18,10 +19,6 @@
 #include "shardarray/error.h"
 
 namespace shardarray::codegen {
-
-void fail(const std::string& what) {
-  throw CompileError("code generation: " + what + ". Please report this.");
-}
 
 namespace {
 
@@ -43,35 +40,72 @@ Machine machine_of(const llvm::TargetMachine& m) {
   return machine;
 }
 
-/// Loops are vectors already: what is left is to tidy up.
-void optimize(llvm::Module& m, llvm::TargetMachine& machine, CodeTier tier) {
-  llvm::LoopAnalysisManager loops;
-  llvm::FunctionAnalysisManager functions;
-  llvm::CGSCCAnalysisManager calls;
-  llvm::ModuleAnalysisManager modules;
-  llvm::PassBuilder builder(&machine);
-  builder.registerModuleAnalyses(modules);
-  builder.registerCGSCCAnalyses(calls);
-  builder.registerFunctionAnalyses(functions);
-  builder.registerLoopAnalyses(loops);
-  builder.crossRegisterProxies(loops, functions, calls, modules);
-  llvm::ModulePassManager passes;
-  const char* const full =
-      "function(sroa,early-cse,instcombine<no-verify-fixpoint>,loop-mssa(licm),early-cse)";
-  if (auto e = builder.parsePassPipeline(passes, tier == CodeTier::full ? full : "function(sroa,early-cse)"))
-    fail(llvm::toString(std::move(e)));
-  passes.run(m, modules);
-}
+/// All that LLVM works on for one object. What stands further down is destroyed earlier.
+class Compilation : public LlvmState {
+ public:
+  Compilation(std::shared_ptr<llvm::TargetMachine> machine, const std::string& triple)
+      : machine_(std::move(machine)),
+        module_("kernels", context_),
+        builder_(machine_.get()),
+        stream_(bytes_) {
+    // Without a callback LLVM prints, and ends the process after an error.
+    context_.setDiagnosticHandlerCallBack(
+        [](const llvm::DiagnosticInfo* info, void* to) {
+          if (info->getSeverity() != llvm::DS_Error) return;
+          llvm::raw_string_ostream text(*static_cast<std::string*>(to));
+          llvm::DiagnosticPrinterRawOStream printer(text);
+          info->print(printer);
+        },
+        &problem_);
+    module_.setDataLayout(machine_->createDataLayout());
+    module_.setTargetTriple(triple);
+  }
 
-std::vector<char> object_of(llvm::Module& m, llvm::TargetMachine& machine) {
-  llvm::SmallVector<char, 0> bytes;
-  llvm::raw_svector_ostream stream(bytes);
-  llvm::legacy::PassManager passes;
-  if (machine.addPassesToEmitFile(passes, stream, nullptr, llvm::CodeGenFileType::ObjectFile))
-    fail("no object files for this CPU");
-  passes.run(m);
-  return {bytes.begin(), bytes.end()};
-}
+  llvm::Module& module() { return module_; }
+
+  void verify() {
+    llvm::raw_string_ostream text(problem_);
+    if (llvm::verifyModule(module_, &text)) fail("a broken module: " + problem_);
+  }
+
+  /// Loops are vectors already: what is left is to tidy up.
+  void optimize(CodeTier tier) {
+    builder_.registerModuleAnalyses(modules_);
+    builder_.registerCGSCCAnalyses(calls_);
+    builder_.registerFunctionAnalyses(functions_);
+    builder_.registerLoopAnalyses(loops_);
+    builder_.crossRegisterProxies(loops_, functions_, calls_, modules_);
+    const char* const full =
+        "function(sroa,early-cse,instcombine<no-verify-fixpoint>,loop-mssa(licm),early-cse)";
+    if (auto e =
+            builder_.parsePassPipeline(passes_, tier == CodeTier::full ? full : "function(sroa,early-cse)"))
+      fail(llvm::toString(std::move(e)));
+    passes_.run(module_, modules_);
+  }
+
+  std::vector<char> object() {
+    if (machine_->addPassesToEmitFile(emission_, stream_, nullptr, llvm::CodeGenFileType::ObjectFile))
+      fail("no object files for this CPU");
+    emission_.run(module_);
+    if (!problem_.empty()) fail(problem_);
+    return {bytes_.begin(), bytes_.end()};
+  }
+
+ private:
+  std::shared_ptr<llvm::TargetMachine> machine_;
+  std::string problem_;
+  llvm::LLVMContext context_;
+  llvm::Module module_;
+  llvm::LoopAnalysisManager loops_;
+  llvm::FunctionAnalysisManager functions_;
+  llvm::CGSCCAnalysisManager calls_;
+  llvm::ModuleAnalysisManager modules_;
+  llvm::PassBuilder builder_;
+  llvm::ModulePassManager passes_;
+  llvm::SmallVector<char, 0> bytes_;
+  llvm::raw_svector_ostream stream_;
+  llvm::legacy::PassManager emission_;
+};
 
 }  // namespace
 
@@ -94,28 +128,41 @@ LlvmGenerator::LlvmGenerator(std::string cpu, std::string features, std::string 
   std::string error;
   llvm_target_ = llvm::TargetRegistry::lookupTarget(triple_, error);
   if (!llvm_target_) fail(error);
-  machine_ = machine_of(*machine_for(CodeTier::full));
+  auto machine = machine_for(CodeTier::full);
+  machine_ = machine_of(*machine);
+  give_back(std::move(machine), CodeTier::full);
   target_ = "generator " SHARDARRAY_GENERATOR_HASH ", LLVM " LLVM_VERSION_STRING ", " + triple_ + ", " +
             cpu_ + ", " + features_;
-  linker_ = std::make_shared<Linker>();
+  (void)linker();
 }
 
-std::unique_ptr<llvm::TargetMachine> LlvmGenerator::machine_for(CodeTier tier) const {
+std::shared_ptr<llvm::TargetMachine> LlvmGenerator::machine_for(CodeTier tier) {
+  {
+    const std::lock_guard lock(mutex_);
+    auto& idle = idle_[static_cast<int>(tier)];
+    if (!idle.empty()) {
+      auto machine = std::move(idle.back());
+      idle.pop_back();
+      return machine;
+    }
+  }
   llvm::TargetOptions options;
   options.AllowFPOpFusion = llvm::FPOpFusion::Strict;
   const auto level = tier == CodeTier::full ? llvm::CodeGenOptLevel::Default : llvm::CodeGenOptLevel::None;
-  std::unique_ptr<llvm::TargetMachine> machine(llvm_target_->createTargetMachine(
-      triple_, cpu_, features_, options, llvm::Reloc::PIC_, llvm::CodeModel::Small, level, true));
+  std::shared_ptr<llvm::TargetMachine> machine(call_llvm(std::make_shared<LlvmState>(), [&](auto&) {
+    return llvm_target_->createTargetMachine(triple_, cpu_, features_, options, llvm::Reloc::PIC_,
+                                             llvm::CodeModel::Small, level, true);
+  }));
   if (!machine) fail("no machine for " + triple_);
   return machine;
 }
 
+void LlvmGenerator::give_back(std::shared_ptr<llvm::TargetMachine> machine, CodeTier tier) {
+  const std::lock_guard lock(mutex_);
+  idle_[static_cast<int>(tier)].push_back(std::move(machine));
+}
+
 std::vector<char> LlvmGenerator::compile(std::span<const CodeSpec> specs, CodeTier tier) {
-  const auto machine = machine_for(tier);
-  llvm::LLVMContext context;
-  llvm::Module module("kernels", context);
-  module.setDataLayout(machine->createDataLayout());
-  module.setTargetTriple(triple_);
   struct Emit {
     llvm::Module& module;
     const Machine& machine;
@@ -128,18 +175,23 @@ std::vector<char> LlvmGenerator::compile(std::span<const CodeSpec> specs, CodeTi
       });
     }
   };
-  for (std::size_t k = 0; k < specs.size(); k++)
-    std::visit(Emit{module, machine_, "k" + std::to_string(k)}, specs[k]);
-  for (llvm::Function& f : module) {
-    if (f.isDeclaration()) continue;
-    f.addFnAttr("target-cpu", cpu_);
-    f.addFnAttr("target-features", features_);
-  }
-  std::string problem;
-  llvm::raw_string_ostream text(problem);
-  if (llvm::verifyModule(module, &text)) fail("a broken module: " + problem);
-  optimize(module, *machine, tier);
-  return object_of(module, *machine);
+  auto machine = machine_for(tier);
+  auto compilation = std::make_shared<Compilation>(machine, triple_);
+  auto object = call_llvm(compilation, [&](Compilation& c) {
+    for (std::size_t k = 0; k < specs.size(); k++)
+      std::visit(Emit{c.module(), machine_, "k" + std::to_string(k)}, specs[k]);
+    for (llvm::Function& f : c.module()) {
+      if (f.isDeclaration()) continue;
+      f.addFnAttr("target-cpu", cpu_);
+      f.addFnAttr("target-features", features_);
+    }
+    c.verify();
+    c.optimize(tier);
+    return c.object();
+  });
+  compilation.reset();  // it uses the machine
+  give_back(std::move(machine), tier);
+  return object;
 }
 
 }  // namespace shardarray::codegen

@@ -6,18 +6,18 @@
 
 #include <atomic>
 #include <memory>
+#include <mutex>
 #include <string>
+#include <vector>
 
 #include "cpu/codegen.h"
+#include "cpu/llvm/fatal.h"
 #include "cpu/llvm/nest_emitter.h"
 
 namespace shardarray::codegen {
 
-/// Throws CompileError.
-[[noreturn]] void fail(const std::string& what);
-
 /// The part that every object in memory needs, kept until the last of them is gone.
-struct Linker {
+struct Linker : LlvmState {
   std::unique_ptr<llvm::orc::ExecutionSession> session;
   std::unique_ptr<llvm::orc::ObjectLinkingLayer> layer;
   std::atomic<std::uint64_t> count{0};
@@ -34,11 +34,16 @@ class LlvmGenerator final : public CodeGenerator {
   std::shared_ptr<const LinkedCode> link(std::span<const char> object, std::size_t count) override;
 
  private:
-  std::unique_ptr<llvm::TargetMachine> machine_for(CodeTier tier) const;
+  /// Machines are dear, their tables take as long as a small kernel: they are given back to the next compilation of the tier.
+  std::shared_ptr<llvm::TargetMachine> machine_for(CodeTier tier);
+  void give_back(std::shared_ptr<llvm::TargetMachine> machine, CodeTier tier);
+  std::shared_ptr<Linker> linker();
 
   std::string triple_, cpu_, features_, target_;
   const llvm::Target* llvm_target_ = nullptr;
   Machine machine_;
+  std::mutex mutex_;
+  std::vector<std::shared_ptr<llvm::TargetMachine>> idle_[2];  // by tier
   std::shared_ptr<Linker> linker_;
 };
 

@@ -65,7 +65,7 @@ struct Linked final : LinkedCode {
   std::shared_ptr<Linker> linker;
   orc::JITDylib* library = nullptr;
   ~Linked() override {
-    if (library) llvm::consumeError(linker->session->removeJITDylib(*library));
+    if (library && !linker->abandoned) llvm::consumeError(linker->session->removeJITDylib(*library));
   }
 };
 
@@ -81,24 +81,31 @@ Linker::Linker() {
 
 Linker::~Linker() { llvm::consumeError(session->endSession()); }
 
+std::shared_ptr<Linker> LlvmGenerator::linker() {
+  const std::lock_guard lock(mutex_);
+  if (!linker_ || linker_->abandoned) linker_ = std::make_shared<Linker>();
+  return linker_;
+}
+
 std::shared_ptr<const LinkedCode> LlvmGenerator::link(std::span<const char> object, std::size_t count) {
-  Linker& l = *linker_;
   auto code = std::make_shared<Linked>();
-  code->linker = linker_;
-  orc::JITDylib& library = l.session->createBareJITDylib("kernels" + std::to_string(l.count++));
-  code->library = &library;
-  if (auto e = library.define(orc::absoluteSymbols(runtime_symbols(*l.session))))
-    fail(llvm::toString(std::move(e)));
-  auto buffer = llvm::MemoryBuffer::getMemBufferCopy({object.data(), object.size()});
-  if (auto e = l.layer->add(library, std::move(buffer))) fail(llvm::toString(std::move(e)));
-  orc::SymbolLookupSet names;
-  for (std::size_t k = 0; k < count; k++) names.add(l.session->intern("k" + std::to_string(k)));
-  const auto found =
-      checked(l.session->lookup(orc::makeJITDylibSearchOrder(&library), std::move(names)), "linking");
-  for (std::size_t k = 0; k < count; k++) {
-    code->functions.push_back(
-        found.find(l.session->intern("k" + std::to_string(k)))->second.getAddress().toPtr<NestFunction>());
-  }
+  code->linker = linker();
+  call_llvm(code->linker, [&](Linker& l) {
+    orc::JITDylib& library = l.session->createBareJITDylib("kernels" + std::to_string(l.count++));
+    code->library = &library;
+    if (auto e = library.define(orc::absoluteSymbols(runtime_symbols(*l.session))))
+      fail(llvm::toString(std::move(e)));
+    auto buffer = llvm::MemoryBuffer::getMemBufferCopy({object.data(), object.size()});
+    if (auto e = l.layer->add(library, std::move(buffer))) fail(llvm::toString(std::move(e)));
+    orc::SymbolLookupSet names;
+    for (std::size_t k = 0; k < count; k++) names.add(l.session->intern("k" + std::to_string(k)));
+    const auto found =
+        checked(l.session->lookup(orc::makeJITDylibSearchOrder(&library), std::move(names)), "linking");
+    for (std::size_t k = 0; k < count; k++) {
+      code->functions.push_back(
+          found.find(l.session->intern("k" + std::to_string(k)))->second.getAddress().toPtr<NestFunction>());
+    }
+  });
   return code;
 }
 
