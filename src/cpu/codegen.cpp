@@ -20,7 +20,9 @@ const CodePlugin& open_code_plugin(const std::string& path) {
   void* const library = dlopen(path.c_str(), RTLD_NOW | RTLD_LOCAL);
   if (library == nullptr)
     throw CompileError(fmt::format(
-        "code generation: {}. Install the plug-in beside the library, with LLVM 19.1.", dlerror()));
+        "code generation: {}. Install the plug-in beside the library, with LLVM 19.1, or name its folder in "
+        "SHARDARRAY_PLUGIN_DIR.",
+        dlerror()));
   const auto* const plugin = static_cast<const CodePlugin*>(dlsym(library, code_plugin_symbol));
   if (plugin == nullptr) {
     throw CompileError(fmt::format("code generation: {} is no plug-in, it lacks the symbol '{}'. Remove it.",

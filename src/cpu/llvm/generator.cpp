@@ -51,10 +51,12 @@ class Compilation : public LlvmState {
     // Without a callback LLVM prints, and ends the process after an error.
     context_.setDiagnosticHandlerCallBack(
         [](const llvm::DiagnosticInfo* info, void* to) {
-          if (info->getSeverity() != llvm::DS_Error) return;
-          llvm::raw_string_ostream text(*static_cast<std::string*>(to));
+          std::string& problem = *static_cast<std::string*>(to);
+          if (info->getSeverity() != llvm::DS_Error || !problem.empty()) return;
+          llvm::raw_string_ostream text(problem);
           llvm::DiagnosticPrinterRawOStream printer(text);
           info->print(printer);
+          problem.resize(llvm::StringRef(problem).rtrim().size());
         },
         &problem_);
     module_.setDataLayout(machine_->createDataLayout());
