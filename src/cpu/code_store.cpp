@@ -60,8 +60,7 @@ CodeStore::CodeStore(std::unique_ptr<CodeGenerator> generator, const std::string
   if (!cache_.refusal().empty())
     fmt::print(stderr,
                "shardarray: kernels are not kept: {}. What is kept is executed, so nobody else may be able "
-               "to change it. Let "
-               "SHARDARRAY_CACHE_DIR name a folder that is yours alone, or nothing.\n",
+               "to change it. Let SHARDARRAY_CACHE_DIR name a folder that is yours alone, or nothing.\n",
                cache_.refusal());
 }
 

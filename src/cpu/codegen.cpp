@@ -60,7 +60,11 @@ std::string own_folder() {
 std::string code_plugin_path() {
   const char* const chosen = secure_getenv("SHARDARRAY_PLUGIN_DIR");
   const std::string folder = chosen != nullptr && *chosen != 0 ? chosen : own_folder();
-  if (folder.empty() || folder[0] != '/')
+  if (folder.empty())
+    throw CompileError(
+        "code generation: the folder of the library, where the plug-in stands, is not known without /proc. "
+        "Name it in SHARDARRAY_PLUGIN_DIR.");
+  if (folder[0] != '/')
     throw Error(
         fmt::format("environment: SHARDARRAY_PLUGIN_DIR={} is not understood. It must be an absolute path. "
                     "Correct the variable or unset it.",
