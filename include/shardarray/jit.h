@@ -83,7 +83,7 @@ template <class F> class Jitted {
       i++),
      ...);
     if (auto entry = core::jit_find(*cache_, call)) return entry;
-    return trace(call, std::as_const(detail::argument(args))...);
+    return trace(call, detail::argument(args)...);
   }
   const JitOptions& options() const { return options_; }
   /// How often the function was traced.
@@ -113,7 +113,13 @@ template <class F> class Jitted {
 };
 
 /// `jit(f)` behaves as `f` and runs as compiled programs: one per combination of leaf types, shardings, statics and
-/// donated leaves. Numbers are static: another value is another program; pass an Array where that must not be.
+/// donated leaves. Numbers and text are static: another value is another program; pass an Array where that must not be. Text
+/// may be a literal, a `const char*` or a string_view: the function gets a std::string.
+///
+/// An array that the function captures is kept as it was when the function was traced, and is a leaf of the program like an
+/// argument that is never donated: it keeps its placement, and where it is committed it decides, as arguments do, where the
+/// program runs and what its results are committed to. Throws DeviceError naming it when it is bound to other devices than an
+/// argument; device_put it beside them, or pass it as an argument.
 template <class F> Jitted<F> jit(F f, JitOptions options = {}) { return {std::move(f), std::move(options)}; }
 /// Equinox's name for jit().
 template <class F> Jitted<F> filter_jit(F f, JitOptions options = {}) {

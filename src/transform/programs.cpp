@@ -64,9 +64,10 @@ std::vector<Claim> claims(const FlatGraph& g, std::span<const ValueRef> leaves,
     const Type& t = g.types[static_cast<std::size_t>(g.inputs[k])];
     const bool counts = leaves[k]->committed || leaves[k]->layout->order()->size() > 1;
     if (!counts) continue;
-    const std::string name = k < names.size() && !names[k].empty()
-                                 ? fmt::format("argument {} with shape {}", names[k], to_string(t))
-                                 : fmt::format("an array {}", to_string(t));
+    const std::string name =
+        k < names.size() && !names[k].empty()
+            ? fmt::format("argument {} with shape {}", names[k], to_string(t))
+            : fmt::format("{} {}", names.empty() ? "an array" : "a captured array", to_string(t));
     c.push_back({leaves[k]->layout->order(), name, static_cast<double>(num_elements(t.shape))});
   }
   for (const Constraint& x : constraints_of(g)) {

@@ -1,5 +1,7 @@
 // What the function wrappers have in common: checks of the function, and copies of its arguments with other arrays in them.
 #pragma once
+#include <string>
+#include <string_view>
 #include <tuple>
 
 #include "shardarray/tree.h"
@@ -20,11 +22,19 @@ namespace detail {
 
 template <class T> inline constexpr char type_tag = 0;  // its address is the type: no two types share one
 
+/// Text that is no std::string: a literal, a pointer to characters, a view.
+template <class A>
+concept Text = !std::same_as<A, std::string> &&
+               (std::same_as<std::decay_t<A>, const char*> || std::same_as<std::decay_t<A>, char*> ||
+                std::same_as<A, std::string_view>);
 template <class A> struct ArgumentOf { using type = A; };
 template <class T> struct ArgumentOf<Donated<T>> { using type = std::remove_const_t<T>; };
-/// The type of tree that stands behind an argument.
+template <Text A> struct ArgumentOf<A> { using type = std::string; };
+/// The type of tree that stands behind an argument; text stands for a std::string.
 template <class A> using argument_t = typename ArgumentOf<std::remove_cvref_t<A>>::type;
 template <class A> auto& argument(A& a) { return a; }
+template <class A>
+requires Text<std::remove_cv_t<A>> std::string argument(A& text) { return std::string(text); }
 template <class T> T& argument(Donated<T>& d) { return d.value; }
 template <class T> T& argument(const Donated<T>& d) { return d.value; }
 
