@@ -38,9 +38,20 @@ bool env_flag(const char* name, bool fallback) {
       name, s));
 }
 
-bool debug_is(const char* word) {
+static std::string_view debug_word() {
   const char* const text = std::getenv("SHARDARRAY_DEBUG");
-  return text != nullptr && std::string_view(text) == word;
+  const std::string_view word = text ? text : "";
+  if (!word.empty() && word != "2" && word != "time" && word != "0")
+    fmt::print(stderr,
+               "shardarray: environment: SHARDARRAY_DEBUG={} is not understood. It is 2 or time. Correct the "
+               "variable or unset it.\n",
+               word);
+  return word;
+}
+
+bool debug_is(const char* word) {
+  static const std::string_view said = debug_word();  // one warning
+  return said == word;
 }
 
 }  // namespace shardarray

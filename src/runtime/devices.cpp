@@ -97,15 +97,19 @@ static void set_default_device(const std::optional<Device>& d) {
   set_modes(m);
 }
 
-default_device::default_device(const Device& d) : previous_(current_modes().default_device) {
-  check_platform("default_device", d.platform);
+void need_devices(const char* function, std::span<const Device> given) {
   const int n = device_count();
-  if (d.id < 0 || d.id >= n) {
-    throw DeviceError(
-        fmt::format("default_device: there is no device {}:{}. There are {} devices, numbered from 0. Use "
-                    "one of devices().",
-                    d.platform, d.id, n));
+  for (const Device& d : given) {
+    check_platform(function, d.platform);
+    if (d.id >= 0 && d.id < n) continue;
+    throw DeviceError(fmt::format(
+        "{}: there is no device {}:{}. There are {} devices, numbered from 0. Use one of devices().",
+        function, d.platform, d.id, n));
   }
+}
+
+default_device::default_device(const Device& d) : previous_(current_modes().default_device) {
+  need_devices("default_device", {&d, 1});
   set_default_device(d);
 }
 

@@ -2,6 +2,7 @@
 #pragma once
 #include <memory>
 #include <optional>
+#include <span>
 #include <string>
 
 #include "runtime/backend.h"
@@ -11,6 +12,9 @@ namespace shardarray {
 
 /// Where new uncommitted arrays of this thread go.
 const Device& current_default_device();
+
+/// Throws DeviceError naming `function` for one that this process does not have.
+void need_devices(const char* function, std::span<const Device> given);
 
 /// A whole number in [1, max] from the environment; nothing when the variable is unset or empty.
 /// Throws DeviceError naming the variable and its value.

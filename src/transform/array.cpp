@@ -52,7 +52,9 @@ ShardedArray ShardedArray::addressable_data(int i) const {
   const std::vector<Shard> shards = addressable_shards();
   if (i < 0 || i >= static_cast<int>(shards.size()))
     throw ShapeError(
-        fmt::format("addressable_data: shard {} does not exist: there are {}.", i, shards.size()));
+        fmt::format("addressable_data: shard {} of {} shards. They are numbered from 0, in the order of the "
+                    "sharding's devices. Give a number below {}.",
+                    i, shards.size(), shards.size()));
   return shards[is_fully_replicated() ? 0 : static_cast<std::size_t>(i)].data;
 }
 
@@ -116,8 +118,10 @@ template <class To> void convert_from(const std::byte* from, DType t, To* to, st
     case DType::float32: return convert_all<To, float>(from, to, n);
     case DType::float64: return convert_all<To, double>(from, to, n);
     default:
-      throw DTypeError(
-          fmt::format("to_vector: {} cannot be read. Only bool, integers and floats can.", name(t)));
+      throw DTypeError(fmt::format(
+          "to_vector: {} cannot be read. Only bool, integers and real floats can. Keep the real and "
+          "the imaginary part in two arrays.",
+          name(t)));
   }
 }
 

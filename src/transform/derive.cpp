@@ -91,7 +91,9 @@ Arrays pull_back(const LinearMap& map, std::span<const Array> cts) {
     for (const Array& a : n->in()) flows.push_back(linear.contains(a.node()));
     if (!n->op->transpose)
       throw Error(
-          fmt::format("grad: {} cannot be transposed ({}:{}).", n->op->name, n->where.file, n->where.line));
+          fmt::format("grad: {} cannot be transposed ({}:{}). Reverse mode needs the transpose of everything "
+                      "that is linear in a variable. Use jvp, stop_gradient on its operand, or custom_vjp.",
+                      n->op->name, n->where.file, n->where.line));
     const Site site(n->where);
     const ScopedModes modes(n->modes);
     const Arrays r = n->op->transpose({*n, n->in(), given, flows, calculus()});

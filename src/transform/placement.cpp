@@ -25,6 +25,7 @@ static Array constrain(const Array& x, const Sharding& s, Where w) {
 // Rank and device errors come when the placement is written, with the leaf's path.
 static void check_fits(const Array& x, const Sharding& s, const std::string& path, const char* function) {
   const Type& t = type_of(x, function);
+  need_devices(function, s.device_assignment());
   try {
     layout_of(s, static_cast<int>(t.shape.size()));
   } catch (const ShardingError& e) {
@@ -58,6 +59,7 @@ Array make_array(const void* data, DType dtype, const Shape& shape, Where w) {
 
 Array from_callback(const Shape& shape, const Sharding& s,
                     const std::function<Array(const ShardIndex&)>& piece, Where w) {
+  need_devices("make_array_from_callback", s.device_assignment());
   const Layout* l = layout_of(s, static_cast<int>(shape.size()));
   const auto map = s.devices_indices_map(shape);
   const Instances instances = instances_of(*l, share_replicas());
@@ -109,9 +111,10 @@ Array make_array_from_single_device_arrays(const Shape& shape, const Sharding& s
   const Layout* l = layout_of(sharding, static_cast<int>(shape.size()));
   const auto count = static_cast<std::size_t>(l->order()->size());
   if (arrays.size() != count)
-    throw ShardingError(
-        fmt::format("{}: Expected {} per-device arrays (one per device of the sharding), but got {}.",
-                    function, count, arrays.size()));
+    throw ShardingError(fmt::format(
+        "{}: Expected {} per-device arrays (one per device of the sharding), but got {}. Every device "
+        "holds one piece. Give one array for each device of {}.",
+        function, count, arrays.size(), sharding.to_string()));
   evaluate(arrays, function);
   Type t{shape, type_of(arrays[0], function).dtype};
   auto v = make_value(l, sharding, true, false);
@@ -119,8 +122,10 @@ Array make_array_from_single_device_arrays(const Shape& shape, const Sharding& s
   for (const Array& a : arrays) {
     const ValueRef piece = value_of(a);
     if (piece->layout->order()->size() != 1)
-      throw ShardingError(fmt::format("{}: every array must have one shard, but {} is on {} devices.",
-                                      function, to_string(type_of(a)), piece->layout->order()->size()));
+      throw ShardingError(fmt::format(
+          "{}: every array must have one shard, but {} is on {} devices. A piece lies on one device. "
+          "Use addressable_data(i) of it, or device_put it to one device.",
+          function, to_string(type_of(a)), piece->layout->order()->size()));
     const Device& device = piece->layout->order()->devices()[0];
     const int p = l->order()->position(device);
     if (p < 0 || v->buffers[static_cast<std::size_t>(p)])
@@ -131,12 +136,15 @@ Array make_array_from_single_device_arrays(const Shape& shape, const Sharding& s
                       sharding.to_string()));
     const Shape expected = tile_of(*l, shape, p).size;
     if (!(type_of(a).shape == expected))
-      throw ShapeError(
-          fmt::format("{}: Expected shard shape {} doesn't match the single device array shape {} on {}.",
-                      function, to_string(expected), to_string(type_of(a).shape), to_string(device)));
+      throw ShapeError(fmt::format(
+          "{}: Expected shard shape {} doesn't match the single device array shape {} on {}. Every "
+          "piece has the shape that the sharding says. Slice or pad it, or change the sharding.",
+          function, to_string(expected), to_string(type_of(a).shape), to_string(device)));
     if (type_of(a).dtype != t.dtype)
-      throw DTypeError(fmt::format("{}: arrays must have matching dtypes. Got {}, expected {}.", function,
-                                   name(type_of(a).dtype), name(t.dtype)));
+      throw DTypeError(fmt::format(
+          "{}: arrays must have matching dtypes. Got {}, expected {}. A global array has one dtype. "
+          "Cast the pieces with astype.",
+          function, name(type_of(a).dtype), name(t.dtype)));
     v->buffers[static_cast<std::size_t>(p)] = piece->buffers[0];
   }
   return leaf_array(t, std::move(v), w);
