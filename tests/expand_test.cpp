@@ -6,6 +6,7 @@
 #include <cstdint>
 #include <cstdlib>
 #include <limits>
+#include <set>
 #include <string>
 #include <vector>
 
@@ -130,6 +131,7 @@ const UnaryCase unary_cases[] = {
     {"tanh", expand::tanh, tanhl, 2.5, -10, 10},
     {"logistic", expand::logistic, [](long double x) { return 1 / (1 + expl(-x)); }, 2.5, -20, 20},
     {"erf", expand::erf, erfl, 1, -4, 4},
+    {"erfc", expand::erfc, erfcl, 4, -4, 10.2},
     {"lgamma", expand::lgamma, lgammal, 0.51, -20, 20},
 };
 
@@ -237,7 +239,8 @@ TEST_CASE("expand: float64 functions are within 2 ulp") {
     double worst = 0;
     for (std::size_t i = 0; i < x.size(); i++) worst = std::max(worst, ulp_error(got[i], c.reference(x[i])));
     CAPTURE(std::string(c.name));
-    CHECK(worst <= (std::string(c.name) == "logistic" || std::string(c.name) == "lgamma" ? 5 : 2));
+    const bool loose = std::set<std::string>{"logistic", "lgamma", "erfc"}.contains(c.name);
+    CHECK(worst <= (loose ? 5 : 2));
   }
   // erf_inv(erf(x)) = x, away from where erf is flat.
   std::vector<double> x, y;

@@ -103,6 +103,8 @@ Cases elementwise_cases() {
       "arctan", arctan, [](D x) { return std::atan(x); }, values(-4, 4)));
   c.push_back(unary_case(
       "erf", erf, [](D x) { return std::erf(x); }, values(-2, 2)));
+  c.push_back(unary_case(
+      "erfc", erfc, [](D x) { return std::erfc(x); }, values(-2, 2)));
   c.push_back(unary_case("erf_inv", erf_inv, inverse_erf, values(-0.8, 0.8), true, 2e-6));
   c.push_back(unary_case("sigmoid", sigmoid, sigmoid_of, values(-4, 4)));
   c.push_back(unary_case(

@@ -26,7 +26,7 @@ inline constexpr struct SHARDARRAY_API divide_fn {
   Array operator()(const Array& a, const Array& b, Where w = Where::here()) const;
 } divide{};
 inline constexpr divide_fn true_divide{};
-/// The largest integer <= a / b. Integers: a / 0 is -1. Throws DTypeError for complex operands.
+/// The largest integer <= a / b. 16-bit floats are divided in float32. Integers: a / 0 is -1. Throws DTypeError for complex operands.
 inline constexpr struct SHARDARRAY_API floor_divide_fn {
   Array operator()(const Array& a, const Array& b, Where w = Where::here()) const;
 } floor_divide{};
@@ -151,6 +151,10 @@ inline constexpr arctan2_fn atan2{};
 inline constexpr struct SHARDARRAY_API erf_fn {
   Array operator()(const Array& x, Where w = Where::here()) const;
 } erf{};
+/// 1 - erf(x), with all digits where that is small.
+inline constexpr struct SHARDARRAY_API erfc_fn {
+  Array operator()(const Array& x, Where w = Where::here()) const;
+} erfc{};
 inline constexpr struct SHARDARRAY_API erf_inv_fn {
   Array operator()(const Array& x, Where w = Where::here()) const;
 } erf_inv{};
@@ -166,7 +170,8 @@ inline constexpr struct SHARDARRAY_API relu_fn {
 inline constexpr struct SHARDARRAY_API silu_fn {
   Array operator()(const Array& x, Where w = Where::here()) const;
 } silu{};
-/// x * Phi(x), Phi the normal distribution function; approximate: the tanh form of Hendrycks and Gimpel.
+/// x * Phi(x), Phi the normal distribution function, with all digits of the negative tail; approximate: the tanh form of
+/// Hendrycks and Gimpel.
 inline constexpr struct SHARDARRAY_API gelu_fn {
   Array operator()(const Array& x, bool approximate = true, Where w = Where::here()) const;
 } gelu{};

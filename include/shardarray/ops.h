@@ -44,7 +44,7 @@ inline constexpr struct SHARDARRAY_API var_fn {
     return (*this)(x, {.axis = axis}, 0, w);
   }
 } var{};
-/// NaN when an element is. Throws ShapeError over no elements. Equal elements share the gradient.
+/// NaN when an element is. Throws ShapeError over no elements. Equal elements share the gradient; it is NaN of a NaN.
 inline constexpr struct SHARDARRAY_API max_fn {
   Array operator()(const Array& x, const ReduceOptions& o = {}, Where w = Where::here()) const;
   template <std::integral I> Array operator()(const Array& x, I axis, Where w = Where::here()) const {
@@ -85,7 +85,7 @@ inline constexpr struct SHARDARRAY_API argmin_fn {
     return (*this)(x, {.axis = axis}, w);
   }
 } argmin{};
-/// log(sum(exp(x))) without overflow; -inf over -inf only.
+/// log(sum(exp(x))) without overflow; -inf over -inf only, and over no elements.
 inline constexpr struct SHARDARRAY_API logsumexp_fn {
   Array operator()(const Array& x, const ReduceOptions& o = {}, Where w = Where::here()) const;
   template <std::integral I> Array operator()(const Array& x, I axis, Where w = Where::here()) const {
@@ -182,10 +182,12 @@ inline constexpr struct SHARDARRAY_API split_fn {
 inline constexpr struct SHARDARRAY_API flip_fn {
   Array operator()(const Array& x, const AxisSet& axes = {}, Where w = Where::here()) const;
 } flip{};
-/// Shifts elements towards higher indices; those that leave come in again. No axis: in the flattened array.
+/// Shifts elements towards higher indices; those that leave come in again. No axis: in the flattened array. Several axes:
+/// `roll(x, {1, -2}, {0, 1})`; one that stands twice is shifted by the sum.
 inline constexpr struct SHARDARRAY_API roll_fn {
   Array operator()(const Array& x, std::int64_t shift, std::optional<std::int64_t> axis = std::nullopt,
                    Where w = Where::here()) const;
+  Array operator()(const Array& x, const Shape& shifts, const Shape& axes, Where w = Where::here()) const;
 } roll{};
 /// Elements before and after, per dimension: `pad(x, {{1, 2}, {0, 0}}, value)`; one number: everywhere.
 inline constexpr struct SHARDARRAY_API pad_fn {
@@ -213,7 +215,7 @@ inline constexpr struct SHARDARRAY_API triu_fn {
 enum class TakeMode : std::uint8_t { fill, clip };
 #pragma GCC diagnostic pop
 /// Elements at integer `index` along an axis: [..a, n, c..] and [i..] -> [..a, i.., c..]; no axis: of the flattened array.
-/// Negative indices count from the end.
+/// Negative indices count from the end; with clip they mean 0, as in NumPy.
 inline constexpr struct SHARDARRAY_API take_fn {
   Array operator()(const Array& x, const Array& index, std::optional<std::int64_t> axis = std::nullopt,
                    TakeMode mode = TakeMode::fill, Where w = Where::here()) const;
@@ -241,9 +243,12 @@ inline constexpr struct SHARDARRAY_API full_fn {
   Array operator()(const Shape& shape, const Array& value, std::optional<DType> dtype = std::nullopt,
                    Where w = Where::here()) const;
 } full{};
+// The *_like functions: shape and dtype of x (or `dtype`), placed as x is: the same sharding, committed where x is. Nothing of
+// x is read.
 inline constexpr struct SHARDARRAY_API zeros_like_fn {
   Array operator()(const Array& x, std::optional<DType> dtype = std::nullopt, Where w = Where::here()) const;
 } zeros_like{};
+inline constexpr zeros_like_fn empty_like{};
 inline constexpr struct SHARDARRAY_API ones_like_fn {
   Array operator()(const Array& x, std::optional<DType> dtype = std::nullopt, Where w = Where::here()) const;
 } ones_like{};

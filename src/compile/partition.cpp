@@ -96,6 +96,7 @@ class Partitioner {
     if (!fresh) return it->second;
     const int node = at(g_.producer, v);
     const FlatNode& n = at(g_.nodes, node);
+    if (n.op == &op_like) return it->second = make_free(n.in[0], layout);
     PartStep s;
     s.node = node;
     for (int operand : n.in)

@@ -93,7 +93,8 @@ class Propagator {
     const FlatNode& n = at(g_.nodes, i);
     const Rule& rule = at(rules_, i);
     std::vector<int> grown;
-    if (n.op->form == Form::leaf || is_free(g_, i) || (n.op->form == Form::constraint && n.attrs->hi.empty()))
+    const bool unbound = is_free(g_, i) && n.op != &op_like;
+    if (n.op->form == Form::leaf || unbound || (n.op->form == Form::constraint && n.attrs->hi.empty()))
       return grown;
     if (level == 0 && n.op->form != Form::scalar && n.op->form != Form::map && n.op->form != Form::view)
       return grown;

@@ -54,9 +54,13 @@ std::uint64_t sort_key(DType t, const char* p) {
 
 std::int64_t read_index(DType t, const char* p) {
   switch (t) {
+    case DType::int8: return read<std::int8_t>(p);
+    case DType::int16: return read<std::int16_t>(p);
     case DType::int32: return read<std::int32_t>(p);
+    case DType::uint8: return read<std::uint8_t>(p);
+    case DType::uint16: return read<std::uint16_t>(p);
     case DType::uint32: return read<std::uint32_t>(p);
-    default: return read<std::int64_t>(p);
+    default: return read<std::int64_t>(p);  // of uint64, what is too large is negative: no row
   }
 }
 
@@ -123,8 +127,7 @@ void ExternPlan::sort(void* const* bases, std::int64_t begin, std::int64_t end) 
 
 void ExternPlan::plan_scatter_add() {
   const DType index = types_[0], values = types_[1];
-  if (index != DType::int32 && index != DType::uint32 && index != DType::int64)
-    refuse("scatter_add", index, "rows of int32, uint32 or int64");
+  if (!is_integer(index)) refuse("scatter_add", index, "rows of an integer dtype");
   switch (values) {
     case DType::int8: run_ = &ExternPlan::scatter_add<std::int8_t>; break;
     case DType::int16: run_ = &ExternPlan::scatter_add<std::int16_t>; break;

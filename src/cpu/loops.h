@@ -15,7 +15,7 @@ using RowFunction = void (*)(void* dst, const void* a, const void* b, const void
 
 struct Loops {
   static constexpr int codes = static_cast<int>(Code::call) + 1,
-                       functions = static_cast<int>(Function::lgamma) + 1;
+                       functions = static_cast<int>(Function::erfc) + 1;
   static constexpr int types = static_cast<int>(float64) + 1;
   static constexpr int lanes = 32;  // of a float reduction over a row
 

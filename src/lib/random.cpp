@@ -49,11 +49,13 @@ Array unit_uniform(const Array& key, const Shape& shape, DType t) {
   return prim::mul(number, prim::like(number, std::ldexp(1.0, -f.mantissa)));
 }
 
-// In [lo, hi); lo and hi are scalars of dtype t.
+// In [lo, hi); lo and hi are scalars of dtype t. 16-bit numbers are rounded after the product, too, as in JAX.
 Array uniform_between(const Array& key, const Shape& shape, DType t, const Array& lo, const Array& hi) {
-  const Array low = prim::broadcast_to(lo, shape);
-  const Array in[] = {unit_uniform(key, shape, t), prim::broadcast_to(prim::sub(hi, lo), shape), low};
-  return prim::binary(op_max, low, record(op_fma, in));
+  const Array low = prim::broadcast_to(lo, shape), unit = unit_uniform(key, shape, t),
+              width = prim::broadcast_to(prim::sub(hi, lo), shape);
+  const bool half = itemsize(t) == 2;
+  return prim::binary(op_max, low,
+                      half ? prim::add(prim::mul(unit, width), low) : record(op_fma, {unit, width, low}));
 }
 
 Array sqrt2_times_erf_inv(const Array& u) {

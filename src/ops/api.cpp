@@ -22,6 +22,10 @@ WeakType to_inexact(WeakType t) {
   return {t.dtype == DType::int64 || t.dtype == DType::uint64 ? DType::float64 : DType::float32, t.weak};
 }
 
+WeakType computed(WeakType t) {
+  return t.dtype == DType::float16 || t.dtype == DType::bfloat16 ? WeakType{DType::float32, t.weak} : t;
+}
+
 Array to_bool(const Array& x, const char* function) {
   return type_of(x, function).dtype == DType::bool_ ? x : prim::cast(x, DType::bool_);
 }
@@ -91,6 +95,13 @@ void need_integers(const char* function, const Array& x) {
 }
 void need_real(const char* function, const Array& x) {
   if (is_complex(type_of(x, function).dtype)) refuse_dtype(function, x, "It takes real numbers");
+}
+void need_real(const char* function, DType t) {
+  if (is_complex(t))
+    throw DTypeError(fmt::format(
+        "{}: dtype {}. Arrays hold bool, integers and real floats. Keep the real and the imaginary "
+        "part in two arrays.",
+        function, name(t)));
 }
 
 }  // namespace shardarray::api

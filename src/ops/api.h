@@ -13,6 +13,8 @@ WeakType weak_type_of(const Array& x, const char* function);
 WeakType promoted(const char* function, std::initializer_list<const Array*> operands);
 /// bool and integers become float32, 64-bit integers float64.
 WeakType to_inexact(WeakType t);
+/// What several steps that are rounded once are computed in: float32 for 16-bit floats.
+WeakType computed(WeakType t);
 inline Array cast(const Array& x, WeakType t) { return prim::cast(x, t.dtype, t.weak); }
 /// "Not zero".
 Array to_bool(const Array& x, const char* function);
@@ -31,6 +33,8 @@ Shape axes_of(const char* function, const Shape& axes, const Shape& shape);
 void need_integers(const char* function, const Array& x);
 /// Throws DTypeError for a complex operand.
 void need_real(const char* function, const Array& x);
+/// The same for the dtype of a result.
+void need_real(const char* function, DType t);
 /// Throws DTypeError: `function: the operand is <type>. <rule>.`
 [[noreturn]] void refuse_dtype(const char* function, const Array& x, const char* rule);
 

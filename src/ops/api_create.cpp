@@ -9,7 +9,8 @@
 
 namespace shardarray {
 
-static void check_shape(const char* function, const Shape& shape) {
+static void check_shape(const char* function, const Shape& shape, DType t) {
+  api::need_real(function, t);
   for (std::int64_t size : shape)
     if (size < 0)
       throw ShapeError(
@@ -20,17 +21,17 @@ static void check_shape(const char* function, const Shape& shape) {
 
 Array zeros_fn::operator()(const Shape& shape, DType dtype, Where w) const {
   const Site site(w);
-  check_shape("zeros", shape);
+  check_shape("zeros", shape, dtype);
   return zeros_of({shape, dtype, false});
 }
 Array ones_fn::operator()(const Shape& shape, DType dtype, Where w) const {
   const Site site(w);
-  check_shape("ones", shape);
+  check_shape("ones", shape, dtype);
   return one_of({shape, dtype, false});
 }
 static Array filled(const char* function, const Shape& shape, const Array& value,
                     std::optional<DType> dtype) {
-  check_shape(function, shape);
+  check_shape(function, shape, dtype.value_or(type_of(value, function).dtype));
   const Array v = dtype ? prim::cast(value, *dtype) : value;
   const Shape shapes[] = {type_of(v, function).shape, shape};
   if (!(api::common_shape(function, shapes) == shape))
@@ -46,18 +47,20 @@ Array full_fn::operator()(const Shape& shape, const Array& value, std::optional<
 Array zeros_like_fn::operator()(const Array& x, std::optional<DType> dtype, Where w) const {
   const Site site(w);
   const Type& t = type_of(x, "zeros_like");
-  return zeros_of({t.shape, dtype.value_or(t.dtype), !dtype && t.weak});
+  api::need_real("zeros_like", dtype.value_or(t.dtype));
+  return prim::placed_like(zeros_of({t.shape, dtype.value_or(t.dtype), !dtype && t.weak}), x);
 }
 Array ones_like_fn::operator()(const Array& x, std::optional<DType> dtype, Where w) const {
   const Site site(w);
   const Type& t = type_of(x, "ones_like");
-  return one_of({t.shape, dtype.value_or(t.dtype), !dtype && t.weak});
+  api::need_real("ones_like", dtype.value_or(t.dtype));
+  return prim::placed_like(one_of({t.shape, dtype.value_or(t.dtype), !dtype && t.weak}), x);
 }
 Array full_like_fn::operator()(const Array& x, const Array& value, std::optional<DType> dtype,
                                Where w) const {
   const Site site(w);
   const Type& t = type_of(x, "full_like");
-  return filled("full_like", t.shape, value, dtype.value_or(t.dtype));
+  return prim::placed_like(filled("full_like", t.shape, value, dtype.value_or(t.dtype)), x);
 }
 
 // start + step * i
@@ -70,6 +73,7 @@ static void check_step(bool is_zero) {
 }
 Array arange_fn::floats(double start, double stop, double step, DType dtype, Where w) const {
   const Site site(w);
+  api::need_real("arange", dtype);
   check_step(step == 0);
   const double count = std::max(0.0, std::ceil((stop - start) / step));
   if (!(count < 9e15))
@@ -83,6 +87,7 @@ Array arange_fn::floats(double start, double stop, double step, DType dtype, Whe
 Array arange_fn::integers(std::int64_t start, std::int64_t stop, std::int64_t step, DType dtype,
                           Where w) const {
   const Site site(w);
+  api::need_real("arange", dtype);
   check_step(step == 0);
   const std::int64_t span = step > 0 ? stop - start : start - stop, by = step > 0 ? step : -step;
   const std::int64_t n = span <= 0 ? 0 : (span - 1) / by + 1;
@@ -95,6 +100,7 @@ Array arange_fn::integers(std::int64_t start, std::int64_t stop, std::int64_t st
 Array linspace_fn::operator()(double start, double stop, std::int64_t num, const LinspaceOptions& o,
                               Where w) const {
   const Site site(w);
+  api::need_real("linspace", o.dtype);
   if (num < 0)
     throw ShapeError(fmt::format(
         "linspace: num is {}. The number of values is not negative. Give how many there are.", num));
@@ -113,7 +119,7 @@ Array eye_fn::operator()(std::int64_t n, std::optional<std::int64_t> m, std::int
                          Where w) const {
   const Site site(w);
   const Shape shape{n, m.value_or(n)};
-  check_shape("eye", shape);
+  check_shape("eye", shape, dtype);
   const Array row = prim::iota(shape, 0, DType::int32);
   return prim::cast(prim::binary(op_eq, prim::iota(shape, 1, DType::int32),
                                  prim::add(row, prim::like(row, static_cast<double>(k)))),
@@ -139,7 +145,8 @@ Array take_fn::operator()(const Array& x, const Array& index, std::optional<std:
   Array i = itemsize(index.dtype()) < 4 ? prim::cast(index, DType::int32) : index;
   const bool can_be_negative = is_signed_integer(i.dtype());
   auto at = [&](double v) { return prim::like(i, v); };
-  if (can_be_negative) i = prim::select(prim::binary(op_lt, i, at(0)), prim::add(i, at(rows)), i);
+  if (can_be_negative && mode != TakeMode::clip)
+    i = prim::select(prim::binary(op_lt, i, at(0)), prim::add(i, at(rows)), i);
   const auto rank = static_cast<std::int64_t>(i.shape().size());
   Array inside;
   if (mode == TakeMode::clip) {

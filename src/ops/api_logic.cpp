@@ -73,12 +73,12 @@ Array isnan_fn::operator()(const Array& x, Where w) const {
 }
 Array isinf_fn::operator()(const Array& x, Where w) const {
   const Site site(w);
-  if (!is_floating(weak_type_of(x, "isinf").dtype)) return prim::full(x.shape(), DType::bool_, 0);
+  if (!is_floating(weak_type_of(x, "isinf").dtype)) return zeros_of({x.shape(), DType::bool_, false});
   return prim::binary(op_eq, prim::unary(op_abs, x), prim::like(x, std::numeric_limits<double>::infinity()));
 }
 Array isfinite_fn::operator()(const Array& x, Where w) const {
   const Site site(w);
-  if (!is_floating(weak_type_of(x, "isfinite").dtype)) return prim::full(x.shape(), DType::bool_, 1);
+  if (!is_floating(weak_type_of(x, "isfinite").dtype)) return one_of({x.shape(), DType::bool_, false});
   return prim::unary(op_is_finite, x);
 }
 Array logical_and_fn::operator()(const Array& a, const Array& b, Where w) const {
@@ -134,10 +134,12 @@ Array where_fn::operator()(const Array& condition, const Array& a, const Array& 
 Array astype_fn::operator()(const Array& x, DType t, Where w) const {
   const Site site(w);
   type_of(x, "astype");
+  api::need_real("astype", t);
   return prim::cast(x, t);
 }
 Array bitcast_fn::operator()(const Array& x, DType t, Where w) const {
   const Site site(w);
+  api::need_real("bitcast", t);
   Attrs a;
   a.dtype = t;
   return record(op_bitcast, {x}, std::move(a));

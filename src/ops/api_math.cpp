@@ -64,7 +64,8 @@ Array fma_fn::operator()(const Array& a, const Array& b, const Array& c, Where w
 // ---------------------------------------------------------------- division with remainder
 namespace {
 struct Division {
-  Arrays x;  // a, b
+  WeakType type;  // of the result; 16-bit floats are divided in float32, so that only the result is rounded
+  Arrays x;       // a, b
   Array zero;
   Array rest;     // of the truncated division: has the sign of a
   Array differs;  // the rest is not zero and its sign not that of b
@@ -74,7 +75,8 @@ static Division divided(const char* function, const Array& a, const Array& b) {
   api::need_real(function, a);
   api::need_real(function, b);
   Division d;
-  d.x = together(function, {&a, &b}, bool_to_int32(promoted(function, {&a, &b})));
+  d.type = bool_to_int32(promoted(function, {&a, &b}));
+  d.x = together(function, {&a, &b}, api::computed(d.type));
   d.zero = prim::like(d.x[0], 0);
   d.rest = prim::binary(op_rem, d.x[0], d.x[1]);
   if (is_unsigned_integer(d.rest.dtype())) return d;
@@ -94,13 +96,15 @@ Array floor_divide_fn::operator()(const Array& a, const Array& b, Where w) const
   Array floored = prim::select(d.differs, prim::sub(quotient, prim::like(quotient, 1)), quotient);
   if (!is_float) return floored;
   // of a / 0 the rest is NaN, the quotient infinite
-  return prim::select(prim::binary(op_eq, d.x[1], d.zero), prim::div(d.x[0], d.x[1]),
-                      prim::unary(op_round, floored));
+  return api::cast(prim::select(prim::binary(op_eq, d.x[1], d.zero), prim::div(d.x[0], d.x[1]),
+                                prim::unary(op_round, floored)),
+                   d.type);
 }
 Array remainder_fn::operator()(const Array& a, const Array& b, Where w) const {
   const Site site(w);
   const Division d = divided("remainder", a, b);
-  return d.differs.has_value() ? prim::select(d.differs, prim::add(d.rest, d.x[1]), d.rest) : d.rest;
+  if (!d.differs.has_value()) return d.rest;
+  return api::cast(prim::select(d.differs, prim::add(d.rest, d.x[1]), d.rest), d.type);
 }
 
 // ---------------------------------------------------------------- power
@@ -264,6 +268,10 @@ Array erf_fn::operator()(const Array& x, Where w) const {
   const Site site(w);
   return floating("erf", op_erf, x);
 }
+Array erfc_fn::operator()(const Array& x, Where w) const {
+  const Site site(w);
+  return floating("erfc", op_erfc, x);
+}
 Array erf_inv_fn::operator()(const Array& x, Where w) const {
   const Site site(w);
   return floating("erf_inv", op_erf_inv, x);
@@ -281,15 +289,16 @@ Array silu_fn::operator()(const Array& x, Where w) const {
   const Array y = api::cast(x, to_inexact(weak_type_of(x, "silu")));
   return prim::mul(y, prim::unary(op_logistic, y));
 }
-// 0.5 (1 + tanh u) = sigmoid(2u), u = sqrt(2 / pi) (x + 0.044715 x^3)
+// Exactly: 0.5 x erfc(-x / sqrt(2)); 1 + erf would cancel. Else 0.5 (1 + tanh u) = sigmoid(2u), u = sqrt(2 / pi) (x + 0.044715 x^3).
 Array gelu_fn::operator()(const Array& x, bool approximate, Where w) const {
   const Site site(w);
-  const Array y = api::cast(x, to_inexact(weak_type_of(x, "gelu")));
+  const WeakType t = to_inexact(weak_type_of(x, "gelu"));
   auto times = [](const Array& a, double v) { return prim::mul(a, prim::like(a, v)); };
   if (!approximate) {
-    const Array e = prim::unary(op_erf, times(y, std::numbers::sqrt2 / 2));
-    return prim::mul(times(y, 0.5), prim::add(e, prim::like(e, 1)));
+    const Array y = api::cast(x, api::computed(t));
+    return api::cast(prim::mul(times(y, 0.5), prim::unary(op_erfc, times(y, -std::numbers::sqrt2 / 2))), t);
   }
+  const Array y = api::cast(x, t);
   const Array cubic = prim::add(y, times(prim::mul(y, prim::mul(y, y)), 0.044715));
   return prim::mul(y, prim::unary(op_logistic, times(cubic, 2 * std::sqrt(2 / std::numbers::pi))));
 }

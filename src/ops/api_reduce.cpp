@@ -37,6 +37,7 @@ static DType accumulator(DType t) { return t == DType::float16 || t == DType::bf
 // sum and prod of integers have at least 32 bits.
 static Array accumulated(const char* function, Reducer r, const Array& x, const ReduceOptions& o) {
   DType t = o.dtype.value_or(weak_type_of(x, function).dtype);
+  if (o.dtype) api::need_real(function, t);
   if (!o.dtype && !is_inexact(t) && itemsize(t) < 4)
     t = is_unsigned_integer(t) ? DType::uint32 : DType::int32;
   if (t == DType::bool_) {
@@ -58,6 +59,7 @@ Array prod_fn::operator()(const Array& x, const ReduceOptions& o, Where w) const
 // The floating operand of mean, var and so on; strong.
 static Array inexact(const char* function, const Array& x, const ReduceOptions& o) {
   const DType t = o.dtype.value_or(api::to_inexact(weak_type_of(x, function)).dtype);
+  if (o.dtype) api::need_real(function, t);
   if (!is_inexact(t))
     throw DTypeError(fmt::format("{}: dtype {} was asked for. The result is floating. Give a floating dtype.",
                                  function, name(t)));
@@ -95,6 +97,7 @@ static Array extremum(const char* function, Reducer r, Reducer of_bool, const Ar
                       const ReduceOptions& o) {
   const Shape axes = reduced_axes(function, x, o);
   need_elements(function, x, axes);
+  if (o.dtype) api::need_real(function, *o.dtype);
   const Array y = prim::cast(x, o.dtype.value_or(x.dtype()));
   return reduced(y.dtype() == DType::bool_ ? of_bool : r, y, axes, o.keepdims);
 }
@@ -159,7 +162,8 @@ Array logsumexp_fn::operator()(const Array& x, const ReduceOptions& o, Where w) 
   const Site site(w);
   const Array y = inexact("logsumexp", x, o);
   const Shape axes = reduced_axes("logsumexp", x, o);
-  need_elements("logsumexp", y, axes);
+  if (count_of(y.shape(), axes) == 0)  // log(0)
+    return prim::unary(op_log, reduced(Reducer::sum, y, axes, o.keepdims));
   const Array top = constant_max(y, axes);
   const Array shift = prim::select(prim::unary(op_is_finite, top), top, prim::like(top, 0));
   const Array total =

@@ -145,12 +145,23 @@ Array roll_fn::operator()(const Array& x, std::int64_t shift, std::optional<std:
                           Where w) const {
   const Site site(w);
   const Shape& shape = type_of(x, "roll").shape;
-  const Array y = axis ? x : prim::reshape(x, {x.size()});
-  const std::size_t dim = api::axis_of("roll", axis.value_or(0), y.shape());
-  const std::int64_t n = y.shape()[dim], s = n ? (shift % n + n) % n : 0;
-  if (s == 0) return x;
-  const Array parts[] = {prim::slice_dim(y, dim, n - s, n), prim::slice_dim(y, dim, 0, n - s)};
-  return prim::reshape(prim::concatenate(parts, dim), shape);
+  if (axis) return (*this)(x, Shape{shift}, Shape{*axis});
+  return prim::reshape((*this)(prim::reshape(x, {x.size()}), Shape{shift}, Shape{0}), shape);
+}
+Array roll_fn::operator()(const Array& x, const Shape& shifts, const Shape& axes, Where w) const {
+  const Site site(w);
+  const Shape& shape = type_of(x, "roll").shape;
+  if (shifts.size() != axes.size())
+    throw ShapeError(
+        fmt::format("roll: shifts {} for axes {}. Every axis has one shift. Give as many shifts as axes.",
+                    to_string(shifts), to_string(axes)));
+  Shape by = Shape::filled(shape.size(), 0);
+  for (std::size_t k = 0; k < axes.size(); k++) {
+    const std::size_t dim = api::axis_of("roll", axes[k], shape);
+    const std::int64_t n = std::max<std::int64_t>(shape[dim], 1);
+    by[dim] = (by[dim] + (shifts[k] % n + n) % n) % n;
+  }
+  return prim::roll(x, by);
 }
 Array pad_fn::operator()(const Array& x, const std::vector<std::pair<std::int64_t, std::int64_t>>& widths,
                          double value, Where w) const {

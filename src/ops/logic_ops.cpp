@@ -126,6 +126,26 @@ constinit const Op op_stop_gradient{.name = "stop_gradient",
                                     .jvp = no_tangent,
                                     .scalar = [](ScalarArgs& s) { s.out[0] = s.in[0]; }};
 
+// Under a map only the values are left: rows have no placement of their own.
+constinit const Op op_like{
+    .name = "like",
+    .form = Form::scalar,
+    .rule = pointwise_rule,
+    .linearity = [](const Call&, int operand) { return operand == 0 ? Linear::each : Linear::no; },
+    .jvp =
+        [](const JvpArgs& v) {
+          return Arrays{v.tangents[0].has_value() ? prim::placed_like(v.tangents[0], v.in[1]) : Array()};
+        },
+    .transpose =
+        [](const TransposeArgs& t) {
+          return Arrays{t.cotangents[0], Array()};
+        },
+    .batch =
+        [](const BatchArgs& b) {
+          return Batched{{b.in[0]}, {b.mapped[0]}};
+        },
+    .scalar = [](ScalarArgs& s) { s.out[0] = s.in[0]; }};
+
 constinit const Op op_iota{
     .name = "iota",
     .form = Form::scalar,
@@ -191,6 +211,7 @@ static constexpr const Op* logic_table[] = {&op_eq,
                                             &op_cast,
                                             &op_bitcast,
                                             &op_stop_gradient,
+                                            &op_like,
                                             &op_iota,
                                             &op_threefry};
 constinit const std::span<const Op* const> logic_ops = logic_table;

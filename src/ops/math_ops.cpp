@@ -126,16 +126,19 @@ constinit const Op op_atan2{.name = "atan2",
                             .jvp = atan2_jvp,
                             .scalar = [](ScalarArgs& s) { s.out[0] = expand::atan2(s.b, s.in[0], s.in[1]); }};
 // erf' = 2 / sqrt(pi) exp(-x^2)
+static Array bell_of(const Array& x) {
+  return prim::mul(prim::like(x, 2 * std::numbers::inv_sqrtpi), prim::exp(prim::neg(squared(x))));
+}
 constinit const Op op_erf{.name = "erf",
                           .form = Form::scalar,
                           .rule = pointwise_rule,
-                          .jvp =
-                              [](const JvpArgs& v) {
-                                const Array bell = prim::exp(prim::neg(squared(v.in[0])));
-                                return scaled(
-                                    v, prim::mul(prim::like(v.in[0], 2 * std::numbers::inv_sqrtpi), bell));
-                              },
+                          .jvp = [](const JvpArgs& v) { return scaled(v, bell_of(v.in[0])); },
                           .scalar = emit_function<expand::erf>};
+constinit const Op op_erfc{.name = "erfc",
+                           .form = Form::scalar,
+                           .rule = pointwise_rule,
+                           .jvp = [](const JvpArgs& v) { return scaled(v, prim::neg(bell_of(v.in[0]))); },
+                           .scalar = emit_function<expand::erfc>};
 constinit const Op op_erf_inv{
     .name = "erf_inv",
     .form = Form::scalar,
@@ -156,10 +159,10 @@ constinit const Op op_logistic{
         },
     .scalar = emit_function<expand::logistic>};
 
-static constexpr const Op* math_table[] = {&op_exp,   &op_expm1, &op_log,     &op_log1p,   &op_sqrt,
-                                           &op_rsqrt, &op_sin,   &op_cos,     &op_tan,     &op_tanh,
-                                           &op_sinh,  &op_cosh,  &op_asin,    &op_acos,    &op_atan,
-                                           &op_atan2, &op_erf,   &op_erf_inv, &op_logistic};
+static constexpr const Op* math_table[] = {&op_exp,   &op_expm1, &op_log,  &op_log1p,   &op_sqrt,
+                                           &op_rsqrt, &op_sin,   &op_cos,  &op_tan,     &op_tanh,
+                                           &op_sinh,  &op_cosh,  &op_asin, &op_acos,    &op_atan,
+                                           &op_atan2, &op_erf,   &op_erfc, &op_erf_inv, &op_logistic};
 constinit const std::span<const Op* const> math_ops = math_table;
 
 }  // namespace shardarray

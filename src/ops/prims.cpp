@@ -139,6 +139,8 @@ Array select(const Array& condition, const Array& a, const Array& b) {
   return record_moved(op_where, in);
 }
 
+Array placed_like(const Array& value, const Array& model) { return record(op_like, {value, model}); }
+
 Array cast(const Array& x, DType t, bool weak) {
   const Type& from = type_of(x);
   if (from.dtype == t && from.weak == weak) return x;
@@ -206,6 +208,13 @@ Array reverse(const Array& x, const Shape& dims) {
   Attrs a;
   a.dims = dims;
   return record(op_reverse, {x}, std::move(a));
+}
+
+Array roll(const Array& x, const Shape& shift) {
+  if (shift == Shape::filled(shift.size(), 0)) return x;
+  Attrs a;
+  a.lo = shift;
+  return record(op_roll, {x}, std::move(a));
 }
 
 Array pad(const Array& x, const Shape& lo, const Shape& hi, std::uint64_t bits) {

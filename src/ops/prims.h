@@ -14,7 +14,7 @@ extern const Op op_add, op_sub, op_mul, op_div, op_rem, op_min, op_max, op_pow, 
     op_fma, op_relu;
 extern const Op op_floor, op_ceil, op_round, op_trunc;
 extern const Op op_exp, op_expm1, op_log, op_log1p, op_sqrt, op_rsqrt, op_sin, op_cos, op_tan, op_tanh,
-    op_sinh, op_cosh, op_asin, op_acos, op_atan, op_atan2, op_erf, op_erf_inv, op_logistic;
+    op_sinh, op_cosh, op_asin, op_acos, op_atan, op_atan2, op_erf, op_erfc, op_erf_inv, op_logistic;
 extern const Op op_eq, op_ne, op_lt, op_le, op_gt, op_ge, op_is_finite;
 extern const Op op_not, op_and, op_or, op_xor, op_shl,
     op_shr;                        // bitwise; logical on bool; shr is arithmetic on signed types
@@ -22,6 +22,7 @@ extern const Op op_where;          // condition, a, b
 extern const Op op_cast;           // attrs.dtype; attrs.lo = {1}: the result is weak
 extern const Op op_bitcast;        // attrs.dtype, of the same width
 extern const Op op_stop_gradient;  // identity without derivative
+extern const Op op_like;           // operand 0, placed as operand 1, of which nothing is read
 extern const Op op_threefry;       // uint32 k0, k1, c0, c1 -> two uint32
 extern const Op op_iota;           // attrs.shape, dtype, dims[0]: the index along that dimension; no operands
 // ---- movement
@@ -44,7 +45,10 @@ extern const Op
 extern const Op op_sort;  // all operands along attrs.dims[0], by the first, stable
 extern const Op
     op_constraint;  // attrs.sharding; lo = {leading dimensions that it does not concern}; hi: dimensions that are open
+extern const Op
+    op_beside;  // operand 0 on the devices of operand 1: another move than those that programs make, see structure_ops.cpp
 extern const Op op_call;  // attrs.graphs[0] on the operands
+extern const Op op_roll;  // attrs.lo: how far every dimension is shifted, from 0 to its size - 1
 extern const Op
     op_permute_rows;  // row k of dimension attrs.dims[0] is the operand's row attrs.lo[k]; -1: zeros; no row twice
 // ---- over the rows of the maps attrs.axes; attrs.lo, hi: the positions of the groups in a list, and their sizes
@@ -98,6 +102,9 @@ Array select(const Array& condition, const Array& a, const Array& b);
 /// The same array when dtype and weakness are there already. Literals are converted at once.
 Array cast(const Array& x, DType t, bool weak = false);
 
+/// `value`, of the shape of `model`, where `model` is.
+Array placed_like(const Array& value, const Array& model);
+
 /// Dimensions of `dims` count from the last one of `shape`.
 Array broadcast(const Array& x, const Shape& shape, const Shape& dims);
 /// numpy's broadcasting: aligned at the last dimension.
@@ -109,6 +116,8 @@ Array slice(const Array& x, const Shape& lo, const Shape& hi, const Shape& step 
 /// Part lo..hi of dimension `dim` (non-negative).
 Array slice_dim(const Array& x, std::size_t dim, std::int64_t lo, std::int64_t hi);
 Array reverse(const Array& x, const Shape& dims);
+/// shift: one entry per dimension, in 0 .. size - 1.
+Array roll(const Array& x, const Shape& shift);
 Array pad(const Array& x, const Shape& lo, const Shape& hi, std::uint64_t bits = 0);
 Array concatenate(std::span<const Array> parts, std::size_t dim);
 /// The inverse of slice: zeros of `shape` with x at lo, lo + step, ...

@@ -47,12 +47,13 @@ static Rule reduce_rule(const Call& c) {
   return r;
 }
 
-// JAX's derivative of max and min: all elements that attain it share it equally.
+// JAX's derivative of max and min: all elements that attain it share it equally; NaN where none does (of a NaN).
 static Array extremum_tangent(const JvpArgs& v, const Shape& dims) {
   const Array &x = v.in[0], &t = v.tangents[0];
-  const Array hit = prim::binary(op_eq, x, prim::expand_reduced(v.out[0], x.shape(), dims));
-  const Array count = prim::reduce(Reducer::sum, prim::cast(hit, x.dtype(), true), dims);
-  return prim::div(prim::reduce(Reducer::sum, prim::select(hit, t, zeros_of(type_of(t))), dims), count);
+  const Array hit =
+      prim::cast(prim::binary(op_eq, x, prim::expand_reduced(v.out[0], x.shape(), dims)), x.dtype(), true);
+  const Array count = prim::reduce(Reducer::sum, hit, dims);
+  return prim::div(prim::reduce(Reducer::sum, prim::mul(t, hit), dims), count);
 }
 
 // Product rule on halves: (a, da)(b, db) = (ab, da b + a db) until one element is left. Right where elements are zero.

@@ -1,4 +1,4 @@
-// slice, reverse, pad, concatenate: dimensions that change their extent or order. Where such a dimension is cut into tiles,
+// slice, reverse, pad, concatenate, roll: dimensions that change their extent or order. Where such a dimension is cut into tiles,
 // boxes move between neighbours: a halo factor, shared by both sides although their sizes differ.
 #include <fmt/core.h>
 
@@ -250,6 +250,55 @@ constinit const Op op_concatenate{
           return sources;
         }};
 
+// ---------------------------------------------------------------- roll
+static Rule roll_rule(const Call& c) {
+  Rule r = pointwise_rule(c);
+  for (std::size_t d = 0; d < c.attrs->lo.size(); d++)
+    if (c.attrs->lo[d] != 0) r.factors[d].role = Role::halo;
+  return r;
+}
+
+// In every dimension what comes in again lies before what was shifted: 2^n corners at most.
+static std::vector<BoxSource> roll_boxes(const Call& c, const Box& out) {
+  std::vector<BoxSource> corners{copied(out)};
+  for (std::size_t d = 0; d < out.lo.size(); d++) {
+    const std::int64_t shift = c.attrs->lo[d], size = c.in[0].shape[d];
+    if (shift == 0) continue;
+    std::vector<BoxSource> cut;
+    for (const BoxSource& s : corners)
+      for (const bool again : {true, false}) {
+        Box side = whole_box(c.in[0].shape);
+        side.lo[d] = again ? 0 : shift;
+        side.size[d] = again ? shift : size - shift;
+        BoxSource part = s;
+        part.out = intersect(s.out, side);
+        part.in_lo[d] = part.out.lo[d] - shift + (again ? size : 0);
+        if (!part.out.empty()) cut.push_back(part);
+      }
+    corners = std::move(cut);
+  }
+  return corners;
+}
+
+constinit const Op op_roll{.name = "roll",
+                           .form = Form::boxes,
+                           .rule = roll_rule,
+                           .linearity = joint,
+                           .transpose =
+                               [](const TransposeArgs& t) {
+                                 Shape back = t.node.attrs().lo;
+                                 for (std::size_t d = 0; d < back.size(); d++)
+                                   if (back[d] != 0) back[d] = t.in[0].shape()[d] - back[d];
+                                 return Arrays{prim::roll(t.cotangents[0], back)};
+                               },
+                           .batch =
+                               [](const BatchArgs& b) {
+                                 Attrs a = b.node.attrs();
+                                 a.lo = prepend(0, a.lo);
+                                 return with_leading(b, std::move(a));
+                               },
+                           .boxes = roll_boxes};
+
 // ---------------------------------------------------------------- permute_rows
 static Rule permute_rows_rule(const Call& c) {
   Rule r = pointwise_rule(c);
@@ -294,8 +343,8 @@ constinit const Op op_permute_rows{
         },
     .boxes = permute_rows_boxes};
 
-static constexpr const Op* slicing_table[] = {&op_slice, &op_reverse, &op_pad, &op_concatenate,
-                                              &op_permute_rows};
+static constexpr const Op* slicing_table[] = {&op_slice,       &op_reverse, &op_pad,
+                                              &op_concatenate, &op_roll,    &op_permute_rows};
 constinit const std::span<const Op* const> slicing_ops = slicing_table;
 
 }  // namespace shardarray

@@ -118,6 +118,7 @@ double call(Function f, double a, double b) {
     case Function::sinh: return scalar::sinh(a);
     case Function::cosh: return scalar::cosh(a);
     case Function::lgamma: return scalar::lgamma(a);
+    case Function::erfc: return scalar::erfc(a);
   }
   undefined("a call");
 }

@@ -26,6 +26,7 @@ int cosh(KernelBuilder& b, int x);          ///< 1.75
 int tanh(KernelBuilder& b, int x);          ///< 2.5
 int logistic(KernelBuilder& b, int x);      ///< 2.5; 1 / (1 + exp(-x))
 int erf(KernelBuilder& b, int x);           ///< 1
+int erfc(KernelBuilder& b, int x);          ///< 4
 /// Giles' polynomial in the order JAX evaluates it, for equal random numbers: 6 for |x| < 0.9, towards 1 up
 /// to 80 (x * x is rounded).
 int erf_inv(KernelBuilder& b, int x);

@@ -17,10 +17,10 @@ constexpr const char* code_names[] = {
     "lt",       "le",    "gt",   "ge",      "fma",   "select", "call"};
 static_assert(std::size(code_names) == static_cast<int>(Code::call) + 1);
 
-constexpr const char* function_names[] = {"exp",  "expm1", "log",  "log1p",   "sin",  "cos",
-                                          "tan",  "tanh",  "erf",  "erf_inv", "pow",  "atan2",
-                                          "asin", "acos",  "atan", "sinh",    "cosh", "lgamma"};
-static_assert(std::size(function_names) == static_cast<int>(Function::lgamma) + 1);
+constexpr const char* function_names[] = {"exp",  "expm1", "log",     "log1p",  "sin",   "cos",  "tan",
+                                          "tanh", "erf",   "erf_inv", "pow",    "atan2", "asin", "acos",
+                                          "atan", "sinh",  "cosh",    "lgamma", "erfc"};
+static_assert(std::size(function_names) == static_cast<int>(Function::erfc) + 1);
 
 bool is_comparison(Code c) { return c >= Code::eq && c <= Code::ge; }
 /// The types that kernels compute with.
@@ -111,7 +111,7 @@ class Verifier {
 
   void instruction(const Instr& in) {
     require(static_cast<int>(in.code) <= static_cast<int>(Code::call), "Codes are those of `Code`");
-    require(in.code != Code::call || in.imm <= static_cast<std::uint64_t>(Function::lgamma),
+    require(in.code != Code::call || in.imm <= static_cast<std::uint64_t>(Function::erfc),
             "Called functions are those of `Function`");
     require(has_arithmetic(in.type), "Kernels compute with bool, integers, float32 and float64");
     const int count = operand_count(in.code, in.imm);
@@ -207,9 +207,7 @@ class Verifier {
 }  // namespace
 
 const char* name(Code c) { return c <= Code::call ? code_names[static_cast<int>(c)] : "unknown"; }
-const char* name(Function f) {
-  return f <= Function::lgamma ? function_names[static_cast<int>(f)] : "unknown";
-}
+const char* name(Function f) { return f <= Function::erfc ? function_names[static_cast<int>(f)] : "unknown"; }
 
 int operand_count(Code c, std::uint64_t imm) {
   switch (c) {

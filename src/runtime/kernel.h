@@ -86,7 +86,8 @@ enum class Function : std::uint8_t {
   atan,
   sinh,
   cosh,
-  lgamma
+  lgamma,
+  erfc
 };
 
 const char* name(Code c);

@@ -35,8 +35,8 @@ orc::SymbolMap runtime_symbols(orc::ExecutionSession& session) {
                              one<scalar::sin>,  one<scalar::cos>,     one<scalar::tan>,  one<scalar::tanh>,
                              one<scalar::erf>,  one<scalar::erf_inv>, nullptr,           nullptr,
                              one<scalar::asin>, one<scalar::acos>,    one<scalar::atan>, one<scalar::sinh>,
-                             one<scalar::cosh>, one<scalar::lgamma>};
-  static_assert(std::size(unary) == static_cast<int>(Function::lgamma) + 1);
+                             one<scalar::cosh>, one<scalar::lgamma>,  one<scalar::erfc>};
+  static_assert(std::size(unary) == static_cast<int>(Function::erfc) + 1);
   for (int f = 0; f < static_cast<int>(std::size(unary)); f++) {
     if (unary[f]) add(function_symbol(static_cast<Function>(f)), unary[f]);
   }
