@@ -432,6 +432,12 @@ Cases structure_cases() {
                {{{10, 6}}},
                true,
                0});
+  c.push_back({"beside",
+               [](S x) { return record(op_beside, {x[0], x[1]}); },
+               [](const Hosts& x) { return x[0].data; },
+               {{{10, 6}}, {{10, 6}}},
+               true,
+               0});
   c.push_back({"call",
                [](S x) {
                  Graph g;

@@ -71,7 +71,9 @@ void place(T& t, const S& s, const Path& path, PlaceRef put, const char* functio
 
 /// Inside jit: every array of the tree must have this sharding there. Outside: the tree placed so (nothing is evaluated).
 /// `to` is a Device, a sharding, or a tree of them: `std::tuple(sharding, none)` for a tuple of two. Statics pass.
-/// Throws ShardingError with the path of an array whose rank does not fit.
+/// A gradient comes back to the devices of an array that was bound to others (committed, or on several); of one that was bound
+/// to none it stays where the value went.
+/// Throws ShardingError with the path of an array whose rank does not fit, DeviceError for a device that does not exist.
 template <class T, class S> T filter_shard(T tree, const S& to, Where w = Where::here()) {
   if constexpr (detail::check_tree<T>())
     detail::place(
@@ -87,7 +89,7 @@ template <class T, class S> T with_sharding_constraint(T tree, const S& to, Wher
 template <class T, class S> T reshard(T tree, const S& to, Where w = Where::here()) {
   return filter_shard(std::move(tree), to, w);
 }
-/// The tree committed to a Device, a sharding, or a tree of them.
+/// The tree committed to a Device, a sharding, or a tree of them. Gradients and errors: as filter_shard().
 template <class T, class S> T device_put(T tree, const S& to, Where w = Where::here()) {
   if constexpr (detail::check_tree<T>())
     detail::place(

@@ -47,6 +47,7 @@ class Simplifier {
   std::vector<int> add(const FlatNode& n, std::vector<int> in) {
     modes_ = n.modes;
     if (n.op == &op_identity) return in;
+    if (n.op == &op_beside) return {in[0]};  // all is on the same devices here
     if (n.op->form == Form::call) return replay(flatten(*n.attrs->graphs[0]), in);
     if (n.op->form == Form::view && n.in_types[0].shape == n.out_types[0].shape) return in;
     if (is_half(n.out_types[0].dtype) &&

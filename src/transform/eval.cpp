@@ -3,12 +3,14 @@
 #include <fmt/core.h>
 
 #include <algorithm>
+#include <optional>
 #include <unordered_map>
 
 #include "base/pointer_table.h"
 #include "compile/assignment.h"
 #include "graph/key.h"
 #include "graph/trace_state.h"
+#include "ops/prims.h"
 #include "transform/trace.h"
 
 namespace shardarray {
@@ -160,51 +162,60 @@ const DeviceOrder* devices_of(const Node* n, const KnownDevices& known) {
   auto it = known.find(n);
   return it == known.end() ? nullptr : it->second;
 }
-const DeviceOrder* operand_devices(const Node* n, const KnownDevices& known) {
-  const DeviceOrder* here = nullptr;
-  for (const Array& a : n->in()) {
-    if (!a.node()->evaluated()) {
-      if (!here) here = devices_of(a.node(), known);
-    } else if (const ValueRef& v = a.node()->out()[a.index()].value;
-               v && (v->committed || v->layout->order()->size() > 1)) {
-      here = v->layout->order();
-    }
-  }
-  return here;
+// The devices that an array is bound to; null: it may go anywhere.
+const DeviceOrder* bound_to(const Array& a, const KnownDevices& known) {
+  if (!a.node()->evaluated()) return devices_of(a.node(), known);
+  const Value* v = a.node()->out()[a.index()].value.get();
+  return v && (v->committed || v->layout->order()->size() > 1) ? v->layout->order() : nullptr;
+}
+bool is_elsewhere(const DeviceOrder* order, const DeviceOrder* home) {
+  return order && home && order->sorted() != home->sorted();
 }
 
-// Something that has to come over from other devices before the program that needs it can run.
+// Something that has to come over from other devices before the program that needs it can run: the operand of a
+// constraint; the one of a cotangent's way back, beside the other; operands of a pmap's call.
 struct Move {
-  Array of;                 // a constraint, or a pmap's call: output 0
-  const DeviceOrder* home;  // of the call; null: a constraint
-  Arrays operands;
+  Array of;                           // output 0 of the node that needs it
+  Arrays operands;                    // absent: not needed for the move
+  const DeviceOrder* home = nullptr;  // of a call
 };
 
-// Those among `nodes`, operands first.
-std::vector<Move> moves_among(std::span<Node* const> nodes) {
-  KnownDevices known;
-  std::vector<Move> moves;
-  for (Node* n : nodes) {
-    const DeviceOrder *here = operand_devices(n, known), *to = here, *home = nullptr;
-    if (n->op->form == Form::constraint && n->op != &op_input) {
-      const auto lead = n->attrs().lo.empty() ? 0 : static_cast<int>(n->attrs().lo[0]);
-      to = layout_of(*n->attrs().sharding, static_cast<int>(n->type().shape.size()) - lead)->order();
-    } else {
-      home = mapped_devices(*n);
-      if (home) to = home;
+// What node n needs moved, if anything; `known` learns where its value will be.
+std::optional<Move> move_of(Node* n, KnownDevices& known) {
+  const DeviceOrder* here = nullptr;
+  for (const Array& a : n->in())
+    if (const DeviceOrder* order = bound_to(a, known); order && (!here || a.node()->evaluated()))
+      here = order;
+  const DeviceOrder*& to = known[n] = here;
+  Arrays all(n->in().begin(), n->in().end());
+  if (n->op == &op_beside) {
+    here = bound_to(all[0], known);
+    const DeviceOrder* home = bound_to(all[1], known);
+    to = is_elsewhere(here, home) ? home : here;
+    if (to != here) return Move{handle(n), std::move(all)};
+  } else if (n->op->form == Form::constraint && n->op != &op_input) {
+    const auto lead = n->attrs().lo.empty() ? 0 : static_cast<int>(n->attrs().lo[0]);
+    to = layout_of(*n->attrs().sharding, static_cast<int>(n->type().shape.size()) - lead)->order();
+    if (is_elsewhere(here, to)) return Move{handle(n), std::move(all)};
+  } else if (const DeviceOrder* home = mapped_devices(*n)) {
+    to = home;
+    bool apart = false;
+    for (Array& a : all) {
+      if (is_elsewhere(bound_to(a, known), home)) apart = true;
+      else a = Array();
     }
-    if (here && to && here->sorted() != to->sorted())
-      moves.push_back({handle(n), home, {n->in().begin(), n->in().end()}});
-    known[n] = to;
+    if (apart) return Move{handle(n), std::move(all), home};
   }
-  return moves;
+  return std::nullopt;
 }
 
-// The operand of a constraint, computed and moved.
-void move_constrained(const Move& m, const char* what) {
+// The value of a constraint or of a cotangent that comes back: its operands computed, and the first moved.
+void move_value(const Move& m, const char* what) {
   Node* const n = m.of.node();
-  evaluate(m.operands, what);
-  ValueRef v = reshard_value(value_of(m.operands[0]), n->type(), *n->attrs().sharding);
+  for (const Array& a : m.operands) evaluate({&a, 1}, what);
+  const ValueRef from = value_of(m.operands[0]);
+  ValueRef v = n->op == &op_beside ? put_beside(from, n->type(), *value_of(m.operands[1]))
+                                   : reshard_value(from, n->type(), *n->attrs().sharding);
   const std::lock_guard lock(graph_mutex());
   if (n->evaluated()) return;  // another thread was faster
   n->out()[0].value = std::move(v);
@@ -213,13 +224,35 @@ void move_constrained(const Move& m, const char* what) {
 
 // The operands of a pmap's call that lie on other devices than the map's, computed and brought over; the others are absent.
 std::vector<ValueRef> bring_operands(const Move& m, const char* what) {
-  std::vector<ValueRef> values;
-  for (const Array& a : m.operands) {
+  std::vector<ValueRef> values(m.operands.size());
+  for (std::size_t k = 0; k < values.size(); k++) {
+    const Array& a = m.operands[k];
+    if (!a.has_value()) continue;
     evaluate({&a, 1}, what);
     const ValueRef v = value_of(a), here = bring_home(v, type_of(a), m.home);
-    values.push_back(here == v ? nullptr : here);
+    if (here != v) values[k] = here;
   }
   return values;
+}
+
+// What is moved among `nodes` (operands first) and what calls get instead of their operands. Runs without the lock.
+struct Moves {
+  std::vector<Move> all;  // keeps what `brought` names
+  Brought brought;
+};
+Moves settle_moves(std::span<Node* const> nodes, std::unique_lock<std::mutex>& lock, const char* what) {
+  Moves moves;
+  KnownDevices known;
+  for (Node* n : nodes)
+    if (auto m = move_of(n, known)) moves.all.push_back(std::move(*m));
+  if (moves.all.empty()) return moves;
+  lock.unlock();
+  for (const Move& m : moves.all) {
+    if (m.home) moves.brought[m.of.node()] = bring_operands(m, what);
+    else move_value(m, what);
+  }
+  lock.lock();
+  return moves;
 }
 
 // The nodes have these values, unless another thread was faster.
@@ -236,7 +269,9 @@ void finish(const Collection& c, std::span<ValueRef> values) {
 }
 
 // Its operands may have to come over from other devices.
-bool may_move(const Node* n) { return n->op->form == Form::constraint || n->op->form == Form::call; }
+bool may_move(const Node* n) {
+  return n->op->form == Form::constraint || n->op->form == Form::call || n->op == &op_beside;
+}
 
 // Whether all that is to be computed may run as one program: no two parts of it want other devices.
 bool one_place(std::span<Node* const> nodes) {
@@ -260,23 +295,14 @@ bool is_open(const Node* n) { return !n->evaluated(); }
 // All of `roots` as one program, after what moves. The lock is held while the graph is read, not while anything runs.
 void evaluate_together(std::span<const Array> roots, std::unique_lock<std::mutex>& lock,
                        std::vector<Node*> nodes, const char* what) {
-  std::vector<Move> moves;  // keeps what `brought` names
-  Brought brought;
+  Moves moves;
   if (std::any_of(nodes.begin(), nodes.end(), may_move)) {
-    moves = moves_among(nodes);
-    if (!moves.empty()) {
-      lock.unlock();
-      for (const Move& m : moves) {
-        if (m.home) brought[m.of.node()] = bring_operands(m, what);
-        else move_constrained(m, what);
-      }
-      lock.lock();
-      nodes = topological(roots, is_open);
-    }
+    moves = settle_moves(nodes, lock, what);
+    if (!moves.all.empty()) nodes = topological(roots, is_open);
   }
   if (nodes.empty()) return;
   const Modes& modes = *nodes.back()->modes;
-  const Collection c = collect(nodes, brought, what);
+  const Collection c = collect(nodes, moves.brought, what);
   if (c.outputs.empty()) return;
   std::shared_ptr<const LoadedProgram> program;
   if (c.plain) program = find_program(structure_of(c), c.leaves, c.outputs.size());

@@ -124,6 +124,11 @@ ValueRef reshard_value(const ValueRef& v, const Type& t, const Sharding& s) {
   return result;
 }
 
+ValueRef put_beside(const ValueRef& v, const Type& t, const Value& home) {
+  if (home.layout->rank() == static_cast<int>(t.shape.size())) return reshard_value(v, t, home.sharding);
+  return reshard_value(v, t, PositionalSharding(home.layout->order()->devices()).replicate());
+}
+
 ValueRef bring_home(const ValueRef& v, const Type& t, const DeviceOrder* home) {
   const bool bound = v->committed || v->layout->order()->size() > 1;
   if (!bound || v->layout->order()->sorted() == home->sorted()) return v;
