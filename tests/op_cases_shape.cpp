@@ -433,7 +433,9 @@ Cases structure_cases() {
                true,
                0});
   c.push_back({"beside",
-               [](S x) { return record(op_beside, {x[0], x[1]}); },
+               [](S x) {
+                 return record(op_beside, {x[0], x[1]});
+               },
                [](const Hosts& x) { return x[0].data; },
                {{{10, 6}}, {{10, 6}}},
                true,
