@@ -1,17 +1,30 @@
-// What a cached call takes from the heap: nothing. Sanitizers keep their own operator new.
+// What a cached call takes from the heap: nothing. What happens when the heap has no more: an Error, and everything still
+// works. Sanitizers keep their own operator new.
+#include <unistd.h>
+
 #include <cstdlib>
+#include <filesystem>
+#include <fstream>
+#include <functional>
+#include <limits>
 #include <new>
+#include <sstream>
 
 #include "program_of.h"
 
 #if !defined(__SANITIZE_ADDRESS__) && !defined(__SANITIZE_THREAD__)
 
 static thread_local std::size_t allocations = 0;
+/// Blocks of at least this many bytes are refused, and every block when `grants` are spent.
+static thread_local std::size_t refuse_from = std::numeric_limits<std::size_t>::max();
+static thread_local std::size_t grants = std::numeric_limits<std::size_t>::max();
 
 #pragma GCC diagnostic push
 #pragma GCC diagnostic ignored "-Wmismatched-new-delete"  // both are ours
 void* operator new(std::size_t n) {
   allocations++;
+  if (n >= refuse_from || grants == 0) throw std::bad_alloc();
+  grants--;
   if (void* const p = std::malloc(n == 0 ? 1 : n)) return p;
   throw std::bad_alloc();
 }
@@ -53,6 +66,86 @@ TEST_CASE(
     const auto g = sa::jit([](const Array& a) { return a - sa::mean(a, {.axis = 0, .keepdims = true}); });
     CHECK(taken([&] { const Array z = g(y); }) == 0);
   }
+}
+
+namespace {
+
+/// The heap of this thread is short while it lives.
+struct ShortHeap {
+  explicit ShortHeap(std::size_t from, std::size_t number = std::numeric_limits<std::size_t>::max()) {
+    refuse_from = from;
+    grants = number;
+  }
+  ~ShortHeap() { refuse_from = grants = std::numeric_limits<std::size_t>::max(); }
+};
+
+}  // namespace
+
+TEST_CASE("allocations: values for which the process has no place are an OutOfMemory, and can be had later") {
+  constexpr std::int64_t n = 1 << 18;  // 1 MiB
+  const sa::Mesh mesh = sa::make_mesh({{"i", 2}}),
+                 others = sa::make_mesh({{"i", 2}}, {sa::devices()[4], sa::devices()[5]});
+  const Array x = sa::block_until_ready(sa::arange(n) * 1.0f);
+  const Array cut = sa::block_until_ready(sa::device_put(x, sa::NamedSharding(mesh, sa::P("i"))));
+  sa::set_share_replicas(false);
+  const Array copies = sa::block_until_ready(sa::device_put(x, sa::NamedSharding(mesh, sa::P())));
+  sa::set_share_replicas(true);
+  const std::string path =
+      std::filesystem::temp_directory_path() / ("shardarray_allocations_" + std::to_string(getpid()));
+  std::ofstream(path) << std::string(1 << 20, '1') << "\n";
+  std::ostringstream shown;
+  const std::vector<std::pair<std::string, std::function<void()>>> calls = {
+      {"to_vector of its dtype", [&] { x.to_vector<float>(); }},
+      {"to_vector of another dtype", [&] { x.to_vector<double>(); }},
+      {"to_vector of bools", [&] { x.to_vector<bool>(); }},
+      {"to_vector of pieces", [&] { cut.to_vector<float>(); }},
+      {"device_put to other devices", [&] { sa::device_put(cut, sa::NamedSharding(others, sa::P("i"))); }},
+      {"make_array_from_callback",
+       [&] {
+         sa::make_array_from_callback({n}, sa::NamedSharding(mesh, sa::P()),
+                                      [&](const sa::ShardIndex&) { return x; });
+       }},
+      {"debug::print", [&] { sa::debug::print("{}", {x}, {.stream = &shown}); }},
+      {"debug::callback", [&] { sa::debug::callback([](const sa::HostValues&) {}, {x}); }},
+      {"data::loader", [&] { sa::data::loader(std::tuple(x)); }},
+      {"batches",
+       [&] {
+         sa::data::Batches({x.reshape({2, -1})}, {.batch = 2}).at(0);
+       }},
+      {"data::load_csv", [&] { sa::data::load_csv(path); }},
+      {"assert_replica_integrity", [&] { sa::assert_replica_integrity(copies); }},
+  };
+  for (const auto& [what, call] : calls) {
+    CAPTURE(what);
+    {
+      const ShortHeap heap(std::size_t{1} << 18);
+      CHECK_THROWS_AS(call(), sa::OutOfMemory);
+    }
+    CHECK_NOTHROW(call());
+  }
+  std::filesystem::remove(path);
+}
+
+TEST_CASE("allocations: an evaluation without heap is an error, at whatever block, and works later") {
+  const auto rows = program_test::on_xy(sa::P("x"));
+  const Array x = sa::block_until_ready(sa::device_put(program_test::numbers({48}), rows));
+  double sum = 0;
+  for (const float v : x.to_vector<float>()) sum += v;
+  int failures = 0;
+  bool done = false;
+  for (std::size_t number = 0; !done; number += 1 + number / 8) {
+    CAPTURE(number);
+    REQUIRE(number < 1'000'000);
+    const auto added = static_cast<std::int64_t>(number) + 1;  // another size: no program is there yet
+    const Array lazy = sa::sum(sa::concatenate({x, sa::zeros({added})}) * 2 + 1);
+    try {
+      const ShortHeap heap(std::numeric_limits<std::size_t>::max(), number);
+      lazy.block_until_ready();
+      done = true;
+    } catch (const sa::OutOfMemory&) { failures++; }
+    CHECK(lazy.item<float>() == doctest::Approx(2 * sum + 48 + static_cast<double>(added)));
+  }
+  CHECK(failures > 20);
 }
 
 }  // namespace allocations_test

@@ -27,16 +27,17 @@ class ShardedArray;
 using Array = ShardedArray;
 
 /// The first line of every public function that is made of others: ops recorded while it lives carry its line, so that
-/// messages and explain() show the user's line. The outermost one wins.
+/// messages and explain() show the user's line, and errors about sizes and numbers name `function`. The outermost one wins.
 class SHARDARRAY_API Site {
  public:
-  explicit Site(Where w);
+  /// `function` outlives the object; null: an outer or inner one has the name.
+  explicit Site(Where w, const char* function = nullptr);
   ~Site();
   Site(const Site&) = delete;
   Site& operator=(const Site&) = delete;
 
  private:
-  bool mine_;
+  bool mine_, names_;
 };
 
 /// One piece of an array on one device.
@@ -47,7 +48,7 @@ struct AxisSet {
   bool all = true;
   Shape axes;
   AxisSet() = default;
-  template <std::integral I> AxisSet(I axis) : all(false), axes{static_cast<std::int64_t>(axis)} {}
+  template <std::integral I> AxisSet(I axis) : all(false), axes{to_int64(axis)} {}
   AxisSet(std::initializer_list<std::int64_t> list) : all(false), axes(list) {}
   AxisSet(Shape list) : all(false), axes(std::move(list)) {}
 };
@@ -67,13 +68,13 @@ struct SHARDARRAY_API Index {
   std::optional<std::int64_t> start, stop;  ///< `at`: start is the index
   std::int64_t step = 1;
   Index() = default;
-  template <std::integral I> Index(I i) : kind(Kind::at), start(static_cast<std::int64_t>(i)) {}
+  template <std::integral I> Index(I i) : kind(Kind::at), start(to_int64(i)) {}
   explicit Index(Kind k) : kind(k) {}
 };
 /// `x[slice(2, 5)]`, `x[slice(none, 5)]`, `x[slice(none, none, -1)]`: numpy's start:stop:step; negative counts from the end.
 struct SHARDARRAY_API slice : Index {
   struct Bound {
-    template <std::integral I> Bound(I i) : value(static_cast<std::int64_t>(i)) {}
+    template <std::integral I> Bound(I i) : value(to_int64(i)) {}
     Bound(none_t) {}
     std::optional<std::int64_t> value;
   };
@@ -93,15 +94,24 @@ class IndexedArray;
 
 /// A handle to a value: cheap to copy, immutable, lazy. It is recorded (computed when read), materialised (pieces on
 /// devices), absent (`Array()`), or given away (donated; every later use throws DonationError that names the donor).
+///
+/// Sizes are not negative, and the bytes of one value are fewer than 2^62: ShapeError where it would be recorded, in the name
+/// of the function. A value that no memory holds may still be recorded; OutOfMemory comes when it has to be stored. A part of
+/// it is read without storing the whole in jit, and where the whole has no handle any more:
+/// `x = broadcast_to(1, {n}); x = x[0]; x.item<int>()`.
 class SHARDARRAY_API ShardedArray {
  public:
   /// Absent: `has_value()` is false.
   ShardedArray() = default;
-  /// A scalar literal. Numbers are weak: `x * 2.0` keeps the dtype of `x`; alone they are int32 and float32. bool is bool.
+  /// A scalar literal. Numbers are weak: `x * 2.0` keeps the dtype of `x`; alone they are float32 and the first of int32,
+  /// int64 and uint64 that holds the number. bool is bool. A whole number that is not among the values of the dtype that
+  /// it takes is a DTypeError, in arithmetic, comparisons and creation: `array({1, 2}) == 4294967297` (NumPy's rule; JAX
+  /// throws beyond 32 bits and wraps shorter ones). Floating dtypes take every number, rounded.
   template <Element T> ShardedArray(T value, Where w = Where::here()) {
     if constexpr (std::same_as<T, bool>) *this = literal(value ? 1.0 : 0.0, DType::bool_, false, w);
     else if constexpr (std::floating_point<T>)
       *this = literal(static_cast<double>(value), DType::float32, true, w);
+    else if constexpr (std::is_unsigned_v<T> && sizeof(T) == 8) *this = literal_uint(value, w);
     else *this = literal_int(static_cast<std::int64_t>(value), w);
   }
   ShardedArray(const ShardedArray& o) : node_(o.node_), index_(o.index_) { retain(); }
@@ -157,18 +167,20 @@ class SHARDARRAY_API ShardedArray {
     read(&v, dtype_of<T>(), 1, "item", w);
     return v;
   }
-  /// All elements, row-major, converted to T as astype() does it.
+  /// All elements, row-major, converted to T as astype() does it. Throws OutOfMemory when the process has no place for them.
   template <Element T> std::vector<T> to_vector(Where w = Where::here()) const {
-    if constexpr (std::same_as<T, bool>) {
-      const auto n = static_cast<std::size_t>(size());
-      const auto values = std::make_unique<bool[]>(n);
-      read(values.get(), DType::bool_, size(), "to_vector", w);
-      return std::vector<bool>(values.get(), values.get() + n);
-    } else {
-      std::vector<T> v(static_cast<std::size_t>(size()));
-      read(v.data(), dtype_of<T>(), size(), "to_vector", w);
-      return v;
-    }
+    const auto n = static_cast<std::size_t>(size());
+    return detail::with_memory("to_vector", n * sizeof(T), [&] {
+      if constexpr (std::same_as<T, bool>) {
+        const auto values = std::make_unique<bool[]>(n);
+        read(values.get(), DType::bool_, size(), "to_vector", w);
+        return std::vector<bool>(values.get(), values.get() + n);
+      } else {
+        std::vector<T> v(n);
+        read(v.data(), dtype_of<T>(), size(), "to_vector", w);
+        return v;
+      }
+    });
   }
   /// Computes the value and waits for it.
   const ShardedArray& block_until_ready() const;
@@ -202,6 +214,7 @@ class SHARDARRAY_API ShardedArray {
  private:
   static ShardedArray literal(double value, DType t, bool weak, Where w);
   static ShardedArray literal_int(std::int64_t value, Where w);
+  static ShardedArray literal_uint(std::uint64_t value, Where w);
   void read(void* to, DType type, std::int64_t elements, const char* what, Where w) const;
   bool item_bool() const;
   void retain() const;

@@ -28,7 +28,7 @@ class SHARDARRAY_API Batches {
   Batches(const std::vector<Array>& arrays, LoaderOptions options);
   /// How many batches there are.
   std::int64_t size() const;
-  /// Batch k of every array.
+  /// Batch k of every array, k from 0 to size() - 1. Throws ShapeError for another k.
   std::vector<Array> at(std::int64_t k) const;
   Batches with_epoch(std::int64_t epoch) const;
 
@@ -85,10 +85,17 @@ Loader<A...> loader(const std::tuple<A...>& arrays, LoaderOptions options = {}) 
                               std::move(options)));
 }
 
-/// A table of numbers separated by commas, plain or gzip, without a header: float32 [rows, columns].
-/// Throws IoError naming file, row and column when it is missing, damaged, not numeric, or its rows differ in
-/// length.
-SHARDARRAY_API Array load_csv(const std::string& path, Where w = Where::here());
+struct CsvOptions {
+  /// Of the text, unpacked. A file that has more is refused before it fills the memory: a gzip of 3 MB may hold 3 GB, and a
+  /// device never ends. The default is 1 GiB.
+  std::int64_t max_bytes = std::int64_t{1} << 30;
+};
+/// A table of numbers separated by commas, plain or gzip, without a header: float32 [rows, columns]. Numbers are rounded to
+/// the nearest float32; as in NumPy what is too small becomes 0 (`1e-46`), what is too large infinite (`1e39`).
+/// Throws IoError naming file, row and column when it is missing, damaged, not numeric, larger than max_bytes, or its rows
+/// differ in length; OutOfMemory when the table does not fit into the process.
+SHARDARRAY_API Array load_csv(const std::string& path, const CsvOptions& options, Where w = Where::here());
+inline Array load_csv(const std::string& path, Where w = Where::here()) { return load_csv(path, {}, w); }
 
 }  // namespace data
 

@@ -27,12 +27,15 @@ namespace debug {
 /// An argument of print: an array, a number or a text.
 struct SHARDARRAY_API Printable {
   Printable(const Array& a) : value(a) {}
-  template <std::integral I> Printable(I i) : value(static_cast<std::int64_t>(i)) {}
+  template <std::integral I> Printable(I i) {
+    if constexpr (std::is_unsigned_v<I>) value = static_cast<std::uint64_t>(i);
+    else value = static_cast<std::int64_t>(i);
+  }
   template <std::floating_point F> Printable(F f) : value(static_cast<double>(f)) {}
   Printable(const char* text) : value(std::string(text)) {}
   Printable(std::string text) : value(std::move(text)) {}
   Printable(const Shape& shape);  ///< as a tuple: `(2, 8)`
-  std::variant<Array, std::int64_t, double, std::string> value;
+  std::variant<Array, std::int64_t, std::uint64_t, double, std::string> value;
 };
 /// Where to write; std::cout by default. The stream must outlive what is traced with it.
 struct SHARDARRAY_API PrintOptions {

@@ -3,6 +3,8 @@
 // Messages have one shape: `<function>: <what is wrong, with values>. <the rule>. <what to do>`, and name the path of the
 // leaf (`0.layers[1].weight`) when the value stood in a tree.
 #pragma once
+#include <cstddef>
+#include <new>
 #include <stdexcept>
 
 #include "shardarray/export.h"
@@ -64,7 +66,8 @@ class SHARDARRAY_API TransportError : public Error {
  public:
   using Error::Error;
 };
-/// Memory that could not be had.
+/// Memory that could not be had, of a device or of the process. Recording, evaluating, reading and loading throw it, never
+/// std::bad_alloc or std::length_error.
 class SHARDARRAY_API OutOfMemory : public Error {
  public:
   using Error::Error;
@@ -74,5 +77,18 @@ class SHARDARRAY_API InternalError : public Error {
  public:
   using Error::Error;
 };
+
+namespace detail {
+[[noreturn]] SHARDARRAY_API void refuse_memory(const char* function, std::size_t bytes);
+/// f(), which takes about `bytes` of the process' memory (0: unknown). What the standard library throws when they cannot be
+/// had becomes OutOfMemory in the name of `function`.
+template <class F> decltype(auto) with_memory(const char* function, std::size_t bytes, const F& f) {
+  try {
+    return f();
+  } catch (const std::bad_alloc&) { refuse_memory(function, bytes); } catch (const std::length_error&) {
+    refuse_memory(function, bytes);
+  }
+}
+}  // namespace detail
 
 }  // namespace shardarray

@@ -73,6 +73,7 @@ inline constexpr struct SHARDARRAY_API all_fn {
   operator Index() const { return Index(Index::Kind::range); }
 } all{};
 /// int32 position of the first largest element (of a NaN, if there is one), along one axis or in the flattened array.
+/// Throws DTypeError where that is longer than 2^31.
 inline constexpr struct SHARDARRAY_API argmax_fn {
   Array operator()(const Array& x, const ReduceOptions& o = {}, Where w = Where::here()) const;
   template <std::integral I> Array operator()(const Array& x, I axis, Where w = Where::here()) const {
@@ -172,7 +173,7 @@ inline constexpr struct SHARDARRAY_API concatenate_fn {
 inline constexpr struct SHARDARRAY_API stack_fn {
   Array operator()(const std::vector<Array>& parts, std::int64_t axis = 0, Where w = Where::here()) const;
 } stack{};
-/// `n` equal pieces, or pieces that begin at the given positions.
+/// `n` equal pieces, at most 2^20, or pieces that begin at the given positions.
 inline constexpr struct SHARDARRAY_API split_fn {
   std::vector<Array> operator()(const Array& x, std::int64_t n, std::int64_t axis = 0,
                                 Where w = Where::here()) const;
@@ -224,7 +225,7 @@ inline constexpr struct SHARDARRAY_API take_fn {
 inline constexpr struct SHARDARRAY_API sort_fn {
   Array operator()(const Array& x, std::int64_t axis = -1, Where w = Where::here()) const;
 } sort{};
-/// int32 positions that sort x.
+/// int32 positions that sort x. Throws DTypeError for an axis longer than 2^31.
 inline constexpr struct SHARDARRAY_API argsort_fn {
   Array operator()(const Array& x, std::int64_t axis = -1, Where w = Where::here()) const;
 } argsort{};
@@ -256,7 +257,8 @@ inline constexpr struct SHARDARRAY_API full_like_fn {
   Array operator()(const Array& x, const Array& value, std::optional<DType> dtype = std::nullopt,
                    Where w = Where::here()) const;
 } full_like{};
-/// start, start + step, ... below stop: int32 of integers, else float32.
+/// start, start + step, ... below stop: int32 of integers, else float32. Throws ShapeError for step 0 and infinite bounds,
+/// DTypeError when a value does not fit into an integer dtype: `arange(5000000000, int64)` (JAX wraps).
 inline constexpr struct SHARDARRAY_API arange_fn {
   template <Element T>
   Array operator()(T stop, std::optional<DType> dtype = std::nullopt, Where w = Where::here()) const {
@@ -273,12 +275,18 @@ inline constexpr struct SHARDARRAY_API arange_fn {
     if constexpr (std::floating_point<A> || std::floating_point<B> || std::floating_point<C>)
       return floats(static_cast<double>(start), static_cast<double>(stop), static_cast<double>(step),
                     dtype.value_or(float32), w);
-    else
-      return integers(static_cast<std::int64_t>(start), static_cast<std::int64_t>(stop),
-                      static_cast<std::int64_t>(step), dtype.value_or(int32), w);
+    else return integers(bound(start), bound(stop), bound(step), dtype.value_or(int32), w);
   }
   Array floats(double start, double stop, double step, DType dtype, Where w) const;
   Array integers(std::int64_t start, std::int64_t stop, std::int64_t step, DType dtype, Where w) const;
+
+ private:
+  [[noreturn]] static void refuse(std::uint64_t bound);
+  template <std::integral I> static std::int64_t bound(I i) {
+    const std::int64_t v = to_int64(i);
+    if (static_cast<I>(v) != i) refuse(static_cast<std::uint64_t>(i));
+    return v;
+  }
 } arange{};
 struct LinspaceOptions {
   bool endpoint = true;   ///< stop is the last value

@@ -42,7 +42,8 @@ class SHARDARRAY_API NestedList {
               : std::floating_point<T> ? DType::float32
                                        : DType::int32) {
     if constexpr (std::floating_point<T>) real_ = static_cast<double>(v);
-    else integer_ = static_cast<std::int64_t>(v);
+    else bits_ = static_cast<std::uint64_t>(v);
+    if constexpr (std::is_unsigned_v<T>) is_unsigned_ = true;
   }
   NestedList(std::initializer_list<NestedList> entries) : is_list_(true), entries_(entries) {}
 
@@ -52,19 +53,29 @@ class SHARDARRAY_API NestedList {
   Shape shape() const;
   /// Appends all numbers, row-major.
   template <class T> void append_to(std::vector<T>& out) const {
-    if (!is_list_) out.push_back(kind_ == DType::float32 ? static_cast<T>(real_) : static_cast<T>(integer_));
+    if (!is_list_) out.push_back(number<T>());
     for (const NestedList& e : entries_) e.append_to(out);
   }
+  /// Throws DTypeError unless all whole numbers are values of `dtype`.
+  void check_values(DType dtype) const;
+  /// Is a whole number above 2^63 - 1?
+  bool has_large() const;
 
  private:
-  bool is_list_ = false;
+  template <class T> T number() const {
+    if (kind_ == DType::float32) return static_cast<T>(real_);
+    return is_unsigned_ ? static_cast<T>(bits_) : static_cast<T>(static_cast<std::int64_t>(bits_));
+  }
+  bool is_list_ = false, is_unsigned_ = false;
   DType kind_ = DType::float32;  ///< of the number: bool, int32 or float32
   double real_ = 0;
-  std::int64_t integer_ = 0;
+  std::uint64_t bits_ = 0;  ///< of a whole number
   std::vector<NestedList> entries_;
 };
 
 namespace detail {
+/// The number `x` as `dtype`. Throws DTypeError for a whole number that is no value of it.
+SHARDARRAY_API Array number_array(const Array& x, DType dtype, Where w);
 SHARDARRAY_API Array host_array(const void* data, DType stored, std::size_t size, const ShapeOf& shape,
                                 std::optional<DType> dtype, Where w);
 template <class C>
@@ -73,13 +84,14 @@ concept HostRange = std::ranges::contiguous_range<C> && Element<std::ranges::ran
 
 /// A new array: `array({{1, 2}, {3, 4}})`, `array({1, 2, 3, 4}, {2, 2})`. Whole numbers give int32, others float32, unless
 /// `dtype` says otherwise. Throws ShapeError when rows differ in length or the shape does not fit, DTypeError when a whole
-/// number does not fit into int32.
+/// number is no value of the (integer) dtype.
 SHARDARRAY_API Array array(const NestedList& values, const ShapeOf& shape = {},
                            std::optional<DType> dtype = std::nullopt, Where w = Where::here());
 inline Array array(const NestedList& values, DType dtype, Where w = Where::here()) {
   return array(values, ShapeOf(), dtype, w);
 }
-/// From a span, vector or std::array, which keeps its element type: a vector of double gives float64.
+/// From a span, vector or std::array, which keeps its element type: a vector of double gives float64. Another `dtype`
+/// converts as astype() does.
 template <detail::HostRange C>
 Array array(const C& values, const ShapeOf& shape = {}, std::optional<DType> dtype = std::nullopt,
             Where w = Where::here()) {
@@ -91,12 +103,12 @@ template <detail::HostRange C> Array array(const C& values, DType dtype, Where w
   return array(values, ShapeOf(), dtype, w);
 }
 
-/// An Array itself, a number, or host data as array() takes it.
+/// An Array itself, a number, or host data as array() takes it; with `dtype` as full() and array() take it.
 template <class X>
 Array asarray(const X& x, std::optional<DType> dtype = std::nullopt, Where w = Where::here()) {
   Array a;
   if constexpr (std::same_as<X, Array>) a = x;
-  else if constexpr (Element<X>) a = Array(x, w);
+  else if constexpr (Element<X>) return dtype ? detail::number_array(Array(x, w), *dtype, w) : Array(x, w);
   else a = array(x, ShapeOf(), std::nullopt, w);
   return dtype && *dtype != a.dtype() ? a.astype(*dtype, w) : a;
 }

@@ -2,11 +2,14 @@
 #pragma once
 #include <algorithm>
 #include <compare>
+#include <concepts>
 #include <cstdint>
 #include <initializer_list>
 #include <iosfwd>
+#include <limits>
 #include <span>
 #include <string>
+#include <type_traits>
 #include <vector>
 
 #include "shardarray/export.h"
@@ -112,7 +115,15 @@ class SHARDARRAY_API Shape {
   std::int64_t local_[inline_size];
 };
 
-/// Product of the sizes; 1 for a scalar. Throws ShapeError when it does not fit into 63 bits.
+/// An integer as int64. What is above 2^63 - 1 becomes that number, which is no axis, index or size of any array.
+template <std::integral I> constexpr std::int64_t to_int64(I i) {
+  constexpr auto largest = std::numeric_limits<std::int64_t>::max();
+  if constexpr (std::is_unsigned_v<I> && sizeof(I) >= sizeof(largest))
+    if (i > static_cast<I>(largest)) return largest;
+  return static_cast<std::int64_t>(i);
+}
+
+/// Product of the sizes; 1 for a scalar. Throws ShapeError for a negative size, and when it does not fit into 63 bits.
 SHARDARRAY_API std::int64_t num_elements(const Shape& s);
 /// `[8,4]`.
 SHARDARRAY_API std::string to_string(const Shape& s);

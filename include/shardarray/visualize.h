@@ -18,9 +18,9 @@ struct VisualizeOptions {
   /// Colours instead of boxes. By default `visualize_sharding` uses them on a colour terminal,
   /// `render_sharding` does not.
   std::optional<bool> use_color = std::nullopt;
-  double scale = 1.0;  ///< of the picture: 1 draws the whole value about 10 lines high
+  double scale = 1.0;  ///< of the picture: 1 draws the whole value about 10 lines high; at most 1000
   int min_width = 9;   ///< of a block, in columns
-  int max_width = 80;  ///< of a block and of the picture, in columns
+  int max_width = 80;  ///< of a block and of the picture, in columns; at most 10000
   /// From [0, 1] to the background of a block, asked once per block; by default the 20 colours of
   /// matplotlib's tab20b.
   std::function<Rgb(double)> color_map = nullptr;

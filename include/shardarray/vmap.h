@@ -9,7 +9,7 @@ namespace shardarray {
 /// field, as deep as needed: `{0, none, {0, 1}}`.
 class SHARDARRAY_API Axes {
  public:
-  template <std::integral I> Axes(I axis) : axis_(static_cast<std::int64_t>(axis)) {}
+  template <std::integral I> Axes(I axis) : axis_(to_int64(axis)) {}
   Axes(none_t) {}
   Axes(std::initializer_list<Axes> entries) : is_list_(true), entries_(entries) {}
   /// The entry for an array. Throws TreeError where the lists do not fit the tree; `option` is the name to say then.

@@ -5,6 +5,6 @@
 namespace shardarray {
 
 /// a / b rounded up, for a >= 0 and b > 0.
-constexpr std::int64_t ceil_div(std::int64_t a, std::int64_t b) { return (a + b - 1) / b; }
+constexpr std::int64_t ceil_div(std::int64_t a, std::int64_t b) { return a / b + (a % b != 0); }
 
 }  // namespace shardarray

@@ -4,9 +4,11 @@
 #include <set>
 
 #include "base/at.h"
+#include "base/sizes.h"
 #include "compile/index_map.h"
 #include "compile/memory.h"
 #include "compile/scratch_space.h"
+#include "shardarray/error.h"
 
 namespace shardarray {
 
@@ -30,6 +32,7 @@ class Planner {
     ports();
     alias_donated();
     place_outputs();
+    check_total();
     place_scratch();
     peaks();
   }
@@ -165,6 +168,18 @@ class Planner {
       }
       placed_.insert(at_.storage(output_values_[k]).memory);
     }
+  }
+
+  // All sums of bytes below stay in 64 bits.
+  void check_total() {
+    std::int64_t total = 0;
+    for (const auto& [v, memory] : at_.all())
+      for (const std::uint64_t bytes : memory.bytes)
+        total = add_sizes(total, static_cast<std::int64_t>(bytes + kAlign));
+    if (total == std::numeric_limits<std::int64_t>::max())
+      throw OutOfMemory(
+          "compile: the values that the program stores take 2^63 bytes or more. No device has that much. Use "
+          "smaller shapes.");
   }
 
   void place_scratch() {

@@ -1,5 +1,7 @@
 #include "compile/memory.h"
 
+#include "base/sizes.h"
+
 namespace shardarray {
 
 int Addresses::local(const Layout* l, int p) const {
@@ -20,12 +22,11 @@ Memory& Addresses::memory(int v) {
   if (fresh) {
     const PartValue& x = value(m);
     mem.instances = instances_of(*x.layout, in_.share_replicas);
-    const auto item = static_cast<std::uint64_t>(itemsize(x.type.dtype));
     for (int leader : mem.instances.leader) {
       mem.device.push_back(
           in_.order->position(x.layout->order()->devices()[static_cast<std::size_t>(leader)]));
-      mem.bytes.push_back(static_cast<std::uint64_t>(tile_of(*x.layout, x.type.shape, leader).elements()) *
-                          item);
+      mem.bytes.push_back(
+          static_cast<std::uint64_t>(bytes_of(tile_of(*x.layout, x.type.shape, leader).size, x.type.dtype)));
       mem.refs.push_back({});
     }
   }

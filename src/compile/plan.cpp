@@ -4,13 +4,12 @@
 #include <algorithm>
 
 #include "base/print_time.h"
+#include "base/sizes.h"
 #include "compile/memory.h"
 
 namespace shardarray {
 
-std::int64_t bytes_of(const Type& t) {
-  return num_elements(t.shape) * static_cast<std::int64_t>(itemsize(t.dtype));
-}
+std::int64_t bytes_of(const Type& t) { return bytes_of(t.shape, t.dtype); }
 
 static std::string label_of(const Group& group, const Partition& p, const FlatGraph& g) {
   std::string label;
@@ -41,8 +40,7 @@ static std::int64_t moved_bytes(const Exchange& e) {
   for (const Exchange::Item& item : e.items)
     for (const Exchange::Piece& piece : item.pieces)
       for (const Exchange::Source& s : piece.sources)
-        if (s.device != item.device)
-          bytes += num_elements(piece.extents) * static_cast<std::int64_t>(itemsize(e.dtype));
+        if (s.device != item.device) bytes = add_sizes(bytes, bytes_of(piece.extents, e.dtype));
   return bytes;
 }
 
@@ -52,7 +50,8 @@ static double flops_of(const Program& program) {
     if (const auto* gemm = std::get_if<Gemm>(&s.body))
       for (const auto& x : gemm->items)
         per_device[static_cast<std::size_t>(x.device)] +=
-            2.0 * static_cast<double>(x.m * x.n * x.k * x.batch);
+            2.0 * static_cast<double>(x.m) * static_cast<double>(x.n) * static_cast<double>(x.k) *
+            static_cast<double>(x.batch);
     if (const auto* loop = std::get_if<Loop>(&s.body)) {
       double ops = 0;
       for (const Instr& i : loop->kernel->code) ops += i.code >= Code::neg;

@@ -9,6 +9,7 @@
 #include "base/hash.h"
 #include "graph/host_call.h"
 #include "graph/key.h"
+#include "graph/op.h"
 #include "graph/trace_state.h"
 
 namespace shardarray {
@@ -71,6 +72,7 @@ template <class A>
 Node* Node::make(const Op* op, std::span<A> inputs, std::span<const Type> outputs, AttrsRef attrs,
                  Where where) {
   static_assert(sizeof(Node) % alignof(Output) == 0 && sizeof(Output) % alignof(Array) == 0);
+  for (const Type& t : outputs) check_type(t, op->name);
   const std::size_t bytes = sizeof(Node) + outputs.size() * sizeof(Output) + inputs.size() * sizeof(Array);
   Node* n = new (take_block(bytes)) Node;
   n->bytes_ = static_cast<std::uint32_t>(bytes);

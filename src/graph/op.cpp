@@ -21,7 +21,7 @@ static void check_donor(const Op& op, const Array& a) {
 }
 
 // The node, with one count.
-template <class A> static Node* make(const Op& op, std::span<A> in, AttrsRef attrs, Where w) {
+template <class A> static Node* make_unguarded(const Op& op, std::span<A> in, AttrsRef attrs, Where w) {
   static const Attrs none_given{};
   constexpr std::size_t few = 4;
   Type on_stack[few];
@@ -42,6 +42,9 @@ template <class A> static Node* make(const Op& op, std::span<A> in, AttrsRef att
     return n->retain(), n;
   }
   return n;
+}
+template <class A> static Node* make(const Op& op, std::span<A> in, AttrsRef attrs, Where w) {
+  return detail::with_memory(op.name, 0, [&] { return make_unguarded(op, in, std::move(attrs), w); });
 }
 
 Arrays record_all(const Op& op, std::span<const Array> in, AttrsRef attrs, Where w) {

@@ -5,6 +5,8 @@
 #include <algorithm>
 #include <mutex>
 
+#include "base/sizes.h"
+
 namespace shardarray {
 
 static std::atomic<std::uint64_t> sequence{1};
@@ -84,11 +86,22 @@ Where current_site(Where w) {
   return site.line ? site : w;
 }
 
-Site::Site(Where w) : mine_(!trace_state().site.line) {
+const char* current_function(const char* otherwise) {
+  const char* const function = trace_state().function;
+  return function ? function : otherwise;
+}
+void check_type(const Type& t, const char* otherwise) {
+  check_size(current_function(otherwise), t.shape, t.dtype);
+}
+
+Site::Site(Where w, const char* function)
+    : mine_(!trace_state().site.line), names_(function && !trace_state().function) {
   if (mine_) trace_state().site = w;
+  if (names_) trace_state().function = function;
 }
 Site::~Site() {
   if (mine_) trace_state().site = {};
+  if (names_) trace_state().function = nullptr;
 }
 
 }  // namespace shardarray

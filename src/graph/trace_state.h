@@ -15,7 +15,8 @@ struct TraceState {
   std::vector<std::shared_ptr<const Axis>> axes;  ///< named axes in scope, innermost last
   std::vector<std::uint64_t> gradients;  ///< first sequence number of every open gradient, innermost last
   Where site;
-  Where cut;  ///< the line where a chain of pending nodes was computed last
+  Where cut;                       ///< the line where a chain of pending nodes was computed last
+  const char* function = nullptr;  ///< the public function that is running; null: none, or it has no name
   std::uint64_t current() const { return open.empty() ? 0 : open.back(); }
   bool is_open(std::uint64_t id) const;
 };
@@ -53,6 +54,12 @@ bool is_open_gradient(std::uint64_t name);
 
 /// The sequence number that the next node will at least have.
 std::uint64_t next_sequence();
+
+/// Throws ShapeError when t is the type of no array (check_size), in the name of the function that is running; where none
+/// is known, of `otherwise`.
+void check_type(const Type& t, const char* otherwise);
+/// The function that is running, or `otherwise`.
+const char* current_function(const char* otherwise);
 
 /// The axis object that `name` means here. Throws TraceError listing those in scope.
 std::shared_ptr<const Axis> find_axis(const std::string& name, const char* function);

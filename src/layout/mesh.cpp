@@ -4,6 +4,7 @@
 #include <algorithm>
 #include <ostream>
 
+#include "base/sizes.h"
 #include "layout/sharding_impl.h"
 #include "shardarray/error.h"
 
@@ -34,7 +35,7 @@ void check_grid(const DeviceGrid& grid, const std::vector<std::string>& names) {
         fmt::format("Mesh: a grid of shape {} with {} axis names ({}). Every dimension of the grid has one "
                     "name. Give {} names.",
                     to_string(grid.shape), names.size(), quoted_list(names), grid.shape.size()));
-  if (num_elements(grid.shape) != static_cast<std::int64_t>(grid.devices.size()) || grid.devices.empty())
+  if (elements_or_most(grid.shape) != static_cast<std::int64_t>(grid.devices.size()) || grid.devices.empty())
     throw ShardingError(
         fmt::format("Mesh: a grid of shape {} with {} devices. The sizes must multiply to the number of "
                     "devices, at least one. Use create_device_mesh.",
@@ -134,7 +135,7 @@ Mesh make_mesh(const std::vector<std::pair<std::string, std::int64_t>>& axes, st
     shape.push_back(size);
   }
   if (all.empty()) all = devices();
-  const std::int64_t wanted = num_elements(shape);
+  const std::int64_t wanted = elements_or_most(shape);
   if (wanted > static_cast<std::int64_t>(all.size()))
     throw DeviceError(fmt::format(
         "make_mesh: a mesh of shape {} needs {} devices, but there are {}. The product of the sizes "

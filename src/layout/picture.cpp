@@ -9,6 +9,7 @@
 #include <cstring>
 
 #include "base/ceil_div.h"
+#include "base/sizes.h"
 #include "layout/spelling.h"
 #include "shardarray/error.h"
 #include "shardarray/visualize.h"
@@ -244,6 +245,14 @@ std::string render_sharding(const Shape& shape, const Sharding& sharding, const 
         fmt::format("render_sharding: shape {} has rank {}. Pictures show values of rank 1 and 2. Use "
                     "sharding_table for others.",
                     to_string(shape), shape.size()));
+  check_size("render_sharding", shape, DType::bool_);
+  constexpr int most = 10'000;
+  const auto wrong = [](int width) { return width < 0 || width > most; };
+  if (!(options.scale >= 0 && options.scale <= 1000) || wrong(options.min_width) || wrong(options.max_width))
+    throw Error(
+        fmt::format("render_sharding: scale {}, min_width {}, max_width {}. The scale is from 0 to 1000, "
+                    "widths are from 0 to {} columns. Correct the options.",
+                    options.scale, options.min_width, options.max_width, most));
   const bool color = options.use_color.value_or(false);
   Picture p = make_picture(shape, *layout_of(sharding, static_cast<int>(shape.size())), options, color);
   fit_widths(p, color ? options.max_width : options.max_width - static_cast<int>(p.columns) - 1);

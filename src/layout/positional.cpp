@@ -4,6 +4,7 @@
 #include <algorithm>
 #include <ostream>
 
+#include "base/sizes.h"
 #include "layout/sharding_impl.h"
 #include "shardarray/error.h"
 
@@ -23,7 +24,7 @@ Shape strides_of(const Shape& shape) {
 }
 
 Sharding make_positional(const DeviceGrid& grid) {
-  if (grid.devices.empty() || num_elements(grid.shape) != static_cast<std::int64_t>(grid.devices.size()))
+  if (grid.devices.empty() || elements_or_most(grid.shape) != static_cast<std::int64_t>(grid.devices.size()))
     throw ShardingError(fmt::format(
         "PositionalSharding: a grid of shape {} with {} devices. It needs at least one device, and "
         "the sizes must multiply to their number. Use create_device_mesh.",
@@ -51,7 +52,7 @@ Shape completed(const Shape& shape, std::int64_t count) {
   for (std::size_t d = 0; d < shape.size(); d++) {
     if (shape[d] == -1 && open < 0) open = static_cast<int>(d);
     else if (shape[d] < 1) valid = false;
-    else known *= shape[d];
+    else known = mul_sizes(known, shape[d]);
   }
   if (valid && open >= 0 && count % known == 0) out[open] = count / known;
   else valid = valid && open < 0 && known == count;

@@ -8,6 +8,7 @@
 #include <ostream>
 
 #include "base/key.h"
+#include "base/sizes.h"
 #include "layout/factor.h"
 #include "layout/sharding_impl.h"
 #include "layout/spelling.h"
@@ -113,12 +114,25 @@ const Layout* layout_of(const Sharding& s, int rank) {
   return layout;
 }
 
+// The layout of a value of `shape` for a public function.
+static const Layout* layout_for(const char* function, const Sharding& s, const Shape& shape) {
+  check_size(function, shape, DType::bool_);
+  return layout_of(s, static_cast<int>(shape.size()));
+}
+static const Layout* layout_for(const char* function, const Sharding& s, int rank) {
+  constexpr int most = 1024;
+  if (rank < 0 || rank > most)
+    throw ShardingError(fmt::format(
+        "{}: rank {}. A rank is from 0 to {}. Give the value's number of dimensions.", function, rank, most));
+  return layout_of(s, rank);
+}
+
 Shape Sharding::shard_shape(const Shape& shape) const {
-  return tile_shape(*layout_of(*this, static_cast<int>(shape.size())), shape);
+  return tile_shape(*layout_for("shard_shape", *this, shape), shape);
 }
 
 Shape Sharding::shard_shape(const Shape& shape, const Device& device) const {
-  const Layout* layout = layout_of(*this, static_cast<int>(shape.size()));
+  const Layout* layout = layout_for("shard_shape", *this, shape);
   const int p = layout->order()->position(device);
   if (p < 0)
     throw DeviceError(fmt::format(
@@ -129,7 +143,7 @@ Shape Sharding::shard_shape(const Shape& shape, const Device& device) const {
 }
 
 std::vector<std::pair<Device, ShardIndex>> Sharding::devices_indices_map(const Shape& shape) const {
-  const Layout* layout = layout_of(*this, static_cast<int>(shape.size()));
+  const Layout* layout = layout_for("devices_indices_map", *this, shape);
   std::vector<std::pair<Device, ShardIndex>> out;
   for (const Device& device : impl_->devices) {
     const Box box = tile_of(*layout, shape, layout->order()->position(device));
@@ -143,7 +157,7 @@ std::vector<std::pair<Device, ShardIndex>> Sharding::devices_indices_map(const S
 }
 
 std::vector<int> Sharding::replica_ids(const Shape& shape) const {
-  const Layout* layout = layout_of(*this, static_cast<int>(shape.size()));
+  const Layout* layout = layout_for("replica_ids", *this, shape);
   std::map<std::vector<std::int64_t>, int> seen;
   std::vector<int> out;
   for (const Device& device : impl_->devices) {
@@ -156,7 +170,8 @@ std::vector<int> Sharding::replica_ids(const Shape& shape) const {
 }
 
 bool Sharding::is_equivalent_to(const Sharding& other, int ndim) const {
-  return layout_of(*this, ndim) == layout_of(other, ndim) && impl_->devices == other.impl_->devices;
+  return layout_for("is_equivalent_to", *this, ndim) == layout_of(other, ndim) &&
+         impl_->devices == other.impl_->devices;
 }
 
 bool Sharding::is_fully_replicated() const {
@@ -168,7 +183,9 @@ bool Sharding::is_fully_replicated() const {
                     impl_->spelling);
 }
 
-bool Sharding::is_fully_replicated(int ndim) const { return layout_of(*this, ndim)->is_fully_replicated(); }
+bool Sharding::is_fully_replicated(int ndim) const {
+  return layout_for("is_fully_replicated", *this, ndim)->is_fully_replicated();
+}
 
 std::vector<Device> Sharding::device_set() const {
   return DeviceOrder::of(impl_->devices)->sorted()->devices();

@@ -5,6 +5,7 @@
 #include <algorithm>
 
 #include "base/ceil_div.h"
+#include "base/sizes.h"
 #include "layout/axes.h"
 #include "shardarray/error.h"
 
@@ -144,13 +145,13 @@ TransferCost transfer_cost(const Layout& from, const Layout& to, const Shape& sh
   const AxisList reduced = reduced_axes(from, to);
   if (reduced.empty()) return movement(from, to, shape, itemsize);
   const std::int64_t g = product(reduced), tile_bytes = num_elements(tile_shape(from, shape)) * itemsize;
-  const std::int64_t all_reduce = ceil_div(2 * (g - 1) * tile_bytes, g);
+  const std::int64_t all_reduce = ceil_div(mul_sizes(2 * (g - 1), tile_bytes), g);
   if (from.dims() == to.dims()) return {TransferKind::all_reduce, reduced, all_reduce};
   const Difference diff = difference(from, to);
   if (all_empty(diff.before) && sorted_merged(concatenated(diff.after)) == reduced)
-    return {TransferKind::reduce_scatter, reduced, ceil_div((g - 1) * tile_bytes, g)};
+    return {TransferKind::reduce_scatter, reduced, ceil_div(mul_sizes(g - 1, tile_bytes), g)};
   const TransferCost rest = movement(*without(from, reduced, from.dims()), to, shape, itemsize);
-  return {TransferKind::exchange, cover(reduced, rest.axes), all_reduce + rest.bytes};
+  return {TransferKind::exchange, cover(reduced, rest.axes), add_sizes(all_reduce, rest.bytes)};
 }
 
 std::vector<const Layout*> transfer_path(const Layout* from, const Layout* to, const Shape& shape,
@@ -166,8 +167,8 @@ std::vector<const Layout*> transfer_path(const Layout* from, const Layout* to, c
   bool replace = !one_step;  // an exchange from partial sums is no step: the first path of real ones is taken
   for (const Layout* middle : middles) {
     if (middle == to) continue;
-    const std::int64_t bytes = transfer_cost(*from, *middle, shape, itemsize).bytes +
-                               transfer_cost(*middle, *to, shape, itemsize).bytes;
+    const std::int64_t bytes = add_sizes(transfer_cost(*from, *middle, shape, itemsize).bytes,
+                                         transfer_cost(*middle, *to, shape, itemsize).bytes);
     if (bytes < least || replace) {
       best = {middle, to};
       least = bytes;

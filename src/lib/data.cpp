@@ -6,6 +6,9 @@
 #include <cstring>
 #include <iostream>
 
+#include "base/ceil_div.h"
+#include "base/host_memory.h"
+#include "base/sizes.h"
 #include "shardarray/placement.h"
 #include "shardarray/random.h"
 #include "transform/eval.h"
@@ -43,9 +46,9 @@ Batches::Batches(const std::vector<Array>& arrays, LoaderOptions options) : opti
           "dimension. Cut them to the same number.",
           k, to_string(t), to_string(type_of(arrays[0]))));
     examples->count = t.shape[0];
-    const std::size_t size = static_cast<std::size_t>(num_elements(t.shape)) * itemsize(t.dtype);
-    Examples::Column column{t, std::vector<std::byte>(size),
-                            size / static_cast<std::size_t>(std::max<std::int64_t>(1, t.shape[0]))};
+    const std::int64_t size = bytes_of(t.shape, t.dtype);
+    Examples::Column column{t, host_bytes("data::loader", size),
+                            static_cast<std::size_t>(size / std::max<std::int64_t>(1, t.shape[0]))};
     gather_to_host(*value_of(arrays[k]), t, column.bytes.data());
     examples->columns.push_back(std::move(column));
   }
@@ -69,14 +72,20 @@ Batches Batches::with_epoch(std::int64_t epoch) const {
 }
 
 std::int64_t Batches::size() const {
-  return (examples_->count + (options_.drop_last ? 0 : options_.batch - 1)) / options_.batch;
+  return options_.drop_last ? examples_->count / options_.batch : ceil_div(examples_->count, options_.batch);
 }
 
 std::vector<Array> Batches::at(std::int64_t k) const {
-  const std::int64_t first = k * options_.batch, last = std::min(first + options_.batch, examples_->count);
+  if (k < 0 || k >= size())
+    throw ShapeError(fmt::format(
+        "data::loader: there is no batch {}: there are {}. Batches count from 0. Ask for one below size().",
+        k, size()));
+  const std::int64_t first = k * options_.batch;
+  const std::int64_t last = first + std::min(options_.batch, examples_->count - first);
   std::vector<Array> r;
   for (const Examples::Column& column : examples_->columns) {
-    std::vector<std::byte> rows(static_cast<std::size_t>(last - first) * column.row);
+    std::vector<std::byte> rows =
+        host_bytes("data::loader", (last - first) * static_cast<std::int64_t>(column.row));
     for (std::int64_t i = first; i < last; i++) {
       const std::int64_t from = order_ ? (*order_)[static_cast<std::size_t>(i)] : i;
       std::copy_n(column.bytes.begin() + from * static_cast<std::ptrdiff_t>(column.row), column.row,
@@ -117,7 +126,10 @@ double Progress::rate() const {
 bool Progress::count() {
   done_++;
   if (done_ == total_) return true;
-  if (!terminal_) return total_ > 0 && done_ * 10 / total_ != (done_ - 1) * 10 / total_;
+  const auto tenths = [&](std::int64_t n) {
+    return static_cast<std::int64_t>(10.0 * static_cast<double>(n) / static_cast<double>(total_));
+  };
+  if (!terminal_) return total_ > 0 && tenths(done_) != tenths(done_ - 1);
   return seconds_between(drawn_, std::chrono::steady_clock::now()) > 0.1;
 }
 

@@ -10,7 +10,7 @@
 namespace shardarray::nn {
 
 Linear Linear::init(std::int64_t in, std::int64_t out, const Array& key, const LinearOptions& o, Where w) {
-  const Site site(w);
+  const Site site(w, "nn::Linear");
   if (in < 0 || out < 0)
     throw ShapeError(fmt::format("nn::Linear: sizes {} -> {}. Sizes are at least 0. Correct them.", in, out));
   const auto [weight_key, bias_key] = random::split<2>(key);
@@ -35,9 +35,10 @@ Array Linear::operator()(const Array& x, Where w) const {
 std::vector<Linear> mlp_layers(std::int64_t in, std::int64_t out, std::int64_t width, std::int64_t depth,
                                const Array& key, const MLPOptions& o, Where w) {
   const Site site(w);
-  if (depth < 0)
-    throw ShapeError(
-        fmt::format("nn::MLP: depth {}. The number of hidden layers is at least 0. Correct it.", depth));
+  constexpr std::int64_t most = std::int64_t{1} << 20;
+  if (depth < 0 || depth > most)
+    throw ShapeError(fmt::format("nn::MLP: depth {}. The number of hidden layers is at {}. Correct it.",
+                                 depth, depth < 0 ? "least 0" : "most 2^20"));
   const Array keys = random::split(key, depth + 1);
   std::vector<Linear> layers;
   for (std::int64_t k = 0; k <= depth; k++)

@@ -3,6 +3,8 @@
 
 #include <limits>
 
+#include "base/host_memory.h"
+#include "base/sizes.h"
 #include "ops/prims.h"
 #include "shardarray/core.h"
 #include "shardarray/ops.h"
@@ -20,7 +22,7 @@ static Array number(const Array& x, double v) {
 static Array zeros_beside(const Array& a) {
   if (core::tracing()) return zeros_like(a);
   auto host_zeros = [&](const Shape& shape) {
-    const std::vector<std::byte> bytes(static_cast<std::size_t>(num_elements(shape)) * itemsize(a.dtype()));
+    const std::vector<std::byte> bytes = host_bytes("optim", bytes_of(shape, a.dtype()));
     return core::make_array(bytes.data(), a.dtype(), shape, Where::here());
   };
   if (!a.node()->evaluated() || !a.committed()) return host_zeros(a.shape());

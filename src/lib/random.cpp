@@ -8,6 +8,7 @@
 #include <limits>
 #include <numbers>
 
+#include "graph/trace_state.h"
 #include "lib/threefry.h"
 #include "ops/api.h"
 #include "shardarray/ops.h"
@@ -96,7 +97,7 @@ Array shuffle(Array key, Array x, std::size_t dim) {
 }  // namespace
 
 Array uniform(const Array& key, const Shape& shape, DType dtype, double minval, double maxval, Where w) {
-  const Site site(w);
+  const Site site(w, "random::uniform");
   check_key(key, "random::uniform");
   need_floating(dtype, "random::uniform");
   if (minval == 0 && maxval == 1) return unit_uniform(key, shape, dtype);
@@ -104,7 +105,7 @@ Array uniform(const Array& key, const Shape& shape, DType dtype, double minval, 
 }
 
 Array normal(const Array& key, const Shape& shape, DType dtype, Where w) {
-  const Site site(w);
+  const Site site(w, "random::normal");
   check_key(key, "random::normal");
   need_floating(dtype, "random::normal");
   const Array above_minus_one =
@@ -114,7 +115,7 @@ Array normal(const Array& key, const Shape& shape, DType dtype, Where w) {
 
 Array randint(const Array& key, const Shape& shape, std::int64_t minval, std::int64_t maxval, DType dtype,
               Where w) {
-  const Site site(w);
+  const Site site(w, "random::randint");
   check_key(key, "random::randint");
   if (!is_integer(dtype))
     throw DTypeError(
@@ -147,16 +148,16 @@ static Array bernoulli_of(const Array& key, const Array& p, const Shape& shape) 
   return less(unit_uniform(key, shape, t), shardarray::broadcast_to(p, shape));
 }
 Array bernoulli(const Array& key, const Array& p, Where w) {
-  const Site site(w);
+  const Site site(w, "random::bernoulli");
   return bernoulli_of(key, p, type_of(p, "random::bernoulli").shape);
 }
 Array bernoulli(const Array& key, const Array& p, const Shape& shape, Where w) {
-  const Site site(w);
+  const Site site(w, "random::bernoulli");
   return bernoulli_of(key, p, shape);
 }
 
 Array permutation(const Array& key, std::int64_t n, Where w) {
-  const Site site(w);
+  const Site site(w, "random::permutation");
   check_key(key, "random::permutation");
   if (n < 0)
     throw ShapeError(
@@ -165,7 +166,7 @@ Array permutation(const Array& key, std::int64_t n, Where w) {
 }
 
 Array permutation(const Array& key, const Array& x, const PermutationOptions& o, Where w) {
-  const Site site(w);
+  const Site site(w, "random::permutation");
   check_key(key, "random::permutation");
   const Shape shape = type_of(x, "random::permutation").shape;
   const std::size_t dim = api::axis_of("random::permutation", o.axis, shape);
@@ -197,6 +198,7 @@ static Array weighted_choice(const Array& key, std::int64_t count, const Shape& 
 
 static Array positions(const Array& key, std::int64_t count, const Shape& shape, const ChoiceOptions& o) {
   check_key(key, "random::choice");
+  check_type({shape, DType::int32}, "random::choice");
   const std::int64_t draws = num_elements(shape);
   if (draws > 0 && (count <= 0 || (!o.replace && draws > count)))
     throw ShapeError(fmt::format(
@@ -209,12 +211,12 @@ static Array positions(const Array& key, std::int64_t count, const Shape& shape,
 }
 
 Array choice(const Array& key, std::int64_t n, const Shape& shape, const ChoiceOptions& o, Where w) {
-  const Site site(w);
+  const Site site(w, "random::choice");
   return positions(key, n, shape, o);
 }
 
 Array choice(const Array& key, const Array& x, const Shape& shape, const ChoiceOptions& o, Where w) {
-  const Site site(w);
+  const Site site(w, "random::choice");
   const Shape& of = type_of(x, "random::choice").shape;
   const std::size_t dim = api::axis_of("random::choice", o.axis, of);
   return take(x, positions(key, of[dim], shape, o), static_cast<std::int64_t>(dim));
@@ -230,14 +232,14 @@ static Array categorical_of(const Array& key, const Array& logits, std::size_t d
 }
 
 Array categorical(const Array& key, const Array& logits, std::int64_t axis, Where w) {
-  const Site site(w);
+  const Site site(w, "random::categorical");
   return categorical_of(
       key, logits, api::axis_of("random::categorical", axis, type_of(logits, "random::categorical").shape),
       {});
 }
 
 Array categorical(const Array& key, const Array& logits, std::int64_t axis, const Shape& shape, Where w) {
-  const Site site(w);
+  const Site site(w, "random::categorical");
   Shape batch = type_of(logits, "random::categorical").shape;
   const std::size_t dim = api::axis_of("random::categorical", axis, batch);
   batch.erase(dim);
@@ -285,7 +287,7 @@ template <class T> static Array truncated_normal_of(const Array& key, T lower, T
 
 Array truncated_normal(const Array& key, double lower, double upper, const Shape& shape, DType dtype,
                        Where w) {
-  const Site site(w);
+  const Site site(w, "random::truncated_normal");
   check_key(key, "random::truncated_normal");
   if (dtype == DType::float64) return truncated_normal_of(key, lower, upper, shape);
   if (dtype == DType::float32)
@@ -296,14 +298,14 @@ Array truncated_normal(const Array& key, double lower, double upper, const Shape
 }
 
 Array exponential(const Array& key, const Shape& shape, DType dtype, Where w) {
-  const Site site(w);
+  const Site site(w, "random::exponential");
   check_key(key, "random::exponential");
   need_floating(dtype, "random::exponential");
   return prim::neg(prim::unary(op_log1p, prim::neg(unit_uniform(key, shape, dtype))));
 }
 
 Array gumbel(const Array& key, const Shape& shape, DType dtype, Where w) {
-  const Site site(w);
+  const Site site(w, "random::gumbel");
   check_key(key, "random::gumbel");
   need_floating(dtype, "random::gumbel");
   const Array smallest = prim::constant(dtype, format_of(dtype).smallest, false);  // log(0) would be -inf

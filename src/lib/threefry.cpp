@@ -4,6 +4,8 @@
 
 #include <fmt/core.h>
 
+#include "base/ceil_div.h"
+#include "base/sizes.h"
 #include "runtime/modes.h"
 #include "shardarray/placement.h"
 #include "shardarray/random.h"
@@ -55,6 +57,7 @@ static Array flat_position(const Shape& shape, DType t) {
 }
 
 Arrays words_by_position(const Array& key, const Shape& shape) {
+  check_type({shape, DType::uint32}, "random::bits");
   if (num_elements(shape) <= (std::int64_t{1} << 32))
     return words_of(key, prim::full(shape, DType::uint32, 0), flat_position(shape, DType::uint32));
   const Array position = flat_position(shape, DType::uint64);
@@ -83,10 +86,11 @@ Array detail::make_key(std::uint32_t high, std::uint32_t low, Where w) {
 }
 
 Array split(const Array& key, const Shape& shape, Where w) {
-  const Site site(w);
+  const Site site(w, "random::split");
   check_key(key, "random::split");
   Shape keys = shape;
   keys.push_back(2);
+  check_type({keys, DType::uint32}, "random::split");
   if (!is_partitionable())
     return prim::reshape(words_by_halves(key, num_elements(keys), "random::split"), keys);
   Shape column = keys;
@@ -103,7 +107,7 @@ Array split(const Array& key, std::int64_t n, Where w) {
 }
 
 Array fold_in(const Array& key, const Array& data, Where w) {
-  const Site site(w);
+  const Site site(w, "random::fold_in");
   check_key(key, "random::fold_in");
   const Type& t = type_of(data, "random::fold_in");
   if (!t.shape.empty() || !is_integer(t.dtype))
@@ -119,7 +123,7 @@ Array fold_in(const Array& key, const Array& data, Where w) {
 // come first.
 static Array bits_by_halves(const Array& key, const Shape& shape, DType dtype) {
   const auto width = static_cast<std::int64_t>(itemsize(dtype)) * 8;
-  const std::int64_t n = num_elements(shape), count = (n * width + 31) / 32;
+  const std::int64_t n = num_elements(shape), count = ceil_div(mul_sizes(n, width), 32);
   const Array words = words_by_halves(key, count, "random::bits");
   if (width == 32) return prim::reshape(words, shape);
   if (width == 64) {
@@ -136,12 +140,13 @@ static Array bits_by_halves(const Array& key, const Shape& shape, DType dtype) {
 }
 
 Array bits(const Array& key, const Shape& shape, DType dtype, Where w) {
-  const Site site(w);
+  const Site site(w, "random::bits");
   check_key(key, "random::bits");
   if (!is_unsigned_integer(dtype))
     throw DTypeError(
         fmt::format("random::bits: dtype {}. Bits are uint8, uint16, uint32 or uint64. Choose one of them.",
                     name(dtype)));
+  check_type({shape, dtype}, "random::bits");
   if (!is_partitionable()) return bits_by_halves(key, shape, dtype);
   const Arrays words = words_by_position(key, shape);
   if (dtype != DType::uint64) return prim::cast(prim::binary(op_xor, words[0], words[1]), dtype);

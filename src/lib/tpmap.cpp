@@ -7,6 +7,8 @@
 #include <cmath>
 #include <cstring>
 
+#include "base/host_memory.h"
+#include "base/sizes.h"
 #include "runtime/devices.h"
 #include "shardarray/ops.h"
 #include "shardarray/placement.h"
@@ -95,7 +97,7 @@ Array flatten_leading(const Array& a, std::int64_t axes, const Path& path, const
                     function, axes, leaf_text(path.text(), a), a.ndim()));
   Shape shape{1};
   for (std::size_t d = 0; d < a.shape().size(); d++)
-    if (d < static_cast<std::size_t>(axes)) shape[0] *= a.shape()[d];
+    if (d < static_cast<std::size_t>(axes)) shape[0] = mul_sizes(shape[0], a.shape()[d]);
     else shape.push_back(a.shape()[d]);
   return a.reshape(shape);
 }
@@ -240,7 +242,7 @@ std::vector<std::vector<Replica>> rows_of(const Array& leaf, const std::string& 
 }
 
 std::vector<std::byte> bytes_of(const Array& a) {
-  std::vector<std::byte> bytes(static_cast<std::size_t>(a.nbytes()));
+  std::vector<std::byte> bytes = host_bytes("assert_replica_integrity", a.nbytes());
   gather_to_host(*force(a, "assert_replica_integrity"), type_of(a), bytes.data());
   return bytes;
 }

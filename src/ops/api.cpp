@@ -3,6 +3,7 @@
 #include <fmt/core.h>
 
 #include <algorithm>
+#include <limits>
 
 namespace shardarray::api {
 
@@ -53,6 +54,7 @@ Shape common_shape(const char* function, std::span<const Shape> shapes) {
 }
 
 Arrays together(const char* function, std::initializer_list<const Array*> operands, WeakType t) {
+  const Site named({}, function);
   std::vector<Shape> shapes;
   shapes.reserve(operands.size());
   for (const Array* x : operands) shapes.push_back(type_of(*x, function).shape);
@@ -61,6 +63,12 @@ Arrays together(const char* function, std::initializer_list<const Array*> operan
   r.reserve(operands.size());
   for (const Array* x : operands) r.push_back(prim::broadcast_to(cast(*x, t), shape));
   return r;
+}
+
+DType position_type(const Shape& shape) {
+  constexpr std::int64_t most = std::numeric_limits<std::int32_t>::max() / 2;
+  return std::all_of(shape.begin(), shape.end(), [](std::int64_t n) { return n <= most; }) ? DType::int32
+                                                                                           : DType::int64;
 }
 
 std::size_t axis_of(const char* function, std::int64_t axis, const Shape& shape) {

@@ -15,7 +15,11 @@ WeakType promoted(const char* function, std::initializer_list<const Array*> oper
 WeakType to_inexact(WeakType t);
 /// What several steps that are rounded once are computed in: float32 for 16-bit floats.
 WeakType computed(WeakType t);
-inline Array cast(const Array& x, WeakType t) { return prim::cast(x, t.dtype, t.weak); }
+/// x as an operand of that type. Throws DTypeError for a whole-number literal that is no value of it.
+inline Array cast(const Array& x, WeakType t) {
+  prim::check_literal(x, t.dtype);
+  return prim::cast(x, t.dtype, t.weak);
+}
 /// "Not zero".
 Array to_bool(const Array& x, const char* function);
 
@@ -23,6 +27,9 @@ Array to_bool(const Array& x, const char* function);
 Shape common_shape(const char* function, std::span<const Shape> shapes);
 /// The operands as `t`, broadcast to one shape.
 Arrays together(const char* function, std::initializer_list<const Array*> operands, WeakType t);
+
+/// int32 where it holds all positions in these dimensions and their sums and differences, else int64.
+DType position_type(const Shape& shape);
 
 /// `axis` as a number from the first dimension. Throws ShapeError.
 std::size_t axis_of(const char* function, std::int64_t axis, const Shape& shape);

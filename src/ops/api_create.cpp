@@ -1,38 +1,33 @@
 // Creation, positions: zeros, arange, take, sort.
 #include <fmt/core.h>
 
+#include <algorithm>
 #include <cmath>
 #include <limits>
 
+#include "base/sizes.h"
+#include "graph/trace_state.h"
 #include "ops/api.h"
 #include "shardarray/ops.h"
 
 namespace shardarray {
 
-static void check_shape(const char* function, const Shape& shape, DType t) {
-  api::need_real(function, t);
-  for (std::int64_t size : shape)
-    if (size < 0)
-      throw ShapeError(
-          fmt::format("{}: shape {}. Sizes are not negative. Give the number of elements of every dimension.",
-                      function, to_string(shape)));
-  num_elements(shape);
-}
-
 Array zeros_fn::operator()(const Shape& shape, DType dtype, Where w) const {
-  const Site site(w);
-  check_shape("zeros", shape, dtype);
+  const Site site(w, "zeros");
+  api::need_real("zeros", dtype);
   return zeros_of({shape, dtype, false});
 }
 Array ones_fn::operator()(const Shape& shape, DType dtype, Where w) const {
-  const Site site(w);
-  check_shape("ones", shape, dtype);
+  const Site site(w, "ones");
+  api::need_real("ones", dtype);
   return one_of({shape, dtype, false});
 }
 static Array filled(const char* function, const Shape& shape, const Array& value,
                     std::optional<DType> dtype) {
-  check_shape(function, shape, dtype.value_or(type_of(value, function).dtype));
-  const Array v = dtype ? prim::cast(value, *dtype) : value;
+  const Type& given = type_of(value, function);
+  api::need_real(function, dtype.value_or(given.dtype));
+  const Array v = dtype ? api::cast(value, {*dtype, false}) : value;
+  check_type({shape, dtype.value_or(given.dtype)}, function);
   const Shape shapes[] = {type_of(v, function).shape, shape};
   if (!(api::common_shape(function, shapes) == shape))
     throw ShapeError(fmt::format(
@@ -41,38 +36,44 @@ static Array filled(const char* function, const Shape& shape, const Array& value
   return prim::broadcast_to(v, shape);
 }
 Array full_fn::operator()(const Shape& shape, const Array& value, std::optional<DType> dtype, Where w) const {
-  const Site site(w);
+  const Site site(w, "full");
   return filled("full", shape, value, dtype);
 }
 Array zeros_like_fn::operator()(const Array& x, std::optional<DType> dtype, Where w) const {
-  const Site site(w);
+  const Site site(w, "zeros_like");
   const Type& t = type_of(x, "zeros_like");
   api::need_real("zeros_like", dtype.value_or(t.dtype));
   return prim::placed_like(zeros_of({t.shape, dtype.value_or(t.dtype), !dtype && t.weak}), x);
 }
 Array ones_like_fn::operator()(const Array& x, std::optional<DType> dtype, Where w) const {
-  const Site site(w);
+  const Site site(w, "ones_like");
   const Type& t = type_of(x, "ones_like");
   api::need_real("ones_like", dtype.value_or(t.dtype));
   return prim::placed_like(one_of({t.shape, dtype.value_or(t.dtype), !dtype && t.weak}), x);
 }
 Array full_like_fn::operator()(const Array& x, const Array& value, std::optional<DType> dtype,
                                Where w) const {
-  const Site site(w);
+  const Site site(w, "full_like");
   const Type& t = type_of(x, "full_like");
   return prim::placed_like(filled("full_like", t.shape, value, dtype.value_or(t.dtype)), x);
 }
 
 // start + step * i
 static Array progression(std::int64_t n, const Array& start, const Array& step) {
-  const Array i = prim::iota({n}, 0, start.dtype());
+  const DType t = start.dtype();
+  const bool fits = n == 0 || prim::is_value(t, n - 1, false);
+  const Array i = fits ? prim::iota({n}, 0, t) : prim::cast(prim::iota({n}, 0, api::position_type({n})), t);
   return prim::add(prim::mul(i, prim::broadcast_to(step, {n})), prim::broadcast_to(start, {n}));
+}
+void arange_fn::refuse(std::uint64_t bound) {
+  throw ShapeError(
+      fmt::format("arange: {}. Bounds and steps are below 2^63. Add an array to a smaller range.", bound));
 }
 static void check_step(bool is_zero) {
   if (is_zero) throw ShapeError("arange: step 0. It would never reach the end. Give a step that is not 0.");
 }
 Array arange_fn::floats(double start, double stop, double step, DType dtype, Where w) const {
-  const Site site(w);
+  const Site site(w, "arange");
   api::need_real("arange", dtype);
   check_step(step == 0);
   const double count = std::max(0.0, std::ceil((stop - start) / step));
@@ -86,11 +87,23 @@ Array arange_fn::floats(double start, double stop, double step, DType dtype, Whe
 }
 Array arange_fn::integers(std::int64_t start, std::int64_t stop, std::int64_t step, DType dtype,
                           Where w) const {
-  const Site site(w);
+  const Site site(w, "arange");
   api::need_real("arange", dtype);
   check_step(step == 0);
-  const std::int64_t span = step > 0 ? stop - start : start - stop, by = step > 0 ? step : -step;
-  const std::int64_t n = span <= 0 ? 0 : (span - 1) / by + 1;
+  // In 64 bits without sign: the span of two int64 may be longer than an int64.
+  const auto word = [](std::int64_t v) { return static_cast<std::uint64_t>(v); };
+  const bool rises = step > 0, is_empty = rises ? stop <= start : start <= stop;
+  const std::uint64_t span = rises ? word(stop) - word(start) : word(start) - word(stop);
+  const std::uint64_t intervals = is_empty ? 0 : (span - 1) / (rises ? word(step) : 0 - word(step));
+  const auto last = static_cast<std::int64_t>(word(start) + intervals * word(step));
+  const std::int64_t n = is_empty ? 0 : add_sizes(to_int64(intervals), 1);
+  check_type({{n}, dtype}, "arange");
+  for (const std::int64_t v : {start, last})
+    if (n > 0 && !prim::is_value(dtype, v, false))
+      throw DTypeError(fmt::format(
+          "arange: the value {} does not fit into {}. Whole numbers give int32 unless a dtype is named. Say "
+          "arange(..., int64).",
+          v, name(dtype)));
   if (start == 0 && step == 1) return prim::iota({n}, 0, dtype);
   return progression(n, prim::constant(dtype, prim::bits_of(dtype, start), false),
                      prim::constant(dtype, prim::bits_of(dtype, step), false));
@@ -99,7 +112,7 @@ Array arange_fn::integers(std::int64_t start, std::int64_t stop, std::int64_t st
 // start * (1 - t) + stop * t for t = i / (num - 1); the last one is stop itself.
 Array linspace_fn::operator()(double start, double stop, std::int64_t num, const LinspaceOptions& o,
                               Where w) const {
-  const Site site(w);
+  const Site site(w, "linspace");
   api::need_real("linspace", o.dtype);
   if (num < 0)
     throw ShapeError(fmt::format(
@@ -117,13 +130,15 @@ Array linspace_fn::operator()(double start, double stop, std::int64_t num, const
 }
 Array eye_fn::operator()(std::int64_t n, std::optional<std::int64_t> m, std::int64_t k, DType dtype,
                          Where w) const {
-  const Site site(w);
+  const Site site(w, "eye");
   const Shape shape{n, m.value_or(n)};
-  check_shape("eye", shape, dtype);
-  const Array row = prim::iota(shape, 0, DType::int32);
-  return prim::cast(prim::binary(op_eq, prim::iota(shape, 1, DType::int32),
-                                 prim::add(row, prim::like(row, static_cast<double>(k)))),
-                    dtype);
+  api::need_real("eye", dtype);
+  check_type({shape, dtype}, "eye");
+  const DType t = api::position_type(shape);
+  const Array row = prim::iota(shape, 0, t);
+  const std::int64_t shift = std::clamp(k, -shape[0], shape[1]);  // further diagonals are empty too
+  return prim::cast(
+      prim::binary(op_eq, prim::iota(shape, 1, t), prim::add(row, prim::like_whole(row, shift))), dtype);
 }
 
 // ---------------------------------------------------------------- take
@@ -136,15 +151,16 @@ static Array outside_value(const Type& t) {
 
 Array take_fn::operator()(const Array& x, const Array& index, std::optional<std::int64_t> axis, TakeMode mode,
                           Where w) const {
-  const Site site(w);
+  const Site site(w, "take");
   if (!is_integer(type_of(index, "take").dtype)) api::refuse_dtype("take", index, "Indices are integers");
   Array table = axis ? x : prim::reshape(x, {num_elements(type_of(x, "take").shape)});
   const std::size_t dim = api::axis_of("take", axis.value_or(0), type_of(table, "take").shape);
   table = moveaxis(table, static_cast<std::int64_t>(dim), 0);
-  const auto rows = static_cast<double>(table.shape()[0]);
-  Array i = itemsize(index.dtype()) < 4 ? prim::cast(index, DType::int32) : index;
+  const std::int64_t rows = table.shape()[0];
+  const bool fits = prim::is_value(index.dtype(), rows, false);
+  Array i = itemsize(index.dtype()) < 4 || !fits ? prim::cast(index, api::position_type({rows})) : index;
   const bool can_be_negative = is_signed_integer(i.dtype());
-  auto at = [&](double v) { return prim::like(i, v); };
+  auto at = [&](std::int64_t v) { return prim::like_whole(i, v); };
   if (can_be_negative && mode != TakeMode::clip)
     i = prim::select(prim::binary(op_lt, i, at(0)), prim::add(i, at(rows)), i);
   const auto rank = static_cast<std::int64_t>(i.shape().size());
@@ -174,12 +190,12 @@ Array take_fn::operator()(const Array& x, const Array& index, std::optional<std:
 
 // ---------------------------------------------------------------- sort
 Array sort_fn::operator()(const Array& x, std::int64_t axis, Where w) const {
-  const Site site(w);
+  const Site site(w, "sort");
   const std::size_t dim = api::axis_of("sort", axis, type_of(x, "sort").shape);
   return prim::sort({&x, 1}, dim)[0];
 }
 Array argsort_fn::operator()(const Array& x, std::int64_t axis, Where w) const {
-  const Site site(w);
+  const Site site(w, "argsort");
   const std::size_t dim = api::axis_of("argsort", axis, type_of(x, "argsort").shape);
   const Array operands[] = {x, prim::iota(x.shape(), dim, DType::int32)};
   return prim::sort(operands, dim)[1];

@@ -46,7 +46,8 @@ void select_range(Selection& s, const Index& i, std::int64_t n, std::size_t dim,
     return b ? std::clamp(*b < 0 ? *b + n : *b, lowest, highest) : otherwise;
   };
   const std::int64_t start = bound(i.start, forward ? 0 : n - 1), stop = bound(i.stop, forward ? n : -1);
-  const std::int64_t distance = forward ? stop - start : start - stop, by = forward ? i.step : -i.step;
+  const std::int64_t distance = forward ? stop - start : start - stop;
+  const std::int64_t by = forward ? i.step : -std::max(i.step, -std::numeric_limits<std::int64_t>::max());
   const std::int64_t count = distance <= 0 ? 0 : (distance - 1) / by + 1;
   const std::int64_t lo = count == 0 ? 0 : forward ? start : start - (count - 1) * by;
   s.lo.push_back(lo);
@@ -97,9 +98,8 @@ Array mask(const Shape& shape, const Selection& s) {
   Array m;
   for (std::size_t d = 0; d < shape.size(); d++) {
     if (s.region[d] == shape[d]) continue;
-    const bool fits = shape[d] <= std::numeric_limits<std::int32_t>::max();
-    const Array i = prim::iota({shape[d]}, 0, fits ? DType::int32 : DType::int64);
-    auto number = [&](std::int64_t v) { return prim::like(i, static_cast<double>(v)); };
+    const Array i = prim::iota({shape[d]}, 0, api::position_type({shape[d]}));
+    auto number = [&](std::int64_t v) { return prim::like_whole(i, v); };
     Array inside = prim::binary(op_and, prim::binary(op_ge, i, number(s.lo[d])),
                                 prim::binary(op_lt, i, number(s.hi[d])));
     if (s.step[d] > 1) {
@@ -144,28 +144,28 @@ Array ShardedArray::operator[](const Indices& i) const {
 IndexedArray ShardedArray::at(Indices i) const { return IndexedArray(*this, std::move(i)); }
 
 Array IndexedArray::get(Where w) const {
-  const Site site(w);
+  const Site site(w, "at.get");
   return x_[index_];
 }
 Array IndexedArray::set(const Array& v, Where w) const {
-  const Site site(w);
+  const Site site(w, "at.set");
   return updated("at.set", x_, index_, v, [](const Array&, const Array& b) { return b; });
 }
 Array IndexedArray::add(const Array& v, Where w) const {
-  const Site site(w);
+  const Site site(w, "at.add");
   return updated("at.add", x_, index_, v,
                  [](const Array& a, const Array& b) { return shardarray::add(a, b); });
 }
 Array IndexedArray::mul(const Array& v, Where w) const {
-  const Site site(w);
+  const Site site(w, "at.mul");
   return updated("at.mul", x_, index_, v, [](const Array& a, const Array& b) { return multiply(a, b); });
 }
 Array IndexedArray::min(const Array& v, Where w) const {
-  const Site site(w);
+  const Site site(w, "at.min");
   return updated("at.min", x_, index_, v, [](const Array& a, const Array& b) { return minimum(a, b); });
 }
 Array IndexedArray::max(const Array& v, Where w) const {
-  const Site site(w);
+  const Site site(w, "at.max");
   return updated("at.max", x_, index_, v, [](const Array& a, const Array& b) { return maximum(a, b); });
 }
 

@@ -113,7 +113,7 @@ Term batched(const Array& x, std::size_t matrix_dims, const std::string& matrix,
 }  // namespace
 
 Array matmul_fn::operator()(const Array& a, const Array& b, Where w) const {
-  const Site site(w);
+  const Site site(w, "matmul");
   const Shape &sa = type_of(a, "matmul").shape, &sb = type_of(b, "matmul").shape;
   if (sa.empty() || sb.empty())
     throw ShapeError(
@@ -138,7 +138,7 @@ Array matmul_fn::operator()(const Array& a, const Array& b, Where w) const {
 // ---------------------------------------------------------------- tensordot, dot
 Array tensordot_fn::operator()(const Array& a, const Array& b, const Shape& axes_a, const Shape& axes_b,
                                Where w) const {
-  const Site site(w);
+  const Site site(w, "tensordot");
   const Shape &sa = type_of(a, "tensordot").shape, &sb = type_of(b, "tensordot").shape;
   api::axes_of("tensordot", axes_a, sa);
   api::axes_of("tensordot", axes_b, sb);
@@ -173,7 +173,7 @@ Array tensordot_fn::operator()(const Array& a, const Array& b, std::int64_t axes
   return (*this)(a, b, axes_a, axes_b, w);
 }
 Array dot_fn::operator()(const Array& a, const Array& b, Where w) const {
-  const Site site(w);
+  const Site site(w, "dot");
   const Shape &sa = type_of(a, "dot").shape, &sb = type_of(b, "dot").shape;
   if (sa.empty() || sb.empty()) return multiply(a, b);
   const std::int64_t axis = sb.size() == 1 ? -1 : -2;
@@ -298,7 +298,7 @@ Term diagonal(Term t) {
 }  // namespace
 
 Array einsum_fn::contract(const EinsumText& t, const std::vector<Array>& given) const {
-  const Site site(t.where);
+  const Site site(t.where, "einsum");
   std::vector<Array> operands = given;
   Letters l = parsed(t.text, operands.size());
   expand_ellipses(t.text, l, operands);

@@ -123,7 +123,7 @@ Array right_shift_fn::operator()(const Array& a, const Array& b, Where w) const 
   return shifted("right_shift", op_shr, a, b);
 }
 Array where_fn::operator()(const Array& condition, const Array& a, const Array& b, Where w) const {
-  const Site site(w);
+  const Site site(w, "where");
   const WeakType t = promoted("where", {&a, &b});
   const Array c = api::to_bool(condition, "where");
   const Shape shapes[] = {c.shape(), a.shape(), b.shape()};
@@ -132,13 +132,13 @@ Array where_fn::operator()(const Array& condition, const Array& a, const Array& 
                       prim::broadcast_to(api::cast(b, t), shape));
 }
 Array astype_fn::operator()(const Array& x, DType t, Where w) const {
-  const Site site(w);
+  const Site site(w, "astype");
   type_of(x, "astype");
   api::need_real("astype", t);
   return prim::cast(x, t);
 }
 Array bitcast_fn::operator()(const Array& x, DType t, Where w) const {
-  const Site site(w);
+  const Site site(w, "bitcast");
   api::need_real("bitcast", t);
   Attrs a;
   a.dtype = t;

@@ -48,11 +48,11 @@ static Array accumulated(const char* function, Reducer r, const Array& x, const 
   return prim::cast(reduced(r, y, reduced_axes(function, x, o), o.keepdims), t);
 }
 Array sum_fn::operator()(const Array& x, const ReduceOptions& o, Where w) const {
-  const Site site(w);
+  const Site site(w, "sum");
   return accumulated("sum", Reducer::sum, x, o);
 }
 Array prod_fn::operator()(const Array& x, const ReduceOptions& o, Where w) const {
-  const Site site(w);
+  const Site site(w, "prod");
   return accumulated("prod", Reducer::prod, x, o);
 }
 
@@ -65,25 +65,26 @@ static Array inexact(const char* function, const Array& x, const ReduceOptions& 
                                  function, name(t)));
   return prim::cast(x, t);
 }
-static Array averaged(const Array& x, const Shape& axes, bool keepdims, std::int64_t divisor) {
+static Array averaged(const Array& x, const Shape& axes, bool keepdims, double divisor) {
   const Array total = reduced(Reducer::sum, x, axes, keepdims);
-  return prim::div(total, prim::like(total, static_cast<double>(divisor)));
+  return prim::div(total, prim::like(total, divisor));
 }
 Array mean_fn::operator()(const Array& x, const ReduceOptions& o, Where w) const {
-  const Site site(w);
+  const Site site(w, "mean");
   const Array y = inexact("mean", x, o);
   const Shape axes = reduced_axes("mean", x, o);
-  return prim::cast(
-      averaged(prim::cast(y, accumulator(y.dtype())), axes, o.keepdims, count_of(x.shape(), axes)),
-      y.dtype());
+  return prim::cast(averaged(prim::cast(y, accumulator(y.dtype())), axes, o.keepdims,
+                             static_cast<double>(count_of(x.shape(), axes))),
+                    y.dtype());
 }
 Array var_fn::operator()(const Array& x, const ReduceOptions& o, std::int64_t ddof, Where w) const {
-  const Site site(w);
+  const Site site(w, "var");
   const Array y = inexact("var", x, o), wide = prim::cast(y, accumulator(y.dtype()));
   const Shape axes = reduced_axes("var", x, o);
-  const std::int64_t n = count_of(x.shape(), axes);
+  const auto n = static_cast<double>(count_of(x.shape(), axes));
   const Array centred = prim::sub(wide, prim::broadcast_to(averaged(wide, axes, true, n), wide.shape()));
-  return prim::cast(averaged(prim::mul(centred, centred), axes, o.keepdims, n - ddof), y.dtype());
+  return prim::cast(averaged(prim::mul(centred, centred), axes, o.keepdims, n - static_cast<double>(ddof)),
+                    y.dtype());
 }
 
 // ---------------------------------------------------------------- extrema
@@ -102,19 +103,19 @@ static Array extremum(const char* function, Reducer r, Reducer of_bool, const Ar
   return reduced(y.dtype() == DType::bool_ ? of_bool : r, y, axes, o.keepdims);
 }
 Array max_fn::operator()(const Array& x, const ReduceOptions& o, Where w) const {
-  const Site site(w);
+  const Site site(w, "max");
   return extremum("max", Reducer::max, Reducer::any, x, o);
 }
 Array min_fn::operator()(const Array& x, const ReduceOptions& o, Where w) const {
-  const Site site(w);
+  const Site site(w, "min");
   return extremum("min", Reducer::min, Reducer::all, x, o);
 }
 Array any_fn::operator()(const Array& x, const ReduceOptions& o, Where w) const {
-  const Site site(w);
+  const Site site(w, "any");
   return reduced(Reducer::any, api::to_bool(x, "any"), reduced_axes("any", x, o), o.keepdims);
 }
 Array all_fn::operator()(const Array& x, const ReduceOptions& o, Where w) const {
-  const Site site(w);
+  const Site site(w, "all");
   return reduced(Reducer::all, api::to_bool(x, "all"), reduced_axes("all", x, o), o.keepdims);
 }
 
@@ -146,11 +147,11 @@ static Array position(const char* function, Reducer r, const Array& x, const Red
   return prim::reshape(found, kept);
 }
 Array argmax_fn::operator()(const Array& x, const ReduceOptions& o, Where w) const {
-  const Site site(w);
+  const Site site(w, "argmax");
   return position("argmax", Reducer::max, x, o);
 }
 Array argmin_fn::operator()(const Array& x, const ReduceOptions& o, Where w) const {
-  const Site site(w);
+  const Site site(w, "argmin");
   return position("argmin", Reducer::min, x, o);
 }
 
@@ -159,7 +160,7 @@ static Array constant_max(const Array& x, const Shape& axes) {
   return prim::unary(op_stop_gradient, reduced(Reducer::max, x, axes, true));
 }
 Array logsumexp_fn::operator()(const Array& x, const ReduceOptions& o, Where w) const {
-  const Site site(w);
+  const Site site(w, "logsumexp");
   const Array y = inexact("logsumexp", x, o);
   const Shape axes = reduced_axes("logsumexp", x, o);
   if (count_of(y.shape(), axes) == 0)  // log(0)
@@ -179,25 +180,26 @@ static Array shifted(const char* function, const Array& x, std::int64_t axis, Sh
   return prim::sub(y, prim::broadcast_to(constant_max(y, axes), y.shape()));
 }
 Array softmax_fn::operator()(const Array& x, std::int64_t axis, Where w) const {
-  const Site site(w);
+  const Site site(w, "softmax");
   Shape axes;
   const Array e = prim::exp(shifted("softmax", x, axis, axes));
   return prim::div(e, prim::broadcast_to(reduced(Reducer::sum, e, axes, true), e.shape()));
 }
 Array log_softmax_fn::operator()(const Array& x, std::int64_t axis, Where w) const {
-  const Site site(w);
+  const Site site(w, "log_softmax");
   Shape axes;
   const Array y = shifted("log_softmax", x, axis, axes);
   const Array total = prim::unary(op_log, reduced(Reducer::sum, prim::exp(y), axes, true));
   return prim::sub(y, prim::broadcast_to(total, y.shape()));
 }
 Array one_hot_fn::operator()(const Array& x, std::int64_t n, DType dtype, Where w) const {
-  const Site site(w);
+  const Site site(w, "one_hot");
   api::need_integers("one_hot", x);
   if (n < 0)
     throw ShapeError(fmt::format(
         "one_hot: n is {}. The number of classes is not negative. Give the number of classes.", n));
-  const Array y = itemsize(x.dtype()) < 4 ? prim::cast(x, DType::int32) : x;
+  const bool fits = itemsize(x.dtype()) >= 4 && prim::is_value(x.dtype(), n, false);
+  const Array y = fits ? x : prim::cast(x, api::position_type({n}));
   Shape shape = y.shape();
   shape.push_back(1);
   const Array column = prim::reshape(y, shape);

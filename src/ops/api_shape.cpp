@@ -4,6 +4,7 @@
 #include <algorithm>
 #include <numeric>
 
+#include "base/sizes.h"
 #include "ops/api.h"
 #include "shardarray/ops.h"
 
@@ -27,11 +28,11 @@ static Shape resolved(const Shape& wanted, const Shape& from) {
       throw ShapeError(fmt::format("reshape: sizes {}. They are not negative; one may be -1. Give the sizes.",
                                    to_string(wanted)));
     if (size == -1) open = &size;
-    else known *= size;
+    else known = mul_sizes(known, size);
   }
   const std::int64_t n = num_elements(from);
   if (open && known > 0 && n % known == 0) *open = n / known;
-  if ((open && *open == -1) || num_elements(shape) != n)
+  if ((open && *open == -1) || (!open && known != n))
     throw ShapeError(
         fmt::format("reshape: cannot reshape {} ({} elements) into {}. The number of elements must stay. Use "
                     "-1 for a size "
@@ -40,12 +41,12 @@ static Shape resolved(const Shape& wanted, const Shape& from) {
   return shape;
 }
 Array reshape_fn::operator()(const Array& x, const Shape& shape, Where w) const {
-  const Site site(w);
+  const Site site(w, "reshape");
   return prim::reshape(x, resolved(shape, type_of(x, "reshape").shape));
 }
 
 Array transpose_fn::operator()(const Array& x, const Shape& perm, Where w) const {
-  const Site site(w);
+  const Site site(w, "transpose");
   const Shape& shape = type_of(x, "transpose").shape;
   Shape p = identity_permutation(shape.size());
   if (perm.empty()) {
@@ -62,7 +63,7 @@ Array transpose_fn::operator()(const Array& x, const Shape& perm, Where w) const
   return prim::transpose(x, p);
 }
 Array swapaxes_fn::operator()(const Array& x, std::int64_t a, std::int64_t b, Where w) const {
-  const Site site(w);
+  const Site site(w, "swapaxes");
   const Shape& shape = type_of(x, "swapaxes").shape;
   Shape p = identity_permutation(shape.size());
   std::swap(p[api::axis_of("swapaxes", a, shape)], p[api::axis_of("swapaxes", b, shape)]);
@@ -72,7 +73,7 @@ Array moveaxis_fn::operator()(const Array& x, std::int64_t from, std::int64_t to
   return (*this)(x, Shape{from}, Shape{to}, w);
 }
 Array moveaxis_fn::operator()(const Array& x, const Shape& from, const Shape& to, Where w) const {
-  const Site site(w);
+  const Site site(w, "moveaxis");
   const Shape& shape = type_of(x, "moveaxis").shape;
   if (from.size() != to.size())
     throw ShapeError(
@@ -97,7 +98,7 @@ Array moveaxis_fn::operator()(const Array& x, const Shape& from, const Shape& to
 }
 
 Array expand_dims_fn::operator()(const Array& x, const AxisSet& axes, Where w) const {
-  const Site site(w);
+  const Site site(w, "expand_dims");
   const Shape& shape = type_of(x, "expand_dims").shape;
   Shape result = Shape::filled(shape.size() + axes.axes.size(), 0);
   for (std::int64_t a : api::axes_of("expand_dims", axes.axes, result))
@@ -108,7 +109,7 @@ Array expand_dims_fn::operator()(const Array& x, const AxisSet& axes, Where w) c
   return prim::reshape(x, result);
 }
 Array squeeze_fn::operator()(const Array& x, const AxisSet& axes, Where w) const {
-  const Site site(w);
+  const Site site(w, "squeeze");
   const Shape& shape = type_of(x, "squeeze").shape;
   const Shape chosen = api::axes_of("squeeze", axes.axes, shape);
   Shape result;
@@ -124,7 +125,7 @@ Array squeeze_fn::operator()(const Array& x, const AxisSet& axes, Where w) const
   return prim::reshape(x, result);
 }
 Array broadcast_to_fn::operator()(const Array& x, const Shape& shape, Where w) const {
-  const Site site(w);
+  const Site site(w, "broadcast_to");
   const Shape shapes[] = {type_of(x, "broadcast_to").shape, shape};
   if (!(api::common_shape("broadcast_to", shapes) == shape))
     throw ShapeError(
@@ -135,7 +136,7 @@ Array broadcast_to_fn::operator()(const Array& x, const Shape& shape, Where w) c
   return prim::broadcast_to(x, shape);
 }
 Array flip_fn::operator()(const Array& x, const AxisSet& axes, Where w) const {
-  const Site site(w);
+  const Site site(w, "flip");
   const Shape& shape = type_of(x, "flip").shape;
   Shape dims = axes.all ? identity_permutation(shape.size()) : api::axes_of("flip", axes.axes, shape);
   for (std::int64_t& d : dims) d -= signed_size(shape);
@@ -165,7 +166,7 @@ Array roll_fn::operator()(const Array& x, const Shape& shifts, const Shape& axes
 }
 Array pad_fn::operator()(const Array& x, const std::vector<std::pair<std::int64_t, std::int64_t>>& widths,
                          double value, Where w) const {
-  const Site site(w);
+  const Site site(w, "pad");
   const Type& t = type_of(x, "pad");
   if (widths.size() != t.shape.size())
     throw ShapeError(
@@ -194,7 +195,7 @@ static WeakType type_of_all(const char* function, const std::vector<Array>& part
   return t;
 }
 Array concatenate_fn::operator()(const std::vector<Array>& parts, std::int64_t axis, Where w) const {
-  const Site site(w);
+  const Site site(w, "concatenate");
   const WeakType t = type_of_all("concatenate", parts);
   const std::size_t dim = api::axis_of("concatenate", axis, parts[0].shape());
   Arrays same;
@@ -211,8 +212,11 @@ Array concatenate_fn::operator()(const std::vector<Array>& parts, std::int64_t a
   return prim::concatenate(same, dim);
 }
 Array stack_fn::operator()(const std::vector<Array>& parts, std::int64_t axis, Where w) const {
-  const Site site(w);
+  const Site site(w, "stack");
   type_of_all("stack", parts);
+  Shape stacked = parts[0].shape();
+  stacked.insert(0, static_cast<std::int64_t>(parts.size()));
+  api::axis_of("stack", axis, stacked);
   std::vector<Array> expanded;
   for (const Array& p : parts) {
     if (!(p.shape() == parts[0].shape()))
@@ -224,13 +228,18 @@ Array stack_fn::operator()(const std::vector<Array>& parts, std::int64_t axis, W
   return concatenate(expanded, axis);
 }
 std::vector<Array> split_fn::operator()(const Array& x, std::int64_t n, std::int64_t axis, Where w) const {
-  const Site site(w);
+  const Site site(w, "split");
   const std::size_t dim = api::axis_of("split", axis, type_of(x, "split").shape);
   const std::int64_t size = x.shape()[dim];
   if (n < 1 || size % n != 0)
     throw ShapeError(fmt::format(
         "split: {} elements into {} pieces. The pieces must be equal. Give the positions where pieces begin.",
         size, n));
+  constexpr std::int64_t most = std::int64_t{1} << 20;
+  if (n > most)
+    throw ShapeError(fmt::format(
+        "split: {} pieces. There are at most {}: each is an array. Reshape, and map over the rows with vmap.",
+        n, most));
   std::vector<Array> parts;
   for (std::int64_t k = 0; k < n; k++)
     parts.push_back(prim::slice_dim(x, dim, k * (size / n), (k + 1) * (size / n)));
@@ -238,7 +247,7 @@ std::vector<Array> split_fn::operator()(const Array& x, std::int64_t n, std::int
 }
 std::vector<Array> split_fn::operator()(const Array& x, const Shape& positions, std::int64_t axis,
                                         Where w) const {
-  const Site site(w);
+  const Site site(w, "split");
   const std::size_t dim = api::axis_of("split", axis, type_of(x, "split").shape);
   const std::int64_t size = x.shape()[dim];
   std::vector<Array> parts;
@@ -264,16 +273,18 @@ static Array triangle(const char* function, const Array& x, std::int64_t k, cons
     throw ShapeError(fmt::format("{}: shape {}. A matrix has two dimensions at least. Reshape first.",
                                  function, to_string(shape)));
   const Shape matrix{shape[shape.size() - 2], shape.back()};
-  const Array distance = prim::sub(prim::iota(matrix, 1, DType::int32), prim::iota(matrix, 0, DType::int32));
-  const Array keep = prim::binary(kept, distance, prim::like(distance, static_cast<double>(k)));
+  const DType t = api::position_type(matrix);
+  const Array distance = prim::sub(prim::iota(matrix, 1, t), prim::iota(matrix, 0, t));
+  const std::int64_t diagonal = std::clamp(k, -matrix[0], matrix[1]);  // beyond, all or nothing is kept
+  const Array keep = prim::binary(kept, distance, prim::like_whole(distance, diagonal));
   return prim::select(prim::broadcast_to(keep, shape), x, zeros_of(type_of(x)));
 }
 Array tril_fn::operator()(const Array& x, std::int64_t k, Where w) const {
-  const Site site(w);
+  const Site site(w, "tril");
   return triangle("tril", x, k, op_le);
 }
 Array triu_fn::operator()(const Array& x, std::int64_t k, Where w) const {
-  const Site site(w);
+  const Site site(w, "triu");
   return triangle("triu", x, k, op_ge);
 }
 

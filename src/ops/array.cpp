@@ -16,12 +16,19 @@ Array ShardedArray::literal(double value, DType t, bool weak, Where w) {
   if (weak && is_floating(t)) a.hi = {std::bit_cast<std::int64_t>(value)};  // for a float64 partner
   return record(op_constant, {}, std::move(a), w);
 }
-// One that int32 cannot hold is a weak int64.
+// One that int32 cannot hold is a weak int64, or uint64.
 Array ShardedArray::literal_int(std::int64_t value, Where w) {
   const Site site(w);
   using Limits = std::numeric_limits<std::int32_t>;
   const DType t = value < Limits::min() || value > Limits::max() ? DType::int64 : DType::int32;
   return prim::constant(t, prim::bits_of(t, value), true);
+}
+
+Array ShardedArray::literal_uint(std::uint64_t value, Where w) {
+  if (value <= static_cast<std::uint64_t>(std::numeric_limits<std::int64_t>::max()))
+    return literal_int(static_cast<std::int64_t>(value), w);
+  const Site site(w);
+  return prim::constant(DType::uint64, value, true);
 }
 
 // ---------------------------------------------------------------- operators

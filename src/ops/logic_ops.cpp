@@ -3,6 +3,7 @@
 
 #include <limits>
 
+#include "graph/trace_state.h"
 #include "ops/rules.h"
 #include "ops/table.h"
 
@@ -146,19 +147,26 @@ constinit const Op op_like{
         },
     .scalar = [](ScalarArgs& s) { s.out[0] = s.in[0]; }};
 
+static Types iota_type(const Call& c) {
+  const Shape& shape = c.attrs->shape;
+  const DType t = c.attrs->dtype;
+  const std::int64_t n = shape[from_first(c.attrs->dims[0], shape.size())];
+  if (n > 0 && !prim::is_value(t, n - 1, false))
+    throw DTypeError(
+        fmt::format("{}: the positions along a dimension of {} elements do not fit into {}. A position is a "
+                    "value of its dtype. Use a wider dtype, or reshape so that the dimension is shorter.",
+                    current_function(c.op->name), n, name(t)));
+  return {{shape, t, false}};
+}
 constinit const Op op_iota{
     .name = "iota",
     .form = Form::scalar,
     .rule = pointwise_rule,
-    .type =
-        [](const Call& c) {
-          return Types{{c.attrs->shape, c.attrs->dtype, false}};
-        },
-    .scalar =
-        [](ScalarArgs& s) {
-          const auto dim = static_cast<int>(from_first(s.call.attrs->dims[0], s.call.attrs->shape.size()));
-          s.out[0] = s.b.cast(s.index(s, dim), s.call.attrs->dtype);
-        }};
+    .type = iota_type,
+    .scalar = [](ScalarArgs& s) {
+      const auto dim = static_cast<int>(from_first(s.call.attrs->dims[0], s.call.attrs->shape.size()));
+      s.out[0] = s.b.cast(s.index(s, dim), s.call.attrs->dtype);
+    }};
 
 // Threefry-2x32, 20 rounds (Salmon et al. 2011): five groups of four rounds, each followed by a key injection.
 static void emit_threefry(ScalarArgs& s) {

@@ -1,10 +1,15 @@
 #include "ops/prims.h"
 
+#include <fmt/core.h>
+
 #include <bit>
 #include <cmath>
 #include <limits>
 #include <numeric>
+#include <utility>
 
+#include "base/sizes.h"
+#include "graph/trace_state.h"
 #include "ops/rules.h"
 
 namespace shardarray {
@@ -64,6 +69,12 @@ std::uint64_t prim::bits_of(DType t, std::int64_t v) {
   return prim::bits_of(t, static_cast<double>(v));
 }
 
+std::uint64_t prim::bits_of(DType t, std::uint64_t v) {
+  if (is_integer(t)) return low_bytes(t, v);
+  if (t == DType::float32) return std::bit_cast<std::uint32_t>(static_cast<float>(v));
+  return prim::bits_of(t, static_cast<double>(v));
+}
+
 Array prim::constant(DType t, std::uint64_t bits, bool weak) {
   Attrs a;
   a.dtype = t;
@@ -82,13 +93,42 @@ bool prim::is_literal_int(const Array& x, std::int64_t& value) {
   const Node* n = x.node();
   if (n->op != &op_constant || !is_integer(n->attrs().dtype) || !n->type().weak) return false;
   value = sign_extended(n->attrs().dtype, n->attrs().bits);
-  return true;
+  return n->attrs().dtype != DType::uint64 || value >= 0;
 }
 
-// A literal in another dtype; absent where the value has no exact host form.
+bool prim::is_value(DType t, std::int64_t v, bool is_large) {
+  if (is_large) return t == DType::uint64 || !is_integer(t);
+  switch (t) {
+    case DType::int8: return std::in_range<std::int8_t>(v);
+    case DType::int16: return std::in_range<std::int16_t>(v);
+    case DType::int32: return std::in_range<std::int32_t>(v);
+    case DType::int64: return std::in_range<std::int64_t>(v);
+    case DType::uint8: return std::in_range<std::uint8_t>(v);
+    case DType::uint16: return std::in_range<std::uint16_t>(v);
+    case DType::uint32: return std::in_range<std::uint32_t>(v);
+    case DType::uint64: return std::in_range<std::uint64_t>(v);
+    default: return true;
+  }
+}
+
+void prim::check_literal(const Array& x, DType t) {
+  const Node* n = x.node();
+  if (n->op != &op_constant || !n->type().weak || !is_integer(n->attrs().dtype)) return;
+  const auto value = sign_extended(n->attrs().dtype, n->attrs().bits);
+  const bool is_large = n->attrs().dtype == DType::uint64 && value < 0;
+  if (prim::is_value(t, value, is_large)) return;
+  throw DTypeError(fmt::format(
+      "{}: the number {} is no value of {}. A whole number takes the dtype of what it meets, which must hold "
+      "it. Cast the array with astype, or give a number that fits.",
+      current_function("literal"), is_large ? std::to_string(n->attrs().bits) : std::to_string(value),
+      name(t)));
+}
+
+// A literal in another dtype; absent where there is none of complex ones.
 static Array converted_literal(const Array& x, DType t, bool weak) {
   const Attrs& a = x.node()->attrs();
-  if (a.dtype == DType::bool_ || (is_integer(a.dtype) && a.dtype != DType::uint64))
+  if (a.dtype == DType::uint64) return prim::constant(t, prim::bits_of(t, a.bits), weak);
+  if (a.dtype == DType::bool_ || is_integer(a.dtype))
     return prim::constant(t, prim::bits_of(t, sign_extended(a.dtype, a.bits)), weak);
   if (a.dtype == DType::float32 && a.hi.size() == 1)  // as it was written, with all its digits
     return prim::constant(t, prim::bits_of(t, std::bit_cast<double>(a.hi[0])), weak);
@@ -105,6 +145,9 @@ Array prim::full(const Shape& shape, DType t, double v) {
   return broadcast_to(constant(t, prim::bits_of(t, v), true), shape);
 }
 Array prim::like(const Array& x, double v) { return full(x.shape(), x.dtype(), v); }
+Array prim::like_whole(const Array& x, std::int64_t v) {
+  return broadcast_to(constant(x.dtype(), prim::bits_of(x.dtype(), v), true), x.shape());
+}
 
 Array zeros_of(const Type& t) { return prim::broadcast_to(prim::constant(t.dtype, 0, t.weak), t.shape); }
 Array one_of(const Type& t) {
@@ -245,7 +288,7 @@ Array embed(const Array& x, const Shape& lo, const Shape& step, const Shape& sha
             merged = y.shape();
       split.insert(d + 1, 1);
       behind[d + 1] = s - 1;
-      merged[d] = n * s;
+      merged[d] = mul_sizes(n, s);
       y = slice_dim(reshape(pad(reshape(y, split), none_before, behind), merged), d, 0, (n - 1) * s + 1);
     }
     after[d] = shape[d] - lo[d] - y.shape()[d];

@@ -83,12 +83,20 @@ namespace prim {
 /// The bits of `v` as `t`, in the low bytes: floats to nearest, integers truncated and saturated (from an integer: wrapped).
 std::uint64_t bits_of(DType t, double v);
 std::uint64_t bits_of(DType t, std::int64_t v);
+std::uint64_t bits_of(DType t, std::uint64_t v);
 Array constant(DType t, std::uint64_t bits, bool weak);
-/// A scalar constant's value as int64, when it is an integer literal.
+/// A scalar constant's value as int64, when it is an integer literal that int64 holds.
 bool is_literal_int(const Array& x, std::int64_t& value);
 /// `v` in the shape and dtype of `x`; weak, so that the other operand alone decides about weakness.
 Array like(const Array& x, double v);
 Array full(const Shape& shape, DType t, double v);
+/// The same of a whole number, exact in integers.
+Array like_whole(const Array& x, std::int64_t v);
+/// Is the whole number v one of the values of t? `is_large`: v is above 2^63 - 1, and given by its bits. Floating dtypes
+/// round, bool asks whether it is 0: they take all.
+bool is_value(DType t, std::int64_t v, bool is_large);
+/// Throws DTypeError when x is a whole-number literal and no value of t, in the name of the function that is running.
+void check_literal(const Array& x, DType t);
 
 Array unary(const Op& op, const Array& x);
 Array binary(const Op& op, const Array& a, const Array& b);

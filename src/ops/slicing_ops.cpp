@@ -3,6 +3,7 @@
 #include <fmt/core.h>
 
 #include "base/ceil_div.h"
+#include "base/sizes.h"
 #include "ops/rules.h"
 #include "ops/table.h"
 
@@ -132,7 +133,7 @@ static Types pad_type(const Call& c) {
     if (a.lo.size() != t.shape.size() || a.lo[d] < 0 || a.hi[d] < 0)
       throw InternalError(fmt::format("pad: {} by {} and {}. Two non-negative widths per dimension.",
                                       to_string(t), to_string(a.lo), to_string(a.hi)));
-    t.shape[d] += a.lo[d] + a.hi[d];
+    t.shape[d] = add_sizes(t.shape[d], add_sizes(a.lo[d], a.hi[d]));
   }
   return {t};
 }
@@ -193,7 +194,7 @@ static Types concatenate_type(const Call& c) {
     if (!(other == t.shape) || o.dtype != t.dtype)
       throw InternalError(fmt::format("concatenate: operands {} and {}. They must agree but in dimension {}.",
                                       to_string(c.in[0]), to_string(o), dim));
-    t.shape[dim] += o.shape[dim];
+    t.shape[dim] = add_sizes(t.shape[dim], o.shape[dim]);
     t.weak = t.weak && o.weak;
   }
   return {t};

@@ -8,6 +8,8 @@
 #include <cmath>
 #include <cstring>
 
+#include "base/host_memory.h"
+#include "base/sizes.h"
 #include "runtime/scalar.h"
 #include "transform/eval.h"
 
@@ -17,7 +19,7 @@ const Shape& ShardedArray::shape() const { return type_of(*this, "shape").shape;
 DType ShardedArray::dtype() const { return type_of(*this, "dtype").dtype; }
 bool ShardedArray::weak_type() const { return type_of(*this, "weak_type").weak; }
 std::int64_t ShardedArray::size() const { return num_elements(shape()); }
-std::int64_t ShardedArray::nbytes() const { return size() * static_cast<std::int64_t>(itemsize(dtype())); }
+std::int64_t ShardedArray::nbytes() const { return bytes_of(shape(), dtype()); }
 bool ShardedArray::is_deleted() const { return node_ && node_->donor() != nullptr; }
 
 Sharding ShardedArray::sharding() const { return force(*this, "sharding")->sharding; }
@@ -158,7 +160,7 @@ void ShardedArray::read(void* to, DType wanted, std::int64_t elements, const cha
         "item: a value of {} does not fit exactly into {}. Ask for a wider type, or cast with astype.",
         name(t.dtype), name(wanted)));
   const ValueRef v = force(*this, what);
-  std::vector<std::byte> bytes(static_cast<std::size_t>(elements) * itemsize(t.dtype));
+  std::vector<std::byte> bytes = host_bytes(what, bytes_of(t.shape, t.dtype));
   gather_to_host(*v, t, bytes.data());
   convert(bytes.data(), t.dtype, to, wanted, static_cast<std::size_t>(elements));
 }

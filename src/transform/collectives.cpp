@@ -6,6 +6,7 @@
 
 #include <algorithm>
 
+#include "base/sizes.h"
 #include "graph/trace_state.h"
 #include "ops/prims.h"
 #include "shardarray/ops.h"
@@ -29,7 +30,7 @@ std::vector<AxisRef> find_axes(const NamedAxes& names, const char* function) {
 
 std::int64_t product(const std::vector<AxisRef>& axes) {
   std::int64_t n = 1;
-  for (const AxisRef& a : axes) n *= a->size;
+  for (const AxisRef& a : axes) n = mul_sizes(n, a->size);
   return n;
 }
 

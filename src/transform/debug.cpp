@@ -7,6 +7,7 @@
 #include <iostream>
 #include <set>
 
+#include "base/host_memory.h"
 #include "graph/trace_state.h"
 #include "shardarray/placement.h"
 #include "transform/effects.h"
@@ -59,6 +60,7 @@ std::string formatted(const std::string& format, const std::vector<Printable>& a
       if (plain(format)) store.push_back(to_string(a));
       else push(store, a);
     } else if (auto* i = std::get_if<std::int64_t>(&p.value)) store.push_back(*i);
+    else if (auto* u = std::get_if<std::uint64_t>(&p.value)) store.push_back(*u);
     else if (auto* d = std::get_if<double>(&p.value)) store.push_back(*d);
     else store.push_back(std::get<std::string>(p.value));
   }
@@ -76,8 +78,7 @@ void check_format(const std::string& format, const std::vector<Printable>& args)
   std::vector<Array> zeros;
   for (const Printable& p : args)
     if (auto* a = std::get_if<Array>(&p.value)) {
-      const std::vector<std::byte> none(static_cast<std::size_t>(num_elements(a->shape())) *
-                                        itemsize(a->dtype()));
+      const std::vector<std::byte> none = host_bytes("debug::print", a->nbytes());
       zeros.push_back(core::make_array(none.data(), a->dtype(), a->shape(), {}));
     }
   try {

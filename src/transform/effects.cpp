@@ -2,6 +2,8 @@
 
 #include <algorithm>
 
+#include "base/host_memory.h"
+#include "base/sizes.h"
 #include "graph/trace_state.h"
 #include "ops/prims.h"
 #include "shardarray/placement.h"
@@ -33,7 +35,7 @@ struct HostOperand {
       }
     }
     const std::size_t item = itemsize(type.dtype);
-    std::vector<std::byte> out(static_cast<std::size_t>(num_elements(shape)) * item);
+    std::vector<std::byte> out = host_bytes("debug::callback", bytes_of(shape, type.dtype));
     for (std::int64_t k = 0; k < num_elements(shape); k++) {
       std::int64_t rest = k, from = first;
       for (std::size_t d = shape.size(); d-- > 0;) {
@@ -77,10 +79,7 @@ std::optional<Device> device_at(const HostCall& call, const std::vector<std::int
 void run_host_call(const HostCall& call, std::span<const Type> types, std::span<const ValueRef> values) {
   std::vector<HostOperand> operands;
   for (std::size_t k = 0; k < values.size(); k++) {
-    HostOperand o{types[k],
-                  std::vector<std::byte>(static_cast<std::size_t>(num_elements(types[k].shape)) *
-                                         itemsize(types[k].dtype)),
-                  {}};
+    HostOperand o{types[k], host_bytes("debug::callback", bytes_of(types[k].shape, types[k].dtype)), {}};
     gather_to_host(*values[k], types[k], o.bytes.data());
     for (std::size_t level = call.levels.size(); level-- > 0;)
       if (call.levels[level].mapped[k]) o.levels.push_back(static_cast<int>(level));

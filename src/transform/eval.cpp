@@ -323,6 +323,16 @@ void evaluate_together(std::span<const Array> roots, std::unique_lock<std::mutex
   lock.unlock();  // before the collection lets go of what it held
 }
 
+// Those without a value: one program where that may be, else one after the other.
+void evaluate_open(std::span<const Array> roots, std::size_t open, const char* what) {
+  std::unique_lock lock(graph_mutex());
+  std::vector<Node*> nodes = topological(roots, is_open);
+  if (open == 1 || one_place(nodes)) return evaluate_together(roots, lock, std::move(nodes), what);
+  lock.unlock();
+  for (const Array& a : roots)
+    if (a.has_value()) evaluate({&a, 1}, what);
+}
+
 }  // namespace
 
 void evaluate(std::span<const Array> roots, const char* what) {
@@ -333,12 +343,7 @@ void evaluate(std::span<const Array> roots, const char* what) {
     open += !a.node()->evaluated();
   }
   if (open == 0) return;
-  std::unique_lock lock(graph_mutex());
-  std::vector<Node*> nodes = topological(roots, is_open);
-  if (open == 1 || one_place(nodes)) return evaluate_together(roots, lock, std::move(nodes), what);
-  lock.unlock();
-  for (const Array& a : roots)
-    if (a.has_value()) evaluate({&a, 1}, what);
+  detail::with_memory(what, 0, [&] { evaluate_open(roots, open, what); });
 }
 
 ValueRef value_of(const Array& a) { return readable_value(a, "value"); }

@@ -4,6 +4,8 @@
 #include <cstring>
 #include <optional>
 
+#include "base/host_memory.h"
+#include "base/sizes.h"
 #include "runtime/devices.h"
 #include "transform/eval.h"
 
@@ -18,7 +20,7 @@ static const Sharding& sharding_on(const Device& device) {
 
 ValueRef host_value(const void* data, const Type& t, const Device& device) {
   Backend& b = backend(device.platform);
-  const auto bytes = static_cast<std::size_t>(num_elements(t.shape)) * itemsize(t.dtype);
+  const auto bytes = static_cast<std::size_t>(bytes_of(t.shape, t.dtype));
   const Sharding& s = sharding_on(device);
   auto v = make_value(layout_of(s, static_cast<int>(t.shape.size())), s, false, true);
   v->buffers.push_back(b.allocate(device.id, bytes));
@@ -62,13 +64,13 @@ void gather_to_host(const Value& v, const Type& t, void* to) {
   const Instances instances = instances_of(*v.layout, v.shared);
   Backend& b = backend(v.layout->order()->devices()[0].platform);
   if (v.layout->is_fully_replicated()) {
-    b.copy_to_host(to, v.buffers[0], static_cast<std::size_t>(num_elements(t.shape)) * item);
+    b.copy_to_host(to, v.buffers[0], static_cast<std::size_t>(bytes_of(t.shape, t.dtype)));
     return;
   }
   std::vector<std::byte> piece;
   for (std::size_t i = 0; i < v.buffers.size(); i++) {
     const Box tile = tile_of(*v.layout, t.shape, instances.leader[i]);
-    piece.resize(static_cast<std::size_t>(tile.elements()) * item);
+    piece = host_bytes("gather", bytes_of(tile.size, t.dtype));
     b.copy_to_host(piece.data(), v.buffers[i], piece.size());
     copy_box(static_cast<std::byte*>(to), whole_box(t.shape), piece.data(), tile, tile, item);
   }
@@ -83,7 +85,7 @@ static ValueRef scatter_from_host(const std::vector<std::byte>& whole, const Typ
   std::vector<std::byte> piece;
   for (int leader : instances.leader) {
     const Box tile = tile_of(*l, t.shape, leader);
-    piece.resize(static_cast<std::size_t>(tile.elements()) * itemsize(t.dtype));
+    piece = host_bytes("device_put", bytes_of(tile.size, t.dtype));
     copy_box(piece.data(), tile, whole.data(), whole_box(t.shape), tile, itemsize(t.dtype));
     v->buffers.push_back(
         b.allocate(l->order()->devices()[static_cast<std::size_t>(leader)].id, piece.size()));
@@ -103,7 +105,7 @@ ValueRef reshard_value(const ValueRef& v, const Type& t, const Sharding& s) {
   }
   const bool alone = v->layout->order()->size() == 1;
   if (!alone && v->layout->order()->sorted() != to->order()->sorted()) {
-    std::vector<std::byte> whole(static_cast<std::size_t>(num_elements(t.shape)) * itemsize(t.dtype));
+    std::vector<std::byte> whole = host_bytes("device_put", bytes_of(t.shape, t.dtype));
     gather_to_host(*v, t, whole.data());
     return scatter_from_host(whole, t, s);
   }

@@ -3,8 +3,10 @@
 
 #include <algorithm>
 #include <cstdint>
-#include <limits>
+#include <string>
 
+#include "base/sizes.h"
+#include "ops/prims.h"
 #include "shardarray/filter_shard.h"
 
 namespace shardarray {
@@ -38,39 +40,51 @@ Array from_list(const NestedList& values, DType stored, const ShapeOf& shape, DT
   return detail::host_array(flat.data(), stored, flat.size(), shape, dtype, w);
 }
 
-Array from_integers(const NestedList& values, const ShapeOf& shape, Where w) {
-  std::vector<std::int64_t> wide;
-  values.append_to(wide);
-  std::vector<std::int32_t> flat;
-  for (const std::int64_t v : wide) {
-    if (v < std::numeric_limits<std::int32_t>::min() || v > std::numeric_limits<std::int32_t>::max())
-      throw DTypeError(
-          fmt::format("array: {} does not fit into int32. Whole numbers give int32 unless a dtype is "
-                      "named. Say array(values, int64).",
-                      v));
-    flat.push_back(static_cast<std::int32_t>(v));
-  }
-  return detail::host_array(flat.data(), DType::int32, flat.size(), shape, DType::int32, w);
+}  // namespace
+
+void NestedList::check_values(DType dtype) const {
+  for (const NestedList& e : entries_) e.check_values(dtype);
+  if (is_list_ || kind_ != DType::int32) return;
+  const bool is_large = has_large();
+  if (prim::is_value(dtype, static_cast<std::int64_t>(bits_), is_large)) return;
+  throw DTypeError(
+      fmt::format("array: {} does not fit into {}. Whole numbers give int32 unless a dtype is named. Say "
+                  "array(values, {}).",
+                  is_large ? std::to_string(bits_) : std::to_string(static_cast<std::int64_t>(bits_)),
+                  name(dtype), is_large ? "uint64" : "int64"));
 }
 
-}  // namespace
+bool NestedList::has_large() const {
+  return std::any_of(entries_.begin(), entries_.end(), [](const NestedList& e) { return e.has_large(); }) ||
+         (is_unsigned_ && static_cast<std::int64_t>(bits_) < 0);
+}
 
 Array array(const NestedList& values, const ShapeOf& shape, std::optional<DType> dtype, Where w) {
   const ShapeOf to = shape.shape ? shape : ShapeOf(values.shape());
   const DType kind = values.kind(), wanted = dtype.value_or(kind);
   if (kind == DType::bool_) return from_list<std::uint8_t>(values, DType::bool_, to, wanted, w);
-  if (kind == DType::int32)
-    return dtype ? from_list<std::int64_t>(values, DType::int64, to, wanted, w)
-                 : from_integers(values, to, w);
+  if (kind == DType::int32) {
+    values.check_values(wanted);
+    if (wanted == DType::int32) return from_list<std::int32_t>(values, wanted, to, wanted, w);
+    if (!values.has_large()) return from_list<std::int64_t>(values, DType::int64, to, wanted, w);
+    if (wanted == DType::uint64) return from_list<std::uint64_t>(values, wanted, to, wanted, w);
+  }
   if (wanted == DType::float32) return from_list<float>(values, DType::float32, to, wanted, w);
   return from_list<double>(values, DType::float64, to, wanted, w);
 }
 
 namespace detail {
 
+Array number_array(const Array& x, DType dtype, Where w) {
+  const Site site(w, "asarray");
+  prim::check_literal(x, dtype);
+  return prim::cast(x, dtype);
+}
+
 Array host_array(const void* data, DType stored, std::size_t size, const ShapeOf& shape,
                  std::optional<DType> dtype, Where w) {
   const Shape to = shape.shape.value_or(Shape{static_cast<std::int64_t>(size)});
+  check_size("array", to, stored);
   if (num_elements(to) != static_cast<std::int64_t>(size))
     throw ShapeError(
         fmt::format("array: {} values for shape {}, which has {} elements. There must be one value per "

@@ -396,7 +396,8 @@ std::span<Array> jit_launch(const JitEntry& e, JitCall& call) {
   static thread_local Storage storage;
   Storage s = std::move(storage);  // a launch inside this one gets its own
   launch_leaves(e, call, s.leaves);
-  const auto program = program_for(e, s.leaves, call.function);
+  const auto program =
+      detail::with_memory(call.function, 0, [&] { return program_for(e, s.leaves, call.function); });
   try {
     launch(*program, s.leaves, s.results, &s.verdicts);
   } catch (...) {

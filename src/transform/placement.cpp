@@ -5,6 +5,8 @@
 
 #include <cstring>
 
+#include "base/host_memory.h"
+#include "base/sizes.h"
 #include "graph/trace_state.h"
 #include "ops/prims.h"
 #include "runtime/devices.h"
@@ -54,12 +56,14 @@ void eval_leaves(std::span<const Array> arrays) { evaluate(arrays, "eval"); }
 
 Array make_array(const void* data, DType dtype, const Shape& shape, Where w) {
   const Type t{shape, dtype};
+  check_type(t, "array");
   return leaf_array(t, host_value(data, t, current_default_device()), w);
 }
 
 Array from_callback(const Shape& shape, const Sharding& s,
                     const std::function<Array(const ShardIndex&)>& piece, Where w) {
   need_devices("make_array_from_callback", s.device_assignment());
+  check_type({shape, DType::bool_}, "make_array_from_callback");
   const Layout* l = layout_of(s, static_cast<int>(shape.size()));
   const auto map = s.devices_indices_map(shape);
   const Instances instances = instances_of(*l, share_replicas());
@@ -88,7 +92,7 @@ Array from_callback(const Shape& shape, const Sharding& s,
                         "in the callback.",
                         name(t.dtype), name(given.dtype)));
       const ValueRef value = force(part, "make_array_from_callback");
-      std::vector<std::byte> bytes(static_cast<std::size_t>(tile.elements()) * itemsize(t.dtype));
+      std::vector<std::byte> bytes = host_bytes("make_array_from_callback", bytes_of(tile.size, t.dtype));
       gather_to_host(*value, given, bytes.data());
       BufferRef buffer = b.allocate(device.id, bytes.size());
       b.copy_from_host(buffer, bytes.data(), bytes.size());
@@ -108,6 +112,7 @@ Array from_callback(const Shape& shape, const Sharding& s,
 Array make_array_from_single_device_arrays(const Shape& shape, const Sharding& sharding,
                                            std::span<const Array> arrays, Where w) {
   constexpr const char* function = "make_array_from_single_device_arrays";
+  check_type({shape, DType::bool_}, function);
   const Layout* l = layout_of(sharding, static_cast<int>(shape.size()));
   const auto count = static_cast<std::size_t>(l->order()->size());
   if (arrays.size() != count)

@@ -4,6 +4,7 @@
 
 #include <numeric>
 
+#include "base/sizes.h"
 #include "graph/region.h"
 #include "ops/prims.h"
 #include "shardarray/ops.h"
@@ -53,7 +54,7 @@ std::shared_ptr<Axis> device_axis(const std::string& name, std::int64_t size,
 // All positions, those of the maps inside included, must have a device. `traced`: the maps inside are known.
 void check_devices(const Axis& axis, bool traced) {
   const Region& r = *axis.region;
-  const std::int64_t needed = axis.size * r.inside,
+  const std::int64_t needed = mul_sizes(axis.size, r.inside),
                      have = r.devices.empty() ? device_count() : static_cast<std::int64_t>(r.devices.size());
   if (needed > have)
     throw DeviceError(

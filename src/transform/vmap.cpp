@@ -37,6 +37,9 @@ std::int64_t mapped_size(std::span<const VmapArg> args, std::optional<std::int64
           function, a.path, *a.axis, *a.axis < 0 ? -*a.axis : *a.axis + 1, rank, to_string(t.shape)));
     sizes[t.shape[static_cast<std::size_t>(*a.axis < 0 ? *a.axis + rank : *a.axis)]].push_back(&a);
   }
+  if (axis_size && *axis_size < 0)
+    throw ShapeError(fmt::format("{}: axis_size is {}. A size is not negative. Leave axis_size out.",
+                                 function, *axis_size));
   if (sizes.empty() && !axis_size)
     throw ShapeError(fmt::format(
         "{}: no argument is mapped. At least one in_axes entry must be an axis, or axis_size given.",
@@ -86,6 +89,7 @@ VmapResult vmap(const std::function<Arrays(std::span<const Array>)>& f, std::spa
   }
   const ScopedAxis scope(axis);
   const Graph g = trace(f, types, all, function);
+  const Site named({}, function);  // only now: what f records has its own name
   mapped.resize(all.size(), false);
   result.out = batch_graph(g, all, mapped, axis, result.mapped);
   return result;
@@ -102,6 +106,7 @@ Array place_axis(const VmapResult& r, std::size_t k, std::optional<std::int64_t>
                     "or give an axis.",
                     function, axis_name));
   }
+  const Site named({}, function);
   const Array full = r.mapped[k] ? x : add_leading(x, r.size);
   const auto rank = static_cast<std::int64_t>(full.shape().size());
   if (*axis < -rank || *axis >= rank)

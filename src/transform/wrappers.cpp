@@ -62,6 +62,12 @@ namespace detail {
 
 void check_static_args(const core::JitOptions& options, std::size_t arguments,
                        std::span<const std::string> paths) {
+  for (const int position : options.donate_args)
+    if (position < 0 || static_cast<std::size_t>(position) >= arguments)
+      throw TreeError(
+          fmt::format("{}: donate_args names argument {}, the call has {} arguments. Positions count from "
+                      "0. Correct donate_args.",
+                      options.name, position, arguments));
   for (const int position : options.static_args) {
     if (position < 0 || static_cast<std::size_t>(position) >= arguments)
       throw TreeError(
