@@ -269,9 +269,11 @@ Cases position_cases() {
                0});
   c.push_back({"take clip",
                [](S x) { return take(x[0], x[1], 0, TakeMode::clip); },
-               [wrapped](const Hosts& x) {
+               [](const Hosts& x) {
                  return build({7, 6}, [&](const Shape& i) {
-                   return read(x[0], {std::clamp<std::int64_t>(wrapped(read(x[1], {i[0]}), 10), 0, 9), i[1]});
+                   return read(
+                       x[0],
+                       {std::clamp<std::int64_t>(static_cast<std::int64_t>(read(x[1], {i[0]})), 0, 9), i[1]});
                  });
                },
                {table, wild},

@@ -77,6 +77,7 @@ inline std::vector<Row> elementwise_rows() {
       {&sa::op_where, always, [](G g) { return select(sa::greater(g.w, 0), g.s, g.t); }},
       {&sa::op_where, never, [](G g) { return select(sa::greater(g.w, 0), g.s, g.w); }},
       {&sa::op_cast, always, [](G g) { return cast(g.s, g.s.dtype(), true); }},
+      {&sa::op_like, always, [](G g) { return placed_like(g.s, g.w); }},
   };
 }
 inline std::vector<Row> moving_rows() {
@@ -134,6 +135,8 @@ inline std::vector<Row> moving_rows() {
        [](G g) {
          return joined({g.s, g.t}, -2);
        }},
+      {&sa::op_roll, always, [](G g) { return sa::roll(g.s, 2, 0); }},
+      {&sa::op_roll, always, [](G g) { return sa::roll(g.s, -1, 1); }},
       {&sa::op_permute_rows, always, [](G g) { return rows_moved(g.s, 0); }},
       {&sa::op_permute_rows, always, [](G g) { return rows_moved(g.s, 1); }},
       {&sa::op_take, always, [](G g) { return take(g.s, g.index, 0, 1); }},

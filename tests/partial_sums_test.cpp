@@ -2,6 +2,7 @@
 // wherever its operands lie.
 #include "partial_sums.h"
 #include "golden.h"
+#include "ops/asked.h"
 #include "ops/table.h"
 
 namespace partial_sums_test {
@@ -80,7 +81,8 @@ TEST_CASE("partial sums: every op that may let them pass has a row") {
   std::set<const Op*> have;
   for (const Row& row : rows()) have.insert(row.op);
   for (const CollectiveRow& row : collective_rows()) have.insert(row.op);
-  have.insert(&sa::op_place);  // becomes a constraint
+  have.insert(&sa::op_place);                    // becomes a constraint
+  have.insert({&sa::op_beside, &sa::op_asked});  // nothing is left of them in a program
   for (const Op* op : sa::all_ops())
     if (op->linearity)
       CHECK_MESSAGE(have.contains(op), std::string(op->name) << " has no row in partial_sums_test.cpp");

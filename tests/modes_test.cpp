@@ -1,0 +1,269 @@
+// Policy, reproducible, default device and PRNG hold where a line stands; pullbacks are values; donation and the moment of
+// forcing change no result.
+#include <doctest/doctest.h>
+
+#include <thread>
+
+#include "program_of.h"
+#include "shardarray/shardarray.h"
+
+namespace modes_test {
+
+using namespace shardarray;
+using program_test::on_xy;
+
+Array mixed(const Shape& shape, int seed = 0) {
+  std::vector<float> v(static_cast<std::size_t>(num_elements(shape)));
+  for (std::size_t k = 0; k < v.size(); k++)
+    v[k] = static_cast<float>((k * 7919 + static_cast<std::size_t>(seed) * 31) % 1009) / 97 - 5;
+  return array(v, shape);
+}
+std::vector<float> bits(const Array& x) { return x.to_vector<float>(); }
+
+struct Program {
+  const char* name;
+  std::function<Array(const Array&)> f;
+};
+const std::vector<Program>& sums() {
+  static const std::vector<Program> all = {
+      {"sum", [](const Array& x) { return sum(x); }},
+      {"mean of rows", [](const Array& x) { return mean(x, 1); }},
+      {"product", [](const Array& x) { return matmul(x, transpose(x)); }},
+      {"gradient",
+       [](const Array& x) {
+         return grad([](const Array& y) { return sum(shardarray::tanh(matmul(y, transpose(y)))); })(x);
+       }},
+      {"vmap", [](const Array& x) { return vmap([](const Array& row) { return sum(row * row); })(x); }},
+      {"jit", [](const Array& x) { return jit([](const Array& y) { return sum(y * y); })(x); }},
+      {"prod", [](const Array& x) { return prod(x / 4, 0); }},
+  };
+  return all;
+}
+const Sharding shardings[] = {on_xy(P("x")), on_xy(P("x", "y")), on_xy(P(none, "y")), on_xy(P("y"))};
+
+TEST_CASE("modes: reproducible holds where the line stands, not where the value is read") {
+  const Array x = mixed({1016, 24});
+  for (const Program& p : sums()) {
+    CAPTURE(p.name);
+    std::vector<float> want;
+    {
+      const reproducible on(true);
+      want = bits(p.f(device_put(x, SingleDeviceSharding(devices()[0]))));
+    }
+    for (const Sharding& s : shardings) {
+      Array lazy;
+      {
+        const reproducible on(true);
+        lazy = p.f(device_put(x, s));
+      }
+      CHECK(bits(lazy) == want);  // read outside
+    }
+    // and the other way round: recorded outside, read inside, it is what it is outside
+    for (const Sharding& s : shardings) {
+      const std::vector<float> outside = bits(p.f(device_put(x, s)));
+      Array lazy = p.f(device_put(x, s));
+      const reproducible on(true);
+      CHECK(bits(lazy) == outside);
+    }
+  }
+}
+
+TEST_CASE("modes: one program may have lines of both modes, eager and under jit") {
+  const Array x = mixed({1016, 24});
+  const auto both = [](const Array& y) {
+    Array fixed;
+    {
+      const reproducible on(true);
+      fixed = sum(y, 0);
+    }
+    return concatenate({fixed, sum(y, 0)});
+  };
+  std::vector<float> want;
+  {
+    const reproducible on(true);
+    want = bits(sum(x, 0));
+  }
+  for (const Sharding& s : shardings) {
+    const Array y = device_put(x, s);
+    for (const std::vector<float>& got : {bits(both(y)), bits(jit(both)(y))})
+      CHECK(std::vector<float>(got.begin(), got.begin() + 24) == want);
+  }
+}
+
+TEST_CASE("modes: a jitted function is traced once for each mode of its callers") {
+  const auto f = jit([](const Array& x) { return sum(x); });
+  const Array x = device_put(mixed({64}), on_xy(P("x")));
+  f(x);
+  {
+    const reproducible on(true);
+    f(x);
+    f(x);
+  }
+  f(x);
+  CHECK(f.traces() == 2);
+}
+
+TEST_CASE("modes: strict holds where the line stands") {
+  const Array a = device_put(mixed({8, 8}), on_xy(P("x"))),
+              b = device_put(mixed({8, 8}, 1), on_xy(P(none, "x")));
+  Array lazy;
+  {
+    const policy::strict here;
+    lazy = a + b;
+  }
+  CHECK_THROWS_AS(lazy.to_vector<float>(), ShardingError);
+  Array outside = a + b;
+  const policy::strict here;
+  CHECK(bits(outside).size() == 64);
+}
+
+TEST_CASE("modes: results go to the default device of their line") {
+  const std::vector<Device> all = devices();
+  Array a, b, c;
+  {
+    const default_device here(all[3]);
+    a = mixed({4}) + 1;
+    b = mixed({4}, 1);
+  }
+  c = b * 2;  // literals go where the others are
+  CHECK(a.devices() == std::vector{all[3]});
+  CHECK(c.devices() == std::vector{all[3]});
+  Array d;
+  {
+    const default_device here(all[2]);
+    d = a + mixed({4});  // one on device 3, one on 2: the line's
+  }
+  CHECK(d.devices() == std::vector{all[2]});
+  {
+    const default_device here(all[1]);
+    CHECK((c + 1).devices() == std::vector{all[3]});
+  }
+}
+
+TEST_CASE("modes: arrays of several places are read together as one after the other") {
+  const std::vector<Device> all = devices();
+  const Array x = device_put(mixed({4}), SingleDeviceSharding(all[1])),
+              y = device_put(mixed({4}), SingleDeviceSharding(all[2])),
+              z = device_put(mixed({8}), on_xy(P("x")));
+  const Array a = x + 1, b = y + 1, c = z * 3, d = mixed({2}) + 1;
+  eval(std::tuple(a, b, c, d));
+  CHECK(a.devices() == std::vector{all[1]});
+  CHECK(b.devices() == std::vector{all[2]});
+  CHECK(c.sharding() == z.sharding());
+  CHECK(d.devices() == std::vector{all[0]});
+}
+
+TEST_CASE("modes: random numbers have the bits of the line's generator") {
+  const Array key = random::key(7);
+  std::vector<float> legacy, now = bits(random::normal(key, {10}));
+  {
+    const random::partitionable off(false);
+    legacy = bits(random::normal(key, {10}));
+  }
+  Array lazy;
+  {
+    const random::partitionable off(false);
+    lazy = random::normal(key, {10});
+  }
+  CHECK(bits(lazy) == legacy);
+  CHECK(legacy != now);
+}
+
+// ---------------------------------------------------------------- pullbacks
+TEST_CASE("pullbacks: a living one changes nothing else") {
+  const Array x = mixed({8});
+  auto [value, pullback] = vjp([](const Array& v) { return shardarray::tanh(v) * v; }, x);
+  // donation still happens
+  const auto f = jit([](const Array& v) { return v + 1; });
+  Array y = mixed({64});
+  eval(y);
+  const auto* memory = explain(f, donated(y)).donations().empty() ? nullptr : &y;
+  REQUIRE(memory);
+  Array next = f(std::move(y));
+  CHECK(y.is_deleted());
+  CHECK(next.node()->evaluated());  // it ran, it was not recorded
+  // what is evaluated lets go of its operands
+  Array z = mixed({4}) * 2;
+  z = z + 1;
+  eval(z);
+  CHECK(z.node()->in().empty());
+  const auto back = std::get<0>(pullback(ones({8})));
+  const std::vector<float> v = bits(x), g = bits(back);
+  for (std::size_t k = 0; k < v.size(); k++) {
+    const double t = std::tanh(static_cast<double>(v[k]));
+    CHECK(g[k] == doctest::Approx((1 - t * t) * v[k] + t).epsilon(1e-5));
+  }
+}
+
+TEST_CASE("pullbacks: called many times, on other threads, destroyed there, after their arrays are gone") {
+  std::vector<float> want;
+  auto made = [&] {
+    const Array x = mixed({16}), w = mixed({16, 16}, 2);
+    auto [value, pullback] = vjp([](const Array& a, const Array& b) { return sum(shardarray::sin(matmul(b, a))); }, x, w);
+    want = bits(std::get<1>(pullback(array(2.0f))));
+    CHECK(bits(std::get<1>(pullback(array(2.0f)))) == want);
+    return std::make_unique<decltype(pullback)>(std::move(pullback));
+  }();
+  std::vector<std::thread> threads;
+  std::atomic<int> right{0};
+  for (int k = 0; k < 4; k++)
+    threads.emplace_back([&] {
+      const auto mine = *made;  // a copy
+      for (int n = 0; n < 5; n++) right += bits(std::get<1>(mine(array(2.0f)))) == want;
+    });
+  for (std::thread& t : threads) t.join();
+  CHECK(right == 20);
+  std::thread([p = std::move(made)]() mutable { p.reset(); }).join();
+  CHECK(bits(grad([](const Array& v) { return sum(v * v); })(array({3.0f}))) == std::vector<float>{6});
+}
+
+TEST_CASE("pullbacks: nested, in jit, of each other's results, let go in any order") {
+  const Array x = array({0.5f, -1.0f});
+  const auto cube = [](const Array& v) { return v * v * v; };
+  auto outer = vjp(cube, x);
+  auto inner = vjp(cube, outer.first);
+  auto first = std::make_unique<decltype(outer)>(std::move(outer));
+  auto second = std::make_unique<decltype(inner)>(std::move(inner));
+  const Array chain = std::get<0>(first->second(std::get<0>(second->second(ones({2})))));
+  first.reset();
+  CHECK(bits(chain)[0] == doctest::Approx(9 * std::pow(0.5, 8)));
+  second.reset();
+  const auto f = jit([&](const Array& v) {
+    auto [y, back] = vjp(cube, v);
+    return std::get<0>(back(y));
+  });
+  CHECK(bits(f(x))[1] == doctest::Approx(-3));
+  const auto g = grad([&](const Array& v) {
+    auto [y, back] = vjp(cube, v);
+    return sum(std::get<0>(back(ones({2}))));
+  });
+  CHECK(bits(g(x))[1] == doctest::Approx(-6));
+}
+
+// ---------------------------------------------------------------- donation
+TEST_CASE("donation: never changes a result or where it lies") {
+  for (const Sharding& s : {on_xy(P("x")), on_xy(P()), on_xy(P("x", "y"))})
+    for (const Sharding& given : {on_xy(P()), on_xy(P("y")), on_xy(P(none, "x"))}) {
+      const std::vector<std::function<Array(const Array&)>> programs = {
+          [=](const Array& v) { return filter_shard(v, s) * 2; },
+          [=](const Array& v) { return filter_shard(v * 2, s) + 1; },
+          [=](const Array& v) { return matmul(v, filter_shard(v, s)); },
+          [=](const Array& v) { return transpose(v) + filter_shard(v, s); },
+          [=](const Array& v) { return v * 2; },
+          [=](const Array& v) { return flip(v, 0); },
+      };
+      for (const auto& p : programs) {
+        const Array x = mixed({8, 8});
+        const auto kept = jit(p), by_move = jit(p), by_option = jit(p, {.donate = Donate::all});
+        const Array a = kept(device_put(x, given));
+        Array moved = device_put(x + 0, given), opted = device_put(x + 0, given);
+        const Array b = by_move(std::move(moved)), c = by_option(opted);
+        CHECK(a.sharding() == b.sharding());
+        CHECK(a.sharding() == c.sharding());
+        CHECK(bits(a) == bits(b));
+        CHECK(bits(a) == bits(c));
+      }
+    }
+}
+
+}  // namespace modes_test
