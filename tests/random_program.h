@@ -1,10 +1,11 @@
-// Random programs: lines of ops over random shapes, with random placements. For random_programs_test.cpp.
+// Random programs: lines of ops over random shapes, with random placements, which the library and the plain evaluator
+// both can run. For random_programs_test.cpp.
 #pragma once
+#include <optional>
+
+#include "compile/compile.h"
 #include "op_data.h"
-#include "shardarray/grad.h"
-#include "shardarray/jit.h"
-#include "shardarray/vmap.h"
-#include "transform/launch.h"
+#include "plain_maps.h"
 
 namespace shardarray::testing {
 
@@ -13,37 +14,29 @@ struct Line {
   std::string text;
   std::vector<int> in;
   std::function<Array(std::span<const Array>)> apply;  ///< null: a leaf
+  std::function<Plain(std::span<const Plain>)> plain;
+  Plain leaf;                        ///< values of a leaf
+  std::optional<Sharding> sharding;  ///< where a leaf lies, or a constraint; none: uncommitted
   Shape shape;
   DType dtype = DType::float32;
-  std::vector<double> data;          ///< of a leaf
-  std::optional<Sharding> sharding;  ///< where a leaf lies, or a constraint; none: uncommitted
-  bool sums = false;                 ///< adds floats up: its bits depend on the sharding
+  bool sums = false;  ///< floats were added up above it: its bits depend on the sharding
 };
 
 struct RandomProgram {
   std::uint64_t seed = 0;
   Policy policy = Policy::auto_;
-  bool share = true, donate = false, reproducible = false;
+  bool share = true, donate = false, reproducible = false, lazy = false;
   std::vector<Line> lines;
   std::vector<int> outputs;
-
-  /// Per line: a sum of floats stands above it.
-  std::vector<bool> rounded() const {
-    std::vector<bool> r;
-    for (const Line& l : lines) {
-      bool any_above = l.sums;
-      for (int v : l.in) any_above = any_above || r[static_cast<std::size_t>(v)];
-      r.push_back(any_above);
-    }
-    return r;
-  }
+  std::optional<Mesh> mesh;  ///< none: its devices are not in order, so that axes are hard to tell
   std::string to_string() const;
 };
 
 inline std::string RandomProgram::to_string() const {
   std::string s = "seed " + std::to_string(seed) + ", policy " +
                   (policy == Policy::auto_ ? "auto" : "follow") + (share ? "" : ", separate replicas") +
-                  (donate ? ", donated" : "") + (reproducible ? ", reproducible" : "") + "\n";
+                  (donate ? ", donated" : "") + (reproducible ? ", reproducible" : "") +
+                  (lazy ? ", not jitted" : "") + "\n";
   for (std::size_t k = 0; k < lines.size(); k++) {
     s += "  %" + std::to_string(k) + " " + short_name(lines[k].dtype) +
          shardarray::to_string(lines[k].shape) + " = " + lines[k].text;
@@ -59,96 +52,37 @@ inline std::string RandomProgram::to_string() const {
   return s + "\n";
 }
 
-/// Values of a leaf.
-inline std::vector<double> leaf_data(const Shape& shape, DType t, Rng& rng) {
-  const double most = t == DType::bool_ ? 1 : is_floating(t) ? 2 : 9;
-  return draw({shape, t == DType::bool_ ? 0 : -most, most, t}, rng);
+/// The values of all lines, by plain loops.
+inline std::vector<Plain> plain_values(const RandomProgram& p) {
+  std::vector<Plain> values;
+  for (const Line& l : p.lines) {
+    std::vector<Plain> in;
+    for (int v : l.in) in.push_back(values[static_cast<std::size_t>(v)]);
+    values.push_back(l.apply ? l.plain(in) : l.leaf);
+  }
+  return values;
 }
 
-class Generator {
- public:
-  explicit Generator(std::uint64_t seed) : rng_(seed) {
-    p_.seed = seed;
-    p_.policy = chance(2) ? Policy::auto_ : Policy::follow;
-    p_.share = !chance(4);
-    p_.donate = chance(3);
-    p_.reproducible = chance(4);
-    make_meshes();
-    make_sizes();
+template <class T> Array typed_array_of(const Plain& p) {
+  std::vector<T> v;
+  for (const Element& e : p.data) v.push_back(static_cast<T>(e.value));
+  return array(v, p.shape);
+}
+/// The array of these values on the default device.
+inline Array array_of(const Plain& p) {
+  switch (p.dtype) {
+    case DType::bool_: return typed_array_of<std::uint8_t>(p).astype(DType::bool_);
+    case DType::int8: return typed_array_of<std::int8_t>(p);
+    case DType::int16: return typed_array_of<std::int16_t>(p);
+    case DType::int32: return typed_array_of<std::int32_t>(p);
+    case DType::int64: return typed_array_of<std::int64_t>(p);
+    case DType::uint8: return typed_array_of<std::uint8_t>(p);
+    case DType::uint16: return typed_array_of<std::uint16_t>(p);
+    case DType::uint32: return typed_array_of<std::uint32_t>(p);
+    case DType::uint64: return typed_array_of<std::uint64_t>(p);
+    case DType::float64: return typed_array_of<double>(p);
+    default: return typed_array_of<float>(p).astype(p.dtype);  // 16-bit values are exact in float
   }
-  /// A program of about `ops` ops.
-  RandomProgram run(int ops);
-
- private:
-  using F = Array (*)(const Array&);
-  using F2 = Array (*)(const Array&, const Array&);
-  using Apply = std::function<Array(std::span<const Array>)>;
-  struct Unary {
-    const char* name;
-    F f;
-  };
-  struct Binary {
-    const char* name;
-    F2 f;
-  };
-  using Step = void (Generator::*)();
-
-  std::int64_t below(std::int64_t n) { return whole_between(rng_, 0, n - 1); }
-  bool chance(std::int64_t one_in) { return below(one_in) == 0; }
-  template <class C> auto& any_of(C& list) {
-    return list[static_cast<std::size_t>(below(static_cast<std::int64_t>(std::size(list))))];
-  }
-
-  void make_meshes();
-  void make_sizes();
-  Sharding random_sharding(std::size_t rank);
-  Shape random_shape(std::size_t least_rank);
-  int leaf(const Shape& shape, DType t);
-  int add(std::string text, std::vector<int> in, Apply f, bool sums = false);
-  const Shape& shape(int v) const { return p_.lines[static_cast<std::size_t>(v)].shape; }
-  DType dtype(int v) const { return p_.lines[static_cast<std::size_t>(v)].dtype; }
-  bool is_rounded(int v) const { return rounded_[static_cast<std::size_t>(v)]; }
-
-  // A line that `fits`, mostly a late one, or a new leaf.
-  int pick(const std::function<bool(int)>& fits, const std::function<int()>& otherwise);
-  int floats(std::size_t least_rank = 0);
-  int exact_floats(std::size_t least_rank = 0);
-  int integers(std::size_t least_rank = 0);
-  int truths();
-  int anything(std::size_t least_rank = 0);
-  int like(int v, bool exact);           // of its shape and dtype
-  int broadcastable(int v, bool exact);  // or of one that is broadcast to it
-  std::size_t some_dim(int v) {
-    return static_cast<std::size_t>(below(static_cast<std::int64_t>(shape(v).size())));
-  }
-
-  void smooth_unary();
-  void breaking_unary();
-  void float_binary();
-  void breaking_binary();
-  void ternary();
-  void whole_numbers();
-  void logic();
-  void rearrange();
-  void reshape_some();
-  void slice_some();
-  void join();
-  void reduce_some();
-  void reduce_exact();
-  void product();
-  void positions();
-  void order();
-  void place();
-  void transformed();
-  void mapped();
-  void made();
-
-  Rng rng_;
-  RandomProgram p_;
-  std::vector<bool> rounded_;
-  Arrays values_;  // recorded on one device: their types
-  std::vector<Mesh> meshes_;
-  std::vector<std::int64_t> sizes_;
-};
+}
 
 }  // namespace shardarray::testing

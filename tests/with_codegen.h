@@ -6,9 +6,10 @@
 
 namespace shardarray::testing {
 
-/// While it lives: a mode, and a backend of its own, since programs are kept by backend.
+/// While it lives: a mode, and a backend of its own (of more devices than devices() has), since programs are kept by backend.
 class WithCodegen {
  public:
+  static constexpr int kDevices = 24;
   explicit WithCodegen(CodegenMode m) : mode_(set_codegen_mode(m)), backend_(set_backend("cpu", of(m))) {}
   ~WithCodegen() {
     set_backend("cpu", backend_);
@@ -19,9 +20,9 @@ class WithCodegen {
 
  private:
   static Backend* of(CodegenMode m) {
-    static Backend* const all[3] = {make_cpu_backend(device_count()).release(),
-                                    make_cpu_backend(device_count()).release(),
-                                    make_cpu_backend(device_count()).release()};
+    static Backend* const all[3] = {make_cpu_backend(kDevices).release(),
+                                    make_cpu_backend(kDevices).release(),
+                                    make_cpu_backend(kDevices).release()};
     return all[static_cast<int>(m)];
   }
   CodegenMode mode_;

@@ -1,0 +1,174 @@
+// What random programs must reach: every operand of every op, as a whole value and as a pending sum over one and two mesh
+// axes, with the dimension that the op works on whole and cut, on meshes of one, two and three axes.
+#pragma once
+#include <map>
+#include <set>
+
+#include "compile/passes.h"
+#include "ops/table.h"
+#include "plain_scalars.h"
+
+namespace shardarray::testing {
+
+/// An operand of an op.
+struct Row {
+  std::string op;
+  int operand = 0;
+  unsigned kinds = kAll;  ///< of dtypes that it may have
+  friend auto operator<=>(const Row& a, const Row& b) {
+    return std::pair(a.op, a.operand) <=> std::pair(b.op, b.operand);
+  }
+  friend bool operator==(const Row& a, const Row& b) { return a.op == b.op && a.operand == b.operand; }
+};
+
+inline std::vector<Row> movement_rows() {
+  return {{"slice"},          {"reverse"},        {"pad"},       {"concatenate", 0}, {"concatenate", 1},
+          {"permute_rows"},   {"transpose"},      {"reshape"},   {"broadcast"},      {"constraint"},
+          {"cast"},           {"reduce"},         {"sort", 0},   {"sort", 1},        {"where", 0, kBool},
+          {"where", 1},       {"where", 2},       {"take", 0},   {"take", 1, kIntegers},
+          {"scatter", 0, kIntegers}, {"scatter", 1, kNumbers}, {"dot", 0, kNumbers}, {"dot", 1, kNumbers},
+          {"bitcast"},        {"threefry", 0, kUnsigned}, {"threefry", 1, kUnsigned},
+          {"threefry", 2, kUnsigned}, {"threefry", 3, kUnsigned}};
+}
+inline const std::vector<Row>& rows() {
+  static const std::vector<Row> list = [] {
+    std::map<std::pair<std::string, int>, unsigned> kinds;
+    for (const Scalar& s : scalars())
+      for (std::size_t k = 0; k < s.operands.size(); k++) kinds[{s.op, static_cast<int>(k)}] |= s.kinds;
+    std::vector<Row> r = movement_rows();
+    for (const auto& [name, mask] : kinds) r.push_back({name.first, name.second, mask});
+    return r;
+  }();
+  return list;
+}
+/// Ops without operands, or gone before anything is placed (maps are applied, calls inlined), or the host's.
+inline bool has_no_row(const Op& op) {
+  static const std::set<std::string> names = {"input", "constant", "identity", "iota", "call", "host_call", "place", "underived"};
+  return op.form == Form::collective || names.contains(op.name);
+}
+
+struct Cell {
+  Row row;
+  int pending = 0;   ///< over how many mesh axes the operand is a sum that is not combined yet
+  bool cut = false;  ///< the dimension that the op works on is cut
+  int rank = 1;      ///< of the mesh
+  friend auto operator<=>(const Cell& a, const Cell& b) {
+    return std::tuple(a.row, a.pending, a.cut, a.rank) <=> std::tuple(b.row, b.pending, b.cut, b.rank);
+  }
+  std::string to_string() const {
+    return row.op + " operand " + std::to_string(row.operand) + ", " +
+           (pending == 0 ? "no pending sum" : "pending over " + std::to_string(pending) + (pending > 1 ? " axes" : " axis")) +
+           (cut ? ", cut" : ", whole") + ", mesh of rank " + std::to_string(rank);
+  }
+};
+
+/// All legal cells of meshes of this rank: an axis either sums or cuts.
+inline const std::vector<Cell>& cells_of_rank(int rank) {
+  static const std::array<std::vector<Cell>, 3> all_cells = [] {
+    std::array<std::vector<Cell>, 3> r;
+    for (int k = 1; k <= 3; k++)
+      for (const Row& row : rows())
+        for (int pending = 0; pending <= std::min(k, 2); pending++)
+          for (bool cut : {false, true})
+            if (pending + cut <= k) r[static_cast<std::size_t>(k - 1)].push_back({row, pending, cut, k});
+    return r;
+  }();
+  return all_cells[static_cast<std::size_t>(rank - 1)];
+}
+
+/// The rank of the mesh of a seed's program, and what it aims at: the seeds of a rank go through its cells, again and again.
+inline int rank_of_seed(std::uint64_t seed) { return std::array{3, 2, 3, 1, 3, 2}[seed % 6]; }
+inline constexpr std::uint64_t kAims = 4;
+inline std::vector<Cell> aims_of_seed(std::uint64_t seed) {
+  constexpr std::uint64_t before[] = {0, 0, 1, 0, 2, 1}, per_round[] = {1, 2, 3};
+  const int rank = rank_of_seed(seed);
+  const std::uint64_t nth = seed / 6 * per_round[rank - 1] + before[seed % 6];
+  const std::vector<Cell>& cells = cells_of_rank(rank);
+  std::vector<Cell> r;
+  for (std::uint64_t k = 0; k < kAims; k++) r.push_back(cells[(nth * kAims + k) * 7 % cells.size()]);
+  return r;
+}
+
+// ---------------------------------------------------------------- what a program reached
+class Coverage {
+ public:
+  /// Looks at every operand as it is placed where its op is reached: before it is combined or moved for it.
+  void count(const FlatGraph& g, const Partition& p, const Mesh& mesh) {
+    const int rank = static_cast<int>(mesh.axis_names().size());
+    for (const FlatNode& n : g.nodes)
+      for (std::size_t k = 0; k < n.in.size(); k++) {
+        const int part = p.of_value[static_cast<std::size_t>(n.in[k])];
+        if (part < 0) continue;
+        const Layout& l = *p.values[static_cast<std::size_t>(part)].layout;
+        const int pending = std::min(2, axes_of(l.unreduced(), mesh));
+        hits_[{{n.op->name, static_cast<int>(k)}, pending, works_cut(n, k, l), rank}]++;
+        dtypes_[{n.op->name, p.values[static_cast<std::size_t>(part)].type.dtype, pending > 0}]++;
+      }
+  }
+  bool has(const Cell& c) const { return hits_.contains(c); }
+  std::vector<Cell> empty_cells() const {
+    std::vector<Cell> r;
+    for (int rank = 1; rank <= 3; rank++)
+      for (const Cell& c : cells_of_rank(rank))
+        if (!has(c)) r.push_back(c);
+    return r;
+  }
+  std::string report() const;
+
+ private:
+  // A sub-axis (pre, size) is the run [pre, pre * size) of the divisor chain; so are the axes of the mesh.
+  static int axes_of(const AxisList& list, const Mesh& mesh) {
+    int found = 0;
+    std::int64_t pre = 1;
+    for (const auto& [name, size] : mesh.shape()) {
+      found += std::any_of(list.begin(), list.end(), [&](SubAxis a) {
+        return size > 1 && a.pre < pre * size && pre < static_cast<std::int64_t>(a.pre) * a.size;
+      });
+      pre *= size;
+    }
+    return found;
+  }
+  // Cut along a dimension that does not just pass through; of an op that passes all of them: along any.
+  static bool works_cut(const FlatNode& n, std::size_t k, const Layout& l) {
+    const Rule rule = n.op->rule(n.call());
+    bool works = false, works_are_cut = false, any_cut = false;
+    for (std::size_t d = 0; d < rule.operands[k].size(); d++) {
+      const bool is_cut = !l.dims()[d].empty();
+      any_cut = any_cut || is_cut;
+      for (int f : rule.operands[k][d]) {
+        const Factor& factor = rule.factors[static_cast<std::size_t>(f)];
+        if (factor.role == Role::pass || factor.size == 1) continue;
+        works = true;
+        works_are_cut = works_are_cut || is_cut;
+      }
+    }
+    return works ? works_are_cut : any_cut;
+  }
+
+  std::map<Cell, int> hits_;
+  std::map<std::tuple<std::string, DType, bool>, int> dtypes_;
+};
+
+inline std::string Coverage::report() const {
+  std::string text;
+  for (int rank = 1; rank <= 3; rank++) {
+    std::size_t reached = 0, least = 0;
+    int fewest = 1 << 30;
+    const std::vector<Cell>& cells = cells_of_rank(rank);
+    for (std::size_t k = 0; k < cells.size(); k++) {
+      const auto it = hits_.find(cells[k]);
+      const int n = it == hits_.end() ? 0 : it->second;
+      reached += n > 0;
+      if (n < fewest) fewest = n, least = k;
+    }
+    text += "mesh of rank " + std::to_string(rank) + ": " + std::to_string(reached) + " of " +
+            std::to_string(cells.size()) + " cells (operand x pending sum x cut), fewest hits " +
+            std::to_string(fewest) + " (" + cells[least].to_string() + ")\n";
+  }
+  std::size_t pending = 0;
+  for (const auto& [key, n] : dtypes_) pending += std::get<2>(key);
+  return text + std::to_string(dtypes_.size() - pending) + " pairs of op and dtype, " + std::to_string(pending) +
+         " of them with a pending sum\n";
+}
+
+}  // namespace shardarray::testing

@@ -1,0 +1,235 @@
+// The lines of random programs: sums, products, positions; what a program aims at, and its random steps.
+#pragma once
+#include "random_grow.h"
+
+namespace shardarray::testing {
+
+inline bool Generator::grow_position(const std::string& op, int operand, int v, std::size_t dim) {
+  if (op == "reduce") return reduce_some(v, dim);
+  if (op == "dot") return dot_some(v, operand, dim);
+  if (op == "take") return take_some(v, operand, dim);
+  if (op == "scatter") return scatter_some(v, operand);
+  if (op == "sort") return sort_some(v, operand, dim);
+  return false;
+}
+inline bool Generator::grow_other(const std::string& op, int operand, int v, std::size_t) {
+  if (op == "cast") return cast_some(v);
+  if (op == "bitcast") return bitcast_some(v);
+  if (op == "where") return where_some(v, operand);
+  if (op == "threefry") return threefry_some(v, operand);
+  return op == "constraint" && constrain(v);
+}
+
+inline bool Generator::reduce_some(int v, std::size_t dim) {
+  const auto d = static_cast<std::int64_t>(dim);
+  const DType t = dtype(v);
+  const std::string text = " along " + std::to_string(d);
+  const auto kind = below(t == DType::bool_ ? 3 : 5);
+  if (t == DType::bool_ && kind > 0)
+    return add((kind == 1 ? "any" : "all") + text, {v},
+               [=](ArraysIn x) { return kind == 1 ? shardarray::any(x[0], d) : all(x[0], d); },
+               [=](PlainsIn x) { return plain::any_or_all(kind == 1, x[0], {d}); }) >= 0;
+  if (kind <= 1) {
+    const bool small = !is_floating(t) && itemsize(t) < 4;
+    const DType to = !small ? t : is_unsigned_integer(t) ? DType::uint32 : DType::int32;
+    return add("sum" + text, {v}, [d](ArraysIn x) { return sum(x[0], d); },
+               [d, to](PlainsIn x) { return plain::sum(plain::cast(x[0], to), {d}, to); }) >= 0;
+  }
+  if (kind == 2) {
+    if (!lies_in(v, {-4, 4})) return false;
+    return add("prod" + text, {v}, [d, t](ArraysIn x) { return prod(x[0], {.axis = d, .dtype = t}); },
+               [d](PlainsIn x) { return plain::prod(x[0], {d}); }) >= 0;
+  }
+  const bool most = kind == 3;
+  return add((most ? "max" : "min") + text, {v}, [=](ArraysIn x) { return most ? max(x[0], d) : min(x[0], d); },
+             [=](PlainsIn x) { return plain::extremum(most ? "max" : "min", x[0], {d}); }) >= 0;
+}
+
+inline bool Generator::dot_some(int v, int operand, std::size_t dim) {
+  if (!(kind_of(dtype(v)) & kNumbers)) return false;
+  const std::string mine = std::string("abcdef").substr(0, rank(v));
+  if (mine.size() < rank(v)) return false;
+  std::string other(1, mine[dim]), out;
+  Shape s{shape(v)[dim]};
+  if (rank(v) > 1 && chance(2)) {  // a batch
+    const std::size_t b = dim == 0 ? 1 : 0;
+    other.insert(0, 1, mine[b]);
+    s.insert(0, shape(v)[b]);
+  }
+  const std::size_t place = static_cast<std::size_t>(below(static_cast<std::int64_t>(other.size()) + 1));
+  other.insert(place, 1, 'z');
+  s.insert(place, any_of(sizes_));
+  for (char c : mine + "z")
+    if (c != mine[dim]) out += c;
+  if (chance(2)) std::shuffle(out.begin(), out.end(), rng_);
+  const int o = partner(v, s, {});
+  const std::string letters = (operand == 0 ? mine + "," + other : other + "," + mine) + "->" + out;
+  return add(letters, operand == 0 ? std::vector{v, o} : std::vector{o, v},
+             [letters](ArraysIn x) { return einsum(letters, x[0], x[1]); },
+             [letters](PlainsIn x) { return plain::dot(letters, x[0], x[1]); }) >= 0;
+}
+
+inline bool Generator::take_some(int v, int operand, std::size_t dim) {
+  std::int64_t n = shape(v)[dim];
+  bool clips = chance(2);
+  int table = v, index = v;
+  if (operand == 0) {
+    std::vector<double> at(static_cast<std::size_t>(std::max<std::int64_t>(1, any_of(sizes_))));
+    const bool outside = !clips && dtype(v) != DType::bool_ && chance(3);
+    for (double& k : at) k = static_cast<double>(whole_between(rng_, -n, n - 1 + outside));
+    const Shape s{static_cast<std::int64_t>(at.size())};
+    index = leaf(plain_of(at, s, chance(3) ? DType::int64 : DType::int32), sharding_of(random_cuts(1)));
+  } else {
+    if (!is_integer(dtype(v))) return false;
+    for (const Element& e : value(v).data)
+      if (std::abs(e.value) > 100) return false;
+    n = 3 + below(4);
+    clips = true;
+    dim = 0;
+    table = leaf({n, any_of(sizes_)}, random_dtype(kNumbers));
+  }
+  const auto axis = static_cast<std::int64_t>(dim);
+  const TakeMode mode = clips ? TakeMode::clip : TakeMode::fill;
+  return add("take along " + std::to_string(axis) + (clips ? ", clipped" : ""), {table, index},
+             [axis, mode](ArraysIn x) { return take(x[0], x[1], axis, mode); },
+             [dim, clips](PlainsIn x) { return plain::take(x[0], x[1], dim, clips); }) >= 0;
+}
+inline bool Generator::scatter_some(int v, int operand) {
+  const std::int64_t rows = 2 + below(5), n = shape(v)[0];
+  int index = v, updates = v;
+  if (operand == 0) {
+    if (rank(v) != 1 || !is_integer(dtype(v))) return false;
+    for (const Element& e : value(v).data)
+      if (std::abs(e.value) > 100) return false;
+    updates = leaf({n, any_of(sizes_)}, random_dtype(kNumbers));
+  } else {
+    if (dtype(v) == DType::bool_) return false;
+    std::vector<double> at(static_cast<std::size_t>(n));
+    for (double& k : at) k = static_cast<double>(whole_between(rng_, chance(4) ? -1 : 0, rows - 1));
+    index = leaf(plain_of(at, {n}, DType::int32), sharding_of(random_cuts(1)));
+  }
+  return add("scatter to " + std::to_string(rows), {index, updates},
+             [rows](ArraysIn x) { return prim::scatter(x[0], x[1], 0, 1, rows); },
+             [rows](PlainsIn x) { return plain::scatter(x[0], x[1], rows); }) >= 0;
+}
+inline bool Generator::sort_some(int v, int operand, std::size_t dim) {
+  const auto d = static_cast<std::int64_t>(dim);
+  const std::string along = " along " + std::to_string(d);
+  if (operand == 1) {
+    const int keys = leaf(shape(v), DType::float32);
+    return add("sort by" + along, {keys, v},
+               [dim](ArraysIn x) {
+                 const Array both[] = {x[0], x[1]};
+                 return prim::sort(both, dim)[1];
+               },
+               [dim](PlainsIn x) {
+                 const Plain order = plain::sorted(x[0], dim, true);
+                 return plain::moved(x[1], x[1].shape, [&](const Shape& i, Shape& at) {
+                   at = i;
+                   at[dim] = static_cast<std::int64_t>(order.at(i).value);
+                   return true;
+                 });
+               }) >= 0;
+  }
+  if (dtype(v) == DType::bool_) return false;
+  const bool positions = chance(2);
+  return add((positions ? "argsort" : "sort") + along, {v},
+             [=](ArraysIn x) { return positions ? argsort(x[0], d) : sort(x[0], d); },
+             [=](PlainsIn x) { return plain::sorted(x[0], dim, positions); }) >= 0;
+}
+
+// A gather that is read directly and through a reshape.
+inline bool Generator::read_twice(int v, std::size_t dim) {
+  if (rank(v) == 0 || shape(v)[dim] == 0 || !take_some(v, 0, dim)) return false;
+  const int t = static_cast<int>(values_.size()) - 1;
+  if (!reshape_some(t)) return false;
+  const int again = static_cast<int>(values_.size()) - 1;
+  reduce_some(again, 0);
+  return cast_some(t);
+}
+
+// ---------------------------------------------------------------- aims
+inline void Generator::aim(const Cell& c) {
+  Wanted w;
+  chosen_ = nullptr;
+  const std::string& op = c.row.op;
+  std::vector<const Scalar*> fits;
+  for (const Scalar& s : scalars())
+    if (s.op == op && static_cast<std::size_t>(c.row.operand) < s.operands.size()) fits.push_back(&s);
+  unsigned kinds = c.row.kinds;
+  if (!fits.empty()) {
+    chosen_ = any_of(fits);
+    kinds = chosen_->kinds;
+    w.range = chosen_->operands[static_cast<std::size_t>(c.row.operand)];
+  }
+  if (op == "sort" && c.row.operand == 0) kinds = kNumbers;
+  w.dtype = random_dtype(kinds);
+  if (op == "threefry") w.dtype = DType::uint32;
+  if (op == "bitcast") w.dtype = chance(2) ? DType::float32 : chance(2) ? DType::int32 : DType::uint32;
+  const bool counts = c.row.kinds == kIntegers && (op == "take" || op == "scatter");
+  if (counts || (op == "pow" && is_integer(w.dtype))) {
+    w.range = {0, 1};
+    if (is_unsigned_integer(w.dtype) && itemsize(w.dtype) == 8) w.dtype = DType::uint32;
+  }
+  const std::size_t rank = op == "scatter" && c.row.operand == 0 ? 1
+                           : op == "transpose"                   ? 2 + static_cast<std::size_t>(below(2))
+                                                                 : 1 + static_cast<std::size_t>(below(3));
+  std::size_t dim = op == "permute_rows" || op == "scatter" ? 0 : static_cast<std::size_t>(below(static_cast<std::int64_t>(rank)));
+  std::vector<std::string> names = axes_;
+  std::shuffle(names.begin(), names.end(), rng_);
+  w.cuts.resize(rank);
+  for (std::size_t k = 0; k < rank; k++) w.shape.push_back(any_of(sizes_));
+  if (w.shape[dim] < 2) w.shape[dim] = 4;
+  w.summed.assign(names.begin(), names.begin() + c.pending);
+  std::size_t used = static_cast<std::size_t>(c.pending);
+  if (c.cut) w.cuts[dim].push_back(names[used++]);
+  for (; used < names.size(); used++)
+    if (c.cut ? chance(3) : chance(8)) {
+      const auto d = static_cast<std::size_t>(below(static_cast<std::int64_t>(rank)));
+      if (c.cut || d != dim) w.cuts[d].push_back(names[used]);
+    }
+  last_ = w;
+  const int v = make(w);
+  const bool grown = grow(c.row, v, dim);
+  const int grown_to = static_cast<int>(values_.size()) - 1;
+  if ((op == "mul" || op == "div") && c.pending > 0) {
+    const int again = make(w);
+    scale_far(again);
+  }
+  chosen_ = nullptr;
+  for (int k = 0; grown && k < 2 && chance(2); k++) {  // on with what may still be a sum in parts
+    const int last = k == 0 ? grown_to : static_cast<int>(values_.size()) - 1;
+    Row row = any_of(rows());
+    if (this->rank(last) > 0) grow(row, last, some_dim(last));
+  }
+}
+
+inline void Generator::random_step() {
+  const auto n = static_cast<std::int64_t>(values_.size());
+  const int v = static_cast<int>(chance(2) ? n - 1 : below(n));
+  const std::size_t dim = rank(v) > 0 ? some_dim(v) : 0;
+  switch (below(12)) {
+    case 0: vmap_some(v, dim); break;
+    case 1: gradient_some(v); break;
+    case 2: collectives_in_shard_map(v); break;
+    case 3: chance(2) ? collective_in_vmap(v) : call_some(v); break;
+    case 4: chance(2) ? gradient_of_gather(v) : read_twice(v, dim); break;
+    default: {
+      Row row = any_of(rows());
+      grow(row, v, dim);
+    }
+  }
+}
+
+inline RandomProgram Generator::run() {
+  for (const Cell& c : aims_of_seed(p_.seed)) aim(c);
+  for (int k = 0; k < 4; k++) random_step();
+  std::vector<bool> used(p_.lines.size(), false);
+  for (const Line& l : p_.lines)
+    for (int v : l.in) used[static_cast<std::size_t>(v)] = true;
+  for (std::size_t v = 0; v < p_.lines.size(); v++)
+    if (p_.lines[v].apply && (!used[v] || chance(12))) p_.outputs.push_back(static_cast<int>(v));
+  return std::move(p_);
+}
+
+}  // namespace shardarray::testing

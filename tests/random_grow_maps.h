@@ -1,0 +1,274 @@
+// The lines of random programs: functions under vmap, grad, jit and pmap, collectives in vmap and shard_map.
+#pragma once
+#include "random_grow_data.h"
+#include "shardarray/grad.h"
+#include "shardarray/jit.h"
+#include "shardarray/pmap.h"
+#include "shardarray/shard_map.h"
+#include "shardarray/vmap.h"
+
+namespace shardarray::testing {
+
+inline Function Generator::sum_of(const Plain& x) {
+  const auto d = below(static_cast<std::int64_t>(x.shape.size()));
+  const DType t = x.dtype;
+  if (t == DType::bool_)
+    return {"any along " + std::to_string(d), [d](const Array& a) { return any(a, d); },
+            [d](const Plain& a) { return plain::any_or_all(true, a, {d}); }};
+  return {"sum along " + std::to_string(d), [d, t](const Array& a) { return sum(a, {.axis = d, .dtype = t}); },
+          [d, t](const Plain& a) { return plain::sum(a, {d}, t); }};
+}
+
+// One or two ops, all of them smooth where derivatives are taken.
+inline std::optional<Function> Generator::function_of(const Plain& x, bool smooth) {
+  static const std::set<std::string> kinks = {"abs",  "sign", "relu",  "not",           "stop_gradient", "is_finite",
+                                              "floor", "ceil", "trunc", "round", "tan"};
+  std::vector<const Scalar*> fits;
+  for (const Scalar& s : scalars())
+    if (s.operands.size() == 1 && (s.kinds & kind_of(x.dtype)) && lies_in(x, s.operands[0]) && s.name != std::string("erf_inv") && !(smooth && kinks.contains(s.name)))
+      fits.push_back(&s);
+  const auto dims = static_cast<std::int64_t>(x.shape.size());
+  Function f;
+  const auto kind = below(dims == 0 ? 1 : 5);
+  const std::int64_t d = dims == 0 ? 0 : below(dims);
+  const auto dim = static_cast<std::size_t>(d);
+  if (kind == 0) {
+    if (fits.empty()) return std::nullopt;
+    const Scalar* s = any_of(fits);
+    f = {s->name, [s](const Array& a) { return s->apply({&a, 1}); }, [s](const Plain& a) { return plain::apply_scalar(*s, {&a, 1}); }};
+  } else if (kind == 1) {
+    f = sum_of(x);
+  } else if (kind == 2) {
+    f = {"flip " + std::to_string(d), [d](const Array& a) { return flip(a, d); }, [dim](const Plain& a) { return plain::flip(a, dim); }};
+  } else if (kind == 3) {
+    const std::int64_t by = below(3) - 1;
+    f = {"roll " + std::to_string(by) + " along " + std::to_string(d), [=](const Array& a) { return roll(a, by, d); },
+         [=](const Plain& a) { return plain::roll(a, by, dim); }};
+  } else {
+    if (x.shape[dim] == 0) return std::nullopt;
+    std::vector<std::int32_t> at(3);
+    for (std::int32_t& k : at) k = static_cast<std::int32_t>(below(x.shape[dim]));
+    const Plain index = plain_of({at.begin(), at.end()}, {3}, DType::int32);
+    f = {"take along " + std::to_string(d), [=](const Array& a) { return take(a, array(at), d); },
+         [=](const Plain& a) { return plain::take(a, index, dim, false); }};
+  }
+  if (!chance(2)) return f;
+  const std::optional<Function> then = function_of(f.plain(x), smooth);
+  if (!then) return f;
+  return Function{f.text + ", " + then->text, [f, g = *then](const Array& a) { return g.library(f.library(a)); },
+                  [f, g = *then](const Plain& a) { return g.plain(f.plain(a)); }};
+}
+
+inline bool Generator::vmap_some(int v, std::size_t dim) {
+  if (rank(v) == 0 || shape(v)[dim] == 0) return false;
+  const std::optional<Function> f = function_of(plain::row(value(v), dim, 0), false);
+  if (!f) return false;
+  const auto d = static_cast<std::int64_t>(dim);
+  return add({"vmap " + f->text + " over " + std::to_string(d),
+              [f = *f, d](const Array& a) { return vmap(f.library, {.in_axes = d})(a); },
+              [f = *f, dim](const Plain& a) { return plain::mapped(f, a, dim); }},
+             v) >= 0;
+}
+
+// The gradient of a sum of squares, where the operand is exact, so that differences tell it.
+inline bool Generator::gradient_some(int v) {
+  const auto exact = [](const Element& e) { return e.error == 0 && std::abs(e.value) < 10; };
+  if ((dtype(v) != DType::float32 && dtype(v) != DType::float64) || value(v).data.size() > 120 ||
+      !std::all_of(value(v).data.begin(), value(v).data.end(), exact))
+    return false;
+  const std::optional<Function> f = function_of(value(v), true);
+  if (!f) return false;
+  const auto squares = [f = *f](const Plain& a) {
+    const Plain y = f.plain(a), two[] = {y, y};
+    return plain::apply_scalar(scalar_named("mul"), two);
+  };
+  return add({"grad of squares of " + f->text,
+              [f = *f](const Array& a) { return grad([&](const Array& x) { return sum(square(f.library(x))); })(a); },
+              [squares](const Plain& a) { return plain::gradient(squares, a); }},
+             v) >= 0;
+}
+// Of a gather that is read directly and through a reshape.
+inline bool Generator::gradient_of_gather(int v) {
+  const auto exact = [](const Element& e) { return e.error == 0 && std::abs(e.value) < 10; };
+  if ((dtype(v) != DType::float32 && dtype(v) != DType::float64) || rank(v) == 0 || value(v).data.size() > 120 ||
+      !std::all_of(value(v).data.begin(), value(v).data.end(), exact))
+    return false;
+  const std::size_t dim = some_dim(v);
+  const auto d = static_cast<std::int64_t>(dim);
+  if (shape(v)[dim] == 0) return false;
+  std::vector<std::int32_t> at(static_cast<std::size_t>(2 + below(5)));
+  for (std::int32_t& k : at) k = static_cast<std::int32_t>(below(shape(v)[dim]));
+  const Plain index = plain_of({at.begin(), at.end()}, {static_cast<std::int64_t>(at.size())}, DType::int32);
+  const std::int64_t flat = num_elements(shape(v)) / shape(v)[dim] * static_cast<std::int64_t>(at.size());
+  const auto squares = [=](const Plain& a) {  // 3 times: the square of t, and twice that of t reshaped
+    const Plain y = plain::take(a, index, dim, false), two[] = {y, y};
+    Plain r = plain::apply_scalar(scalar_named("mul"), two);
+    for (Element& e : r.data) e.value *= 3;
+    return r;
+  };
+  return add({"grad of a gather read twice along " + std::to_string(d),
+              [=](const Array& a) {
+                return grad([&](const Array& x) {
+                  const Array t = take(x, array(at), d);
+                  return sum(square(reshape(t, {flat}))) * 2 + sum(square(t));
+                })(a);
+              },
+              [squares](const Plain& a) { return plain::gradient(squares, a); }},
+             v) >= 0;
+}
+
+inline bool Generator::call_some(int v) {
+  const std::optional<Function> f = function_of(value(v), false);
+  if (!f) return false;
+  const auto inner = jit(f->library);
+  return add({"jit " + f->text, [inner](const Array& a) { return inner(a); }, f->plain}, v) >= 0;
+}
+
+// ---------------------------------------------------------------- collectives
+/// What happens at every position; the piece at hand decides which shapes fit.
+struct Collective {
+  std::string text;
+  std::function<Array(const Array&, const std::string&)> library;
+  std::function<std::vector<Plain>(const std::vector<Plain>&)> plain;
+};
+
+inline Collective collective_of(Rng& rng, const Plain& piece, std::int64_t n) {
+  const auto rank = static_cast<std::int64_t>(piece.shape.size());
+  const auto kind = whole_between(rng, 0, rank > 0 ? 8 : 4);
+  const auto d = static_cast<int>(rank > 0 ? whole_between(rng, 0, rank - 1) : 0);
+  const auto dim = static_cast<std::size_t>(d);
+  const int shift = static_cast<int>(whole_between(rng, 1, n)), gap = static_cast<int>(whole_between(rng, 0, 2 * n));
+  switch (kind) {
+    case 0:
+    case 5: return {"psum", [](const Array& x, const std::string& i) { return psum(x, i); }, plain::psum};
+    case 1: return {"pmax", [](const Array& x, const std::string& i) { return pmax(x, i); },
+                    [](const std::vector<Plain>& x) { return plain::pextremum("max", x); }};
+    case 2: return {"pbroadcast", [](const Array& x, const std::string& i) { return pbroadcast(x, i, 1); },
+                    [](const std::vector<Plain>& x) { return plain::all_of(x[1], x.size()); }};
+    case 3:
+    case 4: {
+      Permutation pairs;
+      std::vector<int> source(static_cast<std::size_t>(n), -1);
+      for (int k = 0; k < n; k++)
+        if (k != gap) {
+          const int to = (k + shift) % static_cast<int>(n);
+          pairs.emplace_back(k, to);
+          source[static_cast<std::size_t>(to)] = k;
+        }
+      return {"ppermute", [pairs](const Array& x, const std::string& i) { return ppermute(x, i, pairs); },
+              [source](const std::vector<Plain>& x) { return plain::permuted(x, source); }};
+    }
+    case 6: return {"all_gather", [d](const Array& x, const std::string& i) { return all_gather(x, i, {.axis = d, .tiled = true}); },
+                    [dim](const std::vector<Plain>& x) { return plain::all_gather(x, dim); }};
+    default: break;
+  }
+  if (piece.shape[dim] % n != 0)
+    return {"flip", [d](const Array& x, const std::string&) { return flip(x, d); },
+            [dim](const std::vector<Plain>& x) {
+              std::vector<Plain> r;
+              for (const Plain& p : x) r.push_back(plain::flip(p, dim));
+              return r;
+            }};
+  if (kind == 7)
+    return {"psum_scatter", [d](const Array& x, const std::string& i) { return psum_scatter(x, i, {.axis = d, .tiled = true}); },
+            [dim](const std::vector<Plain>& x) { return plain::psum_scatter(x, dim); }};
+  const auto c = static_cast<int>(whole_between(rng, 0, rank - 1));
+  return {"all_to_all", [=](const Array& x, const std::string& i) { return all_to_all(x, i, {.split_axis = d, .concat_axis = c, .tiled = true}); },
+          [=](const std::vector<Plain>& x) { return plain::all_to_all(x, dim, static_cast<std::size_t>(c)); }};
+}
+
+struct Communication {
+  Collective collective;
+  std::size_t axis;
+};
+/// Up to three collectives, the shapes of which fit each other.
+inline std::vector<Communication> communication_of(Rng& rng, plain::Pieces pieces, std::string& text,
+                                                   const std::vector<std::string>& names) {
+  std::vector<Communication> r;
+  for (std::int64_t k = whole_between(rng, 1, 3); k > 0; k--) {
+    const auto axis = static_cast<std::size_t>(whole_between(rng, 0, static_cast<std::int64_t>(names.size()) - 1));
+    Collective c = collective_of(rng, pieces.parts[0], pieces.grid[axis]);
+    pieces = plain::by_groups(pieces, axis, c.plain);
+    text += " " + c.text + "(" + names[axis] + ")";
+    r.push_back({std::move(c), axis});
+    if (pieces.parts[0].data.size() > 200) break;
+  }
+  return r;
+}
+inline plain::Pieces after(plain::Pieces x, const std::vector<Communication>& list) {
+  for (const Communication& c : list) x = plain::by_groups(x, c.axis, c.collective.plain);
+  return x;
+}
+inline Array body_of(Array x, const std::vector<Communication>& list, const std::vector<std::string>& names) {
+  for (const Communication& c : list) x = c.collective.library(x, names[c.axis]);
+  return x;
+}
+
+inline bool Generator::collective_in_vmap(int v) {
+  if (rank(v) == 0 || shape(v)[0] < 2 || shape(v)[0] > 8 || dtype(v) == DType::bool_) return false;
+  const auto pieces_of = [](const Plain& x) {
+    plain::Pieces p{{x.shape[0]}, {}};
+    for (std::int64_t k = 0; k < x.shape[0]; k++) p.parts.push_back(plain::row(x, 0, k));
+    return p;
+  };
+  const std::vector<std::string> names = {"i"};
+  const bool devices = shape(v)[0] == mesh_->size() && p_.mesh && chance(2);
+  std::string text = devices ? "pmap" : "vmap";
+  const auto list = communication_of(rng_, pieces_of(value(v)), text, names);
+  const std::vector<Device> on = mesh_->devices();
+  const auto plain_body = [=](const Plain& x) { return plain::stack(after(pieces_of(x), list).parts); };
+  return add({text,
+              [=](const Array& x) {
+                const auto f = [&](const Array& row) { return body_of(row, list, names); };
+                if (devices) return pmap(f, {.axis_name = "i", .devices = on})(x);
+                return vmap(f, {.axis_name = "i"})(x);
+              },
+              plain_body},
+             v) >= 0;
+}
+
+// Over one or two axes of the mesh, of a new operand that they divide; a third one may still have to be summed over.
+inline bool Generator::collectives_in_shard_map(int) {
+  std::vector<std::string> names = axes_;
+  std::shuffle(names.begin(), names.end(), rng_);
+  const std::size_t manual = names.size() > 1 && !chance(3) ? 2 : 1;
+  Wanted w;
+  w.dtype = random_dtype(kNumbers);
+  if (names.size() > manual && chance(2)) w.summed = {names.back()};
+  names.resize(manual);
+  Shape grid;
+  for (const std::string& name : names) {
+    grid.push_back(mesh_->axis_size(name));
+    w.shape.push_back(grid.back() * (chance(2) ? 1 : grid.back() < 4 ? grid.back() : 2));
+    w.cuts.push_back({name});
+  }
+  if (chance(2)) w.shape.push_back(any_of(sizes_)), w.cuts.push_back({});
+  if (w.shape.size() == 1) w.shape.push_back(2), w.cuts.push_back({});
+  if (num_elements(w.shape) > 300) return false;
+  last_ = w;
+  const int v = make(w);
+  const auto pieces_of = [grid](const Plain& x) {
+    plain::Pieces p{grid, {}};
+    each_index(grid, [&](const Shape& at) {
+      Plain piece = x;
+      for (std::size_t d = 0; d < grid.size(); d++) piece = plain::part(piece, d, at[d], grid[d]);
+      p.parts.push_back(std::move(piece));
+    });
+    return p;
+  };
+  std::string text = "shard_map";
+  const auto list = communication_of(rng_, pieces_of(value(v)), text, names);
+  std::vector<SpecEntry> in_spec;
+  for (const std::string& name : names) in_spec.push_back(SpecEntry(name));
+  const Mesh mesh = *mesh_;
+  const PartitionSpec in(std::move(in_spec)), out{SpecEntry(AxisNames{names})};
+  return add({text,
+              [=](const Array& x) {
+                return shard_map([&](const Array& piece) { return expand_dims(body_of(piece, list, names), 0); },
+                                 {mesh, in, out, names})(x);
+              },
+              [=](const Plain& x) { return plain::stack(after(pieces_of(x), list).parts); }},
+             v) >= 0;
+}
+
+}  // namespace shardarray::testing
