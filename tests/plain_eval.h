@@ -250,7 +250,9 @@ inline Plain folded(const Plain& x, const Shape& axes, const Scalar& s, Element 
   }
   return r;
 }
+/// 16-bit types are multiplied in float32.
 inline Plain prod(const Plain& x, const Shape& axes) {
+  if (is_half_type(x.dtype)) return cast(prod(cast(x, DType::float32), axes), x.dtype);
   static const Scalar product{"prod", "", kNumbers, {{}, {}}, nullptr, [](R v) { return v[0] * v[1]; }, times, 2};
   if (is_floating(x.dtype)) float_sums()++;
   return folded(x, axes, product, {1, 0, 1}, true);

@@ -99,7 +99,7 @@ class Generator {
   bool gradient_of_gather(int v);
   bool call_some(int v);
   bool collective_in_vmap(int v);
-  bool collectives_in_shard_map(int v);
+  bool collectives_in_shard_map();
 
   Rng rng_;
   RandomProgram p_;

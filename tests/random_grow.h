@@ -82,6 +82,7 @@ inline bool Generator::scale_far(int v) {
 inline bool Generator::cast_some(int v) {
   DType t = random_dtype(kAll);
   if (is_floating(dtype(v)) && chance(2)) t = random_dtype(kFloating);
+  if (dtype(v) == DType::float64 && chance(2)) t = DType::float32;
   if (t == dtype(v)) t = t == DType::float32 ? DType::float16 : DType::float32;
   return add(name(t), {v}, [t](ArraysIn x) { return astype(x[0], t); }, [t](PlainsIn x) { return plain::cast(x[0], t); }) >= 0;
 }

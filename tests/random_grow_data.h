@@ -87,6 +87,12 @@ inline bool Generator::take_some(int v, int operand, std::size_t dim) {
     clips = true;
     dim = 0;
     table = leaf({n, any_of(sizes_)}, random_dtype(kNumbers));
+    const bool inside = std::all_of(value(v).data.begin(), value(v).data.end(), [n](const Element& e) { return e.value >= 0 && e.value < n; });
+    if (inside && chance(2)) {  // the op itself, without what take() does to indices before
+      const auto ranks = static_cast<std::int64_t>(rank(v));
+      return add("rows", {table, v}, [ranks](ArraysIn x) { return prim::take(x[0], x[1], 0, ranks); },
+                 [](PlainsIn x) { return plain::take(x[0], x[1], 0, false); }) >= 0;
+    }
   }
   const auto axis = static_cast<std::int64_t>(dim);
   const TakeMode mode = clips ? TakeMode::clip : TakeMode::fill;
@@ -98,7 +104,8 @@ inline bool Generator::scatter_some(int v, int operand) {
   const std::int64_t rows = 2 + below(5), n = shape(v)[0];
   int index = v, updates = v;
   if (operand == 0) {
-    if (rank(v) != 1 || !is_integer(dtype(v))) return false;
+    const bool rows_type = dtype(v) == DType::int32 || dtype(v) == DType::uint32 || dtype(v) == DType::int64;
+    if (rank(v) != 1 || !rows_type) return false;
     for (const Element& e : value(v).data)
       if (std::abs(e.value) > 100) return false;
     updates = leaf({n, any_of(sizes_)}, random_dtype(kNumbers));
@@ -165,11 +172,13 @@ inline void Generator::aim(const Cell& c) {
   if (op == "sort" && c.row.operand == 0) kinds = kNumbers;
   w.dtype = random_dtype(kinds);
   if (op == "threefry") w.dtype = DType::uint32;
+  if (op == "cast" && chance(3)) w.dtype = DType::float64;  // most types are narrower
   if (op == "bitcast") w.dtype = chance(2) ? DType::float32 : chance(2) ? DType::int32 : DType::uint32;
   const bool counts = c.row.kinds == kIntegers && (op == "take" || op == "scatter");
   if (counts || (op == "pow" && is_integer(w.dtype))) {
     w.range = {0, 1};
     if (is_unsigned_integer(w.dtype) && itemsize(w.dtype) == 8) w.dtype = DType::uint32;
+    if (op == "scatter") w.dtype = chance(2) ? DType::int32 : chance(2) ? DType::uint32 : DType::int64;
   }
   const std::size_t rank = op == "scatter" && c.row.operand == 0 ? 1
                            : op == "transpose"                   ? 2 + static_cast<std::size_t>(below(2))
@@ -211,7 +220,7 @@ inline void Generator::random_step() {
   switch (below(12)) {
     case 0: vmap_some(v, dim); break;
     case 1: gradient_some(v); break;
-    case 2: collectives_in_shard_map(v); break;
+    case 2: collectives_in_shard_map(); break;
     case 3: chance(2) ? collective_in_vmap(v) : call_some(v); break;
     case 4: chance(2) ? gradient_of_gather(v) : read_twice(v, dim); break;
     default: {
@@ -223,6 +232,7 @@ inline void Generator::random_step() {
 
 inline RandomProgram Generator::run() {
   for (const Cell& c : aims_of_seed(p_.seed)) aim(c);
+  if (chance(2)) collectives_in_shard_map();
   for (int k = 0; k < 4; k++) random_step();
   std::vector<bool> used(p_.lines.size(), false);
   for (const Line& l : p_.lines)

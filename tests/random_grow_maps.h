@@ -132,9 +132,9 @@ struct Collective {
   std::function<std::vector<Plain>(const std::vector<Plain>&)> plain;
 };
 
-inline Collective collective_of(Rng& rng, const Plain& piece, std::int64_t n) {
+inline Collective collective_of(Rng& rng, const Plain& piece, std::int64_t n, bool sums) {
   const auto rank = static_cast<std::int64_t>(piece.shape.size());
-  const auto kind = whole_between(rng, 0, rank > 0 ? 8 : 4);
+  const auto kind = sums ? 0 : whole_between(rng, 0, rank > 0 ? 8 : 4);
   const auto d = static_cast<int>(rank > 0 ? whole_between(rng, 0, rank - 1) : 0);
   const auto dim = static_cast<std::size_t>(d);
   const int shift = static_cast<int>(whole_between(rng, 1, n)), gap = static_cast<int>(whole_between(rng, 0, 2 * n));
@@ -181,13 +181,15 @@ struct Communication {
   Collective collective;
   std::size_t axis;
 };
-/// Up to three collectives, the shapes of which fit each other.
+/// Up to three collectives, the shapes of which fit each other: often a sum over one axis, which meets those over another.
 inline std::vector<Communication> communication_of(Rng& rng, plain::Pieces pieces, std::string& text,
                                                    const std::vector<std::string>& names) {
   std::vector<Communication> r;
-  for (std::int64_t k = whole_between(rng, 1, 3); k > 0; k--) {
-    const auto axis = static_cast<std::size_t>(whole_between(rng, 0, static_cast<std::int64_t>(names.size()) - 1));
-    Collective c = collective_of(rng, pieces.parts[0], pieces.grid[axis]);
+  const auto last_axis = static_cast<std::int64_t>(names.size()) - 1;
+  const bool sums = last_axis > 0 && whole_between(rng, 0, 1) == 0;
+  for (std::int64_t k = whole_between(rng, 1, 3), n = 0; n < k; n++) {
+    const auto axis = static_cast<std::size_t>(sums && n < 2 ? n : whole_between(rng, 0, last_axis));
+    Collective c = collective_of(rng, pieces.parts[0], pieces.grid[axis], sums && n == 0);
     pieces = plain::by_groups(pieces, axis, c.plain);
     text += " " + c.text + "(" + names[axis] + ")";
     r.push_back({std::move(c), axis});
@@ -228,7 +230,7 @@ inline bool Generator::collective_in_vmap(int v) {
 }
 
 // Over one or two axes of the mesh, of a new operand that they divide; a third one may still have to be summed over.
-inline bool Generator::collectives_in_shard_map(int) {
+inline bool Generator::collectives_in_shard_map() {
   std::vector<std::string> names = axes_;
   std::shuffle(names.begin(), names.end(), rng_);
   const std::size_t manual = names.size() > 1 && !chance(3) ? 2 : 1;
