@@ -31,8 +31,7 @@ inline Plain transpose(const Plain& x, const Shape& perm) {
 }
 inline Plain broadcast_to(const Plain& x, const Shape& shape) {
   return moved(x, shape, [&](const Shape& i, Shape& at) {
-    for (std::size_t d = 0; d < at.size(); d++)
-      at[d] = x.shape[d] == 1 ? 0 : i[i.size() - at.size() + d];
+    for (std::size_t d = 0; d < at.size(); d++) at[d] = x.shape[d] == 1 ? 0 : i[i.size() - at.size() + d];
     return true;
   });
 }
@@ -129,9 +128,9 @@ inline Element cast(const Element& e, DType from, DType t) {
     return v <= static_cast<long double>(least_of(t)) ? least_of(t) : static_cast<Wide>(v);
   };
   r = whole_element(t, whole(e.value));
-  const bool sure = e.error == 0 || (whole(e.value + e.error) == whole(e.value) &&
-                                     whole(e.value - e.error) == whole(e.value) && e.error != kAnything &&
-                                     t != DType::bool_);
+  const bool sure = e.error == 0 ||
+                    (whole(e.value + e.error) == whole(e.value) &&
+                     whole(e.value - e.error) == whole(e.value) && e.error != kAnything && t != DType::bool_);
   return sure ? r : unknown_element(r);
 }
 inline Plain cast(const Plain& x, DType t) {
@@ -146,9 +145,8 @@ inline Plain bitcast(const Plain& x, DType t) {
     const std::uint32_t bits = x.dtype == DType::float32
                                    ? std::bit_cast<std::uint32_t>(static_cast<float>(e.value))
                                    : static_cast<std::uint32_t>(static_cast<std::int64_t>(e.value));
-    Element y = t == DType::float32
-                    ? real_element(t, static_cast<double>(std::bit_cast<float>(bits)), 0)
-                    : whole_element(t, static_cast<Wide>(bits));
+    Element y = t == DType::float32 ? real_element(t, static_cast<double>(std::bit_cast<float>(bits)), 0)
+                                    : whole_element(t, static_cast<Wide>(bits));
     r.data.push_back(e.error > 0 ? unknown_element(y) : y);
   }
   return r;
@@ -253,7 +251,8 @@ inline Plain folded(const Plain& x, const Shape& axes, const Scalar& s, Element 
 /// 16-bit types are multiplied in float32.
 inline Plain prod(const Plain& x, const Shape& axes) {
   if (is_half_type(x.dtype)) return cast(prod(cast(x, DType::float32), axes), x.dtype);
-  static const Scalar product{"prod", "", kNumbers, {{}, {}}, nullptr, [](R v) { return v[0] * v[1]; }, times, 2};
+  static const Scalar product{"prod", "", kNumbers, {{}, {}}, nullptr, [](R v) { return v[0] * v[1]; },
+                              times,  2};
   if (is_floating(x.dtype)) float_sums()++;
   return folded(x, axes, product, {1, 0, 1}, true);
 }
@@ -309,8 +308,9 @@ inline Plain take(const Plain& x, const Plain& index, std::size_t axis, bool cli
   for (std::int64_t s : index.shape) shape.push_back(s);
   for (std::size_t d = axis + 1; d < x.shape.size(); d++) shape.push_back(x.shape[d]);
   const Element outside =
-      is_floating(x.dtype) ? Element{std::numeric_limits<double>::quiet_NaN(), 0, 0}
-                           : whole_element(x.dtype, is_unsigned_integer(x.dtype) ? most_of(x.dtype) : least_of(x.dtype));
+      is_floating(x.dtype)
+          ? Element{std::numeric_limits<double>::quiet_NaN(), 0, 0}
+          : whole_element(x.dtype, is_unsigned_integer(x.dtype) ? most_of(x.dtype) : least_of(x.dtype));
   Plain r{shape, x.dtype, {}};
   each_index(shape, [&](const Shape& i) {
     const Element row = index.at(Shape(i.begin() + static_cast<std::ptrdiff_t>(axis),
@@ -335,7 +335,8 @@ inline Plain scatter(const Plain& index, const Plain& updates, std::int64_t rows
   shape[0] = rows;
   const DType t = updates.dtype;
   Plain r{shape, t, {}};
-  const bool unknown = std::any_of(index.data.begin(), index.data.end(), [](const Element& e) { return e.error > 0; });
+  const bool unknown =
+      std::any_of(index.data.begin(), index.data.end(), [](const Element& e) { return e.error > 0; });
   each_index(shape, [&](const Shape& i) {
     FloatSum s;
     Wide total = 0;

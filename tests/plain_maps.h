@@ -53,7 +53,7 @@ inline Plain gradient(const std::function<Plain(const Plain&)>& terms, const Pla
       total += d;
       size += std::abs(d);
     }
-    g.data[k] = real_element(x.dtype, total, (400 * u + 1e-6) * std::max(size, 1e-3), size);
+    g.data[k] = real_element(x.dtype, total, (400 * u + 1e-6) * (size + 0.2), size);
   }
   return g;
 }
@@ -65,7 +65,8 @@ struct Pieces {
 };
 
 /// Calls f(positions) for every line of positions along an axis, in order.
-inline void each_group(const Shape& grid, std::size_t axis, const std::function<void(const std::vector<std::size_t>&)>& f) {
+inline void each_group(const Shape& grid, std::size_t axis,
+                       const std::function<void(const std::vector<std::size_t>&)>& f) {
   Shape starts = grid;
   starts[axis] = 1;
   each_index(starts, [&](const Shape& start) {

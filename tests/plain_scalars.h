@@ -22,11 +22,11 @@ enum Kinds : unsigned {
   kAll = kBool | kNumbers
 };
 inline unsigned kind_of(DType t) {
-  return t == DType::bool_         ? kBool
-         : is_signed_integer(t)    ? kSigned
-         : is_unsigned_integer(t)  ? kUnsigned
-         : is_half_type(t)         ? kHalf
-                                   : kFloat;
+  return t == DType::bool_        ? kBool
+         : is_signed_integer(t)   ? kSigned
+         : is_unsigned_integer(t) ? kUnsigned
+         : is_half_type(t)        ? kHalf
+                                  : kFloat;
 }
 
 struct Range {
@@ -41,8 +41,9 @@ struct Scalar {
   Array (*apply)(std::span<const Array>);
   double (*real)(const double*) = nullptr;
   Wide (*whole)(const Wide*, DType) = nullptr;
-  double ulps = 0;     ///< how far the library's function may be off
-  char linear = 0;     ///< what sums of magnitudes become: '+', '*', '/', '-' (one operand); 0: no sum passes
+  double ulps = 0;  ///< how far the library's function may be off
+  char linear =
+      0;  ///< what the size of a sum in parts becomes: '+', '*', '/', '-' (one operand); 0: it is combined
   bool truth = false;  ///< the result is bool
 };
 
@@ -68,7 +69,8 @@ inline Wide power_of(const Wide* x, DType t) {
 }
 inline Wide shift_left(const Wide* x, DType t) {
   const Wide low = static_cast<std::int64_t>(x[0]);  // modulo 2^64
-  return x[1] < 0 || x[1] >= width(t) ? 0 : wrapped(t, low * (static_cast<Wide>(1) << static_cast<int>(x[1])));
+  return x[1] < 0 || x[1] >= width(t) ? 0
+                                      : wrapped(t, low * (static_cast<Wide>(1) << static_cast<int>(x[1])));
 }
 inline Wide shift_right(const Wide* x, DType t) {
   const bool beyond = x[1] < 0 || x[1] >= width(t);
@@ -95,72 +97,203 @@ inline std::vector<Scalar> unary_scalars() {
     return Scalar{name, name, kFloating, {in}, apply, real, nullptr, ulps};
   };
   return {
-      {"neg", "neg", kNumbers, {any}, [](In x) { return -x[0]; }, [](R x) { return -x[0]; },
-       [](W x, DType) { return -x[0]; }, 0, '-'},
-      {"abs", "abs", kSigned | kFloating, {any}, [](In x) { return abs(x[0]); },
-       [](R x) { return std::abs(x[0]); }, [](W x, DType) { return x[0] < 0 ? -x[0] : x[0]; }},
-      {"sign", "sign", kNumbers, {any}, [](In x) { return sign(x[0]); },
-       [](R x) { return x[0] > 0 ? 1.0 : x[0] < 0 ? -1.0 : x[0]; },
+      {"neg",
+       "neg",
+       kNumbers,
+       {any},
+       [](In x) { return -x[0]; },
+       [](R x) { return -x[0]; },
+       [](W x, DType) { return -x[0]; },
+       0,
+       '-'},
+      {"abs",
+       "abs",
+       kSigned | kFloating,
+       {any},
+       [](In x) { return abs(x[0]); },
+       [](R x) { return std::abs(x[0]); },
+       [](W x, DType) { return x[0] < 0 ? -x[0] : x[0]; }},
+      {"sign",
+       "sign",
+       kNumbers,
+       {any},
+       [](In x) { return sign(x[0]); },
+       [](R x) { return x[0] > 0   ? 1.0
+                        : x[0] < 0 ? -1.0
+                                   : x[0]; },
        [](W x, DType) { return static_cast<Wide>((x[0] > 0) - (x[0] < 0)); }},
-      {"relu", "relu", kNumbers, {any}, [](In x) { return relu(x[0]); },
-       [](R x) { return std::max(x[0], 0.0); }, [](W x, DType) { return std::max<Wide>(x[0], 0); }},
-      {"not", "not", kBool | kIntegers, {any}, [](In x) { return ~x[0]; }, nullptr,
+      {"relu",
+       "relu",
+       kNumbers,
+       {any},
+       [](In x) { return relu(x[0]); },
+       [](R x) { return x[0] < 0 ? 0.0 : x[0]; },
+       [](W x, DType) { return std::max<Wide>(x[0], 0); }},
+      {"not",
+       "not",
+       kBool | kIntegers,
+       {any},
+       [](In x) { return ~x[0]; },
+       nullptr,
        [](W x, DType t) { return t == DType::bool_ ? 1 - x[0] : ~x[0]; }},
-      {"stop_gradient", "stop_gradient", kAll, {any}, [](In x) { return stop_gradient(x[0]); },
-       [](R x) { return x[0]; }, [](W x, DType) { return x[0]; }},
-      {"is_finite", "is_finite", kFloating, {any}, [](In x) { return isfinite(x[0]); },
-       [](R x) { return std::isfinite(x[0]) ? 1.0 : 0.0; }, nullptr, 0, 0, true},
-      smooth("floor", any, [](In x) { return floor(x[0]); }, [](R x) { return std::floor(x[0]); }, 0),
-      smooth("ceil", any, [](In x) { return ceil(x[0]); }, [](R x) { return std::ceil(x[0]); }, 0),
-      smooth("trunc", any, [](In x) { return trunc(x[0]); }, [](R x) { return std::trunc(x[0]); }, 0),
-      smooth("round", any, [](In x) { return round(x[0]); }, [](R x) { return std::nearbyint(x[0]); }, 0),
-      smooth("exp", small, [](In x) { return exp(x[0]); }, [](R x) { return std::exp(x[0]); }),
-      smooth("expm1", small, [](In x) { return expm1(x[0]); }, [](R x) { return std::expm1(x[0]); }),
-      smooth("log", positive, [](In x) { return log(x[0]); }, [](R x) { return std::log(x[0]); }),
-      smooth("log1p", {-0.5, 4}, [](In x) { return log1p(x[0]); }, [](R x) { return std::log1p(x[0]); }),
-      smooth("sqrt", positive, [](In x) { return sqrt(x[0]); }, [](R x) { return std::sqrt(x[0]); }, 0),
-      smooth("rsqrt", positive, [](In x) { return rsqrt(x[0]); }, [](R x) { return 1 / std::sqrt(x[0]); }),
-      smooth("sin", any, [](In x) { return sin(x[0]); }, [](R x) { return std::sin(x[0]); }),
-      smooth("cos", any, [](In x) { return cos(x[0]); }, [](R x) { return std::cos(x[0]); }),
-      smooth("tan", {-1.2, 1.2}, [](In x) { return tan(x[0]); }, [](R x) { return std::tan(x[0]); }, 8),
-      smooth("tanh", any, [](In x) { return tanh(x[0]); }, [](R x) { return std::tanh(x[0]); }, 8),
-      smooth("sinh", small, [](In x) { return sinh(x[0]); }, [](R x) { return std::sinh(x[0]); }, 8),
-      smooth("cosh", small, [](In x) { return cosh(x[0]); }, [](R x) { return std::cosh(x[0]); }, 8),
-      smooth("asin", unit, [](In x) { return asin(x[0]); }, [](R x) { return std::asin(x[0]); }, 8),
-      smooth("acos", unit, [](In x) { return acos(x[0]); }, [](R x) { return std::acos(x[0]); }, 8),
-      smooth("atan", any, [](In x) { return atan(x[0]); }, [](R x) { return std::atan(x[0]); }, 8),
-      smooth("erf", any, [](In x) { return erf(x[0]); }, [](R x) { return std::erf(x[0]); }, 8),
-      smooth("erf_inv", unit, [](In x) { return erf_inv(x[0]); }, [](R x) { return inverse_erf(x[0]); }, 64),
-      smooth("logistic", any, [](In x) { return sigmoid(x[0]); }, [](R x) { return share_of_one(x[0]); }, 8)};
+      {"stop_gradient",
+       "stop_gradient",
+       kAll,
+       {any},
+       [](In x) { return stop_gradient(x[0]); },
+       [](R x) { return x[0]; },
+       [](W x, DType) { return x[0]; }},
+      {"is_finite",
+       "is_finite",
+       kFloating,
+       {any},
+       [](In x) { return isfinite(x[0]); },
+       [](R x) { return std::isfinite(x[0]) ? 1.0 : 0.0; },
+       nullptr,
+       0,
+       0,
+       true},
+      smooth(
+          "floor", any, [](In x) { return floor(x[0]); }, [](R x) { return std::floor(x[0]); }, 0),
+      smooth(
+          "ceil", any, [](In x) { return ceil(x[0]); }, [](R x) { return std::ceil(x[0]); }, 0),
+      smooth(
+          "trunc", any, [](In x) { return trunc(x[0]); }, [](R x) { return std::trunc(x[0]); }, 0),
+      smooth(
+          "round", any, [](In x) { return round(x[0]); }, [](R x) { return std::nearbyint(x[0]); }, 0),
+      smooth(
+          "exp", small, [](In x) { return exp(x[0]); }, [](R x) { return std::exp(x[0]); }),
+      smooth(
+          "expm1", small, [](In x) { return expm1(x[0]); }, [](R x) { return std::expm1(x[0]); }),
+      smooth(
+          "log", positive, [](In x) { return log(x[0]); }, [](R x) { return std::log(x[0]); }),
+      smooth(
+          "log1p", {-0.5, 4}, [](In x) { return log1p(x[0]); }, [](R x) { return std::log1p(x[0]); }),
+      smooth(
+          "sqrt", positive, [](In x) { return sqrt(x[0]); }, [](R x) { return std::sqrt(x[0]); }, 0),
+      smooth(
+          "rsqrt", positive, [](In x) { return rsqrt(x[0]); }, [](R x) { return 1 / std::sqrt(x[0]); }),
+      smooth(
+          "sin", any, [](In x) { return sin(x[0]); }, [](R x) { return std::sin(x[0]); }),
+      smooth(
+          "cos", any, [](In x) { return cos(x[0]); }, [](R x) { return std::cos(x[0]); }),
+      smooth(
+          "tan", {-1.2, 1.2}, [](In x) { return tan(x[0]); }, [](R x) { return std::tan(x[0]); }, 8),
+      smooth(
+          "tanh", any, [](In x) { return tanh(x[0]); }, [](R x) { return std::tanh(x[0]); }, 8),
+      smooth(
+          "sinh", small, [](In x) { return sinh(x[0]); }, [](R x) { return std::sinh(x[0]); }, 8),
+      smooth(
+          "cosh", small, [](In x) { return cosh(x[0]); }, [](R x) { return std::cosh(x[0]); }, 8),
+      smooth(
+          "asin", unit, [](In x) { return asin(x[0]); }, [](R x) { return std::asin(x[0]); }, 8),
+      smooth(
+          "acos", unit, [](In x) { return acos(x[0]); }, [](R x) { return std::acos(x[0]); }, 8),
+      smooth(
+          "atan", any, [](In x) { return atan(x[0]); }, [](R x) { return std::atan(x[0]); }, 8),
+      smooth(
+          "erf", any, [](In x) { return erf(x[0]); }, [](R x) { return std::erf(x[0]); }, 8),
+      smooth(
+          "erf_inv", unit, [](In x) { return erf_inv(x[0]); }, [](R x) { return inverse_erf(x[0]); }, 64),
+      smooth(
+          "logistic", any, [](In x) { return sigmoid(x[0]); }, [](R x) { return share_of_one(x[0]); }, 8)};
 }
 
 inline std::vector<Scalar> arithmetic_scalars() {
   const Range any{-4, 4}, away{0.5, 3};
-  return {
-      {"add", "add", kNumbers, {any, any}, [](In x) { return x[0] + x[1]; },
-       [](R x) { return x[0] + x[1]; }, [](W x, DType) { return x[0] + x[1]; }, 0, '+'},
-      {"sub", "sub", kNumbers, {any, any}, [](In x) { return x[0] - x[1]; },
-       [](R x) { return x[0] - x[1]; }, [](W x, DType) { return x[0] - x[1]; }, 0, '+'},
-      {"mul", "mul", kNumbers, {any, any}, [](In x) { return x[0] * x[1]; },
-       [](R x) { return x[0] * x[1]; }, times, 0, '*'},
-      {"div", "div", kFloating, {any, away}, [](In x) { return x[0] / x[1]; },
-       [](R x) { return x[0] / x[1]; }, nullptr, 0, '/'},
-      {"floor_divide", "div", kIntegers | kFloat, {any, away}, [](In x) { return floor_divide(x[0], x[1]); },
-       [](R x) { return std::floor(x[0] / x[1]); },
-       [](W x, DType) { return floor_quotient(x[0], x[1]); }},
-      {"remainder", "rem", kNumbers, {any, away}, [](In x) { return x[0] % x[1]; },
-       [](R x) { return modulo(x[0], x[1]); },
-       [](W x, DType) { return x[1] == 0 ? x[0] : x[0] - floor_quotient(x[0], x[1]) * x[1]; }, 1},
-      {"max", "max", kAll, {any, any}, [](In x) { return maximum(x[0], x[1]); },
-       [](R x) { return std::max(x[0], x[1]); }, [](W x, DType) { return std::max(x[0], x[1]); }},
-      {"min", "min", kAll, {any, any}, [](In x) { return minimum(x[0], x[1]); },
-       [](R x) { return std::min(x[0], x[1]); }, [](W x, DType) { return std::min(x[0], x[1]); }},
-      {"pow", "pow", kNumbers, {{0.5, 2}, {-2, 2}}, [](In x) { return power(x[0], x[1]); },
-       [](R x) { return std::pow(x[0], x[1]); }, power_of, 8},
-      {"atan2", "atan2", kFloating, {any, away}, [](In x) { return atan2(x[0], x[1]); },
-       [](R x) { return std::atan2(x[0], x[1]); }, nullptr, 8},
-      {"fma", "fma", kFloating, {any, any, any}, [](In x) { return fma(x[0], x[1], x[2]); },
-       [](R x) { return std::fma(x[0], x[1], x[2]); }, nullptr, 1}};
+  return {{"add",
+           "add",
+           kNumbers,
+           {any, any},
+           [](In x) { return x[0] + x[1]; },
+           [](R x) { return x[0] + x[1]; },
+           [](W x, DType) { return x[0] + x[1]; },
+           0,
+           '+'},
+          {"sub",
+           "sub",
+           kNumbers,
+           {any, any},
+           [](In x) { return x[0] - x[1]; },
+           [](R x) { return x[0] - x[1]; },
+           [](W x, DType) { return x[0] - x[1]; },
+           0,
+           '+'},
+          {"mul",
+           "mul",
+           kNumbers,
+           {any, any},
+           [](In x) { return x[0] * x[1]; },
+           [](R x) { return x[0] * x[1]; },
+           times,
+           0,
+           '*'},
+          {"div",
+           "div",
+           kFloating,
+           {any, away},
+           [](In x) { return x[0] / x[1]; },
+           [](R x) { return x[0] / x[1]; },
+           nullptr,
+           0,
+           '/'},
+          {"floor_divide",
+           "div",
+           kIntegers | kFloat,
+           {any, away},
+           [](In x) { return floor_divide(x[0], x[1]); },
+           [](R x) { return std::floor(x[0] / x[1]); },
+           [](W x, DType) { return floor_quotient(x[0], x[1]); }},
+          {"remainder",
+           "rem",
+           kNumbers,
+           {any, away},
+           [](In x) { return x[0] % x[1]; },
+           [](R x) { return modulo(x[0], x[1]); },
+           [](W x, DType) { return x[1] == 0 ? x[0] : x[0] - floor_quotient(x[0], x[1]) * x[1]; },
+           1},
+          {"max",
+           "max",
+           kAll,
+           {any, any},
+           [](In x) { return maximum(x[0], x[1]); },
+           [](R x) { return std::isnan(x[0])                  ? x[0]
+                            : std::isnan(x[1]) || x[0] < x[1] ? x[1]
+                                                              : x[0]; },
+           [](W x, DType) { return std::max(x[0], x[1]); }},
+          {"min",
+           "min",
+           kAll,
+           {any, any},
+           [](In x) { return minimum(x[0], x[1]); },
+           [](R x) { return std::isnan(x[0])                  ? x[0]
+                            : std::isnan(x[1]) || x[1] < x[0] ? x[1]
+                                                              : x[0]; },
+           [](W x, DType) { return std::min(x[0], x[1]); }},
+          {"pow",
+           "pow",
+           kNumbers,
+           {{0.5, 2}, {-2, 2}},
+           [](In x) { return power(x[0], x[1]); },
+           [](R x) { return std::pow(x[0], x[1]); },
+           power_of,
+           8},
+          {"atan2",
+           "atan2",
+           kFloating,
+           {any, away},
+           [](In x) { return atan2(x[0], x[1]); },
+           [](R x) { return std::atan2(x[0], x[1]); },
+           nullptr,
+           8},
+          {"fma",
+           "fma",
+           kFloating,
+           {any, any, any},
+           [](In x) { return fma(x[0], x[1], x[2]); },
+           [](R x) { return std::fma(x[0], x[1], x[2]); },
+           nullptr,
+           1}};
 }
 
 inline std::vector<Scalar> logic_scalars() {
@@ -172,25 +305,34 @@ inline std::vector<Scalar> logic_scalars() {
     return Scalar{name, name, kinds, {any, any}, apply, nullptr, whole};
   };
   return {
-      compare("eq", [](In x) { return x[0] == x[1]; }, [](R x) { return double(x[0] == x[1]); },
-              [](W x, DType) { return Wide(x[0] == x[1]); }),
-      compare("ne", [](In x) { return x[0] != x[1]; }, [](R x) { return double(x[0] != x[1]); },
-              [](W x, DType) { return Wide(x[0] != x[1]); }),
-      compare("lt", [](In x) { return x[0] < x[1]; }, [](R x) { return double(x[0] < x[1]); },
-              [](W x, DType) { return Wide(x[0] < x[1]); }),
-      compare("le", [](In x) { return x[0] <= x[1]; }, [](R x) { return double(x[0] <= x[1]); },
-              [](W x, DType) { return Wide(x[0] <= x[1]); }),
-      compare("gt", [](In x) { return x[0] > x[1]; }, [](R x) { return double(x[0] > x[1]); },
-              [](W x, DType) { return Wide(x[0] > x[1]); }),
-      compare("ge", [](In x) { return x[0] >= x[1]; }, [](R x) { return double(x[0] >= x[1]); },
-              [](W x, DType) { return Wide(x[0] >= x[1]); }),
-      bits("and", kBool | kIntegers, [](In x) { return x[0] & x[1]; },
-           [](W x, DType) { return x[0] & x[1]; }),
-      bits("or", kBool | kIntegers, [](In x) { return x[0] | x[1]; }, [](W x, DType) { return x[0] | x[1]; }),
-      bits("xor", kBool | kIntegers, [](In x) { return x[0] ^ x[1]; },
-           [](W x, DType) { return x[0] ^ x[1]; }),
-      bits("shl", kIntegers, [](In x) { return x[0] << x[1]; }, shift_left),
-      bits("shr", kIntegers, [](In x) { return x[0] >> x[1]; }, shift_right)};
+      compare(
+          "eq", [](In x) { return x[0] == x[1]; }, [](R x) { return double(x[0] == x[1]); },
+          [](W x, DType) { return Wide(x[0] == x[1]); }),
+      compare(
+          "ne", [](In x) { return x[0] != x[1]; }, [](R x) { return double(x[0] != x[1]); },
+          [](W x, DType) { return Wide(x[0] != x[1]); }),
+      compare(
+          "lt", [](In x) { return x[0] < x[1]; }, [](R x) { return double(x[0] < x[1]); },
+          [](W x, DType) { return Wide(x[0] < x[1]); }),
+      compare(
+          "le", [](In x) { return x[0] <= x[1]; }, [](R x) { return double(x[0] <= x[1]); },
+          [](W x, DType) { return Wide(x[0] <= x[1]); }),
+      compare(
+          "gt", [](In x) { return x[0] > x[1]; }, [](R x) { return double(x[0] > x[1]); },
+          [](W x, DType) { return Wide(x[0] > x[1]); }),
+      compare(
+          "ge", [](In x) { return x[0] >= x[1]; }, [](R x) { return double(x[0] >= x[1]); },
+          [](W x, DType) { return Wide(x[0] >= x[1]); }),
+      bits(
+          "and", kBool | kIntegers, [](In x) { return x[0] & x[1]; }, [](W x, DType) { return x[0] & x[1]; }),
+      bits(
+          "or", kBool | kIntegers, [](In x) { return x[0] | x[1]; }, [](W x, DType) { return x[0] | x[1]; }),
+      bits(
+          "xor", kBool | kIntegers, [](In x) { return x[0] ^ x[1]; }, [](W x, DType) { return x[0] ^ x[1]; }),
+      bits(
+          "shl", kIntegers, [](In x) { return x[0] << x[1]; }, shift_left),
+      bits(
+          "shr", kIntegers, [](In x) { return x[0] >> x[1]; }, shift_right)};
 }
 
 }  // namespace plain
@@ -240,8 +382,8 @@ inline Element real_scalar(const Scalar& s, const Element* in, DType result, DTy
   if (s.linear == '/') size = sizes[0] / std::abs(x[1]);
   if (s.linear == '-') size = sizes[0];
   if (is_half_type(result)) size = 0;  // combined in float32 before
-  // every part of a sum may have been treated, and rounded, by itself
-  if (sums && s.linear && s.linear != '-' && std::isfinite(r) && std::isfinite(size)) error += 40 * roundoff(result) * size;
+  // a sum of sums is one longer sum, added up in any order
+  if (sums && s.linear == '+' && std::isfinite(r)) error += 40 * roundoff(result) * size;
   return real_element(result, r, error, size);
 }
 

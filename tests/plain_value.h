@@ -73,9 +73,7 @@ inline Wide wrapped(DType t, Wide x) {
   x = ((x % modulus) + modulus) % modulus;
   return is_signed_integer(t) && x >= modulus / 2 ? x - modulus : x;
 }
-inline Wide least_of(DType t) {
-  return is_signed_integer(t) ? -(static_cast<Wide>(1) << (width(t) - 1)) : 0;
-}
+inline Wide least_of(DType t) { return is_signed_integer(t) ? -(static_cast<Wide>(1) << (width(t) - 1)) : 0; }
 inline Wide most_of(DType t) {
   return (static_cast<Wide>(1) << (width(t) - (is_signed_integer(t) ? 1 : 0))) - 1;
 }

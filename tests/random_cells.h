@@ -21,14 +21,36 @@ struct Row {
   friend bool operator==(const Row& a, const Row& b) { return a.op == b.op && a.operand == b.operand; }
 };
 
+/// 16-bit floats are widened before they are added up.
 inline std::vector<Row> movement_rows() {
-  return {{"slice"},          {"reverse"},        {"pad"},       {"concatenate", 0}, {"concatenate", 1},
-          {"permute_rows"},   {"transpose"},      {"reshape"},   {"broadcast"},      {"constraint"},
-          {"cast"},           {"reduce"},         {"sort", 0},   {"sort", 1},        {"where", 0, kBool},
-          {"where", 1},       {"where", 2},       {"take", 0},   {"take", 1, kIntegers},
-          {"scatter", 0, kIntegers}, {"scatter", 1, kNumbers}, {"dot", 0, kNumbers}, {"dot", 1, kNumbers},
-          {"bitcast"},        {"threefry", 0, kUnsigned}, {"threefry", 1, kUnsigned},
-          {"threefry", 2, kUnsigned}, {"threefry", 3, kUnsigned}};
+  return {{"slice"},
+          {"reverse"},
+          {"pad"},
+          {"concatenate", 0},
+          {"concatenate", 1},
+          {"permute_rows"},
+          {"transpose"},
+          {"reshape"},
+          {"broadcast"},
+          {"constraint"},
+          {"cast"},
+          {"reduce", 0, kAll & ~kHalf},
+          {"sort", 0, kNumbers},
+          {"sort", 1},
+          {"where", 0, kBool},
+          {"where", 1},
+          {"where", 2},
+          {"take", 0},
+          {"take", 1, kIntegers},
+          {"scatter", 0, kIntegers},
+          {"scatter", 1, kIntegers | kFloat},
+          {"dot", 0, kIntegers | kFloat},
+          {"dot", 1, kIntegers | kFloat},
+          {"bitcast", 0, kIntegers | kFloat},
+          {"threefry", 0, kUnsigned},
+          {"threefry", 1, kUnsigned},
+          {"threefry", 2, kUnsigned},
+          {"threefry", 3, kUnsigned}};
 }
 inline const std::vector<Row>& rows() {
   static const std::vector<Row> list = [] {
@@ -36,14 +58,18 @@ inline const std::vector<Row>& rows() {
     for (const Scalar& s : scalars())
       for (std::size_t k = 0; k < s.operands.size(); k++) kinds[{s.op, static_cast<int>(k)}] |= s.kinds;
     std::vector<Row> r = movement_rows();
-    for (const auto& [name, mask] : kinds) r.push_back({name.first, name.second, mask});
+    for (const auto& [name, mask] : kinds) {
+      const bool becomes_logic = name.first == "max" || name.first == "min";  // of bools: or, and
+      r.push_back({name.first, name.second, becomes_logic ? mask & ~kBool : mask});
+    }
     return r;
   }();
   return list;
 }
 /// Ops without operands, or gone before anything is placed (maps are applied, calls inlined), or the host's.
 inline bool has_no_row(const Op& op) {
-  static const std::set<std::string> names = {"input", "constant", "identity", "iota", "call", "host_call", "place", "underived"};
+  static const std::set<std::string> names = {"input", "constant",  "identity", "iota",
+                                              "call",  "host_call", "place",    "underived"};
   return op.form == Form::collective || names.contains(op.name);
 }
 
@@ -57,7 +83,8 @@ struct Cell {
   }
   std::string to_string() const {
     return row.op + " operand " + std::to_string(row.operand) + ", " +
-           (pending == 0 ? "no pending sum" : "pending over " + std::to_string(pending) + (pending > 1 ? " axes" : " axis")) +
+           (pending == 0 ? "no pending sum"
+                         : "pending over " + std::to_string(pending) + (pending > 1 ? " axes" : " axis")) +
            (cut ? ", cut" : ", whole") + ", mesh of rank " + std::to_string(rank);
   }
 };
@@ -76,16 +103,61 @@ inline const std::vector<Cell>& cells_of_rank(int rank) {
   return all_cells[static_cast<std::size_t>(rank - 1)];
 }
 
-/// The rank of the mesh of a seed's program, and what it aims at: the seeds of a rank go through its cells, again and again.
+/// And every kind of dtype that an operand may have, whole and pending. 16-bit types are summed in float32: no sum of them
+/// is pending where it meets an op.
+struct KindCell {
+  Row row;
+  unsigned kind = kFloat;
+  bool pending = false;
+  friend auto operator<=>(const KindCell& a, const KindCell& b) {
+    return std::tuple(a.row, a.kind, a.pending) <=> std::tuple(b.row, b.kind, b.pending);
+  }
+  std::string to_string() const {
+    const char* name = kind == kBool       ? "bool"
+                       : kind == kSigned   ? "signed integers"
+                       : kind == kUnsigned ? "unsigned integers"
+                       : kind == kHalf     ? "16-bit floats"
+                                           : "floats";
+    return row.op + " operand " + std::to_string(row.operand) + " of " + name + (pending ? ", pending" : "");
+  }
+};
+inline std::vector<unsigned> kinds_of(const Row& row, bool pending) {
+  std::vector<unsigned> r;
+  for (unsigned kind : {kBool, kSigned, kUnsigned, kHalf, kFloat})
+    if ((row.kinds & kind) && !(pending && kind == kHalf)) r.push_back(kind);
+  return r;
+}
+inline const std::vector<KindCell>& kind_cells() {
+  static const std::vector<KindCell> list = [] {
+    std::vector<KindCell> r;
+    for (const Row& row : rows())
+      for (bool pending : {false, true})
+        for (unsigned kind : kinds_of(row, pending)) r.push_back({row, kind, pending});
+    return r;
+  }();
+  return list;
+}
+
+/// The rank of the mesh of a seed's program, and what it aims at: the seeds of a rank go through its cells, again and again,
+/// each time with another kind of dtype.
+struct Aim {
+  Cell cell;
+  unsigned kind = kFloat;
+};
 inline int rank_of_seed(std::uint64_t seed) { return std::array{3, 2, 3, 1, 3, 2}[seed % 6]; }
 inline constexpr std::uint64_t kAims = 4;
-inline std::vector<Cell> aims_of_seed(std::uint64_t seed) {
+inline std::vector<Aim> aims_of_seed(std::uint64_t seed) {
   constexpr std::uint64_t before[] = {0, 0, 1, 0, 2, 1}, per_round[] = {1, 2, 3};
   const int rank = rank_of_seed(seed);
   const std::uint64_t nth = seed / 6 * per_round[rank - 1] + before[seed % 6];
   const std::vector<Cell>& cells = cells_of_rank(rank);
-  std::vector<Cell> r;
-  for (std::uint64_t k = 0; k < kAims; k++) r.push_back(cells[(nth * kAims + k) * 7 % cells.size()]);
+  std::vector<Aim> r;
+  for (std::uint64_t k = nth * kAims; k < (nth + 1) * kAims; k++) {
+    const std::uint64_t at = k % cells.size() * 7 % cells.size();
+    const std::vector<unsigned> kinds = kinds_of(cells[at].row, cells[at].pending > 0);
+    r.push_back(
+        {cells[at], kinds[(at + k / cells.size() + static_cast<std::uint64_t>(rank)) % kinds.size()]});
+  }
   return r;
 }
 
@@ -102,16 +174,31 @@ class Coverage {
         const Layout& l = *p.values[static_cast<std::size_t>(part)].layout;
         const int pending = std::min(2, axes_of(l.unreduced(), mesh));
         hits_[{{n.op->name, static_cast<int>(k)}, pending, works_cut(n, k, l), rank}]++;
-        dtypes_[{n.op->name, p.values[static_cast<std::size_t>(part)].type.dtype, pending > 0}]++;
+        const DType t = p.values[static_cast<std::size_t>(part)].type.dtype;
+        kinds_[{{n.op->name, static_cast<int>(k)}, kind_of(t), pending > 0}]++;
+        dtypes_[{n.op->name, t}]++;
       }
   }
-  bool has(const Cell& c) const { return hits_.contains(c); }
+  /// What is legal and was not reached.
   std::vector<Cell> empty_cells() const {
     std::vector<Cell> r;
     for (int rank = 1; rank <= 3; rank++)
       for (const Cell& c : cells_of_rank(rank))
-        if (!has(c)) r.push_back(c);
+        if (!hits_.contains(c)) r.push_back(c);
     return r;
+  }
+  std::vector<KindCell> empty_kind_cells() const {
+    std::vector<KindCell> r;
+    for (const KindCell& c : kind_cells())
+      if (!kinds_.contains(c)) r.push_back(c);
+    return r;
+  }
+  /// Whether an aim of the seed may reach what is not reached yet.
+  bool needs(std::uint64_t seed) const {
+    const std::vector<Aim> aims = aims_of_seed(seed);
+    return std::any_of(aims.begin(), aims.end(), [&](const Aim& a) {
+      return !hits_.contains(a.cell) || !kinds_.contains({a.cell.row, a.kind, a.cell.pending > 0});
+    });
   }
   std::string report() const;
 
@@ -146,7 +233,8 @@ class Coverage {
   }
 
   std::map<Cell, int> hits_;
-  std::map<std::tuple<std::string, DType, bool>, int> dtypes_;
+  std::map<KindCell, int> kinds_;
+  std::map<std::pair<std::string, DType>, int> dtypes_;
 };
 
 inline std::string Coverage::report() const {
@@ -165,10 +253,9 @@ inline std::string Coverage::report() const {
             std::to_string(cells.size()) + " cells (operand x pending sum x cut), fewest hits " +
             std::to_string(fewest) + " (" + cells[least].to_string() + ")\n";
   }
-  std::size_t pending = 0;
-  for (const auto& [key, n] : dtypes_) pending += std::get<2>(key);
-  return text + std::to_string(dtypes_.size() - pending) + " pairs of op and dtype, " + std::to_string(pending) +
-         " of them with a pending sum\n";
+  return text + std::to_string(kind_cells().size() - empty_kind_cells().size()) + " of " +
+         std::to_string(kind_cells().size()) + " cells (operand x kind of dtype x pending), " +
+         std::to_string(dtypes_.size()) + " pairs of op and dtype\n";
 }
 
 }  // namespace shardarray::testing

@@ -23,9 +23,9 @@ class Generator {
   struct Wanted {
     DType dtype = DType::float32;
     Shape shape;
-    Cuts cuts;                           ///< of the dimensions
-    std::vector<std::string> summed;     ///< axes over which it is a pending sum
-    Range range;                         ///< of its values
+    Cuts cuts;                        ///< of the dimensions
+    std::vector<std::string> summed;  ///< axes over which it is a pending sum
+    Range range;                      ///< of its values
   };
 
   std::int64_t below(std::int64_t n) { return whole_between(rng_, 0, n - 1); }
@@ -41,7 +41,12 @@ class Generator {
 
   void make_mesh(int devices);
   DType random_dtype(unsigned kinds);
-  Sharding sharding_of(const Cuts& cuts) const;
+  Sharding sharding_of(const Cuts& cuts) const { return sharding_on(*mesh_, cuts); }
+  static Sharding sharding_on(const Mesh& mesh, const Cuts& cuts);
+  /// Anywhere, now and then on another view of the devices.
+  Sharding random_sharding(const Cuts& cuts) {
+    return sharding_on(second_view_ && chance(2) ? *second_view_ : *mesh_, cuts);
+  }
   Cuts random_cuts(std::size_t rank);
   static bool lies_in(const Plain& x, Range r);
   bool lies_in(int v, Range r) const { return lies_in(value(v), r); }
@@ -64,7 +69,8 @@ class Generator {
   int partner(int v, const Shape& shape, Range r);
 
   // ---- steps
-  void aim(const Cell& c);
+  void aim(const Aim& a);
+  Wanted wanted(const Aim& a, std::size_t& dim);
   void random_step();
   /// The op of a row with v as its operand there, working on dimension `dim`. False: it does not fit.
   bool grow(const Row& row, int v, std::size_t dim);
@@ -104,11 +110,11 @@ class Generator {
   Rng rng_;
   RandomProgram p_;
   std::deque<Plain> values_;  ///< references stay
-  std::optional<Mesh> mesh_;
+  std::optional<Mesh> mesh_, second_view_;
   std::vector<std::string> axes_;
   std::vector<std::int64_t> sizes_;
   const Scalar* chosen_ = nullptr;  ///< what the aimed operand is made for
-  Wanted last_;  ///< how the last aimed operand lies: its partners often lie alike
+  Wanted last_;                     ///< how the last aimed operand lies: its partners often lie alike
 };
 
 // ---------------------------------------------------------------- places
@@ -131,7 +137,13 @@ inline void Generator::make_mesh(int count) {
   const bool shuffled = chance(8);
   if (shuffled) std::shuffle(order.begin(), order.end(), rng_);
   mesh_ = shardarray::make_mesh(axes, order);
-  if (!shuffled) p_.mesh = mesh_;
+  if (chance(8)) {  // the sizes of the axes in another order: axes that do not fit into each other
+    std::vector<std::int64_t> other = sizes;
+    std::rotate(other.begin(), other.begin() + 1, other.end());
+    for (std::size_t k = 0; k < axes.size(); k++) axes[k].second = other[k];
+    second_view_ = shardarray::make_mesh(axes, order);
+  }
+  if (!shuffled && !second_view_) p_.mesh = mesh_;
 }
 
 inline Generator::Generator(std::uint64_t seed, int devices) : rng_(seed) {
@@ -143,24 +155,26 @@ inline Generator::Generator(std::uint64_t seed, int devices) : rng_(seed) {
   p_.lazy = !p_.donate && chance(8);
   make_mesh(devices);
   const std::int64_t n = mesh_->shape()[0].second;
-  for (std::int64_t s : {n, 2 * n, std::int64_t{2}, std::int64_t{3}, std::int64_t{4}, 3 + below(5)}) sizes_.push_back(std::min<std::int64_t>(s, 8));
+  for (std::int64_t s : {n, 2 * n, std::int64_t{2}, std::int64_t{3}, std::int64_t{4}, 3 + below(5)})
+    sizes_.push_back(std::min<std::int64_t>(s, 8));
   if (chance(20)) sizes_.push_back(0);
   if (chance(4)) sizes_.push_back(1);
 }
 
 inline DType Generator::random_dtype(unsigned kinds) {
-  static constexpr DType all_types[] = {
-      DType::float32, DType::float32, DType::float64, DType::float16, DType::bfloat16, DType::int8,
-      DType::int16,   DType::int32,   DType::int64,   DType::uint8,   DType::uint16,   DType::uint32,
-      DType::uint64,  DType::bool_};
+  static constexpr DType all_types[] = {DType::float32,  DType::float32, DType::float64, DType::float16,
+                                        DType::bfloat16, DType::int8,    DType::int16,   DType::int32,
+                                        DType::int64,    DType::uint8,   DType::uint16,  DType::uint32,
+                                        DType::uint64,   DType::bool_};
   for (;;)
     if (const DType t = any_of(all_types); kind_of(t) & kinds) return t;
 }
 
-inline Sharding Generator::sharding_of(const Cuts& cuts) const {
+inline Sharding Generator::sharding_on(const Mesh& mesh, const Cuts& cuts) {
   std::vector<SpecEntry> entries;
-  for (const auto& names : cuts) entries.push_back(names.empty() ? SpecEntry(none) : SpecEntry(AxisNames{names}));
-  return NamedSharding(*mesh_, PartitionSpec(std::move(entries)));
+  for (const auto& names : cuts)
+    entries.push_back(names.empty() ? SpecEntry(none) : SpecEntry(AxisNames{names}));
+  return NamedSharding(mesh, PartitionSpec(std::move(entries)));
 }
 inline Generator::Cuts Generator::random_cuts(std::size_t rank) {
   Cuts cuts(rank);
@@ -200,8 +214,9 @@ inline int Generator::add(std::string text, std::vector<int> in, Apply f, PlainA
   return static_cast<int>(p_.lines.size()) - 1;
 }
 inline int Generator::add(const Function& f, int v) {
-  return add(f.text, {v}, [f](std::span<const Array> x) { return f.library(x[0]); },
-             [f](std::span<const Plain> x) { return f.plain(x[0]); });
+  return add(
+      f.text, {v}, [f](std::span<const Array> x) { return f.library(x[0]); },
+      [f](std::span<const Plain> x) { return f.plain(x[0]); });
 }
 inline int Generator::leaf(Plain values, std::optional<Sharding> sharding) {
   Line l;
@@ -231,7 +246,7 @@ inline Plain Generator::random_values(const Shape& shape, DType t, Range r) {
 }
 inline int Generator::leaf(const Shape& s, DType t, Range r, const Cuts& cuts) {
   const bool uncommitted = chance(12);
-  return leaf(random_values(s, t, r), uncommitted ? std::nullopt : std::optional(sharding_of(cuts)));
+  return leaf(random_values(s, t, r), uncommitted ? std::nullopt : std::optional(random_sharding(cuts)));
 }
 
 inline int Generator::make(const Wanted& w) {
@@ -249,7 +264,13 @@ inline int Generator::summed(const Wanted& w) {
   }
   if (together) terms[0] = 4;
   const Plain target = random_values(w.shape, w.dtype, w.range);
-  Plain x = random_values([&] { Shape s = terms; for (std::int64_t n : w.shape) s.push_back(n); return s; }(), w.dtype, {-4, 4});
+  Plain x = random_values(
+      [&] {
+        Shape s = terms;
+        for (std::int64_t n : w.shape) s.push_back(n);
+        return s;
+      }(),
+      w.dtype, {-4, 4});
   const std::size_t outer = target.data.size(), count = plain::count(terms);
   for (std::size_t k = 0; k < outer && w.dtype != DType::bool_; k++) {
     double rest = static_cast<double>(target.data[k].value);
@@ -258,7 +279,8 @@ inline int Generator::summed(const Wanted& w) {
       rest -= static_cast<double>(x.data[j * outer + k].value);
       if (!is_floating(w.dtype)) whole_rest -= static_cast<Wide>(x.data[j * outer + k].value);
     }
-    x.data[(count - 1) * outer + k] = is_floating(w.dtype) ? real_element(w.dtype, rest, 0) : whole_element(w.dtype, whole_rest);
+    x.data[(count - 1) * outer + k] =
+        is_floating(w.dtype) ? real_element(w.dtype, rest, 0) : whole_element(w.dtype, whole_rest);
   }
   Shape dims;
   for (std::size_t k = 0; k < terms.size(); k++) dims.push_back(static_cast<std::int64_t>(k));
@@ -267,22 +289,28 @@ inline int Generator::summed(const Wanted& w) {
   const DType t = w.dtype;
   if (t == DType::bool_) {
     const bool any = chance(2);
-    return add(any ? "any" : "all", {v},
-               [any, dims](std::span<const Array> a) {
-                 return any ? shardarray::any(a[0], {.axis = dims}) : all(a[0], {.axis = dims});
-               },
-               [any, dims](std::span<const Plain> a) { return plain::any_or_all(any, a[0], dims); });
+    return add(
+        any ? "any" : "all", {v},
+        [any, dims](std::span<const Array> a) {
+          return any ? shardarray::any(a[0], {.axis = dims}) : all(a[0], {.axis = dims});
+        },
+        [any, dims](std::span<const Plain> a) { return plain::any_or_all(any, a[0], dims); });
   }
   if (chance(3) && (t == DType::float32 || t == DType::float64)) {  // the same as a product
-    const std::string k = std::string("uv").substr(0, terms.size()), rest = std::string("abcd").substr(0, w.shape.size());
+    const std::string k = std::string("uv").substr(0, terms.size()),
+                      rest = std::string("abcd").substr(0, w.shape.size());
     const std::string letters = k + rest + "," + k + "->" + rest;
-    const int ones = leaf(plain_of(std::vector<double>(count, 1.0), terms, t), sharding_of({cuts.begin(), cuts.begin() + static_cast<std::ptrdiff_t>(terms.size())}));
-    return add(letters, {v, ones}, [letters](std::span<const Array> a) { return einsum(letters, a[0], a[1]); },
-               [letters](std::span<const Plain> a) { return plain::dot(letters, a[0], a[1]); });
+    const int ones =
+        leaf(plain_of(std::vector<double>(count, 1.0), terms, t),
+             sharding_of({cuts.begin(), cuts.begin() + static_cast<std::ptrdiff_t>(terms.size())}));
+    return add(
+        letters, {v, ones}, [letters](std::span<const Array> a) { return einsum(letters, a[0], a[1]); },
+        [letters](std::span<const Plain> a) { return plain::dot(letters, a[0], a[1]); });
   }
-  return add("sum " + shardarray::to_string(dims), {v},
-             [dims, t](std::span<const Array> a) { return sum(a[0], {.axis = dims, .dtype = t}); },
-             [dims, t](std::span<const Plain> a) { return plain::sum(a[0], dims, t); });
+  return add(
+      "sum " + shardarray::to_string(dims), {v},
+      [dims, t](std::span<const Array> a) { return sum(a[0], {.axis = dims, .dtype = t}); },
+      [dims, t](std::span<const Plain> a) { return plain::sum(a[0], dims, t); });
 }
 
 inline int Generator::partner(int v, const Shape& s, Range r) {

@@ -8,9 +8,11 @@ using ArraysIn = std::span<const Array>;
 using PlainsIn = std::span<const Plain>;
 
 inline bool Generator::grow(const Row& row, int v, std::size_t dim) {
-  if (!(kind_of(dtype(v)) & row.kinds)) return false;
+  const unsigned kinds = row.kinds & kFloat ? row.kinds | kHalf : row.kinds;
+  if (!(kind_of(dtype(v)) & kinds) || (row.op == "bitcast" && is_half_type(dtype(v)))) return false;
   const std::size_t before = values_.size();
-  const bool is_scalar = std::any_of(scalars().begin(), scalars().end(), [&](const Scalar& s) { return s.op == row.op; });
+  const bool is_scalar =
+      std::any_of(scalars().begin(), scalars().end(), [&](const Scalar& s) { return s.op == row.op; });
   if (is_scalar) return grow_scalar(row, v);
   const bool fits = rank(v) > 0 && shape(v)[dim] > 0;
   if (fits && grow_movement(row.op, row.operand, v, dim)) return true;
@@ -22,8 +24,8 @@ inline bool Generator::grow(const Row& row, int v, std::size_t dim) {
 inline bool Generator::grow_scalar(const Row& row, int v) {
   std::vector<const Scalar*> fits;
   for (const Scalar& s : scalars())
-    if (s.op == row.op && static_cast<std::size_t>(row.operand) < s.operands.size() && (s.kinds & kind_of(dtype(v))) &&
-        lies_in(v, s.operands[static_cast<std::size_t>(row.operand)]))
+    if (s.op == row.op && static_cast<std::size_t>(row.operand) < s.operands.size() &&
+        (s.kinds & kind_of(dtype(v))) && lies_in(v, s.operands[static_cast<std::size_t>(row.operand)]))
       fits.push_back(&s);
   if (fits.empty()) return false;
   const Scalar* s = chosen_ && std::count(fits.begin(), fits.end(), chosen_) ? chosen_ : any_of(fits);
@@ -42,12 +44,15 @@ inline bool Generator::grow_scalar(const Row& row, int v) {
         continue;
       }
       const bool broadcasts = rank(v) > 1 && chance(6);
-      in[k] = broadcasts ? leaf(Shape(shape(v).begin() + 1, shape(v).end()), dtype(v), r) : partner(v, shape(v), r);
+      in[k] = broadcasts ? leaf(Shape(shape(v).begin() + 1, shape(v).end()), dtype(v), r)
+                         : partner(v, shape(v), r);
     }
   if (is_integer(dtype(v)) && s->name == std::string("pow"))
     for (const Element& e : value(in[1]).data)
       if (e.value < 0 || e.value > 60) return false;
-  return add(s->name, in, [s](ArraysIn x) { return s->apply(x); }, [s](PlainsIn x) { return plain::apply_scalar(*s, x); }) >= 0;
+  return add(
+             s->name, in, [s](ArraysIn x) { return s->apply(x); },
+             [s](PlainsIn x) { return plain::apply_scalar(*s, x); }) >= 0;
 }
 
 // Factors beyond what a part of a sum can bear, though the sum itself can.
@@ -71,7 +76,8 @@ inline bool Generator::scale_far(int v) {
   }
   const Scalar* s = &scalar_named(divides ? "div" : "mul");
   const Plain constant = plain_of({factor}, {}, dtype(v));
-  return add(std::string(divides ? "/ " : "* ") + number_text(factor), {v},
+  return add(
+             std::string(divides ? "/ " : "* ") + number_text(factor), {v},
              [factor, divides](ArraysIn x) { return divides ? x[0] / factor : x[0] * factor; },
              [s, constant](PlainsIn x) {
                const Plain two[] = {x[0], constant};
@@ -84,14 +90,17 @@ inline bool Generator::cast_some(int v) {
   if (is_floating(dtype(v)) && chance(2)) t = random_dtype(kFloating);
   if (dtype(v) == DType::float64 && chance(2)) t = DType::float32;
   if (t == dtype(v)) t = t == DType::float32 ? DType::float16 : DType::float32;
-  return add(name(t), {v}, [t](ArraysIn x) { return astype(x[0], t); }, [t](PlainsIn x) { return plain::cast(x[0], t); }) >= 0;
+  return add(
+             name(t), {v}, [t](ArraysIn x) { return astype(x[0], t); },
+             [t](PlainsIn x) { return plain::cast(x[0], t); }) >= 0;
 }
 inline bool Generator::bitcast_some(int v) {
   const std::vector<DType> types = {DType::float32, DType::int32, DType::uint32};
   const auto it = std::find(types.begin(), types.end(), dtype(v));
   if (it == types.end()) return false;
   const DType t = *it == DType::int32 ? DType::uint32 : DType::int32;
-  return add(std::string("bits as ") + name(t), {v}, [t](ArraysIn x) { return bitcast(x[0], t); },
+  return add(
+             std::string("bits as ") + name(t), {v}, [t](ArraysIn x) { return bitcast(x[0], t); },
              [t](PlainsIn x) { return plain::bitcast(x[0], t); }) >= 0;
 }
 inline bool Generator::where_some(int v, int operand) {
@@ -103,7 +112,8 @@ inline bool Generator::where_some(int v, int operand) {
     in[0] = leaf(shape(v), DType::bool_);
     in[3 - operand] = partner(v, shape(v), {});
   }
-  return add("where", {in[0], in[1], in[2]}, [](ArraysIn x) { return where(x[0], x[1], x[2]); },
+  return add(
+             "where", {in[0], in[1], in[2]}, [](ArraysIn x) { return where(x[0], x[1], x[2]); },
              [](PlainsIn x) { return plain::where(x[0], x[1], x[2]); }) >= 0;
 }
 inline bool Generator::threefry_some(int v, int operand) {
@@ -112,8 +122,8 @@ inline bool Generator::threefry_some(int v, int operand) {
   for (int k = 0; k < 4; k++)
     if (k != operand) in[static_cast<std::size_t>(k)] = partner(v, shape(v), {});
   const std::size_t which = static_cast<std::size_t>(below(2));
-  return add("threefry", in,
-             [which](ArraysIn x) { return record_all(op_threefry, x, nullptr, {})[which]; },
+  return add(
+             "threefry", in, [which](ArraysIn x) { return record_all(op_threefry, x, nullptr, {})[which]; },
              [which](PlainsIn x) {
                Plain r{x[0].shape, DType::uint32, {}};
                for (std::size_t k = 0; k < x[0].data.size(); k++) {
@@ -136,13 +146,16 @@ inline bool Generator::grow_movement(const std::string& op, int operand, int v, 
   if (op == "reshape") return reshape_some(v);
   if (op == "broadcast") return broadcast_some(v);
   if (op == "reverse")
-    return add("flip " + std::to_string(d), {v}, [d](ArraysIn x) { return flip(x[0], d); },
+    return add(
+               "flip " + std::to_string(d), {v}, [d](ArraysIn x) { return flip(x[0], d); },
                [dim](PlainsIn x) { return plain::flip(x[0], dim); }) >= 0;
   if (op != "transpose" || rank(v) < 2) return false;
   Shape perm;
   for (std::size_t k = 0; k < rank(v); k++) perm.push_back(static_cast<std::int64_t>((k + 1) % rank(v)));
   if (rank(v) > 2 && chance(2)) std::swap(perm[0], perm[1]);
-  return add("transpose " + shardarray::to_string(perm), {v}, [perm](ArraysIn x) { return transpose(x[0], perm); },
+  return add(
+             "transpose " + shardarray::to_string(perm), {v},
+             [perm](ArraysIn x) { return transpose(x[0], perm); },
              [perm](PlainsIn x) { return plain::transpose(x[0], perm); }) >= 0;
 }
 
@@ -151,8 +164,10 @@ inline bool Generator::slice_some(int v, std::size_t dim) {
   if (n > 1 && chance(4)) {
     const std::int64_t shift = 1 + below(n - 1), d = static_cast<std::int64_t>(dim);
     const std::int64_t by = chance(2) ? shift : -shift;
-    return add("roll " + std::to_string(by) + " along " + std::to_string(d), {v},
-               [by, d](ArraysIn x) { return roll(x[0], by, d); }, [by, dim](PlainsIn x) { return plain::roll(x[0], by, dim); }) >= 0;
+    return add(
+               "roll " + std::to_string(by) + " along " + std::to_string(d), {v},
+               [by, d](ArraysIn x) { return roll(x[0], by, d); },
+               [by, dim](PlainsIn x) { return plain::roll(x[0], by, dim); }) >= 0;
   }
   Indices index;
   Shape start, step, count, result;
@@ -171,7 +186,8 @@ inline bool Generator::slice_some(int v, std::size_t dim) {
       hi = lo + 1;
       by = 1;
     } else if (by < 0) {
-      index.push_back(shardarray::slice(hi - 1, lo > 0 ? shardarray::slice::Bound(lo - 1) : shardarray::slice::Bound(none), by));
+      index.push_back(shardarray::slice(
+          hi - 1, lo > 0 ? shardarray::slice::Bound(lo - 1) : shardarray::slice::Bound(none), by));
       result.push_back(hi - lo);
     } else {
       index.push_back(shardarray::slice(lo, hi, by));
@@ -180,9 +196,11 @@ inline bool Generator::slice_some(int v, std::size_t dim) {
     start.push_back(by < 0 ? hi - 1 : lo);
     step.push_back(by);
     count.push_back(by < 0 ? hi - lo : (hi - lo + by - 1) / by);
-    text += " " + std::to_string(start.back()) + "+" + std::to_string(by) + "*" + std::to_string(count.back());
+    text +=
+        " " + std::to_string(start.back()) + "+" + std::to_string(by) + "*" + std::to_string(count.back());
   }
-  return add(text, {v}, [index](ArraysIn x) { return x[0][index]; },
+  return add(
+             text, {v}, [index](ArraysIn x) { return x[0][index]; },
              [=](PlainsIn x) { return plain::reshape(plain::slice(x[0], start, step, count), result); }) >= 0;
 }
 inline bool Generator::pad_some(int v, std::size_t dim) {
@@ -192,8 +210,10 @@ inline bool Generator::pad_some(int v, std::size_t dim) {
   const double fill = chance(4) ? 1 : 0;
   Shape before, after;
   for (const auto& [lo, hi] : widths) before.push_back(lo), after.push_back(hi);
-  return add("pad " + shardarray::to_string(before) + " " + shardarray::to_string(after) + " with " + number_text(fill), {v},
-             [=](ArraysIn x) { return pad(x[0], widths, fill); },
+  return add(
+             "pad " + shardarray::to_string(before) + " " + shardarray::to_string(after) + " with " +
+                 number_text(fill),
+             {v}, [=](ArraysIn x) { return pad(x[0], widths, fill); },
              [=](PlainsIn x) { return plain::pad(x[0], before, after, fill); }) >= 0;
 }
 inline bool Generator::concatenate_some(int v, int operand, std::size_t dim) {
@@ -206,8 +226,8 @@ inline bool Generator::concatenate_some(int v, int operand, std::size_t dim) {
     in[k] = partner(v, s, {});
   }
   const std::string text = "concatenate along " + std::to_string(d);
-  return add(text, in,
-             [d](ArraysIn x) { return concatenate(std::vector<Array>(x.begin(), x.end()), d); },
+  return add(
+             text, in, [d](ArraysIn x) { return concatenate(std::vector<Array>(x.begin(), x.end()), d); },
              [dim](PlainsIn x) { return plain::concatenate(x, dim); }) >= 0;
 }
 inline bool Generator::reshape_some(int v) {
@@ -224,12 +244,15 @@ inline bool Generator::reshape_some(int v) {
     s[d] /= factor;
     s.insert(d + (chance(2) ? 1 : 0), factor);
   }
-  return add("reshape", {v}, [s](ArraysIn x) { return reshape(x[0], s); }, [s](PlainsIn x) { return plain::reshape(x[0], s); }) >= 0;
+  return add(
+             "reshape", {v}, [s](ArraysIn x) { return reshape(x[0], s); },
+             [s](PlainsIn x) { return plain::reshape(x[0], s); }) >= 0;
 }
 inline bool Generator::broadcast_some(int v) {
   Shape s = shape(v);
   s.insert(0, 2 + below(3));
-  return add("broadcast_to", {v}, [s](ArraysIn x) { return broadcast_to(x[0], s); },
+  return add(
+             "broadcast_to", {v}, [s](ArraysIn x) { return broadcast_to(x[0], s); },
              [s](PlainsIn x) { return plain::broadcast_to(x[0], s); }) >= 0;
 }
 inline bool Generator::permute_some(int v, std::size_t dim) {
@@ -243,15 +266,19 @@ inline bool Generator::permute_some(int v, std::size_t dim) {
     pairs.emplace_back(k, (k + shift) % n);
     source[static_cast<std::size_t>((k + shift) % n)] = k;
   }
-  return add("vmap ppermute by " + std::to_string(shift) + (gap < 0 ? "" : " but " + std::to_string(gap)), {v},
+  return add(
+             "vmap ppermute by " + std::to_string(shift) + (gap < 0 ? "" : " but " + std::to_string(gap)),
+             {v},
              [pairs](ArraysIn x) {
-               return vmap([&](const Array& row) { return ppermute(row, "i", pairs); }, {.axis_name = "i"})(x[0]);
+               return vmap([&](const Array& row) { return ppermute(row, "i", pairs); },
+                           {.axis_name = "i"})(x[0]);
              },
              [source](PlainsIn x) { return plain::rows_from(x[0], source); }) >= 0;
 }
 inline bool Generator::constrain(int v) {
-  const int c = add("constraint", {v}, [](ArraysIn x) { return x[0]; }, [](PlainsIn x) { return x[0]; });
-  if (c >= 0) p_.lines.back().sharding = sharding_of(random_cuts(rank(c)));
+  const int c = add(
+      "constraint", {v}, [](ArraysIn x) { return x[0]; }, [](PlainsIn x) { return x[0]; });
+  if (c >= 0) p_.lines.back().sharding = random_sharding(random_cuts(rank(c)));
   return c >= 0;
 }
 

@@ -32,16 +32,20 @@ inline bool Generator::reduce_some(int v, std::size_t dim) {
   if (kind <= 1) {
     const bool small = !is_floating(t) && itemsize(t) < 4;
     const DType to = !small ? t : is_unsigned_integer(t) ? DType::uint32 : DType::int32;
-    return add("sum" + text, {v}, [d](ArraysIn x) { return sum(x[0], d); },
+    return add(
+               "sum" + text, {v}, [d](ArraysIn x) { return sum(x[0], d); },
                [d, to](PlainsIn x) { return plain::sum(plain::cast(x[0], to), {d}, to); }) >= 0;
   }
   if (kind == 2) {
     if (!lies_in(v, {-4, 4})) return false;
-    return add("prod" + text, {v}, [d, t](ArraysIn x) { return prod(x[0], {.axis = d, .dtype = t}); },
+    return add(
+               "prod" + text, {v}, [d, t](ArraysIn x) { return prod(x[0], {.axis = d, .dtype = t}); },
                [d](PlainsIn x) { return plain::prod(x[0], {d}); }) >= 0;
   }
+  if (shape(v)[dim] == 0) return false;  // nothing has no extremum
   const bool most = kind == 3;
-  return add((most ? "max" : "min") + text, {v}, [=](ArraysIn x) { return most ? max(x[0], d) : min(x[0], d); },
+  return add((most ? "max" : "min") + text, {v},
+             [=](ArraysIn x) { return most ? max(x[0], d) : min(x[0], d); },
              [=](PlainsIn x) { return plain::extremum(most ? "max" : "min", x[0], {d}); }) >= 0;
 }
 
@@ -64,7 +68,8 @@ inline bool Generator::dot_some(int v, int operand, std::size_t dim) {
   if (chance(2)) std::shuffle(out.begin(), out.end(), rng_);
   const int o = partner(v, s, {});
   const std::string letters = (operand == 0 ? mine + "," + other : other + "," + mine) + "->" + out;
-  return add(letters, operand == 0 ? std::vector{v, o} : std::vector{o, v},
+  return add(
+             letters, operand == 0 ? std::vector{v, o} : std::vector{o, v},
              [letters](ArraysIn x) { return einsum(letters, x[0], x[1]); },
              [letters](PlainsIn x) { return plain::dot(letters, x[0], x[1]); }) >= 0;
 }
@@ -87,16 +92,19 @@ inline bool Generator::take_some(int v, int operand, std::size_t dim) {
     clips = true;
     dim = 0;
     table = leaf({n, any_of(sizes_)}, random_dtype(kNumbers));
-    const bool inside = std::all_of(value(v).data.begin(), value(v).data.end(), [n](const Element& e) { return e.value >= 0 && e.value < n; });
+    const bool inside = std::all_of(value(v).data.begin(), value(v).data.end(),
+                                    [n](const Element& e) { return e.value >= 0 && e.value < n; });
     if (inside && chance(2)) {  // the op itself, without what take() does to indices before
       const auto ranks = static_cast<std::int64_t>(rank(v));
-      return add("rows", {table, v}, [ranks](ArraysIn x) { return prim::take(x[0], x[1], 0, ranks); },
+      return add(
+                 "rows", {table, v}, [ranks](ArraysIn x) { return prim::take(x[0], x[1], 0, ranks); },
                  [](PlainsIn x) { return plain::take(x[0], x[1], 0, false); }) >= 0;
     }
   }
   const auto axis = static_cast<std::int64_t>(dim);
   const TakeMode mode = clips ? TakeMode::clip : TakeMode::fill;
-  return add("take along " + std::to_string(axis) + (clips ? ", clipped" : ""), {table, index},
+  return add(
+             "take along " + std::to_string(axis) + (clips ? ", clipped" : ""), {table, index},
              [axis, mode](ArraysIn x) { return take(x[0], x[1], axis, mode); },
              [dim, clips](PlainsIn x) { return plain::take(x[0], x[1], dim, clips); }) >= 0;
 }
@@ -115,7 +123,8 @@ inline bool Generator::scatter_some(int v, int operand) {
     for (double& k : at) k = static_cast<double>(whole_between(rng_, chance(4) ? -1 : 0, rows - 1));
     index = leaf(plain_of(at, {n}, DType::int32), sharding_of(random_cuts(1)));
   }
-  return add("scatter to " + std::to_string(rows), {index, updates},
+  return add(
+             "scatter to " + std::to_string(rows), {index, updates},
              [rows](ArraysIn x) { return prim::scatter(x[0], x[1], 0, 1, rows); },
              [rows](PlainsIn x) { return plain::scatter(x[0], x[1], rows); }) >= 0;
 }
@@ -124,7 +133,8 @@ inline bool Generator::sort_some(int v, int operand, std::size_t dim) {
   const std::string along = " along " + std::to_string(d);
   if (operand == 1) {
     const int keys = leaf(shape(v), DType::float32);
-    return add("sort by" + along, {keys, v},
+    return add(
+               "sort by" + along, {keys, v},
                [dim](ArraysIn x) {
                  const Array both[] = {x[0], x[1]};
                  return prim::sort(both, dim)[1];
@@ -156,60 +166,61 @@ inline bool Generator::read_twice(int v, std::size_t dim) {
 }
 
 // ---------------------------------------------------------------- aims
-inline void Generator::aim(const Cell& c) {
-  Wanted w;
-  chosen_ = nullptr;
+// The operand for an aim: dtype and values that the op takes, and how it lies.
+inline Generator::Wanted Generator::wanted(const Aim& a, std::size_t& dim) {
+  const Cell& c = a.cell;
   const std::string& op = c.row.op;
+  Wanted w;
   std::vector<const Scalar*> fits;
   for (const Scalar& s : scalars())
-    if (s.op == op && static_cast<std::size_t>(c.row.operand) < s.operands.size()) fits.push_back(&s);
-  unsigned kinds = c.row.kinds;
-  if (!fits.empty()) {
-    chosen_ = any_of(fits);
-    kinds = chosen_->kinds;
-    w.range = chosen_->operands[static_cast<std::size_t>(c.row.operand)];
-  }
-  if (op == "sort" && c.row.operand == 0) kinds = kNumbers;
-  w.dtype = random_dtype(kinds);
-  if (op == "threefry") w.dtype = DType::uint32;
-  if (op == "cast" && chance(3)) w.dtype = DType::float64;  // most types are narrower
-  if (op == "bitcast") w.dtype = chance(2) ? DType::float32 : chance(2) ? DType::int32 : DType::uint32;
-  const bool counts = c.row.kinds == kIntegers && (op == "take" || op == "scatter");
-  if (counts || (op == "pow" && is_integer(w.dtype))) {
+    if (s.op == op && static_cast<std::size_t>(c.row.operand) < s.operands.size() && (s.kinds & a.kind))
+      fits.push_back(&s);
+  chosen_ = fits.empty() ? nullptr : any_of(fits);
+  if (chosen_) w.range = chosen_->operands[static_cast<std::size_t>(c.row.operand)];
+  w.dtype = random_dtype(a.kind);
+  const bool four_bytes = op == "threefry" || op == "bitcast";
+  while (four_bytes && itemsize(w.dtype) != 4) w.dtype = random_dtype(a.kind);
+  if (a.kind == kFloat && !(c.row.kinds & kHalf) && c.pending == 0 && chance(3))
+    w.dtype = chance(2) ? DType::float16 : DType::bfloat16;        // widened before it meets the op
+  if (op == "cast" && a.kind == kFloat) w.dtype = DType::float64;  // most types are narrower
+  if ((op == "take" && c.row.operand == 1) || (op == "scatter" && c.row.operand == 0) ||
+      (op == "pow" && is_integer(w.dtype))) {
     w.range = {0, 1};
-    if (is_unsigned_integer(w.dtype) && itemsize(w.dtype) == 8) w.dtype = DType::uint32;
-    if (op == "scatter") w.dtype = chance(2) ? DType::int32 : chance(2) ? DType::uint32 : DType::int64;
+    if (is_unsigned_integer(w.dtype)) w.dtype = DType::uint32;
+    else if (op == "scatter") w.dtype = chance(2) ? DType::int32 : DType::int64;
   }
   const std::size_t rank = op == "scatter" && c.row.operand == 0 ? 1
                            : op == "transpose"                   ? 2 + static_cast<std::size_t>(below(2))
                                                                  : 1 + static_cast<std::size_t>(below(3));
-  std::size_t dim = op == "permute_rows" || op == "scatter" ? 0 : static_cast<std::size_t>(below(static_cast<std::int64_t>(rank)));
+  dim = op == "permute_rows" || op == "scatter"
+            ? 0
+            : static_cast<std::size_t>(below(static_cast<std::int64_t>(rank)));
+  for (std::size_t k = 0; k < rank; k++) w.shape.push_back(any_of(sizes_));
+  if (w.shape[dim] < 2) w.shape[dim] = 4;
   std::vector<std::string> names = axes_;
   std::shuffle(names.begin(), names.end(), rng_);
   w.cuts.resize(rank);
-  for (std::size_t k = 0; k < rank; k++) w.shape.push_back(any_of(sizes_));
-  if (w.shape[dim] < 2) w.shape[dim] = 4;
   w.summed.assign(names.begin(), names.begin() + c.pending);
   std::size_t used = static_cast<std::size_t>(c.pending);
   if (c.cut) w.cuts[dim].push_back(names[used++]);
-  for (; used < names.size(); used++)
-    if (c.cut ? chance(3) : chance(8)) {
-      const auto d = static_cast<std::size_t>(below(static_cast<std::int64_t>(rank)));
-      if (c.cut || d != dim) w.cuts[d].push_back(names[used]);
-    }
-  last_ = w;
-  const int v = make(w);
-  const bool grown = grow(c.row, v, dim);
-  const int grown_to = static_cast<int>(values_.size()) - 1;
-  if ((op == "mul" || op == "div") && c.pending > 0) {
-    const int again = make(w);
-    scale_far(again);
+  for (; used < names.size(); used++) {
+    const auto d = static_cast<std::size_t>(below(static_cast<std::int64_t>(rank)));
+    if (chance(c.cut ? 3 : 8) && (c.cut || d != dim)) w.cuts[d].push_back(names[used]);
   }
+  return w;
+}
+
+inline void Generator::aim(const Aim& a) {
+  std::size_t dim = 0;
+  const Wanted w = last_ = wanted(a, dim);
+  const bool grown = grow(a.cell.row, make(w), dim);
+  const int first = static_cast<int>(values_.size()) - 1;
   chosen_ = nullptr;
+  const std::string& op = a.cell.row.op;
+  if ((op == "mul" || op == "div") && a.cell.pending > 0) scale_far(make(w));
   for (int k = 0; grown && k < 2 && chance(2); k++) {  // on with what may still be a sum in parts
-    const int last = k == 0 ? grown_to : static_cast<int>(values_.size()) - 1;
-    Row row = any_of(rows());
-    if (this->rank(last) > 0) grow(row, last, some_dim(last));
+    const int last = k == 0 ? first : static_cast<int>(values_.size()) - 1;
+    if (rank(last) > 0) grow(any_of(rows()), last, some_dim(last));
   }
 }
 
@@ -231,7 +242,7 @@ inline void Generator::random_step() {
 }
 
 inline RandomProgram Generator::run() {
-  for (const Cell& c : aims_of_seed(p_.seed)) aim(c);
+  for (const Aim& a : aims_of_seed(p_.seed)) aim(a);
   if (chance(2)) collectives_in_shard_map();
   for (int k = 0; k < 4; k++) random_step();
   std::vector<bool> used(p_.lines.size(), false);

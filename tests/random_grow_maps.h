@@ -15,17 +15,19 @@ inline Function Generator::sum_of(const Plain& x) {
   if (t == DType::bool_)
     return {"any along " + std::to_string(d), [d](const Array& a) { return any(a, d); },
             [d](const Plain& a) { return plain::any_or_all(true, a, {d}); }};
-  return {"sum along " + std::to_string(d), [d, t](const Array& a) { return sum(a, {.axis = d, .dtype = t}); },
+  return {"sum along " + std::to_string(d),
+          [d, t](const Array& a) { return sum(a, {.axis = d, .dtype = t}); },
           [d, t](const Plain& a) { return plain::sum(a, {d}, t); }};
 }
 
 // One or two ops, all of them smooth where derivatives are taken.
 inline std::optional<Function> Generator::function_of(const Plain& x, bool smooth) {
-  static const std::set<std::string> kinks = {"abs",  "sign", "relu",  "not",           "stop_gradient", "is_finite",
-                                              "floor", "ceil", "trunc", "round", "tan"};
+  static const std::set<std::string> kinks = {
+      "abs", "sign", "relu", "not", "stop_gradient", "is_finite", "floor", "ceil", "trunc", "round", "tan"};
   std::vector<const Scalar*> fits;
   for (const Scalar& s : scalars())
-    if (s.operands.size() == 1 && (s.kinds & kind_of(x.dtype)) && lies_in(x, s.operands[0]) && s.name != std::string("erf_inv") && !(smooth && kinks.contains(s.name)))
+    if (s.operands.size() == 1 && (s.kinds & kind_of(x.dtype)) && lies_in(x, s.operands[0]) &&
+        s.name != std::string("erf_inv") && !(smooth && kinks.contains(s.name)))
       fits.push_back(&s);
   const auto dims = static_cast<std::int64_t>(x.shape.size());
   Function f;
@@ -35,14 +37,22 @@ inline std::optional<Function> Generator::function_of(const Plain& x, bool smoot
   if (kind == 0) {
     if (fits.empty()) return std::nullopt;
     const Scalar* s = any_of(fits);
-    f = {s->name, [s](const Array& a) { return s->apply({&a, 1}); }, [s](const Plain& a) { return plain::apply_scalar(*s, {&a, 1}); }};
+    f = {s->name,
+         [s](const Array& a) {
+           return s->apply({&a, 1});
+         },
+         [s](const Plain& a) {
+           return plain::apply_scalar(*s, {&a, 1});
+         }};
   } else if (kind == 1) {
     f = sum_of(x);
   } else if (kind == 2) {
-    f = {"flip " + std::to_string(d), [d](const Array& a) { return flip(a, d); }, [dim](const Plain& a) { return plain::flip(a, dim); }};
+    f = {"flip " + std::to_string(d), [d](const Array& a) { return flip(a, d); },
+         [dim](const Plain& a) { return plain::flip(a, dim); }};
   } else if (kind == 3) {
     const std::int64_t by = below(3) - 1;
-    f = {"roll " + std::to_string(by) + " along " + std::to_string(d), [=](const Array& a) { return roll(a, by, d); },
+    f = {"roll " + std::to_string(by) + " along " + std::to_string(d),
+         [=](const Array& a) { return roll(a, by, d); },
          [=](const Plain& a) { return plain::roll(a, by, dim); }};
   } else {
     if (x.shape[dim] == 0) return std::nullopt;
@@ -55,7 +65,8 @@ inline std::optional<Function> Generator::function_of(const Plain& x, bool smoot
   if (!chance(2)) return f;
   const std::optional<Function> then = function_of(f.plain(x), smooth);
   if (!then) return f;
-  return Function{f.text + ", " + then->text, [f, g = *then](const Array& a) { return g.library(f.library(a)); },
+  return Function{f.text + ", " + then->text,
+                  [f, g = *then](const Array& a) { return g.library(f.library(a)); },
                   [f, g = *then](const Plain& a) { return g.plain(f.plain(a)); }};
 }
 
@@ -83,15 +94,17 @@ inline bool Generator::gradient_some(int v) {
     return plain::apply_scalar(scalar_named("mul"), two);
   };
   return add({"grad of squares of " + f->text,
-              [f = *f](const Array& a) { return grad([&](const Array& x) { return sum(square(f.library(x))); })(a); },
+              [f = *f](const Array& a) {
+                return grad([&](const Array& x) { return sum(square(f.library(x))); })(a);
+              },
               [squares](const Plain& a) { return plain::gradient(squares, a); }},
              v) >= 0;
 }
 // Of a gather that is read directly and through a reshape.
 inline bool Generator::gradient_of_gather(int v) {
   const auto exact = [](const Element& e) { return e.error == 0 && std::abs(e.value) < 10; };
-  if ((dtype(v) != DType::float32 && dtype(v) != DType::float64) || rank(v) == 0 || value(v).data.size() > 120 ||
-      !std::all_of(value(v).data.begin(), value(v).data.end(), exact))
+  if ((dtype(v) != DType::float32 && dtype(v) != DType::float64) || rank(v) == 0 ||
+      value(v).data.size() > 120 || !std::all_of(value(v).data.begin(), value(v).data.end(), exact))
     return false;
   const std::size_t dim = some_dim(v);
   const auto d = static_cast<std::int64_t>(dim);
@@ -137,14 +150,17 @@ inline Collective collective_of(Rng& rng, const Plain& piece, std::int64_t n, bo
   const auto kind = sums ? 0 : whole_between(rng, 0, rank > 0 ? 8 : 4);
   const auto d = static_cast<int>(rank > 0 ? whole_between(rng, 0, rank - 1) : 0);
   const auto dim = static_cast<std::size_t>(d);
-  const int shift = static_cast<int>(whole_between(rng, 1, n)), gap = static_cast<int>(whole_between(rng, 0, 2 * n));
+  const int shift = static_cast<int>(whole_between(rng, 1, n)),
+            gap = static_cast<int>(whole_between(rng, 0, 2 * n));
   switch (kind) {
     case 0:
     case 5: return {"psum", [](const Array& x, const std::string& i) { return psum(x, i); }, plain::psum};
-    case 1: return {"pmax", [](const Array& x, const std::string& i) { return pmax(x, i); },
-                    [](const std::vector<Plain>& x) { return plain::pextremum("max", x); }};
-    case 2: return {"pbroadcast", [](const Array& x, const std::string& i) { return pbroadcast(x, i, 1); },
-                    [](const std::vector<Plain>& x) { return plain::all_of(x[1], x.size()); }};
+    case 1:
+      return {"pmax", [](const Array& x, const std::string& i) { return pmax(x, i); },
+              [](const std::vector<Plain>& x) { return plain::pextremum("max", x); }};
+    case 2:
+      return {"pbroadcast", [](const Array& x, const std::string& i) { return pbroadcast(x, i, 1); },
+              [](const std::vector<Plain>& x) { return plain::all_of(x[1], x.size()); }};
     case 3:
     case 4: {
       Permutation pairs;
@@ -158,8 +174,11 @@ inline Collective collective_of(Rng& rng, const Plain& piece, std::int64_t n, bo
       return {"ppermute", [pairs](const Array& x, const std::string& i) { return ppermute(x, i, pairs); },
               [source](const std::vector<Plain>& x) { return plain::permuted(x, source); }};
     }
-    case 6: return {"all_gather", [d](const Array& x, const std::string& i) { return all_gather(x, i, {.axis = d, .tiled = true}); },
-                    [dim](const std::vector<Plain>& x) { return plain::all_gather(x, dim); }};
+    case 6:
+      return {
+          "all_gather",
+          [d](const Array& x, const std::string& i) { return all_gather(x, i, {.axis = d, .tiled = true}); },
+          [dim](const std::vector<Plain>& x) { return plain::all_gather(x, dim); }};
     default: break;
   }
   if (piece.shape[dim] % n != 0)
@@ -170,11 +189,17 @@ inline Collective collective_of(Rng& rng, const Plain& piece, std::int64_t n, bo
               return r;
             }};
   if (kind == 7)
-    return {"psum_scatter", [d](const Array& x, const std::string& i) { return psum_scatter(x, i, {.axis = d, .tiled = true}); },
-            [dim](const std::vector<Plain>& x) { return plain::psum_scatter(x, dim); }};
+    return {
+        "psum_scatter",
+        [d](const Array& x, const std::string& i) { return psum_scatter(x, i, {.axis = d, .tiled = true}); },
+        [dim](const std::vector<Plain>& x) { return plain::psum_scatter(x, dim); }};
   const auto c = static_cast<int>(whole_between(rng, 0, rank - 1));
-  return {"all_to_all", [=](const Array& x, const std::string& i) { return all_to_all(x, i, {.split_axis = d, .concat_axis = c, .tiled = true}); },
-          [=](const std::vector<Plain>& x) { return plain::all_to_all(x, dim, static_cast<std::size_t>(c)); }};
+  return {
+      "all_to_all",
+      [=](const Array& x, const std::string& i) {
+        return all_to_all(x, i, {.split_axis = d, .concat_axis = c, .tiled = true});
+      },
+      [=](const std::vector<Plain>& x) { return plain::all_to_all(x, dim, static_cast<std::size_t>(c)); }};
 }
 
 struct Communication {
@@ -266,8 +291,9 @@ inline bool Generator::collectives_in_shard_map() {
   const PartitionSpec in(std::move(in_spec)), out{SpecEntry(AxisNames{names})};
   return add({text,
               [=](const Array& x) {
-                return shard_map([&](const Array& piece) { return expand_dims(body_of(piece, list, names), 0); },
-                                 {mesh, in, out, names})(x);
+                return shard_map(
+                    [&](const Array& piece) { return expand_dims(body_of(piece, list, names), 0); },
+                    {mesh, in, out, names})(x);
               },
               [=](const Plain& x) { return plain::stack(after(pieces_of(x), list).parts); }},
              v) >= 0;

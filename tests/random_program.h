@@ -28,7 +28,8 @@ struct RandomProgram {
   bool share = true, donate = false, reproducible = false, lazy = false;
   std::vector<Line> lines;
   std::vector<int> outputs;
-  std::optional<Mesh> mesh;  ///< none: its devices are not in order, so that axes are hard to tell
+  std::optional<Mesh>
+      mesh;  ///< none: axes are hard to tell, since devices are not in order or there are two views of them
   std::string to_string() const;
 };
 

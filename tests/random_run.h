@@ -41,7 +41,9 @@ inline Arrays make_leaves(const RandomProgram& p, bool placed) {
 
 /// Restores what a program changed.
 struct ProgramSettings : policy::Guard {
-  explicit ProgramSettings(const RandomProgram& p) : Guard(p.policy), mode(p.reproducible) { set_share_replicas(p.share); }
+  explicit ProgramSettings(const RandomProgram& p) : Guard(p.policy), mode(p.reproducible) {
+    set_share_replicas(p.share);
+  }
   ~ProgramSettings() { set_share_replicas(share_before); }
   bool share_before = share_replicas();
   reproducible mode;
@@ -54,21 +56,25 @@ struct RandomRun {
 };
 
 /// The partition of a call, counted.
-inline void count_cells(const core::JitEntry& entry, std::span<const LaunchLeaf> leaves, const Mesh& mesh, Coverage& coverage) {
+inline void count_cells(const core::JitEntry& entry, std::span<const LaunchLeaf> leaves, const Mesh& mesh,
+                        Coverage& coverage) {
   std::vector<ValueRef> values;
   std::vector<bool> donated;
   for (const LaunchLeaf& l : leaves) {
     values.push_back(l.value);
     donated.push_back(l.give != Give::keep);
   }
-  CompileInput in = compile_input(entry.flat, place_leaves(entry.flat, values, {}, entry.paths, "test"), donated, {}, entry.paths, values);
+  CompileInput in = compile_input(entry.flat, place_leaves(entry.flat, values, {}, entry.paths, "test"),
+                                  donated, {}, entry.paths, values);
   if (in.order->devices() != mesh.devices()) return;
-  in.graph = in.reproducible ? simplify(fix_order(simplify(in.graph, 0)), 0) : simplify(in.graph, in.order->size());
+  in.graph =
+      in.reproducible ? simplify(fix_order(simplify(in.graph, 0)), 0) : simplify(in.graph, in.order->size());
   coverage.count(in.graph, partition(in.graph, in), mesh);
 }
 
 /// Launches the call as jit does, with a report.
-inline RandomRun launch_counted(const core::JitEntry& entry, const core::JitCall& call, const std::optional<Mesh>& mesh, Coverage* coverage) {
+inline RandomRun launch_counted(const core::JitEntry& entry, const core::JitCall& call,
+                                const std::optional<Mesh>& mesh, Coverage* coverage) {
   std::vector<LaunchLeaf> leaves;
   core::launch_leaves(entry, call, leaves);
   if (mesh && coverage) count_cells(entry, leaves, *mesh, *coverage);
@@ -80,12 +86,15 @@ inline RandomRun launch_counted(const core::JitEntry& entry, const core::JitCall
   RandomRun r;
   r.layouts = program->compiled.output_layouts;
   const auto& said = explained.transfers();
-  report.received.resize(std::max(report.received.size(), said.size()));  // a program without steps reports nothing
+  report.received.resize(
+      std::max(report.received.size(), said.size()));  // a program without steps reports nothing
   for (std::size_t k = 0; k < report.received.size(); k++)
     if (k >= said.size() || report.received[k] != said[k].moved_bytes)
-      r.transfers += "transfer " + std::to_string(k) + " moved " + std::to_string(report.received[k]) + " bytes, explained were " +
+      r.transfers += "transfer " + std::to_string(k) + " moved " + std::to_string(report.received[k]) +
+                     " bytes, explained were " +
                      (k < said.size() ? std::to_string(said[k].moved_bytes) : "none") + "; ";
-  for (std::size_t k = 0; k < out.size(); k++) r.results.push_back(leaf_array(type_of(entry.graph->out[k]), out[k], {}));
+  for (std::size_t k = 0; k < out.size(); k++)
+    r.results.push_back(leaf_array(type_of(entry.graph->out[k]), out[k], {}));
   return r;
 }
 
@@ -93,19 +102,22 @@ inline RandomRun run_placed(const RandomProgram& p, Coverage* coverage = nullptr
   Arrays leaves = make_leaves(p, true);
   if (p.lazy) return {run_lines(p, leaves, true), "", {}};
   const auto f = jit([&](const Arrays& x) { return run_lines(p, x, true); });
-  const auto launched = [&](const core::JitEntry& e, const core::JitCall& c) { return launch_counted(e, c, p.mesh, coverage); };
+  const auto launched = [&](const core::JitEntry& e, const core::JitCall& c) {
+    return launch_counted(e, c, p.mesh, coverage);
+  };
   RandomRun kept = shardarray::detail::with_lowered(f, launched, leaves);
   if (!p.donate) return kept;
   RandomRun given = shardarray::detail::with_lowered(f, launched, std::move(leaves));
   for (std::size_t k = 0; k < given.layouts.size(); k++)
     if (given.layouts[k] != kept.layouts[k])
-      given.transfers += "result " + std::to_string(k) + " lies as " + given.layouts[k]->to_string() + ", without donation as " +
-                         kept.layouts[k]->to_string() + "; ";
+      given.transfers += "result " + std::to_string(k) + " lies as " + given.layouts[k]->to_string() +
+                         ", without donation as " + kept.layouts[k]->to_string() + "; ";
   return given;
 }
 
 /// Reading also runs what is lazy: in the modes of the program.
-inline std::string result_difference(const RandomProgram& p, const Arrays& got, const std::vector<Plain>& want, const char* who) {
+inline std::string result_difference(const RandomProgram& p, const Arrays& got,
+                                     const std::vector<Plain>& want, const char* who) {
   for (std::size_t k = 0; k < got.size(); k++) {
     const std::string text = plain_difference(got[k], want[static_cast<std::size_t>(p.outputs[k])]);
     if (!text.empty()) return "%" + std::to_string(p.outputs[k]) + " " + who + ": " + text;
@@ -138,7 +150,8 @@ inline std::string changed_by_codegen(const RandomProgram& p, Coverage*) {
     const auto run = [&] { return hosts(run_placed(p).results); };
     const Hosts want = with_codegen(CodegenMode::off, run), got = with_codegen(CodegenMode::always, run);
     for (std::size_t k = 0; k < want.size(); k++)
-      if (std::string text = difference(got[k], want[k], 0); !text.empty()) return "%" + std::to_string(p.outputs[k]) + ": " + text;
+      if (std::string text = difference(got[k], want[k], 0); !text.empty())
+        return "%" + std::to_string(p.outputs[k]) + ": " + text;
     return "";
   } catch (const std::exception& e) { return e.what(); }
 }
@@ -146,7 +159,8 @@ inline std::string changed_by_codegen(const RandomProgram& p, Coverage*) {
 inline std::string explain_text(const RandomProgram& p) {
   try {
     const ProgramSettings settings(p);
-    return explain(jit([&](const Arrays& x) { return run_lines(p, x, true); }), make_leaves(p, true)).to_string();
+    return explain(jit([&](const Arrays& x) { return run_lines(p, x, true); }), make_leaves(p, true))
+        .to_string();
   } catch (const std::exception& e) { return std::string("explain: ") + e.what(); }
 }
 

@@ -50,7 +50,8 @@ inline std::vector<RandomProgram> simpler(const RandomProgram& p) {
       list.back().lines[v].sharding.reset();
     }
   }
-  for (bool RandomProgram::*option : {&RandomProgram::donate, &RandomProgram::reproducible, &RandomProgram::lazy}) {
+  for (bool RandomProgram::*option :
+       {&RandomProgram::donate, &RandomProgram::reproducible, &RandomProgram::lazy}) {
     if (!(p.*option)) continue;
     list.push_back(p);
     list.back().*option = false;
@@ -71,7 +72,9 @@ inline std::string kind_of_failure(const std::string& text) {
   std::string kind;
   for (char c : text.substr(0, text.find(": element")))
     if (std::isalpha(static_cast<unsigned char>(c))) kind += c;
-  return text.find("lies as") != std::string::npos ? "lies" : text.find("bytes, explained") != std::string::npos ? "moved" : kind;
+  return text.find("lies as") != std::string::npos            ? "lies"
+         : text.find("bytes, explained") != std::string::npos ? "moved"
+                                                              : kind;
 }
 
 inline RandomProgram shrink(RandomProgram p, const Fails& fails) {

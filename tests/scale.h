@@ -11,4 +11,15 @@ inline bool full_scale() {
   return scale && std::string(scale) == "full";
 }
 
+/// Sanitizers make everything 20 to 50 times slower.
+constexpr bool is_sanitized() {
+#if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
+  return true;
+#elif defined(__has_feature)
+  return __has_feature(address_sanitizer) || __has_feature(thread_sanitizer);
+#else
+  return false;
+#endif
+}
+
 }  // namespace shardarray::testing
