@@ -316,7 +316,7 @@ inline Plain take(const Plain& x, const Plain& index, std::size_t axis, bool cli
     const Element row = index.at(Shape(i.begin() + static_cast<std::ptrdiff_t>(axis),
                                        i.begin() + static_cast<std::ptrdiff_t>(axis + ranks)));
     auto k = static_cast<std::int64_t>(row.value);
-    if (k < 0) k += n;
+    if (k < 0 && !clips) k += n;
     if (clips) k = std::clamp<std::int64_t>(k, 0, n - 1);
     Element e = outside;
     if (k >= 0 && k < n) {

@@ -91,88 +91,94 @@ inline double modulo(double a, double b) {
 using R = const double*;
 using W = const Wide*;
 
-inline std::vector<Scalar> unary_scalars() {
-  const Range any{-4, 4}, positive{0.2, 6}, small{-2, 2}, unit{-0.9, 0.9};
-  auto smooth = [](const char* name, Range in, Array (*apply)(In), double (*real)(R), double ulps = 4) {
-    return Scalar{name, name, kFloating, {in}, apply, real, nullptr, ulps};
-  };
+inline std::vector<Scalar> sign_scalars() {
+  const Range any{-4, 4};
+  return {{"neg",
+           "neg",
+           kNumbers,
+           {any},
+           [](In x) { return -x[0]; },
+           [](R x) { return -x[0]; },
+           [](W x, DType) { return -x[0]; },
+           0,
+           '-'},
+          {"abs",
+           "abs",
+           kSigned | kFloating,
+           {any},
+           [](In x) { return abs(x[0]); },
+           [](R x) { return std::abs(x[0]); },
+           [](W x, DType) { return x[0] < 0 ? -x[0] : x[0]; }},
+          {"sign",
+           "sign",
+           kNumbers,
+           {any},
+           [](In x) { return sign(x[0]); },
+           [](R x) { return x[0] > 0   ? 1.0
+                            : x[0] < 0 ? -1.0
+                                       : x[0]; },
+           [](W x, DType) { return static_cast<Wide>((x[0] > 0) - (x[0] < 0)); }},
+          {"relu",
+           "relu",
+           kNumbers,
+           {any},
+           [](In x) { return relu(x[0]); },
+           [](R x) { return x[0] < 0 ? 0.0 : x[0]; },
+           [](W x, DType) { return std::max<Wide>(x[0], 0); }},
+          {"not",
+           "not",
+           kBool | kIntegers,
+           {any},
+           [](In x) { return ~x[0]; },
+           nullptr,
+           [](W x, DType t) { return t == DType::bool_ ? 1 - x[0] : ~x[0]; }},
+          {"stop_gradient",
+           "stop_gradient",
+           kAll,
+           {any},
+           [](In x) { return stop_gradient(x[0]); },
+           [](R x) { return x[0]; },
+           [](W x, DType) { return x[0]; }},
+          {"is_finite",
+           "is_finite",
+           kFloating,
+           {any},
+           [](In x) { return isfinite(x[0]); },
+           [](R x) { return std::isfinite(x[0]) ? 1.0 : 0.0; },
+           nullptr,
+           0,
+           0,
+           true}};
+}
+inline Scalar smooth(const char* name, Range in, Array (*apply)(In), double (*real)(R), double ulps = 4) {
+  return {name, name, kFloating, {in}, apply, real, nullptr, ulps};
+}
+inline std::vector<Scalar> function_scalars() {
+  const Range any{-4, 4}, positive{0.2, 6}, small{-2, 2};
+  return {smooth(
+              "floor", any, [](In x) { return floor(x[0]); }, [](R x) { return std::floor(x[0]); }, 0),
+          smooth(
+              "ceil", any, [](In x) { return ceil(x[0]); }, [](R x) { return std::ceil(x[0]); }, 0),
+          smooth(
+              "trunc", any, [](In x) { return trunc(x[0]); }, [](R x) { return std::trunc(x[0]); }, 0),
+          smooth(
+              "round", any, [](In x) { return round(x[0]); }, [](R x) { return std::nearbyint(x[0]); }, 0),
+          smooth(
+              "exp", small, [](In x) { return exp(x[0]); }, [](R x) { return std::exp(x[0]); }),
+          smooth(
+              "expm1", small, [](In x) { return expm1(x[0]); }, [](R x) { return std::expm1(x[0]); }),
+          smooth(
+              "log", positive, [](In x) { return log(x[0]); }, [](R x) { return std::log(x[0]); }),
+          smooth(
+              "log1p", {-0.5, 4}, [](In x) { return log1p(x[0]); }, [](R x) { return std::log1p(x[0]); }),
+          smooth(
+              "sqrt", positive, [](In x) { return sqrt(x[0]); }, [](R x) { return std::sqrt(x[0]); }, 0),
+          smooth(
+              "rsqrt", positive, [](In x) { return rsqrt(x[0]); }, [](R x) { return 1 / std::sqrt(x[0]); })};
+}
+inline std::vector<Scalar> circle_scalars() {
+  const Range any{-4, 4}, small{-2, 2}, unit{-0.9, 0.9};
   return {
-      {"neg",
-       "neg",
-       kNumbers,
-       {any},
-       [](In x) { return -x[0]; },
-       [](R x) { return -x[0]; },
-       [](W x, DType) { return -x[0]; },
-       0,
-       '-'},
-      {"abs",
-       "abs",
-       kSigned | kFloating,
-       {any},
-       [](In x) { return abs(x[0]); },
-       [](R x) { return std::abs(x[0]); },
-       [](W x, DType) { return x[0] < 0 ? -x[0] : x[0]; }},
-      {"sign",
-       "sign",
-       kNumbers,
-       {any},
-       [](In x) { return sign(x[0]); },
-       [](R x) { return x[0] > 0   ? 1.0
-                        : x[0] < 0 ? -1.0
-                                   : x[0]; },
-       [](W x, DType) { return static_cast<Wide>((x[0] > 0) - (x[0] < 0)); }},
-      {"relu",
-       "relu",
-       kNumbers,
-       {any},
-       [](In x) { return relu(x[0]); },
-       [](R x) { return x[0] < 0 ? 0.0 : x[0]; },
-       [](W x, DType) { return std::max<Wide>(x[0], 0); }},
-      {"not",
-       "not",
-       kBool | kIntegers,
-       {any},
-       [](In x) { return ~x[0]; },
-       nullptr,
-       [](W x, DType t) { return t == DType::bool_ ? 1 - x[0] : ~x[0]; }},
-      {"stop_gradient",
-       "stop_gradient",
-       kAll,
-       {any},
-       [](In x) { return stop_gradient(x[0]); },
-       [](R x) { return x[0]; },
-       [](W x, DType) { return x[0]; }},
-      {"is_finite",
-       "is_finite",
-       kFloating,
-       {any},
-       [](In x) { return isfinite(x[0]); },
-       [](R x) { return std::isfinite(x[0]) ? 1.0 : 0.0; },
-       nullptr,
-       0,
-       0,
-       true},
-      smooth(
-          "floor", any, [](In x) { return floor(x[0]); }, [](R x) { return std::floor(x[0]); }, 0),
-      smooth(
-          "ceil", any, [](In x) { return ceil(x[0]); }, [](R x) { return std::ceil(x[0]); }, 0),
-      smooth(
-          "trunc", any, [](In x) { return trunc(x[0]); }, [](R x) { return std::trunc(x[0]); }, 0),
-      smooth(
-          "round", any, [](In x) { return round(x[0]); }, [](R x) { return std::nearbyint(x[0]); }, 0),
-      smooth(
-          "exp", small, [](In x) { return exp(x[0]); }, [](R x) { return std::exp(x[0]); }),
-      smooth(
-          "expm1", small, [](In x) { return expm1(x[0]); }, [](R x) { return std::expm1(x[0]); }),
-      smooth(
-          "log", positive, [](In x) { return log(x[0]); }, [](R x) { return std::log(x[0]); }),
-      smooth(
-          "log1p", {-0.5, 4}, [](In x) { return log1p(x[0]); }, [](R x) { return std::log1p(x[0]); }),
-      smooth(
-          "sqrt", positive, [](In x) { return sqrt(x[0]); }, [](R x) { return std::sqrt(x[0]); }, 0),
-      smooth(
-          "rsqrt", positive, [](In x) { return rsqrt(x[0]); }, [](R x) { return 1 / std::sqrt(x[0]); }),
       smooth(
           "sin", any, [](In x) { return sin(x[0]); }, [](R x) { return std::sin(x[0]); }),
       smooth(
@@ -193,6 +199,8 @@ inline std::vector<Scalar> unary_scalars() {
           "atan", any, [](In x) { return atan(x[0]); }, [](R x) { return std::atan(x[0]); }, 8),
       smooth(
           "erf", any, [](In x) { return erf(x[0]); }, [](R x) { return std::erf(x[0]); }, 8),
+      smooth(
+          "erfc", small, [](In x) { return erfc(x[0]); }, [](R x) { return std::erfc(x[0]); }, 64),
       smooth(
           "erf_inv", unit, [](In x) { return erf_inv(x[0]); }, [](R x) { return inverse_erf(x[0]); }, 64),
       smooth(
@@ -251,8 +259,11 @@ inline std::vector<Scalar> arithmetic_scalars() {
            [](In x) { return x[0] % x[1]; },
            [](R x) { return modulo(x[0], x[1]); },
            [](W x, DType) { return x[1] == 0 ? x[0] : x[0] - floor_quotient(x[0], x[1]) * x[1]; },
-           1},
-          {"max",
+           1}};
+}
+inline std::vector<Scalar> more_arithmetic_scalars() {
+  const Range any{-4, 4}, away{0.5, 3};
+  return {{"max",
            "max",
            kAll,
            {any, any},
@@ -340,8 +351,9 @@ inline std::vector<Scalar> logic_scalars() {
 /// All of them.
 inline const std::vector<Scalar>& scalars() {
   static const std::vector<Scalar> list = [] {
-    std::vector<Scalar> r = plain::unary_scalars();
-    for (auto part : {plain::arithmetic_scalars, plain::logic_scalars})
+    std::vector<Scalar> r;
+    for (auto part : {plain::sign_scalars, plain::function_scalars, plain::circle_scalars,
+                      plain::arithmetic_scalars, plain::more_arithmetic_scalars, plain::logic_scalars})
       for (Scalar& s : part()) r.push_back(std::move(s));
     return r;
   }();

@@ -28,6 +28,7 @@ inline std::vector<Row> movement_rows() {
           {"pad"},
           {"concatenate", 0},
           {"concatenate", 1},
+          {"roll"},
           {"permute_rows"},
           {"transpose"},
           {"reshape"},
@@ -66,10 +67,12 @@ inline const std::vector<Row>& rows() {
   }();
   return list;
 }
-/// Ops without operands, or gone before anything is placed (maps are applied, calls inlined), or the host's.
+/// Ops without operands, or gone before anything is placed (maps are applied, calls inlined), or the host's, or that only
+/// say where a value lies.
 inline bool has_no_row(const Op& op) {
   static const std::set<std::string> names = {"input", "constant",  "identity", "iota",
-                                              "call",  "host_call", "place",    "underived"};
+                                              "call",  "host_call", "place",    "underived",
+                                              "like",  "beside",    "asked"};
   return op.form == Form::collective || names.contains(op.name);
 }
 

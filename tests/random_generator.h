@@ -79,6 +79,7 @@ class Generator {
   bool grow_position(const std::string& op, int operand, int v, std::size_t dim);
   bool grow_other(const std::string& op, int operand, int v, std::size_t dim);
   bool slice_some(int v, std::size_t dim);
+  bool roll_some(int v, std::size_t dim);
   bool pad_some(int v, std::size_t dim);
   bool concatenate_some(int v, int operand, std::size_t dim);
   bool reshape_some(int v);

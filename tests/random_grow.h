@@ -140,6 +140,7 @@ inline bool Generator::threefry_some(int v, int operand) {
 inline bool Generator::grow_movement(const std::string& op, int operand, int v, std::size_t dim) {
   const auto d = static_cast<std::int64_t>(dim);
   if (op == "slice") return slice_some(v, dim);
+  if (op == "roll") return roll_some(v, dim);
   if (op == "pad") return pad_some(v, dim);
   if (op == "concatenate") return concatenate_some(v, operand, dim);
   if (op == "permute_rows") return permute_some(v, dim);
@@ -159,16 +160,19 @@ inline bool Generator::grow_movement(const std::string& op, int operand, int v, 
              [perm](PlainsIn x) { return plain::transpose(x[0], perm); }) >= 0;
 }
 
+inline bool Generator::roll_some(int v, std::size_t dim) {
+  const std::int64_t n = shape(v)[dim];
+  if (n < 2) return false;
+  const std::int64_t shift = 1 + below(n - 1), d = static_cast<std::int64_t>(dim);
+  const std::int64_t by = chance(2) ? shift : -shift;
+  return add(
+             "roll " + std::to_string(by) + " along " + std::to_string(d), {v},
+             [by, d](ArraysIn x) { return roll(x[0], by, d); },
+             [by, dim](PlainsIn x) { return plain::roll(x[0], by, dim); }) >= 0;
+}
+
 inline bool Generator::slice_some(int v, std::size_t dim) {
   const std::int64_t n = shape(v)[dim];
-  if (n > 1 && chance(4)) {
-    const std::int64_t shift = 1 + below(n - 1), d = static_cast<std::int64_t>(dim);
-    const std::int64_t by = chance(2) ? shift : -shift;
-    return add(
-               "roll " + std::to_string(by) + " along " + std::to_string(d), {v},
-               [by, d](ArraysIn x) { return roll(x[0], by, d); },
-               [by, dim](PlainsIn x) { return plain::roll(x[0], by, dim); }) >= 0;
-  }
   Indices index;
   Shape start, step, count, result;
   std::string text = "slice";

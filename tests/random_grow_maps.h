@@ -112,6 +112,7 @@ inline bool Generator::gradient_of_gather(int v) {
   std::vector<std::int32_t> at(static_cast<std::size_t>(2 + below(5)));
   for (std::int32_t& k : at) k = static_cast<std::int32_t>(below(shape(v)[dim]));
   const Plain index = plain_of({at.begin(), at.end()}, {static_cast<std::int64_t>(at.size())}, DType::int32);
+  const DType index_type = random_dtype(kIntegers);
   const std::int64_t flat = num_elements(shape(v)) / shape(v)[dim] * static_cast<std::int64_t>(at.size());
   const auto squares = [=](const Plain& a) {  // 3 times: the square of t, and twice that of t reshaped
     const Plain y = plain::take(a, index, dim, false), two[] = {y, y};
@@ -119,10 +120,10 @@ inline bool Generator::gradient_of_gather(int v) {
     for (Element& e : r.data) e.value *= 3;
     return r;
   };
-  return add({"grad of a gather read twice along " + std::to_string(d),
+  return add({"grad of a gather read twice along " + std::to_string(d) + " by " + name(index_type),
               [=](const Array& a) {
                 return grad([&](const Array& x) {
-                  const Array t = take(x, array(at), d);
+                  const Array t = take(x, array(at).astype(index_type), d);
                   return sum(square(reshape(t, {flat}))) * 2 + sum(square(t));
                 })(a);
               },

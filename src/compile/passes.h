@@ -18,6 +18,8 @@ namespace shardarray {
 FlatGraph simplify(const FlatGraph& g, int devices);
 /// Of a simplified graph: float sums and products of `reproducible` lines in an order that no sharding changes.
 FlatGraph fix_order(const FlatGraph& g);
+/// Both, as a program is compiled.
+FlatGraph simplify_and_order(const FlatGraph& g, int devices);
 
 // ---------------------------------------------------------------- propagate
 /// The finest common sub-axes (prime sizes) of all placements of a program, most significant first.

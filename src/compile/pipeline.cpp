@@ -78,6 +78,13 @@ std::string text_of(const Program& program) {
 
 }  // namespace
 
+FlatGraph simplify_and_order(const FlatGraph& graph, int devices) {
+  FlatGraph g = simplify(graph, devices);
+  const bool ordered =
+      std::any_of(g.nodes.begin(), g.nodes.end(), [](const FlatNode& n) { return n.modes->reproducible; });
+  return ordered ? simplify(fix_order(g), devices) : std::move(g);
+}
+
 Compiled compile(CompileInput in) {
   Compiled out;
   const std::string collected = prints_passes() ? in.graph.to_string() : "";

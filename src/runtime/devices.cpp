@@ -98,9 +98,9 @@ static void set_default_device(const std::optional<Device>& d) {
 }
 
 void need_devices(const char* function, std::span<const Device> given) {
-  const int n = device_count();
   for (const Device& d : given) {
     check_platform(function, d.platform);
+    const int n = backend(d.platform).device_count();
     if (d.id >= 0 && d.id < n) continue;
     throw DeviceError(fmt::format(
         "{}: there is no device {}:{}. There are {} devices, numbered from 0. Use one of devices().",
