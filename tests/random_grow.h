@@ -172,7 +172,6 @@ inline bool Generator::roll_some(int v, std::size_t dim) {
 }
 
 inline bool Generator::slice_some(int v, std::size_t dim) {
-  const std::int64_t n = shape(v)[dim];
   Indices index;
   Shape start, step, count, result;
   std::string text = "slice";
