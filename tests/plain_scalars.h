@@ -387,6 +387,8 @@ inline Element real_scalar(const Scalar& s, const Element* in, DType result, DTy
   }
   for (std::size_t k = 0; k < n; k++)
     if (in[k].error == kAnything) error = kAnything;
+  if (s.truth && n == 2 && !sure && std::abs(x[0] - x[1]) <= in[0].error + in[1].error)
+    error = kAnything;  // they may be equal
   if (s.truth) return {r, error > 0 ? kAnything : 0, 0};
   double size = 0;
   if (s.linear == '+') size = sizes[0] + sizes[1];
