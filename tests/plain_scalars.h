@@ -254,7 +254,7 @@ inline std::vector<Scalar> arithmetic_scalars() {
            [](W x, DType) { return floor_quotient(x[0], x[1]); }},
           {"remainder",
            "rem",
-           kNumbers,
+           kNumbers & ~kHalf,
            {any, away},
            [](In x) { return x[0] % x[1]; },
            [](R x) { return modulo(x[0], x[1]); },
