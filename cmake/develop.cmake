@@ -50,8 +50,9 @@ target_include_directories(shardarray_ground
 target_link_libraries(shardarray_ground PUBLIC shardarray_options fmt::fmt Threads::Threads ${CMAKE_DL_LIBS})
 shardarray_precompile(shardarray_ground cmake/precompiled.h)
 shardarray_selected_tests(shardarray_asan shardarray_ground
-  base_test layout_test kernel_test devices_test runtime_test cpu_backend_test cpu_data_test)
-shardarray_selected_tests(shardarray_tsan shardarray_ground devices_test runtime_test cpu_backend_test cpu_data_test)
+  base_test layout_test kernel_test devices_test runtime_test workers_test cpu_backend_test cpu_data_test)
+shardarray_selected_tests(shardarray_tsan shardarray_ground
+  devices_test runtime_test workers_test cpu_backend_test cpu_data_test)
 
 # Examples see what a user sees.
 file(GLOB example_files CONFIGURE_DEPENDS ${PROJECT_SOURCE_DIR}/examples/*.cpp)

@@ -9,7 +9,8 @@ target_compile_options(shardarray_options INTERFACE
   $<$<CXX_COMPILER_ID:GNU>:-Wno-array-bounds;-Wno-restrict;-Wno-stringop-overflow>  # false alarms of g++ 12 in std::string
   -ffp-contract=off -fno-math-errno -fno-trapping-math)
 if(CMAKE_SYSTEM_NAME STREQUAL Linux)
-  # Thread-local state without a function call: a cached call reads it dozens of times.
+  # Thread-local state without a function call: a cached call reads it dozens of times. There is little of it (see
+  # base/per_thread.h), so that dlopen() finds room.
   target_compile_options(shardarray_options INTERFACE -ftls-model=initial-exec)
 endif()
 if(SHARDARRAY_SANITIZE)
@@ -67,3 +68,6 @@ target_sources(shardarray PUBLIC FILE_SET HEADERS BASE_DIRS ${PROJECT_SOURCE_DIR
 # Before 1.0 every minor version may change the ABI.
 set_target_properties(shardarray PROPERTIES
   VERSION ${PROJECT_VERSION} SOVERSION ${PROJECT_VERSION_MAJOR}.${PROJECT_VERSION_MINOR} LINKER_LANGUAGE CXX)
+if(CMAKE_SYSTEM_NAME STREQUAL Linux)
+  target_link_options(shardarray PRIVATE -Wl,-z,nodelete)  # its workers sleep in it: dlclose() leaves it where it is
+endif()

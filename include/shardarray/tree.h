@@ -138,9 +138,8 @@ template <class T> consteval bool check_tree() {
 struct StaticValue {
   enum class Kind : std::uint8_t { size, key, integer, real, address, text };
   Kind kind = Kind::size;
-  std::uint64_t word = 0;  ///< size of a container or presence of an optional; the value, or its bits
-  std::string_view text =
-      {};  ///< of a key (of a map) and of a text; where it has a word, equal words are equal texts
+  std::uint64_t word = 0;      ///< size of a container or presence of an optional; the value, or its bits
+  std::string_view text = {};  ///< of a key (of a map) and of a text; its word is 0 or the number of the text
 };
 /// For messages.
 SHARDARRAY_API std::string to_string(const StaticValue& v);
@@ -151,17 +150,22 @@ SHARDARRAY_API std::string spelling(const std::vector<bool>& v);
 SHARDARRAY_API std::string spelling(const Shape& s);
 SHARDARRAY_API std::string spelling(const Device& d);
 SHARDARRAY_API std::string spelling(const PartitionSpec& p);
-/// Interned: equal texts are one object.
-SHARDARRAY_API const std::string& spelling(const Mesh& m);
-SHARDARRAY_API const std::string& spelling(const Sharding& s);
+/// A spelling that lives with what it spells. Equal ones have one number while they live; no number is used twice.
+struct NumberedSpelling {
+  std::uint64_t number;
+  std::string_view text;
+};
+SHARDARRAY_API NumberedSpelling spelling(const Mesh& m);
+SHARDARRAY_API NumberedSpelling spelling(const Sharding& s);
 
 template <class T> void report(const T& v, const Path& path, StaticRef value) {
   using Kind = StaticValue::Kind;
   if constexpr (std::same_as<T, std::string>) value({Kind::text, 0, v}, path);
   else if constexpr (Spelled<T>) {
-    const auto& text = spelling(v);
-    constexpr bool interned = std::is_reference_v<decltype(spelling(v))>;
-    value({Kind::text, interned ? reinterpret_cast<std::uintptr_t>(&text) : 0, text}, path);
+    const auto spelled = spelling(v);
+    if constexpr (std::same_as<decltype(spelled), const NumberedSpelling>)
+      value({Kind::text, spelled.number, spelled.text}, path);
+    else value({Kind::text, 0, spelled}, path);
   } else if constexpr (std::is_empty_v<T>) return;
   else if constexpr (std::is_pointer_v<T>) value({Kind::address, reinterpret_cast<std::uintptr_t>(v)}, path);
   else if constexpr (std::is_floating_point_v<T>)

@@ -1,6 +1,9 @@
 #include "base/block_pool.h"
 
 #include <new>
+#include <utility>
+
+#include "base/per_thread.h"
 
 namespace shardarray {
 
@@ -11,33 +14,21 @@ constexpr std::size_t kStep = 64, kClasses = 16, kMostKept = 4096;
 struct Block {
   Block* next;
 };
-// Trivial, so that it may still be used while the thread's other objects are destroyed.
 struct Lists {
-  Block* first[kClasses];
-  std::size_t kept[kClasses];
-  bool closed;
-};
-thread_local Lists lists;
-
-struct Closer {
-  bool open = true;
-  ~Closer() {
-    lists.closed = true;
-    for (Block*& b : lists.first)
-      while (b) {
-        Block* next = b->next;
-        ::operator delete(b);
-        b = next;
-      }
+  Block* first[kClasses] = {};
+  std::size_t kept[kClasses] = {};
+  ~Lists() {
+    for (Block* b : first)
+      while (b != nullptr) ::operator delete(std::exchange(b, b->next));
   }
 };
-thread_local Closer closer;
 
 }  // namespace
 
 void* take_block(std::size_t bytes) {
   const std::size_t c = (bytes + kStep - 1) / kStep - 1;
   if (c >= kClasses) return ::operator new(bytes);
+  Lists& lists = PerThread<Lists>::get();
   if (Block* b = lists.first[c]) {
     lists.first[c] = b->next;
     lists.kept[c]--;
@@ -48,10 +39,10 @@ void* take_block(std::size_t bytes) {
 
 void give_block(void* p, std::size_t bytes) noexcept {
   const std::size_t c = (bytes + kStep - 1) / kStep - 1;
-  if (c >= kClasses || lists.closed || lists.kept[c] >= kMostKept || !closer.open)
-    return ::operator delete(p);
-  lists.first[c] = new (p) Block{lists.first[c]};
-  lists.kept[c]++;
+  Lists* const lists = PerThread<Lists>::find();  // a thread that takes none keeps none
+  if (c >= kClasses || lists == nullptr || lists->kept[c] >= kMostKept) return ::operator delete(p);
+  lists->first[c] = new (p) Block{lists->first[c]};
+  lists->kept[c]++;
 }
 
 }  // namespace shardarray

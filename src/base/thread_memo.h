@@ -5,6 +5,8 @@
 #include <cstdint>
 #include <memory>
 
+#include "base/per_thread.h"
+
 namespace shardarray {
 
 /// The name of a table for all time: addresses are used again, these are not.
@@ -39,8 +41,9 @@ template <class Entry> class ThreadMemo {
     std::uint64_t table = 0;
     std::weak_ptr<const Entry> entry;
   };
+  struct Slots : std::array<Slot, 64> {};
   static Slot& slot(const TableId& table) {
-    static thread_local std::array<Slot, 64> slots;
+    auto& slots = PerThread<Slots>::get();
     return slots[table.number() % slots.size()];
   }
 };

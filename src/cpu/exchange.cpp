@@ -8,6 +8,7 @@
 #include <cstring>
 #include <utility>
 
+#include "base/per_thread.h"
 #include "cpu/address.h"
 #include "cpu/loops.h"
 #include "shardarray/error.h"
@@ -130,8 +131,11 @@ void ExchangePlan::run(void* const* bases, std::int64_t begin, std::int64_t end)
       .fetch_add(received, std::memory_order_relaxed);
 }
 
+// Where a piece comes from; keeps its memory.
+struct Sources : std::vector<const char*> {};
+
 void ExchangePlan::run_piece(const Piece& p, void* const* bases, std::int64_t begin, std::int64_t end) const {
-  thread_local std::vector<const char*> sources;
+  auto& sources = PerThread<Sources>::get();
   sources.clear();
   for (const Ref& r : p.sources) sources.push_back(address(bases, r));
   if (sources.empty()) return;
@@ -193,7 +197,7 @@ class MemoryTransport final : public Transport {
     return std::make_unique<ExchangePlan>(x, item, counters);
   }
 };
-MemoryTransport in_memory;
+MemoryTransport& in_memory = *new MemoryTransport;  // never destroyed
 Transport* current = &in_memory;
 
 }  // namespace

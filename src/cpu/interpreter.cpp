@@ -5,6 +5,7 @@
 #include <new>
 #include <utility>
 
+#include "base/per_thread.h"
 #include "cpu/interpreter_plan.h"
 
 namespace shardarray {
@@ -32,7 +33,6 @@ class Scratch {
   std::byte* data_ = nullptr;
   std::size_t bytes_ = 0;
 };
-thread_local Scratch scratch;
 
 /// Bytes from the first element of `axes` to the one at flat position `at`.
 std::int64_t offset_at(const std::vector<LoopAxis>& axes, std::int64_t at) {
@@ -77,7 +77,7 @@ class LoopPlan::Run {
  public:
   Run(const LoopPlan& plan, void* const* bases) : p_(plan), loops_(*plan.loops_), bases_(bases) {
     const std::size_t slots = plan.first_constant_ + plan.constants_.size();
-    std::byte* memory = scratch.get(plan.scratch_bytes_ + slots * sizeof(void*));
+    std::byte* memory = PerThread<Scratch>::get().get(plan.scratch_bytes_ + slots * sizeof(void*));
     rows_ = reinterpret_cast<std::byte**>(memory + plan.scratch_bytes_);
     for (std::size_t i = 0; i < plan.row_offset_.size(); i++) rows_[i] = memory + plan.row_offset_[i];
     for (std::size_t i = 0; i < plan.constants_.size(); i++) {

@@ -12,7 +12,8 @@ namespace {
 /// A full row of one value, shared by all plans that are alive.
 std::shared_ptr<const std::vector<std::byte>> constant_row(std::uint64_t bits, int size_log2) {
   static std::mutex mutex;
-  static std::unordered_map<std::uint64_t, std::weak_ptr<const std::vector<std::byte>>> rows[4];
+  using Rows = std::unordered_map<std::uint64_t, std::weak_ptr<const std::vector<std::byte>>>;
+  static Rows* const rows = new Rows[4];
   static std::size_t most[4] = {1024, 1024, 1024, 1024};  // before those that nobody uses go
   const std::lock_guard lock(mutex);
   auto& known = rows[size_log2];

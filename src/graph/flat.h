@@ -19,7 +19,7 @@ struct FlatNode {
   const Modes* modes = nullptr;  ///< of the line where it was recorded
 
   Call call() const {
-    static const Attrs none_given{};
+    static const Attrs& none_given = *new Attrs;
     return {op, in_types, out_types, attrs ? attrs.get() : &none_given};
   }
 };

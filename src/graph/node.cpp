@@ -48,7 +48,7 @@ std::size_t Attrs::hash() const {
 }
 
 const Attrs& Node::attrs() const {
-  static const Attrs empty{};
+  static const Attrs& empty = *new Attrs;
   return attrs_ ? *attrs_ : empty;
 }
 

@@ -22,7 +22,7 @@ static void check_donor(const Op& op, const Array& a) {
 
 // The node, with one count.
 template <class A> static Node* make_unguarded(const Op& op, std::span<A> in, AttrsRef attrs, Where w) {
-  static const Attrs none_given{};
+  static const Attrs& none_given = *new Attrs;
   constexpr std::size_t few = 4;
   Type on_stack[few];
   std::vector<Type> on_heap(in.size() > few ? in.size() : 0);

@@ -7,15 +7,14 @@
 
 #include "base/sizes.h"
 
+#include "base/per_thread.h"
+
 namespace shardarray {
 
 static std::atomic<std::uint64_t> sequence{1};
 static std::atomic<std::uint64_t> trace_ids{1};
 
-TraceState& trace_state() {
-  static thread_local TraceState state;
-  return state;
-}
+TraceState& trace_state() { return PerThread<TraceState>::get(); }
 
 bool TraceState::is_open(std::uint64_t id) const {
   return std::find(open.begin(), open.end(), id) != open.end();

@@ -51,7 +51,7 @@ bool holds(const std::vector<AxisList>& dims, const std::vector<std::vector<std:
 
 // The placement's tiles by positions in `order`.
 std::vector<std::vector<std::int64_t>> reordered(const Placement& placement, const DeviceOrder* order) {
-  if (order == placement.order) return placement.index;
+  if (order == placement.order.get()) return placement.index;
   auto index = placement.index;
   for (int p = 0; p < order->size(); p++) {
     const int old = placement.order->position(order->devices()[p]);
@@ -61,7 +61,7 @@ std::vector<std::vector<std::int64_t>> reordered(const Placement& placement, con
 }
 
 // Tiles row-major, devices ascending within a tile: what always works.
-const Layout* private_layout(const Placement& placement) {
+LayoutRef private_layout(const Placement& placement) {
   const DeviceOrder* sorted = placement.order->sorted();
   const auto index = reordered(placement, sorted);
   std::vector<std::vector<Device>> members(static_cast<std::size_t>(num_elements(placement.counts)));
@@ -78,7 +78,7 @@ const Layout* private_layout(const Placement& placement) {
     dims.push_back({{pre, static_cast<std::int32_t>(count)}});
     pre *= static_cast<std::int32_t>(count);
   }
-  return Layout::of(DeviceOrder::of(std::move(devices)), std::move(dims));
+  return Layout::of(DeviceOrder::shared(std::move(devices)).get(), std::move(dims))->ref();
 }
 
 }  // namespace
@@ -96,14 +96,14 @@ std::optional<std::vector<AxisList>> factor(const Placement& placement, const De
   return dims;
 }
 
-const Layout* canonical_layout(const Placement& placement) {
+LayoutRef canonical_layout(const Placement& placement) {
   const DeviceOrder* sorted = placement.order->sorted();
-  if (auto dims = factor(placement, sorted)) return Layout::of(sorted, std::move(*dims));
+  if (auto dims = factor(placement, sorted)) return Layout::of(sorted, std::move(*dims))->ref();
   return private_layout(placement);
 }
 
 Placement placement_of(const Layout& layout) {
-  Placement out{layout.order(), {}, {}};
+  Placement out{layout.order()->ref(), {}, {}};
   for (int d = 0; d < layout.rank(); d++) {
     out.counts.push_back(layout.tiles(d));
     auto& tiles = out.index.emplace_back();

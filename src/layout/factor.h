@@ -10,7 +10,7 @@ namespace shardarray {
 
 /// Tiles of a value on devices, in any spelling: every tile is held by equally many devices.
 struct Placement {
-  const DeviceOrder* order = nullptr;
+  OrderRef order;
   Shape counts;                                  ///< number of tiles per dimension
   std::vector<std::vector<std::int64_t>> index;  ///< [dimension][position in order] -> tile
 };
@@ -21,7 +21,7 @@ std::optional<std::vector<AxisList>> factor(const Placement& placement, const De
 
 /// The one layout of a placement: over the sorted devices, and only where that fails over a private order:
 /// tiles row-major, devices ascending within a tile. Same placement <=> same pointer.
-const Layout* canonical_layout(const Placement& placement);
+LayoutRef canonical_layout(const Placement& placement);
 
 /// Where `layout` places its tiles (unreduced sub-axes left aside).
 Placement placement_of(const Layout& layout);

@@ -17,20 +17,9 @@ struct Hash {
 };
 struct Equal {
   bool operator()(const Layout* a, const Layout* b) const {
-    return a->order() == b->order() && a->dims() == b->dims() && a->unreduced() == b->unreduced() &&
-           a->reducer() == b->reducer();
+    return a->dims() == b->dims() && a->unreduced() == b->unreduced() && a->reducer() == b->reducer();
   }
 };
-struct Layouts {
-  std::mutex mutex;
-  std::unordered_set<const Layout*, Hash, Equal> layouts;
-};
-// Never freed: layouts are compared by address until the process ends.
-Layouts& layouts_made() {
-  static Layouts& t = *new Layouts;
-  return t;
-}
-
 std::uint64_t mix(std::uint64_t h, const AxisList& axes) {
   h = hash_mix(h, axes.size());
   for (SubAxis a : axes)
@@ -39,6 +28,16 @@ std::uint64_t mix(std::uint64_t h, const AxisList& axes) {
 }
 
 }  // namespace
+
+struct DeviceOrder::Layouts {
+  std::mutex mutex;
+  std::unordered_set<const Layout*, Hash, Equal> layouts;
+  std::vector<std::unique_ptr<const Layout>> made;
+};
+
+DeviceOrder::DeviceOrder(std::vector<Device> devices, OrderRef sorted)
+    : devices_(std::move(devices)), sorted_(std::move(sorted)), layouts_(std::make_unique<Layouts>()) {}
+DeviceOrder::~DeviceOrder() = default;
 
 const Layout* Layout::of(const DeviceOrder* order, std::vector<AxisList> dims, AxisList unreduced,
                          Reducer reducer) {
@@ -61,11 +60,12 @@ const Layout* Layout::of(const DeviceOrder* order, std::vector<AxisList> dims, A
   for (const AxisList& axes : l.dims_) h = mix(h, axes);
   l.hash_ = mix(h, l.unreduced_);
 
-  Layouts& t = layouts_made();
+  DeviceOrder::Layouts& t = *order->layouts_;
   const std::lock_guard lock(t.mutex);
   const auto found = t.layouts.find(&l);
   if (found != t.layouts.end()) return *found;
-  return *t.layouts.insert(new Layout(std::move(l))).first;
+  t.made.push_back(std::make_unique<const Layout>(std::move(l)));
+  return *t.layouts.insert(t.made.back().get()).first;
 }
 
 const Layout* Layout::replicated(const DeviceOrder* order, int rank) {

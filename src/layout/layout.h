@@ -5,11 +5,14 @@
 // sub-axes hold partial results that still have to be combined. Sub-axes that nobody uses are replicas.
 // Tiles are ceil-sized with a short or empty tail: 10 over 4 is 3, 3, 3, 1.
 //
-// Layouts are interned: over one order, same placement <=> same pointer. What layout_of makes (spelling.h) also has the
+// Layouts are interned: over one order, same placement <=> same pointer. They belong to their order and live as long as it;
+// orders live while somebody holds them (an OrderRef, a LayoutRef, the Sharding that they were made from). What is only used
+// in passing goes by plain pointer. What layout_of makes (spelling.h) also has the
 // canonical order (factor.h), so that pointers of shardings compare placements.
 #pragma once
 #include <compare>
 #include <cstdint>
+#include <memory>
 #include <string>
 #include <vector>
 
@@ -25,20 +28,35 @@ struct SubAxis {
 };
 using AxisList = std::vector<SubAxis>;
 
+class DeviceOrder;
+class Layout;
+using OrderRef = std::shared_ptr<const DeviceOrder>;
+using LayoutRef = std::shared_ptr<const Layout>;
+
 /// An ordered list of distinct devices, interned: equal lists have one address.
-class DeviceOrder {
+class DeviceOrder : public std::enable_shared_from_this<DeviceOrder> {
  public:
+  static OrderRef shared(std::vector<Device> devices);
+  /// The same, kept for ever: for orders of which there are few, such as one device.
   static const DeviceOrder* of(std::vector<Device> devices);
+  /// How many there are.
+  static std::size_t count();
+  ~DeviceOrder();
+  OrderRef ref() const { return shared_from_this(); }
   int size() const { return static_cast<int>(devices_.size()); }
   const std::vector<Device>& devices() const { return devices_; }
   /// -1 when the device is not in the list.
   int position(const Device& d) const;
   /// The same devices sorted by id.
-  const DeviceOrder* sorted() const { return sorted_; }
+  const DeviceOrder* sorted() const { return sorted_ ? sorted_.get() : this; }
 
  private:
+  friend class Layout;
+  struct Layouts;
+  DeviceOrder(std::vector<Device> devices, OrderRef sorted);
   std::vector<Device> devices_;
-  const DeviceOrder* sorted_ = nullptr;
+  OrderRef sorted_;  // null: this one
+  std::unique_ptr<Layouts> layouts_;
 };
 
 class Layout {
@@ -50,6 +68,8 @@ class Layout {
   /// The whole value on every device of `order`.
   static const Layout* replicated(const DeviceOrder* order, int rank);
 
+  /// Holds the layout and its order.
+  LayoutRef ref() const { return {order_->ref(), this}; }
   const DeviceOrder* order() const { return order_; }
   int rank() const { return static_cast<int>(dims_.size()); }
   const std::vector<AxisList>& dims() const { return dims_; }

@@ -2,10 +2,11 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <map>
 #include <mutex>
+#include <set>
 #include <tuple>
 
+#include "base/intern_table.h"
 #include "layout/layout.h"
 #include "shardarray/error.h"
 
@@ -22,25 +23,16 @@ struct ByIds {
   }
 };
 
-struct Orders {
-  std::mutex mutex;
-  std::map<std::vector<Device>, const DeviceOrder*, ByIds> orders;
-};
-// Never freed: layouts are used until the process ends.
+using Orders = InternTable<std::vector<Device>, DeviceOrder, ByIds>;
 Orders& orders_made() {
-  static Orders& t = *new Orders;
+  static Orders& t = *new Orders;  // never destroyed
   return t;
 }
 
 }  // namespace
 
-const DeviceOrder* DeviceOrder::of(std::vector<Device> devices) {
-  Orders& t = orders_made();
-  {
-    const std::lock_guard lock(t.mutex);
-    const auto found = t.orders.find(devices);
-    if (found != t.orders.end()) return found->second;
-  }
+OrderRef DeviceOrder::shared(std::vector<Device> devices) {
+  if (OrderRef found = orders_made().find(devices)) return found;
   auto ascending = devices;
   std::sort(ascending.begin(), ascending.end(), by_id);
   if (devices.empty() || std::adjacent_find(ascending.begin(), ascending.end()) != ascending.end())
@@ -48,18 +40,20 @@ const DeviceOrder* DeviceOrder::of(std::vector<Device> devices) {
         fmt::format("DeviceOrder::of: {} devices, empty or with one twice. A device order lists distinct "
                     "devices. Please report this.",
                     devices.size()));
-  const bool is_sorted = ascending == devices;
-  const DeviceOrder* sorted = is_sorted ? nullptr : of(std::move(ascending));
-  const std::lock_guard lock(t.mutex);
-  const DeviceOrder*& slot = t.orders[devices];
-  if (!slot) {
-    auto* order = new DeviceOrder;
-    order->devices_ = std::move(devices);
-    order->sorted_ = is_sorted ? order : sorted;
-    slot = order;
-  }
-  return slot;
+  const OrderRef sorted = ascending == devices ? nullptr : shared(std::move(ascending));
+  return orders_made().get(
+      devices, [&](const std::vector<Device>& list) { return OrderRef(new DeviceOrder(list, sorted)); });
 }
+
+const DeviceOrder* DeviceOrder::of(std::vector<Device> devices) {
+  static std::mutex mutex;
+  static auto& kept = *new std::set<OrderRef>;
+  OrderRef order = shared(std::move(devices));
+  const std::lock_guard lock(mutex);
+  return kept.insert(std::move(order)).first->get();
+}
+
+std::size_t DeviceOrder::count() { return orders_made().size(); }
 
 int DeviceOrder::position(const Device& d) const {
   // Most orders are 0, 1, 2, ...

@@ -37,7 +37,7 @@ Shape spec_counts(const NamedSpelling& s, int rank) {
 Placement named_placement(const NamedSpelling& s, int rank, const std::vector<Device>& devices) {
   const auto& entries = s.spec.entries();
   const Shape& grid = s.mesh.state().grid.shape;
-  Placement out{DeviceOrder::of(devices), spec_counts(s, rank), {}};
+  Placement out{DeviceOrder::shared(devices), spec_counts(s, rank), {}};
   out.index.assign(static_cast<std::size_t>(rank), std::vector<std::int64_t>(devices.size(), 0));
   for (std::size_t d = 0; d < entries.size(); d++)
     for (const std::string& axis : entries[d].names) {
@@ -52,7 +52,7 @@ Placement named_placement(const NamedSpelling& s, int rank, const std::vector<De
 
 Placement positional_placement(const PositionalSpelling& s, const std::vector<Device>& devices) {
   const std::size_t rank = s.shape.size();
-  Placement out{DeviceOrder::of(devices), s.shape, {}};
+  Placement out{DeviceOrder::shared(devices), s.shape, {}};
   out.index.assign(rank, std::vector<std::int64_t>(devices.size(), 0));
   for (std::size_t entry = 0; entry < s.sets.size(); entry++) {
     auto rest = static_cast<std::int64_t>(entry);
@@ -76,26 +76,27 @@ bool all_ones(const Shape& s) {
                   cls, s.to_string(), fitting, rank, remedy));
 }
 
-const Layout* make_layout(const Sharding& s, int rank) {
+LayoutRef make_layout(const Sharding& s, int rank) {
   const ShardingImpl& impl = *s.impl();
   return std::visit(
-      Overloaded{
-          [&](const NamedSpelling& named) {
-            const std::size_t length = named.spec.entries().size();
-            if (static_cast<std::size_t>(rank) < length)
-              throw_rank(s, "NamedSharding", fmt::format("at least {}", length), rank,
-                         rank == 0 ? "For scalars use P()" : "Drop entries from the PartitionSpec");
-            return canonical_layout(named_placement(named, rank, impl.devices));
-          },
-          [&](const PositionalSpelling& positional) {
-            if (all_ones(positional.shape))
-              return Layout::replicated(DeviceOrder::of(impl.devices)->sorted(), rank);
-            if (static_cast<std::size_t>(rank) != positional.shape.size())
-              throw_rank(s, "PositionalSharding", std::to_string(positional.shape.size()), rank,
-                         "Reshape the sharding or replicate() it");
-            return canonical_layout(positional_placement(positional, impl.devices));
-          },
-          [&](const SingleSpelling&) { return Layout::replicated(DeviceOrder::of(impl.devices), rank); }},
+      Overloaded{[&](const NamedSpelling& named) {
+                   const std::size_t length = named.spec.entries().size();
+                   if (static_cast<std::size_t>(rank) < length)
+                     throw_rank(s, "NamedSharding", fmt::format("at least {}", length), rank,
+                                rank == 0 ? "For scalars use P()" : "Drop entries from the PartitionSpec");
+                   return canonical_layout(named_placement(named, rank, impl.devices));
+                 },
+                 [&](const PositionalSpelling& positional) {
+                   if (all_ones(positional.shape))
+                     return Layout::replicated(DeviceOrder::shared(impl.devices)->sorted(), rank)->ref();
+                   if (static_cast<std::size_t>(rank) != positional.shape.size())
+                     throw_rank(s, "PositionalSharding", std::to_string(positional.shape.size()), rank,
+                                "Reshape the sharding or replicate() it");
+                   return canonical_layout(positional_placement(positional, impl.devices));
+                 },
+                 [&](const SingleSpelling&) {
+                   return Layout::replicated(DeviceOrder::shared(impl.devices).get(), rank)->ref();
+                 }},
       impl.spelling);
 }
 
@@ -106,11 +107,16 @@ Sharding make_sharding(ShardingImpl::Spelling spelling, std::vector<Device> devi
 }
 
 const Layout* layout_of(const Sharding& s, int rank) {
-  auto& known = s.impl()->layouts;
-  if (static_cast<std::size_t>(rank) >= known.size()) return make_layout(s, rank);
-  auto& slot = known[rank];
-  const Layout* layout = slot.load(std::memory_order_acquire);
-  if (!layout) slot.store(layout = make_layout(s, rank), std::memory_order_release);
+  const ShardingImpl& impl = *s.impl();
+  auto* const slot = static_cast<std::size_t>(rank) < impl.layouts.size() ? &impl.layouts[rank] : nullptr;
+  if (slot)
+    if (const Layout* known = slot->load(std::memory_order_acquire)) return known;
+  LayoutRef made = make_layout(s, rank);
+  const Layout* const layout = made.get();
+  const std::lock_guard lock(impl.mutex);
+  if (std::find(impl.held.begin(), impl.held.end(), made) == impl.held.end())
+    impl.held.push_back(std::move(made));
+  if (slot) slot->store(layout, std::memory_order_release);
   return layout;
 }
 
@@ -188,7 +194,7 @@ bool Sharding::is_fully_replicated(int ndim) const {
 }
 
 std::vector<Device> Sharding::device_set() const {
-  return DeviceOrder::of(impl_->devices)->sorted()->devices();
+  return DeviceOrder::shared(impl_->devices)->sorted()->devices();
 }
 const std::vector<Device>& Sharding::device_assignment() const { return impl_->devices; }
 

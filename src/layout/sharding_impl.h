@@ -3,6 +3,8 @@
 #include <array>
 #include <atomic>
 #include <cstdint>
+#include <memory>
+#include <mutex>
 #include <string>
 #include <variant>
 #include <vector>
@@ -12,12 +14,22 @@
 
 namespace shardarray {
 
+/// A text by which jit's keys are made: equal ones that live at a time have one number, and no number is used twice.
+struct NumberedText {
+  std::uint64_t number;
+  std::string text;
+};
+/// A spelling with the ids of the devices; made at first use.
+struct SpelledOnce {
+  mutable std::once_flag once;
+  mutable std::shared_ptr<const NumberedText> text;
+};
+
 struct Mesh::State {
   State(DeviceGrid g, std::vector<std::string> n) : grid(std::move(g)), names(std::move(n)) {}
   DeviceGrid grid;
   std::vector<std::string> names;
-  /// With the ids of the devices, interned; at first use.
-  mutable std::atomic<const std::string*> spelling{};
+  SpelledOnce spelling;
 };
 
 /// A mesh and a spec.
@@ -33,15 +45,16 @@ struct PositionalSpelling {
 /// The whole value on one device.
 struct SingleSpelling {};
 
-struct ShardingImpl {
+struct ShardingImpl : std::enable_shared_from_this<ShardingImpl> {
   using Spelling = std::variant<NamedSpelling, PositionalSpelling, SingleSpelling>;
   ShardingImpl(Spelling s, std::vector<Device> d) : spelling(std::move(s)), devices(std::move(d)) {}
   Spelling spelling;
   std::vector<Device> devices;  ///< in assignment order
   /// layout_of by rank, filled at first use; higher ranks are made anew each time.
   mutable std::array<std::atomic<const Layout*>, 8> layouts{};
-  /// The spelling with the ids of the devices, interned; at first use.
-  mutable std::atomic<const std::string*> text{};
+  mutable std::mutex mutex;
+  mutable std::vector<LayoutRef> held;  ///< all layouts made from it
+  SpelledOnce text;
 };
 
 Sharding make_sharding(ShardingImpl::Spelling spelling, std::vector<Device> devices);

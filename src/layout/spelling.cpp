@@ -22,7 +22,7 @@ struct AxisPart {
 // Every mesh axis as sub-axes of `order`; nothing when the mesh is on other devices or does not factor over
 // the order.
 std::optional<std::vector<AxisPart>> mesh_parts(const Mesh& mesh, const DeviceOrder* order) {
-  const DeviceOrder* mesh_order = DeviceOrder::of(mesh.devices());
+  const OrderRef mesh_order = DeviceOrder::shared(mesh.devices());
   if (mesh_order->sorted() != order->sorted()) return std::nullopt;
   std::vector<AxisList> axes;
   std::int32_t pre = 1;
@@ -30,7 +30,7 @@ std::optional<std::vector<AxisPart>> mesh_parts(const Mesh& mesh, const DeviceOr
     axes.push_back({{pre, static_cast<std::int32_t>(size)}});
     pre *= static_cast<std::int32_t>(size);
   }
-  const Layout* layout = in_order(Layout::of(mesh_order, std::move(axes)), order);
+  const Layout* layout = in_order(Layout::of(mesh_order.get(), std::move(axes)), order);
   if (!layout) return std::nullopt;
   std::vector<AxisPart> parts;
   for (int k = 0; k < layout->rank(); k++) {
@@ -86,7 +86,8 @@ std::optional<std::vector<std::string>> names_of(const AxisList& axes, const Dev
 // layout.
 std::optional<std::vector<std::string>> dim_names(const Layout& layout, int d, const Mesh* mesh,
                                                   bool partial) {
-  const Layout* on_mesh = mesh ? in_order(&layout, DeviceOrder::of(mesh->devices())) : nullptr;
+  const OrderRef mesh_order = mesh ? DeviceOrder::shared(mesh->devices()) : nullptr;
+  const Layout* on_mesh = mesh ? in_order(&layout, mesh_order.get()) : nullptr;
   const Layout& l = on_mesh ? *on_mesh : layout;
   return names_of(l.dims()[d], l.order(), mesh, partial);
 }
@@ -133,12 +134,12 @@ const Mesh* mesh_of(const Sharding& s) {
   return named ? &named->mesh : nullptr;
 }
 
-Sharding spell(const Layout* layout, std::span<const Sharding> like) {
-  const Layout* canonical = canonical_layout(placement_of(*layout));
+static Sharding spell_placement(const Layout* layout, std::span<const Sharding> like) {
+  const LayoutRef canonical = canonical_layout(placement_of(*layout));
   const DeviceOrder* devices = layout->order()->sorted();
   for (const Sharding& s : like) {
-    if (DeviceOrder::of(s.device_assignment())->sorted() != devices) continue;
-    if (fits(s, layout->rank()) && layout_of(s, layout->rank()) == canonical) return s;
+    if (DeviceOrder::shared(s.device_assignment())->sorted() != devices) continue;
+    if (fits(s, layout->rank()) && layout_of(s, layout->rank()) == canonical.get()) return s;
     if (const Mesh* mesh = mesh_of(s)) {
       if (auto named = as_named(*canonical, *mesh)) return *named;
     } else if (std::holds_alternative<PositionalSpelling>(s.impl()->spelling)) {
@@ -147,6 +148,15 @@ Sharding spell(const Layout* layout, std::span<const Sharding> like) {
   }
   if (devices->size() == 1) return SingleDeviceSharding(devices->devices()[0]);
   return as_positional(*canonical, devices->devices());
+}
+
+Sharding spell(const Layout* layout, std::span<const Sharding> like) {
+  const Sharding s = spell_placement(layout, like);
+  if (layout_of(s, layout->rank()) == layout) return s;
+  const auto impl = s.impl()->shared_from_this();  // without what `s` may hold beside it
+  const auto both =
+      std::make_shared<std::pair<std::shared_ptr<const ShardingImpl>, LayoutRef>>(impl, layout->ref());
+  return Sharding(std::shared_ptr<const ShardingImpl>(both, impl.get()));
 }
 
 std::string axis_names(const AxisList& axes, const DeviceOrder* order, const Mesh* mesh) {

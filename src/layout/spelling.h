@@ -10,11 +10,11 @@
 
 namespace shardarray {
 
-/// The canonical form for a value of rank `rank`. Throws ShardingError by the rank rule of the sharding's class.
+/// The canonical form, which `s` holds, for a value of rank `rank`. Throws ShardingError by the rank rule of the sharding's class.
 const Layout* layout_of(const Sharding& s, int rank);
 
 /// `layout` spelled as a sharding, in the class of the first of `like` that is on the same devices and can express it
-/// (the very same object when it is equivalent); otherwise SingleDevice on one device, else Positional.
+/// (the very same object when it is equivalent); otherwise SingleDevice on one device, else Positional. It holds `layout`.
 Sharding spell(const Layout* layout, std::span<const Sharding> like = {});
 
 /// Words that are equal exactly for equal spellings (`==`).

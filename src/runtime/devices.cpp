@@ -23,7 +23,7 @@ struct Registry {
 };
 
 Registry& registry() {
-  static Registry r;
+  static Registry& r = *new Registry;  // never destroyed
   return r;
 }
 

@@ -1,6 +1,7 @@
 #include "runtime/pool.h"
 
 #include <fmt/format.h>
+#include <pthread.h>
 #include <sched.h>
 
 #include <algorithm>
@@ -56,10 +57,18 @@ int quota_cores(const std::string& groups_file, const std::string& root) {
 
 int available_cores() { return std::min(affinity_cores(), quota_cores()); }
 
+struct PoolInChild {  // a child of fork() has the pool without its threads
+  static void prepare();
+  static void parent();
+  static void child();
+};
+
 ThreadPool& ThreadPool::instance() {
   // Never destroyed: at exit sleeping workers simply end with the process.
   static ThreadPool* const pool =
       new ThreadPool(count_from_environment("SHARDARRAY_THREADS", most_workers).value_or(available_cores()));
+  static const int at_fork = pthread_atfork(PoolInChild::prepare, PoolInChild::parent, PoolInChild::child);
+  static_cast<void>(at_fork);
   return *pool;
 }
 
@@ -97,50 +106,101 @@ void ThreadPool::stop() {
   stopping_ = false;
 }
 
+namespace {
+
+// One function for all.
+class SharedWork final : public Job {
+ public:
+  SharedWork(void (*work)(void*), void* object) : work_(work), object_(object) {}
+  void run() override { work_(object_); }
+  bool ready() override { return open_.load(std::memory_order_relaxed); }
+  void help() override {
+    work_(object_);
+    open_.store(false, std::memory_order_relaxed);  // all of it is shared out
+  }
+
+ private:
+  void (*const work_)(void*);
+  void* const object_;
+  std::atomic<bool> open_{true};
+};
+
+}  // namespace
+
 void ThreadPool::run(void (*work)(void*), void* object) {
-  if (worker_count() == 1) return work(object);
+  SharedWork job(work, object);
+  run(job);
+}
+
+void ThreadPool::run(Job& job) {
+  if (worker_count() == 1) return job.run();
   if (!started_) start();
-  Job job{work, object};
   {
     const std::lock_guard lock(mutex_);
     jobs_.push_back(&job);
   }
-  epoch_.fetch_add(1);
-  epoch_.notify_all();
-  work(object);
+  announce(most_workers);
+  job.run();
   {
     const std::lock_guard lock(mutex_);
     std::erase(jobs_, &job);  // nobody joins from here on
   }
-  if (spin_until([&] { return job.inside.load(std::memory_order_acquire) == 0; })) return;
+  if (spin_until([&] { return job.inside_.load(std::memory_order_acquire) == 0; })) return;
   std::unique_lock lock(mutex_);
-  left_.wait(lock, [&] { return job.inside.load(std::memory_order_relaxed) == 0; });
+  left_.wait(lock, [&] { return job.inside_.load(std::memory_order_relaxed) == 0; });
 }
 
-/// Joins the oldest job that still has something to share out.
+// A worker counts itself as idle, then reads the epoch, then looks for work; who has published work looks for idle ones, then
+// moves the epoch. In the one order of all this either the worker sees the work or it sees the epoch move.
+void ThreadPool::announce(int count) {
+  const int idle = idle_.load();
+  if (idle == 0 || count <= 0) return;
+  epoch_.fetch_add(1);
+  if (count >= idle) return epoch_.notify_all();
+  for (int k = 0; k < count; k++) epoch_.notify_one();
+}
+
+/// Joins the oldest job that has something ready.
 bool ThreadPool::help() {
   std::unique_lock lock(mutex_);
-  const auto found = std::find_if(jobs_.begin(), jobs_.end(), [](const Job* j) { return j->open; });
+  const auto found = std::find_if(jobs_.begin(), jobs_.end(), [](Job* j) { return j->ready(); });
   if (found == jobs_.end()) return false;
   Job* const job = *found;
-  job->inside.fetch_add(1, std::memory_order_relaxed);
+  job->inside_.fetch_add(1, std::memory_order_relaxed);
   lock.unlock();
-  job->work(job->object);
+  idle_.fetch_sub(1);
+  job->help();
+  idle_.fetch_add(1);
   lock.lock();
-  job->open = false;
   // The caller may leave, and the job be gone, as soon as the count is zero.
-  if (job->inside.fetch_sub(1, std::memory_order_release) == 1) left_.notify_all();
+  if (job->inside_.fetch_sub(1, std::memory_order_release) == 1) left_.notify_all();
   return true;
 }
 
 void ThreadPool::worker_loop() {
+  idle_.fetch_add(1);
   for (;;) {
-    const int seen = epoch_.load();  // before looking: what comes after is not missed
-    if (stopping_) return;
+    const int seen = epoch_.load();
+    if (stopping_) break;
     if (help()) continue;
     if (spin_until([&] { return epoch_.load(std::memory_order_relaxed) != seen; })) continue;
     epoch_.wait(seen);
   }
+  idle_.fetch_sub(1);
+}
+
+void PoolInChild::prepare() { ThreadPool::instance().mutex_.lock(); }
+void PoolInChild::parent() { ThreadPool::instance().mutex_.unlock(); }
+void PoolInChild::child() {
+  ThreadPool& pool = ThreadPool::instance();
+  static auto& gone = *new std::vector<std::thread>;  // nobody can join them
+  for (std::thread& t : pool.threads_) gone.push_back(std::move(t));
+  pool.threads_.clear();
+  new (&pool.left_) std::condition_variable;  // without those who wait for it there
+  pool.jobs_.clear();                         // those of threads that are not here
+  pool.idle_ = 0;
+  pool.started_ = false;
+  pool.mutex_.unlock();
 }
 
 }  // namespace shardarray

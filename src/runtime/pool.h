@@ -1,7 +1,7 @@
-// ThreadPool: the caller and its workers.
+// ThreadPool: the callers of jobs and the workers that help them.
 //
-// A worker that has nothing to do spins for 50 us, then sleeps on a futex. Threads start with the first job
-// that wants them.
+// A worker is in a job only while that has something ready to do; else it looks at the other ones, oldest first. When none has,
+// it spins for 50 us, then sleeps on a futex. Threads start with the first job that wants them. A forked child starts its own.
 #pragma once
 #include <atomic>
 #include <chrono>
@@ -11,53 +11,6 @@
 #include <vector>
 
 namespace shardarray {
-
-class ThreadPool {
- public:
-  /// Of the process; never destroyed.
-  static ThreadPool& instance();
-  explicit ThreadPool(int workers) : worker_count_(workers) {}
-  ThreadPool(const ThreadPool&) = delete;
-  ThreadPool& operator=(const ThreadPool&) = delete;
-  ~ThreadPool() { stop(); }
-
-  /// The caller counts as one.
-  int worker_count() const { return worker_count_.load(std::memory_order_relaxed); }
-  /// n >= 1, the caller included; only while nothing runs. Throws DeviceError for other numbers.
-  void set_worker_count(int n);
-  /// Calls work(object) on this thread and on every worker that is free; returns when all of them have
-  /// returned. `work` must share out what there is to do among those who call it, and must not throw. May be
-  /// called from several threads at once, and from within a job.
-  void run(void (*work)(void*), void* object);
-
- private:
-  struct Job {
-    void (*work)(void*);
-    void* object;
-    bool open = true;            // somebody may still join
-    std::atomic<int> inside{0};  // workers in it; written under the lock
-  };
-  void start();
-  void stop();
-  void worker_loop();
-  bool help();
-
-  std::atomic<int> worker_count_;
-  std::atomic<bool> started_{false}, stopping_{false};
-  std::atomic<int> epoch_{0};  // grows with every job
-  std::mutex mutex_;
-  std::condition_variable left_;
-  std::vector<Job*> jobs_;
-  std::vector<std::thread> threads_;
-};
-
-/// The cores that this process may use: the smaller of its affinity mask and its cgroup's quota, rounded up.
-int available_cores();
-/// Cores by the quota of the cgroups that the file `groups` names, mounted at `root` (version 2 `cpu.max`, version 1
-/// `cpu.cfs_quota_us`): the tightest up to the root; a large number without one.
-int quota_cores(const std::string& groups = "/proc/self/cgroup", const std::string& root = "/sys/fs/cgroup");
-/// The workers of the process's pool: SHARDARRAY_THREADS, else all available cores.
-void set_worker_count(int n);
 
 /// Tells the core that a loop is waiting.
 inline void spin_pause() {
@@ -81,5 +34,78 @@ template <class Done> bool spin_until(Done done) {
     if (now > end) return false;
   }
 }
+
+/// What a caller shares out among itself and the workers. Nothing of it may throw.
+class Job {
+ public:
+  /// On the caller's thread; returns when everything is done.
+  virtual void run() = 0;
+  /// There is something that nobody has begun. Must see all that was published before a call of announce().
+  virtual bool ready() = 0;
+  /// On a worker: does what is ready.
+  virtual void help() = 0;
+
+ protected:
+  ~Job() = default;
+
+ private:
+  friend class ThreadPool;
+  std::atomic<int> inside_{0};  // workers in it; written under the pool's lock
+};
+
+class ThreadPool {
+ public:
+  /// Of the process; never destroyed.
+  static ThreadPool& instance();
+  explicit ThreadPool(int workers) : worker_count_(workers) {}
+  ThreadPool(const ThreadPool&) = delete;
+  ThreadPool& operator=(const ThreadPool&) = delete;
+  ~ThreadPool() { stop(); }
+
+  /// The caller counts as one.
+  int worker_count() const { return worker_count_.load(std::memory_order_relaxed); }
+  /// n >= 1, the caller included; only while nothing runs. Throws DeviceError for other numbers.
+  void set_worker_count(int n);
+  /// Runs the job with the help of those workers that are free; returns when all of them have left it. May be called from
+  /// several threads at once, and from within a job.
+  void run(Job& job);
+  /// The same for work(object), which shares out what there is to do among those who call it.
+  void run(void (*work)(void*), void* object);
+  /// After `count` pieces of a running job became ready that its callers do not take at once: free workers look for them.
+  void announce(int count);
+  /// Within Job::help(): waits a moment for more of it to do; false: the worker is wanted elsewhere or gives up.
+  template <class More> bool stay(More more) {
+    idle_.fetch_add(1);
+    const int seen = epoch_.load();
+    const bool stays =
+        spin_until([&] { return more() || epoch_.load(std::memory_order_relaxed) != seen; }) && more();
+    idle_.fetch_sub(1);
+    return stays;
+  }
+
+ private:
+  friend struct PoolInChild;
+  void start();
+  void stop();
+  void worker_loop();
+  bool help();
+
+  std::atomic<int> worker_count_;
+  std::atomic<bool> started_{false}, stopping_{false};
+  std::atomic<int> epoch_{0};  // grows with what is announced
+  std::atomic<int> idle_{0};   // workers that look for something, spin or sleep
+  std::mutex mutex_;
+  std::condition_variable left_;
+  std::vector<Job*> jobs_;
+  std::vector<std::thread> threads_;
+};
+
+/// The cores that this process may use: the smaller of its affinity mask and its cgroup's quota, rounded up.
+int available_cores();
+/// Cores by the quota of the cgroups that the file `groups` names, mounted at `root` (version 2 `cpu.max`, version 1
+/// `cpu.cfs_quota_us`): the tightest up to the root; a large number without one.
+int quota_cores(const std::string& groups = "/proc/self/cgroup", const std::string& root = "/sys/fs/cgroup");
+/// The workers of the process's pool: SHARDARRAY_THREADS, else all available cores.
+void set_worker_count(int n);
 
 }  // namespace shardarray

@@ -1,6 +1,7 @@
 #include "runtime/task_graph.h"
 
 #include <algorithm>
+#include <thread>
 #include <utility>
 
 namespace shardarray {
@@ -13,25 +14,39 @@ constexpr Task joint_task = {nullptr, nullptr, 0, 0, 0};
 
 }  // namespace
 
-/// The counters of one run.
-struct TaskGraph::RunState {
-  explicit RunState(std::size_t n) : pending(n), ready(n) {}
+/// One run: its counters, and what its caller and the workers that help it do.
+struct TaskGraph::RunState final : Job {
+  explicit RunState(std::size_t n) : pending(n), queue(n) {}
+  void begin(const TaskGraph& g, void* const* b, ThreadPool& p);
+  void run() override;
+  bool ready() override { return head.load(std::memory_order_relaxed) < tail.load(); }
+  void help() override;
+
   const TaskGraph* graph = nullptr;
+  ThreadPool* pool = nullptr;
   void* const* bases = nullptr;
   std::vector<std::atomic<int>> pending;  // task -> predecessors that have not ended
-  // Every task becomes ready once: it gets the next slot at `tail`; who wants work takes the next ticket at
-  // `head` and, if need be, waits for that slot.
-  std::vector<std::atomic<int>> ready;
+  // Every task becomes ready once: it gets the next slot at `tail`. Slots before `head` are taken; `head` never passes `tail`,
+  // so who takes one has its task at once.
+  std::vector<std::atomic<int>> queue;
   alignas(64) std::atomic<int> head{0};
   alignas(64) std::atomic<int> tail{0};
+  alignas(64) std::atomic<int> left{0};  // tasks that have not ended
+  std::atomic<int> calls{0};             // grows to wake the caller
+  std::atomic<bool> caller_sleeps{false};
   std::atomic<bool> failed{false};
   std::exception_ptr error;
 
+ private:
+  bool finished() const { return left.load() == 0; }
   void publish(int task) {
-    std::atomic<int>& slot = ready[static_cast<std::size_t>(tail.fetch_add(1, std::memory_order_relaxed))];
-    slot.store(task);
-    slot.notify_one();
+    queue[static_cast<std::size_t>(tail.fetch_add(1))].store(task, std::memory_order_release);
   }
+  int take();
+  int end(std::size_t task);
+  void run_ready();
+  void wake(int count);
+  bool wake_caller();
 };
 
 TaskGraph::TaskGraph() = default;
@@ -172,19 +187,8 @@ void TaskGraph::run(void* const* bases, ThreadPool& pool) const {
     return run_inline(bases);
   }
   auto state = take_state();
-  state->graph = this;
-  state->bases = bases;
-  for (std::size_t k = 0; k < tasks_.size(); k++) {
-    state->pending[k].store(predecessor_count_[k], std::memory_order_relaxed);
-    state->ready[k].store(-1, std::memory_order_relaxed);
-  }
-  state->head.store(0, std::memory_order_relaxed);
-  state->tail.store(0, std::memory_order_relaxed);
-  state->failed.store(false, std::memory_order_relaxed);
-  for (std::size_t k = 0; k < tasks_.size(); k++) {
-    if (predecessor_count_[k] == 0) state->publish(static_cast<int>(k));
-  }
-  pool.run(work, state.get());
+  state->begin(*this, bases, pool);
+  pool.run(*state);
   std::exception_ptr error = std::exchange(state->error, nullptr);
   {
     const std::lock_guard lock(mutex_);
@@ -193,29 +197,95 @@ void TaskGraph::run(void* const* bases, ThreadPool& pool) const {
   if (error) std::rethrow_exception(error);
 }
 
-void TaskGraph::work(void* object) {
-  auto& state = *static_cast<RunState*>(object);
-  const TaskGraph& g = *state.graph;
-  for (;;) {
-    const auto ticket = static_cast<std::size_t>(state.head.fetch_add(1, std::memory_order_relaxed));
-    if (ticket >= g.tasks_.size()) return;
-    std::atomic<int>& slot = state.ready[ticket];
-    if (!spin_until([&] { return slot.load(std::memory_order_acquire) >= 0; })) slot.wait(-1);
-    const auto k = static_cast<std::size_t>(slot.load(std::memory_order_acquire));
-    const Task& t = g.tasks_[k];
-    if (t.run != nullptr && !state.failed.load(std::memory_order_relaxed)) {
+void TaskGraph::RunState::begin(const TaskGraph& g, void* const* b, ThreadPool& p) {
+  graph = &g;
+  pool = &p;
+  bases = b;
+  for (std::size_t k = 0; k < g.tasks_.size(); k++) {
+    pending[k].store(g.predecessor_count_[k], std::memory_order_relaxed);
+    queue[k].store(-1, std::memory_order_relaxed);
+  }
+  head.store(0, std::memory_order_relaxed);
+  tail.store(0, std::memory_order_relaxed);
+  left.store(g.size(), std::memory_order_relaxed);
+  failed.store(false, std::memory_order_relaxed);
+  for (std::size_t k = 0; k < g.tasks_.size(); k++)
+    if (g.predecessor_count_[k] == 0) publish(static_cast<int>(k));
+}
+
+/// A task that is ready and now this thread's; -1: there is none.
+int TaskGraph::RunState::take() {
+  int at = head.load(std::memory_order_relaxed);
+  do {
+    if (at >= tail.load()) return -1;
+  } while (!head.compare_exchange_weak(at, at + 1, std::memory_order_relaxed));
+  const std::atomic<int>& slot = queue[static_cast<std::size_t>(at)];
+  int task = -1;  // its publisher is about to write it
+  while (!spin_until([&] { return (task = slot.load(std::memory_order_acquire)) >= 0; }))
+    std::this_thread::yield();
+  return task;
+}
+
+/// Returns how many tasks became ready.
+int TaskGraph::RunState::end(std::size_t task) {
+  int published = 0;
+  for (int e = graph->successor_begin_[task]; e < graph->successor_begin_[task + 1]; e++) {
+    const int next = graph->successors_[static_cast<std::size_t>(e)];
+    if (pending[static_cast<std::size_t>(next)].fetch_sub(1, std::memory_order_acq_rel) != 1) continue;
+    publish(next);
+    published++;
+  }
+  return published;
+}
+
+void TaskGraph::RunState::run_ready() {
+  int ended = 0;
+  for (int task; (task = take()) >= 0; ended++) {
+    const Task& t = graph->tasks_[static_cast<std::size_t>(task)];
+    if (t.run != nullptr && !failed.load(std::memory_order_relaxed)) {
       try {
-        t.run(t.object, state.bases, t.begin, t.end);
+        t.run(t.object, bases, t.begin, t.end);
       } catch (...) {
-        if (!state.failed.exchange(true)) state.error = std::current_exception();
+        if (!failed.exchange(true)) error = std::current_exception();
       }
     }
-    for (int e = g.successor_begin_[k]; e < g.successor_begin_[k + 1]; e++) {
-      const int next = g.successors_[static_cast<std::size_t>(e)];
-      if (state.pending[static_cast<std::size_t>(next)].fetch_sub(1, std::memory_order_acq_rel) == 1)
-        state.publish(next);
-    }
+    wake(end(static_cast<std::size_t>(task)) - 1);  // one of them is for this thread
   }
+  if (ended > 0 && left.fetch_sub(ended) == ended) wake_caller();
+}
+
+/// Somebody for so many tasks that are ready.
+void TaskGraph::RunState::wake(int count) {
+  if (count <= 0) return;
+  if (wake_caller()) count--;
+  pool->announce(count);
+}
+
+bool TaskGraph::RunState::wake_caller() {
+  if (!caller_sleeps.load() || !caller_sleeps.exchange(false)) return false;
+  calls.fetch_add(1);
+  calls.notify_one();
+  return true;
+}
+
+void TaskGraph::RunState::run() {
+  for (;;) {
+    run_ready();
+    const auto wanted = [&] { return finished() || ready(); };
+    if (!spin_until(wanted)) {
+      // Says that it sleeps, then looks once more: who publishes looks for sleepers afterwards.
+      const int seen = calls.load();
+      caller_sleeps.store(true);
+      if (!wanted()) calls.wait(seen);
+      caller_sleeps.store(false);
+    }
+    if (finished()) return;
+  }
+}
+
+void TaskGraph::RunState::help() {
+  do run_ready();
+  while (!finished() && pool->stay([&] { return finished() || ready(); }));
 }
 
 }  // namespace shardarray

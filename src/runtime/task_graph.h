@@ -1,8 +1,9 @@
 // TaskGraph: a static graph of tasks, built once, run often.
 //
 // Edges follow from memory: two groups of tasks that touch one byte run in the order of their addition when
-// at least one of them writes it. So reused memory and in-place updates are right by construction. A task
-// never waits inside, hence any number of workers makes progress.
+// at least one of them writes it. So reused memory and in-place updates are right by construction. Who runs it takes only tasks
+// that are ready and never waits for one that another thread has, hence any number of workers makes progress, and workers
+// that find nothing here are free for others' graphs.
 #pragma once
 #include <atomic>
 #include <cstdint>
@@ -76,7 +77,6 @@ class TaskGraph {
   void need(std::vector<int>& after, int task);
   std::unique_ptr<RunState> take_state() const;
   void run_inline(void* const* bases) const;
-  static void work(void* state);
 
   std::vector<Task> tasks_;
   std::vector<std::pair<int, int>> edges_;  // while building: from, to

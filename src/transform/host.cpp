@@ -5,6 +5,7 @@
 #include <optional>
 
 #include "base/host_memory.h"
+#include "base/per_thread.h"
 #include "base/sizes.h"
 #include "runtime/devices.h"
 #include "transform/eval.h"
@@ -12,8 +13,11 @@
 namespace shardarray {
 
 // The thread's last one is kept: what lies on one device is then spelled by one object.
+struct LastSharding : std::optional<Sharding> {
+  using optional::operator=;
+};
 static const Sharding& sharding_on(const Device& device) {
-  static thread_local std::optional<Sharding> last;
+  auto& last = PerThread<LastSharding>::get();
   if (!last || last->device_assignment()[0] != device) last = SingleDeviceSharding(device);
   return *last;
 }

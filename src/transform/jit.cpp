@@ -3,10 +3,12 @@
 
 #include <algorithm>
 #include <cstdio>
+#include <map>
 #include <mutex>
 #include <set>
 #include <unordered_map>
 
+#include "base/per_thread.h"
 #include "base/print_time.h"
 #include "graph/key.h"
 #include "graph/trace_state.h"
@@ -19,11 +21,12 @@
 
 namespace shardarray::core {
 
-// Names outlive the functions that bear them: tombstones point at them.
+// Names outlive the functions that bear them: tombstones point at them. A program that makes names without end gets no more.
 static const char* lasting_name(const std::string& name) {
   static std::mutex m;
   static auto* names = new std::set<std::string>;
   const std::lock_guard lock(m);
+  if (names->size() >= 4096 && !names->contains(name)) return "a function";
   return names->insert(name).first->c_str();
 }
 
@@ -35,7 +38,7 @@ struct JitCache {
   std::unordered_map<Words, std::shared_ptr<const JitEntry>, WordsHash> entries;
   std::atomic<int> traces{0};
   bool warned = false;
-  std::vector<std::vector<std::pair<std::string, std::string>>> statics;  ///< of the traces so far
+  std::map<std::string, std::set<std::string>> statics;  ///< path -> values so far, eight at most
 };
 
 std::shared_ptr<JitCache> make_jit_cache(JitOptions options) {
@@ -85,20 +88,21 @@ const Arrays& JitTrace::placeholders() const { return state_->given; }
 
 // After 8 traces that differ in one static value: say so, once.
 static void warn_about_statics(JitCache& c, const JitCall& call) {
-  c.statics.push_back(call.statics);
-  if (c.warned || c.statics.size() < 8) return;
-  for (std::size_t k = 0; k < call.statics.size(); k++) {
-    std::set<std::string> values;
-    for (const auto& s : c.statics)
-      if (s.size() == call.statics.size()) values.insert(s[k].second);
+  constexpr std::size_t most_paths = 1024;  // of trees that change all the time
+  if (c.warned) return;
+  for (const auto& [path, value] : call.statics) {
+    if (c.statics.size() >= most_paths && !c.statics.contains(path)) continue;
+    std::set<std::string>& values = c.statics[path];
+    values.insert(value);
     if (values.size() < 8) continue;
     std::string text;
     for (const std::string& v : values) text += (text.empty() ? "" : ", ") + v;
     fmt::print(
         stderr,
         "shardarray: {}: traced {} times because the static value {} differs ({}). Pass it as an Array.\n",
-        call.function, c.statics.size(), call.statics[k].first, text);
+        call.function, c.traces, path, text);
     c.warned = true;
+    c.statics.clear();
     return;
   }
 }
@@ -359,6 +363,7 @@ std::shared_ptr<const LoadedProgram> program_for(const JitEntry& e, std::span<co
   std::vector<bool> donated;
   for (const LaunchLeaf& l : leaves) {
     placed->leaves.push_back(key(l));
+    placed->orders.push_back(l.value->layout->order()->ref());
     values.push_back(l.value);
     donated.push_back(l.give != Give::keep);
   }
@@ -393,7 +398,7 @@ std::span<Array> jit_launch(const JitEntry& e, JitCall& call) {
     std::vector<LaunchVerdict> verdicts;
     std::vector<ValueRef> results;
   };
-  static thread_local Storage storage;
+  auto& storage = PerThread<Storage>::get();
   Storage s = std::move(storage);  // a launch inside this one gets its own
   launch_leaves(e, call, s.leaves);
   const auto program =

@@ -39,6 +39,7 @@ struct JitEntry {
     bool share_replicas;
     std::shared_ptr<const LoadedProgram> program;
     mutable std::atomic<std::uint64_t> used{0};  ///< see JitEntry::used
+    std::vector<OrderRef> orders = {};           ///< of `leaves`, whose addresses hence mean nothing else
   };
   TableId placements;
   mutable std::mutex mutex;

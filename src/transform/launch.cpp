@@ -2,6 +2,7 @@
 
 #include <utility>
 
+#include "base/per_thread.h"
 namespace shardarray {
 
 std::mutex& graph_mutex() {
@@ -97,10 +98,8 @@ class BorrowedWorkspace {
   Workspace& operator*() const { return *space_; }
 
  private:
-  static std::vector<std::unique_ptr<Workspace>>& spares() {
-    static thread_local std::vector<std::unique_ptr<Workspace>> s;
-    return s;
-  }
+  struct Spares : std::vector<std::unique_ptr<Workspace>> {};
+  static Spares& spares() { return PerThread<Spares>::get(); }
   std::unique_ptr<Workspace> space_;
 };
 

@@ -28,6 +28,8 @@ struct LoadedProgram {
   std::unique_ptr<Executable> executable;
   Backend* backend = nullptr;
   const DeviceOrder* order = nullptr;
+  std::vector<OrderRef>
+      orders;  ///< of all layouts in it and in its key, which hence mean nothing else while it lives
   bool share_replicas = true, committed = false;
   std::vector<const Layout*> inputs;  ///< the layouts in which it takes its leaves
   std::vector<Sharding> constraints;  ///< how results may be spelled besides as their leaves

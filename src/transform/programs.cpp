@@ -263,7 +263,12 @@ std::shared_ptr<const LoadedProgram> load_program(FlatGraph g, std::span<const V
   p->committed = where.committed;
   for (const Constraint& c : constraints_of(in.graph)) p->constraints.push_back(*c.sharding);
   p->inputs = in.inputs;
+  p->orders.push_back(in.order->ref());
+  for (const auto* layouts : {&in.inputs, &in.outputs})
+    for (const Layout* l : *layouts)
+      if (l) p->orders.push_back(l->order()->ref());
   p->compiled = compile(std::move(in));
+  for (const Layout* l : p->compiled.output_layouts) p->orders.push_back(l->order()->ref());
   p->backend = &backend(p->order->devices()[0].platform);
   p->executable = timed("load", [&] { return p->backend->load(p->compiled.program); });
   p->aliased.resize(p->inputs.size());

@@ -4,9 +4,10 @@
 #include <fmt/format.h>
 
 #include <atomic>
+#include <memory>
 #include <mutex>
-#include <unordered_set>
 
+#include "base/intern_table.h"
 #include "layout/sharding_impl.h"
 
 namespace shardarray {
@@ -28,23 +29,22 @@ std::string place(const Path& path) {
   const std::string text = path.text();
   return text.empty() ? "at its root" : fmt::format("at `{}`", text);
 }
-// Never removed, since keys of jit are made of its address.
-const std::string& interned(std::string text) {
-  static std::mutex mutex;
-  static auto* const all = new std::unordered_set<std::string>;
-  const std::lock_guard lock(mutex);
-  return *all->insert(std::move(text)).first;
+std::shared_ptr<const NumberedText> numbered(const std::string& text) {
+  static auto& texts = *new InternTable<std::string, NumberedText>;
+  static std::atomic<std::uint64_t> numbers{1};
+  return texts.get(text, [](const std::string& s) {
+    return std::make_shared<const NumberedText>(NumberedText{numbers++, s});
+  });
 }
 // The text, and which devices it stands for: spellings name axes and sizes only.
 template <class T>
-const std::string& with_ids(const T& x, const std::vector<Device>& devices,
-                            std::atomic<const std::string*>& known) {
-  if (const std::string* s = known.load(std::memory_order_acquire)) return *s;
-  std::string text = x.to_string();
-  for (const Device& d : devices) text += fmt::format(" {}:{}", d.platform, d.id);
-  const std::string& s = interned(std::move(text));
-  known.store(&s, std::memory_order_release);
-  return s;
+NumberedSpelling with_ids(const T& x, const std::vector<Device>& devices, const SpelledOnce& spelled) {
+  std::call_once(spelled.once, [&] {
+    std::string text = x.to_string();
+    for (const Device& d : devices) text += fmt::format(" {}:{}", d.platform, d.id);
+    spelled.text = numbered(text);
+  });
+  return {spelled.text->number, spelled.text->text};
 }
 
 }  // namespace
@@ -57,8 +57,8 @@ std::string spelling(const std::vector<bool>& v) {
 std::string spelling(const Shape& s) { return to_string(s); }
 std::string spelling(const Device& d) { return to_string(d); }
 std::string spelling(const PartitionSpec& p) { return p.to_string(); }
-const std::string& spelling(const Mesh& m) { return with_ids(m, m.devices(), m.state().spelling); }
-const std::string& spelling(const Sharding& s) { return with_ids(s, s.device_assignment(), s.impl()->text); }
+NumberedSpelling spelling(const Mesh& m) { return with_ids(m, m.devices(), m.state().spelling); }
+NumberedSpelling spelling(const Sharding& s) { return with_ids(s, s.device_assignment(), s.impl()->text); }
 
 std::string to_string(const StaticValue& v) {
   switch (v.kind) {
@@ -82,7 +82,7 @@ bool Structure::next_is(const StaticValue& v) {
   if (!counts(v)) return true;
   if (at_ == entries_.size()) return false;
   const Entry& e = entries_[at_++];
-  return e.word == v.word && e.text == v.text;
+  return v.text.empty() ? e.word == v.word && e.text.empty() : e.text == v.text;
 }
 void Structure::demand(const StaticValue& v, const Path& path, std::size_t k, const char* function) {
   if (next_is(v)) return;

@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <cstring>
 
+#include "base/per_thread.h"
 #include "runtime/modes.h"
 #include "shardarray/grad.h"
 #include "shardarray/jit.h"
@@ -35,10 +36,8 @@ void JitCall::clear() {
 
 namespace {
 // Calls nest (a jit inside a jit's trace), so the thread keeps several.
-std::vector<std::unique_ptr<JitCall>>& spare_calls() {
-  thread_local std::vector<std::unique_ptr<JitCall>> calls;
-  return calls;
-}
+struct SpareCalls : std::vector<std::unique_ptr<JitCall>> {};
+SpareCalls& spare_calls() { return PerThread<SpareCalls>::get(); }
 }  // namespace
 
 ReusedCall::ReusedCall(const char* function) {
