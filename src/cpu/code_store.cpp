@@ -1,6 +1,7 @@
 #include "cpu/code_store.h"
 
 #include <fmt/format.h>
+#include <pthread.h>
 
 #include <algorithm>
 #include <atomic>
@@ -19,7 +20,8 @@ namespace {
 constexpr std::size_t kept_kernels = 1024, most_known = 8192, most_said = 8;
 
 std::atomic<int> mode_setting{-1};
-std::atomic<CodeStore*> chosen_store{nullptr};
+std::atomic<CodeStore*> chosen_store{nullptr}, lasting_store{nullptr};  // of a test; of the process
+std::atomic<bool> process_ends{false};                                  // exit() has come to what LLVM needs
 
 CodegenMode mode_from_environment() {
   const char* text = std::getenv("SHARDARRAY_CODEGEN");
@@ -66,11 +68,31 @@ CodeStore::CodeStore(std::unique_ptr<CodeGenerator> generator, const std::string
 
 CodeStore& CodeStore::instance() {
   if (CodeStore* const chosen = chosen_store.load()) return *chosen;
-  static CodeStore* const store = new CodeStore(
-      open_code_plugin(code_plugin_path()).make(nullptr, nullptr, nullptr), object_cache_folder());
+  static CodeStore* const store = [] {
+    auto* const made = new CodeStore(open_code_plugin(code_plugin_path()).make(nullptr, nullptr, nullptr),
+                                     object_cache_folder());
+    lasting_store = made;
+    made->close_at_exit();
+    const auto unlock = [] { lasting_store.load()->mutex_.unlock(); };
+    pthread_atfork([] { lasting_store.load()->mutex_.lock(); }, unlock,
+                   unlock);  // a child compiles and ends as any process
+    return made;
+  }();
   return *store;
 }
 CodeStore* CodeStore::set_instance(CodeStore* store) { return chosen_store.exchange(store); }
+
+/// LLVM's static objects go at exit(), the last one first: from before the first of them goes nothing is compiled or linked any
+/// more. Some are made while it works: this is called after the first uses too.
+void CodeStore::close_at_exit() {
+  constexpr int few = 8;
+  if (this != lasting_store || exits_ == few) return;
+  exits_++;
+  std::atexit([] {
+    const std::lock_guard lock(lasting_store.load()->mutex_);  // nobody is in the middle of it
+    process_ends = true;
+  });
+}
 
 CodeStore::Stats CodeStore::stats() {
   const std::lock_guard lock(mutex_);
@@ -125,13 +147,14 @@ void CodeStore::say(const std::string& problem) {
 MachineCode CodeStore::code_of(const CodeSpec& spec, CodeTier tier) {
   const CodeKey key = key_of(spec);
   MachineCode code;
-  if (find(key, tier, code)) return code;
+  if (find(key, tier, code) || process_ends) return code;
   try {
     const auto module = build(spec, key, tier);
     code = {module, module->functions.at(0)};
     remember(key, tier, code);
     recent_.push_back(module);
     if (recent_.size() > kept_kernels) recent_.pop_front();
+    close_at_exit();
   } catch (const CompileError& e) {
     say(e.what());
     return {};

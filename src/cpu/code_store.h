@@ -57,6 +57,7 @@ class CodeStore {
   void say(const std::string& problem);
   bool find(const CodeKey& key, CodeTier tier, MachineCode& code);
   void remember(const CodeKey& key, CodeTier tier, const MachineCode& code);
+  void close_at_exit();
 
   std::unique_ptr<CodeGenerator> generator_;
   ObjectCache cache_;
@@ -65,6 +66,7 @@ class CodeStore {
   std::deque<std::shared_ptr<const LinkedCode>> recent_;  // kept although no program needs them at the moment
   std::vector<std::string> said_;
   Stats stats_;
+  int exits_ = 0;       // how often exit() was told
 };
 
 /// As `CodeStore::get`, of the process; nothing when the plug-in cannot be opened, which is said once on stderr: all programs

@@ -12,14 +12,6 @@
 namespace shardarray {
 namespace {
 
-struct Hash {
-  std::size_t operator()(const Layout* l) const { return l->hash(); }
-};
-struct Equal {
-  bool operator()(const Layout* a, const Layout* b) const {
-    return a->dims() == b->dims() && a->unreduced() == b->unreduced() && a->reducer() == b->reducer();
-  }
-};
 std::uint64_t mix(std::uint64_t h, const AxisList& axes) {
   h = hash_mix(h, axes.size());
   for (SubAxis a : axes)
@@ -30,6 +22,14 @@ std::uint64_t mix(std::uint64_t h, const AxisList& axes) {
 }  // namespace
 
 struct DeviceOrder::Layouts {
+  struct Hash {
+    std::size_t operator()(const Layout* l) const { return l->hash(); }
+  };
+  struct Equal {
+    bool operator()(const Layout* a, const Layout* b) const {
+      return a->dims() == b->dims() && a->unreduced() == b->unreduced() && a->reducer() == b->reducer();
+    }
+  };
   std::mutex mutex;
   std::unordered_set<const Layout*, Hash, Equal> layouts;
   std::vector<std::unique_ptr<const Layout>> made;

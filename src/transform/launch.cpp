@@ -3,6 +3,7 @@
 #include <utility>
 
 #include "base/per_thread.h"
+
 namespace shardarray {
 
 std::mutex& graph_mutex() {
