@@ -213,11 +213,12 @@ TEST_CASE("layout: same placement, same pointer") {
   using Key = std::tuple<std::vector<std::int64_t>, std::map<int, std::vector<std::int64_t>>>;
   std::map<Key, const Layout*> by_placement;
   std::map<const Layout*, Key> by_layout;
+  std::vector<Sharding> held;  // layouts live as long as what they were made from
   int private_orders = 0;
   for (int trial = 0; trial < 2000; trial++) {
     const Case c = random_case(random);
     const int rank = static_cast<int>(c.counts.size());
-    const Layout* layout = layout_of(named(c), rank);
+    const Layout* layout = layout_of(held.emplace_back(named(c)), rank);
     REQUIRE(layout == layout_of(positional(c, random), rank));
     for (const auto& [id, tile] : c.tile)
       for (int d = 0; d < rank; d++)
@@ -245,7 +246,8 @@ TEST_CASE("layout: permuted meshes factor over the sorted devices") {
   CHECK(layout_of(NamedSharding(transposed, P("a", "b")), 2) == Layout::of(sorted, {{y}, {x}}));
   // A snake does not: tiles row-major become the order.
   const Mesh snake({{2, 4}, {d[0], d[1], d[2], d[3], d[7], d[6], d[5], d[4]}}, {"a", "b"});
-  const Layout* l = layout_of(NamedSharding(snake, P("a", "b")), 2);
+  const Sharding on_snake = NamedSharding(snake, P("a", "b"));
+  const Layout* l = layout_of(on_snake, 2);
   CHECK(l->order() == DeviceOrder::of(snake.devices()));
   CHECK(l == Layout::of(l->order(), {{{1, 2}}, {{2, 4}}}));
   CHECK(layout_of(NamedSharding(snake, P("a")), 1) == Layout::of(sorted, {{{1, 2}}}));

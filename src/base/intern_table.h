@@ -1,8 +1,10 @@
 // InternTable: one object for all equal keys, so that objects are compared by address.
 //
-// It lives while somebody holds it; those that nobody holds go when the table has grown to twice what it kept last time.
+// It lives while somebody holds it, and a while longer: now and then those go that nobody holds and nobody asked for since the
+// last time.
 #pragma once
 #include <algorithm>
+#include <iterator>
 #include <map>
 #include <memory>
 #include <mutex>
@@ -16,17 +18,14 @@ template <class Key, class T, class Less = std::less<Key>> class InternTable {
   std::shared_ptr<const T> find(const Key& key) {
     const std::lock_guard lock(mutex_);
     const auto found = table_.find(key);
-    return found == table_.end() ? nullptr : found->second;
+    return found == table_.end() ? nullptr : ask(found->second);
   }
   /// The one that is there, else make(key).
   template <class Make> std::shared_ptr<const T> get(const Key& key, Make make) {
     const std::lock_guard lock(mutex_);
-    if (const auto found = table_.find(key); found != table_.end()) return found->second;
-    if (table_.size() >= most_) {
-      std::erase_if(table_, [](const auto& entry) { return entry.second.use_count() == 1; });
-      most_ = std::max(few, 2 * table_.size());
-    }
-    return table_.emplace(key, make(key)).first->second;
+    if (const auto found = table_.find(key); found != table_.end()) return ask(found->second);
+    if (table_.size() >= most_) sweep();
+    return table_.emplace(key, Entry{make(key)}).first->second.object;
   }
   std::size_t size() {
     const std::lock_guard lock(mutex_);
@@ -34,9 +33,27 @@ template <class Key, class T, class Less = std::less<Key>> class InternTable {
   }
 
  private:
+  struct Entry {
+    std::shared_ptr<const T> object;
+    bool asked = true;  // since the last sweep
+  };
+  static const std::shared_ptr<const T>& ask(Entry& e) {
+    e.asked = true;
+    return e.object;
+  }
+  void sweep() {
+    std::size_t held = 0;
+    for (auto it = table_.begin(); it != table_.end();) {
+      const bool is_held = it->second.object.use_count() > 1, asked = std::exchange(it->second.asked, false);
+      held += is_held;
+      it = is_held || asked ? std::next(it) : table_.erase(it);
+    }
+    most_ = table_.size() + std::max(few, held);
+  }
+
   static constexpr std::size_t few = 256;
   std::mutex mutex_;
-  std::map<Key, std::shared_ptr<const T>, Less> table_;
+  std::map<Key, Entry, Less> table_;
   std::size_t most_ = few;
 };
 

@@ -29,6 +29,19 @@ Orders& orders_made() {
   return t;
 }
 
+const DeviceOrder* keep(OrderRef order) {
+  static std::mutex mutex;
+  static auto& kept = *new std::set<OrderRef>;
+  const std::lock_guard lock(mutex);
+  return kept.insert(std::move(order)).first->get();
+}
+
+bool are_first(const std::vector<Device>& devices) {
+  for (std::size_t k = 0; k < devices.size(); k++)
+    if (devices[k].id != static_cast<int>(k)) return false;
+  return true;
+}
+
 }  // namespace
 
 OrderRef DeviceOrder::shared(std::vector<Device> devices) {
@@ -41,17 +54,13 @@ OrderRef DeviceOrder::shared(std::vector<Device> devices) {
                     "devices. Please report this.",
                     devices.size()));
   const OrderRef sorted = ascending == devices ? nullptr : shared(std::move(ascending));
-  return orders_made().get(
+  OrderRef order = orders_made().get(
       devices, [&](const std::vector<Device>& list) { return OrderRef(new DeviceOrder(list, sorted)); });
+  if (are_first(devices)) keep(order);  // one of each size, used all the time
+  return order;
 }
 
-const DeviceOrder* DeviceOrder::of(std::vector<Device> devices) {
-  static std::mutex mutex;
-  static auto& kept = *new std::set<OrderRef>;
-  OrderRef order = shared(std::move(devices));
-  const std::lock_guard lock(mutex);
-  return kept.insert(std::move(order)).first->get();
-}
+const DeviceOrder* DeviceOrder::of(std::vector<Device> devices) { return keep(shared(std::move(devices))); }
 
 std::size_t DeviceOrder::count() { return orders_made().size(); }
 

@@ -26,7 +26,7 @@ static const char* lasting_name(const std::string& name) {
   static std::mutex m;
   static auto* names = new std::set<std::string>;
   const std::lock_guard lock(m);
-  if (names->size() >= 4096 && !names->contains(name)) return "a function";
+  if (names->size() >= 16'384 && !names->contains(name)) return "a function";
   return names->insert(name).first->c_str();
 }
 
