@@ -147,7 +147,8 @@ void CodeStore::say(const std::string& problem) {
 MachineCode CodeStore::code_of(const CodeSpec& spec, CodeTier tier) {
   const CodeKey key = key_of(spec);
   MachineCode code;
-  if (find(key, tier, code) || process_ends) return code;
+  if (find(key, tier, code)) return code;
+  if (process_ends) return {};
   try {
     const auto module = build(spec, key, tier);
     code = {module, module->functions.at(0)};
