@@ -40,8 +40,8 @@ function(shardarray_selected_tests target objects)
   set_target_properties(${target} PROPERTIES EXCLUDE_FROM_ALL ON)
 endfunction()
 
-# `dev test` runs these under sanitizers, `dev check` runs all tests so. Threads and memory live on floors 0 to 2 and in the
-# CPU backend: only these are built for it.
+# `dev test` runs these under sanitizers, `dev check` runs all tests so. Memory lives on floors 0 to 2 and in the CPU
+# backend: only these are built for ASan. Threads meet on every floor.
 set(ground_sources ${sources})
 list(FILTER ground_sources INCLUDE REGEX "/src/(base|layout|runtime|cpu)/")
 add_library(shardarray_ground OBJECT EXCLUDE_FROM_ALL ${ground_sources})
@@ -51,8 +51,8 @@ target_link_libraries(shardarray_ground PUBLIC shardarray_options fmt::fmt Threa
 shardarray_precompile(shardarray_ground cmake/precompiled.h)
 shardarray_selected_tests(shardarray_asan shardarray_ground
   base_test layout_test kernel_test devices_test runtime_test workers_test cpu_backend_test cpu_data_test)
-shardarray_selected_tests(shardarray_tsan shardarray_ground
-  devices_test runtime_test workers_test cpu_backend_test cpu_data_test)
+shardarray_selected_tests(shardarray_tsan shardarray_objects
+  devices_test runtime_test workers_test cpu_backend_test cpu_data_test threads_test threads_transforms_test)
 
 # Examples see what a user sees.
 file(GLOB example_files CONFIGURE_DEPENDS ${PROJECT_SOURCE_DIR}/examples/*.cpp)

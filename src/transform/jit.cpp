@@ -247,7 +247,9 @@ void notice(const std::string& text) {
 // The node's value dies for every handle. Others may be copying the value itself; its memory they do not touch any more.
 void give_away(Node* n, const char* donor) {
   n->set_donor(donor);
-  for (auto& o : n->out()) o.value->buffers.clear();
+  decltype(Value::buffers) gone;
+  const std::lock_guard lock(graph_mutex());  // pending work counts what it holds
+  std::swap(gone, n->out()[0].value->buffers);
 }
 
 // Empties the handles that were given up, says what could not be reused.
@@ -309,8 +311,8 @@ void launch_leaves(const JitEntry& e, const JitCall& call, std::vector<LaunchLea
     Node* const n = call.leaves[k].node();
     LaunchLeaf l{value_of(call.leaves[k])};
     l.give = call.moved[k] ? Give::moved : call.dies[k] ? Give::option : Give::keep;
-    const bool value_alone = l.value.use_count() == 2;                 // the node's and this one
-    const bool handle_alone = n->refs() == 2 && n->out().size() == 1;  // the caller's and the call's
+    const bool value_alone = l.value.use_count() == 2 && n->out().size() == 1;  // the node's and this one
+    const bool handle_alone = n->refs() == 2;                                   // the caller's and the call's
     l.sole_owner = value_alone && (l.give == Give::option || (l.give == Give::moved && handle_alone));
     if (l.give == Give::option) {
       l.node = n;

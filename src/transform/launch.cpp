@@ -66,12 +66,6 @@ std::shared_ptr<const LoadedProgram::Spelling> spelling_of(const LoadedProgram& 
   return p.spelling;
 }
 
-bool sole(const Value& v) {
-  for (const BufferRef& b : v.buffers)
-    if (!b.get()->unique()) return false;
-  return true;
-}
-
 // What a launch needs for a moment; the storage stays with the thread.
 struct Workspace {
   std::vector<void*> bases;
@@ -118,14 +112,16 @@ void take_scratch(const LoadedProgram& p, Workspace& w) {
     }
 }
 
-// The value of a leaf that is given by option, from every handle: says so first, and looks then whether somebody reads it.
-// Readers copy it first and look then (value_of): one of both sees the other.
-bool take_from_all(const LaunchLeaf& l) {
-  l.node->set_donor(l.taker);
-  const ValueRef mine = l.value;           // what readers did before they let go is seen here
-  if (mine.use_count() == 3) return true;  // the node's, the leaf's, and this one
-  l.node->set_donor(nullptr);
-  return false;
+// Whether the memory of a leaf that was given up is the program's now: nobody else has the value, nor a view of its buffers.
+// An array given by option says first that it is taken, from every handle; readers copy its value first and look then
+// (value_of): one of both sees the other.
+bool take_over(const LaunchLeaf& l) {
+  if (l.give == Give::option) l.node->set_donor(l.taker);
+  const ValueRef mine = l.value;      // what readers did before they let go is seen here
+  bool sole = mine.use_count() == 3;  // the node's, the leaf's, and this one
+  for (std::size_t k = 0; sole && k < mine->buffers.size(); k++) sole = mine->buffers[k].get()->unique();
+  if (!sole && l.give == Give::option) l.node->set_donor(nullptr);
+  return sole;
 }
 void give_back(std::span<const LaunchLeaf> leaves, const std::vector<LaunchVerdict>* verdicts) {
   for (std::size_t k = 0; verdicts && k < verdicts->size(); k++)
@@ -141,8 +137,8 @@ void take_inputs(const LoadedProgram& p, std::span<const LaunchLeaf> leaves, Wor
     const Value& v = *leaves[k].value;
     const bool same_order = v.layout->order() == p.order || v.layout->order()->sorted() == p.order->sorted();
     const bool same_sharing = v.shared == p.share_replicas;
-    const bool owned = p.aliased[k] && leaves[k].sole_owner && same_sharing && sole(v) &&
-                       (leaves[k].give != Give::option || (verdicts && take_from_all(leaves[k])));
+    const bool owned =
+        verdicts && p.aliased[k] && leaves[k].sole_owner && same_sharing && take_over(leaves[k]);
     if (verdicts && p.aliased[k]) (*verdicts)[k] = {owned, !owned, false};
     if (!same_order || !same_sharing) convert_buffers(p, k, v, same_order, w.made[k]);
     if (p.aliased[k] && !owned) {
