@@ -52,7 +52,8 @@ shardarray_precompile(shardarray_ground cmake/precompiled.h)
 shardarray_selected_tests(shardarray_asan shardarray_ground
   base_test layout_test kernel_test devices_test runtime_test workers_test cpu_backend_test cpu_data_test)
 shardarray_selected_tests(shardarray_tsan shardarray_objects
-  devices_test runtime_test workers_test cpu_backend_test cpu_data_test threads_test threads_transforms_test)
+  devices_test runtime_test workers_test layout_test cpu_backend_test cpu_data_test jit_test transport_test threads_test
+  threads_transforms_test)
 
 # Examples see what a user sees.
 file(GLOB example_files CONFIGURE_DEPENDS ${PROJECT_SOURCE_DIR}/examples/*.cpp)

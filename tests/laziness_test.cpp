@@ -123,6 +123,23 @@ TEST_CASE("laziness: what a trace or an open gradient records is left alone") {
         doctest::Approx(2 * factor).epsilon(1e-4));
 }
 
+TEST_CASE("laziness: effects look at the end of pending chains of any length") {
+  Array before = array({1.0f});
+  for (int k = 0; k < 300; k++) before = before + 1;  // chains are cut at this line
+  for (int length = 100; length < 280; length++) {
+    CAPTURE(length);
+    Array x = array({0.0f});
+    for (int k = 0; k < length; k++) x = x + 1;
+    if (length % 20 == 0) before = before[0].item<float>() + before;
+    int seen = 0;
+    inspect_array_sharding(x * 1, [&](const Sharding&) { seen++; });
+    debug::callback(
+        [&](const HostValues& v) { seen += v.arrays[0].item<float>() == static_cast<float>(length); },
+        {x[0]});
+    CHECK(seen == 2);
+  }
+}
+
 TEST_CASE("laziness: threads that build long chains do not wait for one another") {
   std::vector<std::thread> threads;
   std::vector<float> results(4);

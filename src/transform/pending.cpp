@@ -43,6 +43,7 @@ bool may_cut_at(const Node& n, const Where& last) {
 void relieve(Node* n) {
   TraceState& state = trace_state();
   if (!state.open.empty() || !state.gradients.empty()) return;  // they need what they recorded
+  if (n->op->effect) return;  // its operands are computed when it acts, at once
   const Array a = handle(n);
   if (n->pending().depth < pending_limit.depth) {
     const Pending p = exactly_below(a);
