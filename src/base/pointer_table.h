@@ -9,6 +9,11 @@ namespace shardarray {
 
 class PointerTable {
  public:
+  /// For this many; more are no harm.
+  explicit PointerTable(std::size_t expected = 0) {
+    while (mask_ < 2 * expected) mask_ = 2 * mask_ + 1;
+    if (mask_ >= few) many_.assign(mask_ + 1, {});
+  }
   /// The number of `p`, 0 when it is new; and whether it is new. Good until the next call.
   std::pair<int&, bool> insert(const void* p) {
     if (2 * count_ > mask_) grow();

@@ -68,7 +68,7 @@ struct PrivateBlas {
 };
 
 bool open_blas(Blas& t) {
-  static const PrivateBlas opened;  // once: a process may have sixteen name spaces
+  static const PrivateBlas& opened = *new PrivateBlas;  // once: a process may have sixteen name spaces
   void* const library = opened.library;
   t.problem = opened.problem;
   if (library == nullptr) return false;
@@ -87,8 +87,8 @@ struct BlasState {
 };
 
 BlasState& blas_state() {
-  static BlasState s;
-  return s;
+  static auto* const s = new BlasState;
+  return *s;
 }
 
 }  // namespace

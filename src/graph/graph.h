@@ -19,8 +19,9 @@ struct Graph {
 /// A placeholder of a type; `w` is for messages.
 Array placeholder(const Type& t, Where w = {});
 
-/// The nodes reachable from `roots`, operands before users; `enter` says which to visit. Iterative.
-template <class Enter> std::vector<Node*> topological(std::span<const Array> roots, Enter enter);
+/// The nodes reachable from `roots`, operands before users; `enter` says which to visit. Iterative. `expected`: about how many.
+template <class Enter>
+std::vector<Node*> topological(std::span<const Array> roots, Enter enter, std::size_t expected = 0);
 
 }  // namespace shardarray
 

@@ -55,9 +55,10 @@ const Attrs& Node::attrs() const {
 static std::uint32_t saturating_add(std::uint32_t a, std::uint32_t b) { return a + b < a ? ~0u : a + b; }
 
 static std::uint32_t kilobytes_of(const Type& t) {
-  double bytes = static_cast<double>(itemsize(t.dtype));
-  for (std::int64_t d : t.shape) bytes *= static_cast<double>(d);
-  return static_cast<std::uint32_t>(std::min(bytes / 1024, 4e9));
+  std::uint64_t elements = 1;  // types are checked: their bytes are no more than an int64 holds
+  for (std::int64_t d : t.shape) elements *= static_cast<std::uint64_t>(d);
+  if (elements < 128) return 0;
+  return static_cast<std::uint32_t>(std::min<std::uint64_t>(elements * itemsize(t.dtype) >> 10, ~0u));
 }
 
 static void add_pending(Pending& below, const Node& operand, std::uint32_t output) {

@@ -7,9 +7,11 @@
 
 namespace shardarray {
 
-template <class Enter> std::vector<Node*> topological(std::span<const Array> roots, Enter enter) {
+template <class Enter>
+std::vector<Node*> topological(std::span<const Array> roots, Enter enter, std::size_t expected) {
   std::vector<Node*> order;
-  PointerTable seen;
+  order.reserve(expected);
+  PointerTable seen(expected);
   std::vector<std::pair<Node*, std::size_t>> stack;
   auto visit = [&](Node* n) {
     if (n && enter(n) && seen.insert(n).second) stack.push_back({n, 0});

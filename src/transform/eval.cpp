@@ -73,13 +73,13 @@ void check_computable(const Node* n, const char* what) {
 Collection collect(std::span<Node* const> nodes, const Brought& brought, const char* what) {
   Collection c;
   const Device& device = default_device_of(*nodes.back()->modes);
-  PointerTable inside;  // node -> edges to it from these nodes
+  PointerTable inside(nodes.size());  // node -> edges to it from these nodes
   for (Node* n : nodes) {
     check_computable(n, what);
     for (const Array& a : n->in()) inside.insert(a.node()).first++;
   }
   int values = 0;
-  PointerTable number;  // output -> value
+  PointerTable number(nodes.size());  // output -> value
   auto leaf_number = [&](const Array& a, const ValueRef& v) {
     c.entries.push_back({a.node(), static_cast<int>(a.index())});
     c.leaves.push_back({v});
@@ -172,6 +172,12 @@ bool is_elsewhere(const DeviceOrder* order, const DeviceOrder* home) {
   return order && home && order->sorted() != home->sorted();
 }
 
+// All outputs of n have their values.
+void settle(Node* n) {
+  n->set_evaluated();
+  if (!n->gradient || !is_open_gradient(n->gradient)) n->release_operands();
+}
+
 // Something that has to come over from other devices before the program that needs it can run: the operand of a
 // constraint; the one of a cotangent's way back, beside the other; operands of a pmap's call.
 struct Move {
@@ -219,7 +225,7 @@ void move_value(const Move& m, const char* what) {
   const std::lock_guard lock(graph_mutex());
   if (n->evaluated()) return;  // another thread was faster
   n->out()[0].value = std::move(v);
-  n->set_evaluated();
+  settle(n);
 }
 
 // The operands of a pmap's call that lie on other devices than the map's, computed and brought over; the others are absent.
@@ -263,8 +269,7 @@ void finish(const Collection& c, std::span<ValueRef> values) {
     if (n->evaluated()) continue;
     n->out()[index].value = std::move(values[k]);
     if (index + 1 < n->out().size()) continue;
-    n->set_evaluated();
-    if (!n->gradient || !is_open_gradient(n->gradient)) n->release_operands();
+    settle(n);
   }
 }
 
@@ -325,8 +330,12 @@ void evaluate_together(std::span<const Array> roots, std::unique_lock<std::mutex
 
 // Those without a value: one program where that may be, else one after the other.
 void evaluate_open(std::span<const Array> roots, std::size_t open, const char* what) {
+  constexpr std::uint32_t many = 1024;  // what is used twice counts twice
+  std::size_t expected = 0;
+  for (const Array& a : roots)
+    if (a.has_value()) expected = std::max<std::size_t>(expected, std::min(a.node()->pending().nodes, many));
   std::unique_lock lock(graph_mutex());
-  std::vector<Node*> nodes = topological(roots, is_open);
+  std::vector<Node*> nodes = topological(roots, is_open, expected);
   if (open == 1 || one_place(nodes)) return evaluate_together(roots, lock, std::move(nodes), what);
   lock.unlock();
   for (const Array& a : roots)
