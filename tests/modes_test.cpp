@@ -140,6 +140,25 @@ TEST_CASE("modes: results go to the default device of their line") {
     const default_device here(all[1]);
     CHECK((c + 1).devices() == std::vector{all[3]});
   }
+  // what is made of nothing lies where it was made, whoever reads it
+  const std::vector<std::function<Array()>> made = {[] { return zeros({4}); },
+                                                    [] { return ones({4}); },
+                                                    [] { return full({4}, 3); },
+                                                    [] { return arange(4).astype(float32); },
+                                                    [] { return eye(4)[1]; },
+                                                    [] { return linspace(0, 1, 4); },
+                                                    [] { return arange(0.0, 4.0, 1.0); },
+                                                    [] { return random::uniform(random::key(1), {4}); }};
+  for (std::size_t k = 0; k < made.size(); k++) {
+    CAPTURE(k);
+    Array e;
+    {
+      const default_device here(all[5]);
+      e = made[k]();
+    }
+    e = e * 2 + 1;
+    CHECK(e.devices() == std::vector{all[5]});
+  }
 }
 
 TEST_CASE("modes: arrays of several places are read together as one after the other") {
@@ -201,7 +220,8 @@ TEST_CASE("pullbacks: called many times, on other threads, destroyed there, afte
   std::vector<float> want;
   auto made = [&] {
     const Array x = mixed({16}), w = mixed({16, 16}, 2);
-    auto [value, pullback] = vjp([](const Array& a, const Array& b) { return sum(shardarray::sin(matmul(b, a))); }, x, w);
+    auto [value, pullback] =
+        vjp([](const Array& a, const Array& b) { return sum(shardarray::sin(matmul(b, a))); }, x, w);
     want = bits(std::get<1>(pullback(array(2.0f))));
     CHECK(bits(std::get<1>(pullback(array(2.0f)))) == want);
     return std::make_unique<decltype(pullback)>(std::move(pullback));

@@ -43,8 +43,9 @@ SHARDARRAY_API int process_count();
 /// Sets the number of virtual CPU devices, n >= 1. Only before the first use of a device; throws DeviceError afterwards.
 SHARDARRAY_API void set_cpu_device_count(int n);
 
-/// Places new uncommitted arrays on `d` while it lives (this thread only): those of host data when they are made, those
-/// that are computed from nothing but numbers when they are computed, which is at the first use of a value. Default: device 0.
+/// Places new uncommitted arrays of this thread on `d` while it lives: those of host data, and those that are computed from
+/// nothing but numbers, or from uncommitted arrays on several devices. It holds where the line stands, not where its value is
+/// asked for. Literals go where the arrays are that they meet. In a traced function it is the caller's. Default: device 0.
 class SHARDARRAY_API default_device {
  public:
   explicit default_device(const Device& d);

@@ -10,8 +10,9 @@ enum class Policy : std::uint8_t;
 
 namespace policy {
 
-/// Below strict, follow and auto_: sets the policy of this thread while it lives. Guards nest; it counts when a program is
-/// compiled, and jit keeps the programs of different policies apart.
+/// Below strict, follow and auto_: sets the policy of this thread's lines while it lives. It holds where a line stands, not
+/// where its value is asked for (a lazy value that may not be moved throws when it is read). Guards nest; a jitted function
+/// is traced once for each policy of its callers.
 class SHARDARRAY_API Guard {
  public:
   Guard(const Guard&) = delete;

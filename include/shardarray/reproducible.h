@@ -4,15 +4,16 @@
 
 namespace shardarray {
 
-/// While it lives, programs of this thread sum floats in an order that no sharding changes: sums, means, products of
+/// While it lives, lines of this thread sum floats in an order that no sharding changes: sums, means, products of
 /// matrices and all that is made of them (a whole training step) have the same bits on 1, 2, 4 and 8 devices, with any
 /// number of workers. Integers, minima, random numbers, data movement and elementwise arithmetic have them anyway.
 ///
 ///     reproducible on(true);
 ///     std::tie(model, state, loss) = step(std::move(model), std::move(state), batch);
 ///
-/// It counts when a program is compiled: at the call of a jitted function, and where a lazy value is asked for. Guards
-/// nest. jit keeps the programs of the two modes apart.
+/// It holds where a line stands, not where its value is asked for: what is recorded while it lives keeps it, whoever reads
+/// the value when and on which thread; what was recorded before does not get it. A program may have lines of both kinds.
+/// Guards nest. A jitted function is traced once for each mode of its callers; guards inside of it hold for its lines.
 ///
 /// What is summed over is cut into 8 blocks (2 or 4 where it is shorter) that no device cuts; neighbouring blocks are then
 /// added in pairs. On more than 8 devices, or a number that is no power of two, values are gathered first. Matrix products

@@ -151,6 +151,8 @@ inline Array handle(Node* n, std::uint32_t index = 0) {
 /// The outputs of a just recorded node, whose one count is taken over.
 std::vector<Array> outputs_of(Node* n);
 
+/// Computes a node's values. On floor 6.
+void compute(Node* n);
 /// Called with a node that exceeds the limit by the thread that recorded it: computes it if need be. On floor 6.
 void relieve(Node* n);
 

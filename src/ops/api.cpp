@@ -3,7 +3,9 @@
 #include <fmt/core.h>
 
 #include <algorithm>
+
 #include <limits>
+#include "graph/trace_state.h"
 
 namespace shardarray::api {
 
@@ -25,6 +27,11 @@ WeakType to_inexact(WeakType t) {
 
 WeakType computed(WeakType t) {
   return t.dtype == DType::float16 || t.dtype == DType::bfloat16 ? WeakType{DType::float32, t.weak} : t;
+}
+
+Array created(Array x) {
+  if (x.node()->modes->default_device && trace_state().open.empty()) compute(x.node());
+  return x;
 }
 
 Array to_bool(const Array& x, const char* function) {

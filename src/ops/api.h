@@ -20,6 +20,9 @@ inline Array cast(const Array& x, WeakType t) {
   prim::check_literal(x, t.dtype);
   return prim::cast(x, t.dtype, t.weak);
 }
+/// What was made of nothing but numbers: under a default_device it is computed now, so that it lies there for every line that
+/// reads it.
+Array created(Array x);
 /// "Not zero".
 Array to_bool(const Array& x, const char* function);
 

@@ -15,12 +15,12 @@ namespace shardarray {
 Array zeros_fn::operator()(const Shape& shape, DType dtype, Where w) const {
   const Site site(w, "zeros");
   api::need_real("zeros", dtype);
-  return zeros_of({shape, dtype, false});
+  return api::created(zeros_of({shape, dtype, false}));
 }
 Array ones_fn::operator()(const Shape& shape, DType dtype, Where w) const {
   const Site site(w, "ones");
   api::need_real("ones", dtype);
-  return one_of({shape, dtype, false});
+  return api::created(one_of({shape, dtype, false}));
 }
 static Array filled(const char* function, const Shape& shape, const Array& value,
                     std::optional<DType> dtype) {
@@ -37,7 +37,7 @@ static Array filled(const char* function, const Shape& shape, const Array& value
 }
 Array full_fn::operator()(const Shape& shape, const Array& value, std::optional<DType> dtype, Where w) const {
   const Site site(w, "full");
-  return filled("full", shape, value, dtype);
+  return api::created(filled("full", shape, value, dtype));
 }
 Array zeros_like_fn::operator()(const Array& x, std::optional<DType> dtype, Where w) const {
   const Site site(w, "zeros_like");
@@ -81,9 +81,9 @@ Array arange_fn::floats(double start, double stop, double step, DType dtype, Whe
     throw ShapeError(
         fmt::format("arange: {} to {} by {}. The number of elements must be finite. Give finite bounds.",
                     start, stop, step));
-  return progression(static_cast<std::int64_t>(count),
-                     prim::constant(dtype, prim::bits_of(dtype, start), false),
-                     prim::constant(dtype, prim::bits_of(dtype, step), false));
+  return api::created(progression(static_cast<std::int64_t>(count),
+                                  prim::constant(dtype, prim::bits_of(dtype, start), false),
+                                  prim::constant(dtype, prim::bits_of(dtype, step), false)));
 }
 Array arange_fn::integers(std::int64_t start, std::int64_t stop, std::int64_t step, DType dtype,
                           Where w) const {
@@ -104,9 +104,9 @@ Array arange_fn::integers(std::int64_t start, std::int64_t stop, std::int64_t st
           "arange: the value {} does not fit into {}. Whole numbers give int32 unless a dtype is named. Say "
           "arange(..., int64).",
           v, name(dtype)));
-  if (start == 0 && step == 1) return prim::iota({n}, 0, dtype);
-  return progression(n, prim::constant(dtype, prim::bits_of(dtype, start), false),
-                     prim::constant(dtype, prim::bits_of(dtype, step), false));
+  if (start == 0 && step == 1) return api::created(prim::iota({n}, 0, dtype));
+  return api::created(progression(n, prim::constant(dtype, prim::bits_of(dtype, start), false),
+                                  prim::constant(dtype, prim::bits_of(dtype, step), false)));
 }
 
 // start * (1 - t) + stop * t for t = i / (num - 1); the last one is stop itself.
@@ -126,7 +126,7 @@ Array linspace_fn::operator()(double start, double stop, std::int64_t num, const
   if (o.endpoint && num > 1)
     values = prim::select(prim::binary(op_eq, i, prim::like(i, intervals)), prim::like(i, stop), values);
   if (o.dtype != t) values = prim::unary(op_floor, values);
-  return prim::cast(values, o.dtype);
+  return api::created(prim::cast(values, o.dtype));
 }
 Array eye_fn::operator()(std::int64_t n, std::optional<std::int64_t> m, std::int64_t k, DType dtype,
                          Where w) const {
@@ -137,8 +137,8 @@ Array eye_fn::operator()(std::int64_t n, std::optional<std::int64_t> m, std::int
   const DType t = api::position_type(shape);
   const Array row = prim::iota(shape, 0, t);
   const std::int64_t shift = std::clamp(k, -shape[0], shape[1]);  // further diagonals are empty too
-  return prim::cast(
-      prim::binary(op_eq, prim::iota(shape, 1, t), prim::add(row, prim::like_whole(row, shift))), dtype);
+  return api::created(prim::cast(
+      prim::binary(op_eq, prim::iota(shape, 1, t), prim::add(row, prim::like_whole(row, shift))), dtype));
 }
 
 // ---------------------------------------------------------------- take

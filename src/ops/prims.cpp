@@ -75,12 +75,15 @@ std::uint64_t prim::bits_of(DType t, std::uint64_t v) {
   return prim::bits_of(t, static_cast<double>(v));
 }
 
+// Filled where they stay: literals and broadcasts are recorded by the million.
+static std::shared_ptr<Attrs> fresh_attrs() { return std::allocate_shared<Attrs>(BlockAllocator<Attrs>()); }
+
 Array prim::constant(DType t, std::uint64_t bits, bool weak) {
-  Attrs a;
-  a.dtype = t;
-  a.bits = bits;
-  if (weak) a.dims = {1};
-  return record(op_constant, {}, std::move(a));
+  auto a = fresh_attrs();
+  a->dtype = t;
+  a->bits = bits;
+  if (weak) a->dims = {1};
+  return record_one(op_constant, {}, std::move(a));
 }
 
 static std::int64_t sign_extended(DType t, std::uint64_t bits) {
@@ -198,10 +201,10 @@ Array cast(const Array& x, DType t, bool weak) {
 // ---------------------------------------------------------------- movement
 Array broadcast(const Array& x, const Shape& shape, const Shape& dims) {
   if (x.shape() == shape) return x;
-  Attrs a;
-  a.shape = shape;
-  a.dims = dims;
-  return record(op_broadcast, {x}, std::move(a));
+  auto a = fresh_attrs();
+  a->shape = shape;
+  a->dims = dims;
+  return record_one(op_broadcast, {&x, 1}, std::move(a));
 }
 
 Array broadcast_to(const Array& x, const Shape& shape) {
