@@ -9,8 +9,8 @@ struct CloseOptions {
   double rtol = 1e-5, atol = 1e-8;
   bool equal_nan = false;  ///< NaN is close to NaN
 };
-/// |a - b| <= atol + rtol |b| everywhere, after broadcasting; equal infinities are close. Throws ShapeError when the shapes do
-/// not broadcast.
+/// |a - b| <= atol + rtol |b| everywhere, after broadcasting; an infinity is close to its equal only. Whole numbers and bools
+/// are compared in float64. Throws ShapeError when the shapes do not broadcast.
 SHARDARRAY_API bool allclose(const Array& a, const Array& b, const CloseOptions& o = {},
                              Where w = Where::here());
 /// Equal shapes and equal values (NaN equals nothing); dtypes may differ.

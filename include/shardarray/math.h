@@ -80,7 +80,7 @@ inline constexpr struct SHARDARRAY_API ceil_fn {
 inline constexpr struct SHARDARRAY_API trunc_fn {
   Array operator()(const Array& x, Where w = Where::here()) const;
 } trunc{};
-/// To `decimals` decimals, halves to even. Throws DTypeError for bool.
+/// To `decimals` decimals, halves to even; integers stay as they are. Throws DTypeError for bool.
 inline constexpr struct SHARDARRAY_API round_fn {
   Array operator()(const Array& x, int decimals = 0, Where w = Where::here()) const;
 } round{};

@@ -33,8 +33,7 @@ template <class A> static Node* make_unguarded(const Op& op, std::span<A> in, At
   }
   const Types out = infer(op, {types, in.size()}, attrs ? *attrs : none_given);
   Node* n = Node::make(&op, in, out, std::move(attrs), w);
-  const TraceState& state = trace_state();
-  if (op.effect && !state.effects.empty()) trace_state().effects.back().push_back(handle(n));
+  if (op.effect && !trace_state().effects.empty()) trace_state().effects.back().push_back(handle(n));
   if (n->pending().exceeds(pending_limit)) {
     const Array kept = handle(n);  // relieve() may throw
     Node::drop(n);
