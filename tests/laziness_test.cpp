@@ -140,6 +140,47 @@ TEST_CASE("laziness: effects look at the end of pending chains of any length") {
   }
 }
 
+TEST_CASE("laziness: transforms that replay long functions do not store what lies between") {
+  constexpr int steps = 300;
+  const auto chain = [](Array r) {
+    for (int k = 0; k < steps; k++) r = r * 1.001f;
+    return r;
+  };
+  const Array x = ones({16, 1 << 14});  // 1 MB
+  eval(x);
+  const double before = resident();
+  double most = 0;
+  const Array y = vmap(chain)(x);
+  most = std::max(most, resident() - before);
+  eval(y);
+  most = std::max(most, resident() - before);
+  const Array g = grad([&](const Array& v) { return sum(chain(v)); })(x);
+  most = std::max(most, resident() - before);
+  CHECK(g[0][0].item<float>() == doctest::Approx(std::pow(1.001, steps)).epsilon(1e-3));
+  most = std::max(most, resident() - before);
+  if (!sanitized) CHECK(most < 150);
+}
+
+TEST_CASE("laziness: values that are read inside a gradient let go of theirs when it ends") {
+  Array h = zeros({1 << 16}), w = full({1 << 16}, 0.1f);  // 256 KB
+  double before = 0;
+  for (int k = 0; k < 120; k++) {
+    if (k == 40) before = resident();
+    const auto step = value_and_grad(
+        [&](const Array& v) {
+          const Array next = shardarray::tanh(h * 0.5f + v);
+          CHECK(max(next).item<float>() < 1);  // reads inside
+          return std::pair(mean(square(next)), next);
+        },
+        {.has_aux = true});
+    const auto [value, gradient] = step(w);
+    h = value.second;
+    w = w - 0.1f * gradient;
+    eval(std::tuple(w, h));
+  }
+  if (!sanitized) CHECK(resident() - before < 20);
+}
+
 TEST_CASE("laziness: threads that build long chains do not wait for one another") {
   std::vector<std::thread> threads;
   std::vector<float> results(4);

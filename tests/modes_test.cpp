@@ -174,6 +174,27 @@ TEST_CASE("modes: arrays of several places are read together as one after the ot
   CHECK(d.devices() == std::vector{all[0]});
 }
 
+TEST_CASE("modes: no root of an evaluation binds another one, and the program cache changes no place") {
+  const std::vector<Device> all = devices();
+  const Array one = device_put(mixed({5}), SingleDeviceSharding(all[3]));
+  const Array a = one + 1, b = arange(5) * 2;
+  eval(std::tuple(a, b));
+  CHECK(!b.committed());
+  CHECK(b.devices() == std::vector{all[0]});
+  const Array c = mixed({8}) * 2, d = filter_shard(ones({64}) * 2, on_xy(P("x")));
+  const Array e = device_put(mixed({8}), NamedSharding(make_mesh({{"x", 2}}, {all[6], all[7]}), P("x"))) + 1;
+  eval(std::tuple(c, d, e));
+  CHECK(c.devices() == std::vector{all[0]});
+  CHECK(e.devices() == std::vector{all[6], all[7]});
+  const Array number = asarray(2.0f);
+  CHECK(number.item<float>() == 2);
+  for (int round = 0; round < 3; round++) {
+    CHECK((number + number).devices() == std::vector{all[0]});
+    const default_device here(all[1]);
+    CHECK((number + number).devices() == std::vector{all[1]});
+  }
+}
+
 TEST_CASE("modes: random numbers have the bits of the line's generator") {
   const Array key = random::key(7);
   std::vector<float> legacy, now = bits(random::normal(key, {10}));

@@ -1,6 +1,7 @@
 // The lines of random programs: elementwise ops and movement, one op with one operand given.
 #pragma once
 #include "random_generator.h"
+#include "shardarray/shardarray.h"
 
 namespace shardarray::testing {
 

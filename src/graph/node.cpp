@@ -78,10 +78,10 @@ Node* Node::make(const Op* op, std::span<A> inputs, std::span<const Type> output
   Node* n = new (take_block(bytes)) Node;
   n->bytes_ = static_cast<std::uint32_t>(bytes);
   n->op = op;
-  n->where = current_site(where);
+  const TraceState& state = trace_state();
+  n->where = state.site.line ? state.site : where;
   n->modes = &current_modes();
   n->seq = next_sequence();
-  const TraceState& state = trace_state();
   n->trace = state.current();
   n->gradient = state.gradients.empty() ? 0 : state.gradients.front();
   n->attrs_ = std::move(attrs);

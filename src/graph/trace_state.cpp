@@ -34,7 +34,16 @@ namespace {
 // Names of the outermost open gradients of all threads: as many as threads, few.
 struct OpenGradients {
   std::mutex mutex;
-  std::vector<std::uint64_t> names;
+  struct Entry {
+    std::uint64_t name;
+    bool open = true;
+    std::vector<Array> kept = {};
+  };
+  std::vector<Entry> entries;
+  Entry* find(std::uint64_t name) {
+    auto it = std::find_if(entries.begin(), entries.end(), [&](const Entry& e) { return e.name == name; });
+    return it == entries.end() ? nullptr : &*it;
+  }
 };
 OpenGradients& open_gradients() {
   static auto* all = new OpenGradients;
@@ -50,7 +59,7 @@ OpenGradient::OpenGradient(std::uint64_t oldest) {
   if (mine.size() > 1) return;
   OpenGradients& all = open_gradients();
   const std::lock_guard lock(all.mutex);
-  all.names.push_back(oldest);
+  all.entries.push_back({oldest});
 }
 OpenGradient::~OpenGradient() {
   auto& mine = trace_state().gradients;
@@ -58,14 +67,34 @@ OpenGradient::~OpenGradient() {
   if (!mine.empty()) return;
   OpenGradients& all = open_gradients();
   const std::lock_guard lock(all.mutex);
-  std::erase(all.names, outermost_);
+  OpenGradients::Entry* mine_there = all.find(outermost_);
+  mine_there->open = false;
+  if (mine_there->kept.empty())
+    std::erase_if(all.entries, [&](const auto& e) { return e.name == outermost_; });
 }
 
-bool is_open_gradient(std::uint64_t name) {
+bool keep_for_gradient(std::uint64_t name, Node* n) {
   OpenGradients& all = open_gradients();
   const std::lock_guard lock(all.mutex);
-  return std::find(all.names.begin(), all.names.end(), name) != all.names.end();
+  OpenGradients::Entry* e = all.find(name);
+  if (!e || !e->open) return false;
+  e->kept.push_back(handle(n));
+  return true;
 }
+
+std::vector<Array> take_kept(std::uint64_t name) {
+  OpenGradients& all = open_gradients();
+  std::vector<Array> kept;
+  const std::lock_guard lock(all.mutex);
+  OpenGradients::Entry* e = all.find(name);
+  if (!e || e->open) return kept;
+  kept = std::move(e->kept);
+  std::erase_if(all.entries, [&](const auto& x) { return x.name == name; });
+  return kept;
+}
+
+RecordingWalk::RecordingWalk() { trace_state().walks++; }
+RecordingWalk::~RecordingWalk() { trace_state().walks--; }
 
 std::uint64_t next_sequence() { return sequence.fetch_add(1, std::memory_order_relaxed); }
 

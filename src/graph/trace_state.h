@@ -15,6 +15,8 @@ struct TraceState {
   std::vector<std::shared_ptr<const Axis>> axes;  ///< named axes in scope, innermost last
   std::vector<std::uint64_t> gradients;  ///< first sequence number of every open gradient, innermost last
   Where site;
+  int walks =
+      0;  ///< replays and transposes that run: they hold all they record, so computing some of it frees nothing
   Where cut;                       ///< the line where a chain of pending nodes was computed last
   const char* function = nullptr;  ///< the public function that is running; null: none, or it has no name
   std::uint64_t current() const { return open.empty() ? 0 : open.back(); }
@@ -49,8 +51,20 @@ class OpenGradient {
  private:
   std::uint64_t outermost_;
 };
-/// Whether the outermost gradient of this name is open, on any thread.
-bool is_open_gradient(std::uint64_t name);
+/// Keeps a node that was evaluated for the outermost gradient of this name, if it is open (on any thread): it lets go of its
+/// operands when that ends. False: it is not open.
+bool keep_for_gradient(std::uint64_t name, Node* n);
+/// The nodes that were kept for a gradient that has ended.
+std::vector<Array> take_kept(std::uint64_t name);
+
+/// A walk over a graph that records while it lives; see TraceState::walks.
+class RecordingWalk {
+ public:
+  RecordingWalk();
+  ~RecordingWalk();
+  RecordingWalk(const RecordingWalk&) = delete;
+  RecordingWalk& operator=(const RecordingWalk&) = delete;
+};
 
 /// The sequence number that the next node will at least have.
 std::uint64_t next_sequence();

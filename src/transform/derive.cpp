@@ -75,6 +75,7 @@ LinearMap linear_map(Arrays outputs, Arrays variables) {
 
 Arrays pull_back(const LinearMap& map, std::span<const Array> cts) {
   const auto& [variables, outputs, linear, nodes] = map;
+  const RecordingWalk walk;
   ArrayMap<Array> cotangents;
   for (std::size_t k = 0; k < outputs.size(); k++)
     if (outputs[k].has_value() && linear.contains(outputs[k].node()))

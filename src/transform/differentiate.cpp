@@ -6,6 +6,7 @@
 #include "graph/trace_state.h"
 #include "ops/prims.h"
 #include "shardarray/core.h"
+#include "transform/launch.h"
 #include "transform/trace.h"
 
 namespace shardarray::core {
@@ -16,6 +17,16 @@ struct Differentiation::State {
   std::optional<OpenGradient> open;
   Arrays seeds;   // stand for the tangents of those variables that have some
   LinearMap map;  // from the seeds to the outputs' tangents
+
+  // What was evaluated meanwhile lets go of its operands once the outermost gradient has ended.
+  void close() {
+    if (!open) return;
+    const std::uint64_t name = open->outermost();
+    open.reset();
+    const Arrays kept = take_kept(name);
+    const std::lock_guard lock(graph_mutex());
+    for (const Array& a : kept) a.node()->release_operands();
+  }
 
   // What was recorded here since then; nobody releases its operands while the gradient is open.
   bool is_mine(const Node* n) const { return n->gradient == open->outermost() && n->seq >= oldest; }
@@ -50,7 +61,7 @@ Differentiation::Differentiation(std::span<const Array> primals) : state_(std::m
   for (const Array& a : primals)  // a variable of its own: two renamings of one array cannot be confused
     state_->variables.push_back(a.has_value() ? record(op_identity, {a}) : Array());
 }
-Differentiation::~Differentiation() = default;
+Differentiation::~Differentiation() { state_->close(); }
 
 const Arrays& Differentiation::variables() const { return state_->variables; }
 
@@ -62,7 +73,7 @@ void Differentiation::linearize(std::span<const Array> outputs) const {
     if (given.back().has_value()) s.seeds.push_back(given.back());
   }
   s.map = linear_map(s.forward(outputs, given), s.seeds);
-  s.open.reset();
+  s.close();
 }
 
 Arrays Differentiation::pull(std::span<const Array> cotangents) const {

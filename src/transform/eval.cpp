@@ -175,7 +175,7 @@ bool is_elsewhere(const DeviceOrder* order, const DeviceOrder* home) {
 // All outputs of n have their values.
 void settle(Node* n) {
   n->set_evaluated();
-  if (!n->gradient || !is_open_gradient(n->gradient)) n->release_operands();
+  if (!n->gradient || !keep_for_gradient(n->gradient, n)) n->release_operands();
 }
 
 // Something that has to come over from other devices before the program that needs it can run: the operand of a
@@ -278,21 +278,29 @@ bool may_move(const Node* n) {
   return n->op->form == Form::constraint || n->op->form == Form::call || n->op == &op_beside;
 }
 
-// Whether all that is to be computed may run as one program: no two parts of it want other devices.
-bool one_place(std::span<Node* const> nodes) {
+// Whether all that is to be computed may run as one program: it lies where each root would lie alone. `nodes`: operands first.
+bool one_place(std::span<const Array> roots, std::span<Node* const> nodes) {
   const DeviceOrder *bound = nullptr, *free = nullptr;
+  PointerTable is_bound(nodes.size());
   for (const Node* n : nodes) {
-    if (n->modes->default_device != nodes[0]->modes->default_device) return false;
+    if (n->modes->default_device != nodes[0]->modes->default_device || may_move(n)) return false;
+    bool binds = false;
     for (const Array& a : n->in()) {
       const Value* v = a.node()->evaluated() ? a.node()->out()[a.index()].value.get() : nullptr;
+      if (!v) binds |= is_bound[a.node()] == 1;
       if (!v || v->number) continue;
       const DeviceOrder* order = v->layout->order();
-      const DeviceOrder*& all = v->committed || order->size() > 1 ? bound : free;
+      const bool here = v->committed || order->size() > 1;
+      const DeviceOrder*& all = here ? bound : free;
       if (all && all != order) return false;
       all = order;
+      binds |= here;
     }
+    is_bound.insert(n).first = binds;
   }
-  return true;
+  return std::all_of(roots.begin(), roots.end(), [&](const Array& a) {
+    return !a.has_value() || a.node()->evaluated() || (is_bound[a.node()] == 1) == (bound != nullptr);
+  });
 }
 
 bool is_open(const Node* n) { return !n->evaluated(); }
@@ -310,7 +318,7 @@ void evaluate_together(std::span<const Array> roots, std::unique_lock<std::mutex
   const Collection c = collect(nodes, moves.brought, what);
   if (c.outputs.empty()) return;
   std::shared_ptr<const LoadedProgram> program;
-  if (c.plain) program = find_program(structure_of(c), c.leaves, c.outputs.size());
+  if (c.plain) program = find_program(structure_of(c), c.leaves, c.outputs.size(), modes);
   if (!program) {
     FlatGraph graph = flat_graph(c);
     lock.unlock();  // nobody waits for another's compile
@@ -336,7 +344,7 @@ void evaluate_open(std::span<const Array> roots, std::size_t open, const char* w
     if (a.has_value()) expected = std::max<std::size_t>(expected, std::min(a.node()->pending().nodes, many));
   std::unique_lock lock(graph_mutex());
   std::vector<Node*> nodes = topological(roots, is_open, expected);
-  if (open == 1 || one_place(nodes)) return evaluate_together(roots, lock, std::move(nodes), what);
+  if (open == 1 || one_place(roots, nodes)) return evaluate_together(roots, lock, std::move(nodes), what);
   lock.unlock();
   for (const Array& a : roots)
     if (a.has_value()) evaluate({&a, 1}, what);

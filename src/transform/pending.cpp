@@ -47,7 +47,8 @@ void compute(Node* n) {
 
 void relieve(Node* n) {
   TraceState& state = trace_state();
-  if (!state.open.empty() || !state.gradients.empty()) return;  // they need what they recorded
+  if (!state.open.empty() || !state.gradients.empty() || state.walks > 0)
+    return;                   // they need what they recorded
   if (n->op->effect) return;  // its operands are computed when it acts, at once
   const Array a = handle(n);
   if (n->pending().depth < pending_limit.depth) {

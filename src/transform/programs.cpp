@@ -222,24 +222,24 @@ struct Devices {
   bool committed;
 };
 // place_leaves() without constraints, where there is nothing to choose; null: there is.
-Devices common_devices(std::span<const LaunchLeaf> leaves) {
-  const DeviceOrder *bound = nullptr, *free = nullptr, *numbers = nullptr;
+Devices common_devices(std::span<const LaunchLeaf> leaves, const Modes& modes) {
+  const DeviceOrder *bound = nullptr, *free = nullptr;
   for (const LaunchLeaf& l : leaves) {
+    if (l.value->number) continue;
     const DeviceOrder* order = l.value->layout->order();
-    const DeviceOrder*& all = l.value->committed || order->size() > 1 ? bound
-                              : l.value->number                       ? numbers
-                                                                      : free;
+    const DeviceOrder*& all = l.value->committed || order->size() > 1 ? bound : free;
     if (all && all != order) return {};
     all = order;
   }
-  return {bound ? bound : free ? free : numbers, bound != nullptr};
+  if (!bound && !free) return {DeviceOrder::of({default_device_of(modes)}), false};
+  return {bound ? bound : free, bound != nullptr};
 }
 
 }  // namespace
 
 std::shared_ptr<const LoadedProgram> find_program(Words structure, std::span<const LaunchLeaf> leaves,
-                                                  std::size_t outputs) {
-  const auto [order, committed] = common_devices(leaves);
+                                                  std::size_t outputs, const Modes& modes) {
+  const auto [order, committed] = common_devices(leaves, modes);
   if (!order) return nullptr;
   structure.resize(structure.size() + outputs + leaves.size());  // open; not donated
   for (const LaunchLeaf& l : leaves)

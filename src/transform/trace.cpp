@@ -57,6 +57,7 @@ Graph trace(const GraphFn& f, std::span<const Type> types, Arrays& captured, con
 }
 
 Arrays replay(const Graph& g, std::span<const Array> args, const ReplayRule& rule, bool effects) {
+  const RecordingWalk walk;
   ArrayMap<Array> env;
   for (std::size_t k = 0; k < g.in.size(); k++) env[key(g.in[k])] = args[k];
   std::vector<Array> roots = g.out;
