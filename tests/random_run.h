@@ -64,8 +64,9 @@ inline void count_cells(const core::JitEntry& entry, std::span<const LaunchLeaf>
     values.push_back(l.value);
     donated.push_back(l.give != Give::keep);
   }
-  CompileInput in = compile_input(entry.flat, place_leaves(entry.flat, values, {}, entry.paths, *entry.modes, "test"),
-                                  donated, {}, entry.paths, values);
+  CompileInput in =
+      compile_input(entry.flat, place_leaves(entry.flat, values, {}, entry.paths, *entry.modes, "test"),
+                    donated, {}, entry.paths, values);
   if (in.order->devices() != mesh.devices()) return;
   in.graph = simplify_and_order(in.graph, in.order->size());
   coverage.count(in.graph, partition(in.graph, in), mesh);

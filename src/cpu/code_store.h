@@ -66,7 +66,7 @@ class CodeStore {
   std::deque<std::shared_ptr<const LinkedCode>> recent_;  // kept although no program needs them at the moment
   std::vector<std::string> said_;
   Stats stats_;
-  int exits_ = 0;       // how often exit() was told
+  int exits_ = 0;  // how often exit() was told
 };
 
 /// As `CodeStore::get`, of the process; nothing when the plug-in cannot be opened, which is said once on stderr: all programs
