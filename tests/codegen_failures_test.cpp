@@ -19,6 +19,7 @@
 #include "cpu_helpers.h"
 #include "kernel_helpers.h"
 #include "kernel_random.h"
+#include "process_helpers.h"
 #include "scale.h"
 #include "shardarray/shardarray.h"
 #include "with_codegen.h"
@@ -33,19 +34,7 @@ using testing::plugin;
 
 namespace {
 
-class Folder {
- public:
-  Folder() {
-    std::string pattern = (fs::temp_directory_path() / "kernels-XXXXXX").string();
-    REQUIRE((mkdtemp(pattern.data()) != nullptr));
-    path = fs::canonical(pattern).string();
-  }
-  ~Folder() {
-    std::error_code ignored;
-    fs::remove_all(path, ignored);
-  }
-  std::string path;
-};
+using Folder = testing::TemporaryFolder;
 
 /// Specs of so many different kernels.
 std::vector<CodeSpec> some_specs(std::size_t count) {

@@ -29,6 +29,7 @@
 #include "cpu/code_store.h"
 #include "cpu_helpers.h"
 #include "kernel_helpers.h"
+#include "process_helpers.h"
 #include "shardarray/shardarray.h"
 
 namespace guest_test {
@@ -41,37 +42,11 @@ using testing::plugin;
 
 namespace {
 
-class Folder {
- public:
-  explicit Folder(const fs::path& in = fs::temp_directory_path()) {
-    std::string pattern = (in / "guest-XXXXXX").string();
-    REQUIRE((mkdtemp(pattern.data()) != nullptr));
-    path = fs::canonical(pattern).string();
-  }
-  ~Folder() {
-    std::error_code ignored;
-    fs::remove_all(path, ignored);
-  }
-  std::string path;
-};
+using Folder = testing::TemporaryFolder;
+using testing::Ended;
+using testing::own_program;
+using testing::run_case;
 
-fs::path own_program() { return fs::read_symlink("/proc/self/exe"); }
-
-struct Ended {
-  int status;
-  std::string text;
-};
-/// A process of this program, or a link to it, that runs one test case; `settings` as env takes them.
-Ended run_case(const std::string& name, const std::string& settings,
-               const std::string& program = own_program()) {
-  const std::string command =
-      "env " + settings + " '" + program + "' --no-intro --no-skip --test-case='" + name + "' 2>&1";
-  FILE* const pipe = popen(command.c_str(), "r");
-  REQUIRE(pipe != nullptr);
-  std::string text;
-  for (char line[512]; std::fgets(line, sizeof line, pipe) != nullptr;) text += line;
-  return {pclose(pipe), text};
-}
 void check_case(const std::string& name, const std::string& settings) {
   const Ended e = run_case(name, settings);
   CHECK_MESSAGE(e.status == 0, e.text);

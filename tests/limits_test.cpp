@@ -4,6 +4,7 @@
 #include <string>
 
 #include "golden.h"
+#include "process_helpers.h"
 
 namespace limits_test {
 
@@ -20,18 +21,7 @@ constexpr Int hostile[] = {lowest,       -(Int{1} << 32) - 1, -8,           -1, 
 constexpr int hostile_ints[] = {std::numeric_limits<int>::min(), -1, 0, 1, 8, 4096,
                                 std::numeric_limits<int>::max()};
 
-/// The message; empty when f returns. Everything that is no Error, or an InternalError, fails the test.
-template <class F> std::string thrown(const F& f) {
-  try {
-    f();
-  } catch (const sa::InternalError& e) {
-    FAIL_CHECK("InternalError: ", e.what());
-    return e.what();
-  } catch (const sa::Error& e) { return e.what(); } catch (const std::exception& e) {
-    FAIL_CHECK("no sa::Error: ", e.what());
-  }
-  return "";
-}
+using sa::testing::thrown;
 
 struct Check {
   std::string function;

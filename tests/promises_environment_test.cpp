@@ -12,6 +12,7 @@
 
 #include "cpu/codegen.h"
 #include "cpu/object_cache.h"
+#include "process_helpers.h"
 #include "program_of.h"
 #include "runtime/pool.h"
 #include "shardarray/shardarray.h"
@@ -31,13 +32,8 @@ const std::string own_program = fs::canonical("/proc/self/exe").string();
 /// A process of this program, or of a copy, that runs one test case; `settings` as env takes them. What it says.
 std::string process(const std::string& name, const std::string& settings,
                     const std::string& program = own_program) {
-  const std::string command =
-      "env " + settings + " '" + program + "' --no-intro --no-skip --test-case='" + name + "' 2>&1";
-  FILE* const pipe = popen(command.c_str(), "r");
-  REQUIRE(pipe != nullptr);
-  std::string text;
-  for (char line[512]; std::fgets(line, sizeof line, pipe) != nullptr;) text += line;
-  CHECK_MESSAGE(pclose(pipe) == 0, text);
+  const auto [status, text] = sa::testing::run_case(name, settings, program);
+  CHECK_MESSAGE(status == 0, text);
   CHECK_MESSAGE(text.find("1 passed | 0 failed |") != text.npos, text);
   return text;
 }

@@ -9,6 +9,7 @@
 #include <utility>
 
 #include "golden.h"
+#include "process_helpers.h"
 
 namespace sizes_test {
 
@@ -26,18 +27,7 @@ constexpr Int hostile[] = {lowest, -(Int{1} << 31), -2, -1, 0, 1, 3, Int{1} << 3
                            Int{1} << 60, Int{1} << 61, Int{1} << 62, highest - 1, highest};
 // clang-format on
 
-/// What a call throws, as `type: message`; empty when it returns. Everything that is no Error fails the test.
-template <class F> std::string thrown(const F& f) {
-  try {
-    f();
-  } catch (const sa::InternalError& e) {
-    FAIL_CHECK("InternalError: ", e.what());
-    return e.what();
-  } catch (const sa::Error& e) { return e.what(); } catch (const std::exception& e) {
-    FAIL_CHECK("no sa::Error: ", e.what());
-  }
-  return "";
-}
+using sa::testing::thrown;
 
 /// An array of this size that is never computed.
 Array large(Int n, sa::DType t = sa::int8) { return sa::zeros({n}, t); }

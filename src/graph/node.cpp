@@ -7,6 +7,7 @@
 
 #include "base/block_pool.h"
 #include "base/hash.h"
+#include "base/sizes.h"
 #include "graph/host_call.h"
 #include "graph/key.h"
 #include "graph/op.h"
@@ -55,10 +56,7 @@ const Attrs& Node::attrs() const {
 static std::uint32_t saturating_add(std::uint32_t a, std::uint32_t b) { return a + b < a ? ~0u : a + b; }
 
 static std::uint32_t kilobytes_of(const Type& t) {
-  std::uint64_t elements = 1;  // types are checked: their bytes are no more than an int64 holds
-  for (std::int64_t d : t.shape) elements *= static_cast<std::uint64_t>(d);
-  if (elements < 128) return 0;
-  return static_cast<std::uint32_t>(std::min<std::uint64_t>(elements * itemsize(t.dtype) >> 10, ~0u));
+  return static_cast<std::uint32_t>(std::min<std::int64_t>(bytes_of(t.shape, t.dtype) >> 10, ~0u));
 }
 
 static void add_pending(Pending& below, const Node& operand, std::uint32_t output) {

@@ -156,7 +156,4 @@ void compute(Node* n);
 /// Called with a node that exceeds the limit by the thread that recorded it: computes it if need be. On floor 6.
 void relieve(Node* n);
 
-/// The line that ops recorded now belong to: the outermost Site's, otherwise `w`.
-Where current_site(Where w);
-
 }  // namespace shardarray

@@ -109,11 +109,6 @@ std::shared_ptr<const Axis> find_axis(const std::string& name, const char* funct
       function, name, have.empty() ? "none" : have));
 }
 
-Where current_site(Where w) {
-  const Where& site = trace_state().site;
-  return site.line ? site : w;
-}
-
 const char* current_function(const char* otherwise) {
   const char* const function = trace_state().function;
   return function ? function : otherwise;

@@ -18,6 +18,8 @@ struct Value {
   bool shared = true;                 ///< replicas share one buffer: instances_of(layout, shared)
   SmallVector<BufferRef, 8> buffers;  ///< instance -> buffer
 };
+/// It stays on its devices: what is computed from it runs there.
+inline bool is_bound(const Value& v) { return v.committed || v.layout->order()->size() > 1; }
 using ValueRef = std::shared_ptr<Value>;
 inline ValueRef make_value(const Layout* layout, Sharding sharding, bool committed, bool shared) {
   return std::allocate_shared<Value>(BlockAllocator<Value>(),

@@ -166,7 +166,7 @@ const DeviceOrder* devices_of(const Node* n, const KnownDevices& known) {
 const DeviceOrder* bound_to(const Array& a, const KnownDevices& known) {
   if (!a.node()->evaluated()) return devices_of(a.node(), known);
   const Value* v = a.node()->out()[a.index()].value.get();
-  return v && (v->committed || v->layout->order()->size() > 1) ? v->layout->order() : nullptr;
+  return v && is_bound(*v) ? v->layout->order() : nullptr;
 }
 bool is_elsewhere(const DeviceOrder* order, const DeviceOrder* home) {
   return order && home && order->sorted() != home->sorted();
@@ -281,25 +281,25 @@ bool may_move(const Node* n) {
 // Whether all that is to be computed may run as one program: it lies where each root would lie alone. `nodes`: operands first.
 bool one_place(std::span<const Array> roots, std::span<Node* const> nodes) {
   const DeviceOrder *bound = nullptr, *free = nullptr;
-  PointerTable is_bound(nodes.size());
+  PointerTable bound_nodes(nodes.size());
   for (const Node* n : nodes) {
     if (n->modes->default_device != nodes[0]->modes->default_device || may_move(n)) return false;
     bool binds = false;
     for (const Array& a : n->in()) {
       const Value* v = a.node()->evaluated() ? a.node()->out()[a.index()].value.get() : nullptr;
-      if (!v) binds |= is_bound[a.node()] == 1;
+      if (!v) binds |= bound_nodes[a.node()] == 1;
       if (!v || v->number) continue;
       const DeviceOrder* order = v->layout->order();
-      const bool here = v->committed || order->size() > 1;
+      const bool here = is_bound(*v);
       const DeviceOrder*& all = here ? bound : free;
       if (all && all != order) return false;
       all = order;
       binds |= here;
     }
-    is_bound.insert(n).first = binds;
+    bound_nodes.insert(n).first = binds;
   }
   return std::all_of(roots.begin(), roots.end(), [&](const Array& a) {
-    return !a.has_value() || a.node()->evaluated() || (is_bound[a.node()] == 1) == (bound != nullptr);
+    return !a.has_value() || a.node()->evaluated() || (bound_nodes[a.node()] == 1) == (bound != nullptr);
   });
 }
 

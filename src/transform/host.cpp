@@ -136,8 +136,7 @@ ValueRef put_beside(const ValueRef& v, const Type& t, const Value& home) {
 }
 
 ValueRef bring_home(const ValueRef& v, const Type& t, const DeviceOrder* home) {
-  const bool bound = v->committed || v->layout->order()->size() > 1;
-  if (!bound || v->layout->order()->sorted() == home->sorted()) return v;
+  if (!is_bound(*v) || v->layout->order()->sorted() == home->sorted()) return v;
   const Device& first = home->devices()[0];
   const bool alone =
       v->layout->order()->size() == 1 && v->layout->order()->devices()[0].platform == first.platform;

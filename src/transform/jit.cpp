@@ -331,8 +331,7 @@ std::shared_ptr<const LoadedProgram> program_for(const JitEntry& e, std::span<co
                                                  const char* function) {
   const auto key = [](const LaunchLeaf& l) {
     const Value& v = *l.value;
-    return v.committed || v.layout->order()->size() > 1 ? static_cast<const void*>(v.layout)
-                                                        : v.layout->order();
+    return is_bound(v) ? static_cast<const void*>(v.layout) : v.layout->order();
   };
   const bool share = share_replicas();
   using Placed = JitEntry::Placed;

@@ -62,8 +62,7 @@ std::vector<Claim> claims(const FlatGraph& g, std::span<const ValueRef> leaves,
   std::vector<Claim> c;
   for (std::size_t k = 0; k < leaves.size(); k++) {
     const Type& t = g.types[static_cast<std::size_t>(g.inputs[k])];
-    const bool counts = leaves[k]->committed || leaves[k]->layout->order()->size() > 1;
-    if (!counts) continue;
+    if (!is_bound(*leaves[k])) continue;
     const std::string name =
         k < names.size() && !names[k].empty()
             ? fmt::format("argument {} with shape {}", names[k], to_string(t))
@@ -227,7 +226,7 @@ Devices common_devices(std::span<const LaunchLeaf> leaves, const Modes& modes) {
   for (const LaunchLeaf& l : leaves) {
     if (l.value->number) continue;
     const DeviceOrder* order = l.value->layout->order();
-    const DeviceOrder*& all = l.value->committed || order->size() > 1 ? bound : free;
+    const DeviceOrder*& all = is_bound(*l.value) ? bound : free;
     if (all && all != order) return {};
     all = order;
   }
