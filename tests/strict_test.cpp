@@ -128,6 +128,27 @@ TEST_CASE("strict: what is made of boxes moves nothing unasked, on any mesh, or 
   CHECK(let > 0);
 }
 
+TEST_CASE("strict: the gradient of what was asked for is asked for") {
+  sa::set_cpu_device_count(8);
+  for (const auto& mesh : {sa::make_mesh({{"x", 4}, {"y", 2}}), sa::make_mesh({{"x", 8}, {"y", 1}})})
+    for (const P& spec : {P("x"), P(sa::none, "x"), P("x", "y"), P(axes("x", "y"))})
+      for (const Case& c : cases()) {
+        const sa::NamedSharding where(mesh, spec);
+        const Array plain = numbers({16, 8}), x = sa::device_put(plain, where);
+        if (c.f(plain).shape().size() != 2) continue;
+        const auto loss = [&](const Array& v) { return sa::sum(sa::sin(c.f(v))); };
+        const auto placed_loss = [&](const Array& v) {
+          return sa::sum(sa::sin(sa::filter_shard(c.f(v), where)));
+        };
+        CAPTURE(c.name);
+        CAPTURE(sa::Sharding(where).to_string());
+        CHECK(refusal([&] { sa::jit(placed_loss)(x); }) == "");
+        Array g;
+        CHECK(refusal([&] { g = sa::jit(sa::grad(placed_loss))(x); }) == "");
+        if (g.has_value()) CHECK(values(g) == values(sa::grad(loss)(plain)));
+      }
+}
+
 TEST_CASE("strict: the refusal of neighbours' elements names the place, the bytes and the fix, which helps") {
   sa::set_cpu_device_count(8);
   const Array x = placed({16, 8}, on_xy(P("x")));

@@ -122,8 +122,8 @@ void Node::drop(Node* n) {
   }
 }
 
-void Node::release_operands() {
-  for (Array& a : in()) Array gone(std::move(a));
+void Node::release_operands(std::vector<Array>& dead) {
+  for (Array& a : in()) dead.push_back(std::move(a));
   operand_count_ = 0;
 }
 

@@ -110,8 +110,8 @@ class Node {
   /// The function that took the buffers; null while they live.
   const char* donor() const { return donor_.load(std::memory_order_acquire); }
   void set_donor(const char* d) { donor_.store(d, std::memory_order_release); }
-  /// Forgets the operands of an evaluated node.
-  void release_operands();
+  /// An evaluated node forgets its operands: they go to `dead`, for the caller to drop without a lock.
+  void release_operands(std::vector<Array>& dead);
   /// What was pending below it when it was recorded, itself included; nothing once it is evaluated.
   Pending pending() const {
     return {depth_.load(std::memory_order_relaxed), below_.load(std::memory_order_relaxed),

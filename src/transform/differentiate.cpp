@@ -24,8 +24,9 @@ struct Differentiation::State {
     const std::uint64_t name = open->outermost();
     open.reset();
     const Arrays kept = take_kept(name);
+    Arrays dead;  // dropped after the lock
     const std::lock_guard lock(graph_mutex());
-    for (const Array& a : kept) a.node()->release_operands();
+    for (const Array& a : kept) a.node()->release_operands(dead);
   }
 
   // What was recorded here since then; nobody releases its operands while the gradient is open.

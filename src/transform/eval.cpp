@@ -3,14 +3,13 @@
 #include <fmt/core.h>
 
 #include <algorithm>
-#include <optional>
 #include <unordered_map>
 
 #include "base/pointer_table.h"
-#include "compile/assignment.h"
 #include "graph/key.h"
 #include "graph/trace_state.h"
 #include "ops/prims.h"
+#include "transform/places.h"
 #include "transform/trace.h"
 
 namespace shardarray {
@@ -70,14 +69,27 @@ void check_computable(const Node* n, const char* what) {
                     what, n->op->name, n->attrs().axes.empty() ? "" : n->attrs().axes[0]->name));
 }
 
-Collection collect(std::span<Node* const> nodes, const Brought& brought, const char* what) {
-  Collection c;
-  const Device& device = default_device_of(*nodes.back()->modes);
-  PointerTable inside(nodes.size());  // node -> edges to it from these nodes
-  for (Node* n : nodes) {
-    check_computable(n, what);
-    for (const Array& a : n->in()) inside.insert(a.node()).first++;
+bool is_open(const Node* n) { return !n->evaluated(); }
+
+// What is to be computed for some roots, operands first.
+struct OpenNodes {
+  std::vector<Node*> nodes;
+  PointerTable edges;  // to a node from these nodes
+
+  explicit OpenNodes(std::span<const Array> roots, std::size_t expected = 0)
+      : nodes(topological(roots, is_open, expected)), edges(nodes.size()) {
+    for (const Node* n : nodes)
+      for (const Array& a : n->in()) edges.insert(a.node()).first++;
   }
+  /// Somebody outside of these nodes holds it.
+  bool is_held(const Node* n) { return n->refs() > static_cast<std::uint32_t>(edges[n]); }
+};
+
+Collection collect(OpenNodes& open, const Brought& brought, const char* what) {
+  Collection c;
+  const std::vector<Node*>& nodes = open.nodes;
+  const Device& device = default_device_of(*nodes.back()->modes);
+  for (const Node* n : nodes) check_computable(n, what);
   int values = 0;
   PointerTable number(nodes.size());  // output -> value
   auto leaf_number = [&](const Array& a, const ValueRef& v) {
@@ -109,8 +121,7 @@ Collection collect(std::span<Node* const> nodes, const Brought& brought, const c
     for (const auto& o : n->out()) number.insert(&o).first = values++;
   }
   for (const Collection::Entry& e : c.entries) {
-    if (e.leaf >= 0 || e.node->refs() <= static_cast<std::uint32_t>(inside[e.node]))
-      continue;  // nobody outside holds it
+    if (e.leaf >= 0 || !open.is_held(e.node)) continue;
     for (std::uint32_t k = 0; k < e.node->out().size(); k++) {
       c.outputs.push_back(handle(e.node, k));
       c.results.push_back(number[&e.node->out()[k]]);
@@ -156,63 +167,10 @@ FlatGraph flat_graph(const Collection& c) {
   return g;
 }
 
-// The devices that a node's value will be on, as far as committed leaves and constraints say.
-using KnownDevices = std::unordered_map<const Node*, const DeviceOrder*>;
-const DeviceOrder* devices_of(const Node* n, const KnownDevices& known) {
-  auto it = known.find(n);
-  return it == known.end() ? nullptr : it->second;
-}
-// The devices that an array is bound to; null: it may go anywhere.
-const DeviceOrder* bound_to(const Array& a, const KnownDevices& known) {
-  if (!a.node()->evaluated()) return devices_of(a.node(), known);
-  const Value* v = a.node()->out()[a.index()].value.get();
-  return v && is_bound(*v) ? v->layout->order() : nullptr;
-}
-bool is_elsewhere(const DeviceOrder* order, const DeviceOrder* home) {
-  return order && home && order->sorted() != home->sorted();
-}
-
-// All outputs of n have their values.
-void settle(Node* n) {
+// All outputs of n have their values. Its operands go to `dead`: what dies with them may call back into the library.
+void settle(Node* n, Arrays& dead) {
   n->set_evaluated();
-  if (!n->gradient || !keep_for_gradient(n->gradient, n)) n->release_operands();
-}
-
-// Something that has to come over from other devices before the program that needs it can run: the operand of a
-// constraint; the one of a cotangent's way back, beside the other; operands of a pmap's call.
-struct Move {
-  Array of;                           // output 0 of the node that needs it
-  Arrays operands;                    // absent: not needed for the move
-  const DeviceOrder* home = nullptr;  // of a call
-};
-
-// What node n needs moved, if anything; `known` learns where its value will be.
-std::optional<Move> move_of(Node* n, KnownDevices& known) {
-  const DeviceOrder* here = nullptr;
-  for (const Array& a : n->in())
-    if (const DeviceOrder* order = bound_to(a, known); order && (!here || a.node()->evaluated()))
-      here = order;
-  const DeviceOrder*& to = known[n] = here;
-  Arrays all(n->in().begin(), n->in().end());
-  if (n->op == &op_beside) {
-    here = bound_to(all[0], known);
-    const DeviceOrder* home = bound_to(all[1], known);
-    to = is_elsewhere(here, home) ? home : here;
-    if (to != here) return Move{handle(n), std::move(all)};
-  } else if (n->op->form == Form::constraint && n->op != &op_input) {
-    const auto lead = n->attrs().lo.empty() ? 0 : static_cast<int>(n->attrs().lo[0]);
-    to = layout_of(*n->attrs().sharding, static_cast<int>(n->type().shape.size()) - lead)->order();
-    if (is_elsewhere(here, to)) return Move{handle(n), std::move(all)};
-  } else if (const DeviceOrder* home = mapped_devices(*n)) {
-    to = home;
-    bool apart = false;
-    for (Array& a : all) {
-      if (is_elsewhere(bound_to(a, known), home)) apart = true;
-      else a = Array();
-    }
-    if (apart) return Move{handle(n), std::move(all), home};
-  }
-  return std::nullopt;
+  if (!n->gradient || !keep_for_gradient(n->gradient, n)) n->release_operands(dead);
 }
 
 // The value of a constraint or of a cotangent that comes back: its operands computed, and the first moved.
@@ -222,10 +180,11 @@ void move_value(const Move& m, const char* what) {
   const ValueRef from = value_of(m.operands[0]);
   ValueRef v = n->op == &op_beside ? put_beside(from, n->type(), *value_of(m.operands[1]))
                                    : reshard_value(from, n->type(), *n->attrs().sharding);
+  Arrays dead;
   const std::lock_guard lock(graph_mutex());
   if (n->evaluated()) return;  // another thread was faster
   n->out()[0].value = std::move(v);
-  settle(n);
+  settle(n, dead);
 }
 
 // The operands of a pmap's call that lie on other devices than the map's, computed and brought over; the others are absent.
@@ -248,9 +207,9 @@ struct Moves {
 };
 Moves settle_moves(std::span<Node* const> nodes, std::unique_lock<std::mutex>& lock, const char* what) {
   Moves moves;
-  KnownDevices known;
+  Places places(nodes.size());
   for (Node* n : nodes)
-    if (auto m = move_of(n, known)) moves.all.push_back(std::move(*m));
+    if (auto m = places.add(n)) moves.all.push_back(std::move(*m));
   if (moves.all.empty()) return moves;
   lock.unlock();
   for (const Move& m : moves.all) {
@@ -262,60 +221,53 @@ Moves settle_moves(std::span<Node* const> nodes, std::unique_lock<std::mutex>& l
 }
 
 // The nodes have these values, unless another thread was faster.
-void finish(const Collection& c, std::span<ValueRef> values) {
+void finish(const Collection& c, std::span<ValueRef> values, Arrays& dead) {
   for (std::size_t k = 0; k < c.outputs.size(); k++) {
     Node* const n = c.outputs[k].node();
     const std::uint32_t index = c.outputs[k].index();
     if (n->evaluated()) continue;
     n->out()[index].value = std::move(values[k]);
     if (index + 1 < n->out().size()) continue;
-    settle(n);
+    settle(n, dead);
   }
 }
 
-// Its operands may have to come over from other devices.
-bool may_move(const Node* n) {
-  return n->op->form == Form::constraint || n->op->form == Form::call || n->op == &op_beside;
-}
-
-// Whether all that is to be computed may run as one program: it lies where each root would lie alone. `nodes`: operands first.
-bool one_place(std::span<const Array> roots, std::span<Node* const> nodes) {
-  const DeviceOrder *bound = nullptr, *free = nullptr;
-  PointerTable bound_nodes(nodes.size());
-  for (const Node* n : nodes) {
-    if (n->modes->default_device != nodes[0]->modes->default_device || may_move(n)) return false;
-    bool binds = false;
-    for (const Array& a : n->in()) {
-      const Value* v = a.node()->evaluated() ? a.node()->out()[a.index()].value.get() : nullptr;
-      if (!v) binds |= bound_nodes[a.node()] == 1;
-      if (!v || v->number) continue;
-      const DeviceOrder* order = v->layout->order();
-      const bool here = is_bound(*v);
-      const DeviceOrder*& all = here ? bound : free;
-      if (all && all != order) return false;
-      all = order;
-      binds |= here;
-    }
-    bound_nodes.insert(n).first = binds;
+// Under `roots`. What others hold of it and lies elsewhere when it is computed alone is computed before.
+OpenNodes of_one_place(std::span<const Array> roots, std::size_t expected, std::unique_lock<std::mutex>& lock,
+                       const char* what) {
+  while (true) {
+    OpenNodes open(roots, expected);
+    if (open.nodes.size() < 2) return open;
+    std::vector<bool> held;
+    for (const Node* n : open.nodes) held.push_back(open.is_held(n));
+    const auto count = static_cast<std::size_t>(std::count(held.begin(), held.end(), true));
+    if (count < 2) return open;
+    Arrays first = first_place(open.nodes, held);
+    if (first.size() == count) return open;
+    lock.unlock();
+    evaluate(first, what);
+    first.clear();
+    lock.lock();
   }
-  return std::all_of(roots.begin(), roots.end(), [&](const Array& a) {
-    return !a.has_value() || a.node()->evaluated() || (bound_nodes[a.node()] == 1) == (bound != nullptr);
-  });
 }
 
-bool is_open(const Node* n) { return !n->evaluated(); }
-
-// All of `roots` as one program, after what moves. The lock is held while the graph is read, not while anything runs.
-void evaluate_together(std::span<const Array> roots, std::unique_lock<std::mutex>& lock,
-                       std::vector<Node*> nodes, const char* what) {
+// Those without a value as one program, after what moves and what lies elsewhere. The lock is held while the graph is read,
+// not while anything runs.
+void evaluate_open(std::span<const Array> roots, const char* what) {
+  constexpr std::uint32_t many = 1024;  // what is used twice counts twice
+  std::size_t expected = 0;
+  for (const Array& a : roots)
+    if (a.has_value()) expected = std::max<std::size_t>(expected, std::min(a.node()->pending().nodes, many));
+  std::unique_lock lock(graph_mutex());
+  OpenNodes open = of_one_place(roots, expected, lock, what);
   Moves moves;
-  if (std::any_of(nodes.begin(), nodes.end(), may_move)) {
-    moves = settle_moves(nodes, lock, what);
-    if (!moves.all.empty()) nodes = topological(roots, is_open);
+  if (std::any_of(open.nodes.begin(), open.nodes.end(), may_move)) {
+    moves = settle_moves(open.nodes, lock, what);
+    if (!moves.all.empty()) open = OpenNodes(roots, expected);
   }
-  if (nodes.empty()) return;
-  const Modes& modes = *nodes.back()->modes;
-  const Collection c = collect(nodes, moves.brought, what);
+  if (open.nodes.empty()) return;
+  const Modes& modes = *open.nodes.back()->modes;
+  const Collection c = collect(open, moves.brought, what);
   if (c.outputs.empty()) return;
   std::shared_ptr<const LoadedProgram> program;
   if (c.plain) program = find_program(structure_of(c), c.leaves, c.outputs.size(), modes);
@@ -331,36 +283,23 @@ void evaluate_together(std::span<const Array> roots, std::unique_lock<std::mutex
   }
   std::vector<ValueRef> values;
   launch(*program, c.leaves, values);
+  Arrays dead;  // let go of without the lock, as all that the collection held
   lock.lock();
-  finish(c, values);
-  lock.unlock();  // before the collection lets go of what it held
-}
-
-// Those without a value: one program where that may be, else one after the other.
-void evaluate_open(std::span<const Array> roots, std::size_t open, const char* what) {
-  constexpr std::uint32_t many = 1024;  // what is used twice counts twice
-  std::size_t expected = 0;
-  for (const Array& a : roots)
-    if (a.has_value()) expected = std::max<std::size_t>(expected, std::min(a.node()->pending().nodes, many));
-  std::unique_lock lock(graph_mutex());
-  std::vector<Node*> nodes = topological(roots, is_open, expected);
-  if (open == 1 || one_place(roots, nodes)) return evaluate_together(roots, lock, std::move(nodes), what);
+  finish(c, values, dead);
   lock.unlock();
-  for (const Array& a : roots)
-    if (a.has_value()) evaluate({&a, 1}, what);
 }
 
 }  // namespace
 
 void evaluate(std::span<const Array> roots, const char* what) {
-  std::size_t open = 0;
+  bool open = false;
   for (const Array& a : roots) {
     if (!a.has_value()) continue;
     if (a.node()->donor()) check_readable(a.node(), what);
-    open += !a.node()->evaluated();
+    open |= !a.node()->evaluated();
   }
-  if (open == 0) return;
-  detail::with_memory(what, 0, [&] { evaluate_open(roots, open, what); });
+  if (!open) return;
+  detail::with_memory(what, 0, [&] { evaluate_open(roots, what); });
 }
 
 ValueRef value_of(const Array& a) { return readable_value(a, "value"); }

@@ -69,8 +69,12 @@ struct LeafPlacement {
 };
 /// The devices that the first sharding constraint names; null: there is none.
 const DeviceOrder* constrained_devices(const FlatGraph& g);
-/// The devices of the first pmap in the graphs that a node calls; null: there is none.
-const DeviceOrder* mapped_devices(const Node& n);
+/// The devices of the first pmap in the graphs that a node calls, else of the first sharding constraint; null: there is none.
+struct CalledDevices {
+  const DeviceOrder* order = nullptr;
+  bool of_pmap = false;
+};
+CalledDevices called_devices(const Node& n);
 /// `modes`: of the line that computes; what no leaf or constraint binds goes to its default device.
 LeafPlacement place_leaves(const FlatGraph& g, std::span<const ValueRef> leaves,
                            std::span<const Sharding* const> requested, const std::vector<std::string>& names,

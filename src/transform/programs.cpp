@@ -95,12 +95,13 @@ const DeviceOrder* constrained_devices(const FlatGraph& g) {
   return c.empty() ? nullptr : c[0].layout->order();
 }
 
-const DeviceOrder* mapped_devices(const Node& n) {
-  if (n.op->form != Form::call) return nullptr;
+CalledDevices called_devices(const Node& n) {
+  if (n.op->form != Form::call) return {};
   std::vector<Constraint> c;
   add_constraint(n.op, n.attrs_.get(), 0, {}, c);
-  const auto found = std::find_if(c.begin(), c.end(), [](const Constraint& x) { return x.of_pmap; });
-  return found == c.end() ? nullptr : found->layout->order();
+  const auto mapped = std::find_if(c.begin(), c.end(), [](const Constraint& x) { return x.of_pmap; });
+  if (mapped != c.end()) return {mapped->layout->order(), true};
+  return {c.empty() ? nullptr : c[0].layout->order(), false};
 }
 
 LeafPlacement place_leaves(const FlatGraph& g, std::span<const ValueRef> leaves,
