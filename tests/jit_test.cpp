@@ -246,6 +246,33 @@ TEST_CASE("jit: donation by option") {
   CHECK(v.is_deleted());
 }
 
+TEST_CASE("jit: what pending work still reads is not taken by option") {
+  const auto f = sa::jit([](Array a) { return a + 1; }, {.donate = sa::Donate::all});
+  const std::vector<std::pair<const char*, Array (*)(const Array&)>> readers = {
+      {"an op", [](const Array& x) { return x * 2; }},
+      {"a chain", [](const Array& x) { return sa::flip(sa::exp(x), 0) + 1; }},
+      {"twice", [](const Array& x) { return x * x; }},
+      {"a constraint", [](const Array& x) { return sa::filter_shard(x * 2, sa::SingleDeviceSharding(sa::devices()[1])); }},
+      {"a call", [](const Array& x) { return sa::jit([](Array v) { return sa::sum(v); })(x); }},
+      {"a gradient", [](const Array& x) { return sa::grad([](Array v) { return sa::sum(v * v); })(x); }},
+  };
+  for (const auto& [name, reader] : readers) {
+    INFO(name);
+    const std::vector<double> truth = reader(sa::array({1.0, 2.0, 5.0})).to_vector<double>();
+    Array x = sa::array({1.0, 2.0, 5.0});
+    const Array lazy = reader(x);
+    check_near(f(x), {2, 3, 6});
+    CHECK(lazy.to_vector<double>() == truth);
+    if (!x.is_deleted()) check_near(x, {1, 2, 5});
+    Array once_read = sa::array({1.0, 2.0, 5.0});
+    const Array done = reader(once_read);
+    done.block_until_ready();
+    check_near(f(once_read), {2, 3, 6});
+    CHECK(once_read.is_deleted());  // nobody needs it any more
+    CHECK(done.to_vector<double>() == truth);
+  }
+}
+
 TEST_CASE("jit: functions within, with very many results, are told apart") {
   const auto many = sa::jit([](const Array& x) {
     std::vector<Array> all;

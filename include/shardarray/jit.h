@@ -62,7 +62,8 @@ template <class F> class Jitted {
 
   /// Calls the function. Arguments are trees: arrays are traced, everything else is part of the program.
   /// Arguments that are moved in are donated: their arrays are emptied after the launch, and their memory is reused
-  /// where nothing else owns it. A call that throws takes nothing.
+  /// where nothing else owns it. A call that throws takes nothing, unless it throws when it has run: a callback's exception
+  /// leaves no results, and what was donated is gone.
   template <class... A> auto operator()(A&&... args) const {
     if constexpr ((detail::check_tree<detail::argument_t<A>>() && ...) &&
                   detail::check_function<F, detail::argument_t<A>...>()) {

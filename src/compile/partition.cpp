@@ -355,8 +355,8 @@ class Partitioner {
     return static_cast<int>(p_.transfers.size()) - 1;
   }
 
-  // A constraint or a requested result puts what node i makes where it is made: directly, or by the other steps of one line
-  // that change extents or order (roll is made of slices).
+  // A constraint or a requested result puts what node i makes where it is made: directly, or by a few other steps that change
+  // extents or order (stack is made of pads).
   bool places_result(int i, const Layout* l, int steps = 3) const {
     const FlatNode& n = at(g_.nodes, i);
     for (std::size_t k = 0; k < std::min(g_.outputs.size(), in_.outputs.size()); k++)
@@ -365,8 +365,7 @@ class Partitioner {
       const FlatNode& user = at(g_.nodes, u);
       if (user.op->form == Form::constraint)
         return !user.attrs->hi.empty() || constraint_layout(user, in_.order) == l;
-      return user.op->boxes && user.where.line == n.where.line && user.where.file == n.where.file &&
-             steps > 0 && places_result(u, l, steps - 1);
+      return user.op->boxes && steps > 0 && places_result(u, l, steps - 1);
     };
     const std::vector<int>& users = at(users_, n.first_out);
     return std::any_of(users.begin(), users.end(), places);

@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <new>
+#include <type_traits>
 
 #include "base/block_pool.h"
 #include "base/hash.h"
@@ -87,8 +88,19 @@ Node* Node::make(const Op* op, std::span<A> inputs, std::span<const Type> output
   for (std::size_t k = 0; k < outputs.size(); k++) new (n->outputs() + k) Output{outputs[k], nullptr};
   Pending below;
   for (A& a : inputs) {
-    if (a.has_value()) add_pending(below, *a.node(), a.index());
-    new (n->operands() + n->operand_count_++) Array(std::move(a));
+    Array* const to = n->operands() + n->operand_count_++;
+    if (!a.has_value()) {
+      new (to) Array();
+      continue;
+    }
+    add_pending(below, *a.node(), a.index());
+    if constexpr (std::is_const_v<A>) {
+      a.node()->counts_.fetch_add(reader + 1, std::memory_order_relaxed);
+      new (to) Array(a.node(), a.index());
+    } else {
+      a.node()->counts_.fetch_add(reader, std::memory_order_relaxed);
+      new (to) Array(std::move(a));
+    }
   }
   n->set_pending({below.depth + 1, saturating_add(below.nodes, 1), below.kilobytes});
   return n;
@@ -105,7 +117,7 @@ void Node::destroy() {
 
 // Dead nodes are chained through link_: a chain of a million nodes needs no stack.
 void Node::drop(Node* n) {
-  if (n->refs_.fetch_sub(1, std::memory_order_acq_rel) != 1) return;
+  if (n->counts_.fetch_sub(1, std::memory_order_acq_rel) != 1) return;
   n->link_ = nullptr;
   for (Node* dead = n; dead;) {
     Node* d = dead;
@@ -113,7 +125,7 @@ void Node::drop(Node* n) {
     for (Array& a : d->in()) {
       Node* c = a.node();
       new (&a) Array();  // its count is given back here
-      if (c && c->refs_.fetch_sub(1, std::memory_order_acq_rel) == 1) {
+      if (c && c->counts_.fetch_sub(reader + 1, std::memory_order_acq_rel) == reader + 1) {
         c->link_ = dead;
         dead = c;
       }
@@ -123,7 +135,10 @@ void Node::drop(Node* n) {
 }
 
 void Node::release_operands(std::vector<Array>& dead) {
-  for (Array& a : in()) dead.push_back(std::move(a));
+  for (Array& a : in()) {
+    if (a.has_value()) a.node()->counts_.fetch_sub(reader, std::memory_order_release);
+    dead.push_back(std::move(a));
+  }
   operand_count_ = 0;
 }
 

@@ -123,8 +123,10 @@ class Node {
     held_.store(p.kilobytes, std::memory_order_relaxed);
   }
 
-  void retain() { refs_.fetch_add(1, std::memory_order_relaxed); }
-  std::uint32_t refs() const { return refs_.load(std::memory_order_acquire); }
+  void retain() { counts_.fetch_add(1, std::memory_order_relaxed); }
+  std::uint32_t refs() const { return static_cast<std::uint32_t>(counts_.load(std::memory_order_acquire)); }
+  /// How many of these are operands of nodes that may still read it.
+  std::uint32_t readers() const { return static_cast<std::uint32_t>(counts_.load() >> 32); }
   static void drop(Node* n);
 
  private:
@@ -133,7 +135,8 @@ class Node {
   Array* operands() { return reinterpret_cast<Array*>(outputs() + output_count_); }
   void destroy();
 
-  std::atomic<std::uint32_t> refs_{1};
+  static constexpr std::uint64_t reader = std::uint64_t{1} << 32;
+  std::atomic<std::uint64_t> counts_{1};  // references; in the upper half: of operands
   std::uint32_t operand_count_ = 0, output_count_ = 0, bytes_ = 0;
   std::atomic<std::uint8_t> state_{0};
   std::atomic<std::uint32_t> depth_{0}, below_{0}, held_{0};

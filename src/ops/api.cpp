@@ -3,8 +3,8 @@
 #include <fmt/core.h>
 
 #include <algorithm>
-
 #include <limits>
+
 #include "graph/trace_state.h"
 
 namespace shardarray::api {
@@ -30,7 +30,9 @@ WeakType computed(WeakType t) {
 }
 
 Array created(Array x) {
-  if (x.node()->modes->default_device && trace_state().open.empty()) compute(x.node());
+  if (!x.node()->modes->default_device || !trace_state().open.empty()) return x;
+  if (x.node()->op == &op_constant) x = record(op_identity, {x});  // a number has no place
+  compute(x.node());
   return x;
 }
 

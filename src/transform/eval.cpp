@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <unordered_map>
 
+#include "base/fence.h"
 #include "base/pointer_table.h"
 #include "graph/key.h"
 #include "graph/trace_state.h"
@@ -39,6 +40,7 @@ void check_readable(const Node* n, const char* what) {
 // a copy; so it is copied first here.
 ValueRef readable_value(const Array& a, const char* what) {
   ValueRef v = a.node()->out()[a.index()].value;
+  fence_after_rmw();
   check_readable(a.node(), what);
   return v;
 }

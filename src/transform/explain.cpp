@@ -87,13 +87,13 @@ static std::int64_t steps_per_device(const Program& program) {
   return *std::max_element(count.begin(), count.end());
 }
 
-static std::vector<DonationInfo> donation_list(const JitEntry& e, const JitCall& call, const LoadedProgram& p,
+static std::vector<DonationInfo> donation_list(const JitEntry& e, const JitCall& call, const Compiled& c,
                                                std::span<const LaunchLeaf> leaves) {
   std::vector<DonationInfo> list;
   for (std::size_t k = 0; k < call.leaves.size(); k++) {
     if (leaves[k].give == Give::keep) continue;
-    DonationInfo d{k < e.paths.size() ? e.paths[k] : std::to_string(k), p.compiled.donations[k].reused,
-                   p.compiled.donations[k].reason};
+    DonationInfo d{k < e.paths.size() ? e.paths[k] : std::to_string(k), c.donations[k].reused,
+                   c.donations[k].reason};
     bool alone = leaves[k].sole_owner;
     for (const BufferRef& b : leaves[k].value->buffers) alone &= b.get()->unique();
     if (d.reused && !alone) {
@@ -105,21 +105,26 @@ static std::vector<DonationInfo> donation_list(const JitEntry& e, const JitCall&
   return list;
 }
 
+// Compiled for this call: a program of the cache may be another function's, with its lines.
 Explanation explain_call(const JitEntry& e, const JitCall& call) {
   std::vector<LaunchLeaf> leaves;
   launch_leaves(e, call, leaves);
   std::vector<ValueRef> values;
-  values.reserve(leaves.size());
-  for (const LaunchLeaf& l : leaves) values.push_back(l.value);
-  const auto p = program_for(e, leaves, call.function);
-  const Program& program = *p->compiled.program;
-  const CompileInput in = compile_input(
-      e.flat, place_leaves(e.flat, values, {}, e.paths, *e.modes, call.function), {}, {}, {}, values);
-  Explanation x(transfer_list(program, in.mesh), donation_list(e, call, *p, leaves),
-                value_lines(p->compiled, in.mesh));
+  std::vector<bool> donated;
+  for (const LaunchLeaf& l : leaves) {
+    values.push_back(l.value);
+    donated.push_back(l.give != Give::keep);
+  }
+  CompileInput in =
+      compile_input(e.flat, place_leaves(e.flat, values, {}, e.paths, *e.modes, call.function),
+                    std::move(donated), {}, e.paths, values);
+  const Mesh* const mesh = in.mesh;
+  const Compiled c = compile(std::move(in));
+  const Program& program = *c.program;
+  Explanation x(transfer_list(program, mesh), donation_list(e, call, c, leaves), value_lines(c, mesh));
   for (std::uint64_t peak : program.peak_bytes)
     x.peak_bytes_per_device = std::max(x.peak_bytes_per_device, static_cast<std::int64_t>(peak));
-  x.flops = static_cast<std::int64_t>(p->compiled.flops);
+  x.flops = static_cast<std::int64_t>(c.flops);
   x.steps_per_device = steps_per_device(program);
   return x;
 }

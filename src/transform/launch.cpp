@@ -2,6 +2,7 @@
 
 #include <utility>
 
+#include "base/fence.h"
 #include "base/per_thread.h"
 
 namespace shardarray {
@@ -114,11 +115,13 @@ void take_scratch(const LoadedProgram& p, Workspace& w) {
 
 // Whether the memory of a leaf that was given up is the program's now: nobody else has the value, nor a view of its buffers.
 // An array given by option says first that it is taken, from every handle; readers copy its value first and look then
-// (value_of): one of both sees the other.
+// (value_of): one of both sees the other. What pending work may still read is not taken.
 bool take_over(const LaunchLeaf& l) {
   if (l.give == Give::option) l.node->set_donor(l.taker);
-  const ValueRef mine = l.value;      // what readers did before they let go is seen here
+  const ValueRef mine = l.value;  // what readers did before they let go is seen here
+  fence_after_rmw();
   bool sole = mine.use_count() == 3;  // the node's, the leaf's, and this one
+  if (l.give == Give::option) sole &= l.node->readers() == 0;
   for (std::size_t k = 0; sole && k < mine->buffers.size(); k++) sole = mine->buffers[k].get()->unique();
   if (!sole && l.give == Give::option) l.node->set_donor(nullptr);
   return sole;

@@ -164,7 +164,32 @@ CompileInput compile_input(FlatGraph g, const LeafPlacement& where, std::vector<
 // ---------------------------------------------------------------- the cache
 namespace {
 
-// Bounded: the least recently used program goes first.
+std::size_t bytes_of_item(const Loop::Item& i) { return sizeof i + i.args.size() * sizeof(LoopArg); }
+std::size_t bytes_of_item(const Gemm::Item& i) { return sizeof i; }
+std::size_t bytes_of_item(const Extern::Item& i) {
+  return sizeof i + (i.in.size() + i.out.size()) * (sizeof(Ref) + sizeof(Shape));
+}
+std::size_t bytes_of_item(const Exchange::Item& i) {
+  std::size_t bytes = sizeof i + i.pieces.size() * sizeof(Exchange::Piece);
+  for (const Exchange::Piece& p : i.pieces) bytes += p.sources.size() * sizeof(Exchange::Source);
+  return bytes;
+}
+
+// What a loaded program holds, roughly: its key, its steps, and as much again for what the backend makes of them.
+std::size_t bytes_held(const LoadedProgram& p, const Words& key) {
+  std::size_t steps = p.compiled.values.size() * sizeof(PlacedValue);
+  for (const Step& s : p.compiled.program->steps) {
+    steps += sizeof s;
+    std::visit(
+        [&](const auto& body) {
+          for (const auto& item : body.items) steps += bytes_of_item(item);
+        },
+        s.body);
+  }
+  return 2 * (key.size() * sizeof(std::uint64_t) + steps);
+}
+
+// Bounded in number and bytes: the least recently used programs go first.
 class ProgramCache {
  public:
   std::shared_ptr<const LoadedProgram> find(const Words& key) {
@@ -172,27 +197,35 @@ class ProgramCache {
     auto it = index_.find(key);
     if (it == index_.end()) return nullptr;
     order_.splice(order_.begin(), order_, it->second);
-    return it->second->second;
+    return it->second->program;
   }
   /// `p`, or what another thread put there meanwhile.
   std::shared_ptr<const LoadedProgram> put(Words key, std::shared_ptr<const LoadedProgram> p) {
+    const std::size_t bytes = bytes_held(*p, key);
     const std::lock_guard lock(mutex_);
-    if (auto it = index_.find(key); it != index_.end()) return it->second->second;
-    order_.emplace_front(key, p);
+    if (auto it = index_.find(key); it != index_.end()) return it->second->program;
+    order_.push_front({key, p, bytes});
     index_[std::move(key)] = order_.begin();
-    if (order_.size() > kMost) {
-      index_.erase(order_.back().first);
+    bytes_ += bytes;
+    while (order_.size() > most_programs || (bytes_ > most_bytes && order_.size() > 1)) {
+      bytes_ -= order_.back().bytes;
+      index_.erase(order_.back().key);
       order_.pop_back();
     }
     return p;
   }
 
  private:
-  static constexpr std::size_t kMost = 1024;
+  static constexpr std::size_t most_programs = 1024, most_bytes = 256 << 20;
+  struct Entry {
+    Words key;
+    std::shared_ptr<const LoadedProgram> program;
+    std::size_t bytes;
+  };
   std::mutex mutex_;
-  using List = std::list<std::pair<Words, std::shared_ptr<const LoadedProgram>>>;
-  List order_;
-  std::unordered_map<Words, List::iterator, WordsHash> index_;
+  std::list<Entry> order_;
+  std::size_t bytes_ = 0;
+  std::unordered_map<Words, std::list<Entry>::iterator, WordsHash> index_;
 };
 
 ProgramCache& program_cache() {
