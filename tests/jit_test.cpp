@@ -273,6 +273,23 @@ TEST_CASE("jit: what pending work still reads is not taken by option") {
   }
 }
 
+TEST_CASE("jit: a callback that throws when the program has run leaves nothing of what was donated") {
+  const auto f = sa::jit([](Array a) {
+    const Array b = a + 1;
+    sa::debug::callback([](const sa::HostValues& v) { if (v.arrays[0].item<float>() > 100) throw std::runtime_error("too large"); }, {sa::sum(b)});
+    return b;
+  });
+  Array small = sa::ones({4}), large = sa::full({4}, 50.f), kept = sa::full({4}, 60.f);
+  large.block_until_ready(), small.block_until_ready(), kept.block_until_ready();
+  check_near(f(std::move(small)), {2, 2, 2, 2});
+  CHECK_THROWS_WITH(f(std::move(large)), doctest::Contains("too large"));
+  CHECK(large.is_deleted());
+  CHECK_THROWS_AS(f(large), sa::DonationError);
+  CHECK_THROWS(f(kept));
+  check_near(kept, {60, 60, 60, 60});
+  check_near(f(sa::zeros({4})), {1, 1, 1, 1});
+}
+
 TEST_CASE("jit: functions within, with very many results, are told apart") {
   const auto many = sa::jit([](const Array& x) {
     std::vector<Array> all;

@@ -221,6 +221,23 @@ TEST_CASE("boxes: neighbours' elements cost what they move") {
   CHECK(planned(turned, x) == "all_to_all{x} 192");
 }
 
+TEST_CASE("explain: the lines are those of the function, also where another one has the same program") {
+  sa::set_cpu_device_count(8);
+  const auto mesh = sa::make_mesh({{"x", 4}, {"y", 2}});
+  const Array x = sa::device_put(numbers({16, 8}), sa::NamedSharding(mesh, P("x")));
+  const auto line_of = [&](const auto& f) {
+    const auto transfers = sa::explain(f, x).transfers();
+    REQUIRE(transfers.size() == 1);
+    return transfers[0].source.substr(transfers[0].source.find(':') + 1);
+  };
+  const auto first = sa::jit([](const Array& v) { return sa::flip(v, 0); });
+  const int line = __LINE__ + 1;
+  const auto second = sa::jit([](const Array& v) { return sa::flip(v, 0); });
+  first(x), second(x);
+  CHECK(line_of(first) == std::to_string(line - 2));
+  CHECK(line_of(second) == std::to_string(line));
+}
+
 TEST_CASE("explain: a search that gives up says so") {
   sa::set_cpu_device_count(8);
   const auto mesh = sa::make_mesh({{"x", 2}, {"y", 2}, {"z", 2}});
