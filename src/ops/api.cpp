@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <limits>
 
+#include "base/small_vector.h"
 #include "graph/trace_state.h"
 
 namespace shardarray::api {
@@ -64,13 +65,20 @@ Shape common_shape(const char* function, std::span<const Shape> shapes) {
 
 Arrays together(const char* function, std::initializer_list<const Array*> operands, WeakType t) {
   const Site named({}, function);
-  std::vector<Shape> shapes;
-  shapes.reserve(operands.size());
-  for (const Array* x : operands) shapes.push_back(type_of(*x, function).shape);
-  const Shape shape = common_shape(function, shapes);
+  SmallVector<Shape, 3> shapes;
+  bool any_strong = false;
+  for (const Array* x : operands) {
+    shapes.push_back(type_of(*x, function).shape);
+    any_strong |= !type_of(*x).weak;
+  }
+  const Shape shape = common_shape(function, {shapes.begin(), shapes.end()});
   Arrays r;
   r.reserve(operands.size());
-  for (const Array* x : operands) r.push_back(prim::broadcast_to(cast(*x, t), shape));
+  for (const Array* x : operands) {
+    const Type& given = type_of(*x);
+    const bool fits = given.dtype == t.dtype && given.weak && any_strong;  // one strong operand makes the result strong
+    r.push_back(prim::broadcast_to(fits ? *x : cast(*x, t), shape));
+  }
   return r;
 }
 
