@@ -3,6 +3,7 @@
 
 #include <random>
 
+#include "layout/box_moves.h"
 #include "layout/spelling.h"
 #include "layout/transfer.h"
 #include "shardarray/error.h"
@@ -57,6 +58,13 @@ std::vector<Box> tiles_of(const Layout& l, const Shape& shape) {
   std::vector<Box> out;
   for (int p = 0; p < l.order()->size(); p++) out.push_back(tile_of(l, shape, p));
   return out;
+}
+
+std::vector<BoxMove> box_moves(const std::vector<Box>& sources, const std::vector<Box>& targets) {
+  BoxSenders senders(sources);
+  std::vector<BoxMove> moves;
+  for (std::size_t p = 0; p < targets.size(); p++) senders.fill(targets[p], static_cast<int>(p), moves);
+  return moves;
 }
 
 bool inside(const Box& part, const Box& whole) { return intersect(part, whole) == part; }

@@ -1,164 +1,209 @@
 // Exchange steps: transfers between layouts, and ops that are assembled from boxes.
 #include <algorithm>
+#include <map>
+#include <unordered_map>
 
 #include "compile/halo.h"
 #include "compile/memory.h"
+#include "layout/axes.h"
+#include "layout/box_moves.h"
 
 namespace shardarray {
 
 namespace {
 
-std::int64_t dot(const Shape& a, const Shape& b) {
+// From `origin` to `to`, in elements.
+std::int64_t elements_between(const Shape& to, const Shape& origin, const Shape& strides) {
   std::int64_t s = 0;
-  for (std::size_t k = 0; k < a.size(); k++) s += a[k] * b[k];
+  for (std::size_t k = 0; k < to.size(); k++) s += (to[k] - origin[k]) * strides[k];
   return s;
 }
 
-Shape minus(const Shape& a, const Shape& b) {
-  Shape r = a;
-  for (std::size_t k = 0; k < r.size(); k++) r[k] -= b[k];
-  return r;
+// The positions that agree on some sub-axes form a group each.
+struct Groups {
+  std::vector<int> of_position, place;  // position -> group, its place there
+  std::vector<std::vector<int>> positions;
+};
+
+Groups agreeing(const Addresses& at, const Layout* l, const AxisList& fixed) {
+  const int n = l->order()->size();
+  Groups g;
+  std::unordered_map<std::int64_t, int> known;
+  for (int p = 0; p < n; p++) {
+    std::int64_t key = 0;
+    for (SubAxis a : fixed) key = key * a.size + coordinate(a, at.local(l, p), n);
+    const auto [it, fresh] = known.emplace(key, static_cast<int>(g.positions.size()));
+    if (fresh) g.positions.emplace_back();
+    std::vector<int>& members = g.positions[static_cast<std::size_t>(it->second)];
+    g.of_position.push_back(it->second);
+    g.place.push_back(static_cast<int>(members.size()));
+    members.push_back(p);
+  }
+  return g;
 }
 
-struct Mover {
-  Addresses& at;
-  std::int64_t item;
-  int dst;  // part value
-  int p;    // position that receives
-  Exchange::Item& to;
+// On these the positions agree that hold the summands of one tile: they may differ in the dimensions and along what is reduced.
+AxisList summand_axes(const Layout& from, const Layout& to) {
+  AxisList used = without_axes(from.unreduced(), to.unreduced()).value();
+  for (const AxisList& d : from.dims()) used.insert(used.end(), d.begin(), d.end());
+  std::sort(used.begin(), used.end());
+  AxisList fixed = to.unreduced();
+  std::int32_t end = 1;
+  used.push_back({from.order()->size(), 1});
+  for (SubAxis a : used) {
+    if (a.pre > end) fixed.push_back({end, a.pre / end});
+    end = end_of(a);
+  }
+  return fixed;
+}
 
-  // One source of a piece: element `first` (global coordinates) of v as position q holds it.
-  Exchange::Source source(int v, int q, const Shape& first) const {
-    const Box tile = at.stored_tile(v, q);
+// A value that is read: what every position has of it. Made once for all that receive.
+class ReadValue {
+ public:
+  ReadValue(Addresses& at, int v)
+      : at_(at), v_(v), item_(static_cast<std::int64_t>(itemsize(at.value(v).type.dtype))) {
+    const Memory& memory = at.memory(v);
+    for (int p = 0; p < at.order()->size(); p++) {
+      const Box tile = at.stored_tile(v, p);
+      const std::size_t i = at.instance(v, p);
+      held_.push_back({memory.refs[i], memory.bytes[i], memory.device[i], i, tile.lo, row_major(tile.size)});
+    }
+  }
+
+  const Layout& layout() const { return *at_.value(v_).layout; }
+  const Shape& strides(int q) const { return held(q).strides; }
+  Groups groups(const AxisList& fixed) const { return agreeing(at_, at_.value(v_).layout, fixed); }
+  std::vector<Box> tiles(const std::vector<int>& positions) const {
+    std::vector<Box> boxes;
+    for (int q : positions) boxes.push_back(at_.tile(v_, q));
+    return boxes;
+  }
+
+  // Element `first` (global coordinates) as position q holds it, for position p.
+  Exchange::Source source(int p, int q, const Shape& first) const {
+    const Held& h = held(q);
     Exchange::Source s;
-    s.ref = at.ref(v, q);
-    s.tile_bytes = at.memory(v).bytes[at.instance(v, q)];
-    s.first = static_cast<std::uint64_t>(dot(minus(first, tile.lo), row_major(tile.size)) * item);
+    s.ref = h.ref;
+    s.tile_bytes = h.bytes;
+    s.first = static_cast<std::uint64_t>(elements_between(first, h.lo, h.strides) * item_);
     s.ref.offset += s.first;
-    s.device = at.same_instance(v, p, q) ? p : at.memory(v).device[at.instance(v, q)];
+    s.device = held(p).instance == h.instance ? p : h.device;
     return s;
   }
 
+ private:
+  struct Held {
+    Ref ref;
+    std::uint64_t bytes;
+    int device;
+    std::size_t instance;
+    Shape lo, strides;
+  };
+  const Held& held(int p) const { return held_[static_cast<std::size_t>(p)]; }
+
+  Addresses& at_;
+  int v_;
+  std::int64_t item_;
+  std::vector<Held> held_;
+};
+
+// One item of an exchange, while its pieces are added.
+struct Receiver {
+  Receiver(const Box& t, Exchange::Item& i, std::int64_t size)
+      : tile(t), strides(row_major(t.size)), item(i), itemsize(size) {}
+
   Exchange::Piece piece(const Box& out, const Shape& src_strides) const {
-    const Box tile = at.tile(dst, p);
     Exchange::Piece x;
     x.extents = out.size;
     x.src_strides = src_strides;
-    x.dst_strides = row_major(tile.size);
-    x.dst = to.dst;
-    x.dst.offset += static_cast<std::uint64_t>(dot(minus(out.lo, tile.lo), x.dst_strides) * item);
+    x.dst_strides = strides;
+    x.dst = item.dst;
+    x.dst.offset += static_cast<std::uint64_t>(elements_between(out.lo, tile.lo, strides) * itemsize);
     return x;
   }
+
+  Box tile;
+  Shape strides;
+  Exchange::Item& item;
+  std::int64_t itemsize;
 };
 
-// The positions that agree with p on every sub-axis for which `free` is false; free[c] for c in [pre, pre * size).
-std::vector<int> agreeing(const std::vector<bool>& free, int p) {
-  const int n = static_cast<int>(free.size());
-  std::vector<SubAxis> fixed;
-  for (int begin = 1, end; begin < n; begin = end) {
-    for (end = begin; end < n && free[end] == free[begin];) end++;
-    if (!free[begin]) fixed.push_back({begin, end / begin});
+// Partial sums: a piece for each tile that meets the receiver's, from all who hold summands of it.
+class Reduction {
+ public:
+  Reduction(Addresses& at, int v, int dst)
+      : from_(at, v), groups_(from_.groups(summand_axes(from_.layout(), *at.value(dst).layout))) {
+    for (const std::vector<int>& g : groups_.positions) held_.emplace_back(from_.tiles(g));
   }
-  std::vector<int> positions;
-  for (int q = 0; q < n; q++)
-    if (std::all_of(fixed.begin(), fixed.end(),
-                    [&](SubAxis a) { return coordinate(a, p, n) == coordinate(a, q, n); }))
-      positions.push_back(q);
-  return positions;
-}
 
-void mark(std::vector<bool>& free, const AxisList& list, bool as) {
-  for (SubAxis a : list) std::fill_n(free.begin() + a.pre, a.pre * (a.size - 1), as);
-}
-
-// The positions that hold the summands of position p: they may differ from p in the dimensions and along what is reduced.
-std::vector<int> summand_positions(const Layout& from, const Layout& to, int p) {
-  std::vector<bool> free(static_cast<std::size_t>(from.order()->size()), false);
-  for (const AxisList& d : from.dims()) mark(free, d, true);
-  mark(free, from.unreduced(), true);
-  mark(free, to.unreduced(), false);
-  return agreeing(free, p);
-}
-
-// The same for data that only moves: partial sums come from where the same summand is.
-std::vector<int> owner_positions(const Layout& from, int p) {
-  std::vector<bool> free(static_cast<std::size_t>(from.order()->size()), true);
-  mark(free, from.unreduced(), false);
-  return agreeing(free, p);
-}
-
-void reduce_pieces(const Mover& m, int v, const Addresses& at) {
-  const Layout& from = *at.value(v).layout;
-  const Box target = at.tile(m.dst, m.p);
-  std::vector<std::pair<Box, std::vector<int>>> parts;
-  for (int q : summand_positions(from, *at.value(m.dst).layout, m.p)) {
-    const Box tile = at.tile(v, q);
-    auto same = std::find_if(parts.begin(), parts.end(), [&](const auto& x) { return x.first == tile; });
-    if (same == parts.end()) parts.push_back({tile, {q}});
-    else same->second.push_back(q);
-  }
-  for (const auto& [tile, positions] : parts) {
-    const Box box = intersect(tile, target);
-    if (box.empty()) continue;
-    Exchange::Piece x = m.piece(box, row_major(at.stored_tile(v, positions[0]).size));
-    for (int q : positions) x.sources.push_back(m.source(v, q, box.lo));
-    m.to.pieces.push_back(std::move(x));
-  }
-}
-
-// Who sends which box to whom, among the positions of `group`: sources[k] lies at group[k], targets[k] is needed there.
-std::vector<BoxMove> moves_within(const std::vector<int>& group, const std::vector<Box>& sources,
-                                  const std::vector<Box>& targets) {
-  std::vector<BoxMove> moves = box_moves(sources, targets);
-  for (BoxMove& b : moves) {
-    b.from = group[b.from];
-    b.to = group[b.to];
-  }
-  return moves;
-}
-
-// Who sends which box to whom, among those that hold one summand.
-std::vector<BoxMove> moves_between(int v, int dst, const Addresses& at) {
-  const int n = at.order()->size();
-  std::vector<BoxMove> all;
-  std::vector<bool> done(static_cast<std::size_t>(n), false);
-  for (int p = 0; p < n; p++) {
-    if (done[p]) continue;
-    const std::vector<int> group = owner_positions(*at.value(v).layout, p);
-    std::vector<Box> sources, targets;
-    for (int q : group) {
-      done[q] = true;
-      sources.push_back(at.tile(v, q));
-      targets.push_back(at.tile(dst, q));
+  void add_pieces(const Receiver& r) const {
+    const int p = r.item.device, group = groups_.of_position[static_cast<std::size_t>(p)];
+    const std::vector<int>& positions = groups_.positions[static_cast<std::size_t>(group)];
+    const HeldBoxes& held = held_[static_cast<std::size_t>(group)];
+    for (int b : held.meeting(r.tile)) {
+      const Box box = intersect(held.boxes()[static_cast<std::size_t>(b)], r.tile);
+      const std::vector<int>& owners = held.owners(b);
+      const auto position = [&](int k) { return positions[static_cast<std::size_t>(k)]; };
+      Exchange::Piece x = r.piece(box, from_.strides(position(owners[0])));
+      x.sources.reserve(owners.size());
+      for (int k : owners) x.sources.push_back(from_.source(p, position(k), box.lo));
+      r.item.pieces.push_back(std::move(x));
     }
-    const std::vector<BoxMove> moves = moves_within(group, sources, targets);
-    all.insert(all.end(), moves.begin(), moves.end());
   }
-  return all;
-}
 
-void move_pieces(const Mover& m, int v, const std::vector<BoxMove>& moves, const Addresses& at) {
-  for (const BoxMove& b : moves) {
-    if (b.to != m.p) continue;
-    Exchange::Piece x = m.piece(b.box, row_major(at.stored_tile(v, b.from).size));
-    x.sources.push_back(m.source(v, b.from, b.box.lo));
-    m.to.pieces.push_back(std::move(x));
+ private:
+  ReadValue from_;
+  Groups groups_;
+  std::vector<HeldBoxes> held_;
+};
+
+// Data that only moves: partial sums come from where the same summand is.
+class Movement {
+ public:
+  Movement(Addresses& at, int v) : from_(at, v), groups_(from_.groups(from_.layout().unreduced())) {
+    for (const std::vector<int>& g : groups_.positions) senders_.emplace_back(from_.tiles(g));
+  }
+
+  const ReadValue& from() const { return from_; }
+  // The moves that fill `target` at position p, which count for those that follow.
+  const std::vector<BoxMove>& moves(int p, const Box& target) {
+    const auto group = static_cast<std::size_t>(groups_.of_position[static_cast<std::size_t>(p)]);
+    moves_.clear();
+    senders_[group].fill(target, groups_.place[static_cast<std::size_t>(p)], moves_);
+    for (BoxMove& m : moves_) {
+      m.from = groups_.positions[group][static_cast<std::size_t>(m.from)];
+      m.to = p;
+    }
+    return moves_;
+  }
+  // The same, whatever was moved before.
+  const std::vector<BoxMove>& moves_alone(int p, const Box& target) {
+    senders_[static_cast<std::size_t>(groups_.of_position[static_cast<std::size_t>(p)])].restart();
+    return moves(p, target);
+  }
+
+ private:
+  ReadValue from_;
+  Groups groups_;
+  std::vector<BoxSenders> senders_;  // by group
+  std::vector<BoxMove> moves_;
+};
+
+void move_pieces(const Receiver& r, Movement& m) {
+  const int p = r.item.device;
+  for (const BoxMove& b : m.moves(p, r.tile)) {
+    Exchange::Piece x = r.piece(b.box, m.from().strides(b.from));
+    x.sources.push_back(m.from().source(p, b.from, b.box.lo));
+    r.item.pieces.push_back(std::move(x));
   }
 }
 
 // The part `s` of the output of an op made of boxes, from wherever the elements of the same summand are.
-void box_pieces(const Mover& m, const BoxSource& s, int v, const Addresses& at) {
-  const std::vector<int> group = owner_positions(*at.value(v).layout, m.p);
-  const Box needed = source_box(s), nothing{needed.lo, Shape::filled(needed.lo.size(), 0)};
-  std::vector<Box> sources, targets;
-  for (int q : group) {
-    sources.push_back(at.tile(v, q));
-    targets.push_back(q == m.p ? needed : nothing);
-  }
-  for (const BoxMove& b : moves_within(group, sources, targets)) {
-    if (b.to != m.p) continue;
+void box_pieces(const Receiver& r, const BoxSource& s, Movement& m) {
+  const int p = r.item.device;
+  for (const BoxMove& b : m.moves_alone(p, source_box(s))) {
     Box out = b.box;
-    Shape first = b.box.lo, strides = row_major(at.stored_tile(v, b.from).size);
+    Shape first = b.box.lo, strides = m.from().strides(b.from);
     for (std::size_t d = 0; d < first.size(); d++) {
       const std::int64_t step = s.step[d], size = b.box.size[d];
       if (step == 1) {
@@ -172,10 +217,34 @@ void box_pieces(const Mover& m, const BoxSource& s, int v, const Addresses& at) 
       }
       strides[d] *= step;
     }
-    Exchange::Piece x = m.piece(out, strides);
-    x.sources.push_back(m.source(v, b.from, first));
-    m.to.pieces.push_back(std::move(x));
+    Exchange::Piece x = r.piece(out, strides);
+    x.sources.push_back(m.from().source(p, b.from, first));
+    r.item.pieces.push_back(std::move(x));
   }
+}
+
+// What a device needs for its tile of an op made of boxes. `sources`: the operands that were needed so far.
+void assemble(const Receiver& r, const FlatNode& n, const PartStep& s, std::map<int, Movement>& sources,
+              Addresses& at) {
+  std::int64_t covered = 0;
+  if (!r.tile.empty())
+    for (const BoxSource& b : n.op->boxes(n.call(), r.tile)) {
+      if (b.out.empty()) continue;
+      covered += b.out.elements();
+      const int v = s.in[static_cast<std::size_t>(b.operand)];
+      box_pieces(r, b, sources.try_emplace(v, at, v).first->second);
+    }
+  r.item.fill = covered < r.tile.elements();
+}
+
+std::vector<Exchange::Item> empty_items(const Memory& memory) {
+  std::vector<Exchange::Item> items(memory.refs.size());
+  for (std::size_t i = 0; i < items.size(); i++) {
+    items[i].device = memory.device[i];
+    items[i].dst = memory.refs[i];
+    items[i].dst_bytes = memory.bytes[i];
+  }
+  return items;
 }
 
 }  // namespace
@@ -186,34 +255,24 @@ Exchange make_exchange(const PartStep& s, const FlatGraph& g, Addresses& at) {
   const Type& type = at.value(dst).type;
   e.dtype = type.dtype;
   e.transfer = s.transfer;
-  const FlatNode* n = s.node < 0 ? nullptr : &g.nodes[static_cast<std::size_t>(s.node)];
-  const bool reduces = !n && at.value(s.in[0]).layout->unreduced() != at.value(dst).layout->unreduced();
-  const std::vector<BoxMove> moves = n || reduces ? std::vector<BoxMove>{} : moves_between(s.in[0], dst, at);
-  if (reduces) e.reducer = at.value(s.in[0]).layout->reducer();
-  if (n) e.fill_bits = n->attrs ? n->attrs->bits : 0;
-  const Memory memory = at.memory(dst);
-  for (std::size_t i = 0; i < memory.refs.size(); i++) {
-    Exchange::Item item;
-    item.device = memory.device[i];
-    item.dst = memory.refs[i];
-    item.dst_bytes = memory.bytes[i];
-    const Mover m{at, static_cast<std::int64_t>(itemsize(type.dtype)), dst, item.device, item};
-    if (n) {
-      const Box tile = at.tile(dst, item.device);
-      std::int64_t covered = 0;
-      if (!tile.empty())
-        for (const BoxSource& b : n->op->boxes(n->call(), tile)) {
-          if (b.out.empty()) continue;
-          covered += b.out.elements();
-          box_pieces(m, b, s.in[static_cast<std::size_t>(b.operand)], at);
-        }
-      item.fill = covered < tile.elements();
-    } else if (reduces) {
-      reduce_pieces(m, s.in[0], at);
-    } else {
-      move_pieces(m, s.in[0], moves, at);
-    }
-    e.items.push_back(std::move(item));
+  e.items = empty_items(at.memory(dst));
+  const auto each = [&](auto add) {
+    for (Exchange::Item& item : e.items)
+      add(Receiver(at.tile(dst, item.device), item, static_cast<std::int64_t>(itemsize(type.dtype))));
+  };
+  if (s.node >= 0) {
+    const FlatNode& n = g.nodes[static_cast<std::size_t>(s.node)];
+    e.fill_bits = n.attrs ? n.attrs->bits : 0;
+    std::map<int, Movement> sources;
+    each([&](const Receiver& r) { assemble(r, n, s, sources, at); });
+  } else if (const Layout& from = *at.value(s.in[0]).layout;
+             from.unreduced() != at.value(dst).layout->unreduced()) {
+    e.reducer = from.reducer();
+    const Reduction reduction(at, s.in[0], dst);
+    each([&](const Receiver& r) { reduction.add_pieces(r); });
+  } else {
+    Movement movement(at, s.in[0]);
+    each([&](const Receiver& r) { move_pieces(r, movement); });
   }
   return e;
 }

@@ -1,11 +1,10 @@
-// Who sends which box to whom.
+#include "layout/box_moves.h"
+
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <cstdlib>
 
 #include "base/at.h"
-#include "layout/transfer.h"
 #include "shardarray/error.h"
 
 namespace shardarray {
@@ -34,34 +33,11 @@ void cut_out(const Box& a, const Box& b, std::vector<Box>& out) {
   }
 }
 
-// The positions that hold one box.
-struct Owners {
-  Box box;
-  std::vector<int> positions;
-};
-
-// The smallest box with all that is wanted.
-Box hull(const std::vector<Box>& boxes) {
-  Box all;
-  for (const Box& b : boxes) {
-    if (b.empty()) continue;
-    if (all.lo.size() != b.lo.size()) all = b;
-    for (std::size_t d = 0; d < b.lo.size(); d++) {
-      const std::int64_t end = std::max(all.lo[d] + all.size[d], b.lo[d] + b.size[d]);
-      all.lo[d] = std::min(all.lo[d], b.lo[d]);
-      all.size[d] = end - all.lo[d];
-    }
-  }
-  return all;
-}
-
-// Who holds something of `wanted`, in the order of their first positions.
-std::vector<Owners> owners_of(const std::vector<Box>& sources, const Box& wanted) {
+// Each box that somebody holds, with its positions; in the order of the first ones.
+std::vector<std::pair<Box, std::vector<int>>> distinct(const std::vector<Box>& sources) {
   std::vector<int> order;
   for (int p = 0; p < static_cast<int>(sources.size()); p++)
-    if (const Box& s = at(sources, p);
-        !s.empty() && s.lo.size() == wanted.lo.size() && !intersect(s, wanted).empty())
-      order.push_back(p);
+    if (!at(sources, p).empty()) order.push_back(p);
   const auto before = [](const Shape& a, const Shape& b) {
     return std::lexicographical_compare(a.begin(), a.end(), b.begin(), b.end());
   };
@@ -69,65 +45,100 @@ std::vector<Owners> owners_of(const std::vector<Box>& sources, const Box& wanted
     const Box &a = at(sources, p), &b = at(sources, q);
     return a.lo == b.lo ? before(a.size, b.size) : before(a.lo, b.lo);
   });
-  std::vector<Owners> out;
+  std::vector<std::pair<Box, std::vector<int>>> out;
   for (int p : order)
-    if (!out.empty() && out.back().box == at(sources, p)) out.back().positions.push_back(p);
+    if (!out.empty() && out.back().first == at(sources, p)) out.back().second.push_back(p);
     else out.push_back({at(sources, p), {p}});
-  std::sort(out.begin(), out.end(),
-            [](const Owners& a, const Owners& b) { return a.positions[0] < b.positions[0]; });
+  std::sort(out.begin(), out.end(), [](const auto& a, const auto& b) { return a.second[0] < b.second[0]; });
   return out;
 }
 
-// The least loaded owner, nearest to `target` among equals.
-int sender(const Owners& owners, int target, const std::vector<std::int64_t>& sent) {
-  return *std::min_element(owners.positions.begin(), owners.positions.end(), [&](int a, int b) {
-    return std::tuple(sent[a], std::abs(a - target), a) < std::tuple(sent[b], std::abs(b - target), b);
-  });
+std::vector<Box> boxes_in(const std::vector<std::pair<Box, std::vector<int>>>& parts) {
+  std::vector<Box> boxes;
+  for (const auto& part : parts) boxes.push_back(part.first);
+  return boxes;
 }
 
 }  // namespace
 
-std::vector<BoxMove> box_moves(const std::vector<Box>& sources, const std::vector<Box>& targets) {
-  const std::vector<Owners> owners = owners_of(sources, hull(targets));
-  std::vector<std::int64_t> sent(sources.size(), 0);
-  std::vector<BoxMove> out;
-  for (int p = 0; p < static_cast<int>(targets.size()); p++) {
-    std::int64_t missing = targets[p].elements();
-    std::vector<Box> have;  // what is already there, as parts of the target
-    const auto take = [&](int from, const Box& box) {
-      out.push_back({from, p, box});
-      missing -= box.elements();
-      if (from != p) sent[from] += box.elements();
-    };
-    if (missing > 0 && p < static_cast<int>(sources.size())) {
-      const Box own = intersect(targets[p], sources[p]);
-      if (!own.empty()) {
-        take(p, own);
-        have.push_back(own);
-      }
-    }
-    for (const Owners& o : owners) {
-      if (missing == 0) break;
-      const Box common = intersect(targets[p], o.box);
-      if (common.empty()) continue;
-      std::vector<Box> parts = {common};
-      for (const Box& h : have) {
-        std::vector<Box> left;
-        for (const Box& part : parts) cut_out(part, h, left);
-        parts = std::move(left);
-      }
-      if (parts.empty()) continue;
-      const int from = sender(o, p, sent);
-      for (const Box& part : parts) take(from, part);
-      have.push_back(common);
-    }
-    if (missing != 0)
-      throw InternalError(fmt::format(
-          "box_moves: {} elements of the target at position {} are in no source. The sources must "
-          "cover every target. Please report this.",
-          missing, p));
+HeldBoxes::HeldBoxes(const std::vector<Box>& sources) : HeldBoxes(distinct(sources), sources.size()) {}
+
+HeldBoxes::HeldBoxes(std::vector<std::pair<Box, std::vector<int>>> parts, std::size_t positions)
+    : box_of_(positions, -1), index_(boxes_in(parts)) {
+  for (auto& [box, owners] : parts) {
+    for (int p : owners) at(box_of_, p) = static_cast<int>(owners_.size());
+    owners_.push_back(std::move(owners));
   }
-  return out;
+}
+
+BoxSenders::BoxSenders(const std::vector<Box>& sources) : held_(sources), sent_(sources.size(), 0) {
+  const std::vector<Box>& boxes = held_.boxes();
+  for (int b = 0; b < static_cast<int>(boxes.size()); b++) {
+    overlaps_.push_back(held_.meeting(at(boxes, b)));
+    std::erase(overlaps_.back(), b);
+    std::set<Load>& loads = loads_.emplace_back();
+    for (int p : held_.owners(b)) loads.insert(loads.end(), {0, p});
+  }
+}
+
+// The least loaded owner, nearest to `target` among equals.
+int BoxSenders::sender(int box, int target) const {
+  const std::set<Load>& loads = at(loads_, box);
+  const std::int64_t least = loads.begin()->first;
+  const auto above = loads.lower_bound({least, target});
+  const bool has_above = above != loads.end() && above->first == least;
+  if (above == loads.begin()) return above->second;
+  const int below = std::prev(above)->second;
+  return has_above && above->second - target < target - below ? above->second : below;
+}
+
+void BoxSenders::count(int box, int from, std::int64_t elements) {
+  if (at(sent_, from) == 0) busy_.push_back(from);
+  at(loads_, box).erase({at(sent_, from), from});
+  at(sent_, from) += elements;
+  at(loads_, box).insert({at(sent_, from), from});
+}
+
+void BoxSenders::restart() {
+  for (int p : busy_) {
+    std::set<Load>& loads = at(loads_, held_.box_of(p));
+    loads.erase({at(sent_, p), p});
+    at(sent_, p) = 0;
+    loads.insert({0, p});
+  }
+  busy_.clear();
+}
+
+void BoxSenders::fill(const Box& target, int p, std::vector<BoxMove>& out) {
+  std::int64_t missing = target.elements();
+  if (missing == 0) return;
+  std::vector<int> wanted = held_.meeting(target), taken;
+  // What position p has itself comes first.
+  const auto own = std::find(wanted.begin(), wanted.end(), held_.box_of(p));
+  if (own != wanted.end()) std::rotate(wanted.begin(), own, own + 1);
+  for (int b : wanted) {
+    if (missing == 0) break;
+    std::vector<Box> parts = {intersect(target, at(held_.boxes(), b))};
+    for (int other : at(overlaps_, b)) {
+      if (std::find(taken.begin(), taken.end(), other) == taken.end()) continue;
+      std::vector<Box> left;
+      for (const Box& part : parts) cut_out(part, at(held_.boxes(), other), left);
+      parts = std::move(left);
+    }
+    if (!at(overlaps_, b).empty()) taken.push_back(b);
+    if (parts.empty()) continue;
+    const int from = held_.box_of(p) == b ? p : sender(b, p);
+    for (const Box& part : parts) {
+      out.push_back({from, p, part});
+      missing -= part.elements();
+      if (from != p) count(b, from, part.elements());
+    }
+  }
+  if (missing != 0)
+    throw InternalError(
+        fmt::format("box_moves: {} elements of the target at position {} are in no source. The sources must "
+                    "cover every target. Please report this.",
+                    missing, p));
 }
 
 }  // namespace shardarray

@@ -1,10 +1,11 @@
 // Boxes, tiles and which devices hold the same one.
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <unordered_map>
 
 #include "base/ceil_div.h"
-#include "layout/layout.h"
+#include "layout/tiles.h"
 #include "shardarray/error.h"
 
 namespace shardarray {
@@ -44,6 +45,60 @@ Box tile_of(const Layout& layout, const Shape& shape, int p) {
     box.size.push_back(std::min(n, lo + tile) - lo);
   }
   return box;
+}
+
+std::vector<std::int64_t> tile_indices(const Layout& layout, int d) {
+  const int n = layout.order()->size();
+  std::vector<std::int64_t> index(static_cast<std::size_t>(n), 0);
+  for (SubAxis a : layout.dims()[static_cast<std::size_t>(d)])
+    for (std::size_t p = 0, run = static_cast<std::size_t>(n / (a.pre * a.size)); p < index.size();)
+      for (std::int64_t c = 0; c < a.size; c++)
+        for (const std::size_t end = p + run; p < end; p++) index[p] = index[p] * a.size + c;
+  return index;
+}
+
+std::vector<Box> all_tiles(const Layout& layout, const Shape& shape) {
+  check_rank("all_tiles", layout, shape);
+  std::vector<Box> boxes(static_cast<std::size_t>(layout.order()->size()));
+  for (int d = 0; d < layout.rank(); d++) {
+    const std::int64_t n = shape[d], tile = ceil_div(n, layout.tiles(d));
+    const std::vector<std::int64_t> index = tile_indices(layout, d);
+    for (std::size_t p = 0; p < boxes.size(); p++) {
+      const std::int64_t lo = std::min(n, index[p] * tile);
+      boxes[p].lo.push_back(lo);
+      boxes[p].size.push_back(std::min(n, lo + tile) - lo);
+    }
+  }
+  return boxes;
+}
+
+std::int64_t most_missing(const Layout& from, const Layout& to, const Shape& shape) {
+  check_rank("most_missing", from, shape);
+  check_rank("most_missing", to, shape);
+  const auto is_whole = [](const AxisList& axes) { return axes.empty(); };
+  if (std::all_of(to.dims().begin(), to.dims().end(), is_whole)) {  // who has the last tiles has least
+    std::int64_t least = 1;
+    for (int d = 0; d < to.rank(); d++) {
+      const std::int64_t n = shape[d], tile = ceil_div(n, from.tiles(d));
+      least *= n - std::min(n, (from.tiles(d) - 1) * tile);
+    }
+    return num_elements(shape) - least;
+  }
+  const auto positions = static_cast<std::size_t>(to.order()->size());
+  std::vector<std::int64_t> wanted(positions, 1), there(positions, 1);
+  for (int d = 0; d < to.rank(); d++) {
+    const std::int64_t n = shape[d], tile = ceil_div(n, to.tiles(d)), held = ceil_div(n, from.tiles(d));
+    const std::vector<std::int64_t> index = tile_indices(to, d), source = tile_indices(from, d);
+    for (std::size_t p = 0; p < positions; p++) {
+      const std::int64_t lo = std::min(n, index[p] * tile), hi = std::min(n, lo + tile);
+      const std::int64_t first = std::min(n, source[p] * held), last = std::min(n, first + held);
+      wanted[p] *= hi - lo;
+      there[p] *= std::max<std::int64_t>(0, std::min(hi, last) - std::max(lo, first));
+    }
+  }
+  std::int64_t most = 0;
+  for (std::size_t p = 0; p < positions; p++) most = std::max(most, wanted[p] - there[p]);
+  return most;
 }
 
 Shape tile_shape(const Layout& layout, const Shape& shape) {

@@ -7,6 +7,7 @@
 #include "base/ceil_div.h"
 #include "base/sizes.h"
 #include "layout/axes.h"
+#include "layout/tiles.h"
 #include "shardarray/error.h"
 
 namespace shardarray {
@@ -62,20 +63,10 @@ bool is_all_to_all(const Difference& diff) {
          sorted_merged(concatenated(diff.before)) == sorted_merged(concatenated(diff.after));
 }
 
-// Bytes that the busiest device lacks.
-std::int64_t missing_bytes(const Layout& from, const Layout& to, const Shape& shape, std::int64_t itemsize) {
-  std::int64_t most = 0;
-  for (int p = 0; p < from.order()->size(); p++) {
-    const Box target = tile_of(to, shape, p);
-    most = std::max(most, target.elements() - intersect(target, tile_of(from, shape, p)).elements());
-  }
-  return most * itemsize;
-}
-
 // Data that only moves: nothing is reduced.
 TransferCost movement(const Layout& from, const Layout& to, const Shape& shape, std::int64_t itemsize) {
   if (from.dims() == to.dims()) return {};
-  const std::int64_t bytes = missing_bytes(from, to, shape, itemsize);
+  const std::int64_t bytes = most_missing(from, to, shape) * itemsize;
   if (bytes == 0) return {TransferKind::slice, {}, 0};
   const Difference diff = difference(from, to);
   TransferKind kind = TransferKind::exchange;

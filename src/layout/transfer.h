@@ -45,14 +45,4 @@ TransferCost transfer_cost(const Layout& from, const Layout& to, const Shape& sh
 std::vector<const Layout*> transfer_path(const Layout* from, const Layout* to, const Shape& shape,
                                          std::int64_t itemsize);
 
-/// One box that travels: global coordinates, and which position sends it to which.
-struct BoxMove {
-  int from, to;
-  Box box;
-};
-/// For every position of `targets` the boxes that together fill it, each from one position of `sources`: itself where it
-/// has the data, otherwise the least loaded of the owners, nearest first. Empty boxes are left out.
-/// `sources[p]` is what position p holds (of the same global value).
-std::vector<BoxMove> box_moves(const std::vector<Box>& sources, const std::vector<Box>& targets);
-
 }  // namespace shardarray

@@ -1,0 +1,17 @@
+// What all positions hold, at once.
+#pragma once
+#include <cstdint>
+#include <vector>
+
+#include "layout/layout.h"
+
+namespace shardarray {
+
+/// Layout::tile_index of every position.
+std::vector<std::int64_t> tile_indices(const Layout& layout, int d);
+/// tile_of every position.
+std::vector<Box> all_tiles(const Layout& layout, const Shape& shape);
+/// The most elements of its tile in `to` that a position does not hold in `from`, which has the same order.
+std::int64_t most_missing(const Layout& from, const Layout& to, const Shape& shape);
+
+}  // namespace shardarray
