@@ -247,6 +247,14 @@ std::vector<Exchange::Item> empty_items(const Memory& memory) {
   return items;
 }
 
+// Who receives first chooses first among the senders: that does not depend on the order of the target's devices.
+std::vector<Exchange::Item*> by_position(std::vector<Exchange::Item>& items) {
+  std::vector<Exchange::Item*> sorted;
+  for (Exchange::Item& item : items) sorted.push_back(&item);
+  std::sort(sorted.begin(), sorted.end(), [](const auto* a, const auto* b) { return a->device < b->device; });
+  return sorted;
+}
+
 }  // namespace
 
 Exchange make_exchange(const PartStep& s, const FlatGraph& g, Addresses& at) {
@@ -257,8 +265,8 @@ Exchange make_exchange(const PartStep& s, const FlatGraph& g, Addresses& at) {
   e.transfer = s.transfer;
   e.items = empty_items(at.memory(dst));
   const auto each = [&](auto add) {
-    for (Exchange::Item& item : e.items)
-      add(Receiver(at.tile(dst, item.device), item, static_cast<std::int64_t>(itemsize(type.dtype))));
+    for (Exchange::Item* item : by_position(e.items))
+      add(Receiver(at.tile(dst, item->device), *item, static_cast<std::int64_t>(itemsize(type.dtype))));
   };
   if (s.node >= 0) {
     const FlatNode& n = g.nodes[static_cast<std::size_t>(s.node)];
