@@ -58,12 +58,15 @@ Array full_like_fn::operator()(const Array& x, const Array& value, std::optional
   return prim::placed_like(filled("full_like", t.shape, value, dtype.value_or(t.dtype)), x);
 }
 
-// start + step * i
-static Array progression(std::int64_t n, const Array& start, const Array& step) {
-  const DType t = start.dtype();
+// start + step * i for two numbers of one dtype: of 16-bit floats in float32, where positions do not overflow.
+template <class T> static Array progression(std::int64_t n, T first, T by, DType dtype) {
+  const DType t = api::computed({dtype, false}).dtype;
+  const Array start = prim::constant(t, prim::bits_of(t, first), false),
+              step = prim::constant(t, prim::bits_of(t, by), false);
   const bool fits = n == 0 || prim::is_value(t, n - 1, false);
   const Array i = fits ? prim::iota({n}, 0, t) : prim::cast(prim::iota({n}, 0, api::position_type({n})), t);
-  return prim::add(prim::mul(i, prim::broadcast_to(step, {n})), prim::broadcast_to(start, {n}));
+  return prim::cast(prim::add(prim::mul(i, prim::broadcast_to(step, {n})), prim::broadcast_to(start, {n})),
+                    dtype);
 }
 void arange_fn::refuse(std::uint64_t bound) {
   throw ShapeError(
@@ -81,9 +84,7 @@ Array arange_fn::floats(double start, double stop, double step, DType dtype, Whe
     throw ShapeError(
         fmt::format("arange: {} to {} by {}. The number of elements must be finite. Give finite bounds.",
                     start, stop, step));
-  return api::created(progression(static_cast<std::int64_t>(count),
-                                  prim::constant(dtype, prim::bits_of(dtype, start), false),
-                                  prim::constant(dtype, prim::bits_of(dtype, step), false)));
+  return api::created(progression(static_cast<std::int64_t>(count), start, step, dtype));
 }
 Array arange_fn::integers(std::int64_t start, std::int64_t stop, std::int64_t step, DType dtype,
                           Where w) const {
@@ -105,11 +106,19 @@ Array arange_fn::integers(std::int64_t start, std::int64_t stop, std::int64_t st
           "arange(..., int64).",
           v, name(dtype)));
   if (start == 0 && step == 1) return api::created(prim::iota({n}, 0, dtype));
-  return api::created(progression(n, prim::constant(dtype, prim::bits_of(dtype, start), false),
-                                  prim::constant(dtype, prim::bits_of(dtype, step), false)));
+  return api::created(progression(n, start, step, dtype));
 }
 
-// start * (1 - t) + stop * t for t = i / (num - 1); the last one is stop itself.
+// Floats: start * (1 - t) + stop * t for t = i / intervals. Whole numbers are rounded down afterwards:
+// start + i (stop - start) / intervals meets exactly those that there are.
+static Array spaced(const Array& i, double start, double stop, double intervals, bool whole) {
+  const auto number = [&](double v) { return prim::like(i, v); };
+  if (whole)
+    return prim::add(number(start), prim::div(prim::mul(i, number(stop - start)), number(intervals)));
+  const Array at = prim::div(i, number(intervals));
+  return prim::add(prim::mul(number(start), prim::sub(number(1), at)), prim::mul(number(stop), at));
+}
+// In float64 for whole numbers, in float32 for 16-bit floats; the last one is stop itself.
 Array linspace_fn::operator()(double start, double stop, std::int64_t num, const LinspaceOptions& o,
                               Where w) const {
   const Site site(w, "linspace");
@@ -117,15 +126,13 @@ Array linspace_fn::operator()(double start, double stop, std::int64_t num, const
   if (num < 0)
     throw ShapeError(fmt::format(
         "linspace: num is {}. The number of values is not negative. Give how many there are.", num));
-  const DType t = is_floating(o.dtype) ? o.dtype : DType::float32;
+  const bool whole = !is_floating(o.dtype);
   const double intervals = static_cast<double>(std::max<std::int64_t>(1, o.endpoint ? num - 1 : num));
-  const Array i = prim::iota({num}, 0, t), at = prim::div(i, prim::like(i, intervals)),
-              one = prim::like(i, 1);
-  Array values =
-      prim::add(prim::mul(prim::like(i, start), prim::sub(one, at)), prim::mul(prim::like(i, stop), at));
+  const Array i = prim::iota({num}, 0, whole ? DType::float64 : api::computed({o.dtype, false}).dtype);
+  Array values = spaced(i, start, stop, intervals, whole);
   if (o.endpoint && num > 1)
     values = prim::select(prim::binary(op_eq, i, prim::like(i, intervals)), prim::like(i, stop), values);
-  if (o.dtype != t) values = prim::unary(op_floor, values);
+  if (whole) values = prim::unary(op_floor, values);
   return api::created(prim::cast(values, o.dtype));
 }
 Array eye_fn::operator()(std::int64_t n, std::optional<std::int64_t> m, std::int64_t k, DType dtype,

@@ -1,0 +1,113 @@
+// Functions that are made of several ops, in dtypes in which a step in between would overflow or lose digits. The truth is
+// computed here in float64 or __int128.
+#include <algorithm>
+#include <cmath>
+#include <functional>
+#include <limits>
+#include <vector>
+
+#include "golden.h"
+
+namespace composed_numbers_test {
+
+namespace sa = shardarray;
+using sa::Array;
+using sa::DType;
+using sa::Shape;
+
+namespace {
+
+constexpr DType whole_dtypes[] = {sa::int8,  sa::int16,  sa::int32,  sa::int64,
+                                  sa::uint8, sa::uint16, sa::uint32, sa::uint64};
+struct Floats {
+  DType type;
+  double epsilon;  ///< the distance of 1 to the next number
+  double largest;
+  double smallest;  ///< the first number above 0
+};
+const Floats floats[] = {{sa::float16, 0x1p-10, 65504, 0x1p-24},
+                         {sa::bfloat16, 0x1p-7, 0x1.fep127, 0x1p-133},
+                         {sa::float32, 0x1p-23, std::numeric_limits<float>::max(), 0x1p-149},
+                         {sa::float64, 0x1p-52, std::numeric_limits<double>::max(), 0x1p-1074}};
+
+std::vector<double> values(const Array& x) { return sa::astype(x, sa::float64).to_vector<double>(); }
+
+/// Whether every element is its truth, rounded to the dtype at the end, up to an ulp or `slack` of the largest number met.
+void check_close(const Array& x, const Floats& f, const std::vector<double>& want, double largest) {
+  const std::vector<double> got = values(x);
+  REQUIRE(got.size() == want.size());
+  std::size_t bad = 0, first = 0;
+  for (std::size_t k = 0; k < got.size(); k++) {
+    const double slack =
+        f.epsilon * std::abs(want[k]) + 0x1p-20 * largest * (f.epsilon < 0x1p-20 ? 1 : 0x1p-1) + f.smallest;
+    if (!(std::abs(got[k] - want[k]) <= slack) && bad++ == 0) first = k;
+  }
+  CAPTURE(sa::name(f.type));
+  CAPTURE(first);
+  CAPTURE(got.empty() ? 0.0 : got[first]);
+  CAPTURE(want.empty() ? 0.0 : want[first]);
+  CHECK(bad == 0);
+}
+
+}  // namespace
+
+TEST_CASE("composed numbers: linspace and arange are right at every position of every float dtype") {
+  struct Range {
+    double start, stop;
+    std::int64_t num;
+  };
+  for (const Floats& f : floats)
+    for (const Range& r : {Range{0, 1, 5}, Range{0, 1, 5000}, Range{-3, 7, 70001}, Range{8, -8, 2050}})
+      for (const bool endpoint : {true, false}) {
+        CAPTURE(r.num);
+        CAPTURE(endpoint);
+        const double step = (r.stop - r.start) / static_cast<double>(endpoint ? r.num - 1 : r.num);
+        std::vector<double> want;
+        for (std::int64_t k = 0; k < r.num; k++) want.push_back(r.start + step * static_cast<double>(k));
+        check_close(sa::linspace(r.start, r.stop, r.num, {.endpoint = endpoint, .dtype = f.type}), f, want,
+                    8);
+        if (endpoint) CHECK(values(sa::linspace(r.start, r.stop, r.num, {.dtype = f.type})).back() == r.stop);
+        // A little less than a step before the end: so many elements, whatever rounding does.
+        const double stop = r.start + step * (static_cast<double>(r.num) - 0.5);
+        check_close(sa::arange(r.start, stop, step, f.type), f, want, 8);
+      }
+}
+
+TEST_CASE("composed numbers: whole numbers at equal distances are rounded down from the exact ones") {
+  __extension__ using Wide = __int128;
+  struct Range {
+    std::int64_t start, stop;
+  };
+  const auto check = [](Range r, std::int64_t num, bool endpoint, DType t) {
+    std::vector<double> want;
+    const std::int64_t intervals = std::max<std::int64_t>(1, endpoint ? num - 1 : num);
+    for (std::int64_t k = 0; k < num; k++) {
+      const Wide distance = static_cast<Wide>(r.stop - r.start) * k;
+      Wide quotient = distance / intervals;
+      if (distance % intervals != 0 && distance < 0) quotient--;
+      want.push_back(static_cast<double>(r.start + static_cast<std::int64_t>(quotient)));
+    }
+    CAPTURE(r.stop);
+    CAPTURE(num);
+    CAPTURE(sa::name(t));
+    CHECK(values(sa::linspace(static_cast<double>(r.start), static_cast<double>(r.stop), num,
+                              {.endpoint = endpoint, .dtype = t})) == want);
+  };
+  for (const DType t : whole_dtypes)
+    for (std::int64_t num = 1; num <= 128; num += num < 40 ? 1 : 11)
+      for (const bool endpoint : {true, false}) {
+        check({0, num - 1}, num, endpoint, t);
+        check({3, 120}, num, endpoint, t);
+        if (!sa::is_unsigned_integer(t)) check({100, -100}, num, endpoint, t);
+      }
+  for (int tenths = -40; tenths < 40; tenths++) {  // the last one is stop, wherever the others lie
+    const double start = tenths / 10.0;
+    CHECK(values(sa::linspace(start, 5, 7, {.dtype = sa::int32})).back() == 5);
+    CHECK(values(sa::linspace(start, -5, 4, {.dtype = sa::int32}))[0] == std::floor(start));
+  }
+  check({0, 16777217}, 3, true, sa::int32);
+  check({0, 123456789}, 2, true, sa::int64);
+  check({-1234567890123, 1234567890123}, 17, true, sa::int64);
+}
+
+}  // namespace composed_numbers_test
