@@ -110,4 +110,22 @@ TEST_CASE("composed numbers: whole numbers at equal distances are rounded down f
   check({-1234567890123, 1234567890123}, 17, true, sa::int64);
 }
 
+TEST_CASE("composed numbers: sums of exponentials neither overflow nor lose digits in 16 bits") {
+  constexpr std::int64_t n = 70000;  // more than the largest float16
+  for (const Floats& f : floats) {
+    const double count = static_cast<double>(n), inverse = 1 / count;
+    check_close(sa::logsumexp(sa::zeros({n}, f.type)), f, {std::log(count)}, 1);
+    check_close(sa::logsumexp(sa::zeros({2, n}, f.type), {.axis = 1, .keepdims = true}), f,
+                {std::log(count), std::log(count)}, 1);
+    check_close(sa::log_softmax(sa::zeros({n}, f.type))[sa::slice(0, 3)], f, std::vector(3, -std::log(count)),
+                1);
+    check_close(sa::softmax(sa::zeros({n}, f.type))[sa::slice(0, 3)], f, std::vector(3, inverse), inverse);
+    const Array slope = sa::grad([](const Array& x) { return sa::logsumexp(x); })(sa::zeros({n}, f.type));
+    check_close(slope[sa::slice(0, 3)], f, std::vector(3, inverse), inverse);
+    CHECK(sa::softmax(sa::zeros({3}, f.type)).dtype() == f.type);
+    CHECK(sa::log_softmax(sa::zeros({3}, f.type)).dtype() == f.type);
+    CHECK(sa::logsumexp(sa::zeros({3}, f.type)).dtype() == f.type);
+  }
+}
+
 }  // namespace composed_numbers_test

@@ -262,6 +262,7 @@ TEST_CASE("semantics: complex dtypes are refused where an array would be made") 
       {"zeros_like", [&](DType t) { sa::zeros_like(x, t); }},
       {"ones_like", [&](DType t) { sa::ones_like(x, t); }},
       {"full_like", [&](DType t) { sa::full_like(x, 2, t); }},
+      {"one_hot", [](DType t) { sa::one_hot(sa::arange(3), 3, t); }},
       {"astype", [&](DType t) { x.astype(t); }},
       {"astype",
        [](DType t) {

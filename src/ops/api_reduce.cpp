@@ -161,20 +161,22 @@ static Array constant_max(const Array& x, const Shape& axes) {
 }
 Array logsumexp_fn::operator()(const Array& x, const ReduceOptions& o, Where w) const {
   const Site site(w, "logsumexp");
-  const Array y = inexact("logsumexp", x, o);
+  const Array narrow = inexact("logsumexp", x, o), y = prim::cast(narrow, accumulator(narrow.dtype()));
   const Shape axes = reduced_axes("logsumexp", x, o);
   if (count_of(y.shape(), axes) == 0)  // log(0)
-    return prim::unary(op_log, reduced(Reducer::sum, y, axes, o.keepdims));
+    return prim::cast(prim::unary(op_log, reduced(Reducer::sum, y, axes, o.keepdims)), narrow.dtype());
   const Array top = constant_max(y, axes);
   const Array shift = prim::select(prim::unary(op_is_finite, top), top, prim::like(top, 0));
   const Array total =
       prim::reduce(Reducer::sum, prim::exp(prim::sub(y, prim::broadcast_to(shift, y.shape()))), axes);
   const Array result = prim::add(prim::unary(op_log, total), prim::reshape(shift, total.shape()));
-  return with_kept(result, y.shape(), axes, o.keepdims);
+  return with_kept(prim::cast(result, narrow.dtype()), y.shape(), axes, o.keepdims);
 }
-// x - max(x) along the axis.
-static Array shifted(const char* function, const Array& x, std::int64_t axis, Shape& axes) {
+// x - max(x) along the axis, as wide as its sums are; `t`: the dtype of the result.
+static Array shifted(const char* function, const Array& x, std::int64_t axis, Shape& axes, DType& t) {
   Array y = inexact(function, x, {});
+  t = y.dtype();
+  y = prim::cast(y, accumulator(t));
   axes = {static_cast<std::int64_t>(api::axis_of(function, axis, y.shape()))};
   if (y.size() == 0) return y;
   return prim::sub(y, prim::broadcast_to(constant_max(y, axes), y.shape()));
@@ -182,19 +184,22 @@ static Array shifted(const char* function, const Array& x, std::int64_t axis, Sh
 Array softmax_fn::operator()(const Array& x, std::int64_t axis, Where w) const {
   const Site site(w, "softmax");
   Shape axes;
-  const Array e = prim::exp(shifted("softmax", x, axis, axes));
-  return prim::div(e, prim::broadcast_to(reduced(Reducer::sum, e, axes, true), e.shape()));
+  DType t{};
+  const Array e = prim::exp(shifted("softmax", x, axis, axes, t));
+  return prim::cast(prim::div(e, prim::broadcast_to(reduced(Reducer::sum, e, axes, true), e.shape())), t);
 }
 Array log_softmax_fn::operator()(const Array& x, std::int64_t axis, Where w) const {
   const Site site(w, "log_softmax");
   Shape axes;
-  const Array y = shifted("log_softmax", x, axis, axes);
+  DType t{};
+  const Array y = shifted("log_softmax", x, axis, axes, t);
   const Array total = prim::unary(op_log, reduced(Reducer::sum, prim::exp(y), axes, true));
-  return prim::sub(y, prim::broadcast_to(total, y.shape()));
+  return prim::cast(prim::sub(y, prim::broadcast_to(total, y.shape())), t);
 }
 Array one_hot_fn::operator()(const Array& x, std::int64_t n, DType dtype, Where w) const {
   const Site site(w, "one_hot");
   api::need_integers("one_hot", x);
+  api::need_real("one_hot", dtype);
   if (n < 0)
     throw ShapeError(fmt::format(
         "one_hot: n is {}. The number of classes is not negative. Give the number of classes.", n));
