@@ -128,4 +128,20 @@ TEST_CASE("composed numbers: sums of exponentials neither overflow nor lose digi
   }
 }
 
+TEST_CASE("composed numbers: rounding to decimals holds what the dtype holds") {
+  for (const Floats& f : floats)
+    for (const int decimals : {-2, -1, 1, 2, 3}) {
+      CAPTURE(decimals);
+      std::vector<double> given, want;
+      for (const double v : {0.0, 1.0, 3.125, -2.71875, 1000.0, -1024.0, 4096.0, 12345.0}) {
+        const double held = values(sa::full({1}, v, f.type))[0], factor = std::pow(10.0, decimals);
+        given.push_back(held);
+        want.push_back(std::nearbyint(held * factor) / factor);
+      }
+      const Array x = sa::astype(sa::array(given, sa::float64), f.type);
+      check_close(sa::round(x, decimals), f, want, 1);
+      CHECK(sa::round(x, decimals).dtype() == f.type);
+    }
+}
+
 }  // namespace composed_numbers_test

@@ -185,8 +185,9 @@ Array round_fn::operator()(const Array& x, int decimals, Where w) const {
   const Site site(w);
   if (weak_type_of(x, "round").dtype == DType::bool_) api::refuse_dtype("round", x, "It takes numbers");
   if (decimals == 0 || !is_floating(x.dtype())) return whole("round", op_round, x);
-  const Array factor = prim::like(x, std::pow(10.0, decimals));
-  return prim::div(prim::unary(op_round, prim::mul(x, factor)), factor);
+  const WeakType t = weak_type_of(x, "round");
+  const Array y = api::cast(x, api::computed(t)), factor = prim::like(y, std::pow(10.0, decimals));
+  return api::cast(prim::div(prim::unary(op_round, prim::mul(y, factor)), factor), t);
 }
 Array clip_fn::operator()(const Array& x, const Array& lo, const Array& hi, Where w) const {
   const Site site(w);
