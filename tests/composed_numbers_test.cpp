@@ -144,4 +144,23 @@ TEST_CASE("composed numbers: rounding to decimals holds what the dtype holds") {
     }
 }
 
+TEST_CASE("composed numbers: whole numbers become 16-bit floats by one rounding, as literals and as arrays") {
+  for (const DType t : {sa::float16, sa::bfloat16})
+    for (int exponent = 8; exponent < 63; exponent++)
+      for (const std::int64_t tie : {std::int64_t{1} << exponent >> 8, std::int64_t{3} << exponent >> 8,
+                                     std::int64_t{1} << exponent >> 11})
+        for (const std::int64_t off : {-1, 0, 1})
+          for (const std::int64_t sign : {1, -1}) {
+            const std::int64_t v = sign * ((std::int64_t{1} << exponent) + tie + off);
+            CAPTURE(v);
+            const std::vector<double> converted = values(sa::astype(sa::array({v}, sa::int64), t));
+            CHECK(values(sa::full({1}, v, t)) == converted);
+            CHECK(values(sa::ones({1}, t) * v) == converted);
+            CHECK(values(sa::array({v}, t)) == converted);
+            if (v < 0) continue;
+            const auto word = static_cast<std::uint64_t>(v);
+            CHECK(values(sa::full({1}, word, t)) == converted);
+          }
+}
+
 }  // namespace composed_numbers_test

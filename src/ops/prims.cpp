@@ -63,16 +63,28 @@ std::uint64_t prim::bits_of(DType t, double v) {
   }
 }
 
+// A magnitude that float64 has, with the last bit set where it is not v: the rounding to 16 bits sees on which side of a tie
+// v lies.
+static double to_odd_double(std::uint64_t v) {
+  constexpr std::uint64_t low = (1 << 11) - 1;
+  if (v >> 53 != 0 && (v & low) != 0) v = (v & ~low) | (low + 1);
+  return static_cast<double>(v);
+}
+
+// Of a sign and a magnitude; everything is rounded once.
+static std::uint64_t float_bits(DType t, bool is_negative, std::uint64_t magnitude) {
+  const auto bits = [&](auto v) { return prim::bits_of(t, static_cast<double>(is_negative ? -v : v)); };
+  if (t == DType::float16 || t == DType::bfloat16) return bits(to_odd_double(magnitude));
+  return t == DType::float32 ? bits(static_cast<float>(magnitude)) : bits(static_cast<double>(magnitude));
+}
+
 std::uint64_t prim::bits_of(DType t, std::int64_t v) {
-  if (is_integer(t)) return low_bytes(t, static_cast<std::uint64_t>(v));
-  if (t == DType::float32) return std::bit_cast<std::uint32_t>(static_cast<float>(v));  // one rounding
-  return prim::bits_of(t, static_cast<double>(v));
+  const auto word = static_cast<std::uint64_t>(v);
+  return is_integer(t) ? low_bytes(t, word) : float_bits(t, v < 0, v < 0 ? 0 - word : word);
 }
 
 std::uint64_t prim::bits_of(DType t, std::uint64_t v) {
-  if (is_integer(t)) return low_bytes(t, v);
-  if (t == DType::float32) return std::bit_cast<std::uint32_t>(static_cast<float>(v));
-  return prim::bits_of(t, static_cast<double>(v));
+  return is_integer(t) ? low_bytes(t, v) : float_bits(t, false, v);
 }
 
 // Filled where they stay: literals and broadcasts are recorded by the million.
