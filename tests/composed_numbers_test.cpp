@@ -163,4 +163,21 @@ TEST_CASE("composed numbers: whole numbers become 16-bit floats by one rounding,
           }
 }
 
+TEST_CASE("composed numbers: x^y has the slope y x^(y-1) wherever that is finite, also of x^0 at 0") {
+  struct Point {
+    double x, y, slope;
+  };
+  const std::vector<Point> points = {{0, 0, 0},  {0, 1, 1},   {0, 2, 0},      {3, 0, 0},
+                                     {-2, 0, 0}, {-2, 3, 12}, {2, -1, -0.25}, {4, 0.5, 0.25}};
+  for (const DType exponents : {sa::int32, sa::float32, sa::float64})
+    for (const Point& p : points) {
+      if (sa::is_integer(exponents) && p.y != std::floor(p.y)) continue;
+      CAPTURE(p.x);
+      CAPTURE(p.y);
+      const Array y = sa::astype(sa::array({p.y}, sa::float64), exponents);
+      const auto sum = [&](const Array& x) { return sa::sum(sa::power(x, y)); };
+      CHECK(values(sa::grad(sum)(sa::array({p.x}, sa::float64))) == std::vector{p.slope});
+    }
+}
+
 }  // namespace composed_numbers_test

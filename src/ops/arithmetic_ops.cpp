@@ -53,12 +53,14 @@ static void emit_pow(ScalarArgs& s) {
   s.out[0] = result;
 }
 
-// d/dx = y x^(y-1); d/dy = log(x) x^y, with log(1) where x = 0.
+// d/dx = y x^(y-1), of x^0 = 1 also where x = 0; d/dy = log(x) x^y, with log(1) where x = 0.
 static Arrays pow_jvp(const JvpArgs& v) {
   const Array &x = v.in[0], &y = v.in[1], one = prim::like(x, 1);
   Array t;
-  if (v.tangents[0].has_value())
-    t = prim::mul(v.tangents[0], prim::mul(y, prim::binary(op_pow, x, prim::sub(y, one))));
+  if (v.tangents[0].has_value()) {
+    const Array less = prim::select(prim::binary(op_eq, y, prim::like(y, 0)), one, prim::sub(y, one));
+    t = prim::mul(v.tangents[0], prim::mul(y, prim::binary(op_pow, x, less)));
+  }
   if (v.tangents[1].has_value()) {
     const Array base = prim::select(prim::binary(op_eq, x, prim::like(x, 0)), one, x);
     t = add_or(t, prim::mul(v.tangents[1], prim::mul(prim::unary(op_log, base), v.out[0])));
