@@ -180,4 +180,18 @@ TEST_CASE("composed numbers: x^y has the slope y x^(y-1) wherever that is finite
     }
 }
 
+TEST_CASE("composed numbers: products of operands of many dimensions") {
+  for (const std::size_t rank : {3, 28, 29, 30, 31, 32}) {
+    CAPTURE(rank);
+    Shape a = Shape::filled(rank, 1), b = a;
+    a[0] = 2;
+    b[rank - 1] = 3;
+    const Array x = sa::reshape(sa::array({1.0f, 2.0f}), a),
+                y = sa::reshape(sa::array({1.0f, 2.0f, 3.0f}), b);
+    const Array product = sa::tensordot(x, y, static_cast<std::int64_t>(rank) - 1);
+    CHECK(product.shape() == Shape{2, 3});
+    CHECK(values(product) == std::vector<double>{1, 2, 3, 2, 4, 6});
+  }
+}
+
 }  // namespace composed_numbers_test

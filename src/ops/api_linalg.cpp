@@ -18,7 +18,10 @@ struct Term {
 };
 bool has(const std::string& s, char c) { return s.find(c) != std::string::npos; }
 
-char letter(std::size_t k) { return static_cast<char>(k < 26 ? 'a' + k : 'A' + (k - 26)); }
+// Behind the letters come what else a term may have: two operands of a kernel's rank have more dimensions than the alphabet.
+char letter(std::size_t k) {
+  return static_cast<char>(k < 26 ? 'a' + k : k < 52 ? 'A' + (k - 26) : '0' + (k - 52));
+}
 std::string letters_from(std::size_t first, std::size_t count) {
   std::string s;
   for (std::size_t k = 0; k < count; k++) s += letter(first + k);
