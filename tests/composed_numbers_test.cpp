@@ -194,4 +194,78 @@ TEST_CASE("composed numbers: products of operands of many dimensions") {
   }
 }
 
+TEST_CASE("composed numbers: a function of two dtypes is that of both in the promoted one") {
+  using F = Array (*)(const Array&, const Array&);
+  const std::vector<std::pair<const char*, F>> functions = {
+      {"add", [](const Array& a, const Array& b) { return a + b; }},
+      {"subtract", [](const Array& a, const Array& b) { return a - b; }},
+      {"multiply", [](const Array& a, const Array& b) { return a * b; }},
+      {"divide", [](const Array& a, const Array& b) { return a / b; }},
+      {"remainder", [](const Array& a, const Array& b) { return a % b; }},
+      {"floor_divide", [](const Array& a, const Array& b) { return sa::floor_divide(a, b); }},
+      {"maximum", [](const Array& a, const Array& b) { return sa::maximum(a, b); }},
+      {"minimum", [](const Array& a, const Array& b) { return sa::minimum(a, b); }},
+      {"power", [](const Array& a, const Array& b) { return sa::power(a, b); }},
+      {"arctan2", [](const Array& a, const Array& b) { return sa::arctan2(a, b); }},
+      {"less", [](const Array& a, const Array& b) { return a < b; }},
+      {"equal", [](const Array& a, const Array& b) { return a == b; }},
+      {"where", [](const Array& a, const Array& b) { return sa::where(a < b, a, b); }},
+      {"matmul", [](const Array& a, const Array& b) { return sa::matmul(a, b); }},
+      {"concatenate", [](const Array& a, const Array& b) { return sa::concatenate({a, b}, 0); }}};
+  const std::vector<DType> dtypes = {sa::int8,    sa::int16,  sa::int32,   sa::int64,    sa::uint8,   sa::uint16,
+                                     sa::uint32,  sa::uint64, sa::float16, sa::bfloat16, sa::float32, sa::float64};
+  // More digits than 16-bit floats have, more than float16 holds, more than float32 has.
+  const std::vector<double> first = {2049, 4099, 257, 100001, 7, 3, 70001, 16777217},
+                            second = {2, 4100, 3, 33, 3, 0, 7, 2};
+  const auto bits = [](const Array& x) {  // NaN is NaN
+    std::vector<double> v = values(x);
+    for (double& e : v)
+      if (std::isnan(e)) e = -12345.5;
+    return v;
+  };
+  for (const DType s : dtypes)
+    for (const DType t : dtypes) {
+      const Array a = sa::array(first).astype(s), b = sa::array(second).astype(t);
+      const DType both = sa::promote_types(s, t);
+      for (const auto& [name, f] : functions) {
+        CAPTURE(name);
+        CAPTURE(sa::name(s));
+        CAPTURE(sa::name(t));
+        const Array mixed = f(a, b), same = f(a.astype(both), b.astype(both));
+        CHECK(mixed.dtype() == same.dtype());
+        CHECK(bits(mixed) == bits(same));
+      }
+    }
+}
+
+TEST_CASE("composed numbers: randint draws in a program what it draws alone, up to the widest range") {
+  struct Range {
+    DType type;
+    std::int64_t lo, hi;
+  };
+  const Array key = sa::random::key(42);
+  for (const Range& r : {Range{sa::int8, -128, 128}, Range{sa::int16, -32768, 32768}, Range{sa::int32, -2147483648L, 2147483648L},
+                         Range{sa::int32, 0, 4294967296L}, Range{sa::uint8, 0, 256}, Range{sa::uint32, 0, 4294967296L},
+                         Range{sa::uint32, 0, 4294967295L}, Range{sa::int32, 0, 2147483648L}, Range{sa::int64, 0, 4294967296L}}) {
+    CAPTURE(sa::name(r.type));
+    CAPTURE(r.hi);
+    const auto draw = [&](const Array& k) { return sa::random::randint(k, {64}, r.lo, r.hi, r.type); };
+    CHECK(values(sa::jit(draw)(key)) == values(draw(key)));
+  }
+}
+
+TEST_CASE("composed numbers: pad takes the number as it is written, or refuses it") {
+  constexpr std::int64_t large = 9007199254740993;
+  CHECK(sa::pad(sa::zeros({1}, sa::int64), 1, large).to_vector<std::int64_t>() ==
+        std::vector<std::int64_t>{large, 0, large});
+  for (const DType t : whole_dtypes) {
+    CAPTURE(sa::name(t));
+    CHECK(values(sa::pad(sa::zeros({1}, t), 1, 7)) == std::vector<double>{7, 0, 7});
+    if (sa::itemsize(t) < 8) CHECK_THROWS_AS(sa::pad(sa::zeros({1}, t), 1, 5'000'000'000), sa::DTypeError);
+  }
+  CHECK_THROWS_WITH_AS(sa::pad(sa::zeros({1}), 1, sa::zeros({}) + sa::ones({})),
+                       "pad: the value f32[] is computed. It must be a number. Pad with 0 and put it there with where.",
+                       sa::Error);
+}
+
 }  // namespace composed_numbers_test

@@ -54,7 +54,8 @@ template <std::convertible_to<Printable>... A> void print(const std::string& for
 /// returns x. Inside vmap it prints all rows at once.
 SHARDARRAY_API Array id_print(const Array& x, std::vector<std::pair<std::string, Printable>> fields = {},
                               PrintOptions options = {}, Where w = Where::here());
-/// Calls `f` with the values. An exception of `f` comes out of the call that ran the program; its results are then lost.
+/// Calls `f` with the values. An exception of `f` comes out of the call that ran the program; its results are then lost,
+/// and what was donated to it.
 SHARDARRAY_API void callback(HostFunction f, std::vector<Array> args = {}, Where w = Where::here());
 
 }  // namespace debug

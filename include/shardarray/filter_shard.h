@@ -94,7 +94,9 @@ template <class T, class S> T device_put(T tree, const S& to, Where w = Where::h
   if constexpr (detail::check_tree<T>())
     detail::place(
         tree, to, Path{},
-        [&](const Array& a, const Sharding& s, const Path&) { return core::device_put_leaf(a, s, w); },
+        [&](const Array& a, const Sharding& s, const Path& p) {
+          return core::device_put_leaf(a, s, p.text(), w);
+        },
         "device_put");
   return tree;
 }

@@ -61,7 +61,7 @@ template <class F> class Jitted {
       : f_(std::move(f)), options_(std::move(options)), cache_(core::make_jit_cache(options_)) {}
 
   /// Calls the function. Arguments are trees: arrays are traced, everything else is part of the program.
-  /// Arguments that are moved in are donated: their arrays are emptied after the launch, and their memory is reused
+  /// Arguments that are moved in are donated: after the launch they are deleted (is_deleted()), and their memory is reused
   /// where nothing else owns it. A call that throws takes nothing, unless it throws when it has run: a callback's exception
   /// leaves no results, and what was donated is gone.
   template <class... A> auto operator()(A&&... args) const {

@@ -170,7 +170,7 @@ inline constexpr struct SHARDARRAY_API relu_fn {
 inline constexpr struct SHARDARRAY_API silu_fn {
   Array operator()(const Array& x, Where w = Where::here()) const;
 } silu{};
-/// x * Phi(x), Phi the normal distribution function, with all digits of the negative tail; approximate: the tanh form of
+/// x * Phi(x), Phi the normal distribution function; the negative tail by erfc; approximate: the tanh form of
 /// Hendrycks and Gimpel.
 inline constexpr struct SHARDARRAY_API gelu_fn {
   Array operator()(const Array& x, bool approximate = true, Where w = Where::here()) const;

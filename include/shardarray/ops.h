@@ -190,12 +190,13 @@ inline constexpr struct SHARDARRAY_API roll_fn {
                    Where w = Where::here()) const;
   Array operator()(const Array& x, const Shape& shifts, const Shape& axes, Where w = Where::here()) const;
 } roll{};
-/// Elements before and after, per dimension: `pad(x, {{1, 2}, {0, 0}}, value)`; one number: everywhere.
+/// Elements before and after, per dimension: `pad(x, {{1, 2}, {0, 0}}, value)`; one number: everywhere. The value is a number
+/// and becomes one of x's dtype. Throws DTypeError for a whole number that is none of it, Error for a computed value.
 inline constexpr struct SHARDARRAY_API pad_fn {
   Array operator()(const Array& x, const std::vector<std::pair<std::int64_t, std::int64_t>>& widths,
-                   double value = 0, Where w = Where::here()) const;
+                   const Array& value = 0, Where w = Where::here()) const;
   template <std::integral I>
-  Array operator()(const Array& x, I width, double value = 0, Where w = Where::here()) const {
+  Array operator()(const Array& x, I width, const Array& value = 0, Where w = Where::here()) const {
     return (*this)(x, std::vector<std::pair<std::int64_t, std::int64_t>>(x.shape().size(), {width, width}),
                    value, w);
   }

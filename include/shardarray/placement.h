@@ -13,7 +13,7 @@ namespace core {
 /// Inside a trace a constraint on `x`, outside a placement (no evaluation: the future value is placed). `path` for messages.
 SHARDARRAY_API Array shard_leaf(const Array& x, const Sharding& s, const std::string& path, Where w);
 /// `x` committed to `s`; `x` itself when it is there already.
-SHARDARRAY_API Array device_put_leaf(const Array& x, const Sharding& s, Where w);
+SHARDARRAY_API Array device_put_leaf(const Array& x, const Sharding& s, const std::string& path, Where w);
 /// Computes all values in one program. Present arrays only.
 SHARDARRAY_API void eval_leaves(std::span<const Array> arrays);
 /// A copy of row-major host data, uncommitted on the default device; inside a trace a constant.

@@ -157,7 +157,7 @@ class Rows {
         holders.push_back(&s);
     }
     if (holders.empty()) {
-      const Array row = core::device_put_leaf(x_[k], SingleDeviceSharding(owners[0]->device), {});
+      const Array row = core::device_put_leaf(x_[k], SingleDeviceSharding(owners[0]->device), "", {});
       return view(row, row.shape());
     }
     const Shard& s = *holders[static_cast<std::size_t>(k) % holders.size()];

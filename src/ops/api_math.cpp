@@ -76,7 +76,9 @@ static Division divided(const char* function, const Array& a, const Array& b) {
   api::need_real(function, b);
   Division d;
   d.type = bool_to_int32(promoted(function, {&a, &b}));
-  d.x = together(function, {&a, &b}, api::computed(d.type));
+  d.x = together(function, {&a, &b}, d.type);
+  const WeakType wide = api::computed(d.type);
+  for (Array& x : d.x) x = prim::cast(x, wide.dtype, wide.weak);
   d.zero = prim::like(d.x[0], 0);
   d.rest = prim::binary(op_rem, d.x[0], d.x[1]);
   if (is_unsigned_integer(d.rest.dtype())) return d;

@@ -165,7 +165,7 @@ Array roll_fn::operator()(const Array& x, const Shape& shifts, const Shape& axes
   return prim::roll(x, by);
 }
 Array pad_fn::operator()(const Array& x, const std::vector<std::pair<std::int64_t, std::int64_t>>& widths,
-                         double value, Where w) const {
+                         const Array& value, Where w) const {
   const Site site(w, "pad");
   const Type& t = type_of(x, "pad");
   if (widths.size() != t.shape.size())
@@ -182,7 +182,11 @@ Array pad_fn::operator()(const Array& x, const std::vector<std::pair<std::int64_
     lo.push_back(before);
     hi.push_back(after);
   }
-  return prim::pad(x, lo, hi, prim::bits_of(t.dtype, value));
+  const Array number = api::cast(value, {t.dtype, t.weak});
+  if (number.node()->op != &op_constant)
+    throw Error(fmt::format("pad: the value {} is computed. It must be a number. Pad with 0 and put it there with where.",
+                            to_string(type_of(value))));
+  return prim::pad(x, lo, hi, number.node()->attrs().bits);
 }
 
 // ---------------------------------------------------------------- several arrays

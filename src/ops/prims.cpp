@@ -93,7 +93,7 @@ static std::shared_ptr<Attrs> fresh_attrs() { return std::allocate_shared<Attrs>
 Array prim::constant(DType t, std::uint64_t bits, bool weak) {
   auto a = fresh_attrs();
   a->dtype = t;
-  a->bits = bits;
+  a->bits = low_bytes(t, bits);
   if (weak) a->dims = {1};
   return record_one(op_constant, {}, std::move(a));
 }

@@ -29,11 +29,7 @@ void check_readable(const Node* n, const char* what) {
         "{}: reading a value inside a trace: {} has no value while the function is traced. Return it, or use "
         "where/cond instead of reading it.",
         what, to_string(n->type())));
-  throw TraceError(
-      fmt::format("{}: an array {} escaped from the trace it was recorded in ({}:{}). Values of a traced "
-                  "function leave it "
-                  "only by being returned.",
-                  what, to_string(n->type()), n->where.file, n->where.line));
+  refuse_escaped(n, what);
 }
 
 // The value of an evaluated array. Whoever takes a value over says so in the node first, and looks then whether somebody has
@@ -239,7 +235,7 @@ OpenNodes of_one_place(std::span<const Array> roots, std::size_t expected, std::
                        const char* what) {
   while (true) {
     OpenNodes open(roots, expected);
-    if (open.nodes.size() < 2) return open;
+    if (open.nodes.size() < 2 || lie_together(open.nodes)) return open;
     std::vector<bool> held;
     for (const Node* n : open.nodes) held.push_back(open.is_held(n));
     const auto count = static_cast<std::size_t>(std::count(held.begin(), held.end(), true));

@@ -41,11 +41,11 @@ Array shard_leaf(const Array& x, const Sharding& s, const std::string& path, Whe
   check_fits(x, s, path, "filter_shard");
   const bool lazy = tracing() || !trace_state().gradients.empty() || !x.node()->evaluated();
   if (lazy) return constrain(x, s, w);
-  return device_put_leaf(x, s, w);
+  return device_put_leaf(x, s, path, w);
 }
 
-Array device_put_leaf(const Array& x, const Sharding& s, Where w) {
-  check_fits(x, s, "", "device_put");
+Array device_put_leaf(const Array& x, const Sharding& s, const std::string& path, Where w) {
+  check_fits(x, s, path, "device_put");
   if (tracing() || !trace_state().gradients.empty()) return constrain(x, s, w);
   const ValueRef v = force(x, "device_put");
   if (v->committed && v->sharding == s) return x;

@@ -90,6 +90,21 @@ bool may_move(const Node* n) {
   return n->op->form == Form::constraint || n->op->form == Form::call || n->op == &op_beside;
 }
 
+bool lie_together(std::span<Node* const> nodes) {
+  const Modes& modes = *nodes[0]->modes;
+  const DeviceOrder* common = nullptr;
+  for (const Node* n : nodes) {
+    if (may_move(n) || (n->modes != &modes && n->modes->default_device != modes.default_device)) return false;
+    for (const Array& a : n->in()) {
+      const Value* v = a.node()->evaluated() ? a.node()->out()[a.index()].value.get() : nullptr;
+      if (!v || v->number) continue;
+      if (is_bound(*v) || (common && common != v->layout->order())) return false;
+      common = v->layout->order();
+    }
+  }
+  return true;
+}
+
 std::vector<Array> first_place(std::span<Node* const> nodes, const std::vector<bool>& held) {
   std::vector<Array> chosen;
   Places places(nodes.size());

@@ -48,6 +48,9 @@ class Places {
 /// Its operands may have to come over from other devices.
 bool may_move(const Node* n);
 
+/// Whether it is plain that all lie in one place: no leaf is bound, and all leaves lie together.
+bool lie_together(std::span<Node* const> nodes);
+
 /// Of `nodes` (operands first) those that are `held` by somebody outside: all that lie where the first of them lies and need
 /// no other held one that lies elsewhere.
 std::vector<Array> first_place(std::span<Node* const> nodes, const std::vector<bool>& held);

@@ -12,12 +12,16 @@ static bool belongs(const Node* n, std::uint64_t id) {
   return n->op == &op_constant || (n->trace >= id && !n->evaluated());
 }
 
+void refuse_escaped(const Node* n, const char* function) {
+  const std::string place = n->where.line ? fmt::format(" ({}:{})", n->where.file, n->where.line) : "";
+  throw TraceError(
+      fmt::format("{}: an array {} escaped from the trace it was recorded in{}. Values of a traced "
+                  "function leave it only by being returned.",
+                  function, to_string(n->type()), place));
+}
 static void check_escaped(const Node* n, const char* function) {
   if (n->trace == 0 || n->evaluated() || trace_state().is_open(n->trace)) return;
-  throw TraceError(
-      fmt::format("{}: an array {} escaped from the trace it was recorded in ({}:{}). Values of a traced "
-                  "function leave it only by being returned.",
-                  function, to_string(n->type()), n->where.file, n->where.line));
+  refuse_escaped(n, function);
 }
 
 Graph close_graph(Arrays in, Arrays out, std::uint64_t id, Arrays& captured, const char* function) {

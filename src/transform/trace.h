@@ -31,6 +31,9 @@ using GraphFn = std::function<Arrays(std::span<const Array>)>;
 /// inputs, their arrays are appended to `captured`. Throws TraceError for an array of a trace that is closed.
 Graph close_graph(Arrays in, Arrays out, std::uint64_t id, Arrays& captured, const char* function);
 
+/// Throws the TraceError for an array whose trace is closed.
+[[noreturn]] void refuse_escaped(const Node* n, const char* function);
+
 /// Runs `f` on placeholders of `types` in a trace of its own.
 Graph trace(const GraphFn& f, std::span<const Type> types, Arrays& captured, const char* function);
 
