@@ -255,8 +255,14 @@ SHARDARRAY_API std::string to_string(const ShardedArray& x);
 /// An operand of an operator: an array or a number, and the line it stands on.
 struct SHARDARRAY_API Operand {
   Operand(const ShardedArray& x, Where w = Where::here()) : array(x), where(w) {}
-  template <Element T> Operand(T x, Where w = Where::here()) : array(x, w), where(w) {}
-  ShardedArray array;
+  template <Element T> Operand(T x, Where w = Where::here()) : where(w) {
+    if constexpr (std::same_as<T, bool>) number = x;
+    else if constexpr (std::floating_point<T>) number = static_cast<double>(x);
+    else if constexpr (std::is_unsigned_v<T> && sizeof(T) == 8) number = std::uint64_t{x};
+    else number = static_cast<std::int64_t>(x);
+  }
+  ShardedArray array;  ///< absent for a number
+  std::variant<std::monostate, bool, double, std::int64_t, std::uint64_t> number;
   Where where;
 };
 SHARDARRAY_API ShardedArray operator+(const Operand& a, const Operand& b);

@@ -32,25 +32,61 @@ Array ShardedArray::literal_uint(std::uint64_t value, Where w) {
 }
 
 // ---------------------------------------------------------------- operators
-Array operator+(const Operand& a, const Operand& b) { return add(a.array, b.array, a.where); }
-Array operator-(const Operand& a, const Operand& b) { return subtract(a.array, b.array, a.where); }
-Array operator*(const Operand& a, const Operand& b) { return multiply(a.array, b.array, a.where); }
-Array operator/(const Operand& a, const Operand& b) { return divide(a.array, b.array, a.where); }
-Array operator%(const Operand& a, const Operand& b) { return remainder(a.array, b.array, a.where); }
-Array operator-(const Operand& a) { return negative(a.array, a.where); }
-Array operator~(const Operand& a) { return bitwise_not(a.array, a.where); }
+namespace {
+
+Array array_of(const Operand& x) {
+  return std::visit(
+      [&](auto v) {
+        if constexpr (std::is_same_v<decltype(v), std::monostate>) return x.array;
+        else return Array(v, x.where);
+      },
+      x.number);
+}
+
+// The number x at once in the dtype that it takes beside `partner`; as a literal where promotion or its errors decide.
+Array beside(const Operand& x, const Array& partner) {
+  const Type& t = type_of(partner);
+  const auto taken = [&](auto v) -> Array {
+    const Site site(x.where);
+    return prim::constant(t.dtype, prim::bits_of(t.dtype, v), true);
+  };
+  if (t.weak || is_complex(t.dtype)) return array_of(x);
+  if (const auto* real = std::get_if<double>(&x.number); real && is_floating(t.dtype)) return taken(*real);
+  if (const auto* whole = std::get_if<std::int64_t>(&x.number);
+      whole && (is_floating(t.dtype) || (is_integer(t.dtype) && prim::is_value(t.dtype, *whole, false))))
+    return taken(*whole);
+  return array_of(x);
+}
+
+template <class F> Array apply(const F& f, const Operand& a, const Operand& b) {
+  const bool is_a = a.array.has_value(), is_b = b.array.has_value();
+  if (is_a && is_b) return f(a.array, b.array, a.where);
+  if (is_a && b.number.index() > 0) return f(a.array, beside(b, a.array), a.where);
+  if (is_b && a.number.index() > 0) return f(beside(a, b.array), b.array, a.where);
+  return f(array_of(a), array_of(b), a.where);
+}
+
+}  // namespace
+
+Array operator+(const Operand& a, const Operand& b) { return apply(add, a, b); }
+Array operator-(const Operand& a, const Operand& b) { return apply(subtract, a, b); }
+Array operator*(const Operand& a, const Operand& b) { return apply(multiply, a, b); }
+Array operator/(const Operand& a, const Operand& b) { return apply(divide, a, b); }
+Array operator%(const Operand& a, const Operand& b) { return apply(remainder, a, b); }
+Array operator-(const Operand& a) { return negative(array_of(a), a.where); }
+Array operator~(const Operand& a) { return bitwise_not(array_of(a), a.where); }
 Array operator!(const Array& a) { return logical_not(a, {}); }
-Array operator&(const Operand& a, const Operand& b) { return bitwise_and(a.array, b.array, a.where); }
-Array operator|(const Operand& a, const Operand& b) { return bitwise_or(a.array, b.array, a.where); }
-Array operator^(const Operand& a, const Operand& b) { return bitwise_xor(a.array, b.array, a.where); }
-Array operator<<(const Operand& a, const Operand& b) { return left_shift(a.array, b.array, a.where); }
-Array operator>>(const Operand& a, const Operand& b) { return right_shift(a.array, b.array, a.where); }
-Array operator==(const Operand& a, const Operand& b) { return equal(a.array, b.array, a.where); }
-Array operator!=(const Operand& a, const Operand& b) { return not_equal(a.array, b.array, a.where); }
-Array operator<(const Operand& a, const Operand& b) { return less(a.array, b.array, a.where); }
-Array operator<=(const Operand& a, const Operand& b) { return less_equal(a.array, b.array, a.where); }
-Array operator>(const Operand& a, const Operand& b) { return greater(a.array, b.array, a.where); }
-Array operator>=(const Operand& a, const Operand& b) { return greater_equal(a.array, b.array, a.where); }
+Array operator&(const Operand& a, const Operand& b) { return apply(bitwise_and, a, b); }
+Array operator|(const Operand& a, const Operand& b) { return apply(bitwise_or, a, b); }
+Array operator^(const Operand& a, const Operand& b) { return apply(bitwise_xor, a, b); }
+Array operator<<(const Operand& a, const Operand& b) { return apply(left_shift, a, b); }
+Array operator>>(const Operand& a, const Operand& b) { return apply(right_shift, a, b); }
+Array operator==(const Operand& a, const Operand& b) { return apply(equal, a, b); }
+Array operator!=(const Operand& a, const Operand& b) { return apply(not_equal, a, b); }
+Array operator<(const Operand& a, const Operand& b) { return apply(less, a, b); }
+Array operator<=(const Operand& a, const Operand& b) { return apply(less_equal, a, b); }
+Array operator>(const Operand& a, const Operand& b) { return apply(greater, a, b); }
+Array operator>=(const Operand& a, const Operand& b) { return apply(greater_equal, a, b); }
 
 // ---------------------------------------------------------------- shorthands
 Array ShardedArray::astype(DType t, Where w) const { return shardarray::astype(*this, t, w); }
