@@ -211,9 +211,12 @@ TEST_CASE("composed numbers: a function of two dtypes is that of both in the pro
       {"equal", [](const Array& a, const Array& b) { return a == b; }},
       {"where", [](const Array& a, const Array& b) { return sa::where(a < b, a, b); }},
       {"matmul", [](const Array& a, const Array& b) { return sa::matmul(a, b); }},
-      {"concatenate", [](const Array& a, const Array& b) { return sa::concatenate({a, b}, 0); }}};
-  const std::vector<DType> dtypes = {sa::int8,    sa::int16,  sa::int32,   sa::int64,    sa::uint8,   sa::uint16,
-                                     sa::uint32,  sa::uint64, sa::float16, sa::bfloat16, sa::float32, sa::float64};
+      {"concatenate", [](const Array& a, const Array& b) {
+         return sa::concatenate({a, b}, 0);
+       }}};
+  const std::vector<DType> dtypes = {sa::int8,    sa::int16,    sa::int32,   sa::int64,
+                                     sa::uint8,   sa::uint16,   sa::uint32,  sa::uint64,
+                                     sa::float16, sa::bfloat16, sa::float32, sa::float64};
   // More digits than 16-bit floats have, more than float16 holds, more than float32 has.
   const std::vector<double> first = {2049, 4099, 257, 100001, 7, 3, 70001, 16777217},
                             second = {2, 4100, 3, 33, 3, 0, 7, 2};
@@ -244,9 +247,11 @@ TEST_CASE("composed numbers: randint draws in a program what it draws alone, up 
     std::int64_t lo, hi;
   };
   const Array key = sa::random::key(42);
-  for (const Range& r : {Range{sa::int8, -128, 128}, Range{sa::int16, -32768, 32768}, Range{sa::int32, -2147483648L, 2147483648L},
-                         Range{sa::int32, 0, 4294967296L}, Range{sa::uint8, 0, 256}, Range{sa::uint32, 0, 4294967296L},
-                         Range{sa::uint32, 0, 4294967295L}, Range{sa::int32, 0, 2147483648L}, Range{sa::int64, 0, 4294967296L}}) {
+  for (const Range& r :
+       {Range{sa::int8, -128, 128}, Range{sa::int16, -32768, 32768},
+        Range{sa::int32, -2147483648L, 2147483648L}, Range{sa::int32, 0, 4294967296L},
+        Range{sa::uint8, 0, 256}, Range{sa::uint32, 0, 4294967296L}, Range{sa::uint32, 0, 4294967295L},
+        Range{sa::int32, 0, 2147483648L}, Range{sa::int64, 0, 4294967296L}}) {
     CAPTURE(sa::name(r.type));
     CAPTURE(r.hi);
     const auto draw = [&](const Array& k) { return sa::random::randint(k, {64}, r.lo, r.hi, r.type); };
@@ -263,9 +268,10 @@ TEST_CASE("composed numbers: pad takes the number as it is written, or refuses i
     CHECK(values(sa::pad(sa::zeros({1}, t), 1, 7)) == std::vector<double>{7, 0, 7});
     if (sa::itemsize(t) < 8) CHECK_THROWS_AS(sa::pad(sa::zeros({1}, t), 1, 5'000'000'000), sa::DTypeError);
   }
-  CHECK_THROWS_WITH_AS(sa::pad(sa::zeros({1}), 1, sa::zeros({}) + sa::ones({})),
-                       "pad: the value f32[] is computed. It must be a number. Pad with 0 and put it there with where.",
-                       sa::Error);
+  CHECK_THROWS_WITH_AS(
+      sa::pad(sa::zeros({1}), 1, sa::zeros({}) + sa::ones({})),
+      "pad: the value f32[] is computed. It must be a number. Pad with 0 and put it there with where.",
+      sa::Error);
 }
 
 }  // namespace composed_numbers_test

@@ -252,7 +252,8 @@ TEST_CASE("jit: what pending work still reads is not taken by option") {
       {"an op", [](const Array& x) { return x * 2; }},
       {"a chain", [](const Array& x) { return sa::flip(sa::exp(x), 0) + 1; }},
       {"twice", [](const Array& x) { return x * x; }},
-      {"a constraint", [](const Array& x) { return sa::filter_shard(x * 2, sa::SingleDeviceSharding(sa::devices()[1])); }},
+      {"a constraint",
+       [](const Array& x) { return sa::filter_shard(x * 2, sa::SingleDeviceSharding(sa::devices()[1])); }},
       {"a call", [](const Array& x) { return sa::jit([](Array v) { return sa::sum(v); })(x); }},
       {"a gradient", [](const Array& x) { return sa::grad([](Array v) { return sa::sum(v * v); })(x); }},
   };
@@ -276,7 +277,11 @@ TEST_CASE("jit: what pending work still reads is not taken by option") {
 TEST_CASE("jit: a callback that throws when the program has run leaves nothing of what was donated") {
   const auto f = sa::jit([](Array a) {
     const Array b = a + 1;
-    sa::debug::callback([](const sa::HostValues& v) { if (v.arrays[0].item<float>() > 100) throw std::runtime_error("too large"); }, {sa::sum(b)});
+    sa::debug::callback(
+        [](const sa::HostValues& v) {
+          if (v.arrays[0].item<float>() > 100) throw std::runtime_error("too large");
+        },
+        {sa::sum(b)});
     return b;
   });
   Array small = sa::ones({4}), large = sa::full({4}, 50.f), kept = sa::full({4}, 60.f);

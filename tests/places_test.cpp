@@ -27,9 +27,7 @@ class Program {
         try {
           made = line(values);
           made.block_until_ready();
-        } catch (const sa::DeviceError&) {
-          made = Array();
-        }
+        } catch (const sa::DeviceError&) { made = Array(); }
         refused_.push_back(!made.has_value());
       } else if (!refused_[static_cast<std::size_t>(k)]) {
         made = line(values);
@@ -50,9 +48,10 @@ class Program {
       const auto all = sa::devices();
       return sa::make_mesh({{"x", 2}}, {all[first], all[first + 1]});
     };
-    return std::vector<sa::Sharding>{sa::SingleDeviceSharding(sa::devices()[3]), sa::SingleDeviceSharding(sa::devices()[0]),
-            sa::NamedSharding(mesh(0), sa::P("x")), sa::NamedSharding(mesh(4), sa::P("x")),
-            sa::NamedSharding(mesh(4), sa::P())};
+    return std::vector<sa::Sharding>{
+        sa::SingleDeviceSharding(sa::devices()[3]), sa::SingleDeviceSharding(sa::devices()[0]),
+        sa::NamedSharding(mesh(0), sa::P("x")), sa::NamedSharding(mesh(4), sa::P("x")),
+        sa::NamedSharding(mesh(4), sa::P())};
   }
 
   std::vector<Array> leaves() {

@@ -229,12 +229,14 @@ TEST_CASE("placement: *_like is where its model is") {
   CHECK(planned(to_other, sa::device_put(numbers({8, 4}), on_xy(sa::P("x")))) == "");  // made there
 }
 
-TEST_CASE("placement: an optimizer's zeros lie where the parameters lie, computed or not, in a trace or not") {
+TEST_CASE(
+    "placement: an optimizer's zeros lie where the parameters lie, computed or not, in a trace or not") {
   sa::set_cpu_device_count(8);
   const Array x = sa::device_put(numbers({8, 4}), on_xy(sa::P("x")));
   const auto adam = sa::optim::adam(0.1);
   const Array lazy = x * 2;
-  for (const auto& state : {adam.init(x), adam.init(lazy), sa::jit([&](Array v) { return adam.init(v * 2); })(x)})
+  for (const auto& state :
+       {adam.init(x), adam.init(lazy), sa::jit([&](Array v) { return adam.init(v * 2); })(x)})
     for (const Array& zeros : {state.mu, state.nu}) {
       CHECK(zeros.sharding() == sa::Sharding(on_xy(sa::P("x"))));
       CHECK(zeros.committed());

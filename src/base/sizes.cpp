@@ -14,7 +14,7 @@ namespace shardarray {
                   function, to_string(shape)));
 }
 
-void check_size(const char* function, const Shape& shape, DType dtype) {
+std::int64_t check_size(const char* function, const Shape& shape, DType dtype) {
   auto bytes = static_cast<std::int64_t>(itemsize(dtype));
   for (const std::int64_t n : shape) {
     if (n < 0) refuse_negative_size(function, shape);
@@ -25,6 +25,7 @@ void check_size(const char* function, const Shape& shape, DType dtype) {
         fmt::format("{}: shape {} of {} takes 2^62 bytes or more. Every array is smaller, also one that is "
                     "never stored. Use smaller sizes.",
                     function, to_string(shape), name(dtype)));
+  return bytes;
 }
 
 std::int64_t elements_or_most(const Shape& shape) {

@@ -23,8 +23,8 @@ constexpr std::int64_t mul_sizes(std::int64_t a, std::int64_t b) {
 }
 
 /// Throws ShapeError in the name of `function` when a size is negative, or when the strides of the array (sizes of 0
-/// count as 1 there) or its bytes reach byte_limit.
-void check_size(const char* function, const Shape& shape, DType dtype);
+/// count as 1 there) or its bytes reach byte_limit. Returns the bytes, no less than one element's.
+std::int64_t check_size(const char* function, const Shape& shape, DType dtype);
 /// The product of sizes; the largest number where that does not fit; -1 when a size is negative.
 std::int64_t elements_or_most(const Shape& shape);
 /// Bytes of a shape that was checked.

@@ -4,7 +4,6 @@
 
 #include <algorithm>
 #include <new>
-#include <type_traits>
 
 #include "base/block_pool.h"
 #include "base/hash.h"
@@ -56,23 +55,22 @@ const Attrs& Node::attrs() const {
 
 static std::uint32_t saturating_add(std::uint32_t a, std::uint32_t b) { return a + b < a ? ~0u : a + b; }
 
-static std::uint32_t kilobytes_of(const Type& t) {
-  return static_cast<std::uint32_t>(std::min<std::int64_t>(bytes_of(t.shape, t.dtype) >> 10, ~0u));
-}
-
 static void add_pending(Pending& below, const Node& operand, std::uint32_t output) {
   const Pending p = operand.pending();
   below.depth = std::max(below.depth, p.depth);
   below.nodes = saturating_add(below.nodes, p.nodes);
   below.kilobytes =
-      saturating_add(below.kilobytes, p.depth == 0 ? kilobytes_of(operand.type(output)) : p.kilobytes);
+      saturating_add(below.kilobytes, p.depth == 0 ? operand.out()[output].kilobytes : p.kilobytes);
 }
 
 template <class A>
 Node* Node::make(const Op* op, std::span<A> inputs, std::span<const Type> outputs, AttrsRef attrs,
                  Where where) {
   static_assert(sizeof(Node) % alignof(Output) == 0 && sizeof(Output) % alignof(Array) == 0);
-  for (const Type& t : outputs) check_type(t, op->name);
+  SmallVector<std::uint32_t, 8> kilobytes;
+  for (const Type& t : outputs)
+    kilobytes.push_back(
+        static_cast<std::uint32_t>(std::min<std::int64_t>(check_type(t, op->name) >> 10, ~0u)));
   const std::size_t bytes = sizeof(Node) + outputs.size() * sizeof(Output) + inputs.size() * sizeof(Array);
   Node* n = new (take_block(bytes)) Node;
   n->bytes_ = static_cast<std::uint32_t>(bytes);
@@ -85,27 +83,23 @@ Node* Node::make(const Op* op, std::span<A> inputs, std::span<const Type> output
   n->gradient = state.gradients.empty() ? 0 : state.gradients.front();
   n->attrs_ = std::move(attrs);
   n->output_count_ = static_cast<std::uint32_t>(outputs.size());
-  for (std::size_t k = 0; k < outputs.size(); k++) new (n->outputs() + k) Output{outputs[k], nullptr};
+  for (std::size_t k = 0; k < outputs.size(); k++)
+    new (n->outputs() + k) Output{outputs[k], nullptr, kilobytes[k]};
   Pending below;
-  for (A& a : inputs) {
+  for (const Array& a : inputs) {
     Array* const to = n->operands() + n->operand_count_++;
     if (!a.has_value()) {
       new (to) Array();
       continue;
     }
     add_pending(below, *a.node(), a.index());
-    if constexpr (std::is_const_v<A>) {
-      a.node()->counts_.fetch_add(reader + 1, std::memory_order_relaxed);
-      new (to) Array(a.node(), a.index());
-    } else {
-      a.node()->counts_.fetch_add(reader, std::memory_order_relaxed);
-      new (to) Array(std::move(a));
-    }
+    a.node()->counts_.fetch_add(reader + 1, std::memory_order_relaxed);
+    new (to) Array(a.node(), a.index());
   }
   n->set_pending({below.depth + 1, saturating_add(below.nodes, 1), below.kilobytes});
   return n;
 }
-template Node* Node::make(const Op*, std::span<Array>, std::span<const Type>, AttrsRef, Where);
+template Node* Node::make(const Op*, std::span<const ArrayCref>, std::span<const Type>, AttrsRef, Where);
 template Node* Node::make(const Op*, std::span<const Array>, std::span<const Type>, AttrsRef, Where);
 
 void Node::destroy() {

@@ -4,6 +4,7 @@
 #pragma once
 #include <atomic>
 #include <cstdint>
+#include <functional>
 #include <memory>
 #include <span>
 #include <string>
@@ -32,6 +33,7 @@ struct Type {
 std::string to_string(const Type& t);
 
 struct Region;
+using ArrayCref = std::reference_wrapper<const Array>;
 
 /// A named axis of an enclosing map. Names resolve when a collective is recorded; from then on the object is meant.
 struct Axis {
@@ -81,8 +83,9 @@ class Node {
   struct Output {
     Type type;
     std::shared_ptr<Value> value;  ///< set when evaluated
+    std::uint32_t kilobytes = 0;   ///< at most
   };
-  /// Records an op; the result has one count. A is Array, and `inputs` are moved, or const Array.
+  /// Records an op; the result has one count. A is const Array or const ArrayCref.
   template <class A = const Array>
   static Node* make(const Op* op, std::span<A> inputs, std::span<const Type> outputs, AttrsRef attrs,
                     Where where);

@@ -52,7 +52,9 @@ Arrays record_all(const Op& op, std::span<const Array> in, AttrsRef attrs, Where
 Array record_one(const Op& op, std::span<const Array> in, AttrsRef attrs, Where w) {
   return Array(make(op, in, std::move(attrs), w), 0);
 }
-Array record_moved(const Op& op, std::span<Array> in, Where w) { return Array(make(op, in, nullptr, w), 0); }
+Array record_refs(const Op& op, std::initializer_list<ArrayCref> in, Where w) {
+  return Array(make(op, std::span(in.begin(), in.size()), nullptr, w), 0);
+}
 
 Array record(const Op& op, std::span<const Array> in, Attrs attrs, Where w) {
   return record_one(op, in, std::allocate_shared<Attrs>(BlockAllocator<Attrs>(), std::move(attrs)), w);

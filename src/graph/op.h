@@ -132,8 +132,8 @@ struct Op {
 Array record(const Op& op, std::span<const Array> in, Attrs attrs = {}, Where w = {});
 Array record(const Op& op, std::initializer_list<Array> in, Attrs attrs = {}, Where w = {});
 Array record_one(const Op& op, std::span<const Array> in, AttrsRef attrs, Where w = {});
-/// Takes its operands out of `in`.
-Array record_moved(const Op& op, std::span<Array> in, Where w = {});
+/// Counts its operands where they are.
+Array record_refs(const Op& op, std::initializer_list<ArrayCref> in, Where w = {});
 /// The handles of all outputs.
 Arrays record_all(const Op& op, std::span<const Array> in, AttrsRef attrs, Where w);
 /// The same op with other operands (a transform's replay); the line of `n`.

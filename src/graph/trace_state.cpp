@@ -113,8 +113,8 @@ const char* current_function(const char* otherwise) {
   const char* const function = trace_state().function;
   return function ? function : otherwise;
 }
-void check_type(const Type& t, const char* otherwise) {
-  check_size(current_function(otherwise), t.shape, t.dtype);
+std::int64_t check_type(const Type& t, const char* otherwise) {
+  return check_size(current_function(otherwise), t.shape, t.dtype);
 }
 
 Site::Site(Where w, const char* function)

@@ -70,8 +70,8 @@ class RecordingWalk {
 std::uint64_t next_sequence();
 
 /// Throws ShapeError when t is the type of no array (check_size), in the name of the function that is running; where none
-/// is known, of `otherwise`.
-void check_type(const Type& t, const char* otherwise);
+/// is known, of `otherwise`. Returns its bytes as check_size does.
+std::int64_t check_type(const Type& t, const char* otherwise);
 /// The function that is running, or `otherwise`.
 const char* current_function(const char* otherwise);
 

@@ -94,7 +94,8 @@ std::vector<Array> Batches::at(std::int64_t k) const {
     Shape shape = column.type.shape;
     shape[0] = last - first;
     const Array batch = core::make_array(rows.data(), column.type.dtype, shape, Where::here());
-    r.push_back(options_.sharding ? core::device_put_leaf(batch, *options_.sharding, "", Where::here()) : batch);
+    r.push_back(options_.sharding ? core::device_put_leaf(batch, *options_.sharding, "", Where::here())
+                                  : batch);
   }
   return r;
 }

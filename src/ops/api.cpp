@@ -76,7 +76,8 @@ Arrays together(const char* function, std::initializer_list<const Array*> operan
   r.reserve(operands.size());
   for (const Array* x : operands) {
     const Type& given = type_of(*x);
-    const bool fits = given.dtype == t.dtype && given.weak && any_strong;  // one strong operand makes the result strong
+    const bool fits =
+        given.dtype == t.dtype && given.weak && any_strong;  // one strong operand makes the result strong
     r.push_back(prim::broadcast_to(fits ? *x : cast(*x, t), shape));
   }
   return r;

@@ -184,8 +184,9 @@ Array pad_fn::operator()(const Array& x, const std::vector<std::pair<std::int64_
   }
   const Array number = api::cast(value, {t.dtype, t.weak});
   if (number.node()->op != &op_constant)
-    throw Error(fmt::format("pad: the value {} is computed. It must be a number. Pad with 0 and put it there with where.",
-                            to_string(type_of(value))));
+    throw Error(fmt::format(
+        "pad: the value {} is computed. It must be a number. Pad with 0 and put it there with where.",
+        to_string(type_of(value))));
   return prim::pad(x, lo, hi, number.node()->attrs().bits);
 }
 

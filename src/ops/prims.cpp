@@ -182,10 +182,7 @@ namespace prim {
 
 // ---------------------------------------------------------------- elementwise
 Array unary(const Op& op, const Array& x) { return record_one(op, {&x, 1}, nullptr); }
-Array binary(const Op& op, const Array& a, const Array& b) {
-  Array in[] = {a, b};
-  return record_moved(op, in);
-}
+Array binary(const Op& op, const Array& a, const Array& b) { return record_refs(op, {a, b}); }
 Array add(const Array& a, const Array& b) { return binary(op_add, a, b); }
 Array sub(const Array& a, const Array& b) { return binary(op_sub, a, b); }
 Array mul(const Array& a, const Array& b) { return binary(op_mul, a, b); }
@@ -193,8 +190,7 @@ Array div(const Array& a, const Array& b) { return binary(op_div, a, b); }
 Array neg(const Array& x) { return unary(op_neg, x); }
 Array exp(const Array& x) { return unary(op_exp, x); }
 Array select(const Array& condition, const Array& a, const Array& b) {
-  Array in[] = {condition, a, b};
-  return record_moved(op_where, in);
+  return record_refs(op_where, {condition, a, b});
 }
 
 Array placed_like(const Array& value, const Array& model) { return record(op_like, {value, model}); }

@@ -98,7 +98,8 @@ Arrays pull_back(const LinearMap& map, std::span<const Array> cts) {
                       n->op->name, n->where.file, n->where.line));
     const Site site(n->where);
     const ScopedModes modes(n->modes);
-    if (n->op->boxes && n->modes->policy == Policy::strict)  // the way back of a transfer that was asked for, or was none
+    if (n->op->boxes &&
+        n->modes->policy == Policy::strict)  // the way back of a transfer that was asked for, or was none
       for (Array& g : given)
         if (g.has_value()) g = asked(g);
     const Arrays r = n->op->transpose({*n, n->in(), given, flows, calculus()});

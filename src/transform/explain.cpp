@@ -115,9 +115,8 @@ Explanation explain_call(const JitEntry& e, const JitCall& call) {
     values.push_back(l.value);
     donated.push_back(l.give != Give::keep);
   }
-  CompileInput in =
-      compile_input(e.flat, place_leaves(e.flat, values, {}, e.paths, *e.modes, call.function),
-                    std::move(donated), {}, e.paths, values);
+  CompileInput in = compile_input(e.flat, place_leaves(e.flat, values, {}, e.paths, *e.modes, call.function),
+                                  std::move(donated), {}, e.paths, values);
   const Mesh* const mesh = in.mesh;
   const Compiled c = compile(std::move(in));
   const Program& program = *c.program;

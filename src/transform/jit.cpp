@@ -313,8 +313,8 @@ void launch_leaves(const JitEntry& e, const JitCall& call, std::vector<LaunchLea
     l.give = call.moved[k] ? Give::moved : call.dies[k] ? Give::option : Give::keep;
     const bool value_alone = l.value.use_count() == 2 && n->out().size() == 1;  // the node's and this one
     const bool handle_alone = n->refs() == 2;                                   // the caller's and the call's
-    l.sole_owner = value_alone && ((l.give == Give::option && n->readers() == 0) ||
-                                   (l.give == Give::moved && handle_alone));
+    l.sole_owner = value_alone &&
+                   ((l.give == Give::option && n->readers() == 0) || (l.give == Give::moved && handle_alone));
     if (l.give == Give::option) {
       l.node = n;
       l.taker = e.function;

@@ -8,7 +8,8 @@ namespace shardarray {
 namespace {
 
 bool is_elsewhere(const Place& a, const Place& b) {
-  return a.kind == Place::Kind::bound && b.kind == Place::Kind::bound && a.order->sorted() != b.order->sorted();
+  return a.kind == Place::Kind::bound && b.kind == Place::Kind::bound &&
+         a.order->sorted() != b.order->sorted();
 }
 
 Place bound_to(const DeviceOrder* order, double weight) { return {Place::Kind::bound, order, weight}; }
