@@ -6,6 +6,7 @@
 
 #include "base/ceil_div.h"
 #include "base/sizes.h"
+#include "graph/trace_state.h"
 #include "runtime/modes.h"
 #include "shardarray/placement.h"
 #include "shardarray/random.h"
