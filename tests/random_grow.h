@@ -66,10 +66,14 @@ inline bool Generator::scale_far(int v) {
   }
   if (largest == 0) return false;
   const bool single = dtype(v) == DType::float32, divides = chance(2);
+  const bool any_may_be_zero = std::any_of(value(v).data.begin(), value(v).data.end(), [](const Element& e) {
+    return e.error > 0 && std::abs(e.value) <= e.error;
+  });
   double factor = (single ? 0x1p127 : 0x1p1022) / largest;
   if (single) factor = static_cast<double>(static_cast<float>(factor));
   if (chance(3)) factor = std::numeric_limits<double>::infinity();
   else if (chance(3)) factor = 0;
+  if (any_may_be_zero && (divides ? factor == 0 || std::isinf(factor) : std::isinf(factor))) return false;
   if (divides) {
     const double by = factor == 0 ? kAnything : std::isinf(factor) ? 0 : 1 / factor;
     if (single && by != 0 && std::isfinite(by) && by < 0x1p-126) return false;
@@ -179,13 +183,13 @@ inline bool Generator::slice_some(int v, std::size_t dim) {
   for (std::size_t k = 0; k < rank(v); k++) {
     const std::int64_t size = shape(v)[k];
     std::int64_t lo = 0, hi = size, by = 1;
-    if (k == dim || chance(4)) {
+    if (size > 0 && (k == dim || chance(4))) {
       lo = below(size / 2 + 1);
       hi = size - below((size - lo + 1) / 2);
       if (lo == 0 && hi == size && size > 1) chance(2) ? lo++ : hi--;
       if (chance(4)) by = chance(2) ? 2 : -1;
     }
-    if (k == dim && chance(5)) {
+    if (size > 0 && k == dim && chance(5)) {
       index.push_back(Index(lo));
       hi = lo + 1;
       by = 1;

@@ -21,13 +21,16 @@ std::optional<std::uint64_t> only_seed() {
 RandomProgram generated(std::uint64_t seed) { return Generator(seed, WithCodegen::kDevices).run(); }
 
 /// Runs a seed's program; one that fails is shrunk. Returns whether it passed.
-bool check_seed(std::uint64_t seed, Failure failure, Coverage* coverage) {
+bool check_seed(std::uint64_t seed, Failure failure, Coverage* coverage) try {
   const RandomProgram p = generated(seed);
   const std::string text = failure(p, coverage);
   if (text.empty()) return true;
   const RandomProgram small = shrink(p, [&](const RandomProgram& q) { return failure(q, nullptr); });
   FAIL_CHECK("seed " << seed << ": " << text << "\nsmaller: " << failure(small, nullptr) << "\n"
                      << small.to_string() << explain_text(small));
+  return false;
+} catch (const std::exception& e) {  // while it is generated or shrunk
+  FAIL_CHECK("seed " << seed << ": " << std::string(e.what()));
   return false;
 }
 

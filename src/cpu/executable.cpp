@@ -38,10 +38,13 @@ struct ProgramTasks {
     const auto by_cost = static_cast<std::int64_t>(std::min(all.cost_ns / chunk_ns, 1e6));
     const std::int64_t units = all.end - all.begin,
                        chunks = std::clamp<std::int64_t>(by_cost, 1, std::min(units, chunks_per_item));
+    const auto start = [&](std::int64_t c) {  // units * c may not fit
+      return all.begin + units / chunks * c + std::min(c, units % chunks);
+    };
     std::vector<Task> tasks;
     for (std::int64_t c = 0; c < chunks; c++)
-      tasks.push_back({all.run, all.object, all.begin + units * c / chunks,
-                       all.begin + units * (c + 1) / chunks, all.cost_ns / static_cast<double>(chunks)});
+      tasks.push_back(
+          {all.run, all.object, start(c), start(c + 1), all.cost_ns / static_cast<double>(chunks)});
     graph.add(tasks, w.reads, w.writes);
   }
 

@@ -244,19 +244,22 @@ V atan2_32(V y, V x) {
   return select(binary(Code::or_, x != x, y != y), x.of(nan), r);
 }
 
+/// erf for |x| < 0.92.
+V erf_near(V x) {
+  return fma(x,
+             polynomial(x * x, {8.35189712e-05, -0.000813879247, 0.00520072971, -0.0268592965, 0.112836942,
+                                -0.376126349, 0.128379166}),
+             x);
+}
 V erf32(V x) {
-  const V a = abs(x), z = x * x;
-  const V near = fma(x,
-                     polynomial(z, {8.35189712e-05, -0.000813879247, 0.00520072971, -0.0268592965,
-                                    0.112836942, -0.376126349, 0.128379166}),
-                     x);
+  const V a = abs(x);
   const V t = at_most(a, 4);
   const V log_rest = polynomial(t, {1.6435697e-06, -4.61779127e-05, 0.000597743492, -0.00476357527,
                                     0.0264310185, -0.11009448, -0.631814539, -1.13023758, 0.000320441526});
   const V rest = quarter_expm1(log_rest) * -4;  // 1 - erfc(t)
-  return select(a < 0.92, near, with_sign(rest, x));
+  return select(a < 0.92, erf_near(x), with_sign(rest, x));
 }
-/// exp(a^2) erfc(a) (1 + 2a) is a polynomial of (a - 2) / (a + 2), for a = |x|.
+/// 1 - erf near 0; else exp(a^2) erfc(a) (1 + 2a) is a polynomial of (a - 2) / (a + 2), for a = |x|.
 V erfc32(V x) {
   const V a = at_most(abs(x), 10.1), q = (a - 2) / (a + 2);  // beyond, less than half of the smallest number
   const V p = polynomial(q, {-0.000399448327, -0.00122800109, 0.00131330907, 0.00863009691, -0.0080601424,
@@ -264,7 +267,7 @@ V erfc32(V x) {
   const V square = a * a, lost = fma(a, a, -square);
   const V r = (p / fma(a, 2, x.of(1))) * exp_inside(-square);
   const V tail = fma(r, -lost, r);
-  return select(x < 0, 2 - tail, tail);
+  return select(a < 0.5, 1 - erf_near(x), select(x < 0, 2 - tail, tail));
 }
 V erf_inv32(V x) {
   const V w = -log1p32(-(x * x)), small = w < 5;
