@@ -75,6 +75,7 @@ class ReadValue {
   Groups groups(const AxisList& fixed) const { return agreeing(at_, at_.value(v_).layout, fixed); }
   std::vector<Box> tiles(const std::vector<int>& positions) const {
     std::vector<Box> boxes;
+    boxes.reserve(positions.size());
     for (int q : positions) boxes.push_back(at_.tile(v_, q));
     return boxes;
   }
@@ -250,6 +251,7 @@ std::vector<Exchange::Item> empty_items(const Memory& memory) {
 // Who receives first chooses first among the senders: that does not depend on the order of the target's devices.
 std::vector<Exchange::Item*> by_position(std::vector<Exchange::Item>& items) {
   std::vector<Exchange::Item*> sorted;
+  sorted.reserve(items.size());
   for (Exchange::Item& item : items) sorted.push_back(&item);
   std::sort(sorted.begin(), sorted.end(), [](const auto* a, const auto* b) { return a->device < b->device; });
   return sorted;

@@ -55,6 +55,7 @@ std::vector<std::pair<Box, std::vector<int>>> distinct(const std::vector<Box>& s
 
 std::vector<Box> boxes_in(const std::vector<std::pair<Box, std::vector<int>>>& parts) {
   std::vector<Box> boxes;
+  boxes.reserve(parts.size());
   for (const auto& part : parts) boxes.push_back(part.first);
   return boxes;
 }

@@ -151,7 +151,7 @@ static Sharding spell_placement(const Layout* layout, std::span<const Sharding> 
 }
 
 Sharding spell(const Layout* layout, std::span<const Sharding> like) {
-  const Sharding s = spell_placement(layout, like);
+  Sharding s = spell_placement(layout, like);
   if (layout_of(s, layout->rank()) == layout) return s;
   const auto impl = s.impl()->shared_from_this();  // without what `s` may hold beside it
   const auto both =
