@@ -26,7 +26,7 @@
 #include "layouts.h"
 #include "layouts_report.h"
 #include "machine.h"
-#include "transform/launch.h"
+#include "execute/launch.h"
 
 namespace sa = shardarray;
 

@@ -8,7 +8,7 @@
 
 #include "bench.h"
 #include "hand_step.h"
-#include "transform/launch.h"
+#include "execute/launch.h"
 
 namespace sa = shardarray;
 

@@ -4,10 +4,10 @@
 #include <fstream>
 #include <thread>
 
+#include "execute/evaluate.h"
 #include "graph/node.h"
 #include "scale.h"
 #include "shardarray/shardarray.h"
-#include "transform/eval.h"
 
 namespace laziness_test {
 

@@ -15,7 +15,7 @@
 #include "op_host.h"
 #include "ops/prims.h"
 #include "shardarray/collectives.h"
-#include "shardarray/core.h"
+#include "shardarray/detail/maps.h"
 #include "shardarray/ops.h"
 
 namespace shardarray::testing {

@@ -6,9 +6,9 @@
 #include <utility>
 #include <vector>
 
+#include "execute/jit.h"
+#include "execute/launch.h"
 #include "shardarray/shardarray.h"
-#include "transform/jit.h"
-#include "transform/launch.h"
 
 namespace program_test {
 

@@ -1,12 +1,12 @@
 // Runs random programs: as they are placed, on one device, by plain loops; what comes out must agree.
 #pragma once
+#include "execute/jit.h"
+#include "execute/launch.h"
 #include "random_cells.h"
 #include "random_program.h"
 #include "shardarray/explain.h"
 #include "shardarray/policy.h"
 #include "shardarray/reproducible.h"
-#include "transform/jit.h"
-#include "transform/launch.h"
 #include "with_codegen.h"
 
 namespace shardarray::testing {

@@ -7,8 +7,8 @@
 #include <future>
 
 #include "cpu/exchange.h"
+#include "execute/launch.h"
 #include "shardarray/shardarray.h"
-#include "transform/launch.h"
 
 namespace transport_test {
 

@@ -3,8 +3,8 @@
 #pragma once
 #include <algorithm>
 
-#include "shardarray/core.h"
 #include "shardarray/detail/call.h"
+#include "shardarray/detail/differentiation.h"
 
 namespace shardarray {
 

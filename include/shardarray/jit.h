@@ -2,12 +2,10 @@
 #pragma once
 #include <algorithm>
 
-#include "shardarray/core.h"
 #include "shardarray/detail/call.h"
+#include "shardarray/detail/jit_call.h"
 
 namespace shardarray {
-
-using JitOptions = core::JitOptions;
 
 namespace detail {
 
@@ -39,9 +37,9 @@ template <class T> void describe(core::JitCall& call, const T& tree, std::size_t
   walk(const_cast<T&>(tree), Path{nullptr, {}, static_cast<std::uint32_t>(i), static_cast<std::uint32_t>(n)},
        leaf, value);
 }
-SHARDARRAY_API void check_static_args(const core::JitOptions& options, std::size_t arguments,
+SHARDARRAY_API void check_static_args(const JitOptions& options, std::size_t arguments,
                                       std::span<const std::string> paths);
-inline bool option_donates(const core::JitOptions& o, std::size_t i) {
+inline bool option_donates(const JitOptions& o, std::size_t i) {
   return o.donate == Donate::all || (o.donate == Donate::all_except_first && i > 0) ||
          std::find(o.donate_args.begin(), o.donate_args.end(), static_cast<int>(i)) != o.donate_args.end();
 }

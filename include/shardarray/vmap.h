@@ -1,7 +1,7 @@
 // vmap: a function of one example becomes a function of many.
 #pragma once
-#include "shardarray/core.h"
 #include "shardarray/detail/call.h"
+#include "shardarray/detail/maps.h"
 
 namespace shardarray {
 

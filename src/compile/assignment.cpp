@@ -8,8 +8,8 @@
 
 namespace shardarray {
 
-Assignment project(const AtomDims& dims, const std::vector<DimFactors>& factors, const Rule& rule,
-                   const Atoms& atoms) {
+Assignment project(const SubAxisDims& dims, const std::vector<DimFactors>& factors, const Rule& rule,
+                   const SubAxes& sub_axes) {
   Assignment a(rule.factors.size());
   for (std::size_t d = 0; d < dims.size(); d++) {
     if (factors[d].size() == 1) {
@@ -19,8 +19,8 @@ Assignment project(const AtomDims& dims, const std::vector<DimFactors>& factors,
     std::size_t next = 0;
     for (int f : factors[d]) {
       std::int64_t rest = rule.factors[static_cast<std::size_t>(f)].size;
-      while (next < dims[d].size() && rest % atoms.size(dims[d][next]) == 0) {
-        rest /= atoms.size(dims[d][next]);
+      while (next < dims[d].size() && rest % sub_axes.size(dims[d][next]) == 0) {
+        rest /= sub_axes.size(dims[d][next]);
         a[static_cast<std::size_t>(f)].push_back(dims[d][next++]);
       }
       if (rest != 1) break;
@@ -29,18 +29,18 @@ Assignment project(const AtomDims& dims, const std::vector<DimFactors>& factors,
   return a;
 }
 
-std::optional<AtomDims> place(const Assignment& a, const std::vector<DimFactors>& factors, const Rule& rule,
-                              const Shape& shape, const Atoms& atoms) {
-  AtomDims dims(factors.size());
+std::optional<SubAxisDims> place(const Assignment& a, const std::vector<DimFactors>& factors,
+                                 const Rule& rule, const Shape& shape, const SubAxes& sub_axes) {
+  SubAxisDims dims(factors.size());
   for (std::size_t d = 0; d < factors.size(); d++) {
     bool open = false;  // a factor before was not fully cut
     for (int f : factors[d]) {
       std::int64_t rest = rule.factors[static_cast<std::size_t>(f)].size;
-      for (int atom : a[static_cast<std::size_t>(f)]) {
+      for (int sub_axis : a[static_cast<std::size_t>(f)]) {
         if (open) return std::nullopt;
-        if (factors[d].size() > 1 && rest % atoms.size(atom) != 0) return std::nullopt;
-        rest /= atoms.size(atom);
-        dims[d].push_back(atom);
+        if (factors[d].size() > 1 && rest % sub_axes.size(sub_axis) != 0) return std::nullopt;
+        rest /= sub_axes.size(sub_axis);
+        dims[d].push_back(sub_axis);
       }
       if (factors[d].size() > 1 && rest != 1) open = true;
     }

@@ -1,4 +1,4 @@
-// Between placements of values (atoms per dimension) and of nodes (atoms per factor).
+// Between placements of values (sub_axes per dimension) and of nodes (sub_axes per factor).
 #pragma once
 #include <optional>
 
@@ -6,15 +6,15 @@
 
 namespace shardarray {
 
-/// The part of a value's placement that each factor can hold. Within a compound dimension a minor factor only gets atoms
+/// The part of a value's placement that each factor can hold. Within a compound dimension a minor factor only gets sub_axes
 /// once the major ones are fully cut, and cuts must divide.
-Assignment project(const AtomDims& dims, const std::vector<DimFactors>& factors, const Rule& rule,
-                   const Atoms& atoms);
+Assignment project(const SubAxisDims& dims, const std::vector<DimFactors>& factors, const Rule& rule,
+                   const SubAxes& sub_axes);
 
 /// The placement of a value of `shape` whose dimensions have these factors; none when a compound dimension would need
 /// strided or uneven tiles.
-std::optional<AtomDims> place(const Assignment& a, const std::vector<DimFactors>& factors, const Rule& rule,
-                              const Shape& shape, const Atoms& atoms);
+std::optional<SubAxisDims> place(const Assignment& a, const std::vector<DimFactors>& factors,
+                                 const Rule& rule, const Shape& shape, const SubAxes& sub_axes);
 
 /// A node whose result can be made anywhere at no cost: constants, iota, broadcasts of scalars.
 bool is_free(const FlatGraph& g, int node);

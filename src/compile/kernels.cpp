@@ -5,7 +5,7 @@
 #include <optional>
 #include <set>
 
-#include "compile/halves.h"
+#include "compile/half_floats.h"
 #include "compile/index_map.h"
 #include "compile/passes.h"
 #include "ops/prims.h"

@@ -8,9 +8,9 @@
 
 #include "base/at.h"
 #include "base/print_time.h"
-#include "compile/decide.h"
+#include "compile/half_floats.h"
 #include "compile/halo.h"
-#include "compile/halves.h"
+#include "compile/strategy.h"
 #include "compile/strict.h"
 #include "ops/asked.h"
 #include "ops/prims.h"
@@ -26,11 +26,11 @@ class Partitioner {
     for (const FlatNode& n : g.nodes)
       if (n.op->form == Form::constraint) given.push_back(constraint_layout(n, in.order));
     given.insert(given.end(), in.outputs.begin(), in.outputs.end());
-    atoms_ = Atoms::of(in.order, given);
-    decider_.emplace(atoms_);
+    sub_axes_ = SubAxes::of(in.order, given);
+    search_.emplace(sub_axes_);
     for (const FlatNode& n : g.nodes)
       rules_.push_back(n.op->form == Form::leaf ? Rule{} : n.op->rule(n.call()));
-    wishes_ = timed("  propagate", [&] { return propagate(g, rules_, atoms_, in); });
+    preferences_ = timed("  propagate", [&] { return propagate(g, rules_, sub_axes_, in); });
     users_.resize(g.types.size());
     is_output_.resize(g.types.size());
     for (int v : g.outputs) at(is_output_, v) = true;
@@ -125,11 +125,11 @@ class Partitioner {
     std::vector<const Layout*> path{to};
     if (from->order() == to->order()) path = transfer_path(from, to, type.shape, size_of(type));
     else if (!from->unreduced().empty()) path.insert(path.begin(), Layout::of(from->order(), from->dims()));
-    for (const Layout* next : path) source = hop(source, next, reason, by, asked);
+    for (const Layout* next : path) source = transfer_to(source, next, reason, by, asked);
     return source;
   }
 
-  int hop(int part, const Layout* to, const std::string& reason, const FlatNode& by, bool asked) {
+  int transfer_to(int part, const Layout* to, const std::string& reason, const FlatNode& by, bool asked) {
     if (const int there = copy_at(part, to); there >= 0) return there;
     const PartValue from = at(p_.values, part);
     Transfer t = describe_transfer(from, to);
@@ -185,7 +185,7 @@ class Partitioner {
                       n.op->name, n.where.file, n.where.line));
     if (n.op->form == Form::constraint) {
       const Layout* to = n.attrs->hi.empty() ? constraint_layout(n, in_.order)
-                                             : to_layout(atoms_, at(wishes_.dims, n.first_out));
+                                             : to_layout(sub_axes_, at(preferences_.dims, n.first_out));
       at(p_.of_value, n.first_out) = require(n.in[0], to, "asked for by a sharding constraint", n, true);
       return;
     }
@@ -194,32 +194,32 @@ class Partitioner {
       at(asked_, n.first_out) = true;
       return;
     }
-    const Decision d = decide(i);
+    const Strategy d = decide(i);
     emit(i, d);
   }
 
-  // An operand as the decision sees it; placements that the atoms cannot express are left at once.
+  // An operand as the decision sees it; placements that the sub_axes cannot express are left at once.
   const Layout* expressible(int v, const FlatNode& by) {
     int& part = at(p_.of_value, v);
     const Layout* l = at(p_.values, part).layout;
-    if (atoms_.can_express(*l)) return l;
+    if (sub_axes_.can_express(*l)) return l;
     const Layout* whole = nearest(*l);
     part = move(part, whole, "its placement fits into no common mesh with the others", by, at(asked_, v));
     return whole;
   }
 
   const Layout* nearest(const Layout& l) const {
-    AtomDims dims(static_cast<std::size_t>(l.rank()));
+    SubAxisDims dims(static_cast<std::size_t>(l.rank()));
     std::size_t next = 0;
     for (int d = 0; d < l.rank(); d++) {
       std::int64_t rest = l.tiles(d);
-      while (rest > 1 && next < atoms_.axes.size() && rest % atoms_.axes[next].size == 0) {
-        rest /= atoms_.axes[next].size;
+      while (rest > 1 && next < sub_axes_.axes.size() && rest % sub_axes_.axes[next].size == 0) {
+        rest /= sub_axes_.axes[next].size;
         dims[static_cast<std::size_t>(d)].push_back(static_cast<int>(next++));
       }
       if (rest > 1) break;
     }
-    return to_layout(atoms_, dims);
+    return to_layout(sub_axes_, dims);
   }
 
   NodeState state_of(int i) {
@@ -248,8 +248,8 @@ class Partitioner {
       TermState t;
       t.type = at(g_.types, v);
       t.factors = &rule.results[k];
-      t.layout = to_layout(atoms_, at(wishes_.dims, v));
-      t.weight = at(wishes_.closed, v) || at(wishes_.from_closed, v) ? 1.0 : 1e-3;
+      t.layout = to_layout(sub_axes_, at(preferences_.dims, v));
+      t.weight = at(preferences_.closed, v) || at(preferences_.from_closed, v) ? 1.0 : 1e-3;
       s.results.push_back(std::move(t));
     }
     s.pending = passing_sums(s, n, linear);
@@ -279,7 +279,7 @@ class Partitioner {
     return std::numeric_limits<double>::quiet_NaN();
   }
 
-  // The atoms of partial sums that may pass through: all joint operands carry the same, or one `each` operand carries one.
+  // The sub_axes of partial sums that may pass through: all joint operands carry the same, or one `each` operand carries one.
   std::vector<int> passing_sums(const NodeState& s, const FlatNode& n,
                                 const std::vector<Linear>& linear) const {
     if (is_half(n.out_types[0].dtype)) return {};  // combined in float32, rounded once
@@ -301,9 +301,9 @@ class Partitioner {
       carriers++;
     }
     if (!pending || (each ? carriers != 1 : carriers != joint)) return {};
-    std::vector<int> atoms;
-    for (SubAxis a : pending->unreduced()) atoms_.append(a, atoms);
-    return atoms;
+    std::vector<int> sub_axes;
+    for (SubAxis a : pending->unreduced()) sub_axes_.append(a, sub_axes);
+    return sub_axes;
   }
 
   bool single_user(int v) const {
@@ -311,19 +311,19 @@ class Partitioner {
     return std::all_of(u.begin(), u.end(), [&](int x) { return x == u[0]; }) && !at(is_output_, v);
   }
 
-  Decision decide(int i) {
+  Strategy decide(int i) {
     NodeState s = state_of(i);
-    Decision d = decider_->decide(s);
+    Strategy d = search_->decide(s);
     if (!s.pending.empty()) {  // passing them on must not cost more than combining them here
       NodeState combine = s;
       combine.pending.clear();
-      const Decision e = decider_->decide(combine);
+      const Strategy e = search_->decide(combine);
       if (e.cost + 1e-9 < d.cost) d = e;
     }
     return d;
   }
 
-  void emit(int i, const Decision& d) {
+  void emit(int i, const Strategy& d) {
     const FlatNode& n = at(g_.nodes, i);
     PartStep s;
     s.node = i;
@@ -341,7 +341,7 @@ class Partitioner {
   }
 
   // The transfer that brings what neighbours have; -1: everything is at home.
-  int fetch_boxes(int i, const Decision& d) {
+  int fetch_boxes(int i, const Strategy& d) {
     const FlatNode& n = at(g_.nodes, i);
     Transfer t = halo_transfer(n, d.in, d.out[0]);
     if (t.bytes == 0) return -1;
@@ -376,7 +376,7 @@ class Partitioner {
   }
 
   // What is made of a collective's operand alone, by rearranging or reducing, or carries its partial sums, moves with it.
-  bool passes_asking(const FlatNode& n, const Decision& d) const {
+  bool passes_asking(const FlatNode& n, const Strategy& d) const {
     const bool rearranges = n.op->form == Form::map || n.op->form == Form::view ||
                             n.op->form == Form::reduce || n.op->form == Form::boxes || n.op == &op_cast;
     bool carries = false;
@@ -385,7 +385,7 @@ class Partitioner {
     return (rearranges && !n.in.empty() && takes_asked_only(n)) || carries;
   }
 
-  std::string reason(const FlatNode& n, std::size_t k, const Decision& d) const {
+  std::string reason(const FlatNode& n, std::size_t k, const Strategy& d) const {
     if (is_free(g_, at(g_.producer, n.in[k]))) return "";
     const Layout* now = at(p_.values, at(p_.of_value, n.in[k])).layout;
     if (!now->unreduced().empty())
@@ -399,15 +399,16 @@ class Partitioner {
     const FlatNode by{nullptr, nullptr, {}, 0, {}, {}, source.where, source.modes};
     const int rank = static_cast<int>(at(g_.types, v).shape.size());
     if (is_free(g_, at(g_.producer, v))) {
-      const Layout* wish = to_layout(atoms_, at(wishes_.dims, v));
-      return require(v, asked ? asked : wish, "", by, true);
+      const Layout* preference = to_layout(sub_axes_, at(preferences_.dims, v));
+      return require(v, asked ? asked : preference, "", by, true);
     }
     const Layout* now = at(p_.values, at(p_.of_value, v)).layout;
     const Layout* to = asked;
     if (!to && !now->unreduced().empty()) {
-      const AtomDims& wish = at(wishes_.dims, v);
-      const bool wants = std::any_of(wish.begin(), wish.end(), [](const auto& dim) { return !dim.empty(); });
-      to = wants && rank > 0 ? to_layout(atoms_, wish) : Layout::of(now->order(), now->dims());
+      const SubAxisDims& preference = at(preferences_.dims, v);
+      const bool wants =
+          std::any_of(preference.begin(), preference.end(), [](const auto& dim) { return !dim.empty(); });
+      to = wants && rank > 0 ? to_layout(sub_axes_, preference) : Layout::of(now->order(), now->dims());
     }
     if (!to) to = now;
     const bool pending = !now->unreduced().empty();
@@ -465,10 +466,10 @@ class Partitioner {
 
   const FlatGraph& g_;
   const CompileInput& in_;
-  Atoms atoms_;
-  std::optional<Decider> decider_;
+  SubAxes sub_axes_;
+  std::optional<StrategySearch> search_;
   std::vector<Rule> rules_;
-  Wishes wishes_;
+  Preferences preferences_;
   std::vector<std::vector<int>> users_;
   std::vector<bool> is_output_;  // by value
   std::vector<bool> asked_;      // by value: moving it is what the program asks for

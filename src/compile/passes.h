@@ -23,36 +23,36 @@ FlatGraph simplify_and_order(const FlatGraph& g, int devices);
 
 // ---------------------------------------------------------------- propagate
 /// The finest common sub-axes (prime sizes) of all placements of a program, most significant first.
-struct Atoms {
+struct SubAxes {
   const DeviceOrder* order = nullptr;
   std::vector<SubAxis> axes;
   /// From the sub-axes of `layouts`; those that fit into no common chain are left out (their values cross by an exchange).
-  static Atoms of(const DeviceOrder* order, std::span<const Layout* const> layouts);
+  static SubAxes of(const DeviceOrder* order, std::span<const Layout* const> layouts);
   bool can_express(const Layout& l) const;
-  /// A sub-axis as atom numbers. It must be expressible.
+  /// A sub-axis as sub_axis numbers. It must be expressible.
   void append(SubAxis a, std::vector<int>& to) const;
-  AxisList axis_list(const std::vector<int>& atoms) const;
-  int size(int atom) const { return axes[static_cast<std::size_t>(atom)].size; }
+  AxisList axis_list(const std::vector<int>& sub_axes) const;
+  int size(int sub_axis) const { return axes[static_cast<std::size_t>(sub_axis)].size; }
 };
 
-/// One value's placement as atoms, dimension by dimension.
-using AtomDims = std::vector<std::vector<int>>;
-AtomDims to_atoms(const Atoms& atoms, const Layout& l);
-const Layout* to_layout(const Atoms& atoms, const AtomDims& dims, const std::vector<int>& unreduced = {},
-                        Reducer r = Reducer::none);
+/// One value's placement as sub_axes, dimension by dimension.
+using SubAxisDims = std::vector<std::vector<int>>;
+SubAxisDims to_sub_axes(const SubAxes& sub_axes, const Layout& l);
+const Layout* to_layout(const SubAxes& sub_axes, const SubAxisDims& dims,
+                        const std::vector<int>& unreduced = {}, Reducer r = Reducer::none);
 
 /// Where values would like to be: leaves, constraints and requested outputs are closed, the rest grew towards them.
-struct Wishes {
-  std::vector<AtomDims> dims;  ///< per value
-  std::vector<bool> closed;    ///< given, not wished
+struct Preferences {
+  std::vector<SubAxisDims> dims;  ///< per value
+  std::vector<bool> closed;       ///< given, not preferred
   std::vector<bool>
-      from_closed;  ///< leads, elementwise, to a place that is given: the wish is as good as closed
+      from_closed;  ///< leads, elementwise, to a place that is given: the preference is as good as closed
 };
-Wishes propagate(const FlatGraph& g, const std::vector<Rule>& rules, const Atoms& atoms,
-                 const CompileInput& in);
+Preferences propagate(const FlatGraph& g, const std::vector<Rule>& rules, const SubAxes& sub_axes,
+                      const CompileInput& in);
 
 // ---------------------------------------------------------------- partition
-/// The atoms on every factor of a node.
+/// The sub_axes on every factor of a node.
 using Assignment = std::vector<std::vector<int>>;
 
 struct PartValue {

@@ -97,7 +97,7 @@ Compiled compile(CompileInput in) {
   });
   if (kVerify) verify(in.graph, "simplify");
   if (prints_passes() && in.graph.to_string() != collected) show("simplify", in.graph.to_string());
-  // propagate: inside partition, which asks for every value's wish
+  // propagate: inside partition, which asks for every value's preference
   Partition p = timed("partition", [&] { return partition(in.graph, in); });
   if (kVerify) verify(p, in.graph);
   show("propagate, partition", prints_passes() ? text_of(p, in.graph) : "");

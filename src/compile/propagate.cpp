@@ -1,4 +1,4 @@
-// Sharding propagation over factors: every value gets a wish. Monotone (axes are only appended), so it ends; the order is
+// Sharding propagation over factors: every value gets a preference. Monotone (axes are only appended), so it ends; the order is
 // fixed (op priority, then topological index). Method: Shardy's basic propagation with op priorities.
 #include <algorithm>
 #include <deque>
@@ -15,11 +15,11 @@ namespace {
 
 class Propagator {
  public:
-  Propagator(const FlatGraph& g, const std::vector<Rule>& rules, const Atoms& atoms)
-      : g_(g), rules_(rules), atoms_(atoms) {
-    for (const Type& t : g.types) wishes_.dims.emplace_back(t.shape.size());
-    wishes_.closed.assign(g.types.size(), false);
-    wishes_.from_closed.assign(g.types.size(), false);
+  Propagator(const FlatGraph& g, const std::vector<Rule>& rules, const SubAxes& sub_axes)
+      : g_(g), rules_(rules), sub_axes_(sub_axes) {
+    for (const Type& t : g.types) preferences_.dims.emplace_back(t.shape.size());
+    preferences_.closed.assign(g.types.size(), false);
+    preferences_.from_closed.assign(g.types.size(), false);
     fixed_.resize(g.types.size());
     users_.resize(g.types.size());
     for (std::size_t i = 0; i < g.nodes.size(); i++)
@@ -28,26 +28,27 @@ class Propagator {
 
   // Only the dimensions that the constraint names: the others are open.
   void close_some(const FlatNode& n, const Layout* l) {
-    if (!l || !atoms_.can_express(*l)) return;
+    if (!l || !sub_axes_.can_express(*l)) return;
     std::vector<bool>& fixed = at(fixed_, n.first_out);
     fixed.assign(n.out_types[0].shape.size(), true);
     for (std::int64_t d : n.attrs->hi) fixed[fixed.size() - static_cast<std::size_t>(-d)] = false;
-    if (!at(wishes_.closed, n.first_out)) at(wishes_.dims, n.first_out) = to_atoms(atoms_, *l);
-    AtomDims& operand = at(wishes_.dims, n.in[0]);
+    if (!at(preferences_.closed, n.first_out))
+      at(preferences_.dims, n.first_out) = to_sub_axes(sub_axes_, *l);
+    SubAxisDims& operand = at(preferences_.dims, n.in[0]);
     const bool untouched =
         std::all_of(operand.begin(), operand.end(), [](const auto& d) { return d.empty(); });
-    if (untouched && !at(wishes_.closed, n.in[0])) operand = at(wishes_.dims, n.first_out);
+    if (untouched && !at(preferences_.closed, n.in[0])) operand = at(preferences_.dims, n.first_out);
   }
 
   void close(int value, const Layout* l, bool backward) {
-    if (!l || !atoms_.can_express(*l)) return;
-    if (at(wishes_.closed, value)) return;
-    at(wishes_.dims, value) = to_atoms(atoms_, *l);
-    at(wishes_.closed, value) = true;
-    if (backward) at(wishes_.from_closed, value) = true;
+    if (!l || !sub_axes_.can_express(*l)) return;
+    if (at(preferences_.closed, value)) return;
+    at(preferences_.dims, value) = to_sub_axes(sub_axes_, *l);
+    at(preferences_.closed, value) = true;
+    if (backward) at(preferences_.from_closed, value) = true;
   }
 
-  Wishes run() {
+  Preferences run() {
     // op priority: what only hands through goes first, sums and broadcasts last
     for (int level = 0; level < 3; level++) {
       std::vector<bool> queued(g_.nodes.size(), true);
@@ -66,7 +67,7 @@ class Propagator {
       }
     }
     lead_back();
-    return std::move(wishes_);
+    return std::move(preferences_);
   }
 
  private:
@@ -76,9 +77,9 @@ class Propagator {
       const FlatNode& n = at(g_.nodes, i);
       if (n.op->form != Form::scalar && n.op->form != Form::view && n.op != &op_transpose) continue;
       for (std::size_t k = 0; k < n.out_types.size(); k++)
-        if (at(wishes_.from_closed, n.first_out + static_cast<int>(k)))
+        if (at(preferences_.from_closed, n.first_out + static_cast<int>(k)))
           for (int v : n.in)
-            if (!at(wishes_.closed, v)) at(wishes_.from_closed, v) = true;
+            if (!at(preferences_.closed, v)) at(preferences_.from_closed, v) = true;
     }
   }
 
@@ -106,7 +107,7 @@ class Propagator {
     std::vector<std::vector<std::vector<int>>> projected;
     projected.reserve(terms.size());
     for (const Term& t : terms)
-      projected.push_back(project(at(wishes_.dims, t.value), *t.dims, rule, atoms_));
+      projected.push_back(project(at(preferences_.dims, t.value), *t.dims, rule, sub_axes_));
     Assignment merged(rule.factors.size());
     for (std::size_t f = 0; f < rule.factors.size(); f++) {
       if (rule.factors[f].role == Role::whole || (level < 2 && rule.factors[f].role != Role::pass)) continue;
@@ -114,7 +115,7 @@ class Propagator {
     }
     drop_clashes(merged);
     for (std::size_t t = 0; t < terms.size(); t++) {
-      if (at(wishes_.closed, terms[t].value)) continue;
+      if (at(preferences_.closed, terms[t].value)) continue;
       if (terms[t].result && !broadcasts_forward && is_broadcast(n)) continue;
       if (extend(terms[t], merged, rule)) { grown.push_back(terms[t].value); }
     }
@@ -159,9 +160,9 @@ class Propagator {
   }
 
   bool extend(const Term& t, const Assignment& merged, const Rule& rule) {
-    AtomDims& dims = at(wishes_.dims, t.value);
+    SubAxisDims& dims = at(preferences_.dims, t.value);
     const Shape& shape = at(g_.types, t.value).shape;
-    std::optional<AtomDims> next = place(merged, *t.dims, rule, shape, atoms_);
+    std::optional<SubAxisDims> next = place(merged, *t.dims, rule, shape, sub_axes_);
     if (!next) return false;
     bool grew = false;
     for (std::size_t d = 0; d < dims.size(); d++) {
@@ -169,9 +170,9 @@ class Propagator {
       if (want.size() <= dims[d].size() || !std::equal(dims[d].begin(), dims[d].end(), want.begin()))
         continue;
       std::vector<int> fresh(want.begin() + static_cast<std::ptrdiff_t>(dims[d].size()), want.end());
-      const bool taken = std::any_of(fresh.begin(), fresh.end(), [&](int atom) {
+      const bool taken = std::any_of(fresh.begin(), fresh.end(), [&](int sub_axis) {
         return std::any_of(dims.begin(), dims.end(),
-                           [&](const auto& o) { return std::find(o.begin(), o.end(), atom) != o.end(); });
+                           [&](const auto& o) { return std::find(o.begin(), o.end(), sub_axis) != o.end(); });
       });
       if (taken || shape[d] <= 1 || (!at(fixed_, t.value).empty() && at(fixed_, t.value)[d])) continue;
       dims[d] = want;
@@ -182,17 +183,17 @@ class Propagator {
 
   const FlatGraph& g_;
   const std::vector<Rule>& rules_;
-  const Atoms& atoms_;
-  Wishes wishes_;
+  const SubAxes& sub_axes_;
+  Preferences preferences_;
   std::vector<std::vector<int>> users_;
   std::vector<std::vector<bool>> fixed_;  // value -> dimensions that do not grow; empty: all may
 };
 
 }  // namespace
 
-Wishes propagate(const FlatGraph& g, const std::vector<Rule>& rules, const Atoms& atoms,
-                 const CompileInput& in) {
-  Propagator p(g, rules, atoms);
+Preferences propagate(const FlatGraph& g, const std::vector<Rule>& rules, const SubAxes& sub_axes,
+                      const CompileInput& in) {
+  Propagator p(g, rules, sub_axes);
   for (std::size_t k = 0; k < g.inputs.size(); k++) p.close(g.inputs[k], in.inputs[k], false);
   for (const FlatNode& n : g.nodes) {
     if (n.op->form != Form::constraint) continue;

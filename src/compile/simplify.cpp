@@ -5,7 +5,7 @@
 
 #include "base/at.h"
 #include "base/hash.h"
-#include "compile/halves.h"
+#include "compile/half_floats.h"
 #include "compile/passes.h"
 #include "ops/prims.h"
 

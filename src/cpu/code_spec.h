@@ -5,7 +5,7 @@
 #include <vector>
 
 #include "cpu/gemm_spec.h"
-#include "cpu/nest.h"
+#include "cpu/loop_nest.h"
 
 namespace shardarray {
 

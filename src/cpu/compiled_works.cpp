@@ -122,7 +122,7 @@ class WorksCompiler {
       to->all_.push_back(std::move(p.work));
     }
     if (again) return nullptr;
-    Passes::join(to->all_, to->passes_);
+    BlockedWorks::join(to->all_, to->blocked_);
     return to;
   }
 

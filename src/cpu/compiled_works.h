@@ -5,8 +5,8 @@
 #include <memory>
 #include <vector>
 
+#include "cpu/blocked_works.h"
 #include "cpu/code_store.h"
-#include "cpu/passes.h"
 #include "cpu/works.h"
 
 namespace shardarray {
@@ -48,7 +48,7 @@ class CompiledWorks {
   std::deque<UnitLoop> loops_;
   std::deque<Product> products_;
   std::deque<Sequence> sequences_;
-  std::deque<Passes> passes_;
+  std::deque<BlockedWorks> blocked_;
   std::vector<Work> all_;
   bool complete_ = true;
 };

@@ -26,4 +26,8 @@ struct HostCall {
   std::uint64_t id = unique_id();
 };
 
+class Node;
+/// Runs the call of an effect node whose operands can be computed. In execute/.
+void run_effect(const Node& n);
+
 }  // namespace shardarray

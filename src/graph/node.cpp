@@ -48,6 +48,11 @@ std::size_t Attrs::hash() const {
   return h;
 }
 
+std::mutex& graph_mutex() {
+  static std::mutex m;
+  return m;
+}
+
 const Attrs& Node::attrs() const {
   static const Attrs& empty = *new Attrs;
   return attrs_ ? *attrs_ : empty;

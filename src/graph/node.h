@@ -6,6 +6,7 @@
 #include <cstdint>
 #include <functional>
 #include <memory>
+#include <mutex>
 #include <span>
 #include <string>
 #include <vector>
@@ -157,9 +158,12 @@ inline Array handle(Node* n, std::uint32_t index = 0) {
 /// The outputs of a just recorded node, whose one count is taken over.
 std::vector<Array> outputs_of(Node* n);
 
-/// Computes a node's values. On floor 6.
+/// Guards what evaluation changes of nodes: values, operands. Held while a graph is read, not while anything is compiled or run.
+std::mutex& graph_mutex();
+
+/// Computes a node's values. In execute/.
 void compute(Node* n);
-/// Called with a node that exceeds the limit by the thread that recorded it: computes it if need be. On floor 6.
+/// Called with a node that exceeds the limit by the thread that recorded it: computes it if need be. In execute/.
 void relieve(Node* n);
 
 }  // namespace shardarray

@@ -9,9 +9,9 @@
 #include "base/ceil_div.h"
 #include "base/host_memory.h"
 #include "base/sizes.h"
+#include "execute/evaluate.h"
 #include "shardarray/placement.h"
 #include "shardarray/random.h"
-#include "transform/eval.h"
 
 #include <unistd.h>
 

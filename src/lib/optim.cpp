@@ -6,7 +6,7 @@
 #include "base/host_memory.h"
 #include "base/sizes.h"
 #include "ops/prims.h"
-#include "shardarray/core.h"
+#include "shardarray/detail/maps.h"
 #include "shardarray/ops.h"
 #include "shardarray/placement.h"
 

@@ -9,11 +9,11 @@
 
 #include "base/host_memory.h"
 #include "base/sizes.h"
+#include "execute/evaluate.h"
 #include "runtime/devices.h"
 #include "shardarray/ops.h"
 #include "shardarray/placement.h"
 #include "shardarray/random.h"
-#include "transform/eval.h"
 
 namespace shardarray {
 

@@ -5,8 +5,7 @@
 
 #include "graph/trace_state.h"
 #include "ops/prims.h"
-#include "shardarray/core.h"
-#include "transform/launch.h"
+#include "shardarray/detail/differentiation.h"
 #include "transform/trace.h"
 
 namespace shardarray::core {

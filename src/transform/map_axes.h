@@ -1,7 +1,7 @@
 // What vmap, pmap and shard_map have in common: sizes of mapped axes, axes in scope.
 #pragma once
 #include "graph/trace_state.h"
-#include "shardarray/core.h"
+#include "shardarray/detail/maps.h"
 #include "transform/trace.h"
 
 namespace shardarray {

@@ -2,8 +2,8 @@
 
 #include <fmt/core.h>
 
+#include "graph/host_call.h"
 #include "graph/trace_state.h"
-#include "transform/effects.h"
 
 namespace shardarray {
 

@@ -5,7 +5,7 @@
 #include <map>
 
 #include "cpu/llvm/values.h"
-#include "cpu/nest.h"
+#include "cpu/loop_nest.h"
 
 namespace shardarray::codegen {
 

@@ -12,7 +12,7 @@
 #include <vector>
 
 #include "cpu/llvm/memory.h"
-#include "cpu/nest.h"
+#include "cpu/loop_nest.h"
 
 namespace shardarray::codegen {
 

@@ -1,8 +1,8 @@
 // What is recorded and not asked for does not grow without bound: where much is pending, some of it is computed.
 #include <algorithm>
 
+#include "execute/evaluate.h"
 #include "graph/trace_state.h"
-#include "transform/eval.h"
 
 namespace shardarray {
 

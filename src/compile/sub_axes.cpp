@@ -11,7 +11,7 @@ static bool fits_chain(const std::set<int>& cuts, int cut) {
   return true;
 }
 
-Atoms Atoms::of(const DeviceOrder* order, std::span<const Layout* const> layouts) {
+SubAxes SubAxes::of(const DeviceOrder* order, std::span<const Layout* const> layouts) {
   std::set<int> cuts{1, order->size()};
   for (const Layout* l : layouts) {
     if (!l || l->order() != order) continue;
@@ -22,25 +22,25 @@ Atoms Atoms::of(const DeviceOrder* order, std::span<const Layout* const> layouts
         for (int cut : {a.pre, a.pre * a.size})
           if (fits_chain(cuts, cut)) cuts.insert(cut);
   }
-  Atoms atoms;
-  atoms.order = order;
+  SubAxes sub_axes;
+  sub_axes.order = order;
   int pre = 1;
   for (int cut : cuts) {
     for (int rest = cut / pre, p = 2; rest > 1; p++)
       for (; rest % p == 0; rest /= p) {
-        atoms.axes.push_back({pre, p});
+        sub_axes.axes.push_back({pre, p});
         pre *= p;
       }
   }
-  return atoms;
+  return sub_axes;
 }
 
-void Atoms::append(SubAxis a, std::vector<int>& to) const {
+void SubAxes::append(SubAxis a, std::vector<int>& to) const {
   for (std::size_t k = 0; k < axes.size(); k++)
     if (axes[k].pre >= a.pre && axes[k].pre < a.pre * a.size) to.push_back(static_cast<int>(k));
 }
 
-bool Atoms::can_express(const Layout& l) const {
+bool SubAxes::can_express(const Layout& l) const {
   if (l.order() != order) return false;
   auto is_cut = [&](int c) {
     return c == order->size() || std::any_of(axes.begin(), axes.end(), [&](SubAxis a) { return a.pre == c; });
@@ -52,24 +52,24 @@ bool Atoms::can_express(const Layout& l) const {
   return fits(l.unreduced()) && std::all_of(l.dims().begin(), l.dims().end(), fits);
 }
 
-AxisList Atoms::axis_list(const std::vector<int>& numbers) const {
+AxisList SubAxes::axis_list(const std::vector<int>& numbers) const {
   AxisList list;
   for (int k : numbers) list.push_back(axes[static_cast<std::size_t>(k)]);
   return list;
 }
 
-AtomDims to_atoms(const Atoms& atoms, const Layout& l) {
-  AtomDims dims(static_cast<std::size_t>(l.rank()));
+SubAxisDims to_sub_axes(const SubAxes& sub_axes, const Layout& l) {
+  SubAxisDims dims(static_cast<std::size_t>(l.rank()));
   for (std::size_t d = 0; d < dims.size(); d++)
-    for (SubAxis a : l.dims()[d]) atoms.append(a, dims[d]);
+    for (SubAxis a : l.dims()[d]) sub_axes.append(a, dims[d]);
   return dims;
 }
 
-const Layout* to_layout(const Atoms& atoms, const AtomDims& dims, const std::vector<int>& unreduced,
+const Layout* to_layout(const SubAxes& sub_axes, const SubAxisDims& dims, const std::vector<int>& unreduced,
                         Reducer r) {
   std::vector<AxisList> lists;
-  for (const auto& d : dims) lists.push_back(atoms.axis_list(d));
-  return Layout::of(atoms.order, std::move(lists), atoms.axis_list(unreduced),
+  for (const auto& d : dims) lists.push_back(sub_axes.axis_list(d));
+  return Layout::of(sub_axes.order, std::move(lists), sub_axes.axis_list(unreduced),
                     unreduced.empty() ? Reducer::none : r);
 }
 

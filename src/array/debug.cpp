@@ -8,10 +8,10 @@
 #include <set>
 
 #include "base/host_memory.h"
+#include "execute/evaluate.h"
 #include "graph/trace_state.h"
 #include "shardarray/placement.h"
 #include "transform/effects.h"
-#include "transform/eval.h"
 
 namespace shardarray {
 

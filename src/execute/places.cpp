@@ -1,4 +1,4 @@
-#include "transform/places.h"
+#include "execute/places.h"
 
 #include "compile/assignment.h"
 #include "ops/prims.h"

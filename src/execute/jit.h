@@ -6,10 +6,10 @@
 #include <vector>
 
 #include "base/thread_memo.h"
+#include "execute/evaluate.h"
 #include "graph/host_call.h"
-#include "shardarray/core.h"
+#include "shardarray/detail/jit_call.h"
 #include "shardarray/device.h"
-#include "transform/eval.h"
 
 namespace shardarray::core {
 

@@ -7,11 +7,11 @@
 
 #include "base/host_memory.h"
 #include "base/sizes.h"
+#include "execute/evaluate.h"
 #include "graph/trace_state.h"
 #include "ops/prims.h"
 #include "runtime/devices.h"
-#include "shardarray/core.h"
-#include "transform/eval.h"
+#include "shardarray/detail/maps.h"
 
 namespace shardarray {
 namespace core {

@@ -114,9 +114,6 @@ ValueRef bring_home(const ValueRef& v, const Type& t, const DeviceOrder* home);
 /// All elements, row-major, into `to`.
 void gather_to_host(const Value& v, const Type& t, void* to);
 
-/// Guards what evaluation changes of nodes: values, operands. Held while a graph is read, not while anything is compiled or run.
-std::mutex& graph_mutex();
-
 /// Replicas in one address space share one buffer (SHARDARRAY_SHARE_REPLICAS, default on).
 bool share_replicas();
 void set_share_replicas(bool on);

@@ -1,11 +1,11 @@
-#include "cpu/passes.h"
+#include "cpu/blocked_works.h"
 
 #include <algorithm>
 #include <iterator>
 #include <utility>
 
 #include "base/ceil_div.h"
-#include "cpu/nest.h"
+#include "cpu/loop_nest.h"
 
 namespace shardarray {
 namespace {
@@ -22,16 +22,17 @@ bool in_step(const MemoryRanges& a, const MemoryRanges& b) {
 }
 
 /// Neighbours that may go through their elements side by side.
-class Group {
+class Neighbours {
  public:
   std::int64_t bytes() const { return bytes_; }
   /// Whether a quarter of the memory traffic goes: below that, more streams at once cost what blocks bring.
-  bool gains() const { return bytes_ >= Passes::least_bytes && 3 * walked_bytes_ >= 4 * bytes_; }
+  bool gains() const { return bytes_ >= BlockedWorks::least_bytes && 3 * walked_bytes_ >= 4 * bytes_; }
 
   bool fits(const Work& w) const {
     if (w.grain <= 0 || w.elements <= 0) return false;
     return elements_ == 0 ||
-           (w.elements == elements_ && bytes_ * Passes::least_block <= Passes::block_bytes * elements_ &&
+           (w.elements == elements_ &&
+            bytes_ * BlockedWorks::least_block <= BlockedWorks::block_bytes * elements_ &&
             in_step(writes_, w.writes) && in_step(writes_, w.reads) && in_step(reads_, w.writes));
   }
 
@@ -63,10 +64,10 @@ class Group {
 
 }  // namespace
 
-void Passes::join(std::vector<Work>& works, std::deque<Passes>& store) {
+void BlockedWorks::join(std::vector<Work>& works, std::deque<BlockedWorks>& store) {
   std::vector<Work> joined;
   for (std::size_t k = 0; k < works.size();) {
-    Group group;
+    Neighbours group;
     std::size_t end = k;
     std::int64_t bytes = 0;
     for (std::size_t next = k; next < works.size() && group.fits(works[next]);) {
@@ -85,7 +86,7 @@ void Passes::join(std::vector<Work>& works, std::deque<Passes>& store) {
   works = std::move(joined);
 }
 
-Passes::Passes(std::span<const Work> works, std::int64_t bytes) : elements_(works[0].elements) {
+BlockedWorks::BlockedWorks(std::span<const Work> works, std::int64_t bytes) : elements_(works[0].elements) {
   constexpr std::int64_t whole = LoopNest::tile;  // units of every pass
   block_ = std::max<std::int64_t>(1, block_bytes * elements_ / bytes / whole) * whole;
   for (const Work& w : works) {
@@ -94,9 +95,9 @@ Passes::Passes(std::span<const Work> works, std::int64_t bytes) : elements_(work
   }
 }
 
-std::int64_t Passes::units() const { return ceil_div(elements_, block_); }
+std::int64_t BlockedWorks::units() const { return ceil_div(elements_, block_); }
 
-void Passes::run(void* const* bases, std::int64_t begin, std::int64_t end) const {
+void BlockedWorks::run(void* const* bases, std::int64_t begin, std::int64_t end) const {
   for (std::int64_t b = begin; b < end; b++) {
     const std::int64_t first = b * block_, last = std::min(first + block_, elements_);
     for (const Pass& p : passes_)

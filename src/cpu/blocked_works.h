@@ -1,4 +1,4 @@
-// Passes: works over the same elements that follow one another. They run block by block, so that what one has read or written
+// BlockedWorks: works over the same elements that follow one another. They run block by block, so that what one has read or written
 // is still in the cache for the next: an all-reduce with what is computed before and behind it reads memory once and writes
 // it once.
 #pragma once
@@ -10,7 +10,7 @@
 
 namespace shardarray {
 
-class Passes {
+class BlockedWorks {
  public:
   /// What a block touches: half of a small second-level cache; and how many elements it has at least, or its calls cost too much.
   static constexpr std::int64_t block_bytes = 128 << 10, least_block = 512;
@@ -18,10 +18,10 @@ class Passes {
   static constexpr std::int64_t least_bytes = 1 << 20;
 
   /// Puts one work in the place of neighbours that gain by it; `store` keeps what it runs.
-  static void join(std::vector<Work>& works, std::deque<Passes>& store);
+  static void join(std::vector<Work>& works, std::deque<BlockedWorks>& store);
 
   /// These touch so many bytes, shared ones counted once.
-  Passes(std::span<const Work> works, std::int64_t bytes);
+  BlockedWorks(std::span<const Work> works, std::int64_t bytes);
   std::int64_t units() const;
   double cost_ns() const { return cost_ns_; }
   /// Blocks [begin, end) through all passes.

@@ -5,8 +5,8 @@
 #include <vector>
 
 #include "base/pointer_table.h"
+#include "execute/launch.h"
 #include "graph/op.h"
-#include "transform/launch.h"
 
 namespace shardarray {
 

@@ -2,10 +2,10 @@
 #include <atomic>
 
 #include "base/env.h"
+#include "execute/launch.h"
 #include "runtime/modes.h"
 #include "shardarray/policy.h"
 #include "shardarray/reproducible.h"
-#include "transform/launch.h"
 
 namespace shardarray {
 

@@ -8,9 +8,9 @@
 
 #include "base/print_time.h"
 #include "compile/assignment.h"
+#include "execute/launch.h"
 #include "graph/key.h"
 #include "runtime/devices.h"
-#include "transform/launch.h"
 
 namespace shardarray {
 

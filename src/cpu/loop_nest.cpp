@@ -1,4 +1,4 @@
-#include "cpu/nest.h"
+#include "cpu/loop_nest.h"
 
 #include <algorithm>
 

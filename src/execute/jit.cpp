@@ -10,13 +10,13 @@
 
 #include "base/per_thread.h"
 #include "base/print_time.h"
+#include "execute/effects.h"
+#include "execute/jit.h"
 #include "graph/key.h"
 #include "graph/trace_state.h"
 #include "ops/prims.h"
 #include "runtime/devices.h"
 #include "shardarray/detail/path.h"
-#include "transform/effects.h"
-#include "transform/jit.h"
 #include "transform/trace.h"
 
 namespace shardarray::core {
@@ -393,7 +393,8 @@ static void run_effects(const JitEntry& e, std::span<const ValueRef> values, con
 }
 
 std::span<Array> jit_launch(const JitEntry& e, JitCall& call) {
-  if (tracing() || !trace_state().gradients.empty()) return call.results = record_call(e, call);
+  if (!trace_state().open.empty() || !trace_state().gradients.empty())
+    return call.results = record_call(e, call);
   check_aliases(e, call);
   struct Storage {  // keeps its memory from call to call
     std::vector<LaunchLeaf> leaves;

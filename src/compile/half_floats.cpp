@@ -1,4 +1,4 @@
-#include "compile/halves.h"
+#include "compile/half_floats.h"
 
 #include <cmath>
 

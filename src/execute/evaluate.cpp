@@ -1,4 +1,4 @@
-#include "transform/eval.h"
+#include "execute/evaluate.h"
 
 #include <fmt/core.h>
 
@@ -7,10 +7,10 @@
 
 #include "base/fence.h"
 #include "base/pointer_table.h"
+#include "execute/places.h"
 #include "graph/key.h"
 #include "graph/trace_state.h"
 #include "ops/prims.h"
-#include "transform/places.h"
 #include "transform/trace.h"
 
 namespace shardarray {

@@ -2,7 +2,7 @@
 #pragma once
 #include <span>
 
-#include "transform/launch.h"
+#include "execute/launch.h"
 
 namespace shardarray {
 

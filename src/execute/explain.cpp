@@ -7,7 +7,7 @@
 #include <ostream>
 
 #include "compile/passes.h"
-#include "transform/jit.h"
+#include "execute/jit.h"
 
 namespace shardarray {
 

@@ -7,8 +7,8 @@
 #include "base/host_memory.h"
 #include "base/per_thread.h"
 #include "base/sizes.h"
+#include "execute/evaluate.h"
 #include "runtime/devices.h"
-#include "transform/eval.h"
 
 namespace shardarray {
 

@@ -1,4 +1,4 @@
-#include "compile/decide.h"
+#include "compile/strategy.h"
 
 #include <algorithm>
 #include <limits>
@@ -13,11 +13,11 @@ namespace {
 constexpr double kNowhere = std::numeric_limits<double>::infinity();
 constexpr std::size_t kMostCandidates = 4096;
 
-double elements_of_factors(const NodeState& s, const Assignment& a, const Atoms& atoms) {
+double elements_of_factors(const NodeState& s, const Assignment& a, const SubAxes& sub_axes) {
   double n = 1;
   for (std::size_t f = 0; f < a.size(); f++) {
     std::int64_t tiles = 1;
-    for (int atom : a[f]) tiles *= atoms.size(atom);
+    for (int sub_axis : a[f]) tiles *= sub_axes.size(sub_axis);
     const std::int64_t size = s.rule->factors[f].size;
     n *= static_cast<double>(ceil_div(size, tiles));
   }
@@ -26,7 +26,7 @@ double elements_of_factors(const NodeState& s, const Assignment& a, const Atoms&
 
 }  // namespace
 
-double Decider::transfer(const Layout* from, const Layout* to, const Type& t) {
+double StrategySearch::transfer(const Layout* from, const Layout* to, const Type& t) {
   if (from == to) return 0;
   auto key =
       std::tuple(from, to, std::vector<std::int64_t>(t.shape.begin(), t.shape.end()), itemsize(t.dtype));
@@ -35,7 +35,7 @@ double Decider::transfer(const Layout* from, const Layout* to, const Type& t) {
   return it->second;
 }
 
-bool Decider::complete(const NodeState& s, Decision& d) const {
+bool StrategySearch::complete(const NodeState& s, Strategy& d) const {
   std::vector<int> reduced = d.pending;
   Reducer reducer = d.pending.empty() ? Reducer::none : Reducer::sum;
   for (std::size_t f = 0; f < d.assignment.size(); f++)
@@ -47,27 +47,27 @@ bool Decider::complete(const NodeState& s, Decision& d) const {
   d.in.clear();
   d.out.clear();
   for (const TermState& t : s.operands) {
-    auto dims = place(d.assignment, *t.factors, *s.rule, t.type.shape, atoms_);
+    auto dims = place(d.assignment, *t.factors, *s.rule, t.type.shape, sub_axes_);
     if (!dims) return false;
     const bool keeps = !d.pending.empty() && t.layout && !t.layout->unreduced().empty() && t.can_carry;
-    d.in.push_back(to_layout(atoms_, *dims, keeps ? d.pending : std::vector<int>{}, Reducer::sum));
+    d.in.push_back(to_layout(sub_axes_, *dims, keeps ? d.pending : std::vector<int>{}, Reducer::sum));
   }
   for (const TermState& t : s.results) {
-    auto dims = place(d.assignment, *t.factors, *s.rule, t.type.shape, atoms_);
+    auto dims = place(d.assignment, *t.factors, *s.rule, t.type.shape, sub_axes_);
     if (!dims) return false;
-    d.out.push_back(to_layout(atoms_, *dims, reduced, reducer));
+    d.out.push_back(to_layout(sub_axes_, *dims, reduced, reducer));
   }
   return true;
 }
 
-double Decider::fetch(const TermState& t, const Layout* to) {
+double StrategySearch::fetch(const TermState& t, const Layout* to) {
   double least = transfer(t.layout, to, t.type);
   for (const Layout* l : t.copies)
     if (l == to || to->unreduced().empty()) least = std::min(least, transfer(l, to, t.type));
   return least;
 }
 
-void Decider::add_cost(const NodeState& s, Decision& d) {
+void StrategySearch::add_cost(const NodeState& s, Strategy& d) {
   d.moved = 0;
   for (std::size_t k = 0; k < s.operands.size(); k++) {
     const TermState& t = s.operands[k];
@@ -77,32 +77,32 @@ void Decider::add_cost(const NodeState& s, Decision& d) {
   }
   for (std::size_t k = 0; k < s.results.size(); k++) {
     const TermState& t = s.results[k];
-    double to_wish = transfer(d.out[k], t.layout, t.type) * t.weight;
+    double to_preference = transfer(d.out[k], t.layout, t.type) * t.weight;
     if (!d.out[k]->unreduced().empty() && d.pending.empty()) {
-      // the partial result will be combined somewhere: at its place, or on the way to the wish
+      // the partial result will be combined somewhere: at its place, or on the way to the preference
       const Layout* here = Layout::of(d.out[k]->order(), d.out[k]->dims());
       const double at_place = transfer(d.out[k], here, t.type) + transfer(here, t.layout, t.type) * t.weight;
-      to_wish = std::min(at_place, transfer(d.out[k], t.layout, t.type));
+      to_preference = std::min(at_place, transfer(d.out[k], t.layout, t.type));
     }
-    d.moved += to_wish;
+    d.moved += to_preference;
   }
   const double each = s.node->op->form == Form::gemm ? 2 : 1;
-  d.cost = d.moved + model_.compute(each * elements_of_factors(s, d.assignment, atoms_));
+  d.cost = d.moved + model_.compute(each * elements_of_factors(s, d.assignment, sub_axes_));
 }
 
-void Decider::add_halo(const NodeState& s, Decision& d) const {
+void StrategySearch::add_halo(const NodeState& s, Strategy& d) const {
   if (!s.node->op->boxes || !halo_is_cut(*s.rule, d.assignment)) return;
   const double halo = model_.moved(halo_transfer(*s.node, d.in, d.out[0]).bytes);
   d.moved += halo;
   d.cost += halo;
 }
 
-Assignment Decider::merged(const NodeState& s) const {
+Assignment StrategySearch::merged(const NodeState& s) const {
   Assignment a(s.rule->factors.size());
   std::vector<int> used = s.pending;
-  // What is there is extended, up to an atom that another factor holds.
+  // What is there is extended, up to an sub_axis that another factor holds.
   auto join = [&](const TermState& t) {
-    const Assignment p = project(to_atoms(atoms_, *t.layout), *t.factors, *s.rule, atoms_);
+    const Assignment p = project(to_sub_axes(sub_axes_, *t.layout), *t.factors, *s.rule, sub_axes_);
     for (std::size_t f = 0; f < a.size(); f++) {
       if (s.rule->factors[f].role == Role::whole || p[f].size() < a[f].size() ||
           !std::equal(a[f].begin(), a[f].end(), p[f].begin()))
@@ -125,14 +125,14 @@ Assignment Decider::merged(const NodeState& s) const {
   return a;
 }
 
-std::vector<int> Decider::present_atoms(const NodeState& s) const {
+std::vector<int> StrategySearch::present_sub_axes(const NodeState& s) const {
   std::vector<int> present;
   auto add = [&](const TermState& t) {
-    for (const auto& dim : to_atoms(atoms_, *t.layout))
-      for (int atom : dim)
-        if (std::find(present.begin(), present.end(), atom) == present.end() &&
-            std::find(s.pending.begin(), s.pending.end(), atom) == s.pending.end())
-          present.push_back(atom);
+    for (const auto& dim : to_sub_axes(sub_axes_, *t.layout))
+      for (int sub_axis : dim)
+        if (std::find(present.begin(), present.end(), sub_axis) == present.end() &&
+            std::find(s.pending.begin(), s.pending.end(), sub_axis) == s.pending.end())
+          present.push_back(sub_axis);
   };
   for (const TermState& t : s.operands)
     if (!t.free) add(t);
@@ -141,29 +141,30 @@ std::vector<int> Decider::present_atoms(const NodeState& s) const {
 }
 
 // Of a product: axes that no tensor uses could take a part of the work instead of repeating it.
-std::vector<int> Decider::idle_atoms(const NodeState& s, const std::vector<int>& present) const {
+std::vector<int> StrategySearch::idle_sub_axes(const NodeState& s, const std::vector<int>& present) const {
   std::vector<int> idle;
   if (present.empty() || s.node->op->form != Form::gemm) return idle;
-  for (int k = 0; k < static_cast<int>(atoms_.axes.size()); k++)
+  for (int k = 0; k < static_cast<int>(sub_axes_.axes.size()); k++)
     if (std::find(present.begin(), present.end(), k) == present.end() &&
         std::find(s.pending.begin(), s.pending.end(), k) == s.pending.end())
       idle.push_back(k);
   return idle;
 }
 
-// Atoms that a tensor already has on the factor come first, in its order; moved ones after them.
-void Decider::order_atoms(const NodeState& s, Assignment& a) const {
+// SubAxes that a tensor already has on the factor come first, in its order; moved ones after them.
+void StrategySearch::order_sub_axes(const NodeState& s, Assignment& a) const {
   std::vector<Assignment> projections;
   for (const TermState& t : s.results)
-    projections.push_back(project(to_atoms(atoms_, *t.layout), *t.factors, *s.rule, atoms_));
+    projections.push_back(project(to_sub_axes(sub_axes_, *t.layout), *t.factors, *s.rule, sub_axes_));
   for (const TermState& t : s.operands)
-    if (!t.free) projections.push_back(project(to_atoms(atoms_, *t.layout), *t.factors, *s.rule, atoms_));
+    if (!t.free)
+      projections.push_back(project(to_sub_axes(sub_axes_, *t.layout), *t.factors, *s.rule, sub_axes_));
   for (std::size_t f = 0; f < a.size(); f++) {
     if (a[f].size() < 2) continue;
     for (const Assignment& p : projections) {
-      auto rank = [&](int atom) { return std::find(p[f].begin(), p[f].end(), atom) - p[f].begin(); };
-      const bool knows = std::any_of(a[f].begin(), a[f].end(), [&](int atom) {
-        return rank(atom) < static_cast<std::ptrdiff_t>(p[f].size());
+      auto rank = [&](int sub_axis) { return std::find(p[f].begin(), p[f].end(), sub_axis) - p[f].begin(); };
+      const bool knows = std::any_of(a[f].begin(), a[f].end(), [&](int sub_axis) {
+        return rank(sub_axis) < static_cast<std::ptrdiff_t>(p[f].size());
       });
       if (!knows) continue;
       std::stable_sort(a[f].begin(), a[f].end(), [&](int x, int y) { return rank(x) < rank(y); });
@@ -172,8 +173,8 @@ void Decider::order_atoms(const NodeState& s, Assignment& a) const {
   }
 }
 
-void Decider::consider(const NodeState& s, Assignment a, double most, Decision& best) {
-  Decision d;
+void StrategySearch::consider(const NodeState& s, Assignment a, double most, Strategy& best) {
+  Strategy d;
   d.assignment = std::move(a);
   d.pending = s.pending;
   if (!complete(s, d)) return;
@@ -187,20 +188,20 @@ void Decider::consider(const NodeState& s, Assignment a, double most, Decision& 
   }
 }
 
-std::optional<std::size_t> Decider::agreed_factor(const NodeState& s, int atom) const {
+std::optional<std::size_t> StrategySearch::agreed_factor(const NodeState& s, int sub_axis) const {
   std::optional<std::size_t> agreed;
   bool clash = false;
   auto look = [&](const TermState& t) {
-    const Assignment p = project(to_atoms(atoms_, *t.layout), *t.factors, *s.rule, atoms_);
+    const Assignment p = project(to_sub_axes(sub_axes_, *t.layout), *t.factors, *s.rule, sub_axes_);
     bool found = false;
     for (std::size_t f = 0; f < p.size(); f++)
-      if (std::find(p[f].begin(), p[f].end(), atom) != p[f].end()) {
+      if (std::find(p[f].begin(), p[f].end(), sub_axis) != p[f].end()) {
         clash |= (agreed && *agreed != f) || s.rule->factors[f].role == Role::whole;
         agreed = f;
         found = true;
       }
-    for (const auto& dim : to_atoms(atoms_, *t.layout))
-      if (!found && std::find(dim.begin(), dim.end(), atom) != dim.end())
+    for (const auto& dim : to_sub_axes(sub_axes_, *t.layout))
+      if (!found && std::find(dim.begin(), dim.end(), sub_axis) != dim.end())
         clash = true;  // it stands where no factor can hold it
   };
   for (const TermState& t : s.operands)
@@ -209,15 +210,17 @@ std::optional<std::size_t> Decider::agreed_factor(const NodeState& s, int atom) 
   return clash ? std::nullopt : agreed;
 }
 
-void Decider::enumerate(const NodeState& s, const std::vector<int>& atoms, double most, Decision& best) {
+void StrategySearch::enumerate(const NodeState& s, const std::vector<int>& sub_axes, double most,
+                               Strategy& best) {
   std::vector<std::size_t> factors;
   for (std::size_t f = 0; f < s.rule->factors.size(); f++)
     if (s.rule->factors[f].role != Role::whole && s.rule->factors[f].size > 1) factors.push_back(f);
-  // An atom on which all tensors agree stays at its factor or leaves; it does not wander.
+  // An sub_axis on which all tensors agree stays at its factor or leaves; it does not wander.
   std::vector<std::vector<std::size_t>> choices;
   double count = 1;
-  for (int atom : atoms) {
-    const std::optional<std::size_t> agreed = best.cost < kNowhere ? agreed_factor(s, atom) : std::nullopt;
+  for (int sub_axis : sub_axes) {
+    const std::optional<std::size_t> agreed =
+        best.cost < kNowhere ? agreed_factor(s, sub_axis) : std::nullopt;
     choices.push_back(agreed ? std::vector<std::size_t>{*agreed} : factors);
     count *= static_cast<double>(choices.back().size() + 1);
   }
@@ -225,12 +228,12 @@ void Decider::enumerate(const NodeState& s, const std::vector<int>& atoms, doubl
     best.ways = std::max(best.ways, count);
     return;
   }
-  std::vector<std::size_t> choice(atoms.size(), 0);
+  std::vector<std::size_t> choice(sub_axes.size(), 0);
   for (;;) {
     Assignment a(s.rule->factors.size());
-    for (std::size_t k = 0; k < atoms.size(); k++)
-      if (choice[k] < choices[k].size()) a[choices[k][choice[k]]].push_back(atoms[k]);
-    order_atoms(s, a);
+    for (std::size_t k = 0; k < sub_axes.size(); k++)
+      if (choice[k] < choices[k].size()) a[choices[k][choice[k]]].push_back(sub_axes[k]);
+    order_sub_axes(s, a);
     consider(s, std::move(a), most, best);
     std::size_t k = 0;
     while (k < choice.size() && ++choice[k] > choices[k].size()) choice[k++] = 0;
@@ -238,21 +241,21 @@ void Decider::enumerate(const NodeState& s, const std::vector<int>& atoms, doubl
   }
 }
 
-Decision Decider::decide(const NodeState& s) {
-  Decision best;
+Strategy StrategySearch::decide(const NodeState& s) {
+  Strategy best;
   best.cost = kNowhere;
   consider(s, merged(s), kNowhere, best);
   const double floor = best.cost == kNowhere
                            ? kNowhere
                            : model_.compute((s.node->op->form == Form::gemm ? 2 : 1) *
-                                            elements_of_factors(s, best.assignment, atoms_));
-  bool at_wish = best.cost != kNowhere && best.cost <= floor;
-  if (!at_wish && (s.node->modes->policy != Policy::follow || best.cost == kNowhere)) {
-    std::vector<int> atoms = present_atoms(s);
-    enumerate(s, atoms, kNowhere, best);
-    const std::vector<int> idle = idle_atoms(s, atoms);
-    atoms.insert(atoms.end(), idle.begin(), idle.end());
-    if (!idle.empty()) enumerate(s, atoms, best.moved, best);  // idle axes may save work, not cost bytes
+                                            elements_of_factors(s, best.assignment, sub_axes_));
+  bool at_preference = best.cost != kNowhere && best.cost <= floor;
+  if (!at_preference && (s.node->modes->policy != Policy::follow || best.cost == kNowhere)) {
+    std::vector<int> sub_axes = present_sub_axes(s);
+    enumerate(s, sub_axes, kNowhere, best);
+    const std::vector<int> idle = idle_sub_axes(s, sub_axes);
+    sub_axes.insert(sub_axes.end(), idle.begin(), idle.end());
+    if (!idle.empty()) enumerate(s, sub_axes, best.moved, best);  // idle axes may save work, not cost bytes
   }
   if (best.cost == kNowhere) {  // nothing fits: everything whole
     best.assignment.assign(s.rule->factors.size(), {});

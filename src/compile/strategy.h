@@ -1,4 +1,4 @@
-// Where one node runs: which atoms cut which of its factors, by cost.
+// Where one node runs: which sub_axes cut which of its factors, by cost.
 #pragma once
 #include <map>
 #include <tuple>
@@ -12,20 +12,20 @@ namespace shardarray {
 struct TermState {
   Type type;
   const std::vector<DimFactors>* factors = nullptr;
-  const Layout* layout = nullptr;     ///< operand: where it is now; result: the wish
+  const Layout* layout = nullptr;     ///< operand: where it is now; result: the preference
   bool free = false;                  ///< operand: can be made anywhere
   std::vector<const Layout*> copies;  ///< operand: where else it is already
-  double weight = 0;                  ///< result: how much the wish counts
+  double weight = 0;                  ///< result: how much the preference counts
   bool can_carry = false;             ///< operand: its pending sum may pass
 };
 struct NodeState {
   const FlatNode* node = nullptr;
   const Rule* rule = nullptr;
   std::vector<TermState> operands, results;
-  std::vector<int> pending;  ///< atoms of partial sums that pass through (empty: they are combined first)
+  std::vector<int> pending;  ///< sub_axes of partial sums that pass through (empty: they are combined first)
 };
 
-struct Decision {
+struct Strategy {
   Assignment assignment;
   std::vector<int> pending;            ///< passed through
   std::vector<const Layout*> in, out;  ///< layouts that follow
@@ -34,31 +34,31 @@ struct Decision {
       0;  ///< so many assignments that they were not compared: the first that fits is taken; 0: the cheapest is
 };
 
-class Decider {
+class StrategySearch {
  public:
-  explicit Decider(const Atoms& atoms) : atoms_(atoms) {}
-  Decision decide(const NodeState& s);
+  explicit StrategySearch(const SubAxes& sub_axes) : sub_axes_(sub_axes) {}
+  Strategy decide(const NodeState& s);
   /// The layouts that follow from an assignment; false when it cannot be placed.
-  bool complete(const NodeState& s, Decision& d) const;
+  bool complete(const NodeState& s, Strategy& d) const;
 
  private:
-  void add_cost(const NodeState& s, Decision& d);
+  void add_cost(const NodeState& s, Strategy& d);
   /// What neighbours send.
-  void add_halo(const NodeState& s, Decision& d) const;
+  void add_halo(const NodeState& s, Strategy& d) const;
   /// From the nearest place where the operand is.
   double fetch(const TermState& t, const Layout* to);
   double transfer(const Layout* from, const Layout* to, const Type& t);
   Assignment merged(const NodeState& s) const;
-  std::vector<int> present_atoms(const NodeState& s) const;
-  std::vector<int> idle_atoms(const NodeState& s, const std::vector<int>& present) const;
-  void order_atoms(const NodeState& s, Assignment& a) const;
-  /// The one factor on which every tensor that has the atom puts it; none when they differ.
-  std::optional<std::size_t> agreed_factor(const NodeState& s, int atom) const;
-  /// The cheapest of all ways to deal `atoms` to factors that moves at most `most`.
-  void enumerate(const NodeState& s, const std::vector<int>& atoms, double most, Decision& best);
-  void consider(const NodeState& s, Assignment a, double most, Decision& best);
+  std::vector<int> present_sub_axes(const NodeState& s) const;
+  std::vector<int> idle_sub_axes(const NodeState& s, const std::vector<int>& present) const;
+  void order_sub_axes(const NodeState& s, Assignment& a) const;
+  /// The one factor on which every tensor that has the sub_axis puts it; none when they differ.
+  std::optional<std::size_t> agreed_factor(const NodeState& s, int sub_axis) const;
+  /// The cheapest of all ways to deal `sub_axes` to factors that moves at most `most`.
+  void enumerate(const NodeState& s, const std::vector<int>& sub_axes, double most, Strategy& best);
+  void consider(const NodeState& s, Assignment a, double most, Strategy& best);
 
-  const Atoms& atoms_;
+  const SubAxes& sub_axes_;
   CostModel model_;
   std::map<std::tuple<const Layout*, const Layout*, std::vector<std::int64_t>, std::size_t>, double>
       transfers_;

@@ -1,4 +1,4 @@
-#include "transform/launch.h"
+#include "execute/launch.h"
 
 #include <utility>
 
@@ -6,11 +6,6 @@
 #include "base/per_thread.h"
 
 namespace shardarray {
-
-std::mutex& graph_mutex() {
-  static std::mutex m;
-  return m;
-}
 
 namespace {
 

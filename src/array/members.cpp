@@ -10,8 +10,8 @@
 
 #include "base/host_memory.h"
 #include "base/sizes.h"
+#include "execute/evaluate.h"
 #include "runtime/scalar.h"
-#include "transform/eval.h"
 
 namespace shardarray {
 

@@ -7,10 +7,10 @@
 #include <functional>
 #include <ostream>
 
+#include "execute/evaluate.h"
 #include "layout/spelling.h"
 #include "ops/prims.h"
 #include "shardarray/ops.h"
-#include "transform/eval.h"
 
 namespace shardarray {
 

@@ -1,0 +1,39 @@
+// The erased core of grad, vjp and jvp.
+#pragma once
+#include <memory>
+#include <span>
+#include <vector>
+
+#include "shardarray/array.h"
+#include "shardarray/export.h"
+
+namespace shardarray::core {
+
+using Arrays = std::vector<Array>;
+
+/// An open gradient: the given arrays under new names. What this thread computes from `variables()` until linearize() or
+/// the end of the object's life can be derived. Once it is linearized it is a value: nothing is open any more, and it may be
+/// used and destroyed on any thread.
+class SHARDARRAY_API Differentiation {
+ public:
+  /// Absent entries stay absent.
+  explicit Differentiation(std::span<const Array> primals);
+  ~Differentiation();
+  Differentiation(const Differentiation&) = delete;
+  Differentiation& operator=(const Differentiation&) = delete;
+  const Arrays& variables() const;
+  /// Keeps the linear map from the variables' tangents to those of `outputs`. Once, on the thread that opened it.
+  void linearize(std::span<const Array> outputs) const;
+  /// The cotangents of the variables for those of the linearized outputs (absent: zero). Absent where a variable is absent.
+  Arrays pull(std::span<const Array> cotangents) const;
+  /// The tangents of `outputs` for those of the variables (absent: zero).
+  Arrays push(std::span<const Array> outputs, std::span<const Array> tangents) const;
+
+ private:
+  struct State;
+  std::unique_ptr<State> state_;
+};
+/// linearize and pull of a scalar loss with cotangent 1. Throws ShapeError unless `loss` is a scalar, DTypeError unless it is floating.
+SHARDARRAY_API Arrays gradient(const Differentiation& d, const Array& loss, const char* function);
+
+}  // namespace shardarray::core

@@ -1,0 +1,67 @@
+// The erased core of vmap, pmap and shard_map.
+#pragma once
+#include <cstdint>
+#include <functional>
+#include <memory>
+#include <optional>
+#include <span>
+#include <string>
+#include <vector>
+
+#include "shardarray/array.h"
+#include "shardarray/export.h"
+
+namespace shardarray {
+
+struct Axis;
+
+namespace core {
+
+using Arrays = std::vector<Array>;
+
+// ---------------------------------------------------------------- vmap
+/// Runs a function on arguments without their mapped dimension. `f` is called once, on placeholders.
+struct VmapArg {
+  Array array;
+  std::optional<std::int64_t> axis;  ///< none: not mapped
+  std::string path;                  ///< `0.layers[1].weight`, for messages
+};
+struct VmapResult {
+  Arrays out;  ///< with the mapped dimension first where `mapped`
+  std::vector<bool> mapped;
+  std::int64_t size = 0;
+  std::shared_ptr<const Axis> axis = nullptr;  ///< of pmap
+};
+SHARDARRAY_API VmapResult vmap(const std::function<Arrays(std::span<const Array>)>& f,
+                               std::span<const VmapArg> args, const std::string& axis_name,
+                               std::optional<std::int64_t> axis_size, const char* function, Where w);
+/// Moves an output's mapped dimension to `axis`; broadcasts an unmapped one; none demands an unmapped one.
+SHARDARRAY_API Array place_axis(const VmapResult& r, std::size_t k, std::optional<std::int64_t> axis,
+                                const std::string& axis_name, const char* function);
+
+// ---------------------------------------------------------------- pmap, shard_map
+/// As vmap, with row k of every mapped value on device k. `devices`: which; empty: the first ones. Inside another pmap: those
+/// that its position has. Throws DeviceError when there are too few.
+SHARDARRAY_API VmapResult pmap(const std::function<Arrays(std::span<const Array>)>& f,
+                               std::span<const VmapArg> args, const std::string& axis_name,
+                               std::optional<std::int64_t> axis_size, const std::vector<Device>& devices,
+                               Where w);
+/// place_axis of a pmap's output; none takes the first device's value.
+SHARDARRAY_API Array place_device_axis(const VmapResult& r, std::size_t k, std::optional<std::int64_t> axis);
+
+struct ShardMapArg {
+  Array array;
+  PartitionSpec spec;
+  std::string path;
+};
+/// Runs `f` on the local pieces of the arguments; specs may name axes in `manual` only. `out_spec(k)` is asked after the trace.
+SHARDARRAY_API Arrays shard_map(const std::function<Arrays(std::span<const Array>)>& f,
+                                std::span<const ShardMapArg> args, const Mesh& mesh,
+                                const std::vector<std::string>& manual,
+                                const std::function<PartitionSpec(std::size_t)>& out_spec, Where w);
+
+/// True inside jit, vmap, pmap or control flow on this thread.
+SHARDARRAY_API bool tracing();
+
+}  // namespace core
+}  // namespace shardarray
