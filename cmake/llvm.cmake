@@ -17,7 +17,7 @@ string(SHA256 seam_hash "${seam_text}")
 string(SUBSTRING ${seam_hash} 0 16 seam_hash)
 set(generated ${PROJECT_BINARY_DIR}/generated)
 set(shared_sources ${PROJECT_SOURCE_DIR}/src/base/dtype.cpp ${PROJECT_SOURCE_DIR}/src/runtime/kernel.cpp
-  ${PROJECT_SOURCE_DIR}/src/runtime/evaluate.cpp)
+  ${PROJECT_SOURCE_DIR}/src/runtime/evaluate_instruction.cpp)
 file(GLOB plugin_files CONFIGURE_DEPENDS ${PROJECT_SOURCE_DIR}/src/cpu/llvm/*)
 list(APPEND plugin_files ${shared_sources})
 set_property(DIRECTORY APPEND PROPERTY CMAKE_CONFIGURE_DEPENDS ${plugin_files})

@@ -177,8 +177,8 @@ TEST_CASE("debug: SHARDARRAY_DEBUG=time says how long the parts of a compilation
   for (char line[256]; std::fgets(line, sizeof line, pipe) != nullptr;) text += line;
   CHECK(pclose(pipe) == 0);
   for (const char* part :
-       {"trace", "simplify", "partition", "  propagate", "fuse", "plan", "  kernels", "  addresses", "load"})
-    CHECK_MESSAGE(text.find(std::string("shardarray: ") + part) != text.npos, part);
+       {"trace", "simplify", "propagate", "partition", "fuse", "plan", "  kernels", "  addresses", "load"})
+    CHECK_MESSAGE(text.find(std::string("shardarray: ") + part) != text.npos, std::string(part));
   const bool generates = std::filesystem::exists(sa::code_plugin_path());
   CHECK((text.find("shardarray: link") != text.npos) == generates);
 }

@@ -14,7 +14,7 @@
 
 #include "runtime/arena.h"
 #include "runtime/devices.h"
-#include "runtime/memory.h"
+#include "runtime/system_memory.h"
 #include "shardarray/error.h"
 
 namespace devices_test {

@@ -7,7 +7,7 @@
 
 #include "kernel_helpers.h"
 #include "kernel_random.h"
-#include "runtime/evaluate.h"
+#include "runtime/evaluate_instruction.h"
 #include "runtime/kernel_builder.h"
 #include "runtime/kernel_cpp.h"
 #include "scale.h"
@@ -48,14 +48,14 @@ template <class T> std::uint64_t bits(T x) {
 /// code(a, b) on one type, evaluated.
 template <class T> T apply(Code code, T a, T b = T{}) {
   const Instr in{.code = code, .type = dtype_of<T>(), .a = 0, .b = 1};
-  const std::uint64_t r = evaluate(in, dtype_of<T>(), bits(a), bits(b), 0);
+  const std::uint64_t r = evaluate_instruction(in, dtype_of<T>(), bits(a), bits(b), 0);
   T out;
   std::memcpy(&out, &r, sizeof out);
   return out;
 }
 template <class To, class From> To convert(From x) {
   const Instr in{.code = Code::cast, .type = dtype_of<To>(), .a = 0};
-  const std::uint64_t r = evaluate(in, dtype_of<From>(), bits(x), 0, 0);
+  const std::uint64_t r = evaluate_instruction(in, dtype_of<From>(), bits(x), 0, 0);
   To out;
   std::memcpy(&out, &r, sizeof out);
   return out;
@@ -298,7 +298,7 @@ TEST_CASE("kernel: arithmetic at the edges") {
   CHECK(identity_bits(Reducer::max, float32) == bits(-inf));
   CHECK(identity_bits(Reducer::prod, float64) == bits(1.0));
   const Instr odd{.code = Code::shl, .type = float32, .a = 0, .b = 1};
-  CHECK_THROWS_WITH(evaluate(odd, float32, 0, 0, 0),
+  CHECK_THROWS_WITH(evaluate_instruction(odd, float32, 0, 0, 0),
                     "evaluate: shl is not defined for this type. The rules stand in kernel.h. "
                     "Verify the kernel first.");
 }
@@ -339,7 +339,7 @@ TEST_CASE("interpreter: every code of every type on both loop tables equals the 
           f(got.data(), x[0].data(), x[1].data(), x[2].data(), n);
           for (int i = 0; i < n; i++) {
             const Instr in{.code = static_cast<Code>(code), .type = result};
-            const std::uint64_t r = evaluate(in, from, v[0][i], v[1][i], v[2][i]);
+            const std::uint64_t r = evaluate_instruction(in, from, v[0][i], v[1][i], v[2][i]);
             std::memcpy(want.data() + i * itemsize(result), &r, itemsize(result));
           }
           CAPTURE(name(static_cast<Code>(code)));

@@ -8,8 +8,8 @@
 #include "golden.h"
 #include "program_of.h"
 #include "runtime/arena.h"
-#include "runtime/memory.h"
 #include "runtime/pool.h"
+#include "runtime/system_memory.h"
 
 namespace memory_test {
 

@@ -1,6 +1,6 @@
 // Loop, Gemm and Extern items: the local shapes and addresses of every instance.
+#include "compile/addresses.h"
 #include "compile/index_map.h"
-#include "compile/memory.h"
 
 namespace shardarray {
 

@@ -3,8 +3,8 @@
 #include <map>
 #include <unordered_map>
 
+#include "compile/addresses.h"
 #include "compile/halo.h"
-#include "compile/memory.h"
 #include "layout/axes.h"
 #include "layout/box_moves.h"
 

@@ -21,16 +21,13 @@ namespace {
 
 class Partitioner {
  public:
-  Partitioner(const FlatGraph& g, const CompileInput& in) : g_(g), in_(in) {
-    std::vector<const Layout*> given(in.inputs.begin(), in.inputs.end());
-    for (const FlatNode& n : g.nodes)
-      if (n.op->form == Form::constraint) given.push_back(constraint_layout(n, in.order));
-    given.insert(given.end(), in.outputs.begin(), in.outputs.end());
-    sub_axes_ = SubAxes::of(in.order, given);
-    search_.emplace(sub_axes_);
-    for (const FlatNode& n : g.nodes)
-      rules_.push_back(n.op->form == Form::leaf ? Rule{} : n.op->rule(n.call()));
-    preferences_ = timed("  propagate", [&] { return propagate(g, rules_, sub_axes_, in); });
+  Partitioner(const FlatGraph& g, const CompileInput& in, Propagation propagation)
+      : g_(g),
+        in_(in),
+        sub_axes_(std::move(propagation.sub_axes)),
+        search_(sub_axes_),
+        rules_(std::move(propagation.rules)),
+        preferences_(std::move(propagation.preferences)) {
     users_.resize(g.types.size());
     is_output_.resize(g.types.size());
     for (int v : g.outputs) at(is_output_, v) = true;
@@ -313,11 +310,11 @@ class Partitioner {
 
   Strategy decide(int i) {
     NodeState s = state_of(i);
-    Strategy d = search_->decide(s);
+    Strategy d = search_.decide(s);
     if (!s.pending.empty()) {  // passing them on must not cost more than combining them here
       NodeState combine = s;
       combine.pending.clear();
-      const Strategy e = search_->decide(combine);
+      const Strategy e = search_.decide(combine);
       if (e.cost + 1e-9 < d.cost) d = e;
     }
     return d;
@@ -467,7 +464,7 @@ class Partitioner {
   const FlatGraph& g_;
   const CompileInput& in_;
   SubAxes sub_axes_;
-  std::optional<StrategySearch> search_;
+  StrategySearch search_;
   std::vector<Rule> rules_;
   Preferences preferences_;
   std::vector<std::vector<int>> users_;
@@ -481,7 +478,9 @@ class Partitioner {
 
 }  // namespace
 
-Partition partition(const FlatGraph& g, const CompileInput& in) { return Partitioner(g, in).run(); }
+Partition partition(const FlatGraph& g, const CompileInput& in, Propagation propagation) {
+  return Partitioner(g, in, std::move(propagation)).run();
+}
 
 void verify(const Partition& p, const FlatGraph& g) {
   for (std::size_t i = 0; i < p.steps.size(); i++)

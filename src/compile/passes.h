@@ -48,8 +48,12 @@ struct Preferences {
   std::vector<bool>
       from_closed;  ///< leads, elementwise, to a place that is given: the preference is as good as closed
 };
-Preferences propagate(const FlatGraph& g, const std::vector<Rule>& rules, const SubAxes& sub_axes,
-                      const CompileInput& in);
+struct Propagation {
+  SubAxes sub_axes;         ///< of all placements that are given
+  std::vector<Rule> rules;  ///< per node
+  Preferences preferences;
+};
+Propagation propagate(const FlatGraph& g, const CompileInput& in);
 
 // ---------------------------------------------------------------- partition
 /// The sub_axes on every factor of a node.
@@ -76,7 +80,7 @@ struct Partition {
   std::vector<int> of_value;         ///< flat value -> part value
   std::map<int, std::string> notes;  ///< flat node -> what explain() says of it
 };
-Partition partition(const FlatGraph& g, const CompileInput& in);
+Partition partition(const FlatGraph& g, const CompileInput& in, Propagation propagation);
 void verify(const Partition& p, const FlatGraph& g);
 
 // ---------------------------------------------------------------- fuse

@@ -89,16 +89,11 @@ Compiled compile(CompileInput in) {
   Compiled out;
   const std::string collected = prints_passes() ? in.graph.to_string() : "";
   show("collect", collected);
-  in.graph = timed("simplify", [&] {
-    FlatGraph g = simplify(in.graph, in.order->size());
-    const bool ordered =
-        std::any_of(g.nodes.begin(), g.nodes.end(), [](const FlatNode& n) { return n.modes->reproducible; });
-    return ordered ? simplify(fix_order(g), in.order->size()) : std::move(g);
-  });
+  in.graph = timed("simplify", [&] { return simplify_and_order(in.graph, in.order->size()); });
   if (kVerify) verify(in.graph, "simplify");
   if (prints_passes() && in.graph.to_string() != collected) show("simplify", in.graph.to_string());
-  // propagate: inside partition, which asks for every value's preference
-  Partition p = timed("partition", [&] { return partition(in.graph, in); });
+  Propagation propagation = timed("propagate", [&] { return propagate(in.graph, in); });
+  Partition p = timed("partition", [&] { return partition(in.graph, in, std::move(propagation)); });
   if (kVerify) verify(p, in.graph);
   show("propagate, partition", prints_passes() ? text_of(p, in.graph) : "");
   const Fusion f = timed("fuse", [&] { return fuse(p, in.graph); });

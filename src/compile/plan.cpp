@@ -5,7 +5,7 @@
 
 #include "base/print_time.h"
 #include "base/sizes.h"
-#include "compile/memory.h"
+#include "compile/addresses.h"
 
 namespace shardarray {
 

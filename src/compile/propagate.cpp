@@ -191,9 +191,16 @@ class Propagator {
 
 }  // namespace
 
-Preferences propagate(const FlatGraph& g, const std::vector<Rule>& rules, const SubAxes& sub_axes,
-                      const CompileInput& in) {
-  Propagator p(g, rules, sub_axes);
+Propagation propagate(const FlatGraph& g, const CompileInput& in) {
+  Propagation r;
+  std::vector<const Layout*> given(in.inputs.begin(), in.inputs.end());
+  for (const FlatNode& n : g.nodes) {
+    if (n.op->form == Form::constraint) given.push_back(constraint_layout(n, in.order));
+    r.rules.push_back(n.op->form == Form::leaf ? Rule{} : n.op->rule(n.call()));
+  }
+  given.insert(given.end(), in.outputs.begin(), in.outputs.end());
+  r.sub_axes = SubAxes::of(in.order, given);
+  Propagator p(g, r.rules, r.sub_axes);
   for (std::size_t k = 0; k < g.inputs.size(); k++) p.close(g.inputs[k], in.inputs[k], false);
   for (const FlatNode& n : g.nodes) {
     if (n.op->form != Form::constraint) continue;
@@ -207,7 +214,8 @@ Preferences propagate(const FlatGraph& g, const std::vector<Rule>& rules, const 
   }
   for (std::size_t k = 0; k < g.outputs.size(); k++)
     if (k < in.outputs.size() && in.outputs[k]) p.close(g.outputs[k], in.outputs[k], true);
-  return p.run();
+  r.preferences = p.run();
+  return r;
 }
 
 }  // namespace shardarray

@@ -6,7 +6,7 @@
 
 #include "compile/passes.h"
 #include "ops/prims.h"
-#include "runtime/evaluate.h"
+#include "runtime/evaluate_instruction.h"
 
 namespace shardarray {
 

@@ -4,7 +4,7 @@
 #include <unordered_map>
 
 #include "cpu/interpreter_plan.h"
-#include "runtime/evaluate.h"
+#include "runtime/evaluate_instruction.h"
 
 namespace shardarray {
 namespace {

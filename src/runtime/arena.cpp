@@ -9,7 +9,7 @@
 #include <memory>
 
 #include "base/env.h"
-#include "runtime/memory.h"
+#include "runtime/system_memory.h"
 #include "shardarray/error.h"
 
 namespace shardarray {

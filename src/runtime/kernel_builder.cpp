@@ -5,7 +5,7 @@
 #include <utility>
 
 #include "base/hash.h"
-#include "runtime/evaluate.h"
+#include "runtime/evaluate_instruction.h"
 #include "shardarray/error.h"
 
 namespace shardarray {
@@ -49,7 +49,9 @@ bool KernelBuilder::fold(Instr& in) const {
     bits[n] = from.imm;
     if (n == 0 && in.code != Code::select) operand = from.type;
   }
-  in = {.code = Code::constant, .type = in.type, .imm = evaluate(in, operand, bits[0], bits[1], bits[2])};
+  in = {.code = Code::constant,
+        .type = in.type,
+        .imm = evaluate_instruction(in, operand, bits[0], bits[1], bits[2])};
   return true;
 }
 

@@ -2,7 +2,7 @@
 
 #include <fmt/format.h>
 
-#include "runtime/evaluate.h"
+#include "runtime/evaluate_instruction.h"
 
 namespace shardarray {
 namespace {

@@ -7,7 +7,7 @@
 #include <vector>
 
 #include "cpu/gemm_spec.h"
-#include "cpu/llvm/memory.h"
+#include "cpu/llvm/row_access.h"
 #include "cpu/llvm/nest_emitter.h"
 
 namespace shardarray::codegen {

@@ -11,7 +11,7 @@
 #include <string>
 #include <vector>
 
-#include "cpu/llvm/memory.h"
+#include "cpu/llvm/row_access.h"
 #include "cpu/loop_nest.h"
 
 namespace shardarray::codegen {

@@ -1,7 +1,7 @@
 // NestEmitter: reductions. Float sums and products run in 32 lanes, by the flat number of the inner point, and
 // the lanes are combined pairwise; the others may be combined in any order.
 #include "cpu/llvm/nest_emitter.h"
-#include "runtime/evaluate.h"
+#include "runtime/evaluate_instruction.h"
 
 namespace shardarray::codegen {
 

@@ -1,4 +1,4 @@
-#include "runtime/evaluate.h"
+#include "runtime/evaluate_instruction.h"
 
 #include <cstring>
 #include <limits>
@@ -129,7 +129,8 @@ template <class T> std::uint64_t convert(DType to, T x) {
 
 }  // namespace
 
-std::uint64_t evaluate(const Instr& in, DType operand, std::uint64_t a, std::uint64_t b, std::uint64_t c) {
+std::uint64_t evaluate_instruction(const Instr& in, DType operand, std::uint64_t a, std::uint64_t b,
+                                   std::uint64_t c) {
   if (in.code == Code::constant) return in.imm;
   if (in.code == Code::bitcast) return a;
   if (in.code == Code::select) return a ? b : c;

@@ -1,4 +1,4 @@
-#include "cpu/llvm/memory.h"
+#include "cpu/llvm/row_access.h"
 
 #include <llvm/IR/Module.h>
 

@@ -1,4 +1,4 @@
-#include "runtime/memory.h"
+#include "runtime/system_memory.h"
 
 #include <sys/mman.h>
 

@@ -1,0 +1,235 @@
+// The static memory plan: donated inputs become outputs, everything temporary gets an offset in its device's arena.
+#include <algorithm>
+#include <limits>
+#include <set>
+
+#include "base/at.h"
+#include "base/sizes.h"
+#include "compile/addresses.h"
+#include "compile/index_map.h"
+#include "compile/scratch_space.h"
+#include "shardarray/error.h"
+
+namespace shardarray {
+
+namespace {
+
+constexpr std::uint64_t kAlign = 64;
+constexpr int kForever = std::numeric_limits<int>::max();
+
+struct Life {
+  int first = -1, last = -1;  ///< group numbers
+};
+
+class Planner {
+ public:
+  Planner(const Partition& p, const Fusion& f, const std::vector<GroupKernel>& kernels,
+          const CompileInput& in, Addresses& at, Program& program, Compiled& out)
+      : p_(p), f_(f), kernels_(kernels), in_(in), at_(at), program_(program), out_(out) {}
+
+  void run() {
+    lives();
+    ports();
+    alias_donated();
+    place_outputs();
+    check_total();
+    place_scratch();
+    peaks();
+  }
+
+ private:
+  void use(int v, int group) {
+    const int m = at_.storage(v).memory;
+    Life& l = lives_[m];
+    l.last = std::max(l.last, group);
+    at_.memory(m);
+  }
+
+  void lives() {
+    for (int v : p_.inputs) lives_[v] = {-1, -1};
+    for (std::size_t k = 0; k < f_.groups.size(); k++) {
+      const int group = static_cast<int>(k);
+      const Group& x = f_.groups[k];
+      for (int v : x.roots) {
+        lives_[v] = {group, group};
+        at_.memory(v);
+      }
+      if (x.loop) {
+        for (const KernelAccess& a : kernels_[k].args) use(a.value, group);
+      } else {
+        for (int s : x.steps)
+          for (int v : at(p_.steps, s).in) use(v, group);
+      }
+    }
+    for (int v : p_.outputs) lives_[at_.storage(v).memory].last = kForever;
+  }
+
+  Port port(int v) {
+    const PartValue& x = at_.value(v);
+    Port port{x.type.shape, x.type.dtype, x.layout, {}, {}, {}, -1};
+    const Memory& m = at_.memory(v);
+    port.bytes = m.bytes;
+    port.devices = m.device;
+    port.bases.resize(m.refs.size());
+    return port;
+  }
+
+  void take_bases(Port& port, Memory& m) {
+    for (std::size_t i = 0; i < m.refs.size(); i++) {
+      port.bases[i] = program_.base_count++;
+      m.refs[i] = {port.bases[i], 0};
+    }
+  }
+
+  void ports() {
+    program_.base_count = static_cast<std::uint32_t>(in_.order->size());
+    for (int v : p_.inputs) {
+      program_.inputs.push_back(port(v));
+      take_bases(program_.inputs.back(), at_.memory(v));
+    }
+    for (int v : p_.outputs) {
+      const int input = at(p_.values, v).input;
+      out_.forwarded.push_back(input);
+      out_.output_layouts.push_back(at(p_.values, v).layout);
+      if (input >= 0) {
+        out_.program_output.push_back(-1);
+        continue;
+      }
+      out_.program_output.push_back(static_cast<int>(output_values_.size()));
+      output_values_.push_back(v);
+      program_.outputs.push_back(port(v));
+    }
+  }
+
+  // May output value v be written over input value i?
+  bool may_reuse(int v, int i) {
+    const int m = at_.storage(v).memory;
+    const Life made = lives_[m], read = lives_[i];
+    if (read.last < made.first) return true;
+    if (read.last != made.first) return false;
+    const Group& x = at(f_.groups, made.first);
+    if (!x.loop) return false;
+    const GroupKernel& k = at(kernels_, made.first);
+    const auto shape = [&](int value) { return at_.value(at_.storage(value).geometry).type.shape; };
+    // What is stored: v itself, or what v is a view of.
+    std::size_t output = 0;
+    while (at_.storage(k.args[output].value).memory != m || !k.args[output].output) output++;
+    const IndexMap same{k.args[output].map};
+    for (std::size_t j = 0; j < k.args.size(); j++) {
+      const KernelAccess& a = k.args[j];
+      if (a.output || at_.storage(a.value).memory != i) continue;
+      const bool same_place = IndexMap{a.map} == same && shape(a.value) == shape(k.args[output].value);
+      if (!same_place || !may_overwrite(k.kernel, static_cast<int>(j), static_cast<int>(output)))
+        return false;
+    }
+    return true;
+  }
+
+  void alias_donated() {
+    out_.donations.resize(p_.inputs.size());
+    std::vector<bool> taken(p_.inputs.size(), false), fits(p_.inputs.size(), false);
+    const std::set<int> outputs(p_.outputs.begin(), p_.outputs.end());
+    const auto forwarded = [&](std::size_t i) { return outputs.contains(p_.inputs[i]); };
+    std::vector<std::size_t> donated;
+    for (std::size_t i = 0; i < p_.inputs.size(); i++)
+      if (in_.donated[i] && !forwarded(i)) donated.push_back(i);
+    for (std::size_t k = 0; k < output_values_.size(); k++) {
+      const PartValue& o = at_.value(output_values_[k]);
+      const auto reused = std::find_if(donated.begin(), donated.end(), [&](std::size_t i) {
+        const PartValue& x = at_.value(p_.inputs[i]);
+        if (x.layout != o.layout || !(x.type.shape == o.type.shape) || x.type.dtype != o.type.dtype)
+          return false;
+        fits[i] = true;
+        return may_reuse(output_values_[k], p_.inputs[i]);
+      });
+      if (reused == donated.end()) continue;
+      taken[*reused] = true;
+      program_.outputs[k].alias = static_cast<int>(*reused);
+      donated.erase(reused);
+    }
+    for (std::size_t i = 0; i < p_.inputs.size(); i++) {
+      DonationVerdict& d = out_.donations[i];
+      d.reused = taken[i] || forwarded(i);
+      if (!d.reused)
+        d.reason = fits[i] ? "it is still read after its replacement is written"
+                           : "no output of that size and sharding";
+    }
+  }
+
+  void place_outputs() {
+    for (std::size_t k = 0; k < output_values_.size(); k++) {
+      Memory& m = at_.memory(output_values_[k]);
+      Port& port = program_.outputs[k];
+      if (port.alias < 0) {
+        take_bases(port, m);
+      } else {
+        port.bases = at(program_.inputs, port.alias).bases;
+        for (std::size_t i = 0; i < m.refs.size(); i++) m.refs[i] = {port.bases[i], 0};
+      }
+      placed_.insert(at_.storage(output_values_[k]).memory);
+    }
+  }
+
+  // All sums of bytes below stay in 64 bits.
+  void check_total() {
+    std::int64_t total = 0;
+    for (const auto& [v, memory] : at_.all())
+      for (const std::uint64_t bytes : memory.bytes)
+        total = add_sizes(total, static_cast<std::int64_t>(bytes + kAlign));
+    if (total == std::numeric_limits<std::int64_t>::max())
+      throw OutOfMemory(
+          "compile: the values that the program stores take 2^63 bytes or more. No device has that much. Use "
+          "smaller shapes.");
+  }
+
+  void place_scratch() {
+    program_.scratch_bytes.assign(static_cast<std::size_t>(in_.order->size()), 0);
+    std::vector<ScratchSpace> spaces(program_.scratch_bytes.size());
+    std::vector<std::pair<Life, int>> temporary;
+    for (auto& [m, life] : lives_)
+      if (life.first >= 0 && !placed_.contains(m)) temporary.push_back({life, m});
+    std::stable_sort(temporary.begin(), temporary.end(),
+                     [](const auto& a, const auto& b) { return a.first.first < b.first.first; });
+    for (const auto& [life, m] : temporary) {
+      Memory& memory = at_.memory(m);
+      for (std::size_t i = 0; i < memory.refs.size(); i++) {
+        const int device = memory.device[i];
+        const std::uint64_t bytes = (memory.bytes[i] + kAlign - 1) / kAlign * kAlign;
+        const std::uint64_t lo = at(spaces, device).place(bytes, life.first, life.last);
+        memory.refs[i] = {static_cast<std::uint32_t>(device), lo};
+        at(program_.scratch_bytes, device) = std::max(at(program_.scratch_bytes, device), lo + bytes);
+      }
+    }
+  }
+
+  void peaks() {
+    program_.peak_bytes = program_.scratch_bytes;
+    auto add = [&](const Port& port) {
+      for (std::size_t i = 0; i < port.bytes.size(); i++)
+        at(program_.peak_bytes, port.devices[i]) += port.bytes[i];
+    };
+    for (const Port& x : program_.inputs) add(x);
+    for (const Port& x : program_.outputs)
+      if (x.alias < 0) add(x);
+  }
+
+  const Partition& p_;
+  const Fusion& f_;
+  const std::vector<GroupKernel>& kernels_;
+  const CompileInput& in_;
+  Addresses& at_;
+  Program& program_;
+  Compiled& out_;
+  std::map<int, Life> lives_;
+  std::vector<int> output_values_;
+  std::set<int> placed_;  // memories
+};
+
+}  // namespace
+
+void assign_addresses(const Partition& p, const Fusion& f, const std::vector<GroupKernel>& kernels,
+                      const CompileInput& in, Addresses& at, Program& program, Compiled& out) {
+  Planner(p, f, kernels, in, at, program, out).run();
+}
+
+}  // namespace shardarray
