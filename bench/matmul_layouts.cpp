@@ -23,10 +23,10 @@
 #include <map>
 
 #include "bench.h"
+#include "execute/launch.h"
 #include "layouts.h"
 #include "layouts_report.h"
 #include "machine.h"
-#include "execute/launch.h"
 
 namespace sa = shardarray;
 

@@ -7,8 +7,8 @@
 #include <new>
 
 #include "bench.h"
-#include "hand_step.h"
 #include "execute/launch.h"
+#include "hand_step.h"
 
 namespace sa = shardarray;
 

@@ -7,8 +7,8 @@
 #include <vector>
 
 #include "cpu/gemm_spec.h"
-#include "cpu/llvm/row_access.h"
 #include "cpu/llvm/nest_emitter.h"
+#include "cpu/llvm/row_access.h"
 
 namespace shardarray::codegen {
 
