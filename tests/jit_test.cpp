@@ -3,6 +3,7 @@
 #include <cmath>
 #include <thread>
 
+#include "graph/node.h"
 #include "runtime/devices.h"
 #include "transforms_helpers.h"
 
@@ -271,6 +272,28 @@ TEST_CASE("jit: what pending work still reads is not taken by option") {
     check_near(f(once_read), {2, 3, 6});
     CHECK(once_read.is_deleted());  // nobody needs it any more
     CHECK(done.to_vector<double>() == truth);
+  }
+}
+
+TEST_CASE("jit: a captured array is not read by the trace that took it in") {
+  const auto x = sa::array({1.0, 2.0});
+  for (const bool twice : {false, true}) {
+    Array captured = sa::array({3.0, 4.0});
+    const auto f = sa::jit([=](Array v) {
+      const Array w = v * captured;
+      return twice ? w + captured : w;
+    });
+    CHECK(f(x).to_vector<double>() == std::vector<double>{twice ? 6. : 3., twice ? 12. : 8.});
+    CHECK(captured.node()->readers() == 0);
+    const auto refs = captured.node()->refs();
+    const auto g =
+        sa::grad([&](Array v) { return sa::sum(sa::jit([&](Array u) { return u * captured; })(v)); });
+    CHECK(g(x).to_vector<double>() == std::vector<double>{3, 4});
+    const Array pending = captured * 2;
+    CHECK(captured.node()->readers() == 1);
+    pending.block_until_ready();
+    CHECK(captured.node()->readers() == 0);
+    CHECK(captured.node()->refs() >= refs);
   }
 }
 

@@ -92,20 +92,29 @@ Node* Node::make(const Op* op, std::span<A> inputs, std::span<const Type> output
     new (n->outputs() + k) Output{outputs[k], nullptr, kilobytes[k]};
   Pending below;
   for (const Array& a : inputs) {
-    Array* const to = n->operands() + n->operand_count_++;
-    if (!a.has_value()) {
-      new (to) Array();
-      continue;
-    }
-    add_pending(below, *a.node(), a.index());
-    a.node()->counts_.fetch_add(reader + 1, std::memory_order_relaxed);
-    new (to) Array(a.node(), a.index());
+    if (a.has_value()) add_pending(below, *a.node(), a.index());
+    n->take_operand(n->operands() + n->operand_count_++, a);
   }
   n->set_pending({below.depth + 1, saturating_add(below.nodes, 1), below.kilobytes});
   return n;
 }
 template Node* Node::make(const Op*, std::span<const ArrayCref>, std::span<const Type>, AttrsRef, Where);
 template Node* Node::make(const Op*, std::span<const Array>, std::span<const Type>, AttrsRef, Where);
+
+void Node::take_operand(Array* to, const Array& a) {
+  if (!a.has_value()) {
+    new (to) Array();
+    return;
+  }
+  a.node()->counts_.fetch_add(reader + 1, std::memory_order_relaxed);
+  new (to) Array(a.node(), a.index());
+}
+void Node::set_operand(std::size_t k, const Array& a) {
+  Array& mine = own()[k];
+  if (mine.has_value()) mine.node()->counts_.fetch_sub(reader, std::memory_order_release);
+  const Array before = std::move(mine);
+  take_operand(&mine, a);
+}
 
 void Node::destroy() {
   for (Output& o : out()) o.~Output();
@@ -121,7 +130,7 @@ void Node::drop(Node* n) {
   for (Node* dead = n; dead;) {
     Node* d = dead;
     dead = d->link_;
-    for (Array& a : d->in()) {
+    for (Array& a : d->own()) {
       Node* c = a.node();
       new (&a) Array();  // its count is given back here
       if (c && c->counts_.fetch_sub(reader + 1, std::memory_order_acq_rel) == reader + 1) {
@@ -134,7 +143,7 @@ void Node::drop(Node* n) {
 }
 
 void Node::release_operands(std::vector<Array>& dead) {
-  for (Array& a : in()) {
+  for (Array& a : own()) {
     if (a.has_value()) a.node()->counts_.fetch_sub(reader, std::memory_order_release);
     dead.push_back(std::move(a));
   }

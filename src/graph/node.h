@@ -100,7 +100,6 @@ class Node {
   AttrsRef attrs_;
 
   const Attrs& attrs() const;
-  std::span<Array> in() { return {operands(), operand_count_}; }
   std::span<const Array> in() const { return {const_cast<Node*>(this)->operands(), operand_count_}; }
   std::span<Output> out() { return {outputs(), output_count_}; }
   std::span<const Output> out() const { return {const_cast<Node*>(this)->outputs(), output_count_}; }
@@ -114,6 +113,8 @@ class Node {
   /// The function that took the buffers; null while they live.
   const char* donor() const { return donor_.load(std::memory_order_acquire); }
   void set_donor(const char* d) { donor_.store(d, std::memory_order_release); }
+  /// Puts another operand in the place of the k-th.
+  void set_operand(std::size_t k, const Array& a);
   /// An evaluated node forgets its operands: they go to `dead`, for the caller to drop without a lock.
   void release_operands(std::vector<Array>& dead);
   /// What was pending below it when it was recorded, itself included; nothing once it is evaluated.
@@ -136,6 +137,8 @@ class Node {
  private:
   Node() = default;
   Output* outputs() { return reinterpret_cast<Output*>(this + 1); }
+  std::span<Array> own() { return {operands(), operand_count_}; }
+  void take_operand(Array* to, const Array& a);  // counts it as read from here
   Array* operands() { return reinterpret_cast<Array*>(outputs() + output_count_); }
   void destroy();
 

@@ -28,11 +28,12 @@ Graph close_graph(Arrays in, Arrays out, std::uint64_t id, Arrays& captured, con
   Graph g{std::move(in), std::move(out), trace_state().effects.back()};
   ArrayMap<Array> lifted;
   for (const Array& a : g.in) lifted.emplace(key(a), a);
-  auto lift = [&](Array& a) {
+  // What stands for `a` inside; null: itself.
+  auto lift = [&](const Array& a) -> const Array* {
     if (!a.has_value() || belongs(a.node(), id)) {
       if (a.has_value() && a.node()->op == &op_input && !lifted.contains(key(a)))
         check_escaped(a.node(), function);
-      return;
+      return nullptr;
     }
     auto [it, fresh] = lifted.try_emplace(key(a));
     if (fresh) {
@@ -41,14 +42,16 @@ Graph close_graph(Arrays in, Arrays out, std::uint64_t id, Arrays& captured, con
       g.in.push_back(it->second);
       captured.push_back(a);
     }
-    a = it->second;
+    return &it->second;
   };
-  for (Array& a : g.out) lift(a);
+  for (Array& a : g.out)
+    if (const Array* inside = lift(a)) a = Array(*inside);
   std::vector<Array> roots = g.out;
   roots.insert(roots.end(), g.effects.begin(), g.effects.end());
   const auto mine = [&](Node* n) { return belongs(n, id) && n->op != &op_constant; };
   for (Node* n : topological(std::span<const Array>(roots), mine))
-    for (Array& a : n->in()) lift(a);  // nodes of this trace belong to nobody else: rewiring them is safe
+    for (std::size_t k = 0; k < n->in().size(); k++)  // nodes of this trace belong to nobody else
+      if (const Array* inside = lift(n->in()[k])) n->set_operand(k, *inside);
   return g;
 }
 
