@@ -16,8 +16,6 @@
 namespace shardarray {
 namespace core {
 
-bool tracing() { return !trace_state().open.empty(); }
-
 static Array constrain(const Array& x, const Sharding& s, Where w) {
   Attrs attrs;
   attrs.sharding = std::make_shared<const Sharding>(s);

@@ -16,6 +16,7 @@
 #include "graph/trace_state.h"
 #include "ops/prims.h"
 #include "runtime/devices.h"
+#include "shardarray/detail/maps.h"
 #include "shardarray/detail/path.h"
 #include "transform/trace.h"
 
@@ -393,8 +394,7 @@ static void run_effects(const JitEntry& e, std::span<const ValueRef> values, con
 }
 
 std::span<Array> jit_launch(const JitEntry& e, JitCall& call) {
-  if (!trace_state().open.empty() || !trace_state().gradients.empty())
-    return call.results = record_call(e, call);
+  if (tracing() || !trace_state().gradients.empty()) return call.results = record_call(e, call);
   check_aliases(e, call);
   struct Storage {  // keeps its memory from call to call
     std::vector<LaunchLeaf> leaves;

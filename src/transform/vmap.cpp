@@ -72,6 +72,8 @@ Array rows_first(const VmapArg& a, Type& of_row) {
 
 namespace core {
 
+bool tracing() { return !trace_state().open.empty(); }
+
 VmapResult vmap(const std::function<Arrays(std::span<const Array>)>& f, std::span<const VmapArg> args,
                 const std::string& axis_name, std::optional<std::int64_t> axis_size, const char* function,
                 Where w) {
