@@ -2,6 +2,9 @@
 #pragma once
 #include <cstdlib>
 #include <string>
+#if defined(__SANITIZE_ADDRESS__)
+#include <sanitizer/lsan_interface.h>
+#endif
 
 namespace shardarray::testing {
 
@@ -21,5 +24,18 @@ constexpr bool is_sanitized() {
   return false;
 #endif
 }
+
+/// In its scope LeakSanitizer does not count what this thread allocates.
+class LostMemory {
+ public:
+#if defined(__SANITIZE_ADDRESS__)
+  LostMemory() { __lsan_disable(); }
+  ~LostMemory() { __lsan_enable(); }
+#else
+  LostMemory() {}
+#endif
+  LostMemory(const LostMemory&) = delete;
+  LostMemory& operator=(const LostMemory&) = delete;
+};
 
 }  // namespace shardarray::testing
