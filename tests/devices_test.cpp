@@ -14,7 +14,7 @@
 
 #include "runtime/arena.h"
 #include "runtime/devices.h"
-#include "runtime/system_memory.h"
+#include "runtime/memory_source.h"
 #include "shardarray/error.h"
 
 namespace devices_test {
@@ -34,25 +34,22 @@ bool contains(const std::string& text, const std::string& part) {
 }
 
 // The system's memory, counted, and refused from a chosen call on.
-struct CountedMemory {
-  static inline SystemMemory real;
-  static inline std::int64_t mapped = 0, calls = 0, fail_from = -1, fail_count = 0;
-  static void* map(std::size_t bytes) {
+struct CountedMemory final : MemorySource {
+  std::int64_t mapped = 0, calls = 0, fail_from = -1, fail_count = 0;
+  MemorySource& real;
+  CountedMemory() : real(set_system_memory(*this)) {}
+  ~CountedMemory() override { set_system_memory(real); }
+  void* map(std::size_t bytes) override {
     const std::int64_t call = calls++;
     if (fail_from >= 0 && call >= fail_from && call < fail_from + fail_count) return nullptr;
     mapped += static_cast<std::int64_t>(bytes);
     return real.map(bytes);
   }
-  static void unmap(void* p, std::size_t bytes) {
+  void unmap(void* p, std::size_t bytes) override {
     mapped -= static_cast<std::int64_t>(bytes);
     real.unmap(p, bytes);
   }
-  CountedMemory() {
-    mapped = calls = fail_count = 0;
-    fail_from = -1;
-    real = set_system_memory({map, unmap});
-  }
-  ~CountedMemory() { set_system_memory(real); }
+  void fill(void* p, unsigned char byte, std::size_t bytes) override { real.fill(p, byte, bytes); }
 };
 
 // Only gives buffers back to its arena.
@@ -102,9 +99,9 @@ TEST_CASE("arena: alignment, contents, recycling, statistics") {
     const MemoryStats s = backend.arena.stats();
     CHECK(s.in_use == in_use);
     CHECK(s.high_water == most);
-    CHECK(s.held == static_cast<std::size_t>(CountedMemory::mapped));
+    CHECK(s.held == static_cast<std::size_t>(memory.mapped));
   }
-  CHECK(CountedMemory::mapped == 0);
+  CHECK(memory.mapped == 0);
 }
 
 TEST_CASE("arena: a returned block serves again without the system or malloc") {
@@ -116,12 +113,12 @@ TEST_CASE("arena: a returned block serves again without the system or malloc") {
     const Buffer* const object = a.get();
     const void* const data = a->data;
     a = {};
-    const auto calls = CountedMemory::calls;
+    const auto calls = memory.calls;
     const BufferRef b = backend.allocate(0, bytes);
     CHECK(b.get() == object);  // the Buffer object itself comes back: no malloc
     CHECK(b->data == data);
     CHECK(b->unique());
-    CHECK(CountedMemory::calls == calls);
+    CHECK(memory.calls == calls);
   }
 }
 
@@ -141,8 +138,8 @@ TEST_CASE("arena: the k-th refusal of the system") {
     CountedMemory memory;
     {
       ArenaBackend backend;
-      CountedMemory::fail_from = k;
-      CountedMemory::fail_count = 2;  // a refused request is tried again after free blocks went back
+      memory.fail_from = k;
+      memory.fail_count = 2;  // a refused request is tried again after free blocks went back
       std::vector<BufferRef> live;
       int refused = 0;
       for (std::size_t bytes : sizes) {
@@ -163,7 +160,7 @@ TEST_CASE("arena: the k-th refusal of the system") {
       live.clear();
       for (std::size_t bytes : sizes) live.push_back(backend.allocate(0, bytes));
     }
-    CHECK(CountedMemory::mapped == 0);
+    CHECK(memory.mapped == 0);
   }
   ArenaBackend backend;
   CHECK(contains(message_of<OutOfMemory>([&] { (void)backend.allocate(0, ~std::size_t{0} - 5); }),

@@ -8,8 +8,8 @@
 #include "golden.h"
 #include "program_of.h"
 #include "runtime/arena.h"
+#include "runtime/memory_source.h"
 #include "runtime/pool.h"
-#include "runtime/system_memory.h"
 
 namespace memory_test {
 
@@ -305,18 +305,18 @@ TEST_CASE("memory: donated by option, the buffer dies for every handle") {
 // ---------------------------------------------------------------- faults
 namespace {
 
-int maps_left = 0;  // how many requests for memory the system grants
-sa::SystemMemory real_memory;
-void* map_some(std::size_t bytes) { return maps_left-- > 0 ? real_memory.map(bytes) : nullptr; }
-void unmap_any(void* p, std::size_t bytes) { real_memory.unmap(p, bytes); }
+/// Memory is short while it lives: the system grants so many requests.
+class ShortMemory final : public sa::MemorySource {
+ public:
+  explicit ShortMemory(int grants) : left_(grants), real_(sa::set_system_memory(*this)) {}
+  ~ShortMemory() override { sa::set_system_memory(real_); }
+  void* map(std::size_t bytes) override { return left_-- > 0 ? real_.map(bytes) : nullptr; }
+  void unmap(void* p, std::size_t bytes) override { real_.unmap(p, bytes); }
+  void fill(void* p, unsigned char byte, std::size_t bytes) override { real_.fill(p, byte, bytes); }
 
-/// Memory is short while it lives.
-struct ShortMemory {
-  explicit ShortMemory(int grants) {
-    maps_left = grants;
-    real_memory = sa::set_system_memory({map_some, unmap_any});
-  }
-  ~ShortMemory() { sa::set_system_memory(real_memory); }
+ private:
+  int left_;
+  sa::MemorySource& real_;
 };
 
 /// Runs the first `failing` steps of a program, then fails.
@@ -324,8 +324,8 @@ class FailingExecutable : public sa::Executable {
  public:
   FailingExecutable(std::unique_ptr<sa::Executable> part, std::size_t failing)
       : part_(std::move(part)), failing_(failing) {}
-  void run(std::span<void* const> bases, sa::RunReport* report) const override {
-    part_->run(bases, report);
+  sa::CompletionRef run(std::span<void* const> bases, sa::RunReport* report) const override {
+    sa::wait(part_->run(bases, report));
     throw sa::TransportError("step " + std::to_string(failing_) + " failed");
   }
 

@@ -11,12 +11,14 @@
 
 namespace shardarray {
 
-/// One device, a plain value. Streams as `cpu:3`.
+/// One device, a plain value, as devices() lists it: where it lies is not chosen. Streams as `cpu:3`.
 struct SHARDARRAY_API Device {
   int id = 0;                    ///< unique over all processes and platforms of a kind
   std::string platform = "cpu";  ///< "cpu" or "cuda"
   int process_index = 0;         ///< the process that can reach its memory
   std::string kind = "cpu";      ///< the hardware's own name
+  int memory =
+      0;  ///< devices of a process with equal numbers share one memory: replicas in it are one buffer
   friend bool operator==(const Device& a, const Device& b) {
     return a.id == b.id && a.platform == b.platform;
   }

@@ -106,6 +106,7 @@ template <class... S> AxisNames axes(S&&... names) { return {{std::string(std::f
 /// One entry of a PartitionSpec: a mesh axis, several, or none.
 struct SHARDARRAY_API SpecEntry {
   SpecEntry(none_t) {}
+  SpecEntry(std::nullptr_t) = delete;  // a dimension that nothing cuts is `none`
   SpecEntry(const char* axis) : names{axis} {}
   SpecEntry(const std::string& axis) : names{axis} {}
   SpecEntry(AxisNames a) : names(std::move(a.names)), tuple(true) {}

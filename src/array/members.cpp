@@ -45,6 +45,7 @@ std::vector<Shard> ShardedArray::addressable_shards() const {
                            SingleDeviceSharding(device), v->committed, true);
     view->buffers.push_back(
         v->buffers[static_cast<std::size_t>(instances.of_position[static_cast<std::size_t>(p)])]);
+    view->ready = v->ready;
     shards.push_back({device, map[k].second, replicas[k], leaf_array(part, std::move(view), node_->where)});
   }
   return shards;
@@ -61,7 +62,7 @@ ShardedArray ShardedArray::addressable_data(int i) const {
 }
 
 const ShardedArray& ShardedArray::block_until_ready() const {
-  force(*this, "block_until_ready");
+  wait(force(*this, "block_until_ready")->ready);
   return *this;
 }
 

@@ -92,13 +92,13 @@ Array from_callback(const Shape& shape, const Sharding& s,
       const ValueRef value = force(part, "make_array_from_callback");
       std::vector<std::byte> bytes = host_bytes("make_array_from_callback", bytes_of(tile.size, t.dtype));
       gather_to_host(*value, given, bytes.data());
-      BufferRef buffer = b.allocate(device.id, bytes.size());
+      BufferRef buffer = b.allocate(local_index(device), bytes.size());
       b.copy_from_host(buffer, bytes.data(), bytes.size());
       v->buffers.push_back(buffer);
       made.push_back({at->second, std::move(buffer)});
     } else {
-      BufferRef buffer = b.allocate(device.id, known->second->bytes);
-      b.copy_from_host(buffer, known->second->data, known->second->bytes);
+      BufferRef buffer = b.allocate(local_index(device), known->second->bytes);
+      b.copy(buffer, known->second, known->second->bytes);
       v->buffers.push_back(std::move(buffer));
     }
   }
@@ -124,6 +124,7 @@ Array make_array_from_single_device_arrays(const Shape& shape, const Sharding& s
   v->buffers = SmallVector<BufferRef, 8>(count);
   for (const Array& a : arrays) {
     const ValueRef piece = value_of(a);
+    wait(piece->ready);
     if (piece->layout->order()->size() != 1)
       throw ShardingError(fmt::format(
           "{}: every array must have one shard, but {} is on {} devices. A piece lies on one device. "

@@ -25,12 +25,16 @@ class CpuBackend final : public Backend {
   BufferRef allocate(int device, std::size_t bytes) override {
     return BufferRef(arenas_[checked(device)].allocate(bytes));
   }
+  using Backend::allocate;
   void deallocate(Buffer* b) override { arenas_[static_cast<std::size_t>(b->device)].deallocate(b); }
   void copy_from_host(const BufferRef& to, const void* from, std::size_t bytes) override {
     if (bytes > 0) std::memcpy(to->data, from, bytes);
   }
   void copy_to_host(void* to, const BufferRef& from, std::size_t bytes) override {
     if (bytes > 0) std::memcpy(to, from->data, bytes);
+  }
+  void copy(const BufferRef& to, const BufferRef& from, std::size_t bytes) override {
+    from->owner->copy_to_host(to->data, from, bytes);  // which this memory is
   }
   std::unique_ptr<Executable> load(std::shared_ptr<const Program> program) override {
     return make_cpu_executable(std::move(program));

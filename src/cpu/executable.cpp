@@ -66,7 +66,13 @@ class CpuExecutable final : public Executable {
     budget_ = std::min(budget_.load(std::memory_order_relaxed), 0.1 * compile_ns_);
   }
 
-  void run(std::span<void* const> bases, RunReport* report) const override {
+  CompletionRef run(std::span<void* const> bases, RunReport* report) const override {
+    run_now(bases, report);
+    return nullptr;
+  }
+
+ private:
+  void run_now(std::span<void* const> bases, RunReport* report) const {
     if (bases.size() != program_->base_count) {
       throw InternalError(fmt::format(
           "run: {} base pointers, the program has {}. Every input, output and scratch arena has one. "
@@ -89,7 +95,6 @@ class CpuExecutable final : public Executable {
     tasks.graph.run(all);
   }
 
- private:
   enum class Stage : std::uint8_t { interpreted, quick, done };
   static constexpr double endless = 1e300;
 

@@ -27,7 +27,7 @@ ValueRef host_value(const void* data, const Type& t, const Device& device) {
   const auto bytes = static_cast<std::size_t>(bytes_of(t.shape, t.dtype));
   const Sharding& s = sharding_on(device);
   auto v = make_value(layout_of(s, static_cast<int>(t.shape.size())), s, false, true);
-  v->buffers.push_back(b.allocate(device.id, bytes));
+  v->buffers.push_back(b.allocate(local_index(device), bytes));
   b.copy_from_host(v->buffers[0], data, bytes);
   return v;
 }
@@ -64,6 +64,7 @@ void copy_box(std::byte* to, const Box& to_tile, const std::byte* from, const Bo
 }  // namespace
 
 void gather_to_host(const Value& v, const Type& t, void* to) {
+  wait(v.ready);
   const std::size_t item = itemsize(t.dtype);
   const Instances instances = instances_of(*v.layout, v.shared);
   Backend& b = backend(v.layout->order()->devices()[0].platform);
@@ -91,8 +92,8 @@ static ValueRef scatter_from_host(const std::vector<std::byte>& whole, const Typ
     const Box tile = tile_of(*l, t.shape, leader);
     piece = host_bytes("device_put", bytes_of(tile.size, t.dtype));
     copy_box(piece.data(), tile, whole.data(), whole_box(t.shape), tile, itemsize(t.dtype));
-    v->buffers.push_back(
-        b.allocate(l->order()->devices()[static_cast<std::size_t>(leader)].id, piece.size()));
+    const Device& device = l->order()->devices()[static_cast<std::size_t>(leader)];
+    v->buffers.push_back(b.allocate(local_index(device), piece.size()));
     b.copy_from_host(v->buffers.back(), piece.data(), piece.size());
   }
   return v;

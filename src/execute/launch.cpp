@@ -9,14 +9,9 @@ namespace shardarray {
 
 namespace {
 
-// Memory of the device at this position of the program's order.
-BufferRef allocate(const LoadedProgram& p, int position, std::size_t bytes) {
-  return p.backend->allocate(p.order->devices()[static_cast<std::size_t>(position)].id, bytes);
-}
-
 BufferRef copy_of(const LoadedProgram& p, const BufferRef& x, int position) {
-  BufferRef fresh = allocate(p, position, x->bytes);
-  p.backend->copy_from_host(fresh, x->data, x->bytes);
+  BufferRef fresh = p.backend->allocate(p.local[static_cast<std::size_t>(position)], x->bytes);
+  p.backend->copy(fresh, x, x->bytes);
   return fresh;
 }
 
@@ -27,11 +22,14 @@ void convert_buffers(const LoadedProgram& p, std::size_t k, const Value& v, bool
   const Port& port = p.compiled.program->inputs[k];
   const Instances want = instances_of(*p.inputs[k], p.share_replicas),
                   have = instances_of(*v.layout, v.shared);
+  const std::vector<Device>&there = v.layout->order()->devices(), &here = p.order->devices();
   for (std::size_t i = 0; i < want.leader.size(); i++) {
-    const std::size_t source =
-        same_order ? static_cast<std::size_t>(have.of_position[static_cast<std::size_t>(want.leader[i])]) : 0;
-    // shared replicas read one buffer; separate memories get copies of their own
-    to.push_back(p.share_replicas ? v.buffers[source] : copy_of(p, v.buffers[source], port.devices[i]));
+    const auto position = static_cast<std::size_t>(want.leader[i]);
+    const std::size_t source = same_order ? static_cast<std::size_t>(have.of_position[position]) : 0;
+    const Device &from = there[static_cast<std::size_t>(have.leader[source])], &at = here[position];
+    // Replicas in one memory read one buffer; other memories get copies of their own.
+    const bool shares = p.share_replicas && from.platform == at.platform && from.memory == at.memory;
+    to.push_back(shares ? v.buffers[source] : copy_of(p, v.buffers[source], port.devices[i]));
   }
 }
 
@@ -101,11 +99,10 @@ const Buffers& leaf_buffers(const Workspace& w, std::span<const LaunchLeaf> leav
 void take_scratch(const LoadedProgram& p, Workspace& w) {
   const Program& program = *p.compiled.program;
   w.bases.assign(program.base_count, nullptr);
-  for (std::size_t d = 0; d < program.scratch_bytes.size(); d++)
-    if (program.scratch_bytes[d] > 0) {
-      w.scratch.push_back(allocate(p, static_cast<int>(d), program.scratch_bytes[d]));
-      w.bases[d] = w.scratch.back()->data;
-    }
+  w.scratch.resize(p.scratch_devices.size());
+  p.backend->allocate(p.scratch_devices, p.scratch_bytes, w.scratch);
+  for (std::size_t d = 0, k = 0; k < w.scratch.size(); d++)
+    if (program.scratch_bytes[d] > 0) w.bases[d] = w.scratch[k++]->data;
 }
 
 // Whether the memory of a leaf that was given up is the program's now: nobody else has the value, nor a view of its buffers.
@@ -171,14 +168,15 @@ void make_results(const LoadedProgram& p, std::span<const LaunchLeaf> leaves, Wo
       }
       results.push_back(make_value(layout, spelled, p.committed, p.share_replicas));
       results.back()->buffers = leaf_buffers(w, leaves, j);
+      results.back()->ready = v->ready;
       continue;
     }
-    const Port& o = p.compiled.program->outputs[static_cast<std::size_t>(p.compiled.program_output[k])];
+    const auto made = static_cast<std::size_t>(p.compiled.program_output[k]);
+    const Port& o = p.compiled.program->outputs[made];
     Value& v = *results.emplace_back(make_value(layout, spelled, p.committed, p.share_replicas));
-    for (std::size_t i = 0; i < o.bytes.size(); i++) {
-      v.buffers.push_back(allocate(p, o.devices[i], o.bytes[i]));
-      w.bases[o.bases[i]] = v.buffers.back()->data;
-    }
+    v.buffers = SmallVector<BufferRef, 8>(o.bytes.size());
+    p.backend->allocate(p.output_devices[made], o.bytes, v.buffers);
+    for (std::size_t i = 0; i < o.bytes.size(); i++) w.bases[o.bases[i]] = v.buffers[i]->data;
   }
 }
 
@@ -200,7 +198,10 @@ void launch(const LoadedProgram& p, std::span<const LaunchLeaf> leaves, std::vec
   }
   if (p.compiled.program->steps.empty()) return;
   try {
-    p.executable->run(w.bases, report);
+    const CompletionRef done = p.executable->run(w.bases, report);
+    if (report) wait(done);
+    for (std::size_t k = 0; done && k < results.size(); k++)
+      if (p.compiled.program_output[k] >= 0) results[k]->ready = done;
   } catch (...) {
     results.clear();
     if (verdicts)

@@ -11,7 +11,7 @@
 #include "compile/compile.h"
 #include "graph/flat.h"
 #include "graph/value.h"
-#include "runtime/backend.h"
+#include "runtime/platforms.h"
 
 namespace shardarray {
 
@@ -34,7 +34,11 @@ struct LoadedProgram {
   std::vector<const Layout*> inputs;  ///< the layouts in which it takes its leaves
   std::vector<Sharding> constraints;  ///< how results may be spelled besides as their leaves
   std::vector<bool> aliased;          ///< per leaf: an output takes over its buffers
-  std::vector<int> sources;           ///< per output: the leaf that it takes over or simply is, or -1
+  std::vector<int> local;             ///< position -> number of the device within its backend
+  std::vector<int> scratch_devices;   ///< those that need scratch: their numbers, and bytes
+  std::vector<std::uint64_t> scratch_bytes;
+  std::vector<std::vector<int>> output_devices;  ///< per output of the program: the devices' numbers
+  std::vector<int> sources;  ///< per output: the leaf that it takes over or simply is, or -1
   mutable std::atomic<bool> inspected{false};  ///< its inspectors were called
   /// The spelling of results follows that of the leaves.
   struct Spelling {
@@ -97,6 +101,7 @@ CompileInput compile_input(FlatGraph g, const LeafPlacement& where, std::vector<
 
 /// Runs; `results` gets the outputs in order, `verdicts` (if any) one entry per leaf. Donated leaves that were reused are the
 /// caller's to empty. A result that takes over a leaf or is one is the leaf's own value where that says all of it.
+/// The work may go on after the return, but with a `report`: the results are ready when their `ready` is.
 /// A cached program allocates nothing but the results' buffers.
 void launch(const LoadedProgram& p, std::span<const LaunchLeaf> leaves, std::vector<ValueRef>& results,
             std::vector<LaunchVerdict>* verdicts = nullptr, RunReport* report = nullptr);

@@ -303,6 +303,17 @@ std::shared_ptr<const LoadedProgram> load_program(FlatGraph g, std::span<const V
   p->compiled = compile(std::move(in));
   for (const Layout* l : p->compiled.output_layouts) p->orders.push_back(l->order()->ref());
   p->backend = &backend(p->order->devices()[0].platform);
+  for (const Device& d : p->order->devices()) p->local.push_back(local_index(d));
+  const Program& program = *p->compiled.program;
+  for (std::size_t d = 0; d < program.scratch_bytes.size(); d++) {
+    if (program.scratch_bytes[d] == 0) continue;
+    p->scratch_devices.push_back(p->local[d]);
+    p->scratch_bytes.push_back(program.scratch_bytes[d]);
+  }
+  for (const Port& o : program.outputs) {
+    std::vector<int>& local = p->output_devices.emplace_back();
+    for (const int position : o.devices) local.push_back(p->local[static_cast<std::size_t>(position)]);
+  }
   p->executable = timed("load", [&] { return p->backend->load(p->compiled.program); });
   p->aliased.resize(p->inputs.size());
   for (const Port& o : p->compiled.program->outputs)

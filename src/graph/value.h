@@ -6,6 +6,7 @@
 #include "base/small_vector.h"
 #include "layout/layout.h"
 #include "runtime/buffer.h"
+#include "runtime/completion.h"
 #include "shardarray/sharding.h"
 
 namespace shardarray {
@@ -17,13 +18,14 @@ struct Value {
   bool number = false;                ///< a literal: it goes where it is needed
   bool shared = true;                 ///< replicas share one buffer: instances_of(layout, shared)
   SmallVector<BufferRef, 8> buffers;  ///< instance -> buffer
+  CompletionRef ready;                ///< of the work that writes them
 };
 /// It stays on its devices: what is computed from it runs there.
 inline bool is_bound(const Value& v) { return v.committed || v.layout->order()->size() > 1; }
 using ValueRef = std::shared_ptr<Value>;
 inline ValueRef make_value(const Layout* layout, Sharding sharding, bool committed, bool shared) {
   return std::allocate_shared<Value>(BlockAllocator<Value>(),
-                                     Value{layout, std::move(sharding), committed, false, shared, {}});
+                                     Value{layout, std::move(sharding), committed, false, shared, {}, {}});
 }
 
 }  // namespace shardarray

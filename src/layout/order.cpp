@@ -14,7 +14,8 @@ namespace shardarray {
 namespace {
 
 bool by_id(const Device& a, const Device& b) {
-  return std::tie(a.platform, a.id) < std::tie(b.platform, b.id);
+  return std::tie(a.platform, a.id, a.memory, a.process_index) <
+         std::tie(b.platform, b.id, b.memory, b.process_index);
 }
 
 struct ByIds {
@@ -53,6 +54,11 @@ OrderRef DeviceOrder::shared(std::vector<Device> devices) {
         fmt::format("DeviceOrder::of: {} devices, empty or with one twice. A device order lists distinct "
                     "devices. Please report this.",
                     devices.size()));
+  if (ascending.front().platform != ascending.back().platform)
+    throw DeviceError(
+        fmt::format("devices: {} and {} are in one sharding. All devices of a sharding are of one platform. "
+                    "Choose devices of one, and move arrays with device_put.",
+                    to_string(ascending.front()), to_string(ascending.back())));
   const OrderRef sorted = ascending == devices ? nullptr : shared(std::move(ascending));
   OrderRef order = orders_made().get(
       devices, [&](const std::vector<Device>& list) { return OrderRef(new DeviceOrder(list, sorted)); });

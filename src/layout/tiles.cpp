@@ -2,7 +2,8 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <unordered_map>
+#include <map>
+#include <utility>
 
 #include "base/ceil_div.h"
 #include "layout/tiles.h"
@@ -109,17 +110,19 @@ Shape tile_shape(const Layout& layout, const Shape& shape) {
 }
 
 Instances instances_of(const Layout& layout, bool share_replicas) {
+  const std::vector<Device>& devices = layout.order()->devices();
   const int n = layout.order()->size();
   Instances out;
-  std::unordered_map<std::int64_t, int> known;
+  std::map<std::pair<int, std::int64_t>, int> known;  // memory, part of the value
   for (int p = 0; p < n; p++) {
-    std::int64_t key = share_replicas ? 0 : p;
+    std::int64_t part = share_replicas ? 0 : p;
     if (share_replicas) {
       // Mixed radix over all sub-axes in use: at most n values.
-      for (int d = 0; d < layout.rank(); d++) key = key * layout.tiles(d) + layout.tile_index(d, p);
-      for (SubAxis a : layout.unreduced()) key = key * a.size + coordinate(a, p, n);
+      for (int d = 0; d < layout.rank(); d++) part = part * layout.tiles(d) + layout.tile_index(d, p);
+      for (SubAxis a : layout.unreduced()) part = part * a.size + coordinate(a, p, n);
     }
-    const auto [it, fresh] = known.emplace(key, out.count());
+    const int memory = devices[static_cast<std::size_t>(p)].memory;
+    const auto [it, fresh] = known.emplace(std::pair(memory, part), out.count());
     if (fresh) out.leader.push_back(p);
     out.of_position.push_back(it->second);
   }

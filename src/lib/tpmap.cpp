@@ -137,6 +137,7 @@ Array view(const Array& piece, const Shape& shape) {
   auto r = make_value(Layout::replicated(v.layout->order(), static_cast<int>(shape.size())), v.sharding,
                       false, true);
   r->buffers = v.buffers;
+  r->ready = v.ready;
   return leaf_array(t, std::move(r), piece.node()->where);
 }
 

@@ -5,11 +5,9 @@
 #include <algorithm>
 #include <atomic>
 #include <bit>
-#include <cstring>
 #include <memory>
 
 #include "base/env.h"
-#include "runtime/system_memory.h"
 #include "shardarray/error.h"
 
 namespace shardarray {
@@ -72,7 +70,7 @@ Buffer* Arena::allocate(std::size_t bytes) {
     stats_.in_use += bytes;
     stats_.high_water = std::max(stats_.high_water, stats_.in_use);
   }
-  if (fill) std::memset(b->data, 0xff, bytes);
+  if (fill) source().fill(b->data, 0xff, bytes);
   return b;
 }
 
@@ -106,10 +104,10 @@ void* Arena::fresh_block(std::size_t block) {
 }
 
 void* Arena::map(std::size_t bytes) {
-  void* p = system_memory().map(bytes);
+  void* p = source().map(bytes);
   if (p == nullptr) {
     trim();
-    p = system_memory().map(bytes);
+    p = source().map(bytes);
   }
   if (p != nullptr) stats_.held += bytes;
   return p;
@@ -119,7 +117,7 @@ void* Arena::map(std::size_t bytes) {
 void Arena::trim() noexcept {
   for (auto& [block, c] : large_) {
     for (Buffer* b : c.free) {
-      system_memory().unmap(b->data, block);
+      source().unmap(b->data, block);
       delete b;
       stats_.held -= block;
       c.blocks--;
@@ -146,7 +144,7 @@ Arena::~Arena() {
   for (Class& c : small_) {
     for (Buffer* b : c.free) delete b;
   }
-  for (const auto& [p, bytes] : slabs_) system_memory().unmap(p, bytes);
+  for (const auto& [p, bytes] : slabs_) source().unmap(p, bytes);
 }
 
 }  // namespace shardarray

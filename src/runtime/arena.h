@@ -13,13 +13,15 @@
 
 #include "runtime/backend.h"
 #include "runtime/buffer.h"
+#include "runtime/memory_source.h"
 
 namespace shardarray {
 
 class Arena {
  public:
-  /// `owner` and `device` go into the buffers.
-  Arena(Backend* owner, int device) : owner_(owner), device_(device) {}
+  /// `owner` and `device` go into the buffers. Null: the memory of the system, whichever is set.
+  Arena(Backend* owner, int device, MemorySource* source = nullptr)
+      : owner_(owner), device_(device), source_(source) {}
   Arena(const Arena&) = delete;
   Arena& operator=(const Arena&) = delete;
   /// Unmaps everything; no buffer may be alive.
@@ -40,11 +42,13 @@ class Arena {
   Class& class_of(std::size_t block);
   void* fresh_block(std::size_t block);
   void* map(std::size_t bytes);
+  MemorySource& source() const { return source_ != nullptr ? *source_ : system_memory(); }
   void trim() noexcept;
   [[noreturn]] void refuse(std::size_t bytes) const;
 
   Backend* const owner_;
   const int device_;
+  MemorySource* const source_;
   mutable std::mutex mutex_;
   std::array<Class, 32> small_;
   std::map<std::size_t, Class> large_;                // block bytes -> blocks

@@ -1,14 +1,19 @@
 // Backend: what a platform implements. Plug-ins and fault tests provide it; floors above see nothing else of a platform.
+//
+// Work may go on after the call that asked for it. What is asked of one device is done in the order of asking, so memory may be
+// given back, and handed out again, while earlier work still uses it. Work that fails fails all that is asked of its devices
+// afterwards. Host code never touches a buffer's memory but by its backend.
 #pragma once
 #include <cstddef>
 #include <cstdint>
 #include <memory>
 #include <span>
-#include <string>
 #include <vector>
 
 #include "runtime/buffer.h"
+#include "runtime/completion.h"
 #include "runtime/program.h"
+#include "shardarray/device.h"
 
 namespace shardarray {
 
@@ -28,30 +33,37 @@ struct RunReport {
 class Executable {
  public:
   virtual ~Executable() = default;
-  /// Runs all steps; `bases` has Program::base_count pointers, scratch included. Returns when done. Rethrows the first
-  /// exception of a step after the others have stopped. May be called from several threads at once with different bases.
-  virtual void run(std::span<void* const> bases, RunReport* report) const = 0;
+  /// Asks for all steps; `bases` has Program::base_count pointers, scratch included, and may go after the call. `report` must
+  /// live until the work is done. Throws, or the completion does, the first exception of a step, after the others have stopped.
+  /// May be called from several threads at once with different bases.
+  virtual CompletionRef run(std::span<void* const> bases, RunReport* report) const = 0;
   /// The program will run often: what makes it faster may be done sooner. May be called again, from any thread.
   virtual void prepare() const {}
 };
 
+/// Devices are numbered from 0 within their backend (local_index() in devices.h). All calls are thread-safe.
 class Backend {
  public:
   virtual ~Backend() = default;
   virtual const char* platform() const = 0;
   virtual int device_count() const = 0;
+  /// What users see of it. All in one memory, unless a backend says otherwise.
+  virtual Device device(int local) const;
   /// 64-byte aligned (2 MiB and huge pages from 2 MiB up); contents undefined. Throws OutOfMemory naming the bytes.
   virtual BufferRef allocate(int device, std::size_t bytes) = 0;
+  /// The tiles of one value: bytes[k] on devices[k] into to[k]. A backend may cut neighbours from one block. Where it throws,
+  /// nothing is lost.
+  virtual void allocate(std::span<const int> devices, std::span<const std::uint64_t> bytes,
+                        std::span<BufferRef> to);
   virtual void deallocate(Buffer* b) = 0;
+  /// The host's memory may be written again when this returns.
   virtual void copy_from_host(const BufferRef& to, const void* from, std::size_t bytes) = 0;
+  /// Returns with the bytes.
   virtual void copy_to_host(void* to, const BufferRef& from, std::size_t bytes) = 0;
+  /// `to` is this backend's; `from` is any backend's. By way of the host's memory, unless a backend knows better.
+  virtual void copy(const BufferRef& to, const BufferRef& from, std::size_t bytes);
   virtual std::unique_ptr<Executable> load(std::shared_ptr<const Program> program) = 0;
   virtual MemoryStats memory_stats(int device) const = 0;
 };
-
-/// The backend of a platform. Throws DeviceError for an unknown one. "cpu" exists always.
-Backend& backend(const std::string& platform);
-/// Puts `b` in the place of a platform's backend and returns the one before (tests: faults).
-Backend* set_backend(const std::string& platform, Backend* b);
 
 }  // namespace shardarray

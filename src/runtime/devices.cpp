@@ -7,6 +7,7 @@
 #include <utility>
 
 #include "base/env.h"
+#include "runtime/cpu_device_count.h"
 #include "runtime/modes.h"
 #include "shardarray/error.h"
 
@@ -14,35 +15,27 @@ namespace shardarray {
 namespace {
 
 constexpr int most_devices = 4096;
+constexpr std::string_view default_platform = "cpu";
 
-struct Registry {
+struct CpuDevices {
   std::mutex mutex;
-  int cpu_devices = 0;     // 0: not chosen yet
-  bool used = false;       // devices were handed out: the number stays
-  Backend* cpu = nullptr;  // the one in use
+  int count = 0;      // 0: not chosen yet
+  bool used = false;  // the number was asked for: it stays
 };
-
-Registry& registry() {
-  static Registry& r = *new Registry;  // never destroyed
-  return r;
-}
-
-/// The number of CPU devices, fixed from now on.
-int cpu_device_count(Registry& r) {
-  if (r.cpu_devices == 0)
-    r.cpu_devices = count_from_environment("SHARDARRAY_CPU_DEVICES", most_devices).value_or(1);
-  r.used = true;
-  return r.cpu_devices;
-}
-
-void check_platform(const char* function, std::string_view platform) {
-  if (platform == "cpu") return;
-  throw DeviceError(
-      fmt::format("{}: the platform '{}' is unknown. This process has the platforms 'cpu'. Use one of them.",
-                  function, platform));
+CpuDevices& cpu_devices() {
+  static CpuDevices& c = *new CpuDevices;  // never destroyed
+  return c;
 }
 
 }  // namespace
+
+int cpu_device_count() {
+  CpuDevices& c = cpu_devices();
+  const std::lock_guard lock(c.mutex);
+  if (c.count == 0) c.count = count_from_environment("SHARDARRAY_CPU_DEVICES", most_devices).value_or(1);
+  c.used = true;
+  return c.count;
+}
 
 std::optional<int> count_from_environment(const char* variable, int max) {
   try {
@@ -52,21 +45,11 @@ std::optional<int> count_from_environment(const char* variable, int max) {
 }
 
 std::vector<Device> devices(std::string_view platform) {
-  if (!platform.empty()) check_platform("devices", platform);
-  Registry& r = registry();
-  const std::lock_guard lock(r.mutex);
-  std::vector<Device> all(static_cast<std::size_t>(cpu_device_count(r)));
-  for (std::size_t k = 0; k < all.size(); k++) all[k].id = static_cast<int>(k);
-  return all;
+  return platform_devices("devices", platform.empty() ? default_platform : platform);
 }
 
 std::vector<Device> local_devices() { return devices(); }
-
-int device_count() {
-  Registry& r = registry();
-  const std::lock_guard lock(r.mutex);
-  return cpu_device_count(r);
-}
+int device_count() { return static_cast<int>(devices().size()); }
 
 int local_device_count() { return device_count(); }
 int process_index() { return 0; }
@@ -78,15 +61,15 @@ void set_cpu_device_count(int n) {
         fmt::format("set_cpu_device_count: the number is {}. It must be from 1 to {}. Choose another number.",
                     n, most_devices));
   }
-  Registry& r = registry();
-  const std::lock_guard lock(r.mutex);
-  if (r.used && n != r.cpu_devices) {
+  CpuDevices& c = cpu_devices();
+  const std::lock_guard lock(c.mutex);
+  if (c.used && n != c.count) {
     throw DeviceError(fmt::format(
         "set_cpu_device_count: {} devices asked for, but {} are in use already. The number is fixed at the "
         "first use of a device. Call it first in main, or set SHARDARRAY_CPU_DEVICES={}.",
-        n, r.cpu_devices, n));
+        n, c.count, n));
   }
-  r.cpu_devices = n;
+  c.count = n;
 }
 
 const Device& current_default_device() { return default_device_of(current_modes()); }
@@ -99,14 +82,22 @@ static void set_default_device(const std::optional<Device>& d) {
 
 void need_devices(const char* function, std::span<const Device> given) {
   for (const Device& d : given) {
-    check_platform(function, d.platform);
-    const int n = backend(d.platform).device_count();
-    if (d.id >= 0 && d.id < n) continue;
-    throw DeviceError(fmt::format(
-        "{}: there is no device {}:{}. There are {} devices, numbered from 0. Use one of devices().",
-        function, d.platform, d.id, n));
+    const Backend& b = backend(function, d.platform);
+    const int local = local_index(d), n = b.device_count();
+    if (local < 0 || local >= n)
+      throw DeviceError(fmt::format(
+          "{}: there is no device {}:{}. There are {} devices, numbered from 0. Use one of devices().",
+          function, d.platform, d.id, n));
+    const Device known = b.device(local);
+    if (known.memory != d.memory)
+      throw DeviceError(fmt::format(
+          "{}: the device {} is said to be in memory {}, but is in memory {}. Where a device lies is not "
+          "chosen. Use one of devices().",
+          function, to_string(d), d.memory, known.memory));
   }
 }
+
+int local_index(const Device& d) { return d.process_index == process_index() ? d.id : -1; }
 
 default_device::default_device(const Device& d) : previous_(current_modes().default_device) {
   need_devices("default_device", {&d, 1});
@@ -141,23 +132,6 @@ DeviceGrid create_device_mesh(const Shape& shape, std::vector<Device> given) {
         to_string(shape), n));
   }
   return grid;
-}
-
-Backend& backend(const std::string& platform) {
-  check_platform("backend", platform);
-  Registry& r = registry();
-  const std::lock_guard lock(r.mutex);
-  // Never destroyed: buffers may die after static objects.
-  if (r.cpu == nullptr) r.cpu = make_cpu_backend(cpu_device_count(r)).release();
-  return *r.cpu;
-}
-
-Backend* set_backend(const std::string& platform, Backend* b) {
-  Backend& before = backend(platform);
-  Registry& r = registry();
-  const std::lock_guard lock(r.mutex);
-  r.cpu = b;
-  return &before;
 }
 
 }  // namespace shardarray

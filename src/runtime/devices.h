@@ -5,7 +5,7 @@
 #include <span>
 #include <string>
 
-#include "runtime/backend.h"
+#include "runtime/platforms.h"
 #include "shardarray/device.h"
 
 namespace shardarray {
@@ -13,8 +13,11 @@ namespace shardarray {
 /// Where new uncommitted arrays of this thread go.
 const Device& current_default_device();
 
-/// Throws DeviceError naming `function` for one that this process does not have.
+/// Throws DeviceError naming `function` for one that this process does not have, or that lies elsewhere than it says.
 void need_devices(const char* function, std::span<const Device> given);
+
+/// Its number within its backend (Device::id counts over all processes); -1 where another process has it.
+int local_index(const Device& d);
 
 /// A whole number in [1, max] from the environment; nothing when the variable is unset or empty.
 /// Throws DeviceError naming the variable and its value.
