@@ -124,6 +124,15 @@ TEST_CASE("codegen: plug-ins that are missing, none, or built for another librar
       "struct Plugin { unsigned long abi; const char* version; void* make; };\n"
       "extern \"C\" const Plugin shardarray_plugin;\n"
       "const Plugin shardarray_plugin = {7, \"0.0.9, GNU 11\", nullptr};\n");
+  const CompiledText own(
+      "struct Plugin { unsigned long abi; const char* version; int (*make)(int); };\n"
+      "extern \"C\" const Plugin shardarray_plugin;\n"
+      "const Plugin shardarray_plugin = {" +
+      std::to_string(abi_hash()) + "ul, \"here\", [](int x) { return 2 * x; }};\n");
+  struct Doubling : Plugin {
+    int (*make)(int);
+  };
+  CHECK(static_cast<const Doubling&>(open_plugin(own.path(), "doubling", "nothing")).make(21) == 42);
   const std::string text = refusal(foreign.path());
   CHECK(cpu_test::contains(
       text, "was built for another library: it has version 0.0.9, GNU 11 (0000000000000007), the library "));

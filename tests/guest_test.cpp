@@ -281,9 +281,9 @@ TEST_CASE(
   std::ofstream(folder.path + "/abi_hash.h")
       << "#define SHARDARRAY_ABI_HASH 0\n#define SHARDARRAY_PLUGIN_VERSION \"\"\n"
          "#define SHARDARRAY_HAS_PLUGIN 1\n";
-  std::ofstream(folder.path + "/library.cpp") << "#include \"cpu/codegen.cpp\"\n"
+  std::ofstream(folder.path + "/library.cpp") << "#include \"runtime/plugin.cpp\"\n"
                                                  "extern \"C\" const char* path() { static std::string p = "
-                                                 "shardarray::code_plugin_path(); return p.c_str(); }\n";
+                                                 "shardarray::plugin_path(\"llvm\"); return p.c_str(); }\n";
   const char* const compiler = std::getenv("CXX");
   const std::string command = std::string(compiler ? compiler : "c++") + " -std=c++20 -O0 -shared -fPIC -I" +
                               source + "/src -I" + source + "/include -I" + folder.path + " " + folder.path +

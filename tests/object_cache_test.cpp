@@ -18,7 +18,7 @@
 #include <thread>
 #include <vector>
 
-#include "cpu/object_cache.h"
+#include "runtime/object_cache.h"
 
 namespace object_cache_test {
 

@@ -11,9 +11,9 @@
 #include <vector>
 
 #include "cpu/codegen.h"
-#include "cpu/object_cache.h"
 #include "process_helpers.h"
 #include "program_of.h"
+#include "runtime/object_cache.h"
 #include "runtime/pool.h"
 #include "shardarray/shardarray.h"
 

@@ -7,7 +7,7 @@
 #include <sstream>
 
 #include "base/private_folder.h"
-#include "cpu/object_cache.h"
+#include "runtime/object_cache.h"
 
 namespace shardarray {
 namespace {

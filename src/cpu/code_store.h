@@ -8,7 +8,7 @@
 #include <vector>
 
 #include "cpu/codegen.h"
-#include "cpu/object_cache.h"
+#include "runtime/object_cache.h"
 
 namespace shardarray {
 

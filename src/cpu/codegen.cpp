@@ -1,77 +1,13 @@
 #include "cpu/codegen.h"
 
-#include <dlfcn.h>
-#include <fmt/format.h>
-#include <link.h>
-
-#include <climits>
-#include <cstdlib>
-#include <filesystem>
-
 #include "abi_hash.h"
-#include "shardarray/error.h"
 
 namespace shardarray {
 
-std::uint64_t abi_hash() { return SHARDARRAY_ABI_HASH; }
-
 const CodePlugin& open_code_plugin(const std::string& path) {
-  // Never closed: code may run, and threads may end, after everything else.
-  void* const library = dlopen(path.c_str(), RTLD_NOW | RTLD_LOCAL);
-  if (library == nullptr)
-    throw CompileError(fmt::format(
-        "code generation: {}. Install the plug-in beside the library, with LLVM 19.1, or name its folder in "
-        "SHARDARRAY_PLUGIN_DIR.",
-        dlerror()));
-  const auto* const plugin = static_cast<const CodePlugin*>(dlsym(library, code_plugin_symbol));
-  if (plugin == nullptr) {
-    throw CompileError(fmt::format("code generation: {} is no plug-in, it lacks the symbol '{}'. Remove it.",
-                                   path, code_plugin_symbol));
-  }
-  if (plugin->abi != abi_hash()) {
-    throw CompileError(
-        fmt::format("code generation: {} was built for another library: it has version {} ({:016x}), the "
-                    "library {} ({:016x}). "
-                    "Both must come from one build. Install them together.",
-                    path, plugin->version, plugin->abi, SHARDARRAY_PLUGIN_VERSION, abi_hash()));
-  }
-  return *plugin;
+  return static_cast<const CodePlugin&>(open_plugin(path, "code generation", "LLVM 19.1"));
 }
-
-namespace {
-
-/// The folder of the library, or of the program that contains it.
-std::string own_folder() {
-  Dl_info here{};
-  link_map* map = nullptr;
-  const bool found = dladdr1(reinterpret_cast<const void*>(&open_code_plugin), &here,
-                             reinterpret_cast<void**>(&map), RTLD_DL_LINKMAP) != 0;
-  // The loader knows where it found a library, also one that it was told of by a relative path in a folder that has been left
-  // since. A program has no name there, and argv may say anything.
-  char folder[PATH_MAX] = "";
-  if (found && map != nullptr && map->l_name != nullptr && map->l_name[0] != 0)
-    return dlinfo(map, RTLD_DI_ORIGIN, folder) == 0 ? folder : "";
-  std::error_code ignored;
-  return std::filesystem::read_symlink("/proc/self/exe", ignored).parent_path().string();
-}
-
-}  // namespace
-
-std::string code_plugin_path() {
-  const char* const chosen = secure_getenv("SHARDARRAY_PLUGIN_DIR");
-  const std::string folder = chosen != nullptr && *chosen != 0 ? chosen : own_folder();
-  if (folder.empty())
-    throw CompileError(
-        "code generation: the folder of the library, where the plug-in stands, is not known without /proc. "
-        "Name it in SHARDARRAY_PLUGIN_DIR.");
-  if (folder[0] != '/')
-    throw Error(
-        fmt::format("environment: SHARDARRAY_PLUGIN_DIR={} is not understood. It must be an absolute path. "
-                    "Correct the variable or unset it.",
-                    folder));
-  return folder + "/libshardarray_llvm.so";
-}
-
+std::string code_plugin_path() { return plugin_path("llvm"); }
 bool has_code_plugin() { return SHARDARRAY_HAS_PLUGIN; }
 
 }  // namespace shardarray

@@ -1,6 +1,6 @@
 // The seam between the CPU backend and the plug-in that makes machine code of kernels.
 //
-// The plug-in libshardarray_llvm.so is opened at the first compile and never closed. No type of LLVM is known on this side.
+// The plug-in libshardarray_llvm.so is opened at the first compile. No type of LLVM is known on this side.
 #pragma once
 #include <cstddef>
 #include <cstdint>
@@ -10,6 +10,7 @@
 #include <vector>
 
 #include "cpu/code_spec.h"
+#include "runtime/plugin.h"
 
 namespace shardarray {
 
@@ -35,23 +36,14 @@ class CodeGenerator {
   virtual std::shared_ptr<const LinkedCode> link(std::span<const char> object, std::size_t count) = 0;
 };
 
-/// What the symbol `shardarray_plugin` of a plug-in is.
-struct CodePlugin {
-  std::uint64_t abi = 0;  ///< hash of the headers that both sides see, and of the compiler
-  const char* version = "";
+struct CodePlugin : Plugin {
+  using Make = std::unique_ptr<CodeGenerator>(const char* cpu, const char* features, const char* triple);
   /// For the CPU `cpu` with these features (LLVM's spelling); null: those of this machine. Of another kind of machine,
   /// `triple`, objects can be made, not linked; null: of this one. Throws CompileError for one that LLVM does not know.
-  std::unique_ptr<CodeGenerator> (*make)(const char* cpu, const char* features, const char* triple) = nullptr;
+  Make* make = nullptr;
 };
-inline constexpr char code_plugin_symbol[] = "shardarray_plugin";
-
-/// The hash of the headers and the compiler that this library was built with.
-std::uint64_t abi_hash();
-/// Opens a plug-in. Throws CompileError when it is missing, cannot be loaded or was built for another library.
+/// Throws CompileError as open_plugin().
 const CodePlugin& open_code_plugin(const std::string& path);
-/// Where the plug-in stands: in the folder SHARDARRAY_PLUGIN_DIR, else beside the library (or the program that contains it), and
-/// nowhere else. The variable counts only where the program has the rights of its user and no others. Throws Error for a folder
-/// that is not absolute.
 std::string code_plugin_path();
 /// Whether this library was built with a plug-in.
 bool has_code_plugin();

@@ -11,18 +11,6 @@
 namespace shardarray {
 namespace {
 
-/// n elements of `size` bytes from `r` on.
-MemoryRange range(const Ref& r, std::int64_t n, std::size_t size) {
-  return {r.base, r.offset, r.offset + static_cast<std::uint64_t>(n) * size};
-}
-
-/// The bytes from the first to the last element of `batch` matrices, `stride` apart, of rows `ld` apart.
-MemoryRange matrix_range(const Ref& r, std::int64_t rows, std::int64_t cols, std::int64_t ld,
-                         std::int64_t batch, std::int64_t stride, std::size_t size) {
-  if (rows == 0 || cols == 0 || batch == 0) return {r.base, r.offset, r.offset};
-  return range(r, (batch - 1) * stride + (rows - 1) * ld + cols, size);
-}
-
 /// Whether elements lie in a row, the last dimension first.
 bool in_a_row(const Shape& extents, const Shape& strides) {
   std::int64_t next = 1;
@@ -67,9 +55,9 @@ Works::Works(const Program& program)
   for (const Step& step : program.steps) std::visit([&](const auto& body) { add(body); }, step.body);
 }
 
-Work& Works::append(MemoryRanges reads, MemoryRanges writes, Task units) {
-  for (const MemoryRanges* ranges : {&reads, &writes}) {
-    for (const MemoryRange& r : *ranges) {
+Work& Works::append(ItemRanges ranges, Task units) {
+  for (const MemoryRanges* all : {&ranges.reads, &ranges.writes}) {
+    for (const MemoryRange& r : *all) {
       if (r.base < base_count_ && r.lo <= r.hi) continue;
       throw InternalError(fmt::format(
           "load: a step touches bytes [{}, {}) of base {}, the program has {} bases. Addresses must stand in "
@@ -77,19 +65,14 @@ Work& Works::append(MemoryRanges reads, MemoryRanges writes, Task units) {
           r.lo, r.hi, r.base, base_count_));
     }
   }
-  return all_.emplace_back(Work{std::move(reads), std::move(writes), units});
+  return all_.emplace_back(Work{std::move(ranges.reads), std::move(ranges.writes), units});
 }
 
 void Works::add(const Loop& loop) {
   for (const Loop::Item& item : loop.items) {
-    MemoryRanges reads, writes;
-    for (std::size_t k = 0; k < item.args.size(); k++) {
-      const LoopArg& a = item.args[k];
-      (loop.kernel->args[k].output ? writes : reads).push_back(tile_range(a.ref, a.first, a.bytes));
-    }
     const LoopPlan& plan = loops_.emplace_back(loop.kernel, item);
     interpreted_ns_ += plan.cost_ns();
-    Work& work = append(std::move(reads), std::move(writes), all_units(plan));
+    Work& work = append(ranges_of(loop, item), all_units(plan));
     work.loop = &loop;
     work.item = &item;
     work.elements = walked_elements(*loop.kernel, item);
@@ -97,14 +80,10 @@ void Works::add(const Loop& loop) {
 }
 
 void Works::add(const Gemm& gemm) {
-  const std::size_t size = itemsize(gemm.dtype);
   bool coded = false;
   for (const Gemm::Item& i : gemm.items) {
     const GemmPlan& plan = gemms_.emplace_back(gemm, i);
-    append({matrix_range(i.a, i.ta ? i.k : i.m, i.ta ? i.m : i.k, i.lda, i.batch, i.stride_a, size),
-            matrix_range(i.b, i.tb ? i.n : i.k, i.tb ? i.k : i.n, i.ldb, i.batch, i.stride_b, size)},
-           {matrix_range(i.c, i.m, i.n, i.ldc, i.batch, i.stride_c, size)}, all_units(plan))
-        .gemm = &plan;
+    append(ranges_of(gemm, i), all_units(plan)).gemm = &plan;
     if (!plan.spec()) continue;
     coded = true;
     interpreted_ns_ += plan.cost_ns();
@@ -113,33 +92,22 @@ void Works::add(const Gemm& gemm) {
 }
 
 void Works::add(const Extern& x) {
-  for (const Extern::Item& i : x.items) {
-    MemoryRanges reads, writes;
-    for (std::size_t k = 0; k < i.in.size(); k++)
-      reads.push_back(range(i.in[k], num_elements(i.in_shapes[k]), itemsize(x.in_types[k])));
-    for (std::size_t k = 0; k < i.out.size(); k++)
-      writes.push_back(range(i.out[k], num_elements(i.out_shapes[k]), itemsize(x.out_types[k])));
-    append(std::move(reads), std::move(writes), all_units(externs_.emplace_back(x, i)));
-  }
+  for (const Extern::Item& i : x.items) append(ranges_of(x, i), all_units(externs_.emplace_back(x, i)));
 }
 
 void Works::add(const Exchange& x) {
   for (const Exchange::Item& i : x.items) {
-    MemoryRanges reads;
-    for (const Exchange::Piece& p : i.pieces) {
-      for (const Exchange::Source& s : p.sources) reads.push_back(tile_range(s.ref, s.first, s.tile_bytes));
-    }
-    const MemoryRanges writes = {{i.dst.base, i.dst.offset, i.dst.offset + i.dst_bytes}};
+    ItemRanges ranges = ranges_of(x, i);
     exchanges_.push_back(memory_transport().plan(x, i, base_count_));
     const Communication& plan = *exchanges_.back();
     const std::int64_t filled = plan.fill_units(), units = plan.units();
     const double cost = plan.cost_ns(0, units);
     if (filled > 0 && cost > 2 * chunk_ns) {
-      append({}, writes, task_of(plan, 0, filled, plan.cost_ns(0, filled)));
-      append(std::move(reads), writes, task_of(plan, filled, units, plan.cost_ns(filled, units)));
+      append({{}, ranges.writes}, task_of(plan, 0, filled, plan.cost_ns(0, filled)));
+      append(std::move(ranges), task_of(plan, filled, units, plan.cost_ns(filled, units)));
     } else {  // what is filled first is one task
-      Work& work = append(std::move(reads), writes,
-                          task_of(plan, 0, units, filled > 0 ? std::min(cost, chunk_ns) : cost));
+      Work& work =
+          append(std::move(ranges), task_of(plan, 0, units, filled > 0 ? std::min(cost, chunk_ns) : cost));
       work.elements = walked_elements(x, i);
       work.grain = 1;
     }

@@ -7,19 +7,11 @@
 #include "cpu/externs.h"
 #include "cpu/gemm.h"
 #include "cpu/interpreter.h"
+#include "runtime/step_ranges.h"
 #include "runtime/task_graph.h"
 #include "runtime/transport.h"
 
 namespace shardarray {
-
-using MemoryRanges = std::vector<MemoryRange>;
-/// What lies around `r`, `first` bytes behind its beginning.
-inline MemoryRange tile_range(const Ref& r, std::uint64_t first, std::uint64_t bytes) {
-  return {r.base, r.offset - first, r.offset - first + bytes};
-}
-inline bool overlap(const MemoryRange& a, const MemoryRange& b) {
-  return a.base == b.base && a.lo < b.hi && b.lo < a.hi;
-}
 
 struct Work {
   MemoryRanges reads, writes;
@@ -73,7 +65,7 @@ class Works {
   void add(const Gemm& gemm);
   void add(const Extern& x);
   void add(const Exchange& x);
-  Work& append(MemoryRanges reads, MemoryRanges writes, Task units);
+  Work& append(ItemRanges ranges, Task units);
 
   std::uint32_t base_count_, scratch_bases_;
   std::vector<Work> all_;

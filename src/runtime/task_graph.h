@@ -14,6 +14,7 @@
 #include <span>
 #include <vector>
 
+#include "runtime/memory_range.h"
 #include "runtime/pool.h"
 
 namespace shardarray {
@@ -23,12 +24,6 @@ struct Task {
   const void* object;
   std::int64_t begin, end;
   double cost_ns;
-};
-
-/// The bytes [lo, hi) behind a base pointer.
-struct MemoryRange {
-  std::uint32_t base;
-  std::uint64_t lo, hi;
 };
 
 class TaskGraph {

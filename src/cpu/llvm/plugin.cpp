@@ -14,5 +14,5 @@ std::unique_ptr<shardarray::CodeGenerator> make_generator(const char* cpu, const
 }  // namespace
 
 extern "C" __attribute__((visibility("default"))) const shardarray::CodePlugin shardarray_plugin;
-const shardarray::CodePlugin shardarray_plugin = {SHARDARRAY_ABI_HASH, SHARDARRAY_PLUGIN_VERSION,
+const shardarray::CodePlugin shardarray_plugin = {{SHARDARRAY_ABI_HASH, SHARDARRAY_PLUGIN_VERSION},
                                                   make_generator};

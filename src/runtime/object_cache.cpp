@@ -1,4 +1,4 @@
-#include "cpu/object_cache.h"
+#include "runtime/object_cache.h"
 
 #include <fmt/format.h>
 

@@ -1,0 +1,53 @@
+#include "runtime/step_ranges.h"
+
+namespace shardarray {
+namespace {
+
+/// n elements of `size` bytes from `r` on.
+MemoryRange elements_range(const Ref& r, std::int64_t n, std::size_t size) {
+  return {r.base, r.offset, r.offset + static_cast<std::uint64_t>(n) * size};
+}
+
+/// The bytes from the first to the last element of `batch` matrices, `stride` apart, of rows `ld` apart.
+MemoryRange matrix_range(const Ref& r, std::int64_t rows, std::int64_t cols, std::int64_t ld,
+                         std::int64_t batch, std::int64_t stride, std::size_t size) {
+  if (rows == 0 || cols == 0 || batch == 0) return {r.base, r.offset, r.offset};
+  return elements_range(r, (batch - 1) * stride + (rows - 1) * ld + cols, size);
+}
+
+}  // namespace
+
+ItemRanges ranges_of(const Loop& loop, const Loop::Item& item) {
+  ItemRanges out;
+  for (std::size_t k = 0; k < item.args.size(); k++) {
+    const LoopArg& a = item.args[k];
+    (loop.kernel->args[k].output ? out.writes : out.reads).push_back(tile_range(a.ref, a.first, a.bytes));
+  }
+  return out;
+}
+
+ItemRanges ranges_of(const Gemm& gemm, const Gemm::Item& i) {
+  const std::size_t size = itemsize(gemm.dtype);
+  return {{matrix_range(i.a, i.ta ? i.k : i.m, i.ta ? i.m : i.k, i.lda, i.batch, i.stride_a, size),
+           matrix_range(i.b, i.tb ? i.n : i.k, i.tb ? i.k : i.n, i.ldb, i.batch, i.stride_b, size)},
+          {matrix_range(i.c, i.m, i.n, i.ldc, i.batch, i.stride_c, size)}};
+}
+
+ItemRanges ranges_of(const Extern& x, const Extern::Item& i) {
+  ItemRanges out;
+  for (std::size_t k = 0; k < i.in.size(); k++)
+    out.reads.push_back(elements_range(i.in[k], num_elements(i.in_shapes[k]), itemsize(x.in_types[k])));
+  for (std::size_t k = 0; k < i.out.size(); k++)
+    out.writes.push_back(elements_range(i.out[k], num_elements(i.out_shapes[k]), itemsize(x.out_types[k])));
+  return out;
+}
+
+ItemRanges ranges_of(const Exchange&, const Exchange::Item& i) {
+  ItemRanges out;
+  for (const Exchange::Piece& p : i.pieces)
+    for (const Exchange::Source& s : p.sources) out.reads.push_back(tile_range(s.ref, s.first, s.tile_bytes));
+  out.writes.push_back({i.dst.base, i.dst.offset, i.dst.offset + i.dst_bytes});
+  return out;
+}
+
+}  // namespace shardarray

@@ -1,0 +1,24 @@
+// Which memory each item of a step reads and writes, for backends that run items side by side.
+#pragma once
+#include <vector>
+
+#include "runtime/memory_range.h"
+#include "runtime/program.h"
+
+namespace shardarray {
+
+/// The tile around `r`, which is `first` bytes behind its beginning.
+inline MemoryRange tile_range(const Ref& r, std::uint64_t first, std::uint64_t bytes) {
+  return {r.base, r.offset - first, r.offset - first + bytes};
+}
+
+using MemoryRanges = std::vector<MemoryRange>;
+struct ItemRanges {
+  MemoryRanges reads, writes;
+};
+ItemRanges ranges_of(const Loop& loop, const Loop::Item& item);
+ItemRanges ranges_of(const Gemm& gemm, const Gemm::Item& item);
+ItemRanges ranges_of(const Extern& x, const Extern::Item& item);
+ItemRanges ranges_of(const Exchange& x, const Exchange::Item& item);
+
+}  // namespace shardarray
