@@ -57,6 +57,7 @@ struct ArenaBackend final : Backend {
   Arena arena{this, 3};
   const char* platform() const override { return "cpu"; }
   int device_count() const override { return 1; }
+  const Target& target() const override { return backend("cpu").target(); }
   BufferRef allocate(int, std::size_t bytes) override { return BufferRef(arena.allocate(bytes)); }
   void deallocate(Buffer* b) override { arena.deallocate(b); }
   void copy_from_host(const BufferRef&, const void*, std::size_t) override {}

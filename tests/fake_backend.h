@@ -119,6 +119,7 @@ class FakeBackend final : public Backend {
   }
   const char* platform() const override { return "fake"; }
   int device_count() const override { return devices; }
+  const Target& target() const override { return target_; }
   Device device(int local) const override {
     Device d = Backend::device(local);
     d.memory = local / devices_a_memory;
@@ -177,6 +178,11 @@ class FakeBackend final : public Backend {
     std::shared_ptr<Executable> real_;
   };
 
+  // Other numbers than the CPU's wherever there are some.
+  const Target target_ = {.split = {.min_points = 64, .most_results = 100, .parts = 8},
+                          .fusion = {.most_operations = 5, .enough_rows = 3, .few_points = 7},
+                          .alignment = 1024,
+                          .links = {.start = 1000, .operation = 0.5}};
   std::deque<Arena> arenas_;  // one per device; no element ever moves
 };
 

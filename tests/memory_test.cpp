@@ -339,6 +339,7 @@ class FailingBackend : public sa::Backend {
   explicit FailingBackend(std::size_t failing) : failing_(failing) {}
   const char* platform() const override { return real_.platform(); }
   int device_count() const override { return real_.device_count(); }
+  const sa::Target& target() const override { return real_.target(); }
   sa::BufferRef allocate(int device, std::size_t bytes) override { return real_.allocate(device, bytes); }
   void deallocate(sa::Buffer* b) override { real_.deallocate(b); }
   void copy_from_host(const sa::BufferRef& to, const void* from, std::size_t n) override {

@@ -68,7 +68,7 @@ inline void count_cells(const core::JitEntry& entry, std::span<const LaunchLeaf>
       compile_input(entry.flat, place_leaves(entry.flat, values, {}, entry.paths, *entry.modes, "test"),
                     donated, {}, entry.paths, values);
   if (in.order->devices() != mesh.devices()) return;
-  in.graph = simplify_and_order(in.graph, in.order->size());
+  in.graph = simplify_and_order(in.graph, in.order->size(), *in.target);
   coverage.count(in.graph, partition(in.graph, in, propagate(in.graph, in)), mesh);
 }
 

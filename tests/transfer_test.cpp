@@ -3,6 +3,7 @@
 
 #include <random>
 
+#include "compile/reshard.h"
 #include "layout/box_moves.h"
 #include "layout/spelling.h"
 #include "layout/transfer.h"
@@ -38,6 +39,10 @@ const Layout* partial(PartitionSpec spec, int rank, AxisList unreduced) {
                     Reducer::sum);
 }
 const SubAxis x{1, 4}, y{4, 2};
+
+std::vector<const Layout*> path_of(const Layout* from, const Layout* to, const Shape& shape) {
+  return reshard(from, to, shape, 4, CostModel({})).layouts;
+}
 
 // A random layout of one order: sub-axes of a random factorisation dealt to the dimensions.
 const Layout* random_layout(Random& random, const DeviceOrder* order, int rank) {
@@ -136,9 +141,9 @@ TEST_CASE("transfer: golden transfers") {
     CHECK(std::string(name(got.kind)) == name(r.kind));
     CHECK(got.axes == r.axes);
     CHECK(got.bytes == r.bytes);
-    if (r.kind != K::none) CHECK(transfer_path(r.from, r.to, r.shape, 4) == std::vector<const Layout*>{r.to});
+    if (r.kind != K::none) CHECK(path_of(r.from, r.to, r.shape) == std::vector<const Layout*>{r.to});
   }
-  CHECK(transfer_path(on_mesh(P(), 1), on_mesh(P(), 1), {4}, 4).empty());
+  CHECK(path_of(on_mesh(P(), 1), on_mesh(P(), 1), {4}).empty());
   CHECK_THROWS_WITH_AS(
       transfer_cost(*on_mesh(P(), 1), *partial(P(), 1, {x}), {4}, 4),
       "transfer_cost: [{}] to [{}] U{1:4} is no transfer. Both have one device order and rank, and partial "
@@ -148,7 +153,7 @@ TEST_CASE("transfer: golden transfers") {
 
 TEST_CASE("transfer: golden row 22 takes two steps") {
   const Layout *from = partial(P("x"), 2, {y}), *to = on_mesh(P(axes("y", "x")), 2);
-  const auto path = transfer_path(from, to, {8, 16}, 4);
+  const auto path = path_of(from, to, {8, 16});
   REQUIRE(path.size() == 2);
   const TransferCost first = transfer_cost(*from, *path[0], {8, 16}, 4),
                      second = transfer_cost(*path[0], *to, {8, 16}, 4);
@@ -170,7 +175,7 @@ TEST_CASE("transfer: paths end at the target, never dearer than reducing everyth
     const Layout *from = Layout::of(order, dims, any->dims()[2], Reducer::sum),
                  *to = random_layout(random, order, 2);
     if (from == to) continue;
-    const auto path = transfer_path(from, to, shape, 4);
+    const auto path = path_of(from, to, shape);
     REQUIRE(!path.empty());
     CHECK(path.back() == to);
     std::int64_t bytes = 0;

@@ -6,14 +6,17 @@
 #include <string>
 #include <vector>
 
+#include "compile/cost.h"
 #include "graph/flat.h"
 #include "layout/layout.h"
 #include "layout/spelling.h"
 #include "runtime/program.h"
+#include "runtime/target.h"
 
 namespace shardarray {
 
 struct CompileInput {
+  explicit CompileInput(const Target& t) : target(&t), cost(t.links) {}
   FlatGraph graph;
   const DeviceOrder* order = nullptr;
   std::vector<const Layout*> inputs;     ///< closed; on the devices of `order`
@@ -21,6 +24,8 @@ struct CompileInput {
   std::vector<const Layout*> outputs;    ///< requested layouts; null: open
   std::vector<std::string> input_names;  ///< for messages
   bool share_replicas = true;
+  const Target* target;        ///< of the devices' backend
+  CostModel cost;              ///< by which placements are chosen
   const Mesh* mesh = nullptr;  ///< names for messages
 };
 

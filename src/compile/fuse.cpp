@@ -16,12 +16,13 @@ namespace shardarray {
 
 namespace {
 
-constexpr std::size_t kMostSteps = 256, kMostMaps = 4;
+constexpr std::size_t kMostMaps = 4;
 
 class Fuser {
  public:
   /// Steps that are `alone` share no group with others.
-  Fuser(const Partition& p, const FlatGraph& g, std::vector<bool>& alone) : p_(p), g_(g), alone_(alone) {}
+  Fuser(const Partition& p, const FlatGraph& g, const Target::Fusion& limits, std::vector<bool>& alone)
+      : p_(p), g_(g), limits_(limits), alone_(alone) {}
 
   /// None when groups need each other's results: their steps are `alone` from now on.
   std::optional<Fusion> run() {
@@ -210,7 +211,7 @@ class Fuser {
 
   bool try_join(int s, int group, bool other_users) {
     Domain& d = at(domains_, group);
-    if (d.steps.size() >= kMostSteps) return false;
+    if (static_cast<std::int64_t>(d.steps.size()) >= limits_.most_operations) return false;
     auto maps = maps_in(s, group);
     if (!maps || maps->empty()) return false;
     const std::vector<int> outside = readers(s, group);
@@ -242,7 +243,6 @@ class Fuser {
   // The group's points become the rows that s reduces: a row is read again where its sum is used, not stored. Only where
   // there are rows enough for all workers, or little to do.
   bool turn_into_rows(int s, int group, std::vector<IndexMap> maps) {
-    constexpr std::int64_t enough_rows = 16, few_points = 16384;
     Domain& d = at(domains_, group);
     if (d.reduce >= 0 || maps.size() != 1) return false;
     const PartValue &in = at(p_.values, at(p_.steps, s).in[0]), &full = at(p_.values, d.value);
@@ -265,8 +265,8 @@ class Fuser {
     }
     std::int64_t tiles = 1;
     for (int k = 0; k < rows.layout->rank(); k++) tiles *= rows.layout->tiles(k);
-    if (num_elements(rows.type.shape) / tiles < enough_rows &&
-        num_elements(full.type.shape) / tiles > few_points)
+    if (num_elements(rows.type.shape) / tiles < limits_.enough_rows &&
+        num_elements(full.type.shape) / tiles > limits_.few_points)
       return false;
     for (int member : d.steps)
       for (IndexMap& m : maps_[{group, member}])
@@ -307,7 +307,7 @@ class Fuser {
     const Domain &x = at(domains_, a), &y = at(domains_, b);
     const PartValue &v = at(p_.values, x.value), &w = at(p_.values, y.value);
     if (!x.loop || !y.loop || !(v.type.shape == w.type.shape) || v.layout != w.layout) return false;
-    if (x.steps.size() + y.steps.size() > kMostSteps) return false;
+    if (static_cast<std::int64_t>(x.steps.size() + y.steps.size()) > limits_.most_operations) return false;
     if (x.reduce >= 0 && y.reduce >= 0 && !same_inner(x, y.reduce)) return false;
     return !graph_.is_before(a, b) && !graph_.is_before(b, a);
   }
@@ -424,6 +424,7 @@ class Fuser {
 
   const Partition& p_;
   const FlatGraph& g_;
+  const Target::Fusion& limits_;
   std::vector<bool>& alone_;
   GroupGraph graph_;
   Fusion fusion_;
@@ -440,11 +441,11 @@ class Fuser {
 
 }  // namespace
 
-Fusion fuse(Partition& p, const FlatGraph& g) {
+Fusion fuse(Partition& p, const FlatGraph& g, const Target& target) {
   copy_shared_outputs(p, g);
   std::vector<bool> alone(p.steps.size(), false);
   for (;;)
-    if (std::optional<Fusion> fusion = Fuser(p, g, alone).run()) return std::move(*fusion);
+    if (std::optional<Fusion> fusion = Fuser(p, g, target.fusion, alone).run()) return std::move(*fusion);
 }
 
 }  // namespace shardarray

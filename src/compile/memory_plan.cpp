@@ -14,7 +14,6 @@ namespace shardarray {
 
 namespace {
 
-constexpr std::uint64_t kAlign = 64;
 constexpr int kForever = std::numeric_limits<int>::max();
 
 struct Life {
@@ -175,7 +174,7 @@ class Planner {
     std::int64_t total = 0;
     for (const auto& [v, memory] : at_.all())
       for (const std::uint64_t bytes : memory.bytes)
-        total = add_sizes(total, static_cast<std::int64_t>(bytes + kAlign));
+        total = add_sizes(total, static_cast<std::int64_t>(bytes + align_));
     if (total == std::numeric_limits<std::int64_t>::max())
       throw OutOfMemory(
           "compile: the values that the program stores take 2^63 bytes or more. No device has that much. Use "
@@ -194,7 +193,7 @@ class Planner {
       Memory& memory = at_.memory(m);
       for (std::size_t i = 0; i < memory.refs.size(); i++) {
         const int device = memory.device[i];
-        const std::uint64_t bytes = (memory.bytes[i] + kAlign - 1) / kAlign * kAlign;
+        const std::uint64_t bytes = (memory.bytes[i] + align_ - 1) / align_ * align_;
         const std::uint64_t lo = at(spaces, device).place(bytes, life.first, life.last);
         memory.refs[i] = {static_cast<std::uint32_t>(device), lo};
         at(program_.scratch_bytes, device) = std::max(at(program_.scratch_bytes, device), lo + bytes);
@@ -217,6 +216,7 @@ class Planner {
   const Fusion& f_;
   const std::vector<GroupKernel>& kernels_;
   const CompileInput& in_;
+  const std::uint64_t align_ = static_cast<std::uint64_t>(in_.target->alignment);
   Addresses& at_;
   Program& program_;
   Compiled& out_;

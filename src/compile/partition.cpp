@@ -10,6 +10,7 @@
 #include "base/print_time.h"
 #include "compile/half_floats.h"
 #include "compile/halo.h"
+#include "compile/reshard.h"
 #include "compile/strategy.h"
 #include "compile/strict.h"
 #include "ops/asked.h"
@@ -25,7 +26,7 @@ class Partitioner {
       : g_(g),
         in_(in),
         sub_axes_(std::move(propagation.sub_axes)),
-        search_(sub_axes_),
+        search_(sub_axes_, in.cost),
         rules_(std::move(propagation.rules)),
         preferences_(std::move(propagation.preferences)) {
     users_.resize(g.types.size());
@@ -113,14 +114,14 @@ class Partitioner {
     int source = part;
     if (at(p_.values, part).layout->order() == to->order() && to->unreduced().empty()) {
       const auto cost = [&](int c) {
-        return CostModel().transfer(at(p_.values, c).layout, to, type.shape, size_of(type));
+        return reshard(at(p_.values, c).layout, to, type.shape, size_of(type), in_.cost).cost;
       };
       for (int c : copies_of(part))
         if (at(p_.values, c).layout->order() == to->order() && cost(c) < cost(source)) source = c;
     }
     const Layout* from = at(p_.values, source).layout;
     std::vector<const Layout*> path{to};
-    if (from->order() == to->order()) path = transfer_path(from, to, type.shape, size_of(type));
+    if (from->order() == to->order()) path = reshard(from, to, type.shape, size_of(type), in_.cost).layouts;
     else if (!from->unreduced().empty()) path.insert(path.begin(), Layout::of(from->order(), from->dims()));
     for (const Layout* next : path) source = transfer_to(source, next, reason, by, asked);
     return source;

@@ -8,18 +8,17 @@
 #include <vector>
 
 #include "compile/compile.h"
-#include "compile/cost.h"
 
 namespace shardarray {
 
 // ---------------------------------------------------------------- simplify: FlatGraph -> FlatGraph
 /// Calls inlined, identities removed, equal nodes merged, dead ones dropped, dots brought into matrix form, large sums split
 /// for the workers of this many devices.
-FlatGraph simplify(const FlatGraph& g, int devices);
+FlatGraph simplify(const FlatGraph& g, int devices, const Target& target);
 /// Of a simplified graph: float sums and products of `reproducible` lines in an order that no sharding changes.
 FlatGraph fix_order(const FlatGraph& g);
 /// Both, as a program is compiled.
-FlatGraph simplify_and_order(const FlatGraph& g, int devices);
+FlatGraph simplify_and_order(const FlatGraph& g, int devices, const Target& target);
 
 // ---------------------------------------------------------------- propagate
 /// The finest common sub-axes (prime sizes) of all placements of a program, most significant first.
@@ -101,7 +100,7 @@ struct Fusion {
   std::vector<Group> groups;     ///< in execution order
   std::vector<Storage> storage;  ///< per part value
 };
-Fusion fuse(Partition& p, const FlatGraph& g);
+Fusion fuse(Partition& p, const FlatGraph& g, const Target& target);
 /// Groups (the keys of `last_step`) in an order in which every one comes behind those in `before` it. Those that wait for each
 /// other, and for such ones, are left out.
 std::vector<int> schedule(const std::map<int, std::set<int>>& before, const std::map<int, int>& last_step);

@@ -78,25 +78,25 @@ std::string text_of(const Program& program) {
 
 }  // namespace
 
-FlatGraph simplify_and_order(const FlatGraph& graph, int devices) {
-  FlatGraph g = simplify(graph, devices);
+FlatGraph simplify_and_order(const FlatGraph& graph, int devices, const Target& target) {
+  FlatGraph g = simplify(graph, devices, target);
   const bool ordered =
       std::any_of(g.nodes.begin(), g.nodes.end(), [](const FlatNode& n) { return n.modes->reproducible; });
-  return ordered ? simplify(fix_order(g), devices) : std::move(g);
+  return ordered ? simplify(fix_order(g), devices, target) : std::move(g);
 }
 
 Compiled compile(CompileInput in) {
   Compiled out;
   const std::string collected = prints_passes() ? in.graph.to_string() : "";
   show("collect", collected);
-  in.graph = timed("simplify", [&] { return simplify_and_order(in.graph, in.order->size()); });
+  in.graph = timed("simplify", [&] { return simplify_and_order(in.graph, in.order->size(), *in.target); });
   if (kVerify) verify(in.graph, "simplify");
   if (prints_passes() && in.graph.to_string() != collected) show("simplify", in.graph.to_string());
   Propagation propagation = timed("propagate", [&] { return propagate(in.graph, in); });
   Partition p = timed("partition", [&] { return partition(in.graph, in, std::move(propagation)); });
   if (kVerify) verify(p, in.graph);
   show("propagate, partition", prints_passes() ? text_of(p, in.graph) : "");
-  const Fusion f = timed("fuse", [&] { return fuse(p, in.graph); });
+  const Fusion f = timed("fuse", [&] { return fuse(p, in.graph, *in.target); });
   show("fuse, schedule", prints_passes() ? text_of(f, p, in.graph) : "");
   timed("plan", [&] { plan(p, f, in.graph, in, out); });
   show("plan", prints_passes() ? text_of(*out.program) : "");

@@ -15,7 +15,7 @@ namespace {
 
 class Simplifier {
  public:
-  explicit Simplifier(int devices) : devices_(devices) {}
+  Simplifier(int devices, const Target& target) : devices_(devices), split_(target.split) {}
   FlatGraph run(const FlatGraph& g) {
     std::vector<int> args;
     for (int v : g.inputs) {
@@ -104,16 +104,16 @@ class Simplifier {
 
   // Very many elements to few: in two steps, of which the first has a part for every worker.
   int add_reduce(const FlatNode& n, int v) {
-    constexpr std::int64_t many = 1 << 17, few = 16, parts = 64;
     const Shape &shape = n.in_types[0].shape, &dims = n.attrs->dims;
     const std::int64_t out = num_elements(n.out_types[0].shape);
-    const bool large = !n.modes->reproducible && out > 0 && out < few && num_elements(shape) / out >= many;
+    const bool large = !n.modes->reproducible && out > 0 && out < split_.most_results &&
+                       num_elements(shape) / out >= split_.min_points;
     const auto as_it_is = [&] { return unique(n.op, n.attrs, {v}, n.out_types, n.where); };
     if (!large) return as_it_is();
     const auto rank = static_cast<std::int64_t>(shape.size());
     const std::int64_t first = *std::min_element(dims.begin(), dims.end());
     const std::int64_t size = shape[static_cast<std::size_t>(first + rank)];
-    if (dims.size() > 1 && size >= few) {
+    if (dims.size() > 1 && size >= split_.most_results) {
       Shape others;
       for (std::int64_t d : dims)
         if (d != first) others.push_back(d);
@@ -122,11 +122,11 @@ class Simplifier {
           std::count_if(others.begin(), others.end(), [&](auto d) { return d > first; }));
       return reduced(n, reduced(n, v, others), {first + behind});
     }
-    if (dims.size() > 1 || size % parts != 0 || parts % devices_ != 0) return as_it_is();
+    if (dims.size() > 1 || size % split_.parts != 0 || split_.parts % devices_ != 0) return as_it_is();
     Attrs split;
     for (std::int64_t d = -rank; d < 0; d++) {
-      if (d == first) split.shape.push_back(parts);
-      split.shape.push_back(d == first ? size / parts : shape[static_cast<std::size_t>(d + rank)]);
+      if (d == first) split.shape.push_back(split_.parts);
+      split.shape.push_back(d == first ? size / split_.parts : shape[static_cast<std::size_t>(d + rank)]);
     }
     Type t = n.in_types[0];
     t.shape = split.shape;
@@ -242,6 +242,7 @@ class Simplifier {
   }
 
   int devices_;
+  const Target::Split split_;
   const Modes* modes_ = nullptr;  // of the node that is added
   FlatGraph out_;
   std::unordered_multimap<std::uint64_t, int> seen_;
@@ -249,6 +250,8 @@ class Simplifier {
 
 }  // namespace
 
-FlatGraph simplify(const FlatGraph& g, int devices) { return Simplifier(devices).run(g); }
+FlatGraph simplify(const FlatGraph& g, int devices, const Target& target) {
+  return Simplifier(devices, target).run(g);
+}
 
 }  // namespace shardarray

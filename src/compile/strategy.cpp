@@ -5,6 +5,7 @@
 
 #include "base/ceil_div.h"
 #include "compile/halo.h"
+#include "compile/reshard.h"
 
 namespace shardarray {
 
@@ -31,7 +32,8 @@ double StrategySearch::transfer(const Layout* from, const Layout* to, const Type
   auto key =
       std::tuple(from, to, std::vector<std::int64_t>(t.shape.begin(), t.shape.end()), itemsize(t.dtype));
   auto [it, fresh] = transfers_.try_emplace(std::move(key), 0.0);
-  if (fresh) it->second = model_.transfer(from, to, t.shape, static_cast<std::int64_t>(itemsize(t.dtype)));
+  if (fresh)
+    it->second = reshard(from, to, t.shape, static_cast<std::int64_t>(itemsize(t.dtype)), model_).cost;
   return it->second;
 }
 
@@ -92,7 +94,7 @@ void StrategySearch::add_cost(const NodeState& s, Strategy& d) {
 
 void StrategySearch::add_halo(const NodeState& s, Strategy& d) const {
   if (!s.node->op->boxes || !halo_is_cut(*s.rule, d.assignment)) return;
-  const double halo = model_.moved(halo_transfer(*s.node, d.in, d.out[0]).bytes);
+  const double halo = model_.transfer(halo_transfer(*s.node, d.in, d.out[0]).bytes);
   d.moved += halo;
   d.cost += halo;
 }

@@ -36,7 +36,7 @@ struct Strategy {
 
 class StrategySearch {
  public:
-  explicit StrategySearch(const SubAxes& sub_axes) : sub_axes_(sub_axes) {}
+  StrategySearch(const SubAxes& sub_axes, const CostModel& model) : sub_axes_(sub_axes), model_(model) {}
   Strategy decide(const NodeState& s);
   /// The layouts that follow from an assignment; false when it cannot be placed.
   bool complete(const NodeState& s, Strategy& d) const;
@@ -59,7 +59,7 @@ class StrategySearch {
   void consider(const NodeState& s, Assignment a, double most, Strategy& best);
 
   const SubAxes& sub_axes_;
-  CostModel model_;
+  const CostModel& model_;
   std::map<std::tuple<const Layout*, const Layout*, std::vector<std::int64_t>, std::size_t>, double>
       transfers_;
 };

@@ -129,7 +129,7 @@ Explanation explain_call(const JitEntry& e, const JitCall& call) {
 }
 
 std::string print_call(const JitEntry& e, const JitCall&) {
-  return simplify(e.flat, device_count()).to_string();
+  return simplify(e.flat, device_count(), backend(default_device_of(*e.modes).platform).target()).to_string();
 }
 
 }  // namespace core

@@ -139,7 +139,7 @@ LeafPlacement place_leaves(const FlatGraph& g, std::span<const ValueRef> leaves,
 CompileInput compile_input(FlatGraph g, const LeafPlacement& where, std::vector<bool> donated,
                            std::span<const Sharding* const> requested, std::vector<std::string> names,
                            std::span<const ValueRef> leaves) {
-  CompileInput in;
+  CompileInput in(backend(where.order->devices()[0].platform).target());
   in.order = where.order;
   in.inputs = where.inputs;
   in.donated = std::move(donated);

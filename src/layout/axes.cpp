@@ -94,6 +94,12 @@ AxisList cut(const AxisList& axes, const AxisList& at) {
   return out;
 }
 
+AxisList concatenated(const std::vector<AxisList>& lists) {
+  AxisList out;
+  for (const AxisList& l : lists) out.insert(out.end(), l.begin(), l.end());
+  return out;
+}
+
 std::int64_t product(const AxisList& axes) {
   std::int64_t n = 1;
   for (SubAxis a : axes) n *= a.size;

@@ -27,6 +27,8 @@ AxisList cover(const AxisList& a, const AxisList& b);
 std::optional<AxisList> without_axes(const AxisList& axes, const AxisList& removed);
 /// `axes` cut at the ends of the sub-axes of `at` that fall inside.
 AxisList cut(const AxisList& axes, const AxisList& at);
+/// The lists one behind the other.
+AxisList concatenated(const std::vector<AxisList>& lists);
 /// Product of the sizes.
 std::int64_t product(const AxisList& axes);
 /// `{1:4,8:2}`.

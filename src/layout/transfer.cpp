@@ -13,26 +13,6 @@
 namespace shardarray {
 namespace {
 
-void append(AxisList& to, const AxisList& more) { to.insert(to.end(), more.begin(), more.end()); }
-
-AxisList concatenated(const std::vector<AxisList>& lists) {
-  AxisList out;
-  for (const AxisList& l : lists) append(out, l);
-  return out;
-}
-
-// The unreduced sub-axes of `from` that `to` no longer has.
-AxisList reduced_axes(const Layout& from, const Layout& to) {
-  const auto reduced = without_axes(from.unreduced(), to.unreduced());
-  const bool same_reducer = to.unreduced().empty() || from.reducer() == to.reducer();
-  if (from.order() != to.order() || from.rank() != to.rank() || !reduced || !same_reducer)
-    throw InternalError(fmt::format(
-        "transfer_cost: {} to {} is no transfer. Both have one device order and rank, and partial "
-        "sums cannot be made, only reduced. Please report this.",
-        from.to_string(), to.to_string()));
-  return *reduced;
-}
-
 // What dimension by dimension stays, goes and comes: `before` and `after` are behind the common prefix.
 struct Difference {
   std::vector<AxisList> before, after;
@@ -78,58 +58,29 @@ TransferCost movement(const Layout& from, const Layout& to, const Shape& shape, 
   return {kind, cover(concatenated(diff.before), concatenated(diff.after)), bytes};
 }
 
-// `layout` with the reduced sub-axes out of its partial sums.
-const Layout* without(const Layout& layout, const AxisList& reduced, std::vector<AxisList> dims) {
-  return Layout::of(layout.order(), std::move(dims), *without_axes(layout.unreduced(), reduced),
-                    layout.reducer());
-}
-
-// Every way to scatter `pieces` over the minor ends of the dimensions of `from` without empty tiles. Pieces
-// that end up in one dimension keep their order. 4096 ways at most: beyond, each dimension takes all or
-// nothing.
-std::vector<const Layout*> scatters(const Layout& from, const Shape& shape, const AxisList& reduced,
-                                    const AxisList& pieces) {
-  const std::int64_t rank = from.rank();
-  std::int64_t ways = 1;
-  for (std::size_t k = 0; k < pieces.size() && ways <= 4096; k++) ways *= rank;
-  const bool each = ways <= 4096;
-  std::vector<const Layout*> out;
-  for (std::int64_t way = 0; way < (each ? ways : rank); way++) {
-    auto dims = from.dims();
-    std::int64_t rest = way;
-    for (SubAxis piece : pieces) {
-      dims[rest % rank].push_back(piece);
-      if (each) rest /= rank;
-    }
-    bool filled = true;
-    for (int d = 0; d < rank; d++)
-      filled &= dims[d].size() == from.dims()[d].size() || product(dims[d]) <= shape[d];
-    if (filled) out.push_back(without(from, reduced, std::move(dims)));
-  }
-  return out;
-}
-
-// The reduced sub-axes cut where the target cuts them, in the target's order; those it does not use come
-// first.
-AxisList scatter_pieces(const AxisList& reduced, const Layout& to) {
-  const AxisList wanted = concatenated(to.dims());
-  const AxisList pieces = cut(reduced, wanted);
-  const auto place = [&](SubAxis a) {
-    for (std::size_t k = 0; k < wanted.size(); k++)
-      if (wanted[k].pre <= a.pre && a.pre < end_of(wanted[k])) return static_cast<int>(k);
-    return -1;
-  };
-  AxisList out = pieces;
-  std::stable_sort(out.begin(), out.end(), [&](SubAxis a, SubAxis b) { return place(a) < place(b); });
-  return out;
-}
-
 }  // namespace
 
 const char* name(TransferKind k) {
   constexpr const char* names[] = {"none",       "slice",      "all_reduce", "reduce_scatter",
                                    "all_gather", "all_to_all", "permute",    "exchange"};
   return names[static_cast<int>(k)];
+}
+
+AxisList reduced_axes(const Layout& from, const Layout& to) {
+  const auto reduced = without_axes(from.unreduced(), to.unreduced());
+  const bool same_reducer = to.unreduced().empty() || from.reducer() == to.reducer();
+  if (from.order() != to.order() || from.rank() != to.rank() || !reduced || !same_reducer)
+    throw InternalError(fmt::format(
+        "transfer_cost: {} to {} is no transfer. Both have one device order and rank, and partial "
+        "sums cannot be made, only reduced. Please report this.",
+        from.to_string(), to.to_string()));
+  return *reduced;
+}
+
+const Layout* without_partial_sums(const Layout& layout, const AxisList& reduced,
+                                   std::vector<AxisList> dims) {
+  return Layout::of(layout.order(), std::move(dims), *without_axes(layout.unreduced(), reduced),
+                    layout.reducer());
 }
 
 TransferCost transfer_cost(const Layout& from, const Layout& to, const Shape& shape, std::int64_t itemsize) {
@@ -141,32 +92,8 @@ TransferCost transfer_cost(const Layout& from, const Layout& to, const Shape& sh
   const Difference diff = difference(from, to);
   if (all_empty(diff.before) && sorted_merged(concatenated(diff.after)) == reduced)
     return {TransferKind::reduce_scatter, reduced, ceil_div(mul_sizes(g - 1, tile_bytes), g)};
-  const TransferCost rest = movement(*without(from, reduced, from.dims()), to, shape, itemsize);
+  const TransferCost rest = movement(*without_partial_sums(from, reduced, from.dims()), to, shape, itemsize);
   return {TransferKind::exchange, cover(reduced, rest.axes), add_sizes(all_reduce, rest.bytes)};
-}
-
-std::vector<const Layout*> transfer_path(const Layout* from, const Layout* to, const Shape& shape,
-                                         std::int64_t itemsize) {
-  if (from == to) return {};
-  std::vector<const Layout*> best = {to};
-  std::int64_t least = transfer_cost(*from, *to, shape, itemsize).bytes;
-  const AxisList reduced = reduced_axes(*from, *to);
-  if (reduced.empty()) return best;
-  const bool one_step = transfer_cost(*from, *to, shape, itemsize).kind != TransferKind::exchange;
-  std::vector<const Layout*> middles = scatters(*from, shape, reduced, scatter_pieces(reduced, *to));
-  middles.insert(middles.begin(), without(*from, reduced, from->dims()));
-  bool replace = !one_step;  // an exchange from partial sums is no step: the first path of real ones is taken
-  for (const Layout* middle : middles) {
-    if (middle == to) continue;
-    const std::int64_t bytes = add_sizes(transfer_cost(*from, *middle, shape, itemsize).bytes,
-                                         transfer_cost(*middle, *to, shape, itemsize).bytes);
-    if (bytes < least || replace) {
-      best = {middle, to};
-      least = bytes;
-    }
-    replace = false;
-  }
-  return best;
 }
 
 }  // namespace shardarray

@@ -38,11 +38,9 @@ struct TransferCost {
 /// all_reduce plus those of the rest.
 TransferCost transfer_cost(const Layout& from, const Layout& to, const Shape& shape, std::int64_t itemsize);
 
-/// A path of layouts, without the source, ending in `to`: the cheapest in bytes of {direct step; for an unreduced source:
-/// every reduce_scatter of the reduced axes into dims of the target or of the source followed by the direct step, and
-/// all_reduce followed by the (free or direct) rest}. Fewer steps win ties. Scatters that would leave tiles
-/// empty are left out. Empty when `from` is `to`.
-std::vector<const Layout*> transfer_path(const Layout* from, const Layout* to, const Shape& shape,
-                                         std::int64_t itemsize);
+/// The unreduced sub-axes of `from` that `to` no longer has.
+AxisList reduced_axes(const Layout& from, const Layout& to);
+/// `layout` cut as `dims`, with the reduced sub-axes out of its partial sums.
+const Layout* without_partial_sums(const Layout& layout, const AxisList& reduced, std::vector<AxisList> dims);
 
 }  // namespace shardarray

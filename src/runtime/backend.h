@@ -13,6 +13,7 @@
 #include "runtime/buffer.h"
 #include "runtime/completion.h"
 #include "runtime/program.h"
+#include "runtime/target.h"
 #include "shardarray/device.h"
 
 namespace shardarray {
@@ -49,6 +50,8 @@ class Backend {
   virtual int device_count() const = 0;
   /// What users see of it. All in one memory, unless a backend says otherwise.
   virtual Device device(int local) const;
+  /// What programs for it are compiled for; always the same.
+  virtual const Target& target() const = 0;
   /// 64-byte aligned (2 MiB and huge pages from 2 MiB up); contents undefined. Throws OutOfMemory naming the bytes.
   virtual BufferRef allocate(int device, std::size_t bytes) = 0;
   /// The tiles of one value: bytes[k] on devices[k] into to[k]. A backend may cut neighbours from one block. Where it throws,

@@ -1,0 +1,90 @@
+#include "compile/reshard.h"
+
+#include <algorithm>
+
+#include "base/sizes.h"
+#include "layout/axes.h"
+#include "layout/transfer.h"
+
+namespace shardarray {
+namespace {
+
+// Every way to scatter `pieces` over the minor ends of the dimensions of `from` without empty tiles. Pieces
+// that end up in one dimension keep their order. 4096 ways at most: beyond, each dimension takes all or
+// nothing.
+std::vector<const Layout*> scatters(const Layout& from, const Shape& shape, const AxisList& reduced,
+                                    const AxisList& pieces) {
+  const std::int64_t rank = from.rank();
+  std::int64_t ways = 1;
+  for (std::size_t k = 0; k < pieces.size() && ways <= 4096; k++) ways *= rank;
+  const bool each = ways <= 4096;
+  std::vector<const Layout*> out;
+  for (std::int64_t way = 0; way < (each ? ways : rank); way++) {
+    auto dims = from.dims();
+    std::int64_t rest = way;
+    for (SubAxis piece : pieces) {
+      dims[rest % rank].push_back(piece);
+      if (each) rest /= rank;
+    }
+    bool filled = true;
+    for (int d = 0; d < rank; d++)
+      filled &= dims[d].size() == from.dims()[d].size() || product(dims[d]) <= shape[d];
+    if (filled) out.push_back(without_partial_sums(from, reduced, std::move(dims)));
+  }
+  return out;
+}
+
+// The reduced sub-axes cut where the target cuts them, in the target's order; those it does not use come
+// first.
+AxisList scatter_pieces(const AxisList& reduced, const Layout& to) {
+  const AxisList wanted = concatenated(to.dims());
+  const AxisList pieces = cut(reduced, wanted);
+  const auto place = [&](SubAxis a) {
+    for (std::size_t k = 0; k < wanted.size(); k++)
+      if (wanted[k].pre <= a.pre && a.pre < end_of(wanted[k])) return static_cast<int>(k);
+    return -1;
+  };
+  AxisList out = pieces;
+  std::stable_sort(out.begin(), out.end(), [&](SubAxis a, SubAxis b) { return place(a) < place(b); });
+  return out;
+}
+
+// By bytes alone.
+std::vector<const Layout*> cheapest(const Layout* from, const Layout* to, const Shape& shape,
+                                    std::int64_t itemsize) {
+  if (from == to) return {};
+  std::vector<const Layout*> best = {to};
+  std::int64_t least = transfer_cost(*from, *to, shape, itemsize).bytes;
+  const AxisList reduced = reduced_axes(*from, *to);
+  if (reduced.empty()) return best;
+  const bool one_step = transfer_cost(*from, *to, shape, itemsize).kind != TransferKind::exchange;
+  std::vector<const Layout*> middles = scatters(*from, shape, reduced, scatter_pieces(reduced, *to));
+  middles.insert(middles.begin(), without_partial_sums(*from, reduced, from->dims()));
+  bool replace = !one_step;  // an exchange from partial sums is no step: the first path of real ones is taken
+  for (const Layout* middle : middles) {
+    if (middle == to) continue;
+    const std::int64_t bytes = add_sizes(transfer_cost(*from, *middle, shape, itemsize).bytes,
+                                         transfer_cost(*middle, *to, shape, itemsize).bytes);
+    if (bytes < least || replace) {
+      best = {middle, to};
+      least = bytes;
+    }
+    replace = false;
+  }
+  return best;
+}
+
+}  // namespace
+
+ReshardPath reshard(const Layout* from, const Layout* to, const Shape& shape, std::int64_t itemsize,
+                    const CostModel& model) {
+  ReshardPath path{cheapest(from, to, shape, itemsize)};
+  const Layout* at = from;
+  for (const Layout* next : path.layouts) {
+    path.cost += model.transfer(transfer_cost(*at, *next, shape, itemsize).bytes);
+    at = next;
+  }
+  return path;
+}
+
+}  // namespace shardarray

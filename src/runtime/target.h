@@ -1,0 +1,27 @@
+// Target: what the compiler knows of the platform that runs its programs. Every number that suits one kind of machine stands here,
+// and is filled in by its backend.
+#pragma once
+#include <cstdint>
+
+namespace shardarray {
+
+struct Target {
+  /// Sums of at least `min_points` elements for each of fewer than `most_results` results are made in `parts` first, one for a
+  /// worker.
+  struct Split {
+    std::int64_t min_points = 0, most_results = 0, parts = 0;
+  } split;
+  /// Loops are fused up to so many operations. What is computed point by point before a sum over rows is computed once more
+  /// where the sum is used, not stored, for at least `enough_rows` rows of a tile, or where the tile has at most `few_points`.
+  struct Fusion {
+    std::int64_t most_operations = 0, enough_rows = 0, few_points = 0;
+  } fusion;
+  std::int64_t alignment = 1;  ///< of scratch blocks, bytes
+  /// What the choice of a placement weighs, in bytes received by the busiest device.
+  struct Links {
+    double start = 0;      ///< of a transfer, whatever it moves
+    double operation = 0;  ///< arithmetic of one element on the busiest device
+  } links;
+};
+
+}  // namespace shardarray

@@ -1,0 +1,118 @@
+// What a Target says is what the compiler does: each number, against another one.
+#include <doctest/doctest.h>
+
+#include <algorithm>
+#include <variant>
+#include <vector>
+
+#include "compile/passes.h"
+#include "program_of.h"
+#include "runtime/devices.h"
+#include "shardarray/shardarray.h"
+
+namespace target_test {
+
+namespace sa = shardarray;
+using program_test::numbers;
+using sa::Array;
+using sa::P;
+
+namespace {
+
+/// f(x) compiled for a target.
+template <class F> sa::Compiled compiled(const sa::Target& target, const Array& x, const F& f) {
+  const program_test::Prepared p = program_test::prepare(sa::jit(f), x);
+  std::vector<sa::ValueRef> values;
+  for (const sa::LaunchLeaf& l : p.leaves) values.push_back(l.value);
+  sa::CompileInput in = sa::compile_input(
+      p.entry->flat, sa::place_leaves(p.entry->flat, values, {}, {}, *p.entry->modes, "test"), {false}, {},
+      {}, values);
+  in.target = &target;
+  in.cost = sa::CostModel(target.links);
+  return sa::compile(std::move(in));
+}
+sa::Target cpu() { return sa::backend("cpu").target(); }
+
+std::vector<const sa::Loop*> loops(const sa::Compiled& c) {
+  std::vector<const sa::Loop*> all;
+  for (const sa::Step& s : c.program->steps)
+    if (const auto* l = std::get_if<sa::Loop>(&s.body)) all.push_back(l);
+  return all;
+}
+
+}  // namespace
+
+TEST_CASE("target: sums to few results are split into parts from a size on") {
+  const auto f = [](const Array& x) { return sa::sum(x); };
+  sa::Target t = cpu();
+  t.split = {.min_points = 4096, .most_results = 2, .parts = 8};
+  CHECK(loops(compiled(t, numbers({4088}), f)).size() == 1);
+  const sa::Compiled split = compiled(t, numbers({4096}), f);
+  REQUIRE(loops(split).size() == 2);
+  CHECK(sa::num_elements(loops(split)[0]->items[0].extents) == 4096);
+  CHECK(sa::num_elements(loops(split)[1]->items[0].extents) == 8);
+  CHECK(loops(compiled(t, numbers({2, 4096}), [](const Array& x) { return sa::sum(x, 1); })).size() == 1);
+}
+
+TEST_CASE("target: loops hold so many operations") {
+  const auto f = [](Array x) {
+    for (int k = 0; k < 20; k++) x = sa::abs(x) * sa::cos(x);
+    return x;
+  };
+  sa::Target t = cpu();
+  for (const std::int64_t most : {1, 7, 60, 256}) {
+    t.fusion.most_operations = most;
+    const auto count = static_cast<std::int64_t>(loops(compiled(t, numbers({50}), f)).size());
+    CAPTURE(most);
+    CHECK(count >= (60 + most - 1) / most);
+    CHECK((count == 1) == (most >= 60));
+  }
+}
+
+TEST_CASE("target: rows are computed again where there are enough of them, or few points") {
+  const auto f = [](const Array& x) {
+    return sa::exp(x) / sa::sum(sa::exp(x), {.axis = 1, .keepdims = true});
+  };
+  sa::Target t = cpu();
+  const auto count = [&](std::int64_t rows, std::int64_t points) {
+    t.fusion.enough_rows = rows;
+    t.fusion.few_points = points;
+    return loops(compiled(t, numbers({6, 50}), f)).size();
+  };
+  CHECK(count(6, 0) == 1);
+  CHECK(count(7, 300) == 1);
+  CHECK(count(7, 299) > 1);
+}
+
+TEST_CASE("target: scratch blocks stand at multiples of the alignment") {
+  const auto f = [](const Array& x) { return sa::sort(x * 2) + sa::sort(x * 3) * sa::sort(x - 1); };
+  for (const std::int64_t alignment : {64, 1024}) {
+    sa::Target t = cpu();
+    t.alignment = alignment;
+    std::uint64_t least = 1 << 20;
+    const sa::Compiled c = compiled(t, numbers({7}), f);
+    for (const sa::Loop* l : loops(c))
+      for (const sa::LoopArg& a : l->items[0].args)
+        if (a.ref.base == 0 && a.ref.offset > 0) least = std::min(least, a.ref.offset & -a.ref.offset);
+    CHECK(least == static_cast<std::uint64_t>(alignment));
+  }
+}
+
+TEST_CASE("target: work weighs against transfers as the links say") {
+  // The right operand has to come in any case; then all of it can be computed everywhere, or a part, to fetch the others'.
+  const sa::Mesh mesh = sa::make_mesh({{"x", 8}});
+  const Array x = sa::device_put(numbers({64, 64}), sa::NamedSharding(mesh, P("x")));
+  const auto f = [&](const Array& v) {
+    return sa::filter_shard(sa::matmul(v, v), sa::NamedSharding(mesh, P()));
+  };
+  sa::Target t = cpu();
+  t.links = {.start = 1e9, .operation = 1e-6};
+  const sa::Compiled whole = compiled(t, x, f);
+  t.links = {.start = 0, .operation = 1e6};
+  const sa::Compiled cut = compiled(t, x, f);
+  CHECK(whole.program->transfers.size() == 1);
+  CHECK(cut.program->transfers.size() > 1);
+  CHECK(cut.flops * 8 == whole.flops);
+}
+
+}  // namespace target_test
