@@ -50,7 +50,7 @@ template <class T> struct Product {
   }
   Gemm step_body() const {
     Gemm g;
-    g.dtype = dtype_of<T>();
+    g.in = g.out = dtype_of<T>();
     g.items = {item};
     return g;
   }
@@ -147,7 +147,7 @@ TEST_CASE("gemm: integers wrap, bool is or of and") {
   random_products<std::int8_t>(7, 30);
   bool a[6] = {true, false, true, false, false, false}, b[3] = {false, true, true}, c[2] = {};
   Gemm g;
-  g.dtype = DType::bool_;
+  g.in = g.out = DType::bool_;
   g.items.resize(1);
   g.items[0] = {0, {0, 0}, {1, 0}, {2, 0}, 2, 1, 3, 1, 3, 1, 1, 0, 0, 0, false, false};
   run({step(g)}, {a, b, c});
@@ -247,7 +247,7 @@ TEST_CASE("gemm: without a BLAS, with a wrong one, with another one") {
 
 TEST_CASE("programs that the CPU has no kernels for are refused when they are loaded") {
   Gemm g;
-  g.dtype = DType::bfloat16;
+  g.in = DType::bfloat16;
   g.items.resize(1);
   CHECK(contains(message_of<CompileError>([&] { run({step(g)}, {nullptr}); }),
                  "matmul: the CPU has no kernel for bfloat16."));

@@ -6,6 +6,7 @@
 #include <vector>
 
 #include "compile/passes.h"
+#include "cpu/gemm.h"
 #include "program_of.h"
 #include "runtime/devices.h"
 #include "shardarray/shardarray.h"
@@ -96,6 +97,31 @@ TEST_CASE("target: scratch blocks stand at multiples of the alignment") {
         if (a.ref.base == 0 && a.ref.offset > 0) least = std::min(least, a.ref.offset & -a.ref.offset);
     CHECK(least == static_cast<std::uint64_t>(alignment));
   }
+}
+
+TEST_CASE("target: products of 16-bit floats come as they are where a backend takes them") {
+  const sa::Mesh mesh = sa::make_mesh({{"x", 4}});
+  for (const sa::DType half : {sa::float16, sa::bfloat16}) {
+    const Array x = sa::device_put(numbers({8, 8}, half), sa::NamedSharding(mesh, P(sa::none, "x")));
+    const auto f = [](const Array& v) { return sa::matmul(v, sa::transpose(v)); };  // its sums are in parts
+    const auto gemm = [&](bool takes) {
+      sa::Target t = cpu();
+      t.half_products = takes;
+      const sa::Compiled c = compiled(t, x, f);
+      for (const sa::Step& s : c.program->steps)
+        if (const auto* g = std::get_if<sa::Gemm>(&s.body)) return std::pair(g->in, g->out);
+      return std::pair(sa::bool_, sa::bool_);
+    };
+    CHECK(gemm(true) == std::pair(half, sa::float32));
+    CHECK(gemm(false) == std::pair(sa::float32, sa::float32));
+  }
+  sa::Gemm g;
+  g.in = sa::bfloat16;
+  CHECK_THROWS_WITH_AS(
+      sa::GemmPlan(g, {}),
+      "matmul: the CPU has no kernel for bfloat16. It multiplies bool, integers, float32 and float64. "
+      "Convert the operands first.",
+      sa::CompileError);
 }
 
 TEST_CASE("target: work weighs against transfers as the links say") {

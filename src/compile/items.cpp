@@ -89,7 +89,8 @@ Gemm make_gemm(const PartStep& s, const FlatGraph& g, Addresses& at) {
   const std::string& rows = swapped ? cols : m;
   const std::string& columns = swapped ? m : cols;
   Gemm gemm;
-  gemm.dtype = n.out_types[0].dtype;
+  gemm.in = n.in_types[0].dtype;
+  gemm.out = n.out_types[0].dtype;
   gemm.fixed_order = n.attrs->uncut;
   const Memory memory = at.memory(s.out[0]);
   for (std::size_t i = 0; i < memory.refs.size(); i++) {

@@ -15,7 +15,7 @@ namespace {
 
 class Simplifier {
  public:
-  Simplifier(int devices, const Target& target) : devices_(devices), split_(target.split) {}
+  Simplifier(int devices, const Target& target) : devices_(devices), target_(target), split_(target.split) {}
   FlatGraph run(const FlatGraph& g) {
     std::vector<int> args;
     for (int v : g.inputs) {
@@ -52,7 +52,8 @@ class Simplifier {
     if (n.op->form == Form::view && n.in_types[0].shape == n.out_types[0].shape) return in;
     if (is_half(n.out_types[0].dtype) &&
         (n.op->form == Form::gemm || n.op->form == Form::reduce || n.op->form == Form::scatter))
-      return {add_in_float32(n, std::move(in))};
+      return {n.op->form == Form::gemm && target_.half_products ? add_half_dot(n, std::move(in))
+                                                                : add_in_float32(n, std::move(in))};
     if (n.op->form == Form::gemm) return {add_dot(n, std::move(in))};
     if (n.op->form == Form::reduce) return {add_reduce(n, in[0])};
     if (n.op == &op_transpose) return {transposed(in[0], n.attrs->dims, n.where)};
@@ -69,6 +70,11 @@ class Simplifier {
     }
     n.out_types[0].dtype = DType::float32;
     return cast(add(n, std::move(in))[0], half, n.where);
+  }
+  int add_half_dot(FlatNode n, std::vector<int> in) {
+    const DType half = n.out_types[0].dtype;
+    n.out_types[0].dtype = DType::float32;
+    return cast(add_dot(n, std::move(in)), half, n.where);
   }
   int cast(int v, DType to, Where w) {
     Attrs attrs;
@@ -242,7 +248,8 @@ class Simplifier {
   }
 
   int devices_;
-  const Target::Split split_;
+  const Target& target_;
+  const Target::Split& split_;
   const Modes* modes_ = nullptr;  // of the node that is added
   FlatGraph out_;
   std::unordered_multimap<std::uint64_t, int> seen_;

@@ -57,7 +57,7 @@ const SmallGemmTable& small_gemm() {
 }
 
 GemmPlan::GemmPlan(const Gemm& gemm, const Gemm::Item& item)
-    : dtype_(gemm.dtype), fixed_order_(gemm.fixed_order), item_(item) {
+    : dtype_(gemm.in), fixed_order_(gemm.fixed_order), item_(item) {
   const auto use = [&]<class T>(T) {
     run_ = [](const GemmPlan& p, void* const* bases, std::int64_t begin, std::int64_t end) {
       p.run_units<T>(bases, begin, end);

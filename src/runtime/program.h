@@ -49,7 +49,8 @@ struct Gemm {
     std::int64_t lda = 0, ldb = 0, ldc = 0, stride_a = 0, stride_b = 0, stride_c = 0;
     bool ta = false, tb = false;
   };
-  DType dtype = DType::float32;
+  DType in = DType::float32,
+        out = DType::float32;  ///< of A and B; of C: as `in`, or float32 sums of 16-bit floats
   /// The own kernel, whatever the shape: each element is one chain of multiply-adds.
   bool fixed_order = false;
   std::vector<Item> items;

@@ -27,10 +27,10 @@ ItemRanges ranges_of(const Loop& loop, const Loop::Item& item) {
 }
 
 ItemRanges ranges_of(const Gemm& gemm, const Gemm::Item& i) {
-  const std::size_t size = itemsize(gemm.dtype);
-  return {{matrix_range(i.a, i.ta ? i.k : i.m, i.ta ? i.m : i.k, i.lda, i.batch, i.stride_a, size),
-           matrix_range(i.b, i.tb ? i.n : i.k, i.tb ? i.k : i.n, i.ldb, i.batch, i.stride_b, size)},
-          {matrix_range(i.c, i.m, i.n, i.ldc, i.batch, i.stride_c, size)}};
+  const std::size_t in = itemsize(gemm.in), out = itemsize(gemm.out);
+  return {{matrix_range(i.a, i.ta ? i.k : i.m, i.ta ? i.m : i.k, i.lda, i.batch, i.stride_a, in),
+           matrix_range(i.b, i.tb ? i.n : i.k, i.tb ? i.k : i.n, i.ldb, i.batch, i.stride_b, in)},
+          {matrix_range(i.c, i.m, i.n, i.ldc, i.batch, i.stride_c, out)}};
 }
 
 ItemRanges ranges_of(const Extern& x, const Extern::Item& i) {
