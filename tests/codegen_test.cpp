@@ -11,10 +11,9 @@
 #include <thread>
 #include <vector>
 
-#include "codegen_helpers.h"
 #include "cpu/code_store.h"
 #include "cpu_helpers.h"
-#include "kernel_helpers.h"
+#include "kernel_check.h"
 #include "kernel_random.h"
 #include "runtime/expand.h"
 #include "scale.h"
@@ -28,69 +27,6 @@ using testing::generators;
 using testing::plugin;
 
 namespace {
-
-std::vector<std::vector<std::byte>> interpreted(const KernelCase& c) {
-  const LoopPlan plan(c.kernel, item_of(c), LoopMode::columns, best_loops());
-  return run_plan(c, plan, {plan.units()});
-}
-
-void check_nest(const KernelCase& c, const std::vector<std::vector<std::byte>>& want, const LoopNest& nest,
-                NestFunction f) {
-  const std::int64_t n = nest.units();
-  std::vector<std::vector<std::int64_t>> all_cuts = {{n}, {n / 3, n / 3 * 2, n}};
-  if (n > 1) all_cuts.push_back({1, n});
-  for (const auto& cuts : all_cuts) {
-    const auto got = run_pieces(c, cuts, [&](void* const* bases, std::int64_t begin, std::int64_t end) {
-      nest.run(f, bases, begin, end);
-    });
-    for (std::size_t a = 0; a < c.args.size(); a++) {
-      bool aliased = false;
-      for (const ArgMemory& m : c.args) aliased = aliased || m.alias == static_cast<int>(a);
-      if (aliased) continue;
-      CAPTURE(a);
-      CAPTURE(cuts.size());
-      REQUIRE(same_values(c.kernel.args[a].type, got[a], want[a]));
-    }
-  }
-}
-
-/// All cases in both modes, as one module, on every CPU.
-void check_cases(const std::vector<KernelCase>& cases, CodeTier tier) {
-  if (!plugin()) return;
-  std::vector<LoopNest> nests;
-  std::vector<CodeSpec> specs;
-  std::vector<const KernelCase*> of;
-  for (const KernelCase& c : cases) {
-    const auto kernel = std::make_shared<const Kernel>(c.kernel);
-    for (const LoopMode mode : {LoopMode::columns, LoopMode::rows}) {
-      bool inner = false;
-      for (const Stage& s : c.kernel.stages) inner = inner || s.inner;
-      if (mode == LoopMode::rows && !inner) continue;
-      const LoopNest nest(kernel, item_of(c), mode);
-      if (!nest.has_points()) continue;
-      LoopNest fixed = nest;
-      fixed.fix_numbers();
-      for (const LoopNest& n : {nest, fixed}) {
-        nests.push_back(n);
-        specs.push_back(n.spec());
-        of.push_back(&c);
-      }
-    }
-  }
-  std::vector<std::vector<std::vector<std::byte>>> want;
-  for (const KernelCase& c : cases) want.push_back(interpreted(c));
-  for (const auto& generator : generators()) {
-    CAPTURE(generator->target());
-    const auto code = generator->link(generator->compile(specs, tier), specs.size());
-    for (std::size_t k = 0; k < nests.size(); k++) {
-      const std::string shown = to_string(of[k]->kernel) + "extents " + to_string(of[k]->extents) + " mode " +
-                                std::to_string(static_cast<int>(nests[k].spec().mode));
-      CAPTURE(k);
-      CAPTURE(shown);
-      check_nest(*of[k], want[static_cast<std::size_t>(of[k] - cases.data())], nests[k], code->functions[k]);
-    }
-  }
-}
 
 std::vector<KernelCase> random_cases(std::uint64_t first, std::uint64_t count) {
   std::vector<KernelCase> cases;
@@ -106,7 +42,7 @@ TEST_CASE("codegen: random kernels equal the interpreter in every mode, tier, cu
                       first = from ? std::strtoull(from, nullptr, 10) : 5000;
   for (std::uint64_t i = 0; i < count; i += 10) {
     CAPTURE(i);
-    check_cases(random_cases(first + i, 10), i % 20 == 0 ? CodeTier::full : CodeTier::quick);
+    check_generated(random_cases(first + i, 10), i % 20 == 0 ? CodeTier::full : CodeTier::quick);
   }
 }
 
@@ -184,9 +120,9 @@ KernelCase turned_case(std::int64_t batch, std::int64_t rows, std::int64_t colum
 }  // namespace
 
 TEST_CASE("codegen: transposed loads, units along either axis, bands, blocks that are not whole") {
-  check_cases({turned_case(1, 70, 330), turned_case(1, 330, 70), turned_case(1, 600, 20),
-               turned_case(3, 80, 90), turned_case(70, 17, 19)},
-              CodeTier::full);
+  check_generated({turned_case(1, 70, 330), turned_case(1, 330, 70), turned_case(1, 600, 20),
+                   turned_case(3, 80, 90), turned_case(70, 17, 19)},
+                  CodeTier::full);
 }
 
 TEST_CASE(
@@ -211,7 +147,7 @@ TEST_CASE(
     cases.push_back(
         elementwise_case(expand::tanh, {special.begin() + 900, special.begin() + 900 + n}, n % 5));
   }
-  check_cases(cases, CodeTier::full);
+  check_generated(cases, CodeTier::full);
 }
 
 namespace {
@@ -249,8 +185,8 @@ TEST_CASE("codegen: softmax of short and of long rows, in place and not") {
     rows = 5 - rows;
     if (testing::full_scale()) cases.push_back(softmax_case(rows, columns, rng));
   }
-  check_cases(cases, CodeTier::full);
-  check_cases(cases, CodeTier::quick);
+  check_generated(cases, CodeTier::full);
+  check_generated(cases, CodeTier::quick);
 }
 
 TEST_CASE("codegen: code comes from this process, from the disk, or is made again") {

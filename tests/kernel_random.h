@@ -17,7 +17,7 @@ inline constexpr DType types[] = {bool_,  int8,   int16,  int32,   int64,  uint8
 /// Writes one random kernel, with memory for its arguments.
 class RandomKernel {
  public:
-  explicit RandomKernel(std::uint64_t seed) : random_(seed * 2654435761u + 17), b_(0, 0) {}
+  explicit RandomKernel(std::uint64_t seed) : seed_(seed), random_(seed * 2654435761u + 17), b_(0, 0) {}
 
   KernelCase make() {
     outer_ = pick(4);
@@ -27,6 +27,8 @@ class RandomKernel {
     const int stages = 1 + pick(4);
     for (int s = 0; s < stages; s++) stage(s + 1 == stages);
     c_.kernel = b_.finish();
+    constexpr std::int32_t blocks[] = {ReductionOrder().block, 32, 64, 256};
+    c_.kernel.order.block = blocks[seed_ % 4];
     fill();
     return std::move(c_);
   }
@@ -218,6 +220,7 @@ class RandomKernel {
       return;
     }
   }
+  std::uint64_t seed_;
   std::mt19937_64 random_;
   KernelBuilder b_;
   KernelCase c_;

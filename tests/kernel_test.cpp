@@ -5,7 +5,7 @@
 #include <limits>
 #include <memory>
 
-#include "kernel_helpers.h"
+#include "kernel_check.h"
 #include "kernel_random.h"
 #include "runtime/evaluate_instruction.h"
 #include "runtime/kernel_builder.h"
@@ -352,36 +352,6 @@ TEST_CASE("interpreter: every code of every type on both loop tables equals the 
   }
 }
 
-namespace {
-
-void check_case(const KernelCase& c, const std::vector<std::vector<std::byte>>& want) {
-  const Loop::Item item = item_of(c);
-  verify(c.kernel);
-  for (const LoopMode mode : {LoopMode::columns, LoopMode::rows}) {
-    for (const Loops* loops : {&baseline_loops(), v3_loops()}) {
-      if (!loops) continue;
-      const LoopPlan plan(c.kernel, item, mode, *loops);
-      const std::int64_t n = plan.units();
-      std::vector<std::vector<std::int64_t>> all_cuts = {{n}, {n / 3, n / 3 * 2, n}};
-      if (n > 1) all_cuts.push_back({1, n});
-      for (const auto& cuts : all_cuts) {
-        const auto got = run_plan(c, plan, cuts);
-        for (std::size_t a = 0; a < c.args.size(); a++) {
-          bool aliased = false;
-          for (const ArgMemory& m : c.args) aliased = aliased || m.alias == static_cast<int>(a);
-          if (aliased) continue;  // its memory is the output's, checked there
-          CAPTURE(a);
-          CAPTURE(static_cast<int>(mode));
-          CAPTURE(cuts.size());
-          REQUIRE(same_values(c.kernel.args[a].type, got[a], want[a]));
-        }
-      }
-    }
-  }
-}
-
-}  // namespace
-
 TEST_CASE("interpreter: random kernels equal the printed C++ in every mode, table and cut") {
   const std::uint64_t count = testing::full_scale() ? 2000 : 100;
   std::string text = cpp_prelude();
@@ -397,7 +367,7 @@ TEST_CASE("interpreter: random kernels equal the printed C++ in every mode, tabl
     CAPTURE(i);
     const std::string shown = to_string(cases[i].kernel) + "extents " + to_string(cases[i].extents);
     CAPTURE(shown);
-    check_case(cases[i], run_printed(cases[i], f));
+    check_interpreter(cases[i], run_printed(cases[i], f));
   }
 }
 
@@ -429,7 +399,7 @@ TEST_CASE("interpreter: float sums run in 32 lanes, whatever the mode") {
     std::memcpy(expected.data(), want.data(), 12);
     c.inputs = {bytes, std::vector<std::byte>(12)};
     CAPTURE(n);
-    check_case(c, {bytes, expected});
+    check_interpreter(c, {bytes, expected});
   }
 }
 

@@ -98,7 +98,7 @@ class LoopPlan::Run {
           stage(s, j, at, n);
           for (const ReduceRow& r : s.reduces) add_column(r, j, n);
         }
-        for (const ReduceRow& r : s.reduces) fold_columns(r, n);
+        for (const ReduceRow& r : s.reduces) finish(r, n);
       }
     }
   }
@@ -117,14 +117,13 @@ class LoopPlan::Run {
           continue;
         }
         ops(s.enter, point, 0, first);
-        for (const ReduceRow& r : s.reduces)
-          std::memcpy(rows_[r.dst], rows_[r.identity], Loops::lanes * r.lane_bytes);
+        for (const ReduceRow& r : s.reduces) open_lanes(r);
         for (std::int64_t at = 0; at < inner; at += p_.tile_) {
           const std::int64_t n = std::min(p_.tile_, inner - at);
           stage(s, point, at, n);
-          for (const ReduceRow& r : s.reduces) r.accumulate(rows_[r.dst], rows_[r.src], nullptr, nullptr, n);
+          for (const ReduceRow& r : s.reduces) accumulate(r, at, n);
         }
-        for (const ReduceRow& r : s.reduces) fold_lanes(r);
+        for (const ReduceRow& r : s.reduces) finish(r, 1);
       }
     }
   }
@@ -207,27 +206,67 @@ class LoopPlan::Run {
              });
   }
 
+  void open_lanes(const ReduceRow& r) const {
+    std::memcpy(rows_[r.dst], rows_[r.identity], Loops::lanes * r.lane_bytes);
+  }
+  /// Adds the inner points [at, at + n) to their lanes. A tile begins at lane 0, and so does a block.
+  void accumulate(const ReduceRow& r, std::int64_t at, std::int64_t n) const {
+    const std::byte* from = rows_[r.src];
+    for (std::int64_t end = at + n; at < end;) {
+      const std::int64_t count = std::min(end - at, r.block - (at & (r.block - 1)));
+      r.accumulate(rows_[r.dst], from, nullptr, nullptr, count);
+      from += count << r.size_log2;
+      at += count;
+      if (!ends_block(r, at)) continue;
+      fold_lanes(r, rows_[r.dst]);
+      if (!r.blocks) continue;
+      add_block(r, at - 1, 1);
+      open_lanes(r);
+    }
+  }
   /// Adds the row of inner point j to its lane; every lane starts at the identity.
   void add_column(const ReduceRow& r, std::int64_t j, std::int64_t n) const {
-    std::byte* lane = rows_[r.dst] + j % r.lanes * r.lane_bytes;
-    r.combine(lane, j < r.lanes ? rows_[r.identity] : lane, rows_[r.src], nullptr, n);
+    const std::int64_t at = j & (r.block - 1);
+    std::byte* lane = rows_[r.dst] + at % r.lanes * r.lane_bytes;
+    r.combine(lane, at < r.lanes ? rows_[r.identity] : lane, rows_[r.src], nullptr, n);
+    if (!ends_block(r, j + 1)) return;
+    fold_columns(r, rows_[r.dst], at + 1, n);
+    if (r.blocks) add_block(r, j, n);
   }
-  /// Lanes that no inner point reached hold the identity and change nothing: they do not exist here.
-  void fold_columns(const ReduceRow& r, std::int64_t n) const {
-    std::byte* lanes = rows_[r.dst];
-    if (p_.inner_count_ == 0) std::memcpy(lanes, rows_[r.identity], n << r.size_log2);
+  bool ends_block(const ReduceRow& r, std::int64_t points) const {
+    return points == p_.inner_count_ || (points & (r.block - 1)) == 0;
+  }
+  /// Lanes that none of the block's points reached hold the identity and change nothing: they do not exist here.
+  static void fold_columns(const ReduceRow& r, std::byte* lanes, std::int64_t points, std::int64_t n) {
+    const std::int64_t count = std::min<std::int64_t>(r.lanes, points);
     for (std::int64_t width = Loops::lanes / 2; width > 0; width /= 2) {
-      for (std::int64_t i = 0; i < width && i + width < r.lanes; i++) {
+      for (std::int64_t i = 0; i < width && i + width < count; i++) {
         r.combine(lanes + i * r.lane_bytes, lanes + i * r.lane_bytes, lanes + (i + width) * r.lane_bytes,
                   nullptr, n);
       }
     }
   }
-  void fold_lanes(const ReduceRow& r) const {
-    std::byte* lanes = rows_[r.dst];
+  static void fold_lanes(const ReduceRow& r, std::byte* lanes) {
     for (std::int64_t width = Loops::lanes / 2; width > 0; width /= 2) {
       r.combine(lanes, lanes, lanes + width * r.lane_bytes, nullptr, width);
     }
+  }
+  std::byte* total(const ReduceRow& r) const { return rows_[r.dst] + Loops::lanes * r.lane_bytes; }
+  std::byte* lost(const ReduceRow& r) const { return total(r) + r.lane_bytes; }
+  /// Adds the result of the block of inner point j to the total.
+  void add_block(const ReduceRow& r, std::int64_t j, std::int64_t n) const {
+    if (j < r.block) {
+      std::memcpy(total(r), rows_[r.identity], n << r.size_log2);
+      std::memset(lost(r), 0, n << r.size_log2);
+    }
+    if (r.add_rounded_off) r.add_rounded_off(lost(r), total(r), rows_[r.dst], nullptr, n);
+    r.combine(total(r), total(r), rows_[r.dst], nullptr, n);
+  }
+  void finish(const ReduceRow& r, std::int64_t n) const {
+    if (p_.inner_count_ == 0) std::memcpy(rows_[r.dst], rows_[r.identity], n << r.size_log2);
+    if (!r.blocks) return;
+    if (r.with_rounded_off) r.with_rounded_off(rows_[r.dst], total(r), lost(r), nullptr, n);
+    else std::memcpy(rows_[r.dst], total(r), n << r.size_log2);
   }
 
   const LoopPlan& p_;

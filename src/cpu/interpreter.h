@@ -58,6 +58,11 @@ struct ReduceRow {
   std::int32_t lanes;
   std::uint32_t lane_bytes;  ///< from lane to lane
   std::uint8_t size_log2;
+  RowFunction add_rounded_off, with_rounded_off;  ///< of sums, else null
+  /// Inner points, a power of two; `blocks`: there are several blocks, whose total and what it rounded off stand behind the
+  /// lanes.
+  std::int64_t block;
+  bool blocks;
 };
 struct StageRows {
   bool inner = false;

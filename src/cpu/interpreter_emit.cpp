@@ -140,8 +140,14 @@ void LoopPlanner::emit_reduce(int v) {
   r.identity = constant_slot(in.type, identity_bits(reducer, in.type));
   r.size_log2 = static_cast<std::uint8_t>(size_log2_of(in.type));
   // Only float sums and products depend on the order: the others need one lane where a row is many
-  // reductions.
-  const bool ordered = is_floating(in.type) && (reducer == Reducer::sum || reducer == Reducer::prod);
+  // reductions, and no blocks.
+  const bool ordered = is_ordered(in);
+  r.blocks = has_blocks(v);
+  r.block = r.blocks ? k_.order.block : std::int64_t{1} << 62;
+  if (ordered && reducer == Reducer::sum) {
+    r.add_rounded_off = plan_.loops_->add_rounded_off[type];
+    r.with_rounded_off = plan_.loops_->with_rounded_off[type];
+  }
   const std::int64_t lanes = ordered ? std::min<std::int64_t>(Loops::lanes, plan_.inner_count_) : 1;
   r.lanes = rows_mode() ? Loops::lanes : static_cast<std::int32_t>(std::max<std::int64_t>(lanes, 1));
   r.lane_bytes = static_cast<std::uint32_t>(rows_mode() ? itemsize(in.type) : lane_bytes(in.type));

@@ -78,6 +78,12 @@ void LoopPlanner::check_arguments() const {
         fmt::format("LoopPlan: a kernel of rank {}. The interpreter takes at most {} dimensions. Merge some.",
                     rank, LoopPlan::max_rank));
   }
+  if (k_.order.lanes != Loops::lanes) {
+    throw InternalError(fmt::format(
+        "LoopPlan: a kernel whose float sums run in {} lanes. On a CPU they run in {}. Compile the "
+        "program for the backend that loads it.",
+        k_.order.lanes, Loops::lanes));
+  }
   bool fits =
       item_.extents.size() == rank && item_.start.size() == rank && item_.args.size() == k_.args.size();
   for (const LoopArg& a : item_.args) fits = fits && a.strides.size() == rank;
@@ -351,7 +357,7 @@ void LoopPlanner::allocate_rows() {
     if (k_.code[v].code != Code::reduce) continue;
     const std::size_t lane = rows_mode() ? itemsize(k_.code[v].type) : lane_bytes(k_.code[v].type);
     requests_.push_back({});
-    requests_.back().row = take(lane * Loops::lanes);
+    requests_.back().row = take(lane * (Loops::lanes + (has_blocks(v) ? 2 : 0)));
     values_[v].request = static_cast<int>(requests_.size()) - 1;
   }
   plan_.scratch_bytes_ = bytes;

@@ -70,6 +70,8 @@ class LoopPlanner {
   void allocate_rows();
   /// Columns mode: from lane to lane of a reduction, a row of this type.
   std::size_t lane_bytes(DType t) const { return (plan_.tile_ * itemsize(t) + 63) / 64 * 64; }
+  /// Whether v is reduced in more than one block.
+  bool has_blocks(int v) const { return is_ordered(k_.code[v]) && plan_.inner_count_ > k_.order.block; }
   std::uint16_t constant_slot(DType type, std::uint64_t bits);
   std::uint16_t slot_of_request(int r) const { return static_cast<std::uint16_t>(requests_[r].row); }
   std::uint16_t native_slot(int v) const;

@@ -38,10 +38,11 @@ double operation_ns(const Instr& in) {
 }  // namespace
 
 void put_kernel(const Kernel& k, std::vector<std::uint64_t>& words) {
-  words.insert(words.end(), {k.args.size(), k.code.size(), k.stages.size()});
+  const auto half = [](std::int32_t x) { return static_cast<std::uint64_t>(static_cast<std::uint32_t>(x)); };
+  words.insert(words.end(), {k.args.size(), k.code.size(), k.stages.size(),
+                             half(k.order.lanes) | half(k.order.block) << 32});
   for (const KernelArg& a : k.args)
     words.push_back(static_cast<std::uint64_t>(a.type) << 2 | a.output << 1 | a.indirect);
-  const auto half = [](std::int32_t x) { return static_cast<std::uint64_t>(static_cast<std::uint32_t>(x)); };
   // An index is known by its strides, not by the dimension that it had in the domain; but which of them are alike counts.
   std::vector<std::uint64_t> dimensions;
   const auto number = [&](std::uint64_t dimension) {
@@ -153,6 +154,9 @@ void LoopNest::order_axes(LoopMode mode, const Loop::Item& item) {
     if (const int second = turned_dimension(item, last); second >= 0) axes_ = build(last, second);
   }
   spec_.inner = static_cast<std::int32_t>(axes_.size()) - spec_.outer;
+  std::int64_t points = 1;
+  for (int d = spec_.outer; d < spec_.rank(); d++) points *= axes_[static_cast<std::size_t>(d)].extent;
+  spec_.blocks = points > k.order.block && std::any_of(k.code.begin(), k.code.end(), is_ordered);
   spec_.short_rows = mode == LoopMode::rows && spec_.inner == 1 && axes_.back().extent <= NestSpec::short_row;
   for (std::size_t a = 0; a < accesses_.size(); a++) {
     for (const Axis& x : axes_)

@@ -29,6 +29,7 @@ struct NestSpec {
   std::vector<Stride> strides;  ///< [access][axis]; accesses are the kernel's in order
   static constexpr std::int64_t short_row = 8192;
   bool short_rows = false;  ///< rows mode: one inner axis of at most that many points
+  bool blocks = false;      ///< float sums or products over more inner points than a block has
   /// Extents and strides as they stand in the numbers, and all points at once: part of the code. Empty: they come at
   /// run time.
   std::vector<std::int64_t> fixed;

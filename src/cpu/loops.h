@@ -25,6 +25,9 @@ struct Loops {
   RowFunction call[functions] = {};
   RowFunction accumulate[codes][types] =
       {};  // by the combining code: dst[i % lanes] = f(dst[i % lanes], a[i])
+  // By type, of floats: what adding a block's sum rounds off, and the total with it (scalar.h).
+  RowFunction add_rounded_off[types] = {};   // dst[i] += rounded_off(a[i], b[i])
+  RowFunction with_rounded_off[types] = {};  // dst[i] = with_rounded_off(a[i], b[i])
   // By log2 of the element's bytes. Strides count elements.
   RowFunction select[4] = {};
   RowFunction splat[4] = {};  // a: one element

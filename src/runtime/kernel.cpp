@@ -70,6 +70,14 @@ class Verifier {
                       "Count them again where it is built.",
                       k_.outer, k_.inner));
     }
+    const auto [lanes, block] = k_.order;
+    if (lanes < 1 || block < lanes || !std::has_single_bit(static_cast<std::uint32_t>(lanes)) ||
+        !std::has_single_bit(static_cast<std::uint32_t>(block))) {
+      throw InternalError(fmt::format(
+          "verify: float sums in {} lanes and blocks of {}. Both are powers of two, and a block has "
+          "an element for every lane. Mend the order that the kernel was given.",
+          lanes, block));
+    }
     std::int32_t begin = 0;
     for (const Stage& s : k_.stages) {
       if (s.end < begin || s.end > size()) bad_stages();
@@ -237,7 +245,9 @@ bool may_overwrite(const Kernel& k, int input, int output) {
 }
 
 std::string to_string(const Kernel& k) {
-  std::string s = fmt::format("kernel outer={} inner={}\n", k.outer, k.inner);
+  std::string s = fmt::format("kernel outer={} inner={}", k.outer, k.inner);
+  if (k.order != ReductionOrder()) s += fmt::format(" lanes={} block={}", k.order.lanes, k.order.block);
+  s += "\n";
   for (std::size_t a = 0; a < k.args.size(); a++) {
     s += fmt::format("arg{} {}{}{}\n", a, short_name(k.args[a].type), k.args[a].output ? " output" : "",
                      k.args[a].indirect ? " indirect" : "");

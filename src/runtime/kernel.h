@@ -5,9 +5,15 @@
 // stage runs once per outer point. Instructions are numbered through all stages (SSA); a stage may use
 //   - values of its own stage,
 //   - in any stage: values of earlier outer stages and the results of `reduce` of earlier inner stages.
-// `reduce` stands in an inner stage and combines its operand over the inner dimensions. Float reductions run in 32 lanes
-// (8x4): the element with flat inner index j goes to lane j % 32, every lane starts at the identity, lanes are combined
-// pairwise l[i] += l[i+16], 8, 4, 2, 1. The order is part of the definition: every backend gives the same bits.
+// `reduce` stands in an inner stage and combines its operand over the inner dimensions. The order of float sums and
+// products is part of the kernel (`ReductionOrder`): every backend gives the same bits. The flat inner index j = 0, 1, ... is
+// cut into blocks. In a block the element j goes to lane j % lanes, every lane starts at the identity, lanes are combined
+// pairwise l[i] += l[i + lanes / 2], ..., 4, 2, 1: lane 0 is the block's result p. A total that starts at the identity takes
+// the blocks' results in order:
+//   prod  total *= p
+//   sum   t = total + p, z = t - total, lost += (total - (t - z)) + (p - z), total = t
+//         (what the addition rounds away, Knuth); the result is total + lost where that is finite, else total
+// So one block gives p itself, and the rounding of a sum does not grow with the number of blocks.
 //
 // One arithmetic: IEEE, denormals kept, no contraction; `fma` is the only fused operation.
 //   min, max      NaN if an operand is NaN (the canonical quiet one); max(-0, 0) = +0, min(-0, 0) = -0 in any order
@@ -116,14 +122,30 @@ struct Stage {
   friend bool operator==(const Stage&, const Stage&) = default;
 };
 
+/// How float sums and products are ordered (above): powers of two, a block holds whole lanes.
+///
+/// 32 lanes are 8 vectors of 4, 4 of 8, or 2 of 16 floats: enough for additions that wait for none before them. In float32 32
+/// equal numbers in a lane are off by 5.1e-7 at worst (64 by 9.9e-7), so 1024 is the longest block with which sums in two steps
+/// (of rows, then of their sums) keep to about 1e-6. Shorter ones would combine their lanes more often.
+struct ReductionOrder {
+  std::int32_t lanes = 32, block = 1024;
+  friend bool operator==(const ReductionOrder&, const ReductionOrder&) = default;
+};
+
 struct Kernel {
   std::int32_t outer = 0, inner = 0;
+  ReductionOrder order = {};
   std::vector<KernelArg> args;
   std::vector<Instr> code;
   std::vector<Stage> stages;
   friend bool operator==(const Kernel&, const Kernel&) = default;
 };
 
+/// Whether an instruction is a reduce whose bits depend on the order.
+inline bool is_ordered(const Instr& in) {
+  const auto r = static_cast<Reducer>(in.imm);
+  return in.code == Code::reduce && is_floating(in.type) && (r == Reducer::sum || r == Reducer::prod);
+}
 /// Throws InternalError naming the instruction when a rule above is broken.
 void verify(const Kernel& k);
 /// Whether `output` may take over the memory (same address and strides) of `input`: every point of it is read before it

@@ -52,7 +52,7 @@ class CppPrinter {
       for (std::size_t v = begin; v < end; v++) instruction(v);
       if (s.inner) {
         text_ += "  }\n";
-        for (std::size_t v = begin; v < end; v++) fold_lanes(v);
+        for (std::size_t v = begin; v < end; v++) result(v);
       }
       begin = end;
     }
@@ -113,8 +113,9 @@ class CppPrinter {
     if (in.code == Code::store) {
       text_ += fmt::format("  {}] = v{};\n", element(in.imm, k_.code[in.a].type), in.a);
     } else if (in.code == Code::reduce) {
-      const std::string lane = fmt::format("l{}[j % 32]", v);
+      const std::string lane = fmt::format("l{}[j % {}]", v, k_.order.lanes);
       text_ += fmt::format("  {} = {};\n", lane, combined(in, lane, fmt::format("v{}", in.a)));
+      close_block(v);
     } else {
       text_ += fmt::format("  const {} v{} = {};\n", cpp_type(in.type), v, expression(in));
     }
@@ -128,16 +129,34 @@ class CppPrinter {
   void open_lanes(std::size_t v) {
     const Instr& in = k_.code[v];
     if (in.code != Code::reduce) return;
-    text_ += fmt::format("  {} l{}[32];\n  for (auto& l : l{}) l = {};\n", cpp_type(in.type), v, v,
+    const std::string identity = literal(in.type, identity_bits(static_cast<Reducer>(in.imm), in.type));
+    text_ += fmt::format("  {0} l{1}[{2}], total{1} = {3}, lost{1} = 0;\n  for (auto& l : l{1}) l = {3};\n",
+                         cpp_type(in.type), v, k_.order.lanes, identity);
+  }
+  /// Where point j is the last one of its block, or of all.
+  void close_block(std::size_t v) {
+    const Instr& in = k_.code[v];
+    text_ += fmt::format("  if ((j + 1) % {} == 0 || j + 1 == nj) {{\n", k_.order.block);
+    text_ += fmt::format(
+        "  for (int w = {}; w > 0; w /= 2) {{\n  for (int i = 0; i < w; i++) l{}[i] = {};\n  }}\n",
+        k_.order.lanes / 2, v, combined(in, fmt::format("l{}[i]", v), fmt::format("l{}[i + w]", v)));
+    if (compensated(in))
+      text_ += fmt::format("  lost{0} += shardarray::scalar::rounded_off(total{0}, l{0}[0]);\n", v);
+    text_ += fmt::format("  total{} = {};\n", v,
+                         combined(in, fmt::format("total{}", v), fmt::format("l{}[0]", v)));
+    text_ += fmt::format("  for (auto& l : l{}) l = {};\n  }}\n", v,
                          literal(in.type, identity_bits(static_cast<Reducer>(in.imm), in.type)));
   }
-  void fold_lanes(std::size_t v) {
+  void result(std::size_t v) {
     const Instr& in = k_.code[v];
     if (in.code != Code::reduce) return;
-    text_ += fmt::format(
-        "  for (int w = 16; w > 0; w /= 2) {{\n  for (int i = 0; i < w; i++) l{}[i] = {};\n  }}\n", v,
-        combined(in, fmt::format("l{}[i]", v), fmt::format("l{}[i + w]", v)));
-    text_ += fmt::format("  const {} v{} = l{}[0];\n", cpp_type(in.type), v, v);
+    const std::string total = compensated(in)
+                                  ? fmt::format("shardarray::scalar::with_rounded_off(total{0}, lost{0})", v)
+                                  : fmt::format("total{}", v);
+    text_ += fmt::format("  const {} v{} = {};\n  (void)lost{};\n", cpp_type(in.type), v, total, v);
+  }
+  static bool compensated(const Instr& in) {
+    return is_ordered(in) && static_cast<Reducer>(in.imm) == Reducer::sum;
   }
 
   const Kernel& k_;

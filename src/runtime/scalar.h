@@ -117,6 +117,17 @@ template <class T> SHARDARRAY_SCALAR bool le(T a, T b) { return a <= b; }
 template <class T> SHARDARRAY_SCALAR bool gt(T a, T b) { return a > b; }
 template <class T> SHARDARRAY_SCALAR bool ge(T a, T b) { return a >= b; }
 
+/// What a + b rounds away (Knuth); rubbish where a + b is not finite.
+template <class T> SHARDARRAY_SCALAR T rounded_off(T a, T b) {
+  const T t = a + b, z = t - a;
+  return (a - (t - z)) + (b - z);
+}
+/// A sum and what was rounded off on the way to it.
+template <class T> SHARDARRAY_SCALAR T with_rounded_off(T total, T lost) {
+  const T s = total + lost;
+  return abs(s) <= std::numeric_limits<T>::max() ? s : total;
+}
+
 // Three operands.
 SHARDARRAY_SCALAR float fma(float a, float b, float c) { return __builtin_fmaf(a, b, c); }
 SHARDARRAY_SCALAR double fma(double a, double b, double c) { return __builtin_fma(a, b, c); }

@@ -16,6 +16,14 @@ void NestEmitter::scalars(int level, int stage) {
   }
 }
 
+/// Where a loop is emitted twice each has its own.
+void NestEmitter::forget_scalars(int level, int stage) {
+  for (int v = 0; v < static_cast<int>(k_.code.size()); v++) {
+    Value& x = values_[static_cast<std::size_t>(v)];
+    if (this->level(v) == level && (stage < 0 || x.stage == stage)) x.scalar = nullptr;
+  }
+}
+
 void NestEmitter::emit_scalar(int v) {
   const Instr& in = k_.code[static_cast<std::size_t>(v)];
   Value& x = values_[static_cast<std::size_t>(v)];

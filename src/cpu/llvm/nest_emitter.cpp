@@ -75,12 +75,6 @@ int NestEmitter::level(int v) const {
   return axes == 0 ? -1 : 63 - std::countl_zero(axes);
 }
 
-/// Only float sums and products depend on their order.
-bool NestEmitter::ordered(const Instr& in) const {
-  const auto r = static_cast<Reducer>(in.imm);
-  return is_floating(in.type) && (r == Reducer::sum || r == Reducer::prod);
-}
-
 /// The instructions of a stage.
 std::pair<int, int> NestEmitter::range(int stage) const {
   if (!has_inner_) return {0, static_cast<int>(k_.code.size())};
@@ -224,10 +218,19 @@ void NestEmitter::tile(llvm::Value* begin, llvm::Value* end) {
 void NestEmitter::inner_loops(int stage, int axis, int last, llvm::Value* flat,
                               const std::function<void(llvm::Value*)>& run) {
   if (axis == last) return run(flat);
-  emit_loop(b_, i64(0), number(axis), i64(1), [&](llvm::Value* x) {
-    auto before = place(axis, stage, x);
-    scalars(axis, stage);
+  inner_axis(stage, axis, i64(0), number(axis), [&](llvm::Value* x) {
     inner_loops(stage, axis + 1, last, b_.CreateAdd(b_.CreateMul(flat, number(axis)), x), run);
+  });
+}
+
+/// The loop over the coordinates [begin, end) of an inner axis.
+void NestEmitter::inner_axis(int stage, int axis, llvm::Value* begin, llvm::Value* end,
+                             const std::function<void(llvm::Value*)>& run) {
+  emit_loop(b_, begin, end, i64(1), [&](llvm::Value* x) {
+    auto before = place(axis, stage, x);
+    forget_scalars(axis, stage);
+    scalars(axis, stage);
+    run(x);
     restore(std::move(before));
   });
 }
@@ -238,32 +241,79 @@ void NestEmitter::inner_stage_rows(int stage) {
   for (int v = first; v < last; v++) {
     const Instr& in = k_.code[static_cast<std::size_t>(v)];
     reduces = reduces || in.code == Code::reduce;
-    in_order = in_order || (in.code == Code::reduce && ordered(in));
+    in_order = in_order || is_ordered(in);
     // What follows from reduced values and needs no inner loop.
     if (values_[static_cast<std::size_t>(v)].pending && !in_body(v) && level(v) < spec_.outer) emit_scalar(v);
   }
   const int repeats = reduces ? lanes / width_ : 1;
   open_lanes_rows(stage, repeats);
-  inner_loops(stage, spec_.outer, vector_axis(), i64(0), [&](llvm::Value* row_number) {
-    // A row that does not begin at lane 0 is worked on as if it began earlier.
-    llvm::Value* const extent = number(vector_axis());
-    llvm::Value* const skipped = in_order && spec_.inner > 1
-                                     ? b_.CreateAnd(b_.CreateMul(row_number, extent), i64(lanes - 1))
-                                     : nullptr;
-    vector_loop(i64(0), extent, skipped, repeats,
+  const auto piece = [&](llvm::Value* before, llvm::Value* begin, llvm::Value* end) {
+    // One that does not begin at lane 0 is worked on as if it began earlier.
+    llvm::Value* const skipped =
+        in_order && spec_.inner > 1 ? b_.CreateAnd(b_.CreateAdd(before, begin), i64(lanes - 1)) : nullptr;
+    vector_loop(begin, end, skipped, repeats,
                 [&](int repeat, llvm::Value* i, const Lanes& active) { body(stage, repeat, i, active); });
-  });
-  fold_rows(stage);
+  };
+  inner_rows(stage, piece, [&] { close_block_rows(stage); });
+  finish_rows(stage);
 }
 
 void NestEmitter::inner_stage_columns(int stage, llvm::Value* begin, llvm::Value* end) {
   open_lanes_columns(stage, begin, end);
-  inner_loops(stage, spec_.outer, spec_.rank(), i64(0), [&](llvm::Value* flat) {
-    flat_ = flat;
-    vector_loop(begin, end, nullptr, 1,
-                [&](int, llvm::Value* i, const Lanes& active) { body(stage, 0, i, active); });
+  const auto piece = [&](llvm::Value* before, llvm::Value* from, llvm::Value* to) {
+    inner_axis(stage, spec_.rank() - 1, from, to, [&](llvm::Value* x) {
+      flat_ = b_.CreateAdd(before, x);
+      vector_loop(begin, end, nullptr, 1,
+                  [&](int, llvm::Value* i, const Lanes& active) { body(stage, 0, i, active); });
+    });
+  };
+  inner_rows(stage, piece, [&] { close_block_columns(stage, begin, end); });
+  finish_columns(stage, begin, end);
+}
+
+/// The rows along the last inner axis, each with the number of inner points before it: whole ones, or where sums are in blocks
+/// pieces that lie in one block each, and `close` behind every block.
+void NestEmitter::inner_rows(int stage, const Piece& piece, const std::function<void()>& close) {
+  const int axis = spec_.rank() - 1;
+  llvm::Value* const extent = number(axis);
+  const auto whole = [&](llvm::Value* row_number) {
+    piece(b_.CreateMul(row_number, extent), i64(0), extent);
+  };
+  if (!sums_blocks(stage)) return inner_loops(stage, spec_.outer, axis, i64(0), whole);
+  if (spec_.inner == 1) return cut_row(i64(0), piece, close);
+  inner_loops(stage, spec_.outer, axis - 1, i64(0), [&](llvm::Value* flat) {
+    // In turns: rows inside of a block, which need no look at it, and one that reaches its end.
+    llvm::Value *const count = number(axis - 1), *const first = b_.CreateMul(flat, count);
+    const auto before = [&](llvm::Value* x) { return b_.CreateMul(b_.CreateAdd(first, x), extent); };
+    emit_turns(b_, i64(0), count, [&](llvm::Value* x) -> llvm::Value* {
+      llvm::Value* const left = b_.CreateSub(i64(k_.order.block - 1), begun(before(x)));
+      llvm::Value* const cut = b_.CreateBinaryIntrinsic(llvm::Intrinsic::smin,
+                                                        b_.CreateAdd(x, b_.CreateUDiv(left, extent)), count);
+      inner_axis(stage, axis - 1, x, cut, [&](llvm::Value* y) { whole(b_.CreateAdd(first, y)); });
+      llvm::Value* const next = b_.CreateAdd(cut, i64(1));
+      inner_axis(stage, axis - 1, cut, b_.CreateBinaryIntrinsic(llvm::Intrinsic::smin, next, count),
+                 [&](llvm::Value* y) { cut_row(before(y), piece, close); });
+      return next;
+    });
   });
-  fold_columns(stage, begin, end);
+  close();  // the last block; nothing where it was whole
+}
+
+/// How many of so many points are of the last, unfinished block.
+llvm::Value* NestEmitter::begun(llvm::Value* points) { return b_.CreateAnd(points, i64(k_.order.block - 1)); }
+
+/// A row, `before` inner points behind the first one, in pieces. The only one ends its last block.
+void NestEmitter::cut_row(llvm::Value* before, const Piece& piece, const std::function<void()>& close) {
+  const std::int64_t block = k_.order.block;
+  llvm::Value* const after = b_.CreateAdd(before, number(spec_.rank() - 1));
+  emit_loop(b_, b_.CreateSub(before, begun(before)), after, i64(block), [&](llvm::Value* at) {
+    llvm::Value* const begin = b_.CreateBinaryIntrinsic(llvm::Intrinsic::smax, at, before);
+    llvm::Value* const end =
+        b_.CreateBinaryIntrinsic(llvm::Intrinsic::smin, b_.CreateAdd(at, i64(block)), after);
+    piece(before, b_.CreateSub(begin, before), b_.CreateSub(end, before));
+    if (spec_.inner == 1) close();
+    else emit_if(b_, b_.CreateICmpEQ(begun(end), i64(0)), close);
+  });
 }
 
 /// A block of `repeats` vectors of which only the elements of [begin, end) exist.
@@ -298,24 +348,17 @@ void NestEmitter::vector_loop(llvm::Value* begin, llvm::Value* end, llvm::Value*
     return;
   }
   // Turns of: whole blocks, then one that is not whole. There are at most two turns.
-  llvm::LLVMContext& c = b_.getContext();
-  llvm::Function* const f = b_.GetInsertBlock()->getParent();
-  llvm::Value* const start = b_.CreateSub(begin, skipped);
   llvm::AllocaInst* const at = memory_.stack(b_.getInt64Ty(), 1);
-  b_.CreateStore(start, at);
-  auto *const turn = llvm::BasicBlock::Create(c, "turn", f), *const exit =
-                                                                 llvm::BasicBlock::Create(c, "done", f);
-  b_.CreateCondBr(b_.CreateICmpSLT(start, end), turn, exit);
-  b_.SetInsertPoint(turn);
-  llvm::Value* const now = b_.CreateLoad(b_.getInt64Ty(), at);
-  emit_if(b_, b_.CreateICmpSGE(now, begin), [&] { b_.CreateStore(whole(now), at); });
-  llvm::Value* const rest = b_.CreateLoad(b_.getInt64Ty(), at);
-  emit_if(b_, b_.CreateICmpSLT(rest, end), [&] {
-    masked_block(rest, begin, end, repeats, run);
-    b_.CreateStore(b_.CreateAdd(rest, i64(block)), at);
+  emit_turns(b_, b_.CreateSub(begin, skipped), end, [&](llvm::Value* now) {
+    b_.CreateStore(now, at);
+    emit_if(b_, b_.CreateICmpSGE(now, begin), [&] { b_.CreateStore(whole(now), at); });
+    llvm::Value* const rest = b_.CreateLoad(b_.getInt64Ty(), at);
+    emit_if(b_, b_.CreateICmpSLT(rest, end), [&] {
+      masked_block(rest, begin, end, repeats, run);
+      b_.CreateStore(b_.CreateAdd(rest, i64(block)), at);
+    });
+    return b_.CreateLoad(b_.getInt64Ty(), at);
   });
-  b_.CreateCondBr(b_.CreateICmpSLT(b_.CreateLoad(b_.getInt64Ty(), at), end), turn, exit);
-  b_.SetInsertPoint(exit);
 }
 
 }  // namespace shardarray::codegen

@@ -39,8 +39,9 @@ class NestEmitter {
     llvm::AllocaInst* tile = nullptr;        // columns: kept for later stages
     std::vector<llvm::Value*> accumulators;  // of a reduce
     llvm::Value* reduced = nullptr;
-    int kept = -1;                    // rows: this earlier value's row is read instead
-    llvm::AllocaInst* row = nullptr;  // where that row stands
+    llvm::AllocaInst *total = nullptr, *lost = nullptr;  // of the blocks so far (kernel.h)
+    int kept = -1;                                       // rows: this earlier value's row is read instead
+    llvm::AllocaInst* row = nullptr;                     // where that row stands
   };
 
   // Analysis.
@@ -56,7 +57,6 @@ class NestEmitter {
   bool varies(int v) const;
   bool in_body(int v) const;
   int level(int v) const;
-  bool ordered(const Instr& in) const;
   std::pair<int, int> range(int stage) const;
 
   // Loops.
@@ -65,6 +65,13 @@ class NestEmitter {
   void point();
   void tile(llvm::Value* begin, llvm::Value* end);
   void inner_stage_rows(int stage);
+  /// The points [begin, end) of a row, which is so many inner points behind the first one.
+  using Piece = std::function<void(llvm::Value* before, llvm::Value* begin, llvm::Value* end)>;
+  void inner_rows(int stage, const Piece& piece, const std::function<void()>& close);
+  void cut_row(llvm::Value* before, const Piece& piece, const std::function<void()>& close);
+  llvm::Value* begun(llvm::Value* points);
+  void inner_axis(int stage, int axis, llvm::Value* begin, llvm::Value* end,
+                  const std::function<void(llvm::Value* x)>& body);
   void inner_stage_columns(int stage, llvm::Value* begin, llvm::Value* end);
   void inner_loops(int stage, int axis, int last, llvm::Value* flat,
                    const std::function<void(llvm::Value* flat)>& body);
@@ -90,6 +97,7 @@ class NestEmitter {
 
   // Instructions.
   void scalars(int level, int stage);
+  void forget_scalars(int level, int stage);
   void emit_scalar(int v);
   void body(int stage, int repeat, llvm::Value* i, const Lanes& active);
   llvm::Value* emit_vector(int v, llvm::Value* i, const Lanes& active);
@@ -107,12 +115,22 @@ class NestEmitter {
   // Reductions.
   void open_lanes_rows(int stage, int repeats);
   void accumulate_rows(int v, int repeat, llvm::Value* x, const Lanes& active);
-  void fold_rows(int stage);
+  llvm::Value* folded_lanes(int v);
+  void close_block_rows(int stage);
+  void finish_rows(int stage);
   void open_lanes_columns(int stage, llvm::Value* begin, llvm::Value* end);
   void accumulate_columns(int v, llvm::Value* x, llvm::Value* i);
-  void fold_columns(int stage, llvm::Value* begin, llvm::Value* end);
+  void fold_columns(int v, bool anew, llvm::Value* begin, llvm::Value* end);
+  void close_block_columns(int stage, llvm::Value* begin, llvm::Value* end);
+  void finish_columns(int stage, llvm::Value* begin, llvm::Value* end);
+  void each_vector(llvm::Value* begin, llvm::Value* end, const std::function<void(llvm::Value* i)>& body);
   llvm::Value* lane_count(const Instr& in);
   llvm::Value* combine(const Instr& reduce, llvm::Value* x, llvm::Value* y);
+  bool in_blocks(int v) const { return spec_.blocks && is_ordered(k_.code[static_cast<std::size_t>(v)]); }
+  bool sums_blocks(int stage) const;
+  void open_total(const Instr& in, llvm::Value* total, llvm::Value* lost, int width);
+  void add_block(const Instr& in, llvm::Value* total, llvm::Value* lost, llvm::Value* x);
+  llvm::Value* total_of(const Instr& in, llvm::Value* total, llvm::Value* lost, int width);
   llvm::Value* widened(const Instr& in, llvm::Value* x);
   llvm::Constant* identity(const Instr& in, int width);
   llvm::Value* tile_address(llvm::Value* buffer, DType t, llvm::Value* i);

@@ -49,10 +49,7 @@ void NestEmitter::turned_rows(int axis, llvm::Value* first_row, llvm::Value* end
                               const Lanes& active) {
   emit_loop(b_, first_row, end_row, i64(1), [&](llvm::Value* row_number) {
     auto before = place(axis, -1, row_number);
-    // Emitted for whole and for masked vectors: each has its own.
-    for (std::size_t v = 0; v < values_.size(); v++) {
-      if (level(static_cast<int>(v)) == axis) values_[v].scalar = nullptr;
-    }
+    forget_scalars(axis, -1);
     scalars(axis, -1);
     turned_row_ = b_.CreateSub(row_number, first_row);
     body(0, 0, i, active);

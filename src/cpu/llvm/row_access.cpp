@@ -20,6 +20,14 @@ void emit_loop(llvm::IRBuilder<>& b, llvm::Value* begin, llvm::Value* end, llvm:
     if (first->getSExtValue() < last->getSExtValue()) body(begin);  // one turn
     return;
   }
+  emit_turns(b, begin, end, [&](llvm::Value* i) {
+    body(i);
+    return b.CreateAdd(i, step, "", true, true);
+  });
+}
+
+void emit_turns(llvm::IRBuilder<>& b, llvm::Value* begin, llvm::Value* end,
+                const std::function<llvm::Value*(llvm::Value*)>& body) {
   llvm::BasicBlock* const before = b.GetInsertBlock();
   llvm::BasicBlock* const loop = block_after(b, "loop");
   llvm::BasicBlock* const exit = block_after(b, "exit");
@@ -27,8 +35,7 @@ void emit_loop(llvm::IRBuilder<>& b, llvm::Value* begin, llvm::Value* end, llvm:
   b.SetInsertPoint(loop);
   llvm::PHINode* const i = b.CreatePHI(begin->getType(), 2);
   i->addIncoming(begin, before);
-  body(i);
-  llvm::Value* const next = b.CreateAdd(i, step, "", true, true);
+  llvm::Value* const next = body(i);
   i->addIncoming(next, b.GetInsertBlock());
   b.CreateCondBr(b.CreateICmpSLT(next, end), loop, exit);
   b.SetInsertPoint(exit);

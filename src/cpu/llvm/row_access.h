@@ -12,6 +12,9 @@ namespace shardarray::codegen {
 /// Calls body(i) for i = begin, begin + step ... below end, which code is emitted after.
 void emit_loop(llvm::IRBuilder<>& b, llvm::Value* begin, llvm::Value* end, llvm::Value* step,
                const std::function<void(llvm::Value*)>& body);
+/// The same where the body says which i comes next.
+void emit_turns(llvm::IRBuilder<>& b, llvm::Value* begin, llvm::Value* end,
+                const std::function<llvm::Value*(llvm::Value*)>& body);
 /// Code that runs only where `condition` holds.
 void emit_if(llvm::IRBuilder<>& b, llvm::Value* condition, const std::function<void()>& body);
 
