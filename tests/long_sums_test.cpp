@@ -307,7 +307,7 @@ void check_way(const Way& w, std::optional<float> value) {
     for (float& v : x) v = static_cast<float>(random() >> 8) / 16777216.f;
   const auto want = plain_sums(x, w);
   const double each = static_cast<double>(x.size()) / static_cast<double>(want.first.size());
-  CAPTURE(w.name);
+  CAPTURE(std::string(w.name));
   CAPTURE(value.value_or(-1));
   const auto lazy = [&](const sa::Array& a) { return sa::sum(a, {.axis = w.axis}); };
   const auto jitted = sa::jit(lazy);
