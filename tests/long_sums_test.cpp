@@ -350,6 +350,34 @@ TEST_CASE(
     check_way({"all of a large matrix", {2048, 1024}, {}}, value);
 }
 
+TEST_CASE("long sums: products of vectors are sums") {
+  const sa::Mesh mesh = sa::make_mesh({{"x", 8}});
+  for (const std::int64_t n : {131'072, 524'288, 1'000'003, 4'000'000}) {
+    CAPTURE(n);
+    std::mt19937 random(5);
+    std::vector<float> x(static_cast<std::size_t>(n)), y(x.size(), 0.7f);
+    for (float& v : x) v = n % 2 == 0 ? 0.1f : static_cast<float>(random() >> 8) / 16777216.f;
+    double sum = 0;
+    for (std::size_t k = 0; k < x.size(); k++) sum += static_cast<double>(x[k]) * static_cast<double>(y[k]);
+    const std::pair<std::vector<double>, std::vector<double>> want{{sum}, {sum}};
+    const sa::Array a = sa::array(x, {n}), b = sa::array(y, {n});
+    for (const bool cut : {false, true}) {
+      const auto put = [&](const sa::Array& v, const sa::P& spec) {
+        return cut ? sa::device_put(v, sa::NamedSharding(mesh, spec)) : v;
+      };
+      const sa::Array u = put(a, sa::P("x")), v = put(b, sa::P("x"));
+      check_error(sa::dot(u, v), want, 1);
+      check_error(sa::reshape(sa::matmul(sa::reshape(u, {1, n}), sa::reshape(v, {n, 1})), {1}), want, 1);
+      check_error(
+          sa::jit([](const sa::Array& p, const sa::Array& q) { return sa::einsum("k,k->", p, q); })(u, v),
+          want, 1);
+      const sa::Array rows = sa::einsum("kb,bk->b", put(sa::stack({a, b}, 1), sa::P("x")),
+                                        put(sa::stack({b, a}), sa::P(sa::none, "x")));
+      for (const std::int64_t r : {0, 1}) check_error(rows[r], want, 1);
+    }
+  }
+}
+
 TEST_CASE("long sums: a program with a fixed order has it on any number of devices") {
   const sa::Array x = sa::random::uniform(sa::random::key(3), {300'007}) - 0.4f;
   const auto total = [&](int devices) {

@@ -124,6 +124,19 @@ TEST_CASE("target: products of 16-bit floats come as they are where a backend ta
       sa::CompileError);
 }
 
+TEST_CASE("target: float sums have the target's order, those of reproducible lines have one everywhere") {
+  const auto f = [](const Array& x) { return sa::sum(x, 1) * 2; };
+  sa::Target t = cpu();
+  t.reductions = {.lanes = 128, .block = 4096};
+  CHECK(loops(compiled(t, numbers({6, 50}), f)).at(0)->kernel->order == t.reductions);
+  const sa::reproducible on(true);
+  for (const sa::Loop* l : loops(compiled(t, numbers({6, 50}), f))) {
+    const auto& code = l->kernel->code;
+    if (std::any_of(code.begin(), code.end(), sa::is_ordered))
+      CHECK(l->kernel->order == sa::ReductionOrder{});
+  }
+}
+
 TEST_CASE("target: work weighs against transfers as the links say") {
   // The right operand has to come in any case; then all of it can be computed everywhere, or a part, to fetch the others'.
   const sa::Mesh mesh = sa::make_mesh({{"x", 8}});

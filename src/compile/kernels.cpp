@@ -268,8 +268,11 @@ class Emitter {
 
 }  // namespace
 
-GroupKernel make_kernel(const Group& group, const Partition& p, const FlatGraph& g) {
-  return Emitter(group, p, g).run();
+GroupKernel make_kernel(const Group& group, const Partition& p, const FlatGraph& g, const Target& target) {
+  GroupKernel k = Emitter(group, p, g).run();
+  const bool everywhere = group.reduce >= 0 && node_of(at(p.steps, group.reduce), g)->modes->reproducible;
+  if (!everywhere) k.kernel.order = target.reductions;
+  return k;
 }
 
 }  // namespace shardarray

@@ -120,7 +120,7 @@ struct GroupKernel {
   Kernel kernel;
   std::vector<KernelAccess> args;
 };
-GroupKernel make_kernel(const Group& group, const Partition& p, const FlatGraph& g);
+GroupKernel make_kernel(const Group& group, const Partition& p, const FlatGraph& g, const Target& target);
 
 // ---------------------------------------------------------------- plan
 /// Kernels, addresses, aliases. Fills everything of `out` but the layouts of the outputs.

@@ -69,7 +69,7 @@ void plan(const Partition& p, const Fusion& f, const FlatGraph& g, const Compile
   std::vector<GroupKernel> kernels;
   timed("  kernels", [&] {
     for (const Group& group : f.groups)
-      kernels.push_back(group.loop ? make_kernel(group, p, g) : GroupKernel{});
+      kernels.push_back(group.loop ? make_kernel(group, p, g, *in.target) : GroupKernel{});
   });
   Addresses at(p, f, in);
   timed("  addresses", [&] { assign_addresses(p, f, kernels, in, at, *program, out); });

@@ -128,16 +128,15 @@ class Simplifier {
           std::count_if(others.begin(), others.end(), [&](auto d) { return d > first; }));
       return reduced(n, reduced(n, v, others), {first + behind});
     }
-    if (dims.size() > 1 || size % split_.parts != 0 || split_.parts % devices_ != 0) return as_it_is();
-    Attrs split;
+    std::int64_t parts = split_.parts;
+    while (parts > 1 && (size % parts != 0 || parts % devices_ != 0)) parts--;
+    if (dims.size() > 1 || parts <= 1) return as_it_is();
+    Shape split;
     for (std::int64_t d = -rank; d < 0; d++) {
-      if (d == first) split.shape.push_back(split_.parts);
-      split.shape.push_back(d == first ? size / split_.parts : shape[static_cast<std::size_t>(d + rank)]);
+      if (d == first) split.push_back(parts);
+      split.push_back(d == first ? size / parts : shape[static_cast<std::size_t>(d + rank)]);
     }
-    Type t = n.in_types[0];
-    t.shape = split.shape;
-    const int pieces =
-        unique(&op_reshape, std::make_shared<const Attrs>(std::move(split)), {v}, {t}, n.where);
+    const int pieces = reshaped(v, split, n.where);
     return reduced(n, reduced(n, pieces, {first}), {first});
   }
 
@@ -164,6 +163,7 @@ class Simplifier {
     for (char c : l.out) (has(l.in[0], c) ? (has(l.in[1], c) ? batch : m) : cols) += c;
     for (char c : l.in[0])
       if (!has(l.out, c)) k += c;
+    if (is_long_sum(n, k)) return dot_as_sum(n, std::move(in), batch, k);
     const std::string a = fit(l.in[0], batch, m, k, in[0], n.where);
     const std::string b = fit(l.in[1], batch, cols, k, in[1], n.where);
     std::string c = l.out;
@@ -176,6 +176,51 @@ class Simplifier {
     for (char letter : c) t.shape.push_back(n.out_types[0].shape[l.out.find(letter)]);
     const int v = unique(n.op, std::make_shared<const Attrs>(std::move(attrs)), std::move(in), {t}, n.where);
     return c == l.out ? v : permute(v, c, l.out, n.where);
+  }
+
+  // Whether a product has one row and one column for each of few results: then it is a sum of very many products, which is
+  // split for the workers and rounds less than one long chain.
+  bool is_long_sum(const FlatNode& n, const std::string& k) const {
+    const Letters l = split_letters(n.attrs->letters);
+    std::int64_t points = 1, batch = 1;
+    for (char c : k) points *= n.in_types[0].shape[l.in[0].find(c)];
+    for (std::size_t d = 0; d < l.out.size(); d++)
+      if (l.in[0].find(l.out[d]) != std::string::npos && l.in[1].find(l.out[d]) != std::string::npos)
+        batch *= n.out_types[0].shape[d];
+    const std::int64_t results = num_elements(n.out_types[0].shape);
+    return is_floating(n.out_types[0].dtype) && !n.modes->reproducible && results == batch &&
+           results < split_.most_results && points >= split_.min_points;
+  }
+  int dot_as_sum(FlatNode n, std::vector<int> in, const std::string& batch, const std::string& k) {
+    const Letters l = split_letters(n.attrs->letters);
+    Type product = n.out_types[0], result = product;
+    product.shape.clear();
+    for (char c : batch + k) product.shape.push_back(n.in_types[0].shape[l.in[0].find(c)]);
+    result.shape = {};
+    for (std::size_t d = 0; d < batch.size(); d++) result.shape.push_back(product.shape[d]);
+    for (std::size_t j = 0; j < 2; j++) {
+      std::string ones;  // a row or column of one
+      for (char c : l.in[j])
+        if ((batch + k).find(c) == std::string::npos) ones += c;
+      in[j] = reshaped(permute(in[j], l.in[j], ones + batch + k, n.where), product.shape, n.where);
+    }
+    const Shape whole = n.out_types[0].shape;
+    const int products = unique(&op_mul, nullptr, std::move(in), {product}, n.where);
+    Attrs attrs;
+    attrs.reducer = Reducer::sum;
+    for (auto d = -std::ssize(k); d < 0; d++) attrs.dims.push_back(d);
+    n.op = &op_reduce;
+    n.attrs = std::make_shared<const Attrs>(std::move(attrs));
+    n.in_types = {product};
+    n.out_types = {result};
+    return reshaped(add_reduce(n, products), whole, n.where);
+  }
+  int reshaped(int v, const Shape& to, Where w) {
+    Type t = at(out_.types, v);
+    if (t.shape == to) return v;
+    Attrs attrs;
+    attrs.shape = t.shape = to;
+    return unique(&op_reshape, std::make_shared<const Attrs>(std::move(attrs)), {v}, {t}, w);
   }
 
   // The letters of an operand that fits, maybe the one that v is a transpose of.

@@ -3,9 +3,13 @@
 #pragma once
 #include <cstdint>
 
+#include "runtime/kernel.h"
+
 namespace shardarray {
 
 struct Target {
+  /// Of float sums and products, but of `reproducible` lines, whose order is everywhere the default.
+  ReductionOrder reductions = {};
   /// Sums of at least `min_points` elements for each of fewer than `most_results` results are made in `parts` first, one for a
   /// worker.
   struct Split {
