@@ -12,9 +12,7 @@ namespace shardarray {
 template <class T, std::size_t N> class SmallVector {
  public:
   SmallVector() {}  // not defaulted: the storage is not zeroed
-  explicit SmallVector(std::size_t n) {
-    for (std::size_t k = 0; k < n; k++) push_back(T());
-  }
+  explicit SmallVector(std::size_t n) { resize(n); }
   explicit SmallVector(std::span<const T> o) { append(o); }
   SmallVector(std::initializer_list<T> o) { append(o); }
   SmallVector(const SmallVector& o) { append(o); }
@@ -48,6 +46,10 @@ template <class T, std::size_t N> class SmallVector {
     }
     many_.push_back(std::move(x));
     size_++;
+  }
+  /// Grows to n elements.
+  void resize(std::size_t n) {
+    while (size_ < n) push_back(T());
   }
   void clear() {
     if (size_ <= N)

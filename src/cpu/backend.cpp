@@ -33,7 +33,11 @@ class CpuBackend final : public Backend {
   BufferRef allocate(int device, std::size_t bytes) override {
     return BufferRef(arenas_[checked(device)].allocate(bytes));
   }
-  using Backend::allocate;
+  void allocate(std::span<const int> devices, std::span<const std::uint64_t> bytes,
+                std::span<BufferRef> to) override {
+    for (std::size_t k = 0; k < devices.size(); k++)
+      to[k] = BufferRef(arenas_[checked(devices[k])].allocate(bytes[k]));
+  }
   void deallocate(Buffer* b) override { arenas_[static_cast<std::size_t>(b->device)].deallocate(b); }
   void copy_from_host(const BufferRef& to, const void* from, std::size_t bytes) override {
     if (bytes > 0) std::memcpy(to->data, from, bytes);

@@ -218,7 +218,7 @@ class LoopPlan::Run {
       from += count << r.size_log2;
       at += count;
       if (!ends_block(r, at)) continue;
-      fold_lanes(r, rows_[r.dst]);
+      r.fold(rows_[r.dst], rows_[r.dst], nullptr, nullptr, 1);
       if (!r.blocks) continue;
       add_block(r, at - 1, 1);
       open_lanes(r);
@@ -244,11 +244,6 @@ class LoopPlan::Run {
         r.combine(lanes + i * r.lane_bytes, lanes + i * r.lane_bytes, lanes + (i + width) * r.lane_bytes,
                   nullptr, n);
       }
-    }
-  }
-  static void fold_lanes(const ReduceRow& r, std::byte* lanes) {
-    for (std::int64_t width = Loops::lanes / 2; width > 0; width /= 2) {
-      r.combine(lanes, lanes, lanes + width * r.lane_bytes, nullptr, width);
     }
   }
   std::byte* total(const ReduceRow& r) const { return rows_[r.dst] + Loops::lanes * r.lane_bytes; }

@@ -53,7 +53,7 @@ struct OpRow {
   std::uint16_t dst, a, b, c;
 };
 struct ReduceRow {
-  RowFunction combine, accumulate;
+  RowFunction combine, accumulate, fold;
   std::uint16_t src, dst, identity;  ///< dst: lane 0; the others follow it
   std::int32_t lanes;
   std::uint32_t lane_bytes;  ///< from lane to lane

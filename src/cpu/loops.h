@@ -24,7 +24,8 @@ struct Loops {
   RowFunction cast[types][types] = {};  // [from][to]
   RowFunction call[functions] = {};
   RowFunction accumulate[codes][types] =
-      {};  // by the combining code: dst[i % lanes] = f(dst[i % lanes], a[i])
+      {};                               // by the combining code: dst[i % lanes] = f(dst[i % lanes], a[i])
+  RowFunction fold[codes][types] = {};  // dst[0] = the lanes a[0..lanes), combined in pairs
   // By type, of floats: what adding a block's sum rounds off, and the total with it (scalar.h).
   RowFunction add_rounded_off[types] = {};   // dst[i] += rounded_off(a[i], b[i])
   RowFunction with_rounded_off[types] = {};  // dst[i] = with_rounded_off(a[i], b[i])

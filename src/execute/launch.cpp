@@ -99,6 +99,7 @@ const Buffers& leaf_buffers(const Workspace& w, std::span<const LaunchLeaf> leav
 void take_scratch(const LoadedProgram& p, Workspace& w) {
   const Program& program = *p.compiled.program;
   w.bases.assign(program.base_count, nullptr);
+  if (p.scratch_devices.empty()) return;
   w.scratch.resize(p.scratch_devices.size());
   p.backend->allocate(p.scratch_devices, p.scratch_bytes, w.scratch);
   for (std::size_t d = 0, k = 0; k < w.scratch.size(); d++)
@@ -174,7 +175,7 @@ void make_results(const LoadedProgram& p, std::span<const LaunchLeaf> leaves, Wo
     const auto made = static_cast<std::size_t>(p.compiled.program_output[k]);
     const Port& o = p.compiled.program->outputs[made];
     Value& v = *results.emplace_back(make_value(layout, spelled, p.committed, p.share_replicas));
-    v.buffers = SmallVector<BufferRef, 8>(o.bytes.size());
+    v.buffers.resize(o.bytes.size());
     p.backend->allocate(p.output_devices[made], o.bytes, v.buffers);
     for (std::size_t i = 0; i < o.bytes.size(); i++) w.bases[o.bases[i]] = v.buffers[i]->data;
   }
