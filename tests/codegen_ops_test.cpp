@@ -1,7 +1,7 @@
 // The interpreter and generated code beside each other, through the whole library: the same bits.
 #include <cmath>
 
-#include "cpu/compiled_works.h"
+#include "cpu/compiled_work.h"
 #include "program_of.h"
 #include "shardarray/random.h"
 #include "with_codegen.h"
@@ -22,8 +22,8 @@ template <class F> std::string changed(F f) {
 /// How many functions run f(args...) once it is compiled.
 template <class F, class... A> std::size_t functions_of(const F& f, const A&... args) {
   return with_codegen(CodegenMode::always, [&] {
-    const Works works(program_test::prepare(jit(f), args...).program());
-    const auto compiled = CompiledWorks::make(works, CodeTier::quick);
+    const WorkList works(program_test::prepare(jit(f), args...).program());
+    const auto compiled = CompiledWork::make(works, CodeTier::quick);
     return compiled ? compiled->all().size() : 0;
   });
 }

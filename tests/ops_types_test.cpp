@@ -11,7 +11,7 @@
 
 #include "graph/graph.h"
 #include "graph/op.h"
-#include "ops/prims.h"
+#include "ops/primitives.h"
 #include "ops/table.h"
 #include "shardarray/ops.h"
 

@@ -3,7 +3,7 @@
 #include <algorithm>
 #include <span>
 
-#include "ops/prims.h"
+#include "ops/primitives.h"
 #include "plain_value.h"
 #include "shardarray/math.h"
 

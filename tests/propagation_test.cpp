@@ -4,7 +4,7 @@
 #include <functional>
 
 #include "golden.h"
-#include "ops/prims.h"
+#include "ops/primitives.h"
 #include "program_of.h"
 
 namespace propagation_test {

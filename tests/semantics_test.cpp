@@ -9,7 +9,7 @@
 #include <set>
 
 #include "golden.h"
-#include "ops/prims.h"
+#include "ops/primitives.h"
 #include "program_of.h"
 
 namespace semantics_test {

@@ -6,7 +6,7 @@
 #include <string>
 
 #include "base/sizes.h"
-#include "ops/prims.h"
+#include "ops/primitives.h"
 #include "shardarray/filter_shard.h"
 
 namespace shardarray {

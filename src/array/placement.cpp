@@ -9,7 +9,7 @@
 #include "base/sizes.h"
 #include "execute/evaluate.h"
 #include "graph/trace_state.h"
-#include "ops/prims.h"
+#include "ops/primitives.h"
 #include "runtime/devices.h"
 #include "shardarray/detail/maps.h"
 

@@ -9,7 +9,7 @@
 
 #include "execute/evaluate.h"
 #include "layout/spelling.h"
-#include "ops/prims.h"
+#include "ops/primitives.h"
 #include "shardarray/ops.h"
 
 namespace shardarray {

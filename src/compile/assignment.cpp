@@ -4,7 +4,7 @@
 
 #include "layout/factor.h"
 #include "layout/spelling.h"
-#include "ops/prims.h"
+#include "ops/primitives.h"
 
 namespace shardarray {
 

@@ -2,7 +2,7 @@
 
 #include <algorithm>
 
-#include "ops/prims.h"
+#include "ops/primitives.h"
 
 namespace shardarray {
 

@@ -8,7 +8,7 @@
 #include "compile/half_floats.h"
 #include "compile/index_map.h"
 #include "compile/passes.h"
-#include "ops/prims.h"
+#include "ops/primitives.h"
 
 namespace shardarray {
 

@@ -14,7 +14,7 @@
 #include "compile/strategy.h"
 #include "compile/strict.h"
 #include "ops/asked.h"
-#include "ops/prims.h"
+#include "ops/primitives.h"
 
 namespace shardarray {
 
@@ -481,18 +481,6 @@ class Partitioner {
 
 Partition partition(const FlatGraph& g, const CompileInput& in, Propagation propagation) {
   return Partitioner(g, in, std::move(propagation)).run();
-}
-
-void verify(const Partition& p, const FlatGraph& g) {
-  for (std::size_t i = 0; i < p.steps.size(); i++)
-    for (int v : p.steps[i].in)
-      if (p.values[static_cast<std::size_t>(v)].step >= static_cast<int>(i))
-        throw InternalError(fmt::format(
-            "partition: step {} ({}) uses a value that is made later", i,
-            p.steps[i].node < 0 ? "transfer" : g.nodes[static_cast<std::size_t>(p.steps[i].node)].op->name));
-  for (int v : p.outputs)
-    if (!p.values[static_cast<std::size_t>(v)].layout->unreduced().empty())
-      throw InternalError("partition: a partial sum leaves the program");
 }
 
 }  // namespace shardarray

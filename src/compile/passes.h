@@ -80,7 +80,6 @@ struct Partition {
   std::map<int, std::string> notes;  ///< flat node -> what explain() says of it
 };
 Partition partition(const FlatGraph& g, const CompileInput& in, Propagation propagation);
-void verify(const Partition& p, const FlatGraph& g);
 
 // ---------------------------------------------------------------- fuse
 /// Where a part value's elements are: in the memory of `memory`, laid out as the tiles of `geometry`.
@@ -128,5 +127,12 @@ void plan(const Partition& p, const Fusion& f, const FlatGraph& g, const Compile
 
 /// Bytes, flops.
 std::int64_t bytes_of(const Type& t);
+
+// ---------------------------------------------------------------- checks, in builds with SHARDARRAY_VERIFY
+/// Throw InternalError for what the next pass could not work with.
+void verify(const Propagation& p, const FlatGraph& g);
+void verify(const Partition& p, const FlatGraph& g);
+void verify(const Fusion& f, const Partition& p);
+void verify(const Program& p);
 
 }  // namespace shardarray

@@ -93,12 +93,15 @@ Compiled compile(CompileInput in) {
   if (kVerify) verify(in.graph, "simplify");
   if (prints_passes() && in.graph.to_string() != collected) show("simplify", in.graph.to_string());
   Propagation propagation = timed("propagate", [&] { return propagate(in.graph, in); });
+  if (kVerify) verify(propagation, in.graph);
   Partition p = timed("partition", [&] { return partition(in.graph, in, std::move(propagation)); });
   if (kVerify) verify(p, in.graph);
   show("propagate, partition", prints_passes() ? text_of(p, in.graph) : "");
   const Fusion f = timed("fuse", [&] { return fuse(p, in.graph, *in.target); });
+  if (kVerify) verify(f, p);
   show("fuse, schedule", prints_passes() ? text_of(f, p, in.graph) : "");
   timed("plan", [&] { plan(p, f, in.graph, in, out); });
+  if (kVerify) verify(*out.program);
   show("plan", prints_passes() ? text_of(*out.program) : "");
   return out;
 }

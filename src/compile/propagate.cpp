@@ -7,7 +7,7 @@
 #include "base/at.h"
 #include "compile/assignment.h"
 #include "compile/passes.h"
-#include "ops/prims.h"
+#include "ops/primitives.h"
 
 namespace shardarray {
 

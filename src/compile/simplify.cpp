@@ -7,7 +7,7 @@
 #include "base/hash.h"
 #include "compile/half_floats.h"
 #include "compile/passes.h"
-#include "ops/prims.h"
+#include "ops/primitives.h"
 
 namespace shardarray {
 

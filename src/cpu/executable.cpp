@@ -8,7 +8,7 @@
 #include <utility>
 #include <vector>
 
-#include "cpu/compiled_works.h"
+#include "cpu/compiled_work.h"
 #include "runtime/task_graph.h"
 #include "shardarray/error.h"
 
@@ -27,7 +27,7 @@ struct ProgramTasks {
     for (const Work& w : works) add(w);
     graph.finish();
   }
-  explicit ProgramTasks(std::unique_ptr<CompiledWorks> compiled) : ProgramTasks(compiled->all()) {
+  explicit ProgramTasks(std::unique_ptr<CompiledWork> compiled) : ProgramTasks(compiled->all()) {
     code = std::move(compiled);
   }
 
@@ -48,7 +48,7 @@ struct ProgramTasks {
     graph.add(tasks, w.reads, w.writes);
   }
 
-  std::unique_ptr<CompiledWorks> code;
+  std::unique_ptr<CompiledWork> code;
   TaskGraph graph;
 };
 
@@ -129,7 +129,7 @@ class CpuExecutable final : public Executable {
     const std::unique_lock lock(mutex_, std::try_to_lock);
     if (!lock) return;  // somebody else is at it
     if (stage_.load(std::memory_order_relaxed) == Stage::done) return budget_.store(endless);
-    auto code = CompiledWorks::make(works_, tier);
+    auto code = CompiledWork::make(works_, tier);
     if (!code) {
       stage_ = Stage::done;
       budget_ = endless;
@@ -145,7 +145,7 @@ class CpuExecutable final : public Executable {
   }
 
   std::shared_ptr<const Program> program_;
-  Works works_;
+  WorkList works_;
   mutable std::mutex mutex_;  // held while compiling
   mutable std::vector<std::unique_ptr<ProgramTasks>> tasks_;
   mutable std::atomic<const ProgramTasks*> current_{nullptr};

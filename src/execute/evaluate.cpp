@@ -10,7 +10,7 @@
 #include "execute/places.h"
 #include "graph/key.h"
 #include "graph/trace_state.h"
-#include "ops/prims.h"
+#include "ops/primitives.h"
 #include "transform/trace.h"
 
 namespace shardarray {

@@ -14,7 +14,7 @@
 #include "execute/jit.h"
 #include "graph/key.h"
 #include "graph/trace_state.h"
-#include "ops/prims.h"
+#include "ops/primitives.h"
 #include "runtime/devices.h"
 #include "shardarray/detail/maps.h"
 #include "shardarray/detail/path.h"

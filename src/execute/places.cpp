@@ -1,7 +1,7 @@
 #include "execute/places.h"
 
 #include "compile/assignment.h"
-#include "ops/prims.h"
+#include "ops/primitives.h"
 
 namespace shardarray {
 

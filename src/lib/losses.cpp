@@ -4,7 +4,7 @@
 
 #include <limits>
 
-#include "ops/prims.h"
+#include "ops/primitives.h"
 #include "shardarray/ops.h"
 
 namespace shardarray::losses {

@@ -1,6 +1,6 @@
 // Words of the threefry2x32 generator as compositions of ops, in JAX's two orders of counters.
 #pragma once
-#include "ops/prims.h"
+#include "ops/primitives.h"
 
 namespace shardarray::random {
 

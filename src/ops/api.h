@@ -3,7 +3,7 @@
 #include <cstdint>
 #include <span>
 
-#include "ops/prims.h"
+#include "ops/primitives.h"
 #include "shardarray/array.h"
 
 namespace shardarray::api {

@@ -2,7 +2,7 @@
 #include <bit>
 #include <limits>
 
-#include "ops/prims.h"
+#include "ops/primitives.h"
 #include "shardarray/ops.h"
 
 namespace shardarray {

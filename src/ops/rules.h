@@ -1,6 +1,6 @@
 // What several op definitions share: types, linearity, derivative-free ops, scalar expressions of one instruction.
 #pragma once
-#include "ops/prims.h"
+#include "ops/primitives.h"
 #include "runtime/expand.h"
 
 namespace shardarray::rules {

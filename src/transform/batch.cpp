@@ -2,7 +2,7 @@
 #include <algorithm>
 
 #include "graph/trace_state.h"
-#include "ops/prims.h"
+#include "ops/primitives.h"
 #include "transform/trace.h"
 
 namespace shardarray {

@@ -8,7 +8,7 @@
 
 #include "base/sizes.h"
 #include "graph/trace_state.h"
-#include "ops/prims.h"
+#include "ops/primitives.h"
 #include "shardarray/ops.h"
 
 namespace shardarray {

@@ -7,7 +7,7 @@
 
 #include "graph/trace_state.h"
 #include "ops/asked.h"
-#include "ops/prims.h"
+#include "ops/primitives.h"
 #include "transform/trace.h"
 
 namespace shardarray {

@@ -4,7 +4,7 @@
 #include <optional>
 
 #include "graph/trace_state.h"
-#include "ops/prims.h"
+#include "ops/primitives.h"
 #include "shardarray/detail/differentiation.h"
 #include "transform/trace.h"
 

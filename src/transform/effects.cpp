@@ -1,7 +1,7 @@
 #include "transform/effects.h"
 
 #include "graph/trace_state.h"
-#include "ops/prims.h"
+#include "ops/primitives.h"
 
 namespace shardarray {
 

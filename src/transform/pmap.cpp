@@ -6,7 +6,7 @@
 
 #include "base/sizes.h"
 #include "graph/region.h"
-#include "ops/prims.h"
+#include "ops/primitives.h"
 #include "shardarray/ops.h"
 #include "transform/map_axes.h"
 

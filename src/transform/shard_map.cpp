@@ -7,7 +7,7 @@
 
 #include "base/ceil_div.h"
 #include "graph/region.h"
-#include "ops/prims.h"
+#include "ops/primitives.h"
 #include "transform/map_axes.h"
 
 namespace shardarray {

@@ -4,7 +4,7 @@
 #include <algorithm>
 #include <map>
 
-#include "ops/prims.h"
+#include "ops/primitives.h"
 #include "shardarray/ops.h"
 #include "transform/map_axes.h"
 

@@ -1,4 +1,4 @@
-#include "ops/prims.h"
+#include "ops/primitives.h"
 
 #include <fmt/core.h>
 

@@ -1,4 +1,4 @@
-#include "cpu/blocked_works.h"
+#include "cpu/blocked_work.h"
 
 #include <algorithm>
 #include <iterator>
@@ -26,13 +26,13 @@ class Neighbours {
  public:
   std::int64_t bytes() const { return bytes_; }
   /// Whether a quarter of the memory traffic goes: below that, more streams at once cost what blocks bring.
-  bool gains() const { return bytes_ >= BlockedWorks::least_bytes && 3 * walked_bytes_ >= 4 * bytes_; }
+  bool gains() const { return bytes_ >= BlockedWork::least_bytes && 3 * walked_bytes_ >= 4 * bytes_; }
 
   bool fits(const Work& w) const {
     if (w.grain <= 0 || w.elements <= 0) return false;
     return elements_ == 0 ||
            (w.elements == elements_ &&
-            bytes_ * BlockedWorks::least_block <= BlockedWorks::block_bytes * elements_ &&
+            bytes_ * BlockedWork::least_block <= BlockedWork::block_bytes * elements_ &&
             in_step(writes_, w.writes) && in_step(writes_, w.reads) && in_step(reads_, w.writes));
   }
 
@@ -64,7 +64,7 @@ class Neighbours {
 
 }  // namespace
 
-void BlockedWorks::join(std::vector<Work>& works, std::deque<BlockedWorks>& store) {
+void BlockedWork::join(std::vector<Work>& works, std::deque<BlockedWork>& store) {
   std::vector<Work> joined;
   for (std::size_t k = 0; k < works.size();) {
     Neighbours group;
@@ -86,7 +86,7 @@ void BlockedWorks::join(std::vector<Work>& works, std::deque<BlockedWorks>& stor
   works = std::move(joined);
 }
 
-BlockedWorks::BlockedWorks(std::span<const Work> works, std::int64_t bytes) : elements_(works[0].elements) {
+BlockedWork::BlockedWork(std::span<const Work> works, std::int64_t bytes) : elements_(works[0].elements) {
   constexpr std::int64_t whole = LoopNest::tile;  // units of every pass
   block_ = std::max<std::int64_t>(1, block_bytes * elements_ / bytes / whole) * whole;
   for (const Work& w : works) {
@@ -95,9 +95,9 @@ BlockedWorks::BlockedWorks(std::span<const Work> works, std::int64_t bytes) : el
   }
 }
 
-std::int64_t BlockedWorks::units() const { return ceil_div(elements_, block_); }
+std::int64_t BlockedWork::units() const { return ceil_div(elements_, block_); }
 
-void BlockedWorks::run(void* const* bases, std::int64_t begin, std::int64_t end) const {
+void BlockedWork::run(void* const* bases, std::int64_t begin, std::int64_t end) const {
   for (std::int64_t b = begin; b < end; b++) {
     const std::int64_t first = b * block_, last = std::min(first + block_, elements_);
     for (const Pass& p : passes_)

@@ -1,4 +1,4 @@
-#include "cpu/compiled_works.h"
+#include "cpu/compiled_work.h"
 
 #include <algorithm>
 #include <map>
@@ -10,7 +10,7 @@
 
 namespace shardarray {
 
-void CompiledWorks::Product::run(void* const* bases, std::int64_t begin, std::int64_t end) const {
+void CompiledWork::Product::run(void* const* bases, std::int64_t begin, std::int64_t end) const {
   const std::int64_t box[] = {begin, end};
   code.function(ArgumentAddresses(bases, args).data(), nullptr, box);
 }
@@ -87,9 +87,9 @@ std::optional<GemmEpilogue> epilogue_of(const Work& loop, const GemmSpec& g, con
 }  // namespace
 
 /// Works on their way to code. Those that stand apart are not joined with others.
-class WorksCompiler {
+class WorkCompiler {
  public:
-  WorksCompiler(const Works& works, CodeTier tier, const std::vector<bool>& apart)
+  WorkCompiler(const WorkList& works, CodeTier tier, const std::vector<bool>& apart)
       : works_(works), tier_(tier) {
     double cost = 0;
     for (std::size_t w = 0; w < apart.size(); w++) cost += add(w, apart[w]);
@@ -98,7 +98,7 @@ class WorksCompiler {
   }
 
   /// Null where there is no code to be had, or where a joint piece failed: `apart` are its works too, then.
-  std::unique_ptr<CompiledWorks> run(std::vector<bool>& apart) {
+  std::unique_ptr<CompiledWork> run(std::vector<bool>& apart) {
     std::vector<CodeSpec> specs;
     for (const Piece& p : pieces_)
       if (const auto* const nest = std::get_if<LoopNest>(&p.code)) specs.emplace_back(nest->spec());
@@ -106,7 +106,7 @@ class WorksCompiler {
       else if (const auto* const all = std::get_if<SequenceSpec>(&p.code)) specs.emplace_back(*all);
     const auto code = try_compile(specs, tier_);
     if (!code) return nullptr;
-    std::unique_ptr<CompiledWorks> to(new CompiledWorks);
+    std::unique_ptr<CompiledWork> to(new CompiledWork);
     std::size_t next = 0;
     bool again = false;
     for (Piece& p : pieces_) {
@@ -122,7 +122,7 @@ class WorksCompiler {
       to->all_.push_back(std::move(p.work));
     }
     if (again) return nullptr;
-    BlockedWorks::join(to->all_, to->blocked_);
+    BlockedWork::join(to->all_, to->blocked_);
     return to;
   }
 
@@ -139,15 +139,15 @@ class WorksCompiler {
     }
   };
 
-  static void give_code(Piece& p, const MachineCode& code, CompiledWorks& to) {
+  static void give_code(Piece& p, const MachineCode& code, CompiledWork& to) {
     const double cost = p.work.units.cost_ns;
     if (auto* const nest = std::get_if<LoopNest>(&p.code)) {
       p.work.grain = nest->grain();
-      p.work.units = all_units(to.loops_.emplace_back(CompiledWorks::UnitLoop{std::move(*nest), code}));
+      p.work.units = all_units(to.loops_.emplace_back(CompiledWork::UnitLoop{std::move(*nest), code}));
     } else if (const auto* const gemm = std::get_if<GemmSpec>(&p.code))
-      p.work.units = task_of(to.products_.emplace_back(CompiledWorks::Product{std::move(p.args), code}), 0,
+      p.work.units = task_of(to.products_.emplace_back(CompiledWork::Product{std::move(p.args), code}), 0,
                              gemm->batch, cost);
-    else p.work.units = task_of(to.sequences_.emplace_back(CompiledWorks::Sequence{code}), 0, 1, cost);
+    else p.work.units = task_of(to.sequences_.emplace_back(CompiledWork::Sequence{code}), 0, 1, cost);
   }
 
   double add(std::size_t number, bool apart) {
@@ -267,16 +267,16 @@ class WorksCompiler {
     return all;
   }
 
-  const Works& works_;
+  const WorkList& works_;
   CodeTier tier_;
   std::vector<Piece> pieces_;
 };
 
-std::unique_ptr<CompiledWorks> CompiledWorks::make(const Works& works, CodeTier tier) {
+std::unique_ptr<CompiledWork> CompiledWork::make(const WorkList& works, CodeTier tier) {
   std::vector<bool> apart(works.all().size(), false);
   for (;;) {  // every round sets more works apart, mostly there is one
     const std::vector<bool> before = apart;
-    if (auto code = WorksCompiler(works, tier, apart).run(apart)) return code;
+    if (auto code = WorkCompiler(works, tier, apart).run(apart)) return code;
     if (apart == before) return nullptr;
   }
 }

@@ -1,4 +1,4 @@
-// BlockedWorks: works over the same elements that follow one another. They run block by block, so that what one has read or written
+// BlockedWork: works over the same elements that follow one another. They run block by block, so that what one has read or written
 // is still in the cache for the next: an all-reduce with what is computed before and behind it reads memory once and writes
 // it once.
 #pragma once
@@ -6,11 +6,11 @@
 #include <span>
 #include <vector>
 
-#include "cpu/works.h"
+#include "cpu/work_list.h"
 
 namespace shardarray {
 
-class BlockedWorks {
+class BlockedWork {
  public:
   /// What a block touches: half of a small second-level cache; and how many elements it has at least, or its calls cost too much.
   static constexpr std::int64_t block_bytes = 128 << 10, least_block = 512;
@@ -18,10 +18,10 @@ class BlockedWorks {
   static constexpr std::int64_t least_bytes = 1 << 20;
 
   /// Puts one work in the place of neighbours that gain by it; `store` keeps what it runs.
-  static void join(std::vector<Work>& works, std::deque<BlockedWorks>& store);
+  static void join(std::vector<Work>& works, std::deque<BlockedWork>& store);
 
   /// These touch so many bytes, shared ones counted once.
-  BlockedWorks(std::span<const Work> works, std::int64_t bytes);
+  BlockedWork(std::span<const Work> works, std::int64_t bytes);
   std::int64_t units() const;
   double cost_ns() const { return cost_ns_; }
   /// Blocks [begin, end) through all passes.

@@ -1,4 +1,4 @@
-// Works: a program's items as the task graph takes them, each with the memory that it touches and a plan that runs it.
+// WorkList: a program's items as the task graph takes them, each with the memory that it touches and a plan that runs it.
 #pragma once
 #include <deque>
 #include <memory>
@@ -46,12 +46,12 @@ template <class Plan> Task all_units(const Plan& plan) {
 }
 
 /// The works of a program in order, run by the interpreter and by what needs no code. The program outlives them.
-class Works {
+class WorkList {
  public:
   /// Throws CompileError for what the CPU has no kernel for, InternalError for addresses outside of the program's bases.
-  explicit Works(const Program& program);
-  Works(const Works&) = delete;
-  Works& operator=(const Works&) = delete;
+  explicit WorkList(const Program& program);
+  WorkList(const WorkList&) = delete;
+  WorkList& operator=(const WorkList&) = delete;
   const std::vector<Work>& all() const { return all_; }
   /// Bases below are scratch: nothing there is read after the program.
   std::uint32_t scratch_bases() const { return scratch_bases_; }

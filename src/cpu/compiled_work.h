@@ -1,20 +1,20 @@
-// Works as generated code: small products take along what follows on their elements, where a whole program is small its kernels
+// WorkList as generated code: small products take along what follows on their elements, where a whole program is small its kernels
 // become functions that run one after another without leaving the code, and large works over the same elements become passes.
 #pragma once
 #include <deque>
 #include <memory>
 #include <vector>
 
-#include "cpu/blocked_works.h"
+#include "cpu/blocked_work.h"
 #include "cpu/code_store.h"
-#include "cpu/works.h"
+#include "cpu/work_list.h"
 
 namespace shardarray {
 
-class CompiledWorks {
+class CompiledWork {
  public:
   /// Null where there is no code to be had in this process. `works` live longer.
-  static std::unique_ptr<CompiledWorks> make(const Works& works, CodeTier tier);
+  static std::unique_ptr<CompiledWork> make(const WorkList& works, CodeTier tier);
   /// Whether all that can be code is; else some of it failed and may succeed another time.
   bool complete() const { return complete_; }
   /// In an order that gives the same values. What has no code runs as it did.
@@ -43,12 +43,12 @@ class CompiledWorks {
   };
 
  private:
-  friend class WorksCompiler;
-  CompiledWorks() = default;
+  friend class WorkCompiler;
+  CompiledWork() = default;
   std::deque<UnitLoop> loops_;
   std::deque<Product> products_;
   std::deque<Sequence> sequences_;
-  std::deque<BlockedWorks> blocked_;
+  std::deque<BlockedWork> blocked_;
   std::vector<Work> all_;
   bool complete_ = true;
 };

@@ -1,4 +1,4 @@
-#include "cpu/works.h"
+#include "cpu/work_list.h"
 
 #include <fmt/format.h>
 
@@ -49,13 +49,13 @@ std::int64_t walked_elements(const Exchange& x, const Exchange::Item& item) {
 
 }  // namespace
 
-Works::Works(const Program& program)
+WorkList::WorkList(const Program& program)
     : base_count_(program.base_count),
       scratch_bases_(static_cast<std::uint32_t>(program.scratch_bytes.size())) {
   for (const Step& step : program.steps) std::visit([&](const auto& body) { add(body); }, step.body);
 }
 
-Work& Works::append(ItemRanges ranges, Task units) {
+Work& WorkList::append(ItemRanges ranges, Task units) {
   for (const MemoryRanges* all : {&ranges.reads, &ranges.writes}) {
     for (const MemoryRange& r : *all) {
       if (r.base < base_count_ && r.lo <= r.hi) continue;
@@ -68,7 +68,7 @@ Work& Works::append(ItemRanges ranges, Task units) {
   return all_.emplace_back(Work{std::move(ranges.reads), std::move(ranges.writes), units});
 }
 
-void Works::add(const Loop& loop) {
+void WorkList::add(const Loop& loop) {
   for (const Loop::Item& item : loop.items) {
     const LoopPlan& plan = loops_.emplace_back(loop.kernel, item);
     interpreted_ns_ += plan.cost_ns();
@@ -79,7 +79,7 @@ void Works::add(const Loop& loop) {
   }
 }
 
-void Works::add(const Gemm& gemm) {
+void WorkList::add(const Gemm& gemm) {
   bool coded = false;
   for (const Gemm::Item& i : gemm.items) {
     const GemmPlan& plan = gemms_.emplace_back(gemm, i);
@@ -91,11 +91,11 @@ void Works::add(const Gemm& gemm) {
   coded_products_ += coded;
 }
 
-void Works::add(const Extern& x) {
+void WorkList::add(const Extern& x) {
   for (const Extern::Item& i : x.items) append(ranges_of(x, i), all_units(externs_.emplace_back(x, i)));
 }
 
-void Works::add(const Exchange& x) {
+void WorkList::add(const Exchange& x) {
   for (const Exchange::Item& i : x.items) {
     ItemRanges ranges = ranges_of(x, i);
     exchanges_.push_back(memory_transport().plan(x, i, base_count_));
