@@ -9,10 +9,15 @@ namespace shardarray {
 
 namespace detail {
 
+inline bool option_donates(const JitOptions& o, std::size_t i) {
+  return o.donate == Donate::all || (o.donate == Donate::all_except_first && i > 0) ||
+         std::find(o.donate_args.begin(), o.donate_args.end(), static_cast<int>(i)) != o.donate_args.end();
+}
 /// Adds argument `i` of `n` to the call: its type, leaves and statics.
 template <class T>
-void flatten(core::JitCall& call, const T& tree, std::size_t i, std::size_t n, bool moved,
-             bool option_donated) {
+[[gnu::noinline]] void flatten(core::JitCall& call, const T& tree, std::size_t i, std::size_t n, bool moved,
+                               const JitOptions& options) {
+  const bool option_donated = option_donates(options, i);
   call.word(reinterpret_cast<std::uintptr_t>(&type_tag<T>));
   auto leaf = [&](Array& a, const Path& path) {
     if (a.has_value()) call.leaf(a, moved ? &a : nullptr, option_donated, path);
@@ -27,7 +32,8 @@ void flatten(core::JitCall& call, const T& tree, std::size_t i, std::size_t n, b
        leaf, value);
 }
 /// What only messages need: the paths of leaves and the statics.
-template <class T> void describe(core::JitCall& call, const T& tree, std::size_t i, std::size_t n) {
+template <class T>
+[[gnu::noinline, gnu::cold]] void describe(core::JitCall& call, const T& tree, std::size_t i, std::size_t n) {
   auto leaf = [&](Array& a, const Path& path) {
     if (a.has_value()) call.paths.push_back(path.text());
   };
@@ -39,10 +45,6 @@ template <class T> void describe(core::JitCall& call, const T& tree, std::size_t
 }
 SHARDARRAY_API void check_static_args(const JitOptions& options, std::size_t arguments,
                                       std::span<const std::string> paths);
-inline bool option_donates(const JitOptions& o, std::size_t i) {
-  return o.donate == Donate::all || (o.donate == Donate::all_except_first && i > 0) ||
-         std::find(o.donate_args.begin(), o.donate_args.end(), static_cast<int>(i)) != o.donate_args.end();
-}
 template <class A>
 inline constexpr bool gives_away =  // A as deduced for A&&
     !std::is_lvalue_reference_v<A> && !std::is_const_v<A>;
@@ -55,8 +57,7 @@ template <class T> inline constexpr bool gives_away<const Donated<T>&> = true;
 /// A function with its compiled programs. Copies share them; it may be called from several threads at once.
 template <class F> class Jitted {
  public:
-  Jitted(F f, JitOptions options)
-      : f_(std::move(f)), options_(std::move(options)), cache_(core::make_jit_cache(options_)) {}
+  Jitted(F f, std::shared_ptr<core::JitCache> cache) : f_(std::move(f)), cache_(std::move(cache)) {}
 
   /// Calls the function. Arguments are trees: arrays are traced, everything else is part of the program.
   /// Arguments that are moved in are donated: after the launch they are deleted (is_deleted()), and their memory is reused
@@ -66,7 +67,7 @@ template <class F> class Jitted {
     if constexpr ((detail::check_tree<detail::argument_t<A>>() && ...) &&
                   detail::check_function<F, detail::argument_t<A>...>()) {
       using R = detail::result_t<F, detail::argument_t<A>...>;
-      core::ReusedCall call(options_.name.c_str());
+      core::ReusedCall call(options().name.c_str());
       const auto entry = lower(*call, std::forward<A>(args)...);
       R result = *static_cast<const R*>(core::jit_prototype(*entry).get());
       detail::set_slots(result, core::jit_launch(*entry, *call));
@@ -77,14 +78,11 @@ template <class F> class Jitted {
   template <class... A> std::shared_ptr<const core::JitEntry> lower(core::JitCall& call, A&&... args) const {
     [[maybe_unused]] constexpr std::size_t n = sizeof...(A);
     [[maybe_unused]] std::size_t i = 0;
-    ((detail::flatten(call, detail::argument(args), i, n, detail::gives_away<A>,
-                      detail::option_donates(options_, i)),
-      i++),
-     ...);
+    ((detail::flatten(call, detail::argument(args), i, n, detail::gives_away<A>, options()), i++), ...);
     if (auto entry = core::jit_find(*cache_, call)) return entry;
     return trace(call, detail::argument(args)...);
   }
-  const JitOptions& options() const { return options_; }
+  const JitOptions& options() const { return core::jit_options(*cache_); }
   /// How often the function was traced.
   int traces() const { return core::jit_traces(*cache_); }
   /// How many programs are kept.
@@ -92,12 +90,13 @@ template <class F> class Jitted {
 
  private:
   template <class... T>
-  std::shared_ptr<const core::JitEntry> trace(core::JitCall& call, const T&... args) const {
+  [[gnu::noinline, gnu::cold]] std::shared_ptr<const core::JitEntry> trace(core::JitCall& call,
+                                                                           const T&... args) const {
     using R = detail::result_t<F, T...>;
     [[maybe_unused]] std::size_t i = 0;
     (detail::describe(call, args, i++, sizeof...(T)), ...);
-    detail::check_static_args(options_, sizeof...(T), call.paths);
-    core::JitTrace open(call, options_);
+    detail::check_static_args(options(), sizeof...(T), call.paths);
+    core::JitTrace open(call, options());
     std::tuple<T...> copy{args...};
     detail::set_argument_leaves(copy, open.placeholders());
     auto result = std::make_shared<R>(std::apply(f_, std::move(copy)));
@@ -107,7 +106,6 @@ template <class F> class Jitted {
   }
 
   F f_;
-  JitOptions options_;
   std::shared_ptr<core::JitCache> cache_;
 };
 
@@ -119,10 +117,14 @@ template <class F> class Jitted {
 /// argument that is never donated: it keeps its placement, and where it is committed it decides, as arguments do, where the
 /// program runs and what its results are committed to. Throws DeviceError naming it when it is bound to other devices than an
 /// argument; device_put it beside them, or pass it as an argument.
-template <class F> Jitted<F> jit(F f, JitOptions options = {}) { return {std::move(f), std::move(options)}; }
+template <class F> Jitted<F> jit(F f) { return {std::move(f), core::make_jit_cache()}; }
+template <class F> Jitted<F> jit(F f, JitOptions options) {
+  return {std::move(f), core::make_jit_cache(std::move(options))};
+}
 /// Equinox's name for jit().
-template <class F> Jitted<F> filter_jit(F f, JitOptions options = {}) {
-  return {std::move(f), std::move(options)};
+template <class F> Jitted<F> filter_jit(F f) { return jit(std::move(f)); }
+template <class F> Jitted<F> filter_jit(F f, JitOptions options) {
+  return jit(std::move(f), std::move(options));
 }
 
 }  // namespace shardarray

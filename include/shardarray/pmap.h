@@ -21,29 +21,22 @@ namespace detail {
 /// What pmap compiles: the function on all elements at once.
 template <class F> struct MappedOverDevices {
   F f;
-  PmapOptions options;
+  std::shared_ptr<const PmapOptions> options;
   Where where;
   template <class... A>
   requires std::invocable<const F&, A...>
   auto operator()(const A&... args) const {
     const std::tuple<A...> originals{args...};
-    std::vector<core::VmapArg> leaves;
-    each_argument_leaf(originals, [&](const Array& a, const Path& p) {
-      if (a.has_value()) leaves.push_back({a, options.in_axes.at(p, "pmap", "in_axes"), p.text()});
-    });
     std::optional<result_t<F, A...>> result;
-    auto body = [&](std::span<const Array> placeholders) {
-      std::tuple<A...> copy = originals;
-      set_argument_leaves(copy, placeholders);
-      result.emplace(std::apply(f, std::move(copy)));
-      return slots(*result);
-    };
-    const core::VmapResult r =
-        core::pmap(body, leaves, options.axis_name, options.axis_size, options.devices, where);
-    std::size_t k = 0;
-    each_leaf(*result, [&](Array& a, const Path& p) {
-      if (a.has_value()) a = core::place_device_axis(r, k, options.out_axes.at(p, "pmap", "out_axes"));
-      k++;
+    const core::VmapResult r = core::pmap(
+        [&](std::span<const Array> placeholders) {
+          result.emplace(std::apply(f, with_leaves(originals, placeholders)));
+          return slots(*result);
+        },
+        mapped_leaves(originals, options->in_axes, "pmap"), options->axis_name, options->axis_size,
+        options->devices, where);
+    place_mapped(*result, options->out_axes, "pmap", [&](std::size_t k, std::optional<std::int64_t> axis) {
+      return core::place_device_axis(r, k, axis);
     });
     return std::move(*result);
   }
@@ -59,11 +52,9 @@ template <class F> struct MappedOverDevices {
 /// Throws ShapeError when sizes differ, nothing is mapped or an axis is out of range, DeviceError for too few devices,
 /// TreeError when axes do not fit the trees.
 template <class F> auto pmap(F f, PmapOptions options = {}, Where w = Where::here()) {
-  JitOptions o{.name = "pmap",
-               .static_args = options.static_args,
-               .donate_args = options.donate_args,
-               .relocate = true};
-  return jit(detail::MappedOverDevices<F>{std::move(f), std::move(options), w}, std::move(o));
+  auto cache = core::make_pmap_cache(options.static_args, options.donate_args);
+  return Jitted<detail::MappedOverDevices<F>>(
+      {std::move(f), std::make_shared<const PmapOptions>(std::move(options)), w}, std::move(cache));
 }
 
 }  // namespace shardarray

@@ -44,9 +44,7 @@ template <class F> auto shard_map(F f, ShardMapOptions options, Where w = Where:
       std::optional<detail::result_t<F, A...>> result;
       std::vector<PartitionSpec> out_specs;
       auto body = [&](std::span<const Array> placeholders) {
-        std::tuple<A...> copy = originals;
-        detail::set_argument_leaves(copy, placeholders);
-        result.emplace(std::apply(f, std::move(copy)));
+        result.emplace(std::apply(f, detail::with_leaves(originals, placeholders)));
         detail::each_leaf(
             *result, [&](Array&, const Path& p) { out_specs.push_back(o.out_specs.at(p, "out_specs")); });
         return detail::slots(*result);

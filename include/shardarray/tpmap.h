@@ -130,10 +130,11 @@ template <class F> struct MappedWhole {
     auto without_last = [this](const A&... a, const Array&) { return f(a...); };
     const MappedOverDevices<decltype(without_last)> mapped{
         without_last,
-        {.axis_name = options.axis_name,
-         .in_axes = Axes(std::initializer_list<Axes>{axis(args)..., Axes(0)}),
-         .out_axes = options.out_axes,
-         .devices = options.devices},
+        std::make_shared<const PmapOptions>(
+            PmapOptions{.axis_name = options.axis_name,
+                        .in_axes = Axes(std::initializer_list<Axes>{axis(args)..., Axes(0)}),
+                        .out_axes = options.out_axes,
+                        .devices = options.devices}),
         where};
     auto result = mapped(args..., core::tpmap_rows(n));
     options.wrap_return(result);

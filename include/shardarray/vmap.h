@@ -29,29 +29,53 @@ struct VmapOptions {
   std::optional<std::int64_t> axis_size = std::nullopt;
 };
 
+namespace detail {
+
+/// The present arrays of the arguments, with what `in_axes` says of each.
+template <class... A>
+[[gnu::noinline]] std::vector<core::VmapArg> mapped_leaves(const std::tuple<A...>& args, const Axes& in_axes,
+                                                           const char* function) {
+  std::vector<core::VmapArg> leaves;
+  each_argument_leaf(args, [&](const Array& a, const Path& p) {
+    if (a.has_value()) leaves.push_back({a, in_axes.at(p, function, "in_axes"), p.text()});
+  });
+  return leaves;
+}
+/// The arguments with other arrays.
+template <class... A>
+[[gnu::noinline]] std::tuple<A...> with_leaves(const std::tuple<A...>& args, std::span<const Array> next) {
+  std::tuple<A...> copy = args;
+  set_argument_leaves(copy, next);
+  return copy;
+}
+/// Every present array of a result becomes place(k, axis): k counts the arrays, axis is what `out_axes` says of it.
+template <class T>
+[[gnu::noinline]] void place_mapped(T& result, const Axes& out_axes, const char* function,
+                                    FunctionRef<Array(std::size_t, std::optional<std::int64_t>)> place) {
+  std::size_t k = 0;
+  each_leaf(result, [&](Array& a, const Path& p) {
+    if (a.has_value()) a = place(k, out_axes.at(p, function, "out_axes"));
+    k++;
+  });
+}
+
+}  // namespace detail
+
 /// Maps `f`, which may be a module. Arguments and results are trees; statics are the same for every element.
 /// Throws ShapeError when mapped sizes differ or an axis is out of range, TreeError when axes do not fit the trees.
 template <class F> auto vmap(F f, VmapOptions options = {}, Where w = Where::here()) {
   return [f = std::move(f), o = std::move(options), w]<class... A>(const A&... args) {
     if constexpr ((detail::check_tree<A>() && ...) && detail::check_function<F, A...>()) {
       const std::tuple<A...> originals{args...};
-      std::vector<core::VmapArg> leaves;
-      detail::each_argument_leaf(originals, [&](const Array& a, const Path& p) {
-        if (a.has_value()) leaves.push_back({a, o.in_axes.at(p, "vmap", "in_axes"), p.text()});
-      });
+      const auto leaves = detail::mapped_leaves(originals, o.in_axes, "vmap");
       std::optional<detail::result_t<F, A...>> result;
       auto body = [&](std::span<const Array> placeholders) {
-        std::tuple<A...> copy = originals;
-        detail::set_argument_leaves(copy, placeholders);
-        result.emplace(std::apply(f, std::move(copy)));
+        result.emplace(std::apply(f, detail::with_leaves(originals, placeholders)));
         return detail::slots(*result);
       };
       const core::VmapResult r = core::vmap(body, leaves, o.axis_name, o.axis_size, "vmap", w);
-      std::size_t k = 0;
-      detail::each_leaf(*result, [&](Array& a, const Path& p) {
-        if (a.has_value())
-          a = core::place_axis(r, k, o.out_axes.at(p, "vmap", "out_axes"), o.axis_name, "vmap");
-        k++;
+      detail::place_mapped(*result, o.out_axes, "vmap", [&](std::size_t k, std::optional<std::int64_t> axis) {
+        return core::place_axis(r, k, axis, o.axis_name, "vmap");
       });
       return std::move(*result);
     }

@@ -42,9 +42,16 @@ struct JitCache {
   std::map<std::string, std::set<std::string>> statics;  ///< path -> values so far, eight at most
 };
 
-std::shared_ptr<JitCache> make_jit_cache(JitOptions options) {
+std::shared_ptr<JitCache> make_jit_cache(JitOptions&& options) {
   return std::make_shared<JitCache>(std::move(options));
 }
+std::shared_ptr<JitCache> make_jit_cache() { return make_jit_cache(JitOptions{}); }
+std::shared_ptr<JitCache> make_pmap_cache(const std::vector<int>& static_args,
+                                          const std::vector<int>& donate_args) {
+  return make_jit_cache(
+      {.name = "pmap", .static_args = static_args, .donate_args = donate_args, .relocate = true});
+}
+const JitOptions& jit_options(const JitCache& c) { return c.options; }
 std::size_t jit_cache_size(const JitCache& c) {
   const std::lock_guard lock(c.mutex);
   return c.entries.size();

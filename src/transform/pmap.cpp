@@ -72,9 +72,8 @@ void check_devices(const Axis& axis, bool traced) {
 
 namespace core {
 
-VmapResult pmap(const std::function<Arrays(std::span<const Array>)>& f, std::span<const VmapArg> args,
-                const std::string& axis_name, std::optional<std::int64_t> axis_size,
-                const std::vector<Device>& devices, Where w) {
+VmapResult pmap(MapBody f, std::span<const VmapArg> args, const std::string& axis_name,
+                std::optional<std::int64_t> axis_size, const std::vector<Device>& devices, Where w) {
   const Site site(w);
   check_args(args);
   VmapResult result;

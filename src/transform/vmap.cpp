@@ -74,9 +74,8 @@ namespace core {
 
 bool tracing() { return !trace_state().open.empty(); }
 
-VmapResult vmap(const std::function<Arrays(std::span<const Array>)>& f, std::span<const VmapArg> args,
-                const std::string& axis_name, std::optional<std::int64_t> axis_size, const char* function,
-                Where w) {
+VmapResult vmap(MapBody f, std::span<const VmapArg> args, const std::string& axis_name,
+                std::optional<std::int64_t> axis_size, const char* function, Where w) {
   const Site site(w);
   VmapResult result;
   result.size = mapped_size(args, axis_size, function);

@@ -46,7 +46,12 @@ class SHARDARRAY_API ReusedCall {
 };
 /// A traced and compiled call.
 struct JitEntry;
-SHARDARRAY_API std::shared_ptr<JitCache> make_jit_cache(JitOptions options);
+SHARDARRAY_API std::shared_ptr<JitCache> make_jit_cache();
+SHARDARRAY_API std::shared_ptr<JitCache> make_jit_cache(JitOptions&& options);
+/// Of a pmap: arguments on other devices come over.
+SHARDARRAY_API std::shared_ptr<JitCache> make_pmap_cache(const std::vector<int>& static_args,
+                                                         const std::vector<int>& donate_args);
+SHARDARRAY_API const JitOptions& jit_options(const JitCache& c);
 SHARDARRAY_API std::size_t jit_cache_size(const JitCache& c);
 SHARDARRAY_API int jit_traces(const JitCache& c);
 /// The open trace of a call: the function runs on `placeholders()`, one per leaf.

@@ -1,7 +1,6 @@
 // The erased core of vmap, pmap and shard_map.
 #pragma once
 #include <cstdint>
-#include <functional>
 #include <memory>
 #include <optional>
 #include <span>
@@ -9,6 +8,7 @@
 #include <vector>
 
 #include "shardarray/array.h"
+#include "shardarray/detail/function_ref.h"
 #include "shardarray/export.h"
 
 namespace shardarray {
@@ -18,6 +18,8 @@ struct Axis;
 namespace core {
 
 using Arrays = std::vector<Array>;
+/// The mapped function, on arrays in the place of its arguments'.
+using MapBody = FunctionRef<Arrays(std::span<const Array>)>;
 
 // ---------------------------------------------------------------- vmap
 /// Runs a function on arguments without their mapped dimension. `f` is called once, on placeholders.
@@ -32,8 +34,7 @@ struct VmapResult {
   std::int64_t size = 0;
   std::shared_ptr<const Axis> axis = nullptr;  ///< of pmap
 };
-SHARDARRAY_API VmapResult vmap(const std::function<Arrays(std::span<const Array>)>& f,
-                               std::span<const VmapArg> args, const std::string& axis_name,
+SHARDARRAY_API VmapResult vmap(MapBody f, std::span<const VmapArg> args, const std::string& axis_name,
                                std::optional<std::int64_t> axis_size, const char* function, Where w);
 /// Moves an output's mapped dimension to `axis`; broadcasts an unmapped one; none demands an unmapped one.
 SHARDARRAY_API Array place_axis(const VmapResult& r, std::size_t k, std::optional<std::int64_t> axis,
@@ -42,8 +43,7 @@ SHARDARRAY_API Array place_axis(const VmapResult& r, std::size_t k, std::optiona
 // ---------------------------------------------------------------- pmap, shard_map
 /// As vmap, with row k of every mapped value on device k. `devices`: which; empty: the first ones. Inside another pmap: those
 /// that its position has. Throws DeviceError when there are too few.
-SHARDARRAY_API VmapResult pmap(const std::function<Arrays(std::span<const Array>)>& f,
-                               std::span<const VmapArg> args, const std::string& axis_name,
+SHARDARRAY_API VmapResult pmap(MapBody f, std::span<const VmapArg> args, const std::string& axis_name,
                                std::optional<std::int64_t> axis_size, const std::vector<Device>& devices,
                                Where w);
 /// place_axis of a pmap's output; none takes the first device's value.
@@ -55,10 +55,9 @@ struct ShardMapArg {
   std::string path;
 };
 /// Runs `f` on the local pieces of the arguments; specs may name axes in `manual` only. `out_spec(k)` is asked after the trace.
-SHARDARRAY_API Arrays shard_map(const std::function<Arrays(std::span<const Array>)>& f,
-                                std::span<const ShardMapArg> args, const Mesh& mesh,
+SHARDARRAY_API Arrays shard_map(MapBody f, std::span<const ShardMapArg> args, const Mesh& mesh,
                                 const std::vector<std::string>& manual,
-                                const std::function<PartitionSpec(std::size_t)>& out_spec, Where w);
+                                FunctionRef<PartitionSpec(std::size_t)> out_spec, Where w);
 
 /// True inside jit, vmap, pmap or control flow on this thread.
 SHARDARRAY_API bool tracing();
