@@ -30,6 +30,7 @@ endfunction()
 
 file(GLOB_RECURSE sources CONFIGURE_DEPENDS ${PROJECT_SOURCE_DIR}/src/*.cpp)
 list(FILTER sources EXCLUDE REGEX "/src/cpu/llvm/")
+list(FILTER sources EXCLUDE REGEX "/src/cuda/")
 set(v3_sources ${sources})
 list(FILTER v3_sources INCLUDE REGEX "/src/cpu/[^/]*_v3\\.cpp$")
 set(loop_sources ${sources})

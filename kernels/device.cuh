@@ -1,0 +1,53 @@
+// What host and device agree on: plain structs, and how the text of kernels runs on either.
+//
+// A kernel is one text for both. On the device every thread runs it; on the host (tests, the fake device) a loop over the threads
+// of a block does. All that is known when a program is loaded stands in the launch's table, with offsets inside the table for
+// lists, never pointers; the bases of a run come as an argument.
+#pragma once
+#include <cstddef>
+#include <cstdint>
+
+#ifdef __CUDACC__
+#define SHARDARRAY_DEVICE __device__
+#define SHARDARRAY_SCALAR __device__ __forceinline__
+#else
+#define SHARDARRAY_DEVICE
+#endif
+
+namespace shardarray::device {
+
+/// The base pointers of a run (Ref::base). Up to `few_bases` come with the launch, more stand in device memory.
+inline constexpr std::uint32_t few_bases = 60;
+struct Bases {
+  const std::uint64_t* many;  ///< null: they are in `few`
+  std::uint64_t few[few_bases];
+};
+struct Address {
+  std::uint32_t base;
+  std::uint64_t offset;  ///< bytes
+};
+
+SHARDARRAY_DEVICE inline std::byte* address_of(const Bases& bases, const Address& a) {
+  const std::uint64_t base = bases.many ? bases.many[a.base] : bases.few[a.base];
+  return reinterpret_cast<std::byte*>(base + a.offset);
+}
+
+/// A list in a table.
+template <class T> struct List { std::uint32_t offset, count; };
+template <class T> SHARDARRAY_DEVICE inline const T* entries(const std::byte* table, const List<T>& list) {
+  return reinterpret_cast<const T*>(table + list.offset);
+}
+
+/// Where a thread stands: items are the grid's second dimension.
+struct Grid {
+  std::uint32_t block, blocks, item, thread, threads;
+};
+/// The thread's first of many points, and the distance to its next.
+SHARDARRAY_DEVICE inline std::int64_t first_point(const Grid& g) {
+  return static_cast<std::int64_t>(g.block) * g.threads + g.thread;
+}
+SHARDARRAY_DEVICE inline std::int64_t point_step(const Grid& g) {
+  return static_cast<std::int64_t>(g.blocks) * g.threads;
+}
+
+}  // namespace shardarray::device

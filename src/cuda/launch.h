@@ -1,0 +1,35 @@
+// A program as launches of hand-written kernels (kernels/).
+//
+// Every kernel is
+//   extern "C" __global__ void NAME(const std::byte* table, std::byte* scratch, shardarray::device::Bases bases)
+// One launch serves all items of a step: the grid is {blocks, items}.
+#pragma once
+#include <cstddef>
+#include <cstdint>
+#include <string>
+#include <vector>
+
+#include "runtime/program.h"
+#include "runtime/target.h"
+#include "shardarray/where.h"
+
+namespace shardarray::cuda {
+
+struct Launch {
+  const char* kernel = "";                           ///< its name in the fatbin
+  std::uint32_t blocks = 1, items = 1, threads = 1;  ///< the grid {blocks, items}; threads of a block
+  std::vector<std::byte> table;                      ///< 16-byte aligned where the kernel reads it
+  /// Memory that the kernel uses. A step may be several launches: all that follow each other in a run get the same memory, and
+  /// find there what those before wrote. 64-byte aligned.
+  std::size_t scratch_bytes = 0;
+  std::string label;  ///< of the step, for messages
+  Where where;        ///< of the step
+};
+
+/// The launches of a program, in order. Throws CompileError for what no kernel does.
+std::vector<Launch> launches_of(const Program& program);
+
+/// What programs for CUDA devices are compiled for.
+const Target& cuda_target();
+
+}  // namespace shardarray::cuda
