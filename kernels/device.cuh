@@ -9,9 +9,11 @@
 
 #ifdef __CUDACC__
 #define SHARDARRAY_DEVICE __device__
+#define SHARDARRAY_NOT_INLINE __noinline__
 #define SHARDARRAY_SCALAR __device__ __forceinline__
 #else
 #define SHARDARRAY_DEVICE
+#define SHARDARRAY_NOT_INLINE
 #endif
 
 namespace shardarray::device {

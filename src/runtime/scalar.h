@@ -12,7 +12,9 @@
 #include <limits>
 #include <type_traits>
 
+#ifndef SHARDARRAY_SCALAR  // kernels/device.cuh has another one for CUDA
 #define SHARDARRAY_SCALAR [[gnu::always_inline]] inline
+#endif
 
 namespace shardarray::scalar {
 
@@ -76,13 +78,19 @@ template <class T> SHARDARRAY_SCALAR T rem(T a, T b) {
   else if (std::is_signed_v<T> && b == static_cast<T>(-1)) return 0;
   else return static_cast<T>(a % b);
 }
+template <class T> SHARDARRAY_SCALAR bool unordered(T a, T b) {
+#ifdef __CUDACC__
+  return a != a || b != b;
+#else
+  return __builtin_isunordered(a, b);
+#endif
+}
 // Both selections differ only for zeros of two signs (`or` gives -0 where there is one, `and` +0) and NaN.
 // Each is one machine instruction.
 template <class T> SHARDARRAY_SCALAR T min(T a, T b) {
   if constexpr (std::is_floating_point_v<T>) {
     const T x = a < b ? a : b, y = b < a ? b : a;
-    return __builtin_isunordered(a, b) ? quiet_nan<T>
-                                       : from_bits<T>(from_bits<Bits<T>>(x) | from_bits<Bits<T>>(y));
+    return unordered(a, b) ? quiet_nan<T> : from_bits<T>(from_bits<Bits<T>>(x) | from_bits<Bits<T>>(y));
   } else {
     return b < a ? b : a;
   }
@@ -90,8 +98,7 @@ template <class T> SHARDARRAY_SCALAR T min(T a, T b) {
 template <class T> SHARDARRAY_SCALAR T max(T a, T b) {
   if constexpr (std::is_floating_point_v<T>) {
     const T x = a > b ? a : b, y = b > a ? b : a;
-    return __builtin_isunordered(a, b) ? quiet_nan<T>
-                                       : from_bits<T>(from_bits<Bits<T>>(x) & from_bits<Bits<T>>(y));
+    return unordered(a, b) ? quiet_nan<T> : from_bits<T>(from_bits<Bits<T>>(x) & from_bits<Bits<T>>(y));
   } else {
     return a < b ? b : a;
   }
@@ -168,10 +175,14 @@ SHARDARRAY_SCALAR double acos(double x) { return __builtin_acos(x); }
 SHARDARRAY_SCALAR double atan(double x) { return __builtin_atan(x); }
 SHARDARRAY_SCALAR double sinh(double x) { return __builtin_sinh(x); }
 SHARDARRAY_SCALAR double cosh(double x) { return __builtin_cosh(x); }
-/// The reentrant form: `lgamma` writes a global variable.
+/// The reentrant form: C's `lgamma` writes a global variable.
 SHARDARRAY_SCALAR double lgamma(double x) {
+#ifdef __CUDACC__
+  return ::lgamma(x);
+#else
   int sign = 0;
   return ::lgamma_r(x, &sign);
+#endif
 }
 template <int n> SHARDARRAY_SCALAR double horner(const double (&c)[n], double w) {
   double p = c[0];

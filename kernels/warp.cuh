@@ -1,0 +1,52 @@
+// A warp: 32 lanes that work on one outer point. On the device each lane is a thread; on the host a region is a loop over lanes.
+#pragma once
+#include "kernels/arithmetic.cuh"
+
+namespace shardarray::device {
+
+inline constexpr std::uint32_t warp_lanes = 32;
+
+#ifdef __CUDACC__
+/// Runs the statement behind it for the lanes of the warp. Lanes of one region do not wait for each other.
+#define SHARDARRAY_LANES(lane) if (const std::uint32_t lane = threadIdx.x % warp_lanes; true)
+/// Between regions: what lanes wrote before it is seen behind it.
+#define SHARDARRAY_SYNC_LANES() __syncwarp()
+#else
+#define SHARDARRAY_LANES(lane) for (std::uint32_t lane = 0; lane < warp_lanes; lane++)
+#define SHARDARRAY_SYNC_LANES() static_cast<void>(0)
+#endif
+
+/// Every lane's slots.
+template <int slots> class WarpValues {
+ public:
+#ifdef __CUDACC__
+  SHARDARRAY_DEVICE std::uint64_t* of(std::uint32_t) { return values_; }
+#else
+  std::uint64_t* of(std::uint32_t lane) { return values_[lane]; }
+#endif
+  /// Combines the lanes of a slot pairwise, l[i] += l[i + 16], ..., 1, and gives lane 0's result to all.
+  SHARDARRAY_DEVICE void fold(std::uint16_t slot, const Instruction& combine) {
+#ifdef __CUDACC__
+    constexpr unsigned all = 0xffffffff;
+    unsigned long long x = values_[slot];
+    for (unsigned width = warp_lanes / 2; width > 0; width /= 2)
+      x = evaluate(combine, x, __shfl_down_sync(all, x, width), 0);
+    values_[slot] = __shfl_sync(all, x, 0);
+#else
+    for (std::uint32_t width = warp_lanes / 2; width > 0; width /= 2) {
+      for (std::uint32_t i = 0; i < width; i++)
+        values_[i][slot] = evaluate(combine, values_[i][slot], values_[i + width][slot], 0);
+    }
+    for (std::uint32_t i = 1; i < warp_lanes; i++) values_[i][slot] = values_[0][slot];
+#endif
+  }
+
+ private:
+#ifdef __CUDACC__
+  std::uint64_t values_[slots];
+#else
+  std::uint64_t values_[warp_lanes][slots];
+#endif
+};
+
+}  // namespace shardarray::device
