@@ -9,8 +9,8 @@ namespace shardarray::device {
 
 struct Instruction {
   Code code;
-  DType type, from;  ///< of the result (store: of the value); of the first operand (select: of the values)
-  std::uint8_t detail;        ///< call: the Function; load, load_at, store: bytes of an element
+  DType type, from;     ///< of the result (store: of the value); of the first operand (select: of the values)
+  std::uint8_t detail;  ///< call: the Function; load, load_at, store: bytes of an element
   std::uint16_t dst, a, b, c;  ///< slots
   std::uint64_t imm;           ///< constant: the bits; index, load, load_at, store: the argument
 };
@@ -128,8 +128,7 @@ SHARDARRAY_DEVICE SHARDARRAY_NOT_INLINE inline std::uint64_t evaluate(const Inst
     case Code::bitcast: return a;
     case Code::select: return a & 1 ? b : c;
     case Code::call:
-      return pack(
-          call_function(static_cast<Function>(in.detail), value_of<double>(a), value_of<double>(b)));
+      return pack(call_function(static_cast<Function>(in.detail), value_of<double>(a), value_of<double>(b)));
     case Code::cast:
       return with_type(in.from, [&](auto from) {
         const auto x = value_of<decltype(from)>(a);
@@ -177,6 +176,15 @@ SHARDARRAY_DEVICE inline void write_bits(std::byte* p, std::uint32_t bytes, std:
     case 4: *reinterpret_cast<std::uint32_t*>(p) = static_cast<std::uint32_t>(x); break;
     default: *reinterpret_cast<std::uint64_t*>(p) = x; break;
   }
+}
+
+/// 16 bytes are complex numbers, which are only moved.
+struct Bytes16 {
+  std::uint64_t low, high;
+};
+SHARDARRAY_DEVICE inline void copy_element(std::byte* to, const std::byte* from, std::uint32_t bytes) {
+  if (bytes == 16) *reinterpret_cast<Bytes16*>(to) = *reinterpret_cast<const Bytes16*>(from);
+  else write_bits(to, bytes, read_bits(from, bytes));
 }
 
 }  // namespace shardarray::device

@@ -32,7 +32,7 @@ struct Reduction {
   Instruction combine;     ///< of two values of the type
   std::uint64_t identity;  ///< bits
   std::uint16_t result, total, lost;
-  std::uint8_t ordered, compensated;  ///< floats: the order of blocks matters; sums
+  std::uint8_t compensated;  ///< sums of floats: what additions round off is kept
 };
 struct LoopTable {
   List<Instruction> code;

@@ -1,6 +1,10 @@
 #include "cuda/host_kernels.h"
 
+#include "kernels/exchange.cuh"
+#include "kernels/gemm.cuh"
 #include "kernels/interpreter.cuh"
+#include "kernels/scatter.cuh"
+#include "kernels/sort.cuh"
 
 namespace shardarray::cuda {
 namespace {
@@ -17,7 +21,7 @@ struct NamedKernel {
   std::string_view name;
   HostKernel run;
 };
-#define SHARDARRAY_KERNEL(name, text, together) {#name, run_block<device::text, together>},
+#define SHARDARRAY_KERNEL(name, text, together) {#name, run_block<text, together>},
 constexpr NamedKernel host_kernels[] = {
 #include "kernels/list.inc"
 };

@@ -1,0 +1,87 @@
+// Exchanges: tiles filled, boxes copied, or combined from several sources in the order given.
+#pragma once
+#include "kernels/arithmetic.cuh"
+
+namespace shardarray::device {
+
+struct FillItem {
+  Address dst;
+  std::int64_t elements;
+};
+struct FillTable {
+  List<FillItem> items;
+  std::uint64_t bits[2];  ///< an element's first 16 bytes
+  std::uint32_t bytes;    ///< of an element: 1, 2, 4, 8 or 16
+};
+
+struct MoveAxis {
+  std::int64_t extent, src, dst;  ///< strides in bytes
+};
+struct MovePiece {
+  Address dst;
+  List<MoveAxis> axes;
+  List<Address> sources;  ///< at least one
+  std::int64_t first;     ///< of the item's elements
+};
+struct MoveItem {
+  List<MovePiece> pieces;
+  std::int64_t elements;  ///< of all pieces
+};
+struct MoveTable {
+  List<MoveItem> items;
+  std::uint32_t bytes;  ///< of an element: 1, 2, 4, 8 or 16
+  std::uint32_t unused;
+  Instruction combine;  ///< of two elements, where pieces have several sources
+};
+
+SHARDARRAY_DEVICE inline void fill_tiles(const Grid& g, const std::byte* table, std::byte*,
+                                         const Bases& bases) {
+  const FillTable& t = *reinterpret_cast<const FillTable*>(table);
+  const FillItem& item = entries(table, t.items)[g.item];
+  std::byte* const dst = address_of(bases, item.dst);
+  for (std::int64_t i = first_point(g); i < item.elements; i += point_step(g)) {
+    if (t.bytes == 16) reinterpret_cast<Bytes16*>(dst)[i] = {t.bits[0], t.bits[1]};
+    else write_bits(dst + i * t.bytes, t.bytes, t.bits[0]);
+  }
+}
+
+/// The piece that holds an element: the last one that does not start behind it.
+SHARDARRAY_DEVICE inline const MovePiece& piece_of(const MovePiece* pieces, std::uint32_t count,
+                                                   std::int64_t element) {
+  std::uint32_t low = 0;
+  for (std::uint32_t high = count; high - low > 1;) {
+    const std::uint32_t middle = low + (high - low) / 2;
+    if (pieces[middle].first <= element) low = middle;
+    else high = middle;
+  }
+  return pieces[low];
+}
+
+SHARDARRAY_DEVICE inline void move_boxes(const Grid& g, const std::byte* table, std::byte*,
+                                         const Bases& bases) {
+  const MoveTable& t = *reinterpret_cast<const MoveTable*>(table);
+  const MoveItem& item = entries(table, t.items)[g.item];
+  const MovePiece* const pieces = entries(table, item.pieces);
+  for (std::int64_t i = first_point(g); i < item.elements; i += point_step(g)) {
+    const MovePiece& piece = piece_of(pieces, item.pieces.count, i);
+    const MoveAxis* const axes = entries(table, piece.axes);
+    std::int64_t rest = i - piece.first, from = 0, to = 0;
+    for (std::uint32_t d = piece.axes.count; d-- > 0; rest /= axes[d].extent) {
+      const std::int64_t at = rest % axes[d].extent;
+      from += at * axes[d].src;
+      to += at * axes[d].dst;
+    }
+    const Address* const sources = entries(table, piece.sources);
+    std::byte* const dst = address_of(bases, piece.dst) + to;
+    if (piece.sources.count == 1) {
+      copy_element(dst, address_of(bases, sources[0]) + from, t.bytes);
+      continue;
+    }
+    std::uint64_t x = read_bits(address_of(bases, sources[0]) + from, t.bytes);
+    for (std::uint32_t s = 1; s < piece.sources.count; s++)
+      x = evaluate(t.combine, x, read_bits(address_of(bases, sources[s]) + from, t.bytes), 0);
+    write_bits(dst, t.bytes, x);
+  }
+}
+
+}  // namespace shardarray::device

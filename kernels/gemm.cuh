@@ -1,0 +1,66 @@
+// Products of matrices: each element is one ascending chain of multiply-adds, as kernels of every platform do with `fixed_order`.
+#pragma once
+#include "kernels/arithmetic.cuh"
+
+namespace shardarray::device {
+
+/// Strides in elements.
+struct ProductItem {
+  Address a, b, c;
+  std::int64_t m, n, k, batch;
+  std::int64_t a_row, a_col, a_batch, b_row, b_col, b_batch, c_row, c_batch;
+};
+struct ProductTable {
+  List<ProductItem> items;
+};
+
+/// 16-bit floats as they stand in memory; `wide` is exact.
+struct Half {
+  std::uint16_t bits;
+};
+struct Brain {
+  std::uint16_t bits;
+};
+SHARDARRAY_DEVICE inline float wide(Brain x) {
+  return __builtin_bit_cast(float, static_cast<std::uint32_t>(x.bits) << 16);
+}
+SHARDARRAY_DEVICE inline float wide(Half x) {
+  const std::uint32_t sign = static_cast<std::uint32_t>(x.bits & 0x8000) << 16, magnitude = x.bits & 0x7fff;
+  if (magnitude >= 0x7c00)  // infinity, NaN
+    return __builtin_bit_cast(float, sign | 0x7f800000 | (magnitude & 0x3ff) << 13);
+  if (magnitude < 0x400) {  // a multiple of 2^-24
+    const float x24 = static_cast<float>(magnitude) * (1.f / 16777216);
+    return sign ? -x24 : x24;
+  }
+  return __builtin_bit_cast(float, sign | (magnitude + (112 << 10)) << 13);
+}
+template <class T> SHARDARRAY_DEVICE inline T wide(T x) { return x; }
+
+template <class T> SHARDARRAY_DEVICE inline T multiply_add(T a, T b, T c) {
+  if constexpr (std::is_same_v<T, bool>) return (a && b) || c;
+  else if constexpr (std::is_floating_point_v<T>) return scalar::fma(a, b, c);
+  else return scalar::add(scalar::mul(a, b), c);
+}
+
+/// A thread an element. Neighbours are in one row, which reads B and writes C in sequence. Results of 16-bit floats are float32.
+template <class In>
+SHARDARRAY_DEVICE void product(const Grid& g, const std::byte* table, std::byte*, const Bases& bases) {
+  using Out = decltype(wide(In{}));
+  const ProductTable& t = *reinterpret_cast<const ProductTable*>(table);
+  const ProductItem& p = entries(table, t.items)[g.item];
+  const std::int64_t elements = p.batch * p.m * p.n;
+  for (std::int64_t at = first_point(g); at < elements; at += point_step(g)) {
+    const std::int64_t column = at % p.n, row = at / p.n % p.m, batch = at / p.n / p.m;
+    const In* a = reinterpret_cast<const In*>(address_of(bases, p.a)) + batch * p.a_batch + row * p.a_row;
+    const In* b = reinterpret_cast<const In*>(address_of(bases, p.b)) + batch * p.b_batch + column * p.b_col;
+    Out sum{};
+    for (std::int64_t i = 0; i < p.k; i++) {
+      sum = multiply_add<Out>(wide(*a), wide(*b), sum);
+      a += p.a_col;
+      b += p.b_row;
+    }
+    reinterpret_cast<Out*>(address_of(bases, p.c))[batch * p.c_batch + row * p.c_row + column] = sum;
+  }
+}
+
+}  // namespace shardarray::device

@@ -1,0 +1,154 @@
+// Sorts along a dimension, stable: by (key, position), a total order. Several launches, which hand entries on in scratch memory:
+//   runs    short runs, each sorted by a thread
+//   merge   two neighbouring runs into one: each entry finds its place by a search in the other run; once for each width
+//   gather  all columns in the new order, into scratch memory: outputs may lie on inputs
+//   put     from there into the outputs
+#pragma once
+#include "kernels/arithmetic.cuh"
+
+namespace shardarray::device {
+
+inline constexpr std::int64_t sort_run = 8;
+
+struct SortEntry {
+  std::uint64_t key;
+  std::int64_t from;  ///< position in the line
+};
+struct SortColumn {
+  Address in, out;
+  std::uint64_t staged;  ///< bytes into scratch memory
+  std::uint32_t bytes, unused;
+};
+/// Lines of `length` elements, `inner` apart.
+struct SortItem {
+  std::int64_t lines, length, inner;
+  std::uint64_t
+      entries[2];  ///< bytes into scratch memory: entries, line by line; merges go from one to the other
+  List<SortColumn> columns;  ///< the first one holds the keys
+};
+struct SortTable {
+  List<SortItem> items;
+  std::int64_t width;  ///< merge: of the runs
+  std::uint32_t side;  ///< which `entries` are read
+  DType key, unused[3];
+};
+
+/// Floats of any width by sign and magnitude: magnitudes above `infinity` are NaN, which is the last key; both zeros are one key.
+SHARDARRAY_DEVICE inline std::uint64_t float_sort_key(std::uint64_t bits, int width, std::uint64_t infinity) {
+  const std::uint64_t sign = std::uint64_t{1} << (width - 1), magnitude = bits & (sign - 1);
+  if (magnitude > infinity) return ~std::uint64_t{0};
+  return bits & sign ? sign - magnitude : sign + magnitude;
+}
+/// A signed or unsigned integer in 64 bits.
+SHARDARRAY_DEVICE inline std::uint64_t read_integer(DType t, const std::byte* p) {
+  switch (t) {
+    case DType::int8:
+      return static_cast<std::uint64_t>(std::int64_t{*reinterpret_cast<const std::int8_t*>(p)});
+    case DType::int16:
+      return static_cast<std::uint64_t>(std::int64_t{*reinterpret_cast<const std::int16_t*>(p)});
+    case DType::int32:
+      return static_cast<std::uint64_t>(std::int64_t{*reinterpret_cast<const std::int32_t*>(p)});
+    case DType::bool_:
+    case DType::uint8: return read_bits(p, 1);
+    case DType::uint16: return read_bits(p, 2);
+    case DType::uint32: return read_bits(p, 4);
+    default: return read_bits(p, 8);
+  }
+}
+/// A number in the order of the values.
+SHARDARRAY_DEVICE inline std::uint64_t sort_key_at(DType t, const std::byte* p) {
+  switch (t) {
+    case DType::float16: return float_sort_key(read_bits(p, 2), 16, 0x7c00);
+    case DType::bfloat16: return float_sort_key(read_bits(p, 2), 16, 0x7f80);
+    case DType::float32: return float_sort_key(read_bits(p, 4), 32, 0x7f800000);
+    case DType::float64: return float_sort_key(read_bits(p, 8), 64, 0x7ff0000000000000);
+    default: break;
+  }
+  const std::uint64_t top = is_signed_integer(t) ? std::uint64_t{1} << 63 : 0;
+  return read_integer(t, p) ^ top;
+}
+
+SHARDARRAY_DEVICE inline bool sorts_before(const SortEntry& a, const SortEntry& b) {
+  return a.key != b.key ? a.key < b.key : a.from < b.from;
+}
+/// The element `at` of a line, counted in all elements.
+SHARDARRAY_DEVICE inline std::int64_t sorted_element(const SortItem& s, std::int64_t line, std::int64_t at) {
+  return (line / s.inner * s.length + at) * s.inner + line % s.inner;
+}
+SHARDARRAY_DEVICE inline SortEntry* sort_entries(const SortItem& s, std::byte* scratch, std::uint32_t side) {
+  return reinterpret_cast<SortEntry*>(scratch + s.entries[side]);
+}
+
+SHARDARRAY_DEVICE inline void sort_runs(const Grid& g, const std::byte* table, std::byte* scratch,
+                                        const Bases& bases) {
+  const SortTable& t = *reinterpret_cast<const SortTable*>(table);
+  const SortItem& s = entries(table, t.items)[g.item];
+  const SortColumn& keys = *entries(table, s.columns);
+  const std::byte* const in = address_of(bases, keys.in);
+  const std::int64_t runs = (s.length + sort_run - 1) / sort_run;
+  for (std::int64_t r = first_point(g); r < s.lines * runs; r += point_step(g)) {
+    const std::int64_t line = r / runs, begin = r % runs * sort_run;
+    const std::int64_t end = begin + sort_run < s.length ? begin + sort_run : s.length;
+    SortEntry* const out = sort_entries(s, scratch, 0) + line * s.length;
+    for (std::int64_t i = begin; i < end; i++) {
+      const SortEntry e = {sort_key_at(t.key, in + sorted_element(s, line, i) * keys.bytes), i};
+      std::int64_t to = i;
+      for (; to > begin && sorts_before(e, out[to - 1]); to--) out[to] = out[to - 1];
+      out[to] = e;
+    }
+  }
+}
+
+SHARDARRAY_DEVICE inline void sort_merge(const Grid& g, const std::byte* table, std::byte* scratch,
+                                         const Bases&) {
+  const SortTable& t = *reinterpret_cast<const SortTable*>(table);
+  const SortItem& s = entries(table, t.items)[g.item];
+  for (std::int64_t at = first_point(g); at < s.lines * s.length; at += point_step(g)) {
+    const std::int64_t line = at / s.length, i = at % s.length, run = i / t.width;
+    const SortEntry* const from = sort_entries(s, scratch, t.side) + line * s.length;
+    const SortEntry e = from[i];
+    const std::int64_t other = (run ^ 1) * t.width;
+    std::int64_t low = other < s.length ? other : s.length;
+    const std::int64_t first = low;
+    for (std::int64_t high = other + t.width < s.length ? other + t.width : s.length; low < high;) {
+      const std::int64_t middle = low + (high - low) / 2;
+      if (sorts_before(from[middle], e)) low = middle + 1;
+      else high = middle;
+    }
+    const std::int64_t to = run / 2 * 2 * t.width + i % t.width + (low - first);
+    sort_entries(s, scratch, 1 - t.side)[line * s.length + to] = e;
+  }
+}
+
+SHARDARRAY_DEVICE inline void sort_gather(const Grid& g, const std::byte* table, std::byte* scratch,
+                                          const Bases& bases) {
+  const SortTable& t = *reinterpret_cast<const SortTable*>(table);
+  const SortItem& s = entries(table, t.items)[g.item];
+  const SortColumn* const columns = entries(table, s.columns);
+  for (std::int64_t at = first_point(g); at < s.lines * s.length; at += point_step(g)) {
+    const std::int64_t line = at / s.length;
+    const std::int64_t from = sorted_element(s, line, sort_entries(s, scratch, t.side)[at].from);
+    const std::int64_t to = sorted_element(s, line, at % s.length);
+    for (std::uint32_t c = 0; c < s.columns.count; c++) {
+      const std::int64_t bytes = columns[c].bytes;
+      copy_element(scratch + columns[c].staged + to * bytes, address_of(bases, columns[c].in) + from * bytes,
+                   columns[c].bytes);
+    }
+  }
+}
+
+SHARDARRAY_DEVICE inline void sort_put(const Grid& g, const std::byte* table, std::byte* scratch,
+                                       const Bases& bases) {
+  const SortTable& t = *reinterpret_cast<const SortTable*>(table);
+  const SortItem& s = entries(table, t.items)[g.item];
+  const SortColumn* const columns = entries(table, s.columns);
+  for (std::int64_t at = first_point(g); at < s.lines * s.length; at += point_step(g)) {
+    for (std::uint32_t c = 0; c < s.columns.count; c++) {
+      const std::int64_t bytes = columns[c].bytes;
+      copy_element(address_of(bases, columns[c].out) + at * bytes, scratch + columns[c].staged + at * bytes,
+                   columns[c].bytes);
+    }
+  }
+}
+
+}  // namespace shardarray::device

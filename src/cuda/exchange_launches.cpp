@@ -1,0 +1,127 @@
+// Exchanges: a launch that fills, where tiles are filled, then one that moves all pieces.
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <optional>
+#include <utility>
+
+#include "cuda/step_launches.h"
+#include "kernels/exchange.cuh"
+#include "runtime/evaluate_instruction.h"
+
+namespace shardarray::cuda {
+namespace {
+
+/// The instruction that combines two elements. `any` is the or of the bits of any dtype; min and max of bool are and, or.
+std::optional<device::Instruction> combining_instruction(Reducer reducer, DType t) {
+  constexpr DType bits[] = {uint8, uint16, uint32, uint64};  // by the logarithm of the bytes
+  const bool is_bool = t == bool_;
+  const bool number = !is_bool && t != float16 && t != bfloat16 && !is_complex(t);
+  device::Instruction in{};
+  in.type = t;
+  if (reducer == Reducer::any) {
+    if (itemsize(t) > 8) return std::nullopt;
+    int log2 = 0;
+    while ((std::size_t{1} << log2) < itemsize(t)) log2++;
+    in.type = bits[log2];
+    in.code = Code::or_;
+  } else if (is_bool) {
+    if (reducer == Reducer::sum || reducer == Reducer::prod) return std::nullopt;
+    in.code = reducer == Reducer::max ? Code::or_ : Code::and_;
+  } else {
+    if (!number || reducer == Reducer::all) return std::nullopt;
+    in.code = combining_code(reducer);
+  }
+  in.from = in.type;
+  return in;
+}
+
+void add_fill(const Step& step, const Exchange& x, std::vector<Launch>& to) {
+  LaunchTable table;
+  const std::uint32_t head = table.reserve<device::FillTable>();
+  device::FillTable t{};
+  t.bytes = static_cast<std::uint32_t>(itemsize(x.dtype));
+  t.bits[0] = x.fill_bits;  // complex128: the real part
+  std::vector<device::FillItem> items;
+  std::int64_t most = 0;
+  for (const Exchange::Item& item : x.items) {
+    if (!item.fill) continue;
+    const auto elements = static_cast<std::int64_t>(item.dst_bytes / t.bytes);
+    items.push_back({device_address(item.dst), elements});
+    most = std::max(most, elements);
+  }
+  if (most == 0) return;
+  t.items = table.add(items);
+  table.put(head, t);
+  to.push_back(make_launch(step, "shardarray_fill", items.size(), most, std::move(table)));
+}
+
+/// Neighbouring dimensions that lie in sequence on both sides are one axis.
+std::vector<device::MoveAxis> axes_of(const Exchange::Piece& p, std::int64_t bytes) {
+  std::vector<device::MoveAxis> axes;
+  for (std::size_t d = 0; d < p.extents.size(); d++) {
+    const device::MoveAxis axis = {p.extents[d], p.src_strides[d] * bytes, p.dst_strides[d] * bytes};
+    if (axis.extent == 1) continue;
+    device::MoveAxis* const outer = axes.empty() ? nullptr : &axes.back();
+    if (outer && outer->src == axis.src * axis.extent && outer->dst == axis.dst * axis.extent)
+      *outer = {outer->extent * axis.extent, axis.src, axis.dst};
+    else axes.push_back(axis);
+  }
+  return axes;
+}
+
+device::MoveItem move_item(const Exchange::Item& item, std::int64_t bytes, LaunchTable& table) {
+  device::MoveItem out{};
+  std::vector<device::MovePiece> pieces;
+  for (const Exchange::Piece& p : item.pieces) {
+    const std::int64_t elements = num_elements(p.extents);
+    if (elements == 0 || p.sources.empty()) continue;
+    device::MovePiece piece{};
+    piece.dst = device_address(p.dst);
+    piece.axes = table.add(axes_of(p, bytes));
+    std::vector<device::Address> sources;
+    for (const Exchange::Source& s : p.sources) sources.push_back(device_address(s.ref));
+    piece.sources = table.add(sources);
+    piece.first = out.elements;
+    out.elements += elements;
+    pieces.push_back(piece);
+  }
+  out.pieces = table.add(pieces);
+  return out;
+}
+
+void add_moves(const Step& step, const Exchange& x, std::vector<Launch>& to) {
+  LaunchTable table;
+  const std::uint32_t head = table.reserve<device::MoveTable>();
+  device::MoveTable t{};
+  t.bytes = static_cast<std::uint32_t>(itemsize(x.dtype));
+  if (x.reducer != Reducer::none) {
+    const auto combine = combining_instruction(x.reducer, x.dtype);
+    if (!combine) {
+      throw CompileError(fmt::format(
+          "{} over devices: CUDA has no kernel for {}. Sums, products and extrema take integers, float32 "
+          "and float64; all takes bool. Convert the operand first.",
+          name(x.reducer), name(x.dtype)));
+    }
+    t.combine = *combine;
+  }
+  std::vector<device::MoveItem> items;
+  std::int64_t most = 0;
+  for (const Exchange::Item& item : x.items) {
+    items.push_back(move_item(item, t.bytes, table));
+    most = std::max(most, items.back().elements);
+  }
+  if (most == 0) return;
+  t.items = table.add(items);
+  table.put(head, t);
+  to.push_back(make_launch(step, "shardarray_move", items.size(), most, std::move(table)));
+}
+
+}  // namespace
+
+void add_exchange_launches(const Step& step, const Exchange& exchange, std::vector<Launch>& to) {
+  add_fill(step, exchange, to);
+  add_moves(step, exchange, to);
+}
+
+}  // namespace shardarray::cuda

@@ -1,0 +1,137 @@
+// Sorts and scatters.
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <utility>
+
+#include "base/ceil_div.h"
+#include "cuda/step_launches.h"
+#include "kernels/scatter.cuh"
+#include "kernels/sort.cuh"
+
+namespace shardarray::cuda {
+namespace {
+
+[[noreturn]] void refuse_dtype(const char* what, DType t, const char* takes) {
+  throw CompileError(fmt::format("{}: CUDA has no kernel for {}. It takes {}. Convert the operand first.",
+                                 what, name(t), takes));
+}
+
+/// The launches of a sort: their tables differ in the width and the side.
+class SortLaunches {
+ public:
+  SortLaunches(const Step& step, const Extern& x) : step_(step), x_(x) {
+    if (is_complex(x.in_types[0])) refuse_dtype("sort", x.in_types[0], "bool, integers and floats");
+    table_.key = x.in_types[0];
+    head_ = writer_.reserve<device::SortTable>();
+    std::vector<device::SortItem> items;
+    for (const Extern::Item& item : x.items) items.push_back(sort_item(item));
+    table_.items = writer_.add(items);
+  }
+
+  void add_to(std::vector<Launch>& to) {
+    if (elements_ == 0) return;
+    to.push_back(launch("shardarray_sort_runs", runs_));
+    for (std::int64_t width = device::sort_run; width < length_; width *= 2) {
+      table_.width = width;
+      to.push_back(launch("shardarray_sort_merge", elements_));
+      table_.side = 1 - table_.side;
+    }
+    to.push_back(launch("shardarray_sort_gather", elements_));
+    to.push_back(launch("shardarray_sort_put", elements_));
+  }
+
+ private:
+  device::SortItem sort_item(const Extern::Item& item) {
+    const Shape& shape = item.in_shapes[0];
+    const auto dim = static_cast<std::size_t>(item.params[0]);
+    const std::int64_t elements = num_elements(shape);
+    device::SortItem s{};
+    s.length = shape[dim];
+    s.lines = s.length == 0 ? 0 : elements / s.length;
+    s.inner = 1;
+    for (std::size_t d = dim + 1; d < shape.size(); d++) s.inner *= shape[d];
+    for (auto& entries : s.entries) entries = take_scratch(elements, sizeof(device::SortEntry));
+    std::vector<device::SortColumn> columns;
+    for (std::size_t c = 0; c < x_.in_types.size(); c++) {
+      const std::size_t bytes = itemsize(x_.in_types[c]);
+      columns.push_back({device_address(item.in[c]), device_address(item.out[c]),
+                         take_scratch(elements, bytes), static_cast<std::uint32_t>(bytes), 0});
+    }
+    s.columns = writer_.add(columns);
+    elements_ = std::max(elements_, elements);
+    length_ = std::max(length_, s.length);
+    runs_ = std::max(runs_, s.lines * ceil_div(s.length, device::sort_run));
+    return s;
+  }
+  std::uint64_t take_scratch(std::int64_t elements, std::size_t bytes) {
+    const std::uint64_t at = scratch_;
+    scratch_ += (static_cast<std::uint64_t>(elements) * bytes + 63) / 64 * 64;
+    return at;
+  }
+  Launch launch(const char* kernel, std::int64_t points) {
+    LaunchTable table = writer_;
+    table.put(head_, table_);
+    Launch l = make_launch(step_, kernel, x_.items.size(), points, std::move(table));
+    l.scratch_bytes = scratch_;
+    return l;
+  }
+
+  const Step& step_;
+  const Extern& x_;
+  LaunchTable writer_;
+  std::uint32_t head_ = 0;
+  device::SortTable table_{};
+  std::uint64_t scratch_ = 0;
+  std::int64_t elements_ = 0, length_ = 0, runs_ = 0;  // of the largest item
+};
+
+device::ScatterItem scatter_item(const Extern::Item& item) {
+  const Shape& table = item.out_shapes[0];
+  device::ScatterItem s{};
+  s.rows = device_address(item.in[0]);
+  s.updates = device_address(item.in[1]);
+  s.out = device_address(item.out[0]);
+  s.batch = table[0];
+  s.table_rows = table[1];
+  s.columns = table[2];
+  s.updates_each = item.in_shapes[0][1];
+  s.first_row = item.params[0];
+  return s;
+}
+
+void add_scatter(const Step& step, const Extern& x, std::vector<Launch>& to) {
+  const DType index = x.in_types[0], values = x.in_types[1];
+  if (!is_integer(index)) refuse_dtype("scatter_add", index, "rows of an integer dtype");
+  if (!is_integer(values) && values != float32 && values != float64)
+    refuse_dtype("scatter_add", values, "integers, float32 or float64");
+  LaunchTable table;
+  const std::uint32_t head = table.reserve<device::ScatterTable>();
+  device::ScatterTable t{};
+  t.add.code = Code::add;
+  t.add.type = t.add.from = values;
+  t.index = index;
+  t.index_bytes = static_cast<std::uint32_t>(itemsize(index));
+  t.bytes = static_cast<std::uint32_t>(itemsize(values));
+  std::vector<device::ScatterItem> items;
+  std::int64_t most = 0;
+  for (const Extern::Item& item : x.items) {
+    items.push_back(scatter_item(item));
+    most = std::max(most, items.back().batch * items.back().columns);
+  }
+  if (most == 0) return;
+  t.items = table.add(items);
+  table.put(head, t);
+  to.push_back(make_launch(step, "shardarray_scatter_add", items.size(), most, std::move(table)));
+}
+
+}  // namespace
+
+void add_extern_launches(const Step& step, const Extern& x, std::vector<Launch>& to) {
+  switch (x.kind) {
+    case ExternKind::sort: return SortLaunches(step, x).add_to(to);
+    case ExternKind::scatter_add: return add_scatter(step, x, to);
+  }
+}
+
+}  // namespace shardarray::cuda

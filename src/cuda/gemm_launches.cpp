@@ -1,0 +1,77 @@
+// Products: the own kernel, for every dtype.
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <utility>
+
+#include "cuda/step_launches.h"
+#include "kernels/gemm.cuh"
+
+namespace shardarray::cuda {
+namespace {
+
+const char* product_kernel(DType in, DType out) {
+  if (in == float16 && out == float32) return "shardarray_product_f16";
+  if (in == bfloat16 && out == float32) return "shardarray_product_bf16";
+  if (in != out) return nullptr;
+  switch (in) {
+    case bool_: return "shardarray_product_bool";
+    case int8:
+    case uint8: return "shardarray_product_u8";  // what wraps has the same bits signed and unsigned
+    case int16:
+    case uint16: return "shardarray_product_u16";
+    case int32:
+    case uint32: return "shardarray_product_u32";
+    case int64:
+    case uint64: return "shardarray_product_u64";
+    case float32: return "shardarray_product_f32";
+    case float64: return "shardarray_product_f64";
+    default: return nullptr;
+  }
+}
+
+device::ProductItem product_item(const Gemm::Item& g) {
+  device::ProductItem p{};
+  p.a = device_address(g.a);
+  p.b = device_address(g.b);
+  p.c = device_address(g.c);
+  p.m = g.m;
+  p.n = g.n;
+  p.k = g.k;
+  p.batch = g.batch;
+  p.a_row = g.ta ? 1 : g.lda;
+  p.a_col = g.ta ? g.lda : 1;
+  p.a_batch = g.stride_a;
+  p.b_row = g.tb ? 1 : g.ldb;
+  p.b_col = g.tb ? g.ldb : 1;
+  p.b_batch = g.stride_b;
+  p.c_row = g.ldc;
+  p.c_batch = g.stride_c;
+  return p;
+}
+
+}  // namespace
+
+void add_gemm_launches(const Step& step, const Gemm& gemm, std::vector<Launch>& to) {
+  const char* const kernel = product_kernel(gemm.in, gemm.out);
+  if (!kernel) {
+    throw CompileError(
+        fmt::format("matmul: CUDA has no kernel for {} with results in {}. It multiplies bool, integers, "
+                    "float32 and float64, "
+                    "and 16-bit floats with results in float32. Convert the operands first.",
+                    name(gemm.in), name(gemm.out)));
+  }
+  LaunchTable table;
+  const std::uint32_t head = table.reserve<device::ProductTable>();
+  std::vector<device::ProductItem> items;
+  std::int64_t most = 0;
+  for (const Gemm::Item& g : gemm.items) {
+    items.push_back(product_item(g));
+    most = std::max(most, g.batch * g.m * g.n);
+  }
+  if (most == 0) return;
+  table.put(head, device::ProductTable{table.add(items)});
+  to.push_back(make_launch(step, kernel, items.size(), most, std::move(table)));
+}
+
+}  // namespace shardarray::cuda

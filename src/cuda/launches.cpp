@@ -1,0 +1,61 @@
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <type_traits>
+#include <utility>
+#include <variant>
+
+#include "base/ceil_div.h"
+#include "cuda/step_launches.h"
+#include "shardarray/error.h"
+
+namespace shardarray::cuda {
+
+Launch make_launch(const Step& step, const char* kernel, std::size_t items, std::int64_t points,
+                   LaunchTable table) {
+  constexpr std::size_t most_items = 65535;   // of a grid
+  constexpr std::int64_t most_blocks = 4096;  // some for each multiprocessor of a large GPU
+  if (items > most_items) {
+    throw CompileError(
+        fmt::format("cuda: the step `{}` has {} items. A launch serves up to {}. Use fewer devices.",
+                    step.label, items, most_items));
+  }
+  Launch l;
+  l.kernel = kernel;
+  l.threads = block_threads;
+  l.blocks = static_cast<std::uint32_t>(
+      std::clamp<std::int64_t>(ceil_div(points, std::int64_t{block_threads}), 1, most_blocks));
+  l.items = static_cast<std::uint32_t>(items);
+  l.table = table.take();
+  l.label = step.label;
+  l.where = step.where;
+  return l;
+}
+
+std::vector<Launch> launches_of(const Program& program) {
+  std::vector<Launch> launches;
+  for (const Step& step : program.steps) {
+    std::visit(
+        [&]<class Body>(const Body& body) {
+          if constexpr (std::is_same_v<Body, Loop>) add_loop_launches(step, body, launches);
+          else if constexpr (std::is_same_v<Body, Gemm>) add_gemm_launches(step, body, launches);
+          else if constexpr (std::is_same_v<Body, Extern>) add_extern_launches(step, body, launches);
+          else add_exchange_launches(step, body, launches);
+        },
+        step.body);
+  }
+  return launches;
+}
+
+const Target& cuda_target() {
+  // Guesses, to be measured: enough points to fill a GPU.
+  static constexpr Target target = {
+      .split = {.min_points = 1 << 15, .most_results = 1 << 14, .parts = 256},
+      .fusion = {.most_operations = 96, .enough_rows = 2048, .few_points = 1 << 16},
+      .half_products = true,
+      .alignment = 64,
+      .links = {.start = 64, .operation = 4.0 / 500}};
+  return target;
+}
+
+}  // namespace shardarray::cuda

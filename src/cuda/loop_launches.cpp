@@ -1,0 +1,225 @@
+// Loops: kernel IR as tables of the interpreting kernels.
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <limits>
+#include <utility>
+
+#include "cuda/slots.h"
+#include "cuda/step_launches.h"
+#include "kernels/interpreter.cuh"
+#include "runtime/evaluate_instruction.h"
+
+namespace shardarray::cuda {
+namespace {
+
+/// What a kernel reads and writes in a launch: its arguments, then the dimensions whose index it asks for.
+struct LoopOperands {
+  explicit LoopOperands(const Kernel& k) : arguments(k.args.size()) {
+    for (const Instr& in : k.code) {
+      const auto dim = static_cast<std::size_t>(in.imm);
+      if (in.code == Code::index && number_of_index(dim) == count()) indices.push_back(dim);
+    }
+  }
+  std::size_t count() const { return arguments + indices.size(); }
+  /// count(): not there.
+  std::size_t number_of_index(std::size_t dim) const {
+    return arguments +
+           static_cast<std::size_t>(std::find(indices.begin(), indices.end(), dim) - indices.begin());
+  }
+  std::size_t arguments;
+  std::vector<std::size_t> indices;
+};
+
+/// The axes of one item: neighbouring dimensions that all operands walk through in one sequence are one axis.
+class LoopAxes {
+ public:
+  LoopAxes(const Kernel& k, const Loop::Item& item, const LoopOperands& operands)
+      : strides_(operands.count()) {
+    for (std::size_t d = 0; d < item.extents.size(); d++) {
+      if (d == static_cast<std::size_t>(k.outer)) outer_ = first_ = extents_.size();
+      if (item.extents[d] != 1) add(item.extents[d], steps(k, item, operands, d));
+    }
+    if (item.extents.size() <= static_cast<std::size_t>(k.outer)) outer_ = extents_.size();
+  }
+  std::uint32_t outer() const { return static_cast<std::uint32_t>(outer_); }
+  const std::vector<std::int64_t>& extents() const { return extents_; }
+  std::vector<std::int64_t> strides() const {
+    std::vector<std::int64_t> all;
+    for (const auto& s : strides_) all.insert(all.end(), s.begin(), s.end());
+    return all;
+  }
+
+ private:
+  static std::vector<std::int64_t> steps(const Kernel& k, const Loop::Item& item,
+                                         const LoopOperands& operands, std::size_t d) {
+    std::vector<std::int64_t> s;
+    for (std::size_t a = 0; a < operands.arguments; a++)
+      s.push_back(item.args[a].strides[d] * static_cast<std::int64_t>(itemsize(k.args[a].type)));
+    for (const std::size_t i : operands.indices) s.push_back(i == d);
+    return s;
+  }
+  void add(std::int64_t extent, const std::vector<std::int64_t>& steps) {
+    bool merge = extents_.size() > first_;
+    for (std::size_t o = 0; o < steps.size(); o++) merge = merge && strides_[o].back() == steps[o] * extent;
+    if (merge) extents_.back() *= extent;
+    else extents_.push_back(extent);
+    for (std::size_t o = 0; o < steps.size(); o++) {
+      if (merge) strides_[o].back() = steps[o];
+      else strides_[o].push_back(steps[o]);
+    }
+  }
+
+  std::size_t outer_ = 0, first_ = 0;  // outer axes; the first axis of this group of dimensions
+  std::vector<std::int64_t> extents_;
+  std::vector<std::vector<std::int64_t>> strides_;  // by operand
+};
+
+/// Writes the table of a Loop step.
+class LoopTableWriter {
+ public:
+  LoopTableWriter(const Step& step, const Loop& loop)
+      : step_(step), k_(*loop.kernel), loop_(loop), slots_(slots_of(k_)), operands_(k_) {}
+
+  void add_to(std::vector<Launch>& to) {
+    check();
+    const std::uint32_t head = table_.reserve<device::LoopTable>();
+    std::vector<device::LoopItem> items;
+    std::int64_t most = 0;
+    for (const Loop::Item& item : loop_.items) {
+      items.push_back(add_item(item));
+      most = std::max(most, items.back().outer_points);
+    }
+    if (most == 0) return;
+    device::LoopTable t{};
+    t.block = std::numeric_limits<std::int64_t>::max();
+    if (ordered_) t.block = k_.order.block;
+    add_code(t);
+    t.items = table_.add(items);
+    table_.put(head, t);
+    const bool rows = std::any_of(k_.stages.begin(), k_.stages.end(), [](const Stage& s) { return s.inner; });
+    most = rows ? most * device::warp_lanes : most;
+    to.push_back(make_launch(step_, kernel_name(rows), items.size(), most, std::move(table_)));
+  }
+
+ private:
+  void check() {
+    for (const Instr& in : k_.code) ordered_ = ordered_ || is_ordered(in);
+    if (slots_.count > 512) {
+      throw CompileError(
+          fmt::format("cuda: the loop `{}` holds {} values at once. Its kernels hold up to 512. Evaluate a "
+                      "part of it first.",
+                      step_.label, slots_.count));
+    }
+    constexpr auto lanes = static_cast<std::int32_t>(device::warp_lanes);
+    if (ordered_ && k_.order.lanes != lanes) {
+      throw CompileError(fmt::format(
+          "cuda: the loop `{}` sums floats in {} lanes. A warp has {}. Compile for the CUDA target.",
+          step_.label, k_.order.lanes, lanes));
+    }
+  }
+  const char* kernel_name(bool rows) const {
+    if (slots_.count <= 32) return rows ? "shardarray_rows_32" : "shardarray_points_32";
+    if (slots_.count <= 128) return rows ? "shardarray_rows_128" : "shardarray_points_128";
+    return rows ? "shardarray_rows_512" : "shardarray_points_512";
+  }
+
+  device::LoopItem add_item(const Loop::Item& item) {
+    device::LoopItem it{};
+    it.outer_points = it.inner_points = 1;
+    for (std::size_t d = 0; d < item.extents.size(); d++)
+      (d < static_cast<std::size_t>(k_.outer) ? it.outer_points : it.inner_points) *= item.extents[d];
+    const LoopAxes axes(k_, item, operands_);
+    it.outer_axes = axes.outer();
+    it.axes = static_cast<std::uint32_t>(axes.extents().size());
+    if (it.axes > static_cast<std::uint32_t>(device::most_axes)) {
+      throw CompileError(fmt::format(
+          "cuda: the loop `{}` has {} dimensions. Its kernels take up to {}. Join dimensions first.",
+          step_.label, it.axes, device::most_axes));
+    }
+    it.extents = table_.add(axes.extents()).offset;
+    it.strides = table_.add(axes.strides()).offset;
+    std::vector<device::LoopArgument> arguments;
+    for (std::size_t a = 0; a < operands_.arguments; a++) {
+      const LoopArg& arg = item.args[a];
+      arguments.push_back({device_address(arg.ref),
+                           arg.indirect_stride * static_cast<std::int64_t>(itemsize(k_.args[a].type)), arg.lo,
+                           arg.count});
+    }
+    for (const std::size_t d : operands_.indices)
+      arguments.push_back({{0, static_cast<std::uint64_t>(item.start[d])}, 0, 0, 0});
+    it.arguments = table_.add(arguments).offset;
+    return it;
+  }
+
+  void add_code(device::LoopTable& t) {
+    std::vector<device::Instruction> code;
+    std::vector<device::LoopStage> stages;
+    std::vector<device::Reduction> reductions;
+    for (const Stage& s : k_.stages) {
+      const auto begin = static_cast<std::uint32_t>(code.size()),
+                 first = static_cast<std::uint32_t>(reductions.size());
+      for (auto v = static_cast<std::int32_t>(begin); v < s.end; v++) {
+        code.push_back(instruction(v));
+        if (k_.code[v].code != Code::reduce) continue;
+        code.back().imm = reductions.size();
+        reductions.push_back(reduction(v));
+      }
+      stages.push_back({begin, static_cast<std::uint32_t>(s.end), first,
+                        static_cast<std::uint32_t>(reductions.size()) - first, s.inner, 0});
+    }
+    t.code = table_.add(code);
+    t.stages = table_.add(stages);
+    t.reductions = table_.add(reductions);
+  }
+  device::Instruction instruction(std::int32_t v) const {
+    const Instr& in = k_.code[v];
+    const int count = operand_count(in.code, in.imm);
+    const auto slot = [&](int n, std::int32_t operand) {
+      return n < count ? slots_.places[operand].value : std::uint16_t{0};
+    };
+    device::Instruction out{};
+    out.code = in.code;
+    out.type = out.from = in.type;
+    if (count > 0) out.from = k_.code[in.code == Code::select ? in.b : in.a].type;
+    out.dst = slots_.places[v].value;
+    out.a = slot(0, in.a);
+    out.b = slot(1, in.b);
+    out.c = slot(2, in.c);
+    out.imm = in.code == Code::index ? operands_.number_of_index(in.imm) : in.imm;
+    if (in.code == Code::call) out.detail = static_cast<std::uint8_t>(in.imm);
+    if (in.code == Code::load || in.code == Code::load_at || in.code == Code::store)
+      out.detail = static_cast<std::uint8_t>(itemsize(k_.args[in.imm].type));
+    return out;
+  }
+  device::Reduction reduction(std::int32_t v) const {
+    const Instr& in = k_.code[v];
+    const auto reducer = static_cast<Reducer>(in.imm);
+    const KernelSlots::Place& p = slots_.places[v];
+    device::Reduction r{};
+    r.combine.code = combining_code(reducer);
+    r.combine.type = r.combine.from = in.type;
+    r.identity = identity_bits(reducer, in.type);
+    r.result = p.value;
+    r.total = p.total;
+    r.lost = p.lost;
+    r.compensated = is_ordered(in) && reducer == Reducer::sum;
+    return r;
+  }
+
+  const Step& step_;
+  const Kernel& k_;
+  const Loop& loop_;
+  KernelSlots slots_;
+  LoopOperands operands_;
+  bool ordered_ = false;  // the order of a reduce is part of the kernel
+  LaunchTable table_;
+};
+
+}  // namespace
+
+void add_loop_launches(const Step& step, const Loop& loop, std::vector<Launch>& to) {
+  LoopTableWriter(step, loop).add_to(to);
+}
+
+}  // namespace shardarray::cuda

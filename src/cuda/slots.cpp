@@ -1,0 +1,93 @@
+#include "cuda/slots.h"
+
+#include <algorithm>
+#include <limits>
+#include <utility>
+
+#include "shardarray/error.h"
+
+namespace shardarray::cuda {
+namespace {
+
+class SlotAllocator {
+ public:
+  explicit SlotAllocator(const Kernel& k) : k_(k), last_(k.code.size()), free_at_(k.code.size() + 1) {
+    slots_.places.resize(k.code.size());
+    find_last_uses();
+  }
+
+  KernelSlots run() {
+    std::int32_t begin = 0;
+    for (const Stage& stage : k_.stages) {
+      for (std::int32_t v = begin; v < stage.end; v++) {
+        if (k_.code[v].code == Code::reduce) open_reduction(v, stage.end);
+      }
+      for (std::int32_t v = begin; v < stage.end; v++) {
+        free_before(v);
+        const Code code = k_.code[v].code;
+        if (code != Code::store && code != Code::reduce) take(slots_.places[v].value, last_[v]);
+      }
+      begin = stage.end;
+    }
+    return std::move(slots_);
+  }
+
+ private:
+  // The last instruction that needs a value. An inner stage needs what comes from outside to its end, since it runs again.
+  void find_last_uses() {
+    std::int32_t begin = 0;
+    for (const Stage& stage : k_.stages) {
+      for (std::int32_t v = begin; v < stage.end; v++) {
+        const Instr& in = k_.code[v];
+        last_[v] = v;
+        const std::int32_t operands[] = {in.a, in.b, in.c};
+        for (int n = 0; n < operand_count(in.code, in.imm); n++) {
+          const bool outside = operands[n] < begin;
+          last_[operands[n]] = std::max(last_[operands[n]], outside && stage.inner ? stage.end : v);
+        }
+      }
+      begin = stage.end;
+    }
+  }
+
+  void open_reduction(std::int32_t v, std::int32_t end) {
+    KernelSlots::Place& p = slots_.places[v];
+    take(p.value, std::max(last_[v], end));
+    take(p.total, end);
+    take(p.lost, end);
+  }
+  /// A slot up to instruction `last`, which may write its own value there: operands are read first.
+  void take(std::uint16_t& slot, std::int32_t last) {
+    if (free_.empty()) {
+      if (slots_.count > std::numeric_limits<std::uint16_t>::max())
+        throw CompileError(
+            "cuda: a loop holds more than 65536 values at once. Its kernels hold fewer. Evaluate a part "
+            "first.");
+      free_.push_back(static_cast<std::uint16_t>(slots_.count++));
+    }
+    slot = free_.back();
+    free_.pop_back();
+    free_at_[std::max(last, freed_)].push_back(slot);
+  }
+  /// Gives back the slots whose last use is at or before instruction v.
+  void free_before(std::int32_t v) {
+    for (; freed_ <= v; freed_++) {
+      auto& list = free_at_[freed_];
+      free_.insert(free_.end(), list.begin(), list.end());
+      list.clear();
+    }
+  }
+
+  const Kernel& k_;
+  std::vector<std::int32_t> last_;
+  std::vector<std::vector<std::uint16_t>> free_at_;  // instruction -> slots that are free from it on
+  std::vector<std::uint16_t> free_;
+  std::int32_t freed_ = 0;
+  KernelSlots slots_;
+};
+
+}  // namespace
+
+KernelSlots slots_of(const Kernel& k) { return SlotAllocator(k).run(); }
+
+}  // namespace shardarray::cuda

@@ -1,0 +1,27 @@
+// The launches of one step, by its kind.
+#pragma once
+#include <cstdint>
+#include <vector>
+
+#include "cuda/launch.h"
+#include "cuda/table.h"
+#include "kernels/device.cuh"
+
+namespace shardarray::cuda {
+
+inline constexpr std::uint32_t block_threads = 256;
+
+/// Appends the step's launches. Steps without work have none.
+void add_loop_launches(const Step& step, const Loop& loop, std::vector<Launch>& to);
+void add_exchange_launches(const Step& step, const Exchange& exchange, std::vector<Launch>& to);
+void add_gemm_launches(const Step& step, const Gemm& gemm, std::vector<Launch>& to);
+void add_extern_launches(const Step& step, const Extern& x, std::vector<Launch>& to);
+
+/// A launch with a thread for each point of the largest item, and no more blocks than keep a large GPU busy.
+/// Throws CompileError for more items than a grid has.
+Launch make_launch(const Step& step, const char* kernel, std::size_t items, std::int64_t points,
+                   LaunchTable table);
+
+inline device::Address device_address(const Ref& r) { return {r.base, r.offset}; }
+
+}  // namespace shardarray::cuda

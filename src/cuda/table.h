@@ -1,0 +1,45 @@
+// Writes the table of a launch.
+#pragma once
+#include <cstddef>
+#include <cstdint>
+#include <cstring>
+#include <limits>
+#include <type_traits>
+#include <utility>
+#include <vector>
+
+#include "kernels/device.cuh"
+#include "shardarray/error.h"
+
+namespace shardarray::cuda {
+
+class LaunchTable {
+ public:
+  /// Room for one T, written later: the kernel's struct is the first.
+  template <class T> std::uint32_t reserve() { return grow(sizeof(T)); }
+  template <class T> void put(std::uint32_t offset, const T& x) {
+    static_assert(std::is_trivially_copyable_v<T>);
+    std::memcpy(bytes_.data() + offset, &x, sizeof x);
+  }
+  template <class T> device::List<T> add(const std::vector<T>& list) {
+    static_assert(std::is_trivially_copyable_v<T> && alignof(T) <= 8);
+    const std::uint32_t offset = grow(list.size() * sizeof(T));
+    if (!list.empty()) std::memcpy(bytes_.data() + offset, list.data(), list.size() * sizeof(T));
+    return {offset, static_cast<std::uint32_t>(list.size())};
+  }
+  std::vector<std::byte> take() { return std::move(bytes_); }
+
+ private:
+  std::uint32_t grow(std::size_t bytes) {
+    const std::size_t offset = (bytes_.size() + 7) / 8 * 8;
+    if (offset + bytes > std::numeric_limits<std::uint32_t>::max())
+      throw CompileError(
+          "cuda: a step has more than 4 GiB of addresses. One launch serves a step on all devices. Use fewer "
+          "devices.");
+    bytes_.resize(offset + bytes);
+    return static_cast<std::uint32_t>(offset);
+  }
+  std::vector<std::byte> bytes_;
+};
+
+}  // namespace shardarray::cuda
