@@ -1,4 +1,5 @@
-// The hand-written kernels, for nvcc.
+// The hand-written kernels, for nvcc: without contraction and approximations, with --expt-relaxed-constexpr (limits of numbers),
+// and with warnings as errors, since nvcc only warns where device code calls a function of the host.
 #include "kernels/exchange.cuh"
 #include "kernels/gemm.cuh"
 #include "kernels/interpreter.cuh"
