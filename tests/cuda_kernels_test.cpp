@@ -1,13 +1,10 @@
-// The hand-written kernels for CUDA, compiled for the host: random steps against the CPU backend, bit for bit.
+// Loops by CUDA's interpreting kernels, compiled for the host: random kernels against the CPU's interpreter, bit for bit.
 #include <doctest/doctest.h>
 
-#include <bit>
 #include <cmath>
-#include <limits>
 #include <random>
 #include <string>
 
-#include "cpu_helpers.h"
 #include "cuda_launches.h"
 #include "kernel_check.h"
 #include "kernel_random.h"
@@ -20,62 +17,6 @@ using namespace shardarray::test;
 using cpu_test::message_of;
 
 namespace {
-
-using Bytes = std::vector<std::byte>;
-using Memory = std::vector<Bytes>;  // by base
-using Random = std::mt19937_64;
-
-std::int64_t pick(Random& r, std::int64_t n) {
-  return static_cast<std::int64_t>(r() % static_cast<std::uint64_t>(n));
-}
-
-std::vector<void*> pointers(Memory& m) {
-  std::vector<void*> p;
-  for (Bytes& b : m) p.push_back(b.data());
-  return p;
-}
-
-/// Elements of a dtype: small numbers with ties, some special ones, any bits.
-Bytes random_elements(Random& r, DType t, std::int64_t n) {
-  const std::size_t size = itemsize(t);
-  Bytes bytes(static_cast<std::size_t>(n) * size);
-  for (std::int64_t i = 0; i < n; i++) {
-    std::uint64_t bits = r();
-    const auto small = static_cast<double>(pick(r, 9) - 4);
-    constexpr double special[] = {-0.0, std::numeric_limits<double>::infinity(),
-                                  -std::numeric_limits<double>::infinity(),
-                                  std::numeric_limits<double>::quiet_NaN()};
-    const double x = pick(r, 6) == 0 ? special[pick(r, 4)] : small;
-    const bool any_bits = pick(r, 4) == 0;
-    if (t == bool_) bits &= 1;
-    else if (any_bits && !is_complex(t)) bits = r();
-    else if (t == float32) bits = std::bit_cast<std::uint32_t>(static_cast<float>(x));
-    else if (t == float64) bits = std::bit_cast<std::uint64_t>(x);
-    else if (t == bfloat16) bits = std::bit_cast<std::uint32_t>(static_cast<float>(x)) >> 16;
-    else if (is_integer(t)) bits = static_cast<std::uint64_t>(static_cast<std::int64_t>(small));
-    for (std::size_t b = 0; b < size; b += 8)
-      std::memcpy(bytes.data() + static_cast<std::size_t>(i) * size + b, &bits,
-                  std::min<std::size_t>(8, size));
-  }
-  return bytes;
-}
-
-/// The step's memory after the CPU backend ran it equals that after the launches, in every order of blocks.
-template <class Body>
-void check_step(const Body& body, const Memory& memory, const std::vector<DType>& types) {
-  Memory want = memory;
-  cpu_test::run({cpu_test::step(body)}, pointers(want));
-  const std::vector<cuda::Launch> launches = launches_of_step(body);
-  for (const BlockOrder& order : block_orders) {
-    Memory got = memory;
-    run_launches(launches, pointers(got), order);
-    for (std::size_t b = 0; b < memory.size(); b++) {
-      CAPTURE(b);
-      CAPTURE(order.blocks);
-      REQUIRE(same_values(types[b], got[b], want[b]));
-    }
-  }
-}
 
 void check_kernel(const KernelCase& c) {
   const std::vector<std::vector<std::byte>> want = interpreted(c);
@@ -189,319 +130,40 @@ TEST_CASE("cuda kernels: what a warp does not do is refused") {
         "cuda: the loop `a step` sums floats in 64 lanes. A warp has 32. Compile for the CUDA target.");
 }
 
-// ---------------------------------------------------------------- exchanges
-namespace {
+TEST_CASE("cuda kernels: loops that are too large for a kernel or a grid are refused") {
+  KernelBuilder b(33, 0);
+  const int x = b.arg({float32}), out = b.arg({float32, true});
+  b.begin_stage(false);
+  b.store(out, b.load(x));
+  Loop loop;
+  loop.kernel = std::make_shared<const Kernel>(b.finish());
+  // No two dimensions are one axis.
+  loop.items.push_back({0,
+                        Shape::filled(33, 2),
+                        Shape::filled(33, 0),
+                        {{{0, 0}, Shape::filled(33, 1), 0}, {{1, 0}, Shape::filled(33, 1), 0}}});
+  CHECK(message_of<CompileError>([&] { launches_of_step(loop); }) ==
+        "cuda: the loop `a step` has 33 dimensions. Its kernels take up to 32. Join dimensions first.");
 
-/// A box of a tile: extents, strides of one of its orders, the first element.
-struct Box {
-  Shape strides;
-  std::int64_t first = 0;
-};
-/// Strides that give every element of `extents` its own place, perhaps backwards; returns the elements that they reach.
-Box random_box(Random& r, const Shape& extents, std::int64_t& reach) {
-  Box b;
-  b.strides = Shape::filled(extents.size(), 0);
-  std::int64_t next = 1;
-  const bool turned = pick(r, 4) == 0;
-  for (std::size_t k = 0; k < extents.size(); k++) {
-    const std::size_t d = turned ? k : extents.size() - 1 - k;
-    b.strides[d] = next;
-    next *= extents[d];
-    if (pick(r, 4) == 0) next += pick(r, 3);
-    if (pick(r, 6) != 0) continue;
-    b.first += b.strides[d] * (extents[d] - 1);
-    b.strides[d] = -b.strides[d];
-  }
-  reach = next;
-  return b;
-}
+  KernelBuilder many(1, 0);
+  many.begin_stage(false);
+  std::vector<int> v;
+  for (int k = 0; k < 513; k++) v.push_back(many.load(many.arg({float32})));
+  int sum = v[0];
+  for (int k = 1; k < 513; k++) sum = many.binary(Code::add, sum, v[static_cast<std::size_t>(k)]);
+  many.store(many.arg({float32, true}), sum);
+  Loop wide;
+  wide.kernel = std::make_shared<const Kernel>(many.finish());
+  wide.items.push_back({0, {1}, {0}, std::vector<LoopArg>(514, LoopArg{{0, 0}, {1}, 4})});
+  CHECK(message_of<CompileError>([&] { launches_of_step(wide); }) ==
+        "cuda: the loop `a step` holds 513 values at once. Its kernels hold up to 512. Evaluate a part of it "
+        "first.");
 
-bool takes(Reducer reducer, DType t) {
-  if (reducer == Reducer::none) return true;
-  if (reducer == Reducer::any) return itemsize(t) <= 8;
-  if (t == bool_) return reducer == Reducer::max || reducer == Reducer::min || reducer == Reducer::all;
-  return reducer != Reducer::all && t != float16 && t != bfloat16 && !is_complex(t);
-}
-
-void random_exchange(Random& r, DType t, Reducer reducer) {
-  Exchange x;
-  x.dtype = t;
-  x.reducer = reducer;
-  const auto size = static_cast<std::uint64_t>(itemsize(t));
-  if (t == bool_) x.fill_bits = 1;
-  else x.fill_bits = size >= 8 ? r() : r() & ((std::uint64_t{1} << (8 * size)) - 1);
-  Memory memory;
-  std::vector<DType> types;
-  for (std::int64_t n = 1 + pick(r, 3), i = 0; i < n; i++) {
-    Exchange::Item item;
-    const auto dst = static_cast<std::uint32_t>(memory.size());
-    memory.emplace_back();
-    types.push_back(t);
-    item.dst = {dst, 0};
-    item.fill = pick(r, 2) == 0;
-    std::int64_t elements = pick(r, 3);
-    for (std::int64_t pieces = pick(r, 4); pieces > 0; pieces--) {
-      Exchange::Piece p;
-      for (std::int64_t d = pick(r, 4); d > 0; d--)
-        p.extents.push_back(pick(r, 12) == 0 ? 0 : 1 + pick(r, 9));
-      std::int64_t reach = 0, source_reach = 0;
-      const Box to = random_box(r, p.extents, reach), from = random_box(r, p.extents, source_reach);
-      p.dst_strides = to.strides;
-      p.src_strides = from.strides;
-      p.dst = {dst, static_cast<std::uint64_t>(elements + std::max<std::int64_t>(to.first, 0)) * size};
-      elements += reach + pick(r, 3);
-      for (std::int64_t s = reducer == Reducer::none ? 1 : pick(r, 11); s > 0; s--) {
-        const auto base = static_cast<std::uint32_t>(memory.size());
-        memory.push_back(random_elements(r, t, source_reach + 3));
-        types.push_back(t);
-        p.sources.push_back(
-            {{base, static_cast<std::uint64_t>(std::max<std::int64_t>(from.first, 0)) * size}, 0, 0, 0});
-      }
-      item.pieces.push_back(p);
-    }
-    memory[dst] = random_elements(r, t, elements);
-    item.dst_bytes = static_cast<std::uint64_t>(elements) * size;
-    x.items.push_back(item);
-  }
-  check_step(x, memory, types);
-}
-
-constexpr DType all_types[] = {bool_,  int8,    int16,    int32,   int64,   uint8,     uint16,    uint32,
-                               uint64, float16, bfloat16, float32, float64, complex64, complex128};
-constexpr Reducer all_reducers[] = {Reducer::none, Reducer::sum, Reducer::max, Reducer::min,
-                                    Reducer::prod, Reducer::any, Reducer::all};
-
-}  // namespace
-
-TEST_CASE("cuda kernels: random exchanges give the bits of the CPU") {
-  Random random(11);
-  const int repeats = testing::full_scale() ? 60 : 6;
-  for (const DType t : all_types)
-    for (const Reducer reducer : all_reducers)
-      for (int k = 0; k < repeats; k++) {
-        CAPTURE(name(t));
-        CAPTURE(name(reducer));
-        CAPTURE(k);
-        if (takes(reducer, t)) random_exchange(random, t, reducer);
-      }
-}
-
-TEST_CASE("cuda kernels: exchanges take the dtypes that the CPU takes") {
-  for (const DType t : all_types)
-    for (const Reducer reducer : all_reducers) {
-      Exchange x;
-      x.dtype = t;
-      x.reducer = reducer;
-      x.items.resize(1);
-      const bool refused = message_of<CompileError>([&] { launches_of_step(x); }) != "nothing was thrown";
-      CAPTURE(name(t));
-      CAPTURE(name(reducer));
-      CHECK(refused == !takes(reducer, t));
-    }
-  Exchange x;
-  x.dtype = complex64;
-  x.reducer = Reducer::sum;
-  CHECK(message_of<CompileError>([&] { launches_of_step(x); }) ==
-        "sum over devices: CUDA has no kernel for complex64. Sums, products and extrema take integers, "
-        "float32 and "
-        "float64; all takes bool. Convert the operand first.");
-}
-
-// ---------------------------------------------------------------- products
-namespace {
-
-Gemm::Item random_product(Random& r, std::int64_t (&elements)[3]) {
-  Gemm::Item g;
-  g.m = pick(r, 20);
-  g.n = pick(r, 40);
-  g.k = pick(r, 50);
-  g.batch = 1 + pick(r, 3);
-  g.ta = pick(r, 2) == 0;
-  g.tb = pick(r, 2) == 0;
-  g.lda = (g.ta ? g.m : g.k) + pick(r, 3);
-  g.ldb = (g.tb ? g.k : g.n) + pick(r, 3);
-  g.ldc = g.n + pick(r, 3);
-  const std::int64_t a = (g.ta ? g.k : g.m) * g.lda, b = (g.tb ? g.n : g.k) * g.ldb, c = g.m * g.ldc;
-  g.stride_a = pick(r, 3) == 0 ? 0 : a;
-  g.stride_b = pick(r, 3) == 0 ? 0 : b;
-  g.stride_c = c;
-  elements[0] = a + (g.batch - 1) * g.stride_a;
-  elements[1] = b + (g.batch - 1) * g.stride_b;
-  elements[2] = c * g.batch;
-  return g;
-}
-
-double half_value(DType t, std::uint16_t bits) {
-  const int mantissa = t == float16 ? 10 : 7, bias = t == float16 ? 15 : 127, top = t == float16 ? 31 : 255;
-  const int exponent = bits >> mantissa & top, fraction = bits & ((1 << mantissa) - 1);
-  double x = std::ldexp(fraction + (exponent ? 1 << mantissa : 0), std::max(exponent, 1) - bias - mantissa);
-  if (exponent == top)
-    x = fraction ? std::numeric_limits<double>::quiet_NaN() : std::numeric_limits<double>::infinity();
-  return bits & 0x8000 ? -x : x;
-}
-
-}  // namespace
-
-TEST_CASE("cuda kernels: random products of all dtypes are one chain of multiply-adds") {
-  Random random(13);
-  const int repeats = testing::full_scale() ? 200 : 20;
-  for (const DType t : types)
-    for (int k = 0; k < repeats; k++) {
-      Gemm gemm;
-      gemm.in = gemm.out = t;
-      gemm.fixed_order = true;
-      Memory memory;
-      for (std::uint32_t i = 0; i < 3; i++) {
-        std::int64_t elements[3];
-        Gemm::Item g = random_product(random, elements);
-        for (Ref* ref : {&g.a, &g.b, &g.c}) {
-          ref->base = static_cast<std::uint32_t>(memory.size());
-          memory.push_back(random_elements(random, t, elements[ref->base % 3]));
-        }
-        gemm.items.push_back(g);
-      }
-      CAPTURE(name(t));
-      CAPTURE(k);
-      check_step(gemm, memory, std::vector<DType>(memory.size(), t));
-    }
-}
-
-TEST_CASE("cuda kernels: 16-bit floats are multiplied exactly and added in float32") {
-  Random random(17);
-  for (const DType t : {float16, bfloat16})
-    for (int repeat = 0; repeat < 30; repeat++) {
-      std::int64_t elements[3];
-      Gemm::Item g = random_product(random, elements);
-      Memory memory = {random_elements(random, t, elements[0]), random_elements(random, t, elements[1]),
-                       Bytes(static_cast<std::size_t>(elements[2]) * 4)};
-      g.a.base = 0;
-      g.b.base = 1;
-      g.c.base = 2;
-      Bytes want = memory[2];
-      const auto at = [&](std::size_t base, std::int64_t i) {
-        std::uint16_t bits;
-        std::memcpy(&bits, memory[base].data() + i * 2, 2);
-        return static_cast<float>(half_value(t, bits));
-      };
-      for (std::int64_t b = 0; b < g.batch; b++)
-        for (std::int64_t i = 0; i < g.m; i++)
-          for (std::int64_t j = 0; j < g.n; j++) {
-            float sum = 0;
-            for (std::int64_t p = 0; p < g.k; p++)
-              sum = std::fma(at(0, b * g.stride_a + (g.ta ? p * g.lda + i : i * g.lda + p)),
-                             at(1, b * g.stride_b + (g.tb ? j * g.ldb + p : p * g.ldb + j)), sum);
-            std::memcpy(want.data() + (b * g.stride_c + i * g.ldc + j) * 4, &sum, 4);
-          }
-      Gemm gemm;
-      gemm.in = t;
-      gemm.items = {g};
-      run_launches(launches_of_step(gemm), pointers(memory), {});
-      REQUIRE(same_values(float32, memory[2], want));
-    }
-}
-
-TEST_CASE("cuda kernels: products are refused by dtype") {
   Gemm gemm;
-  gemm.in = gemm.out = float16;
+  gemm.items.resize(65536);
+  gemm.items[0].m = gemm.items[0].n = 1;
   CHECK(message_of<CompileError>([&] { launches_of_step(gemm); }) ==
-        "matmul: CUDA has no kernel for float16 with results in float16. It multiplies bool, integers, "
-        "float32 and "
-        "float64, and 16-bit floats with results in float32. Convert the operands first.");
-}
-
-// ---------------------------------------------------------------- sorts and scatters
-TEST_CASE("cuda kernels: random sorts of all dtypes") {
-  Random random(19);
-  const int repeats = testing::full_scale() ? 100 : 10;
-  constexpr std::int64_t lengths[] = {0, 1, 2, 7, 8, 9, 16, 17, 63, 100, 300};
-  for (const DType t : all_types) {
-    if (is_complex(t)) continue;
-    for (int k = 0; k < repeats; k++) {
-      Extern x;
-      x.kind = ExternKind::sort;
-      x.in_types = {t, all_types[pick(random, 15)], int32};
-      x.out_types = x.in_types;
-      const bool in_place = pick(random, 2) == 0;
-      Memory memory;
-      std::vector<DType> of;
-      for (std::int64_t items = 1 + pick(random, 3); items > 0; items--) {
-        Extern::Item item;
-        Shape shape;
-        const auto rank = static_cast<std::size_t>(1 + pick(random, 3)),
-                   dim = static_cast<std::size_t>(pick(random, static_cast<std::int64_t>(rank)));
-        for (std::size_t d = 0; d < rank; d++)
-          shape.push_back(d == dim ? lengths[pick(random, 11)] : 1 + pick(random, 4));
-        item.params = {static_cast<std::int64_t>(dim)};
-        for (const DType c : x.in_types) {
-          for (auto* refs : {&item.in, &item.out}) {
-            if (refs == &item.in || !in_place) {
-              refs->push_back({static_cast<std::uint32_t>(memory.size()), 0});
-              memory.push_back(random_elements(random, c, num_elements(shape)));
-              of.push_back(c);
-            } else {
-              refs->push_back(item.in.back());
-            }
-          }
-          item.in_shapes.push_back(shape);
-          item.out_shapes.push_back(shape);
-        }
-        x.items.push_back(item);
-      }
-      CAPTURE(name(t));
-      CAPTURE(k);
-      check_step(x, memory, of);
-    }
-  }
-}
-
-TEST_CASE("cuda kernels: random scatters add in order") {
-  Random random(23);
-  const int repeats = testing::full_scale() ? 60 : 6;
-  for (const DType index : {int8, int16, int32, int64, uint8, uint16, uint32, uint64})
-    for (const DType t : {int8, int16, int32, int64, uint8, uint16, uint32, uint64, float32, float64})
-      for (int k = 0; k < repeats; k++) {
-        Extern x;
-        x.kind = ExternKind::scatter_add;
-        x.in_types = {index, t};
-        x.out_types = {t};
-        Memory memory;
-        std::vector<DType> of;
-        for (std::uint32_t i = 0; i < 2; i++) {
-          const std::int64_t b = pick(random, 4), n = pick(random, 30), d = pick(random, 70),
-                             v = pick(random, 6);
-          Extern::Item item;
-          item.in = {{3 * i, 0}, {3 * i + 1, 0}};
-          item.out = {{3 * i + 2, 0}};
-          item.in_shapes = {{b, n}, {b, n, d}};
-          item.out_shapes = {{b, v, d}};
-          item.params = {pick(random, 4)};
-          memory.push_back(random_elements(random, index, b * n));
-          memory.push_back(random_elements(random, t, b * n * d));
-          memory.push_back(random_elements(random, t, b * v * d));
-          of.insert(of.end(), {index, t, t});
-          x.items.push_back(item);
-        }
-        CAPTURE(name(index));
-        CAPTURE(name(t));
-        check_step(x, memory, of);
-      }
-}
-
-TEST_CASE("cuda kernels: sorts and scatters are refused by dtype") {
-  Extern x;
-  x.in_types = x.out_types = {complex64};
-  CHECK(message_of<CompileError>([&] { launches_of_step(x); }) ==
-        "sort: CUDA has no kernel for complex64. It takes bool, integers and floats. Convert the operand "
-        "first.");
-  x.kind = ExternKind::scatter_add;
-  x.in_types = {float32, float32};
-  CHECK(message_of<CompileError>([&] { launches_of_step(x); }) ==
-        "scatter_add: CUDA has no kernel for float32. It takes rows of an integer dtype. Convert the operand "
-        "first.");
-  x.in_types = {int32, float16};
-  CHECK(message_of<CompileError>([&] { launches_of_step(x); }) ==
-        "scatter_add: CUDA has no kernel for float16. It takes integers, float32 or float64. Convert the "
-        "operand first.");
+        "cuda: the step `a step` has 65536 items. A launch serves up to 65535. Use fewer devices.");
 }
 
 }  // namespace cuda_kernels_test

@@ -3,14 +3,19 @@
 #include <doctest/doctest.h>
 
 #include <algorithm>
+#include <bit>
 #include <cstdint>
 #include <cstring>
+#include <limits>
 #include <memory>
+#include <random>
 #include <utility>
 #include <vector>
 
+#include "cpu_helpers.h"
 #include "cuda/host_kernels.h"
 #include "cuda/launch.h"
+#include "kernel_helpers.h"
 
 namespace shardarray::test {
 
@@ -55,6 +60,62 @@ template <class Body> std::vector<cuda::Launch> launches_of_step(Body body) {
   Program p;
   p.steps.push_back({std::move(body), "a step", {}});
   return cuda::launches_of(p);
+}
+
+using Bytes = std::vector<std::byte>;
+using Memory = std::vector<Bytes>;  // by base
+using Random = std::mt19937_64;
+
+inline std::int64_t pick(Random& r, std::int64_t n) {
+  return static_cast<std::int64_t>(r() % static_cast<std::uint64_t>(n));
+}
+
+inline std::vector<void*> pointers(Memory& m) {
+  std::vector<void*> p;
+  for (Bytes& b : m) p.push_back(b.data());
+  return p;
+}
+
+/// Elements of a dtype: small numbers with ties, some special ones, any bits.
+inline Bytes random_elements(Random& r, DType t, std::int64_t n) {
+  const std::size_t size = itemsize(t);
+  Bytes bytes(static_cast<std::size_t>(n) * size);
+  for (std::int64_t i = 0; i < n; i++) {
+    std::uint64_t bits = r();
+    const auto small = static_cast<double>(pick(r, 9) - 4);
+    constexpr double special[] = {-0.0, std::numeric_limits<double>::infinity(),
+                                  -std::numeric_limits<double>::infinity(),
+                                  std::numeric_limits<double>::quiet_NaN()};
+    const double x = pick(r, 6) == 0 ? special[pick(r, 4)] : small;
+    const bool any_bits = pick(r, 4) == 0;
+    if (t == bool_) bits &= 1;
+    else if (any_bits && !is_complex(t)) bits = r();
+    else if (t == float32) bits = std::bit_cast<std::uint32_t>(static_cast<float>(x));
+    else if (t == float64) bits = std::bit_cast<std::uint64_t>(x);
+    else if (t == bfloat16) bits = std::bit_cast<std::uint32_t>(static_cast<float>(x)) >> 16;
+    else if (is_integer(t)) bits = static_cast<std::uint64_t>(static_cast<std::int64_t>(small));
+    for (std::size_t b = 0; b < size; b += 8)
+      std::memcpy(bytes.data() + static_cast<std::size_t>(i) * size + b, &bits,
+                  std::min<std::size_t>(8, size));
+  }
+  return bytes;
+}
+
+/// The step's memory after the CPU backend ran it equals that after the launches, in every order of blocks.
+template <class Body>
+void check_step(const Body& body, const Memory& memory, const std::vector<DType>& types) {
+  Memory want = memory;
+  cpu_test::run({cpu_test::step(body)}, pointers(want));
+  const std::vector<cuda::Launch> launches = launches_of_step(body);
+  for (const BlockOrder& order : block_orders) {
+    Memory got = memory;
+    run_launches(launches, pointers(got), order);
+    for (std::size_t b = 0; b < memory.size(); b++) {
+      CAPTURE(b);
+      CAPTURE(order.blocks);
+      REQUIRE(same_values(types[b], got[b], want[b]));
+    }
+  }
 }
 
 }  // namespace shardarray::test

@@ -13,6 +13,8 @@
 namespace shardarray::cuda {
 namespace {
 
+constexpr int most_slots = 512;  // of the largest of the interpreting kernels
+
 /// What a kernel reads and writes in a launch: its arguments, then the dimensions whose index it asks for.
 struct LoopOperands {
   explicit LoopOperands(const Kernel& k) : arguments(k.args.size()) {
@@ -105,11 +107,11 @@ class LoopTableWriter {
  private:
   void check() {
     for (const Instr& in : k_.code) ordered_ = ordered_ || is_ordered(in);
-    if (slots_.count > 512) {
+    if (slots_.count > most_slots) {
       throw CompileError(
           fmt::format("cuda: the loop `{}` holds {} values at once. Its kernels hold up to 512. Evaluate a "
                       "part of it first.",
-                      step_.label, slots_.count));
+                      step_.label, slots_.count, most_slots));
     }
     constexpr auto lanes = static_cast<std::int32_t>(device::warp_lanes);
     if (ordered_ && k_.order.lanes != lanes) {
@@ -176,13 +178,13 @@ class LoopTableWriter {
     const Instr& in = k_.code[v];
     const int count = operand_count(in.code, in.imm);
     const auto slot = [&](int n, std::int32_t operand) {
-      return n < count ? slots_.places[operand].value : std::uint16_t{0};
+      return static_cast<std::uint16_t>(n < count ? slots_.places[operand].value : 0);
     };
     device::Instruction out{};
     out.code = in.code;
     out.type = out.from = in.type;
     if (count > 0) out.from = k_.code[in.code == Code::select ? in.b : in.a].type;
-    out.dst = slots_.places[v].value;
+    out.dst = static_cast<std::uint16_t>(slots_.places[v].value);
     out.a = slot(0, in.a);
     out.b = slot(1, in.b);
     out.c = slot(2, in.c);
@@ -200,9 +202,9 @@ class LoopTableWriter {
     r.combine.code = combining_code(reducer);
     r.combine.type = r.combine.from = in.type;
     r.identity = identity_bits(reducer, in.type);
-    r.result = p.value;
-    r.total = p.total;
-    r.lost = p.lost;
+    r.result = static_cast<std::uint16_t>(p.value);
+    r.total = static_cast<std::uint16_t>(p.total);
+    r.lost = static_cast<std::uint16_t>(p.lost);
     r.compensated = is_ordered(in) && reducer == Reducer::sum;
     return r;
   }

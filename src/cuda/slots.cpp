@@ -1,10 +1,7 @@
 #include "cuda/slots.h"
 
 #include <algorithm>
-#include <limits>
 #include <utility>
-
-#include "shardarray/error.h"
 
 namespace shardarray::cuda {
 namespace {
@@ -57,14 +54,8 @@ class SlotAllocator {
     take(p.lost, end);
   }
   /// A slot up to instruction `last`, which may write its own value there: operands are read first.
-  void take(std::uint16_t& slot, std::int32_t last) {
-    if (free_.empty()) {
-      if (slots_.count > std::numeric_limits<std::uint16_t>::max())
-        throw CompileError(
-            "cuda: a loop holds more than 65536 values at once. Its kernels hold fewer. Evaluate a part "
-            "first.");
-      free_.push_back(static_cast<std::uint16_t>(slots_.count++));
-    }
+  void take(int& slot, std::int32_t last) {
+    if (free_.empty()) free_.push_back(slots_.count++);
     slot = free_.back();
     free_.pop_back();
     free_at_[std::max(last, freed_)].push_back(slot);
@@ -80,8 +71,8 @@ class SlotAllocator {
 
   const Kernel& k_;
   std::vector<std::int32_t> last_;
-  std::vector<std::vector<std::uint16_t>> free_at_;  // instruction -> slots that are free from it on
-  std::vector<std::uint16_t> free_;
+  std::vector<std::vector<int>> free_at_;  // instruction -> slots that are free from it on
+  std::vector<int> free_;
   std::int32_t freed_ = 0;
   KernelSlots slots_;
 };

@@ -1,6 +1,5 @@
 // Which slot of an interpreting kernel holds which value.
 #pragma once
-#include <cstdint>
 #include <vector>
 
 #include "runtime/kernel.h"
@@ -9,8 +8,8 @@ namespace shardarray::cuda {
 
 struct KernelSlots {
   struct Place {
-    std::uint16_t value = 0;            ///< of a reduce: its lane, later its result
-    std::uint16_t total = 0, lost = 0;  ///< of a reduce
+    int value = 0;            ///< of a reduce: its lane, later its result
+    int total = 0, lost = 0;  ///< of a reduce
   };
   std::vector<Place> places;  ///< by instruction
   int count = 0;              ///< slots in use
