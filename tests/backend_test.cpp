@@ -170,8 +170,8 @@ TEST_CASE("backend: arrays of one platform go to another only by way of their ba
         "not "
         "chosen. Use one of devices().");
   CHECK(thrown([] { sa::devices("tpu"); }) ==
-        "devices: the platform 'tpu' is unknown. This process has the platforms 'cpu', 'fake'. Use one of "
-        "them.");
+        "devices: the platform 'tpu' is unknown. This process has the platforms 'cpu', 'cuda', 'fake'. Use "
+        "one of them.");
   CHECK(thrown([] { sa::add_platform("fake", nullptr); }) ==
         "add_platform: there is a platform 'fake' already. Names are unique. Choose another.");
 }

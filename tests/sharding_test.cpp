@@ -214,7 +214,7 @@ TEST_CASE("sharding: meshes") {
   CHECK_THROWS_WITH_AS(
       make_mesh({{"x", 4}, {"y", 4}}, cpu_devices(8)),
       "make_mesh: a mesh of shape [4,4] needs 16 devices, but there are 8. The product of the sizes must not "
-      "exceed the number of devices. Use smaller sizes, or more CPU devices (set_cpu_device_count, "
+      "exceed the number of devices. Use smaller sizes, or more virtual devices (set_cpu_device_count, "
       "SHARDARRAY_CPU_DEVICES).",
       DeviceError);
   CHECK_THROWS_WITH_AS(make_mesh({{"x", 0}}, cpu_devices(8)),

@@ -32,9 +32,11 @@ struct SHARDARRAY_API DeviceGrid {
   std::vector<Device> devices;
 };
 
-/// All devices of all processes, in order of id; of the default platform when `platform` is empty.
-/// CPU devices are virtual: as many as `set_cpu_device_count` or `SHARDARRAY_CPU_DEVICES` say (default 1).
-/// Throws DeviceError for an unknown platform.
+/// All devices of all processes, in order of id. Platforms are "cpu" and "cuda" (or "gpu": NVIDIA GPUs); an empty `platform` is the
+/// default one, which `SHARDARRAY_PLATFORM` names (default "cpu").
+/// CPU devices are virtual: as many as `set_cpu_device_count` or `SHARDARRAY_CPU_DEVICES` say (default 1). Each GPU has as many
+/// devices as `SHARDARRAY_CUDA_LOGICAL_DEVICES` says (default 1).
+/// Throws DeviceError for an unknown platform, and for "cuda" where the library's plug-in, the driver or a GPU is missing.
 SHARDARRAY_API std::vector<Device> devices(std::string_view platform = "");
 /// Those of this process.
 SHARDARRAY_API std::vector<Device> local_devices();
@@ -47,7 +49,8 @@ SHARDARRAY_API void set_cpu_device_count(int n);
 
 /// Places new uncommitted arrays of this thread on `d` while it lives: those of host data, and those that are computed from
 /// nothing but numbers, or from uncommitted arrays on several devices. It holds where the line stands, not where its value is
-/// asked for. Literals go where the arrays are that they meet. In a traced function it is the caller's. Default: device 0.
+/// asked for. Literals go where the arrays are that they meet. In a traced function it is the caller's. Default: the first device
+/// of the default platform.
 class SHARDARRAY_API default_device {
  public:
   explicit default_device(const Device& d);

@@ -31,7 +31,7 @@ class SHARDARRAY_API ShardingError : public Error {
  public:
   using Error::Error;
 };
-/// Devices that do not exist, or two sets of devices that cannot meet.
+/// Devices that do not exist or have failed, or two sets of devices that cannot meet.
 class SHARDARRAY_API DeviceError : public Error {
  public:
   using Error::Error;

@@ -4,6 +4,7 @@
 #include <algorithm>
 #include <ostream>
 
+#include "base/device_advice.h"
 #include "base/sizes.h"
 #include "layout/sharding_impl.h"
 #include "shardarray/error.h"
@@ -139,9 +140,9 @@ Mesh make_mesh(const std::vector<std::pair<std::string, std::int64_t>>& axes, st
   if (wanted > static_cast<std::int64_t>(all.size()))
     throw DeviceError(fmt::format(
         "make_mesh: a mesh of shape {} needs {} devices, but there are {}. The product of the sizes "
-        "must not exceed the number of devices. Use smaller sizes, or more CPU devices "
-        "(set_cpu_device_count, SHARDARRAY_CPU_DEVICES).",
-        to_string(shape), wanted, all.size()));
+        "must not exceed the number of devices. Use smaller sizes, or more virtual "
+        "devices ({}).",
+        to_string(shape), wanted, all.size(), what_sets_devices(all.front().platform)));
   all.erase(all.begin() + wanted, all.end());
   return Mesh({shape, std::move(all)}, std::move(names));
 }

@@ -85,7 +85,7 @@ void* Arena::fresh_block(std::size_t block) {
   if (slabs_.size() == slabs_.capacity()) slabs_.reserve(2 * slabs_.size() + 8);
   if (block > largest_in_slab) {
     // Sizes that change from step to step must not pile up: never hold more than twice what was in use.
-    if (stats_.held + block > 2 * std::max(stats_.high_water, stats_.in_use + block)) trim();
+    if (stats_.held + block > 2 * std::max(stats_.high_water, stats_.in_use + block)) trim_locked();
     void* const p = map(block);
     if (p != nullptr && block <= largest_class) slabs_.emplace_back(p, block);
     return p;
@@ -106,15 +106,19 @@ void* Arena::fresh_block(std::size_t block) {
 void* Arena::map(std::size_t bytes) {
   void* p = source().map(bytes);
   if (p == nullptr) {
-    trim();
+    trim_locked();
     p = source().map(bytes);
   }
   if (p != nullptr) stats_.held += bytes;
   return p;
 }
 
-/// Gives free large blocks back to the system.
 void Arena::trim() noexcept {
+  const std::lock_guard lock(mutex_);
+  trim_locked();
+}
+
+void Arena::trim_locked() noexcept {
   for (auto& [block, c] : large_) {
     for (Buffer* b : c.free) {
       source().unmap(b->data, block);

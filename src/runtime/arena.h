@@ -32,6 +32,8 @@ class Arena {
   Buffer* allocate(std::size_t bytes);
   /// Takes back a buffer whose count is zero.
   void deallocate(Buffer* b) noexcept;
+  /// Gives free large blocks back to where they come from.
+  void trim() noexcept;
   MemoryStats stats() const;
 
  private:
@@ -43,7 +45,7 @@ class Arena {
   void* fresh_block(std::size_t block);
   void* map(std::size_t bytes);
   MemorySource& source() const { return source_ != nullptr ? *source_ : system_memory(); }
-  void trim() noexcept;
+  void trim_locked() noexcept;
   [[noreturn]] void refuse(std::size_t bytes) const;
 
   Backend* const owner_;

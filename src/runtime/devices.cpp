@@ -15,7 +15,6 @@ namespace shardarray {
 namespace {
 
 constexpr int most_devices = 4096;
-constexpr std::string_view default_platform = "cpu";
 
 struct CpuDevices {
   std::mutex mutex;
@@ -45,7 +44,7 @@ std::optional<int> count_from_environment(const char* variable, int max) {
 }
 
 std::vector<Device> devices(std::string_view platform) {
-  return platform_devices("devices", platform.empty() ? default_platform : platform);
+  return platform_devices("devices", platform.empty() ? default_platform() : platform);
 }
 
 std::vector<Device> local_devices() { return devices(); }

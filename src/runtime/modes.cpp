@@ -4,6 +4,8 @@
 #include <mutex>
 #include <utility>
 
+#include "runtime/platforms.h"
+
 namespace shardarray {
 
 namespace {
@@ -36,8 +38,9 @@ ScopedModes::ScopedModes(const Modes* m) : before_(exchange_modes(m)) {}
 ScopedModes::~ScopedModes() { exchange_modes(before_); }
 
 const Device& default_device_of(const Modes& m) {
-  static const auto* first = new Device;
-  return m.default_device ? *m.default_device : *first;
+  if (m.default_device) return *m.default_device;
+  static const auto* first = new Device(platform_devices("default_device", default_platform()).front());
+  return *first;
 }
 
 }  // namespace shardarray

@@ -16,7 +16,7 @@ struct Modes {
   Policy policy = Policy::auto_;
   bool reproducible = false;                            ///< float sums in an order that no sharding changes
   bool partitionable_random = true;                     ///< see random::partitionable
-  std::optional<Device> default_device = std::nullopt;  ///< none: the first device
+  std::optional<Device> default_device = std::nullopt;  ///< none: the first of the default platform
   friend bool operator==(const Modes&, const Modes&) = default;
 };
 

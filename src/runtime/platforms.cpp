@@ -2,6 +2,7 @@
 
 #include <fmt/format.h>
 
+#include <cstdlib>
 #include <deque>
 #include <mutex>
 #include <utility>
@@ -13,6 +14,14 @@
 namespace shardarray {
 namespace {
 
+/// A plug-in that is missing has no devices.
+std::unique_ptr<Backend> make_cuda_backend() {
+  try {
+    return static_cast<const BackendPlugin&>(open_plugin(plugin_path("cuda"), "cuda", "an NVIDIA driver"))
+        .make();
+  } catch (const CompileError& e) { throw DeviceError(e.what()); }
+}
+
 struct Platform {
   std::string name;
   BackendFactory make;
@@ -22,28 +31,38 @@ struct Platform {
 
 struct Registry {
   std::mutex mutex;
-  std::deque<Platform> platforms{{"cpu", [] { return make_cpu_backend(cpu_device_count()); }, nullptr, {}}};
+  std::deque<Platform> platforms{{"cpu", [] { return make_cpu_backend(cpu_device_count()); }, nullptr, {}},
+                                 {"cuda", make_cuda_backend, nullptr, {}}};
 };
 Registry& registry() {
   static Registry& r = *new Registry;  // never destroyed
   return r;
 }
 
-/// Made, under the registry's lock.
-Platform& platform(Registry& r, const char* function, std::string_view name) {
-  std::string known;
-  for (Platform& p : r.platforms) {
-    known += fmt::format("{}'{}'", known.empty() ? "" : ", ", p.name);
-    if (p.name != name) continue;
-    if (p.backend != nullptr) return p;
-    std::unique_ptr<Backend> made = p.make();
-    for (int k = 0; k < made->device_count(); k++) p.devices.push_back(made->device(k));
-    p.backend = made.release();  // never destroyed: buffers may die after static objects
-    return p;
-  }
-  throw DeviceError(
-      fmt::format("{}: the platform '{}' is unknown. This process has the platforms {}. Use one of them.",
-                  function, name, known));
+/// What follows is under the registry's lock. Null: unknown.
+Platform* known_platform(Registry& r, std::string_view name) {
+  for (Platform& p : r.platforms)
+    if (p.name == (name == "gpu" ? "cuda" : name)) return &p;
+  return nullptr;
+}
+std::string all_names(const Registry& r) {
+  std::string all;
+  for (const Platform& p : r.platforms) all += fmt::format("{}'{}'", all.empty() ? "" : ", ", p.name);
+  return all;
+}
+
+/// Made.
+Platform& made_platform(Registry& r, const char* function, std::string_view name) {
+  Platform* const p = known_platform(r, name);
+  if (p == nullptr)
+    throw DeviceError(
+        fmt::format("{}: the platform '{}' is unknown. This process has the platforms {}. Use one of them.",
+                    function, name, all_names(r)));
+  if (p->backend != nullptr) return *p;
+  std::unique_ptr<Backend> made = p->make();
+  for (int k = 0; k < made->device_count(); k++) p->devices.push_back(made->device(k));
+  p->backend = made.release();  // never destroyed: buffers may die after static objects
+  return *p;
 }
 
 }  // namespace
@@ -51,29 +70,45 @@ Platform& platform(Registry& r, const char* function, std::string_view name) {
 void add_platform(std::string name, BackendFactory make) {
   Registry& r = registry();
   const std::lock_guard lock(r.mutex);
-  for (const Platform& p : r.platforms)
-    if (p.name == name)
-      throw DeviceError(fmt::format(
-          "add_platform: there is a platform '{}' already. Names are unique. Choose another.", name));
+  if (known_platform(r, name) != nullptr)
+    throw DeviceError(fmt::format(
+        "add_platform: there is a platform '{}' already. Names are unique. Choose another.", name));
   r.platforms.push_back({std::move(name), make, nullptr, {}});
 }
 
 Backend& backend(const char* function, std::string_view name) {
   Registry& r = registry();
   const std::lock_guard lock(r.mutex);
-  return *platform(r, function, name).backend;
+  return *made_platform(r, function, name).backend;
 }
 
 std::vector<Device> platform_devices(const char* function, std::string_view name) {
   Registry& r = registry();
   const std::lock_guard lock(r.mutex);
-  return platform(r, function, name).devices;
+  return made_platform(r, function, name).devices;
+}
+
+const std::string& default_platform() {
+  static const std::string chosen = [] {
+    const char* const said = std::getenv("SHARDARRAY_PLATFORM");
+    if (said == nullptr || *said == 0) return std::string("cpu");
+    Registry& r = registry();
+    const std::lock_guard lock(r.mutex);
+    const Platform* const p = known_platform(r, said);
+    if (p == nullptr)
+      throw DeviceError(
+          fmt::format("environment: SHARDARRAY_PLATFORM={} is not understood. This process has the platforms "
+                      "{}. Correct the variable or unset it.",
+                      said, all_names(r)));
+    return p->name;
+  }();
+  return chosen;
 }
 
 Backend* set_backend(std::string_view name, Backend* b) {
   Registry& r = registry();
   const std::lock_guard lock(r.mutex);
-  return std::exchange(platform(r, "set_backend", name).backend, b);
+  return std::exchange(made_platform(r, "set_backend", name).backend, b);
 }
 
 }  // namespace shardarray

@@ -1,4 +1,5 @@
-// The platforms of this process: each is a name, a backend that is made at the first use, and its devices.
+// The platforms of this process: each is a name, a backend that is made at the first use, and its devices. "cpu" is a part of the
+// library; "cuda", or "gpu", is a plug-in, opened at the first use.
 #pragma once
 #include <memory>
 #include <string>
@@ -6,20 +7,29 @@
 #include <vector>
 
 #include "runtime/backend.h"
+#include "runtime/plugin.h"
 
 namespace shardarray {
 
 using BackendFactory = std::unique_ptr<Backend> (*)();
 
+/// What a plug-in that is a platform brings.
+struct BackendPlugin : Plugin {
+  BackendFactory make = nullptr;  ///< throws DeviceError where the process has no devices of it
+};
+
 /// Adds a platform. `make` may throw DeviceError: then it has no devices now, and is asked again at the next use.
 /// Throws DeviceError where the name is taken.
 void add_platform(std::string name, BackendFactory make);
 
-/// The backend of a platform. Throws DeviceError, in the name of `function`, for an unknown one. "cpu" exists always.
+/// The backend of a platform. Throws DeviceError: in the name of `function` for an unknown one; as its factory does. "cpu" exists
+/// always.
 Backend& backend(const char* function, std::string_view platform);
 inline Backend& backend(std::string_view platform) { return backend("backend", platform); }
-/// Its devices. Throws DeviceError in the name of `function`.
+/// Its devices. Throws DeviceError like backend().
 std::vector<Device> platform_devices(const char* function, std::string_view platform);
+/// What SHARDARRAY_PLATFORM says, else "cpu". Throws DeviceError for an unknown one.
+const std::string& default_platform();
 /// Puts `b` in the place of a platform's backend and returns the one before (tests: faults). Its devices stay.
 Backend* set_backend(std::string_view platform, Backend* b);
 

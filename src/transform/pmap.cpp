@@ -4,6 +4,7 @@
 
 #include <numeric>
 
+#include "base/device_advice.h"
 #include "base/sizes.h"
 #include "graph/region.h"
 #include "ops/primitives.h"
@@ -60,8 +61,9 @@ void check_devices(const Axis& axis, bool traced) {
     throw DeviceError(
         fmt::format("pmap: a computation that requires {} logical devices{}, but only {} are available. Map "
                     "fewer elements, or "
-                    "make more virtual devices (set_cpu_device_count, SHARDARRAY_CPU_DEVICES).",
-                    needed, r.inside > 1 ? " due to nested pmaps" : "", have));
+                    "make more virtual devices ({}).",
+                    needed, r.inside > 1 ? " due to nested pmaps" : "", have,
+                    what_sets_devices((r.devices.empty() ? devices() : r.devices).front().platform)));
   if (traced && !r.devices.empty() && r.inside == 1 && axis.size != have)
     throw DeviceError(
         fmt::format("pmap: the mapped size must equal the number of given devices: {} elements, {} devices.",
