@@ -31,9 +31,9 @@ if(TARGET shardarray_llvm)
   add_dependencies(shardarray_tests shardarray_llvm)
 endif()
 # What the CUDA backend makes of programs, and its kernels for the host.
-file(GLOB cuda_launches CONFIGURE_DEPENDS ${PROJECT_SOURCE_DIR}/src/cuda/*launches.cpp ${PROJECT_SOURCE_DIR}/src/cuda/slots.cpp)
-target_sources(shardarray_tests PRIVATE ${cuda_launches} ${PROJECT_SOURCE_DIR}/src/cuda/host_kernels.cpp)
+target_sources(shardarray_tests PRIVATE ${cuda_launches} ${cuda_host_kernels})
 target_include_directories(shardarray_tests PRIVATE ${PROJECT_SOURCE_DIR})
+add_dependencies(shardarray_tests shardarray_fake_cuda)
 
 # A part of the tests in a binary of its own, not built by default; names without a file are left out.
 function(shardarray_selected_tests target objects)

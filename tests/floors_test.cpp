@@ -67,7 +67,8 @@ const std::map<std::string, int> public_floor = {
 };
 const std::regex heavy("fmt/.*|llvm.*|cuda.*|cublas.*|curand.*|nvrtc.*|nccl.*|mpi\\.h");
 // Folders whose headers only their own plug-in sees, and the headers that only they may bring in.
-const std::string llvm_plugin = "cpu/llvm/";
+const std::string llvm_plugin = "cpu/llvm/", cuda_plugin = "cuda/";
+const std::regex cuda_header("cuda.*|cublas.*|curand.*|nvrtc.*|nccl.*");
 // Written by CMake.
 const std::vector<std::string> generated = {"abi_hash.h", "generator_hash.h"};
 
@@ -89,6 +90,12 @@ std::string objection(const std::string& file, const std::string& target, bool q
   if (target.starts_with("llvm/") && !quoted)
     return in_plugin ? "" : "only the plug-in in cpu/llvm/ may know LLVM";
   if (target.starts_with(llvm_plugin) && !in_plugin) return "the plug-in is seen through cpu/codegen.h";
+  if (!quoted && std::regex_match(target, cuda_header) && !file.starts_with(cuda_plugin))
+    return "only the plug-in in cuda/ may know CUDA";
+  if (target.starts_with(cuda_plugin) && !file.starts_with(cuda_plugin))
+    return "the plug-in is seen through runtime/platforms.h";
+  if (target.starts_with("kernels/"))
+    return file.starts_with(cuda_plugin) ? "" : "only the plug-in in cuda/ knows its kernels";
   if (std::find(generated.begin(), generated.end(), target) != generated.end())
     return is_header ? "a header may not depend on the build" : "";
   if (!quoted) {
@@ -156,7 +163,7 @@ TEST_CASE("floors: includes go downwards") {
 }
 
 TEST_CASE("floors: files are short, headers guarded, no tabs") {
-  for (const char* top : {"src", "include", "tests", "bench", "examples"})
+  for (const char* top : {"src", "include", "kernels", "tests", "bench", "examples"})
     for (const std::string& file : code_files(top)) {
       const auto lines = read_lines(fs::path(SHARDARRAY_SOURCE_DIR) / top / file);
       CHECK_MESSAGE(lines.size() <= 500,
@@ -207,6 +214,15 @@ TEST_CASE("floors: the rule itself") {
       {"cpu/llvm/values.cpp", "graph/node.h", true, false},
       {"cpu/codegen.cpp", "abi_hash.h", true, true},
       {"runtime/plugin.h", "abi_hash.h", true, false},
+      {"cuda/driver.cpp", "cuda_runtime_api.h", false, true},
+      {"cuda/driver.h", "cuda_runtime_api.h", false, false},
+      {"runtime/platforms.cpp", "cuda_runtime_api.h", false, false},
+      {"runtime/platforms.cpp", "cuda/gpu.h", true, false},
+      {"cpu/gemm.cpp", "kernels/gemm.cuh", true, false},
+      {"cuda/launches.cpp", "kernels/gemm.cuh", true, true},
+      {"cuda/backend.cpp", "layout/layout.h", true, true},
+      {"cuda/backend.cpp", "cpu/gemm.h", true, false},
+      {"cuda/backend.cpp", "graph/node.h", true, false},
   };
   for (const Row& r : rows) {
     const std::string why = objection(r.file, r.target, r.quoted);

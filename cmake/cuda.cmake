@@ -1,0 +1,79 @@
+# The CUDA backend: a plug-in, opened where a program asks for CUDA devices. It links nothing of the core library, and CUDA's
+# runtime statically: it opens on machines without a driver, and says so.
+
+set(SHARDARRAY_CUDA AUTO CACHE STRING "Build the CUDA plug-in: ON, OFF, or AUTO: where nvcc is found")
+set_property(CACHE SHARDARRAY_CUDA PROPERTY STRINGS AUTO ON OFF)
+
+file(GLOB cuda_sources CONFIGURE_DEPENDS ${PROJECT_SOURCE_DIR}/src/cuda/*.cpp)
+set(cuda_own ${cuda_sources})  # what the real plug-in has, and what the one of the tests has
+list(FILTER cuda_own INCLUDE REGEX "/(driver|kernel_image)\\.cpp$")
+set(cuda_host_kernels ${PROJECT_SOURCE_DIR}/src/cuda/host_kernels.cpp)
+list(REMOVE_ITEM cuda_sources ${cuda_own} ${cuda_host_kernels})
+set(cuda_launches ${cuda_sources})  # pure functions of programs, which tests call too
+list(FILTER cuda_launches EXCLUDE REGEX "/(backend|executable|gpu|plugin)\\.cpp$")
+list(APPEND cuda_sources ${shared_sources})
+foreach(file base/device base/env base/host_memory base/shape base/sizes
+        runtime/arena runtime/backend runtime/buffer runtime/memory_source)
+  list(APPEND cuda_sources ${PROJECT_SOURCE_DIR}/src/${file}.cpp)
+endforeach()
+
+# shardarray_cuda_plugin(TARGET SOURCE...)
+function(shardarray_cuda_plugin target)
+  add_library(${target} MODULE ${cuda_sources} ${ARGN})
+  set_target_properties(${target} PROPERTIES
+    OUTPUT_NAME shardarray_cuda CXX_VISIBILITY_PRESET hidden VISIBILITY_INLINES_HIDDEN ON)
+  target_include_directories(${target} PRIVATE
+    ${PROJECT_SOURCE_DIR} ${PROJECT_SOURCE_DIR}/include ${PROJECT_SOURCE_DIR}/src ${generated})
+  target_compile_options(${target} PRIVATE $<$<CONFIG:Release>:-O2>)
+  target_link_libraries(${target} PRIVATE shardarray_options fmt::fmt Threads::Threads)
+endfunction()
+
+# For tests: the same over a driver made of host memory, in a folder of its own.
+if(SHARDARRAY_DEVELOP)
+  shardarray_cuda_plugin(shardarray_fake_cuda ${cuda_host_kernels} ${PROJECT_SOURCE_DIR}/tests/cuda/fake_driver.cpp)
+  set_target_properties(shardarray_fake_cuda PROPERTIES LIBRARY_OUTPUT_DIRECTORY fake)
+endif()
+
+if(SHARDARRAY_CUDA STREQUAL "OFF")
+  return()
+endif()
+find_program(SHARDARRAY_NVCC nvcc HINTS ENV CUDA_HOME ENV CUDA_PATH /usr/local/cuda PATH_SUFFIXES bin)
+if(NOT SHARDARRAY_NVCC)
+  if(SHARDARRAY_CUDA STREQUAL "ON")
+    message(FATAL_ERROR "SHARDARRAY_CUDA=ON needs nvcc of CUDA 13. Name it in SHARDARRAY_NVCC, or in CUDA_HOME its toolkit.")
+  endif()
+  message(STATUS "nvcc not found: no CUDA devices.")
+  return()
+endif()
+
+# nvcc may be a script that stands elsewhere: it says where its toolkit is.
+execute_process(COMMAND ${SHARDARRAY_NVCC} --dryrun -c x.cu ERROR_VARIABLE nvcc_says OUTPUT_QUIET)
+string(REGEX MATCH "TOP=([^\n]+)" found "${nvcc_says}")
+cmake_path(SET cuda_toolkit NORMALIZE "${CMAKE_MATCH_1}")
+find_library(SHARDARRAY_CUDART cudart_static REQUIRED NO_DEFAULT_PATH
+  HINTS ${cuda_toolkit} PATH_SUFFIXES lib64 lib targets/${CMAKE_SYSTEM_PROCESSOR}-linux/lib)
+find_path(SHARDARRAY_CUDA_INCLUDE cuda_runtime_api.h REQUIRED NO_DEFAULT_PATH
+  HINTS ${cuda_toolkit} PATH_SUFFIXES include targets/${CMAKE_SYSTEM_PROCESSOR}-linux/include)
+
+# Bits are the CPU's: no contraction, no approximations. nvcc only warns where device code calls a function of the host, and then
+# leaves out what depends on it.
+set(kernel_image ${PROJECT_BINARY_DIR}/generated/kernels.fatbin)
+add_custom_command(OUTPUT ${kernel_image} VERBATIM
+  COMMAND ${SHARDARRAY_NVCC} -fatbin -std=c++20 -O3 --fmad=false --ftz=false --prec-div=true --prec-sqrt=true
+          --expt-relaxed-constexpr -Werror all-warnings -I${PROJECT_SOURCE_DIR} -I${PROJECT_SOURCE_DIR}/include -I${PROJECT_SOURCE_DIR}/src
+          -gencode arch=compute_80,code=sm_80 -gencode arch=compute_90,code=sm_90
+          -gencode arch=compute_100,code=sm_100 -gencode arch=compute_100,code=compute_100
+          -MD -MF ${kernel_image}.d -o ${kernel_image} ${PROJECT_SOURCE_DIR}/kernels/kernels.cu
+  DEPENDS ${PROJECT_SOURCE_DIR}/kernels/kernels.cu DEPFILE ${kernel_image}.d
+  COMMENT "Compiling kernels for CUDA")
+
+shardarray_cuda_plugin(shardarray_cuda ${cuda_own})
+target_include_directories(shardarray_cuda SYSTEM PRIVATE ${SHARDARRAY_CUDA_INCLUDE})
+set_source_files_properties(${cuda_own} PROPERTIES SKIP_UNITY_BUILD_INCLUSION ON)
+set_source_files_properties(${PROJECT_SOURCE_DIR}/src/cuda/kernel_image.cpp PROPERTIES
+  OBJECT_DEPENDS ${kernel_image} COMPILE_DEFINITIONS SHARDARRAY_KERNEL_IMAGE="${kernel_image}")
+target_link_libraries(shardarray_cuda PRIVATE ${SHARDARRAY_CUDART} ${CMAKE_DL_LIBS} rt)
+target_link_options(shardarray_cuda PRIVATE -Wl,--exclude-libs,ALL)
+# It stands beside the library, which opens it by path; no build target links it.
+add_dependencies(shardarray shardarray_cuda)
+install(TARGETS shardarray_cuda LIBRARY DESTINATION ${CMAKE_INSTALL_LIBDIR})

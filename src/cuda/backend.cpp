@@ -1,0 +1,95 @@
+#include "cuda/backend.h"
+
+#include <fmt/format.h>
+
+#include <utility>
+
+#include "cuda/executable.h"
+#include "cuda/launch.h"
+#include "layout/layout.h"
+#include "shardarray/error.h"
+
+namespace shardarray::cuda {
+
+CudaBackend::CudaBackend(int gpus, int logical_devices)
+    : devices_(gpus * logical_devices), devices_a_gpu_(logical_devices) {
+  for (int g = 0; g < gpus; g++) gpus_.emplace_back(g);
+  for (int d = 0; d < devices_; d++)
+    arenas_.emplace_back(this, d, &gpus_[static_cast<std::size_t>(d / devices_a_gpu_)].memory());
+  for (Gpu& gpu : gpus_) arenas_.emplace_back(this, devices_ + gpu.number(), &gpu.memory());
+}
+
+Device CudaBackend::device(int local) const {
+  Device d = Backend::device(local);
+  d.memory = local / devices_a_gpu_;
+  d.kind = gpus_[static_cast<std::size_t>(d.memory)].properties().name;
+  return d;
+}
+
+const Target& CudaBackend::target() const { return cuda_target(); }
+
+std::size_t CudaBackend::checked(int device) const {
+  if (device >= 0 && device < devices_) return static_cast<std::size_t>(device);
+  throw DeviceError(fmt::format(
+      "backend: there is no device cuda:{}. There are {} devices, numbered from 0. Use one of devices().",
+      device, devices_));
+}
+
+Gpu& CudaBackend::gpu_of(const Buffer& b) {
+  const int gpu = b.device < devices_ ? b.device / devices_a_gpu_ : b.device - devices_;
+  return gpus_[static_cast<std::size_t>(gpu)];
+}
+
+// ---------------------------------------------------------------- memory
+
+BufferRef CudaBackend::take(std::size_t arena, std::size_t bytes) {
+  try {
+    return BufferRef(arenas_[arena].allocate(bytes));
+  } catch (const OutOfMemory&) {
+    for (Arena& a : arenas_) a.trim();  // blocks that other devices of the GPU keep
+    return BufferRef(arenas_[arena].allocate(bytes));
+  }
+}
+
+BufferRef CudaBackend::allocate(int device, std::size_t bytes) { return take(checked(device), bytes); }
+
+BufferRef CudaBackend::allocate_for_launches(const Gpu& gpu, std::size_t bytes) {
+  try {
+    return take(static_cast<std::size_t>(devices_ + gpu.number()), bytes);
+  } catch (const OutOfMemory&) {
+    throw OutOfMemory(fmt::format(
+        "run: GPU {} ({}) refused {} bytes that kernels need beside the values. All memory of a program is "
+        "taken before it runs. Free arrays, donate inputs (std::move) or run smaller parts.",
+        gpu.number(), gpu.properties().name, bytes));
+  }
+}
+
+void CudaBackend::copy_from_host(const BufferRef& to, const void* from, std::size_t bytes) {
+  Turn(gpu_of(*to.get())).upload(to->data, from, bytes);
+}
+
+void CudaBackend::copy_to_host(void* to, const BufferRef& from, std::size_t bytes) {
+  gpu_of(*from.get()).read(to, from->data, bytes);
+}
+
+void CudaBackend::copy(const BufferRef& to, const BufferRef& from, std::size_t bytes) {
+  Gpu& here = gpu_of(*to.get());
+  if (from->owner != this || &gpu_of(*from.get()) != &here) return Backend::copy(to, from, bytes);
+  Turn(here).copy(to->data, from->data, bytes);
+}
+
+// ---------------------------------------------------------------- programs
+
+std::unique_ptr<Executable> CudaBackend::load(std::shared_ptr<const Program> program) {
+  const std::vector<Device>& devices = program->order->devices();
+  const int gpu = devices.front().memory;
+  for (const Device& d : devices)
+    if (d.memory != gpu)
+      throw DeviceError(fmt::format(
+          "load: a program has devices of GPU {} and GPU {}. The devices of one program are on one GPU, "
+          "so far. Choose such devices, or SHARDARRAY_CUDA_LOGICAL_DEVICES of them.",
+          gpu, d.memory));
+  return std::make_unique<CudaExecutable>(*this, gpus_[static_cast<std::size_t>(gpu)], std::move(program));
+}
+
+}  // namespace shardarray::cuda

@@ -1,0 +1,43 @@
+// The CUDA backend: logical devices on physical GPUs.
+#pragma once
+#include <deque>
+#include <memory>
+#include <vector>
+
+#include "cuda/gpu.h"
+#include "runtime/arena.h"
+#include "runtime/backend.h"
+
+namespace shardarray::cuda {
+
+class CudaBackend final : public Backend {
+ public:
+  /// `logical_devices` on each of the `gpus` GPUs that CUDA shows.
+  CudaBackend(int gpus, int logical_devices);
+  const char* platform() const override { return "cuda"; }
+  int device_count() const override { return devices_; }
+  Device device(int local) const override;
+  const Target& target() const override;
+  using Backend::allocate;
+  BufferRef allocate(int device, std::size_t bytes) override;
+  void deallocate(Buffer* b) override { arenas_[static_cast<std::size_t>(b->device)].deallocate(b); }
+  void copy_from_host(const BufferRef& to, const void* from, std::size_t bytes) override;
+  void copy_to_host(void* to, const BufferRef& from, std::size_t bytes) override;
+  void copy(const BufferRef& to, const BufferRef& from, std::size_t bytes) override;
+  std::unique_ptr<Executable> load(std::shared_ptr<const Program> program) override;
+  MemoryStats memory_stats(int device) const override { return arenas_[checked(device)].stats(); }
+
+  /// What launches need beside values and their scratch. Counted for no device.
+  BufferRef allocate_for_launches(const Gpu& gpu, std::size_t bytes);
+
+ private:
+  std::size_t checked(int device) const;
+  Gpu& gpu_of(const Buffer& b);
+  BufferRef take(std::size_t arena, std::size_t bytes);
+
+  const int devices_, devices_a_gpu_;
+  std::deque<Gpu> gpus_;
+  std::deque<Arena> arenas_;  // of the devices, then one for the launches of each GPU; no element ever moves
+};
+
+}  // namespace shardarray::cuda

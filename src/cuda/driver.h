@@ -1,0 +1,60 @@
+// The calls of the CUDA runtime that the backend makes, as a table: the plug-in fills it from the runtime that is linked into it,
+// the tests' plug-in from a driver made of host memory. Nothing else here knows CUDA's headers.
+#pragma once
+#include <cstddef>
+#include <cstdint>
+#include <span>
+#include <string>
+
+namespace shardarray::cuda {
+
+using Status = int;  ///< of a call: the runtime's own numbers
+inline constexpr Status ok = 0, out_of_memory = 2, no_device = 100, not_ready = 600;
+
+using Stream = struct StreamObject*;
+using Event = struct EventObject*;
+using Library = struct LibraryObject*;
+using KernelHandle = struct KernelObject*;
+
+struct GpuProperties {
+  std::string name;
+  int major = 0, minor = 0;  ///< of its architecture
+};
+
+struct Grid {
+  std::uint32_t blocks = 1, items = 1, threads = 1;  ///< x and y of the grid; of a block
+};
+
+/// Each member is the runtime's call of that name. They hold for the GPU that the thread has set.
+struct Driver {
+  Status (*driver_version)(int* version);   ///< 1000 * major + 10 * minor; 0: there is no driver
+  Status (*runtime_version)(int* version);  ///< what the driver must have at least the major version of
+  Status (*device_count)(int* count);
+  Status (*device_properties)(GpuProperties* to, int gpu);
+  Status (*set_device)(int gpu);
+  Status (*malloc)(void** to, std::size_t bytes);
+  Status (*free)(void* p);
+  Status (*host_malloc)(void** to, std::size_t bytes);  ///< pinned
+  Status (*copy_async)(void* to, const void* from, std::size_t bytes, Stream stream);
+  Status (*fill_async)(void* to, int byte, std::size_t bytes, Stream stream);
+  Status (*stream_create)(Stream* to);
+  Status (*stream_query)(Stream stream);  ///< not_ready: work is under way
+  Status (*stream_synchronize)(Stream stream);
+  Status (*event_create)(Event* to);
+  Status (*event_record)(Event event, Stream stream);
+  Status (*event_synchronize)(Event event);
+  Status (*load_library)(Library* to, const void* image);
+  Status (*find_kernel)(KernelHandle* to, Library library, const char* name);
+  /// `arguments`: the address of each; they are read before it returns.
+  Status (*launch)(KernelHandle kernel, const Grid& grid, void** arguments, Stream stream);
+  /// What went wrong last in this thread, forgotten by asking.
+  Status (*last_error)();
+  const char* (*error_name)(Status status);
+  const char* (*error_text)(Status status);
+};
+const Driver& driver();
+
+/// The kernels for all architectures, as load_library takes them.
+const void* kernel_image();
+
+}  // namespace shardarray::cuda

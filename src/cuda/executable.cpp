@@ -1,0 +1,92 @@
+#include "cuda/executable.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <utility>
+
+#include "cuda/launch.h"
+#include "kernels/device.cuh"
+#include "shardarray/error.h"
+
+namespace shardarray::cuda {
+namespace {
+
+constexpr std::size_t table_alignment = 64;
+
+std::string spelled(const Launch& l) {
+  return l.where.line > 0 ? fmt::format("'{}' ({}:{})", l.label, l.where.file, l.where.line)
+                          : fmt::format("'{}'", l.label);
+}
+
+/// Bytes from other devices, transfer by transfer.
+std::vector<std::int64_t> received_by(const Program& program) {
+  std::vector<std::int64_t> received(program.transfers.size(), 0);
+  for (const Step& step : program.steps) {
+    const auto* const x = std::get_if<Exchange>(&step.body);
+    if (x == nullptr || x->transfer < 0) continue;
+    for (const Exchange::Item& item : x->items)
+      for (const Exchange::Piece& piece : item.pieces) {
+        const auto foreign =
+            std::count_if(piece.sources.begin(), piece.sources.end(),
+                          [&](const Exchange::Source& s) { return s.device != item.device; });
+        received[static_cast<std::size_t>(x->transfer)] +=
+            num_elements(piece.extents) * static_cast<std::int64_t>(itemsize(x->dtype)) * foreign;
+      }
+  }
+  return received;
+}
+
+}  // namespace
+
+CudaExecutable::CudaExecutable(CudaBackend& backend, Gpu& gpu, std::shared_ptr<const Program> program)
+    : backend_(backend), gpu_(gpu), base_count_(program->base_count), received_(received_by(*program)) {
+  const std::vector<Launch> launches = launches_of(*program);
+  std::vector<std::byte> tables;
+  for (const Launch& l : launches) {
+    tables.resize((tables.size() + table_alignment - 1) / table_alignment * table_alignment);
+    launches_.push_back({gpu_.kernel(l.kernel), {l.blocks, l.items, l.threads}, tables.size(), spelled(l)});
+    tables.insert(tables.end(), l.table.begin(), l.table.end());
+    scratch_bytes_ = std::max(scratch_bytes_, l.scratch_bytes);
+  }
+  if (launches.empty()) return;
+  steps_ = std::make_shared<std::string>(
+      launches.size() == 1 ? launches_[0].step
+                           : fmt::format("{} to {}", launches_.front().step, launches_.back().step));
+  tables_ = backend_.allocate_for_launches(gpu_, tables.size());
+  Turn(gpu_).upload(tables_->data, tables.data(), tables.size());
+}
+
+CompletionRef CudaExecutable::run(std::span<void* const> bases, RunReport* report) const {
+  if (bases.size() != base_count_)
+    throw InternalError(
+        fmt::format("run: {} base pointers, the program has {}. Every input, output and scratch arena has "
+                    "one. Please report this.",
+                    bases.size(), base_count_));
+  if (report != nullptr) report->received = received_;
+  if (launches_.empty()) return nullptr;
+  // Given back when all is asked for: whoever gets this memory next asks later.
+  BufferRef scratch, many;
+  if (scratch_bytes_ > 0) scratch = backend_.allocate_for_launches(gpu_, scratch_bytes_);
+  device::Bases addresses{};
+  std::vector<std::uint64_t> all;
+  if (bases.size() > device::few_bases) {
+    for (void* const b : bases) all.push_back(reinterpret_cast<std::uint64_t>(b));
+    many = backend_.allocate_for_launches(gpu_, all.size() * sizeof all[0]);
+    addresses.many = static_cast<const std::uint64_t*>(many->data);
+  } else {
+    for (std::size_t k = 0; k < bases.size(); k++)
+      addresses.few[k] = reinterpret_cast<std::uint64_t>(bases[k]);
+  }
+  Turn turn(gpu_);
+  if (many) turn.upload(many->data, all.data(), all.size() * sizeof all[0]);
+  for (const Ready& l : launches_) {
+    const std::byte* table = static_cast<const std::byte*>(tables_->data) + l.table;
+    void* memory = scratch ? scratch->data : nullptr;
+    void* arguments[] = {&table, &memory, &addresses};
+    turn.launch(l.kernel, l.grid, arguments, l.step);
+  }
+  return turn.done(steps_);
+}
+
+}  // namespace shardarray::cuda

@@ -1,0 +1,35 @@
+// A program on one GPU: its launches, with what they need in the GPU's memory.
+#pragma once
+#include <memory>
+#include <span>
+#include <string>
+#include <vector>
+
+#include "cuda/backend.h"
+#include "cuda/gpu.h"
+
+namespace shardarray::cuda {
+
+class CudaExecutable final : public Executable {
+ public:
+  CudaExecutable(CudaBackend& backend, Gpu& gpu, std::shared_ptr<const Program> program);
+  CompletionRef run(std::span<void* const> bases, RunReport* report) const override;
+
+ private:
+  struct Ready {
+    KernelHandle kernel = nullptr;
+    Grid grid;
+    std::size_t table = 0;  // bytes behind the beginning of `tables_`
+    std::string step;
+  };
+  CudaBackend& backend_;
+  Gpu& gpu_;
+  std::size_t base_count_;
+  std::vector<Ready> launches_;
+  BufferRef tables_;
+  std::size_t scratch_bytes_ = 0;             // of whichever launch needs most
+  std::shared_ptr<const std::string> steps_;  // for messages
+  std::vector<std::int64_t> received_;        // what each run reports
+};
+
+}  // namespace shardarray::cuda

@@ -1,0 +1,209 @@
+#include "cuda/gpu.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cstring>
+#include <utility>
+
+#include "shardarray/error.h"
+
+namespace shardarray::cuda {
+
+Gpu::Gpu(int number) : driver_(driver()), number_(number) {
+  check(driver_.device_properties(&properties_, number_), "cudaGetDeviceProperties");
+  set();
+  check(driver_.stream_create(&stream_), "cudaStreamCreateWithFlags");
+  check(driver_.load_library(&library_, kernel_image()), "cudaLibraryLoadData");
+}
+
+// ---------------------------------------------------------------- failures
+
+std::string Gpu::failure(Status status, const char* call, const std::string& step) const {
+  return fmt::format("cuda: {} failed on GPU {} ({}){}: {}, {}.", call, number_, properties_.name,
+                     step.empty() ? step : " in " + step, driver_.error_name(status),
+                     driver_.error_text(status));
+}
+
+void Gpu::check(Status status, const char* call, const std::string& step) {
+  if (status == ok) return;
+  const std::string what = failure(status, call, step);
+  driver_.last_error();  // forgotten
+  // Work that failed earlier says so in whichever call comes next, and in all after it.
+  const Status now = stream_ != nullptr ? driver_.stream_query(stream_) : ok;
+  if (now != ok && now != not_ready) lose(what);
+  if (status == out_of_memory)
+    throw OutOfMemory(what + " CUDA needs some memory beside the arrays. Free arrays.");
+  throw DeviceError(what + " It had no effect; the GPU can still be used. Please report this.");
+}
+
+void Gpu::lose(const std::string& what) {
+  {
+    const std::lock_guard lock(lost_mutex_);
+    if (!is_lost_) lost_ = what + " All that is on the GPU is lost. Restart the process.";
+    is_lost_ = true;
+  }
+  throw_if_lost();
+}
+
+void Gpu::throw_if_lost() const {
+  if (!is_lost_) return;
+  const std::lock_guard lock(lost_mutex_);
+  throw DeviceError(lost_);
+}
+
+void Gpu::set() { check(driver_.set_device(number_), "cudaSetDevice"); }
+
+// ---------------------------------------------------------------- memory
+
+// Blocks are at least 256 bytes aligned, which is all that kernels need.
+void* Gpu::Memory::map(std::size_t bytes) {
+  gpu_.throw_if_lost();
+  gpu_.set();
+  void* p = nullptr;
+  const Status status = gpu_.driver_.malloc(&p, bytes);
+  if (status != out_of_memory) gpu_.check(status, "cudaMalloc");
+  if (status == ok) return p;
+  gpu_.driver_.last_error();
+  return nullptr;
+}
+
+// Work that still uses the block may be under way.
+void Gpu::Memory::unmap(void* p, std::size_t) {
+  if (gpu_.driver_.set_device(gpu_.number_) != ok || gpu_.driver_.stream_synchronize(gpu_.stream_) != ok)
+    return;  // whoever asks next hears of it
+  gpu_.driver_.free(p);
+}
+
+void Gpu::Memory::fill(void* p, unsigned char byte, std::size_t bytes) { Turn(gpu_).fill(p, byte, bytes); }
+
+void Gpu::need(Slot& slot) {
+  if (slot.data != nullptr) return;
+  void* fresh = nullptr;
+  if (slot.free == nullptr) check(driver_.event_create(&slot.free), "cudaEventCreateWithFlags");
+  check(driver_.host_malloc(&fresh, Slot::bytes), "cudaMallocHost");
+  slot.data = static_cast<std::byte*>(fresh);
+}
+
+void Gpu::read(void* to, const void* from, std::size_t bytes) {
+  const std::lock_guard lock(reading_);
+  struct Part {
+    std::size_t first, bytes;
+  };
+  const auto part = [&](std::size_t k) {
+    return Part{k * Slot::bytes, std::min(Slot::bytes, bytes - k * Slot::bytes)};
+  };
+  const std::size_t parts = (bytes + Slot::bytes - 1) / Slot::bytes;
+  // One part arrives while the one before is copied out.
+  for (std::size_t k = 0; k < parts + 1; k++) {
+    if (k < parts) {
+      const Turn turn(*this);
+      Slot& slot = down_[k % down_.size()];
+      need(slot);
+      const auto* const source = static_cast<const std::byte*>(from) + part(k).first;
+      check(driver_.copy_async(slot.data, source, part(k).bytes, stream_), "cudaMemcpyAsync");
+      check(driver_.event_record(slot.free, stream_), "cudaEventRecord");
+    }
+    if (k == 0) continue;
+    const Slot& slot = down_[(k - 1) % down_.size()];
+    check(driver_.event_synchronize(slot.free), "cudaEventSynchronize", "work before a copy to the host");
+    std::memcpy(static_cast<std::byte*>(to) + part(k - 1).first, slot.data, part(k - 1).bytes);
+  }
+}
+
+// ---------------------------------------------------------------- work
+
+KernelHandle Gpu::kernel(const char* name) {
+  set();
+  KernelHandle found = nullptr;
+  check(driver_.find_kernel(&found, library_, name), "cudaLibraryGetKernel", name);
+  return found;
+}
+
+Event Gpu::take_event() {
+  const std::lock_guard lock(events_mutex_);
+  if (events_.empty()) {
+    events_.reserve(events_.capacity() + 8);  // so that giving back never allocates
+    Event fresh = nullptr;
+    check(driver_.event_create(&fresh), "cudaEventCreateWithFlags");
+    return fresh;
+  }
+  const Event event = events_.back();
+  events_.pop_back();
+  return event;
+}
+
+void Gpu::give_back(Event event) noexcept {
+  const std::lock_guard lock(events_mutex_);
+  events_.push_back(event);
+}
+
+/// What a turn asked for, up to an event.
+class Work final : public Completion {
+ public:
+  Work(Gpu& gpu, std::shared_ptr<const std::string> steps)
+      : gpu_(gpu), steps_(std::move(steps)), event_(gpu.take_event()) {}
+  ~Work() override { gpu_.give_back(event_); }
+  void record() { gpu_.check(gpu_.driver_.event_record(event_, gpu_.stream_), "cudaEventRecord", *steps_); }
+  void wait() const override {
+    if (done_) return;
+    gpu_.throw_if_lost();
+    gpu_.check(gpu_.driver_.event_synchronize(event_), "cudaEventSynchronize", *steps_);
+    done_ = true;
+  }
+
+ private:
+  Gpu& gpu_;
+  const std::shared_ptr<const std::string> steps_;
+  const Event event_;
+  mutable std::atomic<bool> done_ = false;
+};
+
+Turn::Turn(Gpu& gpu) : gpu_(gpu), lock_(gpu.turn_) {
+  gpu_.throw_if_lost();
+  gpu_.set();
+}
+
+void Turn::copy(void* to, const void* from, std::size_t bytes) {
+  if (bytes > 0) gpu_.check(gpu_.driver_.copy_async(to, from, bytes, gpu_.stream_), "cudaMemcpyAsync");
+}
+
+void Turn::upload(void* to, const void* from, std::size_t bytes) {
+  using Slot = Gpu::Slot;
+  for (std::size_t first = 0; first < bytes;) {
+    Slot* slot = &gpu_.up_[gpu_.filling_];
+    if (slot->used == Slot::bytes) {  // full: the next one, once the stream is done with it
+      gpu_.check(gpu_.driver_.event_record(slot->free, gpu_.stream_), "cudaEventRecord");
+      slot->asked = true;
+      gpu_.filling_ = (gpu_.filling_ + 1) % gpu_.up_.size();
+      slot = &gpu_.up_[gpu_.filling_];
+      if (slot->asked)
+        gpu_.check(gpu_.driver_.event_synchronize(slot->free), "cudaEventSynchronize",
+                   "work before a copy from the host");
+      slot->asked = false;
+      slot->used = 0;
+    }
+    gpu_.need(*slot);
+    const std::size_t n = std::min(bytes - first, Slot::bytes - slot->used);
+    std::memcpy(slot->data + slot->used, static_cast<const std::byte*>(from) + first, n);
+    copy(static_cast<std::byte*>(to) + first, slot->data + slot->used, n);
+    slot->used = std::min(Slot::bytes, slot->used + (n + 15) / 16 * 16);
+    first += n;
+  }
+}
+
+void Turn::fill(void* p, unsigned char byte, std::size_t bytes) {
+  if (bytes > 0) gpu_.check(gpu_.driver_.fill_async(p, byte, bytes, gpu_.stream_), "cudaMemsetAsync");
+}
+
+void Turn::launch(KernelHandle kernel, const Grid& grid, void** arguments, const std::string& step) {
+  gpu_.check(gpu_.driver_.launch(kernel, grid, arguments, gpu_.stream_), "cudaLaunchKernel", step);
+}
+
+CompletionRef Turn::done(std::shared_ptr<const std::string> steps) {
+  auto work = std::make_shared<Work>(gpu_, std::move(steps));
+  work->record();
+  return work;
+}
+
+}  // namespace shardarray::cuda

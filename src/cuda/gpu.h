@@ -1,0 +1,105 @@
+// One physical GPU: a stream, on which all is done in the order of asking, and what passes between it and the host.
+//
+// Nothing is torn down when the process ends. What fails after its call fails all that is asked of the GPU from then on.
+#pragma once
+#include <array>
+#include <atomic>
+#include <cstddef>
+#include <memory>
+#include <mutex>
+#include <string>
+#include <vector>
+
+#include "cuda/driver.h"
+#include "runtime/completion.h"
+#include "runtime/memory_source.h"
+
+namespace shardarray::cuda {
+
+class Gpu {
+ public:
+  /// The GPU number `number` of those that CUDA shows. Throws DeviceError.
+  explicit Gpu(int number);
+  Gpu(const Gpu&) = delete;
+  Gpu& operator=(const Gpu&) = delete;
+
+  int number() const { return number_; }
+  const GpuProperties& properties() const { return properties_; }
+  /// Of the GPU; addresses that no host code may touch.
+  MemorySource& memory() { return memory_; }
+  /// Returns with the bytes.
+  void read(void* to, const void* from, std::size_t bytes);
+  /// A kernel of kernel_image(). Throws InternalError where there is none of that name.
+  KernelHandle kernel(const char* name);
+
+ private:
+  friend class Turn;
+  friend class Work;
+  class Memory final : public MemorySource {
+   public:
+    explicit Memory(Gpu& gpu) : gpu_(gpu) {}
+    void* map(std::size_t bytes) override;
+    void unmap(void* p, std::size_t bytes) override;
+    void fill(void* p, unsigned char byte, std::size_t bytes) override;
+
+   private:
+    Gpu& gpu_;
+  };
+  /// Pinned memory, and when the stream is done with it.
+  struct Slot {
+    static constexpr std::size_t bytes = std::size_t{1} << 20;
+    std::byte* data = nullptr;
+    Event free = nullptr;
+    std::size_t used = 0;
+    bool asked = false;  // `free` is in the stream
+  };
+
+  void set();
+  /// Throws what a call failed with; `step` is named. What stays failed stays thrown.
+  void check(Status status, const char* call, const std::string& step = "");
+  void lose(const std::string& what);
+  std::string failure(Status status, const char* call, const std::string& step) const;
+  void throw_if_lost() const;
+  void need(Slot& slot);
+  Event take_event();
+  void give_back(Event event) noexcept;
+
+  const Driver& driver_;
+  const int number_;
+  GpuProperties properties_;
+  Memory memory_{*this};
+  std::mutex turn_;  // held from the first to the last request of one asker
+  Stream stream_ = nullptr;
+  Library library_ = nullptr;
+  std::array<Slot, 8> up_;
+  std::size_t filling_ = 0;  // the slot of `up_`
+  std::mutex reading_;       // of `down_`
+  std::array<Slot, 2> down_;
+  std::mutex events_mutex_;
+  std::vector<Event> events_;  // that nobody uses
+  mutable std::mutex lost_mutex_;
+  std::atomic<bool> is_lost_ = false;
+  std::string lost_;  // the first failure of work
+};
+
+/// The right to ask: what others ask for comes before or after all that one turn asks for. Throws what the GPU is lost by.
+class Turn {
+ public:
+  explicit Turn(Gpu& gpu);
+  /// From this GPU's memory to this GPU's memory.
+  void copy(void* to, const void* from, std::size_t bytes);
+  /// From the host, whose memory may be written again at once.
+  void upload(void* to, const void* from, std::size_t bytes);
+  void fill(void* p, unsigned char byte, std::size_t bytes);
+  /// `step` is named where it fails.
+  void launch(KernelHandle kernel, const Grid& grid, void** arguments, const std::string& step);
+  /// Of all that was asked for up to now. `steps` are named where it fails.
+  CompletionRef done(std::shared_ptr<const std::string> steps);
+
+ private:
+  friend class Gpu;
+  Gpu& gpu_;
+  std::lock_guard<std::mutex> lock_;
+};
+
+}  // namespace shardarray::cuda

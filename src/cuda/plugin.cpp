@@ -1,0 +1,72 @@
+// What the core library finds in this plug-in.
+#include <fmt/format.h>
+
+#include "abi_hash.h"
+#include "base/env.h"
+#include "cuda/backend.h"
+#include "runtime/platforms.h"
+#include "shardarray/error.h"
+
+namespace shardarray::cuda {
+namespace {
+
+constexpr int oldest_architecture = 8;  // Ampere
+constexpr int most_logical_devices = 1024;
+
+/// The GPUs that CUDA shows. Throws DeviceError where there are none, or none that this library can use.
+int usable_gpus() {
+  const Driver& d = driver();
+  int version = 0, needed = 0, count = 0;
+  d.runtime_version(&needed);
+  if (d.driver_version(&version) != ok || version == 0)
+    throw DeviceError(fmt::format(
+        "cuda: this machine has no NVIDIA driver. CUDA devices need one for CUDA {} or newer. Install it, or "
+        "use the platform 'cpu'.",
+        needed / 1000));
+  if (version / 1000 < needed / 1000)
+    throw DeviceError(
+        fmt::format("cuda: the NVIDIA driver is for CUDA {}.{}. The library needs one for CUDA {} or newer. "
+                    "Install it, or use the platform 'cpu'.",
+                    version / 1000, version % 1000 / 10, needed / 1000));
+  const Status status = d.device_count(&count);
+  if (status == no_device || (status == ok && count == 0))
+    throw DeviceError(
+        "cuda: the NVIDIA driver shows no GPU. CUDA_VISIBLE_DEVICES may hide them. Correct the variable, or "
+        "use the platform 'cpu'.");
+  if (status != ok)
+    throw DeviceError(fmt::format(
+        "cuda: cudaGetDeviceCount failed: {}, {}. CUDA devices need a driver that works. Ask nvidia-smi what "
+        "is wrong, or use the platform 'cpu'.",
+        d.error_name(status), d.error_text(status)));
+  return count;
+}
+
+void need_architecture(int gpus) {
+  for (int g = 0; g < gpus; g++) {
+    GpuProperties p;
+    if (driver().device_properties(&p, g) != ok || p.major >= oldest_architecture) continue;
+    throw DeviceError(fmt::format(
+        "cuda: GPU {} ({}) has compute capability {}.{}. The library has kernels for {}.0 and newer. Hide "
+        "it with CUDA_VISIBLE_DEVICES, or use the platform 'cpu'.",
+        g, p.name, p.major, p.minor, oldest_architecture));
+  }
+}
+
+int logical_devices() {
+  try {
+    return static_cast<int>(env_int("SHARDARRAY_CUDA_LOGICAL_DEVICES", 1, 1, most_logical_devices));
+  } catch (const Error& e) { throw DeviceError(e.what()); }
+}
+
+std::unique_ptr<Backend> make_backend() {
+  const int devices = logical_devices(), gpus = usable_gpus();
+  need_architecture(gpus);
+  return std::make_unique<CudaBackend>(gpus, devices);
+}
+
+}  // namespace
+}  // namespace shardarray::cuda
+
+extern "C" __attribute__((visibility("default"))) const shardarray::BackendPlugin shardarray_plugin;
+const shardarray::BackendPlugin shardarray_plugin = {{SHARDARRAY_ABI_HASH, SHARDARRAY_PLUGIN_VERSION},
+                                                     shardarray::cuda::make_backend};

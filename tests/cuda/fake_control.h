@@ -1,0 +1,23 @@
+// How tests steer the fake CUDA driver: the symbol `shardarray_fake_cuda` of its plug-in.
+#pragma once
+#include <cstddef>
+#include <cstdint>
+
+namespace shardarray::testing {
+
+struct FakeCudaControl {
+  /// The call after so many fails with `status`, and only that one; -1: none does.
+  void (*fail_call)(int after, int status);
+  /// The piece of work after so many, of any stream, fails with `status`, which stays; -1: none does.
+  void (*fail_work)(int after, int status);
+  /// What all GPUs together may hold.
+  void (*set_capacity)(std::size_t bytes);
+  /// While held, no stream begins anything.
+  void (*hold)(bool on);
+  std::uint64_t (*calls)();    ///< made up to now
+  std::uint64_t (*done)();     ///< pieces of work done up to now
+  const char* (*last_call)();  ///< the name of the one that failed last
+};
+inline constexpr char fake_cuda_symbol[] = "shardarray_fake_cuda";
+
+}  // namespace shardarray::testing

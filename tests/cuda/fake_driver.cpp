@@ -1,0 +1,309 @@
+// The table of a driver whose GPUs are made of host memory. It refuses what CUDA refuses.
+#include <fmt/format.h>
+
+#include <vector>
+
+#include "cuda/driver.h"
+#include "cuda/host_kernels.h"
+#include "fake_control.h"
+#include "fake_gpu.h"
+
+namespace shardarray::cuda {
+namespace {
+
+using testing::FakeBlocks;
+using testing::FakeStream;
+using testing::FakeWork;
+
+constexpr Status invalid_value = 1, invalid_grid = 9, invalid_handle = 400, no_symbol = 500;
+
+int fake_setting(const char* variable, int otherwise) {
+  const char* const text = std::getenv(variable);
+  return text != nullptr ? std::atoi(text) : otherwise;
+}
+const int gpu_count = fake_setting("SHARDARRAY_FAKE_GPUS", 1);
+
+struct FakeEvent {
+  int gpu = 0;
+  FakeStream* stream = nullptr;  // null: not recorded yet
+  std::uint64_t number = 0;
+};
+
+/// Never destroyed, as its streams' threads.
+struct FakeDriver {
+  FakeBlocks device, pinned;
+  FakeWork work;
+  std::mutex mutex;  // of what follows
+  std::vector<FakeStream*> streams;
+  std::uint64_t calls = 0;
+  int to_failure = -1, failure = 0;  // the call after so many fails
+  std::string last_failed;
+};
+FakeDriver& fake() {
+  static FakeDriver& f = *new FakeDriver;
+  return f;
+}
+thread_local int current_gpu = 0;
+thread_local Status latest = ok;
+
+Status failed(Status status) { return latest = status; }
+
+/// What a call begins with: the failure that was ordered for it, or that of earlier work on the thread's GPU.
+Status enter(const char* call) {
+  FakeDriver& f = fake();
+  std::vector<FakeStream*> streams;
+  {
+    const std::lock_guard lock(f.mutex);
+    f.calls++;
+    if (f.to_failure >= 0 && f.to_failure-- == 0) {
+      f.last_failed = call;
+      return failed(f.failure);
+    }
+    streams = f.streams;
+  }
+  for (FakeStream* const s : streams)
+    if (s->gpu == current_gpu && s->status() != ok) return failed(s->status());
+  return ok;
+}
+
+FakeStream& stream_of(Stream s) { return *reinterpret_cast<FakeStream*>(s); }
+FakeEvent& event_of(Event e) { return *reinterpret_cast<FakeEvent*>(e); }
+
+bool fits(const void* p, std::size_t bytes) {
+  return !FakeBlocks::on_device(p) || fake().device.rest(p) >= bytes;
+}
+
+Status allocate_on_device(void** to, std::size_t bytes) {
+  if (const Status s = enter("cudaMalloc")) return s;
+  *to = fake().device.add(bytes, FakeBlocks::tag);
+  return *to != nullptr ? ok : failed(out_of_memory);
+}
+// Without a wait: what still uses the block then reads rubbish.
+Status free_on_device(void* p) {
+  if (const Status s = enter("cudaFree")) return s;
+  return fake().device.remove(p) ? ok : failed(invalid_value);
+}
+Status allocate_pinned(void** to, std::size_t bytes) {
+  if (const Status s = enter("cudaMallocHost")) return s;
+  *to = fake().pinned.add(bytes, 0);
+  return *to != nullptr ? ok : failed(out_of_memory);
+}
+
+// Pinned memory is read and written when the copy is made, other memory of the host before the call returns.
+Status copy_later(void* to, const void* from, std::size_t bytes, Stream s) {
+  if (const Status status = enter("cudaMemcpyAsync")) return status;
+  FakeStream& stream = stream_of(s);
+  if (stream.gpu != current_gpu) return failed(invalid_handle);
+  if (!fits(to, bytes) || !fits(from, bytes)) return failed(invalid_value);
+  const bool paged_from = !FakeBlocks::on_device(from) && fake().pinned.rest(from) < bytes,
+             paged_to = !FakeBlocks::on_device(to) && fake().pinned.rest(to) < bytes;
+  std::vector<std::byte> read;
+  if (paged_from)
+    read.assign(static_cast<const std::byte*>(from), static_cast<const std::byte*>(from) + bytes);
+  const std::uint64_t number =
+      stream.ask([to = FakeBlocks::host(to), from = FakeBlocks::host(from), bytes, paged_from,
+                  read = std::move(read)] { std::memmove(to, paged_from ? read.data() : from, bytes); });
+  if (!paged_to) return ok;
+  const Status status = stream.wait(number);
+  return status == ok ? ok : failed(status);
+}
+Status fill_later(void* to, int byte, std::size_t bytes, Stream s) {
+  if (const Status status = enter("cudaMemsetAsync")) return status;
+  if (stream_of(s).gpu != current_gpu) return failed(invalid_handle);
+  if (!fits(to, bytes)) return failed(invalid_value);
+  stream_of(s).ask([=, to = FakeBlocks::host(to)] { std::memset(to, byte, bytes); });
+  return ok;
+}
+
+Status make_stream(Stream* to) {
+  if (const Status s = enter("cudaStreamCreateWithFlags")) return s;
+  auto* const fresh = new FakeStream(fake().work, current_gpu);
+  const std::lock_guard lock(fake().mutex);
+  fake().streams.push_back(fresh);
+  *to = reinterpret_cast<Stream>(fresh);
+  return ok;
+}
+Status ask_stream(Stream s) {
+  if (const Status status = enter("cudaStreamQuery")) return status;
+  if (const Status status = stream_of(s).status()) return failed(status);
+  return stream_of(s).busy() ? not_ready : ok;
+}
+Status wait_for_stream(Stream s) {
+  if (const Status status = enter("cudaStreamSynchronize")) return status;
+  const Status status = stream_of(s).wait();
+  return status == ok ? ok : failed(status);
+}
+Status make_event(Event* to) {
+  if (const Status s = enter("cudaEventCreateWithFlags")) return s;
+  *to = reinterpret_cast<Event>(new FakeEvent{current_gpu});
+  return ok;
+}
+Status record_event(Event e, Stream s) {
+  if (const Status status = enter("cudaEventRecord")) return status;
+  if (event_of(e).gpu != stream_of(s).gpu) return failed(invalid_handle);
+  event_of(e).number = stream_of(s).ask([] {});
+  event_of(e).stream = &stream_of(s);
+  return ok;
+}
+Status wait_for_event(Event e) {
+  if (const Status status = enter("cudaEventSynchronize")) return status;
+  const FakeEvent event = event_of(e);
+  if (event.stream == nullptr) return ok;
+  const Status status = event.stream->wait(event.number);
+  return status == ok ? ok : failed(status);
+}
+
+Status load_nothing(Library* to, const void* image) {
+  if (const Status s = enter("cudaLibraryLoadData")) return s;
+  *to = reinterpret_cast<Library>(const_cast<void*>(image));
+  return ok;
+}
+Status find_host_kernel(KernelHandle* to, Library, const char* name) {
+  if (const Status s = enter("cudaLibraryGetKernel")) return s;
+  *to = reinterpret_cast<KernelHandle>(host_kernel(name));
+  return *to != nullptr ? ok : failed(no_symbol);
+}
+
+/// What a launch read from its arguments, with addresses of the device.
+struct FakeLaunch {
+  HostKernel kernel;
+  Grid grid;
+  const std::byte* table;
+  std::byte* scratch;
+  device::Bases bases;
+
+  void run() const {
+    device::Bases here = bases;
+    for (std::uint64_t& b : here.few) b &= ~std::uint64_t{FakeBlocks::tag};
+    std::vector<std::uint64_t> many;  // how many is not known here: as far as the block goes
+    if (here.many != nullptr) {
+      const std::uint64_t* const first = FakeBlocks::host(here.many);
+      many.assign(first, first + fake().device.rest(here.many) / sizeof *first);
+      for (std::uint64_t& b : many) b &= ~std::uint64_t{FakeBlocks::tag};
+      here.many = many.data();
+    }
+    // No order of blocks is promised: every other launch runs backwards.
+    static std::atomic<bool> turn = false;
+    const bool backwards = turn.exchange(!turn);
+    const std::uint64_t all = std::uint64_t{grid.blocks} * grid.items;
+    for (std::uint64_t k = 0; k < all; k++) {
+      const std::uint64_t at = backwards ? all - 1 - k : k;
+      kernel({static_cast<std::uint32_t>(at % grid.blocks), grid.blocks,
+              static_cast<std::uint32_t>(at / grid.blocks), 0, grid.threads},
+             FakeBlocks::host(table), FakeBlocks::host(scratch), here);
+    }
+  }
+};
+Status launch_later(KernelHandle kernel, const Grid& grid, void** arguments, Stream s) {
+  if (const Status status = enter("cudaLaunchKernel")) return status;
+  if (stream_of(s).gpu != current_gpu) return failed(invalid_handle);
+  const auto whole = [](std::uint32_t n, std::uint32_t most) { return n >= 1 && n <= most; };
+  if (!whole(grid.blocks, 0x7fffffff) || !whole(grid.items, 65535) || !whole(grid.threads, 1024))
+    return failed(invalid_grid);
+  const FakeLaunch launch = {
+      reinterpret_cast<HostKernel>(kernel), grid, *static_cast<const std::byte**>(arguments[0]),
+      *static_cast<std::byte**>(arguments[1]), *static_cast<device::Bases*>(arguments[2])};
+  stream_of(s).ask([launch] { launch.run(); });
+  return ok;
+}
+
+Status properties_of_fake(GpuProperties* to, int gpu) {
+  if (const Status s = enter("cudaGetDeviceProperties")) return s;
+  *to = {"fake GPU", fake_setting("SHARDARRAY_FAKE_ARCHITECTURE", 9), 0};
+  return gpu < gpu_count ? ok : failed(invalid_value);
+}
+Status set_gpu(int gpu) {
+  current_gpu = gpu;
+  return enter("cudaSetDevice");
+}
+const char* name_of(Status status) {
+  switch (status) {
+    case ok: return "cudaSuccess";
+    case invalid_value: return "cudaErrorInvalidValue";
+    case out_of_memory: return "cudaErrorMemoryAllocation";
+    case invalid_grid: return "cudaErrorInvalidConfiguration";
+    case no_device: return "cudaErrorNoDevice";
+    case invalid_handle: return "cudaErrorInvalidResourceHandle";
+    case no_symbol: return "cudaErrorSymbolNotFound";
+    case 700: return "cudaErrorIllegalAddress";
+    default: return "cudaErrorUnknown";
+  }
+}
+
+const Driver table = {
+    .driver_version =
+        [](int* version) { return (*version = fake_setting("SHARDARRAY_FAKE_DRIVER", 13000), ok); },
+    .runtime_version = [](int* version) { return (*version = 13000, ok); },
+    .device_count = [](int* count) { return (*count = gpu_count) > 0 ? ok : failed(no_device); },
+    .device_properties = properties_of_fake,
+    .set_device = set_gpu,
+    .malloc = allocate_on_device,
+    .free = free_on_device,
+    .host_malloc = allocate_pinned,
+    .copy_async = copy_later,
+    .fill_async = fill_later,
+    .stream_create = make_stream,
+    .stream_query = ask_stream,
+    .stream_synchronize = wait_for_stream,
+    .event_create = make_event,
+    .event_record = record_event,
+    .event_synchronize = wait_for_event,
+    .load_library = load_nothing,
+    .find_kernel = find_host_kernel,
+    .launch = launch_later,
+    .last_error = [] { return std::exchange(latest, ok); },
+    .error_name = name_of,
+    .error_text = [](Status) { return "as the test wants it"; },
+};
+
+}  // namespace
+
+const Driver& driver() { return table; }
+const void* kernel_image() { return ""; }
+
+}  // namespace shardarray::cuda
+
+extern "C" __attribute__((visibility("default")))
+const shardarray::testing::FakeCudaControl shardarray_fake_cuda;
+const shardarray::testing::FakeCudaControl shardarray_fake_cuda = {
+    .fail_call =
+        [](int after, int status) {
+          auto& f = shardarray::cuda::fake();
+          const std::lock_guard lock(f.mutex);
+          f.to_failure = after;
+          f.failure = status;
+        },
+    .fail_work =
+        [](int after, int status) {
+          auto& work = shardarray::cuda::fake().work;
+          const std::lock_guard lock(work.mutex);
+          work.to_failure = after;
+          work.failure = status;
+        },
+    .set_capacity = [](std::size_t bytes) { shardarray::cuda::fake().device.capacity = bytes; },
+    .hold =
+        [](bool on) {
+          auto& work = shardarray::cuda::fake().work;
+          const std::lock_guard lock(work.mutex);
+          work.held = on;
+          work.changed.notify_all();
+        },
+    .calls =
+        [] {
+          auto& f = shardarray::cuda::fake();
+          const std::lock_guard lock(f.mutex);
+          return f.calls;
+        },
+    .done =
+        [] {
+          auto& work = shardarray::cuda::fake().work;
+          const std::lock_guard lock(work.mutex);
+          return work.done;
+        },
+    .last_call =
+        [] {
+          auto& f = shardarray::cuda::fake();
+          const std::lock_guard lock(f.mutex);
+          return f.last_failed.c_str();
+        },
+};

@@ -1,0 +1,142 @@
+// GPUs made of host memory: addresses that crash when the host touches them, streams whose work is done by threads of their own, in
+// order, with pauses.
+#pragma once
+#include <algorithm>
+#include <atomic>
+#include <chrono>
+#include <condition_variable>
+#include <cstdint>
+#include <cstdlib>
+#include <cstring>
+#include <deque>
+#include <functional>
+#include <map>
+#include <memory>
+#include <mutex>
+#include <random>
+#include <thread>
+#include <utility>
+
+namespace shardarray::testing {
+
+/// Blocks of memory by their first address.
+class FakeBlocks {
+ public:
+  /// No address of a process has this bit, so that what touches a device's address ends.
+  static constexpr std::uintptr_t tag = std::uintptr_t{1} << 60;
+  static bool on_device(const void* p) { return (reinterpret_cast<std::uintptr_t>(p) & tag) != 0; }
+  template <class T> static T* host(T* p) {
+    return reinterpret_cast<T*>(reinterpret_cast<std::uintptr_t>(p) & ~tag);
+  }
+
+  /// 256-byte aligned, full of 0xff; null beyond the capacity.
+  void* add(std::size_t bytes, std::uintptr_t bits) {
+    const std::lock_guard lock(mutex_);
+    if (bytes > capacity || held_ > capacity - bytes) return nullptr;
+    const std::size_t whole = (bytes + 255) / 256 * 256;
+    void* const p = std::aligned_alloc(256, whole);
+    if (p == nullptr) return p;
+    std::memset(p, 0xff, whole);
+    held_ += bytes;
+    const std::uintptr_t address = reinterpret_cast<std::uintptr_t>(p) | bits;
+    blocks_[address] = bytes;
+    return reinterpret_cast<void*>(address);
+  }
+  bool remove(void* p) {
+    const std::lock_guard lock(mutex_);
+    const auto it = blocks_.find(reinterpret_cast<std::uintptr_t>(p));
+    if (it == blocks_.end()) return false;
+    std::memset(host(p), 0xff, it->second);
+    std::free(host(p));
+    held_ -= it->second;
+    blocks_.erase(it);
+    return true;
+  }
+  /// Bytes from p to the end of its block; 0 where there is none.
+  std::size_t rest(const void* p) {
+    const std::lock_guard lock(mutex_);
+    const auto address = reinterpret_cast<std::uintptr_t>(p);
+    auto it = blocks_.upper_bound(address);
+    if (it == blocks_.begin()) return 0;
+    --it;
+    return address < it->first + it->second ? it->first + it->second - address : 0;
+  }
+  std::atomic<std::size_t> capacity = SIZE_MAX;
+
+ private:
+  std::mutex mutex_;
+  std::map<std::uintptr_t, std::size_t> blocks_;
+  std::size_t held_ = 0;
+};
+
+/// What all streams share.
+struct FakeWork {
+  std::mutex mutex;
+  std::condition_variable changed;
+  bool held = false;
+  int to_failure = -1, failure = 0;  // the piece after so many fails
+  std::uint64_t done = 0;
+};
+
+/// One queue of work. What fails is not gone on with: `status` stays.
+class FakeStream {
+ public:
+  FakeStream(FakeWork& all, int on) : gpu(on), all_(all) {
+    std::thread([this] { work(); }).detach();
+  }
+  const int gpu;
+
+  /// Returns the number of this piece.
+  std::uint64_t ask(std::function<void()> piece) {
+    const std::lock_guard lock(all_.mutex);
+    waiting_.push_back(std::move(piece));
+    all_.changed.notify_all();
+    return ++asked_;
+  }
+  int wait(std::uint64_t number) {
+    std::unique_lock lock(all_.mutex);
+    all_.changed.wait(lock, [&] { return done_ >= number; });
+    return status_;
+  }
+  int wait() {
+    std::unique_lock lock(all_.mutex);
+    const std::uint64_t number = asked_;
+    all_.changed.wait(lock, [&] { return done_ >= number; });
+    return status_;
+  }
+  int status() {
+    const std::lock_guard lock(all_.mutex);
+    return status_;
+  }
+  bool busy() {
+    const std::lock_guard lock(all_.mutex);
+    return done_ < asked_;
+  }
+
+ private:
+  void work() {
+    std::mt19937 random(7);
+    for (;;) {
+      std::unique_lock lock(all_.mutex);
+      all_.changed.wait(lock, [&] { return !all_.held && !waiting_.empty(); });
+      const auto next = std::move(waiting_.front());
+      waiting_.pop_front();
+      if (all_.to_failure >= 0 && all_.to_failure-- == 0) status_ = all_.failure;
+      const bool runs = status_ == 0;
+      lock.unlock();
+      if (random() % 8 == 0) std::this_thread::sleep_for(std::chrono::microseconds(random() % 100));
+      if (runs) next();
+      lock.lock();
+      done_++;
+      all_.done++;
+      all_.changed.notify_all();
+    }
+  }
+
+  FakeWork& all_;
+  std::deque<std::function<void()>> waiting_;
+  std::uint64_t asked_ = 0, done_ = 0;
+  int status_ = 0;
+};
+
+}  // namespace shardarray::testing
