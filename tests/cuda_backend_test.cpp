@@ -7,6 +7,7 @@
 #include <filesystem>
 #include <future>
 #include <string>
+#include <thread>
 #include <utility>
 #include <vector>
 
@@ -191,6 +192,18 @@ TEST_CASE("cuda process: work goes on after the call" * doctest::skip()) {
   CHECK(read.get() == want);
   CHECK(much_later.item<float>() == want * want);
   CHECK(uploaded.to_vector<float>() == before);
+  // More than all staging: the call goes on when the stream does.
+  for (std::size_t k = 0; k < large.size(); k++) large[k] = static_cast<float>(k % 999);
+  held = std::make_unique<Held>();
+  auto release = std::async(std::launch::async, [&] {
+    std::this_thread::sleep_for(std::chrono::milliseconds(30));
+    held.reset();
+  });
+  std::vector<Array> copies;
+  for (int k = 0; k < 3; k++) copies.push_back(sa::array(large, {2'000'003}));
+  const std::vector<float> again = std::exchange(large, {});
+  release.get();
+  for (const Array& c : copies) CHECK(c.to_vector<float>() == again);
   // Donated memory and temporaries serve again while earlier work is under way.
   const auto g = sa::jit([](const Array& a, const Array& b) { return sa::sort(a * 2 + b) - b; });
   const auto rounds = [&](const char* platform) {
