@@ -1,5 +1,7 @@
 // One instruction of kernel IR on bits: what the interpreter's kernels share. The arithmetic is scalar.h's.
 #pragma once
+#include <stdexcept>
+
 #include "kernels/device.cuh"
 // device.cuh says how scalar.h is compiled.
 #include "runtime/kernel.h"
@@ -160,8 +162,16 @@ SHARDARRAY_DEVICE inline std::uint64_t with_rounded_off_bits(DType t, std::uint6
              : pack(scalar::with_rounded_off(value_of<double>(total), value_of<double>(lost)));
 }
 
+/// What the device does at such an address; hosts would read it.
+SHARDARRAY_DEVICE inline void check_aligned([[maybe_unused]] const std::byte* p,
+                                            [[maybe_unused]] std::uint32_t bytes) {
+#ifndef __CUDACC__
+  if (reinterpret_cast<std::uintptr_t>(p) % bytes != 0) throw std::runtime_error("misaligned address");
+#endif
+}
 /// Elements of 1, 2, 4 or 8 bytes.
 SHARDARRAY_DEVICE inline std::uint64_t read_bits(const std::byte* p, std::uint32_t bytes) {
+  check_aligned(p, bytes);
   switch (bytes) {
     case 1: return *reinterpret_cast<const std::uint8_t*>(p);
     case 2: return *reinterpret_cast<const std::uint16_t*>(p);
@@ -170,6 +180,7 @@ SHARDARRAY_DEVICE inline std::uint64_t read_bits(const std::byte* p, std::uint32
   }
 }
 SHARDARRAY_DEVICE inline void write_bits(std::byte* p, std::uint32_t bytes, std::uint64_t x) {
+  check_aligned(p, bytes);
   switch (bytes) {
     case 1: *reinterpret_cast<std::uint8_t*>(p) = static_cast<std::uint8_t>(x); break;
     case 2: *reinterpret_cast<std::uint16_t*>(p) = static_cast<std::uint16_t>(x); break;
@@ -179,12 +190,17 @@ SHARDARRAY_DEVICE inline void write_bits(std::byte* p, std::uint32_t bytes, std:
 }
 
 /// 16 bytes are complex numbers, which are only moved.
-struct Bytes16 {
+struct alignas(16) Bytes16 {
   std::uint64_t low, high;
 };
 SHARDARRAY_DEVICE inline void copy_element(std::byte* to, const std::byte* from, std::uint32_t bytes) {
-  if (bytes == 16) *reinterpret_cast<Bytes16*>(to) = *reinterpret_cast<const Bytes16*>(from);
-  else write_bits(to, bytes, read_bits(from, bytes));
+  if (bytes == 16) {
+    check_aligned(to, 16);
+    check_aligned(from, 16);
+    *reinterpret_cast<Bytes16*>(to) = *reinterpret_cast<const Bytes16*>(from);
+    return;
+  }
+  write_bits(to, bytes, read_bits(from, bytes));
 }
 
 }  // namespace shardarray::device

@@ -21,16 +21,16 @@ struct MovePiece {
   Address dst;
   List<MoveAxis> axes;
   List<Address> sources;  ///< at least one
-  std::int64_t first;     ///< of the item's elements
+  std::int64_t first;     ///< of the item's units
+  std::uint32_t bytes;    ///< of a unit: an element, or several of a copy, up to 16 bytes
+  std::uint32_t unused;
 };
 struct MoveItem {
   List<MovePiece> pieces;
-  std::int64_t elements;  ///< of all pieces
+  std::int64_t units;  ///< of all pieces
 };
 struct MoveTable {
   List<MoveItem> items;
-  std::uint32_t bytes;  ///< of an element: 1, 2, 4, 8 or 16
-  std::uint32_t unused;
   Instruction combine;  ///< of two elements, where pieces have several sources
 };
 
@@ -45,13 +45,13 @@ SHARDARRAY_DEVICE inline void fill_tiles(const Grid& g, const std::byte* table, 
   }
 }
 
-/// The piece that holds an element: the last one that does not start behind it.
+/// The piece that holds a unit: the last one that does not start behind it.
 SHARDARRAY_DEVICE inline const MovePiece& piece_of(const MovePiece* pieces, std::uint32_t count,
-                                                   std::int64_t element) {
+                                                   std::int64_t unit) {
   std::uint32_t low = 0;
   for (std::uint32_t high = count; high - low > 1;) {
     const std::uint32_t middle = low + (high - low) / 2;
-    if (pieces[middle].first <= element) low = middle;
+    if (pieces[middle].first <= unit) low = middle;
     else high = middle;
   }
   return pieces[low];
@@ -62,7 +62,7 @@ SHARDARRAY_DEVICE inline void move_boxes(const Grid& g, const std::byte* table, 
   const MoveTable& t = *reinterpret_cast<const MoveTable*>(table);
   const MoveItem& item = entries(table, t.items)[g.item];
   const MovePiece* const pieces = entries(table, item.pieces);
-  for (std::int64_t i = first_point(g); i < item.elements; i += point_step(g)) {
+  for (std::int64_t i = first_point(g); i < item.units; i += point_step(g)) {
     const MovePiece& piece = piece_of(pieces, item.pieces.count, i);
     const MoveAxis* const axes = entries(table, piece.axes);
     std::int64_t rest = i - piece.first, from = 0, to = 0;
@@ -74,13 +74,13 @@ SHARDARRAY_DEVICE inline void move_boxes(const Grid& g, const std::byte* table, 
     const Address* const sources = entries(table, piece.sources);
     std::byte* const dst = address_of(bases, piece.dst) + to;
     if (piece.sources.count == 1) {
-      copy_element(dst, address_of(bases, sources[0]) + from, t.bytes);
+      copy_element(dst, address_of(bases, sources[0]) + from, piece.bytes);
       continue;
     }
-    std::uint64_t x = read_bits(address_of(bases, sources[0]) + from, t.bytes);
+    std::uint64_t x = read_bits(address_of(bases, sources[0]) + from, piece.bytes);
     for (std::uint32_t s = 1; s < piece.sources.count; s++)
-      x = evaluate(t.combine, x, read_bits(address_of(bases, sources[s]) + from, t.bytes), 0);
-    write_bits(dst, t.bytes, x);
+      x = evaluate(t.combine, x, read_bits(address_of(bases, sources[s]) + from, piece.bytes), 0);
+    write_bits(dst, piece.bytes, x);
   }
 }
 

@@ -70,6 +70,19 @@ std::vector<device::MoveAxis> axes_of(const Exchange::Piece& p, std::int64_t byt
   return axes;
 }
 
+/// Bytes that a copy may move at once: what all rows and their distances are multiples of. Bases are 16-byte aligned at least.
+std::int64_t unit_of_copy(const Exchange::Piece& p, const std::vector<device::MoveAxis>& axes,
+                          std::int64_t bytes) {
+  if (p.sources.size() != 1 || axes.empty()) return bytes;
+  const device::MoveAxis& row = axes.back();
+  if (row.src != bytes || row.dst != bytes) return bytes;
+  std::uint64_t all =
+      p.dst.offset | p.sources[0].ref.offset | static_cast<std::uint64_t>(row.extent * bytes) | 16;
+  for (std::size_t d = 0; d + 1 < axes.size(); d++)
+    all |= static_cast<std::uint64_t>(axes[d].src) | static_cast<std::uint64_t>(axes[d].dst);
+  return static_cast<std::int64_t>(all & -all);  // its lowest bit
+}
+
 device::MoveItem move_item(const Exchange::Item& item, std::int64_t bytes, LaunchTable& table) {
   device::MoveItem out{};
   std::vector<device::MovePiece> pieces;
@@ -78,12 +91,16 @@ device::MoveItem move_item(const Exchange::Item& item, std::int64_t bytes, Launc
     if (elements == 0 || p.sources.empty()) continue;
     device::MovePiece piece{};
     piece.dst = device_address(p.dst);
-    piece.axes = table.add(axes_of(p, bytes));
+    std::vector<device::MoveAxis> axes = axes_of(p, bytes);
+    const std::int64_t unit = unit_of_copy(p, axes, bytes);
+    if (unit != bytes) axes.back() = {axes.back().extent * bytes / unit, unit, unit};
+    piece.axes = table.add(axes);
     std::vector<device::Address> sources;
     for (const Exchange::Source& s : p.sources) sources.push_back(device_address(s.ref));
     piece.sources = table.add(sources);
-    piece.first = out.elements;
-    out.elements += elements;
+    piece.first = out.units;
+    piece.bytes = static_cast<std::uint32_t>(unit);
+    out.units += elements * bytes / unit;
     pieces.push_back(piece);
   }
   out.pieces = table.add(pieces);
@@ -94,7 +111,6 @@ void add_moves(const Step& step, const Exchange& x, std::vector<Launch>& to) {
   LaunchTable table;
   const std::uint32_t head = table.reserve<device::MoveTable>();
   device::MoveTable t{};
-  t.bytes = static_cast<std::uint32_t>(itemsize(x.dtype));
   if (x.reducer != Reducer::none) {
     const auto combine = combining_instruction(x.reducer, x.dtype);
     if (!combine) {
@@ -108,8 +124,8 @@ void add_moves(const Step& step, const Exchange& x, std::vector<Launch>& to) {
   std::vector<device::MoveItem> items;
   std::int64_t most = 0;
   for (const Exchange::Item& item : x.items) {
-    items.push_back(move_item(item, t.bytes, table));
-    most = std::max(most, items.back().elements);
+    items.push_back(move_item(item, static_cast<std::int64_t>(itemsize(x.dtype)), table));
+    most = std::max(most, items.back().units);
   }
   if (most == 0) return;
   t.items = table.add(items);
