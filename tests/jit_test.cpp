@@ -348,7 +348,7 @@ TEST_CASE("jit: what is free goes to the default device of each call") {
   CHECK(f().devices()[0].id == 0);
   // and what it takes there counts there
   const sa::default_device d(sa::devices()[3]);
-  const auto in_use = [] { return sa::backend("cpu").memory_stats(3).in_use; };
+  const auto in_use = [] { return sa::backend(sa::devices()[0].platform).memory_stats(3).in_use; };
   const auto before = in_use();
   const Array x = sa::block_until_ready(f());
   CHECK(in_use() >= before + 16);

@@ -89,7 +89,7 @@ std::vector<Device> platform_devices(const char* function, std::string_view name
 }
 
 const std::string& default_platform() {
-  static const std::string chosen = [] {
+  static const auto& chosen = *new std::string([] {  // never destroyed
     const char* const said = std::getenv("SHARDARRAY_PLATFORM");
     if (said == nullptr || *said == 0) return std::string("cpu");
     Registry& r = registry();
@@ -101,7 +101,7 @@ const std::string& default_platform() {
                       "{}. Correct the variable or unset it.",
                       said, all_names(r)));
     return p->name;
-  }();
+  }());
   return chosen;
 }
 
