@@ -42,7 +42,6 @@ const std::map<std::string, int> public_floor = {
     {"shard_map.h", 6},
     {"detail/bind_fields.h", 6},
     {"detail/call.h", 6},
-    {"detail/function_ref.h", 0},
     {"detail/path.h", 6},
     {"detail/differentiation.h", 6},
     {"detail/maps.h", 6},

@@ -161,8 +161,8 @@ Array joined(const Array& given, std::vector<bool> which, const PartitionSpec& s
 namespace core {
 
 Arrays shard_map(MapBody f, std::span<const ShardMapArg> args, const Mesh& mesh,
-                 const std::vector<std::string>& manual, FunctionRef<PartitionSpec(std::size_t)> out_spec,
-                 Where w) {
+                 const std::vector<std::string>& manual,
+                 detail::FunctionRef<PartitionSpec(std::size_t)> out_spec, Where w) {
   const Site site(w);
   const ManualAxes m = manual_axes(mesh, manual);
   const std::size_t depth = m.axes.size();

@@ -8,7 +8,7 @@
 #include <vector>
 
 #include "shardarray/array.h"
-#include "shardarray/detail/function_ref.h"
+#include "shardarray/detail/path.h"
 #include "shardarray/export.h"
 
 namespace shardarray {
@@ -19,7 +19,7 @@ namespace core {
 
 using Arrays = std::vector<Array>;
 /// The mapped function, on arrays in the place of its arguments'.
-using MapBody = FunctionRef<Arrays(std::span<const Array>)>;
+using MapBody = detail::FunctionRef<Arrays(std::span<const Array>)>;
 
 // ---------------------------------------------------------------- vmap
 /// Runs a function on arguments without their mapped dimension. `f` is called once, on placeholders.
@@ -57,7 +57,7 @@ struct ShardMapArg {
 /// Runs `f` on the local pieces of the arguments; specs may name axes in `manual` only. `out_spec(k)` is asked after the trace.
 SHARDARRAY_API Arrays shard_map(MapBody f, std::span<const ShardMapArg> args, const Mesh& mesh,
                                 const std::vector<std::string>& manual,
-                                FunctionRef<PartitionSpec(std::size_t)> out_spec, Where w);
+                                detail::FunctionRef<PartitionSpec(std::size_t)> out_spec, Where w);
 
 /// True inside jit, vmap, pmap or control flow on this thread.
 SHARDARRAY_API bool tracing();
