@@ -7,7 +7,6 @@
 #include <utility>
 
 #include "base/env.h"
-#include "runtime/cpu_device_count.h"
 #include "runtime/modes.h"
 #include "shardarray/error.h"
 

@@ -23,6 +23,8 @@ int local_index(const Device& d);
 /// Throws DeviceError naming the variable and its value.
 std::optional<int> count_from_environment(const char* variable, int max);
 
+/// How many virtual CPU devices there are: chosen once, by set_cpu_device_count() or the environment; fixed from now on.
+int cpu_device_count();
 /// Defined in src/cpu: the backend of `device_count` virtual devices.
 std::unique_ptr<Backend> make_cpu_backend(int device_count);
 

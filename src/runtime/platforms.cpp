@@ -7,7 +7,6 @@
 #include <mutex>
 #include <utility>
 
-#include "runtime/cpu_device_count.h"
 #include "runtime/devices.h"
 #include "shardarray/error.h"
 
