@@ -163,7 +163,7 @@ class Simplifier {
     for (char c : l.out) (has(l.in[0], c) ? (has(l.in[1], c) ? batch : m) : cols) += c;
     for (char c : l.in[0])
       if (!has(l.out, c)) k += c;
-    if (is_long_sum(n, k)) return dot_as_sum(n, std::move(in), batch, k);
+    if (is_long_sum(n, l, batch, k)) return dot_as_sum(n, l, std::move(in), batch, k);
     const std::string a = fit(l.in[0], batch, m, k, in[0], n.where);
     const std::string b = fit(l.in[1], batch, cols, k, in[1], n.where);
     std::string c = l.out;
@@ -180,19 +180,19 @@ class Simplifier {
 
   // Whether a product has one row and one column for each of few results: then it is a sum of very many products, which is
   // split for the workers and rounds less than one long chain.
-  bool is_long_sum(const FlatNode& n, const std::string& k) const {
-    const Letters l = split_letters(n.attrs->letters);
-    std::int64_t points = 1, batch = 1;
-    for (char c : k) points *= n.in_types[0].shape[l.in[0].find(c)];
-    for (std::size_t d = 0; d < l.out.size(); d++)
-      if (l.in[0].find(l.out[d]) != std::string::npos && l.in[1].find(l.out[d]) != std::string::npos)
-        batch *= n.out_types[0].shape[d];
+  bool is_long_sum(const FlatNode& n, const Letters& l, const std::string& batch,
+                   const std::string& k) const {
+    const auto size = [&](const std::string& letters) {
+      std::int64_t product = 1;
+      for (char c : letters) product *= n.in_types[0].shape[l.in[0].find(c)];
+      return product;
+    };
     const std::int64_t results = num_elements(n.out_types[0].shape);
-    return is_floating(n.out_types[0].dtype) && !n.modes->reproducible && results == batch &&
-           results < split_.most_results && points >= split_.min_points;
+    return is_floating(n.out_types[0].dtype) && !n.modes->reproducible && results == size(batch) &&
+           results < split_.most_results && size(k) >= split_.min_points;
   }
-  int dot_as_sum(FlatNode n, std::vector<int> in, const std::string& batch, const std::string& k) {
-    const Letters l = split_letters(n.attrs->letters);
+  int dot_as_sum(FlatNode n, const Letters& l, std::vector<int> in, const std::string& batch,
+                 const std::string& k) {
     Type product = n.out_types[0], result = product;
     product.shape.clear();
     for (char c : batch + k) product.shape.push_back(n.in_types[0].shape[l.in[0].find(c)]);
