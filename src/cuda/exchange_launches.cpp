@@ -38,7 +38,7 @@ std::optional<device::Instruction> combining_instruction(Reducer reducer, DType 
 
 void add_fill(const Step& step, const Exchange& x, std::vector<Launch>& to) {
   LaunchTable table;
-  const std::uint32_t head = table.reserve<device::FillTable>();
+  table.reserve<device::FillTable>();
   device::FillTable t{};
   t.bytes = static_cast<std::uint32_t>(itemsize(x.dtype));
   t.bits[0] = x.fill_bits;  // complex128: the real part
@@ -50,10 +50,7 @@ void add_fill(const Step& step, const Exchange& x, std::vector<Launch>& to) {
     items.push_back({device_address(item.dst), elements});
     most = std::max(most, elements);
   }
-  if (most == 0) return;
-  t.items = table.add(items);
-  table.put(head, t);
-  to.push_back(make_launch(step, "shardarray_fill", items.size(), most, std::move(table)));
+  add_launch(step, "shardarray_fill", t, items, most, std::move(table), to);
 }
 
 /// Neighbouring dimensions that lie in sequence on both sides are one axis.
@@ -109,7 +106,7 @@ device::MoveItem move_item(const Exchange::Item& item, std::int64_t bytes, Launc
 
 void add_moves(const Step& step, const Exchange& x, std::vector<Launch>& to) {
   LaunchTable table;
-  const std::uint32_t head = table.reserve<device::MoveTable>();
+  table.reserve<device::MoveTable>();
   device::MoveTable t{};
   if (x.reducer != Reducer::none) {
     const auto combine = combining_instruction(x.reducer, x.dtype);
@@ -127,10 +124,7 @@ void add_moves(const Step& step, const Exchange& x, std::vector<Launch>& to) {
     items.push_back(move_item(item, static_cast<std::int64_t>(itemsize(x.dtype)), table));
     most = std::max(most, items.back().units);
   }
-  if (most == 0) return;
-  t.items = table.add(items);
-  table.put(head, t);
-  to.push_back(make_launch(step, "shardarray_move", items.size(), most, std::move(table)));
+  add_launch(step, "shardarray_move", t, items, most, std::move(table), to);
 }
 
 }  // namespace

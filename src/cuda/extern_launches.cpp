@@ -106,7 +106,7 @@ void add_scatter(const Step& step, const Extern& x, std::vector<Launch>& to) {
   if (!is_integer(values) && values != float32 && values != float64)
     refuse_dtype("scatter_add", values, "integers, float32 or float64");
   LaunchTable table;
-  const std::uint32_t head = table.reserve<device::ScatterTable>();
+  table.reserve<device::ScatterTable>();
   device::ScatterTable t{};
   t.add.code = Code::add;
   t.add.type = t.add.from = values;
@@ -119,10 +119,7 @@ void add_scatter(const Step& step, const Extern& x, std::vector<Launch>& to) {
     items.push_back(scatter_item(item));
     most = std::max(most, items.back().batch * items.back().columns);
   }
-  if (most == 0) return;
-  t.items = table.add(items);
-  table.put(head, t);
-  to.push_back(make_launch(step, "shardarray_scatter_add", items.size(), most, std::move(table)));
+  add_launch(step, "shardarray_scatter_add", t, items, most, std::move(table), to);
 }
 
 }  // namespace

@@ -62,16 +62,14 @@ void add_gemm_launches(const Step& step, const Gemm& gemm, std::vector<Launch>& 
                     name(gemm.in), name(gemm.out)));
   }
   LaunchTable table;
-  const std::uint32_t head = table.reserve<device::ProductTable>();
+  table.reserve<device::ProductTable>();
   std::vector<device::ProductItem> items;
   std::int64_t most = 0;
   for (const Gemm::Item& g : gemm.items) {
     items.push_back(product_item(g));
     most = std::max(most, g.batch * g.m * g.n);
   }
-  if (most == 0) return;
-  table.put(head, device::ProductTable{table.add(items)});
-  to.push_back(make_launch(step, kernel, items.size(), most, std::move(table)));
+  add_launch(step, kernel, device::ProductTable{}, items, most, std::move(table), to);
 }
 
 }  // namespace shardarray::cuda

@@ -1,6 +1,7 @@
 // The launches of one step, by its kind.
 #pragma once
 #include <cstdint>
+#include <utility>
 #include <vector>
 
 #include "cuda/launch.h"
@@ -21,6 +22,16 @@ void add_extern_launches(const Step& step, const Extern& x, std::vector<Launch>&
 /// Throws CompileError for more items than a grid has.
 Launch make_launch(const Step& step, const char* kernel, std::size_t items, std::int64_t points,
                    LaunchTable table);
+
+/// The launch of a kernel whose table begins with a T, which lists its items; `points`: of the largest. Nothing to do, no launch.
+template <class T, class Item>
+void add_launch(const Step& step, const char* kernel, T head, const std::vector<Item>& items,
+                std::int64_t points, LaunchTable table, std::vector<Launch>& to) {
+  if (points == 0) return;
+  head.items = table.add(items);
+  table.put(0, head);
+  to.push_back(make_launch(step, kernel, items.size(), points, std::move(table)));
+}
 
 inline device::Address device_address(const Ref& r) { return {r.base, r.offset}; }
 
