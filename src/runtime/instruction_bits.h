@@ -1,0 +1,131 @@
+// One instruction of kernel IR on bits, for those that run it one by one: the evaluator and the interpreter's kernels of devices.
+// Bits of a value stand in the low bytes, zeros above. As scalar.h, whose arithmetic it is, it is compiled for hosts and devices.
+#pragma once
+#include "runtime/kernel.h"
+#include "runtime/scalar.h"
+
+namespace shardarray::scalar {
+
+template <class T> SHARDARRAY_SCALAR T value_of(std::uint64_t bits) {
+  if constexpr (std::is_same_v<T, bool>) return (bits & 1) != 0;
+  else if constexpr (sizeof(T) == 4) return from_bits<T>(static_cast<std::uint32_t>(bits));
+  else if constexpr (sizeof(T) == 8) return from_bits<T>(bits);
+  else return static_cast<T>(bits);
+}
+template <class T> SHARDARRAY_SCALAR std::uint64_t pack(T x) {
+  if constexpr (std::is_same_v<T, bool>) return x ? 1 : 0;
+  else if constexpr (std::is_floating_point_v<T>) return from_bits<Bits<T>>(x);
+  else return static_cast<std::make_unsigned_t<T>>(x);
+}
+
+/// Calls f with a value of the C++ type of `t`, one that kernels compute with.
+template <class F> SHARDARRAY_SCALAR std::uint64_t with_type(DType t, F f) {
+  switch (t) {
+    case DType::bool_: return f(bool{});
+    case DType::int8: return f(std::int8_t{});
+    case DType::int16: return f(std::int16_t{});
+    case DType::int32: return f(std::int32_t{});
+    case DType::int64: return f(std::int64_t{});
+    case DType::uint8: return f(std::uint8_t{});
+    case DType::uint16: return f(std::uint16_t{});
+    case DType::uint32: return f(std::uint32_t{});
+    case DType::uint64: return f(std::uint64_t{});
+    case DType::float32: return f(float{});
+    default: return f(double{});
+  }
+}
+
+SHARDARRAY_SCALAR double call_function(Function f, double a, double b) {
+  switch (f) {
+    case Function::exp: return exp(a);
+    case Function::expm1: return expm1(a);
+    case Function::log: return log(a);
+    case Function::log1p: return log1p(a);
+    case Function::sin: return sin(a);
+    case Function::cos: return cos(a);
+    case Function::tan: return tan(a);
+    case Function::tanh: return tanh(a);
+    case Function::erf: return erf(a);
+    case Function::erf_inv: return erf_inv(a);
+    case Function::pow: return pow(a, b);
+    case Function::atan2: return atan2(a, b);
+    case Function::asin: return asin(a);
+    case Function::acos: return acos(a);
+    case Function::atan: return atan(a);
+    case Function::sinh: return sinh(a);
+    case Function::cosh: return cosh(a);
+    case Function::lgamma: return lgamma(a);
+    case Function::erfc: return erfc(a);
+  }
+  return 0;
+}
+
+template <class T> SHARDARRAY_SCALAR std::uint64_t compare_values(Code code, T a, T b) {
+  switch (code) {
+    case Code::eq: return a == b;
+    case Code::ne: return a != b;
+    case Code::lt: return a < b;
+    case Code::le: return a <= b;
+    case Code::gt: return a > b;
+    default: return a >= b;
+  }
+}
+/// Of integers and bool.
+template <class T> SHARDARRAY_SCALAR std::uint64_t on_bits(Code code, T a, T b) {
+  if constexpr (!std::is_same_v<T, bool>) {
+    if (code == Code::shl) return pack(shl(a, b));
+    if (code == Code::shr) return pack(shr(a, b));
+  }
+  switch (code) {
+    case Code::not_: return pack(not_(a));
+    case Code::and_: return pack(and_(a, b));
+    case Code::or_: return pack(or_(a, b));
+    default: return pack(xor_(a, b));
+  }
+}
+/// Of integers and floats.
+template <class T> SHARDARRAY_SCALAR std::uint64_t on_numbers(Code code, T a, T b) {
+  switch (code) {
+    case Code::neg: return pack(neg(a));
+    case Code::abs: return pack(abs(a));
+    case Code::add: return pack(add(a, b));
+    case Code::sub: return pack(sub(a, b));
+    case Code::mul: return pack(mul(a, b));
+    case Code::div: return pack(div(a, b));
+    case Code::rem: return pack(rem(a, b));
+    case Code::min: return pack(min(a, b));
+    default: return pack(max(a, b));
+  }
+}
+template <class T> SHARDARRAY_SCALAR std::uint64_t on_floats(Code code, T a, T b, T c) {
+  switch (code) {
+    case Code::sqrt: return pack(sqrt(a));
+    case Code::floor: return pack(floor(a));
+    case Code::ceil: return pack(ceil(a));
+    case Code::round: return pack(round(a));
+    case Code::trunc: return pack(trunc(a));
+    case Code::fma: return pack(fma(a, b, c));
+    default: return on_numbers(code, a, b);
+  }
+}
+
+/// The result of an instruction that is no constant, load, store, index, call or reduce. `from`: the operands' type. kernel.h
+/// must define the instruction for it.
+SHARDARRAY_SCALAR std::uint64_t evaluate_bits(Code code, DType type, DType from, std::uint64_t a,
+                                              std::uint64_t b, std::uint64_t c) {
+  if (code == Code::bitcast) return a;
+  if (code == Code::select) return a & 1 ? b : c;
+  return with_type(from, [&](auto t) -> std::uint64_t {
+    using T = decltype(t);
+    const T x = value_of<T>(a), y = value_of<T>(b);
+    if (code == Code::cast) return with_type(type, [&](auto to) { return pack(cast<decltype(to)>(x)); });
+    if (code >= Code::eq && code <= Code::ge) return compare_values(code, x, y);
+    if constexpr (std::is_floating_point_v<T>) return on_floats(code, x, y, value_of<T>(c));
+    else if constexpr (std::is_same_v<T, bool>) return on_bits(code, x, y);
+    else
+      return code == Code::not_ || (code >= Code::and_ && code <= Code::shr) ? on_bits(code, x, y)
+                                                                             : on_numbers(code, x, y);
+  });
+}
+
+}  // namespace shardarray::scalar
