@@ -2,7 +2,6 @@
 // call, replicas share where memory is shared, failures come where values are read.
 #include <doctest/doctest.h>
 
-#include <bit>
 #include <future>
 #include <string>
 #include <utility>
@@ -10,13 +9,14 @@
 
 #include "execute/evaluate.h"
 #include "fake_backend.h"
+#include "platform_programs.h"
 #include "process_helpers.h"
-#include "program_of.h"
 #include "shardarray/shardarray.h"
 
 namespace backend_test {
 
 namespace sa = shardarray;
+using platform_test::bits;
 using program_test::numbers;
 using sa::Array;
 using sa::P;
@@ -28,18 +28,10 @@ namespace {
 std::vector<sa::Device> fake_devices() { return (void(fake_backend()), sa::devices("fake")); }
 sa::Mesh mesh_on(const char* platform) {
   fake_backend();
-  std::vector<sa::Device> eight = sa::devices(platform);
-  eight.resize(8);
-  return sa::Mesh({{4, 2}, eight}, {"x", "y"});
+  return platform_test::mesh_of(sa::devices(platform));
 }
 Array put(const Array& x, const char* platform, const P& spec) {
-  return sa::device_put(x, sa::NamedSharding(mesh_on(platform), spec));
-}
-using Bits = std::vector<std::uint32_t>;
-Bits bits(const Array& x) {
-  Bits all;
-  for (const float v : x.to_vector<float>()) all.push_back(std::bit_cast<std::uint32_t>(v));
-  return all;
+  return platform_test::put(x, mesh_on(platform), spec);
 }
 const void* memory(const Array& x, std::size_t instance) { return sa::value_of(x)->buffers[instance]->data; }
 
@@ -49,48 +41,11 @@ struct Held {
   ~Held() { fake_backend().queue.hold(false); }
 };
 
-struct Model {
-  Array w1, b1, w2;
-};
-Array loss(const Model& m, const Array& x, const Array& y) {
-  return sa::mean(sa::square(sa::matmul(sa::tanh(sa::matmul(x, m.w1) + m.b1), m.w2) - y));
-}
-/// Three steps of training with donation, from start to printed numbers.
-std::vector<Bits> training(const char* platform) {
-  Model m{put(numbers({6, 10}) * 0.1f, platform, P(sa::none, "y")), put(numbers({10}), platform, P("y")),
-          put(numbers({10, 3}) * 0.1f, platform, P("y"))};
-  const Array x = put(numbers({16, 6}) * 0.2f, platform, P("x")), y = put(numbers({16, 3}), platform, P("x"));
-  const auto step = sa::jit([](Model p, const Array& a, const Array& b) {
-    const Model g = sa::grad([&](const Model& q) { return loss(q, a, b); })(p);
-    return sa::tree_map([](const Array& v, const Array& d) { return v - d * 0.5f; }, p, g);
-  });
-  for (int k = 0; k < 3; k++) m = step(std::move(m), x, y);
-  return {bits(m.w1), bits(m.b1), bits(m.w2)};
-}
-
 }  // namespace
 
 TEST_CASE("backend: a second platform gives the CPU's bits") {
-  CHECK(training("fake") == training("cpu"));
-  const auto everything = [](const char* platform) {
-    const Array x = put(numbers({13, 6}), platform, P("x", "y")), v = put(numbers({13}), platform, P("y"));
-    std::vector<Bits> all;
-    const std::vector<Array> results = {x * 2 + 1,
-                                        sa::sum(x, 0),
-                                        sa::matmul(sa::transpose(x), x),
-                                        sa::flip(x, 0),
-                                        sa::sort(x, 0),
-                                        sa::concatenate({x, x}, 1),
-                                        sa::pad(x, {{1, 2}, {0, 1}}),
-                                        x[sa::slice(2, 9)],
-                                        sa::take(x, sa::array({3, 0, 12}, {3}, sa::int32), 0),
-                                        sa::device_put(x, sa::NamedSharding(mesh_on(platform), P("y"))),
-                                        sa::roll(v, 3),
-                                        sa::grad([](const Array& a) { return sa::sum(sa::exp(a) * a); })(v)};
-    for (const Array& r : results) all.push_back(bits(r));
-    return all;
-  };
-  CHECK(everything("fake") == everything("cpu"));
+  CHECK(platform_test::training(mesh_on("fake")) == platform_test::training(mesh_on("cpu")));
+  CHECK(platform_test::everything(mesh_on("fake")) == platform_test::everything(mesh_on("cpu")));
 }
 
 TEST_CASE("backend: work goes on after the call that asked for it; reading waits") {

@@ -2,7 +2,6 @@
 #include <dlfcn.h>
 #include <doctest/doctest.h>
 
-#include <bit>
 #include <cstdlib>
 #include <filesystem>
 #include <future>
@@ -13,14 +12,15 @@
 
 #include "cuda/fake_control.h"
 #include "execute/evaluate.h"
+#include "platform_programs.h"
 #include "process_helpers.h"
-#include "program_of.h"
 #include "runtime/devices.h"
 #include "shardarray/shardarray.h"
 
 namespace cuda_backend_test {
 
 namespace sa = shardarray;
+using platform_test::bits;
 using program_test::numbers;
 using sa::Array;
 using sa::P;
@@ -58,15 +58,9 @@ struct Held {
   ~Held() { control().hold(false); }
 };
 
-sa::Mesh mesh_on(const char* platform) { return sa::Mesh({{4, 2}, sa::devices(platform)}, {"x", "y"}); }
+sa::Mesh mesh_on(const char* platform) { return platform_test::mesh_of(sa::devices(platform)); }
 Array put(const Array& x, const char* platform, const P& spec) {
-  return sa::device_put(x, sa::NamedSharding(mesh_on(platform), spec));
-}
-using Bits = std::vector<std::uint32_t>;
-Bits bits(const Array& x) {
-  Bits all;
-  for (const float v : x.to_vector<float>()) all.push_back(std::bit_cast<std::uint32_t>(v));
-  return all;
+  return platform_test::put(x, mesh_on(platform), spec);
 }
 std::size_t in_use() {
   std::size_t all = 0;
@@ -74,49 +68,11 @@ std::size_t in_use() {
   return all;
 }
 
-struct Model {
-  Array w1, b1, w2;
-};
-Array loss(const Model& m, const Array& x, const Array& y) {
-  return sa::mean(sa::square(sa::matmul(sa::tanh(sa::matmul(x, m.w1) + m.b1), m.w2) - y));
-}
-/// Three steps of training with donation, from start to printed numbers.
-std::vector<Bits> training(const char* platform) {
-  Model m{put(numbers({6, 10}) * 0.1f, platform, P(sa::none, "y")), put(numbers({10}), platform, P("y")),
-          put(numbers({10, 3}) * 0.1f, platform, P("y"))};
-  const Array x = put(numbers({16, 6}) * 0.2f, platform, P("x")), y = put(numbers({16, 3}), platform, P("x"));
-  const auto step = sa::jit([](Model p, const Array& a, const Array& b) {
-    const Model g = sa::grad([&](const Model& q) { return loss(q, a, b); })(p);
-    return sa::tree_map([](const Array& v, const Array& d) { return v - d * 0.5f; }, p, g);
-  });
-  for (int k = 0; k < 3; k++) m = step(std::move(m), x, y);
-  return {bits(m.w1), bits(m.b1), bits(m.w2)};
-}
-std::vector<Bits> everything(const char* platform) {
-  const Array x = put(numbers({13, 6}), platform, P("x", "y")), v = put(numbers({13}), platform, P("y"));
-  std::vector<Bits> all;
-  const std::vector<Array> results = {x * 2 + 1,
-                                      sa::sum(x, 0),
-                                      sa::max(x, 1),
-                                      sa::matmul(sa::transpose(x), x),
-                                      sa::flip(x, 0),
-                                      sa::sort(x, 0),
-                                      sa::concatenate({x, x}, 1),
-                                      sa::pad(x, {{1, 2}, {0, 1}}),
-                                      x[sa::slice(2, 9)],
-                                      sa::take(x, sa::array({3, 0, 12}, {3}, sa::int32), 0),
-                                      sa::device_put(x, sa::NamedSharding(mesh_on(platform), P("y"))),
-                                      sa::roll(v, 3),
-                                      sa::grad([](const Array& a) { return sa::sum(sa::exp(a) * a); })(v)};
-  for (const Array& r : results) all.push_back(bits(r));
-  return all;
-}
-
 }  // namespace
 
 TEST_CASE("cuda process: numbers" * doctest::skip()) {
-  CHECK(everything("cuda") == everything("cpu"));
-  CHECK(training("cuda") == training("cpu"));
+  CHECK(platform_test::everything(mesh_on("cuda")) == platform_test::everything(mesh_on("cpu")));
+  CHECK(platform_test::training(mesh_on("cuda")) == platform_test::training(mesh_on("cpu")));
   program_test::check_received(
       sa::jit([](const Array& a) {
         const Array rows = sa::filter_shard(a * 2, sa::NamedSharding(mesh_on("cuda"), P("y", "x")));

@@ -1,0 +1,72 @@
+// Programs that every platform must run with the same bits, on a mesh x = 4, y = 2.
+#pragma once
+#include <bit>
+#include <cstdint>
+#include <utility>
+#include <vector>
+
+#include "program_of.h"
+#include "shardarray/shardarray.h"
+
+namespace platform_test {
+
+namespace sa = shardarray;
+using program_test::numbers;
+using sa::Array;
+using sa::P;
+
+/// Of the first eight devices.
+inline sa::Mesh mesh_of(std::vector<sa::Device> devices) {
+  devices.resize(8);
+  return sa::Mesh({{4, 2}, std::move(devices)}, {"x", "y"});
+}
+inline Array put(const Array& x, const sa::Mesh& mesh, const P& spec) {
+  return sa::device_put(x, sa::NamedSharding(mesh, spec));
+}
+using Bits = std::vector<std::uint32_t>;
+inline Bits bits(const Array& x) {
+  Bits all;
+  for (const float v : x.to_vector<float>()) all.push_back(std::bit_cast<std::uint32_t>(v));
+  return all;
+}
+
+struct Model {
+  Array w1, b1, w2;
+};
+inline Array loss(const Model& m, const Array& x, const Array& y) {
+  return sa::mean(sa::square(sa::matmul(sa::tanh(sa::matmul(x, m.w1) + m.b1), m.w2) - y));
+}
+/// Three steps of training with donation, from start to printed numbers.
+inline std::vector<Bits> training(const sa::Mesh& mesh) {
+  Model m{put(numbers({6, 10}) * 0.1f, mesh, P(sa::none, "y")), put(numbers({10}), mesh, P("y")),
+          put(numbers({10, 3}) * 0.1f, mesh, P("y"))};
+  const Array x = put(numbers({16, 6}) * 0.2f, mesh, P("x")), y = put(numbers({16, 3}), mesh, P("x"));
+  const auto step = sa::jit([](Model p, const Array& a, const Array& b) {
+    const Model g = sa::grad([&](const Model& q) { return loss(q, a, b); })(p);
+    return sa::tree_map([](const Array& v, const Array& d) { return v - d * 0.5f; }, p, g);
+  });
+  for (int k = 0; k < 3; k++) m = step(std::move(m), x, y);
+  return {bits(m.w1), bits(m.b1), bits(m.w2)};
+}
+/// One of each kind of step.
+inline std::vector<Bits> everything(const sa::Mesh& mesh) {
+  const Array x = put(numbers({13, 6}), mesh, P("x", "y")), v = put(numbers({13}), mesh, P("y"));
+  const std::vector<Array> results = {x * 2 + 1,
+                                      sa::sum(x, 0),
+                                      sa::max(x, 1),
+                                      sa::matmul(sa::transpose(x), x),
+                                      sa::flip(x, 0),
+                                      sa::sort(x, 0),
+                                      sa::concatenate({x, x}, 1),
+                                      sa::pad(x, {{1, 2}, {0, 1}}),
+                                      x[sa::slice(2, 9)],
+                                      sa::take(x, sa::array({3, 0, 12}, {3}, sa::int32), 0),
+                                      sa::device_put(x, sa::NamedSharding(mesh, P("y"))),
+                                      sa::roll(v, 3),
+                                      sa::grad([](const Array& a) { return sa::sum(sa::exp(a) * a); })(v)};
+  std::vector<Bits> all;
+  for (const Array& r : results) all.push_back(bits(r));
+  return all;
+}
+
+}  // namespace platform_test
