@@ -85,21 +85,27 @@ class SHARDARRAY_API Shape {
   }
   operator std::span<const std::int64_t>() const { return {data(), size_}; }
   friend bool operator==(const Shape& a, const Shape& b) {
-    return std::equal(a.begin(), a.end(), b.begin(), b.end());
+    if (a.size_ != b.size_) return false;
+    for (std::uint32_t k = 0; k < a.size_; k++)  // short: a call of memcmp costs more
+      if (a.data()[k] != b.data()[k]) return false;
+    return true;
   }
 
  private:
   void grow(std::size_t n);
   void assign(const Shape& o) {
     if (o.size_ > capacity_) grow(o.size_);
-    std::copy(o.begin(), o.end(), data());
+    if (!heap_ && !o.heap_)
+      std::copy_n(o.local_, inline_size, local_);  // all of them: three moves, no call
+    else
+      std::copy(o.begin(), o.end(), data());
     size_ = o.size_;
   }
   void steal(Shape& o) noexcept {
     heap_ = o.heap_;
     capacity_ = o.capacity_;
     size_ = o.size_;
-    if (!heap_) std::copy(o.local_, o.local_ + size_, local_);
+    if (!heap_) std::copy_n(o.local_, inline_size, local_);
     o.heap_ = nullptr;
     o.capacity_ = inline_size;
     o.size_ = 0;
@@ -112,7 +118,7 @@ class SHARDARRAY_API Shape {
   static constexpr std::uint32_t inline_size = 6;
   std::uint32_t size_ = 0, capacity_ = inline_size;
   std::int64_t* heap_ = nullptr;
-  std::int64_t local_[inline_size];
+  std::int64_t local_[inline_size] = {};
 };
 
 /// An integer as int64. What is above 2^63 - 1 becomes that number, which is no axis, index or size of any array.

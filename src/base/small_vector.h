@@ -34,18 +34,13 @@ template <class T, std::size_t N> class SmallVector {
     return *this;
   }
   ~SmallVector() { clear(); }
-  void push_back(T x) {
-    if (size_ < N) {
-      new (few() + size_++) T(std::move(x));
-      return;
-    }
-    if (size_ == N) {  // all of them move out
-      many_.reserve(2 * N);
-      for (T& y : *this) many_.push_back(std::move(y));
-      for (std::size_t k = 0; k < N; k++) few()[k].~T();
-    }
-    many_.push_back(std::move(x));
-    size_++;
+  void push_back(const T& x) { emplace_back(x); }
+  void push_back(T&& x) { emplace_back(std::move(x)); }
+  template <class... A> void emplace_back(A&&... a) {
+    if (size_ < N)
+      new (few() + size_++) T(std::forward<A>(a)...);
+    else
+      push_back_many(T(std::forward<A>(a)...));
   }
   /// Grows to n elements.
   void resize(std::size_t n) {
@@ -72,6 +67,15 @@ template <class T, std::size_t N> class SmallVector {
  private:
   void append(std::span<const T> o) {
     for (const T& x : o) push_back(x);
+  }
+  void push_back_many(T x) {
+    if (size_ == N) {  // all of them move out
+      many_.reserve(2 * N);
+      for (T& y : *this) many_.push_back(std::move(y));
+      for (std::size_t k = 0; k < N; k++) few()[k].~T();
+    }
+    many_.push_back(std::move(x));
+    size_++;
   }
   T* few() { return std::launder(reinterpret_cast<T*>(storage_)); }
   alignas(T) std::byte storage_[N * sizeof(T)];

@@ -9,7 +9,9 @@ namespace shardarray {
 static Types infer(const Op& op, std::span<const Type> in, const Attrs& attrs) {
   const Call call{&op, in, {}, &attrs};
   if (op.type) return op.type(call);
-  return {in[0]};
+  Types same;
+  same.push_back(in[0]);
+  return same;
 }
 
 static void check_donor(const Op& op, const Array& a) {
@@ -23,15 +25,12 @@ static void check_donor(const Op& op, const Array& a) {
 // The node, with one count.
 template <class A> static Node* make_unguarded(const Op& op, std::span<A> in, AttrsRef attrs, Where w) {
   static const Attrs& none_given = *new Attrs;
-  constexpr std::size_t few = 4;
-  Type on_stack[few];
-  std::vector<Type> on_heap(in.size() > few ? in.size() : 0);
-  Type* const types = on_heap.empty() ? on_stack : on_heap.data();
-  for (std::size_t k = 0; k < in.size(); k++) {
-    types[k] = type_of(in[k], op.name);
-    check_donor(op, in[k]);
+  SmallVector<Type, 4> types;
+  for (const Array& a : in) {
+    types.push_back(type_of(a, op.name));
+    check_donor(op, a);
   }
-  const Types out = infer(op, {types, in.size()}, attrs ? *attrs : none_given);
+  const Types out = infer(op, types, attrs ? *attrs : none_given);
   Node* n = Node::make(&op, in, out, std::move(attrs), w);
   if (op.effect && !trace_state().effects.empty()) trace_state().effects.back().push_back(handle(n));
   if (n->pending().exceeds(pending_limit)) {

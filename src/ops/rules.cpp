@@ -7,7 +7,8 @@
 namespace shardarray::rules {
 
 Types same_type(const Call& c) {
-  Types r{c.in[0]};
+  Types r;
+  r.push_back(c.in[0]);
   Type& t = r[0];
   for (const Type& o : c.in.subspan(1)) {
     if (!(o.shape == t.shape) || o.dtype != t.dtype)
