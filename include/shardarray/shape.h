@@ -95,10 +95,8 @@ class SHARDARRAY_API Shape {
   void grow(std::size_t n);
   void assign(const Shape& o) {
     if (o.size_ > capacity_) grow(o.size_);
-    if (!heap_ && !o.heap_)
-      std::copy_n(o.local_, inline_size, local_);  // all of them: three moves, no call
-    else
-      std::copy(o.begin(), o.end(), data());
+    if (!heap_ && !o.heap_) std::copy_n(o.local_, inline_size, local_);  // all of them: three moves, no call
+    else std::copy(o.begin(), o.end(), data());
     size_ = o.size_;
   }
   void steal(Shape& o) noexcept {

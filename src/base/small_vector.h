@@ -37,10 +37,8 @@ template <class T, std::size_t N> class SmallVector {
   void push_back(const T& x) { emplace_back(x); }
   void push_back(T&& x) { emplace_back(std::move(x)); }
   template <class... A> void emplace_back(A&&... a) {
-    if (size_ < N)
-      new (few() + size_++) T(std::forward<A>(a)...);
-    else
-      push_back_many(T(std::forward<A>(a)...));
+    if (size_ < N) new (few() + size_++) T(std::forward<A>(a)...);
+    else push_back_many(T(std::forward<A>(a)...));
   }
   /// Grows to n elements.
   void resize(std::size_t n) {

@@ -141,6 +141,7 @@ class WorkCompiler {
 
   static void give_code(Piece& p, const MachineCode& code, CompiledWork& to) {
     const double cost = p.work.units.cost_ns;
+    p.work.least_units = 1;
     if (auto* const nest = std::get_if<LoopNest>(&p.code)) {
       p.work.grain = nest->grain();
       p.work.units = all_units(to.loops_.emplace_back(CompiledWork::UnitLoop{std::move(*nest), code}));

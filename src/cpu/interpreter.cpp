@@ -117,7 +117,6 @@ class LoopPlan::Run {
           continue;
         }
         ops(s.enter, point, 0, first);
-        for (const ReduceRow& r : s.reduces) open_lanes(r);
         for (std::int64_t at = 0; at < inner; at += p_.tile_) {
           const std::int64_t n = std::min(p_.tile_, inner - at);
           stage(s, point, at, n);
@@ -206,23 +205,15 @@ class LoopPlan::Run {
              });
   }
 
-  void open_lanes(const ReduceRow& r) const {
-    std::memcpy(rows_[r.dst], rows_[r.identity], Loops::lanes * r.lane_bytes);
-  }
-  /// Adds the inner points [at, at + n) to their lanes. A tile begins at lane 0, and so does a block.
+  /// Adds the inner points [at, at + n) to their lanes. A tile begins at lane 0.
   void accumulate(const ReduceRow& r, std::int64_t at, std::int64_t n) const {
-    const std::byte* from = rows_[r.src];
-    for (std::int64_t end = at + n; at < end;) {
-      const std::int64_t count = std::min(end - at, r.block - (at & (r.block - 1)));
-      r.accumulate(rows_[r.dst], from, nullptr, nullptr, count);
-      from += count << r.size_log2;
-      at += count;
-      if (!ends_block(r, at)) continue;
-      r.fold(rows_[r.dst], rows_[r.dst], nullptr, nullptr, 1);
-      if (!r.blocks) continue;
-      add_block(r, at - 1, 1);
-      open_lanes(r);
-    }
+    const std::int64_t points = p_.inner_count_;
+    if (r.blocks)
+      return r.accumulate_blocks(rows_[r.dst], rows_[r.src], rows_[r.identity],
+                                 {at, at + n, points, r.block});
+    if (at == 0) std::memcpy(rows_[r.dst], rows_[r.identity], Loops::lanes * r.lane_bytes);
+    r.accumulate(rows_[r.dst], rows_[r.src], nullptr, nullptr, n);
+    if (at + n == points) r.fold(rows_[r.dst], rows_[r.dst], nullptr, nullptr, 1);
   }
   /// Adds the row of inner point j to its lane; every lane starts at the identity.
   void add_column(const ReduceRow& r, std::int64_t j, std::int64_t n) const {

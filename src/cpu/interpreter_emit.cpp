@@ -136,6 +136,7 @@ void LoopPlanner::emit_reduce(int v) {
   r.combine = plan_.loops_->op[code][type];
   r.accumulate = plan_.loops_->accumulate[code][type];
   r.fold = plan_.loops_->fold[code][type];
+  r.accumulate_blocks = plan_.loops_->accumulate_blocks[code][type];
   r.src = operand_slot(in.a, values_[v].stage);
   r.dst = slot_of_request(values_[v].request);
   r.identity = constant_slot(in.type, identity_bits(reducer, in.type));

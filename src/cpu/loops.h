@@ -13,6 +13,13 @@ namespace shardarray {
 /// dst[i] = f(a[i], b[i], c[i]) for i < n. Operands that f does not have are not read. dst may be an operand.
 using RowFunction = void (*)(void* dst, const void* a, const void* b, const void* c, std::int64_t n);
 
+/// Inner points [begin, end) of `points`, cut in blocks of `block`, a power of two.
+struct BlockedPoints {
+  std::int64_t begin, end, points, block;
+};
+/// dst: the lanes of the open block, the total of the blocks that have ended, what it rounded off. Takes the points from a.
+using BlockFunction = void (*)(void* dst, const void* a, const void* identity, const BlockedPoints& points);
+
 struct Loops {
   static constexpr int codes = static_cast<int>(Code::call) + 1,
                        functions = static_cast<int>(Function::erfc) + 1;
@@ -26,6 +33,7 @@ struct Loops {
   RowFunction accumulate[codes][types] =
       {};                               // by the combining code: dst[i % lanes] = f(dst[i % lanes], a[i])
   RowFunction fold[codes][types] = {};  // dst[0] = the lanes a[0..lanes), combined in pairs
+  BlockFunction accumulate_blocks[codes][types] = {};  // of floats
   // By type, of floats: what adding a block's sum rounds off, and the total with it (scalar.h).
   RowFunction add_rounded_off[types] = {};   // dst[i] += rounded_off(a[i], b[i])
   RowFunction with_rounded_off[types] = {};  // dst[i] = with_rounded_off(a[i], b[i])

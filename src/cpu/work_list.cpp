@@ -75,6 +75,7 @@ void WorkList::add(const Loop& loop) {
     Work& work = append(ranges_of(loop, item), all_units(plan));
     work.loop = &loop;
     work.item = &item;
+    work.least_units = plan.least_units();
     work.elements = walked_elements(*loop.kernel, item);
   }
 }

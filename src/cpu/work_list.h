@@ -19,6 +19,7 @@ struct Work {
   /// Where every range is so many elements that units walk once, front to back, or one element that is only read: their number
   /// and how many a unit takes. Else one of them is 0.
   std::int64_t elements = 0, grain = 0;
+  std::int64_t least_units = 1;  ///< of a chunk
   const Loop* loop = nullptr;
   const Loop::Item* item = nullptr;  ///< of the loop
   const GemmPlan* gemm = nullptr;
