@@ -2,7 +2,7 @@
 #include <doctest/doctest.h>
 
 #include "graph/key.h"
-#include "ops/primitives.h"
+#include "ops/record.h"
 #include "shardarray/shardarray.h"
 
 namespace keys_test {

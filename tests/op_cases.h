@@ -13,7 +13,7 @@
 
 #include "graph/graph.h"
 #include "op_host.h"
-#include "ops/primitives.h"
+#include "ops/record.h"
 #include "shardarray/collectives.h"
 #include "shardarray/detail/maps.h"
 #include "shardarray/ops.h"

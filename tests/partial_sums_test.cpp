@@ -3,7 +3,6 @@
 #include "partial_sums.h"
 #include "golden.h"
 #include "ops/asked.h"
-#include "ops/table.h"
 
 namespace partial_sums_test {
 
@@ -83,9 +82,9 @@ TEST_CASE("partial sums: every op that may let them pass has a row") {
   for (const CollectiveRow& row : collective_rows()) have.insert(row.op);
   have.insert(&sa::op_place);                    // becomes a constraint
   have.insert({&sa::op_beside, &sa::op_asked});  // nothing is left of them in a program
-  for (const Op* op : sa::all_ops())
-    if (op->linearity)
-      CHECK_MESSAGE(have.contains(op), std::string(op->name) << " has no row in partial_sums_test.cpp");
+  for (const sa::Op& op : sa::all_ops())
+    if (op.linearity)
+      CHECK_MESSAGE(have.contains(&op), std::string(op.name) << " has no row in partial_sums_test.cpp");
 }
 
 TEST_CASE("partial sums: on every mesh, over all axes, the value of one device") {

@@ -3,7 +3,7 @@
 #include <algorithm>
 #include <span>
 
-#include "ops/primitives.h"
+#include "ops/record.h"
 #include "plain_value.h"
 #include "shardarray/math.h"
 

@@ -4,7 +4,7 @@
 #include <functional>
 
 #include "golden.h"
-#include "ops/primitives.h"
+#include "ops/record.h"
 #include "program_of.h"
 
 namespace propagation_test {

@@ -5,7 +5,6 @@
 #include <set>
 
 #include "compile/passes.h"
-#include "ops/table.h"
 #include "plain_scalars.h"
 
 namespace shardarray::testing {

@@ -41,9 +41,9 @@ constexpr int kMostFailures = 5;
 TEST_CASE("random programs: every op has its rows of cells") {
   std::set<std::string> named;
   for (const Row& r : rows()) named.insert(r.op);
-  for (const Op* op : all_ops())
-    CHECK_MESSAGE((has_no_row(*op) != named.contains(op->name)), std::string(op->name)
-                                                                     << " needs a row in random_cells.h");
+  for (const Op& op : all_ops())
+    CHECK_MESSAGE((has_no_row(op) != named.contains(op.name)), std::string(op.name)
+                                                                   << " needs a row in random_cells.h");
 }
 
 TEST_CASE("random programs: any placement gives the values of plain loops") {

@@ -9,7 +9,7 @@
 #include <set>
 
 #include "golden.h"
-#include "ops/primitives.h"
+#include "ops/record.h"
 #include "program_of.h"
 
 namespace semantics_test {

@@ -5,81 +5,48 @@
 // when shapes cannot be broadcast. They are function objects, so that they can be passed to vmap and jit.
 #pragma once
 #include "shardarray/array.h"
+#include "shardarray/detail/function.h"
 
 namespace shardarray {
 
 // ---------------------------------------------------------------- arithmetic
 /// a + b; of bools: or.
-inline constexpr struct SHARDARRAY_API add_fn {
-  Array operator()(const Array& a, const Array& b, Where w = Where::here()) const;
-} add{};
+inline constexpr BinaryFunction<"add"> add{};
 /// a - b. Throws DTypeError for two bools.
-inline constexpr struct SHARDARRAY_API subtract_fn {
-  Array operator()(const Array& a, const Array& b, Where w = Where::here()) const;
-} subtract{};
+inline constexpr BinaryFunction<"subtract"> subtract{};
 /// a * b; of bools: and.
-inline constexpr struct SHARDARRAY_API multiply_fn {
-  Array operator()(const Array& a, const Array& b, Where w = Where::here()) const;
-} multiply{};
+inline constexpr BinaryFunction<"multiply"> multiply{};
 /// a / b, floating.
-inline constexpr struct SHARDARRAY_API divide_fn {
-  Array operator()(const Array& a, const Array& b, Where w = Where::here()) const;
-} divide{};
-inline constexpr divide_fn true_divide{};
+inline constexpr BinaryFunction<"divide"> divide{};
+inline constexpr BinaryFunction<"divide"> true_divide{};
 /// The largest integer <= a / b. 16-bit floats are divided in float32. Integers: a / 0 is -1. Throws DTypeError for complex operands.
-inline constexpr struct SHARDARRAY_API floor_divide_fn {
-  Array operator()(const Array& a, const Array& b, Where w = Where::here()) const;
-} floor_divide{};
+inline constexpr BinaryFunction<"floor_divide"> floor_divide{};
 /// a - floor(a / b) * b: the sign of b. Integers: a % 0 is a. Throws DTypeError for complex operands.
-inline constexpr struct SHARDARRAY_API remainder_fn {
-  Array operator()(const Array& a, const Array& b, Where w = Where::here()) const;
-} remainder{};
+inline constexpr BinaryFunction<"remainder"> remainder{};
 /// a to the power b. An integer literal b multiplies repeatedly; of bools: int32.
 /// Throws DTypeError for an integer to a negative literal power.
-inline constexpr struct SHARDARRAY_API power_fn {
-  Array operator()(const Array& a, const Array& b, Where w = Where::here()) const;
-} power{};
+inline constexpr BinaryFunction<"power"> power{};
 /// The larger one; NaN when one is. Of bools: or. Ties share the gradient.
-inline constexpr struct SHARDARRAY_API maximum_fn {
-  Array operator()(const Array& a, const Array& b, Where w = Where::here()) const;
-} maximum{};
+inline constexpr BinaryFunction<"maximum"> maximum{};
 /// The smaller one; NaN when one is. Of bools: and.
-inline constexpr struct SHARDARRAY_API minimum_fn {
-  Array operator()(const Array& a, const Array& b, Where w = Where::here()) const;
-} minimum{};
+inline constexpr BinaryFunction<"minimum"> minimum{};
 /// a * b + c, rounded once; floating.
 inline constexpr struct SHARDARRAY_API fma_fn {
   Array operator()(const Array& a, const Array& b, const Array& c, Where w = Where::here()) const;
 } fma{};
 /// -x. Throws DTypeError for bool.
-inline constexpr struct SHARDARRAY_API negative_fn {
-  Array operator()(const Array& x, Where w = Where::here()) const;
-} negative{};
-inline constexpr struct SHARDARRAY_API abs_fn {
-  Array operator()(const Array& x, Where w = Where::here()) const;
-} abs{};
+inline constexpr UnaryFunction<"negative"> negative{};
+inline constexpr UnaryFunction<"abs"> abs{};
 /// -1, 0 or 1; NaN of NaN. Throws DTypeError for bool.
-inline constexpr struct SHARDARRAY_API sign_fn {
-  Array operator()(const Array& x, Where w = Where::here()) const;
-} sign{};
+inline constexpr UnaryFunction<"sign"> sign{};
 /// x * x; of bool: int32.
-inline constexpr struct SHARDARRAY_API square_fn {
-  Array operator()(const Array& x, Where w = Where::here()) const;
-} square{};
+inline constexpr UnaryFunction<"square"> square{};
 /// 1 / x, floating.
-inline constexpr struct SHARDARRAY_API reciprocal_fn {
-  Array operator()(const Array& x, Where w = Where::here()) const;
-} reciprocal{};
+inline constexpr UnaryFunction<"reciprocal"> reciprocal{};
 /// Rounding to whole numbers; integers stay as they are.
-inline constexpr struct SHARDARRAY_API floor_fn {
-  Array operator()(const Array& x, Where w = Where::here()) const;
-} floor{};
-inline constexpr struct SHARDARRAY_API ceil_fn {
-  Array operator()(const Array& x, Where w = Where::here()) const;
-} ceil{};
-inline constexpr struct SHARDARRAY_API trunc_fn {
-  Array operator()(const Array& x, Where w = Where::here()) const;
-} trunc{};
+inline constexpr UnaryFunction<"floor"> floor{};
+inline constexpr UnaryFunction<"ceil"> ceil{};
+inline constexpr UnaryFunction<"trunc"> trunc{};
 /// To `decimals` decimals, halves to even; integers stay as they are. Throws DTypeError for bool.
 inline constexpr struct SHARDARRAY_API round_fn {
   Array operator()(const Array& x, int decimals = 0, Where w = Where::here()) const;
@@ -94,82 +61,38 @@ inline constexpr struct SHARDARRAY_API clamp_fn {
 } clamp{};
 
 // ---------------------------------------------------------------- floating functions
-inline constexpr struct SHARDARRAY_API exp_fn {
-  Array operator()(const Array& x, Where w = Where::here()) const;
-} exp{};
-inline constexpr struct SHARDARRAY_API expm1_fn {
-  Array operator()(const Array& x, Where w = Where::here()) const;
-} expm1{};
-inline constexpr struct SHARDARRAY_API log_fn {
-  Array operator()(const Array& x, Where w = Where::here()) const;
-} log{};
-inline constexpr struct SHARDARRAY_API log1p_fn {
-  Array operator()(const Array& x, Where w = Where::here()) const;
-} log1p{};
-inline constexpr struct SHARDARRAY_API sqrt_fn {
-  Array operator()(const Array& x, Where w = Where::here()) const;
-} sqrt{};
+inline constexpr UnaryFunction<"exp"> exp{};
+inline constexpr UnaryFunction<"expm1"> expm1{};
+inline constexpr UnaryFunction<"log"> log{};
+inline constexpr UnaryFunction<"log1p"> log1p{};
+inline constexpr UnaryFunction<"sqrt"> sqrt{};
 /// 1 / sqrt(x).
-inline constexpr struct SHARDARRAY_API rsqrt_fn {
-  Array operator()(const Array& x, Where w = Where::here()) const;
-} rsqrt{};
-inline constexpr struct SHARDARRAY_API sin_fn {
-  Array operator()(const Array& x, Where w = Where::here()) const;
-} sin{};
-inline constexpr struct SHARDARRAY_API cos_fn {
-  Array operator()(const Array& x, Where w = Where::here()) const;
-} cos{};
-inline constexpr struct SHARDARRAY_API tan_fn {
-  Array operator()(const Array& x, Where w = Where::here()) const;
-} tan{};
-inline constexpr struct SHARDARRAY_API sinh_fn {
-  Array operator()(const Array& x, Where w = Where::here()) const;
-} sinh{};
-inline constexpr struct SHARDARRAY_API cosh_fn {
-  Array operator()(const Array& x, Where w = Where::here()) const;
-} cosh{};
-inline constexpr struct SHARDARRAY_API tanh_fn {
-  Array operator()(const Array& x, Where w = Where::here()) const;
-} tanh{};
-inline constexpr struct SHARDARRAY_API arcsin_fn {
-  Array operator()(const Array& x, Where w = Where::here()) const;
-} arcsin{};
-inline constexpr struct SHARDARRAY_API arccos_fn {
-  Array operator()(const Array& x, Where w = Where::here()) const;
-} arccos{};
-inline constexpr struct SHARDARRAY_API arctan_fn {
-  Array operator()(const Array& x, Where w = Where::here()) const;
-} arctan{};
+inline constexpr UnaryFunction<"rsqrt"> rsqrt{};
+inline constexpr UnaryFunction<"sin"> sin{};
+inline constexpr UnaryFunction<"cos"> cos{};
+inline constexpr UnaryFunction<"tan"> tan{};
+inline constexpr UnaryFunction<"sinh"> sinh{};
+inline constexpr UnaryFunction<"cosh"> cosh{};
+inline constexpr UnaryFunction<"tanh"> tanh{};
+inline constexpr UnaryFunction<"arcsin"> arcsin{};
+inline constexpr UnaryFunction<"arccos"> arccos{};
+inline constexpr UnaryFunction<"arctan"> arctan{};
 /// The angle of the point (x, y) in [-pi, pi].
-inline constexpr struct SHARDARRAY_API arctan2_fn {
-  Array operator()(const Array& y, const Array& x, Where w = Where::here()) const;
-} arctan2{};
-inline constexpr arcsin_fn asin{};
-inline constexpr arccos_fn acos{};
-inline constexpr arctan_fn atan{};
-inline constexpr arctan2_fn atan2{};
-inline constexpr struct SHARDARRAY_API erf_fn {
-  Array operator()(const Array& x, Where w = Where::here()) const;
-} erf{};
+inline constexpr BinaryFunction<"arctan2"> arctan2{};
+inline constexpr UnaryFunction<"arcsin"> asin{};
+inline constexpr UnaryFunction<"arccos"> acos{};
+inline constexpr UnaryFunction<"arctan"> atan{};
+inline constexpr BinaryFunction<"arctan2"> atan2{};
+inline constexpr UnaryFunction<"erf"> erf{};
 /// 1 - erf(x), with all digits where that is small.
-inline constexpr struct SHARDARRAY_API erfc_fn {
-  Array operator()(const Array& x, Where w = Where::here()) const;
-} erfc{};
-inline constexpr struct SHARDARRAY_API erf_inv_fn {
-  Array operator()(const Array& x, Where w = Where::here()) const;
-} erf_inv{};
+inline constexpr UnaryFunction<"erfc"> erfc{};
+inline constexpr UnaryFunction<"erf_inv"> erf_inv{};
 /// 1 / (1 + exp(-x)).
-inline constexpr struct SHARDARRAY_API sigmoid_fn {
-  Array operator()(const Array& x, Where w = Where::here()) const;
-} sigmoid{};
+inline constexpr UnaryFunction<"sigmoid"> sigmoid{};
 /// max(x, 0), keeping integers; gradient 0 at 0.
-inline constexpr struct SHARDARRAY_API relu_fn {
-  Array operator()(const Array& x, Where w = Where::here()) const;
-} relu{};
+inline constexpr UnaryFunction<"relu"> relu{};
 /// x * sigmoid(x).
-inline constexpr struct SHARDARRAY_API silu_fn {
-  Array operator()(const Array& x, Where w = Where::here()) const;
-} silu{};
+inline constexpr UnaryFunction<"silu"> silu{};
 /// x * Phi(x), Phi the normal distribution function; the negative tail by erfc; approximate: the tanh form of
 /// Hendrycks and Gimpel.
 inline constexpr struct SHARDARRAY_API gelu_fn {
@@ -177,68 +100,30 @@ inline constexpr struct SHARDARRAY_API gelu_fn {
 } gelu{};
 
 // ---------------------------------------------------------------- comparisons and logic: bool
-inline constexpr struct SHARDARRAY_API equal_fn {
-  Array operator()(const Array& a, const Array& b, Where w = Where::here()) const;
-} equal{};
-inline constexpr struct SHARDARRAY_API not_equal_fn {
-  Array operator()(const Array& a, const Array& b, Where w = Where::here()) const;
-} not_equal{};
-inline constexpr struct SHARDARRAY_API less_fn {
-  Array operator()(const Array& a, const Array& b, Where w = Where::here()) const;
-} less{};
-inline constexpr struct SHARDARRAY_API less_equal_fn {
-  Array operator()(const Array& a, const Array& b, Where w = Where::here()) const;
-} less_equal{};
-inline constexpr struct SHARDARRAY_API greater_fn {
-  Array operator()(const Array& a, const Array& b, Where w = Where::here()) const;
-} greater{};
-inline constexpr struct SHARDARRAY_API greater_equal_fn {
-  Array operator()(const Array& a, const Array& b, Where w = Where::here()) const;
-} greater_equal{};
-inline constexpr struct SHARDARRAY_API isnan_fn {
-  Array operator()(const Array& x, Where w = Where::here()) const;
-} isnan{};
-inline constexpr struct SHARDARRAY_API isinf_fn {
-  Array operator()(const Array& x, Where w = Where::here()) const;
-} isinf{};
-inline constexpr struct SHARDARRAY_API isfinite_fn {
-  Array operator()(const Array& x, Where w = Where::here()) const;
-} isfinite{};
+inline constexpr BinaryFunction<"equal"> equal{};
+inline constexpr BinaryFunction<"not_equal"> not_equal{};
+inline constexpr BinaryFunction<"less"> less{};
+inline constexpr BinaryFunction<"less_equal"> less_equal{};
+inline constexpr BinaryFunction<"greater"> greater{};
+inline constexpr BinaryFunction<"greater_equal"> greater_equal{};
+inline constexpr UnaryFunction<"isnan"> isnan{};
+inline constexpr UnaryFunction<"isinf"> isinf{};
+inline constexpr UnaryFunction<"isfinite"> isfinite{};
 /// Operands that are not bool count as "not zero".
-inline constexpr struct SHARDARRAY_API logical_and_fn {
-  Array operator()(const Array& a, const Array& b, Where w = Where::here()) const;
-} logical_and{};
-inline constexpr struct SHARDARRAY_API logical_or_fn {
-  Array operator()(const Array& a, const Array& b, Where w = Where::here()) const;
-} logical_or{};
-inline constexpr struct SHARDARRAY_API logical_xor_fn {
-  Array operator()(const Array& a, const Array& b, Where w = Where::here()) const;
-} logical_xor{};
-inline constexpr struct SHARDARRAY_API logical_not_fn {
-  Array operator()(const Array& x, Where w = Where::here()) const;
-} logical_not{};
+inline constexpr BinaryFunction<"logical_and"> logical_and{};
+inline constexpr BinaryFunction<"logical_or"> logical_or{};
+inline constexpr BinaryFunction<"logical_xor"> logical_xor{};
+inline constexpr UnaryFunction<"logical_not"> logical_not{};
 
 // ---------------------------------------------------------------- bits: integers and bool, else DTypeError
-inline constexpr struct SHARDARRAY_API bitwise_and_fn {
-  Array operator()(const Array& a, const Array& b, Where w = Where::here()) const;
-} bitwise_and{};
-inline constexpr struct SHARDARRAY_API bitwise_or_fn {
-  Array operator()(const Array& a, const Array& b, Where w = Where::here()) const;
-} bitwise_or{};
-inline constexpr struct SHARDARRAY_API bitwise_xor_fn {
-  Array operator()(const Array& a, const Array& b, Where w = Where::here()) const;
-} bitwise_xor{};
-inline constexpr struct SHARDARRAY_API bitwise_not_fn {
-  Array operator()(const Array& x, Where w = Where::here()) const;
-} bitwise_not{};
+inline constexpr BinaryFunction<"bitwise_and"> bitwise_and{};
+inline constexpr BinaryFunction<"bitwise_or"> bitwise_or{};
+inline constexpr BinaryFunction<"bitwise_xor"> bitwise_xor{};
+inline constexpr UnaryFunction<"bitwise_not"> bitwise_not{};
 /// Amounts beyond the width give 0.
-inline constexpr struct SHARDARRAY_API left_shift_fn {
-  Array operator()(const Array& a, const Array& b, Where w = Where::here()) const;
-} left_shift{};
+inline constexpr BinaryFunction<"left_shift"> left_shift{};
 /// Arithmetic on signed integers: the sign stays.
-inline constexpr struct SHARDARRAY_API right_shift_fn {
-  Array operator()(const Array& a, const Array& b, Where w = Where::here()) const;
-} right_shift{};
+inline constexpr BinaryFunction<"right_shift"> right_shift{};
 
 // ---------------------------------------------------------------- selection and types
 /// a where condition (not zero), else b.

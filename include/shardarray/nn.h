@@ -39,7 +39,7 @@ SHARDARRAY_API std::vector<Linear> mlp_layers(std::int64_t in, std::int64_t out,
 
 /// Linear layers with an elementwise activation behind each but the last, and `final_activation` behind that.
 /// An activation is an op object, a lambda without captures, or a function pointer.
-template <class Activation = relu_fn, class FinalActivation = identity_fn> struct MLP {
+template <class Activation = UnaryFunction<"relu">, class FinalActivation = identity_fn> struct MLP {
   std::vector<Linear> layers;
   Activation activation;
   FinalActivation final_activation;

@@ -6,7 +6,7 @@
 #include <string>
 
 #include "base/sizes.h"
-#include "ops/primitives.h"
+#include "ops/record.h"
 #include "shardarray/filter_shard.h"
 
 namespace shardarray {

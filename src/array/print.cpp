@@ -9,7 +9,7 @@
 
 #include "execute/evaluate.h"
 #include "layout/spelling.h"
-#include "ops/primitives.h"
+#include "ops/record.h"
 #include "shardarray/ops.h"
 
 namespace shardarray {

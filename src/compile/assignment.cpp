@@ -4,7 +4,7 @@
 
 #include "layout/factor.h"
 #include "layout/spelling.h"
-#include "ops/primitives.h"
+#include "ops/record.h"
 
 namespace shardarray {
 
@@ -53,7 +53,7 @@ bool is_free(const FlatGraph& g, int node) {
   const FlatNode& n = g.nodes[static_cast<std::size_t>(node)];
   if (n.op->form == Form::leaf || n.op->effect) return false;
   if (n.in.empty()) return true;
-  if (n.op == &op_like) return is_free(g, g.producer[static_cast<std::size_t>(n.in[0])]);
+  if (n.op->trait == Trait::like) return is_free(g, g.producer[static_cast<std::size_t>(n.in[0])]);
   return n.op->form == Form::map && n.in_types[0].shape.empty();
 }
 

@@ -2,7 +2,7 @@
 
 #include <algorithm>
 
-#include "ops/primitives.h"
+#include "ops/record.h"
 
 namespace shardarray {
 
@@ -21,7 +21,7 @@ Box source_box(const BoxSource& s) {
 
 Transfer halo_transfer(const FlatNode& n, const std::vector<const Layout*>& in, const Layout* out) {
   Transfer t;
-  const bool rows = n.op == &op_permute_rows;
+  const bool rows = n.op->trait == Trait::row_list;
   t.kind = rows ? TransferKind::permute : TransferKind::exchange;
   t.shape = n.out_types[0].shape;
   t.dtype = n.out_types[0].dtype;

@@ -5,10 +5,12 @@
 #include <optional>
 #include <set>
 
+#include "base/at.h"
 #include "compile/half_floats.h"
 #include "compile/index_map.h"
 #include "compile/passes.h"
-#include "ops/primitives.h"
+#include "compile/step_kind.h"
+#include "ops/record.h"
 
 namespace shardarray {
 
@@ -210,11 +212,11 @@ class Emitter {
   // The op on float32, its results rounded; where it is about bits or converts, on those.
   void apply_half(const FlatNode& n, std::span<const int> in, std::span<int> out, const IndexMap& map) {
     const DType to = n.out_types[0].dtype, from = n.in_types.empty() ? to : n.in_types[0].dtype;
-    if (n.op == &op_constant) {
+    if (n.op->trait == Trait::literal) {
       out[0] = widen(builder_, builder_.constant_bits(DType::uint16, n.attrs->bits), to);
-    } else if (n.op == &op_cast && is_half(to)) {
+    } else if (n.op->trait == Trait::conversion && is_half(to)) {
       out[0] = round_to(builder_, in[0], to);
-    } else if (n.op == &op_bitcast) {
+    } else if (n.op->trait == Trait::bits) {
       const int bits = is_half(from) ? narrow(builder_, in[0], from) : builder_.bitcast(in[0], DType::uint16);
       out[0] = is_half(to) ? widen(builder_, bits, to) : builder_.bitcast(bits, to);
     } else {

@@ -14,7 +14,7 @@
 #include "compile/strategy.h"
 #include "compile/strict.h"
 #include "ops/asked.h"
-#include "ops/primitives.h"
+#include "ops/record.h"
 
 namespace shardarray {
 
@@ -35,7 +35,7 @@ class Partitioner {
     for (std::size_t i = 0; i < g.nodes.size(); i++)
       for (int v : g.nodes[i].in) at(users_, v).push_back(static_cast<int>(i));
     for (const FlatNode& n : g.nodes)  // what a collective takes has its users and those of the same value
-      if (n.op == &op_asked) {
+      if (n.op->trait == Trait::asked) {
         const int v = n.in[0], out = n.first_out;
         for (int u : at(users_, v))
           if (&at(g.nodes, u) != &n) at(users_, out).push_back(u);
@@ -94,7 +94,7 @@ class Partitioner {
     if (!fresh) return it->second;
     const int node = at(g_.producer, v);
     const FlatNode& n = at(g_.nodes, node);
-    if (n.op == &op_like) return it->second = make_free(n.in[0], layout);
+    if (n.op->trait == Trait::like) return it->second = make_free(n.in[0], layout);
     PartStep s;
     s.node = node;
     for (int operand : n.in)
@@ -187,7 +187,7 @@ class Partitioner {
       at(p_.of_value, n.first_out) = require(n.in[0], to, "asked for by a sharding constraint", n, true);
       return;
     }
-    if (n.op == &op_asked && at(p_.of_value, n.in[0]) >= 0) {
+    if (n.op->trait == Trait::asked && at(p_.of_value, n.in[0]) >= 0) {
       at(p_.of_value, n.first_out) = at(p_.of_value, n.in[0]);
       at(asked_, n.first_out) = true;
       return;
@@ -269,10 +269,11 @@ class Partitioner {
   // The float constant that all elements of v are; NaN: it is none.
   double literal(int v) const {
     const FlatNode* n = &at(g_.nodes, at(g_.producer, v));
-    if (n->op == &op_broadcast) n = &at(g_.nodes, at(g_.producer, n->in[0]));
-    if (n->op == &op_constant && n->attrs->dtype == DType::float64)
-      return std::bit_cast<double>(n->attrs->bits);
-    if (n->op == &op_constant && n->attrs->dtype == DType::float32)
+    if (n->op->form == Form::map && n->in_types[0].shape.empty())
+      n = &at(g_.nodes, at(g_.producer, n->in[0]));
+    const bool is_literal = n->op->trait == Trait::literal;
+    if (is_literal && n->attrs->dtype == DType::float64) return std::bit_cast<double>(n->attrs->bits);
+    if (is_literal && n->attrs->dtype == DType::float32)
       return std::bit_cast<float>(static_cast<std::uint32_t>(n->attrs->bits));
     return std::numeric_limits<double>::quiet_NaN();
   }
@@ -347,7 +348,8 @@ class Partitioner {
     t.where = line_of(n);
     const bool is_placed = places_result(i, d.out[0]);
     if (is_placed) t.reason += " where the program places the result";
-    if (n.modes->policy == Policy::strict && !is_placed && n.op != &op_permute_rows && !takes_asked_only(n))
+    if (n.modes->policy == Policy::strict && !is_placed && n.op->trait != Trait::row_list &&
+        !takes_asked_only(n))
       refuse_boxes(t, n.out_types[0], *d.out[0], in_.mesh);
     p_.transfers.push_back(std::move(t));
     return static_cast<int>(p_.transfers.size()) - 1;
@@ -376,7 +378,8 @@ class Partitioner {
   // What is made of a collective's operand alone, by rearranging or reducing, or carries its partial sums, moves with it.
   bool passes_asking(const FlatNode& n, const Strategy& d) const {
     const bool rearranges = n.op->form == Form::map || n.op->form == Form::view ||
-                            n.op->form == Form::reduce || n.op->form == Form::boxes || n.op == &op_cast;
+                            n.op->form == Form::reduce || n.op->form == Form::boxes ||
+                            n.op->trait == Trait::conversion;
     bool carries = false;
     for (std::size_t k = 0; k < n.in.size() && !d.pending.empty(); k++)
       carries |= at(asked_, n.in[k]) && !d.in[k]->unreduced().empty();

@@ -7,7 +7,7 @@
 #include "base/at.h"
 #include "compile/assignment.h"
 #include "compile/passes.h"
-#include "ops/primitives.h"
+#include "ops/record.h"
 
 namespace shardarray {
 
@@ -75,7 +75,7 @@ class Propagator {
   void lead_back() {
     for (int i = static_cast<int>(g_.nodes.size()) - 1; i >= 0; i--) {
       const FlatNode& n = at(g_.nodes, i);
-      if (n.op->form != Form::scalar && n.op->form != Form::view && n.op != &op_transpose) continue;
+      if (n.op->form != Form::scalar && n.op->form != Form::view && n.op->trait != Trait::transpose) continue;
       for (std::size_t k = 0; k < n.out_types.size(); k++)
         if (at(preferences_.from_closed, n.first_out + static_cast<int>(k)))
           for (int v : n.in)
@@ -94,7 +94,7 @@ class Propagator {
     const FlatNode& n = at(g_.nodes, i);
     const Rule& rule = at(rules_, i);
     std::vector<int> grown;
-    const bool unbound = is_free(g_, i) && n.op != &op_like;
+    const bool unbound = is_free(g_, i) && n.op->trait != Trait::like;
     if (n.op->form == Form::leaf || unbound || (n.op->form == Form::constraint && n.attrs->hi.empty()))
       return grown;
     if (level == 0 && n.op->form != Form::scalar && n.op->form != Form::map && n.op->form != Form::view)

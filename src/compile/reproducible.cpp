@@ -5,7 +5,7 @@
 #include <bit>
 
 #include "compile/passes.h"
-#include "ops/primitives.h"
+#include "ops/record.h"
 #include "runtime/evaluate_instruction.h"
 
 namespace shardarray {

@@ -7,7 +7,7 @@
 #include "base/hash.h"
 #include "compile/half_floats.h"
 #include "compile/passes.h"
-#include "ops/primitives.h"
+#include "ops/record.h"
 
 namespace shardarray {
 
@@ -46,8 +46,7 @@ class Simplifier {
 
   std::vector<int> add(const FlatNode& n, std::vector<int> in) {
     modes_ = n.modes;
-    if (n.op == &op_identity) return in;
-    if (n.op == &op_beside) return {in[0]};  // all is on the same devices here
+    if (n.op->trait == Trait::alias || n.op->trait == Trait::beside) return {in[0]};
     if (n.op->form == Form::call) return replay(flatten(*n.attrs->graphs[0]), in);
     if (n.op->form == Form::view && n.in_types[0].shape == n.out_types[0].shape) return in;
     if (is_half(n.out_types[0].dtype) &&
@@ -56,7 +55,7 @@ class Simplifier {
                                                                 : add_in_float32(n, std::move(in))};
     if (n.op->form == Form::gemm) return {add_dot(n, std::move(in))};
     if (n.op->form == Form::reduce) return {add_reduce(n, in[0])};
-    if (n.op == &op_transpose) return {transposed(in[0], n.attrs->dims, n.where)};
+    if (n.op->trait == Trait::transpose) return {transposed(in[0], n.attrs->dims, n.where)};
     return outputs(unique(n.op, n.attrs, std::move(in), n.out_types, n.where), n.out_types.size());
   }
 
@@ -227,7 +226,7 @@ class Simplifier {
   std::string fit(const std::string& have, const std::string& batch, const std::string& free,
                   const std::string& k, int& v, Where w) {
     const auto fits = [&](const std::string& s) { return s == batch + free + k || s == batch + k + free; };
-    if (const FlatNode& n = at(out_.nodes, at(out_.producer, v)); n.op == &op_transpose) {
+    if (const FlatNode& n = at(out_.nodes, at(out_.producer, v)); n.op->trait == Trait::transpose) {
       std::string before(have.size(), ' ');
       for (std::size_t d = 0; d < have.size(); d++)
         at(before, static_cast<int>(n.attrs->dims[d]) + static_cast<int>(have.size())) = have[d];
@@ -250,7 +249,7 @@ class Simplifier {
   // Dimension d of the result is dims[d] of v, counted from the end. Of a transpose: one of what that one has.
   int transposed(int v, Shape dims, Where w) {
     const std::int64_t rank = std::ssize(dims);
-    if (const FlatNode& n = at(out_.nodes, at(out_.producer, v)); n.op == &op_transpose) {
+    if (const FlatNode& n = at(out_.nodes, at(out_.producer, v)); n.op->trait == Trait::transpose) {
       for (std::int64_t& d : dims) d = n.attrs->dims[static_cast<std::size_t>(d + rank)];
       v = n.in[0];
     }

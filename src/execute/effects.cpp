@@ -6,7 +6,7 @@
 #include "base/sizes.h"
 #include "execute/evaluate.h"
 #include "graph/trace_state.h"
-#include "ops/primitives.h"
+#include "ops/record.h"
 #include "runtime/devices.h"
 
 namespace shardarray {

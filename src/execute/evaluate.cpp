@@ -10,7 +10,7 @@
 #include "execute/places.h"
 #include "graph/key.h"
 #include "graph/trace_state.h"
-#include "ops/primitives.h"
+#include "ops/record.h"
 #include "transform/trace.h"
 
 namespace shardarray {
@@ -23,7 +23,7 @@ void check_readable(const Node* n, const char* what) {
         fmt::format("{}: Array has been deleted with shape={}: it was donated to {}. Pass it without "
                     "std::move to keep it, or use the result.",
                     what, to_string(n->type()), donor));
-  if (n->op != &op_input || n->evaluated()) return;
+  if (n->op->form != Form::leaf || n->evaluated()) return;
   if (trace_state().is_open(n->trace))
     throw TraceError(fmt::format(
         "{}: reading a value inside a trace: {} has no value while the function is traced. Return it, or use "
@@ -103,7 +103,7 @@ Collection collect(OpenNodes& open, const Brought& brought, const char* what) {
     return n;
   };
   for (Node* n : nodes) {
-    if (n->op == &op_constant) {  // a number is an argument: another one is no other program
+    if (n->op->trait == Trait::literal) {  // a number is an argument: another one is no other program
       n->out()[0].value = scalar_value(n->type().dtype, n->attrs().bits, device);
       n->set_evaluated();
       continue;
@@ -176,8 +176,8 @@ void move_value(const Move& m, const char* what) {
   Node* const n = m.of.node();
   for (const Array& a : m.operands) evaluate({&a, 1}, what);
   const ValueRef from = value_of(m.operands[0]);
-  ValueRef v = n->op == &op_beside ? put_beside(from, n->type(), *value_of(m.operands[1]))
-                                   : reshard_value(from, n->type(), *n->attrs().sharding);
+  ValueRef v = n->op->trait == Trait::beside ? put_beside(from, n->type(), *value_of(m.operands[1]))
+                                             : reshard_value(from, n->type(), *n->attrs().sharding);
   Arrays dead;
   const std::lock_guard lock(graph_mutex());
   if (n->evaluated()) return;  // another thread was faster

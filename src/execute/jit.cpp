@@ -14,7 +14,7 @@
 #include "execute/jit.h"
 #include "graph/key.h"
 #include "graph/trace_state.h"
-#include "ops/primitives.h"
+#include "ops/record.h"
 #include "runtime/devices.h"
 #include "shardarray/detail/maps.h"
 #include "shardarray/detail/path.h"
@@ -285,7 +285,7 @@ Array result_array(const JitEntry& e, JitCall& call, const LoadedProgram& p,
     const auto j = static_cast<std::size_t>(p.sources[k]);
     if (verdicts[j].reused && call.moved[j]) {
       Array& leaf = call.leaves[j];
-      if (leaf.node()->op == &op_input && value_of(leaf) == v && type_of(leaf) == e.output_types[k])
+      if (leaf.node()->op->form == Form::leaf && value_of(leaf) == v && type_of(leaf) == e.output_types[k])
         return std::move(leaf);
     }
   }

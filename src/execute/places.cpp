@@ -1,7 +1,7 @@
 #include "execute/places.h"
 
 #include "compile/assignment.h"
-#include "ops/primitives.h"
+#include "ops/record.h"
 
 namespace shardarray {
 
@@ -49,14 +49,14 @@ std::optional<Move> Places::add(Node* n) {
   std::optional<Move> move;
   std::vector<Array> all;
   const auto operands = [&] { return std::vector<Array>(n->in().begin(), n->in().end()); };
-  if (n->op == &op_beside) {
+  if (n->op->trait == Trait::beside) {
     here = of(n->in()[0]);
     const Place home = of(n->in()[1]);
     if (is_elsewhere(here, home)) {
       here = home;
       move = Move{handle(n), operands()};
     }
-  } else if (n->op->form == Form::constraint && n->op != &op_input) {
+  } else if (n->op->form == Form::constraint) {
     const auto lead = n->attrs().lo.empty() ? 0 : static_cast<int>(n->attrs().lo[0]);
     const Place to = bound_to(
         layout_of(*n->attrs().sharding, static_cast<int>(n->type().shape.size()) - lead)->order(), 0.5);
@@ -88,7 +88,7 @@ std::optional<Move> Places::add(Node* n) {
 }
 
 bool may_move(const Node* n) {
-  return n->op->form == Form::constraint || n->op->form == Form::call || n->op == &op_beside;
+  return n->op->form == Form::constraint || n->op->form == Form::call || n->op->trait == Trait::beside;
 }
 
 bool lie_together(std::span<Node* const> nodes) {

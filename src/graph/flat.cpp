@@ -28,7 +28,7 @@ std::string FlatGraph::to_string() const {
     text += fmt::format(" = {}", n.op->name);
     for (int v : n.in) text += fmt::format(" %{}", v);
     if (n.attrs && !n.attrs->letters.empty()) text += fmt::format(" \"{}\"", n.attrs->letters);
-    if (n.attrs && !n.attrs->dims.empty() && n.op != &op_constant)
+    if (n.attrs && !n.attrs->dims.empty() && n.op->trait != Trait::literal)
       text += " dims=" + shardarray::to_string(n.attrs->dims);
     if (n.attrs && n.attrs->sharding) text += " " + n.attrs->sharding->to_string();
     if (n.where.line) text += fmt::format("   {}:{}", n.where.file, n.where.line);

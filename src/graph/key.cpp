@@ -71,7 +71,8 @@ void put_ends(std::span<const int> inputs, std::span<const int> outputs, Words& 
 
 void put_structure(const FlatGraph& g, Words& words) {
   for (const FlatNode& n : g.nodes) {
-    put_node(n.op, n.attrs.get(), n.op == &op_input ? nullptr : n.modes, n.in, n.out_types.size(), words);
+    put_node(n.op, n.attrs.get(), n.op->form == Form::leaf ? nullptr : n.modes, n.in, n.out_types.size(),
+             words);
     for (const Type& t : n.out_types) put_value_type(t, words);
   }
   put_ends(g.inputs, g.outputs, words);

@@ -4,7 +4,15 @@
 
 #include "graph/trace_state.h"
 
+// The ends of the section, from the linker.
+extern "C" [[gnu::visibility(
+    "hidden")]] const shardarray::Op __start_shardarray_ops[];  // NOLINT(bugprone-reserved-identifier)
+extern "C" [[gnu::visibility(
+    "hidden")]] const shardarray::Op __stop_shardarray_ops[];  // NOLINT(bugprone-reserved-identifier)
+
 namespace shardarray {
+
+std::span<const Op> all_ops() { return {__start_shardarray_ops, __stop_shardarray_ops}; }
 
 static Types infer(const Op& op, std::span<const Type> in, const Attrs& attrs) {
   const Call call{&op, in, {}, &attrs};
@@ -81,12 +89,14 @@ constinit const Op op_constant{.name = "constant",
                                .form = Form::scalar,
                                .rule = pointwise_rule,
                                .type = constant_type,
-                               .scalar = constant_scalar};
+                               .scalar = constant_scalar,
+                               .trait = Trait::literal};
 constinit const Op op_identity{.name = "identity",
                                .form = Form::scalar,
                                .rule = pointwise_rule,
                                .linearity = always_joint,
                                .transpose = [](const TransposeArgs& t) { return Arrays{t.cotangents[0]}; },
-                               .scalar = [](ScalarArgs& s) { s.out[0] = s.in[0]; }};
+                               .scalar = [](ScalarArgs& s) { s.out[0] = s.in[0]; },
+                               .trait = Trait::alias};
 
 }  // namespace shardarray

@@ -1,5 +1,5 @@
-// Op: the one place in which an operation is defined. A constinit struct of function pointers: no virtual class, no macro,
-// no registrar; each file of src/ops ends with one table.
+// Op: the one place in which an operation is defined. A constinit struct of function pointers: no virtual class, no registrar.
+// A definition in src/ops begins with SHARDARRAY_OP, which is all that all_ops() needs to find it.
 #pragma once
 #include <cstdint>
 #include <memory>
@@ -111,10 +111,25 @@ enum class Form : std::uint8_t {
   collective,  // over attrs.axis; must be gone after the map that binds it
 };
 
-struct Op {
+/// What passes and transforms treat apart. They ask for this, never which op it is.
+enum class Trait : std::uint8_t {
+  none,
+  literal,     // a number: attrs.bits of attrs.dtype
+  alias,       // operand 0
+  beside,      // operand 0 on the devices of operand 1; where these are the same, an alias
+  like,        // operand 0, placed as operand 1, of which nothing is read
+  asked,       // operand 0; to move it is what the program asks for
+  transpose,   // dimension k of the result is dimension attrs.dims[k] of the operand
+  row_list,    // the program says which row comes from where
+  conversion,  // to attrs.dtype
+  bits,        // of 16-bit floats it takes the bits, not the values
+  device_rows  // a dimension lies on the devices of attrs.axes
+};
+
+struct alignas(64) Op {  // as compilers align large objects: see SHARDARRAY_OP
   const char* name;
-  Form form;
-  Rule (*rule)(const Call&);
+  Form form = Form::leaf;
+  Rule (*rule)(const Call&) = nullptr;
   /// The types of the results. Null: like operand 0.
   Types (*type)(const Call&) = nullptr;
   Linear (*linearity)(const Call&, int operand) = nullptr;  ///< null: no
@@ -125,8 +140,15 @@ struct Op {
   void (*scalar)(ScalarArgs&) = nullptr;              ///< elementwise
   std::vector<MapDim> (*map)(const Call&) = nullptr;  ///< rearranges within a tile, fused as an index map
   std::vector<BoxSource> (*boxes)(const Call&, const Box& out) = nullptr;  ///< assembled from boxes
+  Trait trait = Trait::none;
   bool effect = false;  ///< kept, ordered, never duplicated
 };
+
+/// Defines an op: `SHARDARRAY_OP op_exp{.name = "exp", ...};`. The linker puts all of them side by side. One that other files
+/// record is declared in record.h.
+#define SHARDARRAY_OP [[gnu::section("shardarray_ops"), gnu::used]] constinit const Op
+/// The ops of src/ops, in no order.
+std::span<const Op> all_ops();
 
 /// Records `op`, infers its types, checks its shapes. The handle of output 0.
 Array record(const Op& op, std::span<const Array> in, Attrs attrs = {}, Where w = {});

@@ -4,7 +4,7 @@
 
 #include <limits>
 
-#include "ops/primitives.h"
+#include "ops/record.h"
 #include "shardarray/ops.h"
 
 namespace shardarray::losses {

@@ -5,7 +5,7 @@
 
 #include "base/host_memory.h"
 #include "base/sizes.h"
-#include "ops/primitives.h"
+#include "ops/record.h"
 #include "shardarray/detail/maps.h"
 #include "shardarray/ops.h"
 #include "shardarray/placement.h"

@@ -1,6 +1,6 @@
 // Words of the threefry2x32 generator as compositions of ops, in JAX's two orders of counters.
 #pragma once
-#include "ops/primitives.h"
+#include "ops/record.h"
 
 namespace shardarray::random {
 

@@ -3,7 +3,7 @@
 #include <cstdint>
 #include <span>
 
-#include "ops/primitives.h"
+#include "ops/record.h"
 #include "shardarray/array.h"
 
 namespace shardarray::api {

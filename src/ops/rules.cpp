@@ -3,6 +3,7 @@
 #include <fmt/core.h>
 
 #include <cmath>
+#include <numeric>
 
 namespace shardarray::rules {
 
@@ -24,6 +25,11 @@ Types bool_type(const Call& c) { return {{same_type(c)[0].shape, DType::bool_, f
 
 Arrays no_tangent(const JvpArgs& v) { return Arrays(v.out.size()); }
 
+Shape identity(std::size_t n) {
+  Shape p = Shape::filled(n, 0);
+  std::iota(p.begin(), p.end(), 0);
+  return p;
+}
 Shape inverse(const Shape& p) {
   Shape q = p;
   for (std::size_t k = 0; k < p.size(); k++) q[static_cast<std::size_t>(p[k])] = static_cast<std::int64_t>(k);

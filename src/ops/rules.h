@@ -1,9 +1,16 @@
 // What several op definitions share: types, linearity, derivative-free ops, scalar expressions of one instruction.
 #pragma once
-#include "ops/primitives.h"
+#include "ops/record.h"
 #include "runtime/expand.h"
 
 namespace shardarray::rules {
+
+/// Of a scalar expression: what all such ops have in common.
+constexpr Op elementwise(Op op) {
+  op.form = Form::scalar;
+  op.rule = pointwise_rule;
+  return op;
+}
 
 /// One type: all operands have one shape and dtype; weak when all are.
 Types same_type(const Call& c);
@@ -36,6 +43,8 @@ inline std::size_t from_first(std::int64_t d, std::size_t rank) {
 inline std::int64_t from_last(std::size_t d, std::size_t rank) {
   return static_cast<std::int64_t>(d) - static_cast<std::int64_t>(rank);
 }
+/// 0, 1, .. n - 1.
+Shape identity(std::size_t n);
 /// The permutation that undoes `p`.
 Shape inverse(const Shape& p);
 /// A new first entry.

@@ -2,7 +2,7 @@
 #include <algorithm>
 
 #include "graph/trace_state.h"
-#include "ops/primitives.h"
+#include "ops/record.h"
 #include "transform/trace.h"
 
 namespace shardarray {
@@ -20,7 +20,7 @@ static Batched with_leading_dimension(const BatchArgs& b) {
 static bool uses_axis(const Node* n, const std::shared_ptr<const Axis>& axis) {
   const auto& axes = n->attrs().axes;
   if (std::find(axes.begin(), axes.end(), axis) != axes.end() ||
-      (n->op == &op_place && axes.back()->outer == axis))
+      (n->op->trait == Trait::device_rows && axes.back()->outer == axis))
     return true;
   for (const auto& g : n->attrs().graphs)
     for (const Node* inner : topological(std::span<const Array>(g->out), [](Node*) { return true; }))

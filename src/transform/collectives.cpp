@@ -8,7 +8,7 @@
 
 #include "base/sizes.h"
 #include "graph/trace_state.h"
-#include "ops/primitives.h"
+#include "ops/record.h"
 #include "shardarray/ops.h"
 
 namespace shardarray {
@@ -115,7 +115,7 @@ Array reduce(const Op& op, const Array& x, const NamedAxes& names, const GroupOp
   return r;
 }
 
-bool is_literal(const Array& x) { return x.node()->op == &op_constant; }
+bool is_literal(const Array& x) { return x.node()->op->trait == Trait::literal; }
 
 }  // namespace
 

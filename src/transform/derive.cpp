@@ -7,7 +7,7 @@
 
 #include "graph/trace_state.h"
 #include "ops/asked.h"
-#include "ops/primitives.h"
+#include "ops/record.h"
 #include "transform/trace.h"
 
 namespace shardarray {
@@ -67,7 +67,7 @@ LinearMap linear_map(Arrays outputs, Arrays variables) {
   const auto recent = [&](Node* n) { return n->seq >= oldest; };
   for (Node* n : topological(std::span<const Array>(map.outputs), recent)) {
     const auto carries = [&](const Array& a) { return linear.contains(a.node()); };
-    if (n->op == &op_input || std::none_of(n->in().begin(), n->in().end(), carries)) continue;
+    if (n->op->form == Form::leaf || std::none_of(n->in().begin(), n->in().end(), carries)) continue;
     linear.insert(n);
     map.nodes.push_back(n);
   }

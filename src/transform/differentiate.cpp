@@ -4,7 +4,7 @@
 #include <optional>
 
 #include "graph/trace_state.h"
-#include "ops/primitives.h"
+#include "ops/record.h"
 #include "shardarray/detail/differentiation.h"
 #include "transform/trace.h"
 

@@ -1,7 +1,7 @@
 #include "transform/effects.h"
 
 #include "graph/trace_state.h"
-#include "ops/primitives.h"
+#include "ops/record.h"
 
 namespace shardarray {
 

@@ -7,7 +7,7 @@
 #include "base/device_advice.h"
 #include "base/sizes.h"
 #include "graph/region.h"
-#include "ops/primitives.h"
+#include "ops/record.h"
 #include "shardarray/ops.h"
 #include "transform/map_axes.h"
 

@@ -7,7 +7,7 @@
 
 #include "base/ceil_div.h"
 #include "graph/region.h"
-#include "ops/primitives.h"
+#include "ops/record.h"
 #include "transform/map_axes.h"
 
 namespace shardarray {

@@ -4,7 +4,7 @@
 #include <algorithm>
 #include <map>
 
-#include "ops/primitives.h"
+#include "ops/record.h"
 #include "shardarray/ops.h"
 #include "transform/map_axes.h"
 

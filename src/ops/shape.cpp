@@ -1,10 +1,13 @@
-// broadcast, reshape, transpose: the same elements under other indices.
+// broadcast_to, reshape, transpose and what is made of them: the same elements under other indices.
 #include <fmt/core.h>
 
+#include <algorithm>
 #include <numeric>
 
+#include "base/sizes.h"
+#include "ops/api.h"
 #include "ops/rules.h"
-#include "ops/table.h"
+#include "shardarray/ops.h"
 
 namespace shardarray {
 
@@ -68,14 +71,27 @@ static Batched broadcast_batch(const BatchArgs& b) {
   return mapped({prim::broadcast(b.in[0], shape, prepend(-static_cast<std::int64_t>(shape.size()), a.dims))});
 }
 
-constinit const Op op_broadcast{.name = "broadcast",
-                                .form = Form::map,
-                                .rule = broadcast_rule,
-                                .type = broadcast_type,
-                                .linearity = joint,
-                                .transpose = broadcast_transpose,
-                                .batch = broadcast_batch,
-                                .map = broadcast_map};
+// attrs.shape: the result's; dims[j]: result dimension of operand dimension j, increasing.
+SHARDARRAY_OP op_broadcast{.name = "broadcast",
+                           .form = Form::map,
+                           .rule = broadcast_rule,
+                           .type = broadcast_type,
+                           .linearity = joint,
+                           .transpose = broadcast_transpose,
+                           .batch = broadcast_batch,
+                           .map = broadcast_map};
+
+Array broadcast_to_fn::operator()(const Array& x, const Shape& shape, Where w) const {
+  const Site site(w, "broadcast_to");
+  const Shape shapes[] = {type_of(x, "broadcast_to").shape, shape};
+  if (!(api::common_shape("broadcast_to", shapes) == shape))
+    throw ShapeError(
+        fmt::format("broadcast_to: {} does not fit into {}. Aligned at the last dimension, sizes must be "
+                    "equal, or 1 in the "
+                    "operand. Give a larger shape.",
+                    to_string(x.shape()), to_string(shape)));
+  return prim::broadcast_to(x, shape);
+}
 
 // ---------------------------------------------------------------- reshape
 namespace {
@@ -159,7 +175,8 @@ static Types reshape_type(const Call& c) {
   return {{c.attrs->shape, c.in[0].dtype, c.in[0].weak}};
 }
 
-constinit const Op op_reshape{
+// attrs.shape.
+SHARDARRAY_OP op_reshape{
     .name = "reshape",
     .form = Form::view,
     .rule = [](const Call& c) { return ReshapeWalk(c.in[0].shape, c.attrs->shape).run(); },
@@ -171,6 +188,59 @@ constinit const Op op_reshape{
         [](const BatchArgs& b) {
           return mapped({prim::reshape(b.in[0], prepend(b.axis->size, b.node.attrs().shape))});
         }};
+
+// The shape with its one -1 replaced.
+static Shape resolved(const Shape& wanted, const Shape& from) {
+  Shape shape = wanted;
+  std::int64_t known = 1, *open = nullptr;
+  for (std::int64_t& size : shape) {
+    if (size < -1 || (size == -1 && open))
+      throw ShapeError(fmt::format("reshape: sizes {}. They are not negative; one may be -1. Give the sizes.",
+                                   to_string(wanted)));
+    if (size == -1) open = &size;
+    else known = mul_sizes(known, size);
+  }
+  const std::int64_t n = num_elements(from);
+  if (open && known > 0 && n % known == 0) *open = n / known;
+  if ((open && *open == -1) || (!open && known != n))
+    throw ShapeError(
+        fmt::format("reshape: cannot reshape {} ({} elements) into {}. The number of elements must stay. Use "
+                    "-1 for a size "
+                    "that follows from the others.",
+                    to_string(from), n, to_string(wanted)));
+  return shape;
+}
+Array reshape_fn::operator()(const Array& x, const Shape& shape, Where w) const {
+  const Site site(w, "reshape");
+  return prim::reshape(x, resolved(shape, type_of(x, "reshape").shape));
+}
+Array expand_dims_fn::operator()(const Array& x, const AxisSet& axes, Where w) const {
+  const Site site(w, "expand_dims");
+  const Shape& shape = type_of(x, "expand_dims").shape;
+  Shape result = Shape::filled(shape.size() + axes.axes.size(), 0);
+  for (std::int64_t a : api::axes_of("expand_dims", axes.axes, result))
+    result[static_cast<std::size_t>(a)] = 1;
+  const std::int64_t* next = shape.begin();
+  for (std::int64_t& size : result)
+    if (size == 0) size = *next++;
+  return prim::reshape(x, result);
+}
+Array squeeze_fn::operator()(const Array& x, const AxisSet& axes, Where w) const {
+  const Site site(w, "squeeze");
+  const Shape& shape = type_of(x, "squeeze").shape;
+  const Shape chosen = api::axes_of("squeeze", axes.axes, shape);
+  Shape result;
+  for (std::size_t d = 0; d < shape.size(); d++) {
+    const bool named = std::find(chosen.begin(), chosen.end(), static_cast<std::int64_t>(d)) != chosen.end();
+    if (named && shape[d] != 1)
+      throw ShapeError(
+          fmt::format("squeeze: dimension {} of {} has size {}. Only dimensions of size 1 can go. Use "
+                      "reshape or an index.",
+                      d, to_string(shape), shape[d]));
+    if (!named && (!axes.all || shape[d] != 1)) result.push_back(shape[d]);
+  }
+  return prim::reshape(x, result);
+}
 
 // ---------------------------------------------------------------- transpose
 // The operand dimension of every result dimension.
@@ -200,7 +270,8 @@ static Rule transpose_rule(const Call& c) {
   return r;
 }
 
-constinit const Op op_transpose{
+// attrs.dims[k]: the operand dimension that becomes result dimension k.
+SHARDARRAY_OP op_transpose{
     .name = "transpose",
     .form = Form::map,
     .rule = transpose_rule,
@@ -221,9 +292,59 @@ constinit const Op op_transpose{
           std::vector<MapDim> m;
           for (std::int64_t d : inverse(permutation(*c.attrs))) m.push_back({static_cast<int>(d), 1, 0});
           return m;
-        }};
+        },
+    .trait = Trait::transpose};
 
-static constexpr const Op* movement_table[] = {&op_broadcast, &op_reshape, &op_transpose};
-constinit const std::span<const Op* const> movement_ops = movement_table;
+Array transpose_fn::operator()(const Array& x, const Shape& perm, Where w) const {
+  const Site site(w, "transpose");
+  const Shape& shape = type_of(x, "transpose").shape;
+  Shape p = identity(shape.size());
+  if (perm.empty()) {
+    std::reverse(p.begin(), p.end());
+  } else {
+    if (perm.size() != shape.size())
+      throw ShapeError(fmt::format(
+          "transpose: permutation {} for shape {}. Every dimension must stand in it once. List all {} axes.",
+          to_string(perm), to_string(shape), shape.size()));
+    api::axes_of("transpose", perm, shape);
+    for (std::size_t k = 0; k < p.size(); k++)
+      p[k] = static_cast<std::int64_t>(api::axis_of("transpose", perm[k], shape));
+  }
+  return prim::transpose(x, p);
+}
+Array swapaxes_fn::operator()(const Array& x, std::int64_t a, std::int64_t b, Where w) const {
+  const Site site(w, "swapaxes");
+  const Shape& shape = type_of(x, "swapaxes").shape;
+  Shape p = identity(shape.size());
+  std::swap(p[api::axis_of("swapaxes", a, shape)], p[api::axis_of("swapaxes", b, shape)]);
+  return prim::transpose(x, p);
+}
+Array moveaxis_fn::operator()(const Array& x, std::int64_t from, std::int64_t to, Where w) const {
+  return (*this)(x, Shape{from}, Shape{to}, w);
+}
+Array moveaxis_fn::operator()(const Array& x, const Shape& from, const Shape& to, Where w) const {
+  const Site site(w, "moveaxis");
+  const Shape& shape = type_of(x, "moveaxis").shape;
+  if (from.size() != to.size())
+    throw ShapeError(
+        fmt::format("moveaxis: from {} to {}. Every axis needs a destination. Give two lists of one length.",
+                    to_string(from), to_string(to)));
+  api::axes_of("moveaxis", from, shape);
+  api::axes_of("moveaxis", to, shape);
+  Shape p = Shape::filled(shape.size(), -1);
+  std::vector<bool> moved(shape.size(), false);
+  for (std::size_t k = 0; k < from.size(); k++) {
+    const std::size_t source = api::axis_of("moveaxis", from[k], shape);
+    p[api::axis_of("moveaxis", to[k], shape)] = static_cast<std::int64_t>(source);
+    moved[source] = true;
+  }
+  std::size_t next = 0;
+  for (std::int64_t& d : p) {
+    if (d >= 0) continue;
+    while (moved[next]) next++;
+    d = static_cast<std::int64_t>(next++);
+  }
+  return prim::transpose(x, p);
+}
 
 }  // namespace shardarray

@@ -1,8 +1,11 @@
-// take, scatter, sort: positions that depend on data.
+// take, scatter: rows by positions that are data.
 #include <fmt/core.h>
 
+#include <limits>
+
+#include "ops/api.h"
 #include "ops/rules.h"
-#include "ops/table.h"
+#include "shardarray/ops.h"
 
 namespace shardarray {
 
@@ -68,7 +71,8 @@ static Batched take_batch(const BatchArgs& b) {
   return mapped({prim::take(whole(0), whole(1), batch + 1, n)});
 }
 
-constinit const Op op_take{
+// Table [b..,v,d..], indices [b..,n..] -> [b..,n..,d..]; lo = {rank of b}, hi = {rank of n}; rows outside: 0.
+SHARDARRAY_OP op_take{
     .name = "take",
     .form = Form::take,
     .rule = take_rule,
@@ -126,7 +130,8 @@ static Batched scatter_batch(const BatchArgs& b) {
   return mapped({prim::scatter(whole(0), whole(1), a.lo[0] + 1, a.hi[0], a.shape[0])});
 }
 
-constinit const Op op_scatter{
+// Indices [b..,n..], updates [b..,n..,d..] -> [b..,v,d..]: zeros with rows added; shape = {v}.
+SHARDARRAY_OP op_scatter{
     .name = "scatter",
     .form = Form::scatter,
     .rule = scatter_rule,
@@ -145,37 +150,51 @@ constinit const Op op_scatter{
         },
     .batch = scatter_batch};
 
-// ---------------------------------------------------------------- sort
-static Types sort_type(const Call& c) {
-  for (const Type& t : c.in)
-    if (!(t.shape == c.in[0].shape))
-      throw InternalError(fmt::format("sort: operands {} and {}. They must have one shape.",
-                                      to_string(c.in[0]), to_string(t)));
-  return Types(c.in);
+// ---------------------------------------------------------------- take of any axis
+// What jnp.take gives outside: NaN, the lowest signed and the highest unsigned value.
+static Array outside_value(const Type& t) {
+  if (is_floating(t.dtype)) return prim::full(t.shape, t.dtype, std::numeric_limits<double>::quiet_NaN());
+  const double infinity = std::numeric_limits<double>::infinity();
+  return prim::full(t.shape, t.dtype, is_signed_integer(t.dtype) ? -infinity : infinity);
 }
 
-static Rule sort_rule(const Call& c) {
-  Rule r = pointwise_rule(c);
-  r.factors[from_first(c.attrs->dims[0], c.in[0].shape.size())].role = Role::whole;
-  r.results.assign(c.in.size(), r.operands[0]);
-  return r;
+Array take_fn::operator()(const Array& x, const Array& index, std::optional<std::int64_t> axis, TakeMode mode,
+                          Where w) const {
+  const Site site(w, "take");
+  if (!is_integer(type_of(index, "take").dtype)) api::refuse_dtype("take", index, "Indices are integers");
+  Array table = axis ? x : prim::reshape(x, {num_elements(type_of(x, "take").shape)});
+  const std::size_t dim = api::axis_of("take", axis.value_or(0), type_of(table, "take").shape);
+  table = moveaxis(table, static_cast<std::int64_t>(dim), 0);
+  const std::int64_t rows = table.shape()[0];
+  const bool fits = prim::is_value(index.dtype(), rows, false);
+  Array i = itemsize(index.dtype()) < 4 || !fits ? prim::cast(index, api::position_type({rows})) : index;
+  const bool can_be_negative = is_signed_integer(i.dtype());
+  auto at = [&](std::int64_t v) { return prim::like_whole(i, v); };
+  if (can_be_negative && mode != TakeMode::clip)
+    i = prim::select(prim::binary(op_lt, i, at(0)), prim::add(i, at(rows)), i);
+  const auto rank = static_cast<std::int64_t>(i.shape().size());
+  Array inside;
+  if (mode == TakeMode::clip) {
+    if (can_be_negative) i = prim::binary(op_max, i, at(0));
+    i = prim::binary(op_min, i, at(rows - 1));
+  } else {
+    inside = prim::binary(op_lt, i, at(rows));
+    if (can_be_negative) inside = prim::binary(op_and, inside, prim::binary(op_ge, i, at(0)));
+  }
+  Array taken = prim::take(table, i, 0, rank);
+  if (inside.has_value()) {
+    const Type& t = type_of(taken);
+    Shape dims;
+    for (std::int64_t d = 0; d < rank; d++) dims.push_back(d - static_cast<std::int64_t>(t.shape.size()));
+    taken = prim::select(prim::broadcast(inside, t.shape, dims), taken, outside_value(t));
+  }
+  // [i.., a.., c..] -> [a.., i.., c..]
+  Shape from, to;
+  for (std::int64_t d = 0; d < rank; d++) {
+    from.push_back(d);
+    to.push_back(static_cast<std::int64_t>(dim) + d);
+  }
+  return moveaxis(taken, from, to);
 }
-
-// The permutation comes from sorting the positions too.
-static Arrays sort_jvp(const JvpArgs& v) {
-  const Shape& shape = v.in[0].shape();
-  const std::size_t dim = from_first(v.node.attrs().dims[0], shape.size());
-  const Array with_positions[] = {v.in[0], prim::iota(shape, dim, DType::int32)};
-  const Array order = prim::sort(with_positions, dim)[1];
-  Arrays r;
-  for (const Array& t : v.tangents) r.push_back(t.has_value() ? prim::take_along(t, order, dim) : Array());
-  return r;
-}
-
-constinit const Op op_sort{
-    .name = "sort", .form = Form::sort, .rule = sort_rule, .type = sort_type, .jvp = sort_jvp};
-
-static constexpr const Op* gather_table[] = {&op_take, &op_scatter, &op_sort};
-constinit const std::span<const Op* const> gather_ops = gather_table;
 
 }  // namespace shardarray

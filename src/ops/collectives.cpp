@@ -8,7 +8,6 @@
 #include "graph/region.h"
 #include "ops/asked.h"
 #include "ops/rules.h"
-#include "ops/table.h"
 
 namespace shardarray {
 
@@ -101,11 +100,12 @@ Arrays no_rule(const JvpArgs& v) {
       "grad: differentiation rule for '{}' not implemented ({}:{}). Take stop_gradient of its operand.",
       name.empty() ? v.node.op->name : name, v.node.where.file, v.node.where.line));
 }
-constexpr Op op_underived{.name = "underived",
-                          .form = Form::scalar,
-                          .rule = pointwise_rule,
-                          .jvp = no_rule,
-                          .scalar = [](ScalarArgs& s) { s.out[0] = s.in[0]; }};
+
+SHARDARRAY_OP op_underived{.name = "underived",
+                           .form = Form::scalar,
+                           .rule = pointwise_rule,
+                           .jvp = no_rule,
+                           .scalar = [](ScalarArgs& s) { s.out[0] = s.in[0]; }};
 Array underived(const Array& x, const BatchArgs& b) {
   Attrs a;
   a.letters = b.node.op->name;
@@ -270,33 +270,37 @@ Arrays pbroadcast_transpose(const TransposeArgs& t) {
 
 }  // namespace
 
-constinit const Op op_asked{
-    .name = "asked",
-    .form = Form::scalar,
-    .rule = pointwise_rule,
-    .linearity = joint,
-    .transpose = [](const TransposeArgs& t) { return Arrays{asked(t.cotangents[0])}; },
-    .scalar = [](ScalarArgs& s) { s.out[0] = s.in[0]; }};
+SHARDARRAY_OP op_asked =
+    elementwise({.name = "asked",
+                 .linearity = joint,
+                 .transpose = [](const TransposeArgs& t) { return Arrays{asked(t.cotangents[0])}; },
+                 .scalar = [](ScalarArgs& s) { s.out[0] = s.in[0]; },
+                 .trait = Trait::asked});
 Array asked(const Array& x) { return record(op_asked, {x}); }
 
-constinit const Op op_psum{.name = "psum",
-                           .form = Form::collective,
-                           .rule = collective_rule,
-                           .linearity = joint,
-                           .transpose = [](const TransposeArgs& t) { return transposed(op_psum, t, {}); },
-                           .batch = reduce_batch<Reducer::sum>};
-constinit const Op op_pmax{.name = "pmax",
-                           .form = Form::collective,
-                           .rule = collective_rule,
-                           .jvp = no_rule,
-                           .batch = reduce_batch<Reducer::max>};
-constinit const Op op_pmin{.name = "pmin",
-                           .form = Form::collective,
-                           .rule = collective_rule,
-                           .jvp = no_rule,
-                           .batch = reduce_batch<Reducer::min>};
+// attrs.axes: the axes of maps whose rows are summed; lo, hi: the positions of the groups in a list, and their sizes. So all
+// that follow.
+SHARDARRAY_OP op_psum{.name = "psum",
+                      .form = Form::collective,
+                      .rule = collective_rule,
+                      .linearity = joint,
+                      .transpose = [](const TransposeArgs& t) { return transposed(op_psum, t, {}); },
+                      .batch = reduce_batch<Reducer::sum>};
 
-constinit const Op op_all_gather{
+SHARDARRAY_OP op_pmax{.name = "pmax",
+                      .form = Form::collective,
+                      .rule = collective_rule,
+                      .jvp = no_rule,
+                      .batch = reduce_batch<Reducer::max>};
+
+SHARDARRAY_OP op_pmin{.name = "pmin",
+                      .form = Form::collective,
+                      .rule = collective_rule,
+                      .jvp = no_rule,
+                      .batch = reduce_batch<Reducer::min>};
+
+// attrs.dims[0]: the new dimension of the result.
+SHARDARRAY_OP op_all_gather{
     .name = "all_gather",
     .form = Form::collective,
     .rule = collective_rule,
@@ -304,7 +308,9 @@ constinit const Op op_all_gather{
     .linearity = joint,
     .transpose = [](const TransposeArgs& t) { return transposed(op_reduce_scatter, t, t.node.attrs().dims); },
     .batch = all_gather_batch};
-constinit const Op op_reduce_scatter{
+
+// attrs.dims[0]: the operand's dimension that goes.
+SHARDARRAY_OP op_reduce_scatter{
     .name = "psum_scatter",
     .form = Form::collective,
     .rule = collective_rule,
@@ -312,42 +318,50 @@ constinit const Op op_reduce_scatter{
     .linearity = joint,
     .transpose = [](const TransposeArgs& t) { return transposed(op_all_gather, t, t.node.attrs().dims); },
     .batch = reduce_scatter_batch};
-constinit const Op op_all_to_all{.name = "all_to_all",
-                                 .form = Form::collective,
-                                 .rule = collective_rule,
-                                 .type = all_to_all_type,
-                                 .linearity = joint,
-                                 .transpose =
-                                     [](const TransposeArgs& t) {
-                                       const Shape& dims = t.node.attrs().dims;
-                                       return transposed(op_all_to_all, t, {dims[1], dims[0]});
-                                     },
-                                 .batch = all_to_all_batch};
-constinit const Op op_ppermute{.name = "ppermute",
-                               .form = Form::collective,
-                               .rule = collective_rule,
-                               .linearity = joint,
-                               .transpose =
-                                   [](const TransposeArgs& t) {
-                                     Attrs a = t.node.attrs();
-                                     std::swap(a.lo, a.hi);
-                                     return Arrays{record(op_ppermute, {t.cotangents[0]}, std::move(a))};
-                                   },
-                               .batch = ppermute_batch};
-constinit const Op op_pbroadcast{.name = "pbroadcast",
-                                 .form = Form::collective,
-                                 .rule = collective_rule,
-                                 .linearity = joint,
-                                 .transpose = pbroadcast_transpose,
-                                 .batch = pbroadcast_batch};
-constinit const Op op_axis_index{.name = "axis_index",
-                                 .form = Form::collective,
-                                 .rule = collective_rule,
-                                 .type =
-                                     [](const Call&) {
-                                       return Types{{{}, DType::int32, false}};
-                                     },
-                                 .batch = axis_index_batch};
+
+// dims[0]: the operand's dimension that goes, dims[1]: the new one of the result.
+SHARDARRAY_OP op_all_to_all{.name = "all_to_all",
+                            .form = Form::collective,
+                            .rule = collective_rule,
+                            .type = all_to_all_type,
+                            .linearity = joint,
+                            .transpose =
+                                [](const TransposeArgs& t) {
+                                  const Shape& dims = t.node.attrs().dims;
+                                  return transposed(op_all_to_all, t, {dims[1], dims[0]});
+                                },
+                            .batch = all_to_all_batch};
+
+// row attrs.lo[k] goes to attrs.hi[k]; dims: those of axes that are bound already.
+SHARDARRAY_OP op_ppermute{.name = "ppermute",
+                          .form = Form::collective,
+                          .rule = collective_rule,
+                          .linearity = joint,
+                          .transpose =
+                              [](const TransposeArgs& t) {
+                                Attrs a = t.node.attrs();
+                                std::swap(a.lo, a.hi);
+                                return Arrays{record(op_ppermute, {t.cotangents[0]}, std::move(a))};
+                              },
+                          .batch = ppermute_batch};
+
+// The value of row attrs.lo[0].
+SHARDARRAY_OP op_pbroadcast{.name = "pbroadcast",
+                            .form = Form::collective,
+                            .rule = collective_rule,
+                            .linearity = joint,
+                            .transpose = pbroadcast_transpose,
+                            .batch = pbroadcast_batch};
+
+// The position along attrs.axes[0], int32.
+SHARDARRAY_OP op_axis_index{.name = "axis_index",
+                            .form = Form::collective,
+                            .rule = collective_rule,
+                            .type =
+                                [](const Call&) {
+                                  return Types{{{}, DType::int32, false}};
+                                },
+                            .batch = axis_index_batch};
 
 // ---------------------------------------------------------------- place
 static Array in_region(const Array& x, const std::vector<std::shared_ptr<const Axis>>& axes,
@@ -379,14 +393,16 @@ static Batched place_batch(const BatchArgs& b) {
   return {{x}, {b.mapped[0]}};
 }
 
-constinit const Op op_place{
+// dimension attrs.dims[k] lies on device axis attrs.axes[k], innermost first; 0: none does.
+SHARDARRAY_OP op_place{
     .name = "place",
     .form = Form::collective,
     .rule = collective_rule,
     .linearity = joint,
     .transpose =
         [](const TransposeArgs& t) { return Arrays{record(op_place, {t.cotangents[0]}, t.node.attrs())}; },
-    .batch = place_batch};
+    .batch = place_batch,
+    .trait = Trait::device_rows};
 
 static Array placed(const Array& x, const std::shared_ptr<const Axis>& axis, std::int64_t dim) {
   if (!axis->region) return x;
@@ -399,10 +415,5 @@ Array place_rows(const Array& x, const std::shared_ptr<const Axis>& axis) {
   return placed(x, axis, from_last(0, x.shape().size()));
 }
 Array place_whole(const Array& x, const std::shared_ptr<const Axis>& axis) { return placed(x, axis, 0); }
-
-static constexpr const Op* collective_table[] = {
-    &op_psum,     &op_pmax,       &op_pmin,       &op_all_gather, &op_reduce_scatter, &op_all_to_all,
-    &op_ppermute, &op_pbroadcast, &op_axis_index, &op_underived,  &op_place,          &op_asked};
-constinit const std::span<const Op* const> collective_ops = collective_table;
 
 }  // namespace shardarray

@@ -1,4 +1,4 @@
-// The ops of the library, and how code below the public functions records them: operands already have equal shapes and
+// How code below the public functions records ops: operands already have equal shapes and
 // dtypes, dimensions of `Attrs` count from the last one (-1). Lines come from the open Site.
 #pragma once
 #include <cstdint>
@@ -9,61 +9,16 @@
 
 namespace shardarray {
 
-// ---- elementwise: operands and results of one shape
-extern const Op op_add, op_sub, op_mul, op_div, op_rem, op_min, op_max, op_pow, op_neg, op_abs, op_sign,
-    op_fma, op_relu;
-extern const Op op_floor, op_ceil, op_round, op_trunc;
-extern const Op op_exp, op_expm1, op_log, op_log1p, op_sqrt, op_rsqrt, op_sin, op_cos, op_tan, op_tanh,
-    op_sinh, op_cosh, op_asin, op_acos, op_atan, op_atan2, op_erf, op_erfc, op_erf_inv, op_logistic;
-extern const Op op_eq, op_ne, op_lt, op_le, op_gt, op_ge, op_is_finite;
-extern const Op op_not, op_and, op_or, op_xor, op_shl,
-    op_shr;                        // bitwise; logical on bool; shr is arithmetic on signed types
-extern const Op op_where;          // condition, a, b
-extern const Op op_cast;           // attrs.dtype; attrs.lo = {1}: the result is weak
-extern const Op op_bitcast;        // attrs.dtype, of the same width
-extern const Op op_stop_gradient;  // identity without derivative
-extern const Op op_like;           // operand 0, placed as operand 1, of which nothing is read
-extern const Op op_threefry;       // uint32 k0, k1, c0, c1 -> two uint32
-extern const Op op_iota;           // attrs.shape, dtype, dims[0]: the index along that dimension; no operands
-// ---- movement
-extern const Op
-    op_broadcast;  // attrs.shape: the result's; dims[j]: result dimension of operand dimension j, increasing
-extern const Op op_reshape;    // attrs.shape
-extern const Op op_transpose;  // attrs.dims[k]: the operand dimension that becomes result dimension k
-extern const Op op_slice;      // attrs.lo, hi, step >= 1, one per dimension
-extern const Op op_reverse;    // attrs.dims
-extern const Op
-    op_pad;  // attrs.lo, hi: elements added before and after, one per dimension; bits: their value
-extern const Op op_concatenate;  // attrs.dims[0]
-// ---- the others
-extern const Op op_reduce;  // attrs.reducer over attrs.dims, which disappear
-extern const Op op_dot;  // attrs.letters: each letter in at least two of the three terms, none twice in one
-extern const Op
-    op_take;  // table [b..,v,d..], indices [b..,n..] -> [b..,n..,d..]; lo = {rank of b}, hi = {rank of n}; rows outside: 0
-extern const Op
-    op_scatter;  // indices [b..,n..], updates [b..,n..,d..] -> [b..,v,d..]: zeros with rows added; shape = {v}
-extern const Op op_sort;  // all operands along attrs.dims[0], by the first, stable
-extern const Op
-    op_constraint;  // attrs.sharding; lo = {leading dimensions that it does not concern}; hi: dimensions that are open
-extern const Op
-    op_beside;  // operand 0 on the devices of operand 1: another move than those that programs make, see structure_ops.cpp
-extern const Op op_call;  // attrs.graphs[0] on the operands
-extern const Op op_roll;  // attrs.lo: how far every dimension is shifted, from 0 to its size - 1
-extern const Op
-    op_permute_rows;  // row k of dimension attrs.dims[0] is the operand's row attrs.lo[k]; -1: zeros; no row twice
-// ---- over the rows of the maps attrs.axes; attrs.lo, hi: the positions of the groups in a list, and their sizes
-extern const Op op_psum, op_pmax, op_pmin;
-extern const Op op_all_gather;      // attrs.dims[0]: the new dimension of the result
-extern const Op op_reduce_scatter;  // attrs.dims[0]: the operand's dimension that goes
-extern const Op
-    op_all_to_all;  // dims[0]: the operand's dimension that goes, dims[1]: the new one of the result
-extern const Op
-    op_ppermute;  // row attrs.lo[k] goes to attrs.hi[k]; dims: those of axes that are bound already
-extern const Op op_pbroadcast;  // the value of row attrs.lo[0]
-extern const Op op_axis_index;  // the position along attrs.axes[0], int32
-extern const Op op_host_call;   // attrs.host with the operands' values; the result is nothing
-extern const Op
-    op_place;  // dimension attrs.dims[k] lies on device axis attrs.axes[k], innermost first; 0: none does
+// Ops that other files record or ask for; their definitions say what they keep in which attribute.
+extern const Op op_add, op_sub, op_mul, op_div, op_rem, op_min, op_max, op_neg, op_abs, op_sign, op_fma,
+    op_floor, op_exp, op_log, op_log1p, op_erf_inv, op_eq, op_ne, op_lt, op_le, op_gt, op_ge, op_is_finite,
+    op_and, op_or, op_xor, op_shl, op_shr, op_where, op_cast, op_bitcast, op_stop_gradient, op_like,
+    op_threefry, op_iota;
+extern const Op op_broadcast, op_reshape, op_transpose, op_slice, op_reverse, op_pad, op_concatenate, op_roll,
+    op_permute_rows, op_reduce, op_dot, op_take, op_scatter, op_sort, op_constraint, op_beside, op_call,
+    op_host_call;
+extern const Op op_psum, op_pmax, op_pmin, op_all_gather, op_reduce_scatter, op_all_to_all, op_ppermute,
+    op_pbroadcast, op_axis_index, op_place;
 
 /// Zeros, ones of a type.
 Array zeros_of(const Type& t);
@@ -112,6 +67,8 @@ Array cast(const Array& x, DType t, bool weak = false);
 
 /// `value`, of the shape of `model`, where `model` is.
 Array placed_like(const Array& value, const Array& model);
+/// x on the devices of `partner`.
+Array beside(const Array& x, const Array& partner);
 
 /// Dimensions of `dims` count from the last one of `shape`.
 Array broadcast(const Array& x, const Shape& shape, const Shape& dims);

@@ -1,4 +1,4 @@
-#include "ops/primitives.h"
+#include "ops/record.h"
 
 #include <fmt/core.h>
 
@@ -106,7 +106,7 @@ static std::int64_t sign_extended(DType t, std::uint64_t bits) {
 
 bool prim::is_literal_int(const Array& x, std::int64_t& value) {
   const Node* n = x.node();
-  if (n->op != &op_constant || !is_integer(n->attrs().dtype) || !n->type().weak) return false;
+  if (n->op->trait != Trait::literal || !is_integer(n->attrs().dtype) || !n->type().weak) return false;
   value = sign_extended(n->attrs().dtype, n->attrs().bits);
   return n->attrs().dtype != DType::uint64 || value >= 0;
 }
@@ -128,7 +128,7 @@ bool prim::is_value(DType t, std::int64_t v, bool is_large) {
 
 void prim::check_literal(const Array& x, DType t) {
   const Node* n = x.node();
-  if (n->op != &op_constant || !n->type().weak || !is_integer(n->attrs().dtype)) return;
+  if (n->op->trait != Trait::literal || !n->type().weak || !is_integer(n->attrs().dtype)) return;
   const auto value = sign_extended(n->attrs().dtype, n->attrs().bits);
   const bool is_large = n->attrs().dtype == DType::uint64 && value < 0;
   if (prim::is_value(t, value, is_large)) return;
@@ -194,11 +194,12 @@ Array select(const Array& condition, const Array& a, const Array& b) {
 }
 
 Array placed_like(const Array& value, const Array& model) { return record(op_like, {value, model}); }
+Array beside(const Array& x, const Array& partner) { return record(op_beside, {x, partner}); }
 
 Array cast(const Array& x, DType t, bool weak) {
   const Type& from = type_of(x);
   if (from.dtype == t && from.weak == weak) return x;
-  if (x.node()->op == &op_constant)
+  if (x.node()->op->trait == Trait::literal)
     if (Array c = converted_literal(x, t, weak); c.has_value()) return c;
   Attrs a;
   a.dtype = t;
@@ -348,8 +349,7 @@ Array scatter(const Array& index, const Array& updates, std::int64_t batch_rank,
 
 Array take_along(const Array& x, const Array& index, std::size_t dim) {
   const std::size_t rank = x.shape().size();
-  Shape last(rank == 0 ? Shape() : Shape::filled(rank, 0)), back = last;
-  std::iota(last.begin(), last.end(), 0);
+  Shape last = rules::identity(rank), back = last;
   std::rotate(last.begin() + dim, last.begin() + dim + 1, last.end());
   for (std::size_t d = 0; d < rank; d++)
     back[static_cast<std::size_t>(last[d])] = static_cast<std::int64_t>(d);

@@ -2,7 +2,7 @@
 #include <bit>
 #include <limits>
 
-#include "ops/primitives.h"
+#include "ops/record.h"
 #include "shardarray/ops.h"
 
 namespace shardarray {

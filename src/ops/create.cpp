@@ -1,16 +1,37 @@
-// Creation, positions: zeros, arange, take, sort.
+// Arrays of nothing but numbers, and what is kept of matrices by position.
 #include <fmt/core.h>
 
 #include <algorithm>
 #include <cmath>
-#include <limits>
 
 #include "base/sizes.h"
 #include "graph/trace_state.h"
 #include "ops/api.h"
+#include "ops/rules.h"
 #include "shardarray/ops.h"
 
 namespace shardarray {
+
+using namespace rules;
+
+static Types iota_type(const Call& c) {
+  const Shape& shape = c.attrs->shape;
+  const DType t = c.attrs->dtype;
+  const std::int64_t n = shape[from_first(c.attrs->dims[0], shape.size())];
+  if (n > 0 && !prim::is_value(t, n - 1, false))
+    throw DTypeError(
+        fmt::format("{}: the positions along a dimension of {} elements do not fit into {}. A position is a "
+                    "value of its dtype. Use a wider dtype, or reshape so that the dimension is shorter.",
+                    current_function(c.op->name), n, name(t)));
+  return {{shape, t, false}};
+}
+
+// attrs.shape, dtype, dims[0]: the index along that dimension; no operands.
+SHARDARRAY_OP op_iota = elementwise({.name = "iota", .type = iota_type, .scalar = [](ScalarArgs& s) {
+                                       const auto dim = static_cast<int>(
+                                           from_first(s.call.attrs->dims[0], s.call.attrs->shape.size()));
+                                       s.out[0] = s.b.cast(s.index(s, dim), s.call.attrs->dtype);
+                                     }});
 
 Array zeros_fn::operator()(const Shape& shape, DType dtype, Where w) const {
   const Site site(w, "zeros");
@@ -148,64 +169,27 @@ Array eye_fn::operator()(std::int64_t n, std::optional<std::int64_t> m, std::int
       prim::binary(op_eq, prim::iota(shape, 1, t), prim::add(row, prim::like_whole(row, shift))), dtype));
 }
 
-// ---------------------------------------------------------------- take
-// What jnp.take gives outside: NaN, the lowest signed and the highest unsigned value.
-static Array outside_value(const Type& t) {
-  if (is_floating(t.dtype)) return prim::full(t.shape, t.dtype, std::numeric_limits<double>::quiet_NaN());
-  const double infinity = std::numeric_limits<double>::infinity();
-  return prim::full(t.shape, t.dtype, is_signed_integer(t.dtype) ? -infinity : infinity);
+// ---------------------------------------------------------------- triangles
+// Keeps elements with column - row <= k (lower) or >= k.
+static Array triangle(const char* function, const Array& x, std::int64_t k, const Op& kept) {
+  const Shape& shape = type_of(x, function).shape;
+  if (shape.size() < 2)
+    throw ShapeError(fmt::format("{}: shape {}. A matrix has two dimensions at least. Reshape first.",
+                                 function, to_string(shape)));
+  const Shape matrix{shape[shape.size() - 2], shape.back()};
+  const DType t = api::position_type(matrix);
+  const Array distance = prim::sub(prim::iota(matrix, 1, t), prim::iota(matrix, 0, t));
+  const std::int64_t diagonal = std::clamp(k, -matrix[0], matrix[1]);  // beyond, all or nothing is kept
+  const Array keep = prim::binary(kept, distance, prim::like_whole(distance, diagonal));
+  return prim::select(prim::broadcast_to(keep, shape), x, zeros_of(type_of(x)));
 }
-
-Array take_fn::operator()(const Array& x, const Array& index, std::optional<std::int64_t> axis, TakeMode mode,
-                          Where w) const {
-  const Site site(w, "take");
-  if (!is_integer(type_of(index, "take").dtype)) api::refuse_dtype("take", index, "Indices are integers");
-  Array table = axis ? x : prim::reshape(x, {num_elements(type_of(x, "take").shape)});
-  const std::size_t dim = api::axis_of("take", axis.value_or(0), type_of(table, "take").shape);
-  table = moveaxis(table, static_cast<std::int64_t>(dim), 0);
-  const std::int64_t rows = table.shape()[0];
-  const bool fits = prim::is_value(index.dtype(), rows, false);
-  Array i = itemsize(index.dtype()) < 4 || !fits ? prim::cast(index, api::position_type({rows})) : index;
-  const bool can_be_negative = is_signed_integer(i.dtype());
-  auto at = [&](std::int64_t v) { return prim::like_whole(i, v); };
-  if (can_be_negative && mode != TakeMode::clip)
-    i = prim::select(prim::binary(op_lt, i, at(0)), prim::add(i, at(rows)), i);
-  const auto rank = static_cast<std::int64_t>(i.shape().size());
-  Array inside;
-  if (mode == TakeMode::clip) {
-    if (can_be_negative) i = prim::binary(op_max, i, at(0));
-    i = prim::binary(op_min, i, at(rows - 1));
-  } else {
-    inside = prim::binary(op_lt, i, at(rows));
-    if (can_be_negative) inside = prim::binary(op_and, inside, prim::binary(op_ge, i, at(0)));
-  }
-  Array taken = prim::take(table, i, 0, rank);
-  if (inside.has_value()) {
-    const Type& t = type_of(taken);
-    Shape dims;
-    for (std::int64_t d = 0; d < rank; d++) dims.push_back(d - static_cast<std::int64_t>(t.shape.size()));
-    taken = prim::select(prim::broadcast(inside, t.shape, dims), taken, outside_value(t));
-  }
-  // [i.., a.., c..] -> [a.., i.., c..]
-  Shape from, to;
-  for (std::int64_t d = 0; d < rank; d++) {
-    from.push_back(d);
-    to.push_back(static_cast<std::int64_t>(dim) + d);
-  }
-  return moveaxis(taken, from, to);
+Array tril_fn::operator()(const Array& x, std::int64_t k, Where w) const {
+  const Site site(w, "tril");
+  return triangle("tril", x, k, op_le);
 }
-
-// ---------------------------------------------------------------- sort
-Array sort_fn::operator()(const Array& x, std::int64_t axis, Where w) const {
-  const Site site(w, "sort");
-  const std::size_t dim = api::axis_of("sort", axis, type_of(x, "sort").shape);
-  return prim::sort({&x, 1}, dim)[0];
-}
-Array argsort_fn::operator()(const Array& x, std::int64_t axis, Where w) const {
-  const Site site(w, "argsort");
-  const std::size_t dim = api::axis_of("argsort", axis, type_of(x, "argsort").shape);
-  const Array operands[] = {x, prim::iota(x.shape(), dim, DType::int32)};
-  return prim::sort(operands, dim)[1];
+Array triu_fn::operator()(const Array& x, std::int64_t k, Where w) const {
+  const Site site(w, "triu");
+  return triangle("triu", x, k, op_ge);
 }
 
 }  // namespace shardarray

@@ -1,0 +1,405 @@
+// add, subtract, multiply, divide, power, rounding, extrema: ops of numbers of every dtype, and functions made of them.
+#include <cmath>
+
+#include "ops/function.h"
+#include "ops/rules.h"
+
+namespace shardarray {
+
+using namespace rules;
+
+// Bool and integers count.
+static WeakType bool_to_int32(WeakType t) {
+  return t.dtype == DType::bool_ ? WeakType{DType::int32, false} : t;
+}
+
+// Of bools another op, or none.
+template <const Op& op, const Op* op_of_bool>
+static Array arithmetic(const char* function, const Array& a, const Array& b) {
+  if (const Type& s = type_of(a, function), &t = type_of(b, function); s == t && t.dtype != DType::bool_)
+    return prim::binary(op, a, b);  // the common case needs nothing
+  const WeakType t = api::promoted(function, {&a, &b});
+  const Op* const chosen = t.dtype == DType::bool_ ? op_of_bool : &op;
+  if (chosen == nullptr) api::refuse_dtype(function, a, "It takes numbers; of bools use logical_xor");
+  const Arrays x = api::together(function, {&a, &b}, t);
+  return prim::binary(*chosen, x[0], x[1]);
+}
+// Integers are whole already.
+template <const Op& op> static Array whole(const char* function, const Array& x) {
+  api::need_real(function, x);
+  return is_floating(x.dtype()) ? prim::unary(op, x) : x;
+}
+
+extern const Op op_pow, op_trunc;  // of which derivatives are made
+
+// An absent tangent or cotangent stays absent.
+static Array times(const Array& t, const Array& x) { return t.has_value() ? prim::mul(t, x) : Array(); }
+static Array minus(const Array& t) { return t.has_value() ? prim::neg(t) : Array(); }
+static bool same(const Array& a, const Array& b) { return a.node() == b.node() && a.index() == b.index(); }
+
+// JAX's derivative of min and max: ties share it equally.
+static Array share_of(const Array& mine, const Array& out, const Array& other) {
+  const Array tie = prim::select(prim::binary(op_eq, other, out), prim::like(out, 0.5), prim::like(out, 1));
+  return prim::select(prim::binary(op_eq, mine, out), tie, prim::like(out, 0));
+}
+static Arrays extremum_jvp(const JvpArgs& v) {
+  const auto& t = v.tangents;
+  return {add_or(t[0].has_value() ? times(t[0], share_of(v.in[0], v.out[0], v.in[1])) : Array(),
+                 t[1].has_value() ? times(t[1], share_of(v.in[1], v.out[0], v.in[0])) : Array())};
+}
+
+// Select 1, -1 or x itself (zeros and NaN).
+static void emit_sign(ScalarArgs& s) {
+  const DType t = s.b.type(s.in[0]);
+  const int zero = s.b.constant(t, 0), positive = s.b.binary(Code::gt, s.in[0], zero);
+  const int rest = is_unsigned_integer(t)
+                       ? s.in[0]
+                       : s.b.select(s.b.binary(Code::lt, s.in[0], zero), s.b.constant(t, -1), s.in[0]);
+  s.out[0] = s.b.select(positive, s.b.constant(t, 1), rest);
+}
+
+// Integers: square and multiply over six bits of the exponent; more would overflow for any |x| > 1. 0 to a negative power is 0.
+static void emit_pow(ScalarArgs& s) {
+  KernelBuilder& b = s.b;
+  int x = s.in[0], y = s.in[1];
+  const DType t = b.type(x);
+  if (!is_integer(t)) {
+    s.out[0] = expand::pow(b, x, y);
+    return;
+  }
+  const int zero = b.constant(t, 0), one = b.constant(t, 1);
+  const int vanishes = b.binary(Code::and_, b.binary(Code::eq, x, zero), b.binary(Code::ne, y, zero));
+  int result = b.select(vanishes, zero, one);
+  for (int bit = 0; bit < 6; bit++) {
+    const int set = b.binary(Code::ne, b.binary(Code::and_, y, one), zero);
+    result = b.select(set, b.binary(Code::mul, result, x), result);
+    x = b.binary(Code::mul, x, x);
+    y = b.binary(Code::shr, y, one);
+  }
+  s.out[0] = result;
+}
+
+// d/dx = y x^(y-1), of x^0 = 1 also where x = 0; d/dy = log(x) x^y, with log(1) where x = 0.
+static Arrays pow_jvp(const JvpArgs& v) {
+  const Array &x = v.in[0], &y = v.in[1], one = prim::like(x, 1);
+  Array t;
+  if (v.tangents[0].has_value()) {
+    const Array less = prim::select(prim::binary(op_eq, y, prim::like(y, 0)), one, prim::sub(y, one));
+    t = prim::mul(v.tangents[0], prim::mul(y, prim::binary(op_pow, x, less)));
+  }
+  if (v.tangents[1].has_value()) {
+    const Array base = prim::select(prim::binary(op_eq, x, prim::like(x, 0)), one, x);
+    t = add_or(t, prim::mul(v.tangents[1], prim::mul(prim::unary(op_log, base), v.out[0])));
+  }
+  return {t};
+}
+
+SHARDARRAY_OP op_add =
+    elementwise({.name = "add",
+                 .type = same_type,
+                 .linearity = joint,
+                 .jvp = [](const JvpArgs& v) { return Arrays{add_or(v.tangents[0], v.tangents[1])}; },
+                 .transpose =
+                     [](const TransposeArgs& t) {
+                       return Arrays{t.cotangents[0], t.cotangents[0]};
+                     },
+                 .scalar = emit_binary<Code::add>});
+template <> constexpr BinaryBody binary_body<"add"> = arithmetic<op_add, &op_or>;
+template struct BinaryFunction<"add">;
+
+SHARDARRAY_OP op_sub =
+    elementwise({.name = "sub",
+                 .type = same_type,
+                 .linearity = joint,
+                 .jvp =
+                     [](const JvpArgs& v) {
+                       const auto& t = v.tangents;
+                       return Arrays{t[0].has_value() && t[1].has_value() ? prim::sub(t[0], t[1])
+                                     : t[0].has_value()                   ? t[0]
+                                                                          : minus(t[1])};
+                     },
+                 .transpose =
+                     [](const TransposeArgs& t) {
+                       return Arrays{t.cotangents[0], t.linear[1] ? prim::neg(t.cotangents[0]) : Array()};
+                     },
+                 .scalar = emit_binary<Code::sub>});
+template <> constexpr BinaryBody binary_body<"subtract"> = arithmetic<op_sub, nullptr>;
+template struct BinaryFunction<"subtract">;
+
+SHARDARRAY_OP op_mul =
+    elementwise({.name = "mul",
+                 .type = same_type,
+                 .linearity =
+                     [](const Call& c, int operand) {
+                       int exponent = 0;
+                       const bool shrinks = is_power_of_two(c, 1 - operand, exponent) && exponent <= 0;
+                       return shrinks ? Linear::each : each_integer(c, operand);
+                     },
+                 .jvp =
+                     [](const JvpArgs& v) {
+                       if (same(v.in[0], v.in[1])) return scaled(v, prim::add(v.in[0], v.in[0]));
+                       return Arrays{add_or(times(v.tangents[0], v.in[1]), times(v.tangents[1], v.in[0]))};
+                     },
+                 .transpose =
+                     [](const TransposeArgs& t) {
+                       return Arrays{t.linear[0] ? prim::mul(t.cotangents[0], t.in[1]) : Array(),
+                                     t.linear[1] ? prim::mul(t.cotangents[0], t.in[0]) : Array()};
+                     },
+                 .scalar = emit_binary<Code::mul>});
+template <> constexpr BinaryBody binary_body<"multiply"> = arithmetic<op_mul, &op_and>;
+template struct BinaryFunction<"multiply">;
+
+SHARDARRAY_OP op_div = elementwise(
+    {.name = "div",
+     .type = same_type,
+     .linearity =
+         [](const Call& c, int operand) {
+           int exponent = 0;
+           const bool shrinks = operand == 0 && is_power_of_two(c, 1, exponent) && exponent >= 0;
+           return shrinks ? Linear::each : Linear::no;
+         },
+     .jvp =
+         [](const JvpArgs& v) {
+           const auto& t = v.tangents;
+           return Arrays{
+               add_or(t[0].has_value() ? prim::div(t[0], v.in[1]) : Array(),
+                      t[1].has_value() ? prim::neg(prim::div(prim::mul(t[1], v.out[0]), v.in[1])) : Array())};
+         },
+     .transpose =
+         [](const TransposeArgs& t) {
+           return Arrays{prim::div(t.cotangents[0], t.in[1]), Array()};
+         },
+     .scalar = emit_binary<Code::div>});
+template <>
+constexpr BinaryBody binary_body<"divide"> = [](const char* function, const Array& a, const Array& b) {
+  const Arrays x = api::together(function, {&a, &b}, api::to_inexact(api::promoted(function, {&a, &b})));
+  return prim::div(x[0], x[1]);
+};
+template struct BinaryFunction<"divide">;
+
+SHARDARRAY_OP op_rem = elementwise(
+    {.name = "rem",
+     .type = same_type,
+     .jvp =
+         [](const JvpArgs& v) {
+           return Arrays{add_or(
+               v.tangents[0],
+               v.tangents[1].has_value()
+                   ? prim::neg(prim::mul(v.tangents[1], prim::unary(op_trunc, prim::div(v.in[0], v.in[1]))))
+                   : Array())};
+         },
+     .scalar = emit_binary<Code::rem>});
+
+SHARDARRAY_OP op_min =
+    elementwise({.name = "min", .type = same_type, .jvp = extremum_jvp, .scalar = emit_binary<Code::min>});
+template <> constexpr BinaryBody binary_body<"minimum"> = arithmetic<op_min, &op_and>;
+template struct BinaryFunction<"minimum">;
+
+SHARDARRAY_OP op_max =
+    elementwise({.name = "max", .type = same_type, .jvp = extremum_jvp, .scalar = emit_binary<Code::max>});
+template <> constexpr BinaryBody binary_body<"maximum"> = arithmetic<op_max, &op_or>;
+template struct BinaryFunction<"maximum">;
+
+SHARDARRAY_OP op_pow = elementwise({.name = "pow", .type = same_type, .jvp = pow_jvp, .scalar = emit_pow});
+
+// Square and multiply.
+static Array integer_power(Array x, std::int64_t exponent) {
+  const bool inverted = exponent < 0;
+  std::uint64_t n =
+      inverted ? 0 - static_cast<std::uint64_t>(exponent) : static_cast<std::uint64_t>(exponent);
+  if (n == 0) return one_of(type_of(x));
+  Array result;
+  for (;; x = prim::mul(x, x)) {
+    if (n & 1) result = result.has_value() ? prim::mul(result, x) : x;
+    n >>= 1;
+    if (n == 0) break;
+  }
+  return inverted ? prim::div(prim::like(result, 1), result) : result;
+}
+template <>
+constexpr BinaryBody binary_body<"power"> = [](const char* function, const Array& a, const Array& b) {
+  const WeakType base = api::weak_type_of(a, function), exponent = api::weak_type_of(b, function);
+  std::int64_t n = 0;
+  if (prim::is_literal_int(b, n)) {
+    if (n < 0 && !is_inexact(base.dtype))
+      api::refuse_dtype(function, a, "Integers cannot be raised to negative powers");
+    return integer_power(api::cast(a, bool_to_int32(base)), n);
+  }
+  WeakType t = bool_to_int32(promote_types(base, exponent));
+  // a weak base takes a strong exponent's strength, unless the exponent is only bool
+  if (base.weak && !exponent.weak && (is_integer(exponent.dtype) || is_integer(base.dtype))) t.weak = false;
+  const Arrays x = api::together(function, {&a, &b}, t);
+  return prim::binary(op_pow, x[0], x[1]);
+};
+template struct BinaryFunction<"power">;
+
+SHARDARRAY_OP op_fma = elementwise(
+    {.name = "fma",
+     .type = same_type,
+     .jvp =
+         [](const JvpArgs& v) {
+           return Arrays{
+               add_or(add_or(times(v.tangents[0], v.in[1]), times(v.tangents[1], v.in[0])), v.tangents[2])};
+         },
+     .scalar = [](ScalarArgs& s) { s.out[0] = s.b.fma(s.in[0], s.in[1], s.in[2]); }});
+Array fma_fn::operator()(const Array& a, const Array& b, const Array& c, Where w) const {
+  const Site site(w);
+  return record(op_fma,
+                api::together("fma", {&a, &b, &c}, api::to_inexact(api::promoted("fma", {&a, &b, &c}))));
+}
+
+SHARDARRAY_OP op_neg =
+    elementwise({.name = "neg",
+                 .linearity = joint,
+                 .transpose = [](const TransposeArgs& t) { return Arrays{prim::neg(t.cotangents[0])}; },
+                 .scalar = emit_unary<Code::neg>});
+template <>
+constexpr UnaryBody unary_body<"negative"> = [](const char* function, const Array& x) {
+  if (api::weak_type_of(x, function).dtype == DType::bool_)
+    api::refuse_dtype(function, x, "It takes numbers; of bools use logical_not");
+  return prim::neg(x);
+};
+template struct UnaryFunction<"negative">;
+
+// As JAX: 1 at zero.
+SHARDARRAY_OP op_abs =
+    elementwise({.name = "abs",
+                 .jvp =
+                     [](const JvpArgs& v) {
+                       const Array &x = v.in[0], &t = v.tangents[0];
+                       return Arrays{prim::select(prim::binary(op_ge, x, prim::like(x, 0)), t, prim::neg(t))};
+                     },
+                 .scalar = emit_unary<Code::abs>});
+template <>
+constexpr UnaryBody unary_body<"abs"> = [](const char* function, const Array& x) {
+  const DType t = api::weak_type_of(x, function).dtype;
+  return t == DType::bool_ || is_unsigned_integer(t) ? x : prim::unary(op_abs, x);
+};
+template struct UnaryFunction<"abs">;
+
+SHARDARRAY_OP op_sign = elementwise({.name = "sign", .jvp = no_tangent, .scalar = emit_sign});
+template <>
+constexpr UnaryBody unary_body<"sign"> = [](const char* function, const Array& x) {
+  if (api::weak_type_of(x, function).dtype == DType::bool_)
+    api::refuse_dtype(function, x, "It takes numbers");
+  return prim::unary(op_sign, x);
+};
+template struct UnaryFunction<"sign">;
+
+SHARDARRAY_OP op_floor = elementwise({.name = "floor", .jvp = no_tangent, .scalar = emit_unary<Code::floor>});
+template <> constexpr UnaryBody unary_body<"floor"> = whole<op_floor>;
+template struct UnaryFunction<"floor">;
+
+SHARDARRAY_OP op_ceil = elementwise({.name = "ceil", .jvp = no_tangent, .scalar = emit_unary<Code::ceil>});
+template <> constexpr UnaryBody unary_body<"ceil"> = whole<op_ceil>;
+template struct UnaryFunction<"ceil">;
+
+SHARDARRAY_OP op_round = elementwise({.name = "round", .jvp = no_tangent, .scalar = emit_unary<Code::round>});
+Array round_fn::operator()(const Array& x, int decimals, Where w) const {
+  const Site site(w);
+  if (api::weak_type_of(x, "round").dtype == DType::bool_) api::refuse_dtype("round", x, "It takes numbers");
+  if (decimals == 0 || !is_floating(x.dtype())) return whole<op_round>("round", x);
+  const WeakType t = api::weak_type_of(x, "round");
+  const Array y = api::cast(x, api::computed(t)), factor = prim::like(y, std::pow(10.0, decimals));
+  return api::cast(prim::div(prim::unary(op_round, prim::mul(y, factor)), factor), t);
+}
+
+SHARDARRAY_OP op_trunc = elementwise({.name = "trunc", .jvp = no_tangent, .scalar = emit_unary<Code::trunc>});
+template <> constexpr UnaryBody unary_body<"trunc"> = whole<op_trunc>;
+template struct UnaryFunction<"trunc">;
+
+// Not max(x, 0): that would share the gradient at 0.
+SHARDARRAY_OP op_relu =
+    elementwise({.name = "relu",
+                 .jvp =
+                     [](const JvpArgs& v) {
+                       const Array zero = prim::like(v.in[0], 0);
+                       return Arrays{prim::select(prim::binary(op_gt, v.in[0], zero), v.tangents[0],
+                                                  zeros_of(type_of(v.tangents[0])))};
+                     },
+                 .scalar =
+                     [](ScalarArgs& s) {
+                       s.out[0] = s.b.binary(Code::max, s.in[0], s.b.constant(s.b.type(s.in[0]), 0));
+                     }});
+template <>
+constexpr UnaryBody unary_body<"relu"> = [](const char* function, const Array& x) {
+  return prim::unary(op_relu, api::cast(x, bool_to_int32(api::weak_type_of(x, function))));
+};
+template struct UnaryFunction<"relu">;
+
+// ---------------------------------------------------------------- division with remainder
+namespace {
+
+struct Division {
+  WeakType type;  // of the result; 16-bit floats are divided in float32, so that only the result is rounded
+  Arrays x;       // a, b
+  Array zero;
+  Array rest;     // of the truncated division: has the sign of a
+  Array differs;  // the rest is not zero and its sign not that of b
+};
+
+}  // namespace
+static Division divided(const char* function, const Array& a, const Array& b) {
+  api::need_real(function, a);
+  api::need_real(function, b);
+  Division d;
+  d.type = bool_to_int32(api::promoted(function, {&a, &b}));
+  d.x = api::together(function, {&a, &b}, d.type);
+  const WeakType wide = api::computed(d.type);
+  for (Array& x : d.x) x = prim::cast(x, wide.dtype, wide.weak);
+  d.zero = prim::like(d.x[0], 0);
+  d.rest = prim::binary(op_rem, d.x[0], d.x[1]);
+  if (is_unsigned_integer(d.rest.dtype())) return d;
+  const Array signs =
+      prim::binary(op_ne, prim::binary(op_lt, d.rest, d.zero), prim::binary(op_lt, d.x[1], d.zero));
+  d.differs = prim::binary(op_and, signs, prim::binary(op_ne, d.rest, d.zero));
+  if (is_integer(d.rest.dtype()))
+    d.differs = prim::binary(op_and, d.differs, prim::binary(op_ne, d.x[1], d.zero));
+  return d;
+}
+template <>
+constexpr BinaryBody binary_body<"floor_divide"> = [](const char* function, const Array& a, const Array& b) {
+  const Division d = divided(function, a, b);
+  const bool is_float = is_floating(d.rest.dtype());
+  Array quotient = prim::div(is_float ? prim::sub(d.x[0], d.rest) : d.x[0], d.x[1]);
+  if (!d.differs.has_value()) return quotient;
+  Array floored = prim::select(d.differs, prim::sub(quotient, prim::like(quotient, 1)), quotient);
+  if (!is_float) return floored;
+  // of a / 0 the rest is NaN, the quotient infinite
+  return api::cast(prim::select(prim::binary(op_eq, d.x[1], d.zero), prim::div(d.x[0], d.x[1]),
+                                prim::unary(op_round, floored)),
+                   d.type);
+};
+template struct BinaryFunction<"floor_divide">;
+template <>
+constexpr BinaryBody binary_body<"remainder"> = [](const char* function, const Array& a, const Array& b) {
+  const Division d = divided(function, a, b);
+  if (!d.differs.has_value()) return d.rest;
+  return api::cast(prim::select(d.differs, prim::add(d.rest, d.x[1]), d.rest), d.type);
+};
+template struct BinaryFunction<"remainder">;
+
+// ---------------------------------------------------------------- made of others
+template <>
+constexpr UnaryBody unary_body<"square"> = [](const char* function, const Array& x) {
+  const Array y = api::cast(x, bool_to_int32(api::weak_type_of(x, function)));
+  return prim::mul(y, y);
+};
+template struct UnaryFunction<"square">;
+template <>
+constexpr UnaryBody unary_body<"reciprocal"> = [](const char* function, const Array& x) {
+  const Array y = api::cast(x, api::to_inexact(api::weak_type_of(x, function)));
+  return prim::div(prim::like(y, 1), y);
+};
+template struct UnaryFunction<"reciprocal">;
+Array clip_fn::operator()(const Array& x, const Array& lo, const Array& hi, Where w) const {
+  const Site site(w);
+  return minimum(hi, maximum(lo, x));
+}
+Array clamp_fn::operator()(const Array& lo, const Array& x, const Array& hi, Where w) const {
+  const Site site(w);
+  const WeakType t = api::weak_type_of(x, "clamp");
+  return minimum(maximum(x, api::cast(lo, t)), api::cast(hi, t));
+}
+
+}  // namespace shardarray

@@ -1,0 +1,73 @@
+// astype, bitcast, stop_gradient: the same elements as another type.
+#include <fmt/core.h>
+
+#include "ops/function.h"
+#include "ops/rules.h"
+
+namespace shardarray {
+
+using namespace rules;
+
+// attrs.dtype; attrs.lo = {1}: the result is weak.
+SHARDARRAY_OP op_cast = elementwise(
+    {.name = "cast",
+     .type =
+         [](const Call& c) {
+           return Types{{c.in[0].shape, c.attrs->dtype, !c.attrs->lo.empty()}};
+         },
+     .linearity = [](const Call& c,
+                     int) { return c.in[0].dtype == c.attrs->dtype ? Linear::joint : Linear::no; },
+     .jvp =
+         [](const JvpArgs& v) {
+           const Type& t = type_of(v.out[0]);
+           return Arrays{is_inexact(t.dtype) && v.tangents[0].has_value()
+                             ? prim::cast(v.tangents[0], t.dtype, t.weak)
+                             : Array()};
+         },
+     .transpose =
+         [](const TransposeArgs& t) {
+           const Type& x = type_of(t.in[0]);
+           return Arrays{prim::cast(t.cotangents[0], x.dtype, x.weak)};
+         },
+     .scalar = [](ScalarArgs& s) { s.out[0] = s.b.cast(s.in[0], s.call.attrs->dtype); },
+     .trait = Trait::conversion});
+Array astype_fn::operator()(const Array& x, DType t, Where w) const {
+  const Site site(w, "astype");
+  type_of(x, "astype");
+  api::need_real("astype", t);
+  return prim::cast(x, t);
+}
+
+// attrs.dtype, of the same width.
+SHARDARRAY_OP op_bitcast = elementwise(
+    {.name = "bitcast",
+     .type =
+         [](const Call& c) {
+           if (itemsize(c.in[0].dtype) != itemsize(c.attrs->dtype))
+             throw DTypeError(fmt::format(
+                 "bitcast: {} of {} bytes to {} of {} bytes. The widths must be equal. Use astype to convert "
+                 "values.",
+                 to_string(c.in[0]), itemsize(c.in[0].dtype), name(c.attrs->dtype),
+                 itemsize(c.attrs->dtype)));
+           return Types{{c.in[0].shape, c.attrs->dtype, false}};
+         },
+     .jvp = no_tangent,
+     .scalar = [](ScalarArgs& s) { s.out[0] = s.b.bitcast(s.in[0], s.call.attrs->dtype); },
+     .trait = Trait::bits});
+Array bitcast_fn::operator()(const Array& x, DType t, Where w) const {
+  const Site site(w, "bitcast");
+  api::need_real("bitcast", t);
+  Attrs a;
+  a.dtype = t;
+  return record(op_bitcast, {x}, std::move(a));
+}
+
+// Identity without derivative.
+SHARDARRAY_OP op_stop_gradient = elementwise(
+    {.name = "stop_gradient", .jvp = no_tangent, .scalar = [](ScalarArgs& s) { s.out[0] = s.in[0]; }});
+Array stop_gradient(const Array& x, Where w) {
+  const Site site(w);
+  return prim::unary(op_stop_gradient, x);
+}
+
+}  // namespace shardarray

@@ -1,0 +1,37 @@
+// What the function objects of math.h do: a body is given beside its op, and the object's class is instantiated there.
+//
+//   template <> constexpr UnaryBody unary_body<"exp"> = floating<op_exp>;
+//   template struct UnaryFunction<"exp">;
+#pragma once
+#include "graph/trace_state.h"
+#include "ops/api.h"
+#include "shardarray/math.h"
+
+namespace shardarray {
+
+using UnaryBody = Array (*)(const char* function, const Array& x);
+using BinaryBody = Array (*)(const char* function, const Array& a, const Array& b);
+template <detail::FixedString name> constexpr UnaryBody unary_body = nullptr;
+template <detail::FixedString name> constexpr BinaryBody binary_body = nullptr;
+
+template <detail::FixedString name> Array UnaryFunction<name>::operator()(const Array& x, Where w) const {
+  const Site site(w);
+  return unary_body<name>(name.text, x);
+}
+template <detail::FixedString name>
+Array BinaryFunction<name>::operator()(const Array& a, const Array& b, Where w) const {
+  const Site site(w);
+  return binary_body<name>(name.text, a, b);
+}
+
+/// Bodies of one op. Bool and integers become floats first.
+template <const Op& op> Array floating(const char* function, const Array& x) {
+  return prim::unary(op, api::cast(x, api::to_inexact(api::weak_type_of(x, function))));
+}
+/// Of the operands' common type.
+template <const Op& op> Array promoting(const char* function, const Array& a, const Array& b) {
+  const Arrays x = api::together(function, {&a, &b}, api::promoted(function, {&a, &b}));
+  return prim::binary(op, x[0], x[1]);
+}
+
+}  // namespace shardarray

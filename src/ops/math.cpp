@@ -1,0 +1,213 @@
+// Elementary functions of floats, and activations made of them.
+#include <cmath>
+#include <numbers>
+
+#include "ops/function.h"
+#include "ops/rules.h"
+
+namespace shardarray {
+
+using namespace rules;
+
+extern const Op op_cos, op_cosh;  // of whose derivatives each is the other one
+
+static Array squared(const Array& x) { return prim::mul(x, x); }
+// 1 - x^2 without cancellation near |x| = 1.
+static Array one_minus_square(const Array& x) {
+  const Array one = prim::like(x, 1);
+  return prim::mul(prim::add(one, x), prim::sub(one, x));
+}
+static Arrays divided(const JvpArgs& v, const Array& by) { return {prim::div(v.tangents[0], by)}; }
+
+static Arrays atan2_jvp(const JvpArgs& v) {
+  const Array &y = v.in[0], &x = v.in[1], r2 = prim::add(squared(x), squared(y));
+  Array t;
+  if (v.tangents[0].has_value()) t = prim::mul(v.tangents[0], prim::div(x, r2));
+  if (v.tangents[1].has_value()) t = add_or(t, prim::mul(v.tangents[1], prim::neg(prim::div(y, r2))));
+  return {t};
+}
+
+SHARDARRAY_OP op_exp = elementwise({.name = "exp",
+                                    .jvp = [](const JvpArgs& v) { return scaled(v, v.out[0]); },
+                                    .scalar = emit_function<expand::exp>});
+template <> constexpr UnaryBody unary_body<"exp"> = floating<op_exp>;
+template struct UnaryFunction<"exp">;
+
+SHARDARRAY_OP op_expm1 = elementwise(
+    {.name = "expm1",
+     .jvp = [](const JvpArgs& v) { return scaled(v, prim::add(v.out[0], prim::like(v.out[0], 1))); },
+     .scalar = emit_function<expand::expm1>});
+template <> constexpr UnaryBody unary_body<"expm1"> = floating<op_expm1>;
+template struct UnaryFunction<"expm1">;
+
+SHARDARRAY_OP op_log = elementwise({.name = "log",
+                                    .jvp = [](const JvpArgs& v) { return divided(v, v.in[0]); },
+                                    .scalar = emit_function<expand::log>});
+template <> constexpr UnaryBody unary_body<"log"> = floating<op_log>;
+template struct UnaryFunction<"log">;
+
+SHARDARRAY_OP op_log1p = elementwise(
+    {.name = "log1p",
+     .jvp = [](const JvpArgs& v) { return divided(v, prim::add(v.in[0], prim::like(v.in[0], 1))); },
+     .scalar = emit_function<expand::log1p>});
+template <> constexpr UnaryBody unary_body<"log1p"> = floating<op_log1p>;
+template struct UnaryFunction<"log1p">;
+
+SHARDARRAY_OP op_sqrt = elementwise(
+    {.name = "sqrt",
+     .jvp = [](const JvpArgs& v) { return scaled(v, prim::div(prim::like(v.out[0], 0.5), v.out[0])); },
+     .scalar = emit_unary<Code::sqrt>});
+template <> constexpr UnaryBody unary_body<"sqrt"> = floating<op_sqrt>;
+template struct UnaryFunction<"sqrt">;
+
+SHARDARRAY_OP op_rsqrt =
+    elementwise({.name = "rsqrt",
+                 .jvp =
+                     [](const JvpArgs& v) {
+                       return scaled(v, prim::mul(prim::like(v.out[0], -0.5), prim::div(v.out[0], v.in[0])));
+                     },
+                 .scalar =
+                     [](ScalarArgs& s) {
+                       const int one = s.b.constant(s.b.type(s.in[0]), 1);
+                       s.out[0] = s.b.binary(Code::div, one, s.b.unary(Code::sqrt, s.in[0]));
+                     }});
+template <> constexpr UnaryBody unary_body<"rsqrt"> = floating<op_rsqrt>;
+template struct UnaryFunction<"rsqrt">;
+
+SHARDARRAY_OP op_sin =
+    elementwise({.name = "sin",
+                 .jvp = [](const JvpArgs& v) { return scaled(v, prim::unary(op_cos, v.in[0])); },
+                 .scalar = emit_function<expand::sin>});
+template <> constexpr UnaryBody unary_body<"sin"> = floating<op_sin>;
+template struct UnaryFunction<"sin">;
+
+SHARDARRAY_OP op_cos =
+    elementwise({.name = "cos",
+                 .jvp = [](const JvpArgs& v) { return scaled(v, prim::neg(prim::unary(op_sin, v.in[0]))); },
+                 .scalar = emit_function<expand::cos>});
+template <> constexpr UnaryBody unary_body<"cos"> = floating<op_cos>;
+template struct UnaryFunction<"cos">;
+
+SHARDARRAY_OP op_tan = elementwise(
+    {.name = "tan",
+     .jvp = [](const JvpArgs& v) { return scaled(v, prim::add(prim::like(v.out[0], 1), squared(v.out[0]))); },
+     .scalar = emit_function<expand::tan>});
+template <> constexpr UnaryBody unary_body<"tan"> = floating<op_tan>;
+template struct UnaryFunction<"tan">;
+
+SHARDARRAY_OP op_tanh =
+    elementwise({.name = "tanh",
+                 .jvp = [](const JvpArgs& v) { return scaled(v, one_minus_square(v.out[0])); },
+                 .scalar = emit_function<expand::tanh>});
+template <> constexpr UnaryBody unary_body<"tanh"> = floating<op_tanh>;
+template struct UnaryFunction<"tanh">;
+
+SHARDARRAY_OP op_sinh =
+    elementwise({.name = "sinh",
+                 .jvp = [](const JvpArgs& v) { return scaled(v, prim::unary(op_cosh, v.in[0])); },
+                 .scalar = emit_function<expand::sinh>});
+template <> constexpr UnaryBody unary_body<"sinh"> = floating<op_sinh>;
+template struct UnaryFunction<"sinh">;
+
+SHARDARRAY_OP op_cosh =
+    elementwise({.name = "cosh",
+                 .jvp = [](const JvpArgs& v) { return scaled(v, prim::unary(op_sinh, v.in[0])); },
+                 .scalar = emit_function<expand::cosh>});
+template <> constexpr UnaryBody unary_body<"cosh"> = floating<op_cosh>;
+template struct UnaryFunction<"cosh">;
+
+SHARDARRAY_OP op_asin = elementwise(
+    {.name = "asin",
+     .jvp = [](const JvpArgs& v) { return scaled(v, prim::unary(op_rsqrt, one_minus_square(v.in[0]))); },
+     .scalar = emit_function<expand::asin>});
+template <> constexpr UnaryBody unary_body<"arcsin"> = floating<op_asin>;
+template struct UnaryFunction<"arcsin">;
+
+SHARDARRAY_OP op_acos =
+    elementwise({.name = "acos",
+                 .jvp =
+                     [](const JvpArgs& v) {
+                       return scaled(v, prim::neg(prim::unary(op_rsqrt, one_minus_square(v.in[0]))));
+                     },
+                 .scalar = emit_function<expand::acos>});
+template <> constexpr UnaryBody unary_body<"arccos"> = floating<op_acos>;
+template struct UnaryFunction<"arccos">;
+
+SHARDARRAY_OP op_atan = elementwise(
+    {.name = "atan",
+     .jvp = [](const JvpArgs& v) { return divided(v, prim::add(prim::like(v.in[0], 1), squared(v.in[0]))); },
+     .scalar = emit_function<expand::atan>});
+template <> constexpr UnaryBody unary_body<"arctan"> = floating<op_atan>;
+template struct UnaryFunction<"arctan">;
+
+SHARDARRAY_OP op_atan2 =
+    elementwise({.name = "atan2", .type = same_type, .jvp = atan2_jvp, .scalar = [](ScalarArgs& s) {
+                   s.out[0] = expand::atan2(s.b, s.in[0], s.in[1]);
+                 }});
+template <>
+constexpr BinaryBody binary_body<"arctan2"> = [](const char* function, const Array& y, const Array& x) {
+  const Arrays v = api::together(function, {&y, &x}, api::to_inexact(api::promoted(function, {&y, &x})));
+  return prim::binary(op_atan2, v[0], v[1]);
+};
+template struct BinaryFunction<"arctan2">;
+// erf' = 2 / sqrt(pi) exp(-x^2)
+static Array bell_of(const Array& x) {
+  return prim::mul(prim::like(x, 2 * std::numbers::inv_sqrtpi), prim::exp(prim::neg(squared(x))));
+}
+
+SHARDARRAY_OP op_erf = elementwise({.name = "erf",
+                                    .jvp = [](const JvpArgs& v) { return scaled(v, bell_of(v.in[0])); },
+                                    .scalar = emit_function<expand::erf>});
+template <> constexpr UnaryBody unary_body<"erf"> = floating<op_erf>;
+template struct UnaryFunction<"erf">;
+
+SHARDARRAY_OP op_erfc =
+    elementwise({.name = "erfc",
+                 .jvp = [](const JvpArgs& v) { return scaled(v, prim::neg(bell_of(v.in[0]))); },
+                 .scalar = emit_function<expand::erfc>});
+template <> constexpr UnaryBody unary_body<"erfc"> = floating<op_erfc>;
+template struct UnaryFunction<"erfc">;
+
+SHARDARRAY_OP op_erf_inv = elementwise(
+    {.name = "erf_inv",
+     .jvp =
+         [](const JvpArgs& v) {
+           const Array bell = prim::exp(squared(v.out[0]));
+           return scaled(v, prim::mul(prim::like(v.out[0], 0.5 / std::numbers::inv_sqrtpi), bell));
+         },
+     .scalar = emit_function<expand::erf_inv>});
+template <> constexpr UnaryBody unary_body<"erf_inv"> = floating<op_erf_inv>;
+template struct UnaryFunction<"erf_inv">;
+
+SHARDARRAY_OP op_logistic =
+    elementwise({.name = "logistic",
+                 .jvp =
+                     [](const JvpArgs& v) {
+                       return scaled(v, prim::mul(v.out[0], prim::sub(prim::like(v.out[0], 1), v.out[0])));
+                     },
+                 .scalar = emit_function<expand::logistic>});
+template <> constexpr UnaryBody unary_body<"sigmoid"> = floating<op_logistic>;
+template struct UnaryFunction<"sigmoid">;
+
+// ---------------------------------------------------------------- activations
+template <>
+constexpr UnaryBody unary_body<"silu"> = [](const char* function, const Array& x) {
+  const Array y = api::cast(x, api::to_inexact(api::weak_type_of(x, function)));
+  return prim::mul(y, prim::unary(op_logistic, y));
+};
+template struct UnaryFunction<"silu">;
+// Exactly: 0.5 x erfc(-x / sqrt(2)); 1 + erf would cancel. Else 0.5 (1 + tanh u) = sigmoid(2u), u = sqrt(2 / pi) (x + 0.044715 x^3).
+Array gelu_fn::operator()(const Array& x, bool approximate, Where w) const {
+  const Site site(w);
+  const WeakType t = api::to_inexact(api::weak_type_of(x, "gelu"));
+  auto times = [](const Array& a, double v) { return prim::mul(a, prim::like(a, v)); };
+  if (!approximate) {
+    const Array y = api::cast(x, api::computed(t));
+    return api::cast(prim::mul(times(y, 0.5), prim::unary(op_erfc, times(y, -std::numbers::sqrt2 / 2))), t);
+  }
+  const Array y = api::cast(x, t);
+  const Array cubic = prim::add(y, times(prim::mul(y, prim::mul(y, y)), 0.044715));
+  return prim::mul(y, prim::unary(op_logistic, times(cubic, 2 * std::sqrt(2 / std::numbers::pi))));
+}
+
+}  // namespace shardarray

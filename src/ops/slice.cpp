@@ -1,0 +1,254 @@
+// slice, flip, pad, split: dimensions that change their extent or order. Where such a dimension is cut into tiles, boxes move
+// between neighbours: a halo factor, shared by both sides although their sizes differ.
+#include <fmt/core.h>
+
+#include "base/ceil_div.h"
+#include "base/sizes.h"
+#include "ops/api.h"
+#include "ops/boxes.h"
+#include "ops/rules.h"
+#include "shardarray/ops.h"
+
+namespace shardarray {
+
+using namespace rules;
+
+// ---------------------------------------------------------------- slice
+static bool kept(const Call& c, std::size_t d) {
+  return c.attrs->lo[d] == 0 && c.attrs->hi[d] == c.in[0].shape[d] && c.attrs->step[d] == 1;
+}
+
+static Types slice_type(const Call& c) {
+  Type t = c.in[0];
+  const Attrs& a = *c.attrs;
+  for (std::size_t d = 0; d < t.shape.size(); d++) {
+    if (a.lo.size() != t.shape.size() || a.lo[d] < 0 || a.lo[d] > a.hi[d] || a.hi[d] > t.shape[d] ||
+        a.step[d] < 1)
+      throw InternalError(
+          fmt::format("slice: {} from {} to {} by {}. Bounds must lie inside, steps be positive.",
+                      to_string(t), to_string(a.lo), to_string(a.hi), to_string(a.step)));
+    t.shape[d] = ceil_div(a.hi[d] - a.lo[d], a.step[d]);
+  }
+  return {t};
+}
+
+static Rule slice_rule(const Call& c) {
+  Rule r;
+  std::vector<DimFactors> in, out;
+  for (std::size_t d = 0; d < c.in[0].shape.size(); d++) {
+    const std::int64_t size = c.in[0].shape[d], step = c.attrs->step[d];
+    in.push_back(add_factor(r, size, kept(c, d) ? Role::pass : step == 1 ? Role::halo : Role::whole));
+    out.push_back(step == 1 ? in.back()
+                            : add_factor(r, ceil_div(c.attrs->hi[d] - c.attrs->lo[d], step), Role::whole));
+  }
+  r.operands = {in};
+  r.results = {out};
+  return r;
+}
+
+// attrs.lo, hi, step >= 1, one per dimension.
+SHARDARRAY_OP op_slice{.name = "slice",
+                       .form = Form::map,
+                       .rule = slice_rule,
+                       .type = slice_type,
+                       .linearity = joint,
+                       .transpose =
+                           [](const TransposeArgs& t) {
+                             const Attrs& a = t.node.attrs();
+                             return Arrays{prim::embed(t.cotangents[0], a.lo, a.step, t.in[0].shape())};
+                           },
+                       .batch =
+                           [](const BatchArgs& b) {
+                             Attrs a = b.node.attrs();
+                             a.lo = prepend(0, a.lo);
+                             a.hi = prepend(b.axis->size, a.hi);
+                             a.step = prepend(1, a.step);
+                             return with_leading(b, std::move(a));
+                           },
+                       .map =
+                           [](const Call& c) {
+                             std::vector<MapDim> m;
+                             for (std::size_t d = 0; d < c.attrs->lo.size(); d++)
+                               m.push_back({static_cast<int>(d), c.attrs->step[d], c.attrs->lo[d]});
+                             return m;
+                           },
+                       .boxes =
+                           [](const Call& c, const Box& out) {
+                             BoxSource s = copied(out);
+                             for (std::size_t d = 0; d < s.in_lo.size(); d++) {
+                               s.step[d] = c.attrs->step[d];
+                               s.in_lo[d] = c.attrs->lo[d] + s.step[d] * out.lo[d];
+                             }
+                             return std::vector<BoxSource>{s};
+                           }};
+
+std::vector<Array> split_fn::operator()(const Array& x, std::int64_t n, std::int64_t axis, Where w) const {
+  const Site site(w, "split");
+  const std::size_t dim = api::axis_of("split", axis, type_of(x, "split").shape);
+  const std::int64_t size = x.shape()[dim];
+  if (n < 1 || size % n != 0)
+    throw ShapeError(fmt::format(
+        "split: {} elements into {} pieces. The pieces must be equal. Give the positions where pieces begin.",
+        size, n));
+  constexpr std::int64_t most = std::int64_t{1} << 20;
+  if (n > most)
+    throw ShapeError(fmt::format(
+        "split: {} pieces. There are at most {}: each is an array. Reshape, and map over the rows with vmap.",
+        n, most));
+  std::vector<Array> parts;
+  for (std::int64_t k = 0; k < n; k++)
+    parts.push_back(prim::slice_dim(x, dim, k * (size / n), (k + 1) * (size / n)));
+  return parts;
+}
+std::vector<Array> split_fn::operator()(const Array& x, const Shape& positions, std::int64_t axis,
+                                        Where w) const {
+  const Site site(w, "split");
+  const std::size_t dim = api::axis_of("split", axis, type_of(x, "split").shape);
+  const std::int64_t size = x.shape()[dim];
+  std::vector<Array> parts;
+  std::int64_t begin = 0;
+  auto cut = [&](std::int64_t end) {
+    if (end < begin || end > size)
+      throw ShapeError(
+          fmt::format("split: positions {} for {} elements. They must rise and lie inside. Sort them.",
+                      to_string(positions), size));
+    parts.push_back(prim::slice_dim(x, dim, begin, end));
+    begin = end;
+  };
+  for (std::int64_t p : positions) cut(p);
+  cut(size);
+  return parts;
+}
+
+// ---------------------------------------------------------------- reverse
+static bool reversed(const Call& c, std::size_t d) {
+  const Shape& dims = c.attrs->dims;
+  return std::find(dims.begin(), dims.end(), from_last(d, c.in[0].shape.size())) != dims.end();
+}
+
+static Rule reverse_rule(const Call& c) {
+  Rule r = pointwise_rule(c);
+  for (std::size_t d = 0; d < c.in[0].shape.size(); d++)
+    if (reversed(c, d)) r.factors[d].role = Role::halo;
+  return r;
+}
+
+// attrs.dims.
+SHARDARRAY_OP op_reverse{
+    .name = "reverse",
+    .form = Form::map,
+    .rule = reverse_rule,
+    .linearity = joint,
+    .transpose =
+        [](const TransposeArgs& t) { return Arrays{prim::reverse(t.cotangents[0], t.node.attrs().dims)}; },
+    .map =
+        [](const Call& c) {
+          std::vector<MapDim> m;
+          for (std::size_t d = 0; d < c.in[0].shape.size(); d++)
+            m.push_back(reversed(c, d) ? MapDim{static_cast<int>(d), -1, c.in[0].shape[d] - 1}
+                                       : MapDim{static_cast<int>(d), 1, 0});
+          return m;
+        },
+    .boxes =
+        [](const Call& c, const Box& out) {
+          BoxSource s = copied(out);
+          for (std::size_t d = 0; d < s.in_lo.size(); d++)
+            if (reversed(c, d)) {
+              s.step[d] = -1;
+              s.in_lo[d] = c.in[0].shape[d] - 1 - out.lo[d];
+            }
+          return std::vector<BoxSource>{s};
+        }};
+
+Array flip_fn::operator()(const Array& x, const AxisSet& axes, Where w) const {
+  const Site site(w, "flip");
+  const Shape& shape = type_of(x, "flip").shape;
+  Shape dims = axes.all ? identity(shape.size()) : api::axes_of("flip", axes.axes, shape);
+  for (std::int64_t& d : dims) d -= static_cast<std::int64_t>(shape.size());
+  return prim::reverse(x, dims);
+}
+
+// ---------------------------------------------------------------- pad
+static Types pad_type(const Call& c) {
+  Type t = c.in[0];
+  const Attrs& a = *c.attrs;
+  for (std::size_t d = 0; d < t.shape.size(); d++) {
+    if (a.lo.size() != t.shape.size() || a.lo[d] < 0 || a.hi[d] < 0)
+      throw InternalError(fmt::format("pad: {} by {} and {}. Two non-negative widths per dimension.",
+                                      to_string(t), to_string(a.lo), to_string(a.hi)));
+    t.shape[d] = add_sizes(t.shape[d], add_sizes(a.lo[d], a.hi[d]));
+  }
+  return {t};
+}
+
+static Rule pad_rule(const Call& c) {
+  Rule r;
+  std::vector<DimFactors> dims;
+  for (std::size_t d = 0; d < c.in[0].shape.size(); d++) {
+    const std::int64_t added = c.attrs->lo[d] + c.attrs->hi[d];
+    dims.push_back(add_factor(r, c.in[0].shape[d] + added, added ? Role::halo : Role::pass));
+  }
+  r.operands = r.results = {dims};
+  return r;
+}
+
+// attrs.lo, hi: elements added before and after, one per dimension; bits: their value.
+SHARDARRAY_OP op_pad{
+    .name = "pad",
+    .form = Form::boxes,
+    .rule = pad_rule,
+    .type = pad_type,
+    .linearity = [](const Call& c, int) { return c.attrs->bits == 0 ? Linear::joint : Linear::no; },
+    .jvp =
+        [](const JvpArgs& v) {
+          return Arrays{prim::pad(v.tangents[0], v.node.attrs().lo, v.node.attrs().hi)};
+        },
+    .transpose =
+        [](const TransposeArgs& t) {
+          const Shape &lo = t.node.attrs().lo, &shape = t.in[0].shape();
+          Shape end = lo;
+          for (std::size_t d = 0; d < lo.size(); d++) end[d] += shape[d];
+          return Arrays{prim::slice(t.cotangents[0], lo, end)};
+        },
+    .batch =
+        [](const BatchArgs& b) {
+          Attrs a = b.node.attrs();
+          a.lo = prepend(0, a.lo);
+          a.hi = prepend(0, a.hi);
+          return with_leading(b, std::move(a));
+        },
+    .boxes =
+        [](const Call& c, const Box& out) {
+          Box inner{c.attrs->lo, c.in[0].shape};
+          BoxSource s = copied(intersect(out, inner));
+          for (std::size_t d = 0; d < s.in_lo.size(); d++) s.in_lo[d] -= c.attrs->lo[d];
+          return s.out.empty() ? std::vector<BoxSource>() : std::vector<BoxSource>{s};
+        }};
+
+Array pad_fn::operator()(const Array& x, const std::vector<std::pair<std::int64_t, std::int64_t>>& widths,
+                         const Array& value, Where w) const {
+  const Site site(w, "pad");
+  const Type& t = type_of(x, "pad");
+  if (widths.size() != t.shape.size())
+    throw ShapeError(
+        fmt::format("pad: {} pairs of widths for shape {}. Every dimension needs one pair. Use {{0, 0}} for "
+                    "dimensions that "
+                    "stay.",
+                    widths.size(), to_string(t.shape)));
+  Shape lo, hi;
+  for (auto [before, after] : widths) {
+    if (before < 0 || after < 0)
+      throw ShapeError(fmt::format(
+          "pad: widths {} and {}. They are not negative. Use a slice to remove elements.", before, after));
+    lo.push_back(before);
+    hi.push_back(after);
+  }
+  const Array number = api::cast(value, {t.dtype, t.weak});
+  if (number.node()->op->trait != Trait::literal)
+    throw Error(fmt::format(
+        "pad: the value {} is computed. It must be a number. Pad with 0 and put it there with where.",
+        to_string(type_of(value))));
+  return prim::pad(x, lo, hi, number.node()->attrs().bits);
+}
+
+}  // namespace shardarray
