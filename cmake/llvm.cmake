@@ -4,7 +4,7 @@
 # What both sides must agree on: the headers of floors 0 to 2 and of the seam, and the compiler.
 file(GLOB seam_headers CONFIGURE_DEPENDS
   ${PROJECT_SOURCE_DIR}/include/shardarray/*.h ${PROJECT_SOURCE_DIR}/src/base/*.h ${PROJECT_SOURCE_DIR}/src/layout/*.h
-  ${PROJECT_SOURCE_DIR}/src/runtime/*.h ${PROJECT_SOURCE_DIR}/src/cpu/*.h)
+  ${PROJECT_SOURCE_DIR}/src/runtime/*.h ${PROJECT_SOURCE_DIR}/src/runtime/*.inc ${PROJECT_SOURCE_DIR}/src/cpu/*.h)
 set_property(DIRECTORY APPEND PROPERTY CMAKE_CONFIGURE_DEPENDS ${seam_headers})
 set(seam_text "${CMAKE_CXX_COMPILER_ID} ${CMAKE_CXX_COMPILER_VERSION}")
 foreach(header IN LISTS seam_headers)

@@ -21,15 +21,14 @@ struct BlockedPoints {
 using BlockFunction = void (*)(void* dst, const void* a, const void* identity, const BlockedPoints& points);
 
 struct Loops {
-  static constexpr int codes = static_cast<int>(Code::call) + 1,
-                       functions = static_cast<int>(Function::erfc) + 1;
+  static constexpr int codes = static_cast<int>(Code::call) + 1;
   static constexpr int types = static_cast<int>(float64) + 1;
   static constexpr int lanes = 32;  // of a float reduction over a row
 
   // By type of the operands; null where kernel.h defines nothing.
   RowFunction op[codes][types] = {};
   RowFunction cast[types][types] = {};  // [from][to]
-  RowFunction call[functions] = {};
+  RowFunction call[function_count] = {};
   RowFunction accumulate[codes][types] =
       {};                               // by the combining code: dst[i % lanes] = f(dst[i % lanes], a[i])
   RowFunction fold[codes][types] = {};  // dst[0] = the lanes a[0..lanes), combined in pairs

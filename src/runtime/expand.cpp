@@ -316,44 +316,42 @@ V pow32(V x, V y) {
   return select((x == 1) | (y == 0), x.of(1), r);
 }
 
-int expand_unary(KernelBuilder& b, const char* function, Function f64, V (*f32)(V), int x) {
+int expand_unary(KernelBuilder& b, Function f64, V (*f32)(V), int x) {
   if (b.type(x) == float64) return b.call(f64, x);
   if (b.type(x) == float32) return f32({&b, x}).id;
   throw InternalError(
       fmt::format("expand: {} of a {} value. Elementary functions take float32 and float64. Cast it first.",
-                  function, short_name(b.type(x))));
+                  name(f64), short_name(b.type(x))));
 }
-int expand_binary(KernelBuilder& b, const char* function, Function f64, V (*f32)(V, V), int x, int y) {
+int expand_binary(KernelBuilder& b, Function f64, V (*f32)(V, V), int x, int y) {
   if (b.type(x) == float64 && b.type(y) == float64) return b.call(f64, x, y);
   if (b.type(x) == float32 && b.type(y) == float32) return f32({&b, x}, {&b, y}).id;
   throw InternalError(
       fmt::format("expand: {} of {} and {} values. Elementary functions take two float32 or two float64. "
                   "Cast them first.",
-                  function, short_name(b.type(x)), short_name(b.type(y))));
+                  name(f64), short_name(b.type(x)), short_name(b.type(y))));
 }
 
 }  // namespace
 
-int exp(KernelBuilder& b, int x) { return expand_unary(b, "exp", Function::exp, exp32, x); }
-int expm1(KernelBuilder& b, int x) { return expand_unary(b, "expm1", Function::expm1, expm1_32, x); }
-int log(KernelBuilder& b, int x) { return expand_unary(b, "log", Function::log, log32, x); }
-int log1p(KernelBuilder& b, int x) { return expand_unary(b, "log1p", Function::log1p, log1p32, x); }
-int sin(KernelBuilder& b, int x) { return expand_unary(b, "sin", Function::sin, sin32, x); }
-int cos(KernelBuilder& b, int x) { return expand_unary(b, "cos", Function::cos, cos32, x); }
-int tan(KernelBuilder& b, int x) { return expand_unary(b, "tan", Function::tan, tan32, x); }
-int asin(KernelBuilder& b, int x) { return expand_unary(b, "asin", Function::asin, asin32, x); }
-int acos(KernelBuilder& b, int x) { return expand_unary(b, "acos", Function::acos, acos32, x); }
-int atan(KernelBuilder& b, int x) { return expand_unary(b, "atan", Function::atan, atan32, x); }
-int atan2(KernelBuilder& b, int y, int x) {
-  return expand_binary(b, "atan2", Function::atan2, atan2_32, y, x);
-}
-int sinh(KernelBuilder& b, int x) { return expand_unary(b, "sinh", Function::sinh, sinh32, x); }
-int cosh(KernelBuilder& b, int x) { return expand_unary(b, "cosh", Function::cosh, cosh32, x); }
-int tanh(KernelBuilder& b, int x) { return expand_unary(b, "tanh", Function::tanh, tanh32, x); }
-int erf(KernelBuilder& b, int x) { return expand_unary(b, "erf", Function::erf, erf32, x); }
-int erfc(KernelBuilder& b, int x) { return expand_unary(b, "erfc", Function::erfc, erfc32, x); }
-int erf_inv(KernelBuilder& b, int x) { return expand_unary(b, "erf_inv", Function::erf_inv, erf_inv32, x); }
-int pow(KernelBuilder& b, int x, int y) { return expand_binary(b, "pow", Function::pow, pow32, x, y); }
+int exp(KernelBuilder& b, int x) { return expand_unary(b, Function::exp, exp32, x); }
+int expm1(KernelBuilder& b, int x) { return expand_unary(b, Function::expm1, expm1_32, x); }
+int log(KernelBuilder& b, int x) { return expand_unary(b, Function::log, log32, x); }
+int log1p(KernelBuilder& b, int x) { return expand_unary(b, Function::log1p, log1p32, x); }
+int sin(KernelBuilder& b, int x) { return expand_unary(b, Function::sin, sin32, x); }
+int cos(KernelBuilder& b, int x) { return expand_unary(b, Function::cos, cos32, x); }
+int tan(KernelBuilder& b, int x) { return expand_unary(b, Function::tan, tan32, x); }
+int asin(KernelBuilder& b, int x) { return expand_unary(b, Function::asin, asin32, x); }
+int acos(KernelBuilder& b, int x) { return expand_unary(b, Function::acos, acos32, x); }
+int atan(KernelBuilder& b, int x) { return expand_unary(b, Function::atan, atan32, x); }
+int atan2(KernelBuilder& b, int y, int x) { return expand_binary(b, Function::atan2, atan2_32, y, x); }
+int sinh(KernelBuilder& b, int x) { return expand_unary(b, Function::sinh, sinh32, x); }
+int cosh(KernelBuilder& b, int x) { return expand_unary(b, Function::cosh, cosh32, x); }
+int tanh(KernelBuilder& b, int x) { return expand_unary(b, Function::tanh, tanh32, x); }
+int erf(KernelBuilder& b, int x) { return expand_unary(b, Function::erf, erf32, x); }
+int erfc(KernelBuilder& b, int x) { return expand_unary(b, Function::erfc, erfc32, x); }
+int erf_inv(KernelBuilder& b, int x) { return expand_unary(b, Function::erf_inv, erf_inv32, x); }
+int pow(KernelBuilder& b, int x, int y) { return expand_binary(b, Function::pow, pow32, x, y); }
 
 int logistic(KernelBuilder& b, int x) {
   if (b.type(x) == float32) return logistic32({&b, x}).id;
@@ -364,7 +362,7 @@ int lgamma(KernelBuilder& b, int x) {
   const auto wide = [](V v) {
     return cast(V{v.b, v.b->call(Function::lgamma, cast(v, float64).id)}, float32);
   };
-  return expand_unary(b, "lgamma", Function::lgamma, wide, x);
+  return expand_unary(b, Function::lgamma, wide, x);
 }
 
 }  // namespace shardarray::expand

@@ -36,27 +36,11 @@ template <class F> SHARDARRAY_SCALAR std::uint64_t with_type(DType t, F f) {
 }
 
 SHARDARRAY_SCALAR double call_function(Function f, double a, double b) {
-  switch (f) {
-    case Function::exp: return exp(a);
-    case Function::expm1: return expm1(a);
-    case Function::log: return log(a);
-    case Function::log1p: return log1p(a);
-    case Function::sin: return sin(a);
-    case Function::cos: return cos(a);
-    case Function::tan: return tan(a);
-    case Function::tanh: return tanh(a);
-    case Function::erf: return erf(a);
-    case Function::erf_inv: return erf_inv(a);
-    case Function::pow: return pow(a, b);
-    case Function::atan2: return atan2(a, b);
-    case Function::asin: return asin(a);
-    case Function::acos: return acos(a);
-    case Function::atan: return atan(a);
-    case Function::sinh: return sinh(a);
-    case Function::cosh: return cosh(a);
-    case Function::lgamma: return lgamma(a);
-    case Function::erfc: return erfc(a);
-  }
+#define SHARDARRAY_UNARY(name) \
+  if (f == Function::name) return name(a);
+#define SHARDARRAY_BINARY(name) \
+  if (f == Function::name) return name(a, b);
+#include "runtime/functions.inc"
   return 0;
 }
 

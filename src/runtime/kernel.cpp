@@ -17,10 +17,15 @@ constexpr const char* code_names[] = {
     "lt",       "le",    "gt",   "ge",      "fma",   "select", "call"};
 static_assert(std::size(code_names) == static_cast<int>(Code::call) + 1);
 
-constexpr const char* function_names[] = {"exp",  "expm1", "log",     "log1p",  "sin",   "cos",  "tan",
-                                          "tanh", "erf",   "erf_inv", "pow",    "atan2", "asin", "acos",
-                                          "atan", "sinh",  "cosh",    "lgamma", "erfc"};
-static_assert(std::size(function_names) == static_cast<int>(Function::erfc) + 1);
+struct FunctionInfo {
+  const char* name;
+  int operands;
+};
+constexpr FunctionInfo functions[] = {
+#define SHARDARRAY_UNARY(name) {#name, 1},
+#define SHARDARRAY_BINARY(name) {#name, 2},
+#include "runtime/functions.inc"
+};
 
 bool is_comparison(Code c) { return c >= Code::eq && c <= Code::ge; }
 /// The types that kernels compute with.
@@ -119,8 +124,7 @@ class Verifier {
 
   void instruction(const Instr& in) {
     require(static_cast<int>(in.code) <= static_cast<int>(Code::call), "Codes are those of `Code`");
-    require(in.code != Code::call || in.imm <= static_cast<std::uint64_t>(Function::erfc),
-            "Called functions are those of `Function`");
+    require(in.code != Code::call || in.imm < function_count, "Called functions are those of `Function`");
     require(has_arithmetic(in.type), "Kernels compute with bool, integers, float32 and float64");
     const int count = operand_count(in.code, in.imm);
     const std::int32_t operands[] = {in.a, in.b, in.c};
@@ -215,7 +219,9 @@ class Verifier {
 }  // namespace
 
 const char* name(Code c) { return c <= Code::call ? code_names[static_cast<int>(c)] : "unknown"; }
-const char* name(Function f) { return f <= Function::erfc ? function_names[static_cast<int>(f)] : "unknown"; }
+const char* name(Function f) {
+  return static_cast<int>(f) < function_count ? functions[static_cast<int>(f)].name : "unknown";
+}
 
 int operand_count(Code c, std::uint64_t imm) {
   switch (c) {
@@ -224,9 +230,7 @@ int operand_count(Code c, std::uint64_t imm) {
     case Code::load: return 0;
     case Code::fma:
     case Code::select: return 3;
-    case Code::call:
-      return static_cast<Function>(imm) == Function::pow || static_cast<Function>(imm) == Function::atan2 ? 2
-                                                                                                          : 1;
+    case Code::call: return imm < function_count ? functions[imm].operands : 1;
     default: return c >= Code::add && c <= Code::ge ? 2 : 1;
   }
 }

@@ -75,26 +75,15 @@ enum class Code : std::uint8_t {
 /// float64 functions that are one C function each, for interpreter and generated code alike (float32 ones are expanded
 /// into the codes above, see expand.h).
 enum class Function : std::uint8_t {
-  exp,
-  expm1,
-  log,
-  log1p,
-  sin,
-  cos,
-  tan,
-  tanh,
-  erf,
-  erf_inv,
-  pow,
-  atan2,
-  asin,
-  acos,
-  atan,
-  sinh,
-  cosh,
-  lgamma,
-  erfc
+#define SHARDARRAY_UNARY(name) name,
+#define SHARDARRAY_BINARY(name) name,
+#include "runtime/functions.inc"
 };
+inline constexpr int function_count = 0
+#define SHARDARRAY_UNARY(name) +1
+#define SHARDARRAY_BINARY(name) +1
+#include "runtime/functions.inc"
+    ;
 
 const char* name(Code c);
 const char* name(Function f);

@@ -31,17 +31,9 @@ orc::SymbolMap runtime_symbols(orc::ExecutionSession& session) {
     map[session.intern(name)] = {orc::ExecutorAddr::fromPtr(function),
                                  llvm::JITSymbolFlags::Exported | llvm::JITSymbolFlags::Callable};
   };
-  constexpr Unary unary[] = {one<scalar::exp>,  one<scalar::expm1>,   one<scalar::log>,  one<scalar::log1p>,
-                             one<scalar::sin>,  one<scalar::cos>,     one<scalar::tan>,  one<scalar::tanh>,
-                             one<scalar::erf>,  one<scalar::erf_inv>, nullptr,           nullptr,
-                             one<scalar::asin>, one<scalar::acos>,    one<scalar::atan>, one<scalar::sinh>,
-                             one<scalar::cosh>, one<scalar::lgamma>,  one<scalar::erfc>};
-  static_assert(std::size(unary) == static_cast<int>(Function::erfc) + 1);
-  for (int f = 0; f < static_cast<int>(std::size(unary)); f++) {
-    if (unary[f]) add(function_symbol(static_cast<Function>(f)), unary[f]);
-  }
-  add(function_symbol(Function::pow), two<scalar::pow>);
-  add(function_symbol(Function::atan2), two<scalar::atan2>);
+#define SHARDARRAY_UNARY(name) add(function_symbol(Function::name), one<scalar::name>);
+#define SHARDARRAY_BINARY(name) add(function_symbol(Function::name), two<scalar::name>);
+#include "runtime/functions.inc"
   const std::pair<const char*, float (*)(float)> f32[] = {{"floorf", ::floorf},
                                                           {"ceilf", ::ceilf},
                                                           {"truncf", ::truncf},
