@@ -105,7 +105,7 @@ SHARDARRAY_OP op_add =
                      },
                  .scalar = emit_binary<Code::add>});
 template <> constexpr BinaryBody binary_body<"add"> = arithmetic<op_add, &op_or>;
-template struct BinaryFunction<"add">;
+template SHARDARRAY_API Array BinaryFunction<"add">::operator()(const Array&, const Array&, Where) const;
 
 SHARDARRAY_OP op_sub =
     elementwise({.name = "sub",
@@ -124,7 +124,7 @@ SHARDARRAY_OP op_sub =
                      },
                  .scalar = emit_binary<Code::sub>});
 template <> constexpr BinaryBody binary_body<"subtract"> = arithmetic<op_sub, nullptr>;
-template struct BinaryFunction<"subtract">;
+template SHARDARRAY_API Array BinaryFunction<"subtract">::operator()(const Array&, const Array&, Where) const;
 
 SHARDARRAY_OP op_mul =
     elementwise({.name = "mul",
@@ -147,7 +147,7 @@ SHARDARRAY_OP op_mul =
                      },
                  .scalar = emit_binary<Code::mul>});
 template <> constexpr BinaryBody binary_body<"multiply"> = arithmetic<op_mul, &op_and>;
-template struct BinaryFunction<"multiply">;
+template SHARDARRAY_API Array BinaryFunction<"multiply">::operator()(const Array&, const Array&, Where) const;
 
 SHARDARRAY_OP op_div = elementwise(
     {.name = "div",
@@ -175,7 +175,7 @@ constexpr BinaryBody binary_body<"divide"> = [](const char* function, const Arra
   const Arrays x = api::together(function, {&a, &b}, api::to_inexact(api::promoted(function, {&a, &b})));
   return prim::div(x[0], x[1]);
 };
-template struct BinaryFunction<"divide">;
+template SHARDARRAY_API Array BinaryFunction<"divide">::operator()(const Array&, const Array&, Where) const;
 
 SHARDARRAY_OP op_rem = elementwise(
     {.name = "rem",
@@ -193,12 +193,12 @@ SHARDARRAY_OP op_rem = elementwise(
 SHARDARRAY_OP op_min =
     elementwise({.name = "min", .type = same_type, .jvp = extremum_jvp, .scalar = emit_binary<Code::min>});
 template <> constexpr BinaryBody binary_body<"minimum"> = arithmetic<op_min, &op_and>;
-template struct BinaryFunction<"minimum">;
+template SHARDARRAY_API Array BinaryFunction<"minimum">::operator()(const Array&, const Array&, Where) const;
 
 SHARDARRAY_OP op_max =
     elementwise({.name = "max", .type = same_type, .jvp = extremum_jvp, .scalar = emit_binary<Code::max>});
 template <> constexpr BinaryBody binary_body<"maximum"> = arithmetic<op_max, &op_or>;
-template struct BinaryFunction<"maximum">;
+template SHARDARRAY_API Array BinaryFunction<"maximum">::operator()(const Array&, const Array&, Where) const;
 
 SHARDARRAY_OP op_pow = elementwise({.name = "pow", .type = same_type, .jvp = pow_jvp, .scalar = emit_pow});
 
@@ -231,7 +231,7 @@ constexpr BinaryBody binary_body<"power"> = [](const char* function, const Array
   const Arrays x = api::together(function, {&a, &b}, t);
   return prim::binary(op_pow, x[0], x[1]);
 };
-template struct BinaryFunction<"power">;
+template SHARDARRAY_API Array BinaryFunction<"power">::operator()(const Array&, const Array&, Where) const;
 
 SHARDARRAY_OP op_fma = elementwise(
     {.name = "fma",
@@ -259,7 +259,7 @@ constexpr UnaryBody unary_body<"negative"> = [](const char* function, const Arra
     api::refuse_dtype(function, x, "It takes numbers; of bools use logical_not");
   return prim::neg(x);
 };
-template struct UnaryFunction<"negative">;
+template SHARDARRAY_API Array UnaryFunction<"negative">::operator()(const Array&, Where) const;
 
 // As JAX: 1 at zero.
 SHARDARRAY_OP op_abs =
@@ -275,7 +275,7 @@ constexpr UnaryBody unary_body<"abs"> = [](const char* function, const Array& x)
   const DType t = api::weak_type_of(x, function).dtype;
   return t == DType::bool_ || is_unsigned_integer(t) ? x : prim::unary(op_abs, x);
 };
-template struct UnaryFunction<"abs">;
+template SHARDARRAY_API Array UnaryFunction<"abs">::operator()(const Array&, Where) const;
 
 SHARDARRAY_OP op_sign = elementwise({.name = "sign", .jvp = no_tangent, .scalar = emit_sign});
 template <>
@@ -284,15 +284,15 @@ constexpr UnaryBody unary_body<"sign"> = [](const char* function, const Array& x
     api::refuse_dtype(function, x, "It takes numbers");
   return prim::unary(op_sign, x);
 };
-template struct UnaryFunction<"sign">;
+template SHARDARRAY_API Array UnaryFunction<"sign">::operator()(const Array&, Where) const;
 
 SHARDARRAY_OP op_floor = elementwise({.name = "floor", .jvp = no_tangent, .scalar = emit_unary<Code::floor>});
 template <> constexpr UnaryBody unary_body<"floor"> = whole<op_floor>;
-template struct UnaryFunction<"floor">;
+template SHARDARRAY_API Array UnaryFunction<"floor">::operator()(const Array&, Where) const;
 
 SHARDARRAY_OP op_ceil = elementwise({.name = "ceil", .jvp = no_tangent, .scalar = emit_unary<Code::ceil>});
 template <> constexpr UnaryBody unary_body<"ceil"> = whole<op_ceil>;
-template struct UnaryFunction<"ceil">;
+template SHARDARRAY_API Array UnaryFunction<"ceil">::operator()(const Array&, Where) const;
 
 SHARDARRAY_OP op_round = elementwise({.name = "round", .jvp = no_tangent, .scalar = emit_unary<Code::round>});
 Array round_fn::operator()(const Array& x, int decimals, Where w) const {
@@ -306,7 +306,7 @@ Array round_fn::operator()(const Array& x, int decimals, Where w) const {
 
 SHARDARRAY_OP op_trunc = elementwise({.name = "trunc", .jvp = no_tangent, .scalar = emit_unary<Code::trunc>});
 template <> constexpr UnaryBody unary_body<"trunc"> = whole<op_trunc>;
-template struct UnaryFunction<"trunc">;
+template SHARDARRAY_API Array UnaryFunction<"trunc">::operator()(const Array&, Where) const;
 
 // Not max(x, 0): that would share the gradient at 0.
 SHARDARRAY_OP op_relu =
@@ -325,7 +325,7 @@ template <>
 constexpr UnaryBody unary_body<"relu"> = [](const char* function, const Array& x) {
   return prim::unary(op_relu, api::cast(x, bool_to_int32(api::weak_type_of(x, function))));
 };
-template struct UnaryFunction<"relu">;
+template SHARDARRAY_API Array UnaryFunction<"relu">::operator()(const Array&, Where) const;
 
 // ---------------------------------------------------------------- division with remainder
 namespace {
@@ -370,14 +370,16 @@ constexpr BinaryBody binary_body<"floor_divide"> = [](const char* function, cons
                                 prim::unary(op_round, floored)),
                    d.type);
 };
-template struct BinaryFunction<"floor_divide">;
+template SHARDARRAY_API Array BinaryFunction<"floor_divide">::operator()(const Array&, const Array&,
+                                                                         Where) const;
 template <>
 constexpr BinaryBody binary_body<"remainder"> = [](const char* function, const Array& a, const Array& b) {
   const Division d = divided(function, a, b);
   if (!d.differs.has_value()) return d.rest;
   return api::cast(prim::select(d.differs, prim::add(d.rest, d.x[1]), d.rest), d.type);
 };
-template struct BinaryFunction<"remainder">;
+template SHARDARRAY_API Array BinaryFunction<"remainder">::operator()(const Array&, const Array&,
+                                                                      Where) const;
 
 // ---------------------------------------------------------------- made of others
 template <>
@@ -385,13 +387,13 @@ constexpr UnaryBody unary_body<"square"> = [](const char* function, const Array&
   const Array y = api::cast(x, bool_to_int32(api::weak_type_of(x, function)));
   return prim::mul(y, y);
 };
-template struct UnaryFunction<"square">;
+template SHARDARRAY_API Array UnaryFunction<"square">::operator()(const Array&, Where) const;
 template <>
 constexpr UnaryBody unary_body<"reciprocal"> = [](const char* function, const Array& x) {
   const Array y = api::cast(x, api::to_inexact(api::weak_type_of(x, function)));
   return prim::div(prim::like(y, 1), y);
 };
-template struct UnaryFunction<"reciprocal">;
+template SHARDARRAY_API Array UnaryFunction<"reciprocal">::operator()(const Array&, Where) const;
 Array clip_fn::operator()(const Array& x, const Array& lo, const Array& hi, Where w) const {
   const Site site(w);
   return minimum(hi, maximum(lo, x));

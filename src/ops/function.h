@@ -1,7 +1,8 @@
-// What the function objects of math.h do: a body is given beside its op, and the object's class is instantiated there.
+// What the function objects of math.h do: a body is given beside its op, and the call is instantiated there (exported by
+// name: compilers hide what is instantiated for a text).
 //
 //   template <> constexpr UnaryBody unary_body<"exp"> = floating<op_exp>;
-//   template struct UnaryFunction<"exp">;
+//   template SHARDARRAY_API Array UnaryFunction<"exp">::operator()(const Array&, Where) const;
 #pragma once
 #include "graph/trace_state.h"
 #include "ops/api.h"

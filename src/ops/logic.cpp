@@ -46,65 +46,76 @@ template <Code code> static constexpr Op bitwise(const char* op_name) {
 
 SHARDARRAY_OP op_eq = comparison<Code::eq>("eq");
 template <> constexpr BinaryBody binary_body<"equal"> = promoting<op_eq>;
-template struct BinaryFunction<"equal">;
+template SHARDARRAY_API Array BinaryFunction<"equal">::operator()(const Array&, const Array&, Where) const;
 
 SHARDARRAY_OP op_ne = comparison<Code::ne>("ne");
 template <> constexpr BinaryBody binary_body<"not_equal"> = promoting<op_ne>;
-template struct BinaryFunction<"not_equal">;
+template SHARDARRAY_API Array BinaryFunction<"not_equal">::operator()(const Array&, const Array&,
+                                                                      Where) const;
 
 SHARDARRAY_OP op_lt = comparison<Code::lt>("lt");
 template <> constexpr BinaryBody binary_body<"less"> = promoting<op_lt>;
-template struct BinaryFunction<"less">;
+template SHARDARRAY_API Array BinaryFunction<"less">::operator()(const Array&, const Array&, Where) const;
 
 SHARDARRAY_OP op_le = comparison<Code::le>("le");
 template <> constexpr BinaryBody binary_body<"less_equal"> = promoting<op_le>;
-template struct BinaryFunction<"less_equal">;
+template SHARDARRAY_API Array BinaryFunction<"less_equal">::operator()(const Array&, const Array&,
+                                                                       Where) const;
 
 SHARDARRAY_OP op_gt = comparison<Code::gt>("gt");
 template <> constexpr BinaryBody binary_body<"greater"> = promoting<op_gt>;
-template struct BinaryFunction<"greater">;
+template SHARDARRAY_API Array BinaryFunction<"greater">::operator()(const Array&, const Array&, Where) const;
 
 SHARDARRAY_OP op_ge = comparison<Code::ge>("ge");
 template <> constexpr BinaryBody binary_body<"greater_equal"> = promoting<op_ge>;
-template struct BinaryFunction<"greater_equal">;
+template SHARDARRAY_API Array BinaryFunction<"greater_equal">::operator()(const Array&, const Array&,
+                                                                          Where) const;
 
 SHARDARRAY_OP op_and = bitwise<Code::and_>("and");
 template <> constexpr BinaryBody binary_body<"logical_and"> = logical<op_and>;
-template struct BinaryFunction<"logical_and">;
+template SHARDARRAY_API Array BinaryFunction<"logical_and">::operator()(const Array&, const Array&,
+                                                                        Where) const;
 template <> constexpr BinaryBody binary_body<"bitwise_and"> = bits<op_and>;
-template struct BinaryFunction<"bitwise_and">;
+template SHARDARRAY_API Array BinaryFunction<"bitwise_and">::operator()(const Array&, const Array&,
+                                                                        Where) const;
 
 SHARDARRAY_OP op_or = bitwise<Code::or_>("or");
 template <> constexpr BinaryBody binary_body<"logical_or"> = logical<op_or>;
-template struct BinaryFunction<"logical_or">;
+template SHARDARRAY_API Array BinaryFunction<"logical_or">::operator()(const Array&, const Array&,
+                                                                       Where) const;
 template <> constexpr BinaryBody binary_body<"bitwise_or"> = bits<op_or>;
-template struct BinaryFunction<"bitwise_or">;
+template SHARDARRAY_API Array BinaryFunction<"bitwise_or">::operator()(const Array&, const Array&,
+                                                                       Where) const;
 
 SHARDARRAY_OP op_xor = bitwise<Code::xor_>("xor");
 template <> constexpr BinaryBody binary_body<"logical_xor"> = logical<op_xor>;
-template struct BinaryFunction<"logical_xor">;
+template SHARDARRAY_API Array BinaryFunction<"logical_xor">::operator()(const Array&, const Array&,
+                                                                        Where) const;
 template <> constexpr BinaryBody binary_body<"bitwise_xor"> = bits<op_xor>;
-template struct BinaryFunction<"bitwise_xor">;
+template SHARDARRAY_API Array BinaryFunction<"bitwise_xor">::operator()(const Array&, const Array&,
+                                                                        Where) const;
 
 SHARDARRAY_OP op_shl = bitwise<Code::shl>("shl");
 template <> constexpr BinaryBody binary_body<"left_shift"> = shifted<op_shl>;
-template struct BinaryFunction<"left_shift">;
+template SHARDARRAY_API Array BinaryFunction<"left_shift">::operator()(const Array&, const Array&,
+                                                                       Where) const;
 
 SHARDARRAY_OP op_shr = bitwise<Code::shr>("shr");
 template <> constexpr BinaryBody binary_body<"right_shift"> = shifted<op_shr>;
-template struct BinaryFunction<"right_shift">;
+template SHARDARRAY_API Array BinaryFunction<"right_shift">::operator()(const Array&, const Array&,
+                                                                        Where) const;
 
 SHARDARRAY_OP op_not = elementwise({.name = "not", .jvp = no_tangent, .scalar = emit_unary<Code::not_>});
 template <>
 constexpr UnaryBody unary_body<"logical_not"> =
     [](const char* function, const Array& x) { return prim::unary(op_not, api::to_bool(x, function)); };
-template struct UnaryFunction<"logical_not">;
+template SHARDARRAY_API Array UnaryFunction<"logical_not">::operator()(const Array&, Where) const;
 template <>
 constexpr UnaryBody unary_body<"bitwise_not"> = [](const char* function, const Array& x) {
   api::need_integers(function, x);
   return prim::unary(op_not, x);
 };
-template struct UnaryFunction<"bitwise_not">;
+template SHARDARRAY_API Array UnaryFunction<"bitwise_not">::operator()(const Array&, Where) const;
 
 SHARDARRAY_OP op_is_finite =
     elementwise({.name = "is_finite", .type = bool_type, .jvp = no_tangent, .scalar = [](ScalarArgs& s) {
@@ -116,17 +127,17 @@ constexpr UnaryBody unary_body<"isfinite"> = [](const char* function, const Arra
   if (!is_floating(api::weak_type_of(x, function).dtype)) return one_of({x.shape(), DType::bool_, false});
   return prim::unary(op_is_finite, x);
 };
-template struct UnaryFunction<"isfinite">;
+template SHARDARRAY_API Array UnaryFunction<"isfinite">::operator()(const Array&, Where) const;
 template <>
 constexpr UnaryBody unary_body<"isinf"> = [](const char* function, const Array& x) {
   if (!is_floating(api::weak_type_of(x, function).dtype)) return zeros_of({x.shape(), DType::bool_, false});
   return prim::binary(op_eq, prim::unary(op_abs, x), prim::like(x, std::numeric_limits<double>::infinity()));
 };
-template struct UnaryFunction<"isinf">;
+template SHARDARRAY_API Array UnaryFunction<"isinf">::operator()(const Array&, Where) const;
 template <>
 constexpr UnaryBody unary_body<"isnan"> =
     [](const char* function, const Array& x) { return promoting<op_ne>(function, x, x); };
-template struct UnaryFunction<"isnan">;
+template SHARDARRAY_API Array UnaryFunction<"isnan">::operator()(const Array&, Where) const;
 
 static Types where_type(const Call& c) {
   if (c.in[0].dtype != DType::bool_ || !(c.in[0].shape == c.in[1].shape))

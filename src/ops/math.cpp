@@ -31,34 +31,34 @@ SHARDARRAY_OP op_exp = elementwise({.name = "exp",
                                     .jvp = [](const JvpArgs& v) { return scaled(v, v.out[0]); },
                                     .scalar = emit_function<expand::exp>});
 template <> constexpr UnaryBody unary_body<"exp"> = floating<op_exp>;
-template struct UnaryFunction<"exp">;
+template SHARDARRAY_API Array UnaryFunction<"exp">::operator()(const Array&, Where) const;
 
 SHARDARRAY_OP op_expm1 = elementwise(
     {.name = "expm1",
      .jvp = [](const JvpArgs& v) { return scaled(v, prim::add(v.out[0], prim::like(v.out[0], 1))); },
      .scalar = emit_function<expand::expm1>});
 template <> constexpr UnaryBody unary_body<"expm1"> = floating<op_expm1>;
-template struct UnaryFunction<"expm1">;
+template SHARDARRAY_API Array UnaryFunction<"expm1">::operator()(const Array&, Where) const;
 
 SHARDARRAY_OP op_log = elementwise({.name = "log",
                                     .jvp = [](const JvpArgs& v) { return divided(v, v.in[0]); },
                                     .scalar = emit_function<expand::log>});
 template <> constexpr UnaryBody unary_body<"log"> = floating<op_log>;
-template struct UnaryFunction<"log">;
+template SHARDARRAY_API Array UnaryFunction<"log">::operator()(const Array&, Where) const;
 
 SHARDARRAY_OP op_log1p = elementwise(
     {.name = "log1p",
      .jvp = [](const JvpArgs& v) { return divided(v, prim::add(v.in[0], prim::like(v.in[0], 1))); },
      .scalar = emit_function<expand::log1p>});
 template <> constexpr UnaryBody unary_body<"log1p"> = floating<op_log1p>;
-template struct UnaryFunction<"log1p">;
+template SHARDARRAY_API Array UnaryFunction<"log1p">::operator()(const Array&, Where) const;
 
 SHARDARRAY_OP op_sqrt = elementwise(
     {.name = "sqrt",
      .jvp = [](const JvpArgs& v) { return scaled(v, prim::div(prim::like(v.out[0], 0.5), v.out[0])); },
      .scalar = emit_unary<Code::sqrt>});
 template <> constexpr UnaryBody unary_body<"sqrt"> = floating<op_sqrt>;
-template struct UnaryFunction<"sqrt">;
+template SHARDARRAY_API Array UnaryFunction<"sqrt">::operator()(const Array&, Where) const;
 
 SHARDARRAY_OP op_rsqrt =
     elementwise({.name = "rsqrt",
@@ -72,56 +72,56 @@ SHARDARRAY_OP op_rsqrt =
                        s.out[0] = s.b.binary(Code::div, one, s.b.unary(Code::sqrt, s.in[0]));
                      }});
 template <> constexpr UnaryBody unary_body<"rsqrt"> = floating<op_rsqrt>;
-template struct UnaryFunction<"rsqrt">;
+template SHARDARRAY_API Array UnaryFunction<"rsqrt">::operator()(const Array&, Where) const;
 
 SHARDARRAY_OP op_sin =
     elementwise({.name = "sin",
                  .jvp = [](const JvpArgs& v) { return scaled(v, prim::unary(op_cos, v.in[0])); },
                  .scalar = emit_function<expand::sin>});
 template <> constexpr UnaryBody unary_body<"sin"> = floating<op_sin>;
-template struct UnaryFunction<"sin">;
+template SHARDARRAY_API Array UnaryFunction<"sin">::operator()(const Array&, Where) const;
 
 SHARDARRAY_OP op_cos =
     elementwise({.name = "cos",
                  .jvp = [](const JvpArgs& v) { return scaled(v, prim::neg(prim::unary(op_sin, v.in[0]))); },
                  .scalar = emit_function<expand::cos>});
 template <> constexpr UnaryBody unary_body<"cos"> = floating<op_cos>;
-template struct UnaryFunction<"cos">;
+template SHARDARRAY_API Array UnaryFunction<"cos">::operator()(const Array&, Where) const;
 
 SHARDARRAY_OP op_tan = elementwise(
     {.name = "tan",
      .jvp = [](const JvpArgs& v) { return scaled(v, prim::add(prim::like(v.out[0], 1), squared(v.out[0]))); },
      .scalar = emit_function<expand::tan>});
 template <> constexpr UnaryBody unary_body<"tan"> = floating<op_tan>;
-template struct UnaryFunction<"tan">;
+template SHARDARRAY_API Array UnaryFunction<"tan">::operator()(const Array&, Where) const;
 
 SHARDARRAY_OP op_tanh =
     elementwise({.name = "tanh",
                  .jvp = [](const JvpArgs& v) { return scaled(v, one_minus_square(v.out[0])); },
                  .scalar = emit_function<expand::tanh>});
 template <> constexpr UnaryBody unary_body<"tanh"> = floating<op_tanh>;
-template struct UnaryFunction<"tanh">;
+template SHARDARRAY_API Array UnaryFunction<"tanh">::operator()(const Array&, Where) const;
 
 SHARDARRAY_OP op_sinh =
     elementwise({.name = "sinh",
                  .jvp = [](const JvpArgs& v) { return scaled(v, prim::unary(op_cosh, v.in[0])); },
                  .scalar = emit_function<expand::sinh>});
 template <> constexpr UnaryBody unary_body<"sinh"> = floating<op_sinh>;
-template struct UnaryFunction<"sinh">;
+template SHARDARRAY_API Array UnaryFunction<"sinh">::operator()(const Array&, Where) const;
 
 SHARDARRAY_OP op_cosh =
     elementwise({.name = "cosh",
                  .jvp = [](const JvpArgs& v) { return scaled(v, prim::unary(op_sinh, v.in[0])); },
                  .scalar = emit_function<expand::cosh>});
 template <> constexpr UnaryBody unary_body<"cosh"> = floating<op_cosh>;
-template struct UnaryFunction<"cosh">;
+template SHARDARRAY_API Array UnaryFunction<"cosh">::operator()(const Array&, Where) const;
 
 SHARDARRAY_OP op_asin = elementwise(
     {.name = "asin",
      .jvp = [](const JvpArgs& v) { return scaled(v, prim::unary(op_rsqrt, one_minus_square(v.in[0]))); },
      .scalar = emit_function<expand::asin>});
 template <> constexpr UnaryBody unary_body<"arcsin"> = floating<op_asin>;
-template struct UnaryFunction<"arcsin">;
+template SHARDARRAY_API Array UnaryFunction<"arcsin">::operator()(const Array&, Where) const;
 
 SHARDARRAY_OP op_acos =
     elementwise({.name = "acos",
@@ -131,14 +131,14 @@ SHARDARRAY_OP op_acos =
                      },
                  .scalar = emit_function<expand::acos>});
 template <> constexpr UnaryBody unary_body<"arccos"> = floating<op_acos>;
-template struct UnaryFunction<"arccos">;
+template SHARDARRAY_API Array UnaryFunction<"arccos">::operator()(const Array&, Where) const;
 
 SHARDARRAY_OP op_atan = elementwise(
     {.name = "atan",
      .jvp = [](const JvpArgs& v) { return divided(v, prim::add(prim::like(v.in[0], 1), squared(v.in[0]))); },
      .scalar = emit_function<expand::atan>});
 template <> constexpr UnaryBody unary_body<"arctan"> = floating<op_atan>;
-template struct UnaryFunction<"arctan">;
+template SHARDARRAY_API Array UnaryFunction<"arctan">::operator()(const Array&, Where) const;
 
 SHARDARRAY_OP op_atan2 =
     elementwise({.name = "atan2", .type = same_type, .jvp = atan2_jvp, .scalar = [](ScalarArgs& s) {
@@ -149,7 +149,7 @@ constexpr BinaryBody binary_body<"arctan2"> = [](const char* function, const Arr
   const Arrays v = api::together(function, {&y, &x}, api::to_inexact(api::promoted(function, {&y, &x})));
   return prim::binary(op_atan2, v[0], v[1]);
 };
-template struct BinaryFunction<"arctan2">;
+template SHARDARRAY_API Array BinaryFunction<"arctan2">::operator()(const Array&, const Array&, Where) const;
 // erf' = 2 / sqrt(pi) exp(-x^2)
 static Array bell_of(const Array& x) {
   return prim::mul(prim::like(x, 2 * std::numbers::inv_sqrtpi), prim::exp(prim::neg(squared(x))));
@@ -159,14 +159,14 @@ SHARDARRAY_OP op_erf = elementwise({.name = "erf",
                                     .jvp = [](const JvpArgs& v) { return scaled(v, bell_of(v.in[0])); },
                                     .scalar = emit_function<expand::erf>});
 template <> constexpr UnaryBody unary_body<"erf"> = floating<op_erf>;
-template struct UnaryFunction<"erf">;
+template SHARDARRAY_API Array UnaryFunction<"erf">::operator()(const Array&, Where) const;
 
 SHARDARRAY_OP op_erfc =
     elementwise({.name = "erfc",
                  .jvp = [](const JvpArgs& v) { return scaled(v, prim::neg(bell_of(v.in[0]))); },
                  .scalar = emit_function<expand::erfc>});
 template <> constexpr UnaryBody unary_body<"erfc"> = floating<op_erfc>;
-template struct UnaryFunction<"erfc">;
+template SHARDARRAY_API Array UnaryFunction<"erfc">::operator()(const Array&, Where) const;
 
 SHARDARRAY_OP op_erf_inv = elementwise(
     {.name = "erf_inv",
@@ -177,7 +177,7 @@ SHARDARRAY_OP op_erf_inv = elementwise(
          },
      .scalar = emit_function<expand::erf_inv>});
 template <> constexpr UnaryBody unary_body<"erf_inv"> = floating<op_erf_inv>;
-template struct UnaryFunction<"erf_inv">;
+template SHARDARRAY_API Array UnaryFunction<"erf_inv">::operator()(const Array&, Where) const;
 
 SHARDARRAY_OP op_logistic =
     elementwise({.name = "logistic",
@@ -187,7 +187,7 @@ SHARDARRAY_OP op_logistic =
                      },
                  .scalar = emit_function<expand::logistic>});
 template <> constexpr UnaryBody unary_body<"sigmoid"> = floating<op_logistic>;
-template struct UnaryFunction<"sigmoid">;
+template SHARDARRAY_API Array UnaryFunction<"sigmoid">::operator()(const Array&, Where) const;
 
 // ---------------------------------------------------------------- activations
 template <>
@@ -195,7 +195,7 @@ constexpr UnaryBody unary_body<"silu"> = [](const char* function, const Array& x
   const Array y = api::cast(x, api::to_inexact(api::weak_type_of(x, function)));
   return prim::mul(y, prim::unary(op_logistic, y));
 };
-template struct UnaryFunction<"silu">;
+template SHARDARRAY_API Array UnaryFunction<"silu">::operator()(const Array&, Where) const;
 // Exactly: 0.5 x erfc(-x / sqrt(2)); 1 + erf would cancel. Else 0.5 (1 + tanh u) = sigmoid(2u), u = sqrt(2 / pi) (x + 0.044715 x^3).
 Array gelu_fn::operator()(const Array& x, bool approximate, Where w) const {
   const Site site(w);
