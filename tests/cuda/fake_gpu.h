@@ -39,16 +39,16 @@ class FakeBlocks {
     std::memset(p, 0xff, whole);
     held_ += bytes;
     const std::uintptr_t address = reinterpret_cast<std::uintptr_t>(p) | bits;
-    blocks_[address] = bytes;
+    blocks_[address] = {bytes, p};
     return reinterpret_cast<void*>(address);
   }
   bool remove(void* p) {
     const std::lock_guard lock(mutex_);
     const auto it = blocks_.find(reinterpret_cast<std::uintptr_t>(p));
     if (it == blocks_.end()) return false;
-    std::memset(host(p), 0xff, it->second);
+    std::memset(host(p), 0xff, it->second.bytes);
     std::free(host(p));
-    held_ -= it->second;
+    held_ -= it->second.bytes;
     blocks_.erase(it);
     return true;
   }
@@ -59,13 +59,18 @@ class FakeBlocks {
     auto it = blocks_.upper_bound(address);
     if (it == blocks_.begin()) return 0;
     --it;
-    return address < it->first + it->second ? it->first + it->second - address : 0;
+    const std::uintptr_t end = it->first + it->second.bytes;
+    return address < end ? end - address : 0;
   }
   std::atomic<std::size_t> capacity = SIZE_MAX;
 
  private:
+  struct Block {
+    std::size_t bytes = 0;
+    void* memory = nullptr;  // without the tag, as leak checkers look for it
+  };
   std::mutex mutex_;
-  std::map<std::uintptr_t, std::size_t> blocks_;
+  std::map<std::uintptr_t, Block> blocks_;
   std::size_t held_ = 0;
 };
 
