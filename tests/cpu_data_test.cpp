@@ -259,7 +259,8 @@ template <class T> void random_sorts(std::uint32_t seed) {
         moved[first + i * inner] = payload[order[i]];
       }
     }
-    Extern x;
+    LibraryCall x;
+    x.name = "sort";
     x.in_types = x.out_types = {dtype_of<T>(), DType::int16};
     x.items = {{0,
                 {{0, 0}, {1, 0}},
@@ -302,8 +303,8 @@ template <class T, class Index> void random_scatters(std::uint32_t seed) {
         }
       }
     }
-    Extern x;
-    x.kind = ExternKind::scatter_add;
+    LibraryCall x;
+    x.name = "scatter_add";
     x.in_types = {dtype_of<Index>(), dtype_of<T>()};
     x.out_types = {dtype_of<T>()};
     x.items = {{0,
@@ -332,7 +333,8 @@ TEST_CASE("sort: keys of all types with payload, along any dimension") {
   // float16: 1, NaN, -2, -0, 65504, -inf; bfloat16 has the same signs and order here except for the
   // exponent's width
   std::vector<std::uint16_t> half = {0x3c00, 0x7e00, 0xc000, 0x8000, 0x7bff, 0xfc00}, out(6);
-  Extern x;
+  LibraryCall x;
+  x.name = "sort";
   x.in_types = x.out_types = {DType::float16};
   x.items = {{0, {{0, 0}}, {{1, 0}}, {{6}}, {{6}}, {0}}};
   run({step(x)}, {half.data(), out.data()});

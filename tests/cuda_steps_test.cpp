@@ -243,15 +243,15 @@ TEST_CASE("cuda kernels: random sorts of all dtypes") {
   for (const DType t : all_types) {
     if (is_complex(t)) continue;
     for (int k = 0; k < repeats; k++) {
-      Extern x;
-      x.kind = ExternKind::sort;
+      LibraryCall x;
+      x.name = "sort";
       x.in_types = {t, all_types[pick(random, 15)], int32};
       x.out_types = x.in_types;
       const bool in_place = pick(random, 2) == 0;
       Memory memory;
       std::vector<DType> of;
       for (std::int64_t items = 1 + pick(random, 3); items > 0; items--) {
-        Extern::Item item;
+        LibraryCall::Item item;
         Shape shape;
         const auto rank = static_cast<std::size_t>(1 + pick(random, 3)),
                    dim = static_cast<std::size_t>(pick(random, static_cast<std::int64_t>(rank)));
@@ -286,8 +286,8 @@ TEST_CASE("cuda kernels: random scatters add in order") {
   for (const DType index : {int8, int16, int32, int64, uint8, uint16, uint32, uint64})
     for (const DType t : {int8, int16, int32, int64, uint8, uint16, uint32, uint64, float32, float64})
       for (int k = 0; k < repeats; k++) {
-        Extern x;
-        x.kind = ExternKind::scatter_add;
+        LibraryCall x;
+        x.name = "scatter_add";
         x.in_types = {index, t};
         x.out_types = {t};
         Memory memory;
@@ -295,7 +295,7 @@ TEST_CASE("cuda kernels: random scatters add in order") {
         for (std::uint32_t i = 0; i < 2; i++) {
           const std::int64_t b = pick(random, 4), n = pick(random, 30), d = pick(random, 70),
                              v = pick(random, 6);
-          Extern::Item item;
+          LibraryCall::Item item;
           item.in = {{3 * i, 0}, {3 * i + 1, 0}};
           item.out = {{3 * i + 2, 0}};
           item.in_shapes = {{b, n}, {b, n, d}};
@@ -314,12 +314,17 @@ TEST_CASE("cuda kernels: random scatters add in order") {
 }
 
 TEST_CASE("cuda kernels: sorts and scatters are refused by dtype") {
-  Extern x;
+  LibraryCall x;
+  x.name = "sort_by_hand";
+  CHECK(
+      message_of<CompileError>([&] { launches_of_step(x); }) ==
+      "sort_by_hand: CUDA has no library kernel of this name. It has sort, scatter_add. Please report this.");
+  x.name = "sort";
   x.in_types = x.out_types = {complex64};
   CHECK(message_of<CompileError>([&] { launches_of_step(x); }) ==
         "sort: CUDA has no kernel for complex64. It takes bool, integers and floats. Convert the operand "
         "first.");
-  x.kind = ExternKind::scatter_add;
+  x.name = "scatter_add";
   x.in_types = {float32, float32};
   CHECK(message_of<CompileError>([&] { launches_of_step(x); }) ==
         "scatter_add: CUDA has no kernel for float32. It takes rows of an integer dtype. Convert the operand "

@@ -128,9 +128,11 @@ TEST_CASE("target: float sums have the target's order, those of reproducible lin
   const auto f = [](const Array& x) { return sa::sum(x, 1) * 2; };
   sa::Target t = cpu();
   t.reductions = {.lanes = 128, .block = 4096};
-  CHECK(loops(compiled(t, numbers({6, 50}), f)).at(0)->kernel->order == t.reductions);
+  const sa::Compiled its = compiled(t, numbers({6, 50}), f);
+  CHECK(loops(its).at(0)->kernel->order == t.reductions);
   const sa::reproducible on(true);
-  for (const sa::Loop* l : loops(compiled(t, numbers({6, 50}), f))) {
+  const sa::Compiled everywhere = compiled(t, numbers({6, 50}), f);
+  for (const sa::Loop* l : loops(everywhere)) {
     const auto& code = l->kernel->code;
     if (std::any_of(code.begin(), code.end(), sa::is_ordered))
       CHECK(l->kernel->order == sa::ReductionOrder{});

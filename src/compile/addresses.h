@@ -48,9 +48,9 @@ Shape row_major(const Shape& s);
 
 /// The Exchange that executes a transfer or an op made of boxes.
 Exchange make_exchange(const PartStep& s, const FlatGraph& g, Addresses& at);
-/// Gemm and Extern items.
+/// Gemm and LibraryCall items.
 Gemm make_gemm(const PartStep& s, const FlatGraph& g, Addresses& at);
-Extern make_extern(const PartStep& s, const FlatGraph& g, Addresses& at);
+LibraryCall make_library_call(const PartStep& s, const FlatGraph& g, Addresses& at);
 Loop make_loop(const Group& group, const GroupKernel& k, const FlatGraph& g, const Partition& p,
                Addresses& at);
 

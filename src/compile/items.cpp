@@ -1,16 +1,10 @@
-// Loop, Gemm and Extern items: the local shapes and addresses of every instance.
+// Loop, Gemm and LibraryCall items: the local shapes and addresses of every instance.
 #include "compile/addresses.h"
 #include "compile/index_map.h"
 
 namespace shardarray {
 
 namespace {
-
-std::int64_t product(const Shape& s, std::size_t from, std::size_t to) {
-  std::int64_t n = 1;
-  for (std::size_t k = from; k < to; k++) n *= s[k];
-  return n;
-}
 
 LoopArg loop_arg(const KernelAccess& a, const Loop::Item& item, int p, Addresses& at) {
   const Box tile = at.stored_tile(a.value, p);
@@ -123,39 +117,33 @@ Gemm make_gemm(const PartStep& s, const FlatGraph& g, Addresses& at) {
   return gemm;
 }
 
-Extern make_extern(const PartStep& s, const FlatGraph& g, Addresses& at) {
+LibraryCall make_library_call(const PartStep& s, const FlatGraph& g, Addresses& at) {
   const FlatNode& n = g.nodes[static_cast<std::size_t>(s.node)];
-  const bool sorts = n.op->form == Form::sort;
-  Extern e;
-  e.kind = sorts ? ExternKind::sort : ExternKind::scatter_add;
-  for (const Type& t : n.in_types) e.in_types.push_back(t.dtype);
-  for (const Type& t : n.out_types) e.out_types.push_back(t.dtype);
+  const Call call = n.call();
+  LibraryCall l;
+  for (const Type& t : n.in_types) l.in_types.push_back(t.dtype);
+  for (const Type& t : n.out_types) l.out_types.push_back(t.dtype);
   const Memory memory = at.memory(s.out[0]);
-  for (std::size_t i = 0; i < memory.refs.size(); i++) {
-    Extern::Item item;
-    item.device = memory.device[i];
+  for (const int device : memory.device) {
+    std::vector<Box> in, out;
+    LibraryCall::Item item;
+    item.device = device;
     for (int v : s.in) {
-      item.in.push_back(at.ref(v, item.device));
-      item.in_shapes.push_back(at.tile(v, item.device).size);
+      item.in.push_back(at.ref(v, device));
+      in.push_back(at.tile(v, device));
     }
     for (int v : s.out) {
-      item.out.push_back(at.ref(v, item.device));
-      item.out_shapes.push_back(at.tile(v, item.device).size);
+      item.out.push_back(at.ref(v, device));
+      out.push_back(at.tile(v, device));
     }
-    if (sorts) {
-      item.params = {n.attrs->dims[0] + static_cast<std::int64_t>(n.in_types[0].shape.size())};
-    } else {  // [b, n] rows and [b, n, d] updates into [b, v, d]
-      const auto nb = static_cast<std::size_t>(n.attrs->lo[0]), nr = static_cast<std::size_t>(n.attrs->hi[0]);
-      const Shape updates = item.in_shapes[1], out = item.out_shapes[0];
-      const std::int64_t batch = product(updates, 0, nb), count = product(updates, nb, nb + nr);
-      const std::int64_t width = product(updates, nb + nr, updates.size());
-      item.params = {at.tile(s.out[0], item.device).lo[nb]};
-      item.in_shapes = {{batch, count}, {batch, count, width}};
-      item.out_shapes = {{batch, out[nb], width}};
-    }
-    e.items.push_back(std::move(item));
+    LocalCall here = n.op->lower({call, in, out});
+    l.name = here.name;
+    item.in_shapes = std::move(here.in_shapes);
+    item.out_shapes = std::move(here.out_shapes);
+    item.params = std::move(here.params);
+    l.items.push_back(std::move(item));
   }
-  return e;
+  return l;
 }
 
 }  // namespace shardarray

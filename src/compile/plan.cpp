@@ -83,7 +83,7 @@ void plan(const Partition& p, const Fusion& f, const FlatGraph& g, const Compile
       const Form form =
           s.node < 0 || s.transfer >= 0 ? Form::boxes : g.nodes[static_cast<std::size_t>(s.node)].op->form;
       if (form == Form::gemm) step.body = make_gemm(s, g, at);
-      else if (form == Form::sort || form == Form::scatter) step.body = make_extern(s, g, at);
+      else if (form == Form::library) step.body = make_library_call(s, g, at);
       else step.body = make_exchange(s, g, at);
     }
     if (const auto* e = std::get_if<Exchange>(&step.body); e && e->transfer >= 0)

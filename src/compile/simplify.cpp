@@ -50,7 +50,7 @@ class Simplifier {
     if (n.op->form == Form::call) return replay(flatten(*n.attrs->graphs[0]), in);
     if (n.op->form == Form::view && n.in_types[0].shape == n.out_types[0].shape) return in;
     if (is_half(n.out_types[0].dtype) &&
-        (n.op->form == Form::gemm || n.op->form == Form::reduce || n.op->form == Form::scatter))
+        (n.op->form == Form::gemm || n.op->form == Form::reduce || n.op->trait == Trait::sums))
       return {n.op->form == Form::gemm && target_.half_products ? add_half_dot(n, std::move(in))
                                                                 : add_in_float32(n, std::move(in))};
     if (n.op->form == Form::gemm) return {add_dot(n, std::move(in))};

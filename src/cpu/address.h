@@ -1,5 +1,6 @@
 // From a program's addresses to memory.
 #pragma once
+#include <cstring>
 #include <span>
 #include <vector>
 
@@ -9,6 +10,13 @@ namespace shardarray {
 
 inline char* address(void* const* bases, const Ref& r) {
   return static_cast<char*>(bases[r.base]) + r.offset;
+}
+
+/// What stands at p, aligned or not.
+template <class T> T read_number(const char* p) {
+  T x;
+  std::memcpy(&x, p, sizeof x);
+  return x;
 }
 
 /// The addresses of a function's arguments; few of them ask for no memory.

@@ -92,8 +92,9 @@ void WorkList::add(const Gemm& gemm) {
   coded_products_ += coded;
 }
 
-void WorkList::add(const Extern& x) {
-  for (const Extern::Item& i : x.items) append(ranges_of(x, i), all_units(externs_.emplace_back(x, i)));
+void WorkList::add(const LibraryCall& call) {
+  for (const LibraryCall::Item& i : call.items)
+    append(ranges_of(call, i), all_units(library_calls_.emplace_back(plan_library_call(call, i))));
 }
 
 void WorkList::add(const Exchange& x) {

@@ -4,9 +4,9 @@
 #include <memory>
 #include <vector>
 
-#include "cpu/externs.h"
 #include "cpu/gemm.h"
 #include "cpu/interpreter.h"
+#include "cpu/library_call.h"
 #include "runtime/step_ranges.h"
 #include "runtime/task_graph.h"
 #include "runtime/transport.h"
@@ -64,7 +64,7 @@ class WorkList {
  private:
   void add(const Loop& loop);
   void add(const Gemm& gemm);
-  void add(const Extern& x);
+  void add(const LibraryCall& call);
   void add(const Exchange& x);
   Work& append(ItemRanges ranges, Task units);
 
@@ -72,7 +72,7 @@ class WorkList {
   std::vector<Work> all_;
   std::deque<LoopPlan> loops_;
   std::deque<GemmPlan> gemms_;
-  std::deque<ExternPlan> externs_;
+  std::deque<LibraryPlan> library_calls_;
   std::vector<std::unique_ptr<Communication>> exchanges_;
   double interpreted_ns_ = 0;
   int coded_products_ = 0;

@@ -39,7 +39,7 @@ std::vector<Launch> launches_of(const Program& program) {
         [&]<class Body>(const Body& body) {
           if constexpr (std::is_same_v<Body, Loop>) add_loop_launches(step, body, launches);
           else if constexpr (std::is_same_v<Body, Gemm>) add_gemm_launches(step, body, launches);
-          else if constexpr (std::is_same_v<Body, Extern>) add_extern_launches(step, body, launches);
+          else if constexpr (std::is_same_v<Body, LibraryCall>) add_library_launches(step, body, launches);
           else add_exchange_launches(step, body, launches);
         },
         step.body);

@@ -16,7 +16,7 @@ inline constexpr std::uint32_t block_threads = 256;
 void add_loop_launches(const Step& step, const Loop& loop, std::vector<Launch>& to);
 void add_exchange_launches(const Step& step, const Exchange& exchange, std::vector<Launch>& to);
 void add_gemm_launches(const Step& step, const Gemm& gemm, std::vector<Launch>& to);
-void add_extern_launches(const Step& step, const Extern& x, std::vector<Launch>& to);
+void add_library_launches(const Step& step, const LibraryCall& call, std::vector<Launch>& to);
 
 /// A launch with a thread for each point of the largest item, and no more blocks than keep a large GPU busy.
 /// Throws CompileError for more items than a grid has.

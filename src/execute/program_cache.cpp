@@ -166,7 +166,7 @@ namespace {
 
 std::size_t bytes_of_item(const Loop::Item& i) { return sizeof i + i.args.size() * sizeof(LoopArg); }
 std::size_t bytes_of_item(const Gemm::Item& i) { return sizeof i; }
-std::size_t bytes_of_item(const Extern::Item& i) {
+std::size_t bytes_of_item(const LibraryCall::Item& i) {
   return sizeof i + (i.in.size() + i.out.size()) * (sizeof(Ref) + sizeof(Shape));
 }
 std::size_t bytes_of_item(const Exchange::Item& i) {

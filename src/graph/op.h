@@ -94,6 +94,17 @@ struct BoxSource {
   Shape in_lo, step;
 };
 
+/// A call of a backend's library, as one device makes it: see LibraryCall.
+struct LocalCall {
+  const char* name;
+  std::vector<Shape> in_shapes, out_shapes;
+  std::vector<std::int64_t> params;
+};
+struct LowerArgs {
+  const Call& call;              ///< of the whole arrays
+  std::span<const Box> in, out;  ///< what the device has of them
+};
+
 /// How the compiler treats an op: the closed list.
 enum class Form : std::uint8_t {
   leaf,        // a placeholder or a materialised array
@@ -104,8 +115,7 @@ enum class Form : std::uint8_t {
   reduce,      // attrs.reducer over attrs.dims
   gemm,        // attrs.letters
   take,        // rows of operand 0 by operand 1
-  scatter,     // rows of operand 1 added into zeros at rows operand 0
-  sort,        // along attrs.dims[0], all operands by the first
+  library,     // a kernel that backends have by name: `lower`
   constraint,  // attrs.sharding
   call,        // attrs.graphs[0] on the operands
   collective,  // over attrs.axis; must be gone after the map that binds it
@@ -123,6 +133,7 @@ enum class Trait : std::uint8_t {
   row_list,    // the program says which row comes from where
   conversion,  // to attrs.dtype
   bits,        // of 16-bit floats it takes the bits, not the values
+  sums,        // adds up: 16-bit floats in float32; attrs.uncut fixes the order
   device_rows  // a dimension lies on the devices of attrs.axes
 };
 
@@ -140,6 +151,7 @@ struct alignas(64) Op {  // as compilers align large objects: see SHARDARRAY_OP
   void (*scalar)(ScalarArgs&) = nullptr;              ///< elementwise
   std::vector<MapDim> (*map)(const Call&) = nullptr;  ///< rearranges within a tile, fused as an index map
   std::vector<BoxSource> (*boxes)(const Call&, const Box& out) = nullptr;  ///< assembled from boxes
+  LocalCall (*lower)(const LowerArgs&) = nullptr;                          ///< of Form::library
   Trait trait = Trait::none;
   bool effect = false;  ///< kept, ordered, never duplicated
 };

@@ -130,10 +130,22 @@ static Batched scatter_batch(const BatchArgs& b) {
   return mapped({prim::scatter(whole(0), whole(1), a.lo[0] + 1, a.hi[0], a.shape[0])});
 }
 
+// [b.., n..] rows and [b.., n.., d..] updates as [b, n] and [b, n, d].
+static LocalCall scatter_call(const LowerArgs& l) {
+  const std::size_t b = batch_rank(*l.call.attrs), n = index_rank(*l.call.attrs);
+  const Shape& updates = l.in[1].size;
+  const auto size = [&](std::size_t from, std::size_t to) { return num_elements(part(updates, from, to)); };
+  const std::int64_t batch = size(0, b), count = size(b, b + n), width = size(b + n, updates.size());
+  return {.name = "scatter_add",
+          .in_shapes = {{batch, count}, {batch, count, width}},
+          .out_shapes = {{batch, l.out[0].size[b], width}},
+          .params = {l.out[0].lo[b]}};
+}
+
 // Indices [b..,n..], updates [b..,n..,d..] -> [b..,v,d..]: zeros with rows added; shape = {v}.
 SHARDARRAY_OP op_scatter{
     .name = "scatter",
-    .form = Form::scatter,
+    .form = Form::library,
     .rule = scatter_rule,
     .type = scatter_type,
     .linearity = [](const Call&, int operand) { return operand == 1 ? Linear::each : Linear::no; },
@@ -148,7 +160,9 @@ SHARDARRAY_OP op_scatter{
           return Arrays{Array(),
                         prim::take(t.cotangents[0], t.in[0], t.node.attrs().lo[0], t.node.attrs().hi[0])};
         },
-    .batch = scatter_batch};
+    .batch = scatter_batch,
+    .lower = scatter_call,
+    .trait = Trait::sums};
 
 // ---------------------------------------------------------------- take of any axis
 // What jnp.take gives outside: NaN, the lowest signed and the highest unsigned value.

@@ -35,9 +35,23 @@ static Arrays sort_jvp(const JvpArgs& v) {
   return r;
 }
 
+static LocalCall sort_call(const LowerArgs& l) {
+  LocalCall c{.name = "sort",
+              .in_shapes = {},
+              .out_shapes = {},
+              .params = {l.call.attrs->dims[0] + std::ssize(l.call.in[0].shape)}};
+  for (const Box& b : l.in) c.in_shapes.push_back(b.size);
+  c.out_shapes = c.in_shapes;
+  return c;
+}
+
 // All operands along attrs.dims[0], by the first, stable.
-SHARDARRAY_OP op_sort{
-    .name = "sort", .form = Form::sort, .rule = sort_rule, .type = sort_type, .jvp = sort_jvp};
+SHARDARRAY_OP op_sort{.name = "sort",
+                      .form = Form::library,
+                      .rule = sort_rule,
+                      .type = sort_type,
+                      .jvp = sort_jvp,
+                      .lower = sort_call};
 
 Array sort_fn::operator()(const Array& x, std::int64_t axis, Where w) const {
   const Site site(w, "sort");

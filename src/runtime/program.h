@@ -55,20 +55,19 @@ struct Gemm {
   bool fixed_order = false;
   std::vector<Item> items;
 };
-/// A kernel that is no loop nest.
+/// A kernel that is no loop nest, by the name under which every backend has it in its table.
 ///   sort         in: keys, payload...; out: the same, sorted by the keys, stable, along dimension params[0]. NaN is last
 ///                and -0 equals 0 (stable between them).
 ///   scatter_add  in: rows int [b, n], updates [b, n, d]; out [b, v, d]: zeros with updates[b, i] added to row rows[b, i], in
 ///                the order of i. params[0]: global index of the tile's first row; rows outside the tile are skipped.
-enum class ExternKind : std::uint8_t { sort, scatter_add };
-struct Extern {
+struct LibraryCall {
   struct Item {
     int device = 0;
     std::vector<Ref> in, out;
     std::vector<Shape> in_shapes, out_shapes;  ///< of the local tiles, contiguous row-major
     std::vector<std::int64_t> params;
   };
-  ExternKind kind = ExternKind::sort;
+  std::string name;
   std::vector<DType> in_types, out_types;
   std::vector<Item> items;
 };
@@ -102,7 +101,7 @@ struct Exchange {
 
 /// One step of a program, over all its devices. Items of one step are independent of each other.
 struct Step {
-  std::variant<Loop, Gemm, Extern, Exchange> body;
+  std::variant<Loop, Gemm, LibraryCall, Exchange> body;
   std::string label;  ///< the ops in it, for explain: `add, relu`
   Where where;
 };

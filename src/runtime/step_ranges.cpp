@@ -33,7 +33,7 @@ ItemRanges ranges_of(const Gemm& gemm, const Gemm::Item& i) {
           {matrix_range(i.c, i.m, i.n, i.ldc, i.batch, i.stride_c, out)}};
 }
 
-ItemRanges ranges_of(const Extern& x, const Extern::Item& i) {
+ItemRanges ranges_of(const LibraryCall& x, const LibraryCall::Item& i) {
   ItemRanges out;
   for (std::size_t k = 0; k < i.in.size(); k++)
     out.reads.push_back(elements_range(i.in[k], num_elements(i.in_shapes[k]), itemsize(x.in_types[k])));

@@ -18,7 +18,7 @@ struct ItemRanges {
 };
 ItemRanges ranges_of(const Loop& loop, const Loop::Item& item);
 ItemRanges ranges_of(const Gemm& gemm, const Gemm::Item& item);
-ItemRanges ranges_of(const Extern& x, const Extern::Item& item);
+ItemRanges ranges_of(const LibraryCall& x, const LibraryCall::Item& item);
 ItemRanges ranges_of(const Exchange& x, const Exchange::Item& item);
 
 }  // namespace shardarray

@@ -1,4 +1,4 @@
-// Sorts and scatters.
+// Library calls: sorts and scatters.
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -20,12 +20,12 @@ namespace {
 /// The launches of a sort: their tables differ in the width and the side.
 class SortLaunches {
  public:
-  SortLaunches(const Step& step, const Extern& x) : step_(step), x_(x) {
+  SortLaunches(const Step& step, const LibraryCall& x) : step_(step), x_(x) {
     if (is_complex(x.in_types[0])) refuse_dtype("sort", x.in_types[0], "bool, integers and floats");
     table_.key = x.in_types[0];
     head_ = writer_.reserve<device::SortTable>();
     std::vector<device::SortItem> items;
-    for (const Extern::Item& item : x.items) items.push_back(sort_item(item));
+    for (const LibraryCall::Item& item : x.items) items.push_back(sort_item(item));
     table_.items = writer_.add(items);
   }
 
@@ -42,7 +42,7 @@ class SortLaunches {
   }
 
  private:
-  device::SortItem sort_item(const Extern::Item& item) {
+  device::SortItem sort_item(const LibraryCall::Item& item) {
     const Shape& shape = item.in_shapes[0];
     const auto dim = static_cast<std::size_t>(item.params[0]);
     const std::int64_t elements = num_elements(shape);
@@ -78,7 +78,7 @@ class SortLaunches {
   }
 
   const Step& step_;
-  const Extern& x_;
+  const LibraryCall& x_;
   LaunchTable writer_;
   std::uint32_t head_ = 0;
   device::SortTable table_{};
@@ -86,7 +86,7 @@ class SortLaunches {
   std::int64_t elements_ = 0, length_ = 0, runs_ = 0;  // of the largest item
 };
 
-device::ScatterItem scatter_item(const Extern::Item& item) {
+device::ScatterItem scatter_item(const LibraryCall::Item& item) {
   const Shape& table = item.out_shapes[0];
   device::ScatterItem s{};
   s.rows = device_address(item.in[0]);
@@ -100,7 +100,7 @@ device::ScatterItem scatter_item(const Extern::Item& item) {
   return s;
 }
 
-void add_scatter(const Step& step, const Extern& x, std::vector<Launch>& to) {
+void add_scatter(const Step& step, const LibraryCall& x, std::vector<Launch>& to) {
   const DType index = x.in_types[0], values = x.in_types[1];
   if (!is_integer(index)) refuse_dtype("scatter_add", index, "rows of an integer dtype");
   if (!is_integer(values) && values != float32 && values != float64)
@@ -115,20 +115,32 @@ void add_scatter(const Step& step, const Extern& x, std::vector<Launch>& to) {
   t.bytes = static_cast<std::uint32_t>(itemsize(values));
   std::vector<device::ScatterItem> items;
   std::int64_t most = 0;
-  for (const Extern::Item& item : x.items) {
+  for (const LibraryCall::Item& item : x.items) {
     items.push_back(scatter_item(item));
     most = std::max(most, items.back().batch * items.back().columns);
   }
   add_launch(step, "shardarray_scatter_add", t, items, most, std::move(table), to);
 }
 
+void add_sort(const Step& step, const LibraryCall& call, std::vector<Launch>& to) {
+  SortLaunches(step, call).add_to(to);
+}
+
+struct Entry {
+  const char* name;
+  void (*add)(const Step& step, const LibraryCall& call, std::vector<Launch>& to);
+};
+constexpr Entry table[] = {{"sort", add_sort}, {"scatter_add", add_scatter}};
+
 }  // namespace
 
-void add_extern_launches(const Step& step, const Extern& x, std::vector<Launch>& to) {
-  switch (x.kind) {
-    case ExternKind::sort: return SortLaunches(step, x).add_to(to);
-    case ExternKind::scatter_add: return add_scatter(step, x, to);
-  }
+void add_library_launches(const Step& step, const LibraryCall& call, std::vector<Launch>& to) {
+  for (const Entry& e : table)
+    if (call.name == e.name) return e.add(step, call, to);
+  std::string known;
+  for (const Entry& e : table) known += fmt::format("{}{}", known.empty() ? "" : ", ", e.name);
+  throw CompileError(fmt::format(
+      "{}: CUDA has no library kernel of this name. It has {}. Please report this.", call.name, known));
 }
 
 }  // namespace shardarray::cuda

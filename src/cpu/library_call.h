@@ -1,0 +1,36 @@
+// Kernels that are no loop nests, by name.
+#pragma once
+#include <cstdint>
+#include <functional>
+
+#include "runtime/program.h"
+
+namespace shardarray {
+
+/// One item of a LibraryCall, in units that are independent of each other.
+class LibraryPlan {
+ public:
+  using Run = std::function<void(void* const* bases, std::int64_t begin, std::int64_t end)>;
+  LibraryPlan(std::int64_t units, double cost_ns, Run run)
+      : units_(units), cost_ns_(cost_ns), run_(std::move(run)) {}
+  void run(void* const* bases, std::int64_t begin, std::int64_t end) const { run_(bases, begin, end); }
+  std::int64_t units() const { return units_; }
+  double cost_ns() const { return cost_ns_; }
+
+ private:
+  std::int64_t units_;
+  double cost_ns_;
+  Run run_;
+};
+
+/// Throws CompileError where the CPU has no kernel of that name, or none for a dtype.
+LibraryPlan plan_library_call(const LibraryCall& call, const LibraryCall::Item& item);
+
+// The kernels, one file each. Units: lines along the sorted dimension; blocks of the table's columns.
+LibraryPlan plan_sort(const LibraryCall& call, const LibraryCall::Item& item);
+LibraryPlan plan_scatter_add(const LibraryCall& call, const LibraryCall::Item& item);
+
+/// Throws CompileError: what `takes` names is all that there is.
+[[noreturn]] void refuse_dtype(const char* kernel, DType t, const char* takes);
+
+}  // namespace shardarray
