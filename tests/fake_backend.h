@@ -167,9 +167,9 @@ class FakeBackend final : public Backend {
       std::vector<void*> host;
       for (void* const b : bases) host.push_back(FakeMemory::host(b));
       const bool fails = owner_.runs_to_failure >= 0 && owner_.runs_to_failure-- == 0;
-      return owner_.queue.ask([this, report, fails, host = std::move(host)] {
+      return owner_.queue.ask([real = real_, report, fails, host = std::move(host)] {
         if (fails) throw TransportError("fake: a wire was cut");
-        shardarray::wait(real_->run(host, report));
+        shardarray::wait(real->run(host, report));
       });
     }
 

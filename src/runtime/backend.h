@@ -30,7 +30,7 @@ struct RunReport {
       received;  ///< transfer -> bytes that the executor moved for it (equals Transfer::moved_bytes)
 };
 
-/// A program made ready for a backend.
+/// A program made ready for a backend. It may go while work that it was asked for is not done.
 class Executable {
  public:
   virtual ~Executable() = default;
