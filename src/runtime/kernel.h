@@ -79,11 +79,13 @@ enum class Function : std::uint8_t {
 #define SHARDARRAY_BINARY(name) name,
 #include "runtime/functions.inc"
 };
-inline constexpr int function_count = 0
-#define SHARDARRAY_UNARY(name) +1
-#define SHARDARRAY_BINARY(name) +1
+inline constexpr int function_count = [] {
+  int n = 0;
+#define SHARDARRAY_UNARY(name) n++;
+#define SHARDARRAY_BINARY(name) n++;
 #include "runtime/functions.inc"
-    ;
+  return n;
+}();
 
 const char* name(Code c);
 const char* name(Function f);
