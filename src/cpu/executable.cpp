@@ -8,7 +8,6 @@
 #include <utility>
 #include <vector>
 
-#include "base/ceil_div.h"
 #include "cpu/compiled_work.h"
 #include "runtime/task_graph.h"
 #include "shardarray/error.h"
@@ -38,7 +37,7 @@ struct ProgramTasks {
     if (all.begin >= all.end) return;
     const auto by_cost = static_cast<std::int64_t>(std::min(all.cost_ns / chunk_ns, 1e6));
     const std::int64_t units = all.end - all.begin,
-                       most = std::min(ceil_div(units, w.least_units), chunks_per_item),
+                       most = std::min(std::max<std::int64_t>(1, units / w.least_units), chunks_per_item),
                        chunks = std::clamp<std::int64_t>(by_cost, 1, most);
     const auto start = [&](std::int64_t c) {  // units * c may not fit
       return all.begin + units / chunks * c + std::min(c, units % chunks);

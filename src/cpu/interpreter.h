@@ -88,7 +88,10 @@ class LoopPlan {
   std::int64_t units() const { return outer_count_; }
   /// Fewer columns at a time would read every row in pieces of cache lines: 4096 x 1000 floats in chunks of 31 columns take
   /// three times as long as in chunks of 62.
-  std::int64_t least_units() const { return mode_ == LoopMode::columns && inner_count_ > 1 ? 64 : 1; }
+  std::int64_t least_units() const {
+    if (mode_ != LoopMode::columns || inner_count_ <= 1) return 1;
+    return outer_count_ >= 256 ? 64 : 16;  // few columns: cache lines still, and every worker has some
+  }
   /// A rough estimate for all units.
   double cost_ns() const { return cost_ns_; }
   LoopMode mode() const { return mode_; }

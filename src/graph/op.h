@@ -158,7 +158,7 @@ struct alignas(64) Op {  // as compilers align large objects: see SHARDARRAY_OP
 
 /// Defines an op: `SHARDARRAY_OP op_exp{.name = "exp", ...};`. The linker puts all of them side by side. One that other files
 /// record is declared in record.h.
-#define SHARDARRAY_OP [[gnu::section("shardarray_ops"), gnu::used]] constinit const Op
+#define SHARDARRAY_OP [[gnu::section("shardarray_ops"), gnu::used, gnu::retain]] constinit const Op
 /// The ops of src/ops, in no order.
 std::span<const Op> all_ops();
 
@@ -174,6 +174,7 @@ Arrays record_all(const Op& op, std::span<const Array> in, AttrsRef attrs, Where
 Arrays record_again(const Node& n, std::span<const Array> in);
 
 Linear linearity(const Call& c, int operand);
+inline bool is_literal(const Node& n) { return n.op->trait == Trait::literal; }
 
 /// Ops that the library itself must recognise, defined in graph/op.cpp.
 extern const Op op_input;     ///< a placeholder or a leaf with a value; no operands
