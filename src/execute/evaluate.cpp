@@ -103,7 +103,7 @@ Collection collect(OpenNodes& open, const Brought& brought, const char* what) {
     return n;
   };
   for (Node* n : nodes) {
-    if (n->op->trait == Trait::literal) {  // a number is an argument: another one is no other program
+    if (is_literal(*n)) {  // a number is an argument: another one is no other program
       n->out()[0].value = scalar_value(n->type().dtype, n->attrs().bits, device);
       n->set_evaluated();
       continue;

@@ -32,7 +32,7 @@ WeakType computed(WeakType t) {
 
 Array created(Array x) {
   if (!x.node()->modes->default_device || !trace_state().open.empty()) return x;
-  if (x.node()->op->trait == Trait::literal) x = record(op_identity, {x});  // a number has no place
+  if (is_literal(*x.node())) x = record(op_identity, {x});  // a number has no place
   compute(x.node());
   return x;
 }

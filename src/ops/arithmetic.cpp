@@ -8,7 +8,7 @@ namespace shardarray {
 
 using namespace rules;
 
-// Bool and integers count.
+// Bools are counted.
 static WeakType bool_to_int32(WeakType t) {
   return t.dtype == DType::bool_ ? WeakType{DType::int32, false} : t;
 }
@@ -170,11 +170,7 @@ SHARDARRAY_OP op_div = elementwise(
            return Arrays{prim::div(t.cotangents[0], t.in[1]), Array()};
          },
      .scalar = emit_binary<Code::div>});
-template <>
-constexpr BinaryBody binary_body<"divide"> = [](const char* function, const Array& a, const Array& b) {
-  const Arrays x = api::together(function, {&a, &b}, api::to_inexact(api::promoted(function, {&a, &b})));
-  return prim::div(x[0], x[1]);
-};
+template <> constexpr BinaryBody binary_body<"divide"> = floating<op_div>;
 template SHARDARRAY_API Array BinaryFunction<"divide">::operator()(const Array&, const Array&, Where) const;
 
 SHARDARRAY_OP op_rem = elementwise(

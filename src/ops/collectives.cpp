@@ -89,9 +89,7 @@ bool binds(const BatchArgs& b) { return b.node.attrs().axes[0] == b.axis; }
 // Over another axis: the rows pass through, dimensions count from the last.
 Batched pass(const BatchArgs& b) { return mapped({record(*b.node.op, b.in, b.node.attrs())}); }
 
-Array rows_of(const BatchArgs& b) {
-  return asked(b.mapped[0] ? b.in[0] : add_leading(b.in[0], b.axis->size));
-}
+Array rows_of(const BatchArgs& b) { return asked(with_rows(b, 0)); }
 
 // pmax and pmin have no derivative; the reduction over rows that they become has one, so its operand is marked.
 Arrays no_rule(const JvpArgs& v) {
@@ -101,11 +99,8 @@ Arrays no_rule(const JvpArgs& v) {
       name.empty() ? v.node.op->name : name, v.node.where.file, v.node.where.line));
 }
 
-SHARDARRAY_OP op_underived{.name = "underived",
-                           .form = Form::scalar,
-                           .rule = pointwise_rule,
-                           .jvp = no_rule,
-                           .scalar = [](ScalarArgs& s) { s.out[0] = s.in[0]; }};
+SHARDARRAY_OP op_underived =
+    elementwise({.name = "underived", .jvp = no_rule, .scalar = [](ScalarArgs& s) { s.out[0] = s.in[0]; }});
 Array underived(const Array& x, const BatchArgs& b) {
   Attrs a;
   a.letters = b.node.op->name;

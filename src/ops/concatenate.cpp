@@ -1,5 +1,5 @@
-// concatenate, stack, roll, permute_rows: dimensions that are put together of others' parts. Where such a dimension is cut into tiles, boxes move
-// between neighbours: a halo factor, shared by both sides although their sizes differ.
+// concatenate, stack, roll, permute_rows: dimensions that are put together of others' parts. Where such a dimension is cut
+// into tiles, boxes move between neighbours: a halo factor, shared by both sides although their sizes differ.
 #include <fmt/core.h>
 
 #include "base/sizes.h"

@@ -29,6 +29,10 @@ Array BinaryFunction<name>::operator()(const Array& a, const Array& b, Where w) 
 template <const Op& op> Array floating(const char* function, const Array& x) {
   return prim::unary(op, api::cast(x, api::to_inexact(api::weak_type_of(x, function))));
 }
+template <const Op& op> Array floating(const char* function, const Array& a, const Array& b) {
+  const Arrays x = api::together(function, {&a, &b}, api::to_inexact(api::promoted(function, {&a, &b})));
+  return prim::binary(op, x[0], x[1]);
+}
 /// Of the operands' common type.
 template <const Op& op> Array promoting(const char* function, const Array& a, const Array& b) {
   const Arrays x = api::together(function, {&a, &b}, api::promoted(function, {&a, &b}));

@@ -63,12 +63,7 @@ static Rule take_rule(const Call& c) {
 static Batched take_batch(const BatchArgs& b) {
   const auto batch = b.node.attrs().lo[0], n = b.node.attrs().hi[0];
   if (!b.mapped[0] && batch == 0) return mapped({prim::take(b.in[0], b.in[1], 0, n + 1)});
-  auto whole = [&](int k) {
-    return b.mapped[static_cast<std::size_t>(k)]
-               ? b.in[static_cast<std::size_t>(k)]
-               : add_leading(b.in[static_cast<std::size_t>(k)], b.axis->size);
-  };
-  return mapped({prim::take(whole(0), whole(1), batch + 1, n)});
+  return mapped({prim::take(with_rows(b, 0), with_rows(b, 1), batch + 1, n)});
 }
 
 // Table [b..,v,d..], indices [b..,n..] -> [b..,n..,d..]; lo = {rank of b}, hi = {rank of n}; rows outside: 0.
@@ -122,12 +117,7 @@ static Rule scatter_rule(const Call& c) {
 
 static Batched scatter_batch(const BatchArgs& b) {
   const Attrs& a = b.node.attrs();
-  auto whole = [&](int k) {
-    return b.mapped[static_cast<std::size_t>(k)]
-               ? b.in[static_cast<std::size_t>(k)]
-               : add_leading(b.in[static_cast<std::size_t>(k)], b.axis->size);
-  };
-  return mapped({prim::scatter(whole(0), whole(1), a.lo[0] + 1, a.hi[0], a.shape[0])});
+  return mapped({prim::scatter(with_rows(b, 0), with_rows(b, 1), a.lo[0] + 1, a.hi[0], a.shape[0])});
 }
 
 // [b.., n..] rows and [b.., n.., d..] updates as [b, n] and [b, n, d].

@@ -144,11 +144,7 @@ SHARDARRAY_OP op_atan2 =
     elementwise({.name = "atan2", .type = same_type, .jvp = atan2_jvp, .scalar = [](ScalarArgs& s) {
                    s.out[0] = expand::atan2(s.b, s.in[0], s.in[1]);
                  }});
-template <>
-constexpr BinaryBody binary_body<"arctan2"> = [](const char* function, const Array& y, const Array& x) {
-  const Arrays v = api::together(function, {&y, &x}, api::to_inexact(api::promoted(function, {&y, &x})));
-  return prim::binary(op_atan2, v[0], v[1]);
-};
+template <> constexpr BinaryBody binary_body<"arctan2"> = floating<op_atan2>;
 template SHARDARRAY_API Array BinaryFunction<"arctan2">::operator()(const Array&, const Array&, Where) const;
 // erf' = 2 / sqrt(pi) exp(-x^2)
 static Array bell_of(const Array& x) {

@@ -51,8 +51,8 @@ SHARDARRAY_OP op_beside = elementwise(
      .scalar = [](ScalarArgs& s) { s.out[0] = s.in[0]; },
      .trait = Trait::beside});
 
-// Under a map only the values are left: rows have no placement of their own.
-// Operand 0, placed as operand 1, of which nothing is read.
+// Operand 0, placed as operand 1, of which nothing is read. Under a map only the values are left: rows have no placement of
+// their own.
 SHARDARRAY_OP op_like = elementwise(
     {.name = "like",
      .linearity = [](const Call&, int operand) { return operand == 0 ? Linear::each : Linear::no; },

@@ -106,7 +106,7 @@ static std::int64_t sign_extended(DType t, std::uint64_t bits) {
 
 bool prim::is_literal_int(const Array& x, std::int64_t& value) {
   const Node* n = x.node();
-  if (n->op->trait != Trait::literal || !is_integer(n->attrs().dtype) || !n->type().weak) return false;
+  if (!is_literal(*n) || !is_integer(n->attrs().dtype) || !n->type().weak) return false;
   value = sign_extended(n->attrs().dtype, n->attrs().bits);
   return n->attrs().dtype != DType::uint64 || value >= 0;
 }
@@ -128,7 +128,7 @@ bool prim::is_value(DType t, std::int64_t v, bool is_large) {
 
 void prim::check_literal(const Array& x, DType t) {
   const Node* n = x.node();
-  if (n->op->trait != Trait::literal || !n->type().weak || !is_integer(n->attrs().dtype)) return;
+  if (!is_literal(*n) || !n->type().weak || !is_integer(n->attrs().dtype)) return;
   const auto value = sign_extended(n->attrs().dtype, n->attrs().bits);
   const bool is_large = n->attrs().dtype == DType::uint64 && value < 0;
   if (prim::is_value(t, value, is_large)) return;
@@ -199,7 +199,7 @@ Array beside(const Array& x, const Array& partner) { return record(op_beside, {x
 Array cast(const Array& x, DType t, bool weak) {
   const Type& from = type_of(x);
   if (from.dtype == t && from.weak == weak) return x;
-  if (x.node()->op->trait == Trait::literal)
+  if (is_literal(*x.node()))
     if (Array c = converted_literal(x, t, weak); c.has_value()) return c;
   Attrs a;
   a.dtype = t;

@@ -41,6 +41,9 @@ Shape prepend(std::int64_t v, const Shape& s) {
   return r;
 }
 
+Array with_rows(const BatchArgs& b, std::size_t k) {
+  return b.mapped[k] ? b.in[k] : add_leading(b.in[k], b.axis->size);
+}
 Batched mapped(Arrays out) {
   const std::size_t count = out.size();
   return {std::move(out), std::vector<bool>(count, true)};

@@ -49,6 +49,8 @@ Shape identity(std::size_t n);
 Shape inverse(const Shape& p);
 /// A new first entry.
 Shape prepend(std::int64_t v, const Shape& s);
+/// Operand k with a leading dimension, whether it is mapped or not.
+Array with_rows(const BatchArgs& b, std::size_t k);
 /// The results are all mapped.
 Batched mapped(Arrays out);
 

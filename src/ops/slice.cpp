@@ -244,7 +244,7 @@ Array pad_fn::operator()(const Array& x, const std::vector<std::pair<std::int64_
     hi.push_back(after);
   }
   const Array number = api::cast(value, {t.dtype, t.weak});
-  if (number.node()->op->trait != Trait::literal)
+  if (!is_literal(*number.node()))
     throw Error(fmt::format(
         "pad: the value {} is computed. It must be a number. Pad with 0 and put it there with where.",
         to_string(type_of(value))));

@@ -2,15 +2,14 @@
 #include <algorithm>
 
 #include "graph/trace_state.h"
-#include "ops/record.h"
+#include "ops/rules.h"
 #include "transform/trace.h"
 
 namespace shardarray {
 
 static Batched with_leading_dimension(const BatchArgs& b) {
-  Arrays in(b.in.begin(), b.in.end());
-  for (std::size_t k = 0; k < in.size(); k++)
-    if (!b.mapped[k]) in[k] = add_leading(in[k], b.axis->size);
+  Arrays in;
+  for (std::size_t k = 0; k < b.in.size(); k++) in.push_back(rules::with_rows(b, k));
   Arrays out = record_again(b.node, in);
   const std::size_t count = out.size();
   return {std::move(out), std::vector<bool>(count, true)};

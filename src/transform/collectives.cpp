@@ -115,8 +115,6 @@ Array reduce(const Op& op, const Array& x, const NamedAxes& names, const GroupOp
   return r;
 }
 
-bool is_literal(const Array& x) { return x.node()->op->trait == Trait::literal; }
-
 }  // namespace
 
 std::int64_t axis_size(const NamedAxes& axis) { return product(find_axes(axis, "axis_size")); }
@@ -139,7 +137,7 @@ Array axis_index(const NamedAxes& axis, Where w) {
 Array psum(const Array& x, const NamedAxes& axis, const GroupOptions& o, Where w) {
   const Site site(w);
   const Array operand = type_of(x, "psum").dtype == DType::bool_ ? prim::cast(x, DType::int32) : x;
-  if (is_literal(x)) {  // known without communication
+  if (is_literal(*x.node())) {  // known without communication
     const auto axes = find_axes(axis, "psum");
     Attrs a;
     set_groups(a, o.groups, axes, false, "psum");

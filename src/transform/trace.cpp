@@ -9,7 +9,7 @@ namespace shardarray {
 
 // Recorded in trace `id` or one inside it, and still to be computed there; constants belong everywhere.
 static bool belongs(const Node* n, std::uint64_t id) {
-  return n->op->trait == Trait::literal || (n->trace >= id && !n->evaluated());
+  return is_literal(*n) || (n->trace >= id && !n->evaluated());
 }
 
 void refuse_escaped(const Node* n, const char* function) {
@@ -48,7 +48,7 @@ Graph close_graph(Arrays in, Arrays out, std::uint64_t id, Arrays& captured, con
     if (const Array* inside = lift(a)) a = Array(*inside);
   std::vector<Array> roots = g.out;
   roots.insert(roots.end(), g.effects.begin(), g.effects.end());
-  const auto mine = [&](Node* n) { return belongs(n, id) && n->op->trait != Trait::literal; };
+  const auto mine = [&](Node* n) { return belongs(n, id) && !is_literal(*n); };
   for (Node* n : topological(std::span<const Array>(roots), mine))
     for (std::size_t k = 0; k < n->in().size(); k++)  // nodes of this trace belong to nobody else
       if (const Array* inside = lift(n->in()[k])) n->set_operand(k, *inside);
@@ -71,7 +71,7 @@ Arrays replay(const Graph& g, std::span<const Array> args, const ReplayRule& rul
   if (effects) roots.insert(roots.end(), g.effects.begin(), g.effects.end());
   for (Node* n : topological(std::span<const Array>(roots), [](Node*) { return true; })) {
     if (env.contains({n, 0})) continue;
-    if (n->op->trait == Trait::literal) {
+    if (is_literal(*n)) {
       env[{n, 0}] = handle(n);
       continue;
     }
