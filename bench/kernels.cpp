@@ -217,6 +217,12 @@ int main(int argc, char** argv) {
   add_function(
       suite, "sum of columns", matrix, [](const sa::Array& x) { return sa::sum(x, {.axis = 0}); },
       "sum by hand 10000000");
+  add_function(
+      suite, "cumsum of rows", matrix, [](const sa::Array& x) { return sa::cumsum(x, -1); },
+      "copy 4096 x 1024");
+  add_function(
+      suite, "cumsum of columns", matrix, [](const sa::Array& x) { return sa::cumsum(x, 0); },
+      "copy 4096 x 1024");
   add_both(
       suite, "threefry bits 10000000",
       []() -> Step {

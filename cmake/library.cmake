@@ -46,6 +46,13 @@ else()
   list(REMOVE_ITEM sources ${v3_sources})
 endif()
 
+set_source_files_properties(${PROJECT_SOURCE_DIR}/src/cpu/scan.cpp PROPERTIES
+  COMPILE_OPTIONS "$<$<CONFIG:Release>:-O3>" SKIP_PRECOMPILE_HEADERS ON)
+# What instantiates the function objects of math.h (src/ops/function.h).
+foreach(family arithmetic logic math)
+  set_source_files_properties(${PROJECT_SOURCE_DIR}/src/ops/${family}.cpp PROPERTIES SKIP_UNITY_BUILD_INCLUSION ON)
+endforeach()
+
 add_library(shardarray_objects OBJECT ${sources})
 set_target_properties(shardarray_objects PROPERTIES
   POSITION_INDEPENDENT_CODE ON CXX_VISIBILITY_PRESET hidden VISIBILITY_INLINES_HIDDEN ON)

@@ -261,12 +261,16 @@ TEST_CASE("programs that the CPU has no kernels for are refused when they are lo
   e.name = "sort_by_hand";
   e.in_types = e.out_types = {DType::complex64};
   e.items.resize(1);
-  CHECK(contains(
-      message_of<CompileError>([&] { run({step(e)}, {nullptr}); }),
-      "sort_by_hand: the CPU has no library kernel of this name. It has sort, scatter_add. Please report"));
+  CHECK(contains(message_of<CompileError>([&] { run({step(e)}, {nullptr}); }),
+                 "sort_by_hand: the CPU has no library kernel of this name. It has sort, scatter_add, scan. "
+                 "Please report"));
   e.name = "sort";
   CHECK(contains(message_of<CompileError>([&] { run({step(e)}, {nullptr}); }),
                  "sort: the CPU has no kernel for complex64."));
+  e.name = "scan";
+  e.in_types = {DType::bool_};
+  CHECK(contains(message_of<CompileError>([&] { run({step(e)}, {nullptr}); }),
+                 "scan: the CPU has no kernel for bool."));
   e.name = "scatter_add";
   e.in_types = {DType::int32, DType::bool_};
   CHECK(contains(message_of<CompileError>([&] { run({step(e)}, {nullptr}); }),

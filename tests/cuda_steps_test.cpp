@@ -313,12 +313,53 @@ TEST_CASE("cuda kernels: random scatters add in order") {
       }
 }
 
-TEST_CASE("cuda kernels: sorts and scatters are refused by dtype") {
+TEST_CASE("cuda kernels: random scans have the CPU's bits") {
+  Random random(29);
+  const int repeats = testing::full_scale() ? 100 : 10;
+  constexpr std::int64_t lengths[] = {0, 1, 2, 100, 1023, 1024, 1025, 3000};
+  for (const DType t : {int8, int16, int32, int64, uint8, uint16, uint32, uint64, float32, float64})
+    for (int k = 0; k < repeats; k++) {
+      LibraryCall x;
+      x.name = "scan";
+      const bool has_carry = pick(random, 2) == 0, in_place = pick(random, 2) == 0;
+      x.in_types.assign(has_carry ? 2 : 1, t);
+      x.out_types = {t};
+      const std::int64_t reducer = static_cast<std::int64_t>(Reducer::sum) + pick(random, 4),
+                         direction = pick(random, 2) == 0 ? 1 : -1;
+      Memory memory;
+      std::vector<DType> of;
+      for (std::int64_t items = 1 + pick(random, 3); items > 0; items--) {
+        LibraryCall::Item item;
+        const auto add = [&](std::vector<Ref>& refs, const Shape& shape) {
+          refs.push_back({static_cast<std::uint32_t>(memory.size()), 0});
+          memory.push_back(random_elements(random, t, num_elements(shape)));
+          of.push_back(t);
+        };
+        const Shape shape{pick(random, 4), lengths[pick(random, 8)], 1 + pick(random, 5)};
+        item.params = {1, reducer, direction};
+        item.in_shapes = {shape};
+        item.out_shapes = {shape};
+        add(item.in, shape);
+        if (has_carry) {
+          item.in_shapes.push_back({shape[0], shape[2]});
+          add(item.in, item.in_shapes[1]);
+        }
+        if (in_place) item.out = {item.in[0]};
+        else add(item.out, shape);
+        x.items.push_back(item);
+      }
+      CAPTURE(name(t));
+      CAPTURE(k);
+      check_step(x, memory, of);
+    }
+}
+
+TEST_CASE("cuda kernels: sorts, scatters and scans are refused by dtype") {
   LibraryCall x;
   x.name = "sort_by_hand";
-  CHECK(
-      message_of<CompileError>([&] { launches_of_step(x); }) ==
-      "sort_by_hand: CUDA has no library kernel of this name. It has sort, scatter_add. Please report this.");
+  CHECK(message_of<CompileError>([&] { launches_of_step(x); }) ==
+        "sort_by_hand: CUDA has no library kernel of this name. It has sort, scatter_add, scan. Please "
+        "report this.");
   x.name = "sort";
   x.in_types = x.out_types = {complex64};
   CHECK(message_of<CompileError>([&] { launches_of_step(x); }) ==
@@ -333,6 +374,11 @@ TEST_CASE("cuda kernels: sorts and scatters are refused by dtype") {
   CHECK(message_of<CompileError>([&] { launches_of_step(x); }) ==
         "scatter_add: CUDA has no kernel for float16. It takes integers, float32 or float64. Convert the "
         "operand first.");
+  x.name = "scan";
+  x.in_types = {bool_};
+  CHECK(
+      message_of<CompileError>([&] { launches_of_step(x); }) ==
+      "scan: CUDA has no kernel for bool. It takes integers, float32 or float64. Convert the operand first.");
 }
 
 }  // namespace cuda_steps_test

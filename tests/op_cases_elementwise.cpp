@@ -8,6 +8,11 @@ inline double inverse_erf(double y) {
   for (int k = 0; k < 100; k++) x -= (std::erf(x) - y) / (2 / std::sqrt(M_PI) * std::exp(-x * x));
   return x;
 }
+template <class F> Numbers running(const Numbers& v, F f) {
+  Numbers r(v.size());
+  std::partial_sum(v.begin(), v.end(), r.begin(), f);
+  return r;
+}
 inline double floored_rest(double a, double b) { return a - std::floor(a / b) * b; }
 inline double sigmoid_of(double x) { return 1 / (1 + std::exp(-x)); }
 
@@ -87,6 +92,9 @@ Cases elementwise_cases() {
       "sin", sin, [](D x) { return std::sin(x); }, values(-4, 4)));
   c.push_back(unary_case(
       "cos", cos, [](D x) { return std::cos(x); }, values(-4, 4)));
+  c.push_back(unary_case(
+      "sinc", sinc, [](D x) { return std::sin(std::numbers::pi * x) / (std::numbers::pi * x); },
+      values(0.1, 3), true, 1e-6));
   c.push_back(unary_case(
       "tan", tan, [](D x) { return std::tan(x); }, values(-1, 1)));
   c.push_back(unary_case(
@@ -322,6 +330,27 @@ Cases reduce_cases() {
                  true,
                  2e-6});
   };
+  line_case(
+      "cumsum", [](A a) { return cumsum(a, 1); }, 1,
+      [](const Numbers& v) { return running(v, [](double p, double q) { return p + q; }); });
+  line_case(
+      "cumsum reverse", [](A a) { return cumsum(a, {.axis = 1, .reverse = true}); }, 1,
+      [](const Numbers& v) {
+        Numbers r = running({v.rbegin(), v.rend()}, [](double p, double q) { return p + q; });
+        return Numbers(r.rbegin(), r.rend());
+      });
+  line_case(
+      "cumprod", [](A a) { return cumprod(a, -1); }, 2,
+      [](const Numbers& v) { return running(v, [](double p, double q) { return p * q; }); });
+  line_case(
+      "cummax", [](A a) { return cummax(a, 1); }, 1,
+      [](const Numbers& v) { return running(v, [](double p, double q) { return std::max(p, q); }); });
+  line_case(
+      "cummin", [](A a) { return cummin(a, {.axis = 0, .reverse = true}); }, 0,
+      [](const Numbers& v) {
+        Numbers r = running({v.rbegin(), v.rend()}, [](double p, double q) { return std::min(p, q); });
+        return Numbers(r.rbegin(), r.rend());
+      });
   line_case(
       "softmax", [](A a) { return softmax(a); }, 2,
       [](const Numbers& v) {

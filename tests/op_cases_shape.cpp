@@ -85,6 +85,25 @@ Cases shape_cases() {
         return Shape{9 - i[0], 5 - i[1]};
       }));
   c.push_back(move_case(
+      "rot90", [](A x) { return rot90(x); }, {10, 6}, {6, 10},
+      [](I i) {
+        return Shape{i[1], 5 - i[0]};
+      }));
+  c.push_back(move_case(
+      "rot90 back",
+      [](A x) {
+        return rot90(x, -1, {1, 2});
+      },
+      {3, 10, 6}, {3, 6, 10},
+      [](I i) {
+        return Shape{i[0], 9 - i[2], i[1]};
+      }));
+  c.push_back(move_case(
+      "rot90 twice", [](A x) { return rot90(x, 2); }, {10, 6}, {10, 6},
+      [](I i) {
+        return Shape{9 - i[0], 5 - i[1]};
+      }));
+  c.push_back(move_case(
       "roll axis", [](A x) { return roll(x, 3, 0); }, {10, 6}, {10, 6},
       [](I i) {
         return Shape{(i[0] + 7) % 10, i[1]};

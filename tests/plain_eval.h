@@ -263,6 +263,31 @@ inline Plain any_or_all(bool any, const Plain& x, const Shape& axes) {
   return folded(x, axes, scalar_named(any ? "or" : "and"), {any ? 0.0L : 1.0L, 0, 0}, true);
 }
 
+/// Along `dim`, what `f` makes of all elements up to each one.
+inline Plain running(const Plain& x, std::size_t dim, bool reverse,
+                     const std::function<Plain(const Plain& part)>& f) {
+  Plain r{x.shape, x.dtype, std::vector<Element>(x.data.size())};
+  const std::int64_t n = x.shape[dim];
+  for (std::int64_t last = 0; last < n; last++) {
+    Plain part{x.shape, x.dtype, {}};
+    part.shape[dim] = reverse ? n - last : last + 1;
+    each_index(part.shape, [&](Shape i) {
+      if (reverse) i[dim] += last;
+      part.data.push_back(x.at(i));
+    });
+    const Plain line = f(part);
+    each_index(line.shape, [&](const Shape& i) {
+      Shape to;
+      for (std::size_t d = 0; d <= i.size(); d++) {
+        if (d == dim) to.push_back(last);
+        if (d < i.size()) to.push_back(i[d]);
+      }
+      r.data[offset(x.shape, to)] = line.at(i);
+    });
+  }
+  return r;
+}
+
 /// Sum over the letters that the result lacks: "ij,jk->ik".
 inline Plain dot(const std::string& letters, const Plain& a, const Plain& b) {
   const std::size_t comma = letters.find(','), arrow = letters.find("->");

@@ -174,6 +174,13 @@ inline std::vector<Scalar> function_scalars() {
           smooth(
               "sqrt", positive, [](In x) { return sqrt(x[0]); }, [](R x) { return std::sqrt(x[0]); }, 0),
           smooth(
+              "sinc", {0.1, 0.7}, [](In x) { return sinc(x[0]); },
+              [](R x) {
+                const long double a = std::numbers::pi_v<long double> * x[0];
+                return static_cast<double>(std::sin(a) / a);
+              },
+              40),
+          smooth(
               "rsqrt", positive, [](In x) { return rsqrt(x[0]); }, [](R x) { return 1 / std::sqrt(x[0]); })};
 }
 inline std::vector<Scalar> circle_scalars() {

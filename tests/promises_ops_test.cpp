@@ -151,6 +151,7 @@ TEST_CASE("promises: floating functions give float32 of whole numbers, float64 o
       {"arcsin", sa::arcsin},
       {"arccos", sa::arccos},
       {"arctan", sa::arctan},
+      {"sinc", sa::sinc},
       {"erf", sa::erf},
       {"erfc", sa::erfc},
       {"erf_inv", sa::erf_inv},

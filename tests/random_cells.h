@@ -35,6 +35,7 @@ inline std::vector<Row> movement_rows() {
           {"constraint"},
           {"cast"},
           {"reduce", 0, kAll & ~kHalf},
+          {"scan", 0, kNumbers & ~kHalf},
           {"sort", 0, kNumbers},
           {"sort", 1},
           {"where", 0, kBool},

@@ -85,6 +85,7 @@ class Generator {
   bool reshape_some(int v);
   bool broadcast_some(int v);
   bool reduce_some(int v, std::size_t dim);
+  bool scan_some(int v, std::size_t dim);
   bool cast_some(int v);
   bool bitcast_some(int v);
   bool where_some(int v, int operand);

@@ -6,6 +6,7 @@ namespace shardarray::testing {
 
 inline bool Generator::grow_position(const std::string& op, int operand, int v, std::size_t dim) {
   if (op == "reduce") return reduce_some(v, dim);
+  if (op == "scan") return scan_some(v, dim);
   if (op == "dot") return dot_some(v, operand, dim);
   if (op == "take") return take_some(v, operand, dim);
   if (op == "scatter") return scatter_some(v, operand);
@@ -47,6 +48,33 @@ inline bool Generator::reduce_some(int v, std::size_t dim) {
   return add((most ? "max" : "min") + text, {v},
              [=](ArraysIn x) { return most ? max(x[0], d) : min(x[0], d); },
              [=](PlainsIn x) { return plain::extremum(most ? "max" : "min", x[0], {d}); }) >= 0;
+}
+
+inline bool Generator::scan_some(int v, std::size_t dim) {
+  if (dtype(v) == DType::bool_) return false;
+  const auto d = static_cast<std::int64_t>(dim);
+  const bool reverse = chance(2);
+  const auto kind = below(4);
+  if (kind == 3 && !lies_in(v, {-4, 4})) return false;
+  const ScanOptions o{.axis = d, .reverse = reverse};
+  const std::array names{"cumsum", "cummax", "cummin", "cumprod"};
+  return add(
+             names[static_cast<std::size_t>(kind)] + std::string(reverse ? " back" : "") + " along " +
+                 std::to_string(d),
+             {v},
+             [=](ArraysIn x) {
+               return kind == 0   ? cumsum(x[0], o)
+                      : kind == 1 ? cummax(x[0], o)
+                      : kind == 2 ? cummin(x[0], o)
+                                  : cumprod(x[0], o);
+             },
+             [=](PlainsIn x) {
+               return plain::running(x[0], dim, reverse, [=](const Plain& part) {
+                 return kind == 0   ? plain::sum(part, {d}, part.dtype)
+                        : kind == 3 ? plain::prod(part, {d})
+                                    : plain::extremum(kind == 1 ? "max" : "min", part, {d});
+               });
+             }) >= 0;
 }
 
 inline bool Generator::dot_some(int v, int operand, std::size_t dim) {

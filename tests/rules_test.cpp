@@ -124,18 +124,42 @@ double combine(Reducer reducer, double a, double b) {
   }
 }
 
+// Tiles of a scan, each with what those in front of it end with.
+void add_carries(std::vector<Hosts>& parts, const Rule& rule, int f, bool reverse) {
+  const auto& dims = rule.results[0];
+  const auto dim =
+      static_cast<std::size_t>(std::find(dims.begin(), dims.end(), DimFactors{f}) - dims.begin());
+  if (reverse) std::reverse(parts.begin(), parts.end());
+  HostArray before;  // the tile in front, carried
+  for (Hosts& hosts : parts) {
+    HostArray& x = hosts[0];
+    if (x.data.empty()) continue;
+    if (!before.data.empty())
+      x.data = build(x.shape, [&](const Shape& i) {
+        Shape last = i;
+        last[dim] = reverse ? 0 : before.shape[dim] - 1;
+        return combine(rule.factors[static_cast<std::size_t>(f)].reducer, read(before, last), read(x, i));
+      });
+    before = x;
+  }
+  if (reverse) std::reverse(parts.begin(), parts.end());
+}
+
 // Empty when the claim about factor f holds for this number of tiles.
 std::string broken_claim(const Recorded& r, const Rule& rule, int f, std::int64_t tiles) {
   const Factor& factor = rule.factors[static_cast<std::size_t>(f)];
   std::vector<Hosts> parts;
   for (std::int64_t t = 0; t < tiles; t++) parts.push_back(run_on_tile(r, rule, f, t, tiles));
+  if (factor.role == Role::scan) add_carries(parts, rule, f, r.attrs.step[0] < 0);
   for (std::size_t k = 0; k < r.out.size(); k++) {
     std::string text;
-    if (factor.role == Role::pass) {
+    if (factor.role != Role::reduce) {
+      const double tolerance = factor.role == Role::scan ? 1e-5 : 0;
       for (std::size_t t = 0; t < parts.size() && text.empty(); t++)
         text = difference(
             parts[t][k],
-            part(r.out[k], tile(r.out[k].shape, rule.results[k], f, static_cast<std::int64_t>(t), tiles)), 0);
+            part(r.out[k], tile(r.out[k].shape, rule.results[k], f, static_cast<std::int64_t>(t), tiles)),
+            tolerance);
     } else {
       HostArray total = parts[0][k];
       for (std::size_t t = 1; t < parts.size(); t++)
@@ -158,7 +182,7 @@ std::string describe(const Recorded& r) {
 
 }  // namespace
 
-TEST_CASE("rules: every factor that passes or reduces, on tiles") {
+TEST_CASE("rules: every factor that passes, reduces or scans, on tiles") {
   int cases = 0;
   for (const Recorded& r : recorded_nodes()) {
     const Rule rule = r.op->rule(r.call());
@@ -166,7 +190,7 @@ TEST_CASE("rules: every factor that passes or reduces, on tiles") {
     REQUIRE(rule.results.size() == r.out.size());
     for (int f = 0; f < static_cast<int>(rule.factors.size()); f++) {
       const Factor& factor = rule.factors[static_cast<std::size_t>(f)];
-      if (factor.size < 2 || (factor.role != Role::pass && factor.role != Role::reduce)) continue;
+      if (factor.size < 2 || factor.role == Role::halo || factor.role == Role::whole) continue;
       for (std::int64_t tiles : {2, 3, 4})
         if (can_cut(rule, f, tiles)) {
           cases++;

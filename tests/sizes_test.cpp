@@ -364,6 +364,12 @@ const std::vector<Use>& users() {
       {"argmax", [](Int n) { return sa::argmax(v, n); }, with_axis(1, {})},
       {"softmax", [](Int n) { return sa::softmax(v, n); }, with_axis(1, {6})},
       {"sort", [](Int n) { return sa::sort(v, n); }, with_axis(1, {6})},
+      {"cumsum", [](Int n) { return sa::cumsum(v, n); }, with_axis(1, {6})},
+      {"cummax", [](Int n) { return sa::cummax(v, {.axis = n}); }, with_axis(1, {6})},
+      {"rot90", [](Int n) { return sa::rot90(x, n); },
+       [](Int n) {
+         return always(n % 2 == 0 ? Shape{2, 3} : Shape{3, 2});
+       }},
       {"argsort", [](Int n) { return sa::argsort(v, n); }, with_axis(1, {6})},
       {"tensordot", [](Int n) { return sa::tensordot(v, v, n); },
        [](Int n) {

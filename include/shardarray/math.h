@@ -83,6 +83,8 @@ inline constexpr UnaryFunction<"arcsin"> asin{};
 inline constexpr UnaryFunction<"arccos"> acos{};
 inline constexpr UnaryFunction<"arctan"> atan{};
 inline constexpr BinaryFunction<"arctan2"> atan2{};
+/// sin(pi x) / (pi x); 1 at 0.
+inline constexpr UnaryFunction<"sinc"> sinc{};
 inline constexpr UnaryFunction<"erf"> erf{};
 /// 1 - erf(x), with all digits where that is small.
 inline constexpr UnaryFunction<"erfc"> erfc{};

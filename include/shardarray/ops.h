@@ -184,6 +184,11 @@ inline constexpr struct SHARDARRAY_API split_fn {
 inline constexpr struct SHARDARRAY_API flip_fn {
   Array operator()(const Array& x, const AxisSet& axes = {}, Where w = Where::here()) const;
 } flip{};
+/// Turns the plane of two axes `k` times by 90 degrees, from the first one towards the second. Throws ShapeError for equal axes.
+inline constexpr struct SHARDARRAY_API rot90_fn {
+  Array operator()(const Array& x, std::int64_t k = 1, std::pair<std::int64_t, std::int64_t> axes = {0, 1},
+                   Where w = Where::here()) const;
+} rot90{};
 /// Shifts elements towards higher indices; those that leave come in again. No axis: in the flattened array. Several axes:
 /// `roll(x, {1, -2}, {0, 1})`; one that stands twice is shifted by the sum.
 inline constexpr struct SHARDARRAY_API roll_fn {
@@ -209,6 +214,42 @@ inline constexpr struct SHARDARRAY_API tril_fn {
 inline constexpr struct SHARDARRAY_API triu_fn {
   Array operator()(const Array& x, std::int64_t k = 0, Where w = Where::here()) const;
 } triu{};
+
+// ---------------------------------------------------------------- running reductions
+/// Options of running reductions: `cumsum(x, {.axis = 1, .reverse = true})`.
+struct ScanOptions {
+  std::optional<std::int64_t> axis = std::nullopt;  ///< none: of the flattened array
+  bool reverse = false;                             ///< from the last element to the first
+  /// Of the accumulation and the result. Default: the operand's; sums and products of bool are int32.
+  std::optional<DType> dtype = std::nullopt;
+};
+/// Of the same size as x: element i combines elements 0 .. i. float16 and bfloat16 accumulate in float32. Along a dimension that is
+/// cut every device scans its own piece, and only the pieces' totals move. Throws ShapeError for an axis that does not exist.
+inline constexpr struct SHARDARRAY_API cumsum_fn {
+  Array operator()(const Array& x, const ScanOptions& o = {}, Where w = Where::here()) const;
+  template <std::integral I> Array operator()(const Array& x, I axis, Where w = Where::here()) const {
+    return (*this)(x, {.axis = to_int64(axis)}, w);
+  }
+} cumsum{};
+inline constexpr struct SHARDARRAY_API cumprod_fn {
+  Array operator()(const Array& x, const ScanOptions& o = {}, Where w = Where::here()) const;
+  template <std::integral I> Array operator()(const Array& x, I axis, Where w = Where::here()) const {
+    return (*this)(x, {.axis = to_int64(axis)}, w);
+  }
+} cumprod{};
+/// NaN from the first one on. Equal elements share the gradient, as in JAX.
+inline constexpr struct SHARDARRAY_API cummax_fn {
+  Array operator()(const Array& x, const ScanOptions& o = {}, Where w = Where::here()) const;
+  template <std::integral I> Array operator()(const Array& x, I axis, Where w = Where::here()) const {
+    return (*this)(x, {.axis = to_int64(axis)}, w);
+  }
+} cummax{};
+inline constexpr struct SHARDARRAY_API cummin_fn {
+  Array operator()(const Array& x, const ScanOptions& o = {}, Where w = Where::here()) const;
+  template <std::integral I> Array operator()(const Array& x, I axis, Where w = Where::here()) const {
+    return (*this)(x, {.axis = to_int64(axis)}, w);
+  }
+} cummin{};
 
 // ---------------------------------------------------------------- positions
 /// What an index outside gives: NaN (integers: the lowest, unsigned: the highest value), or the nearest element.

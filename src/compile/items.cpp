@@ -121,8 +121,8 @@ LibraryCall make_library_call(const PartStep& s, const FlatGraph& g, Addresses& 
   const FlatNode& n = g.nodes[static_cast<std::size_t>(s.node)];
   const Call call = n.call();
   LibraryCall l;
-  for (const Type& t : n.in_types) l.in_types.push_back(t.dtype);
-  for (const Type& t : n.out_types) l.out_types.push_back(t.dtype);
+  for (int v : s.in) l.in_types.push_back(at.value(v).type.dtype);
+  for (int v : s.out) l.out_types.push_back(at.value(v).type.dtype);
   const Memory memory = at.memory(s.out[0]);
   for (const int device : memory.device) {
     std::vector<Box> in, out;

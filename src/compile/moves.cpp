@@ -7,6 +7,7 @@
 #include "compile/halo.h"
 #include "layout/axes.h"
 #include "layout/box_moves.h"
+#include "runtime/evaluate_instruction.h"
 
 namespace shardarray {
 
@@ -42,18 +43,25 @@ Groups agreeing(const Addresses& at, const Layout* l, const AxisList& fixed) {
   return g;
 }
 
+// The sub-axes of n devices that are not among `used`.
+AxisList other_axes(AxisList used, int n) {
+  std::sort(used.begin(), used.end());
+  AxisList others;
+  std::int32_t end = 1;
+  used.push_back({n, 1});
+  for (SubAxis a : used) {
+    if (a.pre > end) others.push_back({end, a.pre / end});
+    end = end_of(a);
+  }
+  return others;
+}
+
 // On these the positions agree that hold the summands of one tile: they may differ in the dimensions and along what is reduced.
 AxisList summand_axes(const Layout& from, const Layout& to) {
   AxisList used = without_axes(from.unreduced(), to.unreduced()).value();
   for (const AxisList& d : from.dims()) used.insert(used.end(), d.begin(), d.end());
-  std::sort(used.begin(), used.end());
-  AxisList fixed = to.unreduced();
-  std::int32_t end = 1;
-  used.push_back({from.order()->size(), 1});
-  for (SubAxis a : used) {
-    if (a.pre > end) fixed.push_back({end, a.pre / end});
-    end = end_of(a);
-  }
+  AxisList fixed = other_axes(std::move(used), from.order()->size());
+  fixed.insert(fixed.begin(), to.unreduced().begin(), to.unreduced().end());
   return fixed;
 }
 
@@ -224,6 +232,47 @@ void box_pieces(const Receiver& r, const BoxSource& s, Movement& m) {
   }
 }
 
+// The carries of a scan: the totals of the tiles in front, of those that hold something, the farthest first.
+class Carries {
+ public:
+  Carries(Addresses& at, const PartStep& s, const FlatNode& n)
+      : at_(at), totals_(at, s.in[0]), scanned_(s.in[1]), reverse_(n.attrs->step[0] < 0) {
+    const Layout& l = totals_.layout();
+    dim_ = static_cast<std::size_t>(n.attrs->dims[0] + std::ssize(n.in_types[0].shape));
+    groups_ = totals_.groups(other_axes(l.unreduced(), l.order()->size()));
+    for (std::vector<int>& g : groups_.positions)
+      std::sort(g.begin(), g.end(), [&](int p, int q) { return (tile(p) < tile(q)) != reverse_; });
+  }
+
+  void add_piece(const Receiver& r) const {
+    const int p = r.item.device;
+    std::vector<int> in_front;
+    for (const int q :
+         groups_.positions[static_cast<std::size_t>(groups_.of_position[static_cast<std::size_t>(p)])]) {
+      if (q == p) break;
+      if (at_.tile(scanned_, q).size[dim_] > 0) in_front.push_back(q);
+    }
+    r.item.fill = in_front.empty() || at_.tile(scanned_, p).size[dim_] == 0;
+    if (r.item.fill) return;
+    Exchange::Piece x = r.piece(r.tile, totals_.strides(p));
+    for (const int q : in_front) x.sources.push_back(totals_.source(p, q, r.tile.lo));
+    r.item.pieces.push_back(std::move(x));
+  }
+
+ private:
+  std::int64_t tile(int p) const {
+    const Layout* l = at_.value(scanned_).layout;
+    return l->tile_index(static_cast<int>(dim_), at_.local(l, p));
+  }
+
+  Addresses& at_;
+  ReadValue totals_;
+  int scanned_;
+  bool reverse_;
+  std::size_t dim_ = 0;
+  Groups groups_;
+};
+
 // What a device needs for its tile of an op made of boxes. `sources`: the operands that were needed so far.
 void assemble(const Receiver& r, const FlatNode& n, const PartStep& s, std::map<int, Movement>& sources,
               Addresses& at) {
@@ -270,8 +319,14 @@ Exchange make_exchange(const PartStep& s, const FlatGraph& g, Addresses& at) {
     for (Exchange::Item* item : by_position(e.items))
       add(Receiver(at.tile(dst, item->device), *item, static_cast<std::int64_t>(itemsize(type.dtype))));
   };
-  if (s.node >= 0) {
-    const FlatNode& n = g.nodes[static_cast<std::size_t>(s.node)];
+  const FlatNode* node = s.node < 0 ? nullptr : &g.nodes[static_cast<std::size_t>(s.node)];
+  if (node && !node->op->boxes) {
+    e.reducer = node->attrs->reducer;
+    e.fill_bits = identity_bits(e.reducer, type.dtype);
+    const Carries carries(at, s, *node);
+    each([&](const Receiver& r) { carries.add_piece(r); });
+  } else if (node) {
+    const FlatNode& n = *node;
     e.fill_bits = n.attrs ? n.attrs->bits : 0;
     std::map<int, Movement> sources;
     each([&](const Receiver& r) { assemble(r, n, s, sources, at); });

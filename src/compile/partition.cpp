@@ -11,8 +11,10 @@
 #include "compile/half_floats.h"
 #include "compile/halo.h"
 #include "compile/reshard.h"
+#include "compile/scan.h"
 #include "compile/strategy.h"
 #include "compile/strict.h"
+#include "compile/used_parts.h"
 #include "ops/asked.h"
 #include "ops/record.h"
 
@@ -22,7 +24,7 @@ namespace {
 
 class Partitioner {
  public:
-  Partitioner(const FlatGraph& g, const CompileInput& in, Propagation propagation)
+  Partitioner(FlatGraph& g, const CompileInput& in, Propagation propagation)
       : g_(g),
         in_(in),
         sub_axes_(std::move(propagation.sub_axes)),
@@ -47,13 +49,22 @@ class Partitioner {
 
   Partition run() {
     for (std::size_t k = 0; k < g_.inputs.size(); k++) add_input(static_cast<int>(k));
-    for (std::size_t i = 0; i < g_.nodes.size(); i++) visit(static_cast<int>(i));
+    const int given = static_cast<int>(g_.nodes.size());
+    g_.nodes.reserve(g_.nodes.size() + scans());  // where they are cut each appends one: references stay
+    for (int i = 0; i < given; i++) visit(i);
     for (std::size_t k = 0; k < g_.outputs.size(); k++)
       p_.outputs.push_back(output(g_.outputs[k], k < in_.outputs.size() ? in_.outputs[k] : nullptr));
-    return used_parts();
+    return used_parts(std::move(p_), g_);
   }
 
  private:
+  std::size_t scans() const {
+    return static_cast<std::size_t>(std::count_if(rules_.begin(), rules_.end(), [](const Rule& r) {
+      return std::any_of(r.factors.begin(), r.factors.end(),
+                         [](const Factor& f) { return f.role == Role::scan; });
+    }));
+  }
+
   // A new part value; `origin`: the one that it is a copy of, in another place.
   int add_value(const Type& t, const Layout* l, int step, int origin = -1) {
     const int part = static_cast<int>(p_.values.size());
@@ -329,6 +340,7 @@ class Partitioner {
     for (std::size_t k = 0; k < n.in.size(); k++)
       s.in.push_back(require(n.in[k], d.in[k], reason(n, k, d), n, false));
     if (n.op->boxes && halo_is_cut(at(rules_, i), d.assignment)) s.transfer = fetch_boxes(i, d);
+    if (const auto f = cut_scan(at(rules_, i), d.assignment)) add_carry(i, d, *f, s.in);
     if (d.ways > 0) p_.notes[i] = fmt::format("the first of {:.0f} strategies, not compared", d.ways);
     for (std::size_t k = 0; k < d.out.size(); k++) {
       const int v = n.first_out + static_cast<int>(k);
@@ -353,6 +365,44 @@ class Partitioner {
       refuse_boxes(t, n.out_types[0], *d.out[0], in_.mesh);
     p_.transfers.push_back(std::move(t));
     return static_cast<int>(p_.transfers.size()) - 1;
+  }
+
+  // Behind the operand of the scan i along factor f: what lies in front of each device's tile, reduced.
+  void add_carry(int i, const Strategy& d, std::size_t f, std::vector<int>& in) {
+    const std::size_t dim = scanned_dim(at(rules_, i), f);
+    const FlatNode& n = at(g_.nodes, i);
+    Transfer t = carry_transfer(n, *d.in[0], dim);
+    if (t.bytes == 0) return;
+    t.op = n.op->name;
+    t.where = line_of(n);
+    if (n.modes->policy == Policy::strict && !places_result(i, d.out[0]) && !takes_asked_only(n))
+      refuse_boxes(t, n.out_types[0], *d.out[0], in_.mesh);
+    const Type type{t.shape, t.dtype, false};
+    std::vector<AxisList> dims = d.in[0]->dims();
+    dims.erase(dims.begin() + static_cast<std::ptrdiff_t>(dim));
+    const Layout* l = Layout::of(d.in[0]->order(), std::move(dims), d.in[0]->dims()[dim], n.attrs->reducer);
+    const auto add_step = [&](PartStep s) {
+      s.out = {add_value(type, l, static_cast<int>(p_.steps.size()))};
+      p_.steps.push_back(std::move(s));
+      return p_.steps.back().out[0];
+    };
+    PartStep totals, carry;
+    totals.node = append_reduction(n, dim, type);
+    totals.in = in;
+    carry.in = {add_step(std::move(totals)), in[0]};
+    carry.node = i;
+    carry.transfer = static_cast<int>(p_.transfers.size());
+    p_.transfers.push_back(std::move(t));
+    in.push_back(add_step(std::move(carry)));
+  }
+
+  // A node that reduces what `scan` scans.
+  int append_reduction(const FlatNode& scan, std::size_t dim, const Type& type) {
+    Attrs a;
+    a.reducer = scan.attrs->reducer;
+    a.dims = {static_cast<std::int64_t>(dim) - std::ssize(scan.in_types[0].shape)};
+    g_.add(&op_reduce, std::make_shared<const Attrs>(std::move(a)), scan.in, {type}, scan.where, scan.modes);
+    return static_cast<int>(g_.nodes.size()) - 1;
   }
 
   // A constraint or a requested result puts what node i makes where it is made: directly, or by a few other steps that change
@@ -420,52 +470,7 @@ class Partitioner {
                    by, true);
   }
 
-  // Drops what nobody uses: a constraint's copy may have been passed by for a nearer one.
-  Partition used_parts() {
-    std::vector<bool> used(p_.values.size(), false);
-    for (int v : p_.outputs) used[static_cast<std::size_t>(v)] = true;
-    const auto is_used = [&](const PartStep& s) {
-      return (s.node >= 0 && at(g_.nodes, s.node).op->effect) ||
-             std::any_of(s.out.begin(), s.out.end(),
-                         [&](int v) { return used[static_cast<std::size_t>(v)]; });
-    };
-    for (std::size_t i = p_.steps.size(); i-- > 0;)
-      if (is_used(p_.steps[i])) {
-        for (int v : p_.steps[i].in) used[static_cast<std::size_t>(v)] = true;
-        for (int v : p_.steps[i].out) used[static_cast<std::size_t>(v)] = true;
-      }
-    for (int v : p_.inputs) used[static_cast<std::size_t>(v)] = true;
-    Partition kept;
-    std::vector<int> number(p_.values.size(), -1);
-    for (std::size_t v = 0; v < used.size(); v++)
-      if (used[v]) {
-        number[v] = static_cast<int>(kept.values.size());
-        kept.values.push_back(p_.values[v]);
-      }
-    const auto renumber = [&](std::vector<int>& list) {
-      for (int& v : list)
-        if (v >= 0) v = at(number, v);
-    };
-    for (PartStep& s : p_.steps) {
-      renumber(s.in);
-      renumber(s.out);
-      if (!s.out.empty() && s.out[0] < 0) continue;
-      for (int v : s.out) at(kept.values, v).step = static_cast<int>(kept.steps.size());
-      if (s.transfer >= 0) {
-        kept.transfers.push_back(std::move(at(p_.transfers, s.transfer)));
-        s.transfer = static_cast<int>(kept.transfers.size()) - 1;
-      }
-      kept.steps.push_back(std::move(s));
-    }
-    kept.inputs = std::move(p_.inputs);
-    kept.outputs = std::move(p_.outputs);
-    kept.of_value = std::move(p_.of_value);
-    kept.notes = std::move(p_.notes);
-    for (std::vector<int>* list : {&kept.inputs, &kept.outputs, &kept.of_value}) renumber(*list);
-    return kept;
-  }
-
-  const FlatGraph& g_;
+  FlatGraph& g_;
   const CompileInput& in_;
   SubAxes sub_axes_;
   StrategySearch search_;
@@ -482,7 +487,7 @@ class Partitioner {
 
 }  // namespace
 
-Partition partition(const FlatGraph& g, const CompileInput& in, Propagation propagation) {
+Partition partition(FlatGraph& g, const CompileInput& in, Propagation propagation) {
   return Partitioner(g, in, std::move(propagation)).run();
 }
 

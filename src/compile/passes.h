@@ -79,7 +79,8 @@ struct Partition {
   std::vector<int> of_value;         ///< flat value -> part value
   std::map<int, std::string> notes;  ///< flat node -> what explain() says of it
 };
-Partition partition(const FlatGraph& g, const CompileInput& in, Propagation propagation);
+/// Cut scans append what reduces their tiles to `g`.
+Partition partition(FlatGraph& g, const CompileInput& in, Propagation propagation);
 
 // ---------------------------------------------------------------- fuse
 /// Where a part value's elements are: in the memory of `memory`, laid out as the tiles of `geometry`.

@@ -6,6 +6,7 @@
 #include "base/ceil_div.h"
 #include "compile/halo.h"
 #include "compile/reshard.h"
+#include "compile/scan.h"
 
 namespace shardarray {
 
@@ -38,6 +39,7 @@ double StrategySearch::transfer(const Layout* from, const Layout* to, const Type
 }
 
 bool StrategySearch::complete(const NodeState& s, Strategy& d) const {
+  if (!d.pending.empty() && cut_scan(*s.rule, d.assignment)) return false;  // its carries are not in parts
   std::vector<int> reduced = d.pending;
   Reducer reducer = d.pending.empty() ? Reducer::none : Reducer::sum;
   for (std::size_t f = 0; f < d.assignment.size(); f++)
@@ -92,11 +94,14 @@ void StrategySearch::add_cost(const NodeState& s, Strategy& d) {
   d.cost = d.moved + model_.compute(each * elements_of_factors(s, d.assignment, sub_axes_));
 }
 
-void StrategySearch::add_halo(const NodeState& s, Strategy& d) const {
-  if (!s.node->op->boxes || !halo_is_cut(*s.rule, d.assignment)) return;
-  const double halo = model_.transfer(halo_transfer(*s.node, d.in, d.out[0]).bytes);
-  d.moved += halo;
-  d.cost += halo;
+void StrategySearch::add_neighbours(const NodeState& s, Strategy& d) const {
+  std::int64_t bytes = 0;
+  if (s.node->op->boxes && halo_is_cut(*s.rule, d.assignment))
+    bytes = halo_transfer(*s.node, d.in, d.out[0]).bytes;
+  else if (const auto f = cut_scan(*s.rule, d.assignment))
+    bytes = carry_transfer(*s.node, *d.in[0], scanned_dim(*s.rule, *f)).bytes;
+  d.moved += model_.transfer(bytes);
+  d.cost += model_.transfer(bytes);
 }
 
 Assignment StrategySearch::merged(const NodeState& s) const {
@@ -183,7 +188,7 @@ void StrategySearch::consider(const NodeState& s, Assignment a, double most, Str
   add_cost(s, d);
   const auto is_better = [&] { return d.cost < best.cost - 1e-9 && d.moved <= most; };
   if (!is_better()) return;
-  add_halo(s, d);
+  add_neighbours(s, d);
   if (is_better()) {
     d.ways = best.ways;
     best = std::move(d);

@@ -43,8 +43,8 @@ class StrategySearch {
 
  private:
   void add_cost(const NodeState& s, Strategy& d);
-  /// What neighbours send.
-  void add_halo(const NodeState& s, Strategy& d) const;
+  /// What neighbours send: halos, carries of a scan.
+  void add_neighbours(const NodeState& s, Strategy& d) const;
   /// From the nearest place where the operand is.
   double fetch(const TermState& t, const Layout* to);
   double transfer(const Layout* from, const Layout* to, const Type& t);

@@ -26,9 +26,10 @@ class LibraryPlan {
 /// Throws CompileError where the CPU has no kernel of that name, or none for a dtype.
 LibraryPlan plan_library_call(const LibraryCall& call, const LibraryCall::Item& item);
 
-// The kernels, one file each. Units: lines along the sorted dimension; blocks of the table's columns.
+// The kernels, one file each. Units: lines along the sorted dimension; blocks of the table's columns; blocks of neighbouring lines.
 LibraryPlan plan_sort(const LibraryCall& call, const LibraryCall::Item& item);
 LibraryPlan plan_scatter_add(const LibraryCall& call, const LibraryCall::Item& item);
+LibraryPlan plan_scan(const LibraryCall& call, const LibraryCall::Item& item);
 
 /// Throws CompileError: what `takes` names is all that there is.
 [[noreturn]] void refuse_dtype(const char* kernel, DType t, const char* takes);

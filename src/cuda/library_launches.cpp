@@ -1,4 +1,4 @@
-// Library calls: sorts and scatters.
+// Library calls: sorts, scatters and scans.
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -6,8 +6,10 @@
 
 #include "base/ceil_div.h"
 #include "cuda/step_launches.h"
+#include "kernels/scan.cuh"
 #include "kernels/scatter.cuh"
 #include "kernels/sort.cuh"
+#include "runtime/evaluate_instruction.h"
 
 namespace shardarray::cuda {
 namespace {
@@ -15,6 +17,17 @@ namespace {
 [[noreturn]] void refuse_dtype(const char* what, DType t, const char* takes) {
   throw CompileError(fmt::format("{}: CUDA has no kernel for {}. It takes {}. Convert the operand first.",
                                  what, name(t), takes));
+}
+
+/// `count` lines of `length` elements, `inner` apart.
+struct Lines {
+  std::int64_t count, length, inner;
+};
+Lines lines_of(const Shape& shape, std::int64_t dim) {
+  Lines l{0, shape[static_cast<std::size_t>(dim)], 1};
+  for (auto d = static_cast<std::size_t>(dim) + 1; d < shape.size(); d++) l.inner *= shape[d];
+  if (l.length > 0) l.count = num_elements(shape) / l.length;
+  return l;
 }
 
 /// The launches of a sort: their tables differ in the width and the side.
@@ -43,14 +56,12 @@ class SortLaunches {
 
  private:
   device::SortItem sort_item(const LibraryCall::Item& item) {
-    const Shape& shape = item.in_shapes[0];
-    const auto dim = static_cast<std::size_t>(item.params[0]);
-    const std::int64_t elements = num_elements(shape);
+    const auto [lines, length, inner] = lines_of(item.in_shapes[0], item.params[0]);
+    const std::int64_t elements = lines * length;
     device::SortItem s{};
-    s.length = shape[dim];
-    s.lines = s.length == 0 ? 0 : elements / s.length;
-    s.inner = 1;
-    for (std::size_t d = dim + 1; d < shape.size(); d++) s.inner *= shape[d];
+    s.lines = lines;
+    s.length = length;
+    s.inner = inner;
     for (auto& entries : s.entries) entries = take_scratch(elements, sizeof(device::SortEntry));
     std::vector<device::SortColumn> columns;
     for (std::size_t c = 0; c < x_.in_types.size(); c++) {
@@ -126,11 +137,58 @@ void add_sort(const Step& step, const LibraryCall& call, std::vector<Launch>& to
   SortLaunches(step, call).add_to(to);
 }
 
+device::ScanTable scan_table(const LibraryCall& x) {
+  const std::vector<std::int64_t>& params = x.items[0].params;
+  const auto reducer = static_cast<Reducer>(params[1]);
+  const DType type = x.in_types[0];
+  device::ScanTable t{};
+  t.combine.code = combining_code(reducer);
+  t.combine.type = t.combine.from = type;
+  t.identity = identity_bits(reducer, type);
+  t.block = scan_block;
+  t.step = params[2];
+  t.bytes = static_cast<std::uint32_t>(itemsize(type));
+  t.has_carry = x.in_types.size() > 1;
+  t.is_float_sum = reducer == Reducer::sum && is_floating(type);
+  return t;
+}
+
+void add_scan(const Step& step, const LibraryCall& x, std::vector<Launch>& to) {
+  const DType type = x.in_types[0];
+  if (!is_integer(type) && type != float32 && type != float64)
+    refuse_dtype("scan", type, "integers, float32 or float64");
+  LaunchTable table;
+  table.reserve<device::ScanTable>();
+  const device::ScanTable t = scan_table(x);
+  std::vector<device::ScanItem> items;
+  std::int64_t elements = 0, lines = 0, blocks = 0;  // of the largest item
+  std::uint64_t scratch = 0;
+  for (const LibraryCall::Item& item : x.items) {
+    const Lines l = lines_of(item.in_shapes[0], item.params[0]);
+    const std::int64_t carries = l.count * ceil_div(l.length, scan_block);
+    const Ref carry = t.has_carry ? item.in[1] : Ref{};
+    items.push_back({device_address(item.in[0]), device_address(item.out[0]), device_address(carry), scratch,
+                     l.count, l.length, l.inner});
+    scratch += static_cast<std::uint64_t>(carries) * sizeof(std::uint64_t);
+    elements = std::max(elements, l.count * l.length);
+    lines = std::max(lines, l.count);
+    blocks = std::max(blocks, carries);
+  }
+  const auto add = [&](const char* kernel, std::int64_t points) {
+    const std::size_t before = to.size();
+    add_launch(step, kernel, t, items, points, table, to);
+    if (to.size() > before) to.back().scratch_bytes = scratch;
+  };
+  add("shardarray_scan_blocks", blocks);
+  add("shardarray_scan_carries", lines);
+  add("shardarray_scan_put", elements);
+}
+
 struct Entry {
   const char* name;
   void (*add)(const Step& step, const LibraryCall& call, std::vector<Launch>& to);
 };
-constexpr Entry table[] = {{"sort", add_sort}, {"scatter_add", add_scatter}};
+constexpr Entry table[] = {{"sort", add_sort}, {"scatter_add", add_scatter}, {"scan", add_scan}};
 
 }  // namespace
 

@@ -14,6 +14,7 @@ enum class Role : std::uint8_t {
   pass,    // stays where it is
   reduce,  // combined away: cutting it leaves a partial result
   halo,    // neighbours' elements are needed: cut alike on both sides, boxes move
+  scan,    // combined step by step: cutting it, every device needs the totals in front of its part
   whole,   // must not be cut
 };
 

@@ -1,8 +1,9 @@
 // astype, bitcast, stop_gradient: the same elements as another type.
 #include <fmt/core.h>
 
-#include "ops/function.h"
+#include "ops/api.h"
 #include "ops/rules.h"
+#include "shardarray/math.h"
 
 namespace shardarray {
 

@@ -1,5 +1,6 @@
 // What the function objects of math.h do: a body is given beside its op, and the call is instantiated there (exported by
-// name: compilers hide what is instantiated for a text).
+// name: compilers hide what is instantiated for a text). Sources that include this are never joined with others, which may use
+// the objects (CMakeLists.txt): the call would be instantiated there too.
 //
 //   template <> constexpr UnaryBody unary_body<"exp"> = floating<op_exp>;
 //   template SHARDARRAY_API Array UnaryFunction<"exp">::operator()(const Array&, Where) const;
@@ -16,11 +17,13 @@ template <detail::FixedString name> constexpr UnaryBody unary_body = nullptr;
 template <detail::FixedString name> constexpr BinaryBody binary_body = nullptr;
 
 template <detail::FixedString name> Array UnaryFunction<name>::operator()(const Array& x, Where w) const {
+  static_assert(unary_body<name> != nullptr, "the body stands in another source");
   const Site site(w);
   return unary_body<name>(name.text, x);
 }
 template <detail::FixedString name>
 Array BinaryFunction<name>::operator()(const Array& a, const Array& b, Where w) const {
+  static_assert(binary_body<name> != nullptr, "the body stands in another source");
   const Site site(w);
   return binary_body<name>(name.text, a, b);
 }

@@ -185,6 +185,28 @@ SHARDARRAY_OP op_logistic =
 template <> constexpr UnaryBody unary_body<"sigmoid"> = floating<op_logistic>;
 template SHARDARRAY_API Array UnaryFunction<"sigmoid">::operator()(const Array&, Where) const;
 
+// (cos(pi x) - sinc(x)) / x; at 0 the first term of its series, which has the right derivative.
+static Arrays sinc_jvp(const JvpArgs& v) {
+  using std::numbers::pi;
+  const Array& x = v.in[0];
+  const Array is_zero = prim::binary(op_eq, x, prim::like(x, 0)),
+              divisor = prim::select(is_zero, prim::like(x, 1), x),
+              slope = prim::sub(prim::unary(op_cos, prim::mul(x, prim::like(x, pi))), v.out[0]);
+  return scaled(v,
+                prim::select(is_zero, prim::mul(x, prim::like(x, -pi * pi / 3)), prim::div(slope, divisor)));
+}
+
+SHARDARRAY_OP op_sinc =
+    elementwise({.name = "sinc", .jvp = sinc_jvp, .scalar = [](ScalarArgs& s) {
+                   const DType t = s.b.type(s.in[0]);
+                   const int angle = s.b.binary(Code::mul, s.in[0], s.b.constant(t, std::numbers::pi)),
+                             is_zero = s.b.binary(Code::eq, angle, s.b.constant(t, 0)),
+                             sine = expand::sin(s.b, angle);
+                   s.out[0] = s.b.select(is_zero, s.b.constant(t, 1), s.b.binary(Code::div, sine, angle));
+                 }});
+template <> constexpr UnaryBody unary_body<"sinc"> = floating<op_sinc>;
+template SHARDARRAY_API Array UnaryFunction<"sinc">::operator()(const Array&, Where) const;
+
 // ---------------------------------------------------------------- activations
 template <>
 constexpr UnaryBody unary_body<"silu"> = [](const char* function, const Array& x) {

@@ -319,6 +319,31 @@ Array swapaxes_fn::operator()(const Array& x, std::int64_t a, std::int64_t b, Wh
   std::swap(p[api::axis_of("swapaxes", a, shape)], p[api::axis_of("swapaxes", b, shape)]);
   return prim::transpose(x, p);
 }
+Array rot90_fn::operator()(const Array& x, std::int64_t k, std::pair<std::int64_t, std::int64_t> axes,
+                           Where w) const {
+  const Site site(w, "rot90");
+  const Shape& shape = type_of(x, "rot90").shape;
+  const std::size_t a = api::axis_of("rot90", axes.first, shape),
+                    b = api::axis_of("rot90", axes.second, shape);
+  if (a == b)
+    throw ShapeError(
+        fmt::format("rot90: axes {} and {} of {}. A plane has two axes. Give two different ones.", axes.first,
+                    axes.second, to_string(type_of(x))));
+  Shape p = identity(shape.size());
+  std::swap(p[a], p[b]);
+  const auto flipped = [&](const Array& y, const Shape& dims) {
+    Shape from;
+    for (std::int64_t d : dims) from.push_back(from_last(static_cast<std::size_t>(d), shape.size()));
+    return prim::reverse(y, from);
+  };
+  const auto first = static_cast<std::int64_t>(a), second = static_cast<std::int64_t>(b);
+  switch ((k % 4 + 4) % 4) {
+    case 1: return prim::transpose(flipped(x, {second}), p);
+    case 2: return flipped(x, {first, second});
+    case 3: return flipped(prim::transpose(x, p), {second});
+    default: return x;
+  }
+}
 Array moveaxis_fn::operator()(const Array& x, std::int64_t from, std::int64_t to, Where w) const {
   return (*this)(x, Shape{from}, Shape{to}, w);
 }

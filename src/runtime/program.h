@@ -55,11 +55,17 @@ struct Gemm {
   bool fixed_order = false;
   std::vector<Item> items;
 };
+/// Elements that a scan combines before their carry is added.
+inline constexpr std::int64_t scan_block = 1024;
 /// A kernel that is no loop nest, by the name under which every backend has it in its table.
 ///   sort         in: keys, payload...; out: the same, sorted by the keys, stable, along dimension params[0]. NaN is last
 ///                and -0 equals 0 (stable between them).
 ///   scatter_add  in: rows int [b, n], updates [b, n, d]; out [b, v, d]: zeros with updates[b, i] added to row rows[b, i], in
 ///                the order of i. params[0]: global index of the tile's first row; rows outside the tile are skipped.
+///   scan         in: x, and perhaps carries, of x's shape without dimension params[0]; out: running reductions along it.
+///                params[1]: the Reducer (sum, prod, max, min); params[2]: 1 from the first element on, -1 from the last.
+///                Blocks of scan_block elements: local starts at the identity, local = local o x[i], y[i] = carry o local; the
+///                next block's carry is this one o local, of float sums with what is rounded off (kernel.h).
 struct LibraryCall {
   struct Item {
     int device = 0;

@@ -1,0 +1,89 @@
+// Running reductions along a dimension, in three launches:
+//   blocks   a thread a block: its running reduction from the identity, into the output
+//   carries  a thread a line: what stands in front of each block, into scratch memory
+//   put      a thread an element: the block's carry combined with it
+#pragma once
+#include "kernels/arithmetic.cuh"
+
+namespace shardarray::device {
+
+/// Lines of `length` elements, `inner` apart.
+struct ScanItem {
+  Address x, out, carry;  ///< carry: an element a line, where there is one
+  std::uint64_t carries;  ///< bytes into scratch memory: of block b of line l at b * lines + l
+  std::int64_t lines, length, inner;
+};
+struct ScanTable {
+  List<ScanItem> items;
+  Instruction combine;
+  std::uint64_t identity;
+  std::int64_t block, step;  ///< elements of a block; 1 from the first element on, -1 from the last
+  std::uint32_t bytes, has_carry, is_float_sum, unused;
+};
+
+/// The element that is the `at`-th of a line, counted in all elements.
+SHARDARRAY_DEVICE inline std::int64_t scanned_element(const ScanTable& t, const ScanItem& s,
+                                                      std::int64_t line, std::int64_t at) {
+  const std::int64_t place = t.step < 0 ? s.length - 1 - at : at;
+  return (line / s.inner * s.length + place) * s.inner + line % s.inner;
+}
+SHARDARRAY_DEVICE inline std::int64_t block_end(const ScanTable& t, const ScanItem& s, std::int64_t block) {
+  const std::int64_t end = (block + 1) * t.block;
+  return end < s.length ? end : s.length;
+}
+
+SHARDARRAY_DEVICE inline void scan_blocks(const Grid& g, const std::byte* table, std::byte*,
+                                          const Bases& bases) {
+  const ScanTable& t = *reinterpret_cast<const ScanTable*>(table);
+  const ScanItem& s = entries(table, t.items)[g.item];
+  const std::byte* const x = address_of(bases, s.x);
+  std::byte* const out = address_of(bases, s.out);
+  const std::int64_t blocks = (s.length + t.block - 1) / t.block;
+  for (std::int64_t p = first_point(g); p < s.lines * blocks; p += point_step(g)) {
+    const std::int64_t line = p % s.lines, block = p / s.lines;
+    std::uint64_t local = t.identity;
+    for (std::int64_t i = block * t.block; i < block_end(t, s, block); i++) {
+      const std::int64_t at = scanned_element(t, s, line, i) * t.bytes;
+      local = evaluate(t.combine, local, read_bits(x + at, t.bytes), 0);
+      write_bits(out + at, t.bytes, local);
+    }
+  }
+}
+
+SHARDARRAY_DEVICE inline void scan_carries(const Grid& g, const std::byte* table, std::byte* scratch,
+                                           const Bases& bases) {
+  const ScanTable& t = *reinterpret_cast<const ScanTable*>(table);
+  const ScanItem& s = entries(table, t.items)[g.item];
+  const std::byte* const out = address_of(bases, s.out);
+  auto* const carries = reinterpret_cast<std::uint64_t*>(scratch + s.carries);
+  for (std::int64_t line = first_point(g); line < s.lines; line += point_step(g)) {
+    std::uint64_t total =
+        t.has_carry ? read_bits(address_of(bases, s.carry) + line * t.bytes, t.bytes) : t.identity;
+    std::uint64_t lost = 0;
+    for (std::int64_t block = 0; block * t.block < s.length; block++) {
+      carries[block * s.lines + line] =
+          t.is_float_sum ? with_rounded_off_bits(t.combine.type, total, lost) : total;
+      const std::uint64_t last =
+          read_bits(out + scanned_element(t, s, line, block_end(t, s, block) - 1) * t.bytes, t.bytes);
+      if (t.is_float_sum) lost = evaluate(t.combine, lost, rounded_off_bits(t.combine.type, total, last), 0);
+      total = evaluate(t.combine, total, last, 0);
+    }
+  }
+}
+
+SHARDARRAY_DEVICE inline void scan_put(const Grid& g, const std::byte* table, std::byte* scratch,
+                                       const Bases& bases) {
+  const ScanTable& t = *reinterpret_cast<const ScanTable*>(table);
+  const ScanItem& s = entries(table, t.items)[g.item];
+  std::byte* const out = address_of(bases, s.out);
+  const auto* const carries = reinterpret_cast<const std::uint64_t*>(scratch + s.carries);
+  for (std::int64_t at = first_point(g); at < s.lines * s.length; at += point_step(g)) {
+    const std::int64_t line = at / (s.length * s.inner) * s.inner + at % s.inner,
+                       place = at / s.inner % s.length, i = t.step < 0 ? s.length - 1 - place : place;
+    std::byte* const to = out + at * t.bytes;
+    write_bits(to, t.bytes,
+               evaluate(t.combine, carries[i / t.block * s.lines + line], read_bits(to, t.bytes), 0));
+  }
+}
+
+}  // namespace shardarray::device

@@ -1,0 +1,179 @@
+// Running reductions of lines.
+#include <algorithm>
+#include <functional>
+#include <numeric>
+
+#include "base/ceil_div.h"
+#include "cpu/address.h"
+#include "cpu/library_call.h"
+#include "runtime/evaluate_instruction.h"
+#include "runtime/scalar.h"
+
+namespace shardarray {
+namespace {
+
+template <Reducer r, class T> T combined(T a, T b) {
+  if constexpr (r == Reducer::sum) return scalar::add(a, b);
+  else if constexpr (r == Reducer::prod) return scalar::mul(a, b);
+  else if constexpr (r == Reducer::max) return scalar::max(a, b);
+  else return scalar::min(a, b);
+}
+
+/// What the blocks so far amount to; of a float sum with what was rounded off.
+template <Reducer r, class T> struct Carry {
+  static constexpr bool rounds = std::is_floating_point_v<T> && r == Reducer::sum;
+  T total{}, lost{};
+
+  void add(T block) {
+    if constexpr (rounds) lost += scalar::rounded_off(total, block);
+    total = combined<r>(total, block);
+  }
+  T value() const {
+    if constexpr (rounds) return scalar::with_rounded_off(total, lost);
+    else return total;
+  }
+};
+
+/// Lines of `length` elements that stand `inner` apart.
+template <Reducer r, class T> struct Scan {
+  LibraryCall::Item item;
+  std::int64_t lines, length, inner, step;
+  T identity;
+
+  // Units: neighbouring lines that lie one behind the other, or side by side.
+  static constexpr std::int64_t rows_each = 16, columns_each = 256;
+  std::int64_t columns() const { return ceil_div(inner, columns_each); }
+  std::int64_t units() const {
+    return length == 0 ? 0 : inner == 1 ? ceil_div(lines, rows_each) : lines / inner * columns();
+  }
+
+  void operator()(void* const* bases, std::int64_t begin, std::int64_t end) const {
+    const auto* const x = reinterpret_cast<const T*>(address(bases, item.in[0]));
+    const auto* const carries =
+        item.in.size() > 1 ? reinterpret_cast<const T*>(address(bases, item.in[1])) : nullptr;
+    auto* const y = reinterpret_cast<T*>(address(bases, item.out[0]));
+    const auto carry = [&](std::int64_t line) { return carries ? carries[line] : identity; };
+    const std::int64_t start = step < 0 ? length - 1 : 0;
+    for (std::int64_t u = begin; u < end; u++) {
+      if (inner == 1) {
+        const std::int64_t last = std::min(lines, (u + 1) * rows_each);
+        for (std::int64_t line = u * rows_each; line < last;) line += scan_rows(x, y, line, last, carry);
+      } else {
+        const std::int64_t column = u % columns() * columns_each, line = u / columns() * inner + column,
+                           count = std::min(columns_each, inner - column),
+                           first = (u / columns() * length + start) * inner + column;
+        Carry<r, T> state[columns_each];
+        for (std::int64_t c = 0; c < count; c++) state[c].total = carry(line + c);
+        scan_columns(x + first, y + first, count, state);
+      }
+    }
+  }
+
+ private:
+  static constexpr int together = 4;  // chains, each of which waits for itself
+
+  // One line by several blocks at a time, or several short lines; how many.
+  template <class At>
+  std::int64_t scan_rows(const T* x, T* y, std::int64_t line, std::int64_t last, const At& carry) const {
+    const std::int64_t start = line * length + (step < 0 ? length - 1 : 0);
+    x += start;
+    y += start;
+    if (length <= scan_block && last - line >= together) {
+      chains<together>(x, y, length, length);
+      for (int k = 0; k < together; k++) add_carries(y + k * length, length, {carry(line + k)});
+      return together;
+    }
+    Carry<r, T> state{carry(line)};
+    for (std::int64_t at = 0; at < length;) {
+      const bool all = length - at >= together * scan_block;
+      const std::int64_t count = all ? together * scan_block : std::min(scan_block, length - at);
+      if (all) chains<together>(x + at * step, y + at * step, scan_block, scan_block * step);
+      else chains<1>(x + at * step, y + at * step, count, 0);
+      state = add_carries(y + at * step, count, state);
+      at += count;
+    }
+    return 1;
+  }
+  // `count` running reductions of `size` elements that begin `apart` elements apart.
+  template <int count> void chains(const T* x, T* y, std::int64_t size, std::int64_t apart) const {
+    T local[count];
+    std::fill_n(local, count, identity);
+    for (std::int64_t i = 0; i < size; i++)
+      for (int k = 0; k < count; k++) {
+        const std::int64_t at = k * apart + i * step;
+        y[at] = local[k] = combined<r>(local[k], x[at]);
+      }
+  }
+  // Behind `state`, to blocks; what comes behind them.
+  Carry<r, T> add_carries(T* y, std::int64_t count, Carry<r, T> state) const {
+    for (std::int64_t at = 0; at < count; at += scan_block) {
+      const std::int64_t size = std::min(scan_block, count - at);
+      const T before = state.value();
+      T* const block = y + at * step;
+      state.add(block[(size - 1) * step]);
+      T* const low = step < 0 ? block - (size - 1) : block;
+      for (std::int64_t i = 0; i < size; i++) low[i] = combined<r>(before, low[i]);
+    }
+    return state;
+  }
+
+  void scan_columns(const T* x, T* y, std::int64_t count, Carry<r, T>* state) const {
+    T local[columns_each], before[columns_each];
+    for (std::int64_t i = 0; i < length; i++, x += step * inner, y += step * inner) {
+      if (i % scan_block == 0) {
+        for (std::int64_t c = 0; c < count; c++) {
+          if (i > 0) state[c].add(local[c]);
+          before[c] = state[c].value();
+          local[c] = identity;
+        }
+      }
+      for (std::int64_t c = 0; c < count; c++) {
+        local[c] = combined<r>(local[c], x[c]);
+        y[c] = combined<r>(before[c], local[c]);
+      }
+    }
+  }
+};
+
+template <Reducer r, class T> LibraryPlan scan_plan(const LibraryCall::Item& item, DType t) {
+  const Shape& shape = item.in_shapes[0];
+  const auto dim = static_cast<std::size_t>(item.params[0]);
+  const std::int64_t inner =
+      std::accumulate(shape.begin() + dim + 1, shape.end(), std::int64_t{1}, std::multiplies<>());
+  const std::uint64_t bits = identity_bits(r, t);
+  const auto identity = read_number<T>(reinterpret_cast<const char*>(&bits));
+  const std::int64_t elements = num_elements(shape), lines = elements == 0 ? 0 : elements / shape[dim];
+  Scan<r, T> s{item, lines, shape[dim], inner, item.params[2], identity};
+  const std::int64_t units = elements == 0 ? 0 : s.units();
+  return {units, static_cast<double>(elements) * 0.5, std::move(s)};
+}
+
+template <class T> LibraryPlan scan_plan_of(const LibraryCall& call, const LibraryCall::Item& item) {
+  const DType t = call.in_types[0];
+  switch (static_cast<Reducer>(item.params[1])) {
+    case Reducer::sum: return scan_plan<Reducer::sum, T>(item, t);
+    case Reducer::prod: return scan_plan<Reducer::prod, T>(item, t);
+    case Reducer::max: return scan_plan<Reducer::max, T>(item, t);
+    default: return scan_plan<Reducer::min, T>(item, t);
+  }
+}
+
+}  // namespace
+
+LibraryPlan plan_scan(const LibraryCall& call, const LibraryCall::Item& item) {
+  switch (call.in_types[0]) {
+    case DType::int8: return scan_plan_of<std::int8_t>(call, item);
+    case DType::int16: return scan_plan_of<std::int16_t>(call, item);
+    case DType::int32: return scan_plan_of<std::int32_t>(call, item);
+    case DType::int64: return scan_plan_of<std::int64_t>(call, item);
+    case DType::uint8: return scan_plan_of<std::uint8_t>(call, item);
+    case DType::uint16: return scan_plan_of<std::uint16_t>(call, item);
+    case DType::uint32: return scan_plan_of<std::uint32_t>(call, item);
+    case DType::uint64: return scan_plan_of<std::uint64_t>(call, item);
+    case DType::float32: return scan_plan_of<float>(call, item);
+    case DType::float64: return scan_plan_of<double>(call, item);
+    default: refuse_dtype("scan", call.in_types[0], "integers, float32 or float64");
+  }
+}
+
+}  // namespace shardarray

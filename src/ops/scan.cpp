@@ -1,0 +1,167 @@
+// Running reductions along a dimension: cumsum, cumprod, cummax, cummin.
+#include <fmt/core.h>
+
+#include "ops/api.h"
+#include "ops/rules.h"
+#include "shardarray/ops.h"
+
+namespace shardarray {
+
+using namespace rules;
+
+static std::size_t scan_dim(const Attrs& a, std::size_t rank) { return from_first(a.dims[0], rank); }
+
+// Where the order of a float sum is fixed, nobody cuts it.
+static Rule scan_rule(const Call& c) {
+  Rule r = pointwise_rule(c);
+  Factor& along = r.factors[scan_dim(*c.attrs, c.in[0].shape.size())];
+  const bool rounds = c.attrs->reducer == Reducer::sum || c.attrs->reducer == Reducer::prod;
+  along.role = c.attrs->uncut && rounds ? Role::whole : Role::scan;
+  along.reducer = c.attrs->reducer;
+  return r;
+}
+
+static Types scan_type(const Call& c) {
+  const Reducer r = c.attrs->reducer;
+  const bool has_order = r == Reducer::sum || r == Reducer::prod || r == Reducer::max || r == Reducer::min;
+  if (!has_order || c.in[0].dtype == DType::bool_)
+    throw InternalError(fmt::format("scan: {} of {}. It takes sum, prod, max or min of numbers.", name(r),
+                                    to_string(c.in[0])));
+  return {c.in[0]};
+}
+
+static Array scan(Reducer r, const Array& x, std::size_t dim, bool reverse) {
+  Attrs a;
+  a.reducer = r;
+  a.dims = {from_last(dim, x.shape().size())};
+  a.step = {reverse ? -1 : 1};
+  return record(op_scan, {x}, std::move(a));
+}
+
+// A value with its tangent, combined as the reducer does. JAX's convention: equal extrema share the tangent.
+struct Dual {
+  Array value, tangent;
+};
+static Dual combined(Reducer r, const Dual& a, const Dual& b) {
+  if (r == Reducer::prod)
+    return {prim::mul(a.value, b.value),
+            prim::add(prim::mul(a.tangent, b.value), prim::mul(a.value, b.tangent))};
+  const bool is_max = r == Reducer::max;
+  const Array first = prim::binary(is_max ? op_gt : op_lt, a.value, b.value),
+              second = prim::binary(is_max ? op_gt : op_lt, b.value, a.value),
+              both = prim::mul(prim::add(a.tangent, b.tangent), prim::like(a.tangent, 0.5));
+  return {prim::binary(is_max ? op_max : op_min, a.value, b.value),
+          prim::select(first, a.tangent, prim::select(second, b.tangent, both))};
+}
+
+// From the first to the last, in the order of JAX's associative_scan, on which the shares of equal extrema depend: neighbours are
+// combined, what is half as long is scanned, and every other element lacks one more combination.
+static Dual scanned(Reducer r, const Dual& x, std::size_t dim) {
+  const Shape& shape = x.value.shape();
+  const std::int64_t n = shape[dim], pairs = n / 2, firsts = n - pairs;
+  if (n < 2) return x;
+  const Shape none = Shape::filled(shape.size(), 0);
+  Shape missing = none, paired = shape;
+  missing[dim] = 2 * firsts - n;
+  paired[dim] = firsts;
+  paired.insert(dim + 1, 2);
+  const auto each = [](auto f, auto... of) { return Dual{f(of.value...), f(of.tangent...)}; };
+  const auto part = [&](const Dual& d, std::int64_t lo, std::int64_t hi) {
+    return each([&](const Array& y) { return prim::slice_dim(y, dim, lo, hi); }, d);
+  };
+  const auto every_other = [&](std::int64_t k) {
+    return each(
+        [&](const Array& y) {
+          const Array both = prim::reshape(prim::pad(y, none, missing), paired);
+          Shape to = shape;
+          to[dim] = firsts;
+          return prim::reshape(prim::slice_dim(both, dim + 1, k, k + 1), to);
+        },
+        x);
+  };
+  const Dual first = every_other(0), second = part(every_other(1), 0, pairs);
+  const Dual odd = scanned(r, combined(r, part(first, 0, pairs), second), dim);
+  const Dual even = combined(r, part(odd, 0, firsts - 1), part(first, 1, firsts));
+  return each(
+      [&](const Array& start, const Array& evens, const Array& odds) {
+        Shape one = paired;
+        one[dim + 1] = 1;
+        const Array whole[] = {start, evens};
+        const Array columns[] = {prim::reshape(prim::concatenate(whole, dim), one),
+                                 prim::reshape(prim::pad(odds, none, missing), one)};
+        Shape all = shape;
+        all[dim] = 2 * firsts;
+        return prim::slice_dim(prim::reshape(prim::concatenate(columns, dim + 1), all), dim, 0, n);
+      },
+      part(first, 0, 1), even, odd);
+}
+
+static Arrays scan_jvp(const JvpArgs& v) {
+  const Attrs& a = v.node.attrs();
+  if (a.reducer == Reducer::sum) return {record(op_scan, {v.tangents[0]}, a)};
+  const auto turned = [&](const Array& x) { return a.step[0] < 0 ? prim::reverse(x, a.dims) : x; };
+  const Dual x{turned(v.in[0]), turned(v.tangents[0])};
+  return {turned(scanned(a.reducer, x, scan_dim(a, v.in[0].shape().size())).tangent)};
+}
+
+// Of a sum: every summand is in all results behind it.
+static Arrays scan_transpose(const TransposeArgs& t) {
+  Attrs a = t.node.attrs();
+  a.step[0] = -a.step[0];
+  return {record(op_scan, {t.cotangents[0]}, std::move(a))};
+}
+
+static LocalCall scan_call(const LowerArgs& l) {
+  const Attrs& a = *l.call.attrs;
+  LocalCall c{.name = "scan",
+              .in_shapes = {},
+              .out_shapes = {l.out[0].size},
+              .params = {a.dims[0] + std::ssize(l.call.in[0].shape), static_cast<std::int64_t>(a.reducer),
+                         a.step[0]}};
+  for (const Box& b : l.in) c.in_shapes.push_back(b.size);
+  return c;
+}
+
+// attrs.reducer along attrs.dims[0], from the first element where attrs.step[0] is 1, from the last where it is -1.
+SHARDARRAY_OP op_scan{
+    .name = "scan",
+    .form = Form::library,
+    .rule = scan_rule,
+    .type = scan_type,
+    .linearity = [](const Call& c,
+                    int) { return c.attrs->reducer == Reducer::sum ? Linear::joint : Linear::no; },
+    .jvp = scan_jvp,
+    .transpose = scan_transpose,
+    .lower = scan_call,
+    .trait = Trait::sums};
+
+// bool counts as int32, as in JAX; the others keep their dtype. 16-bit floats are scanned in float32.
+static Array running(const char* function, Reducer r, const Array& x, const ScanOptions& o) {
+  const bool extremum = r == Reducer::max || r == Reducer::min;
+  const DType given = api::weak_type_of(x, function).dtype;
+  if (o.dtype) api::need_real(function, *o.dtype);
+  const DType t = o.dtype.value_or(given == DType::bool_ && !extremum ? DType::int32 : given);
+  const DType scanned = t == DType::bool_ ? DType::uint8 : t;
+  const Array y = prim::cast(prim::cast(x, t), scanned);
+  const Array flat = o.axis ? y : prim::reshape(y, {y.size()});
+  const std::size_t dim = api::axis_of(function, o.axis.value_or(0), flat.shape());
+  return prim::cast(scan(r, flat, dim, o.reverse), t);
+}
+Array cumsum_fn::operator()(const Array& x, const ScanOptions& o, Where w) const {
+  const Site site(w, "cumsum");
+  return running("cumsum", Reducer::sum, x, o);
+}
+Array cumprod_fn::operator()(const Array& x, const ScanOptions& o, Where w) const {
+  const Site site(w, "cumprod");
+  return running("cumprod", Reducer::prod, x, o);
+}
+Array cummax_fn::operator()(const Array& x, const ScanOptions& o, Where w) const {
+  const Site site(w, "cummax");
+  return running("cummax", Reducer::max, x, o);
+}
+Array cummin_fn::operator()(const Array& x, const ScanOptions& o, Where w) const {
+  const Site site(w, "cummin");
+  return running("cummin", Reducer::min, x, o);
+}
+
+}  // namespace shardarray
