@@ -77,3 +77,17 @@ target_link_options(shardarray_cuda PRIVATE -Wl,--exclude-libs,ALL)
 # It stands beside the library, which opens it by path; no build target links it.
 add_dependencies(shardarray shardarray_cuda)
 install(TARGETS shardarray_cuda LIBRARY DESTINATION ${CMAKE_INSTALL_LIBDIR})
+
+# What the GPU itself can do, to stand beside the benches.
+if(SHARDARRAY_DEVELOP)
+  set(ceilings ${PROJECT_BINARY_DIR}/bench/gpu_ceilings)
+  add_custom_command(OUTPUT ${ceilings} VERBATIM
+    COMMAND ${CMAKE_COMMAND} -E make_directory ${PROJECT_BINARY_DIR}/bench
+    COMMAND ${SHARDARRAY_NVCC} -std=c++17 -O2 -Werror all-warnings
+            -gencode arch=compute_80,code=sm_80 -gencode arch=compute_90,code=sm_90
+            -gencode arch=compute_100,code=sm_100 -gencode arch=compute_100,code=compute_100
+            -o ${ceilings} ${PROJECT_SOURCE_DIR}/bench/gpu_ceilings.cu
+    DEPENDS ${PROJECT_SOURCE_DIR}/bench/gpu_ceilings.cu
+    COMMENT "Compiling gpu_ceilings")
+  add_custom_target(gpu_ceilings DEPENDS ${ceilings})
+endif()

@@ -12,8 +12,7 @@ function(shardarray_test_binary target objects)
   list(TRANSFORM ARGN APPEND .cpp)
   add_executable(${target} ${PROJECT_SOURCE_DIR}/tests/main.cpp ${ARGN})
   target_link_libraries(${target} PRIVATE ${objects} doctest::doctest nlohmann_json::nlohmann_json)
-  target_compile_definitions(${target} PRIVATE
-    SHARDARRAY_TEST_DATA="${PROJECT_SOURCE_DIR}/tests/data" SHARDARRAY_SOURCE_DIR="${PROJECT_SOURCE_DIR}")
+  target_compile_definitions(${target} PRIVATE SHARDARRAY_SOURCE_DIR="${PROJECT_SOURCE_DIR}")
   target_compile_options(${target} PRIVATE $<$<CONFIG:Release>:-O0>)
   set_target_properties(${target} PROPERTIES UNITY_BUILD_BATCH_SIZE 24)  # two compilations: one a core in CI
   shardarray_precompile(${target} tests/precompiled.h)
@@ -77,8 +76,10 @@ foreach(file IN LISTS bench_files)
   add_executable(bench_${name} ${file})
   list(APPEND benches bench_${name})
   target_link_libraries(bench_${name} PRIVATE shardarray_objects nlohmann_json::nlohmann_json)
-  # Floors are written by hand and get what the compiler can give on this machine; the library does not.
-  target_compile_options(bench_${name} PRIVATE $<$<CONFIG:Release>:-O3;-march=native>)
+  # Floors are written by hand and get what the compiler can give on this machine; the library does not, nor what is taken along.
+  if(NOT name STREQUAL device)
+    target_compile_options(bench_${name} PRIVATE $<$<CONFIG:Release>:-O3;-march=native>)
+  endif()
   set_target_properties(bench_${name} PROPERTIES RUNTIME_OUTPUT_DIRECTORY bench EXCLUDE_FROM_ALL ON)
   if(TARGET shardarray_llvm)
     add_dependencies(bench_${name} shardarray_llvm)

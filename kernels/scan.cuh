@@ -1,24 +1,30 @@
-// Running reductions along a dimension, in three launches:
+// Running reductions along a dimension:
 //   blocks   a thread a block: its running reduction from the identity, into the output
-//   carries  a thread a line: what stands in front of each block, into scratch memory
+//   carries  a thread a line: what stands in front of each block, into scratch memory; what a line ends with
 //   put      a thread an element: the block's carry combined with it
 #pragma once
+#include <limits>
+
 #include "kernels/arithmetic.cuh"
 
 namespace shardarray::device {
 
 /// Lines of `length` elements, `inner` apart.
 struct ScanItem {
-  Address x, out, carry;  ///< carry: an element a line, where there is one
-  std::uint64_t carries;  ///< bytes into scratch memory: of block b of line l at b * lines + l
+  Address x, out, totals;  ///< totals: an element a line, where they are asked for
+  std::uint64_t carries;   ///< bytes into scratch memory: ScanCarry of block b of line l at b * lines + l
   std::int64_t lines, length, inner;
+};
+/// Bits of what stands in front of a block, and of what was rounded off on the way.
+struct ScanCarry {
+  std::uint64_t total, lost;
 };
 struct ScanTable {
   List<ScanItem> items;
   Instruction combine;
   std::uint64_t identity;
   std::int64_t block, step;  ///< elements of a block; 1 from the first element on, -1 from the last
-  std::uint32_t bytes, has_carry, is_float_sum, unused;
+  std::uint32_t bytes, has_totals, is_float_sum, unused;
 };
 
 /// The element that is the `at`-th of a line, counted in all elements.
@@ -50,24 +56,39 @@ SHARDARRAY_DEVICE inline void scan_blocks(const Grid& g, const std::byte* table,
   }
 }
 
+/// A carry and a value of its block.
+SHARDARRAY_DEVICE inline std::uint64_t carried(const ScanTable& t, const ScanCarry& c, std::uint64_t local) {
+  if (t.is_float_sum) local = evaluate(t.combine, local, c.lost, 0);
+  return evaluate(t.combine, c.total, local, 0);
+}
+/// What stands behind a block that ends with `local`.
+SHARDARRAY_DEVICE inline ScanCarry behind(const ScanTable& t, const ScanCarry& c, std::uint64_t local) {
+  ScanCarry next{carried(t, c, local), 0};
+  if (t.is_float_sum) {
+    const std::uint64_t off =
+        rounded_off_bits(t.combine.type, c.total, evaluate(t.combine, local, c.lost, 0));
+    const bool is_finite = t.combine.type == DType::float32
+                               ? scalar::abs(value_of<float>(off)) <= std::numeric_limits<float>::max()
+                               : scalar::abs(value_of<double>(off)) <= std::numeric_limits<double>::max();
+    if (is_finite) next.lost = off;
+  }
+  return next;
+}
+
 SHARDARRAY_DEVICE inline void scan_carries(const Grid& g, const std::byte* table, std::byte* scratch,
                                            const Bases& bases) {
   const ScanTable& t = *reinterpret_cast<const ScanTable*>(table);
   const ScanItem& s = entries(table, t.items)[g.item];
   const std::byte* const out = address_of(bases, s.out);
-  auto* const carries = reinterpret_cast<std::uint64_t*>(scratch + s.carries);
+  auto* const carries = reinterpret_cast<ScanCarry*>(scratch + s.carries);
   for (std::int64_t line = first_point(g); line < s.lines; line += point_step(g)) {
-    std::uint64_t total =
-        t.has_carry ? read_bits(address_of(bases, s.carry) + line * t.bytes, t.bytes) : t.identity;
-    std::uint64_t lost = 0;
+    ScanCarry carry{t.identity, 0};
     for (std::int64_t block = 0; block * t.block < s.length; block++) {
-      carries[block * s.lines + line] =
-          t.is_float_sum ? with_rounded_off_bits(t.combine.type, total, lost) : total;
-      const std::uint64_t last =
-          read_bits(out + scanned_element(t, s, line, block_end(t, s, block) - 1) * t.bytes, t.bytes);
-      if (t.is_float_sum) lost = evaluate(t.combine, lost, rounded_off_bits(t.combine.type, total, last), 0);
-      total = evaluate(t.combine, total, last, 0);
+      carries[block * s.lines + line] = carry;
+      const std::int64_t last = scanned_element(t, s, line, block_end(t, s, block) - 1);
+      carry = behind(t, carry, read_bits(out + last * t.bytes, t.bytes));
     }
+    if (t.has_totals) write_bits(address_of(bases, s.totals) + line * t.bytes, t.bytes, carry.total);
   }
 }
 
@@ -76,13 +97,12 @@ SHARDARRAY_DEVICE inline void scan_put(const Grid& g, const std::byte* table, st
   const ScanTable& t = *reinterpret_cast<const ScanTable*>(table);
   const ScanItem& s = entries(table, t.items)[g.item];
   std::byte* const out = address_of(bases, s.out);
-  const auto* const carries = reinterpret_cast<const std::uint64_t*>(scratch + s.carries);
+  const auto* const carries = reinterpret_cast<const ScanCarry*>(scratch + s.carries);
   for (std::int64_t at = first_point(g); at < s.lines * s.length; at += point_step(g)) {
     const std::int64_t line = at / (s.length * s.inner) * s.inner + at % s.inner,
                        place = at / s.inner % s.length, i = t.step < 0 ? s.length - 1 - place : place;
     std::byte* const to = out + at * t.bytes;
-    write_bits(to, t.bytes,
-               evaluate(t.combine, carries[i / t.block * s.lines + line], read_bits(to, t.bytes), 0));
+    write_bits(to, t.bytes, carried(t, carries[i / t.block * s.lines + line], read_bits(to, t.bytes)));
   }
 }
 

@@ -11,6 +11,7 @@
 #include "shardarray/dtype.h"
 #include "shardarray/error.h"
 #include "shardarray/shape.h"
+#include "sources.h"
 
 namespace base_test {
 
@@ -86,7 +87,7 @@ TEST_CASE("base: number of elements") {
 }
 
 TEST_CASE("base: dtypes promote as in JAX") {
-  std::ifstream in(std::string(SHARDARRAY_TEST_DATA) + "/promotion.json");
+  std::ifstream in(testing::data_file("promotion.json"));
   const auto data = nlohmann::json::parse(in);
   int checked = 0;
   for (const auto& row : data["cases"]) {

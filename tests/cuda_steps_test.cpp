@@ -321,9 +321,9 @@ TEST_CASE("cuda kernels: random scans have the CPU's bits") {
     for (int k = 0; k < repeats; k++) {
       LibraryCall x;
       x.name = "scan";
-      const bool has_carry = pick(random, 2) == 0, in_place = pick(random, 2) == 0;
-      x.in_types.assign(has_carry ? 2 : 1, t);
-      x.out_types = {t};
+      const bool has_totals = pick(random, 2) == 0, in_place = pick(random, 2) == 0;
+      x.in_types = {t};
+      x.out_types.assign(has_totals ? 2 : 1, t);
       const std::int64_t reducer = static_cast<std::int64_t>(Reducer::sum) + pick(random, 4),
                          direction = pick(random, 2) == 0 ? 1 : -1;
       Memory memory;
@@ -340,12 +340,12 @@ TEST_CASE("cuda kernels: random scans have the CPU's bits") {
         item.in_shapes = {shape};
         item.out_shapes = {shape};
         add(item.in, shape);
-        if (has_carry) {
-          item.in_shapes.push_back({shape[0], shape[2]});
-          add(item.in, item.in_shapes[1]);
-        }
         if (in_place) item.out = {item.in[0]};
         else add(item.out, shape);
+        if (has_totals) {
+          item.out_shapes.push_back({shape[0], shape[2]});
+          add(item.out, item.out_shapes[1]);
+        }
         x.items.push_back(item);
       }
       CAPTURE(name(t));

@@ -8,6 +8,7 @@
 #include <sstream>
 
 #include "golden.h"
+#include "sources.h"
 
 namespace data_test {
 
@@ -64,7 +65,7 @@ TEST_CASE("data: load_csv reads plain and gzip files") {
     CHECK(t.dtype() == float32);
     CHECK(t.to_vector<float>() == std::vector<float>{1, 2.5, -3, 4, 0.5, 6, 7, 8, 9});
   }
-  const Array digits = data::load_csv(SHARDARRAY_SOURCE_DIR "/examples/data/digits.csv.gz");
+  const Array digits = data::load_csv(testing::source_folder() + "/examples/data/digits.csv.gz");
   CHECK(digits.shape() == Shape{1797, 65});
   CHECK(digits[{2, 64}].item<float>() == 2);
   CHECK(max(digits).item<float>() == 16);

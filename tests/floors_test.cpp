@@ -9,6 +9,8 @@
 #include <string>
 #include <vector>
 
+#include "sources.h"
+
 namespace floors_test {
 
 namespace fs = std::filesystem;
@@ -132,7 +134,7 @@ std::vector<std::string> read_lines(const fs::path& path) {
 
 // All files of code below `folder_name`, relative to it.
 std::vector<std::string> code_files(const std::string& folder_name) {
-  const fs::path root = fs::path(SHARDARRAY_SOURCE_DIR) / folder_name;
+  const fs::path root = fs::path(shardarray::testing::source_folder()) / folder_name;
   std::vector<std::string> out;
   for (const auto& entry : fs::recursive_directory_iterator(root)) {
     const std::string ext = entry.path().extension();
@@ -159,13 +161,13 @@ void check_includes(const fs::path& root, const std::string& file) {
 TEST_CASE("floors: includes go downwards") {
   for (const char* top : {"src", "include"})
     for (const std::string& file : code_files(top))
-      check_includes(fs::path(SHARDARRAY_SOURCE_DIR) / top, file);
+      check_includes(fs::path(shardarray::testing::source_folder()) / top, file);
 }
 
 TEST_CASE("floors: files are short, headers guarded, no tabs") {
   for (const char* top : {"src", "include", "kernels", "tests", "bench", "examples"})
     for (const std::string& file : code_files(top)) {
-      const auto lines = read_lines(fs::path(SHARDARRAY_SOURCE_DIR) / top / file);
+      const auto lines = read_lines(fs::path(shardarray::testing::source_folder()) / top / file);
       CHECK_MESSAGE(lines.size() <= 500,
                     top << "/" << file << " has " << lines.size() << " lines, more than 500");
       bool guarded = !file.ends_with(".h");
@@ -182,7 +184,7 @@ TEST_CASE("floors: files are short, headers guarded, no tabs") {
 TEST_CASE("floors: nobody asks which op a node is") {
   const std::regex asks("[!=]= ?&op_");
   for (const std::string& file : code_files("src")) {
-    const auto lines = read_lines(fs::path(SHARDARRAY_SOURCE_DIR) / "src" / file);
+    const auto lines = read_lines(fs::path(shardarray::testing::source_folder()) / "src" / file);
     for (std::size_t k = 0; k < lines.size(); k++)
       CHECK_MESSAGE(!std::regex_search(lines[k], asks),
                     file << ":" << k + 1 << " asks for an op by its address");

@@ -10,13 +10,14 @@
 #include <vector>
 
 #include "shardarray/shardarray.h"
+#include "sources.h"
 
 namespace golden {
 
 using Json = nlohmann::json;
 
 inline Json load(const std::string& name) {
-  std::ifstream in(SHARDARRAY_TEST_DATA "/" + name);
+  std::ifstream in(shardarray::testing::data_file(name));
   REQUIRE_MESSAGE(in.good(), name);
   return Json::parse(in);
 }

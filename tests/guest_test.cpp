@@ -31,6 +31,7 @@
 #include "kernel_helpers.h"
 #include "process_helpers.h"
 #include "shardarray/shardarray.h"
+#include "sources.h"
 
 namespace guest_test {
 
@@ -276,7 +277,7 @@ TEST_CASE("guest: the plug-in is opened beside the library or where the variable
 TEST_CASE(
     "guest: a library that was found by a relative path knows its folder after the program has left it") {
   const Folder folder;
-  const std::string source = SHARDARRAY_SOURCE_DIR;
+  const std::string source = shardarray::testing::source_folder();
   fs::create_directory(folder.path + "/lib");
   std::ofstream(folder.path + "/abi_hash.h")
       << "#define SHARDARRAY_ABI_HASH 0\n#define SHARDARRAY_PLUGIN_VERSION \"\"\n"

@@ -18,6 +18,7 @@
 
 #include "cpu/interpreter.h"
 #include "runtime/kernel.h"
+#include "sources.h"
 
 namespace shardarray::test {
 
@@ -166,7 +167,7 @@ inline CompiledText::CompiledText(const std::string& text) {
   folder_ = pattern;
   std::ofstream(folder_ + "/k.cpp") << text;
   const char* compiler = std::getenv("CXX");
-  const std::string source = SHARDARRAY_SOURCE_DIR;
+  const std::string source = testing::source_folder();
   const std::string command =
       std::string(compiler ? compiler : "c++") +
       " -std=c++20 -O0 -ffp-contract=off -fno-math-errno -fno-trapping-math -shared -fPIC -I" + source +

@@ -14,6 +14,7 @@
 #include "graph/op.h"
 #include "ops/record.h"
 #include "shardarray/ops.h"
+#include "sources.h"
 
 namespace shardarray::ops_types_test {
 namespace {
@@ -42,7 +43,7 @@ Array operand(const std::string& type) {
 bool is_wide(const std::string& type) { return type.find("64") != std::string::npos && type != "complex64"; }
 
 json load_promotion() {
-  std::ifstream file(std::string(SHARDARRAY_TEST_DATA) + "/promotion.json");
+  std::ifstream file(testing::data_file("promotion.json"));
   return json::parse(file);
 }
 
@@ -303,7 +304,7 @@ TEST_CASE("ops: what a function records") {
 // The linker puts the definitions side by side: none is lost.
 static std::size_t definitions() {
   std::size_t n = 0;
-  for (const auto& file : std::filesystem::directory_iterator(SHARDARRAY_SOURCE_DIR "/src/ops")) {
+  for (const auto& file : std::filesystem::directory_iterator(testing::source_folder() + "/src/ops")) {
     std::ifstream in(file.path());
     for (std::string line; std::getline(in, line);) n += line.starts_with("SHARDARRAY_OP ");
   }

@@ -10,6 +10,7 @@
 
 #include "shardarray/error.h"
 #include "shardarray/visualize.h"
+#include "sources.h"
 
 namespace pictures_test {
 
@@ -115,7 +116,7 @@ std::string printed(bool terminal, const Shape& shape, const Sharding& sharding)
 }  // namespace
 
 TEST_CASE("pictures: as JAX draws them") {
-  std::ifstream in(std::string(SHARDARRAY_TEST_DATA) + "/pictures.json");
+  std::ifstream in(shardarray::testing::data_file("pictures.json"));
   const auto data = json::parse(in);
   int drawn = 0, refused = 0;
   for (const auto& row : data["cases"]) {

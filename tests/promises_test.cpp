@@ -12,6 +12,7 @@
 #include <vector>
 
 #include "scale.h"
+#include "sources.h"
 
 namespace promises_test {
 
@@ -19,7 +20,7 @@ namespace fs = std::filesystem;
 
 namespace {
 
-const fs::path root = SHARDARRAY_SOURCE_DIR;
+const fs::path root = shardarray::testing::source_folder();
 
 struct Promise {
   int line;

@@ -1,6 +1,7 @@
 // Running reductions: JAX's values and gradients (scans.json), every sharding, the order of float sums, what moves.
+#include <algorithm>
 #include <cmath>
-#include <cstring>
+#include <functional>
 #include <random>
 
 #include "golden.h"
@@ -68,6 +69,22 @@ TEST_CASE("scan: JAX's values and gradients, whatever is cut") {
   }
 }
 
+TEST_CASE("scan: derivatives of sinc are JAX's, at 0 too") {
+  const auto derived = [](auto f) {
+    return [f](const Array& x) { return sa::grad([f](const Array& v) { return sa::sum(f(v)); })(x); };
+  };
+  const auto f0 = [](const Array& x) { return sa::sinc(x); };
+  const auto f1 = derived(f0);
+  const auto f2 = derived(f1);
+  const auto f3 = derived(f2);
+  const auto f4 = derived(f3);
+  const std::vector<std::function<Array(const Array&)>> orders{f0, f1, f2, f3, f4};
+  for (const Json& c : golden::load("scans.json")["sinc"]) {
+    CAPTURE(c["order"].get<int>());
+    CHECK(golden::close(orders[c["order"].get<std::size_t>()](golden::array(c["x"])), c["y"], 1e-11, 1e-12));
+  }
+}
+
 TEST_CASE("scan: bool extrema, dtypes that were asked for, 16-bit floats in float32") {
   const Array b = sa::array({false, true, false});
   CHECK(sa::cummax(b, 0).dtype() == sa::bool_);
@@ -77,6 +94,13 @@ TEST_CASE("scan: bool extrema, dtypes that were asked for, 16-bit floats in floa
   CHECK(values(sa::cumsum(sa::full({3}, 100, sa::int8), {.dtype = sa::int32})) ==
         std::vector<double>{100, 200, 300});
   CHECK(values(sa::cumsum(sa::full({4096}, 1, sa::bfloat16)))[4095] == 4096);  // in bfloat16: 256
+  CHECK(values(sa::cumsum(sa::ones({300}, sa::bool_), {.dtype = sa::bool_})) == std::vector<double>(300, 1));
+  CHECK(values(sa::cumprod(sa::array({true, true, false, true}), {.dtype = sa::bool_})) ==
+        std::vector<double>{1, 1, 0, 0});
+  // Gradients too: in float16 the product of 300 and 300 is infinite.
+  const Array x = sa::array({1, 1, 300, 300, 1, 1}, {6}, sa::float16);
+  const auto second = [](const Array& v) { return sa::cumprod(v)[1]; };
+  CHECK(values(sa::grad(second)(x)) == std::vector<double>{1, 1, 0, 0, 0, 0});
 }
 
 TEST_CASE("scan: long lines, cut or not, are as exact as sums") {
@@ -102,6 +126,30 @@ TEST_CASE("scan: long lines, cut or not, are as exact as sums") {
       const auto back = values(sa::cumsum(x, {.axis = axis, .reverse = true}));
       CHECK(std::abs(back[0] - want[static_cast<std::size_t>((n - 1) * inner)]) <= 2e-6 * back[0]);
     }
+  }
+}
+
+TEST_CASE("scan: sums of what is not negative never fall, products are those of neighbours") {
+  sa::set_cpu_device_count(8);
+  std::mt19937 rng(7);
+  std::uniform_real_distribution<float> any(0, 1);
+  for (const std::int64_t n : {1000, 4096, 10000}) {
+    std::vector<float> data(static_cast<std::size_t>(n)), turns(data.size());
+    for (std::size_t k = 0; k < data.size(); k++) {
+      data[k] = rng() % 3 ? any(rng) : 0;
+      turns[k] = k % 2 ? 0.5f : 2;
+    }
+    for (const sa::Sharding& s : shardings(1))
+      for (const bool reverse : {false, true}) {
+        CAPTURE(s.to_string());
+        CAPTURE(n);
+        const ScanOptions o{.axis = 0, .reverse = reverse};
+        auto y = values(sa::cumsum(sa::device_put(sa::array(data), s), o));
+        if (reverse) std::reverse(y.begin(), y.end());
+        CHECK(std::is_sorted(y.begin(), y.end()));
+        for (const double p : values(sa::cumprod(sa::device_put(sa::array(turns), s), o)))
+          CHECK((p == 1 || p == (reverse ? 0.5 : 2)));
+      }
   }
 }
 

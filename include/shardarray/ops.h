@@ -223,21 +223,24 @@ struct ScanOptions {
   /// Of the accumulation and the result. Default: the operand's; sums and products of bool are int32.
   std::optional<DType> dtype = std::nullopt;
 };
-/// Of the same size as x: element i combines elements 0 .. i. float16 and bfloat16 accumulate in float32. Along a dimension that is
-/// cut every device scans its own piece, and only the pieces' totals move. Throws ShapeError for an axis that does not exist.
+/// Of the same size as x: element i combines elements 0 .. i, float ones in blocks of 1024, so a sum's rounding does not grow with
+/// their number; sums of what is not negative never fall. float16 and bfloat16 accumulate in float32. Along a dimension that is cut
+/// every device scans its own piece, and only the pieces' last elements move; but float sums and products of reproducible lines are
+/// not cut. Throws ShapeError for an axis that does not exist.
 inline constexpr struct SHARDARRAY_API cumsum_fn {
   Array operator()(const Array& x, const ScanOptions& o = {}, Where w = Where::here()) const;
   template <std::integral I> Array operator()(const Array& x, I axis, Where w = Where::here()) const {
     return (*this)(x, {.axis = to_int64(axis)}, w);
   }
 } cumsum{};
+/// Blocks and pieces are multiplied apart: where one of them overflows, a 0 in front of it gives NaN, not 0.
 inline constexpr struct SHARDARRAY_API cumprod_fn {
   Array operator()(const Array& x, const ScanOptions& o = {}, Where w = Where::here()) const;
   template <std::integral I> Array operator()(const Array& x, I axis, Where w = Where::here()) const {
     return (*this)(x, {.axis = to_int64(axis)}, w);
   }
 } cumprod{};
-/// NaN from the first one on. Equal elements share the gradient, as in JAX.
+/// NaN from the first one on. Equal elements share the gradient as in JAX, NaN has none.
 inline constexpr struct SHARDARRAY_API cummax_fn {
   Array operator()(const Array& x, const ScanOptions& o = {}, Where w = Where::here()) const;
   template <std::integral I> Array operator()(const Array& x, I axis, Where w = Where::here()) const {

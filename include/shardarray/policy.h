@@ -42,9 +42,9 @@ class SHARDARRAY_API follow : public Guard {
 /// A transfer that the program did not ask for is an error: compiling throws ShardingError, which names the operation, its
 /// source line, the bytes and the cheapest fix. Asked for is what it takes
 ///   - to bring a value to the place that filter_shard, a requested result or the function's result gives it;
-///   - to change extents or order (slice, flip, roll, pad, concatenate) of a dimension that is cut, when the result is given
-///     that place: `filter_shard(x[slice(1, none)], s)`. Where nothing says where the result lies, neighbours' elements
-///     that come over are refused;
+///   - to change extents or order (slice, flip, roll, pad, concatenate) of a dimension that is cut, or to scan one (cumsum, cummax),
+///     when the result is given that place: `filter_shard(x[slice(1, none)], s)`. Where nothing says where the result lies,
+///     neighbours' elements that come over are refused;
 ///   - to do what a collective says (psum, all_gather, ppermute, all_to_all, ...; in vmap, pmap and shard_map), and to bring
 ///     what it gives, and what is only rearranged or reduced of that, to where it is used.
 ///

@@ -1,4 +1,4 @@
-// Exchange steps: transfers between layouts, and ops that are assembled from boxes.
+// Exchange steps: transfers between layouts, ops that are assembled from boxes, carries of scans.
 #include <algorithm>
 #include <map>
 #include <unordered_map>
@@ -241,7 +241,8 @@ class Carries {
     dim_ = static_cast<std::size_t>(n.attrs->dims[0] + std::ssize(n.in_types[0].shape));
     groups_ = totals_.groups(other_axes(l.unreduced(), l.order()->size()));
     for (std::vector<int>& g : groups_.positions)
-      std::sort(g.begin(), g.end(), [&](int p, int q) { return (tile(p) < tile(q)) != reverse_; });
+      std::sort(g.begin(), g.end(),
+                [&](int p, int q) { return reverse_ ? tile(q) < tile(p) : tile(p) < tile(q); });
   }
 
   void add_piece(const Receiver& r) const {

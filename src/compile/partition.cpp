@@ -50,8 +50,9 @@ class Partitioner {
   Partition run() {
     for (std::size_t k = 0; k < g_.inputs.size(); k++) add_input(static_cast<int>(k));
     const int given = static_cast<int>(g_.nodes.size());
-    g_.nodes.reserve(g_.nodes.size() + scans());  // where they are cut each appends one: references stay
+    g_.nodes.reserve(g_.nodes.size() + 2 * scans());  // where they are cut each appends two: references stay
     for (int i = 0; i < given; i++) visit(i);
+    p_.of_value.resize(g_.types.size(), -1);
     for (std::size_t k = 0; k < g_.outputs.size(); k++)
       p_.outputs.push_back(output(g_.outputs[k], k < in_.outputs.size() ? in_.outputs[k] : nullptr));
     return used_parts(std::move(p_), g_);
@@ -249,6 +250,7 @@ class Partitioner {
           if (c != part && at(p_.values, c).layout->order() == t.layout->order())
             t.copies.push_back(at(p_.values, c).layout);
         t.can_carry = linear[k] != Linear::no;
+        t.should_stay = n.modes->policy == Policy::strict && !at(asked_, v);
       }
       s.operands.push_back(std::move(t));
     }
@@ -340,8 +342,12 @@ class Partitioner {
     for (std::size_t k = 0; k < n.in.size(); k++)
       s.in.push_back(require(n.in[k], d.in[k], reason(n, k, d), n, false));
     if (n.op->boxes && halo_is_cut(at(rules_, i), d.assignment)) s.transfer = fetch_boxes(i, d);
-    if (const auto f = cut_scan(at(rules_, i), d.assignment)) add_carry(i, d, *f, s.in);
     if (d.ways > 0) p_.notes[i] = fmt::format("the first of {:.0f} strategies, not compared", d.ways);
+    if (const auto f = cut_scan(at(rules_, i), d.assignment))
+      if (const int result = carried(i, d, *f, s); result >= 0) {
+        at(p_.of_value, n.first_out) = result;
+        return;
+      }
     for (std::size_t k = 0; k < d.out.size(); k++) {
       const int v = n.first_out + static_cast<int>(k);
       at(asked_, v) = passes_asking(n, d);
@@ -367,42 +373,37 @@ class Partitioner {
     return static_cast<int>(p_.transfers.size()) - 1;
   }
 
-  // Behind the operand of the scan i along factor f: what lies in front of each device's tile, reduced.
-  void add_carry(int i, const Strategy& d, std::size_t f, std::vector<int>& in) {
+  // Of the scan i along factor f, whose tiles `local` are scanned: each combined with what lies in front of it. -1: nothing does.
+  int carried(int i, const Strategy& d, std::size_t f, PartStep& local) {
     const std::size_t dim = scanned_dim(at(rules_, i), f);
     const FlatNode& n = at(g_.nodes, i);
     Transfer t = carry_transfer(n, *d.in[0], dim);
-    if (t.bytes == 0) return;
+    if (t.bytes == 0) return -1;
     t.op = n.op->name;
     t.where = line_of(n);
-    if (n.modes->policy == Policy::strict && !places_result(i, d.out[0]) && !takes_asked_only(n))
+    const bool is_placed = places_result(i, d.out[0]);
+    if (is_placed) t.reason += " where the program places the result";
+    if (n.modes->policy == Policy::strict && !is_placed && !takes_asked_only(n))
       refuse_boxes(t, n.out_types[0], *d.out[0], in_.mesh);
-    const Type type{t.shape, t.dtype, false};
+    const auto add_step = [&](PartStep s, const Type& type, const Layout* l) {
+      s.out.push_back(add_value(type, l, static_cast<int>(p_.steps.size())));
+      p_.steps.push_back(std::move(s));
+      return p_.steps.back().out.back();
+    };
+    const Type slice{t.shape, t.dtype, false};
     std::vector<AxisList> dims = d.in[0]->dims();
     dims.erase(dims.begin() + static_cast<std::ptrdiff_t>(dim));
-    const Layout* l = Layout::of(d.in[0]->order(), std::move(dims), d.in[0]->dims()[dim], n.attrs->reducer);
-    const auto add_step = [&](PartStep s) {
-      s.out = {add_value(type, l, static_cast<int>(p_.steps.size()))};
-      p_.steps.push_back(std::move(s));
-      return p_.steps.back().out[0];
-    };
-    PartStep totals, carry;
-    totals.node = append_reduction(n, dim, type);
-    totals.in = in;
-    carry.in = {add_step(std::move(totals)), in[0]};
-    carry.node = i;
-    carry.transfer = static_cast<int>(p_.transfers.size());
+    const Layout* each =
+        Layout::of(d.in[0]->order(), std::move(dims), d.in[0]->dims()[dim], n.attrs->reducer);
+    const int scanned = add_value(n.out_types[0], d.out[0], static_cast<int>(p_.steps.size()));
+    local.out = {scanned};
+    const int totals = add_step(std::move(local), slice, each);
+    PartStep carry{i, static_cast<int>(p_.transfers.size()), {totals, scanned}, {}};
     p_.transfers.push_back(std::move(t));
-    in.push_back(add_step(std::move(carry)));
-  }
-
-  // A node that reduces what `scan` scans.
-  int append_reduction(const FlatNode& scan, std::size_t dim, const Type& type) {
-    Attrs a;
-    a.reducer = scan.attrs->reducer;
-    a.dims = {static_cast<std::int64_t>(dim) - std::ssize(scan.in_types[0].shape)};
-    g_.add(&op_reduce, std::make_shared<const Attrs>(std::move(a)), scan.in, {type}, scan.where, scan.modes);
-    return static_cast<int>(g_.nodes.size()) - 1;
+    const ScanTail tail = append_scan_tail(g_, i, dim);
+    PartStep spread{tail.spread, -1, {add_step(std::move(carry), slice, each)}, {}};
+    const int everywhere = add_step(std::move(spread), n.out_types[0], d.out[0]);
+    return add_step({tail.combine, -1, {everywhere, scanned}, {}}, n.out_types[0], d.out[0]);
   }
 
   // A constraint or a requested result puts what node i makes where it is made: directly, or by a few other steps that change

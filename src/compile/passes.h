@@ -76,10 +76,10 @@ struct Partition {
   std::vector<PartStep> steps;
   std::vector<Transfer> transfers;
   std::vector<int> inputs, outputs;  ///< part values
-  std::vector<int> of_value;         ///< flat value -> part value
+  std::vector<int> of_value;         ///< flat value -> part value; -1: none
   std::map<int, std::string> notes;  ///< flat node -> what explain() says of it
 };
-/// Cut scans append what reduces their tiles to `g`.
+/// Cut scans append what combines them with their carries to `g`.
 Partition partition(FlatGraph& g, const CompileInput& in, Propagation propagation);
 
 // ---------------------------------------------------------------- fuse

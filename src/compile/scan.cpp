@@ -2,7 +2,9 @@
 
 #include <algorithm>
 
+#include "base/at.h"
 #include "base/ceil_div.h"
+#include "ops/record.h"
 
 namespace shardarray {
 
@@ -31,6 +33,39 @@ Transfer carry_transfer(const FlatNode& n, const Layout& in, std::size_t dim) {
   totals[dim] = std::max<std::int64_t>(tiles - 1, 0);
   t.bytes = bytes_of({totals, t.dtype, false});
   return t;
+}
+
+static const Op& combining_op(Reducer r) {
+  switch (r) {
+    case Reducer::prod: return op_mul;
+    case Reducer::max: return op_max;
+    case Reducer::min: return op_min;
+    default: return op_add;
+  }
+}
+
+ScanTail append_scan_tail(FlatGraph& g, int node, std::size_t dim) {
+  const FlatNode& scan = at(g.nodes, node);
+  const Type& whole = scan.in_types[0];
+  Type slice{whole.shape, whole.dtype, false};
+  slice.shape.erase(dim);
+  const int carry = static_cast<int>(g.types.size());  // a value that no node makes: an exchange does
+  g.types.push_back(slice);
+  g.producer.push_back(node);
+  Attrs a;
+  a.shape = whole.shape;
+  const auto rank = std::ssize(whole.shape);
+  for (std::int64_t d = 0; d < rank; d++)
+    if (d != static_cast<std::int64_t>(dim)) a.dims.push_back(d - rank);
+  const auto last = [&] { return static_cast<int>(g.nodes.size()) - 1; };
+  ScanTail tail;
+  const int everywhere = g.add(&op_broadcast, std::make_shared<const Attrs>(std::move(a)), {carry}, {whole},
+                               scan.where, scan.modes);
+  tail.spread = last();
+  g.add(&combining_op(scan.attrs->reducer), nullptr, {everywhere, scan.first_out}, {whole}, scan.where,
+        scan.modes);
+  tail.combine = last();
+  return tail;
 }
 
 }  // namespace shardarray

@@ -14,6 +14,7 @@ namespace {
 
 constexpr double kNowhere = std::numeric_limits<double>::infinity();
 constexpr std::size_t kMostCandidates = 4096;
+constexpr double kRefused = 1e6;
 
 double elements_of_factors(const NodeState& s, const Assignment& a, const SubAxes& sub_axes) {
   double n = 1;
@@ -77,7 +78,7 @@ void StrategySearch::add_cost(const NodeState& s, Strategy& d) {
     const TermState& t = s.operands[k];
     bool repeated = t.free;
     for (std::size_t j = 0; j < k; j++) repeated |= s.node->in[j] == s.node->in[k] && d.in[j] == d.in[k];
-    if (!repeated) d.moved += fetch(t, d.in[k]);
+    if (!repeated) d.moved += fetch(t, d.in[k]) * (t.should_stay ? kRefused : 1);
   }
   for (std::size_t k = 0; k < s.results.size(); k++) {
     const TermState& t = s.results[k];

@@ -17,6 +17,7 @@ struct TermState {
   std::vector<const Layout*> copies;  ///< operand: where else it is already
   double weight = 0;                  ///< result: how much the preference counts
   bool can_carry = false;             ///< operand: its pending sum may pass
+  bool should_stay = false;  ///< operand: policy strict refuses to move it; whatever need not is better
 };
 struct NodeState {
   const FlatNode* node = nullptr;

@@ -1,6 +1,7 @@
 // Running reductions of lines.
 #include <algorithm>
 #include <functional>
+#include <limits>
 #include <numeric>
 
 #include "base/ceil_div.h"
@@ -19,18 +20,23 @@ template <Reducer r, class T> T combined(T a, T b) {
   else return scalar::min(a, b);
 }
 
-/// What the blocks so far amount to; of a float sum with what was rounded off.
+/// What the blocks so far amount to; of a float sum also what was rounded off.
 template <Reducer r, class T> struct Carry {
   static constexpr bool rounds = std::is_floating_point_v<T> && r == Reducer::sum;
   T total{}, lost{};
 
-  void add(T block) {
-    if constexpr (rounds) lost += scalar::rounded_off(total, block);
-    total = combined<r>(total, block);
+  T with(T local) const {
+    if constexpr (rounds) return total + (local + lost);
+    else return combined<r>(total, local);
   }
-  T value() const {
-    if constexpr (rounds) return scalar::with_rounded_off(total, lost);
-    else return total;
+  void add(T block) {
+    if constexpr (rounds) {
+      const T off = scalar::rounded_off(total, block + lost);
+      total = with(block);
+      lost = scalar::abs(off) <= std::numeric_limits<T>::max() ? off : T{};
+    } else {
+      total = combined<r>(total, block);
+    }
   }
 };
 
@@ -44,27 +50,30 @@ template <Reducer r, class T> struct Scan {
   static constexpr std::int64_t rows_each = 16, columns_each = 256;
   std::int64_t columns() const { return ceil_div(inner, columns_each); }
   std::int64_t units() const {
-    return length == 0 ? 0 : inner == 1 ? ceil_div(lines, rows_each) : lines / inner * columns();
+    return inner == 1 ? ceil_div(lines, rows_each) : lines == 0 ? 0 : lines / inner * columns();
   }
 
   void operator()(void* const* bases, std::int64_t begin, std::int64_t end) const {
     const auto* const x = reinterpret_cast<const T*>(address(bases, item.in[0]));
-    const auto* const carries =
-        item.in.size() > 1 ? reinterpret_cast<const T*>(address(bases, item.in[1])) : nullptr;
     auto* const y = reinterpret_cast<T*>(address(bases, item.out[0]));
-    const auto carry = [&](std::int64_t line) { return carries ? carries[line] : identity; };
+    auto* const totals = item.out.size() > 1 ? reinterpret_cast<T*>(address(bases, item.out[1])) : nullptr;
     const std::int64_t start = step < 0 ? length - 1 : 0;
     for (std::int64_t u = begin; u < end; u++) {
       if (inner == 1) {
         const std::int64_t last = std::min(lines, (u + 1) * rows_each);
-        for (std::int64_t line = u * rows_each; line < last;) line += scan_rows(x, y, line, last, carry);
+        for (std::int64_t line = u * rows_each; line < last;) line += scan_rows(x, y, line, last);
+        for (std::int64_t line = u * rows_each; totals && line < last; line++)
+          totals[line] = length > 0 ? y[line * length + (step < 0 ? 0 : length - 1)] : identity;
       } else {
         const std::int64_t column = u % columns() * columns_each, line = u / columns() * inner + column,
                            count = std::min(columns_each, inner - column),
                            first = (u / columns() * length + start) * inner + column;
         Carry<r, T> state[columns_each];
-        for (std::int64_t c = 0; c < count; c++) state[c].total = carry(line + c);
+        for (std::int64_t c = 0; c < count; c++) state[c].total = identity;
         scan_columns(x + first, y + first, count, state);
+        const std::int64_t final_row = (u / columns() * length + length - 1 - start) * inner + column;
+        for (std::int64_t c = 0; totals && c < count; c++)
+          totals[line + c] = length > 0 ? y[final_row + c] : identity;
       }
     }
   }
@@ -73,17 +82,16 @@ template <Reducer r, class T> struct Scan {
   static constexpr int together = 4;  // chains, each of which waits for itself
 
   // One line by several blocks at a time, or several short lines; how many.
-  template <class At>
-  std::int64_t scan_rows(const T* x, T* y, std::int64_t line, std::int64_t last, const At& carry) const {
+  std::int64_t scan_rows(const T* x, T* y, std::int64_t line, std::int64_t last) const {
     const std::int64_t start = line * length + (step < 0 ? length - 1 : 0);
     x += start;
     y += start;
     if (length <= scan_block && last - line >= together) {
       chains<together>(x, y, length, length);
-      for (int k = 0; k < together; k++) add_carries(y + k * length, length, {carry(line + k)});
+      for (int k = 0; k < together; k++) add_carries(y + k * length, length, {identity});
       return together;
     }
-    Carry<r, T> state{carry(line)};
+    Carry<r, T> state{identity};
     for (std::int64_t at = 0; at < length;) {
       const bool all = length - at >= together * scan_block;
       const std::int64_t count = all ? together * scan_block : std::min(scan_block, length - at);
@@ -108,28 +116,27 @@ template <Reducer r, class T> struct Scan {
   Carry<r, T> add_carries(T* y, std::int64_t count, Carry<r, T> state) const {
     for (std::int64_t at = 0; at < count; at += scan_block) {
       const std::int64_t size = std::min(scan_block, count - at);
-      const T before = state.value();
+      const Carry<r, T> before = state;
       T* const block = y + at * step;
       state.add(block[(size - 1) * step]);
       T* const low = step < 0 ? block - (size - 1) : block;
-      for (std::int64_t i = 0; i < size; i++) low[i] = combined<r>(before, low[i]);
+      for (std::int64_t i = 0; i < size; i++) low[i] = before.with(low[i]);
     }
     return state;
   }
 
   void scan_columns(const T* x, T* y, std::int64_t count, Carry<r, T>* state) const {
-    T local[columns_each], before[columns_each];
+    T local[columns_each];
     for (std::int64_t i = 0; i < length; i++, x += step * inner, y += step * inner) {
       if (i % scan_block == 0) {
         for (std::int64_t c = 0; c < count; c++) {
           if (i > 0) state[c].add(local[c]);
-          before[c] = state[c].value();
           local[c] = identity;
         }
       }
       for (std::int64_t c = 0; c < count; c++) {
         local[c] = combined<r>(local[c], x[c]);
-        y[c] = combined<r>(before[c], local[c]);
+        y[c] = state[c].with(local[c]);
       }
     }
   }
@@ -142,10 +149,10 @@ template <Reducer r, class T> LibraryPlan scan_plan(const LibraryCall::Item& ite
       std::accumulate(shape.begin() + dim + 1, shape.end(), std::int64_t{1}, std::multiplies<>());
   const std::uint64_t bits = identity_bits(r, t);
   const auto identity = read_number<T>(reinterpret_cast<const char*>(&bits));
-  const std::int64_t elements = num_elements(shape), lines = elements == 0 ? 0 : elements / shape[dim];
+  std::int64_t lines = inner;  // of an empty line, too, the last one may be asked for
+  for (std::size_t d = 0; d < dim; d++) lines *= shape[d];
   Scan<r, T> s{item, lines, shape[dim], inner, item.params[2], identity};
-  const std::int64_t units = elements == 0 ? 0 : s.units();
-  return {units, static_cast<double>(elements) * 0.5, std::move(s)};
+  return {s.units(), static_cast<double>(num_elements(shape)) * 0.5, std::move(s)};
 }
 
 template <class T> LibraryPlan scan_plan_of(const LibraryCall& call, const LibraryCall::Item& item) {

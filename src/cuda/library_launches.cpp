@@ -19,14 +19,15 @@ namespace {
                                  what, name(t), takes));
 }
 
-/// `count` lines of `length` elements, `inner` apart.
+/// `count` lines of `length` elements, perhaps none, `inner` apart.
 struct Lines {
   std::int64_t count, length, inner;
 };
 Lines lines_of(const Shape& shape, std::int64_t dim) {
   Lines l{0, shape[static_cast<std::size_t>(dim)], 1};
   for (auto d = static_cast<std::size_t>(dim) + 1; d < shape.size(); d++) l.inner *= shape[d];
-  if (l.length > 0) l.count = num_elements(shape) / l.length;
+  l.count = l.inner;
+  for (std::size_t d = 0; d < static_cast<std::size_t>(dim); d++) l.count *= shape[d];
   return l;
 }
 
@@ -148,7 +149,7 @@ device::ScanTable scan_table(const LibraryCall& x) {
   t.block = scan_block;
   t.step = params[2];
   t.bytes = static_cast<std::uint32_t>(itemsize(type));
-  t.has_carry = x.in_types.size() > 1;
+  t.has_totals = x.out_types.size() > 1;
   t.is_float_sum = reducer == Reducer::sum && is_floating(type);
   return t;
 }
@@ -162,14 +163,16 @@ void add_scan(const Step& step, const LibraryCall& x, std::vector<Launch>& to) {
   const device::ScanTable t = scan_table(x);
   std::vector<device::ScanItem> items;
   std::int64_t elements = 0, lines = 0, blocks = 0;  // of the largest item
+  bool one_block = true;                             // of every line
   std::uint64_t scratch = 0;
   for (const LibraryCall::Item& item : x.items) {
     const Lines l = lines_of(item.in_shapes[0], item.params[0]);
     const std::int64_t carries = l.count * ceil_div(l.length, scan_block);
-    const Ref carry = t.has_carry ? item.in[1] : Ref{};
-    items.push_back({device_address(item.in[0]), device_address(item.out[0]), device_address(carry), scratch,
+    const Ref totals = t.has_totals ? item.out[1] : Ref{};
+    items.push_back({device_address(item.in[0]), device_address(item.out[0]), device_address(totals), scratch,
                      l.count, l.length, l.inner});
-    scratch += static_cast<std::uint64_t>(carries) * sizeof(std::uint64_t);
+    scratch += static_cast<std::uint64_t>(carries) * sizeof(device::ScanCarry);
+    one_block = one_block && l.length <= scan_block;
     elements = std::max(elements, l.count * l.length);
     lines = std::max(lines, l.count);
     blocks = std::max(blocks, carries);
@@ -180,8 +183,8 @@ void add_scan(const Step& step, const LibraryCall& x, std::vector<Launch>& to) {
     if (to.size() > before) to.back().scratch_bytes = scratch;
   };
   add("shardarray_scan_blocks", blocks);
-  add("shardarray_scan_carries", lines);
-  add("shardarray_scan_put", elements);
+  if (t.has_totals || !one_block) add("shardarray_scan_carries", lines);
+  if (!one_block) add("shardarray_scan_put", elements);
 }
 
 struct Entry {

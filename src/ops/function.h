@@ -1,6 +1,6 @@
 // What the function objects of math.h do: a body is given beside its op, and the call is instantiated there (exported by
 // name: compilers hide what is instantiated for a text). Sources that include this are never joined with others, which may use
-// the objects (CMakeLists.txt): the call would be instantiated there too.
+// the objects (cmake/library.cmake): the call would be instantiated there too.
 //
 //   template <> constexpr UnaryBody unary_body<"exp"> = floating<op_exp>;
 //   template SHARDARRAY_API Array UnaryFunction<"exp">::operator()(const Array&, Where) const;

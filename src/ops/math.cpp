@@ -185,25 +185,35 @@ SHARDARRAY_OP op_logistic =
 template <> constexpr UnaryBody unary_body<"sigmoid"> = floating<op_logistic>;
 template SHARDARRAY_API Array UnaryFunction<"sigmoid">::operator()(const Array&, Where) const;
 
-// (cos(pi x) - sinc(x)) / x; at 0 the first term of its series, which has the right derivative.
-static Arrays sinc_jvp(const JvpArgs& v) {
+// D0 = sin(pi x) / (pi x) and its derivatives: x D[k] + k D[k - 1] is that of sin(pi x) / pi, so D[k] follows from D[k - 1]; at 0
+// D[k] is pi^k cos(k pi / 2) / (k + 1).
+static void emit_sinc(ScalarArgs& s) {
   using std::numbers::pi;
-  const Array& x = v.in[0];
-  const Array is_zero = prim::binary(op_eq, x, prim::like(x, 0)),
-              divisor = prim::select(is_zero, prim::like(x, 1), x),
-              slope = prim::sub(prim::unary(op_cos, prim::mul(x, prim::like(x, pi))), v.out[0]);
-  return scaled(v,
-                prim::select(is_zero, prim::mul(x, prim::like(x, -pi * pi / 3)), prim::div(slope, divisor)));
+  KernelBuilder& b = s.b;
+  const std::int64_t k = s.call.attrs->lo.empty() ? 0 : s.call.attrs->lo[0];
+  const int x = s.in[0], angle = b.binary(Code::mul, x, b.constant(b.type(x), pi));
+  const auto number = [&](double v) { return b.constant(b.type(x), v); };
+  const int sine = expand::sin(b, angle), is_zero = b.binary(Code::eq, x, number(0));
+  int d = b.binary(Code::div, sine, angle);
+  for (std::int64_t j = 1; j <= k; j++) {
+    const double scale = std::pow(pi, static_cast<double>(j - 1)) * (j % 4 < 2 ? 1 : -1);
+    const int wave = b.binary(Code::mul, j % 2 == 0 ? sine : expand::cos(b, angle), number(scale));
+    d = b.binary(Code::div, b.binary(Code::sub, wave, b.binary(Code::mul, d, number(static_cast<double>(j)))),
+                 x);
+  }
+  const double sign = k % 4 == 0 ? 1 : -1,
+               at_zero = k % 2 ? 0 : sign * std::pow(pi, static_cast<double>(k)) / static_cast<double>(k + 1);
+  s.out[0] = b.select(is_zero, number(at_zero), d);
 }
+static Arrays sinc_jvp(const JvpArgs& v);
 
-SHARDARRAY_OP op_sinc =
-    elementwise({.name = "sinc", .jvp = sinc_jvp, .scalar = [](ScalarArgs& s) {
-                   const DType t = s.b.type(s.in[0]);
-                   const int angle = s.b.binary(Code::mul, s.in[0], s.b.constant(t, std::numbers::pi)),
-                             is_zero = s.b.binary(Code::eq, angle, s.b.constant(t, 0)),
-                             sine = expand::sin(s.b, angle);
-                   s.out[0] = s.b.select(is_zero, s.b.constant(t, 1), s.b.binary(Code::div, sine, angle));
-                 }});
+// attrs.lo = {k}: its k-th derivative.
+SHARDARRAY_OP op_sinc = elementwise({.name = "sinc", .jvp = sinc_jvp, .scalar = emit_sinc});
+static Arrays sinc_jvp(const JvpArgs& v) {
+  Attrs a = v.node.attrs();
+  a.lo = {a.lo.empty() ? 1 : a.lo[0] + 1};
+  return scaled(v, record(op_sinc, {v.in[0]}, std::move(a)));
+}
 template <> constexpr UnaryBody unary_body<"sinc"> = floating<op_sinc>;
 template SHARDARRAY_API Array UnaryFunction<"sinc">::operator()(const Array&, Where) const;
 

@@ -3,6 +3,7 @@
 
 #include "ops/api.h"
 #include "ops/rules.h"
+#include "runtime/modes.h"
 #include "shardarray/ops.h"
 
 namespace shardarray {
@@ -38,7 +39,7 @@ static Array scan(Reducer r, const Array& x, std::size_t dim, bool reverse) {
   return record(op_scan, {x}, std::move(a));
 }
 
-// A value with its tangent, combined as the reducer does. JAX's convention: equal extrema share the tangent.
+// A value with its tangent, combined as the reducer does. JAX's convention: equal extrema share the tangent, NaN has none.
 struct Dual {
   Array value, tangent;
 };
@@ -46,12 +47,12 @@ static Dual combined(Reducer r, const Dual& a, const Dual& b) {
   if (r == Reducer::prod)
     return {prim::mul(a.value, b.value),
             prim::add(prim::mul(a.tangent, b.value), prim::mul(a.value, b.tangent))};
-  const bool is_max = r == Reducer::max;
-  const Array first = prim::binary(is_max ? op_gt : op_lt, a.value, b.value),
-              second = prim::binary(is_max ? op_gt : op_lt, b.value, a.value),
-              both = prim::mul(prim::add(a.tangent, b.tangent), prim::like(a.tangent, 0.5));
-  return {prim::binary(is_max ? op_max : op_min, a.value, b.value),
-          prim::select(first, a.tangent, prim::select(second, b.tangent, both))};
+  const Array value = prim::binary(r == Reducer::max ? op_max : op_min, a.value, b.value);
+  const Array is_first = prim::binary(op_eq, a.value, value), is_second = prim::binary(op_eq, b.value, value),
+              zero = prim::like(value, 0),
+              shared = prim::mul(prim::add(a.tangent, b.tangent), prim::like(value, 0.5));
+  return {value, prim::select(is_first, prim::select(is_second, shared, a.tangent),
+                              prim::select(is_second, b.tangent, zero))};
 }
 
 // From the first to the last, in the order of JAX's associative_scan, on which the shares of equal extrema depend: neighbours are
@@ -99,6 +100,10 @@ static Dual scanned(Reducer r, const Dual& x, std::size_t dim) {
 static Arrays scan_jvp(const JvpArgs& v) {
   const Attrs& a = v.node.attrs();
   if (a.reducer == Reducer::sum) return {record(op_scan, {v.tangents[0]}, a)};
+  Modes modes = *v.node.modes;  // its parts are shifted against each other, which no line asked for
+  modes.policy = Policy::auto_;
+  const ScopedModes restored(v.node.modes);
+  set_modes(modes);
   const auto turned = [&](const Array& x) { return a.step[0] < 0 ? prim::reverse(x, a.dims) : x; };
   const Dual x{turned(v.in[0]), turned(v.tangents[0])};
   return {turned(scanned(a.reducer, x, scan_dim(a, v.in[0].shape().size())).tangent)};
@@ -114,11 +119,11 @@ static Arrays scan_transpose(const TransposeArgs& t) {
 static LocalCall scan_call(const LowerArgs& l) {
   const Attrs& a = *l.call.attrs;
   LocalCall c{.name = "scan",
-              .in_shapes = {},
-              .out_shapes = {l.out[0].size},
+              .in_shapes = {l.in[0].size},
+              .out_shapes = {},
               .params = {a.dims[0] + std::ssize(l.call.in[0].shape), static_cast<std::int64_t>(a.reducer),
                          a.step[0]}};
-  for (const Box& b : l.in) c.in_shapes.push_back(b.size);
+  for (const Box& b : l.out) c.out_shapes.push_back(b.size);
   return c;
 }
 
@@ -135,13 +140,15 @@ SHARDARRAY_OP op_scan{
     .lower = scan_call,
     .trait = Trait::sums};
 
-// bool counts as int32, as in JAX; the others keep their dtype. 16-bit floats are scanned in float32.
+// bool counts as int32, as in JAX; the others keep their dtype. 16-bit floats are scanned in float32; as bools a sum is a maximum,
+// a product a minimum.
 static Array running(const char* function, Reducer r, const Array& x, const ScanOptions& o) {
   const bool extremum = r == Reducer::max || r == Reducer::min;
   const DType given = api::weak_type_of(x, function).dtype;
   if (o.dtype) api::need_real(function, *o.dtype);
   const DType t = o.dtype.value_or(given == DType::bool_ && !extremum ? DType::int32 : given);
-  const DType scanned = t == DType::bool_ ? DType::uint8 : t;
+  const DType scanned = t == DType::bool_ ? DType::uint8 : api::computed({t, false}).dtype;
+  if (t == DType::bool_ && !extremum) r = r == Reducer::sum ? Reducer::max : Reducer::min;
   const Array y = prim::cast(prim::cast(x, t), scanned);
   const Array flat = o.axis ? y : prim::reshape(y, {y.size()});
   const std::size_t dim = api::axis_of(function, o.axis.value_or(0), flat.shape());

@@ -62,10 +62,12 @@ inline constexpr std::int64_t scan_block = 1024;
 ///                and -0 equals 0 (stable between them).
 ///   scatter_add  in: rows int [b, n], updates [b, n, d]; out [b, v, d]: zeros with updates[b, i] added to row rows[b, i], in
 ///                the order of i. params[0]: global index of the tile's first row; rows outside the tile are skipped.
-///   scan         in: x, and perhaps carries, of x's shape without dimension params[0]; out: running reductions along it.
-///                params[1]: the Reducer (sum, prod, max, min); params[2]: 1 from the first element on, -1 from the last.
-///                Blocks of scan_block elements: local starts at the identity, local = local o x[i], y[i] = carry o local; the
-///                next block's carry is this one o local, of float sums with what is rounded off (kernel.h).
+///   scan         in: x; out: running reductions along dimension params[0], and perhaps the last one of each line (the identity
+///                of an empty line), of x's shape without that dimension. params[1]: the Reducer (sum, prod, max, min);
+///                params[2]: 1 from the first element on, -1 from the last. Blocks of scan_block elements: local starts at the
+///                identity, local = local o x[i], y[i] = carry o local; the next block's carry is the block's last y. Of float
+///                sums also what is rounded off on the way is kept: y[i] = carry + (local + lost), and lost becomes
+///                rounded_off(carry, local + lost) (scalar.h) of the block's last element, 0 where that is not finite.
 struct LibraryCall {
   struct Item {
     int device = 0;
@@ -78,8 +80,8 @@ struct LibraryCall {
   std::vector<Item> items;
 };
 /// Boxes move: each destination is filled by pieces of sources; with a reducer a piece has several sources that are
-/// combined in the order given (ascending position: the same bits on every device and any number of workers).
-/// This one form executes reshards, halos, pads, slices, concatenations and the local collectives.
+/// combined in the order given (ascending position; carries of a scan as it goes): the same bits on every device and any number
+/// of workers. This one form executes reshards, halos, pads, slices, concatenations, the local collectives and carries.
 struct Exchange {
   struct Source {
     Ref ref;  ///< of the piece's first element

@@ -18,6 +18,15 @@ static std::vector<Type> operand_types(const Node& n) {
   return t;
 }
 
+// Between neighbours: boxes, or carries of a scan.
+static bool may_move(const Node& n) {
+  if (n.op->boxes || n.op->form != Form::library) return n.op->boxes != nullptr;
+  const std::vector<Type> in = operand_types(n);
+  const Rule rule = n.op->rule({n.op, in, {}, &n.attrs()});
+  return std::any_of(rule.factors.begin(), rule.factors.end(),
+                     [](const Factor& f) { return f.role == Role::scan; });
+}
+
 static Arrays linear_tangents(Node* n, std::span<const Array> in, std::span<const Array> tangents) {
   const std::vector<Type> types = operand_types(*n);
   const Call call{n->op, types, {}, &n->attrs()};
@@ -98,8 +107,8 @@ Arrays pull_back(const LinearMap& map, std::span<const Array> cts) {
                       n->op->name, n->where.file, n->where.line));
     const Site site(n->where);
     const ScopedModes modes(n->modes);
-    if (n->op->boxes &&
-        n->modes->policy == Policy::strict)  // the way back of a transfer that was asked for, or was none
+    if (n->modes->policy == Policy::strict &&
+        may_move(*n))  // the way back of what was asked for, or was none
       for (Array& g : given)
         if (g.has_value()) g = asked(g);
     const Arrays r = n->op->transpose({*n, n->in(), given, flows, calculus()});
