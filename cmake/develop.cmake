@@ -30,7 +30,7 @@ if(TARGET shardarray_llvm)
   add_dependencies(shardarray_tests shardarray_llvm)
 endif()
 # What the CUDA backend makes of programs, and its kernels for the host.
-target_sources(shardarray_tests PRIVATE ${cuda_launches} ${cuda_host_kernels})
+target_sources(shardarray_tests PRIVATE ${cuda_launches} ${cuda_host_kernels} ${cuda_libraries})
 target_include_directories(shardarray_tests PRIVATE ${PROJECT_SOURCE_DIR})
 add_dependencies(shardarray_tests shardarray_fake_cuda)
 

@@ -1,8 +1,6 @@
 // One instruction of kernel IR on bits: what the interpreter's kernels share. The arithmetic is scalar.h's.
 #pragma once
-#include <stdexcept>
-
-#include "kernels/device.cuh"
+#include "kernels/access.cuh"
 // device.cuh says how scalar.h is compiled.
 #include "runtime/instruction_bits.h"
 
@@ -41,13 +39,6 @@ SHARDARRAY_DEVICE inline std::uint64_t with_rounded_off_bits(DType t, std::uint6
              : pack(scalar::with_rounded_off(value_of<double>(total), value_of<double>(lost)));
 }
 
-/// What the device does at such an address; hosts would read it.
-SHARDARRAY_DEVICE inline void check_aligned([[maybe_unused]] const std::byte* p,
-                                            [[maybe_unused]] std::uint32_t bytes) {
-#ifndef __CUDACC__
-  if (reinterpret_cast<std::uintptr_t>(p) % bytes != 0) throw std::runtime_error("misaligned address");
-#endif
-}
 /// Elements of 1, 2, 4 or 8 bytes.
 SHARDARRAY_DEVICE inline std::uint64_t read_bits(const std::byte* p, std::uint32_t bytes) {
   check_aligned(p, bytes);

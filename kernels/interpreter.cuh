@@ -4,25 +4,11 @@
 //   rows    a warp an outer point. All lanes compute outer stages, lane 0 stores. Lane j % 32 computes the inner point j; sums
 //           have the order of kernel.h.
 #pragma once
+#include "kernels/loop_table.cuh"
 #include "kernels/warp.cuh"
 
 namespace shardarray::device {
 
-inline constexpr int most_axes = 32;
-
-/// What an item reads or writes, or an index: then address.offset is its value at domain point 0.
-struct LoopArgument {
-  Address address;
-  std::int64_t row_stride, lo, count;  ///< load_at; the stride in bytes
-};
-struct LoopItem {
-  std::int64_t outer_points, inner_points;
-  std::uint32_t outer_axes, axes;
-  std::uint32_t extents;    ///< int64 for each axis
-  std::uint32_t arguments;  ///< LoopArgument
-  std::uint32_t strides;    ///< int64, bytes, for each argument and axis; an index's are its steps
-  std::uint32_t unused;
-};
 struct LoopStage {
   std::uint32_t begin, end;                   ///< instructions
   std::uint32_t first_reduction, reductions;  ///< of an inner stage
@@ -34,14 +20,6 @@ struct Reduction {
   std::uint16_t result, total, lost;
   std::uint8_t compensated;  ///< sums of floats: what additions round off is kept
 };
-struct LoopTable {
-  List<Instruction> code;
-  List<LoopStage> stages;
-  List<Reduction> reductions;
-  List<LoopItem> items;
-  std::int64_t block;  ///< inner points
-};
-
 /// Where a point is: its coordinates along the item's axes.
 struct LoopPoint {
   std::int64_t at[most_axes];

@@ -1,5 +1,4 @@
 // The CUDA backend over a driver of host memory (tests/cuda/): processes of their own, whose default platform it is.
-#include <dlfcn.h>
 #include <doctest/doctest.h>
 
 #include <cstdlib>
@@ -10,7 +9,7 @@
 #include <utility>
 #include <vector>
 
-#include "cuda/fake_control.h"
+#include "cuda_fake.h"
 #include "execute/evaluate.h"
 #include "platform_programs.h"
 #include "process_helpers.h"
@@ -24,38 +23,19 @@ using platform_test::bits;
 using program_test::numbers;
 using sa::Array;
 using sa::P;
+using sa::testing::fake_control;
+using sa::testing::fake_folder;
+using sa::testing::fake_process;
+using sa::testing::on_fake;
 using sa::testing::run_case;
 using sa::testing::thrown;
 
 namespace {
 
-std::string fake_folder() { return (sa::testing::own_program().parent_path() / "fake").string(); }
-
-/// A process whose CUDA devices are fakes.
-sa::testing::Ended fake_process(const std::string& name, const std::string& settings) {
-  return run_case(name, "SHARDARRAY_PLUGIN_DIR='" + fake_folder() + "' " + settings);
-}
-/// Eight logical devices of one GPU are the default platform.
-void on_fake(const std::string& name, const std::string& settings = "") {
-  const auto [status, text] =
-      fake_process(name, "SHARDARRAY_PLATFORM=cuda SHARDARRAY_CUDA_LOGICAL_DEVICES=8 " + settings);
-  CHECK_MESSAGE(status == 0, text);
-  CHECK_MESSAGE(text.find("1 passed | 0 failed |") != text.npos, text);
-}
-
-const sa::testing::FakeCudaControl& control() {
-  static const auto* const found = [] {
-    sa::devices("cuda");
-    void* const library = dlopen((fake_folder() + "/libshardarray_cuda.so").c_str(), RTLD_NOW | RTLD_NOLOAD);
-    REQUIRE(library != nullptr);
-    return static_cast<const sa::testing::FakeCudaControl*>(dlsym(library, sa::testing::fake_cuda_symbol));
-  }();
-  return *found;
-}
 /// No stream begins anything while it lives.
 struct Held {
-  Held() { control().hold(true); }
-  ~Held() { control().hold(false); }
+  Held() { fake_control().hold(true); }
+  ~Held() { fake_control().hold(false); }
 };
 
 sa::Mesh mesh_on(const char* platform) { return platform_test::mesh_of(sa::devices(platform)); }
@@ -137,11 +117,11 @@ TEST_CASE("cuda process: work goes on after the call" * doctest::skip()) {
   for (std::size_t k = 0; k < large.size(); k++) large[k] = static_cast<float>(k % 1000);
   const std::vector<float> before = large;
   auto held = std::make_unique<Held>();
-  const std::uint64_t done = control().done();
+  const std::uint64_t done = fake_control().done();
   const Array later = f(x), much_later = f(later * x);
   const Array uploaded = sa::array(large, {2'000'003});
   std::fill(large.begin(), large.end(), -1.0f);  // the host's memory is the host's again
-  CHECK(control().done() == done);
+  CHECK(fake_control().done() == done);
   auto read = std::async(std::launch::async, [&] { return sa::block_until_ready(later).item<float>(); });
   CHECK(read.wait_for(std::chrono::milliseconds(20)) == std::future_status::timeout);
   held.reset();
@@ -209,8 +189,8 @@ TEST_CASE("cuda process: every call may fail" * doctest::skip()) {
   for (const int status : {1, 2}) {
     int failures = 0, with_line = 0;
     for (int k = 0, reached = 1; reached != 0; k++) {
-      const std::uint64_t calls = control().calls();
-      control().fail_call(k, status);
+      const std::uint64_t calls = fake_control().calls();
+      fake_control().fail_call(k, status);
       std::string message;
       try {
         const bool right = once();
@@ -222,13 +202,13 @@ TEST_CASE("cuda process: every call may fail" * doctest::skip()) {
         CHECK(status == 1);
         message = e.what();
       }
-      reached = control().calls() - calls > static_cast<std::uint64_t>(k) ? 1 : 0;
-      control().fail_call(-1, 0);
+      reached = fake_control().calls() - calls > static_cast<std::uint64_t>(k) ? 1 : 0;
+      fake_control().fail_call(-1, 0);
       CHECK_MESSAGE(in_use() == before, k, " ", message);
       CHECK_MESSAGE(once(), k, " ", message);
       if (message.empty()) continue;
       failures++;
-      const std::string call = control().last_call();
+      const std::string call = fake_control().last_call();
       CHECK_MESSAGE(message.find("cuda: " + call + " failed on GPU 0 (fake GPU)") == 0, message);
       if (call != "cudaLaunchKernel") continue;
       CHECK_MESSAGE(message.find(" in '") != std::string::npos, message);
@@ -244,7 +224,7 @@ TEST_CASE("cuda process: what fails later stays failed" * doctest::skip()) {
   const auto f = sa::jit([](const Array& a) { return sa::tanh(a); });
   const Array early = sa::block_until_ready(f(x));
   auto held = std::make_unique<Held>();
-  control().fail_work(0, 700);
+  fake_control().fail_work(0, 700);
   const Array lost = f(x);
   sa::eval(lost);
   held.reset();
@@ -267,7 +247,7 @@ TEST_CASE("cuda process: memory that is short" * doctest::skip()) {
   const Array x = put(numbers({8}), "cuda", P("x"));
   sa::block_until_ready(x + 1);
   const std::size_t before = in_use();
-  control().set_capacity(std::size_t{30} << 20);
+  fake_control().set_capacity(std::size_t{30} << 20);
   const std::string message = thrown([&] {
     const sa::default_device there(all[3]);
     sa::block_until_ready(sa::arange(8'000'000.0));

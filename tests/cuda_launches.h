@@ -26,9 +26,10 @@ struct BlockOrder {
 };
 inline constexpr BlockOrder block_orders[] = {{}, {3, 32, true, true}, {1, 64, false, true}};
 
-/// Runs launches on memory of this process.
-inline void run_launches(const std::vector<cuda::Launch>& launches, const std::vector<void*>& bases,
-                         const BlockOrder& order) {
+/// Runs launches on memory of this process, each by the kernel that `kernel_of` gives for it.
+template <class KernelOf>
+void run_launches(const std::vector<cuda::Launch>& launches, const std::vector<void*>& bases,
+                  const BlockOrder& order, const KernelOf& kernel_of) {
   std::vector<std::uint64_t> all;
   for (void* const p : bases) all.push_back(reinterpret_cast<std::uint64_t>(p));
   device::Bases given{};
@@ -40,7 +41,7 @@ inline void run_launches(const std::vector<cuda::Launch>& launches, const std::v
   // Fresh memory of a device holds anything.
   std::vector<std::uint64_t> scratch(scratch_bytes / 8 + 1, ~std::uint64_t{0});
   for (const cuda::Launch& l : launches) {
-    const cuda::HostKernel kernel = cuda::host_kernel(l.kernel);
+    const cuda::HostKernel kernel = kernel_of(l);
     REQUIRE_MESSAGE((kernel != nullptr), l.kernel);
     std::vector<std::uint64_t> table(l.table.size() / 8 + 1);
     std::memcpy(table.data(), l.table.data(), l.table.size());
@@ -53,6 +54,11 @@ inline void run_launches(const std::vector<cuda::Launch>& launches, const std::v
              reinterpret_cast<std::byte*>(scratch.data()), given);
     }
   }
+}
+
+inline void run_launches(const std::vector<cuda::Launch>& launches, const std::vector<void*>& bases,
+                         const BlockOrder& order) {
+  run_launches(launches, bases, order, [](const cuda::Launch& l) { return cuda::host_kernel(l.kernel); });
 }
 
 /// The launches of a program of one step.

@@ -171,7 +171,7 @@ inline CompiledText::CompiledText(const std::string& text) {
   const std::string command =
       std::string(compiler ? compiler : "c++") +
       " -std=c++20 -O0 -ffp-contract=off -fno-math-errno -fno-trapping-math -shared -fPIC -I" + source +
-      "/src -I" + source + "/include " + folder_ + "/k.cpp -o " + folder_ + "/k.so";
+      "/src -I" + source + "/include -I" + source + " " + folder_ + "/k.cpp -o " + folder_ + "/k.so";
   if (std::system(command.c_str()) != 0) throw std::runtime_error("does not compile: " + folder_ + "/k.cpp");
   handle_ = dlopen((folder_ + "/k.so").c_str(), RTLD_NOW | RTLD_LOCAL);
   if (!handle_) throw std::runtime_error(dlerror());

@@ -23,24 +23,12 @@ std::atomic<int> mode_setting{-1};
 std::atomic<CodeStore*> chosen_store{nullptr}, lasting_store{nullptr};  // of a test; of the process
 std::atomic<bool> process_ends{false};                                  // exit() has come to what LLVM needs
 
-CodegenMode mode_from_environment() {
-  const char* text = std::getenv("SHARDARRAY_CODEGEN");
-  const std::string s = text ? text : "";
-  if (s.empty() || s == "on") return CodegenMode::on;
-  if (s == "off") return CodegenMode::off;
-  if (s == "always") return CodegenMode::always;
-  throw Error(
-      fmt::format("environment: SHARDARRAY_CODEGEN={} is not understood. It must be on, off or always. "
-                  "Correct the variable or unset it.",
-                  s));
-}
-
 }  // namespace
 
 CodegenMode codegen_mode() {
   int m = mode_setting.load(std::memory_order_relaxed);
   if (m < 0) {
-    m = static_cast<int>(mode_from_environment());
+    m = static_cast<int>(codegen_mode_of_environment());
     mode_setting.store(m, std::memory_order_relaxed);
   }
   return static_cast<CodegenMode>(m);

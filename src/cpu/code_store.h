@@ -7,14 +7,13 @@
 #include <unordered_map>
 #include <vector>
 
+#include "base/codegen_mode.h"
 #include "cpu/codegen.h"
 #include "runtime/object_cache.h"
 
 namespace shardarray {
 
-/// SHARDARRAY_CODEGEN. on: programs that are worth it are compiled; always: all of them, before their first run.
-enum class CodegenMode : std::uint8_t { off, on, always };
-/// Throws Error for another word in the variable.
+/// Of the CPU: the environment's, until another one is set.
 CodegenMode codegen_mode();
 /// Returns the mode before.
 CodegenMode set_codegen_mode(CodegenMode m);

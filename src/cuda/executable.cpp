@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <utility>
 
+#include "base/codegen_mode.h"
 #include "cuda/launch.h"
 #include "kernels/device.cuh"
 #include "shardarray/error.h"
@@ -13,6 +14,8 @@ namespace shardarray::cuda {
 namespace {
 
 constexpr std::size_t table_alignment = 64;
+// The run of a program that asks for printed kernels: compiling them takes as long as thousands of launches.
+constexpr int asking_run = 3;
 
 std::string spelled(const Launch& l) {
   return l.where.line > 0 ? fmt::format("'{}' ({}:{})", l.label, l.where.file, l.where.line)
@@ -55,6 +58,22 @@ CudaExecutable::CudaExecutable(CudaBackend& backend, Gpu& gpu, std::shared_ptr<c
                            : fmt::format("{} to {}", launches_.front().step, launches_.back().step));
   tables_ = backend_.allocate_for_launches(gpu_, tables.size());
   Turn(gpu_).upload(tables_->data, tables.data(), tables.size());
+  const CodegenMode mode = codegen_mode_of_environment();
+  if (mode != CodegenMode::off) printed_ = PrintedLoops::of(gpu_, launches);
+  if (printed_ && mode == CodegenMode::always) build_now(*printed_);
+  runs_until_asked_ = mode == CodegenMode::always ? 0 : asking_run;
+}
+
+void CudaExecutable::prepare() const {
+  int runs = runs_until_asked_.load(std::memory_order_relaxed);
+  while (runs > 1 && !runs_until_asked_.compare_exchange_weak(runs, 1)) {}
+}
+
+const std::vector<KernelHandle>* CudaExecutable::printed_kernels() const {
+  if (!printed_) return nullptr;
+  if (runs_until_asked_.load(std::memory_order_relaxed) > 0 && runs_until_asked_.fetch_sub(1) == 1)
+    build_later(printed_);
+  return printed_->kernels();
 }
 
 CompletionRef CudaExecutable::run(std::span<void* const> bases, RunReport* report) const {
@@ -80,11 +99,14 @@ CompletionRef CudaExecutable::run(std::span<void* const> bases, RunReport* repor
   }
   Turn turn(gpu_);
   if (many) turn.upload(many->data, all.data(), all.size() * sizeof all[0]);
-  for (const Ready& l : launches_) {
+  const std::vector<KernelHandle>* const printed = printed_kernels();
+  for (std::size_t k = 0; k < launches_.size(); k++) {
+    const Ready& l = launches_[k];
     const std::byte* table = static_cast<const std::byte*>(tables_->data) + l.table;
     void* memory = scratch ? scratch->data : nullptr;
     void* arguments[] = {&table, &memory, &addresses};
-    turn.launch(l.kernel, l.grid, arguments, l.step);
+    KernelHandle const kernel = printed != nullptr && (*printed)[k] != nullptr ? (*printed)[k] : l.kernel;
+    turn.launch(kernel, l.grid, arguments, l.step);
   }
   return turn.done(steps_);
 }

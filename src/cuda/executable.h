@@ -1,5 +1,6 @@
 // A program on one GPU: its launches, with what they need in the GPU's memory.
 #pragma once
+#include <atomic>
 #include <memory>
 #include <span>
 #include <string>
@@ -7,6 +8,7 @@
 
 #include "cuda/backend.h"
 #include "cuda/gpu.h"
+#include "cuda/printed_loops.h"
 
 namespace shardarray::cuda {
 
@@ -14,10 +16,14 @@ class CudaExecutable final : public Executable {
  public:
   CudaExecutable(CudaBackend& backend, Gpu& gpu, std::shared_ptr<const Program> program);
   CompletionRef run(std::span<void* const> bases, RunReport* report) const override;
+  void prepare() const override;
 
  private:
+  /// Printed kernels where they are ready; asks for them when the program has run often enough. Null: the interpreting ones.
+  const std::vector<KernelHandle>* printed_kernels() const;
+
   struct Ready {
-    KernelHandle kernel = nullptr;
+    KernelHandle kernel = nullptr;  // hand-written
     Grid grid;
     std::size_t table = 0;  // bytes behind the beginning of `tables_`
     std::string step;
@@ -30,6 +36,8 @@ class CudaExecutable final : public Executable {
   std::size_t scratch_bytes_ = 0;             // of whichever launch needs most
   std::shared_ptr<const std::string> steps_;  // for messages
   std::vector<std::int64_t> received_;        // what each run reports
+  std::shared_ptr<PrintedLoops> printed_;     // null: none are wanted
+  mutable std::atomic<int> runs_until_asked_;
 };
 
 }  // namespace shardarray::cuda

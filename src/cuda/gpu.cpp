@@ -113,11 +113,18 @@ void Gpu::read(void* to, const void* from, std::size_t bytes) {
 
 // ---------------------------------------------------------------- work
 
-KernelHandle Gpu::kernel(const char* name) {
+KernelHandle Gpu::kernel(const char* name, Library library) {
   set();
   KernelHandle found = nullptr;
-  check(driver_.find_kernel(&found, library_, name), "cudaLibraryGetKernel", name);
+  check(driver_.find_kernel(&found, library, name), "cudaLibraryGetKernel", name);
   return found;
+}
+Library Gpu::load(const std::vector<char>& image) {
+  throw_if_lost();
+  set();
+  Library fresh = nullptr;
+  check(driver_.load_library(&fresh, image.data()), "cudaLibraryLoadData", "printed kernels");
+  return fresh;
 }
 
 Event Gpu::take_event() {

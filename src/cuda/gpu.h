@@ -29,8 +29,11 @@ class Gpu {
   MemorySource& memory() { return memory_; }
   /// Returns with the bytes.
   void read(void* to, const void* from, std::size_t bytes);
-  /// A kernel of kernel_image(). Throws InternalError where there is none of that name.
-  KernelHandle kernel(const char* name);
+  /// A kernel of kernel_image(), or of a library. Throws DeviceError where there is none of that name.
+  KernelHandle kernel(const char* name) { return kernel(name, library_); }
+  KernelHandle kernel(const char* name, Library library);
+  /// Compiled kernels, for good. Throws DeviceError where they are not for this GPU.
+  Library load(const std::vector<char>& image);
 
  private:
   friend class Turn;

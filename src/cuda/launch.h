@@ -6,9 +6,11 @@
 #pragma once
 #include <cstddef>
 #include <cstdint>
+#include <memory>
 #include <string>
 #include <vector>
 
+#include "cuda/loop_shape.h"
 #include "runtime/program.h"
 #include "runtime/target.h"
 #include "shardarray/where.h"
@@ -24,6 +26,9 @@ struct Launch {
   std::size_t scratch_bytes = 0;
   std::string label;  ///< of the step, for messages
   Where where;        ///< of the step
+  /// Of a loop: what print_kernel() makes a kernel of that reads the same table. Else null.
+  std::shared_ptr<const Kernel> loop;
+  LoopShape shape;
 };
 
 /// The launches of a program, in order. Throws CompileError for what no kernel does.

@@ -5,6 +5,7 @@
 #include <limits>
 #include <utility>
 
+#include "cuda/loop_shape.h"
 #include "cuda/slots.h"
 #include "cuda/step_launches.h"
 #include "kernels/interpreter.cuh"
@@ -15,81 +16,24 @@ namespace {
 
 constexpr int most_slots = 512;  // of the largest of the interpreting kernels
 
-/// What a kernel reads and writes in a launch: its arguments, then the dimensions whose index it asks for.
-struct LoopOperands {
-  explicit LoopOperands(const Kernel& k) : arguments(k.args.size()) {
-    for (const Instr& in : k.code) {
-      const auto dim = static_cast<std::size_t>(in.imm);
-      if (in.code == Code::index && number_of_index(dim) == count()) indices.push_back(dim);
-    }
-  }
-  std::size_t count() const { return arguments + indices.size(); }
-  /// count(): not there.
-  std::size_t number_of_index(std::size_t dim) const {
-    return arguments +
-           static_cast<std::size_t>(std::find(indices.begin(), indices.end(), dim) - indices.begin());
-  }
-  std::size_t arguments;
-  std::vector<std::size_t> indices;
-};
-
-/// The axes of one item: neighbouring dimensions that all operands walk through in one sequence are one axis.
-class LoopAxes {
- public:
-  LoopAxes(const Kernel& k, const Loop::Item& item, const LoopOperands& operands)
-      : strides_(operands.count()) {
-    for (std::size_t d = 0; d < item.extents.size(); d++) {
-      if (d == static_cast<std::size_t>(k.outer)) outer_ = first_ = extents_.size();
-      if (item.extents[d] != 1) add(item.extents[d], steps(k, item, operands, d));
-    }
-    if (item.extents.size() <= static_cast<std::size_t>(k.outer)) outer_ = extents_.size();
-  }
-  std::uint32_t outer() const { return static_cast<std::uint32_t>(outer_); }
-  const std::vector<std::int64_t>& extents() const { return extents_; }
-  std::vector<std::int64_t> strides() const {
-    std::vector<std::int64_t> all;
-    for (const auto& s : strides_) all.insert(all.end(), s.begin(), s.end());
-    return all;
-  }
-
- private:
-  static std::vector<std::int64_t> steps(const Kernel& k, const Loop::Item& item,
-                                         const LoopOperands& operands, std::size_t d) {
-    std::vector<std::int64_t> s;
-    for (std::size_t a = 0; a < operands.arguments; a++)
-      s.push_back(item.args[a].strides[d] * static_cast<std::int64_t>(itemsize(k.args[a].type)));
-    for (const std::size_t i : operands.indices) s.push_back(i == d);
-    return s;
-  }
-  void add(std::int64_t extent, const std::vector<std::int64_t>& steps) {
-    bool merge = extents_.size() > first_;
-    for (std::size_t o = 0; o < steps.size(); o++) merge = merge && strides_[o].back() == steps[o] * extent;
-    if (merge) extents_.back() *= extent;
-    else extents_.push_back(extent);
-    for (std::size_t o = 0; o < steps.size(); o++) {
-      if (merge) strides_[o].back() = steps[o];
-      else strides_[o].push_back(steps[o]);
-    }
-  }
-
-  std::size_t outer_ = 0, first_ = 0;  // outer axes; the first axis of this group of dimensions
-  std::vector<std::int64_t> extents_;
-  std::vector<std::vector<std::int64_t>> strides_;  // by operand
-};
-
 /// Writes the table of a Loop step.
 class LoopTableWriter {
  public:
   LoopTableWriter(const Step& step, const Loop& loop)
-      : step_(step), k_(*loop.kernel), loop_(loop), slots_(slots_of(k_)), operands_(k_) {}
+      : step_(step),
+        k_(*loop.kernel),
+        loop_(loop),
+        slots_(slots_of(k_)),
+        operands_(k_),
+        axes_(loop, operands_) {}
 
   void add_to(std::vector<Launch>& to) {
     check();
     const std::uint32_t head = table_.reserve<device::LoopTable>();
     std::vector<device::LoopItem> items;
     std::int64_t most = 0;
-    for (const Loop::Item& item : loop_.items) {
-      items.push_back(add_item(item));
+    for (std::size_t i = 0; i < loop_.items.size(); i++) {
+      items.push_back(add_item(i));
       most = std::max(most, items.back().outer_points);
     }
     if (most == 0) return;
@@ -102,6 +46,8 @@ class LoopTableWriter {
     const bool rows = std::any_of(k_.stages.begin(), k_.stages.end(), [](const Stage& s) { return s.inner; });
     most = rows ? most * device::warp_lanes : most;
     to.push_back(make_launch(step_, kernel_name(rows), items.size(), most, std::move(table_)));
+    to.back().loop = loop_.kernel;
+    to.back().shape = axes_.shape();
   }
 
  private:
@@ -112,6 +58,11 @@ class LoopTableWriter {
           fmt::format("cuda: the loop `{}` holds {} values at once. Its kernels hold up to 512. Evaluate a "
                       "part of it first.",
                       step_.label, slots_.count, most_slots));
+    }
+    if (axes_.count() > static_cast<std::uint32_t>(device::most_axes)) {
+      throw CompileError(fmt::format(
+          "cuda: the loop `{}` has {} dimensions. Its kernels take up to {}. Join dimensions first.",
+          step_.label, axes_.count(), device::most_axes));
     }
     constexpr auto lanes = static_cast<std::int32_t>(device::warp_lanes);
     if (ordered_ && k_.order.lanes != lanes) {
@@ -126,21 +77,16 @@ class LoopTableWriter {
     return rows ? "shardarray_rows_512" : "shardarray_points_512";
   }
 
-  device::LoopItem add_item(const Loop::Item& item) {
+  device::LoopItem add_item(std::size_t number) {
+    const Loop::Item& item = loop_.items[number];
     device::LoopItem it{};
     it.outer_points = it.inner_points = 1;
     for (std::size_t d = 0; d < item.extents.size(); d++)
       (d < static_cast<std::size_t>(k_.outer) ? it.outer_points : it.inner_points) *= item.extents[d];
-    const LoopAxes axes(k_, item, operands_);
-    it.outer_axes = axes.outer();
-    it.axes = static_cast<std::uint32_t>(axes.extents().size());
-    if (it.axes > static_cast<std::uint32_t>(device::most_axes)) {
-      throw CompileError(fmt::format(
-          "cuda: the loop `{}` has {} dimensions. Its kernels take up to {}. Join dimensions first.",
-          step_.label, it.axes, device::most_axes));
-    }
-    it.extents = table_.add(axes.extents()).offset;
-    it.strides = table_.add(axes.strides()).offset;
+    it.outer_axes = axes_.outer();
+    it.axes = axes_.count();
+    it.extents = table_.add(axes_.extents(number)).offset;
+    it.strides = table_.add(axes_.strides(number)).offset;
     std::vector<device::LoopArgument> arguments;
     for (std::size_t a = 0; a < operands_.arguments; a++) {
       const LoopArg& arg = item.args[a];
@@ -214,6 +160,7 @@ class LoopTableWriter {
   const Loop& loop_;
   KernelSlots slots_;
   LoopOperands operands_;
+  LoopAxes axes_;
   bool ordered_ = false;  // the order of a reduce is part of the kernel
   LaunchTable table_;
 };

@@ -14,9 +14,10 @@ struct FakeCudaControl {
   void (*set_capacity)(std::size_t bytes);
   /// While held, no stream begins anything.
   void (*hold)(bool on);
-  std::uint64_t (*calls)();    ///< made up to now
-  std::uint64_t (*done)();     ///< pieces of work done up to now
-  const char* (*last_call)();  ///< the name of the one that failed last
+  std::uint64_t (*calls)();             ///< made up to now
+  std::uint64_t (*done)();              ///< pieces of work done up to now
+  const char* (*last_call)();           ///< the name of the one that failed last
+  std::uint64_t (*printed_launches)();  ///< of kernels that were printed and compiled
 };
 inline constexpr char fake_cuda_symbol[] = "shardarray_fake_cuda";
 

@@ -1,10 +1,12 @@
 // The table of a driver whose GPUs are made of host memory. It refuses what CUDA refuses.
 #include <fmt/format.h>
 
+#include <set>
 #include <vector>
 
 #include "cuda/driver.h"
 #include "cuda/host_kernels.h"
+#include "fake_code.h"
 #include "fake_control.h"
 #include "fake_gpu.h"
 
@@ -15,7 +17,8 @@ using testing::FakeBlocks;
 using testing::FakeStream;
 using testing::FakeWork;
 
-constexpr Status invalid_value = 1, invalid_grid = 9, invalid_handle = 400, no_symbol = 500;
+constexpr Status invalid_value = 1, invalid_grid = 9, invalid_image = 200, invalid_handle = 400,
+                 no_symbol = 500;
 
 int fake_setting(const char* variable, int otherwise) {
   const char* const text = std::getenv(variable);
@@ -38,6 +41,8 @@ struct FakeDriver {
   std::uint64_t calls = 0;
   int to_failure = -1, failure = 0;  // the call after so many fails
   std::string last_failed;
+  std::set<KernelHandle> printed;  // kernels of loaded code
+  std::uint64_t printed_launches = 0;
 };
 FakeDriver& fake() {
   static FakeDriver& f = *new FakeDriver;
@@ -153,14 +158,21 @@ Status wait_for_event(Event e) {
   return status == ok ? ok : failed(status);
 }
 
-Status load_nothing(Library* to, const void* image) {
+Status load_code(Library* to, const void* image) {
   if (const Status s = enter("cudaLibraryLoadData")) return s;
-  *to = reinterpret_cast<Library>(const_cast<void*>(image));
-  return ok;
+  const bool own = image == kernel_image();
+  *to = reinterpret_cast<Library>(own ? const_cast<void*>(image) : testing::open_fake_code(image));
+  return *to != nullptr ? ok : failed(invalid_image);
 }
-Status find_host_kernel(KernelHandle* to, Library, const char* name) {
+Status find_host_kernel(KernelHandle* to, Library library, const char* name) {
   if (const Status s = enter("cudaLibraryGetKernel")) return s;
-  *to = reinterpret_cast<KernelHandle>(host_kernel(name));
+  if (static_cast<const void*>(library) == kernel_image()) {
+    *to = reinterpret_cast<KernelHandle>(host_kernel(name));
+  } else {
+    *to = reinterpret_cast<KernelHandle>(dlsym(library, name));
+    const std::lock_guard lock(fake().mutex);
+    fake().printed.insert(*to);
+  }
   return *to != nullptr ? ok : failed(no_symbol);
 }
 
@@ -200,6 +212,10 @@ Status launch_later(KernelHandle kernel, const Grid& grid, void** arguments, Str
   const auto whole = [](std::uint32_t n, std::uint32_t most) { return n >= 1 && n <= most; };
   if (!whole(grid.blocks, 0x7fffffff) || !whole(grid.items, 65535) || !whole(grid.threads, 1024))
     return failed(invalid_grid);
+  {
+    const std::lock_guard lock(fake().mutex);
+    fake().printed_launches += fake().printed.count(kernel);
+  }
   const FakeLaunch launch = {
       reinterpret_cast<HostKernel>(kernel), grid, *static_cast<const std::byte**>(arguments[0]),
       *static_cast<std::byte**>(arguments[1]), *static_cast<device::Bases*>(arguments[2])};
@@ -248,7 +264,7 @@ const Driver table = {
     .event_create = make_event,
     .event_record = record_event,
     .event_synchronize = wait_for_event,
-    .load_library = load_nothing,
+    .load_library = load_code,
     .find_kernel = find_host_kernel,
     .launch = launch_later,
     .last_error = [] { return std::exchange(latest, ok); },
@@ -305,5 +321,11 @@ const shardarray::testing::FakeCudaControl shardarray_fake_cuda = {
           auto& f = shardarray::cuda::fake();
           const std::lock_guard lock(f.mutex);
           return f.last_failed.c_str();
+        },
+    .printed_launches =
+        [] {
+          auto& f = shardarray::cuda::fake();
+          const std::lock_guard lock(f.mutex);
+          return f.printed_launches;
         },
 };

@@ -1,0 +1,21 @@
+// A warp: 32 lanes that work on one outer point. On the device each lane is a thread; on the host a region is a loop over lanes.
+#pragma once
+#include "kernels/device.cuh"
+
+namespace shardarray::device {
+
+inline constexpr std::uint32_t warp_lanes = 32;
+
+#ifdef __CUDACC__
+/// Runs the statement behind it for the lanes of the warp. Lanes of one region do not wait for each other.
+#define SHARDARRAY_LANES(lane) if (const std::uint32_t lane = threadIdx.x % warp_lanes; true)
+/// Between regions: what lanes wrote before it is seen behind it.
+#define SHARDARRAY_SYNC_LANES() __syncwarp()
+inline constexpr std::uint32_t lanes_here = 1;  // whose values a thread holds
+#else
+#define SHARDARRAY_LANES(lane) for (std::uint32_t lane = 0; lane < warp_lanes; lane++)
+#define SHARDARRAY_SYNC_LANES() static_cast<void>(0)
+inline constexpr std::uint32_t lanes_here = warp_lanes;
+#endif
+
+}  // namespace shardarray::device

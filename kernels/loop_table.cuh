@@ -1,0 +1,33 @@
+// The table of a Loop step: what interpreting and printed kernels read.
+#pragma once
+#include "kernels/device.cuh"
+
+namespace shardarray::device {
+
+inline constexpr int most_axes = 32;
+
+/// What an item reads or writes, or an index: then address.offset is its value at domain point 0.
+struct LoopArgument {
+  Address address;
+  std::int64_t row_stride, lo, count;  ///< load_at; the stride in bytes
+};
+struct LoopItem {
+  std::int64_t outer_points, inner_points;
+  std::uint32_t outer_axes, axes;
+  std::uint32_t extents;    ///< int64 for each axis
+  std::uint32_t arguments;  ///< LoopArgument
+  std::uint32_t strides;    ///< int64, bytes, for each argument and axis; an index's are its steps
+  std::uint32_t unused;
+};
+struct Instruction;  // these are the interpreter's
+struct LoopStage;
+struct Reduction;
+struct LoopTable {
+  List<Instruction> code;
+  List<LoopStage> stages;
+  List<Reduction> reductions;
+  List<LoopItem> items;
+  std::int64_t block;  ///< inner points
+};
+
+}  // namespace shardarray::device

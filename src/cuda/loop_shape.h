@@ -1,0 +1,59 @@
+// What a Loop's table says of places, and what all its items have in common.
+#pragma once
+#include <cstdint>
+#include <vector>
+
+#include "runtime/program.h"
+
+namespace shardarray::cuda {
+
+/// What a kernel reads and writes in a launch: its arguments, then the dimensions whose index it asks for.
+struct LoopOperands {
+  explicit LoopOperands(const Kernel& k);
+  std::size_t count() const { return arguments + indices.size(); }
+  /// count(): not there.
+  std::size_t number_of_index(std::size_t dim) const;
+  std::size_t arguments;
+  std::vector<std::size_t> indices;
+};
+
+/// Axes along which the operands of every item move: what printed kernels are made for, and nothing else of the items.
+struct LoopShape {
+  /// How an operand moves along an axis in all items: not at all; by one element (an index: by 1); as the table says.
+  enum class Move : std::uint8_t { none, one, any };
+  std::uint32_t outer_axes = 0, axes = 0;
+  bool small = true;        ///< every item has less than 2^31 outer, and less than 2^31 inner points
+  std::vector<Move> moves;  ///< by operand, then by axis
+  friend bool operator==(const LoopShape&, const LoopShape&) = default;
+};
+
+/// The axes of a loop: neighbouring dimensions that all operands of all items walk through in one sequence are one axis.
+class LoopAxes {
+ public:
+  LoopAxes(const Loop& loop, const LoopOperands& operands);
+  std::uint32_t outer() const { return static_cast<std::uint32_t>(outer_); }
+  std::uint32_t count() const { return static_cast<std::uint32_t>(count_); }
+  /// Of an item, by axis.
+  const std::vector<std::int64_t>& extents(std::size_t item) const { return items_[item].extents; }
+  /// Of an item in bytes (of an index: its steps), by operand, then by axis.
+  std::vector<std::int64_t> strides(std::size_t item) const;
+  LoopShape shape() const;
+
+ private:
+  struct Item {
+    std::vector<std::int64_t> extents;
+    std::vector<std::vector<std::int64_t>> strides;  // by axis and operand
+  };
+  std::vector<std::int64_t> steps(std::size_t item, std::size_t dim) const;
+  void add(std::size_t dim);
+  bool may_join(std::size_t item, std::int64_t extent, const std::vector<std::int64_t>& steps) const;
+  LoopShape::Move move(std::size_t operand, std::size_t axis) const;
+
+  const Loop& loop_;
+  const LoopOperands& operands_;
+  std::size_t outer_ = 0, first_ = 0,
+              count_ = 0;  // outer axes; the first axis of this group of dimensions; all
+  std::vector<Item> items_;
+};
+
+}  // namespace shardarray::cuda

@@ -1,0 +1,145 @@
+#include "cuda/printed_loops.h"
+
+#include <fmt/format.h>
+
+#include <condition_variable>
+#include <cstdio>
+#include <cstdlib>
+#include <deque>
+#include <mutex>
+#include <thread>
+#include <unordered_map>
+#include <utility>
+
+#include "cuda/compiler.h"
+#include "cuda/printer.h"
+#include "runtime/object_cache.h"
+#include "shardarray/error.h"
+
+namespace shardarray::cuda {
+namespace {
+
+/// What was loaded stays loaded: work that uses it may be under way when its program goes. Never destroyed.
+class LoadedTexts {
+ public:
+  Library get(Gpu& gpu, const std::string& text) {
+    const std::string architecture = architecture_name(gpu.properties().major, gpu.properties().minor);
+    const Nvrtc& compiler = nvrtc();
+    const std::string key = code_key(compiler, text, architecture);
+    const std::lock_guard lock(mutex_);
+    Library& known = known_[fmt::format("{}\n", gpu.number()) + text];
+    if (known == nullptr) known = load(gpu, compiler, text, key, architecture);
+    return known;
+  }
+
+ private:
+  Library load(Gpu& gpu, const Nvrtc& compiler, const std::string& text, const std::string& key,
+               const std::string& architecture) {
+    if (const auto kept = cache_.find(key)) {
+      try {
+        return gpu.load(*kept);
+      } catch (const DeviceError&) {}  // as good as none
+    }
+    const std::vector<char> cubin = compile_text(compiler, text, architecture);
+    const Library library = gpu.load(cubin);
+    cache_.put(key, cubin);
+    return library;
+  }
+
+  std::mutex mutex_;
+  ObjectCache cache_{object_cache_folder()};
+  std::unordered_map<std::string, Library> known_;
+};
+LoadedTexts& loaded_texts() {
+  static LoadedTexts& texts = *new LoadedTexts;
+  return texts;
+}
+
+/// The thread that builds; never destroyed.
+class LoopBuilder {
+ public:
+  void add(const std::shared_ptr<PrintedLoops>& loops) {
+    const std::lock_guard lock(mutex_);
+    if (!runs_) std::thread([this] { work(); }).detach();
+    runs_ = true;
+    waiting_.push_back(loops);
+    changed_.notify_one();
+  }
+
+ private:
+  void work() {
+    close_at_exit();
+    for (;;) {
+      std::unique_lock lock(mutex_);
+      changed_.wait(lock, [&] { return !waiting_.empty(); });
+      const std::weak_ptr<PrintedLoops> next = std::move(waiting_.front());
+      waiting_.pop_front();
+      lock.unlock();
+      const std::lock_guard building(building_);
+      if (ends_) return;
+      if (const auto loops = next.lock()) build_now(*loops);
+      close_at_exit();
+    }
+  }
+  /// NVRTC's static objects go at exit(), the last one first, and some are made while it works: from before the first of them
+  /// goes nothing is compiled.
+  void close_at_exit() {
+    constexpr int few = 8;
+    if (exits_ == few) return;
+    exits_++;
+    static LoopBuilder* self = nullptr;
+    self = this;
+    std::atexit([] {
+      const std::lock_guard lock(self->building_);  // it is not in the middle of it
+      self->ends_ = true;
+    });
+  }
+
+  std::mutex mutex_, building_;
+  std::condition_variable changed_;
+  std::deque<std::weak_ptr<PrintedLoops>> waiting_;
+  bool runs_ = false, ends_ = false;
+  int exits_ = 0;  // how often exit() was told
+};
+
+}  // namespace
+
+std::shared_ptr<PrintedLoops> PrintedLoops::of(Gpu& gpu, const std::vector<Launch>& launches) {
+  std::shared_ptr<PrintedLoops> all(new PrintedLoops(gpu, launches.size()));
+  for (std::size_t k = 0; k < launches.size(); k++)
+    if (launches[k].loop) all->loops_.push_back({k, launches[k].loop, launches[k].shape});
+  return all->loops_.empty() ? nullptr : all;
+}
+
+void PrintedLoops::build() {
+  std::unordered_map<std::string, std::string> names;  // by the text under a common name
+  std::string text = printed_prelude();
+  std::vector<const std::string*> name_of;
+  for (const Loop& l : loops_) {
+    const auto [it, fresh] = names.try_emplace(print_kernel(*l.kernel, l.shape, "loop"),
+                                               fmt::format("shardarray_loop_{}", names.size()));
+    if (fresh) text += print_kernel(*l.kernel, l.shape, it->second);
+    name_of.push_back(&it->second);
+  }
+  const Library library = loaded_texts().get(gpu_, text);
+  for (std::size_t k = 0; k < loops_.size(); k++)
+    kernels_[loops_[k].launch] = gpu_.kernel(name_of[k]->c_str(), library);
+  ready_.store(&kernels_, std::memory_order_release);
+}
+
+void build_later(const std::shared_ptr<PrintedLoops>& loops) {
+  static LoopBuilder& builder = *new LoopBuilder;
+  builder.add(loops);
+}
+
+void build_now(PrintedLoops& loops) {
+  static std::atomic<bool> said = false;
+  try {
+    loops.build();
+  } catch (const std::exception& e) {
+    if (!said.exchange(true))
+      fmt::print(stderr, "shardarray: {} Loops on CUDA devices run in the interpreter.\n", e.what());
+  }
+}
+
+}  // namespace shardarray::cuda

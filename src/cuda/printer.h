@@ -1,0 +1,17 @@
+// Kernel IR as CUDA C++: straight lines of typed values between the reads and writes of kernels/printed.cuh. The text compiles
+// for the host too.
+#pragma once
+#include <string>
+
+#include "cuda/loop_shape.h"
+#include "runtime/kernel.h"
+
+namespace shardarray::cuda {
+
+/// What printed kernels need before them: one line that includes kernels/printed.cuh.
+std::string printed_prelude();
+/// The kernel `name`, which does what interpreting kernels do with the same tables of loops of this kernel, if the shape of the
+/// loop (LoopAxes) is `shape`. Bits are the interpreter's; sums are ordered for 32 lanes, whatever k.order says of lanes.
+std::string print_kernel(const Kernel& k, const LoopShape& shape, const std::string& name);
+
+}  // namespace shardarray::cuda

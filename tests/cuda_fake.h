@@ -1,0 +1,38 @@
+// Processes whose CUDA devices are fakes (tests/cuda/).
+#pragma once
+#include <dlfcn.h>
+#include <doctest/doctest.h>
+
+#include <string>
+
+#include "cuda/fake_control.h"
+#include "process_helpers.h"
+#include "shardarray/device.h"
+
+namespace shardarray::testing {
+
+inline std::string fake_folder() { return (own_program().parent_path() / "fake").string(); }
+
+/// A process whose CUDA devices are fakes.
+inline Ended fake_process(const std::string& name, const std::string& settings) {
+  return run_case(name, "SHARDARRAY_PLUGIN_DIR='" + fake_folder() + "' " + settings);
+}
+/// Eight logical devices of one GPU are the default platform.
+inline void on_fake(const std::string& name, const std::string& settings = "") {
+  const auto [status, text] =
+      fake_process(name, "SHARDARRAY_PLATFORM=cuda SHARDARRAY_CUDA_LOGICAL_DEVICES=8 " + settings);
+  CHECK_MESSAGE(status == 0, text);
+  CHECK_MESSAGE(text.find("1 passed | 0 failed |") != text.npos, text);
+}
+
+inline const FakeCudaControl& fake_control() {
+  static const auto* const found = [] {
+    devices("cuda");
+    void* const library = dlopen((fake_folder() + "/libshardarray_cuda.so").c_str(), RTLD_NOW | RTLD_NOLOAD);
+    REQUIRE(library != nullptr);
+    return static_cast<const FakeCudaControl*>(dlsym(library, fake_cuda_symbol));
+  }();
+  return *found;
+}
+
+}  // namespace shardarray::testing

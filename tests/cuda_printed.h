@@ -1,0 +1,67 @@
+// Printed kernels, compiled for the host.
+#pragma once
+#include <array>
+#include <future>
+#include <memory>
+#include <string>
+#include <unordered_map>
+#include <vector>
+
+#include "cuda/printer.h"
+#include "cuda_launches.h"
+#include "kernel_helpers.h"
+
+namespace shardarray::test {
+
+/// Distinct texts, compiled together.
+class PrintedTexts {
+ public:
+  /// Loops by this kernel, if they have this shape.
+  void add(const Kernel& k, const cuda::LoopShape& shape) {
+    const std::size_t number = numbers_.size();
+    if (!numbers_.try_emplace(print_kernel(k, shape, "loop"), number).second) return;
+    std::string& part = parts_[number % parts_.size()];
+    if (part.empty()) part = cuda::printed_prelude();
+    part += print_kernel(k, shape, name_of(number));
+  }
+  /// All loops of the launches.
+  void add(const std::vector<cuda::Launch>& launches) {
+    for (const cuda::Launch& l : launches)
+      if (l.loop) add(*l.loop, l.shape);
+  }
+  std::size_t count() const { return numbers_.size(); }
+
+  void compile() {
+    std::array<std::future<void>, 2> under_way;
+    for (std::size_t k = 0; k < parts_.size(); k++)
+      if (!parts_[k].empty())
+        under_way[k] = std::async(std::launch::async,
+                                  [&, k] { objects_[k] = std::make_unique<CompiledText>(parts_[k]); });
+    for (std::future<void>& f : under_way)
+      if (f.valid()) f.get();
+  }
+
+  /// Null: it was not added.
+  cuda::HostKernel kernel(const Kernel& k, const cuda::LoopShape& shape) const {
+    const auto it = numbers_.find(print_kernel(k, shape, "loop"));
+    if (it == numbers_.end()) return nullptr;
+    const auto& object = objects_[it->second % objects_.size()];
+    return reinterpret_cast<cuda::HostKernel>(object->symbol(name_of(it->second)));
+  }
+  /// Loops by printed kernels, everything else as it is.
+  void run(const std::vector<cuda::Launch>& launches, const std::vector<void*>& bases,
+           const BlockOrder& order) const {
+    run_launches(launches, bases, order, [&](const cuda::Launch& l) {
+      return l.loop ? kernel(*l.loop, l.shape) : cuda::host_kernel(l.kernel);
+    });
+  }
+
+ private:
+  static std::string name_of(std::size_t number) { return "loop_" + std::to_string(number); }
+
+  std::unordered_map<std::string, std::size_t> numbers_;
+  std::array<std::string, 2> parts_;  // two compilations: one a core in CI
+  std::array<std::unique_ptr<CompiledText>, 2> objects_;
+};
+
+}  // namespace shardarray::test

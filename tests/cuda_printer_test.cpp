@@ -1,0 +1,309 @@
+// Loops by printed kernels, compiled for the host: the bits of the CPU's interpreter and of CUDA's interpreting kernels.
+#include <doctest/doctest.h>
+
+#include <cmath>
+#include <cstring>
+#include <fstream>
+#include <string>
+
+#include "cuda_launches.h"
+#include "cuda_printed.h"
+#include "cuda_programs.h"
+#include "kernel_check.h"
+#include "kernel_random.h"
+#include "op_data.h"
+#include "scale.h"
+
+namespace cuda_printer_test {
+
+using namespace shardarray;
+using namespace shardarray::test;
+using namespace shardarray::testing;
+using Move = cuda::LoopShape::Move;
+
+namespace {
+
+std::vector<cuda::Launch> launches_of_case(const KernelCase& c) {
+  Loop loop;
+  loop.kernel = std::make_shared<const Kernel>(c.kernel);
+  loop.items = {item_of(c)};
+  return launches_of_step(loop);
+}
+
+/// Nothing is known of the items but their axes.
+cuda::LoopShape any_shape(cuda::LoopShape s) {
+  s.small = false;
+  s.moves.assign(s.moves.size(), Move::any);
+  return s;
+}
+
+/// Cases whose kernels are printed, compiled and run.
+class PrintedCases {
+ public:
+  void add(const KernelCase& c) {
+    cases_.push_back(c);
+    launches_.push_back(launches_of_case(c));
+    texts_.add(launches_.back());
+    // The same loop as if nothing were known of its places.
+    if (cases_.size() % 4 != 0 || launches_.back().empty()) return;
+    cases_.push_back(c);
+    launches_.push_back(launches_.back());
+    launches_.back()[0].shape = any_shape(launches_.back()[0].shape);
+    texts_.add(launches_.back());
+  }
+  void check() {
+    texts_.compile();
+    for (std::size_t k = 0; k < cases_.size(); k++) {
+      const std::string shown = to_string(cases_[k].kernel) + "extents " + to_string(cases_[k].extents);
+      CAPTURE(k);
+      CAPTURE(shown);
+      check(cases_[k], launches_[k]);
+    }
+  }
+
+ private:
+  void check(const KernelCase& c, const std::vector<cuda::Launch>& launches) const {
+    const std::vector<std::vector<std::byte>> want = interpreted(c);
+    for (const BlockOrder& order : block_orders) {
+      const auto got = run_pieces(c, {1}, [&](void* const* bases, std::int64_t, std::int64_t) {
+        texts_.run(launches, {bases, bases + c.args.size()}, order);
+      });
+      for (std::size_t a = 0; a < c.args.size(); a++) {
+        bool aliased = false;
+        for (const ArgMemory& m : c.args) aliased = aliased || m.alias == static_cast<int>(a);
+        if (aliased) continue;  // its memory is the output's, checked there
+        CAPTURE(a);
+        CAPTURE(order.blocks);
+        REQUIRE(same_values(c.kernel.args[a].type, got[a], want[a]));
+      }
+    }
+  }
+
+  std::vector<KernelCase> cases_;
+  std::vector<std::vector<cuda::Launch>> launches_;
+  PrintedTexts texts_;
+};
+
+/// Rows of n numbers: a reduction, and the rows without it.
+KernelCase long_rows(DType t, Reducer reducer, std::int64_t n, Random& random) {
+  KernelCase c;
+  KernelBuilder b(1, 1);
+  const int x = b.arg({t}), out = b.arg({t, true}), back = b.arg({t, true});
+  b.begin_stage(true);
+  const int total = b.reduce(reducer, b.load(x));
+  b.begin_stage(false);
+  b.store(out, total);
+  b.begin_stage(true);
+  b.store(back, b.binary(Code::sub, b.load(x), total));
+  c.kernel = b.finish();
+  c.extents = {3, n};
+  c.start = {0, 0};
+  c.args = {{{n, 1}, 0, 3 * n}, {{1, 0}, 0, 3}, {{n, 1}, 0, 3 * n}};
+  const std::size_t size = itemsize(t);
+  Bytes bytes(static_cast<std::size_t>(3 * n) * size);
+  for (std::size_t i = 0; i < static_cast<std::size_t>(3 * n); i++) {
+    const double d =
+        std::ldexp(static_cast<double>(random() >> 11), -53) + (reducer == Reducer::prod ? 0.5 : -0.3);
+    const auto f = static_cast<float>(d);
+    std::memcpy(bytes.data() + i * size, t == float32 ? static_cast<const void*>(&f) : &d, size);
+  }
+  c.inputs = {bytes, Bytes(3 * size), Bytes(bytes.size())};
+  return c;
+}
+
+/// out[i][j] = x[i][j] * scale[i] + index i, for float32.
+Kernel scaled_rows() {
+  KernelBuilder b(2, 0);
+  const int x = b.arg({float32}), scale = b.arg({float32}), out = b.arg({float32, true});
+  b.begin_stage(false);
+  const int product = b.binary(Code::mul, b.load(x), b.load(scale));
+  b.store(out, b.binary(Code::add, product, b.cast(b.index(0), float32)));
+  return b.finish();
+}
+/// Of n rows of m numbers, `gap` apart in x.
+Loop::Item scaled_rows_item(std::uint32_t first_base, std::int64_t n, std::int64_t m, std::int64_t gap,
+                            std::int64_t start) {
+  Loop::Item item{0, {n, m}, {start, 0}, {}};
+  const auto bytes = [](std::int64_t k) { return static_cast<std::uint64_t>(k) * 4; };
+  item.args.push_back({{first_base, 0}, {gap, 1}, bytes(n * gap)});
+  item.args.push_back({{first_base + 1, 0}, {1, 0}, bytes(n)});
+  item.args.push_back({{first_base + 2, 0}, {m, 1}, bytes(n * m)});
+  return item;
+}
+
+}  // namespace
+
+TEST_CASE("cuda printer: random loops give the interpreter's bits") {
+  PrintedCases cases;
+  const std::uint64_t count = full_scale() ? 4000 : 400;
+  for (std::uint64_t i = 0; i < count; i++) cases.add(random_case(i));
+  cases.check();
+}
+
+TEST_CASE("cuda printer: long float sums and products have the order of kernel IR") {
+  Random random(5);
+  PrintedCases cases;
+  for (const DType t : {float32, float64})
+    for (const Reducer reducer : {Reducer::sum, Reducer::prod, Reducer::max})
+      for (const std::int64_t n : {0, 1, 31, 33, 1023, 1024, 1025, 2048, 5000})
+        cases.add(long_rows(t, reducer, n, random));
+  cases.check();
+}
+
+TEST_CASE("cuda printer: every op, cut over eight devices, gives the bits of the interpreting kernels") {
+  struct Row {
+    std::string name;
+    std::shared_ptr<const Program> program;
+    std::vector<cuda::Launch> launches;
+  };
+  std::vector<Row> rows;
+  PrintedTexts texts;
+  const Mesh mesh = make_mesh({{"x", 2}, {"y", 4}});
+  for (const OpCase& op : op_cases()) {
+    Rng rng(std::hash<std::string>()(op.name));
+    Arrays given = draw_operands(op, rng);
+    const auto f = jit([&op](const Arrays& a) { return op.function(a); });
+    for (int repeat = 0; repeat < (full_scale() ? 10 : 2); repeat++) {
+      for (Array& a : given) {
+        const auto shardings = every_sharding(mesh, a.shape().size());
+        a = device_put(a, shardings[rng() % shardings.size()]);
+      }
+      auto program = compiled_for(program_test::prepare(f, given), cuda::cuda_target());
+      auto launches = cuda::launches_of(*program);
+      texts.add(launches);
+      rows.push_back({op.name, std::move(program), std::move(launches)});
+    }
+  }
+  REQUIRE(rows.size() > 300);
+  REQUIRE(texts.count() > 100);
+  texts.compile();
+  for (const Row& row : rows) {
+    const auto want = outputs_of(
+        *row.program, [&](const std::vector<void*>& bases) { run_launches(row.launches, bases, {}); });
+    for (const BlockOrder& order : block_orders) {
+      const auto got = outputs_of(
+          *row.program, [&](const std::vector<void*>& bases) { texts.run(row.launches, bases, order); });
+      const std::string text = difference_of(*row.program, got, want);
+      CHECK_MESSAGE(text.empty(), row.name << ": " << text);
+    }
+  }
+}
+
+TEST_CASE("cuda printer: the items of a loop have one shape") {
+  Random random(3);
+  Loop loop;
+  loop.kernel = std::make_shared<const Kernel>(scaled_rows());
+  Memory memory;
+  struct Size {
+    std::int64_t n, m, gap;
+  };
+  // Whole tiles, short ones, single rows and columns, empty ones.
+  for (const auto& [n, m, gap] : {Size{5, 7, 7}, {5, 3, 3}, {1, 7, 7}, {4, 1, 9}, {0, 7, 7}, {3, 7, 11}}) {
+    const auto base = static_cast<std::uint32_t>(memory.size());
+    loop.items.push_back(scaled_rows_item(base, n, m, gap, static_cast<std::int64_t>(base) * 5));
+    memory.push_back(random_elements(random, float32, std::max<std::int64_t>(n * gap, 1)));
+    memory.push_back(random_elements(random, float32, std::max<std::int64_t>(n, 1)));
+    memory.push_back(Bytes(static_cast<std::size_t>(std::max<std::int64_t>(n * m, 1)) * 4));
+  }
+  const std::vector<DType> dtypes(memory.size(), float32);
+  check_step(loop, memory, dtypes);
+
+  const std::vector<cuda::Launch> launches = launches_of_step(loop);
+  const cuda::LoopShape& shape = launches.at(0).shape;
+  CHECK(shape.outer_axes == 2);
+  CHECK(shape.axes == 2);
+  CHECK(shape.small);
+  // x: rows are somewhere; scale: one number a row; out: somewhere too; then the index of the rows.
+  CHECK(shape.moves == std::vector<Move>{Move::any, Move::one, Move::one, Move::none, Move::any, Move::one,
+                                         Move::one, Move::none});
+  PrintedTexts texts;
+  texts.add(launches);
+  texts.compile();
+  Memory want = memory;
+  cpu_test::run({cpu_test::step(loop)}, pointers(want));
+  for (const BlockOrder& order : block_orders) {
+    Memory got = memory;
+    texts.run(launches, pointers(got), order);
+    for (std::size_t b = 0; b < memory.size(); b++) {
+      CAPTURE(b);
+      REQUIRE(same_values(float32, got[b], want[b]));
+    }
+  }
+}
+
+TEST_CASE("cuda printer: dimensions that all items walk through in one sequence are one axis") {
+  KernelBuilder b(2, 0);
+  const int x = b.arg({float32}), out = b.arg({float32, true});
+  b.begin_stage(false);
+  b.store(out, b.load(x));
+  Loop loop;
+  loop.kernel = std::make_shared<const Kernel>(b.finish());
+  const auto add = [&](std::int64_t n, std::int64_t m, std::int64_t gap) {
+    loop.items.push_back({0, {n, m}, {0, 0}, {{{0, 0}, {gap, 1}, 0}, {{1, 0}, {gap, 1}, 0}}});
+  };
+  const auto axes = [&] { return cuda::LoopAxes(loop, cuda::LoopOperands(*loop.kernel)).shape().axes; };
+  add(4, 6, 6);
+  CHECK(axes() == 1);
+  add(1, 5, 77);  // a row lies as any
+  CHECK(axes() == 1);
+  add(0, 5, 77);
+  CHECK(axes() == 1);
+  add(2, 5, 77);
+  CHECK(axes() == 2);
+  loop.items = {};
+  add(std::int64_t{1} << 16, (std::int64_t{1} << 15) - 1, 1 << 20);
+  const auto small = [&] { return cuda::LoopAxes(loop, cuda::LoopOperands(*loop.kernel)).shape().small; };
+  CHECK(small());
+  add(std::int64_t{1} << 16, std::int64_t{1} << 15, 1 << 20);
+  CHECK(!small());
+}
+
+TEST_CASE("cuda printer: a kernel as text") {
+  KernelBuilder b(1, 1);
+  const int x = b.arg({float32}), out = b.arg({float32, true});
+  b.begin_stage(true);
+  const int v = b.load(x);
+  const int half = b.constant(float32, 0.5);
+  const int sum = b.reduce(Reducer::sum, b.binary(Code::mul, v, half));
+  b.begin_stage(false);
+  b.store(out, sum);
+  const Kernel k = b.finish();
+  cuda::LoopShape shape{1, 2, true, {Move::any, Move::one, Move::one, Move::none}};
+  CHECK(cuda::print_kernel(k, shape, "half_sum") == R"(namespace shardarray::device {
+static SHARDARRAY_DEVICE void half_sum_text(const Grid& g, const std::byte* table, const Bases& bases) {
+  const PrintedItem item(g, table, bases);
+  using Index = std::uint32_t;
+  std::byte* const p0 = item.place(0);
+  const std::int64_t s0_0 = item.stride(0);
+  std::byte* const p1 = item.place(1);
+  const std::int64_t rows = point_step(g) / warp_lanes;
+  for (std::int64_t row = first_point(g) / warp_lanes; row < item.outer_points; row += rows) {
+    [[maybe_unused]] const std::int64_t x0 = row;
+    LaneReduction<float, Sum> r3(item, scalar::from_bits<float>(0x0u));
+    for (std::int64_t begin = 0, stop; begin < item.inner_points; begin = stop) {
+      stop = item.inner_points - begin > item.block ? begin + item.block : item.inner_points;
+      r3.open_block();
+      SHARDARRAY_LANES(lane) {
+        for (std::int64_t j = begin + lane; j < stop; j += warp_lanes) {
+          [[maybe_unused]] const std::int64_t x1 = j;
+          const float v0 = read<float>(p0 + (x0 * s0_0 + x1 * 4));
+          const float v1 = scalar::from_bits<float>(0x3f000000u);
+          const float v2 = scalar::mul(v0, v1);
+          r3.take(lane, v2);
+        }
+      }
+      r3.close_block();
+    }
+    const float v3 = r3.result();
+    SHARDARRAY_SYNC_LANES();
+    write_once(p1 + (x0 * 4), v3);
+    SHARDARRAY_SYNC_LANES();
+  }
+}
+SHARDARRAY_PRINTED(half_sum, half_sum_text, warp_lanes)
+}  // namespace shardarray::device
+
+)");
+}
+
+}  // namespace cuda_printer_test
