@@ -1,6 +1,7 @@
 #include "cuda/printed_loops.h"
 
 #include <fmt/format.h>
+#include <unistd.h>
 
 #include <condition_variable>
 #include <cstdio>
@@ -55,6 +56,55 @@ LoadedTexts& loaded_texts() {
   return texts;
 }
 
+/// Whoever compiles holds it. NVRTC's static objects, some of which are made while it works, go at exit(), the last one first: from
+/// before then nothing is compiled any more. exit() begins with the thread_local objects of its thread, which is the main one as
+/// a rule; for other threads it is told again after the first uses. Never destroyed.
+class BuildGate {
+ public:
+  static BuildGate& instance() {
+    static BuildGate& gate = *new BuildGate;
+    return gate;
+  }
+  /// Calls f, one caller at a time, or not at all.
+  template <class F> void pass(const F& f) {
+    const std::lock_guard lock(mutex_);
+    if (closed_) return;
+    f();
+    constexpr int few = 8;
+    if (exits_++ < few) std::atexit([] { instance().close(); });
+  }
+  /// By a thread that will end, or end the process.
+  void watch_thread() const {
+    struct MainThread {
+      bool is_main = gettid() == getpid();
+      ~MainThread() {
+        if (is_main) instance().close();
+      }
+    };
+    if (closed_) return;
+    static thread_local const MainThread thread;
+  }
+
+ private:
+  void close() {
+    const std::lock_guard lock(mutex_);  // nobody is in the middle of it
+    closed_ = true;
+  }
+  std::mutex mutex_;
+  std::atomic<bool> closed_ = false;
+  int exits_ = 0;  // how often exit() was told
+};
+
+void build_or_say(PrintedLoops& loops) {
+  static std::atomic<bool> said = false;
+  try {
+    loops.build();
+  } catch (const std::exception& e) {
+    if (!said.exchange(true))
+      fmt::print(stderr, "shardarray: {} Loops on CUDA devices run in the interpreter.\n", e.what());
+  }
+}
+
 /// The thread that builds; never destroyed.
 class LoopBuilder {
  public:
@@ -68,38 +118,22 @@ class LoopBuilder {
 
  private:
   void work() {
-    close_at_exit();
     for (;;) {
       std::unique_lock lock(mutex_);
       changed_.wait(lock, [&] { return !waiting_.empty(); });
       const std::weak_ptr<PrintedLoops> next = std::move(waiting_.front());
       waiting_.pop_front();
       lock.unlock();
-      const std::lock_guard building(building_);
-      if (ends_) return;
-      if (const auto loops = next.lock()) build_now(*loops);
-      close_at_exit();
+      BuildGate::instance().pass([&] {
+        if (const auto loops = next.lock()) build_or_say(*loops);
+      });
     }
   }
-  /// NVRTC's static objects go at exit(), the last one first, and some are made while it works: from before the first of them
-  /// goes nothing is compiled.
-  void close_at_exit() {
-    constexpr int few = 8;
-    if (exits_ == few) return;
-    exits_++;
-    static LoopBuilder* self = nullptr;
-    self = this;
-    std::atexit([] {
-      const std::lock_guard lock(self->building_);  // it is not in the middle of it
-      self->ends_ = true;
-    });
-  }
 
-  std::mutex mutex_, building_;
+  std::mutex mutex_;
   std::condition_variable changed_;
   std::deque<std::weak_ptr<PrintedLoops>> waiting_;
-  bool runs_ = false, ends_ = false;
-  int exits_ = 0;  // how often exit() was told
+  bool runs_ = false;
 };
 
 }  // namespace
@@ -129,17 +163,13 @@ void PrintedLoops::build() {
 
 void build_later(const std::shared_ptr<PrintedLoops>& loops) {
   static LoopBuilder& builder = *new LoopBuilder;
+  BuildGate::instance().watch_thread();
   builder.add(loops);
 }
 
 void build_now(PrintedLoops& loops) {
-  static std::atomic<bool> said = false;
-  try {
-    loops.build();
-  } catch (const std::exception& e) {
-    if (!said.exchange(true))
-      fmt::print(stderr, "shardarray: {} Loops on CUDA devices run in the interpreter.\n", e.what());
-  }
+  BuildGate::instance().watch_thread();
+  BuildGate::instance().pass([&] { build_or_say(loops); });
 }
 
 }  // namespace shardarray::cuda
