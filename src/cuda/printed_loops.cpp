@@ -1,5 +1,6 @@
 #include "cuda/printed_loops.h"
 
+#include <cxxabi.h>
 #include <fmt/format.h>
 #include <unistd.h>
 
@@ -16,6 +17,8 @@
 #include "cuda/printer.h"
 #include "runtime/object_cache.h"
 #include "shardarray/error.h"
+
+extern "C" __attribute__((visibility("hidden"))) void* __dso_handle;  // the linker's: of this plug-in
 
 namespace shardarray::cuda {
 namespace {
@@ -57,8 +60,8 @@ LoadedTexts& loaded_texts() {
 }
 
 /// Whoever compiles holds it. NVRTC's static objects, some of which are made while it works, go at exit(), the last one first: from
-/// before then nothing is compiled any more. exit() begins with the thread_local objects of its thread, which is the main one as
-/// a rule; for other threads it is told again after the first uses. Never destroyed.
+/// before then nothing is compiled any more. exit() begins with what its own thread ends with, as a rule the main one; where
+/// another thread calls it, what was told it after the first uses closes the gate. Never destroyed.
 class BuildGate {
  public:
   static BuildGate& instance() {
@@ -73,16 +76,10 @@ class BuildGate {
     constexpr int few = 8;
     if (exits_++ < few) std::atexit([] { instance().close(); });
   }
-  /// By a thread that will end, or end the process.
-  void watch_thread() const {
-    struct MainThread {
-      bool is_main = gettid() == getpid();
-      ~MainThread() {
-        if (is_main) instance().close();
-      }
-    };
-    if (closed_) return;
-    static thread_local const MainThread thread;
+  /// By whoever may be the main thread. Not with a thread_local object: a library that is opened at run time gets little of them.
+  void watch_thread() {
+    if (gettid() != getpid() || watched_.exchange(true)) return;
+    abi::__cxa_thread_atexit([](void*) { instance().close(); }, nullptr, &__dso_handle);
   }
 
  private:
@@ -91,8 +88,9 @@ class BuildGate {
     closed_ = true;
   }
   std::mutex mutex_;
-  std::atomic<bool> closed_ = false;
-  int exits_ = 0;  // how often exit() was told
+  bool closed_ = false;
+  std::atomic<bool> watched_ = false;  // the main thread
+  int exits_ = 0;                      // how often exit() was told
 };
 
 void build_or_say(PrintedLoops& loops) {
