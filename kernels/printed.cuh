@@ -168,7 +168,7 @@ template <class T, class Combine> class LaneReduction {
 // A text as a kernel; `together`: threads that run the text together.
 #ifdef __CUDACC__
 #define SHARDARRAY_PRINTED(name, text, together)                                                          \
-  extern "C" __global__ void __launch_bounds__(256)                                                       \
+  extern "C" __global__ void __launch_bounds__(printed_threads)                                           \
       name(const std::byte* table, std::byte*, const __grid_constant__ shardarray::device::Bases bases) { \
     const Grid grid{blockIdx.x, gridDim.x, blockIdx.y, threadIdx.x, blockDim.x};                          \
     text(grid, table, bases);                                                                             \

@@ -60,6 +60,13 @@ TEST_CASE("cuda process: printed kernels later" * doctest::skip()) {
   CHECK(bits_on("cuda") == want);
 }
 
+TEST_CASE("cuda process: ends while kernels are compiled" * doctest::skip()) {
+  const auto twice = sa::jit([](const sa::Array& a) { return a * 2; });
+  const sa::Array x = platform_test::put(program_test::numbers({8, 6}), mesh_on("cuda"), sa::P("x"));
+  for (int run = 0; run < 3; run++) twice(x).to_vector<float>();
+  std::this_thread::sleep_for(std::chrono::milliseconds(100));  // it is at work
+}
+
 TEST_CASE("cuda process: no printed kernels" * doctest::skip()) {
   const auto want = platform_test::training(mesh_on("cpu"));
   for (int run = 0; run < 3; run++) CHECK(platform_test::training(mesh_on("cuda")) == want);
@@ -78,6 +85,11 @@ TEST_CASE(
                                     kept + "SHARDARRAY_CODEGEN=always SHARDARRAY_FAKE_NVRTC=broken");
   CHECK(count_of(interpreted, again) == 0);
   text_of("cuda process: printed kernels later",
+          "SHARDARRAY_CACHE_DIR= SHARDARRAY_CODEGEN=on SHARDARRAY_FAKE_NVRTC=1");
+}
+
+TEST_CASE("cuda printed kernels: a process may end while they are compiled") {
+  text_of("cuda process: ends while kernels are compiled",
           "SHARDARRAY_CACHE_DIR= SHARDARRAY_CODEGEN=on SHARDARRAY_FAKE_NVRTC=1");
 }
 

@@ -15,6 +15,7 @@ namespace shardarray::cuda {
 namespace {
 
 constexpr int most_slots = 512;  // of the largest of the interpreting kernels
+static_assert(block_threads <= device::printed_threads);
 
 /// Writes the table of a Loop step.
 class LoopTableWriter {

@@ -1,6 +1,8 @@
 #include "cuda/printed_loops.h"
 
+#include <cxxabi.h>
 #include <fmt/format.h>
+#include <unistd.h>
 
 #include <condition_variable>
 #include <cstdio>
@@ -15,6 +17,8 @@
 #include "cuda/printer.h"
 #include "runtime/object_cache.h"
 #include "shardarray/error.h"
+
+extern "C" __attribute__((visibility("hidden"))) void* __dso_handle;  // the linker's: of this plug-in
 
 namespace shardarray::cuda {
 namespace {
@@ -55,6 +59,50 @@ LoadedTexts& loaded_texts() {
   return texts;
 }
 
+/// Whoever compiles holds it. NVRTC's static objects, some of which are made while it works, go at exit(), the last one first: from
+/// before then nothing is compiled any more. exit() begins with what its own thread ends with, as a rule the main one; where
+/// another thread calls it, what was told it after the first uses closes the gate. Never destroyed.
+class BuildGate {
+ public:
+  static BuildGate& instance() {
+    static BuildGate& gate = *new BuildGate;
+    return gate;
+  }
+  /// Calls f, one caller at a time, or not at all.
+  template <class F> void pass(const F& f) {
+    const std::lock_guard lock(mutex_);
+    if (closed_) return;
+    f();
+    constexpr int few = 8;
+    if (exits_++ < few) std::atexit([] { instance().close(); });
+  }
+  /// By whoever may be the main thread. Not with a thread_local object: a library that is opened at run time gets little of them.
+  void watch_thread() {
+    if (gettid() != getpid() || watched_.exchange(true)) return;
+    abi::__cxa_thread_atexit([](void*) { instance().close(); }, nullptr, &__dso_handle);
+  }
+
+ private:
+  void close() {
+    const std::lock_guard lock(mutex_);  // nobody is in the middle of it
+    closed_ = true;
+  }
+  std::mutex mutex_;
+  bool closed_ = false;
+  std::atomic<bool> watched_ = false;  // the main thread
+  int exits_ = 0;                      // how often exit() was told
+};
+
+void build_or_say(PrintedLoops& loops) {
+  static std::atomic<bool> said = false;
+  try {
+    loops.build();
+  } catch (const std::exception& e) {
+    if (!said.exchange(true))
+      fmt::print(stderr, "shardarray: {} Loops on CUDA devices run in the interpreter.\n", e.what());
+  }
+}
+
 /// The thread that builds; never destroyed.
 class LoopBuilder {
  public:
@@ -68,38 +116,22 @@ class LoopBuilder {
 
  private:
   void work() {
-    close_at_exit();
     for (;;) {
       std::unique_lock lock(mutex_);
       changed_.wait(lock, [&] { return !waiting_.empty(); });
       const std::weak_ptr<PrintedLoops> next = std::move(waiting_.front());
       waiting_.pop_front();
       lock.unlock();
-      const std::lock_guard building(building_);
-      if (ends_) return;
-      if (const auto loops = next.lock()) build_now(*loops);
-      close_at_exit();
+      BuildGate::instance().pass([&] {
+        if (const auto loops = next.lock()) build_or_say(*loops);
+      });
     }
   }
-  /// NVRTC's static objects go at exit(), the last one first, and some are made while it works: from before the first of them
-  /// goes nothing is compiled.
-  void close_at_exit() {
-    constexpr int few = 8;
-    if (exits_ == few) return;
-    exits_++;
-    static LoopBuilder* self = nullptr;
-    self = this;
-    std::atexit([] {
-      const std::lock_guard lock(self->building_);  // it is not in the middle of it
-      self->ends_ = true;
-    });
-  }
 
-  std::mutex mutex_, building_;
+  std::mutex mutex_;
   std::condition_variable changed_;
   std::deque<std::weak_ptr<PrintedLoops>> waiting_;
-  bool runs_ = false, ends_ = false;
-  int exits_ = 0;  // how often exit() was told
+  bool runs_ = false;
 };
 
 }  // namespace
@@ -129,17 +161,13 @@ void PrintedLoops::build() {
 
 void build_later(const std::shared_ptr<PrintedLoops>& loops) {
   static LoopBuilder& builder = *new LoopBuilder;
+  BuildGate::instance().watch_thread();
   builder.add(loops);
 }
 
 void build_now(PrintedLoops& loops) {
-  static std::atomic<bool> said = false;
-  try {
-    loops.build();
-  } catch (const std::exception& e) {
-    if (!said.exchange(true))
-      fmt::print(stderr, "shardarray: {} Loops on CUDA devices run in the interpreter.\n", e.what());
-  }
+  BuildGate::instance().watch_thread();
+  BuildGate::instance().pass([&] { build_or_say(loops); });
 }
 
 }  // namespace shardarray::cuda

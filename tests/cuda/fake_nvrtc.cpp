@@ -2,6 +2,7 @@
 // set, and refuses every text where that says `broken`.
 #include <stdlib.h>
 
+#include <atomic>
 #include <cstring>
 #include <filesystem>
 #include <fstream>
@@ -41,10 +42,21 @@ std::string shared_object_of(const std::string& text) {
   return bytes;
 }
 
+/// As the real one it makes static objects while it works; when they go it must not be at work.
+std::atomic<int> at_work = 0;
+struct MadeAtWork {
+  ~MadeAtWork() {
+    if (at_work != 0) std::abort();
+  }
+};
+
 int compile_by_host(Nvrtc::Program p, int, const char* const*) {
+  at_work++;
+  static const MadeAtWork first;
   FakeNvrtcProgram& program = program_of(p);
   const bool broken = std::strcmp(std::getenv("SHARDARRAY_FAKE_NVRTC"), "broken") == 0;
   const std::string object = broken ? "" : shared_object_of(program.text);
+  at_work--;
   if (object.empty()) return 6;
   program.code = testing::fake_code(object);
   return 0;
