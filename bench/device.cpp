@@ -3,6 +3,7 @@
 #include <shardarray/shardarray.h>
 
 #include "bench.h"
+#include "loops.h"
 
 namespace sa = shardarray;
 
@@ -55,28 +56,6 @@ class Table {
   std::vector<Row> rows_;
 };
 
-void add_adam(Table& table, std::int64_t n) {
-  const auto step = sa::jit([](sa::Array w, sa::Array m, sa::Array v, sa::Array g) {
-    m = 0.1 * g + 0.9 * m;
-    v = 0.001 * g * g + 0.999 * v;
-    w = w - 3e-4 * (m * 1.1) / (sa::sqrt(v * 1.2) + 1e-8);
-    return std::tuple(w, m, v);
-  });
-  auto state = std::make_shared<std::array<sa::Array, 4>>();
-  for (auto& a : *state) a = sa::full({n}, 0.25);
-  table.add_call("adam, 7 reads and writes", {7.0 * 4 * static_cast<double>(n), 0}, [step, state] {
-    auto& s = *state;
-    auto [w, m, v] = step(std::move(s[0]), std::move(s[1]), std::move(s[2]), s[3]);
-    s = {w, m, v, s[3]};
-    s[0].block_until_ready();
-  });
-}
-
-sa::Array layer_norm(const sa::Array& x) {
-  const sa::Array d = x - sa::mean(x, {.axis = -1, .keepdims = true});
-  return d * sa::rsqrt(sa::mean(d * d, {.axis = -1, .keepdims = true}) + 1e-5);
-}
-
 }  // namespace
 
 int main(int argc, char** argv) {
@@ -96,9 +75,11 @@ int main(int argc, char** argv) {
   t.add("x + 1", flat, sa::float32, 2, [](A x) { return x + 1; });
   t.add("gelu", flat, sa::float32, 2, [](A x) { return sa::gelu(x); });
   t.add("gelu bfloat16", flat, sa::bfloat16, 2, [](A x) { return sa::gelu(x); });
-  add_adam(t, elements / 4);
+  const auto adam = bench::adam(elements / 4);
+  t.add_call("adam, 7 reads and writes", {7.0 * static_cast<double>(elements), 0},
+             [adam] { adam().block_until_ready(); });
   t.add("softmax of rows", matrix, sa::float32, 2, [](A x) { return sa::softmax(x, -1); });
-  t.add("layer norm", matrix, sa::float32, 2, layer_norm);
+  t.add("layer norm", matrix, sa::float32, 2, bench::layer_norm);
   t.add("sums of rows", matrix, sa::float32, 1, [](A x) { return sa::sum(x, 1); });
   t.add("sums of columns", matrix, sa::float32, 1, [](A x) { return sa::sum(x, 0); });
   t.add("sum of all", flat, sa::float32, 1, [](A x) { return sa::sum(x); });

@@ -13,6 +13,7 @@
 
 #include "bench.h"
 #include "cpu/code_store.h"
+#include "loops.h"
 #include "runtime/devices.h"
 #include "runtime/expand.h"
 #include "workers.h"
@@ -98,18 +99,8 @@ void add_adam(bench::Suite& suite, std::size_t n) {
   add_both(
       suite, "adam " + std::to_string(n),
       [n]() -> Step {
-        const auto step = sa::jit([](sa::Array w, sa::Array m, sa::Array v, sa::Array g) {
-          m = 0.1 * g + 0.9 * m;
-          v = 0.001 * g * g + 0.999 * v;
-          w = w - 3e-4 * (m * 1.1) / (sa::sqrt(v * 1.2) + 1e-8);
-          return std::tuple(w, m, v);
-        });
-        auto t = std::make_shared<std::array<sa::Array, 4>>();
-        for (auto& a : *t) a = sa::full({static_cast<std::int64_t>(n)}, 0.25);
-        return [step, t] {
-          auto [w, m, v] = step(std::move((*t)[0]), std::move((*t)[1]), std::move((*t)[2]), (*t)[3]);
-          *t = {w, m, v, (*t)[3]};
-        };
+        const auto step = bench::adam(static_cast<std::int64_t>(n));
+        return [step] { bench::keep(step()); };
       },
       floor, 0);
 }
@@ -204,13 +195,7 @@ int main(int argc, char** argv) {
   add_function(
       suite, "softmax of columns", matrix, [](const sa::Array& x) { return sa::softmax(x, 0); },
       "copy 4096 x 1024");
-  add_function(
-      suite, "layer norm", matrix,
-      [](const sa::Array& x) {
-        const sa::Array d = x - sa::mean(x, {.axis = -1, .keepdims = true});
-        return d * sa::rsqrt(sa::mean(d * d, {.axis = -1, .keepdims = true}) + 1e-5);
-      },
-      "copy 4096 x 1024");
+  add_function(suite, "layer norm", matrix, bench::layer_norm, "copy 4096 x 1024");
   add_function(
       suite, "transpose", matrix, [](const sa::Array& x) { return sa::transpose(x) + 1.0; },
       "copy 4096 x 1024");

@@ -33,5 +33,21 @@ LibraryPlan plan_scan(const LibraryCall& call, const LibraryCall::Item& item);
 
 /// Throws CompileError: what `takes` names is all that there is.
 [[noreturn]] void refuse_dtype(const char* kernel, DType t, const char* takes);
+/// f of a value of the C++ type of `t`: integers, float32 and float64.
+template <class F> LibraryPlan with_number_type(const char* kernel, DType t, const F& f) {
+  switch (t) {
+    case DType::int8: return f(std::int8_t{});
+    case DType::int16: return f(std::int16_t{});
+    case DType::int32: return f(std::int32_t{});
+    case DType::int64: return f(std::int64_t{});
+    case DType::uint8: return f(std::uint8_t{});
+    case DType::uint16: return f(std::uint16_t{});
+    case DType::uint32: return f(std::uint32_t{});
+    case DType::uint64: return f(std::uint64_t{});
+    case DType::float32: return f(float{});
+    case DType::float64: return f(double{});
+    default: refuse_dtype(kernel, t, "integers, float32 or float64");
+  }
+}
 
 }  // namespace shardarray

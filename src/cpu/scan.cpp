@@ -1,13 +1,12 @@
 // Running reductions of lines.
 #include <algorithm>
-#include <functional>
 #include <limits>
-#include <numeric>
 
 #include "base/ceil_div.h"
 #include "cpu/address.h"
 #include "cpu/library_call.h"
 #include "runtime/evaluate_instruction.h"
+#include "runtime/lines.h"
 #include "runtime/scalar.h"
 
 namespace shardarray {
@@ -143,16 +142,13 @@ template <Reducer r, class T> struct Scan {
 };
 
 template <Reducer r, class T> LibraryPlan scan_plan(const LibraryCall::Item& item, DType t) {
-  const Shape& shape = item.in_shapes[0];
-  const auto dim = static_cast<std::size_t>(item.params[0]);
-  const std::int64_t inner =
-      std::accumulate(shape.begin() + dim + 1, shape.end(), std::int64_t{1}, std::multiplies<>());
+  // Of an empty line, too, the last one may be asked for.
+  const auto [lines, length, inner] = lines_along(item.in_shapes[0], item.params[0]);
   const std::uint64_t bits = identity_bits(r, t);
   const auto identity = read_number<T>(reinterpret_cast<const char*>(&bits));
-  std::int64_t lines = inner;  // of an empty line, too, the last one may be asked for
-  for (std::size_t d = 0; d < dim; d++) lines *= shape[d];
-  Scan<r, T> s{item, lines, shape[dim], inner, item.params[2], identity};
-  return {s.units(), static_cast<double>(num_elements(shape)) * 0.5, std::move(s)};
+  Scan<r, T> s{item, lines, length, inner, item.params[2], identity};
+  const std::int64_t units = s.units();
+  return {units, static_cast<double>(lines * length) * 0.5, std::move(s)};
 }
 
 template <class T> LibraryPlan scan_plan_of(const LibraryCall& call, const LibraryCall::Item& item) {
@@ -168,19 +164,8 @@ template <class T> LibraryPlan scan_plan_of(const LibraryCall& call, const Libra
 }  // namespace
 
 LibraryPlan plan_scan(const LibraryCall& call, const LibraryCall::Item& item) {
-  switch (call.in_types[0]) {
-    case DType::int8: return scan_plan_of<std::int8_t>(call, item);
-    case DType::int16: return scan_plan_of<std::int16_t>(call, item);
-    case DType::int32: return scan_plan_of<std::int32_t>(call, item);
-    case DType::int64: return scan_plan_of<std::int64_t>(call, item);
-    case DType::uint8: return scan_plan_of<std::uint8_t>(call, item);
-    case DType::uint16: return scan_plan_of<std::uint16_t>(call, item);
-    case DType::uint32: return scan_plan_of<std::uint32_t>(call, item);
-    case DType::uint64: return scan_plan_of<std::uint64_t>(call, item);
-    case DType::float32: return scan_plan_of<float>(call, item);
-    case DType::float64: return scan_plan_of<double>(call, item);
-    default: refuse_dtype("scan", call.in_types[0], "integers, float32 or float64");
-  }
+  return with_number_type("scan", call.in_types[0],
+                          [&](auto x) { return scan_plan_of<decltype(x)>(call, item); });
 }
 
 }  // namespace shardarray

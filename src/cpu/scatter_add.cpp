@@ -63,19 +63,7 @@ template <class T> LibraryPlan plan_of(const LibraryCall& call, const LibraryCal
 LibraryPlan plan_scatter_add(const LibraryCall& call, const LibraryCall::Item& item) {
   const DType index = call.in_types[0], values = call.in_types[1];
   if (!is_integer(index)) refuse_dtype("scatter_add", index, "rows of an integer dtype");
-  switch (values) {
-    case DType::int8: return plan_of<std::int8_t>(call, item);
-    case DType::int16: return plan_of<std::int16_t>(call, item);
-    case DType::int32: return plan_of<std::int32_t>(call, item);
-    case DType::int64: return plan_of<std::int64_t>(call, item);
-    case DType::uint8: return plan_of<std::uint8_t>(call, item);
-    case DType::uint16: return plan_of<std::uint16_t>(call, item);
-    case DType::uint32: return plan_of<std::uint32_t>(call, item);
-    case DType::uint64: return plan_of<std::uint64_t>(call, item);
-    case DType::float32: return plan_of<float>(call, item);
-    case DType::float64: return plan_of<double>(call, item);
-    default: refuse_dtype("scatter_add", values, "integers, float32 or float64");
-  }
+  return with_number_type("scatter_add", values, [&](auto x) { return plan_of<decltype(x)>(call, item); });
 }
 
 }  // namespace shardarray

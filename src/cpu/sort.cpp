@@ -2,10 +2,10 @@
 #include <algorithm>
 #include <cmath>
 #include <cstring>
-#include <numeric>
 
 #include "cpu/address.h"
 #include "cpu/library_call.h"
+#include "runtime/lines.h"
 
 namespace shardarray {
 namespace {
@@ -85,11 +85,9 @@ struct Sort {
 LibraryPlan plan_sort(const LibraryCall& call, const LibraryCall::Item& item) {
   const DType key = call.in_types[0];
   if (is_complex(key)) refuse_dtype("sort", key, "bool, integers and floats");
-  const Shape& shape = item.in_shapes[0];
-  const auto dim = static_cast<std::size_t>(item.params[0]);
-  Sort s{item, call.in_types, shape[dim]};
-  s.inner = std::accumulate(shape.begin() + dim + 1, shape.end(), std::int64_t{1}, std::multiplies<>());
-  const std::int64_t lines = s.length == 0 ? 0 : num_elements(shape) / s.length;
+  const auto [count, length, inner] = lines_along(item.in_shapes[0], item.params[0]);
+  Sort s{item, call.in_types, length, inner};
+  const std::int64_t lines = length == 0 ? 0 : count;
   const auto n = static_cast<double>(s.length);
   const double cost =
       static_cast<double>(lines) * n * (5 + 3 * std::log2(n + 1) + 3 * static_cast<double>(s.types.size()));

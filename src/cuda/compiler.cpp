@@ -27,6 +27,7 @@ class NvrtcProgram {
 
   std::vector<char> compile(const std::vector<std::string>& options) {
     std::vector<const char*> list;
+    list.reserve(options.size());
     for (const std::string& o : options) list.push_back(o.c_str());
     const int status = compiler_.compile_program(program_, static_cast<int>(list.size()), list.data());
     if (status != 0)

@@ -10,6 +10,7 @@
 #include "kernels/scatter.cuh"
 #include "kernels/sort.cuh"
 #include "runtime/evaluate_instruction.h"
+#include "runtime/lines.h"
 
 namespace shardarray::cuda {
 namespace {
@@ -17,18 +18,6 @@ namespace {
 [[noreturn]] void refuse_dtype(const char* what, DType t, const char* takes) {
   throw CompileError(fmt::format("{}: CUDA has no kernel for {}. It takes {}. Convert the operand first.",
                                  what, name(t), takes));
-}
-
-/// `count` lines of `length` elements, perhaps none, `inner` apart.
-struct Lines {
-  std::int64_t count, length, inner;
-};
-Lines lines_of(const Shape& shape, std::int64_t dim) {
-  Lines l{0, shape[static_cast<std::size_t>(dim)], 1};
-  for (auto d = static_cast<std::size_t>(dim) + 1; d < shape.size(); d++) l.inner *= shape[d];
-  l.count = l.inner;
-  for (std::size_t d = 0; d < static_cast<std::size_t>(dim); d++) l.count *= shape[d];
-  return l;
 }
 
 /// The launches of a sort: their tables differ in the width and the side.
@@ -57,7 +46,7 @@ class SortLaunches {
 
  private:
   device::SortItem sort_item(const LibraryCall::Item& item) {
-    const auto [lines, length, inner] = lines_of(item.in_shapes[0], item.params[0]);
+    const auto [lines, length, inner] = lines_along(item.in_shapes[0], item.params[0]);
     const std::int64_t elements = lines * length;
     device::SortItem s{};
     s.lines = lines;
@@ -166,7 +155,7 @@ void add_scan(const Step& step, const LibraryCall& x, std::vector<Launch>& to) {
   bool one_block = true;                             // of every line
   std::uint64_t scratch = 0;
   for (const LibraryCall::Item& item : x.items) {
-    const Lines l = lines_of(item.in_shapes[0], item.params[0]);
+    const Lines l = lines_along(item.in_shapes[0], item.params[0]);
     const std::int64_t carries = l.count * ceil_div(l.length, scan_block);
     const Ref totals = t.has_totals ? item.out[1] : Ref{};
     items.push_back({device_address(item.in[0]), device_address(item.out[0]), device_address(totals), scratch,

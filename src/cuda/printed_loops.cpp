@@ -18,6 +18,7 @@
 #include "runtime/object_cache.h"
 #include "shardarray/error.h"
 
+// NOLINTNEXTLINE(bugprone-reserved-identifier): the ABI's name
 extern "C" __attribute__((visibility("hidden"))) void* __dso_handle;  // the linker's: of this plug-in
 
 namespace shardarray::cuda {

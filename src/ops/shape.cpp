@@ -312,12 +312,15 @@ Array transpose_fn::operator()(const Array& x, const Shape& perm, Where w) const
   }
   return prim::transpose(x, p);
 }
+static Array swapped(const Array& x, std::size_t a, std::size_t b) {
+  Shape p = identity(x.shape().size());
+  std::swap(p[a], p[b]);
+  return prim::transpose(x, p);
+}
 Array swapaxes_fn::operator()(const Array& x, std::int64_t a, std::int64_t b, Where w) const {
   const Site site(w, "swapaxes");
   const Shape& shape = type_of(x, "swapaxes").shape;
-  Shape p = identity(shape.size());
-  std::swap(p[api::axis_of("swapaxes", a, shape)], p[api::axis_of("swapaxes", b, shape)]);
-  return prim::transpose(x, p);
+  return swapped(x, api::axis_of("swapaxes", a, shape), api::axis_of("swapaxes", b, shape));
 }
 Array rot90_fn::operator()(const Array& x, std::int64_t k, std::pair<std::int64_t, std::int64_t> axes,
                            Where w) const {
@@ -329,18 +332,11 @@ Array rot90_fn::operator()(const Array& x, std::int64_t k, std::pair<std::int64_
     throw ShapeError(
         fmt::format("rot90: axes {} and {} of {}. A plane has two axes. Give two different ones.", axes.first,
                     axes.second, to_string(type_of(x))));
-  Shape p = identity(shape.size());
-  std::swap(p[a], p[b]);
-  const auto flipped = [&](const Array& y, const Shape& dims) {
-    Shape from;
-    for (std::int64_t d : dims) from.push_back(from_last(static_cast<std::size_t>(d), shape.size()));
-    return prim::reverse(y, from);
-  };
-  const auto first = static_cast<std::int64_t>(a), second = static_cast<std::int64_t>(b);
+  const std::int64_t first = from_last(a, shape.size()), second = from_last(b, shape.size());
   switch ((k % 4 + 4) % 4) {
-    case 1: return prim::transpose(flipped(x, {second}), p);
-    case 2: return flipped(x, {first, second});
-    case 3: return flipped(prim::transpose(x, p), {second});
+    case 1: return swapped(prim::reverse(x, {second}), a, b);
+    case 2: return prim::reverse(x, {first, second});
+    case 3: return prim::reverse(swapped(x, a, b), {second});
     default: return x;
   }
 }

@@ -20,7 +20,8 @@ static std::vector<Type> operand_types(const Node& n) {
 
 // Between neighbours: boxes, or carries of a scan.
 static bool may_move(const Node& n) {
-  if (n.op->boxes || n.op->form != Form::library) return n.op->boxes != nullptr;
+  if (n.op->boxes) return true;
+  if (n.op->form != Form::library) return false;
   const std::vector<Type> in = operand_types(n);
   const Rule rule = n.op->rule({n.op, in, {}, &n.attrs()});
   return std::any_of(rule.factors.begin(), rule.factors.end(),

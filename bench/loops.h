@@ -1,0 +1,38 @@
+// Loops that several benches measure.
+#pragma once
+#include <shardarray/shardarray.h>
+
+#include <array>
+#include <functional>
+#include <memory>
+#include <tuple>
+#include <utility>
+
+namespace bench {
+
+/// One optimizer step on n parameters, with its state; a call asks for the next one and gives the new parameters.
+inline std::function<shardarray::Array()> adam(std::int64_t n) {
+  using shardarray::Array;
+  const auto step = shardarray::jit([](Array w, Array m, Array v, Array g) {
+    m = 0.1 * g + 0.9 * m;
+    v = 0.001 * g * g + 0.999 * v;
+    w = w - 3e-4 * (m * 1.1) / (shardarray::sqrt(v * 1.2) + 1e-8);
+    return std::tuple(w, m, v);
+  });
+  auto state = std::make_shared<std::array<Array, 4>>();
+  for (Array& a : *state) a = shardarray::full({n}, 0.25);
+  return [step, state] {
+    auto& s = *state;
+    auto [w, m, v] = step(std::move(s[0]), std::move(s[1]), std::move(s[2]), s[3]);
+    s = {w, m, v, s[3]};
+    return s[0];
+  };
+}
+
+inline shardarray::Array layer_norm(const shardarray::Array& x) {
+  namespace sa = shardarray;
+  const sa::Array d = x - sa::mean(x, {.axis = -1, .keepdims = true});
+  return d * sa::rsqrt(sa::mean(d * d, {.axis = -1, .keepdims = true}) + 1e-5);
+}
+
+}  // namespace bench
