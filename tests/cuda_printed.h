@@ -24,10 +24,12 @@ class PrintedTexts {
     if (part.empty()) part = cuda::printed_prelude();
     part += print_kernel(k, shape, name_of(number));
   }
-  /// All loops of the launches.
+  /// All loops of the launches, and of the programs that they call.
   void add(const std::vector<cuda::Launch>& launches) {
-    for (const cuda::Launch& l : launches)
+    for (const cuda::Launch& l : launches) {
       if (l.loop) add(*l.loop, l.shape);
+      if (l.call) add(cuda::launches_of(*l.call->program, l.alignment));
+    }
   }
   std::size_t count() const { return numbers_.size(); }
 

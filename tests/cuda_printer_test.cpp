@@ -168,7 +168,7 @@ TEST_CASE("cuda printer: every op, cut over eight devices, gives the bits of the
         const auto shardings = every_sharding(mesh, a.shape().size());
         a = device_put(a, shardings[rng() % shardings.size()]);
       }
-      auto program = compiled_for(program_test::prepare(f, given), cuda::cuda_target());
+      auto program = compiled_for(program_test::prepare(f, given), cuda::cuda_target()).program;
       auto launches = cuda::launches_of(*program);
       texts.add(launches);
       rows.push_back({op.name, std::move(program), std::move(launches)});

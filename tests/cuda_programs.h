@@ -70,8 +70,7 @@ inline std::vector<std::vector<std::byte>> outputs_of(const Program& p, const Pr
   return out;
 }
 
-inline std::shared_ptr<const Program> compiled_for(const program_test::Prepared& prepared,
-                                                   const Target& target) {
+inline Compiled compiled_for(const program_test::Prepared& prepared, const Target& target) {
   std::vector<ValueRef> values;
   for (const LaunchLeaf& l : prepared.leaves) values.push_back(l.value);
   const auto& entry = *prepared.entry;
@@ -80,7 +79,16 @@ inline std::shared_ptr<const Program> compiled_for(const program_test::Prepared&
                     std::vector<bool>(values.size(), false), {}, entry.paths, values);
   in.target = &target;
   in.cost = CostModel(target.links);
-  return compile(std::move(in)).program;
+  return compile(std::move(in));
+}
+
+/// Whether two programs put their results in the same places and move the same on the way, so that their sums have one order.
+inline bool same_plan(const Compiled& a, const Compiled& b) {
+  const auto &x = a.program->transfers, &y = b.program->transfers;
+  return a.output_layouts == b.output_layouts &&
+         std::equal(x.begin(), x.end(), y.begin(), y.end(), [](const Transfer& s, const Transfer& t) {
+           return s.kind == t.kind && s.axes == t.axes && s.shape == t.shape;
+         });
 }
 
 inline bool same_number(DType t, const std::vector<std::byte>& a, const std::vector<std::byte>& b) {

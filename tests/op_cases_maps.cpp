@@ -1,5 +1,6 @@
-// Rows of op_cases(): collectives over the rows of a vmap, and the op that some of them become.
+// Rows of op_cases(): collectives over the rows of a vmap, the op that some of them become, and scan.
 #include "op_cases.h"
+#include "shardarray/control_flow.h"
 #include "shardarray/vmap.h"
 
 namespace shardarray::testing {
@@ -133,6 +134,41 @@ Cases map_cases() {
                {{{10, 6}}},
                true,
                0});
+  // h = tanh(x[k] w + h / 2) for the rows k from the last one on, w [6, 6]; all h and the last one
+  const auto steps = [](const Hosts& x) {
+    std::vector<double> h(6, 0), all(x[0].data.size());
+    for (std::int64_t k = x[0].shape[0]; k-- > 0;) {
+      std::vector<double> next(6);
+      for (std::int64_t j = 0; j < 6; j++) {
+        double s = h[static_cast<std::size_t>(j)] / 2;
+        for (std::int64_t i = 0; i < 6; i++) s += read(x[0], {k, i}) * read(x[1], {i, j});
+        next[static_cast<std::size_t>(j)] = all[static_cast<std::size_t>(k * 6 + j)] = std::tanh(s);
+      }
+      h = next;
+    }
+    return std::pair(h, all);
+  };
+  const auto scanned = [](S x) {
+    const Array w = x[1];
+    return scan(
+        [w](const Array& h, const Array& row) {
+          const Array next = tanh(dot(row, w) + h / 2);
+          return std::pair(next, next);
+        },
+        zeros({6}, w.dtype()), x[0], {.reverse = true});
+  };
+  c.push_back({"scan",
+               [=](S x) { return scanned(x).second; },
+               [=](const Hosts& x) { return steps(x).second; },
+               {{{10, 6}, -0.5, 0.5}, {{6, 6}}},
+               true,
+               2e-6});
+  c.push_back({"scan, last carry",
+               [=](S x) { return scanned(x).first; },
+               [=](const Hosts& x) { return steps(x).first; },
+               {{{10, 6}, -0.5, 0.5}, {{6, 6}}},
+               true,
+               2e-6});
   return c;
 }
 

@@ -138,7 +138,7 @@ inline Plain cast(const Plain& x, DType t) {
   for (const Element& e : x.data) r.data.push_back(cast(e, x.dtype, t));
   return r;
 }
-/// Between types of 32 bits.
+/// Between types of 32 bits. Which NaN an operation gives is open.
 inline Plain bitcast(const Plain& x, DType t) {
   Plain r{x.shape, t, {}};
   for (const Element& e : x.data) {
@@ -147,7 +147,7 @@ inline Plain bitcast(const Plain& x, DType t) {
                                    : static_cast<std::uint32_t>(static_cast<std::int64_t>(e.value));
     Element y = t == DType::float32 ? real_element(t, static_cast<double>(std::bit_cast<float>(bits)), 0)
                                     : whole_element(t, static_cast<Wide>(bits));
-    r.data.push_back(e.error > 0 ? unknown_element(y) : y);
+    r.data.push_back(e.error > 0 || std::isnan(e.value) ? unknown_element(y) : y);
   }
   return r;
 }

@@ -177,7 +177,7 @@ inline std::vector<Scalar> function_scalars() {
               "sinc", {0.1, 0.7}, [](In x) { return sinc(x[0]); },
               [](R x) {
                 const long double a = std::numbers::pi_v<long double> * x[0];
-                return static_cast<double>(std::sin(a) / a);
+                return a == 0 ? 1 : static_cast<double>(std::sin(a) / a);
               },
               40),
           smooth(

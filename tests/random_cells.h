@@ -35,7 +35,7 @@ inline std::vector<Row> movement_rows() {
           {"constraint"},
           {"cast"},
           {"reduce", 0, kAll & ~kHalf},
-          {"scan", 0, kNumbers & ~kHalf},
+          {"prefix_scan", 0, kNumbers & ~kHalf},
           {"sort", 0, kNumbers},
           {"sort", 1},
           {"where", 0, kBool},
@@ -70,8 +70,8 @@ inline const std::vector<Row>& rows() {
 /// Ops without operands, or gone before anything is placed (maps are applied, calls inlined), or the host's, or that only
 /// say where a value lies.
 inline bool has_no_row(const Op& op) {
-  static const std::set<std::string> names = {"input", "constant",  "identity", "iota",   "call", "host_call",
-                                              "place", "underived", "like",     "beside", "asked"};
+  static const std::set<std::string> names = {"input", "constant", "identity",  "iota", "call",   "host_call",
+                                              "scan",  "place",    "underived", "like", "beside", "asked"};
   return op.form == Form::collective || names.contains(op.name);
 }
 

@@ -103,6 +103,7 @@ class Generator {
   std::optional<Function> function_of(const Plain& x, bool smooth);
   Function sum_of(const Plain& x);
   bool vmap_some(int v, std::size_t dim);
+  bool iterate_some(int v, std::size_t dim);
   bool gradient_some(int v);
   bool gradient_of_gather(int v);
   bool call_some(int v);

@@ -6,7 +6,7 @@ namespace shardarray::testing {
 
 inline bool Generator::grow_position(const std::string& op, int operand, int v, std::size_t dim) {
   if (op == "reduce") return reduce_some(v, dim);
-  if (op == "scan") return scan_some(v, dim);
+  if (op == "prefix_scan") return scan_some(v, dim);
   if (op == "dot") return dot_some(v, operand, dim);
   if (op == "take") return take_some(v, operand, dim);
   if (op == "scatter") return scatter_some(v, operand);
@@ -56,7 +56,7 @@ inline bool Generator::scan_some(int v, std::size_t dim) {
   const bool reverse = chance(2);
   const auto kind = below(4);
   if (kind == 3 && !lies_in(v, {-4, 4})) return false;
-  const ScanOptions o{.axis = d, .reverse = reverse};
+  const CumulativeOptions o{.axis = d, .reverse = reverse};
   const std::array names{"cumsum", "cummax", "cummin", "cumprod"};
   return add(
              names[static_cast<std::size_t>(kind)] + std::string(reverse ? " back" : "") + " along " +
@@ -257,7 +257,7 @@ inline void Generator::random_step() {
   const int v = static_cast<int>(chance(2) ? n - 1 : below(n));
   const std::size_t dim = rank(v) > 0 ? some_dim(v) : 0;
   switch (below(12)) {
-    case 0: vmap_some(v, dim); break;
+    case 0: chance(2) ? vmap_some(v, dim) : iterate_some(v, dim); break;
     case 1: gradient_some(v); break;
     case 2: collectives_in_shard_map(); break;
     case 3: chance(2) ? collective_in_vmap(v) : call_some(v); break;

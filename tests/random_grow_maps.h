@@ -81,6 +81,30 @@ inline bool Generator::vmap_some(int v, std::size_t dim) {
              v) >= 0;
 }
 
+// Steps over the rows of v: each gives a function of the row before it, which it finds in the carry; at first, of row 0.
+inline bool Generator::iterate_some(int v, std::size_t dim) {
+  if (rank(v) == 0 || shape(v)[dim] == 0) return false;
+  const std::optional<Function> f = function_of(plain::row(value(v), dim, 0), false);
+  if (!f) return false;
+  const bool reverse = chance(2);
+  const auto d = static_cast<std::int64_t>(dim);
+  std::vector<double> before;
+  for (std::int64_t k = 0, n = shape(v)[dim]; k < n; k++)
+    before.push_back(
+        static_cast<double>(reverse ? std::min(k + 1, n - 1) : std::max<std::int64_t>(k - 1, 0)));
+  const Plain index = plain_of({before.begin(), before.end()}, {shape(v)[dim]}, DType::int32);
+  const auto steps = [f = *f, d, reverse](const Array& a) {
+    const Array rows = moveaxis(a, d, 0);
+    const auto step = [&](const Array& c, const Array& x) { return std::pair(x, f.library(c)); };
+    return scan(step, reverse ? rows[-1] : rows[0], rows, {.reverse = reverse}).second;
+  };
+  return add({"scan of " + f->text + " over " + std::to_string(d) + (reverse ? ", reversed" : ""), steps,
+              [f = *f, dim, index](const Plain& a) {
+                return plain::mapped(f, plain::take(a, index, dim, false), dim);
+              }},
+             v) >= 0;
+}
+
 // The gradient of a sum of squares, where the operand is exact, so that differences tell it.
 inline bool Generator::gradient_some(int v) {
   const auto exact = [](const Element& e) { return e.error == 0 && std::abs(e.value) < 10; };

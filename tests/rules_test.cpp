@@ -29,7 +29,7 @@ std::vector<Recorded> recorded_nodes() {
   for (const OpCase& row : op_cases()) {
     const Array y = row.function(draw_operands(row, rng));
     for (Node* n : topological(std::span(&y, 1), [](Node*) { return true; })) {
-      if (n->evaluated() || n->op->form == Form::leaf || n->op->form == Form::call ||
+      if (n->evaluated() || n->op->form == Form::leaf || !n->attrs().graphs.empty() ||
           n->op->form == Form::constraint || n->op == &op_constant)
         continue;
       Recorded r{n->op, n->attrs(), {}, {}, {n->in().begin(), n->in().end()}, {}, {}, {}};

@@ -14,11 +14,11 @@ namespace sa = shardarray;
 using namespace program_test;
 using golden::Json;
 using sa::axes;
-using sa::ScanOptions;
+using sa::CumulativeOptions;
 
 namespace {
 
-Array scanned(const std::string& name, const Array& x, const ScanOptions& o) {
+Array scanned(const std::string& name, const Array& x, const CumulativeOptions& o) {
   return name == "cumsum"    ? sa::cumsum(x, o)
          : name == "cumprod" ? sa::cumprod(x, o)
          : name == "cummax"  ? sa::cummax(x, o)
@@ -42,7 +42,7 @@ TEST_CASE("scan: JAX's values and gradients, whatever is cut") {
   const Json all = golden::load("scans.json");
   for (const Json& c : all["cases"]) {
     const std::string name = c["name"];
-    const ScanOptions o{.axis = c["axis"].get<std::int64_t>(), .reverse = c["reverse"].get<bool>()};
+    const CumulativeOptions o{.axis = c["axis"].get<std::int64_t>(), .reverse = c["reverse"].get<bool>()};
     const Array plain = golden::array(c["x"]);
     const bool exact = !sa::is_floating(plain.dtype()) || name == "cummax" || name == "cummin";
     const double rel = exact ? 0 : 2e-6, abs = exact ? 0 : 2e-6;
@@ -79,7 +79,8 @@ TEST_CASE("scan: derivatives of sinc are JAX's, at 0 too") {
   const auto f3 = derived(f2);
   const auto f4 = derived(f3);
   const std::vector<std::function<Array(const Array&)>> orders{f0, f1, f2, f3, f4};
-  for (const Json& c : golden::load("scans.json")["sinc"]) {
+  const Json cases = golden::load("scans.json")["sinc"];
+  for (const Json& c : cases) {
     CAPTURE(c["order"].get<int>());
     CHECK(golden::close(orders[c["order"].get<std::size_t>()](golden::array(c["x"])), c["y"], 1e-11, 1e-12));
   }
@@ -143,7 +144,7 @@ TEST_CASE("scan: sums of what is not negative never fall, products are those of 
       for (const bool reverse : {false, true}) {
         CAPTURE(s.to_string());
         CAPTURE(n);
-        const ScanOptions o{.axis = 0, .reverse = reverse};
+        const CumulativeOptions o{.axis = 0, .reverse = reverse};
         auto y = values(sa::cumsum(sa::device_put(sa::array(data), s), o));
         if (reverse) std::reverse(y.begin(), y.end());
         CHECK(std::is_sorted(y.begin(), y.end()));

@@ -217,7 +217,7 @@ inline constexpr struct SHARDARRAY_API triu_fn {
 
 // ---------------------------------------------------------------- running reductions
 /// Options of running reductions: `cumsum(x, {.axis = 1, .reverse = true})`.
-struct ScanOptions {
+struct CumulativeOptions {
   std::optional<std::int64_t> axis = std::nullopt;  ///< none: of the flattened array
   bool reverse = false;                             ///< from the last element to the first
   /// Of the accumulation and the result. Default: the operand's; sums and products of bool are int32.
@@ -228,27 +228,27 @@ struct ScanOptions {
 /// every device scans its own piece, and only the pieces' last elements move; but float sums and products of reproducible lines are
 /// not cut. Throws ShapeError for an axis that does not exist.
 inline constexpr struct SHARDARRAY_API cumsum_fn {
-  Array operator()(const Array& x, const ScanOptions& o = {}, Where w = Where::here()) const;
+  Array operator()(const Array& x, const CumulativeOptions& o = {}, Where w = Where::here()) const;
   template <std::integral I> Array operator()(const Array& x, I axis, Where w = Where::here()) const {
     return (*this)(x, {.axis = to_int64(axis)}, w);
   }
 } cumsum{};
 /// Blocks and pieces are multiplied apart: where one of them overflows, a 0 in front of it gives NaN, not 0.
 inline constexpr struct SHARDARRAY_API cumprod_fn {
-  Array operator()(const Array& x, const ScanOptions& o = {}, Where w = Where::here()) const;
+  Array operator()(const Array& x, const CumulativeOptions& o = {}, Where w = Where::here()) const;
   template <std::integral I> Array operator()(const Array& x, I axis, Where w = Where::here()) const {
     return (*this)(x, {.axis = to_int64(axis)}, w);
   }
 } cumprod{};
 /// NaN from the first one on. Equal elements share the gradient as in JAX, NaN has none.
 inline constexpr struct SHARDARRAY_API cummax_fn {
-  Array operator()(const Array& x, const ScanOptions& o = {}, Where w = Where::here()) const;
+  Array operator()(const Array& x, const CumulativeOptions& o = {}, Where w = Where::here()) const;
   template <std::integral I> Array operator()(const Array& x, I axis, Where w = Where::here()) const {
     return (*this)(x, {.axis = to_int64(axis)}, w);
   }
 } cummax{};
 inline constexpr struct SHARDARRAY_API cummin_fn {
-  Array operator()(const Array& x, const ScanOptions& o = {}, Where w = Where::here()) const;
+  Array operator()(const Array& x, const CumulativeOptions& o = {}, Where w = Where::here()) const;
   template <std::integral I> Array operator()(const Array& x, I axis, Where w = Where::here()) const {
     return (*this)(x, {.axis = to_int64(axis)}, w);
   }

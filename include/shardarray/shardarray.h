@@ -3,6 +3,7 @@
 #include "shardarray/array.h"
 #include "shardarray/collectives.h"
 #include "shardarray/compare.h"
+#include "shardarray/control_flow.h"
 #include "shardarray/data.h"
 #include "shardarray/debug.h"
 #include "shardarray/device.h"

@@ -34,6 +34,8 @@ class Addresses {
   /// True when position p needs no transfer to read the instance that position q has.
   bool same_instance(int v, int p, int q) { return instance(v, p) == instance(v, q); }
   std::map<int, Memory>& all() { return memories_; }
+  /// The number of what a group needs beside its values: the scratch arenas of a program that it calls, one of each device.
+  int scratch_of(std::size_t group) const { return static_cast<int>(p_.values.size() + group); }
   const DeviceOrder* order() const { return in_.order; }
 
  private:

@@ -19,14 +19,18 @@ struct CompileInput {
   explicit CompileInput(const Target& t) : target(&t), cost(t.links) {}
   FlatGraph graph;
   const DeviceOrder* order = nullptr;
-  std::vector<const Layout*> inputs;     ///< closed; on the devices of `order`
-  std::vector<bool> donated;             ///< per input: its buffers may be overwritten
-  std::vector<const Layout*> outputs;    ///< requested layouts; null: open
+  std::vector<const Layout*> inputs;  ///< closed; on the devices of `order`
+  std::vector<bool> donated;          ///< per input: its buffers may be overwritten
+  /// Requested layouts; null: open. One with partial sums: where the result would be, whatever is left to combine there.
+  std::vector<const Layout*> outputs;
   std::vector<std::string> input_names;  ///< for messages
   bool share_replicas = true;
-  const Target* target;        ///< of the devices' backend
-  CostModel cost;              ///< by which placements are chosen
-  const Mesh* mesh = nullptr;  ///< names for messages
+  /// Of one run of an iteration: results are no inputs, and that they lie where the next run reads them is nobody's wish.
+  bool is_run = false;
+  std::shared_ptr<struct PlacedIterations> placed = nullptr;  ///< iterations in it that were compiled already
+  const Target* target;                                       ///< of the devices' backend
+  CostModel cost;                                             ///< by which placements are chosen
+  const Mesh* mesh = nullptr;                                 ///< names for messages
 };
 
 /// What became of a value, for explain().

@@ -58,9 +58,23 @@ class Planner {
       } else {
         for (int s : x.steps)
           for (int v : at(p_.steps, s).in) use(v, group);
+        need_arenas(k);
       }
     }
     for (int v : p_.outputs) lives_[at_.storage(v).memory].last = kForever;
+  }
+
+  // Of the program that group k calls, while it does.
+  void need_arenas(std::size_t k) {
+    const auto called = p_.iterations.find(at(p_.steps, f_.groups[k].steps[0]).node);
+    if (called == p_.iterations.end()) return;
+    const std::vector<std::uint64_t>& bytes = called->second.compiled->program->scratch_bytes;
+    Memory arenas;
+    for (std::size_t d = 0; d < bytes.size(); d++) arenas.device.push_back(static_cast<int>(d));
+    arenas.refs.resize(bytes.size());
+    arenas.bytes = bytes;
+    at_.all()[at_.scratch_of(k)] = std::move(arenas);
+    lives_[at_.scratch_of(k)] = {static_cast<int>(k), static_cast<int>(k)};
   }
 
   Port port(int v) {
@@ -107,7 +121,7 @@ class Planner {
     if (read.last < made.first) return true;
     if (read.last != made.first) return false;
     const Group& x = at(f_.groups, made.first);
-    if (!x.loop) return false;
+    if (!x.loop) return carries_on(at(p_.steps, x.steps[0]), m, i);
     const GroupKernel& k = at(kernels_, made.first);
     const auto shape = [&](int value) { return at_.value(at_.storage(value).geometry).type.shape; };
     // What is stored: v itself, or what v is a view of.
@@ -122,6 +136,19 @@ class Planner {
         return false;
     }
     return true;
+  }
+
+  // Input i is the first carry, and only that, of an iteration that writes m after the first run.
+  bool carries_on(const PartStep& s, int m, int i) const {
+    const auto called = p_.iterations.find(s.node);
+    if (called == p_.iterations.end()) return false;
+    const Iteration& it = called->second.iteration;
+    if (it.length % 2 != 0) return false;  // the first run writes where the last one does
+    const auto is_input = [&](int v) { return at_.storage(v).memory == i; };
+    for (std::size_t k = 0; k < it.carries; k++)
+      if (at_.storage(s.out[k]).memory == m)
+        return is_input(s.in[it.constants + k]) && std::count_if(s.in.begin(), s.in.end(), is_input) == 1;
+    return false;
   }
 
   void alias_donated() {
@@ -190,7 +217,7 @@ class Planner {
     std::stable_sort(temporary.begin(), temporary.end(),
                      [](const auto& a, const auto& b) { return a.first.first < b.first.first; });
     for (const auto& [life, m] : temporary) {
-      Memory& memory = at_.memory(m);
+      Memory& memory = at_.all().at(m);
       for (std::size_t i = 0; i < memory.refs.size(); i++) {
         const int device = memory.device[i];
         const std::uint64_t bytes = (memory.bytes[i] + align_ - 1) / align_ * align_;

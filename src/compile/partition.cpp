@@ -2,14 +2,14 @@
 #include <fmt/core.h>
 
 #include <algorithm>
-#include <bit>
-#include <limits>
 #include <map>
 
 #include "base/at.h"
 #include "base/print_time.h"
 #include "compile/half_floats.h"
 #include "compile/halo.h"
+#include "compile/iterate.h"
+#include "compile/linearities.h"
 #include "compile/reshard.h"
 #include "compile/scan.h"
 #include "compile/strategy.h"
@@ -44,6 +44,7 @@ class Partitioner {
         if (at(is_output_, v)) at(is_output_, out) = true;
       }
     p_.of_value.assign(g.types.size(), -1);
+    p_.forwards = !in.is_run;
     asked_.assign(g.types.size(), false);
   }
 
@@ -144,7 +145,7 @@ class Partitioner {
     const PartValue from = at(p_.values, part);
     Transfer t = describe_transfer(from, to);
     t.reason = reason;
-    t.op = by.op ? by.op->name : "output";
+    t.op = by.op ? by.op->name : in_.is_run ? "result of a step" : "output";
     t.where = line_of(by);
     PartStep s;
     s.in = {part};
@@ -204,8 +205,23 @@ class Partitioner {
       at(asked_, n.first_out) = true;
       return;
     }
-    const Strategy d = decide(i);
-    emit(i, d);
+    if (n.op->form == Form::iterate) emit_iteration(i);
+    else emit(i, strategy_of(i));
+  }
+
+  // The graph that is called again and again is a program of its own. A carry has a second buffer.
+  void emit_iteration(int i) {
+    const FlatNode& n = at(g_.nodes, i);
+    std::vector<const Layout*> given;
+    for (int v : n.in) given.push_back(is_free(g_, at(g_.producer, v)) ? nullptr : expressible(v, n));
+    PlacedIteration placed = place_iteration(n, g_, given, in_);
+    const std::vector<const Layout*> carries = placed.second_buffers;
+    p_.iterations[i] = std::move(placed.called);
+    p_.notes[i] = placed.note;
+    emit(i, {{}, {}, std::move(placed.in), std::move(placed.out)});
+    const int step = static_cast<int>(p_.steps.size()) - 1;
+    for (std::size_t k = 0; k < carries.size(); k++)
+      p_.steps.back().out.push_back(add_value(n.out_types[k], carries[k], step));
   }
 
   // An operand as the decision sees it; placements that the sub_axes cannot express are left at once.
@@ -235,7 +251,7 @@ class Partitioner {
   NodeState state_of(int i) {
     const FlatNode& n = at(g_.nodes, i);
     const Rule& rule = at(rules_, i);
-    const std::vector<Linear> linear = linearities(n);
+    const std::vector<Linear> linear = linearities(n, g_);
     NodeState s{&n, &rule, {}, {}, {}};
     for (std::size_t k = 0; k < n.in.size(); k++) {
       const int v = n.in[k];
@@ -265,30 +281,6 @@ class Partitioner {
     }
     s.pending = passing_sums(s, n, linear);
     return s;
-  }
-
-  // Per operand.
-  std::vector<Linear> linearities(const FlatNode& n) const {
-    std::vector<Linear> r(n.in.size(), Linear::no);
-    if (!n.op->linearity) return r;
-    std::vector<double> literals;
-    for (int v : n.in) literals.push_back(literal(v));
-    Call c = n.call();
-    c.literals = literals;
-    for (std::size_t k = 0; k < r.size(); k++) r[k] = linearity(c, static_cast<int>(k));
-    return r;
-  }
-
-  // The float constant that all elements of v are; NaN: it is none.
-  double literal(int v) const {
-    const FlatNode* n = &at(g_.nodes, at(g_.producer, v));
-    if (n->op->form == Form::map && n->in_types[0].shape.empty())
-      n = &at(g_.nodes, at(g_.producer, n->in[0]));
-    const bool is_literal = n->op->trait == Trait::literal;
-    if (is_literal && n->attrs->dtype == DType::float64) return std::bit_cast<double>(n->attrs->bits);
-    if (is_literal && n->attrs->dtype == DType::float32)
-      return std::bit_cast<float>(static_cast<std::uint32_t>(n->attrs->bits));
-    return std::numeric_limits<double>::quiet_NaN();
   }
 
   // The sub_axes of partial sums that may pass through: all joint operands carry the same, or one `each` operand carries one.
@@ -323,13 +315,13 @@ class Partitioner {
     return std::all_of(u.begin(), u.end(), [&](int x) { return x == u[0]; }) && !at(is_output_, v);
   }
 
-  Strategy decide(int i) {
+  Strategy strategy_of(int i) {
     NodeState s = state_of(i);
-    Strategy d = search_.decide(s);
+    Strategy d = search_.cheapest(s);
     if (!s.pending.empty()) {  // passing them on must not cost more than combining them here
       NodeState combine = s;
       combine.pending.clear();
-      const Strategy e = search_.decide(combine);
+      const Strategy e = search_.cheapest(combine);
       if (e.cost + 1e-9 < d.cost) d = e;
     }
     return d;
@@ -462,13 +454,14 @@ class Partitioner {
           std::any_of(preference.begin(), preference.end(), [](const auto& dim) { return !dim.empty(); });
       to = wants && rank > 0 ? to_layout(sub_axes_, preference) : Layout::of(now->order(), now->dims());
     }
-    if (!to) to = now;
-    const bool pending = !now->unreduced().empty();
-    return require(v, to,
-                   pending ? fmt::format("partial sums over {} leave the program",
-                                         axis_names(now->unreduced(), now->order(), in_.mesh))
-                           : "asked for as a result",
-                   by, true);
+    if (!to || !to->unreduced().empty()) to = now;
+    const char* who = in_.is_run ? "a step" : "the program";
+    const std::string reason = !now->unreduced().empty()
+                                   ? fmt::format("partial sums over {} leave {}",
+                                                 axis_names(now->unreduced(), now->order(), in_.mesh), who)
+                               : in_.is_run ? "the next step needs what is carried where this one found it"
+                                            : "asked for as a result";
+    return require(v, to, reason, by, !in_.is_run);
   }
 
   FlatGraph& g_;

@@ -8,6 +8,7 @@
 #include <vector>
 
 #include "compile/compile.h"
+#include "graph/iteration.h"
 
 namespace shardarray {
 
@@ -70,14 +71,21 @@ struct PartStep {
   std::vector<int> in, out;  ///< part values
   bool copy = false;         ///< a result that needs memory of its own
 };
+/// A node that calls a program again and again; its step has the node's operands, then results, then second buffers of carries.
+struct CalledIteration {
+  Iteration iteration;
+  std::shared_ptr<const Compiled> compiled;
+};
 /// The per-device program: every node with local operands, transfers explicit.
 struct Partition {
   std::vector<PartValue> values;
   std::vector<PartStep> steps;
   std::vector<Transfer> transfers;
-  std::vector<int> inputs, outputs;  ///< part values
-  std::vector<int> of_value;         ///< flat value -> part value; -1: none
-  std::map<int, std::string> notes;  ///< flat node -> what explain() says of it
+  std::vector<int> inputs, outputs;           ///< part values
+  std::vector<int> of_value;                  ///< flat value -> part value; -1: none
+  std::map<int, std::string> notes;           ///< flat node -> what explain() says of it
+  std::map<int, CalledIteration> iterations;  ///< by flat node
+  bool forwards = true;                       ///< results may be inputs themselves
 };
 /// Cut scans append what combines them with their carries to `g`.
 Partition partition(FlatGraph& g, const CompileInput& in, Propagation propagation);
@@ -132,7 +140,7 @@ std::int64_t bytes_of(const Type& t);
 // ---------------------------------------------------------------- checks, in builds with SHARDARRAY_VERIFY
 /// Throw InternalError for what the next pass could not work with.
 void verify(const Propagation& p, const FlatGraph& g);
-void verify(const Partition& p, const FlatGraph& g);
+void verify(const Partition& p, const FlatGraph& g, std::span<const Layout* const> asked);
 void verify(const Fusion& f, const Partition& p);
 void verify(const Program& p);
 

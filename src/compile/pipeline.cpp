@@ -7,7 +7,7 @@
 
 #include "base/env.h"
 #include "base/print_time.h"
-#include "compile/passes.h"
+#include "compile/iterate.h"
 
 namespace shardarray {
 
@@ -66,7 +66,7 @@ std::string text_of(const Fusion& f, const Partition& p, const FlatGraph& g) {
 std::string text_of(const Program& program) {
   std::string text;
   for (const Step& s : program.steps) {
-    constexpr const char* kinds[] = {"loop", "gemm", "extern", "exchange"};
+    constexpr const char* kinds[] = {"loop", "gemm", "library call", "exchange", "program call"};
     const std::size_t items = std::visit([](const auto& b) { return b.items.size(); }, s.body);
     text += fmt::format("  {} x{}: {}\n", kinds[s.body.index()], items, s.label);
   }
@@ -87,6 +87,7 @@ FlatGraph simplify_and_order(const FlatGraph& graph, int devices, const Target& 
 
 Compiled compile(CompileInput in) {
   Compiled out;
+  if (!in.placed) in.placed = std::make_shared<PlacedIterations>();
   const std::string collected = prints_passes() ? in.graph.to_string() : "";
   show("collect", collected);
   in.graph = timed("simplify", [&] { return simplify_and_order(in.graph, in.order->size(), *in.target); });
@@ -95,7 +96,7 @@ Compiled compile(CompileInput in) {
   Propagation propagation = timed("propagate", [&] { return propagate(in.graph, in); });
   if (kVerify) verify(propagation, in.graph);
   Partition p = timed("partition", [&] { return partition(in.graph, in, std::move(propagation)); });
-  if (kVerify) verify(p, in.graph);
+  if (kVerify) verify(p, in.graph, in.outputs);
   show("propagate, partition", prints_passes() ? text_of(p, in.graph) : "");
   const Fusion f = timed("fuse", [&] { return fuse(p, in.graph, *in.target); });
   if (kVerify) verify(f, p);

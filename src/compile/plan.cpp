@@ -3,9 +3,10 @@
 
 #include <algorithm>
 
+#include "base/at.h"
 #include "base/print_time.h"
 #include "base/sizes.h"
-#include "compile/addresses.h"
+#include "compile/iterate.h"
 
 namespace shardarray {
 
@@ -62,6 +63,17 @@ static double flops_of(const Program& program) {
   return *std::max_element(per_device.begin(), per_device.end());
 }
 
+// The transfers of every run of a called program are the caller's.
+static void add_transfers(ProgramCall& call, Program& program) {
+  call.first_transfer = static_cast<int>(program.transfers.size());
+  for (Transfer t : call.program->transfers) {
+    t.bytes = mul_sizes(t.bytes, call.trip);
+    t.moved_bytes = mul_sizes(t.moved_bytes, call.trip);
+    t.reason += fmt::format(" ({} times)", call.trip);
+    program.transfers.push_back(std::move(t));
+  }
+}
+
 void plan(const Partition& p, const Fusion& f, const FlatGraph& g, const CompileInput& in, Compiled& out) {
   auto program = std::make_shared<Program>();
   program->order = in.order;
@@ -71,32 +83,45 @@ void plan(const Partition& p, const Fusion& f, const FlatGraph& g, const Compile
     for (const Group& group : f.groups)
       kernels.push_back(group.loop ? make_kernel(group, p, g, *in.target) : GroupKernel{});
   });
-  Addresses at(p, f, in);
-  timed("  addresses", [&] { assign_addresses(p, f, kernels, in, at, *program, out); });
+  Addresses addresses(p, f, in);
+  timed("  addresses", [&] { assign_addresses(p, f, kernels, in, addresses, *program, out); });
   for (std::size_t k = 0; k < f.groups.size(); k++) {
     const Group& group = f.groups[k];
     Step step{Loop{}, label_of(group, p, g), where_of(group, p, g)};
     if (group.loop) {
-      step.body = make_loop(group, kernels[k], g, p, at);
+      step.body = make_loop(group, kernels[k], g, p, addresses);
     } else {
       const PartStep& s = p.steps[static_cast<std::size_t>(group.steps[0])];
       const Form form =
           s.node < 0 || s.transfer >= 0 ? Form::boxes : g.nodes[static_cast<std::size_t>(s.node)].op->form;
-      if (form == Form::gemm) step.body = make_gemm(s, g, at);
-      else if (form == Form::library) step.body = make_library_call(s, g, at);
-      else step.body = make_exchange(s, g, at);
+      if (form == Form::iterate) {
+        const std::vector<Ref>& scratch = addresses.all().at(addresses.scratch_of(k)).refs;
+        ProgramCall call =
+            make_program_call(s, at(g.nodes, s.node), p.iterations.at(s.node), scratch, addresses);
+        add_transfers(call, *program);
+        step.body = std::move(call);
+      } else if (form == Form::gemm) step.body = make_gemm(s, g, addresses);
+      else if (form == Form::library) step.body = make_library_call(s, g, addresses);
+      else step.body = make_exchange(s, g, addresses);
     }
     if (const auto* e = std::get_if<Exchange>(&step.body); e && e->transfer >= 0)
       program->transfers[static_cast<std::size_t>(e->transfer)].moved_bytes = moved_bytes(*e);
     program->steps.push_back(std::move(step));
   }
   out.flops = flops_of(*program);
+  for (const auto& [node, called] : p.iterations)
+    out.flops += called.compiled->flops * static_cast<double>(called.iteration.length);
   for (std::size_t v = 0; v < p.values.size(); v++) {
     const int s = p.values[v].step;
     const bool made = s >= 0 && p.steps[static_cast<std::size_t>(s)].node >= 0;
     const FlatNode* n =
         made ? &g.nodes[static_cast<std::size_t>(p.steps[static_cast<std::size_t>(s)].node)] : nullptr;
     std::string what = n ? n->op->name : s < 0 ? "input" : "transfer";
+    if (n && n->op->form == Form::iterate) {
+      const std::vector<int>& results = at(p.steps, s).out;
+      const auto k = std::find(results.begin(), results.end(), static_cast<int>(v)) - results.begin();
+      if (k >= std::ssize(n->out_types)) what += ", second buffer of a carry";
+    }
     if (made)
       if (const auto note = p.notes.find(p.steps[static_cast<std::size_t>(s)].node); note != p.notes.end())
         what += ", " + note->second;

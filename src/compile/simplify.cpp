@@ -1,12 +1,14 @@
 // Clean-up of the global graph. Its results have the bits of the graph's; but for large sums, which are split in a way that
 // depends on their shape and the number of devices.
 #include <algorithm>
+#include <map>
 #include <unordered_map>
 
 #include "base/at.h"
 #include "base/hash.h"
 #include "compile/half_floats.h"
 #include "compile/passes.h"
+#include "graph/iteration.h"
 #include "ops/record.h"
 
 namespace shardarray {
@@ -266,20 +268,38 @@ class Simplifier {
     return unique(&op_transpose, std::make_shared<const Attrs>(std::move(attrs)), {v}, {t}, w);
   }
 
+  // Without what no result needs, also inside of iterations.
   FlatGraph drop_dead() {
-    std::vector<bool> live(out_.nodes.size(), false);
-    for (int v : out_.outputs) at(live, at(out_.producer, v)) = true;
+    std::vector<bool> used(out_.types.size(), false), live(out_.nodes.size(), false);
+    std::map<int, Trimmed> trims;
+    const auto use = [&](const FlatNode& n, std::size_t operand) { at(used, n.in[operand]) = true; };
+    for (int v : out_.outputs) at(used, v) = true;
     for (int i = static_cast<int>(out_.nodes.size()) - 1; i >= 0; i--) {
       const FlatNode& n = at(out_.nodes, i);
-      if (n.op->effect || n.op->form == Form::leaf) at(live, i) = true;
-      if (at(live, i))
-        for (int v : n.in) at(live, at(out_.producer, v)) = true;
+      const auto first = used.begin() + n.first_out;
+      const std::vector<bool> of_node(first, first + std::ssize(n.out_types));
+      const bool is_read = std::find(of_node.begin(), of_node.end(), true) != of_node.end();
+      if (!is_read && !n.op->effect && n.op->form != Form::leaf) continue;
+      at(live, i) = true;
+      if (n.op->form == Form::iterate) {
+        const Trimmed& t = trims[i] = trimmed(Iteration::of(*n.attrs), of_node);
+        for (const std::size_t k : t.operands) use(n, k);
+        for (std::size_t k = 0; k < of_node.size(); k++)
+          if (of_node[k] && t.forwarded[k] >= 0) use(n, static_cast<std::size_t>(t.forwarded[k]));
+      } else {
+        for (std::size_t k = 0; k < n.in.size(); k++) use(n, k);
+      }
     }
     FlatGraph g;
     std::vector<int> value(out_.types.size(), -1);
     for (std::size_t i = 0; i < out_.nodes.size(); i++) {
       if (!live[i]) continue;
-      FlatNode& n = out_.nodes[i];
+      const FlatNode& n = out_.nodes[i];
+      const auto trim = trims.find(static_cast<int>(i));
+      if (trim != trims.end()) {
+        add_trimmed(n, trim->second, g, value);
+        continue;
+      }
       std::vector<int> in;
       for (int v : n.in) in.push_back(at(value, v));
       const int first = g.add(n.op, n.attrs, std::move(in), n.out_types, n.where, n.modes);
@@ -289,6 +309,24 @@ class Simplifier {
     for (int v : out_.inputs) g.inputs.push_back(at(value, v));
     for (int v : out_.outputs) g.outputs.push_back(at(value, v));
     return g;
+  }
+
+  // `value`: of this graph -> of g.
+  static void add_trimmed(const FlatNode& n, const Trimmed& t, FlatGraph& g, std::vector<int>& value) {
+    std::vector<int> in;
+    std::vector<Type> types;
+    for (const std::size_t k : t.operands) in.push_back(at(value, n.in[k]));
+    for (const std::size_t k : t.results) types.push_back(n.out_types[k]);
+    for (std::size_t k = 0; k < t.forwarded.size(); k++)
+      if (t.forwarded[k] >= 0)
+        at(value, n.first_out + static_cast<int>(k)) =
+            at(value, n.in[static_cast<std::size_t>(t.forwarded[k])]);
+    if (t.results.empty()) return;
+    const bool whole = t.operands.size() == n.in.size() && t.results.size() == n.out_types.size();
+    const AttrsRef attrs = whole ? n.attrs : std::make_shared<const Attrs>(t.iteration.attrs());
+    const int first = g.add(n.op, attrs, std::move(in), std::move(types), n.where, n.modes);
+    for (std::size_t j = 0; j < t.results.size(); j++)
+      at(value, n.first_out + static_cast<int>(t.results[j])) = first + static_cast<int>(j);
   }
 
   int devices_;

@@ -54,7 +54,7 @@ StepKind step_kind(const Partition& p, const FlatGraph& g, int s) {
 void copy_shared_outputs(Partition& p, const FlatGraph& g) {
   std::set<int> seen;
   for (int& v : p.outputs) {
-    if (at(p.values, v).step < 0) continue;  // forwarded
+    if (at(p.values, v).step < 0 && p.forwards) continue;
     int root = v;
     while (at(p.values, root).step >= 0) {
       const int s = at(p.values, root).step;

@@ -249,7 +249,7 @@ void StrategySearch::enumerate(const NodeState& s, const std::vector<int>& sub_a
   }
 }
 
-Strategy StrategySearch::decide(const NodeState& s) {
+Strategy StrategySearch::cheapest(const NodeState& s) {
   Strategy best;
   best.cost = kNowhere;
   consider(s, merged(s), kNowhere, best);

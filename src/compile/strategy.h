@@ -38,7 +38,7 @@ struct Strategy {
 class StrategySearch {
  public:
   StrategySearch(const SubAxes& sub_axes, const CostModel& model) : sub_axes_(sub_axes), model_(model) {}
-  Strategy decide(const NodeState& s);
+  Strategy cheapest(const NodeState& s);
   /// The layouts that follow from an assignment; false when it cannot be placed.
   bool complete(const NodeState& s, Strategy& d) const;
 

@@ -57,6 +57,8 @@ Partition used_parts(Partition p, const FlatGraph& g) {
   kept.outputs = std::move(p.outputs);
   kept.of_value = std::move(p.of_value);
   kept.notes = std::move(p.notes);
+  kept.iterations = std::move(p.iterations);
+  kept.forwards = p.forwards;
   for (std::vector<int>* list : {&kept.inputs, &kept.outputs, &kept.of_value}) renumber(*list);
   return kept;
 }

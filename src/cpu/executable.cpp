@@ -53,9 +53,9 @@ struct ProgramTasks {
   TaskGraph graph;
 };
 
-class CpuExecutable final : public Executable {
+class TieredExecutable final : public CpuExecutable {
  public:
-  explicit CpuExecutable(std::shared_ptr<const Program> program)
+  explicit TieredExecutable(std::shared_ptr<const Program> program)
       : program_(std::move(program)), works_(*program_) {
     add_tasks(std::make_unique<ProgramTasks>(works_.all()));
     choose_budget();
@@ -66,6 +66,8 @@ class CpuExecutable final : public Executable {
     if (stage_.load(std::memory_order_relaxed) != Stage::interpreted) return;
     budget_ = std::min(budget_.load(std::memory_order_relaxed), 0.1 * compile_ns_);
   }
+
+  double cost_ns() const override { return current_.load(std::memory_order_acquire)->graph.total_cost_ns(); }
 
   CompletionRef run(std::span<void* const> bases, RunReport* report) const override {
     run_now(bases, report);
@@ -158,8 +160,8 @@ class CpuExecutable final : public Executable {
 
 }  // namespace
 
-std::unique_ptr<Executable> make_cpu_executable(std::shared_ptr<const Program> program) {
-  return std::make_unique<CpuExecutable>(std::move(program));
+std::unique_ptr<CpuExecutable> make_cpu_executable(std::shared_ptr<const Program> program) {
+  return std::make_unique<TieredExecutable>(std::move(program));
 }
 
 }  // namespace shardarray

@@ -7,6 +7,11 @@
 
 namespace shardarray {
 
-std::unique_ptr<Executable> make_cpu_executable(std::shared_ptr<const Program> program);
+class CpuExecutable : public Executable {
+ public:
+  /// Of one run, as it runs now.
+  virtual double cost_ns() const = 0;
+};
+std::unique_ptr<CpuExecutable> make_cpu_executable(std::shared_ptr<const Program> program);
 
 }  // namespace shardarray

@@ -60,7 +60,8 @@ template <Reducer r, class T> struct Scan {
     for (std::int64_t u = begin; u < end; u++) {
       if (inner == 1) {
         const std::int64_t last = std::min(lines, (u + 1) * rows_each);
-        for (std::int64_t line = u * rows_each; line < last;) line += scan_rows(x, y, line, last);
+        for (std::int64_t line = u * rows_each; length > 0 && line < last;)
+          line += scan_rows(x, y, line, last);
         for (std::int64_t line = u * rows_each; totals && line < last; line++)
           totals[line] = length > 0 ? y[line * length + (step < 0 ? 0 : length - 1)] : identity;
       } else {
@@ -69,7 +70,7 @@ template <Reducer r, class T> struct Scan {
                            first = (u / columns() * length + start) * inner + column;
         Carry<r, T> state[columns_each];
         for (std::int64_t c = 0; c < count; c++) state[c].total = identity;
-        scan_columns(x + first, y + first, count, state);
+        if (length > 0) scan_columns(x + first, y + first, count, state);
         const std::int64_t final_row = (u / columns() * length + length - 1 - start) * inner + column;
         for (std::int64_t c = 0; totals && c < count; c++)
           totals[line + c] = length > 0 ? y[final_row + c] : identity;

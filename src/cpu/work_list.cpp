@@ -116,4 +116,9 @@ void WorkList::add(const Exchange& x) {
   }
 }
 
+void WorkList::add(const ProgramCall& call) {
+  for (const ProgramCall::Item& i : call.items)
+    append(ranges_of(call, i), all_units(called_.emplace_back(call, i, base_count_)));
+}
+
 }  // namespace shardarray

@@ -4,6 +4,7 @@
 #include <memory>
 #include <vector>
 
+#include "cpu/called_program.h"
 #include "cpu/gemm.h"
 #include "cpu/interpreter.h"
 #include "cpu/library_call.h"
@@ -66,6 +67,7 @@ class WorkList {
   void add(const Gemm& gemm);
   void add(const LibraryCall& call);
   void add(const Exchange& x);
+  void add(const ProgramCall& call);
   Work& append(ItemRanges ranges, Task units);
 
   std::uint32_t base_count_, scratch_bases_;
@@ -74,6 +76,7 @@ class WorkList {
   std::deque<GemmPlan> gemms_;
   std::deque<LibraryPlan> library_calls_;
   std::vector<std::unique_ptr<Communication>> exchanges_;
+  std::deque<CalledProgram> called_;
   double interpreted_ns_ = 0;
   int coded_products_ = 0;
 };

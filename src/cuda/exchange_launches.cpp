@@ -67,20 +67,21 @@ std::vector<device::MoveAxis> axes_of(const Exchange::Piece& p, std::int64_t byt
   return axes;
 }
 
-/// Bytes that a copy may move at once: what all rows and their distances are multiples of. Bases are 16-byte aligned at least.
+/// Bytes that a copy may move at once, 16 at most: what all rows, their distances and all bases are multiples of.
 std::int64_t unit_of_copy(const Exchange::Piece& p, const std::vector<device::MoveAxis>& axes,
-                          std::int64_t bytes) {
+                          std::int64_t bytes, std::uint64_t alignment) {
   if (p.sources.size() != 1 || axes.empty()) return bytes;
   const device::MoveAxis& row = axes.back();
   if (row.src != bytes || row.dst != bytes) return bytes;
-  std::uint64_t all =
-      p.dst.offset | p.sources[0].ref.offset | static_cast<std::uint64_t>(row.extent * bytes) | 16;
+  std::uint64_t all = p.dst.offset | p.sources[0].ref.offset |
+                      static_cast<std::uint64_t>(row.extent * bytes) | alignment | 16;
   for (std::size_t d = 0; d + 1 < axes.size(); d++)
     all |= static_cast<std::uint64_t>(axes[d].src) | static_cast<std::uint64_t>(axes[d].dst);
   return static_cast<std::int64_t>(all & -all);  // its lowest bit
 }
 
-device::MoveItem move_item(const Exchange::Item& item, std::int64_t bytes, LaunchTable& table) {
+device::MoveItem move_item(const Exchange::Item& item, std::int64_t bytes, std::uint64_t alignment,
+                           LaunchTable& table) {
   device::MoveItem out{};
   std::vector<device::MovePiece> pieces;
   for (const Exchange::Piece& p : item.pieces) {
@@ -89,7 +90,7 @@ device::MoveItem move_item(const Exchange::Item& item, std::int64_t bytes, Launc
     device::MovePiece piece{};
     piece.dst = device_address(p.dst);
     std::vector<device::MoveAxis> axes = axes_of(p, bytes);
-    const std::int64_t unit = unit_of_copy(p, axes, bytes);
+    const std::int64_t unit = unit_of_copy(p, axes, bytes, alignment);
     if (unit != bytes) axes.back() = {axes.back().extent * bytes / unit, unit, unit};
     piece.axes = table.add(axes);
     std::vector<device::Address> sources;
@@ -104,7 +105,7 @@ device::MoveItem move_item(const Exchange::Item& item, std::int64_t bytes, Launc
   return out;
 }
 
-void add_moves(const Step& step, const Exchange& x, std::vector<Launch>& to) {
+void add_moves(const Step& step, const Exchange& x, std::uint64_t alignment, std::vector<Launch>& to) {
   LaunchTable table;
   table.reserve<device::MoveTable>();
   device::MoveTable t{};
@@ -121,7 +122,7 @@ void add_moves(const Step& step, const Exchange& x, std::vector<Launch>& to) {
   std::vector<device::MoveItem> items;
   std::int64_t most = 0;
   for (const Exchange::Item& item : x.items) {
-    items.push_back(move_item(item, static_cast<std::int64_t>(itemsize(x.dtype)), table));
+    items.push_back(move_item(item, static_cast<std::int64_t>(itemsize(x.dtype)), alignment, table));
     most = std::max(most, items.back().units);
   }
   add_launch(step, "shardarray_move", t, items, most, std::move(table), to);
@@ -129,9 +130,10 @@ void add_moves(const Step& step, const Exchange& x, std::vector<Launch>& to) {
 
 }  // namespace
 
-void add_exchange_launches(const Step& step, const Exchange& exchange, std::vector<Launch>& to) {
+void add_exchange_launches(const Step& step, const Exchange& exchange, std::uint64_t alignment,
+                           std::vector<Launch>& to) {
   add_fill(step, exchange, to);
-  add_moves(step, exchange, to);
+  add_moves(step, exchange, alignment, to);
 }
 
 }  // namespace shardarray::cuda

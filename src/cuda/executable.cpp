@@ -26,6 +26,10 @@ std::string spelled(const Launch& l) {
 std::vector<std::int64_t> received_by(const Program& program) {
   std::vector<std::int64_t> received(program.transfers.size(), 0);
   for (const Step& step : program.steps) {
+    if (const auto* const call = std::get_if<ProgramCall>(&step.body)) {
+      auto to = received.begin() + call->first_transfer;
+      for (const std::int64_t bytes : received_by(*call->program)) *to++ += bytes * call->trip;
+    }
     const auto* const x = std::get_if<Exchange>(&step.body);
     if (x == nullptr || x->transfer < 0) continue;
     for (const Exchange::Item& item : x->items)
@@ -42,13 +46,22 @@ std::vector<std::int64_t> received_by(const Program& program) {
 
 }  // namespace
 
-CudaExecutable::CudaExecutable(CudaBackend& backend, Gpu& gpu, std::shared_ptr<const Program> program)
+CudaExecutable::CudaExecutable(CudaBackend& backend, Gpu& gpu, std::shared_ptr<const Program> program,
+                               std::uint64_t alignment)
     : backend_(backend), gpu_(gpu), base_count_(program->base_count), received_(received_by(*program)) {
-  const std::vector<Launch> launches = launches_of(*program);
+  const std::vector<Launch> launches = launches_of(*program, alignment);
   std::vector<std::byte> tables;
   for (const Launch& l : launches) {
     tables.resize((tables.size() + table_alignment - 1) / table_alignment * table_alignment);
-    launches_.push_back({gpu_.kernel(l.kernel), {l.blocks, l.items, l.threads}, tables.size(), spelled(l)});
+    std::unique_ptr<Called> called;
+    if (l.call != nullptr)
+      called = std::make_unique<Called>(
+          Called{*l.call, std::make_unique<CudaExecutable>(backend, gpu, l.call->program, l.alignment)});
+    launches_.push_back({called ? nullptr : gpu_.kernel(l.kernel),
+                         {l.blocks, l.items, l.threads},
+                         tables.size(),
+                         spelled(l),
+                         std::move(called)});
     tables.insert(tables.end(), l.table.begin(), l.table.end());
     scratch_bytes_ = std::max(scratch_bytes_, l.scratch_bytes);
   }
@@ -84,31 +97,55 @@ CompletionRef CudaExecutable::run(std::span<void* const> bases, RunReport* repor
                     bases.size(), base_count_));
   if (report != nullptr) report->received = received_;
   if (launches_.empty()) return nullptr;
-  // Given back when all is asked for: whoever gets this memory next asks later.
-  BufferRef scratch, many;
-  if (scratch_bytes_ > 0) scratch = backend_.allocate_for_launches(gpu_, scratch_bytes_);
+  const Workspace w = take_workspace();  // given back when all is asked for: whoever gets it next asks later
+  Turn turn(gpu_);
+  ask(turn, bases, w);
+  return turn.done(steps_);
+}
+
+CudaExecutable::Workspace CudaExecutable::take_workspace() const {
+  Workspace w;
+  if (scratch_bytes_ > 0) w.scratch = backend_.allocate_for_launches(gpu_, scratch_bytes_);
+  if (base_count_ > device::few_bases)
+    w.addresses = backend_.allocate_for_launches(gpu_, base_count_ * sizeof(std::uint64_t));
+  for (const Ready& l : launches_)
+    if (l.called) w.called.push_back(l.called->program->take_workspace());
+  return w;
+}
+
+void CudaExecutable::ask(Turn& turn, std::span<void* const> bases, const Workspace& w) const {
   device::Bases addresses{};
   std::vector<std::uint64_t> all;
-  if (bases.size() > device::few_bases) {
-    for (void* const b : bases) all.push_back(reinterpret_cast<std::uint64_t>(b));
-    many = backend_.allocate_for_launches(gpu_, all.size() * sizeof all[0]);
-    addresses.many = static_cast<const std::uint64_t*>(many->data);
+  for (void* const b : bases) all.push_back(reinterpret_cast<std::uint64_t>(b));
+  if (w.addresses) {
+    turn.upload(w.addresses->data, all.data(), all.size() * sizeof all[0]);
+    addresses.many = static_cast<const std::uint64_t*>(w.addresses->data);
   } else {
-    for (std::size_t k = 0; k < bases.size(); k++)
-      addresses.few[k] = reinterpret_cast<std::uint64_t>(bases[k]);
+    std::copy(all.begin(), all.end(), addresses.few);
   }
-  Turn turn(gpu_);
-  if (many) turn.upload(many->data, all.data(), all.size() * sizeof all[0]);
   const std::vector<KernelHandle>* const printed = printed_kernels();
+  auto called = w.called.begin();
   for (std::size_t k = 0; k < launches_.size(); k++) {
     const Ready& l = launches_[k];
+    if (l.called) {
+      const ProgramCall& call = l.called->call;
+      std::vector<void*> inner(call.items[0].bases.size());
+      for (std::int64_t run = 0; run < call.trip; run++) {
+        for (std::size_t b = 0; b < inner.size(); b++) {
+          const Ref r = call.items[0].bases[b].at(run);
+          inner[b] = reinterpret_cast<void*>(reinterpret_cast<std::uint64_t>(bases[r.base]) + r.offset);
+        }
+        l.called->program->ask(turn, inner, *called);
+      }
+      ++called;
+      continue;
+    }
     const std::byte* table = static_cast<const std::byte*>(tables_->data) + l.table;
-    void* memory = scratch ? scratch->data : nullptr;
+    void* memory = w.scratch ? w.scratch->data : nullptr;
     void* arguments[] = {&table, &memory, &addresses};
     KernelHandle const kernel = printed != nullptr && (*printed)[k] != nullptr ? (*printed)[k] : l.kernel;
     turn.launch(kernel, l.grid, arguments, l.step);
   }
-  return turn.done(steps_);
 }
 
 }  // namespace shardarray::cuda

@@ -8,13 +8,16 @@
 
 #include "cuda/backend.h"
 #include "cuda/gpu.h"
+#include "cuda/launch.h"
 #include "cuda/printed_loops.h"
 
 namespace shardarray::cuda {
 
 class CudaExecutable final : public Executable {
  public:
-  CudaExecutable(CudaBackend& backend, Gpu& gpu, std::shared_ptr<const Program> program);
+  /// `alignment`: bytes that all bases are multiples of.
+  CudaExecutable(CudaBackend& backend, Gpu& gpu, std::shared_ptr<const Program> program,
+                 std::uint64_t alignment = buffer_alignment);
   CompletionRef run(std::span<void* const> bases, RunReport* report) const override;
   void prepare() const override;
 
@@ -22,12 +25,25 @@ class CudaExecutable final : public Executable {
   /// Printed kernels where they are ready; asks for them when the program has run often enough. Null: the interpreting ones.
   const std::vector<KernelHandle>* printed_kernels() const;
 
+  struct Called {
+    ProgramCall call;
+    std::unique_ptr<CudaExecutable> program;
+  };
   struct Ready {
-    KernelHandle kernel = nullptr;  // hand-written
+    KernelHandle kernel = nullptr;  // hand-written; null: `called`
     Grid grid;
     std::size_t table = 0;  // bytes behind the beginning of `tables_`
     std::string step;
+    std::unique_ptr<Called> called;
   };
+  /// What the launches of one run need beside the program's memory.
+  struct Workspace {
+    BufferRef scratch, addresses;
+    std::vector<Workspace> called;
+  };
+  Workspace take_workspace() const;
+  /// Asks for all steps; workspaces serve one run after the other.
+  void ask(Turn& turn, std::span<void* const> bases, const Workspace& w) const;
   CudaBackend& backend_;
   Gpu& gpu_;
   std::size_t base_count_;

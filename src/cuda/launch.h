@@ -29,10 +29,16 @@ struct Launch {
   /// Of a loop: what print_kernel() makes a kernel of that reads the same table. Else null.
   std::shared_ptr<const Kernel> loop;
   LoopShape shape;
+  /// In place of a kernel: a program whose launches come here, run by run. Else null; it is the program's.
+  const ProgramCall* call = nullptr;
+  std::uint64_t alignment = 0;  ///< of the bases of the called program
 };
 
-/// The launches of a program, in order. Throws CompileError for what no kernel does.
-std::vector<Launch> launches_of(const Program& program);
+/// Bytes: what backends give to programs is that much aligned at least.
+inline constexpr std::uint64_t buffer_alignment = 64;
+/// The launches of a program, in order; `alignment`: bytes that all its bases are multiples of. Throws CompileError for what no
+/// kernel does.
+std::vector<Launch> launches_of(const Program& program, std::uint64_t alignment = buffer_alignment);
 
 /// What programs for CUDA devices are compiled for.
 const Target& cuda_target();

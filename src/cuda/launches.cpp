@@ -32,7 +32,20 @@ Launch make_launch(const Step& step, const char* kernel, std::size_t items, std:
   return l;
 }
 
-std::vector<Launch> launches_of(const Program& program) {
+// Bases of the called program are elements of sequences, of any size.
+static void add_call(const Step& step, const ProgramCall& call, std::uint64_t alignment,
+                     std::vector<Launch>& launches) {
+  std::uint64_t all = alignment;
+  for (const ProgramCall::Binding& b : call.items[0].bases)
+    all |= b.first.offset | b.even.offset | b.odd.offset | static_cast<std::uint64_t>(b.stride);
+  Launch& l = launches.emplace_back();
+  l.label = step.label;
+  l.where = step.where;
+  l.call = &call;
+  l.alignment = all & -all;  // its lowest bit
+}
+
+std::vector<Launch> launches_of(const Program& program, std::uint64_t alignment) {
   std::vector<Launch> launches;
   for (const Step& step : program.steps) {
     std::visit(
@@ -40,7 +53,8 @@ std::vector<Launch> launches_of(const Program& program) {
           if constexpr (std::is_same_v<Body, Loop>) add_loop_launches(step, body, launches);
           else if constexpr (std::is_same_v<Body, Gemm>) add_gemm_launches(step, body, launches);
           else if constexpr (std::is_same_v<Body, LibraryCall>) add_library_launches(step, body, launches);
-          else add_exchange_launches(step, body, launches);
+          else if constexpr (std::is_same_v<Body, ProgramCall>) add_call(step, body, alignment, launches);
+          else add_exchange_launches(step, body, alignment, launches);
         },
         step.body);
   }

@@ -1,11 +1,12 @@
 // The files that printed texts include, as bytes of this plug-in.
 #include "cuda/compiler.h"
 
-// The folder comes from CMake.
+// The folder comes from CMake. NOLINTBEGIN(bugprone-macro-parentheses): a declared name and a joined literal take none.
 #define SHARDARRAY_EMBED(symbol, file)                                                 \
   asm(".section .rodata\n" #symbol ":\n.incbin \"" SHARDARRAY_EMBEDDED_FOLDER "/" file \
       "\"\n.byte 0\n.previous\n");                                                     \
   extern "C" const char symbol[];
+// NOLINTEND(bugprone-macro-parentheses)
 SHARDARRAY_EMBED(shardarray_text_access, "kernels/access.cuh")
 SHARDARRAY_EMBED(shardarray_text_device, "kernels/device.cuh")
 SHARDARRAY_EMBED(shardarray_text_lanes, "kernels/lanes.cuh")

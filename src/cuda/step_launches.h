@@ -14,7 +14,9 @@ inline constexpr std::uint32_t block_threads = 256;
 
 /// Appends the step's launches. Steps without work have none.
 void add_loop_launches(const Step& step, const Loop& loop, std::vector<Launch>& to);
-void add_exchange_launches(const Step& step, const Exchange& exchange, std::vector<Launch>& to);
+/// `alignment`: bytes that all bases are multiples of.
+void add_exchange_launches(const Step& step, const Exchange& exchange, std::uint64_t alignment,
+                           std::vector<Launch>& to);
 void add_gemm_launches(const Step& step, const Gemm& gemm, std::vector<Launch>& to);
 void add_library_launches(const Step& step, const LibraryCall& call, std::vector<Launch>& to);
 

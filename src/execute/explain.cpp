@@ -76,15 +76,20 @@ static std::vector<TransferInfo> transfer_list(const Program& program, const Mes
   return list;
 }
 
+// Every run of a called program counts.
 static std::int64_t steps_per_device(const Program& program) {
   std::vector<std::int64_t> count(static_cast<std::size_t>(program.order->size()), 0);
+  std::int64_t called = 0;
   for (const Step& s : program.steps)
     std::visit(
-        [&](const auto& body) {
-          for (const auto& item : body.items) count[static_cast<std::size_t>(item.device)]++;
+        [&]<class Body>(const Body& body) {
+          if constexpr (std::is_same_v<Body, ProgramCall>)
+            called += body.trip * steps_per_device(*body.program);
+          else
+            for (const auto& item : body.items) count[static_cast<std::size_t>(item.device)]++;
         },
         s.body);
-  return *std::max_element(count.begin(), count.end());
+  return *std::max_element(count.begin(), count.end()) + called;
 }
 
 static std::vector<DonationInfo> donation_list(const JitEntry& e, const JitCall& call, const Compiled& c,

@@ -88,7 +88,7 @@ std::optional<Move> Places::add(Node* n) {
 }
 
 bool may_move(const Node* n) {
-  return n->op->form == Form::constraint || n->op->form == Form::call || n->op->trait == Trait::beside;
+  return n->op->form == Form::constraint || !n->attrs().graphs.empty() || n->op->trait == Trait::beside;
 }
 
 bool lie_together(std::span<Node* const> nodes) {

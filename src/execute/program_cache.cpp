@@ -96,7 +96,7 @@ const DeviceOrder* constrained_devices(const FlatGraph& g) {
 }
 
 CalledDevices called_devices(const Node& n) {
-  if (n.op->form != Form::call) return {};
+  if (n.attrs().graphs.empty()) return {};
   std::vector<Constraint> c;
   add_constraint(n.op, n.attrs_.get(), 0, {}, c);
   const auto mapped = std::find_if(c.begin(), c.end(), [](const Constraint& x) { return x.of_pmap; });
@@ -175,17 +175,28 @@ std::size_t bytes_of_item(const Exchange::Item& i) {
   return bytes;
 }
 
+std::size_t bytes_of_steps(const Program& p);
+std::size_t bytes_of(const ProgramCall& call) {
+  std::size_t bytes = bytes_of_steps(*call.program);
+  for (const ProgramCall::Item& i : call.items) bytes += sizeof i + i.bases.size() * sizeof i.bases[0];
+  return bytes;
+}
+template <class Body> std::size_t bytes_of(const Body& body) {
+  std::size_t bytes = 0;
+  for (const auto& item : body.items) bytes += bytes_of_item(item);
+  return bytes;
+}
+std::size_t bytes_of_steps(const Program& p) {
+  std::size_t bytes = 0;
+  for (const Step& s : p.steps)
+    bytes += sizeof s + std::visit([](const auto& body) { return bytes_of(body); }, s.body);
+  return bytes;
+}
+
 // What a loaded program holds, roughly: its key, its steps, and as much again for what the backend makes of them.
 std::size_t bytes_held(const LoadedProgram& p, const Words& key) {
-  std::size_t steps = p.compiled.values.size() * sizeof(PlacedValue);
-  for (const Step& s : p.compiled.program->steps) {
-    steps += sizeof s;
-    std::visit(
-        [&](const auto& body) {
-          for (const auto& item : body.items) steps += bytes_of_item(item);
-        },
-        s.body);
-  }
+  const std::size_t steps =
+      p.compiled.values.size() * sizeof(PlacedValue) + bytes_of_steps(*p.compiled.program);
   return 2 * (key.size() * sizeof(std::uint64_t) + steps);
 }
 

@@ -118,6 +118,7 @@ enum class Form : std::uint8_t {
   library,     // a kernel that backends have by name: `lower`
   constraint,  // attrs.sharding
   call,        // attrs.graphs[0] on the operands
+  iterate,     // attrs.graphs[0] again and again: see iteration.h
   collective,  // over attrs.axis; must be gone after the map that binds it
 };
 

@@ -129,7 +129,7 @@ static LocalCall scan_call(const LowerArgs& l) {
 
 // attrs.reducer along attrs.dims[0], from the first element where attrs.step[0] is 1, from the last where it is -1.
 SHARDARRAY_OP op_scan{
-    .name = "scan",
+    .name = "prefix_scan",
     .form = Form::library,
     .rule = scan_rule,
     .type = scan_type,
@@ -142,7 +142,7 @@ SHARDARRAY_OP op_scan{
 
 // bool counts as int32, as in JAX; the others keep their dtype. 16-bit floats are scanned in float32; as bools a sum is a maximum,
 // a product a minimum.
-static Array running(const char* function, Reducer r, const Array& x, const ScanOptions& o) {
+static Array running(const char* function, Reducer r, const Array& x, const CumulativeOptions& o) {
   const bool extremum = r == Reducer::max || r == Reducer::min;
   const DType given = api::weak_type_of(x, function).dtype;
   if (o.dtype) api::need_real(function, *o.dtype);
@@ -154,19 +154,19 @@ static Array running(const char* function, Reducer r, const Array& x, const Scan
   const std::size_t dim = api::axis_of(function, o.axis.value_or(0), flat.shape());
   return prim::cast(scan(r, flat, dim, o.reverse), t);
 }
-Array cumsum_fn::operator()(const Array& x, const ScanOptions& o, Where w) const {
+Array cumsum_fn::operator()(const Array& x, const CumulativeOptions& o, Where w) const {
   const Site site(w, "cumsum");
   return running("cumsum", Reducer::sum, x, o);
 }
-Array cumprod_fn::operator()(const Array& x, const ScanOptions& o, Where w) const {
+Array cumprod_fn::operator()(const Array& x, const CumulativeOptions& o, Where w) const {
   const Site site(w, "cumprod");
   return running("cumprod", Reducer::prod, x, o);
 }
-Array cummax_fn::operator()(const Array& x, const ScanOptions& o, Where w) const {
+Array cummax_fn::operator()(const Array& x, const CumulativeOptions& o, Where w) const {
   const Site site(w, "cummax");
   return running("cummax", Reducer::max, x, o);
 }
-Array cummin_fn::operator()(const Array& x, const ScanOptions& o, Where w) const {
+Array cummin_fn::operator()(const Array& x, const CumulativeOptions& o, Where w) const {
   const Site site(w, "cummin");
   return running("cummin", Reducer::min, x, o);
 }

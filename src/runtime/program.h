@@ -107,9 +107,32 @@ struct Exchange {
   std::vector<Item> items;
 };
 
+struct Program;
+/// Another program on the same devices, `trip` times, one run after the other.
+struct ProgramCall {
+  /// Where a base of the called program is at each run.
+  struct Binding {
+    Ref first, even,
+        odd;  ///< at the first run; at later ones, counted from 0: what is carried has two buffers
+    std::int64_t stride = 0;  ///< bytes that are added with every run
+    Ref at(std::int64_t run) const {
+      Ref r = run == 0 ? first : run % 2 == 0 ? even : odd;
+      r.offset += static_cast<std::uint64_t>(run * stride);
+      return r;
+    }
+  };
+  struct Item {
+    std::vector<Binding> bases;  ///< of the called program; scratch arenas first
+  };
+  std::shared_ptr<const Program> program;
+  std::int64_t trip = 1;   ///< 1 or more
+  int first_transfer = 0;  ///< its transfers are Program::transfers of the caller from here on
+  std::vector<Item> items;
+};
+
 /// One step of a program, over all its devices. Items of one step are independent of each other.
 struct Step {
-  std::variant<Loop, Gemm, LibraryCall, Exchange> body;
+  std::variant<Loop, Gemm, LibraryCall, Exchange, ProgramCall> body;
   std::string label;  ///< the ops in it, for explain: `add, relu`
   Where where;
 };

@@ -1,5 +1,7 @@
 #include "runtime/step_ranges.h"
 
+#include <algorithm>
+
 namespace shardarray {
 namespace {
 
@@ -47,6 +49,36 @@ ItemRanges ranges_of(const Exchange&, const Exchange::Item& i) {
   for (const Exchange::Piece& p : i.pieces)
     for (const Exchange::Source& s : p.sources) out.reads.push_back(tile_range(s.ref, s.first, s.tile_bytes));
   out.writes.push_back({i.dst.base, i.dst.offset, i.dst.offset + i.dst_bytes});
+  return out;
+}
+
+ItemRanges ranges_of(const ProgramCall& x, const ProgramCall::Item& item) {
+  ItemRanges out;
+  const Program& p = *x.program;
+  const auto add = [&](MemoryRanges& to, const Ref& r, std::uint64_t bytes) {
+    to.push_back({r.base, r.offset, r.offset + bytes});
+  };
+  // Runs [0, runs) of a base of `bytes`.
+  const auto add_runs = [&](MemoryRanges& to, const ProgramCall::Binding& b, std::uint64_t bytes,
+                            std::int64_t runs) {
+    if (b.stride == 0) {
+      for (std::int64_t run = 0; run < std::min<std::int64_t>(runs, 3); run++) add(to, b.at(run), bytes);
+      return;
+    }
+    const Ref one = b.at(0), other = b.at(runs - 1);
+    add(to, std::min(one.offset, other.offset) == one.offset ? one : other,
+        bytes * static_cast<std::uint64_t>(runs));
+  };
+  for (std::size_t d = 0; d < p.scratch_bytes.size(); d++)
+    add(out.writes, item.bases[d].first, p.scratch_bytes[d]);
+  for (const Port& port : p.inputs)
+    for (std::size_t i = 0; i < port.bases.size(); i++) {
+      const ProgramCall::Binding& b = item.bases[port.bases[i]];
+      add_runs(out.reads, b, port.bytes[i], b.stride == 0 ? 1 : x.trip);
+    }
+  for (const Port& port : p.outputs)
+    for (std::size_t i = 0; i < port.bases.size(); i++)
+      add_runs(out.writes, item.bases[port.bases[i]], port.bytes[i], x.trip);
   return out;
 }
 

@@ -20,5 +20,7 @@ ItemRanges ranges_of(const Loop& loop, const Loop::Item& item);
 ItemRanges ranges_of(const Gemm& gemm, const Gemm::Item& item);
 ItemRanges ranges_of(const LibraryCall& x, const LibraryCall::Item& item);
 ItemRanges ranges_of(const Exchange& x, const Exchange::Item& item);
+/// Of all runs; what one run reads of another one's is not among the reads.
+ItemRanges ranges_of(const ProgramCall& x, const ProgramCall::Item& item);
 
 }  // namespace shardarray

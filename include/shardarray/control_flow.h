@@ -1,0 +1,120 @@
+// scan, fori_loop: steps that repeat, compiled once.
+#pragma once
+#include "shardarray/detail/call.h"
+#include "shardarray/detail/maps.h"
+#include "shardarray/ops.h"
+
+namespace shardarray {
+
+struct ScanOptions {
+  std::optional<std::int64_t> length =
+      std::nullopt;      ///< how many steps; needed where nothing is scanned over
+  bool reverse = false;  ///< from the last element to the first
+};
+
+namespace core {
+
+/// A place of a tree, perhaps without an array.
+struct ScanLeaf {
+  Array array;
+  std::string path;
+};
+/// `f` takes the present carries and one element of each present sequence; it gives the carries, all places of them, and the
+/// places of what a step gives. Returns the last carries and the sequences of what the steps gave.
+SHARDARRAY_API Arrays scan(MapBody f, std::span<const ScanLeaf> init, std::span<const ScanLeaf> xs,
+                           const ScanOptions& options, const char* function, Where w);
+/// Throws TreeError: sizes, keys or static values at `path` of the carry differ behind a step.
+[[noreturn]] SHARDARRAY_API void throw_carry_structure(const Path& path, const char* function);
+
+}  // namespace core
+
+namespace detail {
+
+template <class T> [[gnu::noinline]] std::vector<core::ScanLeaf> scan_leaves(const T& t) {
+  std::vector<core::ScanLeaf> leaves;
+  each_leaf(t, [&](const Array& a, const Path& p) { leaves.push_back({a, p.text()}); });
+  return leaves;
+}
+
+/// What a step of scan returns.
+template <class T> inline constexpr bool is_step = false;
+template <class C, class Y> inline constexpr bool is_step<std::pair<C, Y>> = true;
+template <class T, class C>
+inline constexpr bool keeps_carry = true;  // of what is no step at all something else is said
+template <class D, class Y, class C>
+inline constexpr bool keeps_carry<std::pair<D, Y>, C> = std::same_as<D, C>;
+/// Asked first: says what is wrong with a function or a first carry.
+template <class F, class C, class X> consteval bool check_scan() {
+  constexpr bool has_arrays = !std::is_arithmetic_v<C>;
+  static_assert(has_arrays, "scan: the first carry is a number, which no step changes; write Array(x)");
+  if constexpr (has_arrays && check_tree<C>() && check_tree<X>() && check_function<F, C, X>()) {
+    using Result = result_t<F, C, X>;
+    static_assert(is_step<Result>, "scan: the function must return std::pair(carry, y)");
+    static_assert(keeps_carry<Result, C>, "scan: the function returns a carry of another type than it takes");
+    return is_step<Result> && keeps_carry<Result, C>;
+  }
+  return false;
+}
+
+template <class F, class C, class X>
+auto scan_as(const char* function, const F& f, const C& init, const X& xs, const ScanOptions& options,
+             Where w) {
+  using Result = result_t<F, C, X>;
+  Structure before = structure(init, true);
+  std::optional<Result> result;
+  const auto body = [&](std::span<const Array> placeholders) {
+    std::tuple<C, X> next{init, xs};
+    set_argument_leaves(next, placeholders);
+    result.emplace(std::apply(f, next));
+    before.rewind();
+    walk(
+        result->first, Path{}, [](Array&, const Path&) {},
+        [&](const StaticValue& v, const Path& p) {
+          if (!before.next_is(v)) core::throw_carry_structure(p, function);
+        });
+    return slots(*result);
+  };
+  const core::Arrays out = core::scan(body, scan_leaves(init), scan_leaves(xs), options, function, w);
+  set_slots(*result, out);
+  return std::move(*result);
+}
+
+}  // namespace detail
+
+/// Steps over the leading dimension of `xs`: `(carry, y) = f(carry, x)` for x = xs[0], xs[1], ... Returns the pair of the last
+/// carry and of the ys, stacked along a new leading dimension:
+///
+///     auto [h, hs] = scan([&](Array h, Array x) { h = tanh(matmul(x, w) + matmul(h, u)); return std::pair(h, h); }, h0, xs);
+///
+/// The carry, xs and what a step gives are trees; `xs` may be `none` with a length given, `f` gets `none` then. A step is
+/// compiled once and runs on the devices again and again, with two buffers for what it carries. Everything has its place
+/// before the first step: a carry where it lies at first, or cut as the steps leave it; sequences are not cut along the steps.
+/// Its derivative keeps the carries of all steps and computes the rest of a step again.
+///
+/// f is called once while it is recorded, or twice where a weakly typed carry takes the dtype of what it becomes. Throws
+/// ShapeError, DTypeError, TreeError where a step changes the shape, dtype or structure of the carry, ShapeError for sequences
+/// of different lengths, or none; TraceError where f prints or calls the host: let steps return what is to be seen.
+/// Source: jax.lax.scan.
+template <class F, class C, class X>
+auto scan(const F& f, const C& init, const X& xs, const ScanOptions& options = {}, Where w = Where::here()) {
+  if constexpr (detail::check_scan<F, C, X>()) return detail::scan_as("scan", f, init, xs, options, w);
+}
+
+/// `c = f(i, c)` for i = lo, lo + 1, .. hi - 1; returns the last c, or `init` where there is no step. `i` is weakly typed: it
+/// takes the dtype of what it is combined with. Throws as scan does.
+template <class F, class C>
+C fori_loop(std::int64_t lo, std::int64_t hi, const F& f, const C& init, Where w = Where::here()) {
+  constexpr bool fits = std::is_invocable_r_v<C, const F&, const Array&, const C&>;
+  static_assert(fits, "fori_loop: the function must take (Array i, carry) and return the carry");
+  if constexpr (fits) {
+    if (hi <= lo) return init;
+    using Counted = std::pair<Array, C>;
+    const auto step = [&](const Counted& c, none_t) {
+      return std::pair<Counted, none_t>({c.first + 1, f(c.first, c.second)}, none);
+    };
+    return detail::scan_as("fori_loop", step, Counted(Array(lo), init), none, {.length = hi - lo}, w)
+        .first.second;
+  }
+}
+
+}  // namespace shardarray

@@ -1,0 +1,221 @@
+#include "compile/iterate.h"
+
+#include <fmt/core.h>
+
+#include <algorithm>
+#include <utility>
+
+#include "base/at.h"
+#include "base/sizes.h"
+#include "compile/linearities.h"
+#include "graph/iteration.h"
+
+namespace shardarray {
+namespace {
+
+// Without partial sums.
+const Layout* whole_sums(const Layout* l) {
+  return l->unreduced().empty() ? l : Layout::of(l->order(), l->dims());
+}
+
+// Of the elements of a sequence that lies so.
+const Layout* element_layout(const Layout& sequence) {
+  return Layout::of(sequence.order(), {sequence.dims().begin() + 1, sequence.dims().end()});
+}
+const Layout* sequence_layout(const Layout& element) {
+  std::vector<AxisList> dims = element.dims();
+  dims.insert(dims.begin(), AxisList{});
+  return Layout::of(element.order(), std::move(dims));
+}
+
+std::int64_t all_tiles(const Layout& l) {
+  std::int64_t n = 1;
+  for (int d = 0; d < l.rank(); d++) n *= l.tiles(d);
+  return n;
+}
+
+// One run, as it is placed.
+class BodyRun {
+ public:
+  BodyRun(const Iteration& it, const CompileInput& in)
+      : it_(it), in_(in), body_(simplify_and_order(flatten(*it.body), in.order->size(), *in.target)) {}
+  /// `closed`: carries shall be where they were.
+  CompileInput input(const std::vector<const Layout*>& layouts, bool closed) const {
+    CompileInput r(*in_.target);
+    r.graph = body_;
+    r.order = in_.order;
+    r.inputs = layouts;
+    r.donated.assign(layouts.size(), false);
+    r.share_replicas = in_.share_replicas;
+    r.is_run = true;
+    r.placed = in_.placed;
+    r.cost = in_.cost;
+    r.mesh = in_.mesh;
+    const auto carries = layouts.begin() + static_cast<std::ptrdiff_t>(it_.constants);
+    if (closed) r.outputs.assign(carries, carries + static_cast<std::ptrdiff_t>(it_.carries));
+    return r;
+  }
+  Partition partitioned(const std::vector<const Layout*>& layouts, bool closed) const {
+    CompileInput one = input(layouts, closed);
+    return partition(one.graph, one, propagate(one.graph, one));
+  }
+
+ private:
+  const Iteration& it_;
+  const CompileInput& in_;
+  FlatGraph body_;
+};
+
+const Layout* result_layout(const Partition& p, std::size_t k) {
+  return p.values[static_cast<std::size_t>(p.outputs[k])].layout;
+}
+
+std::int64_t transferred_bytes(const Partition& p) {
+  std::int64_t bytes = 0;
+  for (const Transfer& t : p.transfers) bytes = add_sizes(bytes, t.bytes);
+  return bytes;
+}
+
+// Carries are cut as finely as runs leave them.
+void cut_carries(const BodyRun& run, const Iteration& it, std::vector<const Layout*>& inputs) {
+  for (bool grew = it.carries > 0; grew;) {
+    grew = false;
+    const Partition p = run.partitioned(inputs, false);
+    for (std::size_t k = 0; k < it.carries; k++) {
+      const Layout*& carry = inputs[it.constants + k];
+      if (all_tiles(*result_layout(p, k)) <= all_tiles(*carry)) continue;
+      carry = result_layout(p, k);
+      grew = true;
+    }
+  }
+}
+
+// Where runs leave carries otherwise than they find them, they are found so, if that moves less.
+void settle_carries(const BodyRun& run, const Iteration& it, std::vector<const Layout*>& inputs) {
+  const Partition open = run.partitioned(inputs, false);
+  std::vector<const Layout*> left = inputs;
+  for (std::size_t k = 0; k < it.carries; k++)
+    if (all_tiles(*result_layout(open, k)) == all_tiles(*inputs[it.constants + k]))
+      left[it.constants + k] = result_layout(open, k);
+  if (left == inputs) return;
+  const auto moved = [&](const std::vector<const Layout*>& x) {
+    return transferred_bytes(run.partitioned(x, true));
+  };
+  if (moved(left) < moved(inputs)) inputs = std::move(left);
+}
+
+// Carry k, which begins as zeros, is a partial sum where that leaves less to move in every run.
+void keep_partial(const BodyRun& run, const Iteration& it, std::size_t k,
+                  std::vector<const Layout*>& inputs) {
+  const Layout*& carry = inputs[it.constants + k];
+  const Partition p = run.partitioned(inputs, true);
+  std::vector<const Layout*> seen;
+  for (const PartValue& v : p.values) {
+    const Layout* l = v.layout;
+    const bool adds_up = !l->unreduced().empty() && l->reducer() == Reducer::sum &&
+                         l->order() == carry->order() && l->dims() == carry->dims();
+    if (!adds_up || std::find(seen.begin(), seen.end(), l) != seen.end()) continue;
+    seen.push_back(l);
+    const Layout* const whole = std::exchange(carry, l);
+    const Partition q = run.partitioned(inputs, true);
+    if (result_layout(q, k) == l && transferred_bytes(q) < transferred_bytes(p)) return;
+    carry = whole;
+  }
+}
+
+PlacedIteration placed(const FlatNode& n, std::span<const Layout* const> given,
+                       const std::vector<bool>& zeros, const CompileInput& in) {
+  const Iteration it = Iteration::of(*n.attrs);
+  const BodyRun run(it, in);
+  std::vector<const Layout*> inputs;
+  for (std::size_t k = 0; k < given.size(); k++) {
+    const bool element = k >= it.first_element();
+    const auto rank = static_cast<int>(n.in_types[k].shape.size()) - (element ? 1 : 0);
+    if (!given[k]) inputs.push_back(Layout::replicated(in.order, rank));
+    else inputs.push_back(element ? element_layout(*given[k]) : whole_sums(given[k]));
+  }
+  if (it.carries > 0) {
+    cut_carries(run, it, inputs);
+    settle_carries(run, it, inputs);
+  }
+  for (std::size_t k = 0; k < it.carries; k++)
+    if (zeros[k]) keep_partial(run, it, k, inputs);
+  PlacedIteration r;
+  const auto compiled = std::make_shared<const Compiled>(compile(run.input(inputs, true)));
+  r.called = {it, compiled};
+  for (std::size_t k = 0; k < inputs.size(); k++)
+    r.in.push_back(k < it.first_element() ? inputs[k] : sequence_layout(*inputs[k]));
+  for (std::size_t k = 0; k < n.out_types.size(); k++) {
+    const Layout* l = compiled->output_layouts[k];
+    r.out.push_back(k < it.carries ? l : sequence_layout(*l));
+  }
+  if (it.length > 1)
+    r.second_buffers.assign(r.out.begin(), r.out.begin() + static_cast<std::ptrdiff_t>(it.carries));
+  r.note = fmt::format("{} times {} steps", it.length, compiled->program->steps.size());
+  return r;
+}
+
+}  // namespace
+
+PlacedIteration place_iteration(const FlatNode& n, const FlatGraph& g, std::span<const Layout* const> given,
+                                const CompileInput& in) {
+  const Iteration it = Iteration::of(*n.attrs);
+  PlacedIterations::Key key{n.attrs, {given.begin(), given.end()}, {}};
+  for (std::size_t k = 0; k < it.carries; k++)
+    key.zeros.push_back(!given[it.constants + k] && literal(n.in[it.constants + k], g) == 0);
+  if (const auto known = in.placed->all.find(key); known != in.placed->all.end()) return known->second;
+  const std::vector<bool> zeros = key.zeros;
+  return in.placed->all[std::move(key)] = placed(n, given, zeros, in);
+}
+
+ProgramCall make_program_call(const PartStep& s, const FlatNode& n, const CalledIteration& called,
+                              std::span<const Ref> scratch, Addresses& at) {
+  using Binding = ProgramCall::Binding;
+  const Iteration& it = called.iteration;
+  const std::shared_ptr<const Program>& program = called.compiled->program;
+  ProgramCall::Item item;
+  item.bases.resize(program->base_count);
+  for (std::size_t d = 0; d < scratch.size(); d++) item.bases[d] = {scratch[d], scratch[d], scratch[d]};
+  const auto fixed = [](const Ref& r) { return Binding{r, r, r}; };
+  const auto element = [&](Ref r, std::uint64_t bytes) {
+    const auto size = static_cast<std::int64_t>(bytes);
+    if (it.reverse) r.offset += bytes * static_cast<std::uint64_t>(it.length - 1);
+    Binding b = fixed(r);
+    b.stride = it.reverse ? -size : size;
+    return b;
+  };
+  // Where run `run` writes carry k: the last run into the result.
+  const auto carry = [&](std::size_t k, int device, std::int64_t run) {
+    const bool last = (it.length - 1 - run) % 2 == 0;
+    return at.ref(s.out[last ? k : n.out_types.size() + k], device);
+  };
+  for (std::size_t k = 0; k < program->inputs.size(); k++) {
+    const Port& port = program->inputs[k];
+    for (std::size_t i = 0; i < port.bases.size(); i++) {
+      const int device = port.devices[i];
+      const Ref given = at.ref(s.in[k], device);
+      Binding& b = item.bases[port.bases[i]];
+      if (k < it.constants) b = fixed(given);
+      else if (k >= it.first_element()) b = element(given, port.bytes[i]);
+      else if (it.length == 1) b = fixed(given);
+      else b = {given, carry(k - it.constants, device, 1), carry(k - it.constants, device, 0)};
+    }
+  }
+  for (std::size_t k = 0; k < program->outputs.size(); k++) {
+    const Port& port = program->outputs[k];
+    for (std::size_t i = 0; i < port.bases.size(); i++) {
+      const int device = port.devices[i];
+      Binding& b = item.bases[port.bases[i]];
+      if (k >= it.carries) b = element(at.ref(s.out[k], device), port.bytes[i]);
+      else if (it.length == 1) b = fixed(at.ref(s.out[k], device));
+      else b = {carry(k, device, 0), carry(k, device, 0), carry(k, device, 1)};
+    }
+  }
+  ProgramCall call;
+  call.program = program;
+  call.trip = it.length;
+  call.items.push_back(std::move(item));
+  return call;
+}
+
+}  // namespace shardarray

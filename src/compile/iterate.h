@@ -1,0 +1,40 @@
+// Iterations: the graph that is called again and again is compiled as a program of its own, for operands where they are, and
+// called in one step.
+#pragma once
+#include <map>
+#include <memory>
+#include <span>
+#include <string>
+#include <vector>
+
+#include "compile/addresses.h"
+
+namespace shardarray {
+
+struct PlacedIteration {
+  std::vector<const Layout*> in, out;         ///< of the node's operands and results
+  std::vector<const Layout*> second_buffers;  ///< of the carries, where there is more than one run
+  CalledIteration called;
+  std::string note;  ///< for explain()
+};
+/// `given`: where the operands are; null: they can be made anywhere. A carry lies where it is given or, if that cuts it finer or
+/// leaves less to move in every run, as a run leaves it; one that begins as zeros and that runs add partial sums to stays one,
+/// combined behind the last run. Sequences are not cut along the runs.
+PlacedIteration place_iteration(const FlatNode& n, const FlatGraph& g, std::span<const Layout* const> given,
+                                const CompileInput& in);
+/// What place_iteration() gave during one compilation: an iteration inside of others is looked at again and again.
+struct PlacedIterations {
+  struct Key {
+    AttrsRef attrs;  ///< of the node
+    std::vector<const Layout*> given;
+    std::vector<bool> zeros;  ///< carries that begin so
+    friend auto operator<=>(const Key&, const Key&) = default;
+  };
+  std::map<Key, PlacedIteration> all;
+};
+
+/// The call for node `n`, whose step is s; `scratch`: one address for every device.
+ProgramCall make_program_call(const PartStep& s, const FlatNode& n, const CalledIteration& called,
+                              std::span<const Ref> scratch, Addresses& at);
+
+}  // namespace shardarray

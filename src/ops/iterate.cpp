@@ -1,0 +1,281 @@
+// scan: a graph called again and again. See graph/iteration.h.
+#include "graph/iteration.h"
+
+#include <algorithm>
+
+#include "graph/trace_state.h"
+#include "ops/rules.h"
+
+namespace shardarray {
+
+using namespace rules;
+
+Arrays record_iteration(const Iteration& it, std::span<const Array> operands) {
+  const Trimmed t = trimmed(it, std::vector<bool>(it.body->out.size(), true));
+  Arrays results(it.body->out.size()), left;
+  for (const std::size_t k : t.operands) left.push_back(operands[k]);
+  if (!t.results.empty()) {
+    const Arrays given = record_all(op_iterate, left, std::make_shared<const Attrs>(t.iteration.attrs()), {});
+    for (std::size_t j = 0; j < t.results.size(); j++) results[t.results[j]] = given[j];
+  }
+  for (std::size_t k = 0; k < results.size(); k++)
+    if (t.forwarded[k] >= 0) results[k] = operands[static_cast<std::size_t>(t.forwarded[k])];
+  return results;
+}
+
+static Types iterate_type(const Call& c) {
+  const Iteration it = Iteration::of(*c.attrs);
+  Types types;
+  for (std::size_t k = 0; k < it.body->out.size(); k++) {
+    const Type& t = type_of(it.body->out[k]);
+    types.push_back(k < it.carries ? t : sequence_of(t, it.length));
+  }
+  return types;
+}
+
+// A carry lies where it was at first; what else is cut is the matter of the graph inside.
+static Rule iterate_rule(const Call& c) {
+  const Iteration it = Iteration::of(*c.attrs);
+  Rule r;
+  const auto dims = [&](const Type& t, Role role) {
+    std::vector<DimFactors> factors;
+    for (std::int64_t size : t.shape) factors.push_back(add_factor(r, size, role));
+    return factors;
+  };
+  const auto is_carry = [&](std::size_t k) { return k >= it.constants && k < it.first_element(); };
+  for (std::size_t k = 0; k < c.in.size(); k++)
+    r.operands.push_back(dims(c.in[k], is_carry(k) ? Role::pass : Role::whole));
+  const Types types = iterate_type(c);
+  for (std::size_t k = 0; k < types.size(); k++)
+    r.results.push_back(k < it.carries ? r.operands[it.constants + k] : dims(types[k], Role::whole));
+  return r;
+}
+
+// Grows what is true of carries until it is true of what they become.
+template <class Becomes>
+static void close_over_carries(const Iteration& it, std::vector<bool>& of_input, Becomes becomes) {
+  for (bool grew = true; grew;) {
+    grew = false;
+    const std::vector<bool> of_result = becomes();
+    for (std::size_t k = 0; k < it.carries; k++)
+      if (of_result[k] && !of_input[it.constants + k]) grew = of_input[it.constants + k] = true;
+  }
+}
+
+// The carries in `wanted` as every call finds them, as sequences: results of the node where it gives them, else computed again.
+static Arrays carry_sequences(const Node& n, std::span<const Array> in, std::span<const Array> out,
+                              const std::vector<bool>& wanted) {
+  Iteration it = Iteration::of(n.attrs());
+  Graph body = *it.body;
+  Arrays sequences(it.carries);
+  std::vector<std::size_t> missing;
+  for (std::size_t k = 0; k < it.carries; k++) {
+    if (!wanted[k]) continue;
+    const Array& carry = body.in[it.constants + k];
+    const auto given = std::find_if(body.out.begin() + static_cast<std::ptrdiff_t>(it.carries),
+                                    body.out.end(), [&](const Array& a) { return a.node() == carry.node(); });
+    if (given != body.out.end()) sequences[k] = out[static_cast<std::size_t>(given - body.out.begin())];
+    if (!sequences[k].has_value()) missing.push_back(k);
+  }
+  if (missing.empty()) return sequences;
+  std::vector<bool> used(body.out.size(), false);
+  for (std::size_t k : missing) {
+    body.out.push_back(body.in[it.constants + k]);
+    used.push_back(true);
+  }
+  it.body = std::make_shared<const Graph>(std::move(body));
+  const Trimmed t = trimmed(it, used);
+  Arrays operands;
+  for (std::size_t k : t.operands) operands.push_back(in[k]);
+  const Arrays given = record_iteration(t.iteration, operands);
+  for (std::size_t j = 0; j < t.results.size(); j++)
+    if (t.results[j] >= n.out().size()) sequences[missing[t.results[j] - n.out().size()]] = given[j];
+  for (std::size_t k : missing)  // a carry that never changes
+    if (!sequences[k].has_value()) sequences[k] = add_leading(in[it.constants + k], it.length);
+  return sequences;
+}
+
+// Tangents are carried through an iteration of their own, linear in them. It finds the carries of every call as sequences and
+// computes from them what the derivative needs besides: memory for carries only, as if every call was a checkpoint.
+static Arrays iterate_jvp(const JvpArgs& v) {
+  const Iteration it = Iteration::of(v.node.attrs());
+  const Graph& body = *it.body;
+  const auto inexact = [](const Array& a) { return is_inexact(type_of(a).dtype); };
+  std::vector<bool> has;
+  for (const Array& t : v.tangents) has.push_back(t.has_value());
+  std::vector<bool> flows;
+  close_over_carries(it, has, [&] {
+    flows = depending(body, has);
+    for (std::size_t k = 0; k < flows.size(); k++) flows[k] = flows[k] && inexact(body.out[k]);
+    return flows;
+  });
+  Graph derived;
+  for (bool all_flow = false; !all_flow;) {  // where a derivative is zero less depends on the tangents
+    derived = v.graphs.derive(body, has);
+    std::vector<bool> tangents(derived.in.size(), true);
+    std::fill_n(tangents.begin(), body.in.size(), false);
+    const std::vector<bool> reached = depending(derived, tangents);
+    flows.assign(reached.begin() + std::ssize(body.out), reached.end());
+    all_flow = true;
+    for (std::size_t k = 0; k < it.carries; k++) {
+      const std::size_t operand = it.constants + k;
+      if (has[operand] && !flows[k] && !v.tangents[operand].has_value()) has[operand] = all_flow = false;
+    }
+  }
+  for (std::size_t k = 0; k < it.carries; k++) flows[k] = has[it.constants + k];
+
+  Iteration tangents = it;
+  Graph g;
+  Arrays operands;
+  const auto add = [&](const Array& input, const Array& operand) {
+    g.in.push_back(input);
+    operands.push_back(operand);
+  };
+  std::vector<Array> of_input(body.in.size());  // its tangent in `derived`
+  for (std::size_t k = 0, next = body.in.size(); k < has.size(); k++)
+    if (has[k]) of_input[k] = derived.in[next++];
+  for (std::size_t k = 0; k < it.constants; k++) add(derived.in[k], v.in[k]);
+  for (std::size_t k = 0; k < it.constants; k++)
+    if (has[k]) add(of_input[k], v.tangents[k]);
+  tangents.constants = g.in.size();
+  for (std::size_t k = it.constants; k < it.first_element(); k++)
+    if (has[k]) add(of_input[k], v.tangents[k].has_value() ? v.tangents[k] : zeros_of(type_of(body.in[k])));
+  tangents.carries = g.in.size() - tangents.constants;
+  const Arrays carries = carry_sequences(v.node, v.in, v.out, std::vector<bool>(it.carries, true));
+  for (std::size_t k = 0; k < it.carries; k++) add(derived.in[it.constants + k], carries[k]);
+  for (std::size_t k = it.first_element(); k < body.in.size(); k++) add(derived.in[k], v.in[k]);
+  for (std::size_t k = it.first_element(); k < body.in.size(); k++)
+    if (has[k]) add(of_input[k], v.tangents[k]);
+  for (std::size_t k = 0; k < flows.size(); k++)
+    if (flows[k]) g.out.push_back(derived.out[body.out.size() + k]);
+  tangents.body = std::make_shared<const Graph>(std::move(g));
+  const Arrays given = record_iteration(tangents, operands);
+  Arrays result(flows.size());
+  for (std::size_t k = 0, next = 0; k < flows.size(); k++)
+    if (flows[k]) result[k] = given[next++];
+  return result;
+}
+
+// Backwards through the calls: cotangents of the carries are carried, those of the constants added up on the way.
+static Arrays iterate_transpose(const TransposeArgs& t) {
+  const Iteration it = Iteration::of(t.node.attrs());
+  Graph body = *it.body;
+  std::vector<bool> linear = t.linear, flows;
+  close_over_carries(it, linear, [&] { return flows = depending(body, linear); });
+  std::vector<bool> fixed(it.carries);  // carries that are not linear
+  for (std::size_t k = 0; k < it.carries; k++) fixed[k] = !linear[it.constants + k];
+  Arrays node_out;
+  for (std::uint32_t k = 0; k < t.node.out().size(); k++) node_out.push_back(Array());
+  const Arrays carries = carry_sequences(t.node, t.in, node_out, fixed);
+  for (std::size_t k = 0; k < it.carries; k++) flows[k] = linear[it.constants + k];
+  Graph part{body.in, {}, {}};
+  for (std::size_t k = 0; k < flows.size(); k++)
+    if (flows[k]) part.out.push_back(body.out[k]);
+  const Graph back = t.graphs.transpose(part, linear);
+  const auto cotangent = [&](std::size_t k) {
+    return t.cotangents[k].has_value() ? t.cotangents[k] : zeros_of(t.node.type(k));
+  };
+
+  Iteration reverse = it;
+  reverse.reverse = !it.reverse;
+  Graph g;
+  Arrays operands;
+  const auto add = [&](const Array& input, const Array& operand) {
+    g.in.push_back(input);
+    operands.push_back(operand);
+  };
+  std::vector<Array> of_input(body.in.size());  // in `back`: of inputs that are not linear, themselves
+  std::size_t next = 0;
+  for (std::size_t k = 0; k < body.in.size(); k++)
+    if (!linear[k]) of_input[k] = back.in[next++];
+  std::vector<Array> of_result(flows.size());  // in `back`: the cotangents that come in
+  for (std::size_t k = 0; k < flows.size(); k++)
+    if (flows[k]) of_result[k] = back.in[next++];
+  std::vector<Array> gone_out(body.in.size());  // and those that go out, of linear inputs
+  next = 0;
+  for (std::size_t k = 0; k < body.in.size(); k++)
+    if (linear[k]) gone_out[k] = back.out[next++];
+
+  for (std::size_t k = 0; k < it.constants; k++)
+    if (!linear[k]) add(of_input[k], t.in[k]);
+  reverse.constants = g.in.size();
+  const RecordingWalk walk;
+  for (std::size_t k = 0; k < it.carries; k++)
+    if (flows[k]) {
+      add(of_result[k], cotangent(k));
+      g.out.push_back(gone_out[it.constants + k]);
+    }
+  for (std::size_t k = 0; k < it.constants; k++)
+    if (linear[k]) {
+      const Type& type = type_of(body.in[k]);
+      add(placeholder(type), zeros_of(type));
+      g.out.push_back(prim::add(g.in.back(), gone_out[k]));
+    }
+  reverse.carries = g.in.size() - reverse.constants;
+  for (std::size_t k = 0; k < it.carries; k++)
+    if (fixed[k]) add(of_input[it.constants + k], carries[k]);
+  for (std::size_t k = it.first_element(); k < body.in.size(); k++)
+    if (!linear[k]) add(of_input[k], t.in[k]);
+  for (std::size_t k = it.carries; k < flows.size(); k++)
+    if (flows[k]) add(of_result[k], cotangent(k));
+  for (std::size_t k = it.first_element(); k < body.in.size(); k++)
+    if (linear[k]) g.out.push_back(gone_out[k]);
+  reverse.body = std::make_shared<const Graph>(std::move(g));
+  const Arrays given = record_iteration(reverse, operands);
+
+  Arrays result(t.in.size());
+  next = 0;
+  for (std::size_t k = it.constants; k < it.first_element(); k++)
+    if (linear[k]) result[k] = given[next++];
+  for (std::size_t k = 0; k < it.constants; k++)
+    if (linear[k]) result[k] = given[next++];
+  for (std::size_t k = it.first_element(); k < body.in.size(); k++)
+    if (linear[k]) result[k] = given[next++];
+  return result;
+}
+
+// Rows and the dimension along which elements are stacked change places.
+static Array swapped_front(const Array& x) {
+  Shape perm = identity(x.shape().size());
+  std::swap(perm[0], perm[1]);
+  return prim::transpose(x, perm);
+}
+
+// Every call has rows; elements have theirs behind the dimension along which they are stacked.
+static Batched iterate_batch(const BatchArgs& b) {
+  Iteration it = Iteration::of(b.node.attrs());
+  std::vector<bool> mapped = b.mapped, out_mapped;
+  Graph body;
+  close_over_carries(it, mapped, [&] {
+    out_mapped.clear();
+    body = b.graphs.batch(*it.body, mapped, b.axis, out_mapped);
+    return out_mapped;
+  });
+  const RecordingWalk walk;
+  for (std::size_t k = 0; k < it.carries; k++)
+    if (mapped[it.constants + k] && !out_mapped[k]) {
+      body.out[k] = place_rows(add_leading(body.out[k], b.axis->size), b.axis);
+      out_mapped[k] = true;
+    }
+  it.body = std::make_shared<const Graph>(std::move(body));
+  Arrays operands;
+  for (std::size_t k = 0; k < b.in.size(); k++) {
+    const Array x = mapped[k] ? with_rows(b, k) : b.in[k];
+    operands.push_back(mapped[k] && k >= it.first_element() ? swapped_front(x) : x);
+  }
+  Batched r{record_iteration(it, operands), out_mapped};
+  for (std::size_t k = it.carries; k < r.out.size(); k++)
+    if (out_mapped[k]) r.out[k] = swapped_front(r.out[k]);
+  return r;
+}
+
+// attrs: see Iteration.
+SHARDARRAY_OP op_iterate{.name = "scan",
+                         .form = Form::iterate,
+                         .rule = iterate_rule,
+                         .type = iterate_type,
+                         .jvp = iterate_jvp,
+                         .transpose = iterate_transpose,
+                         .batch = iterate_batch};
+
+}  // namespace shardarray
