@@ -42,10 +42,9 @@ void run_launches(const std::vector<cuda::Launch>& launches, const std::vector<v
   std::vector<std::uint64_t> scratch(scratch_bytes / 8 + 1, ~std::uint64_t{0});
   for (const cuda::Launch& l : launches) {
     if (l.call != nullptr) {
+      std::vector<void*> inner;
       for (std::int64_t run = 0; run < l.call->trip; run++) {
-        std::vector<void*> inner;
-        for (const ProgramCall::Binding& b : l.call->items[0].bases)
-          inner.push_back(static_cast<std::byte*>(bases[b.at(run).base]) + b.at(run).offset);
+        l.call->items[0].addresses(run, bases.data(), inner);
         run_launches(cuda::launches_of(*l.call->program, l.alignment), inner, order, kernel_of);
       }
       continue;

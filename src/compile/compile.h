@@ -16,7 +16,7 @@
 namespace shardarray {
 
 struct CompileInput {
-  explicit CompileInput(const Target& t) : target(&t), cost(t.links) {}
+  explicit CompileInput(const Target& t);
   FlatGraph graph;
   const DeviceOrder* order = nullptr;
   std::vector<const Layout*> inputs;  ///< closed; on the devices of `order`
@@ -27,10 +27,11 @@ struct CompileInput {
   bool share_replicas = true;
   /// Of one run of an iteration: results are no inputs, and that they lie where the next run reads them is nobody's wish.
   bool is_run = false;
-  std::shared_ptr<struct PlacedIterations> placed = nullptr;  ///< iterations in it that were compiled already
-  const Target* target;                                       ///< of the devices' backend
-  CostModel cost;                                             ///< by which placements are chosen
-  const Mesh* mesh = nullptr;                                 ///< names for messages
+  std::shared_ptr<struct PlacedIterations>
+      placed;                  ///< iterations in it that were compiled already; never null
+  const Target* target;        ///< of the devices' backend
+  CostModel cost;              ///< by which placements are chosen
+  const Mesh* mesh = nullptr;  ///< names for messages
 };
 
 /// What became of a value, for explain().

@@ -78,6 +78,9 @@ std::string text_of(const Program& program) {
 
 }  // namespace
 
+CompileInput::CompileInput(const Target& t)
+    : placed(std::make_shared<PlacedIterations>()), target(&t), cost(t.links) {}
+
 FlatGraph simplify_and_order(const FlatGraph& graph, int devices, const Target& target) {
   FlatGraph g = simplify(graph, devices, target);
   const bool ordered =
@@ -87,7 +90,6 @@ FlatGraph simplify_and_order(const FlatGraph& graph, int devices, const Target& 
 
 Compiled compile(CompileInput in) {
   Compiled out;
-  if (!in.placed) in.placed = std::make_shared<PlacedIterations>();
   const std::string collected = prints_passes() ? in.graph.to_string() : "";
   show("collect", collected);
   in.graph = timed("simplify", [&] { return simplify_and_order(in.graph, in.order->size(), *in.target); });

@@ -129,12 +129,9 @@ void CudaExecutable::ask(Turn& turn, std::span<void* const> bases, const Workspa
     const Ready& l = launches_[k];
     if (l.called) {
       const ProgramCall& call = l.called->call;
-      std::vector<void*> inner(call.items[0].bases.size());
+      std::vector<void*> inner;
       for (std::int64_t run = 0; run < call.trip; run++) {
-        for (std::size_t b = 0; b < inner.size(); b++) {
-          const Ref r = call.items[0].bases[b].at(run);
-          inner[b] = reinterpret_cast<void*>(reinterpret_cast<std::uint64_t>(bases[r.base]) + r.offset);
-        }
+        call.items[0].addresses(run, bases.data(), inner);
         l.called->program->ask(turn, inner, *called);
       }
       ++called;

@@ -112,8 +112,8 @@ struct Program;
 struct ProgramCall {
   /// Where a base of the called program is at each run.
   struct Binding {
-    Ref first, even,
-        odd;  ///< at the first run; at later ones, counted from 0: what is carried has two buffers
+    /// At the first run; at later ones, counted from 0: what is carried has two buffers.
+    Ref first, even, odd;
     std::int64_t stride = 0;  ///< bytes that are added with every run
     Ref at(std::int64_t run) const {
       Ref r = run == 0 ? first : run % 2 == 0 ? even : odd;
@@ -123,6 +123,14 @@ struct ProgramCall {
   };
   struct Item {
     std::vector<Binding> bases;  ///< of the called program; scratch arenas first
+    /// Their addresses at run `run` of a caller with these.
+    void addresses(std::int64_t run, void* const* callers, std::vector<void*>& out) const {
+      out.resize(bases.size());
+      for (std::size_t k = 0; k < out.size(); k++) {
+        const Ref r = bases[k].at(run);
+        out[k] = reinterpret_cast<void*>(reinterpret_cast<std::uintptr_t>(callers[r.base]) + r.offset);
+      }
+    }
   };
   std::shared_ptr<const Program> program;
   std::int64_t trip = 1;   ///< 1 or more

@@ -66,8 +66,7 @@ ItemRanges ranges_of(const ProgramCall& x, const ProgramCall::Item& item) {
       return;
     }
     const Ref one = b.at(0), other = b.at(runs - 1);
-    add(to, std::min(one.offset, other.offset) == one.offset ? one : other,
-        bytes * static_cast<std::uint64_t>(runs));
+    add(to, one.offset <= other.offset ? one : other, bytes * static_cast<std::uint64_t>(runs));
   };
   for (std::size_t d = 0; d < p.scratch_bytes.size(); d++)
     add(out.writes, item.bases[d].first, p.scratch_bytes[d]);
