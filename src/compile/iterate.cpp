@@ -76,23 +76,24 @@ std::int64_t transferred_bytes(const Partition& p) {
   return bytes;
 }
 
-// Carries are cut as finely as runs leave them.
-void cut_carries(const BodyRun& run, const Iteration& it, std::vector<const Layout*>& inputs) {
-  for (bool grew = it.carries > 0; grew;) {
-    grew = false;
-    const Partition p = run.partitioned(inputs, false);
+// Carries are cut as finely as runs leave them. One run then, which may leave them elsewhere.
+Partition cut_carries(const BodyRun& run, const Iteration& it, std::vector<const Layout*>& inputs) {
+  for (;;) {
+    Partition open = run.partitioned(inputs, false);
+    bool grew = false;
     for (std::size_t k = 0; k < it.carries; k++) {
       const Layout*& carry = inputs[it.constants + k];
-      if (all_tiles(*result_layout(p, k)) <= all_tiles(*carry)) continue;
-      carry = result_layout(p, k);
+      if (all_tiles(*result_layout(open, k)) <= all_tiles(*carry)) continue;
+      carry = result_layout(open, k);
       grew = true;
     }
+    if (!grew) return open;
   }
 }
 
 // Where runs leave carries otherwise than they find them, they are found so, if that moves less.
-void settle_carries(const BodyRun& run, const Iteration& it, std::vector<const Layout*>& inputs) {
-  const Partition open = run.partitioned(inputs, false);
+void settle_carries(const BodyRun& run, const Iteration& it, const Partition& open,
+                    std::vector<const Layout*>& inputs) {
   std::vector<const Layout*> left = inputs;
   for (std::size_t k = 0; k < it.carries; k++)
     if (all_tiles(*result_layout(open, k)) == all_tiles(*inputs[it.constants + k]))
@@ -104,22 +105,29 @@ void settle_carries(const BodyRun& run, const Iteration& it, std::vector<const L
   if (moved(left) < moved(inputs)) inputs = std::move(left);
 }
 
-// Carry k, which begins as zeros, is a partial sum where that leaves less to move in every run.
-void keep_partial(const BodyRun& run, const Iteration& it, std::size_t k,
+// A carry that begins as zeros is a partial sum where that leaves less to move in every run.
+void keep_partial(const BodyRun& run, const Iteration& it, const std::vector<bool>& zeros,
                   std::vector<const Layout*>& inputs) {
-  const Layout*& carry = inputs[it.constants + k];
-  const Partition p = run.partitioned(inputs, true);
-  std::vector<const Layout*> seen;
-  for (const PartValue& v : p.values) {
-    const Layout* l = v.layout;
-    const bool adds_up = !l->unreduced().empty() && l->reducer() == Reducer::sum &&
-                         l->order() == carry->order() && l->dims() == carry->dims();
-    if (!adds_up || std::find(seen.begin(), seen.end(), l) != seen.end()) continue;
-    seen.push_back(l);
-    const Layout* const whole = std::exchange(carry, l);
-    const Partition q = run.partitioned(inputs, true);
-    if (result_layout(q, k) == l && transferred_bytes(q) < transferred_bytes(p)) return;
-    carry = whole;
+  if (std::find(zeros.begin(), zeros.end(), true) == zeros.end()) return;
+  Partition best = run.partitioned(inputs, true);
+  for (std::size_t k = 0; k < it.carries; k++) {
+    if (!zeros[k]) continue;
+    const Layout*& carry = inputs[it.constants + k];
+    std::vector<const Layout*> seen;
+    for (const PartValue& v : best.values) {
+      const Layout* l = v.layout;
+      const bool adds_up = !l->unreduced().empty() && l->reducer() == Reducer::sum &&
+                           l->order() == carry->order() && l->dims() == carry->dims();
+      if (!adds_up || std::find(seen.begin(), seen.end(), l) != seen.end()) continue;
+      seen.push_back(l);
+      const Layout* const whole = std::exchange(carry, l);
+      Partition p = run.partitioned(inputs, true);
+      if (result_layout(p, k) == l && transferred_bytes(p) < transferred_bytes(best)) {
+        best = std::move(p);
+        break;
+      }
+      carry = whole;
+    }
   }
 }
 
@@ -135,11 +143,9 @@ PlacedIteration placed(const FlatNode& n, std::span<const Layout* const> given,
     else inputs.push_back(element ? element_layout(*given[k]) : whole_sums(given[k]));
   }
   if (it.carries > 0) {
-    cut_carries(run, it, inputs);
-    settle_carries(run, it, inputs);
+    settle_carries(run, it, cut_carries(run, it, inputs), inputs);
+    keep_partial(run, it, zeros, inputs);
   }
-  for (std::size_t k = 0; k < it.carries; k++)
-    if (zeros[k]) keep_partial(run, it, k, inputs);
   PlacedIteration r;
   const auto compiled = std::make_shared<const Compiled>(compile(run.input(inputs, true)));
   r.called = {it, compiled};
@@ -149,9 +155,6 @@ PlacedIteration placed(const FlatNode& n, std::span<const Layout* const> given,
     const Layout* l = compiled->output_layouts[k];
     r.out.push_back(k < it.carries ? l : sequence_layout(*l));
   }
-  if (it.length > 1)
-    r.second_buffers.assign(r.out.begin(), r.out.begin() + static_cast<std::ptrdiff_t>(it.carries));
-  r.note = fmt::format("{} times {} steps", it.length, compiled->program->steps.size());
   return r;
 }
 

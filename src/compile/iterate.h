@@ -4,7 +4,6 @@
 #include <map>
 #include <memory>
 #include <span>
-#include <string>
 #include <vector>
 
 #include "compile/addresses.h"
@@ -12,10 +11,8 @@
 namespace shardarray {
 
 struct PlacedIteration {
-  std::vector<const Layout*> in, out;         ///< of the node's operands and results
-  std::vector<const Layout*> second_buffers;  ///< of the carries, where there is more than one run
+  std::vector<const Layout*> in, out;  ///< of the node's operands and results
   CalledIteration called;
-  std::string note;  ///< for explain()
 };
 /// `given`: where the operands are; null: they can be made anywhere. A carry lies where it is given or, if that cuts it finer or
 /// leaves less to move in every run, as a run leaves it; one that begins as zeros and that runs add partial sums to stays one,

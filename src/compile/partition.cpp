@@ -215,13 +215,13 @@ class Partitioner {
     std::vector<const Layout*> given;
     for (int v : n.in) given.push_back(is_free(g_, at(g_.producer, v)) ? nullptr : expressible(v, n));
     PlacedIteration placed = place_iteration(n, g_, given, in_);
-    const std::vector<const Layout*> carries = placed.second_buffers;
-    p_.iterations[i] = std::move(placed.called);
-    p_.notes[i] = placed.note;
-    emit(i, {{}, {}, std::move(placed.in), std::move(placed.out)});
+    const Iteration& it = placed.called.iteration;
+    p_.notes[i] = fmt::format("{} times {} steps", it.length, placed.called.compiled->program->steps.size());
+    emit(i, {{}, {}, std::move(placed.in), placed.out});
     const int step = static_cast<int>(p_.steps.size()) - 1;
-    for (std::size_t k = 0; k < carries.size(); k++)
-      p_.steps.back().out.push_back(add_value(n.out_types[k], carries[k], step));
+    for (std::size_t k = 0; it.length > 1 && k < it.carries; k++)
+      p_.steps.back().out.push_back(add_value(n.out_types[k], placed.out[k], step));
+    p_.iterations[i] = std::move(placed.called);
   }
 
   // An operand as the decision sees it; placements that the sub_axes cannot express are left at once.

@@ -276,12 +276,12 @@ class Simplifier {
     for (int v : out_.outputs) at(used, v) = true;
     for (int i = static_cast<int>(out_.nodes.size()) - 1; i >= 0; i--) {
       const FlatNode& n = at(out_.nodes, i);
-      const auto first = used.begin() + n.first_out;
-      const std::vector<bool> of_node(first, first + std::ssize(n.out_types));
-      const bool is_read = std::find(of_node.begin(), of_node.end(), true) != of_node.end();
+      const auto first = used.begin() + n.first_out, last = first + std::ssize(n.out_types);
+      const bool is_read = std::find(first, last, true) != last;
       if (!is_read && !n.op->effect && n.op->form != Form::leaf) continue;
       at(live, i) = true;
       if (n.op->form == Form::iterate) {
+        const std::vector<bool> of_node(first, last);
         const Trimmed& t = trims[i] = trimmed(Iteration::of(*n.attrs), of_node);
         for (const std::size_t k : t.operands) use(n, k);
         for (std::size_t k = 0; k < of_node.size(); k++)

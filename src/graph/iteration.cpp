@@ -31,22 +31,11 @@ Type element_of(Type t) {
   return t;
 }
 
-namespace {
-
-// The nodes below `outputs`, operands first.
-std::vector<Node*> nodes_below(std::span<const Array> outputs) {
-  return topological(outputs, [](Node*) { return true; });
-}
-
-bool is_same(const Array& a, const Array& b) { return a.node() == b.node() && a.index() == b.index(); }
-
-}  // namespace
-
 std::vector<bool> depending(const Graph& g, const std::vector<bool>& from) {
   std::unordered_set<const Node*> reached;
   for (std::size_t k = 0; k < g.in.size(); k++)
     if (from[k]) reached.insert(g.in[k].node());
-  for (const Node* n : nodes_below(g.out))
+  for (const Node* n : topological(g.out, [](Node*) { return true; }))
     for (const Array& a : n->in())
       if (reached.contains(a.node())) reached.insert(n);
   std::vector<bool> result;
@@ -58,15 +47,14 @@ Trimmed trimmed(const Iteration& whole, const std::vector<bool>& used) {
   const Graph& g = *whole.body;
   const std::size_t first_carry = whole.constants, first_element = whole.first_element();
   Trimmed r{whole, {}, {}, std::vector<int>(g.out.size(), -1)};
-  std::vector<bool> fixed(whole.carries, false);  // carries that never change
-  for (std::size_t k = 0; k < whole.carries; k++) fixed[k] = is_same(g.out[k], g.in[first_carry + k]);
-  for (std::size_t k = 0; k < g.out.size(); k++) {
-    if (k < whole.carries && fixed[k]) r.forwarded[k] = static_cast<int>(first_carry + k);
-    for (std::size_t j = first_element; k >= whole.carries && j < g.in.size(); j++)
-      if (is_same(g.out[k], g.in[j])) r.forwarded[k] = static_cast<int>(j);
-  }
   std::unordered_map<const Node*, std::size_t> input;
   for (std::size_t k = 0; k < g.in.size(); k++) input.emplace(g.in[k].node(), k);
+  for (std::size_t k = 0; k < g.out.size(); k++) {
+    const auto found = input.find(g.out[k].node());
+    if (found == input.end()) continue;
+    if (k < whole.carries ? whole.keeps(k) : found->second >= first_element)
+      r.forwarded[k] = static_cast<int>(found->second);
+  }
   std::vector<bool> wanted(g.out.size(), false), needed(g.in.size(), false);
   std::unordered_set<const Node*> seen;
   std::vector<const Node*> todo;
@@ -94,10 +82,10 @@ Trimmed trimmed(const Iteration& whole, const std::vector<bool>& used) {
   };
   for (std::size_t k = 0; k < whole.constants; k++) take(k);
   for (std::size_t k = 0; k < whole.carries; k++)
-    if (fixed[k]) take(first_carry + k);
+    if (whole.keeps(k)) take(first_carry + k);
   r.iteration.constants = r.operands.size();
   for (std::size_t k = 0; k < whole.carries; k++)
-    if (!fixed[k]) take(first_carry + k);
+    if (!whole.keeps(k)) take(first_carry + k);
   r.iteration.carries = r.operands.size() - r.iteration.constants;
   for (std::size_t k = first_element; k < g.in.size(); k++) take(k);
   for (std::size_t k = 0; k < g.out.size(); k++)

@@ -22,6 +22,8 @@ struct Iteration {
   Attrs attrs() const;
   /// The operand that is the first sequence.
   std::size_t first_element() const { return constants + carries; }
+  /// Whether a call gives carry k as it found it.
+  bool keeps(std::size_t k) const { return body->out[k].node() == body->in[constants + k].node(); }
 };
 
 /// Of elements of type t.
@@ -35,15 +37,18 @@ std::vector<bool> depending(const Graph& g, const std::vector<bool>& from);
 /// An iteration with fewer operands or results.
 struct Trimmed {
   Iteration iteration;
-  std::vector<std::size_t> operands,
-      results;  ///< those that are left, by their old numbers, in their new order
+  /// Those that are left, by their old numbers, in their new order.
+  std::vector<std::size_t> operands, results;
   /// Result -> the operand that it is: of a carry that never changes, of elements that are handed through; -1: of others.
   std::vector<int> forwarded;
 };
 /// Without what no result in `used` needs. A carry that never changes becomes a constant.
 Trimmed trimmed(const Iteration& whole, const std::vector<bool>& used);
 
-/// Records it, trimmed; all its results. In ops/.
+/// Records it, trimmed; its results, of those that are not used only what needs no call. In ops/.
+std::vector<Array> record_iteration(const Iteration& it, std::span<const Array> operands,
+                                    const std::vector<bool>& used);
+/// All are used.
 std::vector<Array> record_iteration(const Iteration& it, std::span<const Array> operands);
 
 }  // namespace shardarray

@@ -10,8 +10,8 @@ namespace shardarray {
 
 using namespace rules;
 
-Arrays record_iteration(const Iteration& it, std::span<const Array> operands) {
-  const Trimmed t = trimmed(it, std::vector<bool>(it.body->out.size(), true));
+Arrays record_iteration(const Iteration& it, std::span<const Array> operands, const std::vector<bool>& used) {
+  const Trimmed t = trimmed(it, used);
   Arrays results(it.body->out.size()), left;
   for (const std::size_t k : t.operands) left.push_back(operands[k]);
   if (!t.results.empty()) {
@@ -21,6 +21,10 @@ Arrays record_iteration(const Iteration& it, std::span<const Array> operands) {
   for (std::size_t k = 0; k < results.size(); k++)
     if (t.forwarded[k] >= 0) results[k] = operands[static_cast<std::size_t>(t.forwarded[k])];
   return results;
+}
+
+Arrays record_iteration(const Iteration& it, std::span<const Array> operands) {
+  return record_iteration(it, operands, std::vector<bool>(it.body->out.size(), true));
 }
 
 static Types iterate_type(const Call& c) {
@@ -78,35 +82,62 @@ static Arrays carry_sequences(const Node& n, std::span<const Array> in, std::spa
     if (!sequences[k].has_value()) missing.push_back(k);
   }
   if (missing.empty()) return sequences;
-  std::vector<bool> used(body.out.size(), false);
-  for (std::size_t k : missing) {
-    body.out.push_back(body.in[it.constants + k]);
-    used.push_back(true);
-  }
+  const std::size_t first = body.out.size();
+  std::vector<bool> used(first, false);
+  used.resize(first + missing.size(), true);
+  for (std::size_t k : missing) body.out.push_back(body.in[it.constants + k]);
   it.body = std::make_shared<const Graph>(std::move(body));
-  const Trimmed t = trimmed(it, used);
-  Arrays operands;
-  for (std::size_t k : t.operands) operands.push_back(in[k]);
-  const Arrays given = record_iteration(t.iteration, operands);
-  for (std::size_t j = 0; j < t.results.size(); j++)
-    if (t.results[j] >= n.out().size()) sequences[missing[t.results[j] - n.out().size()]] = given[j];
-  for (std::size_t k : missing)  // a carry that never changes
-    if (!sequences[k].has_value()) sequences[k] = add_leading(in[it.constants + k], it.length);
+  const Arrays given = record_iteration(it, in, used);
+  for (std::size_t j = 0; j < missing.size(); j++) sequences[missing[j]] = given[first + j];
   return sequences;
 }
 
-// Tangents are carried through an iteration of their own, linear in them. It finds the carries of every call as sequences and
-// computes from them what the derivative needs besides: memory for carries only, as if every call was a checkpoint.
-static Arrays iterate_jvp(const JvpArgs& v) {
-  const Iteration it = Iteration::of(v.node.attrs());
+// An iteration that is put together input by input.
+struct IterationDraft {
+  Iteration it;
+  Graph body;
+  Arrays operands;
+  std::vector<std::size_t> meaning;  // of the results, for who asks
+
+  void take(const Array& input, const Array& operand) {
+    body.in.push_back(input);
+    operands.push_back(operand);
+  }
+  void give(const Array& result, std::size_t means) {
+    body.out.push_back(result);
+    meaning.push_back(means);
+  }
+  void end_constants() { it.constants = body.in.size(); }
+  void end_carries() { it.carries = body.in.size() - it.constants; }
+  // What was given, by meaning: one of n.
+  Arrays record(std::size_t n) {
+    it.body = std::make_shared<const Graph>(std::move(body));
+    const Arrays given = record_iteration(it, operands);
+    Arrays result(n);
+    for (std::size_t j = 0; j < given.size(); j++) result[meaning[j]] = given[j];
+    return result;
+  }
+};
+
+// The next of `list`, one for each flag that is set.
+static Arrays next_where(const std::vector<bool>& flags, std::span<const Array>& list) {
+  Arrays r(flags.size());
+  for (std::size_t k = 0; k < flags.size(); k++) {
+    if (!flags[k]) continue;
+    r[k] = list.front();
+    list = list.subspan(1);
+  }
+  return r;
+}
+
+// The derivative of one call. `has`: the operands that have tangents; grows by the carries that get some. `flows`: the results.
+static Graph derived_call(const JvpArgs& v, const Iteration& it, std::vector<bool>& has,
+                          std::vector<bool>& flows) {
   const Graph& body = *it.body;
-  const auto inexact = [](const Array& a) { return is_inexact(type_of(a).dtype); };
-  std::vector<bool> has;
-  for (const Array& t : v.tangents) has.push_back(t.has_value());
-  std::vector<bool> flows;
   close_over_carries(it, has, [&] {
     flows = depending(body, has);
-    for (std::size_t k = 0; k < flows.size(); k++) flows[k] = flows[k] && inexact(body.out[k]);
+    for (std::size_t k = 0; k < flows.size(); k++)
+      flows[k] = flows[k] && is_inexact(type_of(body.out[k]).dtype);
     return flows;
   });
   Graph derived;
@@ -123,115 +154,89 @@ static Arrays iterate_jvp(const JvpArgs& v) {
     }
   }
   for (std::size_t k = 0; k < it.carries; k++) flows[k] = has[it.constants + k];
+  return derived;
+}
 
-  Iteration tangents = it;
-  Graph g;
-  Arrays operands;
-  const auto add = [&](const Array& input, const Array& operand) {
-    g.in.push_back(input);
-    operands.push_back(operand);
-  };
-  std::vector<Array> of_input(body.in.size());  // its tangent in `derived`
-  for (std::size_t k = 0, next = body.in.size(); k < has.size(); k++)
-    if (has[k]) of_input[k] = derived.in[next++];
-  for (std::size_t k = 0; k < it.constants; k++) add(derived.in[k], v.in[k]);
-  for (std::size_t k = 0; k < it.constants; k++)
-    if (has[k]) add(of_input[k], v.tangents[k]);
-  tangents.constants = g.in.size();
-  for (std::size_t k = it.constants; k < it.first_element(); k++)
-    if (has[k]) add(of_input[k], v.tangents[k].has_value() ? v.tangents[k] : zeros_of(type_of(body.in[k])));
-  tangents.carries = g.in.size() - tangents.constants;
+// Tangents are carried through an iteration of their own, linear in them. It finds the carries of every call as sequences and
+// computes from them what the derivative needs besides: memory for carries only, as if every call was a checkpoint.
+static Arrays iterate_jvp(const JvpArgs& v) {
+  const Iteration it = Iteration::of(v.node.attrs());
+  const Graph& body = *it.body;
+  std::vector<bool> has, flows;
+  for (const Array& t : v.tangents) has.push_back(t.has_value());
+  const Graph derived = derived_call(v, it, has, flows);
+  std::span<const Array> tangents = std::span(derived.in).subspan(body.in.size());
+  const Arrays tangent = next_where(has, tangents);
   const Arrays carries = carry_sequences(v.node, v.in, v.out, std::vector<bool>(it.carries, true));
-  for (std::size_t k = 0; k < it.carries; k++) add(derived.in[it.constants + k], carries[k]);
-  for (std::size_t k = it.first_element(); k < body.in.size(); k++) add(derived.in[k], v.in[k]);
+
+  IterationDraft d{it, {}, {}, {}};
+  for (std::size_t k = 0; k < it.constants; k++) d.take(derived.in[k], v.in[k]);
+  for (std::size_t k = 0; k < it.constants; k++)
+    if (has[k]) d.take(tangent[k], v.tangents[k]);
+  d.end_constants();
+  for (std::size_t k = it.constants; k < it.first_element(); k++)
+    if (has[k]) d.take(tangent[k], v.tangents[k].has_value() ? v.tangents[k] : zeros_of(type_of(body.in[k])));
+  d.end_carries();
+  for (std::size_t k = 0; k < it.carries; k++) d.take(derived.in[it.constants + k], carries[k]);
+  for (std::size_t k = it.first_element(); k < body.in.size(); k++) d.take(derived.in[k], v.in[k]);
   for (std::size_t k = it.first_element(); k < body.in.size(); k++)
-    if (has[k]) add(of_input[k], v.tangents[k]);
+    if (has[k]) d.take(tangent[k], v.tangents[k]);
   for (std::size_t k = 0; k < flows.size(); k++)
-    if (flows[k]) g.out.push_back(derived.out[body.out.size() + k]);
-  tangents.body = std::make_shared<const Graph>(std::move(g));
-  const Arrays given = record_iteration(tangents, operands);
-  Arrays result(flows.size());
-  for (std::size_t k = 0, next = 0; k < flows.size(); k++)
-    if (flows[k]) result[k] = given[next++];
-  return result;
+    if (flows[k]) d.give(derived.out[body.out.size() + k], k);
+  return d.record(flows.size());
 }
 
 // Backwards through the calls: cotangents of the carries are carried, those of the constants added up on the way.
 static Arrays iterate_transpose(const TransposeArgs& t) {
   const Iteration it = Iteration::of(t.node.attrs());
-  Graph body = *it.body;
+  const Graph& body = *it.body;
   std::vector<bool> linear = t.linear, flows;
   close_over_carries(it, linear, [&] { return flows = depending(body, linear); });
-  std::vector<bool> fixed(it.carries);  // carries that are not linear
-  for (std::size_t k = 0; k < it.carries; k++) fixed[k] = !linear[it.constants + k];
-  Arrays node_out;
-  for (std::uint32_t k = 0; k < t.node.out().size(); k++) node_out.push_back(Array());
-  const Arrays carries = carry_sequences(t.node, t.in, node_out, fixed);
   for (std::size_t k = 0; k < it.carries; k++) flows[k] = linear[it.constants + k];
+  std::vector<bool> fixed;  // inputs that are not linear
+  for (std::size_t k = 0; k < linear.size(); k++) fixed.push_back(!linear[k]);
+  const auto first_carry = fixed.begin() + static_cast<std::ptrdiff_t>(it.constants);
+  const Arrays carries =
+      carry_sequences(t.node, t.in, Arrays(t.node.out().size()),
+                      {first_carry, first_carry + static_cast<std::ptrdiff_t>(it.carries)});
   Graph part{body.in, {}, {}};
   for (std::size_t k = 0; k < flows.size(); k++)
     if (flows[k]) part.out.push_back(body.out[k]);
   const Graph back = t.graphs.transpose(part, linear);
-  const auto cotangent = [&](std::size_t k) {
+  std::span<const Array> come = back.in, go = back.out;
+  const Arrays input = next_where(fixed, come), cotangent = next_where(flows, come),
+               gone = next_where(linear, go);
+  const auto given = [&](std::size_t k) {
     return t.cotangents[k].has_value() ? t.cotangents[k] : zeros_of(t.node.type(k));
   };
 
-  Iteration reverse = it;
-  reverse.reverse = !it.reverse;
-  Graph g;
-  Arrays operands;
-  const auto add = [&](const Array& input, const Array& operand) {
-    g.in.push_back(input);
-    operands.push_back(operand);
-  };
-  std::vector<Array> of_input(body.in.size());  // in `back`: of inputs that are not linear, themselves
-  std::size_t next = 0;
-  for (std::size_t k = 0; k < body.in.size(); k++)
-    if (!linear[k]) of_input[k] = back.in[next++];
-  std::vector<Array> of_result(flows.size());  // in `back`: the cotangents that come in
-  for (std::size_t k = 0; k < flows.size(); k++)
-    if (flows[k]) of_result[k] = back.in[next++];
-  std::vector<Array> gone_out(body.in.size());  // and those that go out, of linear inputs
-  next = 0;
-  for (std::size_t k = 0; k < body.in.size(); k++)
-    if (linear[k]) gone_out[k] = back.out[next++];
-
-  for (std::size_t k = 0; k < it.constants; k++)
-    if (!linear[k]) add(of_input[k], t.in[k]);
-  reverse.constants = g.in.size();
   const RecordingWalk walk;
+  IterationDraft d{it, {}, {}, {}};
+  d.it.reverse = !it.reverse;
+  for (std::size_t k = 0; k < it.constants; k++)
+    if (fixed[k]) d.take(input[k], t.in[k]);
+  d.end_constants();
   for (std::size_t k = 0; k < it.carries; k++)
     if (flows[k]) {
-      add(of_result[k], cotangent(k));
-      g.out.push_back(gone_out[it.constants + k]);
+      d.take(cotangent[k], given(k));
+      d.give(gone[it.constants + k], it.constants + k);
     }
   for (std::size_t k = 0; k < it.constants; k++)
     if (linear[k]) {
       const Type& type = type_of(body.in[k]);
-      add(placeholder(type), zeros_of(type));
-      g.out.push_back(prim::add(g.in.back(), gone_out[k]));
+      d.take(placeholder(type), zeros_of(type));
+      d.give(prim::add(d.body.in.back(), gone[k]), k);
     }
-  reverse.carries = g.in.size() - reverse.constants;
+  d.end_carries();
   for (std::size_t k = 0; k < it.carries; k++)
-    if (fixed[k]) add(of_input[it.constants + k], carries[k]);
+    if (fixed[it.constants + k]) d.take(input[it.constants + k], carries[k]);
   for (std::size_t k = it.first_element(); k < body.in.size(); k++)
-    if (!linear[k]) add(of_input[k], t.in[k]);
+    if (fixed[k]) d.take(input[k], t.in[k]);
   for (std::size_t k = it.carries; k < flows.size(); k++)
-    if (flows[k]) add(of_result[k], cotangent(k));
+    if (flows[k]) d.take(cotangent[k], given(k));
   for (std::size_t k = it.first_element(); k < body.in.size(); k++)
-    if (linear[k]) g.out.push_back(gone_out[k]);
-  reverse.body = std::make_shared<const Graph>(std::move(g));
-  const Arrays given = record_iteration(reverse, operands);
-
-  Arrays result(t.in.size());
-  next = 0;
-  for (std::size_t k = it.constants; k < it.first_element(); k++)
-    if (linear[k]) result[k] = given[next++];
-  for (std::size_t k = 0; k < it.constants; k++)
-    if (linear[k]) result[k] = given[next++];
-  for (std::size_t k = it.first_element(); k < body.in.size(); k++)
-    if (linear[k]) result[k] = given[next++];
-  return result;
+    if (linear[k]) d.give(gone[k], k);
+  return d.record(t.in.size());
 }
 
 // Rows and the dimension along which elements are stacked change places.

@@ -143,11 +143,12 @@ core::Arrays core::scan(MapBody f, std::span<const ScanLeaf> init, std::span<con
   it.carries = carries.size();
   it.length = length;
   it.reverse = options.reverse;
-  Graph body;
+  const auto body = std::make_shared<Graph>();
+  it.body = body;
   Arrays operands = std::move(s.captured);
-  body.in.assign(s.graph.in.begin() + static_cast<std::ptrdiff_t>(s.in.size()), s.graph.in.end());
-  body.in.insert(body.in.end(), s.graph.in.begin(),
-                 s.graph.in.begin() + static_cast<std::ptrdiff_t>(s.in.size()));
+  body->in.assign(s.graph.in.begin() + static_cast<std::ptrdiff_t>(s.in.size()), s.graph.in.end());
+  body->in.insert(body->in.end(), s.graph.in.begin(),
+                  s.graph.in.begin() + static_cast<std::ptrdiff_t>(s.in.size()));
   for (std::size_t k = 0; k < carries.size(); k++)
     operands.push_back(prim::cast(carries[k], s.in[k].dtype, s.in[k].weak));
   Arrays result;
@@ -162,13 +163,11 @@ core::Arrays core::scan(MapBody f, std::span<const ScanLeaf> init, std::span<con
   }
   operands.insert(operands.end(), elements.begin(), elements.end());
   for (const Array& out : s.graph.out)
-    if (out.has_value()) body.out.push_back(out);
+    if (out.has_value()) body->out.push_back(out);
   // A derivative asks for the carries of every step, where nobody does the compiler leaves them out; what never changes is none.
   if (core::tracing() || !trace_state().gradients.empty())
     for (std::size_t k = 0; k < it.carries; k++)
-      if (body.out[k].node() != body.in[it.constants + k].node())
-        body.out.push_back(body.in[it.constants + k]);
-  it.body = std::make_shared<const Graph>(std::move(body));
+      if (!it.keeps(k)) body->out.push_back(body->in[it.constants + k]);
   const Arrays given = record_iteration(it, operands);
   std::size_t next = 0;
   for (const Array& out : s.graph.out) result.push_back(out.has_value() ? given[next++] : Array());
