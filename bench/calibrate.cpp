@@ -7,8 +7,8 @@
 #include <map>
 
 #include "bench.h"
-#include "cpu/blas.h"
-#include "cpu/blas_core.h"
+#include "cpu/products/blas.h"
+#include "cpu/products/blas_core.h"
 
 namespace sa = shardarray;
 

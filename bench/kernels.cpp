@@ -12,7 +12,7 @@
 #include <vector>
 
 #include "bench.h"
-#include "cpu/code_store.h"
+#include "cpu/codegen/code_store.h"
 #include "loops.h"
 #include "runtime/devices.h"
 #include "runtime/expand.h"

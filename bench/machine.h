@@ -9,8 +9,8 @@
 #include <string>
 #include <vector>
 
-#include "cpu/blas.h"
-#include "cpu/blas_core.h"
+#include "cpu/products/blas.h"
+#include "cpu/products/blas_core.h"
 #include "runtime/pool.h"
 
 namespace bench {

@@ -3,7 +3,7 @@
 #include <shardarray/shardarray.h>
 
 #include "bench.h"
-#include "cpu/blas.h"
+#include "cpu/products/blas.h"
 #include "machine.h"
 #include "runtime/pool.h"
 

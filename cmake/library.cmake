@@ -29,12 +29,12 @@ function(shardarray_precompile target header)
 endfunction()
 
 file(GLOB_RECURSE sources CONFIGURE_DEPENDS ${PROJECT_SOURCE_DIR}/src/*.cpp)
-list(FILTER sources EXCLUDE REGEX "/src/cpu/llvm/")
+list(FILTER sources EXCLUDE REGEX "/src/cpu/codegen/llvm/")
 list(FILTER sources EXCLUDE REGEX "/src/cuda/")
 set(v3_sources ${sources})
-list(FILTER v3_sources INCLUDE REGEX "/src/cpu/[^/]*_v3\\.cpp$")
+list(FILTER v3_sources INCLUDE REGEX "/src/cpu/.*_v3\\.cpp$")
 set(loop_sources ${sources})
-list(FILTER loop_sources INCLUDE REGEX "/src/cpu/[^/]*_(baseline|v3)\\.cpp$")
+list(FILTER loop_sources INCLUDE REGEX "/src/cpu/.*_(baseline|v3)\\.cpp$")
 
 # Inner loops are compiled once for any CPU and once for AVX2 and FMA; the choice falls at run time.
 set_source_files_properties(${loop_sources} PROPERTIES
@@ -46,7 +46,7 @@ else()
   list(REMOVE_ITEM sources ${v3_sources})
 endif()
 
-set_source_files_properties(${PROJECT_SOURCE_DIR}/src/cpu/scan.cpp PROPERTIES
+set_source_files_properties(${PROJECT_SOURCE_DIR}/src/cpu/library/scan.cpp PROPERTIES
   COMPILE_OPTIONS "$<$<CONFIG:Release>:-O3>" SKIP_PRECOMPILE_HEADERS ON)
 # What instantiates the function objects of math.h (src/ops/function.h).
 foreach(family arithmetic logic math)

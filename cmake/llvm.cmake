@@ -4,7 +4,8 @@
 # What both sides must agree on: the headers of floors 0 to 2 and of the seam, and the compiler.
 file(GLOB seam_headers CONFIGURE_DEPENDS
   ${PROJECT_SOURCE_DIR}/include/shardarray/*.h ${PROJECT_SOURCE_DIR}/src/base/*.h ${PROJECT_SOURCE_DIR}/src/layout/*.h
-  ${PROJECT_SOURCE_DIR}/src/runtime/*.h ${PROJECT_SOURCE_DIR}/src/runtime/*.inc ${PROJECT_SOURCE_DIR}/src/cpu/*.h)
+  ${PROJECT_SOURCE_DIR}/src/runtime/*.h ${PROJECT_SOURCE_DIR}/src/runtime/*.inc
+  ${PROJECT_SOURCE_DIR}/src/cpu/*.h ${PROJECT_SOURCE_DIR}/src/cpu/*/*.h)
 set_property(DIRECTORY APPEND PROPERTY CMAKE_CONFIGURE_DEPENDS ${seam_headers})
 set(seam_text "${CMAKE_CXX_COMPILER_ID} ${CMAKE_CXX_COMPILER_VERSION}")
 foreach(header IN LISTS seam_headers)
@@ -16,7 +17,7 @@ string(SUBSTRING ${seam_hash} 0 16 seam_hash)
 set(generated ${PROJECT_BINARY_DIR}/generated)
 set(shared_sources ${PROJECT_SOURCE_DIR}/src/base/dtype.cpp ${PROJECT_SOURCE_DIR}/src/runtime/kernel.cpp
   ${PROJECT_SOURCE_DIR}/src/runtime/evaluate_instruction.cpp)
-file(GLOB plugin_files CONFIGURE_DEPENDS ${PROJECT_SOURCE_DIR}/src/cpu/llvm/*)
+file(GLOB plugin_files CONFIGURE_DEPENDS ${PROJECT_SOURCE_DIR}/src/cpu/codegen/llvm/*)
 list(APPEND plugin_files ${shared_sources})
 set_property(DIRECTORY APPEND PROPERTY CMAKE_CONFIGURE_DEPENDS ${plugin_files})
 set(generator_text "${seam_hash}")
@@ -48,7 +49,7 @@ if(NOT TARGET LLVM)
   return()
 endif()
 
-file(GLOB plugin_sources CONFIGURE_DEPENDS ${PROJECT_SOURCE_DIR}/src/cpu/llvm/*.cpp)
+file(GLOB plugin_sources CONFIGURE_DEPENDS ${PROJECT_SOURCE_DIR}/src/cpu/codegen/llvm/*.cpp)
 add_library(shardarray_llvm MODULE ${plugin_sources} ${shared_sources})
 set_target_properties(shardarray_llvm PROPERTIES CXX_VISIBILITY_PRESET hidden VISIBILITY_INLINES_HIDDEN ON)
 target_include_directories(shardarray_llvm PRIVATE

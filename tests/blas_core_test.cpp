@@ -1,5 +1,5 @@
 // The core type for the BLAS: calibrated on this machine, or the fixed rule.
-#include "cpu/blas_core.h"
+#include "cpu/products/blas_core.h"
 
 #include <doctest/doctest.h>
 #include <stdlib.h>

@@ -15,7 +15,7 @@
 #include <vector>
 
 #include "codegen_helpers.h"
-#include "cpu/code_store.h"
+#include "cpu/codegen/code_store.h"
 #include "cpu_helpers.h"
 #include "kernel_helpers.h"
 #include "kernel_random.h"

@@ -5,8 +5,8 @@
 #include <memory>
 #include <vector>
 
-#include "cpu/codegen.h"
-#include "cpu/loops.h"
+#include "cpu/codegen/codegen.h"
+#include "cpu/loops/loops.h"
 #include "shardarray/error.h"
 
 namespace shardarray::testing {

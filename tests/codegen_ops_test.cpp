@@ -1,7 +1,7 @@
 // The interpreter and generated code beside each other, through the whole library: the same bits.
 #include <cmath>
 
-#include "cpu/compiled_work.h"
+#include "cpu/codegen/compiled_work.h"
 #include "program_of.h"
 #include "shardarray/random.h"
 #include "with_codegen.h"

@@ -5,7 +5,7 @@
 #include <string>
 
 #include "codegen_helpers.h"
-#include "cpu/compiled_work.h"
+#include "cpu/codegen/compiled_work.h"
 #include "cpu_helpers.h"
 #include "kernel_helpers.h"
 #include "kernel_random.h"

@@ -11,7 +11,7 @@
 #include <thread>
 #include <vector>
 
-#include "cpu/code_store.h"
+#include "cpu/codegen/code_store.h"
 #include "cpu_helpers.h"
 #include "kernel_check.h"
 #include "kernel_random.h"

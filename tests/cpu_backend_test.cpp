@@ -12,8 +12,8 @@
 #include <type_traits>
 #include <vector>
 
-#include "cpu/blas.h"
-#include "cpu/gemm.h"
+#include "cpu/products/blas.h"
+#include "cpu/products/gemm.h"
 #include "cpu_helpers.h"
 
 namespace cpu_backend_test {

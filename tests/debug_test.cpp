@@ -6,7 +6,7 @@
 #include <sstream>
 #include <string>
 
-#include "cpu/codegen.h"
+#include "cpu/codegen/codegen.h"
 #include "shardarray/shardarray.h"
 
 namespace debug_test {

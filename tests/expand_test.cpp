@@ -10,7 +10,7 @@
 #include <string>
 #include <vector>
 
-#include "cpu/interpreter.h"
+#include "cpu/loops/interpreter.h"
 #include "runtime/expand.h"
 #include "scale.h"
 #include "shardarray/error.h"

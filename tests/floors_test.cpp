@@ -42,14 +42,14 @@ const std::map<std::string, int> public_floor = {
 };
 const std::regex heavy("fmt/.*|llvm.*|cuda.*|cublas.*|curand.*|nvrtc.*|nccl.*|mpi\\.h");
 // Folders whose headers only their own plug-in sees, and the headers that only they may bring in.
-const std::string llvm_plugin = "cpu/llvm/", cuda_plugin = "cuda/";
+const std::string llvm_plugin = "cpu/codegen/llvm/", cuda_plugin = "cuda/";
 const std::regex cuda_header("cuda.*|cublas.*|curand.*|nvrtc.*|nccl.*");
 // Written by CMake.
 const std::vector<std::string> generated = {"abi_hash.h", "generator_hash.h"};
 
 bool is_backend(const std::string& room) { return room == "cpu" || room == "cuda" || room == "mpi"; }
 
-// The folder of a path relative to src/ or include/: `cpu` of `cpu/gemm.h`, `shardarray` of a public header.
+// The folder of a path relative to src/ or include/: `cpu` of `cpu/products/gemm.h`, `shardarray` of a public header.
 std::string folder(const std::string& path) { return path.substr(0, path.find('/')); }
 
 int floor_of(const std::map<std::string, int>& floors, const std::string& key) {
@@ -63,8 +63,9 @@ std::string objection(const std::string& file, const std::string& target, bool q
   const bool is_public = room == "shardarray", is_header = file.ends_with(".h");
   const bool in_plugin = file.starts_with(llvm_plugin);
   if (target.starts_with("llvm/") && !quoted)
-    return in_plugin ? "" : "only the plug-in in cpu/llvm/ may know LLVM";
-  if (target.starts_with(llvm_plugin) && !in_plugin) return "the plug-in is seen through cpu/codegen.h";
+    return in_plugin ? "" : "only the plug-in in cpu/codegen/llvm/ may know LLVM";
+  if (target.starts_with(llvm_plugin) && !in_plugin)
+    return "the plug-in is seen through cpu/codegen/codegen.h";
   if (!quoted && std::regex_match(target, cuda_header) && !file.starts_with(cuda_plugin))
     return "only the plug-in in cuda/ may know CUDA";
   if (target.starts_with(cuda_plugin) && !file.starts_with(cuda_plugin))
@@ -178,11 +179,11 @@ TEST_CASE("floors: the rule itself") {
       {"layout/tiles.cpp", "attic/layout.h", true, false},
       {"attic/tiles.cpp", "base/hash.h", true, false},
       {"base/shape.cpp", "shardarray/sharding.h", true, false},
-      {"graph/node.h", "cpu/gemm.h", true, false},
-      {"cpu/gemm.cpp", "runtime/pool.h", true, true},
-      {"cpu/gemm.cpp", "graph/node.h", true, false},
-      {"cpu/gemm.cpp", "shardarray/dtype.h", true, true},
-      {"cpu/gemm.cpp", "shardarray/sharding.h", true, false},
+      {"graph/node.h", "cpu/products/gemm.h", true, false},
+      {"cpu/products/gemm.cpp", "runtime/pool.h", true, true},
+      {"cpu/products/gemm.cpp", "graph/node.h", true, false},
+      {"cpu/products/gemm.cpp", "shardarray/dtype.h", true, true},
+      {"cpu/products/gemm.cpp", "shardarray/sharding.h", true, false},
       {"shardarray/sharding.h", "shardarray/device.h", true, true},
       {"shardarray/sharding.h", "layout/layout.h", true, false},
       {"shardarray/device.h", "shardarray/sharding.h", true, false},
@@ -193,21 +194,21 @@ TEST_CASE("floors: the rule itself") {
       {"mpi/control.h", "mpi.h", false, false},
       {"mpi/control.cpp", "mpi.h", false, true},
       {"base/shape.cpp", "fmt/core.h", false, true},
-      {"cpu/llvm/values.h", "llvm/IR/Module.h", false, true},
-      {"cpu/codegen.cpp", "llvm/IR/Module.h", false, false},
-      {"cpu/codegen.cpp", "cpu/llvm/values.h", true, false},
-      {"cpu/llvm/values.cpp", "cpu/codegen.h", true, true},
-      {"cpu/llvm/values.cpp", "graph/node.h", true, false},
-      {"cpu/codegen.cpp", "abi_hash.h", true, true},
+      {"cpu/codegen/llvm/values.h", "llvm/IR/Module.h", false, true},
+      {"cpu/codegen/codegen.cpp", "llvm/IR/Module.h", false, false},
+      {"cpu/codegen/codegen.cpp", "cpu/codegen/llvm/values.h", true, false},
+      {"cpu/codegen/llvm/values.cpp", "cpu/codegen/codegen.h", true, true},
+      {"cpu/codegen/llvm/values.cpp", "graph/node.h", true, false},
+      {"cpu/codegen/codegen.cpp", "abi_hash.h", true, true},
       {"runtime/plugin.h", "abi_hash.h", true, false},
       {"cuda/driver.cpp", "cuda_runtime_api.h", false, true},
       {"cuda/driver.h", "cuda_runtime_api.h", false, false},
       {"runtime/platforms.cpp", "cuda_runtime_api.h", false, false},
       {"runtime/platforms.cpp", "cuda/gpu.h", true, false},
-      {"cpu/gemm.cpp", "kernels/gemm.cuh", true, false},
+      {"cpu/products/gemm.cpp", "kernels/gemm.cuh", true, false},
       {"cuda/launches.cpp", "kernels/gemm.cuh", true, true},
       {"cuda/backend.cpp", "layout/layout.h", true, true},
-      {"cuda/backend.cpp", "cpu/gemm.h", true, false},
+      {"cuda/backend.cpp", "cpu/products/gemm.h", true, false},
       {"cuda/backend.cpp", "graph/node.h", true, false},
   };
   for (const Row& r : rows) {

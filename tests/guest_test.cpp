@@ -25,8 +25,8 @@
 #endif
 
 #include "codegen_helpers.h"
-#include "cpu/blas.h"
-#include "cpu/code_store.h"
+#include "cpu/codegen/code_store.h"
+#include "cpu/products/blas.h"
 #include "cpu_helpers.h"
 #include "kernel_helpers.h"
 #include "process_helpers.h"

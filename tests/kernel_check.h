@@ -7,7 +7,7 @@
 #include <vector>
 
 #include "codegen_helpers.h"
-#include "cpu/loop_nest.h"
+#include "cpu/loops/loop_nest.h"
 #include "kernel_helpers.h"
 
 namespace shardarray::test {

@@ -16,7 +16,7 @@
 #include <string>
 #include <vector>
 
-#include "cpu/interpreter.h"
+#include "cpu/loops/interpreter.h"
 #include "runtime/kernel.h"
 #include "sources.h"
 

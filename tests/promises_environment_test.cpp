@@ -10,7 +10,7 @@
 #include <string>
 #include <vector>
 
-#include "cpu/codegen.h"
+#include "cpu/codegen/codegen.h"
 #include "process_helpers.h"
 #include "program_of.h"
 #include "runtime/object_cache.h"

@@ -6,7 +6,7 @@
 #include <vector>
 
 #include "compile/passes.h"
-#include "cpu/gemm.h"
+#include "cpu/products/gemm.h"
 #include "program_of.h"
 #include "runtime/devices.h"
 #include "shardarray/shardarray.h"

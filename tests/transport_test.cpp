@@ -6,7 +6,7 @@
 #include <functional>
 #include <future>
 
-#include "cpu/exchange.h"
+#include "cpu/exchange/exchange.h"
 #include "execute/launch.h"
 #include "shardarray/shardarray.h"
 

@@ -1,6 +1,6 @@
 // The interpreter and generated code beside each other.
 #pragma once
-#include "cpu/code_store.h"
+#include "cpu/codegen/code_store.h"
 #include "op_data.h"
 #include "runtime/devices.h"
 

@@ -5,7 +5,7 @@
 #include <utility>
 
 #include "base/ceil_div.h"
-#include "cpu/loop_nest.h"
+#include "cpu/loops/loop_nest.h"
 
 namespace shardarray {
 namespace {

@@ -8,7 +8,7 @@
 #include <utility>
 #include <vector>
 
-#include "cpu/compiled_work.h"
+#include "cpu/codegen/compiled_work.h"
 #include "runtime/task_graph.h"
 #include "shardarray/error.h"
 

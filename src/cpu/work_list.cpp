@@ -5,7 +5,7 @@
 #include <algorithm>
 #include <utility>
 
-#include "cpu/exchange.h"
+#include "cpu/exchange/exchange.h"
 #include "shardarray/error.h"
 
 namespace shardarray {

@@ -5,9 +5,9 @@
 #include <vector>
 
 #include "cpu/called_program.h"
-#include "cpu/gemm.h"
-#include "cpu/interpreter.h"
-#include "cpu/library_call.h"
+#include "cpu/library/library_call.h"
+#include "cpu/loops/interpreter.h"
+#include "cpu/products/gemm.h"
 #include "runtime/step_ranges.h"
 #include "runtime/task_graph.h"
 #include "runtime/transport.h"

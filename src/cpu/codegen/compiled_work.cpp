@@ -1,0 +1,285 @@
+#include "cpu/codegen/compiled_work.h"
+
+#include <algorithm>
+#include <map>
+#include <optional>
+#include <utility>
+#include <variant>
+
+#include "cpu/address.h"
+
+namespace shardarray {
+
+void CompiledWork::Product::run(void* const* bases, std::int64_t begin, std::int64_t end) const {
+  const std::int64_t box[] = {begin, end};
+  code.function(ArgumentAddresses(bases, args).data(), nullptr, box);
+}
+
+namespace {
+
+// Under this a call's own cost counts: extents and strides become part of the code.
+constexpr double small_loop_ns = 1000;
+// What an epilogue may have: it is repeated for every vector of a block.
+constexpr std::size_t most_following = 16;
+// How far behind a product the loop that takes its elements is looked for, and then another reader of C.
+constexpr std::size_t most_between = 64, most_behind = 256;
+
+bool overlap(const MemoryRanges& a, const MemoryRanges& b) {
+  return std::any_of(a.begin(), a.end(), [&](const MemoryRange& x) {
+    return std::any_of(b.begin(), b.end(), [&](const MemoryRange& y) { return overlap(x, y); });
+  });
+}
+/// Whether two works have to keep their order.
+bool conflict(const Work& a, const Work& b) {
+  return overlap(a.writes, b.writes) || overlap(a.writes, b.reads) || overlap(a.reads, b.writes);
+}
+
+/// The kernel's loop over the elements of C as an epilogue; none where it is another kind of loop.
+std::optional<GemmEpilogue> epilogue_of(const Work& loop, const GemmSpec& g, const Ref& c,
+                                        const MemoryRange& c_range) {
+  const Kernel& k = *loop.loop->kernel;
+  const Loop::Item& item = *loop.item;
+  const auto excluded = [](const Instr& in) {
+    return in.code == Code::index || in.code == Code::load_at || in.code == Code::call;
+  };
+  if (k.stages.size() != 1 || k.stages[0].inner || k.code.size() > most_following ||
+      std::any_of(k.code.begin(), k.code.end(), excluded))
+    return std::nullopt;
+  GemmEpilogue e{loop.loop->kernel, k.args.size(), {}, true};
+  for (std::size_t a = 0; a < k.args.size(); a++) {
+    const Ref& r = item.args[a].ref;
+    if (!k.args[a].output && k.args[a].type == g.type && r.base == c.base && r.offset == c.offset)
+      e.product = a;
+  }
+  if (e.product == k.args.size()) return std::nullopt;
+  // Which dimension of the domain is the batch, the rows, the columns.
+  const Shape& strides = item.args[e.product].strides;
+  struct Axis {
+    std::int64_t extent, stride;
+    int dim = -1;
+  } axes[] = {{g.batch, g.c_batch}, {g.m, g.c_row}, {g.n, g.c_col}};
+  for (std::size_t d = 0; d < item.extents.size(); d++) {
+    if (item.extents[d] == 1) continue;
+    const auto axis = std::find_if(std::begin(axes), std::end(axes), [&](const Axis& x) {
+      return x.dim < 0 && x.extent == item.extents[d] && x.stride == strides[d];
+    });
+    if (axis == std::end(axes)) return std::nullopt;
+    axis->dim = static_cast<int>(d);
+  }
+  for (const Axis& x : axes)
+    if (x.extent > 1 && x.dim < 0) return std::nullopt;
+  for (std::size_t a = 0; a < k.args.size(); a++) {
+    const LoopArg& arg = item.args[a];
+    const auto walk = [&](const Axis& x) {
+      return x.dim < 0 ? 0
+                       : arg.strides[static_cast<std::size_t>(x.dim)] *
+                             static_cast<std::int64_t>(itemsize(k.args[a].type));
+    };
+    e.args.push_back({walk(axes[0]), walk(axes[1]), walk(axes[2])});
+    // C itself is read and overwritten element by element only.
+    const MemoryRange range = tile_range(arg.ref, arg.first, arg.bytes);
+    const bool same = arg.ref.offset == c.offset && arg.strides == strides && k.args[a].type == g.type;
+    if (a != e.product && overlap(c_range, range) && !(same && k.args[a].output)) return std::nullopt;
+  }
+  return e;
+}
+
+}  // namespace
+
+/// Works on their way to code. Those that stand apart are not joined with others.
+class WorkCompiler {
+ public:
+  WorkCompiler(const WorkList& works, CodeTier tier, const std::vector<bool>& apart)
+      : works_(works), tier_(tier) {
+    double cost = 0;
+    for (std::size_t w = 0; w < apart.size(); w++) cost += add(w, apart[w]);
+    join_epilogues();
+    join_sequences(cost < TaskGraph::small_ns);
+  }
+
+  /// Null where there is no code to be had, or where a joint piece failed: `apart` are its works too, then.
+  std::unique_ptr<CompiledWork> run(std::vector<bool>& apart) {
+    std::vector<CodeSpec> specs;
+    for (const Piece& p : pieces_)
+      if (const auto* const nest = std::get_if<LoopNest>(&p.code)) specs.emplace_back(nest->spec());
+      else if (const auto* const gemm = std::get_if<GemmSpec>(&p.code)) specs.emplace_back(*gemm);
+      else if (const auto* const all = std::get_if<SequenceSpec>(&p.code)) specs.emplace_back(*all);
+    const auto code = try_compile(specs, tier_);
+    if (!code) return nullptr;
+    std::unique_ptr<CompiledWork> to(new CompiledWork);
+    std::size_t next = 0;
+    bool again = false;
+    for (Piece& p : pieces_) {
+      const MachineCode* const c = p.has_code() ? &(*code)[next++] : nullptr;
+      if (c != nullptr && c->function == nullptr) {
+        again = again || p.members.size() > 1;
+        to->complete_ = false;
+        for (const std::size_t m : p.members) apart[m] = true;
+        p.work = works_.all()[p.members[0]];
+      } else if (c != nullptr) {
+        give_code(p, *c, *to);
+      }
+      to->all_.push_back(std::move(p.work));
+    }
+    if (again) return nullptr;
+    BlockedWork::join(to->all_, to->blocked_);
+    return to;
+  }
+
+ private:
+  struct Piece {
+    Work work;
+    std::variant<std::monostate, LoopNest, GemmSpec, SequenceSpec> code = {};  // none: it runs as it did
+    std::vector<Ref> args = {};                                                // of a product's function
+    std::vector<std::size_t> members = {};                                     // the works that it is made of
+    bool apart = false;
+    bool has_code() const { return !std::holds_alternative<std::monostate>(code); }
+    bool is_kernel() const {
+      return std::holds_alternative<LoopNest>(code) || std::holds_alternative<GemmSpec>(code);
+    }
+  };
+
+  static void give_code(Piece& p, const MachineCode& code, CompiledWork& to) {
+    const double cost = p.work.units.cost_ns;
+    p.work.least_units = 1;
+    if (auto* const nest = std::get_if<LoopNest>(&p.code)) {
+      p.work.grain = nest->grain();
+      p.work.units = all_units(to.loops_.emplace_back(CompiledWork::UnitLoop{std::move(*nest), code}));
+    } else if (const auto* const gemm = std::get_if<GemmSpec>(&p.code))
+      p.work.units = task_of(to.products_.emplace_back(CompiledWork::Product{std::move(p.args), code}), 0,
+                             gemm->batch, cost);
+    else p.work.units = task_of(to.sequences_.emplace_back(CompiledWork::Sequence{code}), 0, 1, cost);
+  }
+
+  double add(std::size_t number, bool apart) {
+    const Work& w = works_.all()[number];
+    Piece& p = pieces_.emplace_back(Piece{w});
+    p.members = {number};
+    p.apart = apart;
+    double& cost = p.work.units.cost_ns;
+    if (w.loop) {
+      LoopNest nest(w.loop->kernel, *w.item);
+      if (!nest.has_points()) return 0;  // a sum of nothing is written
+      cost = nest.cost_ns();
+      if (cost < small_loop_ns) nest.fix_numbers();
+      p.code = std::move(nest);
+    } else if (w.gemm) {
+      if (auto spec = w.gemm->spec()) p.code = std::move(*spec);
+      p.args = {w.gemm->item().a, w.gemm->item().b, w.gemm->item().c};
+    }
+    return cost;
+  }
+
+  // The first loop that touches a product runs with it, where it takes it element by element and may come as early.
+  void join_epilogues() {
+    std::vector<bool> gone(pieces_.size(), false);
+    for (std::size_t k = 0; k < pieces_.size(); k++) {
+      Piece& p = pieces_[k];
+      auto* const g = std::get_if<GemmSpec>(&p.code);
+      if (!g || p.apart) continue;
+      const MemoryRange c = p.work.writes[0];
+      const std::size_t end = std::min(pieces_.size(), k + 1 + most_between);
+      std::size_t j = k + 1;
+      while (j < end && (gone[j] || !touches(pieces_[j].work, c))) j++;
+      if (j == end || pieces_[j].apart || !std::holds_alternative<LoopNest>(pieces_[j].code)) continue;
+      const Work& loop = pieces_[j].work;
+      auto epilogue = epilogue_of(loop, *g, p.args[2], c);
+      bool early = epilogue && !overlap(loop.writes, p.work.reads);
+      for (std::size_t i = k + 1; early && i < j; i++) early = gone[i] || !conflict(loop, pieces_[i].work);
+      if (!early) continue;
+      epilogue->keep = needed(c, j);
+      for (std::size_t a = 0; a < epilogue->args.size(); a++)
+        if (a != epilogue->product) p.args.push_back(loop.item->args[a].ref);
+      g->epilogue = std::move(epilogue);
+      p.work.units.cost_ns += loop.units.cost_ns;
+      for (const MemoryRange& r : loop.reads)
+        if (!overlap(r, c)) p.work.reads.push_back(r);
+      p.work.writes.insert(p.work.writes.end(), loop.writes.begin(), loop.writes.end());
+      p.members.push_back(pieces_[j].members[0]);
+      gone[j] = true;
+    }
+    std::size_t kept = 0;
+    for (std::size_t k = 0; k < pieces_.size(); k++)
+      if (!gone[k] && kept++ != k) pieces_[kept - 1] = std::move(pieces_[k]);
+    pieces_.resize(kept);
+  }
+
+  static bool touches(const Work& w, const MemoryRange& r) {
+    return overlap(w.reads, {r}) || overlap(w.writes, {r});
+  }
+
+  // Whether somebody reads what piece j finds in `r`.
+  bool needed(const MemoryRange& r, std::size_t j) const {
+    const auto covers = [&](const MemoryRange& w) {
+      return w.base == r.base && w.lo <= r.lo && w.hi >= r.hi;
+    };
+    for (std::size_t k = j; k < pieces_.size(); k++) {
+      const Work& w = pieces_[k].work;
+      if (k > j + most_behind) return true;
+      if (k > j && overlap(w.reads, {r})) return true;
+      if (std::any_of(w.writes.begin(), w.writes.end(), covers)) return false;
+    }
+    return r.base >= works_.scratch_bases();
+  }
+
+  // Neighbours that have code become one function: in a small program all, else those whose tasks would cost as much as they.
+  void join_sequences(bool small_program) {
+    std::vector<Piece> joined;
+    for (std::size_t k = 0; k < pieces_.size();) {
+      std::size_t end = k;
+      double cost = 0;
+      const auto joins = [&](const Piece& p) {
+        const double own = p.work.units.cost_ns;
+        return p.is_kernel() && !p.apart && (small_program || (own < small_loop_ns && cost + own < chunk_ns));
+      };
+      while (end < pieces_.size() && joins(pieces_[end])) cost += pieces_[end++].work.units.cost_ns;
+      if (end - k > 1) joined.push_back(sequence(std::span(pieces_).subspan(k, end - k)));
+      else joined.push_back(std::move(pieces_[end = k]));
+      k = std::max(end, k + 1);
+    }
+    pieces_ = std::move(joined);
+  }
+
+  static Piece sequence(std::span<Piece> pieces) {
+    Piece all{Work{{}, {}, Task{}}};
+    SequenceSpec spec;
+    std::map<CodeKey, std::size_t> known;
+    for (Piece& p : pieces) {
+      SequenceSpec::Call call;
+      std::optional<KernelSpec> kernel;
+      if (auto* const nest = std::get_if<LoopNest>(&p.code)) {
+        nest->fix_numbers();
+        kernel = nest->spec();
+        call.args = nest->refs();
+        call.numbers = nest->numbers();
+      } else {
+        kernel = std::get<GemmSpec>(std::move(p.code));
+        call.args = std::move(p.args);
+      }
+      const auto [it, fresh] = known.try_emplace(key_of(*kernel), spec.kernels.size());
+      if (fresh) spec.kernels.push_back(std::move(*kernel));
+      call.kernel = it->second;
+      spec.calls.push_back(std::move(call));
+      all.members.insert(all.members.end(), p.members.begin(), p.members.end());
+      all.work.units.cost_ns += p.work.units.cost_ns;
+      all.work.add_ranges(p.work);
+    }
+    all.code = std::move(spec);
+    return all;
+  }
+
+  const WorkList& works_;
+  CodeTier tier_;
+  std::vector<Piece> pieces_;
+};
+
+std::unique_ptr<CompiledWork> CompiledWork::make(const WorkList& works, CodeTier tier) {
+  std::vector<bool> apart(works.all().size(), false);
+  for (;;) {  // every round sets more works apart, mostly there is one
+    const std::vector<bool> before = apart;
+    if (auto code = WorkCompiler(works, tier, apart).run(apart)) return code;
+    if (apart == before) return nullptr;
+  }
+}
+
+}  // namespace shardarray

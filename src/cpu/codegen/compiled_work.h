@@ -1,0 +1,56 @@
+// WorkList as generated code: small products take along what follows on their elements, where a whole program is small its kernels
+// become functions that run one after another without leaving the code, and large works over the same elements become passes.
+#pragma once
+#include <deque>
+#include <memory>
+#include <vector>
+
+#include "cpu/blocked_work.h"
+#include "cpu/codegen/code_store.h"
+#include "cpu/work_list.h"
+
+namespace shardarray {
+
+class CompiledWork {
+ public:
+  /// Null where there is no code to be had in this process. `works` live longer.
+  static std::unique_ptr<CompiledWork> make(const WorkList& works, CodeTier tier);
+  /// Whether all that can be code is; else some of it failed and may succeed another time.
+  bool complete() const { return complete_; }
+  /// In an order that gives the same values. What has no code runs as it did.
+  const std::vector<Work>& all() const { return all_; }
+
+  /// A loop, in units.
+  struct UnitLoop {
+    LoopNest nest;
+    MachineCode code;
+    void run(void* const* bases, std::int64_t begin, std::int64_t end) const {
+      nest.run(code.function, bases, begin, end);
+    }
+    std::int64_t units() const { return nest.units(); }
+    double cost_ns() const { return nest.cost_ns(); }
+  };
+  /// A product with its epilogue: units are the entries of its batch.
+  struct Product {
+    std::vector<Ref> args;
+    MachineCode code;
+    void run(void* const* bases, std::int64_t begin, std::int64_t end) const;
+  };
+  /// One function for all, of one unit.
+  struct Sequence {
+    MachineCode code;
+    void run(void* const* bases, std::int64_t, std::int64_t) const { code.function(bases, nullptr, nullptr); }
+  };
+
+ private:
+  friend class WorkCompiler;
+  CompiledWork() = default;
+  std::deque<UnitLoop> loops_;
+  std::deque<Product> products_;
+  std::deque<Sequence> sequences_;
+  std::deque<BlockedWork> blocked_;
+  std::vector<Work> all_;
+  bool complete_ = true;
+};
+
+}  // namespace shardarray

@@ -1,0 +1,61 @@
+// GemmEmitter: one LLVM function of a GemmSpec.
+//
+// Vectors run along the columns of B; accumulators of a block of rows and columns stay in registers over k. A B whose
+// columns are strided is turned into the stack first.
+#pragma once
+#include <string>
+#include <vector>
+
+#include "cpu/codegen/llvm/nest_emitter.h"
+#include "cpu/codegen/llvm/row_access.h"
+#include "cpu/products/gemm_spec.h"
+
+namespace shardarray::codegen {
+
+class GemmEmitter {
+ public:
+  GemmEmitter(llvm::Module& module, const GemmSpec& spec, const Machine& machine);
+  /// Adds `void name(args, numbers, box)`: args are A, B, C and those of the epilogue, the box is [first, last) of the
+  /// batch.
+  llvm::Function* emit(const std::string& name);
+
+ private:
+  /// Neighbouring columns: constant offset from the first of their group, a power of two of them.
+  struct Columns {
+    std::int64_t offset;
+    int width;
+  };
+  void product();
+  void turn();
+  void turn_square(llvm::Value* from, llvm::Value* to, llvm::Value* p, llvm::Value* j, int size);
+  void all_rows(llvm::Value* j, const std::vector<Columns>& columns);
+  void block(llvm::Value* i, std::int64_t rows, llvm::Value* j, const std::vector<Columns>& columns);
+  std::vector<llvm::Value*> carried_loop(
+      std::int64_t n, std::vector<llvm::Value*> first,
+      const std::function<std::vector<llvm::Value*>(llvm::Value* p, std::vector<llvm::Value*> now)>& body);
+  llvm::Value* load(llvm::Value* p, std::int64_t width);
+  void store(llvm::Value* p, llvm::Value* x);
+  void store_columns(llvm::Value* p, llvm::Value* x, int width);
+  /// Elements of C in row i from column j on.
+  void finish(llvm::Value* i, llvm::Value* j, llvm::Value* sum, int width);
+  void follow(llvm::Value* i, llvm::Value* j, llvm::Value* sum, int width);
+
+  /// The address `elements` behind p.
+  llvm::Value* at(llvm::Value* p, llvm::Value* elements) { return b_.CreateGEP(element_, p, elements); }
+  llvm::Value* times(llvm::Value* x, std::int64_t stride) { return b_.CreateMul(x, i64(stride)); }
+  llvm::Value* i64(std::int64_t x) { return b_.getInt64(static_cast<std::uint64_t>(x)); }
+  llvm::Type* vector(std::int64_t width) { return vector_of(element_, static_cast<int>(width)); }
+
+  llvm::Module& module_;
+  bool transposed_;
+  GemmSpec g_;
+  llvm::IRBuilder<> b_;
+  int width_;
+  Memory memory_;
+  llvm::Type* element_;
+  llvm::Value *left_ = nullptr, *right_ = nullptr, *out_ = nullptr;  // of one entry of the batch
+  std::vector<llvm::Value*> followers_;  // the epilogue's arguments, of this entry
+  std::int64_t right_row_;               // the distance of B's rows
+};
+
+}  // namespace shardarray::codegen

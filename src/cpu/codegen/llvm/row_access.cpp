@@ -1,0 +1,202 @@
+#include "cpu/codegen/llvm/row_access.h"
+
+#include <llvm/IR/Module.h>
+
+namespace shardarray::codegen {
+
+namespace {
+llvm::Align align_of(DType t) { return llvm::Align(itemsize(t)); }
+llvm::BasicBlock* block_after(llvm::IRBuilder<>& b, const char* name) {
+  return llvm::BasicBlock::Create(b.getContext(), name, b.GetInsertBlock()->getParent());
+}
+}  // namespace
+
+void emit_loop(llvm::IRBuilder<>& b, llvm::Value* begin, llvm::Value* end, llvm::Value* step,
+               const std::function<void(llvm::Value*)>& body) {
+  const auto *const first = llvm::dyn_cast<llvm::ConstantInt>(begin),
+                    *const last = llvm::dyn_cast<llvm::ConstantInt>(end),
+                    *const by = llvm::dyn_cast<llvm::ConstantInt>(step);
+  if (first && last && by && first->getSExtValue() + by->getSExtValue() >= last->getSExtValue()) {
+    if (first->getSExtValue() < last->getSExtValue()) body(begin);  // one turn
+    return;
+  }
+  emit_turns(b, begin, end, [&](llvm::Value* i) {
+    body(i);
+    return b.CreateAdd(i, step, "", true, true);
+  });
+}
+
+void emit_turns(llvm::IRBuilder<>& b, llvm::Value* begin, llvm::Value* end,
+                const std::function<llvm::Value*(llvm::Value*)>& body) {
+  llvm::BasicBlock* const before = b.GetInsertBlock();
+  llvm::BasicBlock* const loop = block_after(b, "loop");
+  llvm::BasicBlock* const exit = block_after(b, "exit");
+  b.CreateCondBr(b.CreateICmpSLT(begin, end), loop, exit);
+  b.SetInsertPoint(loop);
+  llvm::PHINode* const i = b.CreatePHI(begin->getType(), 2);
+  i->addIncoming(begin, before);
+  llvm::Value* const next = body(i);
+  i->addIncoming(next, b.GetInsertBlock());
+  b.CreateCondBr(b.CreateICmpSLT(next, end), loop, exit);
+  b.SetInsertPoint(exit);
+}
+
+void emit_if(llvm::IRBuilder<>& b, llvm::Value* condition, const std::function<void()>& body) {
+  if (const auto* const known = llvm::dyn_cast<llvm::ConstantInt>(condition)) {
+    if (known->isOne()) body();
+    return;
+  }
+  llvm::BasicBlock* const then = block_after(b, "then");
+  llvm::BasicBlock* const after = block_after(b, "after");
+  b.CreateCondBr(condition, then, after);
+  b.SetInsertPoint(then);
+  body();
+  b.CreateBr(after);
+  b.SetInsertPoint(after);
+}
+
+llvm::AllocaInst* Memory::stack(llvm::Type* t, std::uint64_t n) {
+  llvm::BasicBlock& entry = b_.GetInsertBlock()->getParent()->getEntryBlock();
+  llvm::IRBuilder<> at(&entry, entry.begin());
+  llvm::AllocaInst* const a = at.CreateAlloca(t, at.getInt64(n));
+  a->setAlignment(llvm::Align(64));
+  return a;
+}
+
+llvm::Value* Memory::buffer(DType t) {
+  llvm::Value*& known = buffers_[static_cast<unsigned>(itemsize(t))];
+  if (!known) known = stack(vector(t), 1);
+  return known;
+}
+
+llvm::Value* Memory::zeros() {
+  if (zeros_) return zeros_;
+  llvm::Module& m = *b_.GetInsertBlock()->getModule();
+  auto* const type = llvm::ArrayType::get(b_.getInt64Ty(), 64);  // enough for the widest vector
+  zeros_ = m.getGlobalVariable("zeros", true);
+  if (!zeros_) {
+    auto* const g = new llvm::GlobalVariable(m, type, true, llvm::GlobalValue::InternalLinkage,
+                                             llvm::Constant::getNullValue(type), "zeros");
+    g->setAlignment(llvm::Align(64));
+    zeros_ = g;
+  }
+  return zeros_;
+}
+
+llvm::Value* Memory::from_memory(DType t, llvm::Value* v) {
+  return t == bool_ ? b_.CreateICmpNE(v, llvm::Constant::getNullValue(v->getType())) : v;
+}
+llvm::Value* Memory::to_memory(DType t, llvm::Value* v) {
+  return t == bool_ ? b_.CreateZExt(v, v->getType()->getWithNewType(b_.getInt8Ty())) : v;
+}
+
+llvm::Value* Memory::load_one(DType t, llvm::Value* address) {
+  return from_memory(t, b_.CreateAlignedLoad(memory_type(b_.getContext(), t), address, align_of(t)));
+}
+void Memory::store_one(DType t, llvm::Value* address, llvm::Value* value) {
+  b_.CreateAlignedStore(to_memory(t, value), address, align_of(t));
+}
+llvm::Value* Memory::load_vector(DType t, llvm::Value* address) {
+  return from_memory(t, b_.CreateAlignedLoad(vector(t), address, align_of(t)));
+}
+void Memory::store_vector(DType t, llvm::Value* address, llvm::Value* value) {
+  b_.CreateAlignedStore(to_memory(t, value), address, align_of(t));
+}
+
+llvm::Value* Memory::mask(const Lanes& lanes) {
+  llvm::Type* const i32 = b_.getInt32Ty();
+  llvm::SmallVector<llvm::Constant*, 32> numbers;
+  for (int l = 0; l < width_; l++)
+    numbers.push_back(llvm::ConstantInt::get(i32, static_cast<std::uint64_t>(l)));
+  llvm::Value* const lane = llvm::ConstantVector::get(numbers);
+  const auto splat = [&](llvm::Value* x) {
+    return b_.CreateVectorSplat(static_cast<unsigned>(width_), b_.CreateTrunc(x, i32));
+  };
+  llvm::Value* const below = b_.CreateICmpSLT(lane, splat(lanes.hi));
+  auto* const lo = llvm::dyn_cast<llvm::ConstantInt>(lanes.lo);
+  if (lo && lo->isZero()) return below;
+  return b_.CreateAnd(below, b_.CreateICmpSGE(lane, splat(lanes.lo)));
+}
+
+llvm::Value* Memory::load(const Row& row, const Lanes& lanes) {
+  llvm::Type* const type = vector(row.type);
+  if (row.stride == Stride::next) {
+    if (lanes.all()) return load_vector(row.type, row.first);
+    if (has_mask(row.type)) {
+      return b_.CreateMaskedLoad(type, row.first, align_of(row.type), mask(lanes),
+                                 llvm::Constant::getNullValue(type));
+    }
+  } else if (lanes.all()) {
+    llvm::Value* v = llvm::PoisonValue::get(type);
+    for (int l = 0; l < width_; l++) {
+      llvm::Value* const p =
+          offset(row.first, b_.CreateMul(row.stride_bytes, b_.getInt64(static_cast<std::uint64_t>(l))));
+      v = b_.CreateInsertElement(v, b_.CreateAlignedLoad(type->getScalarType(), p, align_of(row.type)), l);
+    }
+    return from_memory(row.type, v);
+  }
+  llvm::Value* const to = buffer(row.type);
+  b_.CreateStore(llvm::Constant::getNullValue(type), to);
+  emit_loop(b_, lanes.lo, lanes.hi, b_.getInt64(1), [&](llvm::Value* l) {
+    llvm::Value* const x = b_.CreateAlignedLoad(
+        type->getScalarType(), offset(row.first, b_.CreateMul(l, row.stride_bytes)), align_of(row.type));
+    b_.CreateStore(x, b_.CreateGEP(type->getScalarType(), to, l));
+  });
+  return load_vector(row.type, to);
+}
+
+void Memory::store(const Row& row, llvm::Value* value, const Lanes& lanes) {
+  llvm::Type* const type = vector(row.type);
+  if (row.stride == Stride::none) {  // along an axis of one point
+    return store_one(row.type, row.first, b_.CreateExtractElement(value, std::uint64_t{0}));
+  }
+  if (row.stride == Stride::next && lanes.all()) return store_vector(row.type, row.first, value);
+  if (row.stride == Stride::next && has_mask(row.type)) {
+    b_.CreateMaskedStore(value, row.first, align_of(row.type), mask(lanes));
+    return;
+  }
+  if (lanes.all()) {
+    value = to_memory(row.type, value);
+    for (int l = 0; l < width_; l++) {
+      llvm::Value* const p =
+          offset(row.first, b_.CreateMul(row.stride_bytes, b_.getInt64(static_cast<std::uint64_t>(l))));
+      b_.CreateAlignedStore(b_.CreateExtractElement(value, l), p, align_of(row.type));
+    }
+    return;
+  }
+  llvm::Value* const from = buffer(row.type);
+  store_vector(row.type, from, value);
+  emit_loop(b_, lanes.lo, lanes.hi, b_.getInt64(1), [&](llvm::Value* l) {
+    llvm::Value* const x = b_.CreateLoad(type->getScalarType(), b_.CreateGEP(type->getScalarType(), from, l));
+    b_.CreateAlignedStore(x, offset(row.first, b_.CreateMul(l, row.stride_bytes)), align_of(row.type));
+  });
+}
+
+llvm::Value* Memory::indirect_address(llvm::Value* address, llvm::Value* zeros_at, const Indirect& at) {
+  llvm::Value* const row = b_.CreateSub(at.row, at.lo);
+  // The difference may wrap: the row itself is compared too.
+  llvm::Value* const here = b_.CreateAnd(b_.CreateICmpSGE(at.row, at.lo), b_.CreateICmpULT(row, at.count));
+  return b_.CreateSelect(here, offset(address, b_.CreateMul(row, at.row_stride)), zeros_at);
+}
+
+llvm::Value* Memory::gather(const Row& row, const Indirect& at, const Lanes& lanes) {
+  llvm::Type* const type = vector(row.type);
+  llvm::Value *const to = buffer(row.type), *const rows = buffer(int64);
+  llvm::Value* const taken =
+      row.type == int64 || row.type == uint64 || row.type == float64 ? stack(vector(int64), 1) : rows;
+  b_.CreateStore(at.row, taken);
+  b_.CreateStore(llvm::Constant::getNullValue(type), to);
+  llvm::Value* const lo = lanes.all() ? b_.getInt64(0) : lanes.lo;
+  llvm::Value* const hi = lanes.all() ? b_.getInt64(static_cast<std::uint64_t>(width_)) : lanes.hi;
+  emit_loop(b_, lo, hi, b_.getInt64(1), [&](llvm::Value* l) {
+    Indirect one = at;
+    one.row = b_.CreateLoad(b_.getInt64Ty(), b_.CreateGEP(b_.getInt64Ty(), taken, l));
+    llvm::Value* const lane = offset(row.first, b_.CreateMul(l, row.stride_bytes));
+    llvm::Value* const x =
+        b_.CreateAlignedLoad(type->getScalarType(), indirect_address(lane, zeros(), one), align_of(row.type));
+    b_.CreateStore(x, b_.CreateGEP(type->getScalarType(), to, l));
+  });
+  return load_vector(row.type, to);
+}
+
+}  // namespace shardarray::codegen

@@ -1,2 +1,0 @@
-#define SHARDARRAY_EXCHANGE_REDUCE exchange_reduce_baseline
-#include "cpu/exchange_rows.inc"

@@ -1,2 +1,0 @@
-#define SHARDARRAY_EXCHANGE_REDUCE exchange_reduce_v3
-#include "cpu/exchange_rows.inc"

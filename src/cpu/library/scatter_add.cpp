@@ -1,0 +1,69 @@
+// Rows added into zeros, in their order.
+#include <algorithm>
+#include <cstring>
+
+#include "base/ceil_div.h"
+#include "cpu/address.h"
+#include "cpu/library/library_call.h"
+#include "runtime/scalar.h"
+
+namespace shardarray {
+namespace {
+
+constexpr std::int64_t column_block = 64;
+
+std::int64_t read_index(DType t, const char* p) {
+  switch (t) {
+    case DType::int8: return read_number<std::int8_t>(p);
+    case DType::int16: return read_number<std::int16_t>(p);
+    case DType::int32: return read_number<std::int32_t>(p);
+    case DType::uint8: return read_number<std::uint8_t>(p);
+    case DType::uint16: return read_number<std::uint16_t>(p);
+    case DType::uint32: return read_number<std::uint32_t>(p);
+    default: return read_number<std::int64_t>(p);  // of uint64, what is too large is negative: no row
+  }
+}
+
+/// Rows [b, n] and updates [b, n, d] into [b, v, d].
+template <class T> struct ScatterAdd {
+  LibraryCall::Item item;
+  DType index;
+  std::int64_t batch, rows, columns, updates;
+
+  void operator()(void* const* bases, std::int64_t begin, std::int64_t end) const {
+    const char* const at = address(bases, item.in[0]);
+    const auto* const values = reinterpret_cast<const T*>(address(bases, item.in[1]));
+    auto* const out = reinterpret_cast<T*>(address(bases, item.out[0]));
+    const auto index_size = static_cast<std::int64_t>(itemsize(index));
+    const std::int64_t first = begin * column_block, count = std::min(columns, end * column_block) - first;
+    const std::int64_t first_row = item.params[0];
+    for (std::int64_t r = 0; r < batch * rows; r++) std::fill_n(out + r * columns + first, count, T{});
+    for (std::int64_t i = 0; i < batch * updates; i++) {
+      const std::int64_t row = read_index(index, at + i * index_size);
+      if (row < first_row || row - first_row >= rows) continue;
+      T* const to = out + (i / updates * rows + row - first_row) * columns + first;
+      const T* const update = values + i * columns + first;
+      for (std::int64_t c = 0; c < count; c++) to[c] = scalar::add(to[c], update[c]);
+    }
+  }
+};
+
+template <class T> LibraryPlan plan_of(const LibraryCall& call, const LibraryCall::Item& item) {
+  const Shape& table = item.out_shapes[0];
+  ScatterAdd<T> s{item, call.in_types[0], table[0], table[1], table[2], item.in_shapes[0][1]};
+  const std::int64_t units = s.batch * s.rows == 0 ? 0 : ceil_div(s.columns, column_block);
+  const double cost =
+      static_cast<double>(s.batch) * (static_cast<double>((s.rows + s.updates) * s.columns) * 0.5 +
+                                      static_cast<double>(s.updates * units) * 3);
+  return {units, cost, std::move(s)};
+}
+
+}  // namespace
+
+LibraryPlan plan_scatter_add(const LibraryCall& call, const LibraryCall::Item& item) {
+  const DType index = call.in_types[0], values = call.in_types[1];
+  if (!is_integer(index)) refuse_dtype("scatter_add", index, "rows of an integer dtype");
+  return with_number_type("scatter_add", values, [&](auto x) { return plan_of<decltype(x)>(call, item); });
+}
+
+}  // namespace shardarray

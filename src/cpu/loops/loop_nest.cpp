@@ -1,0 +1,291 @@
+#include "cpu/loops/loop_nest.h"
+
+#include <algorithm>
+
+#include "base/ceil_div.h"
+#include "cpu/address.h"
+
+namespace shardarray {
+namespace {
+
+bool has_inner_stage(const Kernel& k) {
+  return std::any_of(k.stages.begin(), k.stages.end(), [](const Stage& s) { return s.inner; });
+}
+bool is_access(const Instr& in) { return in.code >= Code::index && in.code <= Code::store; }
+
+std::int64_t element_step(const Kernel& k, const Instr& in) {
+  return in.code == Code::index ? 1 : static_cast<std::int64_t>(itemsize(k.args[in.imm].type));
+}
+
+/// Rough nanoseconds of one point of an instruction, vectorised.
+double operation_ns(const Instr& in) {
+  const double width = static_cast<double>(itemsize(in.type)) / 4;
+  switch (in.code) {
+    case Code::constant:
+    case Code::load:
+    case Code::store:
+    case Code::bitcast: return 0;
+    case Code::index: return 0.02;
+    case Code::load_at: return 1;
+    case Code::call: return 12;
+    case Code::div:
+    case Code::sqrt: return is_floating(in.type) ? 0.15 * width : 1;
+    case Code::rem: return is_floating(in.type) ? 8 : 1;
+    default: return 0.03 * width;
+  }
+}
+
+}  // namespace
+
+void put_kernel(const Kernel& k, std::vector<std::uint64_t>& words) {
+  const auto half = [](std::int32_t x) { return static_cast<std::uint64_t>(static_cast<std::uint32_t>(x)); };
+  words.insert(words.end(), {k.args.size(), k.code.size(), k.stages.size(),
+                             half(k.order.lanes) | half(k.order.block) << 32});
+  for (const KernelArg& a : k.args)
+    words.push_back(static_cast<std::uint64_t>(a.type) << 2 | a.output << 1 | a.indirect);
+  // An index is known by its strides, not by the dimension that it had in the domain; but which of them are alike counts.
+  std::vector<std::uint64_t> dimensions;
+  const auto number = [&](std::uint64_t dimension) {
+    const auto it = std::find(dimensions.begin(), dimensions.end(), dimension);
+    if (it != dimensions.end()) return static_cast<std::uint64_t>(it - dimensions.begin());
+    dimensions.push_back(dimension);
+    return static_cast<std::uint64_t>(dimensions.size() - 1);
+  };
+  for (const Instr& in : k.code) {
+    words.push_back(static_cast<std::uint64_t>(in.code) | static_cast<std::uint64_t>(in.type) << 8 |
+                    half(in.a) << 32);
+    words.push_back(half(in.b) | half(in.c) << 32);
+    words.push_back(in.code == Code::index ? number(in.imm) : in.imm);
+  }
+  for (const Stage& s : k.stages) words.push_back(half(s.end) << 1 | s.inner);
+}
+
+LoopNest::LoopNest(std::shared_ptr<const Kernel> kernel, const Loop::Item& item, LoopMode mode) {
+  spec_.kernel = std::move(kernel);
+  collect(item);
+  if (!has_points_) return;
+  order_axes(mode, item);
+  cost_ns_ = estimate(axes_, spec_.outer, mode);
+  store_numbers(item);
+  choose_units();
+}
+
+LoopNest::LoopNest(std::shared_ptr<const Kernel> kernel, const Loop::Item& item)
+    : LoopNest(kernel, item, LoopMode::columns) {
+  if (!has_points_ || !has_inner_stage(*kernel)) return;
+  LoopNest by_rows(kernel, item, LoopMode::rows);
+  if (by_rows.cost_ns_ < cost_ns_) *this = std::move(by_rows);
+}
+
+void LoopNest::collect(const Loop::Item& item) {
+  const Kernel& k = *spec_.kernel;
+  for (const std::int64_t n : item.extents) has_points_ = has_points_ && n > 0;
+  for (const LoopArg& a : item.args) refs_.push_back(a.ref);
+  for (const int v : accesses_of(k)) {
+    const Instr& in = k.code[v];
+    Access a{v, std::vector<std::int64_t>(item.extents.size(), 0)};
+    if (in.code == Code::index) {
+      a.strides[in.imm] = 1;
+    } else {
+      for (std::size_t d = 0; d < a.strides.size(); d++)
+        a.strides[d] = item.args[in.imm].strides[d] * element_step(k, in);
+    }
+    accesses_.push_back(std::move(a));
+  }
+}
+
+/// Dimensions become axes: those of one point dropped, the one along which vectors run put last.
+void LoopNest::order_axes(LoopMode mode, const Loop::Item& item) {
+  const Kernel& k = *spec_.kernel;
+  spec_.mode = mode;
+  std::vector<int> stage_inner(k.code.size());
+  for (std::size_t s = 0, v = 0; s < k.stages.size(); s++) {
+    for (; v < static_cast<std::size_t>(k.stages[s].end); v++) stage_inner[v] = k.stages[s].inner;
+  }
+  const auto axis = [&](int d) {
+    Axis a{item.extents[d], {}};
+    // Outer stages stand at inner coordinate 0.
+    for (const Access& x : accesses_)
+      a.strides.push_back(d >= k.outer && !stage_inner[x.instr] ? 0 : x.strides[d]);
+    return a;
+  };
+  const auto append = [&](std::vector<Axis>& axes, Axis a) {
+    if (!axes.empty()) {
+      Axis& last = axes.back();
+      bool one = true;
+      for (std::size_t x = 0; x < a.strides.size(); x++)
+        one = one && last.strides[x] == a.strides[x] * a.extent;
+      if (one) {
+        last = {last.extent * a.extent, std::move(a.strides)};
+        return;
+      }
+    }
+    axes.push_back(std::move(a));
+  };
+  const auto build = [&](int last, int second) {
+    std::vector<Axis> axes;
+    for (int d = 0; d < k.outer; d++) {
+      if (d != last && d != second && item.extents[d] != 1) append(axes, axis(d));
+    }
+    if (second >= 0 && item.extents[second] != 1) append(axes, axis(second));
+    if (last >= 0 && item.extents[last] != 1) append(axes, axis(last));
+    if (axes.empty()) axes.push_back({1, std::vector<std::int64_t>(accesses_.size(), 0)});
+    spec_.outer = static_cast<std::int32_t>(axes.size());
+    if (!has_inner_stage(k)) return axes;
+    std::vector<Axis> inner;
+    for (int d = k.outer; d < k.outer + k.inner; d++) {
+      if (item.extents[d] != 1) append(inner, axis(d));
+    }
+    if (inner.empty()) inner.push_back({1, std::vector<std::int64_t>(accesses_.size(), 0)});
+    axes.insert(axes.end(), inner.begin(), inner.end());
+    return axes;
+  };
+  axes_ = build(k.outer - 1, -1);
+  if (mode == LoopMode::columns) {
+    int last = k.outer - 1;
+    double best = estimate(axes_, spec_.outer, mode);
+    for (int d = k.outer - 2; d >= 0; d--) {
+      const int outer = spec_.outer;
+      std::vector<Axis> other = build(d, -1);
+      const double cost = estimate(other, spec_.outer, mode);
+      if (cost < 0.9 * best) best = cost, last = d, axes_ = std::move(other);
+      else spec_.outer = outer;
+    }
+    if (const int second = turned_dimension(item, last); second >= 0) axes_ = build(last, second);
+  }
+  spec_.inner = static_cast<std::int32_t>(axes_.size()) - spec_.outer;
+  std::int64_t points = 1;
+  for (int d = spec_.outer; d < spec_.rank(); d++) points *= axes_[static_cast<std::size_t>(d)].extent;
+  spec_.blocks = points > k.order.block && std::any_of(k.code.begin(), k.code.end(), is_ordered);
+  spec_.short_rows = mode == LoopMode::rows && spec_.inner == 1 && axes_.back().extent <= NestSpec::short_row;
+  for (std::size_t a = 0; a < accesses_.size(); a++) {
+    for (const Axis& x : axes_)
+      spec_.strides.push_back(stride_class(x.strides[a], element_step(k, k.code[accesses_[a].instr])));
+  }
+}
+
+/// The dimension along which most loads that stride along `last` have their neighbours: such loads are turned
+/// block by block when it is the one before. -1: none.
+int LoopNest::turned_dimension(const Loop::Item& item, int last) const {
+  const Kernel& k = *spec_.kernel;
+  if (has_inner_stage(k) || last < 0) return -1;
+  int best = -1, most = 0;
+  for (int d = 0; d < k.outer; d++) {
+    if (d == last || item.extents[d] < 4) continue;
+    int loads = 0;
+    for (const Access& a : accesses_) {
+      const Instr& in = k.code[a.instr];
+      const std::int64_t step = element_step(k, in);
+      loads +=
+          in.code == Code::load && a.strides[d] == step && a.strides[last] != step && a.strides[last] != 0;
+    }
+    if (loads > most) most = loads, best = d;
+  }
+  return best;
+}
+
+/// Rough nanoseconds of all points.
+double LoopNest::estimate(const std::vector<Axis>& axes, int outer, LoopMode mode) const {
+  const Kernel& k = *spec_.kernel;
+  const bool rows = mode == LoopMode::rows;
+  double outer_points = 1, inner_points = 1;
+  for (std::size_t d = 0; d < axes.size(); d++)
+    (static_cast<int>(d) < outer ? outer_points : inner_points) *= static_cast<double>(axes[d].extent);
+  const std::size_t vector = rows ? axes.size() - 1 : static_cast<std::size_t>(outer) - 1;
+  const auto n = static_cast<double>(axes[vector].extent);
+  // Masked tails leave lanes empty.
+  constexpr double lanes = 16;
+  const double waste = lanes * static_cast<double>(static_cast<std::int64_t>((n + lanes - 1) / lanes)) / n;
+  double total = 20 + (rows ? 4 * outer_points : 0);
+  std::size_t access = 0, v = 0;
+  for (const Stage& s : k.stages) {
+    const bool scalar = rows && !s.inner;
+    double point = 0;
+    for (; v < static_cast<std::size_t>(s.end); v++) {
+      const Instr& in = k.code[v];
+      point += operation_ns(in) * (scalar ? 8 : waste);
+      if (in.code == Code::reduce) {
+        total += (rows ? 8 : 0.5) * outer_points;
+        point += rows ? 0 : 0.06;
+      }
+      if (!is_access(in)) continue;
+      const std::int64_t stride = axes[vector].strides[access++], step = element_step(k, in);
+      if (in.code == Code::index || scalar) continue;
+      point += stride == step ? 0.02 * static_cast<double>(step) * std::min(waste, 2.0)
+               : stride == 0  ? 0.01
+                              : 0.8;
+    }
+    const double rows_of_stage = outer_points * (s.inner ? inner_points : 1) / (scalar ? 1 : n);
+    total += point * outer_points * (s.inner ? inner_points : 1) + (scalar ? 0 : 2 * rows_of_stage);
+  }
+  return total;
+}
+
+void LoopNest::store_numbers(const Loop::Item& item) {
+  const Kernel& k = *spec_.kernel;
+  for (const Axis& x : axes_) numbers_.push_back(x.extent);
+  for (std::size_t a = 0; a < accesses_.size(); a++) {
+    const Instr& in = k.code[accesses_[a].instr];
+    for (const Axis& x : axes_) numbers_.push_back(x.strides[a]);
+    if (in.code == Code::index) {
+      numbers_.insert(numbers_.end(), {item.start[in.imm], 0, 0});
+    } else {
+      const LoopArg& arg = item.args[in.imm];
+      numbers_.insert(numbers_.end(), {arg.indirect_stride * element_step(k, in), arg.lo, arg.count});
+    }
+  }
+}
+
+void LoopNest::choose_units() {
+  constexpr std::int64_t wanted = 64, block = 64;
+  const auto extent = [&](int d) { return axes_[static_cast<std::size_t>(d)].extent; };
+  bool turns = false;
+  for (std::size_t a = 0; a < accesses_.size(); a++) turns = turns || spec_.turns(a);
+  const int vectors = spec_.mode == LoopMode::columns ? spec_.outer - 1 : spec_.outer;
+  const int last = spec_.outer - (turns ? 2 : 1);
+  std::int64_t before = 1;
+  for (points_ = 0;; points_++) {
+    split_ = points_;
+    // Turned blocks read along one axis and write along the other: both need long runs.
+    if (turns && split_ == last && extent(vectors) >= extent(last)) split_ = vectors;
+    grain_ = turns && points_ == last ? block : split_ == vectors ? tile : 1;
+    blocks_ = ceil_div(extent(split_), grain_);
+    units_ = before * blocks_;
+    if (units_ >= wanted || points_ == last) break;
+    before *= extent(points_);
+  }
+}
+
+void LoopNest::fix_numbers() {
+  spec_.fixed = numbers_;
+  for (std::size_t k = 0; k < spec_.fixed.size(); k++) {
+    if (!NestNumbers::is_shape(spec_.rank(), static_cast<int>(k))) spec_.fixed[k] = 0;  // comes at run time
+  }
+  points_ = split_ = 0;
+  grain_ = axes_[0].extent;
+  blocks_ = units_ = 1;
+}
+
+void LoopNest::run(NestFunction f, void* const* bases, std::int64_t begin, std::int64_t end) const {
+  const ArgumentAddresses args(bases, refs_);
+  std::int64_t box[2 * LoopPlan::max_rank];
+  for (int d = points_; d < spec_.outer; d++)
+    box[2 * d] = 0, box[2 * d + 1] = axes_[static_cast<std::size_t>(d)].extent;
+  const auto split = static_cast<std::size_t>(split_);
+  for (std::int64_t u = begin; u < end;) {
+    const bool whole = units_ == 1;  // a division takes as long as a small loop
+    const std::int64_t first = whole ? 0 : u % blocks_, n = std::min(end - u, blocks_ - first);
+    std::int64_t rest = whole ? 0 : u / blocks_;
+    for (int d = points_ - 1; d >= 0; d--) {
+      const std::int64_t extent = axes_[static_cast<std::size_t>(d)].extent;
+      box[2 * d] = rest % extent, box[2 * d + 1] = box[2 * d] + 1;
+      rest /= extent;
+    }
+    box[2 * split] = first * grain_;
+    box[2 * split + 1] = std::min((first + n) * grain_, axes_[split].extent);
+    f(args.data(), numbers_.data(), box);
+    u += n;
+  }
+}
+
+}  // namespace shardarray

@@ -1,0 +1,276 @@
+#include "cpu/products/gemm.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <bit>
+#include <cstring>
+#include <limits>
+#include <type_traits>
+
+#include "base/ceil_div.h"
+#include "cpu/address.h"
+#include "cpu/loops/loops.h"
+#include "shardarray/error.h"
+
+namespace shardarray {
+namespace {
+
+constexpr double small_work = 32768;        // m n k up to which the own kernel is faster
+constexpr double small_vector_work = 4096;  // the same where m or n is 1
+constexpr double panel_ns = 20'000;         // a panel is worth a task
+constexpr std::int64_t panel_rows =
+    128;  // below this, packing the other operand again for every panel costs over 10 %
+constexpr std::int64_t granule =
+    12;  // OpenBLAS's Haswell kernels give the same bits when rows are cut at multiples of 12
+
+/// Where panel `i` of `panels` of a dimension of size n starts.
+std::int64_t panel_start(std::int64_t n, std::int64_t panels, std::int64_t i) {
+  const std::int64_t granules = ceil_div(n, granule);
+  return std::min(n, granules * i / panels * granule);
+}
+
+/// The distances of rows and columns of A and B as they enter the product.
+struct Strides {
+  explicit Strides(const Gemm::Item& g)
+      : a_row(g.ta ? 1 : g.lda), a_col(g.ta ? g.lda : 1), b_row(g.tb ? 1 : g.ldb), b_col(g.tb ? g.ldb : 1) {}
+  std::int64_t a_row, a_col, b_row, b_col;
+};
+
+/// C's product of integers wraps: computed unsigned, in at least 32 bits.
+template <class T> T multiply_add(T a, T b, T c) {
+  if constexpr (std::is_same_v<T, bool>) {
+    return (a && b) || c;
+  } else {
+    using U = std::common_type_t<std::make_unsigned_t<T>, unsigned>;
+    return static_cast<T>(static_cast<U>(a) * static_cast<U>(b) + static_cast<U>(c));
+  }
+}
+
+}  // namespace
+
+const SmallGemmTable& small_gemm() {
+#if defined(__x86_64__)
+  if (has_v3()) return small_gemm_v3;
+#endif
+  return small_gemm_baseline;
+}
+
+GemmPlan::GemmPlan(const Gemm& gemm, const Gemm::Item& item)
+    : dtype_(gemm.in), fixed_order_(gemm.fixed_order), item_(item) {
+  const auto use = [&]<class T>(T) {
+    run_ = [](const GemmPlan& p, void* const* bases, std::int64_t begin, std::int64_t end) {
+      p.run_units<T>(bases, begin, end);
+    };
+  };
+  switch (dtype_) {
+    case DType::bool_: use(bool{}); break;
+    case DType::int8: use(std::int8_t{}); break;
+    case DType::int16: use(std::int16_t{}); break;
+    case DType::int32: use(std::int32_t{}); break;
+    case DType::int64: use(std::int64_t{}); break;
+    case DType::uint8: use(std::uint8_t{}); break;
+    case DType::uint16: use(std::uint16_t{}); break;
+    case DType::uint32: use(std::uint32_t{}); break;
+    case DType::uint64: use(std::uint64_t{}); break;
+    case DType::float32: use(float{}); break;
+    case DType::float64: use(double{}); break;
+    default:
+      throw CompileError(fmt::format(
+          "matmul: the CPU has no kernel for {}. It multiplies bool, integers, float32 and float64. Convert "
+          "the operands first.",
+          name(dtype_)));
+  }
+  choose_way();
+  choose_panels();
+}
+
+/// CBLAS wants 32-bit sizes, and rows that do not overlap.
+template <class T> bool GemmPlan::fits_blas() const {
+  const Gemm::Item& g = item_;
+  const std::int64_t most = std::numeric_limits<int>::max();
+  if (std::max({g.m, g.n, g.k, g.lda, g.ldb, g.ldc}) > most) return false;
+  const auto fits = [](std::int64_t rows, std::int64_t cols, std::int64_t ld) {
+    return rows == 1 || ld >= cols;
+  };
+  return fits(g.ta ? g.k : g.m, g.ta ? g.m : g.k, g.lda) && fits(g.tb ? g.n : g.k, g.tb ? g.k : g.n, g.ldb) &&
+         fits(g.m, g.n, g.ldc);
+}
+
+/// Few rows of A: packing B, as the BLAS does, costs as much as the product, while B is read from a cache and its rows do
+/// not share a cache's sets.
+static bool is_skinny(const Gemm::Item& g, std::size_t itemsize) {
+  constexpr std::int64_t most_rows = 8, most_row_bytes = 4096, most_bytes = 2 << 20;
+  const std::int64_t row_bytes = g.ldb * static_cast<std::int64_t>(itemsize);
+  return g.m > 1 && g.m <= most_rows && !g.tb && row_bytes < most_row_bytes && g.k * row_bytes <= most_bytes;
+}
+
+void GemmPlan::choose_way() {
+  const Gemm::Item& g = item_;
+  const double work = static_cast<double>(g.m) * static_cast<double>(g.n) * static_cast<double>(g.k);
+  const auto all = static_cast<double>(g.batch);
+  if (g.m == 0 || g.n == 0 || g.batch == 0) {
+    item_.batch = 0;
+  } else if (g.k == 0) {
+    way_ = Way::zero;
+    cost_ns_ = all * static_cast<double>(g.m * g.n) * 0.1;
+  } else if (!is_floating(dtype_)) {
+    way_ = Way::integer;
+    cost_ns_ = all * work * 0.5;
+  } else {
+    const double size = dtype_ == DType::float32 ? 1 : 2;
+    const bool vector = g.m == 1 || g.n == 1;
+    cost_ns_ = all * (20 + work * size * (vector ? 0.15 : 0.025));
+    if (work <= (vector ? small_vector_work : small_work) || is_skinny(g, itemsize(dtype_))) return;
+    const Blas* const library = fixed_order_ ? nullptr : blas();
+    if (library == nullptr || !fits_blas<float>()) {
+      cost_ns_ *= 2;
+      return;
+    }
+    blas_ = *library;
+    way_ = g.m == 1 ? Way::gemv_row : g.n == 1 ? Way::gemv_column : Way::gemm;
+  }
+}
+
+void GemmPlan::choose_panels() {
+  const Gemm::Item& g = item_;
+  if (g.batch == 0 || way_ == Way::zero || way_ == Way::integer) return;
+  const bool vector = way_ == Way::gemv_row || way_ == Way::gemv_column;
+  cut_rows_ = g.m >= g.n || (!vector && g.m >= 2 * panel_rows);
+  const std::int64_t length = cut_rows_ ? g.m : g.n;
+  const double by_cost = cost_ns_ / static_cast<double>(g.batch) / panel_ns;
+  // Four panels up to 2,048 rows, then panels of 512: few enough to pack little, a power of two for an even
+  // share.
+  const std::int64_t by_length = std::min(length / panel_rows, std::max<std::int64_t>(4, length / 512));
+  const auto most =
+      static_cast<std::uint64_t>(std::min(static_cast<double>(by_length), std::min(by_cost, 1024.0)));
+  panels_ = static_cast<std::int64_t>(std::bit_floor(std::max<std::uint64_t>(most, 1)));
+}
+
+std::optional<GemmSpec> GemmPlan::spec() const {
+  constexpr std::int64_t most_elements = 8192;  // of a matrix that is turned in the stack
+  const Gemm::Item& g = item_;
+  const double work = static_cast<double>(g.m) * static_cast<double>(g.n) * static_cast<double>(g.k);
+#ifdef __FP_FAST_FMAF
+  constexpr bool fused = true;
+#else
+  const bool fused = &small_gemm() != &small_gemm_baseline;  // else each multiply-add is a call
+#endif
+  if (way_ != Way::small || g.batch == 0 || work > small_work || g.k * std::max(g.m, g.n) > most_elements ||
+      !fused)
+    return std::nullopt;
+  const Strides s(g);
+  return GemmSpec{dtype_,     g.batch, g.m,     g.n,        g.k,   s.a_row, s.a_col,
+                  g.stride_a, s.b_row, s.b_col, g.stride_b, g.ldc, 1,       g.stride_c};
+}
+
+void GemmPlan::run(void* const* bases, std::int64_t begin, std::int64_t end) const {
+  run_(*this, bases, begin, end);
+}
+
+/// Whole products by the own kernel: a training step has many that take less than 100 ns.
+template <class T> void GemmPlan::run_small(void* const* bases, std::int64_t begin, std::int64_t end) const {
+  const Gemm::Item& g = item_;
+  const Strides strides(g);
+  SmallGemm<T> s = {g.m,
+                    g.n,
+                    g.k,
+                    reinterpret_cast<T*>(address(bases, g.a)) + begin * g.stride_a,
+                    strides.a_row,
+                    strides.a_col,
+                    reinterpret_cast<T*>(address(bases, g.b)) + begin * g.stride_b,
+                    strides.b_row,
+                    strides.b_col,
+                    reinterpret_cast<T*>(address(bases, g.c)) + begin * g.stride_c,
+                    g.ldc};
+  for (std::int64_t u = begin; u < end; u++) {
+    if constexpr (std::is_same_v<T, float>) small_gemm().f32(s);
+    else small_gemm().f64(s);
+    s.a += g.stride_a;
+    s.b += g.stride_b;
+    s.c += g.stride_c;
+  }
+}
+
+template <class T> void GemmPlan::run_units(void* const* bases, std::int64_t begin, std::int64_t end) const {
+  if constexpr (std::is_floating_point_v<T>) {
+    if (way_ == Way::small && panels_ == 1) return run_small<T>(bases, begin, end);
+  }
+  for (std::int64_t u = begin; u < end; u++) {
+    if constexpr (std::is_floating_point_v<T>) {
+      panel<T>(bases, u / panels_, u % panels_);
+    } else {
+      run_integer<T>(bases, u);
+    }
+  }
+}
+
+template <class T> void GemmPlan::run_integer(void* const* bases, std::int64_t batch) const {
+  const Gemm::Item& g = item_;
+  const T* const a = reinterpret_cast<T*>(address(bases, g.a)) + batch * g.stride_a;
+  const T* const b = reinterpret_cast<T*>(address(bases, g.b)) + batch * g.stride_b;
+  T* const c = reinterpret_cast<T*>(address(bases, g.c)) + batch * g.stride_c;
+  const auto [a_row, a_col, b_row, b_col] = Strides(g);
+  for (std::int64_t i = 0; i < g.m; i++) {
+    T* const row = c + i * g.ldc;
+    std::fill_n(row, g.n, T{});
+    for (std::int64_t p = 0; p < g.k; p++) {
+      const T x = a[i * a_row + p * a_col];
+      for (std::int64_t j = 0; j < g.n; j++) row[j] = multiply_add(x, b[p * b_row + j * b_col], row[j]);
+    }
+  }
+}
+
+template <class T> void GemmPlan::panel(void* const* bases, std::int64_t batch, std::int64_t index) const {
+  const Gemm::Item& g = item_;
+  const auto [a_row, a_col, b_row, b_col] = Strides(g);
+  const std::int64_t length = cut_rows_ ? g.m : g.n;
+  const std::int64_t from = panel_start(length, panels_, index),
+                     size = panel_start(length, panels_, index + 1) - from;
+  const std::int64_t i = cut_rows_ ? from : 0, j = cut_rows_ ? 0 : from;
+  const std::int64_t m = cut_rows_ ? size : g.m, n = cut_rows_ ? g.n : size;
+  const T* const a = reinterpret_cast<T*>(address(bases, g.a)) + batch * g.stride_a + i * a_row;
+  const T* const b = reinterpret_cast<T*>(address(bases, g.b)) + batch * g.stride_b + j * b_col;
+  T* const c = reinterpret_cast<T*>(address(bases, g.c)) + batch * g.stride_c + i * g.ldc + j;
+
+  constexpr bool single = std::is_same_v<T, float>;
+  const auto gemm = [&] {
+    if constexpr (single) return blas_.sgemm;
+    else return blas_.dgemm;
+  }();
+  const auto gemv = [&] {
+    if constexpr (single) return blas_.sgemv;
+    else return blas_.dgemv;
+  }();
+  const auto to_int = [](std::int64_t x) { return static_cast<int>(x); };
+  // A single row or element may have any distance to the next; CBLAS still checks it.
+  const auto increment = [](std::int64_t x) { return static_cast<int>(std::max<std::int64_t>(x, 1)); };
+  const int lda = to_int(std::max(g.lda, g.ta ? g.m : g.k)), ldb = to_int(std::max(g.ldb, g.tb ? g.k : g.n));
+  const int ldc = to_int(std::max(g.ldc, g.n));
+  const int ta = g.ta ? Blas::trans : Blas::no_trans, tb = g.tb ? Blas::trans : Blas::no_trans;
+  switch (way_) {
+    case Way::zero:
+      for (std::int64_t r = 0; r < m; r++) std::fill_n(c + r * g.ldc, n, T{});
+      break;
+    case Way::gemm:
+      gemm(Blas::row_major, ta, tb, to_int(m), to_int(n), to_int(g.k), T(1), a, lda, b, ldb, T(0), c, ldc);
+      break;
+    case Way::gemv_row:  // c = B^T a; gemv scales what stands in c, so that must not be NaN
+      std::fill_n(c, n, T{});
+      gemv(Blas::row_major, g.tb ? Blas::no_trans : Blas::trans, to_int(g.tb ? n : g.k),
+           to_int(g.tb ? g.k : n), T(1), b, ldb, a, increment(a_col), T(0), c, 1);
+      break;
+    case Way::gemv_column:
+      for (std::int64_t r = 0; r < m; r++) c[r * g.ldc] = 0;
+      gemv(Blas::row_major, ta, to_int(g.ta ? g.k : m), to_int(g.ta ? m : g.k), T(1), a, lda, b,
+           increment(b_row), T(0), c, increment(g.ldc));
+      break;
+    default: {
+      const SmallGemm<T> s = {m, n, g.k, a, a_row, a_col, b, b_row, b_col, c, g.ldc};
+      if constexpr (single) small_gemm().f32(s);
+      else small_gemm().f64(s);
+    }
+  }
+}
+
+}  // namespace shardarray

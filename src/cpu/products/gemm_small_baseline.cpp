@@ -1,0 +1,2 @@
+#define SHARDARRAY_GEMM_TABLE small_gemm_baseline
+#include "cpu/products/gemm_small.inc"
