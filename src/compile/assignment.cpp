@@ -49,6 +49,12 @@ std::optional<SubAxisDims> place(const Assignment& a, const std::vector<DimFacto
   return dims;
 }
 
+std::optional<std::size_t> cut_factor(const Rule& rule, const Assignment& a, Role role) {
+  for (std::size_t f = 0; f < a.size(); f++)
+    if (rule.factors[f].role == role && !a[f].empty()) return f;
+  return std::nullopt;
+}
+
 bool is_free(const FlatGraph& g, int node) {
   const FlatNode& n = g.nodes[static_cast<std::size_t>(node)];
   if (n.op->form == Form::leaf || n.op->effect) return false;

@@ -16,6 +16,9 @@ Assignment project(const SubAxisDims& dims, const std::vector<DimFactors>& facto
 std::optional<SubAxisDims> place(const Assignment& a, const std::vector<DimFactors>& factors,
                                  const Rule& rule, const Shape& shape, const SubAxes& sub_axes);
 
+/// The first factor of this role that is cut.
+std::optional<std::size_t> cut_factor(const Rule& rule, const Assignment& a, Role role);
+
 /// A node whose result can be made anywhere at no cost: constants, iota, broadcasts of scalars.
 bool is_free(const FlatGraph& g, int node);
 

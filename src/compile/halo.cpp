@@ -6,12 +6,6 @@
 
 namespace shardarray {
 
-bool halo_is_cut(const Rule& rule, const Assignment& a) {
-  for (std::size_t f = 0; f < a.size(); f++)
-    if (rule.factors[f].role == Role::halo && !a[f].empty()) return true;
-  return false;
-}
-
 Box source_box(const BoxSource& s) {
   Box b{s.in_lo, s.out.size};
   for (std::size_t d = 0; d < b.lo.size(); d++)

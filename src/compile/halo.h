@@ -6,8 +6,6 @@
 
 namespace shardarray {
 
-/// A dimension that needs neighbours' elements is cut.
-bool halo_is_cut(const Rule& rule, const Assignment& a);
 /// The transfer that assembling `out` from operands in layouts `in` needs; bytes 0: everything is at home.
 Transfer halo_transfer(const FlatNode& n, const std::vector<const Layout*>& in, const Layout* out);
 /// Between two orders of the same devices.

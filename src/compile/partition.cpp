@@ -61,10 +61,8 @@ class Partitioner {
 
  private:
   std::size_t scans() const {
-    return static_cast<std::size_t>(std::count_if(rules_.begin(), rules_.end(), [](const Rule& r) {
-      return std::any_of(r.factors.begin(), r.factors.end(),
-                         [](const Factor& f) { return f.role == Role::scan; });
-    }));
+    return static_cast<std::size_t>(
+        std::count_if(rules_.begin(), rules_.end(), [](const Rule& r) { return r.has(Role::scan); }));
   }
 
   // A new part value; `origin`: the one that it is a copy of, in another place.
@@ -333,9 +331,9 @@ class Partitioner {
     s.node = i;
     for (std::size_t k = 0; k < n.in.size(); k++)
       s.in.push_back(require(n.in[k], d.in[k], reason(n, k, d), n, false));
-    if (n.op->boxes && halo_is_cut(at(rules_, i), d.assignment)) s.transfer = fetch_boxes(i, d);
+    if (n.op->boxes && cut_factor(at(rules_, i), d.assignment, Role::halo)) s.transfer = fetch_boxes(i, d);
     if (d.ways > 0) p_.notes[i] = fmt::format("the first of {:.0f} strategies, not compared", d.ways);
-    if (const auto f = cut_scan(at(rules_, i), d.assignment))
+    if (const auto f = cut_factor(at(rules_, i), d.assignment, Role::scan))
       if (const int result = carried(i, d, *f, s); result >= 0) {
         at(p_.of_value, n.first_out) = result;
         return;

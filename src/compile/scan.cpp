@@ -8,12 +8,6 @@
 
 namespace shardarray {
 
-std::optional<std::size_t> cut_scan(const Rule& rule, const Assignment& a) {
-  for (std::size_t f = 0; f < a.size(); f++)
-    if (rule.factors[f].role == Role::scan && !a[f].empty()) return f;
-  return std::nullopt;
-}
-
 std::size_t scanned_dim(const Rule& rule, std::size_t factor) {
   const std::vector<DimFactors>& dims = rule.operands[0];
   return static_cast<std::size_t>(std::find(dims.begin(), dims.end(), DimFactors{static_cast<int>(factor)}) -

@@ -1,14 +1,10 @@
 // A running reduction along a cut dimension: every device scans its tile, the last elements of the tiles in front become its carry,
 // which is combined with all of its elements.
 #pragma once
-#include <optional>
-
 #include "compile/passes.h"
 
 namespace shardarray {
 
-/// The factor along which the node scans, where it is cut.
-std::optional<std::size_t> cut_scan(const Rule& rule, const Assignment& a);
 /// The dimension of the operand that this factor is.
 std::size_t scanned_dim(const Rule& rule, std::size_t factor);
 /// What brings the carries, for an operand in layout `in`, of which dimension `dim` is scanned: the busiest device gets the totals of

@@ -40,7 +40,8 @@ double StrategySearch::transfer(const Layout* from, const Layout* to, const Type
 }
 
 bool StrategySearch::complete(const NodeState& s, Strategy& d) const {
-  if (!d.pending.empty() && cut_scan(*s.rule, d.assignment)) return false;  // its carries are not in parts
+  if (!d.pending.empty() && cut_factor(*s.rule, d.assignment, Role::scan))
+    return false;  // its carries are not in parts
   std::vector<int> reduced = d.pending;
   Reducer reducer = d.pending.empty() ? Reducer::none : Reducer::sum;
   for (std::size_t f = 0; f < d.assignment.size(); f++)
@@ -97,9 +98,9 @@ void StrategySearch::add_cost(const NodeState& s, Strategy& d) {
 
 void StrategySearch::add_neighbours(const NodeState& s, Strategy& d) const {
   std::int64_t bytes = 0;
-  if (s.node->op->boxes && halo_is_cut(*s.rule, d.assignment))
+  if (s.node->op->boxes && cut_factor(*s.rule, d.assignment, Role::halo))
     bytes = halo_transfer(*s.node, d.in, d.out[0]).bytes;
-  else if (const auto f = cut_scan(*s.rule, d.assignment))
+  else if (const auto f = cut_factor(*s.rule, d.assignment, Role::scan))
     bytes = carry_transfer(*s.node, *d.in[0], scanned_dim(*s.rule, *f)).bytes;
   d.moved += model_.transfer(bytes);
   d.cost += model_.transfer(bytes);

@@ -1,6 +1,7 @@
 // Rule: the factors of an op. "ik,kj->ij" names each dimension's factor; from the factors follow the shape check, where the
 // op may run, what must be communicated, how it is batched and what it costs.
 #pragma once
+#include <algorithm>
 #include <cstdint>
 #include <span>
 #include <string>
@@ -30,6 +31,10 @@ using DimFactors = std::vector<int>;
 struct Rule {
   std::vector<Factor> factors;
   std::vector<std::vector<DimFactors>> operands, results;
+
+  bool has(Role role) const {
+    return std::any_of(factors.begin(), factors.end(), [&](const Factor& f) { return f.role == role; });
+  }
 };
 
 /// What an op's functions see of a node: recorded (Node) or in a compiler pass.

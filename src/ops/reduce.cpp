@@ -116,15 +116,12 @@ SHARDARRAY_OP op_reduce{
     .form = Form::reduce,
     .rule = reduce_rule,
     .type = reduce_type,
-    .linearity = [](const Call& c,
-                    int) { return c.attrs->reducer == Reducer::sum ? Linear::joint : Linear::no; },
+    .linearity = joint_sum,
     .jvp = reduce_jvp,
-    .transpose =
-        [](const TransposeArgs& t) {
-          const Shape& shape = t.in[0].shape();
-          return Arrays{
-              prim::expand_reduced(t.cotangents[0], shape, reduced_dims(t.node.attrs(), shape.size()))};
-        }};
+    .transpose = [](const TransposeArgs& t) {
+      const Shape& shape = t.in[0].shape();
+      return Arrays{prim::expand_reduced(t.cotangents[0], shape, reduced_dims(t.node.attrs(), shape.size()))};
+    }};
 
 static Shape reduced_axes(const char* function, const Array& x, const ReduceOptions& o) {
   const Shape& shape = type_of(x, function).shape;

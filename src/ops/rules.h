@@ -18,6 +18,9 @@ Types same_type(const Call& c);
 Types bool_type(const Call& c);
 
 inline Linear joint(const Call&, int) { return Linear::joint; }
+inline Linear joint_sum(const Call& c, int) {
+  return c.attrs->reducer == Reducer::sum ? Linear::joint : Linear::no;
+}
 /// Of products: integers wrap, floats round.
 inline Linear each_integer(const Call& c, int) {
   return is_integer(c.in[0].dtype) ? Linear::each : Linear::no;

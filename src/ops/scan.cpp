@@ -128,17 +128,15 @@ static LocalCall scan_call(const LowerArgs& l) {
 }
 
 // attrs.reducer along attrs.dims[0], from the first element where attrs.step[0] is 1, from the last where it is -1.
-SHARDARRAY_OP op_scan{
-    .name = "prefix_scan",
-    .form = Form::library,
-    .rule = scan_rule,
-    .type = scan_type,
-    .linearity = [](const Call& c,
-                    int) { return c.attrs->reducer == Reducer::sum ? Linear::joint : Linear::no; },
-    .jvp = scan_jvp,
-    .transpose = scan_transpose,
-    .lower = scan_call,
-    .trait = Trait::sums};
+SHARDARRAY_OP op_scan{.name = "prefix_scan",
+                      .form = Form::library,
+                      .rule = scan_rule,
+                      .type = scan_type,
+                      .linearity = joint_sum,
+                      .jvp = scan_jvp,
+                      .transpose = scan_transpose,
+                      .lower = scan_call,
+                      .trait = Trait::sums};
 
 // bool counts as int32, as in JAX; the others keep their dtype. 16-bit floats are scanned in float32; as bools a sum is a maximum,
 // a product a minimum.

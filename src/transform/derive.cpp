@@ -23,9 +23,7 @@ static bool may_move(const Node& n) {
   if (n.op->boxes) return true;
   if (n.op->form != Form::library) return false;
   const std::vector<Type> in = operand_types(n);
-  const Rule rule = n.op->rule({n.op, in, {}, &n.attrs()});
-  return std::any_of(rule.factors.begin(), rule.factors.end(),
-                     [](const Factor& f) { return f.role == Role::scan; });
+  return n.op->rule({n.op, in, {}, &n.attrs()}).has(Role::scan);
 }
 
 static Arrays linear_tangents(Node* n, std::span<const Array> in, std::span<const Array> tangents) {

@@ -72,16 +72,16 @@ Array next_carry(const ScanLeaf& carry, Type& before, const Array& after, const 
   return prim::cast(after, before.dtype, before.weak);
 }
 
-struct Step {
+struct TracedStep {
   Graph graph;           // placeholders of carries and elements, then of what is captured
   std::vector<Type> in;  // of the carries, then of the elements
   Arrays captured;
 };
 
-Step trace_step(core::MapBody f, std::span<const ScanLeaf> init, std::vector<Type> types,
-                const char* function) {
+TracedStep trace_step(core::MapBody f, std::span<const ScanLeaf> init, std::vector<Type> types,
+                      const char* function) {
   for (int pass = 0;; pass++) {
-    Step s;
+    TracedStep s;
     s.in = types;
     const auto body = [&](std::span<const Array> placeholders) {
       Arrays out = f(placeholders);
@@ -136,7 +136,7 @@ core::Arrays core::scan(MapBody f, std::span<const ScanLeaf> init, std::span<con
       types.push_back(element_of(type_of(x.array)));
       elements.push_back(x.array);
     }
-  Step s = trace_step(f, init, std::move(types), function);
+  TracedStep s = trace_step(f, init, std::move(types), function);
   const Site named({}, function);
   Iteration it;
   it.constants = s.captured.size();

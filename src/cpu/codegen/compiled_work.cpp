@@ -100,7 +100,7 @@ class WorkCompiler {
   /// Null where there is no code to be had, or where a joint piece failed: `apart` are its works too, then.
   std::unique_ptr<CompiledWork> run(std::vector<bool>& apart) {
     std::vector<CodeSpec> specs;
-    for (const Piece& p : pieces_)
+    for (const Candidate& p : pieces_)
       if (const auto* const nest = std::get_if<LoopNest>(&p.code)) specs.emplace_back(nest->spec());
       else if (const auto* const gemm = std::get_if<GemmSpec>(&p.code)) specs.emplace_back(*gemm);
       else if (const auto* const all = std::get_if<SequenceSpec>(&p.code)) specs.emplace_back(*all);
@@ -109,7 +109,7 @@ class WorkCompiler {
     std::unique_ptr<CompiledWork> to(new CompiledWork);
     std::size_t next = 0;
     bool again = false;
-    for (Piece& p : pieces_) {
+    for (Candidate& p : pieces_) {
       const MachineCode* const c = p.has_code() ? &(*code)[next++] : nullptr;
       if (c != nullptr && c->function == nullptr) {
         again = again || p.members.size() > 1;
@@ -127,7 +127,7 @@ class WorkCompiler {
   }
 
  private:
-  struct Piece {
+  struct Candidate {
     Work work;
     std::variant<std::monostate, LoopNest, GemmSpec, SequenceSpec> code = {};  // none: it runs as it did
     std::vector<Ref> args = {};                                                // of a product's function
@@ -139,7 +139,7 @@ class WorkCompiler {
     }
   };
 
-  static void give_code(Piece& p, const MachineCode& code, CompiledWork& to) {
+  static void give_code(Candidate& p, const MachineCode& code, CompiledWork& to) {
     const double cost = p.work.units.cost_ns;
     p.work.least_units = 1;
     if (auto* const nest = std::get_if<LoopNest>(&p.code)) {
@@ -153,7 +153,7 @@ class WorkCompiler {
 
   double add(std::size_t number, bool apart) {
     const Work& w = works_.all()[number];
-    Piece& p = pieces_.emplace_back(Piece{w});
+    Candidate& p = pieces_.emplace_back(Candidate{w});
     p.members = {number};
     p.apart = apart;
     double& cost = p.work.units.cost_ns;
@@ -174,7 +174,7 @@ class WorkCompiler {
   void join_epilogues() {
     std::vector<bool> gone(pieces_.size(), false);
     for (std::size_t k = 0; k < pieces_.size(); k++) {
-      Piece& p = pieces_[k];
+      Candidate& p = pieces_[k];
       auto* const g = std::get_if<GemmSpec>(&p.code);
       if (!g || p.apart) continue;
       const MemoryRange c = p.work.writes[0];
@@ -224,11 +224,11 @@ class WorkCompiler {
 
   // Neighbours that have code become one function: in a small program all, else those whose tasks would cost as much as they.
   void join_sequences(bool small_program) {
-    std::vector<Piece> joined;
+    std::vector<Candidate> joined;
     for (std::size_t k = 0; k < pieces_.size();) {
       std::size_t end = k;
       double cost = 0;
-      const auto joins = [&](const Piece& p) {
+      const auto joins = [&](const Candidate& p) {
         const double own = p.work.units.cost_ns;
         return p.is_kernel() && !p.apart && (small_program || (own < small_loop_ns && cost + own < chunk_ns));
       };
@@ -240,11 +240,11 @@ class WorkCompiler {
     pieces_ = std::move(joined);
   }
 
-  static Piece sequence(std::span<Piece> pieces) {
-    Piece all{Work{{}, {}, Task{}}};
+  static Candidate sequence(std::span<Candidate> pieces) {
+    Candidate all{Work{{}, {}, Task{}}};
     SequenceSpec spec;
     std::map<CodeKey, std::size_t> known;
-    for (Piece& p : pieces) {
+    for (Candidate& p : pieces) {
       SequenceSpec::Call call;
       std::optional<KernelSpec> kernel;
       if (auto* const nest = std::get_if<LoopNest>(&p.code)) {
@@ -270,7 +270,7 @@ class WorkCompiler {
 
   const WorkList& works_;
   CodeTier tier_;
-  std::vector<Piece> pieces_;
+  std::vector<Candidate> pieces_;
 };
 
 std::unique_ptr<CompiledWork> CompiledWork::make(const WorkList& works, CodeTier tier) {

@@ -65,7 +65,8 @@ LoopNest::LoopNest(std::shared_ptr<const Kernel> kernel, const Loop::Item& item,
   collect(item);
   if (!has_points_) return;
   order_axes(mode, item);
-  cost_ns_ = estimate(axes_, spec_.outer, mode);
+  describe_axes();
+  cost_ns_ = estimate({axes_, spec_.outer}, mode);
   store_numbers(item);
   choose_units();
 }
@@ -81,83 +82,80 @@ void LoopNest::collect(const Loop::Item& item) {
   const Kernel& k = *spec_.kernel;
   for (const std::int64_t n : item.extents) has_points_ = has_points_ && n > 0;
   for (const LoopArg& a : item.args) refs_.push_back(a.ref);
+  auto stage = k.stages.begin();
   for (const int v : accesses_of(k)) {
     const Instr& in = k.code[v];
+    while (stage->end <= v) ++stage;
     Access a{v, std::vector<std::int64_t>(item.extents.size(), 0)};
-    if (in.code == Code::index) {
-      a.strides[in.imm] = 1;
-    } else {
-      for (std::size_t d = 0; d < a.strides.size(); d++)
-        a.strides[d] = item.args[in.imm].strides[d] * element_step(k, in);
-    }
+    const std::size_t dims = stage->inner ? a.strides.size() : static_cast<std::size_t>(k.outer);
+    for (std::size_t d = 0; d < dims; d++)  // outer stages stand at inner coordinate 0
+      a.strides[d] = in.code == Code::index ? d == static_cast<std::size_t>(in.imm)
+                                            : item.args[in.imm].strides[d] * element_step(k, in);
     accesses_.push_back(std::move(a));
   }
 }
 
-/// Dimensions become axes: those of one point dropped, the one along which vectors run put last.
-void LoopNest::order_axes(LoopMode mode, const Loop::Item& item) {
+/// Appends dimension d, or makes it part of the last axis where that goes on along it. One point is no axis.
+void LoopNest::append_axis(std::vector<Axis>& axes, const Loop::Item& item, int d) const {
+  const std::int64_t extent = item.extents[d];
+  if (extent == 1) return;
+  Axis a{extent, {}};
+  for (const Access& x : accesses_) a.strides.push_back(x.strides[d]);
+  if (!axes.empty()) {
+    Axis& last = axes.back();
+    bool one = true;
+    for (std::size_t x = 0; x < a.strides.size(); x++)
+      one = one && last.strides[x] == a.strides[x] * extent;
+    if (one) a.extent *= last.extent, axes.pop_back();
+  }
+  axes.push_back(std::move(a));
+}
+
+/// Outer dimensions with `second` and `last` behind the others (-1: none), then the inner ones.
+LoopNest::AxisOrder LoopNest::ordered_axes(const Loop::Item& item, int last, int second) const {
   const Kernel& k = *spec_.kernel;
-  spec_.mode = mode;
-  std::vector<int> stage_inner(k.code.size());
-  for (std::size_t s = 0, v = 0; s < k.stages.size(); s++) {
-    for (; v < static_cast<std::size_t>(k.stages[s].end); v++) stage_inner[v] = k.stages[s].inner;
-  }
-  const auto axis = [&](int d) {
-    Axis a{item.extents[d], {}};
-    // Outer stages stand at inner coordinate 0.
-    for (const Access& x : accesses_)
-      a.strides.push_back(d >= k.outer && !stage_inner[x.instr] ? 0 : x.strides[d]);
-    return a;
-  };
-  const auto append = [&](std::vector<Axis>& axes, Axis a) {
-    if (!axes.empty()) {
-      Axis& last = axes.back();
-      bool one = true;
-      for (std::size_t x = 0; x < a.strides.size(); x++)
-        one = one && last.strides[x] == a.strides[x] * a.extent;
-      if (one) {
-        last = {last.extent * a.extent, std::move(a.strides)};
-        return;
-      }
-    }
-    axes.push_back(std::move(a));
-  };
-  const auto build = [&](int last, int second) {
-    std::vector<Axis> axes;
-    for (int d = 0; d < k.outer; d++) {
-      if (d != last && d != second && item.extents[d] != 1) append(axes, axis(d));
-    }
-    if (second >= 0 && item.extents[second] != 1) append(axes, axis(second));
-    if (last >= 0 && item.extents[last] != 1) append(axes, axis(last));
-    if (axes.empty()) axes.push_back({1, std::vector<std::int64_t>(accesses_.size(), 0)});
-    spec_.outer = static_cast<std::int32_t>(axes.size());
-    if (!has_inner_stage(k)) return axes;
-    std::vector<Axis> inner;
-    for (int d = k.outer; d < k.outer + k.inner; d++) {
-      if (item.extents[d] != 1) append(inner, axis(d));
-    }
-    if (inner.empty()) inner.push_back({1, std::vector<std::int64_t>(accesses_.size(), 0)});
-    axes.insert(axes.end(), inner.begin(), inner.end());
-    return axes;
-  };
-  axes_ = build(k.outer - 1, -1);
+  const Axis one_point{1, std::vector<std::int64_t>(accesses_.size(), 0)};
+  std::vector<Axis> axes, inner;
+  for (int d = 0; d < k.outer; d++)
+    if (d != last && d != second) append_axis(axes, item, d);
+  for (const int d : {second, last})
+    if (d >= 0) append_axis(axes, item, d);
+  if (axes.empty()) axes.push_back(one_point);
+  const auto outer = static_cast<std::int32_t>(axes.size());
+  if (!has_inner_stage(k)) return {std::move(axes), outer};
+  for (int d = k.outer; d < k.outer + k.inner; d++) append_axis(inner, item, d);
+  if (inner.empty()) inner.push_back(one_point);
+  axes.insert(axes.end(), inner.begin(), inner.end());
+  return {std::move(axes), outer};
+}
+
+/// Dimensions become axes, the one along which vectors run last.
+void LoopNest::order_axes(LoopMode mode, const Loop::Item& item) {
+  const int outer = spec_.kernel->outer;
+  AxisOrder best = ordered_axes(item, outer - 1, -1);
   if (mode == LoopMode::columns) {
-    int last = k.outer - 1;
-    double best = estimate(axes_, spec_.outer, mode);
-    for (int d = k.outer - 2; d >= 0; d--) {
-      const int outer = spec_.outer;
-      std::vector<Axis> other = build(d, -1);
-      const double cost = estimate(other, spec_.outer, mode);
-      if (cost < 0.9 * best) best = cost, last = d, axes_ = std::move(other);
-      else spec_.outer = outer;
+    int last = outer - 1;
+    double least = estimate(best, mode);
+    for (int d = outer - 2; d >= 0; d--) {
+      AxisOrder other = ordered_axes(item, d, -1);
+      const double cost = estimate(other, mode);
+      if (cost < 0.9 * least) least = cost, last = d, best = std::move(other);
     }
-    if (const int second = turned_dimension(item, last); second >= 0) axes_ = build(last, second);
+    if (const int second = turned_dimension(item, last); second >= 0) best = ordered_axes(item, last, second);
   }
+  axes_ = std::move(best.axes);
+  spec_.mode = mode;
+  spec_.outer = best.outer;
   spec_.inner = static_cast<std::int32_t>(axes_.size()) - spec_.outer;
+}
+
+void LoopNest::describe_axes() {
+  const Kernel& k = *spec_.kernel;
   std::int64_t points = 1;
   for (int d = spec_.outer; d < spec_.rank(); d++) points *= axes_[static_cast<std::size_t>(d)].extent;
   spec_.blocks = points > k.order.block && std::any_of(k.code.begin(), k.code.end(), is_ordered);
-  spec_.short_rows = mode == LoopMode::rows && spec_.inner == 1 && axes_.back().extent <= NestSpec::short_row;
+  spec_.short_rows =
+      spec_.mode == LoopMode::rows && spec_.inner == 1 && axes_.back().extent <= NestSpec::short_row;
   for (std::size_t a = 0; a < accesses_.size(); a++) {
     for (const Axis& x : axes_)
       spec_.strides.push_back(stride_class(x.strides[a], element_step(k, k.code[accesses_[a].instr])));
@@ -185,7 +183,8 @@ int LoopNest::turned_dimension(const Loop::Item& item, int last) const {
 }
 
 /// Rough nanoseconds of all points.
-double LoopNest::estimate(const std::vector<Axis>& axes, int outer, LoopMode mode) const {
+double LoopNest::estimate(const AxisOrder& order, LoopMode mode) const {
+  const auto& [axes, outer] = order;
   const Kernel& k = *spec_.kernel;
   const bool rows = mode == LoopMode::rows;
   double outer_points = 1, inner_points = 1;

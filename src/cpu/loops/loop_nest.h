@@ -104,10 +104,17 @@ class LoopNest {
     std::int64_t extent;
     std::vector<std::int64_t> strides;  // by access
   };
+  struct AxisOrder {
+    std::vector<Axis> axes;
+    std::int32_t outer;  // so many of them are; the others are inner ones
+  };
   void collect(const Loop::Item& item);
   void order_axes(LoopMode mode, const Loop::Item& item);
+  void describe_axes();
+  void append_axis(std::vector<Axis>& axes, const Loop::Item& item, int d) const;
+  AxisOrder ordered_axes(const Loop::Item& item, int last, int second) const;
   int turned_dimension(const Loop::Item& item, int last) const;
-  double estimate(const std::vector<Axis>& axes, int outer, LoopMode mode) const;
+  double estimate(const AxisOrder& order, LoopMode mode) const;
   void store_numbers(const Loop::Item& item);
   void choose_units();
 
