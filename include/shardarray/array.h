@@ -262,7 +262,8 @@ class SHARDARRAY_API IndexedArray {
 
 /// Prints to_string(x).
 SHARDARRAY_API std::ostream& operator<<(std::ostream& os, const ShardedArray& x);
-/// numpy's text of the values: `[[1. 2.]\n [3. 4.]]` (evaluates). Inside a trace the type is printed instead.
+/// numpy's text of the values: `[[1. 2.]\n [3. 4.]]` (evaluates; TraceError inside a trace). Of
+/// more than 1000 elements the first and last three of a dimension.
 SHARDARRAY_API std::string to_string(const ShardedArray& x);
 
 /// An operand of an operator: an array or a number, and the line it stands on.

@@ -82,10 +82,11 @@ template <class F> class Jitted {
     if (auto entry = core::jit_find(*cache_, call)) return entry;
     return trace(call, detail::argument(args)...);
   }
+  /// As they were given.
   const JitOptions& options() const { return core::jit_options(*cache_); }
   /// How often the function was traced.
   int traces() const { return core::jit_traces(*cache_); }
-  /// How many programs are kept.
+  /// How many traces are kept, at most max_entries.
   std::size_t cache_size() const { return core::jit_cache_size(*cache_); }
 
  private:
