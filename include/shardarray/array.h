@@ -169,8 +169,8 @@ class SHARDARRAY_API ShardedArray {
   ShardedArray addressable_data(int i) const;
 
   // ---- reading (evaluates and waits; throws TraceError inside a trace)
-  /// The one element. Throws ShapeError unless size() is 1, DTypeError when T cannot hold every value of the dtype exactly: of int32
-  /// no float, of float32 no integer, bool in everything.
+  /// The one element. Throws ShapeError unless size() is 1, DTypeError when T cannot hold every value of the dtype exactly: of
+  /// int32 no float, of float32 no integer, bool in everything.
   template <Element T> T item(Where w = Where::here()) const {
     T v{};
     read(&v, dtype_of<T>(), 1, "item", w);
@@ -242,9 +242,9 @@ struct SHARDARRAY_API Shard {
   ShardedArray data;   ///< a read-only view on its device
 };
 
-/// `x.at(idx)`: get, or a copy of `x`, of its shape and dtype, with the indexed part set to v, or to part + v, part * v, the smaller or
-/// the larger of both. v takes the dtype of x as astype does it, and is broadcast to the part's shape. Throws ShapeError where that
-/// cannot be, and as a subscript does, DTypeError for a whole number that is no value of the dtype.
+/// `x.at(idx)`: get, or a copy of `x`, of its shape and dtype, with the indexed part set to v, or to part + v, part * v, the
+/// smaller or the larger of both. v takes the dtype of x as astype does it, and is broadcast to the part's shape. Throws
+/// ShapeError where that cannot be, and as a subscript does, DTypeError for a whole number that is no value of the dtype.
 class SHARDARRAY_API IndexedArray {
  public:
   IndexedArray(ShardedArray x, Indices i) : x_(std::move(x)), index_(std::move(i)) {}

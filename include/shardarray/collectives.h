@@ -5,8 +5,8 @@
 // `groups` splits the axis: lists of positions in which each occurs exactly once; positions communicate only within their
 // list, in its order. Reductions allow groups of different sizes, everything else wants equal ones; one axis only.
 //
-// Results have the shape and dtype of x unless a doc says otherwise. All throw TraceError for a name that is not in scope, Error for no
-// name, one that stands twice, groups or permutations that are none, ShapeError for axes and sizes that do not fit.
+// Results have the shape and dtype of x unless a doc says otherwise. All throw TraceError for a name that is not in scope, Error
+// for no name, one that stands twice, groups or permutations that are none, ShapeError for axes and sizes that do not fit.
 // Derivatives are those of classic JAX: the transpose of psum is psum of the cotangents.
 #pragma once
 #include <string>
@@ -57,11 +57,11 @@ SHARDARRAY_API std::int64_t axis_size(const NamedAxes& axis);
 /// This position along the axis: int32 scalar, from 0.
 SHARDARRAY_API Array axis_index(const NamedAxes& axis, Where w = Where::here());
 
-/// The sum over all positions (of a group), the same for each; bool sums as int32, other integers keep their dtype and wrap. psum of a
-/// literal is a literal: psum(1, "i") is the number of positions.
+/// The sum over all positions (of a group), the same for each; bool sums as int32, other integers keep their dtype and wrap. psum
+/// of a literal is a literal: psum(1, "i") is the number of positions.
 SHARDARRAY_API Array psum(const Array& x, const NamedAxes& axis, const GroupOptions& o = {},
                           Where w = Where::here());
-/// psum(x) / psum(1): floating; of bool and integers a weak float32 (float64 for 64-bit ones).
+/// psum(x) / psum(1): floating: of bool and integers float32 (float64 for 64-bit ones).
 SHARDARRAY_API Array pmean(const Array& x, const NamedAxes& axis, const GroupOptions& o = {},
                            Where w = Where::here());
 /// The largest value over all positions; of bools or. Not differentiable: Error.
@@ -70,8 +70,8 @@ SHARDARRAY_API Array pmax(const Array& x, const NamedAxes& axis, const GroupOpti
 /// The smallest value over all positions; of bools and. Not differentiable: Error.
 SHARDARRAY_API Array pmin(const Array& x, const NamedAxes& axis, const GroupOptions& o = {},
                           Where w = Where::here());
-/// x of the source that has this position as its destination; zeros where there is none. Over several axes the positions
-/// are those of the devices, the outermost map most significant, whatever the order of the names. Throws Error for a position out of
+/// x of the source that has this position as its destination; zeros where there is none. Over several axes the positions are
+/// those of the devices, the outermost map most significant, whatever the order of the names. Throws Error for a position out of
 /// range, and for one that stands twice as a source or as a destination.
 SHARDARRAY_API Array ppermute(const Array& x, const NamedAxes& axis, const Permutation& perm,
                               Where w = Where::here());
@@ -87,12 +87,12 @@ SHARDARRAY_API Array pswapaxes(const Array& x, const NamedAxes& axis, int dim, c
 /// positions.
 SHARDARRAY_API Array all_gather(const Array& x, const NamedAxes& axis, const AllGatherOptions& o = {},
                                 Where w = Where::here());
-/// Part p of the sum over all n positions, for position p: [.., n, ..] -> [..] or, tiled, [.., d, ..] -> [.., d / n, ..]; types as psum.
-/// Throws ShapeError where n is not the size, or tiled does not divide it.
+/// Part p of the sum over all n positions, for position p: [.., n, ..] -> [..] or, tiled, [.., d, ..] -> [.., d / n, ..]; types
+/// as psum. Throws ShapeError where n is not the size, or tiled does not divide it.
 SHARDARRAY_API Array psum_scatter(const Array& x, const NamedAxes& axis, const PsumScatterOptions& o = {},
                                   Where w = Where::here());
-/// Part p of every position's value, for position p: split_axis goes, the n parts stand along concat_axis; tiled, the one is divided
-/// by n, the other multiplied. Throws as psum_scatter.
+/// Part p of every position's value, for position p: split_axis goes, the n parts stand along concat_axis; tiled, the one is
+/// divided by n, the other multiplied. Throws as psum_scatter.
 SHARDARRAY_API Array all_to_all(const Array& x, const NamedAxes& axis, const AllToAllOptions& o = {},
                                 Where w = Where::here());
 

@@ -179,9 +179,9 @@ template <class F, bool WithValue, bool AuxAllowed, std::size_t... Slot> class G
 
 }  // namespace detail
 
-/// The gradient of a scalar loss with respect to every floating-point array of the first argument, as a tree like that
-/// argument, each of its array's shape and dtype; absent at all other places (integers, bool); zeros where the loss does not depend
-/// on it. A floating number is taken for an Array: `grad(f)(2.0)`. Throws ShapeError unless the loss is a scalar, DTypeError unless it
+/// The gradient of a scalar loss with respect to every floating-point array of the first argument, as a tree like that argument,
+/// each of its array's shape and dtype; absent at all other places (integers, bool); zeros where the loss does not depend on it.
+/// A floating number is taken for an Array: `grad(f)(2.0)`. Throws ShapeError unless the loss is a scalar, DTypeError unless it
 /// is floating, Error for an operation without derivative (pmax, pmin; by name and line).
 template <class F> auto grad(F f) { return detail::Gradient<F, false, false, 0>(std::move(f), {0}, false); }
 /// (loss, gradient). With has_aux: ((loss, aux), gradient), and grad() gives (gradient, aux). Throws as grad.
@@ -189,8 +189,8 @@ template <class F> auto value_and_grad(F f) {
   return detail::Gradient<F, true, false, 0>(std::move(f), {0}, false);
 }
 
-/// With respect to other arguments. The types of the results are those of the first arguments: where argument types differ,
-/// name the positions at compile time: `grad<1>(f)`, `grad<0, 2>(f, {.has_aux = true})`. Throws as grad, and TreeError for a position
+/// With respect to other arguments. The types of the results are those of the first arguments: where argument types differ, name
+/// the positions at compile time: `grad<1>(f)`, `grad<0, 2>(f, {.has_aux = true})`. Throws as grad, and TreeError for a position
 /// beyond the arguments, one that stands twice, an argument of another type, and where has_aux is not what the function does.
 template <class F> auto grad(F f, GradOptions<1> o) {
   return detail::Gradient<F, false, true, 0>(std::move(f), o.argnums.at, o.has_aux);

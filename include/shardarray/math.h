@@ -70,8 +70,8 @@ inline constexpr struct SHARDARRAY_API clamp_fn {
 
 // ---------------------------------------------------------------- floating functions
 /// Elementary functions, angles in radians. Outside of their domain they give NaN (log(-1), arcsin(2)), at poles an infinity
-/// (log(0) = -inf), special values are C's. Errors are at most 4 ulp in float32 and 5 in float64, but for erf_inv. expm1 is exp(x) - 1 and log1p log(1 + x), with all digits near
-/// 0. asin, acos, atan and atan2 are other names.
+/// (log(0) = -inf), special values are C's. Errors are at most 4 ulp in float32 and 5 in float64, but for erf_inv. expm1 is
+/// exp(x) - 1 and log1p log(1 + x), with all digits near 0. asin, acos, atan and atan2 are other names.
 inline constexpr UnaryFunction<"exp"> exp{};
 inline constexpr UnaryFunction<"expm1"> expm1{};
 inline constexpr UnaryFunction<"log"> log{};

@@ -18,8 +18,9 @@ namespace shardarray {
 // ---------------------------------------------------------------- reductions
 // `sum(x)`, `sum(x, 0)`, `sum(x, {.axis = {0, 1}, .keepdims = true, .dtype = float64})`: over all axes unless said. The result is x
 // without these axes (keepdims: with size 1 there), strong, of the dtype that each doc names, or of `.dtype`.
-/// The sum, 0 of nothing. bool and short integers sum as int32 (unsigned: uint32), integers wrap; float16 and bfloat16 accumulate in
-/// float32. However many elements there are, a float32 sum errs by about 1e-6 of the sum of their sizes at most (float64: 2e-15).
+/// The sum, 0 of nothing. bool and short integers sum as int32 (unsigned: uint32), integers wrap; float16 and bfloat16 accumulate
+/// in float32. However many elements there are, a float32 sum errs by about 1e-6 of the sum of their sizes at most (float64:
+/// 2e-15).
 inline constexpr struct SHARDARRAY_API sum_fn {
   Array operator()(const Array& x, const ReduceOptions& o = {}, Where w = Where::here()) const;
   template <std::integral I> Array operator()(const Array& x, I axis, Where w = Where::here()) const {
@@ -114,8 +115,8 @@ inline constexpr struct SHARDARRAY_API one_hot_fn {
 } one_hot{};
 
 // ---------------------------------------------------------------- products
-// Of the promoted dtype of the operands: integers wrap, bools give or of ands, float16 and bfloat16 accumulate in float32. All throw
-// ShapeError when sizes that meet differ.
+// Of the promoted dtype of the operands: integers wrap, bools give or of ands, float16 and bfloat16 accumulate in float32. All
+// throw ShapeError when sizes that meet differ.
 /// [..,m,k] x [..,k,n] -> [..,m,n], batch dimensions broadcast; a vector is a row on the left, a column on the right,
 /// and that dimension goes. Throws ShapeError for a scalar.
 inline constexpr struct SHARDARRAY_API matmul_fn {
@@ -186,14 +187,14 @@ inline constexpr struct SHARDARRAY_API broadcast_to_fn {
 inline constexpr struct SHARDARRAY_API concatenate_fn {
   Array operator()(const std::vector<Array>& parts, std::int64_t axis = 0, Where w = Where::here()) const;
 } concatenate{};
-/// Joins arrays of one shape along a new axis, which counts in the result. dtypes are promoted. Throws ShapeError without arrays, and
-/// for different shapes.
+/// Joins arrays of one shape along a new axis, which counts in the result. dtypes are promoted. Throws ShapeError without arrays,
+/// and for different shapes.
 inline constexpr struct SHARDARRAY_API stack_fn {
   Array operator()(const std::vector<Array>& parts, std::int64_t axis = 0, Where w = Where::here()) const;
 } stack{};
 /// `n` equal pieces along an axis, at most 2^20, or one piece more than there are positions, which begin at 0 and at these (one
-/// position is `Shape{3}`: `{3}` is a number). Throws ShapeError for n that does not divide the size, for positions that fall or lie
-/// outside.
+/// position is `Shape{3}`: `{3}` is a number). Throws ShapeError for n that does not divide the size, for positions that fall or
+/// lie outside.
 inline constexpr struct SHARDARRAY_API split_fn {
   std::vector<Array> operator()(const Array& x, std::int64_t n, std::int64_t axis = 0,
                                 Where w = Where::here()) const;
@@ -216,8 +217,8 @@ inline constexpr struct SHARDARRAY_API roll_fn {
                    Where w = Where::here()) const;
   Array operator()(const Array& x, const Shape& shifts, const Shape& axes, Where w = Where::here()) const;
 } roll{};
-/// Elements before and after, per dimension: `pad(x, {{1, 2}, {0, 0}}, value)`; one number: everywhere. The value is a number
-/// and becomes one of x's dtype (2.5 is 2 in integers). Throws ShapeError for a negative width and unless there is one pair for each
+/// Elements before and after, per dimension: `pad(x, {{1, 2}, {0, 0}}, value)`; one number: everywhere. The value is a number and
+/// becomes one of x's dtype (2.5 is 2 in integers). Throws ShapeError for a negative width and unless there is one pair for each
 /// dimension, DTypeError for a whole number that is no value of the dtype, Error for a computed value.
 inline constexpr struct SHARDARRAY_API pad_fn {
   Array operator()(const Array& x, const std::vector<std::pair<std::int64_t, std::int64_t>>& widths,
@@ -245,11 +246,10 @@ struct CumulativeOptions {
   /// Of the accumulation and the result. Default: the operand's; sums and products of bool are int32.
   std::optional<DType> dtype = std::nullopt;
 };
-/// Of the shape of x, or [size] without an axis: element i combines elements 0 .. i. Integers keep their dtype and wrap; bool sums and
-/// products are int32. Floats are combined in blocks of 1024, so a sum's rounding does not grow with
-/// their number; sums of what is not negative never fall. float16 and bfloat16 accumulate in float32. Along a dimension that is cut
-/// every device scans its own piece, and only the pieces' last elements move; but float sums and products of reproducible lines are
-/// not cut.
+/// Of the shape of x, or [size] without an axis: element i combines elements 0 .. i. Integers keep their dtype and wrap; bool
+/// sums and products are int32. Floats are combined in blocks of 1024, so a sum's rounding does not grow with their number; sums
+/// of what is not negative never fall. float16 and bfloat16 accumulate in float32. Along a dimension that is cut every device
+/// scans its own piece, and only the pieces' last elements move; but float sums and products of reproducible lines are not cut.
 inline constexpr struct SHARDARRAY_API cumsum_fn {
   Array operator()(const Array& x, const CumulativeOptions& o = {}, Where w = Where::here()) const;
   template <std::integral I> Array operator()(const Array& x, I axis, Where w = Where::here()) const {
@@ -263,8 +263,8 @@ inline constexpr struct SHARDARRAY_API cumprod_fn {
     return (*this)(x, {.axis = to_int64(axis)}, w);
   }
 } cumprod{};
-/// The largest (smallest) so far, in the dtype of x; NaN from the first one on. Equal elements share the gradient as in JAX, NaN has
-/// none.
+/// The largest (smallest) so far, in the dtype of x; NaN from the first one on. Equal elements share the gradient as in JAX, NaN
+/// has none.
 inline constexpr struct SHARDARRAY_API cummax_fn {
   Array operator()(const Array& x, const CumulativeOptions& o = {}, Where w = Where::here()) const;
   template <std::integral I> Array operator()(const Array& x, I axis, Where w = Where::here()) const {
@@ -286,8 +286,8 @@ inline constexpr struct SHARDARRAY_API cummin_fn {
 enum class TakeMode : std::uint8_t { fill, clip };
 #pragma GCC diagnostic pop
 /// Elements at integer `index` along an axis: [..a, n, c..] and [i..] -> [..a, i.., c..]; no axis: of the flattened array.
-/// Negative indices count from the end; with clip they mean 0, as in NumPy. Throws DTypeError for an index that is no integer (bool is
-/// none).
+/// Negative indices count from the end; with clip they mean 0, as in NumPy. Throws DTypeError for an index that is no integer
+/// (bool is none).
 inline constexpr struct SHARDARRAY_API take_fn {
   Array operator()(const Array& x, const Array& index, std::optional<std::int64_t> axis = std::nullopt,
                    TakeMode mode = TakeMode::fill, Where w = Where::here()) const;
@@ -332,10 +332,10 @@ inline constexpr struct SHARDARRAY_API full_like_fn {
   Array operator()(const Array& x, const Array& value, std::optional<DType> dtype = std::nullopt,
                    Where w = Where::here()) const;
 } full_like{};
-/// start (default 0), start + step (default 1), ... below stop (above it where step < 0), ceil((stop - start) / step) values: int32
-/// of integers, else float32. In an integer dtype float start and step are truncated, when they have been counted. Throws ShapeError for step 0, infinite
-/// bounds and integers beyond int64, DTypeError when a value does not fit into an integer dtype: `arange(5000000000, int64)` (JAX
-/// wraps).
+/// start (default 0), start + step (default 1), ... below stop (above it where step < 0), ceil((stop - start) / step) values:
+/// int32 of integers, else float32. In an integer dtype float start and step are truncated, when they have been counted. Throws
+/// ShapeError for step 0, infinite bounds and integers beyond int64, DTypeError when a value does not fit into an integer dtype:
+/// `arange(5000000000, int64)` (JAX wraps).
 inline constexpr struct SHARDARRAY_API arange_fn {
   template <Element T>
   Array operator()(T stop, std::optional<DType> dtype = std::nullopt, Where w = Where::here()) const {
@@ -370,8 +370,8 @@ struct LinspaceOptions {
   bool endpoint = true;   ///< stop is the last value; else it is the one behind it
   DType dtype = float32;  ///< integers: rounded down
 };
-/// [num]: values from start to stop at equal distances; 16-bit floats are computed in float32, integers in float64. Throws ShapeError
-/// for num < 0.
+/// [num]: values from start to stop at equal distances; 16-bit floats are computed in float32, integers in float64. Throws
+/// ShapeError for num < 0.
 inline constexpr struct SHARDARRAY_API linspace_fn {
   Array operator()(double start, double stop, std::int64_t num = 50, const LinspaceOptions& o = {},
                    Where w = Where::here()) const;

@@ -91,8 +91,8 @@ SHARDARRAY_API Array array(const NestedList& values, const ShapeOf& shape = {},
 inline Array array(const NestedList& values, DType dtype, Where w = Where::here()) {
   return array(values, ShapeOf(), dtype, w);
 }
-/// From a span, vector or std::array, which keeps its element type: a vector of double gives float64. Its shape is [n] unless given.
-/// Another `dtype` converts as astype() does: integers wrap. Throws ShapeError as above, OutOfMemory.
+/// From a span, vector or std::array, which keeps its element type: a vector of double gives float64. Its shape is [n] unless
+/// given. Another `dtype` converts as astype() does: integers wrap. Throws ShapeError as above, OutOfMemory.
 template <detail::HostRange C>
 Array array(const C& values, const ShapeOf& shape = {}, std::optional<DType> dtype = std::nullopt,
             Where w = Where::here()) {
@@ -116,18 +116,18 @@ Array asarray(const X& x, std::optional<DType> dtype = std::nullopt, Where w = W
 }
 
 /// A global array of which `piece(index)` gives each part: an Array or host data of the part's shape (host data may be flat).
-/// Called once per part, at once; the array has the dtype of the pieces and is committed. Throws ShapeError for a piece of another
-/// size, DTypeError for pieces of different dtypes, ShardingError when the sharding does not fit the rank, DeviceError for devices that
-/// do not exist.
+/// Called once per part, at once; the array has the dtype of the pieces and is committed. Throws ShapeError for a piece of
+/// another size, DTypeError for pieces of different dtypes, ShardingError when the sharding does not fit the rank, DeviceError
+/// for devices that do not exist.
 template <std::invocable<const ShardIndex&> F>
 Array make_array_from_callback(const Shape& shape, const Sharding& sharding, const F& piece,
                                Where w = Where::here()) {
   return core::from_callback(
       shape, sharding, [&](const ShardIndex& index) { return asarray(piece(index), std::nullopt, w); }, w);
 }
-/// A global array of `shape` made of one single-device array per device of the sharding, in any order; no copy, committed. The arrays
-/// are computed. Throws ShardingError unless there is exactly one on each device and the rank fits, ShapeError for an array that has
-/// not the shape of its piece, DTypeError when dtypes differ.
+/// A global array of `shape` made of one single-device array per device of the sharding, in any order; no copy, committed. The
+/// arrays are computed. Throws ShardingError unless there is exactly one on each device and the rank fits, ShapeError for an
+/// array that has not the shape of its piece, DTypeError when dtypes differ.
 SHARDARRAY_API Array make_array_from_single_device_arrays(const Shape& shape, const Sharding& sharding,
                                                           std::span<const Array> arrays,
                                                           Where w = Where::here());

@@ -25,8 +25,9 @@ inline constexpr none_t none{};
 
 /// The part of one dimension that a shard holds. A dimension that is not partitioned is unbounded (`:`), never `0:n`.
 struct SHARDARRAY_API IndexRange {
-  bool whole = true;                 ///< all of the dimension
-  std::int64_t start = 0, stop = 0;  ///< elements start .. stop - 1, in global coordinates; only when not whole
+  bool whole = true;  ///< all of the dimension
+  std::int64_t start = 0,
+               stop = 0;  ///< elements start .. stop - 1, in global coordinates; only when not whole
   friend bool operator==(const IndexRange&, const IndexRange&) = default;
 };
 /// A shard's position: one range per dimension. Prints as `(0:2, :)`.
@@ -126,7 +127,7 @@ struct SHARDARRAY_API SpecEntry {
   SpecEntry(const std::string& axis) : names{axis} {}
   SpecEntry(AxisNames a) : names(std::move(a.names)), tuple(true) {}
   std::vector<std::string> names;  ///< empty: nothing cuts the dimension
-  bool tuple = false;  ///< written as axes(...): prints as a tuple
+  bool tuple = false;              ///< written as axes(...): prints as a tuple
   friend bool operator==(const SpecEntry&, const SpecEntry&) = default;
 };
 /// Which mesh axes cut which dimension: `P("x", none, axes("y", "z"))`. Missing trailing entries are whole dimensions. What takes

@@ -23,10 +23,11 @@ class SHARDARRAY_API Axes {
 
 /// Options of vmap(): `vmap(f, {.in_axes = {0, none}})`.
 struct VmapOptions {
-  Axes in_axes = 0;  ///< of the arguments; negative ones count from the end; none: the same value for every element
+  Axes in_axes =
+      0;  ///< of the arguments; negative ones count from the end; none: the same value for every element
   Axes out_axes =
       0;  ///< where the mapped dimension appears in the results, counted there; none: a result that does not depend on it
-  std::string axis_name = {};  ///< for collectives: psum(x, "i")
+  std::string axis_name = {};                            ///< for collectives: psum(x, "i")
   std::optional<std::int64_t> axis_size = std::nullopt;  ///< needed where no argument is mapped
 };
 
@@ -62,9 +63,9 @@ template <class T>
 
 }  // namespace detail
 
-/// Maps `f`, which may be a module: inside, mapped arrays lack the mapped dimension of size n; each result gets it, at `out_axes`.
-/// Arguments and results are trees, whose types are kept; statics are the same for every element. f is called once. Values cannot be
-/// read inside (TraceError).
+/// Maps `f`, which may be a module: inside, mapped arrays lack the mapped dimension of size n; each result gets it, at
+/// `out_axes`. Arguments and results are trees, whose types are kept; statics are the same for every element. f is called once.
+/// Values cannot be read inside (TraceError).
 ///
 /// Throws ShapeError when mapped sizes differ from one another or from axis_size, nothing is mapped and there is no axis_size, an
 /// axis is out of range, or a result with out_axes none differs between elements; TreeError when axes do not fit the trees.
