@@ -24,7 +24,7 @@ namespace shardarray {
 
 class Node;
 class ShardedArray;
-using Array = ShardedArray;
+using Array = ShardedArray;  ///< its short name, used everywhere
 
 /// The first line of every public function that is made of others: ops recorded while it lives carry its line, so that
 /// messages and explain() show the user's line, and errors about sizes and numbers name `function`. The outermost one wins.
@@ -65,7 +65,7 @@ struct ReduceOptions {
 /// Part of a subscript: an integer, or `slice`, `all`, `newaxis`, `ellipsis`. An integer lies in [-size, size) and removes its
 /// dimension.
 struct SHARDARRAY_API Index {
-  enum class Kind : std::uint8_t { at, range, newaxis, ellipsis };
+  enum class Kind : std::uint8_t { at, range, newaxis, ellipsis };  ///< at: an integer
   Kind kind = Kind::range;
   std::optional<std::int64_t> start, stop;  ///< `at`: start is the index; of a range none: from or to its end
   std::int64_t step = 1;                    ///< of a range; negative: backwards
@@ -132,6 +132,7 @@ class SHARDARRAY_API ShardedArray {
   ~ShardedArray() {
     if (node_) drop(node_);
   }
+  /// Exchanges the handles.
   void swap(ShardedArray& o) noexcept {
     std::swap(node_, o.node_);
     std::swap(index_, o.index_);
@@ -169,8 +170,8 @@ class SHARDARRAY_API ShardedArray {
   ShardedArray addressable_data(int i) const;
 
   // ---- reading (evaluates and waits; throws TraceError inside a trace)
-  /// The one element. Throws ShapeError unless size() is 1, DTypeError when T cannot hold every value of the dtype exactly: of
-  /// int32 no float, of float32 no integer, bool in everything.
+  /// The one element. Throws ShapeError unless size() is 1, DTypeError when T cannot hold every value of the dtype exactly:
+  /// int32 is read as std::int64_t or double, not as float, a float as no integer, bool as anything.
   template <Element T> T item(Where w = Where::here()) const {
     T v{};
     read(&v, dtype_of<T>(), 1, "item", w);
@@ -275,7 +276,7 @@ struct SHARDARRAY_API Operand {
     else if constexpr (std::is_unsigned_v<T> && sizeof(T) == 8) number = std::uint64_t{x};
     else number = static_cast<std::int64_t>(x);
   }
-  ShardedArray array;  ///< absent for a number
+  ShardedArray array;  ///< absent for a number, which stands in `number` as the widest of its kind
   std::variant<std::monostate, bool, double, std::int64_t, std::uint64_t> number;
   Where where;
 };

@@ -24,7 +24,7 @@ struct SHARDARRAY_API NamedAxes {
   NamedAxes(std::string name) : names{std::move(name)} {}
   NamedAxes(std::initializer_list<std::string> list) : names(list) {}
   NamedAxes(AxisNames list) : names(std::move(list.names)) {}
-  std::vector<std::string> names;
+  std::vector<std::string> names;  ///< the first is the most significant
 };
 /// Lists of positions, see above.
 using Groups = std::vector<std::vector<int>>;

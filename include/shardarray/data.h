@@ -47,7 +47,9 @@ class SHARDARRAY_API Batches {
 /// iterators.
 template <class... A> class Loader {
  public:
+  /// What loader() makes.
   explicit Loader(Batches b) : batches_(std::move(b)) {}
+  /// Reading one makes its batch: std::tuple<A...>. Throws as Batches::at.
   class Iterator {
    public:
     using value_type = std::tuple<A...>;
@@ -70,6 +72,7 @@ template <class... A> class Loader {
     const Batches* batches_ = nullptr;
     std::int64_t k_ = 0;
   };
+  /// From batch 0 on, in the order of the epoch.
   Iterator begin() const { return {&batches_, 0}; }
   Iterator end() const { return {&batches_, size()}; }
   /// Batches per epoch.

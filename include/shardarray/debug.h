@@ -50,6 +50,7 @@ struct SHARDARRAY_API PrintOptions {
 /// not fit: a format with a type for an array that is no scalar, for instance.
 SHARDARRAY_API void print(const std::string& format, std::vector<Printable> args, PrintOptions options = {},
                           Where w = Where::here());
+/// `print("loss {:.3f} at step {}", loss, 3)`.
 template <std::convertible_to<Printable>... A> void print(const std::string& format, const A&... args) {
   print(format, std::vector<Printable>{Printable(args)...});
 }

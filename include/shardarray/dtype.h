@@ -10,8 +10,8 @@
 namespace shardarray {
 
 /// The type of an array's elements. float16 and bfloat16 are computed in float32: every result is rounded to 16 bits, sums and
-/// products of matrices once, at their end. No array is complex64 or complex128: functions that take a dtype throw DTypeError.
-/// Constants of the same names stand in the namespace: `shardarray::float32`.
+/// products of matrices once, at their end. No array is complex64 or complex128: functions that would make one throw
+/// DTypeError. Constants of the same names stand in the namespace: `shardarray::float32`.
 enum class DType : std::uint8_t {
   bool_,
   int8,
@@ -54,7 +54,7 @@ constexpr bool is_unsigned_integer(DType t) { return t >= DType::uint8 && t <= D
 /// default: `int8 + 1` is int8, `int8 + 1.0` a weak float32.
 struct WeakType {
   DType dtype = DType::float32;
-  bool weak = false;
+  bool weak = false;  ///< says nothing of bool
   friend bool operator==(const WeakType&, const WeakType&) = default;
 };
 /// The dtype of `a op b`, a least upper bound in JAX's promotion lattice: bool takes any other dtype, an integer with a float

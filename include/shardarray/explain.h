@@ -28,6 +28,7 @@ struct SHARDARRAY_API DonationInfo {
 /// What explain() found. Prints as text.
 class SHARDARRAY_API Explanation {
  public:
+  /// What explain() makes.
   Explanation(std::vector<TransferInfo> transfers, std::vector<DonationInfo> donations,
               std::string values = "")
       : transfers_(std::move(transfers)), donations_(std::move(donations)), values_(std::move(values)) {}

@@ -10,11 +10,11 @@
 
 namespace shardarray {
 
-/// Which arguments jit may take over, besides those that are moved in.
+/// Which arguments jit may take over, besides those that are moved in: no others, all, all but the first (Equinox's name).
 #pragma GCC diagnostic push
 #pragma GCC diagnostic ignored \
     "-Wshadow"  // g++ 12 takes the scoped `none` for one that hides shardarray::none
-enum class Donate : std::uint8_t { none, all, all_except_first };  // all_except_first: Equinox's
+enum class Donate : std::uint8_t { none, all, all_except_first };
 #pragma GCC diagnostic pop
 
 /// Options of jit(): `jit(f, {.donate = Donate::all})`.

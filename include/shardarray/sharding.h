@@ -138,6 +138,7 @@ class SHARDARRAY_API PartitionSpec {
   requires(std::convertible_to<E, SpecEntry>&&...) explicit PartitionSpec(E&&... e)
       : entries_{SpecEntry(std::forward<E>(e))...} {}
   explicit PartitionSpec(std::vector<SpecEntry> e) : entries_(std::move(e)) {}
+  /// One for each dimension from the first.
   const std::vector<SpecEntry>& entries() const { return entries_; }
   /// `PartitionSpec('x', None, ('y', 'z'))`.
   std::string to_string() const;
@@ -155,6 +156,7 @@ class SHARDARRAY_API NamedSharding {
  public:
   /// Throws ShardingError for an axis that the mesh does not have, or that stands twice.
   NamedSharding(Mesh mesh, PartitionSpec spec);
+  /// What it was made of; it converts to a Sharding, whose members `->` reaches: `s->shard_shape(shape)`.
   const Mesh& mesh() const { return mesh_; }
   const PartitionSpec& spec() const { return spec_; }
   operator Sharding() const { return sharding_; }
@@ -174,6 +176,7 @@ SHARDARRAY_API std::ostream& operator<<(std::ostream& os, const NamedSharding& s
 class SHARDARRAY_API SingleDeviceSharding {
  public:
   explicit SingleDeviceSharding(const Device& device);
+  /// What it was made of; it converts to a Sharding, whose members `->` reaches.
   const Device& device() const { return device_; }
   operator Sharding() const { return sharding_; }
   const Sharding* operator->() const { return &sharding_; }
