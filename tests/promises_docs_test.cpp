@@ -32,7 +32,7 @@ Words words(const Array& x) { return x.to_vector<std::int64_t>(); }
 Array floats(const Values& v) { return sa::array(v, sa::float32); }
 Array integers(const Words& v, DType t = sa::int32) { return sa::array(v, t); }
 Array bools(const Words& v) { return sa::array(v, sa::bool_); }
-const Array nothing() { return sa::zeros({0}); }
+Array nothing() { return sa::zeros({0}); }
 bool same(const Values& a, const Values& b) {
   if (a.size() != b.size()) return false;
   for (std::size_t k = 0; k < a.size(); k++)
@@ -240,6 +240,38 @@ TEST_CASE("promises: braces alone, a mesh without names, the number of devices o
   CHECK_THROWS_AS(sa::make_mesh({{"x", 0}}), sa::ShardingError);
   CHECK_THROWS_AS(sa::create_device_mesh({0, -1}), sa::DeviceError);
   sa::set_cpu_device_count(static_cast<int>(sa::devices("cpu").size()));  // their number already: no error
+}
+
+// ---------------------------------------------------------------- messages
+TEST_CASE("promises: messages of options that do not fit") {
+  const auto same = [](const Array& x) { return x; };
+  const Array x = floats({1, 2});
+  CHECK_THROWS_WITH_AS(sa::jit(same, {.donate_args = {1}})(x),
+                       "jit: donate_args names argument 1, the call has 1 arguments. Positions count from 0. "
+                       "Correct donate_args.",
+                       sa::TreeError);
+  CHECK_THROWS_WITH_AS(sa::vmap(same, {.axis_size = -2})(x),
+                       "vmap: axis_size is -2. A size is not negative. Leave axis_size out.", sa::ShapeError);
+  CHECK_THROWS_WITH_AS(sa::set_cpu_device_count(4097),
+                       "set_cpu_device_count: the number is 4097. It must be from 1 to 4096. Choose another "
+                       "number.",
+                       sa::DeviceError);
+  CHECK_THROWS_WITH_AS(static_cast<bool>(x),
+                       "bool: the truth value of f32[2] is ambiguous. Use any() or all().", sa::ShapeError);
+  const sa::Sharding halves = sa::NamedSharding(sa::make_mesh({{"x", 2}}), sa::P("x"));
+  const auto piece = [](const sa::ShardIndex& index) {
+    return index[0].start == 0 ? integers({1}) : floats({2});
+  };
+  CHECK_THROWS_WITH_AS(
+      sa::make_array_from_callback({2}, halves, piece),
+      "make_array_from_callback: pieces must have one dtype, but got int32 and float32. Cast "
+      "them in the callback.",
+      sa::DTypeError);
+  const sa::Sharding matrix = sa::NamedSharding(sa::make_mesh({{"x", 2}}), sa::P("x", sa::none));
+  CHECK_THROWS_AS(sa::jit(same, {.in_shardings = matrix})(x), sa::ShardingError);
+  const auto [list, pullback] = sa::vjp([](const Array& y) { return std::vector<Array>{y}; }, x);
+  CHECK(values(std::get<0>(pullback({floats({3, 4})}))) == Values{3, 4});
+  CHECK_THROWS_AS(pullback({}), sa::TreeError);
 }
 
 }  // namespace promises_docs_test
