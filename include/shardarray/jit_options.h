@@ -25,10 +25,8 @@ struct SHARDARRAY_API JitOptions {
   bool check = false;  ///< retrace on every hit and compare: finds captured values that changed (TraceError)
   std::vector<int> static_args =
       {};  ///< positions whose values are part of the key (they must hold no arrays)
-  std::optional<Sharding>
-      in_shardings = std::nullopt,
-      out_shardings =
-          std::nullopt;  ///< one for every array leaf of arguments, of results; must fit their ranks
+  std::optional<Sharding> in_shardings = std::nullopt;  ///< of every array of the arguments; fits their ranks
+  std::optional<Sharding> out_shardings = std::nullopt;  ///< of every array of the results; fits their ranks
   std::vector<int> donate_args = {};  ///< positions that are given away, besides what `donate` says
   bool relocate = false;              ///< arguments on other devices than the function's come over (pmap)
 };
