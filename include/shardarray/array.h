@@ -24,7 +24,7 @@ namespace shardarray {
 
 class Node;
 class ShardedArray;
-using Array = ShardedArray;
+using Array = ShardedArray;  ///< its short name, used everywhere
 
 /// The first line of every public function that is made of others: ops recorded while it lives carry its line, so that
 /// messages and explain() show the user's line, and errors about sizes and numbers name `function`. The outermost one wins.
@@ -43,10 +43,11 @@ class SHARDARRAY_API Site {
 /// One piece of an array on one device.
 struct Shard;
 
-/// Axes: all of them, one, or a list. Negative ones count from the end.
+/// Axes: all of them (the default), one, or a list; an empty list is no axis. Negative ones count from the end. Functions that take
+/// one throw ShapeError for an axis that does not exist or stands twice.
 struct AxisSet {
   bool all = true;
-  Shape axes;
+  Shape axes;  ///< where not all
   AxisSet() = default;
   template <std::integral I> AxisSet(I axis) : all(false), axes{to_int64(axis)} {}
   AxisSet(std::initializer_list<std::int64_t> list) : all(false), axes(list) {}
@@ -54,24 +55,26 @@ struct AxisSet {
 };
 /// Options of reductions: `sum(x, {.axis = {0, 1}, .keepdims = true})`.
 struct ReduceOptions {
-  AxisSet axis = {};
-  bool keepdims = false;
+  AxisSet axis = {};      ///< the axes that are reduced
+  bool keepdims = false;  ///< they stay with size 1
   /// Of the accumulation and the result. Default: the operand's; sum and prod of bool and of integers shorter than 32 bits
-  /// give int32 (unsigned ones: uint32).
+  /// give int32 (unsigned ones: uint32). Results of any, all, argmax and argmin have their own dtype.
   std::optional<DType> dtype = std::nullopt;
 };
 
-/// Part of a subscript; see `slice`, `all`, `newaxis`, `ellipsis`.
+/// Part of a subscript: an integer, or `slice`, `all`, `newaxis`, `ellipsis`. An integer lies in [-size, size) and removes its
+/// dimension.
 struct SHARDARRAY_API Index {
-  enum class Kind : std::uint8_t { at, range, newaxis, ellipsis };
+  enum class Kind : std::uint8_t { at, range, newaxis, ellipsis };  ///< at: an integer
   Kind kind = Kind::range;
-  std::optional<std::int64_t> start, stop;  ///< `at`: start is the index
-  std::int64_t step = 1;
+  std::optional<std::int64_t> start, stop;  ///< `at`: start is the index; of a range none: from or to its end
+  std::int64_t step = 1;                    ///< of a range; negative: backwards
   Index() = default;
   template <std::integral I> Index(I i) : kind(Kind::at), start(to_int64(i)) {}
   explicit Index(Kind k) : kind(k) {}
 };
-/// `x[slice(2, 5)]`, `x[slice(none, 5)]`, `x[slice(none, none, -1)]`: numpy's start:stop:step; negative counts from the end.
+/// `x[slice(2, 5)]`, `x[slice(none, 5)]`, `x[slice(none, none, -1)]`: numpy's start:stop:step; negative bounds count from the end,
+/// bounds beyond the dimension are cut off. A step of 0 is a ShapeError where it is used.
 struct SHARDARRAY_API slice : Index {
   struct Bound {
     template <std::integral I> Bound(I i) : value(to_int64(i)) {}
@@ -85,15 +88,16 @@ struct SHARDARRAY_API slice : Index {
     step = by;
   }
 };
-/// A new dimension of size 1, and "all dimensions between". The whole dimension is `all` (ops.h).
+/// A new dimension of size 1, and "all dimensions between", which may stand once. The whole dimension is `all` (ops.h).
 inline const Index newaxis{Index::Kind::newaxis};
 inline const Index ellipsis{Index::Kind::ellipsis};
-using Indices = std::vector<Index>;
+using Indices = std::vector<Index>;  ///< one for each dimension from the first; missing ones are whole
 
 class IndexedArray;
 
 /// A handle to a value: cheap to copy, immutable, lazy. It is recorded (computed when read), materialised (pieces on
-/// devices), absent (`Array()`), or given away (donated; every later use throws DonationError that names the donor).
+/// devices), absent (`Array()`; every use but has_value() and is_deleted() throws Error), or given away (donated: every later use
+/// but its type throws DonationError that names the donor).
 ///
 /// Sizes are not negative, and the bytes of one value are fewer than 2^62: ShapeError where it would be recorded, in the name
 /// of the function. A value that no memory holds may still be recorded; OutOfMemory comes when it has to be stored. A part of
@@ -128,15 +132,17 @@ class SHARDARRAY_API ShardedArray {
   ~ShardedArray() {
     if (node_) drop(node_);
   }
+  /// Exchanges the handles.
   void swap(ShardedArray& o) noexcept {
     std::swap(node_, o.node_);
     std::swap(index_, o.index_);
   }
 
-  // ---- type
+  // ---- type (evaluates nothing)
+  /// Its dimensions; () for a scalar. The element type. Their number is ndim(), that of the elements size().
   const Shape& shape() const;
   DType dtype() const;
-  /// Made of literals only: takes the other operand's dtype within its kind.
+  /// Made of literals only, or of integers and a literal of floats: takes the other operand's dtype within its kind.
   bool weak_type() const;
   int ndim() const { return static_cast<int>(shape().size()); }
   std::int64_t size() const;
@@ -149,19 +155,23 @@ class SHARDARRAY_API ShardedArray {
   /// `f32[16@data,8]`; evaluates nothing: a recorded array prints without sharding.
   std::string type_string() const;
 
-  // ---- placement (evaluates)
+  // ---- placement (evaluates; throws TraceError inside a trace)
+  /// As it was written or, of a result, as the compiler has spelt it.
   Sharding sharding() const;
   /// Placed by the user, or computed from such: its devices are not changed silently.
   bool committed() const;
+  /// Those of sharding(), by id; whether each of them holds the whole value.
   std::vector<Device> devices() const;
   bool is_fully_replicated() const;
-  /// Every piece of this process, in device-assignment order.
+  /// Every piece of this process, in device-assignment order; nothing is copied.
   std::vector<Shard> addressable_shards() const;
-  /// The i-th piece as an array on its device (of a replicated array: the first one).
+  /// The i-th piece as an array on its device (of a replicated array: the first one). Throws ShapeError unless i is from 0 to the
+  /// number of pieces - 1.
   ShardedArray addressable_data(int i) const;
 
-  // ---- reading (evaluates)
-  /// The one element. Throws ShapeError unless size() is 1, DTypeError when T cannot hold the dtype exactly.
+  // ---- reading (evaluates and waits; throws TraceError inside a trace)
+  /// The one element. Throws ShapeError unless size() is 1, DTypeError when T cannot hold every value of the dtype exactly:
+  /// int32 is read as std::int64_t or double, not as float, a float as no integer, bool as anything.
   template <Element T> T item(Where w = Where::here()) const {
     T v{};
     read(&v, dtype_of<T>(), 1, "item", w);
@@ -184,10 +194,10 @@ class SHARDARRAY_API ShardedArray {
   }
   /// Computes the value and waits for it.
   const ShardedArray& block_until_ready() const;
-  /// Reads a size-1 array as a condition.
+  /// Reads a size-1 array as a condition: not zero. Throws ShapeError for another size.
   explicit operator bool() const { return item_bool(); }
 
-  // ---- shorthands of the functions in ops.h
+  // ---- shorthands of the functions in math.h and ops.h: x.f(...) is f(x, ...), of which the docs stand there
   ShardedArray astype(DType t, Where w = Where::here()) const;
   ShardedArray reshape(const Shape& s, Where w = Where::here()) const;
   ShardedArray transpose(const Shape& perm = {}, Where w = Where::here()) const;
@@ -199,10 +209,11 @@ class SHARDARRAY_API ShardedArray {
   ShardedArray prod(const ReduceOptions& o = {}, Where w = Where::here()) const;
   ShardedArray any(const ReduceOptions& o = {}, Where w = Where::here()) const;
   ShardedArray all(const ReduceOptions& o = {}, Where w = Where::here()) const;
-  /// numpy basic indexing with integers: out of range throws ShapeError.
+  /// numpy's basic subscripts: `x[1]`, `x[{0, slice(2, 5), newaxis}]`. Throws ShapeError for an integer out of range, more parts
+  /// than dimensions, a second ellipsis, a step of 0.
   ShardedArray operator[](const Index& i) const;
   ShardedArray operator[](const Indices& i) const;
-  /// Functional updates: `x.at({0, slice(2, 5)}).set(v)`.
+  /// Functional updates: `x.at({0, slice(2, 5)}).set(v)`. The subscript is checked where the update is recorded.
   IndexedArray at(Indices i) const;
 
   // ---- below the public surface
@@ -224,14 +235,17 @@ class SHARDARRAY_API ShardedArray {
   std::uint32_t index_ = 0;
 };
 
+/// One piece of an array, see addressable_shards().
 struct SHARDARRAY_API Shard {
-  Device device;
+  Device device;       ///< that holds it
   ShardIndex index;    ///< which part of the whole it is
   int replica_id = 0;  ///< 0 for the first device that holds this part
   ShardedArray data;   ///< a read-only view on its device
 };
 
-/// `x.at(idx)`: get, or a copy of `x` with the indexed part changed. The value is broadcast to the part's shape.
+/// `x.at(idx)`: get, or a copy of `x`, of its shape and dtype, with the indexed part set to v, or to part + v, part * v, the
+/// smaller or the larger of both. v takes the dtype of x as astype does it, and is broadcast to the part's shape. Throws
+/// ShapeError where that cannot be, and as a subscript does, DTypeError for a whole number that is no value of the dtype.
 class SHARDARRAY_API IndexedArray {
  public:
   IndexedArray(ShardedArray x, Indices i) : x_(std::move(x)), index_(std::move(i)) {}
@@ -247,9 +261,10 @@ class SHARDARRAY_API IndexedArray {
   Indices index_;
 };
 
-/// Prints the values as numpy does (evaluates).
+/// Prints to_string(x).
 SHARDARRAY_API std::ostream& operator<<(std::ostream& os, const ShardedArray& x);
-/// numpy's text of the values: `[[1. 2.]\n [3. 4.]]`.
+/// numpy's text of the values: `[[1. 2.]\n [3. 4.]]` (evaluates; TraceError inside a trace). Of
+/// more than 1000 elements the first and last three of a dimension.
 SHARDARRAY_API std::string to_string(const ShardedArray& x);
 
 /// An operand of an operator: an array or a number, and the line it stands on.
@@ -261,10 +276,13 @@ struct SHARDARRAY_API Operand {
     else if constexpr (std::is_unsigned_v<T> && sizeof(T) == 8) number = std::uint64_t{x};
     else number = static_cast<std::int64_t>(x);
   }
-  ShardedArray array;  ///< absent for a number
+  ShardedArray array;  ///< absent for a number, which stands in `number` as the widest of its kind
   std::variant<std::monostate, bool, double, std::int64_t, std::uint64_t> number;
   Where where;
 };
+/// Operators are the functions of math.h: add, subtract, multiply, divide, remainder, negative, bitwise_not (~), logical_not (!),
+/// bitwise_and, bitwise_or, bitwise_xor, left_shift, right_shift, and the comparisons, which give bool arrays. They broadcast,
+/// promote and throw as those do, in their names; a number is a literal. There are no && and ||: use & and | of bools.
 SHARDARRAY_API ShardedArray operator+(const Operand& a, const Operand& b);
 SHARDARRAY_API ShardedArray operator-(const Operand& a, const Operand& b);
 SHARDARRAY_API ShardedArray operator*(const Operand& a, const Operand& b);

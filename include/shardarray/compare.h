@@ -5,15 +5,17 @@
 
 namespace shardarray {
 
+/// Options of allclose().
 struct CloseOptions {
-  double rtol = 1e-5, atol = 1e-8;
-  bool equal_nan = false;  ///< NaN is close to NaN
+  double rtol = 1e-5, atol = 1e-8;  ///< relative to b; absolute
+  bool equal_nan = false;           ///< NaN is close to NaN
 };
-/// |a - b| <= atol + rtol |b| everywhere, after broadcasting; an infinity is close to its equal only. Whole numbers and bools
-/// are compared in float64. Throws ShapeError when the shapes do not broadcast.
+/// |a - b| <= atol + rtol |b| everywhere, after broadcasting; an infinity is close to its equal only. Whole numbers and bools are
+/// compared in float64, others in their promoted dtype. True of no elements. Throws ShapeError when the shapes do not broadcast.
 SHARDARRAY_API bool allclose(const Array& a, const Array& b, const CloseOptions& o = {},
                              Where w = Where::here());
-/// Equal shapes and equal values (NaN equals nothing); dtypes may differ.
+/// Equal shapes and equal values (NaN equals nothing); dtypes may differ, values are compared in the promoted one. Throws
+/// DTypeError where one is a whole-number literal that is no value of the other's dtype.
 SHARDARRAY_API bool array_equal(const Array& a, const Array& b, Where w = Where::here());
 
 }  // namespace shardarray

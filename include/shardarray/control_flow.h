@@ -6,10 +6,11 @@
 
 namespace shardarray {
 
+/// Options of scan().
 struct ScanOptions {
   std::optional<std::int64_t> length =
       std::nullopt;      ///< how many steps; needed where nothing is scanned over
-  bool reverse = false;  ///< from the last element to the first
+  bool reverse = false;  ///< from the last element to the first; ys keep the places of their xs
 };
 
 namespace core {
@@ -92,16 +93,17 @@ auto scan_as(const char* function, const F& f, const C& init, const X& xs, const
 /// Its derivative keeps the carries of all steps and computes the rest of a step again.
 ///
 /// f is called once while it is recorded, or twice where a weakly typed carry takes the dtype of what it becomes. Throws
-/// ShapeError, DTypeError, TreeError where a step changes the shape, dtype or structure of the carry, ShapeError for sequences
-/// of different lengths, or none; TraceError where f prints or calls the host: let steps return what is to be seen.
-/// Source: jax.lax.scan.
+/// ShapeError, DTypeError, TreeError where a step changes the shape, dtype or structure of the carry, ShapeError for sequences of
+/// different lengths or without a leading dimension, another length, or none; TraceError where f prints or calls the host: let
+/// steps return what is to be seen. Source: jax.lax.scan.
 template <class F, class C, class X>
 auto scan(const F& f, const C& init, const X& xs, const ScanOptions& options = {}, Where w = Where::here()) {
   if constexpr (detail::check_scan<F, C, X>()) return detail::scan_as("scan", f, init, xs, options, w);
 }
 
-/// `c = f(i, c)` for i = lo, lo + 1, .. hi - 1; returns the last c, or `init` where there is no step. `i` is weakly typed: it
-/// takes the dtype of what it is combined with. Throws as scan does.
+/// `c = f(i, c)` for i = lo, lo + 1, .. hi - 1; returns the last c, or `init` where there is no step. `i` is a weakly typed int32
+/// scalar (int64 where lo needs it): it takes the dtype of what it is combined with. Throws as scan does. Source:
+/// jax.lax.fori_loop.
 template <class F, class C>
 C fori_loop(std::int64_t lo, std::int64_t hi, const F& f, const C& init, Where w = Where::here()) {
   constexpr bool fits = std::is_invocable_r_v<C, const F&, const Array&, const C&>;

@@ -12,6 +12,7 @@
 namespace shardarray {
 namespace data {
 
+/// Options of loader().
 struct LoaderOptions {
   std::int64_t batch = 32;                          ///< examples per batch
   std::optional<std::int64_t> seed = std::nullopt;  ///< of the order; none: as they stand
@@ -24,12 +25,14 @@ struct LoaderOptions {
 /// The erased part of a Loader: examples in host memory. Copies share them.
 class SHARDARRAY_API Batches {
  public:
-  /// Reads the arrays. Throws ShapeError unless all have the same first size and the batch size is positive.
+  /// Reads the arrays. Throws ShapeError unless all have the same first size and the batch size is positive, OutOfMemory.
   Batches(const std::vector<Array>& arrays, LoaderOptions options);
   /// How many batches there are.
   std::int64_t size() const;
-  /// Batch k of every array, k from 0 to size() - 1. Throws ShapeError for another k.
+  /// Batch k of every array, k from 0 to size() - 1: [batch, ...], the last one perhaps shorter, of the array's dtype, a new array
+  /// where the options say. Throws ShapeError for another k, what device_put throws for a sharding that does not fit.
   std::vector<Array> at(std::int64_t k) const;
+  /// The same examples in the order of another epoch (where there is a seed).
   Batches with_epoch(std::int64_t epoch) const;
 
  private:
@@ -40,10 +43,13 @@ class SHARDARRAY_API Batches {
   std::shared_ptr<const std::vector<std::int64_t>> order_;  ///< null: as they stand
 };
 
-/// A range of tuples with one batch of every array.
+/// A range of tuples with one batch of every array; batches are made where the iterator is read, and a Loader outlives its
+/// iterators.
 template <class... A> class Loader {
  public:
+  /// What loader() makes.
   explicit Loader(Batches b) : batches_(std::move(b)) {}
+  /// Reading one makes its batch: std::tuple<A...>. Throws as Batches::at.
   class Iterator {
    public:
     using value_type = std::tuple<A...>;
@@ -66,6 +72,7 @@ template <class... A> class Loader {
     const Batches* batches_ = nullptr;
     std::int64_t k_ = 0;
   };
+  /// From batch 0 on, in the order of the epoch.
   Iterator begin() const { return {&batches_, 0}; }
   Iterator end() const { return {&batches_, size()}; }
   /// Batches per epoch.
@@ -78,13 +85,15 @@ template <class... A> class Loader {
 };
 
 /// `for (const auto& [x, y] : data::loader(std::tuple(xs, ys), {.batch = 16, .seed = 0}).epoch(3))`: examples
-/// are the entries along the first dimension. The order depends on seed and epoch alone. Throws as Batches.
+/// are the entries along the first dimension. The order depends on seed and epoch alone (random::permutation of their key). Throws
+/// as Batches.
 template <std::same_as<Array>... A>
 Loader<A...> loader(const std::tuple<A...>& arrays, LoaderOptions options = {}) {
   return Loader<A...>(Batches(std::apply([](const auto&... a) { return std::vector<Array>{a...}; }, arrays),
                               std::move(options)));
 }
 
+/// Options of load_csv().
 struct CsvOptions {
   /// Of the text, unpacked. A file that has more is refused before it fills the memory: a gzip of 3 MB may hold 3 GB, and a
   /// device never ends. The default is 1 GiB.
@@ -99,6 +108,7 @@ inline Array load_csv(const std::string& path, Where w = Where::here()) { return
 
 }  // namespace data
 
+/// Options of Progress.
 struct ProgressOptions {
   std::ostream* out = nullptr;  ///< default: std::cout
   std::optional<bool> terminal =
@@ -108,6 +118,7 @@ struct ProgressOptions {
 /// terminal.
 class SHARDARRAY_API Progress {
  public:
+  /// For `total` steps, which are not checked.
   explicit Progress(std::int64_t total, ProgressOptions options = {});
   ~Progress();
   Progress(const Progress&) = delete;

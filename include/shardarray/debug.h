@@ -1,6 +1,7 @@
 // Looking into running functions: prints, callbacks, where an array lies. Outside of traces everything happens at once; inside
-// jit it happens after each run, in program order, on the caller's thread. Inside pmap and shard_map once a device, in the
-// order of the devices; inside vmap once a row. Survives grad; vmap, jit and pmap do not duplicate or drop it.
+// jit it happens after each run, in program order, on the caller's thread. Inside pmap and shard_map once a device, in the order
+// of the devices; inside vmap once a row. Survives grad; vmap, jit and pmap do not duplicate or drop it. Inside a step of scan it
+// is a TraceError. What is shown is evaluated. All throw Error for an absent array and an empty function.
 #pragma once
 #include <functional>
 #include <optional>
@@ -20,6 +21,7 @@ struct SHARDARRAY_API HostValues {
   std::vector<Array> arrays;     ///< computed, on one device
   std::optional<Device> device;  ///< inside pmap and shard_map: whose values these are
 };
+/// What callback() calls.
 using HostFunction = std::function<void(const HostValues&)>;
 
 namespace debug {
@@ -39,14 +41,16 @@ struct SHARDARRAY_API Printable {
 };
 /// Where to write; std::cout by default. The stream must outlive what is traced with it.
 struct SHARDARRAY_API PrintOptions {
-  std::ostream* stream = nullptr;
-  bool device = false;  ///< id_print: adds `device: cpu:0`
+  std::ostream* stream = nullptr;  ///< null: std::cout
+  bool device = false;             ///< id_print: adds `device: cpu:0`
 };
 
-/// Prints a line: `{}`, `{0}` and formats such as `{:.2f}` (numbers and scalars), arrays as NumPy prints them.
-/// The format is checked when the call is traced. Throws Error for arguments that are missing, unused, or do not fit.
+/// Prints a line: `{}`, `{0}` and formats such as `{:.2f}` (numbers and scalars), arrays as NumPy prints them. Formats are fmt's,
+/// as in std::format. The format is checked when the call is traced. Throws Error for arguments that are missing, unused, or do
+/// not fit: a format with a type for an array that is no scalar, for instance.
 SHARDARRAY_API void print(const std::string& format, std::vector<Printable> args, PrintOptions options = {},
                           Where w = Where::here());
+/// `print("loss {:.3f} at step {}", loss, 3)`.
 template <std::convertible_to<Printable>... A> void print(const std::string& format, const A&... args) {
   print(format, std::vector<Printable>{Printable(args)...});
 }
@@ -54,7 +58,7 @@ template <std::convertible_to<Printable>... A> void print(const std::string& for
 /// returns x. Inside vmap it prints all rows at once.
 SHARDARRAY_API Array id_print(const Array& x, std::vector<std::pair<std::string, Printable>> fields = {},
                               PrintOptions options = {}, Where w = Where::here());
-/// Calls `f` with the values. An exception of `f` comes out of the call that ran the program; its results are then lost,
+/// Calls `f` with the values of `args`. An exception of `f` comes out of the call that ran the program; its results are then lost,
 /// and what was donated to it.
 SHARDARRAY_API void callback(HostFunction f, std::vector<Array> args = {}, Where w = Where::here());
 

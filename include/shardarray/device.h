@@ -23,34 +23,38 @@ struct SHARDARRAY_API Device {
     return a.id == b.id && a.platform == b.platform;
   }
 };
+/// `cpu:3`: platform and id.
 SHARDARRAY_API std::ostream& operator<<(std::ostream& os, const Device& d);
 SHARDARRAY_API std::string to_string(const Device& d);
 
-/// An n-dimensional grid of devices, row-major.
+/// An n-dimensional grid of devices, row-major. What takes one checks it.
 struct SHARDARRAY_API DeviceGrid {
-  Shape shape;
-  std::vector<Device> devices;
+  Shape shape;                  ///< sizes that multiply to the number of devices
+  std::vector<Device> devices;  ///< the last dimension varies fastest
 };
 
 /// All devices of all processes, in order of id. Platforms are "cpu" and "cuda" (or "gpu": NVIDIA GPUs); an empty `platform` is the
 /// default one, which `SHARDARRAY_PLATFORM` names (default "cpu").
 /// CPU devices are virtual: as many as `set_cpu_device_count` or `SHARDARRAY_CPU_DEVICES` say (default 1). Each GPU has as many
 /// devices as `SHARDARRAY_CUDA_LOGICAL_DEVICES` says (default 1).
-/// Throws DeviceError for an unknown platform, and for "cuda" where the library's plug-in, the driver or a GPU is missing.
+/// Throws DeviceError for an unknown platform, for "cuda" where the library's plug-in, the driver or a GPU is missing, and for a
+/// variable that is not understood. All functions of devices here may be the first use of a device.
 SHARDARRAY_API std::vector<Device> devices(std::string_view platform = "");
-/// Those of this process.
+/// Those of this process; how many there are of all and of this process; the number of this process, from 0, and of processes.
+/// All are of the default platform and throw as devices(). There is one process: the local ones are all.
 SHARDARRAY_API std::vector<Device> local_devices();
 SHARDARRAY_API int device_count();
 SHARDARRAY_API int local_device_count();
 SHARDARRAY_API int process_index();
 SHARDARRAY_API int process_count();
-/// Sets the number of virtual CPU devices, n >= 1. Only before the first use of a device; throws DeviceError afterwards.
+/// Sets the number of virtual CPU devices, over SHARDARRAY_CPU_DEVICES. Throws DeviceError unless n is from 1 to 4096, and after
+/// the first use of a device unless n is their number already.
 SHARDARRAY_API void set_cpu_device_count(int n);
 
 /// Places new uncommitted arrays of this thread on `d` while it lives: those of host data, and those that are computed from
 /// nothing but numbers, or from uncommitted arrays on several devices. It holds where the line stands, not where its value is
 /// asked for. Literals go where the arrays are that they meet. In a traced function it is the caller's. Default: the first device
-/// of the default platform.
+/// of the default platform. Guards nest. Throws DeviceError for a device that does not exist.
 class SHARDARRAY_API default_device {
  public:
   explicit default_device(const Device& d);
@@ -62,8 +66,8 @@ class SHARDARRAY_API default_device {
   std::optional<Device> previous_;
 };
 
-/// The devices as a grid of `shape`, row-major. One entry of `shape` may be -1.
-/// Throws DeviceError unless the sizes multiply to the number of devices.
+/// `devices` (none: all of the default platform) as a grid of `shape`, row-major. One entry of `shape` may be -1: what is left.
+/// Throws DeviceError unless the sizes are positive and multiply to the number of devices.
 SHARDARRAY_API DeviceGrid create_device_mesh(const Shape& shape, std::vector<Device> devices = {});
 
 }  // namespace shardarray

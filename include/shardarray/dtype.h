@@ -10,8 +10,8 @@
 namespace shardarray {
 
 /// The type of an array's elements. float16 and bfloat16 are computed in float32: every result is rounded to 16 bits, sums and
-/// products of matrices once, at their end. complex64 and complex128 have no kernels yet. Constants of the same names stand
-/// in the namespace: `shardarray::float32`.
+/// products of matrices once, at their end. No array is complex64 or complex128: functions that would make one throw
+/// DTypeError. Constants of the same names stand in the namespace: `shardarray::float32`.
 enum class DType : std::uint8_t {
   bool_,
   int8,
@@ -39,31 +39,37 @@ inline constexpr DType bool_ = DType::bool_, int8 = DType::int8, int16 = DType::
 SHARDARRAY_API std::size_t itemsize(DType t);
 /// numpy's name: `float32`.
 SHARDARRAY_API const char* name(DType t);
-/// The short name used in types: `f32`, `i32`, `u32`, `bool`.
+/// The short name used in types: `f32`, `bf16`, `i32`, `u32`, `bool`.
 SHARDARRAY_API const char* short_name(DType t);
+/// Kinds of dtypes; bool_ is of none of them. Floating: float16, bfloat16, float32, float64. Inexact: floating or complex,
+/// what can be differentiated.
 constexpr bool is_floating(DType t) { return t >= DType::float16 && t <= DType::float64; }
 constexpr bool is_complex(DType t) { return t >= DType::complex64; }
-/// Floating or complex: what can be differentiated.
 constexpr bool is_inexact(DType t) { return t >= DType::float16; }
 constexpr bool is_integer(DType t) { return t >= DType::int8 && t <= DType::uint64; }
 constexpr bool is_signed_integer(DType t) { return t >= DType::int8 && t <= DType::int64; }
 constexpr bool is_unsigned_integer(DType t) { return t >= DType::uint8 && t <= DType::uint64; }
 
-/// A dtype with JAX's weakness: a weak type (a literal's) takes the other operand's dtype within its kind.
+/// A dtype with JAX's weakness: a weak type (a literal's) takes the other operand's dtype within its kind, or a higher kind's
+/// default: `int8 + 1` is int8, `int8 + 1.0` a weak float32.
 struct WeakType {
   DType dtype = DType::float32;
-  bool weak = false;
+  bool weak = false;  ///< says nothing of bool
   friend bool operator==(const WeakType&, const WeakType&) = default;
 };
-/// The dtype of `a op b` in JAX's promotion lattice. Where every operand has at most 32 bits the result has too;
-/// with any 64-bit operand JAX's x64 rules hold.
+/// The dtype of `a op b`, a least upper bound in JAX's promotion lattice: bool takes any other dtype, an integer with a float
+/// the float's, float16 with bfloat16 is float32, an integer with another one the shortest that holds both. Where every
+/// operand has at most 32 bits the result has too (int32 with uint32: int32); with any 64-bit operand JAX's x64 rules hold
+/// (int64 with uint64: a weak float64). The result is weak where both are, and where an
+/// integer meets a weak float. Throws nothing.
+/// Source: docs.jax.dev/en/latest/jep/9407-type-promotion.html.
 SHARDARRAY_API DType promote_types(DType a, DType b);
 SHARDARRAY_API WeakType promote_types(WeakType a, WeakType b);
 
 /// A C++ element type that has a dtype: bool, the integers, float and double.
 template <class T>
 concept Element = std::is_arithmetic_v<T> && sizeof(T) <= 8;
-/// The dtype that holds C++ type T: `float` -> float32, `std::int64_t` -> int64.
+/// The dtype that holds C++ type T, by its size and sign: `float` -> float32, `long` -> int64, `char` as its sign is.
 template <Element T> constexpr DType dtype_of() {
   if constexpr (std::is_same_v<T, bool>) return DType::bool_;
   else if constexpr (std::is_floating_point_v<T>) return sizeof(T) == 4 ? DType::float32 : DType::float64;
@@ -79,6 +85,7 @@ template <Element T> constexpr DType dtype_of() {
                             : DType::uint64;
 }
 
+/// Streams as name().
 SHARDARRAY_API std::ostream& operator<<(std::ostream& os, DType t);
 
 }  // namespace shardarray

@@ -11,7 +11,8 @@
 
 namespace shardarray {
 
-/// The root of all exceptions of the library.
+/// The root of all exceptions of the library. Thrown itself for what has no class below: an absent array (`Array()`) is used,
+/// groups, permutations, formats or callbacks that are none, what has no derivative.
 class SHARDARRAY_API Error : public std::runtime_error {
  public:
   using std::runtime_error::runtime_error;
@@ -46,12 +47,12 @@ class SHARDARRAY_API TraceError : public Error {
  public:
   using Error::Error;
 };
-/// Trees whose structures differ.
+/// Trees whose structures differ, and options (axes, positions of arguments) that do not fit a call's arguments.
 class SHARDARRAY_API TreeError : public Error {
  public:
   using Error::Error;
 };
-/// A file that is missing, truncated or not what it should be.
+/// A file that is missing, truncated, too large or not what it should be.
 class SHARDARRAY_API IoError : public Error {
  public:
   using Error::Error;

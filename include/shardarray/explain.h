@@ -16,31 +16,34 @@ struct SHARDARRAY_API TransferInfo {
   std::int64_t bytes_per_device = 0;  ///< what the busiest device receives if memories were separate
   std::int64_t moved_bytes = 0;       ///< what is physically copied
   Shape shape;                        ///< of the global value
-  DType dtype = DType::float32;
+  DType dtype = DType::float32;       ///< of the value
 };
 /// One donated array.
 struct SHARDARRAY_API DonationInfo {
-  std::string path;  ///< `0.layers[1].weight`
-  bool reused = false;
-  std::string reason;  ///< why not; empty when reused
+  std::string path;     ///< `0.layers[1].weight`
+  bool reused = false;  ///< its memory becomes a result's
+  std::string reason;   ///< why not; empty when reused
 };
 
 /// What explain() found. Prints as text.
 class SHARDARRAY_API Explanation {
  public:
+  /// What explain() makes.
   Explanation(std::vector<TransferInfo> transfers, std::vector<DonationInfo> donations,
               std::string values = "")
       : transfers_(std::move(transfers)), donations_(std::move(donations)), values_(std::move(values)) {}
+  /// In the order of the program; of the call's donated arrays, in the order of the leaves.
   const std::vector<TransferInfo>& transfers() const& { return transfers_; }
   const std::vector<DonationInfo>& donations() const& { return donations_; }
   /// By value: `for (auto& t : explain(f, x).transfers())` outlives the Explanation.
   std::vector<TransferInfo> transfers() && { return std::move(transfers_); }
   std::vector<DonationInfo> donations() && { return std::move(donations_); }
+  /// Sums, then lines for the values (type, sharding, operation, source line), transfers and donations. Streams so too.
   std::string to_string() const;
 
   std::int64_t peak_bytes_per_device = 0;  ///< of the busiest device, arguments included
-  std::int64_t flops = 0;                  ///< of the busiest device
-  std::int64_t steps_per_device = 0;
+  std::int64_t flops = 0;             ///< of the busiest device; a multiplication and an addition are two
+  std::int64_t steps_per_device = 0;  ///< loops, products, library calls and exchanges
 
  private:
   std::vector<TransferInfo> transfers_;
@@ -80,12 +83,13 @@ template <class F, class... A> consteval bool check_call() {
 
 }  // namespace detail
 
-/// Explains the call f(args...). Give the arguments exactly as to the call, moves and donated() included; nothing is taken.
+/// An Explanation of the call f(args...), f a function or what jit or pmap gave. Give the arguments exactly as to the call, moves
+/// and donated() included; nothing runs, nothing is taken. Throws what compiling the call throws.
 template <class F, class... A> auto explain(const F& f, A&&... args) {
   if constexpr (detail::check_call<F, A...>())
     return detail::with_lowered(f, core::explain_call, std::forward<A>(args)...);
 }
-/// The recorded graph of the call f(args...) as text.
+/// The recorded graph of the call f(args...), simplified, as a std::string. As explain().
 template <class F, class... A> auto print_graph(const F& f, A&&... args) {
   if constexpr (detail::check_call<F, A...>())
     return detail::with_lowered(f, core::print_call, std::forward<A>(args)...);

@@ -69,11 +69,12 @@ void place(T& t, const S& s, const Path& path, PlaceRef put, const char* functio
 
 }  // namespace detail
 
-/// Inside jit: every array of the tree must have this sharding there. Outside: the tree placed so (nothing is evaluated).
-/// `to` is a Device, a sharding, or a tree of them: `std::tuple(sharding, none)` for a tuple of two. Statics pass.
-/// A gradient comes back to the devices of an array that was bound to others (committed, or on several); of one that was bound
-/// to none it stays where the value went.
-/// Throws ShardingError with the path of an array whose rank does not fit, DeviceError for a device that does not exist.
+/// Inside jit: every array of the tree must have this sharding there. Outside: the tree placed so (nothing is evaluated). `to` is
+/// a Device, a sharding, or a tree of them: `std::tuple(sharding, none)` for a tuple of two. Statics pass. A gradient comes back
+/// to the devices of an array that was bound to others (committed, or on several); of one that was bound to none it stays where
+/// the value went. Shapes, dtypes and values stay; absent arrays stay absent. Throws ShardingError with the path of an array
+/// whose rank does not fit, DeviceError for a device that does not exist, TreeError for a list of places of another length than
+/// the tree's.
 template <class T, class S> T filter_shard(T tree, const S& to, Where w = Where::here()) {
   if constexpr (detail::check_tree<T>())
     detail::place(
@@ -89,7 +90,8 @@ template <class T, class S> T with_sharding_constraint(T tree, const S& to, Wher
 template <class T, class S> T reshard(T tree, const S& to, Where w = Where::here()) {
   return filter_shard(std::move(tree), to, w);
 }
-/// The tree committed to a Device, a sharding, or a tree of them. Gradients and errors: as filter_shard().
+/// The tree committed to a Device, a sharding, or a tree of them; evaluates. Inside jit and an open gradient as filter_shard().
+/// Gradients and errors: as filter_shard().
 template <class T, class S> T device_put(T tree, const S& to, Where w = Where::here()) {
   if constexpr (detail::check_tree<T>())
     detail::place(
@@ -101,7 +103,8 @@ template <class T, class S> T device_put(T tree, const S& to, Where w = Where::h
   return tree;
 }
 
-/// Computes all arrays of the trees together, in one program.
+/// Computes all arrays of the trees together, in one program; does not wait for the values. Throws TraceError inside a trace, and
+/// what computing throws (OutOfMemory, DeviceError, ShardingError of policy strict).
 template <class... T> void eval(const T&... trees) {
   if constexpr ((detail::check_tree<T>() && ...)) {
     std::vector<Array> leaves;
@@ -112,7 +115,7 @@ template <class... T> void eval(const T&... trees) {
     core::eval_leaves(leaves);
   }
 }
-/// eval(), then waits for the values. Returns the tree.
+/// eval(), then waits for the values. Returns the tree. Throws what eval() throws, and what the work failed with.
 template <class T> const T& block_until_ready(const T& tree) {
   eval(tree);
   if constexpr (detail::check_tree<T>())
@@ -122,7 +125,8 @@ template <class T> const T& block_until_ready(const T& tree) {
   return tree;
 }
 
-/// model + updates, leaf by leaf; a leaf without an update stays as it is. Throws TreeError where sizes or keys differ.
+/// model + updates, leaf by leaf; a leaf without an update stays as it is, an update without a leaf counts for nothing.
+/// Broadcasts and promotes as add does. Throws TreeError where sizes or keys differ, ShapeError as add.
 template <Tree T> T apply_updates(T model, const T& updates, Where w = Where::here()) {
   detail::Structure s = detail::structure(model, false);
   const std::vector<Array> u = detail::slots_like(s, updates, 1, "apply_updates");

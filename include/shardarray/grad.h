@@ -28,15 +28,16 @@ template <> struct Argnums<3> {
 }  // namespace detail
 
 /// `{.argnums = {0, 2}, .has_aux = true}`. One position gives that argument's gradient, several a tuple.
-/// has_aux: the function returns (loss, anything).
+/// has_aux: the function returns (loss, anything), as std::pair or std::tuple.
 template <std::size_t N> struct GradOptions {
-  detail::Argnums<N> argnums;
+  detail::Argnums<N> argnums;  ///< from 0, one to three; negative ones do not count from the end
   bool has_aux = false;
 };
 template <> struct GradOptions<1> {
   detail::Argnums<1> argnums = 0;
   bool has_aux = false;
 };
+/// Where positions stand at compile time: `grad<1>(f, {.has_aux = true})`.
 struct AuxOptions {
   bool has_aux = false;
 };
@@ -178,16 +179,19 @@ template <class F, bool WithValue, bool AuxAllowed, std::size_t... Slot> class G
 
 }  // namespace detail
 
-/// The gradient of a scalar loss with respect to every floating-point array of the first argument, as a tree like that
-/// argument; absent at all other places. Throws ShapeError unless the loss is a scalar, DTypeError unless it is floating.
+/// The gradient of a scalar loss with respect to every floating-point array of the first argument, as a tree like that argument,
+/// each of its array's shape and dtype; absent at all other places (integers, bool); zeros where the loss does not depend on it.
+/// A floating number is taken for an Array: `grad(f)(2.0)`. Throws ShapeError unless the loss is a scalar, DTypeError unless it
+/// is floating, Error for an operation without derivative (pmax, pmin; by name and line).
 template <class F> auto grad(F f) { return detail::Gradient<F, false, false, 0>(std::move(f), {0}, false); }
-/// (loss, gradient). With has_aux: ((loss, aux), gradient), and grad() gives (gradient, aux).
+/// (loss, gradient). With has_aux: ((loss, aux), gradient), and grad() gives (gradient, aux). Throws as grad.
 template <class F> auto value_and_grad(F f) {
   return detail::Gradient<F, true, false, 0>(std::move(f), {0}, false);
 }
 
-/// With respect to other arguments. The types of the results are those of the first arguments: where argument types differ,
-/// name the positions at compile time: `grad<1>(f)`, `grad<0, 2>(f, {.has_aux = true})`.
+/// With respect to other arguments. The types of the results are those of the first arguments: where argument types differ, name
+/// the positions at compile time: `grad<1>(f)`, `grad<0, 2>(f, {.has_aux = true})`. Throws as grad, and TreeError for a position
+/// beyond the arguments, one that stands twice, an argument of another type, and where has_aux is not what the function does.
 template <class F> auto grad(F f, GradOptions<1> o) {
   return detail::Gradient<F, false, true, 0>(std::move(f), o.argnums.at, o.has_aux);
 }
@@ -256,8 +260,10 @@ template <class R, class... A> class Pullback {
     value_ = std::make_shared<const R>(std::apply(f, variables_->args()));
     variables_->open().linearize(slots(*value_));
   }
+  /// What the function returned.
   const R& value() const { return *value_; }
-  /// One tree per argument. Absent cotangents are zero.
+  /// One tree per argument. Absent cotangents are zero. Throws ShapeError or DTypeError for a cotangent that has not the shape and
+  /// dtype of its result, TreeError for another structure.
   std::tuple<A...> operator()(const R& cotangent) const {
     Structure s = structure(*value_, false);
     const core::Arrays given = slots_like(s, cotangent, 1, "vjp");
@@ -274,7 +280,7 @@ template <class R, class... A> class Pullback {
 }  // namespace detail
 
 /// (f(primals...), the derivative in the direction of the tangents). `primals` and `tangents` are one argument each, or
-/// std::tuples of them. A tangent has the shape and dtype of its primal; an absent one is zero.
+/// std::tuples of them. A tangent has the shape and dtype of its primal; an absent one is zero, and those of integers are absent.
 /// Throws ShapeError or DTypeError with the path of a tangent that does not fit.
 template <class F, class P, class T> auto jvp(const F& f, const P& primals, const T& tangents) {
   static_assert(std::same_as<P, T>, "jvp: the tangents must have the type of the primals");
@@ -285,7 +291,8 @@ template <class F, class P, class T> auto jvp(const F& f, const P& primals, cons
     });
 }
 
-/// (f(primals...), pullback): `pullback(cotangent)` gives a std::tuple with one tree per argument.
+/// (f(primals...), pullback): `pullback(cotangent)` gives a std::tuple with one tree per argument, absent where an array is not
+/// floating. f runs once, however often the pullback is called.
 template <class F, class... A> auto vjp(const F& f, const A&... primals) {
   if constexpr ((detail::check_tree<A>() && ...))
     return detail::lift<F>(std::tuple<A...>{primals...}, [&]<class... B>(std::tuple<B...> args) {
@@ -298,7 +305,7 @@ template <class F, class... A> auto vjp(const F& f, const A&... primals) {
 }
 
 SHARDARRAY_API Array stop_gradient(const Array& x, Where w);  // math.h
-/// A tree without derivatives.
+/// The tree with every array as a constant for derivatives.
 template <Tree T>
 requires(!std::convertible_to<T, Array>) T stop_gradient(const T& tree, Where w = Where::here()) {
   return tree_map([w](const Array& a) { return stop_gradient(a, w); }, tree);

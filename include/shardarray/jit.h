@@ -63,6 +63,11 @@ template <class F> class Jitted {
   /// Arguments that are moved in are donated: after the launch they are deleted (is_deleted()), and their memory is reused
   /// where nothing else owns it. A call that throws takes nothing, unless it throws when it has run: a callback's exception
   /// leaves no results, and what was donated is gone.
+  ///
+  /// Throws what the function throws while it is traced, TraceError where it reads a value or lets one escape, DonationError for an
+  /// array that was donated before, or is donated by option and passed twice, DeviceError for arguments that are bound to different
+  /// devices, ShardingError for in_shardings and out_shardings that do not fit, TreeError for static_args and donate_args that name
+  /// no argument or, static, one with arrays; OutOfMemory.
   template <class... A> auto operator()(A&&... args) const {
     if constexpr ((detail::check_tree<detail::argument_t<A>>() && ...) &&
                   detail::check_function<F, detail::argument_t<A>...>()) {
@@ -82,10 +87,11 @@ template <class F> class Jitted {
     if (auto entry = core::jit_find(*cache_, call)) return entry;
     return trace(call, detail::argument(args)...);
   }
+  /// As they were given.
   const JitOptions& options() const { return core::jit_options(*cache_); }
   /// How often the function was traced.
   int traces() const { return core::jit_traces(*cache_); }
-  /// How many programs are kept.
+  /// How many traces are kept, at most max_entries.
   std::size_t cache_size() const { return core::jit_cache_size(*cache_); }
 
  private:

@@ -6,24 +6,27 @@
 
 namespace shardarray::nn {
 
+/// Options of Linear::init().
 struct LinearOptions {
-  bool use_bias = true;
+  bool use_bias = true;  ///< false: bias is absent
 };
 
-/// weight * x + bias.
+/// weight * x + bias, of the promoted dtype.
 struct SHARDARRAY_API Linear {
   Array weight;  ///< [out, in]
   Array bias;    ///< [out]; absent without a bias
-  /// Uniform in +-1/sqrt(in), with Equinox's bits. Throws ShapeError for negative sizes.
+  /// float32, uniform in +-1/sqrt(in), with Equinox's bits. Throws ShapeError for negative sizes, and as random::split for what
+  /// is no single key.
   static Linear init(std::int64_t in, std::int64_t out, const Array& key, const LinearOptions& o = {},
                      Where w = Where::here());
   /// [in] -> [out]. Throws ShapeError for anything else.
   Array operator()(const Array& x, Where w = Where::here()) const;
 };
 
+/// Options of MLP::init() and mlp().
 struct MLPOptions {
-  bool use_bias = true;
-  bool use_final_bias = true;
+  bool use_bias = true;        ///< of all layers but the last
+  bool use_final_bias = true;  ///< of the last
 };
 
 /// x itself: the activation behind the last layer.
@@ -31,8 +34,8 @@ struct identity_fn {
   Array operator()(const Array& x) const { return x; }
 };
 
-/// The layers of an MLP: in -> width -> ... -> width -> out with `depth` hidden layers; a key for each, split
-/// from `key`.
+/// The layers of an MLP: in -> width -> ... -> width -> out with `depth` hidden layers; a key for each, split from `key`. Throws
+/// ShapeError for negative sizes and unless depth is from 0 to 2^20, and as random::split for what is no single key.
 SHARDARRAY_API std::vector<Linear> mlp_layers(std::int64_t in, std::int64_t out, std::int64_t width,
                                               std::int64_t depth, const Array& key, const MLPOptions& o,
                                               Where w);
@@ -44,11 +47,12 @@ template <class Activation = UnaryFunction<"relu">, class FinalActivation = iden
   Activation activation;
   FinalActivation final_activation;
 
+  /// The layers of mlp_layers(), the activations' default values.
   static MLP init(std::int64_t in, std::int64_t out, std::int64_t width, std::int64_t depth, const Array& key,
                   const MLPOptions& o = {}, Where w = Where::here()) {
     return {mlp_layers(in, out, width, depth, key, o, w), Activation{}, FinalActivation{}};
   }
-  /// [in] -> [out].
+  /// [in] -> [out], as Linear. There must be a layer.
   Array operator()(const Array& x, Where w = Where::here()) const {
     const Site site(w);
     Array y = x;
@@ -57,7 +61,7 @@ template <class Activation = UnaryFunction<"relu">, class FinalActivation = iden
   }
 };
 
-/// An MLP with the given activation: `mlp(4, 4, 32, 1, sa::tanh, key)`.
+/// An MLP with the given activation: `mlp(4, 4, 32, 1, sa::tanh, key)`. Throws as mlp_layers().
 template <class Activation>
 MLP<Activation> mlp(std::int64_t in, std::int64_t out, std::int64_t width, std::int64_t depth,
                     Activation activation, const Array& key, const MLPOptions& o = {},

@@ -1,7 +1,9 @@
 // Functions on arrays: numpy's names, JAX's types and values. Elementwise ones stand in math.h.
 //
-// Axes may be negative and count from the end; one that does not exist throws ShapeError. They are function objects, so
-// that they can be passed to vmap and jit.
+// Axes may be negative and count from the end; one that does not exist, or stands twice, throws ShapeError. Results have the dtype
+// of x unless a doc says otherwise; several operands are promoted (see promote_types). All throw Error for an absent array,
+// DonationError for a donated one, ShapeError for a result of 2^62 bytes or more, DTypeError for a complex dtype. They are function
+// objects, so that they can be passed to vmap and jit.
 #pragma once
 #include <optional>
 #include <string>
@@ -14,30 +16,33 @@
 namespace shardarray {
 
 // ---------------------------------------------------------------- reductions
-// `sum(x)`, `sum(x, 0)`, `sum(x, {.axis = {0, 1}, .keepdims = true, .dtype = float64})`.
-/// bool and short integers sum as int32 (unsigned: uint32); float16 and bfloat16 accumulate in float32. However many elements
-/// there are, a float32 sum errs by about 1e-6 of the sum of their sizes at most (float64: 2e-15).
+// `sum(x)`, `sum(x, 0)`, `sum(x, {.axis = {0, 1}, .keepdims = true, .dtype = float64})`: over all axes unless said. The result is x
+// without these axes (keepdims: with size 1 there), strong, of the dtype that each doc names, or of `.dtype`.
+/// The sum, 0 of nothing. bool and short integers sum as int32 (unsigned: uint32), integers wrap; float16 and bfloat16 accumulate
+/// in float32. However many elements there are, a float32 sum errs by about 1e-6 of the sum of their sizes at most (float64:
+/// 2e-15).
 inline constexpr struct SHARDARRAY_API sum_fn {
   Array operator()(const Array& x, const ReduceOptions& o = {}, Where w = Where::here()) const;
   template <std::integral I> Array operator()(const Array& x, I axis, Where w = Where::here()) const {
     return (*this)(x, {.axis = axis}, w);
   }
 } sum{};
-/// Types as sum.
+/// The product, 1 of nothing. Types as sum.
 inline constexpr struct SHARDARRAY_API prod_fn {
   Array operator()(const Array& x, const ReduceOptions& o = {}, Where w = Where::here()) const;
   template <std::integral I> Array operator()(const Array& x, I axis, Where w = Where::here()) const {
     return (*this)(x, {.axis = axis}, w);
   }
 } prod{};
-/// Floating; as exact as sum.
+/// The sum divided by the number of elements, NaN of none. Floating: of bool and integers float32 (float64 for 64-bit ones); as
+/// exact as sum. Throws DTypeError for a `.dtype` that is not floating.
 inline constexpr struct SHARDARRAY_API mean_fn {
   Array operator()(const Array& x, const ReduceOptions& o = {}, Where w = Where::here()) const;
   template <std::integral I> Array operator()(const Array& x, I axis, Where w = Where::here()) const {
     return (*this)(x, {.axis = axis}, w);
   }
 } mean{};
-/// Mean square distance to the mean, floating; the sum is divided by n - ddof.
+/// Mean square distance to the mean, floating as mean; the sum is divided by n - ddof, n elements. Throws as mean.
 inline constexpr struct SHARDARRAY_API var_fn {
   Array operator()(const Array& x, const ReduceOptions& o = {}, std::int64_t ddof = 0,
                    Where w = Where::here()) const;
@@ -45,7 +50,8 @@ inline constexpr struct SHARDARRAY_API var_fn {
     return (*this)(x, {.axis = axis}, 0, w);
   }
 } var{};
-/// NaN when an element is. Throws ShapeError over no elements. Equal elements share the gradient; it is NaN of a NaN.
+/// The largest and the smallest element; of bools or, and. NaN when an element is. Throws ShapeError over no elements. Equal
+/// elements share the gradient; it is NaN of a NaN. `.dtype` converts before.
 inline constexpr struct SHARDARRAY_API max_fn {
   Array operator()(const Array& x, const ReduceOptions& o = {}, Where w = Where::here()) const;
   template <std::integral I> Array operator()(const Array& x, I axis, Where w = Where::here()) const {
@@ -58,14 +64,14 @@ inline constexpr struct SHARDARRAY_API min_fn {
     return (*this)(x, {.axis = axis}, w);
   }
 } min{};
-/// bool; elements that are not bool count as "not zero".
+/// bool: is any element, are all elements true? What is not bool counts as "not zero" (NaN too). Of nothing false, true.
 inline constexpr struct SHARDARRAY_API any_fn {
   Array operator()(const Array& x, const ReduceOptions& o = {}, Where w = Where::here()) const;
   template <std::integral I> Array operator()(const Array& x, I axis, Where w = Where::here()) const {
     return (*this)(x, {.axis = axis}, w);
   }
 } any{};
-/// Also the whole dimension in a subscript: `x[{0, all}]`.
+/// See any. Also the whole dimension in a subscript: `x[{0, all}]`.
 inline constexpr struct SHARDARRAY_API all_fn {
   Array operator()(const Array& x, const ReduceOptions& o = {}, Where w = Where::here()) const;
   template <std::integral I> Array operator()(const Array& x, I axis, Where w = Where::here()) const {
@@ -73,8 +79,8 @@ inline constexpr struct SHARDARRAY_API all_fn {
   }
   operator Index() const { return Index(Index::Kind::range); }
 } all{};
-/// int32 position of the first largest element (of a NaN, if there is one), along one axis or in the flattened array.
-/// Throws DTypeError where that is longer than 2^31.
+/// int32 position of the first largest (smallest) element, of a NaN if there is one, along one axis or in the flattened array.
+/// Throws ShapeError for several axes and over no elements, DTypeError where that is longer than 2^31.
 inline constexpr struct SHARDARRAY_API argmax_fn {
   Array operator()(const Array& x, const ReduceOptions& o = {}, Where w = Where::here()) const;
   template <std::integral I> Array operator()(const Array& x, I axis, Where w = Where::here()) const {
@@ -87,35 +93,41 @@ inline constexpr struct SHARDARRAY_API argmin_fn {
     return (*this)(x, {.axis = axis}, w);
   }
 } argmin{};
-/// log(sum(exp(x))) without overflow; -inf over -inf only, and over no elements.
+/// log(sum(exp(x))) without overflow, floating as mean; -inf over -inf only, and over no elements. Throws as mean.
 inline constexpr struct SHARDARRAY_API logsumexp_fn {
   Array operator()(const Array& x, const ReduceOptions& o = {}, Where w = Where::here()) const;
   template <std::integral I> Array operator()(const Array& x, I axis, Where w = Where::here()) const {
     return (*this)(x, {.axis = axis}, w);
   }
 } logsumexp{};
-/// exp(x) / sum(exp(x)) along an axis.
+/// exp(x) / sum(exp(x)) along an axis without overflow, and its logarithm; of x's shape, floating as mean. NaN over -inf only.
+/// Throws ShapeError for a scalar.
 inline constexpr struct SHARDARRAY_API softmax_fn {
   Array operator()(const Array& x, std::int64_t axis = -1, Where w = Where::here()) const;
 } softmax{};
 inline constexpr struct SHARDARRAY_API log_softmax_fn {
   Array operator()(const Array& x, std::int64_t axis = -1, Where w = Where::here()) const;
 } log_softmax{};
-/// integers [..] -> [.., n]: 1 at the index, 0 elsewhere; an index outside gives zeros.
+/// integers [..] -> [.., n] of `dtype`: 1 at the index, 0 elsewhere; an index outside, negative ones too, gives zeros. Throws
+/// DTypeError for floats, ShapeError for n < 0.
 inline constexpr struct SHARDARRAY_API one_hot_fn {
   Array operator()(const Array& x, std::int64_t n, DType dtype = float32, Where w = Where::here()) const;
 } one_hot{};
 
 // ---------------------------------------------------------------- products
-/// [..,m,k] x [..,k,n] -> [..,m,n], batch dimensions broadcast; a vector is a row on the left, a column on the right.
+// Of the promoted dtype of the operands: integers wrap, bools give or of ands, float16 and bfloat16 accumulate in float32. All
+// throw ShapeError when sizes that meet differ.
+/// [..,m,k] x [..,k,n] -> [..,m,n], batch dimensions broadcast; a vector is a row on the left, a column on the right,
+/// and that dimension goes. Throws ShapeError for a scalar.
 inline constexpr struct SHARDARRAY_API matmul_fn {
   Array operator()(const Array& a, const Array& b, Where w = Where::here()) const;
 } matmul{};
-/// The last axis of a with the last but one of b (or its only one); with a scalar: multiply.
+/// [a..,k] x [b..,k,n] -> [a..,b..,n]: the last axis of a with the last but one of b (or its only one); with a scalar: multiply.
 inline constexpr struct SHARDARRAY_API dot_fn {
   Array operator()(const Array& a, const Array& b, Where w = Where::here()) const;
 } dot{};
-/// Sums over the last `axes` axes of a and the first of b, or over the listed pairs.
+/// Sums over the last `axes` axes of a and the first of b, or over the listed pairs: the other dimensions of a, then those of b. A
+/// list of one axis is `Shape{0}`: `{0}` is a number. Throws ShapeError for more axes than there are.
 inline constexpr struct SHARDARRAY_API tensordot_fn {
   Array operator()(const Array& a, const Array& b, std::int64_t axes = 2, Where w = Where::here()) const;
   Array operator()(const Array& a, const Array& b, const Shape& axes_a, const Shape& axes_b,
@@ -129,7 +141,9 @@ struct SHARDARRAY_API EinsumText {
   Where where;
 };
 /// `einsum("bik,kj->bij", a, b)`. Without "->" the result has the letters that stand once, in alphabetical order.
-/// "..." stands for leading dimensions, which are broadcast: `einsum("...ij,...jk->...ik", a, b)`.
+/// "..." stands for leading dimensions, which are broadcast: `einsum("...ij,...jk->...ik", a, b)`. A letter that stands twice in a
+/// term is its diagonal; operands are multiplied from left to right. Throws ShapeError for a text that does not fit the operands:
+/// terms, letters or sizes. contract: of operands in a list.
 inline constexpr struct SHARDARRAY_API einsum_fn {
   template <std::convertible_to<Array>... A>
   Array operator()(const EinsumText& t, const A&... operands) const {
@@ -139,48 +153,55 @@ inline constexpr struct SHARDARRAY_API einsum_fn {
 } einsum{};
 
 // ---------------------------------------------------------------- shapes
-/// The same elements in row-major order; one size may be -1.
+/// The same elements in row-major order; one size may be -1: what is left. Throws ShapeError unless the number of elements stays.
 inline constexpr struct SHARDARRAY_API reshape_fn {
   Array operator()(const Array& x, const Shape& shape, Where w = Where::here()) const;
 } reshape{};
-/// perm[k]: the dimension that becomes dimension k. Empty: reversed.
+/// perm[k]: the dimension that becomes dimension k. Empty: reversed. Throws ShapeError unless every dimension stands in it once.
 inline constexpr struct SHARDARRAY_API transpose_fn {
   Array operator()(const Array& x, const Shape& perm = {}, Where w = Where::here()) const;
 } transpose{};
+/// Dimensions a and b change places.
 inline constexpr struct SHARDARRAY_API swapaxes_fn {
   Array operator()(const Array& x, std::int64_t a, std::int64_t b, Where w = Where::here()) const;
 } swapaxes{};
-/// The other dimensions keep their order.
+/// Dimension `from` (from[k]) becomes dimension `to` (to[k]); the others keep their order. Throws ShapeError for lists of different
+/// lengths.
 inline constexpr struct SHARDARRAY_API moveaxis_fn {
   Array operator()(const Array& x, std::int64_t from, std::int64_t to, Where w = Where::here()) const;
   Array operator()(const Array& x, const Shape& from, const Shape& to, Where w = Where::here()) const;
 } moveaxis{};
-/// New dimensions of size 1; axes count in the result.
+/// New dimensions of size 1; axes count in the result. No axes: x.
 inline constexpr struct SHARDARRAY_API expand_dims_fn {
   Array operator()(const Array& x, const AxisSet& axes, Where w = Where::here()) const;
 } expand_dims{};
-/// Removes dimensions of size 1: all of them, or the given ones.
+/// Removes dimensions of size 1: all of them, or the given ones. Throws ShapeError for a given one of another size.
 inline constexpr struct SHARDARRAY_API squeeze_fn {
   Array operator()(const Array& x, const AxisSet& axes = {}, Where w = Where::here()) const;
 } squeeze{};
+/// x repeated to `shape`: aligned at the last dimension, sizes are equal, or 1 in x. Throws ShapeError otherwise.
 inline constexpr struct SHARDARRAY_API broadcast_to_fn {
   Array operator()(const Array& x, const Shape& shape, Where w = Where::here()) const;
 } broadcast_to{};
-/// Joins along an axis; the other sizes must agree. dtypes are promoted.
+/// Joins along an axis that exists. dtypes are promoted. Throws ShapeError without arrays, and unless the other sizes agree.
 inline constexpr struct SHARDARRAY_API concatenate_fn {
   Array operator()(const std::vector<Array>& parts, std::int64_t axis = 0, Where w = Where::here()) const;
 } concatenate{};
-/// Joins arrays of one shape along a new axis.
+/// Joins arrays of one shape along a new axis, which counts in the result. dtypes are promoted. Throws ShapeError without arrays,
+/// and for different shapes.
 inline constexpr struct SHARDARRAY_API stack_fn {
   Array operator()(const std::vector<Array>& parts, std::int64_t axis = 0, Where w = Where::here()) const;
 } stack{};
-/// `n` equal pieces, at most 2^20, or pieces that begin at the given positions.
+/// `n` equal pieces along an axis, at most 2^20, or one piece more than there are positions, which begin at 0 and at these (one
+/// position is `Shape{3}`: `{3}` is a number). Throws ShapeError for n that does not divide the size, for positions that fall or
+/// lie outside.
 inline constexpr struct SHARDARRAY_API split_fn {
   std::vector<Array> operator()(const Array& x, std::int64_t n, std::int64_t axis = 0,
                                 Where w = Where::here()) const;
   std::vector<Array> operator()(const Array& x, const Shape& positions, std::int64_t axis = 0,
                                 Where w = Where::here()) const;
 } split{};
+/// The elements along the axes (default: all) from the last to the first.
 inline constexpr struct SHARDARRAY_API flip_fn {
   Array operator()(const Array& x, const AxisSet& axes = {}, Where w = Where::here()) const;
 } flip{};
@@ -190,14 +211,15 @@ inline constexpr struct SHARDARRAY_API rot90_fn {
                    Where w = Where::here()) const;
 } rot90{};
 /// Shifts elements towards higher indices; those that leave come in again. No axis: in the flattened array. Several axes:
-/// `roll(x, {1, -2}, {0, 1})`; one that stands twice is shifted by the sum.
+/// `roll(x, {1, -2}, {0, 1})`; one that stands twice is shifted by the sum. Throws ShapeError for lists of different lengths.
 inline constexpr struct SHARDARRAY_API roll_fn {
   Array operator()(const Array& x, std::int64_t shift, std::optional<std::int64_t> axis = std::nullopt,
                    Where w = Where::here()) const;
   Array operator()(const Array& x, const Shape& shifts, const Shape& axes, Where w = Where::here()) const;
 } roll{};
-/// Elements before and after, per dimension: `pad(x, {{1, 2}, {0, 0}}, value)`; one number: everywhere. The value is a number
-/// and becomes one of x's dtype. Throws DTypeError for a whole number that is none of it, Error for a computed value.
+/// Elements before and after, per dimension: `pad(x, {{1, 2}, {0, 0}}, value)`; one number: everywhere. The value is a number and
+/// becomes one of x's dtype (2.5 is 2 in integers). Throws ShapeError for a negative width and unless there is one pair for each
+/// dimension, DTypeError for a whole number that is no value of the dtype, Error for a computed value.
 inline constexpr struct SHARDARRAY_API pad_fn {
   Array operator()(const Array& x, const std::vector<std::pair<std::int64_t, std::int64_t>>& widths,
                    const Array& value = 0, Where w = Where::here()) const;
@@ -207,7 +229,8 @@ inline constexpr struct SHARDARRAY_API pad_fn {
                    value, w);
   }
 } pad{};
-/// Zeros above (tril) or below (triu) diagonal k of the last two dimensions.
+/// Zeros above (tril) or below (triu) diagonal k of the last two dimensions; k = 0 is the main one, k > 0 lies above it. Throws
+/// ShapeError for a rank below 2.
 inline constexpr struct SHARDARRAY_API tril_fn {
   Array operator()(const Array& x, std::int64_t k = 0, Where w = Where::here()) const;
 } tril{};
@@ -223,24 +246,25 @@ struct CumulativeOptions {
   /// Of the accumulation and the result. Default: the operand's; sums and products of bool are int32.
   std::optional<DType> dtype = std::nullopt;
 };
-/// Of the same size as x: element i combines elements 0 .. i, float ones in blocks of 1024, so a sum's rounding does not grow with
-/// their number; sums of what is not negative never fall. float16 and bfloat16 accumulate in float32. Along a dimension that is cut
-/// every device scans its own piece, and only the pieces' last elements move; but float sums and products of reproducible lines are
-/// not cut. Throws ShapeError for an axis that does not exist.
+/// Of the shape of x, or [size] without an axis: element i combines elements 0 .. i. Integers keep their dtype and wrap; bool
+/// sums and products are int32. Floats are combined in blocks of 1024, so a sum's rounding does not grow with their number; sums
+/// of what is not negative never fall. float16 and bfloat16 accumulate in float32. Along a dimension that is cut every device
+/// scans its own piece, and only the pieces' last elements move; but float sums and products of reproducible lines are not cut.
 inline constexpr struct SHARDARRAY_API cumsum_fn {
   Array operator()(const Array& x, const CumulativeOptions& o = {}, Where w = Where::here()) const;
   template <std::integral I> Array operator()(const Array& x, I axis, Where w = Where::here()) const {
     return (*this)(x, {.axis = to_int64(axis)}, w);
   }
 } cumsum{};
-/// Blocks and pieces are multiplied apart: where one of them overflows, a 0 in front of it gives NaN, not 0.
+/// Types as cumsum. Blocks and pieces are multiplied apart: where one of them overflows, a 0 in front of it gives NaN, not 0.
 inline constexpr struct SHARDARRAY_API cumprod_fn {
   Array operator()(const Array& x, const CumulativeOptions& o = {}, Where w = Where::here()) const;
   template <std::integral I> Array operator()(const Array& x, I axis, Where w = Where::here()) const {
     return (*this)(x, {.axis = to_int64(axis)}, w);
   }
 } cumprod{};
-/// NaN from the first one on. Equal elements share the gradient as in JAX, NaN has none.
+/// The largest (smallest) so far, in the dtype of x; NaN from the first one on. Equal elements share the gradient as in JAX, NaN
+/// has none.
 inline constexpr struct SHARDARRAY_API cummax_fn {
   Array operator()(const Array& x, const CumulativeOptions& o = {}, Where w = Where::here()) const;
   template <std::integral I> Array operator()(const Array& x, I axis, Where w = Where::here()) const {
@@ -255,28 +279,32 @@ inline constexpr struct SHARDARRAY_API cummin_fn {
 } cummin{};
 
 // ---------------------------------------------------------------- positions
-/// What an index outside gives: NaN (integers: the lowest, unsigned: the highest value), or the nearest element.
+/// What an index outside gives: NaN (integers: the lowest, unsigned: the highest value, bool: true), or the nearest element.
 // g++ 12 takes scoped enumerators for shadows of globals of the same name.
 #pragma GCC diagnostic push
 #pragma GCC diagnostic ignored "-Wshadow"
 enum class TakeMode : std::uint8_t { fill, clip };
 #pragma GCC diagnostic pop
 /// Elements at integer `index` along an axis: [..a, n, c..] and [i..] -> [..a, i.., c..]; no axis: of the flattened array.
-/// Negative indices count from the end; with clip they mean 0, as in NumPy.
+/// Negative indices count from the end; with clip they mean 0, as in NumPy. Throws DTypeError for an index that is no integer
+/// (bool is none).
 inline constexpr struct SHARDARRAY_API take_fn {
   Array operator()(const Array& x, const Array& index, std::optional<std::int64_t> axis = std::nullopt,
                    TakeMode mode = TakeMode::fill, Where w = Where::here()) const;
 } take{};
-/// Ascending, stable; NaN last.
+/// Along an axis, ascending, stable; NaN last; false before true. The gradient goes where the elements came from. Throws ShapeError
+/// for a scalar.
 inline constexpr struct SHARDARRAY_API sort_fn {
   Array operator()(const Array& x, std::int64_t axis = -1, Where w = Where::here()) const;
 } sort{};
-/// int32 positions that sort x. Throws DTypeError for an axis longer than 2^31.
+/// int32 positions that sort x, of its shape. Throws as sort, and DTypeError for an axis longer than 2^31.
 inline constexpr struct SHARDARRAY_API argsort_fn {
   Array operator()(const Array& x, std::int64_t axis = -1, Where w = Where::here()) const;
 } argsort{};
 
 // ---------------------------------------------------------------- creation
+// New arrays: uncommitted, on the default device. Throw ShapeError for negative sizes.
+/// Zeros and ones of `shape`, float32 unless said.
 inline constexpr struct SHARDARRAY_API zeros_fn {
   Array operator()(const Shape& shape, DType dtype = float32, Where w = Where::here()) const;
 } zeros{};
@@ -285,13 +313,14 @@ inline constexpr zeros_fn empty{};
 inline constexpr struct SHARDARRAY_API ones_fn {
   Array operator()(const Shape& shape, DType dtype = float32, Where w = Where::here()) const;
 } ones{};
-/// The dtype of `value` unless given; `value` is broadcast.
+/// `value` broadcast to `shape`, of its dtype (a number's is weak) unless given; then it converts as astype does. Throws ShapeError
+/// where it does not fit, DTypeError for a whole number that is no value of the dtype.
 inline constexpr struct SHARDARRAY_API full_fn {
   Array operator()(const Shape& shape, const Array& value, std::optional<DType> dtype = std::nullopt,
                    Where w = Where::here()) const;
 } full{};
-// The *_like functions: shape and dtype of x (or `dtype`), placed as x is: the same sharding, committed where x is. Nothing of
-// x is read.
+/// The *_like functions: shape and dtype of x (or `dtype`), placed as x is: the same sharding, committed where x is. Nothing of
+/// x is read. empty_like is zeros_like; full_like throws as full.
 inline constexpr struct SHARDARRAY_API zeros_like_fn {
   Array operator()(const Array& x, std::optional<DType> dtype = std::nullopt, Where w = Where::here()) const;
 } zeros_like{};
@@ -303,8 +332,10 @@ inline constexpr struct SHARDARRAY_API full_like_fn {
   Array operator()(const Array& x, const Array& value, std::optional<DType> dtype = std::nullopt,
                    Where w = Where::here()) const;
 } full_like{};
-/// start, start + step, ... below stop: int32 of integers, else float32. Throws ShapeError for step 0 and infinite bounds,
-/// DTypeError when a value does not fit into an integer dtype: `arange(5000000000, int64)` (JAX wraps).
+/// start (default 0), start + step (default 1), ... below stop (above it where step < 0), ceil((stop - start) / step) values:
+/// int32 of integers, else float32. In an integer dtype float start and step are truncated, when they have been counted. Throws
+/// ShapeError for step 0, infinite bounds and integers beyond int64, DTypeError when a value does not fit into an integer dtype:
+/// `arange(5000000000, int64)` (JAX wraps).
 inline constexpr struct SHARDARRAY_API arange_fn {
   template <Element T>
   Array operator()(T stop, std::optional<DType> dtype = std::nullopt, Where w = Where::here()) const {
@@ -334,16 +365,18 @@ inline constexpr struct SHARDARRAY_API arange_fn {
     return v;
   }
 } arange{};
+/// Options of linspace().
 struct LinspaceOptions {
-  bool endpoint = true;   ///< stop is the last value
+  bool endpoint = true;   ///< stop is the last value; else it is the one behind it
   DType dtype = float32;  ///< integers: rounded down
 };
-/// num values from start to stop at equal distances.
+/// [num]: values from start to stop at equal distances; 16-bit floats are computed in float32, integers in float64. Throws
+/// ShapeError for num < 0.
 inline constexpr struct SHARDARRAY_API linspace_fn {
   Array operator()(double start, double stop, std::int64_t num = 50, const LinspaceOptions& o = {},
                    Where w = Where::here()) const;
 } linspace{};
-/// [n, m]: ones on diagonal k. m: n unless given.
+/// [n, m]: ones on diagonal k (k > 0: above the main one; further ones are empty), zeros elsewhere. m: n unless given.
 inline constexpr struct SHARDARRAY_API eye_fn {
   Array operator()(std::int64_t n, std::optional<std::int64_t> m = std::nullopt, std::int64_t k = 0,
                    DType dtype = float32, Where w = Where::here()) const;

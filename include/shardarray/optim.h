@@ -1,5 +1,8 @@
-// Optimizers, as in optax: values with init(parameters) and update(gradients, state), which returns (updates,
-// next state). Add the updates with apply_updates(). Absent arrays stay absent everywhere.
+// Optimizers, as in optax: values with init(parameters) and update(gradients, state), which returns (updates, next state). Add
+// the updates with apply_updates(). Absent arrays stay absent everywhere. Updates and states have the dtypes of the gradients
+// (16-bit ones too), and are computed in them; numbers of the options are rounded to them once.
+//
+// init and update throw nothing of their own but TreeError: shapes are broadcast and dtypes promoted as operators do.
 #pragma once
 #include <concepts>
 #include <utility>
@@ -13,18 +16,23 @@ namespace shardarray::optim {
 template <class F>
 concept Schedule = !std::is_arithmetic_v<F> && std::is_invocable_r_v<Array, const F&, const Array&>;
 
+/// Options of adam(), of optax's names and defaults.
 struct AdamOptions {
   double b1 = 0.9, b2 = 0.999;  ///< decay of the means of g and g^2
-  double eps = 1e-8;
+  double eps = 1e-8;            ///< added to sqrt(mean of g^2)
 };
+/// Options of sgd(), of optax's names and defaults.
 struct SgdOptions {
   double momentum = 0;  ///< decay of the trace of gradients; 0: no trace
-  bool nesterov = false;
+  bool nesterov =
+      false;  ///< the update is g + momentum * trace instead of the trace; nothing without momentum
 };
+/// What adam keeps of parameters T.
 template <class T> struct AdamState {
   Array count;  ///< updates so far, int32
-  T mu, nu;     ///< means of g and g^2
+  T mu, nu;     ///< means of g and g^2, of the parameters' shapes; absent where those are not floating
 };
+/// What sgd keeps of parameters T.
 template <class T> struct SgdState {
   Array count;  ///< updates so far, int32; absent unless the learning rate is a schedule
   T trace;      ///< absent without momentum
@@ -77,11 +85,12 @@ template <class Rate> Array minus_rate_at(const Rate& rate, const Array& count) 
 
 }  // namespace detail
 
-/// Adam (D. Kingma, J. Ba, 2015).
+/// Adam (D. Kingma, J. Ba, 2015): -rate * m / (sqrt(v) + eps), m and v the means of g and g^2 divided by 1 - b^t, t updates with
+/// this one.
 template <class Rate = double> struct Adam {
-  Rate learning_rate;
+  Rate learning_rate;  ///< a number, or a Schedule
   AdamOptions options;
-  /// Zero means for every floating array of the tree.
+  /// Zero means for every floating array of the tree, placed as it is; count 0.
   template <Tree T> AdamState<T> init(const T& parameters, Where w = Where::here()) const {
     const Site site(w);
     auto zeros = [&] {
@@ -89,7 +98,8 @@ template <class Rate = double> struct Adam {
     };
     return {detail::zero_count(w), zeros(), zeros()};
   }
-  /// Throws TreeError with the path where the gradients do not fit the state. Parameters are not used.
+  /// (updates, next state). Throws TreeError with the path where the gradients do not fit the state: other sizes or keys, an array
+  /// in one of both only. Parameters are not used.
   template <Tree T, class P = none_t>
   std::pair<T, AdamState<T>> update(const T& grads, const AdamState<T>& state, const P& = none,
                                     Where w = Where::here()) const {
@@ -107,10 +117,11 @@ template <class Rate = double> struct Adam {
   }
 };
 
-/// Stochastic gradient descent.
+/// Stochastic gradient descent: -rate * g, or -rate * trace with trace = g + momentum * trace.
 template <class Rate = double> struct Sgd {
-  Rate learning_rate;
+  Rate learning_rate;  ///< a number, or a Schedule
   SgdOptions options;
+  /// Zero traces for every floating array of the tree where there is momentum, count 0 where the rate is a schedule.
   template <Tree T> SgdState<T> init(const T& parameters, Where w = Where::here()) const {
     const Site site(w);
     std::vector<Array> slots = shardarray::detail::slots(parameters);
@@ -118,7 +129,7 @@ template <class Rate = double> struct Sgd {
     return {std::is_arithmetic_v<Rate> ? Array() : detail::zero_count(w),
             detail::with_slots(parameters, slots)};
   }
-  /// Throws TreeError with the path where the gradients do not fit the state. Parameters are not used.
+  /// As adam's; without momentum only sizes and keys are compared.
   template <Tree T, class P = none_t>
   std::pair<T, SgdState<T>> update(const T& grads, const SgdState<T>& state, const P& = none,
                                    Where w = Where::here()) const {
@@ -133,6 +144,8 @@ template <class Rate = double> struct Sgd {
   }
 };
 
+/// optax's names: `adam(1e-3)`, `sgd([](const Array& count) { return 0.1 / (1 + count); }, {.momentum = 0.9})`. Rates are not
+/// checked.
 inline Adam<> adam(double learning_rate, const AdamOptions& o = {}) { return {learning_rate, o}; }
 template <Schedule F> Adam<F> adam(F learning_rate, const AdamOptions& o = {}) {
   return {std::move(learning_rate), o};

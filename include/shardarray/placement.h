@@ -33,7 +33,7 @@ struct SHARDARRAY_API ShapeOf {
   std::optional<Shape> shape;
 };
 
-/// Nested braces of numbers: `{{1, 2}, {3, 4}}`.
+/// Nested braces of numbers: `{{1, 2}, {3, 4}}`; a number alone is a scalar, `{}` float32[0].
 class SHARDARRAY_API NestedList {
  public:
   template <Element T>
@@ -47,7 +47,7 @@ class SHARDARRAY_API NestedList {
   }
   NestedList(std::initializer_list<NestedList> entries) : is_list_(true), entries_(entries) {}
 
-  /// bool, int32 or float32: what holds all numbers.
+  /// bool, int32 or float32: the widest kind of the numbers.
   DType kind() const;
   /// The sizes of the nesting; throws ShapeError when rows differ.
   Shape shape() const;
@@ -82,16 +82,17 @@ template <class C>
 concept HostRange = std::ranges::contiguous_range<C> && Element<std::ranges::range_value_t<C>>;
 }  // namespace detail
 
-/// A new array: `array({{1, 2}, {3, 4}})`, `array({1, 2, 3, 4}, {2, 2})`. Whole numbers give int32, others float32, unless
-/// `dtype` says otherwise. Throws ShapeError when rows differ in length or the shape does not fit, DTypeError when a whole
-/// number is no value of the (integer) dtype.
+/// A new array: `array({{1, 2}, {3, 4}})`, `array({1, 2, 3, 4}, {2, 2})`, of the values' shape or of `shape`, row-major. Bools
+/// alone give bool, with whole numbers int32, any float float32, unless `dtype` says otherwise: floats truncate to integers. It
+/// lies uncommitted on the default device; inside a trace it is a constant. Throws ShapeError when rows differ in length or the
+/// shape has another number of elements, DTypeError when a whole number is no value of the (integer) dtype and for a complex one.
 SHARDARRAY_API Array array(const NestedList& values, const ShapeOf& shape = {},
                            std::optional<DType> dtype = std::nullopt, Where w = Where::here());
 inline Array array(const NestedList& values, DType dtype, Where w = Where::here()) {
   return array(values, ShapeOf(), dtype, w);
 }
-/// From a span, vector or std::array, which keeps its element type: a vector of double gives float64. Another `dtype`
-/// converts as astype() does.
+/// From a span, vector or std::array, which keeps its element type: a vector of double gives float64. Its shape is [n] unless
+/// given. Another `dtype` converts as astype() does: integers wrap. Throws ShapeError as above, OutOfMemory.
 template <detail::HostRange C>
 Array array(const C& values, const ShapeOf& shape = {}, std::optional<DType> dtype = std::nullopt,
             Where w = Where::here()) {
@@ -103,7 +104,8 @@ template <detail::HostRange C> Array array(const C& values, DType dtype, Where w
   return array(values, ShapeOf(), dtype, w);
 }
 
-/// An Array itself, a number, or host data as array() takes it; with `dtype` as full() and array() take it.
+/// An Array itself, a number (weak without a dtype), or host data as array() takes it. `dtype` converts as astype() does. Throws
+/// DTypeError for a whole number that is no value of the dtype.
 template <class X>
 Array asarray(const X& x, std::optional<DType> dtype = std::nullopt, Where w = Where::here()) {
   Array a;
@@ -114,15 +116,18 @@ Array asarray(const X& x, std::optional<DType> dtype = std::nullopt, Where w = W
 }
 
 /// A global array of which `piece(index)` gives each part: an Array or host data of the part's shape (host data may be flat).
-/// Called once per part. Throws ShapeError for a piece of another size.
+/// Called once per part, at once; the array has the dtype of the pieces and is committed. Throws ShapeError for a piece of
+/// another size, DTypeError for pieces of different dtypes, ShardingError when the sharding does not fit the rank, DeviceError
+/// for devices that do not exist.
 template <std::invocable<const ShardIndex&> F>
 Array make_array_from_callback(const Shape& shape, const Sharding& sharding, const F& piece,
                                Where w = Where::here()) {
   return core::from_callback(
       shape, sharding, [&](const ShardIndex& index) { return asarray(piece(index), std::nullopt, w); }, w);
 }
-/// A global array made of one single-device array per device of the sharding, in any order; no copy.
-/// Throws ShardingError unless there is exactly one on each device, ShapeError or DTypeError when one does not fit.
+/// A global array of `shape` made of one single-device array per device of the sharding, in any order; no copy, committed. The
+/// arrays are computed. Throws ShardingError unless there is exactly one on each device and the rank fits, ShapeError for an
+/// array that has not the shape of its piece, DTypeError when dtypes differ.
 SHARDARRAY_API Array make_array_from_single_device_arrays(const Shape& shape, const Sharding& sharding,
                                                           std::span<const Array> arrays,
                                                           Where w = Where::here());

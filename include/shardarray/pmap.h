@@ -5,6 +5,7 @@
 
 namespace shardarray {
 
+/// Options of pmap(): `pmap(f, {.axis_name = "i", .in_axes = {0, none}})`.
 struct PmapOptions {
   std::string axis_name = {};  ///< for collectives: psum(x, "i")
   Axes in_axes = 0;   ///< as in vmap, but axes count from the front; none: the same value for every device
@@ -13,7 +14,7 @@ struct PmapOptions {
       {};  ///< positions of arguments that hold no arrays (they are part of the program anyway)
   std::vector<int> donate_args = {};  ///< positions that are given away, besides those that are moved in
   std::vector<Device> devices = {};   ///< element k runs on devices[k]; empty: on the first ones
-  std::optional<std::int64_t> axis_size = std::nullopt;
+  std::optional<std::int64_t> axis_size = std::nullopt;  ///< must be the size of the mapped axes
 };
 
 namespace detail {
@@ -49,8 +50,9 @@ template <class F> struct MappedOverDevices {
 /// lie elsewhere come over. Fewer elements than devices use the first devices. Nested maps need the product of their sizes:
 /// element (i, j) runs on device i * inner + j.
 ///
-/// Throws ShapeError when sizes differ, nothing is mapped or an axis is out of range, DeviceError for too few devices,
-/// TreeError when axes do not fit the trees.
+/// The call throws ShapeError when sizes differ, nothing is mapped or an axis is negative or out of range, DeviceError for too
+/// few devices, for given ones that are not as many as there are elements, and for given ones of an inner map, TreeError when
+/// axes do not fit the trees, TraceError inside shard_map, and what a call of jit throws. Source: jax.pmap.
 template <class F> auto pmap(F f, PmapOptions options = {}, Where w = Where::here()) {
   auto cache = core::make_pmap_cache(options.static_args, options.donate_args);
   return Jitted<detail::MappedOverDevices<F>>(

@@ -6,7 +6,7 @@
 
 namespace shardarray {
 
-enum class Policy : std::uint8_t;
+enum class Policy : std::uint8_t;  // below the public surface
 
 namespace policy {
 

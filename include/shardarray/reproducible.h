@@ -21,6 +21,7 @@ namespace shardarray {
 /// fused multiply-add bits may differ; the psum of a pmap is over as many terms as there are devices.
 class SHARDARRAY_API reproducible {
  public:
+  /// true: as above; false: as without a guard, which is the default.
   explicit reproducible(bool on);
   ~reproducible();
   reproducible(const reproducible&) = delete;

@@ -17,7 +17,9 @@
 namespace shardarray {
 
 /// The sizes of an array's dimensions: a small vector of `int64_t` (up to 6 without an allocation).
-/// Also used for axes, permutations and index lists. Prints as `[8,4]`.
+/// Also used for axes, permutations and index lists. Prints as `[8,4]`. Any numbers may stand in it: functions that take a shape
+/// refuse negative sizes. Members are those of std::vector and check nothing, positions and empty shapes neither; what was moved
+/// from is empty.
 class SHARDARRAY_API Shape {
  public:
   using value_type = std::int64_t;
@@ -75,10 +77,12 @@ class SHARDARRAY_API Shape {
     while (size_ < n) push_back(v);
     size_ = static_cast<std::uint32_t>(n);
   }
+  /// `v` becomes element `at`, from 0 to size(); those behind it move on.
   void insert(std::size_t at, std::int64_t v) {
     push_back(v);
     std::rotate(begin() + at, end() - 1, end());
   }
+  /// Removes element `at`.
   void erase(std::size_t at) {
     std::copy(begin() + at + 1, end(), begin() + at);
     --size_;
@@ -129,7 +133,7 @@ template <std::integral I> constexpr std::int64_t to_int64(I i) {
 
 /// Product of the sizes; 1 for a scalar. Throws ShapeError for a negative size, and when it does not fit into 63 bits.
 SHARDARRAY_API std::int64_t num_elements(const Shape& s);
-/// `[8,4]`.
+/// `[8,4]`; `[]` for a scalar's.
 SHARDARRAY_API std::string to_string(const Shape& s);
 SHARDARRAY_API std::ostream& operator<<(std::ostream& os, const Shape& s);
 

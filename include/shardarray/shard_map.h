@@ -19,8 +19,9 @@ class SHARDARRAY_API Specs {
   std::vector<Specs> entries_;
 };
 
+/// Options of shard_map(): `shard_map(f, {.mesh = mesh, .in_specs = P("x"), .out_specs = P("x")})`.
 struct ShardMapOptions {
-  Mesh mesh;
+  Mesh mesh;        ///< whose devices run the program
   Specs in_specs;   ///< which mesh axes cut which dimension of the arguments
   Specs out_specs;  ///< how the pieces of the results make up wholes
   std::vector<std::string> axis_names =
@@ -31,8 +32,11 @@ struct ShardMapOptions {
 /// take the names of mesh axes. What a spec does not name is the same for all positions of that axis; a result that differs
 /// along an axis must name it. Over the other axes of the mesh the program goes on as outside.
 ///
-/// Throws ShardingError for specs that do not fit or a result that differs along an unnamed axis, ShapeError for sizes that
-/// the axes do not divide (it says what to pad to).
+/// Arguments and results are trees, whose types are kept; statics are the same everywhere. Values cannot be read inside.
+///
+/// The call throws ShardingError for a spec that is longer than the rank, names an axis that is none of the map's or one twice, and
+/// for a result that differs along an unnamed axis; ShapeError for sizes that the axes do not divide (it says what to pad to);
+/// TreeError for specs that do not fit the trees. Source: jax.experimental.shard_map.
 template <class F> auto shard_map(F f, ShardMapOptions options, Where w = Where::here()) {
   return [f = std::move(f), o = std::move(options), w]<class... A>(const A&... args) {
     if constexpr ((detail::check_tree<A>() && ...) && detail::check_function<F, A...>()) {

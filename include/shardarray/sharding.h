@@ -19,28 +19,33 @@
 
 namespace shardarray {
 
-struct none_t {};
+struct none_t {};  ///< the type of `none`
 /// "Nothing here": an unsharded dimension of a spec, an unmapped argument of vmap.
 inline constexpr none_t none{};
 
 /// The part of one dimension that a shard holds. A dimension that is not partitioned is unbounded (`:`), never `0:n`.
 struct SHARDARRAY_API IndexRange {
-  bool whole = true;
-  std::int64_t start = 0, stop = 0;  ///< only when not whole
+  bool whole = true;  ///< all of the dimension
+  std::int64_t start = 0,
+               stop = 0;  ///< elements start .. stop - 1, in global coordinates; only when not whole
   friend bool operator==(const IndexRange&, const IndexRange&) = default;
 };
 /// A shard's position: one range per dimension. Prints as `(0:2, :)`.
 using ShardIndex = std::vector<IndexRange>;
+/// A Python tuple of slices: `(0:2, :)`, `(0:2,)`, `()`.
 SHARDARRAY_API std::string to_string(const ShardIndex& index);
 
 class Layout;  // the canonical form below the public surface
 struct ShardingImpl;
 
 /// A sharding as it was written. Cheap to copy; immutable; never null: made from one of the classes below.
+/// A piece is a tile of a regular grid: over n devices a dimension of size s is cut into tiles of ceil(s / n), the last ones
+/// shorter or empty. Members that take a shape or a rank throw ShardingError where it does not fit the spelling, ShapeError for a
+/// negative size.
 class SHARDARRAY_API Sharding {
  public:
   explicit Sharding(std::shared_ptr<const ShardingImpl> impl) : impl_(std::move(impl)) {}
-  /// The largest piece of a value of `shape`: ceil-sized tiles. Throws ShardingError when the rank does not fit.
+  /// The largest piece of a value of `shape`: the ceil-sized tile.
   Shape shard_shape(const Shape& shape) const;
   /// The piece that `device` holds; the last ones may be short or empty. Throws DeviceError for a device outside the set.
   Shape shard_shape(const Shape& shape, const Device& device) const;
@@ -48,9 +53,10 @@ class SHARDARRAY_API Sharding {
   std::vector<std::pair<Device, ShardIndex>> devices_indices_map(const Shape& shape) const;
   /// How many earlier devices (in the order of devices_indices_map) hold the same piece.
   std::vector<int> replica_ids(const Shape& shape) const;
-  /// Same placement of a value of rank `ndim`: same pieces on the same devices in the same order.
+  /// Same placement of a value of rank `ndim`: same pieces on the same devices in the same order. Throws ShardingError for a
+  /// rank that does not fit one of the two, or is not in 0 .. 1024.
   bool is_equivalent_to(const Sharding& other, int ndim) const;
-  /// Every device holds the whole value.
+  /// Every device holds the whole value: of any rank that fits, or of rank `ndim`.
   bool is_fully_replicated() const;
   bool is_fully_replicated(int ndim) const;
   /// The devices, sorted by id.
@@ -61,31 +67,39 @@ class SHARDARRAY_API Sharding {
   std::string to_string() const;
   /// Compares spellings: P("x") and P("x", none) differ and are equivalent.
   friend SHARDARRAY_API bool operator==(const Sharding& a, const Sharding& b);
+  /// Of the spelling: equal shardings have equal ones. Also std::hash.
   std::size_t hash() const;
+  /// Below the public surface.
   const std::shared_ptr<const ShardingImpl>& impl() const { return impl_; }
 
  private:
   std::shared_ptr<const ShardingImpl> impl_;
 };
+/// All of this file stream as their to_string().
 SHARDARRAY_API std::ostream& operator<<(std::ostream& os, const Sharding& s);
 
 /// A grid of devices with a name for each dimension.
 class SHARDARRAY_API Mesh {
  public:
-  /// Throws ShardingError unless there is one distinct name per dimension and every device occurs once.
+  /// Throws ShardingError unless there is one distinct name, not empty, per dimension, sizes multiply to the number of devices,
+  /// at least one, and every device occurs once.
   Mesh(DeviceGrid grid, std::vector<std::string> axis_names);
+  /// The names of the grid's dimensions.
   const std::vector<std::string>& axis_names() const;
   /// Names and sizes, in order.
   std::vector<std::pair<std::string, std::int64_t>> shape() const;
   /// Number of devices.
   std::int64_t size() const;
+  /// Row-major.
   const std::vector<Device>& devices() const;
   /// The size of axis `name`; throws ShardingError listing the axes when it is unknown.
   std::int64_t axis_size(const std::string& name) const;
   /// `Mesh('x': 4, 'y': 2)`.
   std::string to_string() const;
+  /// The same names, sizes and devices.
   friend SHARDARRAY_API bool operator==(const Mesh& a, const Mesh& b);
 
+  /// Below the public surface.
   struct State;
   const State& state() const { return *state_; }
 
@@ -93,7 +107,8 @@ class SHARDARRAY_API Mesh {
   std::shared_ptr<const State> state_;
 };
 SHARDARRAY_API std::ostream& operator<<(std::ostream& os, const Mesh& m);
-/// `make_mesh({{"x", 4}, {"y", 2}})`: the first devices, row-major. Throws DeviceError when there are too few.
+/// `make_mesh({{"x", 4}, {"y", 2}})`: the first of `devices` (none: of all of the default platform), row-major. Throws DeviceError
+/// when there are too few, ShardingError for a size below 1 and for names that are empty or stand twice.
 SHARDARRAY_API Mesh make_mesh(const std::vector<std::pair<std::string, std::int64_t>>& axes,
                               std::vector<Device> devices = {});
 
@@ -101,6 +116,7 @@ SHARDARRAY_API Mesh make_mesh(const std::vector<std::pair<std::string, std::int6
 struct SHARDARRAY_API AxisNames {
   std::vector<std::string> names;
 };
+/// The names as AxisNames; also several axes of a collective.
 template <class... S> AxisNames axes(S&&... names) { return {{std::string(std::forward<S>(names))...}}; }
 
 /// One entry of a PartitionSpec: a mesh axis, several, or none.
@@ -110,17 +126,19 @@ struct SHARDARRAY_API SpecEntry {
   SpecEntry(const char* axis) : names{axis} {}
   SpecEntry(const std::string& axis) : names{axis} {}
   SpecEntry(AxisNames a) : names(std::move(a.names)), tuple(true) {}
-  std::vector<std::string> names;
-  bool tuple = false;  ///< written as axes(...): prints as a tuple
+  std::vector<std::string> names;  ///< empty: nothing cuts the dimension
+  bool tuple = false;              ///< written as axes(...): prints as a tuple
   friend bool operator==(const SpecEntry&, const SpecEntry&) = default;
 };
-/// Which mesh axes cut which dimension: `P("x", none, axes("y", "z"))`. Missing trailing entries are whole dimensions.
+/// Which mesh axes cut which dimension: `P("x", none, axes("y", "z"))`. Missing trailing entries are whole dimensions. What takes
+/// one checks it against a mesh. P("x") and P("x", none) are not equal.
 class SHARDARRAY_API PartitionSpec {
  public:
   template <class... E>
   requires(std::convertible_to<E, SpecEntry>&&...) explicit PartitionSpec(E&&... e)
       : entries_{SpecEntry(std::forward<E>(e))...} {}
   explicit PartitionSpec(std::vector<SpecEntry> e) : entries_(std::move(e)) {}
+  /// One for each dimension from the first.
   const std::vector<SpecEntry>& entries() const { return entries_; }
   /// `PartitionSpec('x', None, ('y', 'z'))`.
   std::string to_string() const;
@@ -129,14 +147,16 @@ class SHARDARRAY_API PartitionSpec {
  private:
   std::vector<SpecEntry> entries_;
 };
-using P = PartitionSpec;
+using P = PartitionSpec;  ///< the short name, as in JAX
 SHARDARRAY_API std::ostream& operator<<(std::ostream& os, const PartitionSpec& p);
 
-/// A mesh and a spec. Fits values of rank >= the spec's length.
+/// A mesh and a spec: dimension d is cut over the axes of entry d, and replicated over axes that do not stand there. Fits values
+/// of rank >= the spec's length.
 class SHARDARRAY_API NamedSharding {
  public:
   /// Throws ShardingError for an axis that the mesh does not have, or that stands twice.
   NamedSharding(Mesh mesh, PartitionSpec spec);
+  /// What it was made of; it converts to a Sharding, whose members `->` reaches: `s->shard_shape(shape)`.
   const Mesh& mesh() const { return mesh_; }
   const PartitionSpec& spec() const { return spec_; }
   operator Sharding() const { return sharding_; }
@@ -152,10 +172,11 @@ class SHARDARRAY_API NamedSharding {
 };
 SHARDARRAY_API std::ostream& operator<<(std::ostream& os, const NamedSharding& s);
 
-/// The whole value on one device.
+/// The whole value on one device, of any rank. The device is looked up where a value is put there.
 class SHARDARRAY_API SingleDeviceSharding {
  public:
   explicit SingleDeviceSharding(const Device& device);
+  /// What it was made of; it converts to a Sharding, whose members `->` reaches.
   const Device& device() const { return device_; }
   operator Sharding() const { return sharding_; }
   const Sharding* operator->() const { return &sharding_; }
@@ -169,25 +190,30 @@ class SHARDARRAY_API SingleDeviceSharding {
 /// Its rank must equal the value's, except that a fully replicated one fits any rank.
 class SHARDARRAY_API PositionalSharding {
  public:
-  /// One device per entry. Throws ShardingError without devices, or when a device stands twice.
+  /// One device per entry, a list of n as a grid of shape {n}. Throws ShardingError without devices, when sizes do not multiply to
+  /// their number, or when a device stands twice.
   explicit PositionalSharding(const DeviceGrid& grid);
   explicit PositionalSharding(const std::vector<Device>& devices);
   /// The grid in another shape; one size may be -1. Throws ShardingError when the sizes do not multiply.
   PositionalSharding reshape(const Shape& shape) const;
+  /// Dimension k is perm[k] of this one; T(): all dimensions reversed. Throws ShardingError unless perm names each once.
   PositionalSharding transpose(const Shape& perm) const;
   PositionalSharding T() const;
   struct ReplicateOptions {
-    bool keepdims = true;
+    bool keepdims = true;  ///< joined axes stay with size 1
   };
   /// Joins the sets along all axes: shape (1, ..., 1), the value on every device.
   PositionalSharding replicate() const;
-  /// Joins the sets along `axis` (negative counts from the end); the axis stays with size 1 unless keepdims is false.
+  /// Joins the sets along an axis or several (negative ones count from the end), which stay with size 1 unless keepdims is false.
+  /// Throws ShardingError for an axis that does not exist or stands twice.
   PositionalSharding replicate(std::int64_t axis, ReplicateOptions o = {true}) const;
   PositionalSharding replicate(const Shape& axes, ReplicateOptions o = {true}) const;
+  /// The grid's.
   const Shape& shape() const;
   int ndim() const;
   /// The device ids of every entry, row-major, ascending within an entry.
   std::vector<std::vector<int>> ids() const;
+  /// JAX's text: `PositionalSharding([{CPU 0} {CPU 1}], shape=(2,))`.
   std::string to_string() const;
   operator Sharding() const { return sharding_; }
   const Sharding* operator->() const { return &sharding_; }

@@ -14,7 +14,7 @@ enum class ArgType : std::uint8_t {
   thru,       ///< has a leading dimension of size D already: device i gets row i
   fixed,      ///< holds no arrays: part of the program
 };
-using enum ArgType;
+using enum ArgType;  // broadcast, shard, ... stand in the namespace
 
 namespace detail {
 
@@ -61,6 +61,7 @@ class WrapReturn {
   std::function<void(void*)> apply_;
 };
 
+/// Options of tpmap().
 struct TpmapOptions {
   std::string axis_name = {};         ///< for collectives: psum(x, "i")
   std::vector<ArgType> args = {};     ///< one for each argument
@@ -154,13 +155,14 @@ template <class F> struct MappedWhole {
 /// program. No device is touched before the first call.
 ///
 /// The call throws TreeError when it has another number of arguments than `.args` or a fixed one holds arrays, ShapeError
-/// when rows cannot be divided among the devices or a leaf has no leading dimension, and what pmap throws.
+/// when rows cannot be divided among the devices, are not as many as devices (thru), or a leaf or a number that is split has no
+/// leading dimension; what random::split throws for what is no key, and what pmap throws.
 template <class F> auto tpmap(F f, TpmapOptions options, Where w = Where::here()) {
   JitOptions o{.name = "tpmap", .donate_args = options.donate_args, .relocate = true};
   return jit(detail::MappedWhole<F>{std::move(f), std::move(options), w}, std::move(o));
 }
 
-/// Every leaf (n * k, ...) as (n, k, ...). Throws ShapeError when the rows cannot be divided or there are none.
+/// Every leaf (n * k, ...) as (n, k, ...). Throws ShapeError when the rows cannot be divided, for n < 1 and for a scalar.
 template <Tree T> T split_leading_axis(std::int64_t n, T tree, Where w = Where::here()) {
   const Site site(w);
   detail::each_leaf(tree, [&](Array& a, const Path& p) {
@@ -177,7 +179,7 @@ template <Tree T> T flatten_leading_axes(T tree, std::int64_t axes = 2, Where w 
   });
   return tree;
 }
-/// A wrap_return: every device's batch one after the other, (D, N / D, ...) as (N, ...).
+/// A wrap_return: every device's batch one after the other, (D, N / D, ...) as (N, ...). Throws ShapeError for a rank below 2.
 inline constexpr struct join_batches_fn {
   Array operator()(const Array& x) const { return core::flatten_leading(x, 2, {}, "join_batches"); }
 } join_batches{};
@@ -186,14 +188,15 @@ inline constexpr struct join_batches_fn {
 /// (of a shorter one the last row). Rows are uncommitted arrays on the device that holds them: device i for results of pmap,
 /// where nothing is copied.
 ///
-/// Throws TreeError for a tree without arrays, ShapeError for a leaf without leading axis.
+/// Throws TreeError for a tree without arrays, ShapeError for a leaf without leading axis, or without rows where the first has
+/// some.
 template <Tree T> std::vector<T> unshard(const T& tree, Where w = Where::here()) {
   std::vector<T> r;
   for (const core::Arrays& leaves : core::unshard(tree_leaves(tree), tree_paths(tree), w))
     r.push_back(with_leaves(tree, leaves));
   return r;
 }
-/// The tree of every process, at the process' index.
+/// The tree of every process, at the process' index; evaluates. Throws TransportError where there are several processes.
 template <Tree T> std::vector<T> gather_from_processes(const T& tree) {
   std::vector<T> r;
   for (const core::Arrays& leaves : core::gather_from_processes(tree_leaves(tree)))
@@ -201,8 +204,9 @@ template <Tree T> std::vector<T> gather_from_processes(const T& tree) {
   return r;
 }
 
+/// Options of assert_replica_integrity().
 struct IntegrityOptions {
-  double rtol = 1e-5, atol = 1e-5;    ///< both 0: equal bit for bit
+  double rtol = 1e-5, atol = 1e-5;    ///< relative, absolute; both 0: equal bit for bit
   bool is_device_replicated = false;  ///< leaves have a leading device axis whose rows are the replicas
 };
 namespace core {
@@ -213,7 +217,8 @@ SHARDARRAY_API void assert_replica_integrity(std::span<const Array> leaves,
 /// agree when |x - x0| <= atol + rtol |x0| for floating x, x0 that of the first holder; NaN agrees with NaN; all other dtypes
 /// must be equal. Slow: everything is read.
 ///
-/// Throws ShardingError with leaf, replica, device, index and both values where they disagree.
+/// Throws ShardingError with leaf, replica, device, index and both values where they disagree, ShapeError for a leaf without the
+/// device axis that was said to be there.
 template <Tree T> void assert_replica_integrity(const T& tree, const IntegrityOptions& o = {}) {
   core::assert_replica_integrity(tree_leaves(tree), tree_paths(tree), o);
 }

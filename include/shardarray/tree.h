@@ -1,8 +1,9 @@
 // Trees: plain structs, containers and tuples of arrays. No base class, no registration.
 //
-// An Array is a leaf. vector, array, tuple, pair, optional, map<string, T> and aggregates recurse, with field names.
-// Numbers, enums, strings, shardings, function pointers and empty function objects are static: part of the structure.
-// An absent array (`Array()`) is no leaf, as None in JAX. An example value is its own tree definition.
+// An Array is a leaf. vector, array, tuple, pair, optional, map<string, T> and aggregates recurse, with field names. Numbers,
+// enums, strings, shardings, function pointers and empty function objects are static: part of the structure. What is no tree does
+// not compile, and the message says why. An absent array (`Array()`) is no leaf, as None in JAX. An example value is its own tree
+// definition.
 //
 // A class that is no aggregate says what it is made of: `friend auto tree_fields(Me& m) { return std::tie(m.a, m.b); }`.
 #pragma once
@@ -292,7 +293,7 @@ template <class T> std::vector<Array> tree_leaves(const T& t) {
     });
   return r;
 }
-/// Where each leaf of tree_leaves() stands: `layers[0].weight`.
+/// Where each leaf of tree_leaves() stands: `layers[0].weight`; "" for an Array itself.
 template <class T> std::vector<std::string> tree_paths(const T& t) {
   std::vector<std::string> r;
   if constexpr (detail::check_tree<T>())
@@ -338,7 +339,7 @@ template <class F, class T, class... More> T tree_map(F f, T t, const More&... m
   }
   return t;
 }
-/// Same structure, statics, shapes, dtypes and values. Reads the arrays.
+/// Same structure, statics, shapes, dtypes and values (NaN equals nothing). Reads the arrays.
 template <class T> bool tree_equal(const T& a, const T& b) {
   if constexpr (detail::check_tree<T>()) {
     detail::Structure s = detail::structure(a, true);
@@ -378,7 +379,7 @@ inline constexpr struct is_inexact_array_fn {
   bool operator()(const Array& x) const { return x.has_value() && is_inexact(x.dtype()); }
 } is_inexact_array{};
 
-/// `t` without the arrays that fail `keep`; statics stay.
+/// `t` without the arrays that fail `keep`, which are absent then; statics stay. `keep` sees present arrays only.
 template <Tree T, std::predicate<const Array&> F> T filter(T t, const F& keep) {
   detail::each_leaf(t, [&](Array& a, const Path&) {
     if (a.has_value() && !keep(std::as_const(a))) a = Array();

@@ -21,12 +21,14 @@ class SHARDARRAY_API Axes {
   std::vector<Axes> entries_;
 };
 
+/// Options of vmap(): `vmap(f, {.in_axes = {0, none}})`.
 struct VmapOptions {
-  Axes in_axes = 0;
+  Axes in_axes =
+      0;  ///< of the arguments; negative ones count from the end; none: the same value for every element
   Axes out_axes =
-      0;  ///< where the mapped dimension appears in the results; none: a result that does not depend on it
-  std::string axis_name = {};  ///< for collectives: psum(x, "i")
-  std::optional<std::int64_t> axis_size = std::nullopt;
+      0;  ///< where the mapped dimension appears in the results, counted there; none: a result that does not depend on it
+  std::string axis_name = {};                            ///< for collectives: psum(x, "i")
+  std::optional<std::int64_t> axis_size = std::nullopt;  ///< needed where no argument is mapped
 };
 
 namespace detail {
@@ -61,8 +63,12 @@ template <class T>
 
 }  // namespace detail
 
-/// Maps `f`, which may be a module. Arguments and results are trees; statics are the same for every element.
-/// Throws ShapeError when mapped sizes differ or an axis is out of range, TreeError when axes do not fit the trees.
+/// Maps `f`, which may be a module: inside, mapped arrays lack the mapped dimension of size n; each result gets it, at
+/// `out_axes`. Arguments and results are trees, whose types are kept; statics are the same for every element. f is called once.
+/// Values cannot be read inside (TraceError).
+///
+/// Throws ShapeError when mapped sizes differ from one another or from axis_size, nothing is mapped and there is no axis_size, an
+/// axis is out of range, or a result with out_axes none differs between elements; TreeError when axes do not fit the trees.
 template <class F> auto vmap(F f, VmapOptions options = {}, Where w = Where::here()) {
   return [f = std::move(f), o = std::move(options), w]<class... A>(const A&... args) {
     if constexpr ((detail::check_tree<A>() && ...) && detail::check_function<F, A...>()) {
