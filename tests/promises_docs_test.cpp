@@ -274,4 +274,41 @@ TEST_CASE("promises: messages of options that do not fit") {
   CHECK_THROWS_AS(pullback({}), sa::TreeError);
 }
 
+// ---------------------------------------------------------------- braces and edges
+TEST_CASE("promises: a list in braces is a list, a number a number") {
+  const Array a = floats({1, 2, 3, 4, 5, 6}).reshape({2, 3}), b = floats({1, 10, 100, 1000}).reshape({2, 2});
+  const Array first = sa::tensordot(a, b, {0}, {0});  // columns of a with columns of b
+  CHECK(first.shape() == Shape{3, 2});
+  CHECK(same(values(first), {1 + 400, 10 + 4000, 2 + 500, 20 + 5000, 3 + 600, 30 + 6000}));
+  CHECK(sa::tensordot(a, b, 0).shape() == Shape{2, 3, 2, 2});
+  const std::vector<Array> parts = sa::split(floats({1, 2, 3}), {1});
+  CHECK(parts.size() == 2);
+  CHECK(same(values(parts[0]), {1}));
+  CHECK(same(values(parts[1]), {2, 3}));
+  CHECK(sa::split(floats({1, 2, 3}), 3).size() == 3);
+}
+
+TEST_CASE("promises: what is no range, no layer, no bit pattern is refused") {
+  for (const auto& [stop, step] : {std::pair{nan, 1.0}, {1.0, nan}, {inf, 1.0}})
+    CHECK_THROWS_AS(sa::arange(0.0, stop, step), sa::ShapeError);
+  CHECK(sa::arange(1.0, 0.0, 1.0).shape() == Shape{0});
+  CHECK_THROWS_WITH_AS(
+      sa::nn::MLP<>{}(floats({1})),
+      "nn::MLP: there is no layer. A call needs one at least. Make the model with nn::mlp() or "
+      "MLP::init().",
+      sa::TreeError);
+  CHECK_THROWS_WITH_AS(
+      sa::bitcast(bools({1}), sa::int8),
+      "bitcast: bool[1] to int8. A bool has one bit, whatever its byte. Use astype to convert values.",
+      sa::DTypeError);
+  CHECK_THROWS_AS(sa::bitcast(integers({1, 0}, sa::int8), sa::bool_), sa::DTypeError);
+  CHECK(words(sa::bitcast(bools({1, 0}), sa::bool_)) == Words{1, 0});
+  const auto [y, pullback] = sa::vjp([](const Array& x) { return x * 2; }, floats({1, 2}));
+  CHECK_THROWS_WITH_AS(
+      pullback(floats({1})),
+      "vjp: the tangent of the argument has shape [1], the value [2]. Both must have the same "
+      "shape. Broadcast it first.",
+      sa::ShapeError);
+}
+
 }  // namespace promises_docs_test

@@ -153,7 +153,7 @@ inline constexpr struct SHARDARRAY_API where_fn {
 inline constexpr struct SHARDARRAY_API astype_fn {
   Array operator()(const Array& x, DType t, Where w = Where::here()) const;
 } astype{};
-/// The bits as another dtype of the same width. Throws DTypeError for another width and a complex dtype.
+/// The bits as another dtype of the same width. Throws DTypeError for another width, a complex dtype, and for bool with another one.
 inline constexpr struct SHARDARRAY_API bitcast_fn {
   Array operator()(const Array& x, DType t, Where w = Where::here()) const;
 } bitcast{};

@@ -40,6 +40,8 @@ SHARDARRAY_API std::vector<Linear> mlp_layers(std::int64_t in, std::int64_t out,
                                               std::int64_t depth, const Array& key, const MLPOptions& o,
                                               Where w);
 
+[[noreturn]] SHARDARRAY_API void throw_no_layers();
+
 /// Linear layers with an elementwise activation behind each but the last, and `final_activation` behind that.
 /// An activation is an op object, a lambda without captures, or a function pointer.
 template <class Activation = UnaryFunction<"relu">, class FinalActivation = identity_fn> struct MLP {
@@ -52,9 +54,10 @@ template <class Activation = UnaryFunction<"relu">, class FinalActivation = iden
                   const MLPOptions& o = {}, Where w = Where::here()) {
     return {mlp_layers(in, out, width, depth, key, o, w), Activation{}, FinalActivation{}};
   }
-  /// [in] -> [out], as Linear. There must be a layer.
+  /// [in] -> [out], as Linear. Throws TreeError where there is no layer.
   Array operator()(const Array& x, Where w = Where::here()) const {
     const Site site(w);
+    if (layers.empty()) throw_no_layers();
     Array y = x;
     for (std::size_t k = 0; k + 1 < layers.size(); k++) y = activation(layers[k](y));
     return final_activation(layers.back()(y));

@@ -5,6 +5,7 @@
 // DonationError for a donated one, ShapeError for a result of 2^62 bytes or more, DTypeError for a complex dtype. They are function
 // objects, so that they can be passed to vmap and jit.
 #pragma once
+#include <concepts>
 #include <optional>
 #include <string>
 #include <utility>
@@ -126,12 +127,21 @@ inline constexpr struct SHARDARRAY_API matmul_fn {
 inline constexpr struct SHARDARRAY_API dot_fn {
   Array operator()(const Array& a, const Array& b, Where w = Where::here()) const;
 } dot{};
-/// Sums over the last `axes` axes of a and the first of b, or over the listed pairs: the other dimensions of a, then those of b. A
-/// list of one axis is `Shape{0}`: `{0}` is a number. Throws ShapeError for more axes than there are.
+/// Sums over the last `axes` (2) axes of a and the first of b, or over the listed pairs: the other dimensions of a, then those of
+/// b. Throws ShapeError for more axes than there are.
 inline constexpr struct SHARDARRAY_API tensordot_fn {
-  Array operator()(const Array& a, const Array& b, std::int64_t axes = 2, Where w = Where::here()) const;
+  Array operator()(const Array& a, const Array& b, Where w = Where::here()) const {
+    return over_last(a, b, 2, w);
+  }
+  template <std::integral N>
+  Array operator()(const Array& a, const Array& b, N axes, Where w = Where::here()) const {
+    return over_last(a, b, static_cast<std::int64_t>(axes), w);
+  }
   Array operator()(const Array& a, const Array& b, const Shape& axes_a, const Shape& axes_b,
                    Where w = Where::here()) const;
+
+ private:
+  Array over_last(const Array& a, const Array& b, std::int64_t axes, Where w) const;
 } tensordot{};
 /// The text of an einsum and its line.
 struct SHARDARRAY_API EinsumText {
@@ -192,14 +202,19 @@ inline constexpr struct SHARDARRAY_API concatenate_fn {
 inline constexpr struct SHARDARRAY_API stack_fn {
   Array operator()(const std::vector<Array>& parts, std::int64_t axis = 0, Where w = Where::here()) const;
 } stack{};
-/// `n` equal pieces along an axis, at most 2^20, or one piece more than there are positions, which begin at 0 and at these (one
-/// position is `Shape{3}`: `{3}` is a number). Throws ShapeError for n that does not divide the size, for positions that fall or
+/// `n` equal pieces along an axis, at most 2^20, or one piece more than there are positions, which begin at 0 and at these: `{3}` is one
+/// position, 3 are three pieces. Throws ShapeError for n that does not divide the size, for positions that fall or
 /// lie outside.
 inline constexpr struct SHARDARRAY_API split_fn {
-  std::vector<Array> operator()(const Array& x, std::int64_t n, std::int64_t axis = 0,
-                                Where w = Where::here()) const;
+  template <std::integral N>
+  std::vector<Array> operator()(const Array& x, N n, std::int64_t axis = 0, Where w = Where::here()) const {
+    return pieces(x, static_cast<std::int64_t>(n), axis, w);
+  }
   std::vector<Array> operator()(const Array& x, const Shape& positions, std::int64_t axis = 0,
                                 Where w = Where::here()) const;
+
+ private:
+  std::vector<Array> pieces(const Array& x, std::int64_t n, std::int64_t axis, Where w) const;
 } split{};
 /// The elements along the axes (default: all) from the last to the first.
 inline constexpr struct SHARDARRAY_API flip_fn {

@@ -9,6 +9,11 @@
 
 namespace shardarray::nn {
 
+void throw_no_layers() {
+  throw TreeError(
+      "nn::MLP: there is no layer. A call needs one at least. Make the model with nn::mlp() or MLP::init().");
+}
+
 Linear Linear::init(std::int64_t in, std::int64_t out, const Array& key, const LinearOptions& o, Where w) {
   const Site site(w, "nn::Linear");
   if (in < 0 || out < 0)

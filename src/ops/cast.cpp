@@ -50,6 +50,10 @@ SHARDARRAY_OP op_bitcast = elementwise(
                  "values.",
                  to_string(c.in[0]), itemsize(c.in[0].dtype), name(c.attrs->dtype),
                  itemsize(c.attrs->dtype)));
+           if ((c.in[0].dtype == DType::bool_) != (c.attrs->dtype == DType::bool_))
+             throw DTypeError(fmt::format(
+                 "bitcast: {} to {}. A bool has one bit, whatever its byte. Use astype to convert values.",
+                 to_string(c.in[0]), name(c.attrs->dtype)));
            return Types{{c.in[0].shape, c.attrs->dtype, false}};
          },
      .jvp = no_tangent,

@@ -100,12 +100,12 @@ Array arange_fn::floats(double start, double stop, double step, DType dtype, Whe
   const Site site(w, "arange");
   api::need_real("arange", dtype);
   check_step(step == 0);
-  const double count = std::max(0.0, std::ceil((stop - start) / step));
+  const double count = std::ceil((stop - start) / step);  // NaN of a bound that is NaN
   if (!(count < 9e15))
     throw ShapeError(
         fmt::format("arange: {} to {} by {}. The number of elements must be finite. Give finite bounds.",
                     start, stop, step));
-  return api::created(progression(static_cast<std::int64_t>(count), start, step, dtype));
+  return api::created(progression(static_cast<std::int64_t>(std::max(0.0, count)), start, step, dtype));
 }
 Array arange_fn::integers(std::int64_t start, std::int64_t stop, std::int64_t step, DType dtype,
                           Where w) const {

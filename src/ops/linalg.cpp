@@ -218,7 +218,7 @@ Array tensordot_fn::operator()(const Array& a, const Array& b, const Shape& axes
                     to_string(axes_a), to_string(type_of(a)), to_string(axes_b), to_string(type_of(b))));
   return two_term_product("tensordot", a, la, b, lb, out);
 }
-Array tensordot_fn::operator()(const Array& a, const Array& b, std::int64_t axes, Where w) const {
+Array tensordot_fn::over_last(const Array& a, const Array& b, std::int64_t axes, Where w) const {
   const auto rank = static_cast<std::int64_t>(type_of(a, "tensordot").shape.size());
   if (axes < 0 || axes > rank || axes > static_cast<std::int64_t>(type_of(b, "tensordot").shape.size()))
     throw ShapeError(

@@ -82,7 +82,7 @@ SHARDARRAY_OP op_slice{.name = "slice",
                              return std::vector<BoxSource>{s};
                            }};
 
-std::vector<Array> split_fn::operator()(const Array& x, std::int64_t n, std::int64_t axis, Where w) const {
+std::vector<Array> split_fn::pieces(const Array& x, std::int64_t n, std::int64_t axis, Where w) const {
   const Site site(w, "split");
   const std::size_t dim = api::axis_of("split", axis, type_of(x, "split").shape);
   const std::int64_t size = x.shape()[dim];

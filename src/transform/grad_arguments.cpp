@@ -41,23 +41,28 @@ void check_aux(bool has_aux, bool returns_aux, const char* function) {
                             function));
 }
 
+static std::string argument(const Path& path) {
+  const std::string text = path.text();
+  return text.empty() ? "the argument" : "`" + text + "`";
+}
+
 void check_tangent(const Array& primal, const Array& tangent, const Path& path, const char* function) {
   if (!tangent.has_value()) return;
   if (!is_inexact_array(primal))
     throw DTypeError(fmt::format(
-        "{}: there is a tangent for `{}`, which is {}. Only floating-point arrays have tangents. Leave "
+        "{}: there is a tangent for {}, which is {}. Only floating-point arrays have tangents. Leave "
         "it absent (Array()).",
-        function, path.text(), primal.has_value() ? primal.type_string() : "absent"));
+        function, argument(path), primal.has_value() ? primal.type_string() : "absent"));
   if (primal.dtype() != tangent.dtype())
     throw DTypeError(
-        fmt::format("{}: the tangent of `{}` is {}, the value {}. Both must have the same dtype. "
+        fmt::format("{}: the tangent of {} is {}, the value {}. Both must have the same dtype. "
                     "Convert it with astype().",
-                    function, path.text(), name(tangent.dtype()), name(primal.dtype())));
+                    function, argument(path), name(tangent.dtype()), name(primal.dtype())));
   if (primal.shape() != tangent.shape())
     throw ShapeError(
-        fmt::format("{}: the tangent of `{}` has shape {}, the value {}. Both must have the same "
+        fmt::format("{}: the tangent of {} has shape {}, the value {}. Both must have the same "
                     "shape. Broadcast it first.",
-                    function, path.text(), shardarray::to_string(tangent.shape()),
+                    function, argument(path), shardarray::to_string(tangent.shape()),
                     shardarray::to_string(primal.shape())));
 }
 

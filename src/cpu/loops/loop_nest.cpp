@@ -104,8 +104,7 @@ void LoopNest::append_axis(std::vector<Axis>& axes, const Loop::Item& item, int 
   if (!axes.empty()) {
     Axis& last = axes.back();
     bool one = true;
-    for (std::size_t x = 0; x < a.strides.size(); x++)
-      one = one && last.strides[x] == a.strides[x] * extent;
+    for (std::size_t x = 0; x < a.strides.size(); x++) one = one && last.strides[x] == a.strides[x] * extent;
     if (one) a.extent *= last.extent, axes.pop_back();
   }
   axes.push_back(std::move(a));
