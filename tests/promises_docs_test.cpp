@@ -311,4 +311,27 @@ TEST_CASE("promises: what is no range, no layer, no bit pattern is refused") {
       sa::ShapeError);
 }
 
+TEST_CASE("promises: edges as JAX and optax 2026 have them") {
+  CHECK(same(values(sa::var(floats({1, 2}), {}, 3)), {nan}));
+  CHECK(same(values(sa::var(floats({1, 2}), {}, 2)), {nan}));
+  CHECK(same(values(sa::var(floats({1, 2}), {}, 1)), {0.5}));
+  for (const sa::TakeMode mode : {sa::TakeMode::fill, sa::TakeMode::clip})
+    CHECK_THROWS_WITH_AS(
+        sa::take(nothing(), integers({0, 1}), 0, mode),
+        "take: float32[0] has no elements along axis 0, and there are 2 indices. An index needs an "
+        "element. Check the size first.",
+        sa::ShapeError);
+  CHECK(sa::take(sa::zeros({0, 3}), integers({}), 0).shape() == Shape{0, 3});
+  CHECK_THROWS_WITH_AS(sa::arange(3, sa::bool_),
+                       "arange: bool. A range is of numbers. Compare a range of int32 instead.",
+                       sa::DTypeError);
+  const auto mean = sa::vmap([](const Array& a) { return sa::pmean(a, "i"); }, {.axis_name = "i"});
+  const Array halves = mean(integers({1, 2}));
+  CHECK(same(values(halves), {1.5, 1.5}));
+  CHECK((halves + floats({1, 1}).astype(sa::float16)).dtype() == sa::float32);  // strong
+  const auto descent = sa::optim::sgd(0.5);
+  const Array whole = integers({4, 6});
+  CHECK(same(values(descent.update(whole, descent.init(whole)).first), {-2, -3}));
+}
+
 }  // namespace promises_docs_test

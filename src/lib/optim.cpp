@@ -12,9 +12,11 @@
 
 namespace shardarray::optim::detail {
 
+// Of what scales x.
+static DType number_type(const Array& x) { return is_inexact(x.dtype()) ? x.dtype() : float32; }
 // `v` in the dtype of x, rounded once: a literal would be rounded to float32 first.
 static Array number(const Array& x, double v) {
-  return prim::constant(x.dtype(), prim::bits_of(x.dtype(), v), true);
+  return prim::constant(number_type(x), prim::bits_of(number_type(x), v), true);
 }
 
 // Zeros where the parameter is, in memory of their own: recorded zeros of one shape would become one array
@@ -51,9 +53,9 @@ Array minus_rate(double rate) {
   return prim::constant(DType::float64, prim::bits_of(DType::float64, -rate), true);
 }
 Array minus_rate(const Array& rate) { return -rate; }
-// x * -rate in the dtype of x.
+// x * -rate in the dtype of x; whole numbers give float32.
 static Array scaled(const Array& x, const Array& minus_rate) {
-  return x * prim::cast(minus_rate, x.dtype(), true);
+  return x * prim::cast(minus_rate, number_type(x), true);
 }
 
 // 1 - b^t in float32, as optax computes it.

@@ -93,13 +93,15 @@ void arange_fn::refuse(std::uint64_t bound) {
   throw ShapeError(
       fmt::format("arange: {}. Bounds and steps are below 2^63. Add an array to a smaller range.", bound));
 }
-static void check_step(bool is_zero) {
+static void check_range(DType dtype, bool is_zero) {
+  api::need_real("arange", dtype);
+  if (dtype == DType::bool_)
+    throw DTypeError("arange: bool. A range is of numbers. Compare a range of int32 instead.");
   if (is_zero) throw ShapeError("arange: step 0. It would never reach the end. Give a step that is not 0.");
 }
 Array arange_fn::floats(double start, double stop, double step, DType dtype, Where w) const {
   const Site site(w, "arange");
-  api::need_real("arange", dtype);
-  check_step(step == 0);
+  check_range(dtype, step == 0);
   const double count = std::ceil((stop - start) / step);  // NaN of a bound that is NaN
   if (!(count < 9e15))
     throw ShapeError(
@@ -110,8 +112,7 @@ Array arange_fn::floats(double start, double stop, double step, DType dtype, Whe
 Array arange_fn::integers(std::int64_t start, std::int64_t stop, std::int64_t step, DType dtype,
                           Where w) const {
   const Site site(w, "arange");
-  api::need_real("arange", dtype);
-  check_step(step == 0);
+  check_range(dtype, step == 0);
   // In 64 bits without sign: the span of two int64 may be longer than an int64.
   const auto word = [](std::int64_t v) { return static_cast<std::uint64_t>(v); };
   const bool rises = step > 0, is_empty = rises ? stop <= start : start <= stop;

@@ -170,6 +170,11 @@ Array take_fn::operator()(const Array& x, const Array& index, std::optional<std:
   const std::size_t dim = api::axis_of("take", axis.value_or(0), type_of(table, "take").shape);
   table = moveaxis(table, static_cast<std::int64_t>(dim), 0);
   const std::int64_t rows = table.shape()[0];
+  if (rows == 0 && index.size() > 0)
+    throw ShapeError(
+        fmt::format("take: {} has no elements along axis {}, and there are {} indices. An index needs an "
+                    "element. Check the size first.",
+                    to_string(type_of(x)), axis.value_or(0), index.size()));
   const bool fits = prim::is_value(index.dtype(), rows, false);
   Array i = itemsize(index.dtype()) < 4 || !fits ? prim::cast(index, api::position_type({rows})) : index;
   const bool can_be_negative = is_signed_integer(i.dtype());

@@ -3,6 +3,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <limits>
 
 #include "ops/api.h"
 #include "ops/rules.h"
@@ -196,7 +197,9 @@ Array var_fn::operator()(const Array& x, const ReduceOptions& o, std::int64_t dd
   const Shape axes = reduced_axes("var", x, o);
   const auto n = static_cast<double>(count_of(x.shape(), axes));
   const Array centred = prim::sub(wide, prim::broadcast_to(averaged(wide, axes, true, n), wide.shape()));
-  return prim::cast(averaged(prim::mul(centred, centred), axes, o.keepdims, n - static_cast<double>(ddof)),
+  const double freedom = n - static_cast<double>(ddof);
+  return prim::cast(averaged(prim::mul(centred, centred), axes, o.keepdims,
+                             freedom > 0 ? freedom : std::numeric_limits<double>::quiet_NaN()),
                     y.dtype());
 }
 

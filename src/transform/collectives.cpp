@@ -150,9 +150,9 @@ Array pmean(const Array& x, const NamedAxes& axis, const GroupOptions& o, Where 
   const auto axes = find_axes(axis, "pmean");
   Attrs a;
   set_groups(a, o.groups, axes, false, "pmean");
-  const Array sum = psum(x, axis, o, w);
-  return sum / prim::like(is_inexact(sum.dtype()) ? sum : prim::cast(sum, DType::float32),
-                          static_cast<double>(parts_of(a, axes)));
+  Array sum = psum(x, axis, o, w);
+  if (!is_inexact(sum.dtype())) sum = prim::cast(sum, DType::float32, type_of(sum).weak);
+  return sum / prim::like(sum, static_cast<double>(parts_of(a, axes)));
 }
 Array pmax(const Array& x, const NamedAxes& axis, const GroupOptions& o, Where w) {
   const Site site(w);
