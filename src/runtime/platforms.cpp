@@ -2,6 +2,7 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <cstdlib>
 #include <deque>
 #include <mutex>
@@ -25,13 +26,14 @@ struct Platform {
   std::string name;
   BackendFactory make;
   Backend* backend = nullptr;   // the one in use; null: not made yet
-  std::vector<Device> devices;  // of the one that was made
+  std::vector<Device> devices;  // of the one that was made, in order of id
+  std::vector<int> local;       // their numbers within it; -1: another process has it
 };
 
 struct Registry {
   std::mutex mutex;
-  std::deque<Platform> platforms{{"cpu", [] { return make_cpu_backend(cpu_device_count()); }, nullptr, {}},
-                                 {"cuda", make_cuda_backend, nullptr, {}}};
+  std::deque<Platform> platforms{{"cpu", [] { return make_cpu_backend(cpu_device_count()); }, nullptr, {}, {}},
+                                 {"cuda", make_cuda_backend, nullptr, {}, {}}};
 };
 Registry& registry() {
   static Registry& r = *new Registry;  // never destroyed
@@ -59,7 +61,10 @@ Platform& made_platform(Registry& r, const char* function, std::string_view name
                     function, name, all_names(r)));
   if (p->backend != nullptr) return *p;
   std::unique_ptr<Backend> made = p->make();
-  for (int k = 0; k < made->device_count(); k++) p->devices.push_back(made->device(k));
+  p->devices = made->devices();
+  int local = 0;
+  for (const Device& d : p->devices)
+    p->local.push_back(d.process_index == process_index() ? local++ : -1);
   p->backend = made.release();  // never destroyed: buffers may die after static objects
   return *p;
 }
@@ -72,7 +77,7 @@ void add_platform(std::string name, BackendFactory make) {
   if (known_platform(r, name) != nullptr)
     throw DeviceError(fmt::format(
         "add_platform: there is a platform '{}' already. Names are unique. Choose another.", name));
-  r.platforms.push_back({std::move(name), make, nullptr, {}});
+  r.platforms.push_back({std::move(name), make, nullptr, {}, {}});
 }
 
 Backend& backend(const char* function, std::string_view name) {
@@ -85,6 +90,16 @@ std::vector<Device> platform_devices(const char* function, std::string_view name
   Registry& r = registry();
   const std::lock_guard lock(r.mutex);
   return made_platform(r, function, name).devices;
+}
+
+KnownDevice known_device(const char* function, std::string_view name, int id) {
+  Registry& r = registry();
+  const std::lock_guard lock(r.mutex);
+  const Platform& p = made_platform(r, function, name);
+  const auto found = std::lower_bound(p.devices.begin(), p.devices.end(), id,
+                                      [](const Device& d, int wanted) { return d.id < wanted; });
+  if (found == p.devices.end() || found->id != id) return {};
+  return {&*found, p.local[static_cast<std::size_t>(found - p.devices.begin())]};
 }
 
 const std::string& default_platform() {

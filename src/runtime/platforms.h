@@ -28,6 +28,12 @@ Backend& backend(const char* function, std::string_view platform);
 inline Backend& backend(std::string_view platform) { return backend("backend", platform); }
 /// Its devices. Throws DeviceError like backend().
 std::vector<Device> platform_devices(const char* function, std::string_view platform);
+/// One of them. Throws like them.
+struct KnownDevice {
+  const Device* device = nullptr;  ///< lives as long as the process; null: there is none
+  int local = -1;                  ///< its number within its backend; -1: another process has it
+};
+KnownDevice known_device(const char* function, std::string_view platform, int id);
 /// What SHARDARRAY_PLATFORM says, else "cpu". Throws DeviceError for an unknown one.
 const std::string& default_platform();
 /// Puts `b` in the place of a platform's backend and returns the one before (tests: faults). Its devices stay.
