@@ -10,6 +10,7 @@
 #include "loopback.h"
 #include "platform_programs.h"
 #include "process_helpers.h"
+#include "runtime/local_part.h"
 #include "shardarray/shardarray.h"
 #include "with_codegen.h"
 
@@ -230,7 +231,7 @@ TEST_CASE("transport: a process has the instances of its own devices, and says w
          CHECK(there.addressable_shards().empty());
          CHECK(thrown([&] { there.to_vector<float>(); }).find("read: f32[8] has a part on") == 0);
          CHECK(thrown([&] { sa::device_put(there, devices[first]); }) ==
-               "launch: float32(8,) is on " + sa::to_string(remote) +
+               "launch: f32[8] is on " + sa::to_string(remote) +
                    ", a device of another process. A process moves what its own devices hold. Make the array in "
                    "every process, or on devices of all of them.");
          // Made of pieces, each by who has it.

@@ -14,7 +14,7 @@ class PartRun final : public LateWork {
       : part_(part), bases_(bases), run_(transport.begin(part.peers, part.fingerprint)) {}
 
   void start(std::int64_t number, LateEnd ended) override {
-    const BoxMove& b = part_.boxes[static_cast<std::size_t>(number)];
+    const PartBox& b = part_.boxes[static_cast<std::size_t>(number)];
     const Parcel parcel = {b.peer, b.tag, address(bases_, b.ref), b.bytes};
     if (b.sent) run_->post(parcel, ended);
     else run_->complete(parcel, ended);

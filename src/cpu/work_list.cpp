@@ -48,7 +48,7 @@ std::int64_t walked_elements(const Exchange& x, const Exchange::Item& item) {
 
 }  // namespace
 
-WorkList::WorkList(const Program& program, std::span<const BoxMove> boxes)
+WorkList::WorkList(const Program& program, std::span<const PartBox> boxes)
     : base_count_(program.base_count),
       scratch_bases_(static_cast<std::uint32_t>(program.scratch_bytes.size())) {
   std::size_t next = 0;
@@ -123,7 +123,7 @@ void WorkList::add(const Exchange& x) {
   }
 }
 
-void WorkList::add(const BoxMove& box, std::int64_t number) {
+void WorkList::add(const PartBox& box, std::int64_t number) {
   const MemoryRanges memory = {{box.ref.base, box.ref.offset, box.ref.offset + box.bytes}};
   Work& work = append(box.sent ? ItemRanges{memory, {}} : ItemRanges{{}, memory}, Task{});
   work.box = number;

@@ -54,7 +54,7 @@ class WorkList {
  public:
   /// `boxes`: of LocalPart. Throws CompileError for what the CPU has no kernel for, InternalError for addresses outside of the
   /// program's bases.
-  explicit WorkList(const Program& program, std::span<const BoxMove> boxes = {});
+  explicit WorkList(const Program& program, std::span<const PartBox> boxes = {});
   WorkList(const WorkList&) = delete;
   WorkList& operator=(const WorkList&) = delete;
   const std::vector<Work>& all() const { return all_; }
@@ -70,7 +70,7 @@ class WorkList {
   void add(const Gemm& gemm);
   void add(const LibraryCall& call);
   void add(const Exchange& x);
-  void add(const BoxMove& box, std::int64_t number);
+  void add(const PartBox& box, std::int64_t number);
   void add(const ProgramCall& call);
   Work& append(ItemRanges ranges, Task units);
 

@@ -28,9 +28,9 @@ void convert_buffers(const LoadedProgram& p, std::size_t k, const Value& v, bool
   const std::vector<Device>&there = v.layout->order()->devices(), &here = p.order->devices();
   if (want.count() > 0 && have.count() == 0)
     throw DeviceError(fmt::format(
-        "launch: {}{} is on {}, a device of another process. A process moves what its own devices hold. "
+        "launch: {} is on {}, a device of another process. A process moves what its own devices hold. "
         "Make the array in every process, or on devices of all of them.",
-        name(port.dtype), to_string(port.shape), to_string(there[0])));
+        to_string(Type{port.shape, port.dtype}), to_string(there[0])));
   for (std::size_t i = 0; i < want.leader.size(); i++) {
     const auto position = static_cast<std::size_t>(want.leader[i]);
     const std::size_t source = same_order ? static_cast<std::size_t>(have.of_position[position]) : 0;
@@ -100,8 +100,11 @@ class BorrowedWorkspace {
   std::unique_ptr<Workspace> space_;
 };
 
-const Buffers& leaf_buffers(const Workspace& w, std::span<const LaunchLeaf> leaves, std::size_t k) {
-  return w.made[k].empty() ? leaves[k].value->buffers : w.made[k];
+// Nothing where the program has no instance of it in this process.
+const Buffers& leaf_buffers(const LoadedProgram& p, const Workspace& w, std::span<const LaunchLeaf> leaves,
+                            std::size_t k) {
+  const bool own = w.made[k].empty() && !p.here->inputs[k].bases.empty();
+  return own ? leaves[k].value->buffers : w.made[k];
 }
 
 void take_scratch(const LoadedProgram& p, Workspace& w) {
@@ -147,12 +150,12 @@ void take_inputs(const LoadedProgram& p, std::span<const LaunchLeaf> leaves, Wor
     if (!same_order || !same_sharing) convert_buffers(p, k, v, same_order, w.made[k]);
     if (p.aliased[k] && !owned) {
       Buffers copies;
-      const Buffers& from = leaf_buffers(w, leaves, k);
+      const Buffers& from = leaf_buffers(p, w, leaves, k);
       for (std::size_t i = 0; i < from.size(); i++)
         copies.push_back(copy_of(p, from[i], program.inputs[k].devices[i]));
       w.made[k] = std::move(copies);
     }
-    const Buffers& b = leaf_buffers(w, leaves, k);
+    const Buffers& b = leaf_buffers(p, w, leaves, k);
     for (std::size_t i = 0; i < b.size(); i++) w.bases[program.inputs[k].bases[i]] = b[i]->data;
   }
 }
@@ -176,7 +179,7 @@ void make_results(const LoadedProgram& p, std::span<const LaunchLeaf> leaves, Wo
         continue;
       }
       results.push_back(make_value(layout, spelled, p.committed, p.share_replicas));
-      results.back()->buffers = leaf_buffers(w, leaves, j);
+      results.back()->buffers = leaf_buffers(p, w, leaves, j);
       results.back()->ready = v->ready;
       continue;
     }

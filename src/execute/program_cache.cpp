@@ -11,6 +11,7 @@
 #include "execute/launch.h"
 #include "graph/key.h"
 #include "runtime/devices.h"
+#include "runtime/local_part.h"
 
 namespace shardarray {
 

@@ -109,7 +109,7 @@ Box tile_of(const Layout& layout, const Shape& shape, int p);
 /// The largest piece: ceil-sized in every dimension.
 Shape tile_shape(const Layout& layout, const Shape& shape);
 
-/// Which devices share one buffer. With sharing, positions in one memory of one process that agree on every sub-axis in use form one instance
+/// Which devices share one buffer. With sharing, positions in one memory that agree on every sub-axis in use form one instance
 /// (partial sums differ along their unreduced sub-axes); without, each position is its own.
 struct Instances {
   std::vector<int> of_position;  ///< position -> instance

@@ -12,12 +12,13 @@
 
 #include "runtime/buffer.h"
 #include "runtime/completion.h"
-#include "runtime/local_part.h"
 #include "runtime/program.h"
 #include "runtime/target.h"
 #include "shardarray/device.h"
 
 namespace shardarray {
+
+struct LocalPart;
 
 struct MemoryStats {
   std::size_t in_use = 0;      ///< bytes of live buffers and scratch

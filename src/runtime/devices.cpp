@@ -84,11 +84,11 @@ static void set_default_device(const std::optional<Device>& d) {
 
 void need_devices(const char* function, std::span<const Device> given) {
   for (const Device& d : given) {
-    const Device* const known = known_device(function, d.platform, d.id).device;
-    if (known == nullptr)
+    const std::optional<Device> known = known_device(function, d.platform, d.id);
+    if (!known)
       throw DeviceError(fmt::format(
           "{}: there is no device {}:{}. There are {} devices, numbered from 0. Use one of devices().",
-          function, d.platform, d.id, platform_devices(function, d.platform).size()));
+          function, d.platform, d.id, backend(function, d.platform).devices().size()));
     if (known->process_index != d.process_index)
       throw DeviceError(fmt::format(
           "{}: the device {} is said to be of process {}, but is of process {}. Where a device lies is not "
@@ -102,7 +102,7 @@ void need_devices(const char* function, std::span<const Device> given) {
   }
 }
 
-int local_index(const Device& d) { return known_device("local_index", d.platform, d.id).local; }
+int local_index(const Device& d) { return local_number("local_index", d.platform, d.id); }
 
 Instances addressable_instances(const Layout& layout, bool share_replicas) {
   const Instances all = instances_of(layout, share_replicas);

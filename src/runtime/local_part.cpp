@@ -11,6 +11,7 @@
 #include <utility>
 
 #include "base/hash.h"
+#include "runtime/step_ranges.h"
 #include "shardarray/error.h"
 
 namespace shardarray {
@@ -18,11 +19,6 @@ namespace {
 
 constexpr std::uint64_t parcel_alignment = 64;
 
-Shape row_major(const Shape& extents) {
-  Shape strides = Shape::filled(extents.size(), 1);
-  for (std::size_t d = extents.size(); d-- > 1;) strides[d - 1] = strides[d] * extents[d];
-  return strides;
-}
 /// Whether the box lies in memory as a parcel does.
 bool is_packed(const Exchange::Piece& p) {
   const Shape packed = row_major(p.extents);
@@ -115,7 +111,7 @@ class Splitter {
     }
     put(std::move(packs_));
     for (auto* const boxes : {&sent_, &received_})
-      for (BoxMove& b : *boxes) {
+      for (PartBox& b : *boxes) {
         b.step = mine_.steps.size();
         part_.boxes.push_back(b);
       }
@@ -182,7 +178,7 @@ class Splitter {
   std::uint64_t next_tag_ = 0;
   Exchange packs_;                   // what the step packs before it sends
   std::vector<std::uint64_t> used_;  // device -> bytes of the step's parcels there
-  std::vector<BoxMove> sent_, received_;
+  std::vector<PartBox> sent_, received_;
 };
 
 }  // namespace

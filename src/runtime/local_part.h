@@ -8,8 +8,8 @@
 
 namespace shardarray {
 
-/// A parcel of each run.
-struct BoxMove {
+/// A box that every run sends to another process or receives from there.
+struct PartBox {
   std::size_t step = 0;  ///< of the part's program, before which it moves; later boxes have no earlier one
   bool sent = false;     ///< else received
   int peer = 0;
@@ -22,7 +22,7 @@ struct LocalPart {
   /// The whole program's bases, of which this process has those of its own devices and instances: ports list only these, steps
   /// have only items of these devices. What other devices' boxes bring stands in scratch that is added to the arenas.
   std::shared_ptr<const Program> program;
-  std::vector<BoxMove> boxes;
+  std::vector<PartBox> boxes;
   std::vector<int> peers;         ///< the other processes of the program, ascending; none where this one has no device in it
   std::uint64_t fingerprint = 0;  ///< of the whole program: the same in all processes
 };

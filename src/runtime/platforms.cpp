@@ -26,14 +26,15 @@ struct Platform {
   std::string name;
   BackendFactory make;
   Backend* backend = nullptr;   // the one in use; null: not made yet
-  std::vector<Device> devices;  // of the one that was made, in order of id
+  std::vector<Device> devices;  // of the one that was made
+  std::vector<Device> known;    // of the one in use, in order of id
   std::vector<int> local;       // their numbers within it; -1: another process has it
 };
 
 struct Registry {
   std::mutex mutex;
-  std::deque<Platform> platforms{{"cpu", [] { return make_cpu_backend(cpu_device_count()); }, nullptr, {}, {}},
-                                 {"cuda", make_cuda_backend, nullptr, {}, {}}};
+  std::deque<Platform> platforms{{"cpu", [] { return make_cpu_backend(cpu_device_count()); }, nullptr, {}, {}, {}},
+                                 {"cuda", make_cuda_backend, nullptr, {}, {}, {}}};
 };
 Registry& registry() {
   static Registry& r = *new Registry;  // never destroyed
@@ -52,6 +53,21 @@ std::string all_names(const Registry& r) {
   return all;
 }
 
+void use_backend(Platform& p, Backend* b) {
+  p.backend = b;
+  p.known = b->devices();
+  p.local.clear();
+  int local = 0;
+  for (const Device& d : p.known) p.local.push_back(d.process_index == process_index() ? local++ : -1);
+}
+/// Where the device stands among the known ones, or behind them.
+std::size_t place_of(const Platform& p, int id) {
+  const auto at = std::lower_bound(p.known.begin(), p.known.end(), id,
+                                   [](const Device& d, int wanted) { return d.id < wanted; });
+  const bool found = at != p.known.end() && at->id == id;
+  return found ? static_cast<std::size_t>(at - p.known.begin()) : p.known.size();
+}
+
 /// Made.
 Platform& made_platform(Registry& r, const char* function, std::string_view name) {
   Platform* const p = known_platform(r, name);
@@ -62,10 +78,7 @@ Platform& made_platform(Registry& r, const char* function, std::string_view name
   if (p->backend != nullptr) return *p;
   std::unique_ptr<Backend> made = p->make();
   p->devices = made->devices();
-  int local = 0;
-  for (const Device& d : p->devices)
-    p->local.push_back(d.process_index == process_index() ? local++ : -1);
-  p->backend = made.release();  // never destroyed: buffers may die after static objects
+  use_backend(*p, made.release());  // never destroyed: buffers may die after static objects
   return *p;
 }
 
@@ -77,7 +90,7 @@ void add_platform(std::string name, BackendFactory make) {
   if (known_platform(r, name) != nullptr)
     throw DeviceError(fmt::format(
         "add_platform: there is a platform '{}' already. Names are unique. Choose another.", name));
-  r.platforms.push_back({std::move(name), make, nullptr, {}, {}});
+  r.platforms.push_back({std::move(name), make, nullptr, {}, {}, {}});
 }
 
 Backend& backend(const char* function, std::string_view name) {
@@ -92,14 +105,20 @@ std::vector<Device> platform_devices(const char* function, std::string_view name
   return made_platform(r, function, name).devices;
 }
 
-KnownDevice known_device(const char* function, std::string_view name, int id) {
+std::optional<Device> known_device(const char* function, std::string_view name, int id) {
   Registry& r = registry();
   const std::lock_guard lock(r.mutex);
   const Platform& p = made_platform(r, function, name);
-  const auto found = std::lower_bound(p.devices.begin(), p.devices.end(), id,
-                                      [](const Device& d, int wanted) { return d.id < wanted; });
-  if (found == p.devices.end() || found->id != id) return {};
-  return {&*found, p.local[static_cast<std::size_t>(found - p.devices.begin())]};
+  const std::size_t at = place_of(p, id);
+  return at == p.known.size() ? std::nullopt : std::optional(p.known[at]);
+}
+
+int local_number(const char* function, std::string_view name, int id) {
+  Registry& r = registry();
+  const std::lock_guard lock(r.mutex);
+  const Platform& p = made_platform(r, function, name);
+  const std::size_t at = place_of(p, id);
+  return at == p.known.size() ? -1 : p.local[at];
 }
 
 const std::string& default_platform() {
@@ -122,7 +141,10 @@ const std::string& default_platform() {
 Backend* set_backend(std::string_view name, Backend* b) {
   Registry& r = registry();
   const std::lock_guard lock(r.mutex);
-  return std::exchange(made_platform(r, "set_backend", name).backend, b);
+  Platform& p = made_platform(r, "set_backend", name);
+  Backend* const before = p.backend;
+  use_backend(p, b);
+  return before;
 }
 
 }  // namespace shardarray
