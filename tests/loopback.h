@@ -52,7 +52,8 @@ class Hub {
       s.open++;
       (who == pair.low ? s.low : s.high) = fingerprint;
       if (s.open == 2 && s.low != s.high) {
-        s.failure = divergence = "loopback: processes run different programs at run " + std::to_string(pair.number);
+        s.failure = divergence =
+            "loopback: processes run different programs at run " + std::to_string(pair.number);
         ended = take_all(s);
       }
     }
@@ -214,7 +215,8 @@ class LoopTransport final : public Transport {
       Hub& hub = transport.hub_;
       hub.completed++;
       hub.before_complete(transport.own_);
-      hub.put(pairs.at(parcel.peer), (parcel.peer + transport.own_) % transport.processes_, false, parcel, ended);
+      hub.put(pairs.at(parcel.peer), (parcel.peer + transport.own_) % transport.processes_, false, parcel,
+              ended);
     }
     void fail(const std::exception_ptr& why) noexcept override {
       std::string text = "a failure";

@@ -309,7 +309,8 @@ class LateCells final : public LateWork {
   }
   void start(std::int64_t number, LateEnd ended) override {
     const auto act = [this, number, ended] {
-      if (number == bad_) return ended(std::make_exception_ptr(std::runtime_error("late " + std::to_string(number))));
+      if (number == bad_)
+        return ended(std::make_exception_ptr(std::runtime_error("late " + std::to_string(number))));
       cells_[number]++;
       ended();
     };
@@ -349,7 +350,8 @@ TEST_CASE("task graph: late tasks end from outside, in their order, and fail the
   TaskGraph graph;
   std::array<int, n> want{};
   for (int k = 0; k < n; k++) {
-    const std::vector lane{MemoryRange{1, static_cast<std::uint64_t>(k % 3), static_cast<std::uint64_t>(k % 3) + 1}};
+    const std::vector lane{
+        MemoryRange{1, static_cast<std::uint64_t>(k % 3), static_cast<std::uint64_t>(k % 3) + 1}};
     graph.add_late(k, {}, lane);
     doubles[static_cast<std::size_t>(k)].cell = k;
     graph.add({Double::run, &doubles[static_cast<std::size_t>(k)], 0, 0, 10}, {}, lane);

@@ -74,10 +74,16 @@ std::vector<Array> collectives(const sa::Mesh& mesh) {
             return sa::all_to_all(v, "x", {.split_axis = 1, .concat_axis = 0, .tiled = true});
           },
           x, P("x"), P(sa::none, "x")),
-      mapped([](const Array& v) { return sa::ppermute(v, "x", {{0, 1}, {1, 2}, {2, 3}, {3, 0}}); }, x,
-             P("x", "y"), P("x", "y")),
-      sa::jit([](const Array& v) { return v * 2; }, {.out_shardings = sa::NamedSharding(mesh, P("y", "x"))})(u),
-      sa::jit([](const Array& v) { return sa::pad(sa::flip(v, 0), {{2, 1}, {0, 3}}, 7); })(u),
+      mapped(
+          [](const Array& v) {
+            return sa::ppermute(v, "x", {{0, 1}, {1, 2}, {2, 3}, {3, 0}});
+          },
+          x, P("x", "y"), P("x", "y")),
+      sa::jit([](const Array& v) { return v * 2; },
+              {.out_shardings = sa::NamedSharding(mesh, P("y", "x"))})(u),
+      sa::jit([](const Array& v) {
+        return sa::pad(sa::flip(v, 0), {{2, 1}, {0, 3}}, 7);
+      })(u),
       sa::jit([](const Array& v) { return sa::roll(v, 3, 0); })(u),
       sa::jit([](const Array& p, const Array& q) { return sa::matmul(p, q); })(a, b),
       sa::jit([](const Array& p, const Array& q) {
@@ -160,9 +166,8 @@ TEST_CASE("transport: collectives, resharding, uneven tiles and partial sums ove
 TEST_CASE("transport: generated code in every process") {
   const auto before = sa::set_codegen_mode(sa::CodegenMode::always);
   const auto program = [](const sa::Mesh& mesh, platform_test::Read read) {
-    const auto f = sa::jit([](const Array& a, const Array& b) {
-      return sa::tanh(sa::matmul(a, b)) + sa::sum(a * 3 + 1);
-    });
+    const auto f = sa::jit(
+        [](const Array& a, const Array& b) { return sa::tanh(sa::matmul(a, b)) + sa::sum(a * 3 + 1); });
     return read(f(put(numbers({12, 24}) * 0.1f, mesh, P("x", "y")), put(numbers({24, 5}), mesh, P("y"))));
   };
   check_as_one(2, program);
@@ -174,7 +179,8 @@ TEST_CASE("transport: what all processes receive is what was planned") {
   const auto received = [&](const Devices& devices) {
     const sa::Mesh mesh = mesh_of(devices);
     const auto j = sa::jit(f);
-    const auto p = program_test::prepare(j, put(numbers({13, 24}), mesh, P("x", "y")), put(numbers({24, 5}), mesh, P("y")));
+    const auto p = program_test::prepare(j, put(numbers({13, 24}), mesh, P("x", "y")),
+                                         put(numbers({24, 5}), mesh, P("y")));
     std::vector<sa::ValueRef> results;
     sa::RunReport report;
     sa::launch(*p.loaded, p.leaves, results, nullptr, &report);
@@ -197,58 +203,64 @@ TEST_CASE("transport: what all processes receive is what was planned") {
 
 TEST_CASE("transport: a process has the instances of its own devices, and says where the others are") {
   World& w = World::of(2);
-  for (auto& one : w.run([&](int p, const Devices& devices) {
-         const auto first = static_cast<std::size_t>(4 * p);
-         for (std::size_t id = 0; id < 8; id++) {
-           const bool own = id >= first && id < first + 4;
-           CHECK(devices[id].id == static_cast<int>(id));
-           CHECK(devices[id].process_index == (own ? 0 : 1));
-           CHECK(sa::local_index(devices[id]) == (own ? static_cast<int>(id - first) : -1));
-         }
-         const Array x = rows(devices), whole = put(numbers({8}), mesh_of(devices), P());
-         CHECK(sa::value_of(x)->buffers.size() == 4);
-         CHECK(sa::value_of(whole)->buffers.size() == 1);
-         CHECK(platform_test::bits(whole) == platform_test::bits(numbers({8})));
-         CHECK(x.addressable_shards().size() == 4);
-         CHECK(x.addressable_data(1).item<float>() == static_cast<float>(4 * p + 2));
-         const sa::Device& remote = devices[p == 0 ? 4 : 0];
-         CHECK(thrown([&] { x.to_vector<float>(); }) ==
-               "read: f32[8] has a part on " + sa::to_string(remote) +
-                   ", which is of process 1; this is process 0. A process reads what its own devices hold. Read "
-                   "addressable_shards() in each process, or replicate the array first: device_put(x, sharding).");
-         CHECK(thrown([&] { sa::default_device here(remote); }) ==
-               "default_device: " + sa::to_string(remote) +
-                   " is of process 1, this is process 0. New arrays lie where this process can write. Use one of "
-                   "local_devices().");
-         sa::Device forged = remote;
-         forged.process_index = 0;
-         CHECK(thrown([&] { sa::device_put(numbers({8}), forged); }) ==
-               "device_put: the device " + sa::to_string(remote) +
-                   " is said to be of process 0, but is of process 1. Where a device lies is not chosen. Use one "
-                   "of devices().");
-         const Array there = sa::device_put(numbers({8}), remote);
-         CHECK(sa::value_of(there)->buffers.size() == 0);
-         CHECK(there.addressable_shards().empty());
-         CHECK(thrown([&] { there.to_vector<float>(); }).find("read: f32[8] has a part on") == 0);
-         CHECK(thrown([&] { sa::device_put(there, devices[first]); }) ==
-               "launch: f32[8] is on " + sa::to_string(remote) +
-                   ", a device of another process. A process moves what its own devices hold. Make the array in "
-                   "every process, or on devices of all of them.");
-         // Made of pieces, each by who has it.
-         const sa::NamedSharding by_rows(sa::Mesh({{8}, devices}, {"x"}), P("x"));
-         int asked = 0;
-         const Array made = sa::make_array_from_callback({8}, by_rows, [&](const sa::ShardIndex& i) {
-           asked++;
-           return numbers({8})[sa::slice(i[0].start, i[0].stop)];
-         });
-         CHECK(asked == 4);
-         CHECK(everywhere(made) == platform_test::bits(numbers({8})));
-         std::vector<Array> pieces;
-         for (const sa::Shard& s : made.addressable_shards()) pieces.push_back(s.data);
-         CHECK(everywhere(sa::make_array_from_single_device_arrays({8}, by_rows, pieces)) ==
-               platform_test::bits(numbers({8})));
-         return 0;
-       }))
+  for (
+      auto& one : w.run([&](int p, const Devices&devices) {
+        const auto first = static_cast<std::size_t>(4 * p);
+        for (std::size_t id = 0; id < 8; id++) {
+          const bool own = id >= first && id < first + 4;
+          CHECK(devices[id].id == static_cast<int>(id));
+          CHECK(devices[id].process_index == (own ? 0 : 1));
+          CHECK(sa::local_index(devices[id]) == (own ? static_cast<int>(id - first) : -1));
+        }
+        const Array x = rows(devices), whole = put(numbers({8}), mesh_of(devices), P());
+        CHECK(sa::value_of(x)->buffers.size() == 4);
+        CHECK(sa::value_of(whole)->buffers.size() == 1);
+        CHECK(platform_test::bits(whole) == platform_test::bits(numbers({8})));
+        CHECK(x.addressable_shards().size() == 4);
+        CHECK(x.addressable_data(1).item<float>() == static_cast<float>(4 * p + 2));
+        const sa::Device& remote = devices[p == 0 ? 4 : 0];
+        CHECK(
+            thrown([&] { x.to_vector<float>(); }) ==
+            "read: f32[8] has a part on " + sa::to_string(remote) +
+                ", which is of process 1; this is process 0. A process reads what its own devices hold. Read "
+                "addressable_shards() in each process, or replicate the array first: device_put(x, "
+                "sharding).");
+        CHECK(thrown([&] { sa::default_device here(remote); }) ==
+              "default_device: " + sa::to_string(remote) +
+                  " is of process 1, this is process 0. New arrays lie where this process can write. Use one "
+                  "of "
+                  "local_devices().");
+        sa::Device forged = remote;
+        forged.process_index = 0;
+        CHECK(thrown([&] { sa::device_put(numbers({8}), forged); }) ==
+              "device_put: the device " + sa::to_string(remote) +
+                  " is said to be of process 0, but is of process 1. Where a device lies is not chosen. Use "
+                  "one "
+                  "of devices().");
+        const Array there = sa::device_put(numbers({8}), remote);
+        CHECK(sa::value_of(there)->buffers.size() == 0);
+        CHECK(there.addressable_shards().empty());
+        CHECK(thrown([&] { there.to_vector<float>(); }).find("read: f32[8] has a part on") == 0);
+        CHECK(
+            thrown([&] { sa::device_put(there, devices[first]); }) ==
+            "launch: f32[8] is on " + sa::to_string(remote) +
+                ", a device of another process. A process moves what its own devices hold. Make the array in "
+                "every process, or on devices of all of them.");
+        // Made of pieces, each by who has it.
+        const sa::NamedSharding by_rows(sa::Mesh({{8}, devices}, {"x"}), P("x"));
+        int asked = 0;
+        const Array made = sa::make_array_from_callback({8}, by_rows, [&](const sa::ShardIndex& i) {
+          asked++;
+          return numbers({8})[sa::slice(i[0].start, i[0].stop)];
+        });
+        CHECK(asked == 4);
+        CHECK(everywhere(made) == platform_test::bits(numbers({8})));
+        std::vector<Array> pieces;
+        for (const sa::Shard& s : made.addressable_shards()) pieces.push_back(s.data);
+        CHECK(everywhere(sa::make_array_from_single_device_arrays({8}, by_rows, pieces)) ==
+              platform_test::bits(numbers({8})));
+        return 0;
+      }))
     one.get();
 }
 
@@ -256,17 +268,20 @@ TEST_CASE("transport: loops over several processes are refused for now") {
   for (const std::string& text : failures(World::of(2), [](int, const Devices& devices) {
          const Array x = rows(devices);
          sa::eval(sa::jit([](const Array& v) {
-           return sa::fori_loop(0, 3, [](const Array&, const Array& c) { return sa::roll(c, 1, 0) * 2; }, v);
+           return sa::fori_loop(
+               0, 3, [](const Array&, const Array& c) { return sa::roll(c, 1, 0) * 2; }, v);
          })(x));
        })) {
     CHECK(text.find("load: ") == 0);
-    CHECK(text.find("runs on devices of several processes. Loops run within one process so far. Give it arrays on "
-                    "local_devices(), or write its steps out.") != std::string::npos);
+    CHECK(text.find(
+              "runs on devices of several processes. Loops run within one process so far. Give it arrays on "
+              "local_devices(), or write its steps out.") != std::string::npos);
   }
   // A platform without a transport says so.
   sa::LocalPart part;
   CHECK(thrown([&] { sa::backend("cpu").load_part(std::make_shared<const sa::LocalPart>(part)); }) ==
-        "load: the program runs on devices of several processes, and the platform 'cpu' has no way between them. "
+        "load: the program runs on devices of several processes, and the platform 'cpu' has no way between "
+        "them. "
         "Use devices of one process: local_devices().");
 }
 
@@ -316,18 +331,20 @@ TEST_CASE("transport: a box that never comes ends every process' call") {
   for (const std::string& text :
        failures(w, [](int, const Devices& devices) { sa::eval(work(rows(devices))); }))
     CHECK(text.find("within the deadline") != std::string::npos);
-  for (const std::string& text : failures(w, [](int, const Devices& devices) { sa::eval(work(rows(devices))); }))
+  for (const std::string& text :
+       failures(w, [](int, const Devices& devices) { sa::eval(work(rows(devices))); }))
     CHECK(text.empty());
 }
 
 TEST_CASE("transport: processes that run different programs are told so") {
   World& w = World::of(2);
-  for (const std::string& text : failures(w, [](int p, const Devices& devices) {
+  for (const std::string& text : failures(w, [](int p, const Devices&devices) {
          const Array x = rows(devices);
          sa::eval(p == 0 ? sa::flip(x, 0) : sa::cumsum(sa::roll(x, 3, 0), 0));
        }))
     CHECK(text.find("run different programs") != std::string::npos);
-  for (const std::string& text : failures(w, [](int, const Devices& devices) { sa::eval(work(rows(devices))); }))
+  for (const std::string& text :
+       failures(w, [](int, const Devices& devices) { sa::eval(work(rows(devices))); }))
     CHECK(text.empty());
 }
 

@@ -114,7 +114,7 @@ Array make_array_from_single_device_arrays(const Shape& shape, const Sharding& s
   const Layout* l = layout_of(sharding, static_cast<int>(shape.size()));
   const Instances instances = addressable_instances(*l, false);
   const auto count = instances.leader.size();
-  if (arrays.size() != count)
+  if (arrays.empty() || arrays.size() != count)
     throw ShardingError(fmt::format(
         "{}: Expected {} per-device arrays (one per device of the sharding), but got {}. Every device "
         "holds one piece. Give one array for each device of {}.",

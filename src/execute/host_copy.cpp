@@ -89,7 +89,7 @@ void gather_to_host(const Value& v, const Type& t, void* to) {
   if (v.buffers.size() < static_cast<std::size_t>(v.layout->order()->size()))
     check_addressable(v, t, instances);
   Backend& b = backend(v.layout->order()->devices()[0].platform);
-  if (v.layout->is_fully_replicated()) {  // somebody here has it
+  if (v.layout->is_fully_replicated() && !v.buffers.empty()) {
     b.copy_to_host(to, v.buffers[0], static_cast<std::size_t>(bytes_of(t.shape, t.dtype)));
     return;
   }

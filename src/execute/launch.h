@@ -25,8 +25,9 @@ enum class Give : std::uint8_t {
 /// A program, compiled for one placement of its leaves and loaded. Shared by all callers with an equal key.
 struct LoadedProgram {
   Compiled compiled;
-  std::shared_ptr<const Program> here;  ///< the compiled one, or of one over several processes this one's part
-  bool idle = false;                    ///< nothing is to be run
+  std::shared_ptr<const Program>
+      here;           ///< the compiled one, or of one over several processes this one's part
+  bool idle = false;  ///< nothing is to be run
   std::unique_ptr<Executable> executable;
   Backend* backend = nullptr;
   const DeviceOrder* order = nullptr;

@@ -144,7 +144,8 @@ class Splitter {
       } else if (!packed && here(s.device) && (mine || crosses)) {
         from = pack(p, s, bytes);
       }
-      if (crosses && here(s.device)) sent_.push_back({0, true, process_of(item.device), tag, from.ref, bytes});
+      if (crosses && here(s.device))
+        sent_.push_back({0, true, process_of(item.device), tag, from.ref, bytes});
       own.sources.push_back(from);
     }
     if (mine) to.pieces.push_back(std::move(own));

@@ -23,7 +23,8 @@ struct LocalPart {
   /// have only items of these devices. What other devices' boxes bring stands in scratch that is added to the arenas.
   std::shared_ptr<const Program> program;
   std::vector<PartBox> boxes;
-  std::vector<int> peers;         ///< the other processes of the program, ascending; none where this one has no device in it
+  std::vector<int>
+      peers;  ///< the other processes of the program, ascending; none where this one has no device in it
   std::uint64_t fingerprint = 0;  ///< of the whole program: the same in all processes
 };
 

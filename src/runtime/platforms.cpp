@@ -33,8 +33,9 @@ struct Platform {
 
 struct Registry {
   std::mutex mutex;
-  std::deque<Platform> platforms{{"cpu", [] { return make_cpu_backend(cpu_device_count()); }, nullptr, {}, {}, {}},
-                                 {"cuda", make_cuda_backend, nullptr, {}, {}, {}}};
+  std::deque<Platform> platforms{
+      {"cpu", [] { return make_cpu_backend(cpu_device_count()); }, nullptr, {}, {}, {}},
+      {"cuda", make_cuda_backend, nullptr, {}, {}, {}}};
 };
 Registry& registry() {
   static Registry& r = *new Registry;  // never destroyed

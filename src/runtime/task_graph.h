@@ -45,7 +45,8 @@ class TaskGraph {
     add(std::span(&task, 1), reads, writes);
   }
   /// Adds a late task, which LateWork knows by this number.
-  void add_late(std::int64_t number, std::span<const MemoryRange> reads, std::span<const MemoryRange> writes) {
+  void add_late(std::int64_t number, std::span<const MemoryRange> reads,
+                std::span<const MemoryRange> writes) {
     late_ = true;
     add(Task{nullptr, nullptr, number, number + 1, 0}, reads, writes);
   }
