@@ -36,8 +36,9 @@ struct Model {
 inline Array loss(const Model& m, const Array& x, const Array& y) {
   return sa::mean(sa::square(sa::matmul(sa::tanh(sa::matmul(x, m.w1) + m.b1), m.w2) - y));
 }
+using Read = Bits (*)(const Array&);
 /// Three steps of training with donation, from start to printed numbers.
-inline std::vector<Bits> training(const sa::Mesh& mesh) {
+inline std::vector<Bits> training(const sa::Mesh& mesh, Read read = bits) {
   Model m{put(numbers({6, 10}) * 0.1f, mesh, P(sa::none, "y")), put(numbers({10}), mesh, P("y")),
           put(numbers({10, 3}) * 0.1f, mesh, P("y"))};
   const Array x = put(numbers({16, 6}) * 0.2f, mesh, P("x")), y = put(numbers({16, 3}), mesh, P("x"));
@@ -46,10 +47,10 @@ inline std::vector<Bits> training(const sa::Mesh& mesh) {
     return sa::tree_map([](const Array& v, const Array& d) { return v - d * 0.5f; }, p, g);
   });
   for (int k = 0; k < 3; k++) m = step(std::move(m), x, y);
-  return {bits(m.w1), bits(m.b1), bits(m.w2)};
+  return {read(m.w1), read(m.b1), read(m.w2)};
 }
 /// One of each kind of step.
-inline std::vector<Bits> everything(const sa::Mesh& mesh) {
+inline std::vector<Bits> everything(const sa::Mesh& mesh, Read read = bits) {
   const Array x = put(numbers({13, 6}), mesh, P("x", "y")), v = put(numbers({13}), mesh, P("y"));
   const std::vector<Array> results = {x * 2 + 1,
                                       sa::sum(x, 0),
@@ -65,7 +66,7 @@ inline std::vector<Bits> everything(const sa::Mesh& mesh) {
                                       sa::roll(v, 3),
                                       sa::grad([](const Array& a) { return sa::sum(sa::exp(a) * a); })(v)};
   std::vector<Bits> all;
-  for (const Array& r : results) all.push_back(bits(r));
+  for (const Array& r : results) all.push_back(read(r));
   return all;
 }
 

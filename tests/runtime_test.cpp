@@ -5,11 +5,13 @@
 #include <algorithm>
 #include <array>
 #include <atomic>
+#include <chrono>
 #include <cstdint>
 #include <cstdlib>
 #include <filesystem>
 #include <fstream>
 #include <memory>
+#include <mutex>
 #include <numeric>
 #include <random>
 #include <string>
@@ -291,6 +293,82 @@ TEST_CASE("task graph: the exception of task k reaches the caller and spoils not
       } else {
         CHECK(text == "node " + std::to_string(bad));
         CHECK(ran < n);
+      }
+    }
+  }
+}
+
+namespace {
+
+// Every late task adds 1 to its cell, at once or from another thread; number `bad` fails, or is not even begun.
+class LateCells final : public LateWork {
+ public:
+  LateCells(std::atomic<int>* cells, int bad, bool refuses) : cells_(cells), bad_(bad), refuses_(refuses) {}
+  ~LateCells() {
+    for (std::thread& t : threads_) t.join();
+  }
+  void start(std::int64_t number, LateEnd ended) override {
+    const auto act = [this, number, ended] {
+      if (number == bad_)
+        return ended(std::make_exception_ptr(std::runtime_error("late " + std::to_string(number))));
+      cells_[number]++;
+      ended();
+    };
+    if (number == bad_ && refuses_) throw std::runtime_error("late " + std::to_string(number));
+    if (number % 3 == 0) return act();
+    const std::lock_guard lock(mutex_);
+    threads_.emplace_back([act, number] {
+      if (number % 2 == 0) std::this_thread::sleep_for(std::chrono::microseconds(200));
+      act();
+    });
+  }
+  void stop(const std::exception_ptr&) noexcept override { stops++; }
+  std::atomic<int> stops{0};
+
+ private:
+  std::atomic<int>* cells_;
+  int bad_;
+  bool refuses_;
+  std::mutex mutex_;
+  std::vector<std::thread> threads_;
+};
+
+}  // namespace
+
+TEST_CASE("task graph: late tasks end from outside, in their order, and fail the run") {
+  // Three lanes of late tasks, each followed by one that doubles what it has left.
+  constexpr int n = 24;
+  struct Double {
+    int cell;
+    static void run(const void* self, void* const* bases, std::int64_t, std::int64_t) {
+      auto* const cells = static_cast<std::atomic<int>*>(bases[0]);
+      const int at = static_cast<const Double*>(self)->cell;
+      cells[at] = cells[at] * 2 + (at >= 3 ? cells[at - 3].load() : 0);
+    }
+  };
+  std::array<Double, n> doubles;
+  TaskGraph graph;
+  std::array<int, n> want{};
+  for (int k = 0; k < n; k++) {
+    const std::vector lane{
+        MemoryRange{1, static_cast<std::uint64_t>(k % 3), static_cast<std::uint64_t>(k % 3) + 1}};
+    graph.add_late(k, {}, lane);
+    doubles[static_cast<std::size_t>(k)].cell = k;
+    graph.add({Double::run, &doubles[static_cast<std::size_t>(k)], 0, 0, 10}, {}, lane);
+    want[static_cast<std::size_t>(k)] = 2 + (k >= 3 ? want[static_cast<std::size_t>(k - 3)] : 0);
+  }
+  graph.finish();
+  for (const int workers : {1, 2, 4}) {
+    ThreadPool pool(workers);
+    for (int bad = -1; bad < n; bad++) {
+      for (const bool refuses : {false, true}) {
+        std::array<std::atomic<int>, n> cells{};
+        std::array<void*, 2> bases = {cells.data(), nullptr};
+        LateCells late(cells.data(), bad, refuses);
+        const auto text = message_of<std::runtime_error>([&] { graph.run(bases.data(), late, pool); });
+        CHECK(text == (bad < 0 ? "nothing was thrown" : "late " + std::to_string(bad)));
+        CHECK(late.stops == (bad < 0 ? 0 : 1));
+        for (std::size_t k = 0; bad < 0 && k < n; k++) CHECK(cells[k] == want[k]);
       }
     }
   }

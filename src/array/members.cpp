@@ -11,6 +11,7 @@
 #include "base/host_memory.h"
 #include "base/sizes.h"
 #include "execute/evaluate.h"
+#include "runtime/devices.h"
 #include "runtime/scalar.h"
 
 namespace shardarray {
@@ -34,17 +35,18 @@ std::vector<Shard> ShardedArray::addressable_shards() const {
   const Type& t = type_of(*this);
   const auto map = v->sharding.devices_indices_map(t.shape);
   const auto replicas = v->sharding.replica_ids(t.shape);
-  const Instances instances = instances_of(*v->layout, v->shared);
+  const Instances instances = addressable_instances(*v->layout, v->shared);
   std::vector<Shard> shards;
   for (std::size_t k = 0; k < map.size(); k++) {
     const Device& device = map[k].first;
     const int p = v->layout->order()->position(device);
+    const int instance = instances.of_position[static_cast<std::size_t>(p)];
+    if (instance < 0) continue;  // another process has it
     const DeviceOrder* order = DeviceOrder::of({device});
     const Type part{tile_of(*v->layout, t.shape, p).size, t.dtype, t.weak};
     auto view = make_value(Layout::replicated(order, static_cast<int>(part.shape.size())),
                            SingleDeviceSharding(device), v->committed, true);
-    view->buffers.push_back(
-        v->buffers[static_cast<std::size_t>(instances.of_position[static_cast<std::size_t>(p)])]);
+    view->buffers.push_back(v->buffers[static_cast<std::size_t>(instance)]);
     view->ready = v->ready;
     shards.push_back({device, map[k].second, replicas[k], leaf_array(part, std::move(view), node_->where)});
   }

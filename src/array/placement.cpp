@@ -64,7 +64,7 @@ Array from_callback(const Shape& shape, const Sharding& s,
   check_type({shape, DType::bool_}, "make_array_from_callback");
   const Layout* l = layout_of(s, static_cast<int>(shape.size()));
   const auto map = s.devices_indices_map(shape);
-  const Instances instances = instances_of(*l, share_replicas());
+  const Instances instances = addressable_instances(*l, share_replicas());
   Type t{shape, DType::float32};
   auto v = make_value(l, s, true, share_replicas());
   std::vector<std::pair<ShardIndex, BufferRef>> made;
@@ -112,8 +112,9 @@ Array make_array_from_single_device_arrays(const Shape& shape, const Sharding& s
   constexpr const char* function = "make_array_from_single_device_arrays";
   check_type({shape, DType::bool_}, function);
   const Layout* l = layout_of(sharding, static_cast<int>(shape.size()));
-  const auto count = static_cast<std::size_t>(l->order()->size());
-  if (arrays.size() != count)
+  const Instances instances = addressable_instances(*l, false);
+  const auto count = instances.leader.size();
+  if (arrays.empty() || arrays.size() != count)
     throw ShardingError(fmt::format(
         "{}: Expected {} per-device arrays (one per device of the sharding), but got {}. Every device "
         "holds one piece. Give one array for each device of {}.",
@@ -132,11 +133,12 @@ Array make_array_from_single_device_arrays(const Shape& shape, const Sharding& s
           function, to_string(type_of(a)), piece->layout->order()->size()));
     const Device& device = piece->layout->order()->devices()[0];
     const int p = l->order()->position(device);
-    if (p < 0 || v->buffers[static_cast<std::size_t>(p)])
+    const int own = p < 0 ? -1 : instances.of_position[static_cast<std::size_t>(p)];
+    if (own < 0 || v->buffers[static_cast<std::size_t>(own)])
       throw ShardingError(
           fmt::format("{}: Addressable devices and per-device arrays devices do not match: {} {}. Give one "
                       "array for each device of {}.",
-                      function, to_string(device), p < 0 ? "is not in the sharding" : "has two arrays",
+                      function, to_string(device), own < 0 ? "is not in the sharding" : "has two arrays",
                       sharding.to_string()));
     const Shape expected = tile_of(*l, shape, p).size;
     if (!(type_of(a).shape == expected))
@@ -149,7 +151,7 @@ Array make_array_from_single_device_arrays(const Shape& shape, const Sharding& s
           "{}: arrays must have matching dtypes. Got {}, expected {}. A global array has one dtype. "
           "Cast the pieces with astype.",
           function, name(type_of(a).dtype), name(t.dtype)));
-    v->buffers[static_cast<std::size_t>(p)] = piece->buffers[0];
+    v->buffers[static_cast<std::size_t>(own)] = piece->buffers[0];
   }
   return leaf_array(t, std::move(v), w);
 }

@@ -39,10 +39,4 @@ std::size_t Addresses::instance(int v, int p) {
   return static_cast<std::size_t>(m.instances.of_position[static_cast<std::size_t>(local(l, p))]);
 }
 
-Shape row_major(const Shape& s) {
-  Shape strides = Shape::filled(s.size(), 1);
-  for (std::size_t k = s.size(); k-- > 1;) strides[k - 1] = strides[k] * s[k];
-  return strides;
-}
-
 }  // namespace shardarray

@@ -45,9 +45,6 @@ class Addresses {
   std::map<int, Memory> memories_;
 };
 
-/// Row-major strides, in elements.
-Shape row_major(const Shape& s);
-
 /// The Exchange that executes a transfer or an op made of boxes.
 Exchange make_exchange(const PartStep& s, const FlatGraph& g, Addresses& at);
 /// Gemm and LibraryCall items.

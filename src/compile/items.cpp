@@ -1,6 +1,7 @@
 // Loop, Gemm and LibraryCall items: the local shapes and addresses of every instance.
 #include "compile/addresses.h"
 #include "compile/index_map.h"
+#include "runtime/step_ranges.h"
 
 namespace shardarray {
 

@@ -8,6 +8,7 @@
 #include "layout/axes.h"
 #include "layout/box_moves.h"
 #include "runtime/evaluate_instruction.h"
+#include "runtime/step_ranges.h"
 
 namespace shardarray {
 

@@ -24,7 +24,7 @@ constexpr Target cpu_target = {.split = {.min_points = 1 << 17, .most_results = 
 
 class CpuBackend final : public Backend {
  public:
-  explicit CpuBackend(int device_count) {
+  CpuBackend(int device_count, Transport* transport) : transport_(transport) {
     for (int d = 0; d < device_count; d++) arenas_.emplace_back(this, d);
   }
   const char* platform() const override { return "cpu"; }
@@ -51,6 +51,10 @@ class CpuBackend final : public Backend {
   std::unique_ptr<Executable> load(std::shared_ptr<const Program> program) override {
     return make_cpu_executable(std::move(program));
   }
+  std::unique_ptr<Executable> load_part(std::shared_ptr<const LocalPart> part) override {
+    if (transport_ == nullptr) return Backend::load_part(std::move(part));
+    return make_cpu_executable(std::move(part), *transport_);
+  }
   MemoryStats memory_stats(int device) const override { return arenas_[checked(device)].stats(); }
 
  private:
@@ -60,13 +64,14 @@ class CpuBackend final : public Backend {
         "backend: there is no device cpu:{}. There are {} devices, numbered from 0. Use one of devices().",
         device, device_count()));
   }
+  Transport* const transport_;
   std::deque<Arena> arenas_;  // one per device, for accounting; no element ever moves
 };
 
 }  // namespace
 
-std::unique_ptr<Backend> make_cpu_backend(int device_count) {
-  return std::make_unique<CpuBackend>(device_count);
+std::unique_ptr<Backend> make_cpu_backend(int device_count, Transport* transport) {
+  return std::make_unique<CpuBackend>(device_count, transport);
 }
 
 }  // namespace shardarray

@@ -10,7 +10,7 @@ namespace shardarray {
 /// One item of a ProgramCall: one unit. Its runs share their steps out among the workers that are free.
 class CalledProgram {
  public:
-  /// bases[counters] points to the bytes received so far, as in Transport; it is read where the called program has transfers.
+  /// bases[counters] points to the bytes received so far, as in ExchangePlan; it is read where the called program has transfers.
   CalledProgram(const ProgramCall& call, const ProgramCall::Item& item, std::uint32_t counters)
       : call_(call), item_(item), counters_(counters), program_(make_cpu_executable(call.program)) {}
   void run(void* const* bases, std::int64_t begin, std::int64_t end) const;

@@ -9,6 +9,7 @@
 #include <vector>
 
 #include "cpu/codegen/compiled_work.h"
+#include "cpu/part_run.h"
 #include "runtime/task_graph.h"
 #include "shardarray/error.h"
 
@@ -33,6 +34,7 @@ struct ProgramTasks {
 
   /// In chunks.
   void add(const Work& w) {
+    if (w.box >= 0) return graph.add_late(w.box, w.reads, w.writes);
     const Task& all = w.units;
     if (all.begin >= all.end) return;
     const auto by_cost = static_cast<std::int64_t>(std::min(all.cost_ns / chunk_ns, 1e6));
@@ -55,8 +57,12 @@ struct ProgramTasks {
 
 class TieredExecutable final : public CpuExecutable {
  public:
-  explicit TieredExecutable(std::shared_ptr<const Program> program)
-      : program_(std::move(program)), works_(*program_) {
+  explicit TieredExecutable(std::shared_ptr<const Program> program,
+                            std::shared_ptr<const LocalPart> part = nullptr, Transport* transport = nullptr)
+      : program_(std::move(program)),
+        part_(std::move(part)),
+        transport_(transport),
+        works_(*program_, part_ ? std::span(part_->boxes) : std::span<const PartBox>()) {
     add_tasks(std::make_unique<ProgramTasks>(works_.all()));
     choose_budget();
     if (codegen_mode() == CodegenMode::always) compile(CodeTier::quick);
@@ -87,7 +93,7 @@ class TieredExecutable final : public CpuExecutable {
     if (rest < 0) spend();
     const ProgramTasks& tasks = *current_.load(std::memory_order_acquire);
     if (report != nullptr) report->received.assign(program_->transfers.size(), 0);
-    if (program_->transfers.empty()) return tasks.graph.run(bases.data());
+    if (program_->transfers.empty()) return run_graph(tasks.graph, bases.data());
     // One more base: where exchanges count what they move.
     constexpr std::size_t small = 256;
     void* on_stack[small];
@@ -95,7 +101,13 @@ class TieredExecutable final : public CpuExecutable {
     void** const all = on_heap.empty() ? on_stack : on_heap.data();
     std::copy(bases.begin(), bases.end(), all);
     all[bases.size()] = report != nullptr ? report->received.data() : nullptr;
-    tasks.graph.run(all);
+    run_graph(tasks.graph, all);
+  }
+
+  void run_graph(const TaskGraph& graph, void* const* bases) const {
+    if (!part_) return graph.run(bases);
+    PartRun boxes(*part_, *transport_, bases);
+    graph.run(bases, boxes);
   }
 
   enum class Stage : std::uint8_t { interpreted, quick, done };
@@ -148,6 +160,8 @@ class TieredExecutable final : public CpuExecutable {
   }
 
   std::shared_ptr<const Program> program_;
+  std::shared_ptr<const LocalPart> part_;  // null: one process has the whole program
+  Transport* transport_;
   WorkList works_;
   mutable std::mutex mutex_;  // held while compiling
   mutable std::vector<std::unique_ptr<ProgramTasks>> tasks_;
@@ -162,6 +176,12 @@ class TieredExecutable final : public CpuExecutable {
 
 std::unique_ptr<CpuExecutable> make_cpu_executable(std::shared_ptr<const Program> program) {
   return std::make_unique<TieredExecutable>(std::move(program));
+}
+
+std::unique_ptr<CpuExecutable> make_cpu_executable(std::shared_ptr<const LocalPart> part,
+                                                   Transport& transport) {
+  std::shared_ptr<const Program> program = part->program;
+  return std::make_unique<TieredExecutable>(std::move(program), std::move(part), &transport);
 }
 
 }  // namespace shardarray

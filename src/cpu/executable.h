@@ -4,6 +4,8 @@
 #include <memory>
 
 #include "runtime/backend.h"
+#include "runtime/local_part.h"
+#include "runtime/transport.h"
 
 namespace shardarray {
 
@@ -13,5 +15,8 @@ class CpuExecutable : public Executable {
   virtual double cost_ns() const = 0;
 };
 std::unique_ptr<CpuExecutable> make_cpu_executable(std::shared_ptr<const Program> program);
+/// Its boxes go by `transport`, which lives as long.
+std::unique_ptr<CpuExecutable> make_cpu_executable(std::shared_ptr<const LocalPart> part,
+                                                   Transport& transport);
 
 }  // namespace shardarray

@@ -5,7 +5,6 @@
 #include <algorithm>
 #include <utility>
 
-#include "cpu/exchange/exchange.h"
 #include "shardarray/error.h"
 
 namespace shardarray {
@@ -49,10 +48,19 @@ std::int64_t walked_elements(const Exchange& x, const Exchange::Item& item) {
 
 }  // namespace
 
-WorkList::WorkList(const Program& program)
+WorkList::WorkList(const Program& program, std::span<const PartBox> boxes)
     : base_count_(program.base_count),
       scratch_bases_(static_cast<std::uint32_t>(program.scratch_bytes.size())) {
-  for (const Step& step : program.steps) std::visit([&](const auto& body) { add(body); }, step.body);
+  std::size_t next = 0;
+  const auto add_boxes = [&](std::size_t step) {
+    for (; next < boxes.size() && boxes[next].step == step; next++)
+      add(boxes[next], static_cast<std::int64_t>(next));
+  };
+  for (std::size_t k = 0; k < program.steps.size(); k++) {
+    add_boxes(k);
+    std::visit([&](const auto& body) { add(body); }, program.steps[k].body);
+  }
+  add_boxes(program.steps.size());
 }
 
 Work& WorkList::append(ItemRanges ranges, Task units) {
@@ -100,8 +108,7 @@ void WorkList::add(const LibraryCall& call) {
 void WorkList::add(const Exchange& x) {
   for (const Exchange::Item& i : x.items) {
     ItemRanges ranges = ranges_of(x, i);
-    exchanges_.push_back(memory_transport().plan(x, i, base_count_));
-    const Communication& plan = *exchanges_.back();
+    const ExchangePlan& plan = exchanges_.emplace_back(x, i, base_count_);
     const std::int64_t filled = plan.fill_units(), units = plan.units();
     const double cost = plan.cost_ns(0, units);
     if (filled > 0 && cost > 2 * chunk_ns) {
@@ -114,6 +121,12 @@ void WorkList::add(const Exchange& x) {
       work.grain = 1;
     }
   }
+}
+
+void WorkList::add(const PartBox& box, std::int64_t number) {
+  const MemoryRanges memory = {{box.ref.base, box.ref.offset, box.ref.offset + box.bytes}};
+  Work& work = append(box.sent ? ItemRanges{memory, {}} : ItemRanges{{}, memory}, Task{});
+  work.box = number;
 }
 
 void WorkList::add(const ProgramCall& call) {

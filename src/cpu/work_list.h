@@ -1,16 +1,17 @@
 // WorkList: a program's items as the task graph takes them, each with the memory that it touches and a plan that runs it.
 #pragma once
 #include <deque>
-#include <memory>
+#include <span>
 #include <vector>
 
 #include "cpu/called_program.h"
+#include "cpu/exchange/exchange.h"
 #include "cpu/library/library_call.h"
 #include "cpu/loops/interpreter.h"
 #include "cpu/products/gemm.h"
+#include "runtime/local_part.h"
 #include "runtime/step_ranges.h"
 #include "runtime/task_graph.h"
-#include "runtime/transport.h"
 
 namespace shardarray {
 
@@ -24,6 +25,7 @@ struct Work {
   const Loop* loop = nullptr;
   const Loop::Item* item = nullptr;  ///< of the loop
   const GemmPlan* gemm = nullptr;
+  std::int64_t box = -1;  ///< in place of units: the number of a box that moves between processes
 
   /// Touches what `w` touches as well.
   void add_ranges(const Work& w) {
@@ -50,8 +52,9 @@ template <class Plan> Task all_units(const Plan& plan) {
 /// The works of a program in order, run by the interpreter and by what needs no code. The program outlives them.
 class WorkList {
  public:
-  /// Throws CompileError for what the CPU has no kernel for, InternalError for addresses outside of the program's bases.
-  explicit WorkList(const Program& program);
+  /// `boxes`: of LocalPart. Throws CompileError for what the CPU has no kernel for, InternalError for addresses outside of the
+  /// program's bases.
+  explicit WorkList(const Program& program, std::span<const PartBox> boxes = {});
   WorkList(const WorkList&) = delete;
   WorkList& operator=(const WorkList&) = delete;
   const std::vector<Work>& all() const { return all_; }
@@ -67,6 +70,7 @@ class WorkList {
   void add(const Gemm& gemm);
   void add(const LibraryCall& call);
   void add(const Exchange& x);
+  void add(const PartBox& box, std::int64_t number);
   void add(const ProgramCall& call);
   Work& append(ItemRanges ranges, Task units);
 
@@ -75,7 +79,7 @@ class WorkList {
   std::deque<LoopPlan> loops_;
   std::deque<GemmPlan> gemms_;
   std::deque<LibraryPlan> library_calls_;
-  std::vector<std::unique_ptr<Communication>> exchanges_;
+  std::deque<ExchangePlan> exchanges_;
   std::deque<CalledProgram> called_;
   double interpreted_ns_ = 0;
   int coded_products_ = 0;

@@ -1,6 +1,7 @@
 // Values between host memory and devices, and between placements.
 #include <fmt/core.h>
 
+#include <algorithm>
 #include <cstring>
 #include <optional>
 
@@ -63,12 +64,32 @@ void copy_box(std::byte* to, const Box& to_tile, const std::byte* from, const Bo
 
 }  // namespace
 
+// Every part that another process has must be here as well.
+static void check_addressable(const Value& v, const Type& t, const Instances& here) {
+  const std::vector<Device>& devices = v.layout->order()->devices();
+  for (std::size_t p = 0; p < here.of_position.size(); p++) {
+    if (here.of_position[p] >= 0) continue;
+    const Box tile = tile_of(*v.layout, t.shape, static_cast<int>(p));
+    const bool known = tile.empty() || std::any_of(here.leader.begin(), here.leader.end(), [&](int own) {
+                         return tile_of(*v.layout, t.shape, own) == tile;
+                       });
+    if (known) continue;
+    throw DeviceError(fmt::format(
+        "read: {} has a part on {}, which is of process {}; this is process {}. A process reads what its own "
+        "devices hold. Read addressable_shards() in each process, or replicate the array first: "
+        "device_put(x, sharding).",
+        to_string(t), to_string(devices[p]), devices[p].process_index, process_index()));
+  }
+}
+
 void gather_to_host(const Value& v, const Type& t, void* to) {
   wait(v.ready);
   const std::size_t item = itemsize(t.dtype);
-  const Instances instances = instances_of(*v.layout, v.shared);
+  const Instances instances = addressable_instances(*v.layout, v.shared);
+  if (v.buffers.size() < static_cast<std::size_t>(v.layout->order()->size()))
+    check_addressable(v, t, instances);
   Backend& b = backend(v.layout->order()->devices()[0].platform);
-  if (v.layout->is_fully_replicated()) {
+  if (v.layout->is_fully_replicated() && !v.buffers.empty()) {
     b.copy_to_host(to, v.buffers[0], static_cast<std::size_t>(bytes_of(t.shape, t.dtype)));
     return;
   }
@@ -84,7 +105,7 @@ void gather_to_host(const Value& v, const Type& t, void* to) {
 // Every piece cut out of the whole in host memory: between device sets.
 static ValueRef scatter_from_host(const std::vector<std::byte>& whole, const Type& t, const Sharding& s) {
   const Layout* l = layout_of(s, static_cast<int>(t.shape.size()));
-  const Instances instances = instances_of(*l, share_replicas());
+  const Instances instances = addressable_instances(*l, share_replicas());
   Backend& b = backend(l->order()->devices()[0].platform);
   auto v = make_value(l, s, true, share_replicas());
   std::vector<std::byte> piece;

@@ -1,9 +1,12 @@
 #include "execute/launch.h"
 
+#include <fmt/core.h>
+
 #include <utility>
 
 #include "base/fence.h"
 #include "base/per_thread.h"
+#include "runtime/devices.h"
 
 namespace shardarray {
 
@@ -19,10 +22,15 @@ using Buffers = SmallVector<BufferRef, 8>;
 
 // A leaf's buffers as the program wants them, one per instance of its input, where the value has them otherwise.
 void convert_buffers(const LoadedProgram& p, std::size_t k, const Value& v, bool same_order, Buffers& to) {
-  const Port& port = p.compiled.program->inputs[k];
-  const Instances want = instances_of(*p.inputs[k], p.share_replicas),
-                  have = instances_of(*v.layout, v.shared);
+  const Port& port = p.here->inputs[k];
+  const Instances want = addressable_instances(*p.inputs[k], p.share_replicas),
+                  have = addressable_instances(*v.layout, v.shared);
   const std::vector<Device>&there = v.layout->order()->devices(), &here = p.order->devices();
+  if (want.count() > 0 && have.count() == 0)
+    throw DeviceError(fmt::format(
+        "launch: {} is on {}, a device of another process. A process moves what its own devices hold. "
+        "Make the array in every process, or on devices of all of them.",
+        to_string(Type{port.shape, port.dtype}), to_string(there[0])));
   for (std::size_t i = 0; i < want.leader.size(); i++) {
     const auto position = static_cast<std::size_t>(want.leader[i]);
     const std::size_t source = same_order ? static_cast<std::size_t>(have.of_position[position]) : 0;
@@ -92,12 +100,15 @@ class BorrowedWorkspace {
   std::unique_ptr<Workspace> space_;
 };
 
-const Buffers& leaf_buffers(const Workspace& w, std::span<const LaunchLeaf> leaves, std::size_t k) {
-  return w.made[k].empty() ? leaves[k].value->buffers : w.made[k];
+// Nothing where the program has no instance of it in this process.
+const Buffers& leaf_buffers(const LoadedProgram& p, const Workspace& w, std::span<const LaunchLeaf> leaves,
+                            std::size_t k) {
+  const bool own = w.made[k].empty() && !p.here->inputs[k].bases.empty();
+  return own ? leaves[k].value->buffers : w.made[k];
 }
 
 void take_scratch(const LoadedProgram& p, Workspace& w) {
-  const Program& program = *p.compiled.program;
+  const Program& program = *p.here;
   w.bases.assign(program.base_count, nullptr);
   if (p.scratch_devices.empty()) return;
   w.scratch.resize(p.scratch_devices.size());
@@ -126,7 +137,7 @@ void give_back(std::span<const LaunchLeaf> leaves, const std::vector<LaunchVerdi
 
 void take_inputs(const LoadedProgram& p, std::span<const LaunchLeaf> leaves, Workspace& w,
                  std::vector<LaunchVerdict>* verdicts) {
-  const Program& program = *p.compiled.program;
+  const Program& program = *p.here;
   w.leaves = leaves.size();
   if (w.made.size() < w.leaves) w.made.resize(w.leaves);
   for (std::size_t k = 0; k < leaves.size(); k++) {
@@ -139,12 +150,12 @@ void take_inputs(const LoadedProgram& p, std::span<const LaunchLeaf> leaves, Wor
     if (!same_order || !same_sharing) convert_buffers(p, k, v, same_order, w.made[k]);
     if (p.aliased[k] && !owned) {
       Buffers copies;
-      const Buffers& from = leaf_buffers(w, leaves, k);
+      const Buffers& from = leaf_buffers(p, w, leaves, k);
       for (std::size_t i = 0; i < from.size(); i++)
         copies.push_back(copy_of(p, from[i], program.inputs[k].devices[i]));
       w.made[k] = std::move(copies);
     }
-    const Buffers& b = leaf_buffers(w, leaves, k);
+    const Buffers& b = leaf_buffers(p, w, leaves, k);
     for (std::size_t i = 0; i < b.size(); i++) w.bases[program.inputs[k].bases[i]] = b[i]->data;
   }
 }
@@ -168,12 +179,12 @@ void make_results(const LoadedProgram& p, std::span<const LaunchLeaf> leaves, Wo
         continue;
       }
       results.push_back(make_value(layout, spelled, p.committed, p.share_replicas));
-      results.back()->buffers = leaf_buffers(w, leaves, j);
+      results.back()->buffers = leaf_buffers(p, w, leaves, j);
       results.back()->ready = v->ready;
       continue;
     }
     const auto made = static_cast<std::size_t>(p.compiled.program_output[k]);
-    const Port& o = p.compiled.program->outputs[made];
+    const Port& o = p.here->outputs[made];
     Value& v = *results.emplace_back(make_value(layout, spelled, p.committed, p.share_replicas));
     v.buffers.resize(o.bytes.size());
     p.backend->allocate(p.output_devices[made], o.bytes, v.buffers);
@@ -197,7 +208,7 @@ void launch(const LoadedProgram& p, std::span<const LaunchLeaf> leaves, std::vec
     give_back(leaves, verdicts);
     throw;
   }
-  if (p.compiled.program->steps.empty()) return;
+  if (p.idle) return;
   try {
     const CompletionRef done = p.executable->run(w.bases, report);
     if (report) wait(done);

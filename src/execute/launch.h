@@ -25,6 +25,9 @@ enum class Give : std::uint8_t {
 /// A program, compiled for one placement of its leaves and loaded. Shared by all callers with an equal key.
 struct LoadedProgram {
   Compiled compiled;
+  std::shared_ptr<const Program>
+      here;           ///< the compiled one, or of one over several processes this one's part
+  bool idle = false;  ///< nothing is to be run
   std::unique_ptr<Executable> executable;
   Backend* backend = nullptr;
   const DeviceOrder* order = nullptr;
@@ -116,7 +119,7 @@ ValueRef reshard_value(const ValueRef& v, const Type& t, const Sharding& s);
 ValueRef put_beside(const ValueRef& v, const Type& t, const Value& home);
 /// The same value on one device, uncommitted, when it is bound to others than these; else the very same.
 ValueRef bring_home(const ValueRef& v, const Type& t, const DeviceOrder* home);
-/// All elements, row-major, into `to`.
+/// All elements, row-major, into `to`. Throws DeviceError where other processes have some of them.
 void gather_to_host(const Value& v, const Type& t, void* to);
 
 /// Replicas in one address space share one buffer (SHARDARRAY_SHARE_REPLICAS, default on).

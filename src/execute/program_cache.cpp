@@ -11,6 +11,7 @@
 #include "execute/launch.h"
 #include "graph/key.h"
 #include "runtime/devices.h"
+#include "runtime/local_part.h"
 
 namespace shardarray {
 
@@ -281,6 +282,21 @@ Devices common_devices(std::span<const LaunchLeaf> leaves, const Modes& modes) {
 
 }  // namespace
 
+// Every process that has devices in the program takes part in each run, even where none of its own has anything to do.
+static void load_here(LoadedProgram& p) {
+  p.here = p.compiled.program;
+  p.idle = p.here->steps.empty();
+  timed("load", [&] {
+    if (spans_processes(*p.here, process_index())) {
+      const auto part = std::make_shared<const LocalPart>(local_part(*p.here, process_index()));
+      p.here = part->program;
+      p.idle |= part->peers.empty() && p.here->steps.empty();
+      if (!part->peers.empty()) return void(p.executable = p.backend->load_part(part));
+    }
+    p.executable = p.backend->load(p.here);
+  });
+}
+
 std::shared_ptr<const LoadedProgram> find_program(Words structure, std::span<const LaunchLeaf> leaves,
                                                   std::size_t outputs, const Modes& modes) {
   const auto [order, committed] = common_devices(leaves, modes);
@@ -315,7 +331,8 @@ std::shared_ptr<const LoadedProgram> load_program(FlatGraph g, std::span<const V
   for (const Layout* l : p->compiled.output_layouts) p->orders.push_back(l->order()->ref());
   p->backend = &backend(p->order->devices()[0].platform);
   for (const Device& d : p->order->devices()) p->local.push_back(local_index(d));
-  const Program& program = *p->compiled.program;
+  load_here(*p);
+  const Program& program = *p->here;
   for (std::size_t d = 0; d < program.scratch_bytes.size(); d++) {
     if (program.scratch_bytes[d] == 0) continue;
     p->scratch_devices.push_back(p->local[d]);
@@ -325,7 +342,6 @@ std::shared_ptr<const LoadedProgram> load_program(FlatGraph g, std::span<const V
     std::vector<int>& local = p->output_devices.emplace_back();
     for (const int position : o.devices) local.push_back(p->local[static_cast<std::size_t>(position)]);
   }
-  p->executable = timed("load", [&] { return p->backend->load(p->compiled.program); });
   p->aliased.resize(p->inputs.size());
   for (const Port& o : p->compiled.program->outputs)
     if (o.alias >= 0) p->aliased[static_cast<std::size_t>(o.alias)] = true;

@@ -3,6 +3,7 @@
 
 #include <algorithm>
 #include <map>
+#include <tuple>
 #include <utility>
 
 #include "base/ceil_div.h"
@@ -113,7 +114,7 @@ Instances instances_of(const Layout& layout, bool share_replicas) {
   const std::vector<Device>& devices = layout.order()->devices();
   const int n = layout.order()->size();
   Instances out;
-  std::map<std::pair<int, std::int64_t>, int> known;  // memory, part of the value
+  std::map<std::tuple<int, int, std::int64_t>, int> known;  // process, memory, part of the value
   for (int p = 0; p < n; p++) {
     std::int64_t part = share_replicas ? 0 : p;
     if (share_replicas) {
@@ -121,8 +122,8 @@ Instances instances_of(const Layout& layout, bool share_replicas) {
       for (int d = 0; d < layout.rank(); d++) part = part * layout.tiles(d) + layout.tile_index(d, p);
       for (SubAxis a : layout.unreduced()) part = part * a.size + coordinate(a, p, n);
     }
-    const int memory = devices[static_cast<std::size_t>(p)].memory;
-    const auto [it, fresh] = known.emplace(std::pair(memory, part), out.count());
+    const Device& d = devices[static_cast<std::size_t>(p)];
+    const auto [it, fresh] = known.emplace(std::tuple(d.process_index, d.memory, part), out.count());
     if (fresh) out.leader.push_back(p);
     out.of_position.push_back(it->second);
   }

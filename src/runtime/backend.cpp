@@ -1,7 +1,10 @@
 // What a backend need not say itself.
 #include "runtime/backend.h"
 
+#include <fmt/format.h>
+
 #include "base/host_memory.h"
+#include "shardarray/error.h"
 
 namespace shardarray {
 
@@ -10,6 +13,19 @@ Device Backend::device(int local) const {
   d.id = local;
   d.platform = d.kind = platform();
   return d;
+}
+
+std::vector<Device> Backend::devices() const {
+  std::vector<Device> all;
+  for (int k = 0; k < device_count(); k++) all.push_back(device(k));
+  return all;
+}
+
+std::unique_ptr<Executable> Backend::load_part(std::shared_ptr<const LocalPart>) {
+  throw CompileError(fmt::format(
+      "load: the program runs on devices of several processes, and the platform '{}' has no way between "
+      "them. Use devices of one process: local_devices().",
+      platform()));
 }
 
 void Backend::allocate(std::span<const int> devices, std::span<const std::uint64_t> bytes,

@@ -18,6 +18,8 @@
 
 namespace shardarray {
 
+struct LocalPart;
+
 struct MemoryStats {
   std::size_t in_use = 0;      ///< bytes of live buffers and scratch
   std::size_t high_water = 0;  ///< the most that `in_use` has been
@@ -42,7 +44,8 @@ class Executable {
   virtual void prepare() const {}
 };
 
-/// Devices are numbered from 0 within their backend (local_index() in devices.h). All calls are thread-safe.
+/// The devices of a backend are those that this process has, numbered from 0 (local_index() in devices.h). All calls are
+/// thread-safe.
 class Backend {
  public:
   virtual ~Backend() = default;
@@ -50,6 +53,8 @@ class Backend {
   virtual int device_count() const = 0;
   /// What users see of it. All in one memory, unless a backend says otherwise.
   virtual Device device(int local) const;
+  /// All devices of the platform, in order of id: those of other processes too, if they have some.
+  virtual std::vector<Device> devices() const;
   /// What programs for it are compiled for; always the same.
   virtual const Target& target() const = 0;
   /// 64-byte aligned (2 MiB and huge pages from 2 MiB up); contents undefined. Throws OutOfMemory naming the bytes.
@@ -66,6 +71,9 @@ class Backend {
   /// `to` is this backend's; `from` is any backend's. By way of the host's memory, unless a backend knows better.
   virtual void copy(const BufferRef& to, const BufferRef& from, std::size_t bytes);
   virtual std::unique_ptr<Executable> load(std::shared_ptr<const Program> program) = 0;
+  /// The same for this process' part of a program with others. `bases` of its runs are null where other processes have them.
+  /// Throws CompileError unless the backend has a way to other processes.
+  virtual std::unique_ptr<Executable> load_part(std::shared_ptr<const LocalPart> part);
   virtual MemoryStats memory_stats(int device) const = 0;
 };
 

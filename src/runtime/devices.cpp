@@ -46,10 +46,14 @@ std::vector<Device> devices(std::string_view platform) {
   return platform_devices("devices", platform.empty() ? default_platform() : platform);
 }
 
-std::vector<Device> local_devices() { return devices(); }
+std::vector<Device> local_devices() {
+  std::vector<Device> all = devices();
+  std::erase_if(all, [](const Device& d) { return d.process_index != process_index(); });
+  return all;
+}
 int device_count() { return static_cast<int>(devices().size()); }
 
-int local_device_count() { return device_count(); }
+int local_device_count() { return static_cast<int>(local_devices().size()); }
 int process_index() { return 0; }
 int process_count() { return 1; }
 
@@ -80,25 +84,47 @@ static void set_default_device(const std::optional<Device>& d) {
 
 void need_devices(const char* function, std::span<const Device> given) {
   for (const Device& d : given) {
-    const Backend& b = backend(function, d.platform);
-    const int local = local_index(d), n = b.device_count();
-    if (local < 0 || local >= n)
+    const std::optional<Device> known = known_device(function, d.platform, d.id);
+    if (!known)
       throw DeviceError(fmt::format(
           "{}: there is no device {}:{}. There are {} devices, numbered from 0. Use one of devices().",
-          function, d.platform, d.id, n));
-    const Device known = b.device(local);
-    if (known.memory != d.memory)
+          function, d.platform, d.id, backend(function, d.platform).devices().size()));
+    if (known->process_index != d.process_index)
+      throw DeviceError(fmt::format(
+          "{}: the device {} is said to be of process {}, but is of process {}. Where a device lies is not "
+          "chosen. Use one of devices().",
+          function, to_string(d), d.process_index, known->process_index));
+    if (known->memory != d.memory)
       throw DeviceError(fmt::format(
           "{}: the device {} is said to be in memory {}, but is in memory {}. Where a device lies is not "
           "chosen. Use one of devices().",
-          function, to_string(d), d.memory, known.memory));
+          function, to_string(d), d.memory, known->memory));
   }
 }
 
-int local_index(const Device& d) { return d.process_index == process_index() ? d.id : -1; }
+int local_index(const Device& d) { return local_number("local_index", d.platform, d.id); }
+
+Instances addressable_instances(const Layout& layout, bool share_replicas) {
+  const Instances all = instances_of(layout, share_replicas);
+  const std::vector<Device>& devices = layout.order()->devices();
+  Instances here;
+  std::vector<int> number(all.leader.size(), -1);
+  for (std::size_t i = 0; i < all.leader.size(); i++) {
+    if (devices[static_cast<std::size_t>(all.leader[i])].process_index != process_index()) continue;
+    number[i] = here.count();
+    here.leader.push_back(all.leader[i]);
+  }
+  for (const int i : all.of_position) here.of_position.push_back(number[static_cast<std::size_t>(i)]);
+  return here;
+}
 
 default_device::default_device(const Device& d) : previous_(current_modes().default_device) {
   need_devices("default_device", {&d, 1});
+  if (d.process_index != process_index())
+    throw DeviceError(fmt::format(
+        "default_device: {} is of process {}, this is process {}. New arrays lie where this process can "
+        "write. Use one of local_devices().",
+        to_string(d), d.process_index, process_index()));
   set_default_device(d);
 }
 

@@ -5,10 +5,13 @@
 #include <span>
 #include <string>
 
+#include "layout/layout.h"
 #include "runtime/platforms.h"
 #include "shardarray/device.h"
 
 namespace shardarray {
+
+class Transport;
 
 /// Where new uncommitted arrays of this thread go.
 const Device& current_default_device();
@@ -18,6 +21,8 @@ void need_devices(const char* function, std::span<const Device> given);
 
 /// Its number within its backend (Device::id counts over all processes); -1 where another process has it.
 int local_index(const Device& d);
+/// Those instances that are in this process: positions of others have instance -1.
+Instances addressable_instances(const Layout& layout, bool share_replicas);
 
 /// A whole number in [1, max] from the environment; nothing when the variable is unset or empty.
 /// Throws DeviceError naming the variable and its value.
@@ -25,7 +30,7 @@ std::optional<int> count_from_environment(const char* variable, int max);
 
 /// How many virtual CPU devices there are: chosen once, by set_cpu_device_count() or the environment; fixed from now on.
 int cpu_device_count();
-/// Defined in src/cpu: the backend of `device_count` virtual devices.
-std::unique_ptr<Backend> make_cpu_backend(int device_count);
+/// Defined in src/cpu: the backend of `device_count` virtual devices. `transport` goes to other processes; null: there are none.
+std::unique_ptr<Backend> make_cpu_backend(int device_count, Transport* transport = nullptr);
 
 }  // namespace shardarray

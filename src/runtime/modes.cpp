@@ -4,7 +4,7 @@
 #include <mutex>
 #include <utility>
 
-#include "runtime/platforms.h"
+#include "shardarray/device.h"
 
 namespace shardarray {
 
@@ -39,7 +39,7 @@ ScopedModes::~ScopedModes() { exchange_modes(before_); }
 
 const Device& default_device_of(const Modes& m) {
   if (m.default_device) return *m.default_device;
-  static const auto* first = new Device(platform_devices("default_device", default_platform()).front());
+  static const auto* first = new Device(local_devices().front());
   return *first;
 }
 

@@ -2,6 +2,7 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <cstdlib>
 #include <deque>
 #include <mutex>
@@ -26,12 +27,15 @@ struct Platform {
   BackendFactory make;
   Backend* backend = nullptr;   // the one in use; null: not made yet
   std::vector<Device> devices;  // of the one that was made
+  std::vector<Device> known;    // of the one in use, in order of id
+  std::vector<int> local;       // their numbers within it; -1: another process has it
 };
 
 struct Registry {
   std::mutex mutex;
-  std::deque<Platform> platforms{{"cpu", [] { return make_cpu_backend(cpu_device_count()); }, nullptr, {}},
-                                 {"cuda", make_cuda_backend, nullptr, {}}};
+  std::deque<Platform> platforms{
+      {"cpu", [] { return make_cpu_backend(cpu_device_count()); }, nullptr, {}, {}, {}},
+      {"cuda", make_cuda_backend, nullptr, {}, {}, {}}};
 };
 Registry& registry() {
   static Registry& r = *new Registry;  // never destroyed
@@ -50,6 +54,21 @@ std::string all_names(const Registry& r) {
   return all;
 }
 
+void use_backend(Platform& p, Backend* b) {
+  p.backend = b;
+  p.known = b->devices();
+  p.local.clear();
+  int local = 0;
+  for (const Device& d : p.known) p.local.push_back(d.process_index == process_index() ? local++ : -1);
+}
+/// Where the device stands among the known ones, or behind them.
+std::size_t place_of(const Platform& p, int id) {
+  const auto at = std::lower_bound(p.known.begin(), p.known.end(), id,
+                                   [](const Device& d, int wanted) { return d.id < wanted; });
+  const bool found = at != p.known.end() && at->id == id;
+  return found ? static_cast<std::size_t>(at - p.known.begin()) : p.known.size();
+}
+
 /// Made.
 Platform& made_platform(Registry& r, const char* function, std::string_view name) {
   Platform* const p = known_platform(r, name);
@@ -59,8 +78,8 @@ Platform& made_platform(Registry& r, const char* function, std::string_view name
                     function, name, all_names(r)));
   if (p->backend != nullptr) return *p;
   std::unique_ptr<Backend> made = p->make();
-  for (int k = 0; k < made->device_count(); k++) p->devices.push_back(made->device(k));
-  p->backend = made.release();  // never destroyed: buffers may die after static objects
+  p->devices = made->devices();
+  use_backend(*p, made.release());  // never destroyed: buffers may die after static objects
   return *p;
 }
 
@@ -72,7 +91,7 @@ void add_platform(std::string name, BackendFactory make) {
   if (known_platform(r, name) != nullptr)
     throw DeviceError(fmt::format(
         "add_platform: there is a platform '{}' already. Names are unique. Choose another.", name));
-  r.platforms.push_back({std::move(name), make, nullptr, {}});
+  r.platforms.push_back({std::move(name), make, nullptr, {}, {}, {}});
 }
 
 Backend& backend(const char* function, std::string_view name) {
@@ -85,6 +104,22 @@ std::vector<Device> platform_devices(const char* function, std::string_view name
   Registry& r = registry();
   const std::lock_guard lock(r.mutex);
   return made_platform(r, function, name).devices;
+}
+
+std::optional<Device> known_device(const char* function, std::string_view name, int id) {
+  Registry& r = registry();
+  const std::lock_guard lock(r.mutex);
+  const Platform& p = made_platform(r, function, name);
+  const std::size_t at = place_of(p, id);
+  return at == p.known.size() ? std::nullopt : std::optional(p.known[at]);
+}
+
+int local_number(const char* function, std::string_view name, int id) {
+  Registry& r = registry();
+  const std::lock_guard lock(r.mutex);
+  const Platform& p = made_platform(r, function, name);
+  const std::size_t at = place_of(p, id);
+  return at == p.known.size() ? -1 : p.local[at];
 }
 
 const std::string& default_platform() {
@@ -107,7 +142,10 @@ const std::string& default_platform() {
 Backend* set_backend(std::string_view name, Backend* b) {
   Registry& r = registry();
   const std::lock_guard lock(r.mutex);
-  return std::exchange(made_platform(r, "set_backend", name).backend, b);
+  Platform& p = made_platform(r, "set_backend", name);
+  Backend* const before = p.backend;
+  use_backend(p, b);
+  return before;
 }
 
 }  // namespace shardarray

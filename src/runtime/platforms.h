@@ -2,6 +2,7 @@
 // library; "cuda", or "gpu", is a plug-in, opened at the first use.
 #pragma once
 #include <memory>
+#include <optional>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -28,6 +29,10 @@ Backend& backend(const char* function, std::string_view platform);
 inline Backend& backend(std::string_view platform) { return backend("backend", platform); }
 /// Its devices. Throws DeviceError like backend().
 std::vector<Device> platform_devices(const char* function, std::string_view platform);
+/// The one with this id, as the backend in use says; none: there is no such one. Throws like them.
+std::optional<Device> known_device(const char* function, std::string_view platform, int id);
+/// Its number within the backend in use; -1: another process has it, or nobody. Throws like them.
+int local_number(const char* function, std::string_view platform, int id);
 /// What SHARDARRAY_PLATFORM says, else "cpu". Throws DeviceError for an unknown one.
 const std::string& default_platform();
 /// Puts `b` in the place of a platform's backend and returns the one before (tests: faults). Its devices stay.

@@ -19,6 +19,12 @@ MemoryRange matrix_range(const Ref& r, std::int64_t rows, std::int64_t cols, std
 
 }  // namespace
 
+Shape row_major(const Shape& shape) {
+  Shape strides = Shape::filled(shape.size(), 1);
+  for (std::size_t d = shape.size(); d-- > 1;) strides[d - 1] = strides[d] * shape[d];
+  return strides;
+}
+
 ItemRanges ranges_of(const Loop& loop, const Loop::Item& item) {
   ItemRanges out;
   for (std::size_t k = 0; k < item.args.size(); k++) {

@@ -12,6 +12,9 @@ inline MemoryRange tile_range(const Ref& r, std::uint64_t first, std::uint64_t b
   return {r.base, r.offset - first, r.offset - first + bytes};
 }
 
+/// Strides in elements, the last dimension in a row.
+Shape row_major(const Shape& shape);
+
 using MemoryRanges = std::vector<MemoryRange>;
 struct ItemRanges {
   MemoryRanges reads, writes;

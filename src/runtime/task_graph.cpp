@@ -15,14 +15,20 @@ constexpr Task joint_task = {nullptr, nullptr, 0, 0, 0};
 }  // namespace
 
 /// One run: its counters, and what its caller and the workers that help it do.
-struct TaskGraph::RunState final : Job {
+struct TaskGraph::RunState final : Job, LateRun {
   explicit RunState(std::size_t n) : pending(n), queue(n) {}
-  void begin(const TaskGraph& g, void* const* b, ThreadPool& p);
+  void begin(const TaskGraph& g, void* const* b, LateWork* l, ThreadPool& p);
   void run() override;
   bool ready() override { return head.load(std::memory_order_relaxed) < tail.load(); }
   void help() override;
+  void end_late(int task, std::exception_ptr failure) override;
+  /// Nobody is in end_late() any more: the last one there may still be about to leave.
+  void wait_for_late_ends() const {
+    while (!spin_until([&] { return ending.load() == 0; })) std::this_thread::yield();
+  }
 
   const TaskGraph* graph = nullptr;
+  LateWork* late = nullptr;
   ThreadPool* pool = nullptr;
   void* const* bases = nullptr;
   std::vector<std::atomic<int>> pending;  // task -> predecessors that have not ended
@@ -33,6 +39,7 @@ struct TaskGraph::RunState final : Job {
   alignas(64) std::atomic<int> tail{0};
   alignas(64) std::atomic<int> left{0};  // tasks that have not ended
   std::atomic<int> calls{0};             // grows to wake the caller
+  std::atomic<int> ending{0};            // threads in end_late()
   std::atomic<bool> caller_sleeps{false};
   std::atomic<bool> failed{false};
   std::exception_ptr error;
@@ -43,6 +50,8 @@ struct TaskGraph::RunState final : Job {
     queue[static_cast<std::size_t>(tail.fetch_add(1))].store(task, std::memory_order_release);
   }
   int take();
+  bool ends_now(int task);
+  void fail(std::exception_ptr why);
   int end(std::size_t task);
   void run_ready();
   void wake(int count);
@@ -181,14 +190,15 @@ std::unique_ptr<TaskGraph::RunState> TaskGraph::take_state() const {
   return std::make_unique<RunState>(tasks_.size());
 }
 
-void TaskGraph::run(void* const* bases, ThreadPool& pool) const {
-  if (pool.worker_count() == 1 || total_cost_ns_ < small_ns ||
-      total_cost_ns_ - critical_cost_ns_ < small_gain_ns) {
+void TaskGraph::run(void* const* bases, LateWork* late, ThreadPool& pool) const {
+  if (!late_ && (pool.worker_count() == 1 || total_cost_ns_ < small_ns ||
+                 total_cost_ns_ - critical_cost_ns_ < small_gain_ns)) {
     return run_inline(bases);
   }
   auto state = take_state();
-  state->begin(*this, bases, pool);
+  state->begin(*this, bases, late, pool);
   pool.run(*state);
+  if (late_) state->wait_for_late_ends();
   std::exception_ptr error = std::exchange(state->error, nullptr);
   {
     const std::lock_guard lock(mutex_);
@@ -197,8 +207,9 @@ void TaskGraph::run(void* const* bases, ThreadPool& pool) const {
   if (error) std::rethrow_exception(error);
 }
 
-void TaskGraph::RunState::begin(const TaskGraph& g, void* const* b, ThreadPool& p) {
+void TaskGraph::RunState::begin(const TaskGraph& g, void* const* b, LateWork* l, ThreadPool& p) {
   graph = &g;
+  late = l;
   pool = &p;
   bases = b;
   for (std::size_t k = 0; k < g.tasks_.size(); k++) {
@@ -238,20 +249,44 @@ int TaskGraph::RunState::end(std::size_t task) {
   return published;
 }
 
+/// Runs it; false: it ends later.
+bool TaskGraph::RunState::ends_now(int task) {
+  const Task& t = graph->tasks_[static_cast<std::size_t>(task)];
+  if (failed.load(std::memory_order_relaxed)) return true;
+  const bool is_late = t.run == nullptr && t.begin < t.end;
+  try {
+    if (t.run != nullptr) t.run(t.object, bases, t.begin, t.end);
+    else if (is_late) late->start(t.begin, {this, task});
+  } catch (...) {
+    fail(std::current_exception());
+    return true;
+  }
+  return !is_late;
+}
+
+/// The first failure counts.
+void TaskGraph::RunState::fail(std::exception_ptr why) {
+  if (failed.exchange(true)) return;
+  error = std::move(why);
+  if (late != nullptr) late->stop(error);
+}
+
 void TaskGraph::RunState::run_ready() {
   int ended = 0;
-  for (int task; (task = take()) >= 0; ended++) {
-    const Task& t = graph->tasks_[static_cast<std::size_t>(task)];
-    if (t.run != nullptr && !failed.load(std::memory_order_relaxed)) {
-      try {
-        t.run(t.object, bases, t.begin, t.end);
-      } catch (...) {
-        if (!failed.exchange(true)) error = std::current_exception();
-      }
-    }
+  for (int task; (task = take()) >= 0;) {
+    if (!ends_now(task)) continue;
+    ended++;
     wake(end(static_cast<std::size_t>(task)) - 1);  // one of them is for this thread
   }
   if (ended > 0 && left.fetch_sub(ended) == ended) wake_caller();
+}
+
+void TaskGraph::RunState::end_late(int task, std::exception_ptr failure) {
+  ending.fetch_add(1);
+  if (failure) fail(std::move(failure));
+  wake(end(static_cast<std::size_t>(task)));
+  if (left.fetch_sub(1) == 1) wake_caller();
+  ending.fetch_sub(1);
 }
 
 /// Somebody for so many tasks that are ready.

@@ -3,7 +3,8 @@
 // Edges follow from memory: two groups of tasks that touch one byte run in the order of their addition when
 // at least one of them writes it. So reused memory and in-place updates are right by construction. Who runs it takes only tasks
 // that are ready and never waits for one that another thread has, hence any number of workers makes progress, and workers
-// that find nothing here are free for others' graphs.
+// that find nothing here are free for others' graphs. A late task is begun by who takes it and ends when somebody outside says so:
+// nobody is held up by it but the tasks behind it.
 #pragma once
 #include <atomic>
 #include <cstdint>
@@ -14,6 +15,7 @@
 #include <span>
 #include <vector>
 
+#include "runtime/late_work.h"
 #include "runtime/memory_range.h"
 #include "runtime/pool.h"
 
@@ -42,13 +44,23 @@ class TaskGraph {
   void add(const Task& task, std::span<const MemoryRange> reads, std::span<const MemoryRange> writes) {
     add(std::span(&task, 1), reads, writes);
   }
+  /// Adds a late task, which LateWork knows by this number.
+  void add_late(std::int64_t number, std::span<const MemoryRange> reads,
+                std::span<const MemoryRange> writes) {
+    late_ = true;
+    add(Task{nullptr, nullptr, number, number + 1, 0}, reads, writes);
+  }
   /// Ends building.
   void finish();
 
   /// Runs every task and returns. Small graphs run on the caller, in the order of addition. The first
   /// exception of a task is rethrown after the rest has stopped. May be called by several threads at once
   /// with different bases.
-  void run(void* const* bases, ThreadPool& pool = ThreadPool::instance()) const;
+  void run(void* const* bases, ThreadPool& pool = ThreadPool::instance()) const { run(bases, nullptr, pool); }
+  /// The same with late tasks. All of them have ended when it returns.
+  void run(void* const* bases, LateWork& late, ThreadPool& pool = ThreadPool::instance()) const {
+    run(bases, &late, pool);
+  }
 
   /// Tasks and the joints between groups of them.
   int size() const { return static_cast<int>(tasks_.size()); }
@@ -71,6 +83,7 @@ class TaskGraph {
   void add_reader(Segment& s, int reader);
   void need(std::vector<int>& after, int task);
   std::unique_ptr<RunState> take_state() const;
+  void run(void* const* bases, LateWork* late, ThreadPool& pool) const;
   void run_inline(void* const* bases) const;
 
   std::vector<Task> tasks_;
@@ -78,6 +91,7 @@ class TaskGraph {
   std::vector<Segments> bases_;             // while building
   std::vector<int> mark_;                   // task -> the last addition that needed it
   int additions_ = 0;
+  bool late_ = false;
 
   std::vector<int> successors_, successor_begin_, predecessor_count_;
   double total_cost_ns_ = 0, critical_cost_ns_ = 0;

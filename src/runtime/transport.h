@@ -1,34 +1,42 @@
-// Transport: how values come from device to device. The steps of a program are the same for all of them: boxes that are
-// copied, or combined in a fixed order (Exchange). One process on CPUs copies in memory; other transports send.
+// Transport: how boxes come to other processes and from there. Within a process a backend moves them itself (Exchange).
 #pragma once
+#include <cstddef>
 #include <cstdint>
 #include <memory>
+#include <span>
 
-#include "runtime/program.h"
+#include "runtime/late_work.h"
 
 namespace shardarray {
 
-/// One destination's part of an exchange, ready to run in chunks of units that any worker may take.
-class Communication {
+/// One box on its way between this process and another one: bytes in a row.
+struct Parcel {
+  int peer = 0;           ///< the other process
+  std::uint64_t tag = 0;  ///< within its run; both sides give the same
+  void* memory = nullptr;
+  std::size_t bytes = 0;
+};
+
+/// The parcels of one run of a program. No call waits for a peer; all may come from any thread, several at once.
+/// Whatever was asked for ends at last, with a TransportError where the peer fails, runs another program or stays silent too long.
+class TransportRun {
  public:
-  virtual ~Communication() = default;
-  /// Units are elements: [0, fill_units()) those of the destination where it is filled, [fill_units(), units()) those of the
-  /// pieces, in order, which come from sources. The first part must end before the second begins; apart from that any cut
-  /// gives the same bits.
-  virtual std::int64_t fill_units() const = 0;
-  virtual std::int64_t units() const = 0;
-  virtual double cost_ns(std::int64_t begin, std::int64_t end) const = 0;
-  /// An exception ends the run of the program: its other steps stop and the caller gets it.
-  virtual void run(void* const* bases, std::int64_t begin, std::int64_t end) const = 0;
+  /// What was asked for has ended.
+  virtual ~TransportRun() = default;
+  /// Sends. When it has ended the memory may be written again.
+  virtual void post(const Parcel& parcel, LateEnd ended) = 0;
+  /// Receives. When it has ended the memory is written.
+  virtual void complete(const Parcel& parcel, LateEnd ended) = 0;
+  /// The run failed in this process: its peers hear why, and all that is asked for, now and later, ends soon.
+  virtual void fail(const std::exception_ptr& why) noexcept = 0;
 };
 
 class Transport {
  public:
   virtual ~Transport() = default;
-  /// bases[counters] points to the bytes received so far, one int64 for each transfer; it may be null.
-  /// Throws CompileError for what it cannot do.
-  virtual std::unique_ptr<Communication> plan(const Exchange& x, const Exchange::Item& item,
-                                              std::uint32_t counters) = 0;
+  /// Processes begin the runs that they share in the same order. `fingerprint` is that of the program: one that differs from a
+  /// peer's fails the run. May throw TransportError.
+  virtual std::unique_ptr<TransportRun> begin(std::span<const int> peers, std::uint64_t fingerprint) = 0;
 };
 
 }  // namespace shardarray

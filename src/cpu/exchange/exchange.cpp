@@ -187,22 +187,4 @@ void ExchangePlan::fill(void* const* bases, std::int64_t begin, std::int64_t end
   }
 }
 
-// ---------------------------------------------------------------- the transport
-namespace {
-
-class MemoryTransport final : public Transport {
- public:
-  std::unique_ptr<Communication> plan(const Exchange& x, const Exchange::Item& item,
-                                      std::uint32_t counters) override {
-    return std::make_unique<ExchangePlan>(x, item, counters);
-  }
-};
-MemoryTransport& in_memory = *new MemoryTransport;  // never destroyed
-Transport* current = &in_memory;
-
-}  // namespace
-
-Transport& memory_transport() { return *current; }
-Transport* set_memory_transport(Transport* t) { return std::exchange(current, t ? t : &in_memory); }
-
 }  // namespace shardarray

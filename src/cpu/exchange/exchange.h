@@ -4,20 +4,22 @@
 #include <vector>
 
 #include "cpu/exchange/exchange_rows.h"
-#include "runtime/transport.h"
+#include "runtime/program.h"
 
 namespace shardarray {
 
-/// One Exchange item.
-class ExchangePlan final : public Communication {
+/// One Exchange item, ready to run in chunks of units that any worker may take. Units are elements: [0, fill_units()) those of the
+/// destination where it is filled, [fill_units(), units()) those of the pieces, in order, which come from sources. The first part
+/// must end before the second begins; apart from that any cut gives the same bits.
+class ExchangePlan {
  public:
   /// bases[counters] points to the bytes received so far, one int64 per transfer; it may be null.
   /// Throws CompileError for a dtype that the reducer does not take.
   ExchangePlan(const Exchange& x, const Exchange::Item& item, std::uint32_t counters);
-  void run(void* const* bases, std::int64_t begin, std::int64_t end) const override;
-  std::int64_t fill_units() const override { return fill_units_; }
-  std::int64_t units() const override { return units_; }
-  double cost_ns(std::int64_t begin, std::int64_t end) const override;
+  void run(void* const* bases, std::int64_t begin, std::int64_t end) const;
+  std::int64_t fill_units() const { return fill_units_; }
+  std::int64_t units() const { return units_; }
+  double cost_ns(std::int64_t begin, std::int64_t end) const;
 
  private:
   struct Dim {
@@ -43,10 +45,5 @@ class ExchangePlan final : public Communication {
   ExchangeRowFunction copy_ = nullptr, reduce_ = nullptr;
   std::vector<Piece> pieces_;
 };
-
-/// Copies between the devices of this process, which share its memory.
-Transport& memory_transport();
-/// Puts `t` in its place and returns the one before (tests: faults). Null: the real one.
-Transport* set_memory_transport(Transport* t);
 
 }  // namespace shardarray

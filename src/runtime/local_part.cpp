@@ -1,0 +1,194 @@
+// Every process walks the whole program and numbers the boxes that go from one process to another: so both sides of each know it by
+// the same tag. What a step receives, and what it must pack before it can be sent, has a place behind the device's own scratch;
+// later steps use the same place again. Nothing that a step waits for comes from a later one, in any process: so none can wait for
+// another in a circle.
+#include "runtime/local_part.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <set>
+#include <utility>
+
+#include "base/hash.h"
+#include "runtime/step_ranges.h"
+#include "shardarray/error.h"
+
+namespace shardarray {
+namespace {
+
+constexpr std::uint64_t parcel_alignment = 64;
+
+/// Whether the box lies in memory as a parcel does.
+bool is_packed(const Exchange::Piece& p) {
+  const Shape packed = row_major(p.extents);
+  for (std::size_t d = 0; d < p.extents.size(); d++)
+    if (p.extents[d] != 1 && p.src_strides[d] != packed[d]) return false;
+  return true;
+}
+
+class Splitter {
+ public:
+  Splitter(const Program& whole, int process) : whole_(whole), process_(process) {
+    std::set<int> all;
+    for (const Device& d : whole.order->devices()) all.insert(d.process_index);
+    if (all.erase(process) > 0) part_.peers.assign(all.begin(), all.end());
+  }
+
+  LocalPart run() {
+    mine_.order = whole_.order;
+    mine_.transfers = whole_.transfers;
+    mine_.base_count = whole_.base_count;
+    mine_.peak_bytes = whole_.peak_bytes;
+    for (const Port& p : whole_.inputs) mine_.inputs.push_back(port(p));
+    for (const Port& p : whole_.outputs) mine_.outputs.push_back(port(p));
+    mine_.scratch_bytes = whole_.scratch_bytes;
+    for (std::size_t d = 0; d < mine_.scratch_bytes.size(); d++)
+      if (!here(static_cast<int>(d))) mine_.scratch_bytes[d] = 0;
+    for (const Step& s : whole_.steps) {
+      step_ = &s;
+      note(s.body.index());
+      std::visit([&](const auto& body) { add(body); }, s.body);
+    }
+    part_.program = std::make_shared<const Program>(std::move(mine_));
+    return std::move(part_);
+  }
+
+ private:
+  int process_of(int device) const {
+    return whole_.order->devices()[static_cast<std::size_t>(device)].process_index;
+  }
+  bool here(int device) const { return process_of(device) == process_; }
+  template <class... Numbers> void note(Numbers... numbers) {
+    for (const std::uint64_t x : {static_cast<std::uint64_t>(numbers)...})
+      part_.fingerprint = hash_mix(part_.fingerprint, x);
+  }
+
+  Port port(const Port& from) const {
+    Port to{from.shape, from.dtype, from.layout, {}, {}, {}, from.alias};
+    for (std::size_t i = 0; i < from.devices.size(); i++) {
+      if (!here(from.devices[i])) continue;
+      to.bases.push_back(from.bases[i]);
+      to.bytes.push_back(from.bytes[i]);
+      to.devices.push_back(from.devices[i]);
+    }
+    return to;
+  }
+
+  template <class Body> void put(Body body) {
+    if (body.items.empty()) return;
+    mine_.steps.push_back({std::move(body), step_->label, step_->where});
+  }
+
+  template <class Body> void add(const Body& body) {
+    note(body.items.size());
+    Body own = body;
+    std::erase_if(own.items, [&](const auto& item) { return !here(item.device); });
+    put(std::move(own));
+  }
+
+  void add(const ProgramCall&) {
+    throw CompileError(fmt::format(
+        "load: {} ({}:{}) runs on devices of several processes. Loops run within one process so far. Give it "
+        "arrays on local_devices(), or write its steps out.",
+        step_->label.empty() ? "a loop" : step_->label, step_->where.file, step_->where.line));
+  }
+
+  void add(const Exchange& x) {
+    note(x.items.size(), x.dtype, x.reducer);
+    Exchange own = x;
+    own.items.clear();
+    packs_ = {};
+    packs_.dtype = x.dtype;
+    used_.assign(whole_.scratch_bytes.size(), 0);
+    sent_.clear();
+    received_.clear();
+    for (const Exchange::Item& item : x.items) {
+      Exchange::Item to = item;
+      to.pieces.clear();
+      for (const Exchange::Piece& p : item.pieces) add_piece(x, item, p, to);
+      if (here(item.device)) own.items.push_back(std::move(to));
+    }
+    put(std::move(packs_));
+    for (auto* const boxes : {&sent_, &received_})
+      for (PartBox& b : *boxes) {
+        b.step = mine_.steps.size();
+        part_.boxes.push_back(b);
+      }
+    put(std::move(own));
+  }
+
+  /// `to`: what this process does of the item, if it is its own.
+  void add_piece(const Exchange& x, const Exchange::Item& item, const Exchange::Piece& p,
+                 Exchange::Item& to) {
+    const std::uint64_t bytes = static_cast<std::uint64_t>(num_elements(p.extents)) * itemsize(x.dtype);
+    const bool mine = here(item.device), packed = is_packed(p);
+    const bool mixed = bytes > 0 && std::any_of(p.sources.begin(), p.sources.end(), [&](const auto& s) {
+                         return process_of(s.device) != process_of(item.device);
+                       });
+    if (!mixed) {
+      if (mine) to.pieces.push_back(p);
+      return;
+    }
+    Exchange::Piece own = p;
+    own.src_strides = row_major(p.extents);  // all sources of a piece have the same
+    own.sources.clear();
+    for (const Exchange::Source& s : p.sources) {
+      const bool crosses = process_of(s.device) != process_of(item.device);
+      if (crosses) note(s.device, item.device, bytes);
+      const std::uint64_t tag = crosses ? next_tag_++ : 0;
+      Exchange::Source from = s;
+      if (mine && crosses) {
+        from = place(s, item.device, bytes);
+        received_.push_back({0, false, process_of(s.device), tag, from.ref, bytes});
+      } else if (!packed && here(s.device) && (mine || crosses)) {
+        from = pack(p, s, bytes);
+      }
+      if (crosses && here(s.device))
+        sent_.push_back({0, true, process_of(item.device), tag, from.ref, bytes});
+      own.sources.push_back(from);
+    }
+    if (mine) to.pieces.push_back(std::move(own));
+  }
+
+  /// Room for one parcel behind the scratch of a device here, as the source of a piece.
+  Exchange::Source place(const Exchange::Source& s, int device, std::uint64_t bytes) {
+    const auto d = static_cast<std::size_t>(device);
+    const auto aligned = [](std::uint64_t n) {
+      return (n + parcel_alignment - 1) / parcel_alignment * parcel_alignment;
+    };
+    const std::uint64_t offset = aligned(whole_.scratch_bytes[d]) + used_[d];
+    used_[d] += aligned(bytes);
+    mine_.scratch_bytes[d] = std::max(mine_.scratch_bytes[d], offset + bytes);
+    return {{static_cast<std::uint32_t>(device), offset}, s.device, bytes, 0};
+  }
+
+  /// The same box in a row.
+  Exchange::Source pack(const Exchange::Piece& p, const Exchange::Source& s, std::uint64_t bytes) {
+    const Exchange::Source to = place(s, s.device, bytes);
+    packs_.items.push_back(
+        {s.device, to.ref, bytes, false, {{p.extents, p.src_strides, row_major(p.extents), to.ref, {s}}}});
+    return to;
+  }
+
+  const Program& whole_;
+  int process_;
+  LocalPart part_;
+  Program mine_;
+  const Step* step_ = nullptr;
+  std::uint64_t next_tag_ = 0;
+  Exchange packs_;                   // what the step packs before it sends
+  std::vector<std::uint64_t> used_;  // device -> bytes of the step's parcels there
+  std::vector<PartBox> sent_, received_;
+};
+
+}  // namespace
+
+bool spans_processes(const Program& program, int process) {
+  const std::vector<Device>& all = program.order->devices();
+  return std::any_of(all.begin(), all.end(), [&](const Device& d) { return d.process_index != process; });
+}
+
+LocalPart local_part(const Program& program, int process) { return Splitter(program, process).run(); }
+
+}  // namespace shardarray

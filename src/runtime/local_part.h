@@ -1,0 +1,36 @@
+// What one process does of a program that spans several.
+#pragma once
+#include <cstdint>
+#include <memory>
+#include <vector>
+
+#include "runtime/program.h"
+
+namespace shardarray {
+
+/// A box that every run sends to another process or receives from there.
+struct PartBox {
+  std::size_t step = 0;  ///< of the part's program, before which it moves; later boxes have no earlier one
+  bool sent = false;     ///< else received
+  int peer = 0;
+  std::uint64_t tag = 0;
+  Ref ref;  ///< of its first byte
+  std::uint64_t bytes = 0;
+};
+
+struct LocalPart {
+  /// The whole program's bases, of which this process has those of its own devices and instances: ports list only these, steps
+  /// have only items of these devices. What other devices' boxes bring stands in scratch that is added to the arenas.
+  std::shared_ptr<const Program> program;
+  std::vector<PartBox> boxes;
+  std::vector<int>
+      peers;  ///< the other processes of the program, ascending; none where this one has no device in it
+  std::uint64_t fingerprint = 0;  ///< of the whole program: the same in all processes
+};
+
+/// Whether devices of other processes than this take part.
+bool spans_processes(const Program& program, int process);
+/// Throws CompileError for what cannot be split yet.
+LocalPart local_part(const Program& program, int process);
+
+}  // namespace shardarray

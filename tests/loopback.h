@@ -1,0 +1,337 @@
+// Several processes in one: each is a platform of its own with a part of the devices, runs in a thread, and sends its boxes through a
+// hub, which delivers them late and in any order. Every one sees itself as process 0, as this process is, and the others counted
+// from there.
+#pragma once
+#include <algorithm>
+#include <atomic>
+#include <chrono>
+#include <condition_variable>
+#include <cstring>
+#include <deque>
+#include <functional>
+#include <future>
+#include <map>
+#include <memory>
+#include <mutex>
+#include <random>
+#include <string>
+#include <thread>
+#include <tuple>
+#include <utility>
+#include <vector>
+
+#include "runtime/devices.h"
+#include "runtime/transport.h"
+#include "shardarray/error.h"
+
+namespace shardarray::testing {
+
+/// What lies between the processes. They are numbered as the hub sees them.
+class Hub {
+ public:
+  Hub() : worker_([this] { work(); }) { worker_.detach(); }
+
+  /// Called for what is posted, before it is: it may throw, or say that the box is lost.
+  std::function<bool(int from)> keeps = [](int) { return true; };
+  std::function<void(int at)> before_complete = [](int) {};
+  std::atomic<int> deadline_ms{60'000};
+  std::atomic<int> posted{0}, completed{0};
+
+  /// Runs of two processes, each counted in the order in which both begin them.
+  struct Pair {
+    int low, high;
+    std::uint64_t number;
+    auto operator<=>(const Pair&) const = default;
+  };
+  void begin(const Pair& pair, int who, std::uint64_t fingerprint) {
+    std::vector<Half> ended;
+    std::string divergence;
+    {
+      const std::lock_guard lock(mutex_);
+      Shared& s = runs_[pair];
+      s.open++;
+      (who == pair.low ? s.low : s.high) = fingerprint;
+      if (s.open == 2 && s.low != s.high) {
+        s.failure = divergence =
+            "loopback: processes run different programs at run " + std::to_string(pair.number);
+        ended = take_all(s);
+      }
+    }
+    for (const Half& h : ended) h.fail(divergence);
+    if (divergence.empty()) return;
+    leave(pair);
+    throw TransportError(divergence);
+  }
+  void leave(const Pair& pair) {
+    const std::lock_guard lock(mutex_);
+    if (++runs_[pair].left == 2) runs_.erase(pair);
+  }
+  void fail(const Pair& pair, const std::string& why) {
+    std::vector<Half> ended;
+    {
+      const std::lock_guard lock(mutex_);
+      Shared& s = runs_[pair];
+      if (s.failure.empty()) s.failure = why;
+      ended = take_all(s);
+    }
+    for (const Half& h : ended) h.fail(why);
+  }
+  void put(const Pair& pair, int from, bool sent, const Parcel& parcel, LateEnd end) {
+    const Half half{parcel, end, Clock::now()};
+    std::string failure;
+    std::unique_lock lock(mutex_);
+    Shared& s = runs_[pair];
+    if (!s.failure.empty()) {
+      failure = s.failure;
+      lock.unlock();
+      return half.fail(failure);
+    }
+    auto& other = s.waiting[!sent];
+    const auto found = other.find({from, parcel.tag});
+    if (found == other.end()) {
+      s.waiting[sent].emplace(std::pair(from, parcel.tag), half);
+      return;
+    }
+    std::pair<Half, Half> box{half, found->second};  // from, to
+    if (!sent) std::swap(box.first, box.second);
+    other.erase(found);
+    if (random_() % 4 != 0) {
+      boxes_.push_back(box);
+      changed_.notify_all();
+      return;
+    }
+    lock.unlock();
+    deliver(box);
+  }
+
+ private:
+  using Clock = std::chrono::steady_clock;
+  struct Half {
+    Parcel parcel;
+    LateEnd end;
+    Clock::time_point since;
+    void fail(const std::string& why) const { end(std::make_exception_ptr(TransportError(why))); }
+  };
+  struct Shared {
+    int open = 0, left = 0;
+    std::uint64_t low = 0, high = 0;  // fingerprints
+    std::string failure;
+    std::map<std::pair<int, std::uint64_t>, Half> waiting[2];  // by sender and tag: receivers, senders
+  };
+
+  static std::vector<Half> take_all(Shared& s) {
+    std::vector<Half> all;
+    for (auto& side : s.waiting) {
+      for (auto& [key, half] : side) all.push_back(half);
+      side.clear();
+    }
+    return all;
+  }
+  static void deliver(const std::pair<Half, Half>& box) {
+    const auto& [from, to] = box;
+    if (from.parcel.bytes != to.parcel.bytes) {
+      from.fail("loopback: sizes differ");
+      to.fail("loopback: sizes differ");
+      return;
+    }
+    if (to.parcel.bytes > 0) std::memcpy(to.parcel.memory, from.parcel.memory, to.parcel.bytes);
+    from.end();
+    to.end();
+  }
+  void work() {
+    std::unique_lock lock(mutex_);
+    for (;;) {
+      changed_.wait_for(lock, std::chrono::milliseconds(20), [&] { return !boxes_.empty(); });
+      std::vector<std::pair<Half, std::uint64_t>> late;
+      const auto limit = std::chrono::milliseconds(deadline_ms.load());
+      for (auto& [pair, s] : runs_)
+        for (auto& side : s.waiting)
+          for (auto it = side.begin(); it != side.end();) {
+            if (Clock::now() - it->second.since < limit) {
+              ++it;
+              continue;
+            }
+            late.emplace_back(it->second, it->first.second);
+            it = side.erase(it);
+          }
+      std::vector<std::pair<Half, Half>> boxes(boxes_.begin(), boxes_.end());
+      boxes_.clear();
+      std::shuffle(boxes.begin(), boxes.end(), random_);
+      const bool pauses = random_() % 4 == 0;
+      lock.unlock();
+      if (pauses) std::this_thread::sleep_for(std::chrono::microseconds(50));
+      for (const auto& [half, tag] : late)
+        half.fail("loopback: nothing came of box " + std::to_string(tag) + " within the deadline");
+      for (const auto& box : boxes) deliver(box);
+      lock.lock();
+    }
+  }
+
+  std::mutex mutex_;
+  std::condition_variable changed_;
+  std::map<Pair, Shared> runs_;
+  std::deque<std::pair<Half, Half>> boxes_;
+  std::mt19937 random_{7};
+  std::thread worker_;
+};
+
+class LoopTransport final : public Transport {
+ public:
+  LoopTransport(Hub& hub, int own, int processes) : hub_(hub), own_(own), processes_(processes) {}
+
+  std::unique_ptr<TransportRun> begin(std::span<const int> peers, std::uint64_t fingerprint) override {
+    auto run = std::make_unique<Run>(*this);
+    for (const int p : peers) {
+      const int peer = (p + own_) % processes_;
+      Hub::Pair pair{std::min(own_, peer), std::max(own_, peer), 0};
+      {
+        const std::lock_guard lock(mutex_);
+        pair.number = begun_[peer]++;
+      }
+      try {
+        hub_.begin(pair, own_, fingerprint);
+      } catch (...) {
+        run->fail(std::current_exception());
+        throw;
+      }
+      run->pairs[p] = pair;
+    }
+    return run;
+  }
+
+ private:
+  struct Run final : TransportRun {
+    explicit Run(LoopTransport& t) : transport(t) {}
+    ~Run() override {
+      for (const auto& [p, pair] : pairs) transport.hub_.leave(pair);
+    }
+    void post(const Parcel& parcel, LateEnd ended) override {
+      Hub& hub = transport.hub_;
+      hub.posted++;
+      if (!hub.keeps(transport.own_)) return ended();
+      hub.put(pairs.at(parcel.peer), transport.own_, true, parcel, ended);
+    }
+    void complete(const Parcel& parcel, LateEnd ended) override {
+      Hub& hub = transport.hub_;
+      hub.completed++;
+      hub.before_complete(transport.own_);
+      hub.put(pairs.at(parcel.peer), (parcel.peer + transport.own_) % transport.processes_, false, parcel,
+              ended);
+    }
+    void fail(const std::exception_ptr& why) noexcept override {
+      std::string text = "a failure";
+      try {
+        std::rethrow_exception(why);
+      } catch (const std::exception& e) { text = e.what(); }
+      const std::string all = "loopback: process " + std::to_string(transport.own_) + " failed: " + text;
+      for (const auto& [p, pair] : pairs) transport.hub_.fail(pair, all);
+    }
+    LoopTransport& transport;
+    std::map<int, Hub::Pair> pairs;  // by the peer's number as the program has it
+  };
+
+  Hub& hub_;
+  int own_, processes_;
+  std::mutex mutex_;
+  std::map<int, std::uint64_t> begun_;
+};
+
+/// The backend of one process: the CPU's, which has a part of the devices.
+class ProcessBackend final : public Backend {
+ public:
+  ProcessBackend(Hub& hub, std::string name, int own, int processes, int devices)
+      : transport_(hub, own, processes),
+        real_(make_cpu_backend(devices, &transport_)),
+        name_(std::move(name)),
+        own_(own),
+        processes_(processes) {}
+  const char* platform() const override { return name_.c_str(); }
+  int device_count() const override { return real_->device_count(); }
+  Device device(int local) const override { return global(own_ * device_count() + local); }
+  std::vector<Device> devices() const override {
+    std::vector<Device> all;
+    for (int id = 0; id < processes_ * device_count(); id++) all.push_back(global(id));
+    return all;
+  }
+  const Target& target() const override { return real_->target(); }
+  using Backend::allocate;
+  BufferRef allocate(int device, std::size_t bytes) override { return real_->allocate(device, bytes); }
+  void deallocate(Buffer* b) override { real_->deallocate(b); }
+  void copy_from_host(const BufferRef& to, const void* from, std::size_t bytes) override {
+    real_->copy_from_host(to, from, bytes);
+  }
+  void copy_to_host(void* to, const BufferRef& from, std::size_t bytes) override {
+    real_->copy_to_host(to, from, bytes);
+  }
+  std::unique_ptr<Executable> load(std::shared_ptr<const Program> program) override {
+    return real_->load(std::move(program));
+  }
+  std::unique_ptr<Executable> load_part(std::shared_ptr<const LocalPart> part) override {
+    return real_->load_part(std::move(part));
+  }
+  MemoryStats memory_stats(int device) const override { return real_->memory_stats(device); }
+
+ private:
+  Device global(int id) const {
+    Device d;
+    d.id = id;
+    d.platform = d.kind = name_;
+    d.process_index = (id / device_count() - own_ + processes_) % processes_;
+    return d;
+  }
+  LoopTransport transport_;
+  std::unique_ptr<Backend> real_;
+  std::string name_;
+  int own_, processes_;
+};
+
+/// So many processes with eight devices in all.
+class World {
+ public:
+  explicit World(int processes) : size(processes) {
+    for (int p = 0; p < processes; p++) {
+      names.push_back("p" + std::to_string(p) + "of" + std::to_string(processes));
+      making() = {&hub, names.back(), p, processes};
+      add_platform(names.back(), [] {
+        const Making& m = making();
+        return std::unique_ptr<Backend>(
+            std::make_unique<ProcessBackend>(*m.hub, m.name, m.own, m.processes, 8 / m.processes));
+      });
+      backend(names.back());
+    }
+  }
+  static World& of(int processes) {
+    static World& two = *new World(2);
+    static World& four = *new World(4);
+    return processes == 2 ? two : four;
+  }
+
+  /// f(number, devices) in every process at once; what each of them returned or threw.
+  template <class F> auto run(F f) {
+    using Result = decltype(f(0, std::vector<Device>()));
+    std::vector<std::future<Result>> all;
+    for (int p = 0; p < size; p++)
+      all.push_back(std::async(std::launch::async, [this, f, p] {
+        return f(p, shardarray::devices(names[static_cast<std::size_t>(p)]));
+      }));
+    for (auto& one : all) one.wait();
+    return all;
+  }
+
+  const int size;
+  Hub hub;
+  std::vector<std::string> names;
+
+ private:
+  struct Making {
+    Hub* hub;
+    std::string name;
+    int own, processes;
+  };
+  static Making& making() {
+    static Making& m = *new Making{};
+    return m;
+  }
+};
+
+}  // namespace shardarray::testing
