@@ -191,7 +191,7 @@ TEST_CASE("promises: every exception is an Error with a text") {
 }
 
 TEST_CASE("promises: ops inside a Site carry its line, and errors the outermost name") {
-  const sa::Where outer{"outer.cpp", 7}, inner{"inner.cpp", 9};
+  const sa::Where outer = sa::Where::here("outer.cpp", 7), inner = sa::Where::here("inner.cpp", 9);
   const sa::Site site(outer, "my_function");
   const sa::Site within(inner, "helper");
   const Array x = sa::ones({2}) + 1;
