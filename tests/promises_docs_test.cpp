@@ -318,7 +318,7 @@ TEST_CASE("promises: edges as JAX and optax 2026 have them") {
   for (const sa::TakeMode mode : {sa::TakeMode::fill, sa::TakeMode::clip})
     CHECK_THROWS_WITH_AS(
         sa::take(nothing(), integers({0, 1}), 0, mode),
-        "take: float32[0] has no elements along axis 0, and there are 2 indices. An index needs an "
+        "take: f32[0] has no elements along axis 0, and there are 2 indices. An index needs an "
         "element. Check the size first.",
         sa::ShapeError);
   CHECK(sa::take(sa::zeros({0, 3}), integers({}), 0).shape() == Shape{0, 3});

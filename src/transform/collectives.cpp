@@ -8,6 +8,7 @@
 
 #include "base/sizes.h"
 #include "graph/trace_state.h"
+#include "ops/api.h"
 #include "ops/record.h"
 #include "shardarray/ops.h"
 
@@ -151,7 +152,8 @@ Array pmean(const Array& x, const NamedAxes& axis, const GroupOptions& o, Where 
   Attrs a;
   set_groups(a, o.groups, axes, false, "pmean");
   Array sum = psum(x, axis, o, w);
-  if (!is_inexact(sum.dtype())) sum = prim::cast(sum, DType::float32, type_of(sum).weak);
+  const bool weak = type_of(sum).weak;
+  sum = prim::cast(sum, api::to_inexact({sum.dtype(), weak}).dtype, weak);
   return sum / prim::like(sum, static_cast<double>(parts_of(a, axes)));
 }
 Array pmax(const Array& x, const NamedAxes& axis, const GroupOptions& o, Where w) {
