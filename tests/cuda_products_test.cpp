@@ -254,7 +254,7 @@ TEST_CASE("cuda products: what the own kernel keeps") {
 TEST_CASE("cuda products: random steps, every one against plain loops") {
   Random r(13);
   int rows = 0, batches = 0, addresses = 0, singles = 0;
-  for (int repeat = 0; repeat < (testing::full_scale() ? 20'000 : 2'000); repeat++) {
+  for (int repeat = 0; repeat < (testing::full_scale() ? 6'000 : 600); repeat++) {
     Gemm gemm;
     constexpr DType kinds[][2] = {{float32, float32}, {float64, float64}, {bfloat16, float32}};
     gemm.in = kinds[repeat % 3][0];
@@ -298,7 +298,7 @@ TEST_CASE("cuda products: random steps, every one against plain loops") {
     for (const ProductCall& c : split.calls) rows += c.result.columns > 4;
   }
   // Every form came up often.
-  for (const int n : {rows, batches, addresses, singles}) CHECK(n > 100);
+  for (const int n : {rows, batches, addresses, singles}) CHECK(n > 30);
 }
 
 }  // namespace cuda_products_test

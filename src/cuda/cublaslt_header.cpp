@@ -24,15 +24,12 @@ template <class R, class... A, class S, class... B> constexpr bool same_call(R (
 SHARDARRAY_SAME(version, cublasLtGetVersion);
 SHARDARRAY_SAME(create, cublasLtCreate);
 SHARDARRAY_SAME(status_name, cublasLtGetStatusName);
-SHARDARRAY_SAME(product_create, cublasLtMatmulDescCreate);
+SHARDARRAY_SAME(product_init, cublasLtMatmulDescInit_internal);
 SHARDARRAY_SAME(product_set, cublasLtMatmulDescSetAttribute);
-SHARDARRAY_SAME(product_destroy, cublasLtMatmulDescDestroy);
-SHARDARRAY_SAME(layout_create, cublasLtMatrixLayoutCreate);
+SHARDARRAY_SAME(layout_init, cublasLtMatrixLayoutInit_internal);
 SHARDARRAY_SAME(layout_set, cublasLtMatrixLayoutSetAttribute);
-SHARDARRAY_SAME(layout_destroy, cublasLtMatrixLayoutDestroy);
-SHARDARRAY_SAME(preference_create, cublasLtMatmulPreferenceCreate);
+SHARDARRAY_SAME(preference_init, cublasLtMatmulPreferenceInit_internal);
 SHARDARRAY_SAME(preference_set, cublasLtMatmulPreferenceSetAttribute);
-SHARDARRAY_SAME(preference_destroy, cublasLtMatmulPreferenceDestroy);
 SHARDARRAY_SAME(find_algorithms, cublasLtMatmulAlgoGetHeuristic);
 SHARDARRAY_SAME(check_algorithm, cublasLtMatmulAlgoCheck);
 SHARDARRAY_SAME(multiply, cublasLtMatmul);
@@ -56,6 +53,9 @@ static_assert(CublasLt::most_workspace == CUBLASLT_MATMUL_PREF_MAX_WORKSPACE_BYT
 
 using Found = cublasLtMatmulHeuristicResult_t;
 using Ours = CublasLt::Candidate;
+static_assert(sizeof(CublasLt::Product) == sizeof(cublasLtMatmulDescOpaque_t) &&
+              sizeof(CublasLt::Layout) == sizeof(cublasLtMatrixLayoutOpaque_t) &&
+              sizeof(CublasLt::Preference) == sizeof(cublasLtMatmulPreferenceOpaque_t));
 static_assert(sizeof(CublasLt::Algorithm) == sizeof(cublasLtMatmulAlgo_t) && sizeof(Ours) == sizeof(Found));
 static_assert(offsetof(Ours, algorithm) == offsetof(Found, algo) &&
               offsetof(Ours, workspace) == offsetof(Found, workspaceSize) &&

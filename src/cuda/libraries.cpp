@@ -59,15 +59,13 @@ CublasLt open_cublas_lt() {
   calls.find(c.version, "cublasLtGetVersion");
   calls.find(c.create, "cublasLtCreate");
   calls.find(c.status_name, "cublasLtGetStatusName");
-  calls.find(c.product_create, "cublasLtMatmulDescCreate");
+  // The header's own functions of these names without `_internal` are inline, and call them.
+  calls.find(c.product_init, "cublasLtMatmulDescInit_internal");
   calls.find(c.product_set, "cublasLtMatmulDescSetAttribute");
-  calls.find(c.product_destroy, "cublasLtMatmulDescDestroy");
-  calls.find(c.layout_create, "cublasLtMatrixLayoutCreate");
+  calls.find(c.layout_init, "cublasLtMatrixLayoutInit_internal");
   calls.find(c.layout_set, "cublasLtMatrixLayoutSetAttribute");
-  calls.find(c.layout_destroy, "cublasLtMatrixLayoutDestroy");
-  calls.find(c.preference_create, "cublasLtMatmulPreferenceCreate");
+  calls.find(c.preference_init, "cublasLtMatmulPreferenceInit_internal");
   calls.find(c.preference_set, "cublasLtMatmulPreferenceSetAttribute");
-  calls.find(c.preference_destroy, "cublasLtMatmulPreferenceDestroy");
   calls.find(c.find_algorithms, "cublasLtMatmulAlgoGetHeuristic");
   calls.find(c.check_algorithm, "cublasLtMatmulAlgoCheck");
   calls.find(c.multiply, "cublasLtMatmul");

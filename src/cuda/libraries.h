@@ -27,9 +27,16 @@ struct Nvrtc {
 /// name, which gives 0 where all went well; numbers and structs are those of its header, as cublaslt_header.cpp checks.
 struct CublasLt {
   using Handle = struct CublasLtHandleObject*;
-  using Product = struct CublasLtProductObject*;
-  using Layout = struct CublasLtLayoutObject*;
-  using Preference = struct CublasLtPreferenceObject*;
+  /// Descriptions, which hold no memory.
+  struct Product {
+    std::uint64_t data[32] = {};
+  };
+  struct Layout {
+    std::uint64_t data[8] = {};
+  };
+  struct Preference {
+    std::uint64_t data[8] = {};
+  };
   struct Algorithm {
     std::uint64_t data[8] = {};
   };
@@ -52,25 +59,24 @@ struct CublasLt {
   std::size_t (*version)();
   int (*create)(Handle* to);  ///< for the GPU that the thread has set
   const char* (*status_name)(int status);
-  int (*product_create)(Product* to, int compute_type, int scale_type);
-  int (*product_set)(Product product, int attribute, const void* value, std::size_t bytes);
-  int (*product_destroy)(Product product);
-  int (*layout_create)(Layout* to, int type, std::uint64_t rows, std::uint64_t columns, std::int64_t ld);
-  int (*layout_set)(Layout layout, int attribute, const void* value, std::size_t bytes);
-  int (*layout_destroy)(Layout layout);
-  int (*preference_create)(Preference* to);
-  int (*preference_set)(Preference preference, int attribute, const void* value, std::size_t bytes);
-  int (*preference_destroy)(Preference preference);
+  int (*product_init)(Product* to, std::size_t bytes, int compute_type, int scale_type);
+  int (*product_set)(Product* to, int attribute, const void* value, std::size_t bytes);
+  int (*layout_init)(Layout* to, std::size_t bytes, int type, std::uint64_t rows, std::uint64_t columns,
+                     std::int64_t ld);
+  int (*layout_set)(Layout* to, int attribute, const void* value, std::size_t bytes);
+  int (*preference_init)(Preference* to, std::size_t bytes);
+  int (*preference_set)(Preference* to, int attribute, const void* value, std::size_t bytes);
   /// Up to `wanted` of them, which it guesses to be the fastest, in that order.
-  int (*find_algorithms)(Handle handle, Product product, Layout first, Layout second, Layout added, Layout result,
-                         Preference preference, int wanted, Candidate* to, int* found);
-  int (*check_algorithm)(Handle handle, Product product, Layout first, Layout second, Layout added, Layout result,
-                         const Algorithm* algorithm, Candidate* to);
+  int (*find_algorithms)(Handle handle, const Product* product, const Layout* first, const Layout* second,
+                         const Layout* added, const Layout* result, const Preference* preference, int wanted,
+                         Candidate* to, int* found);
+  int (*check_algorithm)(Handle handle, const Product* product, const Layout* first, const Layout* second,
+                         const Layout* added, const Layout* result, const Algorithm* algorithm, Candidate* to);
   /// result = alpha first second + beta added
-  int (*multiply)(Handle handle, Product product, const void* alpha, const void* first, Layout first_layout,
-                  const void* second, Layout second_layout, const void* beta, const void* added,
-                  Layout added_layout, void* result, Layout result_layout, const Algorithm* algorithm,
-                  void* workspace, std::size_t workspace_bytes, Stream stream);
+  int (*multiply)(Handle handle, const Product* product, const void* alpha, const void* first,
+                  const Layout* first_layout, const void* second, const Layout* second_layout, const void* beta,
+                  const void* added, const Layout* added_layout, void* result, const Layout* result_layout,
+                  const Algorithm* algorithm, void* workspace, std::size_t workspace_bytes, Stream stream);
 };
 
 /// These open a library at the first call: by its name, else in `lib64` of CUDA_HOME, of CUDA_PATH, of /usr/local/cuda. They throw
