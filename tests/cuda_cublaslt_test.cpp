@@ -33,8 +33,10 @@ Array put(const Array& x, const P& spec) { return platform_test::put(x, mesh_on(
 
 std::string text_of(const std::string& name, const std::string& settings) {
   const auto [status, text] =
-      fake_process(name, "SHARDARRAY_CPU_DEVICES=8 SHARDARRAY_CUDA_LOGICAL_DEVICES=8 SHARDARRAY_PLATFORM=cuda "
-                         "SHARDARRAY_CODEGEN=off " + settings);
+      fake_process(name,
+                   "SHARDARRAY_CPU_DEVICES=8 SHARDARRAY_CUDA_LOGICAL_DEVICES=8 SHARDARRAY_PLATFORM=cuda "
+                   "SHARDARRAY_CODEGEN=off " +
+                       settings);
   CHECK_MESSAGE(status == 0, text);
   CHECK_MESSAGE(text.find("1 passed | 0 failed |") != text.npos, text);
   return text;
@@ -105,13 +107,16 @@ TEST_CASE("cuda cuBLASLt: what it refuses, and a library that is not there") {
   CublasLt broken{};
   broken.product_init = [](CublasLt::Product*, std::size_t, int, int) { return 1; };
   broken.status_name = [](int) { return "CUBLAS_STATUS_NOT_INITIALIZED"; };
-  CHECK(sa::cpu_test::message_of<sa::CompileError>([&] { sa::cuda::describe_product(broken, call_of(4, 5, 6)); }) ==
-        "cuda: cublasLtMatmulDescInit failed: CUBLAS_STATUS_NOT_INITIALIZED. Large products are made by cuBLASLt "
+  CHECK(sa::cpu_test::message_of<sa::CompileError>(
+            [&] { sa::cuda::describe_product(broken, call_of(4, 5, 6)); }) ==
+        "cuda: cublasLtMatmulDescInit failed: CUBLAS_STATUS_NOT_INITIALIZED. Large products are made by "
+        "cuBLASLt "
         "13. Install one that works.");
   CHECK(sa::cpu_test::message_of<sa::CompileError>([] {
           sa::cuda::open_cuda_library("libcublasLt.so.0", "Large products are made by cuBLASLt 13");
         }) ==
-        "cuda: libcublasLt.so.0: cannot open shared object file: No such file or directory. Large products are made "
+        "cuda: libcublasLt.so.0: cannot open shared object file: No such file or directory. Large products "
+        "are made "
         "by cuBLASLt 13. Install CUDA 13's toolkit, or name its folder in CUDA_HOME.");
 }
 
@@ -180,10 +185,12 @@ TEST_CASE("cuda process: products of every float" * doctest::skip()) {
     CAPTURE(name(t));
     const std::uint64_t before = products(2);
     const auto f = sa::jit([&](const Array& x, const Array& y) {
-      return sa::grad([&](const Array& p) { return sa::sum(sa::square(sa::matmul(p, y))); })(x).astype(sa::float32);
+      return sa::grad([&](const Array& p) { return sa::sum(sa::square(sa::matmul(p, y))); })(x).astype(
+          sa::float32);
     });
     const std::vector<double> want = f(a.astype(t), b.astype(t)).to_vector<double>(),
-                              got = f(put(a.astype(t), P("x", "y")), put(b.astype(t), P("y"))).to_vector<double>();
+                              got = f(put(a.astype(t), P("x", "y")), put(b.astype(t), P("y")))
+                                        .to_vector<double>();
     double most = 0, error = 0;
     for (std::size_t k = 0; k < want.size(); k++) {
       most = std::max(most, std::abs(want[k]));
@@ -194,11 +201,12 @@ TEST_CASE("cuda process: products of every float" * doctest::skip()) {
     CHECK(error <= most * (t == sa::float16 ? 2e-3 : t == sa::bfloat16 ? 2e-2 : 2e-6));
     CHECK((products(2) > before) == !singles);
   }
-  CHECK(products() > 8);
+  CHECK(products() >= 8);  // two a dtype
   // A loop whose body is a program of its own, run after run.
   const Array w = numbers({8, 8}) * 0.02f;
   const auto powers = sa::jit([](const Array& m) {
-    return sa::fori_loop(0, 6, [&](const Array&, const Array& v) { return sa::matmul(v, m); }, m);
+    return sa::fori_loop(
+        0, 6, [&](const Array&, const Array& v) { return sa::matmul(v, m); }, m);
   });
   const std::uint64_t before = products();
   const auto wanted = powers(w).to_vector<float>(), made = powers(put(w, P("x"))).to_vector<float>();
@@ -256,9 +264,10 @@ TEST_CASE("cuda process: a product that fails" * doctest::skip()) {
     if (message.find("cuda: cublasLtMatmul failed on GPU 0 (fake GPU) in '") != 0) continue;
     CHECK(call == "cublasLtMatmul");
     CHECK_MESSAGE(message.find("cuda_cublaslt_test.cpp:") != message.npos, message);
-    CHECK_MESSAGE(message.find("): CUBLAS_STATUS_EXECUTION_FAILED. It had no effect; the GPU can still be used. "
-                               "Please report this.") != message.npos,
-                  message);
+    CHECK_MESSAGE(
+        message.find("): CUBLAS_STATUS_EXECUTION_FAILED. It had no effect; the GPU can still be used. "
+                     "Please report this.") != message.npos,
+        message);
     CHECK(f(x).to_vector<float>() == want);
     return;
   }
@@ -291,27 +300,34 @@ TEST_CASE("cuda cuBLASLt: the fastest of its algorithms makes large products, an
   const std::string none = "SHARDARRAY_CACHE_DIR= " + all_by_library;
   says(none + "SHARDARRAY_FAKE_CUBLASLT=1", "algorithm 0 after 2 products");  // the first guess
   // Four that may be used, each called 21 times.
-  says(kept + "SHARDARRAY_FAKE_GUESSED_PRODUCTS=1000 SHARDARRAY_FAKE_CUBLASLT=1", "algorithm 3 after 86 products");
-  const std::string found = says(
-      kept + "SHARDARRAY_FAKE_GUESSED_PRODUCTS=1000 SHARDARRAY_FAKE_CUBLASLT=broken", "algorithm 3 after 2 products");
+  says(kept + "SHARDARRAY_FAKE_GUESSED_PRODUCTS=1000 SHARDARRAY_FAKE_CUBLASLT=1",
+       "algorithm 3 after 86 products");
+  const std::string found =
+      says(kept + "SHARDARRAY_FAKE_GUESSED_PRODUCTS=1000 SHARDARRAY_FAKE_CUBLASLT=broken",
+           "algorithm 3 after 2 products");
   CHECK(count_of(in_slow_kernel, found) == 0);
   // Another GPU's is not taken: less workspace is allowed there.
   says(kept + "SHARDARRAY_FAKE_CUBLASLT=1 SHARDARRAY_FAKE_ARCHITECTURE=8", "algorithm 0 after 2 products");
 }
 
-TEST_CASE("cuda cuBLASLt: without it, or where it has no algorithm, the own kernel multiplies, which is said once") {
+TEST_CASE(
+    "cuda cuBLASLt: without it, or where it has no algorithm, the own kernel multiplies, which is said "
+    "once") {
   const std::string name = "cuda process: a large product", none = "SHARDARRAY_CACHE_DIR= " + all_by_library;
   const std::string missing = text_of(name, none);
-  CHECK_MESSAGE(count_of("shardarray: cuda: the fake GPU has no cuBLASLt. SHARDARRAY_FAKE_CUBLASLT gives it one. Set "
-                         "it. Products on CUDA devices run in a slower kernel.\n",
-                         missing) == 1,
-                missing);
+  CHECK_MESSAGE(
+      count_of("shardarray: cuda: the fake GPU has no cuBLASLt. SHARDARRAY_FAKE_CUBLASLT gives it one. Set "
+               "it. Products on CUDA devices run in a slower kernel.\n",
+               missing) == 1,
+      missing);
   const std::string broken = text_of(name, none + "SHARDARRAY_FAKE_CUBLASLT=broken");
-  CHECK_MESSAGE(count_of("shardarray: cuda: cuBLASLt has no algorithm for products 70 x 80 x 70 of float32. It has them "
-                         "for what its GPU knows. Please report this. Products on CUDA devices run in a slower "
-                         "kernel.\n",
-                         broken) == 1,
-                broken);
+  CHECK_MESSAGE(
+      count_of(
+          "shardarray: cuda: cuBLASLt has no algorithm for products 70 x 80 x 70 of float32. It has them "
+          "for what its GPU knows. Please report this. Products on CUDA devices run in a slower "
+          "kernel.\n",
+          broken) == 1,
+      broken);
   for (const std::string& text : {missing, broken}) {
     CHECK(count_of(in_slow_kernel, text) == 1);
     CHECK_MESSAGE(text.find("after 0 products") != text.npos, text);

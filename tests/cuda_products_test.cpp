@@ -65,7 +65,8 @@ void multiply_call(const ProductCall& c, Memory& m) {
     REQUIRE((x->refs.size() == 1 || static_cast<std::int64_t>(x->refs.size()) == c.batch));
     REQUIRE(x->ld >= x->rows);
     REQUIRE((x->alignment <= 64 && std::has_single_bit(x->alignment)));
-    for (const Ref& r : x->refs) REQUIRE(r.offset % x->alignment == 0);
+    for (std::int64_t b = 0; b < c.batch; b++)
+      REQUIRE(place_of(*x, b, x == &c.result ? c.out : c.in).offset % x->alignment == 0);
   }
   const auto at = [](const ProductMatrix& x, bool transposed, std::int64_t row, std::int64_t column) {
     if (transposed) std::swap(row, column);
@@ -111,7 +112,8 @@ Memory random_memory(Random& r, const std::vector<DType>& types, std::int64_t el
   for (const DType t : types) {
     m.emplace_back(static_cast<std::size_t>(elements) * itemsize(t));
     const auto base = static_cast<std::uint32_t>(m.size() - 1);
-    for (std::int64_t i = 0; i < elements; i++) set_element(m, t, {base, 0}, i, static_cast<double>(pick(r, 7) - 3));
+    for (std::int64_t i = 0; i < elements; i++)
+      set_element(m, t, {base, 0}, i, static_cast<double>(pick(r, 7) - 3));
   }
   return m;
 }
@@ -157,7 +159,8 @@ TEST_CASE("cuda products: rows that follow each other are one product") {
   CHECK((s.calls[0].batch == 1 && s.calls[0].result.rows == 5 && s.calls[0].result.columns == 7));
   CHECK((s.calls[0].first.alignment == 4 && s.calls[0].second.alignment == 64));
   CHECK(s.called == std::vector<std::size_t>{0, 1, 2});
-  CHECK(split_of({placed(two, 12, 7, 20), placed(one, 18, 7, 30), placed(four, 0, 7, 0)}, r).calls.size() == 1);
+  CHECK(split_of({placed(two, 12, 7, 20), placed(one, 18, 7, 30), placed(four, 0, 7, 0)}, r).calls.size() ==
+        1);
   // A that stands column by column is a block of rows of a larger one.
   Gemm::Item half = dense(4, 5, 3, true);
   half.lda = 8;
@@ -209,7 +212,8 @@ TEST_CASE("cuda products: equal ones anywhere are one call by their addresses, o
   ProductSplit s = split_of({placed(g, 0, 0, 0), placed(g, 13, 0, 30), placed(g, 40, 0, 100), far}, r);
   REQUIRE(s.calls.size() == 1);
   CHECK((s.calls[0].by_pointers() && s.calls[0].batch == 4 && s.calls[0].second.alignment == 4));
-  s = split_of({placed(g, 0, 0, 0), placed(dense(4, 6, 3), 0, 0, 100), placed(dense(4, 5, 3, true), 0, 0, 200)}, r);
+  s = split_of(
+      {placed(g, 0, 0, 0), placed(dense(4, 6, 3), 0, 0, 100), placed(dense(4, 5, 3, true), 0, 0, 200)}, r);
   CHECK(s.calls.size() == 3);
   for (const ProductCall& c : s.calls) CHECK((c.batch == 1 && !c.by_pointers()));
   // Very many are a call a batch.
@@ -294,7 +298,8 @@ TEST_CASE("cuda products: random steps, every one against plain loops") {
     const ProductSplit split = cuda::split_products(gemm, 16, static_cast<double>(pick(r, 3) * 8));
     CAPTURE(repeat);
     check_calls(gemm, split, memory);
-    for (const ProductCall& c : split.calls) (c.by_pointers() ? addresses : c.batch > 1 ? batches : singles)++;
+    for (const ProductCall& c : split.calls)
+      (c.by_pointers() ? addresses : c.batch > 1 ? batches : singles)++;
     for (const ProductCall& c : split.calls) rows += c.result.columns > 4;
   }
   // Every form came up often.

@@ -40,7 +40,8 @@ static_assert(CublasLt::real32 == CUDA_R_32F && CublasLt::real64 == CUDA_R_64F &
               CublasLt::real16 == CUDA_R_16F && CublasLt::brain16 == CUDA_R_16BF);
 static_assert(CublasLt::compute32 == CUBLAS_COMPUTE_32F && CublasLt::compute64 == CUBLAS_COMPUTE_64F);
 static_assert(CublasLt::transpose_first == CUBLASLT_MATMUL_DESC_TRANSA &&
-              CublasLt::transpose_second == CUBLASLT_MATMUL_DESC_TRANSB && CUBLAS_OP_N == 0 && CUBLAS_OP_T == 1);
+              CublasLt::transpose_second == CUBLASLT_MATMUL_DESC_TRANSB && CUBLAS_OP_N == 0 &&
+              CUBLAS_OP_T == 1);
 static_assert(CublasLt::batch_count == CUBLASLT_MATRIX_LAYOUT_BATCH_COUNT &&
               CublasLt::batch_offset == CUBLASLT_MATRIX_LAYOUT_STRIDED_BATCH_OFFSET &&
               CublasLt::batch_mode == CUBLASLT_MATRIX_LAYOUT_BATCH_MODE &&

@@ -67,12 +67,13 @@ CudaExecutable::CudaExecutable(CudaBackend& backend, Gpu& gpu, std::shared_ptr<c
     if (l.call != nullptr)
       called = std::make_unique<Called>(
           Called{*l.call, std::make_unique<CudaExecutable>(backend, gpu, l.call->program, l.alignment)});
-    launches_.push_back({called ? nullptr : gpu_.kernel(l.kernel),
-                         {l.blocks, l.items, l.threads},
-                         tables.size(),
-                         spelled(l),
-                         std::move(called),
-                         l.products.empty() ? std::vector<ReadyProduct>() : ready_products(backend, gpu, l.products)});
+    launches_.push_back(
+        {called ? nullptr : gpu_.kernel(l.kernel),
+         {l.blocks, l.items, l.threads},
+         tables.size(),
+         spelled(l),
+         std::move(called),
+         l.products.empty() ? std::vector<ReadyProduct>() : ready_products(backend, gpu, l.products)});
     tables.insert(tables.end(), l.table.begin(), l.table.end());
     scratch_bytes_ = std::max(scratch_bytes_, l.scratch_bytes);
     for (const ReadyProduct& p : launches_.back().products) {
@@ -184,7 +185,8 @@ void CudaExecutable::ask_products(Turn& turn, const Ready& launch, std::span<voi
     const void* const first = place(call.first);
     const void* const second = place(call.second);
     void* const memory = w.scratch ? w.scratch->data : nullptr;
-    const int status = multiply(*p.library, p.handle, p.plan, first, second, place(call.result), memory, turn.stream());
+    const int status =
+        multiply(*p.library, p.handle, p.plan, first, second, place(call.result), memory, turn.stream());
     if (status != 0) turn.fail("cublasLtMatmul", p.library->status_name(status), launch.step);
   }
 }

@@ -34,8 +34,7 @@ void Gpu::refuse(const std::string& what, bool memory) {
   // Work that failed earlier says so in whichever call comes next, and in all after it.
   const Status now = stream_ != nullptr ? driver_.stream_query(stream_) : ok;
   if (now != ok && now != not_ready) lose(what);
-  if (memory)
-    throw OutOfMemory(what + " CUDA needs some memory beside the arrays. Free arrays.");
+  if (memory) throw OutOfMemory(what + " CUDA needs some memory beside the arrays. Free arrays.");
   throw DeviceError(what + " It had no effect; the GPU can still be used. Please report this.");
 }
 
@@ -215,9 +214,7 @@ void Turn::fail(const char* call, const char* status, const std::string& step) {
               false);
 }
 
-void Turn::wait() {
-  gpu_.check(gpu_.driver_.stream_synchronize(gpu_.stream_), "cudaStreamSynchronize");
-}
+void Turn::wait() { gpu_.check(gpu_.driver_.stream_synchronize(gpu_.stream_), "cudaStreamSynchronize"); }
 
 CompletionRef Turn::done(std::shared_ptr<const std::string> steps) {
   auto work = std::make_shared<Work>(gpu_, std::move(steps));

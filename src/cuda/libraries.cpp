@@ -38,7 +38,8 @@ class LibraryCalls {
 };
 
 Nvrtc open_nvrtc() {
-  const LibraryCalls calls(open_cuda_library("libnvrtc.so.13", "Kernels are compiled by NVRTC 13"), "NVRTC 13");
+  const LibraryCalls calls(open_cuda_library("libnvrtc.so.13", "Kernels are compiled by NVRTC 13"),
+                           "NVRTC 13");
   Nvrtc n{};
   calls.find(n.version, "nvrtcVersion");
   calls.find(n.create_program, "nvrtcCreateProgram");

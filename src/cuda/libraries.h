@@ -71,12 +71,14 @@ struct CublasLt {
                          const Layout* added, const Layout* result, const Preference* preference, int wanted,
                          Candidate* to, int* found);
   int (*check_algorithm)(Handle handle, const Product* product, const Layout* first, const Layout* second,
-                         const Layout* added, const Layout* result, const Algorithm* algorithm, Candidate* to);
+                         const Layout* added, const Layout* result, const Algorithm* algorithm,
+                         Candidate* to);
   /// result = alpha first second + beta added
   int (*multiply)(Handle handle, const Product* product, const void* alpha, const void* first,
-                  const Layout* first_layout, const void* second, const Layout* second_layout, const void* beta,
-                  const void* added, const Layout* added_layout, void* result, const Layout* result_layout,
-                  const Algorithm* algorithm, void* workspace, std::size_t workspace_bytes, Stream stream);
+                  const Layout* first_layout, const void* second, const Layout* second_layout,
+                  const void* beta, const void* added, const Layout* added_layout, void* result,
+                  const Layout* result_layout, const Algorithm* algorithm, void* workspace,
+                  std::size_t workspace_bytes, Stream stream);
 };
 
 /// These open a library at the first call: by its name, else in `lib64` of CUDA_HOME, of CUDA_PATH, of /usr/local/cuda. They throw
@@ -86,8 +88,9 @@ const CublasLt& cublas_lt();
 
 /// Which products are worth a library's call, by their multiply-adds. The plug-in of the tests has numbers of its own.
 struct ProductLimits {
-  double own = 1 << 18;   ///< up to so many: the own kernel
-  double guessed = 5e8;   ///< of all products of a call; above: the fastest of several algorithms is found by trying
+  double own = 1 << 18;  ///< up to so many: the own kernel
+  double guessed =
+      5e8;  ///< of all products of a call; above: the fastest of several algorithms is found by trying
 };
 const ProductLimits& product_limits();
 

@@ -87,7 +87,8 @@ class ProductTrial {
       std::vector<std::uint64_t> all;
       for (std::int64_t b = 0; b < c.batch; b++)
         all.push_back(reinterpret_cast<std::uint64_t>(memory_[k]->data) +
-                      static_cast<std::uint64_t>(b) * bytes_of(*matrices[k], itemsize(k == 2 ? c.out : c.in)));
+                      static_cast<std::uint64_t>(b) *
+                          bytes_of(*matrices[k], itemsize(k == 2 ? c.out : c.in)));
       turn.upload(addresses_[k]->data, all.data(), all.size() * sizeof all[0]);
     }
   }
@@ -110,16 +111,17 @@ class ProductAlgorithms {
     if (known != nullptr) return known;
     const Turn turn(gpu);  // a library's handle is for the GPU that is set
     if (const int status = library.create(&known); status != 0)
-      throw CompileError(fmt::format("cuda: cublasLtCreate failed on GPU {} ({}): {}. Large products are made by "
-                                     "cuBLASLt 13. Install one that works.",
-                                     gpu.number(), gpu.properties().name, library.status_name(status)));
+      throw CompileError(
+          fmt::format("cuda: cublasLtCreate failed on GPU {} ({}): {}. Large products are made by "
+                      "cuBLASLt 13. Install one that works.",
+                      gpu.number(), gpu.properties().name, library.status_name(status)));
     return known;
   }
 
   /// None: the library has no algorithm for it.
   std::optional<ProductChoice> choice(CudaBackend& backend, Gpu& gpu, const ReadyProduct& product) {
-    const std::string key = algorithm_key(*product.library, product.plan.call, gpu.properties().name,
-                                          most_workspace(gpu));
+    const std::string key =
+        algorithm_key(*product.library, product.plan.call, gpu.properties().name, most_workspace(gpu));
     const std::lock_guard lock(mutex_);
     if (const auto it = known_.find(key); it != known_.end()) return it->second;
     std::optional<ProductChoice> found = kept(product, key, most_workspace(gpu));
@@ -133,9 +135,8 @@ class ProductAlgorithms {
  private:
   static bool works(const ReadyProduct& p, const ProductChoice& c, std::size_t most_workspace) {
     CublasLt::Candidate now;
-    const int status =
-        p.library->check_algorithm(p.handle, &p.plan.product, &p.plan.first, &p.plan.second, &p.plan.result,
-                                   &p.plan.result, &c.algorithm, &now);
+    const int status = p.library->check_algorithm(p.handle, &p.plan.product, &p.plan.first, &p.plan.second,
+                                                  &p.plan.result, &p.plan.result, &c.algorithm, &now);
     return status == 0 && now.workspace <= c.workspace && c.workspace <= most_workspace;
   }
   /// From the disk.
@@ -225,15 +226,17 @@ void say_slow_products(std::atomic<bool>& said, const std::string& why) {
 
 }  // namespace
 
-std::vector<ReadyProduct> ready_products(CudaBackend& backend, Gpu& gpu, const std::vector<ProductCall>& calls) {
+std::vector<ReadyProduct> ready_products(CudaBackend& backend, Gpu& gpu,
+                                         const std::vector<ProductCall>& calls) {
   static std::atomic<bool> said_missing = false, said_refused = false;
   std::vector<ReadyProduct> ready;
   try {
     for (const ProductCall& c : calls) {
       if (make_ready(backend, gpu, cublas_lt(), c, ready)) continue;
-      say_slow_products(said_refused, fmt::format("cuda: cuBLASLt has no algorithm for products {} x {} x {} of {}. "
-                                                  "It has them for what its GPU knows. Please report this.",
-                                                  c.result.columns, c.depth(), c.result.rows, name(c.in)));
+      say_slow_products(said_refused,
+                        fmt::format("cuda: cuBLASLt has no algorithm for products {} x {} x {} of {}. "
+                                    "It has them for what its GPU knows. Please report this.",
+                                    c.result.columns, c.depth(), c.result.rows, name(c.in)));
       return {};
     }
   } catch (const CompileError& e) {

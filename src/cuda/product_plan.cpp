@@ -26,10 +26,10 @@ class ProductDescriber {
 
   void describe(ProductPlan& p) const {
     const bool wide = p.call.out == float64;
-    check(library_.product_init(&p.product, sizeof p.product,
-                                wide ? CublasLt::compute64 : CublasLt::compute32,
-                                wide ? CublasLt::real64 : CublasLt::real32),
-          "cublasLtMatmulDescInit");
+    check(
+        library_.product_init(&p.product, sizeof p.product, wide ? CublasLt::compute64 : CublasLt::compute32,
+                              wide ? CublasLt::real64 : CublasLt::real32),
+        "cublasLtMatmulDescInit");
     transpose(p.product, CublasLt::transpose_first, p.call.transpose_first);
     transpose(p.product, CublasLt::transpose_second, p.call.transpose_second);
     p.first = layout(p.call, p.call.first, p.call.in);
@@ -41,7 +41,8 @@ class ProductDescriber {
     CublasLt::Preference p;
     const char* const setting = "cublasLtMatmulPreferenceSetAttribute";
     check(library_.preference_init(&p, sizeof p), "cublasLtMatmulPreferenceInit");
-    check(library_.preference_set(&p, CublasLt::most_workspace, &most_workspace, sizeof most_workspace), setting);
+    check(library_.preference_set(&p, CublasLt::most_workspace, &most_workspace, sizeof most_workspace),
+          setting);
     const std::uint32_t alignments[] = {call.first.alignment, call.second.alignment, call.result.alignment,
                                         call.result.alignment};
     for (int k = 0; k < 4; k++)
@@ -53,9 +54,10 @@ class ProductDescriber {
  private:
   void check(int status, const char* call) const {
     if (status != 0)
-      throw CompileError(fmt::format("cuda: {} failed: {}. Large products are made by cuBLASLt 13. Install one that "
-                                     "works.",
-                                     call, library_.status_name(status)));
+      throw CompileError(
+          fmt::format("cuda: {} failed: {}. Large products are made by cuBLASLt 13. Install one that "
+                      "works.",
+                      call, library_.status_name(status)));
   }
   void transpose(CublasLt::Product& p, int which, bool on) const {
     const std::int32_t value = on ? 1 : 0;
@@ -96,10 +98,10 @@ CublasLt::Preference product_preference(const CublasLt& library, const ProductCa
 
 std::string algorithm_key(const CublasLt& library, const ProductCall& call, const std::string& gpu,
                           std::size_t most_workspace) {
-  std::string key = fmt::format("cuBLASLt {}\n{}\n{} bytes\n{} {} {}{}, {} products{}\n", library.version(), gpu,
-                                most_workspace, name(call.in), name(call.out), call.transpose_first ? 't' : 'n',
-                                call.transpose_second ? 't' : 'n', call.batch,
-                                call.by_pointers() ? " by addresses" : "");
+  std::string key =
+      fmt::format("cuBLASLt {}\n{}\n{} bytes\n{} {} {}{}, {} products{}\n", library.version(), gpu,
+                  most_workspace, name(call.in), name(call.out), call.transpose_first ? 't' : 'n',
+                  call.transpose_second ? 't' : 'n', call.batch, call.by_pointers() ? " by addresses" : "");
   for (const ProductMatrix* m : {&call.first, &call.second, &call.result})
     key += fmt::format("{} x {}, {}, {}, {}\n", m->rows, m->columns, m->ld, m->stride, m->alignment);
   return key;
@@ -113,7 +115,8 @@ int multiply(const CublasLt& library, CublasLt::Handle handle, const ProductPlan
   const void* const one = wide ? static_cast<const void*>(&one64) : &one32;
   const void* const zero = wide ? static_cast<const void*>(&zero64) : &zero32;
   return library.multiply(handle, &plan.product, one, first, &plan.first, second, &plan.second, zero, result,
-                          &plan.result, result, &plan.result, &plan.algorithm, workspace, plan.workspace, stream);
+                          &plan.result, result, &plan.result, &plan.algorithm, workspace, plan.workspace,
+                          stream);
 }
 
 }  // namespace shardarray::cuda

@@ -15,9 +15,7 @@ struct ProductRun {
   Gemm::Item item;  // a distance is known where item.batch > 1
   std::vector<std::size_t> items;
 
-  auto form() const {
-    return std::tuple(item.n, item.k, item.lda, item.ldb, item.ldc, item.ta, item.tb);
-  }
+  auto form() const { return std::tuple(item.n, item.k, item.lda, item.ldb, item.ldc, item.ta, item.tb); }
   auto place() const { return std::tuple(item.c.base, item.c.offset); }
 };
 
@@ -36,8 +34,8 @@ std::optional<std::int64_t> distance_of(const Ref& x, const Ref& y, std::size_t 
 /// Whether no column of a matrix with these overlaps the next one, as the library asks. A single column has no next one.
 bool is_apart(std::int64_t rows, std::int64_t columns, std::int64_t ld) { return columns == 1 || ld >= rows; }
 bool is_apart(const Gemm::Item& g) {
-  return is_apart(g.ta ? g.m : g.k, g.ta ? g.k : g.m, g.lda) && is_apart(g.tb ? g.k : g.n, g.tb ? g.n : g.k, g.ldb) &&
-         is_apart(g.n, g.m, g.ldc);
+  return is_apart(g.ta ? g.m : g.k, g.ta ? g.k : g.m, g.lda) &&
+         is_apart(g.tb ? g.k : g.n, g.tb ? g.n : g.k, g.ldb) && is_apart(g.n, g.m, g.ldc);
 }
 
 class ProductSplitter {
@@ -54,17 +52,20 @@ class ProductSplitter {
       if (takes && g.k > 0 && is_apart(g)) runs.push_back({own_rows(g), {i}});
       else split_.own.push_back(i);
     }
-    runs = joined(std::move(runs), [](const ProductRun& r) { return std::tuple(r.form(), r.place()); },
-                  &ProductSplitter::append_rows);
+    runs = joined(
+        std::move(runs), [](const ProductRun& r) { return std::tuple(r.form(), r.place()); },
+        &ProductSplitter::append_rows);
     const auto by_shape = [](const ProductRun& r) { return std::tuple(r.form(), r.item.m, r.place()); };
     runs = joined(std::move(runs), by_shape, &ProductSplitter::append_batch);
     std::erase_if(runs, [&](const ProductRun& r) {
-      const bool small = static_cast<double>(r.item.m) * static_cast<double>(r.item.n) *
-                             static_cast<double>(r.item.k) <= own_;
+      const bool small =
+          static_cast<double>(r.item.m) * static_cast<double>(r.item.n) * static_cast<double>(r.item.k) <=
+          own_;
       if (small) split_.own.insert(split_.own.end(), r.items.begin(), r.items.end());
       return small;
     });
-    for (const ProductRun& r : runs) split_.called.insert(split_.called.end(), r.items.begin(), r.items.end());
+    for (const ProductRun& r : runs)
+      split_.called.insert(split_.called.end(), r.items.begin(), r.items.end());
     add_calls(runs);
     std::sort(split_.own.begin(), split_.own.end());
     std::sort(split_.called.begin(), split_.called.end());
@@ -90,7 +91,8 @@ class ProductSplitter {
   /// Neighbours in the order of `key` become one where `append` takes the second into the first.
   template <class Key>
   std::vector<ProductRun> joined(std::vector<ProductRun> runs, const Key& key,
-                                 bool (ProductSplitter::*append)(Gemm::Item&, const Gemm::Item&) const) const {
+                                 bool (ProductSplitter::*append)(Gemm::Item&, const Gemm::Item&)
+                                     const) const {
     std::stable_sort(runs.begin(), runs.end(),
                      [&](const ProductRun& x, const ProductRun& y) { return key(x) < key(y); });
     std::vector<ProductRun> out;
@@ -117,7 +119,8 @@ class ProductSplitter {
     if (to.m != g.m) return false;
     Gemm::Item both = to;
     both.batch += g.batch;
-    const auto follows = [&](const Ref& x, const Ref& y, std::size_t size, std::int64_t& stride, std::int64_t next) {
+    const auto follows = [&](const Ref& x, const Ref& y, std::size_t size, std::int64_t& stride,
+                             std::int64_t next) {
       const auto all = distance_of(x, y, size);
       if (!all || *all % to.batch != 0) return false;
       const std::int64_t step = *all / to.batch;
@@ -125,7 +128,8 @@ class ProductSplitter {
       stride = step;
       return true;
     };
-    if (!follows(to.a, g.a, in_, both.stride_a, g.stride_a) || !follows(to.b, g.b, in_, both.stride_b, g.stride_b) ||
+    if (!follows(to.a, g.a, in_, both.stride_a, g.stride_a) ||
+        !follows(to.b, g.b, in_, both.stride_b, g.stride_b) ||
         !follows(to.c, g.c, out_, both.stride_c, g.stride_c) || both.stride_c == 0)
       return false;
     to = both;
@@ -137,7 +141,8 @@ class ProductSplitter {
     constexpr std::int64_t most_addresses = 4096;
     for (std::size_t first = 0, last = 0; first < runs.size(); first = last) {
       std::int64_t products = 0;
-      for (; last < runs.size() && runs[last].form() == runs[first].form() && runs[last].item.m == runs[first].item.m;
+      for (; last < runs.size() && runs[last].form() == runs[first].form() &&
+             runs[last].item.m == runs[first].item.m;
            last++)
         products += runs[last].item.batch;
       const bool one = last - first > 1 && products <= most_addresses;
@@ -147,7 +152,8 @@ class ProductSplitter {
     }
   }
 
-  void add_call(const std::vector<ProductRun>& runs, std::size_t first, std::size_t last, std::int64_t products) {
+  void add_call(const std::vector<ProductRun>& runs, std::size_t first, std::size_t last,
+                std::int64_t products) {
     const Gemm::Item& g = runs[first].item;
     ProductCall c;
     c.in = gemm_.in;
@@ -166,9 +172,9 @@ class ProductSplitter {
       place(c.result, x.c, x.stride_c, each ? x.batch : 1, out_);
     }
     if (!each && g.batch > 1) {
-      c.first.stride = g.stride_b;
-      c.second.stride = g.stride_a;
-      c.result.stride = g.stride_c;
+      set_stride(c.first, g.stride_b, in_);
+      set_stride(c.second, g.stride_a, in_);
+      set_stride(c.result, g.stride_c, out_);
     }
     split_.calls.push_back(std::move(c));
   }
@@ -178,14 +184,21 @@ class ProductSplitter {
     const auto least = static_cast<std::uint32_t>(std::min(alignment_, most));
     return {{}, rows, columns, std::max(ld, rows), 0, least};
   }
+  static void align(ProductMatrix& m, std::uint64_t distance) {
+    const std::uint64_t all = distance | m.alignment;
+    m.alignment = static_cast<std::uint32_t>(all & -all);  // the lowest bit
+  }
   /// Adds the addresses of `count` matrices.
   static void place(ProductMatrix& m, Ref ref, std::int64_t stride, std::int64_t count, std::size_t size) {
     for (std::int64_t i = 0; i < count; i++) {
-      const std::uint64_t all = ref.offset | m.alignment;
-      m.alignment = static_cast<std::uint32_t>(all & -all);
+      align(m, ref.offset);
       m.refs.push_back(ref);
       ref.offset += static_cast<std::uint64_t>(stride) * size;
     }
+  }
+  static void set_stride(ProductMatrix& m, std::int64_t stride, std::size_t size) {
+    m.stride = stride;
+    align(m, static_cast<std::uint64_t>(stride) * size);
   }
 
   const Gemm& gemm_;

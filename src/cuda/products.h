@@ -15,7 +15,7 @@ namespace shardarray::cuda {
 struct ProductMatrix {
   std::vector<Ref> refs;  ///< one, `stride` elements before that of the next product; or each product's own
   std::int64_t rows = 0, columns = 0, ld = 0, stride = 0;
-  std::uint32_t alignment = 0;  ///< bytes that the refs' addresses are multiples of, 64 at most
+  std::uint32_t alignment = 0;  ///< bytes that all their addresses are multiples of, 64 at most
 };
 /// result = first second, `batch` times.
 struct ProductCall {
@@ -28,15 +28,16 @@ struct ProductCall {
   std::int64_t depth() const { return transpose_first ? first.rows : first.columns; }
   /// Of all products together.
   double multiply_adds() const {
-    return static_cast<double>(result.rows) * static_cast<double>(result.columns) * static_cast<double>(depth()) *
-           static_cast<double>(batch);
+    return static_cast<double>(result.rows) * static_cast<double>(result.columns) *
+           static_cast<double>(depth()) * static_cast<double>(batch);
   }
 };
 
 struct ProductSplit {
   std::vector<ProductCall> calls;
   std::vector<std::size_t> called;  ///< the items that the calls make
-  std::vector<std::size_t> own;     ///< those of the own kernel: small, of a fixed order, of other dtypes. Without empty ones
+  std::vector<std::size_t>
+      own;  ///< those of the own kernel: small, of a fixed order, of other dtypes. Without empty ones
 };
 /// Items whose rows follow each other and that share B are one product; items the same distance apart are one call, and so are
 /// equal ones anywhere, by their addresses. `alignment`: bytes that all bases are multiples of; `own`: multiply-adds up to which a

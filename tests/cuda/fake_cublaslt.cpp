@@ -81,7 +81,8 @@ int set_preference(CublasLt::Preference* to, int attribute, const void* value, s
   int status = lt_unsupported;
   if (attribute == CublasLt::most_workspace) status = read_value<std::uint64_t>(value, bytes, p.workspace);
   for (int k = 0; k < 4; k++)
-    if (attribute == CublasLt::least_alignment[k]) status = read_value<std::uint32_t>(value, bytes, p.alignment[k]);
+    if (attribute == CublasLt::least_alignment[k])
+      status = read_value<std::uint32_t>(value, bytes, p.alignment[k]);
   return status == lt_ok ? put_inside(to, p) : status;
 }
 
@@ -102,13 +103,14 @@ int refusal_of(const FakeCall& c) {
   const bool wide = c.product.compute == CublasLt::compute64 && c.product.scale == CublasLt::real64 &&
                     is(a, CublasLt::real64) && is(b, CublasLt::real64) && is(d, CublasLt::real64),
              floats = is(a, CublasLt::real32) || is(a, CublasLt::real16) || is(a, CublasLt::brain16),
-             narrow = c.product.compute == CublasLt::compute32 && c.product.scale == CublasLt::real32 && floats &&
-                      a.type == b.type && is(d, CublasLt::real32);
+             narrow = c.product.compute == CublasLt::compute32 && c.product.scale == CublasLt::real32 &&
+                      floats && a.type == b.type && is(d, CublasLt::real32);
   if (!wide && !narrow) return lt_unsupported;
   const auto side = [&](int k, bool rows) {
     return rows != (c.product.transposed[k] != 0) ? c.layouts[k].rows : c.layouts[k].columns;
   };
-  if (side(0, true) != d.rows || side(1, false) != d.columns || side(0, false) != side(1, true)) return lt_invalid;
+  if (side(0, true) != d.rows || side(1, false) != d.columns || side(0, false) != side(1, true))
+    return lt_invalid;
   for (const FakeLayout& l : c.layouts) {
     if (l.ld < static_cast<std::int64_t>(l.rows) || l.rows == 0 || l.columns == 0) return lt_invalid;
     if (l.batch != d.batch || l.by_addresses != d.by_addresses) return lt_invalid;
@@ -131,9 +133,9 @@ const FakeAlgorithm* algorithm_of(const CublasLt::Algorithm* a) {
   return n < std::size(fake_algorithms) ? &fake_algorithms[n] : nullptr;
 }
 
-int find_algorithms(CublasLt::Handle, const CublasLt::Product* p, const CublasLt::Layout* a, const CublasLt::Layout* b,
-                    const CublasLt::Layout* added, const CublasLt::Layout* d, const CublasLt::Preference* preference,
-                    int wanted, CublasLt::Candidate* to, int* found) {
+int find_algorithms(CublasLt::Handle, const CublasLt::Product* p, const CublasLt::Layout* a,
+                    const CublasLt::Layout* b, const CublasLt::Layout* added, const CublasLt::Layout* d,
+                    const CublasLt::Preference* preference, int wanted, CublasLt::Candidate* to, int* found) {
   const FakeCall call = call_of(p, a, b, d);
   *found = 0;
   if (wanted <= 0 || std::memcmp(added, d, sizeof *d) != 0) return lt_invalid;
@@ -154,9 +156,9 @@ int find_algorithms(CublasLt::Handle, const CublasLt::Product* p, const CublasLt
   }
   return lt_ok;
 }
-int check_algorithm(CublasLt::Handle, const CublasLt::Product* p, const CublasLt::Layout* a, const CublasLt::Layout* b,
-                    const CublasLt::Layout*, const CublasLt::Layout* d, const CublasLt::Algorithm* algorithm,
-                    CublasLt::Candidate* to) {
+int check_algorithm(CublasLt::Handle, const CublasLt::Product* p, const CublasLt::Layout* a,
+                    const CublasLt::Layout* b, const CublasLt::Layout*, const CublasLt::Layout* d,
+                    const CublasLt::Algorithm* algorithm, CublasLt::Candidate* to) {
   const FakeAlgorithm* const x = algorithm_of(algorithm);
   if (x == nullptr) return lt_invalid;
   to->workspace = x->workspace;
@@ -193,7 +195,8 @@ struct FakeWorkOfProduct {
     const FakeLayout& l = call.layouts[k];
     const std::byte* p = places[k] + b * l.offset * static_cast<std::int64_t>(size_of_type(l.type));
     if (l.by_addresses != 0) std::memcpy(static_cast<void*>(&p), FakeBlocks::host(places[k]) + b * 8, 8);
-    const std::size_t bytes = ((l.columns - 1) * static_cast<std::uint64_t>(l.ld) + l.rows) * size_of_type(l.type);
+    const std::size_t bytes =
+        ((l.columns - 1) * static_cast<std::uint64_t>(l.ld) + l.rows) * size_of_type(l.type);
     if (!FakeBlocks::on_device(p) || testing::fake_device_blocks().rest(p) < bytes ||
         reinterpret_cast<std::uintptr_t>(p) % fake_algorithms[algorithm].alignment != 0) {
       std::fprintf(stderr, "fake cuBLASLt: a matrix is not where it was said to be\n");
@@ -220,11 +223,12 @@ struct FakeWorkOfProduct {
   }
 };
 
-int multiply_later(CublasLt::Handle handle, const CublasLt::Product* product, const void* alpha, const void* first,
-                   const CublasLt::Layout* first_layout, const void* second, const CublasLt::Layout* second_layout,
-                   const void* beta, const void* added, const CublasLt::Layout*, void* result,
-                   const CublasLt::Layout* result_layout, const CublasLt::Algorithm* algorithm, void* workspace,
-                   std::size_t workspace_bytes, Stream s) {
+int multiply_later(CublasLt::Handle handle, const CublasLt::Product* product, const void* alpha,
+                   const void* first, const CublasLt::Layout* first_layout, const void* second,
+                   const CublasLt::Layout* second_layout, const void* beta, const void* added,
+                   const CublasLt::Layout*, void* result, const CublasLt::Layout* result_layout,
+                   const CublasLt::Algorithm* algorithm, void* workspace, std::size_t workspace_bytes,
+                   Stream s) {
   if (testing::fake_enter("cublasLtMatmul") != 0) return lt_failed;
   auto& stream = *reinterpret_cast<testing::FakeStream*>(s);
   const FakeCall call = call_of(product, first_layout, second_layout, result_layout);
@@ -235,18 +239,19 @@ int multiply_later(CublasLt::Handle handle, const CublasLt::Product* product, co
   const FakeAlgorithm* const x = algorithm_of(algorithm);
   const bool by_addresses = call.layouts[2].by_addresses != 0;
   const auto gpu = static_cast<int>(reinterpret_cast<std::uintptr_t>(handle)) - 1;
-  const bool has_workspace = workspace_bytes == 0 ||
-                             (testing::fake_device_blocks().rest(workspace) >= workspace_bytes &&
-                              reinterpret_cast<std::uintptr_t>(workspace) % 16 == 0);
+  const bool has_workspace =
+      workspace_bytes == 0 || (testing::fake_device_blocks().rest(workspace) >= workspace_bytes &&
+                               reinterpret_cast<std::uintptr_t>(workspace) % 16 == 0);
   if (scales[0] != 1 || scales[1] != 0 || added != result || x == nullptr || gpu != stream.gpu ||
       gpu != testing::fake_current_gpu() || !has_workspace || workspace_bytes < x->workspace ||
       (by_addresses && !x->by_addresses))
     return lt_invalid;
-  const FakeWorkOfProduct work = {call,
-                                  algorithm->data[0] - algorithm_mark,
-                                  {static_cast<const std::byte*>(first), static_cast<const std::byte*>(second),
-                                   static_cast<const std::byte*>(result)},
-                                  static_cast<std::byte*>(workspace)};
+  const FakeWorkOfProduct work = {
+      call,
+      algorithm->data[0] - algorithm_mark,
+      {static_cast<const std::byte*>(first), static_cast<const std::byte*>(second),
+       static_cast<const std::byte*>(result)},
+      static_cast<std::byte*>(workspace)};
   products_made[0]++;
   if (by_addresses) products_made[2]++;
   else if (call.layouts[2].batch > 1) products_made[1]++;
@@ -259,7 +264,8 @@ const CublasLt fake_cublas_lt = {
     .version = []() -> std::size_t { return 0; },  // no algorithm of a real one
     .create =
         [](CublasLt::Handle* to) {
-          *to = reinterpret_cast<CublasLt::Handle>(static_cast<std::uintptr_t>(testing::fake_current_gpu()) + 1);
+          *to = reinterpret_cast<CublasLt::Handle>(static_cast<std::uintptr_t>(testing::fake_current_gpu()) +
+                                                   1);
           return lt_ok;
         },
     .status_name =
@@ -298,8 +304,9 @@ const CublasLt& cublas_lt() {
   return fake_cublas_lt;
 }
 const ProductLimits& product_limits() {
-  static const ProductLimits limits = {fake_lt_number("SHARDARRAY_FAKE_OWN_PRODUCTS", ProductLimits().own),
-                                       fake_lt_number("SHARDARRAY_FAKE_GUESSED_PRODUCTS", ProductLimits().guessed)};
+  static const ProductLimits limits = {
+      fake_lt_number("SHARDARRAY_FAKE_OWN_PRODUCTS", ProductLimits().own),
+      fake_lt_number("SHARDARRAY_FAKE_GUESSED_PRODUCTS", ProductLimits().guessed)};
   return limits;
 }
 
