@@ -6,11 +6,11 @@ set_property(CACHE SHARDARRAY_CUDA PROPERTY STRINGS AUTO ON OFF)
 
 file(GLOB cuda_sources CONFIGURE_DEPENDS ${PROJECT_SOURCE_DIR}/src/cuda/*.cpp)
 set(cuda_own ${cuda_sources})  # what the real plug-in has, and what the one of the tests has
-list(FILTER cuda_own INCLUDE REGEX "/(driver|kernel_image|libraries)\\.cpp$")
+list(FILTER cuda_own INCLUDE REGEX "/(cublaslt_header|driver|kernel_image|libraries)\\.cpp$")
 set(cuda_host_kernels ${PROJECT_SOURCE_DIR}/src/cuda/host_kernels.cpp)
 list(REMOVE_ITEM cuda_sources ${cuda_own} ${cuda_host_kernels})
 set(cuda_launches ${cuda_sources})  # pure functions of programs, which tests call too
-list(FILTER cuda_launches EXCLUDE REGEX "/(backend|executable|gpu|plugin|printed_loops)\\.cpp$")
+list(FILTER cuda_launches EXCLUDE REGEX "/(backend|executable|gpu|plugin|printed_loops|product_algorithms)\\.cpp$")
 set(cuda_libraries ${PROJECT_SOURCE_DIR}/src/cuda/libraries.cpp)
 # What printed kernels include is part of the plug-in.
 set(printed_headers ${PROJECT_SOURCE_DIR}/src/cuda/printed_headers.cpp)
@@ -38,7 +38,7 @@ endfunction()
 # For tests: the same over a driver made of host memory, in a folder of its own.
 if(SHARDARRAY_DEVELOP)
   shardarray_cuda_plugin(shardarray_fake_cuda ${cuda_host_kernels} ${PROJECT_SOURCE_DIR}/tests/cuda/fake_driver.cpp
-    ${PROJECT_SOURCE_DIR}/tests/cuda/fake_nvrtc.cpp)
+    ${PROJECT_SOURCE_DIR}/tests/cuda/fake_nvrtc.cpp ${PROJECT_SOURCE_DIR}/tests/cuda/fake_cublaslt.cpp)
   target_compile_definitions(shardarray_fake_cuda PRIVATE SHARDARRAY_SOURCE_DIR="${PROJECT_SOURCE_DIR}")
   set_target_properties(shardarray_fake_cuda PROPERTIES LIBRARY_OUTPUT_DIRECTORY fake)
 endif()

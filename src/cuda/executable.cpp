@@ -44,6 +44,16 @@ std::vector<std::int64_t> received_by(const Program& program) {
   return received;
 }
 
+void* address_of(std::span<void* const> bases, const Ref& r) {
+  return reinterpret_cast<void*>(reinterpret_cast<std::uintptr_t>(bases[r.base]) + r.offset);
+}
+/// Calls f with each address that a call by addresses reads from the GPU's memory, in the order in which they stand there.
+template <class F> void for_addresses(const ProductCall& call, const F& f) {
+  if (!call.by_pointers()) return;
+  for (const ProductMatrix* m : {&call.first, &call.second, &call.result})
+    for (const Ref& r : m->refs) f(r);
+}
+
 }  // namespace
 
 CudaExecutable::CudaExecutable(CudaBackend& backend, Gpu& gpu, std::shared_ptr<const Program> program,
@@ -57,13 +67,19 @@ CudaExecutable::CudaExecutable(CudaBackend& backend, Gpu& gpu, std::shared_ptr<c
     if (l.call != nullptr)
       called = std::make_unique<Called>(
           Called{*l.call, std::make_unique<CudaExecutable>(backend, gpu, l.call->program, l.alignment)});
-    launches_.push_back({called ? nullptr : gpu_.kernel(l.kernel),
-                         {l.blocks, l.items, l.threads},
-                         tables.size(),
-                         spelled(l),
-                         std::move(called)});
+    launches_.push_back(
+        {called ? nullptr : gpu_.kernel(l.kernel),
+         {l.blocks, l.items, l.threads},
+         tables.size(),
+         spelled(l),
+         std::move(called),
+         l.products.empty() ? std::vector<ReadyProduct>() : ready_products(backend, gpu, l.products)});
     tables.insert(tables.end(), l.table.begin(), l.table.end());
     scratch_bytes_ = std::max(scratch_bytes_, l.scratch_bytes);
+    for (const ReadyProduct& p : launches_.back().products) {
+      scratch_bytes_ = std::max(scratch_bytes_, p.plan.workspace);
+      for_addresses(p.plan.call, [&](const Ref& r) { operands_.push_back(r); });
+    }
   }
   if (launches.empty()) return;
   steps_ = std::make_shared<std::string>(
@@ -108,6 +124,8 @@ CudaExecutable::Workspace CudaExecutable::take_workspace() const {
   if (scratch_bytes_ > 0) w.scratch = backend_.allocate_for_launches(gpu_, scratch_bytes_);
   if (base_count_ > device::few_bases)
     w.addresses = backend_.allocate_for_launches(gpu_, base_count_ * sizeof(std::uint64_t));
+  if (!operands_.empty())
+    w.operands = backend_.allocate_for_launches(gpu_, operands_.size() * sizeof(std::uint64_t));
   for (const Ready& l : launches_)
     if (l.called) w.called.push_back(l.called->program->take_workspace());
   return w;
@@ -123,8 +141,14 @@ void CudaExecutable::ask(Turn& turn, std::span<void* const> bases, const Workspa
   } else {
     std::copy(all.begin(), all.end(), addresses.few);
   }
+  if (w.operands) {
+    all.clear();
+    for (const Ref& r : operands_) all.push_back(reinterpret_cast<std::uint64_t>(address_of(bases, r)));
+    turn.upload(w.operands->data, all.data(), all.size() * sizeof all[0]);
+  }
   const std::vector<KernelHandle>* const printed = printed_kernels();
   auto called = w.called.begin();
+  std::size_t operand = 0;  // of `operands_`, the first of the next call by addresses
   for (std::size_t k = 0; k < launches_.size(); k++) {
     const Ready& l = launches_[k];
     if (l.called) {
@@ -137,11 +161,33 @@ void CudaExecutable::ask(Turn& turn, std::span<void* const> bases, const Workspa
       ++called;
       continue;
     }
+    if (!l.products.empty()) {
+      ask_products(turn, l, bases, w, operand);
+      continue;
+    }
     const std::byte* table = static_cast<const std::byte*>(tables_->data) + l.table;
     void* memory = w.scratch ? w.scratch->data : nullptr;
     void* arguments[] = {&table, &memory, &addresses};
     KernelHandle const kernel = printed != nullptr && (*printed)[k] != nullptr ? (*printed)[k] : l.kernel;
     turn.launch(kernel, l.grid, arguments, l.step);
+  }
+}
+
+void CudaExecutable::ask_products(Turn& turn, const Ready& launch, std::span<void* const> bases,
+                                  const Workspace& w, std::size_t& operand) const {
+  for (const ReadyProduct& p : launch.products) {
+    const ProductCall& call = p.plan.call;
+    const auto place = [&](const ProductMatrix& m) -> void* {
+      if (!call.by_pointers()) return address_of(bases, m.refs[0]);
+      operand += m.refs.size();
+      return static_cast<std::uint64_t*>(w.operands->data) + (operand - m.refs.size());
+    };
+    const void* const first = place(call.first);
+    const void* const second = place(call.second);
+    void* const memory = w.scratch ? w.scratch->data : nullptr;
+    const int status =
+        multiply(*p.library, p.handle, p.plan, first, second, place(call.result), memory, turn.stream());
+    if (status != 0) turn.fail("cublasLtMatmul", p.library->status_name(status), launch.step);
   }
 }
 

@@ -10,6 +10,7 @@
 #include "cuda/gpu.h"
 #include "cuda/launch.h"
 #include "cuda/printed_loops.h"
+#include "cuda/product_algorithms.h"
 
 namespace shardarray::cuda {
 
@@ -35,21 +36,25 @@ class CudaExecutable final : public Executable {
     std::size_t table = 0;  // bytes behind the beginning of `tables_`
     std::string step;
     std::unique_ptr<Called> called;
+    std::vector<ReadyProduct> products;  // in the kernel's place, where there are some
   };
   /// What the launches of one run need beside the program's memory.
   struct Workspace {
-    BufferRef scratch, addresses;
+    BufferRef scratch, addresses, operands;
     std::vector<Workspace> called;
   };
   Workspace take_workspace() const;
   /// Asks for all steps; workspaces serve one run after the other.
   void ask(Turn& turn, std::span<void* const> bases, const Workspace& w) const;
+  void ask_products(Turn& turn, const Ready& launch, std::span<void* const> bases, const Workspace& w,
+                    std::size_t& operand) const;
   CudaBackend& backend_;
   Gpu& gpu_;
   std::size_t base_count_;
   std::vector<Ready> launches_;
   BufferRef tables_;
   std::size_t scratch_bytes_ = 0;             // of whichever launch needs most
+  std::vector<Ref> operands_;                 // of all calls by addresses, in their order
   std::shared_ptr<const std::string> steps_;  // for messages
   std::vector<std::int64_t> received_;        // what each run reports
   std::shared_ptr<PrintedLoops> printed_;     // null: none are wanted

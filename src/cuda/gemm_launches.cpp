@@ -1,9 +1,11 @@
-// Products: the own kernel, for every dtype.
+// Products: the own kernel, for every dtype; large ones of floats may be calls of cuBLASLt instead.
 #include <fmt/format.h>
 
 #include <algorithm>
 #include <utility>
 
+#include "cuda/libraries.h"
+#include "cuda/products.h"
 #include "cuda/step_launches.h"
 #include "kernels/gemm.cuh"
 
@@ -50,9 +52,23 @@ device::ProductItem product_item(const Gemm::Item& g) {
   return p;
 }
 
+void add_own_products(const Step& step, const char* kernel, const Gemm& gemm,
+                      const std::vector<std::size_t>& chosen, std::vector<Launch>& to) {
+  LaunchTable table;
+  table.reserve<device::ProductTable>();
+  std::vector<device::ProductItem> items;
+  std::int64_t most = 0;
+  for (const std::size_t i : chosen) {
+    const Gemm::Item& g = gemm.items[i];
+    items.push_back(product_item(g));
+    most = std::max(most, g.batch * g.m * g.n);
+  }
+  add_launch(step, kernel, device::ProductTable{}, items, most, std::move(table), to);
+}
+
 }  // namespace
 
-void add_gemm_launches(const Step& step, const Gemm& gemm, std::vector<Launch>& to) {
+void add_gemm_launches(const Step& step, const Gemm& gemm, std::uint64_t alignment, std::vector<Launch>& to) {
   const char* const kernel = product_kernel(gemm.in, gemm.out);
   if (!kernel) {
     throw CompileError(
@@ -61,15 +77,11 @@ void add_gemm_launches(const Step& step, const Gemm& gemm, std::vector<Launch>& 
                     "and 16-bit floats with results in float32. Convert the operands first.",
                     name(gemm.in), name(gemm.out)));
   }
-  LaunchTable table;
-  table.reserve<device::ProductTable>();
-  std::vector<device::ProductItem> items;
-  std::int64_t most = 0;
-  for (const Gemm::Item& g : gemm.items) {
-    items.push_back(product_item(g));
-    most = std::max(most, g.batch * g.m * g.n);
-  }
-  add_launch(step, kernel, device::ProductTable{}, items, most, std::move(table), to);
+  ProductSplit split = split_products(gemm, alignment, product_limits().own);
+  add_own_products(step, kernel, gemm, split.own, to);
+  if (split.calls.empty()) return;
+  add_own_products(step, kernel, gemm, split.called, to);
+  to.back().products = std::move(split.calls);
 }
 
 }  // namespace shardarray::cuda

@@ -26,14 +26,15 @@ std::string Gpu::failure(Status status, const char* call, const std::string& ste
 }
 
 void Gpu::check(Status status, const char* call, const std::string& step) {
-  if (status == ok) return;
-  const std::string what = failure(status, call, step);
+  if (status != ok) refuse(failure(status, call, step), status == out_of_memory);
+}
+
+void Gpu::refuse(const std::string& what, bool memory) {
   driver_.last_error();  // forgotten
   // Work that failed earlier says so in whichever call comes next, and in all after it.
   const Status now = stream_ != nullptr ? driver_.stream_query(stream_) : ok;
   if (now != ok && now != not_ready) lose(what);
-  if (status == out_of_memory)
-    throw OutOfMemory(what + " CUDA needs some memory beside the arrays. Free arrays.");
+  if (memory) throw OutOfMemory(what + " CUDA needs some memory beside the arrays. Free arrays.");
   throw DeviceError(what + " It had no effect; the GPU can still be used. Please report this.");
 }
 
@@ -206,6 +207,14 @@ void Turn::fill(void* p, unsigned char byte, std::size_t bytes) {
 void Turn::launch(KernelHandle kernel, const Grid& grid, void** arguments, const std::string& step) {
   gpu_.check(gpu_.driver_.launch(kernel, grid, arguments, gpu_.stream_), "cudaLaunchKernel", step);
 }
+
+void Turn::fail(const char* call, const char* status, const std::string& step) {
+  gpu_.refuse(fmt::format("cuda: {} failed on GPU {} ({}) in {}: {}.", call, gpu_.number_,
+                          gpu_.properties_.name, step, status),
+              false);
+}
+
+void Turn::wait() { gpu_.check(gpu_.driver_.stream_synchronize(gpu_.stream_), "cudaStreamSynchronize"); }
 
 CompletionRef Turn::done(std::shared_ptr<const std::string> steps) {
   auto work = std::make_shared<Work>(gpu_, std::move(steps));

@@ -60,6 +60,7 @@ class Gpu {
   void set();
   /// Throws what a call failed with; `step` is named. What stays failed stays thrown.
   void check(Status status, const char* call, const std::string& step = "");
+  [[noreturn]] void refuse(const std::string& what, bool memory);
   void lose(const std::string& what);
   std::string failure(Status status, const char* call, const std::string& step) const;
   void throw_if_lost() const;
@@ -96,6 +97,11 @@ class Turn {
   void fill(void* p, unsigned char byte, std::size_t bytes);
   /// `step` is named where it fails.
   void launch(KernelHandle kernel, const Grid& grid, void** arguments, const std::string& step);
+  /// Where a library's call puts its work; throws what that failed with, by the library's name of it.
+  Stream stream() const { return gpu_.stream_; }
+  [[noreturn]] void fail(const char* call, const char* status, const std::string& step);
+  /// Returns when all that was asked for is done.
+  void wait();
   /// Of all that was asked for up to now. `steps` are named where it fails.
   CompletionRef done(std::shared_ptr<const std::string> steps);
 

@@ -11,6 +11,7 @@
 #include <vector>
 
 #include "cuda/loop_shape.h"
+#include "cuda/products.h"
 #include "runtime/program.h"
 #include "runtime/target.h"
 #include "shardarray/where.h"
@@ -29,6 +30,8 @@ struct Launch {
   /// Of a loop: what print_kernel() makes a kernel of that reads the same table. Else null.
   std::shared_ptr<const Kernel> loop;
   LoopShape shape;
+  /// Of large products: what cuBLASLt can do in the kernel's place. All of them, or none.
+  std::vector<ProductCall> products;
   /// In place of a kernel: a program whose launches come here, run by run. Else null; it is the program's.
   const ProgramCall* call = nullptr;
   std::uint64_t alignment = 0;  ///< of the bases of the called program

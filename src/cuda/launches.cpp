@@ -51,7 +51,7 @@ std::vector<Launch> launches_of(const Program& program, std::uint64_t alignment)
     std::visit(
         [&]<class Body>(const Body& body) {
           if constexpr (std::is_same_v<Body, Loop>) add_loop_launches(step, body, launches);
-          else if constexpr (std::is_same_v<Body, Gemm>) add_gemm_launches(step, body, launches);
+          else if constexpr (std::is_same_v<Body, Gemm>) add_gemm_launches(step, body, alignment, launches);
           else if constexpr (std::is_same_v<Body, LibraryCall>) add_library_launches(step, body, launches);
           else if constexpr (std::is_same_v<Body, ProgramCall>) add_call(step, body, alignment, launches);
           else add_exchange_launches(step, body, alignment, launches);

@@ -21,26 +21,56 @@ std::vector<std::string> toolkit_folders() {
   return folders;
 }
 
-template <class F> void find_call(F*& to, void* library, const char* name) {
-  to = reinterpret_cast<F*>(dlsym(library, name));
-  if (to == nullptr)
-    throw CompileError(
-        fmt::format("cuda: {}. It is part of NVRTC 13. Install one that is whole.", dlerror()));
-}
+/// Calls of one library by their names.
+class LibraryCalls {
+ public:
+  LibraryCalls(void* library, const char* product) : library_(library), product_(product) {}
+  template <class F> void find(F*& to, const char* name) const {
+    to = reinterpret_cast<F*>(dlsym(library_, name));
+    if (to == nullptr)
+      throw CompileError(
+          fmt::format("cuda: {}. It is part of {}. Install one that is whole.", dlerror(), product_));
+  }
+
+ private:
+  void* library_;
+  const char* product_;
+};
 
 Nvrtc open_nvrtc() {
-  void* const library = open_cuda_library("libnvrtc.so.13", "Kernels are compiled by NVRTC 13");
+  const LibraryCalls calls(open_cuda_library("libnvrtc.so.13", "Kernels are compiled by NVRTC 13"),
+                           "NVRTC 13");
   Nvrtc n{};
-  find_call(n.version, library, "nvrtcVersion");
-  find_call(n.create_program, library, "nvrtcCreateProgram");
-  find_call(n.compile_program, library, "nvrtcCompileProgram");
-  find_call(n.get_program_log_size, library, "nvrtcGetProgramLogSize");
-  find_call(n.get_program_log, library, "nvrtcGetProgramLog");
-  find_call(n.get_cubin_size, library, "nvrtcGetCUBINSize");
-  find_call(n.get_cubin, library, "nvrtcGetCUBIN");
-  find_call(n.destroy_program, library, "nvrtcDestroyProgram");
-  find_call(n.get_error_string, library, "nvrtcGetErrorString");
+  calls.find(n.version, "nvrtcVersion");
+  calls.find(n.create_program, "nvrtcCreateProgram");
+  calls.find(n.compile_program, "nvrtcCompileProgram");
+  calls.find(n.get_program_log_size, "nvrtcGetProgramLogSize");
+  calls.find(n.get_program_log, "nvrtcGetProgramLog");
+  calls.find(n.get_cubin_size, "nvrtcGetCUBINSize");
+  calls.find(n.get_cubin, "nvrtcGetCUBIN");
+  calls.find(n.destroy_program, "nvrtcDestroyProgram");
+  calls.find(n.get_error_string, "nvrtcGetErrorString");
   return n;
+}
+
+CublasLt open_cublas_lt() {
+  const LibraryCalls calls(open_cuda_library("libcublasLt.so.13", "Large products are made by cuBLASLt 13"),
+                           "cuBLASLt 13");
+  CublasLt c{};
+  calls.find(c.version, "cublasLtGetVersion");
+  calls.find(c.create, "cublasLtCreate");
+  calls.find(c.status_name, "cublasLtGetStatusName");
+  // The header's own functions of these names without `_internal` are inline, and call them.
+  calls.find(c.product_init, "cublasLtMatmulDescInit_internal");
+  calls.find(c.product_set, "cublasLtMatmulDescSetAttribute");
+  calls.find(c.layout_init, "cublasLtMatrixLayoutInit_internal");
+  calls.find(c.layout_set, "cublasLtMatrixLayoutSetAttribute");
+  calls.find(c.preference_init, "cublasLtMatmulPreferenceInit_internal");
+  calls.find(c.preference_set, "cublasLtMatmulPreferenceSetAttribute");
+  calls.find(c.find_algorithms, "cublasLtMatmulAlgoGetHeuristic");
+  calls.find(c.check_algorithm, "cublasLtMatmulAlgoCheck");
+  calls.find(c.multiply, "cublasLtMatmul");
+  return c;
 }
 
 }  // namespace
@@ -59,6 +89,14 @@ void* open_cuda_library(const std::string& name, const char* purpose) {
 const Nvrtc& nvrtc() {
   static const Nvrtc table = open_nvrtc();
   return table;
+}
+const CublasLt& cublas_lt() {
+  static const CublasLt table = open_cublas_lt();
+  return table;
+}
+const ProductLimits& product_limits() {
+  static constexpr ProductLimits limits;
+  return limits;
 }
 
 }  // namespace shardarray::cuda

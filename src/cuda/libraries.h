@@ -1,7 +1,10 @@
 // Libraries of CUDA's toolkit that are opened at run time, as tables of their calls: nobody needs them to link or to start.
 #pragma once
 #include <cstddef>
+#include <cstdint>
 #include <string>
+
+#include "cuda/driver.h"
 
 namespace shardarray::cuda {
 
@@ -20,9 +23,76 @@ struct Nvrtc {
   const char* (*get_error_string)(int status);
 };
 
-/// Opens it at the first call: by its name, else in `lib64` of CUDA_HOME, of CUDA_PATH, of /usr/local/cuda. Throws CompileError
-/// where it is not there, each time.
+/// cuBLASLt of CUDA 13, which multiplies matrices. Matrices stand column by column. Each member is the library's call of that
+/// name, which gives 0 where all went well; numbers and structs are those of its header, as cublaslt_header.cpp checks.
+struct CublasLt {
+  using Handle = struct CublasLtHandleObject*;
+  /// Descriptions, which hold no memory.
+  struct Product {
+    std::uint64_t data[32] = {};
+  };
+  struct Layout {
+    std::uint64_t data[8] = {};
+  };
+  struct Preference {
+    std::uint64_t data[8] = {};
+  };
+  struct Algorithm {
+    std::uint64_t data[8] = {};
+  };
+  struct Candidate {
+    Algorithm algorithm;
+    std::size_t workspace = 0;  ///< bytes
+    int status = 0;
+    float waves = 0;
+    int reserved[4] = {};
+  };
+  static constexpr int real32 = 0, real64 = 1, real16 = 2, brain16 = 14;  ///< types of elements
+  static constexpr int compute32 = 68, compute64 = 70;                    ///< in IEEE float32, in float64
+  static constexpr int transpose_first = 3, transpose_second = 4;         ///< of a Product, std::int32_t
+  static constexpr int batch_count = 5;                                   ///< of a Layout, std::int32_t
+  static constexpr int batch_offset = 6;                                  ///< elements, std::int64_t
+  static constexpr int batch_mode = 8;  ///< std::uint32_t; 1: the address is that of an array of addresses
+  /// Of a Preference: std::uint64_t; std::uint32_t, of the first factor, the second, what is added, the result.
+  static constexpr int most_workspace = 1, least_alignment[4] = {5, 6, 7, 8};
+
+  std::size_t (*version)();
+  int (*create)(Handle* to);  ///< for the GPU that the thread has set
+  const char* (*status_name)(int status);
+  int (*product_init)(Product* to, std::size_t bytes, int compute_type, int scale_type);
+  int (*product_set)(Product* to, int attribute, const void* value, std::size_t bytes);
+  int (*layout_init)(Layout* to, std::size_t bytes, int type, std::uint64_t rows, std::uint64_t columns,
+                     std::int64_t ld);
+  int (*layout_set)(Layout* to, int attribute, const void* value, std::size_t bytes);
+  int (*preference_init)(Preference* to, std::size_t bytes);
+  int (*preference_set)(Preference* to, int attribute, const void* value, std::size_t bytes);
+  /// Up to `wanted` of them, which it guesses to be the fastest, in that order.
+  int (*find_algorithms)(Handle handle, const Product* product, const Layout* first, const Layout* second,
+                         const Layout* added, const Layout* result, const Preference* preference, int wanted,
+                         Candidate* to, int* found);
+  int (*check_algorithm)(Handle handle, const Product* product, const Layout* first, const Layout* second,
+                         const Layout* added, const Layout* result, const Algorithm* algorithm,
+                         Candidate* to);
+  /// result = alpha first second + beta added
+  int (*multiply)(Handle handle, const Product* product, const void* alpha, const void* first,
+                  const Layout* first_layout, const void* second, const Layout* second_layout,
+                  const void* beta, const void* added, const Layout* added_layout, void* result,
+                  const Layout* result_layout, const Algorithm* algorithm, void* workspace,
+                  std::size_t workspace_bytes, Stream stream);
+};
+
+/// These open a library at the first call: by its name, else in `lib64` of CUDA_HOME, of CUDA_PATH, of /usr/local/cuda. They throw
+/// CompileError where it is not there, each time.
 const Nvrtc& nvrtc();
+const CublasLt& cublas_lt();
+
+/// Which products are worth a library's call, by their multiply-adds. The plug-in of the tests has numbers of its own.
+struct ProductLimits {
+  double own = 1 << 18;  ///< up to so many: the own kernel
+  double guessed =
+      5e8;  ///< of all products of a call; above: the fastest of several algorithms is found by trying
+};
+const ProductLimits& product_limits();
 
 /// The library `name`, from the loader's folders, else from these. `purpose` is a sentence for the CompileError where there is none.
 void* open_cuda_library(const std::string& name, const char* purpose);

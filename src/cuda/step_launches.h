@@ -17,7 +17,7 @@ void add_loop_launches(const Step& step, const Loop& loop, std::vector<Launch>& 
 /// `alignment`: bytes that all bases are multiples of.
 void add_exchange_launches(const Step& step, const Exchange& exchange, std::uint64_t alignment,
                            std::vector<Launch>& to);
-void add_gemm_launches(const Step& step, const Gemm& gemm, std::vector<Launch>& to);
+void add_gemm_launches(const Step& step, const Gemm& gemm, std::uint64_t alignment, std::vector<Launch>& to);
 void add_library_launches(const Step& step, const LibraryCall& call, std::vector<Launch>& to);
 
 /// A launch with a thread for each point of the largest item, and no more blocks than keep a large GPU busy.

@@ -6,6 +6,7 @@
 
 #include "cuda/driver.h"
 #include "cuda/host_kernels.h"
+#include "fake_calls.h"
 #include "fake_code.h"
 #include "fake_control.h"
 #include "fake_gpu.h"
@@ -279,6 +280,12 @@ const void* kernel_image() { return ""; }
 
 }  // namespace shardarray::cuda
 
+namespace shardarray::testing {
+int fake_enter(const char* call) { return cuda::enter(call); }
+FakeBlocks& fake_device_blocks() { return cuda::fake().device; }
+int fake_current_gpu() { return cuda::current_gpu; }
+}  // namespace shardarray::testing
+
 extern "C" __attribute__((visibility("default")))
 const shardarray::testing::FakeCudaControl shardarray_fake_cuda;
 const shardarray::testing::FakeCudaControl shardarray_fake_cuda = {
@@ -328,4 +335,6 @@ const shardarray::testing::FakeCudaControl shardarray_fake_cuda = {
           const std::lock_guard lock(f.mutex);
           return f.printed_launches;
         },
+    .products = shardarray::testing::fake_products,
+    .algorithm = shardarray::testing::fake_algorithm,
 };

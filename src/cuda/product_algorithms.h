@@ -1,0 +1,22 @@
+// Which algorithm of cuBLASLt makes which product on which GPU: its first guess, or for large products the fastest of its guesses.
+#pragma once
+#include <vector>
+
+#include "cuda/backend.h"
+#include "cuda/gpu.h"
+#include "cuda/product_plan.h"
+
+namespace shardarray::cuda {
+
+/// A call that can be made.
+struct ReadyProduct {
+  const CublasLt* library = nullptr;
+  CublasLt::Handle handle = nullptr;
+  ProductPlan plan;
+};
+/// The calls with their algorithms; a call by addresses that the library does not do is a call of each product. Empty where the own
+/// kernel must make them: the library is not there, or has no algorithm for one of them, which is said once on stderr.
+std::vector<ReadyProduct> ready_products(CudaBackend& backend, Gpu& gpu,
+                                         const std::vector<ProductCall>& calls);
+
+}  // namespace shardarray::cuda

@@ -1,0 +1,16 @@
+// What the fake libraries share with the fake driver.
+#pragma once
+#include "fake_gpu.h"
+
+namespace shardarray::testing {
+
+/// What a call begins with: not 0 where it must fail, because a test wants it or earlier work did.
+int fake_enter(const char* call);
+FakeBlocks& fake_device_blocks();
+int fake_current_gpu();
+/// Calls of the fake cuBLASLt that were made; 1: of several products, 2: by addresses, 0: all of them.
+std::uint64_t fake_products(int kind);
+/// The algorithm of the last one.
+int fake_algorithm();
+
+}  // namespace shardarray::testing
