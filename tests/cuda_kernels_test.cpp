@@ -161,7 +161,7 @@ TEST_CASE("cuda kernels: loops that are too large for a kernel or a grid are ref
 
   Gemm gemm;
   gemm.items.resize(65536);
-  gemm.items[0].m = gemm.items[0].n = 1;
+  for (Gemm::Item& i : gemm.items) i.m = i.n = 1;
   CHECK(message_of<CompileError>([&] { launches_of_step(gemm); }) ==
         "cuda: the step `a step` has 65536 items. A launch serves up to 65535. Use fewer devices.");
 }
