@@ -1,4 +1,4 @@
-// Value: a materialised array: its placement and one buffer per instance.
+// Value: a materialised array: its placement and one buffer per instance of this process.
 #pragma once
 #include <memory>
 
@@ -16,8 +16,8 @@ struct Value {
   Sharding sharding;  ///< the spelling that users see
   bool committed = false;
   bool number = false;                ///< a literal: it goes where it is needed
-  bool shared = true;                 ///< replicas share one buffer: instances_of(layout, shared)
-  SmallVector<BufferRef, 8> buffers;  ///< instance -> buffer
+  bool shared = true;                 ///< replicas share one buffer
+  SmallVector<BufferRef, 8> buffers;  ///< of addressable_instances(layout, shared) (runtime/devices.h)
   CompletionRef ready;                ///< of the work that writes them
 };
 /// It stays on its devices: what is computed from it runs there.

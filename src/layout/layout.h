@@ -109,8 +109,8 @@ Box tile_of(const Layout& layout, const Shape& shape, int p);
 /// The largest piece: ceil-sized in every dimension.
 Shape tile_shape(const Layout& layout, const Shape& shape);
 
-/// Which devices share one buffer. With sharing, positions in one memory that agree on every sub-axis in use form one instance
-/// (partial sums differ along their unreduced sub-axes); without, each position is its own.
+/// Which devices share one buffer. With sharing, positions in one memory of one process that agree on every sub-axis in use form
+/// one instance (partial sums differ along their unreduced sub-axes); without, each position is its own.
 struct Instances {
   std::vector<int> of_position;  ///< position -> instance
   std::vector<int> leader;       ///< instance -> its lowest position; ascending
