@@ -350,10 +350,10 @@ template <class T> void random_scans(std::uint32_t seed, DType t) {
   std::mt19937 rng(seed);
   for (int round = 0; round < 60; round++) {
     const std::int64_t lengths[] = {0, 1, 5, 1023, 1024, 1025, 4 * 1024, 5 * 1024 + 3, 9 * 1024};
-    const Shape shape{static_cast<std::int64_t>(rng() % 12), lengths[rng() % 9],
-                      round % 3 == 0 ? 1 : static_cast<std::int64_t>(rng() % 3 * 133)};
-    const std::int64_t length = shape[1], inner = shape[2], lines = shape[0] * inner,
-                       direction = rng() % 2 ? 1 : -1;
+    const std::int64_t length = lengths[rng() % 9], columns = length > 1025 ? 9 : 133;
+    const Shape shape{static_cast<std::int64_t>(rng() % 12), length,
+                      round % 3 == 0 ? 1 : static_cast<std::int64_t>(rng() % 3) * columns};
+    const std::int64_t inner = shape[2], lines = shape[0] * inner, direction = rng() % 2 ? 1 : -1;
     const auto r = std::array{Reducer::sum, Reducer::prod, Reducer::max, Reducer::min}[rng() % 4];
     auto x = random_values<T>(rng, lines * length, false);
     const std::uint64_t bits = identity_bits(r, t);
