@@ -105,12 +105,14 @@ void need_devices(const char* function, std::span<const Device> given) {
 int local_index(const Device& d) { return local_number("local_index", d.platform, d.id); }
 
 Instances addressable_instances(const Layout& layout, bool share_replicas) {
-  const Instances all = instances_of(layout, share_replicas);
+  Instances all = instances_of(layout, share_replicas);
   const std::vector<Device>& devices = layout.order()->devices();
+  const auto is_here = [](const Device& d) { return d.process_index == process_index(); };
+  if (std::all_of(devices.begin(), devices.end(), is_here)) return all;
   Instances here;
   std::vector<int> number(all.leader.size(), -1);
   for (std::size_t i = 0; i < all.leader.size(); i++) {
-    if (devices[static_cast<std::size_t>(all.leader[i])].process_index != process_index()) continue;
+    if (!is_here(devices[static_cast<std::size_t>(all.leader[i])])) continue;
     number[i] = here.count();
     here.leader.push_back(all.leader[i]);
   }
