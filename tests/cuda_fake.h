@@ -17,12 +17,22 @@ inline std::string fake_folder() { return (own_program().parent_path() / "fake")
 inline Ended fake_process(const std::string& name, const std::string& settings) {
   return run_case(name, "SHARDARRAY_PLUGIN_DIR='" + fake_folder() + "' " + settings);
 }
-/// Eight logical devices of one GPU are the default platform.
-inline void on_fake(const std::string& name, const std::string& settings = "") {
-  const auto [status, text] =
-      fake_process(name, "SHARDARRAY_PLATFORM=cuda SHARDARRAY_CUDA_LOGICAL_DEVICES=8 " + settings);
+/// What the case, which passes, prints in such a process.
+inline std::string text_on_fake(const std::string& name, const std::string& settings) {
+  const auto [status, text] = fake_process(name, settings);
   CHECK_MESSAGE(status == 0, text);
   CHECK_MESSAGE(text.find("1 passed | 0 failed |") != text.npos, text);
+  return text;
+}
+/// Eight logical devices of one GPU are the default platform.
+inline void on_fake(const std::string& name, const std::string& settings = "") {
+  text_on_fake(name, "SHARDARRAY_PLATFORM=cuda SHARDARRAY_CUDA_LOGICAL_DEVICES=8 " + settings);
+}
+/// How often `part` stands in the text.
+inline int count_of(const std::string& part, const std::string& text) {
+  int n = 0;
+  for (std::size_t at = text.find(part); at != text.npos; at = text.find(part, at + 1)) n++;
+  return n;
 }
 
 inline const FakeCudaControl& fake_control() {
