@@ -10,7 +10,7 @@ list(FILTER cuda_own INCLUDE REGEX "/(cublaslt_header|driver|kernel_image|librar
 set(cuda_host_kernels ${PROJECT_SOURCE_DIR}/src/cuda/host_kernels.cpp)
 list(REMOVE_ITEM cuda_sources ${cuda_own} ${cuda_host_kernels})
 set(cuda_launches ${cuda_sources})  # pure functions of programs, which tests call too
-list(FILTER cuda_launches EXCLUDE REGEX "/(backend|executable|gpu|plugin|printed_loops|product_algorithms)\\.cpp$")
+list(FILTER cuda_launches EXCLUDE REGEX "/(backend|executable|gpu|launch_graph|plugin|printed_loops|product_algorithms|replay)\\.cpp$")
 set(cuda_libraries ${PROJECT_SOURCE_DIR}/src/cuda/libraries.cpp)
 # What printed kernels include is part of the plug-in.
 set(printed_headers ${PROJECT_SOURCE_DIR}/src/cuda/printed_headers.cpp)
@@ -20,7 +20,8 @@ set_source_files_properties(${printed_headers} PROPERTIES
   COMPILE_DEFINITIONS SHARDARRAY_EMBEDDED_FOLDER="${PROJECT_SOURCE_DIR}")
 list(APPEND cuda_sources ${shared_sources})
 foreach(file base/device base/env base/host_memory base/private_folder base/shape base/sizes
-        runtime/arena runtime/backend runtime/buffer runtime/memory_source runtime/object_cache)
+        runtime/arena runtime/backend runtime/buffer runtime/memory_source runtime/object_cache
+        runtime/step_ranges)
   list(APPEND cuda_sources ${PROJECT_SOURCE_DIR}/src/${file}.cpp)
 endforeach()
 

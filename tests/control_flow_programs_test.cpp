@@ -294,6 +294,18 @@ TEST_CASE("control flow: types of carries") {
         sa::float64);
   CHECK(last(sa::zeros({}), [](const Array&) { return Array(2.0); }).item<float>() == 2);
   CHECK_FALSE(last(sa::zeros({}), [](const Array&) { return Array(2.0); }).weak_type());
+  // It never becomes less than it is.
+  const auto step_to = [&](const Array& init, const Array& next) {
+    return error<sa::DTypeError>([&] { last(init, [&](const Array&) { return next; }); });
+  };
+  CHECK(step_to(Array(1.5), Array(2)) ==
+        "scan: the carry is f32[] before a step and i32[] behind it. A carry keeps its dtype. Convert with "
+        "astype inside the step or before the first one.");
+  CHECK(step_to(Array(-1.5), sa::zeros({}, sa::int32)).find("the carry is f32[] before a step and i32[]") !=
+        std::string::npos);
+  CHECK(step_to(Array(5), sa::zeros({}, sa::bool_)).find("the carry is i32[] before a step and bool[]") !=
+        std::string::npos);
+  CHECK(last(Array(1.5), [](const Array& c) { return c.astype(sa::bfloat16); }).dtype() == sa::bfloat16);
   // No step at all.
   const auto [c, ys] = sa::scan([](const Array& a, const Array& x) { return std::pair(a + 1, x * 2); },
                                 Array(5.0), sa::zeros({0, 3}));
@@ -302,6 +314,26 @@ TEST_CASE("control flow: types of carries") {
   CHECK(sa::fori_loop(
             3, 3, [](const Array&, const Array& v) { return v * 2; }, sa::ones({2}))
             .to_vector<float>() == std::vector<float>{1, 1});
+  const auto half = [](const Array&, const Array& v) { return v + 0.5; };
+  for (const std::int64_t n : {0, 1, 2}) CHECK(sa::fori_loop(0, n, half, Array(0)).dtype() == sa::float32);
+  CHECK(error<sa::ShapeError>([] {
+          sa::fori_loop(
+              2, 1, [](const Array&, const Array&) { return sa::ones({2}); }, sa::zeros({3}));
+        }).find("fori_loop: '[1]' of the carry is f32[3] before a step and f32[2] behind it.") == 0);
+  // The counter holds all that it counts to.
+  const auto highest = [](const Array& k, const Array& v) { return sa::maximum(v, k.astype(sa::int64)); };
+  const std::int64_t limit = std::int64_t{1} << 31;
+  CHECK(sa::fori_loop(limit - 3, limit + 3, highest, sa::zeros({}, sa::int64)).item<std::int64_t>() ==
+        limit + 2);
+  CHECK(sa::fori_loop(-limit - 3, -limit + 3, highest, sa::full({}, -2 * limit, sa::int64))
+            .item<std::int64_t>() == 2 - limit);
+  const auto next = [](const Array&, const Array& v) { return v + 1; };
+  CHECK(error<sa::ShapeError>([&] { sa::fori_loop(INT64_MIN, INT64_MAX, next, Array(0)); }) ==
+        "fori_loop: from -9223372036854775808 to 9223372036854775807 are 2^63 steps or more. A loop has "
+        "fewer. Put "
+        "one loop into another.");
+  const auto very_long = [&](const Array& v) { return sa::fori_loop(0, INT64_MAX, next, v); };
+  CHECK(!sa::explain(sa::jit(very_long), sa::ones({2})).to_string().empty());
   CHECK(sa::fori_loop(
             1, 5, [](const Array& k, const Array& v) { return v * k; }, sa::ones({2}, sa::int32))
             .to_vector<int>() == std::vector<int>{24, 24});

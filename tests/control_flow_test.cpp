@@ -230,6 +230,52 @@ TEST_CASE("control flow: scan gives what its steps give one after the other, wha
       }
 }
 
+TEST_CASE("control flow: carries that steps replace, first carries that are zeros, steps without operands") {
+  sa::set_cpu_device_count(8);
+  std::mt19937 rng(9);
+  using Next = std::function<Array(const Array& c, const Array& of_x, const Array& s)>;
+  const std::vector<Next> nexts = {
+      [](const Array&, const Array&, const Array&) { return sa::ones({4}); },
+      [](const Array&, const Array&, const Array&) { return sa::zeros({4}); },
+      [](const Array&, const Array&, const Array&) { return sa::arange(4.0); },
+      [](const Array&, const Array&, const Array& s) { return sa::broadcast_to(s, {4}); },
+      [](const Array&, const Array& of_x, const Array&) { return of_x; },
+      [](const Array& c, const Array& of_x, const Array&) { return c + of_x; },
+      [](const Array& c, const Array&, const Array&) { return c; },
+      [](const Array& c, const Array& of_x, const Array& s) { return sa::where(s > 1, c, of_x); },
+      [](const Array& c, const Array&, const Array& s) { return sa::zeros_like(c) + s; }};
+  const auto zero = [](const Array& like, bool zeros) { return zeros ? sa::zeros(like.shape()) : like; };
+  for (std::size_t a = 0; a < nexts.size(); a++)
+    for (std::size_t b = 0; b < nexts.size(); b++)
+      for (int repeat = 0; repeat < (full_scale() ? 24 : 3); repeat++) {
+        const Body body = {
+            "", {}, {{4}, {4}, {}}, {{8, 4}}, [&](const Arrays&, const Arrays& c, const Arrays& x) {
+              const Array of_x = sa::sum(x[0], 0);
+              return Step({nexts[a](c[0], of_x, c[2]), nexts[b](c[1], of_x, c[2]), c[2] + 1},
+                          {sa::sum(c[0] + of_x), c[1] * 2 + c[0], sa::ones({2}), c[2]});
+            }};
+        const std::int64_t length = 1 + static_cast<std::int64_t>(rng() % 4);
+        const Given plain = draw(body, length, rng);
+        const bool zeros[] = {rng() % 3 > 0, rng() % 3 > 0}, jitted = rng() % 4 > 0;
+        CAPTURE(a);
+        CAPTURE(b);
+        CAPTURE(length);
+        const auto run = [&](auto way) {
+          return [&, way](const Arrays& c, const Arrays& x) {
+            return joined(
+                way(body, {}, {zero(c[0], zeros[0]), zero(c[1], zeros[1]), c[2]}, x, length, false));
+          };
+        };
+        const Arrays want = run(unrolled)(plain.carries, plain.xs);
+        const Arrays carries = placed(plain.carries, rng), xs = placed(plain.xs, rng);
+        check_same(jitted ? sa::jit(run(scanned))(carries, xs) : run(scanned)(carries, xs), want);
+        // One result alone: what only the others need is left out.
+        const std::size_t one = rng() % want.size();
+        const auto f = [&](const Arrays& c, const Arrays& x) { return run(scanned)(c, x)[one]; };
+        check_same({sa::jit(f)(carries, xs)}, {want[one]});
+      }
+}
+
 TEST_CASE("control flow: derivatives of scan are those of its steps") {
   sa::set_cpu_device_count(8);
   std::mt19937 rng(4);

@@ -257,6 +257,17 @@ TEST_CASE("optim: absent arrays stay absent, float64 keeps its digits") {
         "adam.update: tree 0 has no array at `weight`, the first tree has one. Every array of the first tree "
         "needs a partner in the "
         "others. Leave it out of the first tree too, with filter().");
+  CHECK(text_of([&] {
+          optimizer.update(Tree{ones({1}), Array(), Array(), 7}, state);
+        }) ==
+        "adam.update: gradient [1] for the array [3] at `weight`. Both have one shape. Give one of that "
+        "shape.");
+  CHECK(text_of([&] {
+          apply_updates(t, Tree{ones({2, 3}), Array(), Array(), 7});
+        }) ==
+        "apply_updates: update [2,3] for the array [3] at `weight`. It is broadcast to the array's shape. "
+        "Give one of "
+        "that shape.");
   CHECK_THROWS_AS(
       optim::sgd(0.1, {.momentum = 0.9})
           .update(Tree{ones({3}), ones({3}), Array(), 7}, optim::sgd(0.1, {.momentum = 0.9}).init(t)),

@@ -2,6 +2,7 @@
 #include <chrono>
 
 #include "op_data.h"
+#include "shardarray/detail/differentiation.h"
 #include "shardarray/jit.h"
 
 namespace op_properties_test {

@@ -6,8 +6,7 @@
 #include <string>
 
 #include "graph/graph.h"
-#include "shardarray/collectives.h"
-#include "shardarray/ops.h"
+#include "shardarray/shardarray.h"
 
 namespace shardarray::ops_messages_test {
 namespace {
@@ -22,6 +21,23 @@ template <class E> std::string message(const std::function<void()>& f) {
 }
 
 }  // namespace
+
+TEST_CASE("messages: name the function that was called, not one that it calls") {
+  const Array x = in({2, 3}), y = in({2});
+  const auto begins = [](const std::string& text, const char* with) { return text.rfind(with, 0) == 0; };
+  CHECK(begins(message<ShapeError>([&] { allclose(x, y); }),
+               "allclose: shapes [2,3], [2] cannot be broadcast"));
+  CHECK(begins(message<Error>([&] { allclose(x, Array()); }), "allclose: the array is absent."));
+  CHECK(
+      begins(message<ShapeError>([&] { losses::mse(x, y); }), "mse: shapes [2,3], [2] cannot be broadcast"));
+  CHECK(begins(message<ShapeError>([&] { losses::softmax_cross_entropy(x, y); }),
+               "softmax_cross_entropy: shapes [2], [2,3] cannot be broadcast"));
+  CHECK(begins(message<ShapeError>([&] { random::bernoulli(random::key(0), x, {3}); }),
+               "random::bernoulli: [2,3] does not fit into [3]."));
+  CHECK(begins(
+      message<TraceError>([&] { jit([](const Array& a) { return to_string(a).empty() ? a : a + 1; })(x); }),
+      "print: "));
+}
 
 TEST_CASE("messages: elementwise") {
   const Array x = in({2, 3}), i = in({2, 3}, int32), b = in({2}, bool_), c = in({2}, complex64);

@@ -339,11 +339,21 @@ TEST_CASE("transport: a box that never comes ends every process' call") {
 
 TEST_CASE("transport: processes that run different programs are told so") {
   World& w = World::of(2);
-  for (const std::string& text : failures(w, [](int p, const Devices&devices) {
-         const Array x = rows(devices);
-         sa::eval(p == 0 ? sa::flip(x, 0) : sa::cumsum(sa::roll(x, 3, 0), 0));
-       }))
-    CHECK(text.find("run different programs") != std::string::npos);
+  // Also where as many bytes go the same ways: another number, operation, library call, direction.
+  const std::function<Array(const Array&)> pairs[][2] = {
+      {[](const Array& x) { return sa::flip(x, 0); },
+       [](const Array& x) { return sa::cumsum(sa::roll(x, 3, 0), 0); }},
+      {sa::jit([](const Array& x) { return sa::flip(x * 2, 0); }),
+       sa::jit([](const Array& x) { return sa::flip(x * 3, 0); })},
+      {[](const Array& x) { return sa::flip(sa::sin(x), 0); },
+       [](const Array& x) { return sa::flip(sa::cos(x), 0); }},
+      {[](const Array& x) { return sa::flip(sa::sort(x, -1), 0); },
+       [](const Array& x) { return sa::flip(sa::cummax(x, -1), 0); }},
+      {[](const Array& x) { return sa::roll(x, 1, 0); }, [](const Array& x) { return sa::roll(x, -1, 0); }}};
+  for (std::size_t k = 0; k < std::size(pairs); k++)
+    for (const std::string& text :
+         failures(w, [&](int p, const Devices&devices) { sa::eval(pairs[k][p](rows(devices))); }))
+      CHECK_MESSAGE(text.find("run different programs") != std::string::npos, k, ": ", text);
   for (const std::string& text :
        failures(w, [](int, const Devices& devices) { sa::eval(work(rows(devices))); }))
     CHECK(text.empty());

@@ -24,6 +24,9 @@ struct ScanLeaf {
 /// places of what a step gives. Returns the last carries and the sequences of what the steps gave.
 SHARDARRAY_API Arrays scan(MapBody f, std::span<const ScanLeaf> init, std::span<const ScanLeaf> xs,
                            const ScanOptions& options, const char* function, Where w);
+/// The first `i` of a fori_loop, and its number of steps. Throws ShapeError where 63 bits do not hold that.
+SHARDARRAY_API Array loop_counter(std::int64_t lo, std::int64_t hi);
+SHARDARRAY_API std::int64_t loop_length(std::int64_t lo, std::int64_t hi);
 /// Throws TreeError: sizes, keys or static values at `path` of the carry differ behind a step.
 [[noreturn]] SHARDARRAY_API void throw_carry_structure(const Path& path, const char* function);
 
@@ -92,7 +95,8 @@ auto scan_as(const char* function, const F& f, const C& init, const X& xs, const
 /// before the first step: a carry where it lies at first, or cut as the steps leave it; sequences are not cut along the steps.
 /// Its derivative keeps the carries of all steps and computes the rest of a step again.
 ///
-/// f is called once while it is recorded, or twice where a weakly typed carry takes the dtype of what it becomes. Throws
+/// f is called once while it is recorded, or twice where a weakly typed carry is promoted with what it becomes (0 with float32:
+/// float32; 1.5 with int32: float32, which the step must give then). Throws
 /// ShapeError, DTypeError, TreeError where a step changes the shape, dtype or structure of the carry, ShapeError for sequences of
 /// different lengths or without a leading dimension, another length, or none; TraceError where f prints or calls the host: let
 /// steps return what is to be seen. Source: jax.lax.scan.
@@ -101,20 +105,20 @@ auto scan(const F& f, const C& init, const X& xs, const ScanOptions& options = {
   if constexpr (detail::check_scan<F, C, X>()) return detail::scan_as("scan", f, init, xs, options, w);
 }
 
-/// `c = f(i, c)` for i = lo, lo + 1, .. hi - 1; returns the last c, or `init` where there is no step. `i` is a weakly typed int32
-/// scalar (int64 where lo needs it): it takes the dtype of what it is combined with. Throws as scan does. Source:
-/// jax.lax.fori_loop.
+/// `c = f(i, c)` for i = lo, lo + 1, .. hi - 1; returns the last c, or `init` where there is no step: of the dtypes that steps
+/// give it. `i` is a weakly typed int32 scalar (int64 where lo or hi need it): it takes the dtype of what it is combined with.
+/// Throws as scan does, ShapeError for 2^63 steps or more. Source: jax.lax.fori_loop.
 template <class F, class C>
 C fori_loop(std::int64_t lo, std::int64_t hi, const F& f, const C& init, Where w = Where::here()) {
   constexpr bool fits = std::is_invocable_r_v<C, const F&, const Array&, const C&>;
   static_assert(fits, "fori_loop: the function must take (Array i, carry) and return the carry");
   if constexpr (fits) {
-    if (hi <= lo) return init;
     using Counted = std::pair<Array, C>;
     const auto step = [&](const Counted& c, none_t) {
       return std::pair<Counted, none_t>({c.first + 1, f(c.first, c.second)}, none);
     };
-    return detail::scan_as("fori_loop", step, Counted(Array(lo), init), none, {.length = hi - lo}, w)
+    const Counted first(core::loop_counter(lo, hi), init);
+    return detail::scan_as("fori_loop", step, first, none, {.length = core::loop_length(lo, hi)}, w)
         .first.second;
   }
 }

@@ -126,14 +126,17 @@ template <class T> const T& block_until_ready(const T& tree) {
 }
 
 /// model + updates, leaf by leaf; a leaf without an update stays as it is, an update without a leaf counts for nothing.
-/// Broadcasts and promotes as add does. Throws TreeError where sizes or keys differ, ShapeError as add.
+/// An update is broadcast to its leaf; dtypes are promoted as add does. Throws TreeError where sizes or keys differ, ShapeError
+/// with the path of a leaf whose shape the update would change.
 template <Tree T> T apply_updates(T model, const T& updates, Where w = Where::here()) {
   detail::Structure s = detail::structure(model, false);
   const std::vector<Array> u = detail::slots_like(s, updates, 1, "apply_updates");
   std::size_t i = 0;
-  detail::each_leaf(model, [&](Array& a, const Path&) {
+  detail::each_leaf(model, [&](Array& a, const Path& p) {
     const Array& update = u[i++];
-    if (a.has_value() && update.has_value()) a = Operand(a, w) + Operand(update, w);
+    if (!a.has_value() || !update.has_value()) return;
+    detail::check_leaf_shape(a, update, "update", true, p, "apply_updates");
+    a = Operand(a, w) + Operand(update, w);
   });
   return model;
 }

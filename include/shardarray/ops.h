@@ -135,7 +135,7 @@ inline constexpr struct SHARDARRAY_API tensordot_fn {
   }
   template <std::integral N>
   Array operator()(const Array& a, const Array& b, N axes, Where w = Where::here()) const {
-    return over_last(a, b, static_cast<std::int64_t>(axes), w);
+    return over_last(a, b, to_int64(axes), w);
   }
   Array operator()(const Array& a, const Array& b, const Shape& axes_a, const Shape& axes_b,
                    Where w = Where::here()) const;
@@ -208,7 +208,7 @@ inline constexpr struct SHARDARRAY_API stack_fn {
 inline constexpr struct SHARDARRAY_API split_fn {
   template <std::integral N>
   std::vector<Array> operator()(const Array& x, N n, std::int64_t axis = 0, Where w = Where::here()) const {
-    return pieces(x, static_cast<std::int64_t>(n), axis, w);
+    return pieces(x, to_int64(n), axis, w);
   }
   std::vector<Array> operator()(const Array& x, const Shape& positions, std::int64_t axis = 0,
                                 Where w = Where::here()) const;

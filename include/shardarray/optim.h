@@ -60,13 +60,15 @@ struct Traces {
 };
 SHARDARRAY_API Traces sgd_update(const std::vector<Array>& grads, const std::vector<Array>& trace,
                                  const Array& minus_rate, const SgdOptions& o);
-/// Throws TreeError with the path where only one of both trees has an array.
+/// Throws with the path: TreeError where only one of both trees has an array, ShapeError where their shapes differ.
 template <class T>
 void check_partners(const T& grads, const std::vector<Array>& state, const char* function) {
   std::size_t i = 0;
   shardarray::detail::each_leaf(grads, [&](const Array& a, const Path& p) {
-    if (a.has_value() != state[i++].has_value())
+    const Array& mine = state[i++];
+    if (a.has_value() != mine.has_value())
       shardarray::detail::throw_missing_leaf(p, a.has_value() ? 1 : 0, function);
+    if (a.has_value()) shardarray::detail::check_leaf_shape(mine, a, "gradient", false, p, function);
   });
 }
 /// The slots of a state's tree, of the structure of the gradients.
@@ -98,8 +100,8 @@ template <class Rate = double> struct Adam {
     };
     return {detail::zero_count(w), zeros(), zeros()};
   }
-  /// (updates, next state). Throws TreeError with the path where the gradients do not fit the state: other sizes or keys, an array
-  /// in one of both only. Parameters are not used.
+  /// (updates, next state). Throws with the path where the gradients do not fit the state: TreeError for other sizes or keys and
+  /// for an array in one of both only, ShapeError for another shape. Parameters are not used.
   template <Tree T, class P = none_t>
   std::pair<T, AdamState<T>> update(const T& grads, const AdamState<T>& state, const P& = none,
                                     Where w = Where::here()) const {

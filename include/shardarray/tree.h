@@ -261,6 +261,10 @@ class SHARDARRAY_API Structure {
 [[noreturn]] SHARDARRAY_API void throw_missing_leaf(const Path& path, std::size_t k, const char* function);
 [[noreturn]] SHARDARRAY_API void throw_leaf_count(std::size_t given, std::size_t wanted,
                                                   const char* function);
+/// Throws ShapeError with the path unless `partner`, which the message calls by that word, can stand beside `leaf` without
+/// changing its shape: it has that shape, or, where `broadcast`, one that is broadcast to it.
+SHARDARRAY_API void check_leaf_shape(const Array& leaf, const Array& partner, const char* word,
+                                     bool broadcast, const Path& path, const char* function);
 /// Same shape, dtype and values.
 SHARDARRAY_API bool same_array(const Array& a, const Array& b);
 

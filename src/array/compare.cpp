@@ -5,7 +5,7 @@
 namespace shardarray {
 
 bool allclose(const Array& a, const Array& b, const CloseOptions& o, Where w) {
-  const Site site(w);
+  const Site site(w, "allclose");
   // Differences of whole numbers may wrap, and bools have none.
   const bool whole = !is_inexact(promote_types(a.dtype(), b.dtype()));
   const Array x = whole ? a.astype(float64) : a, y = whole ? b.astype(float64) : b;
@@ -15,7 +15,7 @@ bool allclose(const Array& a, const Array& b, const CloseOptions& o, Where w) {
 }
 
 bool array_equal(const Array& a, const Array& b, Where w) {
-  const Site site(w);
+  const Site site(w, "array_equal");
   return a.shape() == b.shape() && all(a == b).item<bool>();
 }
 

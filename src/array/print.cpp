@@ -289,6 +289,7 @@ std::string scalar_text(const Array& x) {
 
 std::string to_string(const ShardedArray& x) {
   const Shape& shape = type_of(x, "print").shape;
+  force(x, "print");
   if (shape.empty()) return scalar_text(x);
   const std::int64_t size = num_elements(shape);
   if (size == 0) return "[]";

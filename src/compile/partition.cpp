@@ -100,12 +100,20 @@ class Partitioner {
     return move(at(p_.of_value, v), layout, reason, by, asked || at(asked_, v));
   }
 
+  // Whether each device may have the whole of what is free as its part of `layout`: of a sum only where that is zero.
+  bool adds_nothing(int v, const Layout* layout) const {
+    return layout->unreduced().empty() || layout->reducer() != Reducer::sum || literal(v, g_) == 0;
+  }
+
   int make_free(int v, const Layout* layout) {
     auto [it, fresh] = made_.try_emplace({v, layout}, -1);
     if (!fresh) return it->second;
     const int node = at(g_.producer, v);
     const FlatNode& n = at(g_.nodes, node);
     if (n.op->trait == Trait::like) return it->second = make_free(n.in[0], layout);
+    if (!adds_nothing(v, layout))
+      throw InternalError(fmt::format(
+          "partition: {} would be one part of a sum on every device. Please report this.", n.op->name));
     PartStep s;
     s.node = node;
     for (int operand : n.in)
@@ -441,8 +449,9 @@ class Partitioner {
     const FlatNode by{nullptr, nullptr, {}, 0, {}, {}, source.where, source.modes};
     const int rank = static_cast<int>(at(g_.types, v).shape.size());
     if (is_free(g_, at(g_.producer, v))) {
-      const Layout* preference = to_layout(sub_axes_, at(preferences_.dims, v));
-      return require(v, asked ? asked : preference, "", by, true);
+      const Layout* to = asked ? asked : to_layout(sub_axes_, at(preferences_.dims, v));
+      if (!adds_nothing(v, to)) to = Layout::of(to->order(), to->dims());
+      return require(v, to, "", by, true);
     }
     const Layout* now = at(p_.values, at(p_.of_value, v)).layout;
     const Layout* to = asked;

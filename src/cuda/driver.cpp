@@ -9,6 +9,8 @@ namespace {
 template <class To, class From> To* handle(From* p) { return reinterpret_cast<To*>(p); }
 cudaStream_t native(Stream s) { return handle<CUstream_st>(s); }
 cudaEvent_t native(Event e) { return handle<CUevent_st>(e); }
+cudaGraph_t native(Graph g) { return handle<CUgraph_st>(g); }
+cudaGraphExec_t native(GraphExec g) { return handle<CUgraphExec_st>(g); }
 
 Status properties_of(GpuProperties* to, int gpu) {
   cudaDeviceProp all{};
@@ -46,6 +48,45 @@ Status launch_kernel(KernelHandle kernel, const Grid& grid, void** arguments, St
                           arguments, 0, native(stream));
 }
 
+// Other threads go on as they like, and so do libraries that allocate when they are first used.
+Status begin_capture(Stream stream) {
+  return cudaStreamBeginCapture(native(stream), cudaStreamCaptureModeRelaxed);
+}
+Status last_captured(GraphNode* to, Stream stream) {
+  cudaStreamCaptureStatus state{};
+  const cudaGraphNode_t* last = nullptr;
+  std::size_t count = 0;
+  const Status status =
+      cudaStreamGetCaptureInfo(native(stream), &state, nullptr, nullptr, &last, nullptr, &count);
+  if (status == ok) *to = count == 1 ? handle<GraphNodeObject>(last[0]) : nullptr;
+  return status;
+}
+Status end_capture(Graph* to, Stream stream) {
+  cudaGraph_t graph{};
+  const Status status = cudaStreamEndCapture(native(stream), &graph);
+  *to = handle<GraphObject>(graph);
+  return status;
+}
+Status instantiate(GraphExec* to, Graph graph) {
+  cudaGraphExec_t fresh{};
+  const Status status = cudaGraphInstantiate(&fresh, native(graph), 0);
+  *to = handle<GraphExecObject>(fresh);
+  return status;
+}
+Status set_arguments(GraphExec exec, GraphNode node, KernelHandle kernel, const Grid& grid,
+                     void** arguments) {
+  cudaKernelNodeParams p{};
+  p.func = static_cast<void*>(kernel);  // a cudaKernel_t is taken as it is
+  p.gridDim = dim3(grid.blocks, grid.items);
+  p.blockDim = dim3(grid.threads);
+  p.kernelParams = arguments;
+  return cudaGraphExecKernelNodeSetParams(native(exec), handle<CUgraphNode_st>(node), &p);
+}
+Status update_graph(GraphExec exec, Graph graph) {
+  cudaGraphExecUpdateResultInfo why{};
+  return cudaGraphExecUpdate(native(exec), native(graph), &why);
+}
+
 const Driver runtime = {
     .driver_version = [](int* version) -> Status { return cudaDriverGetVersion(version); },
     .runtime_version = [](int* version) -> Status { return cudaRuntimeGetVersion(version); },
@@ -72,6 +113,17 @@ const Driver runtime = {
     .load_library = load_library,
     .find_kernel = find_kernel,
     .launch = launch_kernel,
+    .begin_capture = begin_capture,
+    .last_captured = last_captured,
+    .end_capture = end_capture,
+    .graph_destroy = [](Graph graph) -> Status { return cudaGraphDestroy(native(graph)); },
+    .graph_instantiate = instantiate,
+    .graph_set_arguments = set_arguments,
+    .graph_update = update_graph,
+    .graph_launch = [](GraphExec exec, Stream stream) -> Status {
+      return cudaGraphLaunch(native(exec), native(stream));
+    },
+    .graph_exec_destroy = [](GraphExec exec) -> Status { return cudaGraphExecDestroy(native(exec)); },
     .last_error = []() -> Status { return cudaGetLastError(); },
     .error_name = [](Status status) { return cudaGetErrorName(static_cast<cudaError_t>(status)); },
     .error_text = [](Status status) { return cudaGetErrorString(static_cast<cudaError_t>(status)); },

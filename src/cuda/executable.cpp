@@ -16,6 +16,8 @@ namespace {
 constexpr std::size_t table_alignment = 64;
 // The run of a program that asks for printed kernels: compiling them takes as long as thousands of launches.
 constexpr int asking_run = 3;
+// Of a graph: one launch is as cheap as a launch of a graph.
+constexpr std::int64_t fewest_nodes = 2;
 
 std::string spelled(const Launch& l) {
   return l.where.line > 0 ? fmt::format("'{}' ({}:{})", l.label, l.where.file, l.where.line)
@@ -72,6 +74,7 @@ CudaExecutable::CudaExecutable(CudaBackend& backend, Gpu& gpu, std::shared_ptr<c
          {l.blocks, l.items, l.threads},
          tables.size(),
          spelled(l),
+         l.bases,
          std::move(called),
          l.products.empty() ? std::vector<ReadyProduct>() : ready_products(backend, gpu, l.products)});
     tables.insert(tables.end(), l.table.begin(), l.table.end());
@@ -91,6 +94,7 @@ CudaExecutable::CudaExecutable(CudaBackend& backend, Gpu& gpu, std::shared_ptr<c
   if (mode != CodegenMode::off) printed_ = PrintedLoops::of(gpu_, launches);
   if (printed_ && mode == CodegenMode::always) build_now(*printed_);
   runs_until_asked_ = mode == CodegenMode::always ? 0 : asking_run;
+  replays_wanted_ = graph_nodes() >= fewest_nodes;
 }
 
 void CudaExecutable::prepare() const {
@@ -113,9 +117,13 @@ CompletionRef CudaExecutable::run(std::span<void* const> bases, RunReport* repor
                     bases.size(), base_count_));
   if (report != nullptr) report->received = received_;
   if (launches_.empty()) return nullptr;
+  {
+    Turn turn(gpu_);
+    if (replay(turn, bases, nullptr)) return turn.done(steps_);
+  }
   const Workspace w = take_workspace();  // given back when all is asked for: whoever gets it next asks later
   Turn turn(gpu_);
-  ask(turn, bases, w);
+  if (!replay(turn, bases, &w)) ask(turn, bases, bind(turn, bases, w), w);
   return turn.done(steps_);
 }
 
@@ -131,21 +139,30 @@ CudaExecutable::Workspace CudaExecutable::take_workspace() const {
   return w;
 }
 
-void CudaExecutable::ask(Turn& turn, std::span<void* const> bases, const Workspace& w) const {
-  device::Bases addresses{};
+device::Bases CudaExecutable::bind(Turn& turn, std::span<void* const> bases, const Workspace& w) const {
+  device::Bases bound{};
   std::vector<std::uint64_t> all;
   for (void* const b : bases) all.push_back(reinterpret_cast<std::uint64_t>(b));
   if (w.addresses) {
     turn.upload(w.addresses->data, all.data(), all.size() * sizeof all[0]);
-    addresses.many = static_cast<const std::uint64_t*>(w.addresses->data);
+    bound.many = static_cast<const std::uint64_t*>(w.addresses->data);
   } else {
-    std::copy(all.begin(), all.end(), addresses.few);
+    std::copy(all.begin(), all.end(), bound.few);
   }
   if (w.operands) {
     all.clear();
     for (const Ref& r : operands_) all.push_back(reinterpret_cast<std::uint64_t>(address_of(bases, r)));
     turn.upload(w.operands->data, all.data(), all.size() * sizeof all[0]);
   }
+  return bound;
+}
+
+KernelHandle CudaExecutable::kernel_of(std::size_t launch, const std::vector<KernelHandle>* printed) const {
+  return printed != nullptr && (*printed)[launch] != nullptr ? (*printed)[launch] : launches_[launch].kernel;
+}
+
+void CudaExecutable::ask(Turn& turn, std::span<void* const> bases, const device::Bases& bound,
+                         const Workspace& w) const {
   const std::vector<KernelHandle>* const printed = printed_kernels();
   auto called = w.called.begin();
   std::size_t operand = 0;  // of `operands_`, the first of the next call by addresses
@@ -153,10 +170,11 @@ void CudaExecutable::ask(Turn& turn, std::span<void* const> bases, const Workspa
     const Ready& l = launches_[k];
     if (l.called) {
       const ProgramCall& call = l.called->call;
+      const CudaExecutable& program = *l.called->program;
       std::vector<void*> inner;
       for (std::int64_t run = 0; run < call.trip; run++) {
         call.items[0].addresses(run, bases.data(), inner);
-        l.called->program->ask(turn, inner, *called);
+        program.ask(turn, inner, program.bind(turn, inner, *called), *called);
       }
       ++called;
       continue;
@@ -165,11 +183,8 @@ void CudaExecutable::ask(Turn& turn, std::span<void* const> bases, const Workspa
       ask_products(turn, l, bases, w, operand);
       continue;
     }
-    const std::byte* table = static_cast<const std::byte*>(tables_->data) + l.table;
-    void* memory = w.scratch ? w.scratch->data : nullptr;
-    void* arguments[] = {&table, &memory, &addresses};
-    KernelHandle const kernel = printed != nullptr && (*printed)[k] != nullptr ? (*printed)[k] : l.kernel;
-    turn.launch(kernel, l.grid, arguments, l.step);
+    Arguments arguments = arguments_of(l, bound, w);
+    turn.launch(kernel_of(k, printed), l.grid, arguments.addresses().data(), l.step);
   }
 }
 

@@ -1,6 +1,8 @@
 // A program on one GPU: its launches, with what they need in the GPU's memory.
 #pragma once
+#include <array>
 #include <atomic>
+#include <list>
 #include <memory>
 #include <span>
 #include <string>
@@ -9,8 +11,10 @@
 #include "cuda/backend.h"
 #include "cuda/gpu.h"
 #include "cuda/launch.h"
+#include "cuda/launch_graph.h"
 #include "cuda/printed_loops.h"
 #include "cuda/product_algorithms.h"
+#include "kernels/device.cuh"
 
 namespace shardarray::cuda {
 
@@ -35,6 +39,7 @@ class CudaExecutable final : public Executable {
     Grid grid;
     std::size_t table = 0;  // bytes behind the beginning of `tables_`
     std::string step;
+    std::vector<std::uint32_t> bases;  // as Launch::bases
     std::unique_ptr<Called> called;
     std::vector<ReadyProduct> products;  // in the kernel's place, where there are some
   };
@@ -43,11 +48,42 @@ class CudaExecutable final : public Executable {
     BufferRef scratch, addresses, operands;
     std::vector<Workspace> called;
   };
+  /// What every kernel gets.
+  struct Arguments {
+    const std::byte* table;
+    void* memory;
+    device::Bases bases;
+    std::array<void*, 3> addresses() { return {&table, &memory, &bases}; }
+  };
+  /// The launches of one run as a graph.
+  struct Replay {
+    std::vector<void*> bases;
+    Workspace workspace;
+    std::unique_ptr<LaunchGraph> graph;
+  };
   Workspace take_workspace() const;
+  /// The addresses of a run, where kernels find them: those that are read from the GPU's memory are on their way there.
+  device::Bases bind(Turn& turn, std::span<void* const> bases, const Workspace& w) const;
   /// Asks for all steps; workspaces serve one run after the other.
-  void ask(Turn& turn, std::span<void* const> bases, const Workspace& w) const;
+  void ask(Turn& turn, std::span<void* const> bases, const device::Bases& bound, const Workspace& w) const;
   void ask_products(Turn& turn, const Ready& launch, std::span<void* const> bases, const Workspace& w,
                     std::size_t& operand) const;
+  Arguments arguments_of(const Ready& launch, const device::Bases& bound, const Workspace& w) const {
+    return {static_cast<const std::byte*>(tables_->data) + launch.table,
+            w.scratch ? w.scratch->data : nullptr, bound};
+  }
+  KernelHandle kernel_of(std::size_t launch, const std::vector<KernelHandle>* printed) const;
+
+  /// Launches that a graph of a run would have; 0: they cannot be in one.
+  std::int64_t graph_nodes() const;
+  /// A run is a graph, from the third on; false: this one is to be asked for launch by launch. Null: only one that is there
+  /// already serves.
+  bool replay(Turn& turn, std::span<void* const> bases, const Workspace* w) const;
+  Replay* replay_of(Turn& turn, std::span<void* const> bases, const Workspace* w) const;
+  void rebind(Turn& turn, Replay& r, std::span<void* const> bases) const;
+  /// Programs, of this one and those that it calls, whose printed kernels are ready.
+  int printed_programs() const;
+
   CudaBackend& backend_;
   Gpu& gpu_;
   std::size_t base_count_;
@@ -59,6 +95,11 @@ class CudaExecutable final : public Executable {
   std::vector<std::int64_t> received_;        // what each run reports
   std::shared_ptr<PrintedLoops> printed_;     // null: none are wanted
   mutable std::atomic<int> runs_until_asked_;
+  // Within turns of the GPU:
+  mutable bool replays_wanted_ = false;
+  mutable int runs_until_replayed_ = 2;  // a program that runs once or twice gains nothing
+  mutable int printed_in_replays_ = 0;   // printed_programs() when they were made
+  mutable std::list<Replay> replays_;    // the latest first
 };
 
 }  // namespace shardarray::cuda

@@ -205,7 +205,30 @@ void Turn::fill(void* p, unsigned char byte, std::size_t bytes) {
 }
 
 void Turn::launch(KernelHandle kernel, const Grid& grid, void** arguments, const std::string& step) {
-  gpu_.check(gpu_.driver_.launch(kernel, grid, arguments, gpu_.stream_), "cudaLaunchKernel", step);
+  gpu_.check(gpu_.driver_.launch(kernel, grid, arguments, stream()), "cudaLaunchKernel", step);
+  if (nodes_ == nullptr) return;
+  GraphNode& node = nodes_->emplace_back();
+  gpu_.check(gpu_.driver_.last_captured(&node, stream()), "cudaStreamGetCaptureInfo", step);
+}
+
+Graph Turn::capture(const std::function<void()>& ask, std::vector<GraphNode>& nodes) {
+  if (gpu_.capturing_ == nullptr)
+    gpu_.check(gpu_.driver_.stream_create(&gpu_.capturing_), "cudaStreamCreateWithFlags");
+  gpu_.check(gpu_.driver_.begin_capture(gpu_.capturing_), "cudaStreamBeginCapture");
+  Graph graph = nullptr;
+  nodes.clear();
+  nodes_ = &nodes;
+  try {
+    ask();
+  } catch (...) {
+    nodes_ = nullptr;
+    if (gpu_.driver_.end_capture(&graph, gpu_.capturing_) == ok) gpu_.driver_.graph_destroy(graph);
+    gpu_.driver_.last_error();
+    throw;
+  }
+  nodes_ = nullptr;
+  gpu_.check(gpu_.driver_.end_capture(&graph, gpu_.capturing_), "cudaStreamEndCapture");
+  return graph;
 }
 
 void Turn::fail(const char* call, const char* status, const std::string& step) {

@@ -5,6 +5,7 @@
 #include <array>
 #include <atomic>
 #include <cstddef>
+#include <functional>
 #include <memory>
 #include <mutex>
 #include <string>
@@ -32,12 +33,15 @@ class Gpu {
   /// A kernel of kernel_image(), or of a library. Throws DeviceError where there is none of that name.
   KernelHandle kernel(const char* name) { return kernel(name, library_); }
   KernelHandle kernel(const char* name, Library library);
+  /// Throws what the GPU is lost by, if it is.
+  void throw_if_lost() const;
   /// Compiled kernels, for good. Throws DeviceError where they are not for this GPU.
   Library load(const std::vector<char>& image);
 
  private:
   friend class Turn;
   friend class Work;
+  friend class LaunchGraph;
   class Memory final : public MemorySource {
    public:
     explicit Memory(Gpu& gpu) : gpu_(gpu) {}
@@ -63,7 +67,6 @@ class Gpu {
   [[noreturn]] void refuse(const std::string& what, bool memory);
   void lose(const std::string& what);
   std::string failure(Status status, const char* call, const std::string& step) const;
-  void throw_if_lost() const;
   void need(Slot& slot);
   Event take_event();
   void give_back(Event event) noexcept;
@@ -72,8 +75,8 @@ class Gpu {
   const int number_;
   GpuProperties properties_;
   Memory memory_{*this};
-  std::mutex turn_;  // held from the first to the last request of one asker
-  Stream stream_ = nullptr;
+  std::mutex turn_;                                // held from the first to the last request of one asker
+  Stream stream_ = nullptr, capturing_ = nullptr;  // capturing_: on which nothing is ever done
   Library library_ = nullptr;
   std::array<Slot, 8> up_;
   std::size_t filling_ = 0;  // the slot of `up_`
@@ -98,8 +101,10 @@ class Turn {
   /// `step` is named where it fails.
   void launch(KernelHandle kernel, const Grid& grid, void** arguments, const std::string& step);
   /// Where a library's call puts its work; throws what that failed with, by the library's name of it.
-  Stream stream() const { return gpu_.stream_; }
+  Stream stream() const { return nodes_ != nullptr ? gpu_.capturing_ : gpu_.stream_; }
   [[noreturn]] void fail(const char* call, const char* status, const std::string& step);
+  /// What `ask` launches here, and nothing else that it does, as a graph in place of being done; `nodes`: of each launch.
+  Graph capture(const std::function<void()>& ask, std::vector<GraphNode>& nodes);
   /// Returns when all that was asked for is done.
   void wait();
   /// Of all that was asked for up to now. `steps` are named where it fails.
@@ -107,8 +112,10 @@ class Turn {
 
  private:
   friend class Gpu;
+  friend class LaunchGraph;
   Gpu& gpu_;
   std::lock_guard<std::mutex> lock_;
+  std::vector<GraphNode>* nodes_ = nullptr;  // of the graph that is being captured
 };
 
 }  // namespace shardarray::cuda

@@ -25,8 +25,9 @@ struct Launch {
   /// Memory that the kernel uses. A step may be several launches: all that follow each other in a run get the same memory, and
   /// find there what those before wrote. 64-byte aligned.
   std::size_t scratch_bytes = 0;
-  std::string label;  ///< of the step, for messages
-  Where where;        ///< of the step
+  std::string label;                 ///< of the step, for messages
+  Where where;                       ///< of the step
+  std::vector<std::uint32_t> bases;  ///< which addresses of a run it may use, ascending
   /// Of a loop: what print_kernel() makes a kernel of that reads the same table. Else null.
   std::shared_ptr<const Kernel> loop;
   LoopShape shape;

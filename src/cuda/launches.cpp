@@ -7,6 +7,7 @@
 
 #include "base/ceil_div.h"
 #include "cuda/step_launches.h"
+#include "runtime/step_ranges.h"
 #include "shardarray/error.h"
 
 namespace shardarray::cuda {
@@ -45,9 +46,27 @@ static void add_call(const Step& step, const ProgramCall& call, std::uint64_t al
   l.alignment = all & -all;  // its lowest bit
 }
 
+// Ascending, each once.
+static std::vector<std::uint32_t> bases_of(const Step& step) {
+  std::vector<std::uint32_t> bases;
+  std::visit(
+      [&](const auto& body) {
+        for (const auto& item : body.items) {
+          const ItemRanges ranges = ranges_of(body, item);
+          for (const MemoryRanges* all : {&ranges.reads, &ranges.writes})
+            for (const MemoryRange& r : *all) bases.push_back(r.base);
+        }
+      },
+      step.body);
+  std::sort(bases.begin(), bases.end());
+  bases.erase(std::unique(bases.begin(), bases.end()), bases.end());
+  return bases;
+}
+
 std::vector<Launch> launches_of(const Program& program, std::uint64_t alignment) {
   std::vector<Launch> launches;
   for (const Step& step : program.steps) {
+    const std::size_t first = launches.size();
     std::visit(
         [&]<class Body>(const Body& body) {
           if constexpr (std::is_same_v<Body, Loop>) add_loop_launches(step, body, launches);
@@ -57,6 +76,9 @@ std::vector<Launch> launches_of(const Program& program, std::uint64_t alignment)
           else add_exchange_launches(step, body, alignment, launches);
         },
         step.body);
+    if (launches.size() == first) continue;
+    const std::vector<std::uint32_t> bases = bases_of(step);
+    for (std::size_t k = first; k < launches.size(); k++) launches[k].bases = bases;
   }
   return launches;
 }

@@ -4,8 +4,10 @@
 #include <fmt/core.h>
 
 #include <algorithm>
+#include <limits>
 #include <ostream>
 
+#include "base/sizes.h"
 #include "compile/passes.h"
 #include "execute/jit.h"
 
@@ -84,12 +86,12 @@ static std::int64_t steps_per_device(const Program& program) {
     std::visit(
         [&]<class Body>(const Body& body) {
           if constexpr (std::is_same_v<Body, ProgramCall>)
-            called += body.trip * steps_per_device(*body.program);
+            called = add_sizes(called, mul_sizes(body.trip, steps_per_device(*body.program)));
           else
             for (const auto& item : body.items) count[static_cast<std::size_t>(item.device)]++;
         },
         s.body);
-  return *std::max_element(count.begin(), count.end()) + called;
+  return add_sizes(*std::max_element(count.begin(), count.end()), called);
 }
 
 static std::vector<DonationInfo> donation_list(const JitEntry& e, const JitCall& call, const Compiled& c,
@@ -128,7 +130,8 @@ Explanation explain_call(const JitEntry& e, const JitCall& call) {
   Explanation x(transfer_list(program, mesh), donation_list(e, call, c, leaves), value_lines(c, mesh));
   for (std::uint64_t peak : program.peak_bytes)
     x.peak_bytes_per_device = std::max(x.peak_bytes_per_device, static_cast<std::int64_t>(peak));
-  x.flops = static_cast<std::int64_t>(c.flops);
+  constexpr double most = 0x1p63;  // loops may be longer than anybody waits for
+  x.flops = c.flops < most ? static_cast<std::int64_t>(c.flops) : std::numeric_limits<std::int64_t>::max();
   x.steps_per_device = steps_per_device(program);
   return x;
 }

@@ -152,7 +152,8 @@ void Node::release_operands(std::vector<Array>& dead) {
 
 const Type& type_of(const Array& a, const char* what) {
   if (!a.has_value())
-    throw Error(fmt::format("{}: the array is absent. Array() holds nothing; ask has_value() first.", what));
+    throw Error(fmt::format("{}: the array is absent. Array() holds nothing; ask has_value() first.",
+                            current_function(what)));
   return a.node()->type(a.index());
 }
 

@@ -10,18 +10,18 @@
 namespace shardarray::losses {
 
 Array mse(const Array& prediction, const Array& target, Where w) {
-  const Site site(w);
+  const Site site(w, "mse");
   return mean(square(prediction - target));
 }
 
 Array softmax_cross_entropy(const Array& logits, const Array& labels, Where w) {
-  const Site site(w);
+  const Site site(w, "softmax_cross_entropy");
   return -sum(labels * log_softmax(logits), -1);
 }
 
 Array softmax_cross_entropy_with_integer_labels(const Array& logits, const Array& labels, Where w) {
-  const Site site(w);
   constexpr const char* function = "softmax_cross_entropy_with_integer_labels";
+  const Site site(w, function);
   const Type &t = type_of(logits, function), &of_labels = type_of(labels, function);
   if (!is_floating(t.dtype) || !is_integer(of_labels.dtype))
     throw DTypeError(

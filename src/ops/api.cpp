@@ -56,7 +56,7 @@ Shape common_shape(const char* function, std::span<const Shape> shapes) {
             fmt::format("{}: shapes {} cannot be broadcast together: sizes {} and {} meet. Aligned at the "
                         "last dimension, sizes must be equal "
                         "or 1. Insert dimensions with reshape or newaxis.",
-                        function, text, size, mine));
+                        current_function(function), text, size, mine));
       }
       if (size == 1) size = mine;
     }
@@ -112,8 +112,8 @@ Shape axes_of(const char* function, const Shape& axes, const Shape& shape) {
 }
 
 void refuse_dtype(const char* function, const Array& x, const char* rule) {
-  throw DTypeError(
-      fmt::format("{}: the operand is {}. {}. Cast with astype.", function, to_string(type_of(x)), rule));
+  throw DTypeError(fmt::format("{}: the operand is {}. {}. Cast with astype.", current_function(function),
+                               to_string(type_of(x)), rule));
 }
 void need_integers(const char* function, const Array& x) {
   const DType t = type_of(x, function).dtype;

@@ -5,6 +5,7 @@
 #include <numeric>
 
 #include "base/sizes.h"
+#include "graph/trace_state.h"
 #include "ops/api.h"
 #include "ops/rules.h"
 #include "shardarray/ops.h"
@@ -86,10 +87,10 @@ Array broadcast_to_fn::operator()(const Array& x, const Shape& shape, Where w) c
   const Shape shapes[] = {type_of(x, "broadcast_to").shape, shape};
   if (!(api::common_shape("broadcast_to", shapes) == shape))
     throw ShapeError(
-        fmt::format("broadcast_to: {} does not fit into {}. Aligned at the last dimension, sizes must be "
+        fmt::format("{}: {} does not fit into {}. Aligned at the last dimension, sizes must be "
                     "equal, or 1 in the "
                     "operand. Give a larger shape.",
-                    to_string(x.shape()), to_string(shape)));
+                    current_function("broadcast_to"), to_string(x.shape()), to_string(shape)));
   return prim::broadcast_to(x, shape);
 }
 

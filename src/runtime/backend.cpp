@@ -17,6 +17,7 @@ Device Backend::device(int local) const {
 
 std::vector<Device> Backend::devices() const {
   std::vector<Device> all;
+  all.reserve(static_cast<std::size_t>(device_count()));
   for (int k = 0; k < device_count(); k++) all.push_back(device(k));
   return all;
 }

@@ -10,7 +10,7 @@
 #include <set>
 #include <utility>
 
-#include "base/hash.h"
+#include "runtime/fingerprint.h"
 #include "runtime/step_ranges.h"
 #include "shardarray/error.h"
 
@@ -36,6 +36,7 @@ class Splitter {
   }
 
   LocalPart run() {
+    part_.fingerprint = fingerprint(whole_);
     mine_.order = whole_.order;
     mine_.transfers = whole_.transfers;
     mine_.base_count = whole_.base_count;
@@ -47,7 +48,6 @@ class Splitter {
       if (!here(static_cast<int>(d))) mine_.scratch_bytes[d] = 0;
     for (const Step& s : whole_.steps) {
       step_ = &s;
-      note(s.body.index());
       std::visit([&](const auto& body) { add(body); }, s.body);
     }
     part_.program = std::make_shared<const Program>(std::move(mine_));
@@ -59,10 +59,6 @@ class Splitter {
     return whole_.order->devices()[static_cast<std::size_t>(device)].process_index;
   }
   bool here(int device) const { return process_of(device) == process_; }
-  template <class... Numbers> void note(Numbers... numbers) {
-    for (const std::uint64_t x : {static_cast<std::uint64_t>(numbers)...})
-      part_.fingerprint = hash_mix(part_.fingerprint, x);
-  }
 
   Port port(const Port& from) const {
     Port to{from.shape, from.dtype, from.layout, {}, {}, {}, from.alias};
@@ -81,7 +77,6 @@ class Splitter {
   }
 
   template <class Body> void add(const Body& body) {
-    note(body.items.size());
     Body own = body;
     std::erase_if(own.items, [&](const auto& item) { return !here(item.device); });
     put(std::move(own));
@@ -95,7 +90,6 @@ class Splitter {
   }
 
   void add(const Exchange& x) {
-    note(x.items.size(), x.dtype, x.reducer);
     Exchange own = x;
     own.items.clear();
     packs_ = {};
@@ -135,7 +129,6 @@ class Splitter {
     own.sources.clear();
     for (const Exchange::Source& s : p.sources) {
       const bool crosses = process_of(s.device) != process_of(item.device);
-      if (crosses) note(s.device, item.device, bytes);
       const std::uint64_t tag = crosses ? next_tag_++ : 0;
       Exchange::Source from = s;
       if (mine && crosses) {

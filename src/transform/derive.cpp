@@ -52,9 +52,8 @@ Arrays push_forward(Node* n, std::span<const Array> in, std::span<const Array> o
   if (n->op->jvp) result = n->op->jvp({*n, in, out, tangents, calculus()});
   else result = linear_tangents(n, in, tangents);
   if (result.empty())
-    throw Error(
-        fmt::format("grad: {} has no derivative ({}:{}). Use stop_gradient on its operand, or custom_vjp.",
-                    n->op->name, n->where.file, n->where.line));
+    throw Error(fmt::format("grad: {} has no derivative ({}:{}). Use stop_gradient on its operand.",
+                            n->op->name, n->where.file, n->where.line));
   return result;
 }
 
@@ -102,7 +101,7 @@ Arrays pull_back(const LinearMap& map, std::span<const Array> cts) {
     if (!n->op->transpose)
       throw Error(
           fmt::format("grad: {} cannot be transposed ({}:{}). Reverse mode needs the transpose of everything "
-                      "that is linear in a variable. Use jvp, stop_gradient on its operand, or custom_vjp.",
+                      "that is linear in a variable. Use jvp, or stop_gradient on its operand.",
                       n->op->name, n->where.file, n->where.line));
     const Site site(n->where);
     const ScopedModes modes(n->modes);

@@ -1,6 +1,7 @@
 // scan's erased core: the trace of one step, and what a step may not change.
 #include <fmt/core.h>
 
+#include "base/sizes.h"
 #include "graph/iteration.h"
 #include "graph/trace_state.h"
 #include "ops/record.h"
@@ -49,8 +50,8 @@ std::int64_t scan_length(std::span<const ScanLeaf> xs, const std::optional<std::
   return found ? *found : *length;
 }
 
-// What a step makes of a carry, as the next one takes it. A carry keeps its type; one that is weak becomes what the step made of
-// it, and all is traced again: `before` is changed then.
+// What a step makes of a carry, as the next one takes it. A carry keeps its type; one that is weak is promoted with what the step
+// made of it, as in JAX, and all is traced again: `before` is changed then.
 Array next_carry(const ScanLeaf& carry, Type& before, const Array& after, const char* function) {
   if (!after.has_value())
     throw TreeError(
@@ -63,7 +64,11 @@ Array next_carry(const ScanLeaf& carry, Type& before, const Array& after, const 
         fmt::format("{}: {} is {} before a step and {} behind it. A carry keeps its shape. Return it as "
                     "it came, or begin with that shape.",
                     function, named("carry", carry.path), to_string(before), to_string(t)));
-  if (before.weak) before = t;
+  if (before.weak) {
+    const WeakType both = promote_types({before.dtype, before.weak}, {t.dtype, t.weak});
+    before.dtype = both.dtype;
+    before.weak = t.weak;
+  }
   if (t.dtype != before.dtype)
     throw DTypeError(
         fmt::format("{}: {} is {} before a step and {} behind it. A carry keeps its dtype. Convert with "
@@ -120,6 +125,21 @@ void core::throw_carry_structure(const Path& path, const char* function) {
                   function, path.text().empty() ? "" : fmt::format(": at `{}`", path.text())));
 }
 
+Array core::loop_counter(std::int64_t lo, std::int64_t hi) {
+  const auto is_small = [](std::int64_t v) { return v == static_cast<std::int32_t>(v); };
+  const DType t = is_small(lo) && is_small(hi) ? DType::int32 : DType::int64;
+  return prim::constant(t, prim::bits_of(t, lo), true);
+}
+std::int64_t core::loop_length(std::int64_t lo, std::int64_t hi) {
+  if (hi <= lo) return 0;
+  std::int64_t length = 0;
+  if (__builtin_sub_overflow(hi, lo, &length))
+    throw ShapeError(fmt::format(
+        "fori_loop: from {} to {} are 2^63 steps or more. A loop has fewer. Put one loop into another.", lo,
+        hi));
+  return length;
+}
+
 core::Arrays core::scan(MapBody f, std::span<const ScanLeaf> init, std::span<const ScanLeaf> xs,
                         const ScanOptions& options, const char* function, Where w) {
   const Site site(w);
@@ -164,10 +184,12 @@ core::Arrays core::scan(MapBody f, std::span<const ScanLeaf> init, std::span<con
   operands.insert(operands.end(), elements.begin(), elements.end());
   for (const Array& out : s.graph.out)
     if (out.has_value()) body->out.push_back(out);
-  // A derivative asks for the carries of every step, where nobody does the compiler leaves them out; what never changes is none.
+  // A derivative asks for the carries of every step, where nobody does the compiler leaves them out; what never changes is none,
+  // and there is no array of so many as only a loop without derivative can have.
+  const auto all_steps_fit = [&](const Type& t) { return bytes_of(t.shape, t.dtype) < byte_limit / length; };
   if (core::tracing() || !trace_state().gradients.empty())
     for (std::size_t k = 0; k < it.carries; k++)
-      if (!it.keeps(k)) body->out.push_back(body->in[it.constants + k]);
+      if (!it.keeps(k) && all_steps_fit(s.in[k])) body->out.push_back(body->in[it.constants + k]);
   const Arrays given = record_iteration(it, operands);
   std::size_t next = 0;
   for (const Array& out : s.graph.out) result.push_back(out.has_value() ? given[next++] : Array());

@@ -108,6 +108,19 @@ void throw_leaf_count(std::size_t given, std::size_t wanted, const char* functio
       "order of tree_leaves(). tree_paths() lists the leaves.",
       function, given, wanted));
 }
+void check_leaf_shape(const Array& leaf, const Array& partner, const char* word, bool broadcast,
+                      const Path& path, const char* function) {
+  const Shape &mine = leaf.shape(), &other = partner.shape();
+  bool fits = broadcast ? other.size() <= mine.size() : other.size() == mine.size();
+  for (std::size_t k = 1; fits && k <= other.size(); k++) {
+    const std::int64_t n = other[other.size() - k];
+    fits = n == mine[mine.size() - k] || (broadcast && n == 1);
+  }
+  if (!fits)
+    throw ShapeError(fmt::format("{}: {} {} for the array {} {}. {}. Give one of that shape.", function, word,
+                                 to_string(other), to_string(mine), place(path),
+                                 broadcast ? "It is broadcast to the array's shape" : "Both have one shape"));
+}
 
 bool same_array(const Array& a, const Array& b) {
   if (!a.has_value() || !b.has_value()) return a.has_value() == b.has_value();

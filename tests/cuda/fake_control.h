@@ -18,6 +18,7 @@ struct FakeCudaControl {
   std::uint64_t (*done)();              ///< pieces of work done up to now
   const char* (*last_call)();           ///< the name of the one that failed last
   std::uint64_t (*printed_launches)();  ///< of kernels that were printed and compiled
+  std::uint64_t (*graph_launches)();    ///< of whole graphs
   /// Calls of the fake cuBLASLt; 1: of several products, 2: by addresses, 0: all of them.
   std::uint64_t (*products)(int kind);
   int (*algorithm)();  ///< of the last one

@@ -15,11 +15,12 @@ namespace shardarray::cuda {
 namespace {
 
 using testing::FakeBlocks;
+using testing::FakePiece;
 using testing::FakeStream;
 using testing::FakeWork;
 
 constexpr Status invalid_value = 1, invalid_grid = 9, invalid_image = 200, invalid_handle = 400,
-                 no_symbol = 500;
+                 no_symbol = 500, not_while_capturing = 900, capture_spoiled = 901, other_nodes = 910;
 
 int fake_setting(const char* variable, int otherwise) {
   const char* const text = std::getenv(variable);
@@ -43,7 +44,7 @@ struct FakeDriver {
   int to_failure = -1, failure = 0;  // the call after so many fails
   std::string last_failed;
   std::set<KernelHandle> printed;  // kernels of loaded code
-  std::uint64_t printed_launches = 0;
+  std::uint64_t printed_launches = 0, graph_launches = 0;
 };
 FakeDriver& fake() {
   static FakeDriver& f = *new FakeDriver;
@@ -73,6 +74,12 @@ Status enter(const char* call) {
 }
 
 FakeStream& stream_of(Stream s) { return *reinterpret_cast<FakeStream*>(s); }
+/// Waiting for what is captured, or asking about it, spoils the capture.
+bool spoils(FakeStream& s) {
+  if (s.captured == nullptr) return false;
+  s.spoiled = true;
+  return true;
+}
 FakeEvent& event_of(Event e) { return *reinterpret_cast<FakeEvent*>(e); }
 
 bool fits(const void* p, std::size_t bytes) {
@@ -100,6 +107,8 @@ Status copy_later(void* to, const void* from, std::size_t bytes, Stream s) {
   if (const Status status = enter("cudaMemcpyAsync")) return status;
   FakeStream& stream = stream_of(s);
   if (stream.gpu != current_gpu) return failed(invalid_handle);
+  if (spoils(stream))
+    return failed(not_while_capturing);  // a copy from the host would be made again with what is there then
   if (!fits(to, bytes) || !fits(from, bytes)) return failed(invalid_value);
   const bool paged_from = !FakeBlocks::on_device(from) && fake().pinned.rest(from) < bytes,
              paged_to = !FakeBlocks::on_device(to) && fake().pinned.rest(to) < bytes;
@@ -131,11 +140,13 @@ Status make_stream(Stream* to) {
 }
 Status ask_stream(Stream s) {
   if (const Status status = enter("cudaStreamQuery")) return status;
+  if (spoils(stream_of(s))) return failed(not_while_capturing);
   if (const Status status = stream_of(s).status()) return failed(status);
   return stream_of(s).busy() ? not_ready : ok;
 }
 Status wait_for_stream(Stream s) {
   if (const Status status = enter("cudaStreamSynchronize")) return status;
+  if (spoils(stream_of(s))) return failed(not_while_capturing);
   const Status status = stream_of(s).wait();
   return status == ok ? ok : failed(status);
 }
@@ -147,6 +158,7 @@ Status make_event(Event* to) {
 Status record_event(Event e, Stream s) {
   if (const Status status = enter("cudaEventRecord")) return status;
   if (event_of(e).gpu != stream_of(s).gpu) return failed(invalid_handle);
+  if (spoils(stream_of(s))) return failed(not_while_capturing);
   event_of(e).number = stream_of(s).ask([] {});
   event_of(e).stream = &stream_of(s);
   return ok;
@@ -207,22 +219,97 @@ struct FakeLaunch {
     }
   }
 };
+void count_launch(const void* kernel) {
+  const std::lock_guard lock(fake().mutex);
+  fake().printed_launches += fake().printed.count(static_cast<KernelHandle>(const_cast<void*>(kernel)));
+}
+bool is_grid(const Grid& grid) {
+  const auto whole = [](std::uint32_t n, std::uint32_t most) { return n >= 1 && n <= most; };
+  return whole(grid.blocks, 0x7fffffff) && whole(grid.items, 65535) && whole(grid.threads, 1024);
+}
+FakeLaunch launch_of(KernelHandle kernel, const Grid& grid, void** arguments) {
+  return {reinterpret_cast<HostKernel>(kernel), grid, *static_cast<const std::byte**>(arguments[0]),
+          *static_cast<std::byte**>(arguments[1]), *static_cast<device::Bases*>(arguments[2])};
+}
 Status launch_later(KernelHandle kernel, const Grid& grid, void** arguments, Stream s) {
   if (const Status status = enter("cudaLaunchKernel")) return status;
-  if (stream_of(s).gpu != current_gpu) return failed(invalid_handle);
-  const auto whole = [](std::uint32_t n, std::uint32_t most) { return n >= 1 && n <= most; };
-  if (!whole(grid.blocks, 0x7fffffff) || !whole(grid.items, 65535) || !whole(grid.threads, 1024))
-    return failed(invalid_grid);
-  {
-    const std::lock_guard lock(fake().mutex);
-    fake().printed_launches += fake().printed.count(kernel);
-  }
-  const FakeLaunch launch = {
-      reinterpret_cast<HostKernel>(kernel), grid, *static_cast<const std::byte**>(arguments[0]),
-      *static_cast<std::byte**>(arguments[1]), *static_cast<device::Bases*>(arguments[2])};
-  stream_of(s).ask([launch] { launch.run(); });
+  FakeStream& stream = stream_of(s);
+  if (stream.gpu != current_gpu) return failed(invalid_handle);
+  if (!is_grid(grid)) return failed(invalid_grid);
+  if (stream.captured == nullptr) count_launch(kernel);
+  stream.ask([launch = launch_of(kernel, grid, arguments)] { launch.run(); }, kernel);
   return ok;
 }
+
+// ---------------------------------------------------------------- graphs
+
+/// Also what is instantiated of one. The handle of a node is its place, from 1.
+struct FakeGraph {
+  std::vector<FakePiece> nodes;
+};
+FakeGraph& graph_of(Graph g) { return *reinterpret_cast<FakeGraph*>(g); }
+FakeGraph& graph_of(GraphExec g) { return *reinterpret_cast<FakeGraph*>(g); }
+
+Status begin_fake_capture(Stream s) {
+  if (const Status status = enter("cudaStreamBeginCapture")) return status;
+  FakeStream& stream = stream_of(s);
+  if (stream.captured != nullptr || stream.busy()) return failed(invalid_value);
+  stream.spoiled = false;
+  stream.captured = new std::vector<FakePiece>;
+  return ok;
+}
+Status last_fake_node(GraphNode* to, Stream s) {
+  if (const Status status = enter("cudaStreamGetCaptureInfo")) return status;
+  const auto* const captured = stream_of(s).captured;
+  if (captured == nullptr || captured->empty()) return failed(invalid_value);
+  *to = reinterpret_cast<GraphNode>(captured->size());
+  return ok;
+}
+Status end_fake_capture(Graph* to, Stream s) {
+  FakeStream& stream = stream_of(s);
+  *to = nullptr;
+  if (stream.captured == nullptr) return failed(invalid_value);
+  const std::unique_ptr<std::vector<FakePiece>> nodes(std::exchange(stream.captured, nullptr));
+  if (const Status status = enter("cudaStreamEndCapture")) return status;  // ended nevertheless
+  if (stream.spoiled) return failed(capture_spoiled);
+  *to = reinterpret_cast<Graph>(new FakeGraph{std::move(*nodes)});
+  return ok;
+}
+Status make_exec(GraphExec* to, Graph graph) {
+  if (const Status status = enter("cudaGraphInstantiate")) return status;
+  *to = reinterpret_cast<GraphExec>(new FakeGraph(graph_of(graph)));
+  return ok;
+}
+Status set_fake_arguments(GraphExec exec, GraphNode node, KernelHandle kernel, const Grid& grid,
+                          void** arguments) {
+  if (const Status status = enter("cudaGraphExecKernelNodeSetParams")) return status;
+  auto& nodes = graph_of(exec).nodes;
+  const std::size_t at = reinterpret_cast<std::uintptr_t>(node) - 1;
+  if (at >= nodes.size() || nodes[at].kernel != kernel || !is_grid(grid)) return failed(invalid_value);
+  nodes[at].work = [launch = launch_of(kernel, grid, arguments)] { launch.run(); };
+  return ok;
+}
+Status update_fake_graph(GraphExec exec, Graph graph) {
+  if (const Status status = enter("cudaGraphExecUpdate")) return status;
+  auto &mine = graph_of(exec).nodes, &theirs = graph_of(graph).nodes;
+  const auto same = [](const FakePiece& a, const FakePiece& b) { return a.kernel == b.kernel; };
+  if (!std::equal(mine.begin(), mine.end(), theirs.begin(), theirs.end(), same)) return failed(other_nodes);
+  mine = theirs;
+  return ok;
+}
+Status launch_fake_graph(GraphExec exec, Stream s) {
+  if (const Status status = enter("cudaGraphLaunch")) return status;
+  if (stream_of(s).gpu != current_gpu) return failed(invalid_handle);
+  for (const FakePiece& p : graph_of(exec).nodes) {
+    count_launch(p.kernel);
+    stream_of(s).ask(p.work, p.kernel);
+  }
+  const std::lock_guard lock(fake().mutex);
+  fake().graph_launches++;
+  return ok;
+}
+Status drop_graph(Graph graph) { return (delete &graph_of(graph), ok); }
+Status drop_exec(GraphExec exec) { return (delete &graph_of(exec), ok); }
 
 Status properties_of_fake(GpuProperties* to, int gpu) {
   if (const Status s = enter("cudaGetDeviceProperties")) return s;
@@ -268,6 +355,15 @@ const Driver table = {
     .load_library = load_code,
     .find_kernel = find_host_kernel,
     .launch = launch_later,
+    .begin_capture = begin_fake_capture,
+    .last_captured = last_fake_node,
+    .end_capture = end_fake_capture,
+    .graph_destroy = drop_graph,
+    .graph_instantiate = make_exec,
+    .graph_set_arguments = set_fake_arguments,
+    .graph_update = update_fake_graph,
+    .graph_launch = launch_fake_graph,
+    .graph_exec_destroy = drop_exec,
     .last_error = [] { return std::exchange(latest, ok); },
     .error_name = name_of,
     .error_text = [](Status) { return "as the test wants it"; },
@@ -334,6 +430,12 @@ const shardarray::testing::FakeCudaControl shardarray_fake_cuda = {
           auto& f = shardarray::cuda::fake();
           const std::lock_guard lock(f.mutex);
           return f.printed_launches;
+        },
+    .graph_launches =
+        [] {
+          auto& f = shardarray::cuda::fake();
+          const std::lock_guard lock(f.mutex);
+          return f.graph_launches;
         },
     .products = shardarray::testing::fake_products,
     .algorithm = shardarray::testing::fake_algorithm,

@@ -16,6 +16,7 @@
 #include <random>
 #include <thread>
 #include <utility>
+#include <vector>
 
 namespace shardarray::testing {
 
@@ -83,6 +84,12 @@ struct FakeWork {
   std::uint64_t done = 0;
 };
 
+/// A piece of work; `kernel`: of a launch, else null.
+struct FakePiece {
+  std::function<void()> work;
+  const void* kernel = nullptr;
+};
+
 /// One queue of work. What fails is not gone on with: `status` stays.
 class FakeStream {
  public:
@@ -91,9 +98,17 @@ class FakeStream {
   }
   const int gpu;
 
+  /// Pieces are added here in place of being done. Not null: a graph is being captured.
+  std::vector<FakePiece>* captured = nullptr;
+  bool spoiled = false;  ///< something was asked meanwhile that a capture forbids
+
   /// Returns the number of this piece.
-  std::uint64_t ask(std::function<void()> piece) {
+  std::uint64_t ask(std::function<void()> piece, const void* kernel = nullptr) {
     const std::lock_guard lock(all_.mutex);
+    if (captured != nullptr) {
+      captured->push_back({std::move(piece), kernel});
+      return asked_;
+    }
     waiting_.push_back(std::move(piece));
     all_.changed.notify_all();
     return ++asked_;

@@ -1,0 +1,78 @@
+#include "runtime/fingerprint.h"
+
+#include <string_view>
+#include <type_traits>
+
+#include "base/hash.h"
+
+namespace shardarray {
+namespace {
+
+class Fingerprint {
+ public:
+  std::uint64_t of(const Program& p) {
+    add(p.base_count, p.scratch_bytes, p.inputs, p.outputs, p.steps);
+    return value_;
+  }
+
+ private:
+  template <class... T> void add(const T&... all) { (put(all), ...); }
+
+  template <class T>
+  requires(std::is_integral_v<T> || std::is_enum_v<T>) void put(T x) {
+    value_ = hash_mix(value_, static_cast<std::uint64_t>(x));
+  }
+  template <class T> void put_all(const T& list) {
+    put(list.size());
+    for (const auto& x : list) put(x);
+  }
+  template <class T> void put(const std::vector<T>& list) { put_all(list); }
+  void put(const Shape& s) { put_all(s); }
+  void put(std::string_view text) { put_all(text); }
+
+  void put(const Ref& r) { add(r.base, r.offset); }
+  void put(const Port& p) { add(p.shape, p.dtype, p.bases, p.bytes, p.devices, p.alias); }
+  void put(const Step& s) {
+    put(s.body.index());
+    std::visit([&](const auto& body) { put(body); }, s.body);
+  }
+
+  void put(const Instr& i) { add(i.code, i.type, i.a, i.b, i.c, i.imm); }
+  void put(const Stage& s) { add(s.inner, s.end); }
+  void put(const KernelArg& a) { add(a.type, a.output, a.indirect); }
+  void put(const LoopArg& a) { add(a.ref, a.strides, a.bytes, a.first, a.indirect_stride, a.lo, a.count); }
+  void put(const Loop::Item& i) { add(i.device, i.extents, i.start, i.args); }
+  void put(const Loop& l) {
+    const Kernel& k = *l.kernel;
+    add(k.outer, k.inner, k.order.lanes, k.order.block, k.args, k.code, k.stages, l.items);
+  }
+
+  void put(const Gemm::Item& i) {
+    add(i.device, i.a, i.b, i.c, i.m, i.n, i.k, i.batch, i.lda, i.ldb, i.ldc, i.stride_a, i.stride_b,
+        i.stride_c, i.ta, i.tb);
+  }
+  void put(const Gemm& g) { add(g.in, g.out, g.fixed_order, g.items); }
+
+  void put(const LibraryCall::Item& i) { add(i.device, i.in, i.out, i.in_shapes, i.out_shapes, i.params); }
+  void put(const LibraryCall& c) { add(std::string_view(c.name), c.in_types, c.out_types, c.items); }
+
+  void put(const Exchange::Source& s) { add(s.ref, s.device, s.tile_bytes, s.first); }
+  void put(const Exchange::Piece& p) { add(p.extents, p.src_strides, p.dst_strides, p.dst, p.sources); }
+  void put(const Exchange::Item& i) { add(i.device, i.dst, i.dst_bytes, i.fill, i.pieces); }
+  void put(const Exchange& x) { add(x.dtype, x.reducer, x.fill_bits, x.transfer, x.items); }
+
+  void put(const ProgramCall::Binding& b) { add(b.first, b.even, b.odd, b.stride); }
+  void put(const ProgramCall::Item& i) { add(i.bases); }
+  void put(const ProgramCall& c) {
+    add(c.trip, c.first_transfer, c.items);
+    of(*c.program);
+  }
+
+  std::uint64_t value_ = 0;
+};
+
+}  // namespace
+
+std::uint64_t fingerprint(const Program& program) { return Fingerprint().of(program); }
+
+}  // namespace shardarray

@@ -1,0 +1,184 @@
+// Runs as CUDA graphs, on the fake GPU (tests/cuda/): the numbers of the CPU whatever the addresses are, and whichever call fails.
+#include <doctest/doctest.h>
+
+#include <deque>
+#include <future>
+#include <string>
+#include <vector>
+
+#include "cuda_fake.h"
+#include "platform_programs.h"
+#include "shardarray/shardarray.h"
+
+namespace cuda_graphs_test {
+
+namespace sa = shardarray;
+using namespace sa::testing;
+using program_test::numbers;
+using sa::Array;
+using sa::P;
+
+namespace {
+
+const std::string both =
+    "SHARDARRAY_CPU_DEVICES=8 SHARDARRAY_CUDA_LOGICAL_DEVICES=8 SHARDARRAY_PLATFORM=cuda "
+    "SHARDARRAY_CACHE_DIR= ";
+std::uint64_t graphs() { return fake_control().graph_launches(); }
+Array put(const Array& x, const char* platform, const P& spec) {
+  return platform_test::put(x, platform_test::mesh_of(sa::devices(platform)), spec);
+}
+
+/// Rounds of v = step(v, x); `kept` results stay alive, so that as many addresses take turns. Every result's bits.
+template <class F>
+std::vector<platform_test::Bits> rounds(const F& step, const char* platform, std::size_t kept, int count) {
+  std::vector<platform_test::Bits> all;
+  const Array x = put(numbers({16, 8}), platform, P("x"));
+  Array v = put(numbers({16, 8}), platform, P("x", "y"));
+  std::deque<Array> alive;
+  for (int k = 0; k < count; k++) {
+    v = step(v, x);
+    alive.push_back(v);
+    if (alive.size() > kept) alive.pop_front();
+    all.push_back(platform_test::bits(v));
+  }
+  return all;
+}
+
+/// The same on both; most rounds are graphs. Several numbers of addresses: fewer than are kept, and more.
+template <class F> void check_rounds(const F& make) {
+  for (const std::size_t kept : {0, 1, 3, 4, 9}) {
+    const auto step = make();
+    const auto want = rounds(step, "cpu", kept, 16);
+    const std::uint64_t before = graphs();
+    CHECK(rounds(step, "cuda", kept, 16) == want);
+    CHECK(graphs() >= before + 13);  // a first carry that lies elsewhere has a program of its own
+  }
+}
+
+Array layers(const Array& v, const Array& x) {
+  const Array rows = sa::sort(v * 0.5f + x, -1);
+  return sa::tanh(rows + sa::sum(rows, 0)) - sa::flip(v, 0);
+}
+Array products(const Array& v, const Array& x) {
+  return sa::tanh(sa::matmul(v, sa::matmul(sa::transpose(x), x)) * 0.01f) + v;
+}
+Array steps(const Array& v, const Array& x) {
+  return sa::fori_loop(
+      0, 5, [&](const Array&, const Array& c) { return sa::tanh(c + sa::sum(x, 0)) + x; }, v);
+}
+
+}  // namespace
+
+TEST_CASE("cuda process: graphs of programs" * doctest::skip()) {
+  check_rounds([] { return sa::jit(layers); });
+  check_rounds([] { return sa::jit(products); });
+  check_rounds([] { return sa::jit(steps); });
+  // More addresses than arguments of a kernel hold.
+  check_rounds([] {
+    return [f = sa::jit([](const std::vector<Array>& all) {
+              Array s = all[0];
+              for (std::size_t k = 1; k < all.size(); k++) s = sa::sort(s, -1) * 0.5f + all[k];
+              return s;
+            })](const Array& v, const Array& x) {
+      std::vector<Array> all(12, x);
+      all[3] = v;
+      return f(all);
+    };
+  });
+  // Donation: two buffers take turns, or one is enough.
+  const auto step = sa::jit([](Array v, const Array& x) { return layers(v, x); });
+  const auto trained = [&](const char* platform) {
+    Array v = put(numbers({16, 8}), platform, P("x", "y"));
+    const Array x = put(numbers({16, 8}), platform, P("x"));
+    for (int k = 0; k < 20; k++) v = step(std::move(v), x);
+    return platform_test::bits(v);
+  };
+  const auto want = trained("cpu");
+  const std::uint64_t before = graphs();
+  CHECK(trained("cuda") == want);
+  CHECK(graphs() >= before + 18);
+}
+
+TEST_CASE("cuda process: graphs of products by a library" * doctest::skip()) {
+  const auto step = sa::jit(products);
+  for (const std::size_t kept : {0, 3, 9}) {
+    const auto want = rounds(step, "cpu", kept, 16);
+    const std::uint64_t before = graphs(), made = fake_control().products(0);
+    const auto all = rounds(step, "cuda", kept, 16);
+    CHECK(graphs() >= before + 14);
+    CHECK(fake_control().products(0) > made);
+    for (std::size_t k = 0; k < want.size(); k++)
+      for (std::size_t j = 0; j < want[k].size(); j++)
+        CHECK(std::bit_cast<float>(all[k][j]) ==
+              doctest::Approx(std::bit_cast<float>(want[k][j])).epsilon(1e-4));
+  }
+}
+
+TEST_CASE("cuda process: graphs on several threads" * doctest::skip()) {
+  const auto step = sa::jit(layers);
+  const auto want = rounds(step, "cpu", 2, 12);
+  std::vector<std::future<bool>> all;
+  for (std::size_t k = 0; k < 4; k++)
+    all.push_back(std::async(std::launch::async, [&, k] { return rounds(step, "cuda", k, 12) == want; }));
+  for (auto& t : all) CHECK(t.get());
+  CHECK(graphs() > 0);
+}
+
+TEST_CASE("cuda process: graphs whose calls fail" * doctest::skip()) {
+  for (const auto& body : {layers, products, steps}) {
+    const auto want = rounds(sa::jit(body), "cpu", 5, 9);
+    for (const int status : {1, 2})
+      for (int k = 0, reached = 1; reached != 0; k += 1 + k / 40) {
+        const auto step = sa::jit(body);
+        const std::uint64_t calls = fake_control().calls();
+        fake_control().fail_call(k, status);
+        try {
+          const bool right = rounds(step, "cuda", 5, 9) == want;
+          CHECK(right);
+        } catch (const sa::Error& e) {
+          CHECK_MESSAGE(std::string(e.what()).find(fake_control().last_call()) != std::string::npos,
+                        e.what());
+        }
+        reached = fake_control().calls() - calls > static_cast<std::uint64_t>(k) ? 1 : 0;
+        fake_control().fail_call(-1, 0);
+        CHECK_MESSAGE(rounds(step, "cuda", 5, 9) == want, k);
+      }
+  }
+}
+
+TEST_CASE("cuda process: work of a graph fails" * doctest::skip()) {
+  const auto step = sa::jit(layers);
+  rounds(step, "cuda", 0, 5);
+  fake_control().fail_work(60, 700);
+  std::string message;
+  try {
+    rounds(step, "cuda", 0, 40);
+  } catch (const sa::DeviceError& e) { message = e.what(); }
+  CHECK_MESSAGE(message.find("cudaErrorIllegalAddress") != std::string::npos, message);
+  CHECK_MESSAGE(message.find("All that is on the GPU is lost.") != std::string::npos, message);
+}
+
+TEST_CASE("cuda graphs: programs have the CPU's bits at any addresses, printed or interpreted") {
+  for (const std::string settings :
+       {"SHARDARRAY_CODEGEN=off", "SHARDARRAY_CODEGEN=off SHARDARRAY_DEBUG_FILL=1",
+        "SHARDARRAY_CODEGEN=off SHARDARRAY_SHARE_REPLICAS=0",
+        "SHARDARRAY_CODEGEN=always SHARDARRAY_FAKE_NVRTC=1", "SHARDARRAY_CODEGEN=on SHARDARRAY_FAKE_NVRTC=1"})
+    CHECK(count_of("is launched step by step",
+                   text_on_fake("cuda process: graphs of programs", both + settings)) == 0);
+}
+
+TEST_CASE("cuda graphs: cuBLASLt's products at any addresses") {
+  text_on_fake("cuda process: graphs of products by a library",
+               both + "SHARDARRAY_FAKE_CUBLASLT=1 SHARDARRAY_FAKE_OWN_PRODUCTS=0");
+}
+
+TEST_CASE("cuda graphs: several threads") { text_on_fake("cuda process: graphs on several threads", both); }
+
+TEST_CASE("cuda graphs: a call that fails is made up for, or named; work that fails takes the GPU with it") {
+  const std::string text =
+      text_on_fake("cuda process: graphs whose calls fail", both + "SHARDARRAY_CODEGEN=off");
+  CHECK_MESSAGE(count_of("The program is launched step by step.", text) == 1, text);
+  text_on_fake("cuda process: work of a graph fails", both);
+}
+
+}  // namespace cuda_graphs_test
