@@ -11,6 +11,7 @@
 #include "graph/key.h"
 #include "graph/trace_state.h"
 #include "ops/record.h"
+#include "runtime/devices.h"
 #include "transform/trace.h"
 
 namespace shardarray {
@@ -249,6 +250,22 @@ OpenNodes of_one_place(std::span<const Array> roots, std::size_t expected, std::
   }
 }
 
+// The backend whose devices other processes have a part of, if they have one in what is to be computed.
+Backend* shared_backend(const OpenNodes& open) {
+  if (!has_other_processes()) return nullptr;
+  const auto shared = [](const std::vector<Device>& devices) {
+    return spans_processes(devices) ? &backend(devices.front().platform) : nullptr;
+  };
+  for (const Node* n : open.nodes) {
+    if (const auto& s = n->attrs().sharding)
+      if (Backend* const b = shared(s->device_assignment())) return b;
+    for (const Array& a : n->in())
+      if (const ValueRef& v = a.node()->out()[a.index()].value)
+        if (Backend* const b = shared(v->layout->order()->devices())) return b;
+  }
+  return nullptr;
+}
+
 // Those without a value as one program, after what moves and what lies elsewhere. The lock is held while the graph is read,
 // not while anything runs.
 void evaluate_open(std::span<const Array> roots, const char* what) {
@@ -258,6 +275,13 @@ void evaluate_open(std::span<const Array> roots, const char* what) {
     if (a.has_value()) expected = std::max<std::size_t>(expected, std::min(a.node()->pending().nodes, many));
   std::unique_lock lock(graph_mutex());
   OpenNodes open = of_one_place(roots, expected, lock, what);
+  std::unique_lock<std::recursive_mutex> turn;
+  if (Backend* const shared = shared_backend(open)) {
+    lock.unlock();
+    turn = std::unique_lock(shared->shared_runs());
+    lock.lock();
+    open = of_one_place(roots, expected, lock, what);
+  }
   Moves moves;
   if (std::any_of(open.nodes.begin(), open.nodes.end(), may_move)) {
     moves = settle_moves(open.nodes, lock, what);

@@ -7,6 +7,7 @@
 #include <cstddef>
 #include <cstdint>
 #include <memory>
+#include <mutex>
 #include <span>
 #include <vector>
 
@@ -75,6 +76,12 @@ class Backend {
   /// Throws CompileError unless the backend has a way to other processes.
   virtual std::unique_ptr<Executable> load_part(std::shared_ptr<const LocalPart> part);
   virtual MemoryStats memory_stats(int device) const = 0;
+  /// Who evaluates what lies in several processes holds it from reading the graph until that has its values: every process runs the
+  /// same programs in the same order, and what two threads ask for runs once.
+  std::recursive_mutex& shared_runs() { return shared_runs_; }
+
+ private:
+  std::recursive_mutex shared_runs_;
 };
 
 }  // namespace shardarray

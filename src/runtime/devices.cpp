@@ -56,6 +56,10 @@ int device_count() { return static_cast<int>(devices().size()); }
 int local_device_count() { return static_cast<int>(local_devices().size()); }
 int process_index() { return 0; }
 int process_count() { return 1; }
+bool spans_processes(std::span<const Device> devices) {
+  return std::any_of(devices.begin(), devices.end(),
+                     [](const Device& d) { return d.process_index != process_index(); });
+}
 
 void set_cpu_device_count(int n) {
   if (n < 1 || n > most_devices) {

@@ -19,6 +19,10 @@ const Device& current_default_device();
 /// Throws DeviceError naming `function` for one that this process does not have, or that lies elsewhere than it says.
 void need_devices(const char* function, std::span<const Device> given);
 
+/// Whether devices of other processes are known.
+bool has_other_processes();
+/// Whether there are devices of other processes among them.
+bool spans_processes(std::span<const Device> devices);
 /// Its number within its backend (Device::id counts over all processes); -1 where another process has it.
 int local_index(const Device& d);
 /// Those instances that are in this process: positions of others have instance -1.

@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <atomic>
 #include <cstdlib>
 #include <deque>
 #include <mutex>
@@ -54,9 +55,12 @@ std::string all_names(const Registry& r) {
   return all;
 }
 
+std::atomic<bool> others_known{false};
+
 void use_backend(Platform& p, Backend* b) {
   p.backend = b;
   p.known = b->devices();
+  if (spans_processes(p.known)) others_known = true;
   p.local.clear();
   int local = 0;
   for (const Device& d : p.known) p.local.push_back(d.process_index == process_index() ? local++ : -1);
@@ -84,6 +88,8 @@ Platform& made_platform(Registry& r, const char* function, std::string_view name
 }
 
 }  // namespace
+
+bool has_other_processes() { return others_known.load(std::memory_order_relaxed); }
 
 void add_platform(std::string name, BackendFactory make) {
   Registry& r = registry();
