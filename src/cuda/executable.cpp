@@ -117,7 +117,7 @@ CompletionRef CudaExecutable::run(std::span<void* const> bases, RunReport* repor
                     bases.size(), base_count_));
   if (report != nullptr) report->received = received_;
   if (launches_.empty()) return nullptr;
-  {
+  if (replays_wanted_) {
     Turn turn(gpu_);
     if (replay(turn, bases, nullptr)) return turn.done(steps_);
   }

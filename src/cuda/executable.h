@@ -95,8 +95,8 @@ class CudaExecutable final : public Executable {
   std::vector<std::int64_t> received_;        // what each run reports
   std::shared_ptr<PrintedLoops> printed_;     // null: none are wanted
   mutable std::atomic<int> runs_until_asked_;
+  mutable std::atomic<bool> replays_wanted_ = false;
   // Within turns of the GPU:
-  mutable bool replays_wanted_ = false;
   mutable int runs_until_replayed_ = 2;  // a program that runs once or twice gains nothing
   mutable int printed_in_replays_ = 0;   // printed_programs() when they were made
   mutable std::list<Replay> replays_;    // the latest first

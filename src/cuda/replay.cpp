@@ -90,10 +90,9 @@ CudaExecutable::Replay* CudaExecutable::replay_of(Turn& turn, std::span<void* co
 
 void CudaExecutable::rebind(Turn& turn, Replay& r, std::span<void* const> bases) const {
   const device::Bases bound = bind(turn, bases, r.workspace);
-  const std::vector<void*> before = std::exchange(r.bases, {});  // of no run, should something fail
   const auto changed = [&](const Ready& l) {
     return std::any_of(l.bases.begin(), l.bases.end(),
-                       [&](std::uint32_t b) { return before[b] != bases[b]; });
+                       [&](std::uint32_t b) { return r.bases[b] != bases[b]; });
   };
   const auto is_kernel = [](const Ready& l) { return !l.called && l.products.empty(); };
   if (!std::all_of(launches_.begin(), launches_.end(), is_kernel)) {
