@@ -287,7 +287,7 @@ static void load_here(LoadedProgram& p) {
   p.here = p.compiled.program;
   p.idle = p.here->steps.empty();
   timed("load", [&] {
-    if (spans_processes(*p.here, process_index())) {
+    if (spans_processes(p.here->order->devices())) {
       const auto part = std::make_shared<const LocalPart>(local_part(*p.here, process_index()));
       p.here = part->program;
       p.idle |= part->peers.empty() && p.here->steps.empty();

@@ -177,11 +177,6 @@ class Splitter {
 
 }  // namespace
 
-bool spans_processes(const Program& program, int process) {
-  const std::vector<Device>& all = program.order->devices();
-  return std::any_of(all.begin(), all.end(), [&](const Device& d) { return d.process_index != process; });
-}
-
 LocalPart local_part(const Program& program, int process) { return Splitter(program, process).run(); }
 
 }  // namespace shardarray

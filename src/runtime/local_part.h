@@ -28,8 +28,6 @@ struct LocalPart {
   std::uint64_t fingerprint = 0;  ///< of the whole program: the same in all processes
 };
 
-/// Whether devices of other processes than this take part.
-bool spans_processes(const Program& program, int process);
 /// Throws CompileError for what cannot be split yet.
 LocalPart local_part(const Program& program, int process);
 
