@@ -90,25 +90,6 @@ TEST_CASE("cuda process: arrays go where the platform says" * doctest::skip()) {
   CHECK(thrown([] { sa::set_cpu_device_count(9); }).find("8 are in use already") != std::string::npos);
 }
 
-TEST_CASE("cuda process: two GPUs" * doctest::skip()) {
-  const std::vector<sa::Device> all = sa::devices();
-  REQUIRE(all.size() == 8);
-  CHECK((all[3].memory == 0 && all[4].memory == 1));
-  const Array x = numbers({300'000});  // in parts of the way through the host
-  const Array far = sa::device_put(x, all[6]);
-  CHECK(bits(far) == bits(x));
-  CHECK(bits(sa::device_put(far * 2, all[1])) == bits(x + x));
-  const auto half = [&](int first) {
-    const std::vector<sa::Device> some(all.begin() + first, all.begin() + first + 4);
-    return sa::NamedSharding(sa::Mesh({{4}, some}, {"x"}), P("x"));
-  };
-  for (const int first : {0, 4}) CHECK(bits(sa::device_put(x, half(first)) * 2) == bits(x + x));
-  CHECK(bits(sa::device_put(sa::device_put(x, half(0)), half(4))) == bits(x));
-  CHECK(thrown([&] { sa::eval(sa::device_put(x, half(2)) * 2); }) ==
-        "load: a program has devices of GPU 0 and GPU 1. The devices of one program are on one GPU, so far. "
-        "Choose such devices, or SHARDARRAY_CUDA_LOGICAL_DEVICES of them.");
-}
-
 TEST_CASE("cuda process: work goes on after the call" * doctest::skip()) {
   const Array x = put(numbers({8, 4}), "cuda", P("x"));
   const auto f = sa::jit([](const Array& a) { return sa::sum(a * 2); });
@@ -277,7 +258,6 @@ TEST_CASE(
     "cuda: SHARDARRAY_PLATFORM says where arrays go, SHARDARRAY_CUDA_LOGICAL_DEVICES how many there are") {
   on_fake("cuda process: arrays go where the platform says");
   on_fake("cuda process: arrays go where the platform says", "SHARDARRAY_PLATFORM=gpu");
-  on_fake("cuda process: two GPUs", "SHARDARRAY_FAKE_GPUS=2 SHARDARRAY_CUDA_LOGICAL_DEVICES=4");
 }
 TEST_CASE("cuda: work goes on after its call, and reads what it should") {
   on_fake("cuda process: work goes on after the call");

@@ -2,6 +2,7 @@
 // (tests/cuda/), in processes of their own.
 #include <doctest/doctest.h>
 
+#include <algorithm>
 #include <cmath>
 #include <string>
 #include <vector>
@@ -82,6 +83,7 @@ TEST_CASE("cuda cuBLASLt: the real library takes every description") {
         c.transpose_first = (transposed & 1) != 0;
         c.transpose_second = (transposed & 2) != 0;
         c.batch = std::abs(batch);
+        c.tf32 = kind[0] == sa::float32 && transposed == 3;
         if (batch < 0)
           for (auto* m : {&c.first, &c.second, &c.result}) m->refs.resize(5);
         sa::cuda::describe_product(library, c);
@@ -129,6 +131,7 @@ TEST_CASE("cuda cuBLASLt: an algorithm is kept for its product, GPU, workspace a
   };
   CHECK(changed([](ProductCall& x) { x.in = sa::float16; }));
   CHECK(changed([](ProductCall& x) { x.out = sa::float64; }));
+  CHECK(changed([](ProductCall& x) { x.tf32 = true; }));
   CHECK(changed([](ProductCall& x) { x.transpose_first = true; }));
   CHECK(changed([](ProductCall& x) { x.transpose_second = true; }));
   CHECK(changed([](ProductCall& x) { x.batch = 2; }));
@@ -223,6 +226,67 @@ TEST_CASE("cuda process: products that keep their order" * doctest::skip()) {
   CHECK(products() == before);
 }
 
+// What a TF32 product may make of float32 numbers.
+float as_tf32(float x) {
+  const int exponent = std::ilogb(x) - 10;
+  return x == 0 ? x : std::ldexp(std::nearbyint(std::ldexp(x, -exponent)), exponent);
+}
+std::vector<double> plain_product(const Array& x, const Array& y, bool rounded) {
+  const auto m = static_cast<std::size_t>(x.shape()[0]), k = static_cast<std::size_t>(x.shape()[1]),
+             n = static_cast<std::size_t>(y.shape()[1]);
+  std::vector<float> a = x.to_vector<float>(), b = y.to_vector<float>();
+  if (rounded)
+    for (auto* v : {&a, &b}) std::transform(v->begin(), v->end(), v->begin(), as_tf32);
+  std::vector<double> r(m * n, 0.0);
+  for (std::size_t i = 0; i < m; i++)
+    for (std::size_t j = 0; j < n; j++)
+      for (std::size_t p = 0; p < k; p++) r[i * n + j] += static_cast<double>(a[i * k + p]) * b[p * n + j];
+  return r;
+}
+
+TEST_CASE("cuda process: TF32 holds where the line stands" * doctest::skip()) {
+  const Array x = put(sa::sin(numbers({40, 24})), P("x")),
+              y = put(sa::cos(numbers({24, 16})), P(sa::none, "y"));
+  // Relative to the largest element: float32 sums of 24 terms are 1e-6 off, TF32 operands 1e-4.
+  const auto is = [](const Array& got, const std::vector<double>& want) {
+    double most = 0, error = 0;
+    const std::vector<float> g = got.to_vector<float>();
+    for (std::size_t k = 0; k < want.size(); k++) {
+      most = std::max(most, std::abs(want[k]));
+      error = std::max(error, std::abs(want[k] - static_cast<double>(g[k])));
+    }
+    return error <= 2e-6 * most;
+  };
+  const std::vector<double> exact = plain_product(x, y, false), rounded = plain_product(x, y, true);
+  const auto product = sa::jit([](const Array& a, const Array& b) { return sa::matmul(a, b); });
+  const auto back = [](const Array& a, const Array& b) {
+    return sa::grad([&](const Array& p) { return sa::sum(sa::matmul(p, b) * sa::matmul(a, b)); })(a);
+  };
+  CHECK(is(product(x, y), exact));
+  Array lazy, with_grad, fixed;
+  {
+    const sa::tf32 on(true);
+    lazy = sa::matmul(x, y);
+    CHECK(is(product(x, y), rounded));
+    with_grad = back(x, y);
+    const sa::reproducible order(true);
+    fixed = sa::matmul(x, y);
+  }
+  CHECK(is(lazy, rounded));
+  CHECK(is(fixed, exact));
+  CHECK(is(product(x, y), exact));
+  CHECK(product.traces() == 2);
+  // d/dp sum(matmul(p, y) * c) = c y', whose product has the mode of the line that it is derived from.
+  const Array c = put(
+      sa::array(std::vector<float>(rounded.begin(), rounded.end()), sa::ShapeOf(sa::Shape{40, 16})), P("x"));
+  CHECK(is(with_grad, plain_product(c, sa::transpose(y), true)));
+  CHECK_FALSE(is(with_grad, plain_product(c, sa::transpose(y), false)));
+  // The CPU does not have it.
+  const sa::tf32 on(true);
+  const auto on_cpu = [](const Array& a) { return platform_test::put(a, mesh_on("cpu"), P()); };
+  CHECK(is(sa::matmul(on_cpu(x), on_cpu(y)), exact));
+}
+
 TEST_CASE("cuda process: a large product" * doctest::skip()) {
   const sa::default_device one(sa::devices("cuda")[0]);
   const Array x = numbers({70, 80}) * 0.01f;
@@ -272,6 +336,10 @@ TEST_CASE("cuda cuBLASLt: products are the CPU's but for rounding, on one device
     CHECK_MESSAGE(count_of(in_slow_kernel, text) == 0, text);
   }
   text_of("cuda process: every product by cuBLASLt", settings + "1");
+}
+
+TEST_CASE("cuda cuBLASLt: TF32 is asked for, and only where a line asks") {
+  text_of("cuda process: TF32 holds where the line stands", all_by_library + "SHARDARRAY_FAKE_CUBLASLT=1");
 }
 
 TEST_CASE("cuda cuBLASLt: small, whole and reproducible products stay with the own kernel") {

@@ -411,6 +411,31 @@ Cases position_cases() {
 }
 
 // ---------------------------------------------------------------- structure
+// Words of a generator whose operands are x and 42 in turns.
+OpCase random_words_case(const char* name, const Op& op, std::size_t operands, std::size_t results,
+                         void (*reference)(const std::uint32_t* in, std::uint32_t* out)) {
+  return {name,
+          [=, &op](std::span<const Array> x) {
+            Arrays in(operands, x[0]);
+            for (std::size_t k = 0; k < operands; k += 2) in[k] = prim::full(x[0].shape(), DType::uint32, 42);
+            return stack(record_all(op, in, nullptr, {}));
+          },
+          [=](const Hosts& x) {
+            const std::size_t size = x[0].data.size();
+            Numbers r(results * size);
+            for (std::size_t n = 0; n < size; n++) {
+              std::uint32_t in[6], out[4];
+              for (std::size_t k = 0; k < operands; k++)
+                in[k] = k % 2 == 0 ? 42 : static_cast<std::uint32_t>(x[0].data[n]);
+              reference(in, out);
+              for (std::size_t k = 0; k < results; k++) r[n + k * size] = out[k];
+            }
+            return r;
+          },
+          {{{10}, 0, 1e9, DType::uint32}},
+          false,
+          0};
+}
 Cases structure_cases() {
   using S = std::span<const Array>;
   Cases c;
@@ -420,28 +445,17 @@ Cases structure_cases() {
                {{{10, 6}}},
                false,
                0});
-  c.push_back({"threefry",
-               [](S x) {
-                 const Array k = prim::full(x[0].shape(), DType::uint32, 42);
-                 const Array in[] = {k, x[0], x[0], k};
-                 const Arrays r = record_all(op_threefry, in, nullptr, {});
-                 return stack({r[0], r[1]});
-               },
-               [](const Hosts& x) {
-                 Numbers r(2 * x[0].data.size());
-                 for (std::size_t n = 0; n < x[0].data.size(); n++) {
-                   const auto v = static_cast<std::uint32_t>(x[0].data[n]);
-                   const std::uint32_t key[2] = {42, v};
-                   std::uint32_t y[2] = {v, 42};
-                   threefry2x32(key, y);
-                   r[n] = y[0];
-                   r[n + x[0].data.size()] = y[1];
-                 }
-                 return r;
-               },
-               {{{10}, 0, 1e9, DType::uint32}},
-               false,
-               0});
+  c.push_back(
+      random_words_case("threefry", op_threefry, 4, 2, [](const std::uint32_t* in, std::uint32_t* out) {
+        out[0] = in[2];
+        out[1] = in[3];
+        threefry2x32(in, out);
+      }));
+  c.push_back(random_words_case("philox", op_philox, 5, 4, [](const std::uint32_t* in, std::uint32_t* out) {
+    std::copy_n(in + 2, 3, out);
+    out[3] = 0;
+    philox4x32(in[0], in[1], out);
+  }));
   c.push_back({"constraint",
                [](S x) {
                  Attrs a;

@@ -130,4 +130,15 @@ inline void threefry2x32(const std::uint32_t key[2], std::uint32_t x[2]) {
   }
 }
 
+/// Salmon et al. 2011, 10 rounds.
+inline void philox4x32(std::uint32_t k0, std::uint32_t k1, std::uint32_t x[4]) {
+  for (int r = 0; r < 10; r++, k0 += 0x9E3779B9u, k1 += 0xBB67AE85u) {
+    const std::uint64_t a = std::uint64_t{0xD2511F53u} * x[0], b = std::uint64_t{0xCD9E8D57u} * x[2];
+    const std::uint32_t next[4] = {
+        static_cast<std::uint32_t>(b >> 32) ^ x[1] ^ k0, static_cast<std::uint32_t>(b),
+        static_cast<std::uint32_t>(a >> 32) ^ x[3] ^ k1, static_cast<std::uint32_t>(a)};
+    std::copy_n(next, 4, x);
+  }
+}
+
 }  // namespace shardarray::testing

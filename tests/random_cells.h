@@ -51,7 +51,12 @@ inline std::vector<Row> movement_rows() {
           {"threefry", 0, kUnsigned},
           {"threefry", 1, kUnsigned},
           {"threefry", 2, kUnsigned},
-          {"threefry", 3, kUnsigned}};
+          {"threefry", 3, kUnsigned},
+          {"philox", 0, kUnsigned},
+          {"philox", 1, kUnsigned},
+          {"philox", 2, kUnsigned},
+          {"philox", 3, kUnsigned},
+          {"philox", 4, kUnsigned}};
 }
 inline const std::vector<Row>& rows() {
   static const std::vector<Row> list = [] {

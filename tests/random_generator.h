@@ -93,7 +93,7 @@ class Generator {
   bool take_some(int v, int operand, std::size_t dim);
   bool scatter_some(int v, int operand);
   bool sort_some(int v, int operand, std::size_t dim);
-  bool threefry_some(int v, int operand);
+  bool random_words_some(const std::string& op, int v, int operand);
   bool permute_some(int v, std::size_t dim);
   bool constrain(int v);
   bool scale_far(int v);

@@ -121,20 +121,24 @@ inline bool Generator::where_some(int v, int operand) {
              "where", {in[0], in[1], in[2]}, [](ArraysIn x) { return where(x[0], x[1], x[2]); },
              [](PlainsIn x) { return plain::where(x[0], x[1], x[2]); }) >= 0;
 }
-inline bool Generator::threefry_some(int v, int operand) {
+inline bool Generator::random_words_some(const std::string& op, int v, int operand) {
   if (dtype(v) != DType::uint32) return false;
-  std::vector<int> in(4, v);
-  for (int k = 0; k < 4; k++)
-    if (k != operand) in[static_cast<std::size_t>(k)] = partner(v, shape(v), {});
-  const std::size_t which = static_cast<std::size_t>(below(2));
+  const bool philox = op == "philox";
+  std::vector<int> in(philox ? 5 : 4, v);
+  for (std::size_t k = 0; k < in.size(); k++)
+    if (static_cast<int>(k) != operand) in[k] = partner(v, shape(v), {});
+  const auto which = static_cast<std::size_t>(below(philox ? 4 : 2));
   return add(
-             "threefry", in, [which](ArraysIn x) { return record_all(op_threefry, x, nullptr, {})[which]; },
-             [which](PlainsIn x) {
+             op, in,
+             [=](ArraysIn x) { return record_all(philox ? op_philox : op_threefry, x, nullptr, {})[which]; },
+             [=](PlainsIn x) {
                Plain r{x[0].shape, DType::uint32, {}};
                for (std::size_t k = 0; k < x[0].data.size(); k++) {
-                 std::uint32_t w[4];
-                 for (std::size_t j = 0; j < 4; j++) w[j] = static_cast<std::uint32_t>(x[j].data[k].value);
-                 threefry2x32(w, w + 2);
+                 std::uint32_t w[6] = {};
+                 for (std::size_t j = 0; j < x.size(); j++)
+                   w[j] = static_cast<std::uint32_t>(x[j].data[k].value);
+                 if (philox) philox4x32(w[0], w[1], w + 2);
+                 else threefry2x32(w, w + 2);
                  r.data.push_back(whole_element(DType::uint32, w[2 + which]));
                }
                return r;

@@ -17,7 +17,7 @@ inline bool Generator::grow_other(const std::string& op, int operand, int v, std
   if (op == "cast") return cast_some(v);
   if (op == "bitcast") return bitcast_some(v);
   if (op == "where") return where_some(v, operand);
-  if (op == "threefry") return threefry_some(v, operand);
+  if (op == "threefry" || op == "philox") return random_words_some(op, v, operand);
   return op == "constraint" && constrain(v);
 }
 
@@ -206,7 +206,7 @@ inline Generator::Wanted Generator::wanted(const Aim& a, std::size_t& dim) {
   chosen_ = fits.empty() ? nullptr : any_of(fits);
   if (chosen_) w.range = chosen_->operands[static_cast<std::size_t>(c.row.operand)];
   w.dtype = random_dtype(a.kind);
-  const bool four_bytes = op == "threefry" || op == "bitcast";
+  const bool four_bytes = op == "threefry" || op == "philox" || op == "bitcast";
   while (four_bytes && itemsize(w.dtype) != 4) w.dtype = random_dtype(a.kind);
   if (a.kind == kFloat && !(c.row.kinds & kHalf) && c.pending == 0 && chance(3))
     w.dtype = chance(2) ? DType::float16 : DType::bfloat16;        // widened before it meets the op

@@ -52,6 +52,45 @@ template <class T> inline constexpr bool gives_away<Donated<T>> = true;
 template <class T> inline constexpr bool gives_away<Donated<T>&> = true;
 template <class T> inline constexpr bool gives_away<const Donated<T>&> = true;
 
+template <class R, class... T>
+[[gnu::noinline, gnu::cold]] std::shared_ptr<const core::JitEntry> trace(core::JitCache& cache,
+                                                                         core::JitCall& call, Body<R, T...> f,
+                                                                         const T&... args) {
+  const JitOptions& options = core::jit_options(cache);
+  [[maybe_unused]] std::size_t i = 0;
+  (describe(call, args, i++, sizeof...(T)), ...);
+  check_static_args(options, sizeof...(T), call.paths);
+  core::JitTrace open(call, options);
+  std::tuple<T...> copy{args...};
+  set_argument_leaves(copy, open.placeholders());
+  auto result = std::make_shared<R>(f(std::move(copy)));
+  const core::Arrays outputs = slots(*result);
+  set_slots(*result, core::Arrays(outputs.size()));  // the prototype keeps no recorded node alive
+  return core::jit_finish(cache, call, open, outputs, std::move(result));
+}
+/// The arguments' program, traced if it is new.
+template <class R, class... T>
+[[gnu::noinline]] std::shared_ptr<const core::JitEntry> lower(core::JitCache& cache, core::JitCall& call,
+                                                              Body<R, T...> f,
+                                                              std::initializer_list<bool> moved,
+                                                              const T&... args) {
+  [[maybe_unused]] constexpr std::size_t n = sizeof...(T);
+  [[maybe_unused]] const JitOptions& options = core::jit_options(cache);
+  [[maybe_unused]] std::size_t i = 0;
+  ((flatten(call, args, i, n, moved.begin()[i], options), i++), ...);
+  if (auto entry = core::jit_find(cache, call)) return entry;
+  return trace<R, T...>(cache, call, f, args...);
+}
+template <class R, class... T>
+[[gnu::noinline]] R call_program(core::JitCache& cache, Body<R, T...> f, std::initializer_list<bool> moved,
+                                 const T&... args) {
+  core::ReusedCall call(core::jit_options(cache).name.c_str());
+  const auto entry = lower<R, T...>(cache, *call, f, moved, args...);
+  R result = *static_cast<const R*>(core::jit_prototype(*entry).get());
+  set_slots(result, core::jit_launch(*entry, *call));
+  return result;
+}
+
 }  // namespace detail
 
 /// A function with its compiled programs. Copies share them; it may be called from several threads at once.
@@ -71,21 +110,16 @@ template <class F> class Jitted {
   template <class... A> auto operator()(A&&... args) const {
     if constexpr ((detail::check_tree<detail::argument_t<A>>() && ...) &&
                   detail::check_function<F, detail::argument_t<A>...>()) {
-      using R = detail::result_t<F, detail::argument_t<A>...>;
-      core::ReusedCall call(options().name.c_str());
-      const auto entry = lower(*call, std::forward<A>(args)...);
-      R result = *static_cast<const R*>(core::jit_prototype(*entry).get());
-      detail::set_slots(result, core::jit_launch(*entry, *call));
-      return result;
+      return detail::call_program<detail::result_t<F, detail::argument_t<A>...>, detail::argument_t<A>...>(
+          *cache_, detail::body<detail::argument_t<A>...>(f_), {detail::gives_away<A>...},
+          detail::argument(args)...);
     }
   }
   /// Fills `call` with the arguments and returns their program, traced if it is new. Runs nothing, takes nothing.
   template <class... A> std::shared_ptr<const core::JitEntry> lower(core::JitCall& call, A&&... args) const {
-    [[maybe_unused]] constexpr std::size_t n = sizeof...(A);
-    [[maybe_unused]] std::size_t i = 0;
-    ((detail::flatten(call, detail::argument(args), i, n, detail::gives_away<A>, options()), i++), ...);
-    if (auto entry = core::jit_find(*cache_, call)) return entry;
-    return trace(call, detail::argument(args)...);
+    return detail::lower<detail::result_t<F, detail::argument_t<A>...>, detail::argument_t<A>...>(
+        *cache_, call, detail::body<detail::argument_t<A>...>(f_), {detail::gives_away<A>...},
+        detail::argument(args)...);
   }
   /// As they were given.
   const JitOptions& options() const { return core::jit_options(*cache_); }
@@ -95,22 +129,6 @@ template <class F> class Jitted {
   std::size_t cache_size() const { return core::jit_cache_size(*cache_); }
 
  private:
-  template <class... T>
-  [[gnu::noinline, gnu::cold]] std::shared_ptr<const core::JitEntry> trace(core::JitCall& call,
-                                                                           const T&... args) const {
-    using R = detail::result_t<F, T...>;
-    [[maybe_unused]] std::size_t i = 0;
-    (detail::describe(call, args, i++, sizeof...(T)), ...);
-    detail::check_static_args(options(), sizeof...(T), call.paths);
-    core::JitTrace open(call, options());
-    std::tuple<T...> copy{args...};
-    detail::set_argument_leaves(copy, open.placeholders());
-    auto result = std::make_shared<R>(std::apply(f_, std::move(copy)));
-    const core::Arrays outputs = detail::slots(*result);
-    detail::set_slots(*result, core::Arrays(outputs.size()));  // the prototype keeps no recorded node alive
-    return core::jit_finish(*cache_, call, open, outputs, std::move(result));
-  }
-
   F f_;
   std::shared_ptr<core::JitCache> cache_;
 };

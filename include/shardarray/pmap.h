@@ -19,27 +19,28 @@ struct PmapOptions {
 
 namespace detail {
 
+template <class R, class... A>
+[[gnu::noinline]] R map_over_devices(Body<R, A...> f, const PmapOptions& options, Where where,
+                                     const A&... args) {
+  return map_trees<R, A...>(
+      f, options.in_axes, options.out_axes, "pmap",
+      [&](core::MapBody body, std::span<const core::VmapArg> leaves) {
+        return core::pmap(body, leaves, options.axis_name, options.axis_size, options.devices, where);
+      },
+      [](const core::VmapResult& r, std::size_t k, std::optional<std::int64_t> axis) {
+        return core::place_device_axis(r, k, axis);
+      },
+      args...);
+}
 /// What pmap compiles: the function on all elements at once.
 template <class F> struct MappedOverDevices {
   F f;
   std::shared_ptr<const PmapOptions> options;
   Where where;
   template <class... A>
-  requires std::invocable<const F&, A...>
-  auto operator()(const A&... args) const {
-    const std::tuple<A...> originals{args...};
-    std::optional<result_t<F, A...>> result;
-    const core::VmapResult r = core::pmap(
-        [&](std::span<const Array> placeholders) {
-          result.emplace(std::apply(f, with_leaves(originals, placeholders)));
-          return slots(*result);
-        },
-        mapped_leaves(originals, options->in_axes, "pmap"), options->axis_name, options->axis_size,
-        options->devices, where);
-    place_mapped(*result, options->out_axes, "pmap", [&](std::size_t k, std::optional<std::int64_t> axis) {
-      return core::place_device_axis(r, k, axis);
-    });
-    return std::move(*result);
+  requires std::invocable<const F&, A...> result_t<F, A...>
+  operator()(const A&... args) const {
+    return map_over_devices<result_t<F, A...>, A...>(body<A...>(f), *options, where, args...);
   }
 };
 

@@ -39,6 +39,23 @@ class SHARDARRAY_API partitionable {
   bool previous_;
 };
 
+/// Selects, for this thread and while it lives, what makes bits: false (the default): threefry2x32, as in JAX; true: Philox
+/// 4x32-10 in cuRAND's order. Word n of a draw is then word n of a CURAND_RNG_PSEUDO_PHILOX4_32_10 generator whose 64-bit seed is
+/// the key, its first word high: `bits(key(std::int64_t{seed}), {n})` is what curandGenerate() writes. uint64 n has words 2 n (low)
+/// and 2 n + 1; shorter numbers are the low bits of word n. Distributions keep their formulas, split() and fold_in() their keys,
+/// and `partitionable` changes no draw. jit keeps the traces of the two apart. Guards nest. Source: J. Salmon et al. (2011); the
+/// order of cuRAND 10.4.
+class SHARDARRAY_API philox {
+ public:
+  explicit philox(bool on);
+  ~philox();
+  philox(const philox&) = delete;
+  philox& operator=(const philox&) = delete;
+
+ private:
+  bool previous_;
+};
+
 // All functions below throw DTypeError when `key` is not uint32, ShapeError when it is no single key ([2]) and for a negative
 // size of `shape`, which is the shape of the result unless a doc says otherwise; `{}` is a scalar. "Floating" ones draw float16,
 // bfloat16, float32 (the default) or float64, and throw DTypeError for another dtype.

@@ -26,6 +26,7 @@
 #include "shardarray/shape.h"
 #include "shardarray/shard_map.h"
 #include "shardarray/sharding.h"
+#include "shardarray/tf32.h"
 #include "shardarray/tpmap.h"
 #include "shardarray/tree.h"
 #include "shardarray/version.h"

@@ -61,6 +61,38 @@ template <class T>
   });
 }
 
+/// Runs `f` on the elements of the arguments by `run`; places the results' mapped dimension by `place`.
+template <class R, class... A>
+R map_trees(Body<R, A...> f, const Axes& in_axes, const Axes& out_axes, const char* function,
+            FunctionRef<core::VmapResult(core::MapBody, std::span<const core::VmapArg>)> run,
+            FunctionRef<Array(const core::VmapResult&, std::size_t, std::optional<std::int64_t>)> place,
+            const A&... args) {
+  const std::tuple<A...> originals{args...};
+  std::optional<R> result;
+  const core::VmapResult r = run(
+      [&](std::span<const Array> placeholders) {
+        result.emplace(f(with_leaves(originals, placeholders)));
+        return slots(*result);
+      },
+      mapped_leaves(originals, in_axes, function));
+  place_mapped(*result, out_axes, function,
+               [&](std::size_t k, std::optional<std::int64_t> axis) { return place(r, k, axis); });
+  return std::move(*result);
+}
+
+template <class R, class... A>
+[[gnu::noinline]] R map_batch(Body<R, A...> f, const VmapOptions& o, Where where, const A&... args) {
+  return map_trees<R, A...>(
+      f, o.in_axes, o.out_axes, "vmap",
+      [&](core::MapBody body, std::span<const core::VmapArg> leaves) {
+        return core::vmap(body, leaves, o.axis_name, o.axis_size, "vmap", where);
+      },
+      [&](const core::VmapResult& r, std::size_t k, std::optional<std::int64_t> axis) {
+        return core::place_axis(r, k, axis, o.axis_name, "vmap");
+      },
+      args...);
+}
+
 }  // namespace detail
 
 /// Maps `f`, which may be a module: inside, mapped arrays lack the mapped dimension of size n; each result gets it, at
@@ -71,20 +103,8 @@ template <class T>
 /// axis is out of range, or a result with out_axes none differs between elements; TreeError when axes do not fit the trees.
 template <class F> auto vmap(F f, VmapOptions options = {}, Where w = Where::here()) {
   return [f = std::move(f), o = std::move(options), w]<class... A>(const A&... args) {
-    if constexpr ((detail::check_tree<A>() && ...) && detail::check_function<F, A...>()) {
-      const std::tuple<A...> originals{args...};
-      const auto leaves = detail::mapped_leaves(originals, o.in_axes, "vmap");
-      std::optional<detail::result_t<F, A...>> result;
-      auto body = [&](std::span<const Array> placeholders) {
-        result.emplace(std::apply(f, detail::with_leaves(originals, placeholders)));
-        return detail::slots(*result);
-      };
-      const core::VmapResult r = core::vmap(body, leaves, o.axis_name, o.axis_size, "vmap", w);
-      detail::place_mapped(*result, o.out_axes, "vmap", [&](std::size_t k, std::optional<std::int64_t> axis) {
-        return core::place_axis(r, k, axis, o.axis_name, "vmap");
-      });
-      return std::move(*result);
-    }
+    if constexpr ((detail::check_tree<A>() && ...) && detail::check_function<F, A...>())
+      return detail::map_batch<detail::result_t<F, A...>, A...>(detail::body<A...>(f), o, w, args...);
   };
 }
 

@@ -87,6 +87,7 @@ Gemm make_gemm(const PartStep& s, const FlatGraph& g, Addresses& at) {
   gemm.in = n.in_types[0].dtype;
   gemm.out = n.out_types[0].dtype;
   gemm.fixed_order = n.attrs->uncut;
+  gemm.tf32 = n.modes->tf32 && gemm.in == DType::float32;
   const Memory memory = at.memory(s.out[0]);
   for (std::size_t i = 0; i < memory.refs.size(); i++) {
     const int p = memory.device[i];

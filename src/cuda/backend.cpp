@@ -81,15 +81,12 @@ void CudaBackend::copy(const BufferRef& to, const BufferRef& from, std::size_t b
 // ---------------------------------------------------------------- programs
 
 std::unique_ptr<Executable> CudaBackend::load(std::shared_ptr<const Program> program) {
-  const std::vector<Device>& devices = program->order->devices();
-  const int gpu = devices.front().memory;
-  for (const Device& d : devices)
-    if (d.memory != gpu)
-      throw DeviceError(fmt::format(
-          "load: a program has devices of GPU {} and GPU {}. The devices of one program are on one GPU, "
-          "so far. Choose such devices, or SHARDARRAY_CUDA_LOGICAL_DEVICES of them.",
-          gpu, d.memory));
-  return std::make_unique<CudaExecutable>(*this, gpus_[static_cast<std::size_t>(gpu)], std::move(program));
+  std::vector<Gpu*> gpus;
+  for (const Device& d : program->order->devices())
+    gpus.push_back(&gpus_[static_cast<std::size_t>(d.memory)]);
+  for (Gpu* const a : gpus)
+    for (Gpu* const b : gpus) a->reach(*b);
+  return std::make_unique<CudaExecutable>(*this, gpus, std::move(program));
 }
 
 }  // namespace shardarray::cuda

@@ -40,7 +40,8 @@ SHARDARRAY_SAME(multiply, cublasLtMatmul);
 static_assert(CUBLAS_STATUS_SUCCESS == 0);
 static_assert(CublasLt::real32 == CUDA_R_32F && CublasLt::real64 == CUDA_R_64F &&
               CublasLt::real16 == CUDA_R_16F && CublasLt::brain16 == CUDA_R_16BF);
-static_assert(CublasLt::compute32 == CUBLAS_COMPUTE_32F && CublasLt::compute64 == CUBLAS_COMPUTE_64F);
+static_assert(CublasLt::compute32 == CUBLAS_COMPUTE_32F && CublasLt::compute64 == CUBLAS_COMPUTE_64F &&
+              CublasLt::compute_tf32 == CUBLAS_COMPUTE_32F_FAST_TF32);
 static_assert(CublasLt::transpose_first == CUBLASLT_MATMUL_DESC_TRANSA &&
               CublasLt::transpose_second == CUBLASLT_MATMUL_DESC_TRANSB && CUBLAS_OP_N == 0 &&
               CUBLAS_OP_T == 1);

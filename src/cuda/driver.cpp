@@ -110,6 +110,18 @@ const Driver runtime = {
       return cudaEventRecord(native(event), native(stream));
     },
     .event_synchronize = [](Event event) -> Status { return cudaEventSynchronize(native(event)); },
+    .stream_wait_event = [](Stream stream, Event event) -> Status {
+      return cudaStreamWaitEvent(native(stream), native(event), 0);
+    },
+    .can_access_peer = [](int* can, int gpu, int peer) -> Status {
+      return cudaDeviceCanAccessPeer(can, gpu, peer);
+    },
+    .enable_peer_access = [](int peer) -> Status {
+      const cudaError_t status = cudaDeviceEnablePeerAccess(peer, 0);
+      if (status != cudaErrorPeerAccessAlreadyEnabled) return status;
+      cudaGetLastError();  // forgotten
+      return cudaSuccess;
+    },
     .load_library = load_library,
     .find_kernel = find_kernel,
     .launch = launch_kernel,

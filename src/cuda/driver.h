@@ -46,6 +46,10 @@ struct Driver {
   Status (*event_create)(Event* to);
   Status (*event_record)(Event event, Stream stream);
   Status (*event_synchronize)(Event event);
+  /// What is asked of the stream from now on waits for the event, of whichever GPU.
+  Status (*stream_wait_event)(Stream stream, Event event);
+  Status (*can_access_peer)(int* can, int gpu, int peer);
+  Status (*enable_peer_access)(int peer);  ///< kernels of this GPU may use the other one's memory
   Status (*load_library)(Library* to, const void* image);
   Status (*find_kernel)(KernelHandle* to, Library library, const char* name);
   /// `arguments`: the address of each; they are read before it returns.

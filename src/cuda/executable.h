@@ -1,6 +1,5 @@
-// A program on one GPU: its launches, with what they need in the GPU's memory.
+// A program on one GPU or several: its launches on each of them, and where the GPUs meet.
 #pragma once
-#include <array>
 #include <atomic>
 #include <list>
 #include <memory>
@@ -8,52 +7,35 @@
 #include <string>
 #include <vector>
 
-#include "cuda/backend.h"
-#include "cuda/gpu.h"
-#include "cuda/launch.h"
+#include "cuda/gpu_launches.h"
 #include "cuda/launch_graph.h"
-#include "cuda/printed_loops.h"
-#include "cuda/product_algorithms.h"
-#include "kernels/device.cuh"
 
 namespace shardarray::cuda {
 
 class CudaExecutable final : public Executable {
  public:
+  /// `gpus`: which GPU each device of the program is on, ascending numbers; several of them read each other's memory.
   /// `alignment`: bytes that all bases are multiples of.
-  CudaExecutable(CudaBackend& backend, Gpu& gpu, std::shared_ptr<const Program> program,
+  CudaExecutable(CudaBackend& backend, const std::vector<Gpu*>& gpus, std::shared_ptr<const Program> program,
                  std::uint64_t alignment = buffer_alignment);
   CompletionRef run(std::span<void* const> bases, RunReport* report) const override;
   void prepare() const override;
 
  private:
-  /// Printed kernels where they are ready; asks for them when the program has run often enough. Null: the interpreting ones.
-  const std::vector<KernelHandle>* printed_kernels() const;
-
   struct Called {
     ProgramCall call;
     std::unique_ptr<CudaExecutable> program;
   };
-  struct Ready {
-    KernelHandle kernel = nullptr;  // hand-written; null: `called`
-    Grid grid;
-    std::size_t table = 0;  // bytes behind the beginning of `tables_`
-    std::string step;
-    std::vector<std::uint32_t> bases;  // as Launch::bases
-    std::unique_ptr<Called> called;
-    std::vector<ReadyProduct> products;  // in the kernel's place, where there are some
+  /// What can be asked for GPU by GPU; or a called program.
+  struct Stage {
+    std::vector<std::size_t> first, last;  // launches of each GPU
+    bool meets = false;              // some GPU reads what others made: before and after it all wait for all
+    std::unique_ptr<Called> called;  // null: launches
   };
   /// What the launches of one run need beside the program's memory.
   struct Workspace {
-    BufferRef scratch, addresses, operands;
+    std::vector<GpuLaunches::Workspace> gpus;
     std::vector<Workspace> called;
-  };
-  /// What every kernel gets.
-  struct Arguments {
-    const std::byte* table;
-    void* memory;
-    device::Bases bases;
-    std::array<void*, 3> addresses() { return {&table, &memory, &bases}; }
   };
   /// The launches of one run as a graph.
   struct Replay {
@@ -61,18 +43,14 @@ class CudaExecutable final : public Executable {
     Workspace workspace;
     std::unique_ptr<LaunchGraph> graph;
   };
+  using Turns = std::span<Turn* const>;  // of the GPUs, in their order
+  using Bound = std::vector<device::Bases>;
+
   Workspace take_workspace() const;
-  /// The addresses of a run, where kernels find them: those that are read from the GPU's memory are on their way there.
-  device::Bases bind(Turn& turn, std::span<void* const> bases, const Workspace& w) const;
+  Bound bind(Turns turns, std::span<void* const> bases, const Workspace& w) const;
   /// Asks for all steps; workspaces serve one run after the other.
-  void ask(Turn& turn, std::span<void* const> bases, const device::Bases& bound, const Workspace& w) const;
-  void ask_products(Turn& turn, const Ready& launch, std::span<void* const> bases, const Workspace& w,
-                    std::size_t& operand) const;
-  Arguments arguments_of(const Ready& launch, const device::Bases& bound, const Workspace& w) const {
-    return {static_cast<const std::byte*>(tables_->data) + launch.table,
-            w.scratch ? w.scratch->data : nullptr, bound};
-  }
-  KernelHandle kernel_of(std::size_t launch, const std::vector<KernelHandle>* printed) const;
+  void ask(Turns turns, std::span<void* const> bases, const Bound& bound, const Workspace& w) const;
+  void ask_called(Turns turns, const Called& called, std::span<void* const> bases, const Workspace& w) const;
 
   /// Launches that a graph of a run would have; 0: they cannot be in one.
   std::int64_t graph_nodes() const;
@@ -84,17 +62,11 @@ class CudaExecutable final : public Executable {
   /// Programs, of this one and those that it calls, whose printed kernels are ready.
   int printed_programs() const;
 
-  CudaBackend& backend_;
-  Gpu& gpu_;
   std::size_t base_count_;
-  std::vector<Ready> launches_;
-  BufferRef tables_;
-  std::size_t scratch_bytes_ = 0;             // of whichever launch needs most
-  std::vector<Ref> operands_;                 // of all calls by addresses, in their order
+  std::vector<std::unique_ptr<GpuLaunches>> gpus_;
+  std::vector<Stage> stages_;
   std::shared_ptr<const std::string> steps_;  // for messages
   std::vector<std::int64_t> received_;        // what each run reports
-  std::shared_ptr<PrintedLoops> printed_;     // null: none are wanted
-  mutable std::atomic<int> runs_until_asked_;
   mutable std::atomic<bool> replays_wanted_ = false;
   // Within turns of the GPU:
   mutable int runs_until_replayed_ = 2;  // a program that runs once or twice gains nothing

@@ -55,6 +55,22 @@ void Gpu::throw_if_lost() const {
 
 void Gpu::set() { check(driver_.set_device(number_), "cudaSetDevice"); }
 
+void Gpu::reach(const Gpu& other) {
+  const std::lock_guard lock(reached_mutex_);
+  if (reached_.contains(other.number_)) return;
+  int can = 0;
+  check(driver_.can_access_peer(&can, number_, other.number_), "cudaDeviceCanAccessPeer");
+  if (can == 0)
+    throw DeviceError(fmt::format(
+        "load: GPU {} ({}) cannot read the memory of GPU {} ({}). A program's GPUs read each other's tiles, "
+        "over NVLink or "
+        "PCIe. Put the program on devices of GPUs that can (`nvidia-smi topo -p2p r`), or on one GPU.",
+        number_, properties_.name, other.number_, other.properties_.name));
+  set();
+  check(driver_.enable_peer_access(other.number_), "cudaDeviceEnablePeerAccess");
+  reached_.insert(other.number_);
+}
+
 // ---------------------------------------------------------------- memory
 
 // Blocks are at least 256 bytes aligned, which is all that kernels need.
@@ -204,6 +220,8 @@ void Turn::fill(void* p, unsigned char byte, std::size_t bytes) {
   if (bytes > 0) gpu_.check(gpu_.driver_.fill_async(p, byte, bytes, gpu_.stream_), "cudaMemsetAsync");
 }
 
+void Turn::here() { gpu_.set(); }
+
 void Turn::launch(KernelHandle kernel, const Grid& grid, void** arguments, const std::string& step) {
   gpu_.check(gpu_.driver_.launch(kernel, grid, arguments, stream()), "cudaLaunchKernel", step);
   if (nodes_ == nullptr) return;
@@ -235,6 +253,22 @@ void Turn::fail(const char* call, const char* status, const std::string& step) {
   gpu_.refuse(fmt::format("cuda: {} failed on GPU {} ({}) in {}: {}.", call, gpu_.number_,
                           gpu_.properties_.name, step, status),
               false);
+}
+
+void meet(std::span<Turn* const> turns) {
+  for (Turn* const t : turns) {
+    Gpu& gpu = t->gpu_;
+    gpu.set();
+    if (gpu.met_ == nullptr) gpu.check(gpu.driver_.event_create(&gpu.met_), "cudaEventCreateWithFlags");
+    gpu.check(gpu.driver_.event_record(gpu.met_, gpu.stream_), "cudaEventRecord");
+  }
+  for (Turn* const t : turns) {
+    Gpu& gpu = t->gpu_;
+    gpu.set();
+    for (Turn* const other : turns)
+      if (other != t)
+        gpu.check(gpu.driver_.stream_wait_event(gpu.stream_, other->gpu_.met_), "cudaStreamWaitEvent");
+  }
 }
 
 void Turn::wait() { gpu_.check(gpu_.driver_.stream_synchronize(gpu_.stream_), "cudaStreamSynchronize"); }

@@ -8,6 +8,8 @@
 #include <functional>
 #include <memory>
 #include <mutex>
+#include <set>
+#include <span>
 #include <string>
 #include <vector>
 
@@ -16,6 +18,8 @@
 #include "runtime/memory_source.h"
 
 namespace shardarray::cuda {
+
+class Turn;
 
 class Gpu {
  public:
@@ -33,6 +37,8 @@ class Gpu {
   /// A kernel of kernel_image(), or of a library. Throws DeviceError where there is none of that name.
   KernelHandle kernel(const char* name) { return kernel(name, library_); }
   KernelHandle kernel(const char* name, Library library);
+  /// Its kernels may read the other one's memory from now on. Throws DeviceError where the machine cannot do that.
+  void reach(const Gpu& other);
   /// Throws what the GPU is lost by, if it is.
   void throw_if_lost() const;
   /// Compiled kernels, for good. Throws DeviceError where they are not for this GPU.
@@ -42,6 +48,7 @@ class Gpu {
   friend class Turn;
   friend class Work;
   friend class LaunchGraph;
+  friend void meet(std::span<Turn* const> turns);
   class Memory final : public MemorySource {
    public:
     explicit Memory(Gpu& gpu) : gpu_(gpu) {}
@@ -78,6 +85,9 @@ class Gpu {
   std::mutex turn_;                                // held from the first to the last request of one asker
   Stream stream_ = nullptr, capturing_ = nullptr;  // capturing_: on which nothing is ever done
   Library library_ = nullptr;
+  std::mutex reached_mutex_;
+  std::set<int> reached_{number_};  // GPUs
+  Event met_ = nullptr;             // where this GPU was when it last met others
   std::array<Slot, 8> up_;
   std::size_t filling_ = 0;  // the slot of `up_`
   std::mutex reading_;       // of `down_`
@@ -93,6 +103,8 @@ class Gpu {
 class Turn {
  public:
   explicit Turn(Gpu& gpu);
+  /// Several turns of a thread: this one's GPU is asked next.
+  void here();
   /// From this GPU's memory to this GPU's memory.
   void copy(void* to, const void* from, std::size_t bytes);
   /// From the host, whose memory may be written again at once.
@@ -105,6 +117,7 @@ class Turn {
   [[noreturn]] void fail(const char* call, const char* status, const std::string& step);
   /// What `ask` launches here, and nothing else that it does, as a graph in place of being done; `nodes`: of each launch.
   Graph capture(const std::function<void()>& ask, std::vector<GraphNode>& nodes);
+  friend void meet(std::span<Turn* const> turns);
   /// Returns when all that was asked for is done.
   void wait();
   /// Of all that was asked for up to now. `steps` are named where it fails.
@@ -117,5 +130,8 @@ class Turn {
   std::lock_guard<std::mutex> lock_;
   std::vector<GraphNode>* nodes_ = nullptr;  // of the graph that is being captured
 };
+
+/// What is asked for from now on is done after what all of the turns asked for up to now.
+void meet(std::span<Turn* const> turns);
 
 }  // namespace shardarray::cuda

@@ -40,8 +40,9 @@ struct Launch {
 
 /// Bytes: what backends give to programs is that much aligned at least.
 inline constexpr std::uint64_t buffer_alignment = 64;
-/// The launches of a program, in order; `alignment`: bytes that all its bases are multiples of. Throws CompileError for what no
-/// kernel does.
+/// Appends the launches of one step; of a called program one that says so. Throws CompileError for what no kernel does.
+void add_step_launches(const Step& step, std::uint64_t alignment, std::vector<Launch>& to);
+/// The launches of a program, in order; `alignment`: bytes that all its bases are multiples of.
 std::vector<Launch> launches_of(const Program& program, std::uint64_t alignment = buffer_alignment);
 
 /// What programs for CUDA devices are compiled for.

@@ -63,23 +63,25 @@ static std::vector<std::uint32_t> bases_of(const Step& step) {
   return bases;
 }
 
+void add_step_launches(const Step& step, std::uint64_t alignment, std::vector<Launch>& to) {
+  const std::size_t first = to.size();
+  std::visit(
+      [&]<class Body>(const Body& body) {
+        if constexpr (std::is_same_v<Body, Loop>) add_loop_launches(step, body, to);
+        else if constexpr (std::is_same_v<Body, Gemm>) add_gemm_launches(step, body, alignment, to);
+        else if constexpr (std::is_same_v<Body, LibraryCall>) add_library_launches(step, body, to);
+        else if constexpr (std::is_same_v<Body, ProgramCall>) add_call(step, body, alignment, to);
+        else add_exchange_launches(step, body, alignment, to);
+      },
+      step.body);
+  if (to.size() == first) return;
+  const std::vector<std::uint32_t> bases = bases_of(step);
+  for (std::size_t k = first; k < to.size(); k++) to[k].bases = bases;
+}
+
 std::vector<Launch> launches_of(const Program& program, std::uint64_t alignment) {
   std::vector<Launch> launches;
-  for (const Step& step : program.steps) {
-    const std::size_t first = launches.size();
-    std::visit(
-        [&]<class Body>(const Body& body) {
-          if constexpr (std::is_same_v<Body, Loop>) add_loop_launches(step, body, launches);
-          else if constexpr (std::is_same_v<Body, Gemm>) add_gemm_launches(step, body, alignment, launches);
-          else if constexpr (std::is_same_v<Body, LibraryCall>) add_library_launches(step, body, launches);
-          else if constexpr (std::is_same_v<Body, ProgramCall>) add_call(step, body, alignment, launches);
-          else add_exchange_launches(step, body, alignment, launches);
-        },
-        step.body);
-    if (launches.size() == first) continue;
-    const std::vector<std::uint32_t> bases = bases_of(step);
-    for (std::size_t k = first; k < launches.size(); k++) launches[k].bases = bases;
-  }
+  for (const Step& step : program.steps) add_step_launches(step, alignment, launches);
   return launches;
 }
 

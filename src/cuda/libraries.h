@@ -48,10 +48,11 @@ struct CublasLt {
     int reserved[4] = {};
   };
   static constexpr int real32 = 0, real64 = 1, real16 = 2, brain16 = 14;  ///< types of elements
-  static constexpr int compute32 = 68, compute64 = 70;                    ///< in IEEE float32, in float64
-  static constexpr int transpose_first = 3, transpose_second = 4;         ///< of a Product, std::int32_t
-  static constexpr int batch_count = 5;                                   ///< of a Layout, std::int32_t
-  static constexpr int batch_offset = 6;                                  ///< elements, std::int64_t
+  static constexpr int compute32 = 68, compute64 = 70,
+                       compute_tf32 = 77;                          ///< in IEEE float32, in float64, of TF32
+  static constexpr int transpose_first = 3, transpose_second = 4;  ///< of a Product, std::int32_t
+  static constexpr int batch_count = 5;                            ///< of a Layout, std::int32_t
+  static constexpr int batch_offset = 6;                           ///< elements, std::int64_t
   static constexpr int batch_mode = 8;  ///< std::uint32_t; 1: the address is that of an array of addresses
   /// Of a Preference: std::uint64_t; std::uint32_t, of the first factor, the second, what is added, the result.
   static constexpr int most_workspace = 1, least_alignment[4] = {5, 6, 7, 8};

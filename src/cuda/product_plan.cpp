@@ -26,10 +26,12 @@ class ProductDescriber {
 
   void describe(ProductPlan& p) const {
     const bool wide = p.call.out == float64;
-    check(
-        library_.product_init(&p.product, sizeof p.product, wide ? CublasLt::compute64 : CublasLt::compute32,
-                              wide ? CublasLt::real64 : CublasLt::real32),
-        "cublasLtMatmulDescInit");
+    const int compute = wide          ? CublasLt::compute64
+                        : p.call.tf32 ? CublasLt::compute_tf32
+                                      : CublasLt::compute32;
+    check(library_.product_init(&p.product, sizeof p.product, compute,
+                                wide ? CublasLt::real64 : CublasLt::real32),
+          "cublasLtMatmulDescInit");
     transpose(p.product, CublasLt::transpose_first, p.call.transpose_first);
     transpose(p.product, CublasLt::transpose_second, p.call.transpose_second);
     p.first = layout(p.call, p.call.first, p.call.in);
@@ -98,10 +100,10 @@ CublasLt::Preference product_preference(const CublasLt& library, const ProductCa
 
 std::string algorithm_key(const CublasLt& library, const ProductCall& call, const std::string& gpu,
                           std::size_t most_workspace) {
-  std::string key =
-      fmt::format("cuBLASLt {}\n{}\n{} bytes\n{} {} {}{}, {} products{}\n", library.version(), gpu,
-                  most_workspace, name(call.in), name(call.out), call.transpose_first ? 't' : 'n',
-                  call.transpose_second ? 't' : 'n', call.batch, call.by_pointers() ? " by addresses" : "");
+  std::string key = fmt::format("cuBLASLt {}\n{}\n{} bytes\n{}{} {} {}{}, {} products{}\n", library.version(),
+                                gpu, most_workspace, call.tf32 ? "tf32 " : "", name(call.in), name(call.out),
+                                call.transpose_first ? 't' : 'n', call.transpose_second ? 't' : 'n',
+                                call.batch, call.by_pointers() ? " by addresses" : "");
   for (const ProductMatrix* m : {&call.first, &call.second, &call.result})
     key += fmt::format("{} x {}, {}, {}, {}\n", m->rows, m->columns, m->ld, m->stride, m->alignment);
   return key;

@@ -15,7 +15,7 @@ struct ProductPlan {
   CublasLt::Algorithm algorithm;  ///< chosen later, as `workspace`
   std::size_t workspace = 0;      ///< bytes that the algorithm needs
 };
-/// float32 is IEEE: no TF32. Throws CompileError where the library refuses a description.
+/// Throws CompileError where the library refuses a description.
 ProductPlan describe_product(const CublasLt& library, ProductCall call);
 /// What an algorithm of the call may rely on: alignment, up to so many bytes of workspace.
 CublasLt::Preference product_preference(const CublasLt& library, const ProductCall& call,

@@ -157,6 +157,7 @@ class ProductSplitter {
     const Gemm::Item& g = runs[first].item;
     ProductCall c;
     c.in = gemm_.in;
+    c.tf32 = gemm_.tf32;
     c.out = gemm_.out;
     c.transpose_first = g.tb;
     c.transpose_second = g.ta;

@@ -21,6 +21,7 @@ struct ProductMatrix {
 struct ProductCall {
   DType in = DType::float32, out = DType::float32;
   bool transpose_first = false, transpose_second = false;
+  bool tf32 = false;  ///< of float32
   std::int64_t batch = 1;
   ProductMatrix first, second, result;
 

@@ -6,6 +6,7 @@
 #include "runtime/modes.h"
 #include "shardarray/policy.h"
 #include "shardarray/reproducible.h"
+#include "shardarray/tf32.h"
 
 namespace shardarray {
 
@@ -38,5 +39,13 @@ static bool exchange_reproducible(bool on) {
 }
 reproducible::reproducible(bool on) : previous_(exchange_reproducible(on)) {}
 reproducible::~reproducible() { exchange_reproducible(previous_); }
+
+static bool exchange_tf32(bool on) {
+  Modes m = current_modes();
+  m.tf32 = on;
+  return set_modes(m).tf32;
+}
+tf32::tf32(bool on) : previous_(exchange_tf32(on)) {}
+tf32::~tf32() { exchange_tf32(previous_); }
 
 }  // namespace shardarray

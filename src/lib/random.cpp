@@ -9,7 +9,7 @@
 #include <numbers>
 
 #include "graph/trace_state.h"
-#include "lib/threefry.h"
+#include "lib/random_bits.h"
 #include "ops/api.h"
 #include "shardarray/ops.h"
 

@@ -1,6 +1,6 @@
 // Keys and bits. Formulas: J. Salmon et al., "Parallel random numbers: as easy as 1, 2, 3" (SC 2011); the
 // orders of counters are those of jax.random.
-#include "lib/threefry.h"
+#include "lib/random_bits.h"
 
 #include <fmt/core.h>
 
@@ -34,8 +34,7 @@ void check_key(const Array& key, const char* function) {
                     function, to_string(t)));
 }
 
-// Word k of a key, for every element of `shape`.
-static Array key_word(const Array& key, std::int64_t k, const Shape& shape) {
+Array key_word(const Array& key, std::int64_t k, const Shape& shape) {
   return prim::broadcast_to(prim::reshape(prim::slice_dim(key, 0, k, k + 1), {}), shape);
 }
 
@@ -45,8 +44,7 @@ Arrays words_of(const Array& key, const Array& high, const Array& low) {
   return record_all(op_threefry, in, nullptr, {});
 }
 
-// The row-major position of every element.
-static Array flat_position(const Shape& shape, DType t) {
+Array flat_position(const Shape& shape, DType t) {
   Array r;
   std::int64_t stride = 1;
   for (std::size_t d = shape.size(); d-- > 0; stride *= shape[d]) {
@@ -148,6 +146,7 @@ Array bits(const Array& key, const Shape& shape, DType dtype, Where w) {
         fmt::format("random::bits: dtype {}. Bits are uint8, uint16, uint32 or uint64. Choose one of them.",
                     name(dtype)));
   check_type({shape, dtype}, "random::bits");
+  if (is_philox()) return philox_bits(key, shape, dtype);
   if (!is_partitionable()) return bits_by_halves(key, shape, dtype);
   const Arrays words = words_by_position(key, shape);
   if (dtype != DType::uint64) return prim::cast(prim::binary(op_xor, words[0], words[1]), dtype);

@@ -51,7 +51,7 @@ class Fingerprint {
     add(i.device, i.a, i.b, i.c, i.m, i.n, i.k, i.batch, i.lda, i.ldb, i.ldc, i.stride_a, i.stride_b,
         i.stride_c, i.ta, i.tb);
   }
-  void put(const Gemm& g) { add(g.in, g.out, g.fixed_order, g.items); }
+  void put(const Gemm& g) { add(g.in, g.out, g.fixed_order, g.tf32, g.items); }
 
   void put(const LibraryCall::Item& i) { add(i.device, i.in, i.out, i.in_shapes, i.out_shapes, i.params); }
   void put(const LibraryCall& c) { add(std::string_view(c.name), c.in_types, c.out_types, c.items); }

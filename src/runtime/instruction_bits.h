@@ -19,7 +19,7 @@ template <class T> SHARDARRAY_SCALAR std::uint64_t pack(T x) {
 }
 
 /// Calls f with a value of the C++ type of `t`, one that kernels compute with.
-template <class F> SHARDARRAY_SCALAR std::uint64_t with_type(DType t, F f) {
+template <class F> SHARDARRAY_SCALAR auto with_type(DType t, F f) {
   switch (t) {
     case DType::bool_: return f(bool{});
     case DType::int8: return f(std::int8_t{});

@@ -53,6 +53,7 @@ struct Gemm {
         out = DType::float32;  ///< of A and B; of C: as `in`, or float32 sums of 16-bit floats
   /// The own kernel, whatever the shape: each element is one chain of multiply-adds.
   bool fixed_order = false;
+  bool tf32 = false;  ///< operands of float32 may be rounded to TF32
   std::vector<Item> items;
 };
 /// Elements that a scan combines before their carry is added.

@@ -103,8 +103,10 @@ int refusal_of(const FakeCall& c) {
   const bool wide = c.product.compute == CublasLt::compute64 && c.product.scale == CublasLt::real64 &&
                     is(a, CublasLt::real64) && is(b, CublasLt::real64) && is(d, CublasLt::real64),
              floats = is(a, CublasLt::real32) || is(a, CublasLt::real16) || is(a, CublasLt::brain16),
-             narrow = c.product.compute == CublasLt::compute32 && c.product.scale == CublasLt::real32 &&
-                      floats && a.type == b.type && is(d, CublasLt::real32);
+             tf32 = c.product.compute == CublasLt::compute_tf32 && is(a, CublasLt::real32),
+             narrow = (c.product.compute == CublasLt::compute32 || tf32) &&
+                      c.product.scale == CublasLt::real32 && floats && a.type == b.type &&
+                      is(d, CublasLt::real32);
   if (!wide && !narrow) return lt_unsupported;
   const auto side = [&](int k, bool rows) {
     return rows != (c.product.transposed[k] != 0) ? c.layouts[k].rows : c.layouts[k].columns;
@@ -169,6 +171,16 @@ int check_algorithm(CublasLt::Handle, const CublasLt::Product* p, const CublasLt
 std::atomic<std::uint64_t> products_made[3];
 std::atomic<int> algorithm_used = -1;
 
+/// A float32 that is rounded to 11 significant bits where it is read.
+struct Tf32 {
+  float value;
+};
+float wide(Tf32 x) {
+  auto bits = std::bit_cast<std::uint32_t>(x.value);
+  bits += 0xFFF + (bits >> 13 & 1);  // to nearest, ties to even
+  return std::bit_cast<float>(bits & ~std::uint32_t{0x1FFF});
+}
+
 struct FakeWorkOfProduct {
   FakeCall call;
   std::uint64_t algorithm;
@@ -187,7 +199,9 @@ struct FakeWorkOfProduct {
         case CublasLt::real64: multiply_one<double, double>(at); break;
         case CublasLt::real16: multiply_one<device::Half, float>(at); break;
         case CublasLt::brain16: multiply_one<device::Brain, float>(at); break;
-        default: multiply_one<float, float>(at);
+        default:
+          if (call.product.compute == CublasLt::compute_tf32) multiply_one<Tf32, float>(at);
+          else multiply_one<float, float>(at);
       }
     }
   }
@@ -214,10 +228,11 @@ struct FakeWorkOfProduct {
     const auto depth = static_cast<std::int64_t>(ta ? a.rows : a.columns);
     for (std::int64_t j = 0; j < static_cast<std::int64_t>(d.columns); j++)
       for (std::int64_t i = 0; i < static_cast<std::int64_t>(d.rows); i++) {
+        using device::wide;
         Out sum = 0;
         for (std::int64_t p = depth; p-- > 0;)
-          sum = std::fma(device::wide(first[ta ? i * a.ld + p : p * a.ld + i]),
-                         device::wide(second[tb ? p * b.ld + j : j * b.ld + p]), sum);
+          sum = std::fma(wide(first[ta ? i * a.ld + p : p * a.ld + i]),
+                         wide(second[tb ? p * b.ld + j : j * b.ld + p]), sum);
         result[j * d.ld + i] = sum;
       }
   }

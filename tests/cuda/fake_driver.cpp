@@ -171,6 +171,24 @@ Status wait_for_event(Event e) {
   return status == ok ? ok : failed(status);
 }
 
+Status stream_waits(Stream s, Event e) {
+  if (const Status status = enter("cudaStreamWaitEvent")) return status;
+  if (stream_of(s).gpu != current_gpu) return failed(invalid_handle);
+  const FakeEvent event = event_of(e);
+  if (event.stream == nullptr) return ok;
+  stream_of(s).ask([event] { event.stream->wait(event.number); });
+  return ok;
+}
+Status can_reach(int* can, int gpu, int peer) {
+  if (const Status status = enter("cudaDeviceCanAccessPeer")) return status;
+  *can = gpu != peer && fake_setting("SHARDARRAY_FAKE_PEERS", 1) != 0 ? 1 : 0;
+  return ok;
+}
+Status reach(int peer) {
+  if (const Status status = enter("cudaDeviceEnablePeerAccess")) return status;
+  return peer != current_gpu && peer < gpu_count ? ok : failed(invalid_value);
+}
+
 Status load_code(Library* to, const void* image) {
   if (const Status s = enter("cudaLibraryLoadData")) return s;
   const bool own = image == kernel_image();
@@ -352,6 +370,9 @@ const Driver table = {
     .event_create = make_event,
     .event_record = record_event,
     .event_synchronize = wait_for_event,
+    .stream_wait_event = stream_waits,
+    .can_access_peer = can_reach,
+    .enable_peer_access = reach,
     .load_library = load_code,
     .find_kernel = find_host_kernel,
     .launch = launch_later,

@@ -41,6 +41,15 @@ template <class T> T& argument(const Donated<T>& d) { return d.value; }
 /// The result of F for copies of the arguments.
 template <class F, class... A> using result_t = std::remove_cvref_t<std::invoke_result_t<const F&, A...>>;
 
+/// A function of its own copies of the arguments. Its type says nothing of the function, so that what traces it is compiled
+/// once for all functions of these types.
+template <class R, class... A> using Body = FunctionRef<R(std::tuple<A...>&&)>;
+template <class... A, class F> Body<result_t<F, A...>, A...> body(const F& f) {
+  return {&f, [](void* object, std::tuple<A...>&& args) -> result_t<F, A...> {
+            return std::apply(*static_cast<const F*>(object), std::move(args));
+          }};
+}
+
 /// Asked first, after check_tree() of the arguments.
 template <class F, class... A> consteval bool check_function() {
   constexpr bool callable = std::invocable<const F&, A...>;

@@ -34,6 +34,7 @@ template <class R, class... A> class FunctionRef<R(A...)> {
         call_([](void* object, A... a) -> R {
           return (*static_cast<std::remove_reference_t<F>*>(object))(std::forward<A>(a)...);
         }) {}
+  FunctionRef(const void* object, R (*call)(void*, A...)) : object_(const_cast<void*>(object)), call_(call) {}
   R operator()(A... a) const { return call_(object_, std::forward<A>(a)...); }
 
  private:

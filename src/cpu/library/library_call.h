@@ -3,6 +3,7 @@
 #include <cstdint>
 #include <functional>
 
+#include "runtime/instruction_bits.h"
 #include "runtime/program.h"
 
 namespace shardarray {
@@ -35,19 +36,12 @@ LibraryPlan plan_scan(const LibraryCall& call, const LibraryCall::Item& item);
 [[noreturn]] void refuse_dtype(const char* kernel, DType t, const char* takes);
 /// f of a value of the C++ type of `t`: integers, float32 and float64.
 template <class F> LibraryPlan with_number_type(const char* kernel, DType t, const F& f) {
-  switch (t) {
-    case DType::int8: return f(std::int8_t{});
-    case DType::int16: return f(std::int16_t{});
-    case DType::int32: return f(std::int32_t{});
-    case DType::int64: return f(std::int64_t{});
-    case DType::uint8: return f(std::uint8_t{});
-    case DType::uint16: return f(std::uint16_t{});
-    case DType::uint32: return f(std::uint32_t{});
-    case DType::uint64: return f(std::uint64_t{});
-    case DType::float32: return f(float{});
-    case DType::float64: return f(double{});
-    default: refuse_dtype(kernel, t, "integers, float32 or float64");
-  }
+  constexpr const char* takes = "integers, float32 or float64";
+  if (!is_integer(t) && t != DType::float32 && t != DType::float64) refuse_dtype(kernel, t, takes);
+  return scalar::with_type(t, [&](auto x) -> LibraryPlan {
+    if constexpr (std::is_same_v<decltype(x), bool>) refuse_dtype(kernel, t, takes);
+    else return f(x);
+  });
 }
 
 }  // namespace shardarray

@@ -1,4 +1,4 @@
-// Words of the threefry2x32 generator as compositions of ops, in JAX's two orders of counters.
+// Words of the generators as compositions of ops: threefry2x32 in JAX's two orders of counters, Philox in cuRAND's.
 #pragma once
 #include "ops/record.h"
 
@@ -6,6 +6,8 @@ namespace shardarray::random {
 
 /// The mode of this thread; see random::partitionable.
 bool is_partitionable();
+/// The row-major position of every element. `t`: uint32 or uint64.
+Array flat_position(const Shape& shape, DType t);
 /// Throws unless `key` is uint32[2].
 void check_key(const Array& key, const char* function);
 /// Two words per element of `shape`, from the flat position of the element (64 bits).
@@ -14,5 +16,12 @@ Arrays words_by_position(const Array& key, const Shape& shape);
 Array words_by_halves(const Array& key, std::int64_t n, const char* function);
 /// The two words for one 64-bit counter given as two uint32 scalars.
 Arrays words_of(const Array& key, const Array& high, const Array& low);
+/// Word k of a key, for every element of `shape`.
+Array key_word(const Array& key, std::int64_t k, const Shape& shape);
+
+/// See random::philox.
+bool is_philox();
+/// bits() of Philox.
+Array philox_bits(const Array& key, const Shape& shape, DType dtype);
 
 }  // namespace shardarray::random

@@ -1,0 +1,146 @@
+#include "cuda/gpu_launches.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <utility>
+
+#include "base/codegen_mode.h"
+
+namespace shardarray::cuda {
+namespace {
+
+constexpr std::size_t table_alignment = 64;
+// The run of a program that asks for printed kernels: compiling them takes as long as thousands of launches.
+constexpr int asking_run = 3;
+
+void* address_of(std::span<void* const> bases, const Ref& r) {
+  return reinterpret_cast<void*>(reinterpret_cast<std::uintptr_t>(bases[r.base]) + r.offset);
+}
+/// Calls f with each address that a call by addresses reads from the GPU's memory, in the order in which they stand there.
+template <class F> void for_addresses(const ProductCall& call, const F& f) {
+  if (!call.by_pointers()) return;
+  for (const ProductMatrix* m : {&call.first, &call.second, &call.result})
+    for (const Ref& r : m->refs) f(r);
+}
+
+}  // namespace
+
+std::string spelled(const Launch& l) {
+  return l.where.line > 0 ? fmt::format("'{}' ({}:{})", l.label, l.where.file, l.where.line)
+                          : fmt::format("'{}'", l.label);
+}
+
+GpuLaunches::GpuLaunches(CudaBackend& backend, Gpu& gpu, const std::vector<Launch>& launches,
+                         std::size_t bases)
+    : backend_(backend), gpu_(gpu), base_count_(bases) {
+  std::vector<std::byte> tables;
+  for (const Launch& l : launches) {
+    tables.resize((tables.size() + table_alignment - 1) / table_alignment * table_alignment);
+    launches_.push_back(
+        {gpu_.kernel(l.kernel),
+         {l.blocks, l.items, l.threads},
+         tables.size(),
+         spelled(l),
+         l.bases,
+         l.products.empty() ? std::vector<ReadyProduct>() : ready_products(backend, gpu, l.products)});
+    tables.insert(tables.end(), l.table.begin(), l.table.end());
+    scratch_bytes_ = std::max(scratch_bytes_, l.scratch_bytes);
+    for (const ReadyProduct& p : launches_.back().products) {
+      scratch_bytes_ = std::max(scratch_bytes_, p.plan.workspace);
+      for_addresses(p.plan.call, [&](const Ref& r) { operands_.push_back(r); });
+    }
+  }
+  if (launches.empty()) return;
+  tables_ = backend_.allocate_for_launches(gpu_, tables.size());
+  Turn(gpu_).upload(tables_->data, tables.data(), tables.size());
+  const CodegenMode mode = codegen_mode_of_environment();
+  if (mode != CodegenMode::off) printed_ = PrintedLoops::of(gpu_, launches);
+  if (printed_ && mode == CodegenMode::always) build_now(*printed_);
+  runs_until_asked_ = mode == CodegenMode::always ? 0 : asking_run;
+}
+
+void GpuLaunches::expect_runs() const {
+  int runs = runs_until_asked_.load(std::memory_order_relaxed);
+  while (runs > 1 && !runs_until_asked_.compare_exchange_weak(runs, 1)) {}
+}
+
+const std::vector<KernelHandle>* GpuLaunches::printed_kernels() const {
+  if (!printed_) return nullptr;
+  if (runs_until_asked_.load(std::memory_order_relaxed) > 0 && runs_until_asked_.fetch_sub(1) == 1)
+    build_later(printed_);
+  return printed_->kernels();
+}
+
+std::int64_t GpuLaunches::graph_nodes() const {
+  std::int64_t nodes = 0;
+  for (const Ready& l : launches_)
+    nodes += static_cast<std::int64_t>(std::max<std::size_t>(l.products.size(), 1));
+  return nodes;
+}
+
+bool GpuLaunches::only_kernels() const {
+  return std::all_of(launches_.begin(), launches_.end(), [](const Ready& l) { return l.products.empty(); });
+}
+
+GpuLaunches::Workspace GpuLaunches::take_workspace() const {
+  Workspace w;
+  if (scratch_bytes_ > 0) w.scratch = backend_.allocate_for_launches(gpu_, scratch_bytes_);
+  if (base_count_ > device::few_bases && !launches_.empty())
+    w.addresses = backend_.allocate_for_launches(gpu_, base_count_ * sizeof(std::uint64_t));
+  if (!operands_.empty())
+    w.operands = backend_.allocate_for_launches(gpu_, operands_.size() * sizeof(std::uint64_t));
+  return w;
+}
+
+device::Bases GpuLaunches::bind(Turn& turn, std::span<void* const> bases, const Workspace& w) const {
+  device::Bases bound{};
+  std::vector<std::uint64_t> all;
+  for (void* const b : bases) all.push_back(reinterpret_cast<std::uint64_t>(b));
+  if (w.addresses) {
+    turn.upload(w.addresses->data, all.data(), all.size() * sizeof all[0]);
+    bound.many = static_cast<const std::uint64_t*>(w.addresses->data);
+  } else if (bases.size() <= device::few_bases) {
+    std::copy(all.begin(), all.end(), bound.few);
+  }
+  if (w.operands) {
+    all.clear();
+    for (const Ref& r : operands_) all.push_back(reinterpret_cast<std::uint64_t>(address_of(bases, r)));
+    turn.upload(w.operands->data, all.data(), all.size() * sizeof all[0]);
+  }
+  return bound;
+}
+
+void GpuLaunches::ask(Turn& turn, std::size_t first, std::size_t last, std::span<void* const> bases,
+                      const device::Bases& bound, const Workspace& w, std::size_t& operand) const {
+  const std::vector<KernelHandle>* const printed = printed_ ? printed_->kernels() : nullptr;
+  for (std::size_t k = first; k < last; k++) {
+    const Ready& l = launches_[k];
+    if (!l.products.empty()) {
+      ask_products(turn, l, bases, w, operand);
+      continue;
+    }
+    Arguments arguments = arguments_of(l, bound, w);
+    turn.launch(kernel_of(k, printed), l.grid, arguments.addresses().data(), l.step);
+  }
+}
+
+void GpuLaunches::ask_products(Turn& turn, const Ready& launch, std::span<void* const> bases,
+                               const Workspace& w, std::size_t& operand) const {
+  for (const ReadyProduct& p : launch.products) {
+    const ProductCall& call = p.plan.call;
+    const auto place = [&](const ProductMatrix& m) -> void* {
+      if (!call.by_pointers()) return address_of(bases, m.refs[0]);
+      operand += m.refs.size();
+      return static_cast<std::uint64_t*>(w.operands->data) + (operand - m.refs.size());
+    };
+    const void* const first = place(call.first);
+    const void* const second = place(call.second);
+    void* const memory = w.scratch ? w.scratch->data : nullptr;
+    const int status =
+        multiply(*p.library, p.handle, p.plan, first, second, place(call.result), memory, turn.stream());
+    if (status != 0) turn.fail("cublasLtMatmul", p.library->status_name(status), launch.step);
+  }
+}
+
+}  // namespace shardarray::cuda

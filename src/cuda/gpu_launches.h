@@ -1,0 +1,104 @@
+// What a program launches on one of its GPUs, with what that needs in the GPU's memory.
+#pragma once
+#include <algorithm>
+#include <array>
+#include <atomic>
+#include <memory>
+#include <span>
+#include <string>
+#include <vector>
+
+#include "cuda/backend.h"
+#include "cuda/gpu.h"
+#include "cuda/launch.h"
+#include "cuda/printed_loops.h"
+#include "cuda/product_algorithms.h"
+#include "kernels/device.cuh"
+
+namespace shardarray::cuda {
+
+class GpuLaunches {
+ public:
+  /// `launches` call no programs.
+  GpuLaunches(CudaBackend& backend, Gpu& gpu, const std::vector<Launch>& launches, std::size_t bases);
+
+  Gpu& gpu() const { return gpu_; }
+  std::size_t count() const { return launches_.size(); }
+  /// What the launches of one run need beside the program's memory.
+  struct Workspace {
+    BufferRef scratch, addresses, operands;
+  };
+  Workspace take_workspace() const;
+  /// The addresses of a run, where kernels find them: those that are read from the GPU's memory are on their way there.
+  device::Bases bind(Turn& turn, std::span<void* const> bases, const Workspace& w) const;
+  /// Asks for the launches from `first` to before `last`. `operand`: addresses that calls have used up, of this run.
+  void ask(Turn& turn, std::size_t first, std::size_t last, std::span<void* const> bases,
+           const device::Bases& bound, const Workspace& w, std::size_t& operand) const;
+
+  /// That a run has begun: printed kernels are asked for when there were enough of them.
+  void count_run() const { printed_kernels(); }
+  /// As if there had been enough but for one.
+  void expect_runs() const;
+  bool has_printed() const { return printed_ != nullptr && printed_->kernels() != nullptr; }
+  /// Nodes of a graph of them.
+  std::int64_t graph_nodes() const;
+  /// Every address stands in the launches themselves.
+  bool self_contained() const { return base_count_ <= device::few_bases && operands_.empty(); }
+  bool only_kernels() const;
+  /// Calls f(number, kernel, grid, arguments) for each launch that uses one of the bases for which `is_changed` holds.
+  template <class Changed, class F>
+  void for_changed(const Changed& is_changed, const device::Bases& bound, const Workspace& w,
+                   const F& f) const {
+    const std::vector<KernelHandle>* const printed = printed_ ? printed_->kernels() : nullptr;
+    for (std::size_t k = 0; k < launches_.size(); k++) {
+      const Ready& l = launches_[k];
+      if (std::none_of(l.bases.begin(), l.bases.end(), is_changed)) continue;
+      Arguments arguments = arguments_of(l, bound, w);
+      f(k, kernel_of(k, printed), l.grid, arguments.addresses().data());
+    }
+  }
+
+ private:
+  struct Ready {
+    KernelHandle kernel = nullptr;  // hand-written
+    Grid grid;
+    std::size_t table = 0;  // bytes behind the beginning of `tables_`
+    std::string step;
+    std::vector<std::uint32_t> bases;    // as Launch::bases
+    std::vector<ReadyProduct> products;  // in the kernel's place, where there are some
+  };
+  /// What every kernel gets.
+  struct Arguments {
+    const std::byte* table;
+    void* memory;
+    device::Bases bases;
+    std::array<void*, 3> addresses() { return {&table, &memory, &bases}; }
+  };
+  Arguments arguments_of(const Ready& launch, const device::Bases& bound, const Workspace& w) const {
+    return {static_cast<const std::byte*>(tables_->data) + launch.table,
+            w.scratch ? w.scratch->data : nullptr, bound};
+  }
+  /// Printed kernels where they are ready; asks for them when there were runs enough. Null: the interpreting ones.
+  const std::vector<KernelHandle>* printed_kernels() const;
+  KernelHandle kernel_of(std::size_t launch, const std::vector<KernelHandle>* printed) const {
+    return printed != nullptr && (*printed)[launch] != nullptr ? (*printed)[launch]
+                                                               : launches_[launch].kernel;
+  }
+  void ask_products(Turn& turn, const Ready& launch, std::span<void* const> bases, const Workspace& w,
+                    std::size_t& operand) const;
+
+  CudaBackend& backend_;
+  Gpu& gpu_;
+  std::size_t base_count_;
+  std::vector<Ready> launches_;
+  BufferRef tables_;
+  std::size_t scratch_bytes_ = 0;          // of whichever launch needs most
+  std::vector<Ref> operands_;              // of all calls by addresses, in their order
+  std::shared_ptr<PrintedLoops> printed_;  // null: none are wanted
+  mutable std::atomic<int> runs_until_asked_;
+};
+
+/// `'add, relu' (train.cpp:12)`, for messages.
+std::string spelled(const Launch& l);
+
+}  // namespace shardarray::cuda

@@ -1,0 +1,51 @@
+// Bits in cuRAND's order of Philox 4x32-10.
+#include "graph/trace_state.h"
+#include "lib/random_bits.h"
+#include "runtime/modes.h"
+#include "shardarray/random.h"
+
+namespace shardarray::random {
+
+static void set_philox(bool on) {
+  Modes m = current_modes();
+  m.philox_random = on;
+  set_modes(m);
+}
+philox::philox(bool on) : previous_(is_philox()) { set_philox(on); }
+philox::~philox() { set_philox(previous_); }
+bool is_philox() { return current_modes().philox_random; }
+
+// cuRAND has 65,536 subsequences, which take turns: counter q is number q / 65536 of subsequence q mod 65536 and gives the
+// words 4 q to 4 q + 3. Every element computes the counter that it belongs to, and picks.
+Array philox_bits(const Array& key, const Shape& shape, DType dtype) {
+  const bool pairs = dtype == DType::uint64;  // two a counter
+  const bool is_long = num_elements(shape) > std::int64_t{1} << 32;
+  const DType t = is_long ? DType::uint64 : DType::uint32;
+  const Array position = flat_position(shape, t);
+  auto like = [&](std::uint64_t v) { return prim::broadcast_to(prim::constant(t, v, false), shape); };
+  auto word = [](const Array& x) { return prim::cast(x, DType::uint32); };
+  const Array q = prim::binary(op_shr, position, like(pairs ? 1 : 2)),
+              in_turn = prim::binary(op_shr, q, like(16)),
+              high = is_long ? word(prim::binary(op_shr, in_turn, like(32)))
+                             : prim::full(shape, DType::uint32, 0);
+  const Array in[] = {key_word(key, 1, shape), key_word(key, 0, shape), word(in_turn), high,
+                      word(prim::binary(op_and, q, like(0xFFFF)))};
+  const Arrays words = record_all(op_philox, in, nullptr, {});
+  auto bit = [&](std::uint64_t k) {
+    return prim::binary(op_ne, prim::binary(op_and, position, like(k)), like(0));
+  };
+  if (!pairs) {
+    const Array odd = bit(1);
+    return prim::cast(
+        prim::select(bit(2), prim::select(odd, words[3], words[2]), prim::select(odd, words[1], words[0])),
+        dtype);
+  }
+  const Array second = bit(1);
+  auto half = [&](std::size_t k) {
+    return prim::cast(prim::select(second, words[2 + k], words[k]), DType::uint64);
+  };
+  const Array upper = half(1);
+  return prim::binary(op_or, prim::binary(op_shl, upper, prim::like(upper, 32)), half(0));
+}
+
+}  // namespace shardarray::random

@@ -1,0 +1,168 @@
+// Programs over several GPUs, each a stream of its own made of host memory: they read each other's tiles, and wait for each other.
+#include <doctest/doctest.h>
+
+#include <algorithm>
+#include <future>
+#include <string>
+#include <thread>
+#include <vector>
+
+#include "cuda_fake.h"
+#include "platform_programs.h"
+#include "process_helpers.h"
+#include "scale.h"
+#include "shardarray/shardarray.h"
+
+namespace cuda_gpus_test {
+
+namespace sa = shardarray;
+using platform_test::bits;
+using program_test::numbers;
+using sa::Array;
+using sa::P;
+using sa::testing::fake_control;
+using sa::testing::on_fake;
+using sa::testing::thrown;
+
+namespace {
+
+/// The platform's devices, the last first.
+sa::Mesh backwards_on(const char* platform) {
+  std::vector<sa::Device> all = sa::devices(platform);
+  all.resize(8);
+  std::reverse(all.begin(), all.end());
+  return platform_test::mesh_of(std::move(all));
+}
+sa::Mesh mesh_on(const char* platform) { return platform_test::mesh_of(sa::devices(platform)); }
+
+const auto& steps() {
+  static const auto f = sa::jit([](const Array& w, const Array& xs) {
+    const auto step = [](const Array& h, const Array& x) {
+      const Array next = sa::tanh(sa::matmul(h, sa::transpose(h)) * 0.01f + x);
+      return std::pair(next, sa::sum(next, 0));
+    };
+    return std::get<1>(sa::scan(step, w, xs));
+  });
+  return f;
+}
+platform_test::Bits looped(const sa::Mesh& mesh) {
+  const Array w = platform_test::put(numbers({8, 8}) * 0.1f, mesh, P("x", "y")),
+              xs = platform_test::put(numbers({6, 8, 8}) * 0.01f, mesh, P(sa::none, "y", "x"));
+  platform_test::Bits all;
+  for (int run = 0; run < 3; run++)
+    for (const std::uint32_t b : bits(steps()(w, xs))) all.push_back(b);
+  return all;
+}
+platform_test::Bits mapped(const char* platform) {
+  std::vector<sa::Device> all = sa::devices(platform);
+  all.resize(8);
+  const auto f = sa::pmap(
+      [](const Array& x) {
+        const Array around = sa::ppermute(x, "i", {{0, 7}, {7, 3}, {3, 0}});
+        return sa::psum(x, "i") + around + sa::all_gather(x, "i")[5];
+      },
+      {.axis_name = "i", .devices = all});
+  const sa::default_device there(all[2]);
+  return bits(f(numbers({8, 5, 3})));
+}
+
+}  // namespace
+
+TEST_CASE("cuda process: numbers over several GPUs" * doctest::skip()) {
+  REQUIRE(sa::devices("cuda").size() >= 8);
+  REQUIRE(sa::devices("cuda")[7].memory > 0);
+  for (const auto mesh : {mesh_on, backwards_on}) {
+    for (int run = 0; run < 4;
+         run++)  // graphs are for one GPU: launch by launch from the first run to the last
+      CHECK(platform_test::everything(mesh("cuda")) == platform_test::everything(mesh("cpu")));
+    CHECK(platform_test::training(mesh("cuda")) == platform_test::training(mesh("cpu")));
+    CHECK(looped(mesh("cuda")) == looped(mesh("cpu")));
+  }
+  CHECK(mapped("cuda") == mapped("cpu"));
+  CHECK(fake_control().graph_launches() == 0);
+}
+
+TEST_CASE("cuda process: moves between GPUs" * doctest::skip()) {
+  const std::vector<sa::Device> all = sa::devices();
+  REQUIRE(all.size() == 8);
+  CHECK((all[3].memory == 0 && all[4].memory == 1));
+  const Array x = numbers({300'000});  // in parts of the way through the host
+  const Array far = sa::device_put(x, all[6]);
+  CHECK(bits(far) == bits(x));
+  CHECK(bits(sa::device_put(far * 2, all[1])) == bits(x + x));
+  const auto half = [&](int first) {
+    const std::vector<sa::Device> some(all.begin() + first, all.begin() + first + 4);
+    return sa::NamedSharding(sa::Mesh({{4}, some}, {"x"}), P("x"));
+  };
+  for (const int first : {0, 2, 4}) CHECK(bits(sa::device_put(x, half(first)) * 2) == bits(x + x));
+  CHECK(bits(sa::device_put(sa::device_put(x, half(0)), half(4))) == bits(x));
+  // A value that is overwritten in its place, again and again, while the other GPU still reads it.
+  const auto turn = sa::jit([](const Array& v) { return sa::roll(v, 4) + 1; });
+  Array here = sa::device_put(numbers({8}), sa::NamedSharding(sa::Mesh({{8}, all}, {"x"}), P("x")));
+  const std::vector<float> start = here.to_vector<float>();
+  for (int k = 0; k < 40; k++) here = turn(std::move(here));
+  const std::vector<float> end = here.to_vector<float>();
+  for (std::size_t k = 0; k < 8; k++) CHECK(end[k] == start[k] + 40);
+}
+
+TEST_CASE("cuda process: threads with programs over the same GPUs" * doctest::skip()) {
+  const auto want = looped(mesh_on("cpu")), want_backwards = looped(backwards_on("cpu"));
+  const int rounds = sa::testing::full_scale() ? 40 : 6;
+  const auto work = [&](int thread) {
+    for (int k = 0; k < rounds; k++) {
+      const bool forwards = (thread + k) % 2 == 0;
+      if (looped(forwards ? mesh_on("cuda") : backwards_on("cuda")) != (forwards ? want : want_backwards))
+        return false;
+    }
+    return true;
+  };
+  std::vector<std::future<bool>> all;
+  for (int t = 0; t < 4; t++) all.push_back(std::async(std::launch::async, work, t));
+  for (auto& t : all) CHECK(t.get());
+}
+
+TEST_CASE("cuda process: GPUs that cannot read each other" * doctest::skip()) {
+  const Array x = numbers({8, 8});
+  for (int repeat = 0; repeat < 2; repeat++)
+    CHECK(thrown([&] { sa::eval(platform_test::put(x, mesh_on("cuda"), P("x")) * 2); }) ==
+          "load: GPU 0 (fake GPU) cannot read the memory of GPU 1 (fake GPU). A program's GPUs read each "
+          "other's tiles, over NVLink or PCIe. Put the program on devices of GPUs that can (`nvidia-smi topo "
+          "-p2p r`), or on one GPU.");
+  const Array one = sa::device_put(x, sa::devices("cuda")[7]);
+  CHECK(bits(one * 2) == bits(x + x));  // each by itself
+}
+
+TEST_CASE("cuda process: a GPU is lost beside others" * doctest::skip()) {
+  const auto f = sa::jit([](const Array& v) { return sa::sum(v, 0) * 2; });
+  const Array x = platform_test::put(numbers({8, 8}), mesh_on("cuda"), P("x"));
+  const Array fine = f(x);
+  bits(fine);
+  fake_control().fail_work(3, 700);
+  const std::string text = thrown([&] {
+    for (int k = 0; k < 20; k++) bits(f(x));
+  });
+  CHECK_MESSAGE(text.find("All that is on the GPU is lost. Restart the process.") != text.npos, text);
+  CHECK(thrown([&] { bits(f(x)); }).find("is lost") != std::string::npos);
+  const sa::default_device cpu(sa::devices("cpu")[0]);
+  CHECK((sa::ones({4}) * 2).to_vector<float>() ==
+        std::vector<float>(4, 2));  // other platforms are not concerned
+}
+
+TEST_CASE("cuda GPUs: programs over 2, 4 and 8 GPUs have the CPU's bits") {
+  for (const char* const gpus : {"SHARDARRAY_FAKE_GPUS=2 SHARDARRAY_CUDA_LOGICAL_DEVICES=4",
+                                 "SHARDARRAY_FAKE_GPUS=4 SHARDARRAY_CUDA_LOGICAL_DEVICES=2",
+                                 "SHARDARRAY_FAKE_GPUS=8 SHARDARRAY_CUDA_LOGICAL_DEVICES=1"})
+    on_fake("cuda process: numbers over several GPUs", gpus);
+}
+TEST_CASE("cuda GPUs: what moves between them, and threads that use the same ones") {
+  const std::string two = "SHARDARRAY_FAKE_GPUS=2 SHARDARRAY_CUDA_LOGICAL_DEVICES=4";
+  on_fake("cuda process: moves between GPUs", two);
+  on_fake("cuda process: threads with programs over the same GPUs", two);
+}
+TEST_CASE("cuda GPUs: a program whose GPUs cannot read each other is refused; one that is lost is named") {
+  const std::string two = "SHARDARRAY_FAKE_GPUS=2 SHARDARRAY_CUDA_LOGICAL_DEVICES=4";
+  on_fake("cuda process: GPUs that cannot read each other", two + " SHARDARRAY_FAKE_PEERS=0");
+  on_fake("cuda process: a GPU is lost beside others", two);
+}
+
+}  // namespace cuda_gpus_test
