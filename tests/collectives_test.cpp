@@ -230,6 +230,32 @@ TEST_CASE("collectives: derivatives inside of the map are those of classic JAX")
   }
 }
 
+// A value that is the same for all positions, in every dtype and however it comes about, over more positions than small integers
+// count: as the sum of so many rows.
+TEST_CASE("collectives: a sum over equal rows wraps and rounds as one over rows") {
+  for (const std::int64_t n : {3, 300, 70000}) {
+    const Array rows = sa::zeros({n, 1});
+    for (const sa::DType t : {sa::bool_, sa::int8, sa::int16, sa::int32, sa::int64, sa::uint8, sa::uint16,
+                              sa::uint32, sa::uint64, sa::float32, sa::float64}) {
+      CAPTURE(n);
+      CAPTURE(name(t));
+      const Array held = sa::array({3.0}).astype(t);
+      const auto over = [&](const Fn& f) {
+        return sa::vmap(f, {.out_axes = sa::none, .axis_name = "i"})(rows).to_vector<double>()[0];
+      };
+      const double want = over([&](const Array& r) { return sa::psum(held + r.astype(t), "i")[0]; });
+      const double mean = over([&](const Array& r) { return sa::pmean(held + r.astype(t), "i")[0]; });
+      for (const bool jitted : {false, true}) {
+        const Fn sum = [&](const Array&) { return sa::psum(held, "i")[0]; };
+        CHECK(over([&](const Array& r) { return jitted ? sa::jit(sum)(r) : sum(r); }) == want);
+      }
+      CHECK(over([&](const Array&) { return sa::psum(sa::full({}, 3, t), "i"); }) == want);
+      CHECK(over([&](const Array&) { return sa::pmean(held, "i")[0]; }) == mean);
+      CHECK(over([&](const Array&) { return sa::pmean(sa::full({}, 3, t), "i"); }) == mean);
+    }
+  }
+}
+
 // ---------------------------------------------------------------- more than the file has
 TEST_CASE("collectives: trees, sizes, literals, axes from the end") {
   for (const char* how : {"vmap", "pmap"}) {

@@ -2,6 +2,8 @@
 #include <functional>
 #include <limits>
 #include <string>
+#include <utility>
+#include <vector>
 
 #include "golden.h"
 #include "process_helpers.h"
@@ -200,6 +202,21 @@ TEST_CASE("limits: numbers of devices, ranks and pieces") {
         "split: 9223372036854775807 pieces. There are at most 1048576: each is an array. Reshape, and map "
         "over the rows "
         "with vmap.");
+}
+
+TEST_CASE("limits: arrays have up to 32 dimensions") {
+  const Shape most(std::vector<std::int64_t>(32, 1)), more(std::vector<std::int64_t>(33, 1));
+  const Array x = sa::ones({1});
+  CHECK((x.reshape(most) + 1).to_vector<float>()[0] == 2);
+  const std::vector<std::pair<std::string, std::function<void()>>> calls = {
+      {"reshape", [&] { sa::reshape(x, more); }},
+      {"zeros", [&] { sa::zeros(more); }},
+      {"broadcast_to", [&] { sa::broadcast_to(x, more); }},
+      {"expand_dims", [&] { sa::expand_dims(x.reshape(most), 0); }},
+      {"random::bits", [&] { sa::random::bits(sa::random::key(1), more); }}};
+  for (const auto& [name, call] : calls)
+    CHECK(thrown(call) == name + ": shape " + sa::to_string(more) +
+                              " has 33 dimensions. Arrays have up to 32. Merge some with reshape.");
 }
 
 }  // namespace limits_test

@@ -58,10 +58,11 @@ SHARDARRAY_API std::int64_t axis_size(const NamedAxes& axis);
 SHARDARRAY_API Array axis_index(const NamedAxes& axis, Where w = Where::here());
 
 /// The sum over all positions (of a group), the same for each; bool sums as int32, other integers keep their dtype and wrap. psum
-/// of a literal is a literal: psum(1, "i") is the number of positions.
+/// of a literal is a literal: psum(1, "i") is the number of positions. In groups of different sizes that number is the first
+/// group's for all positions, as in JAX.
 SHARDARRAY_API Array psum(const Array& x, const NamedAxes& axis, const GroupOptions& o = {},
                           Where w = Where::here());
-/// psum(x) / psum(1): floating: of bool and integers float32 (float64 for 64-bit ones).
+/// psum(x) / psum(1), so no mean in groups of different sizes; floating: of bool and integers float32 (float64 for 64-bit ones).
 SHARDARRAY_API Array pmean(const Array& x, const NamedAxes& axis, const GroupOptions& o = {},
                            Where w = Where::here());
 /// The largest value over all positions; of bools or. Not differentiable: Error.

@@ -140,7 +140,10 @@ template <class F> class Jitted {
 /// An array that the function captures is kept as it was when the function was traced, and is a leaf of the program like an
 /// argument that is never donated: it keeps its placement, and where it is committed it decides, as arguments do, where the
 /// program runs and what its results are committed to. Throws DeviceError naming it when it is bound to other devices than an
-/// argument; device_put it beside them, or pass it as an argument.
+/// argument; device_put it beside them, or pass it as an argument. A function that captures a value of an enclosing trace or
+/// gradient is traced at every call.
+///
+/// A temporary is moved in: `f(make())` and `f(x)` are two programs.
 template <class F> Jitted<F> jit(F f) { return {std::move(f), core::make_jit_cache()}; }
 template <class F> Jitted<F> jit(F f, JitOptions options) {
   return {std::move(f), core::make_jit_cache(std::move(options))};

@@ -19,7 +19,8 @@ enum class Donate : std::uint8_t { none, all, all_except_first };
 
 /// Options of jit(): `jit(f, {.donate = Donate::all})`.
 struct SHARDARRAY_API JitOptions {
-  Donate donate = Donate::none;  ///< what is given up dies for every handle
+  Donate donate = Donate::
+      none;  ///< what is given up dies for every handle; what another thread uses at that moment is copied, and lives
   std::string name = "jit";      ///< in messages
   std::size_t max_entries = 64;  ///< of the cache; the least recently used goes first
   bool check = false;  ///< retrace on every hit and compare: finds captured values that changed (TraceError)

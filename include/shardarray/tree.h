@@ -51,11 +51,11 @@ concept Spelled = std::same_as<T, std::string> || std::same_as<T, std::vector<bo
 template <class T>
 concept FunctionPointer = std::is_pointer_v<T> && std::is_function_v<std::remove_pointer_t<T>>;
 template <class T>
-concept Static = std::is_arithmetic_v<T> || std::is_enum_v<T> || FunctionPointer<T> || Spelled<T> ||
-    (std::is_empty_v<T> && !Hooked<T>);
+concept Static = (std::is_arithmetic_v<T> && sizeof(T) <= 8) || std::is_enum_v<T> ||
+                 FunctionPointer<T> || Spelled<T> || (std::is_empty_v<T> && !Hooked<T>);
 
 /// Why T is no tree; the sentences stand in check_tree().
-enum class NoTree { none, function, reference, uncopyable, hidden, base, many, key, unknown, c_array };
+enum class NoTree { none, function, reference, uncopyable, hidden, base, many, key, unknown, c_array, wide };
 
 template <class T> consteval NoTree why_no_tree();
 template <class... T> consteval NoTree first_reason() {
@@ -76,6 +76,7 @@ template <class T> consteval NoTree why_no_aggregate() {
 template <class T> consteval NoTree why_no_tree() {
   if constexpr (std::same_as<T, Array> || Static<std::remove_const_t<T>> || Hooked<T>) return NoTree::none;
   else if constexpr (std::is_const_v<T>) return NoTree::reference;
+  else if constexpr (std::is_arithmetic_v<T>) return NoTree::wide;
   else if constexpr (is_sequence<T> || is_optional<T>) return why_no_tree<typename T::value_type>();
   else if constexpr (is_map<T>)
     return std::same_as<typename T::key_type, std::string> ? why_no_tree<typename T::mapped_type>()
@@ -132,6 +133,9 @@ template <class T> consteval bool check_tree() {
                 "of trees, nor a static value");
   static_assert(why != NoTree::c_array,
                 "shardarray tree: a C array cannot be a field of a tree; use std::array");
+  static_assert(why != NoTree::wide,
+                "shardarray tree: a number of more than 64 bits cannot be a static value; convert it "
+                "to double or std::int64_t");
   return why == NoTree::none;
 }
 

@@ -121,6 +121,7 @@ Array make_array_from_single_device_arrays(const Shape& shape, const Sharding& s
         function, count, arrays.size(), sharding.to_string()));
   evaluate(arrays, function);
   Type t{shape, type_of(arrays[0], function).dtype};
+  check_type(t, function);
   auto v = make_value(l, sharding, true, false);
   v->buffers = SmallVector<BufferRef, 8>(count);
   for (const Array& a : arrays) {

@@ -14,7 +14,14 @@ namespace shardarray {
                   function, to_string(shape)));
 }
 
+[[noreturn]] static void refuse_dimensions(const char* function, const Shape& shape) {
+  throw ShapeError(
+      fmt::format("{}: shape {} has {} dimensions. Arrays have up to {}. Merge some with reshape.", function,
+                  to_string(shape), shape.size(), most_dimensions));
+}
+
 std::int64_t check_size(const char* function, const Shape& shape, DType dtype) {
+  if (shape.size() > most_dimensions) refuse_dimensions(function, shape);
   auto bytes = static_cast<std::int64_t>(itemsize(dtype));
   for (const std::int64_t n : shape) {
     if (n < 0) refuse_negative_size(function, shape);

@@ -1,5 +1,6 @@
 // Arithmetic of sizes, which never overflows, and the one check that every shape goes through.
 #pragma once
+#include <cstddef>
 #include <cstdint>
 #include <limits>
 
@@ -8,6 +9,8 @@
 
 namespace shardarray {
 
+/// Arrays have no more dimensions: kernels count them in fixed places.
+inline constexpr std::size_t most_dimensions = 32;
 /// Every array has fewer bytes, also one that is never stored: the sum of two sizes then fits into 63 bits.
 inline constexpr std::int64_t byte_limit = std::int64_t{1} << 62;
 
@@ -22,7 +25,7 @@ constexpr std::int64_t mul_sizes(std::int64_t a, std::int64_t b) {
   return __builtin_mul_overflow(a, b, &r) ? std::numeric_limits<std::int64_t>::max() : r;
 }
 
-/// Throws ShapeError in the name of `function` when a size is negative, or when the strides of the array (sizes of 0
+/// Throws ShapeError in the name of `function` when there are more than most_dimensions, a size is negative, or when the strides of the array (sizes of 0
 /// count as 1 there) or its bytes reach byte_limit. Returns the bytes, no less than one element's.
 std::int64_t check_size(const char* function, const Shape& shape, DType dtype);
 /// The product of sizes; the largest number where that does not fit; -1 when a size is negative.

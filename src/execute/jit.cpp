@@ -117,6 +117,12 @@ static void warn_about_statics(JitCache& c, const JitCall& call) {
 
 // Collectives mean the axes in scope: such a trace is good for this one call.
 static bool keeps_traces() { return trace_state().axes.empty(); }
+// Captured values of an open trace or gradient stand for others at the next call.
+static bool is_passing(const Array& captured) {
+  const TraceState& state = trace_state();
+  const Node& n = *captured.node();
+  return state.is_open(n.trace) || (!state.gradients.empty() && n.seq >= state.gradients.front());
+}
 
 // Hits say when they were: in turns of the table, whose number changes on a miss only, so that they write mostly nothing.
 static void mark_used(std::atomic<std::uint64_t>& used, std::uint64_t turn) {
@@ -175,7 +181,7 @@ std::shared_ptr<const JitEntry> jit_finish(JitCache& c, const JitCall& call, Jit
   if (c.options.relocate) e->home = constrained_devices(e->flat);
   const std::lock_guard lock(c.mutex);
   const int turn = ++c.traces;
-  if (!keeps_traces()) return e;
+  if (!keeps_traces() || std::any_of(e->captured.begin(), e->captured.end(), is_passing)) return e;
   auto it = c.entries.find(call.key);
   if (it != c.entries.end()) {
     if (c.options.check && structure(*it->second->graph) != structure(*e->graph))

@@ -68,14 +68,19 @@ static void add_pending(Pending& below, const Node& operand, std::uint32_t outpu
       saturating_add(below.kilobytes, p.depth == 0 ? operand.out()[output].kilobytes : p.kilobytes);
 }
 
+// Of a type that was checked.
+static std::uint32_t kilobytes_of(const Type& t) {
+  auto bytes = static_cast<std::int64_t>(itemsize(t.dtype));
+  for (const std::int64_t n : t.shape) bytes *= std::max<std::int64_t>(1, n);
+  return static_cast<std::uint32_t>(std::min<std::int64_t>(bytes >> 10, ~0u));
+}
+
 template <class A>
 Node* Node::make(const Op* op, std::span<A> inputs, std::span<const Type> outputs, AttrsRef attrs,
                  Where where) {
   static_assert(sizeof(Node) % alignof(Output) == 0 && sizeof(Output) % alignof(Array) == 0);
-  SmallVector<std::uint32_t, 8> kilobytes;
-  for (const Type& t : outputs)
-    kilobytes.push_back(
-        static_cast<std::uint32_t>(std::min<std::int64_t>(check_type(t, op->name) >> 10, ~0u)));
+  if (op->form != Form::leaf)  // whose values are there
+    for (const Type& t : outputs) check_type(t, op->name);
   const std::size_t bytes = sizeof(Node) + outputs.size() * sizeof(Output) + inputs.size() * sizeof(Array);
   Node* n = new (take_block(bytes)) Node;
   n->bytes_ = static_cast<std::uint32_t>(bytes);
@@ -89,7 +94,7 @@ Node* Node::make(const Op* op, std::span<A> inputs, std::span<const Type> output
   n->attrs_ = std::move(attrs);
   n->output_count_ = static_cast<std::uint32_t>(outputs.size());
   for (std::size_t k = 0; k < outputs.size(); k++)
-    new (n->outputs() + k) Output{outputs[k], nullptr, kilobytes[k]};
+    new (n->outputs() + k) Output{outputs[k], nullptr, kilobytes_of(outputs[k])};
   Pending below;
   for (const Array& a : inputs) {
     if (a.has_value()) add_pending(below, *a.node(), a.index());

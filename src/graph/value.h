@@ -24,8 +24,8 @@ struct Value {
 inline bool is_bound(const Value& v) { return v.committed || v.layout->order()->size() > 1; }
 using ValueRef = std::shared_ptr<Value>;
 inline ValueRef make_value(const Layout* layout, Sharding sharding, bool committed, bool shared) {
-  return std::allocate_shared<Value>(BlockAllocator<Value>(),
-                                     Value{layout, std::move(sharding), committed, false, shared, {}, {}});
+  return std::allocate_shared<Value>(BlockAllocator<Value>(), layout, std::move(sharding), committed, false,
+                                     shared);
 }
 
 }  // namespace shardarray

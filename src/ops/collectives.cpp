@@ -128,7 +128,7 @@ template <Reducer kind> Batched reduce_batch(const BatchArgs& b) {
   const Reducer r = x.dtype() != DType::bool_ ? kind : kind == Reducer::max ? Reducer::any : Reducer::all;
   if (!a.hi.empty()) return on_rows(reduce_groups(r, b.mapped[0] ? x : add_leading(x, b.axis->size), a), b);
   if (b.mapped[0]) return {{prim::reduce(r, x, {0})}, {false}};  // otherwise equal rows:
-  return {{r == Reducer::sum ? prim::mul(x, prim::like(x, static_cast<double>(b.axis->size))) : x}, {false}};
+  return {{r == Reducer::sum ? prim::mul(x, prim::like_whole(x, b.axis->size)) : x}, {false}};
 }
 
 Batched all_gather_batch(const BatchArgs& b) {

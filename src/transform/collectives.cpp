@@ -142,7 +142,8 @@ Array psum(const Array& x, const NamedAxes& axis, const GroupOptions& o, Where w
     const auto axes = find_axes(axis, "psum");
     Attrs a;
     set_groups(a, o.groups, axes, false, "psum");
-    return operand * static_cast<std::int64_t>(parts_of(a, axes));
+    const std::int64_t parts = parts_of(a, axes);
+    return type_of(operand).weak ? operand * parts : prim::mul(operand, prim::like_whole(operand, parts));
   }
   return reduce(op_psum, operand, axis, o, "psum");
 }
