@@ -1,6 +1,7 @@
 // A full fence right after an atomic read-modify-write.
 #pragma once
 #include <atomic>
+#include <memory>
 
 namespace shardarray {
 
@@ -10,6 +11,15 @@ inline void fence_after_rmw() {
   std::atomic_signal_fence(std::memory_order_seq_cst);
 #else
   std::atomic_thread_fence(std::memory_order_seq_cst);
+#endif
+}
+
+/// What others did before they gave back their shares, as use_count() just said, is seen from here on.
+template <class T> void see_past_owners([[maybe_unused]] const std::shared_ptr<T>& p) {
+#if defined(__SANITIZE_THREAD__)  // which knows no fences
+  const std::shared_ptr<T> one_more = p;
+#else
+  std::atomic_thread_fence(std::memory_order_acquire);
 #endif
 }
 

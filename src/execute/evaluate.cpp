@@ -38,7 +38,7 @@ void check_readable(const Node* n, const char* what) {
 ValueRef readable_value(const Array& a, const char* what) {
   ValueRef v = a.node()->out()[a.index()].value;
   fence_after_rmw();
-  check_readable(a.node(), what);
+  if (a.node()->donor() || !a.node()->evaluated()) check_readable(a.node(), what);
   return v;
 }
 

@@ -121,12 +121,17 @@ void take_scratch(const LoadedProgram& p, Workspace& w) {
 // An array given by option says first that it is taken, from every handle; readers copy its value first and look then
 // (value_of): one of both sees the other. What pending work may still read is not taken.
 bool take_over(const LaunchLeaf& l) {
-  if (l.give == Give::option) l.node->set_donor(l.taker);
-  const ValueRef mine = l.value;  // what readers did before they let go is seen here
-  fence_after_rmw();
-  bool sole = mine.use_count() == 3;  // the node's, the leaf's, and this one
+  ValueRef mine;
+  if (l.give == Give::option) {
+    l.node->set_donor(l.taker);
+    mine = l.value;
+    fence_after_rmw();
+  }
+  bool sole = l.value.use_count() == (mine ? 3 : 2);  // the node's, the leaf's
+  see_past_owners(l.value);
   if (l.give == Give::option) sole &= l.node->readers() == 0;
-  for (std::size_t k = 0; sole && k < mine->buffers.size(); k++) sole = mine->buffers[k].get()->unique();
+  const auto& buffers = l.value->buffers;
+  for (std::size_t k = 0; sole && k < buffers.size(); k++) sole = buffers[k].get()->unique();
   if (!sole && l.give == Give::option) l.node->set_donor(nullptr);
   return sole;
 }
