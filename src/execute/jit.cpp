@@ -291,7 +291,8 @@ Array result_array(const JitEntry& e, JitCall& call, const LoadedProgram& p,
     const auto j = static_cast<std::size_t>(p.sources[k]);
     if (verdicts[j].reused && call.moved[j]) {
       Array& leaf = call.leaves[j];
-      if (leaf.node()->op->form == Form::leaf && value_of(leaf) == v && type_of(leaf) == e.output_types[k])
+      const ValueRef& given = leaf.node()->out()[leaf.index()].value;
+      if (leaf.node()->op->form == Form::leaf && given == v && type_of(leaf) == e.output_types[k])
         return std::move(leaf);
     }
   }
