@@ -12,11 +12,13 @@
 namespace shardarray {
 
 struct Value {
-  const Layout* layout = nullptr;
+  Value(const Layout* on, Sharding spelled, bool stays, bool shares)
+      : layout(on), sharding(std::move(spelled)), committed(stays), shared(shares) {}
+  const Layout* layout;
   Sharding sharding;  ///< the spelling that users see
-  bool committed = false;
+  bool committed;
   bool number = false;                ///< a literal: it goes where it is needed
-  bool shared = true;                 ///< replicas share one buffer
+  bool shared;                        ///< replicas share one buffer
   SmallVector<BufferRef, 8> buffers;  ///< of addressable_instances(layout, shared) (runtime/devices.h)
   CompletionRef ready;                ///< of the work that writes them
 };
@@ -24,8 +26,7 @@ struct Value {
 inline bool is_bound(const Value& v) { return v.committed || v.layout->order()->size() > 1; }
 using ValueRef = std::shared_ptr<Value>;
 inline ValueRef make_value(const Layout* layout, Sharding sharding, bool committed, bool shared) {
-  return std::allocate_shared<Value>(BlockAllocator<Value>(), layout, std::move(sharding), committed, false,
-                                     shared);
+  return std::allocate_shared<Value>(BlockAllocator<Value>(), layout, std::move(sharding), committed, shared);
 }
 
 }  // namespace shardarray
