@@ -204,6 +204,18 @@ TEST_CASE("limits: numbers of devices, ranks and pieces") {
         "with vmap.");
 }
 
+TEST_CASE("limits: pieces of no elements do not make an array that has too many") {
+  const Shape shape = {0, Int{1} << 60};
+  const sa::Sharding one = sa::SingleDeviceSharding(sa::devices()[0]);
+  const auto made = [&](sa::DType t) {
+    return thrown([&] {
+      sa::make_array_from_callback(shape, one, [t](const sa::ShardIndex&) { return sa::zeros({0}, t); });
+    });
+  };
+  for (const sa::DType t : {sa::float32, sa::float64})
+    CHECK(made(t).find("make_array_from_callback: shape [0,1152921504606846976] of") == 0);
+}
+
 TEST_CASE("limits: arrays have up to 32 dimensions") {
   const Shape most(std::vector<std::int64_t>(32, 1)), more(std::vector<std::int64_t>(33, 1));
   const Array x = sa::ones({1});

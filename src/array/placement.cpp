@@ -102,6 +102,7 @@ Array from_callback(const Shape& shape, const Sharding& s,
       v->buffers.push_back(std::move(buffer));
     }
   }
+  check_type(t, "make_array_from_callback");  // the dtype was not known before
   return leaf_array(t, std::move(v), w);
 }
 

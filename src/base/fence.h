@@ -3,6 +3,12 @@
 #include <atomic>
 #include <memory>
 
+#if defined(__has_feature)
+#if __has_feature(thread_sanitizer)
+#define SHARDARRAY_CLANG_TSAN 1
+#endif
+#endif
+
 namespace shardarray {
 
 /// On x86 the read-modify-write is one itself.
@@ -16,7 +22,7 @@ inline void fence_after_rmw() {
 
 /// What others did before they gave back their shares, as use_count() just said, is seen from here on.
 template <class T> void see_past_owners([[maybe_unused]] const std::shared_ptr<T>& p) {
-#if defined(__SANITIZE_THREAD__)  // which knows no fences
+#if defined(__SANITIZE_THREAD__) || defined(SHARDARRAY_CLANG_TSAN)  // which know no fences
   const std::shared_ptr<T> one_more = p;
 #else
   std::atomic_thread_fence(std::memory_order_acquire);

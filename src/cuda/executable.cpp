@@ -140,13 +140,30 @@ CompletionRef CudaExecutable::run(std::span<void* const> bases, RunReport* repor
   std::deque<Turn> turns;  // in the order of the GPUs, so that no two askers wait for each other
   std::vector<Turn*> all;
   for (const auto& g : gpus_) all.push_back(&turns.emplace_back(g->gpu()));
-  if (all.size() > 1 || !replay(*all[0], bases, &w)) ask(all, bases, bind(all, bases, w), w);
+  if (all.size() > 1) ask_together(all, bases, w);
+  else if (!replay(*all[0], bases, &w)) ask(all, bases, bind(all, bases, w), w);
   std::vector<CompletionRef> ends;
   for (Turn* const t : all) {
     if (all.size() > 1) t->here();
     ends.push_back(t->done(steps_));
   }
   return ends.size() == 1 ? ends[0] : std::make_shared<AllDone>(std::move(ends));
+}
+
+// What a run that fails has asked of one GPU may read what the others are about to give back.
+void CudaExecutable::ask_together(Turns turns, std::span<void* const> bases, const Workspace& w) const {
+  try {
+    ask(turns, bases, bind(turns, bases, w), w);
+  } catch (...) {
+    for (Turn* const t : turns) {
+      try {
+        t->here();
+        t->wait();
+      } catch (const Error&) {  // lost: whoever asks next hears of it
+      }
+    }
+    throw;
+  }
 }
 
 CudaExecutable::Workspace CudaExecutable::take_workspace() const {

@@ -50,6 +50,8 @@ class CudaExecutable final : public Executable {
   Bound bind(Turns turns, std::span<void* const> bases, const Workspace& w) const;
   /// Asks for all steps; workspaces serve one run after the other.
   void ask(Turns turns, std::span<void* const> bases, const Bound& bound, const Workspace& w) const;
+  /// Of several GPUs: where it throws nothing that was asked for is still under way.
+  void ask_together(Turns turns, std::span<void* const> bases, const Workspace& w) const;
   void ask_called(Turns turns, const Called& called, std::span<void* const> bases, const Workspace& w) const;
 
   /// Launches that a graph of a run would have; 0: they cannot be in one.
