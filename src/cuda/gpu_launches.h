@@ -23,7 +23,6 @@ class GpuLaunches {
   GpuLaunches(CudaBackend& backend, Gpu& gpu, const std::vector<Launch>& launches, std::size_t bases);
 
   Gpu& gpu() const { return gpu_; }
-  std::size_t count() const { return launches_.size(); }
   /// What the launches of one run need beside the program's memory.
   struct Workspace {
     BufferRef scratch, addresses, operands;
