@@ -32,20 +32,10 @@ policy::auto_::auto_() : Guard(Policy::auto_) {}
 policy::follow::follow() : Guard(Policy::follow) {}
 policy::strict::strict() : Guard(Policy::strict) {}
 
-static bool exchange_reproducible(bool on) {
-  Modes m = current_modes();
-  m.reproducible = on;
-  return set_modes(m).reproducible;
-}
-reproducible::reproducible(bool on) : previous_(exchange_reproducible(on)) {}
-reproducible::~reproducible() { exchange_reproducible(previous_); }
+reproducible::reproducible(bool on) : previous_(exchange_mode(&Modes::reproducible, on)) {}
+reproducible::~reproducible() { exchange_mode(&Modes::reproducible, previous_); }
 
-static bool exchange_tf32(bool on) {
-  Modes m = current_modes();
-  m.tf32 = on;
-  return set_modes(m).tf32;
-}
-tf32::tf32(bool on) : previous_(exchange_tf32(on)) {}
-tf32::~tf32() { exchange_tf32(previous_); }
+tf32::tf32(bool on) : previous_(exchange_mode(&Modes::tf32, on)) {}
+tf32::~tf32() { exchange_mode(&Modes::tf32, previous_); }
 
 }  // namespace shardarray

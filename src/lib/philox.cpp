@@ -6,13 +6,8 @@
 
 namespace shardarray::random {
 
-static void set_philox(bool on) {
-  Modes m = current_modes();
-  m.philox_random = on;
-  set_modes(m);
-}
-philox::philox(bool on) : previous_(is_philox()) { set_philox(on); }
-philox::~philox() { set_philox(previous_); }
+philox::philox(bool on) : previous_(exchange_mode(&Modes::philox_random, on)) {}
+philox::~philox() { exchange_mode(&Modes::philox_random, previous_); }
 bool is_philox() { return current_modes().philox_random; }
 
 // cuRAND has 65,536 subsequences, which take turns: counter q is number q / 65536 of subsequence q mod 65536 and gives the

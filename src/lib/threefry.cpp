@@ -13,13 +13,8 @@
 
 namespace shardarray::random {
 
-static void set_partitionable(bool on) {
-  Modes m = current_modes();
-  m.partitionable_random = on;
-  set_modes(m);
-}
-partitionable::partitionable(bool on) : previous_(is_partitionable()) { set_partitionable(on); }
-partitionable::~partitionable() { set_partitionable(previous_); }
+partitionable::partitionable(bool on) : previous_(exchange_mode(&Modes::partitionable_random, on)) {}
+partitionable::~partitionable() { exchange_mode(&Modes::partitionable_random, previous_); }
 bool is_partitionable() { return current_modes().partitionable_random; }
 
 void check_key(const Array& key, const char* function) {

@@ -34,6 +34,12 @@ const Modes* exchange_modes(const Modes* m) {
 const Modes& current_modes() { return modes_of_thread ? *modes_of_thread : initial_modes; }
 const Modes& set_modes(const Modes& m) { return *exchange_modes(interned(m)); }
 
+bool exchange_mode(bool Modes::*mode, bool on) {
+  Modes m = current_modes();
+  m.*mode = on;
+  return set_modes(m).*mode;
+}
+
 ScopedModes::ScopedModes(const Modes* m) : before_(exchange_modes(m)) {}
 ScopedModes::~ScopedModes() { exchange_modes(before_); }
 
