@@ -1,10 +1,16 @@
-// What the first GPU can do, without the library: its name, copies, the cost of a launch. Prints `key value` lines; exit status 1
-// where there is no GPU. `./dev gpu run` puts its figures beside the library's.
+// What the first GPU can do, without the library: its name, copies, the cost of a launch; products by cuBLASLt and random floats by
+// cuRAND where these are installed. Prints `key value` lines; exit status 1 where there is no GPU. `./dev gpu run` puts its
+// figures beside the library's.
+#include <cublasLt.h>
 #include <cuda_runtime.h>
+#include <curand.h>
+#include <dlfcn.h>
 
 #include <algorithm>
+#include <cstdint>
 #include <cstdio>
 #include <cstdlib>
+#include <string>
 #include <vector>
 
 namespace {
@@ -21,6 +27,16 @@ __global__ void copy_kernel(float4* to, const float4* from, std::size_t n) {
     to[i] = from[i];
 }
 __global__ void nothing() {}
+/// Two bfloat16 of between 1 and 2 in magnitude; as one float32 of the same kind.
+__global__ void random_halves(std::uint32_t* to, std::size_t n) {
+  for (std::size_t i = blockIdx.x * std::size_t{blockDim.x} + threadIdx.x; i < n;
+       i += std::size_t{gridDim.x} * blockDim.x) {
+    std::uint32_t x = static_cast<std::uint32_t>(i) * 2654435761u;
+    x = (x ^ x >> 15) * 2246822519u;
+    x ^= x >> 13;
+    to[i] = (x & 0x807f807fu) | 0x3f803f80u;  // random signs and digits
+  }
+}
 
 /// Median seconds of one of `count` operations, of 15 samples.
 template <class F> double seconds(int count, const F& operation) {
@@ -39,6 +55,101 @@ template <class F> double seconds(int count, const F& operation) {
   }
   std::nth_element(samples.begin(), samples.begin() + samples.size() / 2, samples.end());
   return samples[samples.size() / 2] / 1e3 / count;
+}
+
+/// A library that a machine may lack. Its calls end the program where they fail.
+class Calls {
+ public:
+  explicit Calls(const char* name) : name_(name), library_(dlopen(name, RTLD_NOW)) {
+    if (library_ == nullptr)
+      library_ = dlopen((std::string("/usr/local/cuda/lib64/") + name).c_str(), RTLD_NOW);
+    if (library_ == nullptr) std::fprintf(stderr, "gpu_ceilings: %s is not installed\n", name);
+  }
+  explicit operator bool() const { return library_ != nullptr; }
+  /// `type`: of the header's declaration.
+  template <class F, class... Arguments>
+  void call(F* type, const char* function, Arguments... arguments) const {
+    (void)type;
+    auto* const f = reinterpret_cast<F*>(dlsym(library_, function));
+    const int status = f == nullptr ? -1 : static_cast<int>(f(arguments...));
+    if (status == 0) return;
+    std::fprintf(stderr, "gpu_ceilings: %s: %s gave %d\n", name_, function, status);
+    std::exit(1);
+  }
+
+ private:
+  const char* name_;
+  void* library_;
+};
+#define CEILINGS_CALL(calls, function, ...) (calls).call<decltype(function)>(nullptr, #function, __VA_ARGS__)
+
+/// Floats between 0 and 1, from Philox, for as long as the memory at `to` has room.
+void measure_random(float* to, std::size_t n) {
+  const Calls curand("libcurand.so.10");
+  if (!curand) return;
+  curandGenerator_t generator{};
+  CEILINGS_CALL(curand, curandCreateGenerator, &generator, CURAND_RNG_PSEUDO_PHILOX4_32_10);
+  CEILINGS_CALL(curand, curandSetPseudoRandomGeneratorSeed, generator, 42ull);
+  const double s = seconds(10, [&] { CEILINGS_CALL(curand, curandGenerateUniform, generator, to, n); });
+  std::printf("curand_uniform_gbs %.0f\n", 4e-9 * static_cast<double>(n) / s);
+}
+
+/// Square matrices of random elements: the fastest of the eight algorithms that cuBLASLt proposes.
+class Products {
+ public:
+  Products(const Calls& lt, std::size_t n, void* a, void* b, void* c, void* workspace)
+      : lt_(lt), n_(n), a_(a), b_(b), c_(c), workspace_(workspace) {
+    CEILINGS_CALL(lt_, cublasLtCreate, &handle_);
+  }
+  void measure(const char* key, cudaDataType_t type, cublasComputeType_t compute) const {
+    cublasLtMatmulDesc_t product{};
+    cublasLtMatrixLayout_t layout{};
+    cublasLtMatmulPreference_t preference{};
+    CEILINGS_CALL(lt_, cublasLtMatmulDescCreate, &product, compute, CUDA_R_32F);
+    CEILINGS_CALL(lt_, cublasLtMatrixLayoutCreate, &layout, type, n_, n_, static_cast<std::int64_t>(n_));
+    CEILINGS_CALL(lt_, cublasLtMatmulPreferenceCreate, &preference);
+    std::size_t bytes = workspace_bytes;
+    CEILINGS_CALL(lt_, cublasLtMatmulPreferenceSetAttribute, preference,
+                  CUBLASLT_MATMUL_PREF_MAX_WORKSPACE_BYTES, &bytes, sizeof bytes);
+    cublasLtMatmulHeuristicResult_t found[8];
+    int count = 0;
+    CEILINGS_CALL(lt_, cublasLtMatmulAlgoGetHeuristic, handle_, product, layout, layout, layout, layout,
+                  preference, 8, found, &count);
+    double best = 0;
+    for (int k = 0; k < count; k++) {
+      const float one = 1, zero = 0;
+      const double s = seconds(4, [&] {
+        CEILINGS_CALL(lt_, cublasLtMatmul, handle_, product, &one, a_, layout, b_, layout, &zero, c_, layout,
+                      c_, layout, &found[k].algo, workspace_, workspace_bytes, nullptr);
+      });
+      const auto side = static_cast<double>(n_);
+      best = std::max(best, 2e-12 * side * side * side / s);
+    }
+    std::printf("%s %.2f\n", key, best);
+  }
+  static constexpr std::size_t workspace_bytes = std::size_t{32} << 20;
+
+ private:
+  const Calls& lt_;
+  std::size_t n_;
+  void *a_, *b_, *c_, *workspace_;
+  cublasLtHandle_t handle_{};
+};
+
+/// `a`, `b`, `c`: memory of `bytes` each.
+void measure_products(void* a, void* b, void* c, std::size_t bytes) {
+  const Calls lt("libcublasLt.so.13");
+  constexpr std::size_t n = 4096;
+  if (!lt || bytes < n * n * sizeof(float)) return;
+  void* workspace = nullptr;
+  check(cudaMalloc(&workspace, Products::workspace_bytes), "memory");
+  const Products products(lt, n, a, b, c, workspace);
+  random_halves<<<1024, 256>>>(static_cast<std::uint32_t*>(a), bytes / 4);
+  random_halves<<<1024, 256>>>(static_cast<std::uint32_t*>(b), bytes / 4);
+  products.measure("cublaslt_float32_tflops", CUDA_R_32F, CUBLAS_COMPUTE_32F);
+  products.measure("cublaslt_tf32_tflops", CUDA_R_32F, CUBLAS_COMPUTE_32F_FAST_TF32);
+  products.measure("cublaslt_bfloat16_tflops", CUDA_R_16BF, CUBLAS_COMPUTE_32F);
+  check(cudaFree(workspace), "memory");
 }
 
 }  // namespace
@@ -80,5 +191,10 @@ int main() {
                                             "copy");
                                     }));
   std::printf("launch_us %.2f\n", 1e6 * seconds(1000, [] { nothing<<<1, 32>>>(); }));
+  measure_random(static_cast<float*>(to), bytes / 4);
+  void* third = nullptr;
+  check(cudaMalloc(&third, bytes), "memory");
+  measure_products(from, to, third, bytes);
+  check(cudaGetLastError(), "launch");
   return 0;
 }

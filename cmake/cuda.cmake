@@ -96,7 +96,7 @@ if(SHARDARRAY_DEVELOP)
     COMMAND ${SHARDARRAY_NVCC} -std=c++17 -O2 -Werror all-warnings
             -gencode arch=compute_80,code=sm_80 -gencode arch=compute_90,code=sm_90
             -gencode arch=compute_100,code=sm_100 -gencode arch=compute_100,code=compute_100
-            -o ${ceilings} ${PROJECT_SOURCE_DIR}/bench/gpu_ceilings.cu
+            -o ${ceilings} ${PROJECT_SOURCE_DIR}/bench/gpu_ceilings.cu -ldl
     DEPENDS ${PROJECT_SOURCE_DIR}/bench/gpu_ceilings.cu
     COMMENT "Compiling gpu_ceilings")
   add_custom_target(gpu_ceilings DEPENDS ${ceilings})
