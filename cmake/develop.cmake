@@ -24,6 +24,7 @@ foreach(file IN LISTS test_files)
   cmake_path(GET file STEM name)
   list(APPEND tests ${name})
 endforeach()
+list(APPEND tests kernel_cpp)
 shardarray_test_binary(shardarray_tests shardarray_objects
   ${tests} op_cases_elementwise op_cases_maps op_cases_shape)
 if(TARGET shardarray_llvm)
@@ -53,7 +54,7 @@ target_include_directories(shardarray_ground
 target_link_libraries(shardarray_ground PUBLIC shardarray_options fmt::fmt Threads::Threads ${CMAKE_DL_LIBS})
 shardarray_precompile(shardarray_ground cmake/precompiled.h)
 shardarray_selected_tests(shardarray_asan shardarray_ground
-  base_test layout_test kernel_test devices_test runtime_test workers_test cpu_backend_test cpu_data_test)
+  base_test layout_test kernel_test kernel_cpp devices_test runtime_test workers_test cpu_backend_test cpu_data_test)
 shardarray_selected_tests(shardarray_tsan shardarray_objects
   devices_test runtime_test workers_test layout_test cpu_backend_test cpu_data_test jit_test transport_test threads_test
   threads_transforms_test)

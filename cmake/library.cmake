@@ -50,8 +50,8 @@ endif()
 
 set_source_files_properties(${PROJECT_SOURCE_DIR}/src/cpu/library/scan.cpp PROPERTIES
   COMPILE_OPTIONS "$<$<CONFIG:Release>:-O3>" SKIP_PRECOMPILE_HEADERS ON)
-# What instantiates the function objects of math.h (src/ops/function.h).
-foreach(family arithmetic logic math)
+# What instantiates function objects (src/ops/function.h).
+foreach(family arithmetic logic math reduce scan)
   set_source_files_properties(${PROJECT_SOURCE_DIR}/src/ops/${family}.cpp PROPERTIES SKIP_UNITY_BUILD_INCLUSION ON)
 endforeach()
 

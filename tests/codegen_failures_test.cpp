@@ -71,7 +71,7 @@ bool has_code(const Kernel& k, Code code) {
 bool has_code(const CodeSpec& s, Code code) {
   struct Look {
     Code code;
-    bool operator()(const NestSpec& n) const { return has_code(*n.kernel, code); }
+    bool operator()(const LoopNestSpec& n) const { return has_code(*n.kernel, code); }
     bool operator()(const GemmSpec& g) const { return g.epilogue && has_code(*g.epilogue->kernel, code); }
     bool operator()(const SequenceSpec& q) const {
       return std::any_of(q.kernels.begin(), q.kernels.end(),

@@ -114,6 +114,7 @@ class FakeQueue {
 class FakeBackend final : public Backend {
  public:
   static constexpr int devices = 8, devices_a_memory = 4;
+  std::vector<std::size_t> siblings;  ///< of the calls for several tiles at once: how many
   FakeBackend() {
     for (int d = 0; d < devices; d++) arenas_.emplace_back(this, d, &memory);
   }
@@ -128,6 +129,11 @@ class FakeBackend final : public Backend {
   using Backend::allocate;
   BufferRef allocate(int device, std::size_t bytes) override {
     return BufferRef(arenas_.at(static_cast<std::size_t>(device)).allocate(bytes));
+  }
+  void allocate(std::span<const int> on, std::span<const std::uint64_t> bytes,
+                std::span<BufferRef> to) override {
+    siblings.push_back(on.size());
+    Backend::allocate(on, bytes, to);
   }
   void deallocate(Buffer* b) override { arenas_[static_cast<std::size_t>(b->device)].deallocate(b); }
   void copy_from_host(const BufferRef& to, const void* from, std::size_t bytes) override {

@@ -45,7 +45,7 @@ inline std::vector<std::vector<std::byte>> interpreted(const KernelCase& c) {
 }
 
 inline void check_nest(const KernelCase& c, const std::vector<std::vector<std::byte>>& want,
-                       const LoopNest& nest, NestFunction f) {
+                       const LoopNest& nest, LoopNestFunction f) {
   const std::int64_t n = nest.units();
   std::vector<std::vector<std::int64_t>> all_cuts = {{n}, {n / 3, n / 3 * 2, n}};
   if (n > 1) all_cuts.push_back({1, n});

@@ -6,10 +6,10 @@
 #include <memory>
 
 #include "kernel_check.h"
+#include "kernel_cpp.h"
 #include "kernel_random.h"
 #include "runtime/evaluate_instruction.h"
 #include "runtime/kernel_builder.h"
-#include "runtime/kernel_cpp.h"
 #include "scale.h"
 #include "shardarray/error.h"
 

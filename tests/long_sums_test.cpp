@@ -8,9 +8,9 @@
 
 #include "cpu_helpers.h"
 #include "kernel_check.h"
+#include "kernel_cpp.h"
 #include "kernel_random.h"
 #include "program_of.h"
-#include "runtime/kernel_cpp.h"
 #include "runtime/scalar.h"
 #include "with_codegen.h"
 

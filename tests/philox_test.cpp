@@ -57,7 +57,8 @@ struct Curand {
 }  // namespace
 
 TEST_CASE("random: philox: words are cuRAND's") {
-  for (const Json& c : golden::load("philox.json")["cases"]) {
+  const Json all = golden::load("philox.json");
+  for (const Json& c : all["cases"]) {
     CAPTURE(c.dump());
     const auto expected = c["words"].get<std::vector<std::uint32_t>>();
     CHECK(words(c["seed"], c["offset"], static_cast<std::int64_t>(expected.size())) == expected);

@@ -180,6 +180,9 @@ class FloatSum {
     const bool exact = error_ == 0 && size_ * u * 2 <= std::ldexp(1.0, std::min(grid_, 1000));
     double error = exact || count_ <= 1 ? error_ : error_ + (static_cast<double>(count_) + 24) * u * size_;
     if (std::isnan(error) || !std::isfinite(static_cast<double>(total_))) error = kAnything;
+    const double most =
+        t == DType::float64 ? std::numeric_limits<double>::max() : double{std::numeric_limits<float>::max()};
+    if (size_ > most) error = kAnything;  // in some order a part of the sum is infinite
     return real_element(t, static_cast<double>(total_), error, is_half_type(t) ? 0 : size_);
   }
 

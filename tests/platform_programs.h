@@ -64,7 +64,8 @@ inline std::vector<Bits> everything(const sa::Mesh& mesh, Read read = bits) {
                                       sa::take(x, sa::array({3, 0, 12}, {3}, sa::int32), 0),
                                       sa::device_put(x, sa::NamedSharding(mesh, P("y"))),
                                       sa::roll(v, 3),
-                                      sa::grad([](const Array& a) { return sa::sum(sa::exp(a) * a); })(v)};
+                                      sa::grad([](const Array& a) { return sa::sum(sa::exp(a) * a); })(v),
+                                      sa::fori_loop(0, 3, [&](const Array&, const Array& c) { return c * x + 1; }, x)};
   std::vector<Bits> all;
   for (const Array& r : results) all.push_back(read(r));
   return all;

@@ -192,7 +192,7 @@ class SHARDARRAY_API ShardedArray {
       }
     });
   }
-  /// Computes the value and waits for it.
+  /// Computes the value and waits for it. Throws as eval(), and what the work failed with.
   const ShardedArray& block_until_ready() const;
   /// Reads a size-1 array as a condition: not zero. Throws ShapeError for another size.
   explicit operator bool() const { return item_bool(); }

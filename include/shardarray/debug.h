@@ -59,13 +59,13 @@ template <std::convertible_to<Printable>... A> void print(const std::string& for
 SHARDARRAY_API Array id_print(const Array& x, std::vector<std::pair<std::string, Printable>> fields = {},
                               PrintOptions options = {}, Where w = Where::here());
 /// Calls `f` with the values of `args`. An exception of `f` comes out of the call that ran the program; its results are then lost,
-/// and what was donated to it.
+/// and what was donated to it. Throws Error for an absent array, DonationError for a donated one.
 SHARDARRAY_API void callback(HostFunction f, std::vector<Array> args = {}, Where w = Where::here());
 
 }  // namespace debug
 
 /// Calls `f` with the sharding of x: at once for an array that is computed or can be, inside jit once a compilation, after the
-/// first run. Under a map the array is that of all rows.
+/// first run. Under a map the array is that of all rows. Throws as callback().
 SHARDARRAY_API void inspect_array_sharding(const Array& x, std::function<void(const Sharding&)> f,
                                            Where w = Where::here());
 

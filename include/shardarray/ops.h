@@ -19,30 +19,21 @@ namespace shardarray {
 // ---------------------------------------------------------------- reductions
 // `sum(x)`, `sum(x, 0)`, `sum(x, {.axis = {0, 1}, .keepdims = true, .dtype = float64})`: over all axes unless said. The result is x
 // without these axes (keepdims: with size 1 there), strong, of the dtype that each doc names, or of `.dtype`.
+template <detail::FixedString name> struct SHARDARRAY_API ReduceFunction {
+  Array operator()(const Array& x, const ReduceOptions& o = {}, Where w = Where::here()) const;
+  template <std::integral I> Array operator()(const Array& x, I axis, Where w = Where::here()) const {
+    return (*this)(x, {.axis = axis}, w);
+  }
+};
 /// The sum, 0 of nothing. bool and short integers sum as int32 (unsigned: uint32), integers wrap; float16 and bfloat16 accumulate
 /// in float32. However many elements there are, a float32 sum errs by about 1e-6 of the sum of their sizes at most (float64:
 /// 2e-15).
-inline constexpr struct SHARDARRAY_API sum_fn {
-  Array operator()(const Array& x, const ReduceOptions& o = {}, Where w = Where::here()) const;
-  template <std::integral I> Array operator()(const Array& x, I axis, Where w = Where::here()) const {
-    return (*this)(x, {.axis = axis}, w);
-  }
-} sum{};
+inline constexpr ReduceFunction<"sum"> sum{};
 /// The product, 1 of nothing. Types as sum.
-inline constexpr struct SHARDARRAY_API prod_fn {
-  Array operator()(const Array& x, const ReduceOptions& o = {}, Where w = Where::here()) const;
-  template <std::integral I> Array operator()(const Array& x, I axis, Where w = Where::here()) const {
-    return (*this)(x, {.axis = axis}, w);
-  }
-} prod{};
+inline constexpr ReduceFunction<"prod"> prod{};
 /// The sum divided by the number of elements, NaN of none. Floating: of bool and integers float32 (float64 for 64-bit ones); as
 /// exact as sum. Throws DTypeError for a `.dtype` that is not floating.
-inline constexpr struct SHARDARRAY_API mean_fn {
-  Array operator()(const Array& x, const ReduceOptions& o = {}, Where w = Where::here()) const;
-  template <std::integral I> Array operator()(const Array& x, I axis, Where w = Where::here()) const {
-    return (*this)(x, {.axis = axis}, w);
-  }
-} mean{};
+inline constexpr ReduceFunction<"mean"> mean{};
 /// Mean square distance to the mean, floating as mean; the sum is divided by n - ddof, n elements. Throws as mean.
 inline constexpr struct SHARDARRAY_API var_fn {
   Array operator()(const Array& x, const ReduceOptions& o = {}, std::int64_t ddof = 0,
@@ -53,54 +44,20 @@ inline constexpr struct SHARDARRAY_API var_fn {
 } var{};
 /// The largest and the smallest element; of bools or, and. NaN when an element is. Throws ShapeError over no elements. Equal
 /// elements share the gradient; it is NaN of a NaN. `.dtype` converts before.
-inline constexpr struct SHARDARRAY_API max_fn {
-  Array operator()(const Array& x, const ReduceOptions& o = {}, Where w = Where::here()) const;
-  template <std::integral I> Array operator()(const Array& x, I axis, Where w = Where::here()) const {
-    return (*this)(x, {.axis = axis}, w);
-  }
-} max{};
-inline constexpr struct SHARDARRAY_API min_fn {
-  Array operator()(const Array& x, const ReduceOptions& o = {}, Where w = Where::here()) const;
-  template <std::integral I> Array operator()(const Array& x, I axis, Where w = Where::here()) const {
-    return (*this)(x, {.axis = axis}, w);
-  }
-} min{};
+inline constexpr ReduceFunction<"max"> max{};
+inline constexpr ReduceFunction<"min"> min{};
 /// bool: is any element, are all elements true? What is not bool counts as "not zero" (NaN too). Of nothing false, true.
-inline constexpr struct SHARDARRAY_API any_fn {
-  Array operator()(const Array& x, const ReduceOptions& o = {}, Where w = Where::here()) const;
-  template <std::integral I> Array operator()(const Array& x, I axis, Where w = Where::here()) const {
-    return (*this)(x, {.axis = axis}, w);
-  }
-} any{};
+inline constexpr ReduceFunction<"any"> any{};
 /// See any. Also the whole dimension in a subscript: `x[{0, all}]`.
-inline constexpr struct SHARDARRAY_API all_fn {
-  Array operator()(const Array& x, const ReduceOptions& o = {}, Where w = Where::here()) const;
-  template <std::integral I> Array operator()(const Array& x, I axis, Where w = Where::here()) const {
-    return (*this)(x, {.axis = axis}, w);
-  }
+inline constexpr struct SHARDARRAY_API all_fn : ReduceFunction<"all"> {
   operator Index() const { return Index(Index::Kind::range); }
 } all{};
 /// int32 position of the first largest (smallest) element, of a NaN if there is one, along one axis or in the flattened array.
 /// Throws ShapeError for several axes and over no elements, DTypeError where that is longer than 2^31.
-inline constexpr struct SHARDARRAY_API argmax_fn {
-  Array operator()(const Array& x, const ReduceOptions& o = {}, Where w = Where::here()) const;
-  template <std::integral I> Array operator()(const Array& x, I axis, Where w = Where::here()) const {
-    return (*this)(x, {.axis = axis}, w);
-  }
-} argmax{};
-inline constexpr struct SHARDARRAY_API argmin_fn {
-  Array operator()(const Array& x, const ReduceOptions& o = {}, Where w = Where::here()) const;
-  template <std::integral I> Array operator()(const Array& x, I axis, Where w = Where::here()) const {
-    return (*this)(x, {.axis = axis}, w);
-  }
-} argmin{};
+inline constexpr ReduceFunction<"argmax"> argmax{};
+inline constexpr ReduceFunction<"argmin"> argmin{};
 /// log(sum(exp(x))) without overflow, floating as mean; -inf over -inf only, and over no elements. Throws as mean.
-inline constexpr struct SHARDARRAY_API logsumexp_fn {
-  Array operator()(const Array& x, const ReduceOptions& o = {}, Where w = Where::here()) const;
-  template <std::integral I> Array operator()(const Array& x, I axis, Where w = Where::here()) const {
-    return (*this)(x, {.axis = axis}, w);
-  }
-} logsumexp{};
+inline constexpr ReduceFunction<"logsumexp"> logsumexp{};
 /// exp(x) / sum(exp(x)) along an axis without overflow, and its logarithm; of x's shape, floating as mean. NaN over -inf only.
 /// Throws ShapeError for a scalar.
 inline constexpr struct SHARDARRAY_API softmax_fn {
@@ -261,37 +218,23 @@ struct CumulativeOptions {
   /// Of the accumulation and the result. Default: the operand's; sums and products of bool are int32.
   std::optional<DType> dtype = std::nullopt;
 };
+template <detail::FixedString name> struct SHARDARRAY_API CumulativeFunction {
+  Array operator()(const Array& x, const CumulativeOptions& o = {}, Where w = Where::here()) const;
+  template <std::integral I> Array operator()(const Array& x, I axis, Where w = Where::here()) const {
+    return (*this)(x, {.axis = to_int64(axis)}, w);
+  }
+};
 /// Of the shape of x, or [size] without an axis: element i combines elements 0 .. i. Integers keep their dtype and wrap; bool
 /// sums and products are int32. Floats are combined in blocks of 1024, so a sum's rounding does not grow with their number; sums
 /// of what is not negative never fall. float16 and bfloat16 accumulate in float32. Along a dimension that is cut every device
 /// scans its own piece, and only the pieces' last elements move; but float sums and products of reproducible lines are not cut.
-inline constexpr struct SHARDARRAY_API cumsum_fn {
-  Array operator()(const Array& x, const CumulativeOptions& o = {}, Where w = Where::here()) const;
-  template <std::integral I> Array operator()(const Array& x, I axis, Where w = Where::here()) const {
-    return (*this)(x, {.axis = to_int64(axis)}, w);
-  }
-} cumsum{};
+inline constexpr CumulativeFunction<"cumsum"> cumsum{};
 /// Types as cumsum. Blocks and pieces are multiplied apart: where one of them overflows, a 0 in front of it gives NaN, not 0.
-inline constexpr struct SHARDARRAY_API cumprod_fn {
-  Array operator()(const Array& x, const CumulativeOptions& o = {}, Where w = Where::here()) const;
-  template <std::integral I> Array operator()(const Array& x, I axis, Where w = Where::here()) const {
-    return (*this)(x, {.axis = to_int64(axis)}, w);
-  }
-} cumprod{};
+inline constexpr CumulativeFunction<"cumprod"> cumprod{};
 /// The largest (smallest) so far, in the dtype of x; NaN from the first one on. Equal elements share the gradient as in JAX, NaN
 /// has none.
-inline constexpr struct SHARDARRAY_API cummax_fn {
-  Array operator()(const Array& x, const CumulativeOptions& o = {}, Where w = Where::here()) const;
-  template <std::integral I> Array operator()(const Array& x, I axis, Where w = Where::here()) const {
-    return (*this)(x, {.axis = to_int64(axis)}, w);
-  }
-} cummax{};
-inline constexpr struct SHARDARRAY_API cummin_fn {
-  Array operator()(const Array& x, const CumulativeOptions& o = {}, Where w = Where::here()) const;
-  template <std::integral I> Array operator()(const Array& x, I axis, Where w = Where::here()) const {
-    return (*this)(x, {.axis = to_int64(axis)}, w);
-  }
-} cummin{};
+inline constexpr CumulativeFunction<"cummax"> cummax{};
+inline constexpr CumulativeFunction<"cummin"> cummin{};
 
 // ---------------------------------------------------------------- positions
 /// What an index outside gives: NaN (integers: the lowest, unsigned: the highest value, bool: true), or the nearest element.

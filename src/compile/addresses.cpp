@@ -10,7 +10,7 @@ int Addresses::local(const Layout* l, int p) const {
 }
 
 Box Addresses::tile(int v, int p) const {
-  const PartValue& x = value(v);
+  const LocalValue& x = value(v);
   return tile_of(*x.layout, x.type.shape, local(x.layout, p));
 }
 
@@ -20,7 +20,7 @@ Memory& Addresses::memory(int v) {
   auto [it, fresh] = memories_.try_emplace(m);
   Memory& mem = it->second;
   if (fresh) {
-    const PartValue& x = value(m);
+    const LocalValue& x = value(m);
     mem.instances = instances_of(*x.layout, in_.share_replicas);
     for (int leader : mem.instances.leader) {
       mem.device.push_back(

@@ -18,7 +18,7 @@ class Addresses {
  public:
   Addresses(const Partition& p, const Fusion& f, const CompileInput& in) : p_(p), f_(f), in_(in) {}
 
-  const PartValue& value(int v) const { return p_.values[static_cast<std::size_t>(v)]; }
+  const LocalValue& value(int v) const { return p_.values[static_cast<std::size_t>(v)]; }
   const Storage& storage(int v) const { return f_.storage[static_cast<std::size_t>(v)]; }
   /// Position p of the program's device order in the order of `l`.
   int local(const Layout* l, int p) const;
@@ -34,7 +34,7 @@ class Addresses {
   /// True when position p needs no transfer to read the instance that position q has.
   bool same_instance(int v, int p, int q) { return instance(v, p) == instance(v, q); }
   std::map<int, Memory>& all() { return memories_; }
-  /// The number of what a group needs beside its values: the scratch arenas of a program that it calls, one of each device.
+  /// The number, behind those of all values, of the scratch arenas (one a device) of the program that this group calls.
   int scratch_of(std::size_t group) const { return static_cast<int>(p_.values.size() + group); }
   const DeviceOrder* order() const { return in_.order; }
 
@@ -46,10 +46,10 @@ class Addresses {
 };
 
 /// The Exchange that executes a transfer or an op made of boxes.
-Exchange make_exchange(const PartStep& s, const FlatGraph& g, Addresses& at);
+Exchange make_exchange(const LocalStep& s, const FlatGraph& g, Addresses& at);
 /// Gemm and LibraryCall items.
-Gemm make_gemm(const PartStep& s, const FlatGraph& g, Addresses& at);
-LibraryCall make_library_call(const PartStep& s, const FlatGraph& g, Addresses& at);
+Gemm make_gemm(const LocalStep& s, const FlatGraph& g, Addresses& at);
+LibraryCall make_library_call(const LocalStep& s, const FlatGraph& g, Addresses& at);
 Loop make_loop(const Group& group, const GroupKernel& k, const FlatGraph& g, const Partition& p,
                Addresses& at);
 

@@ -25,7 +25,8 @@ struct CompileInput {
   std::vector<const Layout*> outputs;
   std::vector<std::string> input_names;  ///< for messages
   bool share_replicas = true;
-  /// Of one run of an iteration: results are no inputs, and that they lie where the next run reads them is nobody's wish.
+  /// Of one run of an iteration: no result is simply an input, and moving one to where the next run reads it counts as not asked
+  /// for (policy::strict).
   bool is_run = false;
   std::shared_ptr<struct PlacedIterations>
       placed;                  ///< iterations in it that were compiled already; never null

@@ -53,10 +53,10 @@ class Fuser {
     must_store_.assign(p_.values.size(), false);
     kinds_.resize(p_.steps.size());
     for (int s = static_cast<int>(p_.steps.size()) - 1; s >= 0; s--) {
-      const PartStep& step = at(p_.steps, s);
+      const LocalStep& step = at(p_.steps, s);
       const FlatNode* n = node(s);
       StepKind k = step_kind(p_, g_, s);
-      // A squeeze that is wanted in memory is no copy of what is there.
+      // A squeeze whose result must be stored reuses the memory of its operand.
       if (k == StepKind::inlined && n && is_squeeze(*n) && at(must_store_, step.out[0])) k = StepKind::alias;
       at(kinds_, s) = k;
       if (k == StepKind::single || k == StepKind::alias)
@@ -233,7 +233,7 @@ class Fuser {
   // Whether s is computed where `domain`, the rows or all points, has its elements.
   bool is_point(const Domain& d, int s, const std::vector<IndexMap>& maps, int domain) const {
     if (domain < 0) return false;
-    const PartValue &out = at(p_.values, at(p_.steps, s).out[0]), &points = at(p_.values, domain);
+    const LocalValue &out = at(p_.values, at(p_.steps, s).out[0]), &points = at(p_.values, domain);
     const std::size_t outer = at(p_.values, d.value).type.shape.size();
     const IndexMap map = domain == d.full ? reduce_map(*node(d.reduce), outer) : identity_map(outer);
     return out.type.shape == points.type.shape && out.layout == points.layout &&
@@ -245,8 +245,8 @@ class Fuser {
   bool turn_into_rows(int s, int group, std::vector<IndexMap> maps) {
     Domain& d = at(domains_, group);
     if (d.reduce >= 0 || maps.size() != 1) return false;
-    const PartValue &in = at(p_.values, at(p_.steps, s).in[0]), &full = at(p_.values, d.value);
-    const PartValue& rows = at(p_.values, at(p_.steps, s).out[0]);
+    const LocalValue &in = at(p_.values, at(p_.steps, s).in[0]), &full = at(p_.values, d.value);
+    const LocalValue& rows = at(p_.values, at(p_.steps, s).out[0]);
     if (!(in.type.shape == full.type.shape) || in.layout != full.layout ||
         rows.layout->order() != full.layout->order())
       return false;
@@ -282,7 +282,7 @@ class Fuser {
   bool same_inner(const Domain& d, int s) const {
     if (d.reduce < 0) return true;
     const FlatNode &a = *node(d.reduce), &b = *node(s);
-    const PartValue &x = at(p_.values, at(p_.steps, d.reduce).in[0]),
+    const LocalValue &x = at(p_.values, at(p_.steps, d.reduce).in[0]),
                     &y = at(p_.values, at(p_.steps, s).in[0]);
     return a.attrs->dims == b.attrs->dims && x.type.shape == y.type.shape && x.layout == y.layout;
   }
@@ -305,7 +305,7 @@ class Fuser {
 
   bool can_merge(int a, int b) {
     const Domain &x = at(domains_, a), &y = at(domains_, b);
-    const PartValue &v = at(p_.values, x.value), &w = at(p_.values, y.value);
+    const LocalValue &v = at(p_.values, x.value), &w = at(p_.values, y.value);
     if (!x.loop || !y.loop || !(v.type.shape == w.type.shape) || v.layout != w.layout) return false;
     if (static_cast<std::int64_t>(x.steps.size() + y.steps.size()) > limits_.most_operations) return false;
     if (x.reduce >= 0 && y.reduce >= 0 && !same_inner(x, y.reduce)) return false;

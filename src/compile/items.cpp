@@ -50,7 +50,7 @@ Loop make_loop(const Group& group, const GroupKernel& k, const FlatGraph& g, con
     item.extents = outer.size;
     item.start = outer.lo;
     if (group.reduce >= 0) {
-      const PartStep& s = p.steps[static_cast<std::size_t>(group.reduce)];
+      const LocalStep& s = p.steps[static_cast<std::size_t>(group.reduce)];
       const FlatNode& n = g.nodes[static_cast<std::size_t>(s.node)];
       const Box operand = at.tile(s.in[0], item.device);
       const IndexMap map = reduce_map(n, outer.size.size());
@@ -70,14 +70,10 @@ Loop make_loop(const Group& group, const GroupKernel& k, const FlatGraph& g, con
   return loop;
 }
 
-Gemm make_gemm(const PartStep& s, const FlatGraph& g, Addresses& at) {
+Gemm make_gemm(const LocalStep& s, const FlatGraph& g, Addresses& at) {
   const FlatNode& n = g.nodes[static_cast<std::size_t>(s.node)];
   const Letters l = split_letters(n.attrs->letters);
-  auto has = [](const std::string& t, char c) { return t.find(c) != std::string::npos; };
-  std::string batch, m, cols, k;
-  for (char c : l.out) (has(l.in[0], c) ? (has(l.in[1], c) ? batch : m) : cols) += c;
-  for (char c : l.in[0])
-    if (!has(l.out, c)) k += c;
+  const auto [batch, m, cols, k] = dot_letters(l);
   const bool swapped = l.out != batch + m + cols;  // C is [batch, n, m]: compute B^T A^T
   const int a = s.in[swapped ? 1 : 0], b = s.in[swapped ? 0 : 1];
   const std::string &la = l.in[swapped ? 1 : 0], &lb = l.in[swapped ? 0 : 1];
@@ -94,7 +90,8 @@ Gemm make_gemm(const PartStep& s, const FlatGraph& g, Addresses& at) {
     const Box ta = at.tile(a, p), tb = at.tile(b, p);
     auto local = [&](const std::string& letters) {
       std::int64_t size = 1;
-      for (char c : letters) size *= has(la, c) ? ta.size[la.find(c)] : tb.size[lb.find(c)];
+      for (char c : letters)
+        size *= la.find(c) != std::string::npos ? ta.size[la.find(c)] : tb.size[lb.find(c)];
       return size;
     };
     Gemm::Item x;
@@ -119,7 +116,7 @@ Gemm make_gemm(const PartStep& s, const FlatGraph& g, Addresses& at) {
   return gemm;
 }
 
-LibraryCall make_library_call(const PartStep& s, const FlatGraph& g, Addresses& at) {
+LibraryCall make_library_call(const LocalStep& s, const FlatGraph& g, Addresses& at) {
   const FlatNode& n = g.nodes[static_cast<std::size_t>(s.node)];
   const Call call = n.call();
   LibraryCall l;

@@ -114,7 +114,7 @@ void keep_partial(const BodyRun& run, const Iteration& it, const std::vector<boo
     if (!zeros[k]) continue;
     const Layout*& carry = inputs[it.constants + k];
     std::vector<const Layout*> seen;
-    for (const PartValue& v : best.values) {
+    for (const LocalValue& v : best.values) {
       const Layout* l = v.layout;
       const bool adds_up = !l->unreduced().empty() && l->reducer() == Reducer::sum &&
                            l->order() == carry->order() && l->dims() == carry->dims();
@@ -171,7 +171,7 @@ PlacedIteration place_iteration(const FlatNode& n, const FlatGraph& g, std::span
   return in.placed->all[std::move(key)] = placed(n, given, zeros, in);
 }
 
-ProgramCall make_program_call(const PartStep& s, const FlatNode& n, const CalledIteration& called,
+ProgramCall make_program_call(const LocalStep& s, const FlatNode& n, const CalledIteration& called,
                               std::span<const Ref> scratch, Addresses& at) {
   using Binding = ProgramCall::Binding;
   const Iteration& it = called.iteration;

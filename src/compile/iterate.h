@@ -31,7 +31,7 @@ struct PlacedIterations {
 };
 
 /// The call for node `n`, whose step is s; `scratch`: one address for every device.
-ProgramCall make_program_call(const PartStep& s, const FlatNode& n, const CalledIteration& called,
+ProgramCall make_program_call(const LocalStep& s, const FlatNode& n, const CalledIteration& called,
                               std::span<const Ref> scratch, Addresses& at);
 
 }  // namespace shardarray

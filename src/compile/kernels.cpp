@@ -1,4 +1,4 @@
-// A group of fused steps -> kernel IR. Expressions are emitted from the results backwards; a value is named by (part value,
+// A group of fused steps -> kernel IR. Expressions are emitted from the results backwards; a value is named by (local value,
 // index map), so that one value read in two ways is computed twice and the builder merges what is equal.
 #include <algorithm>
 #include <map>
@@ -39,7 +39,7 @@ static std::vector<MapDim> squeeze_map(const Shape& in, const Shape& out) {
   return m;
 }
 
-std::vector<MapDim> operand_map(const PartStep& s, const FlatGraph& g, std::size_t k) {
+std::vector<MapDim> operand_map(const LocalStep& s, const FlatGraph& g, std::size_t k) {
   const FlatNode& n = g.nodes[static_cast<std::size_t>(s.node)];
   if (n.op->form == Form::map) return n.op->map(n.call());
   if (n.op->form == Form::view) return squeeze_map(n.in_types[0].shape, n.out_types[0].shape);
@@ -104,7 +104,7 @@ class Emitter {
     const int n = p.steps[static_cast<std::size_t>(group.reduce)].node;
     return static_cast<int>(g.nodes[static_cast<std::size_t>(n)].attrs->dims.size());
   }
-  const PartStep& step(int s) const { return p_.steps[static_cast<std::size_t>(s)]; }
+  const LocalStep& step(int s) const { return p_.steps[static_cast<std::size_t>(s)]; }
   const FlatNode& node(int s) const { return g_.nodes[static_cast<std::size_t>(step(s).node)]; }
   bool is_reduce(int s) const { return step(s).node >= 0 && node(s).op->form == Form::reduce; }
 
@@ -154,7 +154,7 @@ class Emitter {
   // How v reads its step's operand if it is an element of that, elsewhere. A group may have very many such steps.
   std::optional<IndexMap> passed_through(int v) const {
     if (!computed(v)) return std::nullopt;
-    const PartStep& s = step(producer(v));
+    const LocalStep& s = step(producer(v));
     if (s.node < 0)
       return identity_map(p_.values[static_cast<std::size_t>(v)].type.shape.size());  // slice, copy
     const Form form = node(producer(v)).op->form;

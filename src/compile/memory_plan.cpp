@@ -78,7 +78,7 @@ class Planner {
   }
 
   Port port(int v) {
-    const PartValue& x = at_.value(v);
+    const LocalValue& x = at_.value(v);
     Port port{x.type.shape, x.type.dtype, x.layout, {}, {}, {}, -1};
     const Memory& m = at_.memory(v);
     port.bytes = m.bytes;
@@ -139,7 +139,7 @@ class Planner {
   }
 
   // Input i is the first carry, and only that, of an iteration that writes m after the first run.
-  bool carries_on(const PartStep& s, int m, int i) const {
+  bool carries_on(const LocalStep& s, int m, int i) const {
     const auto called = p_.iterations.find(s.node);
     if (called == p_.iterations.end()) return false;
     const Iteration& it = called->second.iteration;
@@ -160,9 +160,9 @@ class Planner {
     for (std::size_t i = 0; i < p_.inputs.size(); i++)
       if (in_.donated[i] && !forwarded(i)) donated.push_back(i);
     for (std::size_t k = 0; k < output_values_.size(); k++) {
-      const PartValue& o = at_.value(output_values_[k]);
+      const LocalValue& o = at_.value(output_values_[k]);
       const auto reused = std::find_if(donated.begin(), donated.end(), [&](std::size_t i) {
-        const PartValue& x = at_.value(p_.inputs[i]);
+        const LocalValue& x = at_.value(p_.inputs[i]);
         if (x.layout != o.layout || !(x.type.shape == o.type.shape) || x.type.dtype != o.type.dtype)
           return false;
         fits[i] = true;

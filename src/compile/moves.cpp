@@ -233,10 +233,10 @@ void box_pieces(const Receiver& r, const BoxSource& s, Movement& m) {
   }
 }
 
-// The carries of a scan: the totals of the tiles in front, of those that hold something, the farthest first.
+// A carry of a scan combines the totals of all tiles in front that are not empty, the farthest first.
 class Carries {
  public:
-  Carries(Addresses& at, const PartStep& s, const FlatNode& n)
+  Carries(Addresses& at, const LocalStep& s, const FlatNode& n)
       : at_(at), totals_(at, s.in[0]), scanned_(s.in[1]), reverse_(n.attrs->step[0] < 0) {
     const Layout& l = totals_.layout();
     dim_ = static_cast<std::size_t>(n.attrs->dims[0] + std::ssize(n.in_types[0].shape));
@@ -276,7 +276,7 @@ class Carries {
 };
 
 // What a device needs for its tile of an op made of boxes. `sources`: the operands that were needed so far.
-void assemble(const Receiver& r, const FlatNode& n, const PartStep& s, std::map<int, Movement>& sources,
+void assemble(const Receiver& r, const FlatNode& n, const LocalStep& s, std::map<int, Movement>& sources,
               Addresses& at) {
   std::int64_t covered = 0;
   if (!r.tile.empty())
@@ -310,7 +310,7 @@ std::vector<Exchange::Item*> by_position(std::vector<Exchange::Item>& items) {
 
 }  // namespace
 
-Exchange make_exchange(const PartStep& s, const FlatGraph& g, Addresses& at) {
+Exchange make_exchange(const LocalStep& s, const FlatGraph& g, Addresses& at) {
   Exchange e;
   const int dst = s.out[0];
   const Type& type = at.value(dst).type;

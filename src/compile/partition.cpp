@@ -14,7 +14,7 @@
 #include "compile/scan.h"
 #include "compile/strategy.h"
 #include "compile/strict.h"
-#include "compile/used_parts.h"
+#include "compile/used_steps.h"
 #include "ops/asked.h"
 #include "ops/record.h"
 
@@ -56,7 +56,7 @@ class Partitioner {
     p_.of_value.resize(g_.types.size(), -1);
     for (std::size_t k = 0; k < g_.outputs.size(); k++)
       p_.outputs.push_back(output(g_.outputs[k], k < in_.outputs.size() ? in_.outputs[k] : nullptr));
-    return used_parts(std::move(p_), g_);
+    return used_steps(std::move(p_), g_);
   }
 
  private:
@@ -65,7 +65,7 @@ class Partitioner {
         std::count_if(rules_.begin(), rules_.end(), [](const Rule& r) { return r.has(Role::scan); }));
   }
 
-  // A new part value; `origin`: the one that it is a copy of, in another place.
+  // A new local value; `origin`: the one that it is a copy of, in another place.
   int add_value(const Type& t, const Layout* l, int step, int origin = -1) {
     const int part = static_cast<int>(p_.values.size());
     p_.values.push_back({t, l, step, -1});
@@ -114,7 +114,7 @@ class Partitioner {
     if (!adds_nothing(v, layout))
       throw InternalError(fmt::format(
           "partition: {} would be one part of a sum on every device. Please report this.", n.op->name));
-    PartStep s;
+    LocalStep s;
     s.node = node;
     for (int operand : n.in)
       s.in.push_back(require(operand, Layout::replicated(layout->order(), 0), "a scalar is needed everywhere",
@@ -148,12 +148,12 @@ class Partitioner {
 
   int transfer_to(int part, const Layout* to, const std::string& reason, const FlatNode& by, bool asked) {
     if (const int there = copy_at(part, to); there >= 0) return there;
-    const PartValue from = at(p_.values, part);
+    const LocalValue from = at(p_.values, part);
     Transfer t = describe_transfer(from, to);
     t.reason = reason;
     t.op = by.op ? by.op->name : in_.is_run ? "result of a step" : "output";
     t.where = line_of(by);
-    PartStep s;
+    LocalStep s;
     s.in = {part};
     if (t.kind != TransferKind::slice && t.kind != TransferKind::none) {
       if (!asked && by.modes->policy == Policy::strict) refuse_transfer(t, from.type, *to, in_.mesh);
@@ -179,7 +179,7 @@ class Partitioner {
 
   static std::int64_t size_of(const Type& t) { return static_cast<std::int64_t>(itemsize(t.dtype)); }
 
-  static Transfer describe_transfer(const PartValue& from, const Layout* to) {
+  static Transfer describe_transfer(const LocalValue& from, const Layout* to) {
     Transfer t;
     t.shape = from.type.shape;
     t.dtype = from.type.dtype;
@@ -335,7 +335,7 @@ class Partitioner {
 
   void emit(int i, const Strategy& d) {
     const FlatNode& n = at(g_.nodes, i);
-    PartStep s;
+    LocalStep s;
     s.node = i;
     for (std::size_t k = 0; k < n.in.size(); k++)
       s.in.push_back(require(n.in[k], d.in[k], reason(n, k, d), n, false));
@@ -372,7 +372,7 @@ class Partitioner {
   }
 
   // Of the scan i along factor f, whose tiles `local` are scanned: each combined with what lies in front of it. -1: nothing does.
-  int carried(int i, const Strategy& d, std::size_t f, PartStep& local) {
+  int carried(int i, const Strategy& d, std::size_t f, LocalStep& local) {
     const std::size_t dim = scanned_dim(at(rules_, i), f);
     const FlatNode& n = at(g_.nodes, i);
     Transfer t = carry_transfer(n, *d.in[0], dim);
@@ -383,7 +383,7 @@ class Partitioner {
     if (is_placed) t.reason += " where the program places the result";
     if (n.modes->policy == Policy::strict && !is_placed && !takes_asked_only(n))
       refuse_boxes(t, n.out_types[0], *d.out[0], in_.mesh);
-    const auto add_step = [&](PartStep s, const Type& type, const Layout* l) {
+    const auto add_step = [&](LocalStep s, const Type& type, const Layout* l) {
       s.out.push_back(add_value(type, l, static_cast<int>(p_.steps.size())));
       p_.steps.push_back(std::move(s));
       return p_.steps.back().out.back();
@@ -396,10 +396,10 @@ class Partitioner {
     const int scanned = add_value(n.out_types[0], d.out[0], static_cast<int>(p_.steps.size()));
     local.out = {scanned};
     const int totals = add_step(std::move(local), slice, each);
-    PartStep carry{i, static_cast<int>(p_.transfers.size()), {totals, scanned}, {}};
+    LocalStep carry{i, static_cast<int>(p_.transfers.size()), {totals, scanned}, {}};
     p_.transfers.push_back(std::move(t));
     const ScanTail tail = append_scan_tail(g_, i, dim);
-    PartStep spread{tail.spread, -1, {add_step(std::move(carry), slice, each)}, {}};
+    LocalStep spread{tail.spread, -1, {add_step(std::move(carry), slice, each)}, {}};
     const int everywhere = add_step(std::move(spread), n.out_types[0], d.out[0]);
     return add_step({tail.combine, -1, {everywhere, scanned}, {}}, n.out_types[0], d.out[0]);
   }
@@ -481,7 +481,7 @@ class Partitioner {
   std::vector<bool> is_output_;  // by value
   std::vector<bool> asked_;      // by value: moving it is what the program asks for
   Partition p_;
-  std::vector<int> origin_;  ///< part value -> the one that it is a copy of (itself: an original)
+  std::vector<int> origin_;  ///< local value -> the one that it is a copy of (itself: an original)
   std::vector<std::vector<int>> copies_;  ///< original -> its copies, itself included
   std::map<std::pair<int, const Layout*>, int> made_;
 };

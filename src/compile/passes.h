@@ -59,16 +59,16 @@ Propagation propagate(const FlatGraph& g, const CompileInput& in);
 /// The sub_axes on every factor of a node.
 using Assignment = std::vector<std::vector<int>>;
 
-struct PartValue {
+struct LocalValue {
   Type type;
   const Layout* layout = nullptr;
   int step = -1;   ///< its producer; -1: an input
   int input = -1;  ///< which
 };
-struct PartStep {
+struct LocalStep {
   int node = -1;             ///< flat node; -1: a transfer
   int transfer = -1;         ///< index into Partition::transfers (also of a node that moves boxes); -1: none
-  std::vector<int> in, out;  ///< part values
+  std::vector<int> in, out;  ///< local values
   bool copy = false;         ///< a result that needs memory of its own
 };
 /// A node that calls a program again and again; its step has the node's operands, then results, then second buffers of carries.
@@ -78,11 +78,11 @@ struct CalledIteration {
 };
 /// The per-device program: every node with local operands, transfers explicit.
 struct Partition {
-  std::vector<PartValue> values;
-  std::vector<PartStep> steps;
+  std::vector<LocalValue> values;
+  std::vector<LocalStep> steps;
   std::vector<Transfer> transfers;
-  std::vector<int> inputs, outputs;           ///< part values
-  std::vector<int> of_value;                  ///< flat value -> part value; -1: none
+  std::vector<int> inputs, outputs;           ///< local values
+  std::vector<int> of_value;                  ///< flat value -> local value; -1: none
   std::map<int, std::string> notes;           ///< flat node -> what explain() says of it
   std::map<int, CalledIteration> iterations;  ///< by flat node
   bool forwards = true;                       ///< results may be inputs themselves
@@ -91,22 +91,22 @@ struct Partition {
 Partition partition(FlatGraph& g, const CompileInput& in, Propagation propagation);
 
 // ---------------------------------------------------------------- fuse
-/// Where a part value's elements are: in the memory of `memory`, laid out as the tiles of `geometry`.
+/// Where a local value's elements are: in the memory of `memory`, laid out as the tiles of `geometry`.
 struct Storage {
-  int memory = -1, geometry = -1;  ///< part values; -1: never stored
+  int memory = -1, geometry = -1;  ///< local values; -1: never stored
 };
-/// Steps that run as one. A loop's domain is the tile of `domain` (a part value), then the reduced dimensions of `reduce`;
+/// Steps that run as one. A loop's domain is the tile of `domain` (a local value), then the reduced dimensions of `reduce`;
 /// roots are written at the points of `domain` or, with another rank, at all points.
 struct Group {
   std::vector<int> steps;  ///< ascending
-  std::vector<int> roots;  ///< part values that it writes, ascending
+  std::vector<int> roots;  ///< local values that it writes, ascending
   bool loop = false;
-  int domain = -1;  ///< part value
+  int domain = -1;  ///< local value
   int reduce = -1;  ///< a reduce step of the group; -1: no inner dimensions
 };
 struct Fusion {
   std::vector<Group> groups;     ///< in execution order
-  std::vector<Storage> storage;  ///< per part value
+  std::vector<Storage> storage;  ///< per local value
 };
 Fusion fuse(Partition& p, const FlatGraph& g, const Target& target);
 /// Groups (the keys of `last_step`) in an order in which every one comes behind those in `before` it. Those that wait for each
@@ -114,12 +114,12 @@ Fusion fuse(Partition& p, const FlatGraph& g, const Target& target);
 std::vector<int> schedule(const std::map<int, std::set<int>>& before, const std::map<int, int>& last_step);
 
 /// How a step reads its operand k, as an index map over its own result; for steps inside loops.
-std::vector<MapDim> operand_map(const PartStep& s, const FlatGraph& g, std::size_t k);
+std::vector<MapDim> operand_map(const LocalStep& s, const FlatGraph& g, std::size_t k);
 
 // ---------------------------------------------------------------- kernels
 /// One argument of a group's kernel: the value that is read or written, and how it is indexed by the domain.
 struct KernelAccess {
-  int value = -1;           ///< part value
+  int value = -1;           ///< local value
   std::vector<MapDim> map;  ///< per dimension of the value's geometry
   bool output = false;
   int indirect = -1;  ///< the dimension whose index comes from load_at
@@ -134,7 +134,7 @@ GroupKernel make_kernel(const Group& group, const Partition& p, const FlatGraph&
 /// Kernels, addresses, aliases. Fills everything of `out` but the layouts of the outputs.
 void plan(const Partition& p, const Fusion& f, const FlatGraph& g, const CompileInput& in, Compiled& out);
 
-/// Bytes, flops.
+/// Of the whole value.
 std::int64_t bytes_of(const Type& t);
 
 // ---------------------------------------------------------------- checks, in builds with SHARDARRAY_VERIFY

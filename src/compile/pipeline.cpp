@@ -4,6 +4,8 @@
 
 #include <algorithm>
 #include <cstdio>
+#include <iterator>
+#include <variant>
 
 #include "base/env.h"
 #include "base/print_time.h"
@@ -30,7 +32,7 @@ void show(const char* name, const std::string& text) {
 
 std::string text_of(const Partition& p, const FlatGraph& g) {
   std::string text;
-  for (const PartStep& s : p.steps) {
+  for (const LocalStep& s : p.steps) {
     for (int v : s.out)
       text += fmt::format("  %{} {} {}", v, to_string(p.values[static_cast<std::size_t>(v)].type),
                           p.values[static_cast<std::size_t>(v)].layout->to_string());
@@ -51,7 +53,7 @@ std::string text_of(const Fusion& f, const Partition& p, const FlatGraph& g) {
   for (const Group& group : f.groups) {
     text += group.loop ? "  loop:" : "  step:";
     for (int s : group.steps) {
-      const PartStep& step = p.steps[static_cast<std::size_t>(s)];
+      const LocalStep& step = p.steps[static_cast<std::size_t>(s)];
       text += fmt::format(" {}", step.node >= 0      ? g.nodes[static_cast<std::size_t>(step.node)].op->name
                                  : step.transfer < 0 ? "slice"
                                                      : "transfer");
@@ -67,6 +69,7 @@ std::string text_of(const Program& program) {
   std::string text;
   for (const Step& s : program.steps) {
     constexpr const char* kinds[] = {"loop", "gemm", "library call", "exchange", "program call"};
+    static_assert(std::size(kinds) == std::variant_size_v<decltype(Step::body)>);
     const std::size_t items = std::visit([](const auto& b) { return b.items.size(); }, s.body);
     text += fmt::format("  {} x{}: {}\n", kinds[s.body.index()], items, s.label);
   }
@@ -82,19 +85,25 @@ CompileInput::CompileInput(const Target& t)
     : placed(std::make_shared<PlacedIterations>()), target(&t), cost(t.links) {}
 
 FlatGraph simplify_and_order(const FlatGraph& graph, int devices, const Target& target) {
-  FlatGraph g = simplify(graph, devices, target);
-  const bool ordered =
-      std::any_of(g.nodes.begin(), g.nodes.end(), [](const FlatNode& n) { return n.modes->reproducible; });
-  return ordered ? simplify(fix_order(g), devices, target) : std::move(g);
+  const auto simplified = [&](const FlatGraph& from) {
+    FlatGraph g = timed("simplify", [&] { return simplify(from, devices, target); });
+    if (kVerify) verify(g, "simplify");
+    return g;
+  };
+  FlatGraph g = simplified(graph);
+  if (std::none_of(g.nodes.begin(), g.nodes.end(), [](const FlatNode& n) { return n.modes->reproducible; }))
+    return g;
+  g = timed("fix_order", [&] { return fix_order(g); });
+  if (kVerify) verify(g, "fix_order");
+  return simplified(g);
 }
 
 Compiled compile(CompileInput in) {
   Compiled out;
   const std::string collected = prints_passes() ? in.graph.to_string() : "";
   show("collect", collected);
-  in.graph = timed("simplify", [&] { return simplify_and_order(in.graph, in.order->size(), *in.target); });
-  if (kVerify) verify(in.graph, "simplify");
-  if (prints_passes() && in.graph.to_string() != collected) show("simplify", in.graph.to_string());
+  in.graph = simplify_and_order(in.graph, in.order->size(), *in.target);
+  if (prints_passes() && in.graph.to_string() != collected) show("simplify, fix_order", in.graph.to_string());
   Propagation propagation = timed("propagate", [&] { return propagate(in.graph, in); });
   if (kVerify) verify(propagation, in.graph);
   Partition p = timed("partition", [&] { return partition(in.graph, in, std::move(propagation)); });

@@ -16,7 +16,7 @@ static std::string label_of(const Group& group, const Partition& p, const FlatGr
   std::string label;
   std::size_t named = 0;
   for (int s : group.steps) {
-    const PartStep& step = p.steps[static_cast<std::size_t>(s)];
+    const LocalStep& step = p.steps[static_cast<std::size_t>(s)];
     const char* what =
         step.copy ? "copy"
         : step.node < 0
@@ -29,7 +29,7 @@ static std::string label_of(const Group& group, const Partition& p, const FlatGr
 
 static Where where_of(const Group& group, const Partition& p, const FlatGraph& g) {
   for (auto it = group.steps.rbegin(); it != group.steps.rend(); ++it) {
-    const PartStep& s = p.steps[static_cast<std::size_t>(*it)];
+    const LocalStep& s = p.steps[static_cast<std::size_t>(*it)];
     if (s.node >= 0) return g.nodes[static_cast<std::size_t>(s.node)].where;
     if (s.transfer >= 0) return p.transfers[static_cast<std::size_t>(s.transfer)].where;
   }
@@ -91,7 +91,7 @@ void plan(const Partition& p, const Fusion& f, const FlatGraph& g, const Compile
     if (group.loop) {
       step.body = make_loop(group, kernels[k], g, p, addresses);
     } else {
-      const PartStep& s = p.steps[static_cast<std::size_t>(group.steps[0])];
+      const LocalStep& s = p.steps[static_cast<std::size_t>(group.steps[0])];
       const Form form =
           s.node < 0 || s.transfer >= 0 ? Form::boxes : g.nodes[static_cast<std::size_t>(s.node)].op->form;
       if (form == Form::iterate) {

@@ -71,7 +71,8 @@ class Propagator {
   }
 
  private:
-  // What is handed through, elementwise, to a place that is given had better be made there: also when that is "whole".
+  // Backwards through elementwise ops, views and transposes: an operand prefers the given layout that its result flows into, also
+  // where that is replicated.
   void lead_back() {
     for (int i = static_cast<int>(g_.nodes.size()) - 1; i >= 0; i--) {
       const FlatNode& n = at(g_.nodes, i);

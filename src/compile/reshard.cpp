@@ -2,7 +2,6 @@
 
 #include <algorithm>
 
-#include "base/sizes.h"
 #include "layout/axes.h"
 #include "layout/transfer.h"
 
@@ -49,42 +48,28 @@ AxisList scatter_pieces(const AxisList& reduced, const Layout& to) {
   return out;
 }
 
-// By bytes alone.
-std::vector<const Layout*> cheapest(const Layout* from, const Layout* to, const Shape& shape,
-                                    std::int64_t itemsize) {
-  if (from == to) return {};
-  std::vector<const Layout*> best = {to};
-  std::int64_t least = transfer_cost(*from, *to, shape, itemsize).bytes;
-  const AxisList reduced = reduced_axes(*from, *to);
-  if (reduced.empty()) return best;
-  const bool one_step = transfer_cost(*from, *to, shape, itemsize).kind != TransferKind::exchange;
-  std::vector<const Layout*> middles = scatters(*from, shape, reduced, scatter_pieces(reduced, *to));
-  middles.insert(middles.begin(), without_partial_sums(*from, reduced, from->dims()));
-  bool replace = !one_step;  // an exchange from partial sums is no step: the first path of real ones is taken
-  for (const Layout* middle : middles) {
-    if (middle == to) continue;
-    const std::int64_t bytes = add_sizes(transfer_cost(*from, *middle, shape, itemsize).bytes,
-                                         transfer_cost(*middle, *to, shape, itemsize).bytes);
-    if (bytes < least || replace) {
-      best = {middle, to};
-      least = bytes;
-    }
-    replace = false;
-  }
-  return best;
-}
-
 }  // namespace
 
 ReshardPath reshard(const Layout* from, const Layout* to, const Shape& shape, std::int64_t itemsize,
                     const CostModel& model) {
-  ReshardPath path{cheapest(from, to, shape, itemsize)};
-  const Layout* at = from;
-  for (const Layout* next : path.layouts) {
-    path.cost += model.transfer(transfer_cost(*at, *next, shape, itemsize).bytes);
-    at = next;
+  if (from == to) return {};
+  const auto cost = [&](const Layout* a, const Layout* b) {
+    return model.transfer(transfer_cost(*a, *b, shape, itemsize).bytes);
+  };
+  ReshardPath best{{to}, cost(from, to)};
+  const AxisList reduced = reduced_axes(*from, *to);
+  if (reduced.empty()) return best;
+  std::vector<const Layout*> middles = scatters(*from, shape, reduced, scatter_pieces(reduced, *to));
+  middles.insert(middles.begin(), without_partial_sums(*from, reduced, from->dims()));
+  // An exchange from partial sums is no step: the first path of real ones is taken.
+  bool replace = transfer_cost(*from, *to, shape, itemsize).kind == TransferKind::exchange;
+  for (const Layout* middle : middles) {
+    if (middle == to) continue;
+    const double two = cost(from, middle) + cost(middle, to);
+    if (two < best.cost || replace) best = {{middle, to}, two};
+    replace = false;
   }
-  return path;
+  return best;
 }
 
 }  // namespace shardarray

@@ -13,9 +13,8 @@ struct ReshardPath {
   std::vector<const Layout*> layouts;
   double cost = 0;  ///< by the model
 };
-/// The cheapest of: the direct step; for an unreduced source every reduce_scatter of the reduced axes into dims of the target or
-/// of the source followed by the direct step, and all_reduce followed by the (free or direct) rest. Fewer bytes win, then fewer
-/// steps. Scatters that would leave tiles empty are left out. Empty when `from` is `to`.
+/// The cheapest by the model of: the direct step; for an unreduced source every reduce_scatter of the reduced axes into dims of the target or
+/// of the source followed by the direct step, and all_reduce followed by the (free or direct) rest. Scatters that would leave tiles empty are left out. Empty when `from` is `to`.
 ReshardPath reshard(const Layout* from, const Layout* to, const Shape& shape, std::int64_t itemsize,
                     const CostModel& model);
 

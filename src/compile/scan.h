@@ -8,7 +8,7 @@ namespace shardarray {
 /// The dimension of the operand that this factor is.
 std::size_t scanned_dim(const Rule& rule, std::size_t factor);
 /// What brings the carries, for an operand in layout `in`, of which dimension `dim` is scanned: the busiest device gets the totals of
-/// all tiles but its own. bytes 0: nothing stands in front of anything.
+/// all tiles but its own. bytes is 0 where no device needs a carry.
 Transfer carry_transfer(const FlatNode& n, const Layout& in, std::size_t dim);
 
 /// Nodes appended to `g`: the carry of the scan `node` along the whole dimension `dim`, and that combined with what was scanned.

@@ -11,7 +11,7 @@ namespace shardarray {
 /// Blocks are placed in the order of their first group; each goes to the lowest gap that nobody uses from then on.
 class ScratchSpace {
  public:
-  /// The offset of a block that is used from group `first` to group `last`. Nothing lies nowhere.
+  /// The offset of a block that is used from group `first` to group `last`. A block of 0 bytes takes no space.
   std::uint64_t place(std::uint64_t bytes, int first, int last) {
     if (bytes == 0) return 0;
     while (!alive_.empty() && alive_.begin()->first < first) {

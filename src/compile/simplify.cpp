@@ -159,11 +159,7 @@ class Simplifier {
   // either order and letters keep one order within a group; what does not fit is transposed first.
   int add_dot(const FlatNode& n, std::vector<int> in) {
     const Letters l = split_letters(n.attrs->letters);
-    auto has = [](const std::string& s, char c) { return s.find(c) != std::string::npos; };
-    std::string batch, m, k, cols;
-    for (char c : l.out) (has(l.in[0], c) ? (has(l.in[1], c) ? batch : m) : cols) += c;
-    for (char c : l.in[0])
-      if (!has(l.out, c)) k += c;
+    const auto [batch, m, cols, k] = dot_letters(l);
     if (is_long_sum(n, l, batch, k)) return dot_as_sum(n, l, std::move(in), batch, k);
     const std::string a = fit(l.in[0], batch, m, k, in[0], n.where);
     const std::string b = fit(l.in[1], batch, cols, k, in[1], n.where);

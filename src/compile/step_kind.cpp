@@ -8,8 +8,8 @@ namespace shardarray {
 namespace {
 
 // A sum over devices of which each has one term: nothing is added here, the transfer behind it does.
-bool leaves_all(const Partition& p, const FlatNode& n, const PartStep& step) {
-  const PartValue &in = at(p.values, step.in[0]), &out = at(p.values, step.out[0]);
+bool leaves_all(const Partition& p, const FlatNode& n, const LocalStep& step) {
+  const LocalValue &in = at(p.values, step.in[0]), &out = at(p.values, step.out[0]);
   const auto rank = static_cast<std::int64_t>(in.type.shape.size());
   return !out.layout->unreduced().empty() &&
          std::all_of(n.attrs->dims.begin(), n.attrs->dims.end(), [&](std::int64_t d) {
@@ -20,7 +20,7 @@ bool leaves_all(const Partition& p, const FlatNode& n, const PartStep& step) {
 
 }  // namespace
 
-const FlatNode* node_of(const PartStep& step, const FlatGraph& g) {
+const FlatNode* node_of(const LocalStep& step, const FlatGraph& g) {
   return step.node < 0 ? nullptr : &at(g.nodes, step.node);
 }
 
@@ -36,7 +36,7 @@ bool is_squeeze(const FlatNode& n) {
 }
 
 StepKind step_kind(const Partition& p, const FlatGraph& g, int s) {
-  const PartStep& step = at(p.steps, s);
+  const LocalStep& step = at(p.steps, s);
   const FlatNode* n = node_of(step, g);
   if (step.copy) return StepKind::loop;
   if (!n) return step.transfer < 0 ? StepKind::inlined : StepKind::single;
@@ -58,7 +58,7 @@ void copy_shared_outputs(Partition& p, const FlatGraph& g) {
     int root = v;
     while (at(p.values, root).step >= 0) {
       const int s = at(p.values, root).step;
-      const PartStep& step = at(p.steps, s);
+      const LocalStep& step = at(p.steps, s);
       const FlatNode* n = node_of(step, g);
       const StepKind k = step_kind(p, g, s);
       const bool own =
@@ -68,10 +68,10 @@ void copy_shared_outputs(Partition& p, const FlatGraph& g) {
     }
     const bool from_input = at(p.values, root).step < 0;
     if (!from_input && seen.insert(root).second) continue;
-    PartStep copy;
+    LocalStep copy;
     copy.in = {v};
     copy.copy = true;
-    const PartValue from = at(p.values, v);
+    const LocalValue from = at(p.values, v);
     p.values.push_back({from.type, from.layout, static_cast<int>(p.steps.size()), -1});
     v = static_cast<int>(p.values.size()) - 1;
     copy.out = {v};

@@ -13,7 +13,7 @@ enum class StepKind : std::uint8_t {
 StepKind step_kind(const Partition& p, const FlatGraph& g, int step);
 
 /// The node that a step computes; null: a transfer or a copy.
-const FlatNode* node_of(const PartStep& step, const FlatGraph& g);
+const FlatNode* node_of(const LocalStep& step, const FlatGraph& g);
 /// A reshape that only adds or drops dimensions of size 1.
 bool is_squeeze(const FlatNode& n);
 

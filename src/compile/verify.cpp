@@ -161,13 +161,13 @@ void verify(const Fusion& f, const Partition& p) {
     const std::set<int> own(group.steps.begin(), group.steps.end());
     for (const int s : group.steps)
       for (const int v : at(p.steps, s).in) {
-        const PartValue& x = at(p.values, v);
+        const LocalValue& x = at(p.values, v);
         if (x.step < 0 || own.contains(x.step)) continue;
         const int memory = at(f.storage, v).memory;
         const bool input = memory >= 0 && at(p.values, memory).step < 0;
         if (memory < 0 ||
             (!input && (at(stored_by, memory) < 0 || at(stored_by, memory) >= static_cast<int>(k))))
-          refuse(fmt::format("fuse: group {} reads part value %{}, which no earlier group stores", k, v));
+          refuse(fmt::format("fuse: group {} reads local value %{}, which no earlier group stores", k, v));
       }
   }
 }

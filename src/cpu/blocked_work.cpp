@@ -25,7 +25,7 @@ bool in_step(const MemoryRanges& a, const MemoryRanges& b) {
 class Neighbours {
  public:
   std::int64_t bytes() const { return bytes_; }
-  /// Whether a quarter of the memory traffic goes: below that, more streams at once cost what blocks bring.
+  /// Whether blocks save a quarter of the memory traffic; with less, the streams that they add cost as much.
   bool gains() const { return bytes_ >= BlockedWork::least_bytes && 3 * walked_bytes_ >= 4 * bytes_; }
 
   bool fits(const Work& w) const {

@@ -137,7 +137,8 @@ Explanation explain_call(const JitEntry& e, const JitCall& call) {
 }
 
 std::string print_call(const JitEntry& e, const JitCall&) {
-  return simplify(e.flat, device_count(), backend(default_device_of(*e.modes).platform).target()).to_string();
+  const Target& target = backend(default_device_of(*e.modes).platform).target();
+  return simplify_and_order(e.flat, device_count(), target).to_string();
 }
 
 }  // namespace core

@@ -124,7 +124,7 @@ static bool is_passing(const Array& captured) {
   return state.is_open(n.trace) || (!state.gradients.empty() && n.seq >= state.gradients.front());
 }
 
-// Hits say when they were: in turns of the table, whose number changes on a miss only, so that they write mostly nothing.
+// The clock of the least recently used entry counts misses, so that repeated hits write nothing.
 static void mark_used(std::atomic<std::uint64_t>& used, std::uint64_t turn) {
   if (used.load(std::memory_order_relaxed) != turn) used.store(turn, std::memory_order_relaxed);
 }

@@ -118,8 +118,9 @@ void take_scratch(const LoadedProgram& p, Workspace& w) {
 }
 
 // Whether the memory of a leaf that was given up is the program's now: nobody else has the value, nor a view of its buffers.
-// An array given by option says first that it is taken, from every handle; readers copy its value first and look then
-// (value_of): one of both sees the other. What pending work may still read is not taken.
+// An array given by option is first marked as taken, for every handle, and then looked at for owners; a reader first takes its
+// share of the value and then looks at the mark (value_of): so at least one of the two notices the other. What pending work may
+// still read is not taken.
 bool take_over(const LaunchLeaf& l) {
   ValueRef mine;
   if (l.give == Give::option) {

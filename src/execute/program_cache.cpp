@@ -249,7 +249,7 @@ ProgramCache& program_cache() {
 void put_settings(const DeviceOrder* order, bool committed, Words& key) {
   key.push_back(reinterpret_cast<std::uintptr_t>(order));
   key.push_back(committed * 2u + share_replicas());
-  key.push_back(reinterpret_cast<std::uintptr_t>(&backend(order->devices()[0].platform)));
+  key.push_back(backend_number(order->devices()[0].platform));
 }
 
 Words program_key(const CompileInput& in, bool committed) {

@@ -152,7 +152,8 @@ struct alignas(64) Op {  // as compilers align large objects: see SHARDARRAY_OP
   void (*scalar)(ScalarArgs&) = nullptr;              ///< elementwise
   std::vector<MapDim> (*map)(const Call&) = nullptr;  ///< rearranges within a tile, fused as an index map
   std::vector<BoxSource> (*boxes)(const Call&, const Box& out) = nullptr;  ///< assembled from boxes
-  LocalCall (*lower)(const LowerArgs&) = nullptr;                          ///< of Form::library
+  /// Of Form::library: one call, which becomes one Step. An op of several steps records several nodes.
+  LocalCall (*lower)(const LowerArgs&) = nullptr;
   Trait trait = Trait::none;
   bool effect = false;  ///< kept, ordered, never duplicated
 };

@@ -34,6 +34,15 @@ Letters split_letters(const std::string& letters) {
   return l;
 }
 
+DotLetters dot_letters(const Letters& l) {
+  const auto has = [](const std::string& t, char c) { return t.find(c) != std::string::npos; };
+  DotLetters d;
+  for (char c : l.out) (has(l.in[0], c) ? (has(l.in[1], c) ? d.batch : d.m) : d.n) += c;
+  for (char c : l.in[0])
+    if (!has(l.out, c)) d.k += c;
+  return d;
+}
+
 Rule einsum_rule(const Call& c, const std::string& letters) {
   const Letters l = split_letters(letters);
   Rule r;

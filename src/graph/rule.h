@@ -58,5 +58,11 @@ struct Letters {
   std::string out;
 };
 Letters split_letters(const std::string& letters);
+/// The letters of a product of two operands: of both and the result; of the first and the result; of the second and the result;
+/// of the sum.
+struct DotLetters {
+  std::string batch, m, n, k;
+};
+DotLetters dot_letters(const Letters& l);
 
 }  // namespace shardarray

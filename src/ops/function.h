@@ -1,4 +1,4 @@
-// What the function objects of math.h do: a body is given beside its op, and the call is instantiated there (exported by
+// What the function objects of math.h, the reductions and the running reductions of ops.h do: a body is given beside its op, and the call is instantiated there (exported by
 // name: compilers hide what is instantiated for a text). Sources that include this are never joined with others, which may use
 // the objects (cmake/library.cmake): the call would be instantiated there too.
 //
@@ -7,12 +7,14 @@
 #pragma once
 #include "graph/trace_state.h"
 #include "ops/api.h"
-#include "shardarray/math.h"
+#include "shardarray/ops.h"
 
 namespace shardarray {
 
 using UnaryBody = Array (*)(const char* function, const Array& x);
 using BinaryBody = Array (*)(const char* function, const Array& a, const Array& b);
+using ReduceBody = Array (*)(const char* function, const Array& x, const ReduceOptions& o);
+using CumulativeBody = Array (*)(const char* function, const Array& x, const CumulativeOptions& o);
 /// Where no body is given. (Pointers are not compared: no constant where UBSan checks them.)
 template <detail::FixedString> inline constexpr bool has_body = false;
 template <detail::FixedString name> consteval std::nullptr_t missing_body() {
@@ -21,6 +23,8 @@ template <detail::FixedString name> consteval std::nullptr_t missing_body() {
 }
 template <detail::FixedString name> constexpr UnaryBody unary_body = missing_body<name>();
 template <detail::FixedString name> constexpr BinaryBody binary_body = missing_body<name>();
+template <detail::FixedString name> constexpr ReduceBody reduce_body = missing_body<name>();
+template <detail::FixedString name> constexpr CumulativeBody cumulative_body = missing_body<name>();
 
 template <detail::FixedString name> Array UnaryFunction<name>::operator()(const Array& x, Where w) const {
   const Site site(w);
@@ -30,6 +34,16 @@ template <detail::FixedString name>
 Array BinaryFunction<name>::operator()(const Array& a, const Array& b, Where w) const {
   const Site site(w);
   return binary_body<name>(name.text, a, b);
+}
+template <detail::FixedString name>
+Array ReduceFunction<name>::operator()(const Array& x, const ReduceOptions& o, Where w) const {
+  const Site site(w, name.text);
+  return reduce_body<name>(name.text, x, o);
+}
+template <detail::FixedString name>
+Array CumulativeFunction<name>::operator()(const Array& x, const CumulativeOptions& o, Where w) const {
+  const Site site(w, name.text);
+  return cumulative_body<name>(name.text, x, o);
 }
 
 /// Bodies of one op. Bool and integers become floats first.

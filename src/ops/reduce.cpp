@@ -5,9 +5,8 @@
 #include <cmath>
 #include <limits>
 
-#include "ops/api.h"
+#include "ops/function.h"
 #include "ops/rules.h"
-#include "shardarray/ops.h"
 
 namespace shardarray {
 
@@ -149,7 +148,7 @@ static Array reduced(Reducer r, const Array& x, const Shape& axes, bool keepdims
 static DType accumulator(DType t) { return t == DType::float16 || t == DType::bfloat16 ? DType::float32 : t; }
 
 // sum and prod of integers have at least 32 bits.
-static Array accumulated(const char* function, Reducer r, const Array& x, const ReduceOptions& o) {
+template <Reducer r> static Array accumulated(const char* function, const Array& x, const ReduceOptions& o) {
   DType t = o.dtype.value_or(api::weak_type_of(x, function).dtype);
   if (o.dtype) api::need_real(function, t);
   if (!o.dtype && !is_inexact(t) && itemsize(t) < 4)
@@ -161,14 +160,12 @@ static Array accumulated(const char* function, Reducer r, const Array& x, const 
   const Array y = prim::cast(prim::cast(x, t), accumulator(t));
   return prim::cast(reduced(r, y, reduced_axes(function, x, o), o.keepdims), t);
 }
-Array sum_fn::operator()(const Array& x, const ReduceOptions& o, Where w) const {
-  const Site site(w, "sum");
-  return accumulated("sum", Reducer::sum, x, o);
-}
-Array prod_fn::operator()(const Array& x, const ReduceOptions& o, Where w) const {
-  const Site site(w, "prod");
-  return accumulated("prod", Reducer::prod, x, o);
-}
+template <> constexpr ReduceBody reduce_body<"sum"> = accumulated<Reducer::sum>;
+template SHARDARRAY_API Array ReduceFunction<"sum">::operator()(const Array&, const ReduceOptions&,
+                                                                Where) const;
+template <> constexpr ReduceBody reduce_body<"prod"> = accumulated<Reducer::prod>;
+template SHARDARRAY_API Array ReduceFunction<"prod">::operator()(const Array&, const ReduceOptions&,
+                                                                 Where) const;
 
 // The floating operand of mean, var and so on; strong.
 static Array inexact(const char* function, const Array& x, const ReduceOptions& o) {
@@ -183,14 +180,16 @@ static Array averaged(const Array& x, const Shape& axes, bool keepdims, double d
   const Array total = reduced(Reducer::sum, x, axes, keepdims);
   return prim::div(total, prim::like(total, divisor));
 }
-Array mean_fn::operator()(const Array& x, const ReduceOptions& o, Where w) const {
-  const Site site(w, "mean");
-  const Array y = inexact("mean", x, o);
-  const Shape axes = reduced_axes("mean", x, o);
+static Array mean_body(const char* function, const Array& x, const ReduceOptions& o) {
+  const Array y = inexact(function, x, o);
+  const Shape axes = reduced_axes(function, x, o);
   return prim::cast(averaged(prim::cast(y, accumulator(y.dtype())), axes, o.keepdims,
                              static_cast<double>(count_of(x.shape(), axes))),
                     y.dtype());
 }
+template <> constexpr ReduceBody reduce_body<"mean"> = mean_body;
+template SHARDARRAY_API Array ReduceFunction<"mean">::operator()(const Array&, const ReduceOptions&,
+                                                                 Where) const;
 Array var_fn::operator()(const Array& x, const ReduceOptions& o, std::int64_t ddof, Where w) const {
   const Site site(w, "var");
   const Array y = inexact("var", x, o), wide = prim::cast(y, accumulator(y.dtype()));
@@ -210,33 +209,32 @@ static void need_elements(const char* function, const Array& x, const Shape& axe
         fmt::format("{}: {} has no elements along axes {}. No element has an extremum. Check the size first.",
                     function, to_string(type_of(x)), to_string(axes)));
 }
-static Array extremum(const char* function, Reducer r, Reducer of_bool, const Array& x,
-                      const ReduceOptions& o) {
+template <Reducer r, Reducer of_bool>
+static Array extremum(const char* function, const Array& x, const ReduceOptions& o) {
   const Shape axes = reduced_axes(function, x, o);
   need_elements(function, x, axes);
   if (o.dtype) api::need_real(function, *o.dtype);
   const Array y = prim::cast(x, o.dtype.value_or(x.dtype()));
   return reduced(y.dtype() == DType::bool_ ? of_bool : r, y, axes, o.keepdims);
 }
-Array max_fn::operator()(const Array& x, const ReduceOptions& o, Where w) const {
-  const Site site(w, "max");
-  return extremum("max", Reducer::max, Reducer::any, x, o);
+template <> constexpr ReduceBody reduce_body<"max"> = extremum<Reducer::max, Reducer::any>;
+template SHARDARRAY_API Array ReduceFunction<"max">::operator()(const Array&, const ReduceOptions&,
+                                                                Where) const;
+template <> constexpr ReduceBody reduce_body<"min"> = extremum<Reducer::min, Reducer::all>;
+template SHARDARRAY_API Array ReduceFunction<"min">::operator()(const Array&, const ReduceOptions&,
+                                                                Where) const;
+template <Reducer r> static Array of_bools(const char* function, const Array& x, const ReduceOptions& o) {
+  return reduced(r, api::to_bool(x, function), reduced_axes(function, x, o), o.keepdims);
 }
-Array min_fn::operator()(const Array& x, const ReduceOptions& o, Where w) const {
-  const Site site(w, "min");
-  return extremum("min", Reducer::min, Reducer::all, x, o);
-}
-Array any_fn::operator()(const Array& x, const ReduceOptions& o, Where w) const {
-  const Site site(w, "any");
-  return reduced(Reducer::any, api::to_bool(x, "any"), reduced_axes("any", x, o), o.keepdims);
-}
-Array all_fn::operator()(const Array& x, const ReduceOptions& o, Where w) const {
-  const Site site(w, "all");
-  return reduced(Reducer::all, api::to_bool(x, "all"), reduced_axes("all", x, o), o.keepdims);
-}
+template <> constexpr ReduceBody reduce_body<"any"> = of_bools<Reducer::any>;
+template <> constexpr ReduceBody reduce_body<"all"> = of_bools<Reducer::all>;
+template SHARDARRAY_API Array ReduceFunction<"any">::operator()(const Array&, const ReduceOptions&,
+                                                                Where) const;
+template SHARDARRAY_API Array ReduceFunction<"all">::operator()(const Array&, const ReduceOptions&,
+                                                                Where) const;
 
 // The lowest position of the extremum, or of a NaN.
-static Array position(const char* function, Reducer r, const Array& x, const ReduceOptions& o) {
+template <Reducer r> static Array position(const char* function, const Array& x, const ReduceOptions& o) {
   Array y = api::weak_type_of(x, function).dtype == DType::bool_ ? prim::cast(x, DType::int32) : x;
   std::size_t dim = 0;
   if (o.axis.all) {
@@ -262,23 +260,20 @@ static Array position(const char* function, Reducer r, const Array& x, const Red
   if (!o.axis.all) kept[dim] = 1;
   return prim::reshape(found, kept);
 }
-Array argmax_fn::operator()(const Array& x, const ReduceOptions& o, Where w) const {
-  const Site site(w, "argmax");
-  return position("argmax", Reducer::max, x, o);
-}
-Array argmin_fn::operator()(const Array& x, const ReduceOptions& o, Where w) const {
-  const Site site(w, "argmin");
-  return position("argmin", Reducer::min, x, o);
-}
+template <> constexpr ReduceBody reduce_body<"argmax"> = position<Reducer::max>;
+template SHARDARRAY_API Array ReduceFunction<"argmax">::operator()(const Array&, const ReduceOptions&,
+                                                                   Where) const;
+template <> constexpr ReduceBody reduce_body<"argmin"> = position<Reducer::min>;
+template SHARDARRAY_API Array ReduceFunction<"argmin">::operator()(const Array&, const ReduceOptions&,
+                                                                   Where) const;
 
 // ---------------------------------------------------------------- exponentials
 static Array constant_max(const Array& x, const Shape& axes) {
   return prim::unary(op_stop_gradient, reduced(Reducer::max, x, axes, true));
 }
-Array logsumexp_fn::operator()(const Array& x, const ReduceOptions& o, Where w) const {
-  const Site site(w, "logsumexp");
-  const Array narrow = inexact("logsumexp", x, o), y = prim::cast(narrow, accumulator(narrow.dtype()));
-  const Shape axes = reduced_axes("logsumexp", x, o);
+static Array logsumexp_body(const char* function, const Array& x, const ReduceOptions& o) {
+  const Array narrow = inexact(function, x, o), y = prim::cast(narrow, accumulator(narrow.dtype()));
+  const Shape axes = reduced_axes(function, x, o);
   if (count_of(y.shape(), axes) == 0)  // log(0)
     return prim::cast(prim::unary(op_log, reduced(Reducer::sum, y, axes, o.keepdims)), narrow.dtype());
   const Array top = constant_max(y, axes);
@@ -288,6 +283,9 @@ Array logsumexp_fn::operator()(const Array& x, const ReduceOptions& o, Where w) 
   const Array result = prim::add(prim::unary(op_log, total), prim::reshape(shift, total.shape()));
   return with_kept(prim::cast(result, narrow.dtype()), y.shape(), axes, o.keepdims);
 }
+template <> constexpr ReduceBody reduce_body<"logsumexp"> = logsumexp_body;
+template SHARDARRAY_API Array ReduceFunction<"logsumexp">::operator()(const Array&, const ReduceOptions&,
+                                                                      Where) const;
 // x - max(x) along the axis, as wide as its sums are; `t`: the dtype of the result.
 static Array shifted(const char* function, const Array& x, std::int64_t axis, Shape& axes, DType& t) {
   Array y = inexact(function, x, {});

@@ -1,10 +1,9 @@
 // Running reductions along a dimension: cumsum, cumprod, cummax, cummin.
 #include <fmt/core.h>
 
-#include "ops/api.h"
+#include "ops/function.h"
 #include "ops/rules.h"
 #include "runtime/modes.h"
-#include "shardarray/ops.h"
 
 namespace shardarray {
 
@@ -140,7 +139,9 @@ SHARDARRAY_OP op_scan{.name = "prefix_scan",
 
 // bool counts as int32, as in JAX; the others keep their dtype. 16-bit floats are scanned in float32; as bools a sum is a maximum,
 // a product a minimum.
-static Array running(const char* function, Reducer r, const Array& x, const CumulativeOptions& o) {
+template <Reducer reducer>
+static Array running(const char* function, const Array& x, const CumulativeOptions& o) {
+  Reducer r = reducer;
   const bool extremum = r == Reducer::max || r == Reducer::min;
   const DType given = api::weak_type_of(x, function).dtype;
   if (o.dtype) api::need_real(function, *o.dtype);
@@ -152,21 +153,18 @@ static Array running(const char* function, Reducer r, const Array& x, const Cumu
   const std::size_t dim = api::axis_of(function, o.axis.value_or(0), flat.shape());
   return prim::cast(scan(r, flat, dim, o.reverse), t);
 }
-Array cumsum_fn::operator()(const Array& x, const CumulativeOptions& o, Where w) const {
-  const Site site(w, "cumsum");
-  return running("cumsum", Reducer::sum, x, o);
-}
-Array cumprod_fn::operator()(const Array& x, const CumulativeOptions& o, Where w) const {
-  const Site site(w, "cumprod");
-  return running("cumprod", Reducer::prod, x, o);
-}
-Array cummax_fn::operator()(const Array& x, const CumulativeOptions& o, Where w) const {
-  const Site site(w, "cummax");
-  return running("cummax", Reducer::max, x, o);
-}
-Array cummin_fn::operator()(const Array& x, const CumulativeOptions& o, Where w) const {
-  const Site site(w, "cummin");
-  return running("cummin", Reducer::min, x, o);
-}
+template <> constexpr CumulativeBody cumulative_body<"cumsum"> = running<Reducer::sum>;
+template SHARDARRAY_API Array CumulativeFunction<"cumsum">::operator()(const Array&, const CumulativeOptions&,
+                                                                       Where) const;
+template <> constexpr CumulativeBody cumulative_body<"cumprod"> = running<Reducer::prod>;
+template SHARDARRAY_API Array CumulativeFunction<"cumprod">::operator()(const Array&,
+                                                                        const CumulativeOptions&,
+                                                                        Where) const;
+template <> constexpr CumulativeBody cumulative_body<"cummax"> = running<Reducer::max>;
+template SHARDARRAY_API Array CumulativeFunction<"cummax">::operator()(const Array&, const CumulativeOptions&,
+                                                                       Where) const;
+template <> constexpr CumulativeBody cumulative_body<"cummin"> = running<Reducer::min>;
+template SHARDARRAY_API Array CumulativeFunction<"cummin">::operator()(const Array&, const CumulativeOptions&,
+                                                                       Where) const;
 
 }  // namespace shardarray

@@ -9,6 +9,7 @@
 #include <mutex>
 #include <utility>
 
+#include "base/key.h"
 #include "runtime/devices.h"
 #include "shardarray/error.h"
 
@@ -27,6 +28,7 @@ struct Platform {
   std::string name;
   BackendFactory make;
   Backend* backend = nullptr;   // the one in use; null: not made yet
+  std::uint64_t number = 0;     // of that
   std::vector<Device> devices;  // of the one that was made
   std::vector<Device> known;    // of the one in use, in order of id
   std::vector<int> local;       // their numbers within it; -1: another process has it
@@ -35,8 +37,8 @@ struct Platform {
 struct Registry {
   std::mutex mutex;
   std::deque<Platform> platforms{
-      {"cpu", [] { return make_cpu_backend(cpu_device_count()); }, nullptr, {}, {}, {}},
-      {"cuda", make_cuda_backend, nullptr, {}, {}, {}}};
+      {"cpu", [] { return make_cpu_backend(cpu_device_count()); }, nullptr, 0, {}, {}, {}},
+      {"cuda", make_cuda_backend, nullptr, 0, {}, {}, {}}};
 };
 Registry& registry() {
   static Registry& r = *new Registry;  // never destroyed
@@ -59,6 +61,7 @@ std::atomic<bool> others_known{false};
 
 void use_backend(Platform& p, Backend* b) {
   p.backend = b;
+  p.number = unique_id();
   p.known = b->devices();
   if (spans_processes(p.known)) others_known = true;
   p.local.clear();
@@ -97,13 +100,19 @@ void add_platform(std::string name, BackendFactory make) {
   if (known_platform(r, name) != nullptr)
     throw DeviceError(fmt::format(
         "add_platform: there is a platform '{}' already. Names are unique. Choose another.", name));
-  r.platforms.push_back({std::move(name), make, nullptr, {}, {}, {}});
+  r.platforms.push_back({std::move(name), make, nullptr, 0, {}, {}, {}});
 }
 
 Backend& backend(const char* function, std::string_view name) {
   Registry& r = registry();
   const std::lock_guard lock(r.mutex);
   return *made_platform(r, function, name).backend;
+}
+
+std::uint64_t backend_number(std::string_view name) {
+  Registry& r = registry();
+  const std::lock_guard lock(r.mutex);
+  return made_platform(r, "backend", name).number;
 }
 
 std::vector<Device> platform_devices(const char* function, std::string_view name) {

@@ -27,6 +27,8 @@ void add_platform(std::string name, BackendFactory make);
 /// always.
 Backend& backend(const char* function, std::string_view platform);
 inline Backend& backend(std::string_view platform) { return backend("backend", platform); }
+/// Of the backend in use: no other one of this process has or had it. Throws DeviceError like backend().
+std::uint64_t backend_number(std::string_view platform);
 /// Its devices. Throws DeviceError like backend().
 std::vector<Device> platform_devices(const char* function, std::string_view platform);
 /// The one with this id, as the backend in use says; none: there is no such one. Throws like them.

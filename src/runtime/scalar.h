@@ -1,5 +1,5 @@
 // What every opcode of kernel.h does to one element: the only definition, used by constant folding, by the
-// interpreter's loops and by printed C++ (kernel_cpp.h).
+// interpreter's loops and by printed kernels.
 //
 // Everything is forced inline: the interpreter compiles this text for two instruction sets, and an
 // out-of-line copy that the linker picked from the wrong one would be an illegal instruction on an older

@@ -9,8 +9,13 @@ namespace shardarray {
 /// The one size of the mapped dimensions. Throws ShapeError when they differ, are out of range, or none is mapped.
 std::int64_t mapped_size(std::span<const core::VmapArg> args, std::optional<std::int64_t> axis_size,
                          const char* function);
-/// The argument with its mapped dimension first, and the type that the function sees.
-Array rows_first(const core::VmapArg& a, Type& of_row);
+/// Arguments with their mapped dimension first, and the types that the function sees.
+struct MappedRows {
+  Arrays args;
+  std::vector<Type> types;
+  std::vector<bool> mapped;
+};
+MappedRows rows_of(std::span<const core::VmapArg> args);
 
 /// Binds an axis name while it lives.
 class ScopedAxis {

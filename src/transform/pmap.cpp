@@ -82,15 +82,7 @@ VmapResult pmap(MapBody f, std::span<const VmapArg> args, const std::string& axi
   result.size = mapped_size(args, axis_size, "pmap");
   const auto axis = device_axis(axis_name, result.size, devices);
   if (!axis->outer) check_devices(*axis, false);
-  std::vector<Type> types;
-  Arrays all;
-  std::vector<bool> mapped;
-  for (const VmapArg& a : args) {
-    Type t;
-    all.push_back(rows_first(a, t));
-    types.push_back(std::move(t));
-    mapped.push_back(a.axis.has_value());
-  }
+  auto [all, types, mapped] = rows_of(args);
   Region& region = *axis->region;
   const std::int64_t inside = std::exchange(region.inside, 1);
   const auto axes_inside = std::exchange(region.axes_inside, {});

@@ -62,12 +62,17 @@ std::int64_t mapped_size(std::span<const VmapArg> args, std::optional<std::int64
   return sizes.empty() ? *axis_size : sizes.begin()->first;
 }
 
-Array rows_first(const VmapArg& a, Type& of_row) {
-  of_row = type_of(a.array);
-  if (!a.axis) return a.array;
-  const auto rank = static_cast<std::int64_t>(of_row.shape.size());
-  of_row.shape.erase(static_cast<std::size_t>(*a.axis < 0 ? *a.axis + rank : *a.axis));
-  return moveaxis(a.array, *a.axis, 0);
+MappedRows rows_of(std::span<const VmapArg> args) {
+  MappedRows rows;
+  for (const VmapArg& a : args) {
+    Type t = type_of(a.array);
+    const auto rank = static_cast<std::int64_t>(t.shape.size());
+    if (a.axis) t.shape.erase(static_cast<std::size_t>(*a.axis < 0 ? *a.axis + rank : *a.axis));
+    rows.args.push_back(a.axis ? moveaxis(a.array, *a.axis, 0) : a.array);
+    rows.types.push_back(std::move(t));
+    rows.mapped.push_back(a.axis.has_value());
+  }
+  return rows;
 }
 
 namespace core {
@@ -80,15 +85,7 @@ VmapResult vmap(MapBody f, std::span<const VmapArg> args, const std::string& axi
   VmapResult result;
   result.size = mapped_size(args, axis_size, function);
   auto axis = std::make_shared<const Axis>(Axis{axis_name, result.size});
-  std::vector<Type> types;
-  Arrays all;
-  std::vector<bool> mapped;
-  for (const VmapArg& a : args) {
-    Type t;
-    all.push_back(rows_first(a, t));
-    types.push_back(std::move(t));
-    mapped.push_back(a.axis.has_value());
-  }
+  auto [all, types, mapped] = rows_of(args);
   const ScopedAxis scope(axis);
   const Graph g = trace(f, types, all, function);
   const Site named({}, function);  // only now: what f records has its own name

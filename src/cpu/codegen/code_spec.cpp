@@ -5,16 +5,16 @@ namespace shardarray {
 namespace {
 // The first word of a key.
 enum class KeyKind : std::uint64_t { nest, gemm, sequence };
-CodeKey begin_key(KeyKind k) { return {static_cast<std::uint64_t>(k)}; }
+Words begin_key(KeyKind k) { return {static_cast<std::uint64_t>(k)}; }
 
-void put_list(const std::vector<std::int64_t>& list, CodeKey& words) {
+void put_list(const std::vector<std::int64_t>& list, Words& words) {
   words.push_back(list.size());
   for (const std::int64_t x : list) words.push_back(static_cast<std::uint64_t>(x));
 }
 }  // namespace
 
-CodeKey NestSpec::key() const {
-  CodeKey words = begin_key(KeyKind::nest);
+Words LoopNestSpec::key() const {
+  Words words = begin_key(KeyKind::nest);
   words.insert(words.end(), {static_cast<std::uint64_t>(mode), static_cast<std::uint64_t>(outer),
                              static_cast<std::uint64_t>(inner), short_rows, blocks});
   put_kernel(*kernel, words);
@@ -23,8 +23,8 @@ CodeKey NestSpec::key() const {
   return words;
 }
 
-CodeKey GemmSpec::key() const {
-  CodeKey words = begin_key(KeyKind::gemm);
+Words GemmSpec::key() const {
+  Words words = begin_key(KeyKind::gemm);
   words.push_back(static_cast<std::uint64_t>(type));
   put_list({batch, m, n, k, a_row, a_col, a_batch, b_row, b_col, b_batch, c_row, c_col, c_batch}, words);
   if (!epilogue) return words;
@@ -34,11 +34,11 @@ CodeKey GemmSpec::key() const {
   return words;
 }
 
-CodeKey SequenceSpec::key() const {
-  CodeKey words = begin_key(KeyKind::sequence);
+Words SequenceSpec::key() const {
+  Words words = begin_key(KeyKind::sequence);
   words.push_back(kernels.size());
   for (const KernelSpec& k : kernels) {
-    const CodeKey own = key_of(k);
+    const Words own = key_of(k);
     words.push_back(own.size());
     words.insert(words.end(), own.begin(), own.end());
   }
@@ -50,10 +50,10 @@ CodeKey SequenceSpec::key() const {
   return words;
 }
 
-CodeKey key_of(const KernelSpec& s) {
+Words key_of(const KernelSpec& s) {
   return std::visit([](const auto& x) { return x.key(); }, s);
 }
-CodeKey key_of(const CodeSpec& s) {
+Words key_of(const CodeSpec& s) {
   return std::visit([](const auto& x) { return x.key(); }, s);
 }
 

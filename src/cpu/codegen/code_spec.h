@@ -4,12 +4,13 @@
 #include <variant>
 #include <vector>
 
+#include "base/key.h"
 #include "cpu/loops/loop_nest.h"
 #include "cpu/products/gemm_spec.h"
 
 namespace shardarray {
 
-using KernelSpec = std::variant<NestSpec, GemmSpec>;
+using KernelSpec = std::variant<LoopNestSpec, GemmSpec>;
 
 /// Kernels that a program runs in this order, as one function: its `args` are the program's base pointers. Loops have fixed
 /// numbers; products run their whole batch.
@@ -26,10 +27,9 @@ struct SequenceSpec {
 };
 
 /// What a function is made of. All are called alike.
-using CodeSpec = std::variant<NestSpec, GemmSpec, SequenceSpec>;
-using CodeKey = std::vector<std::uint64_t>;
+using CodeSpec = std::variant<LoopNestSpec, GemmSpec, SequenceSpec>;
 /// Equal keys, equal code.
-CodeKey key_of(const KernelSpec& s);
-CodeKey key_of(const CodeSpec& s);
+Words key_of(const KernelSpec& s);
+Words key_of(const CodeSpec& s);
 
 }  // namespace shardarray

@@ -10,7 +10,6 @@
 #include <exception>
 #include <new>
 
-#include "base/hash.h"
 #include "base/print_time.h"
 #include "shardarray/error.h"
 
@@ -37,12 +36,6 @@ CodegenMode set_codegen_mode(CodegenMode m) {
   const CodegenMode before = codegen_mode();
   mode_setting.store(static_cast<int>(m), std::memory_order_relaxed);
   return before;
-}
-
-std::size_t CodeStore::KeyHash::operator()(const CodeKey& k) const {
-  std::uint64_t h = k.size();
-  for (const std::uint64_t w : k) h = hash_mix(h, w);
-  return h;
 }
 
 CodeStore::CodeStore(std::unique_ptr<CodeGenerator> generator, const std::string& cache_folder)
@@ -88,21 +81,21 @@ CodeStore::Stats CodeStore::stats() {
 }
 
 /// Code of a better tier serves too.
-bool CodeStore::find(const CodeKey& key, CodeTier tier, MachineCode& code) {
+bool CodeStore::find(const Words& key, CodeTier tier, MachineCode& code) {
   const auto it = known_.find(key);
   if (it == known_.end() || it->second.tier < tier) return false;
   code = {it->second.module.lock(), it->second.function};
   return code.module != nullptr;
 }
 
-void CodeStore::remember(const CodeKey& key, CodeTier tier, const MachineCode& code) {
+void CodeStore::remember(const Words& key, CodeTier tier, const MachineCode& code) {
   if (known_.size() > most_known)
     std::erase_if(known_, [](const auto& e) { return e.second.module.expired(); });
   known_[key] = {code.module, code.function, tier};
 }
 
 /// The object of a kernel, from the disk or compiled now.
-std::shared_ptr<const LinkedCode> CodeStore::build(const CodeSpec& spec, const CodeKey& words,
+std::shared_ptr<const LinkedCode> CodeStore::build(const CodeSpec& spec, const Words& words,
                                                    CodeTier tier) {
   std::vector<char> key(generator_->target().begin(), generator_->target().end());
   key.push_back(static_cast<char>(tier));
@@ -133,7 +126,7 @@ void CodeStore::say(const std::string& problem) {
 }
 
 MachineCode CodeStore::code_of(const CodeSpec& spec, CodeTier tier) {
-  const CodeKey key = key_of(spec);
+  const Words key = key_of(spec);
   MachineCode code;
   if (find(key, tier, code)) return code;
   if (process_ends) return {};

@@ -21,7 +21,7 @@ CodegenMode set_codegen_mode(CodegenMode m);
 /// A kernel's code; alive as long as this. No function: it could not be compiled.
 struct MachineCode {
   std::shared_ptr<const LinkedCode> module;
-  NestFunction function = nullptr;
+  LoopNestFunction function = nullptr;
 };
 
 class CodeStore {
@@ -43,25 +43,22 @@ class CodeStore {
   Stats stats();
 
  private:
-  struct KeyHash {
-    std::size_t operator()(const CodeKey& k) const;
-  };
   struct Known {
     std::weak_ptr<const LinkedCode> module;
-    NestFunction function = nullptr;
+    LoopNestFunction function = nullptr;
     CodeTier tier = CodeTier::quick;
   };
-  std::shared_ptr<const LinkedCode> build(const CodeSpec& spec, const CodeKey& key, CodeTier tier);
+  std::shared_ptr<const LinkedCode> build(const CodeSpec& spec, const Words& key, CodeTier tier);
   MachineCode code_of(const CodeSpec& spec, CodeTier tier);
   void say(const std::string& problem);
-  bool find(const CodeKey& key, CodeTier tier, MachineCode& code);
-  void remember(const CodeKey& key, CodeTier tier, const MachineCode& code);
+  bool find(const Words& key, CodeTier tier, MachineCode& code);
+  void remember(const Words& key, CodeTier tier, const MachineCode& code);
   void close_at_exit();
 
   std::unique_ptr<CodeGenerator> generator_;
   ObjectCache cache_;
   std::mutex mutex_;
-  std::unordered_map<CodeKey, Known, KeyHash> known_;
+  std::unordered_map<Words, Known, WordsHash> known_;
   std::deque<std::shared_ptr<const LinkedCode>> recent_;  // kept although no program needs them at the moment
   std::vector<std::string> said_;
   Stats stats_;

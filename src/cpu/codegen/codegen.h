@@ -21,7 +21,7 @@ enum class CodeTier : std::uint8_t { quick, full };
 class LinkedCode {
  public:
   virtual ~LinkedCode() = default;
-  std::vector<NestFunction> functions;
+  std::vector<LoopNestFunction> functions;
 };
 
 class CodeGenerator {

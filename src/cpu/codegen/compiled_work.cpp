@@ -159,7 +159,7 @@ class WorkCompiler {
     double& cost = p.work.units.cost_ns;
     if (w.loop) {
       LoopNest nest(w.loop->kernel, *w.item);
-      if (!nest.has_points()) return 0;  // a sum of nothing is written
+      if (!nest.has_points()) return 0;  // the interpreter writes what sums of nothing are
       cost = nest.cost_ns();
       if (cost < small_loop_ns) nest.fix_numbers();
       p.code = std::move(nest);
@@ -243,7 +243,7 @@ class WorkCompiler {
   static Candidate sequence(std::span<Candidate> pieces) {
     Candidate all{Work{{}, {}, Task{}}};
     SequenceSpec spec;
-    std::map<CodeKey, std::size_t> known;
+    std::map<Words, std::size_t> known;
     for (Candidate& p : pieces) {
       SequenceSpec::Call call;
       std::optional<KernelSpec> kernel;

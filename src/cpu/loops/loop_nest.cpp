@@ -154,7 +154,7 @@ void LoopNest::describe_axes() {
   for (int d = spec_.outer; d < spec_.rank(); d++) points *= axes_[static_cast<std::size_t>(d)].extent;
   spec_.blocks = points > k.order.block && std::any_of(k.code.begin(), k.code.end(), is_ordered);
   spec_.short_rows =
-      spec_.mode == LoopMode::rows && spec_.inner == 1 && axes_.back().extent <= NestSpec::short_row;
+      spec_.mode == LoopMode::rows && spec_.inner == 1 && axes_.back().extent <= LoopNestSpec::short_row;
   for (std::size_t a = 0; a < accesses_.size(); a++) {
     for (const Axis& x : axes_)
       spec_.strides.push_back(stride_class(x.strides[a], element_step(k, k.code[accesses_[a].instr])));
@@ -257,14 +257,14 @@ void LoopNest::choose_units() {
 void LoopNest::fix_numbers() {
   spec_.fixed = numbers_;
   for (std::size_t k = 0; k < spec_.fixed.size(); k++) {
-    if (!NestNumbers::is_shape(spec_.rank(), static_cast<int>(k))) spec_.fixed[k] = 0;  // comes at run time
+    if (!LoopNestNumbers::is_shape(spec_.rank(), static_cast<int>(k))) spec_.fixed[k] = 0;  // comes at run time
   }
   points_ = split_ = 0;
   grain_ = axes_[0].extent;
   blocks_ = units_ = 1;
 }
 
-void LoopNest::run(NestFunction f, void* const* bases, std::int64_t begin, std::int64_t end) const {
+void LoopNest::run(LoopNestFunction f, void* const* bases, std::int64_t begin, std::int64_t end) const {
   const ArgumentAddresses args(bases, refs_);
   std::int64_t box[2 * LoopPlan::max_rank];
   for (int d = points_; d < spec_.outer; d++)

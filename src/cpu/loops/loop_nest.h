@@ -21,7 +21,7 @@ inline Stride stride_class(std::int64_t stride, std::int64_t step) {
   return stride == 0 ? Stride::none : stride == step ? Stride::next : Stride::other;
 }
 
-struct NestSpec {
+struct LoopNestSpec {
   std::shared_ptr<const Kernel> kernel;
   LoopMode mode = LoopMode::columns;
   std::int32_t outer = 0,
@@ -52,7 +52,7 @@ inline std::vector<int> accesses_of(const Kernel& k) {
 }
 
 /// Inline: the plug-in calls it.
-inline bool NestSpec::turns(std::size_t access) const {
+inline bool LoopNestSpec::turns(std::size_t access) const {
   if (mode != LoopMode::columns || outer < 2 || inner > 0) return false;
   const std::size_t axis = access * static_cast<std::size_t>(rank()) + static_cast<std::size_t>(outer) - 1;
   return strides[axis - 1] == Stride::next && strides[axis] == Stride::other &&
@@ -60,7 +60,7 @@ inline bool NestSpec::turns(std::size_t access) const {
 }
 
 /// The numbers that generated code reads: the extent of every axis, then for each access `access_words` of them.
-struct NestNumbers {
+struct LoopNestNumbers {
   static constexpr int row_stride = 0, lo = 1, count = 2;  ///< of a load_at, behind the strides
   static constexpr int start = 0;                          ///< of an index: its value at domain point 0
   static int access_words(int rank) { return rank + 3; }
@@ -70,7 +70,7 @@ struct NestNumbers {
 };
 /// Runs the kernel over a box of outer points: [box[2 d], box[2 d + 1]) along outer axis d. `args` are the
 /// addresses of domain point 0.
-using NestFunction = void (*)(void* const* args, const std::int64_t* numbers, const std::int64_t* box);
+using LoopNestFunction = void (*)(void* const* args, const std::int64_t* numbers, const std::int64_t* box);
 
 class LoopNest {
  public:
@@ -80,7 +80,7 @@ class LoopNest {
   LoopNest(std::shared_ptr<const Kernel> kernel, const Loop::Item& item);
   LoopNest(std::shared_ptr<const Kernel> kernel, const Loop::Item& item, LoopMode mode);
 
-  const NestSpec& spec() const { return spec_; }
+  const LoopNestSpec& spec() const { return spec_; }
   /// Whether there is anything to compile: an item without points stays with the interpreter.
   bool has_points() const { return has_points_; }
   /// Pieces of the outer points that may run anywhere; any cut gives the same bits.
@@ -88,7 +88,7 @@ class LoopNest {
   /// Points of a unit where all points are one axis that units may cut; else 0.
   std::int64_t grain() const { return axes_.size() == 1 && spec_.fixed.empty() ? grain_ : 0; }
   double cost_ns() const { return cost_ns_; }
-  void run(NestFunction f, void* const* bases, std::int64_t begin, std::int64_t end) const;
+  void run(LoopNestFunction f, void* const* bases, std::int64_t begin, std::int64_t end) const;
   /// What the function is given for all points: where domain point 0 of every argument is, and the numbers.
   const std::vector<Ref>& refs() const { return refs_; }
   const std::vector<std::int64_t>& numbers() const { return numbers_; }
@@ -118,7 +118,7 @@ class LoopNest {
   void store_numbers(const Loop::Item& item);
   void choose_units();
 
-  NestSpec spec_;
+  LoopNestSpec spec_;
   std::vector<Access> accesses_;
   std::vector<Axis> axes_;
   std::vector<std::int64_t> numbers_;

@@ -95,7 +95,7 @@ std::shared_ptr<const LinkedCode> LlvmGenerator::link(std::span<const char> obje
         checked(l.session->lookup(orc::makeJITDylibSearchOrder(&library), std::move(names)), "linking");
     for (std::size_t k = 0; k < count; k++) {
       code->functions.push_back(
-          found.find(l.session->intern("k" + std::to_string(k)))->second.getAddress().toPtr<NestFunction>());
+          found.find(l.session->intern("k" + std::to_string(k)))->second.getAddress().toPtr<LoopNestFunction>());
     }
   });
   return code;

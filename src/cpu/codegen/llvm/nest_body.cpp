@@ -1,4 +1,4 @@
-// NestEmitter: instructions, where they stand and what they read.
+// LoopNestEmitter: instructions, where they stand and what they read.
 #include "cpu/codegen/llvm/nest_emitter.h"
 #include "cpu/codegen/llvm/ranges.h"
 
@@ -6,7 +6,7 @@ namespace shardarray::codegen {
 
 /// What is known once the loop over axis `level` has a coordinate: in outer loops (stage -1) for all stages, in
 /// inner loops for their own.
-void NestEmitter::scalars(int level, int stage) {
+void LoopNestEmitter::scalars(int level, int stage) {
   for (int v = 0; v < static_cast<int>(k_.code.size()); v++) {
     const Value& x = values_[static_cast<std::size_t>(v)];
     if (in_body(v) || k_.code[static_cast<std::size_t>(v)].code == Code::store || this->level(v) != level)
@@ -17,14 +17,14 @@ void NestEmitter::scalars(int level, int stage) {
 }
 
 /// Where a loop is emitted twice each has its own.
-void NestEmitter::forget_scalars(int level, int stage) {
+void LoopNestEmitter::forget_scalars(int level, int stage) {
   for (int v = 0; v < static_cast<int>(k_.code.size()); v++) {
     Value& x = values_[static_cast<std::size_t>(v)];
     if (this->level(v) == level && (stage < 0 || x.stage == stage)) x.scalar = nullptr;
   }
 }
 
-void NestEmitter::emit_scalar(int v) {
+void LoopNestEmitter::emit_scalar(int v) {
   const Instr& in = k_.code[static_cast<std::size_t>(v)];
   Value& x = values_[static_cast<std::size_t>(v)];
   if (x.scalar || in.code == Code::reduce) return;
@@ -44,19 +44,19 @@ void NestEmitter::emit_scalar(int v) {
   x.scalar = emit_value(b_, in, operands_of(k_, v, [&](int o) { return scalar_operand(o); }), 1);
 }
 
-llvm::Value* NestEmitter::scalar_operand(int v) {
+llvm::Value* LoopNestEmitter::scalar_operand(int v) {
   const Value& x = values_[static_cast<std::size_t>(v)];
   return x.reduced ? x.reduced : x.scalar;
 }
 
-Indirect NestEmitter::indirect(int v, llvm::Value* row) {
+Indirect LoopNestEmitter::indirect(int v, llvm::Value* row) {
   const int access = values_[static_cast<std::size_t>(v)].access, rank = spec_.rank();
-  return {row, access_number(access, rank + NestNumbers::row_stride),
-          access_number(access, rank + NestNumbers::lo), access_number(access, rank + NestNumbers::count)};
+  return {row, access_number(access, rank + LoopNestNumbers::row_stride),
+          access_number(access, rank + LoopNestNumbers::lo), access_number(access, rank + LoopNestNumbers::count)};
 }
 
 /// The elements of access v from i on along the vectors' axis.
-Row NestEmitter::row(int v, llvm::Value* i) {
+Row LoopNestEmitter::row(int v, llvm::Value* i) {
   const Instr& in = k_.code[static_cast<std::size_t>(v)];
   const int access = values_[static_cast<std::size_t>(v)].access, axis = vector_axis();
   llvm::Value* const bytes = stride_bytes(access, axis);
@@ -66,7 +66,7 @@ Row NestEmitter::row(int v, llvm::Value* i) {
 }
 
 /// The innermost body of a stage, for the elements from i on.
-void NestEmitter::body(int stage, int repeat, llvm::Value* i, const Lanes& active) {
+void LoopNestEmitter::body(int stage, int repeat, llvm::Value* i, const Lanes& active) {
   const auto [first, last] = range(stage);
   std::fill(vector_.begin(), vector_.end(), nullptr);
   for (int v = first; v < last; v++) {
@@ -88,7 +88,7 @@ void NestEmitter::body(int stage, int repeat, llvm::Value* i, const Lanes& activ
   }
 }
 
-llvm::Value* NestEmitter::emit_vector(int v, llvm::Value* i, const Lanes& active) {
+llvm::Value* LoopNestEmitter::emit_vector(int v, llvm::Value* i, const Lanes& active) {
   const Instr& in = k_.code[static_cast<std::size_t>(v)];
   const Value& x = values_[static_cast<std::size_t>(v)];
   const int stage = x.stage;
@@ -120,7 +120,7 @@ llvm::Value* NestEmitter::emit_vector(int v, llvm::Value* i, const Lanes& active
 }
 
 /// v as a vector in the body of `stage`.
-llvm::Value* NestEmitter::operand(int v, int stage, llvm::Value* i) {
+llvm::Value* LoopNestEmitter::operand(int v, int stage, llvm::Value* i) {
   const Instr& in = k_.code[static_cast<std::size_t>(v)];
   Value& x = values_[static_cast<std::size_t>(v)];
   llvm::Value*& known = vector_[static_cast<std::size_t>(v)];
@@ -132,7 +132,7 @@ llvm::Value* NestEmitter::operand(int v, int stage, llvm::Value* i) {
 }
 
 /// The place of outer point i in a buffer of a tile's elements.
-llvm::Value* NestEmitter::tile_address(llvm::Value* buffer, DType t, llvm::Value* i) {
+llvm::Value* LoopNestEmitter::tile_address(llvm::Value* buffer, DType t, llvm::Value* i) {
   return b_.CreateGEP(memory_type(b_.getContext(), t), buffer, b_.CreateSub(i, tile_begin_));
 }
 

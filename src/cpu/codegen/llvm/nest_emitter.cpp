@@ -7,14 +7,14 @@ namespace shardarray::codegen {
 
 namespace {
 /// Elements of a vector: two registers of the widest type in memory.
-int width_for(const NestSpec& spec, const Machine& machine) {
+int width_for(const LoopNestSpec& spec, const Machine& machine) {
   std::size_t widest = 1;
   for (const KernelArg& a : spec.kernel->args) widest = std::max(widest, itemsize(a.type));
   return std::clamp(2 * machine.vector_bytes / static_cast<int>(widest), 4, 32);
 }
 }  // namespace
 
-NestEmitter::NestEmitter(llvm::Module& module, const NestSpec& spec, const Machine& machine)
+LoopNestEmitter::LoopNestEmitter(llvm::Module& module, const LoopNestSpec& spec, const Machine& machine)
     : module_(module),
       spec_(spec),
       k_(*spec.kernel),
@@ -25,7 +25,7 @@ NestEmitter::NestEmitter(llvm::Module& module, const NestSpec& spec, const Machi
   analyse();
 }
 
-void NestEmitter::analyse() {
+void LoopNestEmitter::analyse() {
   values_.resize(k_.code.size());
   accesses_ = accesses_of(k_);
   for (const Stage& s : k_.stages) has_inner_ = has_inner_ || s.inner;
@@ -56,12 +56,12 @@ void NestEmitter::analyse() {
 }
 
 /// Whether v differs along the vectors.
-bool NestEmitter::varies(int v) const {
+bool LoopNestEmitter::varies(int v) const {
   return values_[static_cast<std::size_t>(v)].axes >> vector_axis() & 1;
 }
 
 /// Whether v is computed in the innermost body of its stage.
-bool NestEmitter::in_body(int v) const {
+bool LoopNestEmitter::in_body(int v) const {
   const Instr& in = k_.code[static_cast<std::size_t>(v)];
   const int stage = values_[static_cast<std::size_t>(v)].stage;
   if (rows() && !inner(stage)) return false;
@@ -70,19 +70,19 @@ bool NestEmitter::in_body(int v) const {
 
 /// The loop at whose top v is computed once, where it is not in the body: an axis; -1: before all loops. Values
 /// that wait for their stage have the innermost outer axis at least.
-int NestEmitter::level(int v) const {
+int LoopNestEmitter::level(int v) const {
   const std::uint64_t axes = values_[static_cast<std::size_t>(v)].axes;
   return axes == 0 ? -1 : 63 - std::countl_zero(axes);
 }
 
 /// The instructions of a stage.
-std::pair<int, int> NestEmitter::range(int stage) const {
+std::pair<int, int> LoopNestEmitter::range(int stage) const {
   if (!has_inner_) return {0, static_cast<int>(k_.code.size())};
   const auto s = static_cast<std::size_t>(stage);
   return {s ? k_.stages[s - 1].end : 0, k_.stages[s].end};
 }
 
-llvm::Function* NestEmitter::emit(const std::string& name) {
+llvm::Function* LoopNestEmitter::emit(const std::string& name) {
   llvm::LLVMContext& c = module_.getContext();
   auto* const p = llvm::PointerType::get(c, 0);
   auto* const type = llvm::FunctionType::get(b_.getVoidTy(), {p, p, p}, false);
@@ -96,7 +96,7 @@ llvm::Function* NestEmitter::emit(const std::string& name) {
   numbers_ = f->getArg(1);
   box_ = f->getArg(2);
   number_cache_.resize(
-      static_cast<std::size_t>(NestNumbers::access(spec_.rank(), static_cast<int>(accesses_.size()))));
+      static_cast<std::size_t>(LoopNestNumbers::access(spec_.rank(), static_cast<int>(accesses_.size()))));
   vector_.resize(k_.code.size());
   turned_.resize(accesses_.size());
   std::vector<llvm::Value*> addresses(k_.args.size());
@@ -105,7 +105,7 @@ llvm::Function* NestEmitter::emit(const std::string& name) {
   for (const int v : accesses_) {
     const Instr& in = k_.code[static_cast<std::size_t>(v)];
     const int access = values_[static_cast<std::size_t>(v)].access;
-    at_.push_back(in.code == Code::index ? access_number(access, spec_.rank() + NestNumbers::start)
+    at_.push_back(in.code == Code::index ? access_number(access, spec_.rank() + LoopNestNumbers::start)
                                          : addresses[in.imm]);
   }
   for (std::size_t k = 0; k < number_cache_.size(); k++) number(static_cast<int>(k));
@@ -118,7 +118,7 @@ llvm::Function* NestEmitter::emit(const std::string& name) {
 }
 
 /// Numbers are read once, at the begin; those that nothing uses vanish.
-llvm::Value* NestEmitter::number(int k) {
+llvm::Value* LoopNestEmitter::number(int k) {
   llvm::Value*& known = number_cache_[static_cast<std::size_t>(k)];
   if (!known && is_fixed(k)) known = i64(spec_.fixed[static_cast<std::size_t>(k)]);
   if (!known) {
@@ -129,7 +129,7 @@ llvm::Value* NestEmitter::number(int k) {
   return known;
 }
 
-llvm::Value* NestEmitter::stride_bytes(int access, int axis) {
+llvm::Value* LoopNestEmitter::stride_bytes(int access, int axis) {
   const Instr& in = k_.code[static_cast<std::size_t>(accesses_[static_cast<std::size_t>(access)])];
   switch (stride(access, axis)) {
     case Stride::none: return i64(0);
@@ -139,7 +139,7 @@ llvm::Value* NestEmitter::stride_bytes(int access, int axis) {
   }
 }
 
-std::vector<llvm::Value*> NestEmitter::place(int axis, int stage, llvm::Value* x) {
+std::vector<llvm::Value*> LoopNestEmitter::place(int axis, int stage, llvm::Value* x) {
   std::vector<llvm::Value*> before = at_;
   for (std::size_t a = 0; a < at_.size(); a++) {
     const int access = static_cast<int>(a), v = accesses_[a];
@@ -153,19 +153,19 @@ std::vector<llvm::Value*> NestEmitter::place(int axis, int stage, llvm::Value* x
 }
 
 /// Whether number k is an extent or a stride that is part of the code.
-bool NestEmitter::is_fixed(int k) const {
-  return !spec_.fixed.empty() && NestNumbers::is_shape(spec_.rank(), k);
+bool LoopNestEmitter::is_fixed(int k) const {
+  return !spec_.fixed.empty() && LoopNestNumbers::is_shape(spec_.rank(), k);
 }
 
 /// Of the box.
-llvm::Value* NestEmitter::bound(int k) {
+llvm::Value* LoopNestEmitter::bound(int k) {
   if (!spec_.fixed.empty()) return k % 2 == 0 ? i64(0) : number(k / 2);
   llvm::Value* const at = b_.CreateConstGEP1_64(b_.getInt64Ty(), box_, static_cast<std::uint64_t>(k));
   return b_.CreateAlignedLoad(b_.getInt64Ty(), at, llvm::Align(8));
 }
 
 /// Loops over the outer axes from `axis` on, but for the one along which vectors run.
-void NestEmitter::outer_loops(int axis) {
+void LoopNestEmitter::outer_loops(int axis) {
   if (turned_loops(axis)) return;
   llvm::Value *const begin = bound(2 * axis), *const end = bound(2 * axis + 1);
   if (!rows() && axis == vector_axis()) {
@@ -191,7 +191,7 @@ void NestEmitter::outer_loops(int axis) {
 }
 
 /// Rows: all stages of one outer point.
-void NestEmitter::point() {
+void LoopNestEmitter::point() {
   for (int s = 0; s < static_cast<int>(k_.stages.size()); s++) {
     if (inner(s)) {
       inner_stage_rows(s);
@@ -203,7 +203,7 @@ void NestEmitter::point() {
 }
 
 /// Columns: all stages of a tile of outer points.
-void NestEmitter::tile(llvm::Value* begin, llvm::Value* end) {
+void LoopNestEmitter::tile(llvm::Value* begin, llvm::Value* end) {
   for (int s = 0; s < static_cast<int>(k_.stages.size()); s++) {
     if (inner(s)) {
       inner_stage_columns(s, begin, end);
@@ -215,7 +215,7 @@ void NestEmitter::tile(llvm::Value* begin, llvm::Value* end) {
 }
 
 /// Loops over the inner axes [axis, last); `flat`: the inner points before, in units of the axis.
-void NestEmitter::inner_loops(int stage, int axis, int last, llvm::Value* flat,
+void LoopNestEmitter::inner_loops(int stage, int axis, int last, llvm::Value* flat,
                               const std::function<void(llvm::Value*)>& run) {
   if (axis == last) return run(flat);
   inner_axis(stage, axis, i64(0), number(axis), [&](llvm::Value* x) {
@@ -224,7 +224,7 @@ void NestEmitter::inner_loops(int stage, int axis, int last, llvm::Value* flat,
 }
 
 /// The loop over the coordinates [begin, end) of an inner axis.
-void NestEmitter::inner_axis(int stage, int axis, llvm::Value* begin, llvm::Value* end,
+void LoopNestEmitter::inner_axis(int stage, int axis, llvm::Value* begin, llvm::Value* end,
                              const std::function<void(llvm::Value*)>& run) {
   emit_loop(b_, begin, end, i64(1), [&](llvm::Value* x) {
     auto before = place(axis, stage, x);
@@ -235,7 +235,7 @@ void NestEmitter::inner_axis(int stage, int axis, llvm::Value* begin, llvm::Valu
   });
 }
 
-void NestEmitter::inner_stage_rows(int stage) {
+void LoopNestEmitter::inner_stage_rows(int stage) {
   const auto [first, last] = range(stage);
   bool reduces = false, in_order = false;
   for (int v = first; v < last; v++) {
@@ -258,7 +258,7 @@ void NestEmitter::inner_stage_rows(int stage) {
   finish_rows(stage);
 }
 
-void NestEmitter::inner_stage_columns(int stage, llvm::Value* begin, llvm::Value* end) {
+void LoopNestEmitter::inner_stage_columns(int stage, llvm::Value* begin, llvm::Value* end) {
   open_lanes_columns(stage, begin, end);
   const auto piece = [&](llvm::Value* before, llvm::Value* from, llvm::Value* to) {
     inner_axis(stage, spec_.rank() - 1, from, to, [&](llvm::Value* x) {
@@ -273,7 +273,7 @@ void NestEmitter::inner_stage_columns(int stage, llvm::Value* begin, llvm::Value
 
 /// The rows along the last inner axis, each with the number of inner points before it: whole ones, or where sums are in blocks
 /// pieces that lie in one block each, and `close` behind every block.
-void NestEmitter::inner_rows(int stage, const Piece& piece, const std::function<void()>& close) {
+void LoopNestEmitter::inner_rows(int stage, const Piece& piece, const std::function<void()>& close) {
   const int axis = spec_.rank() - 1;
   llvm::Value* const extent = number(axis);
   const auto whole = [&](llvm::Value* row_number) {
@@ -282,7 +282,7 @@ void NestEmitter::inner_rows(int stage, const Piece& piece, const std::function<
   if (!sums_blocks(stage)) return inner_loops(stage, spec_.outer, axis, i64(0), whole);
   if (spec_.inner == 1) return cut_row(i64(0), piece, close);
   inner_loops(stage, spec_.outer, axis - 1, i64(0), [&](llvm::Value* flat) {
-    // In turns: rows inside of a block, which need no look at it, and one that reaches its end.
+    // In turns: the rows that end inside of a block of the reduction, without a check, and the one row that crosses its end.
     llvm::Value *const count = number(axis - 1), *const first = b_.CreateMul(flat, count);
     const auto before = [&](llvm::Value* x) { return b_.CreateMul(b_.CreateAdd(first, x), extent); };
     emit_turns(b_, i64(0), count, [&](llvm::Value* x) -> llvm::Value* {
@@ -300,10 +300,10 @@ void NestEmitter::inner_rows(int stage, const Piece& piece, const std::function<
 }
 
 /// How many of so many points are of the last, unfinished block.
-llvm::Value* NestEmitter::begun(llvm::Value* points) { return b_.CreateAnd(points, i64(k_.order.block - 1)); }
+llvm::Value* LoopNestEmitter::begun(llvm::Value* points) { return b_.CreateAnd(points, i64(k_.order.block - 1)); }
 
 /// A row, `before` inner points behind the first one, in pieces. The only one ends its last block.
-void NestEmitter::cut_row(llvm::Value* before, const Piece& piece, const std::function<void()>& close) {
+void LoopNestEmitter::cut_row(llvm::Value* before, const Piece& piece, const std::function<void()>& close) {
   const std::int64_t block = k_.order.block;
   llvm::Value* const after = b_.CreateAdd(before, number(spec_.rank() - 1));
   emit_loop(b_, b_.CreateSub(before, begun(before)), after, i64(block), [&](llvm::Value* at) {
@@ -317,7 +317,7 @@ void NestEmitter::cut_row(llvm::Value* before, const Piece& piece, const std::fu
 }
 
 /// A block of `repeats` vectors of which only the elements of [begin, end) exist.
-void NestEmitter::masked_block(llvm::Value* at, llvm::Value* begin, llvm::Value* end, int repeats,
+void LoopNestEmitter::masked_block(llvm::Value* at, llvm::Value* begin, llvm::Value* end, int repeats,
                                const std::function<void(int, llvm::Value*, const Lanes&)>& run) {
   for (int r = 0; r < repeats; r++) {
     llvm::Value* const i = b_.CreateAdd(at, i64(r * width_));
@@ -332,7 +332,7 @@ void NestEmitter::masked_block(llvm::Value* at, llvm::Value* begin, llvm::Value*
 
 /// Blocks of whole vectors, and masked ones at the ends. `skipped`: lanes of the first block that come before
 /// `begin`.
-void NestEmitter::vector_loop(llvm::Value* begin, llvm::Value* end, llvm::Value* skipped, int repeats,
+void LoopNestEmitter::vector_loop(llvm::Value* begin, llvm::Value* end, llvm::Value* skipped, int repeats,
                               const std::function<void(int, llvm::Value*, const Lanes&)>& run) {
   const std::int64_t block = static_cast<std::int64_t>(repeats) * width_;
   const auto whole = [&](llvm::Value* from) {
@@ -347,7 +347,7 @@ void NestEmitter::vector_loop(llvm::Value* begin, llvm::Value* end, llvm::Value*
     emit_if(b_, b_.CreateICmpSLT(last, end), [&] { masked_block(last, nullptr, end, repeats, run); });
     return;
   }
-  // Turns of: whole blocks, then one that is not whole. There are at most two turns.
+  // The body runs at most twice: for all whole blocks, then for the rest, masked.
   llvm::AllocaInst* const at = memory_.stack(b_.getInt64Ty(), 1);
   emit_turns(b_, b_.CreateSub(begin, skipped), end, [&](llvm::Value* now) {
     b_.CreateStore(now, at);

@@ -1,4 +1,4 @@
-// NestEmitter: one LLVM function of a NestSpec.
+// LoopNestEmitter: one LLVM function of a LoopNestSpec.
 //
 // What does not vary along the vectors is computed once, outside: every instruction stands in the outermost loop
 // in which it is known. In rows mode the loops of an outer point run one after the other, stage by stage; in
@@ -22,9 +22,9 @@ struct Machine {
   bool masked = false;  ///< masked loads and stores of 4 and 8 bytes
 };
 
-class NestEmitter {
+class LoopNestEmitter {
  public:
-  NestEmitter(llvm::Module& module, const NestSpec& spec, const Machine& machine);
+  LoopNestEmitter(llvm::Module& module, const LoopNestSpec& spec, const Machine& machine);
   /// Adds `void name(args, numbers, box)`.
   llvm::Function* emit(const std::string& name);
 
@@ -108,7 +108,7 @@ class NestEmitter {
   llvm::Value* number(int k);
   bool is_fixed(int k) const;
   llvm::Value* access_number(int access, int k) {
-    return number(NestNumbers::access(spec_.rank(), access) + k);
+    return number(LoopNestNumbers::access(spec_.rank(), access) + k);
   }
   llvm::Value* stride_bytes(int access, int axis);
 
@@ -139,7 +139,7 @@ class NestEmitter {
   llvm::Value* i64(std::int64_t x) { return b_.getInt64(static_cast<std::uint64_t>(x)); }
 
   llvm::Module& module_;
-  const NestSpec& spec_;
+  const LoopNestSpec& spec_;
   const Kernel& k_;
   llvm::IRBuilder<> b_;
   int width_ = 4;

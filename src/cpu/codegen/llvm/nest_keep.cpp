@@ -1,4 +1,4 @@
-// NestEmitter: rows that are kept. Values do not leave inner stages, so a later stage of the same rows writes its
+// LoopNestEmitter: rows that are kept. Values do not leave inner stages, so a later stage of the same rows writes its
 // expressions out again (softmax: exp, for the sum and for the quotient). Where rows are short the costly ones
 // are kept on the stack instead of being computed twice.
 #include "cpu/codegen/llvm/nest_emitter.h"
@@ -10,7 +10,7 @@ constexpr int worth_keeping = 6;  // instructions
 }
 
 /// For every value of an inner stage the first one that computes the same.
-std::vector<int> NestEmitter::equal_values() const {
+std::vector<int> LoopNestEmitter::equal_values() const {
   std::vector<int> same(k_.code.size());
   for (int v = 0; v < static_cast<int>(k_.code.size()); v++) {
     same[static_cast<std::size_t>(v)] = v;
@@ -37,7 +37,7 @@ std::vector<int> NestEmitter::equal_values() const {
 }
 
 /// Finds the values that are taken from an earlier stage's row.
-void NestEmitter::find_kept() {
+void LoopNestEmitter::find_kept() {
   if (!spec_.short_rows) return;
   const std::vector<int> same = equal_values();
   const auto size = k_.code.size();
@@ -62,7 +62,7 @@ void NestEmitter::find_kept() {
     if (candidate[v]) {
       values_[v].kept = same[v];
       Value& first = values_[static_cast<std::size_t>(same[v])];
-      const auto elements = static_cast<std::uint64_t>(NestSpec::short_row + lanes);
+      const auto elements = static_cast<std::uint64_t>(LoopNestSpec::short_row + lanes);
       if (!first.row) first.row = memory_.stack(memory_type(b_.getContext(), in.type), elements);
       continue;
     }
@@ -72,7 +72,7 @@ void NestEmitter::find_kept() {
   }
 }
 
-llvm::Value* NestEmitter::row_address(int v, llvm::Value* i) {
+llvm::Value* LoopNestEmitter::row_address(int v, llvm::Value* i) {
   const DType t = k_.code[static_cast<std::size_t>(v)].type;
   return b_.CreateGEP(memory_type(b_.getContext(), t), values_[static_cast<std::size_t>(v)].row, i);
 }

@@ -1,4 +1,4 @@
-// NestEmitter: reductions. Float sums and products run in lanes and blocks, by the flat number of the inner point
+// LoopNestEmitter: reductions. Float sums and products run in lanes and blocks, by the flat number of the inner point
 // (kernel.h); the others may be combined in any order.
 #include "cpu/codegen/llvm/nest_emitter.h"
 #include "runtime/evaluate_instruction.h"
@@ -6,35 +6,35 @@
 namespace shardarray::codegen {
 
 /// As it stands in memory: bool as bytes.
-llvm::Value* NestEmitter::widened(const Instr& in, llvm::Value* x) {
+llvm::Value* LoopNestEmitter::widened(const Instr& in, llvm::Value* x) {
   if (in.type != bool_) return x;
   return b_.CreateZExt(x, x->getType()->getWithNewType(b_.getInt8Ty()));
 }
-llvm::Constant* NestEmitter::identity(const Instr& in, int width) {
+llvm::Constant* LoopNestEmitter::identity(const Instr& in, int width) {
   const DType t = in.type == bool_ ? uint8 : in.type;
   return constant_of(b_.getContext(), t, identity_bits(static_cast<Reducer>(in.imm), in.type), width);
 }
 /// Two lanes combined; bool as bytes.
-llvm::Value* NestEmitter::combine(const Instr& reduce, llvm::Value* x, llvm::Value* y) {
+llvm::Value* LoopNestEmitter::combine(const Instr& reduce, llvm::Value* x, llvm::Value* y) {
   return emit_binary(b_, combining_code(static_cast<Reducer>(reduce.imm)), reduce.type, x, y);
 }
 
 // ---------------------------------------------------------------- totals of blocks, of one element or of a vector
 
-bool NestEmitter::sums_blocks(int stage) const {
+bool LoopNestEmitter::sums_blocks(int stage) const {
   const auto [first, last] = range(stage);
   bool any = false;
   for (int v = first; v < last; v++) any = any || in_blocks(v);
   return any;
 }
 
-void NestEmitter::open_total(const Instr& in, llvm::Value* total, llvm::Value* lost, int width) {
+void LoopNestEmitter::open_total(const Instr& in, llvm::Value* total, llvm::Value* lost, int width) {
   const llvm::Align align(itemsize(in.type));
   b_.CreateAlignedStore(identity(in, width), total, align);
   b_.CreateAlignedStore(constant_of(b_.getContext(), in.type, 0, width), lost, align);
 }
 
-void NestEmitter::add_block(const Instr& in, llvm::Value* total, llvm::Value* lost, llvm::Value* x) {
+void LoopNestEmitter::add_block(const Instr& in, llvm::Value* total, llvm::Value* lost, llvm::Value* x) {
   const llvm::Align align(itemsize(in.type));
   llvm::Value* const before = b_.CreateAlignedLoad(x->getType(), total, align);
   llvm::Value* const after = combine(in, before, x);
@@ -47,7 +47,7 @@ void NestEmitter::add_block(const Instr& in, llvm::Value* total, llvm::Value* lo
                         align);
 }
 
-llvm::Value* NestEmitter::total_of(const Instr& in, llvm::Value* total, llvm::Value* lost, int width) {
+llvm::Value* LoopNestEmitter::total_of(const Instr& in, llvm::Value* total, llvm::Value* lost, int width) {
   const llvm::Align align(itemsize(in.type));
   llvm::Type* const type = vector_of(memory_type(b_.getContext(), in.type), width);
   llvm::Value* const x = b_.CreateAlignedLoad(type, total, align);
@@ -59,7 +59,7 @@ llvm::Value* NestEmitter::total_of(const Instr& in, llvm::Value* total, llvm::Va
 
 // ---------------------------------------------------------------- rows: the lanes are vectors in registers
 
-void NestEmitter::open_lanes_rows(int stage, int repeats) {
+void LoopNestEmitter::open_lanes_rows(int stage, int repeats) {
   const auto [first, last] = range(stage);
   for (int v = first; v < last; v++) {
     const Instr& in = k_.code[static_cast<std::size_t>(v)];
@@ -77,7 +77,7 @@ void NestEmitter::open_lanes_rows(int stage, int repeats) {
   }
 }
 
-void NestEmitter::accumulate_rows(int v, int repeat, llvm::Value* x, const Lanes& active) {
+void LoopNestEmitter::accumulate_rows(int v, int repeat, llvm::Value* x, const Lanes& active) {
   const Instr& in = k_.code[static_cast<std::size_t>(v)];
   llvm::Value* const at = values_[static_cast<std::size_t>(v)].accumulators[static_cast<std::size_t>(repeat)];
   x = widened(in, x);
@@ -88,7 +88,7 @@ void NestEmitter::accumulate_rows(int v, int repeat, llvm::Value* x, const Lanes
 }
 
 /// All lanes combined: one element.
-llvm::Value* NestEmitter::folded_lanes(int v) {
+llvm::Value* LoopNestEmitter::folded_lanes(int v) {
   const Instr& in = k_.code[static_cast<std::size_t>(v)];
   std::vector<llvm::Value*> parts;
   for (llvm::Value* a : values_[static_cast<std::size_t>(v)].accumulators) {
@@ -107,7 +107,7 @@ llvm::Value* NestEmitter::folded_lanes(int v) {
 }
 
 /// The lanes go to the total and begin anew.
-void NestEmitter::close_block_rows(int stage) {
+void LoopNestEmitter::close_block_rows(int stage) {
   const auto [first, last] = range(stage);
   for (int v = first; v < last; v++) {
     if (!in_blocks(v)) continue;
@@ -118,7 +118,7 @@ void NestEmitter::close_block_rows(int stage) {
   }
 }
 
-void NestEmitter::finish_rows(int stage) {
+void LoopNestEmitter::finish_rows(int stage) {
   const auto [first, last] = range(stage);
   for (int v = first; v < last; v++) {
     const Instr& in = k_.code[static_cast<std::size_t>(v)];
@@ -132,7 +132,7 @@ void NestEmitter::finish_rows(int stage) {
 // ---------------------------------------------------------------- columns: a lane is a row of a tile's elements
 
 /// How many lanes there are: no more than inner points.
-llvm::Value* NestEmitter::lane_count(const Instr& in) {
+llvm::Value* LoopNestEmitter::lane_count(const Instr& in) {
   if (!is_ordered(in)) return i64(1);
   llvm::Value* points = i64(1);
   for (int d = spec_.outer; d < spec_.rank(); d++) points = b_.CreateMul(points, number(d));
@@ -140,19 +140,19 @@ llvm::Value* NestEmitter::lane_count(const Instr& in) {
 }
 
 /// Vectors of a tile's elements; the last one may go past `end`.
-void NestEmitter::each_vector(llvm::Value* begin, llvm::Value* end,
+void LoopNestEmitter::each_vector(llvm::Value* begin, llvm::Value* end,
                               const std::function<void(llvm::Value*)>& run) {
   emit_loop(b_, begin, end, i64(width_), run);
 }
 
-llvm::Value* NestEmitter::lane_address(int v, llvm::Value* lane, llvm::Value* i) {
+llvm::Value* LoopNestEmitter::lane_address(int v, llvm::Value* lane, llvm::Value* i) {
   const DType t = k_.code[static_cast<std::size_t>(v)].type;
   llvm::Value* const all = values_[static_cast<std::size_t>(v)].accumulators[0];
   llvm::Type* const element = memory_type(b_.getContext(), t);
   return tile_address(b_.CreateGEP(element, all, b_.CreateMul(lane, i64(LoopNest::tile))), t, i);
 }
 
-void NestEmitter::open_lanes_columns(int stage, llvm::Value* begin, llvm::Value* end) {
+void LoopNestEmitter::open_lanes_columns(int stage, llvm::Value* begin, llvm::Value* end) {
   const auto [first, last] = range(stage);
   for (int v = first; v < last; v++) {
     const Instr& in = k_.code[static_cast<std::size_t>(v)];
@@ -176,7 +176,7 @@ void NestEmitter::open_lanes_columns(int stage, llvm::Value* begin, llvm::Value*
   }
 }
 
-void NestEmitter::accumulate_columns(int v, llvm::Value* x, llvm::Value* i) {
+void LoopNestEmitter::accumulate_columns(int v, llvm::Value* x, llvm::Value* i) {
   const Instr& in = k_.code[static_cast<std::size_t>(v)];
   llvm::Value* const lane = is_ordered(in) ? b_.CreateAnd(flat_, i64(lanes - 1)) : i64(0);
   llvm::Value* const at = lane_address(v, lane, i);
@@ -187,7 +187,7 @@ void NestEmitter::accumulate_columns(int v, llvm::Value* x, llvm::Value* i) {
 
 /// Combines the lanes into the first; `anew`: the others start again. Those that no inner point reached are left out: they would
 /// change nothing.
-void NestEmitter::fold_columns(int v, bool anew, llvm::Value* begin, llvm::Value* end) {
+void LoopNestEmitter::fold_columns(int v, bool anew, llvm::Value* begin, llvm::Value* end) {
   const Instr& in = k_.code[static_cast<std::size_t>(v)];
   llvm::Type* const type = vector_of(memory_type(b_.getContext(), in.type), width_);
   const llvm::Align align(itemsize(in.type));
@@ -210,7 +210,7 @@ void NestEmitter::fold_columns(int v, bool anew, llvm::Value* begin, llvm::Value
 }
 
 /// The lanes go to the totals and begin anew.
-void NestEmitter::close_block_columns(int stage, llvm::Value* begin, llvm::Value* end) {
+void LoopNestEmitter::close_block_columns(int stage, llvm::Value* begin, llvm::Value* end) {
   const auto [first, last] = range(stage);
   for (int v = first; v < last; v++) {
     if (!in_blocks(v)) continue;
@@ -226,7 +226,7 @@ void NestEmitter::close_block_columns(int stage, llvm::Value* begin, llvm::Value
   }
 }
 
-void NestEmitter::finish_columns(int stage, llvm::Value* begin, llvm::Value* end) {
+void LoopNestEmitter::finish_columns(int stage, llvm::Value* begin, llvm::Value* end) {
   const auto [first, last] = range(stage);
   for (int v = first; v < last; v++) {
     const Instr& in = k_.code[static_cast<std::size_t>(v)];

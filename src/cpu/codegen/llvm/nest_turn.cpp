@@ -1,4 +1,4 @@
-// NestEmitter: transposed loads. Vectors run along one axis, an argument's neighbours along the axis before it:
+// LoopNestEmitter: transposed loads. Vectors run along one axis, an argument's neighbours along the axis before it:
 // blocks of width_ x width_ elements are read along the neighbours, turned in registers and put on the stack, from
 // where the body takes its rows. Every line of memory is read once.
 #include "cpu/codegen/llvm/nest_emitter.h"
@@ -7,7 +7,7 @@ namespace shardarray::codegen {
 
 /// The loops over `axis` and the next one, block by block, where that one is the vectors' and there is something
 /// to turn.
-bool NestEmitter::turned_loops(int axis) {
+bool LoopNestEmitter::turned_loops(int axis) {
   if (axis != vector_axis() - 1) return false;
   std::vector<int> loads;
   for (const int v : accesses_) {
@@ -45,7 +45,7 @@ bool NestEmitter::turned_loops(int axis) {
 }
 
 /// The body for rows [first_row, end_row) of a block.
-void NestEmitter::turned_rows(int axis, llvm::Value* first_row, llvm::Value* end_row, llvm::Value* i,
+void LoopNestEmitter::turned_rows(int axis, llvm::Value* first_row, llvm::Value* end_row, llvm::Value* i,
                               const Lanes& active) {
   emit_loop(b_, first_row, end_row, i64(1), [&](llvm::Value* row_number) {
     auto before = place(axis, -1, row_number);
@@ -58,7 +58,7 @@ void NestEmitter::turned_rows(int axis, llvm::Value* first_row, llvm::Value* end
 }
 
 /// Puts n x rows elements of access v, from row first_row and element i on, into its block.
-void NestEmitter::turn_block(int v, llvm::Value* first_row, llvm::Value* rows, llvm::Value* i,
+void LoopNestEmitter::turn_block(int v, llvm::Value* first_row, llvm::Value* rows, llvm::Value* i,
                              llvm::Value* n) {
   const Instr& in = k_.code[static_cast<std::size_t>(v)];
   const int access = values_[static_cast<std::size_t>(v)].access, axis = vector_axis();
@@ -83,7 +83,7 @@ void NestEmitter::turn_block(int v, llvm::Value* first_row, llvm::Value* rows, l
 }
 
 /// Squares of one register's elements: rows i and i + size / 2 are interleaved, log2(size) times.
-void NestEmitter::turn_in_registers(int v, llvm::Value* from, llvm::Value* to) {
+void LoopNestEmitter::turn_in_registers(int v, llvm::Value* from, llvm::Value* to) {
   const Instr& in = k_.code[static_cast<std::size_t>(v)];
   llvm::Type* const element = memory_type(b_.getContext(), in.type);
   llvm::Value* const step = stride_bytes(values_[static_cast<std::size_t>(v)].access, vector_axis());

@@ -1,4 +1,4 @@
-#include "runtime/kernel_cpp.h"
+#include "kernel_cpp.h"
 
 #include <fmt/format.h>
 

@@ -1,4 +1,4 @@
-#include "compile/used_parts.h"
+#include "compile/used_steps.h"
 
 #include <algorithm>
 
@@ -7,10 +7,10 @@
 namespace shardarray {
 namespace {
 
-// By part value: it leaves the program, is an input, or a step that stays reads or makes it.
+// By local value: it leaves the program, is an input, or a step that stays reads or makes it.
 std::vector<bool> used_values(const Partition& p, const FlatGraph& g) {
   std::vector<bool> used(p.values.size(), false);
-  const auto is_used = [&](const PartStep& s) {
+  const auto is_used = [&](const LocalStep& s) {
     return (s.node >= 0 && at(g.nodes, s.node).op->effect) ||
            std::any_of(s.out.begin(), s.out.end(), [&](int v) { return used[static_cast<std::size_t>(v)]; });
   };
@@ -29,7 +29,7 @@ std::vector<bool> used_values(const Partition& p, const FlatGraph& g) {
 
 }  // namespace
 
-Partition used_parts(Partition p, const FlatGraph& g) {
+Partition used_steps(Partition p, const FlatGraph& g) {
   const std::vector<bool> used = used_values(p, g);
   Partition kept;
   std::vector<int> number(p.values.size(), -1);
@@ -42,7 +42,7 @@ Partition used_parts(Partition p, const FlatGraph& g) {
     for (int& v : list)
       if (v >= 0) v = at(number, v);
   };
-  for (PartStep& s : p.steps) {
+  for (LocalStep& s : p.steps) {
     renumber(s.in);
     renumber(s.out);
     if (!s.out.empty() && s.out[0] < 0) continue;
