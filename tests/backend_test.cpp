@@ -46,6 +46,7 @@ struct Held {
 TEST_CASE("backend: a second platform gives the CPU's bits") {
   CHECK(platform_test::training(mesh_on("fake")) == platform_test::training(mesh_on("cpu")));
   CHECK(platform_test::everything(mesh_on("fake")) == platform_test::everything(mesh_on("cpu")));
+  CHECK(platform_test::loop(mesh_on("fake")) == platform_test::loop(mesh_on("cpu")));
 }
 
 TEST_CASE("backend: the tiles of a result are asked for in one call") {

@@ -49,7 +49,13 @@ inline std::vector<Bits> training(const sa::Mesh& mesh, Read read = bits) {
   for (int k = 0; k < 3; k++) m = step(std::move(m), x, y);
   return {read(m.w1), read(m.b1), read(m.w2)};
 }
-/// One of each kind of step.
+/// A program that is called again and again.
+inline Bits loop(const sa::Mesh& mesh) {
+  const Array x = put(numbers({13, 6}), mesh, P("x", "y"));
+  return bits(sa::fori_loop(
+      0, 3, [&](const Array&, const Array& c) { return c * x + 1; }, x));
+}
+/// One of each kind of step but of loops.
 inline std::vector<Bits> everything(const sa::Mesh& mesh, Read read = bits) {
   const Array x = put(numbers({13, 6}), mesh, P("x", "y")), v = put(numbers({13}), mesh, P("y"));
   const std::vector<Array> results = {x * 2 + 1,
@@ -64,8 +70,7 @@ inline std::vector<Bits> everything(const sa::Mesh& mesh, Read read = bits) {
                                       sa::take(x, sa::array({3, 0, 12}, {3}, sa::int32), 0),
                                       sa::device_put(x, sa::NamedSharding(mesh, P("y"))),
                                       sa::roll(v, 3),
-                                      sa::grad([](const Array& a) { return sa::sum(sa::exp(a) * a); })(v),
-                                      sa::fori_loop(0, 3, [&](const Array&, const Array& c) { return c * x + 1; }, x)};
+                                      sa::grad([](const Array& a) { return sa::sum(sa::exp(a) * a); })(v)};
   std::vector<Bits> all;
   for (const Array& r : results) all.push_back(read(r));
   return all;
