@@ -4,6 +4,7 @@
 #include <numeric>
 
 #include "golden.h"
+#include "lib/random_bits.h"
 
 namespace philox_test {
 
@@ -12,10 +13,17 @@ using golden::Json;
 
 namespace {
 
-// `n` words from `offset` on of a draw that is long enough; the rest of it is never made.
+// `n` words from `offset` on: of a draw, and of positions alone.
 std::vector<std::uint32_t> words(std::uint64_t seed, std::int64_t offset, std::int64_t n) {
   const random::philox on(true);
   return random::bits(random::key(seed), {offset + n})[slice(offset, offset + n)].to_vector<std::uint32_t>();
+}
+template <class T>
+std::vector<std::uint32_t> words_at(std::uint64_t seed, std::int64_t offset, std::size_t n) {
+  std::vector<T> positions(n);
+  std::iota(positions.begin(), positions.end(), static_cast<T>(offset));
+  const Array bits = random::philox_bits_at(random::key(seed), array(positions), uint32);
+  return bits.to_vector<std::uint32_t>();
 }
 
 // cuRAND's functions, or null.
@@ -58,11 +66,21 @@ struct Curand {
 
 TEST_CASE("random: philox: words are cuRAND's") {
   const Json all = golden::load("philox.json");
+  int drawn = 0;
   for (const Json& c : all["cases"]) {
     CAPTURE(c.dump());
     const auto expected = c["words"].get<std::vector<std::uint32_t>>();
-    CHECK(words(c["seed"], c["offset"], static_cast<std::int64_t>(expected.size())) == expected);
+    const std::uint64_t seed = c["seed"];
+    const std::int64_t offset = c["offset"], end = offset + static_cast<std::int64_t>(expected.size());
+    CHECK(words_at<std::uint64_t>(seed, offset, expected.size()) == expected);
+    if (end <= std::int64_t{1} << 32)
+      CHECK(words_at<std::uint32_t>(seed, offset, expected.size()) == expected);
+    if (end > 1 << 20) continue;  // too many words to draw
+    CHECK(words(seed, offset, end - offset) == expected);
+    drawn++;
   }
+  CHECK(all["cases"].size() == 60);
+  CHECK(drawn == 36);
 }
 
 TEST_CASE("random: philox: a whole draw is what cuRAND generates") {

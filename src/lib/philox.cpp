@@ -12,11 +12,11 @@ bool is_philox() { return current_modes().philox_random; }
 
 // cuRAND has 65,536 subsequences, which take turns: counter q is number q / 65536 of subsequence q mod 65536 and gives the
 // words 4 q to 4 q + 3. Every element computes the counter that it belongs to, and picks.
-Array philox_bits(const Array& key, const Shape& shape, DType dtype) {
+Array philox_bits_at(const Array& key, const Array& position, DType dtype) {
   const bool pairs = dtype == DType::uint64;  // two a counter
-  const bool is_long = num_elements(shape) > std::int64_t{1} << 32;
-  const DType t = is_long ? DType::uint64 : DType::uint32;
-  const Array position = flat_position(shape, t);
+  const DType t = position.dtype();
+  const bool is_long = t == DType::uint64;
+  const Shape& shape = position.shape();
   auto like = [&](std::uint64_t v) { return prim::broadcast_to(prim::constant(t, v, false), shape); };
   auto word = [](const Array& x) { return prim::cast(x, DType::uint32); };
   const Array q = prim::binary(op_shr, position, like(pairs ? 1 : 2)),
@@ -41,6 +41,11 @@ Array philox_bits(const Array& key, const Shape& shape, DType dtype) {
   };
   const Array upper = half(1);
   return prim::binary(op_or, prim::binary(op_shl, upper, prim::like(upper, 32)), half(0));
+}
+
+Array philox_bits(const Array& key, const Shape& shape, DType dtype) {
+  const bool is_long = num_elements(shape) > std::int64_t{1} << 32;
+  return philox_bits_at(key, flat_position(shape, is_long ? DType::uint64 : DType::uint32), dtype);
 }
 
 }  // namespace shardarray::random

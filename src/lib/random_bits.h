@@ -21,6 +21,8 @@ Array key_word(const Array& key, std::int64_t k, const Shape& shape);
 
 /// See random::philox.
 bool is_philox();
+/// Of the elements at these positions of a draw; uint32, or uint64 in a draw of more than 2^32.
+Array philox_bits_at(const Array& key, const Array& position, DType dtype);
 /// bits() of Philox.
 Array philox_bits(const Array& key, const Shape& shape, DType dtype);
 
