@@ -283,7 +283,7 @@ class Fuser {
     if (d.reduce < 0) return true;
     const FlatNode &a = *node(d.reduce), &b = *node(s);
     const LocalValue &x = at(p_.values, at(p_.steps, d.reduce).in[0]),
-                    &y = at(p_.values, at(p_.steps, s).in[0]);
+                     &y = at(p_.values, at(p_.steps, s).in[0]);
     return a.attrs->dims == b.attrs->dims && x.type.shape == y.type.shape && x.layout == y.layout;
   }
 

@@ -95,8 +95,7 @@ void CodeStore::remember(const Words& key, CodeTier tier, const MachineCode& cod
 }
 
 /// The object of a kernel, from the disk or compiled now.
-std::shared_ptr<const LinkedCode> CodeStore::build(const CodeSpec& spec, const Words& words,
-                                                   CodeTier tier) {
+std::shared_ptr<const LinkedCode> CodeStore::build(const CodeSpec& spec, const Words& words, CodeTier tier) {
   std::vector<char> key(generator_->target().begin(), generator_->target().end());
   key.push_back(static_cast<char>(tier));
   key.insert(key.end(), reinterpret_cast<const char*>(words.data()),

@@ -257,7 +257,8 @@ void LoopNest::choose_units() {
 void LoopNest::fix_numbers() {
   spec_.fixed = numbers_;
   for (std::size_t k = 0; k < spec_.fixed.size(); k++) {
-    if (!LoopNestNumbers::is_shape(spec_.rank(), static_cast<int>(k))) spec_.fixed[k] = 0;  // comes at run time
+    if (!LoopNestNumbers::is_shape(spec_.rank(), static_cast<int>(k)))
+      spec_.fixed[k] = 0;  // comes at run time
   }
   points_ = split_ = 0;
   grain_ = axes_[0].extent;

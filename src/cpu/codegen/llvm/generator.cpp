@@ -169,7 +169,9 @@ std::vector<char> LlvmGenerator::compile(std::span<const CodeSpec> specs, CodeTi
     llvm::Module& module;
     const Machine& machine;
     std::string name;
-    llvm::Function* operator()(const LoopNestSpec& s) const { return LoopNestEmitter(module, s, machine).emit(name); }
+    llvm::Function* operator()(const LoopNestSpec& s) const {
+      return LoopNestEmitter(module, s, machine).emit(name);
+    }
     llvm::Function* operator()(const GemmSpec& s) const { return GemmEmitter(module, s, machine).emit(name); }
     llvm::Function* operator()(const SequenceSpec& s) const {
       return emit_sequence(module, s, name, [this](const KernelSpec& k, const std::string& part) {

@@ -94,8 +94,9 @@ std::shared_ptr<const LinkedCode> LlvmGenerator::link(std::span<const char> obje
     const auto found =
         checked(l.session->lookup(orc::makeJITDylibSearchOrder(&library), std::move(names)), "linking");
     for (std::size_t k = 0; k < count; k++) {
-      code->functions.push_back(
-          found.find(l.session->intern("k" + std::to_string(k)))->second.getAddress().toPtr<LoopNestFunction>());
+      code->functions.push_back(found.find(l.session->intern("k" + std::to_string(k)))
+                                    ->second.getAddress()
+                                    .toPtr<LoopNestFunction>());
     }
   });
   return code;

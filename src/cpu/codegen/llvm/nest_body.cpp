@@ -52,7 +52,8 @@ llvm::Value* LoopNestEmitter::scalar_operand(int v) {
 Indirect LoopNestEmitter::indirect(int v, llvm::Value* row) {
   const int access = values_[static_cast<std::size_t>(v)].access, rank = spec_.rank();
   return {row, access_number(access, rank + LoopNestNumbers::row_stride),
-          access_number(access, rank + LoopNestNumbers::lo), access_number(access, rank + LoopNestNumbers::count)};
+          access_number(access, rank + LoopNestNumbers::lo),
+          access_number(access, rank + LoopNestNumbers::count)};
 }
 
 /// The elements of access v from i on along the vectors' axis.

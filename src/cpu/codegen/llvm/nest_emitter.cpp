@@ -216,7 +216,7 @@ void LoopNestEmitter::tile(llvm::Value* begin, llvm::Value* end) {
 
 /// Loops over the inner axes [axis, last); `flat`: the inner points before, in units of the axis.
 void LoopNestEmitter::inner_loops(int stage, int axis, int last, llvm::Value* flat,
-                              const std::function<void(llvm::Value*)>& run) {
+                                  const std::function<void(llvm::Value*)>& run) {
   if (axis == last) return run(flat);
   inner_axis(stage, axis, i64(0), number(axis), [&](llvm::Value* x) {
     inner_loops(stage, axis + 1, last, b_.CreateAdd(b_.CreateMul(flat, number(axis)), x), run);
@@ -225,7 +225,7 @@ void LoopNestEmitter::inner_loops(int stage, int axis, int last, llvm::Value* fl
 
 /// The loop over the coordinates [begin, end) of an inner axis.
 void LoopNestEmitter::inner_axis(int stage, int axis, llvm::Value* begin, llvm::Value* end,
-                             const std::function<void(llvm::Value*)>& run) {
+                                 const std::function<void(llvm::Value*)>& run) {
   emit_loop(b_, begin, end, i64(1), [&](llvm::Value* x) {
     auto before = place(axis, stage, x);
     forget_scalars(axis, stage);
@@ -300,7 +300,9 @@ void LoopNestEmitter::inner_rows(int stage, const Piece& piece, const std::funct
 }
 
 /// How many of so many points are of the last, unfinished block.
-llvm::Value* LoopNestEmitter::begun(llvm::Value* points) { return b_.CreateAnd(points, i64(k_.order.block - 1)); }
+llvm::Value* LoopNestEmitter::begun(llvm::Value* points) {
+  return b_.CreateAnd(points, i64(k_.order.block - 1));
+}
 
 /// A row, `before` inner points behind the first one, in pieces. The only one ends its last block.
 void LoopNestEmitter::cut_row(llvm::Value* before, const Piece& piece, const std::function<void()>& close) {
@@ -318,7 +320,7 @@ void LoopNestEmitter::cut_row(llvm::Value* before, const Piece& piece, const std
 
 /// A block of `repeats` vectors of which only the elements of [begin, end) exist.
 void LoopNestEmitter::masked_block(llvm::Value* at, llvm::Value* begin, llvm::Value* end, int repeats,
-                               const std::function<void(int, llvm::Value*, const Lanes&)>& run) {
+                                   const std::function<void(int, llvm::Value*, const Lanes&)>& run) {
   for (int r = 0; r < repeats; r++) {
     llvm::Value* const i = b_.CreateAdd(at, i64(r * width_));
     Lanes active;
@@ -333,7 +335,7 @@ void LoopNestEmitter::masked_block(llvm::Value* at, llvm::Value* begin, llvm::Va
 /// Blocks of whole vectors, and masked ones at the ends. `skipped`: lanes of the first block that come before
 /// `begin`.
 void LoopNestEmitter::vector_loop(llvm::Value* begin, llvm::Value* end, llvm::Value* skipped, int repeats,
-                              const std::function<void(int, llvm::Value*, const Lanes&)>& run) {
+                                  const std::function<void(int, llvm::Value*, const Lanes&)>& run) {
   const std::int64_t block = static_cast<std::int64_t>(repeats) * width_;
   const auto whole = [&](llvm::Value* from) {
     llvm::Value* const last = b_.CreateAdd(from, b_.CreateAnd(b_.CreateSub(end, from), i64(-block)));

@@ -141,7 +141,7 @@ llvm::Value* LoopNestEmitter::lane_count(const Instr& in) {
 
 /// Vectors of a tile's elements; the last one may go past `end`.
 void LoopNestEmitter::each_vector(llvm::Value* begin, llvm::Value* end,
-                              const std::function<void(llvm::Value*)>& run) {
+                                  const std::function<void(llvm::Value*)>& run) {
   emit_loop(b_, begin, end, i64(width_), run);
 }
 

@@ -46,7 +46,7 @@ bool LoopNestEmitter::turned_loops(int axis) {
 
 /// The body for rows [first_row, end_row) of a block.
 void LoopNestEmitter::turned_rows(int axis, llvm::Value* first_row, llvm::Value* end_row, llvm::Value* i,
-                              const Lanes& active) {
+                                  const Lanes& active) {
   emit_loop(b_, first_row, end_row, i64(1), [&](llvm::Value* row_number) {
     auto before = place(axis, -1, row_number);
     forget_scalars(axis, -1);
@@ -59,7 +59,7 @@ void LoopNestEmitter::turned_rows(int axis, llvm::Value* first_row, llvm::Value*
 
 /// Puts n x rows elements of access v, from row first_row and element i on, into its block.
 void LoopNestEmitter::turn_block(int v, llvm::Value* first_row, llvm::Value* rows, llvm::Value* i,
-                             llvm::Value* n) {
+                                 llvm::Value* n) {
   const Instr& in = k_.code[static_cast<std::size_t>(v)];
   const int access = values_[static_cast<std::size_t>(v)].access, axis = vector_axis();
   llvm::Type *const element = memory_type(b_.getContext(), in.type), *const byte = b_.getInt8Ty();
