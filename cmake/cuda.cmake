@@ -42,6 +42,12 @@ if(SHARDARRAY_DEVELOP)
     ${PROJECT_SOURCE_DIR}/tests/cuda/fake_nvrtc.cpp ${PROJECT_SOURCE_DIR}/tests/cuda/fake_cublaslt.cpp)
   target_compile_definitions(shardarray_fake_cuda PRIVATE SHARDARRAY_SOURCE_DIR="${PROJECT_SOURCE_DIR}")
   set_target_properties(shardarray_fake_cuda PROPERTIES LIBRARY_OUTPUT_DIRECTORY fake)
+  # What stands in for the driver's library where the default platform is looked for.
+  add_library(shardarray_fake_libcuda MODULE ${PROJECT_SOURCE_DIR}/tests/cuda/fake_libcuda.cpp)
+  set_target_properties(shardarray_fake_libcuda PROPERTIES
+    OUTPUT_NAME cuda SUFFIX .so.1 LIBRARY_OUTPUT_DIRECTORY fake)
+  target_link_libraries(shardarray_fake_libcuda PRIVATE shardarray_options)
+  add_dependencies(shardarray_fake_cuda shardarray_fake_libcuda)
 endif()
 
 if(SHARDARRAY_CUDA STREQUAL "OFF")

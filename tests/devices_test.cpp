@@ -169,6 +169,37 @@ TEST_CASE("arena: the k-th refusal of the system") {
   CHECK(backend.arena.stats().in_use == 0);
 }
 
+TEST_CASE("arena: a limit") {
+  CountedMemory memory;
+  struct Limited final : Backend {
+    Arena arena{this, 5, nullptr, {std::size_t{8} << 20, "SOME_LIMIT"}};
+    const char* platform() const override { return "cpu"; }
+    int device_count() const override { return 1; }
+    const Target& target() const override { return backend("cpu").target(); }
+    BufferRef allocate(int, std::size_t bytes) override { return BufferRef(arena.allocate(bytes)); }
+    void deallocate(Buffer* b) override { arena.deallocate(b); }
+    void copy_from_host(const BufferRef&, const void*, std::size_t) override {}
+    void copy_to_host(void*, const BufferRef&, std::size_t) override {}
+    std::unique_ptr<Executable> load(std::shared_ptr<const Program>) override { return nullptr; }
+    MemoryStats memory_stats(int) const override { return arena.stats(); }
+  } limited;
+  constexpr std::size_t mib = std::size_t{1} << 20;
+  BufferRef small = limited.allocate(0, 100);  // cut from a block of 1 MiB
+  BufferRef a = limited.allocate(0, 4 * mib);
+  CHECK(
+      message_of<OutOfMemory>([&] { (void)limited.allocate(0, 3 * mib); }) ==
+      "allocate: the limit SOME_LIMIT=8388608 refused 3145728 bytes for cpu:5 (4194404 bytes in use, 5242880 "
+      "held). All memory of a program is taken before it runs. Free arrays, donate inputs (std::move) or "
+      "spread the arrays over more memory, or raise the limit.");
+  const BufferRef b = limited.allocate(0, 2 * mib);  // in blocks of 2 MiB
+  a = {};
+  const BufferRef c = limited.allocate(0, 3 * mib);  // what is kept of freed ones goes first
+  CHECK(limited.arena.stats().held == 7 * mib);
+  CHECK(contains(message_of<OutOfMemory>([&] { (void)limited.allocate(0, ~std::size_t{0} - 5); }),
+                 "the limit SOME_LIMIT=8388608 refused 18446744073709551610 bytes"));
+  CHECK(static_cast<std::size_t>(memory.mapped) == limited.arena.stats().held);
+}
+
 TEST_CASE("arena: debug fill shows memory that nobody wrote") {
   const bool before = set_debug_fill(true);
   ArenaBackend backend;

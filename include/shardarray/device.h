@@ -34,7 +34,9 @@ struct SHARDARRAY_API DeviceGrid {
 };
 
 /// All devices of all processes, in order of id. Platforms are "cpu" and "cuda" (or "gpu": NVIDIA GPUs); an empty `platform` is the
-/// default one, which `SHARDARRAY_PLATFORM` names (default "cpu").
+/// default one: which `SHARDARRAY_PLATFORM` names; else "cpu" where somebody has said how many CPU devices there are, by
+/// `set_cpu_device_count` or `SHARDARRAY_CPU_DEVICES`; else "cuda" where there is a GPU, and "cpu" where there is none. The first use
+/// of a device decides. A GPU that is there and cannot be used is named once on stderr.
 /// CPU devices are virtual: as many as `set_cpu_device_count` or `SHARDARRAY_CPU_DEVICES` say (default 1). Each GPU has as many
 /// devices as `SHARDARRAY_CUDA_LOGICAL_DEVICES` says (default 1).
 /// Throws DeviceError for an unknown platform, for "cuda" where the library's plug-in, the driver or a GPU is missing, and for a
@@ -47,8 +49,9 @@ SHARDARRAY_API int device_count();
 SHARDARRAY_API int local_device_count();
 SHARDARRAY_API int process_index();
 SHARDARRAY_API int process_count();
-/// Sets the number of virtual CPU devices, over SHARDARRAY_CPU_DEVICES. Throws DeviceError unless n is from 1 to 4096, and after
-/// the first use of a device unless n is their number already.
+/// Sets the number of virtual CPU devices, over SHARDARRAY_CPU_DEVICES, and makes "cpu" the default platform unless
+/// `SHARDARRAY_PLATFORM` names another. Throws DeviceError unless n is from 1 to 4096, after the first use of a CPU device unless n is
+/// their number already, and where a GPU has become the default before.
 SHARDARRAY_API void set_cpu_device_count(int n);
 
 /// Places new uncommitted arrays of this thread on `d` while it lives: those of host data, and those that are computed from

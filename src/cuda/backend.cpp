@@ -11,11 +11,11 @@
 
 namespace shardarray::cuda {
 
-CudaBackend::CudaBackend(int gpus, int logical_devices)
+CudaBackend::CudaBackend(int gpus, int logical_devices, MemoryLimit limit)
     : devices_(gpus * logical_devices), devices_a_gpu_(logical_devices) {
   for (int g = 0; g < gpus; g++) gpus_.emplace_back(g);
   for (int d = 0; d < devices_; d++)
-    arenas_.emplace_back(this, d, &gpus_[static_cast<std::size_t>(d / devices_a_gpu_)].memory());
+    arenas_.emplace_back(this, d, &gpus_[static_cast<std::size_t>(d / devices_a_gpu_)].memory(), limit);
   for (Gpu& gpu : gpus_) arenas_.emplace_back(this, devices_ + gpu.number(), &gpu.memory());
 }
 

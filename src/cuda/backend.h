@@ -12,8 +12,8 @@ namespace shardarray::cuda {
 
 class CudaBackend final : public Backend {
  public:
-  /// `logical_devices` on each of the `gpus` GPUs that CUDA shows.
-  CudaBackend(int gpus, int logical_devices);
+  /// `logical_devices` on each of the `gpus` GPUs that CUDA shows; `limit`: of each.
+  CudaBackend(int gpus, int logical_devices, MemoryLimit limit);
   const char* platform() const override { return "cuda"; }
   int device_count() const override { return devices_; }
   Device device(int local) const override;

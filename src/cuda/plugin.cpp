@@ -52,16 +52,25 @@ void need_architecture(int gpus) {
   }
 }
 
-int logical_devices() {
+std::int64_t number(const char* variable, std::int64_t otherwise, std::int64_t lo, std::int64_t hi) {
   try {
-    return static_cast<int>(env_int("SHARDARRAY_CUDA_LOGICAL_DEVICES", 1, 1, most_logical_devices));
+    return env_int(variable, otherwise, lo, hi);
   } catch (const Error& e) { throw DeviceError(e.what()); }
+}
+/// Of a logical device. Large blocks are multiples of a huge page.
+MemoryLimit memory_limit() {
+  constexpr const char* variable = "SHARDARRAY_CUDA_MEMORY_LIMIT";
+  const std::int64_t bytes = number(variable, 0, huge_page, std::int64_t{1} << 47);
+  return bytes == 0 ? MemoryLimit{} : MemoryLimit{static_cast<std::size_t>(bytes), variable};
 }
 
 std::unique_ptr<Backend> make_backend() {
-  const int devices = logical_devices(), gpus = usable_gpus();
+  const auto devices =
+      static_cast<int>(number("SHARDARRAY_CUDA_LOGICAL_DEVICES", 1, 1, most_logical_devices));
+  const MemoryLimit limit = memory_limit();
+  const int gpus = usable_gpus();
   need_architecture(gpus);
-  return std::make_unique<CudaBackend>(gpus, devices);
+  return std::make_unique<CudaBackend>(gpus, devices, limit);
 }
 
 }  // namespace

@@ -9,6 +9,7 @@
 #include "base/per_thread.h"
 #include "base/sizes.h"
 #include "execute/evaluate.h"
+#include "execute/memory_for.h"
 #include "runtime/devices.h"
 
 namespace shardarray {
@@ -28,7 +29,8 @@ ValueRef host_value(const void* data, const Type& t, const Device& device) {
   const auto bytes = static_cast<std::size_t>(bytes_of(t.shape, t.dtype));
   const Sharding& s = sharding_on(device);
   auto v = make_value(layout_of(s, static_cast<int>(t.shape.size())), s, false, true);
-  v->buffers.push_back(b.allocate(local_index(device), bytes));
+  memory_for([&] { v->buffers.push_back(b.allocate(local_index(device), bytes)); },
+             [&] { return to_string(t) + " of the host"; });
   b.copy_from_host(v->buffers[0], data, bytes);
   return v;
 }
@@ -114,7 +116,8 @@ static ValueRef scatter_from_host(const std::vector<std::byte>& whole, const Typ
     piece = host_bytes("device_put", bytes_of(tile.size, t.dtype));
     copy_box(piece.data(), tile, whole.data(), whole_box(t.shape), tile, itemsize(t.dtype));
     const Device& device = l->order()->devices()[static_cast<std::size_t>(leader)];
-    v->buffers.push_back(b.allocate(local_index(device), piece.size()));
+    memory_for([&] { v->buffers.push_back(b.allocate(local_index(device), piece.size())); },
+               [&] { return "a piece of " + to_string(t); });
     b.copy_from_host(v->buffers.back(), piece.data(), piece.size());
   }
   return v;

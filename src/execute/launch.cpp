@@ -2,20 +2,45 @@
 
 #include <fmt/core.h>
 
+#include <algorithm>
 #include <utility>
 
 #include "base/fence.h"
 #include "base/per_thread.h"
+#include "execute/memory_for.h"
 #include "runtime/devices.h"
+#include "runtime/step_ranges.h"
 
 namespace shardarray {
 
 namespace {
 
-BufferRef copy_of(const LoadedProgram& p, const BufferRef& x, int position) {
-  BufferRef fresh = p.backend->allocate(p.local[static_cast<std::size_t>(position)], x->bytes);
+BufferRef copy_of(const LoadedProgram& p, const BufferRef& x, const Port& port, int position) {
+  BufferRef fresh;
+  memory_for([&] { fresh = p.backend->allocate(p.local[static_cast<std::size_t>(position)], x->bytes); },
+             [&] {
+               return "a copy of the argument " + to_string(Type{port.shape, port.dtype});
+             });
   p.backend->copy(fresh, x, x->bytes);
   return fresh;
+}
+
+std::string step_text(const Step& s) {
+  return s.where.line > 0 ? fmt::format("'{}' ({}:{})", s.label, s.where.file, s.where.line)
+                          : fmt::format("'{}'", s.label);
+}
+// With the step that makes it.
+std::string result_text(const Program& program, const Port& result) {
+  const auto is_written = [&](const auto& body) {
+    for (const auto& item : body.items)
+      for (const MemoryRange& r : ranges_of(body, item).writes)
+        if (std::find(result.bases.begin(), result.bases.end(), r.base) != result.bases.end()) return true;
+    return false;
+  };
+  std::string text = "the result " + to_string(Type{result.shape, result.dtype});
+  for (const Step& s : program.steps)
+    if (std::visit(is_written, s.body)) return text + " of " + step_text(s);
+  return text;
 }
 
 using Buffers = SmallVector<BufferRef, 8>;
@@ -37,7 +62,7 @@ void convert_buffers(const LoadedProgram& p, std::size_t k, const Value& v, bool
     const Device &from = there[static_cast<std::size_t>(have.leader[source])], &at = here[position];
     // Replicas in one memory read one buffer; other memories get copies of their own.
     const bool shares = p.share_replicas && from.platform == at.platform && from.memory == at.memory;
-    to.push_back(shares ? v.buffers[source] : copy_of(p, v.buffers[source], port.devices[i]));
+    to.push_back(shares ? v.buffers[source] : copy_of(p, v.buffers[source], port, port.devices[i]));
   }
 }
 
@@ -112,7 +137,8 @@ void take_scratch(const LoadedProgram& p, Workspace& w) {
   w.bases.assign(program.base_count, nullptr);
   if (p.scratch_devices.empty()) return;
   w.scratch.resize(p.scratch_devices.size());
-  p.backend->allocate(p.scratch_devices, p.scratch_bytes, w.scratch);
+  memory_for([&] { p.backend->allocate(p.scratch_devices, p.scratch_bytes, w.scratch); },
+             [&] { return "values between the steps of " + step_text(program.steps.back()); });
   for (std::size_t d = 0, k = 0; k < w.scratch.size(); d++)
     if (program.scratch_bytes[d] > 0) w.bases[d] = w.scratch[k++]->data;
 }
@@ -158,7 +184,7 @@ void take_inputs(const LoadedProgram& p, std::span<const LaunchLeaf> leaves, Wor
       Buffers copies;
       const Buffers& from = leaf_buffers(p, w, leaves, k);
       for (std::size_t i = 0; i < from.size(); i++)
-        copies.push_back(copy_of(p, from[i], program.inputs[k].devices[i]));
+        copies.push_back(copy_of(p, from[i], program.inputs[k], program.inputs[k].devices[i]));
       w.made[k] = std::move(copies);
     }
     const Buffers& b = leaf_buffers(p, w, leaves, k);
@@ -193,7 +219,8 @@ void make_results(const LoadedProgram& p, std::span<const LaunchLeaf> leaves, Wo
     const Port& o = p.here->outputs[made];
     Value& v = *results.emplace_back(make_value(layout, spelled, p.committed, p.share_replicas));
     v.buffers.resize(o.bytes.size());
-    p.backend->allocate(p.output_devices[made], o.bytes, v.buffers);
+    memory_for([&] { p.backend->allocate(p.output_devices[made], o.bytes, v.buffers); },
+               [&] { return result_text(*p.here, o); });
     for (std::size_t i = 0; i < o.bytes.size(); i++) w.bases[o.bases[i]] = v.buffers[i]->data;
   }
 }

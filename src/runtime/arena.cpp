@@ -80,7 +80,7 @@ void Arena::deallocate(Buffer* b) noexcept {
   class_of(block_bytes(b->bytes)).free.push_back(b);
 }
 
-/// Null when the system refuses, even after free large blocks went back to it.
+/// Null when the system refuses, or the limit, even after free large blocks went back to it.
 void* Arena::fresh_block(std::size_t block) {
   if (slabs_.size() == slabs_.capacity()) slabs_.reserve(2 * slabs_.size() + 8);
   if (block > largest_in_slab) {
@@ -104,10 +104,10 @@ void* Arena::fresh_block(std::size_t block) {
 }
 
 void* Arena::map(std::size_t bytes) {
-  void* p = source().map(bytes);
+  void* p = within_limit(bytes) ? source().map(bytes) : nullptr;
   if (p == nullptr) {
     trim_locked();
-    p = source().map(bytes);
+    if (within_limit(bytes)) p = source().map(bytes);
   }
   if (p != nullptr) stats_.held += bytes;
   return p;
@@ -131,11 +131,14 @@ void Arena::trim_locked() noexcept {
 }
 
 void Arena::refuse(std::size_t bytes) const {
-  throw OutOfMemory(
-      fmt::format("allocate: the system refused {} bytes for {}:{} ({} bytes in use, {} held). All memory of "
-                  "a program is taken before "
-                  "it runs. Free arrays, donate inputs (std::move) or spread the arrays over more memory.",
-                  bytes, owner_ ? owner_->platform() : "cpu", device_, stats_.in_use, stats_.held));
+  const std::size_t block = bytes > most_bytes ? bytes : block_bytes(bytes);
+  const bool limited = !within_limit(block > largest_in_slab ? block : slab_bytes);
+  throw OutOfMemory(fmt::format(
+      "allocate: {} refused {} bytes for {}:{} ({} bytes in use, {} held). All memory of a program is taken "
+      "before it runs. Free arrays, donate inputs (std::move) or spread the arrays over more memory{}.",
+      limited ? fmt::format("the limit {}={}", limit_.variable, limit_.bytes) : "the system", bytes,
+      owner_ ? owner_->platform() : "cpu", device_, stats_.in_use, stats_.held,
+      limited ? ", or raise the limit" : ""));
 }
 
 MemoryStats Arena::stats() const {

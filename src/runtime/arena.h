@@ -6,6 +6,7 @@
 #pragma once
 #include <array>
 #include <cstddef>
+#include <cstdint>
 #include <map>
 #include <mutex>
 #include <string>
@@ -17,18 +18,24 @@
 
 namespace shardarray {
 
+/// What a device may take from the system.
+struct MemoryLimit {
+  std::size_t bytes = SIZE_MAX;
+  const char* variable = "";  ///< of the environment, by which users set it
+};
+
 class Arena {
  public:
   /// `owner` and `device` go into the buffers. Null: the memory of the system, whichever is set.
-  Arena(Backend* owner, int device, MemorySource* source = nullptr)
-      : owner_(owner), device_(device), source_(source) {}
+  Arena(Backend* owner, int device, MemorySource* source = nullptr, MemoryLimit limit = {})
+      : owner_(owner), device_(device), source_(source), limit_(limit) {}
   Arena(const Arena&) = delete;
   Arena& operator=(const Arena&) = delete;
   /// Unmaps everything; no buffer may be alive.
   ~Arena();
 
   /// One count, 64-byte aligned (2 MiB from more than 1.5 MiB up). A recycled block costs no malloc.
-  /// Throws OutOfMemory when the system refuses; nothing is lost then.
+  /// Throws OutOfMemory when the system refuses, or the limit; nothing is lost then.
   Buffer* allocate(std::size_t bytes);
   /// Takes back a buffer whose count is zero.
   void deallocate(Buffer* b) noexcept;
@@ -44,6 +51,7 @@ class Arena {
   Class& class_of(std::size_t block);
   void* fresh_block(std::size_t block);
   void* map(std::size_t bytes);
+  bool within_limit(std::size_t bytes) const { return bytes <= limit_.bytes - stats_.held; }
   MemorySource& source() const { return source_ != nullptr ? *source_ : system_memory(); }
   void trim_locked() noexcept;
   [[noreturn]] void refuse(std::size_t bytes) const;
@@ -51,6 +59,7 @@ class Arena {
   Backend* const owner_;
   const int device_;
   MemorySource* const source_;
+  const MemoryLimit limit_;
   mutable std::mutex mutex_;
   std::array<Class, 32> small_;
   std::map<std::size_t, Class> large_;                // block bytes -> blocks

@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <cstdlib>
 #include <mutex>
 #include <utility>
 
@@ -18,6 +19,7 @@ constexpr int most_devices = 4096;
 struct CpuDevices {
   std::mutex mutex;
   int count = 0;      // 0: not chosen yet
+  bool set = false;   // by the program
   bool used = false;  // the number was asked for: it stays
 };
 CpuDevices& cpu_devices() {
@@ -33,6 +35,13 @@ int cpu_device_count() {
   if (c.count == 0) c.count = count_from_environment("SHARDARRAY_CPU_DEVICES", most_devices).value_or(1);
   c.used = true;
   return c.count;
+}
+
+bool cpu_devices_were_set() {
+  const char* const said = std::getenv("SHARDARRAY_CPU_DEVICES");
+  CpuDevices& c = cpu_devices();
+  const std::lock_guard lock(c.mutex);
+  return c.set || (said != nullptr && *said != 0);
 }
 
 std::optional<int> count_from_environment(const char* variable, int max) {
@@ -67,6 +76,12 @@ void set_cpu_device_count(int n) {
         fmt::format("set_cpu_device_count: the number is {}. It must be from 1 to {}. Choose another number.",
                     n, most_devices));
   }
+  if (default_was_found())
+    throw DeviceError(fmt::format(
+        "set_cpu_device_count: {} devices asked for, but arrays go to a GPU already. The call says that they "
+        "go to the CPU, before the first use of a device. Call it first in main, or name the platform in "
+        "SHARDARRAY_PLATFORM.",
+        n));
   CpuDevices& c = cpu_devices();
   const std::lock_guard lock(c.mutex);
   if (c.used && n != c.count) {
@@ -76,6 +91,7 @@ void set_cpu_device_count(int n) {
         n, c.count, n));
   }
   c.count = n;
+  c.set = true;
 }
 
 const Device& current_default_device() { return default_device_of(current_modes()); }

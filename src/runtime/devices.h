@@ -32,6 +32,8 @@ Instances addressable_instances(const Layout& layout, bool share_replicas);
 /// Throws DeviceError naming the variable and its value.
 std::optional<int> count_from_environment(const char* variable, int max);
 
+/// Whether the program or its user has said how many virtual CPU devices there are.
+bool cpu_devices_were_set();
 /// How many virtual CPU devices there are: chosen once, by set_cpu_device_count() or the environment; fixed from now on.
 int cpu_device_count();
 /// Defined in src/cpu: the backend of `device_count` virtual devices. `transport` goes to other processes; null: there are none.

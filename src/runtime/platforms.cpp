@@ -1,9 +1,11 @@
 #include "runtime/platforms.h"
 
+#include <dlfcn.h>
 #include <fmt/format.h>
 
 #include <algorithm>
 #include <atomic>
+#include <cstdio>
 #include <cstdlib>
 #include <deque>
 #include <mutex>
@@ -137,22 +139,63 @@ int local_number(const char* function, std::string_view name, int id) {
   return at == p.known.size() ? -1 : p.local[at];
 }
 
+// ---------------------------------------------------------------- the default
+
+namespace {
+
+std::atomic<bool> gpu_found{false};
+
+/// Asked of the driver alone, so that machines without a GPU never look for the plug-in. A driver that does not work may have one:
+/// the plug-in knows what is wrong.
+bool driver_may_show_gpus() {
+  constexpr int ok = 0, stub_library = 34, no_device = 100;             // CUresult
+  void* const driver = dlopen("libcuda.so.1", RTLD_LAZY | RTLD_LOCAL);  // kept: the plug-in uses it too
+  if (driver == nullptr) return false;
+  const auto init = reinterpret_cast<int (*)(unsigned flags)>(dlsym(driver, "cuInit"));
+  const auto count_devices = reinterpret_cast<int (*)(int* to)>(dlsym(driver, "cuDeviceGetCount"));
+  if (init == nullptr || count_devices == nullptr) return false;
+  const int status = init(0);
+  if (status == no_device || status == stub_library) return false;
+  int count = 0;
+  return status != ok || count_devices(&count) != ok || count > 0;
+}
+
+std::string found_platform() {
+  if (cpu_devices_were_set() || !driver_may_show_gpus()) return "cpu";
+  try {
+    backend("devices", "cuda");
+    gpu_found = true;
+    return "cuda";
+  } catch (const Error& e) {
+    fmt::print(stderr,
+               "shardarray: {} Arrays go to the CPU; SHARDARRAY_PLATFORM=cpu says so without this message.\n",
+               e.what());
+    return "cpu";
+  }
+}
+
+std::string chosen_platform() {
+  const char* const said = std::getenv("SHARDARRAY_PLATFORM");
+  if (said == nullptr || *said == 0) return found_platform();
+  Registry& r = registry();
+  const std::lock_guard lock(r.mutex);
+  const Platform* const p = known_platform(r, said);
+  if (p == nullptr)
+    throw DeviceError(
+        fmt::format("environment: SHARDARRAY_PLATFORM={} is not understood. This process has the platforms "
+                    "{}. Correct the variable or unset it.",
+                    said, all_names(r)));
+  return p->name;
+}
+
+}  // namespace
+
 const std::string& default_platform() {
-  static const auto& chosen = *new std::string([] {  // never destroyed
-    const char* const said = std::getenv("SHARDARRAY_PLATFORM");
-    if (said == nullptr || *said == 0) return std::string("cpu");
-    Registry& r = registry();
-    const std::lock_guard lock(r.mutex);
-    const Platform* const p = known_platform(r, said);
-    if (p == nullptr)
-      throw DeviceError(
-          fmt::format("environment: SHARDARRAY_PLATFORM={} is not understood. This process has the platforms "
-                      "{}. Correct the variable or unset it.",
-                      said, all_names(r)));
-    return p->name;
-  }());
+  static const auto& chosen = *new std::string(chosen_platform());  // never destroyed
   return chosen;
 }
+
+bool default_was_found() { return gpu_found.load(std::memory_order_relaxed); }
 
 Backend* set_backend(std::string_view name, Backend* b) {
   Registry& r = registry();

@@ -35,8 +35,11 @@ std::vector<Device> platform_devices(const char* function, std::string_view plat
 std::optional<Device> known_device(const char* function, std::string_view platform, int id);
 /// Its number within the backend in use; -1: another process has it, or nobody. Throws like them.
 int local_number(const char* function, std::string_view platform, int id);
-/// What SHARDARRAY_PLATFORM says, else "cpu". Throws DeviceError for an unknown one.
+/// What SHARDARRAY_PLATFORM says; else "cpu" where a number of CPU devices was said; else "cuda" where it has devices, else "cpu".
+/// Decided at the first call. Throws DeviceError for an unknown one.
 const std::string& default_platform();
+/// Whether it is "cuda" because a GPU was found, and nobody had said anything.
+bool default_was_found();
 /// Puts `b` in the place of a platform's backend and returns the one before (tests: faults). Its devices stay.
 Backend* set_backend(std::string_view platform, Backend* b);
 

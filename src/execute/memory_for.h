@@ -1,0 +1,18 @@
+// What memory was asked for: messages of OutOfMemory name it.
+#pragma once
+#include <fmt/format.h>
+
+#include "shardarray/error.h"
+
+namespace shardarray {
+
+/// take(), which allocates; `what()` is a text: `the result f32[8]`.
+template <class Take, class What> void memory_for(const Take& take, const What& what) {
+  try {
+    take();
+  } catch (const OutOfMemory& e) {
+    throw OutOfMemory(fmt::format("{} The memory was for {}.", e.what(), what()));
+  }
+}
+
+}  // namespace shardarray
