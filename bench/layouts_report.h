@@ -13,12 +13,14 @@ namespace bench {
 constexpr std::size_t kTableWidth = 112;
 
 struct LayoutOptions {
-  std::string mesh = "x=8", dtype = "f32", json_file, csv_file;
+  std::string platform = "cpu", mesh = "x=8", dtype = "f32", json_file, csv_file;
   std::int64_t m = 1024, k = 1024, n = 1024;
   std::vector<std::string> layouts = {"all"};
   int top = 0, rounds = 9;
-  double sample = 0.01;  // seconds
+  double sample = 0.01;           // seconds
+  std::int64_t peak_size = 8192;  // of the product that a GPU's peak is taken from
   bool share = false;
+  bool cuda() const { return platform == "cuda"; }
 };
 
 struct LayoutRow {
@@ -37,8 +39,9 @@ struct LayoutResults {
   Product product;
   std::vector<Case> cases;
   std::vector<LayoutRow> rows;
+  std::string machine;              ///< what computes
   std::vector<std::size_t> peaks;   ///< cases of multiply-adds
-  std::optional<std::size_t> blas;  ///< the case of the BLAS
+  std::optional<std::size_t> blas;  ///< the case of the BLAS, on a GPU of one device
   std::size_t copies = 0;           ///< the case of copies
   double copied = 0;                ///< bytes in one call of it
   int workers = 1;
@@ -129,30 +132,30 @@ inline std::string times_least(const LayoutRow& r) {
 }
 
 inline void Report::print_machine() const {
-  fmt::print("C[{},{}] = A[{},{}] B[{},{}] {} on {} virtual CPU devices, mesh {}; {} worker{} on {}{}\n",
-             x_.o.m, x_.o.n, x_.o.m, x_.o.k, x_.o.k, x_.o.n, x_.o.dtype, x_.product.devices(), x_.o.mesh,
-             x_.workers, x_.workers == 1 ? "" : "s", shardarray::cpu_model(),
-             x_.load >= 0 ? fmt::format(", load {:.1f} at start", x_.load) : "");
+  const bool cuda = x_.o.cuda();
+  fmt::print("C[{},{}] = A[{},{}] B[{},{}] {} on {} {} devices, mesh {}; {}{}\n", x_.o.m, x_.o.n, x_.o.m,
+             x_.o.k, x_.o.k, x_.o.n, x_.o.dtype, x_.product.devices(), cuda ? "logical CUDA" : "virtual CPU",
+             x_.o.mesh, x_.machine, x_.load >= 0 ? fmt::format(", load {:.1f} at start", x_.load) : "");
   if (x_.load >= x_.workers) fmt::print("other programs were running: these times are disturbed\n");
   if (x_.rates.flops > 0)
     fmt::print(
-        "peak          {:8.1f} GFLOP/s  multiply-adds in registers, {}, all workers, best of this run\n",
-        x_.rates.flops / 1e9, x_.peak_name);
+        "peak          {:8.1f} GFLOP/s  {}, best of this run\n", x_.rates.flops / 1e9,
+        cuda ? x_.peak_name : fmt::format("multiply-adds in registers, {}, all workers", x_.peak_name));
   else
     fmt::print(
         "peak          not measured: there is no multiply-add loop for this CPU, so no share of peak\n");
   if (x_.blas) {
     const Case& c = x_.cases[*x_.blas];
     const double best = *std::min_element(c.seconds.begin(), c.seconds.end());
-    fmt::print(
-        "BLAS          {:8.1f} GFLOP/s  this product on one device, all workers: median {}, best {}{}\n",
-        x_.product.flops() / c.time() / 1e9, time_text(c.time()), time_text(best),
-        x_.rates.flops > 0
-            ? fmt::format(" ({:.0f} % of peak)", 100 * x_.product.flops() / best / x_.rates.flops)
-            : "");
+    fmt::print("{:<13} {:8.1f} GFLOP/s  this product on one device{}: median {}, best {}{}\n",
+               cuda ? "one device" : "BLAS", x_.product.flops() / c.time() / 1e9, cuda ? "" : ", all workers",
+               time_text(c.time()), time_text(best),
+               x_.rates.flops > 0
+                   ? fmt::format(" ({:.0f} % of peak)", 100 * x_.product.flops() / best / x_.rates.flops)
+                   : "");
   }
-  fmt::print("copies        {:8.1f} GB/s     received by all devices, one matrix each, best of this run\n",
-             x_.rates.bytes / 1e9);
+  fmt::print("copies        {:8.1f} GB/s     {} by all devices, one matrix each, best of this run\n",
+             x_.rates.bytes / 1e9, cuda ? "read, doubled and written" : "received");
   fmt::print("replicas      {}\n\n",
              x_.o.share ? "separate memories and work; column `shared`: one memory, computed once"
                         : "separate memories and work (sharing is off; --share-replicas shows what it wins)");
@@ -293,7 +296,8 @@ inline void Report::write_json() const {
     out.push_back({{"name", name}, {"value", value}, {"unit", unit}, {"floor", nullptr}, {"ratio", nullptr}});
   };
   add("workers", x_.workers, "");
-  out.back().update({{"cpu", shardarray::cpu_model()},
+  out.back().update({{"platform", x_.o.platform},
+                     {"machine", x_.machine},
                      {"compiler", __VERSION__},
                      {"load", x_.load},
                      {"mesh", x_.o.mesh},
@@ -303,7 +307,7 @@ inline void Report::write_json() const {
                      {"dtype", x_.o.dtype},
                      {"replicas", "separate"}});
   if (x_.rates.flops > 0) add("peak", x_.rates.flops, "FLOP/s");
-  if (x_.blas) add("BLAS, one device", x_.cases[*x_.blas].time(), "s");
+  if (x_.blas) add(x_.cases[*x_.blas].name.c_str(), x_.cases[*x_.blas].time(), "s");
   add("copies", x_.rates.bytes, "B/s");
   for (const LayoutRow& r : x_.rows) out.push_back(json_row(r));
   open_for_writing(x_.o.json_file) << out.dump(2) << "\n";

@@ -3,6 +3,7 @@
 //   ./dev bench matmul_layouts --mesh x=8 --m 1024 --k 1024 --n 1024 --dtype f32 --layouts all
 //   ./dev bench matmul_layouts --mesh x=2,y=4 --layouts random:60 --top 12
 //   ./dev bench matmul_layouts --layouts x.,any,x. ..,x.,..
+//   ./dev bench matmul_layouts --platform cuda --dtype tf32     # the mesh is of logical devices, all on the first GPU
 //
 // A layout is spelled A,B,C, each matrix as rows and columns: `.` whole, `x` cut by axis x, `x+y` by both; `any` is every cut.
 //
@@ -14,6 +15,8 @@
 // peak:  share of the multiply-adds that all workers do in registers, best of this run. Without such a loop: none.
 // bound: math = flops of all devices / that peak; comm = bytes of all transfers / the rate of copies by all workers;
 //        overhead = the rest of the measured time. The largest of the three.
+// On a GPU the peak is what a product of --peak-size makes of one logical device, which has all of the GPU, and copies are values that
+// all devices read, double and write.
 // least: bytes / the fewest that a known strategy receives with no more arithmetic (layouts.h lists all cuts of m, k, n).
 #include <shardarray/shardarray.h>
 
@@ -63,12 +66,13 @@ class LayoutBench {
 
  private:
   using Inputs = std::map<std::string, sa::Array>;
-  bool f32() const { return x_.o.dtype == "f32"; }
+  bool f32() const { return x_.o.dtype != "f64"; }
   sa::Sharding sharding(const bench::Cut& c) const;
   sa::Array matrix(const std::vector<float>& values, std::int64_t rows, std::int64_t columns,
                    const bench::Cut& cut, bool share);
   void prepare();
-  void add_machine_cases();
+  void add_cpu_cases();
+  void add_gpu_cases();
   template <class T> void add_blas_case();
   void add_layout(const bench::ProductLayout& layout);
   std::size_t add_case(const bench::LayoutRow& row, bool share);
@@ -115,14 +119,21 @@ void LayoutBench::prepare() {
     throw std::invalid_argument(
         fmt::format("a matrix of {} elements is too large: fewer than 2^31, please.", largest));
   const std::vector<bench::ProductLayout> layouts = bench::select_layouts(x_.o.layouts, x_.product.mesh);
-  sa::set_cpu_device_count(x_.product.devices());
+  if (x_.o.cuda()) {
+    setenv("SHARDARRAY_CUDA_LOGICAL_DEVICES", std::to_string(x_.product.devices()).c_str(), 0);
+    x_.machine = sa::devices("cuda")[0].kind;
+  } else {
+    sa::set_cpu_device_count(x_.product.devices());
+    x_.machine = fmt::format("{} worker{} on {}", x_.workers, x_.workers == 1 ? "" : "s", sa::cpu_model());
+  }
   std::vector<std::pair<std::string, std::int64_t>> axes;
   for (const bench::MeshAxis& a : x_.product.mesh) axes.emplace_back(std::string(1, a.name), a.size);
   mesh_ = sa::make_mesh(axes);
   a_ = whole_numbers(x_.o.m * x_.o.k, 1);
   b_ = whole_numbers(x_.o.k * x_.o.n, 2);
   reference_ = plain_product(a_, b_, x_.product);
-  add_machine_cases();
+  if (x_.o.cuda()) add_gpu_cases();
+  else add_cpu_cases();
   for (const bench::ProductLayout& l : layouts) add_layout(l);
 }
 
@@ -135,7 +146,33 @@ template <class T> void LayoutBench::add_blas_case() {
   x_.cases.push_back({"BLAS, one device", [=] { (*product)(*blas); }, {}});
 }
 
-void LayoutBench::add_machine_cases() {
+void LayoutBench::add_gpu_cases() {
+  const sa::DType dtype = f32() ? sa::float32 : sa::float64;
+  const auto product = [&](const std::string& name, std::int64_t m, std::int64_t k, std::int64_t n) {
+    const sa::Array a = sa::random::normal(sa::random::key(1), {m, k}, dtype),
+                    b = sa::random::normal(sa::random::key(2), {k, n}, dtype);
+    const auto f = sa::jit([](const sa::Array& x, const sa::Array& y) { return sa::matmul(x, y); });
+    x_.cases.push_back(
+        {name,
+         [=] { f(a, b).block_until_ready(); },
+         {.flops = 2 * static_cast<double>(m) * static_cast<double>(k) * static_cast<double>(n)}});
+    return x_.cases.size() - 1;
+  };
+  const std::int64_t side = x_.o.peak_size;
+  x_.peaks.push_back(product(fmt::format("a product of {0} x {0} on one device", side), side, side, side));
+  x_.blas = product("one device", x_.o.m, x_.o.k, x_.o.n);
+  const std::int64_t largest = std::max({x_.o.m * x_.o.k, x_.o.k * x_.o.n, x_.o.m * x_.o.n});
+  sa::AxisNames all;
+  for (const bench::MeshAxis& a : x_.product.mesh) all.names.emplace_back(1, a.name);
+  const sa::Array x =
+      sa::device_put(sa::ones({x_.product.devices(), largest}, dtype), sa::NamedSharding(*mesh_, sa::P(all)));
+  const auto doubled = sa::jit([](const sa::Array& v) { return v * 2; });
+  x_.copied = static_cast<double>(x.size() * x_.product.itemsize);
+  x_.copies = x_.cases.size();
+  x_.cases.push_back({"copies", [=] { doubled(x).block_until_ready(); }, {}});
+}
+
+void LayoutBench::add_cpu_cases() {
   constexpr long turns = 20'000;
   for (const bench::FmaLoop& loop : bench::fma_loops(static_cast<int>(x_.product.itemsize))) {
     x_.peaks.push_back(x_.cases.size());
@@ -214,6 +251,7 @@ void LayoutBench::check(const sa::Array& c, const std::string& name) const {
 }
 
 void LayoutBench::run() {
+  const sa::tf32 mode(x_.o.dtype == "tf32");
   x_.load = bench::load_average();
   x_.workers = sa::ThreadPool::instance().worker_count();
   prepare();
@@ -228,17 +266,23 @@ void LayoutBench::run() {
 
 }  // namespace
 
-int main(int argc, char** argv) {
-  bench::LayoutOptions o;
-  bool quick = false;
-  CLI::App app{"Measures layouts of C[m,n] = A[m,k] B[k,n] on a mesh of virtual devices."};
+static void add_options(CLI::App& app, bench::LayoutOptions& o) {
+  app.add_option(
+         "--platform", o.platform,
+         "cpu, or cuda: as many logical devices as the mesh has, unless SHARDARRAY_CUDA_LOGICAL_DEVICES\n"
+         "says otherwise")
+      ->check(CLI::IsMember({"cpu", "cuda"}))
+      ->capture_default_str();
   app.add_option("--mesh", o.mesh, "Axes of one letter with sizes, up to three: x=8 or x=2,y=4")
       ->capture_default_str();
   app.add_option("--m", o.m, "Rows of A and C")->capture_default_str();
   app.add_option("--k", o.k, "Columns of A, rows of B")->capture_default_str();
   app.add_option("--n", o.n, "Columns of B and C")->capture_default_str();
-  app.add_option("--dtype", o.dtype, "f32 or f64")
-      ->check(CLI::IsMember({"f32", "f64"}))
+  app.add_option("--dtype", o.dtype, "f32, f64, or on a GPU tf32: float32 by way of TF32")
+      ->check(CLI::IsMember({"f32", "f64", "tf32"}))
+      ->capture_default_str();
+  app.add_option("--peak-size", o.peak_size, "Rows of the square product that a GPU's peak is taken from")
+      ->check(CLI::Range(1, 32768))
       ->capture_default_str();
   app.add_option(
          "--layouts", o.layouts,
@@ -252,14 +296,24 @@ int main(int argc, char** argv) {
   app.add_option("--min-time", o.sample, "Seconds that a sample lasts at least")
       ->check(CLI::Range(0.0, 60.0))
       ->capture_default_str();
-  app.add_flag("--quick", quick, "Few short samples: to see that it runs");
   app.add_flag("--share-replicas", o.share,
                "Measures besides how fast it is when replicas share memory and work");
   app.add_option("--json", o.json_file, "Writes all figures to this file");
   app.add_option("--csv", o.csv_file, "Writes the table to this file");
+}
+
+int main(int argc, char** argv) {
+  bench::LayoutOptions o;
+  bool quick = false;
+  CLI::App app{"Measures layouts of C[m,n] = A[m,k] B[k,n] on a mesh of virtual devices."};
+  add_options(app, o);
+  app.add_flag("--quick", quick, "Few short samples, and a small peak: to see that it runs");
   CLI11_PARSE(app, argc, argv);
-  if (quick) o.rounds = 3, o.sample = 1e-4;
+  if (quick) o.rounds = 3, o.sample = 1e-4, o.peak_size = 256;
+  setenv("SHARDARRAY_PLATFORM", o.platform.c_str(), 1);
   try {
+    if (o.dtype == "tf32" && !o.cuda())
+      throw std::invalid_argument("--dtype tf32: the CPU has no TF32. Add --platform cuda.");
     LayoutBench(std::move(o)).run();
   } catch (const std::exception& e) {
     fmt::print(stderr, "matmul_layouts: {}\n", e.what());

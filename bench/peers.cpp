@@ -1,7 +1,7 @@
 // This library's side of `./dev bench peers`: runs one row and prints its figures as JSON. bench/peers/run.py runs it in
 // turns with bench/peers/jax_side.py and prints the table.
 //
-//   bench_peers ROW [--size N] [--samples N] [--min-time S] [--cold]
+//   bench_peers ROW [--size N] [--precision f32|tf32|bf16] [--samples N] [--min-time S] [--cold]
 #include <shardarray/shardarray.h>
 
 #include <fmt/format.h>
@@ -14,6 +14,7 @@
 
 namespace {
 
+namespace sa = shardarray;
 using Row = peers::Works (*)(std::int64_t size);
 
 const std::map<std::string, Row> rows{{"seed_step", peers::seed_step},
@@ -36,7 +37,7 @@ const std::map<std::string, Row> rows{{"seed_step", peers::seed_step},
                                       {"chain", peers::chain}};
 
 struct Options {
-  std::string row;
+  std::string row, precision = "f32";
   std::int64_t size = 0;
   int samples = 15;
   double min_time = 0.01, warm_time = 0.3;
@@ -49,6 +50,8 @@ void warm_up(const bench::Case& c, double seconds) {
 }
 
 nlohmann::json run(const Options& o) {
+  const sa::tf32 mode(o.precision == "tf32");
+  peers::half_products = o.precision == "bf16";
   const peers::Works works = rows.at(o.row)(o.size);
   nlohmann::json results = nlohmann::json::array();
   std::vector<bench::Case> cases;
@@ -71,6 +74,8 @@ int main(int argc, char** argv) {
   CLI::App app{"One row of the comparison with JAX; ./dev bench peers runs all."};
   app.add_option("row", o.row)->required()->check(CLI::IsMember(rows));
   app.add_option("--size", o.size, "Elements, rows or operations");
+  app.add_option("--precision", o.precision, "Of products: f32, tf32, or bf16 for the rows `matmul`")
+      ->check(CLI::IsMember({"f32", "tf32", "bf16"}));
   app.add_option("--samples", o.samples);
   app.add_option("--min-time", o.min_time, "Seconds of a sample");
   app.add_option("--warm-time", o.warm_time, "Seconds of calls before the first sample");

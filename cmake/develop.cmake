@@ -78,7 +78,7 @@ foreach(file IN LISTS bench_files)
   list(APPEND benches bench_${name})
   target_link_libraries(bench_${name} PRIVATE shardarray_objects nlohmann_json::nlohmann_json)
   # Floors are written by hand and get what the compiler can give on this machine; the library does not, nor what is taken along.
-  if(NOT name STREQUAL device)
+  if(NOT name MATCHES "^(device|matmul_layouts|peers)$")
     target_compile_options(bench_${name} PRIVATE $<$<CONFIG:Release>:-O3;-march=native>)
   endif()
   set_target_properties(bench_${name} PROPERTIES RUNTIME_OUTPUT_DIRECTORY bench EXCLUDE_FROM_ALL ON)

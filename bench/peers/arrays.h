@@ -30,7 +30,7 @@ inline Works all_reduce(std::int64_t n) {
 
 inline Works matmul(std::int64_t n) {
   return result_of(sa::jit([](const sa::Array& a, const sa::Array& b) { return sa::matmul(a, b); }),
-                   normal(1, {n, n}), normal(2, {n, n}));
+                   matrix(1, {n, n}), matrix(2, {n, n}));
 }
 
 /// Every way to cut A, B and C of C = A B on one axis.

@@ -4,7 +4,7 @@ import jax
 import jax.numpy as jnp
 from jax.sharding import NamedSharding
 from jax.sharding import PartitionSpec as P
-from jax_work import normal, result_of, uniform
+from jax_work import matrix, normal, result_of, uniform
 
 
 def eight_numbers():
@@ -31,11 +31,12 @@ def all_reduce(n):
 
 
 def matmul(n):
-    return result_of(jax.jit(jnp.matmul), normal(1, (n, n)), normal(2, (n, n)))
+    return result_of(jax.jit(jnp.matmul), matrix(1, (n, n)), matrix(2, (n, n)))
 
 
 def layouts(n):
-    mesh = jax.make_mesh((8,), ("x",), axis_types=(jax.sharding.AxisType.Auto,))
+    devices = jax.device_count()  # 8, or one GPU
+    mesh = jax.make_mesh((devices,), ("x",), axis_types=(jax.sharding.AxisType.Auto,))
     cuts = {"..": P(), "x.": P("x"), ".x": P(None, "x")}
     cuts = {name: NamedSharding(mesh, spec) for name, spec in cuts.items()}
     a, b = normal(1, (n, n)), normal(2, (n, n))

@@ -10,7 +10,7 @@ import time
 
 import jax
 import jax_arrays
-import jax_training
+import jax_work
 import numpy as np
 
 
@@ -48,8 +48,16 @@ def measure(cases, samples, min_time):
             c.samples.append(c.sample() / c.calls)
 
 
+def row_of(name):
+    if name in jax_arrays.ROWS:
+        return jax_arrays.ROWS[name]
+    import jax_training  # needs Equinox and optax
+
+    return jax_training.ROWS[name]
+
+
 def run(o):
-    works = {**jax_arrays.ROWS, **jax_training.ROWS}[o.row](o.size)
+    works = row_of(o.row)(o.size)
     cases, results = [], []
     for w in works:
         case = Case(w)
@@ -74,8 +82,12 @@ def main():
     parser.add_argument("--min-time", type=float, default=0.01)
     parser.add_argument("--warm-time", type=float, default=0.3)
     parser.add_argument("--cold", action="store_true")
-    jax.config.update("jax_platforms", "cpu")
-    print(json.dumps(run(parser.parse_args())))
+    parser.add_argument("--precision", choices=["f32", "tf32", "bf16"], default="f32")
+    o = parser.parse_args()
+    if jax.default_backend() != "cpu":  # whose products of float32 are JAX's default there
+        jax.config.update("jax_default_matmul_precision", "tensorfloat32" if o.precision == "tf32" else "highest")
+    jax_work.half_products = o.precision == "bf16"
+    print(json.dumps(run(o)))
 
 
 main()

@@ -1,6 +1,8 @@
 """The rows of bench/peers/training.h. Model and optimizer state are donated."""
 
 import math
+from dataclasses import dataclass
+from functools import partial
 
 import equinox as eqx
 import jax
@@ -113,35 +115,55 @@ def sgd_step(rate, loss_of):
     return jax.jit(step, donate_argnums=0)
 
 
-def mlp(_):
-    parameters, static = make_model(512, 512, 512, 7)
-    x = normal(1, (256, 512))
+def mlp(width):
+    width = width or 512
+    parameters, static = make_model(width, width, width, 7)
+    x = normal(1, (width // 2, width))
     step = sgd_step(100, lambda p, x, y: squared_error(eqx.combine(p, static), x, y))
     return training(step, parameters, x, jnp.sin(x))
 
 
-BATCH, LENGTH, WIDTH, HEADS, HIDDEN, VOCABULARY = 8, 64, 128, 4, 512, 256
+@dataclass
+class Sizes:
+    """Of the transformer of this width."""
+
+    width: int
+    batch: int = 8
+    layers: int = 2
+    head_width: int = 32
+    length: int = 64
+    vocabulary: int = 256
+
+    @property
+    def heads(self):
+        return self.width // self.head_width
 
 
-def make_transformer(layers):
+def sizes_of(width):
+    if width:
+        return Sizes(width, layers=4, head_width=64, length=512, vocabulary=8192)
+    return Sizes(128)
+
+
+def make_transformer(s):
     def weight(seed, inputs, outputs):
         return normal(seed, (inputs, outputs)) / math.sqrt(inputs)
 
     blocks = [
         {
-            "norm1": jnp.ones(WIDTH),
-            "qkv": weight(10 * k + 11, WIDTH, 3 * WIDTH),
-            "out": weight(10 * k + 12, WIDTH, WIDTH),
-            "norm2": jnp.ones(WIDTH),
-            "up": weight(10 * k + 13, WIDTH, HIDDEN),
-            "down": weight(10 * k + 14, HIDDEN, WIDTH),
+            "norm1": jnp.ones(s.width),
+            "qkv": weight(10 * k + 11, s.width, 3 * s.width),
+            "out": weight(10 * k + 12, s.width, s.width),
+            "norm2": jnp.ones(s.width),
+            "up": weight(10 * k + 13, s.width, 4 * s.width),
+            "down": weight(10 * k + 14, 4 * s.width, s.width),
         }
-        for k in range(layers)
+        for k in range(s.layers)
     ]
     return {
-        "embed": weight(1, VOCABULARY, WIDTH),
-        "position": weight(2, LENGTH, WIDTH),
-        "norm": jnp.ones(WIDTH),
+        "embed": weight(1, s.vocabulary, s.width),
+        "position": weight(2, s.length, s.width),
+        "norm": jnp.ones(s.width),
         "blocks": blocks,
     }
 
@@ -150,29 +172,31 @@ def normalised(x, scale):
     return x * jax.lax.rsqrt(jnp.mean(x * x, axis=-1, keepdims=True) + 1e-5) * scale
 
 
-def attention(b, x):
+def attention(s, b, x):
     def by_head(v):
-        return v.reshape(BATCH, LENGTH, HEADS, WIDTH // HEADS).transpose(0, 2, 1, 3)
+        return v.reshape(s.batch, s.length, s.heads, s.head_width).transpose(0, 2, 1, 3)
 
     q, k, v = (by_head(part) for part in jnp.split(x @ b["qkv"], 3, axis=-1))
-    scores = q @ k.transpose(0, 1, 3, 2) / math.sqrt(WIDTH // HEADS)
-    causal = jnp.tril(jnp.ones((LENGTH, LENGTH), bool))
+    scores = q @ k.transpose(0, 1, 3, 2) / math.sqrt(s.head_width)
+    causal = jnp.tril(jnp.ones((s.length, s.length), bool))
     mixed = jax.nn.softmax(jnp.where(causal, scores, -1e9), axis=-1) @ v
-    return mixed.transpose(0, 2, 1, 3).reshape(BATCH, LENGTH, WIDTH) @ b["out"]
+    return mixed.transpose(0, 2, 1, 3).reshape(s.batch, s.length, s.width) @ b["out"]
 
 
-def language_loss(t, tokens, targets):
+def language_loss(s, t, tokens, targets):
     h = jnp.take(t["embed"], tokens, axis=0) + t["position"]
     for b in t["blocks"]:
-        h = h + attention(b, normalised(h, b["norm1"]))
+        h = h + attention(s, b, normalised(h, b["norm1"]))
         h = h + jax.nn.gelu(normalised(h, b["norm2"]) @ b["up"]) @ b["down"]
     logits = normalised(h, t["norm"]) @ t["embed"].T
     return jnp.mean(optax.softmax_cross_entropy_with_integer_labels(logits, targets))
 
 
-def transformer(_):
-    text = jax.random.randint(jax.random.key(9), (BATCH, LENGTH + 1), 0, VOCABULARY)
-    return training(sgd_step(0.1, language_loss), make_transformer(2), text[:, :-1], text[:, 1:])
+def transformer(width):
+    s = sizes_of(width)
+    text = jax.random.randint(jax.random.key(9), (s.batch, s.length + 1), 0, s.vocabulary)
+    step = sgd_step(0.1, partial(language_loss, s))
+    return training(step, make_transformer(s), text[:, :-1], text[:, 1:])
 
 
 ROWS = {

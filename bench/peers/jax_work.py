@@ -4,6 +4,9 @@ from collections.abc import Callable
 from dataclasses import dataclass
 
 import jax
+import jax.numpy as jnp
+
+half_products = False  # the row's matrices are bfloat16
 
 
 @dataclass
@@ -22,6 +25,12 @@ def result_of(f, *inputs):
 
 def normal(seed, shape):
     return jax.random.normal(jax.random.key(seed), shape)
+
+
+def matrix(seed, shape):
+    """What products are made of."""
+    x = normal(seed, shape)
+    return x.astype(jnp.bfloat16) if half_products else x
 
 
 def uniform(seed, shape):

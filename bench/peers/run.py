@@ -1,10 +1,15 @@
-"""The library against JAX on this machine: ./dev bench peers [--rows TEXT,..] [--rounds N] [--quick] [--json FILE]
+"""The library against JAX on this machine: ./dev bench peers [--platform cuda --python P] [--rows TEXT,..] [--rounds N]
+[--quick] [--json FILE]
 
 A row is the same work on the same inputs on both sides (peers.cpp and jax_side.py), in processes of their own that
 run in turns: ours, JAX, JAX, ours, ... Each makes a first call, tells the values that it got, warms up, and takes
 the median of its samples. The table has the medians over the rounds and the median of the rounds' ratios; +-% is
 the median absolute deviation of all samples. A row whose values differ between the two sides fails. JAX lives in an
-environment of its own, build/peers-python.
+environment of its own, build/peers-python; with --python P in that Python, where nothing is installed: rows of packages
+that it lacks are skipped.
+
+On a GPU (--platform cuda) rows that multiply matrices come in float32 as IEEE has it, by way of TF32, and in bfloat16,
+on both sides alike. Our 8 devices are logical ones of the GPU; JAX has no such devices and does the same work on one.
 
 A row's aim is a ratio or a time. Matmul's and Adam's are the ratios of the times aimed at to those of JAX, both
 measured on the machine on which the aims were set.
@@ -22,9 +27,10 @@ from pathlib import Path
 
 HERE = Path(__file__).resolve().parent
 ENVIRONMENT = HERE.parent.parent / "build" / "peers-python"
-PYTHON = ENVIRONMENT / "bin" / "python"
 PACKAGES = ["jax", "equinox", "optax", "numpy"]
-TOLERANCE = 1e-5
+# Of values, on the scale of the largest of their group: rounding to TF32 and bfloat16 is 5e-4 and 4e-3.
+TOLERANCE = {"f32": 1e-5, "tf32": 5e-3, "bf16": 2e-2}
+TRAINING = ("seed_step", "adam", "mlp", "transformer")  # rows that need more than JAX
 
 
 @dataclass
@@ -39,6 +45,7 @@ class Row:
     ratio: float = 0  # aims: ours / JAX's,
     seconds: float = 0  # or our time
     part_ratio: float = 0  # of each part of a row that has several; `ratio` is the sum's
+    precision: str = "f32"  # of products
 
 
 ROWS = [
@@ -85,6 +92,43 @@ ROWS = [
 ]
 
 
+def precisions(title, row, size=0, devices=1, names=("f32", "tf32")):
+    return [Row(f"{title}, {name}", row, size, devices, precision=name) for name in names]
+
+
+ALL = ("f32", "tf32", "bf16")
+CUDA_ROWS = [
+    Row("seed step, 8 devices", "seed_step", devices=8),
+    Row("seed step, 8 devices, filter_jit", "seed_step", devices=8, jax_row="seed_step_filter_jit"),
+    Row("seed step, 1 device", "seed_step"),
+    Row("seed step, 1 device, filter_jit", "seed_step", jax_row="seed_step_filter_jit"),
+    Row("dispatch of jit", "dispatch_jit"),
+    Row("dispatch, eager", "dispatch_eager"),
+    *precisions("matmul 256^3", "matmul", 256, names=ALL),
+    *precisions("matmul 1024^3", "matmul", 1024, names=ALL),
+    *precisions("matmul 4096^3", "matmul", 4096, names=ALL),
+    *precisions("matmul 8192^3", "matmul", 8192, names=ALL),
+    *precisions("layouts of 4096^3, 8 devices", "layouts", 4096, devices=8),
+    Row("adam 1e8, donated", "adam", 10**8),
+    Row("gelu 1e6", "gelu", 10**6),
+    Row("gelu 1e8", "gelu", 10**8),
+    Row("sum 1e6", "sum", 10**6),
+    Row("sum 1e8", "sum", 10**8),
+    Row("softmax 65,536 x 1024", "softmax", 65536),
+    Row("layer norm 65,536 x 1024", "layer_norm", 65536),
+    Row("transpose 65,536 x 1024", "transpose", 65536),
+    Row("random bits 1e8", "random_bits", 10**8),
+    Row("random normal 1e8", "random_normal", 10**8),
+    *precisions("MLP 8 x 512 step, batch 256, SGD", "mlp", 512),
+    *precisions("MLP 8 x 4096 step, batch 2048, SGD", "mlp", 4096),
+    *precisions("transformer step, small", "transformer"),
+    *precisions("transformer step, width 1024, 8 x 512 words", "transformer", 1024),
+    Row("cold seed step, 8 devices", "seed_step", devices=8, cold=True),
+    Row("cold seed step, 1 device", "seed_step", cold=True),
+    Row("cold chain of 300", "chain", 300, cold=True),
+]
+
+
 class Failure(Exception):
     pass
 
@@ -96,17 +140,43 @@ def prepare(update):
         return
     print(f"installing {', '.join(PACKAGES)} in build/{ENVIRONMENT.name}", flush=True)
     subprocess.run([sys.executable, "-m", "venv", ENVIRONMENT], check=True)
-    subprocess.run([PYTHON, "-m", "pip", "install", "--quiet", "--upgrade", *PACKAGES], check=True)
+    python = ENVIRONMENT / "bin" / "python"
+    subprocess.run([python, "-m", "pip", "install", "--quiet", "--upgrade", *PACKAGES], check=True)
     installed.touch()
 
 
-def versions():
-    code = (
-        "import importlib.metadata as m, sys; print(', '.join(f'{p} {m.version(p)}' for p in sys.argv[1:]))"
-    )
-    return subprocess.run(
-        [PYTHON, "-c", code, *PACKAGES], check=True, capture_output=True, text=True
-    ).stdout.strip()
+def versions(python):
+    """Package -> version, of those that the Python has."""
+    code = """
+import importlib.metadata as m, sys
+for p in sys.argv[1:]:
+    try: print(p, m.version(p))
+    except m.PackageNotFoundError: pass"""
+    try:
+        done = subprocess.run([python, "-c", code, *PACKAGES], check=True, capture_output=True, text=True)
+    except (OSError, subprocess.CalledProcessError) as e:
+        sys.exit(f"peers: {python} is no Python that runs: {e}")
+    found = dict(line.split() for line in done.stdout.splitlines())
+    if lacking := [p for p in ("jax", "numpy") if p not in found]:
+        sys.exit(f"peers: {python} has no {' and no '.join(lacking)}. The rows are compared with JAX. Name another Python.")
+    return found
+
+
+def jax_environment(platform):
+    """Of JAX's processes, but for the number of devices."""
+    # The last line of what they say is the error.
+    common = {"JAX_PLATFORMS": platform, "JAX_TRACEBACK_FILTERING": "off"}
+    return {**common, "XLA_PYTHON_CLIENT_PREALLOCATE": "false"} if platform == "cuda" else common
+
+
+def jax_device(python, platform):
+    code = "import jax; print(jax.devices()[0].device_kind)"
+    environment = {**os.environ, **jax_environment(platform)}
+    done = subprocess.run([python, "-c", code], capture_output=True, text=True, env=environment)
+    if done.returncode != 0:
+        why = (done.stderr.strip().splitlines() or ["it gives no reason"])[-1]
+        sys.exit(f"peers: JAX of {python} has no device of '{platform}': {why}")
+    return done.stdout.strip().splitlines()[-1]
 
 
 def processor():
@@ -124,12 +194,12 @@ def run_side(name, command, environment):
     return json.loads(done.stdout.splitlines()[-1])
 
 
-def same(ours, theirs):
+def same(ours, theirs, tolerance):
     """Figures of a group are compared on the scale of its largest."""
     if [len(g) for g in ours] != [len(g) for g in theirs]:
         return False
     return all(
-        abs(a - b) <= TOLERANCE * max(map(abs, group + other))
+        abs(a - b) <= tolerance * max(map(abs, group + other))
         for group, other in zip(ours, theirs)
         for a, b in zip(group, other)
     )
@@ -166,20 +236,22 @@ class Figure:
 
 def measure(row, bench, o):
     """The figures of a row: one, or one for each part and their sum."""
-    arguments = ["--size", str(row.size), *o.sampling, *(["--cold"] if row.cold else [])]
+    arguments = ["--size", str(row.size), "--precision", row.precision, *o.sampling]
+    arguments += ["--cold"] if row.cold else []
+    # Nothing comes from the disk: JAX keeps no compiled programs there either.
+    ours = {"SHARDARRAY_PLATFORM": o.platform, "SHARDARRAY_CACHE_DIR": "", **row.environment}
+    if o.platform == "cuda":
+        ours["SHARDARRAY_CUDA_LOGICAL_DEVICES"] = str(row.devices)
+        if not row.cold:
+            ours["SHARDARRAY_CODEGEN"] = "always"  # compiled before the first run, as JAX's programs are
+    else:
+        ours["SHARDARRAY_CPU_DEVICES"] = str(row.devices)
+    theirs = jax_environment(o.jax_platform)
+    if o.platform == "cpu":
+        theirs["XLA_FLAGS"] = f"--xla_force_host_platform_device_count={row.devices}"
     sides = {
-        "ours": (
-            [bench, row.row, *arguments],
-            # Nothing comes from the disk: JAX keeps no compiled programs there either.
-            {"SHARDARRAY_CPU_DEVICES": str(row.devices), "SHARDARRAY_CACHE_DIR": "", **row.environment},
-        ),
-        "JAX": (
-            [PYTHON, "-B", HERE / "jax_side.py", row.jax_row or row.row, *arguments],
-            {
-                "XLA_FLAGS": f"--xla_force_host_platform_device_count={row.devices}",
-                "JAX_TRACEBACK_FILTERING": "off",  # the last line is the error
-            },
-        ),
+        "ours": ([bench, row.row, *arguments], ours),
+        "JAX": ([o.python, "-B", HERE / "jax_side.py", row.jax_row or row.row, *arguments], theirs),
     }
     rounds = {name: [] for name in sides}
     for k in range(o.rounds):
@@ -189,7 +261,7 @@ def measure(row, bench, o):
     if names != [part["name"] for part in rounds["JAX"][0]]:
         raise Failure("the two sides have different parts")
     for part, ours, theirs in zip(names, rounds["ours"][0], rounds["JAX"][0]):
-        if not same(ours["check"], theirs["check"]):
+        if not same(ours["check"], theirs["check"], TOLERANCE[row.precision]):
             raise Failure(
                 f"values differ{' of ' + part if part else ''}: {ours['check']} and JAX {theirs['check']}"
             )
@@ -230,7 +302,7 @@ def time_text(seconds):
     return f"{seconds:.3g} s"
 
 
-WIDTH = max(len(r.title) for r in ROWS)
+WIDTH = max(len(r.title) for r in ROWS + CUDA_ROWS)
 
 
 def print_line(title, ours, our_spread, theirs, their_spread, ratio, aim, met):
@@ -277,21 +349,40 @@ def main():
     parser.add_argument(
         "--quick", action="store_true", help="one round of few short samples: to see that it runs"
     )
+    parser.add_argument("--platform", choices=["cpu", "cuda"], default="cpu", help="of both sides (cpu)")
+    parser.add_argument(
+        "--jax-platform", choices=["cpu", "cuda"], help="of JAX's side, where it has another one"
+    )
+    parser.add_argument(
+        "--python",
+        help="a Python that has JAX (and Equinox and optax, or their rows are skipped); nothing is installed then",
+    )
     parser.add_argument("--update", action="store_true", help="installs the newest JAX first")
     parser.add_argument("--json", help="writes the results to this file")
     o = parser.parse_args()
     o.rounds = 1 if o.quick else max(o.rounds, 1)
     o.sampling = ["--samples", "3", "--min-time", "1e-4", "--warm-time", "0.02"] if o.quick else []
-    try:
-        prepare(o.update)
-    except subprocess.CalledProcessError as e:
-        sys.exit(f"peers: cannot make the Python environment: {e}")
+    o.jax_platform = o.jax_platform or o.platform
+    if o.python is None:
+        o.python = ENVIRONMENT / "bin" / "python"
+        try:
+            prepare(o.update)
+        except subprocess.CalledProcessError as e:
+            sys.exit(f"peers: cannot make the Python environment: {e}")
     load = os.getloadavg()[0]
-    print(f"{versions()} on {processor()}, {os.cpu_count()} cores; load {load:.1f} at start")
+    found = versions(o.python)
+    gpu = f"{jax_device(o.python, 'cuda')}, " if o.jax_platform == "cuda" else ""
+    print(
+        f"{', '.join(f'{p} {v}' for p, v in found.items())} on {gpu}{processor()}, {os.cpu_count()} cores; "
+        f"load {load:.1f} at start"
+    )
     print_line("row", "ours", "+-%", "JAX", "+-%", "ratio", "aim", "")
     figures, failures = [], 0
-    for row in ROWS:
+    for row in CUDA_ROWS if o.platform == "cuda" else ROWS:
         if not any(text in row.title for text in o.rows.split(",")):
+            continue
+        if row.row in TRAINING and (lacking := [p for p in PACKAGES if p not in found]):
+            print(f"{row.title:<{WIDTH}}  SKIPPED: {o.python} has no {' and no '.join(lacking)}", flush=True)
             continue
         try:
             new = measure(row, o.bench, o)

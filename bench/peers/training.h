@@ -106,16 +106,17 @@ Works training(const Step& step, M model, const sa::Array& x, const sa::Array& y
   return {{"", call, check}};
 }
 
-/// Eight layers of 512, batch 256, SGD.
-inline Works mlp(std::int64_t) {
+/// Eight layers of a width, by default 512, batch half of it, SGD.
+inline Works mlp(std::int64_t width) {
+  if (width == 0) width = 512;
   const auto optim = sa::optim::sgd(100);
   const auto step = sa::jit([=](Model model, const sa::Array& x, const sa::Array& y) {
     const auto [loss, grads] = sa::value_and_grad(squared_error)(model, x, y);
     const auto [updates, next] = optim.update(grads, optim.init(model));
     return std::tuple(sa::apply_updates(model, updates), loss);
   });
-  const sa::Array x = normal(1, {256, 512});
-  return training(step, Model::init(512, 512, 512, 7, sa::random::PRNGKey(6789)), x, sa::sin(x));
+  const sa::Array x = normal(1, {width / 2, width});
+  return training(step, Model::init(width, width, width, 7, sa::random::PRNGKey(6789)), x, sa::sin(x));
 }
 
 struct Block {
@@ -126,15 +127,23 @@ struct Transformer {
   std::vector<Block> blocks;
 };
 
-constexpr std::int64_t batch = 8, length = 64, heads = 4, head_width = 32, width = heads * head_width,
-                       hidden = 512, vocabulary = 256;
+/// Of the transformer of a width.
+struct Sizes {
+  std::int64_t width = 128, batch = 8, layers = 2, head_width = 32, length = 64, vocabulary = 256;
+  std::int64_t heads() const { return width / head_width; }
+};
+inline Sizes sizes_of(std::int64_t width) {
+  if (width == 0) return {};
+  return {.width = width, .layers = 4, .head_width = 64, .length = 512, .vocabulary = 8192};
+}
 
-inline Transformer make_transformer(int layers) {
+inline Transformer make_transformer(const Sizes& s) {
+  const std::int64_t width = s.width, hidden = 4 * width;
   const auto weight = [](int seed, std::int64_t in, std::int64_t out) {
     return normal(seed, {in, out}) / std::sqrt(static_cast<double>(in));
   };
-  Transformer t{weight(1, vocabulary, width), weight(2, length, width), sa::ones({width}), {}};
-  for (int k = 0; k < layers; k++)
+  Transformer t{weight(1, s.vocabulary, width), weight(2, s.length, width), sa::ones({width}), {}};
+  for (int k = 0; k < s.layers; k++)
     t.blocks.push_back({sa::ones({width}), weight(10 * k + 11, width, 3 * width),
                         weight(10 * k + 12, width, width), sa::ones({width}),
                         weight(10 * k + 13, width, hidden), weight(10 * k + 14, hidden, width)});
@@ -144,41 +153,46 @@ inline Transformer make_transformer(int layers) {
 inline sa::Array normalised(const sa::Array& x, const sa::Array& scale) {
   return x * sa::rsqrt(sa::mean(x * x, {.axis = -1, .keepdims = true}) + 1e-5) * scale;
 }
-inline sa::Array attention(const Block& b, const sa::Array& x) {
-  const auto by_head = [](const sa::Array& v) {
-    return v.reshape({batch, length, heads, head_width}).transpose({0, 2, 1, 3});
+inline sa::Array attention(const Sizes& s, const Block& b, const sa::Array& x) {
+  const auto by_head = [&](const sa::Array& v) {
+    return v.reshape({s.batch, s.length, s.heads(), s.head_width}).transpose({0, 2, 1, 3});
   };
   const std::vector<sa::Array> qkv = sa::split(sa::matmul(x, b.qkv), 3, -1);
   const sa::Array q = by_head(qkv[0]), k = by_head(qkv[1]), v = by_head(qkv[2]);
   const sa::Array scores =
-      sa::matmul(q, k.transpose({0, 1, 3, 2})) / std::sqrt(static_cast<double>(head_width));
-  const sa::Array causal = sa::tril(sa::ones({length, length}, sa::bool_));
+      sa::matmul(q, k.transpose({0, 1, 3, 2})) / std::sqrt(static_cast<double>(s.head_width));
+  const sa::Array causal = sa::tril(sa::ones({s.length, s.length}, sa::bool_));
   const sa::Array mixed = sa::matmul(sa::softmax(sa::where(causal, scores, -1e9)), v);
-  return sa::matmul(mixed.transpose({0, 2, 1, 3}).reshape({batch, length, width}), b.out);
+  return sa::matmul(mixed.transpose({0, 2, 1, 3}).reshape({s.batch, s.length, s.width}), b.out);
 }
-inline sa::Array language_loss(const Transformer& t, const sa::Array& tokens, const sa::Array& targets) {
+inline sa::Array language_loss(const Sizes& s, const Transformer& t, const sa::Array& tokens,
+                               const sa::Array& targets) {
   sa::Array h = sa::take(t.embed, tokens, 0) + t.position;
   for (const Block& b : t.blocks) {
-    h = h + attention(b, normalised(h, b.norm1));
+    h = h + attention(s, b, normalised(h, b.norm1));
     h = h + sa::matmul(sa::gelu(sa::matmul(normalised(h, b.norm2), b.up)), b.down);
   }
   const sa::Array logits = sa::matmul(normalised(h, t.norm), t.embed.T());
   return sa::mean(sa::losses::softmax_cross_entropy_with_integer_labels(logits, targets));
 }
 
-/// Decoder of two blocks with tied embeddings, SGD.
-inline Works transformer(std::int64_t) {
+/// Decoder with tied embeddings, SGD: of two blocks, or of four larger ones of this width.
+inline Works transformer(std::int64_t width) {
+  const Sizes s = sizes_of(width);
   const auto optim = sa::optim::sgd(0.1);
   const auto step = sa::jit([=](Transformer t, const sa::Array& tokens, const sa::Array& targets) {
-    const auto [loss, grads] = sa::value_and_grad(language_loss)(t, tokens, targets);
+    const auto loss_of = [=](const Transformer& now, const sa::Array& x, const sa::Array& y) {
+      return language_loss(s, now, x, y);
+    };
+    const auto [loss, grads] = sa::value_and_grad(loss_of)(t, tokens, targets);
     const auto [updates, next] = optim.update(grads, optim.init(t));
     return std::tuple(sa::apply_updates(t, updates), loss);
   });
-  const sa::Array text = sa::random::randint(sa::random::key(9), {batch, length + 1}, 0, vocabulary);
+  const sa::Array text = sa::random::randint(sa::random::key(9), {s.batch, s.length + 1}, 0, s.vocabulary);
   const auto columns = [&](std::int64_t from) {
-    return sa::Array(text[{sa::all, sa::slice(from, from + length)}]);
+    return sa::Array(text[{sa::all, sa::slice(from, from + s.length)}]);
   };
-  return training(step, make_transformer(2), columns(0), columns(1));
+  return training(step, make_transformer(s), columns(0), columns(1));
 }
 
 }  // namespace peers
