@@ -1,6 +1,6 @@
 // What memory was asked for: messages of OutOfMemory name it.
 #pragma once
-#include <fmt/format.h>
+#include <string>
 
 #include "shardarray/error.h"
 
@@ -11,7 +11,7 @@ template <class Take, class What> void memory_for(const Take& take, const What& 
   try {
     take();
   } catch (const OutOfMemory& e) {
-    throw OutOfMemory(fmt::format("{} The memory was for {}.", e.what(), what()));
+    throw OutOfMemory(std::string(e.what()) + " The memory was for " + what() + ".");
   }
 }
 
