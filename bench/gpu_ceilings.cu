@@ -66,10 +66,8 @@ class Calls {
     if (library_ == nullptr) std::fprintf(stderr, "gpu_ceilings: %s is not installed\n", name);
   }
   explicit operator bool() const { return library_ != nullptr; }
-  /// `type`: of the header's declaration.
-  template <class F, class... Arguments>
-  void call(F* type, const char* function, Arguments... arguments) const {
-    (void)type;
+  /// F: the type of the header's declaration.
+  template <class F, class... Arguments> void call(const char* function, Arguments... arguments) const {
     auto* const f = reinterpret_cast<F*>(dlsym(library_, function));
     const int status = f == nullptr ? -1 : static_cast<int>(f(arguments...));
     if (status == 0) return;
@@ -81,7 +79,7 @@ class Calls {
   const char* name_;
   void* library_;
 };
-#define CEILINGS_CALL(calls, function, ...) (calls).call<decltype(function)>(nullptr, #function, __VA_ARGS__)
+#define CEILINGS_CALL(calls, function, ...) (calls).call<decltype(function)>(#function, __VA_ARGS__)
 
 /// Floats between 0 and 1, from Philox, for as long as the memory at `to` has room.
 void measure_random(float* to, std::size_t n) {

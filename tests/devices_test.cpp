@@ -54,7 +54,8 @@ struct CountedMemory final : MemorySource {
 
 // Only gives buffers back to its arena.
 struct ArenaBackend final : Backend {
-  Arena arena{this, 3};
+  explicit ArenaBackend(MemoryLimit limit = {}) : arena(this, 3, nullptr, limit) {}
+  Arena arena;
   const char* platform() const override { return "cpu"; }
   int device_count() const override { return 1; }
   const Target& target() const override { return backend("cpu").target(); }
@@ -171,24 +172,13 @@ TEST_CASE("arena: the k-th refusal of the system") {
 
 TEST_CASE("arena: a limit") {
   CountedMemory memory;
-  struct Limited final : Backend {
-    Arena arena{this, 5, nullptr, {std::size_t{8} << 20, "SOME_LIMIT"}};
-    const char* platform() const override { return "cpu"; }
-    int device_count() const override { return 1; }
-    const Target& target() const override { return backend("cpu").target(); }
-    BufferRef allocate(int, std::size_t bytes) override { return BufferRef(arena.allocate(bytes)); }
-    void deallocate(Buffer* b) override { arena.deallocate(b); }
-    void copy_from_host(const BufferRef&, const void*, std::size_t) override {}
-    void copy_to_host(void*, const BufferRef&, std::size_t) override {}
-    std::unique_ptr<Executable> load(std::shared_ptr<const Program>) override { return nullptr; }
-    MemoryStats memory_stats(int) const override { return arena.stats(); }
-  } limited;
+  ArenaBackend limited({std::size_t{8} << 20, "SOME_LIMIT"});
   constexpr std::size_t mib = std::size_t{1} << 20;
   BufferRef small = limited.allocate(0, 100);  // cut from a block of 1 MiB
   BufferRef a = limited.allocate(0, 4 * mib);
   CHECK(
       message_of<OutOfMemory>([&] { (void)limited.allocate(0, 3 * mib); }) ==
-      "allocate: the limit SOME_LIMIT=8388608 refused 3145728 bytes for cpu:5 (4194404 bytes in use, 5242880 "
+      "allocate: the limit SOME_LIMIT=8388608 refused 3145728 bytes for cpu:3 (4194404 bytes in use, 5242880 "
       "held). All memory of a program is taken before it runs. Free arrays, donate inputs (std::move) or "
       "spread the arrays over more memory, or raise the limit.");
   const BufferRef b = limited.allocate(0, 2 * mib);  // in blocks of 2 MiB

@@ -17,8 +17,8 @@
 namespace shardarray {
 
 // ---------------------------------------------------------------- reductions
-// `sum(x)`, `sum(x, 0)`, `sum(x, {.axis = {0, 1}, .keepdims = true, .dtype = float64})`: over all axes unless said. The result is x
-// without these axes (keepdims: with size 1 there), strong, of the dtype that each doc names, or of `.dtype`.
+/// `sum(x)`, `sum(x, 0)`, `sum(x, {.axis = {0, 1}, .keepdims = true, .dtype = float64})`: over all axes unless said. The result is x
+/// without these axes (keepdims: with size 1 there), strong, of the dtype that each doc names, or of `.dtype`.
 template <detail::FixedString name> struct SHARDARRAY_API ReduceFunction {
   Array operator()(const Array& x, const ReduceOptions& o = {}, Where w = Where::here()) const;
   template <std::integral I> Array operator()(const Array& x, I axis, Where w = Where::here()) const {
@@ -218,6 +218,7 @@ struct CumulativeOptions {
   /// Of the accumulation and the result. Default: the operand's; sums and products of bool are int32.
   std::optional<DType> dtype = std::nullopt;
 };
+/// `cumsum(x)`, `cumsum(x, 0)`, `cumsum(x, {.axis = 0, .reverse = true})`; throws ShapeError for an axis that x does not have.
 template <detail::FixedString name> struct SHARDARRAY_API CumulativeFunction {
   Array operator()(const Array& x, const CumulativeOptions& o = {}, Where w = Where::here()) const;
   template <std::integral I> Array operator()(const Array& x, I axis, Where w = Where::here()) const {

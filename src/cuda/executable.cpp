@@ -88,7 +88,7 @@ CudaExecutable::CudaExecutable(CudaBackend& backend, const std::vector<Gpu*>& gp
     if (std::holds_alternative<ProgramCall>(step.body)) {
       std::vector<Launch> call;
       add_step_launches(step, alignment, call);
-      named.push_back(spelled(call[0]));
+      named.push_back(spelled(step.label, step.where));
       stages_.emplace_back().called = std::make_unique<Called>(
           Called{*call[0].call,
                  std::make_unique<CudaExecutable>(backend, gpus, call[0].call->program, call[0].alignment)});
@@ -104,7 +104,7 @@ CudaExecutable::CudaExecutable(CudaBackend& backend, const std::vector<Gpu*>& gp
       else add_step_launches(part_on(step, each[g], gpus), alignment, to);
       stage.last.push_back(to.size());
       if (stage.first[g] == stage.last[g]) continue;
-      if (empty) named.push_back(spelled(to.back()));
+      if (empty) named.push_back(spelled(step.label, step.where));
       empty = false;
     }
     if (empty) continue;

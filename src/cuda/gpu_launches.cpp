@@ -1,7 +1,5 @@
 #include "cuda/gpu_launches.h"
 
-#include <fmt/format.h>
-
 #include <algorithm>
 #include <utility>
 
@@ -26,11 +24,6 @@ template <class F> void for_addresses(const ProductCall& call, const F& f) {
 
 }  // namespace
 
-std::string spelled(const Launch& l) {
-  return l.where.line > 0 ? fmt::format("'{}' ({}:{})", l.label, l.where.file, l.where.line)
-                          : fmt::format("'{}'", l.label);
-}
-
 GpuLaunches::GpuLaunches(CudaBackend& backend, Gpu& gpu, const std::vector<Launch>& launches,
                          std::size_t bases)
     : backend_(backend), gpu_(gpu), base_count_(bases) {
@@ -41,7 +34,7 @@ GpuLaunches::GpuLaunches(CudaBackend& backend, Gpu& gpu, const std::vector<Launc
         {gpu_.kernel(l.kernel),
          {l.blocks, l.items, l.threads},
          tables.size(),
-         spelled(l),
+         spelled(l.label, l.where),
          l.bases,
          l.products.empty() ? std::vector<ReadyProduct>() : ready_products(backend, gpu, l.products)});
     tables.insert(tables.end(), l.table.begin(), l.table.end());

@@ -97,7 +97,4 @@ class GpuLaunches {
   mutable std::atomic<int> runs_until_asked_;
 };
 
-/// `'add, relu' (train.cpp:12)`, for messages.
-std::string spelled(const Launch& l);
-
 }  // namespace shardarray::cuda

@@ -25,10 +25,6 @@ BufferRef copy_of(const LoadedProgram& p, const BufferRef& x, const Port& port, 
   return fresh;
 }
 
-std::string step_text(const Step& s) {
-  return s.where.line > 0 ? fmt::format("'{}' ({}:{})", s.label, s.where.file, s.where.line)
-                          : fmt::format("'{}'", s.label);
-}
 // With the step that makes it.
 std::string result_text(const Program& program, const Port& result) {
   const auto is_written = [&](const auto& body) {
@@ -39,7 +35,7 @@ std::string result_text(const Program& program, const Port& result) {
   };
   std::string text = "the result " + to_string(Type{result.shape, result.dtype});
   for (const Step& s : program.steps)
-    if (std::visit(is_written, s.body)) return text + " of " + step_text(s);
+    if (std::visit(is_written, s.body)) return text + " of " + spelled(s.label, s.where);
   return text;
 }
 
@@ -138,7 +134,10 @@ void take_scratch(const LoadedProgram& p, Workspace& w) {
   if (p.scratch_devices.empty()) return;
   w.scratch.resize(p.scratch_devices.size());
   memory_for([&] { p.backend->allocate(p.scratch_devices, p.scratch_bytes, w.scratch); },
-             [&] { return "values between the steps of " + step_text(program.steps.back()); });
+             [&] {
+               const Step& last = program.steps.back();
+               return "values between the steps of " + spelled(last.label, last.where);
+             });
   for (std::size_t d = 0, k = 0; k < w.scratch.size(); d++)
     if (program.scratch_bytes[d] > 0) w.bases[d] = w.scratch[k++]->data;
 }

@@ -3,7 +3,6 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <cstdlib>
 #include <mutex>
 #include <utility>
 
@@ -38,10 +37,9 @@ int cpu_device_count() {
 }
 
 bool cpu_devices_were_set() {
-  const char* const said = std::getenv("SHARDARRAY_CPU_DEVICES");
   CpuDevices& c = cpu_devices();
   const std::lock_guard lock(c.mutex);
-  return c.set || (said != nullptr && *said != 0);
+  return c.set || count_from_environment("SHARDARRAY_CPU_DEVICES", most_devices).has_value();
 }
 
 std::optional<int> count_from_environment(const char* variable, int max) {

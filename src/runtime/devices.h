@@ -32,7 +32,7 @@ Instances addressable_instances(const Layout& layout, bool share_replicas);
 /// Throws DeviceError naming the variable and its value.
 std::optional<int> count_from_environment(const char* variable, int max);
 
-/// Whether the program or its user has said how many virtual CPU devices there are.
+/// Whether the program or its user has said how many virtual CPU devices there are. Throws as count_from_environment().
 bool cpu_devices_were_set();
 /// How many virtual CPU devices there are: chosen once, by set_cpu_device_count() or the environment; fixed from now on.
 int cpu_device_count();

@@ -145,6 +145,12 @@ struct Step {
   std::string label;  ///< the ops in it, for explain: `add, relu`
   Where where;
 };
+/// A step in a message: `'add, relu' (train.cpp:12)`; without a line where none is known.
+inline std::string spelled(const std::string& label, const Where& where) {
+  std::string text = "'" + label + "'";
+  if (where.line > 0) text += " (" + std::string(where.file) + ":" + std::to_string(where.line) + ")";
+  return text;
+}
 
 /// One transfer as explain prints it and as the executor counts it.
 struct Transfer {
