@@ -35,7 +35,7 @@ void check_readable(const Node* n, const char* what) {
 
 // The value of an evaluated array. Whoever takes a value over says so in the node first, and looks then whether somebody has
 // a copy; so it is copied first here.
-ValueRef readable_value(const Array& a, const char* what) {
+[[gnu::always_inline]] inline ValueRef readable_value(const Array& a, const char* what) {
   ValueRef v = a.node()->out()[a.index()].value;
   fence_after_rmw();
   if (a.node()->donor() || !a.node()->evaluated()) check_readable(a.node(), what);

@@ -289,11 +289,10 @@ Array result_array(const JitEntry& e, JitCall& call, const LoadedProgram& p,
                    const std::vector<LaunchVerdict>& verdicts, std::size_t k, ValueRef v) {
   if (p.sources[k] >= 0) {
     const auto j = static_cast<std::size_t>(p.sources[k]);
-    if (verdicts[j].reused && call.moved[j]) {
+    if (verdicts[j].reused && call.moved[j] && p.keeps_type[k]) {
       Array& leaf = call.leaves[j];
       const ValueRef& given = leaf.node()->out()[leaf.index()].value;
-      if (leaf.node()->op->form == Form::leaf && given == v && type_of(leaf) == e.output_types[k])
-        return std::move(leaf);
+      if (leaf.node()->op->form == Form::leaf && given == v) return std::move(leaf);
     }
   }
   return leaf_array(e.output_types[k], std::move(v), {});
@@ -312,9 +311,8 @@ void lose_donations(const JitEntry& e, const JitCall& call, const std::vector<La
 }  // namespace
 
 // A leaf that is bound to other devices than the program's comes over first.
-static void bring_home(const JitEntry& e, const Type& t, LaunchLeaf& l) {
-  if (!e.home) return;
-  ValueRef here = bring_home(l.value, t, e.home);
+static void bring_home(const DeviceOrder* home, const Type& t, LaunchLeaf& l) {
+  ValueRef here = bring_home(l.value, t, home);
   if (here != l.value) l = {std::move(here)};
 }
 
@@ -334,12 +332,12 @@ void launch_leaves(const JitEntry& e, const JitCall& call, std::vector<LaunchLea
       l.node = n;
       l.taker = e.function;
     }
-    bring_home(e, type_of(call.leaves[k]), l);
+    if (e.home) bring_home(e.home, type_of(call.leaves[k]), l);
     leaves.push_back(std::move(l));
   }
   for (const Array& a : e.captured) {
     leaves.push_back(LaunchLeaf{value_of(a)});
-    bring_home(e, type_of(a), leaves.back());
+    if (e.home) bring_home(e.home, type_of(a), leaves.back());
   }
 }
 

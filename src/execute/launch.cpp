@@ -174,12 +174,11 @@ void take_inputs(const LoadedProgram& p, std::span<const LaunchLeaf> leaves, Wor
   for (std::size_t k = 0; k < leaves.size(); k++) {
     const Value& v = *leaves[k].value;
     const bool same_order = v.layout->order() == p.order || v.layout->order()->sorted() == p.order->sorted();
-    const bool same_sharing = v.shared == p.share_replicas;
-    const bool owned =
-        verdicts && p.aliased[k] && leaves[k].sole_owner && same_sharing && take_over(leaves[k]);
-    if (verdicts && p.aliased[k]) (*verdicts)[k] = {owned, !owned, false};
+    const bool same_sharing = v.shared == p.share_replicas, aliased = p.aliased[k];
+    const bool owned = verdicts && aliased && leaves[k].sole_owner && same_sharing && take_over(leaves[k]);
+    if (verdicts && aliased) (*verdicts)[k] = {owned, !owned, false};
     if (!same_order || !same_sharing) convert_buffers(p, k, v, same_order, w.made[k]);
-    if (p.aliased[k] && !owned) {
+    if (aliased && !owned) {
       Buffers copies;
       const Buffers& from = leaf_buffers(p, w, leaves, k);
       for (std::size_t i = 0; i < from.size(); i++)

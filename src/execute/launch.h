@@ -41,7 +41,8 @@ struct LoadedProgram {
   std::vector<int> scratch_devices;   ///< those that need scratch: their numbers, and bytes
   std::vector<std::uint64_t> scratch_bytes;
   std::vector<std::vector<int>> output_devices;  ///< per output of the program: the devices' numbers
-  std::vector<int> sources;  ///< per output: the leaf that it takes over or simply is, or -1
+  std::vector<int> sources;      ///< per output: the leaf that it takes over or simply is, or -1
+  std::vector<char> keeps_type;  ///< per output: it has the type of that leaf
   mutable std::atomic<bool> inspected{false};  ///< its inspectors were called
   /// The spelling of results follows that of the leaves.
   struct Spelling {

@@ -327,6 +327,12 @@ std::shared_ptr<const LoadedProgram> load_program(FlatGraph g, std::span<const V
   for (const auto* layouts : {&in.inputs, &in.outputs})
     for (const Layout* l : *layouts)
       if (l) p->orders.push_back(l->order()->ref());
+  const auto types_of = [&](const std::vector<int>& values) {
+    std::vector<Type> types;
+    for (const int v : values) types.push_back(in.graph.types[static_cast<std::size_t>(v)]);
+    return types;
+  };
+  const std::vector<Type> taken = types_of(in.graph.inputs), made = types_of(in.graph.outputs);
   p->compiled = compile(std::move(in));
   for (const Layout* l : p->compiled.output_layouts) p->orders.push_back(l->order()->ref());
   p->backend = &backend(p->order->devices()[0].platform);
@@ -346,9 +352,11 @@ std::shared_ptr<const LoadedProgram> load_program(FlatGraph g, std::span<const V
   for (const Port& o : p->compiled.program->outputs)
     if (o.alias >= 0) p->aliased[static_cast<std::size_t>(o.alias)] = true;
   for (std::size_t k = 0; k < p->compiled.output_layouts.size(); k++) {
-    const int forwarded = p->compiled.forwarded[k], made = p->compiled.program_output[k];
-    p->sources.push_back(forwarded >= 0 ? forwarded
-                                        : p->compiled.program->outputs[static_cast<std::size_t>(made)].alias);
+    const int forwarded = p->compiled.forwarded[k], output = p->compiled.program_output[k];
+    const int source =
+        forwarded >= 0 ? forwarded : p->compiled.program->outputs[static_cast<std::size_t>(output)].alias;
+    p->sources.push_back(source);
+    p->keeps_type.push_back(source >= 0 && taken[static_cast<std::size_t>(source)] == made[k]);
   }
   return program_cache().put(std::move(key), std::move(p));
 }
