@@ -6,17 +6,21 @@ set_property(CACHE SHARDARRAY_CUDA PROPERTY STRINGS AUTO ON OFF)
 
 file(GLOB cuda_sources CONFIGURE_DEPENDS ${PROJECT_SOURCE_DIR}/src/cuda/*.cpp)
 set(cuda_own ${cuda_sources})  # what the real plug-in has, and what the one of the tests has
-list(FILTER cuda_own INCLUDE REGEX "/(cublaslt_header|driver|kernel_image|libraries)\\.cpp$")
+list(FILTER cuda_own INCLUDE REGEX "/(cublaslt_header|driver|kernel_image|libraries|one_block_limits)\\.cpp$")
 set(cuda_host_kernels ${PROJECT_SOURCE_DIR}/src/cuda/host_kernels.cpp)
 list(REMOVE_ITEM cuda_sources ${cuda_own} ${cuda_host_kernels})
 set(cuda_launches ${cuda_sources})  # pure functions of programs, which tests call too
-list(FILTER cuda_launches EXCLUDE REGEX "/(backend|executable|gpu|gpu_launches|launch_graph|plugin|printed_loops|product_algorithms|replay)\\.cpp$")
-set(cuda_libraries ${PROJECT_SOURCE_DIR}/src/cuda/libraries.cpp)
+list(FILTER cuda_launches EXCLUDE REGEX "/(backend|executable|gpu|gpu_launches|launch_graph|plugin|printed_kernels|printed_loops|product_algorithms|program_kernel|replay)\\.cpp$")
+set(cuda_libraries ${PROJECT_SOURCE_DIR}/src/cuda/libraries.cpp ${PROJECT_SOURCE_DIR}/src/cuda/one_block_limits.cpp)
 # What printed kernels include is part of the plug-in.
 set(printed_headers ${PROJECT_SOURCE_DIR}/src/cuda/printed_headers.cpp)
 file(GLOB embedded CONFIGURE_DEPENDS ${PROJECT_SOURCE_DIR}/kernels/*.cuh)
+foreach(file include/shardarray/dtype.h src/base/reducer.h src/runtime/functions.inc src/runtime/instruction_bits.h
+        src/runtime/kernel.h src/runtime/scalar.h)
+  list(APPEND embedded ${PROJECT_SOURCE_DIR}/${file})
+endforeach()
 set_source_files_properties(${printed_headers} PROPERTIES
-  SKIP_UNITY_BUILD_INCLUSION ON OBJECT_DEPENDS "${embedded};${PROJECT_SOURCE_DIR}/src/runtime/scalar.h"
+  SKIP_UNITY_BUILD_INCLUSION ON OBJECT_DEPENDS "${embedded}"
   COMPILE_DEFINITIONS SHARDARRAY_EMBEDDED_FOLDER="${PROJECT_SOURCE_DIR}")
 list(APPEND cuda_sources ${shared_sources})
 foreach(file base/device base/env base/host_memory base/private_folder base/shape base/sizes

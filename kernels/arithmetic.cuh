@@ -28,6 +28,27 @@ SHARDARRAY_DEVICE SHARDARRAY_NOT_INLINE inline std::uint64_t evaluate(const Inst
   return scalar::evaluate_bits(in.code, in.type, in.from, a, b, c);
 }
 
+/// What makes one element of two, as bits: an instruction of a table; one that is known when the text is compiled;
+/// nothing, where there are never two.
+struct TableCombine {
+  const Instruction& instruction;
+  SHARDARRAY_DEVICE std::uint64_t operator()(std::uint64_t a, std::uint64_t b) const {
+    return evaluate(instruction, a, b, 0);
+  }
+};
+struct NoCombine {
+  SHARDARRAY_DEVICE explicit NoCombine(const Instruction&) {}
+  SHARDARRAY_DEVICE std::uint64_t operator()(std::uint64_t a, std::uint64_t) const { return a; }
+};
+template <class T, Code code> struct KnownCombine {
+  SHARDARRAY_DEVICE explicit KnownCombine(const Instruction&) {}
+  SHARDARRAY_DEVICE std::uint64_t operator()(std::uint64_t a, std::uint64_t b) const {
+    const T x = value_of<T>(a), y = value_of<T>(b);
+    if constexpr (code == Code::and_ || code == Code::or_) return scalar::on_bits(code, x, y);
+    else return scalar::on_numbers(code, x, y);
+  }
+};
+
 SHARDARRAY_DEVICE inline std::uint64_t rounded_off_bits(DType t, std::uint64_t a, std::uint64_t b) {
   return t == DType::float32 ? pack(scalar::rounded_off(value_of<float>(a), value_of<float>(b)))
                              : pack(scalar::rounded_off(value_of<double>(a), value_of<double>(b)));

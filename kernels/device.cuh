@@ -19,7 +19,13 @@
 namespace shardarray::device {
 
 /// The base pointers of a run (Ref::base). Up to `few_bases` come with the launch, more stand in device memory.
+#ifdef SHARDARRAY_PROGRAM_BASES  // the text of a small program's kernel: all of its addresses come with the launch
+inline constexpr std::uint32_t few_bases = SHARDARRAY_PROGRAM_BASES;
+using PointNumber = std::uint32_t;
+#else
 inline constexpr std::uint32_t few_bases = 60;
+using PointNumber = std::uint64_t;  ///< holds the number of a point of a launch
+#endif
 struct Bases {
   const std::uint64_t* many;  ///< null: they are in `few`
   std::uint64_t few[few_bases];
@@ -50,6 +56,12 @@ SHARDARRAY_DEVICE inline std::int64_t first_point(const Grid& g) {
 }
 SHARDARRAY_DEVICE inline std::int64_t point_step(const Grid& g) {
   return static_cast<std::int64_t>(g.blocks) * g.threads;
+}
+/// The first coordinates of a point are what is left of its number when the others are taken off. Index: holds all numbers.
+template <class Index> SHARDARRAY_DEVICE inline std::int64_t take_off(Index& number, Index extent) {
+  const Index rest = number / extent, at = number - rest * extent;
+  number = rest;
+  return static_cast<std::int64_t>(at);
 }
 
 }  // namespace shardarray::device

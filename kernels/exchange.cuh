@@ -57,17 +57,19 @@ SHARDARRAY_DEVICE inline const MovePiece& piece_of(const MovePiece* pieces, std:
   return pieces[low];
 }
 
-SHARDARRAY_DEVICE inline void move_boxes(const Grid& g, const std::byte* table, std::byte*,
-                                         const Bases& bases) {
+template <class Combine>
+SHARDARRAY_DEVICE void move_boxes(const Grid& g, const std::byte* table, std::byte*, const Bases& bases) {
   const MoveTable& t = *reinterpret_cast<const MoveTable*>(table);
+  const Combine combine{t.combine};
   const MoveItem& item = entries(table, t.items)[g.item];
   const MovePiece* const pieces = entries(table, item.pieces);
   for (std::int64_t i = first_point(g); i < item.units; i += point_step(g)) {
     const MovePiece& piece = piece_of(pieces, item.pieces.count, i);
     const MoveAxis* const axes = entries(table, piece.axes);
-    std::int64_t rest = i - piece.first, from = 0, to = 0;
-    for (std::uint32_t d = piece.axes.count; d-- > 0; rest /= axes[d].extent) {
-      const std::int64_t at = rest % axes[d].extent;
+    std::int64_t from = 0, to = 0;
+    auto rest = static_cast<PointNumber>(i - piece.first);
+    for (std::uint32_t d = piece.axes.count; d-- > 0;) {
+      const std::int64_t at = take_off(rest, static_cast<PointNumber>(axes[d].extent));
       from += at * axes[d].src;
       to += at * axes[d].dst;
     }
@@ -79,7 +81,7 @@ SHARDARRAY_DEVICE inline void move_boxes(const Grid& g, const std::byte* table, 
     }
     std::uint64_t x = read_bits(address_of(bases, sources[0]) + from, piece.bytes);
     for (std::uint32_t s = 1; s < piece.sources.count; s++)
-      x = evaluate(t.combine, x, read_bits(address_of(bases, sources[s]) + from, piece.bytes), 0);
+      x = combine(x, read_bits(address_of(bases, sources[s]) + from, piece.bytes));
     write_bits(dst, piece.bytes, x);
   }
 }

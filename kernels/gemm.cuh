@@ -50,7 +50,10 @@ SHARDARRAY_DEVICE void product(const Grid& g, const std::byte* table, std::byte*
   const ProductItem& p = entries(table, t.items)[g.item];
   const std::int64_t elements = p.batch * p.m * p.n;
   for (std::int64_t at = first_point(g); at < elements; at += point_step(g)) {
-    const std::int64_t column = at % p.n, row = at / p.n % p.m, batch = at / p.n / p.m;
+    auto left = static_cast<PointNumber>(at);
+    const std::int64_t column = take_off(left, static_cast<PointNumber>(p.n)),
+                       row = take_off(left, static_cast<PointNumber>(p.m)),
+                       batch = static_cast<std::int64_t>(left);
     const In* a = reinterpret_cast<const In*>(address_of(bases, p.a)) + batch * p.a_batch + row * p.a_row;
     const In* b = reinterpret_cast<const In*>(address_of(bases, p.b)) + batch * p.b_batch + column * p.b_col;
     Out sum{};

@@ -6,6 +6,7 @@ namespace shardarray::device {
 
 inline constexpr int most_axes = 32;
 inline constexpr int printed_threads = 256;  // of a block of a printed kernel, at most
+inline constexpr int column_threads = 1024;  // of one whose teams are columns, always
 
 /// What an item reads or writes, or an index: then address.offset is its value at domain point 0.
 struct LoopArgument {

@@ -3,38 +3,13 @@
 //
 // A printed kernel reads the table that an interpreting one reads and does the same with it, in straight lines of typed values.
 #pragma once
-#include "kernels/access.cuh"
+#include "kernels/elements.cuh"
 #include "kernels/lanes.cuh"
 #include "kernels/loop_table.cuh"
-// device.cuh says how scalar.h is compiled.
-#include "runtime/scalar.h"
+#include "kernels/teams.cuh"
 
 namespace shardarray::device {
 
-template <class T>
-using Unsigned =
-    std::conditional_t<sizeof(T) == 1, std::uint8_t,
-                       std::conditional_t<sizeof(T) == 2, std::uint16_t,
-                                          std::conditional_t<sizeof(T) == 4, std::uint32_t, std::uint64_t>>>;
-
-// Elements are read and written as unsigned integers: an output may lie on an input of another type.
-template <class T> SHARDARRAY_DEVICE inline T read(const std::byte* p) {
-  check_aligned(p, sizeof(T));
-  const auto bits = *reinterpret_cast<const Unsigned<T>*>(p);
-  if constexpr (std::is_same_v<T, bool>) return (bits & 1) != 0;
-  else return scalar::from_bits<T>(bits);
-}
-template <class T> SHARDARRAY_DEVICE inline void write(std::byte* p, T x) {
-  check_aligned(p, sizeof(T));
-  *reinterpret_cast<Unsigned<T>*>(p) = scalar::from_bits<Unsigned<T>>(x);
-}
-/// By one lane, when all have read what they read before.
-template <class T> SHARDARRAY_DEVICE inline void write_once(std::byte* p, T x) {
-  SHARDARRAY_SYNC_LANES();
-  SHARDARRAY_LANES(lane) {
-    if (lane == 0) write(p, x);
-  }
-}
 /// A row of the argument's indirect dimension, 0 where this item has none of that number.
 template <class T>
 SHARDARRAY_DEVICE inline T read_row(const LoopArgument& arg, const std::byte* p, std::int64_t row) {
@@ -81,13 +56,6 @@ class PrintedItem {
   const Bases& bases_;
 };
 
-/// The first coordinates of a point are what is left of its number when the others are taken off. Index: holds all numbers.
-template <class Index> SHARDARRAY_DEVICE inline std::int64_t take_off(Index& number, Index extent) {
-  const Index rest = number / extent, at = number - rest * extent;
-  number = rest;
-  return static_cast<std::int64_t>(at);
-}
-
 // What combines two lanes; a reducer each.
 struct Sum {
   template <class T> static SHARDARRAY_DEVICE T of(T a, T b) { return scalar::add(a, b); }
@@ -108,16 +76,8 @@ struct All {
   static SHARDARRAY_DEVICE bool of(bool a, bool b) { return scalar::and_(a, b); }
 };
 
-#ifdef __CUDACC__
-template <class T> SHARDARRAY_DEVICE inline T from_lane(T x, unsigned lane) {
-  using Word = std::conditional_t<sizeof(T) == 8, unsigned long long, unsigned>;
-  const Word bits = __shfl_sync(0xffffffff, static_cast<Word>(scalar::from_bits<Unsigned<T>>(x)), lane);
-  return scalar::from_bits<T>(static_cast<Unsigned<T>>(bits));
-}
-#endif
-
-/// A reduction over the inner points of a row, in the order of kernel.h.
-template <class T, class Combine> class LaneReduction {
+/// A team's reduction over inner points, in the order of kernel.h.
+template <class T, class Combine, class Team> class LaneReduction {
  public:
   SHARDARRAY_DEVICE LaneReduction(const PrintedItem& item, T identity)
       : has_blocks_(item.inner_points > item.block), identity_(identity), total_(identity) {
@@ -130,8 +90,8 @@ template <class T, class Combine> class LaneReduction {
     T& mine = lanes_[lane % lanes_here];
     mine = Combine::of(mine, x);
   }
-  SHARDARRAY_DEVICE void close_block() {
-    fold();
+  SHARDARRAY_DEVICE void close_block([[maybe_unused]] const Team& team) {
+    fold(team);
     if (!has_blocks_) return;
     if constexpr (compensated) lost_ = Combine::of(lost_, scalar::rounded_off(total_, lanes_[0]));
     total_ = Combine::of(total_, lanes_[0]);
@@ -147,12 +107,9 @@ template <class T, class Combine> class LaneReduction {
   static constexpr bool compensated = std::is_same_v<Combine, Sum> && std::is_floating_point_v<T>;
 
   /// Pairwise, l[i] += l[i + 16], ..., 1; on the device all lanes get lane 0's.
-  SHARDARRAY_DEVICE void fold() {
+  SHARDARRAY_DEVICE void fold([[maybe_unused]] const Team& team) {
 #ifdef __CUDACC__
-    T x = lanes_[0];
-    for (unsigned width = warp_lanes / 2; width > 0; width /= 2)
-      x = Combine::of(x, from_lane(x, threadIdx.x % warp_lanes + width));
-    lanes_[0] = from_lane(x, 0);
+    lanes_[0] = team.template fold<Combine>(lanes_[0]);
 #else
     for (std::uint32_t width = warp_lanes / 2; width > 0; width /= 2) {
       for (std::uint32_t i = 0; i < width; i++) lanes_[i] = Combine::of(lanes_[i], lanes_[i + width]);
@@ -165,16 +122,18 @@ template <class T, class Combine> class LaneReduction {
   T lanes_[lanes_here], total_, lost_{0};
 };
 
-// A text as a kernel; `together`: threads that run the text together.
-#ifdef __CUDACC__
-#define SHARDARRAY_PRINTED(name, text, together)                                                          \
-  extern "C" __global__ void __launch_bounds__(printed_threads)                                           \
+// A text as a kernel; `most`: threads of a block; `together`: those that run the text together.
+#ifdef SHARDARRAY_PROGRAM_BASES
+// program.cuh makes it a step.
+#elif defined(__CUDACC__)
+#define SHARDARRAY_PRINTED(name, text, most, together)                                                    \
+  extern "C" __global__ void __launch_bounds__(most)                                                      \
       name(const std::byte* table, std::byte*, const __grid_constant__ shardarray::device::Bases bases) { \
     const Grid grid{blockIdx.x, gridDim.x, blockIdx.y, threadIdx.x, blockDim.x};                          \
     text(grid, table, bases);                                                                             \
   }
 #else
-#define SHARDARRAY_PRINTED(name, text, together)                                                   \
+#define SHARDARRAY_PRINTED(name, text, most, together)                                             \
   extern "C" void name(const Grid& grid, const std::byte* table, std::byte*, const Bases& bases) { \
     Grid g = grid;                                                                                 \
     for (g.thread = 0; g.thread < g.threads; g.thread += (together)) text(g, table, bases);        \

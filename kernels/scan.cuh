@@ -38,9 +38,10 @@ SHARDARRAY_DEVICE inline std::int64_t block_end(const ScanTable& t, const ScanIt
   return end < s.length ? end : s.length;
 }
 
-SHARDARRAY_DEVICE inline void scan_blocks(const Grid& g, const std::byte* table, std::byte*,
-                                          const Bases& bases) {
+template <class Combine>
+SHARDARRAY_DEVICE void scan_blocks(const Grid& g, const std::byte* table, std::byte*, const Bases& bases) {
   const ScanTable& t = *reinterpret_cast<const ScanTable*>(table);
+  const Combine combine{t.combine};
   const ScanItem& s = entries(table, t.items)[g.item];
   const std::byte* const x = address_of(bases, s.x);
   std::byte* const out = address_of(bases, s.out);
@@ -50,23 +51,25 @@ SHARDARRAY_DEVICE inline void scan_blocks(const Grid& g, const std::byte* table,
     std::uint64_t local = t.identity;
     for (std::int64_t i = block * t.block; i < block_end(t, s, block); i++) {
       const std::int64_t at = scanned_element(t, s, line, i) * t.bytes;
-      local = evaluate(t.combine, local, read_bits(x + at, t.bytes), 0);
+      local = combine(local, read_bits(x + at, t.bytes));
       write_bits(out + at, t.bytes, local);
     }
   }
 }
 
 /// A carry and a value of its block.
-SHARDARRAY_DEVICE inline std::uint64_t carried(const ScanTable& t, const ScanCarry& c, std::uint64_t local) {
-  if (t.is_float_sum) local = evaluate(t.combine, local, c.lost, 0);
-  return evaluate(t.combine, c.total, local, 0);
+template <class Combine>
+SHARDARRAY_DEVICE std::uint64_t carried(const ScanTable& t, const ScanCarry& c, std::uint64_t local) {
+  const Combine combine{t.combine};
+  if (t.is_float_sum) local = combine(local, c.lost);
+  return combine(c.total, local);
 }
 /// What stands behind a block that ends with `local`.
-SHARDARRAY_DEVICE inline ScanCarry behind(const ScanTable& t, const ScanCarry& c, std::uint64_t local) {
-  ScanCarry next{carried(t, c, local), 0};
+template <class Combine>
+SHARDARRAY_DEVICE ScanCarry behind(const ScanTable& t, const ScanCarry& c, std::uint64_t local) {
+  ScanCarry next{carried<Combine>(t, c, local), 0};
   if (t.is_float_sum) {
-    const std::uint64_t off =
-        rounded_off_bits(t.combine.type, c.total, evaluate(t.combine, local, c.lost, 0));
+    const std::uint64_t off = rounded_off_bits(t.combine.type, c.total, Combine{t.combine}(local, c.lost));
     const bool is_finite = t.combine.type == DType::float32
                                ? scalar::abs(value_of<float>(off)) <= std::numeric_limits<float>::max()
                                : scalar::abs(value_of<double>(off)) <= std::numeric_limits<double>::max();
@@ -75,8 +78,9 @@ SHARDARRAY_DEVICE inline ScanCarry behind(const ScanTable& t, const ScanCarry& c
   return next;
 }
 
-SHARDARRAY_DEVICE inline void scan_carries(const Grid& g, const std::byte* table, std::byte* scratch,
-                                           const Bases& bases) {
+template <class Combine>
+SHARDARRAY_DEVICE void scan_carries(const Grid& g, const std::byte* table, std::byte* scratch,
+                                    const Bases& bases) {
   const ScanTable& t = *reinterpret_cast<const ScanTable*>(table);
   const ScanItem& s = entries(table, t.items)[g.item];
   const std::byte* const out = address_of(bases, s.out);
@@ -86,14 +90,15 @@ SHARDARRAY_DEVICE inline void scan_carries(const Grid& g, const std::byte* table
     for (std::int64_t block = 0; block * t.block < s.length; block++) {
       carries[block * s.lines + line] = carry;
       const std::int64_t last = scanned_element(t, s, line, block_end(t, s, block) - 1);
-      carry = behind(t, carry, read_bits(out + last * t.bytes, t.bytes));
+      carry = behind<Combine>(t, carry, read_bits(out + last * t.bytes, t.bytes));
     }
     if (t.has_totals) write_bits(address_of(bases, s.totals) + line * t.bytes, t.bytes, carry.total);
   }
 }
 
-SHARDARRAY_DEVICE inline void scan_put(const Grid& g, const std::byte* table, std::byte* scratch,
-                                       const Bases& bases) {
+template <class Combine>
+SHARDARRAY_DEVICE void scan_put(const Grid& g, const std::byte* table, std::byte* scratch,
+                                const Bases& bases) {
   const ScanTable& t = *reinterpret_cast<const ScanTable*>(table);
   const ScanItem& s = entries(table, t.items)[g.item];
   std::byte* const out = address_of(bases, s.out);
@@ -102,7 +107,8 @@ SHARDARRAY_DEVICE inline void scan_put(const Grid& g, const std::byte* table, st
     const std::int64_t line = at / (s.length * s.inner) * s.inner + at % s.inner,
                        place = at / s.inner % s.length, i = t.step < 0 ? s.length - 1 - place : place;
     std::byte* const to = out + at * t.bytes;
-    write_bits(to, t.bytes, carried(t, carries[i / t.block * s.lines + line], read_bits(to, t.bytes)));
+    write_bits(to, t.bytes,
+               carried<Combine>(t, carries[i / t.block * s.lines + line], read_bits(to, t.bytes)));
   }
 }
 

@@ -16,9 +16,10 @@ struct ScatterTable {
   DType index, unused[7];
 };
 
-SHARDARRAY_DEVICE inline void scatter_add(const Grid& g, const std::byte* table, std::byte*,
-                                          const Bases& bases) {
+template <class Combine>
+SHARDARRAY_DEVICE void scatter_add(const Grid& g, const std::byte* table, std::byte*, const Bases& bases) {
   const ScatterTable& t = *reinterpret_cast<const ScatterTable*>(table);
+  const Combine add{t.add};
   const ScatterItem& s = entries(table, t.items)[g.item];
   for (std::int64_t at = first_point(g); at < s.batch * s.columns; at += point_step(g)) {
     const std::int64_t batch = at / s.columns, column = at % s.columns, row_bytes = s.columns * t.bytes;
@@ -32,8 +33,7 @@ SHARDARRAY_DEVICE inline void scatter_add(const Grid& g, const std::byte* table,
       const auto row = static_cast<std::int64_t>(read_integer(t.index, rows + i * t.index_bytes));
       if (row < s.first_row || row - s.first_row >= s.table_rows) continue;
       std::byte* const to = out + (row - s.first_row) * row_bytes;
-      write_bits(to, t.bytes,
-                 evaluate(t.add, read_bits(to, t.bytes), read_bits(updates + i * row_bytes, t.bytes), 0));
+      write_bits(to, t.bytes, add(read_bits(to, t.bytes), read_bits(updates + i * row_bytes, t.bytes)));
     }
   }
 }

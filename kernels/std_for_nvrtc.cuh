@@ -1,5 +1,5 @@
-// What scalar.h and printed kernels need of the standard library and of the compiler, for NVRTC, which has neither. It stands for
-// each of the standard headers that they include.
+// What kernels and the headers that they include need of the standard library and of the compiler, for NVRTC, which has neither. It
+// stands for each of the standard headers.
 #pragma once
 
 #define __builtin_fabsf ::fabsf
@@ -58,6 +58,7 @@ template <class A, class B> inline constexpr bool is_same_v = false;
 template <class A> inline constexpr bool is_same_v<A, A> = true;
 template <class T> inline constexpr bool is_floating_point_v = is_same_v<T, float> || is_same_v<T, double>;
 template <class T> inline constexpr bool is_integral_v = !is_floating_point_v<T>;  // of the types of elements
+template <class T> inline constexpr bool is_arithmetic_v = true;
 template <class T> inline constexpr bool is_signed_v = T(-1) < T(0);
 template <class T> inline constexpr bool is_unsigned_v = !is_signed_v<T>;
 
@@ -84,5 +85,10 @@ template <> struct numeric_limits<double> {
   static constexpr double infinity() { return __builtin_bit_cast(double, 0x7ff0000000000000ull); }
   static constexpr double quiet_NaN() { return __builtin_bit_cast(double, 0x7ff8000000000000ull); }
 };
+
+// What only hosts use.
+class ostream;
+class string;
+template <class T> class vector {};
 
 }  // namespace std

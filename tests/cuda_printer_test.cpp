@@ -268,7 +268,7 @@ TEST_CASE("cuda printer: a kernel as text") {
   b.begin_stage(false);
   b.store(out, sum);
   const Kernel k = b.finish();
-  cuda::LoopShape shape{1, 2, true, {Move::any, Move::one, Move::one, Move::none}};
+  cuda::LoopShape shape{1, 2, true, {Move::any, Move::one, Move::one, Move::none}, false};
   CHECK(cuda::print_kernel(k, shape, "half_sum") == R"(namespace shardarray::device {
 static SHARDARRAY_DEVICE void half_sum_text(const Grid& g, const std::byte* table, const Bases& bases) {
   const PrintedItem item(g, table, bases);
@@ -276,14 +276,14 @@ static SHARDARRAY_DEVICE void half_sum_text(const Grid& g, const std::byte* tabl
   std::byte* const p0 = item.place(0);
   const std::int64_t s0_0 = item.stride(0);
   std::byte* const p1 = item.place(1);
-  const std::int64_t rows = point_step(g) / warp_lanes;
-  for (std::int64_t row = first_point(g) / warp_lanes; row < item.outer_points; row += rows) {
-    [[maybe_unused]] const std::int64_t x0 = row;
-    LaneReduction<float, Sum> r3(item, scalar::from_bits<float>(0x0u));
+  for (RowTeam team(g, item.outer_points); team.works(); team.next()) {
+    [[maybe_unused]] const std::int64_t point = team.point();
+    [[maybe_unused]] const std::int64_t x0 = point;
+    LaneReduction<float, Sum, RowTeam> r3(item, scalar::from_bits<float>(0x0u));
     for (std::int64_t begin = 0, stop; begin < item.inner_points; begin = stop) {
       stop = item.inner_points - begin > item.block ? begin + item.block : item.inner_points;
       r3.open_block();
-      SHARDARRAY_LANES(lane) {
+      SHARDARRAY_TEAM_LANES(team, lane) {
         for (std::int64_t j = begin + lane; j < stop; j += warp_lanes) {
           [[maybe_unused]] const std::int64_t x1 = j;
           const float v0 = read<float>(p0 + (x0 * s0_0 + x1 * 4));
@@ -292,15 +292,15 @@ static SHARDARRAY_DEVICE void half_sum_text(const Grid& g, const std::byte* tabl
           r3.take(lane, v2);
         }
       }
-      r3.close_block();
+      r3.close_block(team);
     }
     const float v3 = r3.result();
-    SHARDARRAY_SYNC_LANES();
-    write_once(p1 + (x0 * 4), v3);
-    SHARDARRAY_SYNC_LANES();
+    team.sync();
+    write_once(team, p1 + (x0 * 4), v3);
+    team.sync();
   }
 }
-SHARDARRAY_PRINTED(half_sum, half_sum_text, warp_lanes)
+SHARDARRAY_PRINTED(half_sum, half_sum_text, printed_threads, warp_lanes)
 }  // namespace shardarray::device
 
 )");

@@ -42,14 +42,6 @@ class NvrtcProgram {
     return cubin;
   }
 
- private:
-  void check(int status, const char* call) const {
-    if (status != 0)
-      throw CompileError(
-          fmt::format("cuda: {} failed: {}. Kernels are compiled by NVRTC 13. Install one that "
-                      "works.",
-                      call, compiler_.get_error_string(status)));
-  }
   std::string log() const {
     std::size_t bytes = 0;
     if (compiler_.get_program_log_size(program_, &bytes) != 0 || bytes < 2) return "it gives no reason";
@@ -59,6 +51,14 @@ class NvrtcProgram {
     return text;
   }
 
+ private:
+  void check(int status, const char* call) const {
+    if (status != 0)
+      throw CompileError(
+          fmt::format("cuda: {} failed: {}. Kernels are compiled by NVRTC 13. Install one that "
+                      "works.",
+                      call, compiler_.get_error_string(status)));
+  }
   const Nvrtc& compiler_;
   Nvrtc::Program program_ = nullptr;
 };
@@ -87,8 +87,13 @@ std::string code_key(const Nvrtc& compiler, const std::string& text, const std::
 }
 
 std::vector<char> compile_text(const Nvrtc& compiler, const std::string& text,
-                               const std::string& architecture) {
-  return NvrtcProgram(compiler, text).compile(compiler_options(architecture));
+                               const std::string& architecture, std::string* report) {
+  NvrtcProgram program(compiler, text);
+  std::vector<std::string> options = compiler_options(architecture);
+  if (report != nullptr) options.emplace_back("--ptxas-options=-v");
+  std::vector<char> cubin = program.compile(options);
+  if (report != nullptr) *report = program.log();
+  return cubin;
 }
 
 }  // namespace shardarray::cuda

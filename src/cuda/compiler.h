@@ -21,8 +21,9 @@ std::string architecture_name(int major, int minor);
 std::vector<std::string> compiler_options(const std::string& architecture);
 /// All that the code of a text depends on: text, headers, options, the version of NVRTC.
 std::string code_key(const Nvrtc& compiler, const std::string& text, const std::string& architecture);
-/// The cubin of a text (printed_prelude(), then kernels). Throws CompileError with NVRTC's log.
+/// The cubin of a text (printed_prelude(), then kernels). Throws CompileError with NVRTC's log. `report`, where it is not null: what
+/// the kernels need of a GPU, in NVRTC's words.
 std::vector<char> compile_text(const Nvrtc& compiler, const std::string& text,
-                               const std::string& architecture);
+                               const std::string& architecture, std::string* report = nullptr);
 
 }  // namespace shardarray::cuda

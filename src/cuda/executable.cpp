@@ -12,9 +12,6 @@
 namespace shardarray::cuda {
 namespace {
 
-// Of a graph: one launch is as cheap as a launch of a graph.
-constexpr std::int64_t fewest_nodes = 2;
-
 /// Bytes from other devices, transfer by transfer.
 std::vector<std::int64_t> received_by(const Program& program) {
   std::vector<std::int64_t> received(program.transfers.size(), 0);
@@ -77,11 +74,13 @@ class AllDone final : public Completion {
 }  // namespace
 
 CudaExecutable::CudaExecutable(CudaBackend& backend, const std::vector<Gpu*>& gpus,
-                               std::shared_ptr<const Program> program, std::uint64_t alignment)
+                               std::shared_ptr<const Program> program, std::uint64_t alignment, bool printed)
     : base_count_(program->base_count), received_(received_by(*program)) {
   std::vector<Gpu*> each = gpus;
   std::sort(each.begin(), each.end(), [](const Gpu* a, const Gpu* b) { return a->number() < b->number(); });
   each.erase(std::unique(each.begin(), each.end()), each.end());
+  if (printed && each.size() == 1) kernel_ = ProgramKernel::of(backend, *each[0], program, alignment);
+  const bool step_by_step = printed && kernel_ == nullptr;
   std::vector<std::vector<Launch>> launches(each.size());
   std::vector<std::string> named;
   for (const Step& step : program->steps) {
@@ -90,8 +89,8 @@ CudaExecutable::CudaExecutable(CudaBackend& backend, const std::vector<Gpu*>& gp
       add_step_launches(step, alignment, call);
       named.push_back(spelled(step.label, step.where));
       stages_.emplace_back().called = std::make_unique<Called>(
-          Called{*call[0].call,
-                 std::make_unique<CudaExecutable>(backend, gpus, call[0].call->program, call[0].alignment)});
+          Called{*call[0].call, std::make_unique<CudaExecutable>(backend, gpus, call[0].call->program,
+                                                                 call[0].alignment, step_by_step)});
       continue;
     }
     Stage stage;
@@ -113,15 +112,21 @@ CudaExecutable::CudaExecutable(CudaBackend& backend, const std::vector<Gpu*>& gp
     else stages_.push_back(std::move(stage));
   }
   for (std::size_t g = 0; g < each.size(); g++)
-    gpus_.push_back(std::make_unique<GpuLaunches>(backend, *each[g], launches[g], base_count_));
+    gpus_.push_back(std::make_unique<GpuLaunches>(backend, *each[g], launches[g], base_count_, step_by_step));
   if (named.empty()) return;
   steps_ = std::make_shared<std::string>(
       named.size() == 1 ? named[0] : fmt::format("{} to {}", named.front(), named.back()));
-  replays_wanted_ = gpus_.size() == 1 && graph_nodes() >= fewest_nodes;
+  replays_wanted_ = can_be_replayed();
 }
 
 void CudaExecutable::prepare() const {
+  if (kernel_) kernel_->expect_runs();
   for (const auto& g : gpus_) g->expect_runs();
+}
+
+void CudaExecutable::count_run() const {
+  if (kernel_) kernel_->count_run();
+  for (const auto& g : gpus_) g->count_run();
 }
 
 CompletionRef CudaExecutable::run(std::span<void* const> bases, RunReport* report) const {
@@ -132,7 +137,7 @@ CompletionRef CudaExecutable::run(std::span<void* const> bases, RunReport* repor
                     bases.size(), base_count_));
   if (report != nullptr) report->received = received_;
   if (stages_.empty()) return nullptr;
-  if (replays_wanted_) {
+  if (replays_wanted_ && !is_one_kernel()) {
     Turn turn(gpus_[0]->gpu());
     if (replay(turn, bases, nullptr)) return turn.done(steps_);
   }
@@ -141,7 +146,7 @@ CompletionRef CudaExecutable::run(std::span<void* const> bases, RunReport* repor
   std::vector<Turn*> all;
   for (const auto& g : gpus_) all.push_back(&turns.emplace_back(g->gpu()));
   if (all.size() > 1) ask_together(all, bases, w);
-  else if (!replay(*all[0], bases, &w)) ask(all, bases, bind(all, bases, w), w);
+  else if (w.one_kernel || !replay(*all[0], bases, &w)) ask(all, bases, bind(all, bases, w), w);
   std::vector<CompletionRef> ends;
   for (Turn* const t : all) {
     if (all.size() > 1) t->here();
@@ -168,6 +173,11 @@ void CudaExecutable::ask_together(Turns turns, std::span<void* const> bases, con
 
 CudaExecutable::Workspace CudaExecutable::take_workspace() const {
   Workspace w;
+  w.one_kernel = is_one_kernel();
+  if (w.one_kernel) {
+    w.scratch = kernel_->take_scratch();
+    return w;
+  }
   for (const auto& g : gpus_) w.gpus.push_back(g->take_workspace());
   for (const Stage& s : stages_)
     if (s.called) w.called.push_back(s.called->program->take_workspace());
@@ -177,6 +187,7 @@ CudaExecutable::Workspace CudaExecutable::take_workspace() const {
 CudaExecutable::Bound CudaExecutable::bind(Turns turns, std::span<void* const> bases,
                                            const Workspace& w) const {
   Bound bound;
+  if (w.one_kernel) return bound;  // all of them come with the launch
   for (std::size_t g = 0; g < gpus_.size(); g++) {
     if (gpus_.size() > 1) turns[g]->here();
     bound.push_back(gpus_[g]->bind(*turns[g], bases, w.gpus[g]));
@@ -186,7 +197,11 @@ CudaExecutable::Bound CudaExecutable::bind(Turns turns, std::span<void* const> b
 
 void CudaExecutable::ask(Turns turns, std::span<void* const> bases, const Bound& bound,
                          const Workspace& w) const {
-  for (const auto& g : gpus_) g->count_run();
+  if (w.one_kernel) {
+    replays_.clear();  // of its launches, which are not asked for any more
+    return kernel_->ask(*turns[0], bases, w.scratch, *steps_);
+  }
+  count_run();
   auto called = w.called.begin();
   std::vector<std::size_t> operands(gpus_.size(), 0);
   for (const Stage& s : stages_) {

@@ -9,15 +9,16 @@
 
 #include "cuda/gpu_launches.h"
 #include "cuda/launch_graph.h"
+#include "cuda/program_kernel.h"
 
 namespace shardarray::cuda {
 
 class CudaExecutable final : public Executable {
  public:
   /// `gpus`: which GPU each device of the program is on, ascending numbers; several of them read each other's memory.
-  /// `alignment`: bytes that all bases are multiples of.
+  /// `alignment`: bytes that all bases are multiples of. `printed`: kernels are printed for it, where it runs often enough.
   CudaExecutable(CudaBackend& backend, const std::vector<Gpu*>& gpus, std::shared_ptr<const Program> program,
-                 std::uint64_t alignment = buffer_alignment);
+                 std::uint64_t alignment = buffer_alignment, bool printed = true);
   CompletionRef run(std::span<void* const> bases, RunReport* report) const override;
   void prepare() const override;
 
@@ -36,6 +37,8 @@ class CudaExecutable final : public Executable {
   struct Workspace {
     std::vector<GpuLaunches::Workspace> gpus;
     std::vector<Workspace> called;
+    bool one_kernel = false;  // which does the run; the others have nothing then
+    BufferRef scratch;        // of the one kernel
   };
   /// The launches of one run as a graph.
   struct Replay {
@@ -54,8 +57,13 @@ class CudaExecutable final : public Executable {
   void ask_together(Turns turns, std::span<void* const> bases, const Workspace& w) const;
   void ask_called(Turns turns, const Called& called, std::span<void* const> bases, const Workspace& w) const;
 
+  /// Runs are one launch from now on.
+  bool is_one_kernel() const { return kernel_ != nullptr && kernel_->is_ready(); }
+  void count_run() const;
   /// Launches that a graph of a run would have; 0: they cannot be in one.
   std::int64_t graph_nodes() const;
+  /// Whether graphs gain anything.
+  bool can_be_replayed() const;
   /// A run is a graph, from the third on; false: this one is to be asked for launch by launch. Null: only one that is there
   /// already serves.
   bool replay(Turn& turn, std::span<void* const> bases, const Workspace* w) const;
@@ -65,6 +73,7 @@ class CudaExecutable final : public Executable {
   int printed_programs() const;
 
   std::size_t base_count_;
+  std::shared_ptr<ProgramKernel> kernel_;  // null: it is not one kernel, or its caller's does its work
   std::vector<std::unique_ptr<GpuLaunches>> gpus_;
   std::vector<Stage> stages_;
   std::shared_ptr<const std::string> steps_;  // for messages

@@ -9,8 +9,6 @@ namespace shardarray::cuda {
 namespace {
 
 constexpr std::size_t table_alignment = 64;
-// The run of a program that asks for printed kernels: compiling them takes as long as thousands of launches.
-constexpr int asking_run = 3;
 
 void* address_of(std::span<void* const> bases, const Ref& r) {
   return reinterpret_cast<void*>(reinterpret_cast<std::uintptr_t>(bases[r.base]) + r.offset);
@@ -25,7 +23,7 @@ template <class F> void for_addresses(const ProductCall& call, const F& f) {
 }  // namespace
 
 GpuLaunches::GpuLaunches(CudaBackend& backend, Gpu& gpu, const std::vector<Launch>& launches,
-                         std::size_t bases)
+                         std::size_t bases, bool print_loops)
     : backend_(backend), gpu_(gpu), base_count_(bases) {
   std::vector<std::byte> tables;
   for (const Launch& l : launches) {
@@ -33,6 +31,7 @@ GpuLaunches::GpuLaunches(CudaBackend& backend, Gpu& gpu, const std::vector<Launc
     launches_.push_back(
         {gpu_.kernel(l.kernel),
          {l.blocks, l.items, l.threads},
+         {l.printed_blocks, l.items, l.printed_threads},
          tables.size(),
          spelled(l.label, l.where),
          l.bases,
@@ -47,22 +46,9 @@ GpuLaunches::GpuLaunches(CudaBackend& backend, Gpu& gpu, const std::vector<Launc
   if (launches.empty()) return;
   tables_ = backend_.allocate_for_launches(gpu_, tables.size());
   Turn(gpu_).upload(tables_->data, tables.data(), tables.size());
-  const CodegenMode mode = codegen_mode_of_environment();
-  if (mode != CodegenMode::off) printed_ = PrintedLoops::of(gpu_, launches);
-  if (printed_ && mode == CodegenMode::always) build_now(*printed_);
-  runs_until_asked_ = mode == CodegenMode::always ? 0 : asking_run;
-}
-
-void GpuLaunches::expect_runs() const {
-  int runs = runs_until_asked_.load(std::memory_order_relaxed);
-  while (runs > 1 && !runs_until_asked_.compare_exchange_weak(runs, 1)) {}
-}
-
-const std::vector<KernelHandle>* GpuLaunches::printed_kernels() const {
-  if (!printed_) return nullptr;
-  if (runs_until_asked_.load(std::memory_order_relaxed) > 0 && runs_until_asked_.fetch_sub(1) == 1)
-    build_later(printed_);
-  return printed_->kernels();
+  if (print_loops && codegen_mode_of_environment() != CodegenMode::off)
+    printed_ = PrintedLoops::of(gpu_, launches);
+  if (printed_) printed_->begin();
 }
 
 std::int64_t GpuLaunches::graph_nodes() const {
@@ -114,7 +100,7 @@ void GpuLaunches::ask(Turn& turn, std::size_t first, std::size_t last, std::span
       continue;
     }
     Arguments arguments = arguments_of(l, bound, w);
-    turn.launch(kernel_of(k, printed), l.grid, arguments.addresses().data(), l.step);
+    turn.launch(kernel_of(k, printed), grid_of(k, printed), arguments.addresses().data(), l.step);
   }
 }
 

@@ -2,7 +2,6 @@
 #pragma once
 #include <algorithm>
 #include <array>
-#include <atomic>
 #include <memory>
 #include <span>
 #include <string>
@@ -19,8 +18,9 @@ namespace shardarray::cuda {
 
 class GpuLaunches {
  public:
-  /// `launches` call no programs.
-  GpuLaunches(CudaBackend& backend, Gpu& gpu, const std::vector<Launch>& launches, std::size_t bases);
+  /// `launches` call no programs. `print_loops`: they may run often.
+  GpuLaunches(CudaBackend& backend, Gpu& gpu, const std::vector<Launch>& launches, std::size_t bases,
+              bool print_loops);
 
   Gpu& gpu() const { return gpu_; }
   /// What the launches of one run need beside the program's memory.
@@ -35,9 +35,13 @@ class GpuLaunches {
            const device::Bases& bound, const Workspace& w, std::size_t& operand) const;
 
   /// That a run has begun: printed kernels are asked for when there were enough of them.
-  void count_run() const { printed_kernels(); }
+  void count_run() const {
+    if (printed_) printed_->count_run();
+  }
   /// As if there had been enough but for one.
-  void expect_runs() const;
+  void expect_runs() const {
+    if (printed_) printed_->expect_runs();
+  }
   bool has_printed() const { return printed_ != nullptr && printed_->kernels() != nullptr; }
   /// Nodes of a graph of them.
   std::int64_t graph_nodes() const;
@@ -53,14 +57,14 @@ class GpuLaunches {
       const Ready& l = launches_[k];
       if (std::none_of(l.bases.begin(), l.bases.end(), is_changed)) continue;
       Arguments arguments = arguments_of(l, bound, w);
-      f(k, kernel_of(k, printed), l.grid, arguments.addresses().data());
+      f(k, kernel_of(k, printed), grid_of(k, printed), arguments.addresses().data());
     }
   }
 
  private:
   struct Ready {
     KernelHandle kernel = nullptr;  // hand-written
-    Grid grid;
+    Grid grid, printed_grid;
     std::size_t table = 0;  // bytes behind the beginning of `tables_`
     std::string step;
     std::vector<std::uint32_t> bases;    // as Launch::bases
@@ -77,11 +81,14 @@ class GpuLaunches {
     return {static_cast<const std::byte*>(tables_->data) + launch.table,
             w.scratch ? w.scratch->data : nullptr, bound};
   }
-  /// Printed kernels where they are ready; asks for them when there were runs enough. Null: the interpreting ones.
-  const std::vector<KernelHandle>* printed_kernels() const;
+  static bool is_printed(std::size_t launch, const std::vector<KernelHandle>* printed) {
+    return printed != nullptr && (*printed)[launch] != nullptr;
+  }
   KernelHandle kernel_of(std::size_t launch, const std::vector<KernelHandle>* printed) const {
-    return printed != nullptr && (*printed)[launch] != nullptr ? (*printed)[launch]
-                                                               : launches_[launch].kernel;
+    return is_printed(launch, printed) ? (*printed)[launch] : launches_[launch].kernel;
+  }
+  const Grid& grid_of(std::size_t launch, const std::vector<KernelHandle>* printed) const {
+    return is_printed(launch, printed) ? launches_[launch].printed_grid : launches_[launch].grid;
   }
   void ask_products(Turn& turn, const Ready& launch, std::span<void* const> bases, const Workspace& w,
                     std::size_t& operand) const;
@@ -94,7 +101,6 @@ class GpuLaunches {
   std::size_t scratch_bytes_ = 0;          // of whichever launch needs most
   std::vector<Ref> operands_;              // of all calls by addresses, in their order
   std::shared_ptr<PrintedLoops> printed_;  // null: none are wanted
-  mutable std::atomic<int> runs_until_asked_;
 };
 
 }  // namespace shardarray::cuda

@@ -21,7 +21,8 @@ namespace shardarray::cuda {
 struct Launch {
   const char* kernel = "";                           ///< its name in the fatbin
   std::uint32_t blocks = 1, items = 1, threads = 1;  ///< the grid {blocks, items}; threads of a block
-  std::vector<std::byte> table;                      ///< 16-byte aligned where the kernel reads it
+  std::int64_t points = 0;       ///< threads that have something to do, of the largest item
+  std::vector<std::byte> table;  ///< 16-byte aligned where the kernel reads it
   /// Memory that the kernel uses. A step may be several launches: all that follow each other in a run get the same memory, and
   /// find there what those before wrote. 64-byte aligned.
   std::size_t scratch_bytes = 0;
@@ -31,6 +32,7 @@ struct Launch {
   /// Of a loop: what print_kernel() makes a kernel of that reads the same table. Else null.
   std::shared_ptr<const Kernel> loop;
   LoopShape shape;
+  std::uint32_t printed_blocks = 1, printed_threads = 1;  ///< that kernel's, as `blocks` and `threads`
   /// Of large products: what cuBLASLt can do in the kernel's place. All of them, or none.
   std::vector<ProductCall> products;
   /// In place of a kernel: a program whose launches come here, run by run. Else null; it is the program's.

@@ -12,10 +12,15 @@
 
 namespace shardarray::cuda {
 
+std::uint32_t blocks_for(std::int64_t points, std::uint32_t threads) {
+  const std::int64_t most = (std::int64_t{1} << 20) / threads;  // some for each multiprocessor of a large GPU
+  return static_cast<std::uint32_t>(
+      std::clamp<std::int64_t>(ceil_div(points, std::int64_t{threads}), 1, most));
+}
+
 Launch make_launch(const Step& step, const char* kernel, std::size_t items, std::int64_t points,
                    LaunchTable table) {
-  constexpr std::size_t most_items = 65535;   // of a grid
-  constexpr std::int64_t most_blocks = 4096;  // some for each multiprocessor of a large GPU
+  constexpr std::size_t most_items = 65535;  // of a grid
   if (items > most_items) {
     throw CompileError(
         fmt::format("cuda: the step `{}` has {} items. A launch serves up to {}. Use fewer devices.",
@@ -24,9 +29,9 @@ Launch make_launch(const Step& step, const char* kernel, std::size_t items, std:
   Launch l;
   l.kernel = kernel;
   l.threads = block_threads;
-  l.blocks = static_cast<std::uint32_t>(
-      std::clamp<std::int64_t>(ceil_div(points, std::int64_t{block_threads}), 1, most_blocks));
+  l.blocks = blocks_for(points, block_threads);
   l.items = static_cast<std::uint32_t>(items);
+  l.points = points;
   l.table = table.take();
   l.label = step.label;
   l.where = step.where;

@@ -5,6 +5,7 @@
 #include <limits>
 #include <utility>
 
+#include "base/ceil_div.h"
 #include "cuda/loop_shape.h"
 #include "cuda/slots.h"
 #include "cuda/step_launches.h"
@@ -44,11 +45,15 @@ class LoopTableWriter {
     add_code(t);
     t.items = table_.add(items);
     table_.put(head, t);
-    const bool rows = std::any_of(k_.stages.begin(), k_.stages.end(), [](const Stage& s) { return s.inner; });
-    most = rows ? most * device::warp_lanes : most;
-    to.push_back(make_launch(step_, kernel_name(rows), items.size(), most, std::move(table_)));
-    to.back().loop = loop_.kernel;
-    to.back().shape = axes_.shape();
+    const bool rows = has_inner_stage(k_);
+    const std::int64_t threads = rows ? most * device::warp_lanes : most;
+    to.push_back(make_launch(step_, kernel_name(rows), items.size(), threads, std::move(table_)));
+    Launch& l = to.back();
+    l.loop = loop_.kernel;
+    l.shape = axes_.shape();
+    l.printed_threads = l.shape.columns ? device::column_threads : block_threads;
+    l.printed_blocks =
+        blocks_for(ceil_div(threads, std::int64_t{run_length(k_, l.shape)}), l.printed_threads);
   }
 
  private:

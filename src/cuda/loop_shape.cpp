@@ -4,6 +4,57 @@
 #include <utility>
 
 namespace shardarray::cuda {
+namespace {
+
+constexpr std::uint32_t access_bytes = 16;
+constexpr std::uint32_t longest_run = 256;    // operations in the text of a run
+constexpr std::uint32_t longest_column = 64;  // of a column: a thread of 1024 has 64 registers
+constexpr std::int64_t few_columns = 16;      // half a warp
+
+/// Operations that the instruction becomes, roughly.
+std::uint32_t cost(const Instr& in) {
+  constexpr std::uint32_t function = 32;
+  if (in.code == Code::constant || in.code == Code::index) return 0;
+  return in.code == Code::call || in.code == Code::rem ? function : 1;
+}
+std::uint32_t cost(const Kernel& k) {
+  std::uint32_t all = 0;
+  for (const Instr& in : k.code) all += cost(in);
+  return all;
+}
+
+}  // namespace
+
+bool has_inner_stage(const Kernel& k) {
+  return std::any_of(k.stages.begin(), k.stages.end(), [](const Stage& s) { return s.inner; });
+}
+
+bool moves_in_runs(const LoopShape& shape, std::size_t operand) {
+  using Move = LoopShape::Move;
+  const std::uint32_t last = shape.outer_axes - 1;
+  for (std::uint32_t x = 0; x < last; x++)
+    if (shape.move(operand, x) == Move::one) return false;  // runs that begin anywhere, as of windows
+  return shape.move(operand, last) == Move::one;
+}
+
+std::uint32_t run_length(const Kernel& k, const LoopShape& shape) {
+  if (has_inner_stage(k) || shape.outer_axes == 0) return 1;
+  int in_runs = 0, scattered = 0;  // loads
+  std::size_t widest = 0;
+  for (const Instr& in : k.code) {
+    if (in.code != Code::load && in.code != Code::store) continue;
+    const bool whole = moves_in_runs(shape, in.imm);
+    if (whole) widest = std::max(widest, itemsize(k.args[in.imm].type));
+    if (in.code == Code::store && !whole) return 1;
+    if (in.code == Code::load && whole) in_runs++;
+    else if (in.code == Code::load && shape.move(in.imm, shape.outer_axes - 1) != LoopShape::Move::none)
+      scattered++;
+  }
+  if (widest == 0 || scattered > in_runs) return 1;
+  std::uint32_t run = access_bytes / static_cast<std::uint32_t>(widest);
+  while (run > 1 && run * cost(k) > longest_run) run /= 2;
+  return run;
+}
 
 LoopOperands::LoopOperands(const Kernel& k) : arguments(k.args.size()) {
   for (const Instr& in : k.code) {
@@ -97,7 +148,31 @@ LoopShape LoopAxes::shape() const {
   }
   for (std::size_t o = 0; o < operands_.count(); o++)
     for (std::size_t x = 0; x < count_; x++) s.moves.push_back(move(o, x));
+  s.columns = in_columns(s);
   return s;
+}
+
+bool LoopAxes::in_columns(const LoopShape& shape) const {
+  using Move = LoopShape::Move;
+  const Kernel& k = *loop_.kernel;
+  if (outer_ == 0 || count_ == outer_ || cost(k) > longest_column) return false;
+  for (const Item& it : items_) {
+    const bool empty = std::find(it.extents.begin(), it.extents.end(), 0) != it.extents.end();
+    if (!empty && it.extents[outer_ - 1] < few_columns) return false;
+  }
+  int columns = 0, rows = 0;
+  std::int32_t v = 0;
+  for (const Stage& s : k.stages) {
+    for (; v < s.end; v++) {
+      const Instr& in = k.code[static_cast<std::size_t>(v)];
+      if (!s.inner || (in.code != Code::load && in.code != Code::store)) continue;
+      const Move across = shape.move(in.imm, outer() - 1), along = shape.move(in.imm, count() - 1);
+      if (across == Move::none || along == Move::none) continue;  // the same in either direction
+      columns += across == Move::one;
+      rows += along == Move::one;
+    }
+  }
+  return columns > rows;
 }
 
 }  // namespace shardarray::cuda

@@ -24,8 +24,22 @@ struct LoopShape {
   std::uint32_t outer_axes = 0, axes = 0;
   bool small = true;        ///< every item has less than 2^31 outer, and less than 2^31 inner points
   std::vector<Move> moves;  ///< by operand, then by axis
+  /// Neighbouring outer points lie beside each other, neighbouring inner ones do not, as in sums of columns. The printed kernel has
+  /// blocks of device::column_threads threads, no others; without it, of any number of warps.
+  bool columns = false;
+
+  Move move(std::size_t operand, std::uint32_t axis) const { return moves[operand * axes + axis]; }
   friend bool operator==(const LoopShape&, const LoopShape&) = default;
 };
+
+/// Whether 32 lanes work on an outer point.
+bool has_inner_stage(const Kernel& k);
+/// How many neighbours along the last axis a thread takes at once where an item's places allow it: so many that the widest
+/// elements are one access of 16 bytes, or fewer where the text would become long. 1: kernels with inner stages, others that do
+/// not walk through memory in this direction.
+std::uint32_t run_length(const Kernel& k, const LoopShape& shape);
+/// Whether the operand's elements of a run are one access, if places and strides are multiples of its size.
+bool moves_in_runs(const LoopShape& shape, std::size_t operand);
 
 /// The axes of a loop: neighbouring dimensions that all operands of all items walk through in one sequence are one axis.
 class LoopAxes {
@@ -48,6 +62,7 @@ class LoopAxes {
   void add(std::size_t dim);
   bool may_join(std::size_t item, std::int64_t extent, const std::vector<std::int64_t>& steps) const;
   LoopShape::Move move(std::size_t operand, std::size_t axis) const;
+  bool in_columns(const LoopShape& shape) const;
 
   const Loop& loop_;
   const LoopOperands& operands_;

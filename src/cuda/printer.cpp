@@ -4,11 +4,11 @@
 
 #include <algorithm>
 #include <iterator>
+#include <map>
 
 #include "runtime/evaluate_instruction.h"
 
 namespace shardarray::cuda {
-namespace {
 
 const char* printed_type(DType t) {
   switch (t) {
@@ -25,6 +25,8 @@ const char* printed_type(DType t) {
     default: return "double";
   }
 }
+
+namespace {
 
 std::string printed_bits(DType t, std::uint64_t bits) {
   if (t == bool_) return (bits & 1) != 0 ? "true" : "false";
@@ -44,13 +46,21 @@ const char* printed_reducer(Reducer r) {
   }
 }
 
-/// Names in the text: v<instruction> values, r<instruction> reductions, p<argument> places at domain point 0, b<operand> the
-/// beginnings of indices, q<argument> what load_at asks for, s<operand>_<axis> strides, e<axis> extents, x<axis> coordinates.
+/// Names in the text: v<instruction> values, in runs v<instruction>_<neighbour> and w<instruction> what is read for all of them,
+/// r<instruction> reductions, p<argument> places at domain point 0, b<operand> the beginnings of indices, q<argument> what load_at
+/// asks for, s<operand>_<axis> strides, e<axis> extents, x<axis> coordinates.
 class KernelText {
  public:
   KernelText(const Kernel& k, const LoopShape& shape, const std::string& name)
-      : k_(k), shape_(shape), operands_(k), name_(name) {
-    for (const Stage& s : k.stages) rows_ = rows_ || s.inner;
+      : k_(k),
+        shape_(shape),
+        operands_(k),
+        name_(name),
+        rows_(has_inner_stage(k)),
+        run_(run_length(k, shape)),
+        differs_(k.code.size()) {
+    for (std::size_t a = 0; a < k.args.size(); a++)
+      in_runs_.push_back(run_ > 1 && !k.args[a].indirect && moves_in_runs(shape, a));
   }
 
   std::string print() {
@@ -63,20 +73,12 @@ class KernelText {
     line(1, "using Index = {};", shape_.small ? "std::uint32_t" : "std::uint64_t");
     declare_places();
     declare_axes();
-    if (rows_) {
-      line(1, "const std::int64_t rows = point_step(g) / warp_lanes;");
-      line(1,
-           "for (std::int64_t row = first_point(g) / warp_lanes; row < item.outer_points; row += rows) {{");
-      coordinates(2, "row", 0, shape_.outer_axes);
-    } else {
-      line(1, "const std::int64_t points = point_step(g);");
-      line(1, "for (std::int64_t at = first_point(g); at < item.outer_points; at += points) {{");
-      coordinates(2, "at", 0, shape_.outer_axes);
-    }
-    stages();
-    line(1, "}}");
+    if (rows_) teams();
+    else points();
     line(0, "}}");
-    line(0, "SHARDARRAY_PRINTED({0}, {0}_text, {1})", name_, rows_ ? "warp_lanes" : "1");
+    const bool columns = rows_ && shape_.columns;
+    line(0, "SHARDARRAY_PRINTED({0}, {0}_text, {1}, {2})", name_,
+         columns ? "column_threads" : "printed_threads", rows_ ? "warp_lanes" : "1");
     line(0, "}}  // namespace shardarray::device\n");
     return std::move(text_);
   }
@@ -120,40 +122,82 @@ class KernelText {
     }
   }
 
-  void stages() {
+  void points() {
+    line(1, "const std::int64_t points = point_step(g);");
+    if (run_ > 1) runs();
+    line(1, "for (std::int64_t at = {}first_point(g); at < item.outer_points; at += points) {{",
+         run_ > 1 ? "done + " : "");
+    coordinates(2, "at", 0, shape_.outer_axes);
+    differs_.assign(differs_.size(), false);
+    for (std::size_t v = 0; v < k_.code.size(); v++) instruction(2, v);
+    line(1, "}}");
+  }
+  void runs() {
+    line(1, "std::int64_t done = 0;");
+    line(1, "if ({}) {{", runs_are_whole());
+    line(2, "done = item.outer_points - item.outer_points % {};", run_);
+    line(2, "for (std::int64_t at = first_point(g) * {0}; at < done; at += points * {0}) {{", run_);
+    coordinates(3, "at", 0, shape_.outer_axes);
+    for (std::size_t v = 0; v < k_.code.size(); v++) run_instruction(3, v);
+    line(2, "}}");
+    line(1, "}}");
+  }
+  /// That in an item no run goes over the end of a row, and each access of one begins at a multiple of its size.
+  std::string runs_are_whole() const {
+    std::map<std::uint64_t, std::string> multiples;  // by size
+    if (shape_.outer_axes > 1) multiples[run_] = fmt::format(", e{}", shape_.outer_axes - 1);
+    for (std::size_t a = 0; a < operands_.arguments; a++) {
+      if (!in_runs_[a]) continue;
+      std::string& all = multiples[run_ * itemsize(k_.args[a].type)];
+      all += fmt::format(", p{}", a);
+      for (std::uint32_t x = 0; x + 1 < shape_.outer_axes; x++)
+        if (move(a, x) == Move::any) all += fmt::format(", s{}_{}", a, x);
+    }
+    std::string s;
+    for (const auto& [size, what] : multiples)
+      s += fmt::format("{}multiples_of<{}>({})", s.empty() ? "" : " && ", size, what.substr(2));
+    return s;
+  }
+
+  void teams() {
+    const char* const team = shape_.columns ? "ColumnTeam" : "RowTeam";
+    line(1, "for ({} team(g, item.outer_points); team.works(); team.next()) {{", team);
+    line(2, "[[maybe_unused]] const std::int64_t point = team.point();");
+    coordinates(2, "point", 0, shape_.outer_axes);
     std::size_t begin = 0;
     for (const Stage& s : k_.stages) {
       const auto end = static_cast<std::size_t>(s.end);
       inner_ = s.inner;
-      if (s.inner) inner_stage(begin, end);
+      if (s.inner) inner_stage(team, begin, end);
       else
         for (std::size_t v = begin; v < end; v++) instruction(2, v);
-      if (rows_) line(2, "SHARDARRAY_SYNC_LANES();");
+      line(2, "team.sync();");
       begin = end;
     }
+    line(1, "}}");
   }
-  void inner_stage(std::size_t begin, std::size_t end) {
+  void inner_stage(const char* team, std::size_t begin, std::size_t end) {
     std::vector<std::size_t> reduced;
     for (std::size_t v = begin; v < end; v++)
       if (k_.code[v].code == Code::reduce) reduced.push_back(v);
     for (const std::size_t v : reduced) {
       const Instr& in = k_.code[v];
       const auto r = static_cast<Reducer>(in.imm);
-      line(2, "LaneReduction<{}, {}> r{}(item, {});", printed_type(in.type), printed_reducer(r), v,
+      line(2, "LaneReduction<{}, {}, {}> r{}(item, {});", printed_type(in.type), printed_reducer(r), team, v,
            printed_bits(in.type, identity_bits(r, in.type)));
     }
     if (reduced.empty()) {
-      line(2, "SHARDARRAY_LANES(lane) {{");
+      line(2, "SHARDARRAY_TEAM_LANES(team, lane) {{");
       inner_points("0", "item.inner_points", begin, end);
       return line(2, "}}");
     }
     line(2, "for (std::int64_t begin = 0, stop; begin < item.inner_points; begin = stop) {{");
     line(3, "stop = item.inner_points - begin > item.block ? begin + item.block : item.inner_points;");
     for (const std::size_t v : reduced) line(3, "r{}.open_block();", v);
-    line(3, "SHARDARRAY_LANES(lane) {{");
+    line(3, "SHARDARRAY_TEAM_LANES(team, lane) {{");
     inner_points("begin", "stop", begin, end);
     line(3, "}}");
-    for (const std::size_t v : reduced) line(3, "r{}.close_block();", v);
+    for (const std::size_t v : reduced) line(3, "r{}.close_block(team);", v);
     line(2, "}}");
     for (const std::size_t v : reduced)
       line(2, "const {} v{} = r{}.result();", printed_type(k_.code[v].type), v, v);
@@ -165,57 +209,93 @@ class KernelText {
     line(4, "}}");
   }
 
-  Move move(std::size_t operand, std::uint32_t axis) const {
-    return shape_.moves[operand * shape_.axes + axis];
-  }
-  /// What is added to an operand's beginning at the point; " + " before each summand.
-  std::string distance(std::size_t operand, std::size_t unit) const {
+  Move move(std::size_t operand, std::uint32_t axis) const { return shape_.move(operand, axis); }
+  /// What is added to an operand's beginning at the point, or at its k-th neighbour; " + " before each summand.
+  std::string distance(std::size_t operand, std::size_t unit, std::uint32_t k) const {
     std::string s;
     for (std::uint32_t x = 0; x < (inner_ ? shape_.axes : shape_.outer_axes); x++) {
       const Move m = move(operand, x);
-      if (m == Move::any) s += fmt::format(" + x{0} * s{1}_{0}", x, operand);
-      else if (m == Move::one && unit == 1) s += fmt::format(" + x{}", x);
-      else if (m == Move::one) s += fmt::format(" + x{} * {}", x, unit);
+      const std::string at =
+          k > 0 && x + 1 == shape_.outer_axes ? fmt::format("(x{} + {})", x, k) : fmt::format("x{}", x);
+      if (m == Move::any) s += fmt::format(" + {} * s{}_{}", at, operand, x);
+      else if (m == Move::one && unit == 1) s += " + " + at;
+      else if (m == Move::one) s += fmt::format(" + {} * {}", at, unit);
     }
     return s;
   }
-  std::string place(std::uint64_t argument) const {
-    const std::string d = distance(argument, itemsize(k_.args[argument].type));
+  std::string place(std::uint64_t argument, std::uint32_t k = 0) const {
+    const std::string d = distance(argument, itemsize(k_.args[argument].type), k);
     return d.empty() ? fmt::format("p{}", argument) : fmt::format("p{} + ({})", argument, d.substr(3));
   }
 
   void instruction(std::size_t depth, std::size_t v) {
     const Instr& in = k_.code[v];
-    if (in.code == Code::store)
-      line(depth, "{}({}, v{});", rows_ && !inner_ ? "write_once" : "write", place(in.imm), in.a);
+    if (in.code == Code::store && rows_ && !inner_)
+      line(depth, "write_once(team, {}, v{});", place(in.imm), in.a);
+    else if (in.code == Code::store) line(depth, "write({}, v{});", place(in.imm), in.a);
     else if (in.code == Code::reduce) line(depth, "r{}.take(lane, v{});", v, in.a);
-    else line(depth, "const {} v{} = {};", printed_type(in.type), v, expression(in));
+    else line(depth, "const {} v{} = {};", printed_type(in.type), v, expression(in, 0));
   }
-  std::string expression(const Instr& in) const {
+  /// The instruction for the points of a run: once where they have one value, all of them before the next instruction where not.
+  /// So what a store overwrites was read for all of them.
+  void run_instruction(std::size_t depth, std::size_t v) {
+    const Instr& in = k_.code[v];
+    const char* const type = printed_type(in.type);
+    if (in.code == Code::store) {
+      std::string values;
+      for (std::uint32_t k = 0; k < run_; k++) values += ", " + value(in.a, k);
+      return line(depth, "write_run({}{});", place(in.imm), values);
+    }
+    const bool whole = in.code == Code::load && in_runs_[in.imm];
+    differs_[v] = whole || differs(in);
+    if (!differs_[v]) return line(depth, "const {} v{} = {};", type, v, expression(in, 0));
+    if (whole) line(depth, "const auto w{} = read_run<{}, {}>({});", v, type, run_, place(in.imm));
+    for (std::uint32_t k = 0; k < run_; k++) {
+      const std::string x = whole ? fmt::format("element<{}>(w{}.bits[{}])", type, v, k) : expression(in, k);
+      line(depth, "const {} v{}_{} = {};", type, v, k, x);
+    }
+  }
+  /// Whether the points of a run may have different values.
+  bool differs(const Instr& in) const {
+    const auto moves = [&](std::size_t operand) {
+      return move(operand, shape_.outer_axes - 1) != Move::none;
+    };
+    const int count = operand_count(in.code, in.imm);
+    return (count > 0 && differs_[in.a]) || (count > 1 && differs_[in.b]) || (count > 2 && differs_[in.c]) ||
+           (in.code == Code::index && moves(operands_.number_of_index(in.imm))) ||
+           ((in.code == Code::load || in.code == Code::load_at) && moves(in.imm));
+  }
+  /// The value's name, of the k-th point of a run.
+  std::string value(std::int32_t v, std::uint32_t k) const {
+    return differs_[v] ? fmt::format("v{}_{}", v, k) : fmt::format("v{}", v);
+  }
+  /// Of the point, or of its k-th neighbour.
+  std::string expression(const Instr& in, std::uint32_t k) const {
     const char* const type = printed_type(in.type);
     switch (in.code) {
       case Code::constant: return printed_bits(in.type, in.imm);
       case Code::index: {
         const std::size_t o = operands_.number_of_index(in.imm);
-        return fmt::format("b{}{}", o, distance(o, 1));
+        return fmt::format("b{}{}", o, distance(o, 1, k));
       }
-      case Code::load: return fmt::format("read<{}>({})", type, place(in.imm));
-      case Code::load_at: return fmt::format("read_row<{}>(q{}, {}, v{})", type, in.imm, place(in.imm), in.a);
-      case Code::cast: return fmt::format("scalar::cast<{}>(v{})", type, in.a);
-      case Code::bitcast: return fmt::format("scalar::from_bits<{}>(v{})", type, in.a);
+      case Code::load: return fmt::format("read<{}>({})", type, place(in.imm, k));
+      case Code::load_at:
+        return fmt::format("read_row<{}>(q{}, {}, {})", type, in.imm, place(in.imm, k), value(in.a, k));
+      case Code::cast: return fmt::format("scalar::cast<{}>({})", type, value(in.a, k));
+      case Code::bitcast: return fmt::format("scalar::from_bits<{}>({})", type, value(in.a, k));
       case Code::and_:
       case Code::or_:
       case Code::xor_:
-      case Code::not_: return called(fmt::format("{}_", name(in.code)), in);
-      case Code::call: return called(name(static_cast<Function>(in.imm)), in);
-      default: return called(name(in.code), in);
+      case Code::not_: return called(fmt::format("{}_", name(in.code)), in, k);
+      case Code::call: return called(name(static_cast<Function>(in.imm)), in, k);
+      default: return called(name(in.code), in, k);
     }
   }
-  static std::string called(const std::string& function, const Instr& in) {
+  std::string called(const std::string& function, const Instr& in, std::uint32_t k) const {
     const int count = operand_count(in.code, in.imm);
-    std::string s = fmt::format("scalar::{}(v{}", function, in.a);
-    if (count > 1) s += fmt::format(", v{}", in.b);
-    if (count > 2) s += fmt::format(", v{}", in.c);
+    std::string s = fmt::format("scalar::{}({}", function, value(in.a, k));
+    if (count > 1) s += ", " + value(in.b, k);
+    if (count > 2) s += ", " + value(in.c, k);
     return s + ")";
   }
 
@@ -223,7 +303,11 @@ class KernelText {
   const LoopShape& shape_;
   const LoopOperands operands_;
   const std::string& name_;
-  bool rows_ = false, inner_ = false;  // the kernel has inner stages; the stage being printed is one
+  const bool rows_;            // the kernel has inner stages
+  bool inner_ = false;         // the stage being printed is one
+  const std::uint32_t run_;    // points that a thread takes at once
+  std::vector<bool> in_runs_;  // arguments whose elements of a run are one access
+  std::vector<bool> differs_;  // values of the run being printed that its points do not share
   std::string text_;
 };
 

@@ -12,7 +12,8 @@ namespace {
 
 constexpr std::size_t most_replays =
     4;  // of a program: in a training loop addresses return after a step or two
-constexpr std::int64_t most_nodes = 4096;
+// Of a graph: one launch is as cheap as a launch of a graph.
+constexpr std::int64_t fewest_nodes = 2, most_nodes = 4096;
 
 }  // namespace
 
@@ -31,8 +32,10 @@ std::int64_t CudaExecutable::graph_nodes() const {
   return nodes > most_nodes ? 0 : nodes;
 }
 
+bool CudaExecutable::can_be_replayed() const { return gpus_.size() == 1 && graph_nodes() >= fewest_nodes; }
+
 int CudaExecutable::printed_programs() const {
-  int n = gpus_[0]->has_printed() ? 1 : 0;
+  int n = gpus_[0]->has_printed() || is_one_kernel() ? 1 : 0;
   for (const Stage& s : stages_)
     if (s.called) n += s.called->program->printed_programs();
   return n;
@@ -40,7 +43,7 @@ int CudaExecutable::printed_programs() const {
 
 bool CudaExecutable::replay(Turn& turn, std::span<void* const> bases, const Workspace* w) const {
   if (!replays_wanted_) return false;
-  if (w == nullptr) gpus_[0]->count_run();
+  if (w == nullptr) count_run();
   if (const int ready = printed_programs(); ready != printed_in_replays_) {
     replays_.clear();
     printed_in_replays_ = ready;

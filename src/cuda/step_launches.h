@@ -24,6 +24,8 @@ void add_library_launches(const Step& step, const LibraryCall& call, std::vector
 /// Throws CompileError for more items than a grid has.
 Launch make_launch(const Step& step, const char* kernel, std::size_t items, std::int64_t points,
                    LaunchTable table);
+/// How many blocks that takes.
+std::uint32_t blocks_for(std::int64_t points, std::uint32_t threads);
 
 /// The launch of a kernel whose table begins with a T, which lists its items; `points`: of the largest. Nothing to do, no launch.
 template <class T, class Item>

@@ -21,7 +21,8 @@ struct FakeCudaControl {
   std::uint64_t (*graph_launches)();    ///< of whole graphs
   /// Calls of the fake cuBLASLt; 1: of several products, 2: by addresses, 0: all of them.
   std::uint64_t (*products)(int kind);
-  int (*algorithm)();  ///< of the last one
+  int (*algorithm)();            ///< of the last one
+  std::uint64_t (*launches)();  ///< of all kernels, those of graphs included
 };
 inline constexpr char fake_cuda_symbol[] = "shardarray_fake_cuda";
 

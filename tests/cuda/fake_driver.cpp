@@ -1,6 +1,7 @@
 // The table of a driver whose GPUs are made of host memory. It refuses what CUDA refuses.
 #include <fmt/format.h>
 
+#include <map>
 #include <set>
 #include <vector>
 
@@ -44,7 +45,9 @@ struct FakeDriver {
   int to_failure = -1, failure = 0;  // the call after so many fails
   std::string last_failed;
   std::set<KernelHandle> printed;  // kernels of loaded code
-  std::uint64_t printed_launches = 0, graph_launches = 0;
+  std::map<KernelHandle, std::uint32_t>
+      bases;  // of kernels of whole programs: addresses that come with a launch
+  std::uint64_t printed_launches = 0, graph_launches = 0, launches = 0;
 };
 FakeDriver& fake() {
   static FakeDriver& f = *new FakeDriver;
@@ -203,6 +206,8 @@ Status find_host_kernel(KernelHandle* to, Library library, const char* name) {
     *to = reinterpret_cast<KernelHandle>(dlsym(library, name));
     const std::lock_guard lock(fake().mutex);
     fake().printed.insert(*to);
+    const void* const bases = dlsym(library, (name + std::string("_bases")).c_str());
+    if (bases != nullptr) fake().bases[*to] = *static_cast<const std::uint32_t*>(bases);
   }
   return *to != nullptr ? ok : failed(no_symbol);
 }
@@ -214,8 +219,15 @@ struct FakeLaunch {
   const std::byte* table;
   std::byte* scratch;
   device::Bases bases;
+  std::vector<std::uint64_t> program_bases;  // in place of these: device::Bases with a list of another length
 
   void run() const {
+    if (!program_bases.empty()) {
+      std::vector<std::uint64_t> all = program_bases;
+      for (std::uint64_t& b : all) b &= ~std::uint64_t{FakeBlocks::tag};
+      return kernel({0, grid.blocks, 0, 0, grid.threads}, FakeBlocks::host(table), FakeBlocks::host(scratch),
+                    *reinterpret_cast<const device::Bases*>(all.data()));
+    }
     device::Bases here = bases;
     for (std::uint64_t& b : here.few) b &= ~std::uint64_t{FakeBlocks::tag};
     std::vector<std::uint64_t> many;  // how many is not known here: as far as the block goes
@@ -239,6 +251,7 @@ struct FakeLaunch {
 };
 void count_launch(const void* kernel) {
   const std::lock_guard lock(fake().mutex);
+  fake().launches++;
   fake().printed_launches += fake().printed.count(static_cast<KernelHandle>(const_cast<void*>(kernel)));
 }
 bool is_grid(const Grid& grid) {
@@ -246,8 +259,15 @@ bool is_grid(const Grid& grid) {
   return whole(grid.blocks, 0x7fffffff) && whole(grid.items, 65535) && whole(grid.threads, 1024);
 }
 FakeLaunch launch_of(KernelHandle kernel, const Grid& grid, void** arguments) {
-  return {reinterpret_cast<HostKernel>(kernel), grid, *static_cast<const std::byte**>(arguments[0]),
-          *static_cast<std::byte**>(arguments[1]), *static_cast<device::Bases*>(arguments[2])};
+  FakeLaunch l = {
+      reinterpret_cast<HostKernel>(kernel),    grid, *static_cast<const std::byte**>(arguments[0]),
+      *static_cast<std::byte**>(arguments[1]), {},   {}};
+  const std::lock_guard lock(fake().mutex);
+  const auto* const addresses = static_cast<const std::uint64_t*>(arguments[2]);
+  if (const auto program = fake().bases.find(kernel); program != fake().bases.end())
+    l.program_bases.assign(addresses, addresses + 1 + program->second);
+  else l.bases = *static_cast<const device::Bases*>(arguments[2]);
+  return l;
 }
 Status launch_later(KernelHandle kernel, const Grid& grid, void** arguments, Stream s) {
   if (const Status status = enter("cudaLaunchKernel")) return status;
@@ -460,4 +480,10 @@ const shardarray::testing::FakeCudaControl shardarray_fake_cuda = {
         },
     .products = shardarray::testing::fake_products,
     .algorithm = shardarray::testing::fake_algorithm,
+    .launches =
+        [] {
+          auto& f = shardarray::cuda::fake();
+          const std::lock_guard lock(f.mutex);
+          return f.launches;
+        },
 };

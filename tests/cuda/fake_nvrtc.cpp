@@ -10,6 +10,7 @@
 #include <string>
 
 #include "cuda/libraries.h"
+#include "cuda/one_block.h"
 #include "fake_code.h"
 #include "shardarray/error.h"
 
@@ -31,7 +32,7 @@ std::string shared_object_of(const std::string& text) {
   const std::string command =
       std::string(compiler != nullptr ? compiler : "c++") +
       " -std=c++20 -O0 -ffp-contract=off -fno-math-errno -fno-trapping-math -shared -fPIC -I" + source +
-      " -I" + source + "/src " + folder + "/k.cpp -o " + folder + "/k.so";
+      " -I" + source + "/src -I" + source + "/include " + folder + "/k.cpp -o " + folder + "/k.so";
   std::string bytes;
   if (std::system(command.c_str()) == 0) {
     std::ifstream in(folder + "/k.so", std::ios::binary);
@@ -94,6 +95,17 @@ const Nvrtc& nvrtc() {
   if (std::getenv("SHARDARRAY_FAKE_NVRTC") == nullptr)
     throw CompileError("cuda: the fake GPU has no NVRTC. SHARDARRAY_FAKE_NVRTC gives it one. Set it.");
   return fake_nvrtc;
+}
+
+/// SHARDARRAY_FAKE_ONE_KERNEL=0: programs are never one kernel.
+const OneBlockLimits& one_block_limits() {
+  static const OneBlockLimits limits = [] {
+    OneBlockLimits most;
+    const char* const text = std::getenv("SHARDARRAY_FAKE_ONE_KERNEL");
+    if (text != nullptr && std::strcmp(text, "0") == 0) most.steps = 0;
+    return most;
+  }();
+  return limits;
 }
 
 }  // namespace shardarray::cuda

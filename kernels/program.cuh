@@ -1,0 +1,104 @@
+// What the kernel of a whole program stands on (src/cuda/program_text.h): one block does all launches of the program, step by step.
+//
+// A step is what a kernel of its own would do: the same text with another grid. Behind each step all threads wait for each other,
+// and see what any of them wrote.
+#pragma once
+#include "kernels/exchange.cuh"
+#include "kernels/gemm.cuh"
+#include "kernels/printed.cuh"
+#include "kernels/program_table.cuh"
+#include "kernels/scan.cuh"
+#include "kernels/scatter.cuh"
+#include "kernels/sort.cuh"
+
+namespace shardarray::device {
+
+#ifdef __CUDACC__
+#define SHARDARRAY_BLOCK_SHARED __shared__
+#define SHARDARRAY_SYNC_BLOCK() __syncthreads()
+/// Runs the statement behind it for numbers below `count`, one after the other in each thread.
+#define SHARDARRAY_EACH(k, count) for (std::uint32_t k = threadIdx.x; k < (count); k += program_threads)
+#else
+#define SHARDARRAY_BLOCK_SHARED
+#define SHARDARRAY_SYNC_BLOCK() static_cast<void>(0)
+#define SHARDARRAY_EACH(k, count) for (std::uint32_t k = 0; k < (count); k++)
+#endif
+
+/// What all steps of a program get: its tables, and the addresses of this run.
+struct ProgramPlace {
+  const std::byte* tables;
+  std::byte* scratch;
+  const Bases& bases;
+};
+
+/// A text as a step; `threads_together` run it together.
+template <auto text, std::uint32_t threads_together> struct ProgramStep {
+  SHARDARRAY_DEVICE static void run(const Grid& g, const std::byte* table, const ProgramPlace& p) {
+    if constexpr (requires { text(g, table, p.bases); }) text(g, table, p.bases);
+    else text(g, table, p.scratch, p.bases);
+  }
+  static constexpr std::uint32_t together = threads_together;
+};
+#define SHARDARRAY_PRINTED(name, text, most, together) using name = ProgramStep<text, together>;
+
+/// A step for all its items. The block is so many groups of whole warps; a group is the block of an item after the other. The
+/// host's order of threads is not that of the kernels, so that results would tell if it mattered.
+template <class Step>
+SHARDARRAY_DEVICE inline void run_step(const ProgramPlace& p, std::uint32_t table, std::uint32_t items,
+                                       std::uint32_t groups) {
+  const std::uint32_t threads = program_threads / groups;
+#ifdef __CUDACC__
+  for (std::uint32_t item = threadIdx.x / threads; item < items; item += groups)
+    Step::run({0, 1, item, threadIdx.x % threads, threads}, p.tables + table, p);
+#else
+  for (std::uint32_t item = items; item-- > 0;)
+    for (std::uint32_t end = threads; end > 0; end -= Step::together)
+      Step::run({0, 1, item, end - Step::together, threads}, p.tables + table, p);
+#endif
+  SHARDARRAY_SYNC_BLOCK();
+}
+
+/// The same as a function of its own, for texts that several steps may share: they are compiled once.
+template <class Step>
+SHARDARRAY_DEVICE SHARDARRAY_NOT_INLINE void call_step(const ProgramPlace& p, std::uint32_t table,
+                                                       std::uint32_t items, std::uint32_t groups) {
+  run_step<Step>(p, table, items, groups);
+}
+
+/// The addresses of a called program's run.
+SHARDARRAY_DEVICE inline void bind_called(const ProgramPlace& caller, std::uint32_t table, std::int64_t run,
+                                          Bases& to) {
+  const CalledTable& t = *reinterpret_cast<const CalledTable*>(caller.tables + table);
+  const CalledBase* const bases = entries(caller.tables + table, t.bases);
+  to.many = nullptr;
+  SHARDARRAY_EACH(k, t.bases.count) {
+    const CalledBase& b = bases[k];
+    std::byte* const first = address_of(caller.bases, run == 0 ? b.first : run % 2 == 0 ? b.even : b.odd);
+    to.few[k] = reinterpret_cast<std::uint64_t>(first + run * b.stride);
+  }
+  SHARDARRAY_SYNC_BLOCK();
+}
+
+/// Tables where reading them costs least.
+SHARDARRAY_DEVICE inline void copy_tables(std::byte* to, const std::byte* from, std::uint32_t bytes) {
+  SHARDARRAY_EACH(k, bytes / sizeof(Bytes16))
+  reinterpret_cast<Bytes16*>(to)[k] = reinterpret_cast<const Bytes16*>(from)[k];
+  SHARDARRAY_SYNC_BLOCK();
+}
+
+// The head of the kernel.
+#ifdef __CUDACC__
+#define SHARDARRAY_PROGRAM(name)                                                          \
+  extern "C" __global__ void __launch_bounds__(shardarray::device::program_threads) name( \
+      const std::byte* tables, std::byte* scratch, const __grid_constant__ shardarray::device::Bases bases)
+#else
+/// `name`_bases: how many addresses a launch brings.
+#define SHARDARRAY_PROGRAM(name)                                                                     \
+  extern "C" {                                                                                       \
+  std::uint32_t name##_bases = shardarray::device::few_bases;                                        \
+  }                                                                                                  \
+  extern "C" void name(const shardarray::device::Grid&, const std::byte* tables, std::byte* scratch, \
+                       const shardarray::device::Bases& bases)
+#endif
+
+}  // namespace shardarray::device

@@ -1,0 +1,87 @@
+#include "cuda/one_block.h"
+
+#include <type_traits>
+#include <variant>
+
+#include "cuda/launch.h"
+#include "cuda/libraries.h"
+#include "cuda/products.h"
+#include "kernels/sort.cuh"
+#include "runtime/lines.h"
+
+namespace shardarray::cuda {
+namespace {
+
+double points_of(const Exchange::Item& item, std::size_t bytes) {
+  double points = item.fill ? static_cast<double>(item.dst_bytes / bytes) : 0;
+  for (const Exchange::Piece& p : item.pieces)
+    points += static_cast<double>(num_elements(p.extents)) * static_cast<double>(p.sources.size());
+  return points;
+}
+
+double points_of(const LibraryCall& x, const LibraryCall::Item& item) {
+  double points = 0;
+  for (const Shape& s : item.in_shapes) points += static_cast<double>(num_elements(s));
+  for (const Shape& s : item.out_shapes) points += static_cast<double>(num_elements(s));
+  if (x.name != "sort") return points;
+  double launches = 3;
+  const std::int64_t length = lines_along(item.in_shapes[0], item.params[0]).length;
+  for (std::int64_t width = device::sort_run; width < length; width *= 2) launches++;
+  return points * launches;
+}
+
+bool needs_library(const Step& step) {
+  const auto* const gemm = std::get_if<Gemm>(&step.body);
+  return gemm != nullptr && !split_products(*gemm, buffer_alignment, product_limits().own).calls.empty();
+}
+
+/// What one kernel cannot do, or does not as a text of reasonable length.
+bool can_be_printed(const Program& program, int depth, std::size_t& steps) {
+  const OneBlockLimits& most = one_block_limits();
+  if (depth > most.depth || program.base_count > most.bases) return false;
+  for (const Step& step : program.steps) {
+    if (++steps > most.printed_steps || needs_library(step)) return false;
+    const auto* const call = std::get_if<ProgramCall>(&step.body);
+    if (call != nullptr && !can_be_printed(*call->program, depth + 1, steps)) return false;
+  }
+  return true;
+}
+
+}  // namespace
+
+ProgramWork work_of(const Program& program) {
+  ProgramWork w;
+  for (const Step& step : program.steps) {
+    const auto add = [&]<class Body>(const Body& body) {
+      if constexpr (std::is_same_v<Body, ProgramCall>) {
+        const ProgramWork called = work_of(*body.program);
+        const auto trip = static_cast<double>(body.trip);
+        w.steps += called.steps * trip;
+        w.points += called.points * trip;
+        w.multiply_adds += called.multiply_adds * trip;
+        return;
+      }
+      w.steps++;
+      for (const auto& item : body.items) {
+        if constexpr (std::is_same_v<Body, Loop>) w.points += static_cast<double>(num_elements(item.extents));
+        if constexpr (std::is_same_v<Body, Gemm>)
+          w.multiply_adds += static_cast<double>(item.batch * item.m) * static_cast<double>(item.n * item.k);
+        if constexpr (std::is_same_v<Body, Exchange>) w.points += points_of(item, itemsize(body.dtype));
+        if constexpr (std::is_same_v<Body, LibraryCall>) w.points += points_of(body, item);
+      }
+    };
+    std::visit(add, step.body);
+  }
+  return w;
+}
+
+bool fits_one_block(const Program& program) {
+  const OneBlockLimits& most = one_block_limits();
+  const ProgramWork w = work_of(program);
+  if (w.steps < 2 || w.steps > most.steps) return false;  // one step is a kernel as it is
+  if (w.points + w.multiply_adds / most.multiply_adds_a_point > most.points_a_step * w.steps) return false;
+  std::size_t steps = 0;
+  return can_be_printed(program, 0, steps);
+}
+
+}  // namespace shardarray::cuda

@@ -1,0 +1,48 @@
+#include "cuda/program_kernel.h"
+
+#include <algorithm>
+#include <utility>
+
+#include "base/codegen_mode.h"
+#include "cuda/one_block.h"
+#include "cuda/program_text.h"
+#include "kernels/program_table.cuh"
+
+namespace shardarray::cuda {
+
+std::shared_ptr<ProgramKernel> ProgramKernel::of(CudaBackend& backend, Gpu& gpu,
+                                                 std::shared_ptr<const Program> program,
+                                                 std::uint64_t alignment) {
+  if (codegen_mode_of_environment() == CodegenMode::off || !fits_one_block(*program)) return nullptr;
+  std::shared_ptr<ProgramKernel> kernel(new ProgramKernel(backend, gpu, std::move(program), alignment));
+  kernel->begin();
+  return kernel;
+}
+
+void ProgramKernel::build() {
+  ProgramText printed = print_program(*program_, alignment_);
+  const Library library = loaded_text(gpu_, printed.text);
+  kernel_ = gpu_.kernel(program_kernel_name, library);
+  tables_ = backend_.allocate_for_launches(gpu_, printed.tables.size());
+  Turn(gpu_).upload(tables_->data, printed.tables.data(), printed.tables.size());
+  scratch_bytes_ = printed.scratch_bytes;
+  bases_ = printed.bases;
+  ready_.store(true, std::memory_order_release);
+}
+
+BufferRef ProgramKernel::take_scratch() const {
+  return scratch_bytes_ > 0 ? backend_.allocate_for_launches(gpu_, scratch_bytes_) : BufferRef();
+}
+
+void ProgramKernel::ask(Turn& turn, std::span<void* const> bases, const BufferRef& scratch,
+                        const std::string& steps) const {
+  const std::byte* tables = static_cast<const std::byte*>(tables_->data);
+  void* memory = scratch ? scratch->data : nullptr;
+  std::vector<std::uint64_t> addresses(1 + bases_);  // device::Bases with a list of another length
+  std::transform(bases.begin(), bases.end(), addresses.begin() + 1,
+                 [](void* b) { return reinterpret_cast<std::uint64_t>(b); });
+  void* arguments[] = {&tables, &memory, addresses.data()};
+  turn.launch(kernel_, {1, 1, device::program_threads}, arguments, steps);
+}
+
+}  // namespace shardarray::cuda

@@ -1,0 +1,46 @@
+// The one kernel of a program that fits one block: its launches one by one run until it is compiled and loaded.
+#pragma once
+#include <atomic>
+#include <memory>
+#include <span>
+#include <string>
+#include <vector>
+
+#include "cuda/backend.h"
+#include "cuda/printed_kernels.h"
+#include "runtime/program.h"
+
+namespace shardarray::cuda {
+
+class ProgramKernel final : public PrintedKernels {
+ public:
+  /// Null where the program is none, or no kernels are wanted. `alignment`: bytes that all its bases are multiples of.
+  static std::shared_ptr<ProgramKernel> of(CudaBackend& backend, Gpu& gpu,
+                                           std::shared_ptr<const Program> program, std::uint64_t alignment);
+
+  /// It does runs from now on.
+  bool is_ready() const { return ready_.load(std::memory_order_acquire); }
+  /// What a run needs beside the program's memory; null: nothing.
+  BufferRef take_scratch() const;
+  /// A run, as one launch; `steps` are named where it fails.
+  void ask(Turn& turn, std::span<void* const> bases, const BufferRef& scratch,
+           const std::string& steps) const;
+  void build() override;
+
+ private:
+  ProgramKernel(CudaBackend& backend, Gpu& gpu, std::shared_ptr<const Program> program,
+                std::uint64_t alignment)
+      : backend_(backend), gpu_(gpu), program_(std::move(program)), alignment_(alignment) {}
+
+  CudaBackend& backend_;
+  Gpu& gpu_;
+  const std::shared_ptr<const Program> program_;
+  const std::uint64_t alignment_;
+  // Written by build():
+  KernelHandle kernel_ = nullptr;
+  BufferRef tables_;
+  std::size_t scratch_bytes_ = 0, bases_ = 0;
+  std::atomic<bool> ready_ = false;
+};
+
+}  // namespace shardarray::cuda

@@ -1,0 +1,469 @@
+// Programs that are one kernel: which they are, and that they give the bits of their launches one by one. The kernels are compiled
+// for the host; processes of their own run them on the fake GPU.
+#include <doctest/doctest.h>
+
+#include <array>
+#include <chrono>
+#include <deque>
+#include <future>
+#include <iostream>
+#include <memory>
+#include <string>
+#include <thread>
+#include <vector>
+
+#include "cuda/compiler.h"
+#include "cuda/one_block.h"
+#include "cuda/program_text.h"
+#include "cuda_fake.h"
+#include "cuda_launches.h"
+#include "cuda_programs.h"
+#include "document_step.h"
+#include "kernels/program_table.cuh"
+#include "op_data.h"
+#include "platform_programs.h"
+#include "random_grow_maps.h"
+#include "random_run.h"
+#include "scale.h"
+
+namespace cuda_one_kernel_test {
+
+using namespace shardarray;
+using namespace shardarray::test;
+using namespace shardarray::testing;
+using program_test::numbers;
+
+namespace {
+
+// ---------------------------------------------------------------- programs by hand, of which only sizes matter
+
+Step loop_over(std::int64_t points) {
+  Loop loop;
+  loop.items = {{0, {points / 2}, {0}, {}}, {1, {points - points / 2}, {0}, {}}};
+  return {loop, "a loop", {}};
+}
+Step product_of(std::int64_t m, std::int64_t n, std::int64_t k, bool fixed_order) {
+  Gemm gemm;
+  gemm.fixed_order = fixed_order;
+  gemm.items = {{0, {0, 0}, {1, 0}, {2, 0}, m, n, k, 1, k, n, n, 0, 0, 0, false, false}};
+  return {gemm, "a product", {}};
+}
+Step sort_of(std::int64_t elements) {
+  LibraryCall call{"sort", {float32}, {float32}, {}};
+  call.items = {{0, {{0, 0}}, {{1, 0}}, {{elements}}, {{elements}}, {0}}};
+  return {call, "a sort", {}};
+}
+std::shared_ptr<Program> program_of(std::size_t copies, const Step& step) {
+  auto p = std::make_shared<Program>();
+  p->steps.assign(copies, step);
+  return p;
+}
+bool fits(std::size_t copies, const Step& step, const std::vector<Step>& more = {}) {
+  const auto p = program_of(copies, step);
+  p->steps.insert(p->steps.end(), more.begin(), more.end());
+  return cuda::fits_one_block(*p);
+}
+Step call_of(std::shared_ptr<const Program> program, std::int64_t trip) {
+  ProgramCall call;
+  call.program = std::move(program);
+  call.trip = trip;
+  call.items.resize(1);
+  return {call, "a call", {}};
+}
+
+// ---------------------------------------------------------------- programs that run
+
+std::shared_ptr<const Program> cuda_program(const program_test::Prepared& prepared) {
+  return compiled_for(prepared, cuda::cuda_target()).program;
+}
+
+void replace_all(std::string& text, const std::string& from, const std::string& to) {
+  for (std::size_t at = 0; (at = text.find(from, at)) != text.npos; at += to.size())
+    text.replace(at, from.size(), to);
+}
+
+/// Programs as kernels, compiled together.
+class ProgramTexts {
+ public:
+  void add(const std::string& name, std::shared_ptr<const Program> program) {
+    cuda::ProgramText printed = cuda::print_program(*program, cuda::buffer_alignment);
+    const std::string number = std::to_string(programs_.size());
+    std::string text = printed.text;
+    for (int line = 0; line < 2; line++) text.erase(0, text.find('\n') + 1);  // all get the same
+    replace_all(text, "shardarray_loop_", "loop_" + number + "_");
+    replace_all(text, cuda::program_kernel_name, "program_" + number);
+    parts_[programs_.size() % parts_.size()] += text;
+    most_bases_ = std::max(most_bases_, printed.bases);
+    programs_.push_back({name, std::move(program), std::move(printed)});
+  }
+  std::size_t count() const { return programs_.size(); }
+
+  /// Every program's results are those of its launches one by one.
+  void check() {
+    compile();
+    for (std::size_t k = 0; k < programs_.size(); k++) {
+      const Row& row = programs_[k];
+      const auto launches = cuda::launches_of(*row.program);
+      const auto want = outputs_of(
+          *row.program, [&](const std::vector<void*>& bases) { run_launches(launches, bases, {}); });
+      const auto got = outputs_of(*row.program, [&](const std::vector<void*>& bases) { run(k, bases); });
+      const std::string text = difference_of(*row.program, got, want);
+      CHECK_MESSAGE(text.empty(), row.name << ": " << text << "\n" << row.printed.text);
+    }
+  }
+
+ private:
+  struct Row {
+    std::string name;
+    std::shared_ptr<const Program> program;
+    cuda::ProgramText printed;
+  };
+  void compile() {
+    const std::string head = "#define SHARDARRAY_PROGRAM_BASES " + std::to_string(most_bases_) +
+                             "\n#include \"kernels/program.cuh\"\n";
+    std::array<std::future<void>, 2> under_way;
+    for (std::size_t k = 0; k < parts_.size(); k++)
+      under_way[k] = std::async(std::launch::async,
+                                [&, k] { objects_[k] = std::make_unique<CompiledText>(head + parts_[k]); });
+    for (std::future<void>& f : under_way) f.get();
+  }
+  void run(std::size_t number, const std::vector<void*>& bases) const {
+    const cuda::ProgramText& printed = programs_[number].printed;
+    REQUIRE(printed.bases >= bases.size());
+    std::vector<std::uint64_t> addresses(1 + most_bases_), scratch(printed.scratch_bytes / 8 + 1, ~0ull);
+    for (std::size_t k = 0; k < bases.size(); k++)
+      addresses[1 + k] = reinterpret_cast<std::uint64_t>(bases[k]);
+    const ProgramBlock tables(printed.tables.size() + 1);
+    std::memcpy(tables.data(), printed.tables.data(), printed.tables.size());
+    const auto kernel = reinterpret_cast<cuda::HostKernel>(
+        objects_[number % objects_.size()]->symbol("program_" + std::to_string(number)));
+    REQUIRE((kernel != nullptr));
+    kernel({0, 1, 0, 0, device::program_threads}, tables.data(), reinterpret_cast<std::byte*>(scratch.data()),
+           *reinterpret_cast<const device::Bases*>(addresses.data()));
+  }
+
+  std::vector<Row> programs_;
+  std::array<std::string, 2> parts_;  // two compilations: one a core in CI
+  std::array<std::unique_ptr<CompiledText>, 2> objects_;
+  std::size_t most_bases_ = 1;
+};
+
+Sharding over_eight(const P& spec) { return NamedSharding(make_mesh({{"x", 2}, {"y", 4}}), spec); }
+
+/// Loops in loops, whose bases have every kind of place; library calls, exchanges with sums.
+Array in_loops(const Array& v, const Array& xs) {
+  const auto inner = [](const Array& c) {
+    return fori_loop(
+        0, 3, [](const Array& i, const Array& a) { return shardarray::tanh(a + sum(a, 0)) * i; }, c);
+  };
+  const auto outer = [&](const Array& c, const Array& x) {
+    const Array next = inner(c) + sort(x, -1);
+    return std::pair(next, cumsum(next, 0));
+  };
+  const auto [last, all] = scan(outer, v, xs);
+  return last + sum(all, 0);
+}
+
+std::size_t lines_with(const std::string& part, const std::string& text) {
+  return static_cast<std::size_t>(count_of(part, text));
+}
+
+}  // namespace
+
+TEST_CASE("cuda one kernel: programs of little work are one kernel") {
+  const cuda::OneBlockLimits most;
+  CHECK(most.points_a_step == 4096);
+  CHECK(fits(2, loop_over(10)));
+  CHECK(!fits(1, loop_over(10)));  // it is a kernel already
+  CHECK(fits(2, loop_over(4096)));
+  CHECK(!fits(2, loop_over(4097)));
+  CHECK(fits(15, loop_over(10), {loop_over(60000)}));  // on average
+  CHECK(!fits(3, loop_over(10), {loop_over(60000)}));
+  // Products: 8 multiply-adds are a point, and those that are cuBLASLt's are no step of a kernel.
+  CHECK(fits(2, product_of(32, 32, 32, true)));
+  CHECK(!fits(2, product_of(32, 33, 32, true)));
+  CHECK(fits(8, loop_over(10), {product_of(64, 64, 64, false)}));
+  CHECK(!fits(20, loop_over(10), {product_of(64, 64, 65, false)}));
+  CHECK(fits(20, loop_over(10), {product_of(64, 64, 65, true)}));
+  // A sort is as many launches as its runs are merged.
+  CHECK(fits(4, loop_over(10), {sort_of(500)}));
+  CHECK(!fits(4, loop_over(10), {sort_of(1 << 12)}));
+}
+
+TEST_CASE("cuda one kernel: neither are texts of any length, nor runs, arguments and loops in loops") {
+  CHECK(fits(64, loop_over(10)));
+  CHECK(!fits(65, loop_over(10)));
+  const auto body = program_of(4, loop_over(10));
+  CHECK(fits(1, call_of(body, 5)));
+  CHECK(fits(0, {}, {call_of(body, 1 << 15)}));
+  CHECK(!fits(0, {}, {call_of(body, (1 << 15) + 1)}));
+  CHECK(!fits(1, call_of(program_of(4, loop_over(5000)), 5)));
+  CHECK(!fits(1, call_of(program_of(64, loop_over(10)), 5)));  // with the call itself
+  const auto two = program_of(2, call_of(body, 2)), three = program_of(2, call_of(two, 2));
+  CHECK(fits(1, call_of(two, 2)));
+  CHECK(!fits(1, call_of(three, 2)));
+  const auto p = program_of(2, loop_over(10));
+  p->base_count = 1000;
+  CHECK(cuda::fits_one_block(*p));
+  p->base_count++;
+  CHECK(!cuda::fits_one_block(*p));
+}
+
+TEST_CASE("cuda one kernel: every op, cut over eight devices, gives the bits of its launches") {
+  ProgramTexts texts;
+  const Mesh mesh = make_mesh({{"x", 2}, {"y", 4}});
+  for (const OpCase& op : op_cases()) {
+    Rng rng(std::hash<std::string>()(op.name));
+    Arrays given = draw_operands(op, rng);
+    const auto f = jit([&op](const Arrays& a) { return op.function(a); });
+    for (int repeat = 0; repeat < (full_scale() ? 8 : 1); repeat++) {
+      for (Array& a : given) {
+        const auto shardings = every_sharding(mesh, a.shape().size());
+        a = device_put(a, shardings[rng() % shardings.size()]);
+      }
+      texts.add(op.name, cuda_program(program_test::prepare(f, given)));
+    }
+  }
+  CHECK(texts.count() > 100);
+  texts.check();
+}
+
+TEST_CASE("cuda one kernel: random programs give the bits of their launches") {
+  const WithCodegen devices(CodegenMode::off);  // as many as these programs use
+  ProgramTexts texts;
+  for (std::uint64_t seed = 0; seed < (full_scale() ? 300 : 40); seed++) {
+    const RandomProgram p = Generator(seed, WithCodegen::kDevices).run();
+    const ProgramSettings settings(p);
+    const auto f = jit([&](const Arrays& x) { return run_lines(p, x, true); });
+    texts.add("seed " + std::to_string(seed), cuda_program(program_test::prepare(f, make_leaves(p, true))));
+  }
+  texts.check();
+}
+
+TEST_CASE("cuda one kernel: programs that are called are loops") {
+  ProgramTexts texts;
+  const Array v = numbers({8, 6}), xs = numbers({4, 8, 6});
+  for (const P& spec : {P(), P("x"), P("y", "x"), P(none, "x")}) {
+    const auto program = cuda_program(program_test::prepare(jit(in_loops), device_put(v, over_eight(spec)),
+                                                            device_put(xs, over_eight(P(none, "y")))));
+    CHECK(cuda::fits_one_block(*program));
+    const std::string text = cuda::print_program(*program, cuda::buffer_alignment).text;
+    CHECK(lines_with("for (std::int64_t run1 = 0; run1 < 4; run1++) {", text) == 1);
+    CHECK(lines_with("for (std::int64_t run2 = 0; run2 < 3; run2++) {", text) == 1);
+    texts.add("in loops", program);
+  }
+  texts.check();
+}
+
+TEST_CASE("cuda one kernel: a program as text") {
+  const Array x = device_put(numbers({8, 4}), over_eight(P("x")));
+  const auto f =
+      jit([](const Array& a) { return sort(shardarray::tanh(matmul(transpose(a), a)), -1) + sum(a, 0); });
+  const cuda::ProgramText printed =
+      cuda::print_program(*cuda_program(program_test::prepare(f, x)), cuda::buffer_alignment);
+  const std::string& text = printed.text;
+  CAPTURE(text);
+  CHECK(text.starts_with("#define SHARDARRAY_PROGRAM_BASES " + std::to_string(printed.bases) +
+                         "\n#include \"kernels/program.cuh\"\nnamespace shardarray::device {\n"));
+  CHECK(text.ends_with("}\n}  // namespace shardarray\n"));
+  CHECK(lines_with("SHARDARRAY_PROGRAM(shardarray_program) {\n", text) == 1);
+  CHECK(lines_with("call_step<ProgramStep<device::product<float>, 1>>(p0, ", text) == 1);
+  CHECK(
+      lines_with("call_step<ProgramStep<device::move_boxes<device::KnownCombine<float, Code::add>>, 1>>(p0, ",
+                 text) >= 1);
+  CHECK(lines_with("call_step<ProgramStep<device::sort_runs, 1>>(p0, ", text) == 1);
+  CHECK(lines_with("run_step<shardarray_loop_0>(p0, ", text) == 1);
+  CHECK(lines_with("TableCombine", text) == 0);
+  CHECK(printed.scratch_bytes > 0);
+}
+
+// ---------------------------------------------------------------- NVRTC
+
+TEST_CASE("cuda one kernel: the document's step becomes code of three architectures without spills") {
+  const DocumentStep step(devices("cpu"));
+  const auto program =
+      cuda_program(program_test::prepare(step.compiled(), step.model, step.state, step.x, step.y));
+  CHECK(cuda::fits_one_block(*program));
+  const std::string text = cuda::print_program(*program, cuda::buffer_alignment).text;
+  const cuda::Nvrtc* nvrtc = nullptr;
+  try {
+    nvrtc = &cuda::nvrtc();
+  } catch (const CompileError& e) { MESSAGE("SKIPPED, no text is compiled: " << e.what()); }
+  if (nvrtc == nullptr) return;
+  for (const std::string architecture : {"sm_80", "sm_90", "sm_100"}) {
+    CAPTURE(architecture);
+    const auto start = std::chrono::steady_clock::now();
+    std::string log;
+    REQUIRE(cuda::compile_text(*nvrtc, text, architecture, &log).size() > 1000);
+    const std::chrono::duration<double> took = std::chrono::steady_clock::now() - start;
+    MESSAGE("the document's step, " << lines_with("_step<", text) << " steps, " << architecture << ": "
+                                    << took.count() << " s");
+    CHECK_MESSAGE(lines_with("bytes spill stores", log) > 0, log);
+    CHECK_MESSAGE(lines_with("bytes spill stores", log) == lines_with(" 0 bytes spill stores", log), log);
+    CHECK_MESSAGE(lines_with("bytes spill loads", log) == lines_with(" 0 bytes spill loads", log), log);
+  }
+}
+
+// ---------------------------------------------------------------- on the fake GPU
+
+namespace {
+
+const std::string both =
+    "SHARDARRAY_CPU_DEVICES=8 SHARDARRAY_CUDA_LOGICAL_DEVICES=8 SHARDARRAY_PLATFORM=cuda "
+    "SHARDARRAY_CACHE_DIR= SHARDARRAY_FAKE_NVRTC=1 ";
+const std::string at_once = both + "SHARDARRAY_CODEGEN=always ";
+
+/// What the model's and the state's numbers are after some steps, as text.
+std::string trained(const char* platform, int steps, std::vector<std::uint64_t>* launches = nullptr) {
+  DocumentStep s(devices(platform));
+  s.model = filter_shard(s.model, s.sharding.replicate());
+  s.x.block_until_ready();
+  s.y.block_until_ready();
+  const auto step = s.compiled();
+  for (int k = 0; k < steps; k++) {
+    const std::uint64_t before = launches ? fake_control().launches() : 0;
+    std::tie(s.model, s.state) = step(std::move(s.model), std::move(s.state), s.x, s.y);
+    if (launches) launches->push_back(fake_control().launches() - before);
+  }
+  std::string text;
+  for (const Array& a : tree_leaves(std::tuple(s.model, s.state)))
+    for (const double v : a.to_vector<double>())
+      text += std::to_string(std::bit_cast<std::uint64_t>(v)) + " ";
+  return text;
+}
+
+/// Rounds of v = f(v, x) whose results stay alive, so that addresses change; the results' bits.
+template <class F>
+std::vector<platform_test::Bits> changing(const F& f, const char* platform, std::size_t kept) {
+  const shardarray::Mesh mesh = platform_test::mesh_of(devices(platform));
+  const Array x = platform_test::put(numbers({4, 8, 8}), mesh, P(none, "x"));
+  Array v = platform_test::put(numbers({8, 8}), mesh, P("x", "y"));
+  std::vector<platform_test::Bits> all;
+  std::deque<Array> alive;
+  for (int k = 0; k < 9; k++) {
+    v = f(v, x);
+    alive.push_back(v);
+    if (alive.size() > kept) alive.pop_front();
+    all.push_back(platform_test::bits(v));
+  }
+  return all;
+}
+
+}  // namespace
+
+TEST_CASE("cuda process: the step of the document is one launch" * doctest::skip()) {
+  const reproducible order(true);
+  std::vector<std::uint64_t> launches;
+  const std::string got = trained("cuda", 6, &launches);
+  for (std::size_t k = 1; k < launches.size(); k++) CHECK(launches[k] == 1);  // the first one loads
+  CHECK(fake_control().graph_launches() == 0);
+  CHECK(got == trained("cpu", 6));
+}
+
+TEST_CASE("cuda process: what the step of the document gives" * doctest::skip()) {
+  std::cout << "numbers: " << trained("cuda", 6) << "\n";
+}
+
+TEST_CASE("cuda process: one kernel later" * doctest::skip()) {
+  const auto f = jit(in_loops);
+  const auto want = changing(f, "cpu", 2);
+  const auto start = std::chrono::steady_clock::now();
+  for (int round = 0; fake_control().printed_launches() == 0; round++) {
+    CHECK(changing(f, "cuda", 2) == want);
+    if (round == 0) CHECK(fake_control().graph_launches() > 0);
+    if (std::chrono::steady_clock::now() - start > std::chrono::minutes(5)) break;
+    std::this_thread::sleep_for(std::chrono::milliseconds(20));
+  }
+  CHECK(fake_control().printed_launches() > 0);
+  const std::uint64_t graphs = fake_control().graph_launches(), printed = fake_control().printed_launches(),
+                      launches = fake_control().launches();
+  CHECK(changing(f, "cuda", 3) == want);
+  CHECK(fake_control().graph_launches() == graphs);
+  CHECK(fake_control().printed_launches() == printed + 9);
+  CHECK(fake_control().launches() < launches + 18);  // beside them the operands are put where they belong
+}
+
+TEST_CASE("cuda process: one kernel at any addresses by several threads" * doctest::skip()) {
+  const auto f = jit(in_loops);
+  const auto g = jit([](Array v, const Array& x) { return in_loops(v, x) * 0.5f; });
+  for (const std::size_t kept : {0, 1, 4, 9}) CHECK(changing(f, "cuda", kept) == changing(f, "cpu", kept));
+  const auto donated = [&](const Array& v, const Array& x) { return g(Array(v * 1.0f), x); };
+  CHECK(changing(donated, "cuda", 1) == changing(donated, "cpu", 1));
+  const auto want = changing(f, "cpu", 2);
+  std::vector<std::future<bool>> all;
+  for (std::size_t k = 0; k < 4; k++)
+    all.push_back(std::async(std::launch::async, [&, k] { return changing(f, "cuda", k) == want; }));
+  for (auto& t : all) CHECK(t.get());
+  CHECK(fake_control().graph_launches() == 0);
+}
+
+TEST_CASE("cuda process: one kernel whose calls fail" * doctest::skip()) {
+  const Array x = platform_test::put(numbers({8, 6}), platform_test::mesh_of(devices("cuda")), P("x", "y"));
+  const auto on_cpu =
+      platform_test::put(numbers({8, 6}), platform_test::mesh_of(devices("cpu")), P("x", "y"));
+  int failed = 0;
+  for (int k = 0, reached = 1; reached != 0; k++) {
+    // Another number is another text, which is compiled and loaded.
+    const auto f =
+        jit([k](const Array& a) { return sort(a * (static_cast<float>(k) + 0.5f), -1) + sum(a, 0); });
+    const auto want = platform_test::bits(f(on_cpu));
+    const std::uint64_t calls = fake_control().calls();
+    fake_control().fail_call(k, 1);
+    try {
+      for (int run = 0; run < 2; run++) {
+        const bool right = platform_test::bits(f(x)) == want;
+        CHECK(right);
+      }
+    } catch (const shardarray::Error& e) {
+      CHECK_MESSAGE(std::string(e.what()).find(fake_control().last_call()) != std::string::npos, e.what());
+      failed++;
+    }
+    reached = fake_control().calls() - calls > static_cast<std::uint64_t>(k) ? 1 : 0;
+    fake_control().fail_call(-1, 0);
+    CHECK(platform_test::bits(f(x)) == want);
+  }
+  CHECK(failed > 3);
+}
+
+TEST_CASE("cuda process: no program is one kernel" * doctest::skip()) {
+  const auto f = jit(in_loops);
+  const std::uint64_t before = fake_control().launches();
+  CHECK(changing(f, "cuda", 2) == changing(f, "cpu", 2));
+  CHECK(fake_control().launches() - before > 100);
+}
+
+TEST_CASE(
+    "cuda one kernel: the document's step on eight devices is one launch, with the bits of its launches") {
+  text_on_fake("cuda process: the step of the document is one launch", at_once);
+  const auto numbers_of = [](const std::string& settings) {
+    const std::string text = text_on_fake("cuda process: what the step of the document gives", settings);
+    const std::size_t at = text.find("numbers: ");
+    REQUIRE(at != text.npos);
+    return text.substr(at, text.find('\n', at) - at);
+  };
+  const std::string want = numbers_of(at_once + "SHARDARRAY_FAKE_ONE_KERNEL=0");
+  CHECK(want.size() > 1000);
+  CHECK(numbers_of(at_once) == want);
+  CHECK(numbers_of(at_once + "SHARDARRAY_CODEGEN=off") == want);
+}
+
+TEST_CASE("cuda one kernel: at any addresses, donated, by several threads, at once or later") {
+  text_on_fake("cuda process: one kernel at any addresses by several threads", at_once);
+  text_on_fake("cuda process: one kernel at any addresses by several threads",
+               at_once + "SHARDARRAY_SHARE_REPLICAS=0");
+  text_on_fake("cuda process: one kernel later", both + "SHARDARRAY_CODEGEN=on");
+}
+
+TEST_CASE("cuda one kernel: a call that fails is named, or made up for by the launches one by one") {
+  const std::string text = text_on_fake("cuda process: one kernel whose calls fail", at_once);
+  CHECK_MESSAGE(count_of("Loops on CUDA devices run in the interpreter.", text) == 1, text);
+}
+
+TEST_CASE("cuda one kernel: not over several GPUs, and not without NVRTC") {
+  text_on_fake("cuda process: no program is one kernel",
+               "SHARDARRAY_CPU_DEVICES=8 SHARDARRAY_CUDA_LOGICAL_DEVICES=4 SHARDARRAY_FAKE_GPUS=2 "
+               "SHARDARRAY_PLATFORM=cuda SHARDARRAY_CACHE_DIR= SHARDARRAY_CODEGEN=off");
+  text_on_fake("cuda process: no program is one kernel", at_once + "SHARDARRAY_FAKE_NVRTC=broken");
+}
+
+}  // namespace cuda_one_kernel_test
