@@ -1,6 +1,7 @@
 // What is recorded and never read does not pile up: pending work is bounded in depth, number and bytes.
 #include <doctest/doctest.h>
 
+#include <cmath>
 #include <fstream>
 #include <thread>
 

@@ -2,6 +2,7 @@
 // forcing change no result.
 #include <doctest/doctest.h>
 
+#include <cmath>
 #include <thread>
 
 #include "program_of.h"

@@ -1,4 +1,6 @@
 // Layers, optimizers, losses and the Equinox document against JAX, Equinox and optax.
+#include <cmath>
+
 #include "golden.h"
 
 namespace nn_optim_test {

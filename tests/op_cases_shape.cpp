@@ -1,4 +1,6 @@
 // Rows of op_cases.h: rearranging, positions, creation, and ops without a public function of their own.
+#include <cmath>
+
 #include "op_cases.h"
 
 namespace shardarray::testing {

@@ -1,5 +1,7 @@
 // Sums that are still in parts when an op meets them, in numbers that cancel, wrap, overflow and vanish. Parts pass only where
 // the op is linear in the arithmetic of its dtype, see Linear in graph/op.h; exact sums then show no difference at all.
+#include <cmath>
+
 #include "compile/half_floats.h"
 #include "partial_sums.h"
 #include "shardarray/reproducible.h"
