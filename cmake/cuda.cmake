@@ -6,11 +6,11 @@ set_property(CACHE SHARDARRAY_CUDA PROPERTY STRINGS AUTO ON OFF)
 
 file(GLOB cuda_sources CONFIGURE_DEPENDS ${PROJECT_SOURCE_DIR}/src/cuda/*.cpp)
 set(cuda_own ${cuda_sources})  # what the real plug-in has, and what the one of the tests has
-list(FILTER cuda_own INCLUDE REGEX "/(cublaslt_header|driver|kernel_image|libraries|one_block_limits)\\.cpp$")
+list(FILTER cuda_own INCLUDE REGEX "/(cublaslt_header|driver|kernel_image|libraries|nccl_header|one_block_limits)\\.cpp$")
 set(cuda_host_kernels ${PROJECT_SOURCE_DIR}/src/cuda/host_kernels.cpp)
 list(REMOVE_ITEM cuda_sources ${cuda_own} ${cuda_host_kernels})
 set(cuda_launches ${cuda_sources})  # pure functions of programs, which tests call too
-list(FILTER cuda_launches EXCLUDE REGEX "/(backend|executable|gpu|gpu_launches|launch_graph|plugin|printed_kernels|printed_loops|product_algorithms|program_kernel|replay)\\.cpp$")
+list(FILTER cuda_launches EXCLUDE REGEX "/(backend|communicator|executable|gpu|gpu_launches|gpu_steps|launch_graph|plugin|printed_kernels|printed_loops|product_algorithms|program_kernel|replay)\\.cpp$")
 set(cuda_libraries ${PROJECT_SOURCE_DIR}/src/cuda/libraries.cpp ${PROJECT_SOURCE_DIR}/src/cuda/one_block_limits.cpp)
 # What printed kernels include is part of the plug-in.
 set(printed_headers ${PROJECT_SOURCE_DIR}/src/cuda/printed_headers.cpp)
@@ -43,7 +43,8 @@ endfunction()
 # For tests: the same over a driver made of host memory, in a folder of its own.
 if(SHARDARRAY_DEVELOP)
   shardarray_cuda_plugin(shardarray_fake_cuda ${cuda_host_kernels} ${PROJECT_SOURCE_DIR}/tests/cuda/fake_driver.cpp
-    ${PROJECT_SOURCE_DIR}/tests/cuda/fake_nvrtc.cpp ${PROJECT_SOURCE_DIR}/tests/cuda/fake_cublaslt.cpp)
+    ${PROJECT_SOURCE_DIR}/tests/cuda/fake_nvrtc.cpp ${PROJECT_SOURCE_DIR}/tests/cuda/fake_cublaslt.cpp
+    ${PROJECT_SOURCE_DIR}/tests/cuda/fake_nccl.cpp)
   target_compile_definitions(shardarray_fake_cuda PRIVATE SHARDARRAY_SOURCE_DIR="${PROJECT_SOURCE_DIR}")
   set_target_properties(shardarray_fake_cuda PROPERTIES LIBRARY_OUTPUT_DIRECTORY fake)
   # What stands in for the driver's library where the default platform is looked for.
@@ -89,6 +90,11 @@ add_custom_command(OUTPUT ${kernel_image} VERBATIM
 
 shardarray_cuda_plugin(shardarray_cuda ${cuda_own})
 target_include_directories(shardarray_cuda SYSTEM PRIVATE ${SHARDARRAY_CUDA_INCLUDE})
+# NCCL's header may stand elsewhere, or nowhere: then nothing is checked against it.
+find_path(SHARDARRAY_NCCL_INCLUDE nccl.h HINTS ${SHARDARRAY_CUDA_INCLUDE} ENV NCCL_HOME PATH_SUFFIXES include)
+if(SHARDARRAY_NCCL_INCLUDE)
+  target_include_directories(shardarray_cuda SYSTEM PRIVATE ${SHARDARRAY_NCCL_INCLUDE})
+endif()
 set_source_files_properties(${cuda_own} PROPERTIES SKIP_UNITY_BUILD_INCLUSION ON)
 set_source_files_properties(${PROJECT_SOURCE_DIR}/src/cuda/kernel_image.cpp PROPERTIES
   OBJECT_DEPENDS ${kernel_image} COMPILE_DEFINITIONS SHARDARRAY_KERNEL_IMAGE="${kernel_image}")

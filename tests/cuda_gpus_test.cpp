@@ -8,7 +8,7 @@
 #include <vector>
 
 #include "cuda_fake.h"
-#include "platform_programs.h"
+#include "cuda_gpus.h"
 #include "process_helpers.h"
 #include "scale.h"
 #include "shardarray/shardarray.h"
@@ -18,55 +18,12 @@ namespace cuda_gpus_test {
 namespace sa = shardarray;
 using platform_test::bits;
 using program_test::numbers;
+using namespace sa::gpus_test;
 using sa::Array;
 using sa::P;
 using sa::testing::fake_control;
 using sa::testing::on_fake;
 using sa::testing::thrown;
-
-namespace {
-
-/// The platform's devices, the last first.
-sa::Mesh backwards_on(const char* platform) {
-  std::vector<sa::Device> all = sa::devices(platform);
-  all.resize(8);
-  std::reverse(all.begin(), all.end());
-  return platform_test::mesh_of(std::move(all));
-}
-sa::Mesh mesh_on(const char* platform) { return platform_test::mesh_of(sa::devices(platform)); }
-
-const auto& steps() {
-  static const auto f = sa::jit([](const Array& w, const Array& xs) {
-    const auto step = [](const Array& h, const Array& x) {
-      const Array next = sa::tanh(sa::matmul(h, sa::transpose(h)) * 0.01f + x);
-      return std::pair(next, sa::sum(next, 0));
-    };
-    return std::get<1>(sa::scan(step, w, xs));
-  });
-  return f;
-}
-platform_test::Bits looped(const sa::Mesh& mesh) {
-  const Array w = platform_test::put(numbers({8, 8}) * 0.1f, mesh, P("x", "y")),
-              xs = platform_test::put(numbers({6, 8, 8}) * 0.01f, mesh, P(sa::none, "y", "x"));
-  platform_test::Bits all;
-  for (int run = 0; run < 3; run++)
-    for (const std::uint32_t b : bits(steps()(w, xs))) all.push_back(b);
-  return all;
-}
-platform_test::Bits mapped(const char* platform) {
-  std::vector<sa::Device> all = sa::devices(platform);
-  all.resize(8);
-  const auto f = sa::pmap(
-      [](const Array& x) {
-        const Array around = sa::ppermute(x, "i", {{0, 7}, {7, 3}, {3, 0}});
-        return sa::psum(x, "i") + around + sa::all_gather(x, "i")[5];
-      },
-      {.axis_name = "i", .devices = all});
-  const sa::default_device there(all[2]);
-  return bits(f(numbers({8, 5, 3})));
-}
-
-}  // namespace
 
 TEST_CASE("cuda process: numbers over several GPUs" * doctest::skip()) {
   REQUIRE(sa::devices("cuda").size() >= 8);
@@ -123,13 +80,17 @@ TEST_CASE("cuda process: threads with programs over the same GPUs" * doctest::sk
 
 TEST_CASE("cuda process: GPUs that cannot read each other" * doctest::skip()) {
   const Array x = numbers({8, 8});
+  const Array cut = platform_test::put(x, mesh_on("cuda"), P("x"));
+  CHECK(bits(cut * 2) == bits(x + x));  // nobody needs what others have
   for (int repeat = 0; repeat < 2; repeat++)
-    CHECK(thrown([&] { sa::eval(platform_test::put(x, mesh_on("cuda"), P("x")) * 2); }) ==
-          "load: GPU 0 (fake GPU) cannot read the memory of GPU 1 (fake GPU). A program's GPUs read each "
-          "other's tiles, over NVLink or PCIe. Put the program on devices of GPUs that can (`nvidia-smi topo "
-          "-p2p r`), or on one GPU.");
+    CHECK(
+        thrown([&] { sa::eval(sa::sum(cut, 0)); }) ==
+        "load: GPUs 0, 1 cannot all read each other's memory, so that NCCL must move their tiles. cuda: the "
+        "fake GPU has no NCCL. SHARDARRAY_FAKE_NCCL gives it one. Set it. Or put the program on devices of "
+        "GPUs "
+        "that can (`nvidia-smi topo -p2p r`), or of one.");
   const Array one = sa::device_put(x, sa::devices("cuda")[7]);
-  CHECK(bits(one * 2) == bits(x + x));  // each by itself
+  CHECK(bits(sa::sum(one, 0)) == bits(sa::sum(x, 0)));  // each by itself
 }
 
 TEST_CASE("cuda process: a GPU is lost beside others" * doctest::skip()) {

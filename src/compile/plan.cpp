@@ -85,6 +85,8 @@ void plan(const Partition& p, const Fusion& f, const FlatGraph& g, const Compile
   });
   Addresses addresses(p, f, in);
   timed("  addresses", [&] { assign_addresses(p, f, kernels, in, addresses, *program, out); });
+  const bool fixed_order =
+      std::any_of(g.nodes.begin(), g.nodes.end(), [](const FlatNode& n) { return n.modes->reproducible; });
   for (std::size_t k = 0; k < f.groups.size(); k++) {
     const Group& group = f.groups[k];
     Step step{Loop{}, label_of(group, p, g), where_of(group, p, g)};
@@ -104,8 +106,11 @@ void plan(const Partition& p, const Fusion& f, const FlatGraph& g, const Compile
       else if (form == Form::library) step.body = make_library_call(s, g, addresses);
       else step.body = make_exchange(s, g, addresses);
     }
-    if (const auto* e = std::get_if<Exchange>(&step.body); e && e->transfer >= 0)
-      program->transfers[static_cast<std::size_t>(e->transfer)].moved_bytes = moved_bytes(*e);
+    if (auto* const e = std::get_if<Exchange>(&step.body)) {
+      e->fixed_order = fixed_order;
+      if (e->transfer >= 0)
+        program->transfers[static_cast<std::size_t>(e->transfer)].moved_bytes = moved_bytes(*e);
+    }
     program->steps.push_back(std::move(step));
   }
   out.flops = flops_of(*program);

@@ -2,6 +2,8 @@
 
 #include <fmt/format.h>
 
+#include <iterator>
+#include <set>
 #include <utility>
 
 #include "cuda/executable.h"
@@ -81,12 +83,15 @@ void CudaBackend::copy(const BufferRef& to, const BufferRef& from, std::size_t b
 // ---------------------------------------------------------------- programs
 
 std::unique_ptr<Executable> CudaBackend::load(std::shared_ptr<const Program> program) {
-  std::vector<Gpu*> gpus;
+  GpuPlaces where;
+  std::set<int> numbers;
+  for (const Device& d : program->order->devices()) numbers.insert(d.memory);
+  for (const int n : numbers) where.gpus.push_back(&gpus_[static_cast<std::size_t>(n)]);
   for (const Device& d : program->order->devices())
-    gpus.push_back(&gpus_[static_cast<std::size_t>(d.memory)]);
-  for (Gpu* const a : gpus)
-    for (Gpu* const b : gpus) a->reach(*b);
-  return std::make_unique<CudaExecutable>(*this, gpus, std::move(program));
+    where.of_device.push_back(static_cast<int>(std::distance(numbers.begin(), numbers.find(d.memory))));
+  for (Gpu* const a : where.gpus)
+    for (Gpu* const b : where.gpus) where.reach = a->reach(*b) && where.reach;
+  return std::make_unique<CudaExecutable>(*this, where, std::move(program));
 }
 
 }  // namespace shardarray::cuda

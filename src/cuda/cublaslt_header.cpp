@@ -3,24 +3,13 @@
 #include <cublasLt.h>
 
 #include <cstddef>
-#include <type_traits>
 
 #include "cuda/libraries.h"
+#include "cuda/same_call.h"
 
 namespace shardarray::cuda {
 namespace {
 
-/// Passed alike: a pointer, a number of the same size, or nothing.
-template <class A, class B> constexpr bool same_value() {
-  if constexpr (std::is_void_v<A> || std::is_void_v<B>) return std::is_void_v<A> && std::is_void_v<B>;
-  else if constexpr (std::is_pointer_v<A> || std::is_pointer_v<B>)
-    return std::is_pointer_v<A> && std::is_pointer_v<B>;
-  else return sizeof(A) == sizeof(B);
-}
-template <class R, class... A, class S, class... B> constexpr bool same_call(R (*)(A...), S (*)(B...)) {
-  if constexpr (sizeof...(A) != sizeof...(B)) return false;
-  else return same_value<R, S>() && (same_value<A, B>() && ...);
-}
 #define SHARDARRAY_SAME(member, call) \
   static_assert(same_call(decltype(CublasLt::member){}, static_cast<decltype(&(call))>(nullptr)))
 SHARDARRAY_SAME(version, cublasLtGetVersion);

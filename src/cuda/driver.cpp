@@ -110,6 +110,7 @@ const Driver runtime = {
       return cudaEventRecord(native(event), native(stream));
     },
     .event_synchronize = [](Event event) -> Status { return cudaEventSynchronize(native(event)); },
+    .event_query = [](Event event) -> Status { return cudaEventQuery(native(event)); },
     .stream_wait_event = [](Stream stream, Event event) -> Status {
       return cudaStreamWaitEvent(native(stream), native(event), 0);
     },

@@ -46,6 +46,7 @@ struct Driver {
   Status (*event_create)(Event* to);
   Status (*event_record)(Event event, Stream stream);
   Status (*event_synchronize)(Event event);
+  Status (*event_query)(Event event);  ///< not_ready: work before it is under way
   /// What is asked of the stream from now on waits for the event, of whichever GPU.
   Status (*stream_wait_event)(Stream stream, Event event);
   Status (*can_access_peer)(int* can, int gpu, int peer);

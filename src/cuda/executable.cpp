@@ -34,31 +34,6 @@ std::vector<std::int64_t> received_by(const Program& program) {
   return received;
 }
 
-/// The items on one GPU. What a step calls is the concern of all of them.
-Step part_on(const Step& step, const Gpu* gpu, const std::vector<Gpu*>& of_device) {
-  Step part = step;
-  std::visit(
-      [&]<class Body>(Body& body) {
-        if constexpr (!std::is_same_v<Body, ProgramCall>)
-          std::erase_if(body.items, [&](const auto& item) {
-            return of_device[static_cast<std::size_t>(item.device)] != gpu;
-          });
-      },
-      part.body);
-  return part;
-}
-/// Does a GPU read what is in another one's memory?
-bool crosses(const Step& step, const std::vector<Gpu*>& of_device) {
-  const auto* const x = std::get_if<Exchange>(&step.body);
-  if (x == nullptr) return false;
-  const auto gpu = [&](int device) { return of_device[static_cast<std::size_t>(device)]; };
-  for (const Exchange::Item& item : x->items)
-    for (const Exchange::Piece& piece : item.pieces)
-      for (const Exchange::Source& s : piece.sources)
-        if (gpu(s.device) != gpu(item.device)) return true;
-  return false;
-}
-
 /// Several runs' ends at once.
 class AllDone final : public Completion {
  public:
@@ -73,15 +48,14 @@ class AllDone final : public Completion {
 
 }  // namespace
 
-CudaExecutable::CudaExecutable(CudaBackend& backend, const std::vector<Gpu*>& gpus,
+CudaExecutable::CudaExecutable(CudaBackend& backend, const GpuPlaces& where,
                                std::shared_ptr<const Program> program, std::uint64_t alignment, bool printed)
     : base_count_(program->base_count), received_(received_by(*program)) {
-  std::vector<Gpu*> each = gpus;
-  std::sort(each.begin(), each.end(), [](const Gpu* a, const Gpu* b) { return a->number() < b->number(); });
-  each.erase(std::unique(each.begin(), each.end()), each.end());
-  if (printed && each.size() == 1) kernel_ = ProgramKernel::of(backend, *each[0], program, alignment);
+  const std::size_t gpus = where.gpus.size();
+  if (printed && gpus == 1) kernel_ = ProgramKernel::of(backend, *where.gpus[0], program, alignment);
   const bool step_by_step = printed && kernel_ == nullptr;
-  std::vector<std::vector<Launch>> launches(each.size());
+  std::vector<std::vector<Launch>> launches(gpus);
+  std::vector<std::uint64_t> staging_bytes(gpus, 0);
   std::vector<std::string> named;
   for (const Step& step : program->steps) {
     if (std::holds_alternative<ProgramCall>(step.body)) {
@@ -89,34 +63,49 @@ CudaExecutable::CudaExecutable(CudaBackend& backend, const std::vector<Gpu*>& gp
       add_step_launches(step, alignment, call);
       named.push_back(spelled(step.label, step.where));
       stages_.emplace_back().called = std::make_unique<Called>(
-          Called{*call[0].call, std::make_unique<CudaExecutable>(backend, gpus, call[0].call->program,
+          Called{*call[0].call, std::make_unique<CudaExecutable>(backend, where, call[0].call->program,
                                                                  call[0].alignment, step_by_step)});
-      continue;
+    } else if (gpus == 1) {
+      add(std::span(&step, 1), false, alignment, launches, named);
+    } else {
+      for (GpuSteps& s : gpu_steps(step, where, program->base_count, staging_bytes)) {
+        if (!s.nccl) {
+          add(s.of_gpu, s.meets, alignment, launches, named);
+          continue;
+        }
+        named.push_back(s.nccl->step());
+        stages_.emplace_back().nccl = std::move(s.nccl);
+      }
     }
-    Stage stage;
-    stage.meets = each.size() > 1 && crosses(step, gpus);
-    bool empty = true;
-    for (std::size_t g = 0; g < each.size(); g++) {
-      std::vector<Launch>& to = launches[g];
-      stage.first.push_back(to.size());
-      if (each.size() == 1) add_step_launches(step, alignment, to);
-      else add_step_launches(part_on(step, each[g], gpus), alignment, to);
-      stage.last.push_back(to.size());
-      if (stage.first[g] == stage.last[g]) continue;
-      if (empty) named.push_back(spelled(step.label, step.where));
-      empty = false;
-    }
-    if (empty) continue;
-    const bool goes_on = !stages_.empty() && !stages_.back().called && !stages_.back().meets && !stage.meets;
-    if (goes_on) stages_.back().last = stage.last;
-    else stages_.push_back(std::move(stage));
   }
-  for (std::size_t g = 0; g < each.size(); g++)
-    gpus_.push_back(std::make_unique<GpuLaunches>(backend, *each[g], launches[g], base_count_, step_by_step));
+  for (std::size_t g = 0; g < gpus; g++)
+    gpus_.push_back(std::make_unique<GpuLaunches>(backend, *where.gpus[g], launches[g], base_count_,
+                                                  step_by_step, staging_bytes[g]));
   if (named.empty()) return;
   steps_ = std::make_shared<std::string>(
       named.size() == 1 ? named[0] : fmt::format("{} to {}", named.front(), named.back()));
   replays_wanted_ = can_be_replayed();
+}
+
+void CudaExecutable::add(std::span<const Step> of_gpu, bool meets, std::uint64_t alignment,
+                         std::vector<std::vector<Launch>>& launches, std::vector<std::string>& named) {
+  Stage stage;
+  stage.meets = meets;
+  bool empty = true;
+  for (std::size_t g = 0; g < launches.size(); g++) {
+    std::vector<Launch>& to = launches[g];
+    stage.first.push_back(to.size());
+    add_step_launches(of_gpu[g], alignment, to);
+    stage.last.push_back(to.size());
+    if (stage.first[g] == stage.last[g]) continue;
+    if (empty) named.push_back(spelled(to.back().label, to.back().where));
+    empty = false;
+  }
+  if (empty) return;
+  const bool goes_on =
+      !stages_.empty() && !stages_.back().called && !stages_.back().nccl && !stages_.back().meets && !meets;
+  if (goes_on) stages_.back().last = stage.last;
+  else stages_.push_back(std::move(stage));
 }
 
 void CudaExecutable::prepare() const {
@@ -202,11 +191,17 @@ void CudaExecutable::ask(Turns turns, std::span<void* const> bases, const Bound&
     return kernel_->ask(*turns[0], bases, w.scratch, *steps_);
   }
   count_run();
+  std::vector<void*> staging;
+  for (const auto& g : w.gpus) staging.push_back(g.staging ? g.staging->data : nullptr);
   auto called = w.called.begin();
   std::vector<std::size_t> operands(gpus_.size(), 0);
   for (const Stage& s : stages_) {
     if (s.called) {
       ask_called(turns, *s.called, bases, *called++);
+      continue;
+    }
+    if (s.nccl) {
+      s.nccl->ask(turns, bases, staging);
       continue;
     }
     if (s.meets) meet(turns);

@@ -8,6 +8,7 @@
 #include <vector>
 
 #include "cuda/gpu_launches.h"
+#include "cuda/gpu_steps.h"
 #include "cuda/launch_graph.h"
 #include "cuda/program_kernel.h"
 
@@ -15,9 +16,8 @@ namespace shardarray::cuda {
 
 class CudaExecutable final : public Executable {
  public:
-  /// `gpus`: which GPU each device of the program is on, ascending numbers; several of them read each other's memory.
   /// `alignment`: bytes that all bases are multiples of. `printed`: kernels are printed for it, where it runs often enough.
-  CudaExecutable(CudaBackend& backend, const std::vector<Gpu*>& gpus, std::shared_ptr<const Program> program,
+  CudaExecutable(CudaBackend& backend, const GpuPlaces& where, std::shared_ptr<const Program> program,
                  std::uint64_t alignment = buffer_alignment, bool printed = true);
   CompletionRef run(std::span<void* const> bases, RunReport* report) const override;
   void prepare() const override;
@@ -27,11 +27,12 @@ class CudaExecutable final : public Executable {
     ProgramCall call;
     std::unique_ptr<CudaExecutable> program;
   };
-  /// What can be asked for GPU by GPU; or a called program.
+  /// What can be asked for GPU by GPU; or what NCCL does; or a called program.
   struct Stage {
     std::vector<std::size_t> first, last;  // launches of each GPU
-    bool meets = false;              // some GPU reads what others made: before and after it all wait for all
-    std::unique_ptr<Called> called;  // null: launches
+    bool meets = false;                    // as of GpuSteps
+    std::unique_ptr<NcclStep> nccl;        // null, as the next one: launches
+    std::unique_ptr<Called> called;
   };
   /// What the launches of one run need beside the program's memory.
   struct Workspace {
@@ -49,6 +50,9 @@ class CudaExecutable final : public Executable {
   using Turns = std::span<Turn* const>;  // of the GPUs, in their order
   using Bound = std::vector<device::Bases>;
 
+  /// Steps beside each other on all GPUs; of one that does nothing no stage.
+  void add(std::span<const Step> of_gpu, bool meets, std::uint64_t alignment,
+           std::vector<std::vector<Launch>>& launches, std::vector<std::string>& named);
   Workspace take_workspace() const;
   Bound bind(Turns turns, std::span<void* const> bases, const Workspace& w) const;
   /// Asks for all steps; workspaces serve one run after the other.

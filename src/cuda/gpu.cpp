@@ -6,6 +6,7 @@
 #include <cstring>
 #include <utility>
 
+#include "cuda/communicator.h"
 #include "shardarray/error.h"
 
 namespace shardarray::cuda {
@@ -38,13 +39,15 @@ void Gpu::refuse(const std::string& what, bool memory) {
   throw DeviceError(what + " It had no effect; the GPU can still be used. Please report this.");
 }
 
+void Gpu::lose_by(const std::string& what) {
+  const std::lock_guard lock(lost_mutex_);
+  if (!is_lost_) lost_ = what + " All that is on the GPU is lost. Restart the process.";
+  is_lost_ = true;
+}
 void Gpu::lose(const std::string& what) {
-  {
-    const std::lock_guard lock(lost_mutex_);
-    if (!is_lost_) lost_ = what + " All that is on the GPU is lost. Restart the process.";
-    is_lost_ = true;
-  }
-  throw_if_lost();
+  lose_by(what);
+  const std::lock_guard lock(lost_mutex_);
+  throw DeviceError(lost_);
 }
 
 void Gpu::throw_if_lost() const {
@@ -55,20 +58,16 @@ void Gpu::throw_if_lost() const {
 
 void Gpu::set() { check(driver_.set_device(number_), "cudaSetDevice"); }
 
-void Gpu::reach(const Gpu& other) {
+bool Gpu::reach(const Gpu& other) {
   const std::lock_guard lock(reached_mutex_);
-  if (reached_.contains(other.number_)) return;
+  if (reached_.contains(other.number_)) return true;
   int can = 0;
   check(driver_.can_access_peer(&can, number_, other.number_), "cudaDeviceCanAccessPeer");
-  if (can == 0)
-    throw DeviceError(fmt::format(
-        "load: GPU {} ({}) cannot read the memory of GPU {} ({}). A program's GPUs read each other's tiles, "
-        "over NVLink or "
-        "PCIe. Put the program on devices of GPUs that can (`nvidia-smi topo -p2p r`), or on one GPU.",
-        number_, properties_.name, other.number_, other.properties_.name));
+  if (can == 0) return false;
   set();
   check(driver_.enable_peer_access(other.number_), "cudaDeviceEnablePeerAccess");
   reached_.insert(other.number_);
+  return true;
 }
 
 // ---------------------------------------------------------------- memory
@@ -87,8 +86,10 @@ void* Gpu::Memory::map(std::size_t bytes) {
 
 // Work that still uses the block may be under way.
 void Gpu::Memory::unmap(void* p, std::size_t) {
-  if (gpu_.driver_.set_device(gpu_.number_) != ok || gpu_.driver_.stream_synchronize(gpu_.stream_) != ok)
+  if (gpu_.driver_.set_device(gpu_.number_) != ok || gpu_.finish(nullptr) != ok || gpu_.is_lost_)
     return;  // whoever asks next hears of it
+  // Freeing waits for other GPUs' work too: for a collective that has begun on one of them and not yet on the next.
+  const std::lock_guard lock(nccl_mutex());
   gpu_.driver_.free(p);
 }
 
@@ -123,7 +124,8 @@ void Gpu::read(void* to, const void* from, std::size_t bytes) {
     }
     if (k == 0) continue;
     const Slot& slot = down_[(k - 1) % down_.size()];
-    check(driver_.event_synchronize(slot.free), "cudaEventSynchronize", "work before a copy to the host");
+    check(finish(slot.free), "cudaEventSynchronize", "work before a copy to the host");
+    throw_if_lost();
     std::memcpy(static_cast<std::byte*>(to) + part(k - 1).first, slot.data, part(k - 1).bytes);
   }
 }
@@ -162,24 +164,36 @@ void Gpu::give_back(Event event) noexcept {
   events_.push_back(event);
 }
 
-/// What a turn asked for, up to an event.
+Status Gpu::finish(Event event) {
+  for (Pause pause; collectives_under_way(); pause()) {
+    const Status status = event != nullptr ? driver_.event_query(event) : driver_.stream_query(stream_);
+    if (status != not_ready) return status;
+    look_after_collectives();
+  }
+  if (is_lost_) return ok;  // what was given up may never end
+  return event != nullptr ? driver_.event_synchronize(event) : driver_.stream_synchronize(stream_);
+}
+
+void Mark::wait(const std::string& step) const {
+  gpu_.throw_if_lost();
+  gpu_.check(gpu_.finish(event_), "cudaEventSynchronize", step);
+  gpu_.throw_if_lost();
+}
+
+/// What a turn asked for.
 class Work final : public Completion {
  public:
-  Work(Gpu& gpu, std::shared_ptr<const std::string> steps)
-      : gpu_(gpu), steps_(std::move(steps)), event_(gpu.take_event()) {}
-  ~Work() override { gpu_.give_back(event_); }
-  void record() { gpu_.check(gpu_.driver_.event_record(event_, gpu_.stream_), "cudaEventRecord", *steps_); }
+  Work(Gpu& gpu, std::shared_ptr<const std::string> steps) : steps_(std::move(steps)), end_(gpu) {}
+  void record() { end_.check(end_.record(), "cudaEventRecord", *steps_); }
   void wait() const override {
     if (done_) return;
-    gpu_.throw_if_lost();
-    gpu_.check(gpu_.driver_.event_synchronize(event_), "cudaEventSynchronize", *steps_);
+    end_.wait(*steps_);
     done_ = true;
   }
 
  private:
-  Gpu& gpu_;
   const std::shared_ptr<const std::string> steps_;
-  const Event event_;
+  Mark end_;
   mutable std::atomic<bool> done_ = false;
 };
 
@@ -202,8 +216,7 @@ void Turn::upload(void* to, const void* from, std::size_t bytes) {
       gpu_.filling_ = (gpu_.filling_ + 1) % gpu_.up_.size();
       slot = &gpu_.up_[gpu_.filling_];
       if (slot->asked)
-        gpu_.check(gpu_.driver_.event_synchronize(slot->free), "cudaEventSynchronize",
-                   "work before a copy from the host");
+        gpu_.check(gpu_.finish(slot->free), "cudaEventSynchronize", "work before a copy from the host");
       slot->asked = false;
       slot->used = 0;
     }
@@ -271,7 +284,7 @@ void meet(std::span<Turn* const> turns) {
   }
 }
 
-void Turn::wait() { gpu_.check(gpu_.driver_.stream_synchronize(gpu_.stream_), "cudaStreamSynchronize"); }
+void Turn::wait() { gpu_.check(gpu_.finish(nullptr), "cudaStreamSynchronize"); }
 
 CompletionRef Turn::done(std::shared_ptr<const std::string> steps) {
   auto work = std::make_shared<Work>(gpu_, std::move(steps));

@@ -37,16 +37,20 @@ class Gpu {
   /// A kernel of kernel_image(), or of a library. Throws DeviceError where there is none of that name.
   KernelHandle kernel(const char* name) { return kernel(name, library_); }
   KernelHandle kernel(const char* name, Library library);
-  /// Its kernels may read the other one's memory from now on. Throws DeviceError where the machine cannot do that.
-  void reach(const Gpu& other);
+  /// Its kernels may read the other one's memory from now on; false where the machine cannot do that.
+  bool reach(const Gpu& other);
   /// Throws what the GPU is lost by, if it is.
   void throw_if_lost() const;
+  /// From now on it is, unless it is already.
+  void lose_by(const std::string& what);
+  /// The thread's calls are for this GPU.
+  void set();
   /// Compiled kernels, for good. Throws DeviceError where they are not for this GPU.
   Library load(const std::vector<char>& image);
 
  private:
   friend class Turn;
-  friend class Work;
+  friend class Mark;
   friend class LaunchGraph;
   friend void meet(std::span<Turn* const> turns);
   class Memory final : public MemorySource {
@@ -68,12 +72,14 @@ class Gpu {
     bool asked = false;  // `free` is in the stream
   };
 
-  void set();
   /// Throws what a call failed with; `step` is named. What stays failed stays thrown.
   void check(Status status, const char* call, const std::string& step = "");
   [[noreturn]] void refuse(const std::string& what, bool memory);
-  void lose(const std::string& what);
+  [[noreturn]] void lose(const std::string& what);
   std::string failure(Status status, const char* call, const std::string& step) const;
+  /// What the driver says when work is done, of an event or, null, of all that was asked for. Meanwhile a collective that does not end
+  /// is given up. Of a lost GPU nothing is waited for.
+  Status finish(Event event);
   void need(Slot& slot);
   Event take_event();
   void give_back(Event event) noexcept;
@@ -99,10 +105,37 @@ class Gpu {
   std::string lost_;  // the first failure of work
 };
 
+/// A place in what a GPU was asked for, behind all that was asked for up to now. The thread has set the GPU.
+class Mark {
+ public:
+  explicit Mark(Gpu& gpu) : gpu_(gpu), event_(gpu.take_event()) {}
+  ~Mark() { gpu_.give_back(event_); }
+  Mark(const Mark&) = delete;
+  Mark& operator=(const Mark&) = delete;
+  /// Within a turn.
+  Status record() { return gpu_.driver_.event_record(event_, gpu_.stream_); }
+  /// ok where all before it is done, not_ready, or what that failed with.
+  Status status() const { return gpu_.driver_.event_query(event_); }
+  /// Throws what a call failed with; `step` is named.
+  void check(Status status, const char* call, const std::string& step) const {
+    gpu_.check(status, call, step);
+  }
+  std::string failure(Status status, const char* call, const std::string& step) const {
+    return gpu_.failure(status, call, step);
+  }
+  /// Returns when all before it is done; throws what the GPU is lost by.
+  void wait(const std::string& step) const;
+
+ private:
+  Gpu& gpu_;
+  const Event event_;
+};
+
 /// The right to ask: what others ask for comes before or after all that one turn asks for. Throws what the GPU is lost by.
 class Turn {
  public:
   explicit Turn(Gpu& gpu);
+  Gpu& gpu() const { return gpu_; }
   /// Several turns of a thread: this one's GPU is asked next.
   void here();
   /// From this GPU's memory to this GPU's memory.

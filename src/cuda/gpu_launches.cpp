@@ -23,8 +23,8 @@ template <class F> void for_addresses(const ProductCall& call, const F& f) {
 }  // namespace
 
 GpuLaunches::GpuLaunches(CudaBackend& backend, Gpu& gpu, const std::vector<Launch>& launches,
-                         std::size_t bases, bool print_loops)
-    : backend_(backend), gpu_(gpu), base_count_(bases) {
+                         std::size_t bases, bool print_loops, std::uint64_t staging)
+    : backend_(backend), gpu_(gpu), base_count_(bases + (staging > 0 ? 1 : 0)), staging_bytes_(staging) {
   std::vector<std::byte> tables;
   for (const Launch& l : launches) {
     tables.resize((tables.size() + table_alignment - 1) / table_alignment * table_alignment);
@@ -67,6 +67,7 @@ GpuLaunches::Workspace GpuLaunches::take_workspace() const {
   if (scratch_bytes_ > 0) w.scratch = backend_.allocate_for_launches(gpu_, scratch_bytes_);
   if (base_count_ > device::few_bases && !launches_.empty())
     w.addresses = backend_.allocate_for_launches(gpu_, base_count_ * sizeof(std::uint64_t));
+  if (staging_bytes_ > 0) w.staging = backend_.allocate_for_launches(gpu_, staging_bytes_);
   if (!operands_.empty())
     w.operands = backend_.allocate_for_launches(gpu_, operands_.size() * sizeof(std::uint64_t));
   return w;
@@ -76,10 +77,11 @@ device::Bases GpuLaunches::bind(Turn& turn, std::span<void* const> bases, const 
   device::Bases bound{};
   std::vector<std::uint64_t> all;
   for (void* const b : bases) all.push_back(reinterpret_cast<std::uint64_t>(b));
+  if (w.staging) all.push_back(reinterpret_cast<std::uint64_t>(w.staging->data));
   if (w.addresses) {
     turn.upload(w.addresses->data, all.data(), all.size() * sizeof all[0]);
     bound.many = static_cast<const std::uint64_t*>(w.addresses->data);
-  } else if (bases.size() <= device::few_bases) {
+  } else if (all.size() <= device::few_bases) {
     std::copy(all.begin(), all.end(), bound.few);
   }
   if (w.operands) {

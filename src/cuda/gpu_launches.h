@@ -18,14 +18,15 @@ namespace shardarray::cuda {
 
 class GpuLaunches {
  public:
-  /// `launches` call no programs. `print_loops`: they may run often.
+  /// `launches` call no programs. `print_loops`: they may run often. `staging`: bytes of memory that is their base behind the
+  /// program's; 0: there is none.
   GpuLaunches(CudaBackend& backend, Gpu& gpu, const std::vector<Launch>& launches, std::size_t bases,
-              bool print_loops);
+              bool print_loops, std::uint64_t staging = 0);
 
   Gpu& gpu() const { return gpu_; }
   /// What the launches of one run need beside the program's memory.
   struct Workspace {
-    BufferRef scratch, addresses, operands;
+    BufferRef scratch, addresses, operands, staging;
   };
   Workspace take_workspace() const;
   /// The addresses of a run, where kernels find them: those that are read from the GPU's memory are on their way there.
@@ -95,10 +96,11 @@ class GpuLaunches {
 
   CudaBackend& backend_;
   Gpu& gpu_;
-  std::size_t base_count_;
+  std::size_t base_count_;  // with the staging memory
   std::vector<Ready> launches_;
   BufferRef tables_;
-  std::size_t scratch_bytes_ = 0;          // of whichever launch needs most
+  std::size_t scratch_bytes_ = 0;  // of whichever launch needs most
+  std::uint64_t staging_bytes_;
   std::vector<Ref> operands_;              // of all calls by addresses, in their order
   std::shared_ptr<PrintedLoops> printed_;  // null: none are wanted
 };

@@ -73,17 +73,49 @@ CublasLt open_cublas_lt() {
   return c;
 }
 
+Nccl open_nccl() {
+  const LibraryCalls calls(
+      open_cuda_library("libnccl.so.2", "Tiles move between GPUs by NCCL", "Install NCCL 2.22 or newer"),
+      "NCCL 2");
+  Nccl n{};
+  calls.find(n.get_version, "ncclGetVersion");
+  calls.find(n.get_unique_id, "ncclGetUniqueId");
+  calls.find(n.init_rank, "ncclCommInitRankConfig");
+  calls.find(n.get_async_error, "ncclCommGetAsyncError");
+  calls.find(n.abort, "ncclCommAbort");
+  calls.find(n.get_error_string, "ncclGetErrorString");
+  calls.find(n.get_last_error, "ncclGetLastError");
+  calls.find(n.group_start, "ncclGroupStart");
+  calls.find(n.group_end, "ncclGroupEnd");
+  calls.find(n.send, "ncclSend");
+  calls.find(n.receive, "ncclRecv");
+  calls.find(n.all_reduce, "ncclAllReduce");
+  calls.find(n.all_gather, "ncclAllGather");
+  calls.find(n.reduce_scatter, "ncclReduceScatter");
+  check_version(n);
+  return n;
+}
+
 }  // namespace
 
-void* open_cuda_library(const std::string& name, const char* purpose) {
+void check_version(const Nccl& library) {
+  int version = 0;
+  library.get_version(&version);
+  if (version < Nccl::least_version)
+    throw CompileError(
+        fmt::format("cuda: NCCL is of version {}.{}. Tiles move between GPUs by NCCL. Install NCCL "
+                    "2.22 or newer.",
+                    version / 10000, version / 100 % 100));
+}
+
+void* open_cuda_library(const std::string& name, const char* purpose, const char* remedy) {
   // Never closed: what it made may be in use after everything else.
   constexpr int how = RTLD_NOW | RTLD_LOCAL;
   if (void* const library = dlopen(name.c_str(), how)) return library;
   const std::string why = dlerror();
   for (const std::string& folder : toolkit_folders())
     if (void* const library = dlopen((folder + "/" + name).c_str(), how)) return library;
-  throw CompileError(
-      fmt::format("cuda: {}. {}. Install CUDA 13's toolkit, or name its folder in CUDA_HOME.", why, purpose));
+  throw CompileError(fmt::format("cuda: {}. {}. {}, or name its folder in CUDA_HOME.", why, purpose, remedy));
 }
 
 const Nvrtc& nvrtc() {
@@ -93,6 +125,14 @@ const Nvrtc& nvrtc() {
 const CublasLt& cublas_lt() {
   static const CublasLt table = open_cublas_lt();
   return table;
+}
+const Nccl& nccl() {
+  static const Nccl table = open_nccl();
+  return table;
+}
+const NcclLimits& nccl_limits() {
+  static constexpr NcclLimits limits;
+  return limits;
 }
 const ProductLimits& product_limits() {
   static constexpr ProductLimits limits;

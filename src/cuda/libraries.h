@@ -1,5 +1,6 @@
 // Libraries of CUDA's toolkit that are opened at run time, as tables of their calls: nobody needs them to link or to start.
 #pragma once
+#include <chrono>
 #include <cstddef>
 #include <cstdint>
 #include <string>
@@ -82,10 +83,60 @@ struct CublasLt {
                   std::size_t workspace_bytes, Stream stream);
 };
 
+/// NCCL 2, which moves data between GPUs and combines it on the way. Each member is the library's call of that name, which gives 0
+/// where all went well; numbers and structs are those of its header, as nccl_header.cpp checks.
+struct Nccl {
+  using Rank = struct NcclRankObject*;  ///< what one GPU has of a communicator
+  struct Id {
+    char data[128] = {};
+  };
+  /// As it was when `blocking` was its last member; later ones are then as the library likes.
+  struct Config {
+    std::size_t size = sizeof(Config);
+    unsigned magic = 0xcafebeef, version = 21400;
+    int blocking =
+        0;  ///< calls return before they are done, and `get_async_error` says `in_progress` so long
+    int unused = 0;
+  };
+  static constexpr int invalid_usage = 5, in_progress = 7;  ///< statuses
+  static constexpr int int8 = 0, uint8 = 1, int32 = 2, uint32 = 3, int64 = 4, uint64 = 5, real32 = 7,
+                       real64 = 8;                           ///< types of elements
+  static constexpr int sum = 0, prod = 1, max = 2, min = 3;  ///< reductions
+  static constexpr int least_version = 22200;  ///< the first that gives up several communicators at once
+
+  int (*get_version)(int* version);
+  int (*get_unique_id)(Id* to);
+  int (*init_rank)(Rank* to, int ranks, Id id, int rank,
+                   Config* config);  ///< on the GPU that the thread has set
+  int (*get_async_error)(Rank rank, int* status);
+  int (*abort)(Rank rank);
+  const char* (*get_error_string)(int status);
+  const char* (*get_last_error)(Rank rank);
+  int (*group_start)();
+  int (*group_end)();
+  int (*send)(const void* from, std::size_t count, int type, int peer, Rank rank, Stream stream);
+  int (*receive)(void* to, std::size_t count, int type, int peer, Rank rank, Stream stream);
+  int (*all_reduce)(const void* from, void* to, std::size_t count, int type, int reduction, Rank rank,
+                    Stream stream);
+  int (*all_gather)(const void* from, void* to, std::size_t sent, int type, Rank rank, Stream stream);
+  int (*reduce_scatter)(const void* from, void* to, std::size_t received, int type, int reduction, Rank rank,
+                        Stream stream);
+};
+
 /// These open a library at the first call: by its name, else in `lib64` of CUDA_HOME, of CUDA_PATH, of /usr/local/cuda. They throw
 /// CompileError where it is not there, each time.
 const Nvrtc& nvrtc();
 const CublasLt& cublas_lt();
+const Nccl& nccl();
+
+/// When NCCL is given up, and with it the GPUs. The plug-in of the tests has numbers of its own.
+struct NcclLimits {
+  /// For what was begun on all GPUs and does not end, and for the making of a communicator. A step moves far less than fits into it.
+  std::chrono::milliseconds deadline = std::chrono::minutes(5);
+  /// Steps of a communicator that are under way at most: GPUs take only so many launches before they make their asker wait.
+  int most_under_way = 16;
+};
+const NcclLimits& nccl_limits();
 
 /// Which products are worth a library's call, by their multiply-adds. The plug-in of the tests has numbers of its own.
 struct ProductLimits {
@@ -95,7 +146,11 @@ struct ProductLimits {
 };
 const ProductLimits& product_limits();
 
+/// Throws CompileError where it is too old.
+void check_version(const Nccl& library);
+
 /// The library `name`, from the loader's folders, else from these. `purpose` is a sentence for the CompileError where there is none.
-void* open_cuda_library(const std::string& name, const char* purpose);
+void* open_cuda_library(const std::string& name, const char* purpose,
+                        const char* remedy = "Install CUDA 13's toolkit");
 
 }  // namespace shardarray::cuda

@@ -5,6 +5,7 @@
 #include <tuple>
 #include <utility>
 
+#include "cuda/same_place.h"
 #include "shardarray/dtype.h"
 
 namespace shardarray::cuda {
@@ -24,7 +25,6 @@ bool takes_dtypes(const Gemm& g) {
   return g.in == g.out && (g.in == float32 || g.in == float64);
 }
 
-bool same_place(const Ref& x, const Ref& y) { return x.base == y.base && x.offset == y.offset; }
 /// Elements from x to y, where they are in the same block and that is no step back.
 std::optional<std::int64_t> distance_of(const Ref& x, const Ref& y, std::size_t size) {
   if (x.base != y.base || y.offset < x.offset || (y.offset - x.offset) % size != 0) return std::nullopt;

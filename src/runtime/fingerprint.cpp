@@ -59,7 +59,7 @@ class Fingerprint {
   void put(const Exchange::Source& s) { add(s.ref, s.device, s.tile_bytes, s.first); }
   void put(const Exchange::Piece& p) { add(p.extents, p.src_strides, p.dst_strides, p.dst, p.sources); }
   void put(const Exchange::Item& i) { add(i.device, i.dst, i.dst_bytes, i.fill, i.pieces); }
-  void put(const Exchange& x) { add(x.dtype, x.reducer, x.fill_bits, x.transfer, x.items); }
+  void put(const Exchange& x) { add(x.dtype, x.reducer, x.fill_bits, x.transfer, x.fixed_order, x.items); }
 
   void put(const ProgramCall::Binding& b) { add(b.first, b.even, b.odd, b.stride); }
   void put(const ProgramCall::Item& i) { add(i.bases); }

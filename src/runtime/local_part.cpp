@@ -19,14 +19,6 @@ namespace {
 
 constexpr std::uint64_t parcel_alignment = 64;
 
-/// Whether the box lies in memory as a parcel does.
-bool is_packed(const Exchange::Piece& p) {
-  const Shape packed = row_major(p.extents);
-  for (std::size_t d = 0; d < p.extents.size(); d++)
-    if (p.extents[d] != 1 && p.src_strides[d] != packed[d]) return false;
-  return true;
-}
-
 class Splitter {
  public:
   Splitter(const Program& whole, int process) : whole_(whole), process_(process) {
@@ -116,7 +108,7 @@ class Splitter {
   void add_piece(const Exchange& x, const Exchange::Item& item, const Exchange::Piece& p,
                  Exchange::Item& to) {
     const std::uint64_t bytes = static_cast<std::uint64_t>(num_elements(p.extents)) * itemsize(x.dtype);
-    const bool mine = here(item.device), packed = is_packed(p);
+    const bool mine = here(item.device), packed = is_packed(p.extents, p.src_strides);
     const bool mixed = bytes > 0 && std::any_of(p.sources.begin(), p.sources.end(), [&](const auto& s) {
                          return process_of(s.device) != process_of(item.device);
                        });

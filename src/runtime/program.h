@@ -105,6 +105,8 @@ struct Exchange {
   Reducer reducer = Reducer::none;
   std::uint64_t fill_bits = 0;
   int transfer = -1;  ///< which of Program::transfers this executes; -1: data stays on its device
+  /// Floats are combined in the order given. Else a backend may have an order of its own; the CPU has none.
+  bool fixed_order = false;
   std::vector<Item> items;
 };
 

@@ -25,6 +25,13 @@ Shape row_major(const Shape& shape) {
   return strides;
 }
 
+bool is_packed(const Shape& extents, const Shape& strides) {
+  const Shape packed = row_major(extents);
+  for (std::size_t d = 0; d < extents.size(); d++)
+    if (extents[d] != 1 && strides[d] != packed[d]) return false;
+  return true;
+}
+
 ItemRanges ranges_of(const Loop& loop, const Loop::Item& item) {
   ItemRanges out;
   for (std::size_t k = 0; k < item.args.size(); k++) {

@@ -14,6 +14,8 @@ inline MemoryRange tile_range(const Ref& r, std::uint64_t first, std::uint64_t b
 
 /// Strides in elements, the last dimension in a row.
 Shape row_major(const Shape& shape);
+/// Whether a box with these strides lies in a row.
+bool is_packed(const Shape& extents, const Shape& strides);
 
 using MemoryRanges = std::vector<MemoryRange>;
 struct ItemRanges {

@@ -12,5 +12,11 @@ int fake_current_gpu();
 std::uint64_t fake_products(int kind);
 /// The algorithm of the last one.
 int fake_algorithm();
+/// As FakeCudaControl says.
+std::uint64_t fake_nccl_calls(int kind);
+std::uint64_t fake_nccl_misuse();
+void fail_fake_nccl(int after, int status);
+void break_fake_nccl(int status);
+void miss_fake_rank(int gpu);
 
 }  // namespace shardarray::testing

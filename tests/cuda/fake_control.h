@@ -21,8 +21,15 @@ struct FakeCudaControl {
   std::uint64_t (*graph_launches)();    ///< of whole graphs
   /// Calls of the fake cuBLASLt; 1: of several products, 2: by addresses, 0: all of them.
   std::uint64_t (*products)(int kind);
-  int (*algorithm)();            ///< of the last one
-  std::uint64_t (*launches)();  ///< of all kernels, those of graphs included
+  int (*algorithm)();  ///< of the last one
+  /// Of the fake NCCL; 0: sends, 1: receives, 2: all_reduce, 3: all_gather, 4: reduce_scatter, each for one rank; -1: all calls.
+  std::uint64_t (*nccl_calls)(int kind);
+  std::uint64_t (*nccl_misuse)();  ///< calls that it refused
+  /// The call of it after so many fails with `status`, and only that one; -1: none does.
+  void (*fail_nccl)(int after, int status);
+  void (*break_nccl)(int status);  ///< all communicators that there are
+  void (*miss_rank)(int gpu);      ///< the rank on this GPU never comes
+  std::uint64_t (*launches)();     ///< of all kernels, those of graphs included
 };
 inline constexpr char fake_cuda_symbol[] = "shardarray_fake_cuda";
 

@@ -53,6 +53,10 @@ FakeDriver& fake() {
   static FakeDriver& f = *new FakeDriver;
   return f;
 }
+template <std::uint64_t FakeDriver::*number> std::uint64_t count_of() {
+  const std::lock_guard lock(fake().mutex);
+  return fake().*number;
+}
 thread_local int current_gpu = 0;
 thread_local Status latest = ok;
 
@@ -172,6 +176,14 @@ Status wait_for_event(Event e) {
   if (event.stream == nullptr) return ok;
   const Status status = event.stream->wait(event.number);
   return status == ok ? ok : failed(status);
+}
+
+Status ask_event(Event e) {
+  if (const Status status = enter("cudaEventQuery")) return status;
+  const FakeEvent event = event_of(e);
+  if (event.stream == nullptr) return ok;
+  if (const Status status = event.stream->status()) return failed(status);
+  return event.stream->passed(event.number) ? ok : not_ready;
 }
 
 Status stream_waits(Stream s, Event e) {
@@ -390,6 +402,7 @@ const Driver table = {
     .event_create = make_event,
     .event_record = record_event,
     .event_synchronize = wait_for_event,
+    .event_query = ask_event,
     .stream_wait_event = stream_waits,
     .can_access_peer = can_reach,
     .enable_peer_access = reach,
@@ -448,12 +461,7 @@ const shardarray::testing::FakeCudaControl shardarray_fake_cuda = {
           work.held = on;
           work.changed.notify_all();
         },
-    .calls =
-        [] {
-          auto& f = shardarray::cuda::fake();
-          const std::lock_guard lock(f.mutex);
-          return f.calls;
-        },
+    .calls = shardarray::cuda::count_of<&shardarray::cuda::FakeDriver::calls>,
     .done =
         [] {
           auto& work = shardarray::cuda::fake().work;
@@ -466,24 +474,14 @@ const shardarray::testing::FakeCudaControl shardarray_fake_cuda = {
           const std::lock_guard lock(f.mutex);
           return f.last_failed.c_str();
         },
-    .printed_launches =
-        [] {
-          auto& f = shardarray::cuda::fake();
-          const std::lock_guard lock(f.mutex);
-          return f.printed_launches;
-        },
-    .graph_launches =
-        [] {
-          auto& f = shardarray::cuda::fake();
-          const std::lock_guard lock(f.mutex);
-          return f.graph_launches;
-        },
+    .printed_launches = shardarray::cuda::count_of<&shardarray::cuda::FakeDriver::printed_launches>,
+    .graph_launches = shardarray::cuda::count_of<&shardarray::cuda::FakeDriver::graph_launches>,
     .products = shardarray::testing::fake_products,
     .algorithm = shardarray::testing::fake_algorithm,
-    .launches =
-        [] {
-          auto& f = shardarray::cuda::fake();
-          const std::lock_guard lock(f.mutex);
-          return f.launches;
-        },
+    .nccl_calls = shardarray::testing::fake_nccl_calls,
+    .nccl_misuse = shardarray::testing::fake_nccl_misuse,
+    .fail_nccl = shardarray::testing::fail_fake_nccl,
+    .break_nccl = shardarray::testing::break_fake_nccl,
+    .miss_rank = shardarray::testing::miss_fake_rank,
+    .launches = shardarray::cuda::count_of<&shardarray::cuda::FakeDriver::launches>,
 };

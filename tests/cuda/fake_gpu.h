@@ -124,6 +124,10 @@ class FakeStream {
     all_.changed.wait(lock, [&] { return done_ >= number; });
     return status_;
   }
+  bool passed(std::uint64_t number) {
+    const std::lock_guard lock(all_.mutex);
+    return done_ >= number;
+  }
   int status() {
     const std::lock_guard lock(all_.mutex);
     return status_;

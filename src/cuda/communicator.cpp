@@ -1,0 +1,301 @@
+#include "cuda/communicator.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <atomic>
+#include <list>
+#include <map>
+#include <memory>
+#include <optional>
+#include <set>
+#include <thread>
+#include <utility>
+
+#include "cuda/gpu.h"
+#include "shardarray/error.h"
+
+namespace shardarray::cuda {
+
+using Clock = std::chrono::steady_clock;
+
+/// All communicators of the process, and what they have under way.
+class Collectives {
+ public:
+  std::mutex mutex;
+  std::atomic<int> under_way = 0;
+
+  Communicator& communicator(const Nccl& library, const std::vector<Gpu*>& gpus) {
+    const std::lock_guard lock(mutex);
+    std::vector<int> numbers;
+    for (const Gpu* const g : gpus) {
+      g->throw_if_lost();
+      numbers.push_back(g->number());
+    }
+    auto& entry = all_[numbers];
+    if (!entry) entry = made(library, gpus);
+    return *entry;
+  }
+
+  void ask(const Nccl& library, const std::vector<NcclCall>& calls, const std::string& step) {
+    std::unique_lock lock(mutex);
+    for (Pause pause; calls[0].of->under_way_ >= nccl_limits().most_under_way;) {
+      look(library);
+      lock.unlock();  // the order on each GPU is that of the turns
+      pause();
+      lock.lock();
+    }
+    for (const NcclCall& c : calls) c.turn->gpu().throw_if_lost();
+    Step s = begun(calls, step);
+    try {
+      in_group(library, *s.of[0], step, [&] {
+        for (const NcclCall& c : calls) start(library, c, step);
+      });
+      for (Communicator* const c : s.of) settle(library, *c, step);
+      for (const Place& p : s.places)
+        if (const Status status = p.end->record(); status != ok)
+          throw DeviceError(p.end->failure(status, "cudaEventRecord", step));
+      for (Communicator* const c : s.of) c->under_way_++;
+      steps_.push_back(std::move(s));
+      under_way++;
+    } catch (const std::exception& e) {
+      give_up(library, e.what());
+      throw_lost(*calls[0].of);
+    }
+  }
+
+  /// Within the lock.
+  void look(const Nccl& library) {
+    for (auto s = steps_.begin(); s != steps_.end();) {
+      std::string failure;
+      const bool done = is_done(library, *s, failure);
+      if (!failure.empty()) {
+        give_up(library, failure);
+        return;
+      }
+      if (!done) {
+        s++;
+        continue;
+      }
+      for (Communicator* const c : s->of) c->under_way_--;
+      s = steps_.erase(s);
+      under_way--;
+    }
+  }
+
+ private:
+  struct Place {
+    Turn* turn;  // while it is asked for
+    std::unique_ptr<Mark> begin, end;
+  };
+  struct Step {
+    std::string name;
+    std::vector<Communicator*> of;
+    std::vector<Place> places;               // on each GPU
+    std::optional<Clock::time_point> began;  // on all of them, as somebody saw
+  };
+
+  [[noreturn]] static void throw_lost(const Communicator& c) {
+    for (const Gpu* const g : c.gpus_) g->throw_if_lost();
+    throw InternalError("nccl: a communicator was given up, and its GPUs were not. Please report this.");
+  }
+
+  static std::string text(const Nccl& library, int status, Nccl::Rank rank) {
+    const char* const last = library.get_last_error(rank);
+    const std::string name = library.get_error_string(status);
+    return last == nullptr || *last == 0 ? name : fmt::format("{} ({})", name, last);
+  }
+  static void check(const Nccl& library, int status, const char* call, const Communicator& c, Nccl::Rank rank,
+                    const std::string& step) {
+    if (status == 0 || status == Nccl::in_progress) return;
+    throw DeviceError(fmt::format("cuda: {} failed on {} in {}: {}.", call, names_of(c.gpus_), step,
+                                  text(library, status, rank)));
+  }
+
+  // Whatever `f` throws: the group is ended.
+  template <class F>
+  static void in_group(const Nccl& library, const Communicator& c, const std::string& step, const F& f) {
+    check(library, library.group_start(), "ncclGroupStart", c, c.ranks_[0], step);
+    try {
+      f();
+    } catch (...) {
+      library.group_end();
+      throw;
+    }
+    check(library, library.group_end(), "ncclGroupEnd", c, c.ranks_[0], step);
+  }
+
+  /// Returns when the library has done what it was asked for: what stands in streams now is behind it.
+  static void settle(const Nccl& library, const Communicator& c, const std::string& step) {
+    const auto until = Clock::now() + nccl_limits().deadline;
+    for (const Nccl::Rank rank : c.ranks_)
+      for (Pause pause;; pause()) {
+        int state = 0;
+        check(library, library.get_async_error(rank, &state), "ncclCommGetAsyncError", c, rank, step);
+        check(library, state, "NCCL", c, rank, step);
+        if (state == 0) break;
+        if (Clock::now() > until)
+          throw DeviceError(fmt::format("cuda: NCCL does not come to an end on {} in {}: it had {} s.",
+                                        names_of(c.gpus_), step, seconds()));
+      }
+  }
+  static double seconds() { return std::chrono::duration<double>(nccl_limits().deadline).count(); }
+
+  static std::unique_ptr<Communicator> made(const Nccl& library, const std::vector<Gpu*>& gpus) {
+    static const std::string step = "the making of a communicator";
+    std::unique_ptr<Communicator> c(new Communicator(gpus));
+    try {
+      Nccl::Id id;
+      check(library, library.get_unique_id(&id), "ncclGetUniqueId", *c, nullptr, step);
+      Nccl::Config config;
+      in_group(library, *c, step, [&] {
+        for (std::size_t r = 0; r < gpus.size(); r++) {
+          gpus[r]->set();
+          check(library,
+                library.init_rank(&c->ranks_[r], static_cast<int>(gpus.size()), id, static_cast<int>(r),
+                                  &config),
+                "ncclCommInitRankConfig", *c, nullptr, step);
+        }
+      });
+      settle(library, *c, step);
+    } catch (const Error& e) {
+      abort(library, {c.get()});
+      throw DeviceError(std::string(e.what()) +
+                        " Each GPU is one rank of it. NCCL_DEBUG=INFO in the environment prints the cause.");
+    }
+    return c;
+  }
+
+  static Step begun(const std::vector<NcclCall>& calls, const std::string& step) {
+    Step s{step, {}, {}, {}};
+    for (const NcclCall& c : calls) {
+      if (std::find(s.of.begin(), s.of.end(), c.of) == s.of.end()) s.of.push_back(c.of);
+      const auto same = [&](const Place& p) { return p.turn == c.turn; };
+      if (std::any_of(s.places.begin(), s.places.end(), same)) continue;
+      Gpu& gpu = c.turn->gpu();
+      c.turn->here();
+      const Place& p =
+          s.places.emplace_back(Place{c.turn, std::make_unique<Mark>(gpu), std::make_unique<Mark>(gpu)});
+      p.begin->check(p.begin->record(), "cudaEventRecord", step);
+    }
+    return s;
+  }
+
+  static void start(const Nccl& library, const NcclCall& c, const std::string& step) {
+    const Nccl::Rank rank = c.of->ranks_[c.rank];
+    const Stream stream = c.turn->stream();
+    int status = 0;
+    const char* name = "";
+    switch (c.kind) {
+      case NcclCall::Kind::send:
+        name = "ncclSend";
+        status = library.send(c.from, c.count, c.type, c.with, rank, stream);
+        break;
+      case NcclCall::Kind::receive:
+        name = "ncclRecv";
+        status = library.receive(c.to, c.count, c.type, c.with, rank, stream);
+        break;
+      case NcclCall::Kind::all_reduce:
+        name = "ncclAllReduce";
+        status = library.all_reduce(c.from, c.to, c.count, c.type, c.with, rank, stream);
+        break;
+      case NcclCall::Kind::all_gather:
+        name = "ncclAllGather";
+        status = library.all_gather(c.from, c.to, c.count, c.type, rank, stream);
+        break;
+      case NcclCall::Kind::reduce_scatter:
+        name = "ncclReduceScatter";
+        status = library.reduce_scatter(c.from, c.to, c.count, c.type, c.with, rank, stream);
+        break;
+    }
+    check(library, status, name, *c.of, rank, step);
+  }
+
+  static bool is_done(const Nccl& library, Step& s, std::string& failure) {
+    bool began = true, ended = true;
+    for (const Place& p : s.places) {
+      const Status begin = p.begin->status(), end = p.end->status();
+      for (const Status status : {begin, end})
+        if (status != ok && status != not_ready) {
+          failure = p.begin->failure(status, "cudaEventQuery", s.name);
+          return false;
+        }
+      began = began && begin == ok;
+      ended = ended && end == ok;
+    }
+    try {
+      for (const Communicator* const c : s.of)
+        for (const Nccl::Rank rank : c->ranks_) {
+          int state = 0;
+          check(library, library.get_async_error(rank, &state), "ncclCommGetAsyncError", *c, rank, s.name);
+          check(library, state, "NCCL", *c, rank, s.name);
+        }
+    } catch (const DeviceError& e) { failure = e.what(); }
+    if (ended || !began) return ended;
+    const auto now = Clock::now();
+    if (!s.began) s.began = now;
+    if (now - *s.began > nccl_limits().deadline)
+      failure = fmt::format(
+          "cuda: NCCL does not come to an end on {} in {}: it had {} s from when all of them were there.",
+          names_of(s.of[0]->gpus_), s.name, seconds());
+    return false;
+  }
+
+  /// All of them: while one is given up, another one that hangs on the same GPU may keep the library waiting.
+  void give_up(const Nccl& library, const std::string& why) {
+    std::vector<Communicator*> all;
+    for (auto& [numbers, c] : all_) {
+      if (!c) continue;
+      all.push_back(c.get());
+      for (Gpu* const g : c->gpus_)
+        g->lose_by(why);  // first: whoever waits must not take what comes for results
+      c->under_way_ = 0;
+    }
+    abort(library, all);
+    steps_.clear();
+    under_way = 0;
+  }
+  static void abort(const Nccl& library, const std::vector<Communicator*>& all) {
+    library.group_start();
+    for (Communicator* const c : all)
+      for (Nccl::Rank& rank : c->ranks_)
+        if (rank != nullptr) library.abort(std::exchange(rank, nullptr));
+    library.group_end();
+  }
+
+  std::map<std::vector<int>, std::unique_ptr<Communicator>> all_;  // by the numbers of their GPUs
+  std::list<Step> steps_;
+};
+
+static Collectives& collectives() {
+  static Collectives& all = *new Collectives;
+  return all;
+}
+
+Communicator& Communicator::of(const std::vector<Gpu*>& gpus) {
+  return collectives().communicator(nccl(), gpus);
+}
+void ask_nccl(const std::vector<NcclCall>& calls, const std::string& step) {
+  if (!calls.empty()) collectives().ask(nccl(), calls, step);
+}
+std::mutex& nccl_mutex() { return collectives().mutex; }
+bool collectives_under_way() { return collectives().under_way > 0; }
+void look_after_collectives() {
+  const std::unique_lock lock(collectives().mutex, std::try_to_lock);
+  if (lock) collectives().look(nccl());
+}
+
+void Pause::operator()() {
+  constexpr int eager = 64;
+  if (times_++ < eager) std::this_thread::yield();
+  else std::this_thread::sleep_for(std::chrono::microseconds(50));
+}
+
+std::string names_of(const std::vector<Gpu*>& gpus) {
+  std::string text = gpus.size() == 1 ? "GPU" : "GPUs";
+  for (std::size_t k = 0; k < gpus.size(); k++)
+    text += fmt::format("{} {}", k > 0 ? "," : "", gpus[k]->number());
+  return text;
+}
+
+}  // namespace shardarray::cuda
