@@ -94,7 +94,7 @@ Kernel every_expansion() {
 }
 
 /// A contiguous item with every kind of place: rows, columns, single numbers.
-cuda::Launch launch_of(const Kernel& k) {
+cuda::KernelLaunch launch_of(const Kernel& k) {
   Loop loop;
   loop.kernel = std::make_shared<const Kernel>(k);
   Loop::Item item;
@@ -117,7 +117,7 @@ cuda::Launch launch_of(const Kernel& k) {
 /// The fixed list: every code, reducer and function, and random kernels.
 std::string all_texts(int& count) {
   std::string text = cuda::printed_prelude();
-  const auto add = [&](const cuda::Launch& l) {
+  const auto add = [&](const cuda::KernelLaunch& l) {
     text += cuda::print_kernel(*l.loop, l.shape, "kernel_" + std::to_string(count++));
   };
   for (const DType t : types) add(launch_of(every_code(t)));
@@ -129,7 +129,7 @@ std::string all_texts(int& count) {
     Loop loop;
     loop.kernel = std::make_shared<const Kernel>(c.kernel);
     loop.items = {item_of(c)};
-    for (const cuda::Launch& l : launches_of_step(loop)) add(l);
+    for (const cuda::KernelLaunch& l : launches_of_step(loop)) add(l);
   }
   return text;
 }

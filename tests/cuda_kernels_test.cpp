@@ -23,7 +23,7 @@ void check_kernel(const KernelCase& c) {
   Loop loop;
   loop.kernel = std::make_shared<const Kernel>(c.kernel);
   loop.items = {item_of(c)};
-  const std::vector<cuda::Launch> launches = launches_of_step(loop);
+  const std::vector<cuda::KernelLaunch> launches = launches_of_step(loop);
   for (const BlockOrder& order : block_orders) {
     const auto got = run_pieces(c, {1}, [&](void* const* bases, std::int64_t, std::int64_t) {
       run_launches(launches, {bases, bases + c.args.size()}, order);

@@ -28,7 +28,7 @@ inline constexpr BlockOrder block_orders[] = {{}, {3, 32, true, true}, {1, 64, f
 
 /// Runs launches on memory of this process, each by the kernel that `kernel_of` gives for it.
 template <class KernelOf>
-void run_launches(const std::vector<cuda::Launch>& launches, const std::vector<void*>& bases,
+void run_launches(const std::vector<cuda::KernelLaunch>& launches, const std::vector<void*>& bases,
                   const BlockOrder& order, const KernelOf& kernel_of) {
   std::vector<std::uint64_t> all;
   for (void* const p : bases) all.push_back(reinterpret_cast<std::uint64_t>(p));
@@ -37,10 +37,10 @@ void run_launches(const std::vector<cuda::Launch>& launches, const std::vector<v
   if (many) given.many = all.data();
   else std::copy(all.begin(), all.end(), given.few);
   std::size_t scratch_bytes = 0;
-  for (const cuda::Launch& l : launches) scratch_bytes = std::max(scratch_bytes, l.scratch_bytes);
+  for (const cuda::KernelLaunch& l : launches) scratch_bytes = std::max(scratch_bytes, l.scratch_bytes);
   // Fresh memory of a device holds anything.
   std::vector<std::uint64_t> scratch(scratch_bytes / 8 + 1, ~std::uint64_t{0});
-  for (const cuda::Launch& l : launches) {
+  for (const cuda::KernelLaunch& l : launches) {
     if (l.call != nullptr) {
       std::vector<void*> inner;
       for (std::int64_t run = 0; run < l.call->trip; run++) {
@@ -64,13 +64,14 @@ void run_launches(const std::vector<cuda::Launch>& launches, const std::vector<v
   }
 }
 
-inline void run_launches(const std::vector<cuda::Launch>& launches, const std::vector<void*>& bases,
+inline void run_launches(const std::vector<cuda::KernelLaunch>& launches, const std::vector<void*>& bases,
                          const BlockOrder& order) {
-  run_launches(launches, bases, order, [](const cuda::Launch& l) { return cuda::host_kernel(l.kernel); });
+  run_launches(launches, bases, order,
+               [](const cuda::KernelLaunch& l) { return cuda::host_kernel(l.kernel); });
 }
 
 /// The launches of a program of one step.
-template <class Body> std::vector<cuda::Launch> launches_of_step(Body body) {
+template <class Body> std::vector<cuda::KernelLaunch> launches_of_step(Body body) {
   Program p;
   p.steps.push_back({std::move(body), "a step", {}});
   return cuda::launches_of(p);
@@ -120,7 +121,7 @@ template <class Body>
 void check_step(const Body& body, const Memory& memory, const std::vector<DType>& types) {
   Memory want = memory;
   cpu_test::run({cpu_test::step(body)}, pointers(want));
-  const std::vector<cuda::Launch> launches = launches_of_step(body);
+  const std::vector<cuda::KernelLaunch> launches = launches_of_step(body);
   for (const BlockOrder& order : block_orders) {
     Memory got = memory;
     run_launches(launches, pointers(got), order);

@@ -25,8 +25,8 @@ class PrintedTexts {
     part += print_kernel(k, shape, name_of(number));
   }
   /// All loops of the launches, and of the programs that they call.
-  void add(const std::vector<cuda::Launch>& launches) {
-    for (const cuda::Launch& l : launches) {
+  void add(const std::vector<cuda::KernelLaunch>& launches) {
+    for (const cuda::KernelLaunch& l : launches) {
       if (l.loop) add(*l.loop, l.shape);
       if (l.call) add(cuda::launches_of(*l.call->program, l.alignment));
     }
@@ -51,9 +51,9 @@ class PrintedTexts {
     return reinterpret_cast<cuda::HostKernel>(object->symbol(name_of(it->second)));
   }
   /// Loops by printed kernels, everything else as it is.
-  void run(const std::vector<cuda::Launch>& launches, const std::vector<void*>& bases,
+  void run(const std::vector<cuda::KernelLaunch>& launches, const std::vector<void*>& bases,
            const BlockOrder& order) const {
-    run_launches(launches, bases, order, [&](const cuda::Launch& l) {
+    run_launches(launches, bases, order, [&](const cuda::KernelLaunch& l) {
       return l.loop ? kernel(*l.loop, l.shape) : cuda::host_kernel(l.kernel);
     });
   }

@@ -23,7 +23,7 @@ using Move = cuda::LoopShape::Move;
 
 namespace {
 
-std::vector<cuda::Launch> launches_of_case(const KernelCase& c) {
+std::vector<cuda::KernelLaunch> launches_of_case(const KernelCase& c) {
   Loop loop;
   loop.kernel = std::make_shared<const Kernel>(c.kernel);
   loop.items = {item_of(c)};
@@ -62,7 +62,7 @@ class PrintedCases {
   }
 
  private:
-  void check(const KernelCase& c, const std::vector<cuda::Launch>& launches) const {
+  void check(const KernelCase& c, const std::vector<cuda::KernelLaunch>& launches) const {
     const std::vector<std::vector<std::byte>> want = interpreted(c);
     for (const BlockOrder& order : block_orders) {
       const auto got = run_pieces(c, {1}, [&](void* const* bases, std::int64_t, std::int64_t) {
@@ -80,7 +80,7 @@ class PrintedCases {
   }
 
   std::vector<KernelCase> cases_;
-  std::vector<std::vector<cuda::Launch>> launches_;
+  std::vector<std::vector<cuda::KernelLaunch>> launches_;
   PrintedTexts texts_;
 };
 
@@ -154,7 +154,7 @@ TEST_CASE("cuda printer: every op, cut over eight devices, gives the bits of the
   struct Row {
     std::string name;
     std::shared_ptr<const Program> program;
-    std::vector<cuda::Launch> launches;
+    std::vector<cuda::KernelLaunch> launches;
   };
   std::vector<Row> rows;
   PrintedTexts texts;
@@ -208,7 +208,7 @@ TEST_CASE("cuda printer: the items of a loop have one shape") {
   const std::vector<DType> dtypes(memory.size(), float32);
   check_step(loop, memory, dtypes);
 
-  const std::vector<cuda::Launch> launches = launches_of_step(loop);
+  const std::vector<cuda::KernelLaunch> launches = launches_of_step(loop);
   const cuda::LoopShape& shape = launches.at(0).shape;
   CHECK(shape.outer_axes == 2);
   CHECK(shape.axes == 2);

@@ -1,6 +1,4 @@
 // Rows of op_cases.h: elementwise functions, reductions, products.
-#include <cmath>
-
 #include "op_cases.h"
 
 namespace shardarray::testing {

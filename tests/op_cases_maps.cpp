@@ -1,6 +1,4 @@
 // Rows of op_cases(): collectives over the rows of a vmap, the op that some of them become, and scan.
-#include <cmath>
-
 #include "op_cases.h"
 #include "shardarray/control_flow.h"
 #include "shardarray/vmap.h"

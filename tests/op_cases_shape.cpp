@@ -1,6 +1,4 @@
 // Rows of op_cases.h: rearranging, positions, creation, and ops without a public function of their own.
-#include <cmath>
-
 #include "op_cases.h"
 
 namespace shardarray::testing {
@@ -312,7 +310,7 @@ Cases position_cases() {
                false,
                0});
   c.push_back({"scatter",
-               [](S x) { return prim::scatter(x[1], x[0], 0, 1, 5); },
+               [](S x) { return primitive::scatter(x[1], x[0], 0, 1, 5); },
                [](const Hosts& x) {
                  Numbers r(5 * 6, 0.0);
                  for (std::size_t n = 0; n < 10; n++)
@@ -419,7 +417,8 @@ OpCase random_words_case(const char* name, const Op& op, std::size_t operands, s
   return {name,
           [=, &op](std::span<const Array> x) {
             Arrays in(operands, x[0]);
-            for (std::size_t k = 0; k < operands; k += 2) in[k] = prim::full(x[0].shape(), DType::uint32, 42);
+            for (std::size_t k = 0; k < operands; k += 2)
+              in[k] = primitive::full(x[0].shape(), DType::uint32, 42);
             return stack(record_all(op, in, nullptr, {}));
           },
           [=](const Hosts& x) {
@@ -482,7 +481,7 @@ Cases structure_cases() {
                  Graph g;
                  g.in = {placeholder({x[0].shape(), x[0].dtype(), false}),
                          placeholder({x[1].shape(), x[1].dtype(), false})};
-                 g.out = {prim::mul(g.in[0], prim::exp(g.in[1]))};
+                 g.out = {primitive::mul(g.in[0], primitive::exp(g.in[1]))};
                  Attrs a;
                  a.graphs = {std::make_shared<const Graph>(std::move(g))};
                  return record(op_call, x, std::move(a));

@@ -146,22 +146,22 @@ TEST_CASE("types: literals are weak") {
 }
 
 TEST_CASE("types: bits of literals") {
-  CHECK(prim::bits_of(float32, 1.0) == 0x3f800000u);
-  CHECK(prim::bits_of(float16, 1.0) == 0x3c00u);
-  CHECK(prim::bits_of(float16, 65504.0) == 0x7bffu);
-  CHECK(prim::bits_of(float16, 65520.0) == 0x7c00u);                 // rounds to infinity
-  CHECK(prim::bits_of(float16, -5.960464477539063e-08) == 0x8001u);  // smallest denormal
-  CHECK(prim::bits_of(float16, 6.103515625e-05) == 0x0400u);         // smallest normal
-  CHECK(prim::bits_of(float16, 1.00048828125) == 0x3c00u);           // half way: to even
-  CHECK(prim::bits_of(bfloat16, 3.14159) == 0x4049u);
-  CHECK(prim::bits_of(bfloat16, -0.0) == 0x8000u);
-  CHECK(prim::bits_of(int8, std::int64_t{-1}) == 0xffu);
-  CHECK(prim::bits_of(int8, 300.0) == 0x7fu);
-  CHECK(prim::bits_of(int32, -1e20) == 0x80000000u);
-  CHECK(prim::bits_of(uint32, -1.0) == 0u);
-  CHECK(prim::bits_of(uint8, std::int64_t{257}) == 1u);
-  CHECK(prim::bits_of(int64, std::int64_t{-2}) == ~std::uint64_t{1});
-  CHECK(prim::bits_of(bool_, 0.5) == 1u);
+  CHECK(primitive::bits_of(float32, 1.0) == 0x3f800000u);
+  CHECK(primitive::bits_of(float16, 1.0) == 0x3c00u);
+  CHECK(primitive::bits_of(float16, 65504.0) == 0x7bffu);
+  CHECK(primitive::bits_of(float16, 65520.0) == 0x7c00u);                 // rounds to infinity
+  CHECK(primitive::bits_of(float16, -5.960464477539063e-08) == 0x8001u);  // smallest denormal
+  CHECK(primitive::bits_of(float16, 6.103515625e-05) == 0x0400u);         // smallest normal
+  CHECK(primitive::bits_of(float16, 1.00048828125) == 0x3c00u);           // half way: to even
+  CHECK(primitive::bits_of(bfloat16, 3.14159) == 0x4049u);
+  CHECK(primitive::bits_of(bfloat16, -0.0) == 0x8000u);
+  CHECK(primitive::bits_of(int8, std::int64_t{-1}) == 0xffu);
+  CHECK(primitive::bits_of(int8, 300.0) == 0x7fu);
+  CHECK(primitive::bits_of(int32, -1e20) == 0x80000000u);
+  CHECK(primitive::bits_of(uint32, -1.0) == 0u);
+  CHECK(primitive::bits_of(uint8, std::int64_t{257}) == 1u);
+  CHECK(primitive::bits_of(int64, std::int64_t{-2}) == ~std::uint64_t{1});
+  CHECK(primitive::bits_of(bool_, 0.5) == 1u);
 }
 
 TEST_CASE("shapes: elementwise, reductions") {
@@ -325,7 +325,7 @@ TEST_CASE("ops: every op is complete") {
 TEST_CASE("rules: reshape shares what divides") {
   // factors of operand dimension d, with sizes and roles: `2 3w` is a shared 2 and a whole 3
   auto dims = [](const Shape& from, const Shape& to, bool result) {
-    const Array y = prim::reshape(in(from), to);
+    const Array y = primitive::reshape(in(from), to);
     const Type types[] = {{from, float32, false}};
     const Rule r = y.node()->op->rule({y.node()->op, types, {}, &y.node()->attrs()});
     std::string s;

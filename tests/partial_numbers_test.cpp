@@ -258,7 +258,7 @@ TEST_CASE("partial sums: every function gives of operands in parts what it gives
       const auto f = sa::jit([&](const Arrays& x) {
         Arrays given;
         for (std::size_t k = 0; k < x.size(); k++)
-          given.push_back(x[k].ndim() > sums[k].ndim() ? sa::prim::reduce(sa::Reducer::sum, x[k], {0})
+          given.push_back(x[k].ndim() > sums[k].ndim() ? sa::primitive::reduce(sa::Reducer::sum, x[k], {0})
                                                        : x[k]);
         return row.function(given);
       });

@@ -53,7 +53,7 @@ constexpr auto always = Passes::always, integers = Passes::integers, floats = Pa
                never = Passes::never;
 
 inline std::vector<Row> elementwise_rows() {
-  using namespace sa::prim;
+  using namespace sa::primitive;
   return {
       {&sa::op_add, always, [](G g) { return add(g.s, g.t); }},
       {&sa::op_add, always, [](G g) { return add(g.s, g.s); }},
@@ -81,7 +81,7 @@ inline std::vector<Row> elementwise_rows() {
   };
 }
 inline std::vector<Row> moving_rows() {
-  using namespace sa::prim;
+  using namespace sa::primitive;
   return {
       {&sa::op_broadcast, always,
        [](G g) {
@@ -144,7 +144,7 @@ inline std::vector<Row> moving_rows() {
   };
 }
 inline std::vector<Row> summing_rows() {
-  using namespace sa::prim;
+  using namespace sa::primitive;
   return {
       {&sa::op_reduce, always, [](G g) { return reduce(sa::Reducer::sum, g.s, {1}); }},
       {&sa::op_reduce, always, [](G g) { return reduce(sa::Reducer::sum, g.s, {0}); }, false},
@@ -178,8 +178,8 @@ template <class F, class... A> int values_in_parts(const Op& op, const F& f, con
 
 // f of the sums of x[0] and x[1] over their first dimension, of x[2] and of x[3].
 inline Array of_sums(const Row& row, const Arrays& x, const sa::Sharding& placed) {
-  return row.f({sa::prim::reduce(sa::Reducer::sum, x[0], {0}), sa::prim::reduce(sa::Reducer::sum, x[1], {0}),
-                x[2], x[3], placed});
+  return row.f({sa::primitive::reduce(sa::Reducer::sum, x[0], {0}),
+                sa::primitive::reduce(sa::Reducer::sum, x[1], {0}), x[2], x[3], placed});
 }
 
 inline Array next_rows(std::int64_t n) {

@@ -301,8 +301,10 @@ TEST_CASE("propagation: rows taken and scattered") {
   const auto n = sa::none;
   const Fn take = [](const auto& v) { return sa::take(v[0], sa::abs(v[1]), 0); };
   // rows of v[2] added into v[0]; into zeros
-  const Fn add_rows = [](const auto& v) { return v[0] + sa::prim::scatter(sa::abs(v[1]), v[2], 0, 1, 16); };
-  const Fn scatter = [](const auto& v) { return sa::prim::scatter(sa::abs(v[0]), v[1], 0, 1, 16); };
+  const Fn add_rows = [](const auto& v) {
+    return v[0] + sa::primitive::scatter(sa::abs(v[1]), v[2], 0, 1, 16);
+  };
+  const Fn scatter = [](const auto& v) { return sa::primitive::scatter(sa::abs(v[0]), v[1], 0, 1, 16); };
   const std::vector<Row> rows = {
       {49,
        {{{16, 8}, on(P("x"))}, {{6}, on(P()), sa::int32}},

@@ -125,7 +125,7 @@ inline bool Generator::take_some(int v, int operand, std::size_t dim) {
     if (inside && chance(2)) {  // the op itself, without what take() does to indices before
       const auto ranks = static_cast<std::int64_t>(rank(v));
       return add(
-                 "rows", {table, v}, [ranks](ArraysIn x) { return prim::take(x[0], x[1], 0, ranks); },
+                 "rows", {table, v}, [ranks](ArraysIn x) { return primitive::take(x[0], x[1], 0, ranks); },
                  [](PlainsIn x) { return plain::take(x[0], x[1], 0, false); }) >= 0;
     }
   }
@@ -153,7 +153,7 @@ inline bool Generator::scatter_some(int v, int operand) {
   }
   return add(
              "scatter to " + std::to_string(rows), {index, updates},
-             [rows](ArraysIn x) { return prim::scatter(x[0], x[1], 0, 1, rows); },
+             [rows](ArraysIn x) { return primitive::scatter(x[0], x[1], 0, 1, rows); },
              [rows](PlainsIn x) { return plain::scatter(x[0], x[1], rows); }) >= 0;
 }
 inline bool Generator::sort_some(int v, int operand, std::size_t dim) {
@@ -165,7 +165,7 @@ inline bool Generator::sort_some(int v, int operand, std::size_t dim) {
                "sort by" + along, {keys, v},
                [dim](ArraysIn x) {
                  const Array both[] = {x[0], x[1]};
-                 return prim::sort(both, dim)[1];
+                 return primitive::sort(both, dim)[1];
                },
                [dim](PlainsIn x) {
                  const Plain order = plain::sorted(x[0], dim, true);

@@ -247,7 +247,8 @@ TEST_CASE("rules: boxes and index maps find every element") {
         box.lo[d] = whole_between(rng, 0, out.shape[d]);
         box.size[d] = whole_between(rng, 0, out.shape[d] - box.lo[d]);
       }
-      const double fill = prim::constant(r.out_types[0].dtype, r.attrs.bits, false).to_vector<double>()[0];
+      const double fill =
+          primitive::constant(r.out_types[0].dtype, r.attrs.bits, false).to_vector<double>()[0];
       HostArray got{out.shape, std::vector<double>(out.data.size(), fill)};
       for (const BoxSource& s : r.op->boxes(r.call(), box))
         each_index(s.out.size, [&](const Shape& i) {

@@ -214,8 +214,8 @@ TEST_CASE("semantics: take and scatter with every index dtype, forward and backw
         CHECK(values(sa::take(x, i, 0, mode)) == picked);
         CHECK(values(sa::grad(loss)(x, i)) == want);
         CHECK(values(sa::jit(sa::grad(loss))(x, i)) == want);
-        CHECK(values(sa::prim::scatter(i, weights, 0, 1, 10)) == want);
-        const auto back = [&](Array u) { return sa::sum(sa::prim::scatter(i, u, 0, 1, 10) * x); };
+        CHECK(values(sa::primitive::scatter(i, weights, 0, 1, 10)) == want);
+        const auto back = [&](Array u) { return sa::sum(sa::primitive::scatter(i, u, 0, 1, 10) * x); };
         CHECK(values(sa::grad(back)(weights)) == picked);
       }
   // beyond all rows, and beyond int64

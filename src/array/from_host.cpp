@@ -46,7 +46,7 @@ void NestedList::check_values(DType dtype) const {
   for (const NestedList& e : entries_) e.check_values(dtype);
   if (is_list_ || kind_ != DType::int32) return;
   const bool is_large = has_large();
-  if (prim::is_value(dtype, static_cast<std::int64_t>(bits_), is_large)) return;
+  if (primitive::is_value(dtype, static_cast<std::int64_t>(bits_), is_large)) return;
   throw DTypeError(
       fmt::format("array: {} does not fit into {}. Whole numbers give int32 unless a dtype is named. Say "
                   "array(values, {}).",
@@ -77,8 +77,8 @@ namespace detail {
 
 Array number_array(const Array& x, DType dtype, Where w) {
   const Site site(w, "asarray");
-  prim::check_literal(x, dtype);
-  return prim::cast(x, dtype);
+  primitive::check_literal(x, dtype);
+  return primitive::cast(x, dtype);
 }
 
 Array host_array(const void* data, DType stored, std::size_t size, const ShapeOf& shape,

@@ -57,7 +57,7 @@ Decimal shortest(double v, DType t) {
   std::string s;
   for (int fraction = 0; fraction < 8; fraction++) {
     s = scientific_text(v, fraction);
-    if (prim::bits_of(t, std::strtod(s.c_str(), nullptr)) == prim::bits_of(t, v)) break;
+    if (primitive::bits_of(t, std::strtod(s.c_str(), nullptr)) == primitive::bits_of(t, v)) break;
   }
   return parse_scientific(s);
 }

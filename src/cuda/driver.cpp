@@ -9,7 +9,7 @@ namespace {
 template <class To, class From> To* handle(From* p) { return reinterpret_cast<To*>(p); }
 cudaStream_t native(Stream s) { return handle<CUstream_st>(s); }
 cudaEvent_t native(Event e) { return handle<CUevent_st>(e); }
-cudaGraph_t native(Graph g) { return handle<CUgraph_st>(g); }
+cudaGraph_t native(GraphHandle g) { return handle<CUgraph_st>(g); }
 cudaGraphExec_t native(GraphExec g) { return handle<CUgraphExec_st>(g); }
 
 Status properties_of(GpuProperties* to, int gpu) {
@@ -61,13 +61,13 @@ Status last_captured(GraphNode* to, Stream stream) {
   if (status == ok) *to = count == 1 ? handle<GraphNodeObject>(last[0]) : nullptr;
   return status;
 }
-Status end_capture(Graph* to, Stream stream) {
+Status end_capture(GraphHandle* to, Stream stream) {
   cudaGraph_t graph{};
   const Status status = cudaStreamEndCapture(native(stream), &graph);
   *to = handle<GraphObject>(graph);
   return status;
 }
-Status instantiate(GraphExec* to, Graph graph) {
+Status instantiate(GraphExec* to, GraphHandle graph) {
   cudaGraphExec_t fresh{};
   const Status status = cudaGraphInstantiate(&fresh, native(graph), 0);
   *to = handle<GraphExecObject>(fresh);
@@ -82,7 +82,7 @@ Status set_arguments(GraphExec exec, GraphNode node, KernelHandle kernel, const 
   p.kernelParams = arguments;
   return cudaGraphExecKernelNodeSetParams(native(exec), handle<CUgraphNode_st>(node), &p);
 }
-Status update_graph(GraphExec exec, Graph graph) {
+Status update_graph(GraphExec exec, GraphHandle graph) {
   cudaGraphExecUpdateResultInfo why{};
   return cudaGraphExecUpdate(native(exec), native(graph), &why);
 }
@@ -129,7 +129,7 @@ const Driver runtime = {
     .begin_capture = begin_capture,
     .last_captured = last_captured,
     .end_capture = end_capture,
-    .graph_destroy = [](Graph graph) -> Status { return cudaGraphDestroy(native(graph)); },
+    .graph_destroy = [](GraphHandle graph) -> Status { return cudaGraphDestroy(native(graph)); },
     .graph_instantiate = instantiate,
     .graph_set_arguments = set_arguments,
     .graph_update = update_graph,

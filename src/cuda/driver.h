@@ -15,7 +15,7 @@ using Stream = struct StreamObject*;
 using Event = struct EventObject*;
 using Library = struct LibraryObject*;
 using KernelHandle = struct KernelObject*;
-using Graph = struct GraphObject*;
+using GraphHandle = struct GraphObject*;
 using GraphNode = struct GraphNodeObject*;
 using GraphExec = struct GraphExecObject*;
 
@@ -58,14 +58,14 @@ struct Driver {
   /// What is asked of the stream from now on is kept as a graph, and not done.
   Status (*begin_capture)(Stream stream);
   Status (*last_captured)(GraphNode* to, Stream stream);
-  Status (*end_capture)(Graph* to, Stream stream);  ///< null where something spoiled it
-  Status (*graph_destroy)(Graph graph);
-  Status (*graph_instantiate)(GraphExec* to, Graph graph);
+  Status (*end_capture)(GraphHandle* to, Stream stream);  ///< null where something spoiled it
+  Status (*graph_destroy)(GraphHandle graph);
+  Status (*graph_instantiate)(GraphExec* to, GraphHandle graph);
   /// `node` is a kernel's, of the graph that was instantiated; what runs already is not concerned.
   Status (*graph_set_arguments)(GraphExec exec, GraphNode node, KernelHandle kernel, const Grid& grid,
                                 void** arguments);
   /// The same nodes with what they have in `graph`; fails where they are others.
-  Status (*graph_update)(GraphExec exec, Graph graph);
+  Status (*graph_update)(GraphExec exec, GraphHandle graph);
   Status (*graph_launch)(GraphExec exec, Stream stream);
   Status (*graph_exec_destroy)(GraphExec exec);  ///< once it has run
   /// What went wrong last in this thread, forgotten by asking.

@@ -36,7 +36,7 @@ std::optional<device::Instruction> combining_instruction(Reducer reducer, DType 
   return in;
 }
 
-void add_fill(const Step& step, const Exchange& x, std::vector<Launch>& to) {
+void add_fill(const Step& step, const Exchange& x, std::vector<KernelLaunch>& to) {
   LaunchTable table;
   table.reserve<device::FillTable>();
   device::FillTable t{};
@@ -105,7 +105,7 @@ device::MoveItem move_item(const Exchange::Item& item, std::int64_t bytes, std::
   return out;
 }
 
-void add_moves(const Step& step, const Exchange& x, std::uint64_t alignment, std::vector<Launch>& to) {
+void add_moves(const Step& step, const Exchange& x, std::uint64_t alignment, std::vector<KernelLaunch>& to) {
   LaunchTable table;
   table.reserve<device::MoveTable>();
   device::MoveTable t{};
@@ -131,7 +131,7 @@ void add_moves(const Step& step, const Exchange& x, std::uint64_t alignment, std
 }  // namespace
 
 void add_exchange_launches(const Step& step, const Exchange& exchange, std::uint64_t alignment,
-                           std::vector<Launch>& to) {
+                           std::vector<KernelLaunch>& to) {
   add_fill(step, exchange, to);
   add_moves(step, exchange, alignment, to);
 }

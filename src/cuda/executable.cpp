@@ -54,12 +54,12 @@ CudaExecutable::CudaExecutable(CudaBackend& backend, const GpuPlaces& where,
   const std::size_t gpus = where.gpus.size();
   if (printed && gpus == 1) kernel_ = ProgramKernel::of(backend, *where.gpus[0], program, alignment);
   const bool step_by_step = printed && kernel_ == nullptr;
-  std::vector<std::vector<Launch>> launches(gpus);
+  std::vector<std::vector<KernelLaunch>> launches(gpus);
   std::vector<std::uint64_t> staging_bytes(gpus, 0);
   std::vector<std::string> named;
   for (const Step& step : program->steps) {
     if (std::holds_alternative<ProgramCall>(step.body)) {
-      std::vector<Launch> call;
+      std::vector<KernelLaunch> call;
       add_step_launches(step, alignment, call);
       named.push_back(spelled(step.label, step.where));
       stages_.emplace_back().called = std::make_unique<Called>(
@@ -88,12 +88,12 @@ CudaExecutable::CudaExecutable(CudaBackend& backend, const GpuPlaces& where,
 }
 
 void CudaExecutable::add(std::span<const Step> of_gpu, bool meets, std::uint64_t alignment,
-                         std::vector<std::vector<Launch>>& launches, std::vector<std::string>& named) {
+                         std::vector<std::vector<KernelLaunch>>& launches, std::vector<std::string>& named) {
   Stage stage;
   stage.meets = meets;
   bool empty = true;
   for (std::size_t g = 0; g < launches.size(); g++) {
-    std::vector<Launch>& to = launches[g];
+    std::vector<KernelLaunch>& to = launches[g];
     stage.first.push_back(to.size());
     add_step_launches(of_gpu[g], alignment, to);
     stage.last.push_back(to.size());

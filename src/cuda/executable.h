@@ -52,7 +52,7 @@ class CudaExecutable final : public Executable {
 
   /// Steps beside each other on all GPUs; of one that does nothing no stage.
   void add(std::span<const Step> of_gpu, bool meets, std::uint64_t alignment,
-           std::vector<std::vector<Launch>>& launches, std::vector<std::string>& named);
+           std::vector<std::vector<KernelLaunch>>& launches, std::vector<std::string>& named);
   Workspace take_workspace() const;
   Bound bind(Turns turns, std::span<void* const> bases, const Workspace& w) const;
   /// Asks for all steps; workspaces serve one run after the other.

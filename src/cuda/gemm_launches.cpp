@@ -53,7 +53,7 @@ device::ProductItem product_item(const Gemm::Item& g) {
 }
 
 void add_own_products(const Step& step, const char* kernel, const Gemm& gemm,
-                      const std::vector<std::size_t>& chosen, std::vector<Launch>& to) {
+                      const std::vector<std::size_t>& chosen, std::vector<KernelLaunch>& to) {
   LaunchTable table;
   table.reserve<device::ProductTable>();
   std::vector<device::ProductItem> items;
@@ -68,7 +68,8 @@ void add_own_products(const Step& step, const char* kernel, const Gemm& gemm,
 
 }  // namespace
 
-void add_gemm_launches(const Step& step, const Gemm& gemm, std::uint64_t alignment, std::vector<Launch>& to) {
+void add_gemm_launches(const Step& step, const Gemm& gemm, std::uint64_t alignment,
+                       std::vector<KernelLaunch>& to) {
   const char* const kernel = product_kernel(gemm.in, gemm.out);
   if (!kernel) {
     throw CompileError(

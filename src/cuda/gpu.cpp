@@ -73,7 +73,7 @@ bool Gpu::reach(const Gpu& other) {
 // ---------------------------------------------------------------- memory
 
 // Blocks are at least 256 bytes aligned, which is all that kernels need.
-void* Gpu::Memory::map(std::size_t bytes) {
+void* Gpu::GpuMemory::map(std::size_t bytes) {
   gpu_.throw_if_lost();
   gpu_.set();
   void* p = nullptr;
@@ -85,7 +85,7 @@ void* Gpu::Memory::map(std::size_t bytes) {
 }
 
 // Work that still uses the block may be under way.
-void Gpu::Memory::unmap(void* p, std::size_t) {
+void Gpu::GpuMemory::unmap(void* p, std::size_t) {
   if (gpu_.driver_.set_device(gpu_.number_) != ok || gpu_.finish(nullptr) != ok || gpu_.is_lost_)
     return;  // whoever asks next hears of it
   // Freeing waits for other GPUs' work too: for a collective that has begun on one of them and not yet on the next.
@@ -93,7 +93,7 @@ void Gpu::Memory::unmap(void* p, std::size_t) {
   gpu_.driver_.free(p);
 }
 
-void Gpu::Memory::fill(void* p, unsigned char byte, std::size_t bytes) { Turn(gpu_).fill(p, byte, bytes); }
+void Gpu::GpuMemory::fill(void* p, unsigned char byte, std::size_t bytes) { Turn(gpu_).fill(p, byte, bytes); }
 
 void Gpu::need(Slot& slot) {
   if (slot.data != nullptr) return;
@@ -181,9 +181,9 @@ void Mark::wait(const std::string& step) const {
 }
 
 /// What a turn asked for.
-class Work final : public Completion {
+class GpuCompletion final : public Completion {
  public:
-  Work(Gpu& gpu, std::shared_ptr<const std::string> steps) : steps_(std::move(steps)), end_(gpu) {}
+  GpuCompletion(Gpu& gpu, std::shared_ptr<const std::string> steps) : steps_(std::move(steps)), end_(gpu) {}
   void record() { end_.check(end_.record(), "cudaEventRecord", *steps_); }
   void wait() const override {
     if (done_) return;
@@ -242,11 +242,11 @@ void Turn::launch(KernelHandle kernel, const Grid& grid, void** arguments, const
   gpu_.check(gpu_.driver_.last_captured(&node, stream()), "cudaStreamGetCaptureInfo", step);
 }
 
-Graph Turn::capture(const std::function<void()>& ask, std::vector<GraphNode>& nodes) {
+GraphHandle Turn::capture(const std::function<void()>& ask, std::vector<GraphNode>& nodes) {
   if (gpu_.capturing_ == nullptr)
     gpu_.check(gpu_.driver_.stream_create(&gpu_.capturing_), "cudaStreamCreateWithFlags");
   gpu_.check(gpu_.driver_.begin_capture(gpu_.capturing_), "cudaStreamBeginCapture");
-  Graph graph = nullptr;
+  GraphHandle graph = nullptr;
   nodes.clear();
   nodes_ = &nodes;
   try {
@@ -287,7 +287,7 @@ void meet(std::span<Turn* const> turns) {
 void Turn::wait() { gpu_.check(gpu_.finish(nullptr), "cudaStreamSynchronize"); }
 
 CompletionRef Turn::done(std::shared_ptr<const std::string> steps) {
-  auto work = std::make_shared<Work>(gpu_, std::move(steps));
+  auto work = std::make_shared<GpuCompletion>(gpu_, std::move(steps));
   work->record();
   return work;
 }

@@ -53,9 +53,9 @@ class Gpu {
   friend class Mark;
   friend class LaunchGraph;
   friend void meet(std::span<Turn* const> turns);
-  class Memory final : public MemorySource {
+  class GpuMemory final : public MemorySource {
    public:
-    explicit Memory(Gpu& gpu) : gpu_(gpu) {}
+    explicit GpuMemory(Gpu& gpu) : gpu_(gpu) {}
     void* map(std::size_t bytes) override;
     void unmap(void* p, std::size_t bytes) override;
     void fill(void* p, unsigned char byte, std::size_t bytes) override;
@@ -87,7 +87,7 @@ class Gpu {
   const Driver& driver_;
   const int number_;
   GpuProperties properties_;
-  Memory memory_{*this};
+  GpuMemory memory_{*this};
   std::mutex turn_;                                // held from the first to the last request of one asker
   Stream stream_ = nullptr, capturing_ = nullptr;  // capturing_: on which nothing is ever done
   Library library_ = nullptr;
@@ -149,7 +149,7 @@ class Turn {
   Stream stream() const { return nodes_ != nullptr ? gpu_.capturing_ : gpu_.stream_; }
   [[noreturn]] void fail(const char* call, const char* status, const std::string& step);
   /// What `ask` launches here, and nothing else that it does, as a graph in place of being done; `nodes`: of each launch.
-  Graph capture(const std::function<void()>& ask, std::vector<GraphNode>& nodes);
+  GraphHandle capture(const std::function<void()>& ask, std::vector<GraphNode>& nodes);
   friend void meet(std::span<Turn* const> turns);
   /// Returns when all that was asked for is done.
   void wait();

@@ -22,11 +22,11 @@ template <class F> void for_addresses(const ProductCall& call, const F& f) {
 
 }  // namespace
 
-GpuLaunches::GpuLaunches(CudaBackend& backend, Gpu& gpu, const std::vector<Launch>& launches,
+GpuLaunches::GpuLaunches(CudaBackend& backend, Gpu& gpu, const std::vector<KernelLaunch>& launches,
                          std::size_t bases, bool print_loops, std::uint64_t staging)
     : backend_(backend), gpu_(gpu), base_count_(bases + (staging > 0 ? 1 : 0)), staging_bytes_(staging) {
   std::vector<std::byte> tables;
-  for (const Launch& l : launches) {
+  for (const KernelLaunch& l : launches) {
     tables.resize((tables.size() + table_alignment - 1) / table_alignment * table_alignment);
     launches_.push_back(
         {gpu_.kernel(l.kernel),

@@ -20,7 +20,7 @@ class GpuLaunches {
  public:
   /// `launches` call no programs. `print_loops`: they may run often. `staging`: bytes of memory that is their base behind the
   /// program's; 0: there is none.
-  GpuLaunches(CudaBackend& backend, Gpu& gpu, const std::vector<Launch>& launches, std::size_t bases,
+  GpuLaunches(CudaBackend& backend, Gpu& gpu, const std::vector<KernelLaunch>& launches, std::size_t bases,
               bool print_loops, std::uint64_t staging = 0);
 
   Gpu& gpu() const { return gpu_; }
@@ -68,7 +68,7 @@ class GpuLaunches {
     Grid grid, printed_grid;
     std::size_t table = 0;  // bytes behind the beginning of `tables_`
     std::string step;
-    std::vector<std::uint32_t> bases;    // as Launch::bases
+    std::vector<std::uint32_t> bases;    // as KernelLaunch::bases
     std::vector<ReadyProduct> products;  // in the kernel's place, where there are some
   };
   /// What every kernel gets.

@@ -18,7 +18,7 @@
 
 namespace shardarray::cuda {
 
-struct Launch {
+struct KernelLaunch {
   const char* kernel = "";                           ///< its name in the fatbin
   std::uint32_t blocks = 1, items = 1, threads = 1;  ///< the grid {blocks, items}; threads of a block
   std::int64_t points = 0;       ///< threads that have something to do, of the largest item
@@ -43,9 +43,9 @@ struct Launch {
 /// Bytes: what backends give to programs is that much aligned at least.
 inline constexpr std::uint64_t buffer_alignment = 64;
 /// Appends the launches of one step; of a called program one that says so. Throws CompileError for what no kernel does.
-void add_step_launches(const Step& step, std::uint64_t alignment, std::vector<Launch>& to);
+void add_step_launches(const Step& step, std::uint64_t alignment, std::vector<KernelLaunch>& to);
 /// The launches of a program, in order; `alignment`: bytes that all its bases are multiples of.
-std::vector<Launch> launches_of(const Program& program, std::uint64_t alignment = buffer_alignment);
+std::vector<KernelLaunch> launches_of(const Program& program, std::uint64_t alignment = buffer_alignment);
 
 /// What programs for CUDA devices are compiled for.
 const Target& cuda_target();

@@ -19,7 +19,7 @@ LaunchGraph::~LaunchGraph() {
   gpu_.driver_.graph_destroy(graph_);
 }
 
-GraphExec LaunchGraph::instantiated(Graph graph) const {
+GraphExec LaunchGraph::instantiated(GraphHandle graph) const {
   GraphExec exec = nullptr;
   gpu_.check(gpu_.driver_.graph_instantiate(&exec, graph), "cudaGraphInstantiate");
   return exec;
@@ -32,7 +32,7 @@ void LaunchGraph::set_arguments(std::size_t launch, KernelHandle kernel, const G
 
 void LaunchGraph::set_all(Turn& turn, const Ask& ask) {
   std::vector<GraphNode> nodes;
-  const Graph fresh = turn.capture(ask, nodes);
+  const GraphHandle fresh = turn.capture(ask, nodes);
   if (gpu_.driver_.graph_update(exec_, fresh) == ok) {
     gpu_.driver_.graph_destroy(fresh);
     return;

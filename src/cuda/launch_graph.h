@@ -25,10 +25,10 @@ class LaunchGraph {
   void launch(const std::string& steps);
 
  private:
-  GraphExec instantiated(Graph graph) const;
+  GraphExec instantiated(GraphHandle graph) const;
   Gpu& gpu_;
   std::vector<GraphNode> nodes_;  // of `graph_`; they name those of `exec_`
-  Graph graph_ = nullptr;
+  GraphHandle graph_ = nullptr;
   GraphExec exec_ = nullptr;
 };
 

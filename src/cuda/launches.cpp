@@ -18,15 +18,15 @@ std::uint32_t blocks_for(std::int64_t points, std::uint32_t threads) {
       std::clamp<std::int64_t>(ceil_div(points, std::int64_t{threads}), 1, most));
 }
 
-Launch make_launch(const Step& step, const char* kernel, std::size_t items, std::int64_t points,
-                   LaunchTable table) {
+KernelLaunch make_launch(const Step& step, const char* kernel, std::size_t items, std::int64_t points,
+                         LaunchTable table) {
   constexpr std::size_t most_items = 65535;  // of a grid
   if (items > most_items) {
     throw CompileError(
         fmt::format("cuda: the step `{}` has {} items. A launch serves up to {}. Use fewer devices.",
                     step.label, items, most_items));
   }
-  Launch l;
+  KernelLaunch l;
   l.kernel = kernel;
   l.threads = block_threads;
   l.blocks = blocks_for(points, block_threads);
@@ -40,11 +40,11 @@ Launch make_launch(const Step& step, const char* kernel, std::size_t items, std:
 
 // Bases of the called program are elements of sequences, of any size.
 static void add_call(const Step& step, const ProgramCall& call, std::uint64_t alignment,
-                     std::vector<Launch>& launches) {
+                     std::vector<KernelLaunch>& launches) {
   std::uint64_t all = alignment;
   for (const ProgramCall::Binding& b : call.items[0].bases)
     all |= b.first.offset | b.even.offset | b.odd.offset | static_cast<std::uint64_t>(b.stride);
-  Launch& l = launches.emplace_back();
+  KernelLaunch& l = launches.emplace_back();
   l.label = step.label;
   l.where = step.where;
   l.call = &call;
@@ -68,7 +68,7 @@ static std::vector<std::uint32_t> bases_of(const Step& step) {
   return bases;
 }
 
-void add_step_launches(const Step& step, std::uint64_t alignment, std::vector<Launch>& to) {
+void add_step_launches(const Step& step, std::uint64_t alignment, std::vector<KernelLaunch>& to) {
   const std::size_t first = to.size();
   std::visit(
       [&]<class Body>(const Body& body) {
@@ -84,8 +84,8 @@ void add_step_launches(const Step& step, std::uint64_t alignment, std::vector<La
   for (std::size_t k = first; k < to.size(); k++) to[k].bases = bases;
 }
 
-std::vector<Launch> launches_of(const Program& program, std::uint64_t alignment) {
-  std::vector<Launch> launches;
+std::vector<KernelLaunch> launches_of(const Program& program, std::uint64_t alignment) {
+  std::vector<KernelLaunch> launches;
   for (const Step& step : program.steps) add_step_launches(step, alignment, launches);
   return launches;
 }

@@ -32,7 +32,7 @@ class SortLaunches {
     table_.items = writer_.add(items);
   }
 
-  void add_to(std::vector<Launch>& to) {
+  void add_to(std::vector<KernelLaunch>& to) {
     if (elements_ == 0) return;
     to.push_back(launch("shardarray_sort_runs", runs_));
     for (std::int64_t width = device::sort_run; width < length_; width *= 2) {
@@ -70,10 +70,10 @@ class SortLaunches {
     scratch_ += (static_cast<std::uint64_t>(elements) * bytes + 63) / 64 * 64;
     return at;
   }
-  Launch launch(const char* kernel, std::int64_t points) {
+  KernelLaunch launch(const char* kernel, std::int64_t points) {
     LaunchTable table = writer_;
     table.put(head_, table_);
-    Launch l = make_launch(step_, kernel, x_.items.size(), points, std::move(table));
+    KernelLaunch l = make_launch(step_, kernel, x_.items.size(), points, std::move(table));
     l.scratch_bytes = scratch_;
     return l;
   }
@@ -101,7 +101,7 @@ device::ScatterItem scatter_item(const LibraryCall::Item& item) {
   return s;
 }
 
-void add_scatter(const Step& step, const LibraryCall& x, std::vector<Launch>& to) {
+void add_scatter(const Step& step, const LibraryCall& x, std::vector<KernelLaunch>& to) {
   const DType index = x.in_types[0], values = x.in_types[1];
   if (!is_integer(index)) refuse_dtype("scatter_add", index, "rows of an integer dtype");
   if (!is_integer(values) && values != float32 && values != float64)
@@ -123,7 +123,7 @@ void add_scatter(const Step& step, const LibraryCall& x, std::vector<Launch>& to
   add_launch(step, "shardarray_scatter_add", t, items, most, std::move(table), to);
 }
 
-void add_sort(const Step& step, const LibraryCall& call, std::vector<Launch>& to) {
+void add_sort(const Step& step, const LibraryCall& call, std::vector<KernelLaunch>& to) {
   SortLaunches(step, call).add_to(to);
 }
 
@@ -143,7 +143,7 @@ device::ScanTable scan_table(const LibraryCall& x) {
   return t;
 }
 
-void add_scan(const Step& step, const LibraryCall& x, std::vector<Launch>& to) {
+void add_scan(const Step& step, const LibraryCall& x, std::vector<KernelLaunch>& to) {
   const DType type = x.in_types[0];
   if (!is_integer(type) && type != float32 && type != float64)
     refuse_dtype("scan", type, "integers, float32 or float64");
@@ -178,13 +178,13 @@ void add_scan(const Step& step, const LibraryCall& x, std::vector<Launch>& to) {
 
 struct Entry {
   const char* name;
-  void (*add)(const Step& step, const LibraryCall& call, std::vector<Launch>& to);
+  void (*add)(const Step& step, const LibraryCall& call, std::vector<KernelLaunch>& to);
 };
 constexpr Entry table[] = {{"sort", add_sort}, {"scatter_add", add_scatter}, {"scan", add_scan}};
 
 }  // namespace
 
-void add_library_launches(const Step& step, const LibraryCall& call, std::vector<Launch>& to) {
+void add_library_launches(const Step& step, const LibraryCall& call, std::vector<KernelLaunch>& to) {
   for (const Entry& e : table)
     if (call.name == e.name) return e.add(step, call, to);
   std::string known;

@@ -29,7 +29,7 @@ class LoopTableWriter {
         operands_(k_),
         axes_(loop, operands_) {}
 
-  void add_to(std::vector<Launch>& to) {
+  void add_to(std::vector<KernelLaunch>& to) {
     check();
     const std::uint32_t head = table_.reserve<device::LoopTable>();
     std::vector<device::LoopItem> items;
@@ -48,7 +48,7 @@ class LoopTableWriter {
     const bool rows = has_inner_stage(k_);
     const std::int64_t threads = rows ? most * device::warp_lanes : most;
     to.push_back(make_launch(step_, kernel_name(rows), items.size(), threads, std::move(table_)));
-    Launch& l = to.back();
+    KernelLaunch& l = to.back();
     l.loop = loop_.kernel;
     l.shape = axes_.shape();
     l.printed_threads = l.shape.columns ? device::column_threads : block_threads;
@@ -173,7 +173,7 @@ class LoopTableWriter {
 
 }  // namespace
 
-void add_loop_launches(const Step& step, const Loop& loop, std::vector<Launch>& to) {
+void add_loop_launches(const Step& step, const Loop& loop, std::vector<KernelLaunch>& to) {
   LoopTableWriter(step, loop).add_to(to);
 }
 

@@ -7,7 +7,7 @@
 
 namespace shardarray::cuda {
 
-std::shared_ptr<PrintedLoops> PrintedLoops::of(Gpu& gpu, const std::vector<Launch>& launches) {
+std::shared_ptr<PrintedLoops> PrintedLoops::of(Gpu& gpu, const std::vector<KernelLaunch>& launches) {
   std::shared_ptr<PrintedLoops> all(new PrintedLoops(gpu, launches.size()));
   for (std::size_t k = 0; k < launches.size(); k++)
     if (launches[k].loop) all->loops_.push_back({k, launches[k].loop, launches[k].shape});

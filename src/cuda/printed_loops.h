@@ -12,7 +12,7 @@ namespace shardarray::cuda {
 class PrintedLoops final : public PrintedKernels {
  public:
   /// Of a program's launches on a GPU; null where none is a loop.
-  static std::shared_ptr<PrintedLoops> of(Gpu& gpu, const std::vector<Launch>& launches);
+  static std::shared_ptr<PrintedLoops> of(Gpu& gpu, const std::vector<KernelLaunch>& launches);
 
   /// By launch, null for what is no loop; null until all of them can be launched.
   const std::vector<KernelHandle>* kernels() const { return ready_.load(std::memory_order_acquire); }

@@ -36,13 +36,13 @@ constexpr HandWritten hand_written[] = {
 };
 #undef SHARDARRAY_KERNEL
 
-template <class Table> Table table_head(const Launch& l) {
+template <class Table> Table table_head(const KernelLaunch& l) {
   Table t;
   std::memcpy(static_cast<void*>(&t), l.table.data(), sizeof t);
   return t;
 }
 /// What a kernel with a TableCombine combines elements by, as a type that knows it.
-std::string printed_combine(const Launch& l) {
+std::string printed_combine(const KernelLaunch& l) {
   const std::string_view kernel = l.kernel;
   device::Instruction in = kernel == "shardarray_move"          ? table_head<device::MoveTable>(l).combine
                            : kernel == "shardarray_scatter_add" ? table_head<device::ScatterTable>(l).add
@@ -53,7 +53,7 @@ std::string printed_combine(const Launch& l) {
                      is_operator ? "_" : "");
 }
 /// The type of a hand-written kernel's step.
-std::string printed_step(const Launch& l) {
+std::string printed_step(const KernelLaunch& l) {
   const auto* const found = std::find_if(std::begin(hand_written), std::end(hand_written),
                                          [&](const HandWritten& h) { return h.kernel == l.kernel; });
   if (found == std::end(hand_written))
@@ -117,8 +117,8 @@ class ProgramPrinter {
   void steps(const Program& program, std::uint64_t alignment, int depth) {
     bases_ = std::max<std::size_t>(bases_, program.base_count);
     depth_ = std::max(depth_, depth);
-    const std::vector<Launch>& launches = launches_.emplace_back(launches_of(program, alignment));
-    for (const Launch& l : launches) {
+    const std::vector<KernelLaunch>& launches = launches_.emplace_back(launches_of(program, alignment));
+    for (const KernelLaunch& l : launches) {
       scratch_bytes_ = std::max(scratch_bytes_, l.scratch_bytes);
       if (l.call != nullptr) {
         call(l, depth);
@@ -130,12 +130,12 @@ class ProgramPrinter {
     }
   }
   /// For blocks of any number of warps.
-  const std::string& printed_loop(const Launch& l) {
+  const std::string& printed_loop(const KernelLaunch& l) {
     LoopShape shape = l.shape;
     shape.columns = false;
     return loops_.add(*l.loop, shape);
   }
-  void call(const Launch& l, int depth) {
+  void call(const KernelLaunch& l, int depth) {
     LaunchTable table;
     table.reserve<device::CalledTable>();
     std::vector<device::CalledBase> bases;
@@ -158,7 +158,7 @@ class ProgramPrinter {
     return at;
   }
 
-  std::deque<std::vector<Launch>> launches_;  // loops_ refers to them
+  std::deque<std::vector<KernelLaunch>> launches_;  // loops_ refers to them
   LoopTexts loops_;
   std::string text_;
   std::vector<std::byte> tables_;

@@ -13,24 +13,25 @@ namespace shardarray::cuda {
 inline constexpr std::uint32_t block_threads = 256;
 
 /// Appends the step's launches. Steps without work have none.
-void add_loop_launches(const Step& step, const Loop& loop, std::vector<Launch>& to);
+void add_loop_launches(const Step& step, const Loop& loop, std::vector<KernelLaunch>& to);
 /// `alignment`: bytes that all bases are multiples of.
 void add_exchange_launches(const Step& step, const Exchange& exchange, std::uint64_t alignment,
-                           std::vector<Launch>& to);
-void add_gemm_launches(const Step& step, const Gemm& gemm, std::uint64_t alignment, std::vector<Launch>& to);
-void add_library_launches(const Step& step, const LibraryCall& call, std::vector<Launch>& to);
+                           std::vector<KernelLaunch>& to);
+void add_gemm_launches(const Step& step, const Gemm& gemm, std::uint64_t alignment,
+                       std::vector<KernelLaunch>& to);
+void add_library_launches(const Step& step, const LibraryCall& call, std::vector<KernelLaunch>& to);
 
 /// A launch with a thread for each point of the largest item, and no more blocks than keep a large GPU busy.
 /// Throws CompileError for more items than a grid has.
-Launch make_launch(const Step& step, const char* kernel, std::size_t items, std::int64_t points,
-                   LaunchTable table);
+KernelLaunch make_launch(const Step& step, const char* kernel, std::size_t items, std::int64_t points,
+                         LaunchTable table);
 /// How many blocks that takes.
 std::uint32_t blocks_for(std::int64_t points, std::uint32_t threads);
 
 /// The launch of a kernel whose table begins with a T, which lists its items; `points`: of the largest. Nothing to do, no launch.
 template <class T, class Item>
 void add_launch(const Step& step, const char* kernel, T head, const std::vector<Item>& items,
-                std::int64_t points, LaunchTable table, std::vector<Launch>& to) {
+                std::int64_t points, LaunchTable table, std::vector<KernelLaunch>& to) {
   if (points == 0) return;
   head.items = table.add(items);
   table.put(0, head);

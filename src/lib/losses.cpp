@@ -36,7 +36,7 @@ Array softmax_cross_entropy_with_integer_labels(const Array& logits, const Array
                     "dimension. Correct them.",
                     function, to_string(t), to_string(of_labels)));
   // A comparison instead of a gather: it fuses, and shards in every dimension.
-  const Array classes = prim::iota(t.shape, t.shape.size() - 1, of_labels.dtype);
+  const Array classes = primitive::iota(t.shape, t.shape.size() - 1, of_labels.dtype);
   const Array chosen = equal(classes, expand_dims(labels, -1));
   const Array log_likelihood = sum(where(chosen, log_softmax(logits), 0.0), -1);
   return where(any(chosen, -1), -log_likelihood, std::numeric_limits<double>::quiet_NaN());

@@ -16,7 +16,7 @@ namespace shardarray::optim::detail {
 static DType number_type(const Array& x) { return is_inexact(x.dtype()) ? x.dtype() : float32; }
 // `v` in the dtype of x, rounded once: a literal would be rounded to float32 first.
 static Array number(const Array& x, double v) {
-  return prim::constant(number_type(x), prim::bits_of(number_type(x), v), true);
+  return primitive::constant(number_type(x), primitive::bits_of(number_type(x), v), true);
 }
 
 // Zeros where the parameter is, in memory of their own: recorded zeros of one shape would become one array
@@ -44,24 +44,24 @@ std::vector<Array> zeros_for(std::vector<Array> parameters) {
 
 Array zero_count(Where w) { return zeros({}, int32, w); }
 Array next_count(const Array& count) {
-  const Array last = prim::constant(DType::int32, std::numeric_limits<std::int32_t>::max(), false);
+  const Array last = primitive::constant(DType::int32, std::numeric_limits<std::int32_t>::max(), false);
   return where(count < last, count + 1, last);
 }
 
 Array minus_rate(double rate) {
-  return prim::constant(DType::float64, prim::bits_of(DType::float64, -rate), true);
+  return primitive::constant(DType::float64, primitive::bits_of(DType::float64, -rate), true);
 }
 Array minus_rate(const Array& rate) { return -rate; }
 // x * -rate in the dtype of x; whole numbers give float32.
 static Array scaled(const Array& x, const Array& minus_rate) {
-  return x * prim::cast(minus_rate, number_type(x), true);
+  return x * primitive::cast(minus_rate, number_type(x), true);
 }
 
 // 1 - b^t in float32, as optax computes it.
 static Array correction(double b, const Array& t) {
-  const Array power_of_b =
-      power(prim::constant(DType::float32, prim::bits_of(DType::float32, b), false), t.astype(float32));
-  return prim::sub(prim::like(power_of_b, 1), power_of_b);
+  const Array power_of_b = power(
+      primitive::constant(DType::float32, primitive::bits_of(DType::float32, b), false), t.astype(float32));
+  return primitive::sub(primitive::like(power_of_b, 1), power_of_b);
 }
 
 Moments adam_update(const std::vector<Array>& grads, const std::vector<Array>& mu,

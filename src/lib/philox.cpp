@@ -17,30 +17,32 @@ Array philox_bits_at(const Array& key, const Array& position, DType dtype) {
   const DType t = position.dtype();
   const bool is_long = t == DType::uint64;
   const Shape& shape = position.shape();
-  auto like = [&](std::uint64_t v) { return prim::broadcast_to(prim::constant(t, v, false), shape); };
-  auto word = [](const Array& x) { return prim::cast(x, DType::uint32); };
-  const Array q = prim::binary(op_shr, position, like(pairs ? 1 : 2)),
-              in_turn = prim::binary(op_shr, q, like(16)),
-              high = is_long ? word(prim::binary(op_shr, in_turn, like(32)))
-                             : prim::full(shape, DType::uint32, 0);
+  auto like = [&](std::uint64_t v) {
+    return primitive::broadcast_to(primitive::constant(t, v, false), shape);
+  };
+  auto word = [](const Array& x) { return primitive::cast(x, DType::uint32); };
+  const Array q = primitive::binary(op_shr, position, like(pairs ? 1 : 2)),
+              in_turn = primitive::binary(op_shr, q, like(16)),
+              high = is_long ? word(primitive::binary(op_shr, in_turn, like(32)))
+                             : primitive::full(shape, DType::uint32, 0);
   const Array in[] = {key_word(key, 1, shape), key_word(key, 0, shape), word(in_turn), high,
-                      word(prim::binary(op_and, q, like(0xFFFF)))};
+                      word(primitive::binary(op_and, q, like(0xFFFF)))};
   const Arrays words = record_all(op_philox, in, nullptr, {});
   auto bit = [&](std::uint64_t k) {
-    return prim::binary(op_ne, prim::binary(op_and, position, like(k)), like(0));
+    return primitive::binary(op_ne, primitive::binary(op_and, position, like(k)), like(0));
   };
   if (!pairs) {
     const Array odd = bit(1);
-    return prim::cast(
-        prim::select(bit(2), prim::select(odd, words[3], words[2]), prim::select(odd, words[1], words[0])),
-        dtype);
+    return primitive::cast(primitive::select(bit(2), primitive::select(odd, words[3], words[2]),
+                                             primitive::select(odd, words[1], words[0])),
+                           dtype);
   }
   const Array second = bit(1);
   auto half = [&](std::size_t k) {
-    return prim::cast(prim::select(second, words[2 + k], words[k]), DType::uint64);
+    return primitive::cast(primitive::select(second, words[2 + k], words[k]), DType::uint64);
   };
   const Array upper = half(1);
-  return prim::binary(op_or, prim::binary(op_shl, upper, prim::like(upper, 32)), half(0));
+  return primitive::binary(op_or, primitive::binary(op_shl, upper, primitive::like(upper, 32)), half(0));
 }
 
 Array philox_bits(const Array& key, const Shape& shape, DType dtype) {

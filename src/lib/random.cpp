@@ -38,29 +38,30 @@ FloatFormat format_of(DType t) {
   }
 }
 
-Array scalar(DType t, double v) { return prim::constant(t, prim::bits_of(t, v), false); }
+Array scalar(DType t, double v) { return primitive::constant(t, primitive::bits_of(t, v), false); }
 
 // k * 2^-mantissa with a random k < 2^mantissa: exact.
 Array unit_uniform(const Array& key, const Shape& shape, DType t) {
   const FloatFormat f = format_of(t);
   const Array drawn = bits(key, shape, f.drawn);
-  const Array k = prim::binary(op_shr, drawn, prim::like(drawn, f.width - f.mantissa));
+  const Array k = primitive::binary(op_shr, drawn, primitive::like(drawn, f.width - f.mantissa));
   const DType with_sign = t == DType::float64 ? DType::int64 : DType::int32;  // converts faster
-  const Array number = prim::cast(prim::cast(k, with_sign), t);
-  return prim::mul(number, prim::like(number, std::ldexp(1.0, -f.mantissa)));
+  const Array number = primitive::cast(primitive::cast(k, with_sign), t);
+  return primitive::mul(number, primitive::like(number, std::ldexp(1.0, -f.mantissa)));
 }
 
 // In [lo, hi); lo and hi are scalars of dtype t. 16-bit numbers are rounded after the product, too, as in JAX.
 Array uniform_between(const Array& key, const Shape& shape, DType t, const Array& lo, const Array& hi) {
-  const Array low = prim::broadcast_to(lo, shape), unit = unit_uniform(key, shape, t),
-              width = prim::broadcast_to(prim::sub(hi, lo), shape);
+  const Array low = primitive::broadcast_to(lo, shape), unit = unit_uniform(key, shape, t),
+              width = primitive::broadcast_to(primitive::sub(hi, lo), shape);
   const bool half = itemsize(t) == 2;
-  return prim::binary(op_max, low,
-                      half ? prim::add(prim::mul(unit, width), low) : record(op_fma, {unit, width, low}));
+  return primitive::binary(
+      op_max, low,
+      half ? primitive::add(primitive::mul(unit, width), low) : record(op_fma, {unit, width, low}));
 }
 
 Array sqrt2_times_erf_inv(const Array& u) {
-  return prim::mul(prim::like(u, std::numbers::sqrt2), prim::unary(op_erf_inv, u));
+  return primitive::mul(primitive::like(u, std::numbers::sqrt2), primitive::unary(op_erf_inv, u));
 }
 
 // [minval, maxval) of a dtype of `bits` bits: how many numbers there are, modulo 2^bits; 0 stands for all of
@@ -88,7 +89,7 @@ Array shuffle(Array key, Array x, std::size_t dim) {
   for (int round = 0; round < rounds; round++) {
     const auto [next, sub] = split<2>(key);
     const Array operands[] = {bits(sub, x.shape()), x};
-    x = prim::sort(operands, dim)[1];
+    x = primitive::sort(operands, dim)[1];
     key = next;
   }
   return x;
@@ -109,7 +110,7 @@ Array normal(const Array& key, const Shape& shape, DType dtype, Where w) {
   check_key(key, "random::normal");
   need_floating(dtype, "random::normal");
   const Array above_minus_one =
-      prim::constant(dtype, prim::bits_of(dtype, -1.0) - 1, false);  // the next number after -1
+      primitive::constant(dtype, primitive::bits_of(dtype, -1.0) - 1, false);  // the next number after -1
   return sqrt2_times_erf_inv(uniform_between(key, shape, dtype, above_minus_one, scalar(dtype, 1)));
 }
 
@@ -132,13 +133,15 @@ Array randint(const Array& key, const Shape& shape, std::int64_t minval, std::in
     std::uint64_t factor = root * root;
     if (drawn == DType::uint32) factor = static_cast<std::uint32_t>(factor);
     auto constant = [&](std::uint64_t v) {
-      return prim::broadcast_to(prim::constant(drawn, v, false), shape);
+      return primitive::broadcast_to(primitive::constant(drawn, v, false), shape);
     };
-    auto remainder = [&](const Array& x) { return prim::binary(op_rem, x, constant(span)); };
-    offset = remainder(prim::add(prim::mul(remainder(high), constant(factor % span)), remainder(low)));
+    auto remainder = [&](const Array& x) { return primitive::binary(op_rem, x, constant(span)); };
+    offset =
+        remainder(primitive::add(primitive::mul(remainder(high), constant(factor % span)), remainder(low)));
   }
-  const Array start = prim::broadcast_to(prim::constant(dtype, prim::bits_of(dtype, minval), false), shape);
-  return prim::add(start, prim::cast(offset, dtype));
+  const Array start =
+      primitive::broadcast_to(primitive::constant(dtype, primitive::bits_of(dtype, minval), false), shape);
+  return primitive::add(start, primitive::cast(offset, dtype));
 }
 
 static Array bernoulli_of(const Array& key, const Array& p, const Shape& shape) {
@@ -162,7 +165,7 @@ Array permutation(const Array& key, std::int64_t n, Where w) {
   if (n < 0)
     throw ShapeError(
         fmt::format("random::permutation: of {} numbers. There are at least 0. Correct the number.", n));
-  return shuffle(key, prim::iota({n}, 0, DType::int32), 0);
+  return shuffle(key, primitive::iota({n}, 0, DType::int32), 0);
 }
 
 Array permutation(const Array& key, const Array& x, const PermutationOptions& o, Where w) {
@@ -186,12 +189,12 @@ static Array weighted_choice(const Array& key, std::int64_t count, const Shape& 
         to_string(t), count));
   if (!o.replace) {  // the largest of log(p) + gumbel
     const Array score = gumbel(key, {count}, t.dtype) + shardarray::log(o.p);
-    return prim::reshape(prim::slice_dim(argsort(-score), 0, 0, num_elements(shape)), shape);
+    return primitive::reshape(primitive::slice_dim(argsort(-score), 0, 0, num_elements(shape)), shape);
   }
   const Shape grid = {count, count};
-  const Array upto =
-      prim::binary(op_le, prim::iota(grid, 1, DType::int32), prim::iota(grid, 0, DType::int32));
-  const Array below = sum(where(upto, o.p, prim::full({}, t.dtype, 0)), 1);
+  const Array upto = primitive::binary(op_le, primitive::iota(grid, 1, DType::int32),
+                                       primitive::iota(grid, 0, DType::int32));
+  const Array below = sum(where(upto, o.p, primitive::full({}, t.dtype, 0)), 1);
   const Array r = below[count - 1] * (1 - unit_uniform(key, shape, t.dtype));
   return sum(less(below, expand_dims(r, -1)), {.axis = -1, .dtype = DType::int32});
 }
@@ -207,7 +210,7 @@ static Array positions(const Array& key, std::int64_t count, const Shape& shape,
         draws, count));
   if (o.p.has_value()) return weighted_choice(key, count, shape, o);
   if (o.replace) return randint(key, shape, 0, count);
-  return prim::reshape(prim::slice_dim(permutation(key, count), 0, 0, draws), shape);
+  return primitive::reshape(primitive::slice_dim(permutation(key, count), 0, 0, draws), shape);
 }
 
 Array choice(const Array& key, std::int64_t n, const Shape& shape, const ChoiceOptions& o, Where w) {
@@ -280,9 +283,9 @@ template <class T> static Array truncated_normal_of(const Array& key, T lower, T
   auto erf_of = [&](T x) { return scalar(t, static_cast<double>(erf_as_xla(x / sqrt2))); };
   const Array x = sqrt2_times_erf_inv(uniform_between(key, shape, t, erf_of(lower), erf_of(upper)));
   constexpr T inf = std::numeric_limits<T>::infinity();
-  const Array lowest = prim::like(x, static_cast<double>(std::nextafter(lower, inf)));
-  const Array highest = prim::like(x, static_cast<double>(std::nextafter(upper, -inf)));
-  return prim::binary(op_min, prim::binary(op_max, x, lowest), highest);
+  const Array lowest = primitive::like(x, static_cast<double>(std::nextafter(lower, inf)));
+  const Array highest = primitive::like(x, static_cast<double>(std::nextafter(upper, -inf)));
+  return primitive::binary(op_min, primitive::binary(op_max, x, lowest), highest);
 }
 
 Array truncated_normal(const Array& key, double lower, double upper, const Shape& shape, DType dtype,
@@ -301,16 +304,17 @@ Array exponential(const Array& key, const Shape& shape, DType dtype, Where w) {
   const Site site(w, "random::exponential");
   check_key(key, "random::exponential");
   need_floating(dtype, "random::exponential");
-  return prim::neg(prim::unary(op_log1p, prim::neg(unit_uniform(key, shape, dtype))));
+  return primitive::neg(primitive::unary(op_log1p, primitive::neg(unit_uniform(key, shape, dtype))));
 }
 
 Array gumbel(const Array& key, const Shape& shape, DType dtype, Where w) {
   const Site site(w, "random::gumbel");
   check_key(key, "random::gumbel");
   need_floating(dtype, "random::gumbel");
-  const Array smallest = prim::constant(dtype, format_of(dtype).smallest, false);  // log(0) would be -inf
+  const Array smallest =
+      primitive::constant(dtype, format_of(dtype).smallest, false);  // log(0) would be -inf
   const Array u = uniform_between(key, shape, dtype, smallest, scalar(dtype, 1));
-  return prim::neg(prim::unary(op_log, prim::neg(prim::unary(op_log, u))));
+  return primitive::neg(primitive::unary(op_log, primitive::neg(primitive::unary(op_log, u))));
 }
 
 }  // namespace shardarray::random

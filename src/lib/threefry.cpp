@@ -30,7 +30,7 @@ void check_key(const Array& key, const char* function) {
 }
 
 Array key_word(const Array& key, std::int64_t k, const Shape& shape) {
-  return prim::broadcast_to(prim::reshape(prim::slice_dim(key, 0, k, k + 1), {}), shape);
+  return primitive::broadcast_to(primitive::reshape(primitive::slice_dim(key, 0, k, k + 1), {}), shape);
 }
 
 Arrays words_of(const Array& key, const Array& high, const Array& low) {
@@ -44,19 +44,19 @@ Array flat_position(const Shape& shape, DType t) {
   std::int64_t stride = 1;
   for (std::size_t d = shape.size(); d-- > 0; stride *= shape[d]) {
     const Array steps =
-        prim::broadcast_to(prim::constant(t, static_cast<std::uint64_t>(stride), false), shape);
-    if (shape[d] > 1) r = add_or(prim::mul(prim::iota(shape, d, t), steps), r);
+        primitive::broadcast_to(primitive::constant(t, static_cast<std::uint64_t>(stride), false), shape);
+    if (shape[d] > 1) r = add_or(primitive::mul(primitive::iota(shape, d, t), steps), r);
   }
-  return r.has_value() ? r : prim::full(shape, t, 0);
+  return r.has_value() ? r : primitive::full(shape, t, 0);
 }
 
 Arrays words_by_position(const Array& key, const Shape& shape) {
   check_type({shape, DType::uint32}, "random::bits");
   if (num_elements(shape) <= (std::int64_t{1} << 32))
-    return words_of(key, prim::full(shape, DType::uint32, 0), flat_position(shape, DType::uint32));
+    return words_of(key, primitive::full(shape, DType::uint32, 0), flat_position(shape, DType::uint32));
   const Array position = flat_position(shape, DType::uint64);
-  const Array high = prim::binary(op_shr, position, prim::full(shape, DType::uint64, 32));
-  return words_of(key, prim::cast(high, DType::uint32), prim::cast(position, DType::uint32));
+  const Array high = primitive::binary(op_shr, position, primitive::full(shape, DType::uint64, 32));
+  return words_of(key, primitive::cast(high, DType::uint32), primitive::cast(position, DType::uint32));
 }
 
 Array words_by_halves(const Array& key, std::int64_t n, const char* function) {
@@ -66,12 +66,13 @@ Array words_by_halves(const Array& key, std::int64_t n, const char* function) {
                     "random::partitionable(true), the default.",
                     function, n));
   const std::int64_t half = (n + 1) / 2;
-  const Array first = prim::iota({half}, 0, DType::uint32);
-  Array second = prim::add(first, prim::like(first, static_cast<double>(half)));
+  const Array first = primitive::iota({half}, 0, DType::uint32);
+  Array second = primitive::add(first, primitive::like(first, static_cast<double>(half)));
   if (n % 2 == 1)  // padded with a zero
-    second = prim::select(prim::binary(op_lt, second, prim::like(second, static_cast<double>(n))), second,
-                          prim::like(second, 0));
-  return prim::slice_dim(prim::concatenate(words_of(key, first, second), 0), 0, 0, n);
+    second =
+        primitive::select(primitive::binary(op_lt, second, primitive::like(second, static_cast<double>(n))),
+                          second, primitive::like(second, 0));
+  return primitive::slice_dim(primitive::concatenate(words_of(key, first, second), 0), 0, 0, n);
 }
 
 Array detail::make_key(std::uint32_t high, std::uint32_t low, Where w) {
@@ -86,12 +87,12 @@ Array split(const Array& key, const Shape& shape, Where w) {
   keys.push_back(2);
   check_type({keys, DType::uint32}, "random::split");
   if (!is_partitionable())
-    return prim::reshape(words_by_halves(key, num_elements(keys), "random::split"), keys);
+    return primitive::reshape(words_by_halves(key, num_elements(keys), "random::split"), keys);
   Shape column = keys;
   column.back() = 1;
   Arrays words = words_by_position(key, shape);
-  for (Array& word : words) word = prim::reshape(word, column);
-  return prim::concatenate(words, shape.size());
+  for (Array& word : words) word = primitive::reshape(word, column);
+  return primitive::concatenate(words, shape.size());
 }
 
 Array split(const Array& key, std::int64_t n, Where w) {
@@ -108,9 +109,9 @@ Array fold_in(const Array& key, const Array& data, Where w) {
     throw DTypeError(fmt::format(
         "random::fold_in: the data are {}. They are one integer. Index the array, or map over it with vmap.",
         to_string(t)));
-  Arrays words = words_of(key, prim::full({}, DType::uint32, 0), prim::cast(data, DType::uint32));
-  for (Array& word : words) word = prim::reshape(word, {1});
-  return prim::concatenate(words, 0);
+  Arrays words = words_of(key, primitive::full({}, DType::uint32, 0), primitive::cast(data, DType::uint32));
+  for (Array& word : words) word = primitive::reshape(word, {1});
+  return primitive::concatenate(words, 0);
 }
 
 // The older order: a word holds 32 / width values, the lowest bits first; of two 64-bit halves the high words
@@ -119,18 +120,20 @@ static Array bits_by_halves(const Array& key, const Shape& shape, DType dtype) {
   const auto width = static_cast<std::int64_t>(itemsize(dtype)) * 8;
   const std::int64_t n = num_elements(shape), count = ceil_div(mul_sizes(n, width), 32);
   const Array words = words_by_halves(key, count, "random::bits");
-  if (width == 32) return prim::reshape(words, shape);
+  if (width == 32) return primitive::reshape(words, shape);
   if (width == 64) {
-    const Array high = prim::cast(prim::slice_dim(words, 0, 0, n), DType::uint64);
-    const Array low = prim::cast(prim::slice_dim(words, 0, n, 2 * n), DType::uint64);
-    return prim::reshape(prim::binary(op_or, prim::binary(op_shl, high, prim::like(high, 32)), low), shape);
+    const Array high = primitive::cast(primitive::slice_dim(words, 0, 0, n), DType::uint64);
+    const Array low = primitive::cast(primitive::slice_dim(words, 0, n, 2 * n), DType::uint64);
+    return primitive::reshape(
+        primitive::binary(op_or, primitive::binary(op_shl, high, primitive::like(high, 32)), low), shape);
   }
   const Shape parts = {count, 32 / width};
-  const Array offsets = prim::mul(prim::iota(parts, 1, DType::uint32),
-                                  prim::full(parts, DType::uint32, static_cast<double>(width)));
-  const Array values = prim::binary(op_shr, prim::broadcast(words, parts, {-2}), offsets);
-  return prim::reshape(
-      prim::slice_dim(prim::reshape(prim::cast(values, dtype), {count * 32 / width}), 0, 0, n), shape);
+  const Array offsets = primitive::mul(primitive::iota(parts, 1, DType::uint32),
+                                       primitive::full(parts, DType::uint32, static_cast<double>(width)));
+  const Array values = primitive::binary(op_shr, primitive::broadcast(words, parts, {-2}), offsets);
+  return primitive::reshape(
+      primitive::slice_dim(primitive::reshape(primitive::cast(values, dtype), {count * 32 / width}), 0, 0, n),
+      shape);
 }
 
 Array bits(const Array& key, const Shape& shape, DType dtype, Where w) {
@@ -144,10 +147,10 @@ Array bits(const Array& key, const Shape& shape, DType dtype, Where w) {
   if (is_philox()) return philox_bits(key, shape, dtype);
   if (!is_partitionable()) return bits_by_halves(key, shape, dtype);
   const Arrays words = words_by_position(key, shape);
-  if (dtype != DType::uint64) return prim::cast(prim::binary(op_xor, words[0], words[1]), dtype);
-  const Array high = prim::cast(words[0], DType::uint64);
-  return prim::binary(op_or, prim::binary(op_shl, high, prim::like(high, 32)),
-                      prim::cast(words[1], DType::uint64));
+  if (dtype != DType::uint64) return primitive::cast(primitive::binary(op_xor, words[0], words[1]), dtype);
+  const Array high = primitive::cast(words[0], DType::uint64);
+  return primitive::binary(op_or, primitive::binary(op_shl, high, primitive::like(high, 32)),
+                           primitive::cast(words[1], DType::uint64));
 }
 
 }  // namespace shardarray::random

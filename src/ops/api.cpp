@@ -38,7 +38,7 @@ Array created(Array x) {
 }
 
 Array to_bool(const Array& x, const char* function) {
-  return type_of(x, function).dtype == DType::bool_ ? x : prim::cast(x, DType::bool_);
+  return type_of(x, function).dtype == DType::bool_ ? x : primitive::cast(x, DType::bool_);
 }
 
 Shape common_shape(const char* function, std::span<const Shape> shapes) {
@@ -78,7 +78,7 @@ Arrays together(const char* function, std::initializer_list<const Array*> operan
     const Type& given = type_of(*x);
     const bool fits =
         given.dtype == t.dtype && given.weak && any_strong;  // one strong operand makes the result strong
-    r.push_back(prim::broadcast_to(fits ? *x : cast(*x, t), shape));
+    r.push_back(primitive::broadcast_to(fits ? *x : cast(*x, t), shape));
   }
   return r;
 }

@@ -17,8 +17,8 @@ WeakType to_inexact(WeakType t);
 WeakType computed(WeakType t);
 /// x as an operand of that type. Throws DTypeError for a whole-number literal that is no value of it.
 inline Array cast(const Array& x, WeakType t) {
-  prim::check_literal(x, t.dtype);
-  return prim::cast(x, t.dtype, t.weak);
+  primitive::check_literal(x, t.dtype);
+  return primitive::cast(x, t.dtype, t.weak);
 }
 /// What was made of nothing but numbers: under a default_device it is computed now, so that it lies there for every line that
 /// reads it.

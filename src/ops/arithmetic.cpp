@@ -17,30 +17,31 @@ static WeakType bool_to_int32(WeakType t) {
 template <const Op& op, const Op* op_of_bool>
 static Array arithmetic(const char* function, const Array& a, const Array& b) {
   if (const Type& s = type_of(a, function), &t = type_of(b, function); s == t && t.dtype != DType::bool_)
-    return prim::binary(op, a, b);  // the common case needs nothing
+    return primitive::binary(op, a, b);  // the common case needs nothing
   const WeakType t = api::promoted(function, {&a, &b});
   const Op* const chosen = t.dtype == DType::bool_ ? op_of_bool : &op;
   if (chosen == nullptr) api::refuse_dtype(function, a, "It takes numbers; of bools use logical_xor");
   const Arrays x = api::together(function, {&a, &b}, t);
-  return prim::binary(*chosen, x[0], x[1]);
+  return primitive::binary(*chosen, x[0], x[1]);
 }
 // Integers are whole already.
 template <const Op& op> static Array whole(const char* function, const Array& x) {
   api::need_real(function, x);
-  return is_floating(x.dtype()) ? prim::unary(op, x) : x;
+  return is_floating(x.dtype()) ? primitive::unary(op, x) : x;
 }
 
 extern const Op op_pow, op_trunc;  // of which derivatives are made
 
 // An absent tangent or cotangent stays absent.
-static Array times(const Array& t, const Array& x) { return t.has_value() ? prim::mul(t, x) : Array(); }
-static Array minus(const Array& t) { return t.has_value() ? prim::neg(t) : Array(); }
+static Array times(const Array& t, const Array& x) { return t.has_value() ? primitive::mul(t, x) : Array(); }
+static Array minus(const Array& t) { return t.has_value() ? primitive::neg(t) : Array(); }
 static bool same(const Array& a, const Array& b) { return a.node() == b.node() && a.index() == b.index(); }
 
 // JAX's derivative of min and max: ties share it equally.
 static Array share_of(const Array& mine, const Array& out, const Array& other) {
-  const Array tie = prim::select(prim::binary(op_eq, other, out), prim::like(out, 0.5), prim::like(out, 1));
-  return prim::select(prim::binary(op_eq, mine, out), tie, prim::like(out, 0));
+  const Array tie = primitive::select(primitive::binary(op_eq, other, out), primitive::like(out, 0.5),
+                                      primitive::like(out, 1));
+  return primitive::select(primitive::binary(op_eq, mine, out), tie, primitive::like(out, 0));
 }
 static Arrays extremum_jvp(const JvpArgs& v) {
   const auto& t = v.tangents;
@@ -81,15 +82,16 @@ static void emit_pow(ScalarArgs& s) {
 
 // d/dx = y x^(y-1), of x^0 = 1 also where x = 0; d/dy = log(x) x^y, with log(1) where x = 0.
 static Arrays pow_jvp(const JvpArgs& v) {
-  const Array &x = v.in[0], &y = v.in[1], one = prim::like(x, 1);
+  const Array &x = v.in[0], &y = v.in[1], one = primitive::like(x, 1);
   Array t;
   if (v.tangents[0].has_value()) {
-    const Array less = prim::select(prim::binary(op_eq, y, prim::like(y, 0)), one, prim::sub(y, one));
-    t = prim::mul(v.tangents[0], prim::mul(y, prim::binary(op_pow, x, less)));
+    const Array less =
+        primitive::select(primitive::binary(op_eq, y, primitive::like(y, 0)), one, primitive::sub(y, one));
+    t = primitive::mul(v.tangents[0], primitive::mul(y, primitive::binary(op_pow, x, less)));
   }
   if (v.tangents[1].has_value()) {
-    const Array base = prim::select(prim::binary(op_eq, x, prim::like(x, 0)), one, x);
-    t = add_or(t, prim::mul(v.tangents[1], prim::mul(prim::unary(op_log, base), v.out[0])));
+    const Array base = primitive::select(primitive::binary(op_eq, x, primitive::like(x, 0)), one, x);
+    t = add_or(t, primitive::mul(v.tangents[1], primitive::mul(primitive::unary(op_log, base), v.out[0])));
   }
   return {t};
 }
@@ -107,22 +109,22 @@ SHARDARRAY_OP op_add =
 template <> constexpr BinaryBody binary_body<"add"> = arithmetic<op_add, &op_or>;
 template SHARDARRAY_API Array BinaryFunction<"add">::operator()(const Array&, const Array&, Where) const;
 
-SHARDARRAY_OP op_sub =
-    elementwise({.name = "sub",
-                 .type = same_type,
-                 .linearity = joint,
-                 .jvp =
-                     [](const JvpArgs& v) {
-                       const auto& t = v.tangents;
-                       return Arrays{t[0].has_value() && t[1].has_value() ? prim::sub(t[0], t[1])
-                                     : t[0].has_value()                   ? t[0]
-                                                                          : minus(t[1])};
-                     },
-                 .transpose =
-                     [](const TransposeArgs& t) {
-                       return Arrays{t.cotangents[0], t.linear[1] ? prim::neg(t.cotangents[0]) : Array()};
-                     },
-                 .scalar = emit_binary<Code::sub>});
+SHARDARRAY_OP op_sub = elementwise(
+    {.name = "sub",
+     .type = same_type,
+     .linearity = joint,
+     .jvp =
+         [](const JvpArgs& v) {
+           const auto& t = v.tangents;
+           return Arrays{t[0].has_value() && t[1].has_value() ? primitive::sub(t[0], t[1])
+                         : t[0].has_value()                   ? t[0]
+                                                              : minus(t[1])};
+         },
+     .transpose =
+         [](const TransposeArgs& t) {
+           return Arrays{t.cotangents[0], t.linear[1] ? primitive::neg(t.cotangents[0]) : Array()};
+         },
+     .scalar = emit_binary<Code::sub>});
 template <> constexpr BinaryBody binary_body<"subtract"> = arithmetic<op_sub, nullptr>;
 template SHARDARRAY_API Array BinaryFunction<"subtract">::operator()(const Array&, const Array&, Where) const;
 
@@ -137,13 +139,13 @@ SHARDARRAY_OP op_mul =
                      },
                  .jvp =
                      [](const JvpArgs& v) {
-                       if (same(v.in[0], v.in[1])) return scaled(v, prim::add(v.in[0], v.in[0]));
+                       if (same(v.in[0], v.in[1])) return scaled(v, primitive::add(v.in[0], v.in[0]));
                        return Arrays{add_or(times(v.tangents[0], v.in[1]), times(v.tangents[1], v.in[0]))};
                      },
                  .transpose =
                      [](const TransposeArgs& t) {
-                       return Arrays{t.linear[0] ? prim::mul(t.cotangents[0], t.in[1]) : Array(),
-                                     t.linear[1] ? prim::mul(t.cotangents[0], t.in[0]) : Array()};
+                       return Arrays{t.linear[0] ? primitive::mul(t.cotangents[0], t.in[1]) : Array(),
+                                     t.linear[1] ? primitive::mul(t.cotangents[0], t.in[0]) : Array()};
                      },
                  .scalar = emit_binary<Code::mul>});
 template <> constexpr BinaryBody binary_body<"multiply"> = arithmetic<op_mul, &op_and>;
@@ -161,13 +163,14 @@ SHARDARRAY_OP op_div = elementwise(
      .jvp =
          [](const JvpArgs& v) {
            const auto& t = v.tangents;
-           return Arrays{
-               add_or(t[0].has_value() ? prim::div(t[0], v.in[1]) : Array(),
-                      t[1].has_value() ? prim::neg(prim::div(prim::mul(t[1], v.out[0]), v.in[1])) : Array())};
+           return Arrays{add_or(t[0].has_value() ? primitive::div(t[0], v.in[1]) : Array(),
+                                t[1].has_value()
+                                    ? primitive::neg(primitive::div(primitive::mul(t[1], v.out[0]), v.in[1]))
+                                    : Array())};
          },
      .transpose =
          [](const TransposeArgs& t) {
-           return Arrays{prim::div(t.cotangents[0], t.in[1]), Array()};
+           return Arrays{primitive::div(t.cotangents[0], t.in[1]), Array()};
          },
      .scalar = emit_binary<Code::div>});
 template <> constexpr BinaryBody binary_body<"divide"> = floating<op_div>;
@@ -178,11 +181,12 @@ SHARDARRAY_OP op_rem = elementwise(
      .type = same_type,
      .jvp =
          [](const JvpArgs& v) {
-           return Arrays{add_or(
-               v.tangents[0],
-               v.tangents[1].has_value()
-                   ? prim::neg(prim::mul(v.tangents[1], prim::unary(op_trunc, prim::div(v.in[0], v.in[1]))))
-                   : Array())};
+           return Arrays{
+               add_or(v.tangents[0],
+                      v.tangents[1].has_value()
+                          ? primitive::neg(primitive::mul(
+                                v.tangents[1], primitive::unary(op_trunc, primitive::div(v.in[0], v.in[1]))))
+                          : Array())};
          },
      .scalar = emit_binary<Code::rem>});
 
@@ -205,18 +209,18 @@ static Array integer_power(Array x, std::int64_t exponent) {
       inverted ? 0 - static_cast<std::uint64_t>(exponent) : static_cast<std::uint64_t>(exponent);
   if (n == 0) return one_of(type_of(x));
   Array result;
-  for (;; x = prim::mul(x, x)) {
-    if (n & 1) result = result.has_value() ? prim::mul(result, x) : x;
+  for (;; x = primitive::mul(x, x)) {
+    if (n & 1) result = result.has_value() ? primitive::mul(result, x) : x;
     n >>= 1;
     if (n == 0) break;
   }
-  return inverted ? prim::div(prim::like(result, 1), result) : result;
+  return inverted ? primitive::div(primitive::like(result, 1), result) : result;
 }
 template <>
 constexpr BinaryBody binary_body<"power"> = [](const char* function, const Array& a, const Array& b) {
   const WeakType base = api::weak_type_of(a, function), exponent = api::weak_type_of(b, function);
   std::int64_t n = 0;
-  if (prim::is_literal_int(b, n)) {
+  if (primitive::is_literal_int(b, n)) {
     if (n < 0 && !is_inexact(base.dtype))
       api::refuse_dtype(function, a, "Integers cannot be raised to negative powers");
     return integer_power(api::cast(a, bool_to_int32(base)), n);
@@ -225,7 +229,7 @@ constexpr BinaryBody binary_body<"power"> = [](const char* function, const Array
   // a weak base takes a strong exponent's strength, unless the exponent is only bool
   if (base.weak && !exponent.weak && (is_integer(exponent.dtype) || is_integer(base.dtype))) t.weak = false;
   const Arrays x = api::together(function, {&a, &b}, t);
-  return prim::binary(op_pow, x[0], x[1]);
+  return primitive::binary(op_pow, x[0], x[1]);
 };
 template SHARDARRAY_API Array BinaryFunction<"power">::operator()(const Array&, const Array&, Where) const;
 
@@ -247,13 +251,13 @@ Array fma_fn::operator()(const Array& a, const Array& b, const Array& c, Where w
 SHARDARRAY_OP op_neg =
     elementwise({.name = "neg",
                  .linearity = joint,
-                 .transpose = [](const TransposeArgs& t) { return Arrays{prim::neg(t.cotangents[0])}; },
+                 .transpose = [](const TransposeArgs& t) { return Arrays{primitive::neg(t.cotangents[0])}; },
                  .scalar = emit_unary<Code::neg>});
 template <>
 constexpr UnaryBody unary_body<"negative"> = [](const char* function, const Array& x) {
   if (api::weak_type_of(x, function).dtype == DType::bool_)
     api::refuse_dtype(function, x, "It takes numbers; of bools use logical_not");
-  return prim::neg(x);
+  return primitive::neg(x);
 };
 template SHARDARRAY_API Array UnaryFunction<"negative">::operator()(const Array&, Where) const;
 
@@ -263,13 +267,14 @@ SHARDARRAY_OP op_abs =
                  .jvp =
                      [](const JvpArgs& v) {
                        const Array &x = v.in[0], &t = v.tangents[0];
-                       return Arrays{prim::select(prim::binary(op_ge, x, prim::like(x, 0)), t, prim::neg(t))};
+                       return Arrays{primitive::select(primitive::binary(op_ge, x, primitive::like(x, 0)), t,
+                                                       primitive::neg(t))};
                      },
                  .scalar = emit_unary<Code::abs>});
 template <>
 constexpr UnaryBody unary_body<"abs"> = [](const char* function, const Array& x) {
   const DType t = api::weak_type_of(x, function).dtype;
-  return t == DType::bool_ || is_unsigned_integer(t) ? x : prim::unary(op_abs, x);
+  return t == DType::bool_ || is_unsigned_integer(t) ? x : primitive::unary(op_abs, x);
 };
 template SHARDARRAY_API Array UnaryFunction<"abs">::operator()(const Array&, Where) const;
 
@@ -278,7 +283,7 @@ template <>
 constexpr UnaryBody unary_body<"sign"> = [](const char* function, const Array& x) {
   if (api::weak_type_of(x, function).dtype == DType::bool_)
     api::refuse_dtype(function, x, "It takes numbers");
-  return prim::unary(op_sign, x);
+  return primitive::unary(op_sign, x);
 };
 template SHARDARRAY_API Array UnaryFunction<"sign">::operator()(const Array&, Where) const;
 
@@ -296,8 +301,8 @@ Array round_fn::operator()(const Array& x, int decimals, Where w) const {
   if (api::weak_type_of(x, "round").dtype == DType::bool_) api::refuse_dtype("round", x, "It takes numbers");
   if (decimals == 0 || !is_floating(x.dtype())) return whole<op_round>("round", x);
   const WeakType t = api::weak_type_of(x, "round");
-  const Array y = api::cast(x, api::computed(t)), factor = prim::like(y, std::pow(10.0, decimals));
-  return api::cast(prim::div(prim::unary(op_round, prim::mul(y, factor)), factor), t);
+  const Array y = api::cast(x, api::computed(t)), factor = primitive::like(y, std::pow(10.0, decimals));
+  return api::cast(primitive::div(primitive::unary(op_round, primitive::mul(y, factor)), factor), t);
 }
 
 SHARDARRAY_OP op_trunc = elementwise({.name = "trunc", .jvp = no_tangent, .scalar = emit_unary<Code::trunc>});
@@ -309,9 +314,9 @@ SHARDARRAY_OP op_relu =
     elementwise({.name = "relu",
                  .jvp =
                      [](const JvpArgs& v) {
-                       const Array zero = prim::like(v.in[0], 0);
-                       return Arrays{prim::select(prim::binary(op_gt, v.in[0], zero), v.tangents[0],
-                                                  zeros_of(type_of(v.tangents[0])))};
+                       const Array zero = primitive::like(v.in[0], 0);
+                       return Arrays{primitive::select(primitive::binary(op_gt, v.in[0], zero), v.tangents[0],
+                                                       zeros_of(type_of(v.tangents[0])))};
                      },
                  .scalar =
                      [](ScalarArgs& s) {
@@ -319,7 +324,7 @@ SHARDARRAY_OP op_relu =
                      }});
 template <>
 constexpr UnaryBody unary_body<"relu"> = [](const char* function, const Array& x) {
-  return prim::unary(op_relu, api::cast(x, bool_to_int32(api::weak_type_of(x, function))));
+  return primitive::unary(op_relu, api::cast(x, bool_to_int32(api::weak_type_of(x, function))));
 };
 template SHARDARRAY_API Array UnaryFunction<"relu">::operator()(const Array&, Where) const;
 
@@ -342,28 +347,29 @@ static Division divided(const char* function, const Array& a, const Array& b) {
   d.type = bool_to_int32(api::promoted(function, {&a, &b}));
   d.x = api::together(function, {&a, &b}, d.type);
   const WeakType wide = api::computed(d.type);
-  for (Array& x : d.x) x = prim::cast(x, wide.dtype, wide.weak);
-  d.zero = prim::like(d.x[0], 0);
-  d.rest = prim::binary(op_rem, d.x[0], d.x[1]);
+  for (Array& x : d.x) x = primitive::cast(x, wide.dtype, wide.weak);
+  d.zero = primitive::like(d.x[0], 0);
+  d.rest = primitive::binary(op_rem, d.x[0], d.x[1]);
   if (is_unsigned_integer(d.rest.dtype())) return d;
-  const Array signs =
-      prim::binary(op_ne, prim::binary(op_lt, d.rest, d.zero), prim::binary(op_lt, d.x[1], d.zero));
-  d.differs = prim::binary(op_and, signs, prim::binary(op_ne, d.rest, d.zero));
+  const Array signs = primitive::binary(op_ne, primitive::binary(op_lt, d.rest, d.zero),
+                                        primitive::binary(op_lt, d.x[1], d.zero));
+  d.differs = primitive::binary(op_and, signs, primitive::binary(op_ne, d.rest, d.zero));
   if (is_integer(d.rest.dtype()))
-    d.differs = prim::binary(op_and, d.differs, prim::binary(op_ne, d.x[1], d.zero));
+    d.differs = primitive::binary(op_and, d.differs, primitive::binary(op_ne, d.x[1], d.zero));
   return d;
 }
 template <>
 constexpr BinaryBody binary_body<"floor_divide"> = [](const char* function, const Array& a, const Array& b) {
   const Division d = divided(function, a, b);
   const bool is_float = is_floating(d.rest.dtype());
-  Array quotient = prim::div(is_float ? prim::sub(d.x[0], d.rest) : d.x[0], d.x[1]);
+  Array quotient = primitive::div(is_float ? primitive::sub(d.x[0], d.rest) : d.x[0], d.x[1]);
   if (!d.differs.has_value()) return quotient;
-  Array floored = prim::select(d.differs, prim::sub(quotient, prim::like(quotient, 1)), quotient);
+  Array floored =
+      primitive::select(d.differs, primitive::sub(quotient, primitive::like(quotient, 1)), quotient);
   if (!is_float) return floored;
   // of a / 0 the rest is NaN, the quotient infinite
-  return api::cast(prim::select(prim::binary(op_eq, d.x[1], d.zero), prim::div(d.x[0], d.x[1]),
-                                prim::unary(op_round, floored)),
+  return api::cast(primitive::select(primitive::binary(op_eq, d.x[1], d.zero), primitive::div(d.x[0], d.x[1]),
+                                     primitive::unary(op_round, floored)),
                    d.type);
 };
 template SHARDARRAY_API Array BinaryFunction<"floor_divide">::operator()(const Array&, const Array&,
@@ -372,7 +378,7 @@ template <>
 constexpr BinaryBody binary_body<"remainder"> = [](const char* function, const Array& a, const Array& b) {
   const Division d = divided(function, a, b);
   if (!d.differs.has_value()) return d.rest;
-  return api::cast(prim::select(d.differs, prim::add(d.rest, d.x[1]), d.rest), d.type);
+  return api::cast(primitive::select(d.differs, primitive::add(d.rest, d.x[1]), d.rest), d.type);
 };
 template SHARDARRAY_API Array BinaryFunction<"remainder">::operator()(const Array&, const Array&,
                                                                       Where) const;
@@ -381,13 +387,13 @@ template SHARDARRAY_API Array BinaryFunction<"remainder">::operator()(const Arra
 template <>
 constexpr UnaryBody unary_body<"square"> = [](const char* function, const Array& x) {
   const Array y = api::cast(x, bool_to_int32(api::weak_type_of(x, function)));
-  return prim::mul(y, y);
+  return primitive::mul(y, y);
 };
 template SHARDARRAY_API Array UnaryFunction<"square">::operator()(const Array&, Where) const;
 template <>
 constexpr UnaryBody unary_body<"reciprocal"> = [](const char* function, const Array& x) {
   const Array y = api::cast(x, api::to_inexact(api::weak_type_of(x, function)));
-  return prim::div(prim::like(y, 1), y);
+  return primitive::div(primitive::like(y, 1), y);
 };
 template SHARDARRAY_API Array UnaryFunction<"reciprocal">::operator()(const Array&, Where) const;
 Array clip_fn::operator()(const Array& x, const Array& lo, const Array& hi, Where w) const {

@@ -52,7 +52,7 @@ static Arrays call_jvp(const JvpArgs& v) {
   for (std::size_t k = 0; k < v.in.size(); k++) {
     const Array& t = v.tangents[k];
     has.push_back(t.has_value());
-    if (t.has_value()) operands.push_back(comes_over ? prim::beside(t, v.in[k]) : t);
+    if (t.has_value()) operands.push_back(comes_over ? primitive::beside(t, v.in[k]) : t);
   }
   Graph g = v.graphs.derive(*v.node.attrs().graphs[0], has);
   Arrays tangents;

@@ -22,13 +22,13 @@ SHARDARRAY_OP op_cast = elementwise(
          [](const JvpArgs& v) {
            const Type& t = type_of(v.out[0]);
            return Arrays{is_inexact(t.dtype) && v.tangents[0].has_value()
-                             ? prim::cast(v.tangents[0], t.dtype, t.weak)
+                             ? primitive::cast(v.tangents[0], t.dtype, t.weak)
                              : Array()};
          },
      .transpose =
          [](const TransposeArgs& t) {
            const Type& x = type_of(t.in[0]);
-           return Arrays{prim::cast(t.cotangents[0], x.dtype, x.weak)};
+           return Arrays{primitive::cast(t.cotangents[0], x.dtype, x.weak)};
          },
      .scalar = [](ScalarArgs& s) { s.out[0] = s.b.cast(s.in[0], s.call.attrs->dtype); },
      .trait = Trait::conversion});
@@ -36,7 +36,7 @@ Array astype_fn::operator()(const Array& x, DType t, Where w) const {
   const Site site(w, "astype");
   type_of(x, "astype");
   api::need_real("astype", t);
-  return prim::cast(x, t);
+  return primitive::cast(x, t);
 }
 
 // attrs.dtype, of the same width.
@@ -72,7 +72,7 @@ SHARDARRAY_OP op_stop_gradient = elementwise(
     {.name = "stop_gradient", .jvp = no_tangent, .scalar = [](ScalarArgs& s) { s.out[0] = s.in[0]; }});
 Array stop_gradient(const Array& x, Where w) {
   const Site site(w);
-  return prim::unary(op_stop_gradient, x);
+  return primitive::unary(op_stop_gradient, x);
 }
 
 }  // namespace shardarray

@@ -38,7 +38,7 @@ Shape moving(std::size_t rank, std::size_t from, std::size_t to) {
   return perm;
 }
 Array move_dim(const Array& x, std::size_t from, std::size_t to) {
-  return from == to ? x : prim::transpose(x, moving(x.shape().size(), from, to));
+  return from == to ? x : primitive::transpose(x, moving(x.shape().size(), from, to));
 }
 
 // The groups that reshapes alone can make: neighbours, or every n-th row.
@@ -61,7 +61,7 @@ Array grouped(const Array& x, const Attrs& a) {
   Shape shape = x.shape();
   shape[0] = kind == Grouping::strided ? g : count;
   shape.insert(1, kind == Grouping::strided ? count : g);
-  const Array split = prim::reshape(kind == Grouping::any ? permute_rows(x, a.lo) : x, shape);
+  const Array split = primitive::reshape(kind == Grouping::any ? permute_rows(x, a.lo) : x, shape);
   return kind == Grouping::strided ? move_dim(split, 0, 1) : split;
 }
 Array ungrouped(const Array& x, const Attrs& a) {
@@ -70,7 +70,7 @@ Array ungrouped(const Array& x, const Attrs& a) {
   Shape shape = ordered.shape();
   shape[0] *= shape[1];
   shape.erase(1);
-  const Array rows = prim::reshape(ordered, shape);
+  const Array rows = primitive::reshape(ordered, shape);
   return kind == Grouping::any ? permute_rows(rows, inverse(a.lo)) : rows;
 }
 
@@ -80,7 +80,7 @@ Array repeated(const Array& x, std::size_t dim, std::int64_t n) {
   shape.insert(dim, n);
   for (std::size_t d = 0; d < shape.size(); d++)
     if (d != dim) dims.push_back(from_last(d, shape.size()));
-  return prim::broadcast(x, shape, dims);
+  return primitive::broadcast(x, shape, dims);
 }
 
 // ---------------------------------------------------------------- batching
@@ -110,15 +110,16 @@ Array underived(const Array& x, const BatchArgs& b) {
 Batched on_rows(const Array& x, const BatchArgs& b) { return mapped({place_rows(x, b.axis)}); }
 
 Array reduce_groups(Reducer r, const Array& x, const Attrs& a) {
-  if (equal_groups(a)) return ungrouped(repeated(prim::reduce(r, grouped(x, a), {1}), 1, a.hi[0]), a);
+  if (equal_groups(a)) return ungrouped(repeated(primitive::reduce(r, grouped(x, a), {1}), 1, a.hi[0]), a);
   const Array sorted = permute_rows(x, a.lo);
   Arrays parts;
   std::int64_t begin = 0;
   for (std::int64_t size : a.hi) {
-    parts.push_back(repeated(prim::reduce(r, prim::slice_dim(sorted, 0, begin, begin + size), {0}), 0, size));
+    parts.push_back(
+        repeated(primitive::reduce(r, primitive::slice_dim(sorted, 0, begin, begin + size), {0}), 0, size));
     begin += size;
   }
-  return permute_rows(prim::concatenate(parts, 0), inverse(a.lo));
+  return permute_rows(primitive::concatenate(parts, 0), inverse(a.lo));
 }
 
 template <Reducer kind> Batched reduce_batch(const BatchArgs& b) {
@@ -127,8 +128,8 @@ template <Reducer kind> Batched reduce_batch(const BatchArgs& b) {
   const Array x = asked(kind == Reducer::sum ? b.in[0] : underived(b.in[0], b));
   const Reducer r = x.dtype() != DType::bool_ ? kind : kind == Reducer::max ? Reducer::any : Reducer::all;
   if (!a.hi.empty()) return on_rows(reduce_groups(r, b.mapped[0] ? x : add_leading(x, b.axis->size), a), b);
-  if (b.mapped[0]) return {{prim::reduce(r, x, {0})}, {false}};  // otherwise equal rows:
-  return {{r == Reducer::sum ? prim::mul(x, prim::like_whole(x, b.axis->size)) : x}, {false}};
+  if (b.mapped[0]) return {{primitive::reduce(r, x, {0})}, {false}};  // otherwise equal rows:
+  return {{r == Reducer::sum ? primitive::mul(x, primitive::like_whole(x, b.axis->size)) : x}, {false}};
 }
 
 Batched all_gather_batch(const BatchArgs& b) {
@@ -147,8 +148,8 @@ Batched reduce_scatter_batch(const BatchArgs& b) {
   const Attrs& a = b.node.attrs();
   const Array x = rows_of(b);
   const std::size_t dim = from_first(a.dims[0], x.shape().size() - 1);  // without rows
-  if (a.hi.empty()) return on_rows(move_dim(prim::reduce(Reducer::sum, x, {0}), dim, 0), b);
-  return on_rows(ungrouped(move_dim(prim::reduce(Reducer::sum, grouped(x, a), {1}), dim + 1, 1), a), b);
+  if (a.hi.empty()) return on_rows(move_dim(primitive::reduce(Reducer::sum, x, {0}), dim, 0), b);
+  return on_rows(ungrouped(move_dim(primitive::reduce(Reducer::sum, grouped(x, a), {1}), dim + 1, 1), a), b);
 }
 
 // [rows, .., parts at split, ..] -> [parts, .., rows at concat, ..], behind `lead` dimensions.
@@ -161,7 +162,7 @@ Array swap_rows(const Array& x, std::size_t lead, std::size_t split, std::size_t
   for (std::size_t d = 0; d < lead; d++) perm.push_back(static_cast<std::int64_t>(d));
   perm.push_back(static_cast<std::int64_t>(lead + 1 + split));
   for (std::int64_t d : rest) perm.push_back(d);
-  return prim::transpose(x, perm);
+  return primitive::transpose(x, perm);
 }
 
 Batched all_to_all_batch(const BatchArgs& b) {
@@ -193,13 +194,14 @@ Batched ppermute_batch(const BatchArgs& b) {
   for (std::size_t d = 0; d < rank; d++)
     if (std::find(perm.begin(), perm.end(), static_cast<std::int64_t>(d)) == perm.end())
       perm.push_back(static_cast<std::int64_t>(d));
-  const Array front = prim::transpose(x, perm);
+  const Array front = primitive::transpose(x, perm);
   merged.push_back(rows);
   for (std::size_t d = bound; d < rank; d++) merged.push_back(front.shape()[d]);
   Shape source = Shape::filled(static_cast<std::size_t>(rows), -1);
   for (std::size_t k = 0; k < a.lo.size(); k++) source[static_cast<std::size_t>(a.hi[k])] = a.lo[k];
-  const Array moved = prim::reshape(permute_rows(prim::reshape(front, merged), source), front.shape());
-  return on_rows(prim::transpose(moved, inverse(perm)), b);
+  const Array moved =
+      primitive::reshape(permute_rows(primitive::reshape(front, merged), source), front.shape());
+  return on_rows(primitive::transpose(moved, inverse(perm)), b);
 }
 
 Batched pbroadcast_batch(const BatchArgs& b) {
@@ -208,12 +210,12 @@ Batched pbroadcast_batch(const BatchArgs& b) {
   const std::int64_t row = b.node.attrs().lo[0];
   Shape shape = b.in[0].shape();
   shape.erase(0);
-  return {{prim::reshape(prim::slice_dim(asked(b.in[0]), 0, row, row + 1), shape)}, {false}};
+  return {{primitive::reshape(primitive::slice_dim(asked(b.in[0]), 0, row, row + 1), shape)}, {false}};
 }
 
 Batched axis_index_batch(const BatchArgs& b) {
   if (!binds(b)) return {{record(op_axis_index, {}, b.node.attrs())}, {false}};
-  return on_rows(prim::iota({b.axis->size}, 0, DType::int32), b);
+  return on_rows(primitive::iota({b.axis->size}, 0, DType::int32), b);
 }
 
 // ---------------------------------------------------------------- types
@@ -259,8 +261,9 @@ Arrays pbroadcast_transpose(const TransposeArgs& t) {
   axis.axes = t.node.attrs().axes;
   const Array total = record(op_psum, {t.cotangents[0]}, axis), here = record(op_axis_index, {}, axis);
   const Array is_source =
-      prim::binary(op_eq, here, prim::like(here, static_cast<double>(t.node.attrs().lo[0])));
-  return {prim::select(prim::broadcast_to(is_source, total.shape()), total, zeros_of(type_of(total)))};
+      primitive::binary(op_eq, here, primitive::like(here, static_cast<double>(t.node.attrs().lo[0])));
+  return {
+      primitive::select(primitive::broadcast_to(is_source, total.shape()), total, zeros_of(type_of(total)))};
 }
 
 }  // namespace

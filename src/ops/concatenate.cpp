@@ -63,7 +63,7 @@ SHARDARRAY_OP op_concatenate{
           std::int64_t begin = 0;
           for (std::size_t k = 0; k < t.in.size(); k++) {
             const std::int64_t end = begin + t.in[k].shape()[dim];
-            parts.push_back(t.linear[k] ? prim::slice_dim(t.cotangents[0], dim, begin, end) : Array());
+            parts.push_back(t.linear[k] ? primitive::slice_dim(t.cotangents[0], dim, begin, end) : Array());
             begin = end;
           }
           return parts;
@@ -106,7 +106,7 @@ Array concatenate_fn::operator()(const std::vector<Array>& parts, std::int64_t a
                       to_string(parts[0].shape()), to_string(p.shape()), axis));
     same.push_back(api::cast(p, t));
   }
-  return prim::concatenate(same, dim);
+  return primitive::concatenate(same, dim);
 }
 Array stack_fn::operator()(const std::vector<Array>& parts, std::int64_t axis, Where w) const {
   const Site site(w, "stack");
@@ -165,7 +165,7 @@ SHARDARRAY_OP op_roll{.name = "roll",
                             Shape back = t.node.attrs().lo;
                             for (std::size_t d = 0; d < back.size(); d++)
                               if (back[d] != 0) back[d] = t.in[0].shape()[d] - back[d];
-                            return Arrays{prim::roll(t.cotangents[0], back)};
+                            return Arrays{primitive::roll(t.cotangents[0], back)};
                           },
                       .batch =
                           [](const BatchArgs& b) {
@@ -180,7 +180,7 @@ Array roll_fn::operator()(const Array& x, std::int64_t shift, std::optional<std:
   const Site site(w);
   const Shape& shape = type_of(x, "roll").shape;
   if (axis) return (*this)(x, Shape{shift}, Shape{*axis});
-  return prim::reshape((*this)(prim::reshape(x, {x.size()}), Shape{shift}, Shape{0}), shape);
+  return primitive::reshape((*this)(primitive::reshape(x, {x.size()}), Shape{shift}, Shape{0}), shape);
 }
 Array roll_fn::operator()(const Array& x, const Shape& shifts, const Shape& axes, Where w) const {
   const Site site(w);
@@ -195,7 +195,7 @@ Array roll_fn::operator()(const Array& x, const Shape& shifts, const Shape& axes
     const std::int64_t n = std::max<std::int64_t>(shape[dim], 1);
     by[dim] = (by[dim] + (shifts[k] % n + n) % n) % n;
   }
-  return prim::roll(x, by);
+  return primitive::roll(x, by);
 }
 
 // ---------------------------------------------------------------- permute_rows

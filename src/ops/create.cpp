@@ -18,7 +18,7 @@ static Types iota_type(const Call& c) {
   const Shape& shape = c.attrs->shape;
   const DType t = c.attrs->dtype;
   const std::int64_t n = shape[from_first(c.attrs->dims[0], shape.size())];
-  if (n > 0 && !prim::is_value(t, n - 1, false))
+  if (n > 0 && !primitive::is_value(t, n - 1, false))
     throw DTypeError(
         fmt::format("{}: the positions along a dimension of {} elements do not fit into {}. A position is a "
                     "value of its dtype. Use a wider dtype, or reshape so that the dimension is shorter.",
@@ -54,7 +54,7 @@ static Array filled(const char* function, const Shape& shape, const Array& value
     throw ShapeError(fmt::format(
         "{}: the value has shape {}, the result {}. The value is broadcast to the result. Give a scalar.",
         function, to_string(v.shape()), to_string(shape)));
-  return prim::broadcast_to(v, shape);
+  return primitive::broadcast_to(v, shape);
 }
 Array full_fn::operator()(const Shape& shape, const Array& value, std::optional<DType> dtype, Where w) const {
   const Site site(w, "full");
@@ -64,30 +64,32 @@ Array zeros_like_fn::operator()(const Array& x, std::optional<DType> dtype, Wher
   const Site site(w, "zeros_like");
   const Type& t = type_of(x, "zeros_like");
   api::need_real("zeros_like", dtype.value_or(t.dtype));
-  return prim::placed_like(zeros_of({t.shape, dtype.value_or(t.dtype), !dtype && t.weak}), x);
+  return primitive::placed_like(zeros_of({t.shape, dtype.value_or(t.dtype), !dtype && t.weak}), x);
 }
 Array ones_like_fn::operator()(const Array& x, std::optional<DType> dtype, Where w) const {
   const Site site(w, "ones_like");
   const Type& t = type_of(x, "ones_like");
   api::need_real("ones_like", dtype.value_or(t.dtype));
-  return prim::placed_like(one_of({t.shape, dtype.value_or(t.dtype), !dtype && t.weak}), x);
+  return primitive::placed_like(one_of({t.shape, dtype.value_or(t.dtype), !dtype && t.weak}), x);
 }
 Array full_like_fn::operator()(const Array& x, const Array& value, std::optional<DType> dtype,
                                Where w) const {
   const Site site(w, "full_like");
   const Type& t = type_of(x, "full_like");
-  return prim::placed_like(filled("full_like", t.shape, value, dtype.value_or(t.dtype)), x);
+  return primitive::placed_like(filled("full_like", t.shape, value, dtype.value_or(t.dtype)), x);
 }
 
 // start + step * i for two numbers of one dtype: of 16-bit floats in float32, where positions do not overflow.
 template <class T> static Array progression(std::int64_t n, T first, T by, DType dtype) {
   const DType t = api::computed({dtype, false}).dtype;
-  const Array start = prim::constant(t, prim::bits_of(t, first), false),
-              step = prim::constant(t, prim::bits_of(t, by), false);
-  const bool fits = n == 0 || prim::is_value(t, n - 1, false);
-  const Array i = fits ? prim::iota({n}, 0, t) : prim::cast(prim::iota({n}, 0, api::position_type({n})), t);
-  return prim::cast(prim::add(prim::mul(i, prim::broadcast_to(step, {n})), prim::broadcast_to(start, {n})),
-                    dtype);
+  const Array start = primitive::constant(t, primitive::bits_of(t, first), false),
+              step = primitive::constant(t, primitive::bits_of(t, by), false);
+  const bool fits = n == 0 || primitive::is_value(t, n - 1, false);
+  const Array i = fits ? primitive::iota({n}, 0, t)
+                       : primitive::cast(primitive::iota({n}, 0, api::position_type({n})), t);
+  return primitive::cast(primitive::add(primitive::mul(i, primitive::broadcast_to(step, {n})),
+                                        primitive::broadcast_to(start, {n})),
+                         dtype);
 }
 void arange_fn::refuse(std::uint64_t bound) {
   throw ShapeError(
@@ -122,23 +124,25 @@ Array arange_fn::integers(std::int64_t start, std::int64_t stop, std::int64_t st
   const std::int64_t n = is_empty ? 0 : add_sizes(to_int64(intervals), 1);
   check_type({{n}, dtype}, "arange");
   for (const std::int64_t v : {start, last})
-    if (n > 0 && !prim::is_value(dtype, v, false))
+    if (n > 0 && !primitive::is_value(dtype, v, false))
       throw DTypeError(fmt::format(
           "arange: the value {} does not fit into {}. Whole numbers give int32 unless a dtype is named. Say "
           "arange(..., int64).",
           v, name(dtype)));
-  if (start == 0 && step == 1) return api::created(prim::iota({n}, 0, dtype));
+  if (start == 0 && step == 1) return api::created(primitive::iota({n}, 0, dtype));
   return api::created(progression(n, start, step, dtype));
 }
 
 // Floats: start * (1 - t) + stop * t for t = i / intervals. Whole numbers are rounded down afterwards:
 // start + i (stop - start) / intervals meets exactly those that there are.
 static Array spaced(const Array& i, double start, double stop, double intervals, bool whole) {
-  const auto number = [&](double v) { return prim::like(i, v); };
+  const auto number = [&](double v) { return primitive::like(i, v); };
   if (whole)
-    return prim::add(number(start), prim::div(prim::mul(i, number(stop - start)), number(intervals)));
-  const Array at = prim::div(i, number(intervals));
-  return prim::add(prim::mul(number(start), prim::sub(number(1), at)), prim::mul(number(stop), at));
+    return primitive::add(number(start),
+                          primitive::div(primitive::mul(i, number(stop - start)), number(intervals)));
+  const Array at = primitive::div(i, number(intervals));
+  return primitive::add(primitive::mul(number(start), primitive::sub(number(1), at)),
+                        primitive::mul(number(stop), at));
 }
 // In float64 for whole numbers, in float32 for 16-bit floats; the last one is stop itself.
 Array linspace_fn::operator()(double start, double stop, std::int64_t num, const LinspaceOptions& o,
@@ -150,12 +154,13 @@ Array linspace_fn::operator()(double start, double stop, std::int64_t num, const
         "linspace: num is {}. The number of values is not negative. Give how many there are.", num));
   const bool whole = !is_floating(o.dtype);
   const double intervals = static_cast<double>(std::max<std::int64_t>(1, o.endpoint ? num - 1 : num));
-  const Array i = prim::iota({num}, 0, whole ? DType::float64 : api::computed({o.dtype, false}).dtype);
+  const Array i = primitive::iota({num}, 0, whole ? DType::float64 : api::computed({o.dtype, false}).dtype);
   Array values = spaced(i, start, stop, intervals, whole);
   if (o.endpoint && num > 1)
-    values = prim::select(prim::binary(op_eq, i, prim::like(i, intervals)), prim::like(i, stop), values);
-  if (whole) values = prim::unary(op_floor, values);
-  return api::created(prim::cast(values, o.dtype));
+    values = primitive::select(primitive::binary(op_eq, i, primitive::like(i, intervals)),
+                               primitive::like(i, stop), values);
+  if (whole) values = primitive::unary(op_floor, values);
+  return api::created(primitive::cast(values, o.dtype));
 }
 Array eye_fn::operator()(std::int64_t n, std::optional<std::int64_t> m, std::int64_t k, DType dtype,
                          Where w) const {
@@ -164,10 +169,12 @@ Array eye_fn::operator()(std::int64_t n, std::optional<std::int64_t> m, std::int
   api::need_real("eye", dtype);
   check_type({shape, dtype}, "eye");
   const DType t = api::position_type(shape);
-  const Array row = prim::iota(shape, 0, t);
+  const Array row = primitive::iota(shape, 0, t);
   const std::int64_t shift = std::clamp(k, -shape[0], shape[1]);  // further diagonals are empty too
-  return api::created(prim::cast(
-      prim::binary(op_eq, prim::iota(shape, 1, t), prim::add(row, prim::like_whole(row, shift))), dtype));
+  return api::created(
+      primitive::cast(primitive::binary(op_eq, primitive::iota(shape, 1, t),
+                                        primitive::add(row, primitive::like_whole(row, shift))),
+                      dtype));
 }
 
 // ---------------------------------------------------------------- triangles
@@ -179,10 +186,10 @@ static Array triangle(const char* function, const Array& x, std::int64_t k, cons
                                  function, to_string(shape)));
   const Shape matrix{shape[shape.size() - 2], shape.back()};
   const DType t = api::position_type(matrix);
-  const Array distance = prim::sub(prim::iota(matrix, 1, t), prim::iota(matrix, 0, t));
+  const Array distance = primitive::sub(primitive::iota(matrix, 1, t), primitive::iota(matrix, 0, t));
   const std::int64_t diagonal = std::clamp(k, -matrix[0], matrix[1]);  // beyond, all or nothing is kept
-  const Array keep = prim::binary(kept, distance, prim::like_whole(distance, diagonal));
-  return prim::select(prim::broadcast_to(keep, shape), x, zeros_of(type_of(x)));
+  const Array keep = primitive::binary(kept, distance, primitive::like_whole(distance, diagonal));
+  return primitive::select(primitive::broadcast_to(keep, shape), x, zeros_of(type_of(x)));
 }
 Array tril_fn::operator()(const Array& x, std::int64_t k, Where w) const {
   const Site site(w, "tril");

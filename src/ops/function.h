@@ -48,16 +48,16 @@ Array CumulativeFunction<name>::operator()(const Array& x, const CumulativeOptio
 
 /// Bodies of one op. Bool and integers become floats first.
 template <const Op& op> Array floating(const char* function, const Array& x) {
-  return prim::unary(op, api::cast(x, api::to_inexact(api::weak_type_of(x, function))));
+  return primitive::unary(op, api::cast(x, api::to_inexact(api::weak_type_of(x, function))));
 }
 template <const Op& op> Array floating(const char* function, const Array& a, const Array& b) {
   const Arrays x = api::together(function, {&a, &b}, api::to_inexact(api::promoted(function, {&a, &b})));
-  return prim::binary(op, x[0], x[1]);
+  return primitive::binary(op, x[0], x[1]);
 }
 /// Of the operands' common type.
 template <const Op& op> Array promoting(const char* function, const Array& a, const Array& b) {
   const Arrays x = api::together(function, {&a, &b}, api::promoted(function, {&a, &b}));
-  return prim::binary(op, x[0], x[1]);
+  return primitive::binary(op, x[0], x[1]);
 }
 
 }  // namespace shardarray

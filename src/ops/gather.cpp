@@ -62,8 +62,8 @@ static Rule take_rule(const Call& c) {
 // Both mapped: one more batch dimension. Only the indices, without batch: they just have one more dimension.
 static Batched take_batch(const BatchArgs& b) {
   const auto batch = b.node.attrs().lo[0], n = b.node.attrs().hi[0];
-  if (!b.mapped[0] && batch == 0) return mapped({prim::take(b.in[0], b.in[1], 0, n + 1)});
-  return mapped({prim::take(with_rows(b, 0), with_rows(b, 1), batch + 1, n)});
+  if (!b.mapped[0] && batch == 0) return mapped({primitive::take(b.in[0], b.in[1], 0, n + 1)});
+  return mapped({primitive::take(with_rows(b, 0), with_rows(b, 1), batch + 1, n)});
 }
 
 // Table [b..,v,d..], indices [b..,n..] -> [b..,n..,d..]; lo = {rank of b}, hi = {rank of n}; rows outside: 0.
@@ -82,7 +82,7 @@ SHARDARRAY_OP op_take{
         [](const TransposeArgs& t) {
           const Attrs& a = t.node.attrs();
           return Arrays{
-              prim::scatter(t.in[1], t.cotangents[0], a.lo[0], a.hi[0], t.in[0].shape()[batch_rank(a)]),
+              primitive::scatter(t.in[1], t.cotangents[0], a.lo[0], a.hi[0], t.in[0].shape()[batch_rank(a)]),
               Array()};
         },
     .batch = take_batch};
@@ -117,7 +117,7 @@ static Rule scatter_rule(const Call& c) {
 
 static Batched scatter_batch(const BatchArgs& b) {
   const Attrs& a = b.node.attrs();
-  return mapped({prim::scatter(with_rows(b, 0), with_rows(b, 1), a.lo[0] + 1, a.hi[0], a.shape[0])});
+  return mapped({primitive::scatter(with_rows(b, 0), with_rows(b, 1), a.lo[0] + 1, a.hi[0], a.shape[0])});
 }
 
 // [b.., n..] rows and [b.., n.., d..] updates as [b, n] and [b, n, d].
@@ -147,8 +147,8 @@ SHARDARRAY_OP op_scatter{
         },
     .transpose =
         [](const TransposeArgs& t) {
-          return Arrays{Array(),
-                        prim::take(t.cotangents[0], t.in[0], t.node.attrs().lo[0], t.node.attrs().hi[0])};
+          return Arrays{
+              Array(), primitive::take(t.cotangents[0], t.in[0], t.node.attrs().lo[0], t.node.attrs().hi[0])};
         },
     .batch = scatter_batch,
     .lower = scatter_call,
@@ -157,16 +157,17 @@ SHARDARRAY_OP op_scatter{
 // ---------------------------------------------------------------- take of any axis
 // What jnp.take gives outside: NaN, the lowest signed and the highest unsigned value.
 static Array outside_value(const Type& t) {
-  if (is_floating(t.dtype)) return prim::full(t.shape, t.dtype, std::numeric_limits<double>::quiet_NaN());
+  if (is_floating(t.dtype))
+    return primitive::full(t.shape, t.dtype, std::numeric_limits<double>::quiet_NaN());
   const double infinity = std::numeric_limits<double>::infinity();
-  return prim::full(t.shape, t.dtype, is_signed_integer(t.dtype) ? -infinity : infinity);
+  return primitive::full(t.shape, t.dtype, is_signed_integer(t.dtype) ? -infinity : infinity);
 }
 
 Array take_fn::operator()(const Array& x, const Array& index, std::optional<std::int64_t> axis, TakeMode mode,
                           Where w) const {
   const Site site(w, "take");
   if (!is_integer(type_of(index, "take").dtype)) api::refuse_dtype("take", index, "Indices are integers");
-  Array table = axis ? x : prim::reshape(x, {num_elements(type_of(x, "take").shape)});
+  Array table = axis ? x : primitive::reshape(x, {num_elements(type_of(x, "take").shape)});
   const std::size_t dim = api::axis_of("take", axis.value_or(0), type_of(table, "take").shape);
   table = moveaxis(table, static_cast<std::int64_t>(dim), 0);
   const std::int64_t rows = table.shape()[0];
@@ -175,27 +176,27 @@ Array take_fn::operator()(const Array& x, const Array& index, std::optional<std:
         fmt::format("take: {} has no elements along axis {}, and there are {} indices. An index needs an "
                     "element. Check the size first.",
                     to_string(type_of(x)), axis.value_or(0), index.size()));
-  const bool fits = prim::is_value(index.dtype(), rows, false);
-  Array i = itemsize(index.dtype()) < 4 || !fits ? prim::cast(index, api::position_type({rows})) : index;
+  const bool fits = primitive::is_value(index.dtype(), rows, false);
+  Array i = itemsize(index.dtype()) < 4 || !fits ? primitive::cast(index, api::position_type({rows})) : index;
   const bool can_be_negative = is_signed_integer(i.dtype());
-  auto at = [&](std::int64_t v) { return prim::like_whole(i, v); };
+  auto at = [&](std::int64_t v) { return primitive::like_whole(i, v); };
   if (can_be_negative && mode != TakeMode::clip)
-    i = prim::select(prim::binary(op_lt, i, at(0)), prim::add(i, at(rows)), i);
+    i = primitive::select(primitive::binary(op_lt, i, at(0)), primitive::add(i, at(rows)), i);
   const auto rank = static_cast<std::int64_t>(i.shape().size());
   Array inside;
   if (mode == TakeMode::clip) {
-    if (can_be_negative) i = prim::binary(op_max, i, at(0));
-    i = prim::binary(op_min, i, at(rows - 1));
+    if (can_be_negative) i = primitive::binary(op_max, i, at(0));
+    i = primitive::binary(op_min, i, at(rows - 1));
   } else {
-    inside = prim::binary(op_lt, i, at(rows));
-    if (can_be_negative) inside = prim::binary(op_and, inside, prim::binary(op_ge, i, at(0)));
+    inside = primitive::binary(op_lt, i, at(rows));
+    if (can_be_negative) inside = primitive::binary(op_and, inside, primitive::binary(op_ge, i, at(0)));
   }
-  Array taken = prim::take(table, i, 0, rank);
+  Array taken = primitive::take(table, i, 0, rank);
   if (inside.has_value()) {
     const Type& t = type_of(taken);
     Shape dims;
     for (std::int64_t d = 0; d < rank; d++) dims.push_back(d - static_cast<std::int64_t>(t.shape.size()));
-    taken = prim::select(prim::broadcast(inside, t.shape, dims), taken, outside_value(t));
+    taken = primitive::select(primitive::broadcast(inside, t.shape, dims), taken, outside_value(t));
   }
   // [i.., a.., c..] -> [a.., i.., c..]
   Shape from, to;

@@ -90,7 +90,8 @@ Selection selected(const Shape& shape, const Indices& given) {
 }
 
 Array part(const Array& x, const Selection& s) {
-  return prim::reshape(prim::reverse(prim::slice(x, s.lo, s.hi, s.step), s.reversed), s.result);
+  return primitive::reshape(primitive::reverse(primitive::slice(x, s.lo, s.hi, s.step), s.reversed),
+                            s.result);
 }
 
 // True in the selected part; absent when that is everything.
@@ -98,17 +99,17 @@ Array mask(const Shape& shape, const Selection& s) {
   Array m;
   for (std::size_t d = 0; d < shape.size(); d++) {
     if (s.region[d] == shape[d]) continue;
-    const Array i = prim::iota({shape[d]}, 0, api::position_type({shape[d]}));
-    auto number = [&](std::int64_t v) { return prim::like_whole(i, v); };
-    Array inside = prim::binary(op_and, prim::binary(op_ge, i, number(s.lo[d])),
-                                prim::binary(op_lt, i, number(s.hi[d])));
+    const Array i = primitive::iota({shape[d]}, 0, api::position_type({shape[d]}));
+    auto number = [&](std::int64_t v) { return primitive::like_whole(i, v); };
+    Array inside = primitive::binary(op_and, primitive::binary(op_ge, i, number(s.lo[d])),
+                                     primitive::binary(op_lt, i, number(s.hi[d])));
     if (s.step[d] > 1) {
-      const Array offset = prim::binary(op_rem, prim::sub(i, number(s.lo[d])), number(s.step[d]));
-      inside = prim::binary(op_and, inside, prim::binary(op_eq, offset, number(0)));
+      const Array offset = primitive::binary(op_rem, primitive::sub(i, number(s.lo[d])), number(s.step[d]));
+      inside = primitive::binary(op_and, inside, primitive::binary(op_eq, offset, number(0)));
     }
-    const Array full_size = prim::broadcast(
+    const Array full_size = primitive::broadcast(
         inside, shape, {static_cast<std::int64_t>(d) - static_cast<std::int64_t>(shape.size())});
-    m = m.has_value() ? prim::binary(op_and, m, full_size) : full_size;
+    m = m.has_value() ? primitive::binary(op_and, m, full_size) : full_size;
   }
   return m;
 }
@@ -128,9 +129,9 @@ Array updated(const char* function, const Array& x, const Indices& index, const 
                     function, to_string(value.shape()), to_string(s.result)));
   if (num_elements(s.region) == 0) return x;
   const Array in_place =
-      prim::reverse(prim::reshape(prim::broadcast_to(value, s.result), s.region), s.reversed);
-  const Array changed = change(x, prim::embed(in_place, s.lo, s.step, t.shape)), m = mask(t.shape, s);
-  return m.has_value() ? prim::select(m, changed, x) : changed;
+      primitive::reverse(primitive::reshape(primitive::broadcast_to(value, s.result), s.region), s.reversed);
+  const Array changed = change(x, primitive::embed(in_place, s.lo, s.step, t.shape)), m = mask(t.shape, s);
+  return m.has_value() ? primitive::select(m, changed, x) : changed;
 }
 
 }  // namespace

@@ -225,7 +225,7 @@ static Arrays iterate_transpose(const TransposeArgs& t) {
     if (linear[k]) {
       const Type& type = type_of(body.in[k]);
       d.take(placeholder(type), zeros_of(type));
-      d.give(prim::add(d.body.in.back(), gone[k]), k);
+      d.give(primitive::add(d.body.in.back(), gone[k]), k);
     }
   d.end_carries();
   for (std::size_t k = 0; k < it.carries; k++)
@@ -243,7 +243,7 @@ static Arrays iterate_transpose(const TransposeArgs& t) {
 static Array swapped_front(const Array& x) {
   Shape perm = identity(x.shape().size());
   std::swap(perm[0], perm[1]);
-  return prim::transpose(x, perm);
+  return primitive::transpose(x, perm);
 }
 
 // Every call has rows; elements have theirs behind the dimension along which they are stacked.

@@ -38,7 +38,7 @@ static Batched dot_batch(const BatchArgs& b) {
     return (b.mapped[static_cast<std::size_t>(k)] ? std::string(1, fresh) : "") +
            l.in[static_cast<std::size_t>(k)];
   };
-  return mapped({prim::dot(term(0) + "," + term(1) + "->" + fresh + l.out, b.in[0], b.in[1])});
+  return mapped({primitive::dot(term(0) + "," + term(1) + "->" + fresh + l.out, b.in[0], b.in[1])});
 }
 
 // attrs.letters: each letter in at least two of the three terms, none twice in one.
@@ -52,16 +52,16 @@ SHARDARRAY_OP op_dot{
         [](const JvpArgs& v) {
           const std::string& l = v.node.attrs().letters;
           const auto& t = v.tangents;
-          return Arrays{add_or(t[0].has_value() ? prim::dot(l, t[0], v.in[1]) : Array(),
-                               t[1].has_value() ? prim::dot(l, v.in[0], t[1]) : Array())};
+          return Arrays{add_or(t[0].has_value() ? primitive::dot(l, t[0], v.in[1]) : Array(),
+                               t[1].has_value() ? primitive::dot(l, v.in[0], t[1]) : Array())};
         },
     .transpose =
         [](const TransposeArgs& t) {
           const Letters l = split_letters(t.node.attrs().letters);
           const Array& g = t.cotangents[0];
           return Arrays{
-              t.linear[0] ? prim::dot(l.out + "," + l.in[1] + "->" + l.in[0], g, t.in[1]) : Array(),
-              t.linear[1] ? prim::dot(l.in[0] + "," + l.out + "->" + l.in[1], t.in[0], g) : Array()};
+              t.linear[0] ? primitive::dot(l.out + "," + l.in[1] + "->" + l.in[0], g, t.in[1]) : Array(),
+              t.linear[1] ? primitive::dot(l.in[0] + "," + l.out + "->" + l.in[1], t.in[0], g) : Array()};
         },
     .batch = dot_batch};
 
@@ -92,14 +92,14 @@ Term summed(Term t, const std::string& keep) {
     if (has(keep, t.letters[d])) rest += t.letters[d];
     else dims.push_back(static_cast<std::int64_t>(d));
   }
-  return {prim::reduce(Reducer::sum, t.x, dims), rest};
+  return {primitive::reduce(Reducer::sum, t.x, dims), rest};
 }
 
 // The dimensions in the order of `order`, which has the same letters.
 Array ordered(const Term& t, const std::string& order) {
   Shape perm;
   for (char c : order) perm.push_back(static_cast<std::int64_t>(t.letters.find(c)));
-  return prim::transpose(t.x, perm);
+  return primitive::transpose(t.x, perm);
 }
 
 // Broadcast to the letters of `all`.
@@ -111,7 +111,7 @@ Array aligned(const Term& t, const std::string& all, const Shape& shape) {
       mine += all[d];
       dims.push_back(static_cast<std::int64_t>(d) - static_cast<std::int64_t>(all.size()));
     }
-  return prim::broadcast(ordered(t, mine), shape, dims);
+  return primitive::broadcast(ordered(t, mine), shape, dims);
 }
 
 // The product with the letters of `keep` that stand in a or b; in the order of `out` where those are its letters.
@@ -127,19 +127,19 @@ Term product(const Term& a0, const Term& b0, const std::string& keep, const std:
     if (has(keep, c) && !has(a.letters, c)) only_b += c;
   std::string result = shared + only_a + only_b;
   if (std::is_permutation(result.begin(), result.end(), out.begin(), out.end())) result = out;
-  if (contracts) return {prim::dot(a.letters + "," + b.letters + "->" + result, a.x, b.x), result};
+  if (contracts) return {primitive::dot(a.letters + "," + b.letters + "->" + result, a.x, b.x), result};
   Shape shape;
   for (char c : result) {
     const Term& t = has(a.letters, c) ? a : b;
     shape.push_back(t.x.shape()[t.letters.find(c)]);
   }
-  return {prim::mul(aligned(a, result, shape), aligned(b, result, shape)), result};
+  return {primitive::mul(aligned(a, result, shape), aligned(b, result, shape)), result};
 }
 
 // Products of bools count in int32.
 WeakType computed_type(WeakType t) { return t.dtype == DType::bool_ ? WeakType{DType::int32, false} : t; }
 Array back_to(WeakType t, const Array& x) {
-  return t.dtype == DType::bool_ ? prim::cast(x, DType::bool_) : x;
+  return t.dtype == DType::bool_ ? primitive::cast(x, DType::bool_) : x;
 }
 
 Array two_term_product(const char* function, const Array& a, const std::string& la, const Array& b,
@@ -166,7 +166,7 @@ Term batched(const Array& x, std::size_t matrix_dims, const std::string& matrix,
       letters += letter(3 + skipped + d);
     }
   for (std::size_t d = own; d < s.size(); d++) kept.push_back(s[d]);
-  return {prim::reshape(x, kept), letters + matrix};
+  return {primitive::reshape(x, kept), letters + matrix};
 }
 
 }  // namespace
@@ -312,7 +312,7 @@ void expand_ellipses(const std::string& text, Letters& l, std::vector<Array>& op
       if (shapes[k][d] == all_sizes[skipped + d]) mine.insert(0, 1, fresh[skipped + d]);
       else shape.erase(at + d);
     }
-    operands[k] = prim::reshape(operands[k], shape);
+    operands[k] = primitive::reshape(operands[k], shape);
     l.in[k].replace(at, 3, mine);
   }
   if (dotted(l.out)) l.out.replace(l.out.find(dots), 3, fresh);
@@ -345,10 +345,10 @@ Term diagonal(Term t) {
     const std::size_t first = t.letters.find(t.letters[d]);
     if (first == d) continue;
     const Shape& shape = t.x.shape();
-    const Array same =
-        prim::binary(op_eq, prim::iota(shape, first, DType::int32), prim::iota(shape, d, DType::int32));
-    t.x = prim::reduce(Reducer::sum, prim::select(same, t.x, zeros_of(type_of(t.x))),
-                       {static_cast<std::int64_t>(d)});
+    const Array same = primitive::binary(op_eq, primitive::iota(shape, first, DType::int32),
+                                         primitive::iota(shape, d, DType::int32));
+    t.x = primitive::reduce(Reducer::sum, primitive::select(same, t.x, zeros_of(type_of(t.x))),
+                            {static_cast<std::int64_t>(d)});
     t.letters.erase(d--, 1);
   }
   return t;

@@ -23,18 +23,18 @@ static WeakType integer_type(const char* function, const Array& a, const Array& 
 }
 template <const Op& op> static Array bits(const char* function, const Array& a, const Array& b) {
   const Arrays x = api::together(function, {&a, &b}, integer_type(function, a, b));
-  return prim::binary(op, x[0], x[1]);
+  return primitive::binary(op, x[0], x[1]);
 }
 template <const Op& op> static Array shifted(const char* function, const Array& a, const Array& b) {
   WeakType t = integer_type(function, a, b);
   if (t.dtype == DType::bool_) t = {DType::int32, false};
   const Arrays x = api::together(function, {&a, &b}, t);
-  return prim::binary(op, x[0], x[1]);
+  return primitive::binary(op, x[0], x[1]);
 }
 template <const Op& op> static Array logical(const char* function, const Array& a, const Array& b) {
   const Array p = api::to_bool(a, function), q = api::to_bool(b, function);
   const Arrays x = api::together(function, {&p, &q}, {DType::bool_, false});
-  return prim::binary(op, x[0], x[1]);
+  return primitive::binary(op, x[0], x[1]);
 }
 
 template <Code code> static constexpr Op comparison(const char* op_name) {
@@ -108,12 +108,12 @@ template SHARDARRAY_API Array BinaryFunction<"right_shift">::operator()(const Ar
 SHARDARRAY_OP op_not = elementwise({.name = "not", .jvp = no_tangent, .scalar = emit_unary<Code::not_>});
 template <>
 constexpr UnaryBody unary_body<"logical_not"> =
-    [](const char* function, const Array& x) { return prim::unary(op_not, api::to_bool(x, function)); };
+    [](const char* function, const Array& x) { return primitive::unary(op_not, api::to_bool(x, function)); };
 template SHARDARRAY_API Array UnaryFunction<"logical_not">::operator()(const Array&, Where) const;
 template <>
 constexpr UnaryBody unary_body<"bitwise_not"> = [](const char* function, const Array& x) {
   api::need_integers(function, x);
-  return prim::unary(op_not, x);
+  return primitive::unary(op_not, x);
 };
 template SHARDARRAY_API Array UnaryFunction<"bitwise_not">::operator()(const Array&, Where) const;
 
@@ -125,13 +125,14 @@ SHARDARRAY_OP op_is_finite =
 template <>
 constexpr UnaryBody unary_body<"isfinite"> = [](const char* function, const Array& x) {
   if (!is_floating(api::weak_type_of(x, function).dtype)) return one_of({x.shape(), DType::bool_, false});
-  return prim::unary(op_is_finite, x);
+  return primitive::unary(op_is_finite, x);
 };
 template SHARDARRAY_API Array UnaryFunction<"isfinite">::operator()(const Array&, Where) const;
 template <>
 constexpr UnaryBody unary_body<"isinf"> = [](const char* function, const Array& x) {
   if (!is_floating(api::weak_type_of(x, function).dtype)) return zeros_of({x.shape(), DType::bool_, false});
-  return prim::binary(op_eq, prim::unary(op_abs, x), prim::like(x, std::numeric_limits<double>::infinity()));
+  return primitive::binary(op_eq, primitive::unary(op_abs, x),
+                           primitive::like(x, std::numeric_limits<double>::infinity()));
 };
 template SHARDARRAY_API Array UnaryFunction<"isinf">::operator()(const Array&, Where) const;
 template <>
@@ -156,13 +157,13 @@ SHARDARRAY_OP op_where = elementwise(
          [](const JvpArgs& v) {
            const auto& t = v.tangents;
            if (!t[1].has_value() && !t[2].has_value()) return no_tangent(v);
-           return Arrays{prim::select(v.in[0], or_zeros(t[1], v.in[1]), or_zeros(t[2], v.in[2]))};
+           return Arrays{primitive::select(v.in[0], or_zeros(t[1], v.in[1]), or_zeros(t[2], v.in[2]))};
          },
      .transpose =
          [](const TransposeArgs& t) {
            const Array &g = t.cotangents[0], zero = zeros_of(type_of(g));
-           return Arrays{Array(), t.linear[1] ? prim::select(t.in[0], g, zero) : Array(),
-                         t.linear[2] ? prim::select(t.in[0], zero, g) : Array()};
+           return Arrays{Array(), t.linear[1] ? primitive::select(t.in[0], g, zero) : Array(),
+                         t.linear[2] ? primitive::select(t.in[0], zero, g) : Array()};
          },
      .scalar = [](ScalarArgs& s) { s.out[0] = s.b.select(s.in[0], s.in[1], s.in[2]); }});
 Array where_fn::operator()(const Array& condition, const Array& a, const Array& b, Where w) const {
@@ -171,8 +172,8 @@ Array where_fn::operator()(const Array& condition, const Array& a, const Array& 
   const Array c = api::to_bool(condition, "where");
   const Shape shapes[] = {c.shape(), a.shape(), b.shape()};
   const Shape shape = api::common_shape("where", shapes);
-  return prim::select(prim::broadcast_to(c, shape), prim::broadcast_to(api::cast(a, t), shape),
-                      prim::broadcast_to(api::cast(b, t), shape));
+  return primitive::select(primitive::broadcast_to(c, shape), primitive::broadcast_to(api::cast(a, t), shape),
+                           primitive::broadcast_to(api::cast(b, t), shape));
 }
 
 }  // namespace shardarray

@@ -11,19 +11,20 @@ using namespace rules;
 
 extern const Op op_cos, op_cosh;  // of whose derivatives each is the other one
 
-static Array squared(const Array& x) { return prim::mul(x, x); }
+static Array squared(const Array& x) { return primitive::mul(x, x); }
 // 1 - x^2 without cancellation near |x| = 1.
 static Array one_minus_square(const Array& x) {
-  const Array one = prim::like(x, 1);
-  return prim::mul(prim::add(one, x), prim::sub(one, x));
+  const Array one = primitive::like(x, 1);
+  return primitive::mul(primitive::add(one, x), primitive::sub(one, x));
 }
-static Arrays divided(const JvpArgs& v, const Array& by) { return {prim::div(v.tangents[0], by)}; }
+static Arrays divided(const JvpArgs& v, const Array& by) { return {primitive::div(v.tangents[0], by)}; }
 
 static Arrays atan2_jvp(const JvpArgs& v) {
-  const Array &y = v.in[0], &x = v.in[1], r2 = prim::add(squared(x), squared(y));
+  const Array &y = v.in[0], &x = v.in[1], r2 = primitive::add(squared(x), squared(y));
   Array t;
-  if (v.tangents[0].has_value()) t = prim::mul(v.tangents[0], prim::div(x, r2));
-  if (v.tangents[1].has_value()) t = add_or(t, prim::mul(v.tangents[1], prim::neg(prim::div(y, r2))));
+  if (v.tangents[0].has_value()) t = primitive::mul(v.tangents[0], primitive::div(x, r2));
+  if (v.tangents[1].has_value())
+    t = add_or(t, primitive::mul(v.tangents[1], primitive::neg(primitive::div(y, r2))));
   return {t};
 }
 
@@ -35,7 +36,8 @@ template SHARDARRAY_API Array UnaryFunction<"exp">::operator()(const Array&, Whe
 
 SHARDARRAY_OP op_expm1 = elementwise(
     {.name = "expm1",
-     .jvp = [](const JvpArgs& v) { return scaled(v, prim::add(v.out[0], prim::like(v.out[0], 1))); },
+     .jvp =
+         [](const JvpArgs& v) { return scaled(v, primitive::add(v.out[0], primitive::like(v.out[0], 1))); },
      .scalar = emit_function<expand::expm1>});
 template <> constexpr UnaryBody unary_body<"expm1"> = floating<op_expm1>;
 template SHARDARRAY_API Array UnaryFunction<"expm1">::operator()(const Array&, Where) const;
@@ -48,14 +50,15 @@ template SHARDARRAY_API Array UnaryFunction<"log">::operator()(const Array&, Whe
 
 SHARDARRAY_OP op_log1p = elementwise(
     {.name = "log1p",
-     .jvp = [](const JvpArgs& v) { return divided(v, prim::add(v.in[0], prim::like(v.in[0], 1))); },
+     .jvp = [](const JvpArgs& v) { return divided(v, primitive::add(v.in[0], primitive::like(v.in[0], 1))); },
      .scalar = emit_function<expand::log1p>});
 template <> constexpr UnaryBody unary_body<"log1p"> = floating<op_log1p>;
 template SHARDARRAY_API Array UnaryFunction<"log1p">::operator()(const Array&, Where) const;
 
 SHARDARRAY_OP op_sqrt = elementwise(
     {.name = "sqrt",
-     .jvp = [](const JvpArgs& v) { return scaled(v, prim::div(prim::like(v.out[0], 0.5), v.out[0])); },
+     .jvp =
+         [](const JvpArgs& v) { return scaled(v, primitive::div(primitive::like(v.out[0], 0.5), v.out[0])); },
      .scalar = emit_unary<Code::sqrt>});
 template <> constexpr UnaryBody unary_body<"sqrt"> = floating<op_sqrt>;
 template SHARDARRAY_API Array UnaryFunction<"sqrt">::operator()(const Array&, Where) const;
@@ -64,7 +67,8 @@ SHARDARRAY_OP op_rsqrt =
     elementwise({.name = "rsqrt",
                  .jvp =
                      [](const JvpArgs& v) {
-                       return scaled(v, prim::mul(prim::like(v.out[0], -0.5), prim::div(v.out[0], v.in[0])));
+                       return scaled(v, primitive::mul(primitive::like(v.out[0], -0.5),
+                                                       primitive::div(v.out[0], v.in[0])));
                      },
                  .scalar =
                      [](ScalarArgs& s) {
@@ -76,22 +80,25 @@ template SHARDARRAY_API Array UnaryFunction<"rsqrt">::operator()(const Array&, W
 
 SHARDARRAY_OP op_sin =
     elementwise({.name = "sin",
-                 .jvp = [](const JvpArgs& v) { return scaled(v, prim::unary(op_cos, v.in[0])); },
+                 .jvp = [](const JvpArgs& v) { return scaled(v, primitive::unary(op_cos, v.in[0])); },
                  .scalar = emit_function<expand::sin>});
 template <> constexpr UnaryBody unary_body<"sin"> = floating<op_sin>;
 template SHARDARRAY_API Array UnaryFunction<"sin">::operator()(const Array&, Where) const;
 
-SHARDARRAY_OP op_cos =
-    elementwise({.name = "cos",
-                 .jvp = [](const JvpArgs& v) { return scaled(v, prim::neg(prim::unary(op_sin, v.in[0]))); },
-                 .scalar = emit_function<expand::cos>});
+SHARDARRAY_OP op_cos = elementwise(
+    {.name = "cos",
+     .jvp = [](const JvpArgs& v) { return scaled(v, primitive::neg(primitive::unary(op_sin, v.in[0]))); },
+     .scalar = emit_function<expand::cos>});
 template <> constexpr UnaryBody unary_body<"cos"> = floating<op_cos>;
 template SHARDARRAY_API Array UnaryFunction<"cos">::operator()(const Array&, Where) const;
 
-SHARDARRAY_OP op_tan = elementwise(
-    {.name = "tan",
-     .jvp = [](const JvpArgs& v) { return scaled(v, prim::add(prim::like(v.out[0], 1), squared(v.out[0]))); },
-     .scalar = emit_function<expand::tan>});
+SHARDARRAY_OP op_tan =
+    elementwise({.name = "tan",
+                 .jvp =
+                     [](const JvpArgs& v) {
+                       return scaled(v, primitive::add(primitive::like(v.out[0], 1), squared(v.out[0])));
+                     },
+                 .scalar = emit_function<expand::tan>});
 template <> constexpr UnaryBody unary_body<"tan"> = floating<op_tan>;
 template SHARDARRAY_API Array UnaryFunction<"tan">::operator()(const Array&, Where) const;
 
@@ -104,39 +111,42 @@ template SHARDARRAY_API Array UnaryFunction<"tanh">::operator()(const Array&, Wh
 
 SHARDARRAY_OP op_sinh =
     elementwise({.name = "sinh",
-                 .jvp = [](const JvpArgs& v) { return scaled(v, prim::unary(op_cosh, v.in[0])); },
+                 .jvp = [](const JvpArgs& v) { return scaled(v, primitive::unary(op_cosh, v.in[0])); },
                  .scalar = emit_function<expand::sinh>});
 template <> constexpr UnaryBody unary_body<"sinh"> = floating<op_sinh>;
 template SHARDARRAY_API Array UnaryFunction<"sinh">::operator()(const Array&, Where) const;
 
 SHARDARRAY_OP op_cosh =
     elementwise({.name = "cosh",
-                 .jvp = [](const JvpArgs& v) { return scaled(v, prim::unary(op_sinh, v.in[0])); },
+                 .jvp = [](const JvpArgs& v) { return scaled(v, primitive::unary(op_sinh, v.in[0])); },
                  .scalar = emit_function<expand::cosh>});
 template <> constexpr UnaryBody unary_body<"cosh"> = floating<op_cosh>;
 template SHARDARRAY_API Array UnaryFunction<"cosh">::operator()(const Array&, Where) const;
 
 SHARDARRAY_OP op_asin = elementwise(
     {.name = "asin",
-     .jvp = [](const JvpArgs& v) { return scaled(v, prim::unary(op_rsqrt, one_minus_square(v.in[0]))); },
+     .jvp = [](const JvpArgs& v) { return scaled(v, primitive::unary(op_rsqrt, one_minus_square(v.in[0]))); },
      .scalar = emit_function<expand::asin>});
 template <> constexpr UnaryBody unary_body<"arcsin"> = floating<op_asin>;
 template SHARDARRAY_API Array UnaryFunction<"arcsin">::operator()(const Array&, Where) const;
 
-SHARDARRAY_OP op_acos =
-    elementwise({.name = "acos",
-                 .jvp =
-                     [](const JvpArgs& v) {
-                       return scaled(v, prim::neg(prim::unary(op_rsqrt, one_minus_square(v.in[0]))));
-                     },
-                 .scalar = emit_function<expand::acos>});
+SHARDARRAY_OP op_acos = elementwise(
+    {.name = "acos",
+     .jvp =
+         [](const JvpArgs& v) {
+           return scaled(v, primitive::neg(primitive::unary(op_rsqrt, one_minus_square(v.in[0]))));
+         },
+     .scalar = emit_function<expand::acos>});
 template <> constexpr UnaryBody unary_body<"arccos"> = floating<op_acos>;
 template SHARDARRAY_API Array UnaryFunction<"arccos">::operator()(const Array&, Where) const;
 
-SHARDARRAY_OP op_atan = elementwise(
-    {.name = "atan",
-     .jvp = [](const JvpArgs& v) { return divided(v, prim::add(prim::like(v.in[0], 1), squared(v.in[0]))); },
-     .scalar = emit_function<expand::atan>});
+SHARDARRAY_OP op_atan =
+    elementwise({.name = "atan",
+                 .jvp =
+                     [](const JvpArgs& v) {
+                       return divided(v, primitive::add(primitive::like(v.in[0], 1), squared(v.in[0])));
+                     },
+                 .scalar = emit_function<expand::atan>});
 template <> constexpr UnaryBody unary_body<"arctan"> = floating<op_atan>;
 template SHARDARRAY_API Array UnaryFunction<"arctan">::operator()(const Array&, Where) const;
 
@@ -148,7 +158,8 @@ template <> constexpr BinaryBody binary_body<"arctan2"> = floating<op_atan2>;
 template SHARDARRAY_API Array BinaryFunction<"arctan2">::operator()(const Array&, const Array&, Where) const;
 // erf' = 2 / sqrt(pi) exp(-x^2)
 static Array bell_of(const Array& x) {
-  return prim::mul(prim::like(x, 2 * std::numbers::inv_sqrtpi), prim::exp(prim::neg(squared(x))));
+  return primitive::mul(primitive::like(x, 2 * std::numbers::inv_sqrtpi),
+                        primitive::exp(primitive::neg(squared(x))));
 }
 
 SHARDARRAY_OP op_erf = elementwise({.name = "erf",
@@ -159,7 +170,7 @@ template SHARDARRAY_API Array UnaryFunction<"erf">::operator()(const Array&, Whe
 
 SHARDARRAY_OP op_erfc =
     elementwise({.name = "erfc",
-                 .jvp = [](const JvpArgs& v) { return scaled(v, prim::neg(bell_of(v.in[0]))); },
+                 .jvp = [](const JvpArgs& v) { return scaled(v, primitive::neg(bell_of(v.in[0]))); },
                  .scalar = emit_function<expand::erfc>});
 template <> constexpr UnaryBody unary_body<"erfc"> = floating<op_erfc>;
 template SHARDARRAY_API Array UnaryFunction<"erfc">::operator()(const Array&, Where) const;
@@ -168,20 +179,20 @@ SHARDARRAY_OP op_erf_inv = elementwise(
     {.name = "erf_inv",
      .jvp =
          [](const JvpArgs& v) {
-           const Array bell = prim::exp(squared(v.out[0]));
-           return scaled(v, prim::mul(prim::like(v.out[0], 0.5 / std::numbers::inv_sqrtpi), bell));
+           const Array bell = primitive::exp(squared(v.out[0]));
+           return scaled(v, primitive::mul(primitive::like(v.out[0], 0.5 / std::numbers::inv_sqrtpi), bell));
          },
      .scalar = emit_function<expand::erf_inv>});
 template <> constexpr UnaryBody unary_body<"erf_inv"> = floating<op_erf_inv>;
 template SHARDARRAY_API Array UnaryFunction<"erf_inv">::operator()(const Array&, Where) const;
 
-SHARDARRAY_OP op_logistic =
-    elementwise({.name = "logistic",
-                 .jvp =
-                     [](const JvpArgs& v) {
-                       return scaled(v, prim::mul(v.out[0], prim::sub(prim::like(v.out[0], 1), v.out[0])));
-                     },
-                 .scalar = emit_function<expand::logistic>});
+SHARDARRAY_OP op_logistic = elementwise(
+    {.name = "logistic",
+     .jvp =
+         [](const JvpArgs& v) {
+           return scaled(v, primitive::mul(v.out[0], primitive::sub(primitive::like(v.out[0], 1), v.out[0])));
+         },
+     .scalar = emit_function<expand::logistic>});
 template <> constexpr UnaryBody unary_body<"sigmoid"> = floating<op_logistic>;
 template SHARDARRAY_API Array UnaryFunction<"sigmoid">::operator()(const Array&, Where) const;
 
@@ -221,21 +232,22 @@ template SHARDARRAY_API Array UnaryFunction<"sinc">::operator()(const Array&, Wh
 template <>
 constexpr UnaryBody unary_body<"silu"> = [](const char* function, const Array& x) {
   const Array y = api::cast(x, api::to_inexact(api::weak_type_of(x, function)));
-  return prim::mul(y, prim::unary(op_logistic, y));
+  return primitive::mul(y, primitive::unary(op_logistic, y));
 };
 template SHARDARRAY_API Array UnaryFunction<"silu">::operator()(const Array&, Where) const;
 // Exactly: 0.5 x erfc(-x / sqrt(2)); 1 + erf would cancel. Else 0.5 (1 + tanh u) = sigmoid(2u), u = sqrt(2 / pi) (x + 0.044715 x^3).
 Array gelu_fn::operator()(const Array& x, bool approximate, Where w) const {
   const Site site(w);
   const WeakType t = api::to_inexact(api::weak_type_of(x, "gelu"));
-  auto times = [](const Array& a, double v) { return prim::mul(a, prim::like(a, v)); };
+  auto times = [](const Array& a, double v) { return primitive::mul(a, primitive::like(a, v)); };
   if (!approximate) {
     const Array y = api::cast(x, api::computed(t));
-    return api::cast(prim::mul(times(y, 0.5), prim::unary(op_erfc, times(y, -std::numbers::sqrt2 / 2))), t);
+    return api::cast(
+        primitive::mul(times(y, 0.5), primitive::unary(op_erfc, times(y, -std::numbers::sqrt2 / 2))), t);
   }
   const Array y = api::cast(x, t);
-  const Array cubic = prim::add(y, times(prim::mul(y, prim::mul(y, y)), 0.044715));
-  return prim::mul(y, prim::unary(op_logistic, times(cubic, 2 * std::sqrt(2 / std::numbers::pi))));
+  const Array cubic = primitive::add(y, times(primitive::mul(y, primitive::mul(y, y)), 0.044715));
+  return primitive::mul(y, primitive::unary(op_logistic, times(cubic, 2 * std::sqrt(2 / std::numbers::pi))));
 }
 
 }  // namespace shardarray

@@ -11,7 +11,7 @@ namespace shardarray {
 Array ShardedArray::literal(double value, DType t, bool weak, Where w) {
   Attrs a;
   a.dtype = t;
-  a.bits = prim::bits_of(t, value);
+  a.bits = primitive::bits_of(t, value);
   if (weak) a.dims = {1};
   if (weak && is_floating(t)) a.hi = {std::bit_cast<std::int64_t>(value)};  // for a float64 partner
   return record(op_constant, {}, std::move(a), w);
@@ -21,14 +21,14 @@ Array ShardedArray::literal_int(std::int64_t value, Where w) {
   const Site site(w);
   using Limits = std::numeric_limits<std::int32_t>;
   const DType t = value < Limits::min() || value > Limits::max() ? DType::int64 : DType::int32;
-  return prim::constant(t, prim::bits_of(t, value), true);
+  return primitive::constant(t, primitive::bits_of(t, value), true);
 }
 
 Array ShardedArray::literal_uint(std::uint64_t value, Where w) {
   if (value <= static_cast<std::uint64_t>(std::numeric_limits<std::int64_t>::max()))
     return literal_int(static_cast<std::int64_t>(value), w);
   const Site site(w);
-  return prim::constant(DType::uint64, value, true);
+  return primitive::constant(DType::uint64, value, true);
 }
 
 // ---------------------------------------------------------------- operators
@@ -48,12 +48,12 @@ Array beside(const Operand& x, const Array& partner) {
   const Type& t = type_of(partner);
   const auto taken = [&](auto v) -> Array {
     const Site site(x.where);
-    return prim::constant(t.dtype, prim::bits_of(t.dtype, v), true);
+    return primitive::constant(t.dtype, primitive::bits_of(t.dtype, v), true);
   };
   if (t.weak || is_complex(t.dtype)) return array_of(x);
   if (const auto* real = std::get_if<double>(&x.number); real && is_floating(t.dtype)) return taken(*real);
   if (const auto* whole = std::get_if<std::int64_t>(&x.number);
-      whole && (is_floating(t.dtype) || (is_integer(t.dtype) && prim::is_value(t.dtype, *whole, false))))
+      whole && (is_floating(t.dtype) || (is_integer(t.dtype) && primitive::is_value(t.dtype, *whole, false))))
     return taken(*whole);
   return array_of(x);
 }

@@ -15,7 +15,7 @@ SHARDARRAY_OP op_constraint{
     .linearity = joint,
     .jvp =
         [](const JvpArgs& v) {
-          return Arrays{record(op_constraint, {prim::beside(v.tangents[0], v.in[0])}, v.node.attrs())};
+          return Arrays{record(op_constraint, {primitive::beside(v.tangents[0], v.in[0])}, v.node.attrs())};
         },
     .transpose =
         [](const TransposeArgs& t) {
@@ -38,7 +38,8 @@ SHARDARRAY_OP op_beside = elementwise(
      .jvp =
          [](const JvpArgs& v) {
            const Array& t = v.tangents[0];
-           return Arrays{t.has_value() ? record(op_beside, {prim::beside(t, v.in[0]), v.in[1]}) : Array()};
+           return Arrays{t.has_value() ? record(op_beside, {primitive::beside(t, v.in[0]), v.in[1]})
+                                       : Array()};
          },
      .transpose =
          [](const TransposeArgs& t) {
@@ -58,7 +59,8 @@ SHARDARRAY_OP op_like = elementwise(
      .linearity = [](const Call&, int operand) { return operand == 0 ? Linear::each : Linear::no; },
      .jvp =
          [](const JvpArgs& v) {
-           return Arrays{v.tangents[0].has_value() ? prim::placed_like(v.tangents[0], v.in[1]) : Array()};
+           return Arrays{v.tangents[0].has_value() ? primitive::placed_like(v.tangents[0], v.in[1])
+                                                   : Array()};
          },
      .transpose =
          [](const TransposeArgs& t) {

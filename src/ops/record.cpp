@@ -50,7 +50,7 @@ static std::uint64_t saturated(DType t, double v) {
   return low_bytes(t, static_cast<std::uint64_t>(static_cast<std::int64_t>(v)));
 }
 
-std::uint64_t prim::bits_of(DType t, double v) {
+std::uint64_t primitive::bits_of(DType t, double v) {
   switch (t) {
     case DType::bool_: return v != 0;
     case DType::float16: return small_float_bits(v, 10, 5);
@@ -73,24 +73,24 @@ static double to_odd_double(std::uint64_t v) {
 
 // Of a sign and a magnitude; everything is rounded once.
 static std::uint64_t float_bits(DType t, bool is_negative, std::uint64_t magnitude) {
-  const auto bits = [&](auto v) { return prim::bits_of(t, static_cast<double>(is_negative ? -v : v)); };
+  const auto bits = [&](auto v) { return primitive::bits_of(t, static_cast<double>(is_negative ? -v : v)); };
   if (t == DType::float16 || t == DType::bfloat16) return bits(to_odd_double(magnitude));
   return t == DType::float32 ? bits(static_cast<float>(magnitude)) : bits(static_cast<double>(magnitude));
 }
 
-std::uint64_t prim::bits_of(DType t, std::int64_t v) {
+std::uint64_t primitive::bits_of(DType t, std::int64_t v) {
   const auto word = static_cast<std::uint64_t>(v);
   return is_integer(t) ? low_bytes(t, word) : float_bits(t, v < 0, v < 0 ? 0 - word : word);
 }
 
-std::uint64_t prim::bits_of(DType t, std::uint64_t v) {
+std::uint64_t primitive::bits_of(DType t, std::uint64_t v) {
   return is_integer(t) ? low_bytes(t, v) : float_bits(t, false, v);
 }
 
 // Filled where they stay: literals and broadcasts are recorded by the million.
 static std::shared_ptr<Attrs> fresh_attrs() { return std::allocate_shared<Attrs>(BlockAllocator<Attrs>()); }
 
-Array prim::constant(DType t, std::uint64_t bits, bool weak) {
+Array primitive::constant(DType t, std::uint64_t bits, bool weak) {
   auto a = fresh_attrs();
   a->dtype = t;
   a->bits = low_bytes(t, bits);
@@ -104,14 +104,14 @@ static std::int64_t sign_extended(DType t, std::uint64_t bits) {
   return is_signed_integer(t) ? static_cast<std::int64_t>(high) >> unused : static_cast<std::int64_t>(bits);
 }
 
-bool prim::is_literal_int(const Array& x, std::int64_t& value) {
+bool primitive::is_literal_int(const Array& x, std::int64_t& value) {
   const Node* n = x.node();
   if (!is_literal(*n) || !is_integer(n->attrs().dtype) || !n->type().weak) return false;
   value = sign_extended(n->attrs().dtype, n->attrs().bits);
   return n->attrs().dtype != DType::uint64 || value >= 0;
 }
 
-bool prim::is_value(DType t, std::int64_t v, bool is_large) {
+bool primitive::is_value(DType t, std::int64_t v, bool is_large) {
   if (is_large) return t == DType::uint64 || !is_integer(t);
   switch (t) {
     case DType::int8: return std::in_range<std::int8_t>(v);
@@ -126,12 +126,12 @@ bool prim::is_value(DType t, std::int64_t v, bool is_large) {
   }
 }
 
-void prim::check_literal(const Array& x, DType t) {
+void primitive::check_literal(const Array& x, DType t) {
   const Node* n = x.node();
   if (!is_literal(*n) || !n->type().weak || !is_integer(n->attrs().dtype)) return;
   const auto value = sign_extended(n->attrs().dtype, n->attrs().bits);
   const bool is_large = n->attrs().dtype == DType::uint64 && value < 0;
-  if (prim::is_value(t, value, is_large)) return;
+  if (primitive::is_value(t, value, is_large)) return;
   throw DTypeError(fmt::format(
       "{}: the number {} is no value of {}. A whole number takes the dtype of what it meets, which must hold "
       "it. Cast the array with astype, or give a number that fits.",
@@ -142,43 +142,47 @@ void prim::check_literal(const Array& x, DType t) {
 // A literal in another dtype; absent where there is none of complex ones.
 static Array converted_literal(const Array& x, DType t, bool weak) {
   const Attrs& a = x.node()->attrs();
-  if (a.dtype == DType::uint64) return prim::constant(t, prim::bits_of(t, a.bits), weak);
+  if (a.dtype == DType::uint64) return primitive::constant(t, primitive::bits_of(t, a.bits), weak);
   if (a.dtype == DType::bool_ || is_integer(a.dtype))
-    return prim::constant(t, prim::bits_of(t, sign_extended(a.dtype, a.bits)), weak);
+    return primitive::constant(t, primitive::bits_of(t, sign_extended(a.dtype, a.bits)), weak);
   if (a.dtype == DType::float32 && a.hi.size() == 1)  // as it was written, with all its digits
-    return prim::constant(t, prim::bits_of(t, std::bit_cast<double>(a.hi[0])), weak);
+    return primitive::constant(t, primitive::bits_of(t, std::bit_cast<double>(a.hi[0])), weak);
   if (a.dtype == DType::float32)
-    return prim::constant(
-        t, prim::bits_of(t, static_cast<double>(std::bit_cast<float>(static_cast<std::uint32_t>(a.bits)))),
+    return primitive::constant(
+        t,
+        primitive::bits_of(t, static_cast<double>(std::bit_cast<float>(static_cast<std::uint32_t>(a.bits)))),
         weak);
   if (a.dtype == DType::float64)
-    return prim::constant(t, prim::bits_of(t, std::bit_cast<double>(a.bits)), weak);
+    return primitive::constant(t, primitive::bits_of(t, std::bit_cast<double>(a.bits)), weak);
   return {};
 }
 
-Array prim::full(const Shape& shape, DType t, double v) {
-  return broadcast_to(constant(t, prim::bits_of(t, v), true), shape);
+Array primitive::full(const Shape& shape, DType t, double v) {
+  return broadcast_to(constant(t, primitive::bits_of(t, v), true), shape);
 }
-Array prim::like(const Array& x, double v) { return full(x.shape(), x.dtype(), v); }
-Array prim::like_whole(const Array& x, std::int64_t v) {
-  return broadcast_to(constant(x.dtype(), prim::bits_of(x.dtype(), v), true), x.shape());
+Array primitive::like(const Array& x, double v) { return full(x.shape(), x.dtype(), v); }
+Array primitive::like_whole(const Array& x, std::int64_t v) {
+  return broadcast_to(constant(x.dtype(), primitive::bits_of(x.dtype(), v), true), x.shape());
 }
 
-Array zeros_of(const Type& t) { return prim::broadcast_to(prim::constant(t.dtype, 0, t.weak), t.shape); }
+Array zeros_of(const Type& t) {
+  return primitive::broadcast_to(primitive::constant(t.dtype, 0, t.weak), t.shape);
+}
 Array one_of(const Type& t) {
-  return prim::broadcast_to(prim::constant(t.dtype, prim::bits_of(t.dtype, 1.0), t.weak), t.shape);
+  return primitive::broadcast_to(primitive::constant(t.dtype, primitive::bits_of(t.dtype, 1.0), t.weak),
+                                 t.shape);
 }
 Array add_or(const Array& a, const Array& b) {
-  return !a.has_value() ? b : !b.has_value() ? a : prim::add(a, b);
+  return !a.has_value() ? b : !b.has_value() ? a : primitive::add(a, b);
 }
 
 Array add_leading(const Array& x, std::int64_t size) {
   Shape dims;
   for (std::size_t d = 0; d < x.shape().size(); d++) dims.push_back(from_last(d, x.shape().size()));
-  return prim::broadcast(x, rules::prepend(size, x.shape()), dims);
+  return primitive::broadcast(x, rules::prepend(size, x.shape()), dims);
 }
 
-namespace prim {
+namespace primitive {
 
 // ---------------------------------------------------------------- elementwise
 Array unary(const Op& op, const Array& x) { return record_one(op, {&x, 1}, nullptr); }
@@ -371,5 +375,5 @@ Array iota(const Shape& shape, std::size_t dim, DType t) {
   return record(op_iota, {}, std::move(a));
 }
 
-}  // namespace prim
+}  // namespace primitive
 }  // namespace shardarray

@@ -33,7 +33,7 @@ Array place_whole(const Array& x, const std::shared_ptr<const Axis>& axis);
 Array add_or(const Array& a, const Array& b);
 
 /// Recording helpers. Names as the ops'; apart from the public function objects of the same names.
-namespace prim {
+namespace primitive {
 
 /// The bits of `v` as `t`, in the low bytes: floats to nearest, integers truncated and saturated (from an integer: wrapped).
 std::uint64_t bits_of(DType t, double v);
@@ -101,5 +101,5 @@ Array take_along(const Array& x, const Array& index, std::size_t dim);
 Arrays sort(std::span<const Array> operands, std::size_t dim);
 Array iota(const Shape& shape, std::size_t dim, DType t);
 
-}  // namespace prim
+}  // namespace primitive
 }  // namespace shardarray

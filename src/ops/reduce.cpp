@@ -54,10 +54,10 @@ static Rule reduce_rule(const Call& c) {
 // JAX's derivative of max and min: all elements that attain it share it equally; NaN where none does (of a NaN).
 static Array extremum_tangent(const JvpArgs& v, const Shape& dims) {
   const Array &x = v.in[0], &t = v.tangents[0];
-  const Array hit =
-      prim::cast(prim::binary(op_eq, x, prim::expand_reduced(v.out[0], x.shape(), dims)), x.dtype(), true);
-  const Array count = prim::reduce(Reducer::sum, hit, dims);
-  return prim::div(prim::reduce(Reducer::sum, prim::mul(t, hit), dims), count);
+  const Array hit = primitive::cast(
+      primitive::binary(op_eq, x, primitive::expand_reduced(v.out[0], x.shape(), dims)), x.dtype(), true);
+  const Array count = primitive::reduce(Reducer::sum, hit, dims);
+  return primitive::div(primitive::reduce(Reducer::sum, primitive::mul(t, hit), dims), count);
 }
 
 // Product rule on halves: (a, da)(b, db) = (ab, da b + a db) until one element is left. Right where elements are zero.
@@ -77,25 +77,26 @@ static Array product_tangent(const JvpArgs& v, const Shape& dims) {
   if (n == 0) return {};
   const std::size_t last = merged.size();
   merged.push_back(n);
-  auto arranged = [&](const Array& x) { return prim::reshape(prim::transpose(x, perm), merged); };
+  auto arranged = [&](const Array& x) { return primitive::reshape(primitive::transpose(x, perm), merged); };
   Array x = arranged(v.in[0]), t = arranged(v.tangents[0]);
   while (n > 1) {
     const std::int64_t half = n / 2;
     auto part = [&](const Array& y, std::int64_t lo, std::int64_t hi) {
-      return prim::slice_dim(y, last, lo, hi);
+      return primitive::slice_dim(y, last, lo, hi);
     };
     const Array a = part(x, 0, half), b = part(x, half, 2 * half);
-    Arrays products{prim::mul(a, b)},
-        tangents{prim::add(prim::mul(part(t, 0, half), b), prim::mul(part(t, half, 2 * half), a))};
+    Arrays products{primitive::mul(a, b)},
+        tangents{
+            primitive::add(primitive::mul(part(t, 0, half), b), primitive::mul(part(t, half, 2 * half), a))};
     if (n % 2) {
       products.push_back(part(x, n - 1, n));
       tangents.push_back(part(t, n - 1, n));
     }
-    x = prim::concatenate(products, last);
-    t = prim::concatenate(tangents, last);
+    x = primitive::concatenate(products, last);
+    t = primitive::concatenate(tangents, last);
     n -= half;
   }
-  return prim::reshape(t, v.out[0].shape());
+  return primitive::reshape(t, v.out[0].shape());
 }
 
 static Arrays reduce_jvp(const JvpArgs& v) {
@@ -111,17 +112,17 @@ static Arrays reduce_jvp(const JvpArgs& v) {
 }
 
 // attrs.reducer over attrs.dims, which disappear.
-SHARDARRAY_OP op_reduce{
-    .name = "reduce",
-    .form = Form::reduce,
-    .rule = reduce_rule,
-    .type = reduce_type,
-    .linearity = joint_sum,
-    .jvp = reduce_jvp,
-    .transpose = [](const TransposeArgs& t) {
-      const Shape& shape = t.in[0].shape();
-      return Arrays{prim::expand_reduced(t.cotangents[0], shape, reduced_dims(t.node.attrs(), shape.size()))};
-    }};
+SHARDARRAY_OP op_reduce{.name = "reduce",
+                        .form = Form::reduce,
+                        .rule = reduce_rule,
+                        .type = reduce_type,
+                        .linearity = joint_sum,
+                        .jvp = reduce_jvp,
+                        .transpose = [](const TransposeArgs& t) {
+                          const Shape& shape = t.in[0].shape();
+                          return Arrays{primitive::expand_reduced(
+                              t.cotangents[0], shape, reduced_dims(t.node.attrs(), shape.size()))};
+                        }};
 
 static Shape reduced_axes(const char* function, const Array& x, const ReduceOptions& o) {
   const Shape& shape = type_of(x, function).shape;
@@ -134,7 +135,7 @@ static Array with_kept(const Array& reduced, const Shape& from, const Shape& axe
   if (!keepdims) return reduced;
   Shape shape = from;
   for (std::int64_t a : axes) shape[static_cast<std::size_t>(a)] = 1;
-  return prim::reshape(reduced, shape);
+  return primitive::reshape(reduced, shape);
 }
 static std::int64_t count_of(const Shape& shape, const Shape& axes) {
   std::int64_t n = 1;
@@ -142,7 +143,7 @@ static std::int64_t count_of(const Shape& shape, const Shape& axes) {
   return n;
 }
 static Array reduced(Reducer r, const Array& x, const Shape& axes, bool keepdims) {
-  return with_kept(prim::reduce(r, x, axes), x.shape(), axes, keepdims);
+  return with_kept(primitive::reduce(r, x, axes), x.shape(), axes, keepdims);
 }
 // float16 and bfloat16 accumulate in float32.
 static DType accumulator(DType t) { return t == DType::float16 || t == DType::bfloat16 ? DType::float32 : t; }
@@ -157,8 +158,8 @@ template <Reducer r> static Array accumulated(const char* function, const Array&
     const Reducer logical = r == Reducer::sum ? Reducer::any : Reducer::all;
     return reduced(logical, api::to_bool(x, function), reduced_axes(function, x, o), o.keepdims);
   }
-  const Array y = prim::cast(prim::cast(x, t), accumulator(t));
-  return prim::cast(reduced(r, y, reduced_axes(function, x, o), o.keepdims), t);
+  const Array y = primitive::cast(primitive::cast(x, t), accumulator(t));
+  return primitive::cast(reduced(r, y, reduced_axes(function, x, o), o.keepdims), t);
 }
 template <> constexpr ReduceBody reduce_body<"sum"> = accumulated<Reducer::sum>;
 template SHARDARRAY_API Array ReduceFunction<"sum">::operator()(const Array&, const ReduceOptions&,
@@ -174,32 +175,33 @@ static Array inexact(const char* function, const Array& x, const ReduceOptions& 
   if (!is_inexact(t))
     throw DTypeError(fmt::format("{}: dtype {} was asked for. The result is floating. Give a floating dtype.",
                                  function, name(t)));
-  return prim::cast(x, t);
+  return primitive::cast(x, t);
 }
 static Array averaged(const Array& x, const Shape& axes, bool keepdims, double divisor) {
   const Array total = reduced(Reducer::sum, x, axes, keepdims);
-  return prim::div(total, prim::like(total, divisor));
+  return primitive::div(total, primitive::like(total, divisor));
 }
 static Array mean_body(const char* function, const Array& x, const ReduceOptions& o) {
   const Array y = inexact(function, x, o);
   const Shape axes = reduced_axes(function, x, o);
-  return prim::cast(averaged(prim::cast(y, accumulator(y.dtype())), axes, o.keepdims,
-                             static_cast<double>(count_of(x.shape(), axes))),
-                    y.dtype());
+  return primitive::cast(averaged(primitive::cast(y, accumulator(y.dtype())), axes, o.keepdims,
+                                  static_cast<double>(count_of(x.shape(), axes))),
+                         y.dtype());
 }
 template <> constexpr ReduceBody reduce_body<"mean"> = mean_body;
 template SHARDARRAY_API Array ReduceFunction<"mean">::operator()(const Array&, const ReduceOptions&,
                                                                  Where) const;
 Array var_fn::operator()(const Array& x, const ReduceOptions& o, std::int64_t ddof, Where w) const {
   const Site site(w, "var");
-  const Array y = inexact("var", x, o), wide = prim::cast(y, accumulator(y.dtype()));
+  const Array y = inexact("var", x, o), wide = primitive::cast(y, accumulator(y.dtype()));
   const Shape axes = reduced_axes("var", x, o);
   const auto n = static_cast<double>(count_of(x.shape(), axes));
-  const Array centred = prim::sub(wide, prim::broadcast_to(averaged(wide, axes, true, n), wide.shape()));
+  const Array centred =
+      primitive::sub(wide, primitive::broadcast_to(averaged(wide, axes, true, n), wide.shape()));
   const double freedom = n - static_cast<double>(ddof);
-  return prim::cast(averaged(prim::mul(centred, centred), axes, o.keepdims,
-                             freedom > 0 ? freedom : std::numeric_limits<double>::quiet_NaN()),
-                    y.dtype());
+  return primitive::cast(averaged(primitive::mul(centred, centred), axes, o.keepdims,
+                                  freedom > 0 ? freedom : std::numeric_limits<double>::quiet_NaN()),
+                         y.dtype());
 }
 
 // ---------------------------------------------------------------- extrema
@@ -214,7 +216,7 @@ static Array extremum(const char* function, const Array& x, const ReduceOptions&
   const Shape axes = reduced_axes(function, x, o);
   need_elements(function, x, axes);
   if (o.dtype) api::need_real(function, *o.dtype);
-  const Array y = prim::cast(x, o.dtype.value_or(x.dtype()));
+  const Array y = primitive::cast(x, o.dtype.value_or(x.dtype()));
   return reduced(y.dtype() == DType::bool_ ? of_bool : r, y, axes, o.keepdims);
 }
 template <> constexpr ReduceBody reduce_body<"max"> = extremum<Reducer::max, Reducer::any>;
@@ -235,10 +237,10 @@ template SHARDARRAY_API Array ReduceFunction<"all">::operator()(const Array&, co
 
 // The lowest position of the extremum, or of a NaN.
 template <Reducer r> static Array position(const char* function, const Array& x, const ReduceOptions& o) {
-  Array y = api::weak_type_of(x, function).dtype == DType::bool_ ? prim::cast(x, DType::int32) : x;
+  Array y = api::weak_type_of(x, function).dtype == DType::bool_ ? primitive::cast(x, DType::int32) : x;
   std::size_t dim = 0;
   if (o.axis.all) {
-    y = prim::reshape(y, {y.size()});
+    y = primitive::reshape(y, {y.size()});
   } else {
     if (o.axis.axes.size() != 1)
       throw ShapeError(
@@ -248,17 +250,17 @@ template <Reducer r> static Array position(const char* function, const Array& x,
   }
   const Shape axes{static_cast<std::int64_t>(dim)};
   need_elements(function, y, axes);
-  const Array best = prim::broadcast_to(reduced(r, y, axes, true), y.shape());
-  Array hit = prim::binary(op_eq, y, best);
-  if (is_floating(y.dtype())) hit = prim::binary(op_or, hit, prim::binary(op_ne, y, y));
+  const Array best = primitive::broadcast_to(reduced(r, y, axes, true), y.shape());
+  Array hit = primitive::binary(op_eq, y, best);
+  if (is_floating(y.dtype())) hit = primitive::binary(op_or, hit, primitive::binary(op_ne, y, y));
   const Array where_hit =
-      prim::select(hit, prim::iota(y.shape(), dim, DType::int32),
-                   prim::full(y.shape(), DType::int32, static_cast<double>(y.shape()[dim])));
+      primitive::select(hit, primitive::iota(y.shape(), dim, DType::int32),
+                        primitive::full(y.shape(), DType::int32, static_cast<double>(y.shape()[dim])));
   Array found = reduced(Reducer::min, where_hit, axes, false);
   if (!o.keepdims) return found;
   Shape kept = o.axis.all ? Shape::filled(x.shape().size(), 1) : x.shape();
   if (!o.axis.all) kept[dim] = 1;
-  return prim::reshape(found, kept);
+  return primitive::reshape(found, kept);
 }
 template <> constexpr ReduceBody reduce_body<"argmax"> = position<Reducer::max>;
 template SHARDARRAY_API Array ReduceFunction<"argmax">::operator()(const Array&, const ReduceOptions&,
@@ -269,19 +271,21 @@ template SHARDARRAY_API Array ReduceFunction<"argmin">::operator()(const Array&,
 
 // ---------------------------------------------------------------- exponentials
 static Array constant_max(const Array& x, const Shape& axes) {
-  return prim::unary(op_stop_gradient, reduced(Reducer::max, x, axes, true));
+  return primitive::unary(op_stop_gradient, reduced(Reducer::max, x, axes, true));
 }
 static Array logsumexp_body(const char* function, const Array& x, const ReduceOptions& o) {
-  const Array narrow = inexact(function, x, o), y = prim::cast(narrow, accumulator(narrow.dtype()));
+  const Array narrow = inexact(function, x, o), y = primitive::cast(narrow, accumulator(narrow.dtype()));
   const Shape axes = reduced_axes(function, x, o);
   if (count_of(y.shape(), axes) == 0)  // log(0)
-    return prim::cast(prim::unary(op_log, reduced(Reducer::sum, y, axes, o.keepdims)), narrow.dtype());
+    return primitive::cast(primitive::unary(op_log, reduced(Reducer::sum, y, axes, o.keepdims)),
+                           narrow.dtype());
   const Array top = constant_max(y, axes);
-  const Array shift = prim::select(prim::unary(op_is_finite, top), top, prim::like(top, 0));
-  const Array total =
-      prim::reduce(Reducer::sum, prim::exp(prim::sub(y, prim::broadcast_to(shift, y.shape()))), axes);
-  const Array result = prim::add(prim::unary(op_log, total), prim::reshape(shift, total.shape()));
-  return with_kept(prim::cast(result, narrow.dtype()), y.shape(), axes, o.keepdims);
+  const Array shift = primitive::select(primitive::unary(op_is_finite, top), top, primitive::like(top, 0));
+  const Array total = primitive::reduce(
+      Reducer::sum, primitive::exp(primitive::sub(y, primitive::broadcast_to(shift, y.shape()))), axes);
+  const Array result =
+      primitive::add(primitive::unary(op_log, total), primitive::reshape(shift, total.shape()));
+  return with_kept(primitive::cast(result, narrow.dtype()), y.shape(), axes, o.keepdims);
 }
 template <> constexpr ReduceBody reduce_body<"logsumexp"> = logsumexp_body;
 template SHARDARRAY_API Array ReduceFunction<"logsumexp">::operator()(const Array&, const ReduceOptions&,
@@ -290,25 +294,26 @@ template SHARDARRAY_API Array ReduceFunction<"logsumexp">::operator()(const Arra
 static Array shifted(const char* function, const Array& x, std::int64_t axis, Shape& axes, DType& t) {
   Array y = inexact(function, x, {});
   t = y.dtype();
-  y = prim::cast(y, accumulator(t));
+  y = primitive::cast(y, accumulator(t));
   axes = {static_cast<std::int64_t>(api::axis_of(function, axis, y.shape()))};
   if (y.size() == 0) return y;
-  return prim::sub(y, prim::broadcast_to(constant_max(y, axes), y.shape()));
+  return primitive::sub(y, primitive::broadcast_to(constant_max(y, axes), y.shape()));
 }
 Array softmax_fn::operator()(const Array& x, std::int64_t axis, Where w) const {
   const Site site(w, "softmax");
   Shape axes;
   DType t{};
-  const Array e = prim::exp(shifted("softmax", x, axis, axes, t));
-  return prim::cast(prim::div(e, prim::broadcast_to(reduced(Reducer::sum, e, axes, true), e.shape())), t);
+  const Array e = primitive::exp(shifted("softmax", x, axis, axes, t));
+  return primitive::cast(
+      primitive::div(e, primitive::broadcast_to(reduced(Reducer::sum, e, axes, true), e.shape())), t);
 }
 Array log_softmax_fn::operator()(const Array& x, std::int64_t axis, Where w) const {
   const Site site(w, "log_softmax");
   Shape axes;
   DType t{};
   const Array y = shifted("log_softmax", x, axis, axes, t);
-  const Array total = prim::unary(op_log, reduced(Reducer::sum, prim::exp(y), axes, true));
-  return prim::cast(prim::sub(y, prim::broadcast_to(total, y.shape())), t);
+  const Array total = primitive::unary(op_log, reduced(Reducer::sum, primitive::exp(y), axes, true));
+  return primitive::cast(primitive::sub(y, primitive::broadcast_to(total, y.shape())), t);
 }
 Array one_hot_fn::operator()(const Array& x, std::int64_t n, DType dtype, Where w) const {
   const Site site(w, "one_hot");
@@ -317,15 +322,15 @@ Array one_hot_fn::operator()(const Array& x, std::int64_t n, DType dtype, Where 
   if (n < 0)
     throw ShapeError(fmt::format(
         "one_hot: n is {}. The number of classes is not negative. Give the number of classes.", n));
-  const bool fits = itemsize(x.dtype()) >= 4 && prim::is_value(x.dtype(), n, false);
-  const Array y = fits ? x : prim::cast(x, api::position_type({n}));
+  const bool fits = itemsize(x.dtype()) >= 4 && primitive::is_value(x.dtype(), n, false);
+  const Array y = fits ? x : primitive::cast(x, api::position_type({n}));
   Shape shape = y.shape();
   shape.push_back(1);
-  const Array column = prim::reshape(y, shape);
+  const Array column = primitive::reshape(y, shape);
   shape.back() = n;
-  return prim::cast(
-      prim::binary(op_eq, prim::broadcast_to(column, shape), prim::iota(shape, shape.size() - 1, y.dtype())),
-      dtype);
+  return primitive::cast(primitive::binary(op_eq, primitive::broadcast_to(column, shape),
+                                           primitive::iota(shape, shape.size() - 1, y.dtype())),
+                         dtype);
 }
 
 }  // namespace shardarray

@@ -31,7 +31,9 @@ bool is_power_of_two(const Call& c, int k, int& exponent);
 /// For ops that are constant almost everywhere.
 Arrays no_tangent(const JvpArgs& v);
 /// t * factor for ops of one operand.
-inline Arrays scaled(const JvpArgs& v, const Array& factor) { return {prim::mul(v.tangents[0], factor)}; }
+inline Arrays scaled(const JvpArgs& v, const Array& factor) {
+  return {primitive::mul(v.tangents[0], factor)};
+}
 
 template <Code code> void emit_unary(ScalarArgs& s) { s.out[0] = s.b.unary(code, s.in[0]); }
 template <Code code> void emit_binary(ScalarArgs& s) { s.out[0] = s.b.binary(code, s.in[0], s.in[1]); }

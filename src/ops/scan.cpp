@@ -44,14 +44,14 @@ struct Dual {
 };
 static Dual combined(Reducer r, const Dual& a, const Dual& b) {
   if (r == Reducer::prod)
-    return {prim::mul(a.value, b.value),
-            prim::add(prim::mul(a.tangent, b.value), prim::mul(a.value, b.tangent))};
-  const Array value = prim::binary(r == Reducer::max ? op_max : op_min, a.value, b.value);
-  const Array is_first = prim::binary(op_eq, a.value, value), is_second = prim::binary(op_eq, b.value, value),
-              zero = prim::like(value, 0),
-              shared = prim::mul(prim::add(a.tangent, b.tangent), prim::like(value, 0.5));
-  return {value, prim::select(is_first, prim::select(is_second, shared, a.tangent),
-                              prim::select(is_second, b.tangent, zero))};
+    return {primitive::mul(a.value, b.value),
+            primitive::add(primitive::mul(a.tangent, b.value), primitive::mul(a.value, b.tangent))};
+  const Array value = primitive::binary(r == Reducer::max ? op_max : op_min, a.value, b.value);
+  const Array is_first = primitive::binary(op_eq, a.value, value),
+              is_second = primitive::binary(op_eq, b.value, value), zero = primitive::like(value, 0),
+              shared = primitive::mul(primitive::add(a.tangent, b.tangent), primitive::like(value, 0.5));
+  return {value, primitive::select(is_first, primitive::select(is_second, shared, a.tangent),
+                                   primitive::select(is_second, b.tangent, zero))};
 }
 
 // From the first to the last, in the order of JAX's associative_scan, on which the shares of equal extrema depend: neighbours are
@@ -67,15 +67,15 @@ static Dual scanned(Reducer r, const Dual& x, std::size_t dim) {
   paired.insert(dim + 1, 2);
   const auto each = [](auto f, auto... of) { return Dual{f(of.value...), f(of.tangent...)}; };
   const auto part = [&](const Dual& d, std::int64_t lo, std::int64_t hi) {
-    return each([&](const Array& y) { return prim::slice_dim(y, dim, lo, hi); }, d);
+    return each([&](const Array& y) { return primitive::slice_dim(y, dim, lo, hi); }, d);
   };
   const auto every_other = [&](std::int64_t k) {
     return each(
         [&](const Array& y) {
-          const Array both = prim::reshape(prim::pad(y, none, missing), paired);
+          const Array both = primitive::reshape(primitive::pad(y, none, missing), paired);
           Shape to = shape;
           to[dim] = firsts;
-          return prim::reshape(prim::slice_dim(both, dim + 1, k, k + 1), to);
+          return primitive::reshape(primitive::slice_dim(both, dim + 1, k, k + 1), to);
         },
         x);
   };
@@ -87,11 +87,12 @@ static Dual scanned(Reducer r, const Dual& x, std::size_t dim) {
         Shape one = paired;
         one[dim + 1] = 1;
         const Array whole[] = {start, evens};
-        const Array columns[] = {prim::reshape(prim::concatenate(whole, dim), one),
-                                 prim::reshape(prim::pad(odds, none, missing), one)};
+        const Array columns[] = {primitive::reshape(primitive::concatenate(whole, dim), one),
+                                 primitive::reshape(primitive::pad(odds, none, missing), one)};
         Shape all = shape;
         all[dim] = 2 * firsts;
-        return prim::slice_dim(prim::reshape(prim::concatenate(columns, dim + 1), all), dim, 0, n);
+        return primitive::slice_dim(primitive::reshape(primitive::concatenate(columns, dim + 1), all), dim, 0,
+                                    n);
       },
       part(first, 0, 1), even, odd);
 }
@@ -103,7 +104,7 @@ static Arrays scan_jvp(const JvpArgs& v) {
   modes.policy = Policy::auto_;
   const ScopedModes restored(v.node.modes);
   set_modes(modes);
-  const auto turned = [&](const Array& x) { return a.step[0] < 0 ? prim::reverse(x, a.dims) : x; };
+  const auto turned = [&](const Array& x) { return a.step[0] < 0 ? primitive::reverse(x, a.dims) : x; };
   const Dual x{turned(v.in[0]), turned(v.tangents[0])};
   return {turned(scanned(a.reducer, x, scan_dim(a, v.in[0].shape().size())).tangent)};
 }
@@ -148,10 +149,10 @@ static Array running(const char* function, const Array& x, const CumulativeOptio
   const DType t = o.dtype.value_or(given == DType::bool_ && !extremum ? DType::int32 : given);
   const DType scanned = t == DType::bool_ ? DType::uint8 : api::computed({t, false}).dtype;
   if (t == DType::bool_ && !extremum) r = r == Reducer::sum ? Reducer::max : Reducer::min;
-  const Array y = prim::cast(prim::cast(x, t), scanned);
-  const Array flat = o.axis ? y : prim::reshape(y, {y.size()});
+  const Array y = primitive::cast(primitive::cast(x, t), scanned);
+  const Array flat = o.axis ? y : primitive::reshape(y, {y.size()});
   const std::size_t dim = api::axis_of(function, o.axis.value_or(0), flat.shape());
-  return prim::cast(scan(r, flat, dim, o.reverse), t);
+  return primitive::cast(scan(r, flat, dim, o.reverse), t);
 }
 template <> constexpr CumulativeBody cumulative_body<"cumsum"> = running<Reducer::sum>;
 template SHARDARRAY_API Array CumulativeFunction<"cumsum">::operator()(const Array&, const CumulativeOptions&,

@@ -63,13 +63,14 @@ static Arrays broadcast_transpose(const TransposeArgs& t) {
     if (it == a.dims.end() || from[static_cast<std::size_t>(it - a.dims.begin())] != a.shape[d])
       repeated.push_back(static_cast<std::int64_t>(d));
   }
-  return {prim::reshape(prim::reduce(Reducer::sum, t.cotangents[0], repeated), from)};
+  return {primitive::reshape(primitive::reduce(Reducer::sum, t.cotangents[0], repeated), from)};
 }
 
 static Batched broadcast_batch(const BatchArgs& b) {
   const Attrs& a = b.node.attrs();
   const Shape shape = prepend(b.axis->size, a.shape);
-  return mapped({prim::broadcast(b.in[0], shape, prepend(-static_cast<std::int64_t>(shape.size()), a.dims))});
+  return mapped(
+      {primitive::broadcast(b.in[0], shape, prepend(-static_cast<std::int64_t>(shape.size()), a.dims))});
 }
 
 // attrs.shape: the result's; dims[j]: result dimension of operand dimension j, increasing.
@@ -91,7 +92,7 @@ Array broadcast_to_fn::operator()(const Array& x, const Shape& shape, Where w) c
                     "equal, or 1 in the "
                     "operand. Give a larger shape.",
                     current_function("broadcast_to"), to_string(x.shape()), to_string(shape)));
-  return prim::broadcast_to(x, shape);
+  return primitive::broadcast_to(x, shape);
 }
 
 // ---------------------------------------------------------------- reshape
@@ -184,10 +185,10 @@ SHARDARRAY_OP op_reshape{
     .type = reshape_type,
     .linearity = joint,
     .transpose =
-        [](const TransposeArgs& t) { return Arrays{prim::reshape(t.cotangents[0], t.in[0].shape())}; },
+        [](const TransposeArgs& t) { return Arrays{primitive::reshape(t.cotangents[0], t.in[0].shape())}; },
     .batch =
         [](const BatchArgs& b) {
-          return mapped({prim::reshape(b.in[0], prepend(b.axis->size, b.node.attrs().shape))});
+          return mapped({primitive::reshape(b.in[0], prepend(b.axis->size, b.node.attrs().shape))});
         }};
 
 // The shape with its one -1 replaced.
@@ -213,7 +214,7 @@ static Shape resolved(const Shape& wanted, const Shape& from) {
 }
 Array reshape_fn::operator()(const Array& x, const Shape& shape, Where w) const {
   const Site site(w, "reshape");
-  return prim::reshape(x, resolved(shape, type_of(x, "reshape").shape));
+  return primitive::reshape(x, resolved(shape, type_of(x, "reshape").shape));
 }
 Array expand_dims_fn::operator()(const Array& x, const AxisSet& axes, Where w) const {
   const Site site(w, "expand_dims");
@@ -224,7 +225,7 @@ Array expand_dims_fn::operator()(const Array& x, const AxisSet& axes, Where w) c
   const std::int64_t* next = shape.begin();
   for (std::int64_t& size : result)
     if (size == 0) size = *next++;
-  return prim::reshape(x, result);
+  return primitive::reshape(x, result);
 }
 Array squeeze_fn::operator()(const Array& x, const AxisSet& axes, Where w) const {
   const Site site(w, "squeeze");
@@ -240,7 +241,7 @@ Array squeeze_fn::operator()(const Array& x, const AxisSet& axes, Where w) const
                       d, to_string(shape), shape[d]));
     if (!named && (!axes.all || shape[d] != 1)) result.push_back(shape[d]);
   }
-  return prim::reshape(x, result);
+  return primitive::reshape(x, result);
 }
 
 // ---------------------------------------------------------------- transpose
@@ -280,13 +281,13 @@ SHARDARRAY_OP op_transpose{
     .linearity = joint,
     .transpose =
         [](const TransposeArgs& t) {
-          return Arrays{prim::transpose(t.cotangents[0], inverse(permutation(t.node.attrs())))};
+          return Arrays{primitive::transpose(t.cotangents[0], inverse(permutation(t.node.attrs())))};
         },
     .batch =
         [](const BatchArgs& b) {
           Shape p = permutation(b.node.attrs());
           for (std::int64_t& d : p) d++;
-          return mapped({prim::transpose(b.in[0], prepend(0, p))});
+          return mapped({primitive::transpose(b.in[0], prepend(0, p))});
         },
     .map =
         [](const Call& c) {
@@ -311,12 +312,12 @@ Array transpose_fn::operator()(const Array& x, const Shape& perm, Where w) const
     for (std::size_t k = 0; k < p.size(); k++)
       p[k] = static_cast<std::int64_t>(api::axis_of("transpose", perm[k], shape));
   }
-  return prim::transpose(x, p);
+  return primitive::transpose(x, p);
 }
 static Array swapped(const Array& x, std::size_t a, std::size_t b) {
   Shape p = identity(x.shape().size());
   std::swap(p[a], p[b]);
-  return prim::transpose(x, p);
+  return primitive::transpose(x, p);
 }
 Array swapaxes_fn::operator()(const Array& x, std::int64_t a, std::int64_t b, Where w) const {
   const Site site(w, "swapaxes");
@@ -335,9 +336,9 @@ Array rot90_fn::operator()(const Array& x, std::int64_t k, std::pair<std::int64_
                     axes.second, to_string(type_of(x))));
   const std::int64_t first = from_last(a, shape.size()), second = from_last(b, shape.size());
   switch ((k % 4 + 4) % 4) {
-    case 1: return swapped(prim::reverse(x, {second}), a, b);
-    case 2: return prim::reverse(x, {first, second});
-    case 3: return prim::reverse(swapped(x, a, b), {second});
+    case 1: return swapped(primitive::reverse(x, {second}), a, b);
+    case 2: return primitive::reverse(x, {first, second});
+    case 3: return primitive::reverse(swapped(x, a, b), {second});
     default: return x;
   }
 }
@@ -366,7 +367,7 @@ Array moveaxis_fn::operator()(const Array& x, const Shape& from, const Shape& to
     while (moved[next]) next++;
     d = static_cast<std::int64_t>(next++);
   }
-  return prim::transpose(x, p);
+  return primitive::transpose(x, p);
 }
 
 }  // namespace shardarray

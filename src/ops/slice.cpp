@@ -55,7 +55,7 @@ SHARDARRAY_OP op_slice{.name = "slice",
                        .transpose =
                            [](const TransposeArgs& t) {
                              const Attrs& a = t.node.attrs();
-                             return Arrays{prim::embed(t.cotangents[0], a.lo, a.step, t.in[0].shape())};
+                             return Arrays{primitive::embed(t.cotangents[0], a.lo, a.step, t.in[0].shape())};
                            },
                        .batch =
                            [](const BatchArgs& b) {
@@ -97,7 +97,7 @@ std::vector<Array> split_fn::pieces(const Array& x, std::int64_t n, std::int64_t
         n, most));
   std::vector<Array> parts;
   for (std::int64_t k = 0; k < n; k++)
-    parts.push_back(prim::slice_dim(x, dim, k * (size / n), (k + 1) * (size / n)));
+    parts.push_back(primitive::slice_dim(x, dim, k * (size / n), (k + 1) * (size / n)));
   return parts;
 }
 std::vector<Array> split_fn::operator()(const Array& x, const Shape& positions, std::int64_t axis,
@@ -112,7 +112,7 @@ std::vector<Array> split_fn::operator()(const Array& x, const Shape& positions, 
       throw ShapeError(
           fmt::format("split: positions {} for {} elements. They must rise and lie inside. Sort them.",
                       to_string(positions), size));
-    parts.push_back(prim::slice_dim(x, dim, begin, end));
+    parts.push_back(primitive::slice_dim(x, dim, begin, end));
     begin = end;
   };
   for (std::int64_t p : positions) cut(p);
@@ -134,38 +134,40 @@ static Rule reverse_rule(const Call& c) {
 }
 
 // attrs.dims.
-SHARDARRAY_OP op_reverse{
-    .name = "reverse",
-    .form = Form::map,
-    .rule = reverse_rule,
-    .linearity = joint,
-    .transpose =
-        [](const TransposeArgs& t) { return Arrays{prim::reverse(t.cotangents[0], t.node.attrs().dims)}; },
-    .map =
-        [](const Call& c) {
-          std::vector<MapDim> m;
-          for (std::size_t d = 0; d < c.in[0].shape.size(); d++)
-            m.push_back(reversed(c, d) ? MapDim{static_cast<int>(d), -1, c.in[0].shape[d] - 1}
-                                       : MapDim{static_cast<int>(d), 1, 0});
-          return m;
-        },
-    .boxes =
-        [](const Call& c, const Box& out) {
-          BoxSource s = copied(out);
-          for (std::size_t d = 0; d < s.in_lo.size(); d++)
-            if (reversed(c, d)) {
-              s.step[d] = -1;
-              s.in_lo[d] = c.in[0].shape[d] - 1 - out.lo[d];
-            }
-          return std::vector<BoxSource>{s};
-        }};
+SHARDARRAY_OP op_reverse{.name = "reverse",
+                         .form = Form::map,
+                         .rule = reverse_rule,
+                         .linearity = joint,
+                         .transpose =
+                             [](const TransposeArgs& t) {
+                               return Arrays{primitive::reverse(t.cotangents[0], t.node.attrs().dims)};
+                             },
+                         .map =
+                             [](const Call& c) {
+                               std::vector<MapDim> m;
+                               for (std::size_t d = 0; d < c.in[0].shape.size(); d++)
+                                 m.push_back(reversed(c, d)
+                                                 ? MapDim{static_cast<int>(d), -1, c.in[0].shape[d] - 1}
+                                                 : MapDim{static_cast<int>(d), 1, 0});
+                               return m;
+                             },
+                         .boxes =
+                             [](const Call& c, const Box& out) {
+                               BoxSource s = copied(out);
+                               for (std::size_t d = 0; d < s.in_lo.size(); d++)
+                                 if (reversed(c, d)) {
+                                   s.step[d] = -1;
+                                   s.in_lo[d] = c.in[0].shape[d] - 1 - out.lo[d];
+                                 }
+                               return std::vector<BoxSource>{s};
+                             }};
 
 Array flip_fn::operator()(const Array& x, const AxisSet& axes, Where w) const {
   const Site site(w, "flip");
   const Shape& shape = type_of(x, "flip").shape;
   Shape dims = axes.all ? identity(shape.size()) : api::axes_of("flip", axes.axes, shape);
   for (std::int64_t& d : dims) d -= static_cast<std::int64_t>(shape.size());
-  return prim::reverse(x, dims);
+  return primitive::reverse(x, dims);
 }
 
 // ---------------------------------------------------------------- pad
@@ -201,14 +203,14 @@ SHARDARRAY_OP op_pad{
     .linearity = [](const Call& c, int) { return c.attrs->bits == 0 ? Linear::joint : Linear::no; },
     .jvp =
         [](const JvpArgs& v) {
-          return Arrays{prim::pad(v.tangents[0], v.node.attrs().lo, v.node.attrs().hi)};
+          return Arrays{primitive::pad(v.tangents[0], v.node.attrs().lo, v.node.attrs().hi)};
         },
     .transpose =
         [](const TransposeArgs& t) {
           const Shape &lo = t.node.attrs().lo, &shape = t.in[0].shape();
           Shape end = lo;
           for (std::size_t d = 0; d < lo.size(); d++) end[d] += shape[d];
-          return Arrays{prim::slice(t.cotangents[0], lo, end)};
+          return Arrays{primitive::slice(t.cotangents[0], lo, end)};
         },
     .batch =
         [](const BatchArgs& b) {
@@ -248,7 +250,7 @@ Array pad_fn::operator()(const Array& x, const std::vector<std::pair<std::int64_
     throw Error(fmt::format(
         "pad: the value {} is computed. It must be a number. Pad with 0 and put it there with where.",
         to_string(type_of(value))));
-  return prim::pad(x, lo, hi, number.node()->attrs().bits);
+  return primitive::pad(x, lo, hi, number.node()->attrs().bits);
 }
 
 }  // namespace shardarray

@@ -28,10 +28,11 @@ static Rule sort_rule(const Call& c) {
 static Arrays sort_jvp(const JvpArgs& v) {
   const Shape& shape = v.in[0].shape();
   const std::size_t dim = from_first(v.node.attrs().dims[0], shape.size());
-  const Array with_positions[] = {v.in[0], prim::iota(shape, dim, DType::int32)};
-  const Array order = prim::sort(with_positions, dim)[1];
+  const Array with_positions[] = {v.in[0], primitive::iota(shape, dim, DType::int32)};
+  const Array order = primitive::sort(with_positions, dim)[1];
   Arrays r;
-  for (const Array& t : v.tangents) r.push_back(t.has_value() ? prim::take_along(t, order, dim) : Array());
+  for (const Array& t : v.tangents)
+    r.push_back(t.has_value() ? primitive::take_along(t, order, dim) : Array());
   return r;
 }
 
@@ -56,13 +57,13 @@ SHARDARRAY_OP op_sort{.name = "sort",
 Array sort_fn::operator()(const Array& x, std::int64_t axis, Where w) const {
   const Site site(w, "sort");
   const std::size_t dim = api::axis_of("sort", axis, type_of(x, "sort").shape);
-  return prim::sort({&x, 1}, dim)[0];
+  return primitive::sort({&x, 1}, dim)[0];
 }
 Array argsort_fn::operator()(const Array& x, std::int64_t axis, Where w) const {
   const Site site(w, "argsort");
   const std::size_t dim = api::axis_of("argsort", axis, type_of(x, "argsort").shape);
-  const Array operands[] = {x, prim::iota(x.shape(), dim, DType::int32)};
-  return prim::sort(operands, dim)[1];
+  const Array operands[] = {x, primitive::iota(x.shape(), dim, DType::int32)};
+  return primitive::sort(operands, dim)[1];
 }
 
 }  // namespace shardarray

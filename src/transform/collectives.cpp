@@ -83,14 +83,14 @@ Array split_dim(const Array& x, std::size_t d, std::int64_t parts, const char* f
                                  function, d, to_string(type_of(x)), parts));
   shape.insert(d + 1, shape[d] / parts);
   shape[d] = parts;
-  return prim::reshape(x, shape);
+  return primitive::reshape(x, shape);
 }
 // Dimensions d and d + 1 become one.
 Array merge_dims(const Array& x, std::size_t d) {
   Shape shape = x.shape();
   shape[d] *= shape[d + 1];
   shape.erase(d + 1);
-  return prim::reshape(x, shape);
+  return primitive::reshape(x, shape);
 }
 
 void check_parts(const Array& x, std::size_t d, std::int64_t parts, const char* option,
@@ -129,7 +129,8 @@ Array axis_index(const NamedAxes& axis, Where w) {
     const Array here = record(op_axis_index, {}, std::move(a));
     position =
         position.has_value()
-            ? prim::add(prim::mul(position, prim::like(position, static_cast<double>(one->size))), here)
+            ? primitive::add(
+                  primitive::mul(position, primitive::like(position, static_cast<double>(one->size))), here)
             : here;
   }
   return position;
@@ -137,13 +138,14 @@ Array axis_index(const NamedAxes& axis, Where w) {
 
 Array psum(const Array& x, const NamedAxes& axis, const GroupOptions& o, Where w) {
   const Site site(w);
-  const Array operand = type_of(x, "psum").dtype == DType::bool_ ? prim::cast(x, DType::int32) : x;
+  const Array operand = type_of(x, "psum").dtype == DType::bool_ ? primitive::cast(x, DType::int32) : x;
   if (is_literal(*x.node())) {  // known without communication
     const auto axes = find_axes(axis, "psum");
     Attrs a;
     set_groups(a, o.groups, axes, false, "psum");
     const std::int64_t parts = parts_of(a, axes);
-    return type_of(operand).weak ? operand * parts : prim::mul(operand, prim::like_whole(operand, parts));
+    return type_of(operand).weak ? operand * parts
+                                 : primitive::mul(operand, primitive::like_whole(operand, parts));
   }
   return reduce(op_psum, operand, axis, o, "psum");
 }
@@ -154,8 +156,8 @@ Array pmean(const Array& x, const NamedAxes& axis, const GroupOptions& o, Where 
   set_groups(a, o.groups, axes, false, "pmean");
   Array sum = psum(x, axis, o, w);
   const bool weak = type_of(sum).weak;
-  sum = prim::cast(sum, api::to_inexact({sum.dtype(), weak}).dtype, weak);
-  return sum / prim::like(sum, static_cast<double>(parts_of(a, axes)));
+  sum = primitive::cast(sum, api::to_inexact({sum.dtype(), weak}).dtype, weak);
+  return sum / primitive::like(sum, static_cast<double>(parts_of(a, axes)));
 }
 Array pmax(const Array& x, const NamedAxes& axis, const GroupOptions& o, Where w) {
   const Site site(w);
@@ -255,7 +257,7 @@ Array psum_scatter(const Array& x, const NamedAxes& axis, const PsumScatterOptio
   set_groups(a, o.groups, axes, true, "psum_scatter");
   const std::size_t dim = dim_of(o.axis, type_of(x, "psum_scatter").shape.size(), "axis", "psum_scatter");
   if (!o.tiled) check_parts(x, dim, parts_of(a, axes), "axis", "psum_scatter");
-  Array r = type_of(x).dtype == DType::bool_ ? prim::cast(x, DType::int32) : x;
+  Array r = type_of(x).dtype == DType::bool_ ? primitive::cast(x, DType::int32) : x;
   if (o.tiled) r = split_dim(r, dim, parts_of(a, axes), "psum_scatter");
   for (std::size_t k = axes.size(); k-- > 1;)
     r = split_dim(r, dim, r.shape()[dim] / axes[k]->size, "psum_scatter");

@@ -74,7 +74,7 @@ Array next_carry(const ScanLeaf& carry, Type& before, const Array& after, const 
         fmt::format("{}: {} is {} before a step and {} behind it. A carry keeps its dtype. Convert with "
                     "astype inside the step or before the first one.",
                     function, named("carry", carry.path), to_string(before), to_string(t)));
-  return prim::cast(after, before.dtype, before.weak);
+  return primitive::cast(after, before.dtype, before.weak);
 }
 
 struct TracedStep {
@@ -128,7 +128,7 @@ void core::throw_carry_structure(const Path& path, const char* function) {
 Array core::loop_counter(std::int64_t lo, std::int64_t hi) {
   const auto is_small = [](std::int64_t v) { return v == static_cast<std::int32_t>(v); };
   const DType t = is_small(lo) && is_small(hi) ? DType::int32 : DType::int64;
-  return prim::constant(t, prim::bits_of(t, lo), true);
+  return primitive::constant(t, primitive::bits_of(t, lo), true);
 }
 std::int64_t core::loop_length(std::int64_t lo, std::int64_t hi) {
   if (hi <= lo) return 0;
@@ -170,7 +170,7 @@ core::Arrays core::scan(MapBody f, std::span<const ScanLeaf> init, std::span<con
   body->in.insert(body->in.end(), s.graph.in.begin(),
                   s.graph.in.begin() + static_cast<std::ptrdiff_t>(s.in.size()));
   for (std::size_t k = 0; k < carries.size(); k++)
-    operands.push_back(prim::cast(carries[k], s.in[k].dtype, s.in[k].weak));
+    operands.push_back(primitive::cast(carries[k], s.in[k].dtype, s.in[k].weak));
   Arrays result;
   if (length == 0) {
     for (std::size_t k = 0, present = 0; k < s.graph.out.size(); k++) {

@@ -111,7 +111,7 @@ Array place_device_axis(const VmapResult& r, std::size_t k, std::optional<std::i
     if (!r.mapped[k]) return x;
     Shape shape = x.shape();
     shape.erase(0);
-    return prim::reshape(prim::slice_dim(x, 0, 0, 1), shape);
+    return primitive::reshape(primitive::slice_dim(x, 0, 0, 1), shape);
   }
   const Array full = r.mapped[k] ? x : place_rows(add_leading(x, r.size), r.axis);
   const auto rank = static_cast<std::int64_t>(full.shape().size());

@@ -109,7 +109,7 @@ Array split_axes(const Array& x, const PartitionSpec& spec, const ManualAxes& m,
   for (std::size_t d = 0; d < shape.size(); d++)
     if (std::find(perm.begin(), perm.end(), static_cast<std::int64_t>(d)) == perm.end())
       perm.push_back(static_cast<std::int64_t>(d));
-  return prim::transpose(prim::reshape(x, shape), perm);
+  return primitive::transpose(primitive::reshape(x, shape), perm);
 }
 
 // The inverse of split_axes, for a result that has the axes `which`.
@@ -137,7 +137,7 @@ Array joined(const Array& given, std::vector<bool> which, const PartitionSpec& s
       shape.insert(at, m.axes[a]->size);
       for (std::size_t d = 0; d < shape.size(); d++)
         if (d != at) dims.push_back(static_cast<std::int64_t>(d) - static_cast<std::int64_t>(shape.size()));
-      x = prim::broadcast(x, shape, dims);
+      x = primitive::broadcast(x, shape, dims);
     }
     at += wanted[a];
   }
@@ -153,7 +153,7 @@ Array joined(const Array& given, std::vector<bool> which, const PartitionSpec& s
     perm.push_back(static_cast<std::int64_t>(at + d));
     merged.push_back(size);
   }
-  return constrained(prim::reshape(prim::transpose(x, perm), merged), spec, m);
+  return constrained(primitive::reshape(primitive::transpose(x, perm), merged), spec, m);
 }
 
 }  // namespace

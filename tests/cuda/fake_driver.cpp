@@ -297,7 +297,7 @@ Status launch_later(KernelHandle kernel, const Grid& grid, void** arguments, Str
 struct FakeGraph {
   std::vector<FakePiece> nodes;
 };
-FakeGraph& graph_of(Graph g) { return *reinterpret_cast<FakeGraph*>(g); }
+FakeGraph& graph_of(GraphHandle g) { return *reinterpret_cast<FakeGraph*>(g); }
 FakeGraph& graph_of(GraphExec g) { return *reinterpret_cast<FakeGraph*>(g); }
 
 Status begin_fake_capture(Stream s) {
@@ -315,17 +315,17 @@ Status last_fake_node(GraphNode* to, Stream s) {
   *to = reinterpret_cast<GraphNode>(captured->size());
   return ok;
 }
-Status end_fake_capture(Graph* to, Stream s) {
+Status end_fake_capture(GraphHandle* to, Stream s) {
   FakeStream& stream = stream_of(s);
   *to = nullptr;
   if (stream.captured == nullptr) return failed(invalid_value);
   const std::unique_ptr<std::vector<FakePiece>> nodes(std::exchange(stream.captured, nullptr));
   if (const Status status = enter("cudaStreamEndCapture")) return status;  // ended nevertheless
   if (stream.spoiled) return failed(capture_spoiled);
-  *to = reinterpret_cast<Graph>(new FakeGraph{std::move(*nodes)});
+  *to = reinterpret_cast<GraphHandle>(new FakeGraph{std::move(*nodes)});
   return ok;
 }
-Status make_exec(GraphExec* to, Graph graph) {
+Status make_exec(GraphExec* to, GraphHandle graph) {
   if (const Status status = enter("cudaGraphInstantiate")) return status;
   *to = reinterpret_cast<GraphExec>(new FakeGraph(graph_of(graph)));
   return ok;
@@ -339,7 +339,7 @@ Status set_fake_arguments(GraphExec exec, GraphNode node, KernelHandle kernel, c
   nodes[at].work = [launch = launch_of(kernel, grid, arguments)] { launch.run(); };
   return ok;
 }
-Status update_fake_graph(GraphExec exec, Graph graph) {
+Status update_fake_graph(GraphExec exec, GraphHandle graph) {
   if (const Status status = enter("cudaGraphExecUpdate")) return status;
   auto &mine = graph_of(exec).nodes, &theirs = graph_of(graph).nodes;
   const auto same = [](const FakePiece& a, const FakePiece& b) { return a.kernel == b.kernel; };
@@ -358,7 +358,7 @@ Status launch_fake_graph(GraphExec exec, Stream s) {
   fake().graph_launches++;
   return ok;
 }
-Status drop_graph(Graph graph) { return (delete &graph_of(graph), ok); }
+Status drop_graph(GraphHandle graph) { return (delete &graph_of(graph), ok); }
 Status drop_exec(GraphExec exec) { return (delete &graph_of(exec), ok); }
 
 Status properties_of_fake(GpuProperties* to, int gpu) {

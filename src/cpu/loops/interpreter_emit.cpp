@@ -54,7 +54,7 @@ std::uint16_t LoopPlanner::constant_slot(DType type, std::uint64_t bits) {
 
 /// Where a computed value's row stands.
 std::uint16_t LoopPlanner::native_slot(int v) const {
-  const Value& x = values_[v];
+  const LoopValue& x = values_[v];
   if (x.dynamic >= 0) return static_cast<std::uint16_t>(row_count_ + x.dynamic);
   return slot_of_request(x.request);
 }
@@ -69,7 +69,7 @@ std::uint16_t LoopPlanner::operand_slot(int v, int stage) {
 }
 
 StageRows& LoopPlanner::rows_for(int v) {
-  const Value& x = values_[v];
+  const LoopValue& x = values_[v];
   if (!x.hoisted) return plan_.stages_[x.stage];
   return x.narrow ? plan_.once_narrow_ : plan_.once_;
 }
@@ -92,7 +92,7 @@ double LoopPlanner::access_ns(const Access& a) const {
 }
 
 void LoopPlanner::emit_load(int v) {
-  const Value& x = values_[v];
+  const LoopValue& x = values_[v];
   const std::int32_t copy = x.request >= 0 ? slot_of_request(x.request) : -1;
   rows_for(v).loads.push_back({static_cast<std::uint16_t>(x.access), native_slot(v), copy});
   add_cost(v, 2, access_ns(plan_.accesses_[x.access]));
@@ -118,7 +118,7 @@ void LoopPlanner::emit_op(int v) {
 }
 
 void LoopPlanner::emit_store(int v) {
-  const Value& s = values_[v];
+  const LoopValue& s = values_[v];
   const int from = values_[k_.code[v].a].root;
   const bool direct = values_[from].direct == v;
   const std::int32_t copy =
@@ -160,7 +160,7 @@ void LoopPlanner::emit_reduce(int v) {
 /// Rows mode: values of outer stages that inner stages use fill a row.
 void LoopPlanner::emit_splats() {
   for (std::size_t v = 0; v < values_.size(); v++) {
-    const Value& x = values_[v];
+    const LoopValue& x = values_[v];
     if (x.splat < 0) continue;
     StageRows& rows = x.hoisted ? plan_.once_ : plan_.stages_[x.splat_stage];
     const RowFunction splat = plan_.loops_->splat[size_log2_of(k_.code[v].type)];

@@ -118,7 +118,7 @@ void LoopPlanner::find_values() {
   for (int v = 0; v < static_cast<int>(k_.code.size()); v++) {
     while (v >= k_.stages[stage].end) stage++;
     const Instr& in = k_.code[v];
-    Value& x = values_[v];
+    LoopValue& x = values_[v];
     x.stage = stage;
     x.root = passes_bits(k_, in) ? values_[in.a].root : v;
     x.narrow = rows_mode() && (!inner(stage) || in.code == Code::reduce);
@@ -207,7 +207,7 @@ void LoopPlanner::find_hoisted() {
   const std::int64_t points = rows_mode() ? plan_.outer_count_ : plan_.inner_count_;
   for (int v = 0; v < static_cast<int>(k_.code.size()); v++) {
     const Instr& in = k_.code[v];
-    Value& x = values_[v];
+    LoopValue& x = values_[v];
     const bool tiles = !x.narrow && run_length() > plan_.tile_;
     const bool repeats = tiles || (points > 1 && (rows_mode() || inner(x.stage)));
     if (!repeats || in.code == Code::constant || in.code == Code::store || in.code == Code::reduce ||
@@ -228,7 +228,7 @@ void LoopPlanner::find_hoisted() {
 
 /// Notes that `stage` uses v at a point of the timeline; `at_end`: when the stage ends.
 void LoopPlanner::use(int v, int stage, int at, bool at_end) {
-  Value& x = values_[values_[v].root];
+  LoopValue& x = values_[values_[v].root];
   if (k_.code[values_[v].root].code == Code::constant) return;
   const bool spread = x.narrow && inner(stage);
   const int when = spread                                         ? begin_of(stage)
@@ -261,7 +261,7 @@ void LoopPlanner::find_uses() {
 /// Whether the value of a store can be computed in the argument's memory: nothing may read there afterwards.
 bool LoopPlanner::may_be_direct(int store) const {
   const int v = values_[k_.code[store].a].root;
-  const Value &x = values_[v], &s = values_[store];
+  const LoopValue &x = values_[v], &s = values_[store];
   if (k_.code[v].code <= Code::reduce || x.hoisted || x.stage != s.stage || x.direct >= 0 ||
       x.narrow != s.narrow)
     return false;
@@ -283,7 +283,7 @@ void LoopPlanner::find_direct() {
 /// Loads whose row always stands in scratch: strided ones, those kept for the run, and those whose memory an
 /// output takes over while they are still needed, at the end of the stage or later.
 bool LoopPlanner::copied(int v) const {
-  const Value& x = values_[v];
+  const LoopValue& x = values_[v];
   const Access& a = plan_.accesses_[x.access];
   if (a.is_index || x.hoisted) return true;
   if (!a.run.empty() && a.run.back().stride != std::int64_t{1} << a.size_log2) return true;
@@ -302,7 +302,7 @@ int LoopPlanner::request(int start, int end, DType type, bool narrow) {
 void LoopPlanner::request_rows() {
   for (int v = 0; v < static_cast<int>(k_.code.size()); v++) {
     const Instr& in = k_.code[v];
-    Value& x = values_[v];
+    LoopValue& x = values_[v];
     if (x.root != v || in.code == Code::constant || in.code == Code::store || in.code == Code::reduce)
       continue;
     const bool load = x.access >= 0 && in.code != Code::load_at;

@@ -30,7 +30,7 @@ class LoopPlanner {
     bool narrow = false;  // one element
     int row = -1;         // given by allocate_rows
   };
-  struct Value {
+  struct LoopValue {
     int stage = 0, root = 0;  // root: the value with the same bits that is computed (bitcasts share its row)
     bool narrow = false;      // one element per outer point (rows mode)
     bool hoisted = false;     // computed once per run
@@ -90,7 +90,7 @@ class LoopPlanner {
   LoopPlan& plan_;
   const Kernel& k_;
   const Loop::Item& item_;
-  std::vector<Value> values_;
+  std::vector<LoopValue> values_;
   std::vector<Request> requests_;
   int row_count_ = 0, dynamic_count_ = 0;
   struct Cost {

@@ -51,7 +51,7 @@ class GemmEmitter {
   GemmSpec g_;
   llvm::IRBuilder<> b_;
   int width_;
-  Memory memory_;
+  MemoryAccess memory_;
   llvm::Type* element_;
   llvm::Value *left_ = nullptr, *right_ = nullptr, *out_ = nullptr;  // of one entry of the batch
   std::vector<llvm::Value*> followers_;  // the epilogue's arguments, of this entry

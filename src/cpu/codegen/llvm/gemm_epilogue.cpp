@@ -7,7 +7,7 @@ namespace shardarray::codegen {
 void GemmEmitter::follow(llvm::Value* i, llvm::Value* j, llvm::Value* sum, int width) {
   const GemmEpilogue& e = *g_.epilogue;
   const Kernel& k = *e.kernel;
-  Memory memory(b_, width, false);
+  MemoryAccess memory(b_, width, false);
   const auto row = [&](std::uint64_t arg) {
     const GemmEpilogue::Walk& w = e.args[arg];
     const DType t = k.args[arg].type;

@@ -8,7 +8,7 @@ namespace shardarray::codegen {
 /// inner loops for their own.
 void LoopNestEmitter::scalars(int level, int stage) {
   for (int v = 0; v < static_cast<int>(k_.code.size()); v++) {
-    const Value& x = values_[static_cast<std::size_t>(v)];
+    const EmittedValue& x = values_[static_cast<std::size_t>(v)];
     if (in_body(v) || k_.code[static_cast<std::size_t>(v)].code == Code::store || this->level(v) != level)
       continue;
     if (stage < 0 ? x.pending : x.stage != stage) continue;
@@ -19,14 +19,14 @@ void LoopNestEmitter::scalars(int level, int stage) {
 /// Where a loop is emitted twice each has its own.
 void LoopNestEmitter::forget_scalars(int level, int stage) {
   for (int v = 0; v < static_cast<int>(k_.code.size()); v++) {
-    Value& x = values_[static_cast<std::size_t>(v)];
+    EmittedValue& x = values_[static_cast<std::size_t>(v)];
     if (this->level(v) == level && (stage < 0 || x.stage == stage)) x.scalar = nullptr;
   }
 }
 
 void LoopNestEmitter::emit_scalar(int v) {
   const Instr& in = k_.code[static_cast<std::size_t>(v)];
-  Value& x = values_[static_cast<std::size_t>(v)];
+  EmittedValue& x = values_[static_cast<std::size_t>(v)];
   if (x.scalar || in.code == Code::reduce) return;
   llvm::Value* const at = x.access < 0 ? nullptr : at_[static_cast<std::size_t>(x.access)];
   switch (in.code) {
@@ -45,7 +45,7 @@ void LoopNestEmitter::emit_scalar(int v) {
 }
 
 llvm::Value* LoopNestEmitter::scalar_operand(int v) {
-  const Value& x = values_[static_cast<std::size_t>(v)];
+  const EmittedValue& x = values_[static_cast<std::size_t>(v)];
   return x.reduced ? x.reduced : x.scalar;
 }
 
@@ -80,7 +80,7 @@ void LoopNestEmitter::body(int stage, int repeat, llvm::Value* i, const Lanes& a
       else accumulate_columns(v, operand(in.a, stage, i), i);
     } else {
       vector_[static_cast<std::size_t>(v)] = emit_vector(v, i, active);
-      Value& x = values_[static_cast<std::size_t>(v)];
+      EmittedValue& x = values_[static_cast<std::size_t>(v)];
       if (x.row) memory_.store_vector(in.type, row_address(v, i), vector_[static_cast<std::size_t>(v)]);
       if (!tiled() || inner(stage) || !x.leaves) continue;
       if (!x.tile) x.tile = memory_.stack(memory_type(b_.getContext(), in.type), LoopNest::tile);
@@ -91,7 +91,7 @@ void LoopNestEmitter::body(int stage, int repeat, llvm::Value* i, const Lanes& a
 
 llvm::Value* LoopNestEmitter::emit_vector(int v, llvm::Value* i, const Lanes& active) {
   const Instr& in = k_.code[static_cast<std::size_t>(v)];
-  const Value& x = values_[static_cast<std::size_t>(v)];
+  const EmittedValue& x = values_[static_cast<std::size_t>(v)];
   const int stage = x.stage;
   if (x.kept >= 0) return memory_.load_vector(in.type, row_address(x.kept, i));
   if (in.code == Code::index) {
@@ -123,7 +123,7 @@ llvm::Value* LoopNestEmitter::emit_vector(int v, llvm::Value* i, const Lanes& ac
 /// v as a vector in the body of `stage`.
 llvm::Value* LoopNestEmitter::operand(int v, int stage, llvm::Value* i) {
   const Instr& in = k_.code[static_cast<std::size_t>(v)];
-  Value& x = values_[static_cast<std::size_t>(v)];
+  EmittedValue& x = values_[static_cast<std::size_t>(v)];
   llvm::Value*& known = vector_[static_cast<std::size_t>(v)];
   if (known) return known;
   if (in.code == Code::constant) known = constant_of(b_.getContext(), in.type, in.imm, width_);

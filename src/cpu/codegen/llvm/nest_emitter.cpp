@@ -34,7 +34,7 @@ void LoopNestEmitter::analyse() {
   for (int v = 0; v < static_cast<int>(k_.code.size()); v++) {
     while (v >= k_.stages[static_cast<std::size_t>(stage)].end) stage++;
     const Instr& in = k_.code[static_cast<std::size_t>(v)];
-    Value& x = values_[static_cast<std::size_t>(v)];
+    EmittedValue& x = values_[static_cast<std::size_t>(v)];
     x.stage = has_inner_ ? stage : 0;
     if (in.code >= Code::index && in.code <= Code::store) {
       x.access = access++;
@@ -44,7 +44,7 @@ void LoopNestEmitter::analyse() {
     }
     for (const std::int32_t o : {in.a, in.b, in.c}) {
       if (o < 0) continue;
-      Value& from = values_[static_cast<std::size_t>(o)];
+      EmittedValue& from = values_[static_cast<std::size_t>(o)];
       x.axes |= from.axes;
       x.pending = x.pending || from.pending;
       from.leaves = from.leaves || from.stage != x.stage;

@@ -30,7 +30,7 @@ class LoopNestEmitter {
 
  private:
   static constexpr int lanes = 32;  // of a float reduction
-  struct Value {
+  struct EmittedValue {
     int stage = 0, access = -1;
     std::uint64_t axes = 0;                  // that it depends on
     bool pending = false;                    // it follows from a reduced value: it has to wait for its stage
@@ -145,8 +145,8 @@ class LoopNestEmitter {
   int width_ = 4;
   int vector_bytes_ = 16;
   bool has_inner_ = false;
-  Memory memory_;
-  std::vector<Value> values_;
+  MemoryAccess memory_;
+  std::vector<EmittedValue> values_;
   std::vector<int> accesses_;
   llvm::Value *numbers_ = nullptr, *box_ = nullptr;
   std::vector<llvm::Value*> number_cache_;

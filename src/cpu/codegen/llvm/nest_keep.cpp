@@ -61,7 +61,7 @@ void LoopNestEmitter::find_kept() {
     if (in.code != Code::store && in.code != Code::reduce && !needed[v]) continue;
     if (candidate[v]) {
       values_[v].kept = same[v];
-      Value& first = values_[static_cast<std::size_t>(same[v])];
+      EmittedValue& first = values_[static_cast<std::size_t>(same[v])];
       const auto elements = static_cast<std::uint64_t>(LoopNestSpec::short_row + lanes);
       if (!first.row) first.row = memory_.stack(memory_type(b_.getContext(), in.type), elements);
       continue;

@@ -70,7 +70,7 @@ void LoopNestEmitter::open_lanes_rows(int stage, int repeats) {
       b_.CreateStore(identity(in, width_), accumulators.back());
     }
     if (!in_blocks(v)) continue;
-    Value& x = values_[static_cast<std::size_t>(v)];
+    EmittedValue& x = values_[static_cast<std::size_t>(v)];
     x.total = memory_.stack(memory_type(b_.getContext(), in.type), 1);
     x.lost = memory_.stack(memory_type(b_.getContext(), in.type), 1);
     open_total(in, x.total, x.lost, 1);
@@ -112,7 +112,7 @@ void LoopNestEmitter::close_block_rows(int stage) {
   for (int v = first; v < last; v++) {
     if (!in_blocks(v)) continue;
     const Instr& in = k_.code[static_cast<std::size_t>(v)];
-    const Value& x = values_[static_cast<std::size_t>(v)];
+    const EmittedValue& x = values_[static_cast<std::size_t>(v)];
     add_block(in, x.total, x.lost, folded_lanes(v));
     for (llvm::Value* a : x.accumulators) b_.CreateStore(identity(in, width_), a);
   }
@@ -123,7 +123,7 @@ void LoopNestEmitter::finish_rows(int stage) {
   for (int v = first; v < last; v++) {
     const Instr& in = k_.code[static_cast<std::size_t>(v)];
     if (in.code != Code::reduce) continue;
-    Value& x = values_[static_cast<std::size_t>(v)];
+    EmittedValue& x = values_[static_cast<std::size_t>(v)];
     x.reduced = in_blocks(v) ? total_of(in, x.total, x.lost, 1) : folded_lanes(v);
     if (in.type == bool_) x.reduced = b_.CreateICmpNE(x.reduced, b_.getInt8(0));
   }
@@ -157,7 +157,7 @@ void LoopNestEmitter::open_lanes_columns(int stage, llvm::Value* begin, llvm::Va
   for (int v = first; v < last; v++) {
     const Instr& in = k_.code[static_cast<std::size_t>(v)];
     if (in.code != Code::reduce) continue;
-    Value& x = values_[static_cast<std::size_t>(v)];
+    EmittedValue& x = values_[static_cast<std::size_t>(v)];
     const std::int64_t most = is_ordered(in) ? lanes : 1;
     llvm::Type* const element = memory_type(b_.getContext(), in.type);
     x.tile = memory_.stack(element, static_cast<std::uint64_t>(most * LoopNest::tile));
@@ -215,7 +215,7 @@ void LoopNestEmitter::close_block_columns(int stage, llvm::Value* begin, llvm::V
   for (int v = first; v < last; v++) {
     if (!in_blocks(v)) continue;
     const Instr& in = k_.code[static_cast<std::size_t>(v)];
-    const Value& x = values_[static_cast<std::size_t>(v)];
+    const EmittedValue& x = values_[static_cast<std::size_t>(v)];
     fold_columns(v, true, begin, end);
     each_vector(begin, end, [&](llvm::Value* i) {
       llvm::Value* const lane = tile_address(x.tile, in.type, i);
@@ -235,7 +235,7 @@ void LoopNestEmitter::finish_columns(int stage, llvm::Value* begin, llvm::Value*
       fold_columns(v, false, begin, end);
       continue;
     }
-    const Value& x = values_[static_cast<std::size_t>(v)];
+    const EmittedValue& x = values_[static_cast<std::size_t>(v)];
     each_vector(begin, end, [&](llvm::Value* i) {
       llvm::Value* const total = tile_address(x.total, in.type, i);
       memory_.store_vector(in.type, tile_address(x.tile, in.type, i),

@@ -55,7 +55,7 @@ void emit_if(llvm::IRBuilder<>& b, llvm::Value* condition, const std::function<v
   b.SetInsertPoint(after);
 }
 
-llvm::AllocaInst* Memory::stack(llvm::Type* t, std::uint64_t n) {
+llvm::AllocaInst* MemoryAccess::stack(llvm::Type* t, std::uint64_t n) {
   llvm::BasicBlock& entry = b_.GetInsertBlock()->getParent()->getEntryBlock();
   llvm::IRBuilder<> at(&entry, entry.begin());
   llvm::AllocaInst* const a = at.CreateAlloca(t, at.getInt64(n));
@@ -63,13 +63,13 @@ llvm::AllocaInst* Memory::stack(llvm::Type* t, std::uint64_t n) {
   return a;
 }
 
-llvm::Value* Memory::buffer(DType t) {
+llvm::Value* MemoryAccess::buffer(DType t) {
   llvm::Value*& known = buffers_[static_cast<unsigned>(itemsize(t))];
   if (!known) known = stack(vector(t), 1);
   return known;
 }
 
-llvm::Value* Memory::zeros() {
+llvm::Value* MemoryAccess::zeros() {
   if (zeros_) return zeros_;
   llvm::Module& m = *b_.GetInsertBlock()->getModule();
   auto* const type = llvm::ArrayType::get(b_.getInt64Ty(), 64);  // enough for the widest vector
@@ -83,27 +83,27 @@ llvm::Value* Memory::zeros() {
   return zeros_;
 }
 
-llvm::Value* Memory::from_memory(DType t, llvm::Value* v) {
+llvm::Value* MemoryAccess::from_memory(DType t, llvm::Value* v) {
   return t == bool_ ? b_.CreateICmpNE(v, llvm::Constant::getNullValue(v->getType())) : v;
 }
-llvm::Value* Memory::to_memory(DType t, llvm::Value* v) {
+llvm::Value* MemoryAccess::to_memory(DType t, llvm::Value* v) {
   return t == bool_ ? b_.CreateZExt(v, v->getType()->getWithNewType(b_.getInt8Ty())) : v;
 }
 
-llvm::Value* Memory::load_one(DType t, llvm::Value* address) {
+llvm::Value* MemoryAccess::load_one(DType t, llvm::Value* address) {
   return from_memory(t, b_.CreateAlignedLoad(memory_type(b_.getContext(), t), address, align_of(t)));
 }
-void Memory::store_one(DType t, llvm::Value* address, llvm::Value* value) {
+void MemoryAccess::store_one(DType t, llvm::Value* address, llvm::Value* value) {
   b_.CreateAlignedStore(to_memory(t, value), address, align_of(t));
 }
-llvm::Value* Memory::load_vector(DType t, llvm::Value* address) {
+llvm::Value* MemoryAccess::load_vector(DType t, llvm::Value* address) {
   return from_memory(t, b_.CreateAlignedLoad(vector(t), address, align_of(t)));
 }
-void Memory::store_vector(DType t, llvm::Value* address, llvm::Value* value) {
+void MemoryAccess::store_vector(DType t, llvm::Value* address, llvm::Value* value) {
   b_.CreateAlignedStore(to_memory(t, value), address, align_of(t));
 }
 
-llvm::Value* Memory::mask(const Lanes& lanes) {
+llvm::Value* MemoryAccess::mask(const Lanes& lanes) {
   llvm::Type* const i32 = b_.getInt32Ty();
   llvm::SmallVector<llvm::Constant*, 32> numbers;
   for (int l = 0; l < width_; l++)
@@ -118,7 +118,7 @@ llvm::Value* Memory::mask(const Lanes& lanes) {
   return b_.CreateAnd(below, b_.CreateICmpSGE(lane, splat(lanes.lo)));
 }
 
-llvm::Value* Memory::load(const Row& row, const Lanes& lanes) {
+llvm::Value* MemoryAccess::load(const Row& row, const Lanes& lanes) {
   llvm::Type* const type = vector(row.type);
   if (row.stride == Stride::next) {
     if (lanes.all()) return load_vector(row.type, row.first);
@@ -145,7 +145,7 @@ llvm::Value* Memory::load(const Row& row, const Lanes& lanes) {
   return load_vector(row.type, to);
 }
 
-void Memory::store(const Row& row, llvm::Value* value, const Lanes& lanes) {
+void MemoryAccess::store(const Row& row, llvm::Value* value, const Lanes& lanes) {
   llvm::Type* const type = vector(row.type);
   if (row.stride == Stride::none) {  // along an axis of one point
     return store_one(row.type, row.first, b_.CreateExtractElement(value, std::uint64_t{0}));
@@ -172,14 +172,14 @@ void Memory::store(const Row& row, llvm::Value* value, const Lanes& lanes) {
   });
 }
 
-llvm::Value* Memory::indirect_address(llvm::Value* address, llvm::Value* zeros_at, const Indirect& at) {
+llvm::Value* MemoryAccess::indirect_address(llvm::Value* address, llvm::Value* zeros_at, const Indirect& at) {
   llvm::Value* const row = b_.CreateSub(at.row, at.lo);
   // The difference may wrap: the row itself is compared too.
   llvm::Value* const here = b_.CreateAnd(b_.CreateICmpSGE(at.row, at.lo), b_.CreateICmpULT(row, at.count));
   return b_.CreateSelect(here, offset(address, b_.CreateMul(row, at.row_stride)), zeros_at);
 }
 
-llvm::Value* Memory::gather(const Row& row, const Indirect& at, const Lanes& lanes) {
+llvm::Value* MemoryAccess::gather(const Row& row, const Indirect& at, const Lanes& lanes) {
   llvm::Type* const type = vector(row.type);
   llvm::Value *const to = buffer(row.type), *const rows = buffer(int64);
   llvm::Value* const taken =

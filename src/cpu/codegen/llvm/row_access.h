@@ -35,10 +35,10 @@ struct Indirect {
   llvm::Value *row, *row_stride, *lo, *count;
 };
 
-class Memory {
+class MemoryAccess {
  public:
   /// `entry`: the block of the function that holds its stack; `masked`: the CPU has masked loads of 4 and 8 bytes.
-  Memory(llvm::IRBuilder<>& b, int width, bool masked) : b_(b), width_(width), masked_(masked) {}
+  MemoryAccess(llvm::IRBuilder<>& b, int width, bool masked) : b_(b), width_(width), masked_(masked) {}
 
   llvm::Value* load(const Row& row, const Lanes& lanes);
   void store(const Row& row, llvm::Value* value, const Lanes& lanes);
