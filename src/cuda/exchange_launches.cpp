@@ -5,6 +5,7 @@
 #include <optional>
 #include <utility>
 
+#include "base/nest_axes.h"
 #include "cuda/step_launches.h"
 #include "kernels/exchange.cuh"
 #include "runtime/evaluate_instruction.h"
@@ -53,17 +54,11 @@ void add_fill(const Step& step, const Exchange& x, std::vector<KernelLaunch>& to
   add_launch(step, "shardarray_fill", t, items, most, std::move(table), to);
 }
 
-/// Neighbouring dimensions that lie in sequence on both sides are one axis.
 std::vector<device::MoveAxis> axes_of(const Exchange::Piece& p, std::int64_t bytes) {
   std::vector<device::MoveAxis> axes;
-  for (std::size_t d = 0; d < p.extents.size(); d++) {
-    const device::MoveAxis axis = {p.extents[d], p.src_strides[d] * bytes, p.dst_strides[d] * bytes};
-    if (axis.extent == 1) continue;
-    device::MoveAxis* const outer = axes.empty() ? nullptr : &axes.back();
-    if (outer && outer->src == axis.src * axis.extent && outer->dst == axis.dst * axis.extent)
-      *outer = {outer->extent * axis.extent, axis.src, axis.dst};
-    else axes.push_back(axis);
-  }
+  for (std::size_t d = 0; d < p.extents.size(); d++)
+    append_axis<&device::MoveAxis::src, &device::MoveAxis::dst>(
+        axes, {p.extents[d], p.src_strides[d] * bytes, p.dst_strides[d] * bytes});
   return axes;
 }
 

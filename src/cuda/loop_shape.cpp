@@ -3,6 +3,8 @@
 #include <algorithm>
 #include <utility>
 
+#include "base/nest_axes.h"
+
 namespace shardarray::cuda {
 namespace {
 
@@ -90,10 +92,7 @@ std::vector<std::int64_t> LoopAxes::steps(std::size_t item, std::size_t dim) con
 /// Where a dimension has one point, or none, how operands move along it does not matter.
 bool LoopAxes::may_join(std::size_t item, std::int64_t extent, const std::vector<std::int64_t>& steps) const {
   const Item& it = items_[item];
-  if (extent <= 1 || it.extents.back() <= 1) return true;
-  for (std::size_t o = 0; o < steps.size(); o++)
-    if (it.strides.back()[o] != steps[o] * extent) return false;
-  return true;
+  return extent <= 1 || it.extents.back() <= 1 || goes_on(it.strides.back(), steps, extent);
 }
 
 void LoopAxes::add(std::size_t dim) {

@@ -8,6 +8,7 @@
 #include <cstring>
 #include <utility>
 
+#include "base/nest_axes.h"
 #include "base/per_thread.h"
 #include "cpu/address.h"
 #include "cpu/loops/loops.h"
@@ -74,18 +75,8 @@ void ExchangePlan::add_piece(const Exchange::Piece& p, int device) {
   piece.dst = p.dst;
   piece.elements = num_elements(p.extents);
   if (piece.elements == 0) return;
-  for (std::size_t d = 0; d < p.extents.size(); d++) {
-    const Dim dim = {p.extents[d], p.src_strides[d], p.dst_strides[d]};
-    if (dim.extent == 1) continue;
-    if (!piece.dims.empty()) {
-      Dim& outer = piece.dims.back();
-      if (outer.src == dim.src * dim.extent && outer.dst == dim.dst * dim.extent) {
-        outer = {outer.extent * dim.extent, dim.src, dim.dst};
-        continue;
-      }
-    }
-    piece.dims.push_back(dim);
-  }
+  for (std::size_t d = 0; d < p.extents.size(); d++)
+    append_axis<&Dim::src, &Dim::dst>(piece.dims, {p.extents[d], p.src_strides[d], p.dst_strides[d]});
   if (piece.dims.empty()) piece.dims.push_back({1, 1, 1});
   for (const Exchange::Source& s : p.sources) {
     piece.sources.push_back(s.ref);

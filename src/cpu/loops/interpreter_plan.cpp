@@ -5,25 +5,11 @@
 #include <algorithm>
 #include <numeric>
 
+#include "base/nest_axes.h"
 #include "shardarray/error.h"
 
 namespace shardarray {
 namespace {
-
-/// Dimensions of size 1 dropped, neighbours merged where one stride serves both.
-std::vector<LoopAxis> merged(std::span<const std::int64_t> extents,
-                             const std::vector<std::int64_t>& strides) {
-  std::vector<LoopAxis> axes;
-  for (std::size_t d = 0; d < extents.size(); d++) {
-    if (extents[d] == 1) continue;
-    if (!axes.empty() && axes.back().stride == strides[d] * extents[d]) {
-      axes.back() = {axes.back().extent * extents[d], strides[d]};
-    } else {
-      axes.push_back({extents[d], strides[d]});
-    }
-  }
-  return axes;
-}
 
 std::int64_t product(const std::vector<LoopAxis>& axes, std::size_t from) {
   std::int64_t n = 1;
@@ -144,14 +130,10 @@ Access LoopPlanner::make_access(const Instr& in, int stage) const {
     a.count = arg.count;
     for (std::size_t d = 0; d < strides.size(); d++) strides[d] = arg.strides[d] * size;
   }
-  const std::span<const std::int64_t> extents = item_.extents;
-  const std::size_t outer = static_cast<std::size_t>(k_.outer);
-  auto outer_axes = merged(extents.first(outer), {strides.begin(), strides.begin() + k_.outer});
-  auto inner_axes = merged(extents.subspan(outer), {strides.begin() + k_.outer, strides.end()});
-  if (!inner(stage)) inner_axes.clear();
-  if (rows_mode()) std::swap(outer_axes, inner_axes);
-  a.run = std::move(outer_axes);
-  a.walk = std::move(inner_axes);
+  const std::size_t outer = static_cast<std::size_t>(k_.outer), end = inner(stage) ? strides.size() : outer;
+  for (std::size_t d = 0; d < end; d++)
+    append_axis<&LoopAxis::stride>((d < outer) == rows_mode() ? a.walk : a.run,
+                                   {item_.extents[d], strides[d]});
   const std::int64_t size = std::int64_t{1} << a.size_log2;
   a.contiguous = !a.is_index && (a.run.empty() || (a.run.size() == 1 && a.run[0].stride == size));
   return a;

@@ -3,6 +3,7 @@
 #include <algorithm>
 
 #include "base/ceil_div.h"
+#include "base/nest_axes.h"
 #include "cpu/address.h"
 
 namespace shardarray {
@@ -95,19 +96,10 @@ void LoopNest::collect(const Loop::Item& item) {
   }
 }
 
-/// Appends dimension d, or makes it part of the last axis where that goes on along it. One point is no axis.
-void LoopNest::append_axis(std::vector<Axis>& axes, const Loop::Item& item, int d) const {
-  const std::int64_t extent = item.extents[d];
-  if (extent == 1) return;
-  Axis a{extent, {}};
+void LoopNest::add_dimension(std::vector<Axis>& axes, const Loop::Item& item, int d) const {
+  Axis a{item.extents[d], {}};
   for (const Access& x : accesses_) a.strides.push_back(x.strides[d]);
-  if (!axes.empty()) {
-    Axis& last = axes.back();
-    bool one = true;
-    for (std::size_t x = 0; x < a.strides.size(); x++) one = one && last.strides[x] == a.strides[x] * extent;
-    if (one) a.extent *= last.extent, axes.pop_back();
-  }
-  axes.push_back(std::move(a));
+  append_axis<&Axis::strides>(axes, std::move(a));
 }
 
 /// Outer dimensions with `second` and `last` behind the others (-1: none), then the inner ones.
@@ -116,13 +108,13 @@ LoopNest::AxisOrder LoopNest::ordered_axes(const Loop::Item& item, int last, int
   const Axis one_point{1, std::vector<std::int64_t>(accesses_.size(), 0)};
   std::vector<Axis> axes, inner;
   for (int d = 0; d < k.outer; d++)
-    if (d != last && d != second) append_axis(axes, item, d);
+    if (d != last && d != second) add_dimension(axes, item, d);
   for (const int d : {second, last})
-    if (d >= 0) append_axis(axes, item, d);
+    if (d >= 0) add_dimension(axes, item, d);
   if (axes.empty()) axes.push_back(one_point);
   const auto outer = static_cast<std::int32_t>(axes.size());
   if (!has_inner_stage(k)) return {std::move(axes), outer};
-  for (int d = k.outer; d < k.outer + k.inner; d++) append_axis(inner, item, d);
+  for (int d = k.outer; d < k.outer + k.inner; d++) add_dimension(inner, item, d);
   if (inner.empty()) inner.push_back(one_point);
   axes.insert(axes.end(), inner.begin(), inner.end());
   return {std::move(axes), outer};

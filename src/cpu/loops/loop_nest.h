@@ -111,7 +111,7 @@ class LoopNest {
   void collect(const Loop::Item& item);
   void order_axes(LoopMode mode, const Loop::Item& item);
   void describe_axes();
-  void append_axis(std::vector<Axis>& axes, const Loop::Item& item, int d) const;
+  void add_dimension(std::vector<Axis>& axes, const Loop::Item& item, int d) const;
   AxisOrder ordered_axes(const Loop::Item& item, int last, int second) const;
   int turned_dimension(const Loop::Item& item, int last) const;
   double estimate(const AxisOrder& order, LoopMode mode) const;
