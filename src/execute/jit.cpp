@@ -124,15 +124,10 @@ static bool is_passing(const Array& captured) {
   return state.is_open(n.trace) || (!state.gradients.empty() && n.seq >= state.gradients.front());
 }
 
-// The clock of the least recently used entry counts misses, so that repeated hits write nothing.
-static void mark_used(std::atomic<std::uint64_t>& used, std::uint64_t turn) {
-  if (used.load(std::memory_order_relaxed) != turn) used.store(turn, std::memory_order_relaxed);
-}
-
 std::shared_ptr<const JitEntry> jit_find(JitCache& c, const JitCall& call) {
   if (!keeps_traces() || c.options.check) return nullptr;
   const auto found = [&](std::shared_ptr<const JitEntry> e) {
-    mark_used(e->used, static_cast<std::uint64_t>(c.traces.load(std::memory_order_relaxed)));
+    e->used.mark(static_cast<std::uint64_t>(c.traces.load(std::memory_order_relaxed)));
     return e;
   };
   if (auto last = ThreadMemo<JitEntry>::find(c.id); last && last->key == call.key)
@@ -194,12 +189,11 @@ std::shared_ptr<const JitEntry> jit_finish(JitCache& c, const JitCall& call, Jit
     c.entries.erase(it);
   }
   warn_about_statics(c, call);
-  mark_used(e->used, static_cast<std::uint64_t>(turn));
+  e->used.mark(static_cast<std::uint64_t>(turn));
   c.entries.emplace(call.key, e);
   if (c.entries.size() > c.options.max_entries)
-    c.entries.erase(std::min_element(c.entries.begin(), c.entries.end(), [](const auto& a, const auto& b) {
-      return a.second->used < b.second->used;
-    }));
+    c.entries.erase(
+        least_used(c.entries, [](const auto& entry) -> const LastUse& { return entry.second->used; }));
   return e;
 }
 
@@ -363,7 +357,7 @@ std::shared_ptr<const LoadedProgram> program_for(const JitEntry& e, std::span<co
   const auto known = [&]() -> std::shared_ptr<const Placed> {
     for (const auto& p : e.programs) {
       if (!fits(*p)) continue;
-      mark_used(p->used, e.compiled);
+      p->used.mark(e.compiled);
       ThreadMemo<Placed>::keep(e.placements, p);
       return p;
     }
@@ -388,9 +382,8 @@ std::shared_ptr<const LoadedProgram> program_for(const JitEntry& e, std::span<co
   if (auto p = known()) return program_of(std::move(p));
   constexpr std::size_t most = 16;
   if (e.programs.size() >= most)
-    e.programs.erase(std::min_element(e.programs.begin(), e.programs.end(),
-                                      [](const auto& a, const auto& b) { return a->used < b->used; }));
-  mark_used(placed->used, ++e.compiled);
+    e.programs.erase(least_used(e.programs, [](const auto& p) -> const LastUse& { return p->used; }));
+  placed->used.mark(++e.compiled);
   return program_of(e.programs.emplace_back(std::move(placed)));
 }
 

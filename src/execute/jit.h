@@ -5,6 +5,7 @@
 #include <string>
 #include <vector>
 
+#include "base/least_used.h"
 #include "base/thread_memo.h"
 #include "execute/evaluate.h"
 #include "graph/host_call.h"
@@ -18,8 +19,8 @@ struct JitEntry {
   std::shared_ptr<const Graph> graph;  ///< inputs: the leaves, then the captured arrays
   FlatGraph flat;
   Arrays captured;
-  const Modes* modes = nullptr;                ///< of the calls
-  mutable std::atomic<std::uint64_t> used{0};  ///< the trace of its function before which it was used last
+  const Modes* modes = nullptr;  ///< of the calls
+  LastUse used;                  ///< the clock counts traces of the function
   std::shared_ptr<void> prototype;
   const char* function = "jit";  ///< lives for ever: tombstones point at it
   std::vector<std::string> paths;
@@ -38,8 +39,8 @@ struct JitEntry {
     std::vector<const void*> leaves;  ///< layout of a committed leaf, device order of a free one
     bool share_replicas;
     std::shared_ptr<const LoadedProgram> program;
-    mutable std::atomic<std::uint64_t> used{0};  ///< see JitEntry::used
-    std::vector<OrderRef> orders = {};           ///< of `leaves`, whose addresses hence mean nothing else
+    LastUse used;                       ///< the clock counts programs of the trace
+    std::vector<OrderRef> orders = {};  ///< of `leaves`, whose addresses hence mean nothing else
   };
   TableId placements;
   mutable std::mutex mutex;

@@ -2,10 +2,10 @@
 #include <fmt/core.h>
 
 #include <algorithm>
-#include <list>
 #include <unordered_map>
 #include <utility>
 
+#include "base/least_used.h"
 #include "base/print_time.h"
 #include "compile/assignment.h"
 #include "execute/launch.h"
@@ -206,23 +206,26 @@ class ProgramCache {
  public:
   std::shared_ptr<const LoadedProgram> find(const Words& key) {
     const std::lock_guard lock(mutex_);
-    auto it = index_.find(key);
-    if (it == index_.end()) return nullptr;
-    order_.splice(order_.begin(), order_, it->second);
-    return it->second->program;
+    const auto it = programs_.find(key);
+    if (it == programs_.end()) return nullptr;
+    it->second.used.mark(++uses_);
+    return it->second.program;
   }
   /// `p`, or what another thread put there meanwhile.
   std::shared_ptr<const LoadedProgram> put(Words key, std::shared_ptr<const LoadedProgram> p) {
     const std::size_t bytes = bytes_held(*p, key);
     const std::lock_guard lock(mutex_);
-    if (auto it = index_.find(key); it != index_.end()) return it->second->program;
-    order_.push_front({key, p, bytes});
-    index_[std::move(key)] = order_.begin();
+    Entry& e = programs_[std::move(key)];
+    if (e.program) return e.program;
+    e.program = p;
+    e.bytes = bytes;
+    e.used.mark(++uses_);
     bytes_ += bytes;
-    while (order_.size() > most_programs || (bytes_ > most_bytes && order_.size() > 1)) {
-      bytes_ -= order_.back().bytes;
-      index_.erase(order_.back().key);
-      order_.pop_back();
+    while (programs_.size() > most_programs || (bytes_ > most_bytes && programs_.size() > 1)) {
+      const auto last =
+          least_used(programs_, [](const auto& entry) -> const LastUse& { return entry.second.used; });
+      bytes_ -= last->second.bytes;
+      programs_.erase(last);
     }
     return p;
   }
@@ -230,14 +233,14 @@ class ProgramCache {
  private:
   static constexpr std::size_t most_programs = 1024, most_bytes = 256 << 20;
   struct Entry {
-    Words key;
     std::shared_ptr<const LoadedProgram> program;
-    std::size_t bytes;
+    std::size_t bytes = 0;
+    LastUse used;
   };
   std::mutex mutex_;
-  std::list<Entry> order_;
   std::size_t bytes_ = 0;
-  std::unordered_map<Words, std::list<Entry>::iterator, WordsHash> index_;
+  std::uint64_t uses_ = 0;
+  std::unordered_map<Words, Entry, WordsHash> programs_;
 };
 
 ProgramCache& program_cache() {
