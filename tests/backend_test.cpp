@@ -28,7 +28,7 @@ namespace {
 std::vector<sa::Device> fake_devices() { return (void(fake_backend()), sa::devices("fake")); }
 sa::Mesh mesh_on(const char* platform) {
   fake_backend();
-  return platform_test::mesh_of(sa::devices(platform));
+  return platform_test::mesh_on(platform);
 }
 Array put(const Array& x, const char* platform, const P& spec) {
   return platform_test::put(x, mesh_on(platform), spec);

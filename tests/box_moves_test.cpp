@@ -8,40 +8,14 @@
 
 #include "layout/box_moves.h"
 #include "layout/tiles.h"
+#include "layout_helpers.h"
 
 namespace box_moves_test {
 
 using namespace shardarray;
+using namespace shardarray::testing::layouts;
 
 namespace {
-
-using Random = std::mt19937;
-
-int pick(Random& random, int lo, int hi) { return std::uniform_int_distribution<int>(lo, hi)(random); }
-
-const DeviceOrder* order_of(int n) {
-  std::vector<Device> devices;
-  for (int k = 0; k < n; k++) devices.push_back(Device{k});
-  return DeviceOrder::of(devices);
-}
-
-// Sub-axes of a random factorisation, dealt to the dimensions or to nobody.
-const Layout* random_layout(Random& random, const DeviceOrder* order, int rank) {
-  std::vector<AxisList> dims(static_cast<std::size_t>(rank));
-  for (std::int32_t pre = 1, n = order->size(); pre < n;) {
-    std::vector<std::int32_t> sizes;
-    for (std::int32_t q = 2; q <= n / pre; q++)
-      if (n / pre % q == 0) sizes.push_back(q);
-    const SubAxis a{pre,
-                    sizes[static_cast<std::size_t>(pick(random, 0, static_cast<int>(sizes.size()) - 1))]};
-    if (const int d = pick(random, 0, rank); d < rank) {
-      AxisList& dim = dims[static_cast<std::size_t>(d)];
-      dim.insert(dim.begin() + pick(random, 0, static_cast<int>(dim.size())), a);
-    }
-    pre *= a.size;
-  }
-  return Layout::of(order, dims);
-}
 
 // Now and then fewer elements than tiles, so that tails are short or empty; or none at all.
 Shape random_shape(Random& random, int rank) {
@@ -57,12 +31,6 @@ Box random_box(Random& random, const Shape& shape) {
     b.size.push_back(pick(random, 0, static_cast<int>(n - b.lo.back())));
   }
   return b;
-}
-
-std::vector<Box> tiles_one_by_one(const Layout& l, const Shape& shape) {
-  std::vector<Box> boxes;
-  for (int p = 0; p < l.order()->size(); p++) boxes.push_back(tile_of(l, shape, p));
-  return boxes;
 }
 
 // Those of `boxes` that hold an element of `b`.
@@ -120,7 +88,7 @@ TEST_CASE("box moves: what the senders choose is what a look at every pair gives
     CAPTURE(from->to_string());
     CAPTURE(to->to_string());
     CAPTURE(shape);
-    const std::vector<Box> sources = tiles_one_by_one(*from, shape);
+    const std::vector<Box> sources = tiles_of(*from, shape);
     BoxSenders senders(sources);
     PlainSenders plain{sources};
     const bool halos = pick(random, 0, 1) == 1;
@@ -179,7 +147,7 @@ TEST_CASE("box moves: the tiles of all positions, and what they lack, are those 
     const Shape shape = random_shape(random, rank);
     const Layout *from = random_layout(random, order, rank), *to = random_layout(random, order, rank);
     if (pick(random, 0, 3) == 0) to = Layout::replicated(order, rank);
-    const std::vector<Box> sources = tiles_one_by_one(*from, shape), targets = tiles_one_by_one(*to, shape);
+    const std::vector<Box> sources = tiles_of(*from, shape), targets = tiles_of(*to, shape);
     REQUIRE(all_tiles(*from, shape) == sources);
     for (int d = 0; d < rank; d++) {
       const std::vector<std::int64_t> index = tile_indices(*from, d);

@@ -11,21 +11,15 @@
 #include <utility>
 #include <vector>
 
+#include "messages.h"
 #include "runtime/devices.h"
 #include "runtime/pool.h"
 #include "shardarray/error.h"
 
 namespace shardarray::cpu_test {
 
-template <class E, class F> std::string message_of(F f) {
-  try {
-    f();
-  } catch (const E& e) { return e.what(); }
-  return "nothing was thrown";
-}
-inline bool contains(const std::string& text, const std::string& part) {
-  return text.find(part) != std::string::npos;
-}
+using testing::contains;
+using testing::message_of;
 
 /// What f writes to stderr.
 inline std::string stderr_of(const std::function<void()>& f) {

@@ -20,6 +20,8 @@ namespace cuda_backend_test {
 
 namespace sa = shardarray;
 using platform_test::bits;
+using platform_test::mesh_on;
+using platform_test::put;
 using program_test::numbers;
 using sa::Array;
 using sa::P;
@@ -38,10 +40,6 @@ struct Held {
   ~Held() { fake_control().hold(false); }
 };
 
-sa::Mesh mesh_on(const char* platform) { return platform_test::mesh_of(sa::devices(platform)); }
-Array put(const Array& x, const char* platform, const P& spec) {
-  return platform_test::put(x, mesh_on(platform), spec);
-}
 std::size_t in_use() {
   std::size_t all = 0;
   for (const sa::Device& d : sa::devices("cuda")) all += sa::backend("cuda").memory_stats(d.id).in_use;

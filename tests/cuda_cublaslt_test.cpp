@@ -18,6 +18,7 @@ namespace cuda_cublaslt_test {
 
 namespace sa = shardarray;
 using namespace sa::testing;
+using platform_test::mesh_on;
 using program_test::numbers;
 using sa::Array;
 using sa::P;
@@ -29,7 +30,6 @@ namespace {
 constexpr const char* in_slow_kernel = "Products on CUDA devices run in a slower kernel.";
 std::uint64_t products(int kind = 0) { return fake_control().products(kind); }
 
-sa::Mesh mesh_on(const char* platform) { return platform_test::mesh_of(sa::devices(platform)); }
 Array put(const Array& x, const P& spec) { return platform_test::put(x, mesh_on("cuda"), spec); }
 
 std::string text_of(const std::string& name, const std::string& settings) {

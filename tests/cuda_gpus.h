@@ -11,6 +11,7 @@ namespace shardarray::gpus_test {
 
 namespace sa = shardarray;
 using platform_test::bits;
+using platform_test::put;
 using program_test::numbers;
 using sa::Array;
 using sa::P;
@@ -22,8 +23,6 @@ inline sa::Mesh backwards_on(const char* platform) {
   std::reverse(all.begin(), all.end());
   return platform_test::mesh_of(std::move(all));
 }
-inline sa::Mesh mesh_on(const char* platform) { return platform_test::mesh_of(sa::devices(platform)); }
-
 inline const auto& steps() {
   static const auto f = sa::jit([](const Array& w, const Array& xs) {
     const auto step = [](const Array& h, const Array& x) {
@@ -35,8 +34,8 @@ inline const auto& steps() {
   return f;
 }
 inline platform_test::Bits looped(const sa::Mesh& mesh) {
-  const Array w = platform_test::put(numbers({8, 8}) * 0.1f, mesh, P("x", "y")),
-              xs = platform_test::put(numbers({6, 8, 8}) * 0.01f, mesh, P(sa::none, "y", "x"));
+  const Array w = put(numbers({8, 8}) * 0.1f, mesh, P("x", "y")),
+              xs = put(numbers({6, 8, 8}) * 0.01f, mesh, P(sa::none, "y", "x"));
   platform_test::Bits all;
   for (int run = 0; run < 3; run++)
     for (const std::uint32_t b : bits(steps()(w, xs))) all.push_back(b);

@@ -17,6 +17,8 @@ namespace cuda_gpus_test {
 
 namespace sa = shardarray;
 using platform_test::bits;
+using platform_test::mesh_on;
+using platform_test::put;
 using program_test::numbers;
 using namespace sa::gpus_test;
 using sa::Array;
@@ -95,7 +97,7 @@ TEST_CASE("cuda process: GPUs that cannot read each other" * doctest::skip()) {
 
 TEST_CASE("cuda process: a GPU is lost beside others" * doctest::skip()) {
   const auto f = sa::jit([](const Array& v) { return sa::sum(v, 0) * 2; });
-  const Array x = platform_test::put(numbers({8, 8}), mesh_on("cuda"), P("x"));
+  const Array x = put(numbers({8, 8}), "cuda", P("x"));
   const Array fine = f(x);
   bits(fine);
   fake_control().fail_work(3, 700);

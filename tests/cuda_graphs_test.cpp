@@ -14,6 +14,7 @@ namespace cuda_graphs_test {
 
 namespace sa = shardarray;
 using namespace sa::testing;
+using platform_test::put;
 using program_test::numbers;
 using sa::Array;
 using sa::P;
@@ -24,9 +25,6 @@ const std::string both =
     "SHARDARRAY_CPU_DEVICES=8 SHARDARRAY_CUDA_LOGICAL_DEVICES=8 SHARDARRAY_PLATFORM=cuda "
     "SHARDARRAY_CACHE_DIR= ";
 std::uint64_t graphs() { return fake_control().graph_launches(); }
-Array put(const Array& x, const char* platform, const P& spec) {
-  return platform_test::put(x, platform_test::mesh_of(sa::devices(platform)), spec);
-}
 
 /// Rounds of v = step(v, x); `kept` results stay alive, so that as many addresses take turns. Every result's bits.
 template <class F>

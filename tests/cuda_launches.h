@@ -77,6 +77,26 @@ template <class Body> std::vector<cuda::KernelLaunch> launches_of_step(Body body
   return cuda::launches_of(p);
 }
 
+/// The launches of a case's kernel; base a = buffer of argument a.
+inline std::vector<cuda::KernelLaunch> launches_of_case(const KernelCase& c) {
+  Loop loop;
+  loop.kernel = std::make_shared<const Kernel>(c.kernel);
+  loop.items = {item_of(c)};
+  return launches_of_step(loop);
+}
+
+/// `run(bases, order)` gives `want`, the buffers after the run, in every order of blocks.
+template <class Run>
+void check_blocks(const KernelCase& c, const std::vector<std::vector<std::byte>>& want, const Run& run) {
+  for (const BlockOrder& order : block_orders) {
+    CAPTURE(order.blocks);
+    const auto got = run_pieces(c, {1}, [&](void* const* bases, std::int64_t, std::int64_t) {
+      run({bases, bases + c.args.size()}, order);
+    });
+    require_same(c, got, want);
+  }
+}
+
 using Bytes = std::vector<std::byte>;
 using Memory = std::vector<Bytes>;  // by base
 using Random = std::mt19937_64;

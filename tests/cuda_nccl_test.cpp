@@ -26,7 +26,7 @@ using sa::P;
 using sa::gpus_test::backwards_on;
 using sa::gpus_test::looped;
 using sa::gpus_test::mapped;
-using sa::gpus_test::mesh_on;
+using platform_test::mesh_on;
 
 namespace {
 

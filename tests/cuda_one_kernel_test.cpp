@@ -335,7 +335,7 @@ std::string trained(const char* platform, int steps, std::vector<std::uint64_t>*
 /// Rounds of v = f(v, x) whose results stay alive, so that addresses change; the results' bits.
 template <class F>
 std::vector<platform_test::Bits> changing(const F& f, const char* platform, std::size_t kept) {
-  const shardarray::Mesh mesh = platform_test::mesh_of(devices(platform));
+  const shardarray::Mesh mesh = platform_test::mesh_on(platform);
   const Array x = platform_test::put(numbers({4, 8, 8}), mesh, P(none, "x"));
   Array v = platform_test::put(numbers({8, 8}), mesh, P("x", "y"));
   std::vector<platform_test::Bits> all;
@@ -398,9 +398,8 @@ TEST_CASE("cuda process: one kernel at any addresses by several threads" * docte
 }
 
 TEST_CASE("cuda process: one kernel whose calls fail" * doctest::skip()) {
-  const Array x = platform_test::put(numbers({8, 6}), platform_test::mesh_of(devices("cuda")), P("x", "y"));
-  const auto on_cpu =
-      platform_test::put(numbers({8, 6}), platform_test::mesh_of(devices("cpu")), P("x", "y"));
+  const Array x = platform_test::put(numbers({8, 6}), "cuda", P("x", "y"));
+  const auto on_cpu = platform_test::put(numbers({8, 6}), "cpu", P("x", "y"));
   int failed = 0;
   for (int k = 0, reached = 1; reached != 0; k++) {
     // Another number is another text, which is compiled and loaded.

@@ -12,13 +12,13 @@ namespace cuda_printed_test {
 
 namespace sa = shardarray;
 using namespace sa::testing;
+using platform_test::mesh_on;
 
 namespace {
 
 constexpr const char* interpreted = "Loops on CUDA devices run in the interpreter.";
 constexpr const char* devices_of_both = "SHARDARRAY_CPU_DEVICES=8 SHARDARRAY_CUDA_LOGICAL_DEVICES=8 ";
 
-sa::Mesh mesh_on(const char* platform) { return platform_test::mesh_of(sa::devices(platform)); }
 std::uint64_t launches_of_printed() { return fake_control().printed_launches(); }
 
 std::string text_of(const std::string& name, const std::string& settings) {

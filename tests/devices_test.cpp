@@ -12,6 +12,7 @@
 #include <thread>
 #include <vector>
 
+#include "messages.h"
 #include "runtime/arena.h"
 #include "runtime/devices.h"
 #include "runtime/memory_source.h"
@@ -20,18 +21,10 @@
 namespace devices_test {
 
 using namespace shardarray;
+using testing::contains;
+using testing::message_of;
 
 namespace {
-
-template <class E, class F> std::string message_of(F f) {
-  try {
-    f();
-  } catch (const E& e) { return e.what(); }
-  return "nothing was thrown";
-}
-bool contains(const std::string& text, const std::string& part) {
-  return text.find(part) != std::string::npos;
-}
 
 // The system's memory, counted, and refused from a chosen call on.
 struct CountedMemory final : MemorySource {

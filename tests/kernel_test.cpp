@@ -8,6 +8,7 @@
 #include "kernel_check.h"
 #include "kernel_cpp.h"
 #include "kernel_random.h"
+#include "messages.h"
 #include "runtime/evaluate_instruction.h"
 #include "runtime/kernel_builder.h"
 #include "scale.h"
@@ -17,6 +18,7 @@ namespace kernel_test {
 
 using namespace shardarray;
 using namespace shardarray::test;
+using testing::contains;
 
 namespace {
 
@@ -35,9 +37,6 @@ Kernel kernel_of(std::vector<Instr> code, bool inner = false, std::vector<Kernel
   k.stages = {{inner, static_cast<std::int32_t>(code.size())}};
   k.code = std::move(code);
   return k;
-}
-bool contains(const std::string& text, const std::string& part) {
-  return text.find(part) != std::string::npos;
 }
 
 template <class T> std::uint64_t bits(T x) {

@@ -23,6 +23,10 @@ inline sa::Mesh mesh_of(std::vector<sa::Device> devices) {
 inline Array put(const Array& x, const sa::Mesh& mesh, const P& spec) {
   return sa::device_put(x, sa::NamedSharding(mesh, spec));
 }
+inline sa::Mesh mesh_on(const char* platform) { return mesh_of(sa::devices(platform)); }
+inline Array put(const Array& x, const char* platform, const P& spec) {
+  return put(x, mesh_on(platform), spec);
+}
 using Bits = std::vector<std::uint32_t>;
 inline Bits bits(const Array& x) {
   Bits all;

@@ -18,6 +18,7 @@
 #include <thread>
 #include <vector>
 
+#include "messages.h"
 #include "runtime/devices.h"
 #include "runtime/pool.h"
 #include "runtime/task_graph.h"
@@ -26,18 +27,10 @@
 namespace runtime_test {
 
 using namespace shardarray;
+using testing::contains;
+using testing::message_of;
 
 namespace {
-
-template <class E, class F> std::string message_of(F f) {
-  try {
-    f();
-  } catch (const E& e) { return e.what(); }
-  return "nothing was thrown";
-}
-bool contains(const std::string& text, const std::string& part) {
-  return text.find(part) != std::string::npos;
-}
 
 struct Cells {
   std::vector<std::vector<std::uint64_t>> data;

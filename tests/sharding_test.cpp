@@ -3,20 +3,17 @@
 
 #include <sstream>
 
+#include "layout_helpers.h"
 #include "shardarray/error.h"
 #include "shardarray/sharding.h"
 
 namespace sharding_test {
 
 using namespace shardarray;
+using testing::layouts::cpu_devices;
 
 namespace {
 
-std::vector<Device> cpu_devices(int n) {
-  std::vector<Device> out;
-  for (int k = 0; k < n; k++) out.push_back(Device{k});
-  return out;
-}
 Mesh mesh_4x2() { return Mesh({{4, 2}, cpu_devices(8)}, {"x", "y"}); }
 Sharding named(PartitionSpec spec) { return NamedSharding(mesh_4x2(), std::move(spec)); }
 PositionalSharding grid(const Shape& shape) {

@@ -5,64 +5,19 @@
 
 #include "compile/reshard.h"
 #include "layout/box_moves.h"
-#include "layout/spelling.h"
 #include "layout/transfer.h"
+#include "layout_helpers.h"
 #include "shardarray/error.h"
 
 namespace transfer_test {
 
 using namespace shardarray;
+using namespace shardarray::testing::layouts;
 
 namespace {
 
-using Random = std::mt19937;
-
-int pick(Random& random, int lo, int hi) { return std::uniform_int_distribution<int>(lo, hi)(random); }
-
-std::vector<Device> cpu_devices(int n) {
-  std::vector<Device> out;
-  for (int k = 0; k < n; k++) out.push_back(Device{k});
-  return out;
-}
-
-// The golden rows' mesh: x = 4, y = 2.
-const Mesh& golden_mesh() {
-  static const Mesh mesh({{4, 2}, cpu_devices(8)}, {"x", "y"});
-  return mesh;
-}
-const Layout* on_mesh(PartitionSpec spec, int rank) {
-  return layout_of(NamedSharding(golden_mesh(), std::move(spec)), rank);
-}
-// The same with partial sums over a mesh axis: x = 1:4, y = 4:2.
-const Layout* partial(PartitionSpec spec, int rank, AxisList unreduced) {
-  return Layout::of(on_mesh(spec, rank)->order(), on_mesh(spec, rank)->dims(), std::move(unreduced),
-                    Reducer::sum);
-}
-const SubAxis x{1, 4}, y{4, 2};
-
 std::vector<const Layout*> path_of(const Layout* from, const Layout* to, const Shape& shape) {
   return reshard(from, to, shape, 4, CostModel({})).layouts;
-}
-
-// A random layout of one order: sub-axes of a random factorisation dealt to the dimensions.
-const Layout* random_layout(Random& random, const DeviceOrder* order, int rank) {
-  std::vector<AxisList> dims(rank);
-  for (std::int32_t pre = 1, n = order->size(); pre < n;) {
-    std::vector<std::int32_t> sizes;
-    for (std::int32_t q = 2; q <= n / pre; q++)
-      if (n / pre % q == 0) sizes.push_back(q);
-    const SubAxis a{pre, sizes[pick(random, 0, static_cast<int>(sizes.size()) - 1)]};
-    const int d = pick(random, 0, rank);
-    if (d < rank) dims[d].insert(dims[d].begin() + pick(random, 0, static_cast<int>(dims[d].size())), a);
-    pre *= a.size;
-  }
-  return Layout::of(order, dims);
-}
-
-std::vector<Box> tiles_of(const Layout& l, const Shape& shape) {
-  std::vector<Box> out;
-  for (int p = 0; p < l.order()->size(); p++) out.push_back(tile_of(l, shape, p));
-  return out;
 }
 
 std::vector<BoxMove> box_moves(const std::vector<Box>& sources, const std::vector<Box>& targets) {
