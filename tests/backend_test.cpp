@@ -63,6 +63,21 @@ TEST_CASE("backend: the tiles of a result are asked for in one call") {
   CHECK(calls.size() <= 3);
 }
 
+TEST_CASE("backend: a placement that fits its devices' memory wins over one that moves less") {
+  const auto product_on = [](const char* platform) {
+    const auto f = sa::jit([=](const Array& a, const Array& b) {
+      return sa::filter_shard(sa::matmul(a, b), sa::NamedSharding(mesh_on(platform), P("x")));
+    });
+    const Array a = put(numbers({48, 16}), platform, P("x")), b = put(numbers({16, 256}), platform, P("y"));
+    return std::pair(program_test::transfers(sa::explain(f, a, b)), bits(f(a, b)));
+  };
+  const auto [most, want] = product_on("cpu");
+  const auto [least, got] = product_on("fake");
+  CHECK(most == "all_gather{y} 8192");
+  CHECK(least == "all_to_all{y} 4096, all_gather{y} 6144");
+  CHECK(got == want);
+}
+
 TEST_CASE("backend: work goes on after the call that asked for it; reading waits") {
   const Array x = put(numbers({8, 4}), "fake", P("x"));
   const auto f = sa::jit([](const Array& a) { return sa::sum(a * 2); });

@@ -4,6 +4,7 @@
 #include <doctest/doctest.h>
 
 #include <cstdio>
+#include <cstdlib>
 #include <filesystem>
 #include <fstream>
 #include <future>
@@ -194,6 +195,19 @@ TEST_CASE("cuda process: a limit of memory" * doctest::skip()) {
   b = {};
   CHECK(on(0, 20).to_vector<float>()[77] == 1);  // in other sizes too
   for (int k = 0; k < 2; k++) CHECK(sa::backend("cuda").memory_stats(k).held <= limit);
+}
+
+TEST_CASE("cuda process: memory that placements are chosen for" * doctest::skip()) {
+  const char* const limit = std::getenv("SHARDARRAY_CUDA_MEMORY_LIMIT");
+  CHECK(sa::backend("cuda").target().device_memory ==
+        (limit != nullptr ? std::stoll(limit) : std::int64_t{1} << 39));
+}
+
+TEST_CASE("cuda: placements are chosen for what each logical device may hold") {
+  const std::string name = "cuda process: memory that placements are chosen for",
+                    both = "SHARDARRAY_PLATFORM=cuda SHARDARRAY_CUDA_LOGICAL_DEVICES=2 ";
+  text_on_fake(name, both);
+  text_on_fake(name, both + "SHARDARRAY_CUDA_MEMORY_LIMIT=25165824");
 }
 
 TEST_CASE("cuda: each logical device has a limit of memory, if the environment names one") {

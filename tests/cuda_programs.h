@@ -78,7 +78,7 @@ inline Compiled compiled_for(const program_test::Prepared& prepared, const Targe
       compile_input(entry.flat, place_leaves(entry.flat, values, {}, entry.paths, *entry.modes, "test"),
                     std::vector<bool>(values.size(), false), {}, entry.paths, values);
   in.target = &target;
-  in.cost = CostModel(target.links);
+  in.cost = CostModel(target);
   return compile(std::move(in));
 }
 

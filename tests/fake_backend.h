@@ -188,7 +188,8 @@ class FakeBackend final : public Backend {
   const Target target_ = {.split = {.min_points = 64, .most_results = 100, .parts = 8},
                           .fusion = {.most_operations = 5, .enough_rows = 3, .few_points = 7},
                           .alignment = 1024,
-                          .links = {.start = 1000, .operation = 0.5}};
+                          .links = {.start = 1000, .halo_start = 300, .operation = 0.02},
+                          .device_memory = 20'000};
   std::deque<Arena> arenas_;  // one per device; no element ever moves
 };
 

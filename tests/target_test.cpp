@@ -26,10 +26,10 @@ template <class F> sa::Compiled compiled(const sa::Target& target, const Array& 
   std::vector<sa::ValueRef> values;
   for (const sa::LaunchLeaf& l : p.leaves) values.push_back(l.value);
   sa::CompileInput in = sa::compile_input(
-      p.entry->flat, sa::place_leaves(p.entry->flat, values, {}, {}, *p.entry->modes, "test"), {false}, {},
-      {}, values);
+      p.entry->flat, sa::place_leaves(p.entry->flat, values, {}, {}, *p.entry->modes, "test"),
+      std::vector<bool>(values.size()), {}, {}, values);
   in.target = &target;
-  in.cost = sa::CostModel(target.links);
+  in.cost = sa::CostModel(target);
   return sa::compile(std::move(in));
 }
 sa::Target cpu() { return sa::backend("cpu").target(); }
@@ -154,6 +154,46 @@ TEST_CASE("target: work weighs against transfers as the links say") {
   CHECK(whole.program->transfers.size() == 1);
   CHECK(cut.program->transfers.size() > 1);
   CHECK(cut.flops * 8 == whole.flops);
+}
+
+TEST_CASE("target: neighbours' elements weigh against other transfers as the links say") {
+  const sa::Mesh mesh = sa::make_mesh({{"x", 8}});
+  const Array x = sa::device_put(numbers({64}), sa::NamedSharding(mesh, P("x")));
+  const auto kind = [&](double start, double halo_start) {
+    sa::Target t = cpu();
+    t.links = {.start = start, .halo_start = halo_start};
+    const sa::Compiled c = compiled(t, x, [](const Array& v) { return sa::roll(v, 3); });
+    REQUIRE(c.program->transfers.size() == 1);
+    return c.program->transfers[0].kind;
+  };
+  CHECK(kind(1e9, 0) == sa::TransferKind::exchange);
+  CHECK(kind(0, 1e9) == sa::TransferKind::all_gather);
+}
+
+TEST_CASE("target: of placements that move more, one that fits the devices' memory is taken") {
+  // Rows of the result are cut by x. The right operand, cut by y, has to come whole: 8 KiB more; or turned, columns for rows,
+  // which is less to hold, and then the result has to come.
+  const sa::Mesh mesh = sa::make_mesh({{"x", 4}, {"y", 2}});
+  const Array left = sa::device_put(numbers({48, 16}), sa::NamedSharding(mesh, P("x"))),
+              right = sa::device_put(numbers({16, 256}), sa::NamedSharding(mesh, P("y")));
+  const auto plan = [&](std::int64_t memory) {
+    sa::Target t = cpu();
+    t.device_memory = memory;
+    const sa::Compiled c = compiled(t, left, [&](const Array& a) {
+      return sa::filter_shard(sa::matmul(a, right), sa::NamedSharding(mesh, P("x")));
+    });
+    std::vector<std::pair<sa::TransferKind, std::int64_t>> moved;
+    for (const sa::Transfer& m : c.program->transfers) moved.emplace_back(m.kind, m.bytes);
+    return std::pair(moved, *std::max_element(c.program->peak_bytes.begin(), c.program->peak_bytes.end()));
+  };
+  using Moved = std::vector<std::pair<sa::TransferKind, std::int64_t>>;
+  const auto [any, most] = plan(0);
+  CHECK(any == Moved{{sa::TransferKind::all_gather, 8192}});
+  CHECK(plan(30'000).first == any);  // operands and result: 768 + 16384 + 12288 bytes
+  const auto [small, least] = plan(20'000);
+  CHECK(small == Moved{{sa::TransferKind::all_to_all, 4096}, {sa::TransferKind::all_gather, 6144}});
+  CHECK(least < most);
+  CHECK(plan(100).first.size() > 0);  // nothing fits: something is taken
 }
 
 }  // namespace target_test

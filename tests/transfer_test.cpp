@@ -16,8 +16,11 @@ using namespace shardarray::testing::layouts;
 
 namespace {
 
-std::vector<const Layout*> path_of(const Layout* from, const Layout* to, const Shape& shape) {
-  return reshard(from, to, shape, 4, CostModel({})).layouts;
+std::vector<const Layout*> path_of(const Layout* from, const Layout* to, const Shape& shape,
+                                   std::int64_t device_memory = 0) {
+  Target target;
+  target.device_memory = device_memory;
+  return reshard(from, to, shape, 4, CostModel(target)).layouts;
 }
 
 std::vector<BoxMove> box_moves(const std::vector<Box>& sources, const std::vector<Box>& targets) {
@@ -144,6 +147,17 @@ TEST_CASE("transfer: paths end at the target, never dearer than reducing everyth
     CHECK(bytes <=
           transfer_cost(*from, *reduced, shape, 4).bytes + transfer_cost(*reduced, *to, shape, 4).bytes);
   }
+}
+
+TEST_CASE("transfer: of paths that move the same, one whose steps fit the devices' memory is taken") {
+  const Layout *from = partial(P(), 1, {x}), *to = on_mesh(P(), 1);
+  const Shape shape = {64};  // 256 bytes, and as many of the sum; or a quarter of the sum at first
+  for (const std::int64_t memory : {0, 512}) {
+    CAPTURE(memory);
+    CHECK(path_of(from, to, shape, memory) == std::vector<const Layout*>{to});
+  }
+  for (const std::int64_t memory : {320, 511})
+    CHECK(path_of(from, to, shape, memory) == std::vector<const Layout*>{on_mesh(P("x"), 1), to});
 }
 
 TEST_CASE("transfer: box moves fill every element once") {

@@ -26,8 +26,9 @@ class SHARDARRAY_API Guard {
   Policy previous_;
 };
 
-/// The default: what moves the fewest bytes, neighbours' elements included, and least work. Where one operation has more than
-/// 4,096 strategies they are not compared: explain() says so beside the value.
+/// The default: what moves the fewest bytes, neighbours' elements included, and least work; on GPUs, of what fits into a device's
+/// memory, if anything does. Where one operation has more than 4,096 strategies they are not compared: explain() says so beside
+/// the value.
 ///
 ///     sa::policy::auto_ here;
 class SHARDARRAY_API auto_ : public Guard {

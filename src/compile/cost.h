@@ -9,16 +9,28 @@ namespace shardarray {
 
 class CostModel {
  public:
-  explicit CostModel(const Target::Links& links) : links_(links) {}
-  /// One transfer of so many bytes, a halo too; every one costs a little, so that fewer win ties.
-  double transfer(std::int64_t bytes) const {
-    return bytes > 0 ? static_cast<double>(bytes) + links_.start : 0;
-  }
+  explicit CostModel(const Target& target) : links_(target.links), device_memory_(target.device_memory) {}
+  /// One transfer of so many bytes; every one costs a little, so that fewer win ties.
+  double transfer(std::int64_t bytes) const { return message(bytes, links_.start); }
+  /// The same of what neighbours send: halos, carries of a scan.
+  double halo(std::int64_t bytes) const { return message(bytes, links_.halo_start); }
   /// Arithmetic on the busiest device.
   double compute(double operations) const { return operations * links_.operation; }
+  /// So many bytes at once on one device: nothing where they fit. What does not fit costs more than any way to move it.
+  double peak(std::int64_t bytes) const {
+    constexpr double byte_too_many = 1000;
+    return has_peaks() && bytes > device_memory_ ? static_cast<double>(bytes - device_memory_) * byte_too_many
+                                                 : 0;
+  }
+  /// Else no peak costs anything.
+  bool has_peaks() const { return device_memory_ > 0; }
 
  private:
+  static double message(std::int64_t bytes, double start) {
+    return bytes > 0 ? static_cast<double>(bytes) + start : 0;
+  }
   Target::Links links_;
+  std::int64_t device_memory_;
 };
 
 }  // namespace shardarray

@@ -82,7 +82,7 @@ std::string text_of(const Program& program) {
 }  // namespace
 
 CompileInput::CompileInput(const Target& t)
-    : placed(std::make_shared<PlacedIterations>()), target(&t), cost(t.links) {}
+    : placed(std::make_shared<PlacedIterations>()), target(&t), cost(t) {}
 
 FlatGraph simplify_and_order(const FlatGraph& graph, int devices, const Target& target) {
   const auto simplified = [&](const FlatGraph& from) {

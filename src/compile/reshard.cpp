@@ -2,7 +2,9 @@
 
 #include <algorithm>
 
+#include "base/sizes.h"
 #include "layout/axes.h"
+#include "layout/tiles.h"
 #include "layout/transfer.h"
 
 namespace shardarray {
@@ -54,7 +56,12 @@ ReshardPath reshard(const Layout* from, const Layout* to, const Shape& shape, st
                     const CostModel& model) {
   if (from == to) return {};
   const auto cost = [&](const Layout* a, const Layout* b) {
-    return model.transfer(transfer_cost(*a, *b, shape, itemsize).bytes);
+    const std::int64_t bytes = transfer_cost(*a, *b, shape, itemsize).bytes;
+    const bool takes_memory = bytes > 0 && model.has_peaks();  // where it comes from is held to its end
+    return model.transfer(bytes) +
+           (takes_memory
+                ? model.peak(add_sizes(tile_bytes(*a, shape, itemsize), tile_bytes(*b, shape, itemsize)))
+                : 0);
   };
   ReshardPath best{{to}, cost(from, to)};
   const AxisList reduced = reduced_axes(*from, *to);

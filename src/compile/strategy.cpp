@@ -4,9 +4,11 @@
 #include <limits>
 
 #include "base/ceil_div.h"
+#include "base/sizes.h"
 #include "compile/halo.h"
 #include "compile/reshard.h"
 #include "compile/scan.h"
+#include "layout/tiles.h"
 
 namespace shardarray {
 
@@ -15,6 +17,25 @@ namespace {
 constexpr double kNowhere = std::numeric_limits<double>::infinity();
 constexpr std::size_t kMostCandidates = 4096;
 constexpr double kRefused = 1e6;
+
+/// Whether operand k comes at no cost: made in its place, or there already for an operand before it.
+bool is_there(const NodeState& s, const Strategy& d, std::size_t k) {
+  bool there = s.operands[k].free;
+  for (std::size_t j = 0; j < k; j++) there |= s.node->in[j] == s.node->in[k] && d.in[j] == d.in[k];
+  return there;
+}
+
+/// What a device holds for the node: operands where it needs them, and results.
+std::int64_t bytes_at_once(const NodeState& s, const Strategy& d) {
+  std::int64_t bytes = 0;
+  const auto add = [&](const Layout& l, const Type& t) {
+    bytes = add_sizes(bytes, tile_bytes(l, t.shape, static_cast<std::int64_t>(itemsize(t.dtype))));
+  };
+  for (std::size_t k = 0; k < s.operands.size(); k++)
+    if (!is_there(s, d, k)) add(*d.in[k], s.operands[k].type);
+  for (std::size_t k = 0; k < s.results.size(); k++) add(*d.out[k], s.results[k].type);
+  return bytes;
+}
 
 double elements_of_factors(const NodeState& s, const Assignment& a, const SubAxes& sub_axes) {
   double n = 1;
@@ -77,9 +98,7 @@ void StrategySearch::add_cost(const NodeState& s, Strategy& d) {
   d.moved = 0;
   for (std::size_t k = 0; k < s.operands.size(); k++) {
     const TermState& t = s.operands[k];
-    bool repeated = t.free;
-    for (std::size_t j = 0; j < k; j++) repeated |= s.node->in[j] == s.node->in[k] && d.in[j] == d.in[k];
-    if (!repeated) d.moved += fetch(t, d.in[k]) * (t.should_stay ? kRefused : 1);
+    if (!is_there(s, d, k)) d.moved += fetch(t, d.in[k]) * (t.should_stay ? kRefused : 1);
   }
   for (std::size_t k = 0; k < s.results.size(); k++) {
     const TermState& t = s.results[k];
@@ -93,7 +112,8 @@ void StrategySearch::add_cost(const NodeState& s, Strategy& d) {
     d.moved += to_preference;
   }
   const double each = s.node->op->form == Form::gemm ? 2 : 1;
-  d.cost = d.moved + model_.compute(each * elements_of_factors(s, d.assignment, sub_axes_));
+  d.peak = model_.has_peaks() ? model_.peak(bytes_at_once(s, d)) : 0;
+  d.cost = d.moved + d.peak + model_.compute(each * elements_of_factors(s, d.assignment, sub_axes_));
 }
 
 void StrategySearch::add_neighbours(const NodeState& s, Strategy& d) const {
@@ -102,8 +122,8 @@ void StrategySearch::add_neighbours(const NodeState& s, Strategy& d) const {
     bytes = halo_transfer(*s.node, d.in, d.out[0]).bytes;
   else if (const auto f = cut_factor(*s.rule, d.assignment, Role::scan))
     bytes = carry_transfer(*s.node, *d.in[0], scanned_dim(*s.rule, *f)).bytes;
-  d.moved += model_.transfer(bytes);
-  d.cost += model_.transfer(bytes);
+  d.moved += model_.halo(bytes);
+  d.cost += model_.halo(bytes);
 }
 
 Assignment StrategySearch::merged(const NodeState& s) const {
@@ -224,12 +244,12 @@ void StrategySearch::enumerate(const NodeState& s, const std::vector<int>& sub_a
   std::vector<std::size_t> factors;
   for (std::size_t f = 0; f < s.rule->factors.size(); f++)
     if (s.rule->factors[f].role != Role::whole && s.rule->factors[f].size > 1) factors.push_back(f);
-  // An sub_axis on which all tensors agree stays at its factor or leaves; it does not wander.
+  // An sub_axis on which all tensors agree stays at its factor or leaves; it does not wander where devices have the memory.
   std::vector<std::vector<std::size_t>> choices;
   double count = 1;
   for (int sub_axis : sub_axes) {
     const std::optional<std::size_t> agreed =
-        best.cost < kNowhere ? agreed_factor(s, sub_axis) : std::nullopt;
+        best.cost < kNowhere && best.peak == 0 ? agreed_factor(s, sub_axis) : std::nullopt;
     choices.push_back(agreed ? std::vector<std::size_t>{*agreed} : factors);
     count *= static_cast<double>(choices.back().size() + 1);
   }
@@ -264,7 +284,8 @@ Strategy StrategySearch::cheapest(const NodeState& s) {
     enumerate(s, sub_axes, kNowhere, best);
     const std::vector<int> idle = idle_sub_axes(s, sub_axes);
     sub_axes.insert(sub_axes.end(), idle.begin(), idle.end());
-    if (!idle.empty()) enumerate(s, sub_axes, best.moved, best);  // idle axes may save work, not cost bytes
+    // Idle axes may save work or memory that a device does not have; work is not worth bytes.
+    if (!idle.empty()) enumerate(s, sub_axes, best.peak > 0 ? kNowhere : best.moved, best);
   }
   if (best.cost == kNowhere) {  // nothing fits: everything whole
     best.assignment.assign(s.rule->factors.size(), {});

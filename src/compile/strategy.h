@@ -30,7 +30,9 @@ struct Strategy {
   Assignment assignment;
   std::vector<int> pending;            ///< passed through
   std::vector<const Layout*> in, out;  ///< layouts that follow
-  double cost = 0, moved = 0;          ///< moved: the part of the cost that is transfers
+  double cost = 0;
+  double moved = 0;  ///< the part of the cost that is transfers
+  double peak = 0;   ///< the part that is memory which a device does not have
   double ways =
       0;  ///< so many assignments that they were not compared: the first that fits is taken; 0: the cheapest is
 };

@@ -2,6 +2,7 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <iterator>
 #include <set>
 #include <utility>
@@ -14,8 +15,13 @@
 namespace shardarray::cuda {
 
 CudaBackend::CudaBackend(int gpus, int logical_devices, MemoryLimit limit)
-    : devices_(gpus * logical_devices), devices_a_gpu_(logical_devices) {
-  for (int g = 0; g < gpus; g++) gpus_.emplace_back(g);
+    : devices_(gpus * logical_devices), devices_a_gpu_(logical_devices), target_(cuda_target()) {
+  std::uint64_t least = limit.bytes;
+  for (int g = 0; g < gpus; g++) {
+    gpus_.emplace_back(g);
+    least = std::min(least, gpus_.back().properties().memory / static_cast<std::uint64_t>(logical_devices));
+  }
+  target_.device_memory = static_cast<std::int64_t>(least);
   for (int d = 0; d < devices_; d++)
     arenas_.emplace_back(this, d, &gpus_[static_cast<std::size_t>(d / devices_a_gpu_)].memory(), limit);
   for (Gpu& gpu : gpus_) arenas_.emplace_back(this, devices_ + gpu.number(), &gpu.memory());
@@ -27,8 +33,6 @@ Device CudaBackend::device(int local) const {
   d.kind = gpus_[static_cast<std::size_t>(d.memory)].properties().name;
   return d;
 }
-
-const Target& CudaBackend::target() const { return cuda_target(); }
 
 std::size_t CudaBackend::checked(int device) const {
   if (device >= 0 && device < devices_) return static_cast<std::size_t>(device);

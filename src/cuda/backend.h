@@ -17,7 +17,7 @@ class CudaBackend final : public Backend {
   const char* platform() const override { return "cuda"; }
   int device_count() const override { return devices_; }
   Device device(int local) const override;
-  const Target& target() const override;
+  const Target& target() const override { return target_; }
   using Backend::allocate;
   BufferRef allocate(int device, std::size_t bytes) override;
   void deallocate(Buffer* b) override { arenas_[static_cast<std::size_t>(b->device)].deallocate(b); }
@@ -36,6 +36,7 @@ class CudaBackend final : public Backend {
   BufferRef take(std::size_t arena, std::size_t bytes);
 
   const int devices_, devices_a_gpu_;
+  Target target_;
   std::deque<Gpu> gpus_;
   std::deque<Arena> arenas_;  // of the devices, then one for the launches of each GPU; no element ever moves
 };

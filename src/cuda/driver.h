@@ -22,6 +22,7 @@ using GraphExec = struct GraphExecObject*;
 struct GpuProperties {
   std::string name;
   int major = 0, minor = 0;  ///< of its architecture
+  std::uint64_t memory = 0;  ///< bytes
 };
 
 struct Grid {

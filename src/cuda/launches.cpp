@@ -97,7 +97,7 @@ const Target& cuda_target() {
       .fusion = {.most_operations = 96, .enough_rows = 2048, .few_points = 1 << 16},
       .half_products = true,
       .alignment = 64,
-      .links = {.start = 64, .operation = 4.0 / 500}};
+      .links = {.start = 64, .halo_start = 64, .operation = 4.0 / 500}};
   return target;
 }
 

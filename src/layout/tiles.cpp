@@ -110,6 +110,10 @@ Shape tile_shape(const Layout& layout, const Shape& shape) {
   return out;
 }
 
+std::int64_t tile_bytes(const Layout& layout, const Shape& shape, std::int64_t itemsize) {
+  return num_elements(tile_shape(layout, shape)) * itemsize;
+}
+
 Instances instances_of(const Layout& layout, bool share_replicas) {
   const std::vector<Device>& devices = layout.order()->devices();
   const int n = layout.order()->size();

@@ -13,5 +13,7 @@ std::vector<std::int64_t> tile_indices(const Layout& layout, int d);
 std::vector<Box> all_tiles(const Layout& layout, const Shape& shape);
 /// The most elements of its tile in `to` that a position does not hold in `from`, which has the same order.
 std::int64_t most_missing(const Layout& from, const Layout& to, const Shape& shape);
+/// Of the largest tile.
+std::int64_t tile_bytes(const Layout& layout, const Shape& shape, std::int64_t itemsize);
 
 }  // namespace shardarray

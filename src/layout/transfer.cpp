@@ -86,12 +86,12 @@ const Layout* without_partial_sums(const Layout& layout, const AxisList& reduced
 TransferCost transfer_cost(const Layout& from, const Layout& to, const Shape& shape, std::int64_t itemsize) {
   const AxisList reduced = reduced_axes(from, to);
   if (reduced.empty()) return movement(from, to, shape, itemsize);
-  const std::int64_t g = product(reduced), tile_bytes = num_elements(tile_shape(from, shape)) * itemsize;
-  const std::int64_t all_reduce = ceil_div(mul_sizes(2 * (g - 1), tile_bytes), g);
+  const std::int64_t g = product(reduced), bytes = tile_bytes(from, shape, itemsize);
+  const std::int64_t all_reduce = ceil_div(mul_sizes(2 * (g - 1), bytes), g);
   if (from.dims() == to.dims()) return {TransferKind::all_reduce, reduced, all_reduce};
   const Difference diff = difference(from, to);
   if (all_empty(diff.before) && sorted_merged(concatenated(diff.after)) == reduced)
-    return {TransferKind::reduce_scatter, reduced, ceil_div(mul_sizes(g - 1, tile_bytes), g)};
+    return {TransferKind::reduce_scatter, reduced, ceil_div(mul_sizes(g - 1, bytes), g)};
   const TransferCost rest = movement(*without_partial_sums(from, reduced, from.dims()), to, shape, itemsize);
   return {TransferKind::exchange, cover(reduced, rest.axes), add_sizes(all_reduce, rest.bytes)};
 }

@@ -25,9 +25,12 @@ struct Target {
   std::int64_t alignment = 1;  ///< of scratch blocks, bytes
   /// What the choice of a placement weighs, in bytes received by the busiest device.
   struct Links {
-    double start = 0;      ///< of a transfer, whatever it moves
-    double operation = 0;  ///< arithmetic of one element on the busiest device
+    double start = 0;       ///< of a transfer, whatever it moves
+    double halo_start = 0;  ///< of a transfer between neighbours, whatever it moves
+    double operation = 0;   ///< arithmetic of one element on the busiest device
   } links;
+  /// Bytes of arrays and temporaries that each device can hold; 0: not known.
+  std::int64_t device_memory = 0;
 };
 
 }  // namespace shardarray

@@ -363,7 +363,7 @@ Status drop_exec(GraphExec exec) { return (delete &graph_of(exec), ok); }
 
 Status properties_of_fake(GpuProperties* to, int gpu) {
   if (const Status s = enter("cudaGetDeviceProperties")) return s;
-  *to = {"fake GPU", fake_setting("SHARDARRAY_FAKE_ARCHITECTURE", 9), 0};
+  *to = {"fake GPU", fake_setting("SHARDARRAY_FAKE_ARCHITECTURE", 9), 0, std::uint64_t{1} << 40};
   return gpu < gpu_count ? ok : failed(invalid_value);
 }
 Status set_gpu(int gpu) {
