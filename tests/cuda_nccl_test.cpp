@@ -19,6 +19,7 @@ namespace cuda_nccl_test {
 namespace sa = shardarray;
 using namespace sa::testing;
 using platform_test::bits;
+using platform_test::mesh_on;
 using platform_test::put;
 using program_test::numbers;
 using sa::Array;
@@ -26,7 +27,6 @@ using sa::P;
 using sa::gpus_test::backwards_on;
 using sa::gpus_test::looped;
 using sa::gpus_test::mapped;
-using platform_test::mesh_on;
 
 namespace {
 
