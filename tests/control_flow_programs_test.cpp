@@ -202,7 +202,7 @@ TEST_CASE("control flow: policy strict refuses what steps move and nobody asked 
   const auto refused = [&](const auto& f, const Array& x, const std::string& what) {
     const std::string text = error<sa::ShardingError>([&] { sa::explain(f, x); });
     CAPTURE(text);
-    CHECK(text.find("result of a step (") == 0);
+    CHECK(text.find("result of a step: policy strict ") == 0);
     CHECK(text.find("policy strict refuses an implicit " + what) != std::string::npos);
   };
   refused(turns, c, "all_to_all over {x}");

@@ -252,7 +252,7 @@ TEST_CASE("cuda process: arrays of two platforms" * doctest::skip()) {
   const Array here = sa::device_put(sa::ones({4}), sa::devices("cpu")[1]);
   const Array there = sa::device_put(sa::ones({4}), sa::devices("cuda")[1]);
   CHECK(thrown([&] { sa::eval(here + there); }) ==
-        "eval: Received incompatible devices for jitted computation. Got an array f32[4] with device ids [1] "
+        "add: Received incompatible devices for one computation. Got an array f32[4] with device ids [1] "
         "on platform cpu and an array f32[4] with device ids [1] on platform cuda. All committed arrays, "
         "constraints and outputs of one computation must be on the same devices. Move one with "
         "device_put(x, sharding).");

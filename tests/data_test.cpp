@@ -45,7 +45,7 @@ std::string failure(const std::string& path) {
   try {
     data::load_csv(path);
   } catch (const IoError& e) {
-    std::string text = e.what();
+    std::string text = e.text();
     if (const std::size_t at = text.find(path); at != std::string::npos)
       text.replace(at, path.size(), "PATH");
     return text;
@@ -151,7 +151,7 @@ TEST_CASE("data: batches lie where the sharding says") {
   auto text = [](auto f) {
     try {
       f();
-    } catch (const ShapeError& e) { return std::string(e.what()); }
+    } catch (const ShapeError& e) { return std::string(e.text()); }
     return std::string("no error");
   };
   CHECK(text([&] { data::loader(std::tuple(xs, arange(5))); }) ==

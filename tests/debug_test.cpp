@@ -29,7 +29,7 @@ struct Captured {
 template <class F> std::string message(F f) {
   try {
     f();
-  } catch (const sa::Error& e) { return e.what(); }
+  } catch (const sa::Error& e) { return e.text(); }
   return "";
 }
 

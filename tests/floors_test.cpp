@@ -27,6 +27,7 @@ const std::map<std::string, int> public_floor = {
     {"export.h", 0},
     {"where.h", 0},
     {"error.h", 0},
+    {"detail/placed_call.h", 0},
     {"dtype.h", 0},
     {"shape.h", 0},
     {"device.h", 0},

@@ -26,7 +26,7 @@ namespace {
 std::string message(Kernel k) {
   try {
     verify(k);
-  } catch (const InternalError& e) { return e.what(); }
+  } catch (const InternalError& e) { return e.text(); }
   return "";
 }
 Kernel kernel_of(std::vector<Instr> code, bool inner = false, std::vector<KernelArg> args = {}) {

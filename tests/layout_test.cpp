@@ -10,6 +10,7 @@
 #include "layout/factor.h"
 #include "layout/spelling.h"
 #include "layout_helpers.h"
+#include "messages.h"
 #include "shardarray/error.h"
 
 namespace layout_test {
@@ -125,19 +126,19 @@ TEST_CASE("layout: interned, merged, checked") {
   CHECK(Layout::of(order, {{}}, {{1, 8}}, Reducer::max)->to_string() == "[{}] U{1:8} max");
   CHECK(Layout::of(order, {{}}, {}, Reducer::sum) == Layout::replicated(order, 1));
   CHECK(Layout::replicated(order, 1) != Layout::replicated(order, 2));
-  CHECK_THROWS_WITH_AS(
+  CHECK_SAYS(
       Layout::of(order, {{{1, 4}}, {{2, 2}}}),
       "Layout::of: [{1:4}, {2:2}] over 8 devices. Sub-axes must not overlap, must divide the devices, and "
       "unreduced ones need a reducer. Please report this.",
       InternalError);
   CHECK_THROWS_AS(Layout::of(order, {{}}, {{1, 8}}), InternalError);
-  CHECK_THROWS_WITH_AS(
+  CHECK_SAYS(
       DeviceOrder::of({Device{0}, Device{0}}),
       "DeviceOrder::of: 2 devices, empty or with one twice. A device order lists distinct devices. Please "
       "report this.",
       InternalError);
   CHECK_THROWS_AS(DeviceOrder::of({}), InternalError);
-  CHECK_THROWS_WITH_AS(
+  CHECK_SAYS(
       tile_shape(*a, {3}),
       "tile_shape: layout [{1:4}, {}] and shape [3] differ in rank. A layout is made for one rank. Please "
       "report this.",

@@ -13,7 +13,7 @@ namespace {
 std::string text_of(const auto& f) {
   try {
     f();
-  } catch (const Error& e) { return e.what(); }
+  } catch (const Error& e) { return e.text(); }
   return "no error";
 }
 

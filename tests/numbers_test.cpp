@@ -28,7 +28,7 @@ constexpr Int lowest = std::numeric_limits<Int>::min(), highest = std::numeric_l
 template <class E, class F> std::string message(const F& f) {
   try {
     f();
-  } catch (const E& e) { return e.what(); }
+  } catch (const E& e) { return e.text(); }
   return "";
 }
 

@@ -16,7 +16,7 @@ Array in(const Shape& shape, DType t = float32) { return placeholder({shape, t, 
 template <class E> std::string message(const std::function<void()>& f) {
   try {
     f();
-  } catch (const E& e) { return e.what(); }
+  } catch (const E& e) { return e.text(); }
   return "nothing was thrown";
 }
 
@@ -36,7 +36,7 @@ TEST_CASE("messages: name the function that was called, not one that it calls") 
                "random::bernoulli: [2,3] does not fit into [3]."));
   CHECK(begins(
       message<TraceError>([&] { jit([](const Array& a) { return to_string(a).empty() ? a : a + 1; })(x); }),
-      "print: "));
+      "to_string: "));
 }
 
 TEST_CASE("messages: elementwise") {

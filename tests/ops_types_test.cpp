@@ -280,7 +280,7 @@ TEST_CASE("shapes: subscripts") {
   CHECK(text(in({})[ellipsis]) == "float32[]");
   CHECK(text(x.at({0, slice(2, 5)}).get()) == "float32[3,7]");
   CHECK(text(x.at({0, slice(2, 5)}).set(1)) == "float32[5,6,7]");
-  CHECK(text(in({4}, int8).at({slice(none, none, 2)}).add(2.5)) == "int8[4]");
+  CHECK(text(in({4}, int8).at({slice(none, none, 2)}).add(2)) == "int8[4]");
 }
 
 TEST_CASE("ops: what a function records") {

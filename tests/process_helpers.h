@@ -53,7 +53,7 @@ template <class F> std::string thrown(const F& f) {
   } catch (const InternalError& e) {
     FAIL_CHECK("InternalError: ", e.what());
     return e.what();
-  } catch (const Error& e) { return e.what(); } catch (const std::exception& e) {
+  } catch (const Error& e) { return e.text(); } catch (const std::exception& e) {
     FAIL_CHECK("no sa::Error: ", e.what());
   }
   return "";

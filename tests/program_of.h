@@ -22,7 +22,7 @@ struct Prepared {
 template <class F, class... A> Prepared prepare(const F& f, A&&... args) {
   shardarray::core::ReusedCall call("test");
   Prepared p;
-  p.entry = f.lower(*call, std::forward<A>(args)...);
+  p.entry = f.lower(*call, shardarray::Where::here(), std::forward<A>(args)...);
   shardarray::core::launch_leaves(*p.entry, *call, p.leaves);
   p.loaded = shardarray::core::program_for(*p.entry, p.leaves, "test");
   return p;

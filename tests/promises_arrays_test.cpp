@@ -31,7 +31,7 @@ using Values = std::vector<double>;
 template <class E, class F> std::string message(const F& f) {
   try {
     f();
-  } catch (const E& e) { return e.what(); }
+  } catch (const E& e) { return e.text(); }
   return "";
 }
 std::vector<int> ids(const Array& x) {
@@ -173,7 +173,7 @@ TEST_CASE("promises: every exception is an Error with a text") {
     static_assert(std::is_base_of_v<sa::Error, E> && std::is_base_of_v<std::runtime_error, E>);
     try {
       throw E("function: what. rule. remedy.");
-    } catch (const sa::Error& e) { return std::string(e.what()) == "function: what. rule. remedy."; }
+    } catch (const sa::Error& e) { return std::string(e.text()) == "function: what. rule. remedy."; }
   };
   const std::string t;
   CHECK(is_error(sa::ShapeError(t)));

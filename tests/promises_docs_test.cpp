@@ -11,6 +11,7 @@
 #include <utility>
 #include <vector>
 
+#include "messages.h"
 #include "shardarray/shardarray.h"
 
 namespace promises_docs_test {
@@ -246,27 +247,26 @@ TEST_CASE("promises: braces alone, a mesh without names, the number of devices o
 TEST_CASE("promises: messages of options that do not fit") {
   const auto same = [](const Array& x) { return x; };
   const Array x = floats({1, 2});
-  CHECK_THROWS_WITH_AS(sa::jit(same, {.donate_args = {1}})(x),
-                       "jit: donate_args names argument 1, the call has 1 arguments. Positions count from 0. "
-                       "Correct donate_args.",
-                       sa::TreeError);
-  CHECK_THROWS_WITH_AS(sa::vmap(same, {.axis_size = -2})(x),
-                       "vmap: axis_size is -2. A size is not negative. Leave axis_size out.", sa::ShapeError);
-  CHECK_THROWS_WITH_AS(sa::set_cpu_device_count(4097),
-                       "set_cpu_device_count: the number is 4097. It must be from 1 to 4096. Choose another "
-                       "number.",
-                       sa::DeviceError);
-  CHECK_THROWS_WITH_AS(static_cast<bool>(x),
-                       "bool: the truth value of f32[2] is ambiguous. Use any() or all().", sa::ShapeError);
+  CHECK_SAYS(sa::jit(same, {.donate_args = {1}})(x),
+             "jit: donate_args names argument 1, the call has 1 arguments. Positions count from 0. "
+             "Correct donate_args.",
+             sa::TreeError);
+  CHECK_SAYS(sa::vmap(same, {.axis_size = -2})(x),
+             "vmap: axis_size is -2. A size is not negative. Leave axis_size out.", sa::ShapeError);
+  CHECK_SAYS(sa::set_cpu_device_count(4097),
+             "set_cpu_device_count: the number is 4097. It must be from 1 to 4096. Choose another "
+             "number.",
+             sa::DeviceError);
+  CHECK_SAYS(static_cast<bool>(x), "bool: the truth value of f32[2] is ambiguous. Use any() or all().",
+             sa::ShapeError);
   const sa::Sharding halves = sa::NamedSharding(sa::make_mesh({{"x", 2}}), sa::P("x"));
   const auto piece = [](const sa::ShardIndex& index) {
     return index[0].start == 0 ? integers({1}) : floats({2});
   };
-  CHECK_THROWS_WITH_AS(
-      sa::make_array_from_callback({2}, halves, piece),
-      "make_array_from_callback: pieces must have one dtype, but got int32 and float32. Cast "
-      "them in the callback.",
-      sa::DTypeError);
+  CHECK_SAYS(sa::make_array_from_callback({2}, halves, piece),
+             "make_array_from_callback: pieces must have one dtype, but got int32 and float32. Cast "
+             "them in the callback.",
+             sa::DTypeError);
   const sa::Sharding matrix = sa::NamedSharding(sa::make_mesh({{"x", 2}}), sa::P("x", sa::none));
   CHECK_THROWS_AS(sa::jit(same, {.in_shardings = matrix})(x), sa::ShardingError);
   const auto [list, pullback] = sa::vjp([](const Array& y) { return std::vector<Array>{y}; }, x);
@@ -292,23 +292,20 @@ TEST_CASE("promises: what is no range, no layer, no bit pattern is refused") {
   for (const auto& [stop, step] : {std::pair{nan, 1.0}, {1.0, nan}, {inf, 1.0}})
     CHECK_THROWS_AS(sa::arange(0.0, stop, step), sa::ShapeError);
   CHECK(sa::arange(1.0, 0.0, 1.0).shape() == Shape{0});
-  CHECK_THROWS_WITH_AS(
-      sa::nn::MLP<>{}(floats({1})),
-      "nn::MLP: there is no layer. A call needs one at least. Make the model with nn::mlp() or "
-      "MLP::init().",
-      sa::TreeError);
-  CHECK_THROWS_WITH_AS(
-      sa::bitcast(bools({1}), sa::int8),
-      "bitcast: bool[1] to int8. A bool has one bit, whatever its byte. Use astype to convert values.",
-      sa::DTypeError);
+  CHECK_SAYS(sa::nn::MLP<>{}(floats({1})),
+             "nn::MLP: there is no layer. A call needs one at least. Make the model with nn::mlp() or "
+             "MLP::init().",
+             sa::TreeError);
+  CHECK_SAYS(sa::bitcast(bools({1}), sa::int8),
+             "bitcast: bool[1] to int8. A bool has one bit, whatever its byte. Use astype to convert values.",
+             sa::DTypeError);
   CHECK_THROWS_AS(sa::bitcast(integers({1, 0}, sa::int8), sa::bool_), sa::DTypeError);
   CHECK(words(sa::bitcast(bools({1, 0}), sa::bool_)) == Words{1, 0});
   const auto [y, pullback] = sa::vjp([](const Array& x) { return x * 2; }, floats({1, 2}));
-  CHECK_THROWS_WITH_AS(
-      pullback(floats({1})),
-      "vjp: the tangent of the argument has shape [1], the value [2]. Both must have the same "
-      "shape. Broadcast it first.",
-      sa::ShapeError);
+  CHECK_SAYS(pullback(floats({1})),
+             "vjp: the cotangent of the result has shape [1], the value [2]. Both must have the same "
+             "shape. Broadcast it first.",
+             sa::ShapeError);
 }
 
 TEST_CASE("promises: edges as JAX and optax 2026 have them") {
@@ -316,15 +313,13 @@ TEST_CASE("promises: edges as JAX and optax 2026 have them") {
   CHECK(same(values(sa::var(floats({1, 2}), {}, 2)), {nan}));
   CHECK(same(values(sa::var(floats({1, 2}), {}, 1)), {0.5}));
   for (const sa::TakeMode mode : {sa::TakeMode::fill, sa::TakeMode::clip})
-    CHECK_THROWS_WITH_AS(
-        sa::take(nothing(), integers({0, 1}), 0, mode),
-        "take: f32[0] has no elements along axis 0, and there are 2 indices. An index needs an "
-        "element. Check the size first.",
-        sa::ShapeError);
+    CHECK_SAYS(sa::take(nothing(), integers({0, 1}), 0, mode),
+               "take: f32[0] has no elements along axis 0, and there are 2 indices. An index needs an "
+               "element. Check the size first.",
+               sa::ShapeError);
   CHECK(sa::take(sa::zeros({0, 3}), integers({}), 0).shape() == Shape{0, 3});
-  CHECK_THROWS_WITH_AS(sa::arange(3, sa::bool_),
-                       "arange: bool. A range is of numbers. Compare a range of int32 instead.",
-                       sa::DTypeError);
+  CHECK_SAYS(sa::arange(3, sa::bool_),
+             "arange: bool. A range is of numbers. Compare a range of int32 instead.", sa::DTypeError);
   const auto mean = sa::vmap([](const Array& a) { return sa::pmean(a, "i"); }, {.axis_name = "i"});
   const Array halves = mean(integers({1, 2}));
   CHECK(same(values(halves), {1.5, 1.5}));

@@ -33,7 +33,7 @@ Array floats(const Values& v) { return sa::array(v, sa::float32); }
 template <class E, class F> std::string message(const F& f) {
   try {
     f();
-  } catch (const E& e) { return e.what(); }
+  } catch (const E& e) { return e.text(); }
   return "";
 }
 Values gradient(const Unary& f, const Values& x) {

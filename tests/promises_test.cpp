@@ -77,13 +77,17 @@ bool exists(const std::string& name, const std::set<std::string>& tests) {
 /// What a public header declares outside of `detail` and `core`: function objects, functions, classes.
 std::set<std::string> names_in(std::istream& in) {
   const std::regex opens("namespace ([\\w:]+) \\{.*"), closes("\\}  // namespace.*"),
-      object("(?:\\} |inline constexpr (?:\\w+_fn|\\w+Function<\"\\w+\">) )(\\w+)\\{\\};.*"),
+      object(
+          "(?:\\} |inline constexpr (?:\\w+_fn|\\w+Function<\"\\w+\">|detail::PlacedFunction<.*>) "
+          ")(\\w+)\\{\\};.*"),
       type("(?:template <.*> )?(?:struct|class|enum class) (?:SHARDARRAY_API )?(\\w+).*[^;]"),
       function("[A-Za-z].*?\\b(?!requires|sizeof|decltype|void)(\\w+)\\(.*");
   std::set<std::string> names;
   std::vector<std::string> scopes;
   for (std::string line; std::getline(in, line);) {
     std::smatch m;
+    if (const std::string attribute = "[[nodiscard]] "; line.starts_with(attribute))
+      line.erase(0, attribute.size());
     if (const auto comment = line.find("  //"); comment != line.npos && line[0] != '}') line.resize(comment);
     if (std::regex_match(line, m, opens)) scopes.push_back(m[1]);
     else if (std::regex_match(line, closes)) scopes.pop_back();
@@ -153,12 +157,15 @@ TEST_CASE("promises: the rules themselves") {
       "namespace shardarray {\n/// Not(this).\nclass Early;\nnamespace detail {\nvoid hidden(int);\n}  // "
       "namespace detail\n"
       "inline constexpr struct SHARDARRAY_API add_fn {\n  Array operator()(int) const;\n} add{};\n"
-      "inline constexpr add_fn plus{};\ninline constexpr UnaryFunction<\"exp\"> exp{};\nstruct "
+      "inline constexpr add_fn plus{};\ninline constexpr detail::PlacedFunction<detail::run_fn> run{};\n"
+      "[[nodiscard]] SHARDARRAY_API Array pure(int a);\ninline constexpr UnaryFunction<\"exp\"> "
+      "exp{};\nstruct "
       "SHARDARRAY_API Options {\n  int a = f(3);\n};\n"
       "template <std::size_t N> std::array<Array, N> split(const Array& key) {\n"
       "requires(!std::same_as<T, int>) T stop(const T& tree,\n                int more);\n"
       "SHARDARRAY_API Array operator+(const Operand& a);\n}  // namespace shardarray\n");
-  CHECK(names_in(header) == std::set<std::string>{"Options", "add", "exp", "plus", "split", "stop"});
+  CHECK(names_in(header) ==
+        std::set<std::string>{"Options", "add", "exp", "plus", "pure", "run", "split", "stop"});
 }
 
 }  // namespace promises_test

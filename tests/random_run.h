@@ -105,9 +105,9 @@ inline RandomRun run_placed(const RandomProgram& p, Coverage* coverage = nullptr
   const auto launched = [&](const core::JitEntry& e, const core::JitCall& c) {
     return launch_counted(e, c, p.mesh, coverage);
   };
-  RandomRun kept = shardarray::detail::with_lowered(f, launched, leaves);
+  RandomRun kept = shardarray::detail::with_lowered(Where::here(), f, launched, leaves);
   if (!p.donate) return kept;
-  RandomRun given = shardarray::detail::with_lowered(f, launched, std::move(leaves));
+  RandomRun given = shardarray::detail::with_lowered(Where::here(), f, launched, std::move(leaves));
   for (std::size_t k = 0; k < given.layouts.size(); k++)
     if (given.layouts[k] != kept.layouts[k])
       given.transfers += "result " + std::to_string(k) + " lies as " + given.layouts[k]->to_string() +

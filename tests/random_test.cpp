@@ -229,7 +229,7 @@ TEST_CASE("random: what is refused") {
   auto text = [](auto f) {
     try {
       f();
-    } catch (const Error& e) { return std::string(e.what()); }
+    } catch (const Error& e) { return std::string(e.text()); }
     return std::string("no error");
   };
   CHECK(text([&] { random::uniform(keys, {3}); }) ==

@@ -188,7 +188,7 @@ TEST_CASE("scan: messages") {
   const auto message = [](auto f) {
     try {
       f();
-    } catch (const sa::Error& e) { return std::string(e.what()); }
+    } catch (const sa::Error& e) { return std::string(e.text()); }
     return std::string();
   };
   CHECK(message([&] { sa::cumsum(x, 2); }).find("cumsum: axis 2 is out of bounds for shape") == 0);

@@ -14,7 +14,7 @@ namespace {
 template <class E, class F> std::string message(F f) {
   try {
     f();
-  } catch (const E& e) { return e.what(); }
+  } catch (const E& e) { return e.text(); }
   return "nothing was thrown";
 }
 bool has(const std::string& text, const std::string& part) {

@@ -61,7 +61,7 @@ const DType index_types[] = {sa::int8,  sa::int16,  sa::int32,  sa::int64,
 template <class E, class F> std::string message(F f) {
   try {
     f();
-  } catch (const E& e) { return e.what(); }
+  } catch (const E& e) { return e.text(); }
   return "nothing was thrown";
 }
 

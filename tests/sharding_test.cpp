@@ -4,6 +4,7 @@
 #include <sstream>
 
 #include "layout_helpers.h"
+#include "messages.h"
 #include "shardarray/error.h"
 #include "shardarray/sharding.h"
 
@@ -72,11 +73,10 @@ TEST_CASE("sharding: uneven pieces") {
   CHECK(s.shard_shape({10, 3}, Device{7}) == Shape{1, 3});
   CHECK(s.shard_shape({5, 3}, Device{6}) == Shape{0, 3});
   CHECK(to_string(s.devices_indices_map({10, 3})[7].second) == "(9:10, :)");
-  CHECK_THROWS_WITH_AS(
-      s.shard_shape({10, 3}, Device{8}),
-      "shard_shape: cpu:8 is not one of the devices of NamedSharding(mesh=Mesh('x': 4, 'y': 2), "
-      "spec=PartitionSpec('x',)). Only those hold a piece. Use a device of device_set().",
-      DeviceError);
+  CHECK_SAYS(s.shard_shape({10, 3}, Device{8}),
+             "shard_shape: cpu:8 is not one of the devices of NamedSharding(mesh=Mesh('x': 4, 'y': 2), "
+             "spec=PartitionSpec('x',)). Only those hold a piece. Use a device of device_set().",
+             DeviceError);
 }
 
 TEST_CASE("sharding: equivalences of positional and named") {
@@ -208,103 +208,102 @@ TEST_CASE("sharding: meshes") {
   CHECK(m.devices() == cpu_devices(4));
   CHECK(m.axis_size("y") == 2);
   CHECK(m.shape() == std::vector<std::pair<std::string, std::int64_t>>{{"x", 2}, {"y", 2}});
-  CHECK_THROWS_WITH_AS(
+  CHECK_SAYS(
       make_mesh({{"x", 4}, {"y", 4}}, cpu_devices(8)),
       "make_mesh: a mesh of shape [4,4] needs 16 devices, but there are 8. The product of the sizes must not "
       "exceed the number of devices. Use smaller sizes, or more virtual devices (set_cpu_device_count, "
       "SHARDARRAY_CPU_DEVICES).",
       DeviceError);
-  CHECK_THROWS_WITH_AS(make_mesh({{"x", 0}}, cpu_devices(8)),
-                       "make_mesh: axis 'x' has size 0. Sizes are at least 1. Correct it.", ShardingError);
-  CHECK_THROWS_WITH_AS(
+  CHECK_SAYS(make_mesh({{"x", 0}}, cpu_devices(8)),
+             "make_mesh: axis 'x' has size 0. Sizes are at least 1. Correct it.", ShardingError);
+  CHECK_SAYS(
       m.axis_size("z"),
       "axis_size: Mesh('x': 2, 'y': 2) has no axis 'z'. An axis is found by its name. Use one of ('x', 'y').",
       ShardingError);
-  CHECK_THROWS_WITH_AS(
+  CHECK_SAYS(
       Mesh({{4, 2}, cpu_devices(8)}, {"x"}),
       "Mesh: a grid of shape [4,2] with 1 axis names ('x'). Every dimension of the grid has one name. Give 2 "
       "names.",
       ShardingError);
-  CHECK_THROWS_WITH_AS(Mesh({{4, 2}, cpu_devices(7)}, {"x", "y"}),
-                       "Mesh: a grid of shape [4,2] with 7 devices. The sizes must multiply to the number of "
-                       "devices, at least "
-                       "one. Use create_device_mesh.",
-                       ShardingError);
-  CHECK_THROWS_WITH_AS(
+  CHECK_SAYS(Mesh({{4, 2}, cpu_devices(7)}, {"x", "y"}),
+             "Mesh: a grid of shape [4,2] with 7 devices. The sizes must multiply to the number of "
+             "devices, at least "
+             "one. Use create_device_mesh.",
+             ShardingError);
+  CHECK_SAYS(
       Mesh({{1, 1}, cpu_devices(1)}, {"x", "x"}),
       "Mesh: axis name 'x' is empty or stands twice in ('x', 'x'). Axis names are distinct. Rename one.",
       ShardingError);
-  CHECK_THROWS_WITH_AS(
+  CHECK_SAYS(
       Mesh({{2}, {Device{3}, Device{3}}}, {"x"}),
       "Mesh: device cpu:3 stands at positions 0 and 1 of the grid. Every device occurs once. Remove one.",
       ShardingError);
 }
 
 TEST_CASE("sharding: refusals of named and positional shardings") {
-  CHECK_THROWS_WITH_AS(named(P("z")),
-                       "NamedSharding: axis 'z' of PartitionSpec('z',) is not found in Mesh('x': 4, 'y': 2). "
-                       "A spec names axes "
-                       "of its mesh. Use one of ('x', 'y').",
-                       ShardingError);
-  CHECK_THROWS_WITH_AS(
+  CHECK_SAYS(named(P("z")),
+             "NamedSharding: axis 'z' of PartitionSpec('z',) is not found in Mesh('x': 4, 'y': 2). "
+             "A spec names axes "
+             "of its mesh. Use one of ('x', 'y').",
+             ShardingError);
+  CHECK_SAYS(
       named(P("x", "x")),
       "NamedSharding: PartitionSpec('x', 'x') has duplicate entries for 'x'. A mesh axis cuts at most one "
       "dimension. Remove one of them.",
       ShardingError);
-  CHECK_THROWS_WITH_AS(
+  CHECK_SAYS(
       named(P("x", "y")).shard_shape({8}),
       "NamedSharding: NamedSharding(mesh=Mesh('x': 4, 'y': 2), spec=PartitionSpec('x', 'y')) is only valid "
       "for "
       "values of rank at least 2, but was applied to a value of rank 1. The sharding must fit the value's "
       "dimensions. Drop entries from the PartitionSpec.",
       ShardingError);
-  CHECK_THROWS_WITH_AS(
+  CHECK_SAYS(
       named(P(none)).shard_shape({}),
       "NamedSharding: NamedSharding(mesh=Mesh('x': 4, 'y': 2), spec=PartitionSpec(None,)) is only valid for "
       "values of rank at least 1, but was applied to a value of rank 0. The sharding must fit the value's "
       "dimensions. For scalars use P().",
       ShardingError);
-  CHECK_THROWS_WITH_AS(
+  CHECK_SAYS(
       grid({2})->shard_shape({4, 4}),
       "PositionalSharding: PositionalSharding([{CPU 0} {CPU 1}], shape=(2,)) is only valid for values of "
       "rank "
       "1, but was applied to a value of rank 2. The sharding must fit the value's dimensions. Reshape the "
       "sharding or replicate() it.",
       ShardingError);
-  CHECK_THROWS_WITH_AS(
+  CHECK_SAYS(
       PositionalSharding(std::vector<Device>{}),
       "PositionalSharding: a grid of shape [0] with 0 devices. It needs at least one device, and the sizes "
       "must multiply to their number. Use create_device_mesh.",
       ShardingError);
-  CHECK_THROWS_WITH_AS(PositionalSharding({Device{1}, Device{0}, Device{1}}),
-                       "PositionalSharding: device cpu:1 stands at positions 0 and 2 of the grid. Every "
-                       "device holds one block. "
-                       "Remove one.",
-                       ShardingError);
+  CHECK_SAYS(PositionalSharding({Device{1}, Device{0}, Device{1}}),
+             "PositionalSharding: device cpu:1 stands at positions 0 and 2 of the grid. Every "
+             "device holds one block. "
+             "Remove one.",
+             ShardingError);
   for (const Shape& bad : {Shape{3, 2}, Shape{-1, 3}, Shape{-1, -1}, Shape{0, -1}, Shape{-2, 4}}) {
     CAPTURE(bad);
     CHECK_THROWS_AS(grid({4, 2}).reshape(bad), ShardingError);
   }
-  CHECK_THROWS_WITH_AS(grid({4, 2}).reshape({3, 2}),
-                       "reshape: cannot reshape a sharding of 8 entries into shape (3, 2). The sizes must "
-                       "multiply to the number "
-                       "of entries; one may be -1. Correct the shape.",
-                       ShardingError);
+  CHECK_SAYS(grid({4, 2}).reshape({3, 2}),
+             "reshape: cannot reshape a sharding of 8 entries into shape (3, 2). The sizes must "
+             "multiply to the number "
+             "of entries; one may be -1. Correct the shape.",
+             ShardingError);
   for (const Shape& bad : {Shape{0}, Shape{0, 0}, Shape{0, 2}, Shape{0, 1, 2}})
     CHECK_THROWS_AS(grid({4, 2}).transpose(bad), ShardingError);
-  CHECK_THROWS_WITH_AS(grid({4, 2}).transpose({0, 0}),
-                       "transpose: axes (0, 0) do not match a sharding of 2 dimensions. Each dimension "
-                       "stands there once. Correct "
-                       "the axes.",
-                       ShardingError);
-  CHECK_THROWS_WITH_AS(grid({4, 2}).replicate(2),
-                       "replicate: axis 2 is out of bounds for a sharding of 2 dimensions. Axes go from -n "
-                       "to n - 1. Correct the "
-                       "axis.",
-                       ShardingError);
-  CHECK_THROWS_WITH_AS(grid({4, 2}).replicate({0, -2}),
-                       "replicate: axis -2 stands twice in (0, -2). Axes are distinct. Remove one.",
-                       ShardingError);
+  CHECK_SAYS(grid({4, 2}).transpose({0, 0}),
+             "transpose: axes (0, 0) do not match a sharding of 2 dimensions. Each dimension "
+             "stands there once. Correct "
+             "the axes.",
+             ShardingError);
+  CHECK_SAYS(grid({4, 2}).replicate(2),
+             "replicate: axis 2 is out of bounds for a sharding of 2 dimensions. Axes go from -n "
+             "to n - 1. Correct the "
+             "axis.",
+             ShardingError);
+  CHECK_SAYS(grid({4, 2}).replicate({0, -2}),
+             "replicate: axis -2 stands twice in (0, -2). Axes are distinct. Remove one.", ShardingError);
 }
 
 }  // namespace sharding_test

@@ -162,13 +162,11 @@ TEST_CASE("strict: the refusal of neighbours' elements names the place, the byte
   const Array x = placed({16, 8}, on_xy(P("x")));
   const auto shifted = [](const Array& v) { return sa::tanh(v[sa::slice(1, sa::none)]); };
   const std::string said = refusal([&] { sa::explain(sa::jit(shifted), x); });
-  CHECK(said.substr(0, 7) == "slice (");
-  const auto line = said.find("): ");
-  REQUIRE(line != std::string::npos);
-  CHECK(said.substr(line) ==
-        "): policy strict refuses an implicit exchange over {x} of 32 bytes per device: parts of the result "
-        "f32[15,8] come from other devices. Every transfer must be asked for. Cheapest fix: say where the "
-        "result lies, filter_shard(.., [{x}, {}]).");
+  const std::string text =
+      "slice: policy strict refuses an implicit exchange over {x} of 32 bytes per device: parts of the result "
+      "f32[15,8] come from other devices. Every transfer must be asked for. Cheapest fix: say where the "
+      "result lies, filter_shard(result, NamedSharding(mesh, P(\"x\"))). (";
+  CHECK(said.substr(0, text.size()) == text);
   const auto fixed = [](const Array& v) {
     return sa::tanh(sa::filter_shard(v[sa::slice(1, sa::none)], on_xy(P("x"))));
   };

@@ -26,7 +26,7 @@ inline void check_near(const Array& got, const Values& want, double tolerance = 
 template <class E, class F> std::string error(const F& f) {
   try {
     f();
-  } catch (const E& e) { return e.what(); }
+  } catch (const E& e) { return e.text(); }
   return "no such error";
 }
 inline bool contains(const std::string& text, const std::string& part) {

@@ -100,7 +100,7 @@ const Node* id(const Array& a) { return a.node(); }
 template <class F> std::string message(const F& f) {
   try {
     f();
-  } catch (const TreeError& e) { return e.what(); }
+  } catch (const TreeError& e) { return e.text(); }
   return "no TreeError";
 }
 
@@ -374,7 +374,7 @@ TEST_CASE("tree: nested braces") {
   auto text = [](const auto& f) -> std::string {
     try {
       f();
-    } catch (const Error& e) { return e.what(); }
+    } catch (const Error& e) { return e.text(); }
     return "no error";
   };
   CHECK(text([] {

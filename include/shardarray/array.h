@@ -23,22 +23,9 @@
 namespace shardarray {
 
 class Node;
+struct Type;
 class ShardedArray;
 using Array = ShardedArray;  ///< its short name, used everywhere
-
-/// The first line of every public function that is made of others: ops recorded while it lives carry its line, so that
-/// messages and explain() show the user's line, and errors about sizes and numbers name `function`. The outermost one wins.
-class SHARDARRAY_API Site {
- public:
-  /// `function` outlives the object; null: an outer or inner one has the name.
-  explicit Site(Where w, const char* function = nullptr);
-  ~Site();
-  Site(const Site&) = delete;
-  Site& operator=(const Site&) = delete;
-
- private:
-  bool mine_, names_;
-};
 
 /// One piece of an array on one device.
 struct Shard;
@@ -61,6 +48,18 @@ struct ReduceOptions {
   /// give int32 (unsigned ones: uint32). Results of any, all, argmax and argmin have their own dtype.
   std::optional<DType> dtype = std::nullopt;
 };
+
+namespace detail {
+/// A number in a list of axes. No bool: that is meant for keepdims.
+template <class I>
+concept AxisNumber = std::integral<I> && !std::same_as<I, bool>;
+/// `{0, 1}` as `{.axis = {0, 1}}`.
+template <AxisNumber I> ReduceOptions over(std::initializer_list<I> axes) {
+  Shape list;
+  for (const I a : axes) list.push_back(to_int64(a));
+  return {.axis = std::move(list)};
+}
+}  // namespace detail
 
 /// Part of a subscript: an integer, or `slice`, `all`, `newaxis`, `ellipsis`. An integer lies in [-size, size) and removes its
 /// dimension.
@@ -92,6 +91,15 @@ struct SHARDARRAY_API slice : Index {
 inline const Index newaxis{Index::Kind::newaxis};
 inline const Index ellipsis{Index::Kind::ellipsis};
 using Indices = std::vector<Index>;  ///< one for each dimension from the first; missing ones are whole
+/// What stands in a subscript, and its line: an Index, what is one (an integer, a slice), or a list of them.
+struct SHARDARRAY_API Subscript {
+  template <std::convertible_to<Index> I>
+  Subscript(const I& i, Where w = Where::here()) : indices{i}, where(w) {}
+  Subscript(std::initializer_list<Index> list, Where w = Where::here()) : indices(list), where(w) {}
+  Subscript(Indices list, Where w = Where::here()) : indices(std::move(list)), where(w) {}
+  Indices indices;
+  Where where;
+};
 
 class IndexedArray;
 
@@ -120,14 +128,19 @@ class SHARDARRAY_API ShardedArray {
   }
   ShardedArray(const ShardedArray& o) : node_(o.node_), index_(o.index_) { retain(); }
   ShardedArray(ShardedArray&& o) noexcept : node_(std::exchange(o.node_, nullptr)), index_(o.index_) {}
-  ShardedArray& operator=(const ShardedArray& o) {
+  ShardedArray& operator=(const ShardedArray& o) & {
     ShardedArray copy(o);
     swap(copy);
     return *this;
   }
-  ShardedArray& operator=(ShardedArray&& o) noexcept {
+  ShardedArray& operator=(ShardedArray&& o) & noexcept {
     swap(o);
     return *this;
+  }
+  template <class T> void operator=(T&&) && {
+    static_assert(
+        !std::same_as<T, T>,
+        "x[i] = v would change a temporary and nothing else: arrays are immutable; write x = x.at(i).set(v)");
   }
   ~ShardedArray() {
     if (node_) drop(node_);
@@ -140,34 +153,35 @@ class SHARDARRAY_API ShardedArray {
 
   // ---- type (evaluates nothing)
   /// Its dimensions; () for a scalar. The element type. Their number is ndim(), that of the elements size().
-  const Shape& shape() const;
-  DType dtype() const;
+  [[nodiscard]] const Shape& shape(Where w = Where::here()) const;
+  [[nodiscard]] DType dtype(Where w = Where::here()) const;
   /// Made of literals only, or of integers and a literal of floats: takes the other operand's dtype within its kind.
-  bool weak_type() const;
-  int ndim() const { return static_cast<int>(shape().size()); }
-  std::int64_t size() const;
+  [[nodiscard]] bool weak_type(Where w = Where::here()) const;
+  [[nodiscard]] int ndim(Where w = Where::here()) const { return static_cast<int>(shape(w).size()); }
+  [[nodiscard]] std::int64_t size(Where w = Where::here()) const;
   /// Bytes of the whole value, replicas not counted.
-  std::int64_t nbytes() const;
+  [[nodiscard]] std::int64_t nbytes(Where w = Where::here()) const;
   /// False for `Array()`.
-  bool has_value() const { return node_ != nullptr; }
+  [[nodiscard]] bool has_value() const { return node_ != nullptr; }
   /// Was donated (to whom, the message of any use says).
-  bool is_deleted() const;
-  /// `f32[16@data,8]`; evaluates nothing: a recorded array prints without sharding.
-  std::string type_string() const;
+  [[nodiscard]] bool is_deleted() const;
+  /// `f32[16@data,8]`; evaluates nothing: of a recorded array the sharding is known, and printed, where the array was given one
+  /// (filter_shard, device_put), also where it was only renamed or computed elementwise from such and from numbers.
+  [[nodiscard]] std::string type_string(Where w = Where::here()) const;
 
   // ---- placement (evaluates; throws TraceError inside a trace)
   /// As it was written or, of a result, as the compiler has spelt it.
-  Sharding sharding() const;
+  [[nodiscard]] Sharding sharding(Where w = Where::here()) const;
   /// Placed by the user, or computed from such: its devices are not changed silently.
-  bool committed() const;
+  [[nodiscard]] bool committed(Where w = Where::here()) const;
   /// Those of sharding(), by id; whether each of them holds the whole value.
-  std::vector<Device> devices() const;
-  bool is_fully_replicated() const;
+  [[nodiscard]] std::vector<Device> devices(Where w = Where::here()) const;
+  [[nodiscard]] bool is_fully_replicated(Where w = Where::here()) const;
   /// Every piece of this process, in device-assignment order; nothing is copied.
-  std::vector<Shard> addressable_shards() const;
+  [[nodiscard]] std::vector<Shard> addressable_shards(Where w = Where::here()) const;
   /// The i-th piece as an array on its device (of a replicated array: the first one). Throws ShapeError unless i is from 0 to the
   /// number of pieces - 1.
-  ShardedArray addressable_data(int i) const;
+  [[nodiscard]] ShardedArray addressable_data(int i, Where w = Where::here()) const;
 
   // ---- reading (evaluates and waits; throws TraceError inside a trace)
   /// The one element. Throws ShapeError unless size() is 1, DTypeError when T cannot hold every value of the dtype exactly:
@@ -177,8 +191,12 @@ class SHARDARRAY_API ShardedArray {
     read(&v, dtype_of<T>(), 1, "item", w);
     return v;
   }
+  template <std::same_as<void> T = void> void item() const {
+    static_assert(!std::same_as<T, void>, "item: name the type that is read: x.item<float>()");
+  }
   /// All elements, row-major, converted to T as astype() does it. Throws OutOfMemory when the process has no place for them.
   template <Element T> std::vector<T> to_vector(Where w = Where::here()) const {
+    const Site site(w);
     const auto n = static_cast<std::size_t>(size());
     return detail::with_memory("to_vector", n * sizeof(T), [&] {
       if constexpr (std::same_as<T, bool>) {
@@ -192,29 +210,81 @@ class SHARDARRAY_API ShardedArray {
       }
     });
   }
+  template <std::same_as<void> T = void> void to_vector() const {
+    static_assert(!std::same_as<T, void>, "to_vector: name the type that is read: x.to_vector<float>()");
+  }
   /// Computes the value and waits for it. Throws as eval(), and what the work failed with.
-  const ShardedArray& block_until_ready() const;
+  const ShardedArray& block_until_ready(Where w = Where::here()) const;
   /// Reads a size-1 array as a condition: not zero. Throws ShapeError for another size.
   explicit operator bool() const { return item_bool(); }
 
   // ---- shorthands of the functions in math.h and ops.h: x.f(...) is f(x, ...), of which the docs stand there
-  ShardedArray astype(DType t, Where w = Where::here()) const;
-  ShardedArray reshape(const Shape& s, Where w = Where::here()) const;
-  ShardedArray transpose(const Shape& perm = {}, Where w = Where::here()) const;
-  ShardedArray T(Where w = Where::here()) const { return transpose({}, w); }
-  ShardedArray sum(const ReduceOptions& o = {}, Where w = Where::here()) const;
-  ShardedArray mean(const ReduceOptions& o = {}, Where w = Where::here()) const;
-  ShardedArray max(const ReduceOptions& o = {}, Where w = Where::here()) const;
-  ShardedArray min(const ReduceOptions& o = {}, Where w = Where::here()) const;
-  ShardedArray prod(const ReduceOptions& o = {}, Where w = Where::here()) const;
-  ShardedArray any(const ReduceOptions& o = {}, Where w = Where::here()) const;
-  ShardedArray all(const ReduceOptions& o = {}, Where w = Where::here()) const;
+  [[nodiscard]] ShardedArray astype(DType t, Where w = Where::here()) const;
+  [[nodiscard]] ShardedArray reshape(const Shape& s, Where w = Where::here()) const;
+  template <std::integral A> [[nodiscard]] ShardedArray reshape(A a, Where w = Where::here()) const {
+    return reshape(Shape{to_int64(a)}, w);
+  }
+  template <std::integral A, std::integral B>
+  [[nodiscard]] ShardedArray reshape(A a, B b, Where w = Where::here()) const {
+    return reshape(Shape{to_int64(a), to_int64(b)}, w);
+  }
+  template <std::integral A, std::integral B, std::integral C>
+  [[nodiscard]] ShardedArray reshape(A a, B b, C c, Where w = Where::here()) const {
+    return reshape(Shape{to_int64(a), to_int64(b), to_int64(c)}, w);
+  }
+  template <std::integral A, std::integral B, std::integral C, std::integral D>
+  [[nodiscard]] ShardedArray reshape(A a, B b, C c, D d, Where w = Where::here()) const {
+    return reshape(Shape{to_int64(a), to_int64(b), to_int64(c), to_int64(d)}, w);
+  }
+  [[nodiscard]] ShardedArray transpose(const Shape& perm = {}, Where w = Where::here()) const;
+  [[nodiscard]] ShardedArray T(Where w = Where::here()) const { return transpose({}, w); }
+  [[nodiscard]] ShardedArray sum(const ReduceOptions& o = {}, Where w = Where::here()) const;
+  template <detail::AxisNumber I>
+  [[nodiscard]] ShardedArray sum(std::initializer_list<I> axes, Where w = Where::here()) const {
+    return sum(detail::over(axes), w);
+  }
+  [[nodiscard]] ShardedArray mean(const ReduceOptions& o = {}, Where w = Where::here()) const;
+  template <detail::AxisNumber I>
+  [[nodiscard]] ShardedArray mean(std::initializer_list<I> axes, Where w = Where::here()) const {
+    return mean(detail::over(axes), w);
+  }
+  [[nodiscard]] ShardedArray max(const ReduceOptions& o = {}, Where w = Where::here()) const;
+  template <detail::AxisNumber I>
+  [[nodiscard]] ShardedArray max(std::initializer_list<I> axes, Where w = Where::here()) const {
+    return max(detail::over(axes), w);
+  }
+  [[nodiscard]] ShardedArray min(const ReduceOptions& o = {}, Where w = Where::here()) const;
+  template <detail::AxisNumber I>
+  [[nodiscard]] ShardedArray min(std::initializer_list<I> axes, Where w = Where::here()) const {
+    return min(detail::over(axes), w);
+  }
+  [[nodiscard]] ShardedArray prod(const ReduceOptions& o = {}, Where w = Where::here()) const;
+  template <detail::AxisNumber I>
+  [[nodiscard]] ShardedArray prod(std::initializer_list<I> axes, Where w = Where::here()) const {
+    return prod(detail::over(axes), w);
+  }
+  [[nodiscard]] ShardedArray any(const ReduceOptions& o = {}, Where w = Where::here()) const;
+  template <detail::AxisNumber I>
+  [[nodiscard]] ShardedArray any(std::initializer_list<I> axes, Where w = Where::here()) const {
+    return any(detail::over(axes), w);
+  }
+  [[nodiscard]] ShardedArray all(const ReduceOptions& o = {}, Where w = Where::here()) const;
+  template <detail::AxisNumber I>
+  [[nodiscard]] ShardedArray all(std::initializer_list<I> axes, Where w = Where::here()) const {
+    return all(detail::over(axes), w);
+  }
   /// numpy's basic subscripts: `x[1]`, `x[{0, slice(2, 5), newaxis}]`. Throws ShapeError for an integer out of range, more parts
   /// than dimensions, a second ellipsis, a step of 0.
-  ShardedArray operator[](const Index& i) const;
-  ShardedArray operator[](const Indices& i) const;
+  [[nodiscard]] ShardedArray operator[](const Subscript& s) const;
   /// Functional updates: `x.at({0, slice(2, 5)}).set(v)`. The subscript is checked where the update is recorded.
-  IndexedArray at(Indices i) const;
+  [[nodiscard]] IndexedArray at(Subscript s) const;
+
+  template <std::size_t I> ShardedArray get() const {
+    static_assert(
+        I > 0,
+        "auto [a, b] of one Array: write auto [a, b] = random::split<2>(key), or take rows: x[0], x[1]");
+    return *this;
+  }
 
   // ---- below the public surface
   /// Takes over one count of `node`.
@@ -228,6 +298,7 @@ class SHARDARRAY_API ShardedArray {
   static ShardedArray literal_uint(std::uint64_t value, Where w);
   void read(void* to, DType type, std::int64_t elements, const char* what, Where w) const;
   bool item_bool() const;
+  const Type& type(const char* function, Where w) const;
   void retain() const;
   static void drop(Node* n);
 
@@ -245,27 +316,28 @@ struct SHARDARRAY_API Shard {
 
 /// `x.at(idx)`: get, or a copy of `x`, of its shape and dtype, with the indexed part set to v, or to part + v, part * v, the
 /// smaller or the larger of both. v takes the dtype of x as astype does it, and is broadcast to the part's shape. Throws
-/// ShapeError where that cannot be, and as a subscript does, DTypeError for a whole number that is no value of the dtype.
+/// ShapeError where that cannot be, and as a subscript does, DTypeError for a whole number that is no value of the dtype, and for
+/// floats in integers or bools, whose fractions would be lost: `arange(4).at(0).set(2.7)`.
 class SHARDARRAY_API IndexedArray {
  public:
-  IndexedArray(ShardedArray x, Indices i) : x_(std::move(x)), index_(std::move(i)) {}
-  ShardedArray get(Where w = Where::here()) const;
-  ShardedArray set(const ShardedArray& v, Where w = Where::here()) const;
-  ShardedArray add(const ShardedArray& v, Where w = Where::here()) const;
-  ShardedArray mul(const ShardedArray& v, Where w = Where::here()) const;
-  ShardedArray min(const ShardedArray& v, Where w = Where::here()) const;
-  ShardedArray max(const ShardedArray& v, Where w = Where::here()) const;
+  IndexedArray(ShardedArray x, Subscript s) : x_(std::move(x)), index_(std::move(s)) {}
+  [[nodiscard]] ShardedArray get(Where w = Where::here()) const;
+  [[nodiscard]] ShardedArray set(const ShardedArray& v, Where w = Where::here()) const;
+  [[nodiscard]] ShardedArray add(const ShardedArray& v, Where w = Where::here()) const;
+  [[nodiscard]] ShardedArray mul(const ShardedArray& v, Where w = Where::here()) const;
+  [[nodiscard]] ShardedArray min(const ShardedArray& v, Where w = Where::here()) const;
+  [[nodiscard]] ShardedArray max(const ShardedArray& v, Where w = Where::here()) const;
 
  private:
   ShardedArray x_;
-  Indices index_;
+  Subscript index_;
 };
 
 /// Prints to_string(x).
 SHARDARRAY_API std::ostream& operator<<(std::ostream& os, const ShardedArray& x);
 /// numpy's text of the values: `[[1. 2.]\n [3. 4.]]` (evaluates; TraceError inside a trace). Of
 /// more than 1000 elements the first and last three of a dimension.
-SHARDARRAY_API std::string to_string(const ShardedArray& x);
+SHARDARRAY_API std::string to_string(const ShardedArray& x, Where w = Where::here());
 
 /// An operand of an operator: an array or a number, and the line it stands on.
 struct SHARDARRAY_API Operand {
@@ -283,25 +355,41 @@ struct SHARDARRAY_API Operand {
 /// Operators are the functions of math.h: add, subtract, multiply, divide, remainder, negative, bitwise_not (~), logical_not (!),
 /// bitwise_and, bitwise_or, bitwise_xor, left_shift, right_shift, and the comparisons, which give bool arrays. They broadcast,
 /// promote and throw as those do, in their names; a number is a literal. There are no && and ||: use & and | of bools.
-SHARDARRAY_API ShardedArray operator+(const Operand& a, const Operand& b);
-SHARDARRAY_API ShardedArray operator-(const Operand& a, const Operand& b);
-SHARDARRAY_API ShardedArray operator*(const Operand& a, const Operand& b);
-SHARDARRAY_API ShardedArray operator/(const Operand& a, const Operand& b);
-SHARDARRAY_API ShardedArray operator%(const Operand& a, const Operand& b);
-SHARDARRAY_API ShardedArray operator-(const Operand& a);
-SHARDARRAY_API ShardedArray operator~(const Operand& a);
+[[nodiscard]] SHARDARRAY_API ShardedArray operator+(const Operand& a, const Operand& b);
+[[nodiscard]] SHARDARRAY_API ShardedArray operator-(const Operand& a, const Operand& b);
+[[nodiscard]] SHARDARRAY_API ShardedArray operator*(const Operand& a, const Operand& b);
+[[nodiscard]] SHARDARRAY_API ShardedArray operator/(const Operand& a, const Operand& b);
+[[nodiscard]] SHARDARRAY_API ShardedArray operator%(const Operand& a, const Operand& b);
+[[nodiscard]] SHARDARRAY_API ShardedArray operator-(const Operand& a);
+[[nodiscard]] SHARDARRAY_API ShardedArray operator~(const Operand& a);
 /// Not an Operand: that would be as good a match as the built-in ! of the condition.
-SHARDARRAY_API ShardedArray operator!(const ShardedArray& a);
-SHARDARRAY_API ShardedArray operator&(const Operand& a, const Operand& b);
-SHARDARRAY_API ShardedArray operator|(const Operand& a, const Operand& b);
-SHARDARRAY_API ShardedArray operator^(const Operand& a, const Operand& b);
-SHARDARRAY_API ShardedArray operator<<(const Operand& a, const Operand& b);
-SHARDARRAY_API ShardedArray operator>>(const Operand& a, const Operand& b);
-SHARDARRAY_API ShardedArray operator==(const Operand& a, const Operand& b);
-SHARDARRAY_API ShardedArray operator!=(const Operand& a, const Operand& b);
-SHARDARRAY_API ShardedArray operator<(const Operand& a, const Operand& b);
-SHARDARRAY_API ShardedArray operator<=(const Operand& a, const Operand& b);
-SHARDARRAY_API ShardedArray operator>(const Operand& a, const Operand& b);
-SHARDARRAY_API ShardedArray operator>=(const Operand& a, const Operand& b);
+[[nodiscard]] SHARDARRAY_API ShardedArray operator!(const ShardedArray& a);
+[[nodiscard]] SHARDARRAY_API ShardedArray operator&(const Operand& a, const Operand& b);
+[[nodiscard]] SHARDARRAY_API ShardedArray operator|(const Operand& a, const Operand& b);
+[[nodiscard]] SHARDARRAY_API ShardedArray operator^(const Operand& a, const Operand& b);
+[[nodiscard]] SHARDARRAY_API ShardedArray operator<<(const Operand& a, const Operand& b);
+[[nodiscard]] SHARDARRAY_API ShardedArray operator>>(const Operand& a, const Operand& b);
+[[nodiscard]] SHARDARRAY_API ShardedArray operator==(const Operand& a, const Operand& b);
+[[nodiscard]] SHARDARRAY_API ShardedArray operator!=(const Operand& a, const Operand& b);
+[[nodiscard]] SHARDARRAY_API ShardedArray operator<(const Operand& a, const Operand& b);
+[[nodiscard]] SHARDARRAY_API ShardedArray operator<=(const Operand& a, const Operand& b);
+[[nodiscard]] SHARDARRAY_API ShardedArray operator>(const Operand& a, const Operand& b);
+[[nodiscard]] SHARDARRAY_API ShardedArray operator>=(const Operand& a, const Operand& b);
+
+/// `x += 1` is `x = x + 1`: another array has the name then.
+inline ShardedArray& operator+=(ShardedArray& a, const Operand& b) { return a = Operand(a, b.where) + b; }
+inline ShardedArray& operator-=(ShardedArray& a, const Operand& b) { return a = Operand(a, b.where) - b; }
+inline ShardedArray& operator*=(ShardedArray& a, const Operand& b) { return a = Operand(a, b.where) * b; }
+inline ShardedArray& operator/=(ShardedArray& a, const Operand& b) { return a = Operand(a, b.where) / b; }
+inline ShardedArray& operator%=(ShardedArray& a, const Operand& b) { return a = Operand(a, b.where) % b; }
+inline ShardedArray& operator&=(ShardedArray& a, const Operand& b) { return a = Operand(a, b.where) & b; }
+inline ShardedArray& operator|=(ShardedArray& a, const Operand& b) { return a = Operand(a, b.where) | b; }
+inline ShardedArray& operator^=(ShardedArray& a, const Operand& b) { return a = Operand(a, b.where) ^ b; }
 
 }  // namespace shardarray
+
+// `auto [a, b] = random::split(key)`: not what a Python program means. Without this the compiler speaks of private members.
+template <> struct std::tuple_size<shardarray::ShardedArray> : std::integral_constant<std::size_t, 2> {};
+template <std::size_t I> struct std::tuple_element<I, shardarray::ShardedArray> {
+  using type = shardarray::ShardedArray;
+};

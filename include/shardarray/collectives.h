@@ -53,49 +53,50 @@ struct SHARDARRAY_API AllToAllOptions {
 using Permutation = std::vector<std::pair<int, int>>;
 
 /// The number of positions, of all axes together: for shapes and scales.
-SHARDARRAY_API std::int64_t axis_size(const NamedAxes& axis);
+[[nodiscard]] SHARDARRAY_API std::int64_t axis_size(const NamedAxes& axis, Where w = Where::here());
 /// This position along the axis: int32 scalar, from 0.
-SHARDARRAY_API Array axis_index(const NamedAxes& axis, Where w = Where::here());
+[[nodiscard]] SHARDARRAY_API Array axis_index(const NamedAxes& axis, Where w = Where::here());
 
 /// The sum over all positions (of a group), the same for each; bool sums as int32, other integers keep their dtype and wrap. psum
 /// of a literal is a literal: psum(1, "i") is the number of positions. In groups of different sizes that number is the first
 /// group's for all positions, as in JAX.
-SHARDARRAY_API Array psum(const Array& x, const NamedAxes& axis, const GroupOptions& o = {},
-                          Where w = Where::here());
+[[nodiscard]] SHARDARRAY_API Array psum(const Array& x, const NamedAxes& axis, const GroupOptions& o = {},
+                                        Where w = Where::here());
 /// psum(x) / psum(1), so no mean in groups of different sizes; floating: of bool and integers float32 (float64 for 64-bit ones).
-SHARDARRAY_API Array pmean(const Array& x, const NamedAxes& axis, const GroupOptions& o = {},
-                           Where w = Where::here());
+[[nodiscard]] SHARDARRAY_API Array pmean(const Array& x, const NamedAxes& axis, const GroupOptions& o = {},
+                                         Where w = Where::here());
 /// The largest value over all positions; of bools or. Not differentiable: Error.
-SHARDARRAY_API Array pmax(const Array& x, const NamedAxes& axis, const GroupOptions& o = {},
-                          Where w = Where::here());
+[[nodiscard]] SHARDARRAY_API Array pmax(const Array& x, const NamedAxes& axis, const GroupOptions& o = {},
+                                        Where w = Where::here());
 /// The smallest value over all positions; of bools and. Not differentiable: Error.
-SHARDARRAY_API Array pmin(const Array& x, const NamedAxes& axis, const GroupOptions& o = {},
-                          Where w = Where::here());
+[[nodiscard]] SHARDARRAY_API Array pmin(const Array& x, const NamedAxes& axis, const GroupOptions& o = {},
+                                        Where w = Where::here());
 /// x of the source that has this position as its destination; zeros where there is none. Over several axes the positions are
 /// those of the devices, the outermost map most significant, whatever the order of the names. Throws Error for a position out of
 /// range, and for one that stands twice as a source or as a destination.
-SHARDARRAY_API Array ppermute(const Array& x, const NamedAxes& axis, const Permutation& perm,
-                              Where w = Where::here());
+[[nodiscard]] SHARDARRAY_API Array ppermute(const Array& x, const NamedAxes& axis, const Permutation& perm,
+                                            Where w = Where::here());
 /// x of position perm[p]: perm is a permutation of all positions, else Error.
-SHARDARRAY_API Array pshuffle(const Array& x, const NamedAxes& axis, const std::vector<int>& perm,
-                              Where w = Where::here());
+[[nodiscard]] SHARDARRAY_API Array pshuffle(const Array& x, const NamedAxes& axis,
+                                            const std::vector<int>& perm, Where w = Where::here());
 /// x of position `source`, for all. Throws Error for a position out of range.
-SHARDARRAY_API Array pbroadcast(const Array& x, const NamedAxes& axis, int source, Where w = Where::here());
+[[nodiscard]] SHARDARRAY_API Array pbroadcast(const Array& x, const NamedAxes& axis, int source,
+                                              Where w = Where::here());
 /// all_to_all with split_axis == concat_axis == dim.
-SHARDARRAY_API Array pswapaxes(const Array& x, const NamedAxes& axis, int dim, const GroupOptions& o = {},
-                               Where w = Where::here());
+[[nodiscard]] SHARDARRAY_API Array pswapaxes(const Array& x, const NamedAxes& axis, int dim,
+                                             const GroupOptions& o = {}, Where w = Where::here());
 /// All n values, stacked ([..] -> [.., n, ..], n at `axis`) or, tiled, concatenated ([.., d, ..] -> [.., n d, ..]) in order of the
 /// positions.
-SHARDARRAY_API Array all_gather(const Array& x, const NamedAxes& axis, const AllGatherOptions& o = {},
-                                Where w = Where::here());
+[[nodiscard]] SHARDARRAY_API Array all_gather(const Array& x, const NamedAxes& axis,
+                                              const AllGatherOptions& o = {}, Where w = Where::here());
 /// Part p of the sum over all n positions, for position p: [.., n, ..] -> [..] or, tiled, [.., d, ..] -> [.., d / n, ..]; types
 /// as psum. Throws ShapeError where n is not the size, or tiled does not divide it.
-SHARDARRAY_API Array psum_scatter(const Array& x, const NamedAxes& axis, const PsumScatterOptions& o = {},
-                                  Where w = Where::here());
+[[nodiscard]] SHARDARRAY_API Array psum_scatter(const Array& x, const NamedAxes& axis,
+                                                const PsumScatterOptions& o = {}, Where w = Where::here());
 /// Part p of every position's value, for position p: split_axis goes, the n parts stand along concat_axis; tiled, the one is
 /// divided by n, the other multiplied. Throws as psum_scatter.
-SHARDARRAY_API Array all_to_all(const Array& x, const NamedAxes& axis, const AllToAllOptions& o = {},
-                                Where w = Where::here());
+[[nodiscard]] SHARDARRAY_API Array all_to_all(const Array& x, const NamedAxes& axis,
+                                              const AllToAllOptions& o = {}, Where w = Where::here());
 
 namespace detail {
 template <class T>

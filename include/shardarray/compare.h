@@ -12,10 +12,10 @@ struct CloseOptions {
 };
 /// |a - b| <= atol + rtol |b| everywhere, after broadcasting; an infinity is close to its equal only. Whole numbers and bools are
 /// compared in float64, others in their promoted dtype. True of no elements. Throws ShapeError when the shapes do not broadcast.
-SHARDARRAY_API bool allclose(const Array& a, const Array& b, const CloseOptions& o = {},
-                             Where w = Where::here());
+[[nodiscard]] SHARDARRAY_API bool allclose(const Array& a, const Array& b, const CloseOptions& o = {},
+                                           Where w = Where::here());
 /// Equal shapes and equal values (NaN equals nothing); dtypes may differ, values are compared in the promoted one. Throws
 /// DTypeError where one is a whole-number literal that is no value of the other's dtype.
-SHARDARRAY_API bool array_equal(const Array& a, const Array& b, Where w = Where::here());
+[[nodiscard]] SHARDARRAY_API bool array_equal(const Array& a, const Array& b, Where w = Where::here());
 
 }  // namespace shardarray

@@ -25,8 +25,8 @@ struct ScanLeaf {
 SHARDARRAY_API Arrays scan(MapBody f, std::span<const ScanLeaf> init, std::span<const ScanLeaf> xs,
                            const ScanOptions& options, const char* function, Where w);
 /// The first `i` of a fori_loop, and its number of steps. Throws ShapeError where 63 bits do not hold that.
-SHARDARRAY_API Array loop_counter(std::int64_t lo, std::int64_t hi);
-SHARDARRAY_API std::int64_t loop_length(std::int64_t lo, std::int64_t hi);
+[[nodiscard]] SHARDARRAY_API Array loop_counter(std::int64_t lo, std::int64_t hi);
+[[nodiscard]] SHARDARRAY_API std::int64_t loop_length(std::int64_t lo, std::int64_t hi);
 /// Throws TreeError: sizes, keys or static values at `path` of the carry differ behind a step.
 [[noreturn]] SHARDARRAY_API void throw_carry_structure(const Path& path, const char* function);
 

@@ -26,12 +26,14 @@ struct LoaderOptions {
 class SHARDARRAY_API Batches {
  public:
   /// Reads the arrays. Throws ShapeError unless all have the same first size and the batch size is positive, OutOfMemory.
-  Batches(const std::vector<Array>& arrays, LoaderOptions options);
+  Batches(const std::vector<Array>& arrays, LoaderOptions options, Where w = Where::here());
   /// How many batches there are.
   std::int64_t size() const;
   /// Batch k of every array, k from 0 to size() - 1: [batch, ...], the last one perhaps shorter, of the array's dtype, a new array
   /// where the options say. Throws ShapeError for another k, what device_put throws for a sharding that does not fit.
-  std::vector<Array> at(std::int64_t k) const;
+  std::vector<Array> at(std::int64_t k, Where w = Where::here()) const;
+  /// Where they were made: iterators, whose `*` has no place for a line, fail there.
+  Where where() const { return made_; }
   /// The same examples in the order of another epoch (where there is a seed).
   Batches with_epoch(std::int64_t epoch) const;
 
@@ -41,6 +43,7 @@ class SHARDARRAY_API Batches {
   LoaderOptions options_;
   std::shared_ptr<const Examples> examples_;
   std::shared_ptr<const std::vector<std::int64_t>> order_;  ///< null: as they stand
+  Where made_;                                              ///< where an iterator that is read has no line
 };
 
 /// A range of tuples with one batch of every array; batches are made where the iterator is read, and a Loader outlives its
@@ -57,7 +60,7 @@ template <class... A> class Loader {
     Iterator() = default;
     Iterator(const Batches* b, std::int64_t k) : batches_(b), k_(k) {}
     std::tuple<A...> operator*() const {
-      const std::vector<Array> batch = batches_->at(k_);
+      const std::vector<Array> batch = batches_->at(k_, batches_->where());
       return [&]<std::size_t... I>(std::index_sequence<I...>) { return std::tuple<A...>{batch[I]...}; }
       (std::index_sequence_for<A...>{});
     }
@@ -88,9 +91,9 @@ template <class... A> class Loader {
 /// are the entries along the first dimension. The order depends on seed and epoch alone (random::permutation of their key). Throws
 /// as Batches.
 template <std::same_as<Array>... A>
-Loader<A...> loader(const std::tuple<A...>& arrays, LoaderOptions options = {}) {
+Loader<A...> loader(const std::tuple<A...>& arrays, LoaderOptions options = {}, Where w = Where::here()) {
   return Loader<A...>(Batches(std::apply([](const auto&... a) { return std::vector<Array>{a...}; }, arrays),
-                              std::move(options)));
+                              std::move(options), w));
 }
 
 /// Options of load_csv().
@@ -103,8 +106,11 @@ struct CsvOptions {
 /// the nearest float32; as in NumPy what is too small becomes 0 (`1e-46`), what is too large infinite (`1e39`).
 /// Throws IoError naming file, row and column when it is missing, damaged, not numeric, larger than max_bytes, or its rows
 /// differ in length; OutOfMemory when the table does not fit into the process.
-SHARDARRAY_API Array load_csv(const std::string& path, const CsvOptions& options, Where w = Where::here());
-inline Array load_csv(const std::string& path, Where w = Where::here()) { return load_csv(path, {}, w); }
+[[nodiscard]] SHARDARRAY_API Array load_csv(const std::string& path, const CsvOptions& options,
+                                            Where w = Where::here());
+[[nodiscard]] inline Array load_csv(const std::string& path, Where w = Where::here()) {
+  return load_csv(path, {}, w);
+}
 
 }  // namespace data
 

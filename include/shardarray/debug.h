@@ -45,14 +45,21 @@ struct SHARDARRAY_API PrintOptions {
   bool device = false;             ///< id_print: adds `device: cpu:0`
 };
 
+/// A format and its line.
+struct SHARDARRAY_API FormatText {
+  FormatText(const char* t, Where w = Where::here()) : text(t), where(w) {}
+  FormatText(std::string t, Where w = Where::here()) : text(std::move(t)), where(w) {}
+  std::string text;
+  Where where;
+};
 /// Prints a line: `{}`, `{0}` and formats such as `{:.2f}` (numbers and scalars), arrays as NumPy prints them. Formats are fmt's,
 /// as in std::format. The format is checked when the call is traced. Throws Error for arguments that are missing, unused, or do
 /// not fit: a format with a type for an array that is no scalar, for instance.
 SHARDARRAY_API void print(const std::string& format, std::vector<Printable> args, PrintOptions options = {},
                           Where w = Where::here());
 /// `print("loss {:.3f} at step {}", loss, 3)`.
-template <std::convertible_to<Printable>... A> void print(const std::string& format, const A&... args) {
-  print(format, std::vector<Printable>{Printable(args)...});
+template <std::convertible_to<Printable>... A> void print(const FormatText& format, const A&... args) {
+  print(format.text, std::vector<Printable>{Printable(args)...}, {}, format.where);
 }
 /// Prints the fields, sorted by name (`shape: (2, 8) step: 3`), if there are any, and the value in a second line, in one piece;
 /// returns x. Inside vmap it prints all rows at once.

@@ -8,6 +8,7 @@
 
 #include "shardarray/export.h"
 #include "shardarray/shape.h"
+#include "shardarray/where.h"
 
 namespace shardarray {
 
@@ -25,7 +26,7 @@ struct SHARDARRAY_API Device {
 };
 /// `cpu:3`: platform and id.
 SHARDARRAY_API std::ostream& operator<<(std::ostream& os, const Device& d);
-SHARDARRAY_API std::string to_string(const Device& d);
+[[nodiscard]] SHARDARRAY_API std::string to_string(const Device& d);
 
 /// An n-dimensional grid of devices, row-major. What takes one checks it.
 struct SHARDARRAY_API DeviceGrid {
@@ -41,18 +42,19 @@ struct SHARDARRAY_API DeviceGrid {
 /// devices as `SHARDARRAY_CUDA_LOGICAL_DEVICES` says (default 1).
 /// Throws DeviceError for an unknown platform, for "cuda" where the library's plug-in, the driver or a GPU is missing, and for a
 /// variable that is not understood. All functions of devices here may be the first use of a device.
-SHARDARRAY_API std::vector<Device> devices(std::string_view platform = "");
+[[nodiscard]] SHARDARRAY_API std::vector<Device> devices(std::string_view platform = "",
+                                                         Where w = Where::here());
 /// Those of this process; how many there are of all and of this process; the number of this process, from 0, and of processes.
 /// All are of the default platform and throw as devices(). There is one process: the local ones are all.
-SHARDARRAY_API std::vector<Device> local_devices();
-SHARDARRAY_API int device_count();
-SHARDARRAY_API int local_device_count();
-SHARDARRAY_API int process_index();
-SHARDARRAY_API int process_count();
+[[nodiscard]] SHARDARRAY_API std::vector<Device> local_devices(Where w = Where::here());
+[[nodiscard]] SHARDARRAY_API int device_count(Where w = Where::here());
+[[nodiscard]] SHARDARRAY_API int local_device_count(Where w = Where::here());
+[[nodiscard]] SHARDARRAY_API int process_index(Where w = Where::here());
+[[nodiscard]] SHARDARRAY_API int process_count(Where w = Where::here());
 /// Sets the number of virtual CPU devices, over SHARDARRAY_CPU_DEVICES, and makes "cpu" the default platform unless
 /// `SHARDARRAY_PLATFORM` names another. Throws DeviceError unless n is from 1 to 4096, after the first use of a CPU device unless n is
 /// their number already, and where a GPU has become the default before.
-SHARDARRAY_API void set_cpu_device_count(int n);
+SHARDARRAY_API void set_cpu_device_count(int n, Where w = Where::here());
 
 /// Places new uncommitted arrays of this thread on `d` while it lives: those of host data, and those that are computed from
 /// nothing but numbers, or from uncommitted arrays on several devices. It holds where the line stands, not where its value is
@@ -60,7 +62,7 @@ SHARDARRAY_API void set_cpu_device_count(int n);
 /// of the default platform. Guards nest. Throws DeviceError for a device that does not exist.
 class SHARDARRAY_API default_device {
  public:
-  explicit default_device(const Device& d);
+  explicit default_device(const Device& d, Where w = Where::here());
   ~default_device();
   default_device(const default_device&) = delete;
   default_device& operator=(const default_device&) = delete;
@@ -71,6 +73,8 @@ class SHARDARRAY_API default_device {
 
 /// `devices` (none: all of the default platform) as a grid of `shape`, row-major. One entry of `shape` may be -1: what is left.
 /// Throws DeviceError unless the sizes are positive and multiply to the number of devices.
-SHARDARRAY_API DeviceGrid create_device_mesh(const Shape& shape, std::vector<Device> devices = {});
+[[nodiscard]] SHARDARRAY_API DeviceGrid create_device_mesh(const Shape& shape,
+                                                           std::vector<Device> devices = {},
+                                                           Where w = Where::here());
 
 }  // namespace shardarray

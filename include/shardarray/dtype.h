@@ -36,11 +36,11 @@ inline constexpr DType bool_ = DType::bool_, int8 = DType::int8, int16 = DType::
                        complex64 = DType::complex64, complex128 = DType::complex128;
 
 /// Bytes of one element: 1, 2, 4, 8 or 16.
-SHARDARRAY_API std::size_t itemsize(DType t);
+[[nodiscard]] SHARDARRAY_API std::size_t itemsize(DType t);
 /// numpy's name: `float32`.
-SHARDARRAY_API const char* name(DType t);
+[[nodiscard]] SHARDARRAY_API const char* name(DType t);
 /// The short name used in types: `f32`, `bf16`, `i32`, `u32`, `bool`.
-SHARDARRAY_API const char* short_name(DType t);
+[[nodiscard]] SHARDARRAY_API const char* short_name(DType t);
 /// Kinds of dtypes; bool_ is of none of them. Floating: float16, bfloat16, float32, float64. Inexact: floating or complex,
 /// what can be differentiated.
 constexpr bool is_floating(DType t) { return t >= DType::float16 && t <= DType::float64; }
@@ -63,8 +63,8 @@ struct WeakType {
 /// (int64 with uint64: a weak float64). The result is weak where both are, and where an
 /// integer meets a weak float. Throws nothing.
 /// Source: docs.jax.dev/en/latest/jep/9407-type-promotion.html.
-SHARDARRAY_API DType promote_types(DType a, DType b);
-SHARDARRAY_API WeakType promote_types(WeakType a, WeakType b);
+[[nodiscard]] SHARDARRAY_API DType promote_types(DType a, DType b);
+[[nodiscard]] SHARDARRAY_API WeakType promote_types(WeakType a, WeakType b);
 
 /// A C++ element type that has a dtype: bool, the integers, float and double.
 template <class T>

@@ -1,13 +1,16 @@
 // Every exception that the library throws.
 //
-// Messages have one shape: `<function>: <what is wrong, with values>. <the rule>. <what to do>`, and name the path of the
-// leaf (`0.layers[1].weight`) when the value stood in a tree.
+// Messages have one shape: `<function>: <what is wrong, with values>. <the rule>. <what to do>. (file:line)`, and name the path of
+// the leaf (`0.layers[1].weight`) when the value stood in a tree. The place is that of the user's call; inside of functions that
+// are traced or derived it is the innermost one; where a value is computed later than it was written, the line that wrote it is
+// named. `!x`, a condition and `<<` have no place for a line of their own: theirs is that of the array.
 #pragma once
 #include <cstddef>
 #include <new>
 #include <stdexcept>
 
 #include "shardarray/export.h"
+#include "shardarray/where.h"
 
 namespace shardarray {
 
@@ -15,7 +18,26 @@ namespace shardarray {
 /// groups, permutations, formats or callbacks that are none, what has no derivative.
 class SHARDARRAY_API Error : public std::runtime_error {
  public:
-  using std::runtime_error::runtime_error;
+  /// The message gets the place of the call that runs on this thread.
+  explicit Error(const std::string& text)
+      : Error(text, detail::place_of_call != nullptr ? detail::place_of_call() : Where()) {}
+  /// The place that the message ends with; line 0: unknown, as in a thread that runs nobody's call.
+  Where where() const noexcept { return where_; }
+  /// The message without its place.
+  std::string text() const {
+    const std::string all = what();
+    return all.substr(0, all.size() - detail::with_place("", where_).size());
+  }
+  /// Gives it the place `w`, if it has none.
+  void add_place(Where w) {
+    if (where_.line || !w.line) return;
+    static_cast<std::runtime_error&>(*this) = std::runtime_error(detail::with_place(what(), w));
+    where_ = w;
+  }
+
+ private:
+  Error(const std::string& text, Where w) : std::runtime_error(detail::with_place(text, w)), where_(w) {}
+  Where where_;
 };
 /// Shapes, ranks, axes, indices or sizes that do not fit.
 class SHARDARRAY_API ShapeError : public Error {

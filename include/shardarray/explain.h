@@ -56,7 +56,7 @@ namespace core {
 /// Compiles the call for the placements of its arguments; runs nothing, takes nothing.
 SHARDARRAY_API Explanation explain_call(const JitEntry& entry, const JitCall& call);
 /// The graph of the call as text, after simplification.
-SHARDARRAY_API std::string print_call(const JitEntry& entry, const JitCall& call);
+[[nodiscard]] SHARDARRAY_API std::string print_call(const JitEntry& entry, const JitCall& call);
 }  // namespace core
 
 namespace detail {
@@ -65,11 +65,12 @@ template <class> inline constexpr bool is_jitted = false;
 template <class F> inline constexpr bool is_jitted<Jitted<F>> = true;
 
 /// then(program, call) for f(args...), traced and not run.
-template <class F, class Then, class... A> auto with_lowered(const F& f, const Then& then, A&&... args) {
-  if constexpr (!is_jitted<F>) return with_lowered(jit(f), then, std::forward<A>(args)...);
+template <class F, class Then, class... A>
+auto with_lowered(Where w, const F& f, const Then& then, A&&... args) {
+  if constexpr (!is_jitted<F>) return with_lowered(w, jit(f), then, std::forward<A>(args)...);
   else {
     core::ReusedCall call(f.options().name.c_str());
-    const auto entry = f.lower(*call, std::forward<A>(args)...);
+    const auto entry = f.lower(*call, w, std::forward<A>(args)...);
     return then(*entry, *call);
   }
 }
@@ -81,18 +82,26 @@ template <class F, class... A> consteval bool check_call() {
   return false;
 }
 
+/// What explain() and print_graph() do.
+struct explain_fn {
+  template <class F, class... A> static auto call(Where w, const F& f, A&&... args) {
+    if constexpr (check_call<F, A...>())
+      return with_lowered(w, f, core::explain_call, std::forward<A>(args)...);
+  }
+};
+struct print_graph_fn {
+  template <class F, class... A> static auto call(Where w, const F& f, A&&... args) {
+    if constexpr (check_call<F, A...>())
+      return with_lowered(w, f, core::print_call, std::forward<A>(args)...);
+  }
+};
+
 }  // namespace detail
 
-/// An Explanation of the call f(args...), f a function or what jit or pmap gave. Give the arguments exactly as to the call, moves
+/// `explain(f, args...)`: an Explanation of the call f(args...), f a function or what jit or pmap gave. Give the arguments exactly as to the call, moves
 /// and donated() included; nothing runs, nothing is taken. Throws what compiling the call throws.
-template <class F, class... A> auto explain(const F& f, A&&... args) {
-  if constexpr (detail::check_call<F, A...>())
-    return detail::with_lowered(f, core::explain_call, std::forward<A>(args)...);
-}
-/// The recorded graph of the call f(args...), simplified, as a std::string. As explain().
-template <class F, class... A> auto print_graph(const F& f, A&&... args) {
-  if constexpr (detail::check_call<F, A...>())
-    return detail::with_lowered(f, core::print_call, std::forward<A>(args)...);
-}
+inline constexpr detail::PlacedFunction<detail::explain_fn> explain{};
+/// `print_graph(f, args...)`: the recorded graph of the call f(args...), simplified, as a std::string. As explain().
+inline constexpr detail::PlacedFunction<detail::print_graph_fn> print_graph{};
 
 }  // namespace shardarray

@@ -1,5 +1,6 @@
 // Trees put somewhere: filter_shard, device_put; trees computed: eval; models updated: apply_updates.
 #pragma once
+#include "shardarray/detail/placed_call.h"
 #include "shardarray/placement.h"
 #include "shardarray/tree.h"
 
@@ -67,6 +68,21 @@ void place(T& t, const S& s, const Path& path, PlaceRef put, const char* functio
   }
 }
 
+/// What eval() does.
+struct eval_fn {
+  template <class... T> static void call(Where w, const T&... trees) {
+    const Site site(w);
+    if constexpr ((check_tree<T>() && ...)) {
+      std::vector<Array> leaves;
+      auto collect = [&](const Array& a, const Path&) {
+        if (a.has_value()) leaves.push_back(a);
+      };
+      (each_leaf(trees, collect), ...);
+      core::eval_leaves(leaves);
+    }
+  }
+};
+
 }  // namespace detail
 
 /// Inside jit: every array of the tree must have this sharding there. Outside: the tree placed so (nothing is evaluated). `to` is
@@ -75,7 +91,8 @@ void place(T& t, const S& s, const Path& path, PlaceRef put, const char* functio
 /// the value went. Shapes, dtypes and values stay; absent arrays stay absent. Throws ShardingError with the path of an array
 /// whose rank does not fit, DeviceError for a device that does not exist, TreeError for a list of places of another length than
 /// the tree's.
-template <class T, class S> T filter_shard(T tree, const S& to, Where w = Where::here()) {
+template <class T, class S> [[nodiscard]] T filter_shard(T tree, const S& to, Where w = Where::here()) {
+  const Site site(w);
   if constexpr (detail::check_tree<T>())
     detail::place(
         tree, to, Path{},
@@ -84,15 +101,17 @@ template <class T, class S> T filter_shard(T tree, const S& to, Where w = Where:
   return tree;
 }
 /// JAX's names for filter_shard().
-template <class T, class S> T with_sharding_constraint(T tree, const S& to, Where w = Where::here()) {
+template <class T, class S>
+[[nodiscard]] T with_sharding_constraint(T tree, const S& to, Where w = Where::here()) {
   return filter_shard(std::move(tree), to, w);
 }
-template <class T, class S> T reshard(T tree, const S& to, Where w = Where::here()) {
+template <class T, class S> [[nodiscard]] T reshard(T tree, const S& to, Where w = Where::here()) {
   return filter_shard(std::move(tree), to, w);
 }
 /// The tree committed to a Device, a sharding, or a tree of them; evaluates. Inside jit and an open gradient as filter_shard().
 /// Gradients and errors: as filter_shard().
-template <class T, class S> T device_put(T tree, const S& to, Where w = Where::here()) {
+template <class T, class S> [[nodiscard]] T device_put(T tree, const S& to, Where w = Where::here()) {
+  const Site site(w);
   if constexpr (detail::check_tree<T>())
     detail::place(
         tree, to, Path{},
@@ -103,20 +122,12 @@ template <class T, class S> T device_put(T tree, const S& to, Where w = Where::h
   return tree;
 }
 
-/// Computes all arrays of the trees together, in one program; does not wait for the values. Throws TraceError inside a trace, and
+/// `eval(a, model)`: computes all arrays of the trees together, in one program; does not wait for the values. Throws TraceError inside a trace, and
 /// what computing throws (OutOfMemory, DeviceError, ShardingError of policy strict).
-template <class... T> void eval(const T&... trees) {
-  if constexpr ((detail::check_tree<T>() && ...)) {
-    std::vector<Array> leaves;
-    auto collect = [&](const Array& a, const Path&) {
-      if (a.has_value()) leaves.push_back(a);
-    };
-    (detail::each_leaf(trees, collect), ...);
-    core::eval_leaves(leaves);
-  }
-}
+inline constexpr detail::PlacedFunction<detail::eval_fn> eval{};
 /// eval(), then waits for the values. Returns the tree. Throws what eval() throws, and what the work failed with.
-template <class T> const T& block_until_ready(const T& tree) {
+template <class T> const T& block_until_ready(const T& tree, Where w = Where::here()) {
+  const Site site(w);
   eval(tree);
   if constexpr (detail::check_tree<T>())
     detail::each_leaf(tree, [](const Array& a, const Path&) {
@@ -128,7 +139,8 @@ template <class T> const T& block_until_ready(const T& tree) {
 /// model + updates, leaf by leaf; a leaf without an update stays as it is, an update without a leaf counts for nothing.
 /// An update is broadcast to its leaf; dtypes are promoted as add does. Throws TreeError where sizes or keys differ, ShapeError
 /// with the path of a leaf whose shape the update would change.
-template <Tree T> T apply_updates(T model, const T& updates, Where w = Where::here()) {
+template <Tree T> [[nodiscard]] T apply_updates(T model, const T& updates, Where w = Where::here()) {
+  const Site site(w);
   detail::Structure s = detail::structure(model, false);
   const std::vector<Array> u = detail::slots_like(s, updates, 1, "apply_updates");
   std::size_t i = 0;

@@ -5,6 +5,7 @@
 
 #include "shardarray/detail/call.h"
 #include "shardarray/detail/differentiation.h"
+#include "shardarray/detail/placed_call.h"
 
 namespace shardarray {
 
@@ -140,24 +141,27 @@ auto differentiate(std::index_sequence<Slot...>, std::span<const int> argnums, c
 }
 
 /// What grad() and value_and_grad() return. Slot: the static positions, or 0, 1, ... where options name them.
-template <class F, bool WithValue, bool AuxAllowed, std::size_t... Slot> class Gradient {
+template <class F, bool WithValue, bool AuxAllowed, std::size_t... Slot>
+class Gradient : public PlacedCall<Gradient<F, WithValue, AuxAllowed, Slot...>> {
  public:
   Gradient(F f, std::array<int, sizeof...(Slot)> argnums, bool has_aux)
       : f_(std::move(f)), argnums_(argnums), has_aux_(has_aux) {}
-  template <class... A> auto operator()(const A&... args) const {
+  template <class... A> auto call(Where w, const A&... args) const {
     if constexpr ((check_tree<A>() && ...)) {
       constexpr bool enough = ((Slot < sizeof...(A)) && ...);
       static_assert(enough, "grad: a position in argnums is beyond the last argument");
+      const UserSite user(w);
       if constexpr (enough)
-        return lift<F>(std::tuple<A...>{args...}, [&](auto lifted) { return call(std::move(lifted)); });
-    }
+        return lift<F>(std::tuple<A...>{args...}, [&](auto lifted) { return derived(std::move(lifted)); });
+      else return Array();
+    } else return Array();
   }
 
  private:
   template <class T> static T one_or_all(std::tuple<T> g) { return std::get<0>(std::move(g)); }
   template <class... T> static std::tuple<T...> one_or_all(std::tuple<T...> g) { return g; }
   static constexpr const char* name = WithValue ? "value_and_grad" : "grad";
-  template <class... A> auto call(std::tuple<A...> args) const {
+  template <class... A> auto derived(std::tuple<A...> args) const {
     constexpr bool arrays = (!std::is_arithmetic_v<std::tuple_element_t<Slot, std::tuple<A...>>> && ...);
     static_assert(
         arrays, "grad: the argument is a number that the function takes as a number; pass and take an Array");
@@ -170,7 +174,7 @@ template <class F, bool WithValue, bool AuxAllowed, std::size_t... Slot> class G
       if constexpr (WithValue) return std::pair(std::move(value), std::move(grads));
       else if constexpr (aux) return std::pair(std::move(grads), std::get<1>(std::move(value)));
       else return grads;
-    }
+    } else return Array();
   }
   F f_;
   std::array<int, sizeof...(Slot)> argnums_;
@@ -264,7 +268,8 @@ template <class R, class... A> class Pullback {
   const R& value() const { return *value_; }
   /// One tree per argument. Absent cotangents are zero. Throws ShapeError or DTypeError for a cotangent that has not the shape and
   /// dtype of its result, TreeError for another structure.
-  std::tuple<A...> operator()(const R& cotangent) const {
+  std::tuple<A...> operator()(const R& cotangent, Where w = Where::here()) const {
+    const UserSite user(w);
     Structure s = structure(*value_, false);
     const core::Arrays given = slots_like(s, cotangent, 1, "vjp");
     std::size_t i = 0;
@@ -277,12 +282,29 @@ template <class R, class... A> class Pullback {
   std::shared_ptr<const R> value_;
 };
 
+/// What vjp() does.
+struct vjp_fn {
+  template <class F, class... A> static auto call(Where w, const F& f, const A&... primals) {
+    const UserSite user(w);
+    if constexpr ((check_tree<A>() && ...))
+      return lift<F>(std::tuple<A...>{primals...}, [&]<class... B>(std::tuple<B...> args) {
+        if constexpr (check_function<F, const B&...>()) {
+          Pullback<result_t<F, const B&...>, B...> pullback(f, std::move(args));
+          auto value = pullback.value();
+          return std::pair(std::move(value), std::move(pullback));
+        }
+      });
+  }
+};
+
 }  // namespace detail
 
 /// (f(primals...), the derivative in the direction of the tangents). `primals` and `tangents` are one argument each, or
 /// std::tuples of them. A tangent has the shape and dtype of its primal; an absent one is zero, and those of integers are absent.
 /// Throws ShapeError or DTypeError with the path of a tangent that does not fit.
-template <class F, class P, class T> auto jvp(const F& f, const P& primals, const T& tangents) {
+template <class F, class P, class T>
+[[nodiscard]] auto jvp(const F& f, const P& primals, const T& tangents, Where w = Where::here()) {
+  const detail::UserSite user(w);
   static_assert(std::same_as<P, T>, "jvp: the tangents must have the type of the primals");
   if constexpr (std::same_as<P, T> && detail::check_tree<P>())
     return detail::lift<F>(detail::argument_list(primals), [&](auto args) {
@@ -291,20 +313,11 @@ template <class F, class P, class T> auto jvp(const F& f, const P& primals, cons
     });
 }
 
-/// (f(primals...), pullback): `pullback(cotangent)` gives a std::tuple with one tree per argument, absent where an array is not
+/// `vjp(f, primals...)`: (f(primals...), pullback). `pullback(cotangent)` gives a std::tuple with one tree per argument, absent where an array is not
 /// floating. f runs once, however often the pullback is called.
-template <class F, class... A> auto vjp(const F& f, const A&... primals) {
-  if constexpr ((detail::check_tree<A>() && ...))
-    return detail::lift<F>(std::tuple<A...>{primals...}, [&]<class... B>(std::tuple<B...> args) {
-      if constexpr (detail::check_function<F, const B&...>()) {
-        detail::Pullback<detail::result_t<F, const B&...>, B...> pullback(f, std::move(args));
-        auto value = pullback.value();
-        return std::pair(std::move(value), std::move(pullback));
-      }
-    });
-}
+inline constexpr detail::PlacedFunction<detail::vjp_fn> vjp{};
 
-SHARDARRAY_API Array stop_gradient(const Array& x, Where w);  // math.h
+[[nodiscard]] SHARDARRAY_API Array stop_gradient(const Array& x, Where w);  // math.h
 /// The tree with every array as a constant for derivatives.
 template <Tree T>
 requires(!std::convertible_to<T, Array>) T stop_gradient(const T& tree, Where w = Where::here()) {

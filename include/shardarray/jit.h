@@ -4,12 +4,13 @@
 
 #include "shardarray/detail/call.h"
 #include "shardarray/detail/jit_call.h"
+#include "shardarray/detail/placed_call.h"
 
 namespace shardarray {
 
 namespace detail {
 
-inline bool option_donates(const JitOptions& o, std::size_t i) {
+[[nodiscard]] inline bool option_donates(const JitOptions& o, std::size_t i) {
   return o.donate == Donate::all || (o.donate == Donate::all_except_first && i > 0) ||
          std::find(o.donate_args.begin(), o.donate_args.end(), static_cast<int>(i)) != o.donate_args.end();
 }
@@ -55,11 +56,12 @@ template <class T> inline constexpr bool gives_away<const Donated<T>&> = true;
 template <class R, class... T>
 [[gnu::noinline, gnu::cold]] std::shared_ptr<const core::JitEntry> trace(core::JitCache& cache,
                                                                          core::JitCall& call, Body<R, T...> f,
-                                                                         const T&... args) {
+                                                                         Where w, const T&... args) {
   const JitOptions& options = core::jit_options(cache);
   [[maybe_unused]] std::size_t i = 0;
   (describe(call, args, i++, sizeof...(T)), ...);
   check_static_args(options, sizeof...(T), call.paths);
+  const UserSite user(w);
   core::JitTrace open(call, options);
   std::tuple<T...> copy{args...};
   set_argument_leaves(copy, open.placeholders());
@@ -72,20 +74,20 @@ template <class R, class... T>
 template <class R, class... T>
 [[gnu::noinline]] std::shared_ptr<const core::JitEntry> lower(core::JitCache& cache, core::JitCall& call,
                                                               Body<R, T...> f,
-                                                              std::initializer_list<bool> moved,
+                                                              std::initializer_list<bool> moved, Where w,
                                                               const T&... args) {
   [[maybe_unused]] constexpr std::size_t n = sizeof...(T);
   [[maybe_unused]] const JitOptions& options = core::jit_options(cache);
   [[maybe_unused]] std::size_t i = 0;
   ((flatten(call, args, i, n, moved.begin()[i], options), i++), ...);
   if (auto entry = core::jit_find(cache, call)) return entry;
-  return trace<R, T...>(cache, call, f, args...);
+  return trace<R, T...>(cache, call, f, w, args...);
 }
 template <class R, class... T>
 [[gnu::noinline]] R call_program(core::JitCache& cache, Body<R, T...> f, std::initializer_list<bool> moved,
-                                 const T&... args) {
+                                 Where w, const T&... args) {
   core::ReusedCall call(core::jit_options(cache).name.c_str());
-  const auto entry = lower<R, T...>(cache, *call, f, moved, args...);
+  const auto entry = lower<R, T...>(cache, *call, f, moved, w, args...);
   R result = *static_cast<const R*>(core::jit_prototype(*entry).get());
   set_slots(result, core::jit_launch(*entry, *call));
   return result;
@@ -94,11 +96,11 @@ template <class R, class... T>
 }  // namespace detail
 
 /// A function with its compiled programs. Copies share them; it may be called from several threads at once.
-template <class F> class Jitted {
+template <class F> class Jitted : public detail::PlacedCall<Jitted<F>> {
  public:
   Jitted(F f, std::shared_ptr<core::JitCache> cache) : f_(std::move(f)), cache_(std::move(cache)) {}
 
-  /// Calls the function. Arguments are trees: arrays are traced, everything else is part of the program.
+  /// What `f(args...)` does, for the line `w` of that call. Arguments are trees: arrays are traced, everything else is part of the program.
   /// Arguments that are moved in are donated: after the launch they are deleted (is_deleted()), and their memory is reused
   /// where nothing else owns it. A call that throws takes nothing, unless it throws when it has run: a callback's exception
   /// leaves no results, and what was donated is gone.
@@ -107,18 +109,19 @@ template <class F> class Jitted {
   /// array that was donated before, or is donated by option and passed twice, DeviceError for arguments that are bound to different
   /// devices, ShardingError for in_shardings and out_shardings that do not fit, TreeError for static_args and donate_args that name
   /// no argument or, static, one with arrays; OutOfMemory.
-  template <class... A> auto operator()(A&&... args) const {
+  template <class... A> auto call(Where w, A&&... args) const {
     if constexpr ((detail::check_tree<detail::argument_t<A>>() && ...) &&
                   detail::check_function<F, detail::argument_t<A>...>()) {
       return detail::call_program<detail::result_t<F, detail::argument_t<A>...>, detail::argument_t<A>...>(
-          *cache_, detail::body<detail::argument_t<A>...>(f_), {detail::gives_away<A>...},
+          *cache_, detail::body<detail::argument_t<A>...>(f_), {detail::gives_away<A>...}, w,
           detail::argument(args)...);
-    }
+    } else return Array();  // what fails already should not fail again where the result is used
   }
   /// Fills `call` with the arguments and returns their program, traced if it is new. Runs nothing, takes nothing.
-  template <class... A> std::shared_ptr<const core::JitEntry> lower(core::JitCall& call, A&&... args) const {
+  template <class... A>
+  std::shared_ptr<const core::JitEntry> lower(core::JitCall& call, Where w, A&&... args) const {
     return detail::lower<detail::result_t<F, detail::argument_t<A>...>, detail::argument_t<A>...>(
-        *cache_, call, detail::body<detail::argument_t<A>...>(f_), {detail::gives_away<A>...},
+        *cache_, call, detail::body<detail::argument_t<A>...>(f_), {detail::gives_away<A>...}, w,
         detail::argument(args)...);
   }
   /// As they were given.

@@ -5,13 +5,15 @@
 namespace shardarray::losses {
 
 /// The mean of (prediction - target)^2 over all elements: a scalar; NaN of none. Throws DTypeError for two bools.
-SHARDARRAY_API Array mse(const Array& prediction, const Array& target, Where w = Where::here());
+[[nodiscard]] SHARDARRAY_API Array mse(const Array& prediction, const Array& target, Where w = Where::here());
 /// -sum(labels * log_softmax(logits)) over the last axis: [.., n] and probabilities [.., n] -> [..]. Throws ShapeError for scalar
 /// logits.
-SHARDARRAY_API Array softmax_cross_entropy(const Array& logits, const Array& labels, Where w = Where::here());
+[[nodiscard]] SHARDARRAY_API Array softmax_cross_entropy(const Array& logits, const Array& labels,
+                                                         Where w = Where::here());
 /// The same for one class per example: [.., n] and integers [..] -> [..]. NaN where a label is not in 0..n-1.
 /// Throws DTypeError unless logits are floating and labels integers, ShapeError for labels of another shape: nothing is broadcast.
-SHARDARRAY_API Array softmax_cross_entropy_with_integer_labels(const Array& logits, const Array& labels,
-                                                               Where w = Where::here());
+[[nodiscard]] SHARDARRAY_API Array softmax_cross_entropy_with_integer_labels(const Array& logits,
+                                                                             const Array& labels,
+                                                                             Where w = Where::here());
 
 }  // namespace shardarray::losses

@@ -6,7 +6,8 @@
 //
 // All throw ShapeError when shapes cannot be broadcast, DTypeError for a whole-number literal that is no value of the dtype that it
 // takes (`uint8 + 300`), Error for an absent array, DonationError for a donated one. They are function objects, so that they can be
-// passed to vmap and jit. `w` is the line that messages and explain() show: the caller's.
+// passed to vmap and jit; so `using namespace shardarray` makes the names that C has too (abs, exp, sin, ...) ambiguous: write
+// `namespace sa = shardarray` and sa::abs. `w` is the line that messages and explain() show: the caller's.
 #pragma once
 #include "shardarray/array.h"
 #include "shardarray/detail/function.h"
@@ -38,7 +39,8 @@ inline constexpr BinaryFunction<"maximum"> maximum{};
 inline constexpr BinaryFunction<"minimum"> minimum{};
 /// a * b + c, rounded once; floating.
 inline constexpr struct SHARDARRAY_API fma_fn {
-  Array operator()(const Array& a, const Array& b, const Array& c, Where w = Where::here()) const;
+  [[nodiscard]] Array operator()(const Array& a, const Array& b, const Array& c,
+                                 Where w = Where::here()) const;
 } fma{};
 /// -x; unsigned numbers wrap. Throws DTypeError for bool.
 inline constexpr UnaryFunction<"negative"> negative{};
@@ -57,15 +59,17 @@ inline constexpr UnaryFunction<"trunc"> trunc{};
 /// To `decimals` decimals (negative: to tens, hundreds), halves to even, in the dtype of x; integers stay as they are, whatever the
 /// decimals. Gradient 0. Throws DTypeError for bool.
 inline constexpr struct SHARDARRAY_API round_fn {
-  Array operator()(const Array& x, int decimals = 0, Where w = Where::here()) const;
+  [[nodiscard]] Array operator()(const Array& x, int decimals = 0, Where w = Where::here()) const;
 } round{};
 /// min(max(x, lo), hi) of the promoted dtype of all three; hi where lo > hi. NaN where one is.
 inline constexpr struct SHARDARRAY_API clip_fn {
-  Array operator()(const Array& x, const Array& lo, const Array& hi, Where w = Where::here()) const;
+  [[nodiscard]] Array operator()(const Array& x, const Array& lo, const Array& hi,
+                                 Where w = Where::here()) const;
 } clip{};
 /// clip in the order and with the dtype of lax.clamp: that of x, which lo and hi take as astype does it.
 inline constexpr struct SHARDARRAY_API clamp_fn {
-  Array operator()(const Array& lo, const Array& x, const Array& hi, Where w = Where::here()) const;
+  [[nodiscard]] Array operator()(const Array& lo, const Array& x, const Array& hi,
+                                 Where w = Where::here()) const;
 } clamp{};
 
 // ---------------------------------------------------------------- floating functions
@@ -110,7 +114,7 @@ inline constexpr UnaryFunction<"silu"> silu{};
 /// x * Phi(x), Phi the normal distribution function; the negative tail by erfc; approximate (the default): the tanh form of
 /// Hendrycks and Gimpel (2016).
 inline constexpr struct SHARDARRAY_API gelu_fn {
-  Array operator()(const Array& x, bool approximate = true, Where w = Where::here()) const;
+  [[nodiscard]] Array operator()(const Array& x, bool approximate = true, Where w = Where::here()) const;
 } gelu{};
 
 // ---------------------------------------------------------------- comparisons and logic: bool
@@ -146,18 +150,19 @@ inline constexpr BinaryFunction<"right_shift"> right_shift{};
 /// a where condition (not zero), else b, of the promoted dtype of a and b; all three are broadcast. Gradients of what is not chosen
 /// are 0.
 inline constexpr struct SHARDARRAY_API where_fn {
-  Array operator()(const Array& condition, const Array& a, const Array& b, Where w = Where::here()) const;
+  [[nodiscard]] Array operator()(const Array& condition, const Array& a, const Array& b,
+                                 Where w = Where::here()) const;
 } where{};
 /// The values as another dtype, strong: floats to integers truncate and saturate (NaN is 0), integers wrap, to bool is "not zero",
 /// to shorter floats rounds to nearest even. Throws DTypeError for a complex dtype.
 inline constexpr struct SHARDARRAY_API astype_fn {
-  Array operator()(const Array& x, DType t, Where w = Where::here()) const;
+  [[nodiscard]] Array operator()(const Array& x, DType t, Where w = Where::here()) const;
 } astype{};
 /// The bits as another dtype of the same width. Throws DTypeError for another width, a complex dtype, and for bool with another one.
 inline constexpr struct SHARDARRAY_API bitcast_fn {
-  Array operator()(const Array& x, DType t, Where w = Where::here()) const;
+  [[nodiscard]] Array operator()(const Array& x, DType t, Where w = Where::here()) const;
 } bitcast{};
 /// x itself, as a constant for derivatives. Trees: grad.h.
-SHARDARRAY_API Array stop_gradient(const Array& x, Where w = Where::here());
+[[nodiscard]] SHARDARRAY_API Array stop_gradient(const Array& x, Where w = Where::here());
 
 }  // namespace shardarray

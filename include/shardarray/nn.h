@@ -20,7 +20,7 @@ struct SHARDARRAY_API Linear {
   static Linear init(std::int64_t in, std::int64_t out, const Array& key, const LinearOptions& o = {},
                      Where w = Where::here());
   /// [in] -> [out]. Throws ShapeError for anything else.
-  Array operator()(const Array& x, Where w = Where::here()) const;
+  [[nodiscard]] Array operator()(const Array& x, Where w = Where::here()) const;
 };
 
 /// Options of MLP::init() and mlp().
@@ -31,14 +31,14 @@ struct MLPOptions {
 
 /// x itself: the activation behind the last layer.
 struct identity_fn {
-  Array operator()(const Array& x) const { return x; }
+  [[nodiscard]] Array operator()(const Array& x) const { return x; }
 };
 
 /// The layers of an MLP: in -> width -> ... -> width -> out with `depth` hidden layers; a key for each, split from `key`. Throws
 /// ShapeError for negative sizes and unless depth is from 0 to 2^20, and as random::split for what is no single key.
-SHARDARRAY_API std::vector<Linear> mlp_layers(std::int64_t in, std::int64_t out, std::int64_t width,
-                                              std::int64_t depth, const Array& key, const MLPOptions& o,
-                                              Where w);
+[[nodiscard]] SHARDARRAY_API std::vector<Linear> mlp_layers(std::int64_t in, std::int64_t out,
+                                                            std::int64_t width, std::int64_t depth,
+                                                            const Array& key, const MLPOptions& o, Where w);
 
 [[noreturn]] SHARDARRAY_API void throw_no_layers();
 
@@ -55,7 +55,7 @@ template <class Activation = UnaryFunction<"relu">, class FinalActivation = iden
     return {mlp_layers(in, out, width, depth, key, o, w), Activation{}, FinalActivation{}};
   }
   /// [in] -> [out], as Linear. Throws TreeError where there is no layer.
-  Array operator()(const Array& x, Where w = Where::here()) const {
+  [[nodiscard]] Array operator()(const Array& x, Where w = Where::here()) const {
     const Site site(w);
     if (layers.empty()) throw_no_layers();
     Array y = x;

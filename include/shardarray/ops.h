@@ -17,12 +17,24 @@
 namespace shardarray {
 
 // ---------------------------------------------------------------- reductions
-/// `sum(x)`, `sum(x, 0)`, `sum(x, {.axis = {0, 1}, .keepdims = true, .dtype = float64})`: over all axes unless said. The result is x
+/// `sum(x)`, `sum(x, 0)`, `sum(x, {0, 1})`, `sum(x, {.axis = {0, 1}, .keepdims = true, .dtype = float64})`: over all axes unless said. The result is x
 /// without these axes (keepdims: with size 1 there), strong, of the dtype that each doc names, or of `.dtype`.
 template <detail::FixedString name> struct SHARDARRAY_API ReduceFunction {
-  Array operator()(const Array& x, const ReduceOptions& o = {}, Where w = Where::here()) const;
-  template <std::integral I> Array operator()(const Array& x, I axis, Where w = Where::here()) const {
+  [[nodiscard]] Array operator()(const Array& x, const ReduceOptions& o = {}, Where w = Where::here()) const;
+  template <std::integral I>
+  [[nodiscard]] Array operator()(const Array& x, I axis, Where w = Where::here()) const {
     return (*this)(x, {.axis = axis}, w);
+  }
+  template <detail::AxisNumber I>
+  [[nodiscard]] Array operator()(const Array& x, std::initializer_list<I> axes,
+                                 Where w = Where::here()) const {
+    return (*this)(x, detail::over(axes), w);
+  }
+  template <std::convertible_to<Array> B>
+  requires(!std::is_arithmetic_v<B>) Array operator()(const Array& x, const B&) const {
+    static_assert(!std::same_as<B, B>,
+                  "a reduction takes one array; of two use maximum(a, b) or minimum(a, b)");
+    return x;
   }
 };
 /// The sum, 0 of nothing. bool and short integers sum as int32 (unsigned: uint32), integers wrap; float16 and bfloat16 accumulate
@@ -36,10 +48,16 @@ inline constexpr ReduceFunction<"prod"> prod{};
 inline constexpr ReduceFunction<"mean"> mean{};
 /// Mean square distance to the mean, floating as mean; the sum is divided by n - ddof, n elements. Throws as mean.
 inline constexpr struct SHARDARRAY_API var_fn {
-  Array operator()(const Array& x, const ReduceOptions& o = {}, std::int64_t ddof = 0,
-                   Where w = Where::here()) const;
-  template <std::integral I> Array operator()(const Array& x, I axis, Where w = Where::here()) const {
+  [[nodiscard]] Array operator()(const Array& x, const ReduceOptions& o = {}, std::int64_t ddof = 0,
+                                 Where w = Where::here()) const;
+  template <std::integral I>
+  [[nodiscard]] Array operator()(const Array& x, I axis, Where w = Where::here()) const {
     return (*this)(x, {.axis = axis}, 0, w);
+  }
+  template <detail::AxisNumber I>
+  [[nodiscard]] Array operator()(const Array& x, std::initializer_list<I> axes,
+                                 Where w = Where::here()) const {
+    return (*this)(x, detail::over(axes), 0, w);
   }
 } var{};
 /// The largest and the smallest element; of bools or, and. NaN when an element is. Throws ShapeError over no elements. Equal
@@ -61,15 +79,16 @@ inline constexpr ReduceFunction<"logsumexp"> logsumexp{};
 /// exp(x) / sum(exp(x)) along an axis without overflow, and its logarithm; of x's shape, floating as mean. NaN over -inf only.
 /// Throws ShapeError for a scalar.
 inline constexpr struct SHARDARRAY_API softmax_fn {
-  Array operator()(const Array& x, std::int64_t axis = -1, Where w = Where::here()) const;
+  [[nodiscard]] Array operator()(const Array& x, std::int64_t axis = -1, Where w = Where::here()) const;
 } softmax{};
 inline constexpr struct SHARDARRAY_API log_softmax_fn {
-  Array operator()(const Array& x, std::int64_t axis = -1, Where w = Where::here()) const;
+  [[nodiscard]] Array operator()(const Array& x, std::int64_t axis = -1, Where w = Where::here()) const;
 } log_softmax{};
 /// integers [..] -> [.., n] of `dtype`: 1 at the index, 0 elsewhere; an index outside, negative ones too, gives zeros. Throws
 /// DTypeError for floats, ShapeError for n < 0.
 inline constexpr struct SHARDARRAY_API one_hot_fn {
-  Array operator()(const Array& x, std::int64_t n, DType dtype = float32, Where w = Where::here()) const;
+  [[nodiscard]] Array operator()(const Array& x, std::int64_t n, DType dtype = float32,
+                                 Where w = Where::here()) const;
 } one_hot{};
 
 // ---------------------------------------------------------------- products
@@ -78,27 +97,27 @@ inline constexpr struct SHARDARRAY_API one_hot_fn {
 /// [..,m,k] x [..,k,n] -> [..,m,n], batch dimensions broadcast; a vector is a row on the left, a column on the right,
 /// and that dimension goes. Throws ShapeError for a scalar.
 inline constexpr struct SHARDARRAY_API matmul_fn {
-  Array operator()(const Array& a, const Array& b, Where w = Where::here()) const;
+  [[nodiscard]] Array operator()(const Array& a, const Array& b, Where w = Where::here()) const;
 } matmul{};
 /// [a..,k] x [b..,k,n] -> [a..,b..,n]: the last axis of a with the last but one of b (or its only one); with a scalar: multiply.
 inline constexpr struct SHARDARRAY_API dot_fn {
-  Array operator()(const Array& a, const Array& b, Where w = Where::here()) const;
+  [[nodiscard]] Array operator()(const Array& a, const Array& b, Where w = Where::here()) const;
 } dot{};
 /// Sums over the last `axes` (2) axes of a and the first of b, or over the listed pairs: the other dimensions of a, then those of
 /// b. Throws ShapeError for more axes than there are.
 inline constexpr struct SHARDARRAY_API tensordot_fn {
-  Array operator()(const Array& a, const Array& b, Where w = Where::here()) const {
+  [[nodiscard]] Array operator()(const Array& a, const Array& b, Where w = Where::here()) const {
     return over_last(a, b, 2, w);
   }
   template <std::integral N>
-  Array operator()(const Array& a, const Array& b, N axes, Where w = Where::here()) const {
+  [[nodiscard]] Array operator()(const Array& a, const Array& b, N axes, Where w = Where::here()) const {
     return over_last(a, b, to_int64(axes), w);
   }
-  Array operator()(const Array& a, const Array& b, const Shape& axes_a, const Shape& axes_b,
-                   Where w = Where::here()) const;
+  [[nodiscard]] Array operator()(const Array& a, const Array& b, const Shape& axes_a, const Shape& axes_b,
+                                 Where w = Where::here()) const;
 
  private:
-  Array over_last(const Array& a, const Array& b, std::int64_t axes, Where w) const;
+  [[nodiscard]] Array over_last(const Array& a, const Array& b, std::int64_t axes, Where w) const;
 } tensordot{};
 /// The text of an einsum and its line.
 struct SHARDARRAY_API EinsumText {
@@ -113,90 +132,117 @@ struct SHARDARRAY_API EinsumText {
 /// terms, letters or sizes. contract: of operands in a list.
 inline constexpr struct SHARDARRAY_API einsum_fn {
   template <std::convertible_to<Array>... A>
-  Array operator()(const EinsumText& t, const A&... operands) const {
+  [[nodiscard]] Array operator()(const EinsumText& t, const A&... operands) const {
     return contract(t, std::vector<Array>{Array(operands)...});
   }
-  Array contract(const EinsumText& t, const std::vector<Array>& operands) const;
+  [[nodiscard]] Array contract(const EinsumText& t, const std::vector<Array>& operands) const;
 } einsum{};
 
 // ---------------------------------------------------------------- shapes
-/// The same elements in row-major order; one size may be -1: what is left. Throws ShapeError unless the number of elements stays.
+/// `reshape(x, {2, -1})`, `reshape(x, 2, 3)`: the same elements in row-major order; one size may be -1: what is left. Throws ShapeError unless the number of elements stays.
 inline constexpr struct SHARDARRAY_API reshape_fn {
-  Array operator()(const Array& x, const Shape& shape, Where w = Where::here()) const;
+  [[nodiscard]] Array operator()(const Array& x, const Shape& shape, Where w = Where::here()) const;
+  template <std::integral A>
+  [[nodiscard]] Array operator()(const Array& x, A a, Where w = Where::here()) const {
+    return (*this)(x, Shape{to_int64(a)}, w);
+  }
+  template <std::integral A, std::integral B>
+  [[nodiscard]] Array operator()(const Array& x, A a, B b, Where w = Where::here()) const {
+    return (*this)(x, Shape{to_int64(a), to_int64(b)}, w);
+  }
+  template <std::integral A, std::integral B, std::integral C>
+  [[nodiscard]] Array operator()(const Array& x, A a, B b, C c, Where w = Where::here()) const {
+    return (*this)(x, Shape{to_int64(a), to_int64(b), to_int64(c)}, w);
+  }
+  template <std::integral A, std::integral B, std::integral C, std::integral D>
+  [[nodiscard]] Array operator()(const Array& x, A a, B b, C c, D d, Where w = Where::here()) const {
+    return (*this)(x, Shape{to_int64(a), to_int64(b), to_int64(c), to_int64(d)}, w);
+  }
 } reshape{};
 /// perm[k]: the dimension that becomes dimension k. Empty: reversed. Throws ShapeError unless every dimension stands in it once.
 inline constexpr struct SHARDARRAY_API transpose_fn {
-  Array operator()(const Array& x, const Shape& perm = {}, Where w = Where::here()) const;
+  [[nodiscard]] Array operator()(const Array& x, const Shape& perm = {}, Where w = Where::here()) const;
 } transpose{};
 /// Dimensions a and b change places.
 inline constexpr struct SHARDARRAY_API swapaxes_fn {
-  Array operator()(const Array& x, std::int64_t a, std::int64_t b, Where w = Where::here()) const;
+  [[nodiscard]] Array operator()(const Array& x, std::int64_t a, std::int64_t b,
+                                 Where w = Where::here()) const;
 } swapaxes{};
 /// Dimension `from` (from[k]) becomes dimension `to` (to[k]); the others keep their order. Throws ShapeError for lists of different
 /// lengths.
 inline constexpr struct SHARDARRAY_API moveaxis_fn {
-  Array operator()(const Array& x, std::int64_t from, std::int64_t to, Where w = Where::here()) const;
-  Array operator()(const Array& x, const Shape& from, const Shape& to, Where w = Where::here()) const;
+  [[nodiscard]] Array operator()(const Array& x, std::int64_t from, std::int64_t to,
+                                 Where w = Where::here()) const;
+  [[nodiscard]] Array operator()(const Array& x, const Shape& from, const Shape& to,
+                                 Where w = Where::here()) const;
 } moveaxis{};
 /// New dimensions of size 1; axes count in the result. No axes: x.
 inline constexpr struct SHARDARRAY_API expand_dims_fn {
-  Array operator()(const Array& x, const AxisSet& axes, Where w = Where::here()) const;
+  [[nodiscard]] Array operator()(const Array& x, const AxisSet& axes, Where w = Where::here()) const;
 } expand_dims{};
 /// Removes dimensions of size 1: all of them, or the given ones. Throws ShapeError for a given one of another size.
 inline constexpr struct SHARDARRAY_API squeeze_fn {
-  Array operator()(const Array& x, const AxisSet& axes = {}, Where w = Where::here()) const;
+  [[nodiscard]] Array operator()(const Array& x, const AxisSet& axes = {}, Where w = Where::here()) const;
 } squeeze{};
 /// x repeated to `shape`: aligned at the last dimension, sizes are equal, or 1 in x. Throws ShapeError otherwise.
 inline constexpr struct SHARDARRAY_API broadcast_to_fn {
-  Array operator()(const Array& x, const Shape& shape, Where w = Where::here()) const;
+  [[nodiscard]] Array operator()(const Array& x, const Shape& shape, Where w = Where::here()) const;
 } broadcast_to{};
 /// Joins along an axis that exists. dtypes are promoted. Throws ShapeError without arrays, and unless the other sizes agree.
 inline constexpr struct SHARDARRAY_API concatenate_fn {
-  Array operator()(const std::vector<Array>& parts, std::int64_t axis = 0, Where w = Where::here()) const;
+  [[nodiscard]] Array operator()(const std::vector<Array>& parts, std::int64_t axis = 0,
+                                 Where w = Where::here()) const;
 } concatenate{};
 /// Joins arrays of one shape along a new axis, which counts in the result. dtypes are promoted. Throws ShapeError without arrays,
 /// and for different shapes.
 inline constexpr struct SHARDARRAY_API stack_fn {
-  Array operator()(const std::vector<Array>& parts, std::int64_t axis = 0, Where w = Where::here()) const;
+  [[nodiscard]] Array operator()(const std::vector<Array>& parts, std::int64_t axis = 0,
+                                 Where w = Where::here()) const;
 } stack{};
 /// `n` equal pieces along an axis, at most 2^20, or one piece more than there are positions, which begin at 0 and at these: `{3}` is one
 /// position, 3 are three pieces. Throws ShapeError for n that does not divide the size, for positions that fall or
 /// lie outside.
 inline constexpr struct SHARDARRAY_API split_fn {
   template <std::integral N>
-  std::vector<Array> operator()(const Array& x, N n, std::int64_t axis = 0, Where w = Where::here()) const {
+  [[nodiscard]] std::vector<Array> operator()(const Array& x, N n, std::int64_t axis = 0,
+                                              Where w = Where::here()) const {
     return pieces(x, to_int64(n), axis, w);
   }
-  std::vector<Array> operator()(const Array& x, const Shape& positions, std::int64_t axis = 0,
-                                Where w = Where::here()) const;
+  [[nodiscard]] std::vector<Array> operator()(const Array& x, const Shape& positions, std::int64_t axis = 0,
+                                              Where w = Where::here()) const;
 
  private:
-  std::vector<Array> pieces(const Array& x, std::int64_t n, std::int64_t axis, Where w) const;
+  [[nodiscard]] std::vector<Array> pieces(const Array& x, std::int64_t n, std::int64_t axis, Where w) const;
 } split{};
 /// The elements along the axes (default: all) from the last to the first.
 inline constexpr struct SHARDARRAY_API flip_fn {
-  Array operator()(const Array& x, const AxisSet& axes = {}, Where w = Where::here()) const;
+  [[nodiscard]] Array operator()(const Array& x, const AxisSet& axes = {}, Where w = Where::here()) const;
 } flip{};
 /// Turns the plane of two axes `k` times by 90 degrees, from the first one towards the second. Throws ShapeError for equal axes.
 inline constexpr struct SHARDARRAY_API rot90_fn {
-  Array operator()(const Array& x, std::int64_t k = 1, std::pair<std::int64_t, std::int64_t> axes = {0, 1},
-                   Where w = Where::here()) const;
+  [[nodiscard]] Array operator()(const Array& x, std::int64_t k = 1,
+                                 std::pair<std::int64_t, std::int64_t> axes = {0, 1},
+                                 Where w = Where::here()) const;
 } rot90{};
 /// Shifts elements towards higher indices; those that leave come in again. No axis: in the flattened array. Several axes:
 /// `roll(x, {1, -2}, {0, 1})`; one that stands twice is shifted by the sum. Throws ShapeError for lists of different lengths.
 inline constexpr struct SHARDARRAY_API roll_fn {
-  Array operator()(const Array& x, std::int64_t shift, std::optional<std::int64_t> axis = std::nullopt,
-                   Where w = Where::here()) const;
-  Array operator()(const Array& x, const Shape& shifts, const Shape& axes, Where w = Where::here()) const;
+  [[nodiscard]] Array operator()(const Array& x, std::int64_t shift,
+                                 std::optional<std::int64_t> axis = std::nullopt,
+                                 Where w = Where::here()) const;
+  [[nodiscard]] Array operator()(const Array& x, const Shape& shifts, const Shape& axes,
+                                 Where w = Where::here()) const;
 } roll{};
 /// Elements before and after, per dimension: `pad(x, {{1, 2}, {0, 0}}, value)`; one number: everywhere. The value is a number and
 /// becomes one of x's dtype (2.5 is 2 in integers). Throws ShapeError for a negative width and unless there is one pair for each
 /// dimension, DTypeError for a whole number that is no value of the dtype, Error for a computed value.
 inline constexpr struct SHARDARRAY_API pad_fn {
-  Array operator()(const Array& x, const std::vector<std::pair<std::int64_t, std::int64_t>>& widths,
-                   const Array& value = 0, Where w = Where::here()) const;
+  [[nodiscard]] Array operator()(const Array& x,
+                                 const std::vector<std::pair<std::int64_t, std::int64_t>>& widths,
+                                 const Array& value = 0, Where w = Where::here()) const;
   template <std::integral I>
-  Array operator()(const Array& x, I width, const Array& value = 0, Where w = Where::here()) const {
+  [[nodiscard]] Array operator()(const Array& x, I width, const Array& value = 0,
+                                 Where w = Where::here()) const {
     return (*this)(x, std::vector<std::pair<std::int64_t, std::int64_t>>(x.shape().size(), {width, width}),
                    value, w);
   }
@@ -204,10 +250,10 @@ inline constexpr struct SHARDARRAY_API pad_fn {
 /// Zeros above (tril) or below (triu) diagonal k of the last two dimensions; k = 0 is the main one, k > 0 lies above it. Throws
 /// ShapeError for a rank below 2.
 inline constexpr struct SHARDARRAY_API tril_fn {
-  Array operator()(const Array& x, std::int64_t k = 0, Where w = Where::here()) const;
+  [[nodiscard]] Array operator()(const Array& x, std::int64_t k = 0, Where w = Where::here()) const;
 } tril{};
 inline constexpr struct SHARDARRAY_API triu_fn {
-  Array operator()(const Array& x, std::int64_t k = 0, Where w = Where::here()) const;
+  [[nodiscard]] Array operator()(const Array& x, std::int64_t k = 0, Where w = Where::here()) const;
 } triu{};
 
 // ---------------------------------------------------------------- running reductions
@@ -220,8 +266,10 @@ struct CumulativeOptions {
 };
 /// `cumsum(x)`, `cumsum(x, 0)`, `cumsum(x, {.axis = 0, .reverse = true})`; throws ShapeError for an axis that x does not have.
 template <detail::FixedString name> struct SHARDARRAY_API CumulativeFunction {
-  Array operator()(const Array& x, const CumulativeOptions& o = {}, Where w = Where::here()) const;
-  template <std::integral I> Array operator()(const Array& x, I axis, Where w = Where::here()) const {
+  [[nodiscard]] Array operator()(const Array& x, const CumulativeOptions& o = {},
+                                 Where w = Where::here()) const;
+  template <std::integral I>
+  [[nodiscard]] Array operator()(const Array& x, I axis, Where w = Where::here()) const {
     return (*this)(x, {.axis = to_int64(axis)}, w);
   }
 };
@@ -248,48 +296,59 @@ enum class TakeMode : std::uint8_t { fill, clip };
 /// Negative indices count from the end; with clip they mean 0, as in NumPy. Throws DTypeError for an index that is no integer
 /// (bool is none).
 inline constexpr struct SHARDARRAY_API take_fn {
-  Array operator()(const Array& x, const Array& index, std::optional<std::int64_t> axis = std::nullopt,
-                   TakeMode mode = TakeMode::fill, Where w = Where::here()) const;
+  [[nodiscard]] Array operator()(const Array& x, const Array& index,
+                                 std::optional<std::int64_t> axis = std::nullopt,
+                                 TakeMode mode = TakeMode::fill, Where w = Where::here()) const;
 } take{};
 /// Along an axis, ascending, stable; NaN last; false before true. The gradient goes where the elements came from. Throws ShapeError
 /// for a scalar.
 inline constexpr struct SHARDARRAY_API sort_fn {
-  Array operator()(const Array& x, std::int64_t axis = -1, Where w = Where::here()) const;
+  [[nodiscard]] Array operator()(const Array& x, std::int64_t axis = -1, Where w = Where::here()) const;
 } sort{};
 /// int32 positions that sort x, of its shape. Throws as sort, and DTypeError for an axis longer than 2^31.
 inline constexpr struct SHARDARRAY_API argsort_fn {
-  Array operator()(const Array& x, std::int64_t axis = -1, Where w = Where::here()) const;
+  [[nodiscard]] Array operator()(const Array& x, std::int64_t axis = -1, Where w = Where::here()) const;
 } argsort{};
 
 // ---------------------------------------------------------------- creation
 // New arrays: uncommitted, on the default device. Throw ShapeError for negative sizes.
-/// Zeros and ones of `shape`, float32 unless said.
+/// Zeros and ones of `shape` (`zeros({2, 3})`) or, of a number, of that many elements; float32 unless said.
 inline constexpr struct SHARDARRAY_API zeros_fn {
-  Array operator()(const Shape& shape, DType dtype = float32, Where w = Where::here()) const;
+  [[nodiscard]] Array operator()(const Shape& shape, DType dtype = float32, Where w = Where::here()) const;
+  template <std::integral N>
+  [[nodiscard]] Array operator()(N n, DType dtype = float32, Where w = Where::here()) const {
+    return (*this)(Shape{to_int64(n)}, dtype, w);
+  }
 } zeros{};
 /// zeros: there is no memory without values.
 inline constexpr zeros_fn empty{};
 inline constexpr struct SHARDARRAY_API ones_fn {
-  Array operator()(const Shape& shape, DType dtype = float32, Where w = Where::here()) const;
+  [[nodiscard]] Array operator()(const Shape& shape, DType dtype = float32, Where w = Where::here()) const;
+  template <std::integral N>
+  [[nodiscard]] Array operator()(N n, DType dtype = float32, Where w = Where::here()) const {
+    return (*this)(Shape{to_int64(n)}, dtype, w);
+  }
 } ones{};
 /// `value` broadcast to `shape`, of its dtype (a number's is weak) unless given; then it converts as astype does. Throws ShapeError
 /// where it does not fit, DTypeError for a whole number that is no value of the dtype.
 inline constexpr struct SHARDARRAY_API full_fn {
-  Array operator()(const Shape& shape, const Array& value, std::optional<DType> dtype = std::nullopt,
-                   Where w = Where::here()) const;
+  [[nodiscard]] Array operator()(const Shape& shape, const Array& value,
+                                 std::optional<DType> dtype = std::nullopt, Where w = Where::here()) const;
 } full{};
 /// The *_like functions: shape and dtype of x (or `dtype`), placed as x is: the same sharding, committed where x is. Nothing of
 /// x is read. empty_like is zeros_like; full_like throws as full.
 inline constexpr struct SHARDARRAY_API zeros_like_fn {
-  Array operator()(const Array& x, std::optional<DType> dtype = std::nullopt, Where w = Where::here()) const;
+  [[nodiscard]] Array operator()(const Array& x, std::optional<DType> dtype = std::nullopt,
+                                 Where w = Where::here()) const;
 } zeros_like{};
 inline constexpr zeros_like_fn empty_like{};
 inline constexpr struct SHARDARRAY_API ones_like_fn {
-  Array operator()(const Array& x, std::optional<DType> dtype = std::nullopt, Where w = Where::here()) const;
+  [[nodiscard]] Array operator()(const Array& x, std::optional<DType> dtype = std::nullopt,
+                                 Where w = Where::here()) const;
 } ones_like{};
 inline constexpr struct SHARDARRAY_API full_like_fn {
-  Array operator()(const Array& x, const Array& value, std::optional<DType> dtype = std::nullopt,
-                   Where w = Where::here()) const;
+  [[nodiscard]] Array operator()(const Array& x, const Array& value,
+                                 std::optional<DType> dtype = std::nullopt, Where w = Where::here()) const;
 } full_like{};
 /// start (default 0), start + step (default 1), ... below stop (above it where step < 0), ceil((stop - start) / step) values:
 /// int32 of integers, else float32. In an integer dtype float start and step are truncated, when they have been counted. Throws
@@ -297,24 +356,26 @@ inline constexpr struct SHARDARRAY_API full_like_fn {
 /// `arange(5000000000, int64)` (JAX wraps).
 inline constexpr struct SHARDARRAY_API arange_fn {
   template <Element T>
-  Array operator()(T stop, std::optional<DType> dtype = std::nullopt, Where w = Where::here()) const {
+  [[nodiscard]] Array operator()(T stop, std::optional<DType> dtype = std::nullopt,
+                                 Where w = Where::here()) const {
     return (*this)(T(0), stop, T(1), dtype, w);
   }
   template <Element A, Element B>
-  Array operator()(A start, B stop, std::optional<DType> dtype = std::nullopt,
-                   Where w = Where::here()) const {
+  [[nodiscard]] Array operator()(A start, B stop, std::optional<DType> dtype = std::nullopt,
+                                 Where w = Where::here()) const {
     return (*this)(start, stop, 1, dtype, w);
   }
   template <Element A, Element B, Element C>
-  Array operator()(A start, B stop, C step, std::optional<DType> dtype = std::nullopt,
-                   Where w = Where::here()) const {
+  [[nodiscard]] Array operator()(A start, B stop, C step, std::optional<DType> dtype = std::nullopt,
+                                 Where w = Where::here()) const {
     if constexpr (std::floating_point<A> || std::floating_point<B> || std::floating_point<C>)
       return floats(static_cast<double>(start), static_cast<double>(stop), static_cast<double>(step),
                     dtype.value_or(float32), w);
     else return integers(bound(start), bound(stop), bound(step), dtype.value_or(int32), w);
   }
-  Array floats(double start, double stop, double step, DType dtype, Where w) const;
-  Array integers(std::int64_t start, std::int64_t stop, std::int64_t step, DType dtype, Where w) const;
+  [[nodiscard]] Array floats(double start, double stop, double step, DType dtype, Where w) const;
+  [[nodiscard]] Array integers(std::int64_t start, std::int64_t stop, std::int64_t step, DType dtype,
+                               Where w) const;
 
  private:
   [[noreturn]] static void refuse(std::uint64_t bound);
@@ -332,13 +393,13 @@ struct LinspaceOptions {
 /// [num]: values from start to stop at equal distances; 16-bit floats are computed in float32, integers in float64. Throws
 /// ShapeError for num < 0.
 inline constexpr struct SHARDARRAY_API linspace_fn {
-  Array operator()(double start, double stop, std::int64_t num = 50, const LinspaceOptions& o = {},
-                   Where w = Where::here()) const;
+  [[nodiscard]] Array operator()(double start, double stop, std::int64_t num = 50,
+                                 const LinspaceOptions& o = {}, Where w = Where::here()) const;
 } linspace{};
 /// [n, m]: ones on diagonal k (k > 0: above the main one; further ones are empty), zeros elsewhere. m: n unless given.
 inline constexpr struct SHARDARRAY_API eye_fn {
-  Array operator()(std::int64_t n, std::optional<std::int64_t> m = std::nullopt, std::int64_t k = 0,
-                   DType dtype = float32, Where w = Where::here()) const;
+  [[nodiscard]] Array operator()(std::int64_t n, std::optional<std::int64_t> m = std::nullopt,
+                                 std::int64_t k = 0, DType dtype = float32, Where w = Where::here()) const;
 } eye{};
 
 }  // namespace shardarray

@@ -41,12 +41,12 @@ template <class T> struct SgdState {
 namespace detail {
 
 /// New zeros for each floating array of a list, placed as that array is; absent for the others.
-SHARDARRAY_API std::vector<Array> zeros_for(std::vector<Array> parameters);
-SHARDARRAY_API Array zero_count(Where w);
+[[nodiscard]] SHARDARRAY_API std::vector<Array> zeros_for(std::vector<Array> parameters);
+[[nodiscard]] SHARDARRAY_API Array zero_count(Where w);
 /// count + 1; stays at the largest int32.
-SHARDARRAY_API Array next_count(const Array& count);
-SHARDARRAY_API Array minus_rate(double rate);
-SHARDARRAY_API Array minus_rate(const Array& rate);
+[[nodiscard]] SHARDARRAY_API Array next_count(const Array& count);
+[[nodiscard]] SHARDARRAY_API Array minus_rate(double rate);
+[[nodiscard]] SHARDARRAY_API Array minus_rate(const Array& rate);
 
 struct Moments {
   std::vector<Array> updates, mu, nu;
@@ -72,7 +72,8 @@ void check_partners(const T& grads, const std::vector<Array>& state, const char*
   });
 }
 /// The slots of a state's tree, of the structure of the gradients.
-template <class T> std::vector<Array> slots_of_state(const T& grads, const T& state, const char* function) {
+template <class T>
+[[nodiscard]] std::vector<Array> slots_of_state(const T& grads, const T& state, const char* function) {
   auto structure = shardarray::detail::structure(grads, false);
   return shardarray::detail::slots_like(structure, state, 1, function);
 }
@@ -80,7 +81,7 @@ template <class T> T with_slots(T tree, const std::vector<Array>& next) {
   shardarray::detail::set_slots(tree, next);
   return tree;
 }
-template <class Rate> Array minus_rate_at(const Rate& rate, const Array& count) {
+template <class Rate> [[nodiscard]] Array minus_rate_at(const Rate& rate, const Array& count) {
   if constexpr (std::is_arithmetic_v<Rate>) return minus_rate(static_cast<double>(rate));
   else return minus_rate(Array(rate(count)));
 }

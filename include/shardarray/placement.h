@@ -11,17 +11,20 @@ namespace shardarray {
 namespace core {
 
 /// Inside a trace a constraint on `x`, outside a placement (no evaluation: the future value is placed). `path` for messages.
-SHARDARRAY_API Array shard_leaf(const Array& x, const Sharding& s, const std::string& path, Where w);
+[[nodiscard]] SHARDARRAY_API Array shard_leaf(const Array& x, const Sharding& s, const std::string& path,
+                                              Where w);
 /// `x` committed to `s`; `x` itself when it is there already.
-SHARDARRAY_API Array device_put_leaf(const Array& x, const Sharding& s, const std::string& path, Where w);
+[[nodiscard]] SHARDARRAY_API Array device_put_leaf(const Array& x, const Sharding& s, const std::string& path,
+                                                   Where w);
 /// Computes all values in one program. Present arrays only.
 SHARDARRAY_API void eval_leaves(std::span<const Array> arrays);
 /// A copy of row-major host data, uncommitted on the default device; inside a trace a constant.
-SHARDARRAY_API Array make_array(const void* data, DType dtype, const Shape& shape, Where w);
+[[nodiscard]] SHARDARRAY_API Array make_array(const void* data, DType dtype, const Shape& shape, Where w);
 /// One piece per device of this process, asked for by index; a replicated piece is asked for once.
 /// Throws ShapeError for a piece of another shape.
-SHARDARRAY_API Array from_callback(const Shape& shape, const Sharding& s,
-                                   const std::function<Array(const ShardIndex&)>& piece, Where w);
+[[nodiscard]] SHARDARRAY_API Array from_callback(const Shape& shape, const Sharding& s,
+                                                 const std::function<Array(const ShardIndex&)>& piece,
+                                                 Where w);
 
 }  // namespace core
 
@@ -75,9 +78,9 @@ class SHARDARRAY_API NestedList {
 
 namespace detail {
 /// The number `x` as `dtype`. Throws DTypeError for a whole number that is no value of it.
-SHARDARRAY_API Array number_array(const Array& x, DType dtype, Where w);
-SHARDARRAY_API Array host_array(const void* data, DType stored, std::size_t size, const ShapeOf& shape,
-                                std::optional<DType> dtype, Where w);
+[[nodiscard]] SHARDARRAY_API Array number_array(const Array& x, DType dtype, Where w);
+[[nodiscard]] SHARDARRAY_API Array host_array(const void* data, DType stored, std::size_t size,
+                                              const ShapeOf& shape, std::optional<DType> dtype, Where w);
 template <class C>
 concept HostRange = std::ranges::contiguous_range<C> && Element<std::ranges::range_value_t<C>>;
 }  // namespace detail
@@ -86,9 +89,9 @@ concept HostRange = std::ranges::contiguous_range<C> && Element<std::ranges::ran
 /// alone give bool, with whole numbers int32, any float float32, unless `dtype` says otherwise: floats truncate to integers. It
 /// lies uncommitted on the default device; inside a trace it is a constant. Throws ShapeError when rows differ in length or the
 /// shape has another number of elements, DTypeError when a whole number is no value of the (integer) dtype and for a complex one.
-SHARDARRAY_API Array array(const NestedList& values, const ShapeOf& shape = {},
-                           std::optional<DType> dtype = std::nullopt, Where w = Where::here());
-inline Array array(const NestedList& values, DType dtype, Where w = Where::here()) {
+[[nodiscard]] SHARDARRAY_API Array array(const NestedList& values, const ShapeOf& shape = {},
+                                         std::optional<DType> dtype = std::nullopt, Where w = Where::here());
+[[nodiscard]] inline Array array(const NestedList& values, DType dtype, Where w = Where::here()) {
   return array(values, ShapeOf(), dtype, w);
 }
 /// From a span, vector or std::array, which keeps its element type: a vector of double gives float64. Its shape is [n] unless
@@ -100,7 +103,8 @@ Array array(const C& values, const ShapeOf& shape = {}, std::optional<DType> dty
   return detail::host_array(std::ranges::data(values), dtype_of<std::ranges::range_value_t<C>>(), n, shape,
                             dtype, w);
 }
-template <detail::HostRange C> Array array(const C& values, DType dtype, Where w = Where::here()) {
+template <detail::HostRange C>
+[[nodiscard]] Array array(const C& values, DType dtype, Where w = Where::here()) {
   return array(values, ShapeOf(), dtype, w);
 }
 
@@ -128,8 +132,9 @@ Array make_array_from_callback(const Shape& shape, const Sharding& sharding, con
 /// A global array of `shape` made of one single-device array per device of the sharding, in any order; no copy, committed. The
 /// arrays are computed. Throws ShardingError unless there is exactly one on each device and the rank fits, ShapeError for an
 /// array that has not the shape of its piece, DTypeError when dtypes differ.
-SHARDARRAY_API Array make_array_from_single_device_arrays(const Shape& shape, const Sharding& sharding,
-                                                          std::span<const Array> arrays,
-                                                          Where w = Where::here());
+[[nodiscard]] SHARDARRAY_API Array make_array_from_single_device_arrays(const Shape& shape,
+                                                                        const Sharding& sharding,
+                                                                        std::span<const Array> arrays,
+                                                                        Where w = Where::here());
 
 }  // namespace shardarray

@@ -20,12 +20,12 @@ struct PmapOptions {
 namespace detail {
 
 template <class R, class... A>
-[[gnu::noinline]] R map_over_devices(Body<R, A...> f, const PmapOptions& options, Where where,
-                                     const A&... args) {
+[[gnu::noinline]] R map_over_devices(Body<R, A...> f, const PmapOptions& options, const A&... args) {
   return map_trees<R, A...>(
       f, options.in_axes, options.out_axes, "pmap",
       [&](core::MapBody body, std::span<const core::VmapArg> leaves) {
-        return core::pmap(body, leaves, options.axis_name, options.axis_size, options.devices, where);
+        return core::pmap(body, leaves, options.axis_name, options.axis_size, options.devices,
+                          call_site.place());
       },
       [](const core::VmapResult& r, std::size_t k, std::optional<std::int64_t> axis) {
         return core::place_device_axis(r, k, axis);
@@ -36,11 +36,10 @@ template <class R, class... A>
 template <class F> struct MappedOverDevices {
   F f;
   std::shared_ptr<const PmapOptions> options;
-  Where where;
   template <class... A>
   requires std::invocable<const F&, A...> result_t<F, A...>
   operator()(const A&... args) const {
-    return map_over_devices<result_t<F, A...>, A...>(body<A...>(f), *options, where, args...);
+    return map_over_devices<result_t<F, A...>, A...>(body<A...>(f), *options, args...);
   }
 };
 
@@ -54,10 +53,10 @@ template <class F> struct MappedOverDevices {
 /// The call throws ShapeError when sizes differ, nothing is mapped or an axis is negative or out of range, DeviceError for too
 /// few devices, for given ones that are not as many as there are elements, and for given ones of an inner map, TreeError when
 /// axes do not fit the trees, TraceError inside shard_map, and what a call of jit throws. Source: jax.pmap.
-template <class F> auto pmap(F f, PmapOptions options = {}, Where w = Where::here()) {
+template <class F> auto pmap(F f, PmapOptions options = {}) {
   auto cache = core::make_pmap_cache(options.static_args, options.donate_args);
   return Jitted<detail::MappedOverDevices<F>>(
-      {std::move(f), std::make_shared<const PmapOptions>(std::move(options)), w}, std::move(cache));
+      {std::move(f), std::make_shared<const PmapOptions>(std::move(options))}, std::move(cache));
 }
 
 }  // namespace shardarray

@@ -12,18 +12,20 @@
 namespace shardarray::random {
 
 namespace detail {
-SHARDARRAY_API Array make_key(std::uint32_t high, std::uint32_t low, Where w);
+[[nodiscard]] SHARDARRAY_API Array make_key(std::uint32_t high, std::uint32_t low, Where w);
 }
 
 /// A key from a seed. A seed type of 64 bits fills both words, a shorter one the low word (negative ones
 /// wrap), as JAX does with and without x64. Throws nothing.
-template <std::integral I> Array key(I seed, Where w = Where::here()) {
+template <std::integral I> [[nodiscard]] Array key(I seed, Where w = Where::here()) {
   const auto bits = static_cast<std::uint64_t>(seed);
   return detail::make_key(sizeof(I) == 8 ? static_cast<std::uint32_t>(bits >> 32) : 0u,
                           static_cast<std::uint32_t>(bits), w);
 }
 /// The same: JAX's older name.
-template <std::integral I> Array PRNGKey(I seed, Where w = Where::here()) { return key(seed, w); }
+template <std::integral I> [[nodiscard]] Array PRNGKey(I seed, Where w = Where::here()) {
+  return key(seed, w);
+}
 
 /// Selects, for this thread and while it lives, the counters: true (the default) as above; false: JAX's older
 /// numbers, in which an element depends on the size of the draw and a sharded draw on data of other devices.
@@ -60,10 +62,10 @@ class SHARDARRAY_API philox {
 // size of `shape`, which is the shape of the result unless a doc says otherwise; `{}` is a scalar. "Floating" ones draw float16,
 // bfloat16, float32 (the default) or float64, and throw DTypeError for another dtype.
 
-/// n new keys: uint32[n, 2]. Throws ShapeError for n < 0.
-SHARDARRAY_API Array split(const Array& key, std::int64_t n = 2, Where w = Where::here());
+/// n new keys: uint32[n, 2], one array (`keys[0]` is a key; for names of their own: split<2>). Throws ShapeError for n < 0.
+[[nodiscard]] SHARDARRAY_API Array split(const Array& key, std::int64_t n = 2, Where w = Where::here());
 /// Keys in an array of `shape`: uint32[shape..., 2].
-SHARDARRAY_API Array split(const Array& key, const Shape& shape, Where w = Where::here());
+[[nodiscard]] SHARDARRAY_API Array split(const Array& key, const Shape& shape, Where w = Where::here());
 /// `const auto [a, b] = split<2>(key)`.
 template <std::size_t N> std::array<Array, N> split(const Array& key, Where w = Where::here()) {
   const Array keys = split(key, static_cast<std::int64_t>(N), w);
@@ -72,25 +74,26 @@ template <std::size_t N> std::array<Array, N> split(const Array& key, Where w = 
   return r;
 }
 /// A new key from a key and an integer scalar, taken as uint32 (negative ones wrap). Throws DTypeError for anything else.
-SHARDARRAY_API Array fold_in(const Array& key, const Array& data, Where w = Where::here());
+[[nodiscard]] SHARDARRAY_API Array fold_in(const Array& key, const Array& data, Where w = Where::here());
 
 /// Uniform bits: uint8, uint16, uint32 or uint64, else DTypeError.
-SHARDARRAY_API Array bits(const Array& key, const Shape& shape = {}, DType dtype = uint32,
-                          Where w = Where::here());
+[[nodiscard]] SHARDARRAY_API Array bits(const Array& key, const Shape& shape = {}, DType dtype = uint32,
+                                        Where w = Where::here());
 /// Floating numbers in [minval, maxval); minval where that is empty.
-SHARDARRAY_API Array uniform(const Array& key, const Shape& shape = {}, DType dtype = float32,
-                             double minval = 0, double maxval = 1, Where w = Where::here());
+[[nodiscard]] SHARDARRAY_API Array uniform(const Array& key, const Shape& shape = {}, DType dtype = float32,
+                                           double minval = 0, double maxval = 1, Where w = Where::here());
 /// Standard normal, floating.
-SHARDARRAY_API Array normal(const Array& key, const Shape& shape = {}, DType dtype = float32,
-                            Where w = Where::here());
+[[nodiscard]] SHARDARRAY_API Array normal(const Array& key, const Shape& shape = {}, DType dtype = float32,
+                                          Where w = Where::here());
 /// Integers in [minval, maxval); minval where that is empty. Bounds are clipped to the dtype: maxval beyond it means its highest
 /// value too. Throws DTypeError for a dtype that is no integer.
-SHARDARRAY_API Array randint(const Array& key, const Shape& shape, std::int64_t minval, std::int64_t maxval,
-                             DType dtype = int32, Where w = Where::here());
+[[nodiscard]] SHARDARRAY_API Array randint(const Array& key, const Shape& shape, std::int64_t minval,
+                                           std::int64_t maxval, DType dtype = int32, Where w = Where::here());
 /// bool, true with probability p (below 0 never, above 1 always), of the shape of p or of one that p is broadcast to. Throws
 /// DTypeError unless p is floating, ShapeError where it cannot be broadcast.
-SHARDARRAY_API Array bernoulli(const Array& key, const Array& p = 0.5, Where w = Where::here());
-SHARDARRAY_API Array bernoulli(const Array& key, const Array& p, const Shape& shape, Where w = Where::here());
+[[nodiscard]] SHARDARRAY_API Array bernoulli(const Array& key, const Array& p = 0.5, Where w = Where::here());
+[[nodiscard]] SHARDARRAY_API Array bernoulli(const Array& key, const Array& p, const Shape& shape,
+                                             Where w = Where::here());
 
 /// Options of permutation().
 struct PermutationOptions {
@@ -98,10 +101,10 @@ struct PermutationOptions {
   bool independent = false;  ///< every vector along the axis in an order of its own
 };
 /// 0..n-1 in random order, int32[n]. Throws ShapeError for n < 0.
-SHARDARRAY_API Array permutation(const Array& key, std::int64_t n, Where w = Where::here());
+[[nodiscard]] SHARDARRAY_API Array permutation(const Array& key, std::int64_t n, Where w = Where::here());
 /// x in random order along an axis. Throws ShapeError for an axis that does not exist, so for a scalar.
-SHARDARRAY_API Array permutation(const Array& key, const Array& x, const PermutationOptions& o = {},
-                                 Where w = Where::here());
+[[nodiscard]] SHARDARRAY_API Array permutation(const Array& key, const Array& x,
+                                               const PermutationOptions& o = {}, Where w = Where::here());
 
 /// Options of choice().
 struct ChoiceOptions {
@@ -113,26 +116,27 @@ struct ChoiceOptions {
 };
 /// Draws from 0..n-1, int32. Throws ShapeError for draws from nothing, more draws than elements without replacement, and p of
 /// another shape, DTypeError for p that is not floating.
-SHARDARRAY_API Array choice(const Array& key, std::int64_t n, const Shape& shape = {},
-                            const ChoiceOptions& o = {}, Where w = Where::here());
+[[nodiscard]] SHARDARRAY_API Array choice(const Array& key, std::int64_t n, const Shape& shape = {},
+                                          const ChoiceOptions& o = {}, Where w = Where::here());
 /// Draws from x along an axis, which `shape` replaces: [a.., n, c..] -> [a.., shape.., c..]. Throws as above, ShapeError for an
 /// axis that does not exist.
-SHARDARRAY_API Array choice(const Array& key, const Array& x, const Shape& shape = {},
-                            const ChoiceOptions& o = {}, Where w = Where::here());
+[[nodiscard]] SHARDARRAY_API Array choice(const Array& key, const Array& x, const Shape& shape = {},
+                                          const ChoiceOptions& o = {}, Where w = Where::here());
 /// int32 positions along `axis`, drawn with probabilities softmax(logits): of the shape of logits without
 /// that axis, or of one that ends in it. Throws DTypeError unless logits are floating, ShapeError for another shape or axis.
-SHARDARRAY_API Array categorical(const Array& key, const Array& logits, std::int64_t axis = -1,
-                                 Where w = Where::here());
-SHARDARRAY_API Array categorical(const Array& key, const Array& logits, std::int64_t axis, const Shape& shape,
-                                 Where w = Where::here());
+[[nodiscard]] SHARDARRAY_API Array categorical(const Array& key, const Array& logits, std::int64_t axis = -1,
+                                               Where w = Where::here());
+[[nodiscard]] SHARDARRAY_API Array categorical(const Array& key, const Array& logits, std::int64_t axis,
+                                               const Shape& shape, Where w = Where::here());
 /// Standard normal strictly between lower and upper (lower < upper is not checked); float32 or float64, else DTypeError.
-SHARDARRAY_API Array truncated_normal(const Array& key, double lower, double upper, const Shape& shape = {},
-                                      DType dtype = float32, Where w = Where::here());
+[[nodiscard]] SHARDARRAY_API Array truncated_normal(const Array& key, double lower, double upper,
+                                                    const Shape& shape = {}, DType dtype = float32,
+                                                    Where w = Where::here());
 /// Density exp(-x) for x >= 0, floating.
-SHARDARRAY_API Array exponential(const Array& key, const Shape& shape = {}, DType dtype = float32,
-                                 Where w = Where::here());
+[[nodiscard]] SHARDARRAY_API Array exponential(const Array& key, const Shape& shape = {},
+                                               DType dtype = float32, Where w = Where::here());
 /// Standard Gumbel: -log(-log(uniform)), floating.
-SHARDARRAY_API Array gumbel(const Array& key, const Shape& shape = {}, DType dtype = float32,
-                            Where w = Where::here());
+[[nodiscard]] SHARDARRAY_API Array gumbel(const Array& key, const Shape& shape = {}, DType dtype = float32,
+                                          Where w = Where::here());
 
 }  // namespace shardarray::random

@@ -132,9 +132,9 @@ template <std::integral I> constexpr std::int64_t to_int64(I i) {
 }
 
 /// Product of the sizes; 1 for a scalar. Throws ShapeError for a negative size, and when it does not fit into 63 bits.
-SHARDARRAY_API std::int64_t num_elements(const Shape& s);
+[[nodiscard]] SHARDARRAY_API std::int64_t num_elements(const Shape& s);
 /// `[8,4]`; `[]` for a scalar's.
-SHARDARRAY_API std::string to_string(const Shape& s);
+[[nodiscard]] SHARDARRAY_API std::string to_string(const Shape& s);
 SHARDARRAY_API std::ostream& operator<<(std::ostream& os, const Shape& s);
 
 }  // namespace shardarray

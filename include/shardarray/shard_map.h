@@ -28,6 +28,38 @@ struct ShardMapOptions {
       {};  ///< the mesh axes that the function is manual over; none: all of them
 };
 
+namespace detail {
+
+/// What shard_map() returns.
+template <class F> struct MappedOverPieces : PlacedCall<MappedOverPieces<F>> {
+  MappedOverPieces(F function, ShardMapOptions options) : f(std::move(function)), o(std::move(options)) {}
+  template <class... A> auto call(Where w, const A&... args) const {
+    if constexpr ((check_tree<A>() && ...) && check_function<F, A...>()) {
+      const std::tuple<A...> originals{args...};
+      std::vector<core::ShardMapArg> leaves;
+      each_argument_leaf(originals, [&](const Array& a, const Path& p) {
+        if (a.has_value()) leaves.push_back({a, o.in_specs.at(p, "in_specs"), p.text()});
+      });
+      std::optional<result_t<F, A...>> result;
+      std::vector<PartitionSpec> out_specs;
+      auto body = [&](std::span<const Array> placeholders) {
+        result.emplace(std::apply(f, with_leaves(originals, placeholders)));
+        each_leaf(*result,
+                  [&](Array&, const Path& p) { out_specs.push_back(o.out_specs.at(p, "out_specs")); });
+        return slots(*result);
+      };
+      const core::Arrays out = core::shard_map(
+          body, leaves, o.mesh, o.axis_names, [&](std::size_t k) { return out_specs[k]; }, w);
+      set_slots(*result, out);
+      return std::move(*result);
+    } else return Array();
+  }
+  F f;
+  ShardMapOptions o;
+};
+
+}  // namespace detail
+
 /// Maps `f` over the pieces of its arguments: with in_specs P("x") on 8 devices it sees f32[2,4] of an f32[16,4]. Collectives
 /// take the names of mesh axes. What a spec does not name is the same for all positions of that axis; a result that differs
 /// along an axis must name it. Over the other axes of the mesh the program goes on as outside.
@@ -37,28 +69,8 @@ struct ShardMapOptions {
 /// The call throws ShardingError for a spec that is longer than the rank, names an axis that is none of the map's or one twice, and
 /// for a result that differs along an unnamed axis; ShapeError for sizes that the axes do not divide (it says what to pad to);
 /// TreeError for specs that do not fit the trees. Source: jax.experimental.shard_map.
-template <class F> auto shard_map(F f, ShardMapOptions options, Where w = Where::here()) {
-  return [f = std::move(f), o = std::move(options), w]<class... A>(const A&... args) {
-    if constexpr ((detail::check_tree<A>() && ...) && detail::check_function<F, A...>()) {
-      const std::tuple<A...> originals{args...};
-      std::vector<core::ShardMapArg> leaves;
-      detail::each_argument_leaf(originals, [&](const Array& a, const Path& p) {
-        if (a.has_value()) leaves.push_back({a, o.in_specs.at(p, "in_specs"), p.text()});
-      });
-      std::optional<detail::result_t<F, A...>> result;
-      std::vector<PartitionSpec> out_specs;
-      auto body = [&](std::span<const Array> placeholders) {
-        result.emplace(std::apply(f, detail::with_leaves(originals, placeholders)));
-        detail::each_leaf(
-            *result, [&](Array&, const Path& p) { out_specs.push_back(o.out_specs.at(p, "out_specs")); });
-        return detail::slots(*result);
-      };
-      const core::Arrays out = core::shard_map(
-          body, leaves, o.mesh, o.axis_names, [&](std::size_t k) { return out_specs[k]; }, w);
-      detail::set_slots(*result, out);
-      return std::move(*result);
-    }
-  };
+template <class F> auto shard_map(F f, ShardMapOptions options) {
+  return detail::MappedOverPieces<F>(std::move(f), std::move(options));
 }
 
 }  // namespace shardarray

@@ -16,6 +16,7 @@
 #include "shardarray/device.h"
 #include "shardarray/export.h"
 #include "shardarray/shape.h"
+#include "shardarray/where.h"
 
 namespace shardarray {
 
@@ -33,7 +34,7 @@ struct SHARDARRAY_API IndexRange {
 /// A shard's position: one range per dimension. Prints as `(0:2, :)`.
 using ShardIndex = std::vector<IndexRange>;
 /// A Python tuple of slices: `(0:2, :)`, `(0:2,)`, `()`.
-SHARDARRAY_API std::string to_string(const ShardIndex& index);
+[[nodiscard]] SHARDARRAY_API std::string to_string(const ShardIndex& index);
 
 class Layout;  // the canonical form below the public surface
 struct ShardingImpl;
@@ -46,19 +47,20 @@ class SHARDARRAY_API Sharding {
  public:
   explicit Sharding(std::shared_ptr<const ShardingImpl> impl) : impl_(std::move(impl)) {}
   /// The largest piece of a value of `shape`: the ceil-sized tile.
-  Shape shard_shape(const Shape& shape) const;
+  Shape shard_shape(const Shape& shape, Where w = Where::here()) const;
   /// The piece that `device` holds; the last ones may be short or empty. Throws DeviceError for a device outside the set.
-  Shape shard_shape(const Shape& shape, const Device& device) const;
+  Shape shard_shape(const Shape& shape, const Device& device, Where w = Where::here()) const;
   /// Each device's piece, in device-assignment order.
-  std::vector<std::pair<Device, ShardIndex>> devices_indices_map(const Shape& shape) const;
+  std::vector<std::pair<Device, ShardIndex>> devices_indices_map(const Shape& shape,
+                                                                 Where w = Where::here()) const;
   /// How many earlier devices (in the order of devices_indices_map) hold the same piece.
-  std::vector<int> replica_ids(const Shape& shape) const;
+  std::vector<int> replica_ids(const Shape& shape, Where w = Where::here()) const;
   /// Same placement of a value of rank `ndim`: same pieces on the same devices in the same order. Throws ShardingError for a
   /// rank that does not fit one of the two, or is not in 0 .. 1024.
-  bool is_equivalent_to(const Sharding& other, int ndim) const;
+  bool is_equivalent_to(const Sharding& other, int ndim, Where w = Where::here()) const;
   /// Every device holds the whole value: of any rank that fits, or of rank `ndim`.
   bool is_fully_replicated() const;
-  bool is_fully_replicated(int ndim) const;
+  bool is_fully_replicated(int ndim, Where w = Where::here()) const;
   /// The devices, sorted by id.
   std::vector<Device> device_set() const;
   /// The devices in assignment order.
@@ -83,7 +85,7 @@ class SHARDARRAY_API Mesh {
  public:
   /// Throws ShardingError unless there is one distinct name, not empty, per dimension, sizes multiply to the number of devices,
   /// at least one, and every device occurs once.
-  Mesh(DeviceGrid grid, std::vector<std::string> axis_names);
+  Mesh(DeviceGrid grid, std::vector<std::string> axis_names, Where w = Where::here());
   /// The names of the grid's dimensions.
   const std::vector<std::string>& axis_names() const;
   /// Names and sizes, in order.
@@ -93,7 +95,7 @@ class SHARDARRAY_API Mesh {
   /// Row-major.
   const std::vector<Device>& devices() const;
   /// The size of axis `name`; throws ShardingError listing the axes when it is unknown.
-  std::int64_t axis_size(const std::string& name) const;
+  std::int64_t axis_size(const std::string& name, Where w = Where::here()) const;
   /// `Mesh('x': 4, 'y': 2)`.
   std::string to_string() const;
   /// The same names, sizes and devices.
@@ -109,8 +111,8 @@ class SHARDARRAY_API Mesh {
 SHARDARRAY_API std::ostream& operator<<(std::ostream& os, const Mesh& m);
 /// `make_mesh({{"x", 4}, {"y", 2}})`: the first of `devices` (none: of all of the default platform), row-major. Throws DeviceError
 /// when there are too few, ShardingError for a size below 1 and for names that are empty or stand twice.
-SHARDARRAY_API Mesh make_mesh(const std::vector<std::pair<std::string, std::int64_t>>& axes,
-                              std::vector<Device> devices = {});
+[[nodiscard]] SHARDARRAY_API Mesh make_mesh(const std::vector<std::pair<std::string, std::int64_t>>& axes,
+                                            std::vector<Device> devices = {}, Where w = Where::here());
 
 /// Several mesh axes on one dimension, most significant first: `P(axes("x", "y"))`.
 struct SHARDARRAY_API AxisNames {
@@ -119,11 +121,13 @@ struct SHARDARRAY_API AxisNames {
 /// The names as AxisNames; also several axes of a collective.
 template <class... S> AxisNames axes(S&&... names) { return {{std::string(std::forward<S>(names))...}}; }
 
-/// One entry of a PartitionSpec: a mesh axis, several, or none.
+/// One entry of a PartitionSpec: a mesh axis, several, or none (a null pointer is none, as in `P(nullptr, "x")`).
 struct SHARDARRAY_API SpecEntry {
   SpecEntry(none_t) {}
-  SpecEntry(std::nullptr_t) = delete;  // a dimension that nothing cuts is `none`
-  SpecEntry(const char* axis) : names{axis} {}
+  SpecEntry(std::nullptr_t) {}  ///< as none
+  SpecEntry(const char* axis) {
+    if (axis) names.emplace_back(axis);
+  }
   SpecEntry(const std::string& axis) : names{axis} {}
   SpecEntry(AxisNames a) : names(std::move(a.names)), tuple(true) {}
   std::vector<std::string> names;  ///< empty: nothing cuts the dimension
@@ -155,7 +159,7 @@ SHARDARRAY_API std::ostream& operator<<(std::ostream& os, const PartitionSpec& p
 class SHARDARRAY_API NamedSharding {
  public:
   /// Throws ShardingError for an axis that the mesh does not have, or that stands twice.
-  NamedSharding(Mesh mesh, PartitionSpec spec);
+  NamedSharding(Mesh mesh, PartitionSpec spec, Where w = Where::here());
   /// What it was made of; it converts to a Sharding, whose members `->` reaches: `s->shard_shape(shape)`.
   const Mesh& mesh() const { return mesh_; }
   const PartitionSpec& spec() const { return spec_; }
@@ -192,12 +196,12 @@ class SHARDARRAY_API PositionalSharding {
  public:
   /// One device per entry, a list of n as a grid of shape {n}. Throws ShardingError without devices, when sizes do not multiply to
   /// their number, or when a device stands twice.
-  explicit PositionalSharding(const DeviceGrid& grid);
-  explicit PositionalSharding(const std::vector<Device>& devices);
+  explicit PositionalSharding(const DeviceGrid& grid, Where w = Where::here());
+  explicit PositionalSharding(const std::vector<Device>& devices, Where w = Where::here());
   /// The grid in another shape; one size may be -1. Throws ShardingError when the sizes do not multiply.
-  PositionalSharding reshape(const Shape& shape) const;
+  PositionalSharding reshape(const Shape& shape, Where w = Where::here()) const;
   /// Dimension k is perm[k] of this one; T(): all dimensions reversed. Throws ShardingError unless perm names each once.
-  PositionalSharding transpose(const Shape& perm) const;
+  PositionalSharding transpose(const Shape& perm, Where w = Where::here()) const;
   PositionalSharding T() const;
   struct ReplicateOptions {
     bool keepdims = true;  ///< joined axes stay with size 1
@@ -206,8 +210,8 @@ class SHARDARRAY_API PositionalSharding {
   PositionalSharding replicate() const;
   /// Joins the sets along an axis or several (negative ones count from the end), which stay with size 1 unless keepdims is false.
   /// Throws ShardingError for an axis that does not exist or stands twice.
-  PositionalSharding replicate(std::int64_t axis, ReplicateOptions o = {true}) const;
-  PositionalSharding replicate(const Shape& axes, ReplicateOptions o = {true}) const;
+  PositionalSharding replicate(std::int64_t axis, ReplicateOptions o = {true}, Where w = Where::here()) const;
+  PositionalSharding replicate(const Shape& axes, ReplicateOptions o = {true}, Where w = Where::here()) const;
   /// The grid's.
   const Shape& shape() const;
   int ndim() const;

@@ -74,21 +74,23 @@ struct TpmapOptions {
 namespace core {
 
 /// The number of devices of a call with `given` arguments. Throws TreeError unless as many are declared.
-SHARDARRAY_API std::int64_t tpmap_size(std::size_t given, std::span<const ArgType> declared,
-                                       std::span<const Device> devices);
+[[nodiscard]] SHARDARRAY_API std::int64_t tpmap_size(std::size_t given, std::span<const ArgType> declared,
+                                                     std::span<const Device> devices);
 /// A leaf as pmap takes it. Throws ShapeError, TreeError.
-SHARDARRAY_API Array tpmap_argument(const Array& a, ArgType type, std::int64_t devices, const Path& path);
+[[nodiscard]] SHARDARRAY_API Array tpmap_argument(const Array& a, ArgType type, std::int64_t devices,
+                                                  const Path& path);
 /// [devices]: an argument that is mapped and says nothing.
-SHARDARRAY_API Array tpmap_rows(std::int64_t devices);
+[[nodiscard]] SHARDARRAY_API Array tpmap_rows(std::int64_t devices);
 [[noreturn]] SHARDARRAY_API void throw_tpmap_number(std::size_t position, ArgType type);
-SHARDARRAY_API Array split_leading(const Array& a, std::int64_t n, const Path& path, const char* function);
-SHARDARRAY_API Array flatten_leading(const Array& a, std::int64_t axes, const Path& path,
-                                     const char* function);
+[[nodiscard]] SHARDARRAY_API Array split_leading(const Array& a, std::int64_t n, const Path& path,
+                                                 const char* function);
+[[nodiscard]] SHARDARRAY_API Array flatten_leading(const Array& a, std::int64_t axes, const Path& path,
+                                                   const char* function);
 /// Item i: row i of every leaf.
-SHARDARRAY_API std::vector<Arrays> unshard(std::span<const Array> leaves, std::span<const std::string> paths,
-                                           Where w);
+[[nodiscard]] SHARDARRAY_API std::vector<Arrays> unshard(std::span<const Array> leaves,
+                                                         std::span<const std::string> paths, Where w);
 /// Item p: the leaves of process p.
-SHARDARRAY_API std::vector<Arrays> gather_from_processes(std::span<const Array> leaves);
+[[nodiscard]] SHARDARRAY_API std::vector<Arrays> gather_from_processes(std::span<const Array> leaves);
 
 }  // namespace core
 
@@ -98,11 +100,10 @@ namespace detail {
 template <class F> struct MappedWhole {
   F f;
   TpmapOptions options;
-  Where where;
   template <class... A>
   requires std::invocable<const F&, A...>
   auto operator()(const A&... args) const {
-    const Site site(where);
+    const Site site(call_site.place());
     const std::int64_t n = core::tpmap_size(sizeof...(A), options.args, options.devices);
     std::tuple<A...> rows{args...};
     return std::apply([&](auto&... a) { return run(n, a...); }, rows);
@@ -130,13 +131,11 @@ template <class F> struct MappedWhole {
     // pmap wants a mapped argument: the last one, that nobody reads.
     auto without_last = [this](const A&... a, const Array&) { return f(a...); };
     const MappedOverDevices<decltype(without_last)> mapped{
-        without_last,
-        std::make_shared<const PmapOptions>(
-            PmapOptions{.axis_name = options.axis_name,
-                        .in_axes = Axes(std::initializer_list<Axes>{axis(args)..., Axes(0)}),
-                        .out_axes = options.out_axes,
-                        .devices = options.devices}),
-        where};
+        without_last, std::make_shared<const PmapOptions>(
+                          PmapOptions{.axis_name = options.axis_name,
+                                      .in_axes = Axes(std::initializer_list<Axes>{axis(args)..., Axes(0)}),
+                                      .out_axes = options.out_axes,
+                                      .devices = options.devices})};
     auto result = mapped(args..., core::tpmap_rows(n));
     options.wrap_return(result);
     return result;
@@ -157,9 +156,9 @@ template <class F> struct MappedWhole {
 /// The call throws TreeError when it has another number of arguments than `.args` or a fixed one holds arrays, ShapeError
 /// when rows cannot be divided among the devices, are not as many as devices (thru), or a leaf or a number that is split has no
 /// leading dimension; what random::split throws for what is no key, and what pmap throws.
-template <class F> auto tpmap(F f, TpmapOptions options, Where w = Where::here()) {
+template <class F> auto tpmap(F f, TpmapOptions options) {
   JitOptions o{.name = "tpmap", .donate_args = options.donate_args, .relocate = true};
-  return jit(detail::MappedWhole<F>{std::move(f), std::move(options), w}, std::move(o));
+  return jit(detail::MappedWhole<F>{std::move(f), std::move(options)}, std::move(o));
 }
 
 /// Every leaf (n * k, ...) as (n, k, ...). Throws ShapeError when the rows cannot be divided, for n < 1 and for a scalar.
@@ -181,7 +180,10 @@ template <Tree T> T flatten_leading_axes(T tree, std::int64_t axes = 2, Where w 
 }
 /// A wrap_return: every device's batch one after the other, (D, N / D, ...) as (N, ...). Throws ShapeError for a rank below 2.
 inline constexpr struct join_batches_fn {
-  Array operator()(const Array& x) const { return core::flatten_leading(x, 2, {}, "join_batches"); }
+  [[nodiscard]] Array operator()(const Array& x, Where w = Where::here()) const {
+    const Site site(w);
+    return core::flatten_leading(x, 2, {}, "join_batches");
+  }
 } join_batches{};
 
 /// The rows of a tree with a leading device axis: as many trees as the first leaf has rows, item i with row i of every leaf
@@ -191,13 +193,15 @@ inline constexpr struct join_batches_fn {
 /// Throws TreeError for a tree without arrays, ShapeError for a leaf without leading axis, or without rows where the first has
 /// some.
 template <Tree T> std::vector<T> unshard(const T& tree, Where w = Where::here()) {
+  const Site site(w);
   std::vector<T> r;
   for (const core::Arrays& leaves : core::unshard(tree_leaves(tree), tree_paths(tree), w))
     r.push_back(with_leaves(tree, leaves));
   return r;
 }
 /// The tree of every process, at the process' index; evaluates. Throws TransportError where there are several processes.
-template <Tree T> std::vector<T> gather_from_processes(const T& tree) {
+template <Tree T> std::vector<T> gather_from_processes(const T& tree, Where w = Where::here()) {
+  const Site site(w);
   std::vector<T> r;
   for (const core::Arrays& leaves : core::gather_from_processes(tree_leaves(tree)))
     r.push_back(with_leaves(tree, leaves));
@@ -219,7 +223,9 @@ SHARDARRAY_API void assert_replica_integrity(std::span<const Array> leaves,
 ///
 /// Throws ShardingError with leaf, replica, device, index and both values where they disagree, ShapeError for a leaf without the
 /// device axis that was said to be there.
-template <Tree T> void assert_replica_integrity(const T& tree, const IntegrityOptions& o = {}) {
+template <Tree T>
+void assert_replica_integrity(const T& tree, const IntegrityOptions& o = {}, Where w = Where::here()) {
+  const Site site(w);
   core::assert_replica_integrity(tree_leaves(tree), tree_paths(tree), o);
 }
 

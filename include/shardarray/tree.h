@@ -7,6 +7,7 @@
 //
 // A class that is no aggregate says what it is made of: `friend auto tree_fields(Me& m) { return std::tie(m.a, m.b); }`.
 #pragma once
+#include <algorithm>
 #include <array>
 #include <bit>
 #include <map>
@@ -19,6 +20,7 @@
 #include "shardarray/array.h"
 #include "shardarray/detail/bind_fields.h"
 #include "shardarray/detail/path.h"
+#include "shardarray/detail/placed_call.h"
 
 namespace shardarray {
 
@@ -103,8 +105,27 @@ concept Tree = detail::no_tree_v<std::remove_cvref_t<T>>
 
 namespace detail {
 
-/// Every wrapper asks this first and goes on inside `if constexpr`, so that the sentence is the only error.
-template <class T> consteval bool check_tree() {
+/// The name of a field, for the compiler's notes.
+struct FieldName {
+  consteval explicit FieldName(std::string_view name) {
+    for (std::size_t k = 0; k < name.size() && k + 1 < sizeof text; k++) text[k] = name[k];
+  }
+  char text[64] = {};
+};
+/// Structs that are taken apart field by field.
+template <class T>
+concept Plain = std::is_aggregate_v<T> && std::is_class_v<T> && !Static<T> && !Hooked<T> && !is_sequence<T> &&
+                !HasBase<T> && field_count<T> > 0 && field_count<T> <= max_fields && !has_c_array<T>();
+template <class... F> struct FieldTypes {
+  static constexpr NoTree reasons[] = {why_no_tree<F>()...};
+  static constexpr std::size_t first_bad = static_cast<std::size_t>(
+      std::find_if(reasons, std::end(reasons), [](NoTree r) { return r != NoTree::none; }) - reasons);
+  using Bad = std::tuple_element_t<first_bad, std::tuple<F...>>;
+};
+template <class T>
+using fields_of =
+    decltype(with_fields(std::declval<T&>(), []<class... F>(F&...) { return FieldTypes<F...>(); }));
+template <class T> consteval bool check_whole() {
   constexpr NoTree why = no_tree_v<T>;
   static_assert(why != NoTree::function,
                 "shardarray tree: a std::function or a lambda with captures has no identity to "
@@ -131,12 +152,26 @@ template <class T> consteval bool check_tree() {
   static_assert(why != NoTree::unknown,
                 "shardarray tree: this type is neither an Array, a container of trees, a struct "
                 "of trees, nor a static value");
-  static_assert(why != NoTree::c_array,
-                "shardarray tree: a C array cannot be a field of a tree; use std::array");
+  static_assert(
+      why != NoTree::c_array,
+      "shardarray tree: a C array cannot be a field of a tree; use std::array, for text std::string");
   static_assert(why != NoTree::wide,
                 "shardarray tree: a number of more than 64 bits cannot be a static value; convert it "
                 "to double or std::int64_t");
   return why == NoTree::none;
+}
+template <class T> consteval bool check_tree();
+template <class Struct, FieldName name, class Field> consteval bool check_field() {
+  return check_tree<Field>();
+}
+
+/// Every wrapper asks this first and goes on inside `if constexpr`, so that the sentence is the only error. The compiler's notes name
+/// the field.
+template <class T> consteval bool check_tree() {
+  if constexpr (no_tree_v<T> != NoTree::none && Plain<T>) {
+    using Fields = fields_of<T>;
+    return check_field<T, FieldName(field_names<T>[Fields::first_bad]), typename Fields::Bad>();
+  } else return check_whole<T>();
 }
 
 /// What a walk reports beside the leaves. Types are left out: they follow from the type of the whole tree.
@@ -147,14 +182,14 @@ struct StaticValue {
   std::string_view text = {};  ///< of a key (of a map) and of a text; its word is 0 or the number of the text
 };
 /// For messages.
-SHARDARRAY_API std::string to_string(const StaticValue& v);
+[[nodiscard]] SHARDARRAY_API std::string to_string(const StaticValue& v);
 using LeafRef = FunctionRef<void(Array&, const Path&)>;
 using StaticRef = FunctionRef<void(const StaticValue&, const Path&)>;
 
-SHARDARRAY_API std::string spelling(const std::vector<bool>& v);
-SHARDARRAY_API std::string spelling(const Shape& s);
-SHARDARRAY_API std::string spelling(const Device& d);
-SHARDARRAY_API std::string spelling(const PartitionSpec& p);
+[[nodiscard]] SHARDARRAY_API std::string spelling(const std::vector<bool>& v);
+[[nodiscard]] SHARDARRAY_API std::string spelling(const Shape& s);
+[[nodiscard]] SHARDARRAY_API std::string spelling(const Device& d);
+[[nodiscard]] SHARDARRAY_API std::string spelling(const PartitionSpec& p);
 /// A spelling that lives with what it spells. Equal ones have one number while they live; no number is used twice.
 struct NumberedSpelling {
   std::uint64_t number;
@@ -227,7 +262,7 @@ template <class T, class L> void each_leaf(const T& t, const L& leaf, const Path
   walk(const_cast<T&>(t), path, leaf, ignore);
 }
 /// All arrays, absent ones too: one per place.
-template <class T> std::vector<Array> slots(const T& t) {
+template <class T> [[nodiscard]] std::vector<Array> slots(const T& t) {
   std::vector<Array> r;
   each_leaf(t, [&](const Array& a, const Path&) { r.push_back(a); });
   return r;
@@ -270,7 +305,7 @@ class SHARDARRAY_API Structure {
 SHARDARRAY_API void check_leaf_shape(const Array& leaf, const Array& partner, const char* word,
                                      bool broadcast, const Path& path, const char* function);
 /// Same shape, dtype and values.
-SHARDARRAY_API bool same_array(const Array& a, const Array& b);
+[[nodiscard]] SHARDARRAY_API bool same_array(const Array& a, const Array& b);
 
 /// The slots of `u`, tree number `k`. Throws TreeError when its structure is not `s`.
 template <class T>
@@ -293,7 +328,7 @@ template <class T> Structure structure(const T& t, bool with_values) {
 }  // namespace detail
 
 /// The present arrays, depth first, in the order of declaration.
-template <class T> std::vector<Array> tree_leaves(const T& t) {
+template <class T> [[nodiscard]] std::vector<Array> tree_leaves(const T& t) {
   std::vector<Array> r;
   if constexpr (detail::check_tree<T>())
     detail::each_leaf(t, [&](const Array& a, const Path&) {
@@ -311,7 +346,9 @@ template <class T> std::vector<std::string> tree_paths(const T& t) {
   return r;
 }
 /// `like` with its present leaves replaced in order. Throws TreeError unless there are as many leaves.
-template <Tree T> T with_leaves(T like, std::span<const Array> leaves) {
+template <Tree T>
+[[nodiscard]] T with_leaves(T like, std::span<const Array> leaves, Where w = Where::here()) {
+  const Site site(w);
   std::size_t i = 0;
   detail::each_leaf(like, [&](Array& a, const Path&) {
     if (a.has_value() && i++ < leaves.size()) a = leaves[i - 1];
@@ -319,36 +356,62 @@ template <Tree T> T with_leaves(T like, std::span<const Array> leaves) {
   if (i != leaves.size()) detail::throw_leaf_count(leaves.size(), i, "with_leaves");
   return like;
 }
-/// f(leaf of t, leaves of the others at the same place) everywhere; statics and absent leaves are those of `t`.
-/// Throws TreeError with the path where another tree has other sizes or keys, or lacks the leaf.
-template <class F, class T, class... More> T tree_map(F f, T t, const More&... more) {
-  static_assert((std::same_as<T, More> && ...), "tree_map: all trees must have the same type");
-  if constexpr (detail::check_tree<T>() && (std::same_as<T, More> && ...)) {
-    constexpr bool takes = std::is_invocable_r_v<Array, F&, const Array&, detail::array_of<More>...>;
-    static_assert(takes, "tree_map: the function must take one Array of each tree and return an Array");
-    if constexpr (takes && sizeof...(More) == 0)
-      detail::each_leaf(t, [&](Array& a, const Path&) {
-        if (a.has_value()) a = f(std::as_const(a));
-      });
-    else if constexpr (takes) {
-      detail::Structure s = detail::structure(t, false);
-      std::size_t k = 1, i = 0;
-      const std::array<std::vector<Array>, sizeof...(More)> others{
-          detail::slots_like(s, more, k++, "tree_map")...};
-      detail::each_leaf(t, [&](Array& a, const Path& p) {
-        const std::size_t at = i++;
-        if (!a.has_value()) return;
-        for (std::size_t j = 0; j < others.size(); j++)
-          if (!others[j][at].has_value()) detail::throw_missing_leaf(p, j + 1, "tree_map");
-        a = [&]<std::size_t... J>(std::index_sequence<J...>) { return f(std::as_const(a), others[J][at]...); }
-        (std::index_sequence_for<More...>{});
-      });
+namespace detail {
+/// What tree_map() and combine() do.
+struct tree_map_fn {
+  template <class F, class T, class... More> static T call(Where w, F f, T t, const More&... more) {
+    const UserSite user(w);
+    static_assert((std::same_as<T, More> && ...), "tree_map: all trees must have the same type");
+    if constexpr (check_tree<T>() && (std::same_as<T, More> && ...)) {
+      constexpr bool takes = std::is_invocable_r_v<Array, F&, const Array&, array_of<More>...>;
+      static_assert(takes, "tree_map: the function must take one Array of each tree and return an Array");
+      if constexpr (takes && sizeof...(More) == 0)
+        each_leaf(t, [&](Array& a, const Path&) {
+          if (a.has_value()) a = f(std::as_const(a));
+        });
+      else if constexpr (takes) {
+        Structure s = structure(t, false);
+        std::size_t k = 1, i = 0;
+        const std::array<std::vector<Array>, sizeof...(More)> others{slots_like(s, more, k++, "tree_map")...};
+        each_leaf(t, [&](Array& a, const Path& p) {
+          const std::size_t at = i++;
+          if (!a.has_value()) return;
+          for (std::size_t j = 0; j < others.size(); j++)
+            if (!others[j][at].has_value()) throw_missing_leaf(p, j + 1, "tree_map");
+          a = [&]<std::size_t... J>(std::index_sequence<J...>) {
+            return f(std::as_const(a), others[J][at]...);
+          }
+          (std::index_sequence_for<More...>{});
+        });
+      }
     }
+    return t;
   }
-  return t;
-}
+};
+struct combine_fn {
+  template <Tree T, std::same_as<T>... More> static T call(Where w, T t, const More&... more) {
+    const Site site(w);
+    Structure s = structure(t, false);
+    std::size_t k = 1;
+    auto fill = [&](const T& u) {
+      const std::vector<Array> others = slots_like(s, u, k++, "combine");
+      std::size_t i = 0;
+      each_leaf(t, [&](Array& a, const Path&) {
+        const Array& other = others[i++];
+        if (!a.has_value()) a = other;
+      });
+    };
+    (fill(more), ...);
+    return t;
+  }
+};
+}  // namespace detail
+/// `tree_map(f, t, others...)`: f(leaf of t, leaves of the others at the same place) everywhere; statics and absent leaves are those
+/// of `t`. Throws TreeError with the path where another tree has other sizes or keys, or lacks the leaf.
+inline constexpr detail::PlacedFunction<detail::tree_map_fn> tree_map{};
 /// Same structure, statics, shapes, dtypes and values (NaN equals nothing). Reads the arrays.
-template <class T> bool tree_equal(const T& a, const T& b) {
+template <class T> [[nodiscard]] bool tree_equal(const T& a, const T& b, Where w = Where::here()) {
+  const Site site(w, "tree_equal");
   if constexpr (detail::check_tree<T>()) {
     detail::Structure s = detail::structure(a, true);
     std::vector<Array> of_b;
@@ -398,20 +461,7 @@ template <Tree T, std::predicate<const Array&> F> T filter(T t, const F& keep) {
 template <Tree T, std::predicate<const Array&> F> std::pair<T, T> partition(const T& t, const F& keep) {
   return {filter(t, keep), filter(t, [&](const Array& a) { return !keep(a); })};
 }
-/// At every place the first array that is present. Throws TreeError with the path where sizes or keys differ.
-template <Tree T, std::same_as<T>... More> T combine(T t, const More&... more) {
-  detail::Structure s = detail::structure(t, false);
-  std::size_t k = 1;
-  auto fill = [&](const T& u) {
-    const std::vector<Array> others = detail::slots_like(s, u, k++, "combine");
-    std::size_t i = 0;
-    detail::each_leaf(t, [&](Array& a, const Path&) {
-      const Array& other = others[i++];
-      if (!a.has_value()) a = other;
-    });
-  };
-  (fill(more), ...);
-  return t;
-}
+/// `combine(t, others...)`: at every place the first array that is present. Throws TreeError with the path where sizes or keys differ.
+inline constexpr detail::PlacedFunction<detail::combine_fn> combine{};
 
 }  // namespace shardarray

@@ -8,6 +8,7 @@
 #include "shardarray/export.h"
 #include "shardarray/shape.h"
 #include "shardarray/sharding.h"
+#include "shardarray/where.h"
 
 namespace shardarray {
 
@@ -34,16 +35,18 @@ struct VisualizeOptions {
 ///     ┌───────┬───────┐
 ///     │CPU 0,1│CPU 2,3│
 ///     └───────┴───────┘
-SHARDARRAY_API std::string render_sharding(const Shape& shape, const Sharding& sharding,
-                                           const VisualizeOptions& options = {});
+[[nodiscard]] SHARDARRAY_API std::string render_sharding(const Shape& shape, const Sharding& sharding,
+                                                         const VisualizeOptions& options = {},
+                                                         Where w = Where::here());
 
 /// Prints that picture; in colours when standard output is a terminal, NO_COLOR is unset and TERM is not
 /// `dumb`. Throws as render_sharding().
 SHARDARRAY_API void visualize_sharding(const Shape& shape, const Sharding& sharding,
-                                       const VisualizeOptions& options = {});
+                                       const VisualizeOptions& options = {}, Where w = Where::here());
 
 /// A table for values of any rank, one row per device: device, index, shape of its piece, replica id. Throws ShardingError for a
 /// sharding that does not fit the rank.
-SHARDARRAY_API std::string sharding_table(const Shape& shape, const Sharding& sharding);
+[[nodiscard]] SHARDARRAY_API std::string sharding_table(const Shape& shape, const Sharding& sharding,
+                                                        Where w = Where::here());
 
 }  // namespace shardarray

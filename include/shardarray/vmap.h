@@ -2,6 +2,7 @@
 #pragma once
 #include "shardarray/detail/call.h"
 #include "shardarray/detail/maps.h"
+#include "shardarray/detail/placed_call.h"
 
 namespace shardarray {
 
@@ -93,6 +94,18 @@ template <class R, class... A>
       args...);
 }
 
+/// What vmap() returns.
+template <class F> struct MappedOverRows : PlacedCall<MappedOverRows<F>> {
+  MappedOverRows(F function, VmapOptions o) : f(std::move(function)), options(std::move(o)) {}
+  template <class... A> auto call(Where w, const A&... args) const {
+    if constexpr ((check_tree<A>() && ...) && check_function<F, A...>())
+      return map_batch<result_t<F, A...>, A...>(body<A...>(f), options, w, args...);
+    else return Array();
+  }
+  F f;
+  VmapOptions options;
+};
+
 }  // namespace detail
 
 /// Maps `f`, which may be a module: inside, mapped arrays lack the mapped dimension of size n; each result gets it, at
@@ -101,11 +114,8 @@ template <class R, class... A>
 ///
 /// Throws ShapeError when mapped sizes differ from one another or from axis_size, nothing is mapped and there is no axis_size, an
 /// axis is out of range, or a result with out_axes none differs between elements; TreeError when axes do not fit the trees.
-template <class F> auto vmap(F f, VmapOptions options = {}, Where w = Where::here()) {
-  return [f = std::move(f), o = std::move(options), w]<class... A>(const A&... args) {
-    if constexpr ((detail::check_tree<A>() && ...) && detail::check_function<F, A...>())
-      return detail::map_batch<detail::result_t<F, A...>, A...>(detail::body<A...>(f), o, w, args...);
-  };
+template <class F> auto vmap(F f, VmapOptions options = {}) {
+  return detail::MappedOverRows<F>(std::move(f), std::move(options));
 }
 
 }  // namespace shardarray

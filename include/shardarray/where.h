@@ -1,5 +1,8 @@
-// Source lines: where in the user's program something was written.
+// Source lines: where in the user's program something was written, and which of its lines runs.
 #pragma once
+#include <string>
+
+#include "shardarray/export.h"
 
 namespace shardarray {
 
@@ -10,13 +13,84 @@ class Where {
   int line = 0;           ///< from 1; 0: unknown
   /// As a default argument: the place of the call.
   static constexpr Where here(const char* f = __builtin_FILE(), int l = __builtin_LINE()) {
-    return Where(f, l);
+    return is_invoke(f) ? Where() : Where(f, l);
   }
   /// Nowhere.
   constexpr Where() = default;
 
  private:
   constexpr Where(const char* f, int l) : file(f), line(l) {}
+  // The standard library's header that calls a function object, as in jit(matmul): nobody's line. Compilers fold it.
+  static constexpr bool is_invoke(const char* f) {
+    const auto n = __builtin_strlen(f);
+    return n > 9 && __builtin_memcmp(f + n - 9, "/invoke.h", 9) == 0;
+  }
+};
+
+namespace detail {
+
+/// What this thread runs.
+struct CallSite {
+  Where line;                      ///< of the call of a public function
+  const char* function = nullptr;  ///< its name; null: none runs, or it has no name
+  Where around;                    ///< of the call that runs a function of the user, outside of that
+  /// The innermost line that is known.
+  Where place() const { return line.line ? line : around; }
+};
+extern SHARDARRAY_API constinit thread_local CallSite call_site;
+/// Its place. Weak: plug-ins link nothing of the library, and what they throw gets its place from their caller.
+[[gnu::weak]] SHARDARRAY_API Where place_of_call();
+
+/// The text with its place behind it: ` (file:line)`.
+inline std::string with_place(std::string text, Where w) {
+  if (w.line) text.append(" (").append(w.file).append(":").append(std::to_string(w.line)).append(")");
+  return text;
+}
+
+/// Another one while it lives.
+class ScopedSite {
+ public:
+  explicit ScopedSite(const CallSite& s) : before_(call_site) { call_site = s; }
+  ~ScopedSite() { call_site = before_; }
+  ScopedSite(const ScopedSite&) = delete;
+  ScopedSite& operator=(const ScopedSite&) = delete;
+
+ private:
+  CallSite before_;
+};
+/// Something is done for the recorded line `w` (unknown: for the line that runs), and fails there.
+class RecordedSite : ScopedSite {
+ public:
+  explicit RecordedSite(Where w)
+      : ScopedSite({w.line ? w : call_site.line, call_site.function, call_site.around}) {}
+};
+/// A function of the user runs, whose calls have lines of their own.
+class UserSite : ScopedSite {
+ public:
+  explicit UserSite(Where around = call_site.place()) : ScopedSite({{}, nullptr, around}) {}
+};
+
+}  // namespace detail
+
+/// The first line of every public function: errors that are thrown while it lives end with its line, and ops recorded meanwhile
+/// carry it, so that explain() shows the user's line; errors about sizes and numbers name `function`. The outermost one wins.
+class Site {
+ public:
+  /// `function` outlives the object; null: an outer or inner one has the name.
+  explicit Site(Where w, const char* function = nullptr)
+      : mine_(!detail::call_site.line.line), names_(function && !detail::call_site.function) {
+    if (mine_) detail::call_site.line = w;
+    if (names_) detail::call_site.function = function;
+  }
+  ~Site() {
+    if (mine_) detail::call_site.line = {};
+    if (names_) detail::call_site.function = nullptr;
+  }
+  Site(const Site&) = delete;
+  Site& operator=(const Site&) = delete;
+
+ private:
+  bool mine_, names_;
 };
 
 }  // namespace shardarray

@@ -108,6 +108,7 @@ Printable::Printable(const Shape& shape) : value(std::string()) {
 }
 
 void print(const std::string& format, std::vector<Printable> args, PrintOptions options, Where w) {
+  const Site site(w);
   check_format(format, args);
   std::vector<Array> arrays = arrays_of(args);
   auto show = [format, args = std::move(args), options](const HostValues& v) {
@@ -118,6 +119,7 @@ void print(const std::string& format, std::vector<Printable> args, PrintOptions 
 
 Array id_print(const Array& x, std::vector<std::pair<std::string, Printable>> fields, PrintOptions options,
                Where w) {
+  const Site site(w);
   type_of(x, "id_print");
   std::sort(fields.begin(), fields.end(), [](const auto& a, const auto& b) { return a.first < b.first; });
   std::vector<Printable> values;
@@ -140,6 +142,7 @@ Array id_print(const Array& x, std::vector<std::pair<std::string, Printable>> fi
 }
 
 void callback(HostFunction f, std::vector<Array> args, Where w) {
+  const Site site(w);
   if (!f) throw Error("debug::callback: the function is empty. Give one that can be called.");
   add_host_call({std::move(f)}, std::move(args), w);
 }
@@ -147,6 +150,7 @@ void callback(HostFunction f, std::vector<Array> args, Where w) {
 }  // namespace debug
 
 void inspect_array_sharding(const Array& x, std::function<void(const Sharding&)> f, Where w) {
+  const Site site(w);
   type_of(x, "inspect_array_sharding");
   if (!f) throw Error("inspect_array_sharding: the function is empty. Give one that can be called.");
   HostCall call;

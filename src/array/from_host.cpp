@@ -60,6 +60,7 @@ bool NestedList::has_large() const {
 }
 
 Array array(const NestedList& values, const ShapeOf& shape, std::optional<DType> dtype, Where w) {
+  const Site site(w);
   const ShapeOf to = shape.shape ? shape : ShapeOf(values.shape());
   const DType kind = values.kind(), wanted = dtype.value_or(kind);
   if (kind == DType::bool_) return from_list<std::uint8_t>(values, DType::bool_, to, wanted, w);
@@ -83,6 +84,7 @@ Array number_array(const Array& x, DType dtype, Where w) {
 
 Array host_array(const void* data, DType stored, std::size_t size, const ShapeOf& shape,
                  std::optional<DType> dtype, Where w) {
+  const Site site(w);
   const Shape to = shape.shape.value_or(Shape{static_cast<std::int64_t>(size)});
   check_size("array", to, stored);
   if (num_elements(to) != static_cast<std::int64_t>(size))

@@ -16,21 +16,41 @@
 
 namespace shardarray {
 
-const Shape& ShardedArray::shape() const { return type_of(*this, "shape").shape; }
-DType ShardedArray::dtype() const { return type_of(*this, "dtype").dtype; }
-bool ShardedArray::weak_type() const { return type_of(*this, "weak_type").weak; }
-std::int64_t ShardedArray::size() const { return num_elements(shape()); }
-std::int64_t ShardedArray::nbytes() const { return bytes_of(shape(), dtype()); }
+const Type& ShardedArray::type(const char* function, Where w) const {
+  if (has_value()) [[likely]]
+    return node_->type(index_);
+  const Site site(w);
+  return type_of(*this, function);  // throws
+}
+const Shape& ShardedArray::shape(Where w) const { return type("shape", w).shape; }
+DType ShardedArray::dtype(Where w) const { return type("dtype", w).dtype; }
+bool ShardedArray::weak_type(Where w) const { return type("weak_type", w).weak; }
+std::int64_t ShardedArray::size(Where w) const { return num_elements(type("size", w).shape); }
+std::int64_t ShardedArray::nbytes(Where w) const {
+  const Type& t = type("nbytes", w);
+  return bytes_of(t.shape, t.dtype);
+}
 bool ShardedArray::is_deleted() const { return node_ && node_->donor() != nullptr; }
 
-Sharding ShardedArray::sharding() const { return force(*this, "sharding")->sharding; }
-bool ShardedArray::committed() const { return force(*this, "committed")->committed; }
-std::vector<Device> ShardedArray::devices() const { return sharding().device_set(); }
-bool ShardedArray::is_fully_replicated() const {
+Sharding ShardedArray::sharding(Where w) const {
+  const Site site(w);
+  return force(*this, "sharding")->sharding;
+}
+bool ShardedArray::committed(Where w) const {
+  const Site site(w);
+  return force(*this, "committed")->committed;
+}
+std::vector<Device> ShardedArray::devices(Where w) const {
+  const Site site(w);
+  return force(*this, "devices")->sharding.device_set();
+}
+bool ShardedArray::is_fully_replicated(Where w) const {
+  const Site site(w);
   return force(*this, "is_fully_replicated")->layout->is_fully_replicated();
 }
 
-std::vector<Shard> ShardedArray::addressable_shards() const {
+std::vector<Shard> ShardedArray::addressable_shards(Where w) const {
+  const Site site(w);
   const ValueRef v = force(*this, "addressable_shards");
   const Type& t = type_of(*this);
   const auto map = v->sharding.devices_indices_map(t.shape);
@@ -53,7 +73,8 @@ std::vector<Shard> ShardedArray::addressable_shards() const {
   return shards;
 }
 
-ShardedArray ShardedArray::addressable_data(int i) const {
+ShardedArray ShardedArray::addressable_data(int i, Where w) const {
+  const Site site(w);
   const std::vector<Shard> shards = addressable_shards();
   if (i < 0 || i >= static_cast<int>(shards.size()))
     throw ShapeError(
@@ -63,7 +84,8 @@ ShardedArray ShardedArray::addressable_data(int i) const {
   return shards[is_fully_replicated() ? 0 : static_cast<std::size_t>(i)].data;
 }
 
-const ShardedArray& ShardedArray::block_until_ready() const {
+const ShardedArray& ShardedArray::block_until_ready(Where w) const {
+  const Site site(w);
   wait(force(*this, "block_until_ready")->ready);
   return *this;
 }
@@ -152,7 +174,8 @@ void convert(const std::byte* from, DType t, void* to, DType wanted, std::size_t
 
 }  // namespace
 
-void ShardedArray::read(void* to, DType wanted, std::int64_t elements, const char* what, Where) const {
+void ShardedArray::read(void* to, DType wanted, std::int64_t elements, const char* what, Where w) const {
+  const Site site(w);
   const Type& t = type_of(*this, what);
   if (num_elements(t.shape) != elements)
     throw ShapeError(
@@ -168,7 +191,9 @@ void ShardedArray::read(void* to, DType wanted, std::int64_t elements, const cha
   convert(bytes.data(), t.dtype, to, wanted, static_cast<std::size_t>(elements));
 }
 
+// A condition has no place for a line: that of the array.
 bool ShardedArray::item_bool() const {
+  const Site site(has_value() ? node_->where : Where());
   const Type& t = type_of(*this, "bool");
   if (num_elements(t.shape) != 1)
     throw ShapeError(

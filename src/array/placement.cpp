@@ -31,11 +31,12 @@ static void check_fits(const Array& x, const Sharding& s, const std::string& pat
   } catch (const ShardingError& e) {
     throw ShardingError(
         fmt::format("{}: One of its arguments is incompatible with its sharding annotation {}: {}{}: {}",
-                    function, s.to_string(), path.empty() ? "" : path + " ", to_string(t), e.what()));
+                    function, s.to_string(), path.empty() ? "" : path + " ", to_string(t), e.text()));
   }
 }
 
 Array shard_leaf(const Array& x, const Sharding& s, const std::string& path, Where w) {
+  const Site site(w);
   check_fits(x, s, path, "filter_shard");
   const bool lazy = tracing() || !trace_state().gradients.empty() || !x.node()->evaluated();
   if (lazy) return constrain(x, s, w);
@@ -43,6 +44,7 @@ Array shard_leaf(const Array& x, const Sharding& s, const std::string& path, Whe
 }
 
 Array device_put_leaf(const Array& x, const Sharding& s, const std::string& path, Where w) {
+  const Site site(w);
   check_fits(x, s, path, "device_put");
   if (tracing() || !trace_state().gradients.empty()) return constrain(x, s, w);
   const ValueRef v = force(x, "device_put");
@@ -53,6 +55,7 @@ Array device_put_leaf(const Array& x, const Sharding& s, const std::string& path
 void eval_leaves(std::span<const Array> arrays) { evaluate(arrays, "eval"); }
 
 Array make_array(const void* data, DType dtype, const Shape& shape, Where w) {
+  const Site site(w);
   const Type t{shape, dtype};
   check_type(t, "array");
   return leaf_array(t, host_value(data, t, current_default_device()), w);
@@ -60,6 +63,7 @@ Array make_array(const void* data, DType dtype, const Shape& shape, Where w) {
 
 Array from_callback(const Shape& shape, const Sharding& s,
                     const std::function<Array(const ShardIndex&)>& piece, Where w) {
+  const Site site(w);
   need_devices("make_array_from_callback", s.device_assignment());
   check_type({shape, DType::bool_}, "make_array_from_callback");
   const Layout* l = layout_of(s, static_cast<int>(shape.size()));
@@ -75,7 +79,10 @@ Array from_callback(const Shape& shape, const Sharding& s,
     auto known = std::find_if(made.begin(), made.end(), [&](const auto& m) { return m.first == at->second; });
     Backend& b = backend(device.platform);
     if (known == made.end()) {
-      const Array part = piece(at->second);
+      const Array part = [&] {
+        const detail::UserSite user;
+        return piece(at->second);
+      }();
       const Type& given = type_of(part, "make_array_from_callback");
       if (!(given.shape == tile.size) && !(given.shape.size() == 1 && given.shape[0] == tile.elements()))
         throw ShapeError(
@@ -110,6 +117,7 @@ Array from_callback(const Shape& shape, const Sharding& s,
 
 Array make_array_from_single_device_arrays(const Shape& shape, const Sharding& sharding,
                                            std::span<const Array> arrays, Where w) {
+  const Site site(w);
   constexpr const char* function = "make_array_from_single_device_arrays";
   check_type({shape, DType::bool_}, function);
   const Layout* l = layout_of(sharding, static_cast<int>(shape.size()));

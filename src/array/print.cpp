@@ -287,9 +287,9 @@ std::string scalar_text(const Array& x) {
 
 }  // namespace
 
-std::string to_string(const ShardedArray& x) {
-  const Shape& shape = type_of(x, "print").shape;
-  force(x, "print");
+static std::string printed(const ShardedArray& x, const char* function) {
+  const Shape& shape = type_of(x, function).shape;
+  force(x, function);
   if (shape.empty()) return scalar_text(x);
   const std::int64_t size = num_elements(shape);
   if (size == 0) return "[]";
@@ -297,16 +297,60 @@ std::string to_string(const ShardedArray& x) {
   return printer.print(formatter(x, printer.shown()));
 }
 
-std::ostream& operator<<(std::ostream& os, const ShardedArray& x) { return os << to_string(x); }
+std::string to_string(const ShardedArray& x, Where w) {
+  const Site site(w);
+  return printed(x, "to_string");
+}
+// It has no place for a line: that of the array.
+std::ostream& operator<<(std::ostream& os, const ShardedArray& x) {
+  const Site site(x.has_value() ? x.node()->where : Where());
+  return os << printed(x, "<<");
+}
 
-std::string ShardedArray::type_string() const {
-  const Type& t = type_of(*this, "type_string");
-  const Value* v = node_->evaluated() ? node_->out()[index_].value.get() : nullptr;
-  if (!v) return to_string(t);
+namespace {
+
+// Where an array will lie, as far as that is known before anything is compiled.
+struct FuturePlace {
+  const Layout* layout = nullptr;
+  const Mesh* mesh = nullptr;
+  int nodes_left = 64;  // that are looked at
+
+  bool take(const Layout* l, const Mesh* m) {
+    if (layout && layout != l) return false;
+    layout = l;
+    if (!mesh) mesh = m;
+    return true;
+  }
+  // False: it is not known. Numbers, and what is made of them, lie wherever it is.
+  bool add(const Array& a) {
+    const Node& n = *a.node();
+    if (--nodes_left < 0) return false;
+    if (is_literal(n)) return true;
+    if (n.evaluated()) {
+      const Value* v = n.out()[a.index()].value.get();
+      return v && (v->number || take(v->layout, mesh_of(v->sharding)));
+    }
+    const Attrs& attrs = n.attrs();
+    if (n.op->form == Form::constraint && attrs.lo.empty() && attrs.hi.empty())
+      return take(layout_of(*attrs.sharding, static_cast<int>(n.type().shape.size())),
+                  mesh_of(*attrs.sharding));
+    if (n.op->form == Form::map) return is_literal(*n.in()[0].node());
+    return n.op->form == Form::scalar && !n.in().empty() &&
+           std::all_of(n.in().begin(), n.in().end(), [&](const Array& x) { return add(x); });
+  }
+};
+
+}  // namespace
+
+std::string ShardedArray::type_string(Where w) const {
+  const Type& t = type("type_string", w);
+  FuturePlace place;
+  const std::lock_guard lock(graph_mutex());
+  if (!place.add(*this) || !place.layout) return to_string(t);
   std::string s = short_name(t.dtype) + std::string("[");
-  const Mesh* mesh = mesh_of(v->sharding);
   for (std::size_t d = 0; d < t.shape.size(); d++)
-    s += (d ? "," : "") + std::to_string(t.shape[d]) + dim_suffix(*v->layout, static_cast<int>(d), mesh);
+    s += (d ? "," : "") + std::to_string(t.shape[d]) +
+         dim_suffix(*place.layout, static_cast<int>(d), place.mesh);
   return s + "]";
 }
 

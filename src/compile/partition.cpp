@@ -441,7 +441,7 @@ class Partitioner {
     if (!now->unreduced().empty())
       return fmt::format("partial sums over {} must be combined before {}",
                          axis_names(now->unreduced(), now->order(), in_.mesh), n.op->name);
-    return fmt::format("operand {} of {} is needed as [{}]", k, n.op->name, spec_text(*d.in[k], in_.mesh));
+    return fmt::format("operand {} of {} is needed as {}", k, n.op->name, spec_text(*d.in[k], in_.mesh));
   }
 
   int output(int v, const Layout* asked) {

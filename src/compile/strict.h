@@ -4,9 +4,6 @@
 
 namespace shardarray {
 
-/// A placement dimension by dimension, with the mesh's names: `{x}, {}`.
-std::string spec_text(const Layout& l, const Mesh* mesh);
-
 /// A value of type `moved` comes over as a whole, to `to`.
 [[noreturn]] void refuse_transfer(const Transfer& t, const Type& moved, const Layout& to, const Mesh* mesh);
 /// A result of type `made`, in `to`, has parts that come over.

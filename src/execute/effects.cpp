@@ -99,7 +99,10 @@ void run_host_call(const HostCall& call, std::span<const Type> types, std::span<
     HostValues v;
     for (const HostOperand& o : operands) v.arrays.push_back(o.part(position));
     v.device = device_at(call, position);
-    call.function(v);
+    {
+      const detail::UserSite user;
+      call.function(v);
+    }
     std::size_t level = 0;  // the innermost map is the fastest
     while (level < depth && (position[level] < 0 || ++position[level] == call.levels[level].axis->size)) {
       if (position[level] > 0) position[level] = 0;

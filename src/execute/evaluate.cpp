@@ -18,18 +18,18 @@ namespace shardarray {
 
 namespace {
 
-void check_readable(const Node* n, const char* what) {
-  if (const char* donor = n->donor())
-    throw DonationError(
-        fmt::format("{}: Array has been deleted with shape={}: it was donated to {}. Pass it without "
-                    "std::move to keep it, or use the result.",
-                    what, to_string(n->type()), donor));
+const char* instead_of_reading(std::string_view what) {
+  if (what == "<<" || what == "to_string") return R"(Print it with debug::print("{}", x), or return it.)";
+  return "Return it and read it outside; choose between values with where(condition, a, b).";
+}
+
+void check_readable(Node* n, const char* what) {
+  if (n->donor()) refuse_donated(what, handle(n));
   if (n->op->form != Form::leaf || n->evaluated()) return;
   if (trace_state().is_open(n->trace))
-    throw TraceError(fmt::format(
-        "{}: reading a value inside a trace: {} has no value while the function is traced. Return it, or use "
-        "where/cond instead of reading it.",
-        what, to_string(n->type())));
+    throw TraceError(
+        fmt::format("{}: reading a value inside a trace: {} has no value while the function is traced. {}",
+                    what, to_string(n->type()), instead_of_reading(what)));
   refuse_escaped(n, what);
 }
 
@@ -60,7 +60,7 @@ struct Collection {
 // Operands of calls that came over from other devices; absent entries did not.
 using Brought = std::unordered_map<const Node*, std::vector<ValueRef>>;
 
-void check_computable(const Node* n, const char* what) {
+void check_computable(Node* n, const char* what) {
   check_readable(n, what);
   if (n->op->form == Form::collective)
     throw TraceError(
@@ -88,7 +88,7 @@ Collection collect(OpenNodes& open, const Brought& brought, const char* what) {
   Collection c;
   const std::vector<Node*>& nodes = open.nodes;
   const Device& device = default_device_of(*nodes.back()->modes);
-  for (const Node* n : nodes) check_computable(n, what);
+  for (Node* n : nodes) check_computable(n, what);
   int values = 0;
   PointerTable number(nodes.size());  // output -> value
   auto leaf_number = [&](const Array& a, const ValueRef& v) {

@@ -10,6 +10,7 @@
 
 #include "base/per_thread.h"
 #include "base/print_time.h"
+#include "base/sizes.h"
 #include "execute/effects.h"
 #include "execute/jit.h"
 #include "graph/key.h"
@@ -59,11 +60,7 @@ std::size_t jit_cache_size(const JitCache& c) {
 int jit_traces(const JitCache& c) { return c.traces; }
 
 void JitCall::leaf(const Array& a, Array* moved_handle, bool option_donated, const Path& path) {
-  if (const char* donor = a.node()->donor())
-    throw DonationError(fmt::format(
-        "{}: argument {}: Array has been deleted with shape={}: it was donated to {}. Pass it without "
-        "std::move to keep it, or use the result.",
-        function, path.text(), to_string(a.node()->type(a.index())), donor));
+  if (a.node()->donor()) refuse_donated(fmt::format("{}: argument {}", function, path.text()), a);
   leaves.push_back(a);
   moved.push_back(moved_handle);
   dies.push_back(option_donated);
@@ -245,12 +242,16 @@ void check_aliases(const JitEntry& e, const JitCall& call) {
   }
 }
 
-void notice(const std::string& text) {
+// Once for each argument of a function: other shapes and reasons say nothing new.
+void notice(const std::string& argument, const std::string& text) {
   static std::mutex m;
   static auto* said = new std::set<std::string>;
   const std::lock_guard lock(m);
-  if (said->size() < 256 && said->insert(text).second) fmt::print(stderr, "shardarray: {}\n", text);
+  if (said->size() < 256 && said->insert(argument).second)
+    fmt::print(stderr, "shardarray: {} {}\n", argument, text);
 }
+// Below, copying costs less than reading what is said about it.
+constexpr std::int64_t noticed_bytes = 4096;
 
 // The node's value dies for every handle. Others may be copying the value itself; its memory they do not touch any more.
 void give_away(Node* n, const char* donor) {
@@ -267,9 +268,11 @@ void settle_donations(const JitEntry& e, const JitCall& call, const LoadedProgra
     if (call.moved[k]) {
       const DonationVerdict& planned = p.compiled.donations[k];
       const auto placed = [&] { return value_of(call.leaves[k])->committed; };  // else it is no loss
-      if (!verdicts[k].reused && (verdicts[k].other_owner || (!planned.reused && placed())))
-        notice(fmt::format("{}: donated argument {} {} not reused: {}", e.function,
-                           k < e.paths.size() ? e.paths[k] : "?", to_string(type_of(call.leaves[k])),
+      const Type& t = type_of(call.leaves[k]);
+      if (!verdicts[k].reused && bytes_of(t.shape, t.dtype) > noticed_bytes &&
+          (verdicts[k].other_owner || (!planned.reused && placed())))
+        notice(fmt::format("{}: donated argument {}", e.function, k < e.paths.size() ? e.paths[k] : "?"),
+               fmt::format("{} not reused: {}", to_string(t),
                            verdicts[k].other_owner ? "another handle owns it" : planned.reason));
       *call.moved[k] = e.tombstones[k];
     } else if (call.dies[k] && verdicts[k].reused) {

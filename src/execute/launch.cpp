@@ -240,15 +240,22 @@ void launch(const LoadedProgram& p, std::span<const LaunchLeaf> leaves, std::vec
     throw;
   }
   if (p.idle) return;
+  const auto lose = [&] {
+    results.clear();
+    if (verdicts)
+      for (LaunchVerdict& v : *verdicts) v.lost = v.reused;
+  };
   try {
     const CompletionRef done = p.executable->run(w.bases, report);
     if (report) wait(done);
     for (std::size_t k = 0; done && k < results.size(); k++)
       if (p.compiled.program_output[k] >= 0) results[k]->ready = done;
+  } catch (Error& e) {  // of a worker, which runs nobody's call
+    e.add_place(detail::call_site.place());
+    lose();
+    throw;
   } catch (...) {
-    results.clear();
-    if (verdicts)
-      for (LaunchVerdict& v : *verdicts) v.lost = v.reused;
+    lose();
     throw;
   }
 }

@@ -10,9 +10,7 @@ namespace shardarray {
 template <class Take, class What> void memory_for(const Take& take, const What& what) {
   try {
     take();
-  } catch (const OutOfMemory& e) {
-    throw OutOfMemory(std::string(e.what()) + " The memory was for " + what() + ".");
-  }
+  } catch (const OutOfMemory& e) { throw OutOfMemory(e.text() + " The memory was for " + what() + "."); }
 }
 
 }  // namespace shardarray

@@ -84,6 +84,25 @@ std::vector<Claim> claims(const FlatGraph& g, std::span<const ValueRef> leaves,
   return c;
 }
 
+// The first node that computes with values on different devices; null: none does by itself.
+const FlatNode* meeting_of(const FlatGraph& g, std::span<const ValueRef> leaves) {
+  std::vector<const DeviceOrder*> home(g.types.size(), nullptr);
+  for (std::size_t k = 0; k < leaves.size(); k++)
+    if (is_bound(*leaves[k]))
+      home[static_cast<std::size_t>(g.inputs[k])] = leaves[k]->layout->order()->sorted();
+  for (const FlatNode& n : g.nodes) {
+    const DeviceOrder* here = nullptr;
+    for (const int v : n.in) {
+      const DeviceOrder* const there = home[static_cast<std::size_t>(v)];
+      if (here && there && here != there) return &n;
+      if (there) here = there;
+    }
+    for (std::size_t k = 0; here && k < n.out_types.size(); k++)
+      home[static_cast<std::size_t>(n.first_out) + k] = here;
+  }
+  return nullptr;
+}
+
 // As it is, or whole on each of other devices.
 const Layout* layout_on(const DeviceOrder* order, const Layout* l) {
   return l->order()->sorted() == order->sorted() ? l : Layout::replicated(order, l->rank());
@@ -112,13 +131,18 @@ LeafPlacement place_leaves(const FlatGraph& g, std::span<const ValueRef> leaves,
   const Claim* largest = nullptr;
   const std::vector<Claim> all = claims(g, leaves, requested, names);
   for (const Claim& c : all) {
-    if (largest && c.order->sorted() != largest->order->sorted())
+    if (largest && c.order->sorted() != largest->order->sorted()) {
+      const FlatNode* const meeting = meeting_of(g, leaves);
+      const detail::RecordedSite site(meeting ? meeting->where : Where());
+      const bool jitted = !names.empty();
       throw DeviceError(
-          fmt::format("{}: Received incompatible devices for jitted computation. Got {} with {} and {} with "
+          fmt::format("{}: Received incompatible devices for {}computation. Got {} with {} and {} with "
                       "{}. All committed arrays, constraints "
                       "and outputs of one computation must be on the same devices. Move one with "
                       "device_put(x, sharding).",
-                      function, all[0].who, ids(all[0].order), c.who, ids(c.order)));
+                      !jitted && meeting ? meeting->op->name : function, jitted ? "jitted " : "one ",
+                      all[0].who, ids(all[0].order), c.who, ids(c.order)));
+    }
     if (!largest || c.weight > largest->weight) largest = &c;
   }
   p.committed = largest != nullptr;

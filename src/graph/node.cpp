@@ -86,7 +86,8 @@ Node* Node::make(const Op* op, std::span<A> inputs, std::span<const Type> output
   n->bytes_ = static_cast<std::uint32_t>(bytes);
   n->op = op;
   const TraceState& state = trace_state();
-  n->where = state.site.line ? state.site : where;
+  const Where line = detail::call_site.line, around = detail::call_site.around;
+  n->where = line.line ? line : where.line ? where : around;
   n->modes = &current_modes();
   n->seq = next_sequence();
   n->trace = state.current();

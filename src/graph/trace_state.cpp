@@ -110,21 +110,11 @@ std::shared_ptr<const Axis> find_axis(const std::string& name, const char* funct
 }
 
 const char* current_function(const char* otherwise) {
-  const char* const function = trace_state().function;
+  const char* const function = detail::call_site.function;
   return function ? function : otherwise;
 }
 std::int64_t check_type(const Type& t, const char* otherwise) {
   return check_size(current_function(otherwise), t.shape, t.dtype);
-}
-
-Site::Site(Where w, const char* function)
-    : mine_(!trace_state().site.line), names_(function && !trace_state().function) {
-  if (mine_) trace_state().site = w;
-  if (names_) trace_state().function = function;
-}
-Site::~Site() {
-  if (mine_) trace_state().site = {};
-  if (names_) trace_state().function = nullptr;
 }
 
 }  // namespace shardarray

@@ -14,11 +14,9 @@ struct TraceState {
   std::vector<std::vector<Array>> effects;        ///< of each open trace, in program order
   std::vector<std::shared_ptr<const Axis>> axes;  ///< named axes in scope, innermost last
   std::vector<std::uint64_t> gradients;  ///< first sequence number of every open gradient, innermost last
-  Where site;
   int walks =
       0;  ///< replays and transposes that run: they hold all they record, so computing some of it frees nothing
-  Where cut;                       ///< the line where a chain of pending nodes was computed last
-  const char* function = nullptr;  ///< the public function that is running; null: none, or it has no name
+  Where cut;  ///< the line where a chain of pending nodes was computed last
   std::uint64_t current() const { return open.empty() ? 0 : open.back(); }
   bool is_open(std::uint64_t id) const;
 };

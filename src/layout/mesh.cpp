@@ -58,7 +58,8 @@ void check_grid(const DeviceGrid& grid, const std::vector<std::string>& names) {
   }
 }
 
-Sharding named_sharding(const Mesh& mesh, const PartitionSpec& spec) {
+Sharding named_sharding(const Mesh& mesh, const PartitionSpec& spec, Where w) {
+  const Site site(w);
   std::vector<std::string> seen;
   for (const SpecEntry& e : spec.entries())
     for (const std::string& axis : e.names) {
@@ -79,7 +80,8 @@ Sharding named_sharding(const Mesh& mesh, const PartitionSpec& spec) {
 
 }  // namespace
 
-Mesh::Mesh(DeviceGrid grid, std::vector<std::string> names) {
+Mesh::Mesh(DeviceGrid grid, std::vector<std::string> names, Where w) {
+  const Site site(w);
   check_grid(grid, names);
   state_ = std::make_shared<const State>(std::move(grid), std::move(names));
 }
@@ -96,7 +98,8 @@ std::vector<std::pair<std::string, std::int64_t>> Mesh::shape() const {
 std::int64_t Mesh::size() const { return static_cast<std::int64_t>(state_->grid.devices.size()); }
 const std::vector<Device>& Mesh::devices() const { return state_->grid.devices; }
 
-std::int64_t Mesh::axis_size(const std::string& name) const {
+std::int64_t Mesh::axis_size(const std::string& name, Where w) const {
+  const Site site(w);
   const int k = axis_position(*this, name);
   if (k < 0)
     throw ShardingError(
@@ -125,7 +128,9 @@ int axis_position(const Mesh& mesh, const std::string& name) {
   return it == names.end() ? -1 : static_cast<int>(it - names.begin());
 }
 
-Mesh make_mesh(const std::vector<std::pair<std::string, std::int64_t>>& axes, std::vector<Device> all) {
+Mesh make_mesh(const std::vector<std::pair<std::string, std::int64_t>>& axes, std::vector<Device> all,
+               Where w) {
+  const Site site(w);
   Shape shape;
   std::vector<std::string> names;
   for (const auto& [axis, size] : axes) {
@@ -155,8 +160,8 @@ std::string PartitionSpec::to_string() const {
 
 std::ostream& operator<<(std::ostream& os, const PartitionSpec& p) { return os << p.to_string(); }
 
-NamedSharding::NamedSharding(Mesh mesh, PartitionSpec spec)
-    : mesh_(std::move(mesh)), spec_(std::move(spec)), sharding_(named_sharding(mesh_, spec_)) {}
+NamedSharding::NamedSharding(Mesh mesh, PartitionSpec spec, Where w)
+    : mesh_(std::move(mesh)), spec_(std::move(spec)), sharding_(named_sharding(mesh_, spec_, w)) {}
 
 std::ostream& operator<<(std::ostream& os, const NamedSharding& s) { return os << Sharding(s); }
 

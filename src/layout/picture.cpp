@@ -239,7 +239,9 @@ bool is_color_terminal() {
 
 }  // namespace
 
-std::string render_sharding(const Shape& shape, const Sharding& sharding, const VisualizeOptions& options) {
+std::string render_sharding(const Shape& shape, const Sharding& sharding, const VisualizeOptions& options,
+                            Where w) {
+  const Site site(w);
   if (shape.size() != 1 && shape.size() != 2)
     throw ShapeError(
         fmt::format("render_sharding: shape {} has rank {}. Pictures show values of rank 1 and 2. Use "
@@ -259,7 +261,9 @@ std::string render_sharding(const Shape& shape, const Sharding& sharding, const 
   return draw(p);
 }
 
-void visualize_sharding(const Shape& shape, const Sharding& sharding, const VisualizeOptions& options) {
+void visualize_sharding(const Shape& shape, const Sharding& sharding, const VisualizeOptions& options,
+                        Where w) {
+  const Site site(w);
   VisualizeOptions chosen = options;
   if (!chosen.use_color) chosen.use_color = is_color_terminal();
   const std::string text = render_sharding(shape, sharding, chosen);
@@ -267,7 +271,8 @@ void visualize_sharding(const Shape& shape, const Sharding& sharding, const Visu
   std::fflush(stdout);
 }
 
-std::string sharding_table(const Shape& shape, const Sharding& sharding) {
+std::string sharding_table(const Shape& shape, const Sharding& sharding, Where w) {
+  const Site site(w);
   std::vector<std::array<std::string, 4>> rows = {{"device", "index", "shard shape", "replica"}};
   const auto replicas = sharding.replica_ids(shape);
   for (const auto& [device, index] : sharding.devices_indices_map(shape))

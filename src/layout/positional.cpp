@@ -23,7 +23,8 @@ Shape strides_of(const Shape& shape) {
   return out;
 }
 
-Sharding make_positional(const DeviceGrid& grid) {
+Sharding make_positional(const DeviceGrid& grid, Where w) {
+  const Site site(w);
   if (grid.devices.empty() || elements_or_most(grid.shape) != static_cast<std::int64_t>(grid.devices.size()))
     throw ShardingError(fmt::format(
         "PositionalSharding: a grid of shape {} with {} devices. It needs at least one device, and "
@@ -152,18 +153,21 @@ std::string positional_repr(const PositionalSpelling& s, const std::vector<Devic
   return fmt::format("PositionalSharding({}, shape={})", body, python_tuple(s.shape));
 }
 
-PositionalSharding::PositionalSharding(const DeviceGrid& grid) : sharding_(make_positional(grid)) {}
-PositionalSharding::PositionalSharding(const std::vector<Device>& devices)
-    : PositionalSharding(DeviceGrid{{static_cast<std::int64_t>(devices.size())}, devices}) {}
+PositionalSharding::PositionalSharding(const DeviceGrid& grid, Where w)
+    : sharding_(make_positional(grid, w)) {}
+PositionalSharding::PositionalSharding(const std::vector<Device>& devices, Where w)
+    : PositionalSharding(DeviceGrid{{static_cast<std::int64_t>(devices.size())}, devices}, w) {}
 
-PositionalSharding PositionalSharding::reshape(const Shape& shape) const {
+PositionalSharding PositionalSharding::reshape(const Shape& shape, Where w) const {
+  const Site site(w);
   const PositionalSpelling& s = spelling(sharding_);
   const auto count = static_cast<std::int64_t>(s.sets.size());
   return PositionalSharding(
       make_sharding(PositionalSpelling{completed(shape, count), s.sets}, sharding_.device_assignment()));
 }
 
-PositionalSharding PositionalSharding::transpose(const Shape& perm) const {
+PositionalSharding PositionalSharding::transpose(const Shape& perm, Where w) const {
+  const Site site(w);
   const PositionalSpelling& s = spelling(sharding_);
   const std::size_t rank = s.shape.size();
   std::vector<bool> seen(rank, false);
@@ -206,11 +210,12 @@ PositionalSharding PositionalSharding::replicate() const {
   return replicate(all);
 }
 
-PositionalSharding PositionalSharding::replicate(std::int64_t axis, ReplicateOptions o) const {
-  return replicate(Shape{axis}, o);
+PositionalSharding PositionalSharding::replicate(std::int64_t axis, ReplicateOptions o, Where w) const {
+  return replicate(Shape{axis}, o, w);
 }
 
-PositionalSharding PositionalSharding::replicate(const Shape& axes, ReplicateOptions o) const {
+PositionalSharding PositionalSharding::replicate(const Shape& axes, ReplicateOptions o, Where w) const {
+  const Site site(w);
   const PositionalSpelling& s = spelling(sharding_);
   const auto reduced = reduced_dims(axes, s.shape.size());
   PositionalSpelling out = joined(s, reduced);

@@ -133,11 +133,13 @@ static const Layout* layout_for(const char* function, const Sharding& s, int ran
   return layout_of(s, rank);
 }
 
-Shape Sharding::shard_shape(const Shape& shape) const {
+Shape Sharding::shard_shape(const Shape& shape, Where w) const {
+  const Site site(w);
   return tile_shape(*layout_for("shard_shape", *this, shape), shape);
 }
 
-Shape Sharding::shard_shape(const Shape& shape, const Device& device) const {
+Shape Sharding::shard_shape(const Shape& shape, const Device& device, Where w) const {
+  const Site site(w);
   const Layout* layout = layout_for("shard_shape", *this, shape);
   const int p = layout->order()->position(device);
   if (p < 0)
@@ -148,7 +150,8 @@ Shape Sharding::shard_shape(const Shape& shape, const Device& device) const {
   return tile_of(*layout, shape, p).size;
 }
 
-std::vector<std::pair<Device, ShardIndex>> Sharding::devices_indices_map(const Shape& shape) const {
+std::vector<std::pair<Device, ShardIndex>> Sharding::devices_indices_map(const Shape& shape, Where w) const {
+  const Site site(w);
   const Layout* layout = layout_for("devices_indices_map", *this, shape);
   std::vector<std::pair<Device, ShardIndex>> out;
   for (const Device& device : impl_->devices) {
@@ -162,7 +165,8 @@ std::vector<std::pair<Device, ShardIndex>> Sharding::devices_indices_map(const S
   return out;
 }
 
-std::vector<int> Sharding::replica_ids(const Shape& shape) const {
+std::vector<int> Sharding::replica_ids(const Shape& shape, Where w) const {
+  const Site site(w);
   const Layout* layout = layout_for("replica_ids", *this, shape);
   std::map<std::vector<std::int64_t>, int> seen;
   std::vector<int> out;
@@ -175,7 +179,8 @@ std::vector<int> Sharding::replica_ids(const Shape& shape) const {
   return out;
 }
 
-bool Sharding::is_equivalent_to(const Sharding& other, int ndim) const {
+bool Sharding::is_equivalent_to(const Sharding& other, int ndim, Where w) const {
+  const Site site(w);
   return layout_for("is_equivalent_to", *this, ndim) == layout_of(other, ndim) &&
          impl_->devices == other.impl_->devices;
 }
@@ -189,7 +194,8 @@ bool Sharding::is_fully_replicated() const {
                     impl_->spelling);
 }
 
-bool Sharding::is_fully_replicated(int ndim) const {
+bool Sharding::is_fully_replicated(int ndim, Where w) const {
+  const Site site(w);
   return layout_for("is_fully_replicated", *this, ndim)->is_fully_replicated();
 }
 

@@ -164,6 +164,28 @@ std::string axis_names(const AxisList& axes, const DeviceOrder* order, const Mes
   return names ? fmt::format("{{{}}}", fmt::join(*names, ",")) : to_string(axes);
 }
 
+std::string spec_text(const Layout& layout, const Mesh* mesh) {
+  std::vector<std::string> axes;
+  for (int d = 0; d < layout.rank(); d++)
+    axes.push_back(axis_names(layout.dims()[static_cast<std::size_t>(d)], layout.order(), mesh));
+  return fmt::format("[{}]", fmt::join(axes, ", "));
+}
+
+std::string sharding_code(const Layout& layout, const Mesh* mesh) {
+  std::vector<std::string> entries;
+  bool has_spec = mesh != nullptr;
+  for (int d = 0; d < layout.rank(); d++) {
+    const auto names = has_spec ? dim_names(layout, d, mesh, false) : std::nullopt;
+    has_spec = names.has_value();
+    if (!has_spec) continue;
+    const std::string text = fmt::format("\"{}\"", fmt::join(*names, "\", \""));
+    entries.push_back(names->empty() ? "none" : names->size() == 1 ? text : "axes(" + text + ")");
+  }
+  if (!has_spec) return spec_text(layout, mesh);
+  while (!entries.empty() && entries.back() == "none") entries.pop_back();
+  return fmt::format("NamedSharding(mesh, P({}))", fmt::join(entries, ", "));
+}
+
 std::string dim_suffix(const Layout& layout, int d, const Mesh* mesh) {
   if (layout.dims()[d].empty()) return "";
   const auto names = dim_names(layout, d, mesh, true);

@@ -27,6 +27,13 @@ const Mesh* mesh_of(const Sharding& s);
 /// without a mesh (or where it does not fit) as `{1:4}`.
 std::string axis_names(const AxisList& axes, const DeviceOrder* order, const Mesh* mesh);
 
+/// A placement dimension by dimension, with the mesh's names: `[{x}, {}]`.
+std::string spec_text(const Layout& layout, const Mesh* mesh);
+
+/// `layout` as a user writes it: `NamedSharding(mesh, P("x", none, axes("y", "z")))`; where no spec of the mesh says it, or there is
+/// none, its spec_text: `[{x:(2)4}, {}]`.
+std::string sharding_code(const Layout& layout, const Mesh* mesh);
+
 /// The sharding part of a type string, dimension by dimension: `f32[16@data,8]` is made from "@data" and "".
 /// Replicated: "". Without a mesh: "@8" (the number of tiles).
 std::string dim_suffix(const Layout& layout, int d, const Mesh* mesh);

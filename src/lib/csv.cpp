@@ -123,6 +123,7 @@ static Array parsed_table(const std::string& path, std::int64_t max_bytes, Where
 }
 
 Array load_csv(const std::string& path, const CsvOptions& o, Where w) {
+  const Site site(w);
   return shardarray::detail::with_memory("data::load_csv", 0,
                                          [&] { return parsed_table(path, o.max_bytes, w); });
 }

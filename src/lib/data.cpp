@@ -34,7 +34,9 @@ static void check_batch(const LoaderOptions& o) {
         fmt::format("data::loader: batch is {}. A batch has at least one example. Correct it.", o.batch));
 }
 
-Batches::Batches(const std::vector<Array>& arrays, LoaderOptions options) : options_(std::move(options)) {
+Batches::Batches(const std::vector<Array>& arrays, LoaderOptions options, Where w)
+    : options_(std::move(options)), made_(w) {
+  const Site site(w);
   check_batch(options_);
   auto examples = std::make_shared<Examples>();
   evaluate(arrays, "data::loader");
@@ -75,7 +77,8 @@ std::int64_t Batches::size() const {
   return options_.drop_last ? examples_->count / options_.batch : ceil_div(examples_->count, options_.batch);
 }
 
-std::vector<Array> Batches::at(std::int64_t k) const {
+std::vector<Array> Batches::at(std::int64_t k, Where w) const {
+  const Site site(w);
   if (k < 0 || k >= size())
     throw ShapeError(fmt::format(
         "data::loader: there is no batch {}: there are {}. Batches count from 0. Ask for one below size().",
@@ -93,9 +96,8 @@ std::vector<Array> Batches::at(std::int64_t k) const {
     }
     Shape shape = column.type.shape;
     shape[0] = last - first;
-    const Array batch = core::make_array(rows.data(), column.type.dtype, shape, Where::here());
-    r.push_back(options_.sharding ? core::device_put_leaf(batch, *options_.sharding, "", Where::here())
-                                  : batch);
+    const Array batch = core::make_array(rows.data(), column.type.dtype, shape, w);
+    r.push_back(options_.sharding ? core::device_put_leaf(batch, *options_.sharding, "", w) : batch);
   }
   return r;
 }

@@ -114,11 +114,20 @@ Array mask(const Shape& shape, const Selection& s) {
   return m;
 }
 
+// Fractions are not cut off without a word.
+void check_kind(const char* function, const Type& x, const Type& v) {
+  if (is_inexact(x.dtype) || !is_inexact(v.dtype)) return;
+  throw DTypeError(fmt::format(
+      "{}: {} in an array {}. Fractions would be lost: x.astype({}) holds them, v.astype({}) drops them.",
+      function, to_string(v), to_string(x), name(v.dtype), name(x.dtype)));
+}
+
 // x with `change(x, v)` in the selected part.
 template <class Change>
-Array updated(const char* function, const Array& x, const Indices& index, const Array& v, Change change) {
+Array updated(const char* function, const Array& x, const Subscript& index, const Array& v, Change change) {
   const Type& t = type_of(x, function);
-  const Selection s = selected(t.shape, index);
+  const Selection s = selected(t.shape, index.indices);
+  check_kind(function, t, type_of(v, function));
   const Array value = api::cast(v, {t.dtype, t.weak});
   const Shape shapes[] = {type_of(value, function).shape, s.result};
   if (!(api::common_shape(function, shapes) == s.result))
@@ -136,13 +145,11 @@ Array updated(const char* function, const Array& x, const Indices& index, const 
 
 }  // namespace
 
-Array ShardedArray::operator[](const Index& i) const {
-  return part(*this, selected(type_of(*this, "index").shape, {i}));
+Array ShardedArray::operator[](const Subscript& s) const {
+  const Site site(s.where);
+  return part(*this, selected(type_of(*this, "index").shape, s.indices));
 }
-Array ShardedArray::operator[](const Indices& i) const {
-  return part(*this, selected(type_of(*this, "index").shape, i));
-}
-IndexedArray ShardedArray::at(Indices i) const { return IndexedArray(*this, std::move(i)); }
+IndexedArray ShardedArray::at(Subscript s) const { return IndexedArray(*this, std::move(s)); }
 
 Array IndexedArray::get(Where w) const {
   const Site site(w, "at.get");

@@ -75,7 +75,7 @@ Array operator/(const Operand& a, const Operand& b) { return apply(divide, a, b)
 Array operator%(const Operand& a, const Operand& b) { return apply(remainder, a, b); }
 Array operator-(const Operand& a) { return negative(array_of(a), a.where); }
 Array operator~(const Operand& a) { return bitwise_not(array_of(a), a.where); }
-Array operator!(const Array& a) { return logical_not(a, {}); }
+Array operator!(const Array& a) { return logical_not(a, a.has_value() ? a.node()->where : Where()); }
 Array operator&(const Operand& a, const Operand& b) { return apply(bitwise_and, a, b); }
 Array operator|(const Operand& a, const Operand& b) { return apply(bitwise_or, a, b); }
 Array operator^(const Operand& a, const Operand& b) { return apply(bitwise_xor, a, b); }

@@ -46,29 +46,32 @@ std::optional<int> count_from_environment(const char* variable, int max) {
   try {
     const std::int64_t n = env_int(variable, 0, 1, max);
     return n == 0 ? std::nullopt : std::optional(static_cast<int>(n));
-  } catch (const Error& e) { throw DeviceError(e.what()); }
+  } catch (const Error& e) { throw DeviceError(e.text()); }
 }
 
-std::vector<Device> devices(std::string_view platform) {
+std::vector<Device> devices(std::string_view platform, Where w) {
+  const Site site(w);
   return platform_devices("devices", platform.empty() ? default_platform() : platform);
 }
 
-std::vector<Device> local_devices() {
+std::vector<Device> local_devices(Where w) {
+  const Site site(w);
   std::vector<Device> all = devices();
   std::erase_if(all, [](const Device& d) { return d.process_index != process_index(); });
   return all;
 }
-int device_count() { return static_cast<int>(devices().size()); }
+int device_count(Where w) { return static_cast<int>(devices("", w).size()); }
 
-int local_device_count() { return static_cast<int>(local_devices().size()); }
-int process_index() { return 0; }
-int process_count() { return 1; }
+int local_device_count(Where w) { return static_cast<int>(local_devices(w).size()); }
+int process_index(Where) { return 0; }
+int process_count(Where) { return 1; }
 bool spans_processes(std::span<const Device> devices) {
   return std::any_of(devices.begin(), devices.end(),
                      [](const Device& d) { return d.process_index != process_index(); });
 }
 
-void set_cpu_device_count(int n) {
+void set_cpu_device_count(int n, Where w) {
+  const Site site(w);
   if (n < 1 || n > most_devices) {
     throw DeviceError(
         fmt::format("set_cpu_device_count: the number is {}. It must be from 1 to {}. Choose another number.",
@@ -138,7 +141,8 @@ Instances addressable_instances(const Layout& layout, bool share_replicas) {
   return here;
 }
 
-default_device::default_device(const Device& d) : previous_(current_modes().default_device) {
+default_device::default_device(const Device& d, Where w) : previous_(current_modes().default_device) {
+  const Site site(w);
   need_devices("default_device", {&d, 1});
   if (d.process_index != process_index())
     throw DeviceError(fmt::format(
@@ -150,7 +154,8 @@ default_device::default_device(const Device& d) : previous_(current_modes().defa
 
 default_device::~default_device() { set_default_device(previous_); }
 
-DeviceGrid create_device_mesh(const Shape& shape, std::vector<Device> given) {
+DeviceGrid create_device_mesh(const Shape& shape, std::vector<Device> given, Where w) {
+  const Site site(w);
   DeviceGrid grid{shape, given.empty() ? devices() : std::move(given)};
   const auto n = static_cast<std::int64_t>(grid.devices.size());
   std::int64_t known = 1;

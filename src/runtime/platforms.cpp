@@ -23,7 +23,7 @@ std::unique_ptr<Backend> make_cuda_backend() {
   try {
     return static_cast<const BackendPlugin&>(open_plugin(plugin_path("cuda"), "cuda", "an NVIDIA driver"))
         .make();
-  } catch (const CompileError& e) { throw DeviceError(e.what()); }
+  } catch (const CompileError& e) { throw DeviceError(e.text()); }
 }
 
 struct Platform {
@@ -169,7 +169,7 @@ std::string found_platform() {
   } catch (const Error& e) {
     fmt::print(stderr,
                "shardarray: {} Arrays go to the CPU; SHARDARRAY_PLATFORM=cpu says so without this message.\n",
-               e.what());
+               e.text());
     return "cpu";
   }
 }

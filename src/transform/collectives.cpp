@@ -118,7 +118,10 @@ Array reduce(const Op& op, const Array& x, const NamedAxes& names, const GroupOp
 
 }  // namespace
 
-std::int64_t axis_size(const NamedAxes& axis) { return product(find_axes(axis, "axis_size")); }
+std::int64_t axis_size(const NamedAxes& axis, Where w) {
+  const Site site(w);
+  return product(find_axes(axis, "axis_size"));
+}
 
 Array axis_index(const NamedAxes& axis, Where w) {
   const Site site(w);

@@ -46,7 +46,7 @@ Arrays push_forward(Node* n, std::span<const Array> in, std::span<const Array> o
     return none_flows;
   if (std::none_of(n->out().begin(), n->out().end(), [](const auto& o) { return is_inexact(o.type.dtype); }))
     return none_flows;
-  const Site site(n->where);
+  const detail::RecordedSite site(n->where);
   const ScopedModes modes(n->modes);
   Arrays result;
   if (n->op->jvp) result = n->op->jvp({*n, in, out, tangents, calculus()});
@@ -103,7 +103,7 @@ Arrays pull_back(const LinearMap& map, std::span<const Array> cts) {
           fmt::format("grad: {} cannot be transposed ({}:{}). Reverse mode needs the transpose of everything "
                       "that is linear in a variable. Use jvp, or stop_gradient on its operand.",
                       n->op->name, n->where.file, n->where.line));
-    const Site site(n->where);
+    const detail::RecordedSite site(n->where);
     const ScopedModes modes(n->modes);
     if (n->modes->policy == Policy::strict &&
         may_move(*n))  // the way back of what was asked for, or was none

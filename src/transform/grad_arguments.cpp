@@ -4,6 +4,7 @@
 
 #include <algorithm>
 
+#include "graph/node.h"
 #include "shardarray/grad.h"
 
 namespace shardarray::detail {
@@ -41,29 +42,28 @@ void check_aux(bool has_aux, bool returns_aux, const char* function) {
                             function));
 }
 
-static std::string argument(const Path& path) {
-  const std::string text = path.text();
-  return text.empty() ? "the argument" : "`" + text + "`";
-}
-
 void check_tangent(const Array& primal, const Array& tangent, const Path& path, const char* function) {
   if (!tangent.has_value()) return;
+  // What is pulled back stands beside results, what is pushed forward beside arguments.
+  const bool back = std::string_view(function) == "vjp";
+  const char* const word = back ? "cotangent" : "tangent";
+  const std::string place = path.text(),
+                    of = place.empty() ? back ? "the result" : "the argument" : "`" + place + "`";
   if (!is_inexact_array(primal))
-    throw DTypeError(fmt::format(
-        "{}: there is a tangent for {}, which is {}. Only floating-point arrays have tangents. Leave "
-        "it absent (Array()).",
-        function, argument(path), primal.has_value() ? primal.type_string() : "absent"));
+    throw DTypeError(
+        fmt::format("{}: there is a {} for {}, which is {}. Only floating-point arrays have {}s. Leave "
+                    "it absent (Array()).",
+                    function, word, of, primal.has_value() ? to_string(type_of(primal)) : "absent", word));
   if (primal.dtype() != tangent.dtype())
     throw DTypeError(
-        fmt::format("{}: the tangent of {} is {}, the value {}. Both must have the same dtype. "
+        fmt::format("{}: the {} of {} is {}, the value {}. Both must have the same dtype. "
                     "Convert it with astype().",
-                    function, argument(path), name(tangent.dtype()), name(primal.dtype())));
+                    function, word, of, name(tangent.dtype()), name(primal.dtype())));
   if (primal.shape() != tangent.shape())
-    throw ShapeError(
-        fmt::format("{}: the tangent of {} has shape {}, the value {}. Both must have the same "
-                    "shape. Broadcast it first.",
-                    function, argument(path), shardarray::to_string(tangent.shape()),
-                    shardarray::to_string(primal.shape())));
+    throw ShapeError(fmt::format(
+        "{}: the {} of {} has shape {}, the value {}. Both must have the same "
+        "shape. Broadcast it first.",
+        function, word, of, shardarray::to_string(tangent.shape()), shardarray::to_string(primal.shape())));
 }
 
 }  // namespace shardarray::detail

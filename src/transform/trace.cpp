@@ -59,7 +59,10 @@ Graph trace(const GraphFn& f, std::span<const Type> types, Arrays& captured, con
   OpenTrace open;
   Arrays in;
   for (const Type& t : types) in.push_back(placeholder(t));
-  Arrays out = f(in);
+  Arrays out = [&] {
+    const detail::UserSite users;
+    return f(in);
+  }();
   return close_graph(std::move(in), std::move(out), open.id(), captured, function);
 }
 
@@ -78,6 +81,7 @@ Arrays replay(const Graph& g, std::span<const Array> args, const ReplayRule& rul
     Arrays in;
     for (const Array& a : n->in()) in.push_back(env.at(key(a)));
     const ScopedModes modes(n->modes);
+    const detail::RecordedSite site(n->where);
     Arrays out = rule(n, in);
     if (n->op->effect && trace_state().open.empty()) run_effect(*out[0].node());
     for (std::size_t k = 0; k < out.size(); k++) env[{n, static_cast<std::uint32_t>(k)}] = std::move(out[k]);

@@ -17,11 +17,11 @@ template <std::size_t size> struct SHARDARRAY_API FixedString {
 
 /// `name(x)`, for instance `exp(x)`. `w`: the line that messages and explain() show.
 template <detail::FixedString name> struct SHARDARRAY_API UnaryFunction {
-  Array operator()(const Array& x, Where w = Where::here()) const;
+  [[nodiscard]] Array operator()(const Array& x, Where w = Where::here()) const;
 };
 /// `name(a, b)`, for instance `add(a, b)`.
 template <detail::FixedString name> struct SHARDARRAY_API BinaryFunction {
-  Array operator()(const Array& a, const Array& b, Where w = Where::here()) const;
+  [[nodiscard]] Array operator()(const Array& a, const Array& b, Where w = Where::here()) const;
 };
 
 }  // namespace shardarray

@@ -137,7 +137,7 @@ MachineCode CodeStore::code_of(const CodeSpec& spec, CodeTier tier) {
     if (recent_.size() > kept_kernels) recent_.pop_front();
     close_at_exit();
   } catch (const CompileError& e) {
-    say(e.what());
+    say(e.text());
     return {};
   } catch (const std::exception& e) {  // memory is short
     say(fmt::format("code generation: {}.", e.what()));
@@ -164,7 +164,7 @@ std::optional<std::vector<MachineCode>> try_compile(const std::vector<CodeSpec>&
     // Who built the library without the plug-in knows.
     const bool known = !has_code_plugin() && codegen_mode() != CodegenMode::always;
     if (!none.exchange(true) && !known)
-      fmt::print(stderr, "shardarray: {} Programs run in the interpreter.\n", e.what());
+      fmt::print(stderr, "shardarray: {} Programs run in the interpreter.\n", e.text());
     return std::nullopt;
   } catch (const std::bad_alloc&) { return std::vector<MachineCode>(specs.size()); }
   return store->get(specs, tier);

@@ -1,0 +1,7 @@
+// What is read has a C++ type.
+// expect: item: name the type that is read: x.item<float>()
+#include "shardarray/jit.h"
+
+namespace sa = shardarray;
+
+void misuse(const sa::Array& x) { x.item(); }

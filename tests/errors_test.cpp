@@ -1,0 +1,471 @@
+// Where errors say they come from: the line of the user's call.
+#include <doctest/doctest.h>
+
+#include <filesystem>
+#include <functional>
+#include <sstream>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "messages.h"
+#include "shardarray/shardarray.h"
+
+namespace shardarray::errors_test {
+namespace {
+
+Array numbers(const Shape& shape) { return arange(num_elements(shape), float32).reshape(shape); }
+Mesh mesh8() { return make_mesh({{"x", 4}, {"y", 2}}); }
+NamedSharding cut(const PartitionSpec& spec) { return NamedSharding(mesh8(), spec); }
+
+struct Said {
+  std::string text;
+  int line = 0;
+};
+Said said(const std::function<void()>& f) {
+  try {
+    f();
+  } catch (const Error& e) {
+    const std::string place = " (" + std::string(e.where().file) + ":" + std::to_string(e.where().line) + ")";
+    const std::string all = e.what();
+    const bool ends_so = all.size() > place.size() && all.substr(all.size() - place.size()) == place;
+    const bool here = std::filesystem::path(e.where().file).filename() == "errors_test.cpp";
+    if (ends_so && here && all == e.text() + place) return {e.text(), e.where().line};
+    return {"ends with another place: " + all, 0};
+  }
+  return {"nothing was thrown", 0};
+}
+
+struct Call {
+  int line;
+  const char* text;
+  std::function<void()> f;
+};
+struct Pair {
+  Array a, b;
+};
+
+}  // namespace
+
+// One call a line: that line is expected.
+#define CALL(...)                                                   \
+  Call {                                                            \
+    __LINE__, #__VA_ARGS__, [&] { static_cast<void>(__VA_ARGS__); } \
+  }
+// clang-format off
+TEST_CASE("errors: every public function that throws names the line of its call") {
+  set_cpu_device_count(8);
+  const Array x = numbers({2, 3}), y = numbers({4, 5}), none_, b = array({true, false}), i = array({1, 2}), key = random::key(0);
+  const Sharding s = cut(P("x"));
+  const PositionalSharding grid(devices());
+  const std::vector<Array> leaves{x};
+  const Pair pair{x, y}, half{x, Array()};
+  const NestedList ragged{{1, 2}, {3}};
+  const std::vector<int> three{1, 2, 3};
+  using V = std::vector<Array>;
+  const std::vector<Call> calls{
+      // math.h
+      CALL(add(x, y)), CALL(x + y), CALL(x - y), CALL(x * y), CALL(x / y), CALL(x % y), CALL(-b), CALL(~x), CALL(x & x), CALL(x | x), CALL(x ^ x),
+      CALL(x << x), CALL(x >> x), CALL(x == y), CALL(x != y), CALL(x < y), CALL(x <= y), CALL(x > y), CALL(x >= y), CALL(exp(none_)), CALL(1 + none_),
+      CALL(fma(x, y, x)),
+      CALL(round(b)),
+      CALL(clip(x, y, x)),
+      CALL(clamp(x, y, x)),
+      CALL(gelu(none_)),
+      CALL(where(x, y, y)),
+      CALL(astype(x, complex64)),
+      CALL(x.astype(complex64)),
+      CALL(bitcast(x, int8)),
+      CALL(stop_gradient(none_)),
+      CALL(Array(array({1}, uint8) + 300)),
+      // ops.h
+      CALL(sum(x, 5)),
+      CALL(mean(x, {0, 7})),
+      CALL(max(x, {.axis = 4})),
+      CALL(x.sum({4})),
+      CALL(x.any({.axis = 9})),
+      CALL(var(x, 7)),
+      CALL(argmax(x, {0, 1})),
+      CALL(logsumexp(x, 3)),
+      CALL(softmax(x, 3)),
+      CALL(log_softmax(x, 3)),
+      CALL(one_hot(x, 3)),
+      CALL(matmul(x, y)),
+      CALL(dot(x, y)),
+      CALL(tensordot(x, y)),
+      CALL(tensordot(x, y, {0}, {0})),
+      CALL(einsum("ij,jk", x, y)),
+      CALL(reshape(x, {5})),
+      CALL(reshape(x, 5, 5)),
+      CALL(x.reshape({5})),
+      CALL(x.reshape(7)),
+      CALL(x.reshape(7, 2)),
+      CALL(transpose(x, {0})),
+      CALL(x.transpose({5, 6})),
+      CALL(none_.T()),
+      CALL(swapaxes(x, 0, 5)),
+      CALL(moveaxis(x, 0, 5)),
+      CALL(moveaxis(x, {0, 1}, {0})),
+      CALL(expand_dims(x, 9)),
+      CALL(squeeze(x, {0, 1})),
+      CALL(broadcast_to(x, {5})),
+      CALL(concatenate({x, y})),
+      CALL(stack({x, y})),
+      CALL(split(x, 5)),
+      CALL(split(x, {9})),
+      CALL(flip(x, {0, 7})),
+      CALL(rot90(x, 1, {0, 0})),
+      CALL(roll(x, 1, 7)),
+      CALL(roll(x, {1}, {0, 1})),
+      CALL(pad(x, -1)),
+      CALL(tril(i)),
+      CALL(triu(i)),
+      CALL(cumsum(x, 4)),
+      CALL(take(x, x)),
+      CALL(sort(Array(1))),
+      CALL(argsort(Array(1))),
+      CALL(zeros({-1})),
+      CALL(zeros(-1)),
+      CALL(ones({-1})),
+      CALL(ones({2}, complex64)),
+      CALL(full({-1}, 1)),
+      CALL(zeros_like(none_)),
+      CALL(ones_like(none_)),
+      CALL(full_like(x, y)),
+      CALL(arange(0, 1, 0)),
+      CALL(linspace(0, 1, -1)),
+      CALL(eye(-1)),
+      // array.h
+      CALL(none_.shape()),
+      CALL(none_.dtype()),
+      CALL(none_.ndim()),
+      CALL(none_.size()),
+      CALL(none_.nbytes()),
+      CALL(none_.weak_type()),
+      CALL(none_.type_string()),
+      CALL(none_.sharding()),
+      CALL(none_.committed()),
+      CALL(none_.devices()),
+      CALL(none_.is_fully_replicated()),
+      CALL(none_.addressable_shards()),
+      CALL(x.addressable_data(3)),
+      CALL(none_.block_until_ready()),
+      CALL(x.item<float>()),
+      CALL(none_.to_vector<float>()),
+      CALL(x[5]),
+      CALL(x[{0, 5}]),
+      CALL(x[{0, 0, 0}]),
+      CALL(x.at(5).get()),
+      CALL(x.at({0, 7}).set(1)),
+      CALL(i.at(0).set(2.7)),
+      CALL(x.at(0).add(y)),
+      CALL(x.at(0).mul(y)),
+      CALL(x.at(0).min(y)),
+      CALL(x.at(0).max(y)),
+      CALL(to_string(none_)),
+      CALL(static_cast<bool>(x + 1)),
+      // placement.h, filter_shard.h, tree.h
+      CALL(array(ragged)),
+      CALL(array({1, 2}, {3})),
+      CALL(array(three, {2, 2})),
+      CALL(asarray(300, uint8)),
+      CALL(make_array_from_callback({5}, s, [&](const ShardIndex&) { return x; })),
+      CALL(make_array_from_single_device_arrays({4}, s, leaves)),
+      CALL(filter_shard(x, cut(P(none, none, "x")))),
+      CALL(device_put(x, cut(P(none, none, "x")))),
+      CALL(device_put(x, Device{99})),
+      CALL(apply_updates(pair, Pair{y, x})),
+      CALL(tree_map([](const Array& p, const Array&) { return p; }, pair, half)),
+      CALL(combine(V{x}, V{x, x})),
+      CALL(with_leaves(pair, leaves)),
+      // sharding.h, device.h, visualize.h
+      CALL(NamedSharding(mesh8(), P("z"))),
+      CALL(Mesh({{3}, devices()}, {"x"})),
+      CALL(mesh8().axis_size("z")),
+      CALL(make_mesh({{"x", 0}})),
+      CALL(make_mesh({{"x", 99}})),
+      CALL(PositionalSharding(std::vector<Device>{})),
+      CALL(grid.reshape({3, 3})),
+      CALL(grid.transpose({4})),
+      CALL(grid.replicate(4)),
+      CALL(s.shard_shape({-1})),
+      CALL(s.shard_shape({4}, Device{99})),
+      CALL(s.devices_indices_map({})),
+      CALL(s.replica_ids({})),
+      CALL(s.is_equivalent_to(s, -1)),
+      CALL(s.is_fully_replicated(-1)),
+      CALL(devices("tpu")),
+      CALL(set_cpu_device_count(0)),
+      CALL(default_device(Device{99})),
+      CALL(create_device_mesh({3})),
+      CALL(render_sharding({1, 1, 1}, s)),
+      CALL(sharding_table({}, s)),
+      CALL(visualize_array_sharding(Array(1))),
+      // random.h, nn.h, losses.h, optim.h, data.h
+      CALL(random::split(x)),
+      CALL(random::split<2>(x)),
+      CALL(random::fold_in(x, 1)),
+      CALL(random::bits(x)),
+      CALL(random::uniform(x)),
+      CALL(random::normal(key, {-1})),
+      CALL(random::randint(x, {}, 0, 1)),
+      CALL(random::bernoulli(x)),
+      CALL(random::permutation(key, -1)),
+      CALL(random::choice(key, -1)),
+      CALL(random::categorical(key, i)),
+      CALL(random::truncated_normal(x, 0, 1)),
+      CALL(random::exponential(x)),
+      CALL(random::gumbel(x)),
+      CALL(nn::Linear::init(-1, 1, key)),
+      CALL(nn::Linear{x, Array()}(y)),
+      CALL(nn::MLP<>{}(x)),
+      CALL(nn::MLP<>::init(1, 1, 1, -1, key)),
+      CALL(losses::mse(x, y)),
+      CALL(losses::softmax_cross_entropy(x, y)),
+      CALL(losses::softmax_cross_entropy_with_integer_labels(x, y)),
+      CALL(optim::adam(1).update(pair, optim::adam(1).init(half))),
+      CALL(data::loader(std::tuple(x, y))),
+      CALL(data::load_csv("no such file")),
+      CALL(*data::loader(std::tuple(x), {.batch = 1}).end()),
+      CALL(allclose(x, y)),
+      CALL(array_equal(x, none_)),
+      // debug.h, collectives.h, tpmap.h
+      CALL(debug::print("{}")),
+      CALL(debug::print("{}", 1, x)),
+      CALL(debug::id_print(none_)),
+      CALL(debug::callback(nullptr)),
+      CALL(inspect_array_sharding(x, nullptr)),
+      CALL(psum(x, "q")),
+      CALL(psum(pair, "q")),
+      CALL(all_gather(x, "q")),
+      CALL(axis_index("q")),
+      CALL(axis_size("q")),
+      CALL(split_leading_axis(5, x)),
+      CALL(flatten_leading_axes(x, 9)),
+      CALL(join_batches(i)),
+      CALL(unshard(V{})),
+      CALL(assert_replica_integrity(Array(1), {.is_device_replicated = true})),
+      CALL(eval(none_ + 1)),
+      CALL(block_until_ready(none_ + 1)),
+  };
+  for (const Call& c : calls) {
+    const Said got = said(c.f);
+    CAPTURE(c.text);
+    CAPTURE(got.text);
+    CHECK(got.line == c.line);
+  }
+}
+
+TEST_CASE("errors: what transforms return names the line of its call, and of nested calls the innermost") {
+  set_cpu_device_count(8);
+  const Array x = numbers({4, 3}), y = numbers({5, 6});
+  int inside = 0, outside = 0;
+  const auto bad = [&](const Array& a) { inside = __LINE__; return matmul(a, numbers({7, 7})); };
+  const auto loss = [&](const Array& a) { return sum(bad(a)); };
+  const auto same = [](const Array& a) { return a; };
+  // the function's own line, through any number of transforms
+  CHECK(said([&] { jit(bad)(x); }).line == inside);
+  CHECK(said([&] { jit(jit(bad))(x); }).line == inside);
+  CHECK(said([&] { grad(loss)(x); }).line == inside);
+  CHECK(said([&] { value_and_grad(loss)(x); }).line == inside);
+  CHECK(said([&] { vjp(bad, x); }).line == inside);
+  CHECK(said([&] { jvp(bad, x, x); }).line == inside);
+  CHECK(said([&] { vmap(bad)(numbers({2, 4, 3})); }).line == inside);
+  CHECK(said([&] { jit(vmap(bad))(numbers({2, 4, 3})); }).line == inside);
+  CHECK(said([&] { pmap(bad)(numbers({2, 4, 3})); }).line == inside);
+  CHECK(said([&] { jit(grad(loss))(x); }).line == inside);
+  CHECK(said([&] { shard_map(bad, {.mesh = mesh8(), .in_specs = P("x"), .out_specs = P("x")})(x); }).line == inside);
+  CHECK(said([&] { scan([&](const Array& c, const Array&) { return std::pair(bad(c), none); }, x, x); }).line == inside);
+  CHECK(said([&] { tpmap(bad, {.args = {broadcast}})(x); }).line == inside);
+  CHECK(said([&] { explain(bad, x); }).line == inside);
+  // what the transform itself refuses
+  outside = __LINE__; CHECK(said([&] { vmap(same)(Array(1)); }).line == outside);
+  outside = __LINE__; CHECK(said([&] { vmap(same, {.in_axes = {0, 0}})(x); }).line == outside);
+  outside = __LINE__; CHECK(said([&] { pmap(same)(numbers({99})); }).line == outside);
+  outside = __LINE__; CHECK(said([&] { shard_map(same, {.mesh = mesh8(), .in_specs = P("q"), .out_specs = P()})(x); }).line == outside);
+  outside = __LINE__; CHECK(said([&] { grad(same)(x); }).line == outside);
+  outside = __LINE__; CHECK(said([&] { grad<1>([](const Array& a, const Array&) { return sum(a); }, {.has_aux = true})(x, y); }).line == outside);
+  outside = __LINE__; CHECK(said([&] { jit(same, {.static_args = {0}})(x); }).line == outside);
+  outside = __LINE__; CHECK(said([&] { explain(jit(same, {.static_args = {0}}), x); }).line == outside);
+  outside = __LINE__; CHECK(said([&] { vjp(same, x).second(y); }).line == outside);
+  outside = __LINE__; CHECK(said([&] { jvp(same, x, y); }).line == outside);
+  outside = __LINE__; CHECK(said([&] { tpmap(same, {.args = {shard}})(x[slice(3)]); }).line == outside);
+  outside = __LINE__; CHECK(said([&] { scan([](const Array& c, const Array&) { return std::pair(c, none); }, x, Array(1)); }).line == outside);
+  outside = __LINE__; CHECK(said([&] { fori_loop(0, 2, [](const Array&, const Array&) { return numbers({9}); }, x); }).line == outside);
+  // function objects of the library have the line of the transform's call
+  outside = __LINE__; CHECK(said([&] { jit(matmul)(x, y); }).line == outside);
+  outside = __LINE__; CHECK(said([&] { jit(vmap(matmul))(x, y); }).line == outside);
+  // a donated array
+  const auto f = jit(same, {.donate = Donate::all});
+  Array moved = x + 0;
+  const Array taken = jit(same)(std::move(moved));
+  outside = __LINE__; CHECK(said([&] { f(moved); }).line == outside);
+  const auto many = jit([](Array a, int, int, int, int, int, int, int) { return a; });
+  outside = __LINE__; CHECK(said([&] { many(moved, 1, 2, 3, 4, 5, 6, 7); }).line == outside);
+}
+// clang-format on
+
+TEST_CASE("errors: what is found when a value is asked for names the line that wrote it") {
+  set_cpu_device_count(8);
+  const Array left = device_put(numbers({4}), devices()[0]), right = device_put(numbers({4}), devices()[1]);
+  const int line = __LINE__ + 1;
+  const Array both = left * right;
+  const Said got = said([&] { static_cast<void>(both.to_vector<float>()); });
+  CHECK(got.line == line);
+  CHECK(got.text ==
+        "mul: Received incompatible devices for one computation. Got an array f32[4] with device ids [0] on "
+        "platform cpu and an array f32[4] with device ids [1] on platform cpu. All committed arrays, "
+        "constraints and outputs of one computation must be on the same devices. Move one with "
+        "device_put(x, sharding).");
+}
+
+TEST_CASE("errors: strict names the line of the operation, and a sharding that is code") {
+  set_cpu_device_count(8);
+  const Array a = device_put(numbers({8, 8}), cut(P("x"))), b = device_put(numbers({8, 8}), cut(P("y")));
+  const policy::strict here;
+  int line = 0;
+  const auto f = jit([&](const Array& u, const Array& v) {
+    line = __LINE__ + 1;
+    return u + v;
+  });
+  const Said got = said([&] { static_cast<void>(f(a, b)); });
+  CHECK(got.line == line);
+  CAPTURE(got.text);
+  CHECK(got.text.find("add: policy strict refuses an implicit ") == 0);
+  CHECK(got.text.find("Cheapest fix: reshard(operand, NamedSharding(mesh, P(") != std::string::npos);
+}
+
+TEST_CASE("errors: arrays that outlive their trace name the line that recorded them") {
+  Array kept;
+  const int call = __LINE__ + 1;
+  static_cast<void>(jit([&](const Array& a) { return kept = a; })(numbers({3})));
+  const int line = __LINE__ + 1;
+  const Said got = said([&] { static_cast<void>(kept.to_vector<float>()); });
+  CHECK(got.line == line);
+  CHECK(got.text.find("to_vector: an array f32[3] escaped from the trace it was recorded in (") == 0);
+  CHECK(got.text.find("errors_test.cpp:" + std::to_string(call) + "). Values") != std::string::npos);
+}
+
+TEST_CASE("errors: reading in a trace names what reads, and what to do instead") {
+  const Array x = numbers({2});
+  std::ostringstream out;
+  const auto text = [&](const auto& f) {
+    return message_of<TraceError>([&] { static_cast<void>(jit(f)(x)); });
+  };
+  CHECK(text([&](const Array& a) {
+          out << a;
+          return a;
+        }) ==
+        "<<: reading a value inside a trace: f32[2] has no value while the function is traced. Print it with "
+        "debug::print(\"{}\", x), or return it.");
+  CHECK(text([](const Array& a) { return to_string(a).empty() ? a : -a; }).find("to_string: reading") == 0);
+  CHECK(
+      text([](const Array& a) { return a[0] ? a : -a; }) ==
+      "bool: reading a value inside a trace: f32[2] has no value while the function is traced. Return it and "
+      "read it outside; choose between values with where(condition, a, b).");
+}
+
+TEST_CASE("errors: an array that an option gave away is not said to have been moved") {
+  const auto f = jit([](const Array& a) { return a + 1; }, {.donate = Donate::all, .name = "step"});
+  const Array x = block_until_ready(numbers({4}) + 0);
+  static_cast<void>(f(x));
+  REQUIRE(x.is_deleted());
+  CHECK(message_of<DonationError>([&] { static_cast<void>(x + 1); }) ==
+        "add: Array has been deleted with shape=f32[4]: it was donated to step. Leave it out of the options "
+        "donate and donate_args to keep it, or use the result.");
+}
+
+TEST_CASE("errors: a function object's line in explain is that of the call") {
+  const int line = __LINE__ + 1;
+  const std::string text = explain(jit(matmul), numbers({2, 2}), numbers({2, 2})).to_string();
+  CHECK(text.find("errors_test.cpp:" + std::to_string(line)) != std::string::npos);
+  CHECK(text.find("invoke.h") == std::string::npos);
+}
+
+TEST_CASE("errors: ops in mapped functions keep their own lines") {
+  int line = 0;
+  const auto f = [&](const Array& a) {
+    line = __LINE__ + 1;
+    return tanh(a);
+  };
+  const std::string text = explain(vmap(f), numbers({2, 2})).to_string();
+  CHECK(text.find("errors_test.cpp:" + std::to_string(line)) != std::string::npos);
+}
+
+TEST_CASE("errors: no array is complex") {
+  CHECK_THROWS_AS(static_cast<void>(ones({2}, complex64) + 1), DTypeError);
+}
+
+// ---------------------------------------------------------------- misspellings
+TEST_CASE("errors: a list of axes is a list of axes") {
+  const Array x = numbers({2, 3, 4});
+  CHECK(sum(x, {0, 1}).shape() == Shape{4});
+  CHECK(sum(x, {1}).shape() == Shape{2, 4});
+  CHECK(sum(x, {}).shape() == Shape{});
+  CHECK(sum(x, {.axis = {0, 1}}).shape() == Shape{4});
+  CHECK(sum(x, {0, true}).shape() == Shape{1, 3, 4});
+  CHECK(sum(x, {.axis = 0, .keepdims = true}).shape() == Shape{1, 3, 4});
+  CHECK(x.sum({0, 1}).to_vector<float>() == std::vector<float>{60, 66, 72, 78});
+  CHECK(mean(x, {0, 1}).to_vector<float>() == std::vector<float>{10, 11, 12, 13});
+  for (const Array& r : {max(x, {0, 1}), min(x, {0, 1}), prod(x, {0, 1}), any(x, {0, 1}), all(x, {0, 1}),
+                         logsumexp(x, {0, 1}), var(x, {0, 1}), x.mean({0, 1}), x.max({0, 1}), x.min({0, 1}),
+                         x.prod({0, 1}), x.any({0, 1}), x.all({0, 1})})
+    CHECK(r.shape() == Shape{4});
+  CHECK(argmax(x, {1}).shape() == Shape{2, 4});
+  CHECK(squeeze(numbers({1, 1, 2}), {0, 1}).shape() == Shape{2});
+  CHECK(expand_dims(numbers({2}), {0, 1}).shape() == Shape{1, 1, 2});
+  CHECK(flip(numbers({2, 2}), {0, 1}).to_vector<float>() == std::vector<float>{3, 2, 1, 0});
+}
+
+TEST_CASE("errors: numbers where NumPy takes them") {
+  Array x = numbers({2, 3});
+  CHECK(x.reshape(3, 2).shape() == Shape{3, 2});
+  CHECK(x.reshape(-1).shape() == Shape{6});
+  CHECK(x.reshape(1, 2, 3).shape() == Shape{1, 2, 3});
+  CHECK(reshape(x, 3, -1).shape() == Shape{3, 2});
+  CHECK(zeros(3).shape() == Shape{3});
+  CHECK(ones(3, int32).to_vector<int>() == std::vector<int>{1, 1, 1});
+  CHECK(x.at(0).set(7).to_vector<float>() == std::vector<float>{7, 7, 7, 3, 4, 5});
+  const Array before = x;
+  x += 1;
+  CHECK(x.to_vector<float>() == std::vector<float>{1, 2, 3, 4, 5, 6});
+  x *= x;
+  x -= 1;
+  x /= 2;
+  CHECK(x.to_vector<float>() == std::vector<float>{0, 1.5, 4, 7.5, 12, 17.5});
+  CHECK(before.to_vector<float>() == std::vector<float>{0, 1, 2, 3, 4, 5});
+}
+
+TEST_CASE("errors: floats do not go into integers without a word") {
+  const Array i = arange(4);
+  CHECK(message_of<DTypeError>([&] { static_cast<void>(i.at(0).set(2.7)); }) ==
+        "at.set: f32[] in an array i32[4]. Fractions would be lost: x.astype(float32) holds them, "
+        "v.astype(int32) drops them.");
+  CHECK(i.at(0).set(Array(2.7).astype(int32)).to_vector<int>() == std::vector<int>{2, 1, 2, 3});
+  CHECK(numbers({2}).at(0).set(1).to_vector<float>() == std::vector<float>{1, 1});
+}
+
+TEST_CASE("errors: a null pointer in a spec is none") {
+  set_cpu_device_count(8);
+  const char* nothing = nullptr;
+  CHECK(P(nullptr, "x") == P(none, "x"));
+  CHECK(P(nothing, "x") == P(none, "x"));
+  CHECK(cut(P(nullptr, "x"))->shard_shape({8, 8}) == Shape{8, 2});
+}
+
+// ---------------------------------------------------------------- types before anything is computed
+TEST_CASE("errors: type_string shows a placement as soon as it is asked for") {
+  set_cpu_device_count(8);
+  const Array x = numbers({8, 4}) + 0;
+  const Array placed = filter_shard(x, cut(P("x", "y")));
+  const Array next = tanh(placed) * 2 + placed;
+  CHECK(placed.type_string() == "f32[8@x,4@y]");
+  CHECK(next.type_string() == "f32[8@x,4@y]");
+  CHECK(sum(placed, 0).type_string() == "f32[4]");  // not known yet
+  eval(next);
+  CHECK(next.type_string() == "f32[8@x,4@y]");
+  const Array other = filter_shard(x, cut(P("y", "x")));
+  CHECK((placed + other).type_string() == "f32[8,4]");  // the compiler chooses
+}
+
+}  // namespace shardarray::errors_test
