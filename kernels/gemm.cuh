@@ -1,4 +1,5 @@
-// Products of matrices: each element is one ascending chain of multiply-adds, as kernels of every platform do with `fixed_order`.
+// Products of matrices: each element is one ascending chain of multiply-adds, or blocks of them where it is long (scalar.h), as
+// kernels of every platform do with `fixed_order`.
 #pragma once
 #include "kernels/arithmetic.cuh"
 
@@ -42,6 +43,28 @@ template <class T> SHARDARRAY_DEVICE inline T multiply_add(T a, T b, T c) {
   else return scalar::add(scalar::mul(a, b), c);
 }
 
+/// k multiply-adds from 0. Moves a and b on.
+template <class Out, class In>
+SHARDARRAY_DEVICE Out chain(const ProductItem& p, const In*& a, const In*& b, std::int64_t k) {
+  Out sum{};
+  for (std::int64_t i = 0; i < k; i++) {
+    sum = multiply_add<Out>(wide(*a), wide(*b), sum);
+    a += p.a_col;
+    b += p.b_row;
+  }
+  return sum;
+}
+
+template <class Out, class In> SHARDARRAY_DEVICE Out chains(const ProductItem& p, const In* a, const In* b) {
+  Out total{}, lost{};
+  for (std::int64_t left = p.k; left > 0; left -= scalar::chain_block) {
+    const Out x = chain<Out>(p, a, b, left < scalar::chain_block ? left : scalar::chain_block);
+    lost += scalar::rounded_off(total, x);
+    total += x;
+  }
+  return scalar::with_rounded_off(total, lost);
+}
+
 /// A thread an element. Neighbours are in one row, which reads B and writes C in sequence. Results of 16-bit floats are float32.
 template <class In>
 SHARDARRAY_DEVICE void product(const Grid& g, const std::byte* table, std::byte*, const Bases& bases) {
@@ -57,10 +80,10 @@ SHARDARRAY_DEVICE void product(const Grid& g, const std::byte* table, std::byte*
     const In* a = reinterpret_cast<const In*>(address_of(bases, p.a)) + batch * p.a_batch + row * p.a_row;
     const In* b = reinterpret_cast<const In*>(address_of(bases, p.b)) + batch * p.b_batch + column * p.b_col;
     Out sum{};
-    for (std::int64_t i = 0; i < p.k; i++) {
-      sum = multiply_add<Out>(wide(*a), wide(*b), sum);
-      a += p.a_col;
-      b += p.b_row;
+    if constexpr (std::is_floating_point_v<Out>) {
+      sum = p.k <= scalar::longest_chain ? chain<Out>(p, a, b, p.k) : chains<Out>(p, a, b);
+    } else {
+      sum = chain<Out>(p, a, b, p.k);
     }
     reinterpret_cast<Out*>(address_of(bases, p.c))[batch * p.c_batch + row * p.c_row + column] = sum;
   }

@@ -63,11 +63,11 @@ TEST_CASE("cuda kernels: exchanges take the dtypes that the CPU takes") {
 // ---------------------------------------------------------------- products
 namespace {
 
-Gemm::Item random_product(Random& r, std::int64_t (&elements)[3]) {
+Gemm::Item random_product(Random& r, std::int64_t (&elements)[3], bool is_long = false) {
   Gemm::Item g;
-  g.m = pick(r, 20);
-  g.n = pick(r, 40);
-  g.k = pick(r, 50);
+  g.m = pick(r, is_long ? 4 : 20);
+  g.n = pick(r, is_long ? 4 : 40);
+  g.k = is_long ? 8190 + pick(r, 80) : pick(r, 50);
   g.batch = 1 + pick(r, 3);
   g.ta = pick(r, 2) == 0;
   g.tb = pick(r, 2) == 0;
@@ -95,7 +95,8 @@ double half_value(DType t, std::uint16_t bits) {
 
 }  // namespace
 
-TEST_CASE("cuda kernels: random products of all dtypes are one chain of multiply-adds") {
+TEST_CASE(
+    "cuda kernels: random products of all dtypes are one chain of multiply-adds, or blocks of long ones") {
   Random random(13);
   const int repeats = testing::full_scale() ? 200 : 20;
   for (const DType t : types)
@@ -106,7 +107,7 @@ TEST_CASE("cuda kernels: random products of all dtypes are one chain of multiply
       Memory memory;
       for (std::uint32_t i = 0; i < 3; i++) {
         std::int64_t elements[3];
-        Gemm::Item g = random_product(random, elements);
+        Gemm::Item g = random_product(random, elements, k % 10 == 9);
         for (Ref* ref : {&g.a, &g.b, &g.c}) {
           ref->base = static_cast<std::uint32_t>(memory.size());
           memory.push_back(random_elements(random, t, elements[ref->base % 3]));

@@ -155,4 +155,146 @@ TEST_CASE("fusion: a large sum has a part for every worker, and moves no more th
   }
 }
 
+namespace {
+
+/// What a device holds beside its part of x while f(x) is computed, bytes; more than some partial results is a temporary.
+template <class F> std::int64_t beside(const F& f, const Array& x, int devices) {
+  const auto bytes = x.size() * static_cast<std::int64_t>(sa::itemsize(x.dtype()));
+  return sa::explain(sa::jit(f), x).peak_bytes_per_device - bytes / devices;
+}
+
+struct Whole {
+  const char* name;
+  Array (*f)(const Array&);
+  double (*want)(double sum, double sum_of_squares, double n);  // whole numbers 0 .. 6
+};
+
+}  // namespace
+
+TEST_CASE("fusion: what is reduced as a whole is computed on the way, not stored, whatever is made of it") {
+  sa::set_cpu_device_count(8);
+  constexpr std::int64_t n = 7 << 15, few = 4096;
+  std::vector<int> whole(n);
+  double sum = 0, squares = 0;
+  for (std::size_t k = 0; k < whole.size(); k++) {
+    const int v = whole[k] = static_cast<int>(k * 3 % 7);
+    sum += v, squares += v * v;
+  }
+  const Whole rows[] = {
+      {"sum", [](const Array& x) { return sa::sum(x); }, [](double s, double, double) { return s; }},
+      {"how many are 3", [](const Array& x) { return sa::sum(x == 3); },
+       [](double, double, double m) { return m / 7; }},
+      {"any", [](const Array& x) { return sa::any(x + 1 == 7); }, [](double, double, double) { return 1.0; }},
+      {"all", [](const Array& x) { return sa::all(x < 6); }, [](double, double, double) { return 0.0; }},
+      {"largest", [](const Array& x) { return sa::max(x * 2); }, [](double, double, double) { return 12.0; }},
+      {"least", [](const Array& x) { return sa::min(x + 2); }, [](double, double, double) { return 2.0; }},
+      {"where", [](const Array& x) { return sa::argmax(x * 2); }, [](double, double, double) { return 2.0; }},
+      {"product", [](const Array& x) { return sa::prod(sa::where(x == 3, 1, 1)); },
+       [](double, double, double) { return 1.0; }},
+      {"mean of halves", [](const Array& x) { return sa::mean(x / 2.0f); },
+       [](double s, double, double m) { return s / 2 / m; }},
+      {"mean in float32", [](const Array& x) { return sa::mean(x, {.dtype = sa::float32}); },
+       [](double s, double, double m) { return s / m; }},
+      {"mean of exp", [](const Array& x) { return sa::mean(sa::exp(x.astype(sa::float32))); },
+       [](double, double, double) { return (1 - std::exp(7.0)) / (1 - std::exp(1.0)) / 7; }},
+      {"variance", [](const Array& x) { return sa::var(x.astype(sa::float32)); },
+       [](double s, double q, double m) { return q / m - s / m * (s / m); }},
+      {"two at once", [](const Array& x) { return sa::sum(x * 2) + sa::sum(x + 1); },
+       [](double s, double, double m) { return 3 * s + m; }},
+      {"of a reshape",
+       [](const Array& x) {
+         return sa::sum(sa::reshape(x + 1, {8, -1}));
+       },
+       [](double s, double, double m) { return s + m; }},
+      {"with what is not stored", [](const Array& x) { return sa::sum(x * 0 + sa::full(x.shape(), 2)); },
+       [](double, double, double m) { return 2 * m; }},
+      {"by position", [](const Array& x) { return sa::max(sa::arange(x.size()) + 0 * x.astype(sa::int32)); },
+       [](double, double, double m) { return m - 1; }},
+  };
+  const Array all = sa::array(whole);
+  for (const sa::DType t : {sa::uint8, sa::int8, sa::int32, sa::float32, sa::bfloat16})
+    for (const bool reproducible : {false, true})
+      for (const int devices : {1, 8}) {
+        Array x = all.astype(t);
+        if (devices > 1) x = sa::device_put(x, sa::NamedSharding(sa::make_mesh({{"x", 8}}), sa::P("x")));
+        for (const Whole& row : rows) {
+          const std::string name = row.name;
+          CAPTURE(name);
+          CAPTURE(sa::name(t));
+          CAPTURE(reproducible);
+          CAPTURE(devices);
+          const auto f = [&](const Array& v) {
+            const sa::reproducible mode(reproducible);
+            return row.f(v);
+          };
+          // Where bfloat16 rounds between two sums, which is much work, its values are stored once.
+          if (!(t == sa::bfloat16 && name == "where")) CHECK(beside(f, x, devices) <= few);
+          const double want = row.want(sum, squares, n), got = sa::jit(f)(x).item<double>();
+          CHECK(std::abs(got - want) <= std::abs(want) * (t == sa::bfloat16 ? 8e-3 : 1e-6));
+          CHECK(std::abs(f(x).item<double>() - want) <= std::abs(want) * (t == sa::bfloat16 ? 8e-3 : 1e-6));
+        }
+      }
+}
+
+TEST_CASE("fusion: sums over some dimensions, under vmap, and of matrices store nothing either") {
+  sa::set_cpu_device_count(8);
+  const auto exp = [](const Array& x) { return sa::exp(x); };
+  const auto over = [&](const sa::AxisSet& axis) {
+    return [=](const Array& x) { return sa::sum(exp(x), {.axis = axis}); };
+  };
+  const auto mapped = [&](const Array& x) {
+    return sa::vmap([&](const Array& r) { return sa::mean(exp(r) > 2.0f, {.dtype = sa::float32}); })(x);
+  };
+  const auto place = [](const Array& x) { return sa::argmax(sa::abs(x - 3)); };
+  for (const sa::Shape& shape : {sa::Shape{2, 1 << 18}, sa::Shape{1 << 18, 2}, sa::Shape{512, 1024}}) {
+    const Array x = numbers(shape);
+    const std::int64_t few = 4096 + 8 * (shape[0] == 512 ? 1024 : 2);
+    CAPTURE(sa::to_string(shape));
+    CHECK(beside(over(0), x, 1) <= (shape[0] == 2 ? 5 << 18 : few));
+    CHECK(beside(over(1), x, 1) <= (shape[1] == 2 ? 5 << 18 : few));
+    CHECK(beside(over({0, 1}), x, 1) <= (shape[1] == 2 ? 5 << 18 : few));
+    if (shape[1] > 2) CHECK(beside(mapped, x, 1) <= few);
+    const std::vector<float> v = x.to_vector<float>();
+    std::size_t best = 0;
+    for (std::size_t k = 1; k < v.size(); k++)
+      if (std::abs(v[k] - 3) > std::abs(v[best] - 3)) best = k;
+    CHECK(beside(place, x, 1) <= few);
+    CHECK(sa::jit(place)(x).item<std::int64_t>() == static_cast<std::int64_t>(best));
+    const Array cut = sa::device_put(x, program_test::on_xy(sa::P(sa::axes("x", "y"))));
+    if (shape[0] > 2) CHECK(beside(place, cut, 8) <= few);
+    CHECK(sa::jit(place)(cut).item<std::int64_t>() == static_cast<std::int64_t>(best));
+  }
+}
+
+TEST_CASE("fusion: a reshape that splits dimensions is read where its operand stands") {
+  const Array x = numbers({24, 10});
+  const auto plain = x.to_vector<float>();
+  const auto parts = [](const Array& v) { return sa::reshape(v * 2, {2, 12, 5, 1, 2}) + 1; };
+  CHECK(steps(parts, x) == 1);
+  std::vector<float> want;
+  for (const float v : plain) want.push_back(v * 2 + 1);
+  CHECK(sa::jit(parts)(x).to_vector<float>() == want);
+  // Positions go the same way.
+  const auto place = [](const Array& v) {
+    return sa::sum(sa::reshape(sa::arange(24), {4, 6}) * sa::reshape(v, {4, 6}), {.axis = 1});
+  };
+  const Array y = numbers({24});
+  const auto z = y.to_vector<float>();
+  std::vector<float> sums(4);
+  for (std::size_t k = 0; k < 24; k++) sums[k / 6] += static_cast<float>(k) * z[k];
+  CHECK(sa::jit(place)(y).to_vector<float>() == sums);
+  // Where it is gathered from, or a result, it is the operand's memory.
+  const auto taken = [](const Array& v) {
+    const Array r = sa::reshape(v * 2, {4, 6});
+    return std::tuple(sa::take(r, sa::array({3, 0, 3}), 0) + 1, r);
+  };
+  const auto [rows, all] = sa::jit(taken)(y);
+  CHECK(steps(taken, y) == 2);
+  for (std::int64_t k = 0; k < 6; k++) {
+    CHECK(rows[{std::int64_t{0}, k}].item<float>() == z[static_cast<std::size_t>(18 + k)] * 2 + 1);
+    CHECK(rows[{std::int64_t{1}, k}].item<float>() == z[static_cast<std::size_t>(k)] * 2 + 1);
+  }
+  CHECK(all.to_vector<float>() == (y * 2).to_vector<float>());
+}
+
 }  // namespace fusion_test

@@ -6,6 +6,7 @@
 #include <optional>
 #include <random>
 
+#include "cpu/products/gemm.h"
 #include "cpu_helpers.h"
 #include "kernel_check.h"
 #include "kernel_cpp.h"
@@ -387,6 +388,74 @@ TEST_CASE("long sums: a program with a fixed order has it on any number of devic
   };
   const float one = total(1);
   for (const int devices : {2, 4, 8}) CHECK(total(devices) == one);
+}
+
+namespace {
+
+/// scalar.h, word by word: row times column in chains of 64.
+template <class T> T long_product(const std::vector<T>& a, const std::vector<T>& b, std::size_t k) {
+  T total = 0, lost = 0;
+  for (std::size_t from = 0; from < k; from += 64) {
+    T p = 0;
+    for (std::size_t j = from; j < std::min(k, from + 64); j++) p = std::fma(a[j], b[j], p);
+    const T t = total + p, z = t - total;
+    lost += (total - (t - z)) + (p - z);
+    total = t;
+  }
+  return std::isfinite(total + lost) ? total + lost : total;
+}
+
+/// [m, k] x [k, n], rows of A and columns of B in sequence or a row apart, by either table.
+template <class T> void check_long_product(std::int64_t m, std::int64_t n, std::int64_t k, bool turned) {
+  const auto x = numbers<T>(m * k, 3), y = numbers<T>(n * k, 4);  // A's rows; B's columns
+  std::vector<T> b(y.size()), c(static_cast<std::size_t>(m * (n + 1)), T(7));
+  for (std::int64_t j = 0; j < n; j++)
+    for (std::int64_t p = 0; p < k; p++)
+      b[static_cast<std::size_t>(turned ? j * k + p : p * n + j)] = y[static_cast<std::size_t>(j * k + p)];
+  const SmallGemm<T> g = {m, n, k, x.data(), k, 1, b.data(), turned ? 1 : n, turned ? k : 1, c.data(), n + 1};
+  for (const SmallGemmTable* table : {&small_gemm_baseline, &small_gemm()}) {
+    if constexpr (std::is_same_v<T, float>) table->f32(g);
+    else table->f64(g);
+    std::size_t wrong = 0;
+    for (std::int64_t i = 0; i < m; i++) {
+      const std::vector<T> row(x.begin() + i * k, x.begin() + (i + 1) * k);
+      for (std::int64_t j = 0; j < n; j++) {
+        const std::vector<T> column(y.begin() + j * k, y.begin() + (j + 1) * k);
+        wrong += c[static_cast<std::size_t>(i * (n + 1) + j)] !=
+                 long_product<T>(row, column, static_cast<std::size_t>(k));
+      }
+      wrong += c[static_cast<std::size_t>(i * (n + 1) + n)] != T(7);
+    }
+    CHECK(wrong == 0);
+  }
+}
+
+}  // namespace
+
+TEST_CASE("long sums: chains of a long product are blocks, whatever the table, the shape and the strides") {
+  for (const bool turned : {false, true}) {
+    check_long_product<float>(1, 1, 8193, turned);
+    check_long_product<float>(7, 19, 8200, turned);
+    check_long_product<float>(101, 5, 8255, turned);
+    check_long_product<double>(3, 11, 8257, turned);
+  }
+}
+
+TEST_CASE("long sums: products of long rows and columns, by the BLAS and by the own kernel") {
+  constexpr std::int64_t k = 1'000'003;
+  const double want = static_cast<double>(0.1f) * 0.7f * k;
+  for (const auto& [m, n] : {std::pair{1, 3}, {3, 1}, {2, 3}, {5, 33}}) {
+    const sa::Array a = sa::full({m, k}, 0.1f), b = sa::full({k, n}, 0.7f);
+    CAPTURE(m);
+    CAPTURE(n);
+    for (const bool own : {false, true}) {
+      const sa::reproducible mode(own);
+      double worst = 0;
+      for (const float v : sa::matmul(a, b).to_vector<float>())
+        worst = std::max(worst, std::abs(v / want - 1));
+      CHECK(worst <= (own ? 1.5e-6 : 2e-5));  // equal numbers are the worst that there is
+    }
+  }
 }
 
 }  // namespace long_sums_test

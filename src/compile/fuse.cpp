@@ -56,8 +56,8 @@ class Fuser {
       const LocalStep& step = at(p_.steps, s);
       const FlatNode* n = node(s);
       StepKind k = step_kind(p_, g_, s);
-      // A squeeze whose result must be stored reuses the memory of its operand.
-      if (k == StepKind::inlined && n && is_squeeze(*n) && at(must_store_, step.out[0])) k = StepKind::alias;
+      // A reshape whose result must be stored reuses the memory of its operand.
+      if (k == StepKind::inlined && n && is_split(*n) && at(must_store_, step.out[0])) k = StepKind::alias;
       at(kinds_, s) = k;
       if (k == StepKind::single || k == StepKind::alias)
         for (int v : step.in) at(must_store_, v) = true;
@@ -109,19 +109,49 @@ class Fuser {
       }
     }
     if (k == StepKind::inlined) {
-      for (int group : groups)
-        if (auto maps = maps_in(s, group)) join(s, group, std::move(*maps));
-        else other_users = true;
-      if (other_users || groups.empty()) start(s);
+      inline_into(groups, s, other_users);
       return;
     }
-    if (groups.size() > 1 && !merge_all(groups)) {  // one group computes it and writes it for the others
+    if (groups.size() > 1 && !merge_all(groups)) {
+      if (!other_users && repeat(s, groups)) return;
+      // One group computes it and writes it for the others.
       for (int group : groups)
         if (try_join(s, group, true)) return;
       groups.clear();
     }
     if (groups.size() == 1 && try_join(s, find(*groups.begin()), other_users)) return;
     start(s);
+  }
+
+  // Whoever cannot compute it reads it: a reshape from where its operand stands.
+  void inline_into(const std::set<int>& groups, int s, bool other_users) {
+    std::vector<std::pair<int, std::vector<IndexMap>>> joins;
+    for (int group : groups)
+      if (auto maps = maps_in(s, group)) joins.emplace_back(group, std::move(*maps));
+      else other_users = true;
+    if (const FlatNode* n = node(s); other_users && n && is_split(*n)) {
+      at(kinds_, s) = StepKind::alias;
+      at(must_store_, at(p_.steps, s).in[0]) = true;
+      return;
+    }
+    for (auto& [group, maps] : joins) join(s, group, std::move(maps));
+    if (other_users || groups.empty()) start(s);
+  }
+
+  // Several sums of one value, of which one waits for the other: each computes the value again, where that reads no more than
+  // the value would have, and is little work.
+  bool repeat(int s, const std::set<int>& groups) {
+    if (groups.size() > kMostMaps || !is_cheap(p_, g_, s)) return false;
+    std::vector<std::pair<int, std::vector<IndexMap>>> joins;
+    for (int group : groups) {
+      const Domain& d = at(domains_, group);
+      auto maps = maps_in(s, group);
+      if (d.reduce < 0 || std::ssize(d.steps) >= limits_.most_operations || !maps || maps->size() != 1)
+        return false;
+      joins.emplace_back(group, std::move(*maps));
+    }
+    for (auto& [group, maps] : joins) join(s, group, std::move(maps));
+    return true;
   }
 
   // A group of its own, with s at the root.
@@ -194,7 +224,7 @@ class Fuser {
     if (!n || n->op->form != Form::reduce) return m;
     const int outer = static_cast<int>(m.dims.size());
     for (std::size_t k = 0; k < n->attrs->dims.size(); k++)
-      m.dims.push_back({outer + static_cast<int>(k), 1, 0});
+      m.dims.push_back(IndexSum::along(outer + static_cast<int>(k)));
     return m;
   }
 
@@ -206,7 +236,7 @@ class Fuser {
       return reduce_map(*n, outer);
     }
     if (!n) return identity_map(at(p_.values, at(p_.steps, u).in[0]).type.shape.size());  // a slice or a copy
-    return {operand_map(at(p_.steps, u), g_, k)};
+    return operand_map(at(p_.steps, u), g_, k);
   }
 
   bool try_join(int s, int group, bool other_users) {
@@ -254,13 +284,12 @@ class Fuser {
     const IndexMap to_rows = reduce_map(*node(s), outer);
     if (maps[0].dims.size() != outer) return false;
     for (std::size_t j = 0; j < to_rows.dims.size(); j++) {
-      const auto k = static_cast<std::size_t>(to_rows.dims[j].dim);
+      const auto k = static_cast<std::size_t>(to_rows.dims[j].terms[0].dim);
       if (k >= outer) {
         if (full.layout->tiles(static_cast<int>(j)) != 1) return false;
         continue;
       }
-      const MapDim& m = maps[0].dims[k];
-      if (m.dim != static_cast<int>(j) || m.step != 1 || m.offset != 0) return false;
+      if (maps[0].dims[k].dimension() != static_cast<int>(j)) return false;
       if (full.layout->dims()[j] != rows.layout->dims()[k]) return false;
     }
     std::int64_t tiles = 1;
@@ -269,9 +298,7 @@ class Fuser {
         num_elements(full.type.shape) / tiles > limits_.few_points)
       return false;
     for (int member : d.steps)
-      for (IndexMap& m : maps_[{group, member}])
-        for (MapDim& x : m.dims)
-          if (x.dim >= 0) x.dim = to_rows.dims[static_cast<std::size_t>(x.dim)].dim;
+      for (IndexMap& m : maps_[{group, member}]) m = compose(to_rows, m);
     d.full = d.value;
     d.value = at(p_.steps, s).out[0];
     d.reduce = s;
@@ -353,8 +380,8 @@ class Fuser {
     if (!d.loop) return true;
     const auto& maps = maps_.at({group, s});
     if (!is_point(d, s, maps, d.value) && !is_point(d, s, maps, d.full)) return false;
-    if (kind(s) == StepKind::inlined && (!started_.contains(s) || find(started_.at(s)) != group))
-      return false;
+    const bool several = kind(s) == StepKind::inlined || at(groups_of_, s).size() > 1;
+    if (several && (!started_.contains(s) || find(started_.at(s)) != group)) return false;
     if (at(must_store_, v)) return true;
     for (int u : at(users_, v))
       if (!in_group(u, group) || at(groups_of_, u).size() > 1) return true;

@@ -1,50 +1,96 @@
 // Index maps: how a value is read from the points of a loop's domain.
 #pragma once
+#include <algorithm>
+#include <optional>
 #include <vector>
 
+#include "base/small_vector.h"
 #include "graph/flat.h"
 
 namespace shardarray {
 
-/// Per dimension of the value: `offset + step * (index along domain dimension `dim`)`.
-struct IndexMap {
-  std::vector<MapDim> dims;
-  friend bool operator==(const IndexMap& a, const IndexMap& b) {
-    if (a.dims.size() != b.dims.size()) return false;
-    for (std::size_t k = 0; k < a.dims.size(); k++)
-      if (a.dims[k].dim != b.dims[k].dim || a.dims[k].step != b.dims[k].step ||
-          a.dims[k].offset != b.dims[k].offset)
-        return false;
-    return true;
+/// The index along one dimension of a value: `offset` plus, of every term, `step` * (index along domain dimension `dim`).
+/// Terms ascend by dimension. A dimension that a reshape splits has several: all of its parts.
+struct IndexSum {
+  struct Term {
+    int dim = 0;
+    std::int64_t step = 1;
+    friend bool operator==(const Term&, const Term&) = default;
+  };
+  SmallVector<Term, 2> terms;
+  std::int64_t offset = 0;
+
+  void add(Term t) {
+    auto at = std::find_if(terms.begin(), terms.end(), [&](const Term& x) { return x.dim >= t.dim; });
+    if (at != terms.end() && at->dim == t.dim) {
+      at->step += t.step;
+      return;
+    }
+    const auto place = at - terms.begin();
+    terms.push_back(t);
+    std::rotate(terms.begin() + place, terms.end() - 1, terms.end());
   }
+  /// The index along domain dimension `dim` itself.
+  static IndexSum along(int dim) {
+    IndexSum s;
+    s.terms.push_back({dim, 1});
+    return s;
+  }
+  /// The domain dimension that it is the index along, if it is.
+  std::optional<int> dimension() const {
+    if (terms.size() != 1 || terms[0].step != 1 || offset != 0) return std::nullopt;
+    return terms[0].dim;
+  }
+  friend bool operator==(const IndexSum& a, const IndexSum& b) {
+    return a.offset == b.offset && std::equal(a.terms.begin(), a.terms.end(), b.terms.begin(), b.terms.end());
+  }
+};
+
+struct IndexMap {
+  std::vector<IndexSum> dims;  ///< per dimension of the value
+  friend bool operator==(const IndexMap&, const IndexMap&) = default;
 };
 
 inline IndexMap identity_map(std::size_t rank) {
   IndexMap m;
-  for (std::size_t k = 0; k < rank; k++) m.dims.push_back({static_cast<int>(k), 1, 0});
+  for (std::size_t k = 0; k < rank; k++) m.dims.push_back(IndexSum::along(static_cast<int>(k)));
+  return m;
+}
+
+/// What an op says of itself.
+inline IndexMap index_map(const std::vector<MapDim>& dims) {
+  IndexMap m;
+  for (const MapDim& d : dims) {
+    IndexSum s;
+    if (d.dim >= 0) s.terms.push_back({d.dim, d.step});
+    s.offset = d.offset;
+    m.dims.push_back(std::move(s));
+  }
   return m;
 }
 
 /// `outer` reads a value from the domain, `inner` reads an operand from that value: how the operand is read from the domain.
 inline IndexMap compose(const IndexMap& outer, const IndexMap& inner) {
   IndexMap m;
-  for (const MapDim& d : inner.dims) {
-    if (d.dim < 0) {
-      m.dims.push_back(d);
-    } else {
-      const MapDim& o = outer.dims[static_cast<std::size_t>(d.dim)];
-      m.dims.push_back({o.dim, o.step * d.step, d.offset + d.step * o.offset});
+  for (const IndexSum& d : inner.dims) {
+    IndexSum s;
+    s.offset = d.offset;
+    for (const IndexSum::Term& t : d.terms) {
+      const IndexSum& o = outer.dims[static_cast<std::size_t>(t.dim)];
+      s.offset += t.step * o.offset;
+      for (const IndexSum::Term& u : o.terms) s.add({u.dim, u.step * t.step});
     }
+    m.dims.push_back(std::move(s));
   }
   return m;
-}
-inline IndexMap compose(const IndexMap& outer, const std::vector<MapDim>& inner) {
-  return compose(outer, IndexMap{inner});
 }
 
 /// How a reduce reads its operand when its result is read at the domain's `outer` dimensions: reduced dimensions are the
 /// domain's inner ones. The result's own dimensions count 0 .. and the inner ones `outer` ..; so it is not composed further
 /// for reduced dimensions: outer identity is required.
 IndexMap reduce_map(const FlatNode& n, std::size_t outer);
+
+/// How a reshape's result reads its operand; none where dimensions are merged.
+std::optional<IndexMap> split_map(const Shape& in, const Shape& out);
 
 }  // namespace shardarray

@@ -16,18 +16,17 @@ LoopArg loop_arg(const KernelAccess& a, const Loop::Item& item, int p, Addresses
   arg.bytes = at.memory(a.value).bytes[at.instance(a.value, p)];
   arg.strides = Shape::filled(item.extents.size(), 0);
   std::int64_t first = 0;
-  for (std::size_t j = 0; j < a.map.size(); j++) {
+  for (std::size_t j = 0; j < a.map.dims.size(); j++) {
     if (static_cast<int>(j) == a.indirect) {
       arg.indirect_stride = strides[j];
       arg.lo = tile.lo[j];
       arg.count = tile.size[j];
       continue;
     }
-    const MapDim& d = a.map[j];
-    std::int64_t global = d.offset;
-    if (d.dim >= 0) {
-      arg.strides[static_cast<std::size_t>(d.dim)] += d.step * strides[j];
-      global += d.step * item.start[static_cast<std::size_t>(d.dim)];
+    std::int64_t global = a.map.dims[j].offset;
+    for (const IndexSum::Term& t : a.map.dims[j].terms) {
+      arg.strides[static_cast<std::size_t>(t.dim)] += t.step * strides[j];
+      global += t.step * item.start[static_cast<std::size_t>(t.dim)];
     }
     first += (global - tile.lo[j]) * strides[j];
   }
@@ -58,8 +57,9 @@ Loop make_loop(const Group& group, const GroupKernel& k, const FlatGraph& g, con
       extents.resize(outer.size.size() + n.attrs->dims.size());
       start.resize(extents.size());
       for (std::size_t j = 0; j < map.dims.size(); j++) {
-        extents[static_cast<std::size_t>(map.dims[j].dim)] = operand.size[j];
-        start[static_cast<std::size_t>(map.dims[j].dim)] = operand.lo[j];
+        const auto d = static_cast<std::size_t>(map.dims[j].terms[0].dim);
+        extents[d] = operand.size[j];
+        start[d] = operand.lo[j];
       }
       item.extents = extents;
       item.start = start;

@@ -21,34 +21,37 @@ IndexMap reduce_map(const FlatNode& n, std::size_t outer) {
   IndexMap m;
   int kept = 0, inner = static_cast<int>(outer);
   for (std::size_t j = 0; j < rank; j++)
-    m.dims.push_back({reduced.contains(static_cast<std::int64_t>(j)) ? inner++ : kept++, 1, 0});
+    m.dims.push_back(IndexSum::along(reduced.contains(static_cast<std::int64_t>(j)) ? inner++ : kept++));
   return m;
 }
 
-static std::vector<MapDim> squeeze_map(const Shape& in, const Shape& out) {
-  std::vector<MapDim> m;
-  std::size_t at = 0;
-  for (std::int64_t size : in) {
-    if (size == 1) {
-      m.push_back({-1, 1, 0});
-      continue;
+std::optional<IndexMap> split_map(const Shape& in, const Shape& out) {
+  IndexMap m;
+  std::size_t next = 0;
+  for (const std::int64_t size : in) {
+    const std::size_t first = next;
+    for (std::int64_t left = size; left != 1;) {  // of `size`, in dimensions of the result behind those taken
+      if (next == out.size()) return std::nullopt;
+      const std::int64_t part = out[next++];
+      if (part == 0 ? left != 0 : left % part != 0) return std::nullopt;
+      left = part == 0 ? 1 : left / part;
     }
-    while (out[at] == 1) at++;
-    m.push_back({static_cast<int>(at++), 1, 0});
+    IndexSum sum;
+    std::int64_t step = 1;
+    for (std::size_t d = next; d-- > first; step *= out[d])
+      if (out[d] != 1) sum.add({static_cast<int>(d), step});
+    m.dims.push_back(std::move(sum));
   }
+  for (; next < out.size(); next++)
+    if (out[next] != 1) return std::nullopt;
   return m;
 }
 
-std::vector<MapDim> operand_map(const LocalStep& s, const FlatGraph& g, std::size_t k) {
+IndexMap operand_map(const LocalStep& s, const FlatGraph& g, std::size_t k) {
   const FlatNode& n = g.nodes[static_cast<std::size_t>(s.node)];
-  if (n.op->form == Form::map) return n.op->map(n.call());
-  if (n.op->form == Form::view) return squeeze_map(n.in_types[0].shape, n.out_types[0].shape);
-  if (n.op->form == Form::take && k == 1) {  // [b.., n..] of [b.., n.., d..]
-    std::vector<MapDim> m;
-    for (std::size_t j = 0; j < n.in_types[1].shape.size(); j++) m.push_back({static_cast<int>(j), 1, 0});
-    return m;
-  }
-  return identity_map(n.in_types[k].shape.size()).dims;
+  if (n.op->form == Form::map) return index_map(n.op->map(n.call()));
+  if (n.op->form == Form::view) return split_map(n.in_types[0].shape, n.out_types[0].shape).value();
+  return identity_map(n.in_types[k].shape.size());  // of rows to take: [b.., n..] of [b.., n.., d..]
 }
 
 namespace {
@@ -133,7 +136,10 @@ class Emitter {
 
   static Key key(int v, const IndexMap& m) {
     std::vector<std::int64_t> words;
-    for (const MapDim& d : m.dims) words.insert(words.end(), {d.dim, d.step, d.offset});
+    for (const IndexSum& d : m.dims) {
+      words.insert(words.end(), {static_cast<std::int64_t>(d.terms.size()), d.offset});
+      for (const IndexSum::Term& t : d.terms) words.insert(words.end(), {t.dim, t.step});
+    }
     return {v, std::move(words)};
   }
 
@@ -159,7 +165,7 @@ class Emitter {
       return identity_map(p_.values[static_cast<std::size_t>(v)].type.shape.size());  // slice, copy
     const Form form = node(producer(v)).op->form;
     if (form != Form::map && form != Form::view) return std::nullopt;
-    return IndexMap{operand_map(s, g_, 0)};
+    return operand_map(s, g_, 0);
   }
 
   DType dtype(int v) const { return p_.values[static_cast<std::size_t>(v)].type.dtype; }
@@ -169,10 +175,10 @@ class Emitter {
   int argument(int v, const IndexMap& map, bool output, int indirect) {
     for (std::size_t k = 0; k < result_.args.size(); k++) {
       const KernelAccess& a = result_.args[k];
-      if (a.value == v && IndexMap{a.map} == map && a.output == output && a.indirect == indirect)
+      if (a.value == v && a.map == map && a.output == output && a.indirect == indirect)
         return static_cast<int>(k);
     }
-    result_.args.push_back({v, map.dims, output, indirect});
+    result_.args.push_back({v, map, output, indirect});
     return builder_.arg({stored_type(dtype(v)), output, indirect >= 0});
   }
 
@@ -232,16 +238,18 @@ class Emitter {
   }
 
   // The global index along one dimension of a value.
-  int index(const MapDim& d) {
-    if (d.dim < 0) return builder_.constant_bits(DType::int64, static_cast<std::uint64_t>(d.offset));
-    int i = builder_.index(d.dim);
-    if (d.step != 1)
-      i = builder_.binary(Code::mul, i,
-                          builder_.constant_bits(DType::int64, static_cast<std::uint64_t>(d.step)));
-    if (d.offset != 0)
-      i = builder_.binary(Code::add, i,
-                          builder_.constant_bits(DType::int64, static_cast<std::uint64_t>(d.offset)));
-    return i;
+  int index(const IndexSum& d) {
+    const auto number = [&](std::int64_t x) {
+      return builder_.constant_bits(DType::int64, static_cast<std::uint64_t>(x));
+    };
+    int sum = -1;
+    for (const IndexSum::Term& t : d.terms) {
+      int i = builder_.index(t.dim);
+      if (t.step != 1) i = builder_.binary(Code::mul, i, number(t.step));
+      sum = sum < 0 ? i : builder_.binary(Code::add, sum, i);
+    }
+    if (sum < 0) return number(d.offset);
+    return d.offset == 0 ? sum : builder_.binary(Code::add, sum, number(d.offset));
   }
 
   int emit_take(int s, const FlatNode& n, const IndexMap& map) {
@@ -251,7 +259,7 @@ class Emitter {
     row = builder_.cast(row, DType::int64);
     IndexMap table;  // [b.., v, d..] of [b.., n.., d..]; v comes from the row
     for (std::size_t k = 0; k < batch; k++) table.dims.push_back(map.dims[k]);
-    table.dims.push_back({-1, 1, 0});
+    table.dims.push_back({});
     for (std::size_t k = batch + rows; k < map.dims.size(); k++) table.dims.push_back(map.dims[k]);
     const int read = step(s).in[0];
     return loaded(read, builder_.load_at(argument(read, table, false, static_cast<int>(batch)), row));

@@ -127,11 +127,11 @@ class Planner {
     // What is stored: v itself, or what v is a view of.
     std::size_t output = 0;
     while (at_.storage(k.args[output].value).memory != m || !k.args[output].output) output++;
-    const IndexMap same{k.args[output].map};
+    const IndexMap& same = k.args[output].map;
     for (std::size_t j = 0; j < k.args.size(); j++) {
       const KernelAccess& a = k.args[j];
       if (a.output || at_.storage(a.value).memory != i) continue;
-      const bool same_place = IndexMap{a.map} == same && shape(a.value) == shape(k.args[output].value);
+      const bool same_place = a.map == same && shape(a.value) == shape(k.args[output].value);
       if (!same_place || !may_overwrite(k.kernel, static_cast<int>(j), static_cast<int>(output)))
         return false;
     }

@@ -8,6 +8,7 @@
 #include <vector>
 
 #include "compile/compile.h"
+#include "compile/index_map.h"
 #include "graph/iteration.h"
 
 namespace shardarray {
@@ -114,13 +115,13 @@ Fusion fuse(Partition& p, const FlatGraph& g, const Target& target);
 std::vector<int> schedule(const std::map<int, std::set<int>>& before, const std::map<int, int>& last_step);
 
 /// How a step reads its operand k, as an index map over its own result; for steps inside loops.
-std::vector<MapDim> operand_map(const LocalStep& s, const FlatGraph& g, std::size_t k);
+IndexMap operand_map(const LocalStep& s, const FlatGraph& g, std::size_t k);
 
 // ---------------------------------------------------------------- kernels
 /// One argument of a group's kernel: the value that is read or written, and how it is indexed by the domain.
 struct KernelAccess {
   int value = -1;           ///< local value
-  std::vector<MapDim> map;  ///< per dimension of the value's geometry
+  IndexMap map;  ///< of the value's geometry
   bool output = false;
   int indirect = -1;  ///< the dimension whose index comes from load_at
 };

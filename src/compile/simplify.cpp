@@ -117,10 +117,12 @@ class Simplifier {
                        num_elements(shape) / out >= split_.min_points;
     const auto as_it_is = [&] { return unique(n.op, n.attrs, {v}, n.out_types, n.where); };
     if (!large) return as_it_is();
+    constexpr std::int64_t long_row = 64;
     const auto rank = static_cast<std::int64_t>(shape.size());
+    const auto size_of = [&](std::int64_t d) { return shape[static_cast<std::size_t>(d + rank)]; };
     const std::int64_t first = *std::min_element(dims.begin(), dims.end());
-    const std::int64_t size = shape[static_cast<std::size_t>(first + rank)];
-    if (dims.size() > 1 && size >= split_.most_results) {
+    if (dims.size() > 1 && size_of(first) >= split_.most_results &&
+        num_elements(shape) / out / size_of(first) >= long_row) {
       Shape others;
       for (std::int64_t d : dims)
         if (d != first) others.push_back(d);
@@ -129,16 +131,23 @@ class Simplifier {
           std::count_if(others.begin(), others.end(), [&](auto d) { return d > first; }));
       return reduced(n, reduced(n, v, others), {first + behind});
     }
+    const std::int64_t longest =
+        *std::max_element(dims.begin(), dims.end(), [&](auto a, auto b) { return size_of(a) < size_of(b); });
     std::int64_t parts = split_.parts;
-    while (parts > 1 && (size % parts != 0 || parts % devices_ != 0)) parts--;
-    if (dims.size() > 1 || parts <= 1) return as_it_is();
-    Shape split;
+    while (parts > 1 && (size_of(longest) % parts != 0 || parts % devices_ != 0)) parts--;
+    if (parts <= 1) return as_it_is();
+    Shape split, inside;
     for (std::int64_t d = -rank; d < 0; d++) {
-      if (d == first) split.push_back(parts);
-      split.push_back(d == first ? size / parts : shape[static_cast<std::size_t>(d + rank)]);
+      if (d == longest) split.push_back(parts);
+      split.push_back(d == longest ? size_of(d) / parts : size_of(d));
+    }
+    std::int64_t behind = 0;  // dimensions that are reduced, behind the parts
+    for (std::int64_t d : dims) {
+      inside.push_back(d < longest ? d - 1 : d);
+      behind += d >= longest;
     }
     const int pieces = reshaped(v, split, n.where);
-    return reduced(n, reduced(n, pieces, {first}), {first});
+    return reduced(n, reduced(n, pieces, inside), {longest - 1 + behind});
   }
 
   // v reduced over dims as n does it.

@@ -2,7 +2,9 @@
 
 #include <algorithm>
 #include <set>
+
 #include "base/at.h"
+#include "compile/half_floats.h"
 
 namespace shardarray {
 namespace {
@@ -24,15 +26,8 @@ const FlatNode* node_of(const LocalStep& step, const FlatGraph& g) {
   return step.node < 0 ? nullptr : &at(g.nodes, step.node);
 }
 
-bool is_squeeze(const FlatNode& n) {
-  if (n.op->form != Form::view) return false;
-  auto kept = [](const Shape& s) {
-    Shape k;
-    for (std::int64_t d : s)
-      if (d != 1) k.push_back(d);
-    return k;
-  };
-  return kept(n.in_types[0].shape) == kept(n.out_types[0].shape);
+bool is_split(const FlatNode& n) {
+  return n.op->form == Form::view && split_map(n.in_types[0].shape, n.out_types[0].shape).has_value();
 }
 
 StepKind step_kind(const Partition& p, const FlatGraph& g, int s) {
@@ -44,11 +39,57 @@ StepKind step_kind(const Partition& p, const FlatGraph& g, int s) {
   switch (n->op->form) {
     case Form::scalar: return n->in.empty() ? StepKind::inlined : StepKind::loop;
     case Form::map: return StepKind::inlined;
-    case Form::view: return is_squeeze(*n) ? StepKind::inlined : StepKind::alias;
+    case Form::view: return is_split(*n) ? StepKind::inlined : StepKind::alias;
     case Form::reduce: return leaves_all(p, *n, step) ? StepKind::alias : StepKind::loop;
     case Form::take: return StepKind::loop;
     default: return StepKind::single;
   }
+}
+
+namespace {
+
+// What reading v loads at every point: nothing where it is made of less.
+std::size_t bytes_read(const Partition& p, const FlatGraph& g, int v) {
+  const std::int64_t points = num_elements(at(p.values, v).type.shape);
+  while (at(p.values, v).step >= 0 && step_kind(p, g, at(p.values, v).step) == StepKind::inlined) {
+    const LocalStep& step = at(p.steps, at(p.values, v).step);
+    if (step.in.empty()) return 0;
+    v = step.in[0];
+  }
+  const Type& t = at(p.values, v).type;
+  return num_elements(t.shape) < points ? 0 : itemsize(t.dtype);
+}
+
+// Of the scalar expression that computes n at a point.
+std::size_t instructions_of(const FlatNode& n) {
+  KernelBuilder b(1, 0);
+  std::vector<int> in, stored;
+  for (const Type& t : n.in_types) in.push_back(b.arg({t.dtype}));
+  for (const Type& t : n.out_types) stored.push_back(b.arg({t.dtype, true}));
+  b.begin_stage(false);
+  for (int& v : in) v = b.load(v);
+  std::vector<int> out(stored.size(), -1);
+  const Call call = n.call();
+  ScalarArgs args{b, call, in, out, [](ScalarArgs& a, int) { return a.b.index(0); }, nullptr};
+  n.op->scalar(args);
+  for (std::size_t k = 0; k < out.size(); k++) b.store(stored[k], out[k]);
+  return b.finish().code.size() - in.size() - out.size();
+}
+
+}  // namespace
+
+bool is_cheap(const Partition& p, const FlatGraph& g, int s) {
+  constexpr std::size_t most_instructions = 6;
+  const LocalStep& step = at(p.steps, s);
+  const FlatNode* n = node_of(step, g);
+  if (!n || n->op->form != Form::scalar) return false;
+  std::size_t read = 0, made = 0;
+  for (int v : std::set<int>(step.in.begin(), step.in.end())) read += bytes_read(p, g, v);
+  for (int v : step.out) made += itemsize(at(p.values, v).type.dtype);
+  if (read > made || n->op->trait == Trait::conversion) return read <= made;
+  const auto half = [](const Type& t) { return is_half(t.dtype); };  // each operation rounds
+  return std::none_of(n->in_types.begin(), n->in_types.end(), half) && !half(n->out_types[0]) &&
+         instructions_of(*n) <= most_instructions;
 }
 
 void copy_shared_outputs(Partition& p, const FlatGraph& g) {
@@ -62,7 +103,7 @@ void copy_shared_outputs(Partition& p, const FlatGraph& g) {
       const FlatNode* n = node_of(step, g);
       const StepKind k = step_kind(p, g, s);
       const bool own =
-          k == StepKind::loop || k == StepKind::single || (k == StepKind::inlined && n && !is_squeeze(*n));
+          k == StepKind::loop || k == StepKind::single || (k == StepKind::inlined && n && !is_split(*n));
       if (own || step.in.empty()) break;
       root = step.in[0];
     }

@@ -14,8 +14,11 @@ StepKind step_kind(const Partition& p, const FlatGraph& g, int step);
 
 /// The node that a step computes; null: a transfer or a copy.
 const FlatNode* node_of(const LocalStep& step, const FlatGraph& g);
-/// A reshape that only adds or drops dimensions of size 1.
-bool is_squeeze(const FlatNode& n);
+/// A reshape that merges no dimensions: its result can be read from its operand by an index map.
+bool is_split(const FlatNode& n);
+
+/// An elementwise step that is little work and reads no more bytes than it gives.
+bool is_cheap(const Partition& p, const FlatGraph& g, int step);
 
 /// Every result has memory of its own: what is part of an input, or another result as well, is copied.
 void copy_shared_outputs(Partition& p, const FlatGraph& g);

@@ -235,31 +235,48 @@ template SHARDARRAY_API Array ReduceFunction<"any">::operator()(const Array&, co
 template SHARDARRAY_API Array ReduceFunction<"all">::operator()(const Array&, const ReduceOptions&,
                                                                 Where) const;
 
+// Where an element stands among those with which it is reduced.
+static Array positions(const char* function, const Shape& shape, const Shape& axes) {
+  const std::int64_t n = count_of(shape, axes);
+  if (axes.size() > 1 && n - 1 > std::numeric_limits<std::int32_t>::max())
+    throw DTypeError(fmt::format(
+        "{}: the positions in an array of {} elements do not fit into int32. A position is a value "
+        "of its dtype. Look along one axis.",
+        function, n));
+  Array sum;
+  std::int64_t step = 1;
+  for (std::size_t k = axes.size(); k-- > 0;) {
+    const auto d = static_cast<std::size_t>(axes[k]);
+    Array along = primitive::iota(shape, d, DType::int32);
+    if (step != 1)
+      along = primitive::mul(along, primitive::full(shape, DType::int32, static_cast<double>(step)));
+    sum = k + 1 == axes.size() ? along : primitive::add(sum, along);
+    step *= shape[d];
+  }
+  return sum;
+}
+
 // The lowest position of the extremum, or of a NaN.
 template <Reducer r> static Array position(const char* function, const Array& x, const ReduceOptions& o) {
   Array y = api::weak_type_of(x, function).dtype == DType::bool_ ? primitive::cast(x, DType::int32) : x;
-  std::size_t dim = 0;
-  if (o.axis.all) {
-    y = primitive::reshape(y, {y.size()});
-  } else {
-    if (o.axis.axes.size() != 1)
-      throw ShapeError(
-          fmt::format("{}: axes {}. It takes one axis, or none for the flattened array. Reshape first.",
-                      function, to_string(o.axis.axes)));
-    dim = api::axis_of(function, o.axis.axes[0], y.shape());
-  }
-  const Shape axes{static_cast<std::int64_t>(dim)};
+  if (!o.axis.all && o.axis.axes.size() != 1)
+    throw ShapeError(
+        fmt::format("{}: axes {}. It takes one axis, or none for the flattened array. Reshape first.",
+                    function, to_string(o.axis.axes)));
+  if (y.shape().empty() && o.axis.all) y = primitive::reshape(y, {1});
+  const Shape axes = reduced_axes(function, y, o);
   need_elements(function, y, axes);
   const Array best = primitive::broadcast_to(reduced(r, y, axes, true), y.shape());
   Array hit = primitive::binary(op_eq, y, best);
   if (is_floating(y.dtype())) hit = primitive::binary(op_or, hit, primitive::binary(op_ne, y, y));
+  const std::int64_t count = count_of(y.shape(), axes);
   const Array where_hit =
-      primitive::select(hit, primitive::iota(y.shape(), dim, DType::int32),
-                        primitive::full(y.shape(), DType::int32, static_cast<double>(y.shape()[dim])));
+      primitive::select(hit, positions(function, y.shape(), axes),
+                        primitive::full(y.shape(), DType::int32, static_cast<double>(count)));
   Array found = reduced(Reducer::min, where_hit, axes, false);
   if (!o.keepdims) return found;
   Shape kept = o.axis.all ? Shape::filled(x.shape().size(), 1) : x.shape();
-  if (!o.axis.all) kept[dim] = 1;
+  if (!o.axis.all) kept[static_cast<std::size_t>(axes[0])] = 1;
   return primitive::reshape(found, kept);
 }
 template <> constexpr ReduceBody reduce_body<"argmax"> = position<Reducer::max>;

@@ -51,7 +51,7 @@ struct Gemm {
   };
   DType in = DType::float32,
         out = DType::float32;  ///< of A and B; of C: as `in`, or float32 sums of 16-bit floats
-  /// The own kernel, whatever the shape: each element is one chain of multiply-adds.
+  /// The own kernel, whatever the shape: each element is one chain of multiply-adds (long ones: scalar.h).
   bool fixed_order = false;
   bool tf32 = false;  ///< operands of float32 may be rounded to TF32
   std::vector<Item> items;

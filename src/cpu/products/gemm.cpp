@@ -7,10 +7,12 @@
 #include <cstring>
 #include <limits>
 #include <type_traits>
+#include <vector>
 
 #include "base/ceil_div.h"
 #include "cpu/address.h"
 #include "cpu/loops/loops.h"
+#include "runtime/scalar.h"
 #include "shardarray/error.h"
 
 namespace shardarray {
@@ -21,6 +23,8 @@ constexpr double small_vector_work = 4096;  // the same where m or n is 1
 constexpr double panel_ns = 20'000;         // a panel is worth a task
 constexpr std::int64_t panel_rows =
     128;  // below this, packing the other operand again for every panel costs over 10 %
+constexpr std::int64_t most_in_blocks =
+    16384;  // elements of a panel that two sums beside it fit into a cache with
 constexpr std::int64_t granule =
     12;  // OpenBLAS's Haswell kernels give the same bits when rows are cut at multiples of 12
 
@@ -36,6 +40,28 @@ struct Strides {
       : a_row(g.ta ? 1 : g.lda), a_col(g.ta ? g.lda : 1), b_row(g.tb ? 1 : g.ldb), b_col(g.tb ? g.ldb : 1) {}
   std::int64_t a_row, a_col, b_row, b_col;
 };
+
+/// C [m, n] as the sum of blocks of k: multiply(p, steps, c, ldc) makes one. A BLAS has few chains, whose rounding grows with
+/// them; its own blocks are as good as it makes them.
+template <class T, class Multiply>
+void add_blocks(std::int64_t m, std::int64_t n, std::int64_t k, T* c, std::int64_t ldc,
+                const Multiply& multiply) {
+  constexpr std::int64_t block = 1024;
+  std::vector<T> part(static_cast<std::size_t>(m * n)), lost(part.size());
+  multiply(0, block, c, ldc);
+  for (std::int64_t p = block; p < k; p += block) {
+    multiply(p, std::min(block, k - p), part.data(), n);
+    std::size_t i = 0;
+    for (std::int64_t row = 0; row < m; row++)
+      for (T* to = c + row * ldc; to < c + row * ldc + n; to++, i++) {
+        lost[i] += scalar::rounded_off(*to, part[i]);
+        *to += part[i];
+      }
+  }
+  std::size_t i = 0;
+  for (std::int64_t row = 0; row < m; row++)
+    for (T* to = c + row * ldc; to < c + row * ldc + n; to++) *to = scalar::with_rounded_off(*to, lost[i++]);
+}
 
 /// C's product of integers wraps: computed unsigned, in at least 32 bits.
 template <class T> T multiply_add(T a, T b, T c) {
@@ -149,6 +175,7 @@ void GemmPlan::choose_panels() {
 
 std::optional<GemmSpec> GemmPlan::spec() const {
   constexpr std::int64_t most_elements = 8192;  // of a matrix that is turned in the stack
+  static_assert(most_elements <= scalar::longest_chain);
   const Gemm::Item& g = item_;
   const double work = static_cast<double>(g.m) * static_cast<double>(g.n) * static_cast<double>(g.k);
 #ifdef __FP_FAST_FMAF
@@ -246,31 +273,35 @@ template <class T> void GemmPlan::panel(void* const* bases, std::int64_t batch, 
   // A single row or element may have any distance to the next; CBLAS still checks it.
   const auto increment = [](std::int64_t x) { return static_cast<int>(std::max<std::int64_t>(x, 1)); };
   const int lda = to_int(std::max(g.lda, g.ta ? g.m : g.k)), ldb = to_int(std::max(g.ldb, g.tb ? g.k : g.n));
-  const int ldc = to_int(std::max(g.ldc, g.n));
+  const std::int64_t ldc = std::max(g.ldc, g.n);
   const int ta = g.ta ? Blas::trans : Blas::no_trans, tb = g.tb ? Blas::trans : Blas::no_trans;
-  switch (way_) {
-    case Way::zero:
-      for (std::int64_t r = 0; r < m; r++) std::fill_n(c + r * g.ldc, n, T{});
-      break;
-    case Way::gemm:
-      gemm(Blas::row_major, ta, tb, to_int(m), to_int(n), to_int(g.k), T(1), a, lda, b, ldb, T(0), c, ldc);
-      break;
-    case Way::gemv_row:  // c = B^T a; gemv scales what stands in c, so that must not be NaN
-      std::fill_n(c, n, T{});
-      gemv(Blas::row_major, g.tb ? Blas::no_trans : Blas::trans, to_int(g.tb ? n : g.k),
-           to_int(g.tb ? g.k : n), T(1), b, ldb, a, increment(a_col), T(0), c, 1);
-      break;
-    case Way::gemv_column:
-      for (std::int64_t r = 0; r < m; r++) c[r * g.ldc] = 0;
-      gemv(Blas::row_major, ta, to_int(g.ta ? g.k : m), to_int(g.ta ? m : g.k), T(1), a, lda, b,
-           increment(b_row), T(0), c, increment(g.ldc));
-      break;
-    default: {
-      const SmallGemm<T> s = {m, n, g.k, a, a_row, a_col, b, b_row, b_col, c, g.ldc};
-      if constexpr (single) small_gemm().f32(s);
-      else small_gemm().f64(s);
-    }
+  if (way_ == Way::zero) {
+    for (std::int64_t r = 0; r < m; r++) std::fill_n(c + r * g.ldc, n, T{});
+    return;
   }
+  if (way_ == Way::small) {
+    const SmallGemm<T> s = {m, n, g.k, a, a_row, a_col, b, b_row, b_col, c, g.ldc};
+    if constexpr (single) small_gemm().f32(s);
+    else small_gemm().f64(s);
+    return;
+  }
+  const auto multiply = [&](std::int64_t p, std::int64_t steps, T* to, std::int64_t to_row) {
+    const int k = to_int(steps);
+    const T *x = a + p * a_col, *y = b + p * b_row;
+    if (way_ == Way::gemm) {
+      gemm(Blas::row_major, ta, tb, to_int(m), to_int(n), k, T(1), x, lda, y, ldb, T(0), to, to_int(to_row));
+    } else if (way_ == Way::gemv_row) {  // B^T a; gemv scales what stands in `to`, so that must not be NaN
+      std::fill_n(to, n, T{});
+      gemv(Blas::row_major, g.tb ? Blas::no_trans : Blas::trans, g.tb ? to_int(n) : k, g.tb ? k : to_int(n),
+           T(1), y, ldb, x, increment(a_col), T(0), to, 1);
+    } else {
+      for (std::int64_t r = 0; r < m; r++) to[r * to_row] = 0;
+      gemv(Blas::row_major, ta, g.ta ? k : to_int(m), g.ta ? to_int(m) : k, T(1), x, lda, y, increment(b_row),
+           T(0), to, increment(to_row));
+    }
+  };
+  if (g.k > scalar::longest_chain && m * n <= most_in_blocks) add_blocks<T>(m, n, g.k, c, ldc, multiply);
+  else multiply(0, g.k, c, ldc);
 }
 
 }  // namespace shardarray

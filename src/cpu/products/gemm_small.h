@@ -1,8 +1,8 @@
 // Own matrix product: for small shapes, where a BLAS call costs more than the work, and for everything
 // without a BLAS.
 //
-// Each element is one chain of fused multiply-adds over k, ascending from 0: the bits depend neither on the
-// blocking nor on the instruction set.
+// Each element is one chain of fused multiply-adds over k, ascending from 0, or blocks of them where it is long (scalar.h): the
+// bits depend neither on the blocking nor on the instruction set.
 #pragma once
 #include <cstdint>
 
