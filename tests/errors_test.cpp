@@ -350,7 +350,7 @@ TEST_CASE("errors: reading in a trace names what reads, and what to do instead")
   const Array x = numbers({2});
   std::ostringstream out;
   const auto text = [&](const auto& f) {
-    return message_of<TraceError>([&] { static_cast<void>(jit(f)(x)); });
+    return testing::message_of<TraceError>([&] { static_cast<void>(jit(f)(x)); });
   };
   CHECK(text([&](const Array& a) {
           out << a;
@@ -370,7 +370,7 @@ TEST_CASE("errors: an array that an option gave away is not said to have been mo
   const Array x = block_until_ready(numbers({4}) + 0);
   static_cast<void>(f(x));
   REQUIRE(x.is_deleted());
-  CHECK(message_of<DonationError>([&] { static_cast<void>(x + 1); }) ==
+  CHECK(testing::message_of<DonationError>([&] { static_cast<void>(x + 1); }) ==
         "add: Array has been deleted with shape=f32[4]: it was donated to step. Leave it out of the options "
         "donate and donate_args to keep it, or use the result.");
 }
@@ -438,7 +438,7 @@ TEST_CASE("errors: numbers where NumPy takes them") {
 
 TEST_CASE("errors: floats do not go into integers without a word") {
   const Array i = arange(4);
-  CHECK(message_of<DTypeError>([&] { static_cast<void>(i.at(0).set(2.7)); }) ==
+  CHECK(testing::message_of<DTypeError>([&] { static_cast<void>(i.at(0).set(2.7)); }) ==
         "at.set: f32[] in an array i32[4]. Fractions would be lost: x.astype(float32) holds them, "
         "v.astype(int32) drops them.");
   CHECK(i.at(0).set(Array(2.7).astype(int32)).to_vector<int>() == std::vector<int>{2, 1, 2, 3});

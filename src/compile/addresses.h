@@ -45,6 +45,15 @@ class Addresses {
   std::map<int, Memory> memories_;
 };
 
+/// How a loop of `rank` dimensions walks through a tile, in elements: from where all its indices are 0, which may be outside.
+struct TileWalk {
+  Shape strides;
+  std::int64_t origin = 0;
+  friend bool operator==(const TileWalk&, const TileWalk&) = default;
+};
+/// Dimensions that are found at run time (KernelAccess::indirect) count nothing.
+TileWalk tile_walk(const KernelAccess& a, const Box& tile, std::size_t rank);
+
 /// The Exchange that executes a transfer or an op made of boxes.
 Exchange make_exchange(const LocalStep& s, const FlatGraph& g, Addresses& at);
 /// Gemm and LibraryCall items.

@@ -9,33 +9,38 @@ namespace {
 
 LoopArg loop_arg(const KernelAccess& a, const Loop::Item& item, int p, Addresses& at) {
   const Box tile = at.stored_tile(a.value, p);
-  const Shape strides = row_major(tile.size);
-  const auto bytes = static_cast<std::int64_t>(itemsize(at.value(a.value).type.dtype));
+  const TileWalk walk = tile_walk(a, tile, item.extents.size());
   LoopArg arg;
   arg.ref = at.ref(a.value, p);
   arg.bytes = at.memory(a.value).bytes[at.instance(a.value, p)];
-  arg.strides = Shape::filled(item.extents.size(), 0);
-  std::int64_t first = 0;
-  for (std::size_t j = 0; j < a.map.dims.size(); j++) {
-    if (static_cast<int>(j) == a.indirect) {
-      arg.indirect_stride = strides[j];
-      arg.lo = tile.lo[j];
-      arg.count = tile.size[j];
-      continue;
-    }
-    std::int64_t global = a.map.dims[j].offset;
-    for (const IndexSum::Term& t : a.map.dims[j].terms) {
-      arg.strides[static_cast<std::size_t>(t.dim)] += t.step * strides[j];
-      global += t.step * item.start[static_cast<std::size_t>(t.dim)];
-    }
-    first += (global - tile.lo[j]) * strides[j];
+  arg.strides = walk.strides;
+  if (a.indirect >= 0) {
+    const auto rows = static_cast<std::size_t>(a.indirect);
+    arg.indirect_stride = row_major(tile.size)[rows];
+    arg.lo = tile.lo[rows];
+    arg.count = tile.size[rows];
   }
-  arg.first = static_cast<std::uint64_t>(first * bytes);
+  std::int64_t first = walk.origin;
+  for (std::size_t d = 0; d < item.start.size(); d++) first += walk.strides[d] * item.start[d];
+  arg.first =
+      static_cast<std::uint64_t>(first * static_cast<std::int64_t>(itemsize(at.value(a.value).type.dtype)));
   arg.ref.offset += arg.first;
   return arg;
 }
 
 }  // namespace
+
+TileWalk tile_walk(const KernelAccess& a, const Box& tile, std::size_t rank) {
+  const Shape strides = row_major(tile.size);
+  TileWalk walk{Shape::filled(rank, 0), 0};
+  for (std::size_t j = 0; j < a.map.dims.size(); j++) {
+    if (static_cast<int>(j) == a.indirect) continue;
+    for (const IndexSum::Term& t : a.map.dims[j].terms)
+      walk.strides[static_cast<std::size_t>(t.dim)] += t.step * strides[j];
+    walk.origin += (a.map.dims[j].offset - tile.lo[j]) * strides[j];
+  }
+  return walk;
+}
 
 Loop make_loop(const Group& group, const GroupKernel& k, const FlatGraph& g, const Partition& p,
                Addresses& at) {

@@ -123,18 +123,28 @@ class Planner {
     const Group& x = at(f_.groups, made.first);
     if (!x.loop) return carries_on(at(p_.steps, x.steps[0]), m, i);
     const GroupKernel& k = at(kernels_, made.first);
-    const auto shape = [&](int value) { return at_.value(at_.storage(value).geometry).type.shape; };
     // What is stored: v itself, or what v is a view of.
     std::size_t output = 0;
     while (at_.storage(k.args[output].value).memory != m || !k.args[output].output) output++;
-    const IndexMap& same = k.args[output].map;
     for (std::size_t j = 0; j < k.args.size(); j++) {
       const KernelAccess& a = k.args[j];
       if (a.output || at_.storage(a.value).memory != i) continue;
-      const bool same_place = a.map == same && shape(a.value) == shape(k.args[output].value);
-      if (!same_place || !may_overwrite(k.kernel, static_cast<int>(j), static_cast<int>(output)))
+      if (!same_places(k, a, k.args[output]) ||
+          !may_overwrite(k.kernel, static_cast<int>(j), static_cast<int>(output)))
         return false;
     }
+    return true;
+  }
+
+  // Does the loop, at every point on every device, read one where it writes the other?
+  bool same_places(const GroupKernel& k, const KernelAccess& read, const KernelAccess& written) const {
+    if (read.indirect >= 0) return false;
+    const auto rank = static_cast<std::size_t>(k.kernel.outer + k.kernel.inner);
+    const auto walk = [&](const KernelAccess& a, int p) {
+      return tile_walk(a, at_.stored_tile(a.value, p), rank);
+    };
+    for (int p = 0; p < in_.order->size(); p++)
+      if (walk(read, p) != walk(written, p)) return false;
     return true;
   }
 
