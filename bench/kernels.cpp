@@ -119,6 +119,31 @@ void add_function(bench::Suite& suite, const std::string& name, const sa::Shape&
       floor, 0);
 }
 
+/// Reductions of what is computed from n bytes on the way, beside their plain sum.
+void add_bytes(bench::Suite& suite, std::int64_t n) {
+  const auto add = [&](const std::string& name, const std::function<sa::Array(const sa::Array&)>& f,
+                       const std::string& floor) {
+    add_both(
+        suite, name + " " + std::to_string(n) + " bytes",
+        [n, f]() -> Step {
+          const sa::Array x = sa::ones({n}, sa::uint8);
+          x.block_until_ready();
+          const auto g = sa::jit([f](const sa::Array& v) { return f(v); });
+          return [g, x] { bench::keep(g(x)); };
+        },
+        floor, 0);
+  };
+  const std::string plain = "sum " + std::to_string(n) + " bytes";
+  add(
+      "sum", [](const sa::Array& x) { return sa::sum(x); }, "");
+  add(
+      "how many are 3 of", [](const sa::Array& x) { return sa::sum(x == 3); }, plain);
+  add(
+      "mean of 255ths of", [](const sa::Array& x) { return sa::mean(x / 255); }, plain);
+  add(
+      "variance of", [](const sa::Array& x) { return sa::var(x); }, plain);
+}
+
 /// One kernel for the rows of a matrix, as the compiler makes it where it fuses everything.
 void add_fused_softmax(bench::Suite& suite, std::int64_t rows, std::int64_t columns,
                        const std::string& floor) {
@@ -182,6 +207,7 @@ int main(int argc, char** argv) {
     add_function(
         suite, "sum" + size, {n}, [](const sa::Array& x) { return sa::sum(x); }, "sum by hand" + size);
   }
+  add_bytes(suite, 40'000'000);
   add_adam(suite, 1000);
   add_adam(suite, 100'000);
   add_adam(suite, 10'000'000);

@@ -17,8 +17,9 @@
 namespace shardarray {
 
 // ---------------------------------------------------------------- reductions
-/// `sum(x)`, `sum(x, 0)`, `sum(x, {0, 1})`, `sum(x, {.axis = {0, 1}, .keepdims = true, .dtype = float64})`: over all axes unless said. The result is x
-/// without these axes (keepdims: with size 1 there), strong, of the dtype that each doc names, or of `.dtype`.
+/// `sum(x)`, `sum(x, 0)`, `sum(x, {0, 1})`, `sum(x, {.axis = {0, 1}, .keepdims = true, .dtype = float64})`: over all axes unless
+/// said. The result is x without these axes (keepdims: with size 1 there), strong, of the dtype that each doc names, or of
+/// `.dtype`. What x is made of element by element is computed on the way and needs no memory: `sum(y == 3)` reads y once.
 template <detail::FixedString name> struct SHARDARRAY_API ReduceFunction {
   [[nodiscard]] Array operator()(const Array& x, const ReduceOptions& o = {}, Where w = Where::here()) const;
   template <std::integral I>
@@ -93,7 +94,9 @@ inline constexpr struct SHARDARRAY_API one_hot_fn {
 
 // ---------------------------------------------------------------- products
 // Of the promoted dtype of the operands: integers wrap, bools give or of ands, float16 and bfloat16 accumulate in float32. All
-// throw ShapeError when sizes that meet differ.
+// throw ShapeError when sizes that meet differ. A sum of more than 8,192 products of float32 is made in blocks: equal numbers, which
+// are the worst, err by about 1e-6 of the sum in the own kernels (all of `reproducible`), by 2e-5 in those of a BLAS where a result
+// has at most 16,384 elements; larger ones are added as the BLAS adds.
 /// [..,m,k] x [..,k,n] -> [..,m,n], batch dimensions broadcast; a vector is a row on the left, a column on the right,
 /// and that dimension goes. Throws ShapeError for a scalar.
 inline constexpr struct SHARDARRAY_API matmul_fn {

@@ -46,7 +46,7 @@ struct Strides {
 template <class T, class Multiply>
 void add_blocks(std::int64_t m, std::int64_t n, std::int64_t k, T* c, std::int64_t ldc,
                 const Multiply& multiply) {
-  constexpr std::int64_t block = 1024;
+  const std::int64_t block = m * n <= 1024 ? 256 : 1024;
   std::vector<T> part(static_cast<std::size_t>(m * n)), lost(part.size());
   multiply(0, block, c, ldc);
   for (std::int64_t p = block; p < k; p += block) {
