@@ -234,10 +234,11 @@ TEST_CASE("memory: a moved array with another owner is copied, and the report sa
   CHECK(addresses(y) != addresses(keep));
   const auto at = addresses(y);  // sole owner
   CHECK(addresses(f(std::move(y))) == at);
-  CHECK(error<sa::DonationError>([&] { f(x); }) ==
-        "increment: argument 0: Array has been deleted with shape=f32[2000]: it was donated to increment. Pass "
-        "it without std::move "
-        "to keep it, or use the result.");
+  CHECK(
+      error<sa::DonationError>([&] { f(x); }) ==
+      "increment: argument 0: Array has been deleted with shape=f32[2000]: it was donated to increment. Pass "
+      "it without std::move "
+      "to keep it, or use the result.");
 }
 
 TEST_CASE("memory: a donated array that a result takes over goes on as that result") {

@@ -120,8 +120,8 @@ IndexMap operand_map(const LocalStep& s, const FlatGraph& g, std::size_t k);
 // ---------------------------------------------------------------- kernels
 /// One argument of a group's kernel: the value that is read or written, and how it is indexed by the domain.
 struct KernelAccess {
-  int value = -1;           ///< local value
-  IndexMap map;  ///< of the value's geometry
+  int value = -1;  ///< local value
+  IndexMap map;    ///< of the value's geometry
   bool output = false;
   int indirect = -1;  ///< the dimension whose index comes from load_at
 };
