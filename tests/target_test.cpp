@@ -196,4 +196,15 @@ TEST_CASE("target: of placements that move more, one that fits the devices' memo
   CHECK(plan(100).first.size() > 0);  // nothing fits: something is taken
 }
 
+TEST_CASE("target: what fusion never stores does not count against the devices' memory") {
+  const sa::Mesh mesh = sa::make_mesh({{"x", 4}, {"y", 2}});
+  const Array rows = sa::device_put(numbers({400, 1}), sa::NamedSharding(mesh, P("x"))),
+              columns = sa::device_put(numbers({1, 400}), sa::NamedSharding(mesh, P()));
+  sa::Target t = cpu();
+  t.device_memory = 20'000;  // a tile of the product by itself has 160,000 bytes
+  const sa::Compiled c = compiled(t, rows, [&](const Array& a) { return sa::sum(sa::tanh(a * columns), 1); });
+  CHECK(c.program->transfers.empty());
+  for (const std::uint64_t bytes : c.program->peak_bytes) CHECK(bytes < 20'000);
+}
+
 }  // namespace target_test

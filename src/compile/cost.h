@@ -24,6 +24,11 @@ class CostModel {
   }
   /// Else no peak costs anything.
   bool has_peaks() const { return device_memory_ > 0; }
+  CostModel without_peaks() const {
+    CostModel m = *this;
+    m.device_memory_ = 0;
+    return m;
+  }
 
  private:
   static double message(std::int64_t bytes, double start) {

@@ -98,7 +98,7 @@ FlatGraph simplify_and_order(const FlatGraph& graph, int devices, const Target& 
   return simplified(g);
 }
 
-Compiled compile(CompileInput in) {
+static Compiled run_passes(CompileInput in) {
   Compiled out;
   const std::string collected = prints_passes() ? in.graph.to_string() : "";
   show("collect", collected);
@@ -116,6 +116,27 @@ Compiled compile(CompileInput in) {
   if (kVerify) verify(*out.program);
   show("plan", prints_passes() ? text_of(*out.program) : "");
   return out;
+}
+
+static std::int64_t most_memory(const Compiled& c) {
+  const auto& peaks = c.program->peak_bytes;
+  return peaks.empty() ? 0 : static_cast<std::int64_t>(*std::max_element(peaks.begin(), peaks.end()));
+}
+
+// What a placement needs is known when all is planned: fusion stores little of what an op by itself would. So peaks count only
+// where a program that was planned without them does not fit, and the second plan needs less.
+Compiled compile(CompileInput in) {
+  if (!in.cost.has_peaks()) return run_passes(std::move(in));
+  CompileInput tight = in;
+  in.cost = in.cost.without_peaks();
+  Compiled cheapest = run_passes(std::move(in));
+  if (most_memory(cheapest) <= tight.target->device_memory) return cheapest;
+  try {
+    Compiled smaller = run_passes(std::move(tight));
+    if (most_memory(smaller) < most_memory(cheapest)) return smaller;
+  } catch (const ShardingError&) {  // policy::strict refuses its transfers
+  }
+  return cheapest;
 }
 
 }  // namespace shardarray
