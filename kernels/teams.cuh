@@ -73,6 +73,7 @@ class ColumnTeam {
     auto* const words = reinterpret_cast<LaneWord<T>*>(column_words());
     constexpr std::uint32_t gap = warp_lanes + 1;
     auto* const results = words + warp_lanes * gap;
+    __syncthreads();  // all have read the results of the fold before, whose words had another size
     words[lane() * gap + column()] = lane_word(x);
     __syncthreads();
     const T folded = fold_warp<Combine>(from_word<T>(words[column() * gap + lane()]));

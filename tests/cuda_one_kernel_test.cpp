@@ -185,6 +185,7 @@ TEST_CASE("cuda one kernel: programs of little work are one kernel") {
   CHECK(fits(8, loop_over(10), {product_of(64, 64, 64, false)}));
   CHECK(!fits(20, loop_over(10), {product_of(64, 64, 65, false)}));
   CHECK(fits(20, loop_over(10), {product_of(64, 64, 65, true)}));
+  CHECK(!fits(2, product_of(200, 200, 0, true)));  // zeros are written too
   // A sort is as many launches as its runs are merged.
   CHECK(fits(4, loop_over(10), {sort_of(500)}));
   CHECK(!fits(4, loop_over(10), {sort_of(1 << 12)}));

@@ -32,8 +32,15 @@ class Collectives {
       g->throw_if_lost();
       numbers.push_back(g->number());
     }
+    if (const auto failure = failed_.find(numbers); failure != failed_.end())
+      throw DeviceError(failure->second);
     auto& entry = all_[numbers];
-    if (!entry) entry = made(library, gpus);
+    try {
+      if (!entry) entry = made(library, gpus);
+    } catch (const DeviceError& e) {
+      failed_[numbers] = e.what();
+      throw;
+    }
     return *entry;
   }
 
@@ -264,6 +271,7 @@ class Collectives {
   }
 
   std::map<std::vector<int>, std::unique_ptr<Communicator>> all_;  // by the numbers of their GPUs
+  std::map<std::vector<int>, std::string> failed_;  // why there is none: a second try would take as long
   std::list<Step> steps_;
 };
 

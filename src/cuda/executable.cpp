@@ -126,6 +126,7 @@ CompletionRef CudaExecutable::run(std::span<void* const> bases, RunReport* repor
                     bases.size(), base_count_));
   if (report != nullptr) report->received = received_;
   if (stages_.empty()) return nullptr;
+  count_run();
   if (replays_wanted_ && !is_one_kernel()) {
     Turn turn(gpus_[0]->gpu());
     if (replay(turn, bases, nullptr)) return turn.done(steps_);
@@ -190,7 +191,6 @@ void CudaExecutable::ask(Turns turns, std::span<void* const> bases, const Bound&
     replays_.clear();  // of its launches, which are not asked for any more
     return kernel_->ask(*turns[0], bases, w.scratch, *steps_);
   }
-  count_run();
   std::vector<void*> staging;
   for (const auto& g : w.gpus) staging.push_back(g.staging ? g.staging->data : nullptr);
   auto called = w.called.begin();
@@ -218,6 +218,7 @@ void CudaExecutable::ask_called(Turns turns, const Called& called, std::span<voi
                                 const Workspace& w) const {
   std::vector<void*> inner;
   for (std::int64_t run = 0; run < called.call.trip; run++) {
+    called.program->count_run();
     called.call.items[0].addresses(run, bases.data(), inner);
     called.program->ask(turns, inner, called.program->bind(turns, inner, w), w);
   }

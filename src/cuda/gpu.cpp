@@ -3,10 +3,12 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <chrono>
 #include <cstring>
 #include <utility>
 
 #include "cuda/communicator.h"
+#include "cuda/libraries.h"
 #include "shardarray/error.h"
 
 namespace shardarray::cuda {
@@ -88,9 +90,18 @@ void* Gpu::GpuMemory::map(std::size_t bytes) {
 void Gpu::GpuMemory::unmap(void* p, std::size_t) {
   if (gpu_.driver_.set_device(gpu_.number_) != ok || gpu_.finish(nullptr) != ok || gpu_.is_lost_)
     return;  // whoever asks next hears of it
-  // Freeing waits for other GPUs' work too: for a collective that has begun on one of them and not yet on the next.
-  const std::lock_guard lock(nccl_mutex());
-  gpu_.driver_.free(p);
+  // Freeing waits for other GPUs' work too: for a collective that has begun on one of them and not yet on the next, or that never
+  // ends. So none is under way, or all have had their time.
+  const auto until = std::chrono::steady_clock::now() + nccl_limits().deadline;
+  for (Pause pause;; pause()) {
+    std::unique_lock lock(nccl_mutex());
+    if (!collectives_under_way() || std::chrono::steady_clock::now() > until) {
+      gpu_.driver_.free(p);
+      return;
+    }
+    lock.unlock();
+    look_after_collectives();
+  }
 }
 
 void Gpu::GpuMemory::fill(void* p, unsigned char byte, std::size_t bytes) { Turn(gpu_).fill(p, byte, bytes); }

@@ -1,5 +1,6 @@
 #include "cuda/one_block.h"
 
+#include <algorithm>
 #include <type_traits>
 #include <variant>
 
@@ -64,8 +65,12 @@ ProgramWork work_of(const Program& program) {
       w.steps++;
       for (const auto& item : body.items) {
         if constexpr (std::is_same_v<Body, Loop>) w.points += static_cast<double>(num_elements(item.extents));
-        if constexpr (std::is_same_v<Body, Gemm>)
-          w.multiply_adds += static_cast<double>(item.batch * item.m) * static_cast<double>(item.n * item.k);
+        if constexpr (std::is_same_v<Body, Gemm>) {
+          const double elements = static_cast<double>(item.batch * item.m) * static_cast<double>(item.n),
+                       k = static_cast<double>(item.k), a_point = one_block_limits().multiply_adds_a_point;
+          w.multiply_adds += elements * k;
+          w.points += elements * std::max(0.0, 1 - k / a_point);  // each is written, however few are added up
+        }
         if constexpr (std::is_same_v<Body, Exchange>) w.points += points_of(item, itemsize(body.dtype));
         if constexpr (std::is_same_v<Body, LibraryCall>) w.points += points_of(body, item);
       }

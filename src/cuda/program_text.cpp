@@ -93,7 +93,7 @@ class ProgramPrinter {
     out.text += loops_.text();
     out.text += "namespace shardarray {\nusing namespace device;\n";
     out.text += fmt::format("SHARDARRAY_PROGRAM({}) {{\n", program_kernel_name);
-    if (tables_.size() <= most_shared_tables) {
+    if (!tables_.empty() && tables_.size() <= most_shared_tables) {
       out.text += fmt::format(
           "  SHARDARRAY_BLOCK_SHARED alignas(16) std::byte here[{0}];\n  copy_tables(here, tables, {0});\n"
           "  const ProgramPlace p0{{here, scratch, bases}};\n",

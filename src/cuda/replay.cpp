@@ -43,7 +43,6 @@ int CudaExecutable::printed_programs() const {
 
 bool CudaExecutable::replay(Turn& turn, std::span<void* const> bases, const Workspace* w) const {
   if (!replays_wanted_) return false;
-  if (w == nullptr) count_run();
   if (const int ready = printed_programs(); ready != printed_in_replays_) {
     replays_.clear();
     printed_in_replays_ = ready;
