@@ -5,7 +5,9 @@ set(CMAKE_CXX_EXTENSIONS OFF)
 add_library(shardarray_options INTERFACE)
 target_compile_features(shardarray_options INTERFACE cxx_std_20)
 target_compile_options(shardarray_options INTERFACE
-  -Wall -Wextra -Wpedantic $<$<CXX_COMPILER_ID:GNU>:-Wshadow=local> -Wconversion -Wno-sign-conversion -Werror
+  -Wall -Wextra -Wpedantic $<$<CXX_COMPILER_ID:GNU>:-Wshadow=local> -Wconversion -Wno-sign-conversion
+  $<$<BOOL:${PROJECT_IS_TOP_LEVEL}>:-Werror>
+  $<$<CONFIG:>:-O2>  # a foreign project that names no kind of build
   $<$<CXX_COMPILER_ID:GNU>:-Wno-array-bounds;-Wno-restrict;-Wno-stringop-overflow>  # false alarms of g++ 12 in std::string
   -ffp-contract=off -fno-math-errno -fno-trapping-math)
 # g++ collects its garbage again and again from 128 MB on, a tenth of the time of a unit that needs 500 (kB).
@@ -40,16 +42,16 @@ list(FILTER loop_sources INCLUDE REGEX "/src/cpu/.*_(baseline|v3)\\.cpp$")
 
 # Inner loops are compiled once for any CPU and once for AVX2 and FMA; the choice falls at run time.
 set_source_files_properties(${loop_sources} PROPERTIES
-  COMPILE_OPTIONS "$<$<CONFIG:Release>:-O3>" SKIP_PRECOMPILE_HEADERS ON)
+  COMPILE_OPTIONS "$<$<NOT:$<CONFIG:Debug>>:-O3>" SKIP_PRECOMPILE_HEADERS ON)
 if(CMAKE_SYSTEM_PROCESSOR MATCHES "^(x86_64|AMD64)$")
   set_source_files_properties(${v3_sources} PROPERTIES
-    COMPILE_OPTIONS "$<$<CONFIG:Release>:-O3>;-march=x86-64-v3")
+    COMPILE_OPTIONS "$<$<NOT:$<CONFIG:Debug>>:-O3>;-march=x86-64-v3")
 else()
   list(REMOVE_ITEM sources ${v3_sources})
 endif()
 
 set_source_files_properties(${PROJECT_SOURCE_DIR}/src/cpu/library/scan.cpp PROPERTIES
-  COMPILE_OPTIONS "$<$<CONFIG:Release>:-O3>" SKIP_PRECOMPILE_HEADERS ON)
+  COMPILE_OPTIONS "$<$<NOT:$<CONFIG:Debug>>:-O3>" SKIP_PRECOMPILE_HEADERS ON)
 # What instantiates function objects (src/ops/function.h).
 foreach(family arithmetic logic math reduce scan)
   set_source_files_properties(${PROJECT_SOURCE_DIR}/src/ops/${family}.cpp PROPERTIES SKIP_UNITY_BUILD_INCLUSION ON)
