@@ -196,6 +196,27 @@ TEST_CASE("target: of placements that move more, one that fits the devices' memo
   CHECK(plan(100).first.size() > 0);  // nothing fits: something is taken
 }
 
+TEST_CASE("target: iterations are placed within the devices' memory too") {
+  const sa::Mesh mesh = sa::make_mesh({{"x", 4}, {"y", 2}});
+  const Array left = sa::device_put(numbers({3, 48, 16}), sa::NamedSharding(mesh, P(sa::none, "x"))),
+              right = sa::device_put(numbers({16, 256}), sa::NamedSharding(mesh, P("y")));
+  const auto most = [&](std::int64_t memory) {
+    sa::Target t = cpu();
+    t.device_memory = memory;
+    const sa::Compiled c = compiled(t, left, [&](const Array& a) {
+      const auto step = [&](const Array& total, const Array& rows) {
+        const Array product = sa::filter_shard(sa::matmul(rows, right), sa::NamedSharding(mesh, P("x")));
+        return std::pair(total + sa::sum(product), sa::sum(product, 1));
+      };
+      return std::get<1>(sa::scan(step, sa::array(0.0f), a));
+    });
+    return *std::max_element(c.program->peak_bytes.begin(), c.program->peak_bytes.end());
+  };
+  const std::uint64_t any = most(0);
+  CHECK(most(1'000'000) == any);
+  CHECK(most(20'000) < any);
+}
+
 TEST_CASE("target: what fusion never stores does not count against the devices' memory") {
   const sa::Mesh mesh = sa::make_mesh({{"x", 4}, {"y", 2}});
   const Array rows = sa::device_put(numbers({400, 1}), sa::NamedSharding(mesh, P("x"))),

@@ -98,21 +98,18 @@ FlatGraph simplify_and_order(const FlatGraph& graph, int devices, const Target& 
   return simplified(g);
 }
 
-static Compiled run_passes(CompileInput in) {
+// All passes behind those that know nothing of placements.
+static Compiled place(FlatGraph g, const CompileInput& in) {
   Compiled out;
-  const std::string collected = prints_passes() ? in.graph.to_string() : "";
-  show("collect", collected);
-  in.graph = simplify_and_order(in.graph, in.order->size(), *in.target);
-  if (prints_passes() && in.graph.to_string() != collected) show("simplify, fix_order", in.graph.to_string());
-  Propagation propagation = timed("propagate", [&] { return propagate(in.graph, in); });
-  if (kVerify) verify(propagation, in.graph);
-  Partition p = timed("partition", [&] { return partition(in.graph, in, std::move(propagation)); });
-  if (kVerify) verify(p, in.graph, in.outputs);
-  show("propagate, partition", prints_passes() ? text_of(p, in.graph) : "");
-  const Fusion f = timed("fuse", [&] { return fuse(p, in.graph, *in.target); });
+  Propagation propagation = timed("propagate", [&] { return propagate(g, in); });
+  if (kVerify) verify(propagation, g);
+  Partition p = timed("partition", [&] { return partition(g, in, std::move(propagation)); });
+  if (kVerify) verify(p, g, in.outputs);
+  show("propagate, partition", prints_passes() ? text_of(p, g) : "");
+  const Fusion f = timed("fuse", [&] { return fuse(p, g, *in.target); });
   if (kVerify) verify(f, p);
-  show("fuse, schedule", prints_passes() ? text_of(f, p, in.graph) : "");
-  timed("plan", [&] { plan(p, f, in.graph, in, out); });
+  show("fuse, schedule", prints_passes() ? text_of(f, p, g) : "");
+  timed("plan", [&] { plan(p, f, g, in, out); });
   if (kVerify) verify(*out.program);
   show("plan", prints_passes() ? text_of(*out.program) : "");
   return out;
@@ -125,18 +122,27 @@ static std::int64_t most_memory(const Compiled& c) {
 
 // What a placement needs is known when all is planned: fusion stores little of what an op by itself would. So peaks count only
 // where a program that was planned without them does not fit, and the second plan needs less.
-Compiled compile(CompileInput in) {
-  if (!in.cost.has_peaks()) return run_passes(std::move(in));
-  CompileInput tight = in;
-  in.cost = in.cost.without_peaks();
-  Compiled cheapest = run_passes(std::move(in));
-  if (most_memory(cheapest) <= tight.target->device_memory) return cheapest;
+static Compiled place_within_memory(FlatGraph g, CompileInput in) {
+  const CostModel with_peaks = in.cost;
+  in.cost = with_peaks.without_peaks();
+  Compiled cheapest = place(g, in);
+  if (most_memory(cheapest) <= in.target->device_memory) return cheapest;
+  in.cost = with_peaks;
+  in.placed = std::make_shared<PlacedIterations>();  // by the other costs
   try {
-    Compiled smaller = run_passes(std::move(tight));
+    Compiled smaller = place(std::move(g), in);
     if (most_memory(smaller) < most_memory(cheapest)) return smaller;
   } catch (const ShardingError&) {  // policy::strict refuses its transfers
   }
   return cheapest;
+}
+
+Compiled compile(CompileInput in) {
+  const std::string collected = prints_passes() ? in.graph.to_string() : "";
+  show("collect", collected);
+  FlatGraph g = simplify_and_order(in.graph, in.order->size(), *in.target);
+  if (prints_passes() && g.to_string() != collected) show("simplify, fix_order", g.to_string());
+  return in.cost.has_peaks() ? place_within_memory(std::move(g), std::move(in)) : place(std::move(g), in);
 }
 
 }  // namespace shardarray
