@@ -6,12 +6,13 @@
 #include <span>
 #include <vector>
 
+#include "cuda/communicator.h"
 #include "runtime/program.h"
 
 namespace shardarray::cuda {
 
 struct CollectivePattern {
-  enum class Kind : std::uint8_t { all_reduce, all_gather, reduce_scatter };
+  using Kind = NcclCall::Kind;
   struct Rank {
     int gpu = 0;
     Ref send, receive;

@@ -119,6 +119,14 @@ class Collectives {
                                   text(library, status, rank)));
   }
 
+  /// Whether the library has not yet done what it was asked for; throws what failed meanwhile.
+  static bool is_busy(const Nccl& library, const Communicator& c, Nccl::Rank rank, const std::string& step) {
+    int state = 0;
+    check(library, library.get_async_error(rank, &state), "ncclCommGetAsyncError", c, rank, step);
+    check(library, state, "NCCL", c, rank, step);
+    return state != 0;
+  }
+
   // Whatever `f` throws: the group is ended.
   template <class F>
   static void in_group(const Nccl& library, const Communicator& c, const std::string& step, const F& f) {
@@ -137,10 +145,7 @@ class Collectives {
     const auto until = Clock::now() + nccl_limits().deadline;
     for (const Nccl::Rank rank : c.ranks_)
       for (Pause pause;; pause()) {
-        int state = 0;
-        check(library, library.get_async_error(rank, &state), "ncclCommGetAsyncError", c, rank, step);
-        check(library, state, "NCCL", c, rank, step);
-        if (state == 0) break;
+        if (!is_busy(library, c, rank, step)) break;
         if (Clock::now() > until)
           throw DeviceError(fmt::format("cuda: NCCL does not come to an end on {} in {}: it had {} s.",
                                         names_of(c.gpus_), step, seconds()));
@@ -232,11 +237,7 @@ class Collectives {
     }
     try {
       for (const Communicator* const c : s.of)
-        for (const Nccl::Rank rank : c->ranks_) {
-          int state = 0;
-          check(library, library.get_async_error(rank, &state), "ncclCommGetAsyncError", *c, rank, s.name);
-          check(library, state, "NCCL", *c, rank, s.name);
-        }
+        for (const Nccl::Rank rank : c->ranks_) is_busy(library, *c, rank, s.name);
     } catch (const DeviceError& e) { failure = e.what(); }
     if (ended || !began) return ended;
     const auto now = Clock::now();

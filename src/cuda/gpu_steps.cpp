@@ -39,7 +39,6 @@ bool crosses(const Exchange& x, const GpuPlaces& where) {
 }
 
 NcclStep whole_tiles(const Step& step, const CollectivePattern& p, const GpuPlaces& where) {
-  using Kind = CollectivePattern::Kind;
   std::vector<NcclStep::Call> calls;
   for (const auto& group : p.groups) {
     std::vector<Gpu*> gpus;
@@ -47,9 +46,7 @@ NcclStep whole_tiles(const Step& step, const CollectivePattern& p, const GpuPlac
       gpus.push_back(where.gpus[static_cast<std::size_t>(r.gpu)]);
     NcclCall call;
     call.of = &Communicator::of(gpus);
-    call.kind = p.kind == Kind::all_reduce   ? NcclCall::Kind::all_reduce
-                : p.kind == Kind::all_gather ? NcclCall::Kind::all_gather
-                                             : NcclCall::Kind::reduce_scatter;
+    call.kind = p.kind;
     call.count = p.count;
     call.type = p.type;
     call.with = p.reduction;

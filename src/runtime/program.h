@@ -149,9 +149,7 @@ struct Step {
 };
 /// A step in a message: `'add, relu' (train.cpp:12)`; without a line where none is known.
 inline std::string spelled(const std::string& label, const Where& where) {
-  std::string text = "'" + label + "'";
-  if (where.line > 0) text += " (" + std::string(where.file) + ":" + std::to_string(where.line) + ")";
-  return text;
+  return detail::with_place("'" + label + "'", where);
 }
 
 /// One transfer as explain prints it and as the executor counts it.
