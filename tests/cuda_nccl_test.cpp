@@ -318,7 +318,8 @@ TEST_CASE("cuda process: GPUs that read each other go without NCCL" * doctest::s
   const auto f = sa::jit([](const Array& v) { return sa::sum(v, 0) + 1; });
   const std::uint64_t asked = calls(-1);
   CHECK(bits(f(over_all())).size() == 8);
-  CHECK(calls(-1) == asked);  // what failed once is not tried for each program: it may take its whole time again
+  CHECK(calls(-1) ==
+        asked);  // what failed once is not tried for each program: it may take its whole time again
 }
 
 TEST_CASE("cuda NCCL: every call that fails gives one clear error, and nothing hangs") {
