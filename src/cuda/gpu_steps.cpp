@@ -42,6 +42,7 @@ NcclStep whole_tiles(const Step& step, const CollectivePattern& p, const GpuPlac
   std::vector<NcclStep::Call> calls;
   for (const auto& group : p.groups) {
     std::vector<Gpu*> gpus;
+    gpus.reserve(group.size());
     for (const CollectivePattern::Rank& r : group)
       gpus.push_back(where.gpus[static_cast<std::size_t>(r.gpu)]);
     NcclCall call;

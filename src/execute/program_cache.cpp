@@ -356,6 +356,7 @@ std::shared_ptr<const LoadedProgram> load_program(FlatGraph g, std::span<const V
       if (l) p->orders.push_back(l->order()->ref());
   const auto types_of = [&](const std::vector<int>& values) {
     std::vector<Type> types;
+    types.reserve(values.size());
     for (const int v : values) types.push_back(in.graph.types[static_cast<std::size_t>(v)]);
     return types;
   };

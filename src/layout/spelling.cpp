@@ -166,6 +166,7 @@ std::string axis_names(const AxisList& axes, const DeviceOrder* order, const Mes
 
 std::string spec_text(const Layout& layout, const Mesh* mesh) {
   std::vector<std::string> axes;
+  axes.reserve(static_cast<std::size_t>(layout.rank()));
   for (int d = 0; d < layout.rank(); d++)
     axes.push_back(axis_names(layout.dims()[static_cast<std::size_t>(d)], layout.order(), mesh));
   return fmt::format("[{}]", fmt::join(axes, ", "));
