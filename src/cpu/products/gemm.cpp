@@ -250,14 +250,16 @@ template <class T> void GemmPlan::run_integer(void* const* bases, std::int64_t b
 
 template <class T> void GemmPlan::panel(void* const* bases, std::int64_t batch, std::int64_t index) const {
   const Gemm::Item& g = item_;
-  const Strides strides(g);
+  const Strides strides(g);  // no structured binding: clang 14 captures none
+  const std::int64_t a_row = strides.a_row, a_col = strides.a_col, b_row = strides.b_row,
+                     b_col = strides.b_col;
   const std::int64_t length = cut_rows_ ? g.m : g.n;
   const std::int64_t from = panel_start(length, panels_, index),
                      size = panel_start(length, panels_, index + 1) - from;
   const std::int64_t i = cut_rows_ ? from : 0, j = cut_rows_ ? 0 : from;
   const std::int64_t m = cut_rows_ ? size : g.m, n = cut_rows_ ? g.n : size;
-  const T* const a = reinterpret_cast<T*>(address(bases, g.a)) + batch * g.stride_a + i * strides.a_row;
-  const T* const b = reinterpret_cast<T*>(address(bases, g.b)) + batch * g.stride_b + j * strides.b_col;
+  const T* const a = reinterpret_cast<T*>(address(bases, g.a)) + batch * g.stride_a + i * a_row;
+  const T* const b = reinterpret_cast<T*>(address(bases, g.b)) + batch * g.stride_b + j * b_col;
   T* const c = reinterpret_cast<T*>(address(bases, g.c)) + batch * g.stride_c + i * g.ldc + j;
 
   constexpr bool single = std::is_same_v<T, float>;
@@ -280,25 +282,24 @@ template <class T> void GemmPlan::panel(void* const* bases, std::int64_t batch, 
     return;
   }
   if (way_ == Way::small) {
-    const SmallGemm<T> s = {m, n,    g.k, a, strides.a_row, strides.a_col, b, strides.b_row, strides.b_col,
-                            c, g.ldc};
+    const SmallGemm<T> s = {m, n, g.k, a, a_row, a_col, b, b_row, b_col, c, g.ldc};
     if constexpr (single) small_gemm().f32(s);
     else small_gemm().f64(s);
     return;
   }
   const auto multiply = [&](std::int64_t p, std::int64_t steps, T* to, std::int64_t to_row) {
     const int k = to_int(steps);
-    const T *x = a + p * strides.a_col, *y = b + p * strides.b_row;
+    const T *x = a + p * a_col, *y = b + p * b_row;
     if (way_ == Way::gemm) {
       gemm(Blas::row_major, ta, tb, to_int(m), to_int(n), k, T(1), x, lda, y, ldb, T(0), to, to_int(to_row));
     } else if (way_ == Way::gemv_row) {  // B^T a; gemv scales what stands in `to`, so that must not be NaN
       std::fill_n(to, n, T{});
       gemv(Blas::row_major, g.tb ? Blas::no_trans : Blas::trans, g.tb ? to_int(n) : k, g.tb ? k : to_int(n),
-           T(1), y, ldb, x, increment(strides.a_col), T(0), to, 1);
+           T(1), y, ldb, x, increment(a_col), T(0), to, 1);
     } else {
       for (std::int64_t r = 0; r < m; r++) to[r * to_row] = 0;
-      gemv(Blas::row_major, ta, g.ta ? k : to_int(m), g.ta ? to_int(m) : k, T(1), x, lda, y,
-           increment(strides.b_row), T(0), to, increment(to_row));
+      gemv(Blas::row_major, ta, g.ta ? k : to_int(m), g.ta ? to_int(m) : k, T(1), x, lda, y, increment(b_row),
+           T(0), to, increment(to_row));
     }
   };
   if (g.k > scalar::longest_chain && m * n <= most_in_blocks) add_blocks<T>(m, n, g.k, c, ldc, multiply);
