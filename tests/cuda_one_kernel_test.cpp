@@ -2,6 +2,7 @@
 // for the host; processes of their own run them on the fake GPU.
 #include <doctest/doctest.h>
 
+#include <algorithm>
 #include <array>
 #include <chrono>
 #include <deque>
@@ -134,7 +135,7 @@ class ProgramTexts {
     for (std::size_t k = 0; k < bases.size(); k++)
       addresses[1 + k] = reinterpret_cast<std::uint64_t>(bases[k]);
     const ProgramBlock tables(printed.tables.size() + 1);
-    std::memcpy(tables.data(), printed.tables.data(), printed.tables.size());
+    std::copy(printed.tables.begin(), printed.tables.end(), tables.data());  // may be none
     const auto kernel = reinterpret_cast<cuda::HostKernel>(
         objects_[number % objects_.size()]->symbol("program_" + std::to_string(number)));
     REQUIRE((kernel != nullptr));
