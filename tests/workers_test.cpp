@@ -194,6 +194,43 @@ TEST_CASE("task graph: everybody comes when a program that was serial becomes wi
   }
 }
 
+TEST_CASE("task graph: a chain stays on its thread, whoever else has nothing to do") {
+  for (int workers : {2, 4}) {
+    ThreadPool pool(workers);
+    constexpr std::uint64_t chains = 2, length = 400;
+    Functions graph;
+    std::vector<std::thread::id> ran(chains * length);
+    for (std::uint64_t k = 0; k < length; k++)
+      for (std::uint64_t c = 0; c < chains; c++)
+        graph.add(c, [&ran, k, c] {
+          ran[c * length + k] = std::this_thread::get_id();
+          for (volatile int work = 0; work < 1000;) work = work + 1;  // time for others to come
+        });
+    graph.finish();
+    for (int round = 0; round < 20; round++) {
+      graph.run(pool);
+      for (std::uint64_t c = 0; c < chains; c++)
+        for (std::uint64_t k = 1; k < length; k++) REQUIRE((ran[c * length + k] == ran[c * length]));
+    }
+  }
+}
+
+TEST_CASE("task graph: graphs end while workers are about to leave them, thousands of times") {
+  ThreadPool pool(4);
+  std::atomic<int> ran{0};
+  int wanted = 0;
+  for (int round = 0; round < 300; round++) {
+    Functions graph;  // gone at once after its runs
+    for (std::uint64_t k = 0; k < 9; k++) graph.add(k % 4, [&] { ran++; });
+    graph.finish();
+    for (int again = 0; again < 10; again++) {
+      graph.run(pool);
+      wanted += 9;
+      REQUIRE(ran == wanted);
+    }
+  }
+}
+
 TEST_CASE("task graph: programs of many threads, and programs inside tasks, share the workers") {
   ThreadPool pool(4);
   std::vector<std::thread> threads;

@@ -111,8 +111,12 @@ namespace {
 // One function for all.
 class SharedWork final : public Job {
  public:
-  SharedWork(void (*work)(void*), void* object) : work_(work), object_(object) {}
-  void run() override { work_(object_); }
+  SharedWork(ThreadPool& pool, void (*work)(void*), void* object)
+      : pool_(pool), work_(work), object_(object) {}
+  void run() override {
+    pool_.announce(most_workers);
+    work_(object_);
+  }
   bool ready() override { return open_.load(std::memory_order_relaxed); }
   void help() override {
     work_(object_);
@@ -120,6 +124,7 @@ class SharedWork final : public Job {
   }
 
  private:
+  ThreadPool& pool_;
   void (*const work_)(void*);
   void* const object_;
   std::atomic<bool> open_{true};
@@ -128,8 +133,11 @@ class SharedWork final : public Job {
 }  // namespace
 
 void ThreadPool::run(void (*work)(void*), void* object) {
-  SharedWork job(work, object);
+  SharedWork job(*this, work, object);
   run(job);
+  if (spin_until([&] { return !job.has_workers(); })) return;
+  std::unique_lock lock(mutex_);
+  left_.wait(lock, [&] { return !job.has_workers(); });
 }
 
 void ThreadPool::run(Job& job) {
@@ -139,15 +147,9 @@ void ThreadPool::run(Job& job) {
     const std::lock_guard lock(mutex_);
     jobs_.push_back(&job);
   }
-  announce(most_workers);
   job.run();
-  {
-    const std::lock_guard lock(mutex_);
-    std::erase(jobs_, &job);  // nobody joins from here on
-  }
-  if (spin_until([&] { return job.inside_.load(std::memory_order_acquire) == 0; })) return;
-  std::unique_lock lock(mutex_);
-  left_.wait(lock, [&] { return job.inside_.load(std::memory_order_relaxed) == 0; });
+  const std::lock_guard lock(mutex_);
+  std::erase(jobs_, &job);  // nobody joins from here on
 }
 
 // A worker counts itself as idle, then reads the epoch, then looks for work; who has published work looks for idle ones, then
@@ -172,7 +174,7 @@ bool ThreadPool::help() {
   job->help();
   idle_.fetch_add(1);
   lock.lock();
-  // The caller may leave, and the job be gone, as soon as the count is zero.
+  // The job may be gone as soon as the count is zero.
   if (job->inside_.fetch_sub(1, std::memory_order_release) == 1) left_.notify_all();
   return true;
 }

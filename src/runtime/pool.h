@@ -3,9 +3,11 @@
 // A worker is in a job only while that has something ready to do; else it looks at the other ones, oldest first. When none has,
 // it spins for 50 us, then sleeps on a futex. Threads start with the first job that wants them. A forked child starts its own.
 #pragma once
+#include <algorithm>
 #include <atomic>
 #include <chrono>
 #include <condition_variable>
+#include <cstdint>
 #include <mutex>
 #include <thread>
 #include <vector>
@@ -20,8 +22,9 @@ inline void spin_pause() {
   std::atomic_signal_fence(std::memory_order_seq_cst);
 #endif
 }
-/// Calls `done` until it is true or 50 us have passed; says which.
-template <class Done> bool spin_until(Done done) {
+/// Calls `done` until it is true or a time, mostly 50 us, has passed; says which.
+inline constexpr double longest_spin_ns = 50'000;
+template <class Done> bool spin_until(Done done, double limit_ns = longest_spin_ns) {
   using Clock = std::chrono::steady_clock;
   Clock::time_point end;
   for (bool first = true;; first = false) {
@@ -30,7 +33,7 @@ template <class Done> bool spin_until(Done done) {
       spin_pause();
     }
     const auto now = Clock::now();
-    if (first) end = now + std::chrono::microseconds(50);
+    if (first) end = now + std::chrono::nanoseconds(static_cast<std::int64_t>(limit_ns));
     if (now > end) return false;
   }
 }
@@ -38,12 +41,15 @@ template <class Done> bool spin_until(Done done) {
 /// What a caller shares out among itself and the workers. Nothing of it may throw.
 class Job {
  public:
-  /// On the caller's thread; returns when everything is done.
+  /// On the caller's thread; returns when everything is done. Workers know nothing of the job before its announce().
   virtual void run() = 0;
   /// There is something that nobody has begun. Must see all that was published before a call of announce().
   virtual bool ready() = 0;
   /// On a worker: does what is ready.
   virtual void help() = 0;
+
+  /// Workers are in it. After its run they may still be about to leave; then nothing but this changes there.
+  bool has_workers() const { return inside_.load(std::memory_order_acquire) != 0; }
 
  protected:
   ~Job() = default;
@@ -66,19 +72,21 @@ class ThreadPool {
   int worker_count() const { return worker_count_.load(std::memory_order_relaxed); }
   /// n >= 1, the caller included; only while nothing runs. Throws DeviceError for other numbers.
   void set_worker_count(int n);
-  /// Runs the job with the help of those workers that are free; returns when all of them have left it. May be called from
-  /// several threads at once, and from within a job.
+  /// Runs the job with the help of those workers that are free. No worker joins it afterwards; some may still be about to leave
+  /// it. May be called from several threads at once, and from within a job.
   void run(Job& job);
-  /// The same for work(object), which shares out what there is to do among those who call it.
+  /// The same for work(object), which shares out what there is to do among those who call it. Returns when all have left.
   void run(void (*work)(void*), void* object);
   /// After `count` pieces of a running job became ready that its callers do not take at once: free workers look for them.
   void announce(int count);
-  /// Within Job::help(): waits a moment for more of it to do; false: the worker is wanted elsewhere or gives up.
-  template <class More> bool stay(More more) {
+  /// Within Job::help(): waits a moment, `limit_ns` at most, for more of it to do; false: the worker is wanted elsewhere or gives
+  /// up.
+  template <class More> bool stay(More more, double limit_ns) {
     idle_.fetch_add(1);
     const int seen = epoch_.load();
-    const bool stays =
-        spin_until([&] { return more() || epoch_.load(std::memory_order_relaxed) != seen; }) && more();
+    const bool stays = spin_until([&] { return more() || epoch_.load(std::memory_order_relaxed) != seen; },
+                                  std::min(limit_ns, longest_spin_ns)) &&
+                       more();
     idle_.fetch_sub(1);
     return stays;
   }

@@ -8,18 +8,22 @@ namespace shardarray {
 namespace {
 
 constexpr double small_gain_ns = 20'000;  // the same of what workers could win
+constexpr double worth_waking_ns = 20'000;
+// So much of what becomes ready a thread keeps for itself: another one would take longer to get at it, and may lose its core
+// in the middle.
+constexpr double own_ns = 10'000;
 // Longer reader lists become one joint, so that the number of edges stays linear.
 constexpr std::size_t most_readers = 8;
 constexpr Task joint_task = {nullptr, nullptr, 0, 0, 0};
 
 }  // namespace
 
-/// One run: its counters, and what its caller and the workers that help it do.
+/// One run: its counters, and what its caller and the workers that help it do. It may be used again when no worker is inside.
 struct TaskGraph::RunState final : Job, LateRun {
-  explicit RunState(std::size_t n) : pending(n), queue(n) {}
+  explicit RunState(std::size_t n) : pending(n), after(n + 1), below(n) {}
   void begin(const TaskGraph& g, void* const* b, LateWork* l, ThreadPool& p);
   void run() override;
-  bool ready() override { return head.load(std::memory_order_relaxed) < tail.load(); }
+  bool ready() override { return after[static_cast<std::size_t>(head.load())].load() >= 0; }
   void help() override;
   void end_late(int task, std::exception_ptr failure) override;
   /// Nobody is in end_late() any more: the last one there may still be about to leave.
@@ -32,11 +36,13 @@ struct TaskGraph::RunState final : Job, LateRun {
   ThreadPool* pool = nullptr;
   void* const* bases = nullptr;
   std::vector<std::atomic<int>> pending;  // task -> predecessors that have not ended
-  // Every task becomes ready once: it gets the next slot at `tail`. Slots before `head` are taken; `head` never passes `tail`,
-  // so who takes one has its task at once.
-  std::vector<std::atomic<int>> queue;
-  alignas(64) std::atomic<int> head{0};
-  alignas(64) std::atomic<int> tail{0};
+  // The tasks that are ready and nobody's: a queue of Michael and Scott (1996). A task is put there by one exchange, so a thread
+  // that loses its core meanwhile holds nobody up; and once a run at most, so no link is used twice.
+  std::vector<std::atomic<int>>
+      after;  // task -> the one behind it; -1: none. The last entry stands before the first task.
+  std::vector<int> below;                // of a task that a thread keeps: the one that it has kept before
+  alignas(64) std::atomic<int> head{0};  // the one that was taken last
+  alignas(64) std::atomic<int> tail{0};  // the last one or one before it
   alignas(64) std::atomic<int> left{0};  // tasks that have not ended
   std::atomic<int> calls{0};             // grows to wake the caller
   std::atomic<int> ending{0};            // threads in end_late()
@@ -45,21 +51,41 @@ struct TaskGraph::RunState final : Job, LateRun {
   std::exception_ptr error;
 
  private:
+  /// What became ready by one thread.
+  struct Ready {
+    int kept = -1;  // goes on there: the last one of a stack
+    double kept_ns = 0;
+    int published = 0;
+    double published_ns = 0;
+  };
+  Ready first_;  // needs nothing
   bool finished() const { return left.load() == 0; }
-  void publish(int task) {
-    queue[static_cast<std::size_t>(tail.fetch_add(1))].store(task, std::memory_order_release);
-  }
+  double cost_of(int task) const { return graph->tasks_[static_cast<std::size_t>(task)].cost_ns; }
+  void publish(int task);
+  void put(int task, Ready& ready, bool may_keep);
+  int take(Ready& ready);
   int take();
   bool ends_now(int task);
   void fail(std::exception_ptr why);
-  int end(std::size_t task);
-  void run_ready();
+  void end(int task, bool may_keep, Ready& ready);
+  double run_ready();
+  void share(Ready& ready);
   void wake(int count);
   bool wake_caller();
 };
 
 TaskGraph::TaskGraph() = default;
-TaskGraph::~TaskGraph() = default;
+
+/// A worker may be about to leave a run that has ended: it touches the state alone.
+TaskGraph::~TaskGraph() {
+  std::erase_if(states_, [](const auto& s) { return !s->has_workers(); });
+  if (states_.empty()) return;
+  static auto* const mutex = new std::mutex;
+  static auto* const left_behind = new std::vector<std::unique_ptr<RunState>>;
+  const std::lock_guard lock(*mutex);
+  std::erase_if(*left_behind, [](const auto& s) { return !s->has_workers(); });
+  for (auto& s : states_) left_behind->push_back(std::move(s));
+}
 
 int TaskGraph::add_task(const Task& t, std::span<const int> after) {
   const int id = size();
@@ -174,14 +200,17 @@ void TaskGraph::finish() {
 
 void TaskGraph::run_inline(void* const* bases) const {
   for (const Task& t : tasks_) {
-    if (t.run != nullptr) t.run(t.object, bases, t.begin, t.end);
+    if (t.run != nullptr) t(bases);
   }
 }
 
 std::unique_ptr<TaskGraph::RunState> TaskGraph::take_state() const {
   {
     const std::lock_guard lock(mutex_);
-    if (!states_.empty()) {
+    const auto free =
+        std::find_if(states_.rbegin(), states_.rend(), [](const auto& s) { return !s->has_workers(); });
+    if (free != states_.rend()) {
+      std::swap(*free, states_.back());
       auto state = std::move(states_.back());
       states_.pop_back();
       return state;
@@ -212,41 +241,72 @@ void TaskGraph::RunState::begin(const TaskGraph& g, void* const* b, LateWork* l,
   late = l;
   pool = &p;
   bases = b;
+  const int n = g.size();
   for (std::size_t k = 0; k < g.tasks_.size(); k++) {
     pending[k].store(g.predecessor_count_[k], std::memory_order_relaxed);
-    queue[k].store(-1, std::memory_order_relaxed);
+    after[k].store(-1, std::memory_order_relaxed);
   }
-  head.store(0, std::memory_order_relaxed);
-  tail.store(0, std::memory_order_relaxed);
-  left.store(g.size(), std::memory_order_relaxed);
+  after.back().store(-1, std::memory_order_relaxed);
+  head.store(n, std::memory_order_relaxed);
+  tail.store(n, std::memory_order_relaxed);
+  left.store(n, std::memory_order_relaxed);
   failed.store(false, std::memory_order_relaxed);
-  for (std::size_t k = 0; k < g.tasks_.size(); k++)
-    if (g.predecessor_count_[k] == 0) publish(static_cast<int>(k));
+  first_ = {};
+  for (int k = 0; k < n; k++) {
+    if (g.predecessor_count_[static_cast<std::size_t>(k)] != 0) continue;
+    put(k, first_, false);
+  }
+}
+
+void TaskGraph::RunState::publish(int task) {
+  for (int at = tail.load();;) {
+    int behind = -1;
+    if (after[static_cast<std::size_t>(at)].compare_exchange_strong(behind, task)) {
+      tail.compare_exchange_strong(at, task);  // fails where somebody has done it
+      return;
+    }
+    if (tail.compare_exchange_strong(at, behind)) at = behind;
+  }
+}
+
+/// Keeps what is little, and one task at least: a chain stays on its thread.
+void TaskGraph::RunState::put(int task, Ready& ready, bool may_keep) {
+  const double cost = cost_of(task);
+  if (may_keep && (ready.kept < 0 || ready.kept_ns + cost <= own_ns)) {
+    below[static_cast<std::size_t>(task)] = std::exchange(ready.kept, task);
+    ready.kept_ns += cost;
+    return;
+  }
+  publish(task);
+  ready.published++;
+  ready.published_ns += cost;
+}
+
+/// A kept one before others.
+int TaskGraph::RunState::take(Ready& ready) {
+  const int task = ready.kept;
+  if (task < 0) return take();
+  ready.kept = below[static_cast<std::size_t>(task)];
+  ready.kept_ns = ready.kept < 0 ? 0 : ready.kept_ns - cost_of(task);
+  return task;
 }
 
 /// A task that is ready and now this thread's; -1: there is none.
 int TaskGraph::RunState::take() {
-  int at = head.load(std::memory_order_relaxed);
-  do {
-    if (at >= tail.load()) return -1;
-  } while (!head.compare_exchange_weak(at, at + 1, std::memory_order_relaxed));
-  const std::atomic<int>& slot = queue[static_cast<std::size_t>(at)];
-  int task = -1;  // its publisher is about to write it
-  while (!spin_until([&] { return (task = slot.load(std::memory_order_acquire)) >= 0; }))
-    std::this_thread::yield();
-  return task;
+  for (int at = head.load();;) {
+    const int task = after[static_cast<std::size_t>(at)].load();
+    if (task < 0 || head.compare_exchange_weak(at, task)) return task;
+  }
 }
 
-/// Returns how many tasks became ready.
-int TaskGraph::RunState::end(std::size_t task) {
-  int published = 0;
-  for (int e = graph->successor_begin_[task]; e < graph->successor_begin_[task + 1]; e++) {
+/// Puts what became ready by the end of this task.
+void TaskGraph::RunState::end(int task, bool may_keep, Ready& ready) {
+  const auto t = static_cast<std::size_t>(task);
+  for (int e = graph->successor_begin_[t]; e < graph->successor_begin_[t + 1]; e++) {
     const int next = graph->successors_[static_cast<std::size_t>(e)];
     if (pending[static_cast<std::size_t>(next)].fetch_sub(1, std::memory_order_acq_rel) != 1) continue;
-    publish(next);
-    published++;
+    put(next, ready, may_keep);
   }
-  return published;
 }
 
 /// Runs it; false: it ends later.
@@ -255,7 +315,7 @@ bool TaskGraph::RunState::ends_now(int task) {
   if (failed.load(std::memory_order_relaxed)) return true;
   const bool is_late = t.run == nullptr && t.begin < t.end;
   try {
-    if (t.run != nullptr) t.run(t.object, bases, t.begin, t.end);
+    if (t.run != nullptr) t(bases);
     else if (is_late) late->start(t.begin, {this, task});
   } catch (...) {
     fail(std::current_exception());
@@ -271,22 +331,38 @@ void TaskGraph::RunState::fail(std::exception_ptr why) {
   if (late != nullptr) late->stop(error);
 }
 
-void TaskGraph::RunState::run_ready() {
+/// Returns what it was worth.
+double TaskGraph::RunState::run_ready() {
   int ended = 0;
-  for (int task; (task = take()) >= 0;) {
+  double worked_ns = 0;
+  Ready ready;
+  for (int task; (task = take(ready)) >= 0;) {
     if (!ends_now(task)) continue;
     ended++;
-    wake(end(static_cast<std::size_t>(task)) - 1);  // one of them is for this thread
+    worked_ns += cost_of(task);
+    end(task, true, ready);
+    share(ready);
   }
   if (ended > 0 && left.fetch_sub(ended) == ended) wake_caller();
+  return worked_ns;
 }
 
 void TaskGraph::RunState::end_late(int task, std::exception_ptr failure) {
   ending.fetch_add(1);
   if (failure) fail(std::move(failure));
-  wake(end(static_cast<std::size_t>(task)));
+  Ready ready;
+  end(task, false, ready);
+  wake(ready.published);
   if (left.fetch_sub(1) == 1) wake_caller();
   ending.fetch_sub(1);
+}
+
+/// Wakes others for what is worth it; the rest is this thread's, if nobody is awake.
+void TaskGraph::RunState::share(Ready& ready) {
+  if (ready.published_ns < worth_waking_ns) return;
+  wake(std::min(ready.published, static_cast<int>(std::min(ready.published_ns / worth_waking_ns, 1e6))));
+  ready.published = 0;
+  ready.published_ns = 0;
 }
 
 /// Somebody for so many tasks that are ready.
@@ -304,6 +380,7 @@ bool TaskGraph::RunState::wake_caller() {
 }
 
 void TaskGraph::RunState::run() {
+  share(first_);
   for (;;) {
     run_ready();
     const auto wanted = [&] { return finished() || ready(); };
@@ -318,9 +395,11 @@ void TaskGraph::RunState::run() {
   }
 }
 
+/// A worker waits for more no longer than it has worked.
 void TaskGraph::RunState::help() {
-  do run_ready();
-  while (!finished() && pool->stay([&] { return finished() || ready(); }));
+  double worked_ns = 0;
+  do worked_ns = run_ready();
+  while (!finished() && pool->stay([&] { return finished() || ready(); }, worked_ns));
 }
 
 }  // namespace shardarray

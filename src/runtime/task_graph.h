@@ -3,7 +3,8 @@
 // Edges follow from memory: two groups of tasks that touch one byte run in the order of their addition when
 // at least one of them writes it. So reused memory and in-place updates are right by construction. Who runs it takes only tasks
 // that are ready and never waits for one that another thread has, hence any number of workers makes progress, and workers
-// that find nothing here are free for others' graphs. A late task is begun by who takes it and ends when somebody outside says so:
+// that find nothing here are free for others' graphs. Who ends a task goes on with one that became ready by it: a chain stays on
+// its thread. Others are woken for work that is worth it, and nobody waits for a worker that has no task. A late task is begun by who takes it and ends when somebody outside says so:
 // nobody is held up by it but the tasks behind it.
 #pragma once
 #include <atomic>
@@ -15,6 +16,7 @@
 #include <span>
 #include <vector>
 
+#include "base/float_mode.h"
 #include "runtime/late_work.h"
 #include "runtime/memory_range.h"
 #include "runtime/pool.h"
@@ -26,6 +28,11 @@ struct Task {
   const void* object;
   std::int64_t begin, end;
   double cost_ns;
+  bool flush_denormals = false;
+  void operator()(void* const* bases) const {
+    const FlushDenormals mode(flush_denormals);
+    run(object, bases, begin, end);
+  }
 };
 
 class TaskGraph {
