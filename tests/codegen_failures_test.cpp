@@ -235,6 +235,61 @@ TEST_CASE("codegen: kernels on disk are found one by one, whatever they were com
   CHECK(seen({specs[0], specs[1], specs[2]}) == std::pair(0, 3));
 }
 
+namespace {
+
+/// So many equal small steps that do not fuse.
+auto long_program(int iterations) {
+  return sa::jit([=](const Array& a, Array x) {
+    for (int k = 0; k < iterations; k++) {
+      x = sa::matmul(a, x);
+      x = x / sa::sqrt(sa::sum(x * x));
+    }
+    return x;
+  });
+}
+
+}  // namespace
+
+TEST_CASE("codegen: equal parts of a long program have one code") {
+  if (!plugin()) return;
+  const Array a = sa::random::normal(sa::random::key(1), {24, 24}), x = sa::ones({24});
+  const auto want =
+      testing::with_codegen(CodegenMode::off, [&] { return long_program(300)(a, x).to_vector<float>(); });
+  CodeStore store(plugin()->make(nullptr, nullptr, nullptr), "");
+  const WithStore chosen(store);
+  const testing::WithCodegen always(CodegenMode::always);
+  CHECK(long_program(300)(a, x).to_vector<float>() == want);
+  const int compiled = store.stats().compiled;
+  CAPTURE(compiled);
+  CHECK(compiled < 60);
+}
+
+TEST_CASE("codegen: a long program leaves the interpreter within 20 calls, at once with kernels on disk") {
+  if (!plugin()) return;
+  const Folder folder;
+  const Array a = sa::random::normal(sa::random::key(1), {24, 24}), x = sa::ones({24});
+  // How many kernels were compiled and loaded when `wanted` of them are there, or after 20 calls; in a new process, so to say.
+  const auto kernels_of = [&](CodegenMode mode, int wanted) {
+    CodeStore store(plugin()->make(nullptr, nullptr, nullptr), folder.path);
+    const WithStore chosen(store);
+    const testing::WithCodegen with(mode);
+    auto f = long_program(600);
+    CodeStore::Stats s;
+    for (int k = 0; k < 20 && s.compiled + s.loaded < wanted; k++) {
+      f(a, x).block_until_ready();
+      s = store.stats();
+    }
+    return std::pair(s.compiled, s.loaded);
+  };
+  CHECK(kernels_of(CodegenMode::on, 1).first > 0);
+  const auto [compiled, loaded] = kernels_of(CodegenMode::always, 1);
+  CHECK(loaded > 0);
+  // All that `always` has is on disk now: nothing is compiled, and all of it comes.
+  const auto [compiled_again, all] = kernels_of(CodegenMode::on, compiled + loaded);
+  CHECK(compiled_again == 0);
+  CHECK(all == compiled + loaded);
+}
+
 TEST_CASE("codegen: a folder of kernels that others can change is reported and not used") {
   if (!plugin()) return;
   const Folder folder;

@@ -31,13 +31,14 @@ class Neighbours {
   bool fits(const Work& w) const {
     if (w.grain <= 0 || w.elements <= 0) return false;
     return elements_ == 0 ||
-           (w.elements == elements_ &&
+           (w.elements == elements_ && w.units.flush_denormals == flush_denormals_ &&
             bytes_ * BlockedWork::least_block <= BlockedWork::block_bytes * elements_ &&
             in_step(writes_, w.writes) && in_step(writes_, w.reads) && in_step(reads_, w.writes));
   }
 
   void add(const Work& w) {
     elements_ = w.elements;
+    flush_denormals_ = w.units.flush_denormals;
     MemoryRanges own;
     for (const auto& [from, to] : {std::pair(&w.reads, &reads_), std::pair(&w.writes, &writes_)}) {
       to->insert(to->end(), from->begin(), from->end());
@@ -58,6 +59,7 @@ class Neighbours {
   }
 
   std::int64_t elements_ = 0;
+  bool flush_denormals_ = false;
   MemoryRanges reads_, writes_, ranges_;       // ranges: of several elements, each once
   std::int64_t bytes_ = 0, walked_bytes_ = 0;  // of the ranges; where each work walks its own
 };
@@ -80,6 +82,7 @@ void BlockedWork::join(std::vector<Work>& works, std::deque<BlockedWork>& store)
     }
     const auto members = std::span(works).subspan(k, end - k);
     Work& all = joined.emplace_back(Work{{}, {}, all_units(store.emplace_back(members, bytes))});
+    all.units.flush_denormals = members[0].units.flush_denormals;
     for (const Work& w : members) all.add_ranges(w);
     k = end;
   }

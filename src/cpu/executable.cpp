@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <atomic>
+#include <chrono>
 #include <mutex>
 #include <utility>
 #include <vector>
@@ -18,9 +19,11 @@ namespace {
 
 constexpr std::int64_t chunks_per_item = 32;  // enough for the workers of a large machine
 
-// What compiling takes in the quick tier: LLVM selects instructions one by one. The full tier takes four times that.
-constexpr double compile_kernel_ns = 300'000, compile_instruction_ns = 15'000, compile_product_ns = 2'000'000,
-                 full_factor = 4;
+// The full tier takes so many times as long to compile as the quick one.
+constexpr double full_factor = 4;
+// What it takes to decide which kernels are worth it; they are looked through again when so many times as much has been spent,
+// then whenever that has doubled.
+constexpr double look_ns = 20'000, look_work_ns = 3'000, look_factor = 4;
 
 /// One way to run the program.
 struct ProgramTasks {
@@ -46,8 +49,8 @@ struct ProgramTasks {
     };
     std::vector<Task> tasks;
     for (std::int64_t c = 0; c < chunks; c++)
-      tasks.push_back(
-          {all.run, all.object, start(c), start(c + 1), all.cost_ns / static_cast<double>(chunks)});
+      tasks.push_back({all.run, all.object, start(c), start(c + 1), all.cost_ns / static_cast<double>(chunks),
+                       all.flush_denormals});
     graph.add(tasks, w.reads, w.writes);
   }
 
@@ -65,12 +68,13 @@ class TieredExecutable final : public CpuExecutable {
         works_(*program_, part_ ? std::span(part_->boxes) : std::span<const PartBox>()) {
     add_tasks(std::make_unique<ProgramTasks>(works_.all()));
     choose_budget();
-    if (codegen_mode() == CodegenMode::always) compile(CodeTier::quick);
+    if (codegen_mode() == CodegenMode::always && cost_of_run_ > 0)
+      compile(CodeTier::quick, CompiledWork::endless_runs);
   }
 
+  /// It will run often.
   void prepare() const override {
-    if (stage_.load(std::memory_order_relaxed) != Stage::interpreted) return;
-    budget_ = std::min(budget_.load(std::memory_order_relaxed), 0.1 * compile_ns_);
+    if (stage_.load(std::memory_order_relaxed) == Stage::interpreted) haste_ = 10;
   }
 
   double cost_ns() const override { return current_.load(std::memory_order_acquire)->graph.total_cost_ns(); }
@@ -88,9 +92,20 @@ class TieredExecutable final : public CpuExecutable {
           "Please report this.",
           bases.size(), program_->base_count));
     }
-    const double rest = budget_.load(std::memory_order_relaxed) - cost_of_run_;
-    budget_.store(rest, std::memory_order_relaxed);  // two runs at once may count as one
-    if (rest < 0) spend();
+    if (stage_.load(std::memory_order_relaxed) == Stage::done) return run_tasks(bases, report);
+    // Two runs at once may count as one.
+    const double spent =
+        haste_.load(std::memory_order_relaxed) * (spent_.load(std::memory_order_relaxed) + cost_of_run_);
+    if (spent >= next_.load(std::memory_order_relaxed)) spend(spent);
+    const auto start = std::chrono::steady_clock::now();
+    run_tasks(bases, report);
+    // What code would replace; estimates know nothing of a run with many small steps.
+    const std::chrono::duration<double, std::nano> took = std::chrono::steady_clock::now() - start;
+    const double counted = std::max(cost_of_run_, share_ * took.count());
+    spent_.store(spent_.load(std::memory_order_relaxed) + counted, std::memory_order_relaxed);
+  }
+
+  void run_tasks(std::span<void* const> bases, RunReport* report) const {
     const ProgramTasks& tasks = *current_.load(std::memory_order_acquire);
     if (report != nullptr) report->received.assign(program_->transfers.size(), 0);
     if (program_->transfers.empty()) return run_graph(tasks.graph, bases.data());
@@ -111,7 +126,6 @@ class TieredExecutable final : public CpuExecutable {
   }
 
   enum class Stage : std::uint8_t { interpreted, quick, done };
-  static constexpr double endless = 1e300;
 
   void add_tasks(std::unique_ptr<ProgramTasks> tasks) const {
     current_.store(tasks.get(), std::memory_order_release);
@@ -119,44 +133,46 @@ class TieredExecutable final : public CpuExecutable {
   }
 
   void choose_budget() {
-    for (const Step& s : program_->steps) {
-      const auto* const loop = std::get_if<Loop>(&s.body);
-      if (loop != nullptr)
-        compile_ns_ +=
-            compile_kernel_ns + compile_instruction_ns * static_cast<double>(loop->kernel->code.size());
-    }
-    compile_ns_ += compile_product_ns * works_.coded_products();
     cost_of_run_ = works_.interpreted_ns();
-    const bool never = compile_ns_ == 0 || codegen_mode() == CodegenMode::off;
-    if (never) stage_ = Stage::done;
-    budget_ = never ? endless : compile_ns_;
-    next_budget_ = compile_ns_;
+    share_ = std::min(1.0, cost_of_run_ / std::max(1.0, cost_ns()));
+    if (cost_of_run_ == 0 || codegen_mode() == CodegenMode::off) stage_ = Stage::done;
+    next_ = look_factor * (look_ns + look_work_ns * static_cast<double>(works_.all().size()));
   }
 
-  /// The budget is spent. At once the full tier where a single run costs as much.
-  void spend() const {
-    const bool large = cost_of_run_ > full_factor * compile_ns_;
-    compile(large || stage_.load(std::memory_order_relaxed) == Stage::quick ? CodeTier::full
-                                                                            : CodeTier::quick);
-  }
-
-  void compile(CodeTier tier) const {
+  /// So much has been spent that code may be worth it.
+  void spend(double spent) const {
     const std::unique_lock lock(mutex_, std::try_to_lock);
     if (!lock) return;  // somebody else is at it
-    if (stage_.load(std::memory_order_relaxed) == Stage::done) return budget_.store(endless);
-    auto code = CompiledWork::make(works_, tier);
+    const Stage stage = stage_.load(std::memory_order_relaxed);
+    if (stage == Stage::quick) compile(CodeTier::full, CompiledWork::endless_runs);
+    if (stage != Stage::interpreted) return;
+    compile(CodeTier::quick, spent / cost_of_run_);
+    if (stage_.load(std::memory_order_relaxed) == Stage::interpreted) next_ = 2 * spent;
+  }
+
+  /// What is worth it after so many runs in the interpreter. At once the full tier where a single run costs as much.
+  void compile(CodeTier tier, double runs) const {
+    auto code = CompiledWork::make(works_, tier, runs);
     if (!code) {
       stage_ = Stage::done;
-      budget_ = endless;
       return;
     }
-    const bool done = tier == CodeTier::full && code->complete();
+    if (compile_ns_ == 0) next_budget_ = compile_ns_ = code->compile_ns();
+    if (tier == CodeTier::quick && runs < CompiledWork::endless_runs &&
+        cost_of_run_ > full_factor * compile_ns_)
+      return compile(CodeTier::full, CompiledWork::endless_runs);
+    const bool done = tier == CodeTier::full && code->complete(), all = code->all_worth();
+    if (!all && code->kernels() == kernels_) return;
+    kernels_ = code->kernels();
     add_tasks(std::make_unique<ProgramTasks>(std::move(code)));
-    stage_ = done ? Stage::done : Stage::quick;
+    if (!all) return;
     // Generated code costs a fraction of the interpreter, and its tiers differ by a quarter. What failed in the full tier
     // is tried again less and less often.
     next_budget_ *= full_factor;
-    budget_ = done ? endless : 2 * next_budget_;
+    haste_ = 1;
+    spent_ = 0;
+    next_ = 2 * next_budget_;
+    stage_ = done ? Stage::done : Stage::quick;
   }
 
   std::shared_ptr<const Program> program_;
@@ -167,9 +183,11 @@ class TieredExecutable final : public CpuExecutable {
   mutable std::vector<std::unique_ptr<ProgramTasks>> tasks_;
   mutable std::atomic<const ProgramTasks*> current_{nullptr};
   mutable std::atomic<Stage> stage_{Stage::interpreted};
-  mutable std::atomic<double> budget_{0};    // nanoseconds of what code would replace, until the next tier
-  mutable double next_budget_ = 0;           // under the mutex
-  double cost_of_run_ = 0, compile_ns_ = 0;  // of what code would replace; of the quick tier
+  // Nanoseconds in the interpreter since the last tier; when the next look or tier comes.
+  mutable std::atomic<double> spent_{0}, next_{0}, haste_{1};
+  mutable double compile_ns_ = 0, next_budget_ = 0;  // under the mutex: of the quick tier; until the next one
+  mutable std::size_t kernels_ = 0;                  // under the mutex: works that are code
+  double cost_of_run_ = 0, share_ = 0;               // of what code would replace; its part of a run
 };
 
 }  // namespace

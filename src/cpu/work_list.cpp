@@ -58,7 +58,10 @@ WorkList::WorkList(const Program& program, std::span<const PartBox> boxes)
   };
   for (std::size_t k = 0; k < program.steps.size(); k++) {
     add_boxes(k);
+    const std::size_t first = all_.size();
     std::visit([&](const auto& body) { add(body); }, program.steps[k].body);
+    for (std::size_t w = first; w < all_.size(); w++)
+      all_[w].units.flush_denormals = program.steps[k].flush_denormals;
   }
   add_boxes(program.steps.size());
 }
@@ -89,15 +92,11 @@ void WorkList::add(const Loop& loop) {
 }
 
 void WorkList::add(const Gemm& gemm) {
-  bool coded = false;
   for (const Gemm::Item& i : gemm.items) {
     const GemmPlan& plan = gemms_.emplace_back(gemm, i);
     append(ranges_of(gemm, i), all_units(plan)).gemm = &plan;
-    if (!plan.spec()) continue;
-    coded = true;
-    interpreted_ns_ += plan.cost_ns();
+    if (plan.spec()) interpreted_ns_ += plan.cost_ns();
   }
-  coded_products_ += coded;
 }
 
 void WorkList::add(const LibraryCall& call) {

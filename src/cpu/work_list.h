@@ -62,8 +62,6 @@ class WorkList {
   std::uint32_t scratch_bases() const { return scratch_bases_; }
   /// What one run takes in the interpreter and, where code of their own is worth it, in products.
   double interpreted_ns() const { return interpreted_ns_; }
-  /// Steps with such products.
-  int coded_products() const { return coded_products_; }
 
  private:
   void add(const Loop& loop);
@@ -82,7 +80,6 @@ class WorkList {
   std::deque<ExchangePlan> exchanges_;
   std::deque<CalledProgram> called_;
   double interpreted_ns_ = 0;
-  int coded_products_ = 0;
 };
 
 }  // namespace shardarray

@@ -1,5 +1,7 @@
 #include "runtime/object_cache.h"
 
+#include <unistd.h>
+
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -65,6 +67,10 @@ ObjectCache::ObjectCache(const std::string& folder, std::uint64_t most_bytes)
       most_bytes_(most_bytes) {}
 
 std::string ObjectCache::path(std::span<const char> key) const { return path_ + "/" + file_name(key); }
+
+bool ObjectCache::has(std::span<const char> key) const {
+  return !path_.empty() && access(path(key).c_str(), R_OK) == 0;
+}
 
 std::optional<std::vector<char>> ObjectCache::find(std::span<const char> key) {
   const std::string name = file_name(key);

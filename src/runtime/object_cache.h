@@ -23,6 +23,8 @@ class ObjectCache {
   explicit ObjectCache(const std::string& folder, std::uint64_t most_bytes = default_bytes);
 
   std::optional<std::vector<char>> find(std::span<const char> key);
+  /// Whether there is a file for it, which find() may yet refuse.
+  bool has(std::span<const char> key) const;
   /// Failures (a full disk) are no errors.
   void put(std::span<const char> key, std::span<const char> object);
 

@@ -146,6 +146,7 @@ struct Step {
   std::variant<Loop, Gemm, LibraryCall, Exchange, ProgramCall> body;
   std::string label;  ///< the ops in it, for explain: `add, relu`
   Where where;
+  bool flush_denormals = false;  ///< see shardarray/flush_denormals.h
 };
 /// A step in a message: `'add, relu' (train.cpp:12)`; without a line where none is known.
 inline std::string spelled(const std::string& label, const Where& where) {

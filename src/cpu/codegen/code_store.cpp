@@ -94,12 +94,24 @@ void CodeStore::remember(const Words& key, CodeTier tier, const MachineCode& cod
   known_[key] = {code.module, code.function, tier};
 }
 
-/// The object of a kernel, from the disk or compiled now.
-std::shared_ptr<const LinkedCode> CodeStore::build(const CodeSpec& spec, const Words& words, CodeTier tier) {
+std::vector<char> CodeStore::object_key(const Words& words, CodeTier tier) const {
   std::vector<char> key(generator_->target().begin(), generator_->target().end());
   key.push_back(static_cast<char>(tier));
   key.insert(key.end(), reinterpret_cast<const char*>(words.data()),
              reinterpret_cast<const char*>(words.data() + words.size()));
+  return key;
+}
+
+bool CodeStore::has(const CodeSpec& spec, CodeTier tier) {
+  const Words words = key_of(spec);
+  MachineCode code;
+  const std::lock_guard lock(mutex_);
+  return find(words, tier, code) || cache_.has(object_key(words, tier));
+}
+
+/// The object of a kernel, from the disk or compiled now.
+std::shared_ptr<const LinkedCode> CodeStore::build(const CodeSpec& spec, const Words& words, CodeTier tier) {
+  const std::vector<char> key = object_key(words, tier);
   if (const auto object = cache_.find(key)) {
     try {
       auto code = timed("link", [&] { return generator_->link(*object, 1); });
@@ -154,20 +166,37 @@ std::vector<MachineCode> CodeStore::get(const std::vector<CodeSpec>& specs, Code
   return all;
 }
 
-std::optional<std::vector<MachineCode>> try_compile(const std::vector<CodeSpec>& specs, CodeTier tier) {
+namespace {
+
+/// Null: its plug-in cannot be opened, which is said once.
+CodeStore* store_of_process() {
   static std::atomic<bool> none{false};
-  if (none.load(std::memory_order_relaxed)) return std::nullopt;
-  CodeStore* store = nullptr;
+  if (none.load(std::memory_order_relaxed)) return nullptr;
   try {
-    store = &CodeStore::instance();
+    return &CodeStore::instance();
   } catch (const Error& e) {
     // Who built the library without the plug-in knows.
     const bool known = !has_code_plugin() && codegen_mode() != CodegenMode::always;
     if (!none.exchange(true) && !known)
       fmt::print(stderr, "shardarray: {} Programs run in the interpreter.\n", e.text());
+    return nullptr;
+  }
+}
+
+}  // namespace
+
+std::optional<std::vector<MachineCode>> try_compile(const std::vector<CodeSpec>& specs, CodeTier tier) {
+  try {
+    if (CodeStore* const store = store_of_process()) return store->get(specs, tier);
     return std::nullopt;
   } catch (const std::bad_alloc&) { return std::vector<MachineCode>(specs.size()); }
-  return store->get(specs, tier);
+}
+
+bool code_is_at_hand(const CodeSpec& spec, CodeTier tier) {
+  try {
+    CodeStore* const store = store_of_process();
+    return store != nullptr && store->has(spec, tier);
+  } catch (const std::bad_alloc&) { return false; }
 }
 
 }  // namespace shardarray

@@ -36,6 +36,9 @@ class CodeStore {
   /// is said once on stderr: it is tried again when it is asked for again.
   std::vector<MachineCode> get(const std::vector<CodeSpec>& specs, CodeTier tier);
 
+  /// Whether get() of it compiles nothing.
+  bool has(const CodeSpec& spec, CodeTier tier);
+
   struct Stats {
     int compiled = 0, loaded = 0,
         failed = 0;  ///< kernels that were compiled, that came from the disk, that could not be
@@ -48,6 +51,7 @@ class CodeStore {
     LoopNestFunction function = nullptr;
     CodeTier tier = CodeTier::quick;
   };
+  std::vector<char> object_key(const Words& words, CodeTier tier) const;
   std::shared_ptr<const LinkedCode> build(const CodeSpec& spec, const Words& key, CodeTier tier);
   MachineCode code_of(const CodeSpec& spec, CodeTier tier);
   void say(const std::string& problem);
@@ -68,5 +72,8 @@ class CodeStore {
 /// As `CodeStore::get`, of the process; nothing when the plug-in cannot be opened, which is said once on stderr: all programs
 /// go on in the interpreter.
 std::optional<std::vector<MachineCode>> try_compile(const std::vector<CodeSpec>& specs, CodeTier tier);
+
+/// CodeStore::has, of the process.
+bool code_is_at_hand(const CodeSpec& spec, CodeTier tier);
 
 }  // namespace shardarray

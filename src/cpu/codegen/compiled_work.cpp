@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <map>
 #include <optional>
+#include <unordered_map>
 #include <utility>
 #include <variant>
 
@@ -15,10 +16,31 @@ void CompiledWork::Product::run(void* const* bases, std::int64_t begin, std::int
   code.function(ArgumentAddresses(bases, args).data(), nullptr, box);
 }
 
+void CompiledWork::Sequence::run(void* const* bases, std::int64_t, std::int64_t) const {
+  if (args.empty()) return code.function(bases, nullptr, nullptr);
+  code.function(ArgumentAddresses(bases, args).data(), nullptr, nullptr);
+}
+
 namespace {
 
 // Under this a call's own cost counts: extents and strides become part of the code.
 constexpr double small_loop_ns = 1000;
+// What compiling takes in the quick tier: LLVM selects instructions one by one.
+constexpr double compile_kernel_ns = 300'000, compile_instruction_ns = 15'000, compile_product_ns = 2'000'000,
+                 compile_call_ns = 10'000;
+
+double compile_cost_ns(const LoopNestSpec& s) {
+  return compile_kernel_ns + compile_instruction_ns * static_cast<double>(s.kernel->code.size());
+}
+double compile_cost_ns(const GemmSpec&) { return compile_product_ns; }
+double compile_cost_ns(const SequenceSpec& s) {
+  double ns = compile_call_ns * static_cast<double>(s.calls.size());
+  for (const KernelSpec& k : s.kernels) ns += std::visit([](const auto& x) { return compile_cost_ns(x); }, k);
+  return ns;
+}
+double compile_cost_ns(const CodeSpec& s) {
+  return std::visit([](const auto& x) { return compile_cost_ns(x); }, s);
+}
 // What an epilogue may have: it is repeated for every vector of a block.
 constexpr std::size_t most_following = 16;
 // How far behind a product the loop that takes its elements is looked for, and then another reader of C.
@@ -98,26 +120,30 @@ class WorkCompiler {
   }
 
   /// Null where there is no code to be had, or where a joint piece failed: `apart` are its works too, then.
-  std::unique_ptr<CompiledWork> run(std::vector<bool>& apart) {
+  std::unique_ptr<CompiledWork> run(double runs, std::vector<bool>& apart) {
+    std::unique_ptr<CompiledWork> to(new CompiledWork);
+    const std::vector<bool> worth = choose(runs, *to);
     std::vector<CodeSpec> specs;
-    for (const Candidate& p : pieces_)
-      if (const auto* const nest = std::get_if<LoopNest>(&p.code)) specs.emplace_back(nest->spec());
-      else if (const auto* const gemm = std::get_if<GemmSpec>(&p.code)) specs.emplace_back(*gemm);
-      else if (const auto* const all = std::get_if<SequenceSpec>(&p.code)) specs.emplace_back(*all);
+    for (std::size_t k = 0; k < pieces_.size(); k++)
+      if (worth[k]) specs.push_back(spec_of(pieces_[k]));
     const auto code = try_compile(specs, tier_);
     if (!code) return nullptr;
-    std::unique_ptr<CompiledWork> to(new CompiledWork);
     std::size_t next = 0;
     bool again = false;
-    for (Candidate& p : pieces_) {
-      const MachineCode* const c = p.has_code() ? &(*code)[next++] : nullptr;
-      if (c != nullptr && c->function == nullptr) {
+    for (std::size_t k = 0; k < pieces_.size(); k++) {
+      Candidate& p = pieces_[k];
+      if (!worth[k]) {
+        for (const std::size_t m : p.members) to->all_.push_back(works_.all()[m]);
+        continue;
+      }
+      const MachineCode& c = (*code)[next++];
+      if (c.function == nullptr) {
         again = again || p.members.size() > 1;
         to->complete_ = false;
         for (const std::size_t m : p.members) apart[m] = true;
         p.work = works_.all()[p.members[0]];
-      } else if (c != nullptr) {
-        give_code(p, *c, *to);
+      } else {
+        give_code(p, c, *to);
       }
       to->all_.push_back(std::move(p.work));
     }
@@ -130,8 +156,8 @@ class WorkCompiler {
   struct Candidate {
     Work work;
     std::variant<std::monostate, LoopNest, GemmSpec, SequenceSpec> code = {};  // none: it runs as it did
-    std::vector<Ref> args = {};                                                // of a product's function
-    std::vector<std::size_t> members = {};                                     // the works that it is made of
+    std::vector<Ref> args = {};             // of a product's function, of a sequence
+    std::vector<std::size_t> members = {};  // the works that it is made of
     bool apart = false;
     bool has_code() const { return !std::holds_alternative<std::monostate>(code); }
     bool is_kernel() const {
@@ -139,8 +165,44 @@ class WorkCompiler {
     }
   };
 
+  static CodeSpec spec_of(const Candidate& p) {
+    if (const auto* const nest = std::get_if<LoopNest>(&p.code)) return nest->spec();
+    if (const auto* const gemm = std::get_if<GemmSpec>(&p.code)) return *gemm;
+    return std::get<SequenceSpec>(p.code);
+  }
+
+  /// Which pieces get code: each kernel is a decision of its own.
+  std::vector<bool> choose(double runs, CompiledWork& to) const {
+    struct Choice {
+      double interpreted_ns = 0, compile_ns = 0;
+    };
+    std::unordered_map<Words, Choice, WordsHash> choices;
+    std::vector<const Choice*> of(pieces_.size(), nullptr);
+    std::vector<bool> worth(pieces_.size(), false);
+    for (std::size_t k = 0; k < pieces_.size(); k++) {
+      if (!pieces_[k].has_code()) continue;
+      const CodeSpec spec = spec_of(pieces_[k]);
+      const auto [it, fresh] = choices.try_emplace(key_of(spec));
+      if (fresh) {
+        it->second.compile_ns = compile_cost_ns(spec);
+        to.compile_ns_ += it->second.compile_ns;
+        if (code_is_at_hand(spec, tier_)) it->second.compile_ns = 0;
+      }
+      for (const std::size_t m : pieces_[k].members)
+        it->second.interpreted_ns += std::max(1.0, works_.all()[m].units.cost_ns);
+      of[k] = &it->second;
+    }
+    for (std::size_t k = 0; k < pieces_.size(); k++) {
+      worth[k] = of[k] != nullptr && runs * of[k]->interpreted_ns >= of[k]->compile_ns;
+      to.kernels_ += worth[k];
+      to.all_worth_ = to.all_worth_ && worth[k] == (of[k] != nullptr);
+    }
+    return worth;
+  }
+
   static void give_code(Candidate& p, const MachineCode& code, CompiledWork& to) {
     const double cost = p.work.units.cost_ns;
+    const bool flush_denormals = p.work.units.flush_denormals;
     p.work.least_units = 1;
     if (auto* const nest = std::get_if<LoopNest>(&p.code)) {
       p.work.grain = nest->grain();
@@ -148,7 +210,10 @@ class WorkCompiler {
     } else if (const auto* const gemm = std::get_if<GemmSpec>(&p.code))
       p.work.units = task_of(to.products_.emplace_back(CompiledWork::Product{std::move(p.args), code}), 0,
                              gemm->batch, cost);
-    else p.work.units = task_of(to.sequences_.emplace_back(CompiledWork::Sequence{code}), 0, 1, cost);
+    else
+      p.work.units =
+          task_of(to.sequences_.emplace_back(CompiledWork::Sequence{std::move(p.args), code}), 0, 1, cost);
+    p.work.units.flush_denormals = flush_denormals;
   }
 
   double add(std::size_t number, bool apart) {
@@ -184,7 +249,8 @@ class WorkCompiler {
       if (j == end || pieces_[j].apart || !std::holds_alternative<LoopNest>(pieces_[j].code)) continue;
       const Work& loop = pieces_[j].work;
       auto epilogue = epilogue_of(loop, *g, p.args[2], c);
-      bool early = epilogue && !overlap(loop.writes, p.work.reads);
+      bool early = epilogue && loop.units.flush_denormals == p.work.units.flush_denormals &&
+                   !overlap(loop.writes, p.work.reads);
       for (std::size_t i = k + 1; early && i < j; i++) early = gone[i] || !conflict(loop, pieces_[i].work);
       if (!early) continue;
       epilogue->keep = needed(c, j);
@@ -230,18 +296,21 @@ class WorkCompiler {
       double cost = 0;
       const auto joins = [&](const Candidate& p) {
         const double own = p.work.units.cost_ns;
-        return p.is_kernel() && !p.apart && (small_program || (own < small_loop_ns && cost + own < chunk_ns));
+        return p.is_kernel() && !p.apart &&
+               p.work.units.flush_denormals == pieces_[k].work.units.flush_denormals &&
+               (small_program || (own < small_loop_ns && cost + own < chunk_ns));
       };
       while (end < pieces_.size() && joins(pieces_[end])) cost += pieces_[end++].work.units.cost_ns;
-      if (end - k > 1) joined.push_back(sequence(std::span(pieces_).subspan(k, end - k)));
+      if (end - k > 1) joined.push_back(sequence(std::span(pieces_).subspan(k, end - k), !small_program));
       else joined.push_back(std::move(pieces_[end = k]));
       k = std::max(end, k + 1);
     }
     pieces_ = std::move(joined);
   }
 
-  static Candidate sequence(std::span<Candidate> pieces) {
+  static Candidate sequence(std::span<Candidate> pieces, bool own_args) {
     Candidate all{Work{{}, {}, Task{}}};
+    all.work.units.flush_denormals = pieces[0].work.units.flush_denormals;
     SequenceSpec spec;
     std::map<Words, std::size_t> known;
     for (Candidate& p : pieces) {
@@ -264,8 +333,21 @@ class WorkCompiler {
       all.work.units.cost_ns += p.work.units.cost_ns;
       all.work.add_ranges(p.work);
     }
+    if (own_args) number_args(spec, all.args);
     all.code = std::move(spec);
     return all;
+  }
+
+  /// Its addresses become bases of its own, numbered as they come.
+  static void number_args(SequenceSpec& spec, std::vector<Ref>& args) {
+    std::map<std::pair<std::uint32_t, std::uint64_t>, std::uint32_t> known;
+    for (SequenceSpec::Call& call : spec.calls)
+      for (Ref& r : call.args) {
+        const auto [it, fresh] =
+            known.try_emplace({r.base, r.offset}, static_cast<std::uint32_t>(args.size()));
+        if (fresh) args.push_back(r);
+        r = {it->second, 0};
+      }
   }
 
   const WorkList& works_;
@@ -273,11 +355,11 @@ class WorkCompiler {
   std::vector<Candidate> pieces_;
 };
 
-std::unique_ptr<CompiledWork> CompiledWork::make(const WorkList& works, CodeTier tier) {
+std::unique_ptr<CompiledWork> CompiledWork::make(const WorkList& works, CodeTier tier, double runs) {
   std::vector<bool> apart(works.all().size(), false);
   for (;;) {  // every round sets more works apart, mostly there is one
     const std::vector<bool> before = apart;
-    if (auto code = WorkCompiler(works, tier, apart).run(apart)) return code;
+    if (auto code = WorkCompiler(works, tier, apart).run(runs, apart)) return code;
     if (apart == before) return nullptr;
   }
 }

@@ -13,10 +13,17 @@ namespace shardarray {
 
 class CompiledWork {
  public:
+  /// Code for each kernel that costs as much in `runs` runs in the interpreter as compiling it does, counted over all its works.
   /// Null where there is no code to be had in this process. `works` live longer.
-  static std::unique_ptr<CompiledWork> make(const WorkList& works, CodeTier tier);
-  /// Whether all that can be code is; else some of it failed and may succeed another time.
-  bool complete() const { return complete_; }
+  static std::unique_ptr<CompiledWork> make(const WorkList& works, CodeTier tier, double runs = endless_runs);
+  static constexpr double endless_runs = 1e300;
+  /// Whether all that can be code is; else some of it is not worth it yet, or failed and may succeed another time.
+  bool complete() const { return complete_ && all_worth_; }
+  bool all_worth() const { return all_worth_; }
+  /// Works that are worth it.
+  std::size_t kernels() const { return kernels_; }
+  /// What compiling in the quick tier takes where all of it is new.
+  double compile_ns() const { return compile_ns_; }
   /// In an order that gives the same values. What has no code runs as it did.
   const std::vector<Work>& all() const { return all_; }
 
@@ -36,10 +43,12 @@ class CompiledWork {
     MachineCode code;
     void run(void* const* bases, std::int64_t begin, std::int64_t end) const;
   };
-  /// One function for all, of one unit.
+  /// One function for all, of one unit. Its bases are the addresses `args`, so that equal parts of a program have one code; the
+  /// program's own where there are none.
   struct Sequence {
+    std::vector<Ref> args;
     MachineCode code;
-    void run(void* const* bases, std::int64_t, std::int64_t) const { code.function(bases, nullptr, nullptr); }
+    void run(void* const* bases, std::int64_t, std::int64_t) const;
   };
 
  private:
@@ -50,7 +59,9 @@ class CompiledWork {
   std::deque<Sequence> sequences_;
   std::deque<BlockedWork> blocked_;
   std::vector<Work> all_;
-  bool complete_ = true;
+  bool complete_ = true, all_worth_ = true;
+  double compile_ns_ = 0;
+  std::size_t kernels_ = 0;
 };
 
 }  // namespace shardarray
