@@ -58,6 +58,7 @@ const std::map<std::string, int> public_floor = {
     {"policy.h", 7},
     {"reproducible.h", 7},
     {"tf32.h", 7},
+    {"flush_denormals.h", 7},
     {"detail/jit_call.h", 7},
     {"placement.h", 8},
     {"filter_shard.h", 8},

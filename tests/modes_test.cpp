@@ -7,6 +7,7 @@
 
 #include "program_of.h"
 #include "shardarray/shardarray.h"
+#include "with_codegen.h"
 
 namespace modes_test {
 
@@ -283,6 +284,130 @@ TEST_CASE("pullbacks: nested, in jit, of each other's results, let go in any ord
   });
   CHECK(bits(g(x))[1] == doctest::Approx(-6));
 }
+
+// ---------------------------------------------------------------- denormals
+#if defined(__x86_64__) || defined(__aarch64__)
+// 1e-30 * 1e-12 is denormal in float32, and so is what is half of the smallest normal number.
+Array vanishes(const Array& x) { return x * 1e-12; }
+
+TEST_CASE("modes: flush_denormals gives zeros where the line stands, and nested guards hold") {
+  const std::int64_t n = 100'003;
+  const std::vector<float> kept(static_cast<std::size_t>(n), 1e-30f * 1e-12f), zeros(kept.size(), 0.0f);
+  REQUIRE(kept[0] > 0);
+  const Array x = full({n}, 1e-30f);
+  for (const CodegenMode mode : {CodegenMode::off, CodegenMode::always}) {
+    const testing::WithCodegen codegen(mode);
+    const Array y = device_put(full({n}, 1e-30f), devices()[0]);
+    CHECK(bits(vanishes(y)) == kept);
+    Array late, outside = vanishes(y);
+    {
+      const flush_denormals on(true);
+      late = vanishes(y);
+      CHECK(bits(outside) == kept);  // recorded before
+      CHECK(bits(vanishes(y)) == zeros);
+      {
+        const flush_denormals off(false);
+        CHECK(bits(vanishes(y)) == kept);
+      }
+      CHECK(bits(vanishes(y)) == zeros);
+    }
+    CHECK(bits(late) == zeros);  // read outside
+    CHECK(bits(vanishes(y)) == kept);
+  }
+}
+
+TEST_CASE("modes: flush_denormals and other lines share a program, in every kind of step") {
+  const flush_denormals initially(false);
+  const auto both = [](auto f) {
+    return jit([=](const Array& x) {
+      const Array a = f(x);
+      const flush_denormals on(true);
+      return std::tuple(a, f(x));
+    });
+  };
+  const auto check = [&](const std::string& what, auto f, const Array& x) {
+    CAPTURE(what);
+    for (const CodegenMode mode : {CodegenMode::off, CodegenMode::always}) {
+      const testing::WithCodegen codegen(mode);
+      const Array y = array(bits(x), x.shape());
+      const auto [a, b] = both(f)(y);
+      for (const float v : bits(a)) REQUIRE(v > 0);
+      for (const float v : bits(b)) REQUIRE(v == 0);
+    }
+  };
+  const Array small = full({40, 40}, 1e-22f), large = full({300, 300}, 1e-22f);
+  check(
+      "loop", [](const Array& x) { return x * 1e-18; }, small);
+  check(
+      "chain", [](const Array& x) { return x * 1e-10 * 1e-8 + x * 1e-18; }, large);
+  check(
+      "sum", [](const Array& x) { return sum(x * 1e-21, 1); }, small);
+  check(
+      "product", [](const Array& x) { return matmul(x, x); }, small);
+  check(
+      "large product", [](const Array& x) { return matmul(x, x); }, large);
+  check(
+      "product and loop", [](const Array& x) { return matmul(x * 1e4, x) * 0.00001; }, small);
+  check(
+      "scan", [](const Array& x) { return cumsum(x * 1e-20, 1); }, small);
+  check(
+      "constants", [](const Array& x) { return (Array(1e-30f) * Array(1e-10f)) + x * 0; }, small);
+  check(
+      "gradient", [](const Array& x) { return grad([](const Array& y) { return sum(y * y * 1e-20); })(x); },
+      small);
+  check(
+      "loop of calls",
+      [](const Array& x) {
+        return scan([](const Array& c, const Array& r) { return std::pair(c * 0.1, r); }, x * 1e-16, x).first;
+      },
+      full({4, 4}, 1e-22f));
+}
+
+TEST_CASE("modes: a call in another mode of denormals traces again") {
+  int traces = 0;
+  const auto f = jit([&](const Array& x) {
+    traces++;
+    return vanishes(x);
+  });
+  const Array x = full({4}, 1e-30f);
+  CHECK(bits(f(x))[0] > 0);
+  {
+    const flush_denormals on(true);
+    CHECK(bits(f(x))[0] == 0);
+    CHECK(bits(f(x))[0] == 0);
+  }
+  CHECK(bits(f(x))[0] > 0);
+  CHECK(traces == 2);
+}
+
+TEST_CASE("modes: flush_denormals changes no thread's own arithmetic") {
+  volatile float tiny = 1e-30f;
+  const auto own = [&] { return tiny * 1e-12f; };
+  REQUIRE(own() > 0);
+  const Array x = full({100'000}, 1e-30f);
+  {
+    const flush_denormals on(true);
+    CHECK(own() > 0);
+    CHECK(bits(vanishes(x))[7] == 0);
+    CHECK(own() > 0);
+    // Values of callbacks are the thread's own.
+    Array seen = jit([](const Array& v) { return vanishes(v); })(x);
+    CHECK(bits(seen)[9] == 0);
+  }
+  CHECK(own() > 0);
+#if defined(__x86_64__)
+  const unsigned before = __builtin_ia32_stmxcsr();
+  __builtin_ia32_ldmxcsr(before | 0x8040);  // the user's own
+  {
+    const flush_denormals on(true);
+    CHECK(bits(vanishes(x))[0] == 0);
+  }
+  const unsigned after = __builtin_ia32_stmxcsr();
+  __builtin_ia32_ldmxcsr(before);
+  CHECK((after & 0x8040) == 0x8040);
+#endif
+}
+#endif
 
 // ---------------------------------------------------------------- donation
 TEST_CASE("donation: never changes a result or where it lies") {

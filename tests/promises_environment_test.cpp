@@ -54,6 +54,16 @@ TEST_CASE("promises process: devices and workers" * doctest::skip()) {
   CHECK(sa::ThreadPool::instance().worker_count() == std::atoi(workers));
   CHECK(sa::sum(sa::ones({1000})).item<float>() == 1000);
 }
+TEST_CASE("promises process: denormals" * doctest::skip()) {
+  const auto product = [] { return (sa::full({4}, 1e-30f) * 1e-12).to_vector<float>()[0]; };
+  CHECK(product() == 0);
+  const sa::flush_denormals off(false);
+  CHECK(product() > 0);
+}
+TEST_CASE("promises: SHARDARRAY_FLUSH_DENORMALS is the default of lines") {
+  process("promises process: denormals", "SHARDARRAY_FLUSH_DENORMALS=1");
+}
+
 TEST_CASE("promises process: replicas" * doctest::skip()) {
   const Array x = sa::jit([](const Array& v) { return v * 2; })(sa::device_put(numbers({6}), eight(P())));
   const bool shared = std::getenv("SHARDARRAY_SHARE_REPLICAS") == std::string("1");

@@ -39,11 +39,19 @@ class Fuser {
     int full = -1;  // of a group of rows: a value that has all their points
     std::vector<int> steps;
     bool loop = false;
+    std::optional<bool> flush_denormals;  // none: it only moves values so far
   };
 
   const FlatNode* node(int s) const { return node_of(at(p_.steps, s), g_); }
 
   StepKind kind(int s) const { return at(kinds_, s); }
+
+  std::optional<bool> flushes(int s) const {
+    const FlatNode* n = node(s);
+    if (!n || kind(s) != StepKind::loop) return std::nullopt;
+    return n->modes->flush_denormals;
+  }
+  static bool differ(std::optional<bool> a, std::optional<bool> b) { return a && b && a != b; }
 
   void find_users() {
     users_.resize(p_.values.size());
@@ -78,7 +86,9 @@ class Fuser {
 
   void join(int s, int group, std::vector<IndexMap> maps) {
     at(groups_of_, s).insert(group);
-    at(domains_, group).steps.push_back(s);
+    Domain& d = at(domains_, group);
+    d.steps.push_back(s);
+    if (!d.flush_denormals) d.flush_denormals = flushes(s);
     maps_[{group, s}] = std::move(maps);
   }
 
@@ -242,6 +252,7 @@ class Fuser {
   bool try_join(int s, int group, bool other_users) {
     Domain& d = at(domains_, group);
     if (static_cast<std::int64_t>(d.steps.size()) >= limits_.most_operations) return false;
+    if (differ(d.flush_denormals, flushes(s))) return false;
     auto maps = maps_in(s, group);
     if (!maps || maps->empty()) return false;
     const std::vector<int> outside = readers(s, group);
@@ -336,6 +347,7 @@ class Fuser {
     if (!x.loop || !y.loop || !(v.type.shape == w.type.shape) || v.layout != w.layout) return false;
     if (static_cast<std::int64_t>(x.steps.size() + y.steps.size()) > limits_.most_operations) return false;
     if (x.reduce >= 0 && y.reduce >= 0 && !same_inner(x, y.reduce)) return false;
+    if (differ(x.flush_denormals, y.flush_denormals)) return false;
     return !graph_.is_before(a, b) && !graph_.is_before(b, a);
   }
 
@@ -345,6 +357,7 @@ class Fuser {
     users_in_[a].merge(users_in_[b]);
     if (x.reduce < 0) x.reduce = y.reduce;
     if (x.full < 0) x.full = y.full;
+    if (!x.flush_denormals) x.flush_denormals = y.flush_denormals;
     for (int s : y.steps) {
       at(groups_of_, s).erase(b);
       at(groups_of_, s).insert(a);
@@ -403,6 +416,7 @@ class Fuser {
       group.loop = d.loop;
       group.domain = d.value;
       group.reduce = d.reduce;
+      group.flush_denormals = d.flush_denormals.value_or(false);
       for (int s : d.steps)
         for (int v : at(p_.steps, s).out)
           if (at(fusion_.storage, v).memory == v && is_root(v, s, k) && !writer.contains(v)) {

@@ -6,6 +6,7 @@
 #include <set>
 
 #include "base/at.h"
+#include "base/float_mode.h"
 #include "compile/half_floats.h"
 #include "compile/index_map.h"
 #include "compile/passes.h"
@@ -279,6 +280,7 @@ class Emitter {
 }  // namespace
 
 GroupKernel make_kernel(const Group& group, const Partition& p, const FlatGraph& g, const Target& target) {
+  const FlushDenormals mode(group.flush_denormals);  // where it computes with constants
   GroupKernel k = Emitter(group, p, g).run();
   const bool everywhere = group.reduce >= 0 && node_of(at(p.steps, group.reduce), g)->modes->reproducible;
   if (!everywhere) k.kernel.order = target.reductions;

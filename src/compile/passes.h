@@ -102,8 +102,9 @@ struct Group {
   std::vector<int> steps;  ///< ascending
   std::vector<int> roots;  ///< local values that it writes, ascending
   bool loop = false;
-  int domain = -1;  ///< local value
-  int reduce = -1;  ///< a reduce step of the group; -1: no inner dimensions
+  int domain = -1;               ///< local value
+  int reduce = -1;               ///< a reduce step of the group; -1: no inner dimensions
+  bool flush_denormals = false;  ///< of its lines
 };
 struct Fusion {
   std::vector<Group> groups;     ///< in execution order

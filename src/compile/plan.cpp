@@ -36,6 +36,18 @@ static Where where_of(const Group& group, const Partition& p, const FlatGraph& g
   return {};
 }
 
+// The mode of its line; of a transfer, which may add up: of what it moves.
+static bool flushes_denormals(const Group& group, const Partition& p, const FlatGraph& g) {
+  if (group.loop) return group.flush_denormals;
+  int s = group.steps[0];
+  while (at(p.steps, s).node < 0) {
+    if (at(p.steps, s).in.empty()) return false;
+    s = at(p.values, at(p.steps, s).in[0]).step;
+    if (s < 0) return false;
+  }
+  return at(g.nodes, at(p.steps, s).node).modes->flush_denormals;
+}
+
 static std::int64_t moved_bytes(const Exchange& e) {
   std::int64_t bytes = 0;
   for (const Exchange::Item& item : e.items)
@@ -89,7 +101,7 @@ void plan(const Partition& p, const Fusion& f, const FlatGraph& g, const Compile
       std::any_of(g.nodes.begin(), g.nodes.end(), [](const FlatNode& n) { return n.modes->reproducible; });
   for (std::size_t k = 0; k < f.groups.size(); k++) {
     const Group& group = f.groups[k];
-    Step step{Loop{}, label_of(group, p, g), where_of(group, p, g)};
+    Step step{Loop{}, label_of(group, p, g), where_of(group, p, g), flushes_denormals(group, p, g)};
     if (group.loop) {
       step.body = make_loop(group, kernels[k], g, p, addresses);
     } else {

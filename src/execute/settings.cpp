@@ -4,6 +4,7 @@
 #include "base/env.h"
 #include "execute/launch.h"
 #include "runtime/modes.h"
+#include "shardarray/flush_denormals.h"
 #include "shardarray/policy.h"
 #include "shardarray/reproducible.h"
 #include "shardarray/tf32.h"
@@ -37,5 +38,8 @@ reproducible::~reproducible() { exchange_mode(&Modes::reproducible, previous_); 
 
 tf32::tf32(bool on) : previous_(exchange_mode(&Modes::tf32, on)) {}
 tf32::~tf32() { exchange_mode(&Modes::tf32, previous_); }
+
+flush_denormals::flush_denormals(bool on) : previous_(exchange_mode(&Modes::flush_denormals, on)) {}
+flush_denormals::~flush_denormals() { exchange_mode(&Modes::flush_denormals, previous_); }
 
 }  // namespace shardarray

@@ -52,7 +52,8 @@ void put_node(const Op* op, const Attrs* attrs, const Modes* modes, std::span<co
   words.push_back(outputs | static_cast<std::uint64_t>(attrs != nullptr) << 24 |
                   (modes ? static_cast<std::uint64_t>(modes->policy) << 25 |
                                static_cast<std::uint64_t>(modes->reproducible) << 27 |
-                               static_cast<std::uint64_t>(modes->tf32) << 28
+                               static_cast<std::uint64_t>(modes->tf32) << 28 |
+                               static_cast<std::uint64_t>(modes->flush_denormals) << 29
                          : 0) |
                   in.size() << 32);
   for (int v : in) words.push_back(static_cast<std::uint64_t>(v));

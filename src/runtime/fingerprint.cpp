@@ -33,7 +33,7 @@ class Fingerprint {
   void put(const Ref& r) { add(r.base, r.offset); }
   void put(const Port& p) { add(p.shape, p.dtype, p.bases, p.bytes, p.devices, p.alias); }
   void put(const Step& s) {
-    put(s.body.index());
+    add(s.body.index(), s.flush_denormals);
     std::visit([&](const auto& body) { put(body); }, s.body);
   }
 

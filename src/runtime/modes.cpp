@@ -4,18 +4,23 @@
 #include <mutex>
 #include <utility>
 
+#include "base/env.h"
 #include "shardarray/device.h"
 
 namespace shardarray {
 
 namespace {
 
-const Modes initial_modes{};
 constinit thread_local const Modes* modes_of_thread = nullptr;  // null: the initial ones
+
+const Modes& initial_modes() {
+  static const Modes initial{.flush_denormals = env_flag("SHARDARRAY_FLUSH_DENORMALS", false)};
+  return initial;
+}
 
 // As many as there are combinations in use: a few for each device.
 const Modes* interned(const Modes& m) {
-  if (m == initial_modes) return &initial_modes;
+  if (m == initial_modes()) return &initial_modes();
   static auto* mutex = new std::mutex;
   static auto* all = new std::deque<Modes>;
   const std::lock_guard lock(*mutex);
@@ -26,12 +31,12 @@ const Modes* interned(const Modes& m) {
 
 const Modes* exchange_modes(const Modes* m) {
   const Modes* before = std::exchange(modes_of_thread, m);
-  return before ? before : &initial_modes;
+  return before ? before : &initial_modes();
 }
 
 }  // namespace
 
-const Modes& current_modes() { return modes_of_thread ? *modes_of_thread : initial_modes; }
+const Modes& current_modes() { return modes_of_thread ? *modes_of_thread : initial_modes(); }
 const Modes& set_modes(const Modes& m) { return *exchange_modes(interned(m)); }
 
 bool exchange_mode(bool Modes::*mode, bool on) {

@@ -17,6 +17,7 @@ struct Modes {
   bool reproducible = false;                            ///< float sums in an order that no sharding changes
   bool partitionable_random = true;                     ///< see random::partitionable
   bool tf32 = false;                                    ///< see shardarray/tf32.h
+  bool flush_denormals = false;                         ///< see shardarray/flush_denormals.h
   bool philox_random = false;                           ///< see random::philox
   std::optional<Device> default_device = std::nullopt;  ///< none: the first of the default platform
   friend bool operator==(const Modes&, const Modes&) = default;

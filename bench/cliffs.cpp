@@ -1,0 +1,137 @@
+// Where a small change must not cost a multiple: a long program of few kernels against the same one compiled at once, two workers
+// against one on small dependent steps with and without a competing load, values that vanish against normal ones.
+#include <shardarray/shardarray.h>
+
+#include <atomic>
+#include <memory>
+#include <thread>
+#include <vector>
+
+#include "bench.h"
+#include "cpu/codegen/code_store.h"
+#include "runtime/pool.h"
+
+namespace sa = shardarray;
+
+namespace {
+
+// The leading components of rows by orthogonal iteration, unrolled: equal small steps, and one large product.
+sa::Array components(const sa::Array& rows, int count, int iterations) {
+  const sa::Array x = rows - sa::mean(rows, 0);
+  const sa::Array covariance = sa::matmul(sa::transpose(x), x);
+  const std::int64_t d = covariance.shape()[0];
+  std::vector<sa::Array> q;
+  q.reserve(static_cast<std::size_t>(count));
+  for (int k = 0; k < count; k++) q.push_back(sa::sin(sa::arange(d, sa::float32) * (k + 1.0)));
+  for (int i = 0; i < iterations; i++) {
+    for (int k = 0; k < count; k++) {
+      sa::Array v = sa::matmul(covariance, q[static_cast<std::size_t>(k)]);
+      for (int j = 0; j < k; j++) {
+        const sa::Array& before = q[static_cast<std::size_t>(j)];
+        v = v - sa::sum(v * before) * before;
+      }
+      q[static_cast<std::size_t>(k)] = v / sa::sqrt(sa::sum(v * v));
+    }
+  }
+  return sa::stack(q);
+}
+
+// The loss of a recurrent cell over dependent steps.
+sa::Array lstm_loss(const sa::Array& w, const sa::Array& u, const sa::Array& x) {
+  const std::int64_t steps = x.shape()[0], batch = x.shape()[1], n = u.shape()[0];
+  sa::Array h = sa::zeros({batch, n}), c = h, loss(0.0f);
+  for (std::int64_t t = 0; t < steps; t++) {
+    const auto gates = sa::split(sa::matmul(x[t], w) + sa::matmul(h, u), 4, 1);
+    c = sa::sigmoid(gates[0]) * c + sa::sigmoid(gates[1]) * sa::tanh(gates[2]);
+    h = sa::sigmoid(gates[3]) * sa::tanh(c);
+    loss = loss + sa::mean(sa::square(h));
+  }
+  return loss;
+}
+
+// Threads that compute all the time, two for each core.
+class Load {
+ public:
+  explicit Load(bool on) {
+    for (int k = 0; on && k < 2 * sa::available_cores(); k++)
+      threads_.emplace_back([this] {
+        while (!ends_) bench::keep(count_);
+      });
+  }
+  ~Load() {
+    ends_ = true;
+    for (std::thread& t : threads_) t.join();
+  }
+
+ private:
+  std::atomic<bool> ends_{false};
+  int count_ = 0;
+  std::vector<std::thread> threads_;
+};
+
+}  // namespace
+
+int main(int argc, char** argv) {
+  bench::Suite suite;
+  const sa::Array rows = sa::random::normal(sa::random::key(1), {3000, 256});
+  const auto pca = [](const sa::Array& x) { return components(x, 4, 100); };
+  const auto mode = [](sa::CodegenMode m, auto f) {
+    return [=] {
+      const sa::CodegenMode before = sa::set_codegen_mode(m);
+      f();
+      sa::set_codegen_mode(before);
+    };
+  };
+  const std::string always = "long program, compiled at once";
+  const auto compiled = sa::jit(pca);
+  suite.add(always, mode(sa::CodegenMode::always, [=] { compiled(rows).block_until_ready(); }));
+  // Its own program: 20 calls are over before it is measured.
+  const auto tiered = sa::jit([=](const sa::Array& x) { return pca(x) + 0.0; });
+  mode(sa::CodegenMode::on, [&] {
+    for (int k = 0; k < 20; k++) tiered(rows).block_until_ready();
+  })();
+  suite.add("long program after 20 calls",
+            mode(sa::CodegenMode::on, [=] { tiered(rows).block_until_ready(); }), {.floor = always});
+
+  const sa::Array w = sa::random::normal(sa::random::key(2), {16, 256}) * 0.2,
+                  u = sa::random::normal(sa::random::key(3), {64, 256}) * 0.1,
+                  x = sa::random::normal(sa::random::key(4), {200, 16, 16});
+  const auto gradient =
+      sa::jit(sa::grad([x](const sa::Array& v, const sa::Array& r) { return lstm_loss(v, r, x); }));
+  for (const bool busy : {false, true}) {
+    const auto name = [&](int workers) {
+      return fmt::format("200 dependent steps, {} worker{}{}", workers, workers > 1 ? "s" : "",
+                         busy ? ", every core busy" : "");
+    };
+    for (const int workers : {1, 2})
+      suite.add(name(workers),
+                [=] {
+                  const int before = sa::ThreadPool::instance().worker_count();
+                  sa::set_worker_count(workers);
+                  const Load load(busy);
+                  for (int k = 0; k < 20; k++) gradient(w, u).block_until_ready();
+                  sa::set_worker_count(before);
+                },
+                {.floor = workers > 1 ? name(1) : "", .per_call = 20});
+  }
+
+  const auto decays = [](double factor) {
+    return sa::jit([=](const sa::Array& v) {
+      sa::Array y = v;
+      for (int k = 0; k < 160; k++) y = y * factor + v * 1e-39;
+      return y;
+    });
+  };
+  const sa::Array v = sa::random::uniform(sa::random::key(5), {50'000});
+  const auto normal = decays(0.999), vanishing = decays(0.5), flushed = decays(0.5);
+  suite.add("160 gates, normal values", [=] { normal(v * 1e38).block_until_ready(); });
+  suite.add("160 gates, vanishing", [=] { vanishing(v * 1e-37).block_until_ready(); },
+            {.floor = "160 gates, normal values"});
+  suite.add("160 gates, vanishing, flush_denormals",
+            [=] {
+              const sa::flush_denormals on(true);
+              flushed(v * 1e-37).block_until_ready();
+            },
+            {.floor = "160 gates, normal values"});
+  return suite.main(argc, argv);
+}
