@@ -363,6 +363,26 @@ TEST_CASE("modes: flush_denormals and other lines share a program, in every kind
       full({4, 4}, 1e-22f));
 }
 
+TEST_CASE("modes: lines of a scan's body have their own mode of denormals") {
+  const auto run = [](bool outside, bool inside) {
+    return jit([=](const Array& x) {
+      const flush_denormals around(outside);
+      const auto body = [=](const Array& c, const Array& r) {
+        const flush_denormals within(inside);
+        return std::pair(vanishes(c) * 0.5 + vanishes(r), r);
+      };
+      return scan(body, x[0], x).first;
+    })(full({4, 4}, 1e-30f));
+  };
+  for (const CodegenMode mode : {CodegenMode::off, CodegenMode::always}) {
+    const testing::WithCodegen codegen(mode);
+    for (const bool outside : {false, true}) {
+      CHECK(bits(run(outside, false))[0] > 0);
+      CHECK(bits(run(outside, true))[0] == 0);
+    }
+  }
+}
+
 TEST_CASE("modes: a call in another mode of denormals traces again") {
   int traces = 0;
   const auto f = jit([&](const Array& x) {

@@ -114,6 +114,7 @@ void plan(const Partition& p, const Fusion& f, const FlatGraph& g, const Compile
             make_program_call(s, at(g.nodes, s.node), p.iterations.at(s.node), scratch, addresses);
         add_transfers(call, *program);
         step.body = std::move(call);
+        step.flush_denormals = false;  // its lines have modes of their own
       } else if (form == Form::gemm) step.body = make_gemm(s, g, addresses);
       else if (form == Form::library) step.body = make_library_call(s, g, addresses);
       else step.body = make_exchange(s, g, addresses);

@@ -4,8 +4,8 @@
 // at least one of them writes it. So reused memory and in-place updates are right by construction. Who runs it takes only tasks
 // that are ready and never waits for one that another thread has, hence any number of workers makes progress, and workers
 // that find nothing here are free for others' graphs. Who ends a task goes on with one that became ready by it: a chain stays on
-// its thread. Others are woken for work that is worth it, and nobody waits for a worker that has no task. A late task is begun by who takes it and ends when somebody outside says so:
-// nobody is held up by it but the tasks behind it.
+// its thread. Others are woken for work that is worth it, and nobody waits for a worker that has no task. A late task is begun by
+// who takes it and ends when somebody outside says so: nobody is held up by it but the tasks behind it.
 #pragma once
 #include <atomic>
 #include <cstdint>
