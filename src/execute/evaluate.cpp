@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <unordered_map>
 
+#include "base/borrowed.h"
 #include "base/fence.h"
 #include "base/pointer_table.h"
 #include "execute/places.h"
@@ -55,6 +56,28 @@ struct Collection {
   Arrays outputs;            // of nodes that somebody outside holds; he may let go while the program runs
   std::vector<int> results;  // their values
   bool plain = true;         // no constraints, no graphs inside
+  Words key;
+  std::vector<ValueRef> values;  // of the outputs
+  Arrays dead;                   // what nobody needs any more
+
+  /// Without a lock: who is let go of may call back into the library.
+  void clear() {
+    constexpr std::size_t much = 4096;
+    if (entries.capacity() > much) {
+      *this = {};
+      return;
+    }
+    entries.clear();
+    operands.clear();
+    leaves.clear();
+    inputs.clear();
+    outputs.clear();
+    results.clear();
+    plain = true;
+    key.clear();
+    values.clear();
+    dead.clear();
+  }
 };
 
 // Operands of calls that came over from other devices; absent entries did not.
@@ -84,8 +107,7 @@ struct OpenNodes {
   bool is_held(const Node* n) { return n->refs() > static_cast<std::uint32_t>(edges[n]); }
 };
 
-Collection collect(OpenNodes& open, const Brought& brought, const char* what) {
-  Collection c;
+void collect(OpenNodes& open, const Brought& brought, const char* what, Collection& c) {
   const std::vector<Node*>& nodes = open.nodes;
   const Device& device = default_device_of(*nodes.back()->modes);
   for (Node* n : nodes) check_computable(n, what);
@@ -126,12 +148,11 @@ Collection collect(OpenNodes& open, const Brought& brought, const char* what) {
       c.results.push_back(number[&e.node->out()[k]]);
     }
   }
-  return c;
 }
 
 // put_structure() of what flat_graph() makes, without making it.
-Words structure_of(const Collection& c) {
-  Words words;
+void put_structure_of(Collection& c) {
+  Words& words = c.key;
   words.reserve(16 * c.entries.size() + 32);
   const int* in = c.operands.data();
   for (const auto& [n, leaf] : c.entries) {
@@ -145,7 +166,6 @@ Words structure_of(const Collection& c) {
     in += n->in().size();
   }
   put_ends(c.inputs, c.results, words);
-  return words;
 }
 
 FlatGraph flat_graph(const Collection& c) {
@@ -219,15 +239,15 @@ Moves settle_moves(std::span<Node* const> nodes, std::unique_lock<std::mutex>& l
   return moves;
 }
 
-// The nodes have these values, unless another thread was faster.
-void finish(const Collection& c, std::span<ValueRef> values, Arrays& dead) {
+// The nodes have their values, unless another thread was faster.
+void finish(Collection& c) {
   for (std::size_t k = 0; k < c.outputs.size(); k++) {
     Node* const n = c.outputs[k].node();
     const std::uint32_t index = c.outputs[k].index();
     if (n->evaluated()) continue;
-    n->out()[index].value = std::move(values[k]);
+    n->out()[index].value = std::move(c.values[k]);
     if (index + 1 < n->out().size()) continue;
-    settle(n, dead);
+    settle(n, c.dead);
   }
 }
 
@@ -289,10 +309,15 @@ void evaluate_open(std::span<const Array> roots, const char* what) {
   }
   if (open.nodes.empty()) return;
   const Modes& modes = *open.nodes.back()->modes;
-  const Collection c = collect(open, moves.brought, what);
+  const Borrowed<Collection> borrowed;
+  Collection& c = *borrowed;
+  collect(open, moves.brought, what, c);
   if (c.outputs.empty()) return;
   std::shared_ptr<const LoadedProgram> program;
-  if (c.plain) program = find_program(structure_of(c), c.leaves, c.outputs.size(), modes);
+  if (c.plain) {
+    put_structure_of(c);
+    program = find_program(c.key, c.leaves, c.outputs.size(), modes);
+  }
   if (!program) {
     FlatGraph graph = flat_graph(c);
     lock.unlock();  // nobody waits for another's compile
@@ -303,11 +328,9 @@ void evaluate_open(std::span<const Array> roots, const char* what) {
   } else {
     lock.unlock();
   }
-  std::vector<ValueRef> values;
-  launch(*program, c.leaves, values);
-  Arrays dead;  // let go of without the lock, as all that the collection held
+  launch(*program, c.leaves, c.values);
   lock.lock();
-  finish(c, values, dead);
+  finish(c);
   lock.unlock();
 }
 

@@ -5,8 +5,8 @@
 #include <algorithm>
 #include <utility>
 
+#include "base/borrowed.h"
 #include "base/fence.h"
-#include "base/per_thread.h"
 #include "execute/memory_for.h"
 #include "runtime/devices.h"
 #include "runtime/step_ranges.h"
@@ -89,36 +89,17 @@ std::shared_ptr<const LoadedProgram::Spelling> spelling_of(const LoadedProgram& 
   return p.spelling;
 }
 
-// What a launch needs for a moment; the storage stays with the thread.
+// What a launch needs for a moment.
 struct Workspace {
   std::vector<void*> bases;
   std::vector<BufferRef> scratch;
   std::vector<Buffers>
       made;  // per leaf: what the program gets in place of the value's own buffers; mostly none
   std::size_t leaves = 0;
-};
-// A launch may happen inside another one's host code: workspaces are taken and given back.
-class BorrowedWorkspace {
- public:
-  BorrowedWorkspace() {
-    auto& spare = spares();
-    if (!spare.empty()) {
-      space_ = std::move(spare.back());
-      spare.pop_back();
-    }
-    if (!space_) space_ = std::make_unique<Workspace>();
+  void clear() {
+    scratch.clear();
+    for (std::size_t k = 0; k < leaves; k++) made[k].clear();
   }
-  ~BorrowedWorkspace() {
-    space_->scratch.clear();
-    for (std::size_t k = 0; k < space_->leaves; k++) space_->made[k].clear();
-    spares().push_back(std::move(space_));
-  }
-  Workspace& operator*() const { return *space_; }
-
- private:
-  struct Spares : std::vector<std::unique_ptr<Workspace>> {};
-  static Spares& spares() { return PerThread<Spares>::get(); }
-  std::unique_ptr<Workspace> space_;
 };
 
 // Nothing where the program has no instance of it in this process.
@@ -227,7 +208,7 @@ void make_results(const LoadedProgram& p, std::span<const LaunchLeaf> leaves, Wo
 
 void launch(const LoadedProgram& p, std::span<const LaunchLeaf> leaves, std::vector<ValueRef>& results,
             std::vector<LaunchVerdict>* verdicts, RunReport* report) {
-  BorrowedWorkspace borrowed;
+  const Borrowed<Workspace> borrowed;
   Workspace& w = *borrowed;
   results.clear();
   if (verdicts) verdicts->assign(leaves.size(), {});

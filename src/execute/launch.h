@@ -94,9 +94,10 @@ std::shared_ptr<const LoadedProgram> load_program(FlatGraph g, std::span<const V
                                                   std::span<const Sharding* const> requested,
                                                   const std::vector<std::string>& names, const Modes& modes,
                                                   const char* function);
-/// The cached program of load_program() for a graph of this structure (put_structure()) without constraints, with open
-/// outputs, of which nothing is donated. Null: there is none, or its devices are not plain to see.
-std::shared_ptr<const LoadedProgram> find_program(Words structure, std::span<const LaunchLeaf> leaves,
+/// The cached program of load_program() for a graph without constraints, with open outputs, of which nothing is donated. `key`:
+/// its structure (put_structure()), to which the rest of the program's key is added. Null: there is none, or its devices are not
+/// plain to see.
+std::shared_ptr<const LoadedProgram> find_program(Words& key, std::span<const LaunchLeaf> leaves,
                                                   std::size_t outputs, const Modes& modes);
 /// The input of compile() for these leaves (also for explain).
 CompileInput compile_input(FlatGraph g, const LeafPlacement& where, std::vector<bool> donated,

@@ -324,15 +324,15 @@ static void load_here(LoadedProgram& p) {
   });
 }
 
-std::shared_ptr<const LoadedProgram> find_program(Words structure, std::span<const LaunchLeaf> leaves,
+std::shared_ptr<const LoadedProgram> find_program(Words& key, std::span<const LaunchLeaf> leaves,
                                                   std::size_t outputs, const Modes& modes) {
   const auto [order, committed] = common_devices(leaves, modes);
   if (!order) return nullptr;
-  structure.resize(structure.size() + outputs + leaves.size());  // open; not donated
+  key.resize(key.size() + outputs + leaves.size());  // open; not donated
   for (const LaunchLeaf& l : leaves)
-    structure.push_back(reinterpret_cast<std::uintptr_t>(layout_on(order, l.value->layout)));
-  put_settings(order, committed, structure);
-  return program_cache().find(structure);
+    key.push_back(reinterpret_cast<std::uintptr_t>(layout_on(order, l.value->layout)));
+  put_settings(order, committed, key);
+  return program_cache().find(key);
 }
 
 std::shared_ptr<const LoadedProgram> load_program(FlatGraph g, std::span<const ValueRef> leaves,

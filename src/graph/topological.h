@@ -2,17 +2,29 @@
 #pragma once
 #include <utility>
 
+#include "base/borrowed.h"
 #include "base/pointer_table.h"
 #include "graph/graph.h"
 
 namespace shardarray {
+
+/// Nodes on the way down, and how many of their operands have been entered.
+struct OpenOperands {
+  std::vector<std::pair<Node*, std::size_t>> nodes;
+  void clear() {
+    constexpr std::size_t much = 4096;
+    if (nodes.capacity() > much) nodes = {};
+    nodes.clear();
+  }
+};
 
 template <class Enter>
 std::vector<Node*> topological(std::span<const Array> roots, Enter enter, std::size_t expected) {
   std::vector<Node*> order;
   order.reserve(expected);
   PointerTable seen(expected);
-  std::vector<std::pair<Node*, std::size_t>> stack;
+  const Borrowed<OpenOperands> open;
+  auto& stack = open->nodes;
   auto visit = [&](Node* n) {
     if (n && enter(n) && seen.insert(n).second) stack.push_back({n, 0});
   };
