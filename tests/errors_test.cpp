@@ -295,6 +295,8 @@ TEST_CASE("errors: what transforms return names the line of its call, and of nes
   // function objects of the library have the line of the transform's call
   outside = __LINE__; CHECK(said([&] { jit(matmul)(x, y); }).line == outside);
   outside = __LINE__; CHECK(said([&] { jit(vmap(matmul))(x, y); }).line == outside);
+  const auto mlp = nn::MLP<>::init(2, 2, 2, 1, random::key(0));
+  outside = __LINE__; CHECK(said([&] { vmap(mlp)(x); }).line == outside);
   // a donated array
   const auto f = jit(same, {.donate = Donate::all});
   Array moved = x + 0;

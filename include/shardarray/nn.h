@@ -56,7 +56,8 @@ template <class Activation = UnaryFunction<"relu">, class FinalActivation = iden
   }
   /// [in] -> [out], as Linear. Throws TreeError where there is no layer.
   [[nodiscard]] Array operator()(const Array& x, Where w = Where::here()) const {
-    const Site site(w);
+    const Site site(w.line ? w
+                           : shardarray::detail::call_site.place());  // as in vmap(model)(x): of that call
     if (layers.empty()) throw_no_layers();
     Array y = x;
     for (std::size_t k = 0; k + 1 < layers.size(); k++) y = activation(layers[k](y));
