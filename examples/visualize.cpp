@@ -1,4 +1,4 @@
-// A tour of pictures: how arrays of one, two and more dimensions lie on devices.
+// A tour of pictures: how arrays of any number of dimensions lie on devices, and what differs between two shardings.
 #include <shardarray/shardarray.h>
 
 #include <CLI/CLI.hpp>
@@ -7,9 +7,15 @@
 namespace sa = shardarray;
 
 void show(const char* title, const sa::Shape& shape, const sa::Sharding& sharding) {
-  std::cout << "\n" << title << ": " << shape << " over " << sharding << "\n";
-  if (shape.size() == 1 || shape.size() == 2) sa::visualize_sharding(shape, sharding);
-  else std::cout << sa::sharding_table(shape, sharding);
+  std::cout << "\n" << title << ": " << shape << " over " << sharding << "\n" << std::flush;
+  sa::visualize_sharding(shape, sharding);
+}
+
+// A sharding may be of devices that this machine does not have.
+sa::Sharding on_64(const sa::P& spec) {
+  sa::DeviceGrid grid{{4, 16}, {}};
+  for (int id = 0; id < 64; id++) grid.devices.push_back(sa::Device{id});
+  return sa::NamedSharding(sa::Mesh(grid, {"data", "model"}), spec);
 }
 
 int main(int argc, char** argv) {
@@ -27,12 +33,18 @@ int main(int argc, char** argv) {
   show("a batch", {16, 4}, grid);
   show("fully replicated", {8, 8}, grid.replicate());
   show("10 rows over 4: 3, 3, 3 and 1", {10, 6}, named(sa::P("x", "y")));
-  show("three dimensions, as a table", {4, 6, 5}, named(sa::P("x", sa::none, "y")));
+  show("three dimensions, the first one cut", {4, 6, 6}, named(sa::P("x", sa::none, "y")));
+  show("three dimensions, the others cut", {4, 6, 6}, named(sa::P(sa::none, "x", "y")));
+  show("weights on 64 devices, in 4 copies", {512, 512}, on_64(sa::P(sa::none, "model")));
+  show("a vector in 64 pieces", {4096}, on_64(sa::P(sa::axes("data", "model"))));
+  std::cout << "\na table has them all\n" << sa::sharding_table({4, 6, 5}, named(sa::P("x", sa::none, "y")));
 
   // Results lie where their inputs say.
   const sa::Array a = sa::device_put(sa::ones({8, 4}), named(sa::P("x", sa::none)));
   const sa::Array b = sa::device_put(sa::ones({4, 8}), named(sa::P(sa::none, "y")));
   const sa::Array c = sa::matmul(a, b);
-  show("matmul of a row-cut and a column-cut matrix", c.shape(), c.sharding());
-  std::cout << "its type: " << c.type_string() << "\n";
+  std::cout << "\nmatmul of a row-cut and a column-cut matrix is " << c.type_string() << "\n" << std::flush;
+  sa::visualize_array_sharding(c);
+  std::cout << "\nto have its rows whole, devices would receive\n" << std::flush;
+  sa::visualize_diff(c, sa::filter_shard(c, named(sa::P("x"))));
 }

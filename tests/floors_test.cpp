@@ -54,7 +54,7 @@ const std::map<std::string, int> public_floor = {
     {"jit.h", 7},
     {"pmap.h", 7},
     {"explain.h", 7},
-    {"inspect.h", 7},
+    {"inspect.h", 8},
     {"policy.h", 7},
     {"reproducible.h", 7},
     {"tf32.h", 7},

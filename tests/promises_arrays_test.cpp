@@ -12,6 +12,7 @@
 #include <utility>
 #include <vector>
 
+#include "printed.h"
 #include "program_of.h"
 #include "shardarray/shardarray.h"
 
@@ -23,6 +24,7 @@ using program_test::values;
 using sa::Array;
 using sa::P;
 using sa::Shape;
+using shardarray::testing::Printed;
 
 namespace {
 
@@ -40,32 +42,6 @@ std::vector<int> ids(const Array& x) {
   return r;
 }
 sa::Sharding eight(const P& spec) { return sa::NamedSharding(sa::make_mesh({{"x", 8}}), spec); }
-
-/// What is written to standard output while it lives.
-class Printed {
- public:
-  Printed() : file_(std::tmpfile()) {
-    std::fflush(stdout);
-    saved_ = dup(STDOUT_FILENO);
-    dup2(fileno(file_), STDOUT_FILENO);
-  }
-  ~Printed() {
-    if (saved_ >= 0) text();
-    std::fclose(file_);
-  }
-  std::string text() {
-    std::fflush(stdout);
-    dup2(saved_, STDOUT_FILENO);
-    close(std::exchange(saved_, -1));
-    std::string t(8192, '\0');
-    t.resize(static_cast<std::size_t>(std::max<ssize_t>(pread(fileno(file_), t.data(), t.size(), 0), 0)));
-    return t;
-  }
-
- private:
-  FILE* file_;
-  int saved_;
-};
 
 }  // namespace
 
@@ -420,8 +396,6 @@ TEST_CASE("promises: the picture of an array is that of its sharding, in jit onc
   Printed inside;
   for (int k = 0; k < 3; k++) f(x);
   CHECK(inside.text() == want);
-  CHECK(message<sa::ShapeError>([] { sa::visualize_array_sharding(sa::ones({2, 2, 2})); }) != "");
-  CHECK(message<sa::ShapeError>([] { sa::visualize_array_sharding(Array(1.0)); }) != "");
 }
 
 }  // namespace promises_arrays_test

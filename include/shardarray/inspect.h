@@ -5,13 +5,21 @@
 
 namespace shardarray {
 
-/// Prints where the pieces of `x` lie on standard output (evaluates; inside jit: once a compilation). Throws as
-/// visualize_sharding(): ShapeError unless its rank is 1 or 2.
-inline void visualize_array_sharding(const Array& x, const VisualizeOptions& options = {},
-                                     Where w = Where::here()) {
-  const Site site(w);
-  inspect_array_sharding(
-      x, [shape = x.shape(), options, w](const Sharding& s) { visualize_sharding(shape, s, options, w); }, w);
-}
+/// Prints where the pieces of `x` lie on standard output (evaluates; inside jit: once a compilation). Any array has a picture:
+/// visualize.h says how it is drawn. Under a map it is that of all rows.
+///
+///     sa::visualize_array_sharding(x);
+///
+/// Throws as inspect_array_sharding(), and Error for options out of range.
+SHARDARRAY_API void visualize_array_sharding(const Array& x, const VisualizeOptions& options = {},
+                                             Where w = Where::here());
+
+/// Prints what differs between where `from` and `to` lie, and the bytes that each device would have to receive, of `to`'s dtype, as
+/// render_diff() shows it (evaluates).
+///
+///     sa::visualize_diff(x, sa::filter_shard(x, other));
+///
+/// Throws ShapeError unless they have one shape, TraceError inside a trace, Error for an absent array.
+SHARDARRAY_API void visualize_diff(const Array& from, const Array& to, Where w = Where::here());
 
 }  // namespace shardarray

@@ -149,13 +149,4 @@ void callback(HostFunction f, std::vector<Array> args, Where w) {
 
 }  // namespace debug
 
-void inspect_array_sharding(const Array& x, std::function<void(const Sharding&)> f, Where w) {
-  const Site site(w);
-  type_of(x, "inspect_array_sharding");
-  if (!f) throw Error("inspect_array_sharding: the function is empty. Give one that can be called.");
-  HostCall call;
-  call.inspect = std::move(f);
-  add_host_call(std::move(call), {x}, w);
-}
-
 }  // namespace shardarray

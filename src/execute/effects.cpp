@@ -121,7 +121,7 @@ void run_effect(const Node& n) {
     types.push_back(type_of(a));
     values.push_back(value_of(a));
   }
-  if (call.inspect) call.inspect(values[0]->sharding);
+  if (call.inspect) call.inspect(types[0].shape, values[0]->sharding);
   else run_host_call(call, types, values);
 }
 

@@ -7,6 +7,7 @@
 #include <limits>
 #include <ostream>
 
+#include "base/bytes_text.h"
 #include "base/sizes.h"
 #include "compile/passes.h"
 #include "execute/jit.h"
@@ -20,12 +21,6 @@ std::string place(Where w) { return w.line ? fmt::format("{}:{}", w.file, w.line
 std::string short_place(const std::string& s) {
   const auto slash = s.rfind('/');
   return slash == std::string::npos ? s : s.substr(slash + 1);
-}
-
-std::string bytes_text(std::int64_t b) {
-  if (b < 10'000) return fmt::format("{} B", b);
-  if (b < 10'000'000) return fmt::format("{:.1f} KB", static_cast<double>(b) / 1e3);
-  return fmt::format("{:.1f} MB", static_cast<double>(b) / 1e6);
 }
 
 }  // namespace

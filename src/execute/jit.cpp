@@ -396,7 +396,7 @@ static void run_effects(const JitEntry& e, std::span<const ValueRef> values, con
   for (const JitEntry::Effect& x : e.effects) {
     const auto operands = values.subspan(k, x.types.size());
     if (!x.call->inspect) run_host_call(*x.call, x.types, operands);
-    else if (first_run) x.call->inspect(operands[0]->sharding);
+    else if (first_run) x.call->inspect(x.types[0].shape, operands[0]->sharding);
     k += x.types.size();
   }
 }

@@ -15,8 +15,8 @@ struct HostCall {
   HostFunction function;
   /// One call for all rows of a vmap instead of one for each.
   bool whole_vmap = false;
-  /// Called once a compilation, with where its operand lies.
-  std::function<void(const Sharding&)> inspect = nullptr;
+  /// Called once a compilation, with the shape of its operand, all rows of the maps included, and where that lies.
+  std::function<void(const Shape&, const Sharding&)> inspect = nullptr;
   /// The maps it was recorded in, innermost first; each put a leading dimension on those operands that it maps.
   struct Level {
     std::shared_ptr<const Axis> axis;

@@ -1,0 +1,14 @@
+// The colours of blocks.
+#pragma once
+#include <cstddef>
+#include <string>
+#include <vector>
+
+#include "shardarray/visualize.h"
+
+namespace shardarray {
+
+/// Escape sequences of `count` blocks, neighbours in different colours. A null map: matplotlib's tab20b.
+std::vector<std::string> block_styles(std::size_t count, const std::function<Rgb(double)>& color_map);
+
+}  // namespace shardarray

@@ -1,0 +1,138 @@
+// render_diff and visualize_diff: what devices hold in two shardings of one shape, and what they must receive.
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <map>
+#include <tuple>
+
+#include "base/bytes_text.h"
+#include "base/sizes.h"
+#include "layout/pictures/device_ids.h"
+#include "layout/pictures/text.h"
+#include "layout/spelling.h"
+#include "layout/transfer.h"
+#include "shardarray/visualize.h"
+
+namespace shardarray {
+namespace {
+
+Box box_of(const ShardIndex& index, const Shape& shape) {
+  Box box = whole_box(shape);
+  for (std::size_t d = 0; d < index.size(); d++)
+    if (!index[d].whole) {
+      box.lo[d] = index[d].start;
+      box.size[d] = index[d].stop - index[d].start;
+    }
+  return box;
+}
+
+// What one device holds; nothing where the sharding leaves it out.
+struct Holding {
+  Device device;
+  std::optional<ShardIndex> before, after;
+};
+
+std::vector<Holding> holdings(const Shape& shape, const Sharding& a, const Sharding& b) {
+  std::map<std::pair<std::string, int>, Holding> all;
+  const auto of = [&](const Device& d) -> Holding& {
+    Holding& h = all[{d.platform, d.id}];
+    h.device = d;
+    return h;
+  };
+  for (const auto& [device, index] : a.devices_indices_map(shape)) of(device).before = index;
+  for (const auto& [device, index] : b.devices_indices_map(shape)) of(device).after = index;
+  std::vector<Holding> out;
+  for (auto& [key, h] : all) out.push_back(std::move(h));
+  return out;
+}
+
+// Devices with the same piece in both shardings.
+struct DiffRow {
+  std::vector<Device> devices;
+  std::string before, after;
+  bool same = false;
+  std::int64_t keeps = 0, receives = 0;  ///< elements, of each
+};
+
+std::vector<DiffRow> diff_rows(const Shape& shape, const Sharding& a, const Sharding& b) {
+  std::vector<DiffRow> rows;
+  std::map<std::tuple<std::string, std::string, std::string>, std::size_t> known;
+  for (const Holding& h : holdings(shape, a, b)) {
+    const std::string before = h.before ? to_string(*h.before) : "-",
+                      after = h.after ? to_string(*h.after) : "-";
+    const auto [at, fresh] = known.try_emplace({h.device.platform, before, after}, rows.size());
+    if (fresh) {
+      DiffRow row{{}, before, after};
+      if (h.after) {
+        const Box wanted = box_of(*h.after, shape);
+        if (h.before) {
+          const Box there = box_of(*h.before, shape);
+          row.keeps = intersect(there, wanted).elements();
+          row.same = there == wanted;
+        }
+        row.receives = wanted.elements() - row.keeps;
+      }
+      rows.push_back(std::move(row));
+    }
+    rows[at->second].devices.push_back(h.device);
+  }
+  return rows;
+}
+
+// ` (all_to_all {x})`: how the library would move it; empty between different devices.
+std::string transfer_text(const Shape& shape, const Sharding& a, const Sharding& b) {
+  const int rank = static_cast<int>(shape.size());
+  const Layout &from = *layout_of(a, rank), &to = *layout_of(b, rank);
+  if (from.order() != to.order()) return "";
+  const TransferCost cost = transfer_cost(from, to, shape, 1);
+  const Mesh* mesh = mesh_of(b) ? mesh_of(b) : mesh_of(a);
+  return fmt::format(" ({}{})", name(cost.kind), mesh ? " " + axis_names(cost.axes, to.order(), mesh) : "");
+}
+
+// The devices that hold the same in both, and what is received in all.
+std::string diff_summary(const std::vector<DiffRow>& rows, const std::string& transfer,
+                         const std::function<std::string(std::int64_t)>& amount) {
+  std::map<std::string, std::vector<Device>> same;  // by platform
+  std::int64_t total = 0, most = 0;
+  for (const DiffRow& row : rows) {
+    if (row.same)
+      for (const Device& d : row.devices) same[d.platform].push_back(d);
+    for (std::size_t k = 0; k < row.devices.size(); k++) total = add_sizes(total, row.receives);
+    most = std::max(most, row.receives);
+  }
+  std::string out;
+  for (const auto& [platform, devices] : same)
+    out += fmt::format("{} {} the same in both.\n", device_runs(devices),
+                       devices.size() == 1 ? "holds" : "hold");
+  if (total == 0) return out + "No device receives anything.\n";
+  return out + fmt::format("Devices receive {} in all, at most {} each{}.\n", amount(total), amount(most),
+                           transfer);
+}
+
+}  // namespace
+
+std::string render_diff(const Shape& shape, const Sharding& from, const Sharding& to,
+                        std::optional<DType> dtype, Where w) {
+  const Site site(w);
+  check_size("render_diff", shape, dtype.value_or(DType::bool_));
+  const auto amount = [&](std::int64_t elements) {
+    return dtype ? bytes_text(mul_sizes(elements, static_cast<std::int64_t>(itemsize(*dtype))))
+                 : fmt::format("{} element{}", elements, elements == 1 ? "" : "s");
+  };
+  const std::vector<DiffRow> rows = diff_rows(shape, from, to);
+  std::vector<std::vector<std::string>> table = {{"devices", "from", "to", "keep", "receive"}};
+  for (const DiffRow& row : rows)
+    if (!row.same)
+      table.push_back(
+          {device_runs(row.devices), row.before, row.after, amount(row.keeps), amount(row.receives)});
+  const std::string summary = diff_summary(rows, transfer_text(shape, from, to), amount);
+  return table.size() > 1 ? table_text(table) + summary : summary;
+}
+
+void visualize_diff(const Shape& shape, const Sharding& from, const Sharding& to, std::optional<DType> dtype,
+                    Where w) {
+  const Site site(w);
+  print_text(render_diff(shape, from, to, dtype));
+}
+
+}  // namespace shardarray
