@@ -151,7 +151,7 @@ TEST_CASE("visualize: many tiles are blocks of neighbours, which a line says") {
   const ReadPicture batch = read_picture(render_sharding({64, 4, 4}, on_line(64, P("x"))));
   CHECK(batch.blocks.size() == 16);
   CHECK(batch.notes.fold == std::vector<std::int64_t>{4, 1, 1});
-  CHECK(batch.captions[0] == "[0:4, :, :]      [4:8, :, :]      [8:12, :, :]     [12:16, :, :]");
+  CHECK(batch.captions[0] == "[0:4, :, :]    [4:8, :, :]    [8:12, :, :]   [12:16, :, :]  [16:20, :, :]");
 }
 
 TEST_CASE("visualize: labels become shorter before tiles are joined") {
@@ -164,9 +164,9 @@ TEST_CASE("visualize: labels become shorter before tiles are joined") {
         "Numbers are ids of CPU\n"
         "devices.\n");
   CHECK(render_sharding({8, 8}, on_line(16, P()), {.scale = 0.1}) ==
-        "┌─────────┐\n"
-        "│CPU 0-15 │\n"
-        "└─────────┘\n");
+        "┌────────┐\n"
+        "│CPU 0-15│\n"
+        "└────────┘\n");
   // Too many ids for a block that is a whole row: letters. Those with an even number of ones in base 2, and the others.
   std::vector<Device> devices;
   std::string even;
@@ -184,7 +184,7 @@ TEST_CASE("visualize: labels become shorter before tiles are joined") {
                        "├───────┤\n"
                        "│   B   │\n"
                        "└───────┘\n"
-                       "A: CPU 0, 3, 5, 6, 9,\n"));
+                       "A: CPU 0, 3, 5, 6,\n"));
   std::string legend = text.substr(text.find("A: CPU"));
   std::replace(legend.begin(), legend.end(), '\n', ' ');
   CHECK(legend.starts_with("A: CPU " + even + " B: CPU 1, 2, 4, "));
@@ -214,7 +214,7 @@ TEST_CASE("visualize: ids as lists of CPUs") {
 TEST_CASE("visualize: any sharding has a picture that names all devices, and is no wider than said") {
   Random random(2026);
   int folded = 0, lettered = 0, facets = 0;
-  for (int turn = 0; turn < 3000; turn++) {
+  for (int turn = 0; turn < 1000; turn++) {
     const Case c = random_case(random);
     const int rank = static_cast<int>(c.shape.size());
     const Sharding sharding = random_sharding(random, rank, c.devices);

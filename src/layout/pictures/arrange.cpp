@@ -6,6 +6,7 @@
 #include <algorithm>
 #include <cmath>
 #include <optional>
+#include <tuple>
 
 #include "layout/pictures/colors.h"
 #include "layout/pictures/device_ids.h"
@@ -38,7 +39,7 @@ std::string letters(std::size_t k) {
   return out;
 }
 
-std::string label_of(const Blocks& blocks, std::size_t block, LabelForm form) {
+std::string block_label(const Blocks& blocks, std::size_t block, LabelForm form) {
   const std::vector<int>& ids = blocks.ids[block];
   if (form == LabelForm::lettered) return letters(block);
   if (form == LabelForm::broken) return id_runs(ids, ", ");
@@ -67,7 +68,8 @@ class GridMaker {
     grid.color = options_.use_color.value_or(false);
     const std::int64_t first = k * blocks_.per_facet();
     for (std::int64_t b = 0; b < blocks_.per_facet(); b++)
-      grid.cells.push_back(cell(b, label_of(blocks_, static_cast<std::size_t>(first + b), form), grid.color));
+      grid.cells.push_back(
+          cell(b, block_label(blocks_, static_cast<std::size_t>(first + b), form), grid.color));
     grid.fit(width_);
     return grid;
   }
@@ -126,7 +128,7 @@ std::optional<Arrangement> arranged(const Blocks& blocks, LabelForm form, std::s
 }
 
 // The first form that names all devices.
-std::optional<Arrangement> named(const Blocks& blocks, const VisualizeOptions& options, int width) {
+std::optional<Arrangement> named_blocks(const Blocks& blocks, const VisualizeOptions& options, int width) {
   using enum LabelForm;
   struct Attempt {
     LabelForm form;
@@ -145,7 +147,7 @@ Arrangement finest(const Layout& layout, const std::vector<BlockDim>& start, con
                    int width) {
   for (std::vector<BlockDim> dims = start;; dims.back().fold_more()) {
     const Blocks blocks = make_blocks(layout, dims);
-    if (auto found = named(blocks, options, width)) return *found;
+    if (auto found = named_blocks(blocks, options, width)) return *found;
     if (blocks.columns().count() == 1) break;
   }
   for (std::vector<BlockDim> dims = start;;) {

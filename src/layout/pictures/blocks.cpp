@@ -4,6 +4,7 @@
 #include <fmt/ranges.h>
 
 #include <algorithm>
+#include <span>
 
 #include "layout/pictures/device_ids.h"
 #include "layout/tiles.h"

@@ -1,6 +1,7 @@
 // The colours of blocks.
 #pragma once
 #include <cstddef>
+#include <functional>
 #include <string>
 #include <vector>
 

@@ -2,7 +2,9 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <functional>
 #include <map>
+#include <optional>
 #include <tuple>
 
 #include "base/bytes_text.h"
@@ -16,7 +18,7 @@
 namespace shardarray {
 namespace {
 
-Box box_of(const ShardIndex& index, const Shape& shape) {
+Box index_box(const ShardIndex& index, const Shape& shape) {
   Box box = whole_box(shape);
   for (std::size_t d = 0; d < index.size(); d++)
     if (!index[d].whole) {
@@ -64,9 +66,9 @@ std::vector<DiffRow> diff_rows(const Shape& shape, const Sharding& a, const Shar
     if (fresh) {
       DiffRow row{{}, before, after};
       if (h.after) {
-        const Box wanted = box_of(*h.after, shape);
+        const Box wanted = index_box(*h.after, shape);
         if (h.before) {
-          const Box there = box_of(*h.before, shape);
+          const Box there = index_box(*h.before, shape);
           row.keeps = intersect(there, wanted).elements();
           row.same = there == wanted;
         }

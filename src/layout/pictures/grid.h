@@ -1,6 +1,7 @@
 // A grid of labelled blocks as text, character by character as JAX draws it.
 #pragma once
 #include <string>
+#include <utility>
 #include <vector>
 
 namespace shardarray {

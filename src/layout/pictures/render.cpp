@@ -2,6 +2,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <span>
 
 #include "base/sizes.h"
 #include "layout/pictures/arrange.h"
