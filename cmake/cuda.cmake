@@ -58,23 +58,34 @@ endif()
 if(SHARDARRAY_CUDA STREQUAL "OFF")
   return()
 endif()
+macro(shardarray_without_cuda reason)  # it returns from this file
+  if(SHARDARRAY_CUDA STREQUAL "ON")
+    message(FATAL_ERROR "${reason}. SHARDARRAY_CUDA=ON needs the toolkit of CUDA 13. "
+                        "Name its nvcc in SHARDARRAY_NVCC, or its folder in CUDA_HOME.")
+  endif()
+  message(STATUS "${reason}: no CUDA devices.")
+  return()
+endmacro()
 find_program(SHARDARRAY_NVCC nvcc HINTS ENV CUDA_HOME ENV CUDA_PATH /usr/local/cuda PATH_SUFFIXES bin)
 if(NOT SHARDARRAY_NVCC)
-  if(SHARDARRAY_CUDA STREQUAL "ON")
-    message(FATAL_ERROR "SHARDARRAY_CUDA=ON needs nvcc of CUDA 13. Name it in SHARDARRAY_NVCC, or in CUDA_HOME its toolkit.")
-  endif()
-  message(STATUS "nvcc not found: no CUDA devices.")
-  return()
+  shardarray_without_cuda("nvcc not found")
+endif()
+execute_process(COMMAND ${SHARDARRAY_NVCC} --version OUTPUT_VARIABLE nvcc_says ERROR_QUIET)
+if(NOT nvcc_says MATCHES "release ([0-9.]+)" OR CMAKE_MATCH_1 VERSION_LESS 13)
+  shardarray_without_cuda("${SHARDARRAY_NVCC} is not of CUDA 13")
 endif()
 
 # nvcc may be a script that stands elsewhere: it says where its toolkit is.
 execute_process(COMMAND ${SHARDARRAY_NVCC} --dryrun -c x.cu ERROR_VARIABLE nvcc_says OUTPUT_QUIET)
 string(REGEX MATCH "TOP=([^\n]+)" found "${nvcc_says}")
 cmake_path(SET cuda_toolkit NORMALIZE "${CMAKE_MATCH_1}")
-find_library(SHARDARRAY_CUDART cudart_static REQUIRED NO_DEFAULT_PATH
+find_library(SHARDARRAY_CUDART cudart_static NO_DEFAULT_PATH
   HINTS ${cuda_toolkit} PATH_SUFFIXES lib64 lib targets/${CMAKE_SYSTEM_PROCESSOR}-linux/lib)
-find_path(SHARDARRAY_CUDA_INCLUDE cuda_runtime_api.h REQUIRED NO_DEFAULT_PATH
+find_path(SHARDARRAY_CUDA_INCLUDE cuda_runtime_api.h NO_DEFAULT_PATH
   HINTS ${cuda_toolkit} PATH_SUFFIXES include targets/${CMAKE_SYSTEM_PROCESSOR}-linux/include)
+if(NOT SHARDARRAY_CUDART OR NOT SHARDARRAY_CUDA_INCLUDE)
+  shardarray_without_cuda("${cuda_toolkit} has no cudart_static or no cuda_runtime_api.h")
+endif()
 
 # Bits are the CPU's: no contraction, no approximations. nvcc only warns where device code calls a function of the host, and then
 # leaves out what depends on it.
