@@ -83,3 +83,10 @@ set_target_properties(shardarray PROPERTIES
 if(CMAKE_SYSTEM_NAME STREQUAL Linux)
   target_link_options(shardarray PRIVATE -Wl,-z,nodelete)  # its workers sleep in it: dlclose() leaves it where it is
 endif()
+
+# The umbrella header, precompiled in each target that links this.
+add_library(shardarray_pch INTERFACE)
+add_library(shardarray::pch ALIAS shardarray_pch)
+set_target_properties(shardarray_pch PROPERTIES EXPORT_NAME pch)
+target_link_libraries(shardarray_pch INTERFACE shardarray)
+target_precompile_headers(shardarray_pch INTERFACE "$<$<COMPILE_LANGUAGE:CXX>:<shardarray/shardarray.h$<ANGLE-R>>")
