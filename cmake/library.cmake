@@ -9,6 +9,7 @@ target_compile_options(shardarray_options INTERFACE
   $<$<BOOL:${PROJECT_IS_TOP_LEVEL}>:-Werror>
   $<$<CONFIG:>:-O2>  # a foreign project that names no kind of build
   $<$<CXX_COMPILER_ID:GNU>:-Wno-array-bounds;-Wno-restrict;-Wno-stringop-overflow>  # false alarms of g++ 12 in std::string
+  $<$<CXX_COMPILER_ID:Clang>:-Wno-deprecated-declarations>  # clang 18 and newer: in std::stable_sort of libstdc++ 12
   -ffp-contract=off -fno-math-errno -fno-trapping-math)
 # g++ collects its garbage again and again from 128 MB on, a tenth of the time of a unit that needs 500 (kB).
 target_compile_options(shardarray_options INTERFACE $<$<CXX_COMPILER_ID:GNU>:--param=ggc-min-heapsize=2000000>)
