@@ -1,7 +1,7 @@
 # The CUDA backend: a plug-in, opened where a program asks for CUDA devices. It links nothing of the core library, and CUDA's
 # runtime statically: it opens on machines without a driver, and says so.
 
-set(SHARDARRAY_CUDA AUTO CACHE STRING "Build the CUDA plug-in: ON, OFF, or AUTO: where nvcc is found")
+set(SHARDARRAY_CUDA AUTO CACHE STRING "Build the CUDA plug-in: ON, OFF, or AUTO: where its toolkit is found")
 set_property(CACHE SHARDARRAY_CUDA PROPERTY STRINGS AUTO ON OFF)
 
 file(GLOB cuda_sources CONFIGURE_DEPENDS ${PROJECT_SOURCE_DIR}/src/cuda/*.cpp)
