@@ -6,14 +6,18 @@ find_package(nlohmann_json REQUIRED)
 # It holds doctest's implementation, which would be a part of whichever tests it were joined with.
 set_source_files_properties(${PROJECT_SOURCE_DIR}/tests/main.cpp PROPERTIES SKIP_UNITY_BUILD_INCLUSION ON)
 
+# It comes behind -Wall, which would switch clang's warning on again.
+add_library(shardarray_test_options INTERFACE)
+target_compile_options(shardarray_test_options INTERFACE -Wno-unused-result)  # of what should throw
+
 # shardarray_test_binary(TARGET OBJECTS NAME...): tests/NAME.cpp ... in one binary that sees the library's internals.
 function(shardarray_test_binary target objects)
   list(TRANSFORM ARGN PREPEND ${PROJECT_SOURCE_DIR}/tests/)
   list(TRANSFORM ARGN APPEND .cpp)
   add_executable(${target} ${PROJECT_SOURCE_DIR}/tests/main.cpp ${ARGN})
-  target_link_libraries(${target} PRIVATE ${objects} doctest::doctest nlohmann_json::nlohmann_json)
+  target_link_libraries(${target} PRIVATE ${objects} shardarray_test_options doctest::doctest nlohmann_json::nlohmann_json)
   target_compile_definitions(${target} PRIVATE SHARDARRAY_SOURCE_DIR="${PROJECT_SOURCE_DIR}")
-  target_compile_options(${target} PRIVATE $<$<CONFIG:Release>:-O0> -Wno-unused-result)  # of what should throw
+  target_compile_options(${target} PRIVATE $<$<CONFIG:Release>:-O0>)
   set_target_properties(${target} PROPERTIES UNITY_BUILD_BATCH_SIZE 24)  # two compilations: one a core in CI
   shardarray_precompile(${target} tests/precompiled.h)
 endfunction()
