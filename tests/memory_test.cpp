@@ -304,6 +304,21 @@ TEST_CASE("memory: donated by option, the buffer dies for every handle") {
   CHECK(values(z) == Values{-8, -7, -6, -5});
 }
 
+TEST_CASE("memory: what an option donates in vain is said, as what is moved in vain") {
+  const auto f =
+      sa::jit([](const Array& v) { return sa::sum(v); }, {.donate = sa::Donate::all, .name = "total"});
+  const Array x = sa::block_until_ready(sa::device_put(numbers(2000), sa::devices()[0]));
+  std::string said;
+  {
+    Captured c;
+    CHECK(f(x).item<float>() == f(x).item<float>());
+    said = c.text();
+  }
+  CHECK(said ==
+        "shardarray: total: donated argument 0 f32[2000] not reused: no output of that size and sharding\n");
+  CHECK_FALSE(x.is_deleted());
+}
+
 // ---------------------------------------------------------------- faults
 namespace {
 

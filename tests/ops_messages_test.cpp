@@ -94,6 +94,13 @@ TEST_CASE("messages: axes and reductions") {
   CHECK(message<ShapeError>([&] {
           argmax(x, {.axis = {0, 1}});
         }) == "argmax: axes [0,1]. It takes one axis, or none for the flattened array. Reshape first.");
+  CHECK(
+      message<DTypeError>([&] {
+        argmax(in({65536, 32769}));
+      }) ==
+      "argmax: the positions in an array of 2147549184 elements do not fit into int32. A position is a value "
+      "of its dtype. Look along one axis.");
+  CHECK(argmax(in({65536, 32768})).dtype() == int32);
   CHECK(message<ShapeError>([&] { argmin(in({0})); }) ==
         "argmin: f32[0] has no elements along axes [0]. No element has an extremum. Check the size first.");
   CHECK(message<ShapeError>([&] { softmax(x, -3); }) ==

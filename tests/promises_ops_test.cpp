@@ -1,10 +1,13 @@
 // What the docs of functions promise beyond the table of ops: dtypes, NaN, ties, edges. The truth is plain C++.
 #include <doctest/doctest.h>
 
+#include <math.h>
+
 #include <cmath>
 #include <functional>
 #include <limits>
 #include <string>
+#include <string_view>
 #include <type_traits>
 #include <utility>
 #include <vector>
@@ -413,5 +416,67 @@ TEST_CASE(
   for (int k = 0; k < 3; k++) state = adam.update(w, state).second;
   CHECK(words(state.count) == Words{2147483647});
 }
+
+// ---------------------------------------------------------------- names of C
+namespace beside_c {
+using namespace shardarray;
+
+TEST_CASE("promises: functions of arrays stand beside C's of the same names") {
+  const Array x = floats({-1.5, 2.25});
+  CHECK(values(abs(x)) == Values{1.5, 2.25});
+  CHECK(values(floor(x)) == Values{-2, 2});
+  CHECK(values(ceil(x)) == Values{-1, 3});
+  CHECK(values(trunc(x)) == Values{-1, 2});
+  CHECK(values(round(x)) == Values{-2, 2});
+  CHECK(values(round(x, 1)) == Values{-1.5, 2.2f});
+  CHECK(values(pow(x, 2)) == Values{2.25, 5.0625});
+  CHECK(values(pow(2, x)) == values(sa::power(2, x)));
+  CHECK(pow(sa::arange(3), 2).dtype() == sa::int32);
+  CHECK(values(remainder(x, 2)) == Values{0.5, 0.25});
+  CHECK(values(fma(x, 2, 1)) == Values{-2, 5.5});
+  CHECK(values(sqrt(floats({4}))) == Values{2});
+  CHECK(values(isnan(x)) == Values{0, 0});
+  CHECK(values(isinf(x) | isfinite(x)) == Values{1, 1});
+  for (const Array& zero : {exp(x) - sa::exp(x), log(x * x) - sa::log(x * x), atan(x) - sa::arctan(x),
+                            atan2(x, x) - sa::arctan2(x, x), asin(x / 4) - sa::arcsin(x / 4)})
+    CHECK(values(zero) == Values{0, 0});
+  CHECK(std::is_same_v<decltype(abs(-2.5)), double>);
+  CHECK(abs(-3) == 3);
+  CHECK(floor(2.5) == 2);
+  CHECK(pow(2.0, 3) == 8);
+  CHECK(round(2.5) == 3);
+}
+
+TEST_CASE("promises: functions whose names C has too are passed as function objects are") {
+  const Array x = floats({0.5, 0.25});
+  CHECK(values(sa::vmap(sa::tanh)(x)) == values(sa::tanh(x)));
+  CHECK(values(sa::jit(sa::exp)(x)) == values(sa::jit([](const Array& v) { return sa::exp(v); })(x)));
+  CHECK(values(sa::vmap(sa::grad(sa::sin))(x)) ==
+        gradient([](const Array& v) { return sa::sin(v); }, {0.5, 0.25}));
+  const auto model = sa::nn::mlp(2, 2, 4, 1, sa::tanh, sa::random::key(0));
+  const auto same = sa::nn::mlp(
+      2, 2, 4, 1, [](const Array& v) { return sa::tanh(v); }, sa::random::key(0));
+  CHECK(values(sa::jit(model)(x)) == values(sa::jit(same)(x)));
+}
+
+TEST_CASE("promises: sizes and axes stand in a row or in a list") {
+  const Array x = sa::arange(24);
+  CHECK(x.reshape(2, 3, 4).shape() == Shape{2, 3, 4});
+  CHECK(sa::reshape(x, 1, 2, 3, 1, 4, 1).shape() == Shape{1, 2, 3, 1, 4, 1});
+  CHECK(sa::reshape(x, {24}).shape() == sa::reshape(x, 24).shape());
+  CHECK(x.reshape({-1}).shape() == x.reshape(-1).shape());
+  const Array y = x.reshape(2, 12);
+  CHECK(words(y.sum(0)) == words(sa::sum(y, {.axis = 0})));
+  CHECK(words(y.max(-1)) == Words{11, 23});
+  CHECK(words(y.min({1})) == Words{0, 12});
+  CHECK(values(y.mean(1)) == Values{5.5, 17.5});
+  CHECK(words(y.prod(1)) == Words{0, sa::prod(y, 1)[1].item<std::int64_t>()});
+  CHECK(words(y.any(1)) == Words{1, 1});
+  CHECK(words(y.all(1)) == Words{0, 1});
+  CHECK(words(sa::full(3, 7)) == Words{7, 7, 7});
+  CHECK(values(sa::einsum(std::string_view("ij->i"), y)) == Values{66, 210});
+}
+
+}  // namespace beside_c
 
 }  // namespace promises_ops_test

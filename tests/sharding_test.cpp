@@ -214,6 +214,12 @@ TEST_CASE("sharding: meshes") {
       "exceed the number of devices. Use smaller sizes, or more virtual devices (set_cpu_device_count, "
       "SHARDARRAY_CPU_DEVICES).",
       DeviceError);
+  CHECK(make_mesh({4, 2}, {"x", "y"}, cpu_devices(8)) == make_mesh({{"x", 4}, {"y", 2}}, cpu_devices(8)));
+  CHECK(make_mesh({2}, {"x"}, cpu_devices(8)) == make_mesh({{"x", 2}}, cpu_devices(8)));
+  CHECK_SAYS(make_mesh({4, 2}, {"x"}, cpu_devices(8)),
+             "make_mesh: 2 sizes [4,2] and 1 axis names. Every dimension has one name. Give as many names as "
+             "sizes.",
+             ShardingError);
   CHECK_SAYS(make_mesh({{"x", 0}}, cpu_devices(8)),
              "make_mesh: axis 'x' has size 0. Sizes are at least 1. Correct it.", ShardingError);
   CHECK_SAYS(

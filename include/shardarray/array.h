@@ -59,6 +59,16 @@ template <AxisNumber I> ReduceOptions over(std::initializer_list<I> axes) {
   for (const I a : axes) list.push_back(to_int64(a));
   return {.axis = std::move(list)};
 }
+/// The first of several sizes, and its line.
+struct Size {
+  template <std::integral I> Size(I size, Where w = Where::here()) : value(to_int64(size)), where(w) {}
+  std::int64_t value;
+  Where where;
+};
+/// What a call gives that has failed to compile: nothing else should fail of it.
+struct Anything {
+  template <class T> operator T() const;
+};
 }  // namespace detail
 
 /// Part of a subscript: an integer, or `slice`, `all`, `newaxis`, `ellipsis`. An integer lies in [-size, size) and removes its
@@ -191,8 +201,9 @@ class SHARDARRAY_API ShardedArray {
     read(&v, dtype_of<T>(), 1, "item", w);
     return v;
   }
-  template <std::same_as<void> T = void> void item() const {
+  template <std::same_as<void> T = void> detail::Anything item() const {
     static_assert(!std::same_as<T, void>, "item: name the type that is read: x.item<float>()");
+    return {};
   }
   /// All elements, row-major, converted to T as astype() does it. Throws OutOfMemory when the process has no place for them.
   template <Element T> std::vector<T> to_vector(Where w = Where::here()) const {
@@ -210,8 +221,9 @@ class SHARDARRAY_API ShardedArray {
       }
     });
   }
-  template <std::same_as<void> T = void> void to_vector() const {
+  template <std::same_as<void> T = void> detail::Anything to_vector() const {
     static_assert(!std::same_as<T, void>, "to_vector: name the type that is read: x.to_vector<float>()");
+    return {};
   }
   /// Computes the value and waits for it. Throws as eval(), and what the work failed with.
   const ShardedArray& block_until_ready(Where w = Where::here()) const;
@@ -221,54 +233,63 @@ class SHARDARRAY_API ShardedArray {
   // ---- shorthands of the functions in math.h and ops.h: x.f(...) is f(x, ...), of which the docs stand there
   [[nodiscard]] ShardedArray astype(DType t, Where w = Where::here()) const;
   [[nodiscard]] ShardedArray reshape(const Shape& s, Where w = Where::here()) const;
-  template <std::integral A> [[nodiscard]] ShardedArray reshape(A a, Where w = Where::here()) const {
-    return reshape(Shape{to_int64(a)}, w);
-  }
-  template <std::integral A, std::integral B>
-  [[nodiscard]] ShardedArray reshape(A a, B b, Where w = Where::here()) const {
-    return reshape(Shape{to_int64(a), to_int64(b)}, w);
-  }
-  template <std::integral A, std::integral B, std::integral C>
-  [[nodiscard]] ShardedArray reshape(A a, B b, C c, Where w = Where::here()) const {
-    return reshape(Shape{to_int64(a), to_int64(b), to_int64(c)}, w);
-  }
-  template <std::integral A, std::integral B, std::integral C, std::integral D>
-  [[nodiscard]] ShardedArray reshape(A a, B b, C c, D d, Where w = Where::here()) const {
-    return reshape(Shape{to_int64(a), to_int64(b), to_int64(c), to_int64(d)}, w);
+  template <std::integral... I> [[nodiscard]] ShardedArray reshape(detail::Size first, I... sizes) const {
+    return reshape(Shape{first.value, to_int64(sizes)...}, first.where);
   }
   [[nodiscard]] ShardedArray transpose(const Shape& perm = {}, Where w = Where::here()) const;
   [[nodiscard]] ShardedArray T(Where w = Where::here()) const { return transpose({}, w); }
   [[nodiscard]] ShardedArray sum(const ReduceOptions& o = {}, Where w = Where::here()) const;
+  template <detail::AxisNumber I> [[nodiscard]] ShardedArray sum(I axis, Where w = Where::here()) const {
+    return sum({.axis = axis}, w);
+  }
   template <detail::AxisNumber I>
   [[nodiscard]] ShardedArray sum(std::initializer_list<I> axes, Where w = Where::here()) const {
     return sum(detail::over(axes), w);
   }
   [[nodiscard]] ShardedArray mean(const ReduceOptions& o = {}, Where w = Where::here()) const;
+  template <detail::AxisNumber I> [[nodiscard]] ShardedArray mean(I axis, Where w = Where::here()) const {
+    return mean({.axis = axis}, w);
+  }
   template <detail::AxisNumber I>
   [[nodiscard]] ShardedArray mean(std::initializer_list<I> axes, Where w = Where::here()) const {
     return mean(detail::over(axes), w);
   }
   [[nodiscard]] ShardedArray max(const ReduceOptions& o = {}, Where w = Where::here()) const;
+  template <detail::AxisNumber I> [[nodiscard]] ShardedArray max(I axis, Where w = Where::here()) const {
+    return max({.axis = axis}, w);
+  }
   template <detail::AxisNumber I>
   [[nodiscard]] ShardedArray max(std::initializer_list<I> axes, Where w = Where::here()) const {
     return max(detail::over(axes), w);
   }
   [[nodiscard]] ShardedArray min(const ReduceOptions& o = {}, Where w = Where::here()) const;
+  template <detail::AxisNumber I> [[nodiscard]] ShardedArray min(I axis, Where w = Where::here()) const {
+    return min({.axis = axis}, w);
+  }
   template <detail::AxisNumber I>
   [[nodiscard]] ShardedArray min(std::initializer_list<I> axes, Where w = Where::here()) const {
     return min(detail::over(axes), w);
   }
   [[nodiscard]] ShardedArray prod(const ReduceOptions& o = {}, Where w = Where::here()) const;
+  template <detail::AxisNumber I> [[nodiscard]] ShardedArray prod(I axis, Where w = Where::here()) const {
+    return prod({.axis = axis}, w);
+  }
   template <detail::AxisNumber I>
   [[nodiscard]] ShardedArray prod(std::initializer_list<I> axes, Where w = Where::here()) const {
     return prod(detail::over(axes), w);
   }
   [[nodiscard]] ShardedArray any(const ReduceOptions& o = {}, Where w = Where::here()) const;
+  template <detail::AxisNumber I> [[nodiscard]] ShardedArray any(I axis, Where w = Where::here()) const {
+    return any({.axis = axis}, w);
+  }
   template <detail::AxisNumber I>
   [[nodiscard]] ShardedArray any(std::initializer_list<I> axes, Where w = Where::here()) const {
     return any(detail::over(axes), w);
   }
   [[nodiscard]] ShardedArray all(const ReduceOptions& o = {}, Where w = Where::here()) const;
+  template <detail::AxisNumber I> [[nodiscard]] ShardedArray all(I axis, Where w = Where::here()) const {
+    return all({.axis = axis}, w);
+  }
   template <detail::AxisNumber I>
   [[nodiscard]] ShardedArray all(std::initializer_list<I> axes, Where w = Where::here()) const {
     return all(detail::over(axes), w);
@@ -276,8 +297,16 @@ class SHARDARRAY_API ShardedArray {
   /// numpy's basic subscripts: `x[1]`, `x[{0, slice(2, 5), newaxis}]`. Throws ShapeError for an integer out of range, more parts
   /// than dimensions, a second ellipsis, a step of 0.
   [[nodiscard]] ShardedArray operator[](const Subscript& s) const;
+  template <std::same_as<ShardedArray> A> ShardedArray operator[](const A&) const {
+    static_assert(!std::same_as<A, A>,
+                  "x[array]: a subscript holds integers and slices; write take(x, i, 0) for rows at the "
+                  "integers i, where(mask, x, 0) for a mask");
+    return *this;
+  }
   /// Functional updates: `x.at({0, slice(2, 5)}).set(v)`. The subscript is checked where the update is recorded.
   [[nodiscard]] IndexedArray at(Subscript s) const;
+
+  template <std::same_as<ShardedArray> A> IndexedArray at(const A&) const;
 
   template <std::size_t I> ShardedArray get() const {
     static_assert(
@@ -333,6 +362,13 @@ class SHARDARRAY_API IndexedArray {
   Subscript index_;
 };
 
+template <std::same_as<ShardedArray> A> IndexedArray ShardedArray::at(const A&) const {
+  static_assert(!std::same_as<A, A>,
+                "x.at(array): a subscript holds integers and slices; to set what a mask chooses write x = "
+                "where(mask, v, x)");
+  return at(Indices{});
+}
+
 /// Prints to_string(x).
 SHARDARRAY_API std::ostream& operator<<(std::ostream& os, const ShardedArray& x);
 /// numpy's text of the values: `[[1. 2.]\n [3. 4.]]` (evaluates; TraceError inside a trace). Of
@@ -348,6 +384,8 @@ struct SHARDARRAY_API Operand {
     else if constexpr (std::is_unsigned_v<T> && sizeof(T) == 8) number = std::uint64_t{x};
     else number = static_cast<std::int64_t>(x);
   }
+  /// The array, or the number as a literal.
+  [[nodiscard]] ShardedArray value() const;
   ShardedArray array;  ///< absent for a number, which stands in `number` as the widest of its kind
   std::variant<std::monostate, bool, double, std::int64_t, std::uint64_t> number;
   Where where;
@@ -385,6 +423,18 @@ inline ShardedArray& operator%=(ShardedArray& a, const Operand& b) { return a = 
 inline ShardedArray& operator&=(ShardedArray& a, const Operand& b) { return a = Operand(a, b.where) & b; }
 inline ShardedArray& operator|=(ShardedArray& a, const Operand& b) { return a = Operand(a, b.where) | b; }
 inline ShardedArray& operator^=(ShardedArray& a, const Operand& b) { return a = Operand(a, b.where) ^ b; }
+
+namespace detail {
+template <class B> void refuse_part() {
+  static_assert(!std::same_as<B, B>,
+                "x[i] += v would change a temporary and nothing else: arrays are immutable; write "
+                "x = x.at(i).add(v), or x = x.at(i).set(x[i] * v)");
+}
+}  // namespace detail
+template <class B> void operator+=(ShardedArray&&, const B&) { detail::refuse_part<B>(); }
+template <class B> void operator-=(ShardedArray&&, const B&) { detail::refuse_part<B>(); }
+template <class B> void operator*=(ShardedArray&&, const B&) { detail::refuse_part<B>(); }
+template <class B> void operator/=(ShardedArray&&, const B&) { detail::refuse_part<B>(); }
 
 }  // namespace shardarray
 

@@ -101,7 +101,8 @@ auto scan_as(const char* function, const F& f, const C& init, const X& xs, const
 /// different lengths or without a leading dimension, another length, or none; TraceError where f prints or calls the host: let
 /// steps return what is to be seen. Source: jax.lax.scan.
 template <class F, class C, class X>
-auto scan(const F& f, const C& init, const X& xs, const ScanOptions& options = {}, Where w = Where::here()) {
+[[nodiscard]] auto scan(const F& f, const C& init, const X& xs, const ScanOptions& options = {},
+                        Where w = Where::here()) {
   if constexpr (detail::check_scan<F, C, X>()) return detail::scan_as("scan", f, init, xs, options, w);
 }
 
@@ -109,7 +110,8 @@ auto scan(const F& f, const C& init, const X& xs, const ScanOptions& options = {
 /// give it. `i` is a weakly typed int32 scalar (int64 where lo or hi need it): it takes the dtype of what it is combined with.
 /// Throws as scan does, ShapeError for 2^63 steps or more. Source: jax.lax.fori_loop.
 template <class F, class C>
-C fori_loop(std::int64_t lo, std::int64_t hi, const F& f, const C& init, Where w = Where::here()) {
+[[nodiscard]] C fori_loop(std::int64_t lo, std::int64_t hi, const F& f, const C& init,
+                          Where w = Where::here()) {
   constexpr bool fits = std::is_invocable_r_v<C, const F&, const Array&, const C&>;
   static_assert(fits, "fori_loop: the function must take (Array i, carry) and return the carry");
   if constexpr (fits) {

@@ -43,12 +43,12 @@ inline constexpr DType bool_ = DType::bool_, int8 = DType::int8, int16 = DType::
 [[nodiscard]] SHARDARRAY_API const char* short_name(DType t);
 /// Kinds of dtypes; bool_ is of none of them. Floating: float16, bfloat16, float32, float64. Inexact: floating or complex,
 /// what can be differentiated.
-constexpr bool is_floating(DType t) { return t >= DType::float16 && t <= DType::float64; }
-constexpr bool is_complex(DType t) { return t >= DType::complex64; }
-constexpr bool is_inexact(DType t) { return t >= DType::float16; }
-constexpr bool is_integer(DType t) { return t >= DType::int8 && t <= DType::uint64; }
-constexpr bool is_signed_integer(DType t) { return t >= DType::int8 && t <= DType::int64; }
-constexpr bool is_unsigned_integer(DType t) { return t >= DType::uint8 && t <= DType::uint64; }
+[[nodiscard]] constexpr bool is_floating(DType t) { return t >= DType::float16 && t <= DType::float64; }
+[[nodiscard]] constexpr bool is_complex(DType t) { return t >= DType::complex64; }
+[[nodiscard]] constexpr bool is_inexact(DType t) { return t >= DType::float16; }
+[[nodiscard]] constexpr bool is_integer(DType t) { return t >= DType::int8 && t <= DType::uint64; }
+[[nodiscard]] constexpr bool is_signed_integer(DType t) { return t >= DType::int8 && t <= DType::int64; }
+[[nodiscard]] constexpr bool is_unsigned_integer(DType t) { return t >= DType::uint8 && t <= DType::uint64; }
 
 /// A dtype with JAX's weakness: a weak type (a literal's) takes the other operand's dtype within its kind, or a higher kind's
 /// default: `int8 + 1` is int8, `int8 + 1.0` a weak float32.

@@ -3,7 +3,7 @@
 // Messages have one shape: `<function>: <what is wrong, with values>. <the rule>. <what to do>. (file:line)`, and name the path of
 // the leaf (`0.layers[1].weight`) when the value stood in a tree. The place is that of the user's call; inside of functions that
 // are traced or derived it is the innermost one; where a value is computed later than it was written, the line that wrote it is
-// named. `!x`, a condition and `<<` have no place for a line of their own: theirs is that of the array.
+// named, and the function that was called there. `!x`, a condition and `<<` have no place for a line of their own: theirs is that of the array.
 #pragma once
 #include <cstddef>
 #include <new>

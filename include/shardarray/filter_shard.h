@@ -60,10 +60,10 @@ void place(T& t, const S& s, const Path& path, PlaceRef put, const char* functio
   } else {
     constexpr bool both = (is_tuple<S> || std::is_aggregate_v<S>)&&!is_sequence<S> && !is_sequence<T> &&
                           !Static<T> && !std::same_as<T, Array>;
-    static_assert(both,
-                  "shardarray: give a Device, a sharding, or a tree of shardings: a tuple, vector or struct "
-                  "with an entry "
-                  "for each part of the tree");
+    static_assert(
+        both,
+        "shardarray: give a Device, a sharding (of a mesh: NamedSharding(mesh, P(...))), or a tree of "
+        "shardings: a tuple, vector or struct with an entry for each part of the tree");
     if constexpr (both) place_parts(path, put, function, parts(t), parts(s));
   }
 }
@@ -140,7 +140,7 @@ template <class T> const T& block_until_ready(const T& tree, Where w = Where::he
 /// An update is broadcast to its leaf; dtypes are promoted as add does. Throws TreeError where sizes or keys differ, ShapeError
 /// with the path of a leaf whose shape the update would change.
 template <Tree T> [[nodiscard]] T apply_updates(T model, const T& updates, Where w = Where::here()) {
-  const Site site(w);
+  const Site site(w, "apply_updates");
   detail::Structure s = detail::structure(model, false);
   const std::vector<Array> u = detail::slots_like(s, updates, 1, "apply_updates");
   std::size_t i = 0;

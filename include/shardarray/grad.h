@@ -187,38 +187,41 @@ class Gradient : public PlacedCall<Gradient<F, WithValue, AuxAllowed, Slot...>> 
 /// each of its array's shape and dtype; absent at all other places (integers, bool); zeros where the loss does not depend on it.
 /// A floating number is taken for an Array: `grad(f)(2.0)`. Throws ShapeError unless the loss is a scalar, DTypeError unless it
 /// is floating, Error for an operation without derivative (pmax, pmin; by name and line).
-template <class F> auto grad(F f) { return detail::Gradient<F, false, false, 0>(std::move(f), {0}, false); }
+template <class F> [[nodiscard]] auto grad(F f) {
+  return detail::Gradient<F, false, false, 0>(std::move(f), {0}, false);
+}
 /// (loss, gradient). With has_aux: ((loss, aux), gradient), and grad() gives (gradient, aux). Throws as grad.
-template <class F> auto value_and_grad(F f) {
+template <class F> [[nodiscard]] auto value_and_grad(F f) {
   return detail::Gradient<F, true, false, 0>(std::move(f), {0}, false);
 }
 
 /// With respect to other arguments. The types of the results are those of the first arguments: where argument types differ, name
 /// the positions at compile time: `grad<1>(f)`, `grad<0, 2>(f, {.has_aux = true})`. Throws as grad, and TreeError for a position
 /// beyond the arguments, one that stands twice, an argument of another type, and where has_aux is not what the function does.
-template <class F> auto grad(F f, GradOptions<1> o) {
+template <class F> [[nodiscard]] auto grad(F f, GradOptions<1> o) {
   return detail::Gradient<F, false, true, 0>(std::move(f), o.argnums.at, o.has_aux);
 }
-template <class F> auto grad(F f, GradOptions<2> o) {
+template <class F> [[nodiscard]] auto grad(F f, GradOptions<2> o) {
   return detail::Gradient<F, false, true, 0, 1>(std::move(f), o.argnums.at, o.has_aux);
 }
-template <class F> auto grad(F f, GradOptions<3> o) {
+template <class F> [[nodiscard]] auto grad(F f, GradOptions<3> o) {
   return detail::Gradient<F, false, true, 0, 1, 2>(std::move(f), o.argnums.at, o.has_aux);
 }
-template <class F> auto value_and_grad(F f, GradOptions<1> o) {
+template <class F> [[nodiscard]] auto value_and_grad(F f, GradOptions<1> o) {
   return detail::Gradient<F, true, true, 0>(std::move(f), o.argnums.at, o.has_aux);
 }
-template <class F> auto value_and_grad(F f, GradOptions<2> o) {
+template <class F> [[nodiscard]] auto value_and_grad(F f, GradOptions<2> o) {
   return detail::Gradient<F, true, true, 0, 1>(std::move(f), o.argnums.at, o.has_aux);
 }
-template <class F> auto value_and_grad(F f, GradOptions<3> o) {
+template <class F> [[nodiscard]] auto value_and_grad(F f, GradOptions<3> o) {
   return detail::Gradient<F, true, true, 0, 1, 2>(std::move(f), o.argnums.at, o.has_aux);
 }
-template <std::size_t First, std::size_t... More, class F> auto grad(F f, AuxOptions o = {}) {
+template <std::size_t First, std::size_t... More, class F> [[nodiscard]] auto grad(F f, AuxOptions o = {}) {
   return detail::Gradient<F, false, true, First, More...>(std::move(f), {int{First}, int{More}...},
                                                           o.has_aux);
 }
-template <std::size_t First, std::size_t... More, class F> auto value_and_grad(F f, AuxOptions o = {}) {
+template <std::size_t First, std::size_t... More, class F>
+[[nodiscard]] auto value_and_grad(F f, AuxOptions o = {}) {
   return detail::Gradient<F, true, true, First, More...>(std::move(f), {int{First}, int{More}...}, o.has_aux);
 }
 

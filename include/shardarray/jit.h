@@ -102,7 +102,7 @@ template <class F> class Jitted : public detail::PlacedCall<Jitted<F>> {
 
   /// What `f(args...)` does, for the line `w` of that call. Arguments are trees: arrays are traced, everything else is part of the program.
   /// Arguments that are moved in are donated: after the launch they are deleted (is_deleted()), and their memory is reused
-  /// where nothing else owns it. A call that throws takes nothing, unless it throws when it has run: a callback's exception
+  /// where nothing else owns it; that more than 4 KB of a placed one are not, by std::move or by option, is said once on stderr. A call that throws takes nothing, unless it throws when it has run: a callback's exception
   /// leaves no results, and what was donated is gone.
   ///
   /// Throws what the function throws while it is traced, TraceError where it reads a value or lets one escape, DonationError for an
@@ -147,13 +147,13 @@ template <class F> class Jitted : public detail::PlacedCall<Jitted<F>> {
 /// gradient is traced at every call.
 ///
 /// A temporary is moved in: `f(make())` and `f(x)` are two programs.
-template <class F> Jitted<F> jit(F f) { return {std::move(f), core::make_jit_cache()}; }
-template <class F> Jitted<F> jit(F f, JitOptions options) {
+template <class F> [[nodiscard]] Jitted<F> jit(F f) { return {std::move(f), core::make_jit_cache()}; }
+template <class F> [[nodiscard]] Jitted<F> jit(F f, JitOptions options) {
   return {std::move(f), core::make_jit_cache(std::move(options))};
 }
 /// Equinox's name for jit().
-template <class F> Jitted<F> filter_jit(F f) { return jit(std::move(f)); }
-template <class F> Jitted<F> filter_jit(F f, JitOptions options) {
+template <class F> [[nodiscard]] Jitted<F> filter_jit(F f) { return jit(std::move(f)); }
+template <class F> [[nodiscard]] Jitted<F> filter_jit(F f, JitOptions options) {
   return jit(std::move(f), std::move(options));
 }
 

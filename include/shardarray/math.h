@@ -5,9 +5,10 @@
 // (float64 for 64-bit ones). Integers wrap.
 //
 // All throw ShapeError when shapes cannot be broadcast, DTypeError for a whole-number literal that is no value of the dtype that it
-// takes (`uint8 + 300`), Error for an absent array, DonationError for a donated one. They are function objects, so that they can be
-// passed to vmap and jit; so `using namespace shardarray` makes the names that C has too (abs, exp, sin, ...) ambiguous: write
-// `namespace sa = shardarray` and sa::abs. `w` is the line that messages and explain() show: the caller's.
+// takes (`uint8 + 300`), Error for an absent array, DonationError for a donated one. All can be passed to vmap and jit: they are
+// function objects or, where C has the name too (abs, exp, sin, ...), functions, which stand beside C's under
+// `using namespace shardarray`: abs(x) of an array is an array's, abs(2) C's. The line that messages and explain() show is the
+// caller's: `w`, or that of the first operand.
 #pragma once
 #include "shardarray/array.h"
 #include "shardarray/detail/function.h"
@@ -28,24 +29,22 @@ inline constexpr BinaryFunction<"divide"> true_divide{};
 /// integers (unsigned: the largest number), infinite or NaN of floats.
 inline constexpr BinaryFunction<"floor_divide"> floor_divide{};
 /// a - floor(a / b) * b: the sign of b; integers stay integers, of bools int32. a % 0 is a of integers, NaN of floats.
-inline constexpr BinaryFunction<"remainder"> remainder{};
+[[nodiscard]] SHARDARRAY_API Array remainder(const Operand& a, const Operand& b);
 /// a to the power b. An integer literal b multiplies repeatedly and keeps the dtype of a; of bools: int32. Of an integer array b
 /// the low 6 bits count, as in JAX: negative ones give nothing useful. 0 to the power 0 is 1. Throws DTypeError for an integer
-/// to a negative literal power.
+/// to a negative literal power. pow is its other name.
 inline constexpr BinaryFunction<"power"> power{};
+[[nodiscard]] SHARDARRAY_API Array pow(const Operand& a, const Operand& b);
 /// The larger one; NaN when one is. Of bools: or. Ties share the gradient.
 inline constexpr BinaryFunction<"maximum"> maximum{};
 /// The smaller one; NaN when one is. Of bools: and.
 inline constexpr BinaryFunction<"minimum"> minimum{};
 /// a * b + c, rounded once; floating.
-inline constexpr struct SHARDARRAY_API fma_fn {
-  [[nodiscard]] Array operator()(const Array& a, const Array& b, const Array& c,
-                                 Where w = Where::here()) const;
-} fma{};
+[[nodiscard]] SHARDARRAY_API Array fma(const Operand& a, const Operand& b, const Operand& c);
 /// -x; unsigned numbers wrap. Throws DTypeError for bool.
 inline constexpr UnaryFunction<"negative"> negative{};
 /// |x|, also of the lowest integer, which stays as it is; bool and unsigned stay. Gradient 1 at 0, as in JAX.
-inline constexpr UnaryFunction<"abs"> abs{};
+[[nodiscard]] SHARDARRAY_API Array abs(const Operand& x);
 /// -1, 0 or 1 in the dtype of x; NaN of NaN. Gradient 0. Throws DTypeError for bool.
 inline constexpr UnaryFunction<"sign"> sign{};
 /// x * x; of bool: int32.
@@ -53,14 +52,12 @@ inline constexpr UnaryFunction<"square"> square{};
 /// 1 / x, floating.
 inline constexpr UnaryFunction<"reciprocal"> reciprocal{};
 /// Rounding to whole numbers, down, up and towards 0, in the dtype of x; integers and bool stay as they are. Gradient 0.
-inline constexpr UnaryFunction<"floor"> floor{};
-inline constexpr UnaryFunction<"ceil"> ceil{};
-inline constexpr UnaryFunction<"trunc"> trunc{};
+[[nodiscard]] SHARDARRAY_API Array floor(const Operand& x);
+[[nodiscard]] SHARDARRAY_API Array ceil(const Operand& x);
+[[nodiscard]] SHARDARRAY_API Array trunc(const Operand& x);
 /// To `decimals` decimals (negative: to tens, hundreds), halves to even, in the dtype of x; integers stay as they are, whatever the
 /// decimals. Gradient 0. Throws DTypeError for bool.
-inline constexpr struct SHARDARRAY_API round_fn {
-  [[nodiscard]] Array operator()(const Array& x, int decimals = 0, Where w = Where::here()) const;
-} round{};
+[[nodiscard]] SHARDARRAY_API Array round(const Operand& x, int decimals = 0);
 /// min(max(x, lo), hi) of the promoted dtype of all three; hi where lo > hi. NaN where one is.
 inline constexpr struct SHARDARRAY_API clip_fn {
   [[nodiscard]] Array operator()(const Array& x, const Array& lo, const Array& hi,
@@ -76,34 +73,34 @@ inline constexpr struct SHARDARRAY_API clamp_fn {
 /// Elementary functions, angles in radians. Outside of their domain they give NaN (log(-1), arcsin(2)), at poles an infinity
 /// (log(0) = -inf), special values are C's. Errors are at most 4 ulp in float32 and 5 in float64, but for erf_inv. expm1 is
 /// exp(x) - 1 and log1p log(1 + x), with all digits near 0. asin, acos, atan and atan2 are other names.
-inline constexpr UnaryFunction<"exp"> exp{};
-inline constexpr UnaryFunction<"expm1"> expm1{};
-inline constexpr UnaryFunction<"log"> log{};
-inline constexpr UnaryFunction<"log1p"> log1p{};
-inline constexpr UnaryFunction<"sqrt"> sqrt{};
+[[nodiscard]] SHARDARRAY_API Array exp(const Operand& x);
+[[nodiscard]] SHARDARRAY_API Array expm1(const Operand& x);
+[[nodiscard]] SHARDARRAY_API Array log(const Operand& x);
+[[nodiscard]] SHARDARRAY_API Array log1p(const Operand& x);
+[[nodiscard]] SHARDARRAY_API Array sqrt(const Operand& x);
 /// 1 / sqrt(x).
 inline constexpr UnaryFunction<"rsqrt"> rsqrt{};
-inline constexpr UnaryFunction<"sin"> sin{};
-inline constexpr UnaryFunction<"cos"> cos{};
-inline constexpr UnaryFunction<"tan"> tan{};
-inline constexpr UnaryFunction<"sinh"> sinh{};
-inline constexpr UnaryFunction<"cosh"> cosh{};
-inline constexpr UnaryFunction<"tanh"> tanh{};
+[[nodiscard]] SHARDARRAY_API Array sin(const Operand& x);
+[[nodiscard]] SHARDARRAY_API Array cos(const Operand& x);
+[[nodiscard]] SHARDARRAY_API Array tan(const Operand& x);
+[[nodiscard]] SHARDARRAY_API Array sinh(const Operand& x);
+[[nodiscard]] SHARDARRAY_API Array cosh(const Operand& x);
+[[nodiscard]] SHARDARRAY_API Array tanh(const Operand& x);
 inline constexpr UnaryFunction<"arcsin"> arcsin{};
 inline constexpr UnaryFunction<"arccos"> arccos{};
 inline constexpr UnaryFunction<"arctan"> arctan{};
 /// arctan2(y, x): the angle of the point (x, y) in [-pi, pi].
 inline constexpr BinaryFunction<"arctan2"> arctan2{};
-inline constexpr UnaryFunction<"arcsin"> asin{};
-inline constexpr UnaryFunction<"arccos"> acos{};
-inline constexpr UnaryFunction<"arctan"> atan{};
-inline constexpr BinaryFunction<"arctan2"> atan2{};
+[[nodiscard]] SHARDARRAY_API Array asin(const Operand& x);
+[[nodiscard]] SHARDARRAY_API Array acos(const Operand& x);
+[[nodiscard]] SHARDARRAY_API Array atan(const Operand& x);
+[[nodiscard]] SHARDARRAY_API Array atan2(const Operand& y, const Operand& x);
 /// sin(pi x) / (pi x); 1 at 0.
 inline constexpr UnaryFunction<"sinc"> sinc{};
 /// 2 / sqrt(pi) times the integral of exp(-t^2) from 0 to x; erf_inv is its inverse: infinite at -1 and 1, NaN beyond.
-inline constexpr UnaryFunction<"erf"> erf{};
+[[nodiscard]] SHARDARRAY_API Array erf(const Operand& x);
 /// 1 - erf(x), with all digits where that is small.
-inline constexpr UnaryFunction<"erfc"> erfc{};
+[[nodiscard]] SHARDARRAY_API Array erfc(const Operand& x);
 inline constexpr UnaryFunction<"erf_inv"> erf_inv{};
 /// 1 / (1 + exp(-x)).
 inline constexpr UnaryFunction<"sigmoid"> sigmoid{};
@@ -126,9 +123,9 @@ inline constexpr BinaryFunction<"less"> less{};
 inline constexpr BinaryFunction<"less_equal"> less_equal{};
 inline constexpr BinaryFunction<"greater"> greater{};
 inline constexpr BinaryFunction<"greater_equal"> greater_equal{};
-inline constexpr UnaryFunction<"isnan"> isnan{};
-inline constexpr UnaryFunction<"isinf"> isinf{};
-inline constexpr UnaryFunction<"isfinite"> isfinite{};
+[[nodiscard]] SHARDARRAY_API Array isnan(const Operand& x);
+[[nodiscard]] SHARDARRAY_API Array isinf(const Operand& x);
+[[nodiscard]] SHARDARRAY_API Array isfinite(const Operand& x);
 /// Operands are not promoted: what is not bool counts as "not zero" (NaN too).
 inline constexpr BinaryFunction<"logical_and"> logical_and{};
 inline constexpr BinaryFunction<"logical_or"> logical_or{};

@@ -17,8 +17,8 @@ struct SHARDARRAY_API Linear {
   Array bias;    ///< [out]; absent without a bias
   /// float32, uniform in +-1/sqrt(in), with Equinox's bits. Throws ShapeError for negative sizes, and as random::split for what
   /// is no single key.
-  static Linear init(std::int64_t in, std::int64_t out, const Array& key, const LinearOptions& o = {},
-                     Where w = Where::here());
+  [[nodiscard]] static Linear init(std::int64_t in, std::int64_t out, const Array& key,
+                                   const LinearOptions& o = {}, Where w = Where::here());
   /// [in] -> [out]. Throws ShapeError for anything else.
   [[nodiscard]] Array operator()(const Array& x, Where w = Where::here()) const;
 };
@@ -50,8 +50,8 @@ template <class Activation = UnaryFunction<"relu">, class FinalActivation = iden
   FinalActivation final_activation;
 
   /// The layers of mlp_layers(), the activations' default values.
-  static MLP init(std::int64_t in, std::int64_t out, std::int64_t width, std::int64_t depth, const Array& key,
-                  const MLPOptions& o = {}, Where w = Where::here()) {
+  [[nodiscard]] static MLP init(std::int64_t in, std::int64_t out, std::int64_t width, std::int64_t depth,
+                                const Array& key, const MLPOptions& o = {}, Where w = Where::here()) {
     return {mlp_layers(in, out, width, depth, key, o, w), Activation{}, FinalActivation{}};
   }
   /// [in] -> [out], as Linear. Throws TreeError where there is no layer.
@@ -67,9 +67,9 @@ template <class Activation = UnaryFunction<"relu">, class FinalActivation = iden
 
 /// An MLP with the given activation: `mlp(4, 4, 32, 1, sa::tanh, key)`. Throws as mlp_layers().
 template <class Activation>
-MLP<Activation> mlp(std::int64_t in, std::int64_t out, std::int64_t width, std::int64_t depth,
-                    Activation activation, const Array& key, const MLPOptions& o = {},
-                    Where w = Where::here()) {
+[[nodiscard]] MLP<Activation> mlp(std::int64_t in, std::int64_t out, std::int64_t width, std::int64_t depth,
+                                  Activation activation, const Array& key, const MLPOptions& o = {},
+                                  Where w = Where::here()) {
   return {mlp_layers(in, out, width, depth, key, o, w), std::move(activation), identity_fn{}};
 }
 

@@ -8,6 +8,7 @@
 #include <concepts>
 #include <optional>
 #include <string>
+#include <string_view>
 #include <utility>
 #include <vector>
 
@@ -22,7 +23,7 @@ namespace shardarray {
 /// `.dtype`. What x is made of element by element is computed on the way and needs no memory: `sum(y == 3)` reads y once.
 template <detail::FixedString name> struct SHARDARRAY_API ReduceFunction {
   [[nodiscard]] Array operator()(const Array& x, const ReduceOptions& o = {}, Where w = Where::here()) const;
-  template <std::integral I>
+  template <detail::AxisNumber I>
   [[nodiscard]] Array operator()(const Array& x, I axis, Where w = Where::here()) const {
     return (*this)(x, {.axis = axis}, w);
   }
@@ -32,9 +33,11 @@ template <detail::FixedString name> struct SHARDARRAY_API ReduceFunction {
     return (*this)(x, detail::over(axes), w);
   }
   template <std::convertible_to<Array> B>
-  requires(!std::is_arithmetic_v<B>) Array operator()(const Array& x, const B&) const {
-    static_assert(!std::same_as<B, B>,
-                  "a reduction takes one array; of two use maximum(a, b) or minimum(a, b)");
+  requires(!detail::AxisNumber<B>) Array operator()(const Array& x, const B&) const {
+    static_assert(
+        !std::same_as<B, B>,
+        "a reduction takes one array and axes; of two arrays use maximum(a, b) or minimum(a, b), and "
+        "say {.axis = 0, .keepdims = true} for keepdims");
     return x;
   }
 };
@@ -51,7 +54,7 @@ inline constexpr ReduceFunction<"mean"> mean{};
 inline constexpr struct SHARDARRAY_API var_fn {
   [[nodiscard]] Array operator()(const Array& x, const ReduceOptions& o = {}, std::int64_t ddof = 0,
                                  Where w = Where::here()) const;
-  template <std::integral I>
+  template <detail::AxisNumber I>
   [[nodiscard]] Array operator()(const Array& x, I axis, Where w = Where::here()) const {
     return (*this)(x, {.axis = axis}, 0, w);
   }
@@ -126,6 +129,7 @@ inline constexpr struct SHARDARRAY_API tensordot_fn {
 struct SHARDARRAY_API EinsumText {
   EinsumText(const char* t, Where w = Where::here()) : text(t), where(w) {}
   EinsumText(std::string t, Where w = Where::here()) : text(std::move(t)), where(w) {}
+  EinsumText(std::string_view t, Where w = Where::here()) : text(t), where(w) {}
   std::string text;
   Where where;
 };
@@ -145,21 +149,9 @@ inline constexpr struct SHARDARRAY_API einsum_fn {
 /// `reshape(x, {2, -1})`, `reshape(x, 2, 3)`: the same elements in row-major order; one size may be -1: what is left. Throws ShapeError unless the number of elements stays.
 inline constexpr struct SHARDARRAY_API reshape_fn {
   [[nodiscard]] Array operator()(const Array& x, const Shape& shape, Where w = Where::here()) const;
-  template <std::integral A>
-  [[nodiscard]] Array operator()(const Array& x, A a, Where w = Where::here()) const {
-    return (*this)(x, Shape{to_int64(a)}, w);
-  }
-  template <std::integral A, std::integral B>
-  [[nodiscard]] Array operator()(const Array& x, A a, B b, Where w = Where::here()) const {
-    return (*this)(x, Shape{to_int64(a), to_int64(b)}, w);
-  }
-  template <std::integral A, std::integral B, std::integral C>
-  [[nodiscard]] Array operator()(const Array& x, A a, B b, C c, Where w = Where::here()) const {
-    return (*this)(x, Shape{to_int64(a), to_int64(b), to_int64(c)}, w);
-  }
-  template <std::integral A, std::integral B, std::integral C, std::integral D>
-  [[nodiscard]] Array operator()(const Array& x, A a, B b, C c, D d, Where w = Where::here()) const {
-    return (*this)(x, Shape{to_int64(a), to_int64(b), to_int64(c), to_int64(d)}, w);
+  template <std::integral... I>
+  [[nodiscard]] Array operator()(const Array& x, detail::Size first, I... sizes) const {
+    return (*this)(x, Shape{first.value, to_int64(sizes)...}, first.where);
   }
 } reshape{};
 /// perm[k]: the dimension that becomes dimension k. Empty: reversed. Throws ShapeError unless every dimension stands in it once.
@@ -332,11 +324,16 @@ inline constexpr struct SHARDARRAY_API ones_fn {
     return (*this)(Shape{to_int64(n)}, dtype, w);
   }
 } ones{};
-/// `value` broadcast to `shape`, of its dtype (a number's is weak) unless given; then it converts as astype does. Throws ShapeError
+/// `value` broadcast to `shape` (a number: so many elements), of its dtype (a number's is weak) unless given; then it converts as astype does. Throws ShapeError
 /// where it does not fit, DTypeError for a whole number that is no value of the dtype.
 inline constexpr struct SHARDARRAY_API full_fn {
   [[nodiscard]] Array operator()(const Shape& shape, const Array& value,
                                  std::optional<DType> dtype = std::nullopt, Where w = Where::here()) const;
+  template <std::integral N>
+  [[nodiscard]] Array operator()(N n, const Array& value, std::optional<DType> dtype = std::nullopt,
+                                 Where w = Where::here()) const {
+    return (*this)(Shape{to_int64(n)}, value, dtype, w);
+  }
 } full{};
 /// The *_like functions: shape and dtype of x (or `dtype`), placed as x is: the same sharding, committed where x is. Nothing of
 /// x is read. empty_like is zeros_like; full_like throws as full.

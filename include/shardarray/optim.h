@@ -94,8 +94,8 @@ template <class Rate = double> struct Adam {
   Rate learning_rate;  ///< a number, or a Schedule
   AdamOptions options;
   /// Zero means for every floating array of the tree, placed as it is; count 0.
-  template <Tree T> AdamState<T> init(const T& parameters, Where w = Where::here()) const {
-    const Site site(w);
+  template <Tree T> [[nodiscard]] AdamState<T> init(const T& parameters, Where w = Where::here()) const {
+    const Site site(w, "adam.init");
     auto zeros = [&] {
       return detail::with_slots(parameters, detail::zeros_for(shardarray::detail::slots(parameters)));
     };
@@ -104,9 +104,9 @@ template <class Rate = double> struct Adam {
   /// (updates, next state). Throws with the path where the gradients do not fit the state: TreeError for other sizes or keys and
   /// for an array in one of both only, ShapeError for another shape. Parameters are not used.
   template <Tree T, class P = none_t>
-  std::pair<T, AdamState<T>> update(const T& grads, const AdamState<T>& state, const P& = none,
-                                    Where w = Where::here()) const {
-    const Site site(w);
+  [[nodiscard]] std::pair<T, AdamState<T>> update(const T& grads, const AdamState<T>& state, const P& = none,
+                                                  Where w = Where::here()) const {
+    const Site site(w, "adam.update");
     const auto mu = detail::slots_of_state(grads, state.mu, "adam.update");
     const auto nu = detail::slots_of_state(grads, state.nu, "adam.update");
     detail::check_partners(grads, mu, "adam.update");
@@ -125,8 +125,8 @@ template <class Rate = double> struct Sgd {
   Rate learning_rate;  ///< a number, or a Schedule
   SgdOptions options;
   /// Zero traces for every floating array of the tree where there is momentum, count 0 where the rate is a schedule.
-  template <Tree T> SgdState<T> init(const T& parameters, Where w = Where::here()) const {
-    const Site site(w);
+  template <Tree T> [[nodiscard]] SgdState<T> init(const T& parameters, Where w = Where::here()) const {
+    const Site site(w, "sgd.init");
     std::vector<Array> slots = shardarray::detail::slots(parameters);
     slots = options.momentum != 0 ? detail::zeros_for(std::move(slots)) : std::vector<Array>(slots.size());
     return {std::is_arithmetic_v<Rate> ? Array() : detail::zero_count(w),
@@ -134,9 +134,9 @@ template <class Rate = double> struct Sgd {
   }
   /// As adam's; without momentum only sizes and keys are compared.
   template <Tree T, class P = none_t>
-  std::pair<T, SgdState<T>> update(const T& grads, const SgdState<T>& state, const P& = none,
-                                   Where w = Where::here()) const {
-    const Site site(w);
+  [[nodiscard]] std::pair<T, SgdState<T>> update(const T& grads, const SgdState<T>& state, const P& = none,
+                                                 Where w = Where::here()) const {
+    const Site site(w, "sgd.update");
     const auto trace = detail::slots_of_state(grads, state.trace, "sgd.update");
     if (options.momentum != 0) detail::check_partners(grads, trace, "sgd.update");
     const Array rate = detail::minus_rate_at(learning_rate, state.count);
@@ -149,12 +149,14 @@ template <class Rate = double> struct Sgd {
 
 /// optax's names: `adam(1e-3)`, `sgd([](const Array& count) { return 0.1 / (1 + count); }, {.momentum = 0.9})`. Rates are not
 /// checked.
-inline Adam<> adam(double learning_rate, const AdamOptions& o = {}) { return {learning_rate, o}; }
-template <Schedule F> Adam<F> adam(F learning_rate, const AdamOptions& o = {}) {
+[[nodiscard]] inline Adam<> adam(double learning_rate, const AdamOptions& o = {}) {
+  return {learning_rate, o};
+}
+template <Schedule F> [[nodiscard]] Adam<F> adam(F learning_rate, const AdamOptions& o = {}) {
   return {std::move(learning_rate), o};
 }
-inline Sgd<> sgd(double learning_rate, const SgdOptions& o = {}) { return {learning_rate, o}; }
-template <Schedule F> Sgd<F> sgd(F learning_rate, const SgdOptions& o = {}) {
+[[nodiscard]] inline Sgd<> sgd(double learning_rate, const SgdOptions& o = {}) { return {learning_rate, o}; }
+template <Schedule F> [[nodiscard]] Sgd<F> sgd(F learning_rate, const SgdOptions& o = {}) {
   return {std::move(learning_rate), o};
 }
 

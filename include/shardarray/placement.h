@@ -97,8 +97,8 @@ concept HostRange = std::ranges::contiguous_range<C> && Element<std::ranges::ran
 /// From a span, vector or std::array, which keeps its element type: a vector of double gives float64. Its shape is [n] unless
 /// given. Another `dtype` converts as astype() does: integers wrap. Throws ShapeError as above, OutOfMemory.
 template <detail::HostRange C>
-Array array(const C& values, const ShapeOf& shape = {}, std::optional<DType> dtype = std::nullopt,
-            Where w = Where::here()) {
+[[nodiscard]] Array array(const C& values, const ShapeOf& shape = {},
+                          std::optional<DType> dtype = std::nullopt, Where w = Where::here()) {
   const auto n = static_cast<std::size_t>(std::ranges::size(values));
   return detail::host_array(std::ranges::data(values), dtype_of<std::ranges::range_value_t<C>>(), n, shape,
                             dtype, w);
@@ -111,7 +111,7 @@ template <detail::HostRange C>
 /// An Array itself, a number (weak without a dtype), or host data as array() takes it. `dtype` converts as astype() does. Throws
 /// DTypeError for a whole number that is no value of the dtype.
 template <class X>
-Array asarray(const X& x, std::optional<DType> dtype = std::nullopt, Where w = Where::here()) {
+[[nodiscard]] Array asarray(const X& x, std::optional<DType> dtype = std::nullopt, Where w = Where::here()) {
   Array a;
   if constexpr (std::same_as<X, Array>) a = x;
   else if constexpr (Element<X>) return dtype ? detail::number_array(Array(x, w), *dtype, w) : Array(x, w);

@@ -53,7 +53,7 @@ template <class F> struct MappedOverDevices {
 /// The call throws ShapeError when sizes differ, nothing is mapped or an axis is negative or out of range, DeviceError for too
 /// few devices, for given ones that are not as many as there are elements, and for given ones of an inner map, TreeError when
 /// axes do not fit the trees, TraceError inside shard_map, and what a call of jit throws. Source: jax.pmap.
-template <class F> auto pmap(F f, PmapOptions options = {}) {
+template <class F> [[nodiscard]] auto pmap(F f, PmapOptions options = {}) {
   auto cache = core::make_pmap_cache(options.static_args, options.donate_args);
   return Jitted<detail::MappedOverDevices<F>>(
       {std::move(f), std::make_shared<const PmapOptions>(std::move(options))}, std::move(cache));

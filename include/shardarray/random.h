@@ -67,7 +67,7 @@ class SHARDARRAY_API philox {
 /// Keys in an array of `shape`: uint32[shape..., 2].
 [[nodiscard]] SHARDARRAY_API Array split(const Array& key, const Shape& shape, Where w = Where::here());
 /// `const auto [a, b] = split<2>(key)`.
-template <std::size_t N> std::array<Array, N> split(const Array& key, Where w = Where::here()) {
+template <std::size_t N> [[nodiscard]] std::array<Array, N> split(const Array& key, Where w = Where::here()) {
   const Array keys = split(key, static_cast<std::int64_t>(N), w);
   std::array<Array, N> r;
   for (std::size_t k = 0; k < N; k++) r[k] = keys[k];

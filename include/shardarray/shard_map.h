@@ -69,7 +69,7 @@ template <class F> struct MappedOverPieces : PlacedCall<MappedOverPieces<F>> {
 /// The call throws ShardingError for a spec that is longer than the rank, names an axis that is none of the map's or one twice, and
 /// for a result that differs along an unnamed axis; ShapeError for sizes that the axes do not divide (it says what to pad to);
 /// TreeError for specs that do not fit the trees. Source: jax.experimental.shard_map.
-template <class F> auto shard_map(F f, ShardMapOptions options) {
+template <class F> [[nodiscard]] auto shard_map(F f, ShardMapOptions options) {
   return detail::MappedOverPieces<F>(std::move(f), std::move(options));
 }
 

@@ -3,6 +3,7 @@
 // `Sharding` holds what the user wrote (a mesh and a spec, a grid of ids, one device) and compares and prints by spelling.
 // Two spellings of one placement are `is_equivalent_to` each other.
 #pragma once
+#include <concepts>
 #include <functional>
 #include <initializer_list>
 #include <iosfwd>
@@ -10,6 +11,7 @@
 #include <memory>
 #include <optional>
 #include <string>
+#include <type_traits>
 #include <utility>
 #include <vector>
 
@@ -47,30 +49,30 @@ class SHARDARRAY_API Sharding {
  public:
   explicit Sharding(std::shared_ptr<const ShardingImpl> impl) : impl_(std::move(impl)) {}
   /// The largest piece of a value of `shape`: the ceil-sized tile.
-  Shape shard_shape(const Shape& shape, Where w = Where::here()) const;
+  [[nodiscard]] Shape shard_shape(const Shape& shape, Where w = Where::here()) const;
   /// The piece that `device` holds; the last ones may be short or empty. Throws DeviceError for a device outside the set.
-  Shape shard_shape(const Shape& shape, const Device& device, Where w = Where::here()) const;
+  [[nodiscard]] Shape shard_shape(const Shape& shape, const Device& device, Where w = Where::here()) const;
   /// Each device's piece, in device-assignment order.
-  std::vector<std::pair<Device, ShardIndex>> devices_indices_map(const Shape& shape,
-                                                                 Where w = Where::here()) const;
+  [[nodiscard]] std::vector<std::pair<Device, ShardIndex>> devices_indices_map(const Shape& shape,
+                                                                               Where w = Where::here()) const;
   /// How many earlier devices (in the order of devices_indices_map) hold the same piece.
-  std::vector<int> replica_ids(const Shape& shape, Where w = Where::here()) const;
+  [[nodiscard]] std::vector<int> replica_ids(const Shape& shape, Where w = Where::here()) const;
   /// Same placement of a value of rank `ndim`: same pieces on the same devices in the same order. Throws ShardingError for a
   /// rank that does not fit one of the two, or is not in 0 .. 1024.
-  bool is_equivalent_to(const Sharding& other, int ndim, Where w = Where::here()) const;
+  [[nodiscard]] bool is_equivalent_to(const Sharding& other, int ndim, Where w = Where::here()) const;
   /// Every device holds the whole value: of any rank that fits, or of rank `ndim`.
-  bool is_fully_replicated() const;
-  bool is_fully_replicated(int ndim, Where w = Where::here()) const;
+  [[nodiscard]] bool is_fully_replicated() const;
+  [[nodiscard]] bool is_fully_replicated(int ndim, Where w = Where::here()) const;
   /// The devices, sorted by id.
-  std::vector<Device> device_set() const;
+  [[nodiscard]] std::vector<Device> device_set() const;
   /// The devices in assignment order.
-  const std::vector<Device>& device_assignment() const;
+  [[nodiscard]] const std::vector<Device>& device_assignment() const;
   /// As JAX prints it: `NamedSharding(mesh=Mesh('x': 4, 'y': 2), spec=PartitionSpec('x', 'y'))`.
-  std::string to_string() const;
+  [[nodiscard]] std::string to_string() const;
   /// Compares spellings: P("x") and P("x", none) differ and are equivalent.
   friend SHARDARRAY_API bool operator==(const Sharding& a, const Sharding& b);
   /// Of the spelling: equal shardings have equal ones. Also std::hash.
-  std::size_t hash() const;
+  [[nodiscard]] std::size_t hash() const;
   /// Below the public surface.
   const std::shared_ptr<const ShardingImpl>& impl() const { return impl_; }
 
@@ -87,17 +89,17 @@ class SHARDARRAY_API Mesh {
   /// at least one, and every device occurs once.
   Mesh(DeviceGrid grid, std::vector<std::string> axis_names, Where w = Where::here());
   /// The names of the grid's dimensions.
-  const std::vector<std::string>& axis_names() const;
+  [[nodiscard]] const std::vector<std::string>& axis_names() const;
   /// Names and sizes, in order.
-  std::vector<std::pair<std::string, std::int64_t>> shape() const;
+  [[nodiscard]] std::vector<std::pair<std::string, std::int64_t>> shape() const;
   /// Number of devices.
-  std::int64_t size() const;
+  [[nodiscard]] std::int64_t size() const;
   /// Row-major.
-  const std::vector<Device>& devices() const;
+  [[nodiscard]] const std::vector<Device>& devices() const;
   /// The size of axis `name`; throws ShardingError listing the axes when it is unknown.
-  std::int64_t axis_size(const std::string& name, Where w = Where::here()) const;
+  [[nodiscard]] std::int64_t axis_size(const std::string& name, Where w = Where::here()) const;
   /// `Mesh('x': 4, 'y': 2)`.
-  std::string to_string() const;
+  [[nodiscard]] std::string to_string() const;
   /// The same names, sizes and devices.
   friend SHARDARRAY_API bool operator==(const Mesh& a, const Mesh& b);
 
@@ -113,18 +115,24 @@ SHARDARRAY_API std::ostream& operator<<(std::ostream& os, const Mesh& m);
 /// when there are too few, ShardingError for a size below 1 and for names that are empty or stand twice.
 [[nodiscard]] SHARDARRAY_API Mesh make_mesh(const std::vector<std::pair<std::string, std::int64_t>>& axes,
                                             std::vector<Device> devices = {}, Where w = Where::here());
+/// The same in JAX's order: `make_mesh({4, 2}, {"x", "y"})`. Throws also ShardingError unless there is one name for each size.
+[[nodiscard]] SHARDARRAY_API Mesh make_mesh(const Shape& sizes, const std::vector<std::string>& axis_names,
+                                            std::vector<Device> devices = {}, Where w = Where::here());
 
 /// Several mesh axes on one dimension, most significant first: `P(axes("x", "y"))`.
 struct SHARDARRAY_API AxisNames {
   std::vector<std::string> names;
 };
 /// The names as AxisNames; also several axes of a collective.
-template <class... S> AxisNames axes(S&&... names) { return {{std::string(std::forward<S>(names))...}}; }
+template <class... S> [[nodiscard]] AxisNames axes(S&&... names) {
+  return {{std::string(std::forward<S>(names))...}};
+}
 
 /// One entry of a PartitionSpec: a mesh axis, several, or none (a null pointer is none, as in `P(nullptr, "x")`).
 struct SHARDARRAY_API SpecEntry {
   SpecEntry(none_t) {}
   SpecEntry(std::nullptr_t) {}  ///< as none
+  SpecEntry(std::nullopt_t) {}
   SpecEntry(const char* axis) {
     if (axis) names.emplace_back(axis);
   }
@@ -142,10 +150,14 @@ class SHARDARRAY_API PartitionSpec {
   requires(std::convertible_to<E, SpecEntry>&&...) explicit PartitionSpec(E&&... e)
       : entries_{SpecEntry(std::forward<E>(e))...} {}
   explicit PartitionSpec(std::vector<SpecEntry> e) : entries_(std::move(e)) {}
+  template <class... E>
+  requires(std::is_arithmetic_v<std::remove_cvref_t<E>> || ...) explicit PartitionSpec(E&&...) {
+    static_assert(sizeof...(E) == 0, "P: an entry is a mesh axis (\"x\"), none, or axes(\"x\", \"y\")");
+  }
   /// One for each dimension from the first.
-  const std::vector<SpecEntry>& entries() const { return entries_; }
+  [[nodiscard]] const std::vector<SpecEntry>& entries() const { return entries_; }
   /// `PartitionSpec('x', None, ('y', 'z'))`.
-  std::string to_string() const;
+  [[nodiscard]] std::string to_string() const;
   friend bool operator==(const PartitionSpec&, const PartitionSpec&) = default;
 
  private:
@@ -199,26 +211,28 @@ class SHARDARRAY_API PositionalSharding {
   explicit PositionalSharding(const DeviceGrid& grid, Where w = Where::here());
   explicit PositionalSharding(const std::vector<Device>& devices, Where w = Where::here());
   /// The grid in another shape; one size may be -1. Throws ShardingError when the sizes do not multiply.
-  PositionalSharding reshape(const Shape& shape, Where w = Where::here()) const;
+  [[nodiscard]] PositionalSharding reshape(const Shape& shape, Where w = Where::here()) const;
   /// Dimension k is perm[k] of this one; T(): all dimensions reversed. Throws ShardingError unless perm names each once.
-  PositionalSharding transpose(const Shape& perm, Where w = Where::here()) const;
-  PositionalSharding T() const;
+  [[nodiscard]] PositionalSharding transpose(const Shape& perm, Where w = Where::here()) const;
+  [[nodiscard]] PositionalSharding T() const;
   struct ReplicateOptions {
     bool keepdims = true;  ///< joined axes stay with size 1
   };
   /// Joins the sets along all axes: shape (1, ..., 1), the value on every device.
-  PositionalSharding replicate() const;
+  [[nodiscard]] PositionalSharding replicate() const;
   /// Joins the sets along an axis or several (negative ones count from the end), which stay with size 1 unless keepdims is false.
   /// Throws ShardingError for an axis that does not exist or stands twice.
-  PositionalSharding replicate(std::int64_t axis, ReplicateOptions o = {true}, Where w = Where::here()) const;
-  PositionalSharding replicate(const Shape& axes, ReplicateOptions o = {true}, Where w = Where::here()) const;
+  [[nodiscard]] PositionalSharding replicate(std::int64_t axis, ReplicateOptions o = {true},
+                                             Where w = Where::here()) const;
+  [[nodiscard]] PositionalSharding replicate(const Shape& axes, ReplicateOptions o = {true},
+                                             Where w = Where::here()) const;
   /// The grid's.
-  const Shape& shape() const;
-  int ndim() const;
+  [[nodiscard]] const Shape& shape() const;
+  [[nodiscard]] int ndim() const;
   /// The device ids of every entry, row-major, ascending within an entry.
-  std::vector<std::vector<int>> ids() const;
+  [[nodiscard]] std::vector<std::vector<int>> ids() const;
   /// JAX's text: `PositionalSharding([{CPU 0} {CPU 1}], shape=(2,))`.
-  std::string to_string() const;
+  [[nodiscard]] std::string to_string() const;
   operator Sharding() const { return sharding_; }
   const Sharding* operator->() const { return &sharding_; }
   friend bool operator==(const PositionalSharding& a, const PositionalSharding& b) {

@@ -156,13 +156,13 @@ template <class F> struct MappedWhole {
 /// The call throws TreeError when it has another number of arguments than `.args` or a fixed one holds arrays, ShapeError
 /// when rows cannot be divided among the devices, are not as many as devices (thru), or a leaf or a number that is split has no
 /// leading dimension; what random::split throws for what is no key, and what pmap throws.
-template <class F> auto tpmap(F f, TpmapOptions options) {
+template <class F> [[nodiscard]] auto tpmap(F f, TpmapOptions options) {
   JitOptions o{.name = "tpmap", .donate_args = options.donate_args, .relocate = true};
   return jit(detail::MappedWhole<F>{std::move(f), std::move(options)}, std::move(o));
 }
 
 /// Every leaf (n * k, ...) as (n, k, ...). Throws ShapeError when the rows cannot be divided, for n < 1 and for a scalar.
-template <Tree T> T split_leading_axis(std::int64_t n, T tree, Where w = Where::here()) {
+template <Tree T> [[nodiscard]] T split_leading_axis(std::int64_t n, T tree, Where w = Where::here()) {
   const Site site(w);
   detail::each_leaf(tree, [&](Array& a, const Path& p) {
     if (a.has_value()) a = core::split_leading(a, n, p, "split_leading_axis");
@@ -171,7 +171,8 @@ template <Tree T> T split_leading_axis(std::int64_t n, T tree, Where w = Where::
 }
 /// Every leaf with its first `axes` dimensions made one: (n, k, ...) gives (n * k, ...). Throws ShapeError for a leaf of
 /// lower rank or axes < 1.
-template <Tree T> T flatten_leading_axes(T tree, std::int64_t axes = 2, Where w = Where::here()) {
+template <Tree T>
+[[nodiscard]] T flatten_leading_axes(T tree, std::int64_t axes = 2, Where w = Where::here()) {
   const Site site(w);
   detail::each_leaf(tree, [&](Array& a, const Path& p) {
     if (a.has_value()) a = core::flatten_leading(a, axes, p, "flatten_leading_axes");
@@ -192,7 +193,7 @@ inline constexpr struct join_batches_fn {
 ///
 /// Throws TreeError for a tree without arrays, ShapeError for a leaf without leading axis, or without rows where the first has
 /// some.
-template <Tree T> std::vector<T> unshard(const T& tree, Where w = Where::here()) {
+template <Tree T> [[nodiscard]] std::vector<T> unshard(const T& tree, Where w = Where::here()) {
   const Site site(w);
   std::vector<T> r;
   for (const core::Arrays& leaves : core::unshard(tree_leaves(tree), tree_paths(tree), w))
@@ -200,7 +201,7 @@ template <Tree T> std::vector<T> unshard(const T& tree, Where w = Where::here())
   return r;
 }
 /// The tree of every process, at the process' index; evaluates. Throws TransportError where there are several processes.
-template <Tree T> std::vector<T> gather_from_processes(const T& tree, Where w = Where::here()) {
+template <Tree T> [[nodiscard]] std::vector<T> gather_from_processes(const T& tree, Where w = Where::here()) {
   const Site site(w);
   std::vector<T> r;
   for (const core::Arrays& leaves : core::gather_from_processes(tree_leaves(tree)))

@@ -337,7 +337,7 @@ template <class T> [[nodiscard]] std::vector<Array> tree_leaves(const T& t) {
   return r;
 }
 /// Where each leaf of tree_leaves() stands: `layers[0].weight`; "" for an Array itself.
-template <class T> std::vector<std::string> tree_paths(const T& t) {
+template <class T> [[nodiscard]] std::vector<std::string> tree_paths(const T& t) {
   std::vector<std::string> r;
   if constexpr (detail::check_tree<T>())
     detail::each_leaf(t, [&](const Array& a, const Path& p) {
@@ -428,7 +428,7 @@ template <class T> [[nodiscard]] bool tree_equal(const T& a, const T& b, Where w
 }
 /// A copy of `tree` with the part that `part_of` refers to replaced, or, for a function, changed by it:
 /// `tree_at([](auto& m) -> auto& { return m.layers[0].weight; }, model, new_weight)`. Several parts: std::tie and std::tuple.
-template <class W, Tree T, class R> T tree_at(const W& part_of, T tree, const R& replacement) {
+template <class W, Tree T, class R> [[nodiscard]] T tree_at(const W& part_of, T tree, const R& replacement) {
   using Part = std::invoke_result_t<const W&, T&>;
   constexpr bool refers = std::is_lvalue_reference_v<Part> || detail::is_tuple<Part>;
   static_assert(refers,
@@ -451,14 +451,15 @@ inline constexpr struct is_inexact_array_fn {
 } is_inexact_array{};
 
 /// `t` without the arrays that fail `keep`, which are absent then; statics stay. `keep` sees present arrays only.
-template <Tree T, std::predicate<const Array&> F> T filter(T t, const F& keep) {
+template <Tree T, std::predicate<const Array&> F> [[nodiscard]] T filter(T t, const F& keep) {
   detail::each_leaf(t, [&](Array& a, const Path&) {
     if (a.has_value() && !keep(std::as_const(a))) a = Array();
   });
   return t;
 }
 /// (the arrays that pass, the others): `combine` puts them together again.
-template <Tree T, std::predicate<const Array&> F> std::pair<T, T> partition(const T& t, const F& keep) {
+template <Tree T, std::predicate<const Array&> F>
+[[nodiscard]] std::pair<T, T> partition(const T& t, const F& keep) {
   return {filter(t, keep), filter(t, [&](const Array& a) { return !keep(a); })};
 }
 /// `combine(t, others...)`: at every place the first array that is present. Throws TreeError with the path where sizes or keys differ.

@@ -114,7 +114,7 @@ template <class F> struct MappedOverRows : PlacedCall<MappedOverRows<F>> {
 ///
 /// Throws ShapeError when mapped sizes differ from one another or from axis_size, nothing is mapped and there is no axis_size, an
 /// axis is out of range, or a result with out_axes none differs between elements; TreeError when axes do not fit the trees.
-template <class F> auto vmap(F f, VmapOptions options = {}) {
+template <class F> [[nodiscard]] auto vmap(F f, VmapOptions options = {}) {
   return detail::MappedOverRows<F>(std::move(f), std::move(options));
 }
 

@@ -41,6 +41,14 @@ extern SHARDARRAY_API constinit thread_local CallSite call_site;
 /// Its place. Weak: plug-ins link nothing of the library, and what they throw gets its place from their caller.
 [[gnu::weak]] SHARDARRAY_API Where place_of_call();
 
+/// The line that something was recorded for, and the public function that was called there.
+struct RecordedLine : Where {
+  RecordedLine() = default;
+  RecordedLine(Where w, const char* f = nullptr) : Where(w), function(f) {}
+  /// The function in messages; null: it has no name.
+  const char* function = nullptr;
+};
+
 /// The text with its place behind it: ` (file:line)`.
 inline std::string with_place(std::string text, Where w) {
   if (w.line) text.append(" (").append(w.file).append(":").append(std::to_string(w.line)).append(")");

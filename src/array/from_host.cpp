@@ -6,7 +6,7 @@
 #include <string>
 
 #include "base/sizes.h"
-#include "ops/record.h"
+#include "ops/api.h"
 #include "shardarray/filter_shard.h"
 
 namespace shardarray {
@@ -60,7 +60,8 @@ bool NestedList::has_large() const {
 }
 
 Array array(const NestedList& values, const ShapeOf& shape, std::optional<DType> dtype, Where w) {
-  const Site site(w);
+  const Site site(w, "array");
+  if (dtype) api::need_real("array", *dtype);
   const ShapeOf to = shape.shape ? shape : ShapeOf(values.shape());
   const DType kind = values.kind(), wanted = dtype.value_or(kind);
   if (kind == DType::bool_) return from_list<std::uint8_t>(values, DType::bool_, to, wanted, w);
@@ -78,13 +79,15 @@ namespace detail {
 
 Array number_array(const Array& x, DType dtype, Where w) {
   const Site site(w, "asarray");
+  api::need_real("asarray", dtype);
   primitive::check_literal(x, dtype);
   return primitive::cast(x, dtype);
 }
 
 Array host_array(const void* data, DType stored, std::size_t size, const ShapeOf& shape,
                  std::optional<DType> dtype, Where w) {
-  const Site site(w);
+  const Site site(w, "array");
+  if (dtype) api::need_real("array", *dtype);
   const Shape to = shape.shape.value_or(Shape{static_cast<std::int64_t>(size)});
   check_size("array", to, stored);
   if (num_elements(to) != static_cast<std::int64_t>(size))

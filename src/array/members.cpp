@@ -193,7 +193,7 @@ void ShardedArray::read(void* to, DType wanted, std::int64_t elements, const cha
 
 // A condition has no place for a line: that of the array.
 bool ShardedArray::item_bool() const {
-  const Site site(has_value() ? node_->where : Where());
+  const Site site(has_value() ? node_->where : detail::RecordedLine());
   const Type& t = type_of(*this, "bool");
   if (num_elements(t.shape) != 1)
     throw ShapeError(

@@ -303,7 +303,7 @@ std::string to_string(const ShardedArray& x, Where w) {
 }
 // It has no place for a line: that of the array.
 std::ostream& operator<<(std::ostream& os, const ShardedArray& x) {
-  const Site site(x.has_value() ? x.node()->where : Where());
+  const Site site(x.has_value() ? x.node()->where : detail::RecordedLine());
   return os << printed(x, "<<");
 }
 

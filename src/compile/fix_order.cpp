@@ -173,7 +173,7 @@ class FixedOrder {
   }
 
   FlatGraph out_;
-  Where where_;
+  detail::RecordedLine where_;
   const Modes* modes_ = nullptr;
 };
 

@@ -167,7 +167,7 @@ class Partitioner {
   }
 
   // The line of a node; of one that has none (an index in brackets), the line where it is used first.
-  Where line_of(const FlatNode& n) const {
+  detail::RecordedLine line_of(const FlatNode& n) const {
     const FlatNode* at_use = &n;
     for (int steps = 0; steps < 8 && at_use->op && at_use->where.line == 0; steps++) {
       const std::vector<int>& users = at(users_, at_use->first_out);
@@ -446,7 +446,7 @@ class Partitioner {
 
   int output(int v, const Layout* asked) {
     const FlatNode& source = at(g_.nodes, at(g_.producer, v));
-    const FlatNode by{nullptr, nullptr, {}, 0, {}, {}, source.where, source.modes};
+    const FlatNode by{nullptr, nullptr, {}, 0, {}, {}, Where(source.where), source.modes};
     const int rank = static_cast<int>(at(g_.types, v).shape.size());
     if (is_free(g_, at(g_.producer, v))) {
       const Layout* to = asked ? asked : to_layout(sub_axes_, at(preferences_.dims, v));

@@ -143,7 +143,8 @@ void plan(const Partition& p, const Fusion& f, const FlatGraph& g, const Compile
     if (made)
       if (const auto note = p.notes.find(p.steps[static_cast<std::size_t>(s)].node); note != p.notes.end())
         what += ", " + note->second;
-    out.values.push_back({p.values[v].type, p.values[v].layout, std::move(what), n ? n->where : Where{}});
+    out.values.push_back(
+        {p.values[v].type, p.values[v].layout, std::move(what), n ? n->where : detail::RecordedLine{}});
   }
   out.program = std::move(program);
 }

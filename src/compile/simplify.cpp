@@ -77,7 +77,7 @@ class Simplifier {
     n.out_types[0].dtype = DType::float32;
     return cast(add_dot(n, std::move(in)), half, n.where);
   }
-  int cast(int v, DType to, Where w) {
+  int cast(int v, DType to, detail::RecordedLine w) {
     Attrs attrs;
     attrs.dtype = to;
     Type t = at(out_.types, v);
@@ -93,7 +93,7 @@ class Simplifier {
 
   // The value of an equal node that is already there, or of a new one.
   int unique(const Op* op, const AttrsRef& attrs, std::vector<int> in, const std::vector<Type>& out,
-             Where where) {
+             detail::RecordedLine where) {
     if (!op->effect) {
       std::uint64_t h = hash_mix(reinterpret_cast<std::uintptr_t>(op), attrs ? attrs->hash() : 0);
       for (int v : in) h = hash_mix(h, static_cast<std::uint64_t>(v));
@@ -221,7 +221,7 @@ class Simplifier {
     n.out_types = {result};
     return reshaped(add_reduce(n, products), whole, n.where);
   }
-  int reshaped(int v, const Shape& to, Where w) {
+  int reshaped(int v, const Shape& to, detail::RecordedLine w) {
     Type t = at(out_.types, v);
     if (t.shape == to) return v;
     Attrs attrs;
@@ -231,7 +231,7 @@ class Simplifier {
 
   // The letters of an operand that fits, maybe the one that v is a transpose of.
   std::string fit(const std::string& have, const std::string& batch, const std::string& free,
-                  const std::string& k, int& v, Where w) {
+                  const std::string& k, int& v, detail::RecordedLine w) {
     const auto fits = [&](const std::string& s) { return s == batch + free + k || s == batch + k + free; };
     if (const FlatNode& n = at(out_.nodes, at(out_.producer, v)); n.op->trait == Trait::transpose) {
       std::string before(have.size(), ' ');
@@ -247,14 +247,14 @@ class Simplifier {
     return batch + free + k;
   }
 
-  int permute(int v, const std::string& from, const std::string& to, Where w) {
+  int permute(int v, const std::string& from, const std::string& to, detail::RecordedLine w) {
     Shape dims;
     for (char c : to) dims.push_back(static_cast<std::int64_t>(from.find(c)) - std::ssize(from));
     return transposed(v, std::move(dims), w);
   }
 
   // Dimension d of the result is dims[d] of v, counted from the end. Of a transpose: one of what that one has.
-  int transposed(int v, Shape dims, Where w) {
+  int transposed(int v, Shape dims, detail::RecordedLine w) {
     const std::int64_t rank = std::ssize(dims);
     if (const FlatNode& n = at(out_.nodes, at(out_.producer, v)); n.op->trait == Trait::transpose) {
       for (std::int64_t& d : dims) d = n.attrs->dims[static_cast<std::size_t>(d + rank)];

@@ -6,12 +6,15 @@
 
 namespace shardarray {
 
+// The function that the user called, or what has none.
+static std::string asked_by(const Transfer& t) { return t.where.function ? t.where.function : t.op; }
+
 void refuse_transfer(const Transfer& t, const Type& moved, const Layout& to, const Mesh* mesh) {
   const detail::RecordedSite site(t.where);
   throw ShardingError(fmt::format(
       "{}: policy strict refuses an implicit {} over {} of {} bytes per device for an operand {}. "
       "Every transfer must be asked for. Cheapest fix: reshard(operand, {}) before.",
-      t.op, name(t.kind), axis_names(t.axes, to.order(), mesh), t.bytes, to_string(moved),
+      asked_by(t), name(t.kind), axis_names(t.axes, to.order(), mesh), t.bytes, to_string(moved),
       sharding_code(to, mesh)));
 }
 
@@ -22,7 +25,7 @@ void refuse_boxes(const Transfer& t, const Type& made, const Layout& to, const M
                   "result {} come from "
                   "other devices. Every transfer must be asked for. Cheapest fix: say where the result lies, "
                   "filter_shard(result, {}).",
-                  t.op, name(t.kind), axis_names(t.axes, to.order(), mesh), t.bytes, to_string(made),
+                  asked_by(t), name(t.kind), axis_names(t.axes, to.order(), mesh), t.bytes, to_string(made),
                   sharding_code(to, mesh)));
 }
 

@@ -253,6 +253,17 @@ void notice(const std::string& argument, const std::string& text) {
 // Below, copying costs less than reading what is said about it.
 constexpr std::int64_t noticed_bytes = 4096;
 
+// Argument k was given up in vain: by std::move, or by an option.
+void notice_donation(const JitEntry& e, const JitCall& call, const DonationVerdict& planned,
+                     const LaunchVerdict& verdict, std::size_t k) {
+  const Type& t = type_of(call.leaves[k]);
+  const auto placed = [&] { return value_of(call.leaves[k])->committed; };  // else it is no loss
+  if (bytes_of(t.shape, t.dtype) > noticed_bytes && (verdict.other_owner || (!planned.reused && placed())))
+    notice(fmt::format("{}: donated argument {}", e.function, k < e.paths.size() ? e.paths[k] : "?"),
+           fmt::format("{} not reused: {}", to_string(t),
+                       verdict.other_owner ? "another handle owns it" : planned.reason));
+}
+
 // The node's value dies for every handle. Others may be copying the value itself; its memory they do not touch any more.
 void give_away(Node* n, const char* donor) {
   n->set_donor(donor);
@@ -265,19 +276,10 @@ void give_away(Node* n, const char* donor) {
 void settle_donations(const JitEntry& e, const JitCall& call, const LoadedProgram& p,
                       const std::vector<LaunchVerdict>& verdicts) {
   for (std::size_t k = 0; k < call.leaves.size(); k++) {
-    if (call.moved[k]) {
-      const DonationVerdict& planned = p.compiled.donations[k];
-      const auto placed = [&] { return value_of(call.leaves[k])->committed; };  // else it is no loss
-      const Type& t = type_of(call.leaves[k]);
-      if (!verdicts[k].reused && bytes_of(t.shape, t.dtype) > noticed_bytes &&
-          (verdicts[k].other_owner || (!planned.reused && placed())))
-        notice(fmt::format("{}: donated argument {}", e.function, k < e.paths.size() ? e.paths[k] : "?"),
-               fmt::format("{} not reused: {}", to_string(t),
-                           verdicts[k].other_owner ? "another handle owns it" : planned.reason));
-      *call.moved[k] = e.tombstones[k];
-    } else if (call.dies[k] && verdicts[k].reused) {
-      give_away(call.leaves[k].node(), e.function);
-    }
+    if (!call.moved[k] && !call.dies[k]) continue;
+    if (!verdicts[k].reused) notice_donation(e, call, p.compiled.donations[k], verdicts[k], k);
+    if (call.moved[k]) *call.moved[k] = e.tombstones[k];
+    else if (verdicts[k].reused) give_away(call.leaves[k].node(), e.function);
   }
 }
 

@@ -133,15 +133,16 @@ LeafPlacement place_leaves(const FlatGraph& g, std::span<const ValueRef> leaves,
   for (const Claim& c : all) {
     if (largest && c.order->sorted() != largest->order->sorted()) {
       const FlatNode* const meeting = meeting_of(g, leaves);
-      const detail::RecordedSite site(meeting ? meeting->where : Where());
+      const detail::RecordedLine line = meeting ? meeting->where : detail::RecordedLine();
+      const detail::RecordedSite site(line);
       const bool jitted = !names.empty();
-      throw DeviceError(
-          fmt::format("{}: Received incompatible devices for {}computation. Got {} with {} and {} with "
-                      "{}. All committed arrays, constraints "
-                      "and outputs of one computation must be on the same devices. Move one with "
-                      "device_put(x, sharding).",
-                      !jitted && meeting ? meeting->op->name : function, jitted ? "jitted " : "one ",
-                      all[0].who, ids(all[0].order), c.who, ids(c.order)));
+      if (!jitted && meeting) function = line.function ? line.function : meeting->op->name;
+      throw DeviceError(fmt::format(
+          "{}: Received incompatible devices for {}computation. Got {} with {} and {} with "
+          "{}. All committed arrays, constraints "
+          "and outputs of one computation must be on the same devices. Move one with "
+          "device_put(x, sharding).",
+          function, jitted ? "jitted " : "one ", all[0].who, ids(all[0].order), c.who, ids(c.order)));
     }
     if (!largest || c.weight > largest->weight) largest = &c;
   }

@@ -6,8 +6,8 @@
 
 namespace shardarray {
 
-int FlatGraph::add(const Op* op, AttrsRef attrs, std::vector<int> in, std::vector<Type> out, Where where,
-                   const Modes* modes) {
+int FlatGraph::add(const Op* op, AttrsRef attrs, std::vector<int> in, std::vector<Type> out,
+                   detail::RecordedLine where, const Modes* modes) {
   FlatNode n{op, std::move(attrs), std::move(in), static_cast<int>(types.size()),
              {}, std::move(out),   where,         modes};
   for (int v : n.in) n.in_types.push_back(types[static_cast<std::size_t>(v)]);

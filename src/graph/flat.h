@@ -15,7 +15,7 @@ struct FlatNode {
   std::vector<int> in;  ///< value numbers
   int first_out = 0;    ///< its outputs are the values first_out, first_out + 1, ...
   std::vector<Type> in_types, out_types;
-  Where where;
+  detail::RecordedLine where;
   const Modes* modes = nullptr;  ///< of the line where it was recorded
 
   Call call() const {
@@ -32,8 +32,8 @@ struct FlatGraph {
   std::vector<int> outputs;   ///< values
 
   /// Appends a node and its output values; returns the first of them.
-  int add(const Op* op, AttrsRef attrs, std::vector<int> in, std::vector<Type> out, Where where,
-          const Modes* modes);
+  int add(const Op* op, AttrsRef attrs, std::vector<int> in, std::vector<Type> out,
+          detail::RecordedLine where, const Modes* modes);
   /// One value a line: `%3 f32[8,4] = add %1 %2   file.cpp:12`.
   std::string to_string() const;
 };

@@ -87,7 +87,7 @@ Node* Node::make(const Op* op, std::span<A> inputs, std::span<const Type> output
   n->op = op;
   const TraceState& state = trace_state();
   const Where line = detail::call_site.line, around = detail::call_site.around;
-  n->where = line.line ? line : where.line ? where : around;
+  n->where = {line.line ? line : where.line ? where : around, detail::call_site.function};
   n->modes = &current_modes();
   n->seq = next_sequence();
   n->trace = state.current();

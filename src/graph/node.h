@@ -92,7 +92,7 @@ class Node {
                     Where where);
 
   const Op* op;
-  Where where;
+  detail::RecordedLine where;
   const Modes* modes;      ///< of its line
   std::uint64_t seq;       ///< nothing older than a node can depend on it
   std::uint64_t trace;     ///< the trace it was recorded in; 0: none

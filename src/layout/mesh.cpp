@@ -151,6 +151,18 @@ Mesh make_mesh(const std::vector<std::pair<std::string, std::int64_t>>& axes, st
   all.erase(all.begin() + wanted, all.end());
   return Mesh({shape, std::move(all)}, std::move(names));
 }
+Mesh make_mesh(const Shape& sizes, const std::vector<std::string>& axis_names, std::vector<Device> devices,
+               Where w) {
+  const Site site(w);
+  if (sizes.size() != axis_names.size())
+    throw ShardingError(
+        fmt::format("make_mesh: {} sizes {} and {} axis names. Every dimension has one name. Give as many "
+                    "names as sizes.",
+                    sizes.size(), to_string(sizes), axis_names.size()));
+  std::vector<std::pair<std::string, std::int64_t>> axes;
+  for (std::size_t k = 0; k < sizes.size(); k++) axes.emplace_back(axis_names[k], sizes[k]);
+  return make_mesh(axes, std::move(devices), w);
+}
 
 std::string PartitionSpec::to_string() const {
   std::vector<std::string> items;

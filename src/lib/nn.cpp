@@ -26,7 +26,7 @@ Linear Linear::init(std::int64_t in, std::int64_t out, const Array& key, const L
 }
 
 Array Linear::operator()(const Array& x, Where w) const {
-  const Site site(w);
+  const Site site(w, "nn::Linear");
   const Type &t = type_of(x, "nn::Linear"), &of_weight = type_of(weight, "nn::Linear");
   if (t.shape.size() != 1 || of_weight.shape.size() != 2 || t.shape[0] != of_weight.shape[1])
     throw ShapeError(fmt::format(
@@ -39,7 +39,7 @@ Array Linear::operator()(const Array& x, Where w) const {
 
 std::vector<Linear> mlp_layers(std::int64_t in, std::int64_t out, std::int64_t width, std::int64_t depth,
                                const Array& key, const MLPOptions& o, Where w) {
-  const Site site(w);
+  const Site site(w, "nn::MLP");
   constexpr std::int64_t most = std::int64_t{1} << 20;
   if (depth < 0 || depth > most)
     throw ShapeError(fmt::format("nn::MLP: depth {}. The number of hidden layers is at {}. Correct it.",

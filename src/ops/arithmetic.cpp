@@ -242,10 +242,11 @@ SHARDARRAY_OP op_fma = elementwise(
                add_or(add_or(times(v.tangents[0], v.in[1]), times(v.tangents[1], v.in[0])), v.tangents[2])};
          },
      .scalar = [](ScalarArgs& s) { s.out[0] = s.b.fma(s.in[0], s.in[1], s.in[2]); }});
-Array fma_fn::operator()(const Array& a, const Array& b, const Array& c, Where w) const {
-  const Site site(w);
+Array fma(const Operand& a, const Operand& b, const Operand& c) {
+  const Site site(a.where, "fma");
+  const Array x = a.value(), y = b.value(), z = c.value();
   return record(op_fma,
-                api::together("fma", {&a, &b, &c}, api::to_inexact(api::promoted("fma", {&a, &b, &c}))));
+                api::together("fma", {&x, &y, &z}, api::to_inexact(api::promoted("fma", {&x, &y, &z}))));
 }
 
 SHARDARRAY_OP op_neg =
@@ -296,8 +297,9 @@ template <> constexpr UnaryBody unary_body<"ceil"> = whole<op_ceil>;
 template SHARDARRAY_API Array UnaryFunction<"ceil">::operator()(const Array&, Where) const;
 
 SHARDARRAY_OP op_round = elementwise({.name = "round", .jvp = no_tangent, .scalar = emit_unary<Code::round>});
-Array round_fn::operator()(const Array& x, int decimals, Where w) const {
-  const Site site(w);
+Array round(const Operand& operand, int decimals) {
+  const Site site(operand.where, "round");
+  const Array x = operand.value();
   if (api::weak_type_of(x, "round").dtype == DType::bool_) api::refuse_dtype("round", x, "It takes numbers");
   if (decimals == 0 || !is_floating(x.dtype())) return whole<op_round>("round", x);
   const WeakType t = api::weak_type_of(x, "round");
@@ -397,11 +399,11 @@ constexpr UnaryBody unary_body<"reciprocal"> = [](const char* function, const Ar
 };
 template SHARDARRAY_API Array UnaryFunction<"reciprocal">::operator()(const Array&, Where) const;
 Array clip_fn::operator()(const Array& x, const Array& lo, const Array& hi, Where w) const {
-  const Site site(w);
+  const Site site(w, "clip");
   return minimum(hi, maximum(lo, x));
 }
 Array clamp_fn::operator()(const Array& lo, const Array& x, const Array& hi, Where w) const {
-  const Site site(w);
+  const Site site(w, "clamp");
   const WeakType t = api::weak_type_of(x, "clamp");
   return minimum(maximum(x, api::cast(lo, t)), api::cast(hi, t));
 }

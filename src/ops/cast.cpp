@@ -71,7 +71,7 @@ Array bitcast_fn::operator()(const Array& x, DType t, Where w) const {
 SHARDARRAY_OP op_stop_gradient = elementwise(
     {.name = "stop_gradient", .jvp = no_tangent, .scalar = [](ScalarArgs& s) { s.out[0] = s.in[0]; }});
 Array stop_gradient(const Array& x, Where w) {
-  const Site site(w);
+  const Site site(w, "stop_gradient");
   return primitive::unary(op_stop_gradient, x);
 }
 

@@ -177,13 +177,13 @@ SHARDARRAY_OP op_roll{.name = "roll",
 
 Array roll_fn::operator()(const Array& x, std::int64_t shift, std::optional<std::int64_t> axis,
                           Where w) const {
-  const Site site(w);
+  const Site site(w, "roll");
   const Shape& shape = type_of(x, "roll").shape;
   if (axis) return (*this)(x, Shape{shift}, Shape{*axis});
   return primitive::reshape((*this)(primitive::reshape(x, {x.size()}), Shape{shift}, Shape{0}), shape);
 }
 Array roll_fn::operator()(const Array& x, const Shape& shifts, const Shape& axes, Where w) const {
-  const Site site(w);
+  const Site site(w, "roll");
   const Shape& shape = type_of(x, "roll").shape;
   if (shifts.size() != axes.size())
     throw ShapeError(

@@ -27,12 +27,12 @@ template <detail::FixedString name> constexpr ReduceBody reduce_body = missing_b
 template <detail::FixedString name> constexpr CumulativeBody cumulative_body = missing_body<name>();
 
 template <detail::FixedString name> Array UnaryFunction<name>::operator()(const Array& x, Where w) const {
-  const Site site(w);
+  const Site site(w, name.text);
   return unary_body<name>(name.text, x);
 }
 template <detail::FixedString name>
 Array BinaryFunction<name>::operator()(const Array& a, const Array& b, Where w) const {
-  const Site site(w);
+  const Site site(w, name.text);
   return binary_body<name>(name.text, a, b);
 }
 template <detail::FixedString name>

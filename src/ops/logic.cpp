@@ -91,7 +91,13 @@ SHARDARRAY_OP op_xor = bitwise<Code::xor_>("xor");
 template <> constexpr BinaryBody binary_body<"logical_xor"> = logical<op_xor>;
 template SHARDARRAY_API Array BinaryFunction<"logical_xor">::operator()(const Array&, const Array&,
                                                                         Where) const;
-template <> constexpr BinaryBody binary_body<"bitwise_xor"> = bits<op_xor>;
+template <>
+constexpr BinaryBody binary_body<"bitwise_xor"> = [](const char* function, const Array& a, const Array& b) {
+  for (const Array* const x : {&a, &b})
+    if (is_floating(type_of(*x, function).dtype))
+      api::refuse_dtype(function, *x, "It takes integers and bool; x to the power y is pow(x, y)");
+  return bits<op_xor>(function, a, b);
+};
 template SHARDARRAY_API Array BinaryFunction<"bitwise_xor">::operator()(const Array&, const Array&,
                                                                         Where) const;
 

@@ -237,7 +237,7 @@ constexpr UnaryBody unary_body<"silu"> = [](const char* function, const Array& x
 template SHARDARRAY_API Array UnaryFunction<"silu">::operator()(const Array&, Where) const;
 // Exactly: 0.5 x erfc(-x / sqrt(2)); 1 + erf would cancel. Else 0.5 (1 + tanh u) = sigmoid(2u), u = sqrt(2 / pi) (x + 0.044715 x^3).
 Array gelu_fn::operator()(const Array& x, bool approximate, Where w) const {
-  const Site site(w);
+  const Site site(w, "gelu");
   const WeakType t = api::to_inexact(api::weak_type_of(x, "gelu"));
   auto times = [](const Array& a, double v) { return primitive::mul(a, primitive::like(a, v)); };
   if (!approximate) {

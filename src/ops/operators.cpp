@@ -1,4 +1,4 @@
-// ShardedArray's literals, operators and shorthands.
+// ShardedArray's literals, operators and shorthands; functions of operands.
 #include <bit>
 #include <limits>
 
@@ -32,16 +32,16 @@ Array ShardedArray::literal_uint(std::uint64_t value, Where w) {
 }
 
 // ---------------------------------------------------------------- operators
-namespace {
-
-Array array_of(const Operand& x) {
+Array Operand::value() const {
   return std::visit(
       [&](auto v) {
-        if constexpr (std::is_same_v<decltype(v), std::monostate>) return x.array;
-        else return Array(v, x.where);
+        if constexpr (std::is_same_v<decltype(v), std::monostate>) return array;
+        else return Array(v, where);
       },
-      x.number);
+      number);
 }
+
+namespace {
 
 // The number x at once in the dtype that it takes beside `partner`; as a literal where promotion or its errors decide.
 Array beside(const Operand& x, const Array& partner) {
@@ -50,12 +50,12 @@ Array beside(const Operand& x, const Array& partner) {
     const Site site(x.where);
     return primitive::constant(t.dtype, primitive::bits_of(t.dtype, v), true);
   };
-  if (t.weak || is_complex(t.dtype)) return array_of(x);
+  if (t.weak || is_complex(t.dtype)) return x.value();
   if (const auto* real = std::get_if<double>(&x.number); real && is_floating(t.dtype)) return taken(*real);
   if (const auto* whole = std::get_if<std::int64_t>(&x.number);
       whole && (is_floating(t.dtype) || (is_integer(t.dtype) && primitive::is_value(t.dtype, *whole, false))))
     return taken(*whole);
-  return array_of(x);
+  return x.value();
 }
 
 template <class F> Array apply(const F& f, const Operand& a, const Operand& b) {
@@ -63,7 +63,7 @@ template <class F> Array apply(const F& f, const Operand& a, const Operand& b) {
   if (is_a && is_b) return f(a.array, b.array, a.where);
   if (is_a && b.number.index() > 0) return f(a.array, beside(b, a.array), a.where);
   if (is_b && a.number.index() > 0) return f(beside(a, b.array), b.array, a.where);
-  return f(array_of(a), array_of(b), a.where);
+  return f(a.value(), b.value(), a.where);
 }
 
 }  // namespace
@@ -72,10 +72,12 @@ Array operator+(const Operand& a, const Operand& b) { return apply(add, a, b); }
 Array operator-(const Operand& a, const Operand& b) { return apply(subtract, a, b); }
 Array operator*(const Operand& a, const Operand& b) { return apply(multiply, a, b); }
 Array operator/(const Operand& a, const Operand& b) { return apply(divide, a, b); }
-Array operator%(const Operand& a, const Operand& b) { return apply(remainder, a, b); }
-Array operator-(const Operand& a) { return negative(array_of(a), a.where); }
-Array operator~(const Operand& a) { return bitwise_not(array_of(a), a.where); }
-Array operator!(const Array& a) { return logical_not(a, a.has_value() ? a.node()->where : Where()); }
+Array operator%(const Operand& a, const Operand& b) { return apply(BinaryFunction<"remainder">{}, a, b); }
+Array operator-(const Operand& a) { return negative(a.value(), a.where); }
+Array operator~(const Operand& a) { return bitwise_not(a.value(), a.where); }
+Array operator!(const Array& a) {
+  return logical_not(a, a.has_value() ? a.node()->where : detail::RecordedLine());
+}
 Array operator&(const Operand& a, const Operand& b) { return apply(bitwise_and, a, b); }
 Array operator|(const Operand& a, const Operand& b) { return apply(bitwise_or, a, b); }
 Array operator^(const Operand& a, const Operand& b) { return apply(bitwise_xor, a, b); }
@@ -87,6 +89,42 @@ Array operator<(const Operand& a, const Operand& b) { return apply(less, a, b); 
 Array operator<=(const Operand& a, const Operand& b) { return apply(less_equal, a, b); }
 Array operator>(const Operand& a, const Operand& b) { return apply(greater, a, b); }
 Array operator>=(const Operand& a, const Operand& b) { return apply(greater_equal, a, b); }
+
+// ---------------------------------------------------------------- functions of names that C has too
+// The function objects of operands, for the line of the first.
+template <detail::FixedString name> static Array named_function(const Operand& x) {
+  return UnaryFunction<name>{}(x.value(), x.where);
+}
+template <detail::FixedString name> static Array named_function(const Operand& a, const Operand& b) {
+  return BinaryFunction<name>{}(a.value(), b.value(), a.where);
+}
+
+Array abs(const Operand& x) { return named_function<"abs">(x); }
+Array floor(const Operand& x) { return named_function<"floor">(x); }
+Array ceil(const Operand& x) { return named_function<"ceil">(x); }
+Array trunc(const Operand& x) { return named_function<"trunc">(x); }
+Array exp(const Operand& x) { return named_function<"exp">(x); }
+Array expm1(const Operand& x) { return named_function<"expm1">(x); }
+Array log(const Operand& x) { return named_function<"log">(x); }
+Array log1p(const Operand& x) { return named_function<"log1p">(x); }
+Array sqrt(const Operand& x) { return named_function<"sqrt">(x); }
+Array sin(const Operand& x) { return named_function<"sin">(x); }
+Array cos(const Operand& x) { return named_function<"cos">(x); }
+Array tan(const Operand& x) { return named_function<"tan">(x); }
+Array sinh(const Operand& x) { return named_function<"sinh">(x); }
+Array cosh(const Operand& x) { return named_function<"cosh">(x); }
+Array tanh(const Operand& x) { return named_function<"tanh">(x); }
+Array asin(const Operand& x) { return named_function<"arcsin">(x); }
+Array acos(const Operand& x) { return named_function<"arccos">(x); }
+Array atan(const Operand& x) { return named_function<"arctan">(x); }
+Array erf(const Operand& x) { return named_function<"erf">(x); }
+Array erfc(const Operand& x) { return named_function<"erfc">(x); }
+Array isnan(const Operand& x) { return named_function<"isnan">(x); }
+Array isinf(const Operand& x) { return named_function<"isinf">(x); }
+Array isfinite(const Operand& x) { return named_function<"isfinite">(x); }
+Array pow(const Operand& a, const Operand& b) { return named_function<"power">(a, b); }
+Array atan2(const Operand& y, const Operand& x) { return named_function<"arctan2">(y, x); }
+Array remainder(const Operand& a, const Operand& b) { return a % b; }
 
 // ---------------------------------------------------------------- shorthands
 Array ShardedArray::astype(DType t, Where w) const { return shardarray::astype(*this, t, w); }

@@ -162,7 +162,7 @@ struct Transfer {
   Shape shape;                   ///< global
   DType dtype = DType::float32;
   std::string reason, op;
-  Where where;
+  detail::RecordedLine where;
 };
 
 /// A value that enters or leaves: one base per instance.

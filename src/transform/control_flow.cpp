@@ -142,7 +142,7 @@ std::int64_t core::loop_length(std::int64_t lo, std::int64_t hi) {
 
 core::Arrays core::scan(MapBody f, std::span<const ScanLeaf> init, std::span<const ScanLeaf> xs,
                         const ScanOptions& options, const char* function, Where w) {
-  const Site site(w);
+  const Site site(w, function);
   const std::int64_t length = scan_length(xs, options.length, function);
   std::vector<Type> types;
   Arrays carries, elements;

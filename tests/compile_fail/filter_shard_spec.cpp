@@ -1,5 +1,5 @@
 // A PartitionSpec alone names no devices.
-// expect: give a Device, a sharding, or a tree of shardings
+// expect: give a Device, a sharding (of a mesh: NamedSharding(mesh, P(...)))
 #include "shardarray/filter_shard.h"
 
 namespace sa = shardarray;

@@ -4,4 +4,4 @@
 
 namespace sa = shardarray;
 
-void misuse(const sa::Array& x) { x.item(); }
+float misuse(const sa::Array& x) { return x.item(); }

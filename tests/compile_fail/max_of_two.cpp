@@ -1,5 +1,5 @@
 // max is a reduction.
-// expect: of two use maximum(a, b) or minimum(a, b)
+// expect: of two arrays use maximum(a, b) or minimum(a, b)
 #include "shardarray/jit.h"
 #include "shardarray/ops.h"
 

@@ -1,5 +1,5 @@
 // A spec names mesh axes; numbers are no axes.
-// expect: no matching
+// expect: P: an entry is a mesh axis ("x"), none, or axes("x", "y")
 #include "shardarray/sharding.h"
 
 const shardarray::PartitionSpec spec = shardarray::P(3);

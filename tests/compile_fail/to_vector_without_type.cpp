@@ -4,4 +4,4 @@
 
 namespace sa = shardarray;
 
-void misuse(const sa::Array& x) { x.to_vector(); }
+std::vector<float> misuse(const sa::Array& x) { return x.to_vector(); }
