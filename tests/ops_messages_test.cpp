@@ -100,6 +100,12 @@ TEST_CASE("messages: axes and reductions") {
       }) ==
       "argmax: the positions in an array of 2147549184 elements do not fit into int32. A position is a value "
       "of its dtype. Look along one axis.");
+  CHECK(
+      message<DTypeError>([&] {
+        argmin(in({3, 2147483649}), 1);
+      }) ==
+      "argmin: the positions along a dimension of 2147483649 elements do not fit into int32. A position is a "
+      "value of its dtype. Reshape so that the dimension is shorter.");
   CHECK(argmax(in({65536, 32768})).dtype() == int32);
   CHECK(message<ShapeError>([&] { argmin(in({0})); }) ==
         "argmin: f32[0] has no elements along axes [0]. No element has an extremum. Check the size first.");

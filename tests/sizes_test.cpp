@@ -483,8 +483,7 @@ TEST_CASE("sizes: results of large operands are checked, whatever makes them lar
   }
   CHECK(thrown([] { sa::argmax(large(Int{1} << 32)); }) ==
         "argmax: the positions along a dimension of 4294967296 elements do not fit into int32. A position is "
-        "a value of "
-        "its dtype. Use a wider dtype, or reshape so that the dimension is shorter.");
+        "a value of its dtype. Reshape so that the dimension is shorter.");
   CHECK(sa::argmax(large(Int{1} << 31)).shape().empty());
 }
 

@@ -238,11 +238,11 @@ template SHARDARRAY_API Array ReduceFunction<"all">::operator()(const Array&, co
 // Where an element stands among those with which it is reduced.
 static Array positions(const char* function, const Shape& shape, const Shape& axes) {
   const std::int64_t n = count_of(shape, axes);
-  if (axes.size() > 1 && n - 1 > std::numeric_limits<std::int32_t>::max())
+  if (n - 1 > std::numeric_limits<std::int32_t>::max())
     throw DTypeError(fmt::format(
-        "{}: the positions in an array of {} elements do not fit into int32. A position is a value "
-        "of its dtype. Look along one axis.",
-        function, n));
+        "{}: the positions {} of {} elements do not fit into int32. A position is a value of its dtype. {}.",
+        function, axes.size() > 1 ? "in an array" : "along a dimension", n,
+        axes.size() > 1 ? "Look along one axis" : "Reshape so that the dimension is shorter"));
   Array sum;
   std::int64_t step = 1;
   for (std::size_t k = axes.size(); k-- > 0;) {
