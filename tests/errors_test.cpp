@@ -325,38 +325,6 @@ TEST_CASE("errors: what is found when a value is asked for names the line that w
         "device_put(x, sharding).");
 }
 
-TEST_CASE("errors: what cannot be computed is said in the name of the function that was called") {
-  set_cpu_device_count(8);
-  const Array a = device_put(numbers({4, 4}), devices()[0]), b = device_put(numbers({4, 4}), devices()[1]);
-  const std::vector<std::pair<std::string, std::function<Array()>>> cases{
-      {"equal", [&] { return a == b; }},
-      {"subtract", [&] { return a - b; }},
-      {"maximum", [&] { return maximum(a, b); }},
-      {"matmul", [&] { return matmul(a, b); }},
-      {"einsum", [&] { return einsum("ij,kj->ik", a, b); }},
-      {"stack",
-       [&] {
-         return stack({a, b});
-       }},
-      {"at.set", [&] { return a.at(0).set(b[0]); }},
-      {"clip", [&] { return clip(a, b, b); }},
-      {"fma", [&] { return fma(a, b, b); }},
-      {"nn::Linear",
-       [&] {
-         return nn::Linear{a, {}}(b[0]);
-       }},
-      {"mse", [&] { return losses::mse(a, b); }},
-      {"allclose", [&] { return Array(allclose(a, b)); }},
-      {"array_equal", [&] { return Array(array_equal(a, b)); }},
-      {"tree_equal", [&] { return Array(tree_equal(a, b)); }},
-      {"apply_updates", [&] { return apply_updates(a, b); }},
-  };
-  for (const auto& [function, f] : cases) {
-    const Said got = said([&] { static_cast<void>(f().block_until_ready()); });
-    CHECK(got.text.substr(0, got.text.find(':', function.size())) == function);
-  }
-}
-
 TEST_CASE("errors: strict names the line of the operation, and a sharding that is code") {
   set_cpu_device_count(8);
   const Array a = device_put(numbers({8, 8}), cut(P("x"))), b = device_put(numbers({8, 8}), cut(P("y")));

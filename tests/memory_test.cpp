@@ -65,6 +65,12 @@ class Captured {
   std::FILE* file_;
   int kept_;
 };
+/// What f writes to stderr.
+template <class F> std::string written(const F& f) {
+  Captured c;
+  f();
+  return c.text();
+}
 
 // ---- the training step of the autoparallelism example: a small MLP, data parallel on all devices
 using Model = sa::nn::MLP<>;
@@ -220,14 +226,9 @@ TEST_CASE("memory: a moved array with another owner is copied, and the report sa
   REQUIRE(donation.size() == 1);
   CHECK_FALSE(donation[0].reused);
   CHECK(donation[0].reason == "another handle owns it");
-  std::string said;
   Array y;
-  {
-    Captured c;
-    y = f(std::move(x));
-    said = c.text();
-  }
-  CHECK(said == "shardarray: increment: donated argument 0 f32[2000] not reused: another handle owns it\n");
+  CHECK(written([&] { y = f(std::move(x)); }) ==
+        "shardarray: increment: donated argument 0 f32[2000] not reused: another handle owns it\n");
   CHECK(x.is_deleted());
   CHECK(values(keep) == values(numbers(2000)));
   CHECK(values(y) == values(numbers(2000) + 1));
@@ -261,7 +262,6 @@ TEST_CASE("memory: a result that is an argument shares its memory with it") {
   const Array x = sa::block_until_ready(numbers(4) * 1);
   auto [same, twice] = sa::jit([](const Array& v) { return std::pair(v, v * 2); })(x);
   CHECK(addresses(same) == addresses(x));
-  Captured reports;
   CHECK(values(f(std::move(same))) == Values{-7, -6, -5, -4});
   CHECK(values(x) == Values{-8, -7, -6, -5});
   CHECK(values(twice) == Values{-16, -14, -12, -10});
@@ -271,7 +271,6 @@ TEST_CASE("memory: a shard view and a recorded use own the buffer too") {
   const auto f = sa::jit([](const Array& v) { return v + 1; });
   Array x = sa::block_until_ready(numbers(4));
   const std::vector<sa::Shard> view = x.addressable_shards();
-  Captured reports;
   f(std::move(x));
   CHECK(values(view[0].data) == Values{-8, -7, -6, -5});
   Array y = sa::block_until_ready(numbers(4));
@@ -308,13 +307,7 @@ TEST_CASE("memory: what an option donates in vain is said, as what is moved in v
   const auto f =
       sa::jit([](const Array& v) { return sa::sum(v); }, {.donate = sa::Donate::all, .name = "total"});
   const Array x = sa::block_until_ready(sa::device_put(numbers(2000), sa::devices()[0]));
-  std::string said;
-  {
-    Captured c;
-    CHECK(f(x).item<float>() == f(x).item<float>());
-    said = c.text();
-  }
-  CHECK(said ==
+  CHECK(written([&] { CHECK(values(f(x)) == values(f(x))); }) ==
         "shardarray: total: donated argument 0 f32[2000] not reused: no output of that size and sharding\n");
   CHECK_FALSE(x.is_deleted());
 }

@@ -4,6 +4,8 @@
 #include <functional>
 #include <limits>
 #include <string>
+#include <utility>
+#include <vector>
 
 #include "graph/graph.h"
 #include "shardarray/shardarray.h"
@@ -77,6 +79,38 @@ TEST_CASE("messages: elementwise") {
   CHECK(message<DTypeError>([&] { bitcast(x, int16); }) ==
         "bitcast: f32[2,3] of 4 bytes to int16 of 2 bytes. The widths must be equal. Use astype to convert "
         "values.");
+}
+
+TEST_CASE("messages: what cannot be computed is said in the name of the function that was called") {
+  set_cpu_device_count(8);
+  const Array a = device_put(ones({4, 4}), devices()[0]), b = device_put(ones({4, 4}), devices()[1]);
+  const std::vector<std::pair<std::string, std::function<Array()>>> cases{
+      {"equal", [&] { return a == b; }},
+      {"subtract", [&] { return a - b; }},
+      {"maximum", [&] { return maximum(a, b); }},
+      {"matmul", [&] { return matmul(a, b); }},
+      {"einsum", [&] { return einsum("ij,kj->ik", a, b); }},
+      {"stack",
+       [&] {
+         return stack({a, b});
+       }},
+      {"at.set", [&] { return a.at(0).set(b[0]); }},
+      {"clip", [&] { return clip(a, b, b); }},
+      {"fma", [&] { return fma(a, b, b); }},
+      {"nn::Linear",
+       [&] {
+         return nn::Linear{a, {}}(b[0]);
+       }},
+      {"mse", [&] { return losses::mse(a, b); }},
+      {"allclose", [&] { return Array(allclose(a, b)); }},
+      {"array_equal", [&] { return Array(array_equal(a, b)); }},
+      {"tree_equal", [&] { return Array(tree_equal(a, b)); }},
+      {"apply_updates", [&] { return apply_updates(a, b); }},
+  };
+  for (const auto& [function, f] : cases) {
+    const std::string said = message<DeviceError>([&] { f().block_until_ready(); });
+    CHECK(said.substr(0, said.find(": Received incompatible devices for one computation.")) == function);
+  }
 }
 
 TEST_CASE("messages: axes and reductions") {
