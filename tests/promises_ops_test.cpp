@@ -445,6 +445,10 @@ TEST_CASE("promises: functions of arrays stand beside C's of the same names") {
   CHECK(floor(2.5) == 2);
   CHECK(pow(2.0, 3) == 8);
   CHECK(round(2.5) == 3);
+  const std::vector<bool> bits{true, false, true};  // other types keep their operators
+  std::size_t count = 0;
+  for (std::size_t k = 0; k < bits.size(); k++) count += bits[k];
+  CHECK(count == 2);
 }
 
 TEST_CASE("promises: functions whose names C has too are passed as function objects are") {

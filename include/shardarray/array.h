@@ -431,10 +431,10 @@ template <class B> void refuse_part() {
                 "x = x.at(i).add(v), or x = x.at(i).set(x[i] * v)");
 }
 }  // namespace detail
-template <class B> void operator+=(ShardedArray&&, const B&) { detail::refuse_part<B>(); }
-template <class B> void operator-=(ShardedArray&&, const B&) { detail::refuse_part<B>(); }
-template <class B> void operator*=(ShardedArray&&, const B&) { detail::refuse_part<B>(); }
-template <class B> void operator/=(ShardedArray&&, const B&) { detail::refuse_part<B>(); }
+template <std::same_as<ShardedArray> A, class B> void operator+=(A&&, const B&) { detail::refuse_part<B>(); }
+template <std::same_as<ShardedArray> A, class B> void operator-=(A&&, const B&) { detail::refuse_part<B>(); }
+template <std::same_as<ShardedArray> A, class B> void operator*=(A&&, const B&) { detail::refuse_part<B>(); }
+template <std::same_as<ShardedArray> A, class B> void operator/=(A&&, const B&) { detail::refuse_part<B>(); }
 
 }  // namespace shardarray
 
