@@ -1,63 +1,17 @@
-// What matmul_layouts has measured, as a table, JSON and CSV.
+// What matmul_layouts has measured, as a table with notes.
 #pragma once
 #include <array>
 #include <cmath>
-#include <optional>
+#include <string>
+#include <vector>
 
-#include "bench.h"
-#include "layouts.h"
-#include "machine.h"
+#include "layouts_results.h"
 
 namespace bench {
 
 constexpr std::size_t kTableWidth = 112;
 
-struct LayoutOptions {
-  std::string platform = "cpu", mesh = "x=8", dtype = "f32", json_file, csv_file;
-  std::int64_t m = 1024, k = 1024, n = 1024;
-  std::vector<std::string> layouts = {"all"};
-  int top = 0, rounds = 9;
-  double sample = 0.01;           // seconds
-  std::int64_t peak_size = 8192;  // of the product that a GPU's peak is taken from
-  bool share = false;
-  bool cuda() const { return platform == "cuda"; }
-};
-
-struct LayoutRow {
-  ProductLayout layout;
-  std::string name, collectives, short_collectives;
-  double flops = 0, bytes = 0;  // of the busiest device
-  double moved = 0;             // by all devices
-  Strategy least;               // the fewest bytes with no more flops
-  std::vector<Strategy> known;
-  std::size_t timed = 0, shared = 0;  // cases; shared: only with --share-replicas
-};
-
-/// Everything that was measured.
-struct LayoutResults {
-  LayoutOptions o;
-  Product product;
-  std::vector<Case> cases;
-  std::vector<LayoutRow> rows;
-  std::string machine;              ///< what computes
-  std::vector<std::size_t> peaks;   ///< cases of multiply-adds
-  std::optional<std::size_t> blas;  ///< the case of the BLAS, on a GPU of one device
-  std::size_t copies = 0;           ///< the case of copies
-  double copied = 0;                ///< bytes in one call of it
-  int workers = 1;
-  double load = -1;  ///< before the run; negative: unknown
-  Rates rates;       ///< best of the run
-  std::string peak_name;
-
-  /// The best rates of the run, and the rows by time.
-  void close();
-  const Case& timed(const LayoutRow& r) const { return cases[r.timed]; }
-  double best(std::size_t index) const {
-    return *std::min_element(cases[index].seconds.begin(), cases[index].seconds.end());
-  }
-};
-
-/// Tells results.
+/// Prints results.
 class Report {
  public:
   explicit Report(const LayoutResults& x) : x_(x) {}
@@ -66,55 +20,23 @@ class Report {
     print_table();
     print_notes();
   }
-  void write_json() const;
-  void write_csv() const;
 
  private:
-  double seconds(const LayoutRow& r) const { return x_.timed(r).time(); }
-  double gflops(const LayoutRow& r) const { return x_.product.flops() / seconds(r) / 1e9; }
-  double peak_share(const LayoutRow& r) const { return x_.product.flops() / seconds(r) / x_.rates.flops; }
-  double predicted(const LayoutRow& r) const {
-    return predicted_seconds(x_.rates, r.flops * x_.product.devices(), r.moved);
-  }
-  std::string bound(const LayoutRow& r) const;
+  using Widths = std::array<std::size_t, 4>;  // of A, B, C and the collectives
+  std::string cut_text(const LayoutRow& r, std::size_t matrix) const;
+  Widths widths(std::size_t shown) const;
+  std::string table_line(std::size_t index, const Widths& w) const;
   void print_machine() const;
+  void print_rates() const;
   void print_table() const;
   void print_notes() const;
+  void print_choices() const;
+  std::string choice_text(const Choice& c) const;
   template <class Better, class Ratio>
   void print_losing(const char* title, const Better& better, const Ratio& ratio) const;
-  nlohmann::json json_row(const LayoutRow& r) const;
 
   const LayoutResults& x_;
 };
-
-inline void LayoutResults::close() {
-  for (const std::size_t p : peaks) {
-    const double flops = cases[p].options.flops / best(p);
-    if (flops > rates.flops) rates.flops = flops, peak_name = cases[p].name;
-  }
-  rates.bytes = copied / best(copies);
-  std::stable_sort(rows.begin(), rows.end(),
-                   [&](const LayoutRow& a, const LayoutRow& b) { return timed(a).time() < timed(b).time(); });
-}
-
-inline std::ofstream open_for_writing(const std::string& path) {
-  std::ofstream file(path);
-  if (!file) throw std::runtime_error(fmt::format("{} cannot be written.", path));
-  return file;
-}
-
-// `all_gather` -> `ag`.
-inline std::string initials(const std::string& kind) {
-  const std::size_t second = kind.find('_');
-  return second == kind.npos ? kind.substr(0, 2) : std::string{kind[0], kind[kind.rfind('_') + 1]};
-}
-
-inline std::string Report::bound(const LayoutRow& r) const {
-  if (x_.rates.flops == 0) return "-";
-  const double math = r.flops * x_.product.devices() / x_.rates.flops, comm = r.moved / x_.rates.bytes,
-               rest = seconds(r) - math - comm;
-  return rest > std::max(math, comm) ? "overhead" : comm > math ? "comm" : "math";
-}
 
 // Three digits: `4.19 MB`, `268 M`.
 inline std::string amount(double v, const char* unit) {
@@ -131,89 +53,149 @@ inline std::string times_least(const LayoutRow& r) {
   return r.least.bytes == 0 ? "inf" : fmt::format("{:.2f}", r.bytes / r.least.bytes);
 }
 
+// What products of these elements are made of.
+inline std::string computed_in(const ElementType& t) {
+  return t.half() ? fmt::format(" of {}, in which {} is computed", shardarray::short_name(t.sums), t.name)
+                  : "";
+}
+// What the peak leaves out: units that multiply bf16 faster than float32, which the library does not use.
+inline std::string units_left_out([[maybe_unused]] const ElementType& t) {
+#if defined(__x86_64__)
+  if (t.dtype == shardarray::bfloat16 && __builtin_cpu_supports("avx512bf16"))
+    return " (not this CPU's units for bf16, which are faster)";
+#endif
+  return "";
+}
+
 inline void Report::print_machine() const {
-  const bool cuda = x_.o.cuda();
   fmt::print("C[{},{}] = A[{},{}] B[{},{}] {} on {} {} devices, mesh {}; {}{}\n", x_.o.m, x_.o.n, x_.o.m,
-             x_.o.k, x_.o.k, x_.o.n, x_.o.dtype, x_.product.devices(), cuda ? "logical CUDA" : "virtual CPU",
-             x_.o.mesh, x_.machine, x_.load >= 0 ? fmt::format(", load {:.1f} at start", x_.load) : "");
+             x_.o.k, x_.o.k, x_.o.n, x_.o.dtype, x_.product.devices(),
+             x_.o.cuda() ? "logical CUDA" : "virtual CPU", x_.o.mesh, x_.machine,
+             x_.load >= 0 ? fmt::format(", load {:.1f} at start", x_.load) : "");
   if (x_.load >= x_.workers) fmt::print("other programs were running: these times are disturbed\n");
+  print_rates();
+  fmt::print("replicas      {}\n\n",
+             x_.o.share ? "separate memories and work; column `shared`: one memory, computed once"
+                        : "separate memories and work (sharing is off; --share-replicas shows what it wins)");
+}
+
+inline void Report::print_rates() const {
+  const bool cuda = x_.o.cuda();
+  const ElementType& type = x_.o.type();
   if (x_.rates.flops > 0)
-    fmt::print(
-        "peak          {:8.1f} GFLOP/s  {}, best of this run\n", x_.rates.flops / 1e9,
-        cuda ? x_.peak_name : fmt::format("multiply-adds in registers, {}, all workers", x_.peak_name));
+    fmt::print("peak          {:8.1f} GFLOP/s  {}, best of this run\n", x_.rates.flops / 1e9,
+               cuda ? x_.peak_name
+                    : fmt::format("multiply-adds{}, in registers, {}, all workers{}", computed_in(type),
+                                  x_.peak_name, units_left_out(type)));
   else
     fmt::print(
         "peak          not measured: there is no multiply-add loop for this CPU, so no share of peak\n");
   if (x_.blas) {
     const Case& c = x_.cases[*x_.blas];
-    const double best = *std::min_element(c.seconds.begin(), c.seconds.end());
-    fmt::print("{:<13} {:8.1f} GFLOP/s  this product on one device{}: median {}, best {}{}\n",
-               cuda ? "one device" : "BLAS", x_.product.flops() / c.time() / 1e9, cuda ? "" : ", all workers",
-               time_text(c.time()), time_text(best),
+    const double best = x_.best(*x_.blas);
+    fmt::print("{:<13} {:8.1f} GFLOP/s  this product{} on one device{}: median {}, best {}{}\n",
+               cuda ? "one device" : "BLAS", x_.product.flops() / c.time() / 1e9,
+               cuda || !type.half() ? "" : " in f32", cuda ? "" : ", all workers", time_text(c.time()),
+               time_text(best),
                x_.rates.flops > 0
                    ? fmt::format(" ({:.0f} % of peak)", 100 * x_.product.flops() / best / x_.rates.flops)
                    : "");
   }
   fmt::print("copies        {:8.1f} GB/s     {} by all devices, one matrix each, best of this run\n",
              x_.rates.bytes / 1e9, cuda ? "read, doubled and written" : "received");
-  fmt::print("replicas      {}\n\n",
-             x_.o.share ? "separate memories and work; column `shared`: one memory, computed once"
-                        : "separate memories and work (sharing is off; --share-replicas shows what it wins)");
+}
+
+inline std::string Report::cut_text(const LayoutRow& r, std::size_t matrix) const {
+  const ProductLayout& l = r.layout;
+  if (matrix == 2 && !r.c_spelling.empty()) return r.c_spelling;
+  return to_text(matrix == 0 ? l.a : matrix == 1 ? l.b : l.c, x_.product.mesh);
+}
+
+inline Report::Widths Report::widths(std::size_t shown) const {
+  Widths w{1, 1, 1, 11};
+  for (std::size_t k = 0; k < shown; k++) {
+    for (std::size_t i = 0; i < 3; i++) w[i] = std::max(w[i], cut_text(x_.rows[k], i).size());
+    w[3] = std::max(w[3], x_.rows[k].collectives.size());
+  }
+  const std::size_t others = w[0] + w[1] + w[2] + 82 + (x_.o.share ? 17 : 0);
+  w[3] = std::min(w[3], kTableWidth > others + 11 ? kTableWidth - others : 11);
+  return w;
+}
+
+template <class... C> std::string table_columns(const C&... c) {
+  return fmt::format(
+      "{:>3}{:2} {:<{}} {:<{}} {:<{}} {:<{}} {:>9} {:>5} {:>8} {:>9} {:>9} {:>4} {:>7} {:>5} {}", c...);
+}
+
+inline std::string Report::table_line(std::size_t index, const Widths& w) const {
+  const LayoutRow& r = x_.rows[index];
+  std::string moves = r.collectives.size() <= w[3] ? r.collectives : r.short_collectives;
+  if (moves.size() > w[3]) moves = moves.substr(0, w[3] - 3) + "...";
+  const bool peak = x_.rates.flops > 0;
+  std::string text = table_columns(
+      index + 1, fmt::format("{}{}", index == 0 ? "*" : "", r.picked ? "a" : ""), cut_text(r, 0), w[0],
+      cut_text(r, 1), w[1], cut_text(r, 2), w[2], moves.empty() ? "none" : moves, w[3], amount(r.bytes, "B"),
+      times_least(r), amount(r.flops, ""), peak ? time_text(x_.floor(r)) : "-", time_text(x_.seconds(r)),
+      fmt::format("{:.1f}", 100 * x_.timed(r).spread()), fmt::format("{:.1f}", x_.gflops(r)),
+      peak ? fmt::format("{:.0f}%", 100 * x_.peak_share(r)) : "-", x_.bound(r));
+  if (x_.o.share)
+    text += fmt::format("{:>{}} {:>5.2f}x", time_text(x_.cases[r.shared].time()), 18 - x_.bound(r).size(),
+                        ratio(x_.timed(r), x_.cases[r.shared]));
+  return text;
 }
 
 inline void Report::print_table() const {
   const std::size_t shown =
       x_.o.top > 0 ? std::min(x_.rows.size(), static_cast<std::size_t>(x_.o.top)) : x_.rows.size();
-  std::array<std::size_t, 3> w{1, 1, 1};
-  std::size_t longest = 11;
-  auto cut_text = [&](const LayoutRow& r, std::size_t i) {
-    return to_text(i == 0 ? r.layout.a : i == 1 ? r.layout.b : r.layout.c, x_.product.mesh);
-  };
-  for (std::size_t k = 0; k < shown; k++) {
-    for (std::size_t i = 0; i < 3; i++) w[i] = std::max(w[i], cut_text(x_.rows[k], i).size());
-    longest = std::max(longest, x_.rows[k].collectives.size());
-  }
-  const std::size_t others = 5 + w[0] + w[1] + w[2] + 3 + 63 + (x_.o.share ? 17 : 0);
-  const std::size_t width = std::min(longest, kTableWidth > others + 11 ? kTableWidth - others : 11);
-  auto line = [&](const auto&... c) {
-    return fmt::format("{:>3}{:1} {:<{}} {:<{}} {:<{}} {:<{}} {:>9} {:>5} {:>8} {:>9} {:>4} {:>7} {:>5} {}",
-                       c...);
-  };
+  const Widths w = widths(shown);
   fmt::print("{}{}\n",
-             line("#", "", "A", w[0], "B", w[1], "C", w[2], "collectives", width, "bytes/dev", "least",
-                  "FLOP/dev", "time", "+-%", "GFLOP/s", "peak", "bound"),
+             table_columns("#", "", "A", w[0], "B", w[1], "C", w[2], "collectives", w[3], "bytes/dev",
+                           "least", "FLOP/dev", "floor", "time", "+-%", "GFLOP/s", "peak", "bound"),
              x_.o.share ? "       shared   wins" : "");
-  for (std::size_t k = 0; k < shown; k++) {
-    const LayoutRow& r = x_.rows[k];
-    std::string moves = r.collectives.size() <= width ? r.collectives : r.short_collectives;
-    if (moves.size() > width) moves = moves.substr(0, width - 3) + "...";
-    std::string text =
-        line(k + 1, k == 0 ? "*" : "", cut_text(r, 0), w[0], cut_text(r, 1), w[1], cut_text(r, 2), w[2],
-             moves.empty() ? "none" : moves, width, amount(r.bytes, "B"), times_least(r), amount(r.flops, ""),
-             time_text(seconds(r)), fmt::format("{:.1f}", 100 * x_.timed(r).spread()),
-             fmt::format("{:.1f}", gflops(r)),
-             x_.rates.flops > 0 ? fmt::format("{:.0f}%", 100 * peak_share(r)) : "-", bound(r));
-    if (x_.o.share)
-      text += fmt::format("{:>{}} {:>5.2f}x", time_text(x_.cases[r.shared].time()), 18 - bound(r).size(),
-                          ratio(x_.timed(r), x_.cases[r.shared]));
-    fmt::print("{}\n", text);
-  }
+  for (std::size_t k = 0; k < shown; k++) fmt::print("{}\n", table_line(k, w));
   if (shown < x_.rows.size()) fmt::print("... and {} slower ones\n", x_.rows.size() - shown);
+}
+
+// For each A and B of which several C's were measured: the library's own beside the fastest.
+inline void Report::print_choices() const {
+  constexpr std::size_t kMost = 12;
+  if (std::none_of(x_.rows.begin(), x_.rows.end(), [](const LayoutRow& r) { return r.picked; })) return;
+  fmt::print("\na: the C that the library picks for this A and B where nothing asks for another\n");
+  const std::vector<Choice> all = choices(x_);
+  for (std::size_t k = 0; k < std::min(kMost, all.size()); k++) fmt::print("  {}\n", choice_text(all[k]));
+  if (all.size() > kMost)
+    fmt::print("  and {} more, down to {:.2f} times\n", all.size() - kMost, all.back().ratio);
+}
+inline std::string Report::choice_text(const Choice& c) const {
+  const LayoutRow &own = x_.rows[c.picked], &best = x_.rows[c.best];
+  const auto cost = [](const LayoutRow& r) {
+    return fmt::format("{} and {} flops", amount(r.bytes, "B"), amount(r.flops, ""));
+  };
+  std::string text = fmt::format("A {}, B {}: it picks C {} (#{})", cut_text(own, 0), cut_text(own, 1),
+                                 cut_text(own, 2), c.picked + 1);
+  if (c.picked == c.best) return text + fmt::format(", the fastest of {}", c.measured);
+  return text +
+         fmt::format(", {:.2f} times the time of {} (#{}), the fastest of {}{}; {} a device, against {}",
+                     c.ratio, cut_text(best, 2), c.best + 1, c.measured,
+                     c.tie ? ", and within their spreads" : "", cost(own), cost(best));
 }
 
 inline void Report::print_notes() const {
   double sum = 0, shared = 0;
   std::vector<double> first;
   for (const LayoutRow& r : x_.rows) {
-    sum += seconds(r);
+    sum += x_.seconds(r);
     shared += x_.o.share ? x_.cases[r.shared].time() : 0;
     first.push_back(x_.timed(r).first);
   }
   fmt::print(
-      "\n{} layout{}, sum of medians {}{}; every piece of every result is exact\n"
-      "first calls (plan, compile, run, check) take {} in the median\n\n",
+      "\n{} layout{}, sum of medians {}{}; every piece of every result is exact{}\n"
+      "first calls (plan, compile, run, check) take {} in the median\n",
       x_.rows.size(), x_.rows.size() == 1 ? "" : "s", time_text(sum),
-      x_.o.share ? fmt::format(", shared {}", time_text(shared)) : "", time_text(median(first)));
+      x_.o.share ? fmt::format(", shared {}", time_text(shared)) : "",
+      x_.o.type().half() ? ", but for one rounding" : "", time_text(median(first)));
+  print_choices();
+  fmt::print("\n");
   const double by_bytes = crossover_m(x_.product, {}),
                by_time = x_.rates.flops > 0 ? crossover_m(x_.product, x_.rates) : 0;
   auto from = [](double m) {
@@ -261,87 +243,6 @@ void Report::print_losing(const char* title, const Better& better, const Ratio& 
                amount(s.flops, ""), s.where.empty() ? "" : " with " + s.where);
   }
   if (losing.size() > kMost) fmt::print("  and {} more\n", losing.size() - kMost);
-}
-
-inline nlohmann::json Report::json_row(const LayoutRow& r) const {
-  nlohmann::json row = {
-      {"name", r.name}, {"value", seconds(r)}, {"unit", "s"}, {"floor", nullptr}, {"ratio", nullptr}};
-  if (x_.blas)
-    row["floor"] = x_.cases[*x_.blas].time(), row["ratio"] = ratio(x_.timed(r), x_.cases[*x_.blas]);
-  row.update({{"a", to_text(r.layout.a, x_.product.mesh)},
-              {"b", to_text(r.layout.b, x_.product.mesh)},
-              {"c", to_text(r.layout.c, x_.product.mesh)},
-              {"collectives", r.collectives},
-              {"bytes_per_device", r.bytes},
-              {"least_bytes_per_device", r.least.bytes},
-              {"least_strategy", r.least.where},
-              {"moved_bytes", r.moved},
-              {"flops_per_device", r.flops},
-              {"spread", x_.timed(r).spread()},
-              {"rounds", x_.o.rounds},
-              {"calls_per_round", x_.timed(r).calls},
-              {"first_call", x_.timed(r).first},
-              {"gflops", gflops(r)},
-              {"share_of_peak", nullptr},
-              {"predicted", nullptr},
-              {"bound", bound(r)}});
-  if (x_.rates.flops > 0) row["share_of_peak"] = peak_share(r), row["predicted"] = predicted(r);
-  if (x_.o.share) row["shared"] = x_.cases[r.shared].time();
-  return row;
-}
-
-inline void Report::write_json() const {
-  nlohmann::json out = nlohmann::json::array();
-  auto add = [&](const char* name, double value, const char* unit) {
-    out.push_back({{"name", name}, {"value", value}, {"unit", unit}, {"floor", nullptr}, {"ratio", nullptr}});
-  };
-  add("workers", x_.workers, "");
-  out.back().update({{"platform", x_.o.platform},
-                     {"machine", x_.machine},
-                     {"compiler", __VERSION__},
-                     {"load", x_.load},
-                     {"mesh", x_.o.mesh},
-                     {"m", x_.o.m},
-                     {"k", x_.o.k},
-                     {"n", x_.o.n},
-                     {"dtype", x_.o.dtype},
-                     {"replicas", "separate"}});
-  if (x_.rates.flops > 0) add("peak", x_.rates.flops, "FLOP/s");
-  if (x_.blas) add(x_.cases[*x_.blas].name.c_str(), x_.cases[*x_.blas].time(), "s");
-  add("copies", x_.rates.bytes, "B/s");
-  for (const LayoutRow& r : x_.rows) out.push_back(json_row(r));
-  open_for_writing(x_.o.json_file) << out.dump(2) << "\n";
-}
-
-inline void Report::write_csv() const {
-  const std::vector<std::string> columns = {"a",
-                                            "b",
-                                            "c",
-                                            "collectives",
-                                            "bytes_per_device",
-                                            "least_bytes_per_device",
-                                            "moved_bytes",
-                                            "flops_per_device",
-                                            "value",
-                                            "spread",
-                                            "gflops",
-                                            "share_of_peak",
-                                            "predicted",
-                                            "bound"};
-  std::ofstream file = open_for_writing(x_.o.csv_file);
-  for (const std::string& c : columns)
-    file << (&c == &columns[0] ? "" : ",") << (c == "value" ? "seconds" : c);
-  file << (x_.o.share ? ",shared_seconds\n" : "\n");
-  for (const LayoutRow& r : x_.rows) {
-    const nlohmann::json row = json_row(r);
-    for (const std::string& c : columns)
-      file << (&c == &columns[0] ? "" : ",")
-           << (row[c].is_string() ? "\"" + row[c].get<std::string>() + "\""
-               : row[c].is_null() ? ""
-                                  : row[c].dump());
-    if (x_.o.share) file << "," << row["shared"];
-    file << "\n";
-  }
 }
 
 }  // namespace bench

@@ -1,5 +1,6 @@
 # Tests, examples and benches: one binary of tests, one binary per example and bench file.
 
+find_package(CLI11 REQUIRED)
 find_package(doctest REQUIRED)
 find_package(nlohmann_json REQUIRED)
 
@@ -15,7 +16,8 @@ function(shardarray_test_binary target objects)
   list(TRANSFORM ARGN PREPEND ${PROJECT_SOURCE_DIR}/tests/)
   list(TRANSFORM ARGN APPEND .cpp)
   add_executable(${target} ${PROJECT_SOURCE_DIR}/tests/main.cpp ${ARGN})
-  target_link_libraries(${target} PRIVATE ${objects} shardarray_test_options doctest::doctest nlohmann_json::nlohmann_json)
+  target_link_libraries(${target} PRIVATE ${objects} shardarray_test_options CLI11::CLI11 doctest::doctest
+    nlohmann_json::nlohmann_json)
   target_compile_definitions(${target} PRIVATE SHARDARRAY_SOURCE_DIR="${PROJECT_SOURCE_DIR}")
   target_compile_options(${target} PRIVATE $<$<CONFIG:Release>:-O0>)
   set_target_properties(${target} PROPERTIES UNITY_BUILD_BATCH_SIZE 24)  # two compilations: one a core in CI
@@ -80,7 +82,7 @@ foreach(file IN LISTS bench_files)
   cmake_path(GET file STEM name)
   add_executable(bench_${name} ${file})
   list(APPEND benches bench_${name})
-  target_link_libraries(bench_${name} PRIVATE shardarray_objects nlohmann_json::nlohmann_json)
+  target_link_libraries(bench_${name} PRIVATE shardarray_objects CLI11::CLI11 nlohmann_json::nlohmann_json)
   # Floors are written by hand and get what the compiler can give on this machine; the library does not, nor what is taken along.
   if(NOT name MATCHES "^(device|matmul_layouts|peers)$")
     target_compile_options(bench_${name} PRIVATE $<$<CONFIG:Release>:-O3;-march=native>)

@@ -1,10 +1,10 @@
-// The pure parts of bench/matmul_layouts: spelling, lists, what strategies cost.
+// The pure parts of bench/matmul_layouts: options, spelling, lists, what strategies cost, how far choices are from the best.
 #include <doctest/doctest.h>
 
 #include <cmath>
 #include <set>
 
-#include "../bench/layouts.h"
+#include "../bench/layouts_results.h"
 
 namespace bench_layouts_test {
 
@@ -19,6 +19,24 @@ template <class F> void check_message(const F& f, const std::string& text) {
     f();
   } catch (const std::invalid_argument& e) { message = e.what(); }
   CHECK_MESSAGE(message.find(text) != message.npos, "'" << message << "' lacks '" << text << "'");
+}
+
+LayoutOptions parsed(const std::string& line) {
+  LayoutOptions o;
+  CLI::App app;
+  add_options(app, o);
+  app.parse(line);
+  check(o);
+  return o;
+}
+// What the program says of these options.
+std::string refusal(const std::string& line) {
+  try {
+    parsed(line);
+  } catch (const CLI::ParseError& e) { return e.what(); } catch (const std::invalid_argument& e) {
+    return e.what();
+  }
+  return "nothing was thrown";
 }
 
 ProductLayout layout(const std::string& text, const Product& p) {
@@ -47,14 +65,34 @@ TEST_CASE("bench layouts: spelling") {
   }
   CHECK(texts.size() == 729);
   CHECK(all_layouts(parse_mesh("x=8")).size() == 27);
+  CHECK(to_text(select_layouts({"x.,.y,auto"}, mesh).at(0), mesh) == "x.,.y,auto");
 }
 
 TEST_CASE("bench layouts: selection") {
   const auto mesh = parse_mesh("x=8");
-  CHECK(select_layouts({"all"}, mesh).size() == 27);
-  CHECK(select_layouts({"x.,any,x.", "x.,..,any"}, mesh).size() == 5);  // x.,..,x. once
+  const auto all = select_layouts({"all"}, mesh);
+  CHECK(all.size() == 27 + 9);  // for each A and B what the library picks, last
+  for (std::size_t k = 0; k < all.size(); k++) CHECK(all[k].picked == (k >= 27));
+  CHECK(select_layouts({"any,any,any"}, mesh) == all);
+  CHECK(select_layouts({"x.,any,x.", "x.,..,any"}, mesh).size() == 6);  // x.,..,x. once
   CHECK(select_layouts({"random:5"}, mesh).size() == 5);
   CHECK(select_layouts({"random:99"}, mesh).size() == 27);
+}
+
+TEST_CASE("bench layouts: which C") {
+  const auto mesh = parse_mesh("x=2,y=4,z=1");
+  const auto asked = select_layouts({"x.,.y"}, mesh);
+  CHECK(asked == select_layouts({"x.,.y,any"}, mesh));
+  CHECK(asked.size() == 9 + 1);  // an axis of one device cuts nothing
+  std::set<std::string> c;
+  for (const ProductLayout& l : asked) {
+    CHECK(l.a == Cut{{0}, {}});
+    CHECK(l.b == Cut{{}, {1}});
+    c.insert(to_text(l, mesh).substr(6));
+  }
+  CHECK(c == std::set<std::string>{"..", "x.", "y.", ".x", ".y", "xy", "yx", "x+y.", ".x+y", "auto"});
+  CHECK(select_layouts({"x.,.y,auto"}, mesh) == std::vector{asked.back()});
+  CHECK(ordered_cuts(mesh).size() == 9 + 2);  // y+x. and .y+x
 }
 
 TEST_CASE("bench layouts: messages") {
@@ -74,8 +112,71 @@ TEST_CASE("bench layouts: messages") {
   check_message([&] { parse_cut("x.y", mesh); }, "it has 3 dimensions.");
   check_message([&] { parse_cut("x+", mesh); }, "an axis is missing at the end");
   check_message([&] { parse_cut("+x", mesh); }, "'+' is no axis");
-  check_message([&] { select_layouts({"x.,.y"}, mesh); }, "'x.,.y' is no layout");
-  check_message([&] { select_layouts({"random:0"}, mesh); }, "names no number of layouts");
+  for (const char* word : {"x.", "x.,.y,..,..", ""})
+    check_message([&] { select_layouts({word}, mesh); },
+                  fmt::format("--layouts: '{}' is no layout. It names A and B, or A, B and C. Write all, "
+                              "random:20, x.,.x (which C?) or x.,any,..",
+                              word));
+  check_message([&] { select_layouts({"x.,auto,.."}, mesh); },
+                "--layouts: 'x.,auto,..': B is auto. A and B are placed before the call, the library picks C "
+                "alone. Write any to measure every B.");
+  check_message([&] { select_layouts({"random:0"}, mesh); },
+                "--layouts: 'random:0' names no number of layouts from 1 to 999999. Write random:20.");
+}
+
+TEST_CASE("bench layouts: messages of options") {
+  CHECK(parsed("--m 7 --dtype bf16 --layouts x.,.x ..,..,auto --quick").rounds == 3);
+  CHECK(refusal("--m 0") == "--m: '0' is no whole number from 1 to 1000000. Write 1024, for example.");
+  CHECK(refusal("--k 1e3") == "--k: '1e3' is no whole number from 1 to 1000000. Write 1024, for example.");
+  CHECK(refusal("--n 1000001") ==
+        "--n: '1000001' is no whole number from 1 to 1000000. Write 1024, for example.");
+  CHECK(refusal("--top 0") == "--top: '0' is no whole number from 1 to 1000000. Write 12, for example.");
+  CHECK(refusal("--rounds many") ==
+        "--rounds: 'many' is no whole number from 1 to 1000. Write 9, for example.");
+  CHECK(refusal("--peak-size 99999") ==
+        "--peak-size: '99999' is no whole number from 1 to 32768. Write 8192, for example.");
+  for (const char* bad : {"61", "-1", "nan", "soon"})
+    CHECK(
+        refusal(fmt::format("--min-time={}", bad)) ==
+        fmt::format("--min-time: '{}' is no number of seconds from 0 to 60. Write 0.01, for example.", bad));
+  CHECK(refusal("--dtype f8") ==
+        "--dtype: 'f8' is no type of elements. Write one of f32, f64, f16, bf16, tf32.");
+  CHECK(refusal("--platform tpu") == "--platform: 'tpu' is no platform. Write one of cpu, cuda.");
+  CHECK(refusal("--json /no/such/folder/x") ==
+        "--json: '/no/such/folder/x' cannot be written (No such file or directory). Name a file in a folder "
+        "that exists and is yours.");
+  CHECK(refusal("--csv /") ==
+        "--csv: '/' cannot be written (Is a directory). Name a file in a folder that exists and is yours.");
+  CHECK(refusal("--dtype tf32") ==
+        "--dtype tf32: the CPU has no TF32, a mode of NVIDIA's GPUs. Add --platform cuda, or write --dtype "
+        "f32.");
+  CHECK(refusal("--m 100000 --n 100000") ==
+        "--m 100000 --k 1024 --n 100000: a matrix of 10000000000 elements is too large. It has fewer than "
+        "2^31. "
+        "Make one of the sizes smaller.");
+  CHECK(refusal("--mesh 8").starts_with("--mesh 8: '8' is no axis with a size."));
+  CHECK(refusal("--layouts z.,..").starts_with("--layouts: 'z.': 'z' is no axis."));
+}
+
+// Rounding by hand: 8 bits of bf16 step by 2 from 256 on, 11 of f16 from 2048 on, by 4 from 4096 on.
+TEST_CASE("bench layouts: elements of 2 bytes are rounded once, partial sums have 4") {
+  const LayoutOptions bf16 = parsed("--dtype bf16"), f16 = parsed("--dtype f16"), f64 = parsed("--dtype f64");
+  CHECK(bf16.type().rounded(255) == 255);
+  CHECK(bf16.type().rounded(257) == 256);
+  CHECK(bf16.type().rounded(259) == 260);
+  CHECK(bf16.type().rounded(-1029) == -1032);
+  CHECK(f16.type().rounded(-2049) == -2048);
+  CHECK(f16.type().rounded(4102) == 4104);
+  CHECK(f16.type().rounded(65519) == 65504);
+  CHECK(std::isinf(f16.type().rounded(65520)));
+  CHECK(f64.type().rounded(16777215) == 16777215);
+  CHECK(parsed("").type().rounded(16777215) == 16777215);
+  CHECK(bf16.type().rounded(0) == 0);
+  CHECK(bf16.product().itemsize == 2);
+  CHECK(bf16.product().sum_itemsize == 4);
+  CHECK(f16.product().itemsize == 2);
+  CHECK(f64.product().itemsize == 8);
+  CHECK(f64.product().sum_itemsize == 8);
 }
 
 // The formulas of the textbook on one axis, elements of 4 bytes.
@@ -97,6 +198,56 @@ TEST_CASE("bench layouts: strategies cost what the formulas say") {
   const double matrix = 4.0 * 1024 * 1024;
   CHECK(evenly(grid, "xy,xy,xy").bytes <= doctest::Approx(3.0 / 4 * matrix / 2 + 1.0 / 2 * matrix / 4));
   CHECK(least_bytes(strategies(p, layout("..,..,..", p)), 8 * p.flops()).bytes == 0);  // repeat the work
+}
+
+// Complete sums are gathered as elements, incomplete ones travel in float32.
+TEST_CASE("bench layouts: strategies for elements of 2 bytes") {
+  const Product p{parse_mesh("x=8"), 1024, 512, 256, 2, 4}, deep{parse_mesh("x=8"), 64, 65536, 64, 2, 4};
+  const double g = 8, kn = 2.0 * 512 * 256, sums = 4.0 * 64 * 64, results = 2.0 * 64 * 64;
+  CHECK(evenly(p, "x.,.x,x.").bytes == doctest::Approx((g - 1) / g * kn));
+  CHECK(evenly(deep, ".x,x.,..").bytes == doctest::Approx((g - 1) / g * (sums + results)));
+  CHECK(evenly(deep, ".x,x.,x.").bytes == doctest::Approx((g - 1) / g * sums));
+  CHECK(evenly(deep, ".x,x.,auto").bytes == doctest::Approx((g - 1) / g * sums));  // to any C
+  CHECK(evenly(p, "x.,..,auto").bytes == 0);
+  CHECK(crossover_m({parse_mesh("x=8"), 1, 1024, 4096, 2, 4}, {}) == doctest::Approx(1024.0 * 2 / (4 + 2)));
+}
+
+TEST_CASE("bench layouts: the floor is the longer of arithmetic and transfers of the fastest strategy") {
+  const std::vector<Strategy> two{{"", 100, 10}, {"", 40, 60}};
+  CHECK(floor_seconds(two, {10, 10}, 1) == 6);   // 10 or 1 by the first, 4 or 6 by the second
+  CHECK(floor_seconds(two, {10, 1}, 1) == 10);   // 10 or 10
+  CHECK(floor_seconds(two, {10, 10}, 8) == 48);  // all devices share the machine
+}
+
+TEST_CASE("bench layouts: how far what the library picks is from the best") {
+  LayoutResults x;
+  x.product = {parse_mesh("x=8"), 64, 64, 64};
+  const auto add = [&](const std::string& text, bool picked, std::vector<double> seconds) {
+    LayoutRow row;
+    row.layout = layout(text, x.product);
+    row.picked = picked;
+    row.timed = x.cases.size();
+    x.cases.push_back({.name = text, .call = {}, .seconds = std::move(seconds)});
+    x.rows.push_back(row);
+  };
+  add("x.,.x,x.", true, {2, 2, 2});  // alone with its A and B
+  add("..,..,..", true, {3, 3, 3});  // the best of two
+  add("..,..,x.", false, {4, 4, 4});
+  add("x.,..,x.", false, {5, 10, 5});
+  add("x.,..,..", true, {6, 12, 6});
+  add(".x,x.,..", false, {10, 12, 14});
+  add(".x,x.,.x", true, {13, 13, 13});  // within the spread of the best
+  const std::vector<Choice> all = choices(x);
+  REQUIRE(all.size() == 3);
+  CHECK(all[0].picked == 4);
+  CHECK(all[0].best == 3);
+  CHECK(all[0].measured == 2);
+  CHECK(all[0].ratio == doctest::Approx(1.2));
+  CHECK(!all[0].tie);
+  CHECK(all[1].picked == 6);
+  CHECK(all[1].tie);
+  CHECK(all[2].picked == all[2].best);
+  CHECK(all[2].ratio == 1);
 }
 
 TEST_CASE("bench layouts: sizes that do not divide") {

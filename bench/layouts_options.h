@@ -1,0 +1,178 @@
+// What matmul_layouts is asked for: its options, their types of elements, and what is said of bad ones.
+#pragma once
+#include <fmt/format.h>
+
+#include <CLI/CLI.hpp>
+#include <algorithm>
+#include <array>
+#include <cerrno>
+#include <charconv>
+#include <cmath>
+#include <cstdint>
+#include <cstring>
+#include <fstream>
+#include <functional>
+#include <stdexcept>
+#include <string>
+#include <vector>
+
+#include "layouts.h"
+#include "shardarray/dtype.h"
+
+namespace bench {
+
+/// A type of elements, and what the library computes and sums in: every result is rounded once, at its end.
+struct ElementType {
+  const char* name;
+  shardarray::DType dtype, sums;
+  int digits;  ///< significant bits of a result
+  bool f32() const { return sums == shardarray::float32; }
+  bool half() const { return dtype != sums; }
+  /// A whole number below 2^24 as a result of this type: to the nearest, a tie to the even one.
+  double rounded(double v) const {
+    int exponent = 0;
+    std::frexp(v, &exponent);
+    const double r = std::ldexp(std::nearbyint(std::ldexp(v, digits - exponent)), exponent - digits);
+    return dtype == shardarray::float16 && std::abs(r) >= 65536 ? std::copysign(HUGE_VAL, r) : r;
+  }
+};
+inline constexpr std::array element_types{
+    ElementType{"f32", shardarray::float32, shardarray::float32, 24},
+    ElementType{"f64", shardarray::float64, shardarray::float64, 53},
+    ElementType{"f16", shardarray::float16, shardarray::float32, 11},
+    ElementType{"bf16", shardarray::bfloat16, shardarray::float32, 8},
+    ElementType{"tf32", shardarray::float32, shardarray::float32, 24},  // operands are rounded to TF32
+};
+
+struct LayoutOptions {
+  std::string platform = "cpu", mesh = "x=8", dtype = "f32", json_file, csv_file;
+  std::int64_t m = 1024, k = 1024, n = 1024;
+  std::vector<std::string> layouts = {"all"};
+  int top = 0, rounds = 9;
+  double sample = 0.01;           // seconds
+  std::int64_t peak_size = 8192;  // of the product that a GPU's peak is taken from
+  bool share = false;
+  bool cuda() const { return platform == "cuda"; }
+  const ElementType& type() const {
+    return *std::find_if(element_types.begin(), element_types.end(),
+                         [&](const ElementType& t) { return dtype == t.name; });
+  }
+  Product product() const {
+    return {parse_mesh(mesh),
+            m,
+            k,
+            n,
+            static_cast<std::int64_t>(shardarray::itemsize(type().dtype)),
+            static_cast<std::int64_t>(shardarray::itemsize(type().sums))};
+  }
+};
+
+namespace detail {
+
+// What CLI11 asks of a word: empty, or what is wrong with it, the rule, what to do.
+using Check = std::function<std::string(const std::string&)>;
+
+inline Check whole_number(std::int64_t last, std::int64_t example) {
+  return [=](const std::string& word) -> std::string {
+    std::int64_t v = 0;
+    const auto [end, error] = std::from_chars(word.data(), word.data() + word.size(), v);
+    if (error == std::errc() && end == word.data() + word.size() && v >= 1 && v <= last) return "";
+    return fmt::format("'{}' is no whole number from 1 to {}. Write {}, for example.", word, last, example);
+  };
+}
+inline Check seconds_from_0_to(double last, const char* example) {
+  return [=](const std::string& word) -> std::string {
+    char* end = nullptr;
+    const double v = std::strtod(word.c_str(), &end);
+    if (!word.empty() && *end == 0 && v >= 0 && v <= last) return "";
+    return fmt::format("'{}' is no number of seconds from 0 to {}. Write {}, for example.", word, last,
+                       example);
+  };
+}
+inline Check one_of(const char* what, std::vector<std::string> words) {
+  return [=](const std::string& word) -> std::string {
+    if (std::find(words.begin(), words.end(), word) != words.end()) return "";
+    return fmt::format("'{}' is no {}. Write one of {}.", word, what, fmt::join(words, ", "));
+  };
+}
+// A file is opened before hours are spent on what is written to it.
+inline std::string writable(const std::string& path) {
+  if (std::ofstream(path, std::ios::app)) return "";
+  return fmt::format("'{}' cannot be written ({}). Name a file in a folder that exists and is yours.", path,
+                     std::strerror(errno));
+}
+
+}  // namespace detail
+
+inline void add_sizes(CLI::App& app, LayoutOptions& o) {
+  constexpr std::int64_t kMost = 1'000'000;
+  app.add_option("--mesh", o.mesh, "Axes of one letter with sizes, up to three: x=8 or x=2,y=4")
+      ->capture_default_str();
+  app.add_option("--m", o.m, "Rows of A and C")
+      ->check(detail::whole_number(kMost, 1024))
+      ->capture_default_str();
+  app.add_option("--k", o.k, "Columns of A, rows of B")
+      ->check(detail::whole_number(kMost, 1024))
+      ->capture_default_str();
+  app.add_option("--n", o.n, "Columns of B and C")
+      ->check(detail::whole_number(kMost, 1024))
+      ->capture_default_str();
+  std::vector<std::string> names;
+  for (const ElementType& t : element_types) names.emplace_back(t.name);
+  app.add_option("--dtype", o.dtype,
+                 "Of A, B and C: f32, f64, f16, bf16 (both computed and summed in float32, results rounded\n"
+                 "once), or on a GPU tf32: float32 by way of TF32")
+      ->check(detail::one_of("type of elements", names))
+      ->capture_default_str();
+  app.add_option(
+         "--layouts", o.layouts,
+         "all, random:N, A,B or A,B,C ...: each matrix as rows and columns, '.' whole, x cut by axis x,\n"
+         "x+y by both: x.,.y,xy is A in rows by x, B in columns by y, C by both. 'any' is every cut. C may\n"
+         "be 'auto', which the library picks; with 'any', or without a C, all are measured, and it is said\n"
+         "how far what the library picks is from the best")
+      ->capture_default_str();
+}
+
+inline void add_options(CLI::App& app, LayoutOptions& o) {
+  app.add_option(
+         "--platform", o.platform,
+         "cpu, or cuda: as many logical devices as the mesh has, unless SHARDARRAY_CUDA_LOGICAL_DEVICES\n"
+         "says otherwise")
+      ->check(detail::one_of("platform", {"cpu", "cuda"}))
+      ->capture_default_str();
+  add_sizes(app, o);
+  app.add_option("--peak-size", o.peak_size, "Rows of the square product that a GPU's peak is taken from")
+      ->check(detail::whole_number(32768, 8192))
+      ->capture_default_str();
+  app.add_option("--top", o.top, "Prints only the N fastest")->check(detail::whole_number(1'000'000, 12));
+  app.add_option("--rounds", o.rounds, "Samples of each layout, in rounds of shuffled order")
+      ->check(detail::whole_number(1000, 9))
+      ->capture_default_str();
+  app.add_option("--min-time", o.sample, "Seconds that a sample lasts at least")
+      ->check(detail::seconds_from_0_to(60, "0.01"))
+      ->capture_default_str();
+  app.add_flag("--share-replicas", o.share,
+               "Measures besides how fast it is when replicas share memory and work");
+  app.add_option("--json", o.json_file, "Writes all figures to this file")->check(detail::writable);
+  app.add_option("--csv", o.csv_file, "Writes the table to this file")->check(detail::writable);
+  app.add_flag_callback(
+      "--quick", [&o] { o.rounds = 3, o.sample = 1e-4, o.peak_size = 256; },
+      "Few short samples, and a small peak: to see that it runs");
+}
+
+/// What no option alone shows. Throws std::invalid_argument.
+inline void check(const LayoutOptions& o) {
+  if (o.dtype == "tf32" && !o.cuda())
+    throw std::invalid_argument(
+        "--dtype tf32: the CPU has no TF32, a mode of NVIDIA's GPUs. Add --platform cuda, or write --dtype "
+        "f32.");
+  const std::int64_t largest = std::max({o.m * o.k, o.k * o.n, o.m * o.n});
+  if (largest >= std::int64_t{1} << 31)
+    throw std::invalid_argument(fmt::format(
+        "--m {} --k {} --n {}: a matrix of {} elements is too large. It has fewer than 2^31. Make one of the "
+        "sizes smaller.",
+        o.m, o.k, o.n, largest));
+  static_cast<void>(select_layouts(o.layouts, parse_mesh(o.mesh)));
+}
+
+}  // namespace bench

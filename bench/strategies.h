@@ -1,0 +1,216 @@
+// What the known strategies for a product on a mesh cost: flops and bytes of the busiest device. No data, no devices.
+#pragma once
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <array>
+#include <cstdint>
+#include <limits>
+#include <numeric>
+#include <set>
+#include <string>
+#include <vector>
+
+#include "layouts.h"
+
+namespace bench {
+
+/// One way to run a layout: every axis of the mesh, or factor of one, cuts m, n, k (partial sums) or repeats the work. What A
+/// and B lack is fetched, partial sums are combined on the way to C.
+struct Strategy {
+  std::string where;  ///< `m/4 k/2`: how often each size is cut; empty: not at all
+  double flops = 0;   ///< of the busiest device
+  double bytes = 0;   ///< received by the busiest device, transfer by transfer
+};
+
+namespace detail {
+
+struct Range {
+  std::int64_t start, stop;
+};
+struct Tile {
+  Range rows, columns;
+  double size() const {
+    return static_cast<double>(rows.stop - rows.start) * static_cast<double>(columns.stop - columns.start);
+  }
+};
+inline Range range_of(const Product& p, const std::vector<int>& axes, int device, std::int64_t size) {
+  std::int64_t tiles = 1, index = 0;
+  for (int axis : axes) {
+    int below = 1;  // devices are numbered row-major
+    for (std::size_t k = static_cast<std::size_t>(axis) + 1; k < p.mesh.size(); k++) below *= p.mesh[k].size;
+    const int n = p.mesh[static_cast<std::size_t>(axis)].size;
+    tiles *= n;
+    index = index * n + device / below % n;
+  }
+  const std::int64_t tile = (size + tiles - 1) / tiles;
+  return {std::min(size, index * tile), std::min(size, (index + 1) * tile)};
+}
+inline Tile tile_of(const Product& p, const Cut& c, int device, std::int64_t rows, std::int64_t columns) {
+  return {range_of(p, c.rows, device, rows), range_of(p, c.columns, device, columns)};
+}
+/// Elements of `a` that are in `b` too.
+inline double common(const Tile& a, const Tile& b) {
+  auto length = [](Range x, Range y) {
+    return static_cast<double>(
+        std::max<std::int64_t>(0, std::min(x.stop, y.stop) - std::max(x.start, y.start)));
+  };
+  return length(a.rows, b.rows) * length(a.columns, b.columns);
+}
+/// The largest over all devices of `f(device)`.
+template <class F> double busiest(const Product& p, const F& f) {
+  double most = 0;
+  for (int d = 0; d < p.devices(); d++) most = std::max(most, f(d));
+  return most;
+}
+/// Elements that the busiest device lacks of `to` when it has `from`.
+inline double lacking(const Product& p, const Cut& from, const Cut& to, std::int64_t rows,
+                      std::int64_t columns) {
+  return busiest(p, [&](int d) {
+    const Tile t = tile_of(p, to, d, rows, columns);
+    return t.size() - common(t, tile_of(p, from, d, rows, columns));
+  });
+}
+inline double group_size(const Product& p, const std::vector<int>& axes) {
+  double count = 1;
+  for (int axis : axes) count *= p.mesh[static_cast<std::size_t>(axis)].size;
+  return count;
+}
+inline double tile_size(const Product& p, const Cut& c) {
+  return busiest(p, [&](int d) { return tile_of(p, c, d, p.m, p.n).size(); });
+}
+/// Bytes received where C may stay as it is made: partial sums over `summed` are reduce-scattered.
+inline double scattering(const Product& p, const Cut& made, const std::vector<int>& summed) {
+  const double group = group_size(p, summed);
+  return static_cast<double>(p.sum_itemsize) * (group - 1) / group * tile_size(p, made);
+}
+/// Bytes received on the way from tiles `made`, partial sums over `summed`, to `wanted`: the least of an all-reduce and the
+/// rest; every reduce-scatter and the rest; every device fetching all summands of what it keeps. Sums are rounded to the elements' type
+/// when they are complete: what is gathered then has its size.
+inline double combining(const Product& p, const Cut& made, const std::vector<int>& summed,
+                        const Cut& wanted) {
+  const auto item = static_cast<double>(p.itemsize), sum = static_cast<double>(p.sum_itemsize);
+  if (summed.empty()) return item * lacking(p, made, wanted, p.m, p.n);
+  const double group = group_size(p, summed), tile = tile_size(p, made);
+  const double others = (group - 1) / group * tile;  // of the group's devices, of one tile
+  double least = (sum + item) * others + item * lacking(p, made, wanted, p.m, p.n);
+  for (std::size_t way = 0; way < std::size_t{1} << summed.size(); way++) {
+    Cut scattered = made;
+    for (std::size_t k = 0; k < summed.size(); k++)
+      (way >> k & 1 ? scattered.columns : scattered.rows).push_back(summed[k]);
+    least = std::min(least, sum * others + item * lacking(p, scattered, wanted, p.m, p.n));
+  }
+  const double direct = busiest(p, [&](int d) {
+    const Tile t = tile_of(p, wanted, d, p.m, p.n);
+    return group * t.size() - common(t, tile_of(p, made, d, p.m, p.n));
+  });
+  return std::min(least, sum * direct);
+}
+/// Which axes cut m, k and n.
+using Assignment = std::array<std::vector<int>, 3>;
+inline Strategy strategy(const Product& p, const ProductLayout& l, const Assignment& cuts) {
+  const auto& [m, k, n] = cuts;
+  Strategy s;
+  for (std::size_t f = 0; f < 3; f++) {
+    int parts = 1;
+    for (int axis : cuts[f]) parts *= p.mesh[static_cast<std::size_t>(axis)].size;
+    if (parts > 1) s.where += fmt::format("{}{}/{}", s.where.empty() ? "" : " ", "mkn"[f], parts);
+  }
+  s.flops = busiest(p, [&](int d) {
+    const Range depth = range_of(p, cuts[1], d, p.k);
+    return 2 * tile_of(p, {cuts[0], cuts[2]}, d, p.m, p.n).size() *
+           static_cast<double>(depth.stop - depth.start);
+  });
+  s.bytes = static_cast<double>(p.itemsize) *
+                (lacking(p, l.a, {m, k}, p.m, p.k) + lacking(p, l.b, {k, n}, p.k, p.n)) +
+            (l.picked ? scattering(p, {m, n}, k) : combining(p, {m, n}, k, l.c));
+  return s;
+}
+/// The axes' prime factors as axes of their own, while there are at most three (the list grows as their factorial).
+inline void split_axes(Product& p, ProductLayout& l) {
+  std::vector<MeshAxis> factors;
+  std::vector<std::vector<int>> of_axis;
+  for (const MeshAxis& a : p.mesh) {
+    of_axis.emplace_back();
+    int rest = a.size;
+    for (int prime = 2; rest > 1; prime++)
+      for (; rest % prime == 0; rest /= prime) {
+        of_axis.back().push_back(static_cast<int>(factors.size()));
+        factors.push_back({a.name, prime});
+      }
+  }
+  if (factors.size() > 3) return;
+  p.mesh = factors;
+  for (Cut* c : {&l.a, &l.b, &l.c})
+    for (std::vector<int>* dim : {&c->rows, &c->columns}) {
+      std::vector<int> split;
+      for (int axis : *dim)
+        split.insert(split.end(), of_axis[static_cast<std::size_t>(axis)].begin(),
+                     of_axis[static_cast<std::size_t>(axis)].end());
+      *dim = split;
+    }
+}
+
+}  // namespace detail
+
+/// All of them, with the axes of a dimension in every order. Where C is to be picked, those to any C.
+inline std::vector<Strategy> strategies(Product p, ProductLayout l) {
+  detail::split_axes(p, l);
+  std::set<detail::Assignment> seen;
+  std::vector<Strategy> out;
+  std::vector<int> order(p.mesh.size());
+  std::iota(order.begin(), order.end(), 0);
+  do {
+    for (int choice = 0; choice < 1 << (2 * p.mesh.size()); choice++) {  // two bits for each axis
+      detail::Assignment cuts;
+      for (int axis : order)
+        if (const int c = choice >> (2 * axis) & 3; c < 3) cuts[static_cast<std::size_t>(c)].push_back(axis);
+      if (seen.insert(cuts).second) out.push_back(detail::strategy(p, l, cuts));
+    }
+  } while (std::next_permutation(order.begin(), order.end()));
+  return out;
+}
+/// The one that receives least among those with no more arithmetic than `flops` (a hundredth is forgiven).
+inline Strategy least_bytes(const std::vector<Strategy>& all, double flops) {
+  Strategy best{"", 0, std::numeric_limits<double>::infinity()};
+  for (const Strategy& s : all)
+    if (s.flops <= 1.01 * flops && s.bytes < best.bytes) best = s;
+  return best;
+}
+
+/// Seconds of arithmetic and of transfers; all devices share one machine.
+struct Rates {
+  double flops = 0, bytes = 0;  ///< a second, of the whole machine; 0: not measured
+};
+inline double predicted_seconds(const Rates& r, double flops, double bytes) {
+  return flops / r.flops + bytes / r.bytes;
+}
+inline double predicted_seconds(const Rates& r, const Strategy& s, int devices) {
+  return predicted_seconds(r, s.flops * devices, s.bytes * devices);
+}
+/// What the best of all takes at least: the longer of its arithmetic and its transfers, as if one hid the other.
+inline double floor_seconds(const std::vector<Strategy>& all, const Rates& r, int devices) {
+  double least = std::numeric_limits<double>::infinity();
+  for (const Strategy& s : all)
+    least = std::min(least, std::max(s.flops * devices / r.flops, s.bytes * devices / r.bytes));
+  return least;
+}
+/// The one that these rates predict to be fastest.
+inline Strategy fastest(const std::vector<Strategy>& all, const Rates& r, int devices) {
+  return *std::min_element(all.begin(), all.end(), [&](const Strategy& x, const Strategy& y) {
+    return predicted_seconds(r, x, devices) < predicted_seconds(r, y, devices);
+  });
+}
+
+/// B cut along k, A and C whole: from which m on is it faster to gather B and let every device make all of C than to
+/// all-reduce partial products? `rates` of 0 counts bytes only. Infinite: never.
+inline double crossover_m(const Product& p, const Rates& rates) {
+  const double k = static_cast<double>(p.k), item = static_cast<double>(p.itemsize),
+               both =
+                   item + static_cast<double>(p.sum_itemsize);  // to reduce-scatter sums and gather results
+  // (g-1) 2mkn / F + (g-1) k n item / B < (g-1) m n both / B
+  const double repeated = rates.flops > 0 ? 2 * k / rates.flops * rates.bytes : 0;
+  return both > repeated ? k * item / (both - repeated) : std::numeric_limits<double>::infinity();
+}
+
+}  // namespace bench
