@@ -6,7 +6,7 @@
 //   ./dev bench matmul_layouts --layouts x.,any,x. ..,x.,..
 //   ./dev bench matmul_layouts --platform cuda --dtype tf32     # the mesh is of logical devices, all on the first GPU
 //
-// layouts.h has the spelling of layouts, --help the options.
+// Installed it is shardarray-matmul-layouts, which contains the library. layouts.h has the spelling of layouts, --help the options.
 //
 // A and B are placed beforehand, C by out_shardings of jit; one call until the result is ready is timed. Collectives, bytes
 // and flops per device are explain's. Results are whole numbers, so every sum has the same bits: each device's piece is
@@ -27,6 +27,7 @@
 #include <fmt/format.h>
 
 #include <array>
+#include <filesystem>
 #include <map>
 
 #include "execute/launch.h"
@@ -243,6 +244,16 @@ void LayoutBench::run() {
   if (!x_.o.csv_file.empty()) bench::write_csv(x_, x_.o.csv_file);
 }
 
+// Installed, the plug-ins stand in the folder of libraries, not beside the program.
+void find_plugins() {
+  std::error_code ignored;
+  const auto folder =
+      (std::filesystem::read_symlink("/proc/self/exe", ignored).parent_path() / BENCH_PLUGIN_FOLDER)
+          .lexically_normal();
+  for (const char* name : {"libshardarray_llvm.so", "libshardarray_cuda.so"})
+    if (std::filesystem::exists(folder / name, ignored)) setenv("SHARDARRAY_PLUGIN_DIR", folder.c_str(), 0);
+}
+
 }  // namespace
 
 int main(int argc, char** argv) {
@@ -251,6 +262,7 @@ int main(int argc, char** argv) {
   bench::add_options(app, o);
   CLI11_PARSE(app, argc, argv);
   setenv("SHARDARRAY_PLATFORM", o.platform.c_str(), 1);
+  find_plugins();
   try {
     bench::check(o);
     LayoutBench(std::move(o)).run();

@@ -92,6 +92,13 @@ foreach(file IN LISTS bench_files)
     add_dependencies(bench_${name} shardarray_llvm)
   endif()
 endforeach()
+# Whoever installs the library gets this one too, as it uses the inside of the library: it contains it. The plug-ins stand
+# in the folder of libraries.
+file(RELATIVE_PATH plugin_folder ${CMAKE_INSTALL_FULL_BINDIR} ${CMAKE_INSTALL_FULL_LIBDIR})
+target_compile_definitions(bench_matmul_layouts PRIVATE BENCH_PLUGIN_FOLDER="${plugin_folder}")
+set_target_properties(bench_matmul_layouts PROPERTIES EXCLUDE_FROM_ALL OFF)
+install(PROGRAMS $<TARGET_FILE:bench_matmul_layouts> DESTINATION ${CMAKE_INSTALL_BINDIR}
+  RENAME shardarray-matmul-layouts COMPONENT tools OPTIONAL)  # the demo does not build it
 # They contain the library and stand in a folder of their own: the plug-in has to stand there too.
 if(TARGET shardarray_llvm)
   add_custom_command(TARGET shardarray_llvm POST_BUILD VERBATIM
