@@ -96,7 +96,7 @@ TEST_CASE("tpmap: the document") {
     std::string printed;
     const auto items = sa::unshard(r);
     for (std::size_t k = 0; k < items.size(); k++) printed += line_of(k, items[k]);
-    CHECK(printed == c["outputs"]["printed"]);
+    CHECK(printed == c["outputs"]["printed"].get<std::string>());
   }
 }
 
