@@ -264,7 +264,7 @@ TEST_CASE("semantics: complex dtypes are refused where an array would be made") 
       {"full_like", [&](DType t) { sa::full_like(x, 2, t); }},
       {"one_hot", [](DType t) { sa::one_hot(sa::arange(3), 3, t); }},
       {"astype", [&](DType t) { x.astype(t); }},
-      {"astype",
+      {"array",
        [](DType t) {
          sa::array({1.f, 2.f}, t);
        }},

@@ -40,10 +40,10 @@ void visualize_array_sharding(const Array& x, const VisualizeOptions& options, W
 void visualize_diff(const Array& from, const Array& to, Where w) {
   const Site site(w);
   if (from.shape() != to.shape())
-    throw ShapeError(
-        fmt::format("visualize_diff: {} and {}. Two placements of one shape are compared. Give arrays of the "
-                    "same shape.",
-                    from.type_string(), to.type_string()));
+    throw ShapeError(fmt::format(
+        "visualize_diff: {} and {} differ in shape. Two placements of one shape are compared. Give arrays of "
+        "the same shape.",
+        from.type_string(), to.type_string()));
   visualize_diff(from.shape(), from.sharding(), to.sharding(), to.dtype());
 }
 

@@ -114,10 +114,11 @@ static void warn_about_statics(JitCache& c, const JitCall& call) {
 
 // Collectives mean the axes in scope: such a trace is good for this one call.
 static bool keeps_traces() { return trace_state().axes.empty(); }
-// Captured values of an open trace or gradient stand for others at the next call.
-static bool is_passing(const Array& captured) {
+// Captured values of an open trace or gradient stand for others at the next call; not what this trace made of host data.
+static bool is_passing(const Array& captured, std::uint64_t trace) {
   const TraceState& state = trace_state();
   const Node& n = *captured.node();
+  if (n.trace == trace && n.evaluated()) return false;
   return state.is_open(n.trace) || (!state.gradients.empty() && n.seq >= state.gradients.front());
 }
 
@@ -198,7 +199,8 @@ std::shared_ptr<const JitEntry> jit_finish(JitCache& c, const JitCall& call, Jit
   if (c.options.relocate) e->home = constrained_devices(e->flat);
   std::unique_lock lock(c.mutex);
   const int turn = ++c.traces;
-  if (!keeps_traces() || std::any_of(e->captured.begin(), e->captured.end(), is_passing)) return e;
+  const auto passes = [&](const Array& a) { return is_passing(a, s.open.id()); };
+  if (!keeps_traces() || std::any_of(e->captured.begin(), e->captured.end(), passes)) return e;
   if (const auto it = c.entries.find(call.key); it != c.entries.end()) {
     if (c.options.check) {
       const std::shared_ptr<const JitEntry> first = it->second;
