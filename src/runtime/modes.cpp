@@ -14,8 +14,8 @@ namespace {
 constinit thread_local const Modes* modes_of_thread = nullptr;  // null: the initial ones
 
 const Modes& initial_modes() {
-  static const Modes initial{.flush_denormals = env_flag("SHARDARRAY_FLUSH_DENORMALS", false)};
-  return initial;
+  static const auto& initial = *new Modes{.flush_denormals = env_flag("SHARDARRAY_FLUSH_DENORMALS", false)};
+  return initial;  // never destroyed
 }
 
 // As many as there are combinations in use: a few for each device.
