@@ -367,6 +367,31 @@ TEST_CASE("task graph: late tasks end from outside, in their order, and fail the
   }
 }
 
+TEST_CASE("task graph: a run is over when nobody is in the start of a late task") {
+  // Its task ends while it goes on.
+  class Lingers final : public LateWork {
+   public:
+    void start(std::int64_t, LateEnd ended) override {
+      inside++;
+      std::thread(ended).join();
+      std::this_thread::sleep_for(std::chrono::microseconds(300));
+      inside--;
+    }
+    void stop(const std::exception_ptr&) noexcept override {}
+    std::atomic<int> inside{0};
+  };
+  TaskGraph graph;
+  for (int k = 0; k < 6; k++)
+    graph.add_late(k, {}, std::vector{MemoryRange{0, 0, 8}});  // one after the other
+  graph.finish();
+  ThreadPool pool(4);
+  for (int round = 0; round < 50; round++) {
+    Lingers late;
+    graph.run(nullptr, late, pool);
+    CHECK(late.inside == 0);
+  }
+}
+
 TEST_CASE("task graph: barriers of 8 devices make progress on any number of workers") {
   // 8 producers -> 4 chunks that need all of them -> 8 consumers, 50 times.
   struct Node {

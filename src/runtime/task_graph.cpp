@@ -26,9 +26,9 @@ struct TaskGraph::RunState final : Job, LateRun {
   bool ready() override { return after[static_cast<std::size_t>(head.load())].load() >= 0; }
   void help() override;
   void end_late(int task, std::exception_ptr failure) override;
-  /// Nobody is in end_late() any more: the last one there may still be about to leave.
-  void wait_for_late_ends() const {
-    while (!spin_until([&] { return ending.load() == 0; })) std::this_thread::yield();
+  /// The last ones in start() and end_late() may still be about to leave; the caller's late work may go when nobody is there.
+  void wait_for_late_calls() const {
+    while (!spin_until([&] { return in_late_calls.load() == 0; })) std::this_thread::yield();
   }
 
   const TaskGraph* graph = nullptr;
@@ -45,7 +45,7 @@ struct TaskGraph::RunState final : Job, LateRun {
   alignas(64) std::atomic<int> tail{0};  // the last one or one before it
   alignas(64) std::atomic<int> left{0};  // tasks that have not ended
   std::atomic<int> calls{0};             // grows to wake the caller
-  std::atomic<int> ending{0};            // threads in end_late()
+  std::atomic<int> in_late_calls{0};     // threads in start() of late work or in end_late()
   std::atomic<bool> caller_sleeps{false};
   std::atomic<bool> failed{false};
   std::exception_ptr error;
@@ -65,6 +65,7 @@ struct TaskGraph::RunState final : Job, LateRun {
   void put(int task, Ready& ready, bool may_keep);
   int take(Ready& ready);
   int take();
+  void start_late(int task);
   bool ends_now(int task);
   void fail(std::exception_ptr why);
   void end(int task, bool may_keep, Ready& ready);
@@ -227,7 +228,7 @@ void TaskGraph::run(void* const* bases, LateWork* late, ThreadPool& pool) const 
   auto state = take_state();
   state->begin(*this, bases, late, pool);
   pool.run(*state);
-  if (late_) state->wait_for_late_ends();
+  if (late_) state->wait_for_late_calls();
   std::exception_ptr error = std::exchange(state->error, nullptr);
   {
     const std::lock_guard lock(mutex_);
@@ -309,6 +310,17 @@ void TaskGraph::RunState::end(int task, bool may_keep, Ready& ready) {
   }
 }
 
+/// The task, and with it the run, may end before start() returns.
+void TaskGraph::RunState::start_late(int task) {
+  struct Inside {
+    std::atomic<int>& count;
+    explicit Inside(std::atomic<int>& c) : count(c) { count.fetch_add(1); }
+    ~Inside() { count.fetch_sub(1); }
+  };
+  const Inside inside(in_late_calls);
+  late->start(graph->tasks_[static_cast<std::size_t>(task)].begin, {this, task});
+}
+
 /// Runs it; false: it ends later.
 bool TaskGraph::RunState::ends_now(int task) {
   const Task& t = graph->tasks_[static_cast<std::size_t>(task)];
@@ -316,7 +328,7 @@ bool TaskGraph::RunState::ends_now(int task) {
   const bool is_late = t.run == nullptr && t.begin < t.end;
   try {
     if (t.run != nullptr) t(bases);
-    else if (is_late) late->start(t.begin, {this, task});
+    else if (is_late) start_late(task);
   } catch (...) {
     fail(std::current_exception());
     return true;
@@ -348,13 +360,13 @@ double TaskGraph::RunState::run_ready() {
 }
 
 void TaskGraph::RunState::end_late(int task, std::exception_ptr failure) {
-  ending.fetch_add(1);
+  in_late_calls.fetch_add(1);
   if (failure) fail(std::move(failure));
   Ready ready;
   end(task, false, ready);
   wake(ready.published);
   if (left.fetch_sub(1) == 1) wake_caller();
-  ending.fetch_sub(1);
+  in_late_calls.fetch_sub(1);
 }
 
 /// Wakes others for what is worth it; the rest is this thread's, if nobody is awake.
