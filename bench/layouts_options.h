@@ -118,6 +118,7 @@ inline void add_sizes(CLI::App& app, LayoutOptions& o) {
       ->check(detail::whole_number(kMost, 1024))
       ->capture_default_str();
   std::vector<std::string> names;
+  names.reserve(std::size(element_types));
   for (const ElementType& t : element_types) names.emplace_back(t.name);
   app.add_option("--dtype", o.dtype,
                  "Of A, B and C: f32, f64, f16, bf16 (both computed and summed in float32, results rounded\n"

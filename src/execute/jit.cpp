@@ -203,7 +203,7 @@ std::shared_ptr<const JitEntry> jit_finish(JitCache& c, const JitCall& call, Jit
   if (!keeps_traces() || std::any_of(e->captured.begin(), e->captured.end(), passes)) return e;
   if (const auto it = c.entries.find(call.key); it != c.entries.end()) {
     if (c.options.check) {
-      const std::shared_ptr<const JitEntry> first = it->second;
+      std::shared_ptr<const JitEntry> first = it->second;
       lock.unlock();  // comparing may compute
       check_same(*first, *e, call.function);
       return first;

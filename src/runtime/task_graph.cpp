@@ -26,6 +26,8 @@ struct TaskGraph::RunState final : Job, LateRun {
   bool ready() override { return after[static_cast<std::size_t>(head.load())].load() >= 0; }
   void help() override;
   void end_late(int task, std::exception_ptr failure) override;
+  /// Until no worker is in them.
+  static void keep_until_left(std::vector<std::unique_ptr<RunState>> states);
   /// The last ones in start() and end_late() may still be about to leave; the caller's late work may go when nobody is there.
   void wait_for_late_calls() const {
     while (!spin_until([&] { return in_late_calls.load() == 0; })) std::this_thread::yield();
@@ -78,14 +80,17 @@ struct TaskGraph::RunState final : Job, LateRun {
 TaskGraph::TaskGraph() = default;
 
 /// A worker may be about to leave a run that has ended: it touches the state alone.
-TaskGraph::~TaskGraph() {
-  std::erase_if(states_, [](const auto& s) { return !s->has_workers(); });
-  if (states_.empty()) return;
+TaskGraph::~TaskGraph() { RunState::keep_until_left(std::move(states_)); }
+
+void TaskGraph::RunState::keep_until_left(std::vector<std::unique_ptr<RunState>> states) {
+  const auto is_left = [](const auto& s) { return !s->has_workers(); };
+  std::erase_if(states, is_left);
+  if (states.empty()) return;
   static auto* const mutex = new std::mutex;
   static auto* const left_behind = new std::vector<std::unique_ptr<RunState>>;
   const std::lock_guard lock(*mutex);
-  std::erase_if(*left_behind, [](const auto& s) { return !s->has_workers(); });
-  for (auto& s : states_) left_behind->push_back(std::move(s));
+  std::erase_if(*left_behind, is_left);
+  for (auto& s : states) left_behind->push_back(std::move(s));
 }
 
 int TaskGraph::add_task(const Task& t, std::span<const int> after) {

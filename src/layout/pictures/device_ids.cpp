@@ -57,6 +57,7 @@ std::string id_runs(const std::vector<int>& ids, std::string_view separator) {
 
 std::string device_runs(const std::vector<Device>& devices) {
   std::vector<int> ids;
+  ids.reserve(devices.size());
   for (const Device& d : devices) ids.push_back(d.id);
   std::sort(ids.begin(), ids.end());
   return fmt::format("{}:{}", devices[0].platform, id_runs(ids));

@@ -44,6 +44,7 @@ std::vector<Holding> holdings(const Shape& shape, const Sharding& a, const Shard
   for (const auto& [device, index] : a.devices_indices_map(shape)) of(device).before = index;
   for (const auto& [device, index] : b.devices_indices_map(shape)) of(device).after = index;
   std::vector<Holding> out;
+  out.reserve(all.size());
   for (auto& [key, h] : all) out.push_back(std::move(h));
   return out;
 }
