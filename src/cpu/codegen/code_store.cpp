@@ -172,6 +172,9 @@ namespace {
 CodeStore* store_of_process() {
   static std::atomic<bool> none{false};
   if (none.load(std::memory_order_relaxed)) return nullptr;
+  static auto& mutex = *new std::mutex;  // one thread after the other finds that there is none
+  const std::lock_guard lock(mutex);
+  if (none.load(std::memory_order_relaxed)) return nullptr;
   try {
     return &CodeStore::instance();
   } catch (const Error& e) {
