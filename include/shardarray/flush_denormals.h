@@ -1,6 +1,6 @@
 // Numbers below the smallest normal one.
 #pragma once
-#include "shardarray/export.h"
+#include "shardarray/detail/mode_guard.h"
 
 namespace shardarray {
 
@@ -17,16 +17,10 @@ namespace shardarray {
 /// generated code and the interpreter differently. Elsewhere the thread's own floating point mode stays as it is. CUDA devices do
 /// not have it: they keep denormals, at no cost. Guards nest; a jitted function is traced once for each mode of its callers.
 /// SHARDARRAY_FLUSH_DENORMALS=1 makes it the default of the process.
-class SHARDARRAY_API flush_denormals {
+class SHARDARRAY_API flush_denormals : detail::ModeGuard {
  public:
   /// true: as above; false: IEEE.
   explicit flush_denormals(bool on);
-  ~flush_denormals();
-  flush_denormals(const flush_denormals&) = delete;
-  flush_denormals& operator=(const flush_denormals&) = delete;
-
- private:
-  bool previous_;
 };
 
 }  // namespace shardarray

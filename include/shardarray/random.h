@@ -8,6 +8,7 @@
 #include <optional>
 
 #include "shardarray/array.h"
+#include "shardarray/detail/mode_guard.h"
 
 namespace shardarray::random {
 
@@ -30,15 +31,9 @@ template <std::integral I> [[nodiscard]] Array PRNGKey(I seed, Where w = Where::
 /// Selects, for this thread and while it lives, the counters: true (the default) as above; false: JAX's older
 /// numbers, in which an element depends on the size of the draw and a sharded draw on data of other devices.
 /// jit keeps the traces of the two modes apart. Guards nest. In the older mode a draw has fewer than 2^32 words (ShapeError).
-class SHARDARRAY_API partitionable {
+class SHARDARRAY_API partitionable : shardarray::detail::ModeGuard {
  public:
   explicit partitionable(bool on);
-  ~partitionable();
-  partitionable(const partitionable&) = delete;
-  partitionable& operator=(const partitionable&) = delete;
-
- private:
-  bool previous_;
 };
 
 /// Selects, for this thread and while it lives, what makes bits: false (the default): threefry2x32, as in JAX; true: Philox
@@ -47,15 +42,9 @@ class SHARDARRAY_API partitionable {
 /// and 2 n + 1; shorter numbers are the low bits of word n. Distributions keep their formulas, split() and fold_in() their keys,
 /// and `partitionable` changes no draw. jit keeps the traces of the two apart. Guards nest. Source: J. Salmon et al. (2011); the
 /// order of cuRAND 10.4.
-class SHARDARRAY_API philox {
+class SHARDARRAY_API philox : shardarray::detail::ModeGuard {
  public:
   explicit philox(bool on);
-  ~philox();
-  philox(const philox&) = delete;
-  philox& operator=(const philox&) = delete;
-
- private:
-  bool previous_;
 };
 
 // All functions below throw DTypeError when `key` is not uint32, ShapeError when it is no single key ([2]) and for a negative

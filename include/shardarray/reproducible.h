@@ -1,6 +1,6 @@
 // Bits that do not depend on the sharding.
 #pragma once
-#include "shardarray/export.h"
+#include "shardarray/detail/mode_guard.h"
 
 namespace shardarray {
 
@@ -19,16 +19,10 @@ namespace shardarray {
 /// added in pairs. On more than 8 devices, or a number that is no power of two, values are gathered first. Matrix products
 /// run in the library's own kernel. `./dev bench reproducible` shows what it costs. Between processors with and without
 /// fused multiply-add bits may differ; the psum of a pmap is over as many terms as there are devices.
-class SHARDARRAY_API reproducible {
+class SHARDARRAY_API reproducible : detail::ModeGuard {
  public:
   /// true: as above; false: as without a guard, which is the default.
   explicit reproducible(bool on);
-  ~reproducible();
-  reproducible(const reproducible&) = delete;
-  reproducible& operator=(const reproducible&) = delete;
-
- private:
-  bool previous_;
 };
 
 }  // namespace shardarray

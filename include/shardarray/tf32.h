@@ -1,6 +1,6 @@
 // Products of float32 on tensor cores.
 #pragma once
-#include "shardarray/export.h"
+#include "shardarray/detail/mode_guard.h"
 
 namespace shardarray {
 
@@ -14,16 +14,10 @@ namespace shardarray {
 /// It holds where a line stands, as `reproducible` does, which goes before it; derivatives have the mode of the lines that they
 /// are derived from. The CPU does not have it, nor have products that are too small for cuBLASLt. Guards nest; a jitted function
 /// is traced once for each mode of its callers.
-class SHARDARRAY_API tf32 {
+class SHARDARRAY_API tf32 : detail::ModeGuard {
  public:
   /// true: as above; false: IEEE float32.
   explicit tf32(bool on);
-  ~tf32();
-  tf32(const tf32&) = delete;
-  tf32& operator=(const tf32&) = delete;
-
- private:
-  bool previous_;
 };
 
 }  // namespace shardarray

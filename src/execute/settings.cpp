@@ -33,13 +33,8 @@ policy::auto_::auto_() : Guard(Policy::auto_) {}
 policy::follow::follow() : Guard(Policy::follow) {}
 policy::strict::strict() : Guard(Policy::strict) {}
 
-reproducible::reproducible(bool on) : previous_(exchange_mode(&Modes::reproducible, on)) {}
-reproducible::~reproducible() { exchange_mode(&Modes::reproducible, previous_); }
-
-tf32::tf32(bool on) : previous_(exchange_mode(&Modes::tf32, on)) {}
-tf32::~tf32() { exchange_mode(&Modes::tf32, previous_); }
-
-flush_denormals::flush_denormals(bool on) : previous_(exchange_mode(&Modes::flush_denormals, on)) {}
-flush_denormals::~flush_denormals() { exchange_mode(&Modes::flush_denormals, previous_); }
+reproducible::reproducible(bool on) : ModeGuard(&Modes::reproducible, on) {}
+tf32::tf32(bool on) : ModeGuard(&Modes::tf32, on) {}
+flush_denormals::flush_denormals(bool on) : ModeGuard(&Modes::flush_denormals, on) {}
 
 }  // namespace shardarray

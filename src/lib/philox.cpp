@@ -6,8 +6,7 @@
 
 namespace shardarray::random {
 
-philox::philox(bool on) : previous_(exchange_mode(&Modes::philox_random, on)) {}
-philox::~philox() { exchange_mode(&Modes::philox_random, previous_); }
+philox::philox(bool on) : ModeGuard(&Modes::philox_random, on) {}
 bool is_philox() { return current_modes().philox_random; }
 
 // cuRAND has 65,536 subsequences, which take turns: counter q is number q / 65536 of subsequence q mod 65536 and gives the

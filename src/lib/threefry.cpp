@@ -13,8 +13,7 @@
 
 namespace shardarray::random {
 
-partitionable::partitionable(bool on) : previous_(exchange_mode(&Modes::partitionable_random, on)) {}
-partitionable::~partitionable() { exchange_mode(&Modes::partitionable_random, previous_); }
+partitionable::partitionable(bool on) : ModeGuard(&Modes::partitionable_random, on) {}
 bool is_partitionable() { return current_modes().partitionable_random; }
 
 void check_key(const Array& key, const char* function) {

@@ -5,6 +5,7 @@
 #include <utility>
 
 #include "base/env.h"
+#include "shardarray/detail/mode_guard.h"
 #include "shardarray/device.h"
 
 namespace shardarray {
@@ -39,11 +40,14 @@ const Modes* exchange_modes(const Modes* m) {
 const Modes& current_modes() { return modes_of_thread ? *modes_of_thread : initial_modes(); }
 const Modes& set_modes(const Modes& m) { return *exchange_modes(interned(m)); }
 
-bool exchange_mode(bool Modes::*mode, bool on) {
+// Sets one of this thread's modes; returns what it was.
+static bool exchange_mode(bool Modes::*mode, bool on) {
   Modes m = current_modes();
   m.*mode = on;
   return set_modes(m).*mode;
 }
+detail::ModeGuard::ModeGuard(bool Modes::*mode, bool on) : mode_(mode), previous_(exchange_mode(mode, on)) {}
+detail::ModeGuard::~ModeGuard() { exchange_mode(mode_, previous_); }
 
 ScopedModes::ScopedModes(const Modes* m) : before_(exchange_modes(m)) {}
 ScopedModes::~ScopedModes() { exchange_modes(before_); }

@@ -27,8 +27,6 @@ struct Modes {
 const Modes& current_modes();
 /// Makes `m` those of this thread; returns the ones before.
 const Modes& set_modes(const Modes& m);
-/// Sets one of this thread's modes; returns what it was.
-bool exchange_mode(bool Modes::*mode, bool on);
 /// set_modes while it lives; `m` is such an object.
 class ScopedModes {
  public:
