@@ -170,20 +170,18 @@ namespace {
 
 /// Null: its plug-in cannot be opened, which is said once.
 CodeStore* store_of_process() {
-  static std::atomic<bool> none{false};
-  if (none.load(std::memory_order_relaxed)) return nullptr;
-  static auto& mutex = *new std::mutex;  // one thread after the other finds that there is none
-  const std::lock_guard lock(mutex);
-  if (none.load(std::memory_order_relaxed)) return nullptr;
-  try {
-    return &CodeStore::instance();
-  } catch (const Error& e) {
-    // Who built the library without the plug-in knows.
-    const bool known = !has_code_plugin() && codegen_mode() != CodegenMode::always;
-    if (!none.exchange(true) && !known)
-      fmt::print(stderr, "shardarray: {} Programs run in the interpreter.\n", e.text());
-    return nullptr;
-  }
+  if (CodeStore* const chosen = chosen_store.load()) return chosen;
+  static CodeStore* const own = []() -> CodeStore* {
+    try {
+      return &CodeStore::instance();
+    } catch (const Error& e) {
+      // Who built the library without the plug-in knows.
+      const bool known = !has_code_plugin() && codegen_mode() != CodegenMode::always;
+      if (!known) fmt::print(stderr, "shardarray: {} Programs run in the interpreter.\n", e.text());
+      return nullptr;
+    }
+  }();
+  return own;
 }
 
 }  // namespace

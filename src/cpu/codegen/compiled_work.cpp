@@ -122,10 +122,8 @@ class WorkCompiler {
   /// Null where there is no code to be had, or where a joint piece failed: `apart` are its works too, then.
   std::unique_ptr<CompiledWork> run(double runs, std::vector<bool>& apart) {
     std::unique_ptr<CompiledWork> to(new CompiledWork);
-    const std::vector<bool> worth = choose(runs, *to);
     std::vector<CodeSpec> specs;
-    for (std::size_t k = 0; k < pieces_.size(); k++)
-      if (worth[k]) specs.push_back(spec_of(pieces_[k]));
+    const std::vector<bool> worth = choose(runs, *to, specs);
     const auto code = try_compile(specs, tier_);
     if (!code) return nullptr;
     std::size_t next = 0;
@@ -171,31 +169,35 @@ class WorkCompiler {
     return std::get<SequenceSpec>(p.code);
   }
 
-  /// Which pieces get code: each kernel is a decision of its own.
-  std::vector<bool> choose(double runs, CompiledWork& to) const {
+  /// Which pieces get code, and `specs` of those: each kernel is a decision of its own.
+  std::vector<bool> choose(double runs, CompiledWork& to, std::vector<CodeSpec>& specs) const {
     struct Choice {
-      double interpreted_ns = 0, compile_ns = 0;
+      double interpreted_ns = 0;
+      std::optional<bool> worth;
     };
     std::unordered_map<Words, Choice, WordsHash> choices;
-    std::vector<const Choice*> of(pieces_.size(), nullptr);
+    std::vector<std::pair<CodeSpec, Choice*>> coded;  // of the pieces that can be code
+    for (const Candidate& p : pieces_) {
+      if (!p.has_code()) continue;
+      CodeSpec spec = spec_of(p);
+      const auto [it, fresh] = choices.try_emplace(key_of(spec));
+      if (fresh) to.compile_ns_ += compile_cost_ns(spec);
+      for (const std::size_t m : p.members)
+        it->second.interpreted_ns += std::max(1.0, works_.all()[m].units.cost_ns);
+      coded.emplace_back(std::move(spec), &it->second);
+    }
     std::vector<bool> worth(pieces_.size(), false);
+    std::size_t next = 0;
     for (std::size_t k = 0; k < pieces_.size(); k++) {
       if (!pieces_[k].has_code()) continue;
-      const CodeSpec spec = spec_of(pieces_[k]);
-      const auto [it, fresh] = choices.try_emplace(key_of(spec));
-      if (fresh) {
-        it->second.compile_ns = compile_cost_ns(spec);
-        to.compile_ns_ += it->second.compile_ns;
-        if (code_is_at_hand(spec, tier_)) it->second.compile_ns = 0;
-      }
-      for (const std::size_t m : pieces_[k].members)
-        it->second.interpreted_ns += std::max(1.0, works_.all()[m].units.cost_ns);
-      of[k] = &it->second;
-    }
-    for (std::size_t k = 0; k < pieces_.size(); k++) {
-      worth[k] = of[k] != nullptr && runs * of[k]->interpreted_ns >= of[k]->compile_ns;
+      auto& [spec, choice] = coded[next++];
+      if (!choice->worth)
+        choice->worth =
+            runs * choice->interpreted_ns >= compile_cost_ns(spec) || code_is_at_hand(spec, tier_);
+      worth[k] = *choice->worth;
       to.kernels_ += worth[k];
-      to.all_worth_ = to.all_worth_ && worth[k] == (of[k] != nullptr);
+      to.all_worth_ = to.all_worth_ && worth[k];
+      if (worth[k]) specs.push_back(std::move(spec));
     }
     return worth;
   }
