@@ -60,6 +60,13 @@ struct TaskGraph::RunState final : Job, LateRun {
     int published = 0;
     double published_ns = 0;
   };
+  struct LateCall {
+    std::atomic<int>& count;
+    explicit LateCall(RunState& s) : count(s.in_late_calls) { count.fetch_add(1); }
+    ~LateCall() { count.fetch_sub(1); }
+    LateCall(const LateCall&) = delete;
+    LateCall& operator=(const LateCall&) = delete;
+  };
   Ready first_;  // needs nothing
   bool finished() const { return left.load() == 0; }
   double cost_of(int task) const { return graph->tasks_[static_cast<std::size_t>(task)].cost_ns; }
@@ -317,12 +324,7 @@ void TaskGraph::RunState::end(int task, bool may_keep, Ready& ready) {
 
 /// The task, and with it the run, may end before start() returns.
 void TaskGraph::RunState::start_late(int task) {
-  struct Inside {
-    std::atomic<int>& count;
-    explicit Inside(std::atomic<int>& c) : count(c) { count.fetch_add(1); }
-    ~Inside() { count.fetch_sub(1); }
-  };
-  const Inside inside(in_late_calls);
+  const LateCall inside(*this);
   late->start(graph->tasks_[static_cast<std::size_t>(task)].begin, {this, task});
 }
 
@@ -365,13 +367,12 @@ double TaskGraph::RunState::run_ready() {
 }
 
 void TaskGraph::RunState::end_late(int task, std::exception_ptr failure) {
-  in_late_calls.fetch_add(1);
+  const LateCall inside(*this);
   if (failure) fail(std::move(failure));
   Ready ready;
   end(task, false, ready);
   wake(ready.published);
   if (left.fetch_sub(1) == 1) wake_caller();
-  in_late_calls.fetch_sub(1);
 }
 
 /// Wakes others for what is worth it; the rest is this thread's, if nobody is awake.
