@@ -1,5 +1,6 @@
 // Borrowed<T>: a T for a moment, whose storage stays with the thread.
 #pragma once
+#include <cstddef>
 #include <memory>
 #include <utility>
 #include <vector>
@@ -7,6 +8,9 @@
 #include "base/per_thread.h"
 
 namespace shardarray {
+
+/// Of a vector: whose storage is larger does not keep it.
+inline constexpr std::size_t most_borrowed = 4096;
 
 /// Taken and given back, since who has one may come by again before he is done. T::clear() lets go of what it holds.
 template <class T> class Borrowed {

@@ -12,8 +12,7 @@ namespace shardarray {
 struct OpenOperands {
   std::vector<std::pair<Node*, std::size_t>> nodes;
   void clear() {
-    constexpr std::size_t much = 4096;
-    if (nodes.capacity() > much) nodes = {};
+    if (nodes.capacity() > most_borrowed) nodes = {};
     nodes.clear();
   }
 };
