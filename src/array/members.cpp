@@ -8,7 +8,6 @@
 #include <cmath>
 #include <cstring>
 
-#include "base/host_memory.h"
 #include "base/sizes.h"
 #include "execute/evaluate.h"
 #include "runtime/devices.h"
@@ -185,9 +184,7 @@ void ShardedArray::read(void* to, DType wanted, std::int64_t elements, const cha
     throw DTypeError(fmt::format(
         "item: a value of {} does not fit exactly into {}. Ask for a wider type, or cast with astype.",
         name(t.dtype), name(wanted)));
-  const ValueRef v = force(*this, what);
-  std::vector<std::byte> bytes = host_bytes(what, bytes_of(t.shape, t.dtype));
-  gather_to_host(*v, t, bytes.data());
+  const std::vector<std::byte> bytes = host_elements(*this, what);
   convert(bytes.data(), t.dtype, to, wanted, static_cast<std::size_t>(elements));
 }
 

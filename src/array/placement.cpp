@@ -5,7 +5,6 @@
 
 #include <cstring>
 
-#include "base/host_memory.h"
 #include "base/sizes.h"
 #include "execute/evaluate.h"
 #include "graph/trace_state.h"
@@ -96,9 +95,7 @@ Array from_callback(const Shape& shape, const Sharding& s,
             fmt::format("make_array_from_callback: pieces must have one dtype, but got {} and {}. Cast them "
                         "in the callback.",
                         name(t.dtype), name(given.dtype)));
-      const ValueRef value = force(part, "make_array_from_callback");
-      std::vector<std::byte> bytes = host_bytes("make_array_from_callback", bytes_of(tile.size, t.dtype));
-      gather_to_host(*value, given, bytes.data());
+      const std::vector<std::byte> bytes = host_elements(part, "make_array_from_callback");
       BufferRef buffer = b.allocate(local_index(device), bytes.size());
       b.copy_from_host(buffer, bytes.data(), bytes.size());
       v->buffers.push_back(buffer);

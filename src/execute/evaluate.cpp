@@ -7,7 +7,9 @@
 
 #include "base/borrowed.h"
 #include "base/fence.h"
+#include "base/host_memory.h"
 #include "base/pointer_table.h"
+#include "base/sizes.h"
 #include "execute/places.h"
 #include "graph/key.h"
 #include "graph/trace_state.h"
@@ -62,8 +64,7 @@ struct Collection {
 
   /// Without a lock: who is let go of may call back into the library.
   void clear() {
-    constexpr std::size_t much = 4096;
-    if (entries.capacity() > much) {
+    if (entries.capacity() > most_borrowed) {
       *this = {};
       return;
     }
@@ -353,6 +354,14 @@ ValueRef force(const Array& a, const char* what) {
   type_of(a, what);
   evaluate({&a, 1}, what);
   return readable_value(a, what);
+}
+
+std::vector<std::byte> host_elements(const Array& a, const char* what) {
+  const ValueRef v = force(a, what);
+  const Type& t = type_of(a);
+  std::vector<std::byte> bytes = host_bytes(what, bytes_of(t.shape, t.dtype));
+  gather_to_host(*v, t, bytes.data());
+  return bytes;
 }
 
 Array leaf_array(const Type& t, ValueRef v, Where w) {

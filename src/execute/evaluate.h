@@ -1,6 +1,8 @@
 // Forcing: the unevaluated nodes below some arrays run as one program.
 #pragma once
+#include <cstddef>
 #include <span>
+#include <vector>
 
 #include "execute/launch.h"
 
@@ -12,6 +14,8 @@ void evaluate(std::span<const Array> roots, const char* what);
 ValueRef value_of(const Array& a);
 /// evaluate, then value_of.
 ValueRef force(const Array& a, const char* what);
+/// All elements, computed, row-major on the host. Throws as force, OutOfMemory, and as gather_to_host.
+std::vector<std::byte> host_elements(const Array& a, const char* what);
 /// A leaf that holds `v`.
 Array leaf_array(const Type& t, ValueRef v, Where w);
 /// A handle that remembers what it was and who took it.

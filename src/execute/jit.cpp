@@ -149,13 +149,6 @@ static Arrays constrained(std::span<const Array> outputs, const std::optional<Sh
   return r;
 }
 
-static std::vector<std::byte> elements_of(const Array& a, const char* function) {
-  const Type& t = type_of(a);
-  std::vector<std::byte> bytes(static_cast<std::size_t>(bytes_of(t.shape, t.dtype)));
-  gather_to_host(*force(a, function), t, bytes.data());
-  return bytes;
-}
-
 // What the first trace recorded is what this one did, captured arrays included.
 static void check_same(const JitEntry& first, const JitEntry& now, const char* function) {
   if (structure(*first.graph) != structure(*now.graph) || first.captured.size() != now.captured.size())
@@ -166,7 +159,7 @@ static void check_same(const JitEntry& first, const JitEntry& now, const char* f
   for (std::size_t k = 0; k < now.captured.size(); k++) {
     const Array &a = first.captured[k], &b = now.captured[k];
     if (a.node() == b.node() && a.index() == b.index()) continue;
-    if (type_of(a) == type_of(b) && elements_of(a, function) == elements_of(b, function)) continue;
+    if (type_of(a) == type_of(b) && host_elements(a, function) == host_elements(b, function)) continue;
     throw TraceError(
         fmt::format("{}: check: the captured array {} has other elements than at the first trace, whose "
                     "program is kept. Pass it as an argument.",

@@ -7,7 +7,6 @@
 #include <cmath>
 #include <cstring>
 
-#include "base/host_memory.h"
 #include "base/sizes.h"
 #include "execute/evaluate.h"
 #include "runtime/devices.h"
@@ -242,12 +241,6 @@ std::vector<std::vector<Replica>> rows_of(const Array& leaf, const std::string& 
   return {part};
 }
 
-std::vector<std::byte> bytes_of(const Array& a) {
-  std::vector<std::byte> bytes = host_bytes("assert_replica_integrity", a.nbytes());
-  gather_to_host(*force(a, "assert_replica_integrity"), type_of(a), bytes.data());
-  return bytes;
-}
-
 template <class T> T element(const std::vector<std::byte>& bytes, std::size_t k) {
   T x;
   std::memcpy(&x, bytes.data() + k * sizeof(T), sizeof(T));
@@ -302,6 +295,7 @@ void compare(const Replica& first, const Replica& other, std::size_t r, const st
   if (a->buffers[0].get() == b->buffers[0].get()) return;  // one memory
   const DType t = leaf.dtype();
   const std::size_t item = itemsize(t);
+  const auto bytes_of = [](const Array& x) { return host_elements(x, "assert_replica_integrity"); };
   const std::vector<std::byte> x0 = bytes_of(first.data), x = bytes_of(other.data);
   if (x0 == x) return;
   const bool exact = o.rtol == 0 && o.atol == 0;
