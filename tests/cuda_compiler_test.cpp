@@ -124,8 +124,9 @@ std::string all_texts(int& count) {
   for (const DType t : types) add(launch_of(every_reducer(t)));
   add(launch_of(every_function()));
   add(launch_of(every_expansion()));
-  for (std::uint64_t seed = 0; count < 40; seed++) {
-    const KernelCase c = random_case(seed);
+  std::uint64_t seed = 0;
+  while (count < 40) {
+    const KernelCase c = random_case(seed++);
     Loop loop;
     loop.kernel = std::make_shared<const Kernel>(c.kernel);
     loop.items = {item_of(c)};
