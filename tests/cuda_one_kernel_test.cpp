@@ -313,6 +313,7 @@ namespace {
 const std::string both =
     "SHARDARRAY_CPU_DEVICES=8 SHARDARRAY_CUDA_LOGICAL_DEVICES=8 SHARDARRAY_PLATFORM=cuda "
     "SHARDARRAY_CACHE_DIR= SHARDARRAY_FAKE_NVRTC=1 ";
+const std::string step_by_step = " Programs of little work are launched step by step on CUDA devices.";
 const std::string at_once = both + "SHARDARRAY_CODEGEN=always ";
 
 /// What the model's and the state's numbers are after some steps, as text.
@@ -433,6 +434,14 @@ TEST_CASE("cuda process: no program is one kernel" * doctest::skip()) {
   CHECK(fake_control().launches() - before > 100);
 }
 
+TEST_CASE("cuda process: loops are printed where no program can be one kernel" * doctest::skip()) {
+  const auto f = jit(in_loops);
+  const auto want = changing(f, "cpu", 3);
+  const std::uint64_t printed = fake_control().printed_launches();
+  CHECK(changing(f, "cuda", 3) == want);
+  CHECK(fake_control().printed_launches() > printed);
+}
+
 TEST_CASE(
     "cuda one kernel: the document's step on eight devices is one launch, with the bits of its launches") {
   text_on_fake("cuda process: the step of the document is one launch", at_once);
@@ -457,7 +466,14 @@ TEST_CASE("cuda one kernel: at any addresses, donated, by several threads, at on
 
 TEST_CASE("cuda one kernel: a call that fails is named, or made up for by the launches one by one") {
   const std::string text = text_on_fake("cuda process: one kernel whose calls fail", at_once);
-  CHECK_MESSAGE(count_of("Loops on CUDA devices run in the interpreter.", text) == 1, text);
+  CHECK_MESSAGE(count_of(step_by_step, text) == 1, text);
+}
+
+TEST_CASE("cuda one kernel: what cannot be built as one is printed loop by loop, and its cause is said") {
+  const std::string text = text_on_fake("cuda process: loops are printed where no program can be one kernel",
+                                        at_once + "SHARDARRAY_FAKE_NVRTC=loops");
+  CHECK_MESSAGE(count_of("Please report this." + step_by_step, text) == 1, text);
+  CHECK_MESSAGE(count_of("Loops on CUDA devices run in the interpreter.", text) == 0, text);
 }
 
 TEST_CASE("cuda one kernel: not over several GPUs, and not without NVRTC") {

@@ -79,8 +79,10 @@ CudaExecutable::CudaExecutable(CudaBackend& backend, const GpuPlaces& where,
     }
   }
   for (std::size_t g = 0; g < gpus; g++)
-    gpus_.push_back(std::make_unique<GpuLaunches>(backend, *where.gpus[g], launches[g], base_count_,
-                                                  step_by_step, staging_bytes[g]));
+    gpus_.push_back(
+        std::make_unique<GpuLaunches>(backend, *where.gpus[g], launches[g], base_count_, staging_bytes[g]));
+  if (step_by_step)
+    for (const auto& g : gpus_) g->print_loops();
   if (named.empty()) return;
   steps_ = std::make_shared<std::string>(
       named.size() == 1 ? named[0] : fmt::format("{} to {}", named.front(), named.back()));
@@ -118,6 +120,18 @@ void CudaExecutable::count_run() const {
   for (const auto& g : gpus_) g->count_run();
 }
 
+void CudaExecutable::print_loops() const {
+  for (const auto& g : gpus_) g->print_loops();
+  for (const Stage& s : stages_)
+    if (s.called) s.called->program->print_loops();
+}
+
+void CudaExecutable::print_what_failed() const {
+  if (kernel_ && kernel_->has_failed() && !made_up_for_kernel_.exchange(true)) return print_loops();
+  for (const Stage& s : stages_)
+    if (s.called) s.called->program->print_what_failed();
+}
+
 CompletionRef CudaExecutable::run(std::span<void* const> bases, RunReport* report) const {
   if (bases.size() != base_count_)
     throw InternalError(
@@ -126,17 +140,19 @@ CompletionRef CudaExecutable::run(std::span<void* const> bases, RunReport* repor
                     bases.size(), base_count_));
   if (report != nullptr) report->received = received_;
   if (stages_.empty()) return nullptr;
+  print_what_failed();
   count_run();
+  const int printed = printed_programs();  // before the workspace, which is of these or later ones
   if (replays_wanted_ && !is_one_kernel()) {
     Turn turn(gpus_[0]->gpu());
-    if (replay(turn, bases, nullptr)) return turn.done(steps_);
+    if (replay(turn, bases, nullptr, printed)) return turn.done(steps_);
   }
   const Workspace w = take_workspace();  // given back when all is asked for: whoever gets it next asks later
   std::deque<Turn> turns;  // in the order of the GPUs, so that no two askers wait for each other
   std::vector<Turn*> all;
   for (const auto& g : gpus_) all.push_back(&turns.emplace_back(g->gpu()));
   if (all.size() > 1) ask_together(all, bases, w);
-  else if (w.one_kernel || !replay(*all[0], bases, &w)) ask(all, bases, bind(all, bases, w), w);
+  else if (w.one_kernel || !replay(*all[0], bases, &w, printed)) ask(all, bases, bind(all, bases, w), w);
   std::vector<CompletionRef> ends;
   for (Turn* const t : all) {
     if (all.size() > 1) t->here();

@@ -64,13 +64,17 @@ class CudaExecutable final : public Executable {
   /// Runs are one launch from now on.
   bool is_one_kernel() const { return kernel_ != nullptr && kernel_->is_ready(); }
   void count_run() const;
+  /// From now on kernels are printed for its loops and for those of the programs that it calls.
+  void print_loops() const;
+  /// The same of whichever program should have been one kernel and cannot. Outside of turns.
+  void print_what_failed() const;
   /// Launches that a graph of a run would have; 0: they cannot be in one.
   std::int64_t graph_nodes() const;
   /// Whether graphs gain anything.
   bool can_be_replayed() const;
   /// A run is a graph, from the third on; false: this one is to be asked for launch by launch. Null: only one that is there
-  /// already serves.
-  bool replay(Turn& turn, std::span<void* const> bases, const Workspace* w) const;
+  /// already serves. `printed`: printed_programs() before the workspace was taken.
+  bool replay(Turn& turn, std::span<void* const> bases, const Workspace* w, int printed) const;
   Replay* replay_of(Turn& turn, std::span<void* const> bases, const Workspace* w) const;
   void rebind(Turn& turn, Replay& r, std::span<void* const> bases) const;
   /// Programs, of this one and those that it calls, whose printed kernels are ready.
@@ -83,6 +87,7 @@ class CudaExecutable final : public Executable {
   std::shared_ptr<const std::string> steps_;  // for messages
   std::vector<std::int64_t> received_;        // what each run reports
   mutable std::atomic<bool> replays_wanted_ = false;
+  mutable std::atomic<bool> made_up_for_kernel_ = false;
   // Within turns of the GPU:
   mutable int runs_until_replayed_ = 2;  // a program that runs once or twice gains nothing
   mutable int printed_in_replays_ = 0;   // printed_programs() when they were made

@@ -23,7 +23,7 @@ template <class F> void for_addresses(const ProductCall& call, const F& f) {
 }  // namespace
 
 GpuLaunches::GpuLaunches(CudaBackend& backend, Gpu& gpu, const std::vector<KernelLaunch>& launches,
-                         std::size_t bases, bool print_loops, std::uint64_t staging)
+                         std::size_t bases, std::uint64_t staging)
     : backend_(backend), gpu_(gpu), base_count_(bases + (staging > 0 ? 1 : 0)), staging_bytes_(staging) {
   std::vector<std::byte> tables;
   for (const KernelLaunch& l : launches) {
@@ -46,9 +46,7 @@ GpuLaunches::GpuLaunches(CudaBackend& backend, Gpu& gpu, const std::vector<Kerne
   if (launches.empty()) return;
   tables_ = backend_.allocate_for_launches(gpu_, tables.size());
   Turn(gpu_).upload(tables_->data, tables.data(), tables.size());
-  if (print_loops && codegen_mode_of_environment() != CodegenMode::off)
-    printed_ = PrintedLoops::of(gpu_, launches);
-  if (printed_) printed_->begin();
+  if (codegen_mode_of_environment() != CodegenMode::off) printed_ = PrintedLoops::of(gpu_, launches);
 }
 
 std::int64_t GpuLaunches::graph_nodes() const {

@@ -18,10 +18,9 @@ namespace shardarray::cuda {
 
 class GpuLaunches {
  public:
-  /// `launches` call no programs. `print_loops`: they may run often. `staging`: bytes of memory that is their base behind the
-  /// program's; 0: there is none.
+  /// `launches` call no programs. `staging`: bytes of memory that is their base behind the program's; 0: there is none.
   GpuLaunches(CudaBackend& backend, Gpu& gpu, const std::vector<KernelLaunch>& launches, std::size_t bases,
-              bool print_loops, std::uint64_t staging = 0);
+              std::uint64_t staging = 0);
 
   Gpu& gpu() const { return gpu_; }
   /// What the launches of one run need beside the program's memory.
@@ -35,6 +34,10 @@ class GpuLaunches {
   void ask(Turn& turn, std::size_t first, std::size_t last, std::span<void* const> bases,
            const device::Bases& bound, const Workspace& w, std::size_t& operand) const;
 
+  /// Loops have printed kernels, from when they have run often enough.
+  void print_loops() const {
+    if (printed_) printed_->begin();
+  }
   /// That a run has begun: printed kernels are asked for when there were enough of them.
   void count_run() const {
     if (printed_) printed_->count_run();
@@ -102,7 +105,7 @@ class GpuLaunches {
   std::size_t scratch_bytes_ = 0;  // of whichever launch needs most
   std::uint64_t staging_bytes_;
   std::vector<Ref> operands_;              // of all calls by addresses, in their order
-  std::shared_ptr<PrintedLoops> printed_;  // null: none are wanted
+  std::shared_ptr<PrintedLoops> printed_;  // null: there are no loops, or no kernels are wanted
 };
 
 }  // namespace shardarray::cuda

@@ -9,6 +9,7 @@
 #include <cstdlib>
 #include <deque>
 #include <mutex>
+#include <set>
 #include <thread>
 #include <unordered_map>
 #include <utility>
@@ -97,15 +98,7 @@ class BuildGate {
   int exits_ = 0;                      // how often exit() was told
 };
 
-void build_or_say(PrintedKernels& kernels) {
-  static std::atomic<bool> said = false;
-  try {
-    kernels.build();
-  } catch (const std::exception& e) {
-    if (!said.exchange(true))
-      fmt::print(stderr, "shardarray: {} Loops on CUDA devices run in the interpreter.\n", e.what());
-  }
-}
+}  // namespace
 
 /// The thread that builds; never destroyed.
 class BuildThread {
@@ -127,7 +120,7 @@ class BuildThread {
       waiting_.pop_front();
       lock.unlock();
       BuildGate::instance().pass([&] {
-        if (const auto kernels = next.lock()) build_or_say(*kernels);
+        if (const auto kernels = next.lock()) kernels->build_or_say();
       });
     }
   }
@@ -138,16 +131,25 @@ class BuildThread {
   bool runs_ = false;
 };
 
-}  // namespace
-
 Library loaded_text(Gpu& gpu, const std::string& text) { return loaded_texts().get(gpu, text); }
 
 void PrintedKernels::begin() {
   if (codegen_mode_of_environment() == CodegenMode::always) {
     BuildGate::instance().watch_thread();
-    BuildGate::instance().pass([&] { build_or_say(*this); });
+    BuildGate::instance().pass([&] { build_or_say(); });
   } else {
     runs_until_asked_ = asking_run;
+  }
+}
+
+// Whoever calls it has passed the gate: one caller at a time.
+void PrintedKernels::build_or_say() {
+  static auto& said = *new std::set<std::string>;
+  try {
+    build();
+  } catch (const std::exception& e) {
+    failed_.store(true, std::memory_order_release);
+    if (said.insert(without_).second) fmt::print(stderr, "shardarray: {} {}\n", e.what(), without_);
   }
 }
 

@@ -16,15 +16,16 @@ class PrintedLoops final : public PrintedKernels {
 
   /// By launch, null for what is no loop; null until all of them can be launched.
   const std::vector<KernelHandle>* kernels() const { return ready_.load(std::memory_order_acquire); }
-  void build() override;
 
  private:
+  void build() override;
   struct Loop {
     std::size_t launch;
     std::shared_ptr<const Kernel> kernel;
     LoopShape shape;
   };
-  PrintedLoops(Gpu& gpu, std::size_t launches) : gpu_(gpu), kernels_(launches) {}
+  PrintedLoops(Gpu& gpu, std::size_t launches)
+      : PrintedKernels("Loops on CUDA devices run in the interpreter."), gpu_(gpu), kernels_(launches) {}
 
   Gpu& gpu_;
   std::vector<Loop> loops_;

@@ -18,19 +18,23 @@ class ProgramKernel final : public PrintedKernels {
   static std::shared_ptr<ProgramKernel> of(CudaBackend& backend, Gpu& gpu,
                                            std::shared_ptr<const Program> program, std::uint64_t alignment);
 
-  /// It does runs from now on.
+  /// It does runs from now on; false: they are launched step by step.
   bool is_ready() const { return ready_.load(std::memory_order_acquire); }
   /// What a run needs beside the program's memory; null: nothing.
   BufferRef take_scratch() const;
   /// A run, as one launch; `steps` are named where it fails.
   void ask(Turn& turn, std::span<void* const> bases, const BufferRef& scratch,
            const std::string& steps) const;
-  void build() override;
 
  private:
+  void build() override;
   ProgramKernel(CudaBackend& backend, Gpu& gpu, std::shared_ptr<const Program> program,
                 std::uint64_t alignment)
-      : backend_(backend), gpu_(gpu), program_(std::move(program)), alignment_(alignment) {}
+      : PrintedKernels("Programs of little work are launched step by step on CUDA devices."),
+        backend_(backend),
+        gpu_(gpu),
+        program_(std::move(program)),
+        alignment_(alignment) {}
 
   CudaBackend& backend_;
   Gpu& gpu_;

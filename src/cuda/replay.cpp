@@ -41,11 +41,11 @@ int CudaExecutable::printed_programs() const {
   return n;
 }
 
-bool CudaExecutable::replay(Turn& turn, std::span<void* const> bases, const Workspace* w) const {
+bool CudaExecutable::replay(Turn& turn, std::span<void* const> bases, const Workspace* w, int printed) const {
   if (!replays_wanted_) return false;
-  if (const int ready = printed_programs(); ready != printed_in_replays_) {
+  if (printed != printed_in_replays_) {
     replays_.clear();
-    printed_in_replays_ = ready;
+    printed_in_replays_ = printed;
   }
   try {
     Replay* const r = replay_of(turn, bases, w);
