@@ -70,6 +70,7 @@ Row LoopNestEmitter::row(int v, llvm::Value* i) {
 void LoopNestEmitter::body(int stage, int repeat, llvm::Value* i, const Lanes& active) {
   const auto [first, last] = range(stage);
   std::fill(vector_.begin(), vector_.end(), nullptr);
+  if (stage == prefetching_ && active.all()) prefetch_next_row(i);
   for (int v = first; v < last; v++) {
     if (!in_body(v)) continue;
     const Instr& in = k_.code[static_cast<std::size_t>(v)];

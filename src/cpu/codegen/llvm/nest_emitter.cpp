@@ -6,11 +6,23 @@
 namespace shardarray::codegen {
 
 namespace {
-/// Elements of a vector: two registers of the widest type in memory.
+/// Long chains of instructions wait for each other's results: several of them side by side do not. Of machines with many registers.
+bool is_chain(const LoopNestSpec& spec, const Machine& machine) {
+  constexpr std::size_t long_one = 100;
+  const Kernel& k = *spec.kernel;
+  if (machine.vector_bytes < 64 || k.code.size() < long_one || spec.inner > 0) return false;
+  const std::vector<int> accesses = accesses_of(k);
+  for (std::size_t a = 0; a < accesses.size(); a++)
+    if (spec.turns(a) || k.code[static_cast<std::size_t>(accesses[a])].code == Code::load_at) return false;
+  return true;
+}
+
+/// Elements of a vector: two registers of the widest type in memory; of chains four.
 int width_for(const LoopNestSpec& spec, const Machine& machine) {
   std::size_t widest = 1;
   for (const KernelArg& a : spec.kernel->args) widest = std::max(widest, itemsize(a.type));
-  return std::clamp(2 * machine.vector_bytes / static_cast<int>(widest), 4, 32);
+  const int registers = is_chain(spec, machine) ? 4 : 2;
+  return std::clamp(registers * machine.vector_bytes / static_cast<int>(widest), 4, 16 * registers);
 }
 }  // namespace
 
@@ -110,6 +122,7 @@ llvm::Function* LoopNestEmitter::emit(const std::string& name) {
   }
   for (std::size_t k = 0; k < number_cache_.size(); k++) number(static_cast<int>(k));
   find_kept();
+  find_prefetching();
   scalars(-1, -1);
   outer_loops(0);
   b_.CreateRetVoid();

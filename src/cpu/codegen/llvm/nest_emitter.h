@@ -95,6 +95,10 @@ class LoopNestEmitter {
   void find_kept();
   llvm::Value* row_address(int v, llvm::Value* i);
 
+  // Rows that come next.
+  void find_prefetching();
+  void prefetch_next_row(llvm::Value* i);
+
   // Instructions.
   void scalars(int level, int stage);
   void forget_scalars(int level, int stage);
@@ -154,6 +158,7 @@ class LoopNestEmitter {
   std::vector<llvm::Value*> vector_;  // value -> its vector in the body being emitted
   llvm::Value* tile_begin_ = nullptr;
   std::vector<llvm::AllocaInst*> turned_;  // access -> its block, row by row
+  int prefetching_ = -1;                   // the stage that fetches the next row; -1: none
   llvm::Value* turned_row_ = nullptr;      // the row of the block that is being worked on
   llvm::Value* flat_ = nullptr;            // columns: the flat inner index of the body being emitted
 };
