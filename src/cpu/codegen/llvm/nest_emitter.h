@@ -158,9 +158,10 @@ class LoopNestEmitter {
   std::vector<llvm::Value*> vector_;  // value -> its vector in the body being emitted
   llvm::Value* tile_begin_ = nullptr;
   std::vector<llvm::AllocaInst*> turned_;  // access -> its block, row by row
-  int prefetching_ = -1;                   // the stage that fetches the next row; -1: none
-  llvm::Value* turned_row_ = nullptr;      // the row of the block that is being worked on
-  llvm::Value* flat_ = nullptr;            // columns: the flat inner index of the body being emitted
+  int reading_ = -1,
+      prefetching_ = -1;  // the stage that reads rows first, and the one that fetches the next; -1: none
+  llvm::Value* turned_row_ = nullptr;  // the row of the block that is being worked on
+  llvm::Value* flat_ = nullptr;        // columns: the flat inner index of the body being emitted
 };
 
 }  // namespace shardarray::codegen

@@ -1,8 +1,6 @@
-// LoopNestEmitter: rows that are read by several stages. The first of these waits for memory, the others find the row in the
-// cache: the longest of them asks for the next row meanwhile.
+// LoopNestEmitter: rows that are read by several stages. The first of these waits for memory, the second finds the row in the
+// cache: it asks for the next row meanwhile.
 #include <llvm/IR/Intrinsics.h>
-
-#include <algorithm>
 
 #include "cpu/codegen/llvm/nest_emitter.h"
 
@@ -10,29 +8,20 @@ namespace shardarray::codegen {
 
 void LoopNestEmitter::find_prefetching() {
   if (!rows() || !spec_.short_rows) return;
-  bool first = true;
-  int most = 0;
-  for (int s = 0; s < static_cast<int>(k_.stages.size()); s++) {
+  for (int s = 0; s < static_cast<int>(k_.stages.size()) && prefetching_ < 0; s++) {
     if (!inner(s)) continue;
-    const auto [begin, end] = range(s);
-    if (!first && end - begin > most) {
-      most = end - begin;
-      prefetching_ = s;
-    }
-    first = false;
+    if (reading_ < 0) reading_ = s;
+    else prefetching_ = s;
   }
 }
 
 /// The elements from i on of the next row of all that the first inner stage reads.
 void LoopNestEmitter::prefetch_next_row(llvm::Value* i) {
   constexpr int line = 64;
-  const auto first_inner =
-      std::find_if(k_.stages.begin(), k_.stages.end(), [](const Stage& s) { return s.inner; });
-  const auto stage = static_cast<int>(first_inner - k_.stages.begin());
   for (const int v : accesses_) {
     const Instr& in = k_.code[static_cast<std::size_t>(v)];
     const int access = values_[static_cast<std::size_t>(v)].access, next_row = spec_.outer - 1;
-    if (in.code != Code::load || values_[static_cast<std::size_t>(v)].stage != stage ||
+    if (in.code != Code::load || values_[static_cast<std::size_t>(v)].stage != reading_ ||
         stride(access, vector_axis()) != Stride::next || stride(access, next_row) == Stride::none)
       continue;
     llvm::Value* const at = b_.CreateGEP(b_.getInt8Ty(), row(v, i).first, stride_bytes(access, next_row));
