@@ -287,6 +287,19 @@ TEST_CASE("threads: several threads donate one array by option") {
   }
 }
 
+TEST_CASE("threads: an array that is about to be donated again and again, and never is") {
+  const auto step = sa::jit([](Array x) { return x + 1; }, {.donate = sa::Donate::all});
+  const Array x = computed(2, 64)[1];
+  const std::vector<sa::Shard> views = x.addressable_shards();  // so nobody can take its memory
+  together([&](int t) {
+    for (int k = 0; k < 5000; k++) {
+      if (t < 2) throws<sa::DonationError>([&] { step(x); });
+      else throws<sa::DonationError>([&] { x * 1; });
+    }
+  });
+  expect(x, counting(64), "kept");
+}
+
 TEST_CASE("threads: one of several results is donated by option, the others are read") {
   const auto step = sa::jit([](Array x) { return x + 1; }, {.donate = sa::Donate::all});
   const auto both = sa::jit([](Array x) { return std::pair(x * 2, x * 3); });

@@ -60,7 +60,8 @@ std::size_t jit_cache_size(const JitCache& c) {
 int jit_traces(const JitCache& c) { return c.traces; }
 
 void JitCall::leaf(const Array& a, Array* moved_handle, bool option_donated, const Path& path) {
-  if (a.node()->donor()) refuse_donated(fmt::format("{}: argument {}", function, path.text()), a);
+  if (const char* const donor = a.node()->donor())
+    refuse_donated(fmt::format("{}: argument {}", function, path.text()), a, donor);
   leaves.push_back(a);
   moved.push_back(moved_handle);
   dies.push_back(option_donated);

@@ -22,13 +22,13 @@ static Types infer(const Op& op, std::span<const Type> in, const Attrs& attrs) {
   return same;
 }
 
-void refuse_donated(const std::string& function, const Array& a) {
+void refuse_donated(const std::string& function, const Array& a, const char* donor) {
   const Node& n = *a.node();
   // What was moved in has no value any more; what an option gave away has one without memory.
   const bool by_option = n.out()[a.index()].value != nullptr;
   throw DonationError(fmt::format(
       "{}: Array has been deleted with shape={}: it was donated to {}. {} to keep it, or use the result.",
-      function, to_string(n.type(a.index())), n.donor(),
+      function, to_string(n.type(a.index())), donor,
       by_option ? "Leave it out of the options donate and donate_args" : "Pass it without std::move"));
 }
 
@@ -38,7 +38,7 @@ template <class A> static Node* make_unguarded(const Op& op, std::span<A> in, At
   SmallVector<Type, 4> types;
   for (const Array& a : in) {
     types.push_back(type_of(a, op.name));
-    if (a.node()->donor()) refuse_donated(op.name, a);
+    if (const char* const donor = a.node()->donor()) refuse_donated(op.name, a, donor);
   }
   const Types out = infer(op, types, attrs ? *attrs : none_given);
   Node* n = Node::make(&op, in, out, std::move(attrs), w);

@@ -164,8 +164,8 @@ struct alignas(64) Op {  // as compilers align large objects: see SHARDARRAY_OP
 /// The ops of src/ops, in no order.
 std::span<const Op> all_ops();
 
-/// Throws DonationError: `a` was given away.
-[[noreturn]] void refuse_donated(const std::string& function, const Array& a);
+/// Throws DonationError: `a` was given away. `donor`: as it was read of the node, which another thread may take back meanwhile.
+[[noreturn]] void refuse_donated(const std::string& function, const Array& a, const char* donor);
 
 /// Records `op`, infers its types, checks its shapes. The handle of output 0.
 Array record(const Op& op, std::span<const Array> in, Attrs attrs = {}, Where w = {});
