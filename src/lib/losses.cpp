@@ -3,6 +3,7 @@
 #include <fmt/core.h>
 
 #include <limits>
+#include <numbers>
 
 #include "ops/record.h"
 #include "shardarray/ops.h"
@@ -40,6 +41,83 @@ Array softmax_cross_entropy_with_integer_labels(const Array& logits, const Array
   const Array chosen = equal(classes, expand_dims(labels, -1));
   const Array log_likelihood = sum(where(chosen, log_softmax(logits), 0.0), -1);
   return where(any(chosen, -1), -log_likelihood, std::numeric_limits<double>::quiet_NaN());
+}
+
+// ---------------------------------------------------------------- regression
+Array squared_error(const Array& predictions, const Array& targets, Where w) {
+  const Site site(w, "squared_error");
+  return square(predictions - targets);
+}
+Array l2_loss(const Array& predictions, const Array& targets, Where w) {
+  const Site site(w, "l2_loss");
+  return 0.5 * square(predictions - targets);
+}
+
+Array huber_loss(const Array& predictions, const Array& targets, double delta, Where w) {
+  const Site site(w, "huber_loss");
+  const Array distance = abs(predictions - targets), near = minimum(distance, delta);
+  return 0.5 * square(near) + delta * (distance - near);
+}
+
+Array log_cosh(const Array& predictions, const Array& targets, Where w) {
+  const Site site(w, "log_cosh");
+  const Array distance = abs(predictions - targets);
+  return distance + log1p(exp(-2.0 * distance)) - std::numbers::ln2;
+}
+
+Array cosine_similarity(const Array& predictions, const Array& targets, const CosineOptions& o, Where w) {
+  const Site site(w, "cosine_similarity");
+  auto unit = [&](const Array& x) {
+    return x / sqrt(maximum(sum(square(x), {.axis = o.axis, .keepdims = true}), o.epsilon));
+  };
+  return sum(unit(predictions) * unit(targets), o.axis);
+}
+Array cosine_distance(const Array& predictions, const Array& targets, const CosineOptions& o, Where w) {
+  const Site site(w, "cosine_distance");
+  return 1.0 - cosine_similarity(predictions, targets, o);
+}
+
+// ---------------------------------------------------------------- classification
+// log(1 / (1 + exp(-x))). Both choices are made by the same condition: so the derivative at 0 is right too.
+static Array log_sigmoid(const Array& x) {
+  const Array negative = x < 0;
+  return where(negative, x, 0.0) - log1p(exp(where(negative, x, -x)));
+}
+Array sigmoid_binary_cross_entropy(const Array& logits, const Array& labels, Where w) {
+  constexpr const char* function = "sigmoid_binary_cross_entropy";
+  const Site site(w, function);
+  const Type& t = type_of(logits, function);
+  if (!is_floating(t.dtype))
+    throw DTypeError(fmt::format("{}: logits {}. Logits are floating. Convert them with astype().", function,
+                                 to_string(t)));
+  const Array p = labels.astype(t.dtype);
+  return -p * log_sigmoid(logits) - (1.0 - p) * log_sigmoid(-logits);
+}
+
+Array hinge_loss(const Array& predictor_outputs, const Array& targets, Where w) {
+  const Site site(w, "hinge_loss");
+  return maximum(0, 1 - predictor_outputs * targets);
+}
+
+Array kl_divergence(const Array& log_predictions, const Array& targets, Where w) {
+  const Site site(w, "kl_divergence");
+  // The logarithm of 1 instead of 0: its derivative is no NaN.
+  const Array log_targets = log(where(targets == 0, 1.0, targets));
+  return sum(targets * (log_targets - log_predictions), -1);
+}
+Array kl_divergence_with_log_targets(const Array& log_predictions, const Array& log_targets, Where w) {
+  const Site site(w, "kl_divergence_with_log_targets");
+  return sum(exp(log_targets) * (log_targets - log_predictions), -1);
+}
+
+Array smooth_labels(const Array& labels, double alpha, Where w) {
+  constexpr const char* function = "smooth_labels";
+  const Site site(w, function);
+  const Type& t = type_of(labels, function);
+  if (t.shape.empty())
+    throw ShapeError(
+        fmt::format("{}: labels {}. Classes are the last dimension. Give it.", function, to_string(t)));
+  return (1.0 - alpha) * labels + alpha / static_cast<double>(t.shape.back());
 }
 
 }  // namespace shardarray::losses

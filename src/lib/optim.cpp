@@ -1,46 +1,46 @@
-// The arithmetic of the optimizers, leaf by leaf; formulas and order of operations are optax's.
+// What optimizers share: first values of states, counts, scales, clipping. Formulas and order of operations are optax's.
 #include "shardarray/optim.h"
 
+#include <fmt/core.h>
+
+#include <cstring>
 #include <limits>
 
 #include "base/host_memory.h"
 #include "base/sizes.h"
-#include "ops/record.h"
+#include "lib/optim_leaves.h"
 #include "shardarray/detail/maps.h"
-#include "shardarray/ops.h"
 #include "shardarray/placement.h"
 
 namespace shardarray::optim::detail {
 
-// Of what scales x.
-static DType number_type(const Array& x) { return is_inexact(x.dtype()) ? x.dtype() : float32; }
-// `v` in the dtype of x, rounded once: a literal would be rounded to float32 first.
-static Array number(const Array& x, double v) {
-  return primitive::constant(number_type(x), primitive::bits_of(number_type(x), v), true);
-}
-
-// Zeros where the parameter is, in memory of their own: recorded zeros of one shape would become one array
-// with several owners, which cannot be donated.
-static Array zeros_beside(const Array& a) {
-  if (core::tracing()) return zeros_like(a);
-  auto host_zeros = [&](const Shape& shape) {
-    const std::vector<std::byte> bytes = host_bytes("optim", bytes_of(shape, a.dtype()));
+// The value where the parameter is, in memory of its own: recorded constants of one shape would become one array with several
+// owners, which cannot be donated.
+static Array filled_beside(const Array& a, double value) {
+  if (core::tracing()) return full_like(a, value);
+  auto host_values = [&](const Shape& shape) {
+    std::vector<std::byte> bytes = host_bytes("optim", bytes_of(shape, a.dtype()));
+    const std::uint64_t bits = primitive::bits_of(a.dtype(), value);
+    const std::size_t item = itemsize(a.dtype());
+    for (std::size_t at = 0; bits != 0 && at < bytes.size(); at += item)
+      std::memcpy(bytes.data() + at, &bits, item);
     return core::make_array(bytes.data(), a.dtype(), shape, Where::here());
   };
-  if (!a.committed()) return host_zeros(a.shape());
+  if (!a.committed()) return host_values(a.shape());
   auto piece = [&](const ShardIndex& index) {
     Shape shape = a.shape();
     for (std::size_t d = 0; d < shape.size(); d++)
       if (!index[d].whole) shape[d] = index[d].stop - index[d].start;
-    return host_zeros(shape);
+    return host_values(shape);
   };
   return core::from_callback(a.shape(), a.sharding(), piece, Where::here());
 }
 
-std::vector<Array> zeros_for(std::vector<Array> parameters) {
-  for (Array& a : parameters) a = is_inexact_array(a) ? zeros_beside(a) : Array();
+Slots filled_for(Slots parameters, double value) {
+  for (Array& a : parameters) a = is_inexact_array(a) ? filled_beside(a, value) : Array();
   return parameters;
 }
+Slots zeros_for(Slots parameters) { return filled_for(std::move(parameters), 0); }
 
 Array zero_count(Where w) { return zeros({}, int32, w); }
 Array next_count(const Array& count) {
@@ -52,51 +52,103 @@ Array minus_rate(double rate) {
   return primitive::constant(DType::float64, primitive::bits_of(DType::float64, -rate), true);
 }
 Array minus_rate(const Array& rate) { return -rate; }
-// x * -rate in the dtype of x; whole numbers give float32.
-static Array scaled(const Array& x, const Array& minus_rate) {
-  return x * primitive::cast(minus_rate, number_type(x), true);
+void scale_leaves(LeafStep& s, const Array& factor) {
+  for_leaves(s, [&](Array& g, std::size_t) { g = scaled(g, factor); });
 }
 
-// 1 - b^t in float32, as optax computes it.
-static Array correction(double b, const Array& t) {
-  const Array power_of_b = power(
-      primitive::constant(DType::float32, primitive::bits_of(DType::float32, b), false), t.astype(float32));
-  return primitive::sub(primitive::like(power_of_b, 1), power_of_b);
+void check_steps(std::int64_t steps, const char* function) {
+  if (steps < 1)
+    throw ShapeError(fmt::format("{}: {} steps. Their number is at least 1. Correct it.", function, steps));
 }
 
-Moments adam_update(const std::vector<Array>& grads, const std::vector<Array>& mu,
-                    const std::vector<Array>& nu, const Array& count, const Array& minus_rate,
-                    const AdamOptions& o) {
-  const std::size_t n = grads.size();
-  Moments r{std::vector<Array>(n), std::vector<Array>(n), std::vector<Array>(n)};
-  const Array t = next_count(count);
-  const Array c1 = correction(o.b1, t), c2 = correction(o.b2, t);
-  for (std::size_t k = 0; k < n; k++) {
-    const Array& g = grads[k];
-    if (!g.has_value()) continue;
-    r.mu[k] = number(g, 1 - o.b1) * g + number(g, o.b1) * mu[k];
-    r.nu[k] = number(g, 1 - o.b2) * (g * g) + number(g, o.b2) * nu[k];
-    const Array mean = r.mu[k] / c1.astype(r.mu[k].dtype()), square = r.nu[k] / c2.astype(r.nu[k].dtype());
-    r.updates[k] = scaled(mean / (sqrt(square) + number(g, o.eps)), minus_rate);
+// ---------------------------------------------------------------- traces, means, decay
+void TraceRule::step(LeafStep& s) const {
+  for_leaves(s, [&](Array& g, std::size_t k) {
+    const Array next = g + number(g, decay) * s.state[0][k];
+    g = nesterov ? g + number(g, decay) * next : next;
+    s.state[0][k] = next;
+  });
+}
+
+void EmaRule::step(LeafStep& s) const {
+  const Array by = debias ? correction(decay, s.next) : Array();
+  for_leaves(s, [&](Array& g, std::size_t k) {
+    const Array mean = moment(g, s.state[0][k], decay);
+    g = debias ? corrected(mean, by) : mean;
+    s.state[0][k] = mean;
+  });
+}
+
+void ApplyEveryRule::step(LeafStep& s) const {
+  const Array steps = primitive::constant(DType::int32, primitive::bits_of(DType::int32, k), false);
+  const Array at = s.count % steps, begins = at == 0, ends = at == steps - 1;
+  for_leaves(s, [&](Array& g, std::size_t leaf) {
+    Array& sum = s.state[0][leaf];
+    sum = where(begins, g, sum + g);
+    g = where(ends, sum, zeros_like(sum));
+  });
+  s.next = s.next % steps;
+}
+
+void decay_leaves(LeafStep& s, double rate) {
+  if (rate == 0) return;
+  for_leaves(s, [&](Array& g, std::size_t k) { g = g + number(s.params[k], rate) * s.params[k]; });
+}
+void decay_leaves(LeafStep& s, const Array& rate) {
+  for_leaves(s, [&](Array& g, std::size_t k) { g = g + scaled(s.params[k], rate); });
+}
+
+// ---------------------------------------------------------------- norms
+Array norm_of(const Slots& leaves) {
+  Array sum_of_squares;
+  for (const Array& x : leaves) {
+    if (!x.has_value()) continue;
+    const Array squares = sum(square(x));
+    sum_of_squares = sum_of_squares.has_value() ? sum_of_squares + squares : squares;
   }
-  return r;
+  return sum_of_squares.has_value() ? sqrt(sum_of_squares) : zeros({});
+}
+static Array norm_of_leaf(const Array& x) { return sqrt(sum(square(x))); }
+static Array root_mean_square(const Array& x) { return sqrt(mean(square(x))); }
+// `least` where the norm is not above it.
+static Array at_least(const Array& norm, double least) {
+  const Array bound = number(norm, least);
+  return where(norm <= bound, bound, norm);
 }
 
-Traces sgd_update(const std::vector<Array>& grads, const std::vector<Array>& trace, const Array& minus_rate,
-                  const SgdOptions& o) {
-  const std::size_t n = grads.size();
-  Traces r{std::vector<Array>(n), std::vector<Array>(n)};
-  for (std::size_t k = 0; k < n; k++) {
-    const Array& g = grads[k];
-    if (!g.has_value()) continue;
-    Array direction = g;
-    if (o.momentum != 0) {
-      r.trace[k] = g + number(g, o.momentum) * trace[k];
-      direction = o.nesterov ? g + number(g, o.momentum) * r.trace[k] : r.trace[k];
+static Array stateless(Stateless kind, double value, const Array& g, const Array& norm) {
+  switch (kind) {
+    case Stateless::clip: return shardarray::clip(g, number(g, -value), number(g, value));
+    case Stateless::global_norm:
+      return where(norm < number(norm, value), g, g / norm.astype(number_type(g)) * number(g, value));
+    case Stateless::block_rms: {
+      const Array rms = root_mean_square(g);
+      return g / maximum(number(rms, 1), rms / number(rms, value));
     }
-    r.updates[k] = scaled(direction, minus_rate);
+    case Stateless::sign: return sign(g);
+    default: break;
   }
-  return r;
+  Shape axes;
+  for (int d = 1; d < g.ndim(); d++) axes.push_back(d);
+  return axes.empty() ? g : g - mean(g, {.axis = axes, .keepdims = true});
+}
+void stateless_step(Stateless kind, double value, LeafStep& s) {
+  const Array norm = kind == Stateless::global_norm ? norm_of(s.updates) : Array();
+  for_leaves(s, [&](Array& g, std::size_t k) {
+    if (kind == Stateless::param_norm) g = g * at_least(norm_of_leaf(s.params[k]), value);
+    else if (kind == Stateless::param_rms) g = g * at_least(root_mean_square(s.params[k]), value);
+    else g = stateless(kind, value, g, norm);
+  });
+}
+
+void TrustRule::step(LeafStep& s) const {
+  for_leaves(s, [&](Array& g, std::size_t k) {
+    const Array of_param = at_least(norm_of_leaf(s.params[k]), options.min_norm);
+    const Array of_update = at_least(norm_of_leaf(g), options.min_norm);
+    const Array ratio =
+        number(of_param, options.trust_coefficient) * of_param / (of_update + number(of_update, options.eps));
+    g = g * where((of_param == 0) | (of_update == 0), number(of_param, 1), ratio);
+  });
 }
 
 }  // namespace shardarray::optim::detail

@@ -1,0 +1,184 @@
+// Schedules, as in optax: functions of the number of updates so far, which is 0 at the first, for learning rates and other numbers.
+// All give a float32 scalar (of a vector of counts a vector), and are computed in float32. They are values: those of this header
+// are plain structs, yours may be lambdas. `schedule(100)` is the value at step 100.
+#pragma once
+#include <array>
+#include <cstdint>
+#include <map>
+#include <optional>
+#include <tuple>
+#include <utility>
+#include <vector>
+
+#include "shardarray/detail/path.h"
+#include "shardarray/optim/transform.h"
+
+namespace shardarray::optim {
+
+/// See constant_schedule().
+struct SHARDARRAY_API ConstantSchedule {
+  double value;
+  [[nodiscard]] Array operator()(const Array& count, Where w = Where::here()) const;
+};
+/// See polynomial_schedule().
+struct SHARDARRAY_API PolynomialSchedule {
+  double init_value, end_value, power;
+  std::int64_t transition_steps, transition_begin;
+  [[nodiscard]] Array operator()(const Array& count, Where w = Where::here()) const;
+};
+/// See cosine_decay_schedule().
+struct SHARDARRAY_API CosineDecaySchedule {
+  double init_value;
+  std::int64_t decay_steps;
+  double alpha, exponent;
+  [[nodiscard]] Array operator()(const Array& count, Where w = Where::here()) const;
+};
+/// Options of exponential_decay().
+struct ExponentialDecayOptions {
+  std::int64_t transition_begin = 0;  ///< the value stays until this step
+  bool staircase = false;             ///< it changes every transition_steps only
+  std::optional<double> end_value =
+      std::nullopt;  ///< where it stops: a lower bound, for a rate of 1 or more an upper one
+};
+/// See exponential_decay().
+struct SHARDARRAY_API ExponentialDecay {
+  double init_value;
+  std::int64_t transition_steps;
+  double decay_rate;
+  ExponentialDecayOptions options;
+  [[nodiscard]] Array operator()(const Array& count, Where w = Where::here()) const;
+};
+/// Steps and what the value is multiplied by there, in ascending order.
+using BoundariesAndScales = std::map<std::int64_t, double>;
+/// See piecewise_constant_schedule() and piecewise_interpolate_schedule().
+struct SHARDARRAY_API PiecewiseSchedule {
+  enum class Between : std::uint8_t { constant, linear, cosine };  ///< what is between two steps
+  Between between;
+  double init_value;
+  std::vector<std::int64_t> boundaries;
+  std::vector<double> scales;
+  [[nodiscard]] Array operator()(const Array& count, Where w = Where::here()) const;
+};
+
+namespace detail {
+/// Schedule 0 up to the first boundary, then schedule k of the steps since boundary k - 1.
+[[nodiscard]] SHARDARRAY_API Array
+joined(const Array& count, const std::vector<std::int64_t>& boundaries,
+       shardarray::detail::FunctionRef<Array(std::size_t, const Array&)> f);
+/// Throws ShapeError unless there is one boundary less than there are schedules.
+SHARDARRAY_API void check_boundaries(std::size_t schedules, std::size_t boundaries);
+}  // namespace detail
+/// See join_schedules().
+template <class... F> struct JoinedSchedule {
+  std::tuple<F...> schedules;
+  std::vector<std::int64_t> boundaries;
+  [[nodiscard]] Array operator()(const Array& count, Where w = Where::here()) const {
+    const Site site(w);
+    return detail::joined(count, boundaries, [&](std::size_t k, const Array& step) {
+      Array r;
+      std::size_t at = 0;
+      std::apply([&](const F&... f) { ((at++ == k ? void(r = f(step)) : void()), ...); }, schedules);
+      return r;
+    });
+  }
+};
+/// A linear warmup, then a decay.
+using WarmupCosineDecaySchedule = JoinedSchedule<PolynomialSchedule, CosineDecaySchedule>;
+using WarmupExponentialDecaySchedule = JoinedSchedule<PolynomialSchedule, ExponentialDecay>;
+/// One cycle of sgdr_schedule(): the arguments of warmup_cosine_decay_schedule().
+struct SgdrCycle {
+  double init_value, peak_value;
+  std::int64_t warmup_steps, decay_steps;
+  double end_value = 0, exponent = 1;
+};
+/// See sgdr_schedule().
+struct SHARDARRAY_API SgdrSchedule {
+  std::vector<WarmupCosineDecaySchedule> cycles;
+  std::vector<std::int64_t> boundaries;
+  [[nodiscard]] Array operator()(const Array& count, Where w = Where::here()) const;
+};
+
+/// Always `value`.
+[[nodiscard]] inline ConstantSchedule constant_schedule(double value) { return {value}; }
+/// From init_value to end_value in transition_steps, which begin at transition_begin:
+/// (init_value - end_value) * (1 - step / transition_steps)^power + end_value. Always init_value for no steps.
+[[nodiscard]] inline PolynomialSchedule polynomial_schedule(double init_value, double end_value, double power,
+                                                            std::int64_t transition_steps,
+                                                            std::int64_t transition_begin = 0) {
+  return {init_value, end_value, power, transition_steps, transition_begin};
+}
+/// The same in a straight line.
+[[nodiscard]] inline PolynomialSchedule linear_schedule(double init_value, double end_value,
+                                                        std::int64_t transition_steps,
+                                                        std::int64_t transition_begin = 0) {
+  return {init_value, end_value, 1, transition_steps, transition_begin};
+}
+/// init_value * ((1 - alpha) * (0.5 * (1 + cos(pi * step / decay_steps)))^exponent + alpha): from init_value to alpha * init_value,
+/// where it stays. Throws ShapeError for decay_steps < 1. Source: I. Loshchilov, F. Hutter, 2017.
+[[nodiscard]] SHARDARRAY_API CosineDecaySchedule cosine_decay_schedule(double init_value,
+                                                                       std::int64_t decay_steps,
+                                                                       double alpha = 0, double exponent = 1,
+                                                                       Where w = Where::here());
+/// init_value * decay_rate^(step / transition_steps). Always init_value for no steps and for a rate of 0.
+[[nodiscard]] inline ExponentialDecay exponential_decay(double init_value, std::int64_t transition_steps,
+                                                        double decay_rate,
+                                                        const ExponentialDecayOptions& o = {}) {
+  return {init_value, transition_steps, decay_rate, o};
+}
+/// init_value, multiplied by each scale from its step on: `piecewise_constant_schedule(0.1, {{1000, 0.1}, {2000, 0.1}})`. Throws
+/// ShapeError for a negative scale.
+[[nodiscard]] SHARDARRAY_API PiecewiseSchedule piecewise_constant_schedule(double init_value,
+                                                                           const BoundariesAndScales& s = {},
+                                                                           Where w = Where::here());
+/// The same, where the value comes to the next one between two steps: in a straight line, or along a cosine. Throws ShapeError for
+/// a negative scale.
+[[nodiscard]] SHARDARRAY_API PiecewiseSchedule
+piecewise_interpolate_schedule(PiecewiseSchedule::Between between, double init_value,
+                               const BoundariesAndScales& s = {}, Where w = Where::here());
+/// One after another: `join_schedules(std::tuple(linear_schedule(0, 1, 100), constant_schedule(1)), {100})`; each counts from its
+/// boundary. Throws ShapeError unless there is one boundary less than there are schedules.
+template <Schedule... F>
+[[nodiscard]] JoinedSchedule<F...> join_schedules(std::tuple<F...> schedules,
+                                                  std::vector<std::int64_t> boundaries,
+                                                  Where w = Where::here()) {
+  const Site site(w);
+  detail::check_boundaries(sizeof...(F), boundaries.size());
+  return {std::move(schedules), std::move(boundaries)};
+}
+/// linear_schedule(init_value, peak_value, warmup_steps).
+[[nodiscard]] inline PolynomialSchedule warmup_constant_schedule(double init_value, double peak_value,
+                                                                 std::int64_t warmup_steps) {
+  return linear_schedule(init_value, peak_value, warmup_steps);
+}
+/// A straight line to peak_value in warmup_steps, then a cosine to end_value, which is reached at decay_steps (counted from 0).
+/// Throws ShapeError unless decay_steps > warmup_steps.
+[[nodiscard]] SHARDARRAY_API WarmupCosineDecaySchedule warmup_cosine_decay_schedule(
+    double init_value, double peak_value, std::int64_t warmup_steps, std::int64_t decay_steps,
+    double end_value = 0, double exponent = 1, Where w = Where::here());
+/// A straight line to peak_value in warmup_steps, then exponential_decay(), counted from there.
+[[nodiscard]] SHARDARRAY_API WarmupExponentialDecaySchedule warmup_exponential_decay_schedule(
+    double init_value, double peak_value, std::int64_t warmup_steps, std::int64_t transition_steps,
+    double decay_rate, const ExponentialDecayOptions& o = {});
+/// Warm restarts: warmup_cosine_decay_schedule() one after another, each as long as its decay_steps; the last one has no end. Throws
+/// ShapeError without cycles and as those do.
+[[nodiscard]] SHARDARRAY_API SgdrSchedule sgdr_schedule(const std::vector<SgdrCycle>& cycles,
+                                                        Where w = Where::here());
+/// Options of the onecycle schedules, of optax's names and defaults.
+struct OnecycleOptions {
+  double pct_start = 0.3;         ///< part of the steps until peak_value
+  double pct_final = 0.85;        ///< linear only: part of the steps until peak_value / div_factor again
+  double div_factor = 25;         ///< it begins at peak_value / div_factor
+  double final_div_factor = 1e4;  ///< it ends at peak_value / (div_factor * final_div_factor)
+};
+/// Up to peak_value and down again, in straight lines or along a cosine. Throws ShapeError for transition_steps < 1. Source: L. Smith,
+/// N. Topin, 2018.
+[[nodiscard]] SHARDARRAY_API PiecewiseSchedule linear_onecycle_schedule(std::int64_t transition_steps,
+                                                                        double peak_value,
+                                                                        const OnecycleOptions& o = {},
+                                                                        Where w = Where::here());
+[[nodiscard]] SHARDARRAY_API PiecewiseSchedule cosine_onecycle_schedule(std::int64_t transition_steps,
+                                                                        double peak_value,
+                                                                        const OnecycleOptions& o = {},
+                                                                        Where w = Where::here());
+
+}  // namespace shardarray::optim

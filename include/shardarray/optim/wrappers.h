@@ -1,0 +1,244 @@
+// Transformations around others: of some leaves only, of several gradients at once, with slow parameters. All follow the rules of
+// transform.h.
+#pragma once
+#include <optional>
+#include <string>
+
+#include "shardarray/optim/scaling.h"
+#include "shardarray/optim/transform.h"
+
+namespace shardarray::optim {
+
+// ---------------------------------------------------------------- some leaves only
+/// Chooses leaves: by the array, or by the array and its path (`layers[0].bias`). It sees parameters in init and gradients in
+/// update, so it goes by shape, dtype and path.
+template <class M>
+concept Mask =
+    std::predicate<const M&, const Array&> || std::predicate<const M&, const Array&, const std::string&>;
+
+/// What masked() keeps.
+template <class S> struct MaskedState {
+  S inner_state;  ///< of the chosen leaves; others are absent
+};
+namespace detail {
+/// The tree without the leaves that are not chosen.
+template <class T, class M> T chosen(T tree, const M& mask) {
+  shardarray::detail::each_leaf(tree, [&](Array& a, const Path& p) {
+    if (!a.has_value()) return;
+    bool keep = false;
+    if constexpr (std::predicate<const M&, const Array&>) keep = mask(std::as_const(a));
+    else keep = mask(std::as_const(a), p.text());
+    if (!keep) a = Array();
+  });
+  return tree;
+}
+}  // namespace detail
+/// See masked().
+template <class G, class M> struct Masked {
+  G inner;
+  M mask;
+  template <class T> using State = MaskedState<detail::state_of<G, T>>;
+  /// The state of the chosen leaves. Throws as `inner` does.
+  template <Tree T> [[nodiscard]] State<T> init(const T& parameters, Where w = Where::here()) const {
+    const Site site(w);
+    return {inner.init(detail::chosen(parameters, mask))};
+  }
+  /// (updates, next state). Throws as `inner` does.
+  template <Tree T, class P = none_t>
+  [[nodiscard]] std::pair<T, State<T>> update(const T& grads, const State<T>& state,
+                                              const P& parameters = none, Where w = Where::here()) const {
+    const Site site(w);
+    auto [updates, next] = [&] {
+      const T inside = detail::chosen(grads, mask);
+      if constexpr (std::same_as<P, T>)
+        return inner.update(inside, state.inner_state, detail::chosen(parameters, mask));
+      else return inner.update(inside, state.inner_state, parameters);
+    }();
+    return {combine(updates, grads), {std::move(next)}};
+  }
+};
+/// Updates the leaves that `mask` chooses with `inner`, and leaves the others as they are:
+/// `masked(add_decayed_weights(0.1), [](const Array& x) { return x.ndim() > 1; })`.
+template <class G, Mask M> [[nodiscard]] Masked<G, M> masked(G inner, M mask) {
+  return {std::move(inner), std::move(mask)};
+}
+
+// ---------------------------------------------------------------- a part that may be missing
+namespace detail {
+/// The transformation, or nothing: then the state is absent.
+template <class G> struct Maybe {
+  std::optional<G> part;
+  template <class T> using State = std::optional<state_of<G, T>>;
+  template <Tree T> State<T> init(const T& parameters) const {
+    return part ? State<T>(part->init(parameters)) : State<T>();
+  }
+  template <Tree T, class P>
+  std::pair<T, State<T>> update(const T& grads, const State<T>& state, const P& p) const {
+    if (!part || !state) return {grads, state};
+    auto r = part->update(grads, *state, p);
+    return {std::move(r.first), std::move(r.second)};
+  }
+};
+template <class G> Maybe<G> when(bool is_there, G part) {
+  return {is_there ? std::optional<G>(std::move(part)) : std::nullopt};
+}
+template <shardarray::detail::FixedString name, class... G> Chain<name, G...> chain_as(G... parts) {
+  return {{std::move(parts)...}};
+}
+
+/// Where `chosen` (a bool scalar) holds a, else b, of the dtype of b; a where b is absent. An absent list b: zeros.
+[[nodiscard]] SHARDARRAY_API Slots select(const Array& chosen, const Slots& a, const Slots& b);
+template <class T> [[nodiscard]] T select_tree(const Array& chosen, const T& a, const T& b) {
+  return with_slots(b, select(chosen, shardarray::detail::slots(a), shardarray::detail::slots(b)));
+}
+}  // namespace detail
+
+// ---------------------------------------------------------------- several gradients at once
+/// Options of multi_steps().
+struct MultiStepsOptions {
+  bool use_grad_mean = true;  ///< the mean of the gradients, else their sum
+};
+/// What multi_steps() keeps.
+template <class S, class T> struct MultiStepsState {
+  Array mini_step;      ///< gradients since the last update, int32
+  Array gradient_step;  ///< updates so far, int32
+  S inner_opt_state;
+  T acc_grads;  ///< the mean or the sum since the last update; of 16-bit parameters float32
+};
+namespace detail {
+/// Zeros of float32 at least.
+[[nodiscard]] SHARDARRAY_API Slots accumulators(const Slots& parameters);
+struct MiniStep {
+  Array emit;            ///< is this the last gradient of an update?
+  Slots accumulated;     ///< with this gradient
+  Slots grads;           ///< the same in the dtypes of the gradients
+  Array mini, gradient;  ///< the next counts
+};
+[[nodiscard]] SHARDARRAY_API MiniStep mini_step(const Slots& grads, const Slots& sums, const Array& mini,
+                                                const Array& gradient, const Array& every_k, bool mean);
+}  // namespace detail
+/// See multi_steps(). K: std::int64_t, or a schedule.
+template <class G, class K> struct MultiSteps {
+  G inner;
+  K every_k;  ///< gradients for one update
+  MultiStepsOptions options;
+  template <class T> using State = MultiStepsState<detail::state_of<G, T>, T>;
+  /// The state of `inner`, counts 0, and zeros for every floating array.
+  template <Tree T> [[nodiscard]] State<T> init(const T& parameters, Where w = Where::here()) const {
+    const Site site(w);
+    const auto zeros = detail::accumulators(shardarray::detail::slots(parameters));
+    return {detail::zero_count(w), detail::zero_count(w), inner.init(parameters),
+            detail::with_slots(parameters, zeros)};
+  }
+  /// (zeros, next state) k - 1 times, then what `inner` makes of the mean. Throws with the path where the gradients do not fit the
+  /// state, as adam does, and as `inner` does.
+  template <Tree T, class P = none_t>
+  [[nodiscard]] std::pair<T, State<T>> update(const T& grads, const State<T>& state,
+                                              const P& parameters = none, Where w = Where::here()) const {
+    const Site site(w, "multi_steps.update");
+    const char* function = shardarray::detail::call_site.function;
+    auto structure = shardarray::detail::structure(grads, false);
+    const auto sums = shardarray::detail::slots_like(structure, state.acc_grads, 1, function);
+    detail::check_partners(grads, sums, function);
+    const auto m = detail::mini_step(shardarray::detail::slots(grads), sums, state.mini_step,
+                                     state.gradient_step, steps(state.gradient_step), options.use_grad_mean);
+    auto r = inner.update(detail::with_slots(grads, m.grads), state.inner_opt_state, parameters);
+    return {detail::with_slots(grads, detail::select(m.emit, shardarray::detail::slots(r.first), {})),
+            {m.mini, m.gradient, detail::select_tree(m.emit, r.second, state.inner_opt_state),
+             detail::with_slots(state.acc_grads, detail::select(!m.emit, m.accumulated, {}))}};
+  }
+  /// Was the last update one of `inner`? A bool scalar.
+  template <class S, class T>
+  [[nodiscard]] Array has_updated(const MultiStepsState<S, T>& state, Where w = Where::here()) const {
+    const Site site(w);
+    return logical_and(state.mini_step == 0, state.gradient_step > 0);
+  }
+
+ private:
+  [[nodiscard]] Array steps([[maybe_unused]] const Array& gradient_step) const {
+    if constexpr (std::is_arithmetic_v<K>) return every_k;
+    else return every_k(gradient_step);
+  }
+};
+/// optax.MultiSteps: `inner` gets the mean of `every_k` gradients, for batches that do not fit in memory; updates are zeros until
+/// then. The state is a value like any other, so the step stays one jitted function. every_k: a number, or a schedule of the number
+/// of updates that gives whole numbers. Throws ShapeError for a number below 1.
+template <class G>
+[[nodiscard]] MultiSteps<G, std::int64_t> multi_steps(G inner, std::int64_t every_k,
+                                                      const MultiStepsOptions& o = {},
+                                                      Where w = Where::here()) {
+  const Site site(w);
+  detail::check_steps(every_k, "multi_steps");
+  return {std::move(inner), every_k, o};
+}
+template <class G, Schedule F>
+[[nodiscard]] MultiSteps<G, F> multi_steps(G inner, F every_k, const MultiStepsOptions& o = {}) {
+  return {std::move(inner), std::move(every_k), o};
+}
+
+// ---------------------------------------------------------------- slow parameters
+/// The parameters of lookahead().
+template <class T> struct LookaheadParams {
+  T fast, slow;
+  /// Both as they are.
+  [[nodiscard]] static LookaheadParams init_synced(const T& parameters) { return {parameters, parameters}; }
+};
+/// What lookahead() keeps.
+template <class S> struct LookaheadState {
+  S fast_state;
+  Array steps_since_sync;  ///< int32
+};
+namespace detail {
+/// The updates of fast and slow parameters.
+struct LookaheadStep {
+  Slots fast, slow;
+  Array sync, steps;
+};
+[[nodiscard]] SHARDARRAY_API LookaheadStep lookahead_step(const Slots& updates, const Slots& fast,
+                                                          const Slots& slow, const Array& steps,
+                                                          std::int64_t period, double slow_step_size);
+}  // namespace detail
+/// See lookahead().
+template <class G> struct Lookahead {
+  G fast_optimizer;
+  std::int64_t sync_period;
+  double slow_step_size;
+  bool reset_state;
+  template <class T> using State = LookaheadState<detail::state_of<G, T>>;
+  /// The state of the optimizer of the fast parameters, 0 steps.
+  template <Tree T>
+  [[nodiscard]] State<T> init(const LookaheadParams<T>& parameters, Where w = Where::here()) const {
+    const Site site(w);
+    return {fast_optimizer.init(parameters.fast), detail::zero_count(w)};
+  }
+  /// (updates of both, next state), from gradients of the fast parameters. Throws as the optimizer does, and TreeError or ShapeError
+  /// with the path where the parameters do not fit the gradients.
+  template <Tree T>
+  [[nodiscard]] std::pair<LookaheadParams<T>, State<T>> update(const T& grads, const State<T>& state,
+                                                               const LookaheadParams<T>& parameters,
+                                                               Where w = Where::here()) const {
+    const Site site(w, "lookahead.update");
+    const char* function = shardarray::detail::call_site.function;
+    auto r = fast_optimizer.update(grads, state.fast_state, parameters.fast);
+    const auto m = detail::lookahead_step(shardarray::detail::slots(r.first),
+                                          detail::slots_of_params(grads, parameters.fast, function),
+                                          detail::slots_of_params(grads, parameters.slow, function),
+                                          state.steps_since_sync, sync_period, slow_step_size);
+    if (reset_state) r.second = detail::select_tree(m.sync, fast_optimizer.init(parameters.fast), r.second);
+    return {{detail::with_slots(grads, m.fast), detail::with_slots(grads, m.slow)},
+            {std::move(r.second), m.steps}};
+  }
+};
+/// Every sync_period updates of the fast parameters the slow ones move towards them by slow_step_size of the way, and the fast ones
+/// go there (and their state begins anew where reset_state). Begin with LookaheadParams<T>::init_synced(model); gradients are those
+/// of `.fast`, apply_updates takes both, `.slow` is what was learned. Throws ShapeError for a period below 1. Source: M. Zhang and
+/// others, 2019.
+template <class G>
+[[nodiscard]] Lookahead<G> lookahead(G fast_optimizer, std::int64_t sync_period, double slow_step_size,
+                                     bool reset_state = false, Where w = Where::here()) {
+  const Site site(w);
+  detail::check_steps(sync_period, "lookahead");
+  return {std::move(fast_optimizer), sync_period, slow_step_size, reset_state};
+}
+
+}  // namespace shardarray::optim
