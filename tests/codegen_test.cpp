@@ -137,10 +137,12 @@ TEST_CASE(
     }
   }
   using Unary = int (*)(KernelBuilder&, int);
-  const Unary functions[] = {expand::exp,     expand::expm1,    expand::log,   expand::log1p, expand::sin,
-                             expand::cos,     expand::tan,      expand::asin,  expand::acos,  expand::atan,
-                             expand::sinh,    expand::cosh,     expand::tanh,  expand::erf,   expand::erfc,
-                             expand::erf_inv, expand::logistic, expand::lgamma};
+  const Unary functions[] = {expand::exp,     expand::expm1,    expand::log,    expand::log1p, expand::sin,
+                             expand::cos,     expand::tan,      expand::asin,   expand::acos,  expand::atan,
+                             expand::sinh,    expand::cosh,     expand::tanh,   expand::erf,   expand::erfc,
+                             expand::erf_inv, expand::logistic, expand::lgamma, expand::exp2,  expand::log2,
+                             expand::log10,   expand::cbrt,     expand::asinh,  expand::acosh, expand::atanh,
+                             expand::ndtri};
   std::vector<KernelCase> cases;
   for (const Unary f : functions) cases.push_back(elementwise_case(f, special, 0));
   for (const std::int64_t n : {1, 3, 4, 7, 8, 15, 16, 17, 31, 33, 63, 65}) {

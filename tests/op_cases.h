@@ -89,9 +89,14 @@ inline OpInput kinked(double lo, double hi) { return {{}, lo, hi, DType::float32
 inline OpInput whole(double lo, double hi, DType t = DType::int32) { return {{}, lo, hi, t}; }
 inline OpInput truth() { return {{}, 0, 1, DType::bool_}; }
 
-// In op_cases_elementwise.cpp, op_cases_shape.cpp, op_cases_maps.cpp.
+// In op_cases_elementwise.cpp, op_cases_special.cpp, op_cases_shape.cpp, op_cases_maps.cpp.
 Cases elementwise_cases();
 Cases logic_cases();
+Cases power_cases();
+Cases special_cases();
+Cases part_cases();
+Cases count_cases();
+Cases activation_cases();
 Cases reduce_cases();
 Cases product_cases();
 Cases shape_cases();
@@ -102,8 +107,9 @@ Cases map_cases();
 /// All rows.
 inline Cases op_cases() {
   Cases all_rows;
-  for (auto part : {elementwise_cases, logic_cases, reduce_cases, product_cases, shape_cases, position_cases,
-                    structure_cases, map_cases})
+  for (auto part :
+       {elementwise_cases, logic_cases, power_cases, special_cases, part_cases, count_cases, activation_cases,
+        reduce_cases, product_cases, shape_cases, position_cases, structure_cases, map_cases})
     for (OpCase& c : part()) all_rows.push_back(std::move(c));
   return all_rows;
 }

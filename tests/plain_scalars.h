@@ -1,55 +1,10 @@
 // The elementwise operations, each with its plain definition: in double for floating types, in 128 bits for integers.
 #pragma once
-#include <algorithm>
-#include <span>
-
-#include "ops/record.h"
-#include "plain_value.h"
-#include "shardarray/math.h"
+#include "plain_functions.h"
 
 namespace shardarray::testing {
 
-/// Kinds of dtypes, as bits.
-enum Kinds : unsigned {
-  kBool = 1,
-  kSigned = 2,
-  kUnsigned = 4,
-  kHalf = 8,
-  kFloat = 16,
-  kIntegers = kSigned | kUnsigned,
-  kFloating = kHalf | kFloat,
-  kNumbers = kIntegers | kFloating,
-  kAll = kBool | kNumbers
-};
-inline unsigned kind_of(DType t) {
-  return t == DType::bool_        ? kBool
-         : is_signed_integer(t)   ? kSigned
-         : is_unsigned_integer(t) ? kUnsigned
-         : is_half_type(t)        ? kHalf
-                                  : kFloat;
-}
-
-struct Range {
-  double lo = -3, hi = 3;
-};
-
-struct Scalar {
-  const char* name;
-  const char* op;  ///< of the library, whose cells it fills
-  unsigned kinds;
-  std::vector<Range> operands;  ///< where it is smooth, for floating operands
-  Array (*apply)(std::span<const Array>);
-  double (*real)(const double*) = nullptr;
-  Wide (*whole)(const Wide*, DType) = nullptr;
-  double ulps = 0;  ///< how far the library's function may be off
-  char linear =
-      0;  ///< what the size of a sum in parts becomes: '+', '*', '/', '-' (one operand); 0: it is combined
-  bool truth = false;  ///< the result is bool
-};
-
 namespace plain {
-
-using In = std::span<const Array>;
 
 inline Wide times(const Wide* x, DType t) {  // both modulo 2^64 first, so that nothing overflows
   return wrapped(t, static_cast<Wide>(static_cast<std::int64_t>(x[0])) *
@@ -87,9 +42,6 @@ inline double modulo(double a, double b) {
   const double rest = std::fmod(a, b);
   return rest != 0 && (rest < 0) != (b < 0) ? rest + b : rest;
 }
-
-using R = const double*;
-using W = const Wide*;
 
 inline std::vector<Scalar> sign_scalars() {
   const Range any{-4, 4};
@@ -149,9 +101,6 @@ inline std::vector<Scalar> sign_scalars() {
            0,
            0,
            true}};
-}
-inline Scalar smooth(const char* name, Range in, Array (*apply)(In), double (*real)(R), double ulps = 4) {
-  return {name, name, kFloating, {in}, apply, real, nullptr, ulps};
 }
 inline std::vector<Scalar> function_scalars() {
   const Range any{-4, 4}, positive{0.2, 6}, small{-2, 2};
@@ -360,7 +309,8 @@ inline const std::vector<Scalar>& scalars() {
   static const std::vector<Scalar> list = [] {
     std::vector<Scalar> r;
     for (auto part : {plain::sign_scalars, plain::function_scalars, plain::circle_scalars,
-                      plain::arithmetic_scalars, plain::more_arithmetic_scalars, plain::logic_scalars})
+                      plain::arithmetic_scalars, plain::more_arithmetic_scalars, plain::logic_scalars,
+                      plain::power_scalars, plain::special_scalars, plain::count_scalars})
       for (Scalar& s : part()) r.push_back(std::move(s));
     return r;
   }();

@@ -10,6 +10,10 @@
 // `using namespace shardarray`: abs(x) of an array is an array's, abs(2) C's. The line that messages and explain() show is the
 // caller's: `w`, or that of the first operand.
 #pragma once
+#include <optional>
+#include <utility>
+#include <vector>
+
 #include "shardarray/array.h"
 #include "shardarray/detail/function.h"
 
@@ -30,17 +34,37 @@ inline constexpr BinaryFunction<"divide"> true_divide{};
 inline constexpr BinaryFunction<"floor_divide"> floor_divide{};
 /// a - floor(a / b) * b: the sign of b; integers stay integers, of bools int32. a % 0 is a of integers, NaN of floats.
 [[nodiscard]] SHARDARRAY_API Array remainder(const Operand& a, const Operand& b);
+/// floor_divide and remainder, in this order.
+inline constexpr struct SHARDARRAY_API divmod_fn {
+  [[nodiscard]] std::pair<Array, Array> operator()(const Array& a, const Array& b,
+                                                   Where w = Where::here()) const;
+} divmod{};
+/// a - trunc(a / b) * b: the sign of a; integers stay integers, of bools int32. By 0 a of integers, NaN of floats. rem is its
+/// other name.
+[[nodiscard]] SHARDARRAY_API Array fmod(const Operand& a, const Operand& b);
+inline constexpr BinaryFunction<"fmod"> rem{};
+/// The greatest common divisor, which is not negative, and the least common multiple: integers only, else DTypeError. gcd(0, 0) and
+/// lcm(x, 0) are 0; what does not fit wraps. gcd costs as many divisions as the width may need, whatever the numbers.
+inline constexpr BinaryFunction<"gcd"> gcd{};
+inline constexpr BinaryFunction<"lcm"> lcm{};
 /// a to the power b. An integer literal b multiplies repeatedly and keeps the dtype of a; of bools: int32. Of an integer array b
 /// the low 6 bits count, as in JAX: negative ones give nothing useful. 0 to the power 0 is 1. Throws DTypeError for an integer
 /// to a negative literal power. pow is its other name.
 inline constexpr BinaryFunction<"power"> power{};
 [[nodiscard]] SHARDARRAY_API Array pow(const Operand& a, const Operand& b);
+/// a to the power b, floating: negative whole exponents too.
+inline constexpr BinaryFunction<"float_power"> float_power{};
 /// The larger one; NaN when one is. Of bools: or. Ties share the gradient.
 inline constexpr BinaryFunction<"maximum"> maximum{};
 /// The smaller one; NaN when one is. Of bools: and.
 inline constexpr BinaryFunction<"minimum"> minimum{};
+/// The larger (smaller) one, or the one that is no NaN; ties have the gradient of b.
+[[nodiscard]] SHARDARRAY_API Array fmax(const Operand& a, const Operand& b);
+[[nodiscard]] SHARDARRAY_API Array fmin(const Operand& a, const Operand& b);
 /// a * b + c, rounded once; floating.
 [[nodiscard]] SHARDARRAY_API Array fma(const Operand& a, const Operand& b, const Operand& c);
+/// x itself.
+inline constexpr UnaryFunction<"positive"> positive{};
 /// -x; unsigned numbers wrap. Throws DTypeError for bool.
 inline constexpr UnaryFunction<"negative"> negative{};
 /// |x|, also of the lowest integer, which stays as it is; bool and unsigned stay. Gradient 1 at 0, as in JAX.
@@ -55,6 +79,8 @@ inline constexpr UnaryFunction<"reciprocal"> reciprocal{};
 [[nodiscard]] SHARDARRAY_API Array floor(const Operand& x);
 [[nodiscard]] SHARDARRAY_API Array ceil(const Operand& x);
 [[nodiscard]] SHARDARRAY_API Array trunc(const Operand& x);
+/// To the nearest whole number, halves to even; floating. Gradient 0.
+[[nodiscard]] SHARDARRAY_API Array rint(const Operand& x);
 /// To `decimals` decimals (negative: to tens, hundreds), halves to even, in the dtype of x; integers stay as they are, whatever the
 /// decimals. Gradient 0. Throws DTypeError for bool.
 [[nodiscard]] SHARDARRAY_API Array round(const Operand& x, int decimals = 0);
@@ -95,6 +121,32 @@ inline constexpr BinaryFunction<"arctan2"> arctan2{};
 [[nodiscard]] SHARDARRAY_API Array acos(const Operand& x);
 [[nodiscard]] SHARDARRAY_API Array atan(const Operand& x);
 [[nodiscard]] SHARDARRAY_API Array atan2(const Operand& y, const Operand& x);
+/// Those of other bases, the cube root and the inverse hyperbolic functions, with the same special values: at most 0.51 ulp in
+/// float32 and 2 in float64 (the hyperbolic ones 3). log2 and log10 of whole powers of 2 and 10 are whole. asinh, acosh and
+/// atanh are other names.
+[[nodiscard]] SHARDARRAY_API Array exp2(const Operand& x);
+[[nodiscard]] SHARDARRAY_API Array log2(const Operand& x);
+[[nodiscard]] SHARDARRAY_API Array log10(const Operand& x);
+/// Of negative numbers too. Infinite gradient at 0.
+[[nodiscard]] SHARDARRAY_API Array cbrt(const Operand& x);
+inline constexpr UnaryFunction<"arcsinh"> arcsinh{};
+inline constexpr UnaryFunction<"arccosh"> arccosh{};
+inline constexpr UnaryFunction<"arctanh"> arctanh{};
+[[nodiscard]] SHARDARRAY_API Array asinh(const Operand& x);
+[[nodiscard]] SHARDARRAY_API Array acosh(const Operand& x);
+[[nodiscard]] SHARDARRAY_API Array atanh(const Operand& x);
+/// sqrt(a^2 + b^2) without overflow, to the same bounds; infinite where one is, beside NaN too. Gradient 0.5 for both at (0, 0), as
+/// in JAX.
+[[nodiscard]] SHARDARRAY_API Array hypot(const Operand& a, const Operand& b);
+/// log(exp(a) + exp(b)) and log2(2^a + 2^b) without overflow: off by at most 4 ulp of the larger one of the result and 1. The
+/// gradients are the operands' shares of the sum; 1 of an operand that is equal to the result, infinite ones too.
+inline constexpr BinaryFunction<"logaddexp"> logaddexp{};
+inline constexpr BinaryFunction<"logaddexp2"> logaddexp2{};
+/// Angles from radians to degrees, and back; floating. rad2deg and deg2rad are other names.
+inline constexpr UnaryFunction<"degrees"> degrees{};
+inline constexpr UnaryFunction<"radians"> radians{};
+inline constexpr UnaryFunction<"degrees"> rad2deg{};
+inline constexpr UnaryFunction<"radians"> deg2rad{};
 /// sin(pi x) / (pi x); 1 at 0.
 inline constexpr UnaryFunction<"sinc"> sinc{};
 /// 2 / sqrt(pi) times the integral of exp(-t^2) from 0 to x; erf_inv is its inverse: infinite at -1 and 1, NaN beyond.
@@ -114,6 +166,35 @@ inline constexpr struct SHARDARRAY_API gelu_fn {
   [[nodiscard]] Array operator()(const Array& x, bool approximate = true, Where w = Where::here()) const;
 } gelu{};
 
+// ---------------------------------------------------------------- the parts of a number
+/// bool: is the sign negative, of -0 and NaN too? Of bool and unsigned integers false.
+[[nodiscard]] SHARDARRAY_API Array signbit(const Operand& x);
+/// |a| with the sign of b, floating; b, whose sign counts of -0 and NaN too, has no gradient.
+[[nodiscard]] SHARDARRAY_API Array copysign(const Operand& a, const Operand& b);
+/// The next number behind a towards b, floating; b where they are equal. Gradient 0.
+[[nodiscard]] SHARDARRAY_API Array nextafter(const Operand& a, const Operand& b);
+/// 0 where a < 0, b where a is 0, 1 where a > 0, NaN of NaN; floating. Gradient of b alone.
+inline constexpr BinaryFunction<"heaviside"> heaviside{};
+/// x - trunc(x) and trunc(x); floating. NaN and infinite of infinities, as in JAX.
+[[nodiscard]] SHARDARRAY_API std::pair<Array, Array> modf(const Operand& x);
+/// The fraction (1/2 <= |f| < 1; floating, strong) and the int32 exponent e of x = f * 2^e; x itself and 0 of zeros, infinities and
+/// NaN. Gradient of the fraction: 2^-e.
+[[nodiscard]] SHARDARRAY_API std::pair<Array, Array> frexp(const Operand& x);
+/// x * 2^n, floating as x, rounded once. Throws DTypeError for an n that is no integer.
+[[nodiscard]] SHARDARRAY_API Array ldexp(const Operand& x, const Operand& n);
+/// Options of nan_to_num(): what stands in the place of NaN and of infinities.
+struct NanToNumOptions {
+  double nan = 0;
+  std::optional<double> posinf = std::nullopt;  ///< default: the largest number of the dtype
+  std::optional<double> neginf = std::nullopt;  ///< default: the lowest number of the dtype
+};
+/// `nan_to_num(x)`, `nan_to_num(x, {.nan = 1})`: x with numbers in the place of NaN and infinities, whose gradient is 0; bool and
+/// integers stay.
+inline constexpr struct SHARDARRAY_API nan_to_num_fn {
+  [[nodiscard]] Array operator()(const Array& x, const NanToNumOptions& o = {},
+                                 Where w = Where::here()) const;
+} nan_to_num{};
+
 // ---------------------------------------------------------------- comparisons and logic: bool
 /// Comparisons of the promoted values; NaN is equal to nothing, and neither less nor greater. isnan, isinf and isfinite are false,
 /// false and true of integers and bool. The results are strong bools.
@@ -126,6 +207,9 @@ inline constexpr BinaryFunction<"greater_equal"> greater_equal{};
 [[nodiscard]] SHARDARRAY_API Array isnan(const Operand& x);
 [[nodiscard]] SHARDARRAY_API Array isinf(const Operand& x);
 [[nodiscard]] SHARDARRAY_API Array isfinite(const Operand& x);
+/// x is +inf, x is -inf; false of integers and bool.
+inline constexpr UnaryFunction<"isposinf"> isposinf{};
+inline constexpr UnaryFunction<"isneginf"> isneginf{};
 /// Operands are not promoted: what is not bool counts as "not zero" (NaN too).
 inline constexpr BinaryFunction<"logical_and"> logical_and{};
 inline constexpr BinaryFunction<"logical_or"> logical_or{};
@@ -143,6 +227,13 @@ inline constexpr BinaryFunction<"left_shift"> left_shift{};
 /// Arithmetic on signed integers: the sign stays; amounts beyond the width give 0 or -1.
 inline constexpr BinaryFunction<"right_shift"> right_shift{};
 
+/// How many bits are 1, in the dtype of x; of negative numbers in two's complement. Throws DTypeError for bool.
+inline constexpr UnaryFunction<"population_count"> population_count{};
+/// How many bits of |x| are 1, uint8.
+inline constexpr UnaryFunction<"bitwise_count"> bitwise_count{};
+/// How many bits above the highest 1 are 0, in the dtype of x; of 0 all. Throws DTypeError for bool.
+inline constexpr UnaryFunction<"clz"> clz{};
+
 // ---------------------------------------------------------------- selection and types
 /// a where condition (not zero), else b, of the promoted dtype of a and b; all three are broadcast. Gradients of what is not chosen
 /// are 0.
@@ -150,6 +241,11 @@ inline constexpr struct SHARDARRAY_API where_fn {
   [[nodiscard]] Array operator()(const Array& condition, const Array& a, const Array& b,
                                  Where w = Where::here()) const;
 } where{};
+/// `select({x < 0, x > 1}, {a, b}, c)`: the choice of the first condition that holds, else `otherwise`, of the promoted dtype of all
+/// choices; all are broadcast. Throws ShapeError unless there are as many choices as conditions, one at least.
+[[nodiscard]] SHARDARRAY_API Array select(const std::vector<Array>& conditions,
+                                          const std::vector<Array>& choices, const Array& otherwise = 0,
+                                          Where w = Where::here());
 /// The values as another dtype, strong: floats to integers truncate and saturate (NaN is 0), integers wrap, to bool is "not zero",
 /// to shorter floats rounds to nearest even. Throws DTypeError for a complex dtype.
 inline constexpr struct SHARDARRAY_API astype_fn {

@@ -1,4 +1,5 @@
-// Functions on arrays: numpy's names, JAX's types and values. Elementwise ones stand in math.h.
+// Functions on arrays: numpy's names, JAX's types and values. Elementwise ones stand in math.h, special.h and
+// activations.h.
 //
 // Axes may be negative and count from the end; one that does not exist, or stands twice, throws ShapeError. Results have the dtype
 // of x unless a doc says otherwise; several operands are promoted (see promote_types). All throw Error for an absent array,
@@ -12,8 +13,10 @@
 #include <utility>
 #include <vector>
 
+#include "shardarray/activations.h"
 #include "shardarray/array.h"
 #include "shardarray/math.h"
+#include "shardarray/special.h"
 
 namespace shardarray {
 

@@ -1,5 +1,6 @@
 // Everything. `namespace sa = shardarray;`
 #pragma once
+#include "shardarray/activations.h"
 #include "shardarray/array.h"
 #include "shardarray/collectives.h"
 #include "shardarray/compare.h"
@@ -27,6 +28,7 @@
 #include "shardarray/shape.h"
 #include "shardarray/shard_map.h"
 #include "shardarray/sharding.h"
+#include "shardarray/special.h"
 #include "shardarray/tf32.h"
 #include "shardarray/tpmap.h"
 #include "shardarray/tree.h"

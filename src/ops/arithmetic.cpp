@@ -30,8 +30,6 @@ template <const Op& op> static Array whole(const char* function, const Array& x)
   return is_floating(x.dtype()) ? primitive::unary(op, x) : x;
 }
 
-extern const Op op_pow, op_trunc;  // of which derivatives are made
-
 // An absent tangent or cotangent stays absent.
 static Array times(const Array& t, const Array& x) { return t.has_value() ? primitive::mul(t, x) : Array(); }
 static Array minus(const Array& t) { return t.has_value() ? primitive::neg(t) : Array(); }
@@ -384,6 +382,11 @@ constexpr BinaryBody binary_body<"remainder"> = [](const char* function, const A
 };
 template SHARDARRAY_API Array BinaryFunction<"remainder">::operator()(const Array&, const Array&,
                                                                       Where) const;
+
+std::pair<Array, Array> divmod_fn::operator()(const Array& a, const Array& b, Where w) const {
+  const Site site(w, "divmod");
+  return {binary_body<"floor_divide">("divmod", a, b), binary_body<"remainder">("divmod", a, b)};
+}
 
 // ---------------------------------------------------------------- made of others
 template <>

@@ -21,6 +21,14 @@ static WeakType integer_type(const char* function, const Array& a, const Array& 
         function, to_string(type_of(a)), to_string(type_of(b)), name(t.dtype)));
   return t;
 }
+static DType unsigned_of(DType t) {
+  switch (itemsize(t)) {
+    case 1: return DType::uint8;
+    case 2: return DType::uint16;
+    case 4: return DType::uint32;
+    default: return DType::uint64;
+  }
+}
 template <const Op& op> static Array bits(const char* function, const Array& a, const Array& b) {
   const Arrays x = api::together(function, {&a, &b}, integer_type(function, a, b));
   return primitive::binary(op, x[0], x[1]);
@@ -123,6 +131,107 @@ constexpr UnaryBody unary_body<"bitwise_not"> = [](const char* function, const A
 };
 template SHARDARRAY_API Array UnaryFunction<"bitwise_not">::operator()(const Array&, Where) const;
 
+// ---------------------------------------------------------------- counting
+// The ones of an unsigned v: sums of 1, 2 and 4 bits side by side, then of bytes by a product (Warren, "Hacker's Delight", 5-1).
+static int emit_ones(KernelBuilder& b, int v) {
+  const DType t = b.type(v);
+  const auto width = static_cast<int>(8 * itemsize(t));
+  const auto number = [&](std::uint64_t bits) {
+    return b.constant_bits(t, width == 64 ? bits : bits & ((std::uint64_t{1} << width) - 1));
+  };
+  const auto both = [&](int x, int by, std::uint64_t mask) {
+    return b.binary(
+        Code::add, b.binary(Code::and_, x, number(mask)),
+        b.binary(Code::and_, b.binary(Code::shr, x, number(static_cast<std::uint64_t>(by))), number(mask)));
+  };
+  v = both(both(both(v, 1, 0x5555555555555555u), 2, 0x3333333333333333u), 4, 0x0f0f0f0f0f0f0f0fu);
+  if (width == 8) return v;
+  return b.binary(Code::shr, b.binary(Code::mul, v, number(0x0101010101010101u)),
+                  number(static_cast<std::uint64_t>(width - 8)));
+}
+// f of the bits as unsigned numbers.
+template <int (*f)(KernelBuilder&, int)> static void emit_of_bits(ScalarArgs& s) {
+  const DType t = s.b.type(s.in[0]), word = unsigned_of(t);
+  const int r = f(s.b, word == t ? s.in[0] : s.b.bitcast(s.in[0], word));
+  s.out[0] = word == t ? r : s.b.bitcast(r, t);
+}
+// All bits below the highest one are set first: the zeros above are what is left.
+static int emit_leading_zeros(KernelBuilder& b, int v) {
+  const DType t = b.type(v);
+  const auto width = static_cast<int>(8 * itemsize(t));
+  for (int by = 1; by < width; by *= 2) v = b.binary(Code::or_, v, b.binary(Code::shr, v, b.constant(t, by)));
+  return b.binary(Code::sub, b.constant(t, width), emit_ones(b, v));
+}
+// Euclid's steps, two and two: x % 0 is x here, so that (gcd, 0) and (0, gcd) stay as they are. As many as consecutive Fibonacci
+// numbers of this width need.
+static void emit_gcd(ScalarArgs& s) {
+  KernelBuilder& b = s.b;
+  const DType t = b.type(s.in[0]);
+  const bool has_sign = is_signed_integer(t);
+  int x = has_sign ? b.unary(Code::abs, s.in[0]) : s.in[0],
+      y = has_sign ? b.unary(Code::abs, s.in[1]) : s.in[1];
+  const int steps = static_cast<int>(8 * itemsize(t)) * 3 / 4 + 2;  // 1.44 a bit
+  for (int k = 0; k < steps; k++) {
+    x = b.binary(Code::rem, x, y);
+    y = b.binary(Code::rem, y, x);
+  }
+  const int r = b.binary(Code::or_, x, y);
+  s.out[0] = has_sign ? b.unary(Code::abs, r) : r;
+}
+
+static WeakType numbers_type(const char* function, const Array& a, const Array& b) {
+  const WeakType t = integer_type(function, a, b);
+  if (t.dtype == DType::bool_) api::refuse_dtype(function, a, "It takes integers");
+  return t;
+}
+SHARDARRAY_OP op_gcd = elementwise({.name = "gcd", .type = same_type, .jvp = no_tangent, .scalar = emit_gcd});
+template <>
+constexpr BinaryBody binary_body<"gcd"> = [](const char* function, const Array& a, const Array& b) {
+  const Arrays x = api::together(function, {&a, &b}, numbers_type(function, a, b));
+  return primitive::binary(op_gcd, x[0], x[1]);
+};
+template SHARDARRAY_API Array BinaryFunction<"gcd">::operator()(const Array&, const Array&, Where) const;
+// |a / gcd * b|; of two zeros gcd is 0, and -1 * 0.
+template <>
+constexpr BinaryBody binary_body<"lcm"> = [](const char* function, const Array& a, const Array& b) {
+  const Arrays x = api::together(function, {&a, &b}, numbers_type(function, a, b));
+  const Array parts = primitive::div(x[0], primitive::binary(op_gcd, x[0], x[1]));
+  const Array r = primitive::mul(parts, x[1]);
+  return is_signed_integer(r.dtype()) ? primitive::unary(op_abs, r) : r;
+};
+template SHARDARRAY_API Array BinaryFunction<"lcm">::operator()(const Array&, const Array&, Where) const;
+
+SHARDARRAY_OP op_population_count =
+    elementwise({.name = "population_count", .jvp = no_tangent, .scalar = emit_of_bits<emit_ones>});
+static void need_numbers(const char* function, const Array& x) {
+  api::need_integers(function, x);
+  if (x.dtype() == DType::bool_) api::refuse_dtype(function, x, "It takes integers");
+}
+template <>
+constexpr UnaryBody unary_body<"population_count"> = [](const char* function, const Array& x) {
+  need_numbers(function, x);
+  return primitive::unary(op_population_count, x);
+};
+template SHARDARRAY_API Array UnaryFunction<"population_count">::operator()(const Array&, Where) const;
+template <>
+constexpr UnaryBody unary_body<"bitwise_count"> = [](const char* function, const Array& x) {
+  api::need_integers(function, x);
+  if (x.dtype() == DType::bool_) return primitive::cast(x, DType::uint8);
+  const Array size = is_signed_integer(x.dtype()) ? primitive::unary(op_abs, x) : x;
+  return primitive::cast(primitive::unary(op_population_count, size), DType::uint8);
+};
+template SHARDARRAY_API Array UnaryFunction<"bitwise_count">::operator()(const Array&, Where) const;
+
+SHARDARRAY_OP op_clz =
+    elementwise({.name = "clz", .jvp = no_tangent, .scalar = emit_of_bits<emit_leading_zeros>});
+template <>
+constexpr UnaryBody unary_body<"clz"> = [](const char* function, const Array& x) {
+  need_numbers(function, x);
+  return primitive::unary(op_clz, x);
+};
+template SHARDARRAY_API Array UnaryFunction<"clz">::operator()(const Array&, Where) const;
+
+// ---------------------------------------------------------------- kinds of numbers, selection
 SHARDARRAY_OP op_is_finite =
     elementwise({.name = "is_finite", .type = bool_type, .jvp = no_tangent, .scalar = [](ScalarArgs& s) {
                    const int limit = s.b.constant(s.b.type(s.in[0]), std::numeric_limits<double>::infinity());

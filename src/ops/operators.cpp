@@ -117,6 +117,16 @@ Array tanh(const Operand& x) { return named_function<"tanh">(x); }
 Array asin(const Operand& x) { return named_function<"arcsin">(x); }
 Array acos(const Operand& x) { return named_function<"arccos">(x); }
 Array atan(const Operand& x) { return named_function<"arctan">(x); }
+Array exp2(const Operand& x) { return named_function<"exp2">(x); }
+Array log2(const Operand& x) { return named_function<"log2">(x); }
+Array log10(const Operand& x) { return named_function<"log10">(x); }
+Array cbrt(const Operand& x) { return named_function<"cbrt">(x); }
+Array asinh(const Operand& x) { return named_function<"arcsinh">(x); }
+Array acosh(const Operand& x) { return named_function<"arccosh">(x); }
+Array atanh(const Operand& x) { return named_function<"arctanh">(x); }
+Array rint(const Operand& x) { return named_function<"rint">(x); }
+Array signbit(const Operand& x) { return named_function<"signbit">(x); }
+Array lgamma(const Operand& x) { return named_function<"lgamma">(x); }
 Array erf(const Operand& x) { return named_function<"erf">(x); }
 Array erfc(const Operand& x) { return named_function<"erfc">(x); }
 Array isnan(const Operand& x) { return named_function<"isnan">(x); }
@@ -124,6 +134,12 @@ Array isinf(const Operand& x) { return named_function<"isinf">(x); }
 Array isfinite(const Operand& x) { return named_function<"isfinite">(x); }
 Array pow(const Operand& a, const Operand& b) { return named_function<"power">(a, b); }
 Array atan2(const Operand& y, const Operand& x) { return named_function<"arctan2">(y, x); }
+Array fmod(const Operand& a, const Operand& b) { return named_function<"fmod">(a, b); }
+Array fmax(const Operand& a, const Operand& b) { return named_function<"fmax">(a, b); }
+Array fmin(const Operand& a, const Operand& b) { return named_function<"fmin">(a, b); }
+Array hypot(const Operand& a, const Operand& b) { return named_function<"hypot">(a, b); }
+Array copysign(const Operand& a, const Operand& b) { return named_function<"copysign">(a, b); }
+Array nextafter(const Operand& a, const Operand& b) { return named_function<"nextafter">(a, b); }
 Array remainder(const Operand& a, const Operand& b) { return a % b; }
 
 // ---------------------------------------------------------------- shorthands

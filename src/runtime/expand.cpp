@@ -1,80 +1,27 @@
-#include "runtime/expand.h"
-
 #include <fmt/format.h>
 
-#include <initializer_list>
-#include <limits>
-
+#include "runtime/expand_value.h"
 #include "shardarray/error.h"
 
 namespace shardarray::expand {
+
+void refuse_width(const char* function, DType t) {
+  throw InternalError(
+      fmt::format("expand: {} of a {} value. Elementary functions take float32 and float64. Cast it first.",
+                  function, short_name(t)));
+}
+void refuse_widths(const char* function, DType t, DType u) {
+  throw InternalError(
+      fmt::format("expand: {} of {} and {} values. Elementary functions take two float32 or two float64. "
+                  "Cast them first.",
+                  function, short_name(t), short_name(u)));
+}
+
 namespace {
 
-/// A value of a builder, with operators; numbers become constants of the other operand's type.
-struct V {
-  KernelBuilder* b;
-  int id;
-  V of(double x) const { return {b, b->constant(b->type(id), x)}; }
-};
-V unary(Code c, V x) { return {x.b, x.b->unary(c, x.id)}; }
-V binary(Code c, V x, V y) { return {x.b, x.b->binary(c, x.id, y.id)}; }
-V operator+(V x, V y) { return binary(Code::add, x, y); }
-V operator-(V x, V y) { return binary(Code::sub, x, y); }
-V operator*(V x, V y) { return binary(Code::mul, x, y); }
-V operator/(V x, V y) { return binary(Code::div, x, y); }
-V operator&(V x, V y) { return binary(Code::and_, x, y); }
-V operator|(V x, V y) { return binary(Code::or_, x, y); }
-V operator^(V x, V y) { return binary(Code::xor_, x, y); }
-V operator<<(V x, V y) { return binary(Code::shl, x, y); }
-V operator>>(V x, V y) { return binary(Code::shr, x, y); }
-V operator<(V x, V y) { return binary(Code::lt, x, y); }
-V operator>(V x, V y) { return binary(Code::gt, x, y); }
-V operator==(V x, V y) { return binary(Code::eq, x, y); }
-V operator!=(V x, V y) { return binary(Code::ne, x, y); }
-V operator+(V x, double y) { return x + x.of(y); }
-V operator-(V x, double y) { return x - x.of(y); }
-V operator-(double x, V y) { return y.of(x) - y; }
-V operator*(V x, double y) { return x * x.of(y); }
-V operator/(double x, V y) { return y.of(x) / y; }
-V operator&(V x, double y) { return x & x.of(y); }
-V operator<<(V x, double y) { return x << x.of(y); }
-V operator>>(V x, double y) { return x >> x.of(y); }
-V operator<(V x, double y) { return x < x.of(y); }
-V operator>(V x, double y) { return x > x.of(y); }
-V operator==(V x, double y) { return x == x.of(y); }
-V operator-(V x) { return unary(Code::neg, x); }
-V abs(V x) { return unary(Code::abs, x); }
-V trunc(V x) { return unary(Code::trunc, x); }
-V sqrt(V x) { return unary(Code::sqrt, x); }
-V max(V x, V y) { return binary(Code::max, x, y); }
-V fma(V x, V y, V z) { return {x.b, x.b->fma(x.id, y.id, z.id)}; }
-V fma(V x, V y, double z) { return fma(x, y, x.of(z)); }
-V fma(V x, double y, V z) { return fma(x, x.of(y), z); }
-V select(V c, V x, V y) { return {c.b, c.b->select(c.id, x.id, y.id)}; }
-V cast(V x, DType t) { return {x.b, x.b->cast(x.id, t)}; }
-V bits(V x, DType t) { return {x.b, x.b->bitcast(x.id, t)}; }
-V word(V x, std::uint64_t w) { return {x.b, x.b->constant_bits(x.b->type(x.id), w)}; }
-
-constexpr double infinity = std::numeric_limits<double>::infinity();
-constexpr double nan = std::numeric_limits<double>::quiet_NaN();
 // Sums of two float32: the first with room for an exact product by an exponent.
 constexpr double ln2_hi = 0.693359375, ln2_lo = -2.12194440054690583e-4;
 constexpr double pi_hi = 0x1.921fb6p+1, pi_lo = -0x1.777a5cp-24;
-
-/// Highest coefficient first; one fma a step.
-V polynomial(V x, std::initializer_list<double> c) {
-  V p = x.of(*c.begin());
-  for (auto i = c.begin() + 1; i != c.end(); ++i) p = fma(p, x, *i);
-  return p;
-}
-/// The magnitude of `x` (>= 0) with the sign of `sign`.
-V with_sign(V x, V sign) {
-  const V s = bits(sign, uint32);
-  return bits(bits(x, uint32) | (s & word(s, 0x80000000u)), float32);
-}
-/// The nearer of x and the bound; NaN stays. One instruction each, where min and max take several.
-V at_most(V x, double bound) { return select(x > bound, x.of(bound), x); }
-V at_least(V x, double bound) { return select(x < bound, x.of(bound), x); }
 
 /// x = n ln2 + r, |r| <= ln2 / 2; the lowest bits of the int32 `n` are n + bias.
 struct Reduced {
@@ -283,57 +230,6 @@ V erf_inv32(V x) {
   return select(u > 0, p * x, select(u == 0, x * infinity, x.of(nan)));
 }
 
-/// log2(a) in float64 for a float32 a > 0.
-V log2_wide(V a) {
-  const V i = bits(a, int64), e = (i - word(i, 0x3fe6a09e667f3bcd)) >> 52;
-  const V m = bits(i - (e << 52), float64), s = (m - 1) / (m + 1), z = s * s;
-  return fma(
-      s,
-      polynomial(z, {0.24296332611259117, 0.26144042332141254, 0.32061650335968256, 0.41219840046505485,
-                     0.5770780172560378, 0.96179669392431311, 2.8853900817779272}),
-      cast(e, float64));
-}
-/// 2^t in float64 for t in -1000 .. 1000.
-V exp2_wide(V t) {
-  const double large = 0x1.8p52 + 1023;  // as in reduce_exp
-  const V sum = t + large, f = t - (sum - large);
-  const V p = fma(
-      f,
-      polynomial(f, {7.0709778665081383e-09, 1.0205905413765595e-07, 1.3215451633221434e-06,
-                     1.5252672924850737e-05, 0.00015403530424776529, 0.0013333558200794592,
-                     0.0096181291076186653, 0.05550410866465167, 0.24022650695910075, 0.69314718055994617}),
-      1);
-  return p * bits(bits(sum, int64) << 52, float64);
-}
-V pow32(V x, V y) {
-  const V a = cast(abs(x), float64), wide = cast(y, float64);
-  V log2 = select(a == 0, a.of(-infinity), select(a == infinity, a, log2_wide(a)));
-  const V t = select(log2 == 0, log2, wide * log2);  // 1^inf is 1
-  const V size = cast(exp2_wide(at_least(at_most(t, 200), -200)), float32);
-  const V half = y * 0.5, integer = trunc(y) == y, odd = integer & (trunc(half) != half);
-  const V sign = bits(x, int32) < 0;
-  V r = select(odd & sign, -size, size);
-  const V no_root = (x < 0) & (x > -infinity) & (trunc(y) != y);
-  r = select(no_root | (x != x) | (y != y), x.of(nan), r);
-  return select((x == 1) | (y == 0), x.of(1), r);
-}
-
-int expand_unary(KernelBuilder& b, Function f64, V (*f32)(V), int x) {
-  if (b.type(x) == float64) return b.call(f64, x);
-  if (b.type(x) == float32) return f32({&b, x}).id;
-  throw InternalError(
-      fmt::format("expand: {} of a {} value. Elementary functions take float32 and float64. Cast it first.",
-                  name(f64), short_name(b.type(x))));
-}
-int expand_binary(KernelBuilder& b, Function f64, V (*f32)(V, V), int x, int y) {
-  if (b.type(x) == float64 && b.type(y) == float64) return b.call(f64, x, y);
-  if (b.type(x) == float32 && b.type(y) == float32) return f32({&b, x}, {&b, y}).id;
-  throw InternalError(
-      fmt::format("expand: {} of {} and {} values. Elementary functions take two float32 or two float64. "
-                  "Cast them first.",
-                  name(f64), short_name(b.type(x)), short_name(b.type(y))));
-}
-
 }  // namespace
 
 int exp(KernelBuilder& b, int x) { return expand_unary(b, Function::exp, exp32, x); }
@@ -353,7 +249,6 @@ int tanh(KernelBuilder& b, int x) { return expand_unary(b, Function::tanh, tanh3
 int erf(KernelBuilder& b, int x) { return expand_unary(b, Function::erf, erf32, x); }
 int erfc(KernelBuilder& b, int x) { return expand_unary(b, Function::erfc, erfc32, x); }
 int erf_inv(KernelBuilder& b, int x) { return expand_unary(b, Function::erf_inv, erf_inv32, x); }
-int pow(KernelBuilder& b, int x, int y) { return expand_binary(b, Function::pow, pow32, x, y); }
 
 int logistic(KernelBuilder& b, int x) {
   if (b.type(x) == float32) return logistic32({&b, x}).id;

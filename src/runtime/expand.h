@@ -33,4 +33,25 @@ int erf_inv(KernelBuilder& b, int x);
 int pow(KernelBuilder& b, int x, int y);  ///< 0.51
 int lgamma(KernelBuilder& b, int x);      ///< 0.51; float32 goes through float64
 
+// Those of expand_powers.cpp have 64 bits inside: 0.51 (float64: 2; asinh, acosh, atanh: 3).
+int exp2(KernelBuilder& b, int x);
+int log2(KernelBuilder& b, int x);   ///< of 2^k: k
+int log10(KernelBuilder& b, int x);  ///< of 10^k: k
+int cbrt(KernelBuilder& b, int x);
+int asinh(KernelBuilder& b, int x);
+int acosh(KernelBuilder& b, int x);
+int atanh(KernelBuilder& b, int x);
+/// sqrt(x^2 + y^2) without overflow; infinite where one is.
+int hypot(KernelBuilder& b, int x, int y);
+/// log(exp(x) + exp(y)), or log2(2^x + 2^y), without overflow: 4 of what is larger, the result or 1.
+int logaddexp(KernelBuilder& b, int x, int y, bool base2);
+
+// Of expand_special.cpp; float32 goes through float64, but for ndtri.
+/// The derivative of log(gamma) of this order: 1 is digamma. NaN at 0, -1, -2, ..., +inf of even orders.
+int polygamma(KernelBuilder& b, int x, int order);
+/// The modified Bessel function I of this order.
+int bessel_i(KernelBuilder& b, int x, int order);
+/// The inverse of the normal distribution function: 4.
+int ndtri(KernelBuilder& b, int p);
+
 }  // namespace shardarray::expand

@@ -1,0 +1,28 @@
+// Special functions: SciPy's names, as in jax.scipy.special. Elementwise and floating, as in math.h, with the same exceptions;
+// 16-bit floats are computed in float32 and rounded once.
+#pragma once
+#include "shardarray/math.h"
+
+namespace shardarray {
+
+/// log(|gamma(x)|): infinite at 0, -1, -2, ... At most 0.51 ulp in float32, 5 in float64.
+[[nodiscard]] SHARDARRAY_API Array lgamma(const Operand& x);
+/// Its derivative, to 0.51 ulp in float32; in float64 off by at most 1e-14 of the larger one of |x|, the result and 1. NaN at 0, -1, -2, ...
+/// and -inf. Its derivatives are polygamma functions, of negative x too.
+inline constexpr UnaryFunction<"digamma"> digamma{};
+/// The modified Bessel function of order 0, to 0.51 ulp in float32 and 8 in float64; infinite where it overflows.
+inline constexpr UnaryFunction<"i0"> i0{};
+/// The distribution function of the standard normal distribution, with the digits of erfc where it is small.
+inline constexpr UnaryFunction<"ndtr"> ndtr{};
+/// Its inverse, to 4 ulp in float32 and 8 in float64: infinite at 0 and 1, NaN beyond. Towards 1/2, where it is 0, p - 1/2 is exact.
+inline constexpr UnaryFunction<"ndtri"> ndtri{};
+/// -x log(x): 0 at 0, -inf below.
+inline constexpr UnaryFunction<"entr"> entr{};
+/// a log(b) and a log(1 + b); 0 where a is 0, whatever b, unless that is NaN.
+inline constexpr BinaryFunction<"xlogy"> xlogy{};
+inline constexpr BinaryFunction<"xlog1py"> xlog1py{};
+/// log(x / (1 - x)), with all digits near 1/2 too; infinite at 0 and 1, NaN beyond. expit is its inverse: sigmoid.
+inline constexpr UnaryFunction<"logit"> logit{};
+inline constexpr UnaryFunction<"sigmoid"> expit{};
+
+}  // namespace shardarray

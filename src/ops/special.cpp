@@ -1,0 +1,130 @@
+// Gamma and Bessel functions, the normal distribution, entropies.
+#include <limits>
+#include <numbers>
+
+#include "ops/function.h"
+#include "ops/rules.h"
+
+namespace shardarray {
+
+using namespace rules;
+
+// The order that attrs.lo has, or this one.
+static std::int64_t order_or(const Attrs& a, std::int64_t order) { return a.lo.empty() ? order : a.lo[0]; }
+static Array of_order(const Op& op, const Array& x, std::int64_t order) {
+  Attrs a;
+  a.lo = {order};
+  return record(op, {x}, std::move(a));
+}
+
+static Arrays polygamma_jvp(const JvpArgs& v);
+// attrs.lo = {k}: the k-th derivative of log(gamma); digamma unless given.
+SHARDARRAY_OP op_polygamma =
+    elementwise({.name = "polygamma", .jvp = polygamma_jvp, .scalar = [](ScalarArgs& s) {
+                   const auto order = static_cast<int>(order_or(*s.call.attrs, 1));
+                   s.out[0] = expand::polygamma(s.b, s.in[0], order);
+                 }});
+static Arrays polygamma_jvp(const JvpArgs& v) {
+  return scaled(v, of_order(op_polygamma, v.in[0], order_or(v.node.attrs(), 1) + 1));
+}
+template <> constexpr UnaryBody unary_body<"digamma"> = floating<op_polygamma>;
+template SHARDARRAY_API Array UnaryFunction<"digamma">::operator()(const Array&, Where) const;
+
+SHARDARRAY_OP op_lgamma =
+    elementwise({.name = "lgamma",
+                 .jvp = [](const JvpArgs& v) { return scaled(v, primitive::unary(op_polygamma, v.in[0])); },
+                 .scalar = emit_function<expand::lgamma>});
+template <> constexpr UnaryBody unary_body<"lgamma"> = floating<op_lgamma>;
+template SHARDARRAY_API Array UnaryFunction<"lgamma">::operator()(const Array&, Where) const;
+
+static Arrays bessel_jvp(const JvpArgs& v);
+// attrs.lo = {n}: I of order n; 0 unless given.
+SHARDARRAY_OP op_bessel_i = elementwise({.name = "bessel_i", .jvp = bessel_jvp, .scalar = [](ScalarArgs& s) {
+                                           const auto order = static_cast<int>(order_or(*s.call.attrs, 0));
+                                           s.out[0] = expand::bessel_i(s.b, s.in[0], order);
+                                         }});
+// I0' = I1, In' = (I[n-1] + I[n+1]) / 2.
+static Arrays bessel_jvp(const JvpArgs& v) {
+  const std::int64_t n = order_or(v.node.attrs(), 0);
+  const Array above = of_order(op_bessel_i, v.in[0], n + 1);
+  if (n == 0) return scaled(v, above);
+  return scaled(v, primitive::mul(primitive::add(of_order(op_bessel_i, v.in[0], n - 1), above),
+                                  primitive::like(above, 0.5)));
+}
+template <> constexpr UnaryBody unary_body<"i0"> = floating<op_bessel_i>;
+template SHARDARRAY_API Array UnaryFunction<"i0">::operator()(const Array&, Where) const;
+
+// The inverse has the slope sqrt(2 pi) exp(out^2 / 2).
+SHARDARRAY_OP op_ndtri = elementwise(
+    {.name = "ndtri",
+     .jvp =
+         [](const JvpArgs& v) {
+           const Array& out = v.out[0];
+           const Array half_square = primitive::mul(primitive::mul(out, out), primitive::like(out, 0.5));
+           return scaled(
+               v, primitive::mul(primitive::exp(half_square),
+                                 primitive::like(out, std::numbers::sqrt2 / std::numbers::inv_sqrtpi)));
+         },
+     .scalar = emit_function<expand::ndtri>});
+template <> constexpr UnaryBody unary_body<"ndtri"> = floating<op_ndtri>;
+template SHARDARRAY_API Array UnaryFunction<"ndtri">::operator()(const Array&, Where) const;
+
+// ---------------------------------------------------------------- made of others
+namespace {
+
+/// f of x, floating, with one rounding for 16-bit floats.
+template <Array (*f)(const Array&)> Array special(const char* function, const Array& x) {
+  const WeakType t = api::to_inexact(api::weak_type_of(x, function));
+  return api::cast(f(api::cast(x, api::computed(t))), t);
+}
+template <Array (*f)(const Array&, const Array&)>
+Array special(const char* function, const Array& a, const Array& b) {
+  const WeakType t = api::to_inexact(api::promoted(function, {&a, &b}));
+  const Arrays x = api::together(function, {&a, &b}, t);
+  const WeakType wide = api::computed(t);
+  return api::cast(f(api::cast(x[0], wide), api::cast(x[1], wide)), t);
+}
+Array chosen(const Array& condition, const Array& a, double b) {
+  return primitive::select(condition, a, primitive::like(a, b));
+}
+Array chosen(const Array& condition, double a, const Array& b) {
+  return primitive::select(condition, primitive::like(b, a), b);
+}
+
+/// By erfc, which keeps the digits of small results.
+Array normal_distribution(const Array& x) {
+  return primitive::unary(op_erfc, x * (-std::numbers::sqrt2 / 2)) * 0.5;
+}
+/// -x log(x), with log(1) where x <= 0.
+Array entropy(const Array& x) {
+  const Array inside = primitive::unary(op_log, chosen(x <= 0, 1, x));
+  return chosen(x < 0, -std::numeric_limits<double>::infinity(), -(x * inside));
+}
+/// 2 artanh(2x - 1) near 1/2, where two logarithms would cancel; each branch is defined where it is not taken.
+Array log_odds(const Array& x) {
+  const Array middle = (x > 0.25) & (x < 0.75), y = chosen(middle, x, 0.5), z = chosen(middle, 0.5, x);
+  return primitive::select(middle, primitive::unary(op_atanh, y * 2 - 1) * 2,
+                           primitive::unary(op_log, z) - primitive::unary(op_log1p, -z));
+}
+/// 0 where x is 0 and y has no finite logarithm: it is that of 1 then. Of NaN NaN.
+Array product_with_log(const Op& logarithm, const Array& x, const Array& y, double pole) {
+  const Array no_log = (y <= pole) | (y == std::numeric_limits<double>::infinity());
+  return x * primitive::unary(logarithm, chosen((x == 0) & no_log, pole == 0 ? 1 : 0, y));
+}
+Array x_log_y(const Array& x, const Array& y) { return product_with_log(op_log, x, y, 0); }
+Array x_log1p_y(const Array& x, const Array& y) { return product_with_log(op_log1p, x, y, -1); }
+
+}  // namespace
+
+template <> constexpr UnaryBody unary_body<"ndtr"> = special<normal_distribution>;
+template SHARDARRAY_API Array UnaryFunction<"ndtr">::operator()(const Array&, Where) const;
+template <> constexpr UnaryBody unary_body<"entr"> = special<entropy>;
+template SHARDARRAY_API Array UnaryFunction<"entr">::operator()(const Array&, Where) const;
+template <> constexpr UnaryBody unary_body<"logit"> = special<log_odds>;
+template SHARDARRAY_API Array UnaryFunction<"logit">::operator()(const Array&, Where) const;
+template <> constexpr BinaryBody binary_body<"xlogy"> = special<x_log_y>;
+template SHARDARRAY_API Array BinaryFunction<"xlogy">::operator()(const Array&, const Array&, Where) const;
+template <> constexpr BinaryBody binary_body<"xlog1py"> = special<x_log1p_y>;
+template SHARDARRAY_API Array BinaryFunction<"xlog1py">::operator()(const Array&, const Array&, Where) const;
+
+}  // namespace shardarray

@@ -1,0 +1,134 @@
+// Polygamma and Bessel functions, the normal distribution's inverse.
+#include <cmath>
+#include <numbers>
+#include <vector>
+
+#include "runtime/expand_value.h"
+
+namespace shardarray::expand {
+namespace {
+
+using std::numbers::pi;
+
+double factorial(int n) { return std::tgamma(n + 1.0); }
+/// x^n by multiplication, n >= 1.
+V whole_power(V x, int n) {
+  V r = x;
+  for (int k = 1; k < n; k++) r = r * x;
+  return r;
+}
+/// The form of float64 for both widths. Constants of a float32 kernel are its casts.
+template <class F> int through_float64(KernelBuilder& b, int x, const F& f) {
+  const bool wide = b.type(x) == float64;
+  const V r = f(wide ? V{&b, x} : cast(V{&b, x}, float64));
+  return (wide ? r : cast(r, float32)).id;
+}
+
+/// DLMF 5.5.2 and 5.15.5 up to y >= 10, there the asymptotic series 5.11.2 and 5.15.8; for x > 0. n counts from digamma = 0.
+V polygamma_positive(V x, int n) {
+  constexpr double bernoulli[] = {1.0 / 6,       -1.0 / 30, 1.0 / 42,      -1.0 / 30,     5.0 / 66,
+                                  -691.0 / 2730, 7.0 / 6,   -3617.0 / 510, 43867.0 / 798, -174611.0 / 330};
+  V y = x, sum = x.of(0);
+  for (int k = 0; k < 10; k++) {
+    const V below = y < 10;
+    sum = select(below, sum + 1 / whole_power(y, n + 1), sum);
+    y = select(below, y + 1, y);
+  }
+  const V inverse = 1 / y, square = inverse * inverse;
+  V series = x.of(0);
+  for (int k = 10; k >= 1; k--) {
+    double c = bernoulli[k - 1] / (2 * k);  // times (2k + n - 1)! / (2k - 1)!
+    for (int j = 0; j < n; j++) c *= 2 * k + j;
+    series = (series + c) * square;
+  }
+  if (n == 0) return ((call(Function::log, y) - inverse * 0.5) - series) - sum;
+  const V tail = (series + inverse * (factorial(n) / 2)) + factorial(n - 1);
+  const V size = tail * whole_power(inverse, n) + sum * factorial(n);
+  return n % 2 == 0 ? -size : size;
+}
+/// The n-th derivative of cot(pi x): a polynomial of the cotangent.
+V cotangent_derivative(V x, int n) {
+  std::vector<double> p = {0, 1};
+  for (int k = 0; k < n; k++) {  // d/dx = -pi (1 + c^2) d/dc
+    std::vector<double> next(p.size() + 1, 0.0);
+    for (std::size_t j = 1; j < p.size(); j++) {
+      const double slope = -pi * static_cast<double>(j) * p[j];
+      next[j - 1] += slope;
+      next[j + 1] += slope;
+    }
+    p = std::move(next);
+  }
+  const V angle = (x - unary(Code::round, x)) * pi;  // the fraction is exact
+  const V c = call(Function::cos, angle) / call(Function::sin, angle);
+  V r = x.of(p.back());
+  for (std::size_t j = p.size() - 1; j-- > 0;) r = fma(r, c, p[j]);
+  return r;
+}
+/// Reflected at 1/2 where x <= 0 (DLMF 5.5.4, 5.15.6).
+V polygamma64(V x, int n) {
+  const V left = binary(Code::le, x, x.of(0)), y = polygamma_positive(select(left, 1 - x, x), n);
+  const V other = n % 2 == 0 ? y : -y, reflected = other - cotangent_derivative(x, n) * pi;
+  const V pole = left & (unary(Code::floor, x) == x);
+  return select(pole, x.of(n % 2 == 0 ? nan : infinity), select(left, reflected, y));
+}
+
+/// The power series (DLMF 10.25.2) up to 30: its terms are positive. Beyond, the asymptotic one (10.40.1), whose error is below
+/// exp(-60). exp(x / 2) twice: exp(x) overflows before the result does.
+V bessel64(V x, int n) {
+  const V a = abs(x), near = at_most(a, 30), far = at_least(a, 30), half = near * 0.5, z = half * half;
+  V p = x.of(1);
+  for (int k = 64; k >= 1; k--) p = fma(p, z * (1.0 / (k * (k + n))), 1);
+  if (n > 0) p = p * whole_power(half, n) * (1 / factorial(n));
+  const V inverse = 1 / far;
+  V q = x.of(1);
+  for (int k = 20; k >= 1; k--) {
+    const double odd = 2 * k - 1;
+    q = fma(q, inverse * (-(4.0 * n * n - odd * odd) / (8.0 * k)), 1);
+  }
+  const V root = call(Function::exp, far * 0.5);
+  const V large = (root * (q / sqrt(far * (2 * pi)))) * root;
+  const V size = select(a < infinity, select(a > 30, large, p), a);
+  return n % 2 == 0 ? size : select(x < 0, -size, size);
+}
+
+/// Wichura, "Algorithm AS 241: The Percentage Points of the Normal Distribution" (Applied Statistics 37, 1988), PPND16.
+V quantile(V p) {
+  const auto ratio = [](V x, std::initializer_list<double> top, std::initializer_list<double> bottom) {
+    return polynomial(x, top) / polynomial(x, bottom);
+  };
+  const V q = p - 0.5, r = fma(-q, q, 0.180625);
+  const V middle =
+      q * ratio(r,
+                {2509.0809287301226727, 33430.575583588128105, 67265.770927008700853, 45921.953931549871457,
+                 13731.693765509461125, 1971.5909503065514427, 133.14166789178437745, 3.387132872796366608},
+                {5226.495278852854561, 28729.085735721942674, 39307.89580009271061, 21213.794301586595867,
+                 5394.1960214247511077, 687.1870074920579083, 42.313330701600911252, 1});
+  const V rest = select(q < 0, p, 1 - p), l{p.b, log(*p.b, rest.id)}, root = sqrt(-l);
+  const V near = ratio(
+      root - 1.6,
+      {7.7454501427834140764e-4, 0.0227238449892691845833, 0.24178072517745061177, 1.27045825245236838258,
+       3.64784832476320460504, 5.7694972214606914055, 4.6303378461565452959, 1.42343711074968357734},
+      {1.05075007164441684324e-9, 5.475938084995344946e-4, 0.0151986665636164571966, 0.14810397642748007459,
+       0.68976733498510000455, 1.6763848301838038494, 2.05319162663775882187, 1});
+  const V far = ratio(
+      root - 5,
+      {2.01033439929228813265e-7, 2.71155556874348757815e-5, 0.0012426609473880784386,
+       0.026532189526576123093, 0.29656057182850489123, 1.7848265399172913358, 5.4637849111641143699,
+       6.6579046435011037772},
+      {2.04426310338993978564e-15, 1.4215117583164458887e-7, 1.8463183175100546818e-5,
+       7.868691311456132591e-4, 0.0148753612908506148525, 0.13692988092273580531, 0.59983220655588793769, 1});
+  const V tail = select(root > 5, far, near), signed_tail = select(q < 0, -tail, tail);
+  return select(abs(q) > 0.425, select(rest == 0, q * infinity, signed_tail), middle);  // log(< 0) is NaN
+}
+
+}  // namespace
+
+int polygamma(KernelBuilder& b, int x, int order) {
+  return through_float64(b, x, [&](V v) { return polygamma64(v, order - 1); });
+}
+int bessel_i(KernelBuilder& b, int x, int order) {
+  return through_float64(b, x, [&](V v) { return bessel64(v, order); });
+}
+int ndtri(KernelBuilder& b, int p) { return quantile({&b, p}).id; }
+
+}  // namespace shardarray::expand
