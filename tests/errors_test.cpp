@@ -156,6 +156,13 @@ TEST_CASE("errors: every public function that throws names the line of its call"
       CALL(arange(0, 1, 0)),
       CALL(linspace(0, 1, -1)),
       CALL(eye(-1)),
+      // statistics.h, rearrange.h, products.h, ordering.h
+      CALL(shardarray::std(x, 7)), CALL(ptp(b)), CALL(count_nonzero(x, 7)), CALL(average(x, y)), CALL(quantile(x, 2)), CALL(percentile(x, -1)), CALL(median(x, 7)), CALL(nansum(x, 7)), CALL(nanmax(x, 7)), CALL(nanvar(x, 7)), CALL(nanargmin(x, {0, 1})), CALL(nancumsum(x, 7)), CALL(cumlogsumexp(x, 7)),
+      CALL(vector_norm(x, {.axis = 7})), CALL(norm(x, {.ord = 2})), CALL(pad(x, -1, PadMode::wrap)), CALL(sort(x, {.axis = 7})), CALL(argsort(x, {.axis = 7})), CALL(tile(x, -1)), CALL(repeat(x, -1)), CALL(ravel(none_)), CALL(atleast_2d(none_)), CALL(broadcast_arrays({x, y})), CALL(hstack({x, y})), CALL(vstack({x, y})),
+      CALL(dstack({x, y})), CALL(column_stack({x, y})), CALL(append(x, y, 0)), CALL(array_split(x, 0)), CALL(fliplr(i)), CALL(flipud(Array(1))), CALL(diagonal(i)), CALL(diag(Array(1))), CALL(shardarray::trace(i)), CALL(tri(-1)), CALL(shardarray::identity(-1)), CALL(meshgrid({x})), CALL(shardarray::indices({-1})),
+      CALL(logspace(0, 1, -1)), CALL(geomspace(0, 1)), CALL(outer(none_, x)), CALL(inner(x, y)), CALL(vdot(x, y)), CALL(kron(none_, x)), CALL(cross(x, y)), CALL(matrix_power(x, 2)), CALL(multi_dot({x, y})), CALL(diff(x, -1)), CALL(gradient(x, 7)), CALL(trapezoid(x, y)), CALL(trapezoid(x, 1, 7)), CALL(interp(x, x, y)),
+      CALL(polyval(x, y)), CALL(convolve(x, y)), CALL(correlate(x, y)), CALL(lexsort({x, y})), CALL(top_k(x, 9)), CALL(searchsorted(x, y)), CALL(digitize(x, y)), CALL(bincount(x, 3)), CALL(bincount(i, x, 3)), CALL(histogram(x, y)), CALL(histogram(x, 0)), CALL(take_along_axis(x, x, 0)), CALL(segment_sum(x, x, 3)),
+      CALL(segment_prod(x, x, 3)), CALL(segment_max(x, x, 3)), CALL(segment_min(x, x, 3)),
       // array.h
       CALL(none_.shape()),
       CALL(none_.dtype()),
@@ -433,78 +440,6 @@ TEST_CASE("errors: ops in mapped functions keep their own lines") {
 
 TEST_CASE("errors: no array is complex") {
   CHECK_THROWS_AS(static_cast<void>(ones({2}, complex64) + 1), DTypeError);
-}
-
-// ---------------------------------------------------------------- misspellings
-TEST_CASE("errors: a list of axes is a list of axes") {
-  const Array x = numbers({2, 3, 4});
-  CHECK(sum(x, {0, 1}).shape() == Shape{4});
-  CHECK(sum(x, {1}).shape() == Shape{2, 4});
-  CHECK(sum(x, {}).shape() == Shape{});
-  CHECK(sum(x, {.axis = {0, 1}}).shape() == Shape{4});
-  CHECK(sum(x, {0, true}).shape() == Shape{1, 3, 4});
-  CHECK(sum(x, {.axis = 0, .keepdims = true}).shape() == Shape{1, 3, 4});
-  CHECK(x.sum({0, 1}).to_vector<float>() == std::vector<float>{60, 66, 72, 78});
-  CHECK(mean(x, {0, 1}).to_vector<float>() == std::vector<float>{10, 11, 12, 13});
-  for (const Array& r : {max(x, {0, 1}), min(x, {0, 1}), prod(x, {0, 1}), any(x, {0, 1}), all(x, {0, 1}),
-                         logsumexp(x, {0, 1}), var(x, {0, 1}), x.mean({0, 1}), x.max({0, 1}), x.min({0, 1}),
-                         x.prod({0, 1}), x.any({0, 1}), x.all({0, 1})})
-    CHECK(r.shape() == Shape{4});
-  CHECK(argmax(x, {1}).shape() == Shape{2, 4});
-  CHECK(squeeze(numbers({1, 1, 2}), {0, 1}).shape() == Shape{2});
-  CHECK(expand_dims(numbers({2}), {0, 1}).shape() == Shape{1, 1, 2});
-  CHECK(flip(numbers({2, 2}), {0, 1}).to_vector<float>() == std::vector<float>{3, 2, 1, 0});
-}
-
-TEST_CASE("errors: numbers where NumPy takes them") {
-  Array x = numbers({2, 3});
-  CHECK(x.reshape(3, 2).shape() == Shape{3, 2});
-  CHECK(x.reshape(-1).shape() == Shape{6});
-  CHECK(x.reshape(1, 2, 3).shape() == Shape{1, 2, 3});
-  CHECK(reshape(x, 3, -1).shape() == Shape{3, 2});
-  CHECK(zeros(3).shape() == Shape{3});
-  CHECK(ones(3, int32).to_vector<int>() == std::vector<int>{1, 1, 1});
-  CHECK(x.at(0).set(7).to_vector<float>() == std::vector<float>{7, 7, 7, 3, 4, 5});
-  const Array before = x;
-  x += 1;
-  CHECK(x.to_vector<float>() == std::vector<float>{1, 2, 3, 4, 5, 6});
-  x *= x;
-  x -= 1;
-  x /= 2;
-  CHECK(x.to_vector<float>() == std::vector<float>{0, 1.5, 4, 7.5, 12, 17.5});
-  CHECK(before.to_vector<float>() == std::vector<float>{0, 1, 2, 3, 4, 5});
-}
-
-TEST_CASE("errors: floats do not go into integers without a word") {
-  const Array i = arange(4);
-  CHECK(testing::message_of<DTypeError>([&] { static_cast<void>(i.at(0).set(2.7)); }) ==
-        "at.set: f32[] in an array i32[4]. Fractions would be lost: x.astype(float32) holds them, "
-        "v.astype(int32) drops them.");
-  CHECK(i.at(0).set(Array(2.7).astype(int32)).to_vector<int>() == std::vector<int>{2, 1, 2, 3});
-  CHECK(numbers({2}).at(0).set(1).to_vector<float>() == std::vector<float>{1, 1});
-}
-
-TEST_CASE("errors: a null pointer in a spec is none") {
-  set_cpu_device_count(8);
-  const char* nothing = nullptr;
-  CHECK(P(nullptr, "x") == P(none, "x"));
-  CHECK(P(nothing, "x") == P(none, "x"));
-  CHECK(cut(P(nullptr, "x"))->shard_shape({8, 8}) == Shape{8, 2});
-}
-
-// ---------------------------------------------------------------- types before anything is computed
-TEST_CASE("errors: type_string shows a placement as soon as it is asked for") {
-  set_cpu_device_count(8);
-  const Array x = numbers({8, 4}) + 0;
-  const Array placed = filter_shard(x, cut(P("x", "y")));
-  const Array next = tanh(placed) * 2 + placed;
-  CHECK(placed.type_string() == "f32[8@x,4@y]");
-  CHECK(next.type_string() == "f32[8@x,4@y]");
-  CHECK(sum(placed, 0).type_string() == "f32[4]");  // not known yet
-  eval(next);
-  CHECK(next.type_string() == "f32[8@x,4@y]");
-  const Array other = filter_shard(x, cut(P("y", "x")));
-  CHECK((placed + other).type_string() == "f32[8,4]");  // the compiler chooses
 }
 
 }  // namespace shardarray::errors_test

@@ -17,7 +17,10 @@
 #include "ops/record.h"
 #include "shardarray/collectives.h"
 #include "shardarray/detail/maps.h"
-#include "shardarray/ops.h"
+#include "shardarray/ordering.h"
+#include "shardarray/products.h"
+#include "shardarray/rearrange.h"
+#include "shardarray/statistics.h"
 
 namespace shardarray::testing {
 
@@ -89,7 +92,7 @@ inline OpInput kinked(double lo, double hi) { return {{}, lo, hi, DType::float32
 inline OpInput whole(double lo, double hi, DType t = DType::int32) { return {{}, lo, hi, t}; }
 inline OpInput truth() { return {{}, 0, 1, DType::bool_}; }
 
-// In op_cases_elementwise.cpp, op_cases_special.cpp, op_cases_shape.cpp, op_cases_maps.cpp.
+// In op_cases_*.cpp.
 Cases elementwise_cases();
 Cases logic_cases();
 Cases power_cases();
@@ -103,13 +106,18 @@ Cases shape_cases();
 Cases position_cases();
 Cases structure_cases();
 Cases map_cases();
+Cases statistics_cases();
+Cases rearrange_cases();
+Cases sample_cases();
+Cases ordering_cases();
 
 /// All rows.
 inline Cases op_cases() {
   Cases all_rows;
   for (auto part :
        {elementwise_cases, logic_cases, power_cases, special_cases, part_cases, count_cases, activation_cases,
-        reduce_cases, product_cases, shape_cases, position_cases, structure_cases, map_cases})
+        reduce_cases, product_cases, shape_cases, position_cases, structure_cases, map_cases, statistics_cases,
+        rearrange_cases, sample_cases, ordering_cases})
     for (OpCase& c : part()) all_rows.push_back(std::move(c));
   return all_rows;
 }

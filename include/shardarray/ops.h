@@ -53,8 +53,8 @@ inline constexpr ReduceFunction<"prod"> prod{};
 /// The sum divided by the number of elements, NaN of none. Floating: of bool and integers float32 (float64 for 64-bit ones); as
 /// exact as sum. Throws DTypeError for a `.dtype` that is not floating.
 inline constexpr ReduceFunction<"mean"> mean{};
-/// Mean square distance to the mean, floating as mean; the sum is divided by n - ddof, n elements. Throws as mean.
-inline constexpr struct SHARDARRAY_API var_fn {
+/// `var(x)`, `var(x, 0)`, `var(x, {.axis = 0}, 1)`: as a reduction, and ddof.
+template <detail::FixedString name> struct SHARDARRAY_API SpreadFunction {
   [[nodiscard]] Array operator()(const Array& x, const ReduceOptions& o = {}, std::int64_t ddof = 0,
                                  Where w = Where::here()) const;
   template <detail::AxisNumber I>
@@ -66,7 +66,12 @@ inline constexpr struct SHARDARRAY_API var_fn {
                                  Where w = Where::here()) const {
     return (*this)(x, detail::over(axes), 0, w);
   }
-} var{};
+};
+/// Mean square distance to the mean, floating as mean; the sum is divided by n - ddof, n elements. Throws as mean.
+inline constexpr SpreadFunction<"var"> var{};
+/// The square root of var; its gradient is NaN where all elements are equal, as in JAX. Throws as mean. (The name hides nothing:
+/// before `::` only namespaces and types are looked for.)
+inline constexpr SpreadFunction<"std"> std{};
 /// The largest and the smallest element; of bools or, and. NaN when an element is. Throws ShapeError over no elements. Equal
 /// elements share the gradient; it is NaN of a NaN. `.dtype` converts before.
 inline constexpr ReduceFunction<"max"> max{};
@@ -231,9 +236,15 @@ inline constexpr struct SHARDARRAY_API roll_fn {
   [[nodiscard]] Array operator()(const Array& x, const Shape& shifts, const Shape& axes,
                                  Where w = Where::here()) const;
 } roll{};
+/// What pad puts around x: its first and last elements, x mirrored at them (reflect: they stand once, symmetric: twice), or x again.
+#pragma GCC diagnostic push
+#pragma GCC diagnostic ignored "-Wshadow"
+enum class PadMode : std::uint8_t { edge, reflect, symmetric, wrap };
+#pragma GCC diagnostic pop
 /// Elements before and after, per dimension: `pad(x, {{1, 2}, {0, 0}}, value)`; one number: everywhere. The value is a number and
 /// becomes one of x's dtype (2.5 is 2 in integers). Throws ShapeError for a negative width and unless there is one pair for each
-/// dimension, DTypeError for a whole number that is no value of the dtype, Error for a computed value.
+/// dimension, DTypeError for a whole number that is no value of the dtype, Error for a computed value. With a mode instead of a value:
+/// `pad(x, 2, PadMode::edge)`, and ShapeError where a dimension without elements should grow.
 inline constexpr struct SHARDARRAY_API pad_fn {
   [[nodiscard]] Array operator()(const Array& x,
                                  const std::vector<std::pair<std::int64_t, std::int64_t>>& widths,
@@ -243,6 +254,14 @@ inline constexpr struct SHARDARRAY_API pad_fn {
                                  Where w = Where::here()) const {
     return (*this)(x, std::vector<std::pair<std::int64_t, std::int64_t>>(x.shape().size(), {width, width}),
                    value, w);
+  }
+  [[nodiscard]] Array operator()(const Array& x,
+                                 const std::vector<std::pair<std::int64_t, std::int64_t>>& widths,
+                                 PadMode mode, Where w = Where::here()) const;
+  template <std::integral I>
+  [[nodiscard]] Array operator()(const Array& x, I width, PadMode mode, Where w = Where::here()) const {
+    return (*this)(x, std::vector<std::pair<std::int64_t, std::int64_t>>(x.shape().size(), {width, width}),
+                   mode, w);
   }
 } pad{};
 /// Zeros above (tril) or below (triu) diagonal k of the last two dimensions; k = 0 is the main one, k > 0 lies above it. Throws
@@ -298,14 +317,21 @@ inline constexpr struct SHARDARRAY_API take_fn {
                                  std::optional<std::int64_t> axis = std::nullopt,
                                  TakeMode mode = TakeMode::fill, Where w = Where::here()) const;
 } take{};
-/// Along an axis, ascending, stable; NaN last; false before true. The gradient goes where the elements came from. Throws ShapeError
-/// for a scalar.
+/// Options of sorting: `sort(x, {.axis = 0, .descending = true})`.
+struct SortOptions {
+  std::optional<std::int64_t> axis = -1;  ///< none: of the flattened array
+  bool descending = false;                ///< from the last to the first: NaN first, true before false
+};
+/// Along an axis, ascending, NaN last, false before true; stable: equal elements keep their order, also descending. The gradient goes
+/// where the elements came from. Throws ShapeError for a scalar.
 inline constexpr struct SHARDARRAY_API sort_fn {
   [[nodiscard]] Array operator()(const Array& x, std::int64_t axis = -1, Where w = Where::here()) const;
+  [[nodiscard]] Array operator()(const Array& x, const SortOptions& o, Where w = Where::here()) const;
 } sort{};
 /// int32 positions that sort x, of its shape. Throws as sort, and DTypeError for an axis longer than 2^31.
 inline constexpr struct SHARDARRAY_API argsort_fn {
   [[nodiscard]] Array operator()(const Array& x, std::int64_t axis = -1, Where w = Where::here()) const;
+  [[nodiscard]] Array operator()(const Array& x, const SortOptions& o, Where w = Where::here()) const;
 } argsort{};
 
 // ---------------------------------------------------------------- creation

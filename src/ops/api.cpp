@@ -96,7 +96,7 @@ std::size_t axis_of(const char* function, std::int64_t axis, const Shape& shape)
         fmt::format("{}: axis {} is out of bounds for shape {} of rank {}. Axes count from 0, or from -1 at "
                     "the end. Give "
                     "one that the array has.",
-                    function, axis, to_string(shape), rank));
+                    current_function(function), axis, to_string(shape), rank));
   return static_cast<std::size_t>(axis < 0 ? axis + rank : axis);
 }
 
@@ -106,8 +106,8 @@ Shape axes_of(const char* function, const Shape& axes, const Shape& shape) {
   std::sort(r.begin(), r.end());
   if (const auto* twice = std::adjacent_find(r.begin(), r.end()); twice != r.end())
     throw ShapeError(
-        fmt::format("{}: axes {} name dimension {} twice. Every axis may stand once. Remove one.", function,
-                    to_string(axes), *twice));
+        fmt::format("{}: axes {} name dimension {} twice. Every axis may stand once. Remove one.",
+                    current_function(function), to_string(axes), *twice));
   return r;
 }
 

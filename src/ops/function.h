@@ -4,6 +4,8 @@
 //
 //   template <> constexpr UnaryBody unary_body<"exp"> = floating<op_exp>;
 //   template SHARDARRAY_API Array UnaryFunction<"exp">::operator()(const Array&, Where) const;
+// What is made of other objects has no body here: its call is specialised as a whole, in a source that does not include this
+// (statistics.cpp, nan_reductions.cpp).
 #pragma once
 #include "graph/trace_state.h"
 #include "ops/api.h"
@@ -14,6 +16,7 @@ namespace shardarray {
 using UnaryBody = Array (*)(const char* function, const Array& x);
 using BinaryBody = Array (*)(const char* function, const Array& a, const Array& b);
 using ReduceBody = Array (*)(const char* function, const Array& x, const ReduceOptions& o);
+using SpreadBody = Array (*)(const char* function, const Array& x, const ReduceOptions& o, std::int64_t ddof);
 using CumulativeBody = Array (*)(const char* function, const Array& x, const CumulativeOptions& o);
 /// Where no body is given. (Pointers are not compared: no constant where UBSan checks them.)
 template <detail::FixedString> inline constexpr bool has_body = false;
@@ -24,6 +27,7 @@ template <detail::FixedString name> consteval std::nullptr_t missing_body() {
 template <detail::FixedString name> constexpr UnaryBody unary_body = missing_body<name>();
 template <detail::FixedString name> constexpr BinaryBody binary_body = missing_body<name>();
 template <detail::FixedString name> constexpr ReduceBody reduce_body = missing_body<name>();
+template <detail::FixedString name> constexpr SpreadBody spread_body = missing_body<name>();
 template <detail::FixedString name> constexpr CumulativeBody cumulative_body = missing_body<name>();
 
 template <detail::FixedString name> Array UnaryFunction<name>::operator()(const Array& x, Where w) const {
@@ -39,6 +43,12 @@ template <detail::FixedString name>
 Array ReduceFunction<name>::operator()(const Array& x, const ReduceOptions& o, Where w) const {
   const Site site(w, name.text);
   return reduce_body<name>(name.text, x, o);
+}
+template <detail::FixedString name>
+Array SpreadFunction<name>::operator()(const Array& x, const ReduceOptions& o, std::int64_t ddof,
+                                       Where w) const {
+  const Site site(w, name.text);
+  return spread_body<name>(name.text, x, o, ddof);
 }
 template <detail::FixedString name>
 Array CumulativeFunction<name>::operator()(const Array& x, const CumulativeOptions& o, Where w) const {

@@ -5,7 +5,7 @@
 
 #include "ops/api.h"
 #include "ops/rules.h"
-#include "shardarray/ops.h"
+#include "shardarray/ordering.h"
 
 namespace shardarray {
 
@@ -163,34 +163,53 @@ static Array outside_value(const Type& t) {
   return primitive::full(t.shape, t.dtype, is_signed_integer(t.dtype) ? -infinity : infinity);
 }
 
-Array take_fn::operator()(const Array& x, const Array& index, std::optional<std::int64_t> axis, TakeMode mode,
-                          Where w) const {
-  const Site site(w, "take");
-  if (!is_integer(type_of(index, "take").dtype)) api::refuse_dtype("take", index, "Indices are integers");
-  Array table = axis ? x : primitive::reshape(x, {num_elements(type_of(x, "take").shape)});
-  const std::size_t dim = api::axis_of("take", axis.value_or(0), type_of(table, "take").shape);
-  table = moveaxis(table, static_cast<std::int64_t>(dim), 0);
-  const std::int64_t rows = table.shape()[0];
-  if (rows == 0 && index.size() > 0)
-    throw ShapeError(
-        fmt::format("take: {} has no elements along axis {}, and there are {} indices. An index needs an "
-                    "element. Check the size first.",
-                    to_string(type_of(x)), axis.value_or(0), index.size()));
+namespace {
+
+/// Indices of rows as take reads them, and where they lie inside (absent: everywhere).
+struct RowIndex {
+  Array at, inside;
+};
+
+}  // namespace
+
+static void need_index(const char* function, const Array& index) {
+  if (!is_integer(type_of(index, function).dtype)) api::refuse_dtype(function, index, "Indices are integers");
+}
+// Negative ones count from the end; with clip they are 0.
+static RowIndex row_index(const Array& index, std::int64_t rows, TakeMode mode) {
   const bool fits = primitive::is_value(index.dtype(), rows, false);
   Array i = itemsize(index.dtype()) < 4 || !fits ? primitive::cast(index, api::position_type({rows})) : index;
   const bool can_be_negative = is_signed_integer(i.dtype());
   auto at = [&](std::int64_t v) { return primitive::like_whole(i, v); };
-  if (can_be_negative && mode != TakeMode::clip)
-    i = primitive::select(primitive::binary(op_lt, i, at(0)), primitive::add(i, at(rows)), i);
-  const auto rank = static_cast<std::int64_t>(i.shape().size());
-  Array inside;
   if (mode == TakeMode::clip) {
     if (can_be_negative) i = primitive::binary(op_max, i, at(0));
-    i = primitive::binary(op_min, i, at(rows - 1));
-  } else {
-    inside = primitive::binary(op_lt, i, at(rows));
-    if (can_be_negative) inside = primitive::binary(op_and, inside, primitive::binary(op_ge, i, at(0)));
+    return {primitive::binary(op_min, i, at(rows - 1)), {}};
   }
+  if (can_be_negative)
+    i = primitive::select(primitive::binary(op_lt, i, at(0)), primitive::add(i, at(rows)), i);
+  Array inside = primitive::binary(op_lt, i, at(rows));
+  if (can_be_negative) inside = primitive::binary(op_and, inside, primitive::binary(op_ge, i, at(0)));
+  return {i, inside};
+}
+static void need_rows(const char* function, const Array& x, std::int64_t rows, std::int64_t axis,
+                      const Array& index) {
+  if (rows == 0 && index.size() > 0)
+    throw ShapeError(
+        fmt::format("{}: {} has no elements along axis {}, and there are {} indices. An index needs an "
+                    "element. Check the size first.",
+                    function, to_string(type_of(x)), axis, index.size()));
+}
+
+Array take_fn::operator()(const Array& x, const Array& index, std::optional<std::int64_t> axis, TakeMode mode,
+                          Where w) const {
+  const Site site(w, "take");
+  need_index("take", index);
+  Array table = axis ? x : primitive::reshape(x, {num_elements(type_of(x, "take").shape)});
+  const std::size_t dim = api::axis_of("take", axis.value_or(0), type_of(table, "take").shape);
+  table = moveaxis(table, static_cast<std::int64_t>(dim), 0);
+  need_rows("take", x, table.shape()[0], axis.value_or(0), index);
+  const auto [i, inside] = row_index(index, table.shape()[0], mode);
+  const auto rank = static_cast<std::int64_t>(i.shape().size());
   Array taken = primitive::take(table, i, 0, rank);
   if (inside.has_value()) {
     const Type& t = type_of(taken);
@@ -205,6 +224,33 @@ Array take_fn::operator()(const Array& x, const Array& index, std::optional<std:
     to.push_back(static_cast<std::int64_t>(dim) + d);
   }
   return moveaxis(taken, from, to);
+}
+
+// ---------------------------------------------------------------- take_along_axis
+// `x` or `index`, whose dimensions of size 1 beside the axis are broadcast to those of the other one.
+static Array beside_axis(const Array& x, const Shape& common, std::size_t dim) {
+  Shape shape = common;
+  shape[dim] = x.shape()[dim];
+  return primitive::broadcast_to(x, shape);
+}
+Array take_along_axis_fn::operator()(const Array& x, const Array& index, std::int64_t axis, TakeMode mode,
+                                     Where w) const {
+  const Site site(w, "take_along_axis");
+  need_index("take_along_axis", index);
+  const Shape &shape = type_of(x, "take_along_axis").shape, &wanted = index.shape();
+  const std::size_t dim = api::axis_of("take_along_axis", axis, shape);
+  if (wanted.size() != shape.size())
+    throw ShapeError(fmt::format(
+        "take_along_axis: an index {} of {}. Both have one rank. Use take for one index of all rows.",
+        to_string(type_of(index)), to_string(type_of(x))));
+  need_rows("take_along_axis", x, shape[dim], axis, index);
+  Shape sides[] = {shape, wanted};
+  sides[0][dim] = sides[1][dim] = 1;
+  const Shape common = api::common_shape("take_along_axis", sides);
+  const auto [at, inside] = row_index(index, shape[dim], mode);
+  const Array picked = primitive::take_along(beside_axis(x, common, dim), beside_axis(at, common, dim), dim);
+  if (!inside.has_value()) return picked;
+  return primitive::select(beside_axis(inside, common, dim), picked, outside_value(type_of(picked)));
 }
 
 }  // namespace shardarray

@@ -241,7 +241,7 @@ static Arrays iterate_transpose(const TransposeArgs& t) {
 
 // Rows and the dimension along which elements are stacked change places.
 static Array swapped_front(const Array& x) {
-  Shape perm = identity(x.shape().size());
+  Shape perm = dims_of_rank(x.shape().size());
   std::swap(perm[0], perm[1]);
   return primitive::transpose(x, perm);
 }

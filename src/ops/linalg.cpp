@@ -340,7 +340,7 @@ void check_sizes(const std::string& text, const Letters& l, const std::vector<Ar
 }
 
 // Letters that stand twice in a term: the diagonal, by masking and summing one of them.
-Term diagonal(Term t) {
+Term on_diagonal(Term t) {
   for (std::size_t d = 0; d < t.letters.size(); d++) {
     const std::size_t first = t.letters.find(t.letters[d]);
     if (first == d) continue;
@@ -368,7 +368,7 @@ Array einsum_fn::contract(const EinsumText& t, const std::vector<Array>& given) 
   const WeakType computed = computed_type(type);
   std::vector<Term> terms;
   for (std::size_t k = 0; k < operands.size(); k++)
-    terms.push_back(diagonal({api::cast(operands[k], computed), l.in[k]}));
+    terms.push_back(on_diagonal({api::cast(operands[k], computed), l.in[k]}));
   Term result = terms[0];
   for (std::size_t k = 1; k < terms.size(); k++) {
     std::string keep = l.out;

@@ -353,7 +353,7 @@ Array scatter(const Array& index, const Array& updates, std::int64_t batch_rank,
 
 Array take_along(const Array& x, const Array& index, std::size_t dim) {
   const std::size_t rank = x.shape().size();
-  Shape last = rules::identity(rank), back = last;
+  Shape last = rules::dims_of_rank(rank), back = last;
   std::rotate(last.begin() + dim, last.begin() + dim + 1, last.end());
   for (std::size_t d = 0; d < rank; d++)
     back[static_cast<std::size_t>(last[d])] = static_cast<std::int64_t>(d);

@@ -6,6 +6,7 @@
 #include <limits>
 
 #include "ops/function.h"
+#include "ops/reducing.h"
 #include "ops/rules.h"
 
 namespace shardarray {
@@ -124,29 +125,28 @@ SHARDARRAY_OP op_reduce{.name = "reduce",
                               t.cotangents[0], shape, reduced_dims(t.node.attrs(), shape.size()))};
                         }};
 
-static Shape reduced_axes(const char* function, const Array& x, const ReduceOptions& o) {
+Shape reduced_axes(const char* function, const Array& x, const ReduceOptions& o) {
   const Shape& shape = type_of(x, function).shape;
   if (!o.axis.all) return api::axes_of(function, o.axis.axes, shape);
   Shape axes;
   for (std::size_t d = 0; d < shape.size(); d++) axes.push_back(static_cast<std::int64_t>(d));
   return axes;
 }
-static Array with_kept(const Array& reduced, const Shape& from, const Shape& axes, bool keepdims) {
+Array with_kept(const Array& reduced, const Shape& from, const Shape& axes, bool keepdims) {
   if (!keepdims) return reduced;
   Shape shape = from;
   for (std::int64_t a : axes) shape[static_cast<std::size_t>(a)] = 1;
   return primitive::reshape(reduced, shape);
 }
-static std::int64_t count_of(const Shape& shape, const Shape& axes) {
+std::int64_t count_of(const Shape& shape, const Shape& axes) {
   std::int64_t n = 1;
   for (std::int64_t a : axes) n *= shape[static_cast<std::size_t>(a)];
   return n;
 }
-static Array reduced(Reducer r, const Array& x, const Shape& axes, bool keepdims) {
+Array reduced(Reducer r, const Array& x, const Shape& axes, bool keepdims) {
   return with_kept(primitive::reduce(r, x, axes), x.shape(), axes, keepdims);
 }
-// float16 and bfloat16 accumulate in float32.
-static DType accumulator(DType t) { return t == DType::float16 || t == DType::bfloat16 ? DType::float32 : t; }
+DType accumulator(DType t) { return t == DType::float16 || t == DType::bfloat16 ? DType::float32 : t; }
 
 // sum and prod of integers have at least 32 bits.
 template <Reducer r> static Array accumulated(const char* function, const Array& x, const ReduceOptions& o) {
@@ -168,16 +168,15 @@ template <> constexpr ReduceBody reduce_body<"prod"> = accumulated<Reducer::prod
 template SHARDARRAY_API Array ReduceFunction<"prod">::operator()(const Array&, const ReduceOptions&,
                                                                  Where) const;
 
-// The floating operand of mean, var and so on; strong.
-static Array inexact(const char* function, const Array& x, const ReduceOptions& o) {
+Array inexact(const char* function, const Array& x, const ReduceOptions& o) {
   const DType t = o.dtype.value_or(api::to_inexact(api::weak_type_of(x, function)).dtype);
   if (o.dtype) api::need_real(function, t);
   if (!is_inexact(t))
     throw DTypeError(fmt::format("{}: dtype {} was asked for. The result is floating. Give a floating dtype.",
-                                 function, name(t)));
+                                 current_function(function), name(t)));
   return primitive::cast(x, t);
 }
-static Array averaged(const Array& x, const Shape& axes, bool keepdims, double divisor) {
+Array averaged(const Array& x, const Shape& axes, bool keepdims, double divisor) {
   const Array total = reduced(Reducer::sum, x, axes, keepdims);
   return primitive::div(total, primitive::like(total, divisor));
 }
@@ -191,25 +190,38 @@ static Array mean_body(const char* function, const Array& x, const ReduceOptions
 template <> constexpr ReduceBody reduce_body<"mean"> = mean_body;
 template SHARDARRAY_API Array ReduceFunction<"mean">::operator()(const Array&, const ReduceOptions&,
                                                                  Where) const;
-Array var_fn::operator()(const Array& x, const ReduceOptions& o, std::int64_t ddof, Where w) const {
-  const Site site(w, "var");
-  const Array y = inexact("var", x, o), wide = primitive::cast(y, accumulator(y.dtype()));
-  const Shape axes = reduced_axes("var", x, o);
-  const auto n = static_cast<double>(count_of(x.shape(), axes));
+// Mean square distance to the mean, as wide as sums are.
+static Array wide_variance(const Array& narrow, const Shape& axes, bool keepdims, std::int64_t ddof) {
+  const Array wide = primitive::cast(narrow, accumulator(narrow.dtype()));
+  const auto n = static_cast<double>(count_of(wide.shape(), axes));
   const Array centred =
       primitive::sub(wide, primitive::broadcast_to(averaged(wide, axes, true, n), wide.shape()));
   const double freedom = n - static_cast<double>(ddof);
-  return primitive::cast(averaged(primitive::mul(centred, centred), axes, o.keepdims,
-                                  freedom > 0 ? freedom : std::numeric_limits<double>::quiet_NaN()),
-                         y.dtype());
+  return averaged(primitive::mul(centred, centred), axes, keepdims,
+                  freedom > 0 ? freedom : std::numeric_limits<double>::quiet_NaN());
 }
+static Array var_body(const char* function, const Array& x, const ReduceOptions& o, std::int64_t ddof) {
+  const Array y = inexact(function, x, o);
+  return primitive::cast(wide_variance(y, reduced_axes(function, x, o), o.keepdims, ddof), y.dtype());
+}
+static Array std_body(const char* function, const Array& x, const ReduceOptions& o, std::int64_t ddof) {
+  const Array y = inexact(function, x, o);
+  return primitive::cast(
+      primitive::unary(op_sqrt, wide_variance(y, reduced_axes(function, x, o), o.keepdims, ddof)), y.dtype());
+}
+template <> constexpr SpreadBody spread_body<"var"> = var_body;
+template SHARDARRAY_API Array SpreadFunction<"var">::operator()(const Array&, const ReduceOptions&,
+                                                                std::int64_t, Where) const;
+template <> constexpr SpreadBody spread_body<"std"> = std_body;
+template SHARDARRAY_API Array SpreadFunction<"std">::operator()(const Array&, const ReduceOptions&,
+                                                                std::int64_t, Where) const;
 
 // ---------------------------------------------------------------- extrema
-static void need_elements(const char* function, const Array& x, const Shape& axes) {
+void need_elements(const char* function, const Array& x, const Shape& axes) {
   if (count_of(x.shape(), axes) == 0)
     throw ShapeError(
         fmt::format("{}: {} has no elements along axes {}. No element has an extremum. Check the size first.",
-                    function, to_string(type_of(x)), to_string(axes)));
+                    current_function(function), to_string(type_of(x)), to_string(axes)));
 }
 template <Reducer r, Reducer of_bool>
 static Array extremum(const char* function, const Array& x, const ReduceOptions& o) {

@@ -25,7 +25,7 @@ Types bool_type(const Call& c) { return {{same_type(c)[0].shape, DType::bool_, f
 
 Arrays no_tangent(const JvpArgs& v) { return Arrays(v.out.size()); }
 
-Shape identity(std::size_t n) {
+Shape dims_of_rank(std::size_t n) {
   Shape p = Shape::filled(n, 0);
   std::iota(p.begin(), p.end(), 0);
   return p;

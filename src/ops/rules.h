@@ -49,7 +49,7 @@ inline std::int64_t from_last(std::size_t d, std::size_t rank) {
   return static_cast<std::int64_t>(d) - static_cast<std::int64_t>(rank);
 }
 /// 0, 1, .. n - 1.
-Shape identity(std::size_t n);
+Shape dims_of_rank(std::size_t n);
 /// The permutation that undoes `p`.
 Shape inverse(const Shape& p);
 /// A new first entry.

@@ -300,7 +300,7 @@ SHARDARRAY_OP op_transpose{
 Array transpose_fn::operator()(const Array& x, const Shape& perm, Where w) const {
   const Site site(w, "transpose");
   const Shape& shape = type_of(x, "transpose").shape;
-  Shape p = identity(shape.size());
+  Shape p = dims_of_rank(shape.size());
   if (perm.empty()) {
     std::reverse(p.begin(), p.end());
   } else {
@@ -315,7 +315,7 @@ Array transpose_fn::operator()(const Array& x, const Shape& perm, Where w) const
   return primitive::transpose(x, p);
 }
 static Array swapped(const Array& x, std::size_t a, std::size_t b) {
-  Shape p = identity(x.shape().size());
+  Shape p = dims_of_rank(x.shape().size());
   std::swap(p[a], p[b]);
   return primitive::transpose(x, p);
 }

@@ -4,6 +4,7 @@
 
 #include "base/ceil_div.h"
 #include "base/sizes.h"
+#include "graph/trace_state.h"
 #include "ops/api.h"
 #include "ops/boxes.h"
 #include "ops/rules.h"
@@ -165,7 +166,7 @@ SHARDARRAY_OP op_reverse{.name = "reverse",
 Array flip_fn::operator()(const Array& x, const AxisSet& axes, Where w) const {
   const Site site(w, "flip");
   const Shape& shape = type_of(x, "flip").shape;
-  Shape dims = axes.all ? identity(shape.size()) : api::axes_of("flip", axes.axes, shape);
+  Shape dims = axes.all ? dims_of_rank(shape.size()) : api::axes_of("flip", axes.axes, shape);
   for (std::int64_t& d : dims) d -= static_cast<std::int64_t>(shape.size());
   return primitive::reverse(x, dims);
 }
@@ -227,9 +228,9 @@ SHARDARRAY_OP op_pad{
           return s.out.empty() ? std::vector<BoxSource>() : std::vector<BoxSource>{s};
         }};
 
-Array pad_fn::operator()(const Array& x, const std::vector<std::pair<std::int64_t, std::int64_t>>& widths,
-                         const Array& value, Where w) const {
-  const Site site(w, "pad");
+// The widths of all dimensions, in front and behind.
+static std::pair<Shape, Shape> pad_widths(const Array& x,
+                                          const std::vector<std::pair<std::int64_t, std::int64_t>>& widths) {
   const Type& t = type_of(x, "pad");
   if (widths.size() != t.shape.size())
     throw ShapeError(
@@ -245,12 +246,88 @@ Array pad_fn::operator()(const Array& x, const std::vector<std::pair<std::int64_
     lo.push_back(before);
     hi.push_back(after);
   }
+  return {lo, hi};
+}
+Array pad_fn::operator()(const Array& x, const std::vector<std::pair<std::int64_t, std::int64_t>>& widths,
+                         const Array& value, Where w) const {
+  const Site site(w, "pad");
+  const auto [lo, hi] = pad_widths(x, widths);
+  const Type& t = type_of(x);
   const Array number = api::cast(value, {t.dtype, t.weak});
   if (!is_literal(*number.node()))
     throw Error(fmt::format(
         "pad: the value {} is computed. It must be a number. Pad with 0 and put it there with where.",
         to_string(type_of(value))));
   return primitive::pad(x, lo, hi, number.node()->attrs().bits);
+}
+
+// Elements start .. start + count of a dimension that is repeated without an end.
+static Array part_of_periods(const Array& period, std::size_t dim, std::int64_t start, std::int64_t count) {
+  Shape apart = period.shape(), merged = apart;
+  const std::int64_t copies = (start + count - 1) / apart[dim] + 1;
+  apart.insert(dim, 1);
+  Shape wide = apart;
+  wide[dim] = copies;
+  merged[dim] = mul_sizes(copies, merged[dim]);
+  const Array all_copies =
+      primitive::reshape(primitive::broadcast_to(primitive::reshape(period, apart), wide), merged);
+  return primitive::slice_dim(all_copies, dim, start, start + count);
+}
+// One dimension of several elements. Element i of the result is element i - lo of what goes on beyond both ends: x again and again,
+// or x and its mirror image in turns. Few turns are pieces side by side, of which only what is cut off moves.
+static Array pad_periods(const Array& x, std::size_t dim, std::int64_t lo, std::int64_t hi, PadMode mode) {
+  constexpr std::int64_t few = 16;
+  const std::int64_t n = x.shape()[dim],
+                     ends = mode == PadMode::reflect ? 1 : 0;  // mirrored without its ends
+  const std::int64_t period = mode == PadMode::wrap ? n : 2 * (n - ends);
+  // elements first .. first - count + 1, falling
+  const auto falling = [&](std::int64_t first, std::int64_t count) {
+    return primitive::reverse(primitive::slice_dim(x, dim, first - count + 1, first + 1),
+                              {from_last(dim, x.shape().size())});
+  };
+  const std::int64_t start = (period - lo % period) % period;
+  if ((lo + hi) / period > few) {
+    const Array turns[] = {x, period > n ? falling(n - 1 - ends, period - n) : x};
+    return part_of_periods(primitive::concatenate({turns, period > n ? 2U : 1U}, dim), dim, start,
+                           n + lo + hi);
+  }
+  std::vector<Array> runs;
+  for (std::int64_t i = start, next; i < start + n + lo + hi; i = next) {
+    const std::int64_t at = i % period;
+    next = std::min(start + n + lo + hi, i + (at < n ? n : period) - at);
+    runs.push_back(at < n ? primitive::slice_dim(x, dim, at, at + next - i)
+                          : falling(period - at - 1 + ends, next - i));
+  }
+  return primitive::concatenate(runs, dim);
+}
+static Array pad_edges(const Array& x, std::size_t dim, std::int64_t lo, std::int64_t hi) {
+  const auto edge = [&](std::int64_t k, std::int64_t count) {
+    Shape shape = x.shape();
+    shape[dim] = count;
+    return primitive::broadcast_to(primitive::slice_dim(x, dim, k, k + 1), shape);
+  };
+  const Array parts[] = {edge(0, lo), x, edge(x.shape()[dim] - 1, hi)};
+  return primitive::concatenate(parts, dim);
+}
+Array pad_fn::operator()(const Array& x, const std::vector<std::pair<std::int64_t, std::int64_t>>& widths,
+                         PadMode mode, Where w) const {
+  const Site site(w, "pad");
+  const auto [lo, hi] = pad_widths(x, widths);
+  Type grown = type_of(x);
+  for (std::size_t d = 0; d < lo.size(); d++)
+    grown.shape[d] = add_sizes(grown.shape[d], add_sizes(lo[d], hi[d]));
+  check_type(grown, "pad");
+  Array y = x;
+  for (std::size_t d = 0; d < lo.size(); d++) {
+    if (lo[d] == 0 && hi[d] == 0) continue;
+    if (y.shape()[d] == 0)
+      throw ShapeError(fmt::format(
+          "pad: {} has no elements along axis {}. What is put there is one of them. Pad with a number.",
+          to_string(type_of(x)), d));
+    y = mode == PadMode::edge || y.shape()[d] == 1 ? pad_edges(y, d, lo[d], hi[d])
+                                                   : pad_periods(y, d, lo[d], hi[d], mode);
+  }
+  return y;
 }
 
 }  // namespace shardarray

@@ -54,16 +54,36 @@ SHARDARRAY_OP op_sort{.name = "sort",
                       .jvp = sort_jvp,
                       .lower = sort_call};
 
+// The operands along an axis, by the first; falling ones are turned round before and after, so that equal ones keep their order.
+static Array sorted_by_first(std::span<const Array> operands, std::size_t dim, bool descending,
+                             std::size_t result) {
+  if (!descending) return primitive::sort(operands, dim)[result];
+  const Shape along{from_last(dim, operands[0].shape().size())};
+  Arrays turned;
+  turned.reserve(operands.size());
+  for (const Array& x : operands) turned.push_back(primitive::reverse(x, along));
+  return primitive::reverse(primitive::sort(turned, dim)[result], along);
+}
+static Array sorted_array(const char* function, const Array& x, const SortOptions& o, bool positions) {
+  const Array y = o.axis ? x : primitive::reshape(x, {num_elements(type_of(x, function).shape)});
+  const std::size_t dim = api::axis_of(function, o.axis.value_or(0), type_of(y, function).shape);
+  if (!positions) return sorted_by_first({&y, 1}, dim, o.descending, 0);
+  const Array operands[] = {y, primitive::iota(y.shape(), dim, DType::int32)};
+  return sorted_by_first(operands, dim, o.descending, 1);
+}
 Array sort_fn::operator()(const Array& x, std::int64_t axis, Where w) const {
+  return (*this)(x, SortOptions{.axis = axis}, w);
+}
+Array sort_fn::operator()(const Array& x, const SortOptions& o, Where w) const {
   const Site site(w, "sort");
-  const std::size_t dim = api::axis_of("sort", axis, type_of(x, "sort").shape);
-  return primitive::sort({&x, 1}, dim)[0];
+  return sorted_array("sort", x, o, false);
 }
 Array argsort_fn::operator()(const Array& x, std::int64_t axis, Where w) const {
+  return (*this)(x, SortOptions{.axis = axis}, w);
+}
+Array argsort_fn::operator()(const Array& x, const SortOptions& o, Where w) const {
   const Site site(w, "argsort");
-  const std::size_t dim = api::axis_of("argsort", axis, type_of(x, "argsort").shape);
-  const Array operands[] = {x, primitive::iota(x.shape(), dim, DType::int32)};
-  return primitive::sort(operands, dim)[1];
+  return sorted_array("argsort", x, o, true);
 }
 
 }  // namespace shardarray

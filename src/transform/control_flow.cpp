@@ -102,7 +102,7 @@ TracedStep trace_step(core::MapBody f, std::span<const ScanLeaf> init, std::vect
       }
       return out;
     };
-    s.graph = trace(body, s.in, s.captured, function);
+    s.graph = traced(body, s.in, s.captured, function);
     if (types != s.in) {  // weak carries, which do not change for ever
       for (Type& t : types) t.weak = t.weak && pass < 3;
       continue;

@@ -87,7 +87,7 @@ VmapResult pmap(MapBody f, std::span<const VmapArg> args, const std::string& axi
   const std::int64_t inside = std::exchange(region.inside, 1);
   const auto axes_inside = std::exchange(region.axes_inside, {});
   const ScopedAxis scope(axis);
-  const Graph g = trace(f, types, all, "pmap");
+  const Graph g = traced(f, types, all, "pmap");
   if (!axis->outer) check_devices(*axis, true);
   mapped.resize(all.size(), false);
   for (std::size_t k = 0; k < all.size(); k++)

@@ -187,7 +187,7 @@ Arrays shard_map(MapBody f, std::span<const ShardMapArg> args, const Mesh& mesh,
     std::size_t to;
     ~Pop() { trace_state().axes.resize(to); }
   } pop{before};
-  Graph g = trace(f, types, all, "shard_map");
+  Graph g = traced(f, types, all, "shard_map");
   mapped.resize(all.size(), std::vector<bool>(depth, false));
   std::vector<std::vector<bool>> results(g.out.size(), std::vector<bool>(depth, false));
   const auto column = [&](std::size_t k) {

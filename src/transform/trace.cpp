@@ -55,7 +55,7 @@ Graph close_graph(Arrays in, Arrays out, std::uint64_t id, Arrays& captured, con
   return g;
 }
 
-Graph trace(const GraphFn& f, std::span<const Type> types, Arrays& captured, const char* function) {
+Graph traced(const GraphFn& f, std::span<const Type> types, Arrays& captured, const char* function) {
   OpenTrace open;
   Arrays in;
   for (const Type& t : types) in.push_back(placeholder(t));

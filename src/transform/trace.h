@@ -35,7 +35,7 @@ Graph close_graph(Arrays in, Arrays out, std::uint64_t id, Arrays& captured, con
 [[noreturn]] void refuse_escaped(const Node* n, const char* function);
 
 /// Runs `f` on placeholders of `types` in a trace of its own.
-Graph trace(const GraphFn& f, std::span<const Type> types, Arrays& captured, const char* function);
+Graph traced(const GraphFn& f, std::span<const Type> types, Arrays& captured, const char* function);
 
 using ReplayRule = std::function<Arrays(Node*, std::span<const Array>)>;
 /// Walks the nodes of `g` with `args` for its inputs; `rule` gives the outputs that stand for a node's. Constants stay.

@@ -87,7 +87,7 @@ VmapResult vmap(MapBody f, std::span<const VmapArg> args, const std::string& axi
   auto axis = std::make_shared<const Axis>(Axis{axis_name, result.size});
   auto [all, types, mapped] = rows_of(args);
   const ScopedAxis scope(axis);
-  const Graph g = trace(f, types, all, function);
+  const Graph g = traced(f, types, all, function);
   const Site named({}, function);  // only now: what f records has its own name
   mapped.resize(all.size(), false);
   result.out = batch_graph(g, all, mapped, axis, result.mapped);

@@ -1,0 +1,140 @@
+// More ways to rearrange arrays, to join them and to make grids: numpy's names, JAX's types and values. Elements are moved, not
+// computed: the result has the dtype of x (of several arrays the promoted one) unless a doc says otherwise.
+#pragma once
+#include <optional>
+#include <vector>
+
+#include "shardarray/ops.h"
+
+namespace shardarray {
+
+// ---------------------------------------------------------------- repeating
+/// x side by side: `tile(x, {2, 3})` has twice the rows and three times the columns. Counted from the last dimension; the shorter
+/// of both lists is filled up with 1 in front. Throws ShapeError for a negative number.
+inline constexpr struct SHARDARRAY_API tile_fn {
+  [[nodiscard]] Array operator()(const Array& x, const Shape& repeats, Where w = Where::here()) const;
+  template <std::integral N>
+  [[nodiscard]] Array operator()(const Array& x, N repeats, Where w = Where::here()) const {
+    return (*this)(x, Shape{to_int64(repeats)}, w);
+  }
+} tile{};
+/// Every element n times, one behind the other, along an axis; no axis: of the flattened array. Throws ShapeError for n < 0.
+inline constexpr struct SHARDARRAY_API repeat_fn {
+  [[nodiscard]] Array operator()(const Array& x, std::int64_t n,
+                                 std::optional<std::int64_t> axis = std::nullopt,
+                                 Where w = Where::here()) const;
+} repeat{};
+
+// ---------------------------------------------------------------- ranks
+/// One dimension: all elements in row-major order.
+inline constexpr struct SHARDARRAY_API ravel_fn {
+  [[nodiscard]] Array operator()(const Array& x, Where w = Where::here()) const;
+} ravel{};
+/// x with new dimensions of size 1 up to this rank: in front, but the third one behind.
+inline constexpr struct SHARDARRAY_API atleast_1d_fn {
+  [[nodiscard]] Array operator()(const Array& x, Where w = Where::here()) const;
+} atleast_1d{};
+inline constexpr struct SHARDARRAY_API atleast_2d_fn {
+  [[nodiscard]] Array operator()(const Array& x, Where w = Where::here()) const;
+} atleast_2d{};
+inline constexpr struct SHARDARRAY_API atleast_3d_fn {
+  [[nodiscard]] Array operator()(const Array& x, Where w = Where::here()) const;
+} atleast_3d{};
+/// All arrays in their common shape, each in its dtype. Throws ShapeError where there is none.
+inline constexpr struct SHARDARRAY_API broadcast_arrays_fn {
+  [[nodiscard]] std::vector<Array> operator()(const std::vector<Array>& arrays,
+                                              Where w = Where::here()) const;
+} broadcast_arrays{};
+
+// ---------------------------------------------------------------- joining and splitting
+/// Joins side by side: along the second axis, vectors along their only one. Throw as concatenate.
+inline constexpr struct SHARDARRAY_API hstack_fn {
+  [[nodiscard]] Array operator()(const std::vector<Array>& parts, Where w = Where::here()) const;
+} hstack{};
+/// One below the other: along the first axis of what has two dimensions at least; vectors are rows.
+inline constexpr struct SHARDARRAY_API vstack_fn {
+  [[nodiscard]] Array operator()(const std::vector<Array>& parts, Where w = Where::here()) const;
+} vstack{};
+/// One behind the other: along the third axis of what has three dimensions at least.
+inline constexpr struct SHARDARRAY_API dstack_fn {
+  [[nodiscard]] Array operator()(const std::vector<Array>& parts, Where w = Where::here()) const;
+} dstack{};
+/// hstack, where vectors are columns.
+inline constexpr struct SHARDARRAY_API column_stack_fn {
+  [[nodiscard]] Array operator()(const std::vector<Array>& parts, Where w = Where::here()) const;
+} column_stack{};
+/// values behind x along an axis; no axis: of both flattened.
+inline constexpr struct SHARDARRAY_API append_fn {
+  [[nodiscard]] Array operator()(const Array& x, const Array& values,
+                                 std::optional<std::int64_t> axis = std::nullopt,
+                                 Where w = Where::here()) const;
+} append{};
+/// split into n pieces that need not be equal: the first ones have one element more. Throws ShapeError for n < 1 and beyond 2^20.
+inline constexpr struct SHARDARRAY_API array_split_fn {
+  [[nodiscard]] std::vector<Array> operator()(const Array& x, std::int64_t n, std::int64_t axis = 0,
+                                              Where w = Where::here()) const;
+} array_split{};
+/// flip along the second (fliplr) or the first axis (flipud). Throw ShapeError for a lower rank.
+inline constexpr struct SHARDARRAY_API fliplr_fn {
+  [[nodiscard]] Array operator()(const Array& x, Where w = Where::here()) const;
+} fliplr{};
+inline constexpr struct SHARDARRAY_API flipud_fn {
+  [[nodiscard]] Array operator()(const Array& x, Where w = Where::here()) const;
+} flipud{};
+
+// ---------------------------------------------------------------- diagonals
+/// Diagonal k of two axes, as a new last dimension: k > 0 lies above the main one, further ones are empty. Throws ShapeError for
+/// equal axes.
+inline constexpr struct SHARDARRAY_API diagonal_fn {
+  [[nodiscard]] Array operator()(const Array& x, std::int64_t k = 0, std::int64_t axis1 = 0,
+                                 std::int64_t axis2 = 1, Where w = Where::here()) const;
+} diagonal{};
+/// Of a vector the matrix with it on diagonal k and zeros elsewhere, of a matrix its diagonal k. Throws ShapeError for other ranks.
+inline constexpr struct SHARDARRAY_API diag_fn {
+  [[nodiscard]] Array operator()(const Array& x, std::int64_t k = 0, Where w = Where::here()) const;
+} diag{};
+/// The sum of diagonal k, of sum's dtype.
+inline constexpr struct SHARDARRAY_API trace_fn {
+  [[nodiscard]] Array operator()(const Array& x, std::int64_t k = 0, std::int64_t axis1 = 0,
+                                 std::int64_t axis2 = 1, Where w = Where::here()) const;
+} trace{};
+/// [n, m]: ones on diagonal k and below it, zeros above. m: n unless given.
+inline constexpr struct SHARDARRAY_API tri_fn {
+  [[nodiscard]] Array operator()(std::int64_t n, std::optional<std::int64_t> m = std::nullopt,
+                                 std::int64_t k = 0, DType dtype = float32, Where w = Where::here()) const;
+} tri{};
+/// [n, n]: eye(n).
+inline constexpr struct SHARDARRAY_API identity_matrix_fn {
+  [[nodiscard]] Array operator()(std::int64_t n, DType dtype = float32, Where w = Where::here()) const;
+} identity{};
+
+// ---------------------------------------------------------------- grids
+/// Which of the first two vectors runs along the rows of a grid: ij the first, xy the second.
+#pragma GCC diagnostic push
+#pragma GCC diagnostic ignored "-Wshadow"
+enum class Indexing : std::uint8_t { xy, ij };
+#pragma GCC diagnostic pop
+/// Of n vectors the n arrays of n dimensions that hold the coordinates of their grid, each in its dtype. Throws ShapeError for what
+/// is no vector.
+inline constexpr struct SHARDARRAY_API meshgrid_fn {
+  [[nodiscard]] std::vector<Array> operator()(const std::vector<Array>& vectors,
+                                              Indexing indexing = Indexing::xy,
+                                              Where w = Where::here()) const;
+} meshgrid{};
+/// [rank, shape..]: the indices of an array of this shape.
+inline constexpr struct SHARDARRAY_API indices_fn {
+  [[nodiscard]] Array operator()(const Shape& shape, DType dtype = int32, Where w = Where::here()) const;
+} indices{};
+/// base to the powers linspace(start, stop, num, o), computed in float64.
+inline constexpr struct SHARDARRAY_API logspace_fn {
+  [[nodiscard]] Array operator()(double start, double stop, std::int64_t num = 50,
+                                 const LinspaceOptions& o = {}, double base = 10,
+                                 Where w = Where::here()) const;
+} logspace{};
+/// [num]: values from start to stop with equal ratios, computed in float64. Throws Error unless both have one sign and are not 0.
+inline constexpr struct SHARDARRAY_API geomspace_fn {
+  [[nodiscard]] Array operator()(double start, double stop, std::int64_t num = 50,
+                                 const LinspaceOptions& o = {}, Where w = Where::here()) const;
+} geomspace{};
+
+}  // namespace shardarray

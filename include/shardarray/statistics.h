@@ -1,0 +1,101 @@
+// Statistics of arrays, with and without NaN: numpy's names, JAX's types and values. They are reductions (ops.h): over all axes
+// unless said, with the same options.
+#pragma once
+#include <vector>
+
+#include "shardarray/ops.h"
+
+namespace shardarray {
+
+// ---------------------------------------------------------------- of all elements
+/// The largest element minus the smallest. Throws as max, and DTypeError for bool.
+inline constexpr ReduceFunction<"ptp"> ptp{};
+/// How many elements are not zero (no NaN is), in int32 or `.dtype`.
+inline constexpr ReduceFunction<"count_nonzero"> count_nonzero{};
+/// sum(x * weights) / sum(weights), floating; the weights have x's shape, or are a vector along the one axis: what a mask of bools
+/// leaves out does not count. Without weights the mean. Throws ShapeError for other weights.
+inline constexpr struct SHARDARRAY_API average_fn {
+  [[nodiscard]] Array operator()(const Array& x, Where w = Where::here()) const;
+  [[nodiscard]] Array operator()(const Array& x, const Array& weights, const ReduceOptions& o = {},
+                                 Where w = Where::here()) const;
+  template <std::integral I>
+  [[nodiscard]] Array operator()(const Array& x, const Array& weights, I axis,
+                                 Where w = Where::here()) const {
+    return (*this)(x, weights, {.axis = axis}, w);
+  }
+} average{};
+
+/// Of the two elements between which a quantile lies: what is between them in proportion, the lower one, the higher one, their
+/// mean, or the nearer one (of two the lower).
+#pragma GCC diagnostic push
+#pragma GCC diagnostic ignored "-Wshadow"
+enum class QuantileMethod : std::uint8_t { linear, lower, higher, midpoint, nearest };
+#pragma GCC diagnostic pop
+/// Options of quantiles: `quantile(x, 0.9, {.axis = 0})`.
+struct QuantileOptions {
+  AxisSet axis = {};      ///< the axes that are reduced
+  bool keepdims = false;  ///< they stay with size 1
+  QuantileMethod method = QuantileMethod::linear;
+};
+/// The value below which a part q of the elements lies, 0 <= q <= 1, floating; NaN where an element is. Several at once, as a new
+/// first dimension: `quantile(x, {0.25, 0.75})`. Sorts along the axes, which are gathered. Throws ShapeError over no elements,
+/// Error for another q.
+inline constexpr struct SHARDARRAY_API quantile_fn {
+  [[nodiscard]] Array operator()(const Array& x, double q, const QuantileOptions& o = {},
+                                 Where w = Where::here()) const;
+  [[nodiscard]] Array operator()(const Array& x, const std::vector<double>& q, const QuantileOptions& o = {},
+                                 Where w = Where::here()) const;
+} quantile{};
+/// quantile of q / 100, 0 <= q <= 100.
+inline constexpr struct SHARDARRAY_API percentile_fn {
+  [[nodiscard]] Array operator()(const Array& x, double q, const QuantileOptions& o = {},
+                                 Where w = Where::here()) const;
+  [[nodiscard]] Array operator()(const Array& x, const std::vector<double>& q, const QuantileOptions& o = {},
+                                 Where w = Where::here()) const;
+} percentile{};
+/// The quantile of 0.5. Throws as quantile.
+inline constexpr ReduceFunction<"median"> median{};
+
+// ---------------------------------------------------------------- of what is not NaN
+/// The reductions without the prefix, of the elements that are not NaN; of integers and bool the same. Where all are NaN, nansum
+/// is 0, nanprod 1, nanmean, nanvar, nanstd, nanmax and nanmin are NaN.
+inline constexpr ReduceFunction<"nansum"> nansum{};
+inline constexpr ReduceFunction<"nanprod"> nanprod{};
+inline constexpr ReduceFunction<"nanmax"> nanmax{};
+inline constexpr ReduceFunction<"nanmin"> nanmin{};
+inline constexpr ReduceFunction<"nanmean"> nanmean{};
+/// NaN also where there are no more than ddof elements.
+inline constexpr SpreadFunction<"nanvar"> nanvar{};
+inline constexpr SpreadFunction<"nanstd"> nanstd{};
+/// As argmax and argmin; -1 where all are NaN.
+inline constexpr ReduceFunction<"nanargmax"> nanargmax{};
+inline constexpr ReduceFunction<"nanargmin"> nanargmin{};
+
+// ---------------------------------------------------------------- running
+/// cumsum with 0 for NaN.
+inline constexpr CumulativeFunction<"nancumsum"> nancumsum{};
+/// log(cumsum(exp(x))) without overflow, floating: element i is the logsumexp of elements 0 .. i. Throws DTypeError for a `.dtype`
+/// that is not floating.
+inline constexpr CumulativeFunction<"cumlogsumexp"> cumlogsumexp{};
+
+// ---------------------------------------------------------------- norms
+/// Options of norms: `norm(x, {.ord = 1, .axis = 0})`.
+struct NormOptions {
+  /// p of (sum |x|^p)^(1/p); infinity: the largest |x|, -infinity: the smallest, 0: how many are not zero. None: 2.
+  std::optional<double> ord = std::nullopt;
+  AxisSet axis = {};      ///< the axes that are reduced
+  bool keepdims = false;  ///< they stay with size 1
+};
+/// The norm of the elements along the axes as one vector, floating. Its gradient is NaN at 0, as in JAX. Throws ShapeError over no
+/// elements for an infinite order.
+inline constexpr struct SHARDARRAY_API vector_norm_fn {
+  [[nodiscard]] Array operator()(const Array& x, const NormOptions& o = {}, Where w = Where::here()) const;
+} vector_norm{};
+/// vector_norm without an order, and along one axis. With an order over two axes, rows first, it is one of matrices: 1 and -1 the
+/// largest and the smallest sum of a column of |x|, infinity and -infinity of a row. Throws Error for other orders there (2 needs
+/// singular values), ShapeError for an order over more axes.
+inline constexpr struct SHARDARRAY_API norm_fn {
+  [[nodiscard]] Array operator()(const Array& x, const NormOptions& o = {}, Where w = Where::here()) const;
+} norm{};
+
+}  // namespace shardarray

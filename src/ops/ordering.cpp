@@ -1,0 +1,256 @@
+// Searching, counting and the largest elements, made of sort, take and scatter.
+#include "shardarray/ordering.h"
+
+#include <fmt/core.h>
+
+#include <bit>
+#include <cmath>
+
+#include "base/sizes.h"
+#include "graph/trace_state.h"
+#include "ops/api.h"
+
+namespace shardarray {
+
+static void need_vector(const char* function, const char* what, const Array& x) {
+  if (type_of(x, function).shape.size() != 1)
+    throw ShapeError(fmt::format("{}: the {} are {}. They are a vector. Use ravel, or vmap for several.",
+                                 current_function(function), what, to_string(type_of(x))));
+}
+// An operand of comparisons: short floats stay, they are compared exactly.
+static Array flattened(const Array& x) { return primitive::reshape(x, {x.size()}); }
+
+// ---------------------------------------------------------------- order
+// Stable by the last key, then by what was the order before it.
+Array lexsort_fn::operator()(const std::vector<Array>& keys, std::int64_t axis, Where w) const {
+  const Site site(w, "lexsort");
+  if (keys.empty()) throw ShapeError("lexsort: no keys. The last one is sorted by first. Give at least one.");
+  const Shape& shape = type_of(keys[0], "lexsort").shape;
+  for (const Array& key : keys)
+    if (!(type_of(key, "lexsort").shape == shape))
+      throw ShapeError(fmt::format("lexsort: shapes {} and {}. All keys have one shape. Broadcast one.",
+                                   to_string(shape), to_string(key.shape())));
+  const std::size_t dim = api::axis_of("lexsort", axis, shape);
+  Array order = primitive::iota(shape, dim, DType::int32);
+  for (std::size_t k = 0; k < keys.size(); k++) {
+    const Array operands[] = {k == 0 ? keys[k] : primitive::take_along(keys[k], order, dim), order};
+    order = primitive::sort(operands, dim)[1];
+  }
+  return order;
+}
+std::pair<Array, Array> top_k_fn::operator()(const Array& x, std::int64_t k, Where w) const {
+  const Site site(w, "top_k");
+  const Shape& shape = type_of(x, "top_k").shape;
+  const std::size_t dim = api::axis_of("top_k", -1, shape);
+  if (k < 0 || k > shape[dim])
+    throw ShapeError(
+        fmt::format("top_k: k is {} of {} elements. It is not negative and not more. Give a smaller one.", k,
+                    shape[dim]));
+  // turned round twice: of equal ones the first is the largest
+  const std::int64_t n = shape[dim];
+  const Array turned[] = {primitive::reverse(x, {-1}),
+                          primitive::reverse(primitive::iota(shape, dim, DType::int32), {-1})};
+  const Arrays sorted = primitive::sort(turned, dim);
+  const auto largest = [&](const Array& y) {
+    return primitive::reverse(primitive::slice_dim(y, dim, n - k, n), {-1});
+  };
+  return {largest(sorted[0]), largest(sorted[1])};
+}
+
+// ---------------------------------------------------------------- searching
+// Does an element of the vector stand in front of v? NaN stands behind all others.
+static Array in_front(const Array& element, const Array& v, Side side) {
+  Array before = primitive::binary(side == Side::left ? op_lt : op_le, element, v);
+  if (!is_floating(v.dtype())) return before;
+  const Array is_number = primitive::binary(op_eq, element, element),
+              v_is_nan = primitive::binary(op_ne, v, v);
+  const Array beside_nan = side == Side::left ? primitive::binary(op_and, v_is_nan, is_number) : v_is_nan;
+  return primitive::binary(op_or, before, beside_nan);
+}
+Array searchsorted_fn::operator()(const Array& x, const Array& v, Side side, Where w) const {
+  const Site site(w, "searchsorted");
+  need_vector("searchsorted", "elements", x);
+  WeakType t = api::promoted("searchsorted", {&x, &v});
+  if (t.dtype == DType::bool_) t.dtype = DType::int32;
+  const Array table = api::cast(x, t), wanted = api::cast(v, t);
+  const std::int64_t n = x.shape()[0];
+  const Shape& shape = wanted.shape();
+  Array at = zeros_of({shape, DType::int32, false});  // so many elements stand in front
+  if (n - 1 > (std::int64_t{1} << 30))
+    throw DTypeError(fmt::format(
+        "{}: the positions among {} elements do not fit into int32. A position is a value of its dtype. "
+        "Search in parts.",
+        current_function("searchsorted"), n));
+  const std::uint64_t longest = std::bit_floor(static_cast<std::uint64_t>(n));  // 0 of nothing
+  for (auto step = static_cast<std::int64_t>(longest); step > 0; step /= 2) {
+    const Array next = primitive::add(at, primitive::like_whole(at, step));
+    const Array fits = primitive::binary(op_le, next, primitive::like_whole(at, n));
+    const Array probe = primitive::sub(primitive::binary(op_min, next, primitive::like_whole(at, n)),
+                                       primitive::like_whole(at, 1));
+    const Array element = primitive::take(table, probe, 0, static_cast<std::int64_t>(shape.size()));
+    at = primitive::select(primitive::binary(op_and, fits, in_front(element, wanted, side)), next, at);
+  }
+  return at;
+}
+Array digitize_fn::operator()(const Array& x, const Array& edges, bool right, Where w) const {
+  const Site site(w, "digitize");
+  need_vector("digitize", "edges", edges);
+  type_of(x, "digitize");
+  const Side side = right ? Side::left : Side::right;
+  const std::int64_t n = edges.shape()[0];
+  if (n < 2) return searchsorted(edges, x, side);
+  const auto edge = [&](std::int64_t k) {
+    return primitive::reshape(primitive::slice(edges, {k}, {k + 1}), {});
+  };
+  const Array rises = primitive::binary(op_le, edge(0), edge(n - 1));
+  const Array up = searchsorted(edges, x, side),
+              down = searchsorted(primitive::reverse(edges, {-1}), x, side);
+  return primitive::select(primitive::broadcast_to(rises, up.shape()), up,
+                           primitive::sub(primitive::like_whole(down, n), down));
+}
+
+// ---------------------------------------------------------------- counting
+// [length]: the updates added up by their row, in their dtype; what lies outside is dropped.
+static Array counted_by(const Array& rows, const Array& updates, std::int64_t length) {
+  const DType t = updates.dtype(), wide = api::computed({t, false}).dtype;
+  return primitive::cast(
+      primitive::scatter(flattened(rows), primitive::cast(flattened(updates), wide), 0, 1, length), t);
+}
+static Array counted_numbers(const Array& x, const Array& weights, std::int64_t length) {
+  if (!is_integer(type_of(x, "bincount").dtype) && x.dtype() != DType::bool_)
+    api::refuse_dtype("bincount", x, "It counts integers and bool");
+  if (length < 0)
+    throw ShapeError(fmt::format(
+        "bincount: length {}. The number of numbers is not negative. Give how many are counted.", length));
+  Array rows = x.dtype() == DType::bool_ ? primitive::cast(x, DType::int32) : x;
+  if (is_signed_integer(rows.dtype())) rows = primitive::binary(op_max, rows, primitive::like_whole(rows, 0));
+  return counted_by(rows, weights, length);
+}
+Array bincount_fn::operator()(const Array& x, std::int64_t length, Where w) const {
+  const Site site(w, "bincount");
+  return counted_numbers(x, primitive::full(type_of(x, "bincount").shape, DType::int32, 1), length);
+}
+Array bincount_fn::operator()(const Array& x, const Array& weights, std::int64_t length, Where w) const {
+  const Site site(w, "bincount");
+  if (!(type_of(weights, "bincount").shape == type_of(x, "bincount").shape))
+    throw ShapeError(fmt::format("bincount: weights {} of {}. Every element has one. Broadcast them.",
+                                 to_string(type_of(weights)), to_string(type_of(x))));
+  return counted_numbers(
+      x, weights.dtype() == DType::bool_ ? primitive::cast(weights, DType::int32) : weights, length);
+}
+std::pair<Array, Array> histogram_fn::operator()(const Array& x, const Array& edges, Where w) const {
+  const Site site(w, "histogram");
+  need_vector("histogram", "edges", edges);
+  const std::int64_t n = edges.shape()[0];
+  if (n < 2)
+    throw ShapeError(
+        fmt::format("histogram: {} edges. A bin has two. Give the edges, or a number of bins.", n));
+  const WeakType t = api::to_inexact(api::promoted("histogram", {&x, &edges}));
+  const Array values = flattened(api::cast(x, t)), borders = api::cast(edges, t);
+  const Array end = primitive::broadcast_to(primitive::reshape(primitive::slice(borders, {n - 1}, {n}), {}),
+                                            values.shape());
+  const Array behind = searchsorted(borders, values, Side::right);
+  const Array bin = primitive::sub(
+      primitive::select(primitive::binary(op_eq, values, end), primitive::like_whole(behind, n - 1), behind),
+      primitive::like_whole(behind, 1));
+  const Array ones = primitive::full(values.shape(), DType::int32, 1);
+  return {primitive::cast(primitive::scatter(bin, ones, 0, 1, n - 1), t.dtype),
+          primitive::cast(borders, t.dtype)};
+}
+std::pair<Array, Array> histogram_fn::equal_bins(const Array& x, std::int64_t bins,
+                                                 const std::optional<std::pair<double, double>>& range,
+                                                 Where w) const {
+  const Site site(w, "histogram");
+  const Type& t = type_of(x, "histogram");
+  if (bins < 1)
+    throw ShapeError(
+        fmt::format("histogram: {} bins. There is at least one. Give how many there are.", bins));
+  if (range && !(range->first <= range->second))
+    throw Error(fmt::format("histogram: the range from {} to {}. It rises. Change both.", range->first,
+                            range->second));
+  if (!range && num_elements(t.shape) == 0)
+    throw ShapeError(fmt::format(
+        "histogram: {} has no elements and no range. The bins lie between two numbers. Give a range.",
+        to_string(t)));
+  const DType inexact_type = api::to_inexact({t.dtype, false}).dtype;
+  const auto number = [&](double v) { return primitive::full({}, inexact_type, v); };
+  Array low =
+      range ? number(range->first) : primitive::cast(min(primitive::cast(x, inexact_type)), inexact_type);
+  Array high =
+      range ? number(range->second) : primitive::cast(max(primitive::cast(x, inexact_type)), inexact_type);
+  const Array is_point = primitive::binary(op_eq, low, high);
+  const Array half = primitive::select(is_point, number(0.5), number(0));
+  low = primitive::sub(low, half);
+  high = primitive::add(high, half);
+  // as linspace: low (1 - part) + high part
+  const Shape shape{add_sizes(bins, 1)};
+  const DType wide = api::computed({inexact_type, false}).dtype;
+  const Array k = primitive::cast(primitive::iota(shape, 0, api::position_type(shape)), wide);
+  const Array part = primitive::div(k, primitive::like(k, static_cast<double>(bins)));
+  const auto everywhere = [&](const Array& v) {
+    return primitive::broadcast_to(primitive::cast(v, wide), shape);
+  };
+  const Array between =
+      primitive::add(primitive::mul(everywhere(low), primitive::sub(primitive::like(k, 1), part)),
+                     primitive::mul(everywhere(high), part));
+  return (*this)(x, primitive::cast(between, inexact_type));
+}
+
+// ---------------------------------------------------------------- segments
+static void check_segments(const char* function, const Array& x, const Array& ids, std::int64_t count) {
+  const Shape& shape = type_of(x, function).shape;
+  if (!is_integer(type_of(ids, function).dtype)) api::refuse_dtype(function, ids, "Segments are integers");
+  if (shape.empty() || !(ids.shape() == Shape{shape[0]}))
+    throw ShapeError(fmt::format("{}: ids {} of {}. Every row has one. Give a vector that is as long.",
+                                 function, to_string(type_of(ids)), to_string(type_of(x))));
+  if (count < 0)
+    throw ShapeError(fmt::format("{}: {} segments. The number is not negative. Give how many there are.",
+                                 function, count));
+}
+Array segment_sum_fn::operator()(const Array& x, const Array& ids, std::int64_t count, Where w) const {
+  const Site site(w, "segment_sum");
+  check_segments("segment_sum", x, ids, count);
+  if (x.dtype() == DType::bool_) api::refuse_dtype("segment_sum", x, "It takes numbers");
+  const WeakType t = api::weak_type_of(x, "segment_sum");
+  return primitive::cast(primitive::scatter(ids, primitive::cast(x, api::computed(t).dtype), 0, 1, count),
+                         t.dtype);
+}
+// Every row in every segment, or `nothing` where it does not belong; [n, ..] -> [count, ..].
+static Array compared_segments(const char* function, Reducer r, const Array& x, const Array& ids,
+                               std::int64_t count, double nothing) {
+  check_segments(function, x, ids, count);
+  if (x.dtype() == DType::bool_) api::refuse_dtype(function, x, "It takes numbers");
+  const WeakType t = api::weak_type_of(x, function);
+  const Array rows = primitive::cast(x, api::computed(t).dtype);
+  Shape shape = rows.shape();
+  shape.insert(0, count);
+  check_type({shape, rows.dtype()}, function);
+  const auto rank = static_cast<std::int64_t>(shape.size());
+  const Shape pairs{count, shape[1]};
+  const DType wide = itemsize(ids.dtype()) < 4 ? api::position_type({count}) : ids.dtype();
+  const Array number = primitive::cast(ids, wide);
+  const Array belongs =
+      primitive::binary(op_eq, primitive::broadcast(number, pairs, {-1}), primitive::iota(pairs, 0, wide));
+  const Array all_rows = primitive::broadcast_to(rows, shape);
+  const Array chosen = primitive::select(primitive::broadcast(belongs, shape, {-rank, 1 - rank}), all_rows,
+                                         primitive::like(all_rows, nothing));
+  if (shape[1] == 0) {  // nothing has no extremum
+    shape.erase(1);
+    return primitive::cast(primitive::full(shape, t.dtype, nothing), t.dtype);
+  }
+  return primitive::cast(primitive::reduce(r, chosen, {1}), t.dtype);
+}
+Array segment_prod_fn::operator()(const Array& x, const Array& ids, std::int64_t count, Where w) const {
+  const Site site(w, "segment_prod");
+  return compared_segments("segment_prod", Reducer::prod, x, ids, count, 1);
+}
+Array segment_max_fn::operator()(const Array& x, const Array& ids, std::int64_t count, Where w) const {
+  const Site site(w, "segment_max");
+  return compared_segments("segment_max", Reducer::max, x, ids, count, -HUGE_VAL);
+}
+Array segment_min_fn::operator()(const Array& x, const Array& ids, std::int64_t count, Where w) const {
+  const Site site(w, "segment_min");
+  return compared_segments("segment_min", Reducer::min, x, ids, count, HUGE_VAL);
+}
+
+}  // namespace shardarray

@@ -1,0 +1,23 @@
+// What reductions share: which axes, how many elements, what is accumulated in which dtype.
+#pragma once
+#include "ops/api.h"
+
+namespace shardarray {
+
+/// The axes that `o` names, increasing. Throws ShapeError.
+Shape reduced_axes(const char* function, const Array& x, const ReduceOptions& o);
+/// `reduced`, which lacks `axes` of `from`: with size 1 there where keepdims.
+Array with_kept(const Array& reduced, const Shape& from, const Shape& axes, bool keepdims);
+/// The number of elements along these axes.
+std::int64_t count_of(const Shape& shape, const Shape& axes);
+Array reduced(Reducer r, const Array& x, const Shape& axes, bool keepdims);
+/// The sum over the axes divided by a number.
+Array averaged(const Array& x, const Shape& axes, bool keepdims, double divisor);
+/// float16 and bfloat16 accumulate in float32.
+DType accumulator(DType t);
+/// The floating operand of mean, var and so on; strong. Throws DTypeError for a dtype of `o` that is not floating.
+Array inexact(const char* function, const Array& x, const ReduceOptions& o);
+/// Throws ShapeError where there is nothing along the axes.
+void need_elements(const char* function, const Array& x, const Shape& axes);
+
+}  // namespace shardarray

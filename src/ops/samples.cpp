@@ -1,0 +1,218 @@
+// Functions of samples on a line: differences, slopes, integrals, interpolation, polynomials, convolutions.
+#include <fmt/core.h>
+
+#include <algorithm>
+
+#include "base/sizes.h"
+#include "graph/trace_state.h"
+#include "ops/api.h"
+#include "shardarray/ordering.h"
+#include "shardarray/products.h"
+
+namespace shardarray {
+
+// The promoted operand, floating, as wide as it is computed; `t`: the dtype of the result.
+static Array wide_samples(const Array& x, WeakType& t) {
+  t = api::to_inexact(t);
+  return primitive::cast(api::cast(x, t), api::computed(t).dtype, t.weak);
+}
+static Array first_of(const Array& x, std::size_t dim) {
+  return primitive::slice_dim(x, dim, 0, std::max<std::int64_t>(x.shape()[dim] - 1, 0));
+}
+static Array behind_first(const Array& x, std::size_t dim) {
+  return primitive::slice_dim(x, dim, std::min<std::int64_t>(x.shape()[dim], 1), x.shape()[dim]);
+}
+
+Array diff_fn::operator()(const Array& x, std::int64_t n, std::int64_t axis, Where w) const {
+  const Site site(w, "diff");
+  const std::size_t dim = api::axis_of("diff", axis, type_of(x, "diff").shape);
+  if (n < 0)
+    throw ShapeError(fmt::format("diff: {} times. The number is not negative. Use cumsum for sums.", n));
+  Array y = x;
+  for (std::int64_t k = 0; k < n && y.shape()[dim] > 0; k++)
+    y = primitive::binary(y.dtype() == DType::bool_ ? op_ne : op_sub, behind_first(y, dim), first_of(y, dim));
+  return y;
+}
+Array gradient_fn::operator()(const Array& x, std::int64_t axis, double distance, Where w) const {
+  const Site site(w, "gradient");
+  WeakType t = api::weak_type_of(x, "gradient");
+  const Array y = wide_samples(x, t);
+  const std::size_t dim = api::axis_of("gradient", axis, y.shape());
+  const std::int64_t n = y.shape()[dim];
+  if (n < 2)
+    throw ShapeError(
+        fmt::format("gradient: {} along axis {}. A slope needs two samples. Check the size first.",
+                    to_string(type_of(x)), axis));
+  const auto between = [&](std::int64_t low, std::int64_t high, std::int64_t count) {
+    return primitive::sub(primitive::slice_dim(y, dim, high, high + count),
+                          primitive::slice_dim(y, dim, low, low + count));
+  };
+  std::vector<Array> parts{between(0, 1, 1)};
+  if (n > 2) {
+    const Array inside = between(0, 2, n - 2);
+    parts.push_back(primitive::mul(inside, primitive::like(inside, 0.5)));
+  }
+  parts.push_back(between(n - 2, n - 1, 1));
+  const Array slope = primitive::concatenate(parts, dim);
+  return primitive::cast(distance == 1 ? slope : primitive::div(slope, primitive::like(slope, distance)),
+                         t.dtype, t.weak);
+}
+
+// ---------------------------------------------------------------- trapezoid
+// The sum of the mean of neighbours times their distance.
+static Array trapezoids(const Array& y, const Array& distance, std::size_t dim) {
+  const Array pairs = primitive::mul(primitive::add(behind_first(y, dim), first_of(y, dim)), distance);
+  const Array total = primitive::reduce(Reducer::sum, pairs, {static_cast<std::int64_t>(dim)});
+  return primitive::mul(total, primitive::like(total, 0.5));
+}
+Array trapezoid_fn::operator()(const Array& y, double distance, std::int64_t axis, Where w) const {
+  const Site site(w, "trapezoid");
+  WeakType t = api::weak_type_of(y, "trapezoid");
+  const std::size_t dim = api::axis_of("trapezoid", axis, y.shape());
+  const Array wide = wide_samples(y, t);
+  return primitive::cast(trapezoids(wide, primitive::like(first_of(wide, dim), distance), dim), t.dtype);
+}
+Array trapezoid_fn::operator()(const Array& y, const Array& x, std::int64_t axis, Where w) const {
+  const Site site(w, "trapezoid");
+  WeakType t = api::promoted("trapezoid", {&y, &x});
+  const Shape& shape = y.shape();
+  const std::size_t dim = api::axis_of("trapezoid", axis, shape);
+  const bool is_vector = x.shape() == Shape{shape[dim]};
+  if (!is_vector && !(x.shape() == shape))
+    throw ShapeError(fmt::format(
+        "trapezoid: places {} of samples {} along axis {}. They are a vector along it, or have the "
+        "samples' shape. Broadcast them.",
+        to_string(type_of(x)), to_string(type_of(y)), axis));
+  const Array wide = wide_samples(y, t);
+  Array places = wide_samples(x, t);
+  if (is_vector)
+    places = primitive::broadcast(places, shape,
+                                  {static_cast<std::int64_t>(dim) - static_cast<std::int64_t>(shape.size())});
+  return primitive::cast(
+      trapezoids(wide, primitive::sub(behind_first(places, dim), first_of(places, dim)), dim), t.dtype);
+}
+
+// ---------------------------------------------------------------- interp
+// table[at] of a vector; at lies inside.
+static Array taken_at(const Array& table, const Array& at) {
+  return primitive::take(table, at, 0, static_cast<std::int64_t>(at.shape().size()));
+}
+Array interp_fn::operator()(const Array& x, const Array& places, const Array& values, const InterpOptions& o,
+                            Where w) const {
+  const Site site(w, "interp");
+  WeakType t = api::promoted("interp", {&x, &places, &values});
+  const Shape& shape = places.shape();
+  if (shape.size() != 1 || !(values.shape() == shape) || shape[0] == 0)
+    throw ShapeError(fmt::format(
+        "interp: places {} and values {}. Both are vectors of one size that is not 0. Use vmap for "
+        "several lines.",
+        to_string(type_of(places)), to_string(type_of(values))));
+  const Array at = wide_samples(x, t), from = wide_samples(places, t), to = wide_samples(values, t);
+  const auto number = [&](double v) { return primitive::like(at, v); };
+  const std::int64_t last = shape[0] - 1;
+  const Array first_place = primitive::broadcast_to(primitive::reshape(primitive::slice(from, {0}, {1}), {}),
+                                                    at.shape()),
+              last_place = primitive::broadcast_to(
+                  primitive::reshape(primitive::slice(from, {last}, {last + 1}), {}), at.shape());
+  const auto value_at = [&](std::int64_t k) {
+    return primitive::broadcast_to(primitive::reshape(primitive::slice(to, {k}, {k + 1}), {}), at.shape());
+  };
+  Array line = value_at(0);
+  if (last > 0) {
+    Array right = searchsorted(from, at, Side::right);
+    right = primitive::binary(op_min, primitive::binary(op_max, right, primitive::like_whole(right, 1)),
+                              primitive::like_whole(right, last));
+    const Array left = primitive::sub(right, primitive::like_whole(right, 1));
+    const Array low = taken_at(to, left), start = taken_at(from, left);
+    const Array step = primitive::sub(taken_at(from, right), start);
+    const Array is_jump = primitive::binary(op_eq, step, number(0));
+    const Array part = primitive::div(primitive::sub(at, start), primitive::select(is_jump, number(1), step));
+    const Array rise = primitive::mul(part, primitive::sub(taken_at(to, right), low));
+    line = primitive::select(is_jump, low, primitive::add(low, rise));
+  }
+  line = primitive::select(primitive::binary(op_lt, at, first_place), o.left ? number(*o.left) : value_at(0),
+                           line);
+  line = primitive::select(primitive::binary(op_gt, at, last_place),
+                           o.right ? number(*o.right) : value_at(last), line);
+  return primitive::cast(line, t.dtype, t.weak);
+}
+
+// ---------------------------------------------------------------- polynomials
+Array polyval_fn::operator()(const Array& p, const Array& x, Where w) const {
+  const Site site(w, "polyval");
+  if (type_of(p, "polyval").shape.size() != 1)
+    throw ShapeError(
+        fmt::format("polyval: the coefficients are {}. They are a vector, the highest power first. Use vmap "
+                    "for several polynomials.",
+                    to_string(type_of(p))));
+  const WeakType t = api::promoted("polyval", {&p, &x});
+  if (t.dtype == DType::bool_) api::refuse_dtype("polyval", x, "It takes numbers");
+  const WeakType wide = api::computed(t);
+  const Array coefficients = primitive::cast(api::cast(p, t), wide.dtype),
+              at = primitive::cast(api::cast(x, t), wide.dtype);
+  Array y;
+  for (std::int64_t k = 0; k < p.shape()[0]; k++) {
+    const Array c = primitive::broadcast_to(
+        primitive::reshape(primitive::slice(coefficients, {k}, {k + 1}), {}), at.shape());
+    y = y.has_value() ? primitive::add(primitive::mul(y, at), c) : c;
+  }
+  return primitive::cast(y.has_value() ? y : primitive::like(at, 0), t.dtype, t.weak);
+}
+
+// ---------------------------------------------------------------- convolutions
+// Element i is the sum over k of a[i + k - before] b[k], count elements; outside a is 0. b is the shorter one. Few terms are added
+// one after the other: what is shifted against each other are borders. Many are one product with a matrix of shifted copies.
+static Array sliding_sum(const Array& a, const Array& b, std::int64_t before, std::int64_t count) {
+  constexpr std::int64_t few = 32;
+  const std::int64_t n = a.shape()[0], m = b.shape()[0], width = count + m - 1;
+  const std::int64_t behind = std::max<std::int64_t>(0, width - before - n);
+  const Array padded = primitive::slice_dim(primitive::pad(a, {before}, {behind}), 0, 0, width);
+  if (m <= few) {
+    Array total;
+    for (std::int64_t k = 0; k < m; k++) {
+      const Array factor =
+          primitive::broadcast_to(primitive::reshape(primitive::slice(b, {k}, {k + 1}), {}), {count});
+      const Array term = primitive::mul(primitive::slice(padded, {k}, {k + count}), factor);
+      total = total.has_value() ? primitive::add(total, term) : term;
+    }
+    return total;
+  }
+  const DType t = api::position_type({width});
+  const Array at = primitive::add(primitive::iota({count, m}, 0, t), primitive::iota({count, m}, 1, t));
+  return primitive::dot("ab,b->a", primitive::take(padded, at, 0, 2), b);
+}
+static Array convolution(const char* function, const Array& a, const Array& b, ConvolveMode mode,
+                         bool is_turned) {
+  WeakType t = api::promoted(function, {&a, &b});
+  for (const Array* x : {&a, &b})
+    if (x->shape().size() != 1 || x->shape()[0] == 0)
+      throw ShapeError(
+          fmt::format("{}: operands {} and {}. Both are vectors with elements. Use vmap for several lines.",
+                      function, to_string(type_of(a)), to_string(type_of(b))));
+  const bool is_swapped = a.shape()[0] < b.shape()[0];
+  Array longer = wide_samples(is_swapped ? b : a, t), shorter = wide_samples(is_swapped ? a : b, t);
+  if (is_turned)
+    shorter = primitive::reverse(shorter, {-1});  // of correlate it stays: a sum over a[i + k] b[k]
+  const std::int64_t n = longer.shape()[0], m = shorter.shape()[0];
+  std::int64_t before = m - 1, count = n + m - 1;
+  if (mode == ConvolveMode::same) {
+    before = m / 2;
+    count = n;
+  } else if (mode == ConvolveMode::valid) {
+    before = 0;
+    count = n - m + 1;
+  }
+  Array y = sliding_sum(longer, shorter, before, count);
+  if (is_swapped && !is_turned) y = primitive::reverse(y, {-1});
+  return primitive::cast(y, t.dtype, t.weak);
+}
+Array convolve_fn::operator()(const Array& a, const Array& b, ConvolveMode mode, Where w) const {
+  const Site site(w, "convolve");
+  return convolution("convolve", a, b, mode, true);
+}
+Array correlate_fn::operator()(const Array& a, const Array& b, ConvolveMode mode, Where w) const {
+  const Site site(w, "correlate");
+  return convolution("correlate", a, b, mode, false);
+}
+
+}  // namespace shardarray

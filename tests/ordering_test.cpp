@@ -1,0 +1,187 @@
+// Sorting, searching, counting and segments: types, edges and messages; their values on shards: op_cases_ordering.cpp.
+#include "shardarray/ordering.h"
+
+#include <doctest/doctest.h>
+
+#include <cmath>
+#include <limits>
+#include <vector>
+
+#include "messages.h"
+#include "shardarray/grad.h"
+#include "shardarray/placement.h"
+
+namespace ordering_test {
+
+namespace sa = shardarray;
+using sa::array;
+using sa::Array;
+using sa::Shape;
+using Values = std::vector<double>;
+using shardarray::testing::message_of;
+
+namespace {
+
+constexpr double nan_ = std::numeric_limits<double>::quiet_NaN(),
+                 inf = std::numeric_limits<double>::infinity();
+
+Values values(const Array& x) { return x.to_vector<double>(); }
+
+}  // namespace
+
+TEST_CASE("ordering: falling and flattened, equal elements keep their order, NaN first") {
+  const Array x = array({2, 1, 2, 3});
+  CHECK(values(sa::argsort(x, {.descending = true})) == Values{3, 0, 2, 1});
+  CHECK(values(sa::sort(x, {.descending = true})) == Values{3, 2, 2, 1});
+  const Values with_nan = values(sa::sort(array({1.0, nan_, 2.0}), {.descending = true}));
+  CHECK(std::isnan(with_nan[0]));
+  CHECK(with_nan[1] == 2);
+  CHECK(values(sa::sort(x.reshape({2, 2}), {.axis = std::nullopt})) == Values{1, 2, 2, 3});
+  CHECK(values(sa::argsort(x.reshape({2, 2}), {.axis = std::nullopt})) == Values{1, 0, 2, 3});
+  CHECK(values(sa::lexsort({array({1, 0, 1, 0}), array({1, 1, 0, 0})})) == Values{3, 2, 1, 0});
+  CHECK(sa::lexsort({x}).dtype() == sa::int32);
+  const auto [largest, at] = sa::top_k(array({1.0, nan_, 3.0, 3.0}), 3);
+  CHECK(std::isnan(values(largest)[0]));
+  CHECK(values(at) == Values{1, 2, 3});
+  CHECK(at.dtype() == sa::int32);
+  CHECK(sa::top_k(x, 0).first.shape() == Shape{0});
+}
+
+TEST_CASE("ordering: searches of NaN, of nothing, and between two dtypes") {
+  const Array x = array({1.0, 2.0, nan_});
+  CHECK(values(sa::searchsorted(x, array({nan_, inf, 2.0, -inf}))) == Values{2, 2, 1, 0});
+  CHECK(values(sa::searchsorted(x, array({nan_, inf, 2.0}), sa::Side::right)) == Values{3, 2, 2});
+  CHECK(values(sa::searchsorted(array({1, 2, 3}), 1.5)) == Values{1});
+  CHECK(values(sa::searchsorted(sa::zeros({0}), array({1.0, 2.0}))) == Values{0, 0});
+  CHECK(sa::searchsorted(array({1, 2}), sa::zeros({2, 0})).shape() == Shape{2, 0});
+  CHECK(sa::searchsorted(array({1}), 1).dtype() == sa::int32);
+  for (const std::int64_t n : {1, 2, 3, 4, 7, 8, 9}) {
+    const Array places = sa::arange(n);
+    Values want;
+    for (std::int64_t k = 0; k <= n; k++) want.push_back(static_cast<double>(k));
+    CHECK(values(sa::searchsorted(places, sa::arange(n + 1))) == want);
+  }
+  const Array bins = array({0, 10, 20});
+  CHECK(values(sa::digitize(array({-1, 0, 10, 25}), bins)) == Values{0, 1, 2, 3});
+  CHECK(values(sa::digitize(array({-1, 0, 10, 25}), bins, true)) == Values{0, 0, 1, 3});
+  CHECK(values(sa::digitize(array({-1, 0, 10, 25}), array({20, 10, 0}))) == Values{3, 2, 1, 0});
+}
+
+TEST_CASE("ordering: counts of what is outside, of bool, of nothing; bins of one value") {
+  CHECK(values(sa::bincount(array({-3, 0, 1, 9}), 2)) == Values{2, 1});
+  CHECK(sa::bincount(array({1}), 2).dtype() == sa::int32);
+  CHECK(values(sa::bincount(array({true, false, true}), 2)) == Values{1, 2});
+  CHECK(values(sa::bincount(array({1, 1}).astype(sa::uint8), array({0.5, 0.25}), 3)) == Values{0, 0.75, 0});
+  CHECK(sa::bincount(array({1}), 0).shape() == Shape{0});
+  const auto [counts, edges] = sa::histogram(array({0, 1, 2, 3}), array({0, 1, 3}));
+  CHECK(values(counts) == Values{1, 3});
+  CHECK(counts.dtype() == sa::float32);
+  const auto [one, around] = sa::histogram(array({2.0, 2.0}), 1);
+  CHECK(values(one) == Values{2});
+  CHECK(values(around) == Values{1.5, 2.5});
+  CHECK(values(sa::histogram(array({nan_, 0.5, 7.0}), 2, {{0.0, 1.0}}).first) == Values{0, 1});
+  CHECK(values(sa::histogram(sa::zeros({0}), 2, {{0.0, 1.0}}).first) == Values{0, 0});
+}
+
+TEST_CASE("ordering: an index of one's own, inside and outside") {
+  const Array x = array({{1.0, 2.0}, {3.0, 4.0}});
+  const Values got = values(sa::take_along_axis(x, array({{1, -1}, {2, -3}}), 1));
+  CHECK(got[0] == 2);
+  CHECK(got[1] == 2);
+  CHECK(std::isnan(got[2]));
+  CHECK(std::isnan(got[3]));
+  CHECK(values(sa::take_along_axis(x, array({{0, 1}}), 0)) == Values{1, 4});
+  CHECK(values(sa::take_along_axis(x, sa::argsort(x, {.descending = true}), 1)) == Values{2, 1, 4, 3});
+  CHECK(values(sa::grad([](const Array& a) {
+          return sa::sum(sa::take_along_axis(a, array({{0}, {0}}), 1));
+        })(x)) == Values{1, 0, 1, 0});
+}
+
+TEST_CASE("ordering: segments of nothing, and rows of none") {
+  const Array x = array({1.0, 2.0, 4.0}), ids = array({2, -1, 2});
+  CHECK(values(sa::segment_sum(x, ids, 3)) == Values{0, 0, 5});
+  CHECK(values(sa::segment_prod(x, ids, 3)) == Values{1, 1, 4});
+  CHECK(values(sa::segment_max(x, ids, 3)) == Values{-inf, -inf, 4});
+  CHECK(values(sa::segment_min(x, ids, 3)) == Values{inf, inf, 1});
+  CHECK(values(sa::segment_max(x.astype(sa::int8), ids.astype(sa::int8), 2)) == Values{-128, -128});
+  CHECK(sa::segment_sum(x.astype(sa::int8), ids, 3).dtype() == sa::int8);
+  CHECK(values(sa::segment_max(sa::zeros({0}), sa::zeros({0}, sa::int32), 2)) == Values{-inf, -inf});
+  CHECK(sa::segment_min(sa::zeros({3, 2}), ids, 0).shape() == Shape{0, 2});
+  // equal elements share the gradient
+  CHECK(values(sa::grad([](const Array& a) {
+          return sa::sum(sa::segment_max(a, array({0, 0}), 1));
+        })(array({1.0, 1.0}))) == Values{0.5, 0.5});
+}
+
+TEST_CASE("ordering: positions and counts are strong") {
+  const Array x = array({1.0, 2.0}), ids = array({0, 1}), none_given = sa::zeros({0});
+  for (const Array& y :
+       {sa::argsort(x, {.descending = true}), sa::lexsort({x}), sa::top_k(x, 1).second,
+        sa::searchsorted(x, x), sa::searchsorted(none_given, x), sa::digitize(x, x),
+        sa::digitize(x, none_given), sa::bincount(ids, 2), sa::bincount(ids, x, 2), sa::histogram(x, 2).first,
+        sa::histogram(x, 2).second, sa::take_along_axis(x, ids, 0), sa::segment_sum(x, ids, 2),
+        sa::segment_max(x, ids, 2), sa::segment_prod(none_given, none_given.astype(sa::int32), 2)})
+    CHECK_FALSE(y.weak_type());
+}
+
+TEST_CASE("ordering: messages") {
+  const Array x = sa::zeros({2, 3}), v = sa::zeros({3}), i = array({1, 2, 0});
+  using sa::DTypeError;
+  using sa::ShapeError;
+  CHECK_SAYS(
+      sa::sort(x, {.axis = 2}),
+      "sort: axis 2 is out of bounds for shape [2,3] of rank 2. Axes count from 0, or from -1 at the end. "
+      "Give one that the array has.",
+      ShapeError);
+  CHECK_SAYS(sa::lexsort({}), "lexsort: no keys. The last one is sorted by first. Give at least one.",
+             ShapeError);
+  CHECK_SAYS(sa::lexsort({x, v}), "lexsort: shapes [2,3] and [3]. All keys have one shape. Broadcast one.",
+             ShapeError);
+  CHECK_SAYS(sa::top_k(x, 4),
+             "top_k: k is 4 of 3 elements. It is not negative and not more. Give a smaller one.", ShapeError);
+  CHECK_SAYS(sa::searchsorted(x, v),
+             "searchsorted: the elements are f32[2,3]. They are a vector. Use ravel, or vmap for several.",
+             ShapeError);
+  CHECK_SAYS(sa::digitize(v, x),
+             "digitize: the edges are f32[2,3]. They are a vector. Use ravel, or vmap for several.",
+             ShapeError);
+  CHECK_SAYS(sa::bincount(x, 3),
+             "bincount: the operand is f32[2,3]. It counts integers and bool. Cast with astype.", DTypeError);
+  CHECK_SAYS(sa::bincount(i, -1),
+             "bincount: length -1. The number of numbers is not negative. Give how many are counted.",
+             ShapeError);
+  CHECK_SAYS(sa::bincount(i, x, 3),
+             "bincount: weights f32[2,3] of i32[3]. Every element has one. Broadcast them.", ShapeError);
+  CHECK_SAYS(sa::histogram(x, sa::zeros({1})),
+             "histogram: 1 edges. A bin has two. Give the edges, or a number of bins.", ShapeError);
+  CHECK_SAYS(sa::histogram(x, 0), "histogram: 0 bins. There is at least one. Give how many there are.",
+             ShapeError);
+  CHECK_SAYS(sa::histogram(x, 3, {{1.0, 0.0}}), "histogram: the range from 1 to 0. It rises. Change both.",
+             sa::Error);
+  CHECK_SAYS(
+      sa::histogram(sa::zeros({0}), 3),
+      "histogram: f32[0] has no elements and no range. The bins lie between two numbers. Give a range.",
+      ShapeError);
+  CHECK_SAYS(sa::take_along_axis(x, x, 0),
+             "take_along_axis: the operand is f32[2,3]. Indices are integers. Cast with astype.", DTypeError);
+  CHECK_SAYS(
+      sa::take_along_axis(x, i, 0),
+      "take_along_axis: an index i32[3] of f32[2,3]. Both have one rank. Use take for one index of all rows.",
+      ShapeError);
+  CHECK_SAYS(
+      sa::take_along_axis(sa::zeros({0, 3}), sa::zeros({1, 3}, sa::int32), 0),
+      "take_along_axis: f32[0,3] has no elements along axis 0, and there are 3 indices. An index needs an "
+      "element. Check the size first.",
+      ShapeError);
+  CHECK_SAYS(sa::segment_sum(v, v, 2),
+             "segment_sum: the operand is f32[3]. Segments are integers. Cast with astype.", DTypeError);
+  CHECK_SAYS(sa::segment_max(x, i, 2),
+             "segment_max: ids i32[3] of f32[2,3]. Every row has one. Give a vector that is as long.",
+             ShapeError);
+  CHECK_SAYS(sa::segment_min(v, i, -1),
+             "segment_min: -1 segments. The number is not negative. Give how many there are.", ShapeError);
+  CHECK_SAYS(sa::segment_prod(v == 0, i, 2),
+             "segment_prod: the operand is bool[3]. It takes numbers. Cast with astype.", DTypeError);
+}
+
+}  // namespace ordering_test
