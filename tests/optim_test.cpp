@@ -124,7 +124,7 @@ void check_parts() {
   check("clip_by_global_norm", clip_by_global_norm(3));
   check("clip_by_global_norm above", clip_by_global_norm(100));
   check("clip_by_block_rms", clip_by_block_rms(0.7));
-  check("trace", trace(0.9));
+  check("trace", optim::trace(0.9));
   check("ema", ema(0.9));
   check("ema biased", ema(0.8, false));
   check("scale", scale(-0.3));
@@ -143,7 +143,7 @@ void check_parts() {
   check("multi_steps", multi_steps(adamw(0.1), 3));
   check("multi_steps sum", multi_steps(sgd(0.1, {.momentum = 0.9}), [](const Array& n) { return 2 + n; },
                                        {.use_grad_mean = false}));
-  check("chain", chain(clip_by_global_norm(1), adamw(0.1), trace(0.5)));
+  check("chain", chain(clip_by_global_norm(1), adamw(0.1), optim::trace(0.5)));
 }
 
 }  // namespace
