@@ -217,7 +217,11 @@ TEST_CASE("optim: schedules that are none are refused") {
   CHECK(text_of([] { return optim::cosine_decay_schedule(1, 0); }) ==
         "cosine_decay_schedule: 0 steps. Their number is at least 1. Correct it.");
   CHECK(text_of([] { return optim::warmup_cosine_decay_schedule(0, 1, 10, 10); }) ==
-        "warmup_cosine_decay_schedule: 0 steps. Their number is at least 1. Correct it.");
+        "warmup_cosine_decay_schedule: 10 steps of warmup, 10 until the end of the decay. These count the "
+        "warmup too, and are more. Correct them.");
+  CHECK(text_of([] {
+          return optim::sgdr_schedule({{0, 1, 10, 10}});
+        }).find("sgdr_schedule: 10 steps of warmup, 10 until") == 0);
   CHECK(text_of([] { return optim::linear_onecycle_schedule(0, 1); }) ==
         "linear_onecycle_schedule: 0 steps. Their number is at least 1. Correct it.");
   CHECK(text_of([] { return optim::cosine_onecycle_schedule(-1, 1); }) ==
@@ -232,6 +236,112 @@ TEST_CASE("optim: schedules that are none are refused") {
                                        {});
         }) ==
         "join_schedules: 2 schedules, 0 boundaries. There is one boundary between each two. Correct them.");
+}
+
+// Calls f(name, transformation) for every one that keeps means.
+void each_with_means(const auto& f) {
+  f("trace", optim::trace(0.99));
+  f("trace, nesterov", optim::trace(0.99, true));
+  f("ema", optim::ema(0.99));
+  f("adam", optim::scale_by_adam());
+  f("adam, nesterov", optim::scale_by_adam({.nesterov = true}));
+  f("amsgrad", optim::scale_by_amsgrad());
+  f("adamax", optim::scale_by_adamax());
+  f("radam", optim::scale_by_radam());
+  f("belief", optim::scale_by_belief());
+  f("yogi", optim::scale_by_yogi());
+  f("novograd", optim::scale_by_novograd());
+  f("lion", optim::scale_by_lion());
+  f("rms", optim::scale_by_rms({.decay = 0.999, .bias_correction = true}));
+  f("stddev", optim::scale_by_stddev({.decay = 0.999, .eps = 1e-3}));
+  f("rss", optim::scale_by_rss());
+  f("adadelta", optim::scale_by_adadelta(0.999));
+  f("factored", optim::scale_by_factored_rms({.min_dim_size_to_factor = 2}));
+}
+// 200 gradients that bfloat16 holds exactly, as `of_grads`; the last update, and the dtypes of the state.
+auto after_gradients(const auto& rule, DType of_params, DType of_grads) {
+  const Array p = ones({2, 3}, of_params), signs = array({{1.0, -1.0, 0.5}, {2.0, -0.5, 1.0}}, of_grads);
+  const auto update = jit([rule](const Array& g, auto state, const Array& parameters) {
+    return rule.update(g, state, parameters);
+  });
+  auto state = rule.init(p);
+  Array last;
+  for (int t = 0; t < 200; t++) {
+    const auto [u, next] = update(t % 4 == 0 ? -0.5 * signs : signs, state, p);
+    last = u;
+    state = next;
+  }
+  std::vector<DType> dtypes;
+  for (const Array& a : tree_leaves(state)) dtypes.push_back(a.dtype());
+  return std::tuple(last.astype(float64).to_vector<double>(), dtypes, update.traces());
+}
+
+TEST_CASE("optim: means decay as asked for and keep their dtypes, whatever the gradients are") {
+  each_with_means([](const char* name, const auto& rule) {
+    CAPTURE(std::string(name));
+    const auto [want, dtypes, traces] = after_gradients(rule, float32, float32);
+    const auto [mixed, mixed_dtypes, mixed_traces] = after_gradients(rule, float32, bfloat16);
+    const auto [narrow, narrow_dtypes, narrow_traces] = after_gradients(rule, bfloat16, float32);
+    CHECK(mixed_dtypes == dtypes);
+    CHECK(narrow_traces == 1);
+    CHECK(mixed_traces == 1);
+    for (const DType t : narrow_dtypes) CHECK((t == bfloat16 || t == int32));
+    for (std::size_t k = 0; k < want.size(); k++) CHECK(mixed[k] == doctest::Approx(want[k]).epsilon(0.02));
+  });
+}
+
+TEST_CASE(
+    "optim: float64 has its digits, steps beyond int32 never come, of equal boundaries the last counts") {
+  const Array p = ones({1}, float64);
+  const auto first = [&](const auto& o) { return values(o.update(p, o.init(p), p).first)[0]; };
+  CHECK(first(optim::adam(0.1)) == doctest::Approx(-0.1 / (1 + 1e-8)).epsilon(1e-13));
+  CHECK(first(optim::amsgrad(0.1)) == doctest::Approx(-0.1 / (1 + 1e-8)).epsilon(1e-13));
+  CHECK(first(optim::scale_by_rms({.bias_correction = true})) ==
+        doctest::Approx(1 / std::sqrt(1 + 1e-8)).epsilon(1e-13));
+  const auto at = [](const auto& schedule, int step) { return schedule(step).template item<float>(); };
+  CHECK(at(optim::cosine_decay_schedule(1, 3'000'000'000), 0) == 1);
+  CHECK(at(optim::piecewise_constant_schedule(1, {{3'000'000'000, 0.1}}), 5) == 1);
+  CHECK(at(optim::linear_schedule(1, 0, 3'000'000'000), 1000) == doctest::Approx(1 - 1000 / 3e9));
+  CHECK(at(optim::linear_schedule(1, 0, 10, 3'000'000'000), 1000) == 1);
+  CHECK(at(optim::cosine_onecycle_schedule(100, 1, {.pct_start = 1}), 100) == doctest::Approx(1.6e-7));
+  CHECK(at(optim::linear_onecycle_schedule(100, 1, {.pct_final = 1}), 100) == doctest::Approx(1e-4));
+  CHECK(at(optim::linear_onecycle_schedule(1, 1), 1) == doctest::Approx(1.6e-7));
+}
+
+TEST_CASE("optim: functions of the user fail at their lines, and norms have the slope 0 at 0") {
+  const Array x = ones({2});
+  int line = 0;
+  const auto schedule = [&](const Array& count) {
+    line = __LINE__ + 1;
+    return sum(ones({2}) + ones({3})) * count;
+  };
+  const auto mask = [&](const Array& a) {
+    line = __LINE__ + 1;
+    return (a + ones({3})).ndim() > 1;
+  };
+  const auto check = [&](const auto& o) {
+    line = 0;
+    try {
+      static_cast<void>(o.update(x, o.init(x), x));
+      FAIL("nothing was thrown");
+    } catch (const Error& e) {
+      CHECK(e.where().line == line);
+      CHECK_MESSAGE(e.text().find("add: ") == 0, e.text());
+    }
+  };
+  check(optim::adam(schedule));
+  check(optim::adamw(schedule));
+  check(optim::scale_by_schedule(schedule));
+  check(optim::chain(optim::scale(2), optim::masked(optim::scale_by_learning_rate(schedule), is_matrix),
+                     optim::scale_by_schedule(schedule)));
+  check(optim::masked(optim::scale(2), mask));
+  check(optim::adam(optim::join_schedules(std::tuple(schedule, optim::constant_schedule(1)), {5})));
+  const auto slope = grad([&](const Array& p) {
+    const auto of = [&](const auto& o) { return sum(o.update(x, o.init(p), p).first); };
+    return of(optim::scale_by_param_block_norm()) + of(optim::scale_by_param_block_norm(0)) +
+           of(optim::scale_by_param_block_rms()) + of(optim::scale_by_trust_ratio());
+  });
+  for (const double s : values(slope(zeros({2})).astype(float64))) CHECK(std::isfinite(s));
 }
 
 TEST_CASE("losses: what is refused, and derivatives where two cases meet") {

@@ -1,6 +1,7 @@
 // Optimizers, as in optax: values with init(parameters) and update(gradients, state, parameters), which returns (updates, next
-// state). Add the updates with apply_updates(). Absent arrays stay absent everywhere. Updates and states have the dtypes of the
-// gradients (16-bit ones too), and are computed in them; numbers of the options are rounded to them once.
+// state). Add the updates with apply_updates(). Dtypes, and what a transformation of yours needs: transform.h.
+//
+// Write optim::trace and optim::clip: without the namespace they are ambiguous beside those of arrays.
 //
 // init and update throw nothing of their own but TreeError and, for shapes that differ, ShapeError; dtypes are promoted as operators
 // do.

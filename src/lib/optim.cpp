@@ -3,6 +3,7 @@
 
 #include <fmt/core.h>
 
+#include <algorithm>
 #include <cstring>
 #include <limits>
 
@@ -56,6 +57,13 @@ void scale_leaves(LeafStep& s, const Array& factor) {
   for_leaves(s, [&](Array& g, std::size_t) { g = scaled(g, factor); });
 }
 
+void keep_dtypes(std::vector<Slots>& next, const std::vector<Slots>& before) {
+  for (std::size_t k = 0; k < next.size(); k++)
+    for (std::size_t leaf = 0; leaf < next[k].size(); leaf++)
+      if (const Array& old = before[k][leaf]; old.has_value() && next[k][leaf].has_value())
+        next[k][leaf] = primitive::cast(next[k][leaf], old.dtype());
+}
+
 void check_steps(std::int64_t steps, const char* function) {
   if (steps < 1)
     throw ShapeError(fmt::format("{}: {} steps. Their number is at least 1. Correct it.", function, steps));
@@ -64,14 +72,15 @@ void check_steps(std::int64_t steps, const char* function) {
 // ---------------------------------------------------------------- traces, means, decay
 void TraceRule::step(LeafStep& s) const {
   for_leaves(s, [&](Array& g, std::size_t k) {
-    const Array next = g + number(g, decay) * s.state[0][k];
-    g = nesterov ? g + number(g, decay) * next : next;
+    const Array& before = s.state[0][k];
+    const Array next = g + number(before, decay) * before;
+    g = nesterov ? g + number(next, decay) * next : next;
     s.state[0][k] = next;
   });
 }
 
 void EmaRule::step(LeafStep& s) const {
-  const Array by = debias ? correction(decay, s.next) : Array();
+  const Array by = debias ? correction(decay, s.next, count_type(s)) : Array();
   for_leaves(s, [&](Array& g, std::size_t k) {
     const Array mean = moment(g, s.state[0][k], decay);
     g = debias ? corrected(mean, by) : mean;
@@ -80,7 +89,9 @@ void EmaRule::step(LeafStep& s) const {
 }
 
 void ApplyEveryRule::step(LeafStep& s) const {
-  const Array steps = primitive::constant(DType::int32, primitive::bits_of(DType::int32, k), false);
+  const std::int64_t most = std::numeric_limits<std::int32_t>::max();  // where counts end
+  const Array steps =
+      primitive::constant(DType::int32, primitive::bits_of(DType::int32, std::min(k, most)), false);
   const Array at = s.count % steps, begins = at == 0, ends = at == steps - 1;
   for_leaves(s, [&](Array& g, std::size_t leaf) {
     Array& sum = s.state[0][leaf];
@@ -108,8 +119,13 @@ Array norm_of(const Slots& leaves) {
   }
   return sum_of_squares.has_value() ? sqrt(sum_of_squares) : zeros({});
 }
-static Array norm_of_leaf(const Array& x) { return sqrt(sum(square(x))); }
-static Array root_mean_square(const Array& x) { return sqrt(mean(square(x))); }
+// With the gradient 0 at 0.
+static Array root_of(const Array& square) {
+  const Array zero = square == 0;
+  return where(zero, number(square, 0), sqrt(where(zero, number(square, 1), square)));
+}
+static Array norm_of_leaf(const Array& x) { return root_of(sum(square(x))); }
+static Array root_mean_square(const Array& x) { return root_of(mean(square(x))); }
 // `least` where the norm is not above it.
 static Array at_least(const Array& norm, double least) {
   const Array bound = number(norm, least);

@@ -1,5 +1,5 @@
-// What the rules of optimizers are written with. Numbers of the options are rounded to the dtype of the leaf once: a literal would
-// be rounded to float32 first.
+// What the rules of optimizers are written with. Numbers of the options are rounded once, to the dtype of what they are combined
+// with: a literal would be rounded to float32 first, and a mean in float32 does not decay by what bfloat16 makes of 0.999.
 #pragma once
 #include "ops/record.h"
 #include "shardarray/ops.h"
@@ -13,9 +13,13 @@ inline DType number_type(const Array& x) { return is_inexact(x.dtype()) ? x.dtyp
 inline Array number(const Array& x, double v) {
   return primitive::constant(number_type(x), primitive::bits_of(number_type(x), v), true);
 }
-/// A float32 scalar, for what is computed of the count.
-inline Array single(double v) {
-  return primitive::constant(DType::float32, primitive::bits_of(DType::float32, v), false);
+inline Array scalar_of(DType t, double v) { return primitive::constant(t, primitive::bits_of(t, v), false); }
+inline Array single(double v) { return scalar_of(DType::float32, v); }
+/// In what is computed of the count: float32, as in optax, unless a gradient is wider.
+inline DType count_type(const LeafStep& s) {
+  for (const Array& g : s.updates)
+    if (g.has_value() && g.dtype() == DType::float64) return DType::float64;
+  return DType::float32;
 }
 /// x * rate in the dtype of x.
 inline Array scaled(const Array& x, const Array& rate) {
@@ -23,11 +27,11 @@ inline Array scaled(const Array& x, const Array& rate) {
 }
 /// A mean of what comes, old values decay.
 inline Array moment(const Array& x, const Array& mean, double decay) {
-  return number(x, 1 - decay) * x + number(x, decay) * mean;
+  return number(x, 1 - decay) * x + number(mean, decay) * mean;
 }
-/// 1 - b^t in float32, as optax computes it.
-inline Array correction(double b, const Array& t) {
-  const Array power_of_b = power(single(b), t.astype(float32));
+/// 1 - b^t.
+inline Array correction(double b, const Array& t, DType type) {
+  const Array power_of_b = power(scalar_of(type, b), t.astype(type));
   return primitive::sub(primitive::like(power_of_b, 1), power_of_b);
 }
 inline Array corrected(const Array& mean, const Array& by) { return mean / by.astype(mean.dtype()); }

@@ -16,11 +16,14 @@ static Array root(const Array& square, double eps_root, double eps) {
 
 // What the means of g are divided by: with Nesterov's momentum of this update and of the next.
 struct FirstMoment {
-  FirstMoment(double b, bool ahead, const Array& t)
-      : b1(b), nesterov(ahead), now(correction(b, t)), next(ahead ? correction(b, next_count(t)) : Array()) {}
+  FirstMoment(double b, bool ahead, const Array& t, DType type)
+      : b1(b),
+        nesterov(ahead),
+        now(correction(b, t, type)),
+        next(ahead ? correction(b, next_count(t), type) : Array()) {}
   Array hat(const Array& mu, const Array& g) const {
     if (!nesterov) return corrected(mu, now);
-    return number(g, b1) * corrected(mu, next) + number(g, 1 - b1) * corrected(g, now);
+    return number(mu, b1) * corrected(mu, next) + number(g, 1 - b1) * corrected(g, now);
   }
   double b1;
   bool nesterov;
@@ -28,8 +31,8 @@ struct FirstMoment {
 };
 
 void AdamRule::step(LeafStep& s) const {
-  const FirstMoment first(o.b1, o.nesterov, s.next);
-  const Array by = correction(o.b2, s.next);
+  const FirstMoment first(o.b1, o.nesterov, s.next, count_type(s));
+  const Array by = correction(o.b2, s.next, count_type(s));
   for_leaves(s, [&](Array& g, std::size_t k) {
     Array &mu = s.state[0][k], &nu = s.state[1][k];
     mu = moment(g, mu, o.b1);
@@ -39,7 +42,8 @@ void AdamRule::step(LeafStep& s) const {
 }
 
 void AmsgradRule::step(LeafStep& s) const {
-  const Array by_mu = correction(o.b1, s.next), by_nu = correction(o.b2, s.next);
+  const Array by_mu = correction(o.b1, s.next, count_type(s)),
+              by_nu = correction(o.b2, s.next, count_type(s));
   for_leaves(s, [&](Array& g, std::size_t k) {
     Array &mu = s.state[0][k], &nu = s.state[1][k], &largest = s.state[2][k];
     mu = moment(g, mu, o.b1);
@@ -50,25 +54,25 @@ void AmsgradRule::step(LeafStep& s) const {
 }
 
 void AdamaxRule::step(LeafStep& s) const {
-  const Array by = correction(o.b1, s.next);
+  const Array by = correction(o.b1, s.next, count_type(s));
   for_leaves(s, [&](Array& g, std::size_t k) {
     Array &mu = s.state[0][k], &nu = s.state[1][k];
     mu = moment(g, mu, o.b1);
-    nu = maximum(abs(g) + number(g, o.eps), number(g, o.b2) * nu);
+    nu = maximum(abs(g) + number(g, o.eps), number(nu, o.b2) * nu);
     g = corrected(mu, by) / nu;
   });
 }
 
 void RadamRule::step(LeafStep& s) const {
-  const FirstMoment first(o.b1, o.nesterov, s.next);
-  const Array by = correction(o.b2, s.next);
+  const FirstMoment first(o.b1, o.nesterov, s.next, count_type(s));
+  const Array by = correction(o.b2, s.next, count_type(s));
   const double limit = 2 / (1 - o.b2) - 1;
-  const Array t = s.next.astype(float32);
-  const Array length = single(limit) - single(2) * t * power(single(o.b2), t) / by;
-  const Array ratio =
-      (length - 4) * (length - 2) * single(limit) / (single((limit - 4) * (limit - 2)) * length);
-  const Array known = length >= single(o.threshold);
-  const Array factor = sqrt(where(known, ratio, single(1)));
+  const auto one = [type = count_type(s)](double v) { return scalar_of(type, v); };
+  const Array t = s.next.astype(count_type(s));
+  const Array length = one(limit) - one(2) * t * power(one(o.b2), t) / by;
+  const Array ratio = (length - 4) * (length - 2) * one(limit) / (one((limit - 4) * (limit - 2)) * length);
+  const Array known = length >= one(o.threshold);
+  const Array factor = sqrt(where(known, ratio, one(1)));
   for_leaves(s, [&](Array& g, std::size_t k) {
     Array &mu = s.state[0][k], &nu = s.state[1][k];
     mu = moment(g, mu, o.b1);
@@ -79,8 +83,8 @@ void RadamRule::step(LeafStep& s) const {
 }
 
 void BeliefRule::step(LeafStep& s) const {
-  const FirstMoment first(o.b1, o.nesterov, s.next);
-  const Array by = correction(o.b2, s.next);
+  const FirstMoment first(o.b1, o.nesterov, s.next, count_type(s));
+  const Array by = correction(o.b2, s.next, count_type(s));
   for_leaves(s, [&](Array& g, std::size_t k) {
     Array &mu = s.state[0][k], &nu = s.state[1][k];
     mu = moment(g, mu, o.b1);
@@ -91,12 +95,14 @@ void BeliefRule::step(LeafStep& s) const {
 }
 
 void YogiRule::step(LeafStep& s) const {
-  const Array by_mu = correction(o.b1, s.next), by_nu = correction(o.b2, s.next);
+  const Array by_mu = correction(o.b1, s.next, count_type(s)),
+              by_nu = correction(o.b2, s.next, count_type(s));
   for_leaves(s, [&](Array& g, std::size_t k) {
     Array &mu = s.state[0][k], &nu = s.state[1][k];
     mu = moment(g, mu, o.b1);
     const Array squares = g * g;
-    nu = nu - number(g, 1 - o.b2) * sign(nu - squares) * squares;
+    const Array surplus = nu - squares;
+    nu = nu - number(surplus, 1 - o.b2) * sign(surplus) * squares;
     g = corrected(mu, by_mu) / root(corrected(nu, by_nu), o.eps_root, o.eps);
   });
 }
@@ -116,7 +122,8 @@ void NovogradRule::step(LeafStep& s) const {
     nu = where(begins, squares, moment(squares, nu, o.b2));
     const Array direction = g / root(nu, o.eps_root, o.eps);
     const Array& p = s.params[k];
-    mu = number(g, o.b1) * mu + (o.weight_decay == 0 ? direction : direction + number(p, o.weight_decay) * p);
+    mu =
+        number(mu, o.b1) * mu + (o.weight_decay == 0 ? direction : direction + number(p, o.weight_decay) * p);
     g = mu;
   });
 }
@@ -136,7 +143,7 @@ static Array by_root(const Array& g, const Array& squares, const RmsOptions& o) 
   return number(squares, 1) / (sqrt(squares) + number(squares, o.eps)) * g;
 }
 void RmsRule::step(LeafStep& s) const {
-  const Array by = o.bias_correction ? correction(o.decay, s.next) : Array();
+  const Array by = o.bias_correction ? correction(o.decay, s.next, count_type(s)) : Array();
   for_leaves(s, [&](Array& g, std::size_t k) {
     Array& nu = s.state[0][k];
     nu = moment(g * g, nu, o.decay);
@@ -144,7 +151,7 @@ void RmsRule::step(LeafStep& s) const {
   });
 }
 void StdDevRule::step(LeafStep& s) const {
-  const Array by = o.bias_correction ? correction(o.decay, s.next) : Array();
+  const Array by = o.bias_correction ? correction(o.decay, s.next, count_type(s)) : Array();
   for_leaves(s, [&](Array& g, std::size_t k) {
     Array &mu = s.state[0][k], &nu = s.state[1][k];
     mu = moment(g, mu, o.decay);
@@ -158,7 +165,7 @@ void RssRule::step(LeafStep& s) const {
   for_leaves(s, [&](Array& g, std::size_t k) {
     Array& total = s.state[0][k];
     total = g * g + total;
-    g = where(total > 0, rsqrt(total + number(g, o.eps)), number(g, 0)) * g;
+    g = where(total > 0, rsqrt(total + number(total, o.eps)), number(total, 0)) * g;
   });
 }
 
@@ -166,7 +173,7 @@ void AdaDeltaRule::step(LeafStep& s) const {
   for_leaves(s, [&](Array& g, std::size_t k) {
     Array &of_grads = s.state[0][k], &of_updates = s.state[1][k];
     of_grads = moment(g * g, of_grads, rho);
-    g = sqrt(of_updates + number(g, eps)) / sqrt(of_grads + number(g, eps)) * g;
+    g = sqrt(of_updates + number(of_updates, eps)) / sqrt(of_grads + number(of_grads, eps)) * g;
     of_updates = moment(g * g, of_updates, rho);
   });
 }
@@ -196,10 +203,11 @@ Slots FactoredRule::first(const Slots& parameters, std::size_t k) const {
   return zeros_for(std::move(r));
 }
 void FactoredRule::step(LeafStep& s) const {
-  const Array t = (s.count - o.step_offset + 1).astype(float32);
-  const Array fresh = power(t, single(-o.decay_rate)), decay = single(1) - fresh;
+  const auto one = [type = count_type(s)](double v) { return scalar_of(type, v); };
+  const Array t = (s.count - o.step_offset + 1).astype(count_type(s));
+  const Array fresh = power(t, one(-o.decay_rate)), decay = one(1) - fresh;
   auto mean_of = [&](const Array& old, const Array& x) {
-    return scaled(old, decay) + scaled(x, single(1) - decay);
+    return scaled(old, decay) + scaled(x, one(1) - decay);
   };
   for_leaves(s, [&](Array& g, std::size_t k) {
     Array &row = s.state[0][k], &col = s.state[1][k], &v = s.state[2][k];

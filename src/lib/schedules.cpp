@@ -4,6 +4,7 @@
 #include <fmt/core.h>
 
 #include <algorithm>
+#include <limits>
 #include <numbers>
 
 #include "lib/optim_leaves.h"
@@ -13,8 +14,11 @@ namespace shardarray::optim {
 
 namespace detail {
 
+// Counts end at the largest int32: steps beyond it never come.
 static Array whole(std::int64_t v) {
-  return primitive::constant(DType::int32, primitive::bits_of(DType::int32, v), true);
+  using Count = std::numeric_limits<std::int32_t>;
+  const std::int64_t step = std::clamp<std::int64_t>(v, Count::min(), Count::max());
+  return primitive::constant(DType::int32, primitive::bits_of(DType::int32, step), true);
 }
 // `v` in the shape of the counts.
 static Array value_at(const Array& count, double v) { return full(count.shape(), single(v), float32); }
@@ -111,7 +115,8 @@ static Array between_values(PiecewiseSchedule::Between kind, double from, double
   return single(to) + single((from - to) / 2) * (cos(single(std::numbers::pi) * at) + single(1));
 }
 Array PiecewiseSchedule::operator()(const Array& count, Where w) const {
-  const Site site(w, "piecewise_schedule");
+  const Site site(
+      w, between == Between::constant ? "piecewise_constant_schedule" : "piecewise_interpolate_schedule");
   std::vector<double> values = {init_value};
   for (const double scale : scales) values.push_back(values.back() * scale);
   Array r = detail::value_at(count, values.back());
@@ -127,11 +132,18 @@ Array PiecewiseSchedule::operator()(const Array& count, Where w) const {
   return r;
 }
 
+static void check_decay(std::int64_t warmup_steps, std::int64_t decay_steps, const char* function) {
+  if (decay_steps <= warmup_steps)
+    throw ShapeError(
+        fmt::format("{}: {} steps of warmup, {} until the end of the decay. These count the warmup too, and "
+                    "are more. Correct them.",
+                    function, warmup_steps, decay_steps));
+}
 WarmupCosineDecaySchedule warmup_cosine_decay_schedule(double init_value, double peak_value,
                                                        std::int64_t warmup_steps, std::int64_t decay_steps,
                                                        double end_value, double exponent, Where w) {
   const Site site(w);
-  detail::check_steps(decay_steps - warmup_steps, "warmup_cosine_decay_schedule");
+  check_decay(warmup_steps, decay_steps, "warmup_cosine_decay_schedule");
   const double alpha = peak_value == 0 ? 0 : end_value / peak_value;
   return {{linear_schedule(init_value, peak_value, warmup_steps),
            cosine_decay_schedule(peak_value, decay_steps - warmup_steps, alpha, exponent)},
@@ -153,6 +165,7 @@ SgdrSchedule sgdr_schedule(const std::vector<SgdrCycle>& cycles, Where w) {
   SgdrSchedule r;
   std::int64_t begin = 0;
   for (const SgdrCycle& c : cycles) {
+    check_decay(c.warmup_steps, c.decay_steps, "sgdr_schedule");
     if (!r.cycles.empty()) r.boundaries.push_back(begin);
     r.cycles.push_back(warmup_cosine_decay_schedule(c.init_value, c.peak_value, c.warmup_steps, c.decay_steps,
                                                     c.end_value, c.exponent));
@@ -169,22 +182,26 @@ PiecewiseSchedule linear_onecycle_schedule(std::int64_t transition_steps, double
                                            const OnecycleOptions& o, Where w) {
   const Site site(w);
   detail::check_steps(transition_steps, "linear_onecycle_schedule");
-  const auto steps = static_cast<double>(transition_steps);
-  return piecewise(PiecewiseSchedule::Between::linear, peak_value / o.div_factor,
-                   {{static_cast<std::int64_t>(o.pct_start * steps), o.div_factor},
-                    {static_cast<std::int64_t>(o.pct_final * steps), 1 / o.div_factor},
-                    {transition_steps, 1 / o.final_div_factor}},
+  const auto at = [&](double part) {
+    return static_cast<std::int64_t>(part * static_cast<double>(transition_steps));
+  };
+  BoundariesAndScales s;  // of equal boundaries the last one counts, as in optax
+  s.insert_or_assign(at(o.pct_start), o.div_factor);
+  s.insert_or_assign(at(o.pct_final), 1 / o.div_factor);
+  s.insert_or_assign(transition_steps, 1 / o.final_div_factor);
+  return piecewise(PiecewiseSchedule::Between::linear, peak_value / o.div_factor, s,
                    "linear_onecycle_schedule");
 }
 PiecewiseSchedule cosine_onecycle_schedule(std::int64_t transition_steps, double peak_value,
                                            const OnecycleOptions& o, Where w) {
   const Site site(w);
   detail::check_steps(transition_steps, "cosine_onecycle_schedule");
-  return piecewise(
-      PiecewiseSchedule::Between::cosine, peak_value / o.div_factor,
-      {{static_cast<std::int64_t>(o.pct_start * static_cast<double>(transition_steps)), o.div_factor},
-       {transition_steps, 1 / (o.div_factor * o.final_div_factor)}},
-      "cosine_onecycle_schedule");
+  BoundariesAndScales s;
+  s.insert_or_assign(static_cast<std::int64_t>(o.pct_start * static_cast<double>(transition_steps)),
+                     o.div_factor);
+  s.insert_or_assign(transition_steps, 1 / (o.div_factor * o.final_div_factor));
+  return piecewise(PiecewiseSchedule::Between::cosine, peak_value / o.div_factor, s,
+                   "cosine_onecycle_schedule");
 }
 
 }  // namespace shardarray::optim

@@ -270,7 +270,7 @@ template <Rate R> [[nodiscard]] auto lars(R learning_rate, const LarsOptions& o 
       detail::minus_rate_of(std::move(learning_rate)), trace(o.momentum, o.nesterov));
 }
 template <Rate R, Mask M, Mask N>
-auto lars(R learning_rate, const LarsOptions& o, M weight_decay_mask, N trust_ratio_mask) {
+[[nodiscard]] auto lars(R learning_rate, const LarsOptions& o, M weight_decay_mask, N trust_ratio_mask) {
   return detail::chain_as<"lars.update">(
       masked(add_decayed_weights(o.weight_decay), std::move(weight_decay_mask)),
       masked(scale_by_trust_ratio({.trust_coefficient = o.trust_coefficient, .eps = o.eps}),

@@ -54,7 +54,7 @@ template <class Rate> struct DecayRule {
   Rate weight_decay;
   void step(LeafStep& s) const {
     if constexpr (std::is_arithmetic_v<Rate>) decay_leaves(s, static_cast<double>(weight_decay));
-    else decay_leaves(s, Array(weight_decay(s.count)));
+    else decay_leaves(s, Array(by_user(weight_decay, s.count)));
   }
 };
 

@@ -77,7 +77,8 @@ template <class... F> struct JoinedSchedule {
     return detail::joined(count, boundaries, [&](std::size_t k, const Array& step) {
       Array r;
       std::size_t at = 0;
-      std::apply([&](const F&... f) { ((at++ == k ? void(r = f(step)) : void()), ...); }, schedules);
+      std::apply([&](const F&... f) { ((at++ == k ? void(r = detail::by_user(f, step)) : void()), ...); },
+                 schedules);
       return r;
     });
   }

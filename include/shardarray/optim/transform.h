@@ -5,11 +5,13 @@
 //
 // A class of yours that has both is one, and stands in chain() beside those of the library. States are plain structs (of a chain:
 // tuples) of arrays and of trees like the parameters, so jit, donation, filter_shard and tree_paths take them as they take models.
-// Absent arrays stay absent everywhere. Updates and states have the dtypes of the gradients (16-bit ones too), and are computed in
-// them; numbers of the options are rounded to them once.
+// Absent arrays stay absent everywhere. States keep the dtypes that they have at first, those of the parameters (16-bit ones too);
+// updates are computed in the dtypes of gradients and states, promoted as operators do, and numbers of the options are rounded to
+// the dtype of what they are combined with.
 #pragma once
 #include <concepts>
 #include <cstdint>
+#include <functional>
 #include <tuple>
 #include <utility>
 
@@ -57,10 +59,34 @@ struct LeafStep {
 [[nodiscard]] SHARDARRAY_API Array next_count(const Array& count);
 [[nodiscard]] SHARDARRAY_API Array minus_rate(double rate);
 [[nodiscard]] SHARDARRAY_API Array minus_rate(const Array& rate);
+/// Calls a function of the user, whose lines are its own: a schedule, a mask.
+template <class F, class... A> [[nodiscard]] decltype(auto) by_user(const F& f, A&&... arguments) {
+  const shardarray::detail::UserSite user;
+  return std::invoke(f, std::forward<A>(arguments)...);
+}
 template <class Rate> [[nodiscard]] Array minus_rate_at(const Rate& rate, const Array& count) {
   if constexpr (std::is_arithmetic_v<Rate>) return minus_rate(static_cast<double>(rate));
-  else return minus_rate(Array(rate(count)));
+  else return minus_rate(Array(by_user(rate, count)));
 }
+/// init and update of another transformation: one of the library for the line `w`, one of the user for its own lines.
+template <class G, class T> [[nodiscard]] auto init_of(const G& inner, const T& params, Where w) {
+  if constexpr (requires { inner.init(params, w); }) return inner.init(params, w);
+  else {
+    const shardarray::detail::UserSite user;
+    return inner.init(params);
+  }
+}
+template <class G, class T, class S, class P>
+[[nodiscard]] auto update_of(const G& inner, const T& grads, const S& state, const P& params, Where w) {
+  if constexpr (requires { inner.update(grads, state, params, w); })
+    return inner.update(grads, state, params, w);
+  else {
+    const shardarray::detail::UserSite user;
+    return inner.update(grads, state, params);
+  }
+}
+/// Casts the states behind an update to the dtypes that they had.
+SHARDARRAY_API void keep_dtypes(std::vector<Slots>& next, const std::vector<Slots>& before);
 /// Multiplies all updates, each in its own dtype.
 SHARDARRAY_API void scale_leaves(LeafStep& s, const Array& factor);
 
@@ -153,7 +179,9 @@ template <class R, class T, class S, class P>
       step.count = state.count;
       step.next = next_count(state.count);
     }
+  const std::vector<Slots> before = step.state;
   rule.step(step);
+  keep_dtypes(step.state, before);
   if constexpr (Counts<S>) next.count = step.next;
   std::size_t k = 0;
   std::apply([&](auto&... tree) { (shardarray::detail::set_slots(tree, step.state[k++]), ...); },
@@ -162,8 +190,9 @@ template <class R, class T, class S, class P>
 }
 
 /// Multiplies by a number or a schedule, or by minus that.
-template <class Rate> struct RateRule {
-  static constexpr const char* name = "scale_by_learning_rate.update";
+template <class Rate, shardarray::detail::FixedString text = "scale_by_learning_rate.update">
+struct RateRule {
+  static constexpr const char* name = text.text;
   template <class>
   using State = std::conditional_t<std::is_arithmetic_v<Rate>, EmptyState, ScaleByScheduleState>;
   Rate rate;
@@ -171,7 +200,7 @@ template <class Rate> struct RateRule {
   void step(LeafStep& s) const {
     if (flip_sign) scale_leaves(s, minus_rate_at(rate, s.count));
     else if constexpr (std::is_arithmetic_v<Rate>) scale_leaves(s, minus_rate(-static_cast<double>(rate)));
-    else scale_leaves(s, Array(rate(s.count)));
+    else scale_leaves(s, Array(by_user(rate, s.count)));
   }
 };
 
@@ -207,7 +236,8 @@ template <shardarray::detail::FixedString name, class... G> struct Chain {
   /// The states of the parts.
   template <Tree T> [[nodiscard]] State<T> init(const T& parameters, Where w = Where::here()) const {
     const Site site(w);
-    return std::apply([&](const G&... part) { return State<T>(part.init(parameters)...); }, parts);
+    return std::apply([&](const G&... part) { return State<T>(detail::init_of(part, parameters, w)...); },
+                      parts);
   }
   /// Every part takes the updates of the one before it. Throws what they throw.
   template <Tree T, class P = none_t>
@@ -217,7 +247,7 @@ template <shardarray::detail::FixedString name, class... G> struct Chain {
     std::pair<T, State<T>> r(grads, state);
     [&]<std::size_t... K>(std::index_sequence<K...>) {
       ((std::tie(r.first, std::get<K>(r.second)) =
-            std::get<K>(parts).update(r.first, std::get<K>(state), parameters)),
+            detail::update_of(std::get<K>(parts), r.first, std::get<K>(state), parameters, w)),
        ...);
     }
     (std::index_sequence_for<G...>{});
@@ -229,9 +259,12 @@ template <shardarray::detail::FixedString name, class... G> struct Chain {
 template <class... G> [[nodiscard]] Chain<"", G...> chain(G... parts) { return {{std::move(parts)...}}; }
 
 /// Multiplies by a number.
-[[nodiscard]] inline Leafwise<detail::RateRule<double>> scale(double step_size) { return {{step_size}}; }
+[[nodiscard]] inline Leafwise<detail::RateRule<double, "scale.update">> scale(double step_size) {
+  return {{step_size}};
+}
 /// Multiplies by what the schedule gives for the number of updates so far.
-template <Schedule F> [[nodiscard]] Leafwise<detail::RateRule<F>> scale_by_schedule(F step_size) {
+template <Schedule F>
+[[nodiscard]] Leafwise<detail::RateRule<F, "scale_by_schedule.update">> scale_by_schedule(F step_size) {
   return {{std::move(step_size)}};
 }
 /// Multiplies by -rate, or by rate unless flip_sign: a number, or a schedule.

@@ -1,5 +1,5 @@
 // Transformations around others: of some leaves only, of several gradients at once, with slow parameters. All follow the rules of
-// transform.h.
+// transform.h, but that lookahead() has parameters of its own.
 #pragma once
 #include <optional>
 #include <string>
@@ -26,8 +26,8 @@ template <class T, class M> T chosen(T tree, const M& mask) {
   shardarray::detail::each_leaf(tree, [&](Array& a, const Path& p) {
     if (!a.has_value()) return;
     bool keep = false;
-    if constexpr (std::predicate<const M&, const Array&>) keep = mask(std::as_const(a));
-    else keep = mask(std::as_const(a), p.text());
+    if constexpr (std::predicate<const M&, const Array&>) keep = by_user(mask, std::as_const(a));
+    else keep = by_user(mask, std::as_const(a), p.text());
     if (!keep) a = Array();
   });
   return tree;
@@ -41,7 +41,7 @@ template <class G, class M> struct Masked {
   /// The state of the chosen leaves. Throws as `inner` does.
   template <Tree T> [[nodiscard]] State<T> init(const T& parameters, Where w = Where::here()) const {
     const Site site(w);
-    return {inner.init(detail::chosen(parameters, mask))};
+    return {detail::init_of(inner, detail::chosen(parameters, mask), w)};
   }
   /// (updates, next state). Throws as `inner` does.
   template <Tree T, class P = none_t>
@@ -51,8 +51,8 @@ template <class G, class M> struct Masked {
     auto [updates, next] = [&] {
       const T inside = detail::chosen(grads, mask);
       if constexpr (std::same_as<P, T>)
-        return inner.update(inside, state.inner_state, detail::chosen(parameters, mask));
-      else return inner.update(inside, state.inner_state, parameters);
+        return detail::update_of(inner, inside, state.inner_state, detail::chosen(parameters, mask), w);
+      else return detail::update_of(inner, inside, state.inner_state, parameters, w);
     }();
     return {combine(updates, grads), {std::move(next)}};
   }
@@ -69,13 +69,14 @@ namespace detail {
 template <class G> struct Maybe {
   std::optional<G> part;
   template <class T> using State = std::optional<state_of<G, T>>;
-  template <Tree T> State<T> init(const T& parameters) const {
-    return part ? State<T>(part->init(parameters)) : State<T>();
+  template <Tree T> State<T> init(const T& parameters, Where w = Where::here()) const {
+    return part ? State<T>(init_of(*part, parameters, w)) : State<T>();
   }
   template <Tree T, class P>
-  std::pair<T, State<T>> update(const T& grads, const State<T>& state, const P& p) const {
+  std::pair<T, State<T>> update(const T& grads, const State<T>& state, const P& p,
+                                Where w = Where::here()) const {
     if (!part || !state) return {grads, state};
-    auto r = part->update(grads, *state, p);
+    auto r = update_of(*part, grads, *state, p, w);
     return {std::move(r.first), std::move(r.second)};
   }
 };
@@ -127,7 +128,7 @@ template <class G, class K> struct MultiSteps {
   template <Tree T> [[nodiscard]] State<T> init(const T& parameters, Where w = Where::here()) const {
     const Site site(w);
     const auto zeros = detail::accumulators(shardarray::detail::slots(parameters));
-    return {detail::zero_count(w), detail::zero_count(w), inner.init(parameters),
+    return {detail::zero_count(w), detail::zero_count(w), detail::init_of(inner, parameters, w),
             detail::with_slots(parameters, zeros)};
   }
   /// (zeros, next state) k - 1 times, then what `inner` makes of the mean. Throws with the path where the gradients do not fit the
@@ -142,7 +143,8 @@ template <class G, class K> struct MultiSteps {
     detail::check_partners(grads, sums, function);
     const auto m = detail::mini_step(shardarray::detail::slots(grads), sums, state.mini_step,
                                      state.gradient_step, steps(state.gradient_step), options.use_grad_mean);
-    auto r = inner.update(detail::with_slots(grads, m.grads), state.inner_opt_state, parameters);
+    auto r =
+        detail::update_of(inner, detail::with_slots(grads, m.grads), state.inner_opt_state, parameters, w);
     return {detail::with_slots(grads, detail::select(m.emit, shardarray::detail::slots(r.first), {})),
             {m.mini, m.gradient, detail::select_tree(m.emit, r.second, state.inner_opt_state),
              detail::with_slots(state.acc_grads, detail::select(!m.emit, m.accumulated, {}))}};
@@ -157,7 +159,7 @@ template <class G, class K> struct MultiSteps {
  private:
   [[nodiscard]] Array steps([[maybe_unused]] const Array& gradient_step) const {
     if constexpr (std::is_arithmetic_v<K>) return every_k;
-    else return every_k(gradient_step);
+    else return detail::by_user(every_k, gradient_step);
   }
 };
 /// optax.MultiSteps: `inner` gets the mean of `every_k` gradients, for batches that do not fit in memory; updates are zeros until
@@ -180,7 +182,7 @@ template <class G, Schedule F>
 /// The parameters of lookahead().
 template <class T> struct LookaheadParams {
   T fast, slow;
-  /// Both as they are.
+  /// Both as they are, and so one array each: a first step that is given both for donation (Donate::all) refuses them.
   [[nodiscard]] static LookaheadParams init_synced(const T& parameters) { return {parameters, parameters}; }
 };
 /// What lookahead() keeps.
@@ -209,7 +211,7 @@ template <class G> struct Lookahead {
   template <Tree T>
   [[nodiscard]] State<T> init(const LookaheadParams<T>& parameters, Where w = Where::here()) const {
     const Site site(w);
-    return {fast_optimizer.init(parameters.fast), detail::zero_count(w)};
+    return {detail::init_of(fast_optimizer, parameters.fast, w), detail::zero_count(w)};
   }
   /// (updates of both, next state), from gradients of the fast parameters. Throws as the optimizer does, and TreeError or ShapeError
   /// with the path where the parameters do not fit the gradients.
@@ -219,12 +221,13 @@ template <class G> struct Lookahead {
                                                                Where w = Where::here()) const {
     const Site site(w, "lookahead.update");
     const char* function = shardarray::detail::call_site.function;
-    auto r = fast_optimizer.update(grads, state.fast_state, parameters.fast);
+    auto r = detail::update_of(fast_optimizer, grads, state.fast_state, parameters.fast, w);
     const auto m = detail::lookahead_step(shardarray::detail::slots(r.first),
                                           detail::slots_of_params(grads, parameters.fast, function),
                                           detail::slots_of_params(grads, parameters.slow, function),
                                           state.steps_since_sync, sync_period, slow_step_size);
-    if (reset_state) r.second = detail::select_tree(m.sync, fast_optimizer.init(parameters.fast), r.second);
+    if (reset_state)
+      r.second = detail::select_tree(m.sync, detail::init_of(fast_optimizer, parameters.fast, w), r.second);
     return {{detail::with_slots(grads, m.fast), detail::with_slots(grads, m.slow)},
             {std::move(r.second), m.steps}};
   }
