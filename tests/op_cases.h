@@ -116,8 +116,8 @@ inline Cases op_cases() {
   Cases all_rows;
   for (auto part :
        {elementwise_cases, logic_cases, power_cases, special_cases, part_cases, count_cases, activation_cases,
-        reduce_cases, product_cases, shape_cases, position_cases, structure_cases, map_cases, statistics_cases,
-        rearrange_cases, sample_cases, ordering_cases})
+        reduce_cases, product_cases, shape_cases, position_cases, structure_cases, map_cases,
+        statistics_cases, rearrange_cases, sample_cases, ordering_cases})
     for (OpCase& c : part()) all_rows.push_back(std::move(c));
   return all_rows;
 }
