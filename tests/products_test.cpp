@@ -4,7 +4,9 @@
 #include <doctest/doctest.h>
 
 #include <algorithm>
+#include <cmath>
 #include <span>
+#include <utility>
 #include <vector>
 
 #include "messages.h"
@@ -58,6 +60,15 @@ TEST_CASE("products: powers and chains") {
     CHECK(largest == 300);
     CHECK(values(chain) == Values(300, 300.0));
   }
+  // the dtype of all operands holds what that of some neighbours does not
+  const Array wide = sa::ones({2, 2}), narrow = sa::full({2, 2}, 100, sa::int8);
+  for (const std::vector<Array>& chain :
+       {std::vector{wide, narrow, narrow}, std::vector{narrow, wide, narrow},
+        std::vector{narrow, narrow, wide}}) {
+    CHECK(values(sa::multi_dot(chain)) == Values(4, 40000.0));
+    CHECK(sa::multi_dot(chain).dtype() == sa::float32);
+  }
+  CHECK(sa::multi_dot({narrow, narrow, narrow[0]}).dtype() == sa::int8);
   CHECK(sa::multi_dot({sa::ones({3}), sa::ones({3, 2})}).shape() == Shape{2});
   CHECK(sa::multi_dot({sa::ones({2, 3}), sa::ones({3})}).shape() == Shape{2});
 }
@@ -104,6 +115,46 @@ TEST_CASE("samples: convolutions of integers and of short lines") {
   CHECK(values(sa::correlate(b, a)) == Values{16, 15, 12});
   CHECK(values(sa::correlate(a, b, sa::ConvolveMode::full)) == Values{2, 5, 12, 15, 16, 9, 4});
   CHECK(values(sa::convolve(array({2}), array({3}))) == Values{6});
+}
+
+TEST_CASE("samples: of a long convolution borders move, and nothing is stored for every pair of elements") {
+  sa::set_cpu_device_count(8);
+  const sa::Mesh mesh = sa::make_mesh({{"x", 8}});
+  for (const std::int64_t m : {33, 64, 100, 300})
+    for (const auto mode : {sa::ConvolveMode::full, sa::ConvolveMode::valid}) {
+      const auto convolved =
+          sa::jit([=](const Array& a, const Array& b) { return sa::convolve(a, b, mode); });
+      const Array line = program_test::placed({8192}, sa::NamedSharding(mesh, sa::P("x"))),
+                  few = program_test::placed({m}, sa::NamedSharding(mesh, sa::P()), 1);
+      program_test::check_received(convolved, line, few);
+      std::int64_t bytes = 0;
+      for (const sa::TransferInfo& t : sa::explain(convolved, line, few).transfers()) {
+        CHECK(t.kind == "exchange");
+        bytes += t.bytes_per_device;
+      }
+      CHECK(bytes < 4096 + 8 * m);  // a tile has 4096, its border 4 * m
+      CHECK(sa::explain(convolved, line, few).peak_bytes_per_device < 24 * 4096);
+      const Values a = values(line), b = values(few), got = values(convolved(line, few));
+      const std::int64_t first = mode == sa::ConvolveMode::full ? 0 : m - 1;
+      bool is_sum = true;
+      for (std::size_t i = 0; i < got.size(); i++) {
+        double want = 0;
+        for (std::int64_t k = 0; k < m; k++) {
+          const std::int64_t at = static_cast<std::int64_t>(i) + first - k;
+          if (at >= 0 && at < 8192) want += a[static_cast<std::size_t>(at)] * b[static_cast<std::size_t>(k)];
+        }
+        is_sum = is_sum && got[i] == want;
+      }
+      CHECK(is_sum);
+    }
+  // an infinite element reaches no further than the other line is long
+  const Values far =
+      values(sa::convolve(sa::where(sa::arange(200) == 100, INFINITY, sa::ones({200})), sa::ones({40})));
+  for (std::size_t i = 0; i < far.size(); i++) CHECK(std::isinf(far[i]) == (i >= 100 && i < 140));
+  const auto lines = std::pair{sa::ones({20000}), sa::ones({300})};
+  CHECK(sa::explain(sa::jit([](const Array& a, const Array& b) { return sa::correlate(a, b); }), lines.first,
+                    lines.second)
+            .peak_bytes_per_device < 10 * 80000);
 }
 
 TEST_CASE("products: of what is cut only borders, partial results and counts move") {

@@ -35,8 +35,8 @@ inline constexpr struct SHARDARRAY_API cross_fn {
 inline constexpr struct SHARDARRAY_API matrix_power_fn {
   [[nodiscard]] Array operator()(const Array& x, std::int64_t n, Where w = Where::here()) const;
 } matrix_power{};
-/// The matrix product of all, in the order that multiplies the fewest numbers; the first and the last one may be vectors. Throws
-/// ShapeError for fewer than two, and for what does not fit.
+/// The matrix product of all, in their common dtype and the order that multiplies the fewest numbers; the first and the last one may
+/// be vectors. Throws ShapeError for fewer than two, and for what does not fit.
 inline constexpr struct SHARDARRAY_API multi_dot_fn {
   [[nodiscard]] Array operator()(const std::vector<Array>& operands, Where w = Where::here()) const;
 } multi_dot{};
@@ -81,8 +81,8 @@ inline constexpr struct SHARDARRAY_API polyval_fn {
 #pragma GCC diagnostic ignored "-Wshadow"
 enum class ConvolveMode : std::uint8_t { full, same, valid };
 #pragma GCC diagnostic pop
-/// Vectors: sum over k of a[i - k] b[k], floating. The longer one may be cut: of its pieces only borders move. Throws ShapeError for
-/// what is no vector, or empty.
+/// Vectors: sum over k of a[i - k] b[k], floating. The longer one may be cut: of its pieces only borders move, and up to 16 shifted
+/// copies of a piece are stored; the program grows with the shorter one. Throws ShapeError for what is no vector, or empty.
 inline constexpr struct SHARDARRAY_API convolve_fn {
   [[nodiscard]] Array operator()(const Array& a, const Array& b, ConvolveMode mode = ConvolveMode::full,
                                  Where w = Where::here()) const;

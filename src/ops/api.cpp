@@ -21,6 +21,12 @@ WeakType promoted(const char* function, std::initializer_list<const Array*> oper
   return t;
 }
 
+WeakType promoted_all(const char* function, std::span<const Array> operands) {
+  WeakType t = weak_type_of(operands[0], function);
+  for (const Array& x : operands) t = promote_types(t, weak_type_of(x, function));
+  return t;
+}
+
 WeakType to_inexact(WeakType t) {
   if (is_inexact(t.dtype)) return t;
   return {t.dtype == DType::int64 || t.dtype == DType::uint64 ? DType::float64 : DType::float32, t.weak};

@@ -11,6 +11,8 @@ namespace shardarray::api {
 WeakType weak_type_of(const Array& x, const char* function);
 /// The dtype of a result of these, by JAX's lattice.
 WeakType promoted(const char* function, std::initializer_list<const Array*> operands);
+/// The same of a list that is not empty.
+WeakType promoted_all(const char* function, std::span<const Array> operands);
 /// bool and integers become float32, 64-bit integers float64.
 WeakType to_inexact(WeakType t);
 /// What several steps that are rounded once are computed in: float32 for 16-bit floats.

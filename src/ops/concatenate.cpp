@@ -3,6 +3,7 @@
 #include <fmt/core.h>
 
 #include "base/sizes.h"
+#include "graph/trace_state.h"
 #include "ops/api.h"
 #include "ops/boxes.h"
 #include "ops/rules.h"
@@ -85,11 +86,9 @@ SHARDARRAY_OP op_concatenate{
 
 static WeakType type_of_all(const char* function, const std::vector<Array>& parts) {
   if (parts.empty())
-    throw ShapeError(
-        fmt::format("{}: no arrays. There must be at least one. Use zeros for an empty array.", function));
-  WeakType t = api::weak_type_of(parts[0], function);
-  for (const Array& p : parts) t = promote_types(t, api::weak_type_of(p, function));
-  return t;
+    throw ShapeError(fmt::format("{}: no arrays. There must be at least one. Use zeros for an empty array.",
+                                 current_function(function)));
+  return api::promoted_all(function, parts);
 }
 Array concatenate_fn::operator()(const std::vector<Array>& parts, std::int64_t axis, Where w) const {
   const Site site(w, "concatenate");
@@ -100,10 +99,10 @@ Array concatenate_fn::operator()(const std::vector<Array>& parts, std::int64_t a
     Shape expected = parts[0].shape();
     if (p.shape().size() == expected.size()) expected[dim] = p.shape()[dim];
     if (!(p.shape() == expected))
-      throw ShapeError(
-          fmt::format("concatenate: shapes {} and {} along axis {}. The other sizes must agree. Reshape or "
-                      "slice an operand.",
-                      to_string(parts[0].shape()), to_string(p.shape()), axis));
+      throw ShapeError(fmt::format(
+          "{}: shapes {} and {} along axis {}. The other sizes must agree. Reshape or "
+          "slice an operand.",
+          current_function("concatenate"), to_string(parts[0].shape()), to_string(p.shape()), axis));
     same.push_back(api::cast(p, t));
   }
   return primitive::concatenate(same, dim);

@@ -114,6 +114,7 @@ Array multi_dot_fn::operator()(const std::vector<Array>& operands, Where w) cons
   const Site site(w, "multi_dot");
   const std::size_t n = operands.size();
   if (n < 2) throw ShapeError(fmt::format("multi_dot: {} arrays. A chain has two at least. Give more.", n));
+  const WeakType common = api::promoted_all("multi_dot", operands);
   std::vector<Array> x;
   x.reserve(n);
   for (std::size_t k = 0; k < n; k++) {
@@ -125,9 +126,9 @@ Array multi_dot_fn::operator()(const std::vector<Array>& operands, Where w) cons
           "Use matmul for batches.",
           k, to_string(t)));
     const bool is_vector = t.shape.size() == 1;
-    x.push_back(!is_vector
-                    ? operands[k]
-                    : primitive::reshape(operands[k], k == 0 ? Shape{1, t.shape[0]} : Shape{t.shape[0], 1}));
+    const Array same = api::cast(operands[k], common);
+    x.push_back(!is_vector ? same
+                           : primitive::reshape(same, k == 0 ? Shape{1, t.shape[0]} : Shape{t.shape[0], 1}));
   }
   for (std::size_t k = 1; k < n; k++)
     if (x[k - 1].shape()[1] != x[k].shape()[0])

@@ -160,26 +160,26 @@ Array polyval_fn::operator()(const Array& p, const Array& x, Where w) const {
 }
 
 // ---------------------------------------------------------------- convolutions
-// Element i is the sum over k of a[i + k - before] b[k], count elements; outside a is 0. b is the shorter one. Few terms are added
-// one after the other: what is shifted against each other are borders. Many are one product with a matrix of shifted copies.
+// Element i is the sum over k of a[i + k - before] b[k], count elements; outside a is 0. b is the shorter one. Terms are added one
+// after the other: what is shifted against each other are borders. They move for a piece of the terms, and once from piece to
+// piece, not from the first term to each; and no more copies of a cut line, shifted by the terms of a piece, are stored at once.
 static Array sliding_sum(const Array& a, const Array& b, std::int64_t before, std::int64_t count) {
-  constexpr std::int64_t few = 32;
-  const std::int64_t n = a.shape()[0], m = b.shape()[0], width = count + m - 1;
+  const std::int64_t n = a.shape()[0], m = b.shape()[0], piece = std::min<std::int64_t>(m, 16);
+  const std::int64_t pieces = (m + piece - 1) / piece;
+  const std::int64_t length = count + (pieces - 1) * piece, width = length + piece - 1;
   const std::int64_t behind = std::max<std::int64_t>(0, width - before - n);
   const Array padded = primitive::slice_dim(primitive::pad(a, {before}, {behind}), 0, 0, width);
-  if (m <= few) {
-    Array total;
-    for (std::int64_t k = 0; k < m; k++) {
+  Array total;
+  for (std::int64_t first = (pieces - 1) * piece; first >= 0; first -= piece) {
+    if (total.has_value()) total = primitive::pad(primitive::slice(total, {piece}, {length}), {0}, {piece});
+    for (std::int64_t k = first; k < std::min(m, first + piece); k++) {
       const Array factor =
-          primitive::broadcast_to(primitive::reshape(primitive::slice(b, {k}, {k + 1}), {}), {count});
-      const Array term = primitive::mul(primitive::slice(padded, {k}, {k + count}), factor);
+          primitive::broadcast_to(primitive::reshape(primitive::slice(b, {k}, {k + 1}), {}), {length});
+      const Array term = primitive::mul(primitive::slice(padded, {k - first}, {k - first + length}), factor);
       total = total.has_value() ? primitive::add(total, term) : term;
     }
-    return total;
   }
-  const DType t = api::position_type({width});
-  const Array at = primitive::add(primitive::iota({count, m}, 0, t), primitive::iota({count, m}, 1, t));
-  return primitive::dot("ab,b->a", primitive::take(padded, at, 0, 2), b);
+  return primitive::slice(total, {0}, {count});
 }
 static Array convolution(const char* function, const Array& a, const Array& b, ConvolveMode mode,
                          bool is_turned) {
