@@ -189,6 +189,19 @@ static void add_counts(Cases& c) {
                0});
 }
 
+static void add_rows_of_all(Cases& c) {
+  c.push_back({"take_along_axis of one row for all",
+               [](S x) { return take_along_axis(x[0], x[1], 1); },
+               [](H x) {
+                 return build({10, 4}, [&](I i) {
+                   return read(x[0], {0, static_cast<std::int64_t>(read(x[1], i))});
+                 });
+               },
+               {{{1, 6}}, {{10, 4}, 0, 5, DType::int32}},
+               true,
+               0});
+}
+
 static void add_segments(Cases& c) {
   const auto segments = [&](std::string name, auto f, double start, double (*combine)(double, double),
                             OpInput in, double tolerance) {
@@ -229,6 +242,7 @@ Cases ordering_cases() {
   add_orders(c);
   add_searches(c);
   add_counts(c);
+  add_rows_of_all(c);
   add_segments(c);
   return c;
 }

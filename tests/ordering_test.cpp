@@ -3,12 +3,16 @@
 
 #include <doctest/doctest.h>
 
+#include <algorithm>
 #include <cmath>
 #include <limits>
+#include <tuple>
 #include <vector>
 
 #include "messages.h"
+#include "shardarray/explain.h"
 #include "shardarray/grad.h"
+#include "shardarray/jit.h"
 #include "shardarray/placement.h"
 
 namespace ordering_test {
@@ -79,6 +83,9 @@ TEST_CASE("ordering: counts of what is outside, of bool, of nothing; bins of one
   const auto [one, around] = sa::histogram(array({2.0, 2.0}), 1);
   CHECK(values(one) == Values{2});
   CHECK(values(around) == Values{1.5, 2.5});
+  CHECK(std::isnan(values(sa::histogram(array({1.0, inf}), 2).second)[0]));
+  CHECK(values(sa::bincount(array({1, 1}), array({true, true}), 2)) == Values{0, 2});
+  CHECK(sa::bincount(array({1, 1}), array({true, true}), 2).dtype() == sa::int32);
   CHECK(values(sa::histogram(array({nan_, 0.5, 7.0}), 2, {{0.0, 1.0}}).first) == Values{0, 1});
   CHECK(values(sa::histogram(sa::zeros({0}), 2, {{0.0, 1.0}}).first) == Values{0, 0});
 }
@@ -95,6 +102,64 @@ TEST_CASE("ordering: an index of one's own, inside and outside") {
   CHECK(values(sa::grad([](const Array& a) {
           return sa::sum(sa::take_along_axis(a, array({{0}, {0}}), 1));
         })(x)) == Values{1, 0, 1, 0});
+}
+
+TEST_CASE("ordering: rows that the index shares are not repeated") {
+  // x has one element, the index has, or both have in one dimension beside the axis
+  const Array x = sa::arange(120, sa::float32);
+  for (const Shape& from : {Shape{1, 4, 5}, Shape{3, 4, 1}, Shape{1, 4, 1}, Shape{3, 4, 5}})
+    for (const Shape& wanted :
+         {Shape{3, 2, 5}, Shape{1, 2, 5}, Shape{3, 2, 1}, Shape{1, 2, 1}, Shape{3, 0, 5}}) {
+      const Array table = x[{sa::slice(0, sa::num_elements(from))}].reshape(from),
+                  index = sa::arange(sa::num_elements(wanted)).reshape(wanted) % 4;
+      const Shape shared{std::max(from[0], wanted[0]), 4, std::max(from[2], wanted[2])},
+          result{shared[0], wanted[1], shared[2]};
+      const Array repeated = sa::broadcast_to(table, shared), at = sa::broadcast_to(index, result);
+      const Values t = values(repeated), i = values(at), got = values(sa::take_along_axis(table, index, 1));
+      Values want;
+      for (std::int64_t a = 0; a < result[0]; a++)
+        for (std::int64_t b = 0; b < result[1]; b++)
+          for (std::int64_t c = 0; c < result[2]; c++) {
+            const auto row = i[static_cast<std::size_t>((a * result[1] + b) * result[2] + c)];
+            want.push_back(
+                t[static_cast<std::size_t>((a * 4 + static_cast<std::int64_t>(row)) * shared[2] + c)]);
+          }
+      CHECK(got == want);
+    }
+  const auto peak = [](const auto& f) {
+    return sa::explain(sa::jit(f), sa::ones({1, 10000}), sa::zeros({1000, 10}, sa::int32))
+        .peak_bytes_per_device;
+  };
+  const auto taken = [](const Array& table, const Array& index) {
+    return sa::take_along_axis(table, index, 1);
+  };
+  CHECK(peak(taken) < 10 * 40000);
+  CHECK(peak([&](const Array& table, const Array& index) {
+          return sa::grad([&](const Array& v) { return sa::sum(taken(v, index)); })(table);
+        }) < 10 * 40000);
+}
+
+TEST_CASE("ordering: the gradients of extrema of segments are shared, in memory for the rows alone") {
+  const auto slope = [](const Array& x, const Array& ids, std::int64_t count) {
+    return sa::grad([&](const Array& a) {
+      return sa::sum(sa::segment_max(a, ids, count) * 2) + sa::sum(sa::segment_min(a, ids, count));
+    })(x);
+  };
+  const Array x = array({{1.0, 5.0}, {1.0, 2.0}, {0.0, 2.0}, {9.0, 9.0}, {7.0, 7.0}, {inf, -inf}});
+  CHECK(values(slope(x, array({0, 0, 0, -1, 3, 2}), 3)) == Values{1, 2, 1, 0.5, 1, 0.5, 0, 0, 0, 0, 3, 3});
+  const Values of_nan = values(slope(array({nan_, 1.0, 2.0}), array({0, 0, 1}), 2));
+  CHECK(std::isnan(of_nan[1]));
+  CHECK(of_nan[2] == 3);
+  CHECK(values(sa::jvp(
+                   [](const Array& a) {
+                     return sa::segment_max(a, array({0, 0, 1}), 2);
+                   },
+                   std::tuple(array({1.0, 1.0, 3.0})), std::tuple(array({2.0, 4.0, 5.0})))
+                   .second) == Values{3, 5});
+  const auto rows =
+      sa::explain(sa::jit([&](const Array& a, const Array& ids) { return slope(a, ids, 1000); }),
+                  sa::ones({1000, 8}), sa::zeros({1000}, sa::int32));
+  CHECK(rows.peak_bytes_per_device < 20 * 32000);
 }
 
 TEST_CASE("ordering: segments of nothing, and rows of none") {
@@ -158,6 +223,12 @@ TEST_CASE("ordering: messages") {
              ShapeError);
   CHECK_SAYS(sa::histogram(x, 3, {{1.0, 0.0}}), "histogram: the range from 1 to 0. It rises. Change both.",
              sa::Error);
+  for (const auto& [low, high] : {std::pair{0.0, inf}, std::pair{-inf, 0.0}, std::pair{-inf, inf}})
+    CHECK(message_of<sa::Error>([&] {
+            (void)sa::histogram(x, 3, {{low, high}});
+          }).find("It is finite.") != std::string::npos);
+  CHECK_SAYS(sa::histogram(x, 3, {{0.0, inf}}),
+             "histogram: the range from 0 to inf. It is finite. Change both.", sa::Error);
   CHECK_SAYS(
       sa::histogram(sa::zeros({0}), 3),
       "histogram: f32[0] has no elements and no range. The bins lie between two numbers. Give a range.",

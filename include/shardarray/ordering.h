@@ -44,7 +44,7 @@ inline constexpr struct SHARDARRAY_API digitize_fn {
 
 // ---------------------------------------------------------------- counting
 /// [length]: how often each number 0 .. length - 1 stands in x, or the sum of its weights, which have the shape of x, in their
-/// dtype. Negative numbers count as 0, larger ones not at all, as in JAX. Throws DTypeError for floats, ShapeError for a negative
+/// dtype (of bool in int32). Negative numbers count as 0, larger ones not at all, as in JAX. Throws DTypeError for floats, ShapeError for a negative
 /// length and for other weights.
 inline constexpr struct SHARDARRAY_API bincount_fn {
   [[nodiscard]] Array operator()(const Array& x, std::int64_t length, Where w = Where::here()) const;
@@ -53,8 +53,9 @@ inline constexpr struct SHARDARRAY_API bincount_fn {
 } bincount{};
 /// How many elements lie in each bin, floating as in JAX, and the edges, one more; the last bin has both its edges. Bins are a rising
 /// vector of edges, or a number of equal ones in a range: the one between the least and the largest element unless given, where
-/// these are equal, half a unit on both sides. What lies outside counts nowhere. Throws ShapeError for fewer than two edges, and
-/// without a range of no elements; Error for a range that does not rise.
+/// these are equal, half a unit on both sides. What lies outside counts nowhere. Of infinite elements or NaN without a range there
+/// are edges that are NaN, and counts without a meaning. Throws ShapeError for fewer than two edges, and without a range of no
+/// elements; Error for a range that does not rise, or is not finite.
 inline constexpr struct SHARDARRAY_API histogram_fn {
   [[nodiscard]] std::pair<Array, Array> operator()(const Array& x, const Array& edges,
                                                    Where w = Where::here()) const;
@@ -88,7 +89,8 @@ inline constexpr struct SHARDARRAY_API segment_sum_fn {
   [[nodiscard]] Array operator()(const Array& x, const Array& ids, std::int64_t count,
                                  Where w = Where::here()) const;
 } segment_sum{};
-/// The product, 1 of nothing. This one and the extrema compare every row with every segment: for few segments.
+/// The product, 1 of nothing. This one and the extrema compare every row with every segment: for few segments. Its gradient stores
+/// x once for every segment.
 inline constexpr struct SHARDARRAY_API segment_prod_fn {
   [[nodiscard]] Array operator()(const Array& x, const Array& ids, std::int64_t count,
                                  Where w = Where::here()) const;

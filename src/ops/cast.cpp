@@ -70,6 +70,15 @@ Array bitcast_fn::operator()(const Array& x, DType t, Where w) const {
 // Identity without derivative.
 SHARDARRAY_OP op_stop_gradient = elementwise(
     {.name = "stop_gradient", .jvp = no_tangent, .scalar = [](ScalarArgs& s) { s.out[0] = s.in[0]; }});
+// Operand 0 with the tangent of operand 1, whose value is not needed: compiled it is an alias.
+SHARDARRAY_OP op_slope_of = elementwise({.name = "slope_of",
+                                         .type = same_type,
+                                         .jvp = [](const JvpArgs& v) { return Arrays{v.tangents[1]}; },
+                                         .scalar = [](ScalarArgs& s) { s.out[0] = s.in[0]; },
+                                         .trait = Trait::alias});
+Array primitive::with_slope_of(const Array& value, const Array& line) {
+  return binary(op_slope_of, unary(op_stop_gradient, value), line);
+}
 Array stop_gradient(const Array& x, Where w) {
   const Site site(w, "stop_gradient");
   return primitive::unary(op_stop_gradient, x);

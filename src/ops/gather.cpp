@@ -227,11 +227,25 @@ Array take_fn::operator()(const Array& x, const Array& index, std::optional<std:
 }
 
 // ---------------------------------------------------------------- take_along_axis
-// `x` or `index`, whose dimensions of size 1 beside the axis are broadcast to those of the other one.
-static Array beside_axis(const Array& x, const Shape& common, std::size_t dim) {
-  Shape shape = common;
-  shape[dim] = x.shape()[dim];
-  return primitive::broadcast_to(x, shape);
+// take_along where dimensions of size 1 beside the axis are broadcast; of x they are not repeated, but belong to the index alone,
+// as the axis does. The others are a batch.
+static Array taken_beside(const Array& x, const Array& index, std::size_t dim) {
+  const Shape& from = x.shape();
+  Shape batch, own, wanted = index.shape(), rows;
+  for (std::size_t d = 0; d < from.size(); d++) {
+    const bool is_own = d == dim || from[d] == 1;
+    (is_own ? own : batch).push_back(static_cast<std::int64_t>(d));
+    if (!is_own) wanted[d] = from[d];
+    if (!is_own) rows.push_back(from[d]);
+  }
+  rows.push_back(from[dim]);
+  const Shape order = joined(batch, own);
+  const Array at = primitive::transpose(primitive::broadcast_to(index, wanted), order);
+  // behind the batch x has the axis and dimensions of size 1
+  const Array table = primitive::reshape(primitive::transpose(x, order), rows);
+  return primitive::transpose(primitive::take(table, at, static_cast<std::int64_t>(batch.size()),
+                                              static_cast<std::int64_t>(own.size())),
+                              inverse(order));
 }
 Array take_along_axis_fn::operator()(const Array& x, const Array& index, std::int64_t axis, TakeMode mode,
                                      Where w) const {
@@ -246,11 +260,12 @@ Array take_along_axis_fn::operator()(const Array& x, const Array& index, std::in
   need_rows("take_along_axis", x, shape[dim], axis, index);
   Shape sides[] = {shape, wanted};
   sides[0][dim] = sides[1][dim] = 1;
-  const Shape common = api::common_shape("take_along_axis", sides);
+  api::common_shape("take_along_axis", sides);
   const auto [at, inside] = row_index(index, shape[dim], mode);
-  const Array picked = primitive::take_along(beside_axis(x, common, dim), beside_axis(at, common, dim), dim);
+  const Array picked = taken_beside(x, at, dim);
   if (!inside.has_value()) return picked;
-  return primitive::select(beside_axis(inside, common, dim), picked, outside_value(type_of(picked)));
+  return primitive::select(primitive::broadcast_to(inside, picked.shape()), picked,
+                           outside_value(type_of(picked)));
 }
 
 }  // namespace shardarray

@@ -168,6 +168,9 @@ std::pair<Array, Array> histogram_fn::equal_bins(const Array& x, std::int64_t bi
   if (range && !(range->first <= range->second))
     throw Error(fmt::format("histogram: the range from {} to {}. It rises. Change both.", range->first,
                             range->second));
+  if (range && !(std::isfinite(range->first) && std::isfinite(range->second)))
+    throw Error(fmt::format("histogram: the range from {} to {}. It is finite. Change both.", range->first,
+                            range->second));
   if (!range && num_elements(t.shape) == 0)
     throw ShapeError(fmt::format(
         "histogram: {} has no elements and no range. The bins lie between two numbers. Give a range.",
@@ -215,6 +218,21 @@ Array segment_sum_fn::operator()(const Array& x, const Array& ids, std::int64_t 
   return primitive::cast(primitive::scatter(ids, primitive::cast(x, api::computed(t).dtype), 0, 1, count),
                          t.dtype);
 }
+// `best`, the extrema [count, ..] of the rows x [n, ..], with JAX's derivative in memory for x alone: elements that are equal to
+// theirs share it; NaN where none is.
+static Array shared_slope(const Array& best, const Array& x, const Array& number) {
+  const std::int64_t count = best.shape()[0];
+  const auto of_segment = [&](const Array& y) { return primitive::take(y, number, 0, 1); };
+  const Array hit = primitive::cast(primitive::binary(op_eq, x, of_segment(best)), x.dtype());
+  const Array hits = of_segment(primitive::scatter(number, hit, 0, 1, count));
+  const Array inside =
+      primitive::binary(op_and, primitive::binary(op_ge, number, primitive::like_whole(number, 0)),
+                        primitive::binary(op_lt, number, primitive::like_whole(number, count)));
+  const auto rank = static_cast<std::int64_t>(x.shape().size());
+  const Array share = primitive::select(primitive::broadcast(inside, x.shape(), {-rank}),
+                                        primitive::div(hit, hits), primitive::like(hit, 0));
+  return primitive::with_slope_of(best, primitive::scatter(number, primitive::mul(x, share), 0, 1, count));
+}
 // Every row in every segment, or `nothing` where it does not belong; [n, ..] -> [count, ..].
 static Array compared_segments(const char* function, Reducer r, const Array& x, const Array& ids,
                                std::int64_t count, double nothing) {
@@ -238,7 +256,9 @@ static Array compared_segments(const char* function, Reducer r, const Array& x, 
     shape.erase(1);
     return primitive::cast(primitive::full(shape, t.dtype, nothing), t.dtype);
   }
-  return primitive::cast(primitive::reduce(r, chosen, {1}), t.dtype);
+  const Array result = primitive::reduce(r, chosen, {1});
+  const bool is_extremum = r != Reducer::prod && is_floating(result.dtype());
+  return primitive::cast(is_extremum ? shared_slope(result, rows, number) : result, t.dtype);
 }
 Array segment_prod_fn::operator()(const Array& x, const Array& ids, std::int64_t count, Where w) const {
   const Site site(w, "segment_prod");
