@@ -82,7 +82,7 @@ inline constexpr UnaryFunction<"reciprocal"> reciprocal{};
 /// To the nearest whole number, halves to even; floating. Gradient 0.
 [[nodiscard]] SHARDARRAY_API Array rint(const Operand& x);
 /// To `decimals` decimals (negative: to tens, hundreds), halves to even, in the dtype of x; integers stay as they are, whatever the
-/// decimals. Gradient 0. Throws DTypeError for bool.
+/// decimals, and what has no such decimals. Gradient 0. Throws DTypeError for bool.
 [[nodiscard]] SHARDARRAY_API Array round(const Operand& x, int decimals = 0);
 /// min(max(x, lo), hi) of the promoted dtype of all three; hi where lo > hi. NaN where one is.
 inline constexpr struct SHARDARRAY_API clip_fn {
@@ -139,7 +139,7 @@ inline constexpr UnaryFunction<"arctanh"> arctanh{};
 /// in JAX.
 [[nodiscard]] SHARDARRAY_API Array hypot(const Operand& a, const Operand& b);
 /// log(exp(a) + exp(b)) and log2(2^a + 2^b) without overflow: off by at most 4 ulp of the larger one of the result and 1. The
-/// gradients are the operands' shares of the sum; 1 of an operand that is equal to the result, infinite ones too.
+/// gradients are the operands' shares of the sum; 1 of an operand that is equal to the result: of equal infinities both have 1.
 inline constexpr BinaryFunction<"logaddexp"> logaddexp{};
 inline constexpr BinaryFunction<"logaddexp2"> logaddexp2{};
 /// Angles from radians to degrees, and back; floating. rad2deg and deg2rad are other names.
@@ -180,7 +180,7 @@ inline constexpr BinaryFunction<"heaviside"> heaviside{};
 /// The fraction (1/2 <= |f| < 1; floating, strong) and the int32 exponent e of x = f * 2^e; x itself and 0 of zeros, infinities and
 /// NaN. Gradient of the fraction: 2^-e.
 [[nodiscard]] SHARDARRAY_API std::pair<Array, Array> frexp(const Operand& x);
-/// x * 2^n, floating as x, rounded once. Throws DTypeError for an n that is no integer.
+/// x * 2^n, floating as x, rounded once. Throws DTypeError for an n that is neither integer nor bool.
 [[nodiscard]] SHARDARRAY_API Array ldexp(const Operand& x, const Operand& n);
 /// Options of nan_to_num(): what stands in the place of NaN and of infinities.
 struct NanToNumOptions {
@@ -242,7 +242,7 @@ inline constexpr struct SHARDARRAY_API where_fn {
                                  Where w = Where::here()) const;
 } where{};
 /// `select({x < 0, x > 1}, {a, b}, c)`: the choice of the first condition that holds, else `otherwise`, of the promoted dtype of all
-/// choices; all are broadcast. Throws ShapeError unless there are as many choices as conditions, one at least.
+/// choices and of `otherwise`; all are broadcast. Throws ShapeError unless there are as many choices as conditions, one at least.
 [[nodiscard]] SHARDARRAY_API Array select(const std::vector<Array>& conditions,
                                           const std::vector<Array>& choices, const Array& otherwise = 0,
                                           Where w = Where::here());

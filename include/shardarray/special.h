@@ -16,9 +16,10 @@ inline constexpr UnaryFunction<"i0"> i0{};
 inline constexpr UnaryFunction<"ndtr"> ndtr{};
 /// Its inverse, to 4 ulp in float32 and 8 in float64: infinite at 0 and 1, NaN beyond. Towards 1/2, where it is 0, p - 1/2 is exact.
 inline constexpr UnaryFunction<"ndtri"> ndtri{};
-/// -x log(x): 0 at 0, -inf below.
+/// -x log(x): 0 at 0, -inf below. Gradient -log(x) - 1: inf at 0, NaN below.
 inline constexpr UnaryFunction<"entr"> entr{};
-/// a log(b) and a log(1 + b); 0 where a is 0, whatever b, unless that is NaN.
+/// a log(b) and a log(1 + b); 0 where a is 0, whatever b, unless that is NaN. Gradients log(b) and a / b, at the poles too: -inf and
+/// NaN at (0, 0).
 inline constexpr BinaryFunction<"xlogy"> xlogy{};
 inline constexpr BinaryFunction<"xlog1py"> xlog1py{};
 /// log(x / (1 - x)), with all digits near 1/2 too; infinite at 0 and 1, NaN beyond. expit is its inverse: sigmoid.

@@ -301,8 +301,14 @@ Array round(const Operand& operand, int decimals) {
   if (api::weak_type_of(x, "round").dtype == DType::bool_) api::refuse_dtype("round", x, "It takes numbers");
   if (decimals == 0 || !is_floating(x.dtype())) return whole<op_round>("round", x);
   const WeakType t = api::weak_type_of(x, "round");
-  const Array y = api::cast(x, api::computed(t)), factor = primitive::like(y, std::pow(10.0, decimals));
-  return api::cast(primitive::div(primitive::unary(op_round, primitive::mul(y, factor)), factor), t);
+  const Array y = api::cast(x, api::computed(t));
+  // beyond these no number has a digit before the point that stays
+  const int fewest = y.dtype() == DType::float64 ? -309 : -39;
+  const Array factor = primitive::like(y, std::pow(10.0, std::max(decimals, fewest)));
+  const Array shifted = primitive::mul(y, factor);
+  const Array rounded = primitive::div(primitive::unary(op_round, shifted), factor);
+  // where this overflows, x has no such decimals
+  return api::cast(primitive::select(primitive::unary(op_is_finite, shifted), rounded, y), t);
 }
 
 SHARDARRAY_OP op_trunc = elementwise({.name = "trunc", .jvp = no_tangent, .scalar = emit_unary<Code::trunc>});

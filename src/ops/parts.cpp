@@ -222,8 +222,11 @@ Array select(const std::vector<Array>& conditions, const std::vector<Array>& cho
         "select: {} conditions, {} choices. Every condition has its choice, and there is one at least. Give "
         "as many of both.",
         conditions.size(), choices.size()));
-  Array r = otherwise;
-  for (std::size_t k = conditions.size(); k-- > 0;) r = where(conditions[k], choices[k], r);
+  // one type of all: pairs could lose digits or wrap on the way
+  const WeakType t =
+      promote_types(api::promoted_all("select", choices), api::weak_type_of(otherwise, "select"));
+  Array r = api::cast(otherwise, t);
+  for (std::size_t k = conditions.size(); k-- > 0;) r = where(conditions[k], api::cast(choices[k], t), r);
   return r;
 }
 

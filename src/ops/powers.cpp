@@ -11,9 +11,6 @@ using namespace rules;
 static Array scaled_by(const Array& x, double factor) {
   return primitive::mul(x, primitive::like(x, factor));
 }
-static Array square_and(const Array& x, double added) {
-  return primitive::add(primitive::mul(x, x), primitive::like(x, added));
-}
 static Arrays over(const JvpArgs& v, const Array& by) { return {primitive::div(v.tangents[0], by)}; }
 
 SHARDARRAY_OP op_exp2 =
@@ -44,10 +41,32 @@ SHARDARRAY_OP op_cbrt = elementwise(
 template <> constexpr UnaryBody unary_body<"cbrt"> = floating<op_cbrt>;
 template SHARDARRAY_API Array UnaryFunction<"cbrt">::operator()(const Array&, Where) const;
 
-SHARDARRAY_OP op_asinh = elementwise(
-    {.name = "asinh",
-     .jvp = [](const JvpArgs& v) { return scaled(v, primitive::unary(op_rsqrt, square_and(v.in[0], 1))); },
-     .scalar = emit_function<expand::asinh>});
+// x / out; 0.5 at the origin, as in JAX.
+static Arrays hypot_jvp(const JvpArgs& v) {
+  const Array &out = v.out[0], origin = primitive::binary(op_eq, out, primitive::like(out, 0));
+  Array t;
+  for (std::size_t k = 0; k < 2; k++) {
+    if (!v.tangents[k].has_value()) continue;
+    const Array by = primitive::select(origin, primitive::like(out, 1), out);
+    const Array share = primitive::select(origin, primitive::like(out, 0.5), primitive::div(v.in[k], by));
+    t = add_or(t, primitive::mul(v.tangents[k], share));
+  }
+  return {t};
+}
+SHARDARRAY_OP op_hypot =
+    elementwise({.name = "hypot", .type = same_type, .jvp = hypot_jvp, .scalar = [](ScalarArgs& s) {
+                   s.out[0] = expand::hypot(s.b, s.in[0], s.in[1]);
+                 }});
+template <> constexpr BinaryBody binary_body<"hypot"> = floating<op_hypot>;
+template SHARDARRAY_API Array BinaryFunction<"hypot">::operator()(const Array&, const Array&, Where) const;
+
+SHARDARRAY_OP op_asinh =
+    elementwise({.name = "asinh",
+                 .jvp =
+                     [](const JvpArgs& v) {  // a square would overflow
+                       return over(v, primitive::binary(op_hypot, v.in[0], primitive::like(v.in[0], 1)));
+                     },
+                 .scalar = emit_function<expand::asinh>});
 template <> constexpr UnaryBody unary_body<"arcsinh"> = floating<op_asinh>;
 template SHARDARRAY_API Array UnaryFunction<"arcsinh">::operator()(const Array&, Where) const;
 
@@ -74,25 +93,6 @@ SHARDARRAY_OP op_atanh =
                  .scalar = emit_function<expand::atanh>});
 template <> constexpr UnaryBody unary_body<"arctanh"> = floating<op_atanh>;
 template SHARDARRAY_API Array UnaryFunction<"arctanh">::operator()(const Array&, Where) const;
-
-// x / out; 0.5 at the origin, as in JAX.
-static Arrays hypot_jvp(const JvpArgs& v) {
-  const Array &out = v.out[0], origin = primitive::binary(op_eq, out, primitive::like(out, 0));
-  Array t;
-  for (std::size_t k = 0; k < 2; k++) {
-    if (!v.tangents[k].has_value()) continue;
-    const Array by = primitive::select(origin, primitive::like(out, 1), out);
-    const Array share = primitive::select(origin, primitive::like(out, 0.5), primitive::div(v.in[k], by));
-    t = add_or(t, primitive::mul(v.tangents[k], share));
-  }
-  return {t};
-}
-SHARDARRAY_OP op_hypot =
-    elementwise({.name = "hypot", .type = same_type, .jvp = hypot_jvp, .scalar = [](ScalarArgs& s) {
-                   s.out[0] = expand::hypot(s.b, s.in[0], s.in[1]);
-                 }});
-template <> constexpr BinaryBody binary_body<"hypot"> = floating<op_hypot>;
-template SHARDARRAY_API Array BinaryFunction<"hypot">::operator()(const Array&, const Array&, Where) const;
 
 // exp(x - out), which is 1 where x is the result, of infinities too.
 static Arrays logaddexp_jvp(const JvpArgs& v) {

@@ -95,10 +95,15 @@ Array chosen(const Array& condition, double a, const Array& b) {
 Array normal_distribution(const Array& x) {
   return primitive::unary(op_erfc, x * (-std::numbers::sqrt2 / 2)) * 0.5;
 }
-/// -x log(x), with log(1) where x <= 0.
+/// -x log(x), with log(1) where x <= 0. The slope is -log(x) - 1 everywhere: where x is 0 or infinite x log(x) has the one of
+/// log(x) x there, with a constant logarithm.
 Array entropy(const Array& x) {
   const Array inside = primitive::unary(op_log, chosen(x <= 0, 1, x));
-  return chosen(x < 0, -std::numeric_limits<double>::infinity(), -(x * inside));
+  const Array end = (x == 0) | (x == std::numeric_limits<double>::infinity());
+  const Array steep = primitive::select(end, primitive::unary(op_log, primitive::unary(op_stop_gradient, x)),
+                                        primitive::unary(op_log, chosen(end, 1, x)));
+  return primitive::with_slope_of(chosen(x < 0, -std::numeric_limits<double>::infinity(), -(x * inside)),
+                                  -(x * steep));
 }
 /// 2 artanh(2x - 1) near 1/2, where two logarithms would cancel; each branch is defined where it is not taken.
 Array log_odds(const Array& x) {
@@ -106,10 +111,12 @@ Array log_odds(const Array& x) {
   return primitive::select(middle, primitive::unary(op_atanh, y * 2 - 1) * 2,
                            primitive::unary(op_log, z) - primitive::unary(op_log1p, -z));
 }
-/// 0 where x is 0 and y has no finite logarithm: it is that of 1 then. Of NaN NaN.
+/// 0 where x is 0 and y has no finite logarithm: it is that of 1 then. Of NaN NaN. The slopes are those of x log(y) at every pole.
 Array product_with_log(const Op& logarithm, const Array& x, const Array& y, double pole) {
   const Array no_log = (y <= pole) | (y == std::numeric_limits<double>::infinity());
-  return x * primitive::unary(logarithm, chosen((x == 0) & no_log, pole == 0 ? 1 : 0, y));
+  return primitive::with_slope_of(
+      x * primitive::unary(logarithm, chosen((x == 0) & no_log, pole == 0 ? 1 : 0, y)),
+      x * primitive::unary(logarithm, y));
 }
 Array x_log_y(const Array& x, const Array& y) { return product_with_log(op_log, x, y, 0); }
 Array x_log1p_y(const Array& x, const Array& y) { return product_with_log(op_log1p, x, y, -1); }
