@@ -5,6 +5,8 @@
 
 #include <cmath>
 #include <limits>
+#include <string>
+#include <utility>
 #include <vector>
 
 #include "messages.h"
@@ -48,6 +50,12 @@ TEST_CASE("statistics: std, ptp, counts and averages have JAX's types and values
   CHECK(sa::count_nonzero(x, {.dtype = sa::int64}).dtype() == sa::int64);
   CHECK(value(sa::average(x)) == 2.5);
   CHECK(value(sa::average(x, array({true, false, true, false}))) == 2);
+  const Array gap = array({{nan_, 1.0}, {3.0, inf}}), mask = array({{false, true}, {true, false}});
+  CHECK(value(sa::average(gap, mask)) == 2);
+  CHECK(values(sa::average(gap, mask, 0)) == Values{3, 1});
+  CHECK(std::isnan(value(sa::average(gap, mask.astype(sa::float32)))));
+  CHECK(values(sa::grad([&](const Array& a) { return sa::average(a, mask); })(gap)) ==
+        Values{0, 0.5, 0.5, 0});
   CHECK(sa::average(x, x).dtype() == sa::float32);
   CHECK(values(sa::average(x.reshape({2, 2}), array({3.0, 1.0}), {.axis = 1, .keepdims = true})) ==
         Values{1.25, 3.25});
@@ -68,6 +76,11 @@ TEST_CASE("statistics: quantiles by every method, of NaN, infinities and integer
   CHECK(by(1, M::higher) == 4);
   CHECK(values(sa::percentile(x, {0, 50, 100})) == Values{1, 2.5, 4});
   CHECK(sa::quantile(x, std::vector<double>{}).shape() == Shape{0});
+  // a list has a dimension, also of one
+  CHECK(sa::quantile(x, {0.5}).shape() == Shape{1});
+  CHECK(sa::percentile(x, {50}).shape() == Shape{1});
+  CHECK(sa::percentile(x, 50).shape() == Shape{});
+  CHECK(sa::quantile(x.reshape({2, 2}), {0.5}, {.axis = 0}).shape() == Shape{1, 2});
   CHECK(sa::median(x).dtype() == sa::float32);
   CHECK(sa::median(x.astype(sa::int64)).dtype() == sa::float64);
   CHECK(sa::median(x.reshape({2, 2}), {.axis = 0, .keepdims = true}).shape() == Shape{1, 2});
@@ -88,6 +101,7 @@ TEST_CASE("statistics: of NaN only, of integers, of nothing") {
   CHECK(value(sa::nanargmax(none_left)) == -1);
   CHECK(value(sa::nanargmin(none_left)) == -1);
   CHECK(value(sa::nanargmax(some)) == 1);
+  CHECK(value(sa::nanargmax(array({nan_, -inf}))) == 0);
   CHECK(value(sa::nanmax(some)) == 3);
   CHECK(value(sa::nanmax(array({nan_, -inf}))) == -inf);
   CHECK(value(sa::nanmean(array({1, 2}))) == 1.5);
@@ -128,6 +142,27 @@ TEST_CASE("statistics: cumlogsumexp neither overflows nor loses what is small") 
   CHECK(values(sa::cumlogsumexp(array({-inf, -inf, 0.0, inf}))) == Values{-inf, -inf, 0, inf});
   CHECK(values(sa::cumlogsumexp(array({2.0, -inf}), {.reverse = true})) == Values{2, -inf});
   CHECK(values(sa::grad([](const Array& x) { return sa::cumlogsumexp(x)[1]; })(array({3.0, 3.0}))) ==
+        Values{0.5, 0.5});
+  // the second derivatives of the sum: of every running one diag(p) - p p', p its softmax
+  const auto slope = [](const Array& x) {
+    return sa::grad([](const Array& v) { return sa::sum(sa::cumlogsumexp(v)); })(x);
+  };
+  for (const Array& x : {sa::zeros({3}), array({0.5, 0.5, -1.0})})
+    for (std::int64_t k = 0; k < 3; k++) {
+      const Values got = values(sa::grad([&](const Array&v) { return slope(v)[k]; })(x)), at = values(x);
+      for (std::size_t j = 0; j < 3; j++) {
+        double want = 0;
+        for (std::size_t n = 1; n <= 3; n++) {
+          double total = 0;
+          for (std::size_t i = 0; i < n; i++) total += std::exp(at[i]);
+          const auto part = [&](std::size_t i) { return i < n ? std::exp(at[i]) / total : 0; };
+          const auto row = static_cast<std::size_t>(k);
+          want += part(row) * ((row == j ? 1 : 0) - part(j));
+        }
+        CHECK(got[j] == doctest::Approx(want).epsilon(1e-5));
+      }
+    }
+  CHECK(values(sa::grad([](const Array& x) { return sa::cumlogsumexp(x)[1]; })(array({-inf, -inf}))) ==
         Values{0.5, 0.5});
   CHECK(sa::cumlogsumexp(array({1, 2})).dtype() == sa::float32);
   CHECK(sa::cumlogsumexp(sa::zeros({2, 3})).shape() == Shape{6});
@@ -175,6 +210,21 @@ TEST_CASE("statistics: messages") {
       "median: axis 3 is out of bounds for shape [2,3] of rank 2. Axes count from 0, or from -1 at the end. "
       "Give one that the array has.",
       sa::ShapeError);
+  for (const auto& [name, f] : {std::pair{"nanargmin",
+                                          +[](const Array& a) {
+                                            return sa::nanargmin(a, {0, 1});
+                                          }},
+                                std::pair{"nanargmax",
+                                          +[](const Array& a) {
+                                            return sa::nanargmax(a, {0, 1});
+                                          }},
+                                std::pair{"argmin", +[](const Array& a) {
+                                            return sa::argmin(a, {0, 1});
+                                          }}})
+    CHECK_SAYS(f(x),
+               std::string(name) +
+                   ": axes [0,1]. It takes one axis, or none for the flattened array. Reshape first.",
+               sa::ShapeError);
   CHECK_SAYS(
       sa::norm(x, {.ord = 2}),
       "norm: order 2 of matrices. The orders are 1, -1, infinity and -infinity. Leave it out for the root of "

@@ -1,6 +1,7 @@
 // Statistics of arrays, with and without NaN: numpy's names, JAX's types and values. They are reductions (ops.h): over all axes
 // unless said, with the same options.
 #pragma once
+#include <initializer_list>
 #include <vector>
 
 #include "shardarray/ops.h"
@@ -13,7 +14,7 @@ inline constexpr ReduceFunction<"ptp"> ptp{};
 /// How many elements are not zero (no NaN is), in int32 or `.dtype`.
 inline constexpr ReduceFunction<"count_nonzero"> count_nonzero{};
 /// sum(x * weights) / sum(weights), floating; the weights have x's shape, or are a vector along the one axis: what a mask of bools
-/// leaves out does not count. Without weights the mean. Throws ShapeError for other weights.
+/// leaves out does not count, NaN neither. Without weights the mean. Throws ShapeError for other weights.
 inline constexpr struct SHARDARRAY_API average_fn {
   [[nodiscard]] Array operator()(const Array& x, Where w = Where::here()) const;
   [[nodiscard]] Array operator()(const Array& x, const Array& weights, const ReduceOptions& o = {},
@@ -38,13 +39,17 @@ struct QuantileOptions {
   QuantileMethod method = QuantileMethod::linear;
 };
 /// The value below which a part q of the elements lies, 0 <= q <= 1, floating; NaN where an element is. Several at once, as a new
-/// first dimension: `quantile(x, {0.25, 0.75})`. Sorts along the axes, which are gathered. Throws ShapeError over no elements,
+/// first dimension: `quantile(x, {0.25, 0.75})`, of `{0.5}` too. Sorts along the axes, which are gathered. Throws ShapeError over no elements,
 /// Error for another q.
 inline constexpr struct SHARDARRAY_API quantile_fn {
   [[nodiscard]] Array operator()(const Array& x, double q, const QuantileOptions& o = {},
                                  Where w = Where::here()) const;
   [[nodiscard]] Array operator()(const Array& x, const std::vector<double>& q, const QuantileOptions& o = {},
                                  Where w = Where::here()) const;
+  [[nodiscard]] Array operator()(const Array& x, std::initializer_list<double> q,
+                                 const QuantileOptions& o = {}, Where w = Where::here()) const {
+    return (*this)(x, std::vector<double>(q), o, w);
+  }
 } quantile{};
 /// quantile of q / 100, 0 <= q <= 100.
 inline constexpr struct SHARDARRAY_API percentile_fn {
@@ -52,6 +57,10 @@ inline constexpr struct SHARDARRAY_API percentile_fn {
                                  Where w = Where::here()) const;
   [[nodiscard]] Array operator()(const Array& x, const std::vector<double>& q, const QuantileOptions& o = {},
                                  Where w = Where::here()) const;
+  [[nodiscard]] Array operator()(const Array& x, std::initializer_list<double> q,
+                                 const QuantileOptions& o = {}, Where w = Where::here()) const {
+    return (*this)(x, std::vector<double>(q), o, w);
+  }
 } percentile{};
 /// The quantile of 0.5. Throws as quantile.
 inline constexpr ReduceFunction<"median"> median{};
@@ -67,7 +76,8 @@ inline constexpr ReduceFunction<"nanmean"> nanmean{};
 /// NaN also where there are no more than ddof elements.
 inline constexpr SpreadFunction<"nanvar"> nanvar{};
 inline constexpr SpreadFunction<"nanstd"> nanstd{};
-/// As argmax and argmin; -1 where all are NaN.
+/// As argmax and argmin; -1 where all are NaN. Where the largest one is -infinity (the smallest one infinity), the first of these
+/// and of the NaN, as in JAX.
 inline constexpr ReduceFunction<"nanargmax"> nanargmax{};
 inline constexpr ReduceFunction<"nanargmin"> nanargmin{};
 

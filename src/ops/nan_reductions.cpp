@@ -146,12 +146,16 @@ SHARDARRAY_API Array CumulativeFunction<"nancumsum">::operator()(const Array& x,
   return nancumsum_body("nancumsum", x, o);
 }
 
-// log(exp(a) + exp(b)): the larger one and what the smaller one adds. Equal ones share the derivative.
+// log(exp(a) + exp(b)). Equal infinities share the derivative, as other equal ones do.
 static Array log_of_two(const Array& a, const Array& b) {
-  const Array high = primitive::binary(op_max, a, b), low = primitive::binary(op_min, a, b);
-  const Array below = primitive::select(primitive::unary(op_is_finite, high), primitive::sub(low, high),
-                                        primitive::like(high, -1));
-  return primitive::add(high, primitive::unary(op_log1p, primitive::exp(below)));
+  const Array larger = primitive::binary(op_max, a, b), zero = primitive::like(a, 0);
+  const Array equal = primitive::binary(op_eq, a, b);
+  const Array infinite = primitive::binary(op_eq, primitive::unary(op_abs, larger),
+                                           primitive::like(a, std::numeric_limits<double>::infinity()));
+  const Array no_sum = primitive::binary(op_and, equal, infinite);
+  const Array sum =
+      primitive::binary(op_logaddexp, primitive::select(no_sum, zero, a), primitive::select(no_sum, zero, b));
+  return primitive::select(no_sum, larger, sum);
 }
 // Every element takes up its neighbours 1, 2, 4, .. before it: each sum of exponentials has its own largest element.
 static Array cumlogsumexp_body(const char* function, const Array& x, const CumulativeOptions& o) {

@@ -253,7 +253,7 @@ static Array positions(const char* function, const Shape& shape, const Shape& ax
   if (n - 1 > std::numeric_limits<std::int32_t>::max())
     throw DTypeError(fmt::format(
         "{}: the positions {} of {} elements do not fit into int32. A position is a value of its dtype. {}.",
-        function, axes.size() > 1 ? "in an array" : "along a dimension", n,
+        current_function(function), axes.size() > 1 ? "in an array" : "along a dimension", n,
         axes.size() > 1 ? "Look along one axis" : "Reshape so that the dimension is shorter"));
   Array sum;
   std::int64_t step = 1;
@@ -274,7 +274,7 @@ template <Reducer r> static Array position(const char* function, const Array& x,
   if (!o.axis.all && o.axis.axes.size() != 1)
     throw ShapeError(
         fmt::format("{}: axes {}. It takes one axis, or none for the flattened array. Reshape first.",
-                    function, to_string(o.axis.axes)));
+                    current_function(function), to_string(o.axis.axes)));
   if (y.shape().empty() && o.axis.all) y = primitive::reshape(y, {1});
   const Shape axes = reduced_axes(function, y, o);
   need_elements(function, y, axes);

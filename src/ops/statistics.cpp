@@ -60,10 +60,14 @@ Array average_fn::operator()(const Array& x, const Array& weights, const ReduceO
   const WeakType joint = api::promoted("average", {&x, &weights});
   const Array numbers = inexact("average", primitive::cast(x, joint.dtype), o);
   const DType t = numbers.dtype(), wide = accumulator(t);
-  const Array factors = primitive::cast(primitive::cast(spread_weights(x, weights, o), t), wide);
+  const Array spread = spread_weights(x, weights, o), values = primitive::cast(numbers, wide);
+  const Array factors = primitive::cast(primitive::cast(spread, t), wide);
   const Shape axes = reduced_axes("average", x, o);
-  const Array total =
-      reduced(Reducer::sum, primitive::mul(primitive::cast(numbers, wide), factors), axes, o.keepdims);
+  // a NaN that a mask leaves out does not count: it is not multiplied by 0
+  const Array terms = spread.dtype() == DType::bool_
+                          ? primitive::select(spread, values, primitive::like(values, 0))
+                          : primitive::mul(values, factors);
+  const Array total = reduced(Reducer::sum, terms, axes, o.keepdims);
   return primitive::cast(primitive::div(total, reduced(Reducer::sum, factors, axes, o.keepdims)), t);
 }
 
