@@ -37,6 +37,12 @@ TEST_CASE("rearranging: tile, repeat, ranks and joins have NumPy's shapes") {
   CHECK(sa::tile(x, {3, 1, 1}).shape() == Shape{3, 2, 2});
   CHECK(sa::tile(x, 0).shape() == Shape{2, 0});
   CHECK(sa::tile(Array(1), 3).shape() == Shape{3});
+  // of nothing as often as one likes, where the sizes fit
+  constexpr std::int64_t often = std::int64_t{1} << 61;
+  CHECK(sa::tile(sa::zeros({0}, sa::int8), often).shape() == Shape{0});
+  CHECK(sa::tile(sa::zeros({0}, sa::int8), often).dtype() == sa::int8);
+  CHECK(sa::tile(sa::zeros({2, 0}), {1 << 20, often}).shape() == Shape{1 << 21, 0});
+  CHECK(sa::tile(x, {often / 8, 0}).shape() == Shape{often / 4, 0});
   CHECK(values(sa::repeat(x, 2, 1)) == Values{1, 1, 2, 2, 3, 3, 4, 4});
   CHECK(sa::repeat(x, 0).shape() == Shape{0});
   CHECK(sa::repeat(Array(1), 3).shape() == Shape{3});
@@ -91,6 +97,18 @@ TEST_CASE("rearranging: grids, and values at equal ratios") {
   CHECK(sa::geomspace(1, 4, 3, {.dtype = sa::bfloat16}).dtype() == sa::bfloat16);
   CHECK(values(sa::geomspace(0.1, 0.7, 5)).back() == static_cast<double>(0.7f));
   CHECK(sa::geomspace(1, 2, 0).shape() == Shape{0});
+  CHECK(values(sa::geomspace(1, 1000, 4, {.dtype = sa::int32})) == Values{1, 10, 100, 1000});
+  CHECK(values(sa::geomspace(-1, -1000, 3, {.endpoint = false, .dtype = sa::int32})) ==
+        Values{-1, -10, -100});
+  // the ratio of the ends is no number
+  CHECK(values(sa::geomspace(1e-200, 1e200, 3, {.dtype = sa::float64})) == Values{1e-200, 1, 1e200});
+  CHECK(values(sa::geomspace(-1e200, -1e-200, 3, {.dtype = sa::float64})) == Values{-1e200, -1, -1e-200});
+  for (const double end : {0.1, 0.3, 7.7, 1e-300}) {
+    const Values ends = values(sa::geomspace(end, 3 * end, 3, {.dtype = sa::float64}));
+    CHECK(ends.front() == end);
+    CHECK(ends.back() == 3 * end);
+  }
+  CHECK(values(sa::geomspace(3, 7, 1)) == Values{3});
 }
 
 TEST_CASE("rearranging: borders wider than the array") {
@@ -175,6 +193,19 @@ TEST_CASE("rearranging: messages") {
       sa::ShapeError);
   CHECK_SAYS(sa::vstack({}), "vstack: no arrays. There must be at least one. Use zeros for an empty array.",
              sa::ShapeError);
+  const std::vector<Array> others = {x, sa::zeros({4, 5})};
+  const std::vector<std::pair<std::string, std::function<void()>>> joins = {
+      {"concatenate", [&] { (void)sa::concatenate(others, 1); }},
+      {"hstack", [&] { (void)sa::hstack(others); }},
+      {"vstack", [&] { (void)sa::vstack(others); }},
+      {"dstack", [&] { (void)sa::dstack(others); }},
+      {"column_stack", [&] { (void)sa::column_stack(others); }},
+      {"append", [&] { (void)sa::append(others[0], others[1], 1); }},
+      {"stack", [&] { (void)sa::stack(others); }}};
+  for (const auto& [name, join] : joins) {
+    const std::string error = message_of<sa::ShapeError>(join);
+    CHECK_MESSAGE(error.starts_with(name + ": shapes [2,3"), error);
+  }
   CHECK_SAYS(sa::array_split(x, 0), "array_split: 0 pieces. There are 1 to 2^20. Give how many there are.",
              sa::ShapeError);
   CHECK_SAYS(

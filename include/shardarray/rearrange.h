@@ -10,7 +10,8 @@ namespace shardarray {
 
 // ---------------------------------------------------------------- repeating
 /// x side by side: `tile(x, {2, 3})` has twice the rows and three times the columns. Counted from the last dimension; the shorter
-/// of both lists is filled up with 1 in front. Throws ShapeError for a negative number.
+/// of both lists is filled up with 1 in front. The result is stored, also where only its sum is wanted. Throws ShapeError for a
+/// negative number.
 inline constexpr struct SHARDARRAY_API tile_fn {
   [[nodiscard]] Array operator()(const Array& x, const Shape& repeats, Where w = Where::here()) const;
   template <std::integral N>
@@ -131,7 +132,8 @@ inline constexpr struct SHARDARRAY_API logspace_fn {
                                  const LinspaceOptions& o = {}, double base = 10,
                                  Where w = Where::here()) const;
 } logspace{};
-/// [num]: values from start to stop with equal ratios, computed in float64. Throws Error unless both have one sign and are not 0.
+/// [num]: values from start to stop with equal ratios, 10^linspace(log10 start, log10 stop) computed in float64; both ends are
+/// exact. Throws Error unless both have one sign and are not 0.
 inline constexpr struct SHARDARRAY_API geomspace_fn {
   [[nodiscard]] Array operator()(double start, double stop, std::int64_t num = 50,
                                  const LinspaceOptions& o = {}, Where w = Where::here()) const;

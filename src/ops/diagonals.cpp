@@ -147,11 +147,17 @@ Array geomspace_fn::operator()(double start, double stop, std::int64_t num, cons
         "geomspace: {} to {}. The ratio of neighbours is a positive number. Give two numbers of one "
         "sign that are not 0.",
         start, stop));
-  return changed_spacing("geomspace", num, o, 0, 1, [&](const Array& at) {
-    const Array inner =
-        primitive::mul(primitive::like(at, start), power(primitive::like(at, stop / start), at));
-    const Array is_last = primitive::binary(op_eq, at, primitive::like(at, 1));
-    return primitive::select(is_last, primitive::like(at, stop), inner);
+  const auto exponent = [](double v) { return std::log10(std::abs(v)); };
+  return changed_spacing("geomspace", num, o, exponent(start), exponent(stop), [&](const Array& powers) {
+    const Array size = power(primitive::like(powers, 10), powers);
+    const Array k = primitive::iota(powers.shape(), 0, DType::float64);
+    // both ends are what was given
+    const auto end = [&](double at, double v, const Array& other) {
+      return primitive::select(primitive::binary(op_eq, k, primitive::like(k, at)), primitive::like(k, v),
+                               other);
+    };
+    const Array r = end(0, start, start < 0 ? primitive::neg(size) : size);
+    return o.endpoint && num > 1 ? end(static_cast<double>(num - 1), stop, r) : r;
   });
 }
 

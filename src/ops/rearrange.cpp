@@ -30,6 +30,8 @@ Array tile_fn::operator()(const Array& x, const Shape& repeats, Where w) const {
     for (std::int64_t size : {by[d], from[d]}) wide.push_back(size);
     result.push_back(mul_sizes(by[d], from[d]));
   }
+  if (std::find(result.begin(), result.end(), 0) != result.end())  // the repeats alone may be too many
+    return zeros_of({result, type_of(x).dtype, type_of(x).weak});
   return primitive::reshape(primitive::broadcast_to(primitive::reshape(x, apart), wide), result);
 }
 Array repeat_fn::operator()(const Array& x, std::int64_t n, std::optional<std::int64_t> axis, Where w) const {
