@@ -39,8 +39,8 @@ struct QuantileOptions {
   QuantileMethod method = QuantileMethod::linear;
 };
 /// The value below which a part q of the elements lies, 0 <= q <= 1, floating; NaN where an element is. Several at once, as a new
-/// first dimension: `quantile(x, {0.25, 0.75})`, of `{0.5}` too. Sorts along the axes, which are gathered. Throws ShapeError over no elements,
-/// Error for another q.
+/// first dimension: `quantile(x, {0.25, 0.75})`, of `{0.5}` too. Sorts along the axes, which are gathered. Throws ShapeError over
+/// no elements, Error for another q.
 inline constexpr struct SHARDARRAY_API quantile_fn {
   [[nodiscard]] Array operator()(const Array& x, double q, const QuantileOptions& o = {},
                                  Where w = Where::here()) const;
