@@ -75,8 +75,9 @@ inline const std::vector<Row>& rows() {
 /// Ops without operands, or gone before anything is placed (maps are applied, calls inlined), or the host's, or that only
 /// say where a value lies.
 inline bool has_no_row(const Op& op) {
-  static const std::set<std::string> names = {"input", "constant", "identity",  "iota", "call",   "host_call",
-                                              "scan",  "place",    "underived", "like", "beside", "asked"};
+  static const std::set<std::string> names = {"input",     "constant", "identity", "iota",      "call",
+                                              "host_call", "scan",     "place",    "underived", "like",
+                                              "beside",    "asked",    "slope_of"};
   return op.form == Form::collective || names.contains(op.name);
 }
 
