@@ -147,6 +147,23 @@ TEST_CASE("samples: of a long convolution borders move, and nothing is stored fo
       }
       CHECK(is_sum);
     }
+  // nor for the gradient
+  const Array line = program_test::placed({8192}, sa::NamedSharding(mesh, sa::P("x"))),
+              weights = program_test::placed({8192}, sa::NamedSharding(mesh, sa::P("x")), 2),
+              few = program_test::placed({100}, sa::NamedSharding(mesh, sa::P()), 1);
+  const auto slope = sa::jit([](const Array& a, const Array& b, const Array& w) {
+    return sa::grad([&](const Array& v) { return sa::sum(sa::convolve(v, b, sa::ConvolveMode::same) * w); })(
+        a);
+  });
+  CHECK(values(slope(line, few, weights)) ==
+        values(sa::correlate(sa::pad(weights, {{49, 50}}), few, sa::ConvolveMode::valid)));
+  std::int64_t moved = 0;
+  for (const sa::TransferInfo& t : sa::explain(slope, line, few, weights).transfers()) {
+    CHECK(t.kind == "exchange");
+    moved += t.bytes_per_device;
+  }
+  CHECK(moved < 4096);
+  CHECK(sa::explain(slope, line, few, weights).peak_bytes_per_device < 24 * 4096);
   // an infinite element reaches no further than the other line is long
   const Values far =
       values(sa::convolve(sa::where(sa::arange(200) == 100, INFINITY, sa::ones({200})), sa::ones({40})));

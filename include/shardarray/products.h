@@ -82,7 +82,8 @@ inline constexpr struct SHARDARRAY_API polyval_fn {
 enum class ConvolveMode : std::uint8_t { full, same, valid };
 #pragma GCC diagnostic pop
 /// Vectors: sum over k of a[i - k] b[k], floating. The longer one may be cut: of its pieces only borders move, and up to 16 shifted
-/// copies of a piece are stored; the program grows with the shorter one. Throws ShapeError for what is no vector, or empty.
+/// copies of a piece are stored, of its gradient too; jvp stores one for every element of the shorter one, with which the program
+/// grows. Throws ShapeError for what is no vector, or empty.
 inline constexpr struct SHARDARRAY_API convolve_fn {
   [[nodiscard]] Array operator()(const Array& a, const Array& b, ConvolveMode mode = ConvolveMode::full,
                                  Where w = Where::here()) const;

@@ -163,23 +163,40 @@ Array polyval_fn::operator()(const Array& p, const Array& x, Where w) const {
 // Element i is the sum over k of a[i + k - before] b[k], count elements; outside a is 0. b is the shorter one. Terms are added one
 // after the other: what is shifted against each other are borders. They move for a piece of the terms, and once from piece to
 // piece, not from the first term to each; and no more copies of a cut line, shifted by the terms of a piece, are stored at once.
+static constexpr std::int64_t terms_of_piece = 16;
+static Array factor_of(const Array& b, std::int64_t k, std::int64_t length) {
+  return primitive::broadcast_to(primitive::reshape(primitive::slice(b, {k}, {k + 1}), {}), {length});
+}
 static Array sliding_sum(const Array& a, const Array& b, std::int64_t before, std::int64_t count) {
-  const std::int64_t n = a.shape()[0], m = b.shape()[0], piece = std::min<std::int64_t>(m, 16);
-  const std::int64_t pieces = (m + piece - 1) / piece;
-  const std::int64_t length = count + (pieces - 1) * piece, width = length + piece - 1;
+  const std::int64_t n = a.shape()[0], m = b.shape()[0], piece = std::min(m, terms_of_piece);
+  const std::int64_t last = (m - 1) / piece * piece, length = count + last, width = length + piece - 1;
   const std::int64_t behind = std::max<std::int64_t>(0, width - before - n);
   const Array padded = primitive::slice_dim(primitive::pad(a, {before}, {behind}), 0, 0, width);
   Array total;
-  for (std::int64_t first = (pieces - 1) * piece; first >= 0; first -= piece) {
+  for (std::int64_t first = last; first >= 0; first -= piece) {
     if (total.has_value()) total = primitive::pad(primitive::slice(total, {piece}, {length}), {0}, {piece});
     for (std::int64_t k = first; k < std::min(m, first + piece); k++) {
-      const Array factor =
-          primitive::broadcast_to(primitive::reshape(primitive::slice(b, {k}, {k + 1}), {}), {length});
-      const Array term = primitive::mul(primitive::slice(padded, {k - first}, {k - first + length}), factor);
-      total = total.has_value() ? primitive::add(total, term) : term;
+      const Array part = primitive::slice(padded, {k - first}, {k - first + length});
+      total = add_or(total, primitive::mul(part, factor_of(b, k, length)));
     }
   }
   return primitive::slice(total, {0}, {count});
+}
+// The same sum as the transpose of one over the result: it is not computed, but its own transpose is, which slides as the one
+// above, where the transpose of that one would store a padded line for every term.
+static Array slope_of_sliding_sum(const Array& a, const Array& b, std::int64_t before, std::int64_t count) {
+  const std::int64_t n = a.shape()[0], m = b.shape()[0], piece = std::min(m, terms_of_piece);
+  const std::int64_t last = (m - 1) / piece * piece, length = n + last, width = length + piece - 1;
+  const std::int64_t offset = m - 1 - before, behind = std::max<std::int64_t>(0, offset + count - width);
+  Array line = primitive::pad(a, {0}, {last}), total;
+  for (std::int64_t first = 0; first <= last; first += piece) {
+    if (first > 0) line = primitive::pad(primitive::slice(line, {0}, {length - piece}), {piece}, {0});
+    for (std::int64_t k = first; k < std::min(m, first + piece); k++) {
+      const Array term = primitive::mul(line, factor_of(b, m - 1 - k, length));
+      total = add_or(total, primitive::pad(term, {k - first}, {first + piece - 1 - k}));
+    }
+  }
+  return primitive::slice(primitive::pad(total, {0}, {behind}), {offset}, {offset + count});
 }
 static Array convolution(const char* function, const Array& a, const Array& b, ConvolveMode mode,
                          bool is_turned) {
@@ -202,7 +219,8 @@ static Array convolution(const char* function, const Array& a, const Array& b, C
     before = 0;
     count = n - m + 1;
   }
-  Array y = sliding_sum(longer, shorter, before, count);
+  Array y = primitive::with_slope_of(sliding_sum(longer, shorter, before, count),
+                                     slope_of_sliding_sum(longer, shorter, before, count));
   if (is_swapped && !is_turned) y = primitive::reverse(y, {-1});
   return primitive::cast(y, t.dtype, t.weak);
 }
