@@ -219,8 +219,10 @@ static Array convolution(const char* function, const Array& a, const Array& b, C
     before = 0;
     count = n - m + 1;
   }
-  Array y = primitive::with_slope_of(sliding_sum(longer, shorter, before, count),
-                                     slope_of_sliding_sum(longer, shorter, before, count));
+  Array y = sliding_sum(longer, shorter, before, count);
+  const TraceState& state = trace_state();
+  if (!state.open.empty() || !state.gradients.empty())  // else it would be a long chain for nothing
+    y = primitive::with_slope_of(y, slope_of_sliding_sum(longer, shorter, before, count));
   if (is_swapped && !is_turned) y = primitive::reverse(y, {-1});
   return primitive::cast(y, t.dtype, t.weak);
 }
