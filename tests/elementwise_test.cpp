@@ -395,7 +395,7 @@ TEST_CASE("elementwise: what overflows on the way has its slope and its digits")
     const double x = large[t == sa::float64];
     const Array at = sa::array({x, -x}, sa::float64).astype(t);
     for (const double s : slope_of(sa::asinh, at).astype(sa::float64).to_vector<double>())
-      CHECK(s == doctest::Approx(1 / x).epsilon(1e-6));
+      CHECK(s * x == doctest::Approx(1).epsilon(1e-6));
     for (const int decimals : {2, 40, 400}) CHECK(sa::array_equal(sa::round(at, decimals), at));
     const Array small = sa::array({1.5, -0.0, INFINITY}, sa::float64).astype(t);
     CHECK(sa::array_equal(sa::round(small, 400), small));
