@@ -142,7 +142,8 @@ CompletionRef CudaExecutable::run(std::span<void* const> bases, RunReport* repor
   if (stages_.empty()) return nullptr;
   print_what_failed();
   count_run();
-  const int printed = printed_programs();  // before the workspace, which is of these or later ones
+  const int printed =
+      replays_wanted_ ? printed_programs() : 0;  // before the workspace, which is of these or later ones
   if (replays_wanted_ && !is_one_kernel()) {
     Turn turn(gpus_[0]->gpu());
     if (replay(turn, bases, nullptr, printed)) return turn.done(steps_);

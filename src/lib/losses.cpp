@@ -1,4 +1,5 @@
 #include "shardarray/losses.h"
+#include "shardarray/activations.h"
 
 #include <fmt/core.h>
 
@@ -6,6 +7,7 @@
 #include <numbers>
 
 #include "ops/record.h"
+#include "shardarray/activations.h"
 #include "shardarray/ops.h"
 
 namespace shardarray::losses {
@@ -78,11 +80,6 @@ Array cosine_distance(const Array& predictions, const Array& targets, const Cosi
 }
 
 // ---------------------------------------------------------------- classification
-// log(1 / (1 + exp(-x))). Both choices are made by the same condition: so the derivative at 0 is right too.
-static Array log_sigmoid(const Array& x) {
-  const Array negative = x < 0;
-  return where(negative, x, 0.0) - log1p(exp(where(negative, x, -x)));
-}
 Array sigmoid_binary_cross_entropy(const Array& logits, const Array& labels, Where w) {
   constexpr const char* function = "sigmoid_binary_cross_entropy";
   const Site site(w, function);

@@ -2,6 +2,7 @@
 #include "shardarray/optim/wrappers.h"
 
 #include "lib/optim_leaves.h"
+#include "ops/api.h"
 
 namespace shardarray::optim::detail {
 
@@ -15,13 +16,11 @@ Slots select(const Array& chosen, const Slots& a, const Slots& b) {
   return r;
 }
 
-static DType accumulator_type(DType t) { return itemsize(t) < 4 ? float32 : t; }
-
 Slots accumulators(const Slots& parameters) {
   Slots r = parameters;
   for (Array& a : r)
-    if (is_inexact_array(a) && accumulator_type(a.dtype()) != a.dtype())
-      a = zeros_like(a).astype(accumulator_type(a.dtype()));
+    if (is_inexact_array(a) && api::computed(a.dtype()) != a.dtype())
+      a = zeros_like(a).astype(api::computed(a.dtype()));
   return zeros_for(std::move(r));
 }
 

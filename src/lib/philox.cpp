@@ -24,8 +24,8 @@ Array philox_bits_at(const Array& key, const Array& position, DType dtype) {
               in_turn = primitive::binary(op_shr, q, like(16)),
               high = is_long ? word(primitive::binary(op_shr, in_turn, like(32)))
                              : primitive::full(shape, DType::uint32, 0);
-  const Array in[] = {key_word(key, 1, shape), key_word(key, 0, shape), word(in_turn), high,
-                      word(primitive::binary(op_and, q, like(0xFFFF)))};
+  const Array in[] = {primitive::element(key, 1, shape), primitive::element(key, 0, shape), word(in_turn),
+                      high, word(primitive::binary(op_and, q, like(0xFFFF)))};
   const Arrays words = record_all(op_philox, in, nullptr, {});
   auto bit = [&](std::uint64_t k) {
     return primitive::binary(op_ne, primitive::binary(op_and, position, like(k)), like(0));

@@ -16,8 +16,6 @@ Arrays words_by_position(const Array& key, const Shape& shape);
 Array words_by_halves(const Array& key, std::int64_t n, const char* function);
 /// The two words for one 64-bit counter given as two uint32 scalars.
 Arrays words_of(const Array& key, const Array& high, const Array& low);
-/// Word k of a key, for every element of `shape`.
-Array key_word(const Array& key, std::int64_t k, const Shape& shape);
 
 /// See random::philox.
 bool is_philox();

@@ -28,13 +28,9 @@ void check_key(const Array& key, const char* function) {
                     function, to_string(t)));
 }
 
-Array key_word(const Array& key, std::int64_t k, const Shape& shape) {
-  return primitive::broadcast_to(primitive::reshape(primitive::slice_dim(key, 0, k, k + 1), {}), shape);
-}
-
 Arrays words_of(const Array& key, const Array& high, const Array& low) {
   const Shape& shape = low.shape();
-  const Array in[] = {key_word(key, 0, shape), key_word(key, 1, shape), high, low};
+  const Array in[] = {primitive::element(key, 0, shape), primitive::element(key, 1, shape), high, low};
   return record_all(op_threefry, in, nullptr, {});
 }
 

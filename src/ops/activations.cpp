@@ -13,24 +13,16 @@ using namespace rules;
 
 namespace {
 
-/// f(x) of type t.
-template <class F> Array activated(const Array& x, WeakType t, const F& f) {
-  return api::cast(f(api::cast(x, api::computed(t))), t);
-}
-template <Array (*f)(const Array&)> Array smooth(const char* function, const Array& x) {
-  return activated(x, api::to_inexact(api::weak_type_of(x, function)), f);
-}
 /// Those that JAX writes with float literals: of integers they are as weak as these.
 WeakType beside_float(WeakType t) { return promote_types(t, {DType::float32, true}); }
 template <Array (*f)(const Array&)> Array pieced(const char* function, const Array& x) {
-  return activated(x, beside_float(api::weak_type_of(x, function)), f);
+  return api::rounded_once(beside_float(api::weak_type_of(x, function)), f, x);
 }
 /// f(x, parameter) of type t, broadcast.
 template <class F>
 Array with_parameter(const char* function, const Array& x, const Array& parameter, WeakType t, const F& f) {
-  const WeakType wide = api::computed(t);
   const Arrays v = api::together(function, {&x, &parameter}, t);
-  return api::cast(f(api::cast(v[0], wide), api::cast(v[1], wide)), t);
+  return api::rounded_once(t, f, v[0], v[1]);
 }
 WeakType float_of_both(const char* function, const Array& x, const Array& parameter) {
   return beside_float(api::promoted(function, {&x, &parameter}));
@@ -52,15 +44,14 @@ Array relu6_of(const Array& x) {
 }
 Array hard_sigmoid_of(const Array& x) { return relu6_of(x + 3) / 6; }
 Array hard_silu_of(const Array& x) { return x * hard_sigmoid_of(x); }
-/// x above 0, else by expm1 of what is not above it: the branch that is not taken stays finite.
-Array elu_of(const Array& x, const Array& alpha) {
+/// x above 0, else alpha expm1(x / width): of what is not above 0, so that the branch that is not taken stays finite.
+Array elu_of_width(const Array& x, const Array& alpha, const Array* width) {
   const Array above = x > 0, below = primitive::select(above, primitive::like(x, 0), x);
-  return primitive::select(above, x, alpha * primitive::unary(op_expm1, below));
+  const Array exponent = width != nullptr ? below / *width : below;
+  return primitive::select(above, x, alpha * primitive::unary(op_expm1, exponent));
 }
-Array celu_of(const Array& x, const Array& alpha) {
-  const Array above = x > 0, below = primitive::select(above, primitive::like(x, 0), x);
-  return primitive::select(above, x, alpha * primitive::unary(op_expm1, below / alpha));
-}
+Array elu_of(const Array& x, const Array& alpha) { return elu_of_width(x, alpha, nullptr); }
+Array celu_of(const Array& x, const Array& alpha) { return elu_of_width(x, alpha, &alpha); }
 /// Klambauer, Unterthiner, Mayr, Hochreiter, "Self-Normalizing Neural Networks" (2017).
 Array selu_of(const Array& x) {
   constexpr double scale = 1.0507009873554804934, alpha = 1.6732632423543772848;
@@ -69,13 +60,13 @@ Array selu_of(const Array& x) {
 
 }  // namespace
 
-template <> constexpr UnaryBody unary_body<"softplus"> = smooth<softplus_of>;
+template <> constexpr UnaryBody unary_body<"softplus"> = rounded<softplus_of>;
 template SHARDARRAY_API Array UnaryFunction<"softplus">::operator()(const Array&, Where) const;
-template <> constexpr UnaryBody unary_body<"log_sigmoid"> = smooth<log_sigmoid_of>;
+template <> constexpr UnaryBody unary_body<"log_sigmoid"> = rounded<log_sigmoid_of>;
 template SHARDARRAY_API Array UnaryFunction<"log_sigmoid">::operator()(const Array&, Where) const;
-template <> constexpr UnaryBody unary_body<"mish"> = smooth<mish_of>;
+template <> constexpr UnaryBody unary_body<"mish"> = rounded<mish_of>;
 template SHARDARRAY_API Array UnaryFunction<"mish">::operator()(const Array&, Where) const;
-template <> constexpr UnaryBody unary_body<"soft_sign"> = smooth<soft_sign_of>;
+template <> constexpr UnaryBody unary_body<"soft_sign"> = rounded<soft_sign_of>;
 template SHARDARRAY_API Array UnaryFunction<"soft_sign">::operator()(const Array&, Where) const;
 template <> constexpr UnaryBody unary_body<"relu6"> = pieced<relu6_of>;
 template SHARDARRAY_API Array UnaryFunction<"relu6">::operator()(const Array&, Where) const;
@@ -88,8 +79,7 @@ template SHARDARRAY_API Array UnaryFunction<"selu">::operator()(const Array&, Wh
 // Whole numbers stay.
 template <>
 constexpr UnaryBody unary_body<"hard_tanh"> = [](const char* function, const Array& x) {
-  WeakType t = api::weak_type_of(x, function);
-  if (t.dtype == DType::bool_) t = {DType::int32, false};
+  const WeakType t = api::counted(api::weak_type_of(x, function));
   const Array y = api::cast(x, t), one = primitive::like_whole(y, 1);
   const Array upper = primitive::select(primitive::binary(op_gt, y, one), one, y);
   if (is_unsigned_integer(t.dtype)) return upper;
@@ -108,9 +98,7 @@ Array celu_fn::operator()(const Array& x, const Array& alpha, Where w) const {
 }
 Array leaky_relu_fn::operator()(const Array& x, const Array& slope, Where w) const {
   const Site site(w, "leaky_relu");
-  WeakType t = api::promoted("leaky_relu", {&x, &slope});
-  if (t.dtype == DType::bool_) t = {DType::int32, false};
-  return with_parameter("leaky_relu", x, slope, t,
+  return with_parameter("leaky_relu", x, slope, api::counted(api::promoted("leaky_relu", {&x, &slope})),
                         [](const Array& y, const Array& s) { return primitive::select(y >= 0, y, y * s); });
 }
 Array squareplus_fn::operator()(const Array& x, const Array& b, Where w) const {
@@ -130,19 +118,21 @@ Array glu_fn::operator()(const Array& x, std::int64_t axis, Where w) const {
         fmt::format("glu: axis {} of shape {} has size {}. One half gates the other: the size is even. "
                     "Choose another axis.",
                     axis, to_string(x.shape()), size));
-  return activated(x, t, [&](const Array& y) {
+  const auto gated = [&](const Array& y) {
     return primitive::slice_dim(y, dim, 0, size / 2) *
            primitive::unary(op_logistic, primitive::slice_dim(y, dim, size / 2, size));
-  });
+  };
+  return api::rounded_once(t, gated, x);
 }
 Array standardize_fn::operator()(const Array& x, const AxisSet& axes, double epsilon, Where w) const {
   const Site site(w, "standardize");
   const WeakType t = api::to_inexact(api::weak_type_of(x, "standardize"));
-  return activated(x, {t.dtype, false}, [&](const Array& y) {
+  const auto standardized = [&](const Array& y) {
     const Array centred = y - y.mean({.axis = axes, .keepdims = true});
     const Array variance = (centred * centred).mean({.axis = axes, .keepdims = true});
     return centred * primitive::unary(op_rsqrt, variance + epsilon);
-  });
+  };
+  return api::rounded_once({t.dtype, false}, standardized, x);
 }
 
 }  // namespace shardarray

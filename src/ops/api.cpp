@@ -32,9 +32,10 @@ WeakType to_inexact(WeakType t) {
   return {t.dtype == DType::int64 || t.dtype == DType::uint64 ? DType::float64 : DType::float32, t.weak};
 }
 
-WeakType computed(WeakType t) {
-  return t.dtype == DType::float16 || t.dtype == DType::bfloat16 ? WeakType{DType::float32, t.weak} : t;
-}
+WeakType counted(WeakType t) { return t.dtype == DType::bool_ ? WeakType{DType::int32, false} : t; }
+
+DType computed(DType t) { return t == DType::float16 || t == DType::bfloat16 ? DType::float32 : t; }
+WeakType computed(WeakType t) { return {computed(t.dtype), t.weak}; }
 
 Array created(Array x) {
   if (!x.node()->modes->default_device || !trace_state().open.empty()) return x;

@@ -15,7 +15,10 @@ WeakType promoted(const char* function, std::initializer_list<const Array*> oper
 WeakType promoted_all(const char* function, std::span<const Array> operands);
 /// bool and integers become float32, 64-bit integers float64.
 WeakType to_inexact(WeakType t);
+/// Bools are counted: as int32.
+WeakType counted(WeakType t);
 /// What several steps that are rounded once are computed in: float32 for 16-bit floats.
+DType computed(DType t);
 WeakType computed(WeakType t);
 /// x as an operand of that type. Throws DTypeError for a whole-number literal that is no value of it.
 inline Array cast(const Array& x, WeakType t) {
@@ -32,6 +35,15 @@ Array to_bool(const Array& x, const char* function);
 Shape common_shape(const char* function, std::span<const Shape> shapes);
 /// The operands as `t`, broadcast to one shape.
 Arrays together(const char* function, std::initializer_list<const Array*> operands, WeakType t);
+/// The same as floats of their common type.
+inline Arrays floats_together(const char* function, std::initializer_list<const Array*> operands) {
+  return together(function, operands, to_inexact(promoted(function, operands)));
+}
+/// f(x...) as `t`; 16-bit floats are computed in float32 and rounded once.
+template <class F, class... X> Array rounded_once(WeakType t, const F& f, const X&... x) {
+  const WeakType wide = computed(t);
+  return cast(f(cast(x, wide)...), t);
+}
 
 /// int32 where it holds all positions in these dimensions and their sums and differences, else int64.
 DType position_type(const Shape& shape);

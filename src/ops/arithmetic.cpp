@@ -8,11 +8,6 @@ namespace shardarray {
 
 using namespace rules;
 
-// Bools are counted.
-static WeakType bool_to_int32(WeakType t) {
-  return t.dtype == DType::bool_ ? WeakType{DType::int32, false} : t;
-}
-
 // Of bools another op, or none.
 template <const Op& op, const Op* op_of_bool>
 static Array arithmetic(const char* function, const Array& a, const Array& b) {
@@ -221,9 +216,9 @@ constexpr BinaryBody binary_body<"power"> = [](const char* function, const Array
   if (primitive::is_literal_int(b, n)) {
     if (n < 0 && !is_inexact(base.dtype))
       api::refuse_dtype(function, a, "Integers cannot be raised to negative powers");
-    return integer_power(api::cast(a, bool_to_int32(base)), n);
+    return integer_power(api::cast(a, api::counted(base)), n);
   }
-  WeakType t = bool_to_int32(promote_types(base, exponent));
+  WeakType t = api::counted(promote_types(base, exponent));
   // a weak base takes a strong exponent's strength, unless the exponent is only bool
   if (base.weak && !exponent.weak && (is_integer(exponent.dtype) || is_integer(base.dtype))) t.weak = false;
   const Arrays x = api::together(function, {&a, &b}, t);
@@ -330,7 +325,7 @@ SHARDARRAY_OP op_relu =
                      }});
 template <>
 constexpr UnaryBody unary_body<"relu"> = [](const char* function, const Array& x) {
-  return primitive::unary(op_relu, api::cast(x, bool_to_int32(api::weak_type_of(x, function))));
+  return primitive::unary(op_relu, api::cast(x, api::counted(api::weak_type_of(x, function))));
 };
 template SHARDARRAY_API Array UnaryFunction<"relu">::operator()(const Array&, Where) const;
 
@@ -350,7 +345,7 @@ static Division divided(const char* function, const Array& a, const Array& b) {
   api::need_real(function, a);
   api::need_real(function, b);
   Division d;
-  d.type = bool_to_int32(api::promoted(function, {&a, &b}));
+  d.type = api::counted(api::promoted(function, {&a, &b}));
   d.x = api::together(function, {&a, &b}, d.type);
   const WeakType wide = api::computed(d.type);
   for (Array& x : d.x) x = primitive::cast(x, wide.dtype, wide.weak);
@@ -397,7 +392,7 @@ std::pair<Array, Array> divmod_fn::operator()(const Array& a, const Array& b, Wh
 // ---------------------------------------------------------------- made of others
 template <>
 constexpr UnaryBody unary_body<"square"> = [](const char* function, const Array& x) {
-  const Array y = api::cast(x, bool_to_int32(api::weak_type_of(x, function)));
+  const Array y = api::cast(x, api::counted(api::weak_type_of(x, function)));
   return primitive::mul(y, y);
 };
 template SHARDARRAY_API Array UnaryFunction<"square">::operator()(const Array&, Where) const;

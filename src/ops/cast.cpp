@@ -62,9 +62,7 @@ SHARDARRAY_OP op_bitcast = elementwise(
 Array bitcast_fn::operator()(const Array& x, DType t, Where w) const {
   const Site site(w, "bitcast");
   api::need_real("bitcast", t);
-  Attrs a;
-  a.dtype = t;
-  return record(op_bitcast, {x}, std::move(a));
+  return primitive::bitcast(x, t);
 }
 
 // Identity without derivative.

@@ -81,7 +81,7 @@ Array full_like_fn::operator()(const Array& x, const Array& value, std::optional
 
 // start + step * i for two numbers of one dtype: of 16-bit floats in float32, where positions do not overflow.
 template <class T> static Array progression(std::int64_t n, T first, T by, DType dtype) {
-  const DType t = api::computed({dtype, false}).dtype;
+  const DType t = api::computed(dtype);
   const Array start = primitive::constant(t, primitive::bits_of(t, first), false),
               step = primitive::constant(t, primitive::bits_of(t, by), false);
   const bool fits = n == 0 || primitive::is_value(t, n - 1, false);
@@ -154,7 +154,7 @@ Array linspace_fn::operator()(double start, double stop, std::int64_t num, const
         "linspace: num is {}. The number of values is not negative. Give how many there are.", num));
   const bool whole = !is_floating(o.dtype);
   const double intervals = static_cast<double>(std::max<std::int64_t>(1, o.endpoint ? num - 1 : num));
-  const Array i = primitive::iota({num}, 0, whole ? DType::float64 : api::computed({o.dtype, false}).dtype);
+  const Array i = primitive::iota({num}, 0, whole ? DType::float64 : api::computed(o.dtype));
   Array values = spaced(i, start, stop, intervals, whole);
   if (o.endpoint && num > 1)
     values = primitive::select(primitive::binary(op_eq, i, primitive::like(i, intervals)),

@@ -61,8 +61,17 @@ template <const Op& op> Array floating(const char* function, const Array& x) {
   return primitive::unary(op, api::cast(x, api::to_inexact(api::weak_type_of(x, function))));
 }
 template <const Op& op> Array floating(const char* function, const Array& a, const Array& b) {
-  const Arrays x = api::together(function, {&a, &b}, api::to_inexact(api::promoted(function, {&a, &b})));
+  const Arrays x = api::floats_together(function, {&a, &b});
   return primitive::binary(op, x[0], x[1]);
+}
+/// Bodies of one function of floats, rounded once.
+template <Array (*f)(const Array&)> Array rounded(const char* function, const Array& x) {
+  return api::rounded_once(api::to_inexact(api::weak_type_of(x, function)), f, x);
+}
+template <Array (*f)(const Array&, const Array&)>
+Array rounded(const char* function, const Array& a, const Array& b) {
+  const Arrays x = api::floats_together(function, {&a, &b});
+  return api::rounded_once(api::weak_type_of(x[0], function), f, x[0], x[1]);
 }
 /// Of the operands' common type.
 template <const Op& op> Array promoting(const char* function, const Array& a, const Array& b) {

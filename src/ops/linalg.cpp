@@ -136,15 +136,14 @@ Term product(const Term& a0, const Term& b0, const std::string& keep, const std:
   return {primitive::mul(aligned(a, result, shape), aligned(b, result, shape)), result};
 }
 
-// Products of bools count in int32.
-WeakType computed_type(WeakType t) { return t.dtype == DType::bool_ ? WeakType{DType::int32, false} : t; }
+// Products of bools are counted.
 Array back_to(WeakType t, const Array& x) {
   return t.dtype == DType::bool_ ? primitive::cast(x, DType::bool_) : x;
 }
 
 Array two_term_product(const char* function, const Array& a, const std::string& la, const Array& b,
                        const std::string& lb, const std::string& out) {
-  const WeakType t = api::promoted(function, {&a, &b}), c = computed_type(t);
+  const WeakType t = api::promoted(function, {&a, &b}), c = api::counted(t);
   return back_to(t, product({api::cast(a, c), la}, {api::cast(b, c), lb}, out, out).x);
 }
 
@@ -365,7 +364,7 @@ Array einsum_fn::contract(const EinsumText& t, const std::vector<Array>& given) 
   check_sizes(t.text, l, operands);
   WeakType type = api::weak_type_of(operands[0], "einsum");
   for (const Array& x : operands) type = promote_types(type, api::weak_type_of(x, "einsum"));
-  const WeakType computed = computed_type(type);
+  const WeakType computed = api::counted(type);
   std::vector<Term> terms;
   for (std::size_t k = 0; k < operands.size(); k++)
     terms.push_back(on_diagonal({api::cast(operands[k], computed), l.in[k]}));

@@ -34,9 +34,7 @@ template <const Op& op> static Array bits(const char* function, const Array& a, 
   return primitive::binary(op, x[0], x[1]);
 }
 template <const Op& op> static Array shifted(const char* function, const Array& a, const Array& b) {
-  WeakType t = integer_type(function, a, b);
-  if (t.dtype == DType::bool_) t = {DType::int32, false};
-  const Arrays x = api::together(function, {&a, &b}, t);
+  const Arrays x = api::together(function, {&a, &b}, api::counted(integer_type(function, a, b)));
   return primitive::binary(op, x[0], x[1]);
 }
 template <const Op& op> static Array logical(const char* function, const Array& a, const Array& b) {

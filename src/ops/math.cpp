@@ -240,11 +240,10 @@ Array gelu_fn::operator()(const Array& x, bool approximate, Where w) const {
   const Site site(w, "gelu");
   const WeakType t = api::to_inexact(api::weak_type_of(x, "gelu"));
   auto times = [](const Array& a, double v) { return primitive::mul(a, primitive::like(a, v)); };
-  if (!approximate) {
-    const Array y = api::cast(x, api::computed(t));
-    return api::cast(
-        primitive::mul(times(y, 0.5), primitive::unary(op_erfc, times(y, -std::numbers::sqrt2 / 2))), t);
-  }
+  const auto exact = [&](const Array& y) {
+    return primitive::mul(times(y, 0.5), primitive::unary(op_erfc, times(y, -std::numbers::sqrt2 / 2)));
+  };
+  if (!approximate) return api::rounded_once(t, exact, x);
   const Array y = api::cast(x, t);
   const Array cubic = primitive::add(y, times(primitive::mul(y, primitive::mul(y, y)), 0.044715));
   return primitive::mul(y, primitive::unary(op_logistic, times(cubic, 2 * std::sqrt(2 / std::numbers::pi))));

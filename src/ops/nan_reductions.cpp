@@ -96,7 +96,7 @@ static Array mean_of_present(const Array& values, const Array& missing, const Sh
       primitive::like(total, std::numeric_limits<double>::quiet_NaN()));
 }
 static Array nanmean_body(const char* function, const Array& x, const ReduceOptions& o) {
-  const Array y = inexact(function, x, o), wide = primitive::cast(y, accumulator(y.dtype()));
+  const Array y = inexact(function, x, o), wide = primitive::cast(y, api::computed(y.dtype()));
   return primitive::cast(mean_of_present(wide, nan_mask(y), reduced_axes(function, x, o), o.keepdims, 0),
                          y.dtype());
 }
@@ -108,7 +108,7 @@ SHARDARRAY_API Array ReduceFunction<"nanmean">::operator()(const Array& x, const
 }
 static Array wide_nanvar(const char* function, const Array& y, const ReduceOptions& o, std::int64_t ddof) {
   const Array missing = nan_mask(y),
-              wide = primitive::cast(without_nan(function, y, 0), accumulator(y.dtype()));
+              wide = primitive::cast(without_nan(function, y, 0), api::computed(y.dtype()));
   const Shape axes = reduced_axes(function, y, o);
   const Array mid = mean_of_present(wide, missing, axes, true, 0);
   const Array centred = primitive::sub(wide, primitive::broadcast_to(mid, wide.shape()));
@@ -160,7 +160,7 @@ static Array log_of_two(const Array& a, const Array& b) {
 // Every element takes up its neighbours 1, 2, 4, .. before it: each sum of exponentials has its own largest element.
 static Array cumlogsumexp_body(const char* function, const Array& x, const CumulativeOptions& o) {
   const Array narrow = inexact(function, x, {.dtype = o.dtype});
-  Array y = primitive::cast(narrow, accumulator(narrow.dtype()));
+  Array y = primitive::cast(narrow, api::computed(narrow.dtype()));
   if (!o.axis) y = primitive::reshape(y, {y.size()});
   const Shape shape = y.shape();
   const std::size_t dim = api::axis_of(function, o.axis.value_or(0), shape);

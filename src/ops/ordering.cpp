@@ -70,8 +70,7 @@ static Array in_front(const Array& element, const Array& v, Side side) {
 Array searchsorted_fn::operator()(const Array& x, const Array& v, Side side, Where w) const {
   const Site site(w, "searchsorted");
   need_vector("searchsorted", "elements", x);
-  WeakType t = api::promoted("searchsorted", {&x, &v});
-  if (t.dtype == DType::bool_) t.dtype = DType::int32;
+  const WeakType t = api::counted(api::promoted("searchsorted", {&x, &v}));
   const Array table = api::cast(x, t), wanted = api::cast(v, t);
   const std::int64_t n = x.shape()[0];
   const Shape& shape = wanted.shape();
@@ -99,9 +98,7 @@ Array digitize_fn::operator()(const Array& x, const Array& edges, bool right, Wh
   const Side side = right ? Side::left : Side::right;
   const std::int64_t n = edges.shape()[0];
   if (n < 2) return searchsorted(edges, x, side);
-  const auto edge = [&](std::int64_t k) {
-    return primitive::reshape(primitive::slice(edges, {k}, {k + 1}), {});
-  };
+  const auto edge = [&](std::int64_t k) { return primitive::element(edges, k, {}); };
   const Array rises = primitive::binary(op_le, edge(0), edge(n - 1));
   const Array up = searchsorted(edges, x, side),
               down = searchsorted(primitive::reverse(edges, {-1}), x, side);
@@ -112,7 +109,7 @@ Array digitize_fn::operator()(const Array& x, const Array& edges, bool right, Wh
 // ---------------------------------------------------------------- counting
 // [length]: the updates added up by their row, in their dtype; what lies outside is dropped.
 static Array counted_by(const Array& rows, const Array& updates, std::int64_t length) {
-  const DType t = updates.dtype(), wide = api::computed({t, false}).dtype;
+  const DType t = updates.dtype(), wide = api::computed(t);
   return primitive::cast(
       primitive::scatter(flattened(rows), primitive::cast(flattened(updates), wide), 0, 1, length), t);
 }
@@ -122,7 +119,7 @@ static Array counted_numbers(const Array& x, const Array& weights, std::int64_t 
   if (length < 0)
     throw ShapeError(fmt::format(
         "bincount: length {}. The number of numbers is not negative. Give how many are counted.", length));
-  Array rows = x.dtype() == DType::bool_ ? primitive::cast(x, DType::int32) : x;
+  Array rows = api::cast(x, api::counted(api::weak_type_of(x, "bincount")));
   if (is_signed_integer(rows.dtype())) rows = primitive::binary(op_max, rows, primitive::like_whole(rows, 0));
   return counted_by(rows, weights, length);
 }
@@ -135,8 +132,7 @@ Array bincount_fn::operator()(const Array& x, const Array& weights, std::int64_t
   if (!(type_of(weights, "bincount").shape == type_of(x, "bincount").shape))
     throw ShapeError(fmt::format("bincount: weights {} of {}. Every element has one. Broadcast them.",
                                  to_string(type_of(weights)), to_string(type_of(x))));
-  return counted_numbers(
-      x, weights.dtype() == DType::bool_ ? primitive::cast(weights, DType::int32) : weights, length);
+  return counted_numbers(x, api::cast(weights, api::counted(api::weak_type_of(weights, "bincount"))), length);
 }
 std::pair<Array, Array> histogram_fn::operator()(const Array& x, const Array& edges, Where w) const {
   const Site site(w, "histogram");
@@ -187,7 +183,7 @@ std::pair<Array, Array> histogram_fn::equal_bins(const Array& x, std::int64_t bi
   high = primitive::add(high, half);
   // as linspace: low (1 - part) + high part
   const Shape shape{add_sizes(bins, 1)};
-  const DType wide = api::computed({inexact_type, false}).dtype;
+  const DType wide = api::computed(inexact_type);
   const Array k = primitive::cast(primitive::iota(shape, 0, api::position_type(shape)), wide);
   const Array part = primitive::div(k, primitive::like(k, static_cast<double>(bins)));
   const auto everywhere = [&](const Array& v) {

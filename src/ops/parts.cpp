@@ -28,27 +28,12 @@ FloatLayout layout_of(DType t) {
     default: return {DType::int64, 52, 1023};
   }
 }
-Array bits_of_float(const Array& x) {
-  Attrs a;
-  a.dtype = layout_of(x.dtype()).bits;
-  return record(op_bitcast, {x}, std::move(a));
-}
-Array float_of_bits(const Array& bits, DType t) {
-  Attrs a;
-  a.dtype = t;
-  return record(op_bitcast, {bits}, std::move(a));
-}
+Array bits_of_float(const Array& x) { return primitive::bitcast(x, layout_of(x.dtype()).bits); }
 Array constant_like(const Array& x) { return primitive::unary(op_stop_gradient, x); }
 Array is_negative(const Array& x) {
   if (is_floating(x.dtype())) return bits_of_float(x) < 0;
   return is_signed_integer(x.dtype()) ? x < 0 : zeros_of({x.shape(), DType::bool_, false});
 }
-Array number_like(const Array& x, double v) { return primitive::like(x, v); }
-WeakType counted(WeakType t) { return t.dtype == DType::bool_ ? WeakType{DType::int32, false} : t; }
-Arrays floats(const char* function, const Array& a, const Array& b) {
-  return api::together(function, {&a, &b}, api::to_inexact(api::promoted(function, {&a, &b})));
-}
-
 }  // namespace
 
 // ---------------------------------------------------------------- signs and neighbours
@@ -60,7 +45,7 @@ constexpr UnaryBody unary_body<"signbit"> = [](const char* function, const Array
 template SHARDARRAY_API Array UnaryFunction<"signbit">::operator()(const Array&, Where) const;
 template <>
 constexpr BinaryBody binary_body<"copysign"> = [](const char* function, const Array& a, const Array& b) {
-  const Arrays x = floats(function, a, b);
+  const Arrays x = api::floats_together(function, {&a, &b});
   const Array size = primitive::unary(op_abs, x[0]);
   return primitive::select(is_negative(x[1]), primitive::neg(size), size);
 };
@@ -68,14 +53,14 @@ template SHARDARRAY_API Array BinaryFunction<"copysign">::operator()(const Array
 // The bits of a positive number count upwards with it, those of a negative one with its size.
 template <>
 constexpr BinaryBody binary_body<"nextafter"> = [](const char* function, const Array& a, const Array& b) {
-  const Arrays given = floats(function, a, b);
+  const Arrays given = api::floats_together(function, {&a, &b});
   const Array x = constant_like(given[0]), to = constant_like(given[1]), bits = bits_of_float(x);
   const Array outwards = (to > x) == (x > 0), zero = x == 0;
   const Array step =
       primitive::select(outwards, primitive::like_whole(bits, 1), primitive::like_whole(bits, -1));
-  const Array smallest = float_of_bits(primitive::like_whole(bits, 1), x.dtype());
+  const Array smallest = primitive::bitcast(primitive::like_whole(bits, 1), x.dtype());
   const Array from_zero = primitive::select(to > 0, smallest, primitive::neg(smallest));
-  const Array next = primitive::select(zero, from_zero, float_of_bits(bits + step, x.dtype()));
+  const Array next = primitive::select(zero, from_zero, primitive::bitcast(bits + step, x.dtype()));
   const Array ordered = primitive::select(x == to, to, next);
   return primitive::select((x != x) | (to != to), x + to, ordered);
 };
@@ -83,10 +68,10 @@ template SHARDARRAY_API Array BinaryFunction<"nextafter">::operator()(const Arra
                                                                       Where) const;
 template <>
 constexpr BinaryBody binary_body<"heaviside"> = [](const char* function, const Array& a, const Array& b) {
-  const Arrays v = floats(function, a, b);
+  const Arrays v = api::floats_together(function, {&a, &b});
   const Array x = constant_like(v[0]);
-  const Array step = primitive::select(x > 0, number_like(x, 1), v[1]);
-  return primitive::select(x != x, x, primitive::select(x < 0, number_like(x, 0), step));
+  const Array step = primitive::select(x > 0, primitive::like(x, 1), v[1]);
+  return primitive::select(x != x, x, primitive::select(x < 0, primitive::like(x, 0), step));
 };
 template SHARDARRAY_API Array BinaryFunction<"heaviside">::operator()(const Array&, const Array&,
                                                                       Where) const;
@@ -102,7 +87,7 @@ template SHARDARRAY_API Array UnaryFunction<"rint">::operator()(const Array&, Wh
 // ---------------------------------------------------------------- NaN and infinities
 static Array is_infinity(const char* function, const Array& x, double which) {
   if (!is_floating(api::weak_type_of(x, function).dtype)) return zeros_of({x.shape(), DType::bool_, false});
-  return primitive::binary(op_eq, x, number_like(x, which));
+  return primitive::binary(op_eq, x, primitive::like(x, which));
 }
 template <>
 constexpr UnaryBody unary_body<"isposinf"> =
@@ -131,13 +116,13 @@ Array nan_to_num_fn::operator()(const Array& x, const NanToNumOptions& o, Where 
   const FloatLayout layout = layout_of(x.dtype());
   // the bits below those of infinity
   const std::int64_t last = (static_cast<std::int64_t>(2 * layout.bias + 1) << layout.fraction_bits) - 1;
-  const Array largest = float_of_bits(
+  const Array largest = primitive::bitcast(
       primitive::constant(layout.bits, primitive::bits_of(layout.bits, last), false), x.dtype());
   const Array high = primitive::broadcast_to(largest, x.shape());
   const auto or_number = [&](const std::optional<double>& v, const Array& other) {
-    return v ? number_like(x, *v) : other;
+    return v ? primitive::like(x, *v) : other;
   };
-  Array r = primitive::select(x != x, number_like(x, o.nan), x);
+  Array r = primitive::select(x != x, primitive::like(x, o.nan), x);
   r = primitive::select(x == kInfinity, or_number(o.posinf, high), r);
   return primitive::select(x == -kInfinity, or_number(o.neginf, primitive::neg(high)), r);
 }
@@ -147,7 +132,7 @@ template <>
 constexpr BinaryBody binary_body<"fmod"> = [](const char* function, const Array& a, const Array& b) {
   api::need_real(function, a);
   api::need_real(function, b);
-  const Arrays x = api::together(function, {&a, &b}, counted(api::promoted(function, {&a, &b})));
+  const Arrays x = api::together(function, {&a, &b}, api::counted(api::promoted(function, {&a, &b})));
   return primitive::binary(op_rem, x[0], x[1]);
 };
 template SHARDARRAY_API Array BinaryFunction<"fmod">::operator()(const Array&, const Array&, Where) const;
@@ -164,7 +149,7 @@ std::pair<Array, Array> modf(const Operand& operand) {
 static Array two_to(const Array& n, DType t) {
   const FloatLayout layout = layout_of(t);
   const Array wide = primitive::cast(n, layout.bits);
-  return float_of_bits((wide + layout.bias) << layout.fraction_bits, t);
+  return primitive::bitcast((wide + layout.bias) << layout.fraction_bits, t);
 }
 // The fraction is x times a power of two, in two exact steps; 16-bit numbers are normal in float32.
 std::pair<Array, Array> frexp(const Operand& operand) {

@@ -120,9 +120,7 @@ template <>
 constexpr BinaryBody binary_body<"logaddexp2"> = [](const char* function, const Array& a, const Array& b) {
   Attrs base;
   base.lo = {2};
-  return record(op_logaddexp,
-                api::together(function, {&a, &b}, api::to_inexact(api::promoted(function, {&a, &b}))),
-                std::move(base));
+  return record(op_logaddexp, api::floats_together(function, {&a, &b}), std::move(base));
 };
 template SHARDARRAY_API Array BinaryFunction<"logaddexp2">::operator()(const Array&, const Array&,
                                                                        Where) const;
@@ -131,18 +129,11 @@ template <> constexpr BinaryBody binary_body<"float_power"> = floating<op_pow>;
 template SHARDARRAY_API Array BinaryFunction<"float_power">::operator()(const Array&, const Array&,
                                                                         Where) const;
 
-// One product, of 16-bit floats in float32.
-static Array angle(const char* function, const Array& x, double factor) {
-  const WeakType t = api::to_inexact(api::weak_type_of(x, function));
-  return api::cast(scaled_by(api::cast(x, api::computed(t)), factor), t);
-}
-template <>
-constexpr UnaryBody unary_body<"degrees"> =
-    [](const char* function, const Array& x) { return angle(function, x, 180 / std::numbers::pi); };
+static Array degrees_of(const Array& x) { return scaled_by(x, 180 / std::numbers::pi); }
+static Array radians_of(const Array& x) { return scaled_by(x, std::numbers::pi / 180); }
+template <> constexpr UnaryBody unary_body<"degrees"> = rounded<degrees_of>;
 template SHARDARRAY_API Array UnaryFunction<"degrees">::operator()(const Array&, Where) const;
-template <>
-constexpr UnaryBody unary_body<"radians"> =
-    [](const char* function, const Array& x) { return angle(function, x, std::numbers::pi / 180); };
+template <> constexpr UnaryBody unary_body<"radians"> = rounded<radians_of>;
 template SHARDARRAY_API Array UnaryFunction<"radians">::operator()(const Array&, Where) const;
 
 }  // namespace shardarray

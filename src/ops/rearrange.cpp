@@ -86,9 +86,6 @@ std::vector<Array> broadcast_arrays_fn::operator()(const std::vector<Array>& arr
 // ---------------------------------------------------------------- joining
 static std::vector<Array> all_at_least(const char* function, const std::vector<Array>& parts,
                                        std::size_t rank) {
-  if (parts.empty())
-    throw ShapeError(fmt::format("{}: no arrays. There must be at least one. Use zeros for an empty array.",
-                                 current_function(function)));
   std::vector<Array> r;
   r.reserve(parts.size());
   for (const Array& x : parts) r.push_back(at_least(function, x, rank));
@@ -97,7 +94,7 @@ static std::vector<Array> all_at_least(const char* function, const std::vector<A
 Array hstack_fn::operator()(const std::vector<Array>& parts, Where w) const {
   const Site site(w, "hstack");
   const std::vector<Array> rows = all_at_least("hstack", parts, 1);
-  return concatenate(rows, rows[0].shape().size() == 1 ? 0 : 1);
+  return concatenate(rows, rows.empty() || rows[0].shape().size() == 1 ? 0 : 1);
 }
 Array vstack_fn::operator()(const std::vector<Array>& parts, Where w) const {
   const Site site(w, "vstack");

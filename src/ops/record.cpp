@@ -210,6 +210,11 @@ Array cast(const Array& x, DType t, bool weak) {
   if (weak) a.lo = {1};
   return record(op_cast, {x}, std::move(a));
 }
+Array bitcast(const Array& x, DType t) {
+  Attrs a;
+  a.dtype = t;
+  return record(op_bitcast, {x}, std::move(a));
+}
 
 // ---------------------------------------------------------------- movement
 Array broadcast(const Array& x, const Shape& shape, const Shape& dims) {
@@ -260,6 +265,9 @@ Array slice_dim(const Array& x, std::size_t dim, std::int64_t lo, std::int64_t h
   from[dim] = lo;
   to[dim] = hi;
   return slice(x, from, to);
+}
+Array element(const Array& vector, std::int64_t k, const Shape& shape) {
+  return broadcast_to(reshape(slice(vector, {k}, {k + 1}), {}), shape);
 }
 
 Array reverse(const Array& x, const Shape& dims) {

@@ -67,6 +67,8 @@ Array select(const Array& condition, const Array& a, const Array& b);
 Array with_slope_of(const Array& value, const Array& line);
 /// The same array when dtype and weakness are there already. Literals are converted at once.
 Array cast(const Array& x, DType t, bool weak = false);
+/// The same bits as a type of that width.
+Array bitcast(const Array& x, DType t);
 
 /// `value`, of the shape of `model`, where `model` is.
 Array placed_like(const Array& value, const Array& model);
@@ -88,6 +90,8 @@ Array reverse(const Array& x, const Shape& dims);
 Array roll(const Array& x, const Shape& shift);
 Array pad(const Array& x, const Shape& lo, const Shape& hi, std::uint64_t bits = 0);
 Array concatenate(std::span<const Array> parts, std::size_t dim);
+/// Element k of a vector, in every place of `shape`.
+Array element(const Array& vector, std::int64_t k, const Shape& shape);
 /// The inverse of slice: zeros of `shape` with x at lo, lo + step, ...
 Array embed(const Array& x, const Shape& lo, const Shape& step, const Shape& shape);
 

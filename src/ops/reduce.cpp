@@ -146,7 +146,6 @@ std::int64_t count_of(const Shape& shape, const Shape& axes) {
 Array reduced(Reducer r, const Array& x, const Shape& axes, bool keepdims) {
   return with_kept(primitive::reduce(r, x, axes), x.shape(), axes, keepdims);
 }
-DType accumulator(DType t) { return t == DType::float16 || t == DType::bfloat16 ? DType::float32 : t; }
 
 // sum and prod of integers have at least 32 bits.
 template <Reducer r> static Array accumulated(const char* function, const Array& x, const ReduceOptions& o) {
@@ -158,7 +157,7 @@ template <Reducer r> static Array accumulated(const char* function, const Array&
     const Reducer logical = r == Reducer::sum ? Reducer::any : Reducer::all;
     return reduced(logical, api::to_bool(x, function), reduced_axes(function, x, o), o.keepdims);
   }
-  const Array y = primitive::cast(primitive::cast(x, t), accumulator(t));
+  const Array y = primitive::cast(primitive::cast(x, t), api::computed(t));
   return primitive::cast(reduced(r, y, reduced_axes(function, x, o), o.keepdims), t);
 }
 template <> constexpr ReduceBody reduce_body<"sum"> = accumulated<Reducer::sum>;
@@ -183,7 +182,7 @@ Array averaged(const Array& x, const Shape& axes, bool keepdims, double divisor)
 static Array mean_body(const char* function, const Array& x, const ReduceOptions& o) {
   const Array y = inexact(function, x, o);
   const Shape axes = reduced_axes(function, x, o);
-  return primitive::cast(averaged(primitive::cast(y, accumulator(y.dtype())), axes, o.keepdims,
+  return primitive::cast(averaged(primitive::cast(y, api::computed(y.dtype())), axes, o.keepdims,
                                   static_cast<double>(count_of(x.shape(), axes))),
                          y.dtype());
 }
@@ -192,7 +191,7 @@ template SHARDARRAY_API Array ReduceFunction<"mean">::operator()(const Array&, c
                                                                  Where) const;
 // Mean square distance to the mean, as wide as sums are.
 static Array wide_variance(const Array& narrow, const Shape& axes, bool keepdims, std::int64_t ddof) {
-  const Array wide = primitive::cast(narrow, accumulator(narrow.dtype()));
+  const Array wide = primitive::cast(narrow, api::computed(narrow.dtype()));
   const auto n = static_cast<double>(count_of(wide.shape(), axes));
   const Array centred =
       primitive::sub(wide, primitive::broadcast_to(averaged(wide, axes, true, n), wide.shape()));
@@ -270,7 +269,7 @@ static Array positions(const char* function, const Shape& shape, const Shape& ax
 
 // The lowest position of the extremum, or of a NaN.
 template <Reducer r> static Array position(const char* function, const Array& x, const ReduceOptions& o) {
-  Array y = api::weak_type_of(x, function).dtype == DType::bool_ ? primitive::cast(x, DType::int32) : x;
+  Array y = api::cast(x, api::counted(api::weak_type_of(x, function)));
   if (!o.axis.all && o.axis.axes.size() != 1)
     throw ShapeError(
         fmt::format("{}: axes {}. It takes one axis, or none for the flattened array. Reshape first.",
@@ -303,7 +302,7 @@ static Array constant_max(const Array& x, const Shape& axes) {
   return primitive::unary(op_stop_gradient, reduced(Reducer::max, x, axes, true));
 }
 static Array logsumexp_body(const char* function, const Array& x, const ReduceOptions& o) {
-  const Array narrow = inexact(function, x, o), y = primitive::cast(narrow, accumulator(narrow.dtype()));
+  const Array narrow = inexact(function, x, o), y = primitive::cast(narrow, api::computed(narrow.dtype()));
   const Shape axes = reduced_axes(function, x, o);
   if (count_of(y.shape(), axes) == 0)  // log(0)
     return primitive::cast(primitive::unary(op_log, reduced(Reducer::sum, y, axes, o.keepdims)),
@@ -323,7 +322,7 @@ template SHARDARRAY_API Array ReduceFunction<"logsumexp">::operator()(const Arra
 static Array shifted(const char* function, const Array& x, std::int64_t axis, Shape& axes, DType& t) {
   Array y = inexact(function, x, {});
   t = y.dtype();
-  y = primitive::cast(y, accumulator(t));
+  y = primitive::cast(y, api::computed(t));
   axes = {static_cast<std::int64_t>(api::axis_of(function, axis, y.shape()))};
   if (y.size() == 0) return y;
   return primitive::sub(y, primitive::broadcast_to(constant_max(y, axes), y.shape()));

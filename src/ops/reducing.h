@@ -13,8 +13,6 @@ std::int64_t count_of(const Shape& shape, const Shape& axes);
 Array reduced(Reducer r, const Array& x, const Shape& axes, bool keepdims);
 /// The sum over the axes divided by a number.
 Array averaged(const Array& x, const Shape& axes, bool keepdims, double divisor);
-/// float16 and bfloat16 accumulate in float32.
-DType accumulator(DType t);
 /// The floating operand of mean, var and so on; strong. Throws DTypeError for a dtype of `o` that is not floating.
 Array inexact(const char* function, const Array& x, const ReduceOptions& o);
 /// Throws ShapeError where there is nothing along the axes.

@@ -110,13 +110,9 @@ Array interp_fn::operator()(const Array& x, const Array& places, const Array& va
   const Array at = wide_samples(x, t), from = wide_samples(places, t), to = wide_samples(values, t);
   const auto number = [&](double v) { return primitive::like(at, v); };
   const std::int64_t last = shape[0] - 1;
-  const Array first_place = primitive::broadcast_to(primitive::reshape(primitive::slice(from, {0}, {1}), {}),
-                                                    at.shape()),
-              last_place = primitive::broadcast_to(
-                  primitive::reshape(primitive::slice(from, {last}, {last + 1}), {}), at.shape());
-  const auto value_at = [&](std::int64_t k) {
-    return primitive::broadcast_to(primitive::reshape(primitive::slice(to, {k}, {k + 1}), {}), at.shape());
-  };
+  const Array first_place = primitive::element(from, 0, at.shape()),
+              last_place = primitive::element(from, last, at.shape());
+  const auto value_at = [&](std::int64_t k) { return primitive::element(to, k, at.shape()); };
   Array line = value_at(0);
   if (last > 0) {
     Array right = searchsorted(from, at, Side::right);
@@ -152,8 +148,7 @@ Array polyval_fn::operator()(const Array& p, const Array& x, Where w) const {
               at = primitive::cast(api::cast(x, t), wide.dtype);
   Array y;
   for (std::int64_t k = 0; k < p.shape()[0]; k++) {
-    const Array c = primitive::broadcast_to(
-        primitive::reshape(primitive::slice(coefficients, {k}, {k + 1}), {}), at.shape());
+    const Array c = primitive::element(coefficients, k, at.shape());
     y = y.has_value() ? primitive::add(primitive::mul(y, at), c) : c;
   }
   return primitive::cast(y.has_value() ? y : primitive::like(at, 0), t.dtype, t.weak);
@@ -164,9 +159,6 @@ Array polyval_fn::operator()(const Array& p, const Array& x, Where w) const {
 // after the other: what is shifted against each other are borders. They move for a piece of the terms, and once from piece to
 // piece, not from the first term to each; and no more copies of a cut line, shifted by the terms of a piece, are stored at once.
 static constexpr std::int64_t terms_of_piece = 16;
-static Array factor_of(const Array& b, std::int64_t k, std::int64_t length) {
-  return primitive::broadcast_to(primitive::reshape(primitive::slice(b, {k}, {k + 1}), {}), {length});
-}
 static Array sliding_sum(const Array& a, const Array& b, std::int64_t before, std::int64_t count) {
   const std::int64_t n = a.shape()[0], m = b.shape()[0], piece = std::min(m, terms_of_piece);
   const std::int64_t last = (m - 1) / piece * piece, length = count + last, width = length + piece - 1;
@@ -177,7 +169,7 @@ static Array sliding_sum(const Array& a, const Array& b, std::int64_t before, st
     if (total.has_value()) total = primitive::pad(primitive::slice(total, {piece}, {length}), {0}, {piece});
     for (std::int64_t k = first; k < std::min(m, first + piece); k++) {
       const Array part = primitive::slice(padded, {k - first}, {k - first + length});
-      total = add_or(total, primitive::mul(part, factor_of(b, k, length)));
+      total = add_or(total, primitive::mul(part, primitive::element(b, k, {length})));
     }
   }
   return primitive::slice(total, {0}, {count});
@@ -192,7 +184,7 @@ static Array slope_of_sliding_sum(const Array& a, const Array& b, std::int64_t b
   for (std::int64_t first = 0; first <= last; first += piece) {
     if (first > 0) line = primitive::pad(primitive::slice(line, {0}, {length - piece}), {piece}, {0});
     for (std::int64_t k = first; k < std::min(m, first + piece); k++) {
-      const Array term = primitive::mul(line, factor_of(b, m - 1 - k, length));
+      const Array term = primitive::mul(line, primitive::element(b, m - 1 - k, {length}));
       total = add_or(total, primitive::pad(term, {k - first}, {first + piece - 1 - k}));
     }
   }

@@ -147,7 +147,7 @@ static Array running(const char* function, const Array& x, const CumulativeOptio
   const DType given = api::weak_type_of(x, function).dtype;
   if (o.dtype) api::need_real(function, *o.dtype);
   const DType t = o.dtype.value_or(given == DType::bool_ && !extremum ? DType::int32 : given);
-  const DType scanned = t == DType::bool_ ? DType::uint8 : api::computed({t, false}).dtype;
+  const DType scanned = t == DType::bool_ ? DType::uint8 : api::computed(t);
   if (t == DType::bool_ && !extremum) r = r == Reducer::sum ? Reducer::max : Reducer::min;
   const Array y = primitive::cast(primitive::cast(x, t), scanned);
   const Array flat = o.axis ? y : primitive::reshape(y, {y.size()});

@@ -72,18 +72,6 @@ template SHARDARRAY_API Array UnaryFunction<"ndtri">::operator()(const Array&, W
 // ---------------------------------------------------------------- made of others
 namespace {
 
-/// f of x, floating, with one rounding for 16-bit floats.
-template <Array (*f)(const Array&)> Array special(const char* function, const Array& x) {
-  const WeakType t = api::to_inexact(api::weak_type_of(x, function));
-  return api::cast(f(api::cast(x, api::computed(t))), t);
-}
-template <Array (*f)(const Array&, const Array&)>
-Array special(const char* function, const Array& a, const Array& b) {
-  const WeakType t = api::to_inexact(api::promoted(function, {&a, &b}));
-  const Arrays x = api::together(function, {&a, &b}, t);
-  const WeakType wide = api::computed(t);
-  return api::cast(f(api::cast(x[0], wide), api::cast(x[1], wide)), t);
-}
 Array chosen(const Array& condition, const Array& a, double b) {
   return primitive::select(condition, a, primitive::like(a, b));
 }
@@ -123,15 +111,15 @@ Array x_log1p_y(const Array& x, const Array& y) { return product_with_log(op_log
 
 }  // namespace
 
-template <> constexpr UnaryBody unary_body<"ndtr"> = special<normal_distribution>;
+template <> constexpr UnaryBody unary_body<"ndtr"> = rounded<normal_distribution>;
 template SHARDARRAY_API Array UnaryFunction<"ndtr">::operator()(const Array&, Where) const;
-template <> constexpr UnaryBody unary_body<"entr"> = special<entropy>;
+template <> constexpr UnaryBody unary_body<"entr"> = rounded<entropy>;
 template SHARDARRAY_API Array UnaryFunction<"entr">::operator()(const Array&, Where) const;
-template <> constexpr UnaryBody unary_body<"logit"> = special<log_odds>;
+template <> constexpr UnaryBody unary_body<"logit"> = rounded<log_odds>;
 template SHARDARRAY_API Array UnaryFunction<"logit">::operator()(const Array&, Where) const;
-template <> constexpr BinaryBody binary_body<"xlogy"> = special<x_log_y>;
+template <> constexpr BinaryBody binary_body<"xlogy"> = rounded<x_log_y>;
 template SHARDARRAY_API Array BinaryFunction<"xlogy">::operator()(const Array&, const Array&, Where) const;
-template <> constexpr BinaryBody binary_body<"xlog1py"> = special<x_log1p_y>;
+template <> constexpr BinaryBody binary_body<"xlog1py"> = rounded<x_log1p_y>;
 template SHARDARRAY_API Array BinaryFunction<"xlog1py">::operator()(const Array&, const Array&, Where) const;
 
 }  // namespace shardarray

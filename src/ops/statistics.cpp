@@ -59,7 +59,7 @@ Array average_fn::operator()(const Array& x, const Array& weights, const ReduceO
   const Site site(w, "average");
   const WeakType joint = api::promoted("average", {&x, &weights});
   const Array numbers = inexact("average", primitive::cast(x, joint.dtype), o);
-  const DType t = numbers.dtype(), wide = accumulator(t);
+  const DType t = numbers.dtype(), wide = api::computed(t);
   const Array spread = spread_weights(x, weights, o), values = primitive::cast(numbers, wide);
   const Array factors = primitive::cast(primitive::cast(spread, t), wide);
   const Shape axes = reduced_axes("average", x, o);
@@ -122,7 +122,7 @@ static Array quantiles(const char* function, const Array& x, const std::vector<d
   const Array narrow = inexact(function, x, over);
   const Shape axes = reduced_axes(function, x, over);
   need_elements(function, x, axes);
-  const Array sorted = sorted_last(primitive::cast(narrow, accumulator(narrow.dtype())), axes);
+  const Array sorted = sorted_last(primitive::cast(narrow, api::computed(narrow.dtype())), axes);
   const Array greatest = quantile_of(sorted, 1, QuantileMethod::lower);  // a NaN, if there is one
   const Array is_nan = primitive::binary(op_ne, greatest, greatest),
               nan = primitive::like(greatest, no_number);
@@ -186,7 +186,7 @@ static Array norm_along(const char* function, const Array& size, double ord, con
   return power(reduced(Reducer::sum, power(size, ord), axes, keepdims), 1 / ord);
 }
 static Array wide_size(const Array& narrow, double ord) {
-  const Array wide = primitive::cast(narrow, accumulator(narrow.dtype()));
+  const Array wide = primitive::cast(narrow, api::computed(narrow.dtype()));
   return ord == 2 ? wide : primitive::unary(op_abs, wide);  // a square has no kink
 }
 Array vector_norm_fn::operator()(const Array& x, const NormOptions& o, Where w) const {

@@ -88,10 +88,6 @@ V exponent_of(V x) {
   return (i - word(i, 0x3f3504f3)) >> 23;
 }
 V scale_down(V x, V e) { return bits(bits(x, int32) - (e << 23), float32); }
-/// `y` where x > 0 is finite; log's values elsewhere.
-V log_special(V x, V y) {
-  return select(x > 0, select(x < infinity, y, x), select(x == 0, x.of(-infinity), x.of(nan)));
-}
 V log32(V x) {
   const V tiny = x < 0x1p-126, scaled = select(tiny, x * 0x1p23, x);
   const V e = exponent_of(scaled), f = scale_down(scaled, e) - 1;

@@ -46,12 +46,8 @@ V pow32(V x, V y) {
 V exp2_32(V x) { return cast(exp2_wide(at_least(at_most(cast(x, float64), 200), -200)), float32); }
 V exp2_64(V x) { return {x.b, x.b->call(Function::pow, x.of(2).id, x.id)}; }
 
-/// y where x > 0 is finite; a logarithm's values elsewhere.
-V logarithm_special(V x, V y) {
-  return select(x > 0, select(x < infinity, y, x), select(x == 0, x.of(-infinity), x.of(nan)));
-}
-V log2_32(V x) { return logarithm_special(x, cast(log2_wide(cast(x, float64)), float32)); }
-V log10_32(V x) { return logarithm_special(x, cast(log2_wide(cast(x, float64)) * log10_of_2, float32)); }
+V log2_32(V x) { return log_special(x, cast(log2_wide(cast(x, float64)), float32)); }
+V log10_32(V x) { return log_special(x, cast(log2_wide(cast(x, float64)) * log10_of_2, float32)); }
 /// x = 2^e m; x > 0 in float64. `from`: the bits of the smallest m.
 struct Split {
   V e, m;
@@ -63,7 +59,7 @@ Split split_binary(V x, std::uint64_t from) {
 }
 V log2_64(V x) {
   const auto [e, m] = split_binary(x, 0x3fe6a09e667f3bcd);  // sqrt(1/2): nothing cancels near 1
-  return logarithm_special(x, fma(call(Function::log, m), log2_of_e, e));
+  return log_special(x, fma(call(Function::log, m), log2_of_e, e));
 }
 /// As fdlibm (e_log10.c, Sun Microsystems 1993): log10(2) in two parts, m in 1/2 .. 1 for x < 1 and in 1 .. 2 else, so that
 /// whole powers of ten have whole logarithms.
@@ -72,17 +68,12 @@ V log10_64(V x) {
   const auto [high, m_high] = split_binary(x, 0x3ff0000000000000);
   const V e = select(x < 1, low, high), m = select(x < 1, m_low, m_high);
   const V rest = e * 3.69423907715893078616e-13 + call(Function::log, m) * log10_of_e;
-  return logarithm_special(x, rest + e * 3.01029995663611771306e-01);
+  return log_special(x, rest + e * 3.01029995663611771306e-01);
 }
 
 V cbrt32(V x) {
   const V a = abs(x), r = cast(exp2_wide(log2_wide(cast(a, float64)) * (1 / 3.0)), float32);
   return select((a > 0) & (a < infinity), with_sign(r, x), x);
-}
-/// The magnitude of x (>= 0) with the sign of `sign`, in float64.
-V with_sign64(V x, V sign) {
-  const V s = bits(sign, uint64);
-  return bits(bits(x, uint64) | (s & word(s, 0x8000000000000000u)), float64);
 }
 /// One step of Newton's method behind a power, with r^3 in two parts.
 V cbrt64(V x) {
@@ -93,7 +84,7 @@ V cbrt64(V x) {
   const V square = r * r, square_rest = fma(r, r, -square);
   const V cube = square * r, cube_rest = fma(square, r, -cube) + square_rest * r;
   const V root = r + ((y - cube) - cube_rest) / (square * 3);
-  return select((a > 0) & (a < infinity), with_sign64(root * back, x), x);
+  return select((a > 0) & (a < infinity), with_sign(root * back, x), x);
 }
 
 /// asinh and atanh of a small a in float64: a + c3 a^3 + c5 a^5.
@@ -110,7 +101,7 @@ V asinh32(V x) {
 V asinh64(V x) {
   const V a = abs(x), square = a * a;
   const V middle = call(Function::log1p, a + square / (sqrt(square + 1) + 1));
-  return with_sign64(select(a > 0x1p28, call(Function::log, a) + ln2, middle), x);
+  return with_sign(select(a > 0x1p28, call(Function::log, a) + ln2, middle), x);
 }
 V acosh32(V x) {
   const V w = cast(x, float64), r = cast(log2_wide(w + sqrt((w - 1) * (w + 1))) * ln2, float32);
@@ -127,7 +118,7 @@ V atanh32(V x) {
 }
 V atanh64(V x) {
   const V a = abs(x);
-  return with_sign64(call(Function::log1p, (a + a) / (1 - a)) * 0.5, x);
+  return with_sign(call(Function::log1p, (a + a) / (1 - a)) * 0.5, x);
 }
 
 V hypot32(V x, V y) {

@@ -64,10 +64,15 @@ inline V polynomial(V x, std::initializer_list<double> c) {
   for (auto i = c.begin() + 1; i != c.end(); ++i) p = fma(p, x, *i);
   return p;
 }
-/// The magnitude of `x` (>= 0) with the sign of `sign`.
+/// The magnitude of `x` (>= 0) with the sign of `sign`, a float32 or float64.
 inline V with_sign(V x, V sign) {
-  const V s = bits(sign, uint32);
-  return bits(bits(x, uint32) | (s & word(s, 0x80000000u)), float32);
+  const DType t = x.b->type(x.id), word_type = t == float64 ? uint64 : uint32;
+  const V s = bits(sign, word_type), one = word(s, t == float64 ? 0x8000000000000000u : 0x80000000u);
+  return bits(bits(x, word_type) | (s & one), t);
+}
+/// y where x > 0 is finite; a logarithm's values elsewhere.
+inline V log_special(V x, V y) {
+  return select(x > 0, select(x < infinity, y, x), select(x == 0, x.of(-infinity), x.of(nan)));
 }
 /// The nearer of x and the bound; NaN stays. One instruction each, where min and max take several.
 inline V at_most(V x, double bound) { return select(x > bound, x.of(bound), x); }
