@@ -3,6 +3,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <complex>
 #include <cstdint>
 #include <cstring>
 #include <limits>
@@ -219,9 +220,20 @@ template <class T> void random_sorts(std::uint32_t seed) {
   for (int round = 0; round < 40; round++) {
     Shape shape;
     for (auto d = 1 + rng() % 3; d > 0; d--) shape.push_back(round == 39 ? 40 : rng() % 12);
-    const auto dim = static_cast<std::size_t>(rng() % shape.size());
+    auto dim = static_cast<std::size_t>(rng() % shape.size());
+    const Shape long_lines[] = {{20000}, {300, 3}, {2, 3, 700}, {63, 2}, {64, 2}, {127, 2}, {128, 2}};
+    if (round >= 30 && round < 37) {
+      shape = long_lines[round - 30];
+      dim = round == 32 ? 2 : 0;
+    }
     const std::int64_t n = num_elements(shape);
     auto keys = random_values<T>(rng, n, true);
+    if (round == 30)  // every byte of a key
+      for (auto& k : keys) {
+        std::uint64_t bits = rng();
+        bits = bits << 32 | rng();
+        std::memcpy(&k, &bits, sizeof k);
+      }
     if constexpr (std::is_floating_point_v<T>) {
       const T special[] = {-T(0),
                            T(0),
@@ -241,6 +253,7 @@ template <class T> void random_sorts(std::uint32_t seed) {
     }
     std::vector<std::int16_t> payload(keys.size());
     std::iota(payload.begin(), payload.end(), std::int16_t{0});
+    std::vector<std::complex<double>> wide(payload.begin(), payload.end());
     // Expected: every line by a stable sort of its positions.
     std::vector<T> sorted(keys.size());
     std::vector<std::int16_t> moved(keys.size());
@@ -263,20 +276,25 @@ template <class T> void random_sorts(std::uint32_t seed) {
     }
     LibraryCall x;
     x.name = "sort";
-    x.in_types = x.out_types = {dtype_of<T>(), DType::int16};
+    x.in_types = x.out_types = {dtype_of<T>(), DType::int16, DType::complex128};
     x.items = {{0,
-                {{0, 0}, {1, 0}},
-                {{2, 0}, {3, 0}},
-                {shape, shape},
-                {shape, shape},
+                {{0, 0}, {1, 0}, {2, 0}},
+                {{3, 0}, {4, 0}, {5, 0}},
+                {shape, shape, shape},
+                {shape, shape, shape},
                 {static_cast<std::int64_t>(dim)}}};
     std::vector<T> out(keys.size());
     std::vector<std::int16_t> out_payload(keys.size());
-    run({step(x)}, {keys.data(), payload.data(), out.data(), out_payload.data()});
+    std::vector<std::complex<double>> out_wide(keys.size());
+    run({step(x)},
+        {keys.data(), payload.data(), wide.data(), out.data(), out_payload.data(), out_wide.data()});
+    REQUIRE(std::equal(moved.begin(), moved.end(), out_wide.begin(),
+                       [](std::int16_t a, std::complex<double> b) { return b == static_cast<double>(a); }));
     REQUIRE((n == 0 || std::memcmp(out.data(), sorted.data(), out.size() * sizeof(T)) == 0));
     REQUIRE(out_payload == moved);
     x.items[0].out = x.items[0].in;  // in place
-    run({step(x)}, {keys.data(), payload.data()});
+    run({step(x)}, {keys.data(), payload.data(), wide.data()});
+    REQUIRE(wide == out_wide);
     REQUIRE((n == 0 || std::memcmp(keys.data(), sorted.data(), out.size() * sizeof(T)) == 0));
     REQUIRE(payload == moved);
   }
