@@ -10,6 +10,7 @@
 #include <cfenv>
 #include <clocale>
 #include <csignal>
+#include <cstdio>
 #include <cstdlib>
 #include <exception>
 #include <filesystem>
@@ -132,6 +133,44 @@ TEST_CASE("guest: another user of OpenBLAS keeps his threads, his kernels and hi
   check_case("guest process: OpenBLAS before the library", unset);
   check_case("guest process: OpenBLAS after the library", unset);
   check_case("guest process: OpenBLAS before the library", unset + " OPENBLAS_CORETYPE=Haswell");
+}
+
+// --- a BLAS that is named ---
+
+TEST_CASE("guest process: a product of large matrices" * doctest::skip()) {
+  const sa::Array a = sa::ones({600, 600});
+  try {
+    std::printf("is %g\n", static_cast<double>(sa::matmul(a, a).to_vector<float>()[7]));
+  } catch (const sa::Error& e) { std::printf("throws %s\n", e.what()); }
+}
+
+TEST_CASE("guest: products are those of the library that SHARDARRAY_BLAS names") {
+  const auto product = [](const std::string& library) {
+    return run_case("guest process: a product of large matrices", "SHARDARRAY_BLAS=" + library).text;
+  };
+  CHECK(contains(product("''"), "is 600\n"));
+  const std::string gemv = "extern \"C\" void cblas_sgemv() {}\nextern \"C\" void cblas_dgemv() {}\n";
+  const shardarray::test::CompiledText fives(
+      gemv +
+      "extern \"C\" void cblas_dgemm() {}\n"
+      "extern \"C\" void cblas_sgemm(int, int, int, int m, int n, int, float, const float*, int, const "
+      "float*,\n"
+      "                            int, float, float* c, int ldc) {\n"
+      "  for (int i = 0; i < m; i++) for (int j = 0; j < n; j++) c[i * ldc + j] = 5;\n"
+      "}\n");
+  CHECK(contains(product(fives.path()), "is 5\n"));
+  const std::string rule =
+      " It names a library with cblas_sgemm, cblas_dgemm, cblas_sgemv and cblas_dgemv, whose integers have "
+      "32 "
+      "bits. Correct the variable, or unset it for OpenBLAS.";
+  const shardarray::test::CompiledText half(gemv);
+  CHECK(contains(product(half.path()), "throws environment: SHARDARRAY_BLAS=" + half.path() +
+                                           ": these functions are not in it." + rule));
+  const std::string nowhere = product("/nowhere/libblas.so");
+  CHECK(contains(nowhere,
+                 "throws environment: SHARDARRAY_BLAS=/nowhere/libblas.so: /nowhere/libblas.so: "
+                 "cannot open shared object file: No such file or directory."));
+  CHECK(contains(nowhere, rule));
 }
 
 // --- all that belongs to a process ---

@@ -1,5 +1,5 @@
-// The BLAS: a copy of our own, opened by path at the first matrix product, reached through a function table. Another user of
-// the same library in the process does not see it, nor it his settings.
+// The BLAS, OpenBLAS or what SHARDARRAY_BLAS names: a copy of our own, opened at the first matrix product, reached through a function
+// table. Another user of the same library in the process does not see it, nor it his settings.
 #pragma once
 #include <string>
 
@@ -21,7 +21,7 @@ struct Blas {
 };
 
 /// Null when there is no library (a notice goes to stderr once). Throws CompileError for a build that cannot
-/// be called from several threads.
+/// be called from several threads, Error where the library that is named cannot be opened or lacks functions.
 const Blas* blas();
 
 /// Fills the table; false: no library.
