@@ -1,4 +1,4 @@
-// Updates added to rows of a table, in their order: a thread a column, which no other thread writes.
+// Updates combined in rows of a table, in their order: a thread a column, which no other thread writes.
 #pragma once
 #include "kernels/sort.cuh"
 
@@ -11,20 +11,21 @@ struct ScatterItem {
 };
 struct ScatterTable {
   List<ScatterItem> items;
-  Instruction add;
+  Instruction combine;
+  std::uint64_t identity;
   std::uint32_t index_bytes, bytes;
   DType index, unused[7];
 };
 
 template <class Combine>
-SHARDARRAY_DEVICE void scatter_add(const Grid& g, const std::byte* table, std::byte*, const Bases& bases) {
+SHARDARRAY_DEVICE void scatter(const Grid& g, const std::byte* table, std::byte*, const Bases& bases) {
   const ScatterTable& t = *reinterpret_cast<const ScatterTable*>(table);
-  const Combine add{t.add};
+  const Combine combine{t.combine};
   const ScatterItem& s = entries(table, t.items)[g.item];
   for (std::int64_t at = first_point(g); at < s.batch * s.columns; at += point_step(g)) {
     const std::int64_t batch = at / s.columns, column = at % s.columns, row_bytes = s.columns * t.bytes;
     std::byte* const out = address_of(bases, s.out) + batch * s.table_rows * row_bytes + column * t.bytes;
-    for (std::int64_t r = 0; r < s.table_rows; r++) write_bits(out + r * row_bytes, t.bytes, 0);
+    for (std::int64_t r = 0; r < s.table_rows; r++) write_bits(out + r * row_bytes, t.bytes, t.identity);
     const std::int64_t first = batch * s.updates_each;
     const std::byte* const rows = address_of(bases, s.rows);
     const std::byte* const updates = address_of(bases, s.updates) + column * t.bytes;
@@ -33,7 +34,7 @@ SHARDARRAY_DEVICE void scatter_add(const Grid& g, const std::byte* table, std::b
       const auto row = static_cast<std::int64_t>(read_integer(t.index, rows + i * t.index_bytes));
       if (row < s.first_row || row - s.first_row >= s.table_rows) continue;
       std::byte* const to = out + (row - s.first_row) * row_bytes;
-      write_bits(to, t.bytes, add(read_bits(to, t.bytes), read_bits(updates + i * row_bytes, t.bytes)));
+      write_bits(to, t.bytes, combine(read_bits(to, t.bytes), read_bits(updates + i * row_bytes, t.bytes)));
     }
   }
 }

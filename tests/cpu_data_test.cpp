@@ -1,7 +1,8 @@
-// The CPU backend's library kernels and data movement against element-wise loops: exchanges, sort, scatter_add, scan.
+// The CPU backend's library kernels and data movement against element-wise loops: exchanges, sort, scatter, scan.
 #include <doctest/doctest.h>
 
 #include <algorithm>
+#include <array>
 #include <cmath>
 #include <complex>
 #include <cstdint>
@@ -310,21 +311,31 @@ template <class T, class Index> void random_scatters(std::uint32_t seed) {
     for (auto& w : where) w = static_cast<Index>(rng() % 32);
     if (where.size() > 0 && std::is_signed_v<Index>) where[0] = std::numeric_limits<Index>::min();
     if (where.size() > 1) where[1] = std::numeric_limits<Index>::max();
-    std::vector<T> expected(static_cast<std::size_t>(batch * rows * columns), T{});
+    const Reducer reducer = std::array{Reducer::sum, Reducer::prod, Reducer::max, Reducer::min}[rng() % 4];
+    using Limits = std::numeric_limits<T>;
+    const T low = Limits::has_infinity ? -Limits::infinity() : Limits::lowest(),
+            high = Limits::has_infinity ? Limits::infinity() : Limits::max();
+    const T identity = reducer == Reducer::sum    ? T(0)
+                       : reducer == Reducer::prod ? T(1)
+                       : reducer == Reducer::max  ? low
+                                                  : high;
+    std::vector<T> expected(static_cast<std::size_t>(batch * rows * columns), identity);
     for (std::int64_t i = 0; i < batch * n; i++) {
       for (std::int64_t r = 0; r < rows; r++) {
         if (static_cast<std::int64_t>(where[i]) != first_row + r) continue;
         for (std::int64_t c = 0; c < columns; c++) {
           T& to = expected[(i / n * rows + r) * columns + c];
-          if constexpr (std::is_floating_point_v<T>) to += updates[i * columns + c];
-          else
-            to = static_cast<T>(static_cast<std::uint64_t>(to) +
-                                static_cast<std::uint64_t>(updates[i * columns + c]));
+          using Wide = std::conditional_t<std::is_floating_point_v<T>, T, std::uint64_t>;  // wraps around
+          const T update = updates[i * columns + c];
+          to = reducer == Reducer::sum    ? static_cast<T>(Wide(to) + Wide(update))
+               : reducer == Reducer::prod ? static_cast<T>(Wide(to) * Wide(update))
+               : reducer == Reducer::max  ? std::max(to, update)
+                                          : std::min(to, update);
         }
       }
     }
     LibraryCall x;
-    x.name = "scatter_add";
+    x.name = "scatter";
     x.in_types = {dtype_of<Index>(), dtype_of<T>()};
     x.out_types = {dtype_of<T>()};
     x.items = {{0,
@@ -332,7 +343,7 @@ template <class T, class Index> void random_scatters(std::uint32_t seed) {
                 {{2, 0}},
                 {{batch, n}, {batch, n, columns}},
                 {{batch, rows, columns}},
-                {first_row}}};
+                {first_row, static_cast<std::int64_t>(reducer)}}};
     std::vector<T> out(expected.size(), T(1));
     const Workers w(1 + round % 3);
     run({step(x)}, {where.data(), const_cast<T*>(updates.data()), out.data()});
@@ -448,7 +459,7 @@ TEST_CASE("sort: keys of all types with payload, along any dimension") {
   CHECK(out == std::vector<std::uint16_t>{0xff80, 0xc000, 0x8000, 0x3f80, 0x7f7f, 0x7fc0});
 }
 
-TEST_CASE("scatter_add: rows repeat and lie outside, batches") {
+TEST_CASE("scatter: rows repeat and lie outside, batches") {
   random_scatters<float, std::int32_t>(1);
   random_scatters<double, std::int64_t>(2);
   random_scatters<std::int32_t, std::uint32_t>(3);

@@ -208,14 +208,15 @@ TEST_CASE("cuda kernels: random sorts of all dtypes") {
   }
 }
 
-TEST_CASE("cuda kernels: random scatters add in order") {
+TEST_CASE("cuda kernels: random scatters combine in order") {
   Random random(23);
   const int repeats = testing::full_scale() ? 60 : 6;
   for (const DType index : {int8, int16, int32, int64, uint8, uint16, uint32, uint64})
     for (const DType t : {int8, int16, int32, int64, uint8, uint16, uint32, uint64, float32, float64})
       for (int k = 0; k < repeats; k++) {
+        const Reducer reducer = std::array{Reducer::sum, Reducer::prod, Reducer::max, Reducer::min}[k % 4];
         LibraryCall x;
-        x.name = "scatter_add";
+        x.name = "scatter";
         x.in_types = {index, t};
         x.out_types = {t};
         Memory memory;
@@ -228,7 +229,7 @@ TEST_CASE("cuda kernels: random scatters add in order") {
           item.out = {{3 * i + 2, 0}};
           item.in_shapes = {{b, n}, {b, n, d}};
           item.out_shapes = {{b, v, d}};
-          item.params = {pick(random, 4)};
+          item.params = {pick(random, 4), static_cast<std::int64_t>(reducer)};
           memory.push_back(random_elements(random, index, b * n));
           memory.push_back(random_elements(random, t, b * n * d));
           memory.push_back(random_elements(random, t, b * v * d));
@@ -286,21 +287,21 @@ TEST_CASE("cuda kernels: sorts, scatters and scans are refused by dtype") {
   LibraryCall x;
   x.name = "sort_by_hand";
   CHECK(message_of<CompileError>([&] { launches_of_step(x); }) ==
-        "sort_by_hand: CUDA has no library kernel of this name. It has sort, scatter_add, scan. Please "
+        "sort_by_hand: CUDA has no library kernel of this name. It has sort, scatter, scan. Please "
         "report this.");
   x.name = "sort";
   x.in_types = x.out_types = {complex64};
   CHECK(message_of<CompileError>([&] { launches_of_step(x); }) ==
         "sort: CUDA has no kernel for complex64. It takes bool, integers and floats. Convert the operand "
         "first.");
-  x.name = "scatter_add";
+  x.name = "scatter";
   x.in_types = {float32, float32};
   CHECK(message_of<CompileError>([&] { launches_of_step(x); }) ==
-        "scatter_add: CUDA has no kernel for float32. It takes rows of an integer dtype. Convert the operand "
+        "scatter: CUDA has no kernel for float32. It takes rows of an integer dtype. Convert the operand "
         "first.");
   x.in_types = {int32, float16};
   CHECK(message_of<CompileError>([&] { launches_of_step(x); }) ==
-        "scatter_add: CUDA has no kernel for float16. It takes integers, float32 or float64. Convert the "
+        "scatter: CUDA has no kernel for float16. It takes integers, float32 or float64. Convert the "
         "operand first.");
   x.name = "scan";
   x.in_types = {bool_};

@@ -89,8 +89,7 @@ inline constexpr struct SHARDARRAY_API segment_sum_fn {
   [[nodiscard]] Array operator()(const Array& x, const Array& ids, std::int64_t count,
                                  Where w = Where::here()) const;
 } segment_sum{};
-/// The product, 1 of nothing. This one and the extrema compare every row with every segment: for few segments. Its gradient stores
-/// x once for every segment.
+/// The product, 1 of nothing. Its gradient compares every row with every segment, and stores x once for each: for few segments.
 inline constexpr struct SHARDARRAY_API segment_prod_fn {
   [[nodiscard]] Array operator()(const Array& x, const Array& ids, std::int64_t count,
                                  Where w = Where::here()) const;

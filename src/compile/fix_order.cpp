@@ -39,7 +39,7 @@ class FixedOrder {
       const Reducer r = n.op->form == Form::reduce ? n.attrs->reducer : Reducer::none;
       if (r == Reducer::sum || r == Reducer::prod) return reduce(n, in[0]);
       if (n.op->form == Form::gemm) return product(n, in);
-      if (n.op->trait == Trait::sums)
+      if (n.op->trait == Trait::sums && n.attrs->reducer != Reducer::max && n.attrs->reducer != Reducer::min)
         return out_.add(n.op, uncut(*n.attrs), in, n.out_types, n.where, n.modes);
     }
     return out_.add(n.op, n.attrs, in, n.out_types, n.where, n.modes);

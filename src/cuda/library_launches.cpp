@@ -103,14 +103,16 @@ device::ScatterItem scatter_item(const LibraryCall::Item& item) {
 
 void add_scatter(const Step& step, const LibraryCall& x, std::vector<KernelLaunch>& to) {
   const DType index = x.in_types[0], values = x.in_types[1];
-  if (!is_integer(index)) refuse_dtype("scatter_add", index, "rows of an integer dtype");
+  if (!is_integer(index)) refuse_dtype("scatter", index, "rows of an integer dtype");
   if (!is_integer(values) && values != float32 && values != float64)
-    refuse_dtype("scatter_add", values, "integers, float32 or float64");
+    refuse_dtype("scatter", values, "integers, float32 or float64");
   LaunchTable table;
   table.reserve<device::ScatterTable>();
   device::ScatterTable t{};
-  t.add.code = Code::add;
-  t.add.type = t.add.from = values;
+  const auto reducer = static_cast<Reducer>(x.items[0].params[1]);
+  t.combine.code = combining_code(reducer);
+  t.combine.type = t.combine.from = values;
+  t.identity = identity_bits(reducer, values);
   t.index = index;
   t.index_bytes = static_cast<std::uint32_t>(itemsize(index));
   t.bytes = static_cast<std::uint32_t>(itemsize(values));
@@ -120,7 +122,7 @@ void add_scatter(const Step& step, const LibraryCall& x, std::vector<KernelLaunc
     items.push_back(scatter_item(item));
     most = std::max(most, items.back().batch * items.back().columns);
   }
-  add_launch(step, "shardarray_scatter_add", t, items, most, std::move(table), to);
+  add_launch(step, "shardarray_scatter", t, items, most, std::move(table), to);
 }
 
 void add_sort(const Step& step, const LibraryCall& call, std::vector<KernelLaunch>& to) {
@@ -180,7 +182,7 @@ struct Entry {
   const char* name;
   void (*add)(const Step& step, const LibraryCall& call, std::vector<KernelLaunch>& to);
 };
-constexpr Entry table[] = {{"sort", add_sort}, {"scatter_add", add_scatter}, {"scan", add_scan}};
+constexpr Entry table[] = {{"sort", add_sort}, {"scatter", add_scatter}, {"scan", add_scan}};
 
 }  // namespace
 

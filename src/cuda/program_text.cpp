@@ -44,9 +44,9 @@ template <class Table> Table table_head(const KernelLaunch& l) {
 /// What a kernel with a TableCombine combines elements by, as a type that knows it.
 std::string printed_combine(const KernelLaunch& l) {
   const std::string_view kernel = l.kernel;
-  device::Instruction in = kernel == "shardarray_move"          ? table_head<device::MoveTable>(l).combine
-                           : kernel == "shardarray_scatter_add" ? table_head<device::ScatterTable>(l).add
-                                                                : table_head<device::ScanTable>(l).combine;
+  device::Instruction in = kernel == "shardarray_move"      ? table_head<device::MoveTable>(l).combine
+                           : kernel == "shardarray_scatter" ? table_head<device::ScatterTable>(l).combine
+                                                            : table_head<device::ScanTable>(l).combine;
   if (in.code == Code::constant) return "device::NoCombine";
   const bool is_operator = in.code == Code::and_ || in.code == Code::or_;
   return fmt::format("device::KnownCombine<{}, Code::{}{}>", printed_type(in.type), name(in.code),

@@ -105,7 +105,7 @@ static Rule scatter_rule(const Call& c) {
   for (std::size_t d = 0; d < c.in[1].shape.size(); d++) {
     const bool summed = d >= b && d < b + n;
     const std::int64_t size = c.in[1].shape[d];
-    updates.push_back(summed ? add_summed(r, c, size, Reducer::sum) : add_factor(r, size));
+    updates.push_back(summed ? add_summed(r, c, size, c.attrs->reducer) : add_factor(r, size));
     if (d < b) out.push_back(updates.back());
   }
   out.push_back(add_factor(r, c.attrs->shape[0]));
@@ -117,7 +117,8 @@ static Rule scatter_rule(const Call& c) {
 
 static Batched scatter_batch(const BatchArgs& b) {
   const Attrs& a = b.node.attrs();
-  return mapped({primitive::scatter(with_rows(b, 0), with_rows(b, 1), a.lo[0] + 1, a.hi[0], a.shape[0])});
+  return mapped(
+      {primitive::scatter(with_rows(b, 0), with_rows(b, 1), a.lo[0] + 1, a.hi[0], a.shape[0], a.reducer)});
 }
 
 // [b.., n..] rows and [b.., n.., d..] updates as [b, n] and [b, n, d].
@@ -126,21 +127,28 @@ static LocalCall scatter_call(const LowerArgs& l) {
   const Shape& updates = l.in[1].size;
   const auto size = [&](std::size_t from, std::size_t to) { return num_elements(part(updates, from, to)); };
   const std::int64_t batch = size(0, b), count = size(b, b + n), width = size(b + n, updates.size());
-  return {.name = "scatter_add",
+  return {.name = "scatter",
           .in_shapes = {{batch, count}, {batch, count, width}},
           .out_shapes = {{batch, l.out[0].size[b], width}},
-          .params = {l.out[0].lo[b]}};
+          .params = {l.out[0].lo[b], static_cast<std::int64_t>(l.call.attrs->reducer)}};
 }
 
-// Indices [b..,n..], updates [b..,n..,d..] -> [b..,v,d..]: zeros with rows added; shape = {v}.
+// Indices [b..,n..], updates [b..,n..,d..] -> [b..,v,d..]: rows combined by the reducer, from its identity on; shape = {v}. Only
+// sums have a derivative here: users of the others give a line with theirs.
 SHARDARRAY_OP op_scatter{
     .name = "scatter",
     .form = Form::library,
     .rule = scatter_rule,
     .type = scatter_type,
-    .linearity = [](const Call&, int operand) { return operand == 1 ? Linear::each : Linear::no; },
+    .linearity =
+        [](const Call& c, int operand) {
+          return operand == 1 && c.attrs->reducer == Reducer::sum ? Linear::each : Linear::no;
+        },
     .jvp =
         [](const JvpArgs& v) {
+          if (v.node.attrs().reducer != Reducer::sum)
+            throw InternalError(
+                "scatter: no derivative by this reducer. Only sums have one. Please report this.");
           return Arrays{v.tangents[1].has_value()
                             ? record(op_scatter, {v.in[0], v.tangents[1]}, v.node.attrs())
                             : Array()};

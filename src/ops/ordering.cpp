@@ -9,6 +9,7 @@
 #include "base/sizes.h"
 #include "graph/trace_state.h"
 #include "ops/api.h"
+#include "ops/combined_rows.h"
 
 namespace shardarray {
 
@@ -206,67 +207,28 @@ static void check_segments(const char* function, const Array& x, const Array& id
     throw ShapeError(fmt::format("{}: {} segments. The number is not negative. Give how many there are.",
                                  function, count));
 }
-Array segment_sum_fn::operator()(const Array& x, const Array& ids, std::int64_t count, Where w) const {
-  const Site site(w, "segment_sum");
-  check_segments("segment_sum", x, ids, count);
-  if (x.dtype() == DType::bool_) api::refuse_dtype("segment_sum", x, "It takes numbers");
-  const WeakType t = api::weak_type_of(x, "segment_sum");
-  return primitive::cast(primitive::scatter(ids, primitive::cast(x, api::computed(t).dtype), 0, 1, count),
-                         t.dtype);
-}
-// `best`, the extrema [count, ..] of the rows x [n, ..], with JAX's derivative in memory for x alone: elements that are equal to
-// theirs share it; NaN where none is.
-static Array shared_slope(const Array& best, const Array& x, const Array& number) {
-  const std::int64_t count = best.shape()[0];
-  const auto of_segment = [&](const Array& y) { return primitive::take(y, number, 0, 1); };
-  const Array hit = primitive::cast(primitive::binary(op_eq, x, of_segment(best)), x.dtype());
-  const Array hits = of_segment(primitive::scatter(number, hit, 0, 1, count));
-  const Array inside =
-      primitive::binary(op_and, primitive::binary(op_ge, number, primitive::like_whole(number, 0)),
-                        primitive::binary(op_lt, number, primitive::like_whole(number, count)));
-  const auto rank = static_cast<std::int64_t>(x.shape().size());
-  const Array share = primitive::select(primitive::broadcast(inside, x.shape(), {-rank}),
-                                        primitive::div(hit, hits), primitive::like(hit, 0));
-  return primitive::with_slope_of(best, primitive::scatter(number, primitive::mul(x, share), 0, 1, count));
-}
-// Every row in every segment, or `nothing` where it does not belong; [n, ..] -> [count, ..].
-static Array compared_segments(const char* function, Reducer r, const Array& x, const Array& ids,
-                               std::int64_t count, double nothing) {
+static Array combined_segments(const char* function, Reducer r, const Array& x, const Array& ids,
+                               std::int64_t count) {
   check_segments(function, x, ids, count);
   if (x.dtype() == DType::bool_) api::refuse_dtype(function, x, "It takes numbers");
-  const WeakType t = api::weak_type_of(x, function);
-  const Array rows = primitive::cast(x, api::computed(t).dtype);
-  Shape shape = rows.shape();
-  shape.insert(0, count);
-  check_type({shape, rows.dtype()}, function);
-  const auto rank = static_cast<std::int64_t>(shape.size());
-  const Shape pairs{count, shape[1]};
-  const DType wide = itemsize(ids.dtype()) < 4 ? api::position_type({count}) : ids.dtype();
-  const Array number = primitive::cast(ids, wide);
-  const Array belongs =
-      primitive::binary(op_eq, primitive::broadcast(number, pairs, {-1}), primitive::iota(pairs, 0, wide));
-  const Array all_rows = primitive::broadcast_to(rows, shape);
-  const Array chosen = primitive::select(primitive::broadcast(belongs, shape, {-rank, 1 - rank}), all_rows,
-                                         primitive::like(all_rows, nothing));
-  if (shape[1] == 0) {  // nothing has no extremum
-    shape.erase(1);
-    return primitive::cast(primitive::full(shape, t.dtype, nothing), t.dtype);
-  }
-  const Array result = primitive::reduce(r, chosen, {1});
-  const bool is_extremum = r != Reducer::prod && is_floating(result.dtype());
-  return primitive::cast(is_extremum ? shared_slope(result, rows, number) : result, t.dtype);
+  const DType t = api::weak_type_of(x, function).dtype;
+  return primitive::cast(combined_rows(r, ids, primitive::cast(x, api::computed(t)), count), t);
+}
+Array segment_sum_fn::operator()(const Array& x, const Array& ids, std::int64_t count, Where w) const {
+  const Site site(w, "segment_sum");
+  return combined_segments("segment_sum", Reducer::sum, x, ids, count);
 }
 Array segment_prod_fn::operator()(const Array& x, const Array& ids, std::int64_t count, Where w) const {
   const Site site(w, "segment_prod");
-  return compared_segments("segment_prod", Reducer::prod, x, ids, count, 1);
+  return combined_segments("segment_prod", Reducer::prod, x, ids, count);
 }
 Array segment_max_fn::operator()(const Array& x, const Array& ids, std::int64_t count, Where w) const {
   const Site site(w, "segment_max");
-  return compared_segments("segment_max", Reducer::max, x, ids, count, -HUGE_VAL);
+  return combined_segments("segment_max", Reducer::max, x, ids, count);
 }
 Array segment_min_fn::operator()(const Array& x, const Array& ids, std::int64_t count, Where w) const {
   const Site site(w, "segment_min");
-  return compared_segments("segment_min", Reducer::min, x, ids, count, HUGE_VAL);
+  return combined_segments("segment_min", Reducer::min, x, ids, count);
 }
 
 }  // namespace shardarray

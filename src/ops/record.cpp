@@ -351,8 +351,9 @@ Array take(const Array& table, const Array& index, std::int64_t batch_rank, std:
 }
 
 Array scatter(const Array& index, const Array& updates, std::int64_t batch_rank, std::int64_t index_rank,
-              std::int64_t rows) {
+              std::int64_t rows, Reducer reducer) {
   Attrs a;
+  a.reducer = reducer;
   a.lo = {batch_rank};
   a.hi = {index_rank};
   a.shape = {rows};

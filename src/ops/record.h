@@ -101,8 +101,9 @@ Array reduce(Reducer r, const Array& x, const Shape& dims);
 Array expand_reduced(const Array& x, const Shape& shape, const Shape& dims);
 Array dot(const std::string& letters, const Array& a, const Array& b);
 Array take(const Array& table, const Array& index, std::int64_t batch_rank, std::int64_t index_rank);
+/// Rows of the identity, combined with the updates: sum, prod, max or min.
 Array scatter(const Array& index, const Array& updates, std::int64_t batch_rank, std::int64_t index_rank,
-              std::int64_t rows);
+              std::int64_t rows, Reducer reducer = Reducer::sum);
 /// out[.., i, ..] = x[.., index[.., i, ..], ..] along `dim`; index may be shorter or longer there.
 Array take_along(const Array& x, const Array& index, std::size_t dim);
 Arrays sort(std::span<const Array> operands, std::size_t dim);

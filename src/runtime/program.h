@@ -61,8 +61,9 @@ inline constexpr std::int64_t scan_block = 1024;
 /// A kernel that is no loop nest, by the name under which every backend has it in its table.
 ///   sort         in: keys, payload...; out: the same, sorted by the keys, stable, along dimension params[0]. NaN is last
 ///                and -0 equals 0 (stable between them).
-///   scatter_add  in: rows int [b, n], updates [b, n, d]; out [b, v, d]: zeros with updates[b, i] added to row rows[b, i], in
-///                the order of i. params[0]: global index of the tile's first row; rows outside the tile are skipped.
+///   scatter      in: rows int [b, n], updates [b, n, d]; out [b, v, d]: the identity, combined with updates[b, i] in row
+///                rows[b, i], in the order of i. params[0]: global index of the tile's first row; rows outside the tile are
+///                skipped. params[1]: the Reducer (sum, prod, max, min).
 ///   scan         in: x; out: running reductions along dimension params[0], and perhaps the last one of each line (the identity
 ///                of an empty line), of x's shape without that dimension. params[1]: the Reducer (sum, prod, max, min);
 ///                params[2]: 1 from the first element on, -1 from the last. Blocks of scan_block elements: local starts at the

@@ -11,7 +11,7 @@ struct Entry {
   const char* name;
   LibraryPlan (*plan)(const LibraryCall&, const LibraryCall::Item&);
 };
-constexpr Entry table[] = {{"sort", plan_sort}, {"scatter_add", plan_scatter_add}, {"scan", plan_scan}};
+constexpr Entry table[] = {{"sort", plan_sort}, {"scatter", plan_scatter}, {"scan", plan_scan}};
 
 }  // namespace
 

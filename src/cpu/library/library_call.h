@@ -29,7 +29,7 @@ LibraryPlan plan_library_call(const LibraryCall& call, const LibraryCall::Item& 
 
 // The kernels, one file each. Units: lines along the sorted dimension; blocks of the table's columns; blocks of neighbouring lines.
 LibraryPlan plan_sort(const LibraryCall& call, const LibraryCall::Item& item);
-LibraryPlan plan_scatter_add(const LibraryCall& call, const LibraryCall::Item& item);
+LibraryPlan plan_scatter(const LibraryCall& call, const LibraryCall::Item& item);
 LibraryPlan plan_scan(const LibraryCall& call, const LibraryCall::Item& item);
 
 /// Throws CompileError: what `takes` names is all that there is.

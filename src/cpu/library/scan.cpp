@@ -4,6 +4,7 @@
 
 #include "base/ceil_div.h"
 #include "cpu/address.h"
+#include "cpu/library/combined.h"
 #include "cpu/library/library_call.h"
 #include "runtime/evaluate_instruction.h"
 #include "runtime/lines.h"
@@ -11,13 +12,6 @@
 
 namespace shardarray {
 namespace {
-
-template <Reducer r, class T> T combined(T a, T b) {
-  if constexpr (r == Reducer::sum) return scalar::add(a, b);
-  else if constexpr (r == Reducer::prod) return scalar::mul(a, b);
-  else if constexpr (r == Reducer::max) return scalar::max(a, b);
-  else return scalar::min(a, b);
-}
 
 /// What the blocks so far amount to; of a float sum also what was rounded off.
 template <Reducer r, class T> struct Carry {
@@ -152,21 +146,12 @@ template <Reducer r, class T> LibraryPlan scan_plan(const LibraryCall::Item& ite
   return {units, static_cast<double>(lines * length) * 0.5, std::move(s)};
 }
 
-template <class T> LibraryPlan scan_plan_of(const LibraryCall& call, const LibraryCall::Item& item) {
-  const DType t = call.in_types[0];
-  switch (static_cast<Reducer>(item.params[1])) {
-    case Reducer::sum: return scan_plan<Reducer::sum, T>(item, t);
-    case Reducer::prod: return scan_plan<Reducer::prod, T>(item, t);
-    case Reducer::max: return scan_plan<Reducer::max, T>(item, t);
-    default: return scan_plan<Reducer::min, T>(item, t);
-  }
-}
-
 }  // namespace
 
 LibraryPlan plan_scan(const LibraryCall& call, const LibraryCall::Item& item) {
-  return with_number_type("scan", call.in_types[0],
-                          [&](auto x) { return scan_plan_of<decltype(x)>(call, item); });
+  return with_number_type("scan", call.in_types[0], [&]<class T>(T) {
+    return with_reducer(item.params[1], [&]<Reducer r>() { return scan_plan<r, T>(item, call.in_types[0]); });
+  });
 }
 
 }  // namespace shardarray

@@ -1,11 +1,12 @@
-// Rows added into zeros, in their order.
+// Rows combined in a table, in their order.
 #include <algorithm>
 #include <cstring>
 
 #include "base/ceil_div.h"
 #include "cpu/address.h"
+#include "cpu/library/combined.h"
 #include "cpu/library/library_call.h"
-#include "runtime/scalar.h"
+#include "runtime/evaluate_instruction.h"
 
 namespace shardarray {
 namespace {
@@ -25,9 +26,10 @@ std::int64_t read_index(DType t, const char* p) {
 }
 
 /// Rows [b, n] and updates [b, n, d] into [b, v, d].
-template <class T> struct ScatterAdd {
+template <Reducer r, class T> struct Scatter {
   LibraryCall::Item item;
   DType index;
+  T identity;
   std::int64_t batch, rows, columns, updates;
 
   void operator()(void* const* bases, std::int64_t begin, std::int64_t end) const {
@@ -37,20 +39,23 @@ template <class T> struct ScatterAdd {
     const auto index_size = static_cast<std::int64_t>(itemsize(index));
     const std::int64_t first = begin * column_block, count = std::min(columns, end * column_block) - first;
     const std::int64_t first_row = item.params[0];
-    for (std::int64_t r = 0; r < batch * rows; r++) std::fill_n(out + r * columns + first, count, T{});
+    for (std::int64_t row = 0; row < batch * rows; row++)
+      std::fill_n(out + row * columns + first, count, identity);
     for (std::int64_t i = 0; i < batch * updates; i++) {
       const std::int64_t row = read_index(index, at + i * index_size);
       if (row < first_row || row - first_row >= rows) continue;
       T* const to = out + (i / updates * rows + row - first_row) * columns + first;
       const T* const update = values + i * columns + first;
-      for (std::int64_t c = 0; c < count; c++) to[c] = scalar::add(to[c], update[c]);
+      for (std::int64_t c = 0; c < count; c++) to[c] = combined<r>(to[c], update[c]);
     }
   }
 };
 
-template <class T> LibraryPlan plan_of(const LibraryCall& call, const LibraryCall::Item& item) {
+template <Reducer r, class T> LibraryPlan plan_of(const LibraryCall& call, const LibraryCall::Item& item) {
   const Shape& table = item.out_shapes[0];
-  ScatterAdd<T> s{item, call.in_types[0], table[0], table[1], table[2], item.in_shapes[0][1]};
+  const std::uint64_t bits = identity_bits(r, call.in_types[1]);
+  const auto identity = read_number<T>(reinterpret_cast<const char*>(&bits));
+  Scatter<r, T> s{item, call.in_types[0], identity, table[0], table[1], table[2], item.in_shapes[0][1]};
   const std::int64_t units = s.batch * s.rows == 0 ? 0 : ceil_div(s.columns, column_block);
   const double cost =
       static_cast<double>(s.batch) * (static_cast<double>((s.rows + s.updates) * s.columns) * 0.5 +
@@ -60,10 +65,12 @@ template <class T> LibraryPlan plan_of(const LibraryCall& call, const LibraryCal
 
 }  // namespace
 
-LibraryPlan plan_scatter_add(const LibraryCall& call, const LibraryCall::Item& item) {
+LibraryPlan plan_scatter(const LibraryCall& call, const LibraryCall::Item& item) {
   const DType index = call.in_types[0], values = call.in_types[1];
-  if (!is_integer(index)) refuse_dtype("scatter_add", index, "rows of an integer dtype");
-  return with_number_type("scatter_add", values, [&](auto x) { return plan_of<decltype(x)>(call, item); });
+  if (!is_integer(index)) refuse_dtype("scatter", index, "rows of an integer dtype");
+  return with_number_type("scatter", values, [&]<class T>(T) {
+    return with_reducer(item.params[1], [&]<Reducer r>() { return plan_of<r, T>(call, item); });
+  });
 }
 
 }  // namespace shardarray

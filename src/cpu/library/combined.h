@@ -1,0 +1,25 @@
+// What combines the elements of running reductions and scattered rows.
+#pragma once
+#include "base/reducer.h"
+#include "runtime/scalar.h"
+
+namespace shardarray {
+
+template <Reducer r, class T> T combined(T a, T b) {
+  if constexpr (r == Reducer::sum) return scalar::add(a, b);
+  else if constexpr (r == Reducer::prod) return scalar::mul(a, b);
+  else if constexpr (r == Reducer::max) return scalar::max(a, b);
+  else return scalar::min(a, b);
+}
+
+/// f.template operator()<r>() for the Reducer that a parameter of a library call holds: sum, prod, max or min.
+template <class F> auto with_reducer(std::int64_t param, const F& f) {
+  switch (static_cast<Reducer>(param)) {
+    case Reducer::sum: return f.template operator()<Reducer::sum>();
+    case Reducer::prod: return f.template operator()<Reducer::prod>();
+    case Reducer::max: return f.template operator()<Reducer::max>();
+    default: return f.template operator()<Reducer::min>();
+  }
+}
+
+}  // namespace shardarray
