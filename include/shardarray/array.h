@@ -71,16 +71,20 @@ struct Anything {
 };
 }  // namespace detail
 
-/// Part of a subscript: an integer, or `slice`, `all`, `newaxis`, `ellipsis`. An integer lies in [-size, size) and removes its
-/// dimension.
+class ShardedArray;
+/// Part of a subscript: an integer, or `slice`, `all`, `newaxis`, `ellipsis`, or an array of integers or a mask. An integer lies in
+/// [-size, size) and removes its dimension.
 struct SHARDARRAY_API Index {
-  enum class Kind : std::uint8_t { at, range, newaxis, ellipsis };  ///< at: an integer
+  enum class Kind : std::uint8_t { at, range, newaxis, ellipsis, array };  ///< at: an integer
   Kind kind = Kind::range;
   std::optional<std::int64_t> start, stop;  ///< `at`: start is the index; of a range none: from or to its end
   std::int64_t step = 1;                    ///< of a range; negative: backwards
   Index() = default;
   template <std::integral I> Index(I i) : kind(Kind::at), start(to_int64(i)) {}
+  template <std::same_as<ShardedArray> A>
+  Index(const A& x) : kind(Kind::array), array(std::make_shared<const A>(x)) {}
   explicit Index(Kind k) : kind(k) {}
+  std::shared_ptr<const ShardedArray> array;  ///< of `array`
 };
 /// `x[slice(2, 5)]`, `x[slice(none, 5)]`, `x[slice(none, none, -1)]`: numpy's start:stop:step; negative bounds count from the end,
 /// bounds beyond the dimension are cut off. A step of 0 is a ShapeError where it is used.
@@ -98,10 +102,14 @@ struct SHARDARRAY_API slice : Index {
   }
 };
 /// A new dimension of size 1, and "all dimensions between", which may stand once. The whole dimension is `all` (ops.h).
-inline const Index newaxis{Index::Kind::newaxis};
-inline const Index ellipsis{Index::Kind::ellipsis};
+inline constexpr struct newaxis_t {
+  operator Index() const { return Index(Index::Kind::newaxis); }
+} newaxis{};
+inline constexpr struct ellipsis_t {
+  operator Index() const { return Index(Index::Kind::ellipsis); }
+} ellipsis{};
 using Indices = std::vector<Index>;  ///< one for each dimension from the first; missing ones are whole
-/// What stands in a subscript, and its line: an Index, what is one (an integer, a slice), or a list of them.
+/// What stands in a subscript, and its line: an Index, what is one (an integer, a slice, an array), or a list of them.
 struct SHARDARRAY_API Subscript {
   template <std::convertible_to<Index> I>
   Subscript(const I& i, Where w = Where::here()) : indices{i}, where(w) {}
@@ -109,6 +117,19 @@ struct SHARDARRAY_API Subscript {
   Subscript(Indices list, Where w = Where::here()) : indices(std::move(list)), where(w) {}
   Indices indices;
   Where where;
+};
+
+/// What an index that lies outside means: nothing (what is read there is NaN or a given value, an update is dropped), the nearest
+/// element, or the one that is a multiple of the size away.
+// g++ 12 takes scoped enumerators for shadows of globals of the same name.
+#pragma GCC diagnostic push
+#pragma GCC diagnostic ignored "-Wshadow"
+enum class TakeMode : std::uint8_t { fill, clip, wrap, drop = fill };
+#pragma GCC diagnostic pop
+/// Options of an indexed part that arrays choose.
+struct IndexOptions {
+  std::optional<TakeMode> mode = std::nullopt;  ///< clip where elements are read, drop where they are updated
+  std::optional<double> fill_value = std::nullopt;  ///< what is read outside with fill; as take()
 };
 
 class IndexedArray;
@@ -294,19 +315,16 @@ class SHARDARRAY_API ShardedArray {
   [[nodiscard]] ShardedArray all(std::initializer_list<I> axes, Where w = Where::here()) const {
     return all(detail::over(axes), w);
   }
-  /// numpy's basic subscripts: `x[1]`, `x[{0, slice(2, 5), newaxis}]`. Throws ShapeError for an integer out of range, more parts
-  /// than dimensions, a second ellipsis, a step of 0.
+  /// numpy's subscripts: `x[1]`, `x[{0, slice(2, 5), newaxis}]`, `x[rows]`, `x[{all, i, j}]`, `x[mask]`. Arrays of integers are
+  /// broadcast to one shape, whose dimensions stand where those of the arrays stood, or first where something stands between them
+  /// (an integer beside an array counts as an array). Negative ones count from the end, others outside are the nearest. A mask, as
+  /// long as the dimensions that it stands for, chooses what is true: its values are read, which no trace allows. Throws ShapeError for
+  /// an integer out of range, more parts than dimensions, a second ellipsis, a step of 0, arrays that cannot be broadcast, masks of
+  /// another shape, DTypeError for arrays of other dtypes, TraceError for a mask inside a trace: where() and nonzero() with a size
+  /// do without its values.
   [[nodiscard]] ShardedArray operator[](const Subscript& s) const;
-  template <std::same_as<ShardedArray> A> ShardedArray operator[](const A&) const {
-    static_assert(!std::same_as<A, A>,
-                  "x[array]: a subscript holds integers and slices; write take(x, i, 0) for rows at the "
-                  "integers i, where(mask, x, 0) for a mask");
-    return *this;
-  }
   /// Functional updates: `x.at({0, slice(2, 5)}).set(v)`. The subscript is checked where the update is recorded.
   [[nodiscard]] IndexedArray at(Subscript s) const;
-
-  template <std::same_as<ShardedArray> A> IndexedArray at(const A&) const;
 
   template <std::size_t I> ShardedArray get() const {
     static_assert(
@@ -344,30 +362,30 @@ struct SHARDARRAY_API Shard {
 };
 
 /// `x.at(idx)`: get, or a copy of `x`, of its shape and dtype, with the indexed part set to v, or to part + v, part * v, the
-/// smaller or the larger of both. v takes the dtype of x as astype does it, and is broadcast to the part's shape. Throws
-/// ShapeError where that cannot be, and as a subscript does, DTypeError for a whole number that is no value of the dtype, and for
-/// floats in integers or bools, whose fractions would be lost: `arange(4).at(0).set(2.7)`.
+/// smaller or the larger of both. v takes the dtype of x as astype does it, and is broadcast to the part's shape. An element that
+/// arrays choose several times is combined with all of its values, in their order; set keeps the last. A mask with a v that is as
+/// large for every element it chooses is not read: `x.at(x > 0).set(1)`. Throws
+/// ShapeError where v cannot be broadcast, and as a subscript does, DTypeError for a whole number that is no value of the dtype, and for
+/// floats in integers or bools, whose fractions would be lost: `arange(4).at(0).set(2.7)`. Equal extrema share the derivative.
 class SHARDARRAY_API IndexedArray {
  public:
   IndexedArray(ShardedArray x, Subscript s) : x_(std::move(x)), index_(std::move(s)) {}
-  [[nodiscard]] ShardedArray get(Where w = Where::here()) const;
-  [[nodiscard]] ShardedArray set(const ShardedArray& v, Where w = Where::here()) const;
-  [[nodiscard]] ShardedArray add(const ShardedArray& v, Where w = Where::here()) const;
-  [[nodiscard]] ShardedArray mul(const ShardedArray& v, Where w = Where::here()) const;
-  [[nodiscard]] ShardedArray min(const ShardedArray& v, Where w = Where::here()) const;
-  [[nodiscard]] ShardedArray max(const ShardedArray& v, Where w = Where::here()) const;
+  [[nodiscard]] ShardedArray get(const IndexOptions& o = {}, Where w = Where::here()) const;
+  [[nodiscard]] ShardedArray set(const ShardedArray& v, const IndexOptions& o = {},
+                                 Where w = Where::here()) const;
+  [[nodiscard]] ShardedArray add(const ShardedArray& v, const IndexOptions& o = {},
+                                 Where w = Where::here()) const;
+  [[nodiscard]] ShardedArray mul(const ShardedArray& v, const IndexOptions& o = {},
+                                 Where w = Where::here()) const;
+  [[nodiscard]] ShardedArray min(const ShardedArray& v, const IndexOptions& o = {},
+                                 Where w = Where::here()) const;
+  [[nodiscard]] ShardedArray max(const ShardedArray& v, const IndexOptions& o = {},
+                                 Where w = Where::here()) const;
 
  private:
   ShardedArray x_;
   Subscript index_;
 };
-
-template <std::same_as<ShardedArray> A> IndexedArray ShardedArray::at(const A&) const {
-  static_assert(!std::same_as<A, A>,
-                "x.at(array): a subscript holds integers and slices; to set what a mask chooses write x = "
-                "where(mask, v, x)");
-  return at(Indices{});
-}
 
 /// Prints to_string(x).
 SHARDARRAY_API std::ostream& operator<<(std::ostream& os, const ShardedArray& x);

@@ -303,14 +303,9 @@ inline constexpr CumulativeFunction<"cummax"> cummax{};
 inline constexpr CumulativeFunction<"cummin"> cummin{};
 
 // ---------------------------------------------------------------- positions
-/// What an index outside gives: NaN (integers: the lowest, unsigned: the highest value, bool: true), or the nearest element.
-// g++ 12 takes scoped enumerators for shadows of globals of the same name.
-#pragma GCC diagnostic push
-#pragma GCC diagnostic ignored "-Wshadow"
-enum class TakeMode : std::uint8_t { fill, clip };
-#pragma GCC diagnostic pop
 /// Elements at integer `index` along an axis: [..a, n, c..] and [i..] -> [..a, i.., c..]; no axis: of the flattened array.
-/// Negative indices count from the end; with clip they mean 0, as in NumPy. Throws DTypeError for an index that is no integer
+/// What lies outside is NaN (integers: the lowest, unsigned: the highest value, bool: true), or what the mode says. Negative indices
+/// count from the end; with clip they mean 0, as in NumPy. Throws DTypeError for an index that is no integer
 /// (bool is none).
 inline constexpr struct SHARDARRAY_API take_fn {
   [[nodiscard]] Array operator()(const Array& x, const Array& index,

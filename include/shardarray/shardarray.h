@@ -14,6 +14,7 @@
 #include "shardarray/filter_shard.h"
 #include "shardarray/flush_denormals.h"
 #include "shardarray/grad.h"
+#include "shardarray/indexing.h"
 #include "shardarray/inspect.h"
 #include "shardarray/jit.h"
 #include "shardarray/losses.h"

@@ -1,9 +1,8 @@
 // take, scatter: rows by positions that are data.
 #include <fmt/core.h>
 
-#include <limits>
-
 #include "ops/api.h"
+#include "ops/row_index.h"
 #include "ops/rules.h"
 #include "shardarray/ordering.h"
 
@@ -163,51 +162,6 @@ SHARDARRAY_OP op_scatter{
     .trait = Trait::sums};
 
 // ---------------------------------------------------------------- take of any axis
-// What jnp.take gives outside: NaN, the lowest signed and the highest unsigned value.
-static Array outside_value(const Type& t) {
-  if (is_floating(t.dtype))
-    return primitive::full(t.shape, t.dtype, std::numeric_limits<double>::quiet_NaN());
-  const double infinity = std::numeric_limits<double>::infinity();
-  return primitive::full(t.shape, t.dtype, is_signed_integer(t.dtype) ? -infinity : infinity);
-}
-
-namespace {
-
-/// Indices of rows as take reads them, and where they lie inside (absent: everywhere).
-struct RowIndex {
-  Array at, inside;
-};
-
-}  // namespace
-
-static void need_index(const char* function, const Array& index) {
-  if (!is_integer(type_of(index, function).dtype)) api::refuse_dtype(function, index, "Indices are integers");
-}
-// Negative ones count from the end; with clip they are 0.
-static RowIndex row_index(const Array& index, std::int64_t rows, TakeMode mode) {
-  const bool fits = primitive::is_value(index.dtype(), rows, false);
-  Array i = itemsize(index.dtype()) < 4 || !fits ? primitive::cast(index, api::position_type({rows})) : index;
-  const bool can_be_negative = is_signed_integer(i.dtype());
-  auto at = [&](std::int64_t v) { return primitive::like_whole(i, v); };
-  if (mode == TakeMode::clip) {
-    if (can_be_negative) i = primitive::binary(op_max, i, at(0));
-    return {primitive::binary(op_min, i, at(rows - 1)), {}};
-  }
-  if (can_be_negative)
-    i = primitive::select(primitive::binary(op_lt, i, at(0)), primitive::add(i, at(rows)), i);
-  Array inside = primitive::binary(op_lt, i, at(rows));
-  if (can_be_negative) inside = primitive::binary(op_and, inside, primitive::binary(op_ge, i, at(0)));
-  return {i, inside};
-}
-static void need_rows(const char* function, const Array& x, std::int64_t rows, std::int64_t axis,
-                      const Array& index) {
-  if (rows == 0 && index.size() > 0)
-    throw ShapeError(
-        fmt::format("{}: {} has no elements along axis {}, and there are {} indices. An index needs an "
-                    "element. Check the size first.",
-                    function, to_string(type_of(x)), axis, index.size()));
-}
-
 Array take_fn::operator()(const Array& x, const Array& index, std::optional<std::int64_t> axis, TakeMode mode,
                           Where w) const {
   const Site site(w, "take");
@@ -216,15 +170,10 @@ Array take_fn::operator()(const Array& x, const Array& index, std::optional<std:
   const std::size_t dim = api::axis_of("take", axis.value_or(0), type_of(table, "take").shape);
   table = moveaxis(table, static_cast<std::int64_t>(dim), 0);
   need_rows("take", x, table.shape()[0], axis.value_or(0), index);
-  const auto [i, inside] = row_index(index, table.shape()[0], mode);
+  const auto [i, inside] = row_index(index, table.shape()[0], mode, false);
   const auto rank = static_cast<std::int64_t>(i.shape().size());
   Array taken = primitive::take(table, i, 0, rank);
-  if (inside.has_value()) {
-    const Type& t = type_of(taken);
-    Shape dims;
-    for (std::int64_t d = 0; d < rank; d++) dims.push_back(d - static_cast<std::int64_t>(t.shape.size()));
-    taken = primitive::select(primitive::broadcast(inside, t.shape, dims), taken, outside_value(t));
-  }
+  if (inside.has_value()) taken = filled_outside(taken, inside, 0, outside_value(type_of(taken)));
   // [i.., a.., c..] -> [a.., i.., c..]
   Shape from, to;
   for (std::int64_t d = 0; d < rank; d++) {
@@ -269,7 +218,7 @@ Array take_along_axis_fn::operator()(const Array& x, const Array& index, std::in
   Shape sides[] = {shape, wanted};
   sides[0][dim] = sides[1][dim] = 1;
   api::common_shape("take_along_axis", sides);
-  const auto [at, inside] = row_index(index, shape[dim], mode);
+  const auto [at, inside] = row_index(index, shape[dim], mode, false);
   Array picked = taken_beside(x, at, dim);
   if (!inside.has_value()) return picked;
   return primitive::select(primitive::broadcast_to(inside, picked.shape()), picked,

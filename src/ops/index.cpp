@@ -1,10 +1,12 @@
-// Subscripts: numpy's basic indexing, and functional updates of the indexed part.
+// Subscripts: numpy's indexing, and functional updates of the indexed part.
 #include <fmt/core.h>
 
 #include <algorithm>
 #include <limits>
 
 #include "ops/api.h"
+#include "ops/array_index.h"
+#include "ops/row_index.h"
 #include "shardarray/ops.h"
 
 namespace shardarray {
@@ -114,67 +116,93 @@ Array mask(const Shape& shape, const Selection& s) {
   return m;
 }
 
-// Fractions are not cut off without a word.
-void check_kind(const char* function, const Type& x, const Type& v) {
-  if (is_inexact(x.dtype) || !is_inexact(v.dtype)) return;
-  throw DTypeError(fmt::format(
-      "{}: {} in an array {}. Fractions would be lost: x.astype({}) holds them, v.astype({}) drops them.",
-      function, to_string(v), to_string(x), name(v.dtype), name(x.dtype)));
-}
-
-// x with `change(x, v)` in the selected part.
-template <class Change>
-Array updated(const char* function, const Array& x, const Subscript& index, const Array& v, Change change) {
-  const Type& t = type_of(x, function);
-  const Selection s = selected(t.shape, index.indices);
-  check_kind(function, t, type_of(v, function));
-  const Array value = api::cast(v, {t.dtype, t.weak});
-  const Shape shapes[] = {type_of(value, function).shape, s.result};
-  if (!(api::common_shape(function, shapes) == s.result))
-    throw ShapeError(
-        fmt::format("{}: a value of shape {} for an indexed part of shape {}. The value is broadcast to the "
-                    "part. Give a value that "
-                    "fits.",
-                    function, to_string(value.shape()), to_string(s.result)));
+// x with the update in the selected part.
+Array updated_part(const char* function, const Array& x, const Selection& s, const Array& value, Update how) {
+  const Shape& shape = x.shape();
+  check_fits(function, value.shape(), s.result);
   if (num_elements(s.region) == 0) return x;
   const Array in_place =
       primitive::reverse(primitive::reshape(primitive::broadcast_to(value, s.result), s.region), s.reversed);
-  const Array changed = change(x, primitive::embed(in_place, s.lo, s.step, t.shape)), m = mask(t.shape, s);
-  return m.has_value() ? primitive::select(m, changed, x) : changed;
+  const Array y = changed(how, x, primitive::embed(in_place, s.lo, s.step, shape)), m = mask(shape, s);
+  return m.has_value() ? primitive::select(m, y, x) : y;
+}
+
+// The value for each element that a mask of the first dimensions chooses, where it is the same one; else absent.
+Array value_of_all(const Array& value, std::size_t rest) {
+  const Shape& shape = value.shape();
+  if (shape.size() <= rest) return value;
+  if (shape.size() > rest + 1 || shape[0] != 1) return {};
+  return primitive::reshape(value, Shape(shape.begin() + 1, shape.end()));
+}
+
+Array updated(const char* function, const Array& x, const Subscript& index, const Array& v, Update how,
+              const IndexOptions& o) {
+  const Type& t = type_of(x, function);
+  check_kind(function, t, type_of(v, function));
+  const Array value = api::cast(v, {t.dtype, t.weak});
+  const Indices& given = index.indices;
+  if (!has_arrays(given)) return updated_part(function, x, selected(t.shape, given), value, how);
+  if (given.size() == 1 && is_mask(function, given[0])) {
+    const Array& m = *given[0].array;
+    check_mask(function, m, t.shape, 0);
+    const std::int64_t rank = std::ssize(t.shape);
+    const auto own = static_cast<std::ptrdiff_t>(m.shape().size());
+    if (const Array every = value_of_all(value, t.shape.size() - m.shape().size()); every.has_value()) {
+      check_fits(function, every.shape(), Shape(t.shape.begin() + own, t.shape.end()));
+      Shape dims;
+      for (std::ptrdiff_t d = 0; d < own; d++) dims.push_back(d - rank);
+      return primitive::select(primitive::broadcast(m, t.shape, dims),
+                               changed(how, x, primitive::broadcast_to(every, t.shape)), x);
+    }
+  }
+  const ArraysAt at = arrays_in(function, t.shape, given);
+  const Selection s = selected(t.shape, at.basic);
+  const ChosenRows rows(function, part(x, s), at, o.mode.value_or(TakeMode::drop));
+  const Shape shape = rows.shape();
+  check_fits(function, value.shape(), shape);
+  if (num_elements(shape) == 0) return x;
+  return updated_part(function, x, s, rows.updated(how, primitive::broadcast_to(value, shape)), Update::set);
 }
 
 }  // namespace
 
+static Array indexed(const char* function, const Array& x, const Indices& given, const IndexOptions& o) {
+  const Shape& shape = type_of(x, function).shape;
+  if (!has_arrays(given)) return part(x, selected(shape, given));
+  const ArraysAt at = arrays_in(function, shape, given);
+  const ChosenRows rows(function, part(x, selected(shape, at.basic)), at, o.mode.value_or(TakeMode::clip));
+  return rows.get(o.fill_value);
+}
+
 Array ShardedArray::operator[](const Subscript& s) const {
   const Site site(s.where);
-  return part(*this, selected(type_of(*this, "index").shape, s.indices));
+  return indexed("index", *this, s.indices, {});
 }
 IndexedArray ShardedArray::at(Subscript s) const { return IndexedArray(*this, std::move(s)); }
 
-Array IndexedArray::get(Where w) const {
+Array IndexedArray::get(const IndexOptions& o, Where w) const {
   const Site site(w, "at.get");
-  return x_[index_];
+  return indexed("at.get", x_, index_.indices, o);
 }
-Array IndexedArray::set(const Array& v, Where w) const {
+Array IndexedArray::set(const Array& v, const IndexOptions& o, Where w) const {
   const Site site(w, "at.set");
-  return updated("at.set", x_, index_, v, [](const Array&, const Array& b) { return b; });
+  return updated("at.set", x_, index_, v, Update::set, o);
 }
-Array IndexedArray::add(const Array& v, Where w) const {
+Array IndexedArray::add(const Array& v, const IndexOptions& o, Where w) const {
   const Site site(w, "at.add");
-  return updated("at.add", x_, index_, v,
-                 [](const Array& a, const Array& b) { return shardarray::add(a, b); });
+  return updated("at.add", x_, index_, v, Update::add, o);
 }
-Array IndexedArray::mul(const Array& v, Where w) const {
+Array IndexedArray::mul(const Array& v, const IndexOptions& o, Where w) const {
   const Site site(w, "at.mul");
-  return updated("at.mul", x_, index_, v, [](const Array& a, const Array& b) { return multiply(a, b); });
+  return updated("at.mul", x_, index_, v, Update::mul, o);
 }
-Array IndexedArray::min(const Array& v, Where w) const {
+Array IndexedArray::min(const Array& v, const IndexOptions& o, Where w) const {
   const Site site(w, "at.min");
-  return updated("at.min", x_, index_, v, [](const Array& a, const Array& b) { return minimum(a, b); });
+  return updated("at.min", x_, index_, v, Update::min, o);
 }
-Array IndexedArray::max(const Array& v, Where w) const {
+Array IndexedArray::max(const Array& v, const IndexOptions& o, Where w) const {
   const Site site(w, "at.max");
-  return updated("at.max", x_, index_, v, [](const Array& a, const Array& b) { return maximum(a, b); });
+  return updated("at.max", x_, index_, v, Update::max, o);
 }
 
 }  // namespace shardarray

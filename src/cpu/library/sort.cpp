@@ -15,7 +15,7 @@ namespace shardarray {
 namespace {
 
 /// A number in the order of the values, and where it stands in its line.
-template <class Key> struct Entry { Key key, from; };
+template <class Key> struct KeyedPlace { Key key, from; };
 
 /// Floats of any width by sign and magnitude: `bits` has `width` bits, magnitudes above `infinity` are NaN.
 /// All NaN are one key, the last; both zeros are one key.
@@ -26,7 +26,7 @@ template <class Key> Key float_key(Key bits, int width, Key infinity) {
 }
 
 template <class Bits, class Key>
-void read_keys(DType t, const char* line, std::int64_t inner, std::int64_t length, Entry<Key>* out) {
+void read_keys(DType t, const char* line, std::int64_t inner, std::int64_t length, KeyedPlace<Key>* out) {
   constexpr int width = std::numeric_limits<Bits>::digits;
   const auto infinity = static_cast<Key>(t == DType::float16    ? 0x7c00
                                          : t == DType::bfloat16 ? 0x7f80
@@ -46,10 +46,10 @@ template <class Key> constexpr std::int64_t short_line = 16 * sizeof(Key);
 /// By bytes, the lowest first: each pass keeps the order of the one before (Knuth, The Art of Computer Programming, volume 3,
 /// 5.2.5). A byte that all keys share needs none. In `entries` or `spare`.
 template <class Key>
-const Entry<Key>* sort_entries(Entry<Key>* entries, Entry<Key>* spare, std::int64_t length) {
+const KeyedPlace<Key>* sort_entries(KeyedPlace<Key>* entries, KeyedPlace<Key>* spare, std::int64_t length) {
   if (length < short_line<Key>) {
     // The position makes equal keys differ: stable.
-    std::sort(entries, entries + length, [](const Entry<Key>& a, const Entry<Key>& b) {
+    std::sort(entries, entries + length, [](const KeyedPlace<Key>& a, const KeyedPlace<Key>& b) {
       return std::tie(a.key, a.from) < std::tie(b.key, b.from);
     });
     return entries;
@@ -91,8 +91,8 @@ template <class Key> struct Sort {
     const auto n = static_cast<std::size_t>(length);
     std::size_t widest = 0;
     for (DType t : types) widest = std::max(widest, itemsize(t));
-    const auto entries = std::make_unique_for_overwrite<Entry<Key>[]>(n),
-               spare = std::make_unique_for_overwrite<Entry<Key>[]>(length < short_line<Key> ? 0 : n);
+    const auto entries = std::make_unique_for_overwrite<KeyedPlace<Key>[]>(n),
+               spare = std::make_unique_for_overwrite<KeyedPlace<Key>[]>(length < short_line<Key> ? 0 : n);
     const auto sorted = std::make_unique_for_overwrite<char[]>(n * widest);  // outputs may lie on the inputs
     for (std::int64_t u = begin; u < end; u++) {
       const std::int64_t first = u / inner * inner * length + u % inner;
@@ -103,7 +103,7 @@ template <class Key> struct Sort {
         if constexpr (sizeof bits <= sizeof(Key))
           read_keys<decltype(bits)>(types[0], line(item.in[0], 0), inner, length, entries.get());
       });
-      const Entry<Key>* const order = sort_entries(entries.get(), spare.get(), length);
+      const KeyedPlace<Key>* const order = sort_entries(entries.get(), spare.get(), length);
       for (std::size_t k = 0; k < types.size(); k++) {
         const char* const in = line(item.in[k], k);
         char* const out = line(item.out[k], k);

@@ -1,0 +1,239 @@
+#include "ops/array_index.h"
+
+#include <fmt/core.h>
+
+#include <algorithm>
+
+#include "base/sizes.h"
+#include "graph/trace_state.h"
+#include "ops/api.h"
+#include "ops/combined_rows.h"
+#include "ops/row_index.h"
+#include "ops/rules.h"
+#include "shardarray/indexing.h"
+
+namespace shardarray {
+
+using Kind = Index::Kind;
+
+Array changed(Update how, const Array& a, const Array& b) {
+  switch (how) {
+    case Update::set: return b;
+    case Update::add: return add(a, b);
+    case Update::mul: return multiply(a, b);
+    case Update::min: return minimum(a, b);
+    default: return maximum(a, b);
+  }
+}
+
+bool has_arrays(const Indices& given) {
+  return std::any_of(given.begin(), given.end(), [](const Index& i) { return i.kind == Kind::array; });
+}
+bool is_mask(const char* function, const Index& i) {
+  return i.kind == Kind::array && type_of(*i.array, function).dtype == DType::bool_;
+}
+static std::size_t dims_of(const char* function, const Index& i) {
+  if (i.kind == Kind::newaxis || i.kind == Kind::ellipsis) return 0;
+  return is_mask(function, i) ? i.array->shape().size() : 1;
+}
+
+std::int64_t count_of_true(const char* function, const Array& mask) {
+  Node* const n = mask.node();
+  if (!n->evaluated() && trace_state().is_open(n->trace))
+    throw TraceError(fmt::format(
+        "{}: the mask {} has no value while the function is traced. It chooses as many elements as its "
+        "values "
+        "say. Choose between values with where(mask, a, b), or take positions from nonzero(mask, size).",
+        function, to_string(n->type())));
+  const DType t = api::position_type({mask.size()});
+  return sum(mask, {.dtype = t}).astype(DType::int64).item<std::int64_t>();
+}
+void check_mask(const char* function, const Array& mask, const Shape& shape, std::size_t dim) {
+  const Shape& mine = mask.shape();
+  if (mine.empty())
+    throw ShapeError(fmt::format(
+        "{}: a mask without dimensions. It stands for those whose elements it chooses. Use where.",
+        function));
+  if (dim + mine.size() <= shape.size() && std::equal(mine.begin(), mine.end(), shape.begin() + dim)) return;
+  throw ShapeError(
+      fmt::format("{}: a mask of shape {} from dimension {} of shape {} on. It has an element for each one "
+                  "there. Broadcast it.",
+                  function, to_string(mine), dim, to_string(shape)));
+}
+
+ArraysAt arrays_in(const char* function, const Shape& shape, const Indices& given) {
+  ArraysAt r;
+  std::size_t used = 0, dim = 0, kept = 0;  // dimensions of shape; of y
+  for (const Index& i : given) used += dims_of(function, i);
+  std::vector<bool> chooses;  // integers beside arrays do, too
+  for (const Index& i : given) {
+    const bool first = std::find(chooses.begin(), chooses.end(), true) == chooses.end();
+    chooses.push_back(i.kind == Kind::at || i.kind == Kind::array);
+    if (first && chooses.back()) r.place = kept - r.dims.size();
+    if (i.kind != Kind::array) r.basic.push_back(i);
+    else {
+      if (is_mask(function, i)) {
+        check_mask(function, *i.array, shape, dim);
+        for (Array& at : nonzero(*i.array, count_of_true(function, *i.array)))
+          r.arrays.push_back(std::move(at));
+      } else {
+        r.arrays.push_back(*i.array);
+      }
+      for (std::size_t k = dims_of(function, i); k > 0; k--) {
+        r.basic.emplace_back(Kind::range);
+        r.dims.push_back(static_cast<std::int64_t>(kept++));
+      }
+    }
+    dim += i.kind == Kind::ellipsis && used < shape.size() ? shape.size() - used : dims_of(function, i);
+    kept += i.kind == Kind::ellipsis && used < shape.size()    ? shape.size() - used
+            : i.kind == Kind::range || i.kind == Kind::newaxis ? 1
+                                                               : 0;
+  }
+  const auto from = std::find(chooses.begin(), chooses.end(), true),
+             to = std::find(chooses.rbegin(), chooses.rend(), true).base();
+  if (std::find(from, to, false) != to) r.place = 0;  // something stands between them
+  return r;
+}
+
+RowIndex numbers_of(const char* function, const ArraysAt& at, const Shape& sizes, TakeMode mode,
+                    bool from_end) {
+  std::vector<Shape> shapes;
+  std::int64_t rows = 1;
+  for (std::size_t k = 0; k < at.arrays.size(); k++) {
+    need_index(function, at.arrays[k]);
+    shapes.push_back(at.arrays[k].shape());
+    rows = mul_sizes(rows, sizes[static_cast<std::size_t>(at.dims[k])]);
+  }
+  const Shape batch = api::common_shape(function, shapes);
+  const DType t = api::position_type({rows});
+  RowIndex all;
+  for (std::size_t k = 0; k < at.arrays.size(); k++) {
+    const std::int64_t size = sizes[static_cast<std::size_t>(at.dims[k])];
+    const RowIndex row = row_index(at.arrays[k], size, mode, from_end);
+    const Array i = primitive::broadcast_to(primitive::cast(row.at, t), batch);
+    all.at = k == 0 ? i : primitive::add(primitive::mul(all.at, primitive::like_whole(all.at, size)), i);
+    if (!row.inside.has_value()) continue;
+    const Array inside = primitive::broadcast_to(row.inside, batch);
+    all.inside = all.inside.has_value() ? primitive::binary(op_and, all.inside, inside) : inside;
+  }
+  if (all.inside.has_value())
+    all.at = primitive::select(all.inside, all.at, primitive::like_whole(all.at, -1));
+  return all;
+}
+
+ChosenRows::ChosenRows(const char* function, const Array& y, const ArraysAt& at, TakeMode mode)
+    : y_shape_(y.shape()), order_(at.dims), place_(at.place) {
+  for (std::size_t k = 0; k < at.arrays.size(); k++)
+    need_rows(function, y, y_shape_[static_cast<std::size_t>(at.dims[k])], at.dims[k], at.arrays[k]);
+  const RowIndex all = numbers_of(function, at, y_shape_, mode, true);
+  batch_ = all.at.shape();
+  inside_ = all.inside;
+  number_ = primitive::reshape(all.at, {num_elements(batch_)});
+  for (const std::int64_t d : at.dims) rows_ = mul_sizes(rows_, y_shape_[static_cast<std::size_t>(d)]);
+  for (std::size_t d = 0; d < y_shape_.size(); d++)
+    if (std::find(at.dims.begin(), at.dims.end(), static_cast<std::int64_t>(d)) == at.dims.end()) {
+      order_.push_back(static_cast<std::int64_t>(d));
+      rest_.push_back(y_shape_[d]);
+    }
+  table_ = in_front(y);
+}
+
+Shape ChosenRows::shape() const {
+  Shape s;
+  for (std::size_t d = 0; d < place_; d++) s.push_back(rest_[d]);
+  for (const std::int64_t n : batch_) s.push_back(n);
+  for (std::size_t d = place_; d < rest_.size(); d++) s.push_back(rest_[d]);
+  return s;
+}
+Array ChosenRows::in_front(const Array& x) const {
+  Shape shape = rest_;
+  shape.insert(0, rows_);
+  return primitive::reshape(primitive::transpose(x, order_), shape);
+}
+Array ChosenRows::put_back(const Array& table) const {
+  Shape shape;
+  for (const std::int64_t d : order_) shape.push_back(y_shape_[static_cast<std::size_t>(d)]);
+  return primitive::transpose(primitive::reshape(table, shape), rules::inverse(order_));
+}
+
+// From the first dimensions to `place`.
+static Shape counted_from(std::size_t first, std::size_t count) {
+  Shape s;
+  for (std::size_t k = 0; k < count; k++) s.push_back(static_cast<std::int64_t>(first + k));
+  return s;
+}
+Array ChosenRows::get(std::optional<double> fill_value) const {
+  Array taken = primitive::take(table_, primitive::reshape(number_, batch_), 0, std::ssize(batch_));
+  if (inside_.has_value())
+    taken = filled_outside(taken, inside_, 0,
+                           fill_value ? primitive::full(taken.shape(), taken.dtype(), *fill_value)
+                                      : outside_value(type_of(taken)));
+  return moveaxis(taken, counted_from(0, batch_.size()), counted_from(place_, batch_.size()));
+}
+
+// Bools are added as or, multiplied as and.
+static Array combined_bools(const Array& table, const Array& number, const Array& updates, Reducer r) {
+  const bool is_or = r == Reducer::sum || r == Reducer::max;
+  const Array found = primitive::scatter(number, primitive::cast(updates, DType::uint8), 0, 1,
+                                         table.shape()[0], is_or ? Reducer::max : Reducer::min);
+  return primitive::binary(is_or ? op_or : op_and, table, primitive::cast(found, DType::bool_));
+}
+Array ChosenRows::added(const Array& updates, Reducer reducer) const {
+  const DType t = table_.dtype(), wide = api::computed(t);
+  const Array found = combined_rows(reducer, number_, primitive::cast(updates, wide), rows_);
+  const Array y = primitive::cast(table_, wide);
+  return primitive::cast(reducer == Reducer::sum ? primitive::add(y, found) : primitive::mul(y, found), t,
+                         type_of(table_).weak);
+}
+// The element of the table and the updates that are equal to the extremum share its derivative.
+Array ChosenRows::extremum(const Array& updates, Reducer reducer) const {
+  const auto fixed = [](const Array& x) { return primitive::unary(op_stop_gradient, x); };
+  const auto of_row = [&](const Array& x) { return primitive::take(x, number_, 0, 1); };
+  const auto at_row = [&](const Array& x) { return primitive::scatter(number_, x, 0, 1, rows_); };
+  const DType t = table_.dtype(), wide = api::computed(t);
+  const Array y = primitive::cast(table_, wide), v = primitive::cast(updates, wide);
+  const Array best = primitive::binary(reducer == Reducer::max ? op_max : op_min, fixed(y),
+                                       primitive::scatter(number_, fixed(v), 0, 1, rows_, reducer));
+  if (!is_floating(t)) return primitive::cast(best, t, type_of(table_).weak);
+  const auto is_best = [&](const Array& x, const Array& extremum) {
+    return primitive::cast(primitive::binary(op_eq, fixed(x), extremum), wide);
+  };
+  const Array mine = is_best(y, best), theirs = is_best(v, of_row(best));
+  const Array sharing = primitive::add(mine, at_row(theirs));
+  const Array inside =
+      primitive::broadcast(primitive::binary(op_ge, number_, primitive::like_whole(number_, 0)), v.shape(),
+                           {-std::ssize(v.shape())});
+  const Array share =
+      primitive::select(inside, primitive::div(theirs, of_row(sharing)), primitive::like(theirs, 0));
+  const Array line =
+      primitive::add(primitive::mul(y, primitive::div(mine, sharing)), at_row(primitive::mul(v, share)));
+  return primitive::cast(primitive::with_slope_of(best, line), t, type_of(table_).weak);
+}
+
+Array ChosenRows::updated(Update how, const Array& v) const {
+  const std::int64_t count = num_elements(batch_);
+  if (count == 0) return put_back(table_);
+  Shape rows = rest_;
+  rows.insert(0, count);
+  const Array updates = primitive::reshape(
+      moveaxis(v, counted_from(place_, batch_.size()), counted_from(0, batch_.size())), rows);
+  if (how == Update::set) {
+    const DType order = api::position_type({count});
+    const Array last =
+        primitive::scatter(number_, primitive::iota({count}, 0, order), 0, 1, rows_, Reducer::max);
+    const Array zero = primitive::like(last, 0);
+    const Array is_set = primitive::broadcast(primitive::binary(op_ge, last, zero), table_.shape(),
+                                              {-std::ssize(table_.shape())});
+    const Array chosen = primitive::take(updates, primitive::binary(op_max, last, zero), 0, 1);
+    return put_back(primitive::select(is_set, chosen, table_));
+  }
+  const Reducer r = how == Update::add   ? Reducer::sum
+                    : how == Update::mul ? Reducer::prod
+                    : how == Update::max ? Reducer::max
+                                         : Reducer::min;
+  if (table_.dtype() == DType::bool_) return put_back(combined_bools(table_, number_, updates, r));
+  const bool is_extremum = r == Reducer::max || r == Reducer::min;
+  return put_back(is_extremum ? extremum(updates, r) : added(updates, r));
+}
+
+}  // namespace shardarray

@@ -1,0 +1,83 @@
+#include "ops/row_index.h"
+
+#include <fmt/core.h>
+
+#include <limits>
+
+#include "ops/api.h"
+
+namespace shardarray {
+
+void need_index(const char* function, const Array& index) {
+  if (!is_integer(type_of(index, function).dtype)) api::refuse_dtype(function, index, "Indices are integers");
+}
+void need_rows(const char* function, const Array& x, std::int64_t rows, std::int64_t axis,
+               const Array& index) {
+  if (rows == 0 && index.size() > 0)
+    throw ShapeError(
+        fmt::format("{}: {} has no elements along axis {}, and there are {} indices. An index needs an "
+                    "element. Check the size first.",
+                    function, to_string(type_of(x)), axis, index.size()));
+}
+
+RowIndex row_index(const Array& index, std::int64_t rows, TakeMode mode, bool from_end) {
+  const bool fits = primitive::is_value(index.dtype(), rows, false);
+  Array i = itemsize(index.dtype()) < 4 || !fits ? primitive::cast(index, api::position_type({rows})) : index;
+  const bool can_be_negative = is_signed_integer(i.dtype());
+  const auto at = [&](std::int64_t v) { return primitive::like_whole(i, v); };
+  const auto moved_up = [&] {
+    i = primitive::select(primitive::binary(op_lt, i, at(0)), primitive::add(i, at(rows)), i);
+  };
+  if (mode == TakeMode::wrap && rows > 0) {
+    i = primitive::binary(op_rem, i, at(rows));
+    if (can_be_negative) moved_up();
+    return {i, {}};
+  }
+  if (can_be_negative && (from_end || mode == TakeMode::fill)) moved_up();
+  if (mode == TakeMode::clip) {
+    if (can_be_negative) i = primitive::binary(op_max, i, at(0));
+    return {primitive::binary(op_min, i, at(rows - 1)), {}};
+  }
+  Array inside = primitive::binary(op_lt, i, at(rows));
+  if (can_be_negative) inside = primitive::binary(op_and, inside, primitive::binary(op_ge, i, at(0)));
+  return {i, inside};
+}
+
+Array outside_value(const Type& t) {
+  if (is_floating(t.dtype))
+    return primitive::full(t.shape, t.dtype, std::numeric_limits<double>::quiet_NaN());
+  const double infinity = std::numeric_limits<double>::infinity();
+  return primitive::full(t.shape, t.dtype, is_signed_integer(t.dtype) ? -infinity : infinity);
+}
+Array filled_outside(const Array& taken, const Array& inside, std::size_t first, const Array& otherwise) {
+  const Shape& shape = taken.shape();
+  Shape dims;
+  for (std::size_t d = 0; d < inside.shape().size(); d++)
+    dims.push_back(static_cast<std::int64_t>(first + d) - std::ssize(shape));
+  return primitive::select(primitive::broadcast(inside, shape, dims), taken, otherwise);
+}
+
+Array rows_along(const Array& x, const Array& index, std::size_t dim) {
+  const auto d = static_cast<std::int64_t>(dim);
+  return moveaxis(primitive::take(moveaxis(x, d, 0), index, 0, 1), 0, d);
+}
+
+// Fractions are not cut off without a word.
+void check_kind(const char* function, const Type& x, const Type& v) {
+  if (is_inexact(x.dtype) || !is_inexact(v.dtype)) return;
+  throw DTypeError(fmt::format(
+      "{}: {} in an array {}. Fractions would be lost: x.astype({}) holds them, v.astype({}) drops them.",
+      function, to_string(v), to_string(x), name(v.dtype), name(x.dtype)));
+}
+
+void check_fits(const char* function, const Shape& value, const Shape& part) {
+  const Shape shapes[] = {value, part};
+  if (api::common_shape(function, shapes) == part) return;
+  throw ShapeError(
+      fmt::format("{}: a value of shape {} for an indexed part of shape {}. The value is broadcast to the "
+                  "part. Give a value that "
+                  "fits.",
+                  function, to_string(value), to_string(part)));
+}
+
+}  // namespace shardarray
