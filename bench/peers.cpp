@@ -1,7 +1,8 @@
 // This library's side of `./dev bench peers`: runs one row and prints its figures as JSON. bench/peers/run.py runs it in
-// turns with bench/peers/jax_side.py and prints the table.
+// turns with bench/peers/jax_side.py and torch_side.py and prints the table.
 //
 //   bench_peers ROW [--size N] [--precision f32|tf32|bf16] [--samples N] [--min-time S] [--cold]
+//   bench_peers --threads              prints how many the library uses: a peer gets as many
 #include <shardarray/shardarray.h>
 
 #include <fmt/format.h>
@@ -11,6 +12,7 @@
 #include "bench.h"
 #include "peers/arrays.h"
 #include "peers/training.h"
+#include "runtime/pool.h"
 
 namespace {
 
@@ -30,6 +32,7 @@ const std::map<std::string, Row> rows{{"seed_step", peers::seed_step},
                                       {"softmax", peers::softmax},
                                       {"layer_norm", peers::layer_norm},
                                       {"transpose", peers::transpose},
+                                      {"sort", peers::sort},
                                       {"random_bits", peers::random_bits},
                                       {"random_normal", peers::random_normal},
                                       {"mlp", peers::mlp},
@@ -70,8 +73,12 @@ nlohmann::json run(const Options& o) {
 }  // namespace
 
 int main(int argc, char** argv) {
+  if (argc == 2 && std::string(argv[1]) == "--threads") {
+    fmt::print("{}\n", sa::ThreadPool::instance().worker_count());
+    return 0;
+  }
   Options o;
-  CLI::App app{"One row of the comparison with JAX; ./dev bench peers runs all."};
+  CLI::App app{"One row of the comparison with JAX and PyTorch; ./dev bench peers runs all."};
   app.add_option("row", o.row)->required()->check(CLI::IsMember(rows));
   app.add_option("--size", o.size, "Elements, rows or operations");
   app.add_option("--precision", o.precision, "Of products: f32, tf32, or bf16 for the rows `matmul`")

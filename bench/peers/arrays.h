@@ -72,6 +72,9 @@ inline Works layer_norm(std::int64_t rows) {
 inline Works transpose(std::int64_t rows) {
   return result_of(sa::jit([](const sa::Array& x) { return sa::transpose(x); }), normal(1, {rows, 1024}));
 }
+inline Works sort(std::int64_t n) {
+  return result_of(sa::jit([](const sa::Array& x) { return sa::sort(x); }), normal(1, {n}));
+}
 inline Works random_bits(std::int64_t n) {
   return result_of(sa::jit([n](const sa::Array& key) { return sa::random::bits(key, {n}); }),
                    sa::random::key(3));

@@ -74,6 +74,10 @@ def transpose(rows):
     return result_of(jax.jit(jnp.transpose), normal(1, (rows, 1024)))
 
 
+def sort(n):
+    return result_of(jax.jit(jnp.sort), normal(1, (n,)))
+
+
 def random_bits(n):
     return result_of(jax.jit(lambda key: jax.random.bits(key, (n,))), jax.random.key(3))
 
@@ -103,6 +107,7 @@ ROWS = {
     "softmax": softmax,
     "layer_norm": layer_norm,
     "transpose": transpose,
+    "sort": sort,
     "random_bits": random_bits,
     "random_normal": random_normal,
     "chain": chain,

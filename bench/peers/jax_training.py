@@ -1,7 +1,6 @@
 """The rows of bench/peers/training.h. Model and optimizer state are donated."""
 
 import math
-from dataclasses import dataclass
 from functools import partial
 
 import equinox as eqx
@@ -10,7 +9,9 @@ import jax.numpy as jnp
 import optax
 from jax.sharding import NamedSharding
 from jax.sharding import PartitionSpec as P
-from jax_work import Work, normal
+from jax_work import normal
+from side import Work
+from transformer_sizes import sizes_of
 
 
 def squared_error(model, x, y):
@@ -121,28 +122,6 @@ def mlp(width):
     x = normal(1, (width // 2, width))
     step = sgd_step(100, lambda p, x, y: squared_error(eqx.combine(p, static), x, y))
     return training(step, parameters, x, jnp.sin(x))
-
-
-@dataclass
-class Sizes:
-    """Of the transformer of this width."""
-
-    width: int
-    batch: int = 8
-    layers: int = 2
-    head_width: int = 32
-    length: int = 64
-    vocabulary: int = 256
-
-    @property
-    def heads(self):
-        return self.width // self.head_width
-
-
-def sizes_of(width):
-    if width:
-        return Sizes(width, layers=4, head_width=64, length=512, vocabulary=8192)
-    return Sizes(128)
 
 
 def make_transformer(s):

@@ -1,20 +1,10 @@
-"""What a row runs, as bench/peers/work.h."""
-
-from collections.abc import Callable
-from dataclasses import dataclass
+"""Works and inputs of JAX's rows."""
 
 import jax
 import jax.numpy as jnp
+from side import Work
 
 half_products = False  # the row's matrices are bfloat16
-
-
-@dataclass
-class Work:
-    name: str  # where a row has several
-    call: Callable  # returns when the result is there
-    check: Callable  # called once with `digest`, after the first call: groups of figures of one scale,
-    # on which both sides must agree
 
 
 def result_of(f, *inputs):

@@ -1,5 +1,5 @@
-// What a row of the peers' bench runs. bench/peers/jax_*.py holds the same rows under the same names: same inputs (the
-// random numbers have JAX's bits), same dtypes, same donations.
+// What a row of the peers' bench runs. bench/peers/jax_*.py and torch_*.py hold the same rows under the same names: same inputs
+// (the random numbers have JAX's bits), same dtypes, same donations.
 #pragma once
 #include <shardarray/shardarray.h>
 
@@ -19,7 +19,7 @@ struct Work {
   std::string name;            ///< where a row has several
   std::function<void()> call;  ///< returns when the result is there
   std::function<Figures()>
-      check;  ///< called once, after the first call: figures that both sides must agree on
+      check;  ///< called once, after the first call: figures that all sides must agree on
 };
 using Works = std::vector<Work>;
 

@@ -1,0 +1,128 @@
+"""The rows of `./dev bench peers`, and their aims."""
+
+from dataclasses import dataclass, field
+
+TRAINING = ("seed_step", "adam", "mlp", "transformer")  # rows that need more than JAX of JAX's side
+TORCH_ROWS = (
+    "dispatch_eager",
+    "matmul",
+    "gelu",
+    "sum",
+    "softmax",
+    "layer_norm",
+    "transpose",
+    "sort",
+    "adam",
+    "mlp",
+    "transformer",
+)
+
+
+@dataclass
+class Row:
+    title: str
+    row: str
+    size: int = 0
+    devices: int = 1
+    cold: bool = False  # the first call of a process is the figure
+    jax_row: str = ""  # where it has another name
+    environment: dict = field(default_factory=dict)  # of our side
+    ratio: float = 0  # aims: ours / JAX's,
+    torch_ratio: float = 0  # ours / torch's,
+    seconds: float = 0  # or our time
+    part_ratio: float = 0  # beside JAX of each part of a row that has several; `ratio` is the sum's
+    precision: str = "f32"  # of products
+
+    def aims(self):
+        """Peer -> the ratio aimed at."""
+        return {peer: aim for peer, aim in (("jax", self.ratio), ("torch", self.torch_ratio)) if aim}
+
+    def peers(self, among):
+        """Those that have this row."""
+        return [p for p in among if p != "torch" or self.in_torch()]
+
+    def in_torch(self):
+        return self.row in TORCH_ROWS and self.devices == 1 and not self.cold
+
+
+ROWS = [
+    Row("seed step, 8 devices", "seed_step", devices=8, ratio=1 / 150),
+    Row("seed step, 8 devices, filter_jit", "seed_step", devices=8, jax_row="seed_step_filter_jit"),
+    Row("seed step, 1 device", "seed_step", seconds=5e-6),
+    Row("seed step, 1 device, filter_jit", "seed_step", jax_row="seed_step_filter_jit"),
+    Row("dispatch of jit", "dispatch_jit", seconds=0.5e-6),
+    Row("dispatch, eager", "dispatch_eager", seconds=1e-6),
+    Row("dispatch of pmap, 8 devices", "dispatch_pmap", devices=8, seconds=3e-6),
+    Row("all-reduce of 8 x 292", "all_reduce", 292, devices=8, seconds=2e-6),
+    Row("all-reduce of 8 x 4 MB", "all_reduce", 1 << 20, devices=8),
+    Row("matmul 64^3", "matmul", 64, ratio=1),
+    Row("matmul 128^3", "matmul", 128, ratio=1),
+    Row("matmul 256^3", "matmul", 256, ratio=119 / 212),
+    Row("matmul 512^3", "matmul", 512, ratio=200 / 220),
+    Row("matmul 1024^3", "matmul", 1024, ratio=215 / 220),
+    Row("matmul 2048^3", "matmul", 2048, ratio=195 / 220),
+    Row("layouts of 1024^3, 8 devices", "layouts", 1024, devices=8, ratio=0.45, part_ratio=1),
+    Row(
+        "layouts of 1024^3, 8 devices, replicas apart",
+        "layouts",
+        1024,
+        devices=8,
+        environment={"SHARDARRAY_SHARE_REPLICAS": "0"},
+    ),
+    Row("adam 1e7, donated", "adam", 10**7, ratio=4.5 / 0.95 / 8.6),
+    Row("gelu 1e5", "gelu", 10**5, ratio=0.7),
+    Row("gelu 1e6", "gelu", 10**6, ratio=0.7),
+    Row("gelu 1e7", "gelu", 10**7, ratio=0.7),
+    Row("sum 1e5", "sum", 10**5, ratio=0.2),
+    Row("sum 1e7", "sum", 10**7, ratio=0.95),
+    Row("softmax 4096 x 1024", "softmax", 4096, ratio=0.35),
+    Row("layer norm 4096 x 1024", "layer_norm", 4096),
+    Row("transpose 4096 x 1024", "transpose", 4096, ratio=0.5),
+    Row("sort 1e6", "sort", 10**6),
+    Row("random bits 1e7", "random_bits", 10**7, ratio=1 / 8),
+    Row("random normal 1e7", "random_normal", 10**7, ratio=1 / 8),
+    Row("MLP 8 x 512 step, batch 256, SGD", "mlp", ratio=0.9),
+    Row("transformer step", "transformer"),
+    Row("cold seed step, 8 devices", "seed_step", devices=8, cold=True, seconds=60e-3),
+    Row("cold seed step, 1 device", "seed_step", cold=True, seconds=60e-3),
+    Row("cold chain of 300", "chain", 300, cold=True, ratio=0.1),
+    Row("cold chain of 3,000", "chain", 3000, cold=True, ratio=0.1),
+]
+
+
+def precisions(title, row, size=0, devices=1, names=("f32", "tf32")):
+    return [Row(f"{title}, {name}", row, size, devices, precision=name) for name in names]
+
+
+ALL = ("f32", "tf32", "bf16")
+CUDA_ROWS = [
+    Row("seed step, 8 devices", "seed_step", devices=8),
+    Row("seed step, 8 devices, filter_jit", "seed_step", devices=8, jax_row="seed_step_filter_jit"),
+    Row("seed step, 1 device", "seed_step"),
+    Row("seed step, 1 device, filter_jit", "seed_step", jax_row="seed_step_filter_jit"),
+    Row("dispatch of jit", "dispatch_jit"),
+    Row("dispatch, eager", "dispatch_eager"),
+    *precisions("matmul 256^3", "matmul", 256, names=ALL),
+    *precisions("matmul 1024^3", "matmul", 1024, names=ALL),
+    *precisions("matmul 4096^3", "matmul", 4096, names=ALL),
+    *precisions("matmul 8192^3", "matmul", 8192, names=ALL),
+    *precisions("layouts of 4096^3, 8 devices", "layouts", 4096, devices=8),
+    Row("adam 1e8, donated", "adam", 10**8),
+    Row("gelu 1e6", "gelu", 10**6),
+    Row("gelu 1e8", "gelu", 10**8),
+    Row("sum 1e6", "sum", 10**6),
+    Row("sum 1e8", "sum", 10**8),
+    Row("softmax 65,536 x 1024", "softmax", 65536),
+    Row("layer norm 65,536 x 1024", "layer_norm", 65536),
+    Row("transpose 65,536 x 1024", "transpose", 65536),
+    Row("sort 1e6", "sort", 10**6),
+    Row("random bits 1e8", "random_bits", 10**8),
+    Row("random normal 1e8", "random_normal", 10**8),
+    *precisions("MLP 8 x 512 step, batch 256, SGD", "mlp", 512),
+    *precisions("MLP 8 x 4096 step, batch 2048, SGD", "mlp", 4096),
+    *precisions("transformer step, small", "transformer"),
+    *precisions("transformer step, width 1024, 8 x 512 words", "transformer", 1024),
+    Row("cold seed step, 8 devices", "seed_step", devices=8, cold=True),
+    Row("cold seed step, 1 device", "seed_step", cold=True),
+    Row("cold chain of 300", "chain", 300, cold=True),
+]

@@ -1,0 +1,50 @@
+"""The rows of bench/peers/arrays.h, in torch's own functions where it has one."""
+
+import torch
+import torch.nn.functional as F
+from torch_work import matrix, normal, result_of, uniform
+
+
+def dispatch_eager(_, wrap):
+    return result_of(wrap(lambda x: x + 1.0), torch.arange(8, dtype=torch.float32))
+
+
+def matmul(n, wrap):
+    return result_of(wrap(torch.matmul), matrix(1, (n, n)), matrix(2, (n, n)))
+
+
+def gelu(n, wrap):
+    return result_of(wrap(lambda x: F.gelu(x, approximate="tanh")), normal(1, (n,)))
+
+
+def total(n, wrap):
+    return result_of(wrap(torch.sum), uniform(1, (n,)))
+
+
+def softmax(rows, wrap):
+    return result_of(wrap(lambda x: torch.softmax(x, -1)), normal(1, (rows, 1024)))
+
+
+def layer_norm(rows, wrap):
+    f = wrap(lambda x, scale, shift: F.layer_norm(x, (1024,), scale, shift, eps=1e-5))
+    return result_of(f, normal(1, (rows, 1024)), normal(2, (1024,)), normal(3, (1024,)))
+
+
+def transpose(rows, wrap):
+    return result_of(wrap(lambda x: x.T.contiguous()), normal(1, (rows, 1024)))
+
+
+def sort(n, wrap):
+    return result_of(wrap(lambda x: torch.sort(x).values), normal(1, (n,)))
+
+
+ROWS = {
+    "dispatch_eager": dispatch_eager,
+    "matmul": matmul,
+    "gelu": gelu,
+    "sum": total,
+    "softmax": softmax,
+    "layer_norm": layer_norm,
+    "transpose": transpose,
+    "sort": sort,
+}
