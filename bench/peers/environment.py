@@ -16,7 +16,6 @@ NEEDED = {"jax": ["jax", "numpy"], "torch": ["torch", "numpy"]}
 # by the compiler: nobody looks into them (torch_side.py).
 GPU = re.compile(r"nvidia|cuda|triton")
 SMALL = ("cudart", "cupti", "cuda-runtime", "cuda-cupti", "nvshmem")
-EMPTY_LIBRARIES = 40  # more than a torch names
 
 
 def peers_named(text):
@@ -50,8 +49,8 @@ def prepare(peers, update):
 
 
 def pip(python, *arguments):
-    command = [python, "-m", "pip", "install", "--quiet", "--upgrade", *arguments]
-    subprocess.run(command, check=True, env={**os.environ, "PIP_DISABLE_PIP_VERSION_CHECK": "1"})
+    # Its complaints about what torch is not given are kept back.
+    output([python, "-m", "pip", "install", "--quiet", "--upgrade", *arguments])
 
 
 def cpu_requirements(requirements):
@@ -74,16 +73,23 @@ def install_torch(python):
     code = "import importlib.metadata as m\nprint(*m.requires('torch'), m.distribution('torch').locate_file('torch/lib'), sep='\\n')"
     *requirements, folder = output([python, "-c", code]).splitlines()
     pip(python, "numpy", *cpu_requirements(requirements))
-    for _ in range(EMPTY_LIBRARIES):
-        code = "import os, sys; sys.setdlopenflags(os.RTLD_LAZY); import torch"
-        done = subprocess.run([python, "-c", code], capture_output=True, text=True)
-        missing = re.search(r"(lib\S+\.so\S*): cannot open shared object", done.stderr)
-        if done.returncode == 0 or not missing:
-            break
-        library = missing[1]
+    while library := missing_library(python):
+        empty = Path(folder) / library
+        if empty.exists():
+            raise RuntimeError(f"torch does not find {empty}")
         command = [os.environ.get("CXX", "g++"), "-shared", "-x", "c++", os.devnull]
-        subprocess.run([*command, f"-Wl,-soname,{library}", "-o", Path(folder) / library], check=True)
-    done.check_returncode()
+        subprocess.run([*command, f"-Wl,-soname,{library}", "-o", empty], check=True)
+
+
+def missing_library(python):
+    """The next one without which torch does not start."""
+    try:
+        output([python, "-c", "import os, sys; sys.setdlopenflags(os.RTLD_LAZY); import torch"])
+    except RuntimeError as e:
+        if missing := re.search(r"(lib\S+\.so\S*): cannot open shared object", str(e)):
+            return missing[1]
+        raise
+    return None
 
 
 def output(command, environment=None):

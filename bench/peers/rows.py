@@ -42,7 +42,7 @@ class Row:
         return [p for p in among if p != "torch" or self.in_torch()]
 
     def in_torch(self):
-        return self.row in TORCH_ROWS and self.devices == 1 and not self.cold
+        return self.row in TORCH_ROWS and self.devices == 1
 
 
 ROWS = [

@@ -222,6 +222,11 @@ def print_machine(found, o):
 def main():
     o = options()
     if o.python is None:
+        if "torch" in o.peers and o.platform == "cuda":
+            sys.exit(
+                "peers: the torch that is installed here is for CPUs. On a GPU it needs the GPU's libraries. "
+                "Name a Python that has both: --python P"
+            )
         try:
             o.python = environment.prepare(o.peers, o.update)
         except (subprocess.CalledProcessError, RuntimeError) as e:

@@ -65,6 +65,21 @@ class Options(unittest.TestCase):
         )
 
 
+    def test_the_library_that_torch_misses_at_its_start(self):
+        with tempfile.TemporaryDirectory() as folder:
+            python = Path(folder) / "python"
+            for error, missing in (
+                ("ImportError: libcufile.so.0: cannot open shared object file: No such file or directory", "libcufile.so.0"),
+                ("", None),
+            ):
+                python.write_text(f"#!/bin/sh\necho '{error}' >&2\nexit {1 if error else 0}\n")
+                python.chmod(0o755)
+                self.assertEqual(environment.missing_library(python), missing)
+            python.write_text("#!/bin/sh\necho 'ImportError: libcudnn.so.9: undefined symbol: x' >&2\nexit 1\n")
+            with self.assertRaisesRegex(RuntimeError, "undefined symbol"):
+                environment.missing_library(python)
+
+
 class Tables(unittest.TestCase):
     def test_times(self):
         for seconds, text in (
@@ -174,7 +189,7 @@ class Rows(unittest.TestCase):
         self.assertLessEqual({r.jax_row or r.row for r in every}, self.keys("jax_arrays.py", "jax_training.py"))
         self.assertEqual(set(rows.TORCH_ROWS), self.keys("torch_arrays.py", "torch_training.py"))
 
-    def test_torch_has_rows_of_one_device_that_are_not_cold(self):
+    def test_torch_has_rows_of_one_device(self):
         titles = {r.title for r in rows.ROWS if r.peers(["torch"])}
         self.assertTrue({"matmul 64^3", "sort 1e6", "dispatch, eager", "transformer step"} <= titles)
         self.assertFalse([t for t in titles if re.search("device|cold|layouts|reduce|random", t)])
@@ -182,15 +197,16 @@ class Rows(unittest.TestCase):
 
 
 class Runs(unittest.TestCase):
-    def run_bench(self, sides, *arguments, packages=("jax", "equinox", "optax", "numpy", "torch")):
+    def run_bench(self, sides, *arguments, named=True, packages=("jax", "equinox", "optax", "numpy", "torch")):
         said = {"packages": {p: "1.0" for p in packages}, "sides": sides}
         with tempfile.TemporaryDirectory() as folder:
             side = Path(folder) / "side"
             side.write_text(f'#!/bin/sh\nexec {sys.executable} {TESTS / "side_stand_in.py"} "$@"\n')
             side.chmod(0o755)
             file = Path(folder) / "json"
+            python = ["--python", side] if named else []
             done = subprocess.run(
-                [sys.executable, "-B", BENCH / "peers" / "run.py", side, "--python", side, "--json", file, *arguments],
+                [sys.executable, "-B", BENCH / "peers" / "run.py", side, "--json", file, *python, *arguments],
                 capture_output=True,
                 text=True,
                 env={**os.environ, "STAND_IN": json.dumps(said)},
@@ -258,6 +274,13 @@ class Runs(unittest.TestCase):
         self.assertEqual((done.returncode, lines), (1, []))
         self.assertRegex(
             done.stderr, "^peers: .* has no torch. The rows are compared with torch. Name another Python.\n$"
+        )
+        done, lines, _ = self.run_bench(self.sides, "--peers", "torch", "--platform", "cuda", named=False)
+        self.assertEqual((done.returncode, lines), (1, []))
+        self.assertEqual(
+            done.stderr,
+            "peers: the torch that is installed here is for CPUs. On a GPU it needs the GPU's libraries. "
+            "Name a Python that has both: --python P\n",
         )
 
 
