@@ -2,11 +2,11 @@
 
 import torch
 import torch.nn.functional as F
-from torch_work import matrix, normal, result_of, uniform
+from torch_work import DEVICE, matrix, normal, result_of, uniform
 
 
 def dispatch_eager(_, wrap):
-    return result_of(wrap(lambda x: x + 1.0), torch.arange(8, dtype=torch.float32))
+    return result_of(wrap(lambda x: x + 1.0), torch.arange(8, dtype=torch.float32, device=DEVICE))
 
 
 def matmul(n, wrap):

@@ -21,8 +21,6 @@ EAGER_ROWS = ("dispatch_eager",)
 def works_of(o):
     if "PEERS_THREADS" in os.environ:
         torch.set_num_threads(int(os.environ["PEERS_THREADS"]))
-    if torch.cuda.is_available():  # run.py hides GPUs from rows of CPUs
-        torch.set_default_device("cuda")
     torch.set_float32_matmul_precision("high" if o.precision == "tf32" else "highest")
     torch_work.half_products = o.precision == "bf16"
     works = ROWS[o.row](o.size, torch_work.eager)

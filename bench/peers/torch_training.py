@@ -6,7 +6,7 @@ import jax_numbers
 import torch
 import torch.nn.functional as F
 from side import Work
-from torch_work import eager, figures_of, normal, tensor, wait
+from torch_work import DEVICE, eager, figures_of, normal, tensor, wait
 from transformer_sizes import sizes_of
 
 
@@ -88,7 +88,7 @@ def make_transformer(s):
         return parameter(normal(seed, (inputs, outputs)) / math.sqrt(inputs))
 
     def ones():
-        return parameter(torch.ones(s.width))
+        return parameter(torch.ones(s.width, device=DEVICE))
 
     blocks = [
         {

@@ -6,6 +6,7 @@ import jax_numbers
 import torch
 from side import Work
 
+DEVICE = "cuda" if torch.cuda.is_available() else "cpu"  # run.py hides GPUs from rows of CPUs
 half_products = False  # the row's matrices are bfloat16
 
 
@@ -13,9 +14,7 @@ def eager(f):
     return f
 
 
-def wait():
-    if torch.cuda.is_available():
-        torch.cuda.synchronize()
+wait = torch.cuda.synchronize if DEVICE == "cuda" else lambda: None
 
 
 def figures_of(digest, x):
@@ -34,7 +33,7 @@ def result_of(f, *inputs):
 
 
 def tensor(array):
-    return torch.tensor(array)  # on the default device
+    return torch.tensor(array, device=DEVICE)
 
 
 def normal(seed, shape):
