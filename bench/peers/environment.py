@@ -11,9 +11,9 @@ FOLDER = BUILD / "peers-python"
 NAMES = {"jax": "JAX", "torch": "torch"}
 PACKAGES = {"jax": ["jax", "equinox", "optax", "numpy"], "torch": ["torch", "numpy"]}
 NEEDED = {"jax": ["jax", "numpy"], "torch": ["torch", "numpy"]}
-# PyPI has no torch for Linux without CUDA. Its wheel has 0.5 GB, and what it requires of GPUs has gigabytes. Of that it needs at
-# its start, on a CPU too, what these packages bring (0.2 GB). In place of the other libraries that it names stand empty ones, made
-# by the compiler: nobody looks into them (torch_side.py).
+# PyPI has no torch for Linux without CUDA. Its wheel has 0.5 GB, and what it requires of GPUs has gigabytes. Of that
+# it needs at its start, on a CPU too, what these packages bring (0.2 GB). In place of the other libraries that it names
+# stand empty ones, made by the compiler: nobody looks into them (torch_side.py).
 GPU = re.compile(r"nvidia|cuda|triton")
 SMALL = ("cudart", "cupti", "cuda-runtime", "cuda-cupti", "nvshmem")
 
@@ -70,7 +70,10 @@ def cpu_requirements(requirements):
 
 def install_torch(python):
     pip(python, "--no-deps", "torch")
-    code = "import importlib.metadata as m\nprint(*m.requires('torch'), m.distribution('torch').locate_file('torch/lib'), sep='\\n')"
+    code = """
+from importlib.metadata import distribution
+torch = distribution("torch")
+print(*torch.requires, torch.locate_file("torch/lib"), sep="\\n")"""
     *requirements, folder = output([python, "-c", code]).splitlines()
     pip(python, "numpy", *cpu_requirements(requirements))
     while library := missing_library(python):

@@ -1,4 +1,5 @@
-"""JAX's random numbers in numpy, for sides without JAX: threefry2x32 over 64-bit counters, and what is made of its words."""
+"""JAX's random numbers in numpy, for sides without JAX: threefry2x32 over 64-bit counters, and what is made of its
+words."""
 
 import numpy as np
 
@@ -55,6 +56,6 @@ def between_minus_one_and_one(key, shape):
 
 
 def integers(key, shape, below):
-    """int64 in [0, below), a power of two of at most 2^16: JAX's rule then has the low bits of the second half's words."""
+    """int64 in [0, below), a power of two of at most 2^16: of these JAX takes the low bits of the second key's words."""
     assert below & (below - 1) == 0 and below <= 1 << 16
     return (bits(split(key)[1], shape) & np.uint32(below - 1)).astype(np.int64)

@@ -11,7 +11,9 @@ import side
 
 def works_of(o):
     if jax.default_backend() != "cpu":  # whose products of float32 are JAX's default there
-        jax.config.update("jax_default_matmul_precision", "tensorfloat32" if o.precision == "tf32" else "highest")
+        jax.config.update(
+            "jax_default_matmul_precision", "tensorfloat32" if o.precision == "tf32" else "highest"
+        )
     jax_work.half_products = o.precision == "bf16"
     if o.row in jax_arrays.ROWS:
         return jax_arrays.ROWS[o.row](o.size)

@@ -1,8 +1,8 @@
-"""The library against its peers on this machine: ./dev bench peers [--peers jax,torch] [--platform cuda --python P]
-[--rows TEXT,..] [--rounds N] [--quick] [--json FILE]
+"""The library against its peers on this machine: ./dev bench peers [--peers jax,torch] [--rows TEXT,..] [--rounds N]
+[--platform cuda --python P] [--quick] [--json FILE]
 
-A row is the same work on the same inputs on all sides (peers.cpp, jax_side.py, torch_side.py), in processes of their own
-that run in turns: ours, JAX, JAX, ours, ... Each makes a first call, tells the values that it got, warms up, and takes
+A row is the same work on the same inputs on all sides (peers.cpp, jax_side.py, torch_side.py), in processes of their
+own that run in turns: ours, JAX, JAX, ours, ... Each makes a first call, tells the values that it got, warms up, and takes
 the median of its samples. The table has the medians over the rounds and the median of the rounds' ratios; +-% is
 the median absolute deviation of all samples. A row whose values differ between two sides fails. Peers live in an
 environment of their own, build/peers-python; with --python P in that Python, where nothing is installed: rows of packages
@@ -150,7 +150,9 @@ def figures_of(row, sides):
         for f in figures:
             if "jax" in f.peers:
                 f.peers["jax"].aim = row.part_ratio
-        added = {p: Peer([sum(t) for t in zip(*(f.peers[p].times for f in figures))]) for p in figures[0].peers}
+        added = {
+            p: Peer([sum(t) for t in zip(*(f.peers[p].times for f in figures))]) for p in figures[0].peers
+        }
         total = Figure(row.title, [sum(t) for t in zip(*(f.ours for f in figures))], peers=added)
         figures.insert(0, total)
     total.seconds_aim = row.seconds
@@ -216,7 +218,9 @@ def print_machine(found, o):
     platforms = {"jax": o.jax_platform, "torch": o.platform}
     gpus = [environment.device_name(o.python, p, "cuda") for p in o.peers if platforms[p] == "cuda"]
     machine = [*dict.fromkeys(gpus), processor(), f"{os.cpu_count()} cores"]
-    print(f"{', '.join(f'{p} {v}' for p, v in found.items())} on {', '.join(machine)}; load {load:.1f} at start")
+    print(
+        f"{', '.join(f'{p} {v}' for p, v in found.items())} on {', '.join(machine)}; load {load:.1f} at start"
+    )
 
 
 def main():

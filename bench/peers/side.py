@@ -1,5 +1,5 @@
-"""What the Python sides of `./dev bench peers` share: a row's works, how they are measured, the figures as JSON. Options and
-output as bench/peers.cpp."""
+"""What the Python sides of `./dev bench peers` share: a row's works, how they are measured, the figures as JSON. Options
+and output as bench/peers.cpp."""
 
 import argparse
 import json

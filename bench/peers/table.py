@@ -41,7 +41,9 @@ class Figure:
 
     def aim(self, named=False):
         """named: the ratios say of whom they are."""
-        texts = [f"<= {p.aim:.3g}x{' ' + NAMES[name] if named else ''}" for name, p in self.peers.items() if p.aim]
+        texts = [
+            f"<= {p.aim:.3g}x{' ' + NAMES[name] if named else ''}" for name, p in self.peers.items() if p.aim
+        ]
         if self.seconds_aim:
             texts.append(f"<= {time_text(self.seconds_aim)}")
         return ", ".join(texts)
@@ -83,7 +85,9 @@ class Table:
         columns = [f"{ours:>8} {spread:>5}"]
         for peer in self.peers:
             time, peer_spread, ratio, variant = cells.get(peer, ("-", "", "-", ""))
-            columns.append(f"{time:>8} {peer_spread:>5}  {ratio:>8}" + (f" {variant:<8}" if peer in MORE else ""))
+            columns.append(
+                f"{time:>8} {peer_spread:>5}  {ratio:>8}" + (f" {variant:<8}" if peer in MORE else "")
+            )
         return self.note(title, "  ".join([*columns, f"{aim:<11} {met}"])).rstrip()
 
     def header(self):

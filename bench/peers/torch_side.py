@@ -1,11 +1,12 @@
-"""PyTorch's side of `./dev bench peers`: runs one row and prints its figures as JSON, each work as torch runs it by itself
-(variant `eager`) and after torch.compile (`compiled`), where that goes. PEERS_THREADS: how many threads it gets."""
+"""PyTorch's side of `./dev bench peers`: runs one row and prints its figures as JSON, each work as torch runs it by
+itself (variant `eager`) and after torch.compile (`compiled`), where that goes. PEERS_THREADS: how many threads it gets.
+"""
 
 import os
 import sys
 from functools import partial
 
-# torch's wheels name libraries of GPUs that may be empty stand-ins here (environment.py): nobody may ask for what is in them.
+# Libraries of GPUs may be empty stand-ins here (environment.py): what is in them is looked up when it is called, never.
 sys.setdlopenflags(os.RTLD_LAZY)
 
 import side  # noqa: E402

@@ -1,4 +1,5 @@
-"""The rows of bench/peers/training.h, in torch's own functions where it has one. Models and states are changed in place."""
+"""The rows of bench/peers/training.h, in torch's own functions where it has one. Models and states are changed in
+place."""
 
 import math
 
@@ -63,7 +64,9 @@ def training(loss_of, rate, parameters, wrap, *batch):
 def linear_layers(sizes, seed):
     """Weights and biases as Equinox's MLP has them."""
     layers = []
-    for key, inputs, outputs in zip(jax_numbers.split(jax_numbers.key_of(seed), len(sizes) - 1), sizes, sizes[1:]):
+    for key, inputs, outputs in zip(
+        jax_numbers.split(jax_numbers.key_of(seed), len(sizes) - 1), sizes, sizes[1:]
+    ):
         bound = 1 / math.sqrt(inputs)
         for k, shape in zip(jax_numbers.split(key), ((outputs, inputs), (outputs,))):
             layers.append(parameter(tensor(jax_numbers.uniform(k, shape, -bound, bound))))

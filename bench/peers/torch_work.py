@@ -1,4 +1,5 @@
-"""Works and inputs of torch's rows. A row is made for a size and for `wrap`, which functions of it pass: `eager` or torch.compile."""
+"""Works and inputs of torch's rows. A row is made for a size and for `wrap`, which its functions pass: `eager` or
+torch.compile."""
 
 import math
 
@@ -10,11 +11,11 @@ DEVICE = "cuda" if torch.cuda.is_available() else "cpu"  # run.py hides GPUs fro
 half_products = False  # the row's matrices are bfloat16
 
 
+wait = torch.cuda.synchronize if DEVICE == "cuda" else lambda: None
+
+
 def eager(f):
     return f
-
-
-wait = torch.cuda.synchronize if DEVICE == "cuda" else lambda: None
 
 
 def figures_of(digest, x):

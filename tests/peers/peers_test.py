@@ -1,4 +1,4 @@
-"""What can be tested of bench/peers without JAX and torch: options, the table, JSON, the choice of variants, runs on stand-ins."""
+"""What can be tested of bench/peers without JAX and torch: options, the table, JSON, variants, runs on stand-ins."""
 
 import ast
 import json
@@ -64,18 +64,22 @@ class Options(unittest.TestCase):
             ],
         )
 
-
     def test_the_library_that_torch_misses_at_its_start(self):
         with tempfile.TemporaryDirectory() as folder:
             python = Path(folder) / "python"
             for error, missing in (
-                ("ImportError: libcufile.so.0: cannot open shared object file: No such file or directory", "libcufile.so.0"),
+                (
+                    "ImportError: libcufile.so.0: cannot open shared object file: No such file or directory",
+                    "libcufile.so.0",
+                ),
                 ("", None),
             ):
                 python.write_text(f"#!/bin/sh\necho '{error}' >&2\nexit {1 if error else 0}\n")
                 python.chmod(0o755)
                 self.assertEqual(environment.missing_library(python), missing)
-            python.write_text("#!/bin/sh\necho 'ImportError: libcudnn.so.9: undefined symbol: x' >&2\nexit 1\n")
+            python.write_text(
+                "#!/bin/sh\necho 'ImportError: libcudnn.so.9: undefined symbol: x' >&2\nexit 1\n"
+            )
             with self.assertRaisesRegex(RuntimeError, "undefined symbol"):
                 environment.missing_library(python)
 
@@ -95,9 +99,13 @@ class Tables(unittest.TestCase):
         table = Table(["jax"], 12)
         self.assertEqual(table.header(), "row               ours   +-%       JAX   +-%     ratio  aim")
         f = Figure("gelu 1e5", [1e-3, 2e-3, 3e-3], 0.01, {"jax": Peer([4e-3, 4e-3, 4e-3], 0.02, "", 0.7)})
-        self.assertEqual(table.figure(f), "gelu 1e5          2 ms   1.0      4 ms   2.0      0.5x  <= 0.7x     met")
+        self.assertEqual(
+            table.figure(f), "gelu 1e5          2 ms   1.0      4 ms   2.0      0.5x  <= 0.7x     met"
+        )
         f.peers["jax"].aim = 0.4
-        self.assertEqual(table.figure(f), "gelu 1e5          2 ms   1.0      4 ms   2.0      0.5x  <= 0.4x     MISSED")
+        self.assertEqual(
+            table.figure(f), "gelu 1e5          2 ms   1.0      4 ms   2.0      0.5x  <= 0.4x     MISSED"
+        )
 
     def test_two_peers_and_one_that_has_not_the_row(self):
         table = Table(["jax", "torch"], 12)
@@ -118,7 +126,9 @@ class Tables(unittest.TestCase):
 
     def test_aims(self):
         peers = {"jax": Peer([2.0], aim=0.5), "torch": Peer([1.0])}
-        self.assertEqual((Figure("", [1.0], None, peers).aim(), Figure("", [1.0], None, peers).met()), ("<= 0.5x", True))
+        self.assertEqual(
+            (Figure("", [1.0], None, peers).aim(), Figure("", [1.0], None, peers).met()), ("<= 0.5x", True)
+        )
         self.assertIs(Figure("", [1.1], None, peers).met(), False)
         self.assertIs(Figure("", [1.1], None, {"torch": Peer([1.0])}).met(), None)
         self.assertIs(Figure("", [1.1], seconds_aim=1).met(), False)
@@ -186,7 +196,9 @@ class Rows(unittest.TestCase):
         every = rows.ROWS + rows.CUDA_ROWS
         text = (BENCH / "peers.cpp").read_text()
         self.assertLessEqual({r.row for r in every}, set(re.findall(r'\{"(\w+)", peers::', text)))
-        self.assertLessEqual({r.jax_row or r.row for r in every}, self.keys("jax_arrays.py", "jax_training.py"))
+        self.assertLessEqual(
+            {r.jax_row or r.row for r in every}, self.keys("jax_arrays.py", "jax_training.py")
+        )
         self.assertEqual(set(rows.TORCH_ROWS), self.keys("torch_arrays.py", "torch_training.py"))
 
     def test_torch_has_rows_of_one_device(self):
@@ -197,7 +209,9 @@ class Rows(unittest.TestCase):
 
 
 class Runs(unittest.TestCase):
-    def run_bench(self, sides, *arguments, named=True, packages=("jax", "equinox", "optax", "numpy", "torch")):
+    def run_bench(
+        self, sides, *arguments, named=True, packages=("jax", "equinox", "optax", "numpy", "torch")
+    ):
         said = {"packages": {p: "1.0" for p in packages}, "sides": sides}
         with tempfile.TemporaryDirectory() as folder:
             side = Path(folder) / "side"
@@ -225,11 +239,15 @@ class Runs(unittest.TestCase):
         self.assertEqual(done.returncode, 0, done.stderr)
         self.assertTrue(lines[0].startswith("jax 1.0, equinox 1.0, optax 1.0, numpy 1.0 on "))
         self.assertEqual(lines[1].split(), ["row", "ours", "+-%", "JAX", "+-%", "ratio", "aim"])
-        self.assertEqual(lines[2][8:].split(), ["2", "ms", "0.0", "4", "ms", "0.0", "0.5x", "<=", "0.7x", "met"])
+        self.assertEqual(
+            lines[2][8:].split(), ["2", "ms", "0.0", "4", "ms", "0.0", "0.5x", "<=", "0.7x", "met"]
+        )
         self.assertEqual(written[-1]["peers"]["jax"]["aim"], 0.7)
 
     def test_two_peers(self):
-        done, lines, written = self.run_bench(self.sides, "--peers", "jax,torch", "--rows", "softmax,random bits")
+        done, lines, written = self.run_bench(
+            self.sides, "--peers", "jax,torch", "--rows", "softmax,random bits"
+        )
         self.assertEqual(done.returncode, 0, done.stderr)
         self.assertTrue(lines[0].startswith("jax 1.0, equinox 1.0, optax 1.0, numpy 1.0, torch 1.0 on "))
         self.assertEqual(
@@ -252,12 +270,16 @@ class Runs(unittest.TestCase):
     def test_a_row_fails_whose_values_differ_on_any_side(self):
         for variant in ("eager", "compiled"):
             torch = [result(1e-3, 1.1 if v == variant else 1.0, variant=v) for v in ("eager", "compiled")]
-            done, lines, _ = self.run_bench({**self.sides, "torch": torch}, "--peers", "torch", "--rows", "gelu 1e5")
+            done, lines, _ = self.run_bench(
+                {**self.sides, "torch": torch}, "--peers", "torch", "--rows", "gelu 1e5"
+            )
             self.assertEqual(done.returncode, 1)
             self.assertIn(f"FAILED: values differ: [[1.0]] and torch {variant} [[1.1]]", lines[2])
 
     def test_a_row_fails_whose_side_does(self):
-        done, lines, _ = self.run_bench({**self.sides, "torch": "no such thing"}, "--peers", "torch", "--rows", "gelu 1e5")
+        done, lines, _ = self.run_bench(
+            {**self.sides, "torch": "no such thing"}, "--peers", "torch", "--rows", "gelu 1e5"
+        )
         self.assertEqual(done.returncode, 1)
         self.assertIn("FAILED: torch: no such thing", lines[2])
 

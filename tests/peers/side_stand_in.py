@@ -1,5 +1,5 @@
-"""Stands for bench_peers, and for a Python with peers: STAND_IN is JSON of `packages` (name -> version) and of `sides` (ours, jax,
-torch -> a row's results)."""
+"""Stands for bench_peers, and for a Python with peers: STAND_IN is JSON of `packages` (name -> version) and of `sides`
+(ours, jax, torch -> a row's results)."""
 
 import json
 import os
