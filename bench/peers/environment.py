@@ -1,7 +1,6 @@
 """The Python of the peers: build/peers-python, made here, or one that the user names."""
 
 import os
-import re
 import subprocess
 import sys
 from pathlib import Path
@@ -11,11 +10,6 @@ FOLDER = BUILD / "peers-python"
 NAMES = {"jax": "JAX", "torch": "torch"}
 PACKAGES = {"jax": ["jax", "equinox", "optax", "numpy"], "torch": ["torch", "numpy"]}
 NEEDED = {"jax": ["jax", "numpy"], "torch": ["torch", "numpy"]}
-# PyPI has no torch for Linux without CUDA. Its wheel has 0.5 GB, and what it requires of GPUs has gigabytes. Of that
-# it needs at its start, on a CPU too, what these packages bring (0.2 GB). In place of the other libraries that it names
-# stand empty ones, made by the compiler: nobody looks into them (torch_side.py).
-GPU = re.compile(r"nvidia|cuda|triton")
-SMALL = ("cudart", "cupti", "cuda-runtime", "cuda-cupti", "nvshmem")
 
 
 def peers_named(text):
@@ -40,59 +34,9 @@ def prepare(peers, update):
         print(f"installing {', '.join(PACKAGES[peer])} in build/{FOLDER.name}", flush=True)
         if not python.exists():
             subprocess.run([sys.executable, "-m", "venv", FOLDER], check=True)
-        if peer == "torch":
-            install_torch(python)
-        else:
-            pip(python, *PACKAGES[peer])
+        output([python, "-m", "pip", "install", "--quiet", "--upgrade", *PACKAGES[peer]])
         installed.touch()
     return python
-
-
-def pip(python, *arguments):
-    # Its complaints about what torch is not given are kept back.
-    output([python, "-m", "pip", "install", "--quiet", "--upgrade", *arguments])
-
-
-def cpu_requirements(requirements):
-    """What a torch that requires these needs to run on a CPU."""
-    kept = []
-    for line in requirements:
-        package, extras, rest = re.match(r"([\w.-]+)(?:\[([^\]]*)\])?(.*)", line).groups()
-        if "extra ==" in rest:
-            continue
-        if GPU.match(package) and not any(name in package for name in SMALL):
-            extras = ",".join(e for e in (extras or "").split(",") if e in SMALL)
-            if not extras:
-                continue
-        kept.append(f"{package}[{extras}]{rest}" if extras else line)
-    return kept
-
-
-def install_torch(python):
-    pip(python, "--no-deps", "torch")
-    code = """
-from importlib.metadata import distribution
-torch = distribution("torch")
-print(*torch.requires, torch.locate_file("torch/lib"), sep="\\n")"""
-    *requirements, folder = output([python, "-c", code]).splitlines()
-    pip(python, "numpy", *cpu_requirements(requirements))
-    while library := missing_library(python):
-        empty = Path(folder) / library
-        if empty.exists():
-            raise RuntimeError(f"torch does not find {empty}")
-        command = [os.environ.get("CXX", "g++"), "-shared", "-x", "c++", os.devnull]
-        subprocess.run([*command, f"-Wl,-soname,{library}", "-o", empty], check=True)
-
-
-def missing_library(python):
-    """The next one without which torch does not start."""
-    try:
-        output([python, "-c", "import os, sys; sys.setdlopenflags(os.RTLD_LAZY); import torch"])
-    except RuntimeError as e:
-        if missing := re.search(r"(lib\S+\.so\S*): cannot open shared object", str(e)):
-            return missing[1]
-        raise
-    return None
 
 
 def output(command, environment=None):

@@ -183,7 +183,7 @@ def options():
     parser.add_argument(
         "--peers",
         default="jax",
-        help=f"of {', '.join(NAMES)}, with commas between (jax); torch is installed when it is named: 0.7 GB to load",
+        help=f"of {', '.join(NAMES)}, with commas between (jax); torch is installed when it is named: 5 GB",
     )
     parser.add_argument(
         "--rows", default="", help="only rows whose titles contain one of these texts, with commas between"
@@ -226,11 +226,6 @@ def print_machine(found, o):
 def main():
     o = options()
     if o.python is None:
-        if "torch" in o.peers and o.platform == "cuda":
-            sys.exit(
-                "peers: the torch that is installed here is for CPUs. On a GPU it needs the GPU's libraries. "
-                "Name a Python that has both: --python P"
-            )
         try:
             o.python = environment.prepare(o.peers, o.update)
         except (subprocess.CalledProcessError, RuntimeError) as e:

@@ -3,17 +3,13 @@ itself (variant `eager`) and after torch.compile (`compiled`), where that goes. 
 """
 
 import os
-import sys
 from functools import partial
 
-# Libraries of GPUs may be empty stand-ins here (environment.py): what is in them is looked up when it is called, never.
-sys.setdlopenflags(os.RTLD_LAZY)
-
-import side  # noqa: E402
-import torch  # noqa: E402
-import torch_arrays  # noqa: E402
-import torch_training  # noqa: E402
-import torch_work  # noqa: E402
+import side
+import torch
+import torch_arrays
+import torch_training
+import torch_work
 
 ROWS = {**torch_arrays.ROWS, **torch_training.ROWS}
 EAGER_ROWS = ("dispatch_eager",)

@@ -39,50 +39,6 @@ class Options(unittest.TestCase):
                 "Name some of them with commas between: --peers jax,torch",
             )
 
-    def test_of_what_torch_requires_the_large_libraries_of_gpus_are_left_out(self):
-        marker = '; platform_system == "Linux"'
-        requirements = [
-            "filelock",
-            "sympy>=1.13.3",
-            f"cuda-toolkit[cublas,cudart,cufft,cupti]==13.2.2{marker}",
-            f"cuda-bindings<14,>=13.0.3{marker}",
-            f"nvidia-cudnn-cu13==9.26.0.51{marker}",
-            f"nvidia-nvshmem-cu13==3.7.2{marker}",
-            f"nvidia-cuda-runtime-cu12==12.6.77{marker}",
-            f"nvidia-cuda-nvrtc-cu12==12.6.77{marker}",
-            f"triton~=3.9.0{marker}",
-            'pyyaml; extra == "pyyaml"',
-        ]
-        self.assertEqual(
-            environment.cpu_requirements(requirements),
-            [
-                "filelock",
-                "sympy>=1.13.3",
-                f"cuda-toolkit[cudart,cupti]==13.2.2{marker}",
-                f"nvidia-nvshmem-cu13==3.7.2{marker}",
-                f"nvidia-cuda-runtime-cu12==12.6.77{marker}",
-            ],
-        )
-
-    def test_the_library_that_torch_misses_at_its_start(self):
-        with tempfile.TemporaryDirectory() as folder:
-            python = Path(folder) / "python"
-            for error, missing in (
-                (
-                    "ImportError: libcufile.so.0: cannot open shared object file: No such file or directory",
-                    "libcufile.so.0",
-                ),
-                ("", None),
-            ):
-                python.write_text(f"#!/bin/sh\necho '{error}' >&2\nexit {1 if error else 0}\n")
-                python.chmod(0o755)
-                self.assertEqual(environment.missing_library(python), missing)
-            python.write_text(
-                "#!/bin/sh\necho 'ImportError: libcudnn.so.9: undefined symbol: x' >&2\nexit 1\n"
-            )
-            with self.assertRaisesRegex(RuntimeError, "undefined symbol"):
-                environment.missing_library(python)
-
 
 class Tables(unittest.TestCase):
     def test_times(self):
@@ -296,13 +252,6 @@ class Runs(unittest.TestCase):
         self.assertEqual((done.returncode, lines), (1, []))
         self.assertRegex(
             done.stderr, "^peers: .* has no torch. The rows are compared with torch. Name another Python.\n$"
-        )
-        done, lines, _ = self.run_bench(self.sides, "--peers", "torch", "--platform", "cuda", named=False)
-        self.assertEqual((done.returncode, lines), (1, []))
-        self.assertEqual(
-            done.stderr,
-            "peers: the torch that is installed here is for CPUs. On a GPU it needs the GPU's libraries. "
-            "Name a Python that has both: --python P\n",
         )
 
 
