@@ -6,8 +6,9 @@
 
 namespace shardarray::testing {
 
-/// Recurrence up to 40, then five terms of the asymptotic series; reflected below 0.
+/// Recurrence up to 40, then five terms of the asymptotic series; reflected below 0. NaN at the poles.
 inline long double digamma_of(long double x) {
+  if (x <= 0 && x == std::floor(x)) return std::nan("");
   if (x < 0) {
     const long double angle = std::numbers::pi_v<long double> * (x - std::floor(x));
     return digamma_of(1 - x) - std::numbers::pi_v<long double> * std::cos(angle) / std::sin(angle);

@@ -11,7 +11,6 @@
 
 namespace shardarray {
 
-constexpr double infinite = std::numeric_limits<double>::infinity();
 constexpr double no_number = std::numeric_limits<double>::quiet_NaN();
 
 // ---------------------------------------------------------------- of all elements
