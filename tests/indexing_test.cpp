@@ -290,6 +290,8 @@ TEST_CASE("indexing: derivatives") {
             x) == Values{1, 110, 0, 0, 0});
   CHECK(slope([&](const Array& a) { return a.at(i).set(0.0); }, x) == Values{0, 0, 1, 1, 1});
   CHECK(slope([&](const Array& a) { return a.at(a > 2).set(0.0); }, x) == Values{1, 1, 1, 0, 0});
+  // what is no number has the derivative of an element where nothing is updated, and no share elsewhere
+  CHECK(slope([&](const Array& a) { return a.at(array({1})).max(3.0); }, array({nan_, 1.0})) == Values{1, 0});
   // an update that is dropped has none
   for (auto f : {+[](const Array& v) {
                    return sa::ones({2}).at(array({0, 9})).max(v);
@@ -388,7 +390,7 @@ TEST_CASE("indexing: messages") {
         (void)y[array({true, false})];
       },
       "index: a mask of shape [2] from dimension 0 of shape [3,4] on. It has an element for each one there. "
-      "Broadcast it.");
+      "Give one that fits.");
   says([&] { (void)y.at(array({true, false})).set(1); }, "at.set: a mask of shape [2] from dimension 0");
   says([&] { (void)y[array(true)]; },
        "index: a mask without dimensions. It stands for those whose elements it chooses. Use where.");
@@ -406,6 +408,22 @@ TEST_CASE("indexing: messages") {
       "at.add: shapes [3,4], [2,4] cannot be broadcast together: sizes 3 and 2 meet.");
   says([&] { (void)sa::nonzero(Array(1), 3); },
        "nonzero: a scalar. It has no dimension for a position. Reshape it to (1).");
+  says([&] { (void)sa::argwhere(Array(1), 3); }, "argwhere: a scalar.");
+  says([&] { (void)sa::nonzero(x, 7, std::int64_t{1} << 40); },
+       "nonzero: fill_value 1099511627776 among positions of int32. It is one of its values. Give another "
+       "one.");
+  says([&] { (void)y.at(array({9})).get({.mode = sa::TakeMode::fill, .fill_value = 2.5}); },
+       "at.get: fill_value 2.5 in an array i32[1,4]. It is one of its values. Give another one.");
+  says([&] { (void)sa::compress(sa::ones({5}), x.astype(sa::uint8), 2, 0, -1); },
+       "compress: fill_value -1 in an array u8[2]. It is one of its values. Give another one.");
+  says([&] { (void)sa::extract(x > 1, x, -1); }, "extract: size -1.");
+  says([&] { (void)sa::unravel_index(array({5}), {-2, -3}); }, "unravel_index: positions in shape [-2,-3].");
+  says([&] { (void)sa::ravel_multi_index({1, 1}, {0, 3}); }, "ravel_multi_index: positions in shape [0,3].");
+  says(
+      [&] {
+        (void)x[{array({0}), array({0}), array({true, false})}];
+      },
+      "index: 3 indices for shape [5] of rank 1.");
   says([&] { (void)sa::nonzero(x, -1); },
        "nonzero: size -1. The number of positions is not negative. Give how many there are at most.");
   says([&] { (void)sa::compress(sa::ones({6}), x, 2); },

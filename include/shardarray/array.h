@@ -80,7 +80,9 @@ struct SHARDARRAY_API Index {
   std::optional<std::int64_t> start, stop;  ///< `at`: start is the index; of a range none: from or to its end
   std::int64_t step = 1;                    ///< of a range; negative: backwards
   Index() = default;
-  template <std::integral I> Index(I i) : kind(Kind::at), start(to_int64(i)) {}
+  template <std::integral I> Index(I i) : kind(Kind::at), start(to_int64(i)) {
+    static_assert(!std::same_as<I, bool>, "x[true]: a bool is no index; write where(condition, a, b)");
+  }
   template <std::same_as<ShardedArray> A>
   Index(const A& x) : kind(Kind::array), array(std::make_shared<const A>(x)) {}
   explicit Index(Kind k) : kind(k) {}
@@ -317,8 +319,8 @@ class SHARDARRAY_API ShardedArray {
   }
   /// numpy's subscripts: `x[1]`, `x[{0, slice(2, 5), newaxis}]`, `x[rows]`, `x[{all, i, j}]`, `x[mask]`. Arrays of integers are
   /// broadcast to one shape, whose dimensions stand where those of the arrays stood, or first where something stands between them
-  /// (an integer beside an array counts as an array). Negative ones count from the end, others outside are the nearest. A mask, as
-  /// long as the dimensions that it stands for, chooses what is true: its values are read, which no trace allows. Throws ShapeError for
+  /// (an integer beside an array counts as an array). Negative ones count from the end, others outside are the nearest (to which their derivative belongs; in JAX it is dropped). A mask, as
+  /// long as the dimensions that it stands for, chooses what is true: its values are read, which cannot be while they are traced. Throws ShapeError for
   /// an integer out of range, more parts than dimensions, a second ellipsis, a step of 0, arrays that cannot be broadcast, masks of
   /// another shape, DTypeError for arrays of other dtypes, TraceError for a mask inside a trace: where() and nonzero() with a size
   /// do without its values.
@@ -363,8 +365,9 @@ struct SHARDARRAY_API Shard {
 
 /// `x.at(idx)`: get, or a copy of `x`, of its shape and dtype, with the indexed part set to v, or to part + v, part * v, the
 /// smaller or the larger of both. v takes the dtype of x as astype does it, and is broadcast to the part's shape. An element that
-/// arrays choose several times is combined with all of its values, in their order; set keeps the last. A mask with a v that is as
-/// large for every element it chooses is not read: `x.at(x > 0).set(1)`. Throws
+/// arrays choose several times is combined with what its values are together, combined in their order; set keeps the last. A mask
+/// alone, with one value for every element that it chooses, is not read: `x.at(x > 0).set(1)`. The derivative of mul by arrays compares
+/// every row with every update. Throws
 /// ShapeError where v cannot be broadcast, and as a subscript does, DTypeError for a whole number that is no value of the dtype, and for
 /// floats in integers or bools, whose fractions would be lost: `arange(4).at(0).set(2.7)`. Equal extrema share the derivative.
 class SHARDARRAY_API IndexedArray {

@@ -57,7 +57,7 @@ void check_mask(const char* function, const Array& mask, const Shape& shape, std
   if (dim + mine.size() <= shape.size() && std::equal(mine.begin(), mine.end(), shape.begin() + dim)) return;
   throw ShapeError(
       fmt::format("{}: a mask of shape {} from dimension {} of shape {} on. It has an element for each one "
-                  "there. Broadcast it.",
+                  "there. Give one that fits.",
                   function, to_string(mine), dim, to_string(shape)));
 }
 
@@ -65,6 +65,11 @@ ArraysAt arrays_in(const char* function, const Shape& shape, const Indices& give
   ArraysAt r;
   std::size_t used = 0, dim = 0, kept = 0;  // dimensions of shape; of y
   for (const Index& i : given) used += dims_of(function, i);
+  if (used > shape.size())
+    throw ShapeError(fmt::format(
+        "{}: {} indices for shape {} of rank {}. There is at most one per dimension. Remove some, or add "
+        "dimensions with newaxis.",
+        function, used, to_string(shape), shape.size()));
   std::vector<bool> chooses;  // integers beside arrays do, too
   for (const Index& i : given) {
     const bool first = std::find(chooses.begin(), chooses.end(), true) == chooses.end();
@@ -122,20 +127,20 @@ RowIndex numbers_of(const char* function, const ArraysAt& at, const Shape& sizes
 }
 
 ChosenRows::ChosenRows(const char* function, const Array& y, const ArraysAt& at, TakeMode mode)
-    : y_shape_(y.shape()), order_(at.dims), place_(at.place) {
+    : y_(y), order_(at.dims), place_(at.place) {
+  const Shape& shape = y.shape();
   for (std::size_t k = 0; k < at.arrays.size(); k++)
-    need_rows(function, y, y_shape_[static_cast<std::size_t>(at.dims[k])], at.dims[k], at.arrays[k]);
-  const RowIndex all = numbers_of(function, at, y_shape_, mode, true);
+    need_rows(function, y, shape[static_cast<std::size_t>(at.dims[k])], at.dims[k], at.arrays[k]);
+  const RowIndex all = numbers_of(function, at, shape, mode, true);
   batch_ = all.at.shape();
   inside_ = all.inside;
   number_ = primitive::reshape(all.at, {num_elements(batch_)});
-  for (const std::int64_t d : at.dims) rows_ = mul_sizes(rows_, y_shape_[static_cast<std::size_t>(d)]);
-  for (std::size_t d = 0; d < y_shape_.size(); d++)
+  for (const std::int64_t d : at.dims) rows_ = mul_sizes(rows_, shape[static_cast<std::size_t>(d)]);
+  for (std::size_t d = 0; d < shape.size(); d++)
     if (std::find(at.dims.begin(), at.dims.end(), static_cast<std::int64_t>(d)) == at.dims.end()) {
       order_.push_back(static_cast<std::int64_t>(d));
-      rest_.push_back(y_shape_[d]);
+      rest_.push_back(shape[d]);
     }
-  table_ = in_front(y);
 }
 
 Shape ChosenRows::shape() const {
@@ -152,7 +157,7 @@ Array ChosenRows::in_front(const Array& x) const {
 }
 Array ChosenRows::put_back(const Array& table) const {
   Shape shape;
-  for (const std::int64_t d : order_) shape.push_back(y_shape_[static_cast<std::size_t>(d)]);
+  for (const std::int64_t d : order_) shape.push_back(y_.shape()[static_cast<std::size_t>(d)]);
   return primitive::transpose(primitive::reshape(table, shape), rules::inverse(order_));
 }
 
@@ -163,11 +168,20 @@ static Shape counted_from(std::size_t first, std::size_t count) {
   return s;
 }
 Array ChosenRows::get(std::optional<double> fill_value) const {
-  Array taken = primitive::take(table_, primitive::reshape(number_, batch_), 0, std::ssize(batch_));
+  // Side by side and where the result has them: y stays as it is.
+  const std::size_t arrays = order_.size() - rest_.size();
+  const bool in_place = order_[0] == static_cast<std::int64_t>(place_) &&
+                        order_[arrays - 1] - order_[0] == static_cast<std::int64_t>(arrays) - 1;
+  const std::size_t lead = in_place ? place_ : 0;
+  Shape shape = rest_;
+  shape.insert(lead, rows_);
+  const Array table = primitive::reshape(in_place ? y_ : primitive::transpose(y_, order_), shape);
+  Array taken = rows_along(table, primitive::reshape(number_, batch_), lead);
   if (inside_.has_value())
-    taken = filled_outside(taken, inside_, 0,
-                           fill_value ? primitive::full(taken.shape(), taken.dtype(), *fill_value)
-                                      : outside_value(type_of(taken)));
+    taken = filled_outside(
+        taken, inside_, lead,
+        fill_value ? filled_with("at.get", type_of(taken), *fill_value) : outside_value(type_of(taken)));
+  if (in_place) return taken;
   return moveaxis(taken, counted_from(0, batch_.size()), counted_from(place_, batch_.size()));
 }
 
@@ -178,23 +192,23 @@ static Array combined_bools(const Array& table, const Array& number, const Array
                                          table.shape()[0], is_or ? Reducer::max : Reducer::min);
   return primitive::binary(is_or ? op_or : op_and, table, primitive::cast(found, DType::bool_));
 }
-Array ChosenRows::added(const Array& updates, Reducer reducer) const {
-  const DType t = table_.dtype(), wide = api::computed(t);
+Array ChosenRows::added(const Array& table, const Array& updates, Reducer reducer) const {
+  const DType t = table.dtype(), wide = api::computed(t);
   const Array found = combined_rows(reducer, number_, primitive::cast(updates, wide), rows_);
-  const Array y = primitive::cast(table_, wide);
+  const Array y = primitive::cast(table, wide);
   return primitive::cast(reducer == Reducer::sum ? primitive::add(y, found) : primitive::mul(y, found), t,
-                         type_of(table_).weak);
+                         type_of(table).weak);
 }
 // The element of the table and the updates that are equal to the extremum share its derivative.
-Array ChosenRows::extremum(const Array& updates, Reducer reducer) const {
+Array ChosenRows::extremum(const Array& table, const Array& updates, Reducer reducer) const {
   const auto fixed = [](const Array& x) { return primitive::unary(op_stop_gradient, x); };
   const auto of_row = [&](const Array& x) { return primitive::take(x, number_, 0, 1); };
   const auto at_row = [&](const Array& x) { return primitive::scatter(number_, x, 0, 1, rows_); };
-  const DType t = table_.dtype(), wide = api::computed(t);
-  const Array y = primitive::cast(table_, wide), v = primitive::cast(updates, wide);
+  const DType t = table.dtype(), wide = api::computed(t);
+  const Array y = primitive::cast(table, wide), v = primitive::cast(updates, wide);
   const Array best = primitive::binary(reducer == Reducer::max ? op_max : op_min, fixed(y),
                                        primitive::scatter(number_, fixed(v), 0, 1, rows_, reducer));
-  if (!is_floating(t)) return primitive::cast(best, t, type_of(table_).weak);
+  if (!is_floating(t)) return primitive::cast(best, t, type_of(table).weak);
   const auto is_best = [&](const Array& x, const Array& extremum) {
     return primitive::cast(primitive::binary(op_eq, fixed(x), extremum), wide);
   };
@@ -205,14 +219,17 @@ Array ChosenRows::extremum(const Array& updates, Reducer reducer) const {
                            {-std::ssize(v.shape())});
   const Array share =
       primitive::select(inside, primitive::div(theirs, of_row(sharing)), primitive::like(theirs, 0));
-  const Array line =
-      primitive::add(primitive::mul(y, primitive::div(mine, sharing)), at_row(primitive::mul(v, share)));
-  return primitive::cast(primitive::with_slope_of(best, line), t, type_of(table_).weak);
+  // What is no number is equal to nothing; where nothing is updated it is the element itself all the same.
+  const Array alone = primitive::binary(op_eq, at_row(primitive::like(theirs, 1)), primitive::like(mine, 0));
+  const Array own = primitive::select(alone, primitive::like(mine, 1), primitive::div(mine, sharing));
+  const Array line = primitive::add(primitive::mul(y, own), at_row(primitive::mul(v, share)));
+  return primitive::cast(primitive::with_slope_of(best, line), t, type_of(table).weak);
 }
 
 Array ChosenRows::updated(Update how, const Array& v) const {
   const std::int64_t count = num_elements(batch_);
-  if (count == 0) return put_back(table_);
+  if (count == 0) return y_;
+  const Array table = in_front(y_);
   Shape rows = rest_;
   rows.insert(0, count);
   const Array updates = primitive::reshape(
@@ -222,18 +239,18 @@ Array ChosenRows::updated(Update how, const Array& v) const {
     const Array last =
         primitive::scatter(number_, primitive::iota({count}, 0, order), 0, 1, rows_, Reducer::max);
     const Array zero = primitive::like(last, 0);
-    const Array is_set = primitive::broadcast(primitive::binary(op_ge, last, zero), table_.shape(),
-                                              {-std::ssize(table_.shape())});
+    const Array is_set = primitive::broadcast(primitive::binary(op_ge, last, zero), table.shape(),
+                                              {-std::ssize(table.shape())});
     const Array chosen = primitive::take(updates, primitive::binary(op_max, last, zero), 0, 1);
-    return put_back(primitive::select(is_set, chosen, table_));
+    return put_back(primitive::select(is_set, chosen, table));
   }
   const Reducer r = how == Update::add   ? Reducer::sum
                     : how == Update::mul ? Reducer::prod
                     : how == Update::max ? Reducer::max
                                          : Reducer::min;
-  if (table_.dtype() == DType::bool_) return put_back(combined_bools(table_, number_, updates, r));
+  if (table.dtype() == DType::bool_) return put_back(combined_bools(table, number_, updates, r));
   const bool is_extremum = r == Reducer::max || r == Reducer::min;
-  return put_back(is_extremum ? extremum(updates, r) : added(updates, r));
+  return put_back(is_extremum ? extremum(table, updates, r) : added(table, updates, r));
 }
 
 }  // namespace shardarray

@@ -49,14 +49,14 @@ class ChosenRows {
  private:
   Array in_front(const Array& x) const;      // y or like it -> [rows, rest..]
   Array put_back(const Array& table) const;  // the other way
-  Array added(const Array& updates, Reducer reducer) const;
-  Array extremum(const Array& updates, Reducer reducer) const;
+  Array added(const Array& table, const Array& updates, Reducer reducer) const;
+  Array extremum(const Array& table, const Array& updates, Reducer reducer) const;
 
-  Shape y_shape_, order_;  // its dimensions, those of the arrays first
-  Shape batch_, rest_;     // the shape of the index; the other dimensions of y
+  Array y_;
+  Shape order_;         // its dimensions, those of the arrays first
+  Shape batch_, rest_;  // the shape of the index; the other dimensions of y
   std::size_t place_;
   std::int64_t rows_ = 1;
-  Array table_;   // [rows, rest..]
   Array number_;  // [elements of the batch]; outside -1
   Array inside_;  // [batch..]; absent: all are
 };

@@ -168,19 +168,11 @@ Array take_fn::operator()(const Array& x, const Array& index, std::optional<std:
   need_index("take", index);
   Array table = axis ? x : primitive::reshape(x, {num_elements(type_of(x, "take").shape)});
   const std::size_t dim = api::axis_of("take", axis.value_or(0), type_of(table, "take").shape);
-  table = moveaxis(table, static_cast<std::int64_t>(dim), 0);
-  need_rows("take", x, table.shape()[0], axis.value_or(0), index);
-  const auto [i, inside] = row_index(index, table.shape()[0], mode, false);
-  const auto rank = static_cast<std::int64_t>(i.shape().size());
-  Array taken = primitive::take(table, i, 0, rank);
-  if (inside.has_value()) taken = filled_outside(taken, inside, 0, outside_value(type_of(taken)));
-  // [i.., a.., c..] -> [a.., i.., c..]
-  Shape from, to;
-  for (std::int64_t d = 0; d < rank; d++) {
-    from.push_back(d);
-    to.push_back(static_cast<std::int64_t>(dim) + d);
-  }
-  return moveaxis(taken, from, to);
+  const std::int64_t rows = table.shape()[dim];
+  need_rows("take", x, rows, axis.value_or(0), index);
+  const auto [i, inside] = row_index(index, rows, mode, false);
+  const Array taken = rows_along(table, i, dim);
+  return inside.has_value() ? filled_outside(taken, inside, dim, outside_value(type_of(taken))) : taken;
 }
 
 // ---------------------------------------------------------------- take_along_axis

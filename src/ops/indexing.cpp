@@ -43,7 +43,11 @@ Array flat_mask(const char* function, const Array& x) {
   const Array mask = api::to_bool(x, function);
   return primitive::reshape(mask, {mask.size()});
 }
-Array or_fill(const Found& f, const Array& at, std::int64_t fill_value) {
+Array or_fill(const char* function, const Found& f, const Array& at, std::int64_t fill_value) {
+  if (!primitive::is_value(at.dtype(), fill_value, false))
+    throw DTypeError(
+        fmt::format("{}: fill_value {} among positions of {}. It is one of its values. Give another one.",
+                    function, fill_value, name(at.dtype())));
   return primitive::select(f.is_there, at, primitive::like_whole(at, fill_value));
 }
 // The position in each dimension of a position in the flattened array.
@@ -60,16 +64,21 @@ std::vector<Array> unraveled(const Array& at, const Shape& shape) {
 
 }  // namespace
 
+static std::vector<Array> nonzero_places(const char* function, const Array& x, std::int64_t size,
+                                         std::int64_t fill_value) {
+  const Shape& shape = type_of(x, function).shape;
+  if (shape.empty())
+    throw ShapeError(
+        fmt::format("{}: a scalar. It has no dimension for a position. Reshape it to (1).", function));
+  need_size(function, size);
+  const Found f = found(flat_mask(function, x), size);
+  std::vector<Array> r = unraveled(f.at, shape);
+  for (Array& at : r) at = or_fill(function, f, at, fill_value);
+  return r;
+}
 std::vector<Array> nonzero(const Array& x, std::int64_t size, std::int64_t fill_value, Where w) {
   const Site site(w, "nonzero");
-  const Shape& shape = type_of(x, "nonzero").shape;
-  if (shape.empty())
-    throw ShapeError("nonzero: a scalar. It has no dimension for a position. Reshape it to (1).");
-  need_size("nonzero", size);
-  const Found f = found(flat_mask("nonzero", x), size);
-  std::vector<Array> r = unraveled(f.at, shape);
-  for (Array& at : r) at = or_fill(f, at, fill_value);
-  return r;
+  return nonzero_places("nonzero", x, size, fill_value);
 }
 std::vector<Array> nonzero(const Array& x, Where w) {
   const Site site(w, "nonzero");
@@ -79,11 +88,11 @@ Array flatnonzero_fn::operator()(const Array& x, std::int64_t size, std::int64_t
   const Site site(w, "flatnonzero");
   need_size("flatnonzero", size);
   const Found f = found(flat_mask("flatnonzero", x), size);
-  return or_fill(f, f.at, fill_value);
+  return or_fill("flatnonzero", f, f.at, fill_value);
 }
 Array argwhere_fn::operator()(const Array& x, std::int64_t size, std::int64_t fill_value, Where w) const {
   const Site site(w, "argwhere");
-  return stack(nonzero(x, size, fill_value), 1);
+  return stack(nonzero_places("argwhere", x, size, fill_value), 1);
 }
 
 Array compress_fn::operator()(const Array& condition, const Array& x, std::int64_t size,
@@ -100,7 +109,7 @@ Array compress_fn::operator()(const Array& condition, const Array& x, std::int64
   need_size("compress", size);
   Shape shape = from.shape();
   shape[dim] = size;
-  const Array otherwise = primitive::full(shape, from.dtype(), fill_value);
+  const Array otherwise = filled_with("compress", {shape, from.dtype(), type_of(from).weak}, fill_value);
   if (mine[0] == 0) return otherwise;
   const Found f = found(api::to_bool(condition, "compress"), size);
   return filled_outside(rows_along(from, f.at, dim), f.is_there, dim, otherwise);
@@ -112,25 +121,30 @@ Array extract_fn::operator()(const Array& condition, const Array& x, std::int64_
     throw ShapeError(
         fmt::format("extract: a condition of shape {} for shape {}. They are equal. Broadcast one.",
                     to_string(condition.shape()), to_string(x.shape())));
+  need_size("extract", size);
   return compress(primitive::reshape(condition, {condition.size()}), x, size, std::nullopt, fill_value);
 }
 
 // ---------------------------------------------------------------- positions in several dimensions
+static void need_elements_in(const char* function, const Shape& shape) {
+  if (!shape.empty() && std::all_of(shape.begin(), shape.end(), [](std::int64_t n) { return n > 0; })) return;
+  throw ShapeError(
+      fmt::format("{}: positions in shape {}. It has dimensions, and elements. Give another one.", function,
+                  to_string(shape)));
+}
 std::vector<Array> unravel_index(const Array& index, const Shape& shape, Where w) {
   const Site site(w, "unravel_index");
   need_index("unravel_index", index);
+  need_elements_in("unravel_index", shape);
   std::int64_t total = 1;
   for (const std::int64_t n : shape) total = mul_sizes(total, n);
-  if (shape.empty() || total < 1)
-    throw ShapeError(fmt::format(
-        "unravel_index: positions in shape {}. It has dimensions, and elements. Give another one.",
-        to_string(shape)));
   return unraveled(
       primitive::cast(row_index(index, total, TakeMode::clip, true).at, api::position_type({total})), shape);
 }
 Array ravel_multi_index(const std::vector<Array>& index, const Shape& shape, TakeMode mode, Where w) {
   const Site site(w, "ravel_multi_index");
-  if (index.size() != shape.size() || shape.empty())
+  need_elements_in("ravel_multi_index", shape);
+  if (index.size() != shape.size())
     throw ShapeError(fmt::format(
         "ravel_multi_index: {} positions in shape {}. There is one for each dimension. Give as many.",
         index.size(), to_string(shape)));

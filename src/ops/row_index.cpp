@@ -2,6 +2,7 @@
 
 #include <fmt/core.h>
 
+#include <cmath>
 #include <limits>
 
 #include "ops/api.h"
@@ -49,6 +50,16 @@ Array outside_value(const Type& t) {
   const double infinity = std::numeric_limits<double>::infinity();
   return primitive::full(t.shape, t.dtype, is_signed_integer(t.dtype) ? -infinity : infinity);
 }
+Array filled_with(const char* function, const Type& t, double v) {
+  const bool is_whole = std::abs(v) < 0x1p63 && std::trunc(v) == v;
+  const bool is_bool = t.dtype == DType::bool_ && (v == 0 || v == 1);
+  if (!is_inexact(t.dtype) && !is_bool &&
+      !(is_whole && is_integer(t.dtype) && primitive::is_value(t.dtype, static_cast<std::int64_t>(v), false)))
+    throw DTypeError(
+        fmt::format("{}: fill_value {} in an array {}. It is one of its values. Give another one.", function,
+                    v, to_string(t)));
+  return primitive::cast(primitive::full(t.shape, t.dtype, v), t.dtype, t.weak);
+}
 Array filled_outside(const Array& taken, const Array& inside, std::size_t first, const Array& otherwise) {
   const Shape& shape = taken.shape();
   Shape dims;
@@ -58,8 +69,11 @@ Array filled_outside(const Array& taken, const Array& inside, std::size_t first,
 }
 
 Array rows_along(const Array& x, const Array& index, std::size_t dim) {
-  const auto d = static_cast<std::int64_t>(dim);
-  return moveaxis(primitive::take(moveaxis(x, d, 0), index, 0, 1), 0, d);
+  Shape everywhere;
+  for (std::size_t d = 0; d < dim; d++) everywhere.push_back(x.shape()[d]);
+  for (const std::int64_t n : index.shape()) everywhere.push_back(n);
+  return primitive::take(x, primitive::broadcast_to(index, everywhere), static_cast<std::int64_t>(dim),
+                         std::ssize(index.shape()));
 }
 
 // Fractions are not cut off without a word.

@@ -19,10 +19,13 @@ void need_rows(const char* function, const Array& x, std::int64_t rows, std::int
 RowIndex row_index(const Array& index, std::int64_t rows, TakeMode mode, bool from_end);
 /// What take gives outside: NaN, the lowest signed and the highest unsigned value.
 Array outside_value(const Type& t);
+/// `v` everywhere. Throws DTypeError where it is no value of a whole-number dtype.
+Array filled_with(const char* function, const Type& t, double v);
 /// `taken` [.., i.., ..], whose dimensions from `first` on are those of the index, with `otherwise` where that lies outside.
 Array filled_outside(const Array& taken, const Array& inside, std::size_t first, const Array& otherwise);
 
-/// x at positions along a dimension: [.., n, ..] -> [.., m, ..]; zero bits outside.
+/// x at positions along a dimension: [a.., n, c..], [i..] -> [a.., i.., c..]; zero bits outside. The dimensions before it are a
+/// batch: x is not transposed.
 Array rows_along(const Array& x, const Array& index, std::size_t dim);
 /// Throws DTypeError for fractions that would be lost in x.
 void check_kind(const char* function, const Type& x, const Type& v);

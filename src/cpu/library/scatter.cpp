@@ -32,21 +32,29 @@ template <Reducer r, class T> struct Scatter {
   T identity;
   std::int64_t batch, rows, columns, updates;
 
+  // Units: blocks of columns, table by table.
+  std::int64_t blocks() const { return ceil_div(columns, column_block); }
+  std::int64_t units() const { return rows == 0 ? 0 : batch * blocks(); }
+
   void operator()(void* const* bases, std::int64_t begin, std::int64_t end) const {
     const char* const at = address(bases, item.in[0]);
     const auto* const values = reinterpret_cast<const T*>(address(bases, item.in[1]));
     auto* const out = reinterpret_cast<T*>(address(bases, item.out[0]));
     const auto index_size = static_cast<std::int64_t>(itemsize(index));
-    const std::int64_t first = begin * column_block, count = std::min(columns, end * column_block) - first;
     const std::int64_t first_row = item.params[0];
-    for (std::int64_t row = 0; row < batch * rows; row++)
-      std::fill_n(out + row * columns + first, count, identity);
-    for (std::int64_t i = 0; i < batch * updates; i++) {
-      const std::int64_t row = read_index(index, at + i * index_size);
-      if (row < first_row || row - first_row >= rows) continue;
-      T* const to = out + (i / updates * rows + row - first_row) * columns + first;
-      const T* const update = values + i * columns + first;
-      for (std::int64_t c = 0; c < count; c++) to[c] = combined<r>(to[c], update[c]);
+    for (std::int64_t u = begin, next; u < end; u = next) {
+      const std::int64_t b = u / blocks(), first = u % blocks() * column_block;
+      next = std::min(end, (b + 1) * blocks());
+      const std::int64_t count = std::min(columns, first + (next - u) * column_block) - first;
+      T* const table = out + b * rows * columns + first;
+      for (std::int64_t row = 0; row < rows; row++) std::fill_n(table + row * columns, count, identity);
+      for (std::int64_t i = b * updates; i < (b + 1) * updates; i++) {
+        const std::int64_t row = read_index(index, at + i * index_size);
+        if (row < first_row || row - first_row >= rows) continue;
+        T* const to = table + (row - first_row) * columns;
+        const T* const update = values + i * columns + first;
+        for (std::int64_t c = 0; c < count; c++) to[c] = combined<r>(to[c], update[c]);
+      }
     }
   }
 };
@@ -56,10 +64,10 @@ template <Reducer r, class T> LibraryPlan plan_of(const LibraryCall& call, const
   const std::uint64_t bits = identity_bits(r, call.in_types[1]);
   const auto identity = read_number<T>(reinterpret_cast<const char*>(&bits));
   Scatter<r, T> s{item, call.in_types[0], identity, table[0], table[1], table[2], item.in_shapes[0][1]};
-  const std::int64_t units = s.batch * s.rows == 0 ? 0 : ceil_div(s.columns, column_block);
+  const std::int64_t units = s.units();
   const double cost =
       static_cast<double>(s.batch) * (static_cast<double>((s.rows + s.updates) * s.columns) * 0.5 +
-                                      static_cast<double>(s.updates * units) * 3);
+                                      static_cast<double>(s.updates * s.blocks()) * 3);
   return {units, cost, std::move(s)};
 }
 
