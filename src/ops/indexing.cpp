@@ -109,7 +109,7 @@ Array compress_fn::operator()(const Array& condition, const Array& x, std::int64
   need_size("compress", size);
   Shape shape = from.shape();
   shape[dim] = size;
-  const Array otherwise = filled_with("compress", {shape, from.dtype(), type_of(from).weak}, fill_value);
+  Array otherwise = filled_with("compress", {shape, from.dtype(), type_of(from).weak}, fill_value);
   if (mine[0] == 0) return otherwise;
   const Found f = found(api::to_bool(condition, "compress"), size);
   return filled_outside(rows_along(from, f.at, dim), f.is_there, dim, otherwise);
@@ -304,7 +304,7 @@ Array dynamic_index_in_dim(const Array& x, const Array& index, std::int64_t axis
   constexpr const char* function = "dynamic_index_in_dim";
   const Site site(w, function);
   const std::size_t dim = api::axis_of(function, axis, type_of(x, function).shape);
-  const Array y = sliced(function, x, dim, index, 1);
+  Array y = sliced(function, x, dim, index, 1);
   if (keepdims) return y;
   Shape shape = y.shape();
   shape.erase(dim);
