@@ -7,6 +7,20 @@
 
 namespace shardarray {
 
+/// Of transfers.
+struct MoveCost {
+  double moved = 0;  ///< what is received
+  double peak = 0;   ///< memory that a device does not have
+  double all() const { return moved + peak; }
+  MoveCost& operator+=(const MoveCost& o) {
+    moved += o.moved;
+    peak += o.peak;
+    return *this;
+  }
+  friend MoveCost operator+(MoveCost a, const MoveCost& b) { return a += b; }
+  friend MoveCost operator*(const MoveCost& a, double factor) { return {a.moved * factor, a.peak * factor}; }
+};
+
 class CostModel {
  public:
   explicit CostModel(const Target& target) : links_(target.links), device_memory_(target.device_memory) {}

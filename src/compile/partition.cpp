@@ -133,7 +133,7 @@ class Partitioner {
     int source = part;
     if (at(p_.values, part).layout->order() == to->order() && to->unreduced().empty()) {
       const auto cost = [&](int c) {
-        return reshard(at(p_.values, c).layout, to, type.shape, size_of(type), in_.cost).cost;
+        return reshard(at(p_.values, c).layout, to, type.shape, size_of(type), in_.cost).cost.all();
       };
       for (int c : copies_of(part))
         if (at(p_.values, c).layout->order() == to->order() && cost(c) < cost(source)) source = c;

@@ -55,13 +55,12 @@ AxisList scatter_pieces(const AxisList& reduced, const Layout& to) {
 ReshardPath reshard(const Layout* from, const Layout* to, const Shape& shape, std::int64_t itemsize,
                     const CostModel& model) {
   if (from == to) return {};
-  const auto cost = [&](const Layout* a, const Layout* b) {
+  const auto cost = [&](const Layout* a, const Layout* b) -> MoveCost {
     const std::int64_t bytes = transfer_cost(*a, *b, shape, itemsize).bytes;
     const bool takes_memory = bytes > 0 && model.has_peaks();  // where it comes from is held to its end
-    return model.transfer(bytes) +
-           (takes_memory
-                ? model.peak(add_sizes(tile_bytes(*a, shape, itemsize), tile_bytes(*b, shape, itemsize)))
-                : 0);
+    return {model.transfer(bytes), takes_memory ? model.peak(add_sizes(tile_bytes(*a, shape, itemsize),
+                                                                       tile_bytes(*b, shape, itemsize)))
+                                                : 0};
   };
   ReshardPath best{{to}, cost(from, to)};
   const AxisList reduced = reduced_axes(*from, *to);
@@ -72,8 +71,8 @@ ReshardPath reshard(const Layout* from, const Layout* to, const Shape& shape, st
   bool replace = transfer_cost(*from, *to, shape, itemsize).kind == TransferKind::exchange;
   for (const Layout* middle : middles) {
     if (middle == to) continue;
-    const double two = cost(from, middle) + cost(middle, to);
-    if (two < best.cost || replace) best = {{middle, to}, two};
+    const MoveCost two = cost(from, middle) + cost(middle, to);
+    if (two.all() < best.cost.all() || replace) best = {{middle, to}, two};
     replace = false;
   }
   return best;

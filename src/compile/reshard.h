@@ -11,7 +11,7 @@ namespace shardarray {
 /// Layouts, without the source, ending in the target.
 struct ReshardPath {
   std::vector<const Layout*> layouts;
-  double cost = 0;  ///< by the model
+  MoveCost cost;  ///< by the model
 };
 /// The cheapest by the model of: the direct step; for an unreduced source every reduce_scatter of the reduced axes into dims of the target or
 /// of the source followed by the direct step, and all_reduce followed by the (free or direct) rest. Scatters that would leave tiles empty are left out. Empty when `from` is `to`.

@@ -25,6 +25,8 @@ bool is_there(const NodeState& s, const Strategy& d, std::size_t k) {
   return there;
 }
 
+MoveCost smaller(const MoveCost& a, const MoveCost& b) { return b.all() < a.all() ? b : a; }
+
 /// What a device holds for the node: operands where it needs them, and results.
 std::int64_t bytes_at_once(const NodeState& s, const Strategy& d) {
   std::int64_t bytes = 0;
@@ -50,11 +52,11 @@ double elements_of_factors(const NodeState& s, const Assignment& a, const SubAxe
 
 }  // namespace
 
-double StrategySearch::transfer(const Layout* from, const Layout* to, const Type& t) {
-  if (from == to) return 0;
+MoveCost StrategySearch::transfer(const Layout* from, const Layout* to, const Type& t) {
+  if (from == to) return {};
   auto key =
       std::tuple(from, to, std::vector<std::int64_t>(t.shape.begin(), t.shape.end()), itemsize(t.dtype));
-  auto [it, fresh] = transfers_.try_emplace(std::move(key), 0.0);
+  auto [it, fresh] = transfers_.try_emplace(std::move(key));
   if (fresh)
     it->second = reshard(from, to, t.shape, static_cast<std::int64_t>(itemsize(t.dtype)), model_).cost;
   return it->second;
@@ -87,32 +89,34 @@ bool StrategySearch::complete(const NodeState& s, Strategy& d) const {
   return true;
 }
 
-double StrategySearch::fetch(const TermState& t, const Layout* to) {
-  double least = transfer(t.layout, to, t.type);
+MoveCost StrategySearch::fetch(const TermState& t, const Layout* to) {
+  MoveCost least = transfer(t.layout, to, t.type);
   for (const Layout* l : t.copies)
-    if (l == to || to->unreduced().empty()) least = std::min(least, transfer(l, to, t.type));
+    if (l == to || to->unreduced().empty()) least = smaller(least, transfer(l, to, t.type));
   return least;
 }
 
 void StrategySearch::add_cost(const NodeState& s, Strategy& d) {
-  d.moved = 0;
+  MoveCost moves;
   for (std::size_t k = 0; k < s.operands.size(); k++) {
     const TermState& t = s.operands[k];
-    if (!is_there(s, d, k)) d.moved += fetch(t, d.in[k]) * (t.should_stay ? kRefused : 1);
+    if (!is_there(s, d, k)) moves += fetch(t, d.in[k]) * (t.should_stay ? kRefused : 1);
   }
   for (std::size_t k = 0; k < s.results.size(); k++) {
     const TermState& t = s.results[k];
-    double to_preference = transfer(d.out[k], t.layout, t.type) * t.weight;
+    MoveCost to_preference = transfer(d.out[k], t.layout, t.type) * t.weight;
     if (!d.out[k]->unreduced().empty() && d.pending.empty()) {
       // the partial result will be combined somewhere: at its place, or on the way to the preference
       const Layout* here = Layout::of(d.out[k]->order(), d.out[k]->dims());
-      const double at_place = transfer(d.out[k], here, t.type) + transfer(here, t.layout, t.type) * t.weight;
-      to_preference = std::min(at_place, transfer(d.out[k], t.layout, t.type));
+      const MoveCost at_place =
+          transfer(d.out[k], here, t.type) + transfer(here, t.layout, t.type) * t.weight;
+      to_preference = smaller(at_place, transfer(d.out[k], t.layout, t.type));
     }
-    d.moved += to_preference;
+    moves += to_preference;
   }
   const double each = s.node->op->form == Form::gemm ? 2 : 1;
-  d.peak = model_.has_peaks() ? model_.peak(bytes_at_once(s, d)) : 0;
+  d.moved = moves.moved;
+  d.peak = moves.peak + (model_.has_peaks() ? model_.peak(bytes_at_once(s, d)) : 0);
   d.cost = d.moved + d.peak + model_.compute(each * elements_of_factors(s, d.assignment, sub_axes_));
 }
 

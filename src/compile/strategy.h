@@ -32,7 +32,7 @@ struct Strategy {
   std::vector<const Layout*> in, out;  ///< layouts that follow
   double cost = 0;
   double moved = 0;  ///< the part of the cost that is transfers
-  double peak = 0;   ///< the part that is memory which a device does not have
+  double peak = 0;   ///< the part that is memory which a device does not have, for transfers or for the node
   double ways =
       0;  ///< so many assignments that they were not compared: the first that fits is taken; 0: the cheapest is
 };
@@ -49,8 +49,8 @@ class StrategySearch {
   /// What neighbours send: halos, carries of a scan.
   void add_neighbours(const NodeState& s, Strategy& d) const;
   /// From the nearest place where the operand is.
-  double fetch(const TermState& t, const Layout* to);
-  double transfer(const Layout* from, const Layout* to, const Type& t);
+  MoveCost fetch(const TermState& t, const Layout* to);
+  MoveCost transfer(const Layout* from, const Layout* to, const Type& t);
   Assignment merged(const NodeState& s) const;
   std::vector<int> present_sub_axes(const NodeState& s) const;
   std::vector<int> idle_sub_axes(const NodeState& s, const std::vector<int>& present) const;
@@ -63,7 +63,7 @@ class StrategySearch {
 
   const SubAxes& sub_axes_;
   const CostModel& model_;
-  std::map<std::tuple<const Layout*, const Layout*, std::vector<std::int64_t>, std::size_t>, double>
+  std::map<std::tuple<const Layout*, const Layout*, std::vector<std::int64_t>, std::size_t>, MoveCost>
       transfers_;
 };
 
