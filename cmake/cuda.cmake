@@ -29,15 +29,21 @@ foreach(file base/device base/env base/host_memory base/private_folder base/shap
   list(APPEND cuda_sources ${PROJECT_SOURCE_DIR}/src/${file}.cpp)
 endforeach()
 
+# What the real plug-in and the one of the tests share.
+set(hidden CXX_VISIBILITY_PRESET hidden VISIBILITY_INLINES_HIDDEN ON)
+add_library(shardarray_cuda_objects OBJECT EXCLUDE_FROM_ALL ${cuda_sources})
+set_target_properties(shardarray_cuda_objects PROPERTIES POSITION_INDEPENDENT_CODE ON ${hidden})
+target_include_directories(shardarray_cuda_objects
+  PUBLIC ${PROJECT_SOURCE_DIR} ${PROJECT_SOURCE_DIR}/include ${PROJECT_SOURCE_DIR}/src PRIVATE ${generated})
+target_compile_options(shardarray_cuda_objects PUBLIC $<$<CONFIG:Release>:-O2>)
+target_link_libraries(shardarray_cuda_objects PUBLIC shardarray_options fmt::fmt Threads::Threads)
+shardarray_precompile(shardarray_cuda_objects cmake/precompiled.h)
+
 # shardarray_cuda_plugin(TARGET SOURCE...)
 function(shardarray_cuda_plugin target)
-  add_library(${target} MODULE ${cuda_sources} ${ARGN})
-  set_target_properties(${target} PROPERTIES
-    OUTPUT_NAME shardarray_cuda CXX_VISIBILITY_PRESET hidden VISIBILITY_INLINES_HIDDEN ON)
-  target_include_directories(${target} PRIVATE
-    ${PROJECT_SOURCE_DIR} ${PROJECT_SOURCE_DIR}/include ${PROJECT_SOURCE_DIR}/src ${generated})
-  target_compile_options(${target} PRIVATE $<$<CONFIG:Release>:-O2>)
-  target_link_libraries(${target} PRIVATE shardarray_options fmt::fmt Threads::Threads)
+  add_library(${target} MODULE ${ARGN})
+  set_target_properties(${target} PROPERTIES OUTPUT_NAME shardarray_cuda ${hidden})
+  target_link_libraries(${target} PRIVATE shardarray_cuda_objects)
 endfunction()
 
 # For tests: the same over a driver made of host memory, in a folder of its own.
