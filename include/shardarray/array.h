@@ -392,8 +392,8 @@ class SHARDARRAY_API IndexedArray {
 
 /// Prints to_string(x).
 SHARDARRAY_API std::ostream& operator<<(std::ostream& os, const ShardedArray& x);
-/// numpy's text of the values: `[[1. 2.]\n [3. 4.]]` (evaluates; TraceError inside a trace). Of
-/// more than 1000 elements the first and last three of a dimension.
+/// numpy's text of the values, a line for each row in brackets (evaluates; TraceError inside a trace). Of more than 1000 elements
+/// the first and last three of a dimension.
 SHARDARRAY_API std::string to_string(const ShardedArray& x, Where w = Where::here());
 
 /// An operand of an operator: an array or a number, and the line it stands on.
@@ -459,8 +459,10 @@ template <std::same_as<ShardedArray> A, class B> void operator/=(A&&, const B&) 
 
 }  // namespace shardarray
 
+/// @cond
 // `auto [a, b] = random::split(key)`: not what a Python program means. Without this the compiler speaks of private members.
 template <> struct std::tuple_size<shardarray::ShardedArray> : std::integral_constant<std::size_t, 2> {};
 template <std::size_t I> struct std::tuple_element<I, shardarray::ShardedArray> {
   using type = shardarray::ShardedArray;
 };
+/// @endcond

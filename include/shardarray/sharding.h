@@ -247,6 +247,8 @@ SHARDARRAY_API std::ostream& operator<<(std::ostream& os, const PositionalShardi
 
 }  // namespace shardarray
 
+/// @cond
 template <> struct std::hash<shardarray::Sharding> {
   std::size_t operator()(const shardarray::Sharding& s) const { return s.hash(); }
 };
+/// @endcond
