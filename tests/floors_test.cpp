@@ -43,6 +43,7 @@ const std::map<std::string, int> public_floor = {
     {"activations.h", 4},
     {"ops.h", 4},
     {"indexing.h", 4},
+    {"linalg.h", 4},
     {"ordering.h", 4},
     {"products.h", 4},
     {"rearrange.h", 4},

@@ -17,6 +17,7 @@
 #include "shardarray/indexing.h"
 #include "shardarray/inspect.h"
 #include "shardarray/jit.h"
+#include "shardarray/linalg.h"
 #include "shardarray/losses.h"
 #include "shardarray/nn.h"
 #include "shardarray/ops.h"

@@ -178,11 +178,28 @@ void add_scan(const Step& step, const LibraryCall& x, std::vector<KernelLaunch>&
   if (!one_block) add("shardarray_scan_put", elements);
 }
 
+/// What needs a LAPACK.
+[[noreturn]] void refuse_factorization(const Step&, const LibraryCall& call, std::vector<KernelLaunch>&) {
+  throw CompileError(
+      fmt::format("{}: CUDA devices cannot factorise matrices yet. CPU devices can. Bring the operands there "
+                  "with device_put(x, devices(\"cpu\")[0]).",
+                  call.name));
+}
+
 struct Entry {
   const char* name;
   void (*add)(const Step& step, const LibraryCall& call, std::vector<KernelLaunch>& to);
 };
-constexpr Entry table[] = {{"sort", add_sort}, {"scatter", add_scatter}, {"scan", add_scan}};
+constexpr Entry table[] = {{"sort", add_sort},
+                           {"scatter", add_scatter},
+                           {"scan", add_scan},
+                           {"cholesky", refuse_factorization},
+                           {"lu", refuse_factorization},
+                           {"triangular_solve", refuse_factorization},
+                           {"lu_solve", refuse_factorization},
+                           {"qr", refuse_factorization},
+                           {"eigh", refuse_factorization},
+                           {"svd", refuse_factorization}};
 
 }  // namespace
 

@@ -70,6 +70,19 @@ inline constexpr std::int64_t scan_block = 1024;
 ///                identity, local = local o x[i], y[i] = carry o local; the next block's carry is the block's last y. Of float
 ///                sums also what is rounded off on the way is kept: y[i] = carry + (local + lost), and lost becomes
 ///                rounded_off(carry, local + lost) (scalar.h) of the block's last element, 0 where that is not finite.
+/// Of matrices of float32 or float64, the last two dimensions, behind any number of others:
+///   cholesky     in: A, of which the lower triangle is read; out: L with A = L L^T, zeros above; NaN in the triangle where A is not
+///                positive definite.
+///   lu           in: A [m, n]; out: L below the diagonal and U on and above it, with P A = L U; int32 [min(m, n)]: with which row
+///                each row was exchanged, one after the other; int32 [m]: the row of A that each row of P A is.
+///   triangular_solve  in: A, B; out: X. params: A X = B (1) or X A = B (0); A is lower (1) or upper (0); A^T in its place (1);
+///                its diagonal is 1 (1).
+///   lu_solve     in: both first results of lu, B, A, which is not read; out: X with A X = B. params[0]: A^T in its place (1).
+///   qr           in: A [m, n]; out: Q [m, k], R [k, n]; k is min(m, n) or m.
+///   eigh         in: a symmetric A; out: eigenvalues, rising, and if params[0] eigenvectors as columns. params[1]: which triangle is
+///                read, the lower (1) or the upper one (0). NaN where that is not finite.
+///   svd          in: A [m, n]; out: singular values, falling, and perhaps U [m, k] and V^T [k, n], or [m, m] and [n, n]. NaN where
+///                A is not finite.
 struct LibraryCall {
   struct Item {
     int device = 0;

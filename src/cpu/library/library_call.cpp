@@ -11,7 +11,10 @@ struct Entry {
   const char* name;
   LibraryPlan (*plan)(const LibraryCall&, const LibraryCall::Item&);
 };
-constexpr Entry table[] = {{"sort", plan_sort}, {"scatter", plan_scatter}, {"scan", plan_scan}};
+constexpr Entry table[] = {
+    {"sort", plan_sort},         {"scatter", plan_scatter}, {"scan", plan_scan},
+    {"cholesky", plan_cholesky}, {"lu", plan_lu},           {"triangular_solve", plan_triangular_solve},
+    {"lu_solve", plan_lu_solve}};
 
 }  // namespace
 

@@ -31,6 +31,15 @@ LibraryPlan plan_library_call(const LibraryCall& call, const LibraryCall::Item& 
 LibraryPlan plan_sort(const LibraryCall& call, const LibraryCall::Item& item);
 LibraryPlan plan_scatter(const LibraryCall& call, const LibraryCall::Item& item);
 LibraryPlan plan_scan(const LibraryCall& call, const LibraryCall::Item& item);
+// factorizations.cpp, orthogonal.cpp: matrices. They throw Error without a LAPACK.
+LibraryPlan plan_cholesky(const LibraryCall& call, const LibraryCall::Item& item);
+LibraryPlan plan_lu(const LibraryCall& call, const LibraryCall::Item& item);
+LibraryPlan plan_qr(const LibraryCall& call, const LibraryCall::Item& item);
+LibraryPlan plan_eigh(const LibraryCall& call, const LibraryCall::Item& item);
+LibraryPlan plan_svd(const LibraryCall& call, const LibraryCall::Item& item);
+// solves.cpp: blocks of right-hand sides.
+LibraryPlan plan_triangular_solve(const LibraryCall& call, const LibraryCall::Item& item);
+LibraryPlan plan_lu_solve(const LibraryCall& call, const LibraryCall::Item& item);
 
 /// Throws CompileError: what `takes` names is all that there is.
 [[noreturn]] void refuse_dtype(const char* kernel, DType t, const char* takes);

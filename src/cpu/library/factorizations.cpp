@@ -1,0 +1,75 @@
+// Factorisations of matrices, one unit each, by LAPACK.
+#include <utility>
+
+#include "cpu/library/matrices.h"
+
+namespace shardarray {
+namespace {
+
+template <class T> T* matrix_at(void* const* bases, const Ref& r, std::int64_t offset) {
+  return reinterpret_cast<T*>(address(bases, r)) + offset;
+}
+/// The time of `flops` for each matrix of three equal sides, at the speed of one core.
+template <class T> double factorizing_ns(const Matrices& a, double flops) {
+  const double sides = static_cast<double>(a.elements()) * static_cast<double>(std::min(a.m, a.n));
+  return static_cast<double>(a.count) * (1000 + sides * flops * 0.025 * sizeof(T) / 4);
+}
+
+// ---------------------------------------------------------------- cholesky
+// Row by row the lower triangle is LAPACK's upper one.
+template <class T> LibraryPlan cholesky_plan(const LibraryCall::Item& item) {
+  const Matrices a = matrices_of("cholesky", item.in_shapes[0], 2);
+  const auto run = [=, library = lapack("cholesky").of<T>(), in = item.in[0], out = item.out[0]](
+                       void* const* bases, std::int64_t begin, std::int64_t end) {
+    for (std::int64_t u = begin; u < end; u++) {
+      const T* const from = matrix_at<T>(bases, in, u * a.elements());
+      T* const to = matrix_at<T>(bases, out, u * a.elements());
+      const auto each_row = [&](const auto& f) {
+        for (std::int64_t i = 0; i < a.n; i++) f(to + i * a.n, i);
+      };
+      each_row([&](T* row, std::int64_t i) {
+        std::copy_n(from + i * a.n, i + 1, row);
+        std::fill(row + i + 1, row + a.n, T{});
+      });
+      int info = 0;
+      library.potrf("U", &a.n, to, &a.n, &info, 1);
+      if (info != 0) each_row([](T* row, std::int64_t i) { fill_nan(row, i + 1); });
+    }
+  };
+  return {a.elements() == 0 ? 0 : a.count, factorizing_ns<T>(a, 0.33), run};
+}
+
+// ---------------------------------------------------------------- lu
+template <class T> LibraryPlan lu_plan(const LibraryCall::Item& item) {
+  const Matrices a = matrices_of("lu", item.in_shapes[0], 2);
+  const int k = std::min(a.m, a.n);
+  const auto run = [=, library = lapack("lu").of<T>(), in = item.in[0], out = item.out](
+                       void* const* bases, std::int64_t begin, std::int64_t end) {
+    const auto columns = room_for<T>(a.elements());
+    const int ld = leading(a.m);
+    for (std::int64_t u = begin; u < end; u++) {
+      auto* const pivots = matrix_at<std::int32_t>(bases, out[1], u * k);
+      auto* const permutation = matrix_at<std::int32_t>(bases, out[2], u * a.m);
+      for (int i = 0; i < a.m; i++) permutation[i] = i;
+      if (k == 0) continue;
+      to_columns(matrix_at<T>(bases, in, u * a.elements()), a.m, a.n, columns.get());
+      int info = 0;  // above 0: U is singular, and right all the same
+      library.getrf(&a.m, &a.n, columns.get(), &ld, pivots, &info);
+      to_rows(columns.get(), a.m, a.n, matrix_at<T>(bases, out[0], u * a.elements()));
+      for (int i = 0; i < k; i++) std::swap(permutation[i], permutation[--pivots[i]]);
+    }
+  };
+  return {a.m == 0 ? 0 : a.count, factorizing_ns<T>(a, 0.67), run};
+}
+
+}  // namespace
+
+LibraryPlan plan_cholesky(const LibraryCall& call, const LibraryCall::Item& item) {
+  return with_real_type("cholesky", call.in_types[0],
+                        [&](auto t) { return cholesky_plan<decltype(t)>(item); });
+}
+LibraryPlan plan_lu(const LibraryCall& call, const LibraryCall::Item& item) {
+  return with_real_type("lu", call.in_types[0], [&](auto t) { return lu_plan<decltype(t)>(item); });
+}
+
+}  // namespace shardarray

@@ -1,0 +1,72 @@
+// What kernels of matrices share: units are matrices, or columns of one; LAPACK stores column by column.
+#pragma once
+#include <algorithm>
+#include <cmath>
+#include <cstdint>
+#include <limits>
+#include <memory>
+
+#include "cpu/address.h"
+#include "cpu/library/lapack.h"
+#include "cpu/library/library_call.h"
+#include "shardarray/error.h"
+
+namespace shardarray {
+
+/// The operand or result k of an item: `count` matrices of m rows and n columns, or vectors of n elements (m is 1).
+struct Matrices {
+  std::int64_t count = 1;
+  int m = 1, n = 0;
+  std::int64_t elements() const { return std::int64_t{m} * n; }
+};
+/// Its last `rank` dimensions are a matrix (2) or a vector (1). Throws CompileError for more rows than LAPACK counts.
+Matrices matrices_of(const char* kernel, const Shape& shape, std::size_t rank);
+
+/// f of a value of the C++ type of `t`, float32 or float64.
+template <class F> LibraryPlan with_real_type(const char* kernel, DType t, const F& f) {
+  if (t == DType::float32) return f(float{});
+  if (t == DType::float64) return f(double{});
+  refuse_dtype(kernel, t, "float32 or float64");
+}
+
+/// Memory whose content does not matter yet.
+template <class T> std::unique_ptr<T[]> room_for(std::int64_t n) {
+  return std::make_unique_for_overwrite<T[]>(static_cast<std::size_t>(std::max<std::int64_t>(n, 1)));
+}
+/// What LAPACK asks for as the distance of columns: never 0.
+inline int leading(int rows) { return std::max(rows, 1); }
+
+/// to[j * rows + i] = from[i * columns + j]. Square by square, so that both sides stay in a cache.
+template <class T> void turn(const T* from, int rows, int columns, T* to) {
+  constexpr int side = 32;
+  for (int i0 = 0; i0 < rows; i0 += side)
+    for (int j0 = 0; j0 < columns; j0 += side)
+      for (int i = i0; i < std::min(rows, i0 + side); i++)
+        for (int j = j0; j < std::min(columns, j0 + side); j++)
+          to[std::int64_t{j} * rows + i] = from[std::int64_t{i} * columns + j];
+}
+/// Row by row into column by column.
+template <class T> void to_columns(const T* from, int m, int n, T* to) { turn(from, m, n, to); }
+/// And back.
+template <class T> void to_rows(const T* from, int m, int n, T* to) { turn(from, n, m, to); }
+
+template <class T> bool all_finite(const T* x, std::int64_t n) {
+  return std::all_of(x, x + n, [](T v) { return std::isfinite(v); });
+}
+template <class T> void fill_nan(T* x, std::int64_t n) {
+  std::fill_n(x, n, std::numeric_limits<T>::quiet_NaN());
+}
+
+/// The size of a workspace from what a call said that it needs: a float may have rounded it down. Throws CompileError above 2^31.
+template <class T> int workspace_size(const char* kernel, T asked) {
+  const double size =
+      std::ceil(static_cast<double>(std::nextafter(asked, std::numeric_limits<T>::infinity())));
+  if (!(size < std::numeric_limits<int>::max()))
+    throw CompileError(
+        std::string(kernel) +
+        ": its workspace has more than 2^31 elements. LAPACK counts in 32 bits. Factorise smaller "
+        "matrices.");
+  return std::max(1, static_cast<int>(size));
+}
+
+}  // namespace shardarray

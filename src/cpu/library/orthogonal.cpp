@@ -1,0 +1,159 @@
+// Factorisations of matrices with orthogonal factors, one unit each, by LAPACK: qr, eigh, svd.
+#include <utility>
+
+#include "cpu/library/matrices.h"
+
+namespace shardarray {
+namespace {
+
+template <class T> T* values_at(void* const* bases, const Ref& r, std::int64_t offset) {
+  return reinterpret_cast<T*>(address(bases, r)) + offset;
+}
+template <class T> double orthogonal_ns(const Matrices& a, double flops) {
+  const double sides = static_cast<double>(a.elements()) * static_cast<double>(std::min(a.m, a.n));
+  return static_cast<double>(a.count) * (3000 + sides * flops * 0.05 * sizeof(T) / 4);
+}
+/// Ones on the diagonal of a square, row by row.
+template <class T> void fill_identity(T* x, std::int64_t n) {
+  std::fill_n(x, n * n, T{});
+  for (std::int64_t i = 0; i < n; i++) x[i * n + i] = 1;
+}
+
+// ---------------------------------------------------------------- qr
+// Q is m x q.n, R q.n x n.
+template <class T> LibraryPlan qr_plan(const LibraryCall::Item& item) {
+  constexpr const char* kernel = "qr";
+  const Matrices a = matrices_of(kernel, item.in_shapes[0], 2),
+                 q = matrices_of(kernel, item.out_shapes[0], 2);
+  const int k = std::min(a.m, a.n), ld = leading(a.m);
+  const LapackOf<T> library = lapack(kernel).of<T>();
+  int asks = -1, info = 0;
+  T first = 0, second = 0;
+  library.geqrf(&a.m, &a.n, nullptr, &ld, nullptr, &first, &asks, &info);
+  library.orgqr(&a.m, &q.n, &k, nullptr, &ld, nullptr, &second, &asks, &info);
+  const int size = workspace_size(kernel, std::max(first, second));
+  const auto run = [=, in = item.in[0], out = item.out](void* const* bases, std::int64_t begin,
+                                                        std::int64_t end) {
+    const auto columns = room_for<T>(std::int64_t{a.m} * std::max(a.n, q.n)), tau = room_for<T>(k),
+               work = room_for<T>(size);
+    for (std::int64_t u = begin; u < end; u++) {
+      int failed = 0;
+      to_columns(values_at<T>(bases, in, u * a.elements()), a.m, a.n, columns.get());
+      if (k > 0) library.geqrf(&a.m, &a.n, columns.get(), &ld, tau.get(), work.get(), &size, &failed);
+      T* const r = values_at<T>(bases, out[1], u * q.n * a.n);
+      for (int i = 0; i < q.n; i++)
+        for (int j = 0; j < a.n; j++)
+          r[std::int64_t{i} * a.n + j] = i <= j ? columns[std::int64_t{j} * a.m + i] : T{};
+      library.orgqr(&a.m, &q.n, &k, columns.get(), &ld, tau.get(), work.get(), &size, &failed);
+      to_rows(columns.get(), a.m, q.n, values_at<T>(bases, out[0], u * q.elements()));
+    }
+  };
+  return {a.m == 0 || (a.n == 0 && q.n == 0) ? 0 : a.count, orthogonal_ns<T>(a, 4), run};
+}
+
+// ---------------------------------------------------------------- eigh
+// params: with eigenvectors; of the lower triangle.
+template <class T> LibraryPlan eigh_plan(const LibraryCall::Item& item) {
+  constexpr const char* kernel = "eigh";
+  const Matrices a = matrices_of(kernel, item.in_shapes[0], 2);
+  const bool has_vectors = item.params[0] != 0, is_lower = item.params[1] != 0;
+  const char *const job = has_vectors ? "V" : "N", *const uplo = is_lower ? "L" : "U";
+  const LapackOf<T> library = lapack(kernel).of<T>();
+  int asks = -1, info = 0, integers = 0;
+  T asked = 0;
+  if (a.n > 0)
+    library.syevd(job, uplo, &a.n, nullptr, &a.n, nullptr, &asked, &asks, &integers, &asks, &info, 1, 1);
+  const int size = workspace_size(kernel, asked);
+  const auto run = [=, in = item.in[0], out = item.out](void* const* bases, std::int64_t begin,
+                                                        std::int64_t end) {
+    const auto columns = room_for<T>(a.elements()), work = room_for<T>(size);
+    const auto numbers = room_for<int>(integers);
+    for (std::int64_t u = begin; u < end; u++) {
+      T* const w = values_at<T>(bases, out[0], u * a.n);
+      to_columns(values_at<T>(bases, in, u * a.elements()), a.m, a.n, columns.get());
+      bool is_good = true;  // what is not finite may never converge
+      for (int j = 0; j < a.n && is_good; j++)
+        is_good = all_finite(columns.get() + std::int64_t{j} * a.n + (is_lower ? j : 0),
+                             is_lower ? a.n - j : j + 1);
+      if (is_good) {
+        int failed = 0;
+        library.syevd(job, uplo, &a.n, columns.get(), &a.n, w, work.get(), &size, numbers.get(), &integers,
+                      &failed, 1, 1);
+        is_good = failed == 0;
+      }
+      if (!is_good) fill_nan(w, a.n);
+      if (!has_vectors) continue;
+      T* const v = values_at<T>(bases, out[1], u * a.elements());
+      if (is_good) to_rows(columns.get(), a.n, a.n, v);
+      else fill_nan(v, a.elements());
+    }
+  };
+  return {a.n == 0 ? 0 : a.count, orthogonal_ns<T>(a, has_vectors ? 9 : 1.33), run};
+}
+
+// ---------------------------------------------------------------- svd
+// out: the singular values, and unless there is nothing else U [m, u.n] and V^T [v.m, n].
+template <class T> LibraryPlan svd_plan(const LibraryCall::Item& item) {
+  constexpr const char* kernel = "svd";
+  const Matrices a = matrices_of(kernel, item.in_shapes[0], 2);
+  const bool has_vectors = item.out.size() > 1;
+  const int k = std::min(a.m, a.n), ld = leading(a.m);
+  const Matrices u = has_vectors ? matrices_of(kernel, item.out_shapes[1], 2) : Matrices{a.count, 0, 0},
+                 v = has_vectors ? matrices_of(kernel, item.out_shapes[2], 2) : Matrices{a.count, 0, 0};
+  const char* const job = !has_vectors ? "N" : u.n == a.m && v.m == a.n ? "A" : "S";
+  const int ldv = leading(v.m);
+  const LapackOf<T> library = lapack(kernel).of<T>();
+  int asks = -1, info = 0;
+  T asked = 0;
+  if (k > 0)
+    library.gesdd(job, &a.m, &a.n, nullptr, &ld, nullptr, nullptr, &ld, nullptr, &ldv, &asked, &asks, nullptr,
+                  &info, 1);
+  const int size = workspace_size(kernel, asked);
+  const auto run = [=, in = item.in[0], out = item.out](void* const* bases, std::int64_t begin,
+                                                        std::int64_t end) {
+    const auto columns = room_for<T>(a.elements()), left = room_for<T>(u.elements()),
+               right = room_for<T>(v.elements()), work = room_for<T>(size);
+    const auto numbers = room_for<int>(8 * std::int64_t{k});
+    for (std::int64_t i = begin; i < end; i++) {
+      T* const s = values_at<T>(bases, out[0], i * k);
+      const T* const from = values_at<T>(bases, in, i * a.elements());
+      bool is_good = all_finite(from, a.elements());  // what is not finite may never converge
+      if (is_good && k > 0) {
+        int failed = 0;
+        to_columns(from, a.m, a.n, columns.get());
+        library.gesdd(job, &a.m, &a.n, columns.get(), &ld, s, left.get(), &ld, right.get(), &ldv, work.get(),
+                      &size, numbers.get(), &failed, 1);
+        is_good = failed == 0;
+      }
+      if (!is_good) fill_nan(s, k);
+      if (!has_vectors) continue;
+      T *const to_u = values_at<T>(bases, out[1], i * u.elements()), *const to_v = values_at<T>(
+                                                                         bases, out[2], i * v.elements());
+      if (!is_good) {
+        fill_nan(to_u, u.elements());
+        fill_nan(to_v, v.elements());
+      } else if (k > 0) {
+        to_rows(left.get(), u.m, u.n, to_u);
+        to_rows(right.get(), v.m, v.n, to_v);
+      } else {  // of nothing, what is square
+        if (u.m == u.n) fill_identity(to_u, u.n);
+        if (v.m == v.n) fill_identity(to_v, v.n);
+      }
+    }
+  };
+  return {a.count, orthogonal_ns<T>(a, has_vectors ? 12 : 3), run};
+}
+
+}  // namespace
+
+LibraryPlan plan_qr(const LibraryCall& call, const LibraryCall::Item& item) {
+  return with_real_type("qr", call.in_types[0], [&](auto t) { return qr_plan<decltype(t)>(item); });
+}
+LibraryPlan plan_eigh(const LibraryCall& call, const LibraryCall::Item& item) {
+  return with_real_type("eigh", call.in_types[0], [&](auto t) { return eigh_plan<decltype(t)>(item); });
+}
+LibraryPlan plan_svd(const LibraryCall& call, const LibraryCall::Item& item) {
+  return with_real_type("svd", call.in_types[0], [&](auto t) { return svd_plan<decltype(t)>(item); });
+}
+
+}  // namespace shardarray

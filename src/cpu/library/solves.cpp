@@ -1,0 +1,139 @@
+// Solutions of linear equations by triangular matrices.
+#include <fmt/format.h>
+
+#include <utility>
+
+#include "cpu/library/matrices.h"
+
+namespace shardarray {
+
+Matrices matrices_of(const char* kernel, const Shape& shape, std::size_t rank) {
+  Matrices x;
+  const std::size_t batch = shape.size() - rank;
+  for (std::size_t d = 0; d < shape.size(); d++) {
+    if (d < batch) {
+      x.count *= shape[d];
+      continue;
+    }
+    if (shape[d] > std::numeric_limits<int>::max())
+      throw CompileError(fmt::format(
+          "{}: a matrix has {} rows or columns. LAPACK counts in 32 bits. Factorise smaller matrices.",
+          kernel, shape[d]));
+    (d + 1 == shape.size() ? x.n : x.m) = static_cast<int>(shape[d]);
+  }
+  return x;
+}
+
+namespace {
+
+/// Right-hand sides that are solved for at once. The unit, whatever the number of workers: how many there are shows in the last
+/// bits.
+constexpr int side_block = 128;
+
+/// op(A) X = B, or X op(A) = B where A stands right; n x n row by row.
+struct Triangle {
+  bool is_left = true, is_lower = false, is_transposed = false, has_unit_diagonal = false;
+};
+
+/// X in the place of B, which has m rows and k columns, rows `distance` apart. Row by row a matrix is its transpose to LAPACK: the
+/// sides are exchanged, and the triangles.
+template <class T>
+void solve_triangle(const LapackOf<T>& library, const Triangle& t, const T* a, int n, T* b, int m, int k,
+                    int distance) {
+  const T one = 1;
+  const int lda = leading(n), ldb = leading(distance);
+  library.trsm(t.is_left ? "R" : "L", t.is_lower ? "U" : "L", t.is_transposed ? "T" : "N",
+               t.has_unit_diagonal ? "U" : "N", &k, &m, &one, a, &lda, b, &ldb, 1, 1, 1, 1);
+}
+
+/// Some of the right-hand sides of one matrix: columns of B (rows, where A stands right).
+template <class T> struct Sides {
+  Matrices b;
+  bool is_left = true;
+  int blocks() const { return ((is_left ? b.n : b.m) + side_block - 1) / side_block; }
+  /// Copies block `k` and calls f(first element, rows, columns).
+  template <class F> void solve(const T* from, T* to, int k, const F& f) const {
+    const int first = k * side_block, size = std::min(side_block, (is_left ? b.n : b.m) - first);
+    const int rows = is_left ? b.m : size, columns = is_left ? size : b.n;
+    const std::int64_t offset = is_left ? first : std::int64_t{first} * b.n;
+    for (int i = 0; i < rows; i++)
+      std::copy_n(from + offset + std::int64_t{i} * b.n, columns, to + offset + std::int64_t{i} * b.n);
+    f(to + offset, rows, columns);
+  }
+};
+
+template <class T> double solving_ns(const Matrices& a, const Matrices& b) {
+  const double flops = static_cast<double>(a.n) * static_cast<double>(b.elements());
+  return static_cast<double>(b.count) * (500 + flops * 0.025 * sizeof(T) / 4);
+}
+
+template <class T> LibraryPlan triangular_plan(const LibraryCall::Item& item) {
+  const char* const kernel = "triangular_solve";
+  const Matrices a = matrices_of(kernel, item.in_shapes[0], 2), b = matrices_of(kernel, item.in_shapes[1], 2);
+  const Triangle triangle{item.params[0] != 0, item.params[1] != 0, item.params[2] != 0, item.params[3] != 0};
+  const Sides<T> sides{b, triangle.is_left};
+  const std::int64_t units = b.elements() == 0 ? 0 : b.count * sides.blocks();
+  const auto run = [=, library = lapack(kernel).of<T>(), in = item.in, out = item.out[0]](
+                       void* const* bases, std::int64_t begin, std::int64_t end) {
+    for (std::int64_t u = begin; u < end; u++) {
+      const std::int64_t k = u / sides.blocks();
+      const T* const matrix = reinterpret_cast<T*>(address(bases, in[0])) + k * a.elements();
+      sides.solve(reinterpret_cast<T*>(address(bases, in[1])) + k * b.elements(),
+                  reinterpret_cast<T*>(address(bases, out)) + k * b.elements(),
+                  static_cast<int>(u % sides.blocks()), [&](T* x, int rows, int columns) {
+                    solve_triangle(library, triangle, matrix, a.n, x, rows, columns, b.n);
+                  });
+    }
+  };
+  return {units, solving_ns<T>(a, b), run};
+}
+
+/// Rows of B as the factorisation exchanged those of A, or back.
+template <class T>
+void exchange_rows(const std::int32_t* pivots, int n, bool back, T* b, int columns, int distance) {
+  for (int k = 0; k < n; k++) {
+    const int i = back ? n - 1 - k : k, j = pivots[i];
+    if (i != j)
+      std::swap_ranges(b + std::int64_t{i} * distance, b + std::int64_t{i} * distance + columns,
+                       b + std::int64_t{j} * distance);
+  }
+}
+
+template <class T> LibraryPlan lu_solve_plan(const LibraryCall::Item& item) {
+  const char* const kernel = "lu_solve";
+  const Matrices a = matrices_of(kernel, item.in_shapes[0], 2), b = matrices_of(kernel, item.in_shapes[2], 2);
+  const bool is_transposed = item.params[0] != 0;
+  const Sides<T> sides{b, true};
+  const std::int64_t units = b.elements() == 0 ? 0 : b.count * sides.blocks();
+  const auto run = [=, library = lapack(kernel).of<T>(), in = item.in, out = item.out[0]](
+                       void* const* bases, std::int64_t begin, std::int64_t end) {
+    const Triangle l{true, true, is_transposed, true}, r{true, false, is_transposed, false};
+    for (std::int64_t u = begin; u < end; u++) {
+      const std::int64_t k = u / sides.blocks();
+      const T* const lu = reinterpret_cast<T*>(address(bases, in[0])) + k * a.elements();
+      const auto* const pivots = reinterpret_cast<std::int32_t*>(address(bases, in[1])) + k * a.n;
+      sides.solve(reinterpret_cast<T*>(address(bases, in[2])) + k * b.elements(),
+                  reinterpret_cast<T*>(address(bases, out)) + k * b.elements(),
+                  static_cast<int>(u % sides.blocks()), [&](T* x, int rows, int columns) {
+                    if (!is_transposed) exchange_rows(pivots, a.n, false, x, columns, b.n);
+                    solve_triangle(library, is_transposed ? r : l, lu, a.n, x, rows, columns, b.n);
+                    solve_triangle(library, is_transposed ? l : r, lu, a.n, x, rows, columns, b.n);
+                    if (is_transposed) exchange_rows(pivots, a.n, true, x, columns, b.n);
+                  });
+    }
+  };
+  return {units, 2 * solving_ns<T>(a, b), run};
+}
+
+}  // namespace
+
+LibraryPlan plan_triangular_solve(const LibraryCall& call, const LibraryCall::Item& item) {
+  return with_real_type("triangular_solve", call.in_types[0],
+                        [&](auto t) { return triangular_plan<decltype(t)>(item); });
+}
+LibraryPlan plan_lu_solve(const LibraryCall& call, const LibraryCall::Item& item) {
+  return with_real_type("lu_solve", call.in_types[0],
+                        [&](auto t) { return lu_solve_plan<decltype(t)>(item); });
+}
+
+}  // namespace shardarray

@@ -1,0 +1,96 @@
+#include "cpu/products/private_blas.h"
+
+#include <cstdlib>
+#include <string>
+#include <vector>
+
+#include "cpu/products/blas_core.h"
+
+namespace shardarray {
+namespace {
+
+#if defined(__aarch64__)
+#define SHARDARRAY_TRIPLET "aarch64-linux-gnu"
+#else
+#define SHARDARRAY_TRIPLET "x86_64-linux-gnu"
+#endif
+
+/// What the library finds in its environment: what the program's says of its kernels, and one thread, since our workers share
+/// out the rows. Never destroyed: the library may look there at the very end.
+char** blas_environment() {
+  static auto* const all =
+      new std::vector<std::string>{"OPENBLAS_NUM_THREADS=1", "OMP_NUM_THREADS=1", "BLIS_NUM_THREADS=1",
+                                   "MKL_NUM_THREADS=1", "MKL_THREADING_LAYER=SEQUENTIAL"};
+  const char* const wanted = std::getenv("OPENBLAS_CORETYPE");
+  if (const std::string core = wanted != nullptr ? wanted : blas_core_type(); !core.empty())
+    all->push_back("OPENBLAS_CORETYPE=" + core);
+  static auto* const pointers = new std::vector<char*>;
+  for (std::string& s : *all) pointers->push_back(s.data());
+  pointers->push_back(nullptr);
+  return pointers->data();
+}
+
+/// What the user names; empty for OpenBLAS.
+std::string named_blas() {
+  const char* const path = secure_getenv("SHARDARRAY_BLAS");
+  return path != nullptr ? path : "";
+}
+
+/// A name space that only we see, with a C library and hence an environment of its own: OpenBLAS reads its settings there when it
+/// is loaded, and the number of its threads is one for all who share it. Another user of OpenBLAS in the process keeps his
+/// copy, his settings and his threads. False: there is none, dlerror says why.
+bool make_space(Lmid_t& space) {
+  void* const c_library = dlmopen(LM_ID_NEWLM, "libc.so.6", RTLD_NOW | RTLD_LOCAL);
+  char*** environment = nullptr;
+  if (c_library == nullptr || dlinfo(c_library, RTLD_DI_LMID, &space) != 0 ||
+      !find_symbol(c_library, "environ", environment))
+    return false;
+  *environment = blas_environment();
+  return true;
+}
+/// One for all that is opened: a process may have sixteen.
+bool private_space(Lmid_t& space) {
+  static Lmid_t made = 0;
+  static const bool is_there = make_space(made);
+  space = made;
+  return is_there;
+}
+
+PrivateLibrary open_private(const std::string& named) {
+  Lmid_t space = 0;
+  PrivateLibrary opened{named};
+  if (private_space(space)) {
+    if (!named.empty()) {
+      opened.library = dlmopen(space, named.c_str(), RTLD_NOW | RTLD_LOCAL);
+    } else {
+      // The plain name may lead to the openmp or serial build, the path does not.
+      for (const char* name :
+           {"/usr/lib/" SHARDARRAY_TRIPLET "/openblas-pthread/libopenblas.so.0", "libopenblas.so.0"})
+        if (opened.library == nullptr) opened.library = dlmopen(space, name, RTLD_NOW | RTLD_LOCAL);
+    }
+  }
+  const char* const error = opened.library == nullptr ? dlerror() : nullptr;
+  if (error != nullptr) opened.problem = error;
+  return opened;
+}
+#undef SHARDARRAY_TRIPLET
+
+}  // namespace
+
+const PrivateLibrary& private_blas() {
+  static const auto& opened = *new PrivateLibrary(open_private(named_blas()));
+  return opened;
+}
+
+const PrivateLibrary& private_openblas() {
+  if (private_blas().named.empty()) return private_blas();
+  static const auto& opened = *new PrivateLibrary(open_private(""));
+  return opened;
+}
+
+const char* openblas_config(void* library) {
+  const char* (*get_config)() = nullptr;
+  return find_symbol(library, "openblas_get_config", get_config) ? get_config() : "";
+}
+
+}  // namespace shardarray

@@ -1,0 +1,28 @@
+// The BLAS as only we see it: a copy in a name space of its own.
+#pragma once
+#include <dlfcn.h>
+
+#include <string>
+
+namespace shardarray {
+
+/// A library in our name space. Never closed.
+struct PrivateLibrary {
+  std::string named;         ///< what SHARDARRAY_BLAS names; empty for OpenBLAS
+  void* library = nullptr;   ///< null: it could not be opened
+  std::string problem = {};  ///< why
+};
+/// What multiplies matrices: the library that SHARDARRAY_BLAS names, else OpenBLAS. Opened at the first call.
+const PrivateLibrary& private_blas();
+/// OpenBLAS: the same library where no other one is named. Opened at the first call.
+const PrivateLibrary& private_openblas();
+
+/// Whether the library has a function of that name.
+template <class F> bool find_symbol(void* library, const char* symbol, F& f) {
+  f = library == nullptr ? nullptr : reinterpret_cast<F>(dlsym(library, symbol));
+  return f != nullptr;
+}
+/// What openblas_get_config says; empty for other libraries.
+const char* openblas_config(void* library);
+
+}  // namespace shardarray
