@@ -32,7 +32,7 @@ foreach(file IN LISTS test_files)
 endforeach()
 list(APPEND tests kernel_cpp)
 shardarray_test_binary(shardarray_tests shardarray_objects
-  ${tests} op_cases_elementwise op_cases_indexing op_cases_maps op_cases_ordering op_cases_products op_cases_rearrange
+  ${tests} op_cases_elementwise op_cases_indexing op_cases_linalg op_cases_maps op_cases_ordering op_cases_products op_cases_rearrange
   op_cases_shape op_cases_special op_cases_statistics)
 if(TARGET shardarray_llvm)
   add_dependencies(shardarray_tests shardarray_llvm)

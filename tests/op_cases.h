@@ -111,6 +111,7 @@ Cases rearrange_cases();
 Cases sample_cases();
 Cases ordering_cases();
 Cases indexing_cases();
+Cases linalg_cases();
 
 /// All rows.
 inline Cases op_cases() {
@@ -118,7 +119,7 @@ inline Cases op_cases() {
   for (auto part :
        {elementwise_cases, logic_cases, power_cases, special_cases, part_cases, count_cases, activation_cases,
         reduce_cases, product_cases, shape_cases, position_cases, structure_cases, map_cases,
-        statistics_cases, rearrange_cases, sample_cases, ordering_cases, indexing_cases})
+        statistics_cases, rearrange_cases, sample_cases, ordering_cases, indexing_cases, linalg_cases})
     for (OpCase& c : part()) all_rows.push_back(std::move(c));
   return all_rows;
 }

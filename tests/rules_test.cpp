@@ -154,7 +154,8 @@ std::string broken_claim(const Recorded& r, const Rule& rule, int f, std::int64_
   for (std::size_t k = 0; k < r.out.size(); k++) {
     std::string text;
     if (factor.role != Role::reduce) {
-      const double tolerance = factor.role == Role::scan ? 1e-5 : 0;
+      const bool solves = r.op == &op_triangular_solve || r.op == &op_lu_solve;
+      const double tolerance = factor.role == Role::scan || solves ? 1e-5 : 0;
       for (std::size_t t = 0; t < parts.size() && text.empty(); t++)
         text = difference(
             parts[t][k],

@@ -16,8 +16,8 @@ extern const Op op_add, op_sub, op_mul, op_div, op_rem, op_min, op_max, op_neg, 
     op_is_finite, op_and, op_or, op_xor, op_shl, op_shr, op_where, op_cast, op_bitcast, op_stop_gradient,
     op_slope_of, op_like, op_threefry, op_philox, op_iota;
 extern const Op op_broadcast, op_reshape, op_transpose, op_slice, op_reverse, op_pad, op_concatenate, op_roll,
-    op_permute_rows, op_reduce, op_scan, op_dot, op_take, op_scatter, op_sort, op_constraint, op_beside,
-    op_call, op_iterate, op_host_call;
+    op_permute_rows, op_reduce, op_scan, op_dot, op_take, op_scatter, op_sort, op_triangular_solve,
+    op_lu_solve, op_constraint, op_beside, op_call, op_iterate, op_host_call;
 extern const Op op_psum, op_pmax, op_pmin, op_all_gather, op_reduce_scatter, op_all_to_all, op_ppermute,
     op_pbroadcast, op_axis_index, op_place;
 

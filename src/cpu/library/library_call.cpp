@@ -11,10 +11,16 @@ struct Entry {
   const char* name;
   LibraryPlan (*plan)(const LibraryCall&, const LibraryCall::Item&);
 };
-constexpr Entry table[] = {
-    {"sort", plan_sort},         {"scatter", plan_scatter}, {"scan", plan_scan},
-    {"cholesky", plan_cholesky}, {"lu", plan_lu},           {"triangular_solve", plan_triangular_solve},
-    {"lu_solve", plan_lu_solve}};
+constexpr Entry table[] = {{"sort", plan_sort},
+                           {"scatter", plan_scatter},
+                           {"scan", plan_scan},
+                           {"cholesky", plan_cholesky},
+                           {"lu", plan_lu},
+                           {"triangular_solve", plan_triangular_solve},
+                           {"lu_solve", plan_lu_solve},
+                           {"qr", plan_qr},
+                           {"eigh", plan_eigh},
+                           {"svd", plan_svd}};
 
 }  // namespace
 
