@@ -18,6 +18,7 @@
 #include "random_grow_maps.h"
 #include "random_run.h"
 #include "runtime/devices.h"
+#include "shardarray/linalg.h"
 
 namespace cuda_programs_test {
 
@@ -62,7 +63,7 @@ std::string changed_by_cuda(const Prepared& prepared) {
 TEST_CASE("cuda programs: every op, on one device and cut over eight") {
   const Mesh mesh = make_mesh({{"x", 2}, {"y", 4}});
   int cases = 0;
-  for (const OpCase& row : op_cases()) {
+  for (const OpCase& row : device_cases()) {
     Rng rng(std::hash<std::string>()(row.name));
     const Arrays x = draw_operands(row, rng);
     const auto f = jit([&row](const Arrays& a) { return row.function(a); });
@@ -80,6 +81,26 @@ TEST_CASE("cuda programs: every op, on one device and cut over eight") {
     }
   }
   CHECK(cases > 200);
+}
+
+TEST_CASE("cuda programs: factorisations of matrices are refused") {
+  const auto refusal = [](const auto& f) {
+    try {
+      const auto prepared = program_test::prepare(jit(f), eye(3));
+      cuda::launches_of(*test::compiled_for(prepared, cuda::cuda_target()).program);
+    } catch (const CompileError& e) { return e.text(); }
+    return std::string("nothing was thrown");
+  };
+  const std::string rule =
+      ": CUDA devices cannot factorise matrices yet. CPU devices can. Bring the operands there with "
+      "device_put(x, "
+      "devices(\"cpu\")[0]).";
+  CHECK(refusal([](const Array& x) { return linalg::cholesky(x); }) == "cholesky" + rule);
+  CHECK(refusal([](const Array& x) { return linalg::solve_triangular(x, x); }) == "triangular_solve" + rule);
+  CHECK(refusal([](const Array& x) { return linalg::inv(x); }) == "lu" + rule);
+  CHECK(refusal([](const Array& x) { return linalg::qr(x).q; }) == "qr" + rule);
+  CHECK(refusal([](const Array& x) { return linalg::eigvalsh(x); }) == "eigh" + rule);
+  CHECK(refusal([](const Array& x) { return linalg::svdvals(x); }) == "svd" + rule);
 }
 
 TEST_CASE("cuda programs: random programs") {

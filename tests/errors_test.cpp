@@ -163,6 +163,9 @@ TEST_CASE("errors: every public function that throws names the line of its call"
       CALL(logspace(0, 1, -1)), CALL(geomspace(0, 1)), CALL(outer(none_, x)), CALL(inner(x, y)), CALL(vdot(x, y)), CALL(kron(none_, x)), CALL(cross(x, y)), CALL(matrix_power(x, 2)), CALL(multi_dot({x, y})), CALL(diff(x, -1)), CALL(gradient(x, 7)), CALL(trapezoid(x, y)), CALL(trapezoid(x, 1, 7)), CALL(interp(x, x, y)),
       CALL(polyval(x, y)), CALL(convolve(x, y)), CALL(correlate(x, y)), CALL(lexsort({x, y})), CALL(top_k(x, 9)), CALL(searchsorted(x, y)), CALL(digitize(x, y)), CALL(bincount(x, 3)), CALL(bincount(i, x, 3)), CALL(histogram(x, y)), CALL(histogram(x, 0)), CALL(take_along_axis(x, x, 0)), CALL(segment_sum(x, x, 3)),
       CALL(segment_prod(x, x, 3)), CALL(segment_max(x, x, 3)), CALL(segment_min(x, x, 3)),
+      // linalg.h
+      CALL(linalg::cholesky(x)), CALL(linalg::lu(i)), CALL(linalg::qr(i)), CALL(linalg::eigh(x)), CALL(linalg::eigvalsh(x)), CALL(linalg::svd(i)), CALL(linalg::svdvals(i)), CALL(linalg::solve(x, y)), CALL(linalg::triangular_solve(x, y)), CALL(linalg::solve_triangular(x, y)), CALL(linalg::inv(x)), CALL(linalg::pinv(i)), CALL(linalg::lstsq(x, y)),
+      CALL(linalg::matrix_rank(x, {.hermitian = true})), CALL(linalg::slogdet(x)), CALL(linalg::det(x)), CALL(linalg::expm(x)),
       // indexing.h
       CALL(nonzero(x, -1)), CALL(nonzero(Array(1))), CALL(flatnonzero(x, -1)), CALL(argwhere(x, -1)), CALL(compress(x, x, -1)), CALL(extract(x, y, 1)), CALL(unravel_index(x, {2})), CALL(ravel_multi_index({x}, {2})), CALL(put_along_axis(x, x, x, 0)), CALL(choose(x, {x})), CALL(dynamic_slice(x, {x}, {1})), CALL(dynamic_update_slice(x, x, {x})),
       CALL(dynamic_slice_in_dim(x, x, 1)), CALL(dynamic_update_slice_in_dim(x, x, x)), CALL(dynamic_index_in_dim(x, x)), CALL(x[x]), CALL(x.at(x).set(1)),

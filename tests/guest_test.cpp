@@ -173,6 +173,22 @@ TEST_CASE("guest: products are those of the library that SHARDARRAY_BLAS names")
   CHECK(contains(nowhere, rule));
 }
 
+TEST_CASE("guest process: a factorisation" * doctest::skip()) {
+  const sa::Array a = 4 * sa::eye(3);
+  try {
+    std::printf("is %g\n", static_cast<double>(sa::linalg::cholesky(a).to_vector<float>()[4]));
+  } catch (const sa::Error& e) { std::printf("throws %s\n", e.what()); }
+}
+
+TEST_CASE(
+    "guest: factorisations are those of OpenBLAS where the library that SHARDARRAY_BLAS names has none") {
+  const shardarray::test::CompiledText no_lapack(
+      "extern \"C\" {\nvoid cblas_sgemm() {}\nvoid cblas_dgemm() {}\nvoid cblas_sgemv() {}\nvoid "
+      "cblas_dgemv() {}\n}\n");
+  for (const std::string& library : {std::string("''"), no_lapack.path()})
+    CHECK(contains(run_case("guest process: a factorisation", "SHARDARRAY_BLAS=" + library).text, "is 2\n"));
+}
+
 // --- all that belongs to a process ---
 
 namespace {

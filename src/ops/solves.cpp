@@ -188,11 +188,10 @@ static Array of_equations(const char* function, const Array& a, const Array& b, 
   matrices::square_operand(function, a, own);
   if (sb.empty() || (sb.size() < 2 && !is_vector) ||
       sb[sb.size() - (is_left && !is_vector ? 2 : 1)] != sa.back())
-    throw ShapeError(
-        fmt::format("{}: {} with right-hand sides {}. There {} as many as A has rows. Check the last "
-                    "dimensions, or add one with expand_dims.",
-                    function, to_string(type_of(a)), to_string(type_of(b)),
-                    is_left ? "are its rows," : "are its columns,"));
+    throw ShapeError(fmt::format(
+        "{}: {} with right-hand sides {}. They have as many {} as A. Check the last dimensions, or "
+        "add one with expand_dims.",
+        function, to_string(type_of(a)), to_string(type_of(b)), is_left ? "rows" : "columns"));
   Array x = api::cast(a, api::computed(t)), y = api::cast(b, api::computed(t));
   if (is_vector) {
     Shape as_matrix = sb;

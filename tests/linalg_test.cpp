@@ -1,0 +1,306 @@
+// Linear algebra: JAX's numbers (linalg.json), what is singular, empty, not finite or narrow, where matrices are factorised, messages.
+#include "shardarray/linalg.h"
+
+#include <doctest/doctest.h>
+
+#include <cmath>
+#include <functional>
+#include <limits>
+#include <map>
+#include <string>
+#include <vector>
+
+#include "cpu/library/lapack.h"
+#include "golden.h"
+#include "messages.h"
+#include "shardarray/shardarray.h"
+
+namespace linalg_test {
+
+namespace sa = shardarray;
+namespace la = shardarray::linalg;
+using golden::Json;
+using sa::Array;
+using sa::P;
+using Arrays = std::vector<Array>;
+
+namespace {
+
+/// As `FUNCTIONS` of tests/reference/linalg.py: squares do not show the free signs of eigenvectors and singular vectors.
+const std::map<std::string, std::function<Arrays(const Arrays&)>>& functions() {
+  static const std::map<std::string, std::function<Arrays(const Arrays&)>> all{
+      {"cholesky", [](const Arrays& x) { return Arrays{la::cholesky(x[0])}; }},
+      {"cholesky lower",
+       [](const Arrays& x) { return Arrays{la::cholesky(x[0], {.symmetrize_input = false})}; }},
+      {"lu",
+       [](const Arrays& x) {
+         const auto [lu, pivots, permutation] = la::lu(x[0]);
+         return Arrays{lu, pivots, permutation};
+       }},
+      {"solve", [](const Arrays& x) { return Arrays{la::solve(x[0], x[1])}; }},
+      {"triangular_solve",
+       [](const Arrays& x) {
+         return Arrays{la::triangular_solve(x[0], x[1], {.left_side = true, .lower = true})};
+       }},
+      {"triangular_solve right",
+       [](const Arrays& x) { return Arrays{la::triangular_solve(x[0], x[1], {.transpose_a = true})}; }},
+      {"solve_triangular",
+       [](const Arrays& x) {
+         return Arrays{la::solve_triangular(x[0], x[1], {.trans = true, .unit_diagonal = true})};
+       }},
+      {"inv", [](const Arrays& x) { return Arrays{la::inv(x[0])}; }},
+      {"det", [](const Arrays& x) { return Arrays{la::det(x[0])}; }},
+      {"slogdet",
+       [](const Arrays& x) {
+         const auto [sign, logabsdet] = la::slogdet(x[0]);
+         return Arrays{sign, logabsdet};
+       }},
+      {"qr",
+       [](const Arrays& x) {
+         const auto [q, r] = la::qr(x[0]);
+         return Arrays{q, r};
+       }},
+      {"qr complete",
+       [](const Arrays& x) {
+         const auto [q, r] = la::qr(x[0], la::QrMode::complete);
+         return Arrays{q, r};
+       }},
+      {"eigh",
+       [](const Arrays& x) {
+         const auto [w, v] = la::eigh(x[0]);
+         return Arrays{w, v * v};
+       }},
+      {"eigh upper",
+       [](const Arrays& x) {
+         return Arrays{la::eigh(x[0], {.lower = false, .symmetrize_input = false}).eigenvalues};
+       }},
+      {"eigvalsh", [](const Arrays& x) { return Arrays{la::eigvalsh(x[0])}; }},
+      {"svd",
+       [](const Arrays& x) {
+         const auto [u, s, vh] = la::svd(x[0], {.full_matrices = false});
+         return Arrays{s, u * u, vh * vh};
+       }},
+      {"svdvals", [](const Arrays& x) { return Arrays{la::svdvals(x[0])}; }},
+      {"pinv", [](const Arrays& x) { return Arrays{la::pinv(x[0])}; }},
+      {"pinv hermitian", [](const Arrays& x) { return Arrays{la::pinv(x[0], {.hermitian = true})}; }},
+      {"matrix_rank", [](const Arrays& x) { return Arrays{la::matrix_rank(x[0])}; }},
+      {"matrix_rank tol", [](const Arrays& x) { return Arrays{la::matrix_rank(x[0], {.tol = 1.5})}; }},
+      {"lstsq",
+       [](const Arrays& x) {
+         const auto [solution, residuals, rank, s] = la::lstsq(x[0], x[1]);
+         return Arrays{solution, residuals, rank, s};
+       }},
+      {"expm", [](const Arrays& x) { return Arrays{la::expm(x[0])}; }},
+  };
+  return all;
+}
+
+Array loss(const std::string& name, const Arrays& x, const Json& weights) {
+  const Arrays out = functions().at(name)(x);
+  Array sum = sa::zeros({}, x[0].dtype());
+  for (std::size_t k = 0; k < out.size(); k++)
+    if (sa::is_floating(out[k].dtype())) sum = sum + sa::sum(out[k] * golden::array(weights[k]));
+  return sum;
+}
+
+void check_case(const Json& c) {
+  const std::string name = c["name"];
+  Arrays x;
+  for (const Json& operand : c["in"]) x.push_back(golden::array(operand));
+  CAPTURE(name);
+  CAPTURE(c["in"].dump());
+  const Arrays out = functions().at(name)(x);
+  REQUIRE(out.size() == c["out"].size());
+  const double digits = x[0].dtype() == sa::float64 ? 1e-11 : 1e-4;
+  for (std::size_t k = 0; k < out.size(); k++) {
+    CHECK(sa::name(out[k].dtype()) == c["out"][k]["dtype"].get<std::string>());
+    CHECK(golden::close(out[k], c["out"][k], digits, digits));
+  }
+  if (!c.contains("gradient")) return;
+  const auto gradients = sa::grad([&](const Arrays& v) { return loss(name, v, c["weights"]); })(x);
+  for (std::size_t k = 0; k < x.size(); k++)
+    CHECK(golden::close(gradients[k], c["gradient"][k], 50 * digits, 50 * digits));
+}
+
+Array numbers(const sa::Shape& shape, std::uint64_t seed = 0, sa::DType t = sa::float64) {
+  return sa::random::uniform(sa::random::key(seed), shape, sa::float64, -1.0, 1.0).astype(t);
+}
+double largest(const Array& x) { return sa::max(sa::abs(x)).item<double>(); }
+
+}  // namespace
+
+TEST_CASE("linalg: JAX's values and gradients, of batches too") {
+  for (const Json& c : golden::load("linalg.json")["cases"]) check_case(c);
+}
+
+TEST_CASE("linalg: what is singular, indefinite, empty or not finite gives what JAX gives") {
+  for (const Json& c : golden::load("linalg.json")["edges"]) check_case(c);
+}
+
+TEST_CASE("linalg: integers and bool become what they do in JAX, 16-bit floats are rounded once") {
+  for (const Json& c : golden::load("linalg.json")["dtypes"]) {
+    CAPTURE(c.dump());
+    const Array x = sa::eye(4, std::nullopt, 0, golden::dtype_named(c["dtype"]));
+    CHECK(sa::name(functions().at(c["name"])({x})[0].dtype()) == c["result"].get<std::string>());
+  }
+  const Array x = numbers({3, 4, 4}, 1, sa::float32) + 4 * sa::eye(4);
+  for (const sa::DType t : {sa::float16, sa::bfloat16})
+    for (const char* name : {"inv", "det", "qr", "svdvals", "expm"}) {
+      CAPTURE(name);
+      const Array narrow = x.astype(t);
+      const Array y = functions().at(name)({narrow})[0];
+      CHECK(y.dtype() == t);
+      CHECK(sa::array_equal(y, functions().at(name)({narrow.astype(sa::float32)})[0].astype(t)).item<bool>());
+    }
+  CHECK(la::solve(sa::eye(2), sa::array({1.0, 2.0}, sa::float64)).dtype() == sa::float64);
+}
+
+TEST_CASE("linalg: an ill-conditioned matrix and a large one") {
+  const Array x = numbers({300, 300}, 2), b = numbers({300, 140}, 3);
+  CHECK(largest(sa::matmul(x, la::solve(x, b)) - b) < 1e-9);
+  CHECK(largest(sa::matmul(x, la::inv(x)) - sa::eye(300)) < 1e-9);
+  const Array s = sa::matmul(x, x.T()) + sa::eye(300), l = la::cholesky(s);
+  CHECK(largest(sa::matmul(l, l.T()) - s) < 1e-10);
+  const auto [w, v] = la::eigh(s);
+  CHECK(largest(sa::matmul(v * w, v.T()) - s) < 1e-9);
+  CHECK(largest(sa::matmul(v.T(), v) - sa::eye(300)) < 1e-11);
+  const auto [u, values, vh] = la::svd(x);
+  CHECK(largest(sa::matmul(u * values, vh) - x) < 1e-10);
+  const auto [q, r] = la::qr(x);
+  CHECK(largest(sa::matmul(q, r) - x) < 1e-11);
+  // The determinant overflows, its logarithm does not.
+  const Array large = 1e10 * x;
+  CHECK(std::isinf(la::det(large).item<double>()));
+  CHECK(la::slogdet(large).logabsdet.item<double>() ==
+        doctest::Approx(la::slogdet(x).logabsdet.item<double>() + 300 * std::log(1e10)));
+  // exp of a matrix that must be halved often
+  const Array turn = sa::array({{0.0, -200.0}, {200.0, 0.0}}, sa::float64);
+  CHECK(la::expm(turn)[{0, 0}].item<double>() == doctest::Approx(std::cos(200.0)).epsilon(1e-10));
+  CHECK(std::isnan(la::expm(turn, {.max_squarings = 2})[{0, 0}].item<double>()));
+}
+
+TEST_CASE("linalg: batches stay cut, nothing moves; a matrix that is cut is gathered") {
+  sa::set_cpu_device_count(8);
+  const sa::Mesh mesh = sa::make_mesh({{"x", 8}});
+  const Array x = numbers({16, 6, 6}, 4) + 4 * sa::eye(6, std::nullopt, 0, sa::float64);
+  const auto all = [](const Array& a) {
+    const Array s = (a + sa::swapaxes(a, -1, -2)) / 2;
+    const auto [q, r] = la::qr(a);
+    const auto [w, v] = la::eigh(s);
+    return std::tuple(la::cholesky(s), la::inv(a), la::det(a), q, r, w, la::svdvals(a), la::pinv(a),
+                      la::expm(a));
+  };
+  const Array cut = sa::device_put(x, sa::NamedSharding(mesh, P("x")));
+  CHECK(sa::explain(all, cut).transfers().empty());
+  const sa::policy::strict here;
+  const auto results = sa::jit(all)(cut);
+  CHECK(std::get<0>(results).sharding().shard_shape({16, 6, 6}) == sa::Shape{2, 6, 6});
+  CHECK(std::get<2>(results).sharding().shard_shape({16}) == sa::Shape{2});
+  const auto gradient = sa::grad([](const Array& a) { return sa::sum(la::slogdet(a).logabsdet); });
+  CHECK(largest(sa::jit(gradient)(cut) - sa::swapaxes(la::inv(x), -1, -2)) < 1e-12);
+}
+
+TEST_CASE("linalg: right-hand sides may be cut") {
+  sa::set_cpu_device_count(8);
+  const sa::Mesh mesh = sa::make_mesh({{"x", 8}});
+  const Array a = numbers({6, 6}, 5) + 4 * sa::eye(6, std::nullopt, 0, sa::float64), b = numbers({6, 16}, 6);
+  const auto f = [](const Array& m, const Array& s) { return la::solve(m, s); };
+  const Array whole = sa::device_put(a, sa::NamedSharding(mesh, P())),
+              cut = sa::device_put(b, sa::NamedSharding(mesh, P(sa::none, "x")));
+  CHECK(sa::explain(f, whole, cut).transfers().empty());
+  const Array x = sa::jit(f)(whole, cut);
+  CHECK(x.sharding().shard_shape({6, 16}) == sa::Shape{6, 2});
+  CHECK(largest(sa::matmul(a, x) - b) < 1e-13);
+  // Of one matrix vmap makes more of them, and no copies of it.
+  const Array many = numbers({32, 6}, 7);
+  const auto g = sa::vmap([&](const Array& v) { return la::solve(a, v); });
+  CHECK(largest(g(many) - la::solve(a, many.T()).T()) < 1e-13);
+  // On reproducible lines they are whole: the bits are those of one device.
+  const sa::reproducible on(true);
+  CHECK(sa::array_equal(sa::jit(f)(whole, cut), f(a, b)).item<bool>());
+}
+
+TEST_CASE("linalg: results are trees; what is not asked for is absent") {
+  const Array x = numbers({4, 3}, 8);
+  const auto [u, s, vh] = sa::jit([](const Array& a) { return la::svd(a, {.full_matrices = false}); })(x);
+  CHECK(largest(sa::matmul(u * s, vh) - x) < 1e-13);
+  const auto [none_u, only, none_vh] = la::svd(x, {.compute_uv = false});
+  CHECK(!none_u.has_value());
+  CHECK(!none_vh.has_value());
+  CHECK(largest(only - s) < 1e-13);
+  CHECK(la::svd(x).u.shape() == sa::Shape{4, 4});
+  const auto [lu, pivots, permutation] = la::lu(x);
+  CHECK(pivots.dtype() == sa::int32);
+  const Array l = sa::tril(lu, -1)[{sa::all, sa::slice(3)}] + sa::eye(4, 3, 0, sa::float64);
+  CHECK(largest(sa::matmul(l, sa::triu(lu)[sa::slice(3)]) - sa::take(x, permutation, 0)) < 1e-13);
+  CHECK(la::matrix_rank(sa::array({0.0, 2.0})).item<int>() == 1);
+}
+
+TEST_CASE("linalg: messages") {
+  const Array wide = sa::ones({2, 3}), square = sa::ones({3, 3}), line = sa::ones({3});
+  const std::string needs_squares =
+      ": the operand is f32[2,3]. It takes square matrices, which are the last two dimensions. Check them.";
+  CHECK_SAYS(la::cholesky(wide), "linalg::cholesky" + needs_squares, sa::ShapeError);
+  CHECK_SAYS(la::inv(wide), "linalg::inv" + needs_squares, sa::ShapeError);
+  CHECK_SAYS(la::det(wide), "linalg::det" + needs_squares, sa::ShapeError);
+  CHECK_SAYS(la::slogdet(wide), "linalg::slogdet" + needs_squares, sa::ShapeError);
+  CHECK_SAYS(la::eigh(wide), "linalg::eigh" + needs_squares, sa::ShapeError);
+  CHECK_SAYS(la::eigvalsh(wide), "linalg::eigvalsh" + needs_squares, sa::ShapeError);
+  CHECK_SAYS(la::expm(wide), "linalg::expm" + needs_squares, sa::ShapeError);
+  CHECK_SAYS(la::solve(wide, line), "linalg::solve" + needs_squares, sa::ShapeError);
+  CHECK_SAYS(la::triangular_solve(wide, wide), "linalg::triangular_solve" + needs_squares, sa::ShapeError);
+  CHECK_SAYS(la::solve_triangular(wide, line), "linalg::solve_triangular" + needs_squares, sa::ShapeError);
+  CHECK_SAYS(la::pinv(wide, {.hermitian = true}), "linalg::pinv" + needs_squares, sa::ShapeError);
+  CHECK_SAYS(la::matrix_rank(wide, {.hermitian = true}), "linalg::matrix_rank" + needs_squares,
+             sa::ShapeError);
+  const std::string needs_matrices =
+      ": the operand is f32[3]. Matrices are the last two dimensions. Use reshape.";
+  CHECK_SAYS(la::lu(line), "linalg::lu" + needs_matrices, sa::ShapeError);
+  CHECK_SAYS(la::qr(line), "linalg::qr" + needs_matrices, sa::ShapeError);
+  CHECK_SAYS(la::svd(line), "linalg::svd" + needs_matrices, sa::ShapeError);
+  CHECK_SAYS(la::svdvals(line), "linalg::svdvals" + needs_matrices, sa::ShapeError);
+  CHECK_SAYS(la::pinv(line), "linalg::pinv" + needs_matrices, sa::ShapeError);
+  CHECK_SAYS(la::cholesky(line), "linalg::cholesky" + needs_matrices, sa::ShapeError);
+  CHECK_SAYS(
+      la::solve(square, wide),
+      "linalg::solve: f32[3,3] with right-hand sides f32[2,3]. They have as many rows as A. Check the last "
+      "dimensions, or add one with expand_dims.",
+      sa::ShapeError);
+  CHECK_SAYS(la::triangular_solve(square, sa::ones({3, 2})),
+             "linalg::triangular_solve: f32[3,3] with right-hand sides f32[3,2]. They have as many columns "
+             "as A. Check "
+             "the last dimensions, or add one with expand_dims.",
+             sa::ShapeError);
+  CHECK_SAYS(
+      la::solve(sa::ones({2, 3, 3}), sa::ones({5, 3, 1})),
+      "linalg::solve: shapes [2], [5] cannot be broadcast together: sizes 2 and 5 meet. Aligned at the last "
+      "dimension, sizes must be equal or 1. Insert dimensions with reshape or newaxis.",
+      sa::ShapeError);
+  CHECK_SAYS(
+      la::lstsq(square, sa::ones({2})),
+      "linalg::lstsq: f32[3,3] with right-hand sides f32[2]. A is a matrix, and B a vector or matrix with as "
+      "many rows. Use vmap for batches.",
+      sa::ShapeError);
+  CHECK_SAYS(la::expm(square, {.max_squarings = -1}),
+             "linalg::expm: max_squarings is -1. Their number is not negative. Correct it.", sa::Error);
+  const auto with_full = [](const Array& x) { return sa::sum(la::svd(x).u); };
+  CHECK_SAYS(sa::grad(with_full)(sa::ones({4, 2})),
+             "grad: the factors of svd with full matrices of f32[4,2] have no derivative. What completes "
+             "them is not "
+             "determined. Use full_matrices = false.",
+             sa::Error);
+}
+
+TEST_CASE("linalg: without a LAPACK the first factorisation says what is missing") {
+  const sa::LapackOpener before =
+      sa::set_lapack_opener([](sa::Lapack&) { return std::string("it is not installed"); });
+  CHECK_SAYS(
+      la::cholesky(sa::eye(7)).block_until_ready(),
+      "cholesky: no LAPACK (it is not installed). Matrices are factorised by the one in OpenBLAS, or in the "
+      "library that SHARDARRAY_BLAS names. Install libopenblas0-pthread.",
+      sa::Error);
+  sa::set_lapack_opener(before);
+  CHECK(largest(la::cholesky(sa::eye(7)) - sa::eye(7)) == 0);
+}
+
+}  // namespace linalg_test
