@@ -97,6 +97,12 @@ bool run(bool quick) {
   const auto global = sa::jit([](const Model& m, const Array& v) { return layer(m, v, v.shape()[0]).first; });
   const auto by_hand = sa::jit(
       [=](const Model& m, const Array& v) { return layer_by_hand(mesh, v.shape()[0] / 8)(m, v).first; });
+  const auto print_transfers = [&](const char* way, const auto& f) {
+    for (const sa::TransferInfo& t : sa::explain(f, model, test_x).transfers())
+      std::cout << way << ": " << t.kind << ", " << t.bytes_per_device << " B per device\n";
+  };
+  print_transfers("as on one device", global);
+  print_transfers("by hand", by_hand);
   const Array truth = without_routing(model, test_x);
   const double off = sa::max(sa::abs(global(model, test_x) - truth)).item<double>(),
                off_by_hand = sa::max(sa::abs(by_hand(model, test_x) - truth)).item<double>();
@@ -117,10 +123,6 @@ bool run(bool quick) {
       });
   const auto batches =
       sa::data::loader(std::tuple(x, y), {.batch = batch, .seed = 0, .sharding = cut, .drop_last = true});
-  const auto [some_x, some_y] = *batches.begin();
-  for (const sa::TransferInfo& t : sa::explain(step, model, state, some_x, some_y).transfers())
-    std::cout << t.kind << " of " << t.dtype << t.shape << ", " << t.bytes_per_device << " B per device, for "
-              << t.op << "\n";
   double first = 0, last = 0;
   for (int epoch = 0; epoch < (quick ? 6 : 40); epoch++)
     for (const auto& [v, label] : batches.epoch(epoch)) {
