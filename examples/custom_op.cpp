@@ -105,7 +105,7 @@ bool run() {
   // Where the host only looks on, jit may call it: after the run, with the values.
   int calls = 0;
   const auto watched = sa::jit([&](const Array& v) {
-    const Array y = bessel0(v);
+    Array y = bessel0(v);
     sa::debug::callback([&](const sa::HostValues& seen) { calls += static_cast<int>(seen.arrays[0].size()); },
                         {y});
     return y;
