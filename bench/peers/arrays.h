@@ -1,6 +1,7 @@
 // Rows of single operations: dispatch, collectives, products, elementwise functions, reductions, random numbers.
 #pragma once
 #include <array>
+#include <cmath>
 #include <cstdint>
 
 #include "work.h"
@@ -74,6 +75,18 @@ inline Works transpose(std::int64_t rows) {
 }
 inline Works sort(std::int64_t n) {
   return result_of(sa::jit([](const sa::Array& x) { return sa::sort(x); }), normal(1, {n}));
+}
+inline Works solve(std::int64_t n) {
+  const auto f = sa::jit([n](const sa::Array& a, const sa::Array& b) {
+    return sa::linalg::solve(a + 2 * std::sqrt(static_cast<double>(n)) * sa::eye(n), b);
+  });
+  return result_of(f, normal(1, {n, n}), normal(2, {n, 64}));
+}
+inline Works cholesky(std::int64_t matrices) {
+  const auto f = sa::jit([](const sa::Array& a) {
+    return sa::linalg::cholesky(a + sa::swapaxes(a, -1, -2) + 64 * sa::eye(64));
+  });
+  return result_of(f, normal(1, {matrices, 64, 64}));
 }
 inline Works random_bits(std::int64_t n) {
   return result_of(sa::jit([n](const sa::Array& key) { return sa::random::bits(key, {n}); }),

@@ -78,6 +78,16 @@ def sort(n):
     return result_of(jax.jit(jnp.sort), normal(1, (n,)))
 
 
+def solve(n):
+    f = jax.jit(lambda a, b: jnp.linalg.solve(a + 2 * n**0.5 * jnp.eye(n), b))
+    return result_of(f, normal(1, (n, n)), normal(2, (n, 64)))
+
+
+def cholesky(matrices):
+    f = jax.jit(lambda a: jnp.linalg.cholesky(a + a.mT + 64 * jnp.eye(64)))
+    return result_of(f, normal(1, (matrices, 64, 64)))
+
+
 def random_bits(n):
     return result_of(jax.jit(lambda key: jax.random.bits(key, (n,))), jax.random.key(3))
 
@@ -108,6 +118,8 @@ ROWS = {
     "layer_norm": layer_norm,
     "transpose": transpose,
     "sort": sort,
+    "solve": solve,
+    "cholesky": cholesky,
     "random_bits": random_bits,
     "random_normal": random_normal,
     "chain": chain,

@@ -38,6 +38,16 @@ def sort(n, wrap):
     return result_of(wrap(lambda x: torch.sort(x).values), normal(1, (n,)))
 
 
+def solve(n, wrap):
+    f = wrap(lambda a, b: torch.linalg.solve(a + 2 * n**0.5 * torch.eye(n, device=DEVICE), b))
+    return result_of(f, normal(1, (n, n)), normal(2, (n, 64)))
+
+
+def cholesky(matrices, wrap):
+    f = wrap(lambda a: torch.linalg.cholesky(a + a.mT + 64 * torch.eye(64, device=DEVICE)))
+    return result_of(f, normal(1, (matrices, 64, 64)))
+
+
 ROWS = {
     "dispatch_eager": dispatch_eager,
     "matmul": matmul,
@@ -47,4 +57,6 @@ ROWS = {
     "layer_norm": layer_norm,
     "transpose": transpose,
     "sort": sort,
+    "solve": solve,
+    "cholesky": cholesky,
 }
