@@ -30,8 +30,8 @@ inline constexpr struct SHARDARRAY_API cross_fn {
   [[nodiscard]] Array operator()(const Array& a, const Array& b, std::int64_t axis = -1,
                                  Where w = Where::here()) const;
 } cross{};
-/// x @ x @ ..., n times, of square matrices, by squaring; of 0 the identity. Throws ShapeError for what is not square, Error for
-/// n < 0.
+/// x @ x @ ..., n times, of square matrices, by squaring; of 0 the identity, of n < 0 the power -n of linalg::inv(x). Throws
+/// ShapeError for what is not square.
 inline constexpr struct SHARDARRAY_API matrix_power_fn {
   [[nodiscard]] Array operator()(const Array& x, std::int64_t n, Where w = Where::here()) const;
 } matrix_power{};

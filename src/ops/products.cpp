@@ -8,6 +8,7 @@
 #include "base/sizes.h"
 #include "graph/trace_state.h"
 #include "ops/api.h"
+#include "shardarray/linalg.h"
 
 namespace shardarray {
 
@@ -89,15 +90,12 @@ Array matrix_power_fn::operator()(const Array& x, std::int64_t n, Where w) const
     throw ShapeError(fmt::format(
         "matrix_power: the operand is {}. A power is one of square matrices. Check the last two dimensions.",
         to_string(t)));
-  if (n < 0)
-    throw Error(fmt::format(
-        "matrix_power: power {}. Negative ones need an inverse. Give a power that is not negative.", n));
   if (n == 0)
     return primitive::cast(primitive::broadcast_to(eye(t.shape.back(), std::nullopt, 0, t.dtype), t.shape),
                            t.dtype, t.weak);
-  Array square = x, result;
+  Array square = n < 0 ? linalg::inv(x) : x, result;
   for (std::int64_t rest = n;; rest /= 2) {
-    if (rest % 2 == 1) result = result.has_value() ? matmul(result, square) : square;
+    if (rest % 2 != 0) result = result.has_value() ? matmul(result, square) : square;
     if (rest / 2 == 0) return result;
     square = matmul(square, square);
   }
