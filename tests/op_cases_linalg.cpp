@@ -16,11 +16,11 @@ const OpInput batch_of_sides{{10, 6, 3}, -1, 1};
 Array heavy(const Array& x) { return x + 4 * eye(x.shape().back(), std::nullopt, 0, x.dtype()); }
 PlainMatrix heavy(const PlainMatrix& x) { return x + 4.0 * identity_matrix(x.m); }
 /// Symmetric, with eigenvalues that are positive and differ.
-Array positive(const Array& x) {
+Array definite(const Array& x) {
   const Array n = arange(x.shape().back()).astype(x.dtype());
   return heavy((x + swapaxes(x, -1, -2)) / 2) + eye(x.shape().back(), std::nullopt, 0, x.dtype()) * n;
 }
-PlainMatrix positive(const PlainMatrix& x) {
+PlainMatrix definite(const PlainMatrix& x) {
   PlainMatrix r = heavy(0.5 * (x + transposed(x)));
   for (std::size_t i = 0; i < r.m; i++) r.at(i, i) += static_cast<double>(i);
   return r;
@@ -117,11 +117,11 @@ static void add_equations(Cases& c) {
 
 static void add_factorizations(Cases& c) {
   c.push_back(matrix_case(
-      "linalg::cholesky", [](S x) { return linalg::cholesky(positive(x[0])); },
-      [](const PlainMatrix& a) { return plain_cholesky(positive(a)).data; }));
+      "linalg::cholesky", [](S x) { return linalg::cholesky(definite(x[0])); },
+      [](const PlainMatrix& a) { return plain_cholesky(definite(a)).data; }));
   c.push_back(matrix_case(
-      "linalg::cholesky upper", [](S x) { return linalg::cholesky(positive(x[0]), {.upper = true}); },
-      [](const PlainMatrix& a) { return transposed(plain_cholesky(positive(a))).data; }));
+      "linalg::cholesky upper", [](S x) { return linalg::cholesky(definite(x[0]), {.upper = true}); },
+      [](const PlainMatrix& a) { return transposed(plain_cholesky(definite(a))).data; }));
   c.push_back(matrix_case(
       "linalg::lu", [](S x) { return linalg::lu(heavy(x[0])).lu; },
       [](const PlainMatrix& a) { return plain_lu(heavy(a)).lu.data; }));
@@ -210,35 +210,35 @@ static void add_orthogonal_factors(Cases& c) {
   c.push_back(matrix_case(
       "linalg::eigh",
       [](S x) {
-        const auto [w, v] = linalg::eigh(positive(x[0]));
+        const auto [w, v] = linalg::eigh(definite(x[0]));
         return matmul(v * log(expand_dims(w, -2)), swapaxes(v, -1, -2));
       },
       [](const PlainMatrix& a) {
-        const PlainEigen e = plain_eigen(positive(a));
+        const PlainEigen e = plain_eigen(definite(a));
         Numbers logs;
         for (const double w : e.values) logs.push_back(std::log(w));
         return (e.vectors * diagonal_matrix(logs) * transposed(e.vectors)).data;
       }));
   c.push_back(matrix_case(
-      "linalg::eigvalsh", [](S x) { return linalg::eigvalsh(positive(x[0])); },
-      [](const PlainMatrix& a) { return plain_eigen(positive(a)).values; }));
+      "linalg::eigvalsh", [](S x) { return linalg::eigvalsh(definite(x[0])); },
+      [](const PlainMatrix& a) { return plain_eigen(definite(a)).values; }));
   c.push_back(matrix_case(
       "linalg::svd",
       [](S x) {
-        const auto [u, s, vh] = linalg::svd(positive(x[0])[{all, all, slice(3)}], {.full_matrices = false});
+        const auto [u, s, vh] = linalg::svd(definite(x[0])[{all, all, slice(3)}], {.full_matrices = false});
         return matmul(u * log(expand_dims(s, -2)), vh);
       },
       [](const PlainMatrix& a) {
-        const PlainMatrix h = positive(a);
+        const PlainMatrix h = definite(a);
         PlainMatrix tall(a.m, 3);
         for (std::size_t i = 0; i < a.m; i++)
           for (std::size_t j = 0; j < 3; j++) tall.at(i, j) = h.at(i, j);
         return plain_singular_function(tall, [](double s) { return std::log(s); }).data;
       }));
   c.push_back(matrix_case(
-      "linalg::svdvals", [](S x) { return linalg::svdvals(positive(x[0])); },
+      "linalg::svdvals", [](S x) { return linalg::svdvals(definite(x[0])); },
       [](const PlainMatrix& a) {
-        Numbers s = plain_eigen(positive(a)).values;  // of a positive matrix the same
+        Numbers s = plain_eigen(definite(a)).values;  // of a positive matrix the same
         std::reverse(s.begin(), s.end());
         return s;
       }));
@@ -251,28 +251,28 @@ static void add_singular_functions(Cases& c) {
   c.push_back(matrix_case(
       "linalg::pinv",
       [](S x) {
-        return linalg::pinv(positive(x[0])[{all, all, slice(3)}]);
+        return linalg::pinv(definite(x[0])[{all, all, slice(3)}]);
       },
       [plain_pinv](const PlainMatrix& a) {
-        const PlainMatrix h = positive(a);
+        const PlainMatrix h = definite(a);
         PlainMatrix tall(a.m, 3);
         for (std::size_t i = 0; i < a.m; i++)
           for (std::size_t j = 0; j < 3; j++) tall.at(i, j) = h.at(i, j);
         return plain_pinv(tall);
       }));
   c.push_back(matrix_case(
-      "linalg::pinv hermitian", [](S x) { return linalg::pinv(positive(x[0]), {.hermitian = true}); },
-      [plain_pinv](const PlainMatrix& a) { return plain_pinv(positive(a)); }, batch_of_squares, 1e-4));
+      "linalg::pinv hermitian", [](S x) { return linalg::pinv(definite(x[0]), {.hermitian = true}); },
+      [plain_pinv](const PlainMatrix& a) { return plain_pinv(definite(a)); }, batch_of_squares, 1e-4));
   OpCase rank = matrix_case(
-      "linalg::matrix_rank", [](S x) { return linalg::matrix_rank(positive(x[0])); },
+      "linalg::matrix_rank", [](S x) { return linalg::matrix_rank(definite(x[0])); },
       [](const PlainMatrix& a) { return Numbers{static_cast<double>(a.m)}; });
   c.push_back(whole_exact(rank));
   c.push_back({"linalg::lstsq",
                [](S x) {
-                 return linalg::lstsq(positive(x[0])[{all, slice(3)}], x[1]).x;
+                 return linalg::lstsq(definite(x[0])[{all, slice(3)}], x[1]).x;
                },
                [](H x) {
-                 const PlainMatrix a = positive(matrix_of(x[0], 0));
+                 const PlainMatrix a = definite(matrix_of(x[0], 0));
                  PlainMatrix tall(a.m, 3);
                  for (std::size_t i = 0; i < a.m; i++)
                    for (std::size_t j = 0; j < 3; j++) tall.at(i, j) = a.at(i, j);
