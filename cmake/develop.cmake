@@ -2,7 +2,6 @@
 
 find_package(CLI11 REQUIRED)
 find_package(doctest REQUIRED)
-find_package(nlohmann_json REQUIRED)
 
 # It holds doctest's implementation, which would be a part of whichever tests it were joined with.
 set_source_files_properties(${PROJECT_SOURCE_DIR}/tests/main.cpp PROPERTIES SKIP_UNITY_BUILD_INCLUSION ON)

@@ -65,7 +65,8 @@ target_compile_options(shardarray_objects PRIVATE $<$<CONFIG:Release>:-O2>)
 target_include_directories(shardarray_objects
   PUBLIC ${PROJECT_SOURCE_DIR}/include ${PROJECT_SOURCE_DIR}/src PRIVATE ${PROJECT_BINARY_DIR}/generated)
 target_link_libraries(shardarray_objects
-  PUBLIC shardarray_options fmt::fmt ZLIB::ZLIB Threads::Threads ${CMAKE_DL_LIBS})
+  PUBLIC shardarray_options fmt::fmt ZLIB::ZLIB Threads::Threads ${CMAKE_DL_LIBS}
+  PRIVATE nlohmann_json::nlohmann_json)
 if(NOT CMAKE_SYSTEM_PROCESSOR MATCHES "^(x86_64|AMD64)$")
   target_compile_definitions(shardarray_objects PUBLIC SHARDARRAY_NO_V3=1)
 endif()

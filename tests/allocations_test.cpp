@@ -113,6 +113,15 @@ TEST_CASE("allocations: values for which the process has no place are an OutOfMe
          sa::data::Batches({x.reshape({2, -1})}, {.batch = 2}).at(0);
        }},
       {"data::load_csv", [&] { sa::data::load_csv(path); }},
+      {"save_npy", [&] { sa::save_npy(path + ".npy", x); }},
+      {"save_npz",
+       [&] {
+         sa::save_npz(path + ".npz", {{"x", x}});
+       }},
+      {"save", [&] { sa::save(path + ".tree", x); }},
+      {"load_npy", [&] { sa::load_npy(path + ".npy"); }},
+      {"load_npz", [&] { sa::load_npz(path + ".npz"); }},
+      {"load_safetensors", [&] { sa::load_safetensors(path + ".tree"); }},
       {"assert_replica_integrity", [&] { sa::assert_replica_integrity(copies); }},
   };
   for (const auto& [what, call] : calls) {
@@ -123,7 +132,7 @@ TEST_CASE("allocations: values for which the process has no place are an OutOfMe
     }
     CHECK_NOTHROW(call());
   }
-  std::filesystem::remove(path);
+  for (const char* const ending : {"", ".npy", ".npz", ".tree"}) std::filesystem::remove(path + ending);
 }
 
 TEST_CASE("allocations: an evaluation without heap is an error, at whatever block, and works later") {

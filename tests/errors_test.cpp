@@ -274,6 +274,8 @@ TEST_CASE("errors: every public function that throws names the line of its call"
       CALL(losses::kl_divergence(x, y)), CALL(losses::kl_divergence_with_log_targets(x, y)), CALL(losses::smooth_labels(Array(1), 1)),
       CALL(data::loader(std::tuple(x, y))),
       CALL(data::load_csv("no such file")),
+      CALL(load_npy("no such file")), CALL(save_npy("/", x)), CALL(load_npz("no such file")), CALL(save_npz("/", {{"x", x}})),
+      CALL(load_safetensors("no such file")), CALL(save_safetensors("/", {{"x", x}})), CALL(save("/", pair)), CALL(load("no such file", pair)),
       CALL(*data::loader(std::tuple(x), {.batch = 1}).end()),
       CALL(isclose(x, y)),
       CALL(allclose(x, y)),

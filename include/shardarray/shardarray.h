@@ -11,6 +11,7 @@
 #include "shardarray/dtype.h"
 #include "shardarray/error.h"
 #include "shardarray/explain.h"
+#include "shardarray/files.h"
 #include "shardarray/filter_shard.h"
 #include "shardarray/flush_denormals.h"
 #include "shardarray/grad.h"

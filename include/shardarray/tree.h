@@ -180,6 +180,11 @@ struct StaticValue {
   Kind kind = Kind::size;
   std::uint64_t word = 0;      ///< size of a container or presence of an optional; the value, or its bits
   std::string_view text = {};  ///< of a key (of a map) and of a text; its word is 0 or the number of the text
+  /// Of a number, an enum or a std::string: what stands in the tree, for who reads trees from files.
+  enum class Held : std::uint8_t { nothing, boolean, signed_integer, unsigned_integer, real, string };
+  Held held = Held::nothing;
+  std::uint8_t bytes = 0;        ///< of a number
+  const void* object = nullptr;  ///< where it stands
 };
 /// For messages.
 [[nodiscard]] SHARDARRAY_API std::string to_string(const StaticValue& v);
@@ -198,9 +203,16 @@ struct NumberedSpelling {
 SHARDARRAY_API NumberedSpelling spelling(const Mesh& m);
 SHARDARRAY_API NumberedSpelling spelling(const Sharding& s);
 
+template <class T> constexpr StaticValue::Held held_integer() {
+  using Held = StaticValue::Held;
+  if constexpr (std::is_enum_v<T>) return held_integer<std::underlying_type_t<T>>();
+  else if constexpr (std::same_as<T, bool>) return Held::boolean;
+  else return std::is_signed_v<T> ? Held::signed_integer : Held::unsigned_integer;
+}
 template <class T> void report(const T& v, const Path& path, StaticRef value) {
   using Kind = StaticValue::Kind;
-  if constexpr (std::same_as<T, std::string>) value({Kind::text, 0, v}, path);
+  using Held = StaticValue::Held;
+  if constexpr (std::same_as<T, std::string>) value({Kind::text, 0, v, Held::string, 0, &v}, path);
   else if constexpr (Spelled<T>) {
     const auto spelled = spelling(v);
     if constexpr (std::same_as<decltype(spelled), const NumberedSpelling>)
@@ -209,8 +221,9 @@ template <class T> void report(const T& v, const Path& path, StaticRef value) {
   } else if constexpr (std::is_empty_v<T>) return;
   else if constexpr (std::is_pointer_v<T>) value({Kind::address, reinterpret_cast<std::uintptr_t>(v)}, path);
   else if constexpr (std::is_floating_point_v<T>)
-    value({Kind::real, std::bit_cast<std::uint64_t>(static_cast<double>(v))}, path);
-  else value({Kind::integer, static_cast<std::uint64_t>(v)}, path);
+    value({Kind::real, std::bit_cast<std::uint64_t>(static_cast<double>(v)), {}, Held::real, sizeof v, &v},
+          path);
+  else value({Kind::integer, static_cast<std::uint64_t>(v), {}, held_integer<T>(), sizeof v, &v}, path);
 }
 
 template <class T> void walk(T& t, const Path& path, LeafRef leaf, StaticRef value);

@@ -7,68 +7,19 @@
 #include <unistd.h>
 
 #include <algorithm>
-#include <atomic>
 #include <cerrno>
-#include <chrono>
 #include <climits>
-#include <csignal>
-#include <ctime>
 #include <deque>
 #include <filesystem>
 #include <string_view>
 #include <utility>
 
-#include "base/hash.h"
+#include "base/descriptor.h"
 
 namespace shardarray {
 namespace {
 
-/// A file descriptor, closed at its end.
-class Descriptor {
- public:
-  explicit Descriptor(int fd) : fd_(fd) {}
-  Descriptor(Descriptor&& other) noexcept : fd_(std::exchange(other.fd_, -1)) {}
-  Descriptor& operator=(Descriptor&& other) noexcept {
-    std::swap(fd_, other.fd_);
-    return *this;
-  }
-  ~Descriptor() { (void)close(); }
-  explicit operator bool() const { return fd_ >= 0; }
-  int get() const { return fd_; }
-  int release() { return std::exchange(fd_, -1); }
-  bool close() { return fd_ < 0 || ::close(std::exchange(fd_, -1)) == 0; }
-
- private:
-  int fd_;
-};
-
 bool is_ours(const struct stat& s) { return s.st_uid == geteuid() && (s.st_mode & (S_IWGRP | S_IWOTH)) == 0; }
-
-/// While it lives, a write beyond the limit of file sizes only fails: this thread gets no SIGXFSZ.
-class NoSizeSignal {
- public:
-  NoSizeSignal() {
-    sigemptyset(&signal_);
-    sigaddset(&signal_, SIGXFSZ);
-    sigset_t pending;
-    sigemptyset(&pending);
-    sigpending(&pending);
-    pending_ = sigismember(&pending, SIGXFSZ) == 1;
-    pthread_sigmask(SIG_BLOCK, &signal_, &before_);
-  }
-  ~NoSizeSignal() {
-    const timespec none{};
-    if (!pending_)
-      while (sigtimedwait(&signal_, nullptr, &none) < 0 && errno == EINTR) {}
-    pthread_sigmask(SIG_SETMASK, &before_, nullptr);
-  }
-  NoSizeSignal(const NoSizeSignal&) = delete;
-  NoSizeSignal& operator=(const NoSizeSignal&) = delete;
-
- private:
-  sigset_t signal_, before_;
-  bool pending_;
-};
 
 /// The way to a folder, part by part.
 class FolderWalk {
@@ -157,24 +108,6 @@ class FolderWalk {
   std::deque<std::string> rest_;
   int links_ = 0;
 };
-
-bool write_all(int file, std::span<const char> bytes) {
-  while (!bytes.empty()) {
-    const ssize_t n = ::write(file, bytes.data(), bytes.size());
-    if (n < 0 && errno == EINTR) continue;
-    if (n <= 0) return false;
-    bytes = bytes.subspan(static_cast<std::size_t>(n));
-  }
-  return true;
-}
-
-/// A name that no other thread or process takes, also in another container on the same disk.
-std::string unfinished_name(const std::string& name) {
-  static std::atomic<unsigned> number{0};
-  const auto now = static_cast<std::uint64_t>(std::chrono::system_clock::now().time_since_epoch().count());
-  return fmt::format("{}.{:016x}", name,
-                     hash_mix(hash_mix(now, static_cast<std::uint64_t>(getpid())), number++));
-}
 
 }  // namespace
 

@@ -9,6 +9,7 @@
 #include "base/per_thread.h"
 #include "base/sizes.h"
 #include "execute/evaluate.h"
+#include "execute/host_stream.h"
 #include "execute/memory_for.h"
 #include "runtime/devices.h"
 
@@ -18,7 +19,7 @@ namespace shardarray {
 struct LastSharding : std::optional<Sharding> {
   using optional::operator=;
 };
-static const Sharding& sharding_on(const Device& device) {
+const Sharding& sharding_on(const Device& device) {
   auto& last = PerThread<LastSharding>::get();
   if (!last || last->device_assignment()[0] != device) last = SingleDeviceSharding(device);
   return *last;
@@ -84,43 +85,139 @@ static void check_addressable(const Value& v, const Type& t, const Instances& he
   }
 }
 
-void gather_to_host(const Value& v, const Type& t, void* to) {
-  wait(v.ready);
-  const std::size_t item = itemsize(t.dtype);
+namespace {
+
+/// What one buffer of a value holds. Of replicas only the first is asked.
+struct Part {
+  Box tile;
+  BufferRef buffer;
+};
+std::vector<Part> distinct_parts(const Value& v, const Type& t) {
   const Instances instances = addressable_instances(*v.layout, v.shared);
   if (v.buffers.size() < static_cast<std::size_t>(v.layout->order()->size()))
     check_addressable(v, t, instances);
-  Backend& b = backend(v.layout->order()->devices()[0].platform);
-  if (v.layout->is_fully_replicated() && !v.buffers.empty()) {
-    b.copy_to_host(to, v.buffers[0], static_cast<std::size_t>(bytes_of(t.shape, t.dtype)));
-    return;
-  }
-  std::vector<std::byte> piece;
+  std::vector<Part> parts;
   for (std::size_t i = 0; i < v.buffers.size(); i++) {
-    const Box tile = tile_of(*v.layout, t.shape, instances.leader[i]);
-    piece = host_bytes("gather", bytes_of(tile.size, t.dtype));
-    b.copy_to_host(piece.data(), v.buffers[i], piece.size());
-    copy_box(static_cast<std::byte*>(to), whole_box(t.shape), piece.data(), tile, tile, item);
+    Box tile = tile_of(*v.layout, t.shape, instances.leader[i]);
+    const bool known = std::any_of(parts.begin(), parts.end(), [&](const Part& p) { return p.tile == tile; });
+    if (!known && !tile.empty()) parts.push_back({std::move(tile), v.buffers[i]});
   }
+  return parts;
+}
+
+/// Where `box` begins in `tile`, in elements.
+std::size_t offset_in(const Box& tile, const Box& box) {
+  std::int64_t o = 0;
+  for (std::size_t d = 0; d < tile.size.size(); d++) o = o * tile.size[d] + box.lo[d] - tile.lo[d];
+  return static_cast<std::size_t>(o);
+}
+
+/// Cuts an array into boxes of at most slab_bytes (one element at least) that follow one another in row-major order: of one
+/// dimension some rows, all of those behind it, one entry of those before. What a tile has of such a box is then contiguous in
+/// the tile.
+constexpr std::int64_t slab_bytes = 1 << 20;
+template <class F> void each_slab(const Shape& shape, std::int64_t item, const F& f) {
+  if (num_elements(shape) == 0) return;
+  std::size_t cut = shape.size();
+  std::int64_t row = item;  // bytes of one entry of the dimension in front of `cut`
+  while (cut > 0 && row * shape[cut - 1] <= slab_bytes) row *= shape[--cut];
+  Box slab = whole_box(shape);
+  if (cut == 0) return f(slab);
+  const std::size_t stepped = cut - 1;
+  const std::int64_t rows = std::max<std::int64_t>(1, slab_bytes / row);
+  for (std::size_t d = 0; d < stepped; d++) slab.size[d] = 1;
+  for (;;) {
+    for (slab.lo[stepped] = 0; slab.lo[stepped] < shape[stepped]; slab.lo[stepped] += slab.size[stepped]) {
+      slab.size[stepped] = std::min(rows, shape[stepped] - slab.lo[stepped]);
+      f(slab);
+    }
+    std::size_t d = stepped;
+    while (d > 0 && ++slab.lo[d - 1] == shape[d - 1]) slab.lo[--d] = 0;
+    if (d == 0) return;
+  }
+}
+
+/// The parts of a slab, row-major, into `to`; `piece` is scratch.
+void gather_slab(const std::vector<Part>& parts, const Box& slab, std::size_t item, std::byte* to,
+                 std::vector<std::byte>& piece) {
+  for (const Part& p : parts) {
+    const Box box = intersect(p.tile, slab);
+    if (box.empty()) continue;
+    const std::size_t bytes = static_cast<std::size_t>(box.elements()) * item;
+    const BufferPart from(p.buffer, offset_in(p.tile, box) * item, bytes);
+    if (box == slab) return p.buffer->owner->copy_to_host(to, from.ref(), bytes);
+    if (piece.size() < bytes) piece = host_bytes("gather", static_cast<std::int64_t>(bytes));
+    p.buffer->owner->copy_to_host(piece.data(), from.ref(), bytes);
+    copy_box(to, slab, piece.data(), box, box, item);
+  }
+}
+
+}  // namespace
+
+void gather_to_host(const Value& v, const Type& t, void* to) {
+  wait(v.ready);
+  if (num_elements(t.shape) == 0) return;
+  std::vector<std::byte> piece;
+  gather_slab(distinct_parts(v, t), whole_box(t.shape), itemsize(t.dtype), static_cast<std::byte*>(to),
+              piece);
+}
+
+void stream_to_host(const char* function, const Value& v, const Type& t,
+                    detail::FunctionRef<void(std::span<const std::byte>)> take) {
+  wait(v.ready);
+  const std::size_t item = itemsize(t.dtype);
+  const std::vector<Part> parts = distinct_parts(v, t);
+  std::vector<std::byte> bytes = host_bytes(function, std::min(slab_bytes, bytes_of(t.shape, t.dtype))),
+                         piece;
+  each_slab(t.shape, static_cast<std::int64_t>(item), [&](const Box& slab) {
+    gather_slab(parts, slab, item, bytes.data(), piece);
+    take({bytes.data(), static_cast<std::size_t>(slab.elements()) * item});
+  });
+}
+
+ValueRef stream_from_host(const char* function, const Type& t, const Sharding& s, bool committed,
+                          detail::FunctionRef<void(std::span<std::byte>)> fill) {
+  const Layout* l = layout_of(s, static_cast<int>(t.shape.size()));
+  const bool shared = share_replicas() || l->order()->size() == 1;
+  const Instances instances = addressable_instances(*l, shared);
+  auto v = make_value(l, s, committed, shared);
+  std::vector<Box> tiles;
+  for (const int leader : instances.leader) {
+    const Device& device = l->order()->devices()[static_cast<std::size_t>(leader)];
+    tiles.push_back(tile_of(*l, t.shape, leader));
+    const auto bytes = static_cast<std::size_t>(bytes_of(tiles.back().size, t.dtype));
+    memory_for([&] { v->buffers.push_back(backend(device.platform).allocate(local_index(device), bytes)); },
+               [&] { return "a piece of " + to_string(t); });
+  }
+  const std::size_t item = itemsize(t.dtype);
+  std::vector<std::byte> bytes = host_bytes(function, std::min(slab_bytes, bytes_of(t.shape, t.dtype))),
+                         piece;
+  each_slab(t.shape, static_cast<std::int64_t>(item), [&](const Box& slab) {
+    fill({bytes.data(), static_cast<std::size_t>(slab.elements()) * item});
+    for (std::size_t i = 0; i < tiles.size(); i++) {
+      const Box box = intersect(tiles[i], slab);
+      if (box.empty()) continue;
+      const std::size_t n = static_cast<std::size_t>(box.elements()) * item;
+      const BufferPart to(v->buffers[i], offset_in(tiles[i], box) * item, n);
+      const std::byte* from = bytes.data();
+      if (box != slab) {
+        if (piece.size() < n) piece = host_bytes(function, static_cast<std::int64_t>(n));
+        copy_box(piece.data(), box, bytes.data(), slab, box, item);
+        from = piece.data();
+      }
+      v->buffers[i]->owner->copy_from_host(to.ref(), from, n);
+    }
+  });
+  return v;
 }
 
 // Every piece cut out of the whole in host memory: between device sets.
 static ValueRef scatter_from_host(const std::vector<std::byte>& whole, const Type& t, const Sharding& s) {
-  const Layout* l = layout_of(s, static_cast<int>(t.shape.size()));
-  const Instances instances = addressable_instances(*l, share_replicas());
-  Backend& b = backend(l->order()->devices()[0].platform);
-  auto v = make_value(l, s, true, share_replicas());
-  std::vector<std::byte> piece;
-  for (int leader : instances.leader) {
-    const Box tile = tile_of(*l, t.shape, leader);
-    piece = host_bytes("device_put", bytes_of(tile.size, t.dtype));
-    copy_box(piece.data(), tile, whole.data(), whole_box(t.shape), tile, itemsize(t.dtype));
-    const Device& device = l->order()->devices()[static_cast<std::size_t>(leader)];
-    memory_for([&] { v->buffers.push_back(b.allocate(local_index(device), piece.size())); },
-               [&] { return "a piece of " + to_string(t); });
-    b.copy_from_host(v->buffers.back(), piece.data(), piece.size());
-  }
-  return v;
+  const std::byte* next = whole.data();
+  return stream_from_host("device_put", t, s, true, [&](std::span<std::byte> to) {
+    std::memcpy(to.data(), next, to.size());
+    next += to.size();
+  });
 }
 
 ValueRef reshard_value(const ValueRef& v, const Type& t, const Sharding& s) {

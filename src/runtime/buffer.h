@@ -50,4 +50,24 @@ class BufferRef {
   Buffer* p_ = nullptr;
 };
 
+/// A part of a buffer, to be copied from or to the host by the backend's calls for whole ones. It owns nothing: the buffer
+/// outlives it.
+class BufferPart {
+ public:
+  BufferPart(const BufferRef& whole, std::size_t first, std::size_t bytes) : ref_(&part_) {
+    part_.retain();  // one count more than there are references: the backend never gets it back
+    part_.data = static_cast<std::byte*>(whole->data) + first;
+    part_.bytes = bytes;
+    part_.device = whole->device;
+    part_.owner = whole->owner;
+  }
+  BufferPart(const BufferPart&) = delete;
+  BufferPart& operator=(const BufferPart&) = delete;
+  const BufferRef& ref() const { return ref_; }
+
+ private:
+  Buffer part_;
+  BufferRef ref_;
+};
+
 }  // namespace shardarray

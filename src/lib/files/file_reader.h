@@ -1,0 +1,37 @@
+// A file that is read: a regular one, from any place in it, without a map of it in memory: what another program takes away
+// from it meanwhile is an error of its own and ends no process.
+#pragma once
+#include <cstdint>
+#include <string>
+
+#include "base/descriptor.h"
+
+namespace shardarray::files {
+
+/// Throws IoError `<function>: <path>: <what>. <rule and remedy>`.
+[[noreturn]] void fail(const char* function, const std::string& path, const std::string& what,
+                       const char* rule_and_remedy);
+/// Text of a file in a message: what is no printable ASCII as \xNN, long ones shortened.
+std::string shown(std::string_view text);
+
+class FileReader {
+ public:
+  /// Opens it. Throws IoError in the name of `function`, which outlives the object, unless it is a regular file.
+  FileReader(const char* function, std::string path);
+  std::uint64_t size() const { return size_; }
+  /// `bytes` bytes from `at` on. Throws IoError where the file ends before.
+  void read(std::uint64_t at, void* to, std::size_t bytes) const;
+  [[noreturn]] void fail(const std::string& what, const char* rule_and_remedy) const {
+    files::fail(function_, path_, what, rule_and_remedy);
+  }
+  const char* function() const { return function_; }
+  const std::string& path() const { return path_; }
+
+ private:
+  const char* function_;
+  std::string path_;
+  Descriptor file_;
+  std::uint64_t size_ = 0;
+};
+
+}  // namespace shardarray::files

@@ -1,0 +1,106 @@
+// What tests of files share.
+#pragma once
+#include <unistd.h>
+
+#include <filesystem>
+#include <fstream>
+#include <nlohmann/json.hpp>
+#include <string>
+#include <vector>
+
+#include "execute/evaluate.h"
+#include "shardarray/shardarray.h"
+#include "sources.h"
+
+namespace shardarray::testing {
+
+/// A folder that goes when the test ends.
+class TemporaryFolder {
+ public:
+  TemporaryFolder() {
+    static int number = 0;
+    path_ = std::filesystem::temp_directory_path() /
+            ("shardarray_files_" + std::to_string(getpid()) + "_" + std::to_string(number++));
+    std::filesystem::create_directory(path_);
+  }
+  ~TemporaryFolder() { std::filesystem::remove_all(path_); }
+  TemporaryFolder(const TemporaryFolder&) = delete;
+  TemporaryFolder& operator=(const TemporaryFolder&) = delete;
+  std::string file(const std::string& name) const { return path_ / name; }
+  std::size_t count() const {
+    return static_cast<std::size_t>(std::distance(std::filesystem::directory_iterator(path_), {}));
+  }
+
+ private:
+  std::filesystem::path path_;
+};
+
+inline std::string read_bytes(const std::string& path) {
+  std::ifstream in(path, std::ios::binary);
+  std::string bytes(std::filesystem::file_size(path), '\0');
+  in.read(bytes.data(), static_cast<std::streamsize>(bytes.size()));
+  return bytes;
+}
+inline void write_bytes(const std::string& path, const std::string& bytes) {
+  std::ofstream(path, std::ios::binary | std::ios::trunc) << bytes;
+}
+/// `n` of `bytes` bytes, little-endian.
+inline std::string number(std::uint64_t n, std::size_t bytes) {
+  std::string r;
+  for (std::size_t k = 0; k < bytes; k++) r += static_cast<char>(n >> 8 * k & 255);
+  return r;
+}
+inline void put(std::string& bytes, std::size_t at, const std::string& part) {
+  bytes.replace(at, part.size(), part);
+}
+
+/// The elements' bytes, row-major, as hexadecimal digits.
+inline std::string hex_of(const Array& x) {
+  std::string r;
+  for (const std::byte b : host_elements(x, "test")) {
+    r += "0123456789abcdef"[static_cast<int>(b) >> 4];
+    r += "0123456789abcdef"[static_cast<int>(b) & 15];
+  }
+  return r;
+}
+/// What tests/reference/files.py wrote: file -> array -> {dtype, shape, bytes}.
+inline nlohmann::json python_files() {
+  std::ifstream in(data_file("files/files.json"));
+  return nlohmann::json::parse(in)["files"];
+}
+/// Whether `x` is what Python says.
+inline std::string difference(const Array& x, const nlohmann::json& wanted) {
+  const std::string dtype = wanted["dtype"];
+  if (name(x.dtype()) != dtype) return std::string(name(x.dtype())) + " instead of " + dtype;
+  const Shape shape(wanted["shape"].get<std::vector<std::int64_t>>());
+  if (x.shape() != shape) return to_string(x.shape()) + " instead of " + to_string(shape);
+  return hex_of(x) == wanted["bytes"] ? "" : hex_of(x) + " instead of " + std::string(wanted["bytes"]);
+}
+
+/// The text of the E that f throws, where `path` is put as PATH.
+template <class E = IoError, class F> std::string said_of(const std::string& path, const F& f) {
+  try {
+    f();
+  } catch (const E& e) {
+    std::string text = e.text();
+    for (std::size_t at = 0; (at = text.find(path, at)) != text.npos;) text.replace(at, path.size(), "PATH");
+    return text;
+  }
+  return "nothing was thrown";
+}
+
+/// All dtypes that arrays have.
+inline const std::vector<DType>& stored_dtypes() {
+  static const std::vector<DType> all{DType::bool_,  DType::int8,    DType::int16,    DType::int32,
+                                      DType::int64,  DType::uint8,   DType::uint16,   DType::uint32,
+                                      DType::uint64, DType::float16, DType::bfloat16, DType::float32,
+                                      DType::float64};
+  return all;
+}
+/// 0, 1, 2, ... of a dtype, which Python makes too (check() of tests/reference/files.py).
+inline Array counted(DType t, const Shape& shape) {
+  const Array n = arange(num_elements(shape));
+  return (t == DType::bool_ ? n % 2 == 1 : n.astype(t)).reshape(shape);
+}
+
+}  // namespace shardarray::testing
