@@ -1,0 +1,92 @@
+// Saving and loading 1 GiB (16 MiB with --quick, or --megabytes) beside what `cp` takes for a file of that size in the same
+// folder: by default /dev/shm where there is one, so that no disk is measured. A copy of a small file is the start of a process.
+#include <shardarray/shardarray.h>
+
+#include <algorithm>
+#include <cstdlib>
+#include <filesystem>
+#include <string_view>
+
+#include "bench.h"
+
+namespace sa = shardarray;
+namespace fs = std::filesystem;
+
+namespace {
+
+/// What a process makes goes when it ends.
+struct Folder {
+  fs::path path;
+  explicit Folder(const fs::path& in) : path(in / fmt::format("shardarray_bench_files.{}", getpid())) {
+    fs::create_directory(path);
+  }
+  ~Folder() { fs::remove_all(path); }
+  std::string file(const std::string& name) const { return path / name; }
+};
+
+}  // namespace
+
+int main(int argc, char** argv) {
+  setenv("SHARDARRAY_CPU_DEVICES", "8", 0);
+  // The cases are made of what the command says, before the suite reads it.
+  const auto given = [&](std::string_view option) -> const char* {
+    char** const at = std::find(argv, argv + argc, option);
+    return at + 1 < argv + argc ? at[1] : nullptr;
+  };
+  const bool quick = std::find(argv, argv + argc, std::string_view("--quick")) != argv + argc;
+  const fs::path shared = "/dev/shm";
+  const char* const named = given("--folder");
+  const fs::path parent = named                      ? fs::path(named)
+                          : fs::is_directory(shared) ? shared
+                                                     : fs::temp_directory_path();
+  const char* const size = given("--megabytes");
+  const std::int64_t megabytes = size ? std::max(1, std::atoi(size)) : quick ? 16 : 1024;
+  const Folder folder(parent);
+  bench::Suite suite;
+  std::string ignored;
+  suite.app().add_option("--folder", ignored, "Where the files are written: " + parent.string());
+  suite.app().add_option("--megabytes", ignored, "Of the arrays: " + std::to_string(megabytes));
+
+  const std::int64_t rows = megabytes * 64, columns = 1 << 12;
+  const sa::Mesh mesh = sa::make_mesh({{"x", 8}});
+  const sa::Sharding by_rows = sa::NamedSharding(mesh, sa::P("x"));
+  const sa::Sharding by_columns = sa::NamedSharding(mesh, sa::P(sa::none, "x"));
+  const sa::Array x = sa::random::uniform(sa::random::key(0), {rows, columns}),
+                  cut = sa::device_put(x, by_rows);
+  std::map<std::string, sa::Array> layers;
+  for (const sa::Array& layer : sa::split(x, 16))
+    layers.emplace(fmt::format("layers[{}]", layers.size()), layer);
+  sa::eval(std::tuple(x, cut, layers));
+
+  const std::string npy = folder.file("x.npy"), npz = folder.file("x.npz"),
+                    tensors = folder.file("x.safetensors");
+  const std::string out = folder.file("out");
+  sa::save_npy(npy, x);
+  sa::save_npz(npz, layers);
+  sa::save_safetensors(tensors, layers);
+  const std::string copy = fmt::format("cp --reflink=never '{}' '{}'", npy, folder.file("copy"));
+  suite.add("cp", [&] {
+    if (std::system(copy.c_str()) != 0) std::abort();
+  });
+  const bench::CaseOptions beside{.floor = "cp"};
+  const auto load = [&](const std::string& name, const auto& read) {
+    suite.add(
+        name, [=] { sa::block_until_ready(read()); }, beside);
+  };
+  suite.add(
+      "save_npy", [&] { sa::save_npy(out, x); }, beside);
+  suite.add(
+      "save_npy, rows on 8 devices", [&] { sa::save_npy(out, cut); }, beside);
+  suite.add(
+      "save_npz", [&] { sa::save_npz(out, layers); }, beside);
+  suite.add(
+      "save_safetensors", [&] { sa::save_safetensors(out, layers); }, beside);
+  load("load_npy", [=] { return sa::load_npy(npy); });
+  load("load_npy, rows to 8 devices", [=] { return sa::load_npy(npy, by_rows); });
+  load("load_npy, columns to 8 devices", [=] { return sa::load_npy(npy, by_columns); });
+  load("load_npz", [=] { return sa::load_npz(npz); });
+  load("load_safetensors", [=] { return sa::load_safetensors(tensors).arrays; });
+  load("load_safetensors, rows to 8 devices",
+       [=] { return sa::load_safetensors(tensors, {.sharding = by_rows}).arrays; });
+  return suite.main(argc, argv);
+}
