@@ -1,0 +1,7 @@
+// Any bytes as .npy files.
+#include "file.h"
+
+extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size) {
+  return fuzz::with_file(data, size,
+                         [](const std::string& path) { shardarray::eval(shardarray::load_npy(path)); });
+}
