@@ -327,6 +327,13 @@ TEST_CASE("errors: what transforms return names the line of its call, and of nes
   CHECK(said([&] { jit(grad(loss))(x); }).line == inside);
   CHECK(said([&] { shard_map(bad, {.mesh = mesh8(), .in_specs = P("x"), .out_specs = P("x")})(x); }).line == inside);
   CHECK(said([&] { scan([&](const Array& c, const Array&) { return std::pair(bad(c), none); }, x, x); }).line == inside);
+  CHECK(said([&] { jacrev(bad)(x); }).line == inside);
+  CHECK(said([&] { linearize(bad, x); }).line == inside);
+  CHECK(said([&] { eval_shape(bad, x); }).line == inside);
+  CHECK(said([&] { jit(checkpoint(bad))(x); }).line == inside);
+  CHECK(said([&] { cond(x[0][0] > 0, same, bad, x); }).line == inside);
+  CHECK(said([&] { while_loop([](const Array& c) { return sum(c) > 0; }, bad, x); }).line == inside);
+  CHECK(said([&] { shardarray::map(bad, numbers({2, 4, 3})); }).line == inside);
   CHECK(said([&] { tpmap(bad, {.args = {broadcast}})(x); }).line == inside);
   CHECK(said([&] { explain(bad, x); }).line == inside);
   // what the transform itself refuses
@@ -343,6 +350,16 @@ TEST_CASE("errors: what transforms return names the line of its call, and of nes
   outside = __LINE__; CHECK(said([&] { tpmap(same, {.args = {shard}})(x[slice(3)]); }).line == outside);
   outside = __LINE__; CHECK(said([&] { scan([](const Array& c, const Array&) { return std::pair(c, none); }, x, Array(1)); }).line == outside);
   outside = __LINE__; CHECK(said([&] { fori_loop(0, 2, [](const Array&, const Array&) { return numbers({9}); }, x); }).line == outside);
+  outside = __LINE__; CHECK(said([&] { jacfwd([](const Array& a) { return a > 0; })(x); }).line == outside);
+  outside = __LINE__; CHECK(said([&] { linearize(same, x).second(y); }).line == outside);
+  outside = __LINE__; CHECK(said([&] { shape_dtype_struct({-1}); }).line == outside);
+  outside = __LINE__; CHECK(said([&] { shardarray::map(same, x, {.batch_size = 0}); }).line == outside);
+  outside = __LINE__; CHECK(said([&] { associative_scan([](const Array& a, const Array&) { return a; }, x, {.axis = 7}); }).line == outside);
+  outside = __LINE__; CHECK(said([&] { cond(x, same, same, x); }).line == outside);
+  outside = __LINE__; CHECK(said([&] { switch_(x, std::tuple(same, same), x); }).line == outside);
+  outside = __LINE__; CHECK(said([&] { while_loop(same, same, x); }).line == outside);
+  const auto reverse_only = custom_vjp(same, [](const Array& a) { return std::pair(a, none); }, [](none_t, const Array& g) { return g; });
+  outside = __LINE__; CHECK(said([&] { jvp(reverse_only, x, x); }).line == outside);
   // function objects of the library have the line of the transform's call
   outside = __LINE__; CHECK(said([&] { jit(matmul)(x, y); }).line == outside);
   outside = __LINE__; CHECK(said([&] { jit(vmap(matmul))(x, y); }).line == outside);

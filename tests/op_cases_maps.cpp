@@ -1,6 +1,7 @@
-// Rows of op_cases(): collectives over the rows of a vmap, the op that some of them become, and scan.
+// Rows of op_cases(): collectives over the rows of a vmap, the op that some of them become, scan, branches, own derivatives.
 #include "op_cases.h"
-#include "shardarray/control_flow.h"
+#include "shardarray/conditional.h"
+#include "shardarray/custom_derivatives.h"
 #include "shardarray/vmap.h"
 
 namespace shardarray::testing {
@@ -168,6 +169,59 @@ Cases map_cases() {
                [=](const Hosts& x) { return steps(x).first; },
                {{{10, 6}, -0.5, 0.5}, {{6, 6}}},
                true,
+               2e-6});
+  // of the sum's sign: the sine or the square
+  c.push_back({"cond, switch_",
+               [](S x) {
+                 const auto sine = [&](const Array& v) { return sin(v) * x[1]; };
+                 const auto square = [](const Array& v) { return v * v; };
+                 return cond(sum(x[0]) + 100 > 0, sine, square, x[0]) +
+                        switch_((sum(x[0]) > 1000).astype(int32) * 5, std::tuple(square, sine), x[0]);
+               },
+               [](const Hosts& x) {
+                 return build(x[0].shape, [&](const Shape& i) {
+                   const double v = read(x[0], i);
+                   return std::sin(v) * read(x[1], i) + v * v;
+                 });
+               },
+               {{{10, 6}, -1, 1}, {{10, 6}}},
+               true,
+               2e-6});
+  // halved until all are below 1/4: two times for what is drawn
+  c.push_back(
+      {"while_loop",
+       [](S x) {
+         return while_loop([](const Array& v) { return max(abs(v)) > 0.25; },
+                           [](const Array& v) { return v * 0.5; }, x[0] * 0 + 1) *
+                x[0];
+       },
+       [](const Hosts& x) { return build(x[0].shape, [&](const Shape& i) { return read(x[0], i) * 0.25; }); },
+       {{{10, 6}}},
+       false});
+  const auto cube =
+      custom_jvp([](const Array& v) { return v * v * v; },
+                 [](const Array& v, const Array& t) { return std::pair(v * v * v, 3 * v * v * t); });
+  const auto cubes = [](const Hosts& x) {
+    return build(x[0].shape, [&](const Shape& i) { return std::pow(read(x[0], i), 3); });
+  };
+  c.push_back({"custom_jvp of rows",
+               [=](S x) { return vmap(cube)(x[0]); },
+               cubes,
+               {{{10, 6}, 0.5, 1.5}},
+               true,
+               2e-6});
+  const auto of_square =
+      custom_vjp([](const Array& v) { return v * v; }, [](const Array& v) { return std::pair(v * v, v); },
+                 [](const Array& v, const Array& g) { return 2 * v * g; });
+  // a derivative that is known backwards only, of a checkpoint
+  c.push_back({"custom_vjp, checkpoint: gradients",
+               [=](S x) {
+                 const auto f = [&](const Array& v) { return sum(of_square(v) * v); };
+                 return grad(checkpoint(f))(x[0]) / 3 * x[0];
+               },
+               cubes,
+               {{{10, 6}, 0.5, 1.5}},
+               false,
                2e-6});
   return c;
 }

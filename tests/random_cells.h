@@ -97,7 +97,11 @@ inline bool has_no_row(const Op& op) {
                                               "qr",
                                               "eigh",
                                               "svd",
-                                              "pinv"};
+                                              "pinv",
+                                              "cond",
+                                              "while_loop",
+                                              "custom_call",
+                                              "optimization_barrier"};
   return op.form == Form::collective || names.contains(op.name);
 }
 

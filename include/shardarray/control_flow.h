@@ -1,8 +1,9 @@
-// scan, fori_loop: steps that repeat, compiled once.
+// scan, fori_loop, map: steps that repeat, compiled once.
 #pragma once
 #include "shardarray/detail/call.h"
 #include "shardarray/detail/maps.h"
 #include "shardarray/ops.h"
+#include "shardarray/vmap.h"
 
 namespace shardarray {
 
@@ -29,6 +30,13 @@ SHARDARRAY_API Arrays scan(MapBody f, std::span<const ScanLeaf> init, std::span<
 [[nodiscard]] SHARDARRAY_API std::int64_t loop_length(std::int64_t lo, std::int64_t hi);
 /// Throws TreeError: sizes, keys or static values at `path` of the carry differ behind a step.
 [[noreturn]] SHARDARRAY_API void throw_carry_structure(const Path& path, const char* function);
+/// Sequences in batches: [n / size, size, ..], and what is left over, [n % size, ..] (empty where nothing is).
+struct Batches {
+  Arrays whole, rest;
+};
+SHARDARRAY_API Batches map_batches(std::span<const ScanLeaf> xs, std::int64_t size, Where w);
+/// What batches and a rest gave, one behind the other.
+SHARDARRAY_API Arrays join_batches(const Arrays& whole, const Arrays& rest, Where w);
 
 }  // namespace core
 
@@ -122,6 +130,41 @@ template <class F, class C>
     const Counted first(core::loop_counter(lo, hi), init);
     return detail::scan_as("fori_loop", step, first, none, {.length = core::loop_length(lo, hi)}, w)
         .first.second;
+  }
+}
+
+/// Options of map().
+struct MapOptions {
+  std::optional<std::int64_t> batch_size = std::
+      nullopt;  ///< so many elements at once, by vmap; a rest is one smaller batch. none: one after the other
+};
+/// f of every element of `xs` along its leading dimension, stacked: `vmap(f)(xs)` one after the other, in the memory of one:
+///
+///     const Array norms = map([](const Array& row) { return sqrt(sum(row * row)); }, rows);
+///
+/// xs and what f returns are trees. Throws as scan does; ShapeError for a batch size below 1. Source: jax.lax.map.
+template <class F, class X>
+[[nodiscard]] auto map(const F& f, const X& xs, const MapOptions& options = {}, Where w = Where::here()) {
+  if constexpr (detail::check_tree<X>() && detail::check_function<F, X>()) {
+    using R = detail::result_t<F, X>;
+    const auto each = [&](const X& all) -> R {
+      const auto step = [&](none_t, const X& x) { return std::pair<none_t, R>(none, f(x)); };
+      return detail::scan_as("map", step, none, all, {}, w).second;
+    };
+    if (!options.batch_size) return each(xs);
+    const core::Batches batches = core::map_batches(detail::scan_leaves(xs), *options.batch_size, w);
+    const auto with = [&](const core::Arrays& arrays) {
+      X r = xs;
+      detail::set_slots(r, arrays);
+      return r;
+    };
+    const auto batch = [&](const X& x) -> R { return vmap(f).call(w, x); };
+    const auto step = [&](none_t, const X& x) { return std::pair<none_t, R>(none, batch(x)); };
+    R result = detail::scan_as("map", step, none, with(batches.whole), {}, w).second;
+    core::Arrays rest;
+    if (!batches.rest.empty()) rest = detail::slots(batch(with(batches.rest)));
+    detail::set_slots(result, core::join_batches(detail::slots(result), rest, w));
+    return result;
   }
 }
 

@@ -57,7 +57,9 @@ std::optional<std::size_t> cut_factor(const Rule& rule, const Assignment& a, Rol
 
 bool is_free(const FlatGraph& g, int node) {
   const FlatNode& n = g.nodes[static_cast<std::size_t>(node)];
-  if (n.op->form == Form::leaf || n.op->form == Form::iterate || n.op->effect) return false;
+  const Form form = n.op->form;
+  const bool calls = form == Form::iterate || form == Form::choose || form == Form::repeat;
+  if (form == Form::leaf || calls || n.op->effect) return false;
   if (n.in.empty()) return true;
   if (n.op->trait == Trait::like) return is_free(g, g.producer[static_cast<std::size_t>(n.in[0])]);
   return n.op->form == Form::map && n.in_types[0].shape.empty();

@@ -428,7 +428,8 @@ class Fuser {
     for (int k : order)
       for (int s : made[k].steps)
         for (int v : at(p_.steps, s).in)
-          if (const int m = source_memory(v, s, k); m >= 0 && writer.contains(m)) before[k].insert(writer[m]);
+          for (const int m : memories_before(p_, fusion_.storage, kinds_, v, source_memory(v, s, k)))
+            if (writer.contains(m)) before[k].insert(writer[m]);
     std::map<int, int> last_step;
     for (int k : order) last_step[k] = made[k].steps.back();
     const std::vector<int> scheduled = schedule(before, last_step);

@@ -11,12 +11,33 @@
 #include "graph/iteration.h"
 
 namespace shardarray {
-namespace {
 
-// Without partial sums.
 const Layout* whole_sums(const Layout* l) {
   return l->unreduced().empty() ? l : Layout::of(l->order(), l->dims());
 }
+std::int64_t all_tiles(const Layout& l) {
+  std::int64_t n = 1;
+  for (int d = 0; d < l.rank(); d++) n *= l.tiles(d);
+  return n;
+}
+
+CompileInput input_of_called(FlatGraph graph, const std::vector<const Layout*>& layouts,
+                             std::vector<const Layout*> outputs, const CompileInput& in) {
+  CompileInput r(*in.target);
+  r.graph = std::move(graph);
+  r.order = in.order;
+  r.inputs = layouts;
+  r.outputs = std::move(outputs);
+  r.donated.assign(layouts.size(), false);
+  r.share_replicas = in.share_replicas;
+  r.is_run = true;
+  r.placed = in.placed;
+  r.cost = in.cost;
+  r.mesh = in.mesh;
+  return r;
+}
+
+namespace {
 
 // Of the elements of a sequence that lies so.
 const Layout* element_layout(const Layout& sequence) {
@@ -28,12 +49,6 @@ const Layout* sequence_layout(const Layout& element) {
   return Layout::of(element.order(), std::move(dims));
 }
 
-std::int64_t all_tiles(const Layout& l) {
-  std::int64_t n = 1;
-  for (int d = 0; d < l.rank(); d++) n *= l.tiles(d);
-  return n;
-}
-
 // One run, as it is placed.
 class BodyRun {
  public:
@@ -41,19 +56,10 @@ class BodyRun {
       : it_(it), in_(in), body_(simplify_and_order(flatten(*it.body), in.order->size(), *in.target)) {}
   /// `closed`: carries shall be where they were.
   CompileInput input(const std::vector<const Layout*>& layouts, bool closed) const {
-    CompileInput r(*in_.target);
-    r.graph = body_;
-    r.order = in_.order;
-    r.inputs = layouts;
-    r.donated.assign(layouts.size(), false);
-    r.share_replicas = in_.share_replicas;
-    r.is_run = true;
-    r.placed = in_.placed;
-    r.cost = in_.cost;
-    r.mesh = in_.mesh;
+    std::vector<const Layout*> outputs;
     const auto carries = layouts.begin() + static_cast<std::ptrdiff_t>(it_.constants);
-    if (closed) r.outputs.assign(carries, carries + static_cast<std::ptrdiff_t>(it_.carries));
-    return r;
+    if (closed) outputs.assign(carries, carries + static_cast<std::ptrdiff_t>(it_.carries));
+    return input_of_called(body_, layouts, std::move(outputs), in_);
   }
   Partition partitioned(const std::vector<const Layout*>& layouts, bool closed) const {
     CompileInput one = input(layouts, closed);

@@ -10,6 +10,7 @@
 
 namespace shardarray {
 
+struct PlacedBranches;
 struct PlacedIteration {
   std::vector<const Layout*> in, out;  ///< of the node's operands and results
   CalledIteration called;
@@ -28,7 +29,15 @@ struct PlacedIterations {
     friend auto operator<=>(const Key&, const Key&) = default;
   };
   std::map<Key, PlacedIteration> all;
+  std::map<Key, PlacedBranches> branches;  ///< choices and repetitions: see compile/branches.h
 };
+/// A graph that the program calls, compiled by itself for operands in these layouts. `outputs`: as in CompileInput.
+CompileInput input_of_called(FlatGraph graph, const std::vector<const Layout*>& layouts,
+                             std::vector<const Layout*> outputs, const CompileInput& in);
+/// Without partial sums.
+const Layout* whole_sums(const Layout* l);
+/// Into how many tiles it cuts a value.
+std::int64_t all_tiles(const Layout& l);
 
 /// The call for node `n`, whose step is s; `scratch`: one address for every device.
 ProgramCall make_program_call(const LocalStep& s, const FlatNode& n, const CalledIteration& called,

@@ -64,11 +64,20 @@ class Planner {
     for (int v : p_.outputs) lives_[at_.storage(v).memory].last = kForever;
   }
 
-  // Of the program that group k calls, while it does.
+  // Of the programs that group k calls, while it does: one at a time.
   void need_arenas(std::size_t k) {
-    const auto called = p_.iterations.find(at(p_.steps, f_.groups[k].steps[0]).node);
-    if (called == p_.iterations.end()) return;
-    const std::vector<std::uint64_t>& bytes = called->second.compiled->program->scratch_bytes;
+    const int node = at(p_.steps, f_.groups[k].steps[0]).node;
+    std::vector<std::uint64_t> bytes;
+    const auto need = [&](const Compiled& c) {
+      const std::vector<std::uint64_t>& some = c.program->scratch_bytes;
+      bytes.resize(some.size());
+      for (std::size_t d = 0; d < some.size(); d++) bytes[d] = std::max(bytes[d], some[d]);
+    };
+    if (const auto called = p_.iterations.find(node); called != p_.iterations.end())
+      need(*called->second.compiled);
+    if (const auto called = p_.branches.find(node); called != p_.branches.end())
+      for (const auto& c : called->second.programs) need(*c);
+    if (bytes.empty()) return;
     Memory arenas;
     for (std::size_t d = 0; d < bytes.size(); d++) arenas.device.push_back(static_cast<int>(d));
     arenas.refs.resize(bytes.size());

@@ -6,6 +6,7 @@
 
 #include "base/at.h"
 #include "base/print_time.h"
+#include "compile/branches.h"
 #include "compile/half_floats.h"
 #include "compile/halo.h"
 #include "compile/iterate.h"
@@ -130,17 +131,18 @@ class Partitioner {
   int move(int part, const Layout* to, const std::string& reason, const FlatNode& by, bool asked) {
     if (const int there = copy_at(part, to); there >= 0) return there;
     const Type type = at(p_.values, part).type;
+    const auto item_bytes = static_cast<std::int64_t>(itemsize(type.dtype));
     int source = part;
     if (at(p_.values, part).layout->order() == to->order() && to->unreduced().empty()) {
       const auto cost = [&](int c) {
-        return reshard(at(p_.values, c).layout, to, type.shape, size_of(type), in_.cost).cost.all();
+        return reshard(at(p_.values, c).layout, to, type.shape, item_bytes, in_.cost).cost.all();
       };
       for (int c : copies_of(part))
         if (at(p_.values, c).layout->order() == to->order() && cost(c) < cost(source)) source = c;
     }
     const Layout* from = at(p_.values, source).layout;
     std::vector<const Layout*> path{to};
-    if (from->order() == to->order()) path = reshard(from, to, type.shape, size_of(type), in_.cost).layouts;
+    if (from->order() == to->order()) path = reshard(from, to, type.shape, item_bytes, in_.cost).layouts;
     else if (!from->unreduced().empty()) path.insert(path.begin(), Layout::of(from->order(), from->dims()));
     for (const Layout* next : path) source = transfer_to(source, next, reason, by, asked);
     return source;
@@ -149,7 +151,7 @@ class Partitioner {
   int transfer_to(int part, const Layout* to, const std::string& reason, const FlatNode& by, bool asked) {
     if (const int there = copy_at(part, to); there >= 0) return there;
     const LocalValue from = at(p_.values, part);
-    Transfer t = describe_transfer(from, to);
+    Transfer t = describe_transfer(from.type, from.layout, to);
     t.reason = reason;
     t.op = by.op ? by.op->name : in_.is_run ? "result of a step" : "output";
     t.where = line_of(by);
@@ -177,21 +179,6 @@ class Partitioner {
     return at_use->where;
   }
 
-  static std::int64_t size_of(const Type& t) { return static_cast<std::int64_t>(itemsize(t.dtype)); }
-
-  static Transfer describe_transfer(const LocalValue& from, const Layout* to) {
-    Transfer t;
-    t.shape = from.type.shape;
-    t.dtype = from.type.dtype;
-    const TransferCost c = from.layout->order() == to->order()
-                               ? transfer_cost(*from.layout, *to, from.type.shape, size_of(from.type))
-                               : foreign_cost(*from.layout, *to, from.type.shape, size_of(from.type));
-    t.kind = c.kind;
-    t.axes = c.axes;
-    t.bytes = c.bytes;
-    return t;
-  }
-
   // ---- nodes
   void visit(int i) {
     const FlatNode& n = at(g_.nodes, i);
@@ -211,23 +198,55 @@ class Partitioner {
       at(asked_, n.first_out) = true;
       return;
     }
-    if (n.op->form == Form::iterate) emit_iteration(i);
+    if (n.op->trait == Trait::behind) emit_behind(i);
+    else if (n.op->form == Form::iterate) emit_iteration(i);
+    else if (n.op->form == Form::choose || n.op->form == Form::repeat) emit_branches(i);
     else emit(i, strategy_of(i));
   }
 
-  // The graph that is called again and again is a program of its own. A carry has a second buffer.
+  // The operand itself, under another name: only what reads that comes behind the others.
+  void emit_behind(int i) {
+    const FlatNode& n = at(g_.nodes, i);
+    LocalStep s{i, -1, {}, {}};
+    for (int v : n.in)
+      if (!is_free(g_, at(g_.producer, v))) s.in.push_back(at(p_.of_value, v));
+    const int step = static_cast<int>(p_.steps.size());
+    s.out = {add_value(n.out_types[0], at(p_.values, s.in[0]).layout, step)};
+    at(p_.of_value, n.first_out) = s.out[0];
+    p_.steps.push_back(std::move(s));
+  }
+
+  std::vector<const Layout*> operand_layouts(const FlatNode& n) {
+    std::vector<const Layout*> r;
+    for (int v : n.in) r.push_back(is_free(g_, at(g_.producer, v)) ? nullptr : expressible(v, n));
+    return r;
+  }
+  void add_buffer(const Type& t, const Layout* l) {
+    p_.steps.back().out.push_back(add_value(t, l, static_cast<int>(p_.steps.size()) - 1));
+  }
+
+  // A carry has a second buffer.
   void emit_iteration(int i) {
     const FlatNode& n = at(g_.nodes, i);
-    std::vector<const Layout*> given;
-    for (int v : n.in) given.push_back(is_free(g_, at(g_.producer, v)) ? nullptr : expressible(v, n));
-    PlacedIteration placed = place_iteration(n, g_, given, in_);
+    PlacedIteration placed = place_iteration(n, g_, operand_layouts(n), in_);
     const Iteration& it = placed.called.iteration;
     p_.notes[i] = fmt::format("{} times {} steps", it.length, placed.called.compiled->program->steps.size());
     emit(i, {{}, {}, std::move(placed.in), placed.out});
-    const int step = static_cast<int>(p_.steps.size()) - 1;
-    for (std::size_t k = 0; it.length > 1 && k < it.carries; k++)
-      p_.steps.back().out.push_back(add_value(n.out_types[k], placed.out[k], step));
+    for (std::size_t k = 0; it.length > 1 && k < it.carries; k++) add_buffer(n.out_types[k], placed.out[k]);
     p_.iterations[i] = std::move(placed.called);
+  }
+
+  // A carry has a second buffer, the condition's answer one.
+  void emit_branches(int i) {
+    const FlatNode& n = at(g_.nodes, i);
+    PlacedBranches placed = place_branches(n, g_, operand_layouts(n), in_);
+    p_.notes[i] = placed.called.note();
+    emit(i, {{}, {}, std::move(placed.in), placed.out});
+    if (n.op->form == Form::repeat) {
+      for (std::size_t k = 0; k < n.out_types.size(); k++) add_buffer(n.out_types[k], placed.out[k]);
+      add_buffer({{}, DType::bool_, false}, Layout::replicated(in_.order, 0));
+    }
+    p_.branches[i] = std::move(placed.called);
   }
 
   // An operand as the decision sees it; placements that the sub_axes cannot express are left at once.
@@ -235,23 +254,9 @@ class Partitioner {
     int& part = at(p_.of_value, v);
     const Layout* l = at(p_.values, part).layout;
     if (sub_axes_.can_express(*l)) return l;
-    const Layout* whole = nearest(*l);
+    const Layout* whole = sub_axes_.nearest(*l);
     part = move(part, whole, "its placement fits into no common mesh with the others", by, at(asked_, v));
     return whole;
-  }
-
-  const Layout* nearest(const Layout& l) const {
-    SubAxisDims dims(static_cast<std::size_t>(l.rank()));
-    std::size_t next = 0;
-    for (int d = 0; d < l.rank(); d++) {
-      std::int64_t rest = l.tiles(d);
-      while (rest > 1 && next < sub_axes_.axes.size() && rest % sub_axes_.axes[next].size == 0) {
-        rest /= sub_axes_.axes[next].size;
-        dims[static_cast<std::size_t>(d)].push_back(static_cast<int>(next++));
-      }
-      if (rest > 1) break;
-    }
-    return to_layout(sub_axes_, dims);
   }
 
   NodeState state_of(int i) {

@@ -33,6 +33,8 @@ struct SubAxes {
   /// A sub-axis as sub_axis numbers. It must be expressible.
   void append(SubAxis a, std::vector<int>& to) const;
   AxisList axis_list(const std::vector<int>& sub_axes) const;
+  /// The placement that comes closest to one that they cannot express.
+  const Layout* nearest(const Layout& l) const;
   int size(int sub_axis) const { return axes[static_cast<std::size_t>(sub_axis)].size; }
 };
 
@@ -77,6 +79,13 @@ struct CalledIteration {
   Iteration iteration;
   std::shared_ptr<const Compiled> compiled;
 };
+/// A node that calls programs as values say: the branches of a choice, or the condition and the body of a repetition. Its step has the
+/// node's operands, then results; of a repetition then second buffers of carries, and the condition's answer.
+struct CalledBranches {
+  std::vector<std::shared_ptr<const Compiled>> programs;
+  /// What explain() says of it.
+  std::string note() const;
+};
 /// The per-device program: every node with local operands, transfers explicit.
 struct Partition {
   std::vector<LocalValue> values;
@@ -87,6 +96,7 @@ struct Partition {
   std::map<int, std::string> notes;           ///< flat node -> what explain() says of it
   std::map<int, CalledIteration> iterations;  ///< by flat node
   bool forwards = true;                       ///< results may be inputs themselves
+  std::map<int, CalledBranches> branches;     ///< by flat node
 };
 /// Cut scans append what combines them with their carries to `g`.
 Partition partition(FlatGraph& g, const CompileInput& in, Propagation propagation);

@@ -9,7 +9,7 @@
 
 #include "base/env.h"
 #include "base/print_time.h"
-#include "compile/iterate.h"
+#include "compile/branches.h"
 
 namespace shardarray {
 
@@ -68,7 +68,8 @@ std::string text_of(const Fusion& f, const Partition& p, const FlatGraph& g) {
 std::string text_of(const Program& program) {
   std::string text;
   for (const Step& s : program.steps) {
-    constexpr const char* kinds[] = {"loop", "gemm", "library call", "exchange", "program call"};
+    constexpr const char* kinds[] = {
+        "loop", "gemm", "library call", "exchange", "program call", "choice of programs", "loop of programs"};
     static_assert(std::size(kinds) == std::variant_size_v<decltype(Step::body)>);
     const std::size_t items = std::visit([](const auto& b) { return b.items.size(); }, s.body);
     text += fmt::format("  {} x{}: {}\n", kinds[s.body.index()], items, s.label);

@@ -6,7 +6,7 @@
 #include "base/at.h"
 #include "base/print_time.h"
 #include "base/sizes.h"
-#include "compile/iterate.h"
+#include "compile/branches.h"
 
 namespace shardarray {
 
@@ -75,6 +75,14 @@ static double flops_of(const Program& program) {
   return *std::max_element(per_device.begin(), per_device.end());
 }
 
+// The transfers of a program that is called as values say: of each branch, or of one run.
+static void add_transfers(ProgramCall& call, const std::string& when, Program& program) {
+  call.first_transfer = static_cast<int>(program.transfers.size());
+  for (Transfer t : call.program->transfers) {
+    t.reason += fmt::format(" ({})", when);
+    program.transfers.push_back(std::move(t));
+  }
+}
 // The transfers of every run of a called program are the caller's.
 static void add_transfers(ProgramCall& call, Program& program) {
   call.first_transfer = static_cast<int>(program.transfers.size());
@@ -115,6 +123,20 @@ void plan(const Partition& p, const Fusion& f, const FlatGraph& g, const Compile
         add_transfers(call, *program);
         step.body = std::move(call);
         step.flush_denormals = false;  // its lines have modes of their own
+      } else if (form == Form::choose || form == Form::repeat) {
+        const std::vector<Ref>& scratch = addresses.all().at(addresses.scratch_of(k)).refs;
+        const CalledBranches& called = p.branches.at(s.node);
+        if (form == Form::choose) {
+          ProgramChoice choice = make_program_choice(s, called, scratch, addresses);
+          for (std::size_t b = 0; b < choice.branches.size(); b++)
+            add_transfers(choice.branches[b], fmt::format("in branch {}", b), *program);
+          step.body = std::move(choice);
+        } else {
+          ProgramLoop loop = make_program_loop(s, at(g.nodes, s.node), called, scratch, addresses);
+          for (ProgramCall& call : loop.calls) add_transfers(call, "every time", *program);
+          step.body = std::move(loop);
+        }
+        step.flush_denormals = false;
       } else if (form == Form::gemm) step.body = make_gemm(s, g, addresses);
       else if (form == Form::library) step.body = make_library_call(s, g, addresses);
       else step.body = make_exchange(s, g, addresses);
@@ -129,16 +151,23 @@ void plan(const Partition& p, const Fusion& f, const FlatGraph& g, const Compile
   out.flops = flops_of(*program);
   for (const auto& [node, called] : p.iterations)
     out.flops += called.compiled->flops * static_cast<double>(called.iteration.length);
+  for (const auto& [node, called] : p.branches) {
+    const bool one_of = at(g.nodes, node).op->form == Form::choose;
+    double flops = 0;
+    for (const auto& c : called.programs) flops = one_of ? std::max(flops, c->flops) : flops + c->flops;
+    out.flops += flops;
+  }
   for (std::size_t v = 0; v < p.values.size(); v++) {
     const int s = p.values[v].step;
     const bool made = s >= 0 && p.steps[static_cast<std::size_t>(s)].node >= 0;
     const FlatNode* n =
         made ? &g.nodes[static_cast<std::size_t>(p.steps[static_cast<std::size_t>(s)].node)] : nullptr;
     std::string what = n ? n->op->name : s < 0 ? "input" : "transfer";
-    if (n && n->op->form == Form::iterate) {
+    if (n && (n->op->form == Form::iterate || n->op->form == Form::repeat)) {
       const std::vector<int>& results = at(p.steps, s).out;
       const auto k = std::find(results.begin(), results.end(), static_cast<int>(v)) - results.begin();
-      if (k >= std::ssize(n->out_types)) what += ", second buffer of a carry";
+      if (n->op->form == Form::repeat && k == std::ssize(results) - 1) what += ", the condition's answer";
+      else if (k >= std::ssize(n->out_types)) what += ", second buffer of a carry";
     }
     if (made)
       if (const auto note = p.notes.find(p.steps[static_cast<std::size_t>(s)].node); note != p.notes.end())

@@ -78,4 +78,17 @@ ReshardPath reshard(const Layout* from, const Layout* to, const Shape& shape, st
   return best;
 }
 
+Transfer describe_transfer(const Type& t, const Layout* from, const Layout* to) {
+  const auto size = static_cast<std::int64_t>(itemsize(t.dtype));
+  const TransferCost c = from->order() == to->order() ? transfer_cost(*from, *to, t.shape, size)
+                                                      : foreign_cost(*from, *to, t.shape, size);
+  Transfer r;
+  r.shape = t.shape;
+  r.dtype = t.dtype;
+  r.kind = c.kind;
+  r.axes = c.axes;
+  r.bytes = c.bytes;
+  return r;
+}
+
 }  // namespace shardarray

@@ -4,7 +4,10 @@
 #include <vector>
 
 #include "compile/cost.h"
+#include "graph/node.h"
 #include "layout/layout.h"
+#include "layout/transfer.h"
+#include "runtime/program.h"
 
 namespace shardarray {
 
@@ -17,5 +20,7 @@ struct ReshardPath {
 /// of the source followed by the direct step, and all_reduce followed by the (free or direct) rest. Scatters that would leave tiles empty are left out. Empty when `from` is `to`.
 ReshardPath reshard(const Layout* from, const Layout* to, const Shape& shape, std::int64_t itemsize,
                     const CostModel& model);
+/// The transfer that moves a value of type t at once: its kind, axes and bytes.
+Transfer describe_transfer(const Type& t, const Layout* from, const Layout* to);
 
 }  // namespace shardarray

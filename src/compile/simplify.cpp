@@ -6,6 +6,7 @@
 
 #include "base/at.h"
 #include "base/hash.h"
+#include "compile/assignment.h"
 #include "compile/half_floats.h"
 #include "compile/passes.h"
 #include "graph/iteration.h"
@@ -49,6 +50,7 @@ class Simplifier {
   std::vector<int> add(const FlatNode& n, std::vector<int> in) {
     modes_ = n.modes;
     if (n.op->trait == Trait::alias || n.op->trait == Trait::beside) return {in[0]};
+    if (n.op->trait == Trait::behind && is_free(out_, at(out_.producer, in[0]))) return {in[0]};
     if (n.op->form == Form::call) return replay(flatten(*n.attrs->graphs[0]), in);
     if (n.op->form == Form::view && n.in_types[0].shape == n.out_types[0].shape) return in;
     if (is_half(n.out_types[0].dtype) &&

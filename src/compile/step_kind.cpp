@@ -36,6 +36,7 @@ StepKind step_kind(const Partition& p, const FlatGraph& g, int s) {
   if (step.copy) return StepKind::loop;
   if (!n) return step.transfer < 0 ? StepKind::inlined : StepKind::single;
   if (step.transfer >= 0) return StepKind::single;
+  if (n->op->trait == Trait::behind) return StepKind::alias;
   switch (n->op->form) {
     case Form::scalar: return n->in.empty() ? StepKind::inlined : StepKind::loop;
     case Form::map: return StepKind::inlined;
@@ -118,6 +119,17 @@ void copy_shared_outputs(Partition& p, const FlatGraph& g) {
     copy.out = {v};
     p.steps.push_back(std::move(copy));
   }
+}
+
+std::vector<int> memories_before(const Partition& p, const std::vector<Storage>& storage,
+                                 const std::vector<StepKind>& kinds, int v, int memory) {
+  if (memory < 0) return {};
+  std::vector<int> all{memory};
+  for (int s = at(p.values, v).step; s >= 0 && at(kinds, s) == StepKind::alias; s = at(p.values, v).step) {
+    v = at(p.steps, s).in[0];
+    for (int other : at(p.steps, s).in) all.push_back(at(storage, other).memory);
+  }
+  return all;
 }
 
 }  // namespace shardarray

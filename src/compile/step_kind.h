@@ -22,5 +22,8 @@ bool is_cheap(const Partition& p, const FlatGraph& g, int step);
 
 /// Every result has memory of its own: what is part of an input, or another result as well, is copied.
 void copy_shared_outputs(Partition& p, const FlatGraph& g);
+/// What is written before somebody reads v in `memory` (-1: nobody does): that, and what v comes behind. `kinds`: of all steps.
+std::vector<int> memories_before(const Partition& p, const std::vector<Storage>& storage,
+                                 const std::vector<StepKind>& kinds, int v, int memory);
 
 }  // namespace shardarray

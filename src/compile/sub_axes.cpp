@@ -73,4 +73,18 @@ const Layout* to_layout(const SubAxes& sub_axes, const SubAxisDims& dims, const 
                     unreduced.empty() ? Reducer::none : r);
 }
 
+const Layout* SubAxes::nearest(const Layout& l) const {
+  SubAxisDims dims(static_cast<std::size_t>(l.rank()));
+  std::size_t next = 0;
+  for (int d = 0; d < l.rank(); d++) {
+    std::int64_t rest = l.tiles(d);
+    while (rest > 1 && next < axes.size() && rest % axes[next].size == 0) {
+      rest /= axes[next].size;
+      dims[static_cast<std::size_t>(d)].push_back(static_cast<int>(next++));
+    }
+    if (rest > 1) break;
+  }
+  return to_layout(*this, dims);
+}
+
 }  // namespace shardarray

@@ -58,6 +58,7 @@ Partition used_steps(Partition p, const FlatGraph& g) {
   kept.of_value = std::move(p.of_value);
   kept.notes = std::move(p.notes);
   kept.iterations = std::move(p.iterations);
+  kept.branches = std::move(p.branches);
   kept.forwards = p.forwards;
   for (std::vector<int>* list : {&kept.inputs, &kept.outputs, &kept.of_value}) renumber(*list);
   return kept;

@@ -1,5 +1,7 @@
-// A program that is called by a step of another one.
+// Programs that are called by a step of another one: so many times, one of several, or as long as another one says so.
 #pragma once
+#include <algorithm>
+#include <deque>
 #include <memory>
 
 #include "cpu/executable.h"
@@ -14,6 +16,8 @@ class CalledProgram {
   CalledProgram(const ProgramCall& call, const ProgramCall::Item& item, std::uint32_t counters)
       : call_(call), item_(item), counters_(counters), program_(make_cpu_executable(call.program)) {}
   void run(void* const* bases, std::int64_t begin, std::int64_t end) const;
+  /// Run number `run` alone.
+  void run_once(void* const* bases, std::int64_t run) const;
   std::int64_t units() const { return 1; }
   double cost_ns() const { return program_->cost_ns() * static_cast<double>(call_.trip); }
 
@@ -22,6 +26,37 @@ class CalledProgram {
   const ProgramCall::Item& item_;
   std::uint32_t counters_;
   std::unique_ptr<CpuExecutable> program_;
+};
+
+/// One item of a ProgramChoice: one unit, which runs one branch.
+class ChosenProgram {
+ public:
+  ChosenProgram(const ProgramChoice& choice, const ProgramChoice::Item& item, std::uint32_t counters);
+  /// Throws InternalError where there is no branch of that number.
+  void run(void* const* bases, std::int64_t begin, std::int64_t end) const;
+  std::int64_t units() const { return 1; }
+  double cost_ns() const;
+
+ private:
+  const ProgramChoice::Item& item_;
+  std::deque<CalledProgram> branches_;
+};
+
+/// One item of a ProgramLoop: one unit.
+class RepeatedProgram {
+ public:
+  RepeatedProgram(const ProgramLoop& loop, const ProgramLoop::Item& item, std::uint32_t counters)
+      : item_(item),
+        condition_(loop.condition(), loop.condition().items[0], counters),
+        body_(loop.body(), loop.body().items[0], counters) {}
+  void run(void* const* bases, std::int64_t begin, std::int64_t end) const;
+  std::int64_t units() const { return 1; }
+  /// Of a few runs: how many there are nobody knows.
+  double cost_ns() const { return 8 * (condition_.cost_ns() + body_.cost_ns()); }
+
+ private:
+  const ProgramLoop::Item& item_;
+  CalledProgram condition_, body_;
 };
 
 }  // namespace shardarray

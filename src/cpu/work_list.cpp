@@ -133,4 +133,14 @@ void WorkList::add(const ProgramCall& call) {
     append(ranges_of(call, i), all_units(called_.emplace_back(call, i, base_count_)));
 }
 
+void WorkList::add(const ProgramChoice& choice) {
+  for (const ProgramChoice::Item& i : choice.items)
+    append(ranges_of(choice, i), all_units(chosen_.emplace_back(choice, i, base_count_)));
+}
+
+void WorkList::add(const ProgramLoop& loop) {
+  for (const ProgramLoop::Item& i : loop.items)
+    append(ranges_of(loop, i), all_units(repeated_.emplace_back(loop, i, base_count_)));
+}
+
 }  // namespace shardarray

@@ -70,6 +70,8 @@ class WorkList {
   void add(const Exchange& x);
   void add(const PartBox& box, std::int64_t number);
   void add(const ProgramCall& call);
+  void add(const ProgramChoice& choice);
+  void add(const ProgramLoop& loop);
   Work& append(ItemRanges ranges, Task units);
 
   std::uint32_t base_count_, scratch_bases_;
@@ -79,6 +81,8 @@ class WorkList {
   std::deque<LibraryPlan> library_calls_;
   std::deque<ExchangePlan> exchanges_;
   std::deque<CalledProgram> called_;
+  std::deque<ChosenProgram> chosen_;
+  std::deque<RepeatedProgram> repeated_;
   double interpreted_ns_ = 0;
 };
 

@@ -20,7 +20,7 @@ Step part_on(const Step& step, int gpu, const GpuPlaces& where) {
   Step part = step;
   std::visit(
       [&](auto& body) {
-        if constexpr (!std::is_same_v<std::decay_t<decltype(body)>, ProgramCall>)
+        if constexpr (requires { body.items[0].device; })
           std::erase_if(body.items, [&](const auto& item) {
             return where.of_device[static_cast<std::size_t>(item.device)] != gpu;
           });

@@ -76,7 +76,12 @@ void add_step_launches(const Step& step, std::uint64_t alignment, std::vector<Ke
         else if constexpr (std::is_same_v<Body, Gemm>) add_gemm_launches(step, body, alignment, to);
         else if constexpr (std::is_same_v<Body, LibraryCall>) add_library_launches(step, body, to);
         else if constexpr (std::is_same_v<Body, ProgramCall>) add_call(step, body, alignment, to);
-        else add_exchange_launches(step, body, alignment, to);
+        else if constexpr (std::is_same_v<Body, Exchange>) add_exchange_launches(step, body, alignment, to);
+        else
+          throw InternalError(
+              "cuda: branches and loops of unknown length are refused when a program is loaded. Please "
+              "report "
+              "this.");
       },
       step.body);
   if (to.size() == first) return;

@@ -73,7 +73,7 @@ static std::vector<TransferInfo> transfer_list(const Program& program, const Mes
   return list;
 }
 
-// Every run of a called program counts.
+// Every run of a called program counts; of branches the longest one, of what repeats as long as it is asked for one run.
 static std::int64_t steps_per_device(const Program& program) {
   std::vector<std::int64_t> count(static_cast<std::size_t>(program.order->size()), 0);
   std::int64_t called = 0;
@@ -82,6 +82,13 @@ static std::int64_t steps_per_device(const Program& program) {
         [&]<class Body>(const Body& body) {
           if constexpr (std::is_same_v<Body, ProgramCall>)
             called = add_sizes(called, mul_sizes(body.trip, steps_per_device(*body.program)));
+          else if constexpr (std::is_same_v<Body, ProgramChoice>) {
+            std::int64_t most = 0;
+            for (const ProgramCall& b : body.branches) most = std::max(most, steps_per_device(*b.program));
+            called = add_sizes(called, most);
+          } else if constexpr (std::is_same_v<Body, ProgramLoop>)
+            called = add_sizes(called, add_sizes(steps_per_device(*body.condition().program),
+                                                 steps_per_device(*body.body().program)));
           else
             for (const auto& item : body.items) count[static_cast<std::size_t>(item.device)]++;
         },

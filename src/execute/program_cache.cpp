@@ -207,6 +207,15 @@ std::size_t bytes_of(const ProgramCall& call) {
   for (const ProgramCall::Item& i : call.items) bytes += sizeof i + i.bases.size() * sizeof i.bases[0];
   return bytes;
 }
+std::size_t bytes_of(const ProgramChoice& choice) {
+  std::size_t bytes = 0;
+  for (const ProgramCall& branch : choice.branches) bytes += bytes_of(branch);
+  return bytes;
+}
+std::size_t bytes_of(const ProgramLoop& loop) {
+  return bytes_of(loop.condition()) + bytes_of(loop.body()) +
+         loop.items[0].carries.size() * sizeof(ProgramLoop::Carry);
+}
 template <class Body> std::size_t bytes_of(const Body& body) {
   std::size_t bytes = 0;
   for (const auto& item : body.items) bytes += bytes_of_item(item);

@@ -120,22 +120,27 @@ enum class Form : std::uint8_t {
   call,        // attrs.graphs[0] on the operands
   iterate,     // attrs.graphs[0] again and again: see iteration.h
   collective,  // over attrs.axis; must be gone after the map that binds it
+  choose,      // one of attrs.graphs: see branches.h
+  repeat,      // attrs.graphs[1] while attrs.graphs[0] says so: see branches.h
 };
 
 /// What passes and transforms treat apart. They ask for this, never which op it is.
 enum class Trait : std::uint8_t {
   none,
-  literal,     // a number: attrs.bits of attrs.dtype
-  alias,       // operand 0
-  beside,      // operand 0 on the devices of operand 1; where these are the same, an alias
-  like,        // operand 0, placed as operand 1, of which nothing is read
-  asked,       // operand 0; to move it is what the program asks for
-  transpose,   // dimension k of the result is dimension attrs.dims[k] of the operand
-  row_list,    // the program says which row comes from where
-  conversion,  // to attrs.dtype
-  bits,        // of 16-bit floats it takes the bits, not the values
-  sums,        // adds up: 16-bit floats in float32; attrs.uncut fixes the order
-  device_rows  // a dimension lies on the devices of attrs.axes
+  literal,        // a number: attrs.bits of attrs.dtype
+  alias,          // operand 0
+  beside,         // operand 0 on the devices of operand 1; where these are the same, an alias
+  like,           // operand 0, placed as operand 1, of which nothing is read
+  asked,          // operand 0; to move it is what the program asks for
+  transpose,      // dimension k of the result is dimension attrs.dims[k] of the operand
+  row_list,       // the program says which row comes from where
+  conversion,     // to attrs.dtype
+  bits,           // of 16-bit floats it takes the bits, not the values
+  sums,           // adds up: 16-bit floats in float32; attrs.uncut fixes the order
+  device_rows,    // a dimension lies on the devices of attrs.axes
+  without_value,  // a leaf that is a type and nothing else
+  behind,         // operand 0; what reads it comes behind the other operands
+  reverse_only    // linear, and only its transpose is known
 };
 
 struct alignas(64) Op {  // as compilers align large objects: see SHARDARRAY_OP

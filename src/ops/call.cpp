@@ -8,8 +8,10 @@ namespace shardarray {
 
 using namespace rules;
 
-static Arrays call(Graph g, std::span<const Array> in) {
+// attrs.bits: 1: a checkpoint.
+static Arrays call(Graph g, std::span<const Array> in, std::uint64_t bits) {
   Attrs a;
+  a.bits = bits;
   a.graphs = {std::make_shared<const Graph>(std::move(g))};
   return record_all(op_call, in, std::make_shared<const Attrs>(std::move(a)), {});
 }
@@ -59,20 +61,25 @@ static Arrays call_jvp(const JvpArgs& v) {
   for (std::size_t k = 0; k < v.out.size(); k++)
     if (is_inexact(v.out[k].dtype())) tangents.push_back(g.out[v.out.size() + k]);
   g.out = tangents;
-  const Arrays given = call(std::move(g), operands);
+  const Arrays given = call(std::move(g), operands, v.node.attrs().bits);
   Arrays r;
   for (std::size_t k = 0, next = 0; k < v.out.size(); k++)
     r.push_back(is_inexact(v.out[k].dtype()) ? given[next++] : Array());
   return r;
 }
 
+// What a checkpoint computes again waits for the cotangents: it is not what the way forward computed, and stored.
 static Arrays call_transpose(const TransposeArgs& t) {
-  Arrays operands;
+  Arrays operands, cotangents, come;
+  for (std::size_t k = 0; k < t.cotangents.size(); k++) {
+    if (t.cotangents[k].has_value()) come.push_back(t.cotangents[k]);
+    cotangents.push_back(t.cotangents[k].has_value() ? t.cotangents[k] : zeros_of(t.node.type(k)));
+  }
+  const std::uint64_t is_checkpoint = t.node.attrs().bits;
   for (std::size_t k = 0; k < t.in.size(); k++)
-    if (!t.linear[k]) operands.push_back(t.in[k]);
-  for (std::size_t k = 0; k < t.cotangents.size(); k++)
-    operands.push_back(t.cotangents[k].has_value() ? t.cotangents[k] : zeros_of(t.node.type(k)));
-  const Arrays given = call(t.graphs.transpose(*t.node.attrs().graphs[0], t.linear), operands);
+    if (!t.linear[k]) operands.push_back(is_checkpoint ? primitive::behind(t.in[k], come) : t.in[k]);
+  operands.insert(operands.end(), cotangents.begin(), cotangents.end());
+  const Arrays given = call(t.graphs.transpose(*t.node.attrs().graphs[0], t.linear), operands, is_checkpoint);
   Arrays r;
   for (std::size_t k = 0, next = 0; k < t.in.size(); k++) r.push_back(t.linear[k] ? given[next++] : Array());
   return r;
@@ -87,9 +94,39 @@ SHARDARRAY_OP op_call{.name = "call",
                       .transpose = call_transpose,
                       .batch = [](const BatchArgs& b) {
                         Batched r;
-                        r.out =
-                            call(b.graphs.batch(*b.node.attrs().graphs[0], b.mapped, b.axis, r.mapped), b.in);
+                        r.out = call(b.graphs.batch(*b.node.attrs().graphs[0], b.mapped, b.axis, r.mapped),
+                                     b.in, b.node.attrs().bits);
                         return r;
                       }};
+
+// The others may have any shape.
+static Rule behind_rule(const Call& c) {
+  Rule r;
+  for (const Type& t : c.in) {
+    std::vector<DimFactors> dims;
+    for (const std::int64_t size : t.shape) dims.push_back(add_factor(r, size, Role::pass));
+    r.operands.push_back(std::move(dims));
+  }
+  r.results.push_back(r.operands[0]);
+  return r;
+}
+
+// Operand 0, which is not read before the other operands are there.
+SHARDARRAY_OP op_behind{.name = "optimization_barrier",
+                        .form = Form::scalar,
+                        .rule = behind_rule,
+                        .jvp = [](const JvpArgs& v) { return Arrays{v.tangents[0]}; },
+                        .batch =
+                            [](const BatchArgs& b) {
+                              return Batched{{primitive::behind(b.in[0], b.in.subspan(1))}, {b.mapped[0]}};
+                            },
+                        .scalar = [](ScalarArgs& s) { s.out[0] = s.in[0]; },
+                        .trait = Trait::behind};
+
+Array primitive::behind(const Array& x, std::span<const Array> others) {
+  Arrays in{x};
+  in.insert(in.end(), others.begin(), others.end());
+  return record_one(op_behind, in, nullptr);
+}
 
 }  // namespace shardarray

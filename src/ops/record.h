@@ -17,7 +17,8 @@ extern const Op op_add, op_sub, op_mul, op_div, op_rem, op_min, op_max, op_neg, 
     op_slope_of, op_like, op_threefry, op_philox, op_iota;
 extern const Op op_broadcast, op_reshape, op_transpose, op_slice, op_reverse, op_pad, op_concatenate, op_roll,
     op_permute_rows, op_reduce, op_scan, op_dot, op_take, op_scatter, op_sort, op_triangular_solve,
-    op_lu_solve, op_constraint, op_beside, op_call, op_iterate, op_host_call;
+    op_lu_solve, op_constraint, op_beside, op_call, op_iterate, op_host_call, op_behind, op_custom,
+    op_custom_linear, op_choose, op_repeat;
 extern const Op op_psum, op_pmax, op_pmin, op_all_gather, op_reduce_scatter, op_all_to_all, op_ppermute,
     op_pbroadcast, op_axis_index, op_place;
 
@@ -74,6 +75,8 @@ Array bitcast(const Array& x, DType t);
 Array placed_like(const Array& value, const Array& model);
 /// x on the devices of `partner`.
 Array beside(const Array& x, const Array& partner);
+/// x, where nothing that reads it is computed before `others` are; equal to no other node.
+Array behind(const Array& x, std::span<const Array> others);
 
 /// Dimensions of `dims` count from the last one of `shape`.
 Array broadcast(const Array& x, const Shape& shape, const Shape& dims);

@@ -67,6 +67,11 @@ class Fingerprint {
     add(c.trip, c.first_transfer, c.items);
     of(*c.program);
   }
+  void put(const ProgramChoice::Item& i) { add(i.index); }
+  void put(const ProgramChoice& c) { add(c.branches, c.items); }
+  void put(const ProgramLoop::Carry& c) { add(c.device, c.first, c.even, c.odd, c.bytes); }
+  void put(const ProgramLoop::Item& i) { add(i.answer, i.carries); }
+  void put(const ProgramLoop& l) { add(l.calls, l.items); }
 
   std::uint64_t value_ = 0;
 };

@@ -74,12 +74,15 @@ class Splitter {
     put(std::move(own));
   }
 
-  void add(const ProgramCall&) {
+  [[noreturn]] void refuse_calls(const char* calls) const {
     throw CompileError(fmt::format(
-        "load: {} ({}:{}) runs on devices of several processes. Loops run within one process so far. Give it "
+        "load: {} ({}:{}) runs on devices of several processes. {} run within one process so far. Give it "
         "arrays on local_devices(), or write its steps out.",
-        step_->label.empty() ? "a loop" : step_->label, step_->where.file, step_->where.line));
+        step_->label.empty() ? "a loop" : step_->label, step_->where.file, step_->where.line, calls));
   }
+  void add(const ProgramCall&) { refuse_calls("Loops"); }
+  void add(const ProgramChoice&) { refuse_calls("Branches"); }
+  void add(const ProgramLoop&) { refuse_calls("Loops"); }
 
   void add(const Exchange& x) {
     Exchange own = x;

@@ -155,9 +155,35 @@ struct ProgramCall {
   std::vector<Item> items;
 };
 
+/// One of several programs on the same devices: a number says which one when the step runs.
+struct ProgramChoice {
+  struct Item {
+    Ref index;  ///< int32: the number of a branch that there is; every device has the same
+  };
+  std::vector<ProgramCall> branches;  ///< each once
+  std::vector<Item> items;            ///< one
+};
+/// A program again and again while another one says so: before run k of the body, the condition's run k.
+struct ProgramLoop {
+  /// What the body carries from run to run: run k writes it to `even` or `odd`, as k is.
+  struct Carry {
+    int device = 0;
+    Ref first, even, odd;
+    std::uint64_t bytes = 0;
+  };
+  struct Item {
+    Ref answer;                  ///< bool, which the condition writes; every device has the same
+    std::vector<Carry> carries;  ///< at the end they lie in `even`
+  };
+  std::vector<ProgramCall> calls;  ///< the condition, the body
+  std::vector<Item> items;         ///< one
+  const ProgramCall& condition() const { return calls[0]; }
+  const ProgramCall& body() const { return calls[1]; }
+};
+
 /// One step of a program, over all its devices. Items of one step are independent of each other.
 struct Step {
-  std::variant<Loop, Gemm, LibraryCall, Exchange, ProgramCall> body;
+  std::variant<Loop, Gemm, LibraryCall, Exchange, ProgramCall, ProgramChoice, ProgramLoop> body;
   std::string label;  ///< the ops in it, for explain: `add, relu`
   Where where;
   bool flush_denormals = false;  ///< see shardarray/flush_denormals.h

@@ -27,5 +27,7 @@ ItemRanges ranges_of(const LibraryCall& x, const LibraryCall::Item& item);
 ItemRanges ranges_of(const Exchange& x, const Exchange::Item& item);
 /// Of all runs; what one run reads of another one's is not among the reads.
 ItemRanges ranges_of(const ProgramCall& x, const ProgramCall::Item& item);
+ItemRanges ranges_of(const ProgramChoice& x, const ProgramChoice::Item& item);
+ItemRanges ranges_of(const ProgramLoop& x, const ProgramLoop::Item& item);
 
 }  // namespace shardarray

@@ -1,11 +1,14 @@
-// scan's erased core: the trace of one step, and what a step may not change.
+// The erased core of scan and map: the trace of one step, and what a step may not change.
 #include <fmt/core.h>
 
+#include <algorithm>
+
 #include "base/sizes.h"
+#include "graph/branches.h"
 #include "graph/iteration.h"
 #include "graph/trace_state.h"
 #include "ops/record.h"
-#include "shardarray/control_flow.h"
+#include "shardarray/conditional.h"
 #include "transform/trace.h"
 
 namespace shardarray {
@@ -194,6 +197,213 @@ core::Arrays core::scan(MapBody f, std::span<const ScanLeaf> init, std::span<con
   std::size_t next = 0;
   for (const Array& out : s.graph.out) result.push_back(out.has_value() ? given[next++] : Array());
   return result;
+}
+
+// A scalar as a bool: true, or not 0.
+static Array is_true(const Array& x, const char* function, const char* what) {
+  const Type& t = type_of(x, function);
+  if (!t.shape.empty())
+    throw ShapeError(fmt::format(
+        "{}: {} is {}. It is one number for all: a scalar. Reduce it with all() or any(), or choose "
+        "elements with where().",
+        function, what, to_string(t)));
+  return t.dtype == DType::bool_ ? x : primitive::binary(op_ne, x, primitive::like(x, 0));
+}
+
+core::Arrays core::while_loop(MapBody condition, MapBody body, std::span<const ScanLeaf> init, Where w) {
+  constexpr const char* function = "while_loop";
+  const Site site(w, function);
+  std::vector<Type> types;
+  for (const ScanLeaf& c : init)
+    if (c.array.has_value()) types.push_back(type_of(c.array, function));
+  TracedStep s = trace_step(body, init, std::move(types), function);
+  Arrays asked;
+  Graph asks = traced(
+      [&](std::span<const Array> x) {
+        const Array answer = condition(x)[0];
+        const Site named({}, function);
+        return Arrays{is_true(answer, function, "the condition")};
+      },
+      s.in, asked, function);
+  if (!asks.effects.empty())
+    throw TraceError(
+        fmt::format("{}: the condition prints or calls the host ({}). Steps run on the devices only. Return "
+                    "what is to be seen in the carry.",
+                    function, asks.effects[0].node()->op->name));
+  const Site named({}, function);
+  // Constants stand first; in what was traced those that were captured stand last.
+  const auto ordered = [&](Graph& g) {
+    std::rotate(g.in.begin(), g.in.begin() + std::ssize(s.in), g.in.end());
+    return std::make_shared<const Graph>(std::move(g));
+  };
+  Repetition r;
+  r.asked = asked.size();
+  r.constants = s.captured.size();
+  r.condition = ordered(asks);
+  Graph steps{s.graph.in, {}, {}};
+  for (const Array& out : s.graph.out)
+    if (out.has_value()) steps.out.push_back(out);
+  r.body = ordered(steps);
+  Arrays operands = asked;
+  operands.insert(operands.end(), s.captured.begin(), s.captured.end());
+  std::size_t carry = 0;
+  for (const ScanLeaf& c : init)
+    if (c.array.has_value()) {
+      const Type& t = s.in[carry++];
+      operands.push_back(primitive::cast(c.array, t.dtype, t.weak));
+    }
+  Arrays given, result;
+  if (carry > 0) given = record_repetition(std::move(r), operands);
+  carry = 0;
+  for (const ScanLeaf& c : init) result.push_back(c.array.has_value() ? given[carry++] : Array());
+  return result;
+}
+
+// The number of a branch that there is.
+static Array branch_number(const Array& index, bool predicate, std::size_t branches, const char* function) {
+  if (predicate) return primitive::cast(is_true(index, function, "the predicate"), DType::int32);
+  const Type& t = type_of(index, function);
+  if (!is_integer(t.dtype))
+    throw DTypeError(fmt::format(
+        "{}: the index is {}. It is the number of a branch: an integer. Convert it with astype(int32).",
+        function, to_string(t)));
+  if (!t.shape.empty())
+    throw ShapeError(fmt::format(
+        "{}: the index is {}. It is one number for all: a scalar. Choose elements with where() or choose().",
+        function, to_string(t)));
+  Array clamped = itemsize(t.dtype) < 8 ? primitive::cast(index, DType::int64) : index;  // holds all numbers
+  clamped = primitive::binary(op_min, clamped,
+                              primitive::like_whole(clamped, static_cast<std::int64_t>(branches) - 1));
+  clamped = primitive::binary(op_max, clamped, primitive::like_whole(clamped, 0));
+  return primitive::cast(clamped, DType::int32);
+}
+
+// Both or all results have one type: a weak one is what the others are.
+static Type common_type(const Type& a, const Type& b, const std::string& first, const std::string& other,
+                        const char* function) {
+  if (!(a.shape == b.shape))
+    throw ShapeError(
+        fmt::format("{}: {} gives {} where {} gives {}. All branches give the same shapes. Pad or broadcast "
+                    "them.",
+                    function, first, to_string(a), other, to_string(b)));
+  if (a.dtype == b.dtype) return {a.shape, a.dtype, a.weak && b.weak};
+  if (a.weak || b.weak) {
+    const WeakType both = promote_types({a.dtype, a.weak}, {b.dtype, b.weak});
+    if ((a.weak || both.dtype == a.dtype) && (b.weak || both.dtype == b.dtype))
+      return {a.shape, both.dtype, a.weak && b.weak};
+  }
+  throw DTypeError(fmt::format(
+      "{}: {} gives {} where {} gives {}. All branches give the same dtypes. Convert with astype.", function,
+      first, to_string(a), other, to_string(b)));
+}
+
+core::Arrays core::choose(const Array& index, bool predicate, std::span<const MapBody> branches,
+                          std::span<const Array> operands, const char* function, Where w) {
+  const Site site(w, function);
+  if (branches.empty())
+    throw ShapeError(fmt::format("{}: there is no branch. One of several runs. Give one or more.", function));
+  const Array number = branch_number(index, predicate, branches.size(), function);
+  std::vector<Type> types;
+  for (const Array& a : operands) types.push_back(type_of(a, function));
+  const auto name_of = [&](std::size_t k) {
+    return predicate ? std::string(k == 1 ? "if_true" : "if_false") : fmt::format("branch {}", k);
+  };
+  std::vector<Graph> graphs;
+  std::vector<Arrays> captured;
+  Arrays places;
+  for (std::size_t k = 0; k < branches.size(); k++) {
+    captured.emplace_back();
+    const auto present = [&](std::span<const Array> x) {
+      const Arrays all = branches[k](x);
+      if (k == 0) places = all;
+      Arrays some;
+      for (std::size_t j = 0; j < all.size(); j++) {
+        if (all[j].has_value() != places[j].has_value())
+          throw TreeError(
+              fmt::format("{}: {} gives {} array where {} gives {}. All branches give arrays in the same "
+                          "places. Return zeros where there is nothing.",
+                          function, name_of(0), places[j].has_value() ? "an" : "no", name_of(k),
+                          all[j].has_value() ? "one" : "none"));
+        if (all[j].has_value()) some.push_back(all[j]);
+      }
+      return some;
+    };
+    graphs.push_back(traced(present, types, captured.back(), function));
+    if (!graphs.back().effects.empty())
+      throw TraceError(
+          fmt::format("{}: a branch prints or calls the host ({}). Branches run on the devices only. Return "
+                      "what is to be seen.",
+                      function, graphs.back().effects[0].node()->op->name));
+  }
+  const Site named({}, function);
+  const RecordingWalk walk;
+  std::vector<Type> results;
+  for (std::size_t j = 0; j < graphs[0].out.size(); j++) {
+    results.push_back(type_of(graphs[0].out[j]));
+    for (std::size_t k = 1; k < graphs.size(); k++)
+      results[j] = common_type(results[j], type_of(graphs[k].out[j]), name_of(0), name_of(k), function);
+  }
+  Choice c;
+  Arrays all(operands.begin(), operands.end());
+  for (const Arrays& list : captured) all.insert(all.end(), list.begin(), list.end());
+  for (std::size_t k = 0; k < graphs.size(); k++) {
+    Graph g{{graphs[k].in.begin(), graphs[k].in.begin() + std::ssize(operands)}, {}, {}};
+    for (std::size_t other = 0; other < graphs.size(); other++)
+      for (std::size_t j = 0; j < captured[other].size(); j++)
+        g.in.push_back(other == k ? graphs[k].in[operands.size() + j]
+                                  : placeholder(type_of(captured[other][j])));
+    for (std::size_t j = 0; j < results.size(); j++)
+      g.out.push_back(primitive::cast(graphs[k].out[j], results[j].dtype, results[j].weak));
+    c.branches.push_back(std::make_shared<const Graph>(std::move(g)));
+  }
+  const Arrays given = record_choice(std::move(c), number, all);
+  std::size_t next = 0;
+  for (Array& a : places)
+    if (a.has_value()) a = given[next++];
+  return places;
+}
+
+core::Batches core::map_batches(std::span<const ScanLeaf> xs, std::int64_t size, Where w) {
+  const Site site(w, "map");
+  if (size < 1)
+    throw ShapeError(fmt::format(
+        "map: batch_size is {}. A batch has 1 element or more. Give more, or leave batch_size out.", size));
+  const std::int64_t length = scan_length(xs, std::nullopt, "map");
+  const std::int64_t batch = std::clamp<std::int64_t>(length, 1, size), whole = length / batch * batch;
+  Batches r;
+  for (const ScanLeaf& x : xs) {
+    if (!x.array.has_value()) {
+      r.whole.push_back(Array());
+      continue;
+    }
+    Shape cut = x.array.shape();
+    cut[0] = batch;
+    cut.insert(0, whole / batch);
+    r.whole.push_back(primitive::reshape(primitive::slice_dim(x.array, 0, 0, whole), cut));
+  }
+  for (const ScanLeaf& x : xs)
+    if (whole < length)
+      r.rest.push_back(x.array.has_value() ? primitive::slice_dim(x.array, 0, whole, length) : Array());
+  return r;
+}
+
+core::Arrays core::join_batches(const Arrays& whole, const Arrays& rest, Where w) {
+  const Site site(w, "map");
+  Arrays r;
+  for (std::size_t k = 0; k < whole.size(); k++) {
+    if (!whole[k].has_value()) {
+      r.push_back(Array());
+      continue;
+    }
+    Shape shape = whole[k].shape();
+    const std::int64_t batches = shape[0];
+    shape.erase(0);
+    shape[0] *= batches;
+    const Array flat = primitive::reshape(whole[k], shape);
+    if (rest.empty()) r.push_back(flat);
+    else r.push_back(primitive::concatenate(std::vector<Array>{flat, rest[k]}, 0));
+  }
+  return r;
 }
 
 }  // namespace shardarray

@@ -1,8 +1,9 @@
-// The erased core of grad, jvp and vjp.
+// The erased core of grad, jvp, vjp and linearize.
 #include <fmt/core.h>
 
 #include <optional>
 
+#include "graph/custom_rule.h"
 #include "graph/trace_state.h"
 #include "ops/record.h"
 #include "shardarray/detail/differentiation.h"
@@ -14,8 +15,9 @@ struct Differentiation::State {
   Arrays variables;
   std::uint64_t oldest;
   std::optional<OpenGradient> open;
-  Arrays seeds;   // stand for the tangents of those variables that have some
-  LinearMap map;  // from the seeds to the outputs' tangents
+  Arrays seeds;                              // stand for the tangents of those variables that have some
+  LinearMap map;                             // from the seeds to the outputs' tangents
+  std::vector<std::optional<Type>> results;  // of the linearized outputs; none: absent
 
   // What was evaluated meanwhile lets go of its operands once the outermost gradient has ended.
   void close() {
@@ -72,6 +74,8 @@ void Differentiation::linearize(std::span<const Array> outputs) const {
     given.push_back(v.has_value() && is_inexact(v.dtype()) ? placeholder(type_of(v)) : Array());
     if (given.back().has_value()) s.seeds.push_back(given.back());
   }
+  for (const Array& o : outputs)
+    s.results.push_back(o.has_value() ? std::optional<Type>(type_of(o)) : std::nullopt);
   s.map = linear_map(s.forward(outputs, given), s.seeds);
   s.close();
 }
@@ -93,9 +97,43 @@ Arrays Differentiation::pull(std::span<const Array> cotangents) const {
 
 Arrays Differentiation::push(std::span<const Array> outputs, std::span<const Array> tangents) const {
   Arrays r = state_->forward(outputs, tangents);
+  refuse_reverse_only(
+      topological(std::span<const Array>(r), [&](Node* n) { return n->seq >= state_->oldest; }));
   for (std::size_t k = 0; k < r.size(); k++)
     if (!r[k].has_value() && outputs[k].has_value()) r[k] = zeros_of(type_of(outputs[k]));
   return r;
+}
+
+Arrays Differentiation::apply(std::span<const Array> tangents) const {
+  const RecordingWalk walk;
+  const LinearMap& map = state_->map;
+  refuse_reverse_only(map.nodes);
+  ArrayMap<Array> env;
+  std::size_t seed = 0;
+  for (std::size_t k = 0; k < tangents.size(); k++) {
+    const Array& v = state_->variables[k];
+    if (!v.has_value() || !is_inexact(v.dtype())) continue;
+    env[key(map.variables[seed++])] = tangents[k].has_value() ? tangents[k] : zeros_of(type_of(v));
+  }
+  for (Node* n : map.nodes) {
+    Arrays in;
+    for (const Array& a : n->in()) {
+      const auto found = env.find(key(a));
+      in.push_back(found == env.end() ? a : found->second);
+    }
+    const detail::RecordedSite site(n->where);
+    const ScopedModes modes(n->modes);
+    const Arrays out = record_again(*n, in);
+    for (std::uint32_t k = 0; k < out.size(); k++) env[{n, k}] = out[k];
+  }
+  Arrays result;
+  for (std::size_t k = 0; k < state_->results.size(); k++) {
+    const auto found = map.outputs[k].has_value() ? env.find(key(map.outputs[k])) : env.end();
+    if (!state_->results[k]) result.push_back(Array());
+    else if (found != env.end()) result.push_back(found->second);
+    else result.push_back(map.outputs[k].has_value() ? map.outputs[k] : zeros_of(*state_->results[k]));
+  }
+  return result;
 }
 
 Arrays gradient(const Differentiation& d, const Array& loss, const char* function) {

@@ -13,6 +13,11 @@ static bool belongs(const Node* n, std::uint64_t id) {
 }
 
 void refuse_escaped(const Node* n, const char* function) {
+  if (n->op->trait == Trait::without_value)
+    throw TraceError(
+        fmt::format("{}: {} has no values: eval_shape or shape_dtype_struct made it. Such an array has a "
+                    "shape and a dtype, for eval_shape. Give an array with values.",
+                    function, to_string(n->type())));
   const std::string place = n->where.line ? fmt::format(" ({}:{})", n->where.file, n->where.line) : "";
   throw TraceError(
       fmt::format("{}: an array {} escaped from the trace it was recorded in{}. Values of a traced "
@@ -20,7 +25,8 @@ void refuse_escaped(const Node* n, const char* function) {
                   function, to_string(n->type()), place));
 }
 static void check_escaped(const Node* n, const char* function) {
-  if (n->trace == 0 || n->evaluated() || trace_state().is_open(n->trace)) return;
+  const bool is_there = n->op->trait != Trait::without_value;
+  if (is_there && (n->trace == 0 || n->evaluated() || trace_state().is_open(n->trace))) return;
   refuse_escaped(n, function);
 }
 

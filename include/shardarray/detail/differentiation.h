@@ -1,4 +1,4 @@
-// The erased core of grad, vjp and jvp.
+// The erased core of grad, vjp, jvp, linearize and Jacobians.
 #pragma once
 #include <memory>
 #include <span>
@@ -28,6 +28,8 @@ class SHARDARRAY_API Differentiation {
   Arrays pull(std::span<const Array> cotangents) const;
   /// The tangents of `outputs` for those of the variables (absent: zero).
   Arrays push(std::span<const Array> outputs, std::span<const Array> tangents) const;
+  /// The same of the linearized outputs, by the linear map alone.
+  Arrays apply(std::span<const Array> tangents) const;
 
  private:
   struct State;
@@ -35,5 +37,10 @@ class SHARDARRAY_API Differentiation {
 };
 /// linearize and pull of a scalar loss with cotangent 1. Throws ShapeError unless `loss` is a scalar, DTypeError unless it is floating.
 SHARDARRAY_API Arrays gradient(const Differentiation& d, const Array& loss, const char* function);
+/// Linearizes. For every output, one after the other, the derivatives by all variables, of shape (output's, variable's): by the map
+/// from cotangents, one row for each element of an output, or, not `reverse`, by that from tangents. Absent where either is absent.
+/// Throws DTypeError for an output that is not floating.
+SHARDARRAY_API Arrays jacobian(const Differentiation& d, std::span<const Array> outputs, bool reverse,
+                               const char* function, Where w);
 
 }  // namespace shardarray::core

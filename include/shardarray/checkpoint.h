@@ -1,0 +1,59 @@
+// checkpoint: functions whose derivative computes them again instead of storing what it needs of them.
+#pragma once
+#include "shardarray/detail/call.h"
+#include "shardarray/detail/custom_call.h"
+#include "shardarray/detail/placed_call.h"
+
+namespace shardarray {
+
+namespace detail {
+
+/// The present arrays of the arguments.
+template <class... A> core::Arrays present_leaves(const std::tuple<A...>& args) {
+  core::Arrays r;
+  each_argument_leaf(args, [&](const Array& a, const Path&) {
+    if (a.has_value()) r.push_back(a);
+  });
+  return r;
+}
+
+/// What checkpoint() returns.
+template <class F> class Checkpoint : public PlacedCall<Checkpoint<F>> {
+ public:
+  explicit Checkpoint(F f) : f_(std::move(f)) {}
+  template <class... A> auto call(Where w, const A&... args) const {
+    if constexpr ((check_tree<A>() && ...) && check_function<F, const A&...>()) {
+      using R = result_t<F, const A&...>;
+      if (!core::may_be_derived()) {
+        const UserSite user(w);
+        return R(f_(args...));
+      }
+      std::tuple<A...> copies{args...};
+      const core::Arrays given = present_leaves(copies);
+      std::optional<R> result;
+      const auto body = [&](std::span<const Array> placeholders) {
+        set_argument_leaves(copies, placeholders);
+        result.emplace(std::apply(f_, std::as_const(copies)));
+        return slots(*result);
+      };
+      set_slots(*result, core::checkpoint(body, given, w));
+      return std::move(*result);
+    } else return Array();
+  }
+
+ private:
+  F f_;
+};
+
+}  // namespace detail
+
+/// `checkpoint(f)(args...)`: f(args...), of which derivatives store the arguments (and what f captures) only: the way back computes f
+/// again. Less memory for one more computation of f; same values, same derivatives. Arguments and results are trees:
+///
+///     for (const Layer& layer : model.layers) x = checkpoint(block)(layer, x);
+///
+/// It may stand in jit, vmap, scan and other checkpoints, and be derived any number of times. Throws TraceError where f prints or
+/// calls the host, or reads values while it is traced or derived, and what f throws. Source: jax.checkpoint, without policies.
+template <class F> [[nodiscard]] auto checkpoint(F f) { return detail::Checkpoint<F>(std::move(f)); }
+
+}  // namespace shardarray

@@ -1,0 +1,186 @@
+// Derivatives of whole functions: jacfwd, jacrev, hessian, hvp, linearize.
+#pragma once
+#include "shardarray/grad.h"
+
+namespace shardarray {
+
+namespace detail {
+
+/// The derivatives of a result `out` by an argument of type In, of which next() gives that of the next array of `out`, as a tree
+/// like the argument.
+template <class In, class Out, class Next> auto jacobian_tree(const Out& out, const Next& next) {
+  if constexpr (std::same_as<Out, Array>) {
+    return next();
+  } else if constexpr (std::same_as<In, Array>) {
+    Out r = out;
+    each_leaf(r, [&](Array& a, const Path&) { a = next(); });
+    return r;
+  } else if constexpr (is_tuple<Out>) {
+    return std::apply(
+        [&]<class... T>(const T&... part) {
+          if constexpr (is_argument_list<Out>)
+            return std::tuple<decltype(jacobian_tree<In>(part, next))...>{jacobian_tree<In>(part, next)...};
+          else return std::pair<decltype(jacobian_tree<In>(part, next))...>{jacobian_tree<In>(part, next)...};
+        },
+        out);
+  } else if constexpr (is_sequence<Out>) {
+    std::vector<decltype(jacobian_tree<In>(*out.begin(), next))> r;
+    for (const auto& part : out) r.push_back(jacobian_tree<In>(part, next));
+    return r;
+  } else if constexpr (is_map<Out>) {
+    std::map<std::string, decltype(jacobian_tree<In>(out.begin()->second, next))> r;
+    for (const auto& [key, part] : out) r.emplace(key, jacobian_tree<In>(part, next));
+    return r;
+  } else {
+    std::vector<In> r;
+    each_leaf(out, [&](const Array& a, const Path&) {
+      In of_leaf = next();
+      if (a.has_value()) r.push_back(std::move(of_leaf));
+    });
+    return r;
+  }
+}
+
+/// What jacfwd() and jacrev() return.
+template <class F, bool Reverse, std::size_t At>
+class Jacobian : public PlacedCall<Jacobian<F, Reverse, At>> {
+ public:
+  explicit Jacobian(F f) : f_(std::move(f)) {}
+  template <class... A> auto call(Where w, const A&... args) const {
+    if constexpr ((check_tree<A>() && ...)) {
+      constexpr bool enough = At < sizeof...(A);
+      static_assert(enough, "jacfwd, jacrev: the position is beyond the last argument");
+      const UserSite user(w);
+      if constexpr (enough)
+        return lift<F>(std::tuple<A...>{args...}, [&](auto lifted) { return derived(w, std::move(lifted)); });
+      else return Array();
+    } else return Array();
+  }
+
+ private:
+  template <class... A> auto derived(Where w, std::tuple<A...> args) const {
+    using In = std::tuple_element_t<At, std::tuple<A...>>;
+    constexpr bool arrays = !std::is_arithmetic_v<In>;
+    static_assert(arrays,
+                  "jacfwd, jacrev: the argument is a number that the function takes as a number; pass and "
+                  "take an Array");
+    if constexpr (arrays && check_function<F, const A&...>()) {
+      const int chosen[] = {static_cast<int>(At)};
+      const Variables<A...> variables(std::move(args), chosen);
+      const auto value = std::apply(f_, variables.args());
+      const core::Arrays all =
+          core::jacobian(variables.open(), slots(value), Reverse, Reverse ? "jacrev" : "jacfwd", w);
+      const std::size_t count = variables.open().variables().size();
+      std::size_t first = 0;
+      return jacobian_tree<In>(value, [&] {
+        first += count;
+        return std::get<At>(variables.trees(std::span(all).subspan(first - count, count)));
+      });
+    } else return Array();
+  }
+  F f_;
+};
+
+/// The linear map from tangents of the arguments to those of the result. A value: it may be copied, called and destroyed on any thread.
+template <class R, class... A> class LinearFunction {
+ public:
+  template <class F> LinearFunction(const F& f, std::tuple<A...> args) {
+    const auto positions = every_position(args);
+    variables_ = std::make_shared<const Variables<A...>>(std::move(args), positions);
+    value_ = std::make_shared<const R>(std::apply(f, variables_->args()));
+    variables_->open().linearize(slots(*value_));
+  }
+  /// What the function returned.
+  const R& value() const { return *value_; }
+  /// A tangent for each argument: of its shape and dtype; absent ones are zero, and those of integers are absent. Throws ShapeError or
+  /// DTypeError with the path of a tangent that does not fit, TreeError for another structure.
+  R operator()(const A&... tangents, Where w = Where::here()) const {
+    const UserSite user(w);
+    core::Arrays given;
+    std::size_t k = 1;
+    std::apply(
+        [&](const auto&... primal) { (append(given, slots_like_argument(primal, tangents, k++)), ...); },
+        variables_->args());
+    std::size_t i = 0;
+    each_argument_leaf(variables_->args(), [&](const Array& a, const Path& p) {
+      check_tangent(a, given[i], p, "linearize");
+      i++;
+    });
+    R r = *value_;
+    set_slots(r, variables_->open().apply(given));
+    return r;
+  }
+
+ private:
+  template <class T>
+  static core::Arrays slots_like_argument(const T& primal, const T& tangent, std::size_t k) {
+    Structure s = structure(primal, false);
+    return slots_like(s, tangent, k, "linearize");
+  }
+  static void append(core::Arrays& all, core::Arrays more) {
+    all.insert(all.end(), std::make_move_iterator(more.begin()), std::make_move_iterator(more.end()));
+  }
+  std::shared_ptr<const Variables<A...>> variables_;
+  std::shared_ptr<const R> value_;
+};
+
+/// What linearize() does.
+struct linearize_fn {
+  template <class F, class... A> static auto call(Where w, const F& f, const A&... primals) {
+    const UserSite user(w);
+    if constexpr ((check_tree<A>() && ...))
+      return lift<F>(std::tuple<A...>{primals...}, [&]<class... B>(std::tuple<B...> args) {
+        if constexpr (check_function<F, const B&...>()) {
+          LinearFunction<result_t<F, const B&...>, B...> linear(f, std::move(args));
+          auto value = linear.value();
+          return std::pair(std::move(value), std::move(linear));
+        }
+      });
+  }
+};
+
+}  // namespace detail
+
+/// `jacfwd(f)(x, ...)`: the derivatives of every element of the result by every element of the first argument, column by column
+/// (forward mode): for few inputs. `jacfwd<1>(f)`: by the second argument.
+///
+/// A result [..] by an argument [...] has shape [.., ...]. Where the argument is a tree every array of the result has a tree like it:
+/// an Array becomes that tree; pairs, tuples, vectors and maps one of trees; any other struct a std::vector with one tree for each of
+/// its arrays, in the order of tree_leaves(). Where the argument is one Array the result keeps its type. Absent by arrays that are
+/// not floating. f runs once. A floating number is taken for an Array.
+///
+/// Throws DTypeError where the function returns an array that is not floating, and what derivatives throw (grad.h). Source: jax.jacfwd.
+template <std::size_t At = 0, class F> [[nodiscard]] auto jacfwd(F f) {
+  return detail::Jacobian<F, false, At>(std::move(f));
+}
+/// The same, row by row (reverse mode): for few outputs. Source: jax.jacrev.
+template <std::size_t At = 0, class F> [[nodiscard]] auto jacrev(F f) {
+  return detail::Jacobian<F, true, At>(std::move(f));
+}
+/// `hessian(f)(x, ...)`: second derivatives by the first argument, jacfwd(jacrev(f)): of a result [..] by an argument [...] they have
+/// shape [.., ..., ...]. Trees, other arguments and errors as in jacfwd. Source: jax.hessian.
+template <std::size_t At = 0, class F> [[nodiscard]] auto hessian(F f) {
+  return jacfwd<At>(jacrev<At>(std::move(f)));
+}
+
+/// The Hessian of a scalar loss at `x` times `v`, without the Hessian: the derivative of its gradient in the direction v. `x` and `v`
+/// are one argument each, or std::tuples of several, and so is the result. A floating number is taken for an Array. Throws as grad
+/// and jvp.
+template <class F, class T>
+[[nodiscard]] auto hvp(const F& f, const T& x, const T& v, Where w = Where::here()) {
+  if constexpr (detail::is_argument_list<T>) return [&]<std::size_t... I>(std::index_sequence<I...>) {
+      const auto gradient = [&](const auto&... args) {
+        using All = std::tuple<std::remove_cvref_t<decltype(args)>...>;
+        if constexpr (sizeof...(I) == 1) return All{grad(f).call(w, args...)};
+        else return All(grad<I...>(f).call(w, args...));
+      };
+      return jvp(gradient, x, v, w).second;
+    }
+  (std::make_index_sequence<std::tuple_size_v<T>>{});
+  else return jvp([&](const auto& arg) { return grad(f).call(w, arg); }, x, v, w).second; }
+
+/// `linearize(f, primals...)`: (f(primals...), the linear function of tangents), which is called with a tangent for each argument
+/// and gives those of the result. f runs once, however often it is called. Throws as jvp. Source: jax.linearize.
+inline constexpr detail::PlacedFunction<detail::linearize_fn> linearize{};
+
+}  // namespace shardarray

@@ -1,0 +1,173 @@
+#include "compile/branches.h"
+
+#include <fmt/core.h>
+
+#include <algorithm>
+#include <utility>
+
+#include "base/at.h"
+#include "graph/branches.h"
+
+namespace shardarray {
+namespace {
+
+using Layouts = std::vector<const Layout*>;
+using Binding = ProgramCall::Binding;
+
+Layouts given_layouts(const FlatNode& n, std::span<const Layout* const> given, const CompileInput& in) {
+  Layouts r;
+  for (std::size_t k = 0; k < given.size(); k++)
+    r.push_back(given[k] ? whole_sums(given[k])
+                         : Layout::replicated(in.order, static_cast<int>(n.in_types[k].shape.size())));
+  return r;
+}
+
+FlatGraph simplified(const Graph& g, const CompileInput& in) {
+  return simplify_and_order(flatten(g), in.order->size(), *in.target);
+}
+
+std::shared_ptr<const Compiled> compiled(const FlatGraph& g, const Layouts& layouts, const Layouts& outputs,
+                                         const CompileInput& in) {
+  return std::make_shared<const Compiled>(compile(input_of_called(g, layouts, outputs, in)));
+}
+
+PlacedBranches placed_choice(const FlatNode& n, std::span<const Layout* const> given,
+                             const CompileInput& in) {
+  const Choice c = Choice::of(*n.attrs);
+  PlacedBranches r;
+  r.in = given_layouts(n, given, in);
+  r.in[0] = Layout::replicated(in.order, 0);
+  const Layouts operands(r.in.begin() + 1, r.in.end());
+  std::vector<FlatGraph> graphs;
+  for (const auto& branch : c.branches) {
+    graphs.push_back(simplified(*branch, in));
+    CompileInput one = input_of_called(graphs.back(), operands, {}, in);
+    const Partition open = partition(one.graph, one, propagate(one.graph, one));
+    for (std::size_t k = 0; k < n.out_types.size(); k++) {
+      const Layout* const left = whole_sums(at(open.values, open.outputs[k]).layout);
+      if (k == r.out.size()) r.out.push_back(left);
+      else if (all_tiles(*left) > all_tiles(*r.out[k])) r.out[k] = left;
+    }
+  }
+  for (const FlatGraph& g : graphs) r.called.programs.push_back(compiled(g, operands, r.out, in));
+  return r;
+}
+
+// Carries lie as those of an iteration over the body.
+PlacedBranches placed_repetition(const FlatNode& n, const FlatGraph& g, std::span<const Layout* const> given,
+                                 const CompileInput& in) {
+  const Repetition repetition = Repetition::of(*n.attrs);
+  const auto asked = static_cast<std::ptrdiff_t>(repetition.asked);
+  Iteration it{repetition.body, repetition.constants, repetition.carries(), 2, false};
+  FlatNode body = n;
+  body.attrs = std::make_shared<const Attrs>(it.attrs());
+  body.in.erase(body.in.begin(), body.in.begin() + asked);
+  body.in_types.erase(body.in_types.begin(), body.in_types.begin() + asked);
+  const PlacedIteration placed = place_iteration(body, g, given.subspan(repetition.asked), in);
+  PlacedBranches r;
+  r.in = given_layouts(n, given, in);
+  std::copy(placed.in.begin(), placed.in.end(), r.in.begin() + asked);
+  r.out = placed.out;
+  Layouts of_condition(r.in.begin(), r.in.begin() + asked);
+  of_condition.insert(of_condition.end(), placed.in.begin() + std::ssize(placed.in) - std::ssize(r.out),
+                      placed.in.end());
+  r.called.programs = {
+      compiled(simplified(*repetition.condition, in), of_condition, {Layout::replicated(in.order, 0)}, in),
+      placed.called.compiled};
+  return r;
+}
+
+// The call of a program, whose ports are bound by `input` and `output` (k, device).
+template <class Input, class Output>
+ProgramCall make_call(const Compiled& compiled, std::span<const Ref> scratch, const Input& input,
+                      const Output& output) {
+  ProgramCall call;
+  call.program = compiled.program;
+  ProgramCall::Item item;
+  item.bases.resize(call.program->base_count);
+  for (std::size_t d = 0; d < scratch.size(); d++) item.bases[d] = {scratch[d], scratch[d], scratch[d]};
+  const auto bind = [&](const std::vector<Port>& ports, const auto& binding) {
+    for (std::size_t k = 0; k < ports.size(); k++)
+      for (std::size_t i = 0; i < ports[k].bases.size(); i++)
+        item.bases[ports[k].bases[i]] = binding(k, ports[k].devices[i]);
+  };
+  bind(call.program->inputs, input);
+  bind(call.program->outputs, output);
+  call.items.push_back(std::move(item));
+  return call;
+}
+
+Binding fixed(const Ref& r) { return {r, r, r}; }
+
+}  // namespace
+
+std::string CalledBranches::note() const {
+  std::string text;
+  for (const auto& called : programs)
+    text += fmt::format("{}{}", text.empty() ? "programs of " : " and ", called->program->steps.size());
+  return text + " steps";
+}
+
+PlacedBranches place_branches(const FlatNode& n, const FlatGraph& g, std::span<const Layout* const> given,
+                              const CompileInput& in) {
+  const PlacedIterations::Key key{n.attrs, {given.begin(), given.end()}, {}};
+  if (const auto known = in.placed->branches.find(key); known != in.placed->branches.end())
+    return known->second;
+  PlacedBranches r =
+      n.op->form == Form::choose ? placed_choice(n, given, in) : placed_repetition(n, g, given, in);
+  return in.placed->branches[key] = std::move(r);
+}
+
+ProgramChoice make_program_choice(const LocalStep& s, const CalledBranches& called,
+                                  std::span<const Ref> scratch, Addresses& at) {
+  ProgramChoice choice;
+  for (const auto& branch : called.programs)
+    choice.branches.push_back(make_call(
+        *branch, scratch, [&](std::size_t k, int device) { return fixed(at.ref(s.in[k + 1], device)); },
+        [&](std::size_t k, int device) { return fixed(at.ref(s.out[k], device)); }));
+  choice.items.push_back({at.ref(s.in[0], 0)});
+  return choice;
+}
+
+ProgramLoop make_program_loop(const LocalStep& s, const FlatNode& n, const CalledBranches& called,
+                              std::span<const Ref> scratch, Addresses& at) {
+  const Repetition r = Repetition::of(*n.attrs);
+  const std::size_t carries = r.carries();
+  const int answer = s.out.back();
+  // Carry k behind an even run (the first one is 0), behind an odd one; before all.
+  const auto even = [&](std::size_t k, int device) { return at.ref(s.out[k], device); };
+  const auto odd = [&](std::size_t k, int device) { return at.ref(s.out[carries + k], device); };
+  const auto first = [&](std::size_t k, int device) { return at.ref(s.in[r.first_carry() + k], device); };
+  // Run `run` reads what the one before has written.
+  const auto read = [&](std::size_t k, int device) {
+    return Binding{first(k, device), odd(k, device), even(k, device)};
+  };
+  ProgramLoop loop;
+  loop.calls.push_back(make_call(
+      *called.programs[0], scratch,
+      [&](std::size_t k, int device) {
+        return k < r.asked ? fixed(at.ref(s.in[k], device)) : read(k - r.asked, device);
+      },
+      [&](std::size_t, int device) { return fixed(at.ref(answer, device)); }));
+  loop.calls.push_back(make_call(
+      *called.programs[1], scratch,
+      [&](std::size_t k, int device) {
+        return k < r.constants ? fixed(at.ref(s.in[r.asked + k], device)) : read(k - r.constants, device);
+      },
+      [&](std::size_t k, int device) {
+        return Binding{even(k, device), even(k, device), odd(k, device)};
+      }));
+  ProgramLoop::Item item;
+  item.answer = at.ref(answer, 0);
+  const std::vector<Port>& results = loop.body().program->outputs;
+  for (std::size_t k = 0; k < results.size(); k++)
+    for (std::size_t i = 0; i < results[k].devices.size(); i++) {
+      const int device = results[k].devices[i];
+      item.carries.push_back(
+          {device, first(k, device), even(k, device), odd(k, device), results[k].bytes[i]});
+    }
+  loop.items.push_back(std::move(item));
+  return loop;
+}
+
+}  // namespace shardarray
