@@ -1,0 +1,92 @@
+// Linear layers, and the MLP of them.
+#pragma once
+#include <vector>
+
+#include "shardarray/ops.h"
+
+namespace shardarray::nn {
+
+/// A size of a layer: of one element that is no vector but a scalar. Equinox's size "scalar".
+inline constexpr struct scalar_t {
+} scalar{};
+/// The size of what a layer takes or gives: a number, or `nn::scalar`.
+struct Features {
+  template <std::integral I> Features(I n) : size(to_int64(n)) {}
+  Features(scalar_t) : is_scalar(true) {}
+  std::int64_t size = 1;
+  bool is_scalar = false;
+};
+
+/// Options of Linear::init().
+struct LinearOptions {
+  bool use_bias = true;   ///< false: bias is absent
+  DType dtype = float32;  ///< of weight and bias, floating
+};
+
+/// weight * x + bias, of the promoted dtype.
+struct SHARDARRAY_API Linear {
+  Array weight;             ///< [out, in]
+  Array bias;               ///< [out]; absent without a bias
+  bool scalar_in = false;   ///< x is a scalar, in is 1
+  bool scalar_out = false;  ///< the result is a scalar, out is 1
+  /// Uniform in +-1/sqrt(in), with Equinox's bits. Throws ShapeError for negative sizes, DTypeError for a dtype that is not floating,
+  /// and as random::split for what is no single key.
+  [[nodiscard]] static Linear init(Features in, Features out, const Array& key, const LinearOptions& o = {},
+                                   Where w = Where::here());
+  /// [in] -> [out]; a scalar where that is said. Throws ShapeError for anything else.
+  [[nodiscard]] Array operator()(const Array& x, Where w = Where::here()) const;
+};
+
+/// Options of MLP::init() and mlp().
+struct MLPOptions {
+  bool use_bias = true;        ///< of all layers but the last
+  bool use_final_bias = true;  ///< of the last
+  DType dtype = float32;       ///< of weights and biases, floating
+};
+
+/// x itself: the activation behind the last layer. As a layer its name is Identity.
+struct identity_fn {
+  [[nodiscard]] Array operator()(const Array& x) const { return x; }
+};
+using Identity = identity_fn;
+
+/// The layers of an MLP: in -> width -> ... -> width -> out with `depth` hidden layers; a key for each, split from `key`. Throws
+/// ShapeError for negative sizes and unless depth is from 0 to 2^20, and as Linear::init().
+[[nodiscard]] SHARDARRAY_API std::vector<Linear> mlp_layers(Features in, Features out, std::int64_t width,
+                                                            std::int64_t depth, const Array& key,
+                                                            const MLPOptions& o, Where w);
+
+[[noreturn]] SHARDARRAY_API void throw_no_layers();
+
+/// Linear layers with an elementwise activation behind each but the last, and `final_activation` behind that.
+/// An activation is an op object, a lambda without captures, or a function pointer.
+template <class Activation = UnaryFunction<"relu">, class FinalActivation = identity_fn> struct MLP {
+  std::vector<Linear> layers;
+  Activation activation;
+  FinalActivation final_activation;
+
+  /// The layers of mlp_layers(), the activations' default values.
+  [[nodiscard]] static MLP init(Features in, Features out, std::int64_t width, std::int64_t depth,
+                                const Array& key, const MLPOptions& o = {}, Where w = Where::here()) {
+    return {mlp_layers(in, out, width, depth, key, o, w), Activation{}, FinalActivation{}};
+  }
+  /// [in] -> [out], as Linear. Throws TreeError where there is no layer.
+  [[nodiscard]] Array operator()(const Array& x, Where w = Where::here()) const {
+    const Site site(w.line ? w
+                           : shardarray::detail::call_site.place());  // as in vmap(model)(x): of that call
+    if (layers.empty()) throw_no_layers();
+    Array y = x;
+    for (std::size_t k = 0; k + 1 < layers.size(); k++) y = activation(layers[k](y));
+    return final_activation(layers.back()(y));
+  }
+};
+
+/// An MLP with the given activation: `mlp(4, 4, 32, 1, sa::tanh, key)`. Throws as mlp_layers().
+template <class Activation>
+[[nodiscard]] MLP<Activation> mlp(Features in, Features out, std::int64_t width, std::int64_t depth,
+                                  Activation activation, const Array& key, const MLPOptions& o = {},
+                                  Where w = Where::here()) {
+  return {mlp_layers(in, out, width, depth, key, o, w), std::move(activation), identity_fn{}};
+}
+
+}  // namespace shardarray::nn
