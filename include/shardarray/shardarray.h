@@ -12,6 +12,7 @@
 #include "shardarray/data.h"
 #include "shardarray/debug.h"
 #include "shardarray/device.h"
+#include "shardarray/distributions.h"
 #include "shardarray/dtype.h"
 #include "shardarray/error.h"
 #include "shardarray/eval_shape.h"

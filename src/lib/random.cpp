@@ -10,12 +10,11 @@
 
 #include "graph/trace_state.h"
 #include "lib/random_bits.h"
+#include "lib/random_floats.h"
 #include "ops/api.h"
 #include "shardarray/ops.h"
 
 namespace shardarray::random {
-
-namespace {
 
 void need_floating(DType t, const char* function) {
   if (!is_floating(t))
@@ -23,6 +22,8 @@ void need_floating(DType t, const char* function) {
         fmt::format("{}: dtype {}. It draws floating numbers. Choose float16, bfloat16, float32 or float64.",
                     function, name(t)));
 }
+
+namespace {
 
 struct FloatFormat {
   DType drawn;             // bits that are drawn for one number
@@ -38,31 +39,49 @@ FloatFormat format_of(DType t) {
   }
 }
 
+}  // namespace
+
+DType drawn_bits(DType t) { return format_of(t).drawn; }
+Array smallest_normal(DType t) { return primitive::constant(t, format_of(t).smallest, false); }
 Array scalar(DType t, double v) { return primitive::constant(t, primitive::bits_of(t, v), false); }
 
-// k * 2^-mantissa with a random k < 2^mantissa: exact.
-Array unit_uniform(const Array& key, const Shape& shape, DType t) {
+Array unit_of_bits(const Array& drawn, DType t) {
   const FloatFormat f = format_of(t);
-  const Array drawn = bits(key, shape, f.drawn);
   const Array k = primitive::binary(op_shr, drawn, primitive::like(drawn, f.width - f.mantissa));
   const DType with_sign = t == DType::float64 ? DType::int64 : DType::int32;  // converts faster
   const Array number = primitive::cast(primitive::cast(k, with_sign), t);
   return primitive::mul(number, primitive::like(number, std::ldexp(1.0, -f.mantissa)));
 }
 
-// In [lo, hi); lo and hi are scalars of dtype t. 16-bit numbers are rounded after the product, too, as in JAX.
-Array uniform_between(const Array& key, const Shape& shape, DType t, const Array& lo, const Array& hi) {
-  const Array low = primitive::broadcast_to(lo, shape), unit = unit_uniform(key, shape, t),
+// 16-bit numbers are rounded after the product, too, as in JAX.
+Array between(const Array& unit, const Array& lo, const Array& hi) {
+  const Shape& shape = type_of(unit).shape;
+  const Array low = primitive::broadcast_to(lo, shape),
               width = primitive::broadcast_to(primitive::sub(hi, lo), shape);
-  const bool half = itemsize(t) == 2;
+  const bool half = itemsize(type_of(unit).dtype) == 2;
   return primitive::binary(
       op_max, low,
       half ? primitive::add(primitive::mul(unit, width), low) : record(op_fma, {unit, width, low}));
 }
 
-Array sqrt2_times_erf_inv(const Array& u) {
+Array unit_uniform(const Array& key, const Shape& shape, DType t) {
+  return unit_of_bits(bits(key, shape, drawn_bits(t)), t);
+}
+Array uniform_between(const Array& key, const Shape& shape, DType t, double lo, double hi) {
+  return between(unit_uniform(key, shape, t), scalar(t, lo), scalar(t, hi));
+}
+
+static Array sqrt2_times_erf_inv(const Array& u) {
   return primitive::mul(primitive::like(u, std::numbers::sqrt2), primitive::unary(op_erf_inv, u));
 }
+Array normal_of_unit(const Array& unit) {
+  const DType t = type_of(unit).dtype;
+  const Array above_minus_one =
+      primitive::constant(t, primitive::bits_of(t, -1.0) - 1, false);  // the next number after -1
+  return sqrt2_times_erf_inv(between(unit, above_minus_one, scalar(t, 1)));
+}
+
+namespace {
 
 // [minval, maxval) of a dtype of `bits` bits: how many numbers there are, modulo 2^bits; 0 stands for all of
 // them.
@@ -102,16 +121,14 @@ Array uniform(const Array& key, const Shape& shape, DType dtype, double minval, 
   check_key(key, "random::uniform");
   need_floating(dtype, "random::uniform");
   if (minval == 0 && maxval == 1) return unit_uniform(key, shape, dtype);
-  return uniform_between(key, shape, dtype, scalar(dtype, minval), scalar(dtype, maxval));
+  return uniform_between(key, shape, dtype, minval, maxval);
 }
 
 Array normal(const Array& key, const Shape& shape, DType dtype, Where w) {
   const Site site(w, "random::normal");
   check_key(key, "random::normal");
   need_floating(dtype, "random::normal");
-  const Array above_minus_one =
-      primitive::constant(dtype, primitive::bits_of(dtype, -1.0) - 1, false);  // the next number after -1
-  return sqrt2_times_erf_inv(uniform_between(key, shape, dtype, above_minus_one, scalar(dtype, 1)));
+  return normal_of_unit(unit_uniform(key, shape, dtype));
 }
 
 Array randint(const Array& key, const Shape& shape, std::int64_t minval, std::int64_t maxval, DType dtype,
@@ -281,7 +298,7 @@ template <class T> static Array truncated_normal_of(const Array& key, T lower, T
   constexpr DType t = dtype_of<T>();
   const auto sqrt2 = static_cast<T>(std::numbers::sqrt2);
   auto erf_of = [&](T x) { return scalar(t, static_cast<double>(erf_as_xla(x / sqrt2))); };
-  const Array x = sqrt2_times_erf_inv(uniform_between(key, shape, t, erf_of(lower), erf_of(upper)));
+  const Array x = sqrt2_times_erf_inv(between(unit_uniform(key, shape, t), erf_of(lower), erf_of(upper)));
   constexpr T inf = std::numeric_limits<T>::infinity();
   const Array lowest = primitive::like(x, static_cast<double>(std::nextafter(lower, inf)));
   const Array highest = primitive::like(x, static_cast<double>(std::nextafter(upper, -inf)));
@@ -311,9 +328,8 @@ Array gumbel(const Array& key, const Shape& shape, DType dtype, Where w) {
   const Site site(w, "random::gumbel");
   check_key(key, "random::gumbel");
   need_floating(dtype, "random::gumbel");
-  const Array smallest =
-      primitive::constant(dtype, format_of(dtype).smallest, false);  // log(0) would be -inf
-  const Array u = uniform_between(key, shape, dtype, smallest, scalar(dtype, 1));
+  // log(0) would be -inf
+  const Array u = between(unit_uniform(key, shape, dtype), smallest_normal(dtype), scalar(dtype, 1));
   return primitive::neg(primitive::unary(op_log, primitive::neg(primitive::unary(op_log, u))));
 }
 

@@ -1,0 +1,96 @@
+// Initial weights: names, defaults and bits of jax.nn.initializers. An initializer is a value, called with a key and a shape:
+//
+//     const Array weight = nn::initializers::he_normal()(key, {64, 32});
+//
+// They throw as random::normal: for a key that is no single one, negative sizes, a dtype that is not floating.
+#pragma once
+#include "shardarray/ops.h"
+
+namespace shardarray::nn::initializers {
+
+/// What is drawn: normal between -2 and 2 standard deviations, normal, or uniform.
+#pragma GCC diagnostic push
+#pragma GCC diagnostic ignored "-Wshadow"
+enum class Distribution : std::uint8_t { truncated_normal, normal, uniform };
+/// By what the variance is divided: the numbers of inputs and outputs of one element of the other side, their mean, or the root of
+/// their product.
+enum class FanMode : std::uint8_t { fan_in, fan_out, fan_avg, fan_geo_avg };
+#pragma GCC diagnostic pop
+/// Which dimensions of a weight are what; the others are a window, whose elements all count.
+struct FanAxes {
+  Shape in_axis = {-2};   ///< inputs
+  Shape out_axis = {-1};  ///< outputs
+  Shape batch_axis = {};  ///< weights of their own
+};
+
+/// Zeros and ones: the key is not used.
+inline constexpr struct SHARDARRAY_API zeros_fn {
+  [[nodiscard]] Array operator()(const Array& key, const Shape& shape, DType dtype = float32,
+                                 Where w = Where::here()) const;
+} zeros{};
+inline constexpr struct SHARDARRAY_API ones_fn {
+  [[nodiscard]] Array operator()(const Array& key, const Shape& shape, DType dtype = float32,
+                                 Where w = Where::here()) const;
+} ones{};
+/// One value everywhere.
+struct SHARDARRAY_API Constant {
+  double value = 0;
+  [[nodiscard]] Array operator()(const Array& key, const Shape& shape, DType dtype = float32,
+                                 Where w = Where::here()) const;
+};
+[[nodiscard]] inline Constant constant(double value) { return {value}; }
+
+/// `scale` times a draw: uniform in [0, 1), standard normal, or standard normal between lower and upper (float16 and bfloat16 by way
+/// of float32).
+struct SHARDARRAY_API Scaled {
+  Distribution distribution = Distribution::normal;
+  double scale = 1e-2;
+  double lower = -2, upper = 2;  ///< of truncated_normal
+  [[nodiscard]] Array operator()(const Array& key, const Shape& shape, DType dtype = float32,
+                                 Where w = Where::here()) const;
+};
+[[nodiscard]] inline Scaled uniform(double scale = 1e-2) { return {Distribution::uniform, scale}; }
+[[nodiscard]] inline Scaled normal(double stddev = 1e-2) { return {Distribution::normal, stddev}; }
+[[nodiscard]] inline Scaled truncated_normal(double stddev = 1e-2, double lower = -2, double upper = 2) {
+  return {Distribution::truncated_normal, stddev, lower, upper};
+}
+
+/// A draw of mean 0 and variance scale / fan. Throws ShapeError for axes that the shape does not have: of a vector the default ones.
+struct SHARDARRAY_API VarianceScaling {
+  double scale = 1;
+  FanMode mode = FanMode::fan_in;
+  Distribution distribution = Distribution::truncated_normal;
+  FanAxes axes = {};
+  [[nodiscard]] Array operator()(const Array& key, const Shape& shape, DType dtype = float32,
+                                 Where w = Where::here()) const;
+};
+[[nodiscard]] inline VarianceScaling variance_scaling(double scale, FanMode mode, Distribution distribution,
+                                                      const FanAxes& axes = {}) {
+  return {scale, mode, distribution, axes};
+}
+/// Of scale 1 over the mean of both fans (X. Glorot, Y. Bengio, 2010; xavier is another name), 1 over the fan of inputs (Y. LeCun et
+/// al., 1998), 2 over that (K. He et al., 2015; kaiming is another name). The normal ones are truncated.
+[[nodiscard]] inline VarianceScaling glorot_uniform(const FanAxes& axes = {}) {
+  return {1, FanMode::fan_avg, Distribution::uniform, axes};
+}
+[[nodiscard]] inline VarianceScaling glorot_normal(const FanAxes& axes = {}) {
+  return {1, FanMode::fan_avg, Distribution::truncated_normal, axes};
+}
+[[nodiscard]] inline VarianceScaling lecun_uniform(const FanAxes& axes = {}) {
+  return {1, FanMode::fan_in, Distribution::uniform, axes};
+}
+[[nodiscard]] inline VarianceScaling lecun_normal(const FanAxes& axes = {}) {
+  return {1, FanMode::fan_in, Distribution::truncated_normal, axes};
+}
+[[nodiscard]] inline VarianceScaling he_uniform(const FanAxes& axes = {}) {
+  return {2, FanMode::fan_in, Distribution::uniform, axes};
+}
+[[nodiscard]] inline VarianceScaling he_normal(const FanAxes& axes = {}) {
+  return {2, FanMode::fan_in, Distribution::truncated_normal, axes};
+}
+[[nodiscard]] inline VarianceScaling xavier_uniform(const FanAxes& axes = {}) { return glorot_uniform(axes); }
+[[nodiscard]] inline VarianceScaling xavier_normal(const FanAxes& axes = {}) { return glorot_normal(axes); }
+[[nodiscard]] inline VarianceScaling kaiming_uniform(const FanAxes& axes = {}) { return he_uniform(axes); }
+[[nodiscard]] inline VarianceScaling kaiming_normal(const FanAxes& axes = {}) { return he_normal(axes); }
+
+}  // namespace shardarray::nn::initializers
