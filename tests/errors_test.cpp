@@ -268,6 +268,8 @@ TEST_CASE("errors: every public function that throws names the line of its call"
       CALL(nn::GroupNorm::init(0)), CALL(nn::GroupNorm::init(3, 3)(x)), CALL(nn::BatchNorm::init(-1, "i")), CALL(nn::BatchNorm::init(1, "i")(x, {})),
       CALL(nn::GRUCell::init(1, 0, key)), CALL(nn::GRUCell::init(1, 1, key)(x, x)), CALL(nn::LSTMCell::init(1, 0, key)),
       CALL(nn::LSTMCell::init(1, 1, key)(x, {x, x})), CALL(nn::sequential(nn::LayerNorm::init(1), relu)(x)),
+      CALL(nn::dot_product_attention(x, x, x)), CALL(nn::RotaryPositionalEmbedding{3}(x)), CALL(nn::KeyValueCache::init(-1, 1, 1, 1)),
+      CALL(nn::KeyValueCache{x, x, i}.attend(x, x, x)), CALL(nn::MultiheadAttention::init(0, 1, key)), CALL(nn::MultiheadAttention{}(none_, x, x)),
       CALL(nn::initializers::zeros(x, {1})), CALL(nn::initializers::ones(x, {1})), CALL(nn::initializers::constant(1)(x, {1})),
       CALL(nn::initializers::normal()(x, {1})), CALL(nn::initializers::he_normal()(key, {1})),
       CALL(losses::mse(x, y)),

@@ -82,6 +82,7 @@ const std::map<std::string, int> public_floor = {
     {"random.h", 9},
     {"distributions.h", 9},
     {"nn.h", 9},
+    {"nn/attention.h", 9},
     {"nn/initializers.h", 9},
     {"nn/layers.h", 9},
     {"nn/linear.h", 9},

@@ -3,6 +3,7 @@
 //
 // Layers throw Error for an absent array, DTypeError for a complex dtype, and what their docs say.
 #pragma once
+#include "shardarray/nn/attention.h"
 #include "shardarray/nn/initializers.h"
 #include "shardarray/nn/layers.h"
 #include "shardarray/nn/linear.h"

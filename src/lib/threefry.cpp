@@ -54,12 +54,16 @@ Arrays words_by_position(const Array& key, const Shape& shape) {
   return words_of(key, primitive::cast(high, DType::uint32), primitive::cast(position, DType::uint32));
 }
 
-Array words_by_halves(const Array& key, std::int64_t n, const char* function) {
+static void check_halves(std::int64_t n, const char* function) {
   if (n >= std::int64_t{1} << 32)
     throw ShapeError(
         fmt::format("{}: needs {} words. Draws that are not partitionable end at 2^32 - 1 words. Use "
                     "random::partitionable(true), the default.",
                     function, n));
+}
+
+Array words_by_halves(const Array& key, std::int64_t n, const char* function) {
+  check_halves(n, function);
   const std::int64_t half = (n + 1) / 2;
   const Array first = primitive::iota({half}, 0, DType::uint32);
   Array second = primitive::add(first, primitive::like(first, static_cast<double>(half)));
@@ -146,6 +150,33 @@ Array bits(const Array& key, const Shape& shape, DType dtype, Where w) {
   const Array high = primitive::cast(words[0], DType::uint64);
   return primitive::binary(op_or, primitive::binary(op_shl, high, primitive::like(high, 32)),
                            primitive::cast(words[1], DType::uint64));
+}
+
+Array bits_at(const Array& key, const Array& position, std::int64_t n) {
+  if (is_philox()) return philox_bits_at(key, position, DType::uint32);
+  const Shape& shape = type_of(position).shape;
+  const Array low = primitive::cast(position, DType::uint32);
+  if (is_partitionable()) {
+    const Array high =
+        type_of(position).dtype == DType::uint64
+            ? primitive::cast(primitive::binary(op_shr, position, primitive::like(position, 32)),
+                              DType::uint32)
+            : primitive::full(shape, DType::uint32, 0);
+    const Arrays words = words_of(key, high, low);
+    return primitive::binary(op_xor, words[0], words[1]);
+  }
+  // Element i of the first half and i + half are the words of one pair of counters; an odd n is padded with a zero.
+  check_halves(n, "random::bits");
+  auto number = [&](std::int64_t v) {
+    return primitive::broadcast_to(primitive::constant(DType::uint32, static_cast<std::uint64_t>(v), false),
+                                   shape);
+  };
+  const Array half = number((n + 1) / 2), is_first = primitive::binary(op_lt, low, half),
+              first = primitive::select(is_first, low, primitive::sub(low, half)),
+              second = primitive::add(first, half);
+  const Array in_range = primitive::binary(op_lt, second, number(n));
+  const Arrays words = words_of(key, first, primitive::select(in_range, second, number(0)));
+  return primitive::select(is_first, words[0], words[1]);
 }
 
 }  // namespace shardarray::random

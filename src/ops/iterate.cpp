@@ -193,6 +193,8 @@ static Arrays iterate_transpose(const TransposeArgs& t) {
   std::vector<bool> linear = t.linear, flows;
   close_over_carries(it, linear, [&] { return flows = depending(body, linear); });
   for (std::size_t k = 0; k < it.carries; k++) flows[k] = linear[it.constants + k];
+  for (std::size_t k = it.carries; k < flows.size(); k++)  // of what nobody asked for: no sequence of zeros
+    flows[k] = flows[k] && t.cotangents[k].has_value();
   std::vector<bool> fixed;  // inputs that are not linear
   for (std::size_t k = 0; k < linear.size(); k++) fixed.push_back(!linear[k]);
   const auto first_carry = fixed.begin() + static_cast<std::ptrdiff_t>(it.constants);

@@ -1,0 +1,128 @@
+// Attention in blocks along the keys: no matrix of all queries and keys is kept, in the derivative neither.
+#pragma once
+#include <optional>
+#include <type_traits>
+#include <utility>
+
+#include "shardarray/nn/layers.h"
+#include "shardarray/nn/linear.h"
+#include "shardarray/vmap.h"
+
+namespace shardarray::nn {
+
+/// Options of dot_product_attention(). Queries and keys have T and S positions.
+struct AttentionOptions {
+  Array bias = {};  ///< added to the scores: broadcast to [batch, heads, T, S]
+  Array mask =
+      {};  ///< bool, of that shape too: false, a key does not count; where none counts, all count alike
+  std::optional<double> scale = std::nullopt;  ///< of the scores; none: 1 / sqrt(size of a head)
+  bool is_causal = false;                      ///< a key counts for queries of its position and behind
+  Array query_offset = 0;            ///< the position of the first query among the keys: an integer scalar
+  Array key_value_seq_lengths = {};  ///< integers [batch] (a scalar without a batch): how many keys count
+  /// How many positions before and behind its own a query sees.
+  std::optional<std::pair<std::int64_t, std::int64_t>> local_window_size = std::nullopt;
+  std::int64_t block_size = 256;  ///< keys that are looked at together
+  Dropout dropout = {0, false};   ///< of the weights; wants a key
+  Array dropout_keys = {};        ///< [heads, 2]: a key for each head
+};
+/// softmax(query key^T * scale + bias) value of every head: queries [batch, T, heads, size], keys and values [batch, S, groups, size],
+/// all with or without the batch; values may have a size of their own. groups divides heads: each key serves heads / groups queries
+/// that lie side by side. Of the promoted dtype, computed in float32 (float64 of float64). Its memory grows with T + S times
+/// block_size, its derivative's too: every block is computed again there. Throws DTypeError unless all three are floating, and for
+/// masks and lengths of other dtypes, ShapeError where shapes do not fit or there is no key. Sources: jax.nn.dot_product_attention for
+/// names and values; T. Dao et al. (2022).
+[[nodiscard]] SHARDARRAY_API Array dot_product_attention(const Array& query, const Array& key,
+                                                         const Array& value, const AttentionOptions& o = {},
+                                                         Where w = Where::here());
+
+/// Rotates pairs of elements by angles that grow with the position: [T, size] -> [T, size], of the dtype of x. Map it over heads:
+/// `vmap(rope, {.in_axes = 1, .out_axes = 1})(heads)`. Source: J. Su et al. (2021).
+struct SHARDARRAY_API RotaryPositionalEmbedding {
+  std::int64_t embedding_size = 0;  ///< even
+  double theta = 10000;
+  DType dtype = float32;  ///< of sines and cosines
+  /// `offset`: the position of the first row, an integer scalar. Throws ShapeError for another size and an odd one, DTypeError unless
+  /// x is floating and the offset an integer.
+  [[nodiscard]] Array operator()(const Array& x, const Array& offset = 0, Where w = Where::here()) const;
+};
+
+/// Keys and values that were seen: a value that a step takes and gives.
+struct SHARDARRAY_API KeyValueCache {
+  Array key;     ///< [max_length, groups, size]
+  Array value;   ///< [max_length, groups, size]
+  Array length;  ///< int32: how many positions are filled
+  /// Zeros. Throws ShapeError for negative sizes, DTypeError for a dtype that is not floating.
+  [[nodiscard]] static KeyValueCache init(std::int64_t max_length, std::int64_t groups, std::int64_t qk_size,
+                                          std::int64_t vo_size, DType dtype = float32,
+                                          Where w = Where::here());
+  /// Puts T new keys and values behind those that are there, and gives what T queries [T, heads, size] see of them: each what is not
+  /// behind its own position. Options as far as they leave causality, offset and lengths alone. Positions beyond max_length
+  /// overwrite the last ones: the caller counts. Throws as dot_product_attention(), ShapeError for more than max_length positions.
+  [[nodiscard]] std::pair<Array, KeyValueCache> attend(const Array& query, const Array& new_key,
+                                                       const Array& new_value, const AttentionOptions& o = {},
+                                                       Where w = Where::here()) const;
+};
+
+/// Options of MultiheadAttention::init(); sizes that are not given are those of Equinox.
+struct MultiheadAttentionOptions {
+  std::optional<std::int64_t> key_size = std::nullopt;     ///< none: query_size
+  std::optional<std::int64_t> value_size = std::nullopt;   ///< none: query_size
+  std::optional<std::int64_t> output_size = std::nullopt;  ///< none: query_size
+  std::optional<std::int64_t> qk_size = std::nullopt;      ///< of a head; none: query_size / num_heads
+  std::optional<std::int64_t> vo_size = std::nullopt;      ///< of a head; none: query_size / num_heads
+  bool use_query_bias = false, use_key_bias = false, use_value_bias = false, use_output_bias = false;
+  double dropout_p = 0;    ///< of the weights
+  bool inference = false;  ///< see inference_mode()
+  DType dtype = float32;   ///< of weights and biases, floating
+};
+/// How MultiheadAttention is called: `attention(q, k, v, {.mask = mask, .key = key})`.
+struct MultiheadAttentionCall {
+  Array mask = {};  ///< bool [T, S] or [heads, T, S]
+  Array key = {};   ///< for dropout
+  std::optional<bool> inference = std::nullopt;
+  bool is_causal = false;         ///< a key counts for queries of its position and behind
+  std::int64_t block_size = 256;  ///< keys that are looked at together
+};
+/// Projections of queries, keys and values to heads, attention of each, and a projection of all heads. Source: A. Vaswani et al.
+/// (2017).
+struct SHARDARRAY_API MultiheadAttention {
+  Linear query_proj, key_proj, value_proj, output_proj;
+  Dropout dropout = {0, false};
+  std::int64_t num_heads = 1;
+  /// With Equinox's bits. Throws as Linear::init(), ShapeError for fewer than one head.
+  [[nodiscard]] static MultiheadAttention init(std::int64_t num_heads, std::int64_t query_size,
+                                               const Array& key, const MultiheadAttentionOptions& o = {},
+                                               Where w = Where::here());
+  /// queries [T, query_size], keys [S, key_size], values [S, value_size] -> [T, output_size]. Throws ShapeError for anything else,
+  /// and as Dropout.
+  [[nodiscard]] Array operator()(const Array& query, const Array& key, const Array& value,
+                                 const MultiheadAttentionCall& o = {}, Where w = Where::here()) const {
+    return (*this)(
+        query, key, value,
+        [](const Array& q, const Array& k, const Array& v) {
+          return Heads{q, k, v};
+        },
+        o, w);
+  }
+  /// What process_heads takes and gives: [T, heads, size].
+  struct Heads {
+    Array query, key, value;
+  };
+  /// The same with a function of heads between projections and attention: `process_heads(query, key, value)` gives Heads of the
+  /// same shapes, as with RotaryPositionalEmbedding. Throws ShapeError for other ones.
+  template <class F>
+  requires std::is_invocable_r_v<Heads, const F&, const Array&, const Array&, const Array&>
+  [[nodiscard]] Array operator()(const Array& query, const Array& key, const Array& value,
+                                 const F& process_heads, const MultiheadAttentionCall& o = {},
+                                 Where w = Where::here()) const {
+    const Site site(w.line ? w : shardarray::detail::call_site.place());
+    const Heads before = project(query, key, value);
+    return attend(before, process_heads(before.query, before.key, before.value), o);
+  }
+
+ private:
+  [[nodiscard]] Heads project(const Array& query, const Array& key, const Array& value) const;
+  [[nodiscard]] Array attend(const Heads& before, const Heads& heads, const MultiheadAttentionCall& o) const;
+};
+
+}  // namespace shardarray::nn
