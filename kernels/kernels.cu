@@ -1,5 +1,6 @@
 // The hand-written kernels, for nvcc: without contraction and approximations, with --expt-relaxed-constexpr (limits of numbers),
 // and with warnings as errors, since nvcc only warns where device code calls a function of the host.
+#include "kernels/conv.cuh"
 #include "kernels/exchange.cuh"
 #include "kernels/gemm.cuh"
 #include "kernels/interpreter.cuh"

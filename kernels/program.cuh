@@ -3,6 +3,7 @@
 // A step is what a kernel of its own would do: the same text with another grid. Behind each step all threads wait for each other,
 // and see what any of them wrote.
 #pragma once
+#include "kernels/conv.cuh"
 #include "kernels/exchange.cuh"
 #include "kernels/gemm.cuh"
 #include "kernels/printed.cuh"

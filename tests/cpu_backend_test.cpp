@@ -262,8 +262,8 @@ TEST_CASE("programs that the CPU has no kernels for are refused when they are lo
   e.in_types = e.out_types = {DType::complex64};
   e.items.resize(1);
   CHECK(contains(message_of<CompileError>([&] { run({step(e)}, {nullptr}); }),
-                 "sort_by_hand: the CPU has no library kernel of this name. It has sort, scatter, scan. "
-                 "Please report"));
+                 "sort_by_hand: the CPU has no library kernel of this name. It has sort, scatter, scan, "
+                 "conv. Please report"));
   e.name = "sort";
   CHECK(contains(message_of<CompileError>([&] { run({step(e)}, {nullptr}); }),
                  "sort: the CPU has no kernel for complex64."));
@@ -271,6 +271,9 @@ TEST_CASE("programs that the CPU has no kernels for are refused when they are lo
   e.in_types = {DType::bool_};
   CHECK(contains(message_of<CompileError>([&] { run({step(e)}, {nullptr}); }),
                  "scan: the CPU has no kernel for bool."));
+  e.name = "conv";
+  CHECK(contains(message_of<CompileError>([&] { run({step(e)}, {nullptr}); }),
+                 "conv: the CPU has no kernel for bool."));
   e.name = "scatter";
   e.in_types = {DType::int32, DType::bool_};
   CHECK(contains(message_of<CompileError>([&] { run({step(e)}, {nullptr}); }),

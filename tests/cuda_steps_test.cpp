@@ -8,6 +8,7 @@
 #include "cuda_launches.h"
 #include "kernel_random.h"
 #include "random_exchange.h"
+#include "runtime/contraction.h"
 #include "scale.h"
 
 namespace cuda_steps_test {
@@ -283,11 +284,53 @@ TEST_CASE("cuda kernels: random scans have the CPU's bits") {
     }
 }
 
-TEST_CASE("cuda kernels: sorts, scatters and scans are refused by dtype") {
+TEST_CASE("cuda kernels: random convolutions have the CPU's bits") {
+  Random random(31);
+  const int repeats = testing::full_scale() ? 100 : 10;
+  for (const DType t : {int8, int16, int32, int64, uint8, uint16, uint32, uint64, float32, float64})
+    for (int k = 0; k < repeats; k++) {
+      LibraryCall x;
+      x.name = "conv";
+      x.in_types = {t, t};
+      x.out_types = {t};
+      Memory memory;
+      for (std::uint32_t i = 0; i < 2; i++) {
+        const std::int64_t groups = 1 + pick(random, 3), images = pick(random, 4),
+                           features = 1 + pick(random, 20), channels = k == 0 ? 1500 : pick(random, 5),
+                           window = 1 + pick(random, 3), windows = pick(random, 20),
+                           stride = 1 + pick(random, 2), dilation = 1 + pick(random, 2);
+        const std::int64_t size =
+            std::max<std::int64_t>(windows - 1, 0) * stride + (window - 1) * dilation + 1;
+        // the channels of the result last, or before the windows
+        const bool last = pick(random, 2) == 0;
+        Contraction c;
+        c.groups = {
+            {groups, images * channels * size, features * channels * window, images * features * windows}};
+        c.points = {{images, channels * size, 0, features * windows},
+                    {windows, stride, 0, last ? features : 1}};
+        c.features = {{features, 0, channels * window, last ? 1 : windows}};
+        c.summed = {{channels, size, window, 0}, {window, dilation, 1, 0}};
+        LibraryCall::Item item;
+        item.in = {{3 * i, 0}, {3 * i + 1, 0}};
+        item.out = {{3 * i + 2, 0}};
+        item.in_shapes = {{groups, images, channels, size}, {groups, features, channels, window}};
+        item.out_shapes = {{groups, images, features, windows}};
+        item.params = c.params();
+        for (const Shape& s : {item.in_shapes[0], item.in_shapes[1], item.out_shapes[0]})
+          memory.push_back(random_elements(random, t, num_elements(s)));
+        x.items.push_back(item);
+      }
+      CAPTURE(name(t));
+      CAPTURE(k);
+      check_step(x, memory, std::vector<DType>(memory.size(), t));
+    }
+}
+
+TEST_CASE("cuda kernels: sorts, scatters, scans and convolutions are refused by dtype") {
   LibraryCall x;
   x.name = "sort_by_hand";
   CHECK(message_of<CompileError>([&] { launches_of_step(x); }) ==
-        "sort_by_hand: CUDA has no library kernel of this name. It has sort, scatter, scan. Please "
+        "sort_by_hand: CUDA has no library kernel of this name. It has sort, scatter, scan, conv. Please "
         "report this.");
   x.name = "sort";
   x.in_types = x.out_types = {complex64};
@@ -308,6 +351,10 @@ TEST_CASE("cuda kernels: sorts, scatters and scans are refused by dtype") {
   CHECK(
       message_of<CompileError>([&] { launches_of_step(x); }) ==
       "scan: CUDA has no kernel for bool. It takes integers, float32 or float64. Convert the operand first.");
+  x.name = "conv";
+  CHECK(
+      message_of<CompileError>([&] { launches_of_step(x); }) ==
+      "conv: CUDA has no kernel for bool. It takes integers, float32 or float64. Convert the operand first.");
 }
 
 }  // namespace cuda_steps_test

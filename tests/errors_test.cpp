@@ -169,6 +169,9 @@ TEST_CASE("errors: every public function that throws names the line of its call"
       // indexing.h
       CALL(nonzero(x, -1)), CALL(nonzero(Array(1))), CALL(flatnonzero(x, -1)), CALL(argwhere(x, -1)), CALL(compress(x, x, -1)), CALL(extract(x, y, 1)), CALL(unravel_index(x, {2})), CALL(ravel_multi_index({x}, {2})), CALL(put_along_axis(x, x, x, 0)), CALL(choose(x, {x})), CALL(dynamic_slice(x, {x}, {1})), CALL(dynamic_update_slice(x, x, {x})),
       CALL(dynamic_slice_in_dim(x, x, 1)), CALL(dynamic_update_slice_in_dim(x, x, x)), CALL(dynamic_index_in_dim(x, x)), CALL(x[x]), CALL(x.at(x).set(1)),
+      // convolution.h, pooling.h, image.h, nn/
+      CALL(conv(x, y)), CALL(conv_general_dilated(x, i)), CALL(conv_transpose(x, y)), CALL(max_pool(x, {})), CALL(min_pool(x, {})), CALL(sum_pool(x, {})), CALL(avg_pool(x, {})), CALL(adaptive_max_pool(x, {9})), CALL(adaptive_avg_pool(x, {9})), CALL(resize(x, {}, ResizeMethod::linear)),
+      CALL(nn::Conv1d::init(-1, 1, {1}, key)), CALL(nn::Conv1d{}(i)), CALL(nn::ConvTranspose1d::init(-1, 1, {1}, key)), CALL(nn::ConvTranspose1d{}(i)), CALL(nn::MaxPool2d{{1}}(x)), CALL(nn::AvgPool2d{{1}}(x)), CALL(nn::AdaptiveMaxPool2d{{1}}(x)), CALL(nn::AdaptiveAvgPool2d{{1}}(x)),
       // array.h
       CALL(none_.shape()),
       CALL(none_.dtype()),

@@ -112,6 +112,7 @@ Cases sample_cases();
 Cases ordering_cases();
 Cases indexing_cases();
 Cases linalg_cases();
+Cases conv_cases();
 
 /// The rows that CUDA devices run, too: they cannot factorise matrices yet.
 inline Cases device_cases() {
@@ -119,7 +120,7 @@ inline Cases device_cases() {
   for (auto part :
        {elementwise_cases, logic_cases, power_cases, special_cases, part_cases, count_cases, activation_cases,
         reduce_cases, product_cases, shape_cases, position_cases, structure_cases, map_cases,
-        statistics_cases, rearrange_cases, sample_cases, ordering_cases, indexing_cases})
+        statistics_cases, rearrange_cases, sample_cases, ordering_cases, indexing_cases, conv_cases})
     for (OpCase& c : part()) rows.push_back(std::move(c));
   return rows;
 }

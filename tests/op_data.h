@@ -10,6 +10,7 @@
 #include <vector>
 
 #include "op_cases.h"
+#include "ops/windows.h"
 #include "scale.h"
 #include "shardarray/filter_shard.h"
 
@@ -113,8 +114,8 @@ inline void each_node(std::span<const Array> roots, const std::function<void(Nod
 inline bool adds_up(const Node& n) {
   if (!is_inexact(n.type().dtype)) return false;
   const bool sums = n.attrs().reducer == Reducer::sum || n.attrs().reducer == Reducer::prod;
-  return ((n.op == &op_reduce || n.op == &op_scan) && sums) || n.op == &op_dot || n.op == &op_scatter ||
-         n.op == &op_triangular_solve || n.op == &op_lu_solve;
+  return ((n.op == &op_reduce || n.op == &op_scan) && sums) || n.op == &op_dot || n.op == &op_conv ||
+         n.op == &op_scatter || n.op == &op_triangular_solve || n.op == &op_lu_solve;
 }
 
 // ---------------------------------------------------------------- placements

@@ -157,6 +157,11 @@ inline std::vector<Row> summing_rows() {
       {&sa::op_dot, integers, [](G g) { return dot("ab,ab->a", g.s, g.w); }, false},
       {&sa::op_dot, integers, [](G g) { return dot("ab,ab->b", g.w, g.s); }, false},
       {&sa::op_dot, never, [](G g) { return dot("ab,ab->a", g.s, g.t); }, false},
+      {&sa::op_conv, integers, [](G g) { return conv("aA,aA->aA", g.s, slice_dim(g.w, 1, 0, 2), {2}, {1}); }},
+      {&sa::op_conv, integers, [](G g) { return conv("cA,cA->A", g.w, slice_dim(g.s, 1, 0, 3), {1}, {2}); },
+       false},
+      {&sa::op_conv, never, [](G g) { return conv("aA,aA->A", g.s, slice_dim(g.t, 1, 0, 2), {1}, {1}); },
+       false},
       {&sa::op_scatter, always, [](G g) { return scatter(g.index, g.s, 0, 1, g.s.shape()[0]); }},
       {&sa::op_scatter, always, [](G g) { return scatter(g.index % 2, g.s, 0, 1, 2); }, false},
   };

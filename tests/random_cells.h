@@ -47,6 +47,8 @@ inline std::vector<Row> movement_rows() {
           {"scatter", 1, kIntegers | kFloat},
           {"dot", 0, kIntegers | kFloat},
           {"dot", 1, kIntegers | kFloat},
+          {"conv", 0, kIntegers | kFloat},
+          {"conv", 1, kIntegers | kFloat},
           {"bitcast", 0, kIntegers | kFloat},
           {"threefry", 0, kUnsigned},
           {"threefry", 1, kUnsigned},

@@ -3,6 +3,7 @@
 #pragma once
 #include <deque>
 
+#include "ops/windows.h"
 #include "random_cells.h"
 #include "random_program.h"
 
@@ -90,6 +91,7 @@ class Generator {
   bool bitcast_some(int v);
   bool where_some(int v, int operand);
   bool dot_some(int v, int operand, std::size_t dim);
+  bool conv_some(int v, int operand, std::size_t dim);
   bool take_some(int v, int operand, std::size_t dim);
   bool scatter_some(int v, int operand);
   bool sort_some(int v, int operand, std::size_t dim);

@@ -8,6 +8,7 @@ inline bool Generator::grow_position(const std::string& op, int operand, int v, 
   if (op == "reduce") return reduce_some(v, dim);
   if (op == "prefix_scan") return scan_some(v, dim);
   if (op == "dot") return dot_some(v, operand, dim);
+  if (op == "conv") return conv_some(v, operand, dim);
   if (op == "take") return take_some(v, operand, dim);
   if (op == "scatter") return scatter_some(v, operand);
   if (op == "sort") return sort_some(v, operand, dim);
@@ -100,6 +101,53 @@ inline bool Generator::dot_some(int v, int operand, std::size_t dim) {
              letters, operand == 0 ? std::vector{v, o} : std::vector{o, v},
              [letters](ArraysIn x) { return einsum(letters, x[0], x[1]); },
              [letters](PlainsIn x) { return plain::dot(letters, x[0], x[1]); }) >= 0;
+}
+
+// A window along one dimension; perhaps a letter that both have, in the result or not, and a new one.
+inline bool Generator::conv_some(int v, int operand, std::size_t dim) {
+  if (!(kind_of(dtype(v)) & kNumbers)) return false;
+  std::string mine = std::string("abcdef").substr(0, rank(v)), other = "A";
+  if (mine.size() < rank(v)) return false;
+  mine[dim] = 'A';
+  const std::int64_t n = shape(v)[dim], stride = 1 + below(2), dilation = 1 + below(2);
+  const auto reach = [&](std::int64_t window) { return window == 0 ? 0 : (window - 1) * dilation + 1; };
+  Shape s{operand == 0 ? 1 + below(3) : reach(n) + below(3)};
+  std::string out = mine + "z";
+  if (rank(v) > 1 && chance(2)) {
+    const std::size_t shared = dim == 0 ? 1 : 0;
+    other.insert(0, 1, mine[shared]);
+    s.insert(0, shape(v)[shared]);
+    if (chance(2)) std::erase(out, mine[shared]);
+  }
+  const std::size_t place = static_cast<std::size_t>(below(static_cast<std::int64_t>(other.size()) + 1));
+  other.insert(place, 1, 'z');
+  s.insert(place, any_of(sizes_));
+  if (chance(2)) std::shuffle(out.begin(), out.end(), rng_);
+  const int o = partner(v, s, {});
+  const std::string array = operand == 0 ? mine : other, kernel = operand == 0 ? other : mine;
+  const auto spelled = [=](const char* in_array, const char* in_kernel, const char* in_result) {
+    const auto with = [](std::string term, const char* letters) {
+      return term.replace(term.find('A'), 1, letters);
+    };
+    return with(array, in_array) + "," + with(kernel, in_kernel) + "->" + with(out, in_result);
+  };
+  const auto windows = [=](const Plain& x, const Plain& k) {
+    const std::size_t axis = array.find('A');
+    const std::int64_t window = k.shape[kernel.find('A')], over = reach(window),
+                       count = x.shape[axis] < over ? 0 : (x.shape[axis] - over) / stride + 1;
+    std::vector<double> at;
+    for (std::int64_t i = 0; i < count; i++)
+      for (std::int64_t j = 0; j < window; j++) at.push_back(static_cast<double>(i * stride + j * dilation));
+    return plain::take(x, plain_of(at, {count, window}, DType::int32), axis, false);
+  };
+  return add(
+             "conv " + spelled("A", "A", "A") + " by " + std::to_string(stride) + ", " +
+                 std::to_string(dilation),
+             operand == 0 ? std::vector{v, o} : std::vector{o, v},
+             [=](ArraysIn x) {
+               return primitive::conv(spelled("A", "A", "A"), x[0], x[1], {stride}, {dilation});
+             },
+             [=](PlainsIn x) { return plain::dot(spelled("xy", "y", "x"), windows(x[0], x[1]), x[1]); }) >= 0;
 }
 
 inline bool Generator::take_some(int v, int operand, std::size_t dim) {

@@ -88,6 +88,24 @@ inline Works cholesky(std::int64_t matrices) {
   });
   return result_of(f, normal(1, {matrices, 64, 64}));
 }
+
+/// n images of 32 x 32 and 32 channels to 64 channels.
+inline sa::Array convolved(const sa::Array& x, const sa::Array& kernel) {
+  return sa::conv(x, kernel, {}, "SAME");
+}
+inline Works conv(std::int64_t n) {
+  return result_of(sa::jit(convolved), normal(1, {n, 32, 32, 32}), normal(2, {64, 32, 3, 3}));
+}
+inline Works conv_gradients(std::int64_t n) {
+  const auto f = sa::jit([](const sa::Array& x, const sa::Array& kernel) {
+    const auto loss = [](const sa::Array& a, const sa::Array& b) {
+      return sa::sum(sa::square(convolved(a, b)));
+    };
+    const auto [dx, dk] = sa::grad(loss, {.argnums = {0, 1}})(x, kernel);
+    return sa::concatenate({sa::ravel(dx), sa::ravel(dk)});
+  });
+  return result_of(f, normal(1, {n, 32, 32, 32}), normal(2, {64, 32, 3, 3}));
+}
 inline Works random_bits(std::int64_t n) {
   return result_of(sa::jit([n](const sa::Array& key) { return sa::random::bits(key, {n}); }),
                    sa::random::key(3));

@@ -88,6 +88,22 @@ def cholesky(matrices):
     return result_of(f, normal(1, (matrices, 64, 64)))
 
 
+def convolved(x, kernel):
+    return jax.lax.conv(x, kernel, (1, 1), "SAME")
+
+
+def conv(n):
+    return result_of(jax.jit(convolved), normal(1, (n, 32, 32, 32)), normal(2, (64, 32, 3, 3)))
+
+
+def conv_gradients(n):
+    def f(x, kernel):
+        dx, dk = jax.grad(lambda a, b: jnp.sum(jnp.square(convolved(a, b))), (0, 1))(x, kernel)
+        return jnp.concatenate([dx.ravel(), dk.ravel()])
+
+    return result_of(jax.jit(f), normal(1, (n, 32, 32, 32)), normal(2, (64, 32, 3, 3)))
+
+
 def random_bits(n):
     return result_of(jax.jit(lambda key: jax.random.bits(key, (n,))), jax.random.key(3))
 
@@ -120,6 +136,8 @@ ROWS = {
     "sort": sort,
     "solve": solve,
     "cholesky": cholesky,
+    "conv": conv,
+    "conv_gradients": conv_gradients,
     "random_bits": random_bits,
     "random_normal": random_normal,
     "chain": chain,

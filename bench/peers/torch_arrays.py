@@ -48,6 +48,11 @@ def cholesky(matrices, wrap):
     return result_of(f, normal(1, (matrices, 64, 64)))
 
 
+def conv(n, wrap):
+    f = wrap(lambda x, kernel: F.conv2d(x, kernel, padding=1))
+    return result_of(f, normal(1, (n, 32, 32, 32)), normal(2, (64, 32, 3, 3)))
+
+
 ROWS = {
     "dispatch_eager": dispatch_eager,
     "matmul": matmul,
@@ -59,4 +64,5 @@ ROWS = {
     "sort": sort,
     "solve": solve,
     "cholesky": cholesky,
+    "conv": conv,
 }

@@ -7,6 +7,8 @@
 #include "base/print_time.h"
 #include "base/sizes.h"
 #include "compile/branches.h"
+#include "compile/iterate.h"
+#include "runtime/contraction.h"
 
 namespace shardarray {
 
@@ -65,6 +67,9 @@ static double flops_of(const Program& program) {
         per_device[static_cast<std::size_t>(x.device)] +=
             2.0 * static_cast<double>(x.m) * static_cast<double>(x.n) * static_cast<double>(x.k) *
             static_cast<double>(x.batch);
+    if (const auto* call = std::get_if<LibraryCall>(&s.body); call && call->name == "conv")
+      for (const auto& x : call->items)
+        per_device[static_cast<std::size_t>(x.device)] += 2 * products_of(Contraction::of(x.params));
     if (const auto* loop = std::get_if<Loop>(&s.body)) {
       double ops = 0;
       for (const Instr& i : loop->kernel->code) ops += i.code >= Code::neg;

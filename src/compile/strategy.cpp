@@ -42,6 +42,7 @@ std::int64_t bytes_at_once(const NodeState& s, const Strategy& d) {
 double elements_of_factors(const NodeState& s, const Assignment& a, const SubAxes& sub_axes) {
   double n = 1;
   for (std::size_t f = 0; f < a.size(); f++) {
+    if (!s.rule->factors[f].is_work) continue;
     std::int64_t tiles = 1;
     for (int sub_axis : a[f]) tiles *= sub_axes.size(sub_axis);
     const std::int64_t size = s.rule->factors[f].size;

@@ -1,5 +1,6 @@
 #include "cuda/host_kernels.h"
 
+#include "kernels/conv.cuh"
 #include "kernels/exchange.cuh"
 #include "kernels/gemm.cuh"
 #include "kernels/interpreter.cuh"

@@ -1,4 +1,4 @@
-// Library calls: sorts, scatters and scans.
+// Library calls: sorts, scatters, scans and convolutions.
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -6,9 +6,11 @@
 
 #include "base/ceil_div.h"
 #include "cuda/step_launches.h"
+#include "kernels/conv.cuh"
 #include "kernels/scan.cuh"
 #include "kernels/scatter.cuh"
 #include "kernels/sort.cuh"
+#include "runtime/contraction.h"
 #include "runtime/evaluate_instruction.h"
 #include "runtime/lines.h"
 
@@ -186,6 +188,40 @@ void add_scan(const Step& step, const LibraryCall& x, std::vector<KernelLaunch>&
                   call.name));
 }
 
+/// The kernel of a dtype: integers by their width, since they wrap.
+const char* conv_kernel(DType t) {
+  if (t == float32) return "shardarray_conv_f32";
+  if (t == float64) return "shardarray_conv_f64";
+  if (!is_integer(t)) refuse_dtype("conv", t, "integers, float32 or float64");
+  switch (itemsize(t)) {
+    case 1: return "shardarray_conv_u8";
+    case 2: return "shardarray_conv_u16";
+    case 4: return "shardarray_conv_u32";
+    default: return "shardarray_conv_u64";
+  }
+}
+
+void add_conv(const Step& step, const LibraryCall& x, std::vector<KernelLaunch>& to) {
+  LaunchTable table;
+  table.reserve<device::ConvTable>();
+  const auto listed = [&](const std::vector<ContractionDim>& dims) {
+    std::vector<device::ConvDim> entries;
+    for (const ContractionDim& d : dims) entries.push_back({d.size, d.lhs, d.rhs, d.out});
+    return table.add(entries);
+  };
+  std::vector<device::ConvItem> items;
+  std::int64_t most = 0;
+  for (const LibraryCall::Item& item : x.items) {
+    const Contraction c = Contraction::of(item.params);
+    const std::int64_t elements = size_of(c.groups) * size_of(c.points) * size_of(c.features);
+    items.push_back({device_address(item.in[0]), device_address(item.in[1]), device_address(item.out[0]),
+                     listed(c.groups), listed(c.points), listed(c.features), listed(c.summed), elements,
+                     size_of(c.summed), chain_of(size_of(c.summed))});
+    most = std::max(most, elements);
+  }
+  add_launch(step, conv_kernel(x.in_types[0]), device::ConvTable{}, items, most, std::move(table), to);
+}
+
 struct Entry {
   const char* name;
   void (*add)(const Step& step, const LibraryCall& call, std::vector<KernelLaunch>& to);
@@ -193,6 +229,7 @@ struct Entry {
 constexpr Entry table[] = {{"sort", add_sort},
                            {"scatter", add_scatter},
                            {"scan", add_scan},
+                           {"conv", add_conv},
                            {"cholesky", refuse_factorization},
                            {"lu", refuse_factorization},
                            {"triangular_solve", refuse_factorization},

@@ -8,6 +8,7 @@
 #include "cuda/libraries.h"
 #include "cuda/products.h"
 #include "kernels/sort.cuh"
+#include "runtime/contraction.h"
 #include "runtime/lines.h"
 
 namespace shardarray::cuda {
@@ -72,7 +73,10 @@ ProgramWork work_of(const Program& program) {
           w.points += elements * std::max(0.0, 1 - k / a_point);  // each is written, however few are added up
         }
         if constexpr (std::is_same_v<Body, Exchange>) w.points += points_of(item, itemsize(body.dtype));
-        if constexpr (std::is_same_v<Body, LibraryCall>) w.points += points_of(body, item);
+        if constexpr (std::is_same_v<Body, LibraryCall>) {
+          w.points += points_of(body, item);
+          if (body.name == "conv") w.multiply_adds += products_of(Contraction::of(item.params));
+        }
       }
     };
     std::visit(add, step.body);

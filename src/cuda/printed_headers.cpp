@@ -9,6 +9,7 @@
 // NOLINTEND(bugprone-macro-parentheses)
 SHARDARRAY_EMBED(shardarray_text_access, "kernels/access.cuh")
 SHARDARRAY_EMBED(shardarray_text_arithmetic, "kernels/arithmetic.cuh")
+SHARDARRAY_EMBED(shardarray_text_conv, "kernels/conv.cuh")
 SHARDARRAY_EMBED(shardarray_text_device, "kernels/device.cuh")
 SHARDARRAY_EMBED(shardarray_text_elements, "kernels/elements.cuh")
 SHARDARRAY_EMBED(shardarray_text_exchange, "kernels/exchange.cuh")
@@ -38,6 +39,7 @@ std::span<const PrintedHeader> printed_headers() {
   static const PrintedHeader headers[] = {
       {"kernels/access.cuh", shardarray_text_access},
       {"kernels/arithmetic.cuh", shardarray_text_arithmetic},
+      {"kernels/conv.cuh", shardarray_text_conv},
       {"kernels/device.cuh", shardarray_text_device},
       {"kernels/elements.cuh", shardarray_text_elements},
       {"kernels/exchange.cuh", shardarray_text_exchange},

@@ -70,6 +70,9 @@ inline constexpr std::int64_t scan_block = 1024;
 ///                identity, local = local o x[i], y[i] = carry o local; the next block's carry is the block's last y. Of float
 ///                sums also what is rounded off on the way is kept: y[i] = carry + (local + lost), and lost becomes
 ///                rounded_off(carry, local + lost) (scalar.h) of the block's last element, 0 where that is not finite.
+///   conv         in: lhs, rhs of any rank; out: sums of products, as params says: those of a Contraction (contraction.h). Each is a
+///                chain of multiply-adds from 0 in the order of `summed`, or several (chain_of()) that are added up. Integers
+///                wrap.
 /// Of matrices of float32 or float64, the last two dimensions, behind any number of others:
 ///   cholesky     in: A, of which the lower triangle is read; out: L with A = L L^T, zeros above; NaN in the triangle where A is not
 ///                positive definite.

@@ -14,6 +14,7 @@ struct Entry {
 constexpr Entry table[] = {{"sort", plan_sort},
                            {"scatter", plan_scatter},
                            {"scan", plan_scan},
+                           {"conv", plan_conv},
                            {"cholesky", plan_cholesky},
                            {"lu", plan_lu},
                            {"triangular_solve", plan_triangular_solve},

@@ -27,7 +27,8 @@ class LibraryPlan {
 /// Throws CompileError where the CPU has no kernel of that name, or none for a dtype.
 LibraryPlan plan_library_call(const LibraryCall& call, const LibraryCall::Item& item);
 
-// The kernels, one file each. Units: lines along the sorted dimension; blocks of a table's columns; blocks of neighbouring lines.
+// The kernels, one file each. Units: lines along the sorted dimension; blocks of a table's columns; blocks of neighbouring lines;
+// blocks of points and features.
 LibraryPlan plan_sort(const LibraryCall& call, const LibraryCall::Item& item);
 LibraryPlan plan_scatter(const LibraryCall& call, const LibraryCall::Item& item);
 LibraryPlan plan_scan(const LibraryCall& call, const LibraryCall::Item& item);
@@ -40,6 +41,7 @@ LibraryPlan plan_svd(const LibraryCall& call, const LibraryCall::Item& item);
 // solves.cpp: blocks of right-hand sides.
 LibraryPlan plan_triangular_solve(const LibraryCall& call, const LibraryCall::Item& item);
 LibraryPlan plan_lu_solve(const LibraryCall& call, const LibraryCall::Item& item);
+LibraryPlan plan_conv(const LibraryCall& call, const LibraryCall::Item& item);
 
 /// Throws CompileError: what `takes` names is all that there is.
 [[noreturn]] void refuse_dtype(const char* kernel, DType t, const char* takes);

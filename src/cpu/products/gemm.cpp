@@ -12,6 +12,7 @@
 #include "base/ceil_div.h"
 #include "cpu/address.h"
 #include "cpu/loops/loops.h"
+#include "cpu/products/gemm_tables.h"
 #include "runtime/scalar.h"
 #include "shardarray/error.h"
 
@@ -80,6 +81,12 @@ const SmallGemmTable& small_gemm() {
   if (has_v3()) return small_gemm_v3;
 #endif
   return small_gemm_baseline;
+}
+const TableGemmTable& table_gemm() {
+#if defined(__x86_64__)
+  if (has_v3()) return table_gemm_v3;
+#endif
+  return table_gemm_baseline;
 }
 
 GemmPlan::GemmPlan(const Gemm& gemm, const Gemm::Item& item)

@@ -1,0 +1,29 @@
+// Own matrix product of what lies anywhere: rows, columns and steps stand at distances of their own, as elements under windows do.
+//
+// Each element is one chain of fused multiply-adds over k, ascending from 0: the bits depend neither on the blocking nor on the
+// instruction set.
+#pragma once
+#include <cstdint>
+
+namespace shardarray {
+
+/// c[c_row[i] + j] = sum over p of a[a_row[i] + a_step[p]] b[b_step[p] + j]. Distances in elements; all sizes >= 1.
+template <class T> struct TableGemm {
+  std::int64_t m, n, k;
+  const T* a;
+  const std::int64_t *a_row, *a_step;
+  const T* b;
+  const std::int64_t* b_step;
+  T* c;
+  const std::int64_t* c_row;
+};
+
+struct TableGemmTable {
+  void (*f32)(const TableGemm<float>& g);
+  void (*f64)(const TableGemm<double>& g);
+};
+extern const TableGemmTable table_gemm_baseline, table_gemm_v3;
+/// The one for this machine.
+const TableGemmTable& table_gemm();
+
+}  // namespace shardarray

@@ -1,0 +1,2 @@
+#define SHARDARRAY_GEMM_TABLE table_gemm_baseline
+#include "cpu/products/gemm_tables.inc"

@@ -1,0 +1,218 @@
+// The op conv: windows slide over an array, sums of products with a kernel. Padding and holes in the array are ops of their own
+// (pad, embed), so that this one is closed under its derivative and its transpose.
+#include <fmt/core.h>
+
+#include <algorithm>
+#include <array>
+
+#include "ops/rules.h"
+#include "ops/windows.h"
+#include "runtime/contraction.h"
+
+namespace shardarray {
+
+using namespace rules;
+
+namespace {
+
+bool is_spatial(char letter) { return letter >= 'A' && letter <= 'Z'; }
+bool stands_in(const std::string& term, char letter) { return term.find(letter) != std::string::npos; }
+std::size_t place_of(char spatial) { return static_cast<std::size_t>(spatial - 'A'); }
+
+std::int64_t size_in(const std::string& term, const Shape& shape, char letter) {
+  return shape[term.find(letter)];
+}
+
+/// How often windows fit.
+std::int64_t windows_in(std::int64_t size, std::int64_t window, std::int64_t stride, std::int64_t dilation) {
+  const std::int64_t over = windows::reach(window, dilation);
+  return size < over ? 0 : (size - over) / stride + 1;
+}
+
+Types conv_type(const Call& c) {
+  const Letters l = split_letters(c.attrs->letters);
+  const auto misfit = [&](const char* what) {
+    throw InternalError(fmt::format("conv: operands {} and {} by \"{}\": {}. Please report this.",
+                                    to_string(c.in[0]), to_string(c.in[1]), c.attrs->letters, what));
+  };
+  if (c.in[0].dtype != c.in[1].dtype || c.in[0].dtype == DType::bool_ || is_complex(c.in[0].dtype))
+    misfit("they must be real numbers of one dtype");
+  for (std::size_t k = 0; k < 2; k++)
+    if (l.in[k].size() != c.in[k].shape.size()) misfit("every dimension needs a letter");
+  for (const char letter : l.in[0])
+    if (!is_spatial(letter) && stands_in(l.in[1], letter) &&
+        size_in(l.in[0], c.in[0].shape, letter) != size_in(l.in[1], c.in[1].shape, letter))
+      misfit("dimensions of one letter must be equal");
+  Type t{{}, c.in[0].dtype, c.in[0].weak && c.in[1].weak};
+  for (const char letter : l.out) {
+    const std::size_t first = stands_in(l.in[0], letter) ? 0 : 1;
+    std::int64_t size = size_in(l.in[first], c.in[first].shape, letter);
+    if (is_spatial(letter))
+      size = windows_in(size, size_in(l.in[1], c.in[1].shape, letter), c.attrs->step[place_of(letter)],
+                        c.attrs->lo[place_of(letter)]);
+    t.shape.push_back(size);
+  }
+  return {t};
+}
+
+// A spatial dimension is a factor in each term; an array's elements are no work beside the windows that walk over them.
+Rule conv_rule(const Call& c) {
+  const Letters l = split_letters(c.attrs->letters);
+  const Shape out = conv_type(c)[0].shape;
+  Rule r;
+  std::array<int, 128> factor;
+  factor.fill(-1);
+  const auto dims = [&](const std::string& term, const Shape& shape, bool is_array) {
+    std::vector<DimFactors> d;
+    for (std::size_t k = 0; k < term.size(); k++) {
+      int& f = factor[static_cast<unsigned char>(term[k])];
+      if (is_spatial(term[k])) {
+        d.push_back(add_factor(r, shape[k], Role::whole));
+        r.factors.back().is_work = !is_array;
+      } else if (f >= 0) {
+        d.push_back({f});
+      } else {
+        d.push_back(stands_in(l.out, term[k]) ? add_factor(r, shape[k])
+                                              : add_summed(r, c, shape[k], Reducer::sum));
+        f = d.back()[0];
+      }
+    }
+    return d;
+  };
+  r.operands = {dims(l.in[0], c.in[0].shape, true), dims(l.in[1], c.in[1].shape, false)};
+  r.results = {dims(l.out, out, false)};
+  return r;
+}
+
+Batched conv_batch(const BatchArgs& b) {
+  const Attrs& a = b.node.attrs();
+  const Letters l = split_letters(a.letters);
+  char fresh = 'a';
+  while (stands_in(a.letters, fresh)) fresh++;
+  const auto term = [&](std::size_t k) { return (b.mapped[k] ? std::string(1, fresh) : "") + l.in[k]; };
+  return mapped(
+      {primitive::conv(term(0) + "," + term(1) + "->" + fresh + l.out, b.in[0], b.in[1], a.step, a.lo)});
+}
+
+// For each dimension of `term` that is spatial, f(dimension, which one it is).
+template <class F> void each_spatial(const std::string& term, const F& f) {
+  for (std::size_t d = 0; d < term.size(); d++)
+    if (is_spatial(term[d])) f(d, place_of(term[d]));
+}
+
+/// The cotangent with its strides as holes, and a window's reach of zeros around it, under the kernel turned round.
+Array array_cotangent(const TransposeArgs& t, const Letters& l) {
+  const Attrs& a = t.node.attrs();
+  const Array &g = t.cotangents[0], &kernel = t.in[1];
+  const Shape& array = type_of(t.in[0]).shape;
+  Shape lo = Shape::filled(g.shape().size(), 0), step = Shape::filled(lo.size(), 1), wide = g.shape(), turned;
+  each_spatial(l.out, [&](std::size_t d, std::size_t k) {
+    const std::int64_t over = windows::reach(size_in(l.in[1], kernel.shape(), l.out[d]), a.lo[k]);
+    lo[d] = over - 1;
+    step[d] = a.step[k];
+    wide[d] = size_in(l.in[0], array, l.out[d]) + over - 1;
+  });
+  each_spatial(l.in[1], [&](std::size_t d, std::size_t) { turned.push_back(from_last(d, l.in[1].size())); });
+  return primitive::conv(l.out + "," + l.in[1] + "->" + l.in[0], primitive::embed(g, lo, step, wide),
+                         primitive::reverse(kernel, turned), Shape::filled(a.step.size(), 1), a.lo);
+}
+
+/// The array under the cotangent, whose elements stand as far apart as windows did.
+Array kernel_cotangent(const TransposeArgs& t, const Letters& l) {
+  const Attrs& a = t.node.attrs();
+  const Array& g = t.cotangents[0];
+  const Shape& kernel = type_of(t.in[1]).shape;
+  Shape seen = t.in[0].shape();
+  each_spatial(l.in[0], [&](std::size_t d, std::size_t k) {
+    seen[d] = windows::reach(size_in(l.out, g.shape(), l.in[0][d]), a.step[k]) +
+              windows::reach(size_in(l.in[1], kernel, l.in[0][d]), a.lo[k]) - 1;
+  });
+  const Array part = primitive::slice(t.in[0], Shape::filled(seen.size(), 0), seen);
+  return primitive::conv(l.in[0] + "," + l.out + "->" + l.in[1], part, g, a.lo, a.step);
+}
+
+Arrays conv_transpose_rule(const TransposeArgs& t) {
+  const Letters l = split_letters(t.node.attrs().letters);
+  const bool is_empty = num_elements(t.cotangents[0].shape()) == 0 ||
+                        num_elements(type_of(t.in[0]).shape) == 0 ||
+                        num_elements(type_of(t.in[1]).shape) == 0;
+  Arrays r(2);
+  for (std::size_t k = 0; k < 2; k++)
+    if (t.linear[k])
+      r[k] = is_empty ? zeros_of(type_of(t.in[k])) : k == 0 ? array_cotangent(t, l) : kernel_cotangent(t, l);
+  return r;
+}
+
+Arrays conv_jvp(const JvpArgs& v) {
+  const Attrs& a = v.node.attrs();
+  const auto slid = [&](const Array& x, const Array& kernel) {
+    return x.has_value() && kernel.has_value() ? primitive::conv(a.letters, x, kernel, a.step, a.lo)
+                                               : Array();
+  };
+  return {add_or(slid(v.tangents[0], v.in[1]), slid(v.in[0], v.tangents[1]))};
+}
+
+/// The distance of neighbours along each dimension of a tile.
+Shape tile_distances(const Shape& tile) {
+  Shape r = Shape::filled(tile.size(), 1);
+  for (std::size_t d = tile.size(); d-- > 1;) r[d - 1] = r[d] * tile[d];
+  return r;
+}
+
+LocalCall conv_call(const LowerArgs& l) {
+  const Attrs& a = *l.call.attrs;
+  const Letters letters = split_letters(a.letters);
+  const Shape shapes[] = {l.in[0].size, l.in[1].size, l.out[0].size};
+  const std::string* const terms[] = {&letters.in[0], &letters.in[1], &letters.out};
+  const Shape far[] = {tile_distances(shapes[0]), tile_distances(shapes[1]), tile_distances(shapes[2])};
+  const auto distance = [&](std::size_t term, char c) {
+    return stands_in(*terms[term], c) ? size_in(*terms[term], far[term], c) : 0;
+  };
+  Contraction c;
+  for (const char x : letters.out) {
+    const std::int64_t size = size_in(letters.out, shapes[2], x);
+    if (is_spatial(x)) c.points.push_back({size, a.step[place_of(x)] * distance(0, x), 0, distance(2, x)});
+    else
+      (!stands_in(letters.in[0], x)   ? c.features
+       : !stands_in(letters.in[1], x) ? c.points
+                                      : c.groups)
+          .push_back({size, distance(0, x), distance(1, x), distance(2, x)});
+  }
+  for (const char x : letters.in[1]) {
+    const std::int64_t size = size_in(letters.in[1], shapes[1], x);
+    if (is_spatial(x)) c.summed.push_back({size, a.lo[place_of(x)] * distance(0, x), distance(1, x), 0});
+    else if (!stands_in(letters.out, x)) c.summed.push_back({size, distance(0, x), distance(1, x), 0});
+  }
+  for (auto* dims : {&c.groups, &c.points, &c.features, &c.summed}) *dims = merged(*dims);
+  return {
+      .name = "conv", .in_shapes = {shapes[0], shapes[1]}, .out_shapes = {shapes[2]}, .params = c.params()};
+}
+
+}  // namespace
+
+// attrs.letters as of dot; capitals, from A on, are spatial and stand in all terms: in the array its size, in the kernel the window's,
+// in the result the number of windows. step: from window to window; lo: from element to element of a window.
+SHARDARRAY_OP op_conv{.name = "conv",
+                      .form = Form::library,
+                      .rule = conv_rule,
+                      .type = conv_type,
+                      .linearity = each_integer,
+                      .jvp = conv_jvp,
+                      .transpose = conv_transpose_rule,
+                      .batch = conv_batch,
+                      .lower = conv_call,
+                      .trait = Trait::sums};
+
+namespace primitive {
+
+Array conv(const std::string& letters, const Array& x, const Array& kernel, const Shape& stride,
+           const Shape& dilation) {
+  Attrs a;
+  a.letters = letters;
+  a.step = stride;
+  a.lo = dilation;
+  return record(op_conv, {x, kernel}, std::move(a));
+}
+
+}  // namespace primitive
+}  // namespace shardarray

@@ -1,0 +1,162 @@
+// Convolutional and pooling layers: Equinox's initial bits, values and gradients (windows.json); messages.
+#include "golden.h"
+#include "messages.h"
+#include "program_of.h"
+#include "shardarray/nn/convolution.h"
+#include "shardarray/nn/pooling.h"
+
+namespace nn_convolution_test {
+
+namespace sa = shardarray;
+namespace nn = shardarray::nn;
+using namespace program_test;
+using golden::Json;
+using shardarray::testing::message_of;
+
+namespace {
+
+/// One number, or one for each dimension.
+Shape sizes_of(const Json& j) { return j.is_number() ? Shape{j.get<std::int64_t>()} : golden::shape_of(j); }
+Shape sizes_of(const Json& attrs, const char* name) {
+  return attrs.contains(name) ? sizes_of(attrs[name]) : Shape();
+}
+sa::Padding padding_of(const Json& attrs) {
+  if (!attrs.contains("padding")) return {};
+  const Json& j = attrs["padding"];
+  if (j.is_string()) return j.get<std::string>();
+  if (j.is_number()) return j.get<std::int64_t>();
+  if (j[0].is_number()) {
+    std::vector<std::pair<std::int64_t, std::int64_t>> both;
+    for (const Json& n : j) both.emplace_back(n.get<std::int64_t>(), n.get<std::int64_t>());
+    return both;
+  }
+  return j.get<std::vector<std::pair<std::int64_t, std::int64_t>>>();
+}
+nn::PaddingMode mode_of(const Json& attrs) {
+  const std::string name = attrs.value("padding_mode", "ZEROS");
+  return name == "REFLECT"     ? nn::PaddingMode::reflect
+         : name == "REPLICATE" ? nn::PaddingMode::replicate
+         : name == "CIRCULAR"  ? nn::PaddingMode::circular
+                               : nn::PaddingMode::zeros;
+}
+
+template <class Layer, class Options> Layer layer_of(const Json& a, const Array& key) {
+  Options o;
+  o.stride = sizes_of(a, "stride");
+  o.padding = padding_of(a);
+  o.dilation = sizes_of(a, "dilation");
+  o.groups = a.value("groups", 1);
+  o.use_bias = a.value("use_bias", true);
+  o.padding_mode = mode_of(a);
+  if constexpr (std::is_same_v<Options, nn::ConvTransposeLayerOptions>)
+    o.output_padding = sizes_of(a, "output_padding");
+  const char* in = a.contains("in") ? "in" : "in_channels";
+  return Layer::init(a[in].get<std::int64_t>(),
+                     a[a.contains("out") ? "out" : "out_channels"].get<std::int64_t>(),
+                     sizes_of(a[a.contains("kernel") ? "kernel" : "kernel_size"]), key, o);
+}
+
+template <class Layer> void check_layer(const Layer& m, const Json& c) {
+  const Json &leaves = c["leaves"], &wanted = c["gradients"], &y = c["y"];
+  const Array v = golden::array(c["x"]);
+  const auto g = sa::grad([&](const Layer& l) { return sa::sum(sa::sin(l(v))); })(m);
+  CHECK(golden::same_bits(m.weight, leaves["weight"]));
+  CHECK(golden::close(g.weight, wanted["weight"], 1e-4, 1e-4));
+  CHECK(m.bias.has_value() == leaves.contains("bias"));
+  if (m.bias.has_value()) {
+    CHECK(golden::same_bits(m.bias, leaves["bias"]));
+    CHECK(golden::close(g.bias, wanted["bias"], 1e-4, 1e-4));
+  }
+  CHECK(golden::close(m(v), y, 1e-5, 1e-6));
+  const Array rows = sa::stack({v, 2 * v});
+  CHECK(golden::close(sa::jit([](const Layer& l, const Array& b) { return sa::vmap(l)(b); })(m, rows)[0], y,
+                      1e-5, 1e-6));
+}
+
+template <int dims> void check_conv(const Json& c) {
+  const Array key = sa::random::key(5);
+  if (c["layer"] == "Conv") check_layer(layer_of<nn::Conv<dims>, nn::ConvLayerOptions>(c["args"], key), c);
+  else check_layer(layer_of<nn::ConvTranspose<dims>, nn::ConvTransposeLayerOptions>(c["args"], key), c);
+}
+
+template <int dims> void check_pool(const Json& c) {
+  const Json& a = c["args"];
+  const std::string kind = c["layer"];
+  const Array x = golden::array(c["x"]);
+  const auto pool = [&](auto layer) {
+    layer.kernel_size = sizes_of(a["kernel_size"]);
+    layer.stride = sizes_of(a, "stride");
+    layer.padding = padding_of(a);
+    layer.use_ceil = a.value("use_ceil", false);
+    return layer(x);
+  };
+  const Array y = kind == "MaxPool"           ? pool(nn::MaxPool<dims>{})
+                  : kind == "AvgPool"         ? pool(nn::AvgPool<dims>{})
+                  : kind == "AdaptiveMaxPool" ? nn::AdaptiveMaxPool<dims>{sizes_of(a["target_shape"])}(x)
+                                              : nn::AdaptiveAvgPool<dims>{sizes_of(a["target_shape"])}(x);
+  CHECK(golden::close(y, c["y"], 1e-6, 1e-6));
+}
+
+}  // namespace
+
+TEST_CASE("nn: convolutions and pools have Equinox's bits and values") {
+  const Json all = golden::load("windows.json");
+  for (const Json& c : all["layers"]) {
+    CAPTURE(c["layer"].dump());
+    CAPTURE(c["dims"].dump());
+    CAPTURE(c["args"].dump());
+    const int dims = c["dims"];
+    if (c.contains("leaves")) dims == 1 ? check_conv<1>(c) : dims == 2 ? check_conv<2>(c) : check_conv<3>(c);
+    else dims == 1 ? check_pool<1>(c) : dims == 2 ? check_pool<2>(c) : check_pool<3>(c);
+  }
+}
+
+TEST_CASE("nn: what convolutional and pooling layers refuse") {
+  const Array key = sa::random::key(0), x = sa::ones({3, 8});
+  const auto said = [](const auto& f) { return message_of<sa::Error>([&] { (void)f(); }); };
+  const auto made = [&](std::int64_t in, std::int64_t out, const Shape& kernel,
+                        const nn::ConvLayerOptions& o = {}) {
+    return said([&] { return nn::Conv1d::init(in, out, kernel, key, o); });
+  };
+  CHECK(made(3, 4, {3}, {.groups = 2}) ==
+        "nn::Conv: 3 channels to 4 in 2 groups. Channels are not negative, and multiples of the groups. "
+        "Correct them.");
+  CHECK(made(3, 4, {}) ==
+        "nn::Conv: kernel_size []. There is one number for each of 1 spatial dimensions, or one for all. Add "
+        "numbers.");
+  CHECK(made(3, 4, {3}, {.dtype = sa::int32}) ==
+        "nn::Conv: dtype int32. Weights are real floats. Use float32.");
+  CHECK(said([&] {
+          return nn::Conv1d::init(3, 4, {3}, key)(sa::ones({2, 3, 8}));
+        }) ==
+        "nn::Conv: x is f32[2,3,8]. A layer takes one example of rank 2: channels and 1 spatial dimensions. "
+        "Batch with vmap(model)(x).");
+  CHECK(said([&] {
+          return nn::ConvTranspose1d::init(3, 4, {3}, key, {.stride = {2}, .output_padding = {2}});
+        }) ==
+        "nn::ConvTranspose: output_padding [2] with stride [2]. It is not negative and less than the stride. "
+        "Correct it.");
+  CHECK(said([&] {
+          return nn::ConvTranspose1d::init(3, 4, {3}, key, {.padding_mode = nn::PaddingMode::circular});
+        }) ==
+        "nn::ConvTranspose: padding_mode circular. It is zeros, or circular with padding \"SAME\" or "
+        "\"SAME_LOWER\" and no output_padding. "
+        "Correct it.");
+  CHECK(said([&] {
+          return nn::MaxPool1d{{2}, {1}, 3}(x);
+        }) ==
+        "nn::MaxPool: padding 3 and 3 of a window of 2 elements. There is no window in the padding alone. "
+        "Use less padding.");
+  CHECK(said([&] { return nn::AvgPool2d{{2}}(x); }) ==
+        "nn::AvgPool: x is f32[3,8]. A layer takes one example of rank 3: channels and 2 spatial dimensions. "
+        "Batch with vmap(model)(x).");
+  CHECK(said([&] { return nn::AdaptiveAvgPool2d{{2}}(x); }) ==
+        "nn::AdaptiveAvgPool: x is f32[3,8], the target [2,2]. A layer takes one example: channels and 2 "
+        "spatial dimensions, with a target "
+        "size for each, or one for all. Batch with vmap(model)(x).");
+  CHECK(said([&] { return nn::AdaptiveMaxPool1d{{9}}(x); }) ==
+        "adaptive_max_pool: f32[3,8] to [9]. Each of the last dimensions gets a size from 1 to its own. "
+        "Correct the shape.");
+}
+
+}  // namespace nn_convolution_test
