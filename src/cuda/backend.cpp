@@ -86,24 +86,7 @@ void CudaBackend::copy(const BufferRef& to, const BufferRef& from, std::size_t b
 
 // ---------------------------------------------------------------- programs
 
-namespace {
-
-// The host would have to read what a GPU has computed between launches.
-void refuse_branches(const Program& program) {
-  for (const Step& step : program.steps) {
-    if (std::holds_alternative<ProgramChoice>(step.body) || std::holds_alternative<ProgramLoop>(step.body))
-      throw CompileError(fmt::format(
-          "cuda: {} depends on a value that is known when it runs. GPUs run no cond, switch_ and while_loop "
-          "yet. Compute both and choose with where(), use fori_loop or scan, or run it on CPU devices.",
-          spelled(step.label, step.where)));
-    if (const auto* const call = std::get_if<ProgramCall>(&step.body)) refuse_branches(*call->program);
-  }
-}
-
-}  // namespace
-
 std::unique_ptr<Executable> CudaBackend::load(std::shared_ptr<const Program> program) {
-  refuse_branches(*program);
   GpuPlaces where;
   std::set<int> numbers;
   for (const Device& d : program->order->devices()) numbers.insert(d.memory);

@@ -65,6 +65,9 @@ CudaExecutable::CudaExecutable(CudaBackend& backend, const GpuPlaces& where,
       stages_.emplace_back().called = std::make_unique<Called>(
           Called{*call[0].call, std::make_unique<CudaExecutable>(backend, where, call[0].call->program,
                                                                  call[0].alignment, step_by_step)});
+    } else if (auto branches = branches_of(backend, where, step, alignment, step_by_step)) {
+      named.push_back(spelled(step.label, step.where));
+      stages_.emplace_back().branches = std::move(branches);
     } else if (gpus == 1) {
       add(std::span(&step, 1), false, alignment, launches, named);
     } else {
@@ -104,8 +107,7 @@ void CudaExecutable::add(std::span<const Step> of_gpu, bool meets, std::uint64_t
     empty = false;
   }
   if (empty) return;
-  const bool goes_on =
-      !stages_.empty() && !stages_.back().called && !stages_.back().nccl && !stages_.back().meets && !meets;
+  const bool goes_on = !stages_.empty() && stages_.back().is_launches() && !stages_.back().meets && !meets;
   if (goes_on) stages_.back().last = stage.last;
   else stages_.push_back(std::move(stage));
 }
@@ -123,13 +125,13 @@ void CudaExecutable::count_run() const {
 void CudaExecutable::print_loops() const {
   for (const auto& g : gpus_) g->print_loops();
   for (const Stage& s : stages_)
-    if (s.called) s.called->program->print_loops();
+    for (const Called& c : s.programs()) c.program->print_loops();
 }
 
 void CudaExecutable::print_what_failed() const {
   if (kernel_ && kernel_->has_failed() && !made_up_for_kernel_.exchange(true)) return print_loops();
   for (const Stage& s : stages_)
-    if (s.called) s.called->program->print_what_failed();
+    for (const Called& c : s.programs()) c.program->print_what_failed();
 }
 
 CompletionRef CudaExecutable::run(std::span<void* const> bases, RunReport* report) const {
@@ -187,7 +189,7 @@ CudaExecutable::Workspace CudaExecutable::take_workspace() const {
   }
   for (const auto& g : gpus_) w.gpus.push_back(g->take_workspace());
   for (const Stage& s : stages_)
-    if (s.called) w.called.push_back(s.called->program->take_workspace());
+    for (const Called& c : s.programs()) w.called.push_back(c.program->take_workspace());
   return w;
 }
 
@@ -217,6 +219,11 @@ void CudaExecutable::ask(Turns turns, std::span<void* const> bases, const Bound&
       ask_called(turns, *s.called, bases, *called++);
       continue;
     }
+    if (s.branches) {
+      ask_branches(turns, *s.branches, bases, &*called);
+      called += std::ssize(s.branches->programs);
+      continue;
+    }
     if (s.nccl) {
       s.nccl->ask(turns, bases, staging);
       continue;
@@ -233,12 +240,15 @@ void CudaExecutable::ask(Turns turns, std::span<void* const> bases, const Bound&
 
 void CudaExecutable::ask_called(Turns turns, const Called& called, std::span<void* const> bases,
                                 const Workspace& w) const {
+  for (std::int64_t run = 0; run < called.call.trip; run++) ask_once(turns, called, run, bases, w);
+}
+
+void CudaExecutable::ask_once(Turns turns, const Called& called, std::int64_t run,
+                              std::span<void* const> bases, const Workspace& w) const {
   std::vector<void*> inner;
-  for (std::int64_t run = 0; run < called.call.trip; run++) {
-    called.program->count_run();
-    called.call.items[0].addresses(run, bases.data(), inner);
-    called.program->ask(turns, inner, called.program->bind(turns, inner, w), w);
-  }
+  called.program->count_run();
+  called.call.items[0].addresses(run, bases.data(), inner);
+  called.program->ask(turns, inner, called.program->bind(turns, inner, w), w);
 }
 
 }  // namespace shardarray::cuda

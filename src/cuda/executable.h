@@ -27,12 +27,27 @@ class CudaExecutable final : public Executable {
     ProgramCall call;
     std::unique_ptr<CudaExecutable> program;
   };
-  /// What can be asked for GPU by GPU; or what NCCL does; or a called program.
+  /// Programs of which a value in memory says what runs; the host reads it between launches.
+  struct Branches {
+    Ref value;  // int32: the number of one of them; of a loop bool: whether the second one runs once more
+    std::size_t gpu = 0;  // that has it
+    bool is_loop = false;
+    std::vector<std::pair<std::size_t, ProgramLoop::Carry>> carries;  // of a loop, with their GPUs
+    std::vector<Called> programs;
+  };
+  /// What can be asked for GPU by GPU; or what NCCL does; or a called program, or some.
   struct Stage {
     std::vector<std::size_t> first, last;  // launches of each GPU
     bool meets = false;                    // as of GpuSteps
-    std::unique_ptr<NcclStep> nccl;        // null, as the next one: launches
+    std::unique_ptr<NcclStep> nccl;        // null, as the next ones: launches
     std::unique_ptr<Called> called;
+    std::unique_ptr<Branches> branches;
+
+    bool is_launches() const { return !nccl && !called && !branches; }
+    std::span<const Called> programs() const {
+      if (called) return {called.get(), 1};
+      return branches ? std::span<const Called>(branches->programs) : std::span<const Called>();
+    }
   };
   /// What the launches of one run need beside the program's memory.
   struct Workspace {
@@ -60,6 +75,13 @@ class CudaExecutable final : public Executable {
   /// Of several GPUs: where it throws nothing that was asked for is still under way.
   void ask_together(Turns turns, std::span<void* const> bases, const Workspace& w) const;
   void ask_called(Turns turns, const Called& called, std::span<void* const> bases, const Workspace& w) const;
+  /// Its run number `run`.
+  void ask_once(Turns turns, const Called& called, std::int64_t run, std::span<void* const> bases,
+                const Workspace& w) const;
+  /// `w`: of each of its programs. Waits for what decides.
+  void ask_branches(Turns turns, const Branches& b, std::span<void* const> bases, const Workspace* w) const;
+  std::unique_ptr<Branches> branches_of(CudaBackend& backend, const GpuPlaces& where, const Step& step,
+                                        std::uint64_t alignment, bool printed) const;
 
   /// Runs are one launch from now on.
   bool is_one_kernel() const { return kernel_ != nullptr && kernel_->is_ready(); }

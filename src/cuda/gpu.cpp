@@ -244,6 +244,12 @@ void Turn::fill(void* p, unsigned char byte, std::size_t bytes) {
   if (bytes > 0) gpu_.check(gpu_.driver_.fill_async(p, byte, bytes, gpu_.stream_), "cudaMemsetAsync");
 }
 
+void Turn::read(void* to, const void* from, std::size_t bytes) {
+  gpu_.check(gpu_.driver_.copy_async(to, from, bytes, gpu_.stream_), "cudaMemcpyAsync");
+  wait();
+  gpu_.throw_if_lost();
+}
+
 void Turn::here() { gpu_.set(); }
 
 void Turn::launch(KernelHandle kernel, const Grid& grid, void** arguments, const std::string& step) {

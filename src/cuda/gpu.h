@@ -143,6 +143,8 @@ class Turn {
   /// From the host, whose memory may be written again at once.
   void upload(void* to, const void* from, std::size_t bytes);
   void fill(void* p, unsigned char byte, std::size_t bytes);
+  /// A few bytes to the host, behind all that was asked for: returns with them.
+  void read(void* to, const void* from, std::size_t bytes);
   /// `step` is named where it fails.
   void launch(KernelHandle kernel, const Grid& grid, void** arguments, const std::string& step);
   /// Where a library's call puts its work; throws what that failed with, by the library's name of it.

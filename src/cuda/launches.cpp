@@ -38,17 +38,20 @@ KernelLaunch make_launch(const Step& step, const char* kernel, std::size_t items
   return l;
 }
 
-// Bases of the called program are elements of sequences, of any size.
-static void add_call(const Step& step, const ProgramCall& call, std::uint64_t alignment,
-                     std::vector<KernelLaunch>& launches) {
+std::uint64_t call_alignment(const ProgramCall& call, std::uint64_t alignment) {
   std::uint64_t all = alignment;
   for (const ProgramCall::Binding& b : call.items[0].bases)
     all |= b.first.offset | b.even.offset | b.odd.offset | static_cast<std::uint64_t>(b.stride);
+  return all & -all;  // its lowest bit
+}
+
+static void add_call(const Step& step, const ProgramCall& call, std::uint64_t alignment,
+                     std::vector<KernelLaunch>& launches) {
   KernelLaunch& l = launches.emplace_back();
   l.label = step.label;
   l.where = step.where;
   l.call = &call;
-  l.alignment = all & -all;  // its lowest bit
+  l.alignment = call_alignment(call, alignment);
 }
 
 // Ascending, each once.

@@ -43,6 +43,8 @@ bool can_be_printed(const Program& program, int depth, std::size_t& steps) {
   if (depth > most.depth || program.base_count > most.bases) return false;
   for (const Step& step : program.steps) {
     if (++steps > most.printed_steps || needs_library(step)) return false;
+    if (std::holds_alternative<ProgramChoice>(step.body) || std::holds_alternative<ProgramLoop>(step.body))
+      return false;  // the host decides
     const auto* const call = std::get_if<ProgramCall>(&step.body);
     if (call != nullptr && !can_be_printed(*call->program, depth + 1, steps)) return false;
   }

@@ -20,6 +20,7 @@ constexpr std::int64_t fewest_nodes = 2, most_nodes = 4096;
 std::int64_t CudaExecutable::graph_nodes() const {
   std::int64_t nodes = gpus_[0]->graph_nodes();
   for (const Stage& s : stages_) {
+    if (s.branches) return 0;  // the host decides what is launched
     if (!s.called) continue;
     // Addresses that are read from memory are other ones in each of its runs.
     const CudaExecutable& program = *s.called->program;
@@ -37,7 +38,7 @@ bool CudaExecutable::can_be_replayed() const { return gpus_.size() == 1 && graph
 int CudaExecutable::printed_programs() const {
   int n = gpus_[0]->has_printed() || is_one_kernel() ? 1 : 0;
   for (const Stage& s : stages_)
-    if (s.called) n += s.called->program->printed_programs();
+    for (const Called& c : s.programs()) n += c.program->printed_programs();
   return n;
 }
 

@@ -39,5 +39,7 @@ void add_launch(const Step& step, const char* kernel, T head, const std::vector<
 }
 
 inline device::Address device_address(const Ref& r) { return {r.base, r.offset}; }
+/// What all bases of a called program are multiples of: they may be elements of sequences, of any size.
+std::uint64_t call_alignment(const ProgramCall& call, std::uint64_t alignment);
 
 }  // namespace shardarray::cuda
