@@ -140,10 +140,10 @@ inline constexpr detail::PlacedFunction<detail::switch_fn> switch_{};
 ///     const Array root = while_loop([&](const Array& r) { return abs(r * r - a) > 1e-6; },
 ///                                   [&](const Array& r) { return (r + a / r) / 2; }, a);
 ///
-/// Both functions are compiled once; how often they run is decided step by step, on GPUs by the host, which waits for the condition. The carry is a tree, whose shapes,
-/// dtypes and structure stay (a weak type takes the dtype that a step gives); the condition gives a scalar, true or not 0. Forward-mode
-/// derivatives only: what a number of steps that nobody knows stores has no bound; grad throws Error and names fori_loop and scan. Under
-/// vmap it runs until no row goes on; rows that have ended keep their carry.
+/// Both functions are compiled once; how often they run is decided step by step, on GPUs by the host, which waits for the condition.
+/// The carry is a tree, whose shapes, dtypes and structure stay (a weak type takes the dtype that a step gives); the condition gives
+/// a scalar, true or not 0. Forward-mode derivatives only: what a number of steps that nobody knows stores has no bound; grad throws
+/// Error and names fori_loop and scan. Under vmap it runs until no row goes on; rows that have ended keep their carry.
 ///
 /// Throws as scan for carries that change; ShapeError, DTypeError for a condition that is no scalar; TraceError where a function reads
 /// values, prints or calls the host. Source: jax.lax.while_loop.
