@@ -60,12 +60,13 @@ TEST_CASE("nn: Linear and MLP have Equinox's weights and results") {
     const random::partitionable mode(a["partitionable"].get<bool>());
     const Array key = random::PRNGKey(a["seed"].get<int>()), x = golden::array(c["inputs"]["x"]);
     if (c["name"] == "Linear") {
-      const auto m = nn::Linear::init(a["in"], a["out"], key, {.use_bias = a["use_bias"]});
+      const auto m =
+          nn::Linear::init(a["in"].get<int>(), a["out"].get<int>(), key, {.use_bias = a["use_bias"]});
       check_bits(m.weight, out["params"], "weight");
       check_bits(m.bias, out["params"], "bias");
       CHECK(golden::close(m(x), out["y"], 1e-5, 1e-6));
     } else {
-      const auto m = nn::MLP<>::init(a["in"], a["out"], a["width"], a["depth"], key,
+      const auto m = nn::MLP<>::init(a["in"].get<int>(), a["out"].get<int>(), a["width"], a["depth"], key,
                                      {.use_bias = a["use_bias"], .use_final_bias = a["use_final_bias"]});
       check_layers(m.layers, out["params"]);
       CHECK(golden::close(m(x), out["y"], 1e-5, 1e-6));
@@ -100,9 +101,9 @@ TEST_CASE("nn: activations, batches and gradients") {
     const Json& a = c["attrs"];
     const std::string kind = a["activation"];
     auto check = [&](auto activation) {
-      check_batch(
-          nn::mlp(a["in"], a["out"], a["width"], a["depth"], activation, random::key(a["seed"].get<int>())),
-          c);
+      check_batch(nn::mlp(a["in"].get<int>(), a["out"].get<int>(), a["width"], a["depth"], activation,
+                          random::key(a["seed"].get<int>())),
+                  c);
       seen++;
     };
     if (kind == "relu") check(relu);
