@@ -32,13 +32,14 @@ Array step_local(const Array& piece) {
       pairs.push_back({to + offset, to});
     return sa::ppermute(edge, axis, pairs);
   };
-  const sa::slice first(0, 1), last(-1, sa::none), but_first(1, sa::none), but_last(0, -1);
-  const Array above = sa::concatenate({from(piece[last], "y", -1), piece[but_last]}),
-              below = sa::concatenate({piece[but_first], from(piece[first], "y", 1)}),
-              left = sa::concatenate({from(piece[{sa::all, last}], "x", -1), piece[{sa::all, but_last}]}, 1),
-              right =
-                  sa::concatenate({piece[{sa::all, but_first}], from(piece[{sa::all, first}], "x", 1)}, 1);
-  return piece + rate * (above + below + left + right - 4 * piece);
+  const sa::slice first(0, 1), last(-1, sa::none), before(0, -2), inner(1, -1), behind(2, sa::none);
+  const Array left = from(piece[{sa::all, last}], "x", -1), right = from(piece[{sa::all, first}], "x", 1),
+              tall = sa::concatenate({from(piece[last], "y", -1), piece, from(piece[first], "y", 1)});
+  const Array wide =  // the piece with a margin of one point; its corners are not used
+      sa::concatenate({sa::pad(left, {{1, 1}, {0, 0}}), tall, sa::pad(right, {{1, 1}, {0, 0}})}, 1);
+  const Array around =
+      wide[{before, inner}] + wide[{behind, inner}] + wide[{inner, before}] + wide[{inner, behind}];
+  return piece + rate * (around - 4 * piece);
 }
 
 // Bytes that the busiest device receives in a step.
