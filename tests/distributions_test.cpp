@@ -142,7 +142,7 @@ TEST_CASE("distributions: JAX's numbers, in both orders of counters") {
     CHECK(golden::close(sa::jit(draw)(key), c["out"], close, close));
     seen[name]++;
   }
-  for (const auto& [name, draw] : draws()) CHECK_MESSAGE(seen[name] > 0, name);
+  for (const auto& entry : draws()) CHECK_MESSAGE(seen[entry.first] > 0, entry.first);
 }
 
 TEST_CASE("distributions: many draws are distributed as they should be") {

@@ -1,5 +1,7 @@
 // Linear layers, and the MLP of them.
 #pragma once
+#include <concepts>
+#include <type_traits>
 #include <vector>
 
 #include "shardarray/ops.h"
@@ -11,7 +13,11 @@ inline constexpr struct scalar_t {
 } scalar{};
 /// The size of what a layer takes or gives: a number, or `nn::scalar`.
 struct Features {
-  template <std::integral I> Features(I n) : size(to_int64(n)) {}
+  template <class I>
+  requires(std::is_convertible_v<const I&, std::int64_t> && !std::floating_point<I>) Features(const I& n) {
+    if constexpr (std::integral<I>) size = to_int64(n);
+    else size = n;
+  }
   Features(scalar_t) : is_scalar(true) {}
   std::int64_t size = 1;
   bool is_scalar = false;

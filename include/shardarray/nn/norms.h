@@ -84,7 +84,7 @@ struct BatchNormOptions {
   double momentum = 0.99;          ///< what the running statistics keep of themselves in a step, from 0 to 1
   bool inference = false;          ///< see inference_mode()
   DType dtype = float32;           ///< of weight, bias and state
-  BatchNormMode mode = BatchNormMode::batch;
+  BatchNormMode mode = BatchNormMode::batch;  ///< Equinox's default is ema, of which it warns
 };
 /// What BatchNorm has seen: a value that a call takes and gives.
 struct BatchNormState {
