@@ -56,7 +56,9 @@ TEST_CASE("files: NumPy's .npy files of every dtype, version, order and shape") 
   set_cpu_device_count(8);
   int count = 0;
   const nlohmann::json files = python_files();
-  for (const auto& [file, arrays] : files.items()) {
+  for (const auto& entry : files.items()) {
+    const std::string file = entry.key();
+    const nlohmann::json& arrays = entry.value();
     if (!file.ends_with(".npy")) continue;
     CAPTURE(file);
     const Array x = load_npy(data_file("files/" + file));

@@ -91,9 +91,10 @@ TEST_CASE("files: NumPy's .npz files, stored and deflated") {
     const auto wanted = python_files()[file];
     const std::map<std::string, Array> arrays = load_npz(data_file("files/" + file));
     CHECK(arrays.size() == wanted.size());
-    for (const auto& [name, x] : arrays) {
+    for (const auto& entry : arrays) {
+      const std::string& name = entry.first;
       CAPTURE(name);
-      CHECK(difference(x, wanted[name]) == "");
+      CHECK(difference(entry.second, wanted[name]) == "");
     }
   }
 }

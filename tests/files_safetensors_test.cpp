@@ -15,9 +15,10 @@ TEST_CASE("files: safetensors files of the format's own library, dtype for dtype
     const auto wanted = python_files()[file];
     const Safetensors read = load_safetensors(data_file("files/" + file));
     CHECK(read.arrays.size() == wanted.size());
-    for (const auto& [name, x] : read.arrays) {
+    for (const auto& entry : read.arrays) {
+      const std::string& name = entry.first;
       CAPTURE(name);
-      CHECK(difference(x, wanted[name]) == "");
+      CHECK(difference(entry.second, wanted[name]) == "");
     }
   }
   const Safetensors read = load_safetensors(data_file("files/all.safetensors"));

@@ -112,19 +112,19 @@ std::size_t offset_in(const Box& tile, const Box& box) {
   return static_cast<std::size_t>(o);
 }
 
-/// Cuts an array into boxes of at most slab_bytes (one element at least) that follow one another in row-major order: of one
+/// Cuts an array into boxes of at most most_slab_bytes (one element at least) that follow one another in row-major order: of one
 /// dimension some rows, all of those behind it, one entry of those before. What a tile has of such a box is then contiguous in
 /// the tile.
-constexpr std::int64_t slab_bytes = 1 << 20;
+constexpr std::int64_t most_slab_bytes = 1 << 20;
 template <class F> void each_slab(const Shape& shape, std::int64_t item, const F& f) {
   if (num_elements(shape) == 0) return;
   std::size_t cut = shape.size();
   std::int64_t row = item;  // bytes of one entry of the dimension in front of `cut`
-  while (cut > 0 && row * shape[cut - 1] <= slab_bytes) row *= shape[--cut];
+  while (cut > 0 && row * shape[cut - 1] <= most_slab_bytes) row *= shape[--cut];
   Box slab = whole_box(shape);
   if (cut == 0) return f(slab);
   const std::size_t stepped = cut - 1;
-  const std::int64_t rows = std::max<std::int64_t>(1, slab_bytes / row);
+  const std::int64_t rows = std::max<std::int64_t>(1, most_slab_bytes / row);
   for (std::size_t d = 0; d < stepped; d++) slab.size[d] = 1;
   for (;;) {
     for (slab.lo[stepped] = 0; slab.lo[stepped] < shape[stepped]; slab.lo[stepped] += slab.size[stepped]) {
@@ -167,7 +167,7 @@ void stream_to_host(const char* function, const Value& v, const Type& t,
   wait(v.ready);
   const std::size_t item = itemsize(t.dtype);
   const std::vector<Part> parts = distinct_parts(v, t);
-  std::vector<std::byte> bytes = host_bytes(function, std::min(slab_bytes, bytes_of(t.shape, t.dtype))),
+  std::vector<std::byte> bytes = host_bytes(function, std::min(most_slab_bytes, bytes_of(t.shape, t.dtype))),
                          piece;
   each_slab(t.shape, static_cast<std::int64_t>(item), [&](const Box& slab) {
     gather_slab(parts, slab, item, bytes.data(), piece);
@@ -190,7 +190,7 @@ ValueRef stream_from_host(const char* function, const Type& t, const Sharding& s
                [&] { return "a piece of " + to_string(t); });
   }
   const std::size_t item = itemsize(t.dtype);
-  std::vector<std::byte> bytes = host_bytes(function, std::min(slab_bytes, bytes_of(t.shape, t.dtype))),
+  std::vector<std::byte> bytes = host_bytes(function, std::min(most_slab_bytes, bytes_of(t.shape, t.dtype))),
                          piece;
   each_slab(t.shape, static_cast<std::int64_t>(item), [&](const Box& slab) {
     fill({bytes.data(), static_cast<std::size_t>(slab.elements()) * item});

@@ -125,7 +125,7 @@ template <int dims> Array Conv<dims>::operator()(const Array& x, Where w) const 
   ConvOptions o{
       .window_strides = stride, .padding = padding, .rhs_dilation = dilation, .feature_group_count = groups};
   if (padding_mode == PaddingMode::zeros) return layer_conv(x, weight, bias, o);
-  o.padding = {};
+  o.padding = Padding();
   const PadMode mode = padding_mode == PaddingMode::reflect     ? PadMode::reflect
                        : padding_mode == PaddingMode::replicate ? PadMode::edge
                                                                 : PadMode::wrap;

@@ -107,7 +107,7 @@ Array operand(const char* function, const Array& a, WeakType& result) {
   return api::cast(a, api::computed(result));
 }
 Array square_operand(const char* function, const Array& a, WeakType& result) {
-  const Array x = operand(function, a, result);
+  Array x = operand(function, a, result);
   need_square(function, a);
   return x;
 }

@@ -87,13 +87,14 @@ template <class T> class Conv {
         features_(size_of(c_.features)),
         summed_(size_of(c_.summed)),
         chain_(chain_of(summed_)) {
-    constexpr std::int64_t few = 8, least_points = 144, few_points = 256, many_points = 4096,
+    constexpr std::int64_t few = 8, least_points = 288, few_points = 256, many_points = 4096,
                            most_features = 96, worth_a_unit = 1 << 18;
     const bool side_by_side = !c_.points.empty() && c_.points.back().lhs == 1;
     by_points_ = side_by_side && (c_.points.back().size >= few || features_ < few);
     feature_block_ = by_points_ ? most_features : 2 * most_features;
     if (by_points_) {
       run_ = c_.points.back().size;
+      runs_.assign(c_.points.begin(), c_.points.end() - 1);
       cut_ = std::clamp<std::int64_t>(run_, 1, few_points);
       cuts_ = ceil_div(run_, cut_);
       const std::int64_t each = std::min(features_, feature_block_) * std::min(summed_, chain_);
@@ -102,7 +103,7 @@ template <class T> class Conv {
       point_block_ = std::max<std::int64_t>(1, wanted / cut_);
       point_blocks_ = run_ == 0 ? 0 : ceil_div(points_ / run_ * cuts_, point_block_);
     } else {
-      point_block_ = std::clamp(ceil_div(points_, std::int64_t{8}), least_points, 2 * few_points);
+      point_block_ = std::clamp(ceil_div(points_, std::int64_t{4}), least_points, 2 * few_points);
       point_blocks_ = ceil_div(points_, point_block_);
     }
   }
@@ -144,34 +145,38 @@ template <class T> class Conv {
   std::int64_t feature_blocks() const { return ceil_div(features_, feature_block_); }
 
   void run_by_points(const Block& b, std::int64_t block, ConvScratch& s) const {
-    const std::int64_t last = std::min((block + 1) * point_block_, points_ / run_ * cuts_);
+    const std::int64_t first = block * point_block_,
+                       last = std::min(first + point_block_, points_ / run_ * cuts_),
+                       first_run = first / cuts_, runs = (last - 1) / cuts_ + 1 - first_run;
+    distances_of(runs_, &ContractionDim::lhs, first_run, runs, s.points_lhs);
+    distances_of(runs_, &ContractionDim::out, first_run, runs, s.points_out);
     // chains, then runs: what is read of the kernel stays in a cache
     const bool is_long = summed_ > chain_;
-    const std::int64_t first = block * point_block_, elements = b.features * cut_;
-    T* const total = ConvScratch::as<T>(s.total, elements * point_block_);
-    T* const part = ConvScratch::as<T>(s.part, elements);
+    const std::int64_t elements = b.features * cut_, apart = c_.points.back().out;
+    const bool direct = !is_long && apart == 1;
+    T* const total = ConvScratch::as<T>(s.total, direct ? 0 : elements * point_block_);
+    T* const part = ConvScratch::as<T>(s.part, is_long ? elements : 0);
     T* const lost = ConvScratch::as<T>(s.lost, is_long ? elements * point_block_ : 0);
-    const bool direct = !is_long && c_.points.back().out == 1;
     for (std::int64_t p = 0; p == 0 || p < summed_; p += chain_) {
       const std::int64_t steps = take_steps(p, s);
       for (std::int64_t r = first; r < last; r++) {
-        const std::int64_t at = r / cuts_ * run_ + r % cuts_ * cut_,
-                           length = std::min(cut_, run_ - r % cuts_ * cut_);
-        T* const out = b.out + distance_of(c_.points, &ContractionDim::out, at);
+        const auto run = static_cast<std::size_t>(r / cuts_ - first_run);
+        const std::int64_t at = r % cuts_ * cut_, length = std::min(cut_, run_ - at);
+        T* const out = b.out + s.points_out[run] + at * apart;
         T* const sums = total + (r - first) * elements;
         if (!direct) every(length, b.features, s.rows);
-        T* const to = direct ? out : p == 0 ? sums : part;
         product({b.features, length, steps, b.rhs, s.features_rhs.data(), s.summed_rhs.data(),
-                 b.lhs + distance_of(c_.points, &ContractionDim::lhs, at), s.summed_lhs.data(), to,
+                 b.lhs + s.points_lhs[run] + at, s.summed_lhs.data(),
+                 direct   ? out
+                 : p == 0 ? sums
+                          : part,
                  direct ? s.features_out.data() : s.rows.data()});
         if (direct) continue;
         if (is_long) add(b.features * length, p, part, sums, lost + (r - first) * elements);
         if (p + chain_ < summed_) continue;
-        distances_of(c_.points, &ContractionDim::out, at, length, s.points_out);
         for (std::int64_t f = 0; f < b.features; f++)
-          for (std::int64_t j = 0; j < length; j++)
-            out[s.features_out[static_cast<std::size_t>(f)] + s.points_out[static_cast<std::size_t>(j)] -
-                s.points_out[0]] = sums[f * length + j];
+          for (std::int64_t k = 0; k < length; k++)
+            out[s.features_out[static_cast<std::size_t>(f)] + k * apart] = sums[f * length + k];
       }
     }
   }
@@ -258,6 +263,7 @@ template <class T> class Conv {
 
   LibraryCall::Item item_;
   Contraction c_;
+  std::vector<ContractionDim> runs_;  // points but for those that lie side by side
   std::int64_t groups_, points_, features_, summed_, chain_;
   bool by_points_ = false;
   std::int64_t run_ = 0, cut_ = 0,
