@@ -1,5 +1,7 @@
 // cond, switch_, while_loop: what runs depends on values; every branch and step is compiled once.
 #pragma once
+#include <functional>
+
 #include "shardarray/control_flow.h"
 #include "shardarray/detail/placed_call.h"
 
@@ -17,13 +19,6 @@ SHARDARRAY_API Arrays while_loop(MapBody condition, MapBody body, std::span<cons
 }  // namespace core
 
 namespace detail {
-
-template <class F, class... A> struct BranchResult { using type = void; };
-template <class F, class... A>
-requires std::invocable<const F&, const A&...>
-struct BranchResult<F, A...> {
-  using type = result_t<F, const A&...>;
-};
 
 /// Of branches that return R.
 template <class R, class... A>

@@ -94,7 +94,7 @@ ItemRanges ranges_of(const ProgramCall& x, const ProgramCall::Item& item) {
   return out;
 }
 
-static void append(ItemRanges& to, const ItemRanges& more) {
+static void append_ranges(ItemRanges& to, const ItemRanges& more) {
   for (const MemoryRange& r : more.reads) to.reads.push_back(r);
   for (const MemoryRange& r : more.writes) to.writes.push_back(r);
 }
@@ -102,13 +102,13 @@ static void append(ItemRanges& to, const ItemRanges& more) {
 ItemRanges ranges_of(const ProgramChoice& x, const ProgramChoice::Item& item) {
   ItemRanges out;
   out.reads.push_back(elements_range(item.index, 1, sizeof(std::int32_t)));
-  for (const ProgramCall& branch : x.branches) append(out, ranges_of(branch, branch.items[0]));
+  for (const ProgramCall& branch : x.branches) append_ranges(out, ranges_of(branch, branch.items[0]));
   return out;
 }
 
 ItemRanges ranges_of(const ProgramLoop& x, const ProgramLoop::Item& item) {
   ItemRanges out;
-  for (const ProgramCall& call : x.calls) append(out, ranges_of(call, call.items[0]));
+  for (const ProgramCall& call : x.calls) append_ranges(out, ranges_of(call, call.items[0]));
   out.writes.push_back(elements_range(item.answer, 1, 1));
   for (const ProgramLoop::Carry& c : item.carries)
     for (const Ref& r : {c.even, c.odd})
