@@ -117,6 +117,11 @@ TEST_CASE("conv: windows that do not fit, no channels, no images, and their grad
   CHECK(values(std::get<1>(gradient({0, 1, 3}, {2, 1, 2}, "VALID"))) == Values{0, 0, 0, 0});
   CHECK(values(sa::conv(sa::ones({1, 1, 3}), sa::ones({1, 1, 1}), {}, {{-2, 4}})) == Values{1, 0, 0, 0, 0});
   CHECK(values(sa::conv(sa::ones({1, 1, 3}), sa::ones({1, 1, 1}), {}, {{-5, 4}})) == Values{0, 0});
+  // distances that no next one is at
+  constexpr std::int64_t far = std::int64_t{1} << 62;
+  const sa::ConvOptions o{.window_strides = {far}, .rhs_dilation = {far}};
+  CHECK(values(sa::conv_general_dilated(sa::ones({1, 1, 3}), sa::ones({1, 1, 1}), o)) == Values{1});
+  CHECK(sa::conv_general_dilated(sa::ones({1, 1, 3}), sa::ones({1, 1, 2}), o).size() == 0);
 }
 
 TEST_CASE("conv: long sums are as exact as short ones") {

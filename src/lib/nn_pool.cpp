@@ -29,7 +29,9 @@ PoolLayer pool_layer(const char* name, const Layer& l, const Array& x, std::size
   windows::Widths widths = windows::widths_of(name, l.padding, sizes, window, stride);
   for (std::size_t d = 0; d < dims; d++) {
     auto& [lo, hi] = widths[d];
-    if (l.use_ceil && (sizes[d] + lo + hi - window[d]) % stride[d] != 0) hi += stride[d];
+    const bool fits = std::max(lo, hi) <= window[d];
+    if (fits && l.use_ceil && (sizes[d] + lo + hi - window[d]) % stride[d] != 0)
+      hi = add_sizes(hi, stride[d]);
     if (std::max(lo, hi) > window[d])
       throw ShapeError(
           fmt::format("{}: padding {} and {} of a window of {} elements. There is no window in the padding "

@@ -168,10 +168,14 @@ LocalCall conv_call(const LowerArgs& l) {
   const auto distance = [&](std::size_t term, char c) {
     return stands_in(*terms[term], c) ? size_in(*terms[term], far[term], c) : 0;
   };
+  // what there is one of has no next one, however far that would be
+  const auto apart = [&](std::int64_t size, std::int64_t step, char c) {
+    return size > 1 ? step * distance(0, c) : 0;
+  };
   Contraction c;
   for (const char x : letters.out) {
     const std::int64_t size = size_in(letters.out, shapes[2], x);
-    if (is_spatial(x)) c.points.push_back({size, a.step[place_of(x)] * distance(0, x), 0, distance(2, x)});
+    if (is_spatial(x)) c.points.push_back({size, apart(size, a.step[place_of(x)], x), 0, distance(2, x)});
     else
       (!stands_in(letters.in[0], x)   ? c.features
        : !stands_in(letters.in[1], x) ? c.points
@@ -180,7 +184,7 @@ LocalCall conv_call(const LowerArgs& l) {
   }
   for (const char x : letters.in[1]) {
     const std::int64_t size = size_in(letters.in[1], shapes[1], x);
-    if (is_spatial(x)) c.summed.push_back({size, a.lo[place_of(x)] * distance(0, x), distance(1, x), 0});
+    if (is_spatial(x)) c.summed.push_back({size, apart(size, a.lo[place_of(x)], x), distance(1, x), 0});
     else if (!stands_in(letters.out, x)) c.summed.push_back({size, distance(0, x), distance(1, x), 0});
   }
   for (auto* dims : {&c.groups, &c.points, &c.features, &c.summed}) *dims = merged(*dims);

@@ -228,10 +228,10 @@ Array conv_transpose_fn::operator()(const Array& lhs, const Array& rhs, const Co
     auto& [lo, hi] = widths[d];
     if (rule == "SAME") {
       lo = s > k - 1 ? k - 1 : (k + s - 1) / 2;
-      hi = k + s - 2 - lo;
+      hi = k - 1 - lo + (s - 1);
     } else if (rule == "VALID") {
       lo = k - 1;
-      hi = k + s - 2 + std::max<std::int64_t>(k - s, 0) - lo;
+      hi = s - 1 + std::max<std::int64_t>(k - s, 0);
     } else if (o.use_consistent_padding) {
       lo = k - 1 - lo;
       hi = k - 1 - hi;

@@ -72,7 +72,7 @@ Array surrounded(const char* function, const Array& x, const Shape& dims, const 
     const auto d = static_cast<std::size_t>(dims[k]);
     const auto [lo, hi] = widths[k];
     constexpr std::int64_t most = std::int64_t{1} << 40;
-    if (lo > most || hi > most || lo < -most || hi < -most || wide[d] + lo + hi < 0)
+    if (lo > most || hi > most || lo < -most || hi < -most || wide[d] > byte_limit || wide[d] + lo + hi < 0)
       throw ShapeError(
           fmt::format("{}: padding {} and {} of {} elements. What is left is not negative, and a size is at "
                       "most 2^40. Correct "
