@@ -23,16 +23,14 @@ function(shardarray_test_binary target objects)
   shardarray_precompile(${target} tests/precompiled.h)
 endfunction()
 
-file(GLOB test_files CONFIGURE_DEPENDS ${PROJECT_SOURCE_DIR}/tests/*_test.cpp)
+file(GLOB test_files CONFIGURE_DEPENDS ${PROJECT_SOURCE_DIR}/tests/*_test.cpp ${PROJECT_SOURCE_DIR}/tests/op_cases_*.cpp)
 set(tests "")
 foreach(file IN LISTS test_files)
   cmake_path(GET file STEM name)
   list(APPEND tests ${name})
 endforeach()
 list(APPEND tests kernel_cpp)
-shardarray_test_binary(shardarray_tests shardarray_objects
-  ${tests} op_cases_elementwise op_cases_indexing op_cases_linalg op_cases_maps op_cases_ordering op_cases_products op_cases_rearrange
-  op_cases_shape op_cases_special op_cases_statistics)
+shardarray_test_binary(shardarray_tests shardarray_objects ${tests})
 if(TARGET shardarray_llvm)
   add_dependencies(shardarray_tests shardarray_llvm)
 endif()
