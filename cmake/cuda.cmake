@@ -23,7 +23,7 @@ set_source_files_properties(${printed_headers} PROPERTIES
   SKIP_UNITY_BUILD_INCLUSION ON OBJECT_DEPENDS "${embedded}"
   COMPILE_DEFINITIONS SHARDARRAY_EMBEDDED_FOLDER="${PROJECT_SOURCE_DIR}")
 list(APPEND cuda_sources ${shared_sources})
-foreach(file base/device base/env base/host_memory base/private_folder base/shape base/sizes
+foreach(file base/descriptor base/device base/env base/host_memory base/private_folder base/shape base/sizes
         runtime/arena runtime/backend runtime/buffer runtime/contraction runtime/memory_source runtime/object_cache
         runtime/step_ranges)
   list(APPEND cuda_sources ${PROJECT_SOURCE_DIR}/src/${file}.cpp)
