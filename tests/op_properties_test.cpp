@@ -333,7 +333,7 @@ class ShardingCases {
   int count() const { return count_; }
 
  private:
-  const std::size_t most_mixes_ = full_scale() ? 150 : 20;
+  const std::size_t most_mixes_ = full_scale() ? 150 : 12;
 
   // Every combination of shardings of the operands, or a random part of very many.
   void run_mesh(const OpCase& row, const Mesh& mesh, const Arrays& x, const HostArray& want, double tolerance,
