@@ -127,6 +127,7 @@ template <class T> void check_shapes() {
                           {1, 0},      {0, 7},      {130, 100},     {200, 3, 50}, {3, 40, 33}, {2, 7, 13, 11},
                           {5, 64, 32}, {3, 300, 7}, {1, 33, 1, 70}, {2, 1025},    {2, 129, 17}};
   std::uint64_t seed = 0;
+  int cases_seen = 0;
   for (const Shape& points : shapes) {
     for (const bool turned : {false, true}) {
       for (const std::int32_t block : {32, 64, ReductionOrder().block}) {
@@ -135,7 +136,7 @@ template <class T> void check_shapes() {
         CAPTURE(block);
         CAPTURE(turned);
         check_interpreter(r.c, r.want);
-        cases.push_back(r.c);
+        if (testing::full_scale() || cases_seen++ % 5 == 0) cases.push_back(r.c);  // LLVM takes its time
       }
     }
   }
