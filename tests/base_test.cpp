@@ -128,6 +128,14 @@ TEST_CASE("base: names and sizes of dtypes") {
   CHECK(os.str() == "bfloat16 bool");
 }
 
+TEST_CASE("base: a number that is no dtype is refused") {
+  std::string text;
+  try {
+    (void)itemsize(static_cast<DType>(99));
+  } catch (const DTypeError& e) { text = e.what(); }
+  CHECK(text == "dtype: number 99. There is no such dtype. Take one of float32, int32, ...");
+}
+
 TEST_CASE("base: devices print") {
   std::ostringstream os;
   os << Device{3} << " " << Device{1, "cuda"};

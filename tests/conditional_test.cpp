@@ -1,4 +1,5 @@
 // cond, switch_, while_loop: JAX's numbers, whatever is cut; inside of each other, scan, vmap and derivatives; one branch runs; messages.
+#include <cmath>
 #include <functional>
 #include <random>
 
@@ -365,6 +366,70 @@ TEST_CASE("branches: messages") {
         "and so what it would store of them, is known only when it has run. Use fori_loop or scan with a "
         "fixed number "
         "of steps, stop_gradient, or forward mode (jvp, jacfwd).");
+}
+
+TEST_CASE("while_loop: under vmap conditions and bodies capture any number of arrays") {
+  const auto number = [](float v) {
+    Array a = sa::array({v, 0.f})[0];
+    a.to_vector<float>();  // no literal
+    return a;
+  };
+  const Array xs = sa::array({1.f, 2.f, 3.f});
+  for (int of_condition = 0; of_condition < 4; of_condition++)
+    for (int of_body = 0; of_body < 4; of_body++)
+      for (int carries = 1; carries < 4; carries++) {
+        CAPTURE(of_condition);
+        CAPTURE(of_body);
+        CAPTURE(carries);
+        std::vector<Array> limit(static_cast<std::size_t>(of_condition)),
+            factor(static_cast<std::size_t>(of_body));
+        for (Array& a : limit) a = number(10);
+        for (Array& a : factor) a = number(2);
+        using Carry = std::vector<Array>;
+        const auto loop = [&](const Array& x) {
+          const Carry last = sa::while_loop(
+              [&](const Carry& c) {
+                Array goes_on = c[0] < 40;
+                for (const Array& l : limit) goes_on = goes_on & (c[0] < l);
+                return goes_on;
+              },
+              [&](const Carry& c) {
+                Carry next = c;
+                next[0] = c[0] + 1;
+                for (const Array& f : factor) next[0] = next[0] * f;
+                for (std::size_t k = 1; k < c.size(); k++) next[k] = c[k] + 1;
+                return next;
+              },
+              Carry(static_cast<std::size_t>(carries), x));
+          return last;
+        };
+        const Carry got = sa::vmap(loop)(xs);
+        for (std::size_t row = 0; row < 3; row++) {
+          double c = static_cast<double>(row + 1), steps = 0;
+          for (; c < (of_condition > 0 ? 10 : 40); steps++) c = (c + 1) * std::pow(2, of_body);
+          CHECK(got[0].to_vector<float>()[row] == c);
+          for (std::size_t k = 1; k < got.size(); k++)
+            CHECK(got[k].to_vector<float>()[row] == static_cast<double>(row + 1) + steps);
+        }
+      }
+}
+
+TEST_CASE("while_loop: one loop that begins as zeros and as something else is placed twice") {
+  sa::set_cpu_device_count(8);
+  const sa::Mesh mesh = sa::make_mesh({{"x", 8}});
+  const Array x = sa::device_put(sa::ones({16, 8}), sa::NamedSharding(mesh, sa::P("x")));
+  const auto inner = sa::jit([](const Array& rows, const Array& first) {
+    return sa::while_loop([](const Array& c) { return sa::max(c) < 40; },
+                          [&](const Array& c) { return c + sa::sum(rows, 0); }, first);
+  });
+  for (const bool zeros_first : {true, false}) {
+    const auto outer = sa::jit([&](const Array& rows) {
+      if (zeros_first) return inner(rows, sa::zeros({8})) - 1000 * inner(rows, sa::ones({8}));
+      const Array of_ones = inner(rows, sa::ones({8}));
+      return inner(rows, sa::zeros({8})) - 1000 * of_ones;
+    });
+    CHECK(outer(x).to_vector<float>() == std::vector<float>(8, 48 - 1000 * 49.f));
+  }
 }
 
 }  // namespace conditional_test

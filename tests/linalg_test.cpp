@@ -306,4 +306,15 @@ TEST_CASE("linalg: without a LAPACK the first factorisation says what is missing
   CHECK(largest(la::cholesky(sa::eye(7)) - sa::eye(7)) == 0);
 }
 
+TEST_CASE("linalg: logarithms of determinants that overflow or underflow, of any size") {
+  for (const std::int64_t n : {2, 3, 8})
+    for (const double element : {1e30, 1e-30}) {
+      CAPTURE(n);
+      const auto [sign, logabsdet] = la::slogdet(-sa::full({}, element) * sa::eye(n));
+      CHECK(sign.item<double>() == (n % 2 == 0 ? 1 : -1));
+      CHECK(logabsdet.item<double>() ==
+            doctest::Approx(static_cast<double>(n) * std::log(element)).epsilon(1e-5));
+    }
+}
+
 }  // namespace linalg_test

@@ -36,7 +36,8 @@ template <class F> class Checkpoint : public PlacedCall<Checkpoint<F>> {
         result.emplace(std::apply(f_, std::as_const(copies)));
         return slots(*result);
       };
-      set_slots(*result, core::checkpoint(body, given, w));
+      const core::Arrays places = core::checkpoint(body, given, w);  // it makes the result, too
+      set_slots(*result, places);
       return std::move(*result);
     } else return Array();
   }

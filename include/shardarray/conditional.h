@@ -42,7 +42,9 @@ R choose(Where w, const char* function, const Array& index, bool predicate,
       return places;
     });
   const std::vector<core::MapBody> bodies_of(bodies.begin(), bodies.end());
-  set_slots(*result, core::choose(index, predicate, bodies_of, operands, function, w));
+  const core::Arrays places =
+      core::choose(index, predicate, bodies_of, operands, function, w);  // it makes the result, too
+  set_slots(*result, places);
   return std::move(*result);
 }
 

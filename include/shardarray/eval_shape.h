@@ -30,7 +30,8 @@ struct eval_shape_fn {
         result.emplace(std::apply(f, copies));
         return slots(*result);
       };
-      set_slots(*result, core::eval_shape(body, given, w));
+      const core::Arrays places = core::eval_shape(body, given, w);  // it makes the result, too
+      set_slots(*result, places);
       return std::move(*result);
     }
   }

@@ -31,7 +31,7 @@ struct CholeskyOptions {
   bool symmetrize_input = true;  ///< takes (A + A^T) / 2; else only the lower triangle is read
 };
 /// [.., n, n] -> L of that shape, lower triangular, with A = L L^T for a symmetric A that is positive definite. Of another A the
-/// triangle is NaN. Throws ShapeError for matrices that are not square.
+/// triangle is NaN; of one with NaN what depends on it. Throws ShapeError for matrices that are not square.
 inline constexpr struct SHARDARRAY_API cholesky_fn {
   [[nodiscard]] Array operator()(const Array& a, const CholeskyOptions& o = {},
                                  Where w = Where::here()) const;

@@ -1,7 +1,11 @@
 #include "shardarray/dtype.h"
 
 #include <array>
+#include <iterator>
 #include <ostream>
+#include <string>
+
+#include "shardarray/error.h"
 
 namespace shardarray {
 namespace {
@@ -16,7 +20,13 @@ constexpr Info infos[] = {
     {"uint64", "u64", 8},  {"float16", "f16", 2},   {"bfloat16", "bf16", 2},    {"float32", "f32", 4},
     {"float64", "f64", 8}, {"complex64", "c64", 8}, {"complex128", "c128", 16},
 };
-const Info& info(DType t) { return infos[static_cast<int>(t)]; }
+const Info& info(DType t) {
+  const auto number = static_cast<std::size_t>(t);
+  if (number >= std::size(infos))  // a file may have said so
+    throw DTypeError("dtype: number " + std::to_string(number) +
+                     ". There is no such dtype. Take one of float32, int32, ...");
+  return infos[number];
+}
 
 // JAX's promotion lattice: the dtypes and the three kinds of weak scalars. a op b is their least upper bound.
 constexpr int weak_int = 15, weak_float = 16, weak_complex = 17, node_count = 18;

@@ -110,11 +110,12 @@ std::string CalledBranches::note() const {
 
 PlacedBranches place_branches(const FlatNode& n, const FlatGraph& g, std::span<const Layout* const> given,
                               const CompileInput& in) {
-  const PlacedIterations::Key key{n.attrs, {given.begin(), given.end()}, {}};
+  const bool chooses = n.op->form == Form::choose;
+  const Repetition r0 = chooses ? Repetition{} : Repetition::of(*n.attrs);
+  const PlacedIterations::Key key(n, g, given, r0.first_carry(), chooses ? 0 : r0.carries());
   if (const auto known = in.placed->branches.find(key); known != in.placed->branches.end())
     return known->second;
-  PlacedBranches r =
-      n.op->form == Form::choose ? placed_choice(n, given, in) : placed_repetition(n, g, given, in);
+  PlacedBranches r = chooses ? placed_choice(n, given, in) : placed_repetition(n, g, given, in);
   return in.placed->branches[key] = std::move(r);
 }
 

@@ -166,12 +166,17 @@ PlacedIteration placed(const FlatNode& n, std::span<const Layout* const> given,
 
 }  // namespace
 
+PlacedIterations::Key::Key(const FlatNode& n, const FlatGraph& g, std::span<const Layout* const> where,
+                           std::size_t first_carry, std::size_t carries)
+    : attrs(n.attrs), given(where.begin(), where.end()) {
+  for (std::size_t k = first_carry; k < first_carry + carries; k++)
+    zeros.push_back(!where[k] && literal(n.in[k], g) == 0);
+}
+
 PlacedIteration place_iteration(const FlatNode& n, const FlatGraph& g, std::span<const Layout* const> given,
                                 const CompileInput& in) {
   const Iteration it = Iteration::of(*n.attrs);
-  PlacedIterations::Key key{n.attrs, {given.begin(), given.end()}, {}};
-  for (std::size_t k = 0; k < it.carries; k++)
-    key.zeros.push_back(!given[it.constants + k] && literal(n.in[it.constants + k], g) == 0);
+  PlacedIterations::Key key(n, g, given, it.constants, it.carries);
   if (const auto known = in.placed->all.find(key); known != in.placed->all.end()) return known->second;
   const std::vector<bool> zeros = key.zeros;
   return in.placed->all[std::move(key)] = placed(n, given, zeros, in);

@@ -26,6 +26,8 @@ struct PlacedIterations {
     AttrsRef attrs;  ///< of the node
     std::vector<const Layout*> given;
     std::vector<bool> zeros;  ///< carries that begin so
+    Key(const FlatNode& n, const FlatGraph& g, std::span<const Layout* const> where, std::size_t first_carry,
+        std::size_t carries);
     friend auto operator<=>(const Key&, const Key&) = default;
   };
   std::map<Key, PlacedIteration> all;

@@ -288,8 +288,8 @@ Batched repeat_batch(const BatchArgs& b) {
     body = masked_body(r, rows, body);
     condition.out[0] = primitive::reduce(Reducer::any, condition.out[0], {0});
     r.constants += r.asked;
-    operands.insert(operands.begin() + static_cast<std::ptrdiff_t>(r.asked), operands.begin(),
-                    operands.begin() + static_cast<std::ptrdiff_t>(r.asked));
+    const Arrays asked(operands.begin(), operands.begin() + static_cast<std::ptrdiff_t>(r.asked));
+    operands.insert(operands.begin() + static_cast<std::ptrdiff_t>(r.asked), asked.begin(), asked.end());
   }
   r.condition = shared(std::move(condition));
   r.body = shared(std::move(body));

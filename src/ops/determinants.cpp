@@ -58,9 +58,7 @@ static Array det_of_two(const Array& a) {
   return primitive::sub(primitive::mul(x(0, 0), x(1, 1)), primitive::mul(x(0, 1), x(1, 0)));
 }
 static linalg::SlogdetResult slogdet_of(const Array& a) {
-  const std::int64_t n = a.shape().back();
-  if (n == 1) return small_slogdet(matrix_element(a, 0, 0));
-  if (n == 2) return small_slogdet(det_of_two(a));
+  if (a.shape().back() == 1) return small_slogdet(matrix_element(a, 0, 0));
   const Arrays factors = primitive::lu(stop_gradient(a));
   const Array u = matrices::diagonal_of(factors[0]);
   const Array zero = primitive::like(u, 0), is_zero = any_of_last(primitive::binary(op_eq, u, zero));

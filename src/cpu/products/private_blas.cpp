@@ -70,7 +70,7 @@ PrivateLibrary open_private(const std::string& named) {
     }
   }
   const char* const error = opened.library == nullptr ? dlerror() : nullptr;
-  if (error != nullptr) opened.problem = error;
+  if (opened.library == nullptr) opened.problem = error != nullptr ? error : "there is no name space for it";
   return opened;
 }
 #undef SHARDARRAY_TRIPLET
