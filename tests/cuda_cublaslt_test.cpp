@@ -148,7 +148,7 @@ TEST_CASE("cuda cuBLASLt: an algorithm is kept for its product, GPU, workspace a
 TEST_CASE("cuda process: every product by cuBLASLt" * doctest::skip()) {
   const sa::Mesh mesh = sa::make_mesh({{"x", 2}, {"y", 4}});
   int rows = 0;
-  for (const OpCase& row : device_cases()) {
+  for (const OpCase& row : launch_cases()) {
     if (!is_product(row)) continue;
     rows++;
     Rng rng(std::hash<std::string>()(row.name));

@@ -214,7 +214,7 @@ TEST_CASE("cuda one kernel: neither are texts of any length, nor runs, arguments
 TEST_CASE("cuda one kernel: every op, cut over eight devices, gives the bits of its launches") {
   ProgramTexts texts;
   const Mesh mesh = make_mesh({{"x", 2}, {"y", 4}});
-  for (const OpCase& op : device_cases()) {
+  for (const OpCase& op : launch_cases()) {
     Rng rng(std::hash<std::string>()(op.name));
     Arrays given = draw_operands(op, rng);
     const auto f = jit([&op](const Arrays& a) { return op.function(a); });

@@ -141,7 +141,7 @@ TEST_CASE("cuda printer: every op, cut over eight devices, gives the bits of the
   std::vector<Row> rows;
   PrintedTexts texts;
   const Mesh mesh = make_mesh({{"x", 2}, {"y", 4}});
-  for (const OpCase& op : device_cases()) {
+  for (const OpCase& op : launch_cases()) {
     Rng rng(std::hash<std::string>()(op.name));
     Arrays given = draw_operands(op, rng);
     const auto f = jit([&op](const Arrays& a) { return op.function(a); });

@@ -111,11 +111,12 @@ Cases rearrange_cases();
 Cases sample_cases();
 Cases ordering_cases();
 Cases indexing_cases();
+Cases branch_cases();
 Cases linalg_cases();
 Cases conv_cases();
 
-/// The rows that CUDA devices run, too: they cannot factorise matrices yet.
-inline Cases device_cases() {
+/// Rows whose programs are lists of launches.
+inline Cases launch_cases() {
   Cases rows;
   for (auto part :
        {elementwise_cases, logic_cases, power_cases, special_cases, part_cases, count_cases, activation_cases,
@@ -124,11 +125,15 @@ inline Cases device_cases() {
     for (OpCase& c : part()) rows.push_back(std::move(c));
   return rows;
 }
-/// All rows.
-inline Cases op_cases() {
-  Cases all_rows = device_cases();
-  for (OpCase& c : linalg_cases()) all_rows.push_back(std::move(c));
-  return all_rows;
+/// All rows, also those that the host decides and those that have no kernel on CUDA devices yet.
+inline Cases op_cases(bool on_cuda = false) {
+  Cases rows = launch_cases();
+  for (OpCase& c : branch_cases()) rows.push_back(std::move(c));
+  if (!on_cuda)
+    for (OpCase& c : linalg_cases()) rows.push_back(std::move(c));
+  return rows;
 }
+/// All rows that the default platform runs.
+inline Cases platform_cases() { return op_cases(devices()[0].platform == "cuda"); }
 
 }  // namespace shardarray::testing

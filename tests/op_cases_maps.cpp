@@ -170,6 +170,37 @@ Cases map_cases() {
                {{{10, 6}, -0.5, 0.5}, {{6, 6}}},
                true,
                2e-6});
+  const auto cube =
+      custom_jvp([](const Array& v) { return v * v * v; },
+                 [](const Array& v, const Array& t) { return std::pair(v * v * v, 3 * v * v * t); });
+  const auto cubes = [](const Hosts& x) {
+    return build(x[0].shape, [&](const Shape& i) { return std::pow(read(x[0], i), 3); });
+  };
+  c.push_back({"custom_jvp of rows",
+               [=](S x) { return vmap(cube)(x[0]); },
+               cubes,
+               {{{10, 6}, 0.5, 1.5}},
+               true,
+               2e-6});
+  const auto of_square =
+      custom_vjp([](const Array& v) { return v * v; }, [](const Array& v) { return std::pair(v * v, v); },
+                 [](const Array& v, const Array& g) { return 2 * v * g; });
+  // a derivative that is known backwards only, of a checkpoint
+  c.push_back({"custom_vjp, checkpoint: gradients",
+               [=](S x) {
+                 const auto f = [&](const Array& v) { return sum(of_square(v) * v); };
+                 return grad(checkpoint(f))(x[0]) / 3 * x[0];
+               },
+               cubes,
+               {{{10, 6}, 0.5, 1.5}},
+               false,
+               2e-6});
+  return c;
+}
+
+Cases branch_cases() {
+  using S = std::span<const Array>;
+  Cases c;
   // of the sum's sign: the sine or the square
   c.push_back({"cond, switch_",
                [](S x) {
@@ -198,31 +229,6 @@ Cases map_cases() {
        [](const Hosts& x) { return build(x[0].shape, [&](const Shape& i) { return read(x[0], i) * 0.25; }); },
        {{{10, 6}}},
        false});
-  const auto cube =
-      custom_jvp([](const Array& v) { return v * v * v; },
-                 [](const Array& v, const Array& t) { return std::pair(v * v * v, 3 * v * v * t); });
-  const auto cubes = [](const Hosts& x) {
-    return build(x[0].shape, [&](const Shape& i) { return std::pow(read(x[0], i), 3); });
-  };
-  c.push_back({"custom_jvp of rows",
-               [=](S x) { return vmap(cube)(x[0]); },
-               cubes,
-               {{{10, 6}, 0.5, 1.5}},
-               true,
-               2e-6});
-  const auto of_square =
-      custom_vjp([](const Array& v) { return v * v; }, [](const Array& v) { return std::pair(v * v, v); },
-                 [](const Array& v, const Array& g) { return 2 * v * g; });
-  // a derivative that is known backwards only, of a checkpoint
-  c.push_back({"custom_vjp, checkpoint: gradients",
-               [=](S x) {
-                 const auto f = [&](const Array& v) { return sum(of_square(v) * v); };
-                 return grad(checkpoint(f))(x[0]) / 3 * x[0];
-               },
-               cubes,
-               {{{10, 6}, 0.5, 1.5}},
-               false,
-               2e-6});
   return c;
 }
 

@@ -82,8 +82,7 @@ void add_step_launches(const Step& step, std::uint64_t alignment, std::vector<Ke
         else if constexpr (std::is_same_v<Body, Exchange>) add_exchange_launches(step, body, alignment, to);
         else
           throw InternalError(
-              "cuda: branches and loops of unknown length are refused when a program is loaded. Please "
-              "report "
+              "cuda: a branch or a loop of unknown length is no launch: the host decides. Please report "
               "this.");
       },
       step.body);
