@@ -40,14 +40,14 @@ template <class F, class T>
     if constexpr (fits) {
       detail::Structure s = detail::structure(elements, false);
       T a = elements, b = elements;
-      const auto combine = [&](std::span<const Array> left, std::span<const Array> right) {
+      const auto of_arrays = [&](std::span<const Array> left, std::span<const Array> right) {
         detail::set_slots(a, left);
         detail::set_slots(b, right);
         const T result = f(std::as_const(a), std::as_const(b));
         return detail::slots_like(s, result, 1, "associative_scan");
       };
       T result = elements;
-      detail::set_slots(result, core::associative_scan(combine, detail::scan_leaves(elements), options, w));
+      detail::set_slots(result, core::associative_scan(of_arrays, detail::scan_leaves(elements), options, w));
       return result;
     }
   }

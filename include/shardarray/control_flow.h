@@ -147,9 +147,9 @@ template <class F, class X>
 [[nodiscard]] auto map(const F& f, const X& xs, const MapOptions& options = {}, Where w = Where::here()) {
   if constexpr (detail::check_tree<X>() && detail::check_function<F, X>()) {
     using R = detail::result_t<F, X>;
-    const auto each = [&](const X& all) -> R {
+    const auto each = [&](const X& elements) -> R {
       const auto step = [&](none_t, const X& x) { return std::pair<none_t, R>(none, f(x)); };
-      return detail::scan_as("map", step, none, all, {}, w).second;
+      return detail::scan_as("map", step, none, elements, {}, w).second;
     };
     if (!options.batch_size) return each(xs);
     const core::Batches batches = core::map_batches(detail::scan_leaves(xs), *options.batch_size, w);
