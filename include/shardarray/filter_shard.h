@@ -18,21 +18,25 @@ using PlaceRef = FunctionRef<Array(const Array&, const Sharding&, const Path&)>;
                                                      const char* function);
 
 /// Puts every array of `t` where the prefix tree `s` says: one place for a whole subtree, or a tuple, vector or struct with an
-/// entry for each part. `none` leaves a subtree alone.
+/// entry for each part; numbers and texts behind the last array need none. `none` leaves a subtree alone.
 template <class T, class S>
 void place(T& t, const S& s, const Path& path, PlaceRef put, const char* function);
 
 template <class... T, class... S>
 void place_parts(const Path& path, PlaceRef put, const char* function, std::tuple<T&...> t,
                  std::tuple<const S&...> s) {
-  constexpr bool fits = sizeof...(T) == sizeof...(S);
+  constexpr std::size_t given = sizeof...(S);
+  constexpr bool fits = []<std::size_t... K>(std::index_sequence<K...>) {
+    return given <= sizeof...(T) && ((K < given || Static<std::remove_const_t<T>>)&&...);
+  }
+  (std::index_sequence_for<T...>());
   static_assert(
       fits,
       "shardarray: the tree of shardings needs one entry for each part of the tree, or one for all of it");
   if constexpr (fits) [&]<std::size_t... K>(std::index_sequence<K...>) {
-      (place(std::get<K>(t), std::get<K>(s), Path{&path, {}, K, sizeof...(K)}, put, function), ...);
+      (place(std::get<K>(t), std::get<K>(s), Path{&path, {}, K, sizeof...(T)}, put, function), ...);
     }
-  (std::make_index_sequence<sizeof...(T)>{});
+  (std::make_index_sequence<given>{});
 }
 template <class T> auto parts(T& t) {
   if constexpr (is_tuple<std::remove_const_t<T>>)
