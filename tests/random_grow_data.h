@@ -110,7 +110,9 @@ inline bool Generator::conv_some(int v, int operand, std::size_t dim) {
   if (mine.size() < rank(v)) return false;
   mine[dim] = 'A';
   const std::int64_t n = shape(v)[dim], stride = 1 + below(2), dilation = 1 + below(2);
-  const auto reach = [dilation](std::int64_t window) { return window == 0 ? 0 : (window - 1) * dilation + 1; };
+  const auto reach = [dilation](std::int64_t window) {
+    return window == 0 ? 0 : (window - 1) * dilation + 1;
+  };
   Shape s{operand == 0 ? 1 + below(3) : reach(n) + below(3)};
   std::string out = mine + "z";
   if (rank(v) > 1 && chance(2)) {
