@@ -30,6 +30,14 @@ constexpr std::int64_t mul_sizes(std::int64_t a, std::int64_t b) {
 std::int64_t check_size(const char* function, const Shape& shape, DType dtype);
 /// The product of sizes; the largest number where that does not fit; -1 when a size is negative.
 std::int64_t elements_or_most(const Shape& shape);
+/// Entries [from, to) of s; a and behind it b.
+inline Shape part_of(const Shape& s, std::size_t from, std::size_t to) {
+  return Shape(s.begin() + from, s.begin() + to);
+}
+inline Shape joined_shape(Shape a, const Shape& b) {
+  for (const std::int64_t v : b) a.push_back(v);
+  return a;
+}
 /// Bytes of a shape that was checked.
 std::int64_t bytes_of(const Shape& shape, DType dtype);
 

@@ -80,21 +80,13 @@ static double flops_of(const Program& program) {
   return *std::max_element(per_device.begin(), per_device.end());
 }
 
-// The transfers of a program that is called as values say: of each branch, or of one run.
-static void add_transfers(ProgramCall& call, const std::string& when, Program& program) {
-  call.first_transfer = static_cast<int>(program.transfers.size());
-  for (Transfer t : call.program->transfers) {
-    t.reason += fmt::format(" ({})", when);
-    program.transfers.push_back(std::move(t));
-  }
-}
 // The transfers of every run of a called program are the caller's.
-static void add_transfers(ProgramCall& call, Program& program) {
+static void add_transfers(ProgramCall& call, const std::string& when, Program& program) {
   call.first_transfer = static_cast<int>(program.transfers.size());
   for (Transfer t : call.program->transfers) {
     t.bytes = mul_sizes(t.bytes, call.trip);
     t.moved_bytes = mul_sizes(t.moved_bytes, call.trip);
-    t.reason += fmt::format(" ({} times)", call.trip);
+    t.reason += fmt::format(" ({})", when);
     program.transfers.push_back(std::move(t));
   }
 }
@@ -125,7 +117,7 @@ void plan(const Partition& p, const Fusion& f, const FlatGraph& g, const Compile
         const std::vector<Ref>& scratch = addresses.all().at(addresses.scratch_of(k)).refs;
         ProgramCall call =
             make_program_call(s, at(g.nodes, s.node), p.iterations.at(s.node), scratch, addresses);
-        add_transfers(call, *program);
+        add_transfers(call, fmt::format("{} times", call.trip), *program);
         step.body = std::move(call);
         step.flush_denormals = false;  // its lines have modes of their own
       } else if (form == Form::choose || form == Form::repeat) {

@@ -237,11 +237,9 @@ Arrays record_call(const JitEntry& e, const JitCall& call) {
   g.in = e.graph->in;
   for (const Array& o : e.graph->out)
     if (o.has_value()) g.out.push_back(o);
-  Attrs attrs;
-  attrs.graphs = {std::make_shared<const Graph>(std::move(g))};
   const Arrays all = with_captured(e, call);
   if (!e.effects.empty()) return inline_graph(*e.graph, all, true);
-  const Arrays out = record_all(op_call, all, std::make_shared<const Attrs>(std::move(attrs)), {});
+  const Arrays out = primitive::call(std::move(g), all);
   return spread(e, [&](std::size_t k) { return out[k]; });
 }
 

@@ -26,25 +26,9 @@ Types result_types(const Graph& g) {
   return types;
 }
 
-// Whatever is cut is the matter of the graphs inside.
-Rule whole_rule(const Call& c, const Types& results) {
-  Rule r;
-  const auto dims = [&](const Type& t) {
-    std::vector<DimFactors> factors;
-    for (const std::int64_t size : t.shape) factors.push_back(add_factor(r, size, Role::whole));
-    return factors;
-  };
-  for (const Type& t : c.in) r.operands.push_back(dims(t));
-  for (const Type& t : results) r.results.push_back(dims(t));
-  return r;
-}
-
-Array rows_everywhere(const Array& x, bool mapped, const std::shared_ptr<const Axis>& axis) {
-  return mapped ? x : place_rows(add_leading(x, axis->size), axis);
-}
 void give_rows(Graph& g, const Flags& mapped, const Flags& wanted, const std::shared_ptr<const Axis>& axis) {
   for (std::size_t k = 0; k < g.out.size(); k++)
-    if (wanted[k]) g.out[k] = rows_everywhere(g.out[k], mapped[k], axis);
+    if (wanted[k]) g.out[k] = with_placed_rows(g.out[k], mapped[k], axis);
 }
 Flags either(Flags a, const Flags& b) {
   for (std::size_t k = 0; k < a.size(); k++) a[k] = a[k] || b[k];
@@ -118,9 +102,7 @@ Arrays choose_transpose(const TransposeArgs& t) {
 Batched select_of_all(const BatchArgs& b, const std::vector<Graph>& branches) {
   Arrays result;
   for (std::size_t branch = 0; branch < branches.size(); branch++) {
-    Attrs a;
-    a.graphs = {shared(branches[branch])};
-    const Arrays out = record_all(op_call, b.in.subspan(1), std::make_shared<const Attrs>(std::move(a)), {});
+    const Arrays out = primitive::call(branches[branch], b.in.subspan(1));
     if (branch == 0) {
       result = out;
       continue;
@@ -246,13 +228,8 @@ Graph masked_body(const Repetition& r, const Graph& condition, const Graph& body
     asked.push_back(take(body.in[k]));
     given.push_back(asked.back());
   }
-  const auto called = [](const Graph& graph, const Arrays& in) {
-    Attrs a;
-    a.graphs = {shared(graph)};
-    return record_all(op_call, in, std::make_shared<const Attrs>(std::move(a)), {});
-  };
-  const Array goes_on = called(condition, asked)[0];
-  const Arrays next = called(body, given);
+  const Array goes_on = primitive::call(condition, asked)[0];
+  const Arrays next = primitive::call(body, given);
   for (std::size_t k = 0; k < next.size(); k++)
     g.out.push_back(select_rows(goes_on, next[k], g.in[first + k]));
   return g;

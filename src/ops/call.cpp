@@ -8,13 +8,7 @@ namespace shardarray {
 
 using namespace rules;
 
-// attrs.bits: 1: a checkpoint.
-static Arrays call(Graph g, std::span<const Array> in, std::uint64_t bits) {
-  Attrs a;
-  a.bits = bits;
-  a.graphs = {std::make_shared<const Graph>(std::move(g))};
-  return record_all(op_call, in, std::make_shared<const Attrs>(std::move(a)), {});
-}
+static bool is_checkpoint(const Node& n) { return n.attrs().bits == 1; }
 
 static Types call_type(const Call& c) {
   Types types;
@@ -23,17 +17,7 @@ static Types call_type(const Call& c) {
 }
 
 // Calls are inlined before anything is placed; until then nothing may be cut.
-static Rule call_rule(const Call& c) {
-  Rule r;
-  auto whole = [&](const Type& t) {
-    std::vector<DimFactors> dims;
-    for (std::int64_t size : t.shape) dims.push_back(add_factor(r, size, Role::whole));
-    return dims;
-  };
-  for (const Type& t : c.in) r.operands.push_back(whole(t));
-  for (const Type& t : call_type(c)) r.results.push_back(whole(t));
-  return r;
-}
+static Rule call_rule(const Call& c) { return whole_rule(c, call_type(c)); }
 
 // A pmap, whose operands come over from other devices.
 static bool is_mapped(const Graph& g) {
@@ -61,7 +45,7 @@ static Arrays call_jvp(const JvpArgs& v) {
   for (std::size_t k = 0; k < v.out.size(); k++)
     if (is_inexact(v.out[k].dtype())) tangents.push_back(g.out[v.out.size() + k]);
   g.out = tangents;
-  const Arrays given = call(std::move(g), operands, v.node.attrs().bits);
+  const Arrays given = primitive::call(std::move(g), operands, is_checkpoint(v.node));
   Arrays r;
   for (std::size_t k = 0, next = 0; k < v.out.size(); k++)
     r.push_back(is_inexact(v.out[k].dtype()) ? given[next++] : Array());
@@ -75,17 +59,18 @@ static Arrays call_transpose(const TransposeArgs& t) {
     if (t.cotangents[k].has_value()) come.push_back(t.cotangents[k]);
     cotangents.push_back(t.cotangents[k].has_value() ? t.cotangents[k] : zeros_of(t.node.type(k)));
   }
-  const std::uint64_t is_checkpoint = t.node.attrs().bits;
+  const bool again = is_checkpoint(t.node);
   for (std::size_t k = 0; k < t.in.size(); k++)
-    if (!t.linear[k]) operands.push_back(is_checkpoint ? primitive::behind(t.in[k], come) : t.in[k]);
+    if (!t.linear[k]) operands.push_back(again ? primitive::behind(t.in[k], come) : t.in[k]);
   operands.insert(operands.end(), cotangents.begin(), cotangents.end());
-  const Arrays given = call(t.graphs.transpose(*t.node.attrs().graphs[0], t.linear), operands, is_checkpoint);
+  const Arrays given =
+      primitive::call(t.graphs.transpose(*t.node.attrs().graphs[0], t.linear), operands, again);
   Arrays r;
   for (std::size_t k = 0, next = 0; k < t.in.size(); k++) r.push_back(t.linear[k] ? given[next++] : Array());
   return r;
 }
 
-// attrs.graphs[0] on the operands.
+// attrs.graphs[0] on the operands; attrs.bits: 1: a checkpoint.
 SHARDARRAY_OP op_call{.name = "call",
                       .form = Form::call,
                       .rule = call_rule,
@@ -94,19 +79,23 @@ SHARDARRAY_OP op_call{.name = "call",
                       .transpose = call_transpose,
                       .batch = [](const BatchArgs& b) {
                         Batched r;
-                        r.out = call(b.graphs.batch(*b.node.attrs().graphs[0], b.mapped, b.axis, r.mapped),
-                                     b.in, b.node.attrs().bits);
+                        r.out = primitive::call(
+                            b.graphs.batch(*b.node.attrs().graphs[0], b.mapped, b.axis, r.mapped), b.in,
+                            is_checkpoint(b.node));
                         return r;
                       }};
+
+Arrays primitive::call(Graph g, std::span<const Array> operands, bool is_checkpoint) {
+  Attrs a;
+  a.bits = is_checkpoint ? 1 : 0;
+  a.graphs = {std::make_shared<const Graph>(std::move(g))};
+  return record_all(op_call, operands, std::make_shared<const Attrs>(std::move(a)), {});
+}
 
 // The others may have any shape.
 static Rule behind_rule(const Call& c) {
   Rule r;
-  for (const Type& t : c.in) {
-    std::vector<DimFactors> dims;
-    for (const std::int64_t size : t.shape) dims.push_back(add_factor(r, size, Role::pass));
-    r.operands.push_back(std::move(dims));
-  }
+  for (const Type& t : c.in) r.operands.push_back(own_factors(r, t, Role::pass));
   r.results.push_back(r.operands[0]);
   return r;
 }

@@ -8,6 +8,7 @@
 #include "ops/rules.h"
 #include "ops/windows.h"
 #include "runtime/contraction.h"
+#include "runtime/step_ranges.h"
 
 namespace shardarray {
 
@@ -152,19 +153,12 @@ Arrays conv_jvp(const JvpArgs& v) {
   return {add_or(slid(v.tangents[0], v.in[1]), slid(v.in[0], v.tangents[1]))};
 }
 
-/// The distance of neighbours along each dimension of a tile.
-Shape tile_distances(const Shape& tile) {
-  Shape r = Shape::filled(tile.size(), 1);
-  for (std::size_t d = tile.size(); d-- > 1;) r[d - 1] = r[d] * tile[d];
-  return r;
-}
-
 LocalCall conv_call(const LowerArgs& l) {
   const Attrs& a = *l.call.attrs;
   const Letters letters = split_letters(a.letters);
   const Shape shapes[] = {l.in[0].size, l.in[1].size, l.out[0].size};
   const std::string* const terms[] = {&letters.in[0], &letters.in[1], &letters.out};
-  const Shape far[] = {tile_distances(shapes[0]), tile_distances(shapes[1]), tile_distances(shapes[2])};
+  const Shape far[] = {row_major(shapes[0]), row_major(shapes[1]), row_major(shapes[2])};
   const auto distance = [&](std::size_t term, char c) {
     return stands_in(*terms[term], c) ? size_in(*terms[term], far[term], c) : 0;
   };
@@ -188,8 +182,7 @@ LocalCall conv_call(const LowerArgs& l) {
     else if (!stands_in(letters.out, x)) c.summed.push_back({size, distance(0, x), distance(1, x), 0});
   }
   for (auto* dims : {&c.groups, &c.points, &c.features, &c.summed}) *dims = merged(*dims);
-  return {
-      .name = "conv", .in_shapes = {shapes[0], shapes[1]}, .out_shapes = {shapes[2]}, .params = c.params()};
+  return library_call(l, "conv", c.params());
 }
 
 }  // namespace

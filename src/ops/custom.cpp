@@ -32,12 +32,7 @@ const RuleRef& rule_of(const Attrs& a) { return static_cast<const CustomGraph&>(
 
 bool is_float(const Array& a) { return is_inexact(type_of(a).dtype); }
 
-Types custom_type(const Call& c) {
-  Types types;
-  for (const Array& a : c.attrs->graphs[0]->out) types.push_back(type_of(a, "call"));
-  return types;
-}
-
+Types custom_type(const Call& c) { return op_call.type(c); }
 Rule custom_call_rule(const Call& c) { return op_call.rule(c); }
 
 // Arguments, and what the derivative captured.
@@ -48,10 +43,7 @@ Arrays forward_operands(const CustomRule& rule, std::span<const Array> in) {
 }
 
 Arrays called(const Graph& g, const Arrays& operands) {
-  if (g.out.empty()) return {};
-  Attrs a;
-  a.graphs = {std::make_shared<const Graph>(g)};
-  return record_all(op_call, operands, std::make_shared<const Attrs>(std::move(a)), {});
+  return g.out.empty() ? Arrays() : primitive::call(g, operands);
 }
 
 Arrays custom_derivative(const JvpArgs& v) {
@@ -87,11 +79,6 @@ Arrays custom_derivative(const JvpArgs& v) {
 }
 
 // ---------------------------------------------------------------- rows
-// Of n rows where `mapped`, else of one: rows everywhere.
-Array all_rows(const Array& x, bool mapped, const std::shared_ptr<const Axis>& axis) {
-  return mapped ? x : place_rows(add_leading(x, axis->size), axis);
-}
-
 using Flags = std::vector<bool>;
 
 Graph batched_inside(const Graph& g, const Flags& mapped, const std::shared_ptr<const Axis>& axis,
@@ -116,7 +103,8 @@ CustomGraphs batched_graphs(const CustomRule& rule, const CustomGraphs& graphs, 
   Flags out;
   r.forward = batched_inside(graphs.forward, in, axis, calculus, out);
   if (!rule.is_vjp) {
-    for (std::size_t k = 0; k < out.size(); k++) r.forward.out[k] = all_rows(r.forward.out[k], out[k], axis);
+    for (std::size_t k = 0; k < out.size(); k++)
+      r.forward.out[k] = with_placed_rows(r.forward.out[k], out[k], axis);
     return r;
   }
   Flags back = captured, gone;
@@ -125,7 +113,7 @@ CustomGraphs batched_graphs(const CustomRule& rule, const CustomGraphs& graphs, 
   r.backward = batched_inside(graphs.backward, back, axis, calculus, gone);
   for (std::size_t k = 0; k < gone.size(); k++) {
     Array& x = r.backward.out[k];
-    if (of_arguments[k]) x = all_rows(x, gone[k], axis);
+    if (of_arguments[k]) x = with_placed_rows(x, gone[k], axis);
     else if (gone[k]) x = primitive::reduce(Reducer::sum, x, {0});
     else x = primitive::mul(x, primitive::full(x.shape(), x.dtype(), static_cast<double>(axis->size)));
   }
@@ -153,7 +141,7 @@ Batched custom_batch(const BatchArgs& b) {
   const RecordingWalk walk;
   Flags out;
   Graph body = batched_inside(*b.node.attrs().graphs[0], b.mapped, b.axis, b.graphs, out);
-  for (std::size_t k = 0; k < out.size(); k++) body.out[k] = all_rows(body.out[k], out[k], b.axis);
+  for (std::size_t k = 0; k < out.size(); k++) body.out[k] = with_placed_rows(body.out[k], out[k], b.axis);
   Attrs a;
   a.graphs = {std::make_shared<const CustomGraph>(std::move(body), batched_rule(rule_of(b.node.attrs()), b))};
   Batched r{record_all(op_custom, b.in, std::make_shared<const Attrs>(std::move(a)), {}), {}};
@@ -172,17 +160,7 @@ Types linear_types(const Call& c) {
   return types;
 }
 
-Rule linear_rule(const Call& c) {
-  Rule r;
-  const auto whole = [&](const Type& t) {
-    std::vector<DimFactors> dims;
-    for (std::int64_t size : t.shape) dims.push_back(add_factor(r, size, Role::whole));
-    return dims;
-  };
-  for (const Type& t : c.in) r.operands.push_back(whole(t));
-  for (const Type& t : linear_types(c)) r.results.push_back(whole(t));
-  return r;
-}
+Rule linear_rule(const Call& c) { return whole_rule(c, linear_types(c)); }
 
 Arrays linear_transpose(const TransposeArgs& t) {
   const Attrs& attrs = t.node.attrs();

@@ -1,4 +1,5 @@
 // Factorisations of matrices: cholesky, lu.
+#include "base/sizes.h"
 #include "ops/matrices.h"
 #include "shardarray/linalg.h"
 
@@ -27,7 +28,7 @@ SHARDARRAY_OP op_cholesky{.name = "cholesky",
                                 return Types{c.in[0]};
                               },
                           .jvp = cholesky_jvp,
-                          .lower = [](const LowerArgs& l) { return matrices_call(l, "cholesky", {}); }};
+                          .lower = [](const LowerArgs& l) { return library_call(l, "cholesky", {}); }};
 
 Array linalg::cholesky_fn::operator()(const Array& a, const CholeskyOptions& o, Where w) const {
   const Site site(w, "linalg::cholesky");
@@ -43,8 +44,8 @@ static Types lu_type(const Call& c) {
   const Shape &shape = c.in[0].shape, batch = matrices::batch_of(shape, 2);
   const std::int64_t m = shape[batch.size()], n = shape[batch.size() + 1];
   return {c.in[0],
-          {matrices::behind(batch, {std::min(m, n)}), DType::int32, false},
-          {matrices::behind(batch, {m}), DType::int32, false}};
+          {joined_shape(batch, {std::min(m, n)}), DType::int32, false},
+          {joined_shape(batch, {m}), DType::int32, false}};
 }
 
 // L^-1 dA U^-1 = L^-1 dL + dU U^-1: its strict lower triangle is the first summand, the rest the second one. Of a matrix that is not
@@ -75,7 +76,7 @@ SHARDARRAY_OP op_lu{.name = "lu",
                     .rule = [](const Call& c) { return matrices_rule(c, "ij->ij,k,i"); },
                     .type = lu_type,
                     .jvp = lu_jvp,
-                    .lower = [](const LowerArgs& l) { return matrices_call(l, "lu", {}); }};
+                    .lower = [](const LowerArgs& l) { return library_call(l, "lu", {}); }};
 
 Arrays primitive::lu(const Array& a) { return record_all(op_lu, {&a, 1}, nullptr, {}); }
 

@@ -1,6 +1,7 @@
 // take, scatter: rows by positions that are data.
 #include <fmt/core.h>
 
+#include "base/sizes.h"
 #include "ops/api.h"
 #include "ops/row_index.h"
 #include "ops/rules.h"
@@ -20,23 +21,14 @@ static std::size_t index_rank(const Attrs& a) { return static_cast<std::size_t>(
       c.op->name, to_string(c.in[0]), to_string(c.in[1]), batch_rank(*c.attrs), index_rank(*c.attrs)));
 }
 
-// Entries [from, to) of s.
-static Shape part(const Shape& s, std::size_t from, std::size_t to) {
-  return Shape(s.begin() + from, s.begin() + to);
-}
-static Shape joined(Shape a, const Shape& b) {
-  for (std::int64_t v : b) a.push_back(v);
-  return a;
-}
-
 // ---------------------------------------------------------------- take
 static Types take_type(const Call& c) {
   const std::size_t b = batch_rank(*c.attrs), n = index_rank(*c.attrs);
   const Shape &table = c.in[0].shape, &index = c.in[1].shape;
   if (!is_integer(c.in[1].dtype) || table.size() <= b || index.size() != b + n ||
-      !(part(table, 0, b) == part(index, 0, b)))
+      !(part_of(table, 0, b) == part_of(index, 0, b)))
     misfit(c);
-  return {{joined(index, part(table, b + 1, table.size())), c.in[0].dtype, c.in[0].weak}};
+  return {{joined_shape(index, part_of(table, b + 1, table.size())), c.in[0].dtype, c.in[0].weak}};
 }
 
 static Rule take_rule(const Call& c) {
@@ -91,9 +83,10 @@ static Types scatter_type(const Call& c) {
   const std::size_t b = batch_rank(*c.attrs), n = index_rank(*c.attrs);
   const Shape &index = c.in[0].shape, &updates = c.in[1].shape;
   if (!is_integer(c.in[0].dtype) || index.size() != b + n || updates.size() < b + n ||
-      !(part(updates, 0, b + n) == index))
+      !(part_of(updates, 0, b + n) == index))
     misfit(c);
-  return {{joined(joined(part(index, 0, b), c.attrs->shape), part(updates, b + n, updates.size())),
+  return {{joined_shape(joined_shape(part_of(index, 0, b), c.attrs->shape),
+                        part_of(updates, b + n, updates.size())),
            c.in[1].dtype, c.in[1].weak}};
 }
 
@@ -124,7 +117,9 @@ static Batched scatter_batch(const BatchArgs& b) {
 static LocalCall scatter_call(const LowerArgs& l) {
   const std::size_t b = batch_rank(*l.call.attrs), n = index_rank(*l.call.attrs);
   const Shape& updates = l.in[1].size;
-  const auto size = [&](std::size_t from, std::size_t to) { return num_elements(part(updates, from, to)); };
+  const auto size = [&](std::size_t from, std::size_t to) {
+    return num_elements(part_of(updates, from, to));
+  };
   const std::int64_t batch = size(0, b), count = size(b, b + n), width = size(b + n, updates.size());
   return {.name = "scatter",
           .in_shapes = {{batch, count}, {batch, count, width}},
@@ -188,7 +183,7 @@ static Array taken_beside(const Array& x, const Array& index, std::size_t dim) {
     if (!is_own) rows.push_back(from[d]);
   }
   rows.push_back(from[dim]);
-  const Shape order = joined(batch, own);
+  const Shape order = joined_shape(batch, own);
   const Array at = primitive::transpose(primitive::broadcast_to(index, wanted), order);
   // behind the batch x has the axis and dimensions of size 1
   const Array table = primitive::reshape(primitive::transpose(x, order), rows);

@@ -41,17 +41,13 @@ static Types iterate_type(const Call& c) {
 static Rule iterate_rule(const Call& c) {
   const Iteration it = Iteration::of(*c.attrs);
   Rule r;
-  const auto dims = [&](const Type& t, Role role) {
-    std::vector<DimFactors> factors;
-    for (std::int64_t size : t.shape) factors.push_back(add_factor(r, size, role));
-    return factors;
-  };
   const auto is_carry = [&](std::size_t k) { return k >= it.constants && k < it.first_element(); };
   for (std::size_t k = 0; k < c.in.size(); k++)
-    r.operands.push_back(dims(c.in[k], is_carry(k) ? Role::pass : Role::whole));
+    r.operands.push_back(own_factors(r, c.in[k], is_carry(k) ? Role::pass : Role::whole));
   const Types types = iterate_type(c);
   for (std::size_t k = 0; k < types.size(); k++)
-    r.results.push_back(k < it.carries ? r.operands[it.constants + k] : dims(types[k], Role::whole));
+    r.results.push_back(k < it.carries ? r.operands[it.constants + k]
+                                       : own_factors(r, types[k], Role::whole));
   return r;
 }
 

@@ -7,6 +7,7 @@
 #include <map>
 #include <utility>
 
+#include "base/sizes.h"
 #include "graph/trace_state.h"
 #include "shardarray/linalg.h"
 
@@ -42,13 +43,6 @@ Rule matrices_rule(const Call& c, const std::string& letters) {
   return r;
 }
 
-LocalCall matrices_call(const LowerArgs& l, const char* name, std::vector<std::int64_t> params) {
-  LocalCall c{.name = name, .in_shapes = {}, .out_shapes = {}, .params = std::move(params)};
-  for (const Box& b : l.in) c.in_shapes.push_back(b.size);
-  for (const Box& b : l.out) c.out_shapes.push_back(b.size);
-  return c;
-}
-
 void need_matrices(const Call& c, std::initializer_list<std::size_t> ranks) {
   const std::size_t* rank = ranks.begin();
   for (const Type& t : c.in) {
@@ -65,13 +59,7 @@ void need_matrices(const Call& c, std::initializer_list<std::size_t> ranks) {
 
 namespace matrices {
 
-Shape batch_of(const Shape& shape, std::size_t rank) {
-  return Shape(shape.begin(), shape.begin() + (shape.size() - rank));
-}
-Shape behind(Shape batch, std::initializer_list<std::int64_t> sizes) {
-  for (const std::int64_t n : sizes) batch.push_back(n);
-  return batch;
-}
+Shape batch_of(const Shape& shape, std::size_t rank) { return part_of(shape, 0, shape.size() - rank); }
 Array turned(const Array& x) {
   Shape perm = rules::dims_of_rank(x.shape().size());
   std::swap(perm[perm.size() - 1], perm[perm.size() - 2]);

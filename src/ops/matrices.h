@@ -14,8 +14,6 @@ namespace rules {
 /// A letter for each of the last dimensions of operands and results, "ij,iK->iK": one letter is one factor, whole if it is small.
 /// The dimensions in front of them are the same in all and may be cut. The product of all letters is what the op's work grows with.
 Rule matrices_rule(const Call& c, const std::string& letters);
-/// The call `name` on the local tiles of all operands.
-LocalCall matrices_call(const LowerArgs& l, const char* name, std::vector<std::int64_t> params);
 /// Throws InternalError unless all operands have the batch of the first one, behind which they have these ranks.
 void need_matrices(const Call& c, std::initializer_list<std::size_t> ranks);
 
@@ -27,8 +25,6 @@ namespace matrices {
 inline std::int64_t size_from_last(const Array& x, std::size_t d) { return x.shape()[x.shape().size() - d]; }
 /// The dimensions in front of the last `rank` ones.
 Shape batch_of(const Shape& shape, std::size_t rank);
-/// `batch` with these dimensions behind it.
-Shape behind(Shape batch, std::initializer_list<std::int64_t> sizes);
 /// Rows and columns exchanged.
 Array turned(const Array& x);
 /// Columns lo .. hi; rows lo .. hi.

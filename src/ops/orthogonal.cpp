@@ -3,6 +3,7 @@
 
 #include <algorithm>
 
+#include "base/sizes.h"
 #include "ops/matrices.h"
 #include "shardarray/linalg.h"
 
@@ -25,8 +26,8 @@ static Types qr_type(const Call& c) {
   const Shape &shape = c.in[0].shape, batch = matrices::batch_of(shape, 2);
   const std::int64_t m = shape[batch.size()], n = shape[batch.size() + 1];
   const std::int64_t k = c.attrs->bits != 0 ? m : std::min(m, n);
-  return {{matrices::behind(batch, {m, k}), c.in[0].dtype, false},
-          {matrices::behind(batch, {k, n}), c.in[0].dtype, false}};
+  return {{joined_shape(batch, {m, k}), c.in[0].dtype, false},
+          {joined_shape(batch, {k, n}), c.in[0].dtype, false}};
 }
 
 struct QrChange {
@@ -74,7 +75,7 @@ SHARDARRAY_OP op_qr{.name = "qr",
                     .rule = [](const Call& c) { return matrices_rule(c, "ij->ik,kj"); },
                     .type = qr_type,
                     .jvp = qr_jvp,
-                    .lower = [](const LowerArgs& l) { return matrices_call(l, "qr", {}); }};
+                    .lower = [](const LowerArgs& l) { return library_call(l, "qr", {}); }};
 
 linalg::QrResult linalg::qr_fn::operator()(const Array& a, QrMode mode, Where w) const {
   const Site site(w, "linalg::qr");
@@ -123,7 +124,7 @@ SHARDARRAY_OP op_eigh{
     .lower =
         [](const LowerArgs& l) {
           const std::uint64_t bits = l.call.attrs->bits;
-          return matrices_call(
+          return library_call(
               l, "eigh", {(bits & primitive::eigenvectors) != 0, (bits & primitive::of_lower_triangle) != 0});
         }};
 
@@ -158,7 +159,7 @@ static Types svd_type(const Call& c) {
   const std::int64_t m = shape[batch.size()], n = shape[batch.size() + 1], k = std::min(m, n);
   const bool is_full = (c.attrs->bits & primitive::full_matrices) != 0;
   const auto type = [&](std::initializer_list<std::int64_t> sizes) {
-    return Type{matrices::behind(batch, sizes), c.in[0].dtype, false};
+    return Type{joined_shape(batch, sizes), c.in[0].dtype, false};
   };
   Types r{type({k})};
   if ((c.attrs->bits & primitive::singular_vectors) == 0) return r;
@@ -219,7 +220,7 @@ SHARDARRAY_OP op_svd{.name = "svd",
                      .rule = [](const Call& c) { return matrices_rule(c, svd_letters(c.attrs->bits)); },
                      .type = svd_type,
                      .jvp = svd_jvp,
-                     .lower = [](const LowerArgs& l) { return matrices_call(l, "svd", {}); }};
+                     .lower = [](const LowerArgs& l) { return library_call(l, "svd", {}); }};
 
 Arrays primitive::svd(const Array& a, std::uint64_t bits) {
   Attrs attrs;

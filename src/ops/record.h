@@ -77,6 +77,8 @@ Array placed_like(const Array& value, const Array& model);
 Array beside(const Array& x, const Array& partner);
 /// x, where nothing that reads it is computed before `others` are; equal to no other node.
 Array behind(const Array& x, std::span<const Array> others);
+/// The results of g, called on these operands. A checkpoint's are computed again for its derivatives.
+Arrays call(Graph g, std::span<const Array> operands, bool is_checkpoint = false);
 
 /// Dimensions of `dims` count from the last one of `shape`.
 Array broadcast(const Array& x, const Shape& shape, const Shape& dims);

@@ -23,6 +23,13 @@ Types same_type(const Call& c) {
 
 Types bool_type(const Call& c) { return {{same_type(c)[0].shape, DType::bool_, false}}; }
 
+LocalCall library_call(const LowerArgs& l, const char* name, std::vector<std::int64_t> params) {
+  LocalCall c{.name = name, .in_shapes = {}, .out_shapes = {}, .params = std::move(params)};
+  for (const Box& b : l.in) c.in_shapes.push_back(b.size);
+  for (const Box& b : l.out) c.out_shapes.push_back(b.size);
+  return c;
+}
+
 Arrays no_tangent(const JvpArgs& v) { return Arrays(v.out.size()); }
 
 Shape dims_of_rank(std::size_t n) {
@@ -44,6 +51,9 @@ Shape prepend(std::int64_t v, const Shape& s) {
 Array with_rows(const BatchArgs& b, std::size_t k) {
   return b.mapped[k] ? b.in[k] : add_leading(b.in[k], b.axis->size);
 }
+Array with_placed_rows(const Array& x, bool mapped, const std::shared_ptr<const Axis>& axis) {
+  return mapped ? x : place_rows(add_leading(x, axis->size), axis);
+}
 Batched mapped(Arrays out) {
   const std::size_t count = out.size();
   return {std::move(out), std::vector<bool>(count, true)};
@@ -52,6 +62,17 @@ Batched mapped(Arrays out) {
 DimFactors add_factor(Rule& r, std::int64_t size, Role role, Reducer reducer) {
   r.factors.push_back({size, role, reducer});
   return {static_cast<int>(r.factors.size()) - 1};
+}
+std::vector<DimFactors> own_factors(Rule& r, const Type& t, Role role) {
+  std::vector<DimFactors> dims;
+  for (const std::int64_t size : t.shape) dims.push_back(add_factor(r, size, role));
+  return dims;
+}
+Rule whole_rule(const Call& c, const Types& results) {
+  Rule r;
+  for (const Type& t : c.in) r.operands.push_back(own_factors(r, t, Role::whole));
+  for (const Type& t : results) r.results.push_back(own_factors(r, t, Role::whole));
+  return r;
 }
 DimFactors add_summed(Rule& r, const Call& c, std::int64_t size, Reducer reducer) {
   return c.attrs->uncut ? add_factor(r, size, Role::whole) : add_factor(r, size, Role::reduce, reducer);

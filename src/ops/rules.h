@@ -28,6 +28,8 @@ inline Linear each_integer(const Call& c, int) {
 /// Operand k is a literal +-2^exponent; false when it is not known.
 bool is_power_of_two(const Call& c, int k, int& exponent);
 
+/// The kernel `name` on the local tiles of all operands, as they are.
+LocalCall library_call(const LowerArgs& l, const char* name, std::vector<std::int64_t> params);
 /// For ops that are constant almost everywhere.
 Arrays no_tangent(const JvpArgs& v);
 /// t * factor for ops of one operand.
@@ -56,11 +58,17 @@ Shape inverse(const Shape& p);
 Shape prepend(std::int64_t v, const Shape& s);
 /// Operand k with a leading dimension, whether it is mapped or not.
 Array with_rows(const BatchArgs& b, std::size_t k);
+/// x with rows, which lie on the devices of `axis` where it has some.
+Array with_placed_rows(const Array& x, bool mapped, const std::shared_ptr<const Axis>& axis);
 /// The results are all mapped.
 Batched mapped(Arrays out);
 
 /// Appends a factor and returns the factors of the dimension that it is.
 DimFactors add_factor(Rule& r, std::int64_t size, Role role = Role::pass, Reducer reducer = Reducer::none);
+/// A factor of its own for each dimension of t.
+std::vector<DimFactors> own_factors(Rule& r, const Type& t, Role role);
+/// Of what calls graphs: operands and results as a whole. What is cut is the matter of the graphs inside.
+Rule whole_rule(const Call& c, const Types& results);
 /// The same for a dimension that c sums over: cut, it leaves a partial result; attrs.uncut: it must not be cut.
 DimFactors add_summed(Rule& r, const Call& c, std::int64_t size, Reducer reducer);
 

@@ -3,6 +3,7 @@
 
 #include <algorithm>
 
+#include "base/sizes.h"
 #include "ops/matrices.h"
 #include "shardarray/linalg.h"
 
@@ -94,7 +95,7 @@ static LocalCall triangular_call(const LowerArgs& l) {
   for (const std::uint64_t bit : {primitive::left_side, primitive::lower_triangle,
                                   primitive::transposed_matrix, primitive::unit_diagonal})
     params.push_back(has_bit(*l.call.attrs, bit) ? 1 : 0);
-  return matrices_call(l, "triangular_solve", std::move(params));
+  return library_call(l, "triangular_solve", std::move(params));
 }
 
 // X with op(A) X = B or X op(A) = B; attrs.bits: left_side | ...
@@ -165,7 +166,7 @@ SHARDARRAY_OP op_lu_solve{
     .batch = lu_solve_batch,
     .lower =
         [](const LowerArgs& l) {
-          return matrices_call(l, "lu_solve", {static_cast<std::int64_t>(l.call.attrs->bits)});
+          return library_call(l, "lu_solve", {static_cast<std::int64_t>(l.call.attrs->bits)});
         },
     .trait = Trait::sums};
 
@@ -202,9 +203,9 @@ static Array of_equations(const char* function, const Array& a, const Array& b, 
   const Shape batch = api::common_shape(function, batches);
   const std::size_t more = sa.size() == 2 ? batches[1].size() : 0;  // of one matrix
   if (more == 0) {
-    x = primitive::broadcast_to(x, matrices::behind(batch, {sa.back(), sa.back()}));
+    x = primitive::broadcast_to(x, joined_shape(batch, {sa.back(), sa.back()}));
     y = primitive::broadcast_to(
-        y, matrices::behind(batch, {matrices::size_from_last(y, 2), matrices::size_from_last(y, 1)}));
+        y, joined_shape(batch, {matrices::size_from_last(y, 2), matrices::size_from_last(y, 1)}));
   }
   Array r = more == 0 ? f(x, y)
                       : with_more_sides(y, more, is_left, [&](const Array& sides) { return f(x, sides); });

@@ -37,13 +37,7 @@ static Arrays sort_jvp(const JvpArgs& v) {
 }
 
 static LocalCall sort_call(const LowerArgs& l) {
-  LocalCall c{.name = "sort",
-              .in_shapes = {},
-              .out_shapes = {},
-              .params = {l.call.attrs->dims[0] + std::ssize(l.call.in[0].shape)}};
-  for (const Box& b : l.in) c.in_shapes.push_back(b.size);
-  c.out_shapes = c.in_shapes;
-  return c;
+  return library_call(l, "sort", {l.call.attrs->dims[0] + std::ssize(l.call.in[0].shape)});
 }
 
 // All operands along attrs.dims[0], by the first, stable.

@@ -32,6 +32,20 @@ class OpenDerivative {
   OpenDerivative& operator=(const OpenDerivative&) = delete;
 };
 
+// The arrays of a tree's leaves, some of which have none; and others back in their places.
+Arrays present(std::span<const Array> places) {
+  Arrays r;
+  std::copy_if(places.begin(), places.end(), std::back_inserter(r),
+               [](const Array& a) { return a.has_value(); });
+  return r;
+}
+Arrays in_places(Arrays places, const Arrays& given) {
+  std::size_t next = 0;
+  for (Array& x : places)
+    if (x.has_value()) x = given[next++];
+  return places;
+}
+
 bool floats(const Type& t) { return is_inexact(t.dtype); }
 
 // Derivatives have the places, shapes and dtypes of what they belong to; absent ones are zero. Those of floating places.
@@ -188,10 +202,7 @@ core::Arrays core::custom_call(MapBody f, std::span<const Array> arguments, Cust
   Arrays captured, places;
   const auto body = [&](std::span<const Array> x) {
     places = f(x);
-    Arrays present;
-    for (const Array& a : places)
-      if (a.has_value()) present.push_back(a);
-    return present;
+    return present(places);
   };
   Graph primal = without_effects(traced(body, types, captured, custom.function), custom.function, "it");
   const std::vector<std::optional<Type>> results = types_of_places(places);
@@ -231,10 +242,7 @@ core::Arrays core::custom_call(MapBody f, std::span<const Array> arguments, Cust
   a.graphs = {std::make_shared<const CustomGraph>(std::move(primal), rule)};
   if (a.graphs[0]->out.empty()) return places;
   const Arrays given = record_all(op_custom, operands, std::make_shared<const Attrs>(std::move(a)), w);
-  std::size_t next = 0;
-  for (Array& x : places)
-    if (x.has_value()) x = given[next++];
-  return places;
+  return in_places(std::move(places), given);
 }
 
 core::Arrays core::checkpoint(MapBody f, std::span<const Array> arguments, Where w) {
@@ -244,23 +252,14 @@ core::Arrays core::checkpoint(MapBody f, std::span<const Array> arguments, Where
   Arrays captured, places;
   const auto body = [&](std::span<const Array> x) {
     places = f(x);
-    Arrays present;
-    for (const Array& a : places)
-      if (a.has_value()) present.push_back(a);
-    return present;
+    return present(places);
   };
   Graph g = without_effects(traced(body, types, captured, "checkpoint"), "checkpoint", "the function");
   if (g.out.empty()) return places;
   Arrays operands(arguments.begin(), arguments.end());
   operands.insert(operands.end(), captured.begin(), captured.end());
-  Attrs a;
-  a.graphs = {std::make_shared<const Graph>(std::move(g))};
-  a.bits = 1;
-  const Arrays given = record_all(op_call, operands, std::make_shared<const Attrs>(std::move(a)), w);
-  std::size_t next = 0;
-  for (Array& x : places)
-    if (x.has_value()) x = given[next++];
-  return places;
+  const Arrays given = primitive::call(std::move(g), operands, true);
+  return in_places(std::move(places), given);
 }
 
 }  // namespace shardarray

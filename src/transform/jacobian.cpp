@@ -1,6 +1,7 @@
 // Jacobians: the linear map of a function, on all unit vectors at once.
 #include <fmt/core.h>
 
+#include "base/sizes.h"
 #include "ops/record.h"
 #include "shardarray/detail/differentiation.h"
 #include "shardarray/detail/maps.h"
@@ -10,11 +11,6 @@
 namespace shardarray {
 
 namespace {
-
-Shape joined_shape(Shape a, const Shape& b) {
-  for (const std::int64_t n : b) a.push_back(n);
-  return a;
-}
 
 // The unit vectors of a space of arrays like `x`, as rows.
 Array unit_rows(const Array& x) {

@@ -6,9 +6,6 @@
 namespace shardarray {
 namespace {
 
-template <class T> T* matrix_at(void* const* bases, const Ref& r, std::int64_t offset) {
-  return reinterpret_cast<T*>(address(bases, r)) + offset;
-}
 /// The time of `flops` for each matrix of three equal sides, at the speed of one core.
 template <class T> double factorizing_ns(const Matrices& a, double flops) {
   const double sides = static_cast<double>(a.elements()) * static_cast<double>(std::min(a.m, a.n));
@@ -22,8 +19,8 @@ template <class T> LibraryPlan cholesky_plan(const LibraryCall::Item& item) {
   const auto run = [=, library = lapack("cholesky").of<T>(), in = item.in[0], out = item.out[0]](
                        void* const* bases, std::int64_t begin, std::int64_t end) {
     for (std::int64_t u = begin; u < end; u++) {
-      const T* const from = matrix_at<T>(bases, in, u * a.elements());
-      T* const to = matrix_at<T>(bases, out, u * a.elements());
+      const T* const from = elements_at<T>(bases, in, u * a.elements());
+      T* const to = elements_at<T>(bases, out, u * a.elements());
       const auto each_row = [&](const auto& f) {
         for (std::int64_t i = 0; i < a.n; i++) f(to + i * a.n, i);
       };
@@ -48,14 +45,14 @@ template <class T> LibraryPlan lu_plan(const LibraryCall::Item& item) {
     const auto columns = room_for<T>(a.elements());
     const int ld = leading(a.m);
     for (std::int64_t u = begin; u < end; u++) {
-      auto* const pivots = matrix_at<std::int32_t>(bases, out[1], u * k);
-      auto* const permutation = matrix_at<std::int32_t>(bases, out[2], u * a.m);
+      auto* const pivots = elements_at<std::int32_t>(bases, out[1], u * k);
+      auto* const permutation = elements_at<std::int32_t>(bases, out[2], u * a.m);
       for (int i = 0; i < a.m; i++) permutation[i] = i;
       if (k == 0) continue;
-      to_columns(matrix_at<T>(bases, in, u * a.elements()), a.m, a.n, columns.get());
+      to_columns(elements_at<T>(bases, in, u * a.elements()), a.m, a.n, columns.get());
       int info = 0;  // above 0: U is singular, and right all the same
       library.getrf(&a.m, &a.n, columns.get(), &ld, pivots, &info);
-      to_rows(columns.get(), a.m, a.n, matrix_at<T>(bases, out[0], u * a.elements()));
+      to_rows(columns.get(), a.m, a.n, elements_at<T>(bases, out[0], u * a.elements()));
       for (int i = 0; i < k; i++) std::swap(permutation[i], permutation[--pivots[i]]);
     }
   };

@@ -22,6 +22,10 @@ struct Matrices {
 /// Its last `rank` dimensions are a matrix (2) or a vector (1). Throws CompileError for more rows than LAPACK counts.
 Matrices matrices_of(const char* kernel, const Shape& shape, std::size_t rank);
 
+/// Element `offset` of an operand or a result.
+template <class T> T* elements_at(void* const* bases, const Ref& r, std::int64_t offset) {
+  return reinterpret_cast<T*>(address(bases, r)) + offset;
+}
 /// f of a value of the C++ type of `t`, float32 or float64.
 template <class F> LibraryPlan with_real_type(const char* kernel, DType t, const F& f) {
   if (t == DType::float32) return f(float{});

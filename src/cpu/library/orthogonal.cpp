@@ -6,9 +6,6 @@
 namespace shardarray {
 namespace {
 
-template <class T> T* values_at(void* const* bases, const Ref& r, std::int64_t offset) {
-  return reinterpret_cast<T*>(address(bases, r)) + offset;
-}
 template <class T> double orthogonal_ns(const Matrices& a, double flops) {
   const double sides = static_cast<double>(a.elements()) * static_cast<double>(std::min(a.m, a.n));
   return static_cast<double>(a.count) * (3000 + sides * flops * 0.05 * sizeof(T) / 4);
@@ -38,14 +35,14 @@ template <class T> LibraryPlan qr_plan(const LibraryCall::Item& item) {
                work = room_for<T>(size);
     for (std::int64_t u = begin; u < end; u++) {
       int failed = 0;
-      to_columns(values_at<T>(bases, in, u * a.elements()), a.m, a.n, columns.get());
+      to_columns(elements_at<T>(bases, in, u * a.elements()), a.m, a.n, columns.get());
       if (k > 0) library.geqrf(&a.m, &a.n, columns.get(), &ld, tau.get(), work.get(), &size, &failed);
-      T* const r = values_at<T>(bases, out[1], u * q.n * a.n);
+      T* const r = elements_at<T>(bases, out[1], u * q.n * a.n);
       for (int i = 0; i < q.n; i++)
         for (int j = 0; j < a.n; j++)
           r[std::int64_t{i} * a.n + j] = i <= j ? columns[std::int64_t{j} * a.m + i] : T{};
       library.orgqr(&a.m, &q.n, &k, columns.get(), &ld, tau.get(), work.get(), &size, &failed);
-      to_rows(columns.get(), a.m, q.n, values_at<T>(bases, out[0], u * q.elements()));
+      to_rows(columns.get(), a.m, q.n, elements_at<T>(bases, out[0], u * q.elements()));
     }
   };
   return {a.m == 0 || (a.n == 0 && q.n == 0) ? 0 : a.count, orthogonal_ns<T>(a, 4), run};
@@ -69,8 +66,8 @@ template <class T> LibraryPlan eigh_plan(const LibraryCall::Item& item) {
     const auto columns = room_for<T>(a.elements()), work = room_for<T>(size);
     const auto numbers = room_for<int>(integers);
     for (std::int64_t u = begin; u < end; u++) {
-      T* const w = values_at<T>(bases, out[0], u * a.n);
-      to_columns(values_at<T>(bases, in, u * a.elements()), a.m, a.n, columns.get());
+      T* const w = elements_at<T>(bases, out[0], u * a.n);
+      to_columns(elements_at<T>(bases, in, u * a.elements()), a.m, a.n, columns.get());
       bool is_good = true;  // what is not finite may never converge
       for (int j = 0; j < a.n && is_good; j++)
         is_good = all_finite(columns.get() + std::int64_t{j} * a.n + (is_lower ? j : 0),
@@ -83,7 +80,7 @@ template <class T> LibraryPlan eigh_plan(const LibraryCall::Item& item) {
       }
       if (!is_good) fill_nan(w, a.n);
       if (!has_vectors) continue;
-      T* const v = values_at<T>(bases, out[1], u * a.elements());
+      T* const v = elements_at<T>(bases, out[1], u * a.elements());
       if (is_good) to_rows(columns.get(), a.n, a.n, v);
       else fill_nan(v, a.elements());
     }
@@ -115,8 +112,8 @@ template <class T> LibraryPlan svd_plan(const LibraryCall::Item& item) {
                right = room_for<T>(v.elements()), work = room_for<T>(size);
     const auto numbers = room_for<int>(8 * std::int64_t{k});
     for (std::int64_t i = begin; i < end; i++) {
-      T* const s = values_at<T>(bases, out[0], i * k);
-      const T* const from = values_at<T>(bases, in, i * a.elements());
+      T* const s = elements_at<T>(bases, out[0], i * k);
+      const T* const from = elements_at<T>(bases, in, i * a.elements());
       bool is_good = all_finite(from, a.elements());  // what is not finite may never converge
       if (is_good && k > 0) {
         int failed = 0;
@@ -127,8 +124,8 @@ template <class T> LibraryPlan svd_plan(const LibraryCall::Item& item) {
       }
       if (!is_good) fill_nan(s, k);
       if (!has_vectors) continue;
-      T *const to_u = values_at<T>(bases, out[1], i * u.elements()), *const to_v = values_at<T>(
-                                                                         bases, out[2], i * v.elements());
+      T *const to_u = elements_at<T>(bases, out[1], i * u.elements()), *const to_v = elements_at<T>(
+                                                                           bases, out[2], i * v.elements());
       if (!is_good) {
         fill_nan(to_u, u.elements());
         fill_nan(to_v, v.elements());

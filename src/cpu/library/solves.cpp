@@ -1,28 +1,9 @@
 // Solutions of linear equations by triangular matrices.
-#include <fmt/format.h>
-
 #include <utility>
 
 #include "cpu/library/matrices.h"
 
 namespace shardarray {
-
-Matrices matrices_of(const char* kernel, const Shape& shape, std::size_t rank) {
-  Matrices x;
-  const std::size_t batch = shape.size() - rank;
-  for (std::size_t d = 0; d < shape.size(); d++) {
-    if (d < batch) {
-      x.count *= shape[d];
-      continue;
-    }
-    if (shape[d] > std::numeric_limits<int>::max())
-      throw CompileError(fmt::format(
-          "{}: a matrix has {} rows or columns. LAPACK counts in 32 bits. Factorise smaller matrices.",
-          kernel, shape[d]));
-    (d + 1 == shape.size() ? x.n : x.m) = static_cast<int>(shape[d]);
-  }
-  return x;
-}
 
 namespace {
 
@@ -77,10 +58,10 @@ template <class T> LibraryPlan triangular_plan(const LibraryCall::Item& item) {
                        void* const* bases, std::int64_t begin, std::int64_t end) {
     for (std::int64_t u = begin; u < end; u++) {
       const std::int64_t k = u / sides.blocks();
-      const T* const matrix = reinterpret_cast<T*>(address(bases, in[0])) + k * a.elements();
-      sides.solve(reinterpret_cast<T*>(address(bases, in[1])) + k * b.elements(),
-                  reinterpret_cast<T*>(address(bases, out)) + k * b.elements(),
-                  static_cast<int>(u % sides.blocks()), [&](T* x, int rows, int columns) {
+      const T* const matrix = elements_at<T>(bases, in[0], k * a.elements());
+      sides.solve(elements_at<T>(bases, in[1], k * b.elements()),
+                  elements_at<T>(bases, out, k * b.elements()), static_cast<int>(u % sides.blocks()),
+                  [&](T* x, int rows, int columns) {
                     solve_triangle(library, triangle, matrix, a.n, x, rows, columns, b.n);
                   });
     }
@@ -110,11 +91,11 @@ template <class T> LibraryPlan lu_solve_plan(const LibraryCall::Item& item) {
     const Triangle l{true, true, is_transposed, true}, r{true, false, is_transposed, false};
     for (std::int64_t u = begin; u < end; u++) {
       const std::int64_t k = u / sides.blocks();
-      const T* const lu = reinterpret_cast<T*>(address(bases, in[0])) + k * a.elements();
-      const auto* const pivots = reinterpret_cast<std::int32_t*>(address(bases, in[1])) + k * a.n;
-      sides.solve(reinterpret_cast<T*>(address(bases, in[2])) + k * b.elements(),
-                  reinterpret_cast<T*>(address(bases, out)) + k * b.elements(),
-                  static_cast<int>(u % sides.blocks()), [&](T* x, int rows, int columns) {
+      const T* const lu = elements_at<T>(bases, in[0], k * a.elements());
+      const auto* const pivots = elements_at<std::int32_t>(bases, in[1], k * a.n);
+      sides.solve(elements_at<T>(bases, in[2], k * b.elements()),
+                  elements_at<T>(bases, out, k * b.elements()), static_cast<int>(u % sides.blocks()),
+                  [&](T* x, int rows, int columns) {
                     if (!is_transposed) exchange_rows(pivots, a.n, false, x, columns, b.n);
                     solve_triangle(library, is_transposed ? r : l, lu, a.n, x, rows, columns, b.n);
                     solve_triangle(library, is_transposed ? l : r, lu, a.n, x, rows, columns, b.n);
