@@ -63,6 +63,16 @@ shardarray_selected_tests(shardarray_tsan shardarray_objects
   devices_test runtime_test workers_test layout_test cpu_backend_test cpu_data_test jit_test transport_test threads_test
   threads_transforms_test)
 
+# What tests/processes/check starts several times.
+if(TARGET shardarray_mpi)
+  add_executable(shardarray_processes EXCLUDE_FROM_ALL ${PROJECT_SOURCE_DIR}/tests/processes/main.cpp)
+  target_link_libraries(shardarray_processes PRIVATE shardarray_objects shardarray_test_options)
+  target_include_directories(shardarray_processes PRIVATE ${PROJECT_SOURCE_DIR}/tests)
+  target_compile_options(shardarray_processes PRIVATE $<$<CONFIG:Release>:-O0>)
+  target_compile_definitions(shardarray_processes PRIVATE DOCTEST_CONFIG_DISABLE)  # no case of its own
+  add_dependencies(shardarray_processes shardarray_mpi)
+endif()
+
 # Examples see what a user sees.
 file(GLOB example_files CONFIGURE_DEPENDS ${PROJECT_SOURCE_DIR}/examples/*.cpp)
 foreach(file IN LISTS example_files)

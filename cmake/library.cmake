@@ -35,7 +35,7 @@ endfunction()
 
 file(GLOB_RECURSE sources CONFIGURE_DEPENDS ${PROJECT_SOURCE_DIR}/src/*.cpp)
 list(FILTER sources EXCLUDE REGEX "/src/cpu/codegen/llvm/")
-list(FILTER sources EXCLUDE REGEX "/src/cuda/")
+list(FILTER sources EXCLUDE REGEX "/src/(cuda|mpi)/")
 set(v3_sources ${sources})
 list(FILTER v3_sources INCLUDE REGEX "/src/cpu/.*_v3\\.cpp$")
 set(loop_sources ${sources})

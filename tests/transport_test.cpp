@@ -264,19 +264,70 @@ TEST_CASE("transport: a process has the instances of its own devices, and says w
     one.get();
 }
 
-TEST_CASE("transport: loops over several processes are refused for now") {
-  for (const std::string& text : failures(World::of(2), [](int, const Devices& devices) {
-         const Array x = rows(devices);
-         sa::eval(sa::jit([](const Array& v) {
-           return sa::fori_loop(
-               0, 3, [](const Array&, const Array& c) { return sa::roll(c, 1, 0) * 2; }, v);
-         })(x));
-       })) {
-    CHECK(text.find("load: ") == 0);
-    CHECK(text.find(
-              "runs on devices of several processes. Loops run within one process so far. Give it arrays on "
-              "local_devices(), or write its steps out.") != std::string::npos);
-  }
+TEST_CASE(
+    "transport: scans over several processes compute what one does, also two at once and one in another") {
+  for (const int processes : {2, 4})
+    check_as_one(processes, [](const sa::Mesh& m, platform_test::Read read) {
+      const Array x = put(numbers({13, 6}) * 0.1f, m, P("x", "y")), v = put(numbers({16}) * 0.2f, m, P("x"));
+      const auto turned = [](const Array& first, int times) {
+        return sa::fori_loop(
+            0, times,
+            [](const Array&, const Array& c) { return sa::roll(c, 1, 0) * 0.5f + sa::sum(c) * 0.01f; },
+            first);
+      };
+      const auto nested = sa::jit([&](const Array& a) {
+        return sa::fori_loop(
+            0, 3, [&](const Array& k, const Array& c) { return turned(c, 2) + k.astype(sa::float32); }, a);
+      });
+      const auto rows = sa::jit([](const Array& a) {
+        return sa::scan(
+            [](const Array& c, const Array& row) { return std::pair(c + row, sa::cumsum(c * row)); },
+            sa::zeros(6), a);
+      });
+      std::vector<Bits> all = {
+          read(sa::jit([&](const Array& a) { return turned(a, 5); })(v)),
+          read(sa::jit([&](const Array& a, const Array& b) {
+            return sa::sum(turned(a, 4)) + turned(b, 3) + sa::sum(turned(b * 2, 2));
+          })(x, v)),
+          read(nested(v)),
+          read(sa::grad([&](const Array& a) { return sa::sum(sa::square(turned(a, 3))); })(v))};
+      const auto [carry, sums] = rows(x);
+      all.push_back(read(carry));
+      all.push_back(read(sums));
+      return all;
+    });
+}
+
+TEST_CASE("transport: branches and while loops over several processes compute what one does") {
+  for (const int processes : {2, 4})
+    check_as_one(processes, [](const sa::Mesh& m, platform_test::Read read) {
+      const Array v = put(numbers({16}) * 0.2f, m, P("x")), u = put(numbers({13, 6}) * 0.1f, m, P("y"));
+      const auto grown = sa::jit([](const Array& a) {
+        return sa::while_loop([](const Array& c) { return sa::sum(sa::abs(c)) < 1000; },
+                              [](const Array& c) { return sa::roll(c, 1, 0) * 2 + 1; }, a);
+      });
+      const auto chosen = sa::jit([](const Array& a, int k) {
+        return sa::switch_(
+            sa::array(k),
+            std::tuple([](const Array& x) { return sa::flip(x, 0) + sa::sum(x); },
+                       [](const Array& x) { return x * 3; }, [](const Array& x) { return sa::cumsum(x, 0); }),
+            a);
+      });
+      const auto both = sa::jit([](const Array& a, const Array& b) {
+        const auto f = [](const Array& x) {
+          return sa::cond(
+              sa::sum(x) > 0, [](const Array& y) { return sa::roll(y, 2, 0); },
+              [](const Array& y) { return y - sa::max(y); }, x);
+        };
+        return sa::sum(f(a)) * sa::sum(f(b)) + sa::sum(f(-a));
+      });
+      std::vector<Bits> all = {read(grown(v)), read(grown(u)), read(both(v, u))};
+      for (int k = 0; k < 3; k++) all.push_back(read(chosen(u, k)));
+      return all;
+    });
+}
+
+TEST_CASE("transport: a platform without one") {
   // A platform without a transport says so.
   sa::LocalPart part;
   CHECK(thrown([&] { sa::backend("cpu").load_part(std::make_shared<const sa::LocalPart>(part)); }) ==

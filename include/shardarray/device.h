@@ -45,7 +45,8 @@ struct SHARDARRAY_API DeviceGrid {
 [[nodiscard]] SHARDARRAY_API std::vector<Device> devices(std::string_view platform = "",
                                                          Where w = Where::here());
 /// Those of this process; how many there are of all and of this process; the number of this process, from 0, and of processes.
-/// All are of the default platform and throw as devices(). There is one process: the local ones are all.
+/// All are of the default platform and throw as devices(). There is one process unless a launcher has started several
+/// (processes.h).
 [[nodiscard]] SHARDARRAY_API std::vector<Device> local_devices(Where w = Where::here());
 [[nodiscard]] SHARDARRAY_API int device_count(Where w = Where::here());
 [[nodiscard]] SHARDARRAY_API int local_device_count(Where w = Where::here());

@@ -39,6 +39,7 @@
 #include "shardarray/pmap.h"
 #include "shardarray/policy.h"
 #include "shardarray/pooling.h"
+#include "shardarray/processes.h"
 #include "shardarray/products.h"
 #include "shardarray/random.h"
 #include "shardarray/rearrange.h"

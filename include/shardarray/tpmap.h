@@ -89,8 +89,6 @@ namespace core {
 /// Item i: row i of every leaf.
 [[nodiscard]] SHARDARRAY_API std::vector<Arrays> unshard(std::span<const Array> leaves,
                                                          std::span<const std::string> paths, Where w);
-/// Item p: the leaves of process p.
-[[nodiscard]] SHARDARRAY_API std::vector<Arrays> gather_from_processes(std::span<const Array> leaves);
 
 }  // namespace core
 
@@ -200,15 +198,6 @@ template <Tree T> [[nodiscard]] std::vector<T> unshard(const T& tree, Where w = 
     r.push_back(with_leaves(tree, leaves));
   return r;
 }
-/// The tree of every process, at the process' index; evaluates. Throws TransportError where there are several processes.
-template <Tree T> [[nodiscard]] std::vector<T> gather_from_processes(const T& tree, Where w = Where::here()) {
-  const Site site(w);
-  std::vector<T> r;
-  for (const core::Arrays& leaves : core::gather_from_processes(tree_leaves(tree)))
-    r.push_back(with_leaves(tree, leaves));
-  return r;
-}
-
 /// Options of assert_replica_integrity().
 struct IntegrityOptions {
   double rtol = 1e-5, atol = 1e-5;    ///< relative, absolute; both 0: equal bit for bit

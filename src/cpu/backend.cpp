@@ -1,6 +1,7 @@
 // The CPU backend: virtual devices, which are data and never threads.
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <cstring>
 #include <deque>
 #include <memory>
@@ -24,9 +25,16 @@ constexpr Target cpu_target = {.split = {.min_points = 1 << 17, .most_results = 
 
 class CpuBackend final : public Backend {
  public:
-  CpuBackend(int device_count, Transport* transport) : transport_(transport) {
+  CpuBackend(int device_count, Transport* transport, std::vector<Device> all)
+      : transport_(transport), all_(std::move(all)) {
     for (int d = 0; d < device_count; d++) arenas_.emplace_back(this, d);
+    for (int d = 0; all_.size() < arenas_.size(); d++) all_.push_back(Backend::device(d));
+    const auto own = std::find_if(all_.begin(), all_.end(),
+                                  [](const Device& d) { return d.process_index == process_index(); });
+    first_ = static_cast<std::size_t>(own - all_.begin());
   }
+  Device device(int local) const override { return all_[first_ + checked(local)]; }
+  std::vector<Device> devices() const override { return all_; }
   const char* platform() const override { return "cpu"; }
   const Target& target() const override { return cpu_target; }
   int device_count() const override { return static_cast<int>(arenas_.size()); }
@@ -65,13 +73,15 @@ class CpuBackend final : public Backend {
         device, device_count()));
   }
   Transport* const transport_;
+  std::vector<Device> all_;   // of all processes
+  std::size_t first_ = 0;     // own one among them
   std::deque<Arena> arenas_;  // one per device, for accounting; no element ever moves
 };
 
 }  // namespace
 
-std::unique_ptr<Backend> make_cpu_backend(int device_count, Transport* transport) {
-  return std::make_unique<CpuBackend>(device_count, transport);
+std::unique_ptr<Backend> make_cpu_backend(int device_count, Transport* transport, std::vector<Device> all) {
+  return std::make_unique<CpuBackend>(device_count, transport, std::move(all));
 }
 
 }  // namespace shardarray

@@ -26,9 +26,10 @@ void CalledProgram::run(void* const* bases, std::int64_t, std::int64_t) const {
 }
 
 ChosenProgram::ChosenProgram(const ProgramChoice& choice, const ProgramChoice::Item& item,
-                             std::uint32_t counters)
+                             std::uint32_t counters, Transport* transport)
     : item_(item) {
-  for (const ProgramCall& branch : choice.branches) branches_.emplace_back(branch, branch.items[0], counters);
+  for (const ProgramCall& branch : choice.branches)
+    branches_.emplace_back(branch, branch.items[0], counters, transport);
 }
 
 void ChosenProgram::run(void* const* bases, std::int64_t, std::int64_t) const {

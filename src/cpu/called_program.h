@@ -13,8 +13,14 @@ namespace shardarray {
 class CalledProgram {
  public:
   /// bases[counters] points to the bytes received so far, as in ExchangePlan; it is read where the called program has transfers.
-  CalledProgram(const ProgramCall& call, const ProgramCall::Item& item, std::uint32_t counters)
-      : call_(call), item_(item), counters_(counters), program_(make_cpu_executable(call.program)) {}
+  /// `transport`: to the other processes of a part.
+  CalledProgram(const ProgramCall& call, const ProgramCall::Item& item, std::uint32_t counters,
+                Transport* transport)
+      : call_(call),
+        item_(item),
+        counters_(counters),
+        program_(call.part ? make_cpu_executable(call.part, *transport) : make_cpu_executable(call.program)) {
+  }
   void run(void* const* bases, std::int64_t begin, std::int64_t end) const;
   /// Run number `run` alone.
   void run_once(void* const* bases, std::int64_t run) const;
@@ -31,7 +37,8 @@ class CalledProgram {
 /// One item of a ProgramChoice: one unit, which runs one branch.
 class ChosenProgram {
  public:
-  ChosenProgram(const ProgramChoice& choice, const ProgramChoice::Item& item, std::uint32_t counters);
+  ChosenProgram(const ProgramChoice& choice, const ProgramChoice::Item& item, std::uint32_t counters,
+                Transport* transport);
   /// Throws InternalError where there is no branch of that number.
   void run(void* const* bases, std::int64_t begin, std::int64_t end) const;
   std::int64_t units() const { return 1; }
@@ -45,10 +52,11 @@ class ChosenProgram {
 /// One item of a ProgramLoop: one unit.
 class RepeatedProgram {
  public:
-  RepeatedProgram(const ProgramLoop& loop, const ProgramLoop::Item& item, std::uint32_t counters)
+  RepeatedProgram(const ProgramLoop& loop, const ProgramLoop::Item& item, std::uint32_t counters,
+                  Transport* transport)
       : item_(item),
-        condition_(loop.condition(), loop.condition().items[0], counters),
-        body_(loop.body(), loop.body().items[0], counters) {}
+        condition_(loop.condition(), loop.condition().items[0], counters, transport),
+        body_(loop.body(), loop.body().items[0], counters, transport) {}
   void run(void* const* bases, std::int64_t begin, std::int64_t end) const;
   std::int64_t units() const { return 1; }
   /// Of a few runs: how many there are nobody knows.

@@ -65,7 +65,7 @@ class TieredExecutable final : public CpuExecutable {
       : program_(std::move(program)),
         part_(std::move(part)),
         transport_(transport),
-        works_(*program_, part_ ? std::span(part_->boxes) : std::span<const PartBox>()) {
+        works_(*program_, part_ ? std::span(part_->boxes) : std::span<const PartBox>(), transport) {
     add_tasks(std::make_unique<ProgramTasks>(works_.all()));
     choose_budget();
     if (codegen_mode() == CodegenMode::always && cost_of_run_ > 0)

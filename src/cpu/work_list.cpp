@@ -46,11 +46,21 @@ std::int64_t walked_elements(const Exchange& x, const Exchange::Item& item) {
   return all ? n : 0;
 }
 
+/// A call of programs over several processes.
+bool calls_a_part(const Step& s) {
+  const ProgramCall* first = std::get_if<ProgramCall>(&s.body);
+  if (const auto* const choice = std::get_if<ProgramChoice>(&s.body)) first = &choice->branches[0];
+  if (const auto* const loop = std::get_if<ProgramLoop>(&s.body)) first = &loop->calls[0];
+  return first != nullptr && first->part != nullptr;
+}
+
 }  // namespace
 
-WorkList::WorkList(const Program& program, std::span<const PartBox> boxes)
+WorkList::WorkList(const Program& program, std::span<const PartBox> boxes, Transport* transport)
     : base_count_(program.base_count),
-      scratch_bases_(static_cast<std::uint32_t>(program.scratch_bytes.size())) {
+      scratch_bases_(static_cast<std::uint32_t>(program.scratch_bytes.size())),
+      transport_(transport),
+      takes_turns_(std::any_of(program.steps.begin(), program.steps.end(), calls_a_part)) {
   std::size_t next = 0;
   const auto add_boxes = [&](std::size_t step) {
     for (; next < boxes.size() && boxes[next].step == step; next++)
@@ -126,21 +136,29 @@ void WorkList::add(const PartBox& box, std::int64_t number) {
   const MemoryRanges memory = {{box.ref.base, box.ref.offset, box.ref.offset + box.bytes}};
   Work& work = append(box.sent ? ItemRanges{memory, {}} : ItemRanges{{}, memory}, Task{});
   work.box = number;
+  if (takes_turns_) work.reads.push_back(turn());
 }
 
 void WorkList::add(const ProgramCall& call) {
   for (const ProgramCall::Item& i : call.items)
-    append(ranges_of(call, i), all_units(called_.emplace_back(call, i, base_count_)));
+    append_call(ranges_of(call, i), all_units(called_.emplace_back(call, i, base_count_, transport_)), call);
 }
 
 void WorkList::add(const ProgramChoice& choice) {
   for (const ProgramChoice::Item& i : choice.items)
-    append(ranges_of(choice, i), all_units(chosen_.emplace_back(choice, i, base_count_)));
+    append_call(ranges_of(choice, i), all_units(chosen_.emplace_back(choice, i, base_count_, transport_)),
+                choice.branches[0]);
 }
 
 void WorkList::add(const ProgramLoop& loop) {
   for (const ProgramLoop::Item& i : loop.items)
-    append(ranges_of(loop, i), all_units(repeated_.emplace_back(loop, i, base_count_)));
+    append_call(ranges_of(loop, i), all_units(repeated_.emplace_back(loop, i, base_count_, transport_)),
+                loop.calls[0]);
+}
+
+void WorkList::append_call(ItemRanges ranges, Task units, const ProgramCall& call) {
+  Work& work = append(std::move(ranges), units);
+  if (call.part) work.writes.push_back(turn());
 }
 
 }  // namespace shardarray

@@ -52,9 +52,10 @@ template <class Plan> Task all_units(const Plan& plan) {
 /// The works of a program in order, run by the interpreter and by what needs no code. The program outlives them.
 class WorkList {
  public:
-  /// `boxes`: of LocalPart. Throws CompileError for what the CPU has no kernel for, InternalError for addresses outside of the
+  /// `boxes`: of LocalPart; they go by `transport`, as those of called programs do. Throws CompileError for what the CPU has no kernel for, InternalError for addresses outside of the
   /// program's bases.
-  explicit WorkList(const Program& program, std::span<const PartBox> boxes = {});
+  explicit WorkList(const Program& program, std::span<const PartBox> boxes = {},
+                    Transport* transport = nullptr);
   WorkList(const WorkList&) = delete;
   WorkList& operator=(const WorkList&) = delete;
   const std::vector<Work>& all() const { return all_; }
@@ -73,8 +74,14 @@ class WorkList {
   void add(const ProgramChoice& choice);
   void add(const ProgramLoop& loop);
   Work& append(ItemRanges ranges, Task units);
+  void append_call(ItemRanges ranges, Task units, const ProgramCall& call);
+
+  /// In one order in all processes: calls that send something, boxes before them, boxes behind them.
+  MemoryRange turn() const { return {base_count_, 0, 1}; }
 
   std::uint32_t base_count_, scratch_bases_;
+  Transport* transport_;
+  bool takes_turns_;
   std::vector<Work> all_;
   std::deque<LoopPlan> loops_;
   std::deque<GemmPlan> gemms_;

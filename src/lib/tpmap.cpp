@@ -198,14 +198,6 @@ std::vector<Arrays> unshard(std::span<const Array> leaves, std::span<const std::
   return items;
 }
 
-std::vector<Arrays> gather_from_processes(std::span<const Array> leaves) {
-  if (process_count() != 1)
-    throw TransportError(fmt::format(
-        "gather_from_processes: there are {} processes. It works in one process only.", process_count()));
-  evaluate(leaves, "gather_from_processes");
-  return {Arrays(leaves.begin(), leaves.end())};
-}
-
 }  // namespace core
 
 // ---------------------------------------------------------------- replicas

@@ -8,6 +8,7 @@
 
 #include "base/env.h"
 #include "runtime/modes.h"
+#include "runtime/processes.h"
 #include "shardarray/error.h"
 
 namespace shardarray {
@@ -63,8 +64,16 @@ std::vector<Device> local_devices(Where w) {
 int device_count(Where w) { return static_cast<int>(devices("", w).size()); }
 
 int local_device_count(Where w) { return static_cast<int>(local_devices(w).size()); }
-int process_index(Where) { return 0; }
-int process_count(Where) { return 1; }
+int process_index(Where w) {
+  const Site site(w);
+  const Processes* const all = other_processes();
+  return all == nullptr ? 0 : all->index();
+}
+int process_count(Where w) {
+  const Site site(w);
+  const Processes* const all = other_processes();
+  return all == nullptr ? 1 : all->count();
+}
 bool spans_processes(std::span<const Device> devices) {
   return std::any_of(devices.begin(), devices.end(),
                      [](const Device& d) { return d.process_index != process_index(); });

@@ -4,6 +4,7 @@
 #include <optional>
 #include <span>
 #include <string>
+#include <vector>
 
 #include "layout/layout.h"
 #include "runtime/platforms.h"
@@ -37,6 +38,8 @@ bool cpu_devices_were_set();
 /// How many virtual CPU devices there are: chosen once, by set_cpu_device_count() or the environment; fixed from now on.
 int cpu_device_count();
 /// Defined in src/cpu: the backend of `device_count` virtual devices. `transport` goes to other processes; null: there are none.
-std::unique_ptr<Backend> make_cpu_backend(int device_count, Transport* transport = nullptr);
+/// `all`: the devices of all processes; empty: these are all.
+std::unique_ptr<Backend> make_cpu_backend(int device_count, Transport* transport = nullptr,
+                                          std::vector<Device> all = {});
 
 }  // namespace shardarray

@@ -74,15 +74,48 @@ class Splitter {
     put(std::move(own));
   }
 
-  [[noreturn]] void refuse_calls(const char* calls) const {
-    throw CompileError(fmt::format(
-        "load: {} ({}:{}) runs on devices of several processes. {} run within one process so far. Give it "
-        "arrays on local_devices(), or write its steps out.",
-        step_->label.empty() ? "a loop" : step_->label, step_->where.file, step_->where.line, calls));
+  // The part's own scratch has more than the whole program's: it lies behind the caller's.
+  ProgramCall own_call(const ProgramCall& call) {
+    ProgramCall own = call;
+    own.part = std::make_shared<const LocalPart>(local_part(*call.program, process_));
+    own.program = own.part->program;
+    for (ProgramCall::Item& item : own.items)
+      for (std::size_t d = 0; d < own.program->scratch_bytes.size(); d++) {
+        const std::uint64_t bytes = own.program->scratch_bytes[d];
+        const Ref there =
+            bytes == 0 ? Ref{static_cast<std::uint32_t>(d), 0} : room(static_cast<int>(d), bytes);
+        item.bases[d] = {there, there, there, 0};
+      }
+    return own;
   }
-  void add(const ProgramCall&) { refuse_calls("Loops"); }
-  void add(const ProgramChoice&) { refuse_calls("Branches"); }
-  void add(const ProgramLoop&) { refuse_calls("Loops"); }
+  /// Of a value that every device has: one that is here.
+  Ref here_of(const std::vector<Ref>& everywhere) const {
+    for (std::size_t d = 0; d < everywhere.size(); d++)
+      if (here(static_cast<int>(d))) return everywhere[d];
+    return everywhere[0];  // nothing is run here
+  }
+
+  void add(const ProgramCall& call) {
+    used_.assign(whole_.scratch_bytes.size(), 0);
+    put(own_call(call));
+  }
+  void add(const ProgramChoice& choice) {
+    used_.assign(whole_.scratch_bytes.size(), 0);
+    ProgramChoice own = choice;
+    for (ProgramCall& branch : own.branches) branch = own_call(branch);
+    for (ProgramChoice::Item& item : own.items) item.index = here_of(item.indices);
+    put(std::move(own));
+  }
+  void add(const ProgramLoop& loop) {
+    used_.assign(whole_.scratch_bytes.size(), 0);
+    ProgramLoop own = loop;
+    for (ProgramCall& call : own.calls) call = own_call(call);
+    for (ProgramLoop::Item& item : own.items) {
+      item.answer = here_of(item.answers);
+      std::erase_if(item.carries, [&](const ProgramLoop::Carry& c) { return !here(c.device); });
+    }
+    put(std::move(own));
+  }
 
   void add(const Exchange& x) {
     Exchange own = x;
@@ -141,6 +174,11 @@ class Splitter {
 
   /// Room for one parcel behind the scratch of a device here, as the source of a piece.
   Exchange::Source place(const Exchange::Source& s, int device, std::uint64_t bytes) {
+    return {room(device, bytes), s.device, bytes, 0};
+  }
+
+  /// Behind the scratch of a device here, for the time of a step.
+  Ref room(int device, std::uint64_t bytes) {
     const auto d = static_cast<std::size_t>(device);
     const auto aligned = [](std::uint64_t n) {
       return (n + parcel_alignment - 1) / parcel_alignment * parcel_alignment;
@@ -148,7 +186,7 @@ class Splitter {
     const std::uint64_t offset = aligned(whole_.scratch_bytes[d]) + used_[d];
     used_[d] += aligned(bytes);
     mine_.scratch_bytes[d] = std::max(mine_.scratch_bytes[d], offset + bytes);
-    return {{static_cast<std::uint32_t>(device), offset}, s.device, bytes, 0};
+    return {static_cast<std::uint32_t>(device), offset};
   }
 
   /// The same box in a row.

@@ -13,6 +13,7 @@
 
 #include "base/key.h"
 #include "runtime/devices.h"
+#include "runtime/processes.h"
 #include "shardarray/error.h"
 
 namespace shardarray {
@@ -24,6 +25,14 @@ std::unique_ptr<Backend> make_cuda_backend() {
     return static_cast<const BackendPlugin&>(open_plugin(plugin_path("cuda"), "cuda", "an NVIDIA driver"))
         .make();
   } catch (const CompileError& e) { throw DeviceError(e.text()); }
+}
+
+/// Of all processes that this one was started with.
+std::unique_ptr<Backend> make_cpu_of_processes() {
+  const int own = cpu_device_count();
+  Processes* const all = other_processes();
+  if (all == nullptr) return make_cpu_backend(own);
+  return make_cpu_backend(own, &all->transport(), devices_of_processes(*all, "cpu", own));
 }
 
 struct Platform {
@@ -38,9 +47,8 @@ struct Platform {
 
 struct Registry {
   std::mutex mutex;
-  std::deque<Platform> platforms{
-      {"cpu", [] { return make_cpu_backend(cpu_device_count()); }, nullptr, 0, {}, {}, {}},
-      {"cuda", make_cuda_backend, nullptr, 0, {}, {}, {}}};
+  std::deque<Platform> platforms{{"cpu", make_cpu_of_processes, nullptr, 0, {}, {}, {}},
+                                 {"cuda", make_cuda_backend, nullptr, 0, {}, {}, {}}};
 };
 Registry& registry() {
   static Registry& r = *new Registry;  // never destroyed

@@ -128,6 +128,7 @@ struct Exchange {
 };
 
 struct Program;
+struct LocalPart;
 /// Another program on the same devices, `trip` times, one run after the other.
 struct ProgramCall {
   /// Where a base of the called program is at each run.
@@ -153,6 +154,8 @@ struct ProgramCall {
     }
   };
   std::shared_ptr<const Program> program;
+  std::shared_ptr<const LocalPart> part =
+      nullptr;             ///< of a program over several processes, of which `program` is this one's
   std::int64_t trip = 1;   ///< 1 or more
   int first_transfer = 0;  ///< its transfers are Program::transfers of the caller from here on
   std::vector<Item> items;
@@ -161,7 +164,8 @@ struct ProgramCall {
 /// One of several programs on the same devices: a number says which one when the step runs.
 struct ProgramChoice {
   struct Item {
-    Ref index;  ///< int32: the number of a branch that there is; every device has the same
+    Ref index;                 ///< int32: the number of a branch that there is
+    std::vector<Ref> indices;  ///< position -> the same number on that device
   };
   std::vector<ProgramCall> branches;  ///< each once
   std::vector<Item> items;            ///< one
@@ -175,7 +179,8 @@ struct ProgramLoop {
     std::uint64_t bytes = 0;
   };
   struct Item {
-    Ref answer;                  ///< bool, which the condition writes; every device has the same
+    Ref answer;                  ///< bool, which the condition writes
+    std::vector<Ref> answers;    ///< position -> the same on that device
     std::vector<Carry> carries;  ///< at the end they lie in `even`
   };
   std::vector<ProgramCall> calls;  ///< the condition, the body

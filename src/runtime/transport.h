@@ -9,12 +9,15 @@
 
 namespace shardarray {
 
+struct Step;
+
 /// One box on its way between this process and another one: bytes in a row.
 struct Parcel {
   int peer = 0;           ///< the other process
   std::uint64_t tag = 0;  ///< within its run; both sides give the same
   void* memory = nullptr;
   std::size_t bytes = 0;
+  const Step* step = nullptr;  ///< that it belongs to, for messages
 };
 
 /// The parcels of one run of a program. No call waits for a peer; all may come from any thread, several at once.

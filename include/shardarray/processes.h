@@ -1,0 +1,50 @@
+// What the processes of one program say to each other beside their programs.
+//
+// A launcher starts the same program several times: `mpirun -np 4 ./train`. Every process then sees the devices of all
+// (`devices()`), has some of them (`local_devices()`), and computes the same in the same order: arrays may lie on all of them. What
+// is read of an array must be here: its `addressable_shards()`, or all of it where every process has it.
+//
+// What differs between processes, ends or stays silent for longer than SHARDARRAY_COMM_TIMEOUT seconds (300; 0: for ever) throws
+// TransportError in all of them, which says who and for what. What runs over several processes fails from then on; what each has
+// for itself goes on, so that it can be saved.
+#pragma once
+#include <span>
+#include <string>
+#include <vector>
+
+#include "shardarray/array.h"
+#include "shardarray/device.h"
+#include "shardarray/tree.h"
+
+namespace shardarray {
+
+namespace core {
+using Arrays = std::vector<Array>;
+/// Item p: the leaves of process p.
+[[nodiscard]] SHARDARRAY_API std::vector<Arrays> gather_from_processes(std::span<const Array> leaves);
+[[nodiscard]] SHARDARRAY_API Arrays broadcast_one_to_all(std::span<const Array> leaves, int source);
+}  // namespace core
+
+/// Returns when every process has called it, with the same name. Throws TransportError as above, and where names differ.
+SHARDARRAY_API void sync_devices(const std::string& name, Where w = Where::here());
+
+/// The tree of every process, at the process' index. Trees may hold other values, shapes and dtypes in each process, not other
+/// leaves. What comes from others lies uncommitted on the default device. Evaluates. Throws DeviceError for an array with parts that are not here,
+/// TransportError as above, TreeError where the numbers of leaves differ.
+template <Tree T> [[nodiscard]] std::vector<T> gather_from_processes(const T& tree, Where w = Where::here()) {
+  const Site site(w);
+  std::vector<T> r;
+  for (const core::Arrays& leaves : core::gather_from_processes(tree_leaves(tree)))
+    r.push_back(with_leaves(tree, leaves));
+  return r;
+}
+
+/// The tree of process `source`, in every process; there, the very same arrays. All give a tree of the same leaves, of whatever
+/// values. Throws as gather_from_processes, and DeviceError for a process that there is not.
+template <Tree T>
+[[nodiscard]] T broadcast_one_to_all(const T& tree, int source = 0, Where w = Where::here()) {
+  const Site site(w);
+  return with_leaves(tree, core::broadcast_one_to_all(tree_leaves(tree), source));
+}
+
+}  // namespace shardarray

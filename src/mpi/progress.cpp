@@ -1,0 +1,467 @@
+#include "mpi/progress.h"
+
+#include <fmt/format.h>
+#include <sched.h>
+
+#include <algorithm>
+#include <csignal>
+#include <cstdio>
+
+#include "base/env.h"
+#include "runtime/program.h"
+#include "shardarray/error.h"
+
+namespace shardarray::mpi {
+namespace {
+
+constexpr auto spin = std::chrono::microseconds(200);  // then it sleeps between looks
+constexpr auto shortest_sleep = std::chrono::microseconds(20), longest_sleep = std::chrono::microseconds(500),
+               idle_sleep = std::chrono::microseconds(20'000);
+constexpr auto look_interval = std::chrono::milliseconds(10);  // for late ones
+constexpr std::uint64_t tags_of_a_run = std::uint64_t{1} << 18;
+
+std::atomic<bool> wants_print{false};
+
+/// What processes say of their runs, as text: they may be of different machines.
+std::string begun(std::uint64_t number, std::uint64_t fingerprint) {
+  return fmt::format("b {} {}", number, fingerprint);
+}
+
+double seconds(Clock::duration d) { return std::chrono::duration<double>(d).count(); }
+
+}  // namespace
+
+void Progress::Box::end(const std::string& failure) const {
+  ended(failure.empty() ? nullptr : std::make_exception_ptr(TransportError(failure)));
+}
+
+Progress::Progress(int expected) {
+  std::promise<void> joined;
+  thread_ = std::thread([this, expected, &joined] {
+    try {
+      link_ = std::make_unique<Link>();
+      index_ = link_->index();
+      count_ = link_->count();
+      timeout_ = std::chrono::milliseconds(1000 * env_int("SHARDARRAY_COMM_TIMEOUT", 300, 0, 1'000'000));
+      if (count_ != expected)
+        throw DeviceError(fmt::format(
+            "processes: a launcher has started {} processes, and MPI joins {}. Each would run for itself. "
+            "Start "
+            "them by the mpirun of the same MPI or by srun --mpi=pmix, or set SHARDARRAY_PROCESSES=alone.",
+            expected, count_));
+    } catch (...) {
+      link_.reset();
+      joined.set_exception(std::current_exception());
+      return;
+    }
+    peers_.resize(static_cast<std::size_t>(count_));
+    tags_of_run_ = std::min(tags_of_a_run, link_->most_tags() / 2);
+    run_slots_ = link_->most_tags() / tags_of_run_;
+    joined.set_value();
+    work();
+  });
+  try {
+    joined.get_future().get();
+  } catch (...) {
+    thread_.join();
+    throw;
+  }
+  struct sigaction now {};
+  if (sigaction(SIGUSR1, nullptr, &now) == 0 && now.sa_handler == SIG_DFL) {
+    now.sa_handler = [](int) { wants_print = true; };
+    now.sa_flags = SA_RESTART;
+    sigaction(SIGUSR1, &now, nullptr);
+  }
+}
+
+// ---------------------------------------------------------------- what other threads ask for
+
+void Progress::add(Job job) {
+  {
+    const std::lock_guard lock(mutex_);
+    jobs_.push_back(std::move(job));
+    has_jobs_.store(true);
+  }
+  if (is_asleep_.load()) changed_.notify_one();
+}
+
+std::shared_ptr<const SharedRun> Progress::begin(std::span<const int> peers, std::uint64_t fingerprint) {
+  if (has_failed_.load(std::memory_order_acquire)) throw TransportError(failure_);
+  auto run = std::make_shared<SharedRun>();
+  run->fingerprint = fingerprint;
+  {
+    const std::lock_guard lock(mutex_);  // in the order of their numbers
+    for (const int p : peers) run->numbers[p] = begun_[p]++;
+    jobs_.push_back({Job::Kind::begin, run});
+    has_jobs_.store(true);
+  }
+  if (is_asleep_.load()) changed_.notify_one();
+  return run;
+}
+
+void Progress::ask(const std::shared_ptr<const SharedRun>& run, bool sent, const Parcel& parcel,
+                   LateEnd ended) {
+  add({Job::Kind::box, nullptr, Box{run, sent, parcel, ended, Clock::now(), {}}});
+}
+void Progress::leave(const std::shared_ptr<const SharedRun>& run) { add({Job::Kind::leave, run}); }
+void Progress::fail(const std::string& why) {
+  add({Job::Kind::fail, nullptr, std::nullopt, fmt::format("process {} has failed: {}", index_, why)});
+}
+
+std::vector<std::string> Progress::all_gather(const std::string& what, const std::string& mine) {
+  auto g = std::make_unique<Gathering>();
+  g->mine = what + '\0' + mine;
+  g->since = Clock::now();
+  auto result = g->result.get_future();
+  add({Job::Kind::gather, nullptr, std::nullopt, {}, std::move(g)});
+  std::vector<std::string> all = result.get();
+  for (std::size_t p = 0; p < all.size(); p++) {
+    const std::size_t zero = all[p].find('\0');
+    if (all[p].substr(0, zero) != what)
+      throw TransportError(
+          fmt::format("processes: process {} asks for `{}` where process {} asks for `{}`. All processes "
+                      "call the same in the "
+                      "same order. Compare their programs.",
+                      index_, what, p, all[p].substr(0, zero)));
+    all[p].erase(0, zero + 1);
+  }
+  return all;
+}
+
+void Progress::end() {
+  add({Job::Kind::end});
+  std::unique_lock lock(mutex_);
+  changed_.wait(lock, [&] { return has_left_; });
+  lock.unlock();
+  thread_.join();
+}
+
+// ---------------------------------------------------------------- the thread
+
+void Progress::work() {
+  auto last = Clock::now(), looked = last;
+  auto pause = shortest_sleep;
+  for (;;) {
+    const bool moved = look();
+    const auto now = Clock::now();
+    if (moved) {
+      last = now;
+      pause = shortest_sleep;
+    }
+    if (now - looked > look_interval) {
+      looked = now;
+      look_for_late_ones();
+      if (wants_print.exchange(false)) print_waiting();
+    }
+    if (ending_ && waiting_.empty() && moving_.empty() && gatherings_.empty()) {
+      const bool all_ended = std::all_of(peers_.begin(), peers_.end(), [&](const Peer& p) {
+        return p.has_ended || &p == &peers_[static_cast<std::size_t>(index_)];
+      });
+      if (all_ended && link_->notes_are_gone()) return leave_mpi();
+    }
+    if (now - last < spin) {
+      sched_yield();
+      continue;
+    }
+    const bool is_idle =
+        waiting_.empty() && moving_.empty() && gatherings_.empty() && !ending_ && runs_.empty();
+    std::unique_lock lock(mutex_);
+    is_asleep_.store(true);
+    if (!has_jobs_.load())
+      changed_.wait_for(lock, is_idle ? idle_sleep : pause, [&] { return has_jobs_.load(); });
+    is_asleep_.store(false);
+    pause = std::min(2 * pause, longest_sleep);
+  }
+}
+
+bool Progress::look() {
+  bool moved = false;
+  if (has_jobs_.load()) {
+    std::vector<Job> jobs;
+    {
+      const std::lock_guard lock(mutex_);
+      jobs.swap(jobs_);
+      has_jobs_.store(false);
+    }
+    for (Job& j : jobs) take(j);
+    moved = true;
+  }
+  if (is_stuck_) return moved;  // MPI could still write where nobody expects it
+  try {
+    for (Note note; link_->next(note); moved = true) hear(note);
+    link_->notes_are_gone();
+    for (std::size_t k = 0; k < waiting_.size();) {
+      if (!start(waiting_[k])) {
+        k++;
+        continue;
+      }
+      moving_.push_back(std::move(waiting_[k]));
+      waiting_.erase(waiting_.begin() + static_cast<std::ptrdiff_t>(k));
+      moved = true;
+    }
+    for (std::size_t k = 0; k < moving_.size();) {
+      Box& box = moving_[k];
+      std::erase_if(box.parts, [](const TransferRef& t) { return t->test(); });
+      if (!box.parts.empty()) {
+        k++;
+        continue;
+      }
+      const Box done = std::move(box);
+      moving_.erase(moving_.begin() + static_cast<std::ptrdiff_t>(k));
+      if (const auto run = runs_.find(done.run); run != runs_.end()) run->second = Clock::now();
+      done.end("");
+      moved = true;
+    }
+    moved |= advance_gathering();
+  } catch (const Error& e) {
+    is_stuck_ = true;
+    fail_all(e.text(), false);
+  }
+  return moved;
+}
+
+void Progress::take(Job& job) {
+  switch (job.kind) {
+    case Job::Kind::begin:
+      runs_[job.run] = Clock::now();
+      if (has_failed_) return;
+      for (const auto& [p, number] : job.run->numbers) {
+        peers_[static_cast<std::size_t>(p)].ours[number] = job.run->fingerprint;
+        link_->post(p, begun(number, job.run->fingerprint));
+        compare(p, number);
+      }
+      return;
+    case Job::Kind::box:
+      if (has_failed_) return job.box->end(failure_);
+      waiting_.push_back(std::move(*job.box));
+      return;
+    case Job::Kind::leave: runs_.erase(job.run); return;
+    case Job::Kind::fail: return fail_all(job.text, true);
+    case Job::Kind::gather:
+      if (has_failed_)
+        return job.gathering->result.set_exception(std::make_exception_ptr(TransportError(failure_)));
+      gatherings_.push_back(std::move(job.gathering));
+      if (gatherings_.size() == 1) begin_gathering();
+      return;
+    case Job::Kind::end:
+      ending_ = true;
+      ending_since_ = Clock::now();
+      if (is_stuck_) return;
+      for (int p = 0; p < count_; p++)
+        if (p != index_) link_->post(p, "e");
+      return;
+  }
+}
+
+void Progress::hear(const Note& note) {
+  Peer& peer = peers_[static_cast<std::size_t>(note.peer)];
+  if (note.text.starts_with("b ")) {
+    std::uint64_t number = 0, fingerprint = 0;
+    (void)std::sscanf(note.text.c_str() + 2, "%lu %lu", &number, &fingerprint);
+    peer.theirs[number] = fingerprint;
+    compare(note.peer, number);
+  } else if (note.text == "e") {
+    peer.has_ended = true;
+    need_peers();
+  } else if (note.text.starts_with("f ")) {
+    fail_all(note.text.substr(2), false);
+  }
+}
+
+// Runs that both have begun are of one program.
+void Progress::compare(int p, std::uint64_t number) {
+  Peer& peer = peers_[static_cast<std::size_t>(p)];
+  const auto ours = peer.ours.find(number), theirs = peer.theirs.find(number);
+  if (ours == peer.ours.end()) return;
+  if (theirs == peer.theirs.end()) return need_peers();
+  if (ours->second != theirs->second)
+    return fail_all(
+        fmt::format("processes {} and {} run different programs, at the run {} that they share. All "
+                    "processes compute the same in the same order. Compare explain() of them.",
+                    std::min(p, index_), std::max(p, index_), number + 1),
+        true);
+  peer.ours.erase(ours);
+  peer.theirs.erase(theirs);
+  peer.agreed = std::max(peer.agreed, number + 1);
+}
+
+// Who has ended begins no run and gives nothing. Where all have told their sizes, all give.
+void Progress::need_peers() {
+  const bool gathers = !gatherings_.empty() && gatherings_.front()->lengths.empty();
+  for (int p = 0; p < count_; p++) {
+    const Peer& peer = peers_[static_cast<std::size_t>(p)];
+    if (!peer.has_ended || (peer.ours.empty() && !gathers)) continue;
+    std::string where;
+    for (const Box& b : waiting_)
+      if (b.parcel.peer == p) where = " It is needed for " + described(b) + ".";
+    fail_all(fmt::format(
+                 "process {} has ended, and process {} still computes with it.{} All processes compute the "
+                 "same in the same order. Look at the output of process {}.",
+                 p, index_, where, p),
+             true);
+    return;
+  }
+}
+
+// Once both sides know the run. What is longer than MPI counts goes in parts, in order.
+bool Progress::start(Box& box) {
+  const int p = box.parcel.peer;
+  const std::uint64_t number = box.run->numbers.at(p);
+  if (number >= peers_[static_cast<std::size_t>(p)].agreed) return false;
+  if (box.parcel.tag >= tags_of_run_)
+    throw TransportError(
+        fmt::format("processes: a run sends box {}, and the MPI here numbers {} of a run. Use fewer devices, "
+                    "or an MPI with more tags.",
+                    box.parcel.tag, tags_of_run_));
+  const std::uint64_t tag = number % run_slots_ * tags_of_run_ + box.parcel.tag;
+  auto* at = static_cast<std::byte*>(box.parcel.memory);
+  for (std::size_t left = box.parcel.bytes;;) {
+    const std::size_t bytes = std::min(left, Link::most_bytes);
+    box.parts.push_back(box.sent ? link_->send(p, tag, at, bytes) : link_->receive(p, tag, at, bytes));
+    at += bytes;
+    left -= bytes;
+    if (left == 0) return true;
+  }
+}
+
+// ---------------------------------------------------------------- all_gather
+void Progress::begin_gathering() {
+  Gathering& g = *gatherings_.front();
+  g.sizes.assign(static_cast<std::size_t>(count_), static_cast<std::int64_t>(g.mine.size()));
+  const auto own = static_cast<std::size_t>(index_);
+  g.step = link_->gather(&g.sizes[own], sizeof(std::int64_t), g.sizes.data());
+  need_peers();
+}
+
+bool Progress::advance_gathering() {
+  if (gatherings_.empty() || !gatherings_.front()->step || !gatherings_.front()->step->test()) return false;
+  Gathering& g = *gatherings_.front();
+  if (g.lengths.empty()) {
+    std::int64_t total = 0;
+    for (const std::int64_t n : g.sizes) {
+      g.offsets.push_back(static_cast<int>(total));
+      g.lengths.push_back(static_cast<int>(n));
+      total += n;
+    }
+    if (total > std::numeric_limits<int>::max())
+      throw TransportError(fmt::format(
+          "processes: they give {} bytes at once. MPI counts to 2^31 - 1. Give less at a time.", total));
+    g.all.resize(static_cast<std::size_t>(total));
+    g.step = link_->gather(g.mine.data(), g.mine.size(), g.all.data(), g.lengths, g.offsets);
+    return true;
+  }
+  std::vector<std::string> all;
+  for (std::size_t p = 0; p < g.lengths.size(); p++)
+    all.push_back(
+        g.all.substr(static_cast<std::size_t>(g.offsets[p]), static_cast<std::size_t>(g.lengths[p])));
+  g.result.set_value(std::move(all));
+  gatherings_.erase(gatherings_.begin());
+  if (!gatherings_.empty()) begin_gathering();
+  return true;
+}
+
+// ---------------------------------------------------------------- what goes wrong
+
+std::string Progress::described(const Box& box) const {
+  const Step* const s = box.parcel.step;
+  return s != nullptr && !s->label.empty() ? spelled(s->label, s->where) : "a transfer";
+}
+
+void Progress::look_for_late_ones() {
+  if (timeout_.count() == 0) return;
+  const auto now = Clock::now();
+  const auto fail_late = [&](const std::string& who, const std::string& what) {
+    fail_all(
+        fmt::format(
+            "{} for {} s, while process {} waits for {}. A process that is busy with something else or "
+            "stuck ends the others' runs after SHARDARRAY_COMM_TIMEOUT seconds. Set it longer, or look at "
+            "what that process does.",
+            who, timeout_.count() / 1000, index_, what),
+        true);
+  };
+  for (const std::vector<Box>* const boxes : {&waiting_, &moving_})
+    for (const Box& b : *boxes) {
+      const auto run = runs_.find(b.run);
+      if (now - std::max(b.since, run == runs_.end() ? b.since : run->second) <= timeout_) continue;
+      return fail_late(fmt::format("nothing came from process {}", b.parcel.peer), described(b));
+    }
+  if (!gatherings_.empty() && now - gatherings_.front()->since > timeout_)
+    return fail_late(
+        "another process is silent",
+        fmt::format("`{}`", gatherings_.front()->mine.substr(0, gatherings_.front()->mine.find('\0'))));
+  if (!ending_ || now - ending_since_ <= timeout_) return;
+  for (int p = 0; p < count_; p++)
+    if (p != index_ && !peers_[static_cast<std::size_t>(p)].has_ended) {
+      fmt::print(stderr,
+                 "shardarray: processes: process {} is at its end, process {} is not since {} s "
+                 "(SHARDARRAY_COMM_TIMEOUT). All are ended.\n",
+                 index_, p, timeout_.count() / 1000);
+      link_->abort(70);
+    }
+}
+
+// MPI cannot take back what is on its way. What does not end soon could still be written: then nobody asks MPI any more.
+void Progress::fail_all(const std::string& text, bool tell_others) {
+  if (has_failed_) return;
+  failure_ = text.starts_with("processes: ") || text.starts_with("mpi: ") ? text : "processes: " + text;
+  has_failed_.store(true, std::memory_order_release);
+  try {
+    for (int p = 0; tell_others && p < count_; p++)
+      if (p != index_ && !peers_[static_cast<std::size_t>(p)].has_ended)
+        link_->post(p, "f " + failure_.substr(0, 4000));
+    for (Box& b : moving_)
+      for (const TransferRef& t : b.parts)
+        if (!b.sent) t->cancel();
+    const auto limit = Clock::now() + std::chrono::seconds(1);
+    const auto is_moving = [](Box& b) {
+      std::erase_if(b.parts, [](const TransferRef& t) { return t->test(); });
+      return !b.parts.empty();
+    };
+    while (std::any_of(moving_.begin(), moving_.end(), is_moving) || !link_->notes_are_gone()) {
+      if (Clock::now() > limit) {
+        is_stuck_ = true;
+        break;
+      }
+      sched_yield();
+    }
+  } catch (const Error&) { is_stuck_ = true; }
+  std::vector<Box> boxes;
+  for (std::vector<Box>* const all : {&waiting_, &moving_}) {
+    for (Box& b : *all) boxes.push_back(std::move(b));
+    all->clear();
+  }
+  for (Box& b : boxes) {
+    b.end(failure_);
+    for (TransferRef& t : b.parts) (void)t.release();  // MPI may still know it
+  }
+  for (auto& g : gatherings_) {
+    g->result.set_exception(std::make_exception_ptr(TransportError(failure_)));
+    (void)g.release();
+  }
+  gatherings_.clear();
+}
+
+void Progress::leave_mpi() {
+  try {
+    link_.reset();
+  } catch (const Error&) {}  // the process ends anyway
+  const std::lock_guard lock(mutex_);
+  has_left_ = true;
+  changed_.notify_all();
+}
+
+void Progress::print_waiting() const {
+  const auto now = Clock::now();
+  std::string text = fmt::format("shardarray: process {} of {}: {} runs with others are open\n", index_,
+                                 count_, runs_.size());
+  for (const std::vector<Box>* const boxes : {&waiting_, &moving_})
+    for (const Box& b : *boxes)
+      text += fmt::format("  {} process {}, {} B, since {:.1f} s: {}\n", b.sent ? "sends to" : "waits for",
+                          b.parcel.peer, b.parcel.bytes, seconds(now - b.since), described(b));
+  for (const auto& g : gatherings_)
+    text += fmt::format("  waits for all, since {:.1f} s: {}\n", seconds(now - g->since),
+                        g->mine.substr(0, g->mine.find('\0')));
+  fmt::print(stderr, "{}", text);
+}
+
+}  // namespace shardarray::mpi

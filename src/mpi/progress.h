@@ -1,0 +1,129 @@
+// The one thread that speaks MPI. Others leave it what is to be done and never wait for a peer; it moves boxes on, compares what
+// processes run, sees who is late, and ends everything with one text when something is wrong: what runs over several processes then
+// fails in all of them, for good. What a process has for itself goes on.
+//
+// Two processes number the runs that they share. Boxes move when both have said the run's number and the fingerprint of its
+// program: what differs is found before any byte of it moves.
+#pragma once
+#include <atomic>
+#include <chrono>
+#include <condition_variable>
+#include <future>
+#include <map>
+#include <memory>
+#include <mutex>
+#include <optional>
+#include <span>
+#include <string>
+#include <thread>
+#include <utility>
+#include <vector>
+
+#include "mpi/link.h"
+#include "runtime/transport.h"
+
+namespace shardarray::mpi {
+
+using Clock = std::chrono::steady_clock;
+
+/// One run of a program that this process shares with others.
+struct SharedRun {
+  std::map<int, std::uint64_t> numbers;  ///< peer -> which of their runs it is
+  std::uint64_t fingerprint = 0;
+};
+
+class Progress {
+ public:
+  /// Joins the others. Throws DeviceError where MPI does not work, or joins another number than `expected`.
+  explicit Progress(int expected);
+  int index() const { return index_; }
+  int count() const { return count_; }
+  const std::string& failure_text() const { return failure_; }
+
+  // From any thread.
+  std::shared_ptr<const SharedRun> begin(std::span<const int> peers, std::uint64_t fingerprint);
+  void ask(const std::shared_ptr<const SharedRun>& run, bool sent, const Parcel& parcel, LateEnd ended);
+  void leave(const std::shared_ptr<const SharedRun>& run);
+  /// Something here has failed.
+  void fail(const std::string& why);
+  std::vector<std::string> all_gather(const std::string& what, const std::string& mine);
+  /// Waits until all processes are at their end, and leaves MPI.
+  void end();
+
+ private:
+  /// A box that somebody waits for.
+  struct Box {
+    std::shared_ptr<const SharedRun> run;
+    bool sent = false;
+    Parcel parcel;
+    LateEnd ended;
+    Clock::time_point since;
+    std::vector<TransferRef> parts;  ///< on their way
+    void end(const std::string& failure) const;
+  };
+  struct Gathering {
+    std::string mine;  ///< what it is for, a zero, and what this process gives
+    std::promise<std::vector<std::string>> result;
+    Clock::time_point since;
+    std::vector<std::int64_t> sizes;
+    std::string all;
+    std::vector<int> lengths, offsets;
+    TransferRef step;
+  };
+  struct Job {
+    enum class Kind : std::uint8_t { begin, box, leave, fail, gather, end } kind;
+    std::shared_ptr<const SharedRun> run = nullptr;
+    std::optional<Box> box = std::nullopt;
+    std::string text = {};
+    std::unique_ptr<Gathering> gathering = nullptr;
+  };
+  /// What is known of another process.
+  struct Peer {
+    std::map<std::uint64_t, std::uint64_t> theirs,
+        ours;                  ///< number -> fingerprint of runs that only one side has begun
+    std::uint64_t agreed = 0;  ///< runs below are known to both
+    bool has_ended = false;
+    Clock::time_point heard;
+  };
+
+  void add(Job job);
+  void work();
+  bool look();  // whether anything has happened
+  void take(Job& job);
+  void hear(const Note& note);
+  void compare(int peer, std::uint64_t number);
+  bool start(Box& box);
+  bool advance_gathering();
+  void begin_gathering();
+  void look_for_late_ones();
+  void fail_all(const std::string& text, bool tell_others);
+  void need_peers();
+  void leave_mpi();
+  void print_waiting() const;
+  std::string described(const Box& box) const;
+
+  std::unique_ptr<Link> link_;  // of the thread alone, as all that follows
+  std::vector<Peer> peers_;
+  std::vector<Box> waiting_, moving_;
+  std::map<std::shared_ptr<const SharedRun>, Clock::time_point>
+      runs_;  // open ones, and when something last happened there
+  std::vector<std::unique_ptr<Gathering>> gatherings_;
+  std::uint64_t tags_of_run_ = 0, run_slots_ = 0;
+  bool ending_ = false, is_stuck_ = false;
+  Clock::time_point ending_since_;
+  std::chrono::milliseconds timeout_{};  // 0: none
+
+  int index_ = 0, count_ = 1;
+  std::atomic<bool> has_failed_{false};
+  std::string failure_;  // written once, before has_failed_
+
+  std::mutex mutex_;
+  std::condition_variable changed_;
+  std::vector<Job> jobs_;
+  std::map<int, std::uint64_t> begun_;  // peer -> runs
+  std::atomic<bool> has_jobs_{false}, is_asleep_{false};
+  bool has_left_ = false;
+  std::thread thread_;
+};
+
+}  // namespace shardarray::mpi

@@ -1,0 +1,126 @@
+#include "runtime/processes.h"
+
+#include <fmt/format.h>
+
+#include <atomic>
+#include <cstdlib>
+#include <mutex>
+#include <optional>
+#include <string_view>
+
+#include "abi_hash.h"
+#include "base/env.h"
+#include "shardarray/error.h"
+
+namespace shardarray {
+namespace {
+
+/// By which variables a launcher says how many processes it started, and which one this is.
+struct Launcher {
+  const char *count, *index;
+};
+constexpr Launcher launchers[] = {{"OMPI_COMM_WORLD_SIZE", "OMPI_COMM_WORLD_RANK"},  // mpirun of Open MPI
+                                  {"PMI_SIZE", "PMI_RANK"},                          // of MPICH and its kin
+                                  {"SLURM_STEP_NUM_TASKS", "SLURM_PROCID"},          // srun
+                                  {"WORLD_SIZE", "RANK"}};                           // torchrun and its kin
+constexpr int most_processes = 1 << 20;
+
+std::int64_t number(const char* variable) {
+  try {
+    return env_int(variable, -1, 0, most_processes);
+  } catch (const Error& e) { throw DeviceError(e.text()); }
+}
+
+/// How many processes a launcher has started; 1: none has.
+int launched_processes() {
+  for (const Launcher& l : launchers) {
+    const std::int64_t count = number(l.count), index = number(l.index);
+    if (count <= 1 && index <= 0) continue;
+    if (count < 1 || index < 0 || index >= count)
+      throw DeviceError(
+          fmt::format("processes: {} is {} and {} is {}. A launcher sets both, the second below the first. "
+                      "Start the program by mpirun or srun, or set SHARDARRAY_PROCESSES=alone.",
+                      l.count, count < 0 ? "not set" : std::to_string(count), l.index,
+                      index < 0 ? "not set" : std::to_string(index)));
+    return static_cast<int>(count);
+  }
+  return 1;
+}
+
+bool wants_to_be_alone() {
+  const char* const said = std::getenv("SHARDARRAY_PROCESSES");
+  if (said == nullptr || *said == 0 || std::string_view(said) == "auto") return false;
+  if (std::string_view(said) == "alone") return true;
+  throw DeviceError(fmt::format(
+      "environment: SHARDARRAY_PROCESSES={} is not understood. It is `auto`: the processes that a "
+      "launcher started belong together, or `alone`. Correct the variable or unset it.",
+      said));
+}
+
+/// Programs of one build understand each other.
+void check_builds(Processes& all) {
+  const std::string mine = fmt::format("{} ({:016x})", SHARDARRAY_PLUGIN_VERSION, abi_hash());
+  const std::vector<std::string> builds = all.all_gather("join", mine);
+  for (std::size_t p = 0; p < builds.size(); p++)
+    if (builds[p] != builds[0])
+      throw DeviceError(
+          fmt::format("processes: process 0 has version {} of the library, process {} has {}. All processes "
+                      "run one build. Install it on all machines.",
+                      builds[0], p, builds[p]));
+}
+
+Processes* joined() {
+  if (wants_to_be_alone()) return nullptr;
+  const int count = launched_processes();
+  if (count == 1) return nullptr;
+  const ProcessesPlugin* plugin = nullptr;
+  try {
+    plugin = static_cast<const ProcessesPlugin*>(
+        &open_plugin(plugin_path("mpi"), "processes", "MPI (Open MPI 4.1 or another MPI 3.1)"));
+  } catch (const CompileError& e) {
+    throw DeviceError(e.text() +
+                      fmt::format(" A launcher has started {} processes; SHARDARRAY_PROCESSES=alone "
+                                  "lets each of them run for itself.",
+                                  count));
+  }
+  Processes* const all = plugin->join(count);
+  check_builds(*all);
+  return all;
+}
+
+struct Joining {
+  std::mutex mutex;
+  std::atomic<bool> done{false};
+  Processes* all = nullptr;
+};
+
+}  // namespace
+
+Processes* other_processes() {
+  static Joining& j = *new Joining;  // never destroyed
+  if (j.done.load(std::memory_order_acquire)) return j.all;
+  const std::lock_guard lock(
+      j.mutex);  // not a static object: threads that wait for one that throws may be lost
+  if (!j.done.load(std::memory_order_relaxed)) {
+    j.all = joined();
+    j.done.store(true, std::memory_order_release);
+  }
+  return j.all;
+}
+
+std::vector<Device> devices_of_processes(Processes& all, const char* platform, int own) {
+  std::vector<Device> devices;
+  const std::vector<std::string> counts =
+      all.all_gather(fmt::format("devices of {}", platform), std::to_string(own));
+  for (std::size_t p = 0; p < counts.size(); p++)
+    for (int k = 0; k < std::stoi(counts[p]); k++) {
+      Device d;
+      d.id = static_cast<int>(devices.size());
+      d.platform = d.kind = platform;
+      d.process_index = static_cast<int>(p);
+      devices.push_back(std::move(d));
+    }
+  return devices;
+}
+
+}  // namespace shardarray
