@@ -100,9 +100,9 @@ ProgramCall make_call(const Compiled& compiled, std::span<const Ref> scratch, co
 Binding fixed(const Ref& r) { return {r, r, r}; }
 
 // Of a value that is everywhere.
-std::vector<Ref> on_every_device(int value, std::size_t devices, Addresses& at) {
+std::vector<Ref> on_every_device(int value, const CalledBranches& called, Addresses& at) {
   std::vector<Ref> refs;
-  for (std::size_t d = 0; d < devices; d++) refs.push_back(at.ref(value, static_cast<int>(d)));
+  for (int d = 0; d < called.programs[0]->program->order->size(); d++) refs.push_back(at.ref(value, d));
   return refs;
 }
 
@@ -133,7 +133,7 @@ ProgramChoice make_program_choice(const LocalStep& s, const CalledBranches& call
     choice.branches.push_back(make_call(
         *branch, scratch, [&](std::size_t k, int device) { return fixed(at.ref(s.in[k + 1], device)); },
         [&](std::size_t k, int device) { return fixed(at.ref(s.out[k], device)); }));
-  const std::vector<Ref> indices = on_every_device(s.in[0], scratch.size(), at);
+  const std::vector<Ref> indices = on_every_device(s.in[0], called, at);
   choice.items.push_back({indices[0], indices});
   return choice;
 }
@@ -167,7 +167,7 @@ ProgramLoop make_program_loop(const LocalStep& s, const FlatNode& n, const Calle
         return Binding{even(k, device), even(k, device), odd(k, device)};
       }));
   ProgramLoop::Item item;
-  item.answers = on_every_device(answer, scratch.size(), at);
+  item.answers = on_every_device(answer, called, at);
   item.answer = item.answers[0];
   const std::vector<Port>& results = loop.body().program->outputs;
   for (std::size_t k = 0; k < results.size(); k++)
