@@ -104,6 +104,7 @@ const std::map<std::string, int> public_floor = {
     {"losses.h", 9},
     {"data.h", 9},
     {"files.h", 9},
+    {"processes.h", 9},
     {"tpmap.h", 9},
     {"shardarray.h", 9},
 };
