@@ -76,8 +76,8 @@ TEST_CASE("data: load_csv says where a file is wrong") {
         "data::load_csv: PATH: cannot be opened (No such file or directory). The file must exist and be "
         "readable. Check the path.");
   CHECK(failure_of("1,2\n3,x4\n") ==
-        "data::load_csv: PATH: row 2, column 2: `x4` is no float32 number. Every field is a number. Remove "
-        "headers and text columns.");
+        "data::load_csv: PATH: row 2, column 2: `x4` is no float32 number. Every field is a number. Say "
+        ".header = true where the first row has names, which .columns are numbers, and what is .missing.");
   CHECK(failure_of("1,2\n3,\n").find("row 2, column 2: `` is no float32 number") != std::string::npos);
   CHECK(failure_of("1,2\n\n3,4,5\n") ==
         "data::load_csv: PATH: row 3: has 3 columns, the first row 2. All rows have the same length. Correct "

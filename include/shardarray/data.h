@@ -1,11 +1,13 @@
-// Feeding a training loop: batches of arrays, tables from files, a progress bar.
+// Feeding a training loop: batches of arrays, tables in text files, a progress bar.
 #pragma once
 #include <chrono>
 #include <concepts>
+#include <map>
 #include <memory>
 #include <optional>
 #include <string>
 #include <tuple>
+#include <vector>
 
 #include "shardarray/array.h"
 
@@ -96,21 +98,65 @@ Loader<A...> loader(const std::tuple<A...>& arrays, LoaderOptions options = {}, 
                               std::move(options), w));
 }
 
-/// Options of load_csv().
+/// Options of load_csv() and load_table(), and what a file of a table looks like.
 struct CsvOptions {
   /// Of the text, unpacked. A file that has more is refused before it fills the memory: a gzip of 3 MB may hold 3 GB, and a
   /// device never ends. The default is 1 GiB.
   std::int64_t max_bytes = std::int64_t{1} << 30;
+  bool header = false;   ///< the first row has the names of the columns; else they are called `0`, `1`, ...
+  char delimiter = ',';  ///< between fields
+  char quote =
+      '"';  ///< around fields with delimiters or ends of lines; twice it stands for itself; '\0': none
+  std::string comment = {};    ///< lines that begin with it are left out; none
+  std::int64_t skip_rows = 0;  ///< so many lines in front of all are left out
+  std::vector<std::string> missing =
+      {};  ///< texts of fields without a value, perhaps `""`: NaN; whole numbers and bools have none
+  std::vector<std::string> columns = {};  ///< by name, in this order; none: all
+  DType dtype = DType::float32;
+  std::map<std::string, DType> dtypes = {};  ///< of load_table: of columns by name, instead of the one above
+  std::optional<Sharding> sharding =
+      std::nullopt;  ///< of every array; none: uncommitted on the default device
 };
-/// A table of numbers separated by commas, plain or gzip, without a header: float32 [rows, columns]. Numbers are rounded to
-/// the nearest float32; as in NumPy what is too small becomes 0 (`1e-46`), what is too large infinite (`1e39`).
-/// Throws IoError naming file, row and column when it is missing, damaged, not numeric, larger than max_bytes, or its rows
-/// differ in length; OutOfMemory when the table does not fit into the process.
+/// A table of numbers from a text file, plain or gzip: [rows, columns]. Rows are lines (`\n` or `\r\n`), empty ones are left
+/// out, as are spaces around fields and a byte order mark of UTF-8. Floats are rounded to the nearest; as in NumPy what is too
+/// small becomes 0 (`1e-46` in float32), what is too large infinite (`1e39`); `nan` and `inf` are numbers. Whole numbers have
+/// to fit their dtype, bools are 0, 1, true or false. Throws IoError naming file, row (its line) and column when it is missing,
+/// damaged, not numeric, larger than max_bytes, its rows differ in length, or a quote is not closed; TreeError for a name in
+/// the options that no column has; DTypeError for complex dtypes and for `dtypes`, which an array does not have; ShardingError
+/// and DeviceError as device_put; OutOfMemory when the table does not fit into the process.
 [[nodiscard]] SHARDARRAY_API Array load_csv(const std::string& path, const CsvOptions& options,
                                             Where w = Where::here());
 [[nodiscard]] inline Array load_csv(const std::string& path, Where w = Where::here()) {
   return load_csv(path, {}, w);
 }
+
+/// Columns with names, a tree: `grad`, `save` and `tree_map` take it apart.
+struct SHARDARRAY_API Table {
+  std::vector<std::string> names;
+  std::vector<Array> columns;  ///< one for each name, [rows]
+  /// The column of this name. Throws TreeError where there is none.
+  [[nodiscard]] const Array& at(const std::string& name, Where w = Where::here()) const;
+};
+/// As load_csv(), but every column is an array of its own, of its own dtype. Throws IoError also for a file with two columns of one
+/// name or more than 65,536, TreeError for a name in `dtypes` that no column has.
+[[nodiscard]] SHARDARRAY_API Table load_table(const std::string& path, const CsvOptions& options,
+                                              Where w = Where::here());
+
+/// Options of save_csv() and save_table().
+struct SaveCsvOptions {
+  std::vector<std::string> header = {};  ///< of save_csv: names of the columns, one each; none: no header
+  char delimiter = ',';
+};
+/// Writes [rows, columns] or [rows] as text that load_csv reads back as the same numbers: the shortest digits that do so, `nan`
+/// and `inf`, bools as 0 and 1. Lines end in `\n`, no line is written for no rows. A file is written whole or not at all
+/// (files.h). Throws ShapeError for another number of dimensions or of names, and for no columns; IoError where the file cannot
+/// be written.
+SHARDARRAY_API void save_csv(const std::string& path, const Array& x, const SaveCsvOptions& options = {},
+                             Where w = Where::here());
+/// Writes the columns below their names, which are quoted where they have to be. Throws ShapeError unless all columns are
+/// [rows], one for each name, Error for `header`, which the table has itself.
+SHARDARRAY_API void save_table(const std::string& path, const Table& table,
+                               const SaveCsvOptions& options = {}, Where w = Where::here());
 
 }  // namespace data
 
