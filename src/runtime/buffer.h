@@ -2,6 +2,7 @@
 #pragma once
 #include <atomic>
 #include <cstddef>
+#include <memory>
 #include <utility>
 
 namespace shardarray {
@@ -14,12 +15,14 @@ class Buffer {
   std::size_t bytes = 0;  ///< what was asked for
   int device = 0;         ///< local index of the device within its backend
   Backend* owner = nullptr;
+  /// Of memory that somebody else owns: what gives it back, and the Buffer. It is read and never written.
+  void (*give_back)(Buffer*) = nullptr;
 
   void retain() { refs_.fetch_add(1, std::memory_order_relaxed); }
   /// Gives the block back to its owner with the last count.
   void release();
   /// Nobody else owns it: it may be overwritten.
-  bool unique() const { return refs_.load(std::memory_order_acquire) == 1; }
+  bool unique() const { return give_back == nullptr && refs_.load(std::memory_order_acquire) == 1; }
 
  private:
   std::atomic<int> refs_{1};
@@ -49,6 +52,11 @@ class BufferRef {
  private:
   Buffer* p_ = nullptr;
 };
+
+/// `bytes` bytes of the host at `data` as a buffer of a device whose backend computes in the host's memory. `keeper` goes with
+/// the last count, on whichever thread that is.
+BufferRef foreign_buffer(Backend& owner, int device, const void* data, std::size_t bytes,
+                         std::shared_ptr<const void> keeper);
 
 /// A part of a buffer, to be copied from or to the host by the backend's calls for whole ones. It owns nothing: the buffer
 /// outlives it.

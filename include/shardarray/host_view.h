@@ -1,0 +1,144 @@
+// Views of an array's memory on the host, shaped like std::mdspan: `const auto v = host_view<float, 2>(x); v(i, j)`.
+//
+// Nothing is copied. A view keeps the memory that it shows: arrays may go, or be given away, meanwhile (who takes a donated array
+// gets a copy then). Elements cannot be written, since arrays do not change.
+#pragma once
+#include <algorithm>
+#include <array>
+#include <concepts>
+#include <cstdint>
+#include <memory>
+#include <version>
+#if defined(__cpp_lib_mdspan)
+#include <mdspan>
+#endif
+
+#include "shardarray/array.h"
+
+namespace shardarray {
+
+namespace detail {
+/// Memory of an array that lies on one CPU device, of `rank` dimensions and the dtype that T = `dtype` reads.
+struct SHARDARRAY_API ViewedMemory {
+  const void* data = nullptr;
+  Shape shape;
+  std::shared_ptr<const void> keeper;
+};
+[[nodiscard]] SHARDARRAY_API ViewedMemory viewed_memory(const ShardedArray& x, DType dtype, std::size_t rank,
+                                                        Where w);
+[[noreturn]] SHARDARRAY_API void refuse_position(std::int64_t index, std::size_t dim, std::int64_t size,
+                                                 Where w);
+/// The first position, and its line.
+struct Position {
+  template <std::integral I> Position(I i, Where w = Where::here()) : value(to_int64(i)), where(w) {}
+  std::int64_t value;
+  Where where;
+};
+}  // namespace detail
+
+/// A view of `Rank` dimensions: names and meanings are those of std::mdspan (extent, stride, data_handle, rank), strides count
+/// elements. Copies show the same memory.
+template <Element T, std::size_t Rank> class HostView {
+ public:
+  using value_type = T;
+  using element_type = const T;
+  using index_type = std::int64_t;
+  using size_type = std::size_t;
+  using data_handle_type = const T*;
+  using reference = const T&;
+  static constexpr std::size_t rank() { return Rank; }
+
+  /// A view of nothing: all extents are 0.
+  HostView() = default;
+  /// What host_view() makes.
+  HostView(const T* data, std::array<std::int64_t, Rank> extents, std::array<std::int64_t, Rank> strides,
+           std::shared_ptr<const void> keeper)
+      : data_(data), extents_(extents), strides_(strides), keeper_(std::move(keeper)) {}
+
+  const std::array<std::int64_t, Rank>& extents() const { return extents_; }
+  const std::array<std::int64_t, Rank>& strides() const { return strides_; }
+  std::int64_t extent(std::size_t d) const { return extents_[d]; }
+  std::int64_t stride(std::size_t d) const { return strides_[d]; }
+  /// The first element; of a view of nothing it may be null.
+  const T* data_handle() const { return data_; }
+  std::size_t size() const {
+    std::size_t n = 1;
+    for (const std::int64_t e : extents_) n *= static_cast<std::size_t>(e);
+    return n;
+  }
+  bool empty() const { return size() == 0; }
+  /// Rows in order, without gaps (layout_right): `data_handle()` is the first of size() elements. A view that host_view() gives is.
+  bool is_row_major() const {
+    std::int64_t step = 1;
+    for (std::size_t d = Rank; d-- > 0; step *= extents_[d])
+      if (extents_[d] != 1 && strides_[d] != step) return empty();
+    return true;
+  }
+
+  /// One element; positions are not checked, as in std::mdspan.
+  template <std::integral... I>
+  requires(sizeof...(I) == Rank) const T& operator()(I... i) const {
+    std::int64_t offset = 0;
+    std::size_t d = 0;
+    ((offset += static_cast<std::int64_t>(i) * strides_[d++]), ...);
+    return data_[offset];
+  }
+  /// One element. Throws ShapeError for a position that is not there (negative ones too).
+  template <std::integral... I>
+  requires(sizeof...(I) + 1 == Rank) const T& at(detail::Position first, I... rest) const {
+    const std::array<std::int64_t, Rank> at{first.value, to_int64(rest)...};
+    std::int64_t offset = 0;
+    for (std::size_t d = 0; d < Rank; d++) {
+      if (at[d] < 0 || at[d] >= extents_[d]) detail::refuse_position(at[d], d, extents_[d], first.where);
+      offset += at[d] * strides_[d];
+    }
+    return data_[offset];
+  }
+  /// The part at position i of the first dimension, a view of one dimension less; not checked.
+  HostView<T, Rank - 1> operator[](std::int64_t i) const requires(Rank > 1) {
+    std::array<std::int64_t, Rank - 1> extents, strides;
+    std::copy(extents_.begin() + 1, extents_.end(), extents.begin());
+    std::copy(strides_.begin() + 1, strides_.end(), strides.begin());
+    return {data_ + i * strides_[0], extents, strides, keeper_};
+  }
+  const T& operator[](std::int64_t i) const requires(Rank == 1) { return data_[i * strides_[0]]; }
+  /// Dimensions in the opposite order, of the same memory (layout_stride).
+  HostView transposed() const {
+    HostView r = *this;
+    std::reverse(r.extents_.begin(), r.extents_.end());
+    std::reverse(r.strides_.begin(), r.strides_.end());
+    return r;
+  }
+
+#if defined(__cpp_lib_mdspan)
+  /// The standard library's view, which keeps nothing: this one has to live longer.
+  std::mdspan<const T, std::dextents<std::int64_t, Rank>, std::layout_stride> mdspan() const {
+    using Extents = std::dextents<std::int64_t, Rank>;
+    return {data_, std::layout_stride::mapping<Extents>(Extents(extents_), strides_)};
+  }
+#endif
+
+ private:
+  const T* data_ = nullptr;
+  std::array<std::int64_t, Rank> extents_{}, strides_{};
+  std::shared_ptr<const void> keeper_;
+};
+
+/// The array's elements where they lie, computed and waited for. T is its dtype's type, of float16 and bfloat16 std::uint16_t:
+/// their bits. An array over several devices is seen piece by piece: `host_view<float, 2>(x.addressable_data(i))`. Throws
+/// DTypeError for another T, ShapeError for another number of dimensions, ShardingError, DeviceError, DonationError and
+/// TraceError as to_dlpack().
+template <Element T, std::size_t Rank>
+[[nodiscard]] HostView<T, Rank> host_view(const ShardedArray& x, Where w = Where::here()) {
+  const detail::ViewedMemory m = detail::viewed_memory(x, dtype_of<T>(), Rank, w);
+  std::array<std::int64_t, Rank> extents, strides;
+  std::int64_t step = 1;
+  for (std::size_t d = Rank; d-- > 0;) {
+    extents[d] = m.shape[d];
+    strides[d] = step;
+    step *= std::max<std::int64_t>(1, extents[d]);
+  }
+  return {static_cast<const T*>(m.data), extents, strides, m.keeper};
+}
+
+}  // namespace shardarray
