@@ -4,6 +4,7 @@
 
 #include <atomic>
 #include <chrono>
+#include <fstream>
 #include <functional>
 #include <future>
 
@@ -261,6 +262,50 @@ TEST_CASE("transport: a process has the instances of its own devices, and says w
               platform_test::bits(numbers({8})));
         return 0;
       }))
+    one.get();
+}
+
+// Bytes that this thread has read so far.
+static std::int64_t bytes_read() {
+  std::ifstream in("/proc/thread-self/io");
+  std::string word;
+  std::int64_t n = 0;
+  while (in >> word)
+    if (word == "rchar:") in >> n;
+  return n;
+}
+
+TEST_CASE("transport: of a file a process reads what its own devices hold") {
+  World& w = World::of(2);
+  const shardarray::testing::TemporaryFolder folder;
+  const std::string npy = folder.file("x.npy"), tensors = folder.file("x.safetensors");
+  const Array x = sa::arange(2048.0 * 1024).reshape(2048, 1024);  // 8 MiB
+  sa::save_npy(npy, x);
+  sa::save_safetensors(tensors, {{"x", x}, {"small", numbers({8})}});
+  for (auto& one : w.run([&](int p, const Devices&devices) {
+         const sa::NamedSharding by_rows(sa::Mesh({{8}, devices}, {"x"}), P("x"));
+         const auto check = [&](const Array& made) {
+           for (const sa::Shard& s : made.addressable_shards()) {
+             const std::int64_t first = s.index[0].start;
+             CHECK(s.data.shape() == sa::Shape{256, 1024});
+             CHECK(s.data[{0, 0}].item<double>() == static_cast<double>(1024 * first));
+             CHECK(s.data[{255, 1023}].item<double>() == static_cast<double>(1024 * (first + 256) - 1));
+           }
+           CHECK(made.addressable_shards()[0].index[0].start == 1024 * p);
+         };
+         const std::int64_t before = bytes_read();
+         const Array from_npy = sa::load_npy(npy, by_rows);
+         const std::int64_t between = bytes_read();
+         const Array from_tensors = sa::load_safetensors(tensors, {.sharding = by_rows}).arrays.at("x");
+         const std::int64_t after = bytes_read();
+         check(from_npy);
+         check(from_tensors);
+         for (const std::int64_t n : {between - before, after - between}) {
+           CHECK(n >= 4 << 20);
+           CHECK(n < 5 << 20);
+         }
+         return 0;
+       }))
     one.get();
 }
 

@@ -4,7 +4,8 @@
 // when it is complete. What fails leaves what stood there, and nothing else.
 //
 // A file is read once, from its beginning to its end, and what is read goes straight to the devices that hold it: beside
-// the array itself 1 MiB of the host's memory is needed, however it is cut (one in Fortran order stands there twice). Files may come from anywhere: what is
+// the array itself 1 MiB of the host's memory is needed, however it is cut (one in Fortran order stands there twice). Of an array over several
+// processes each reads what its own devices hold, in parts of 1 MiB (not of .npz). Files may come from anywhere: what is
 // not as it should be is an IoError that names the path, before memory is taken for what the file says it holds.
 //
 // Saving computes the arrays; inside of a trace it throws TraceError. What is loaded inside of a trace is a constant of it.

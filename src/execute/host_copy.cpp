@@ -176,7 +176,7 @@ void stream_to_host(const char* function, const Value& v, const Type& t,
 }
 
 ValueRef stream_from_host(const char* function, const Type& t, const Sharding& s, bool committed,
-                          detail::FunctionRef<void(std::span<std::byte>)> fill) {
+                          detail::FunctionRef<void(std::span<std::byte>)> fill, const Pass* pass) {
   const Layout* l = layout_of(s, static_cast<int>(t.shape.size()));
   const bool shared = share_replicas() || l->order()->size() == 1;
   const Instances instances = addressable_instances(*l, shared);
@@ -193,7 +193,11 @@ ValueRef stream_from_host(const char* function, const Type& t, const Sharding& s
   std::vector<std::byte> bytes = host_bytes(function, std::min(most_slab_bytes, bytes_of(t.shape, t.dtype))),
                          piece;
   each_slab(t.shape, static_cast<std::int64_t>(item), [&](const Box& slab) {
-    fill({bytes.data(), static_cast<std::size_t>(slab.elements()) * item});
+    const auto slab_bytes = static_cast<std::size_t>(slab.elements()) * item;
+    const bool is_needed = std::any_of(tiles.begin(), tiles.end(),
+                                       [&](const Box& tile) { return !intersect(tile, slab).empty(); });
+    if (pass != nullptr && !is_needed) return (*pass)(slab_bytes);
+    fill({bytes.data(), slab_bytes});
     for (std::size_t i = 0; i < tiles.size(); i++) {
       const Box box = intersect(tiles[i], slab);
       if (box.empty()) continue;

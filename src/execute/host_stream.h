@@ -16,8 +16,10 @@ const Sharding& sharding_on(const Device& device);
 void stream_to_host(const char* function, const Value& v, const Type& t,
                     detail::FunctionRef<void(std::span<const std::byte>)> take);
 /// A value of `t` in the place `s`, whose elements `fill` writes, row-major, part after part, each of at most 1 MiB: they go
-/// straight to the devices that hold them. All memory is taken before. What `fill` throws comes out, and nothing stays.
+/// straight to the devices that hold them. All memory is taken before. What `fill` throws comes out, and nothing stays. With
+/// `pass` it is told of the bytes that no device of this process needs, in their turn, in place of `fill`.
+using Pass = detail::FunctionRef<void(std::size_t)>;
 ValueRef stream_from_host(const char* function, const Type& t, const Sharding& s, bool committed,
-                          detail::FunctionRef<void(std::span<std::byte>)> fill);
+                          detail::FunctionRef<void(std::span<std::byte>)> fill, const Pass* pass = nullptr);
 
 }  // namespace shardarray

@@ -86,7 +86,17 @@ Sharding reversed(const Sharding& s, int rank) {
 
 }  // namespace
 
-Array load_array(const Type& t, const Home& home, Order order, Fill fill) {
+Array load_array(const Type& t, const Home& home, Order order, const FileReader& file, std::uint64_t at) {
+  const auto pass = [&](std::size_t bytes) { at += bytes; };
+  const auto fill = [&](std::span<std::byte> to) {
+    file.read(at, to.data(), to.size());
+    at += to.size();
+  };
+  const Pass passing = pass;
+  return load_array(t, home, order, fill, &passing);
+}
+
+Array load_array(const Type& t, const Home& home, Order order, Fill fill, const Pass* pass) {
   const Where w = detail::call_site.place();
   const char* const function = detail::call_site.function;
   const std::size_t item = itemsize(t.dtype);
@@ -97,12 +107,12 @@ Array load_array(const Type& t, const Home& home, Order order, Fill fill) {
       for (std::byte& b : to) b = std::byte{b != std::byte{0}};
   };
   if (!order.fortran || t.shape.size() < 2)
-    return leaf_array(t, stream_from_host(function, t, home.sharding, home.committed, next), w);
+    return leaf_array(t, stream_from_host(function, t, home.sharding, home.committed, next, pass), w);
   // What the file holds is the transpose, row-major.
   const Type stored{reversed(t.shape), t.dtype};
   const Sharding there = reversed(home.sharding, static_cast<int>(t.shape.size()));
-  Array x =
-      leaf_array(stored, stream_from_host(function, stored, there, home.committed, next), w).transpose({}, w);
+  Array x = leaf_array(stored, stream_from_host(function, stored, there, home.committed, next, pass), w)
+                .transpose({}, w);
   if (home.committed) return core::device_put_leaf(x, home.sharding, "", w);
   if (!core::tracing()) evaluate({&x, 1}, "load");
   return x;

@@ -39,8 +39,11 @@ struct Order {
   bool swapped = false;  ///< big-endian
 };
 using Fill = detail::FunctionRef<void(std::span<std::byte>)>;
-/// An array of `t`, whose bytes `fill` gives in their order in the file. Bytes of bool that are not 0 become 1.
-Array load_array(const Type& t, const Home& home, Order order, Fill fill);
+/// An array of `t`, whose bytes `fill` gives in their order in the file; `pass` as of stream_from_host(). Bytes of bool that are not
+/// 0 become 1.
+Array load_array(const Type& t, const Home& home, Order order, Fill fill, const Pass* pass = nullptr);
+/// The same of bytes that stand in a file from `at` on: what no device of this process needs is not read.
+Array load_array(const Type& t, const Home& home, Order order, const FileReader& file, std::uint64_t at);
 /// The bytes of a computed array, row-major.
 void save_array(const Array& x, detail::FunctionRef<void(std::span<const std::byte>)> take);
 

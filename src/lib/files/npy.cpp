@@ -207,7 +207,7 @@ Array load_npy(const std::string& path, const std::optional<Sharding>& sharding,
     };
     const files::NpyHeader header = files::read_npy_header(file, "", file.size(), next);
     return files::load_array(header.type, files::home_of("load_npy", sharding, header.type, ""), header.order,
-                             next);
+                             file, at);
   });
 }
 

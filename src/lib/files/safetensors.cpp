@@ -11,11 +11,7 @@ namespace files {
 
 Array load_tensor(const FileReader& file, const SafetensorsHeader& header, const TensorEntry& entry,
                   const Home& home) {
-  std::uint64_t at = header.bytes + entry.begin;
-  return load_array(entry.type, home, {}, [&](std::span<std::byte> to) {
-    file.read(at, to.data(), to.size());
-    at += to.size();
-  });
+  return load_array(entry.type, home, {}, file, header.bytes + entry.begin);
 }
 
 static Safetensors load_tensors(const std::string& path, const LoadOptions& o) {
