@@ -119,6 +119,13 @@ TEST_CASE("allocations: values for which the process has no place are an OutOfMe
          sa::data::Batches({x.reshape({2, -1})}, {.batch = 2}).at(0);
        }},
       {"data::load_csv", [&] { sa::data::load_csv(path); }},
+      {"data::load_table", [&] { sa::data::load_table(path, {}); }},
+      {"data::save_csv", [&] { sa::data::save_csv(path + ".csv", x); }},
+      {"data::save_table",
+       [&] {
+         sa::data::save_table(path + ".csv", {{"x"}, {x}});
+       }},
+      {"from_dlpack", [&] { sa::from_dlpack(sa::to_dlpack(x), {.copy = true}); }},
       {"save_npy", [&] { sa::save_npy(path + ".npy", x); }},
       {"save_npz",
        [&] {

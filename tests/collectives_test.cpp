@@ -3,6 +3,7 @@
 #include <numeric>
 
 #include "golden.h"
+#include "messages.h"
 #include "transforms_helpers.h"
 
 namespace collectives_test {
@@ -257,6 +258,26 @@ TEST_CASE("collectives: a sum over equal rows wraps and rounds as one over rows"
 }
 
 // ---------------------------------------------------------------- more than the file has
+TEST_CASE("collectives: a ring sends every position's value to the one behind it") {
+  using namespace shardarray;
+  CHECK(ring(4) == Permutation{{0, 1}, {1, 2}, {2, 3}, {3, 0}});
+  CHECK(ring(3, -1) == Permutation{{0, 2}, {1, 0}, {2, 1}});
+  CHECK(ring(1) == Permutation{{0, 0}});
+  CHECK(ring(3, INT64_MIN) == ring(3, INT64_MIN % 3 + 3));
+  set_cpu_device_count(8);
+  const Array x = arange(8.0);
+  for (const int shift : {1, -1, 3, 8, -11}) {
+    const auto f = [=](const Array& a) { return ppermute(a, "i", ring(axis_size("i"), shift)); };
+    const auto got = pmap(f, {.axis_name = "i"})(x).to_vector<float>();
+    for (int k = 0; k < 8; k++)
+      CHECK(got[static_cast<std::size_t>(((k + shift) % 8 + 8) % 8)] == static_cast<float>(k));
+  }
+  CHECK_SAYS(
+      ring(0),
+      "ring: of 0 positions. A ring has at least one, and their numbers are ints. Give axis_size(axis).",
+      Error);
+}
+
 TEST_CASE("collectives: trees, sizes, literals, axes from the end") {
   for (const char* how : {"vmap", "pmap"}) {
     CAPTURE(how);

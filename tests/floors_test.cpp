@@ -80,6 +80,9 @@ const std::map<std::string, int> public_floor = {
     {"flush_denormals.h", 7},
     {"detail/jit_call.h", 7},
     {"placement.h", 8},
+    {"print_options.h", 8},
+    {"summary.h", 8},
+    {"timing.h", 8},
     {"filter_shard.h", 8},
     {"compare.h", 8},
     {"random.h", 9},
@@ -103,8 +106,13 @@ const std::map<std::string, int> public_floor = {
     {"optim/wrappers.h", 9},
     {"losses.h", 9},
     {"data.h", 9},
+    {"dlpack.h", 9},
     {"files.h", 9},
+<<<<<<< HEAD
     {"processes.h", 9},
+=======
+    {"host_view.h", 9},
+>>>>>>> 0e3c09b (Print options, summaries of trees, timers, rings; the promises of all of these)
     {"tpmap.h", 9},
     {"shardarray.h", 9},
 };

@@ -1,7 +1,9 @@
 // Printing against numpy's text.
 #include <sstream>
+#include <thread>
 
 #include "golden.h"
+#include "messages.h"
 
 namespace print_test {
 
@@ -30,8 +32,41 @@ TEST_CASE("print: as numpy") {
   for (const Json& c : all["cases"]) {
     if (c["dtype"] == "float16" && !half) continue;
     CAPTURE(c.dump());
+    const Json options = c.value("options", Json::object());
+    const print_options here({.precision = options.value("precision", 8),
+                              .threshold = options.value("threshold", 1000),
+                              .edge_items = options.value("edgeitems", 3),
+                              .line_width = options.value("linewidth", 75),
+                              .suppress = options.value("suppress", false)});
     CHECK(to_string(array_of(c)) == c["text"].get<std::string>());
   }
+}
+
+TEST_CASE("print: options are those of a scope and of a thread") {
+  const Array x = array({0.125, 1.0 / 3});
+  {
+    const print_options outer({.precision = 2});
+    CHECK(to_string(x) == "[0.12 0.33]");
+    {
+      const print_options inner({.precision = 1});
+      CHECK(to_string(x) == "[0.1 0.3]");
+    }
+    CHECK(to_string(x) == "[0.12 0.33]");
+    CHECK(to_string(x[1]) == "0.33333334");  // of a scalar all digits
+    std::thread([&] { CHECK(to_string(x) == "[0.125      0.33333334]"); }).join();
+    std::ostringstream os;
+    debug::print("{}", {x}, {.stream = &os});
+    CHECK(os.str() == "[0.12 0.33]\n");
+  }
+  CHECK(to_string(x) == "[0.125      0.33333334]");
+  CHECK_SAYS(
+      print_options({.edge_items = 0}),
+      "print_options: precision 8, threshold 1000, edge_items 0, line_width 75. A number has 0 to 100 "
+      "digits after the point, an end and a line have something, no threshold is negative. Correct them.",
+      Error);
+  CHECK_THROWS_AS(print_options({.precision = -1}), Error);
+  CHECK_THROWS_AS(print_options({.threshold = -1}), Error);
+  CHECK_THROWS_AS(print_options({.line_width = 0}), Error);
 }
 
 TEST_CASE("print: streams, sharded arrays, types") {

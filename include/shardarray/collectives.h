@@ -51,6 +51,12 @@ struct SHARDARRAY_API AllToAllOptions {
 };
 /// (source, destination) pairs of positions.
 using Permutation = std::vector<std::pair<int, int>>;
+/// Every one of n positions to the one `shift` behind it, around: ring(4) is {0, 1}, {1, 2}, {2, 3}, {3, 0}, and `ring(n, -1)` its
+/// opposite. Of `axis_size(axis)` where a map's own size is meant. Throws Error for n < 1.
+///
+///     sa::ppermute(x, "i", sa::ring(sa::axis_size("i")));
+[[nodiscard]] SHARDARRAY_API Permutation ring(std::int64_t n, std::int64_t shift = 1,
+                                              Where w = Where::here());
 
 /// The number of positions, of all axes together: for shapes and scales.
 [[nodiscard]] SHARDARRAY_API std::int64_t axis_size(const NamedAxes& axis, Where w = Where::here());

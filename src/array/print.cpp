@@ -1,5 +1,7 @@
-// Printing as numpy's str() does with its default options: at most 8 digits after the point, 75 columns, and
+// Printing as numpy's str() does: with its default options at most 8 digits after the point, 75 columns, and
 // of more than 1000 elements the first and last 3 of every dimension.
+#include <fmt/format.h>
+
 #include <algorithm>
 #include <charconv>
 #include <cmath>
@@ -7,17 +9,20 @@
 #include <functional>
 #include <ostream>
 
+#include "base/per_thread.h"
 #include "execute/evaluate.h"
 #include "layout/spelling.h"
 #include "ops/record.h"
 #include "shardarray/ops.h"
+#include "shardarray/print_options.h"
 
 namespace shardarray {
 
 namespace {
 
-constexpr int precision = 8, edge_items = 3, line_width = 75;
-constexpr std::int64_t threshold = 1000;
+/// What this thread's guard says.
+struct ThreadFormat : ArrayFormat {};
+ArrayFormat& thread_format() { return PerThread<ThreadFormat>::get(); }
 
 // ---------------------------------------------------------------- digits of one number
 // |v| = 0.d1d2d3... * 10^point. `digits` is the shortest text that reads back as v in its dtype.
@@ -72,6 +77,7 @@ std::string positional(double v, DType t, int limit) {
     const auto end =
         std::to_chars(text, text + sizeof text, std::abs(v), std::chars_format::fixed, limit).ptr;
     s.append(text, end);
+    if (limit == 0) return s + '.';
     while (s.back() == '0') s.pop_back();
     return s;
   }
@@ -118,8 +124,8 @@ double exponent_from(DType t, double most) {
   return t == DType::float64 ? most : t == DType::float16 ? 1e3 : 1e6;
 }
 template <class T> bool needs_exponent(T largest, T smallest, double limit) {
-  return largest > 0 &&
-         (largest >= static_cast<T>(limit) || smallest < T(1e-4) || largest / smallest > T(1e3));
+  return largest > 0 && (largest >= static_cast<T>(limit) ||
+                         (!thread_format().suppress && (smallest < T(1e-4) || largest / smallest > T(1e3))));
 }
 
 FloatWidths float_widths(const std::vector<double>& shown, DType t) {
@@ -140,12 +146,12 @@ FloatWidths float_widths(const std::vector<double>& shown, DType t) {
   for (double v : shown) {
     if (!std::isfinite(v)) continue;
     if (w.exponent) {
-      const Scientific s = scientific(v, t, precision);
+      const Scientific s = scientific(v, t, thread_format().precision);
       w.whole = std::max(w.whole, s.whole.size());
       w.fraction = std::max(w.fraction, s.fraction.size());
       w.exponent_digits = std::max(w.exponent_digits, s.exponent.size() - 1);
     } else {
-      const std::string s = positional(v, t, precision);
+      const std::string s = positional(v, t, thread_format().precision);
       w.whole = std::max(w.whole, s.find('.'));
       w.fraction = std::max(w.fraction, s.size() - s.find('.') - 1);
     }
@@ -162,14 +168,14 @@ std::string format_float(double v, DType t, const FloatWidths& w) {
   const std::size_t behind = w.exponent ? w.exponent_digits + 2 + w.fraction : w.fraction;
   if (!std::isfinite(v)) return padded_left(not_finite(v), w.whole + behind + 1);
   if (w.exponent) {
-    Scientific s = scientific(v, t, precision);
+    Scientific s = scientific(v, t, thread_format().precision);
     if (s.fraction.size() < w.fraction && v != 0)  // further digits are those of the exact value
       s.fraction = scientific_text(std::abs(v), static_cast<int>(w.fraction)).substr(2, w.fraction);
     s.fraction.resize(w.fraction, '0');
     s.exponent.insert(1, w.exponent_digits - (s.exponent.size() - 1), '0');
     return padded_left(s.whole, w.whole) + "." + s.fraction + "e" + s.exponent;
   }
-  std::string s = positional(v, t, precision);
+  std::string s = positional(v, t, thread_format().precision);
   const std::size_t fraction = s.size() - s.find('.') - 1;
   s.insert(0, w.whole - std::min(w.whole, s.find('.')), ' ');
   return s + std::string(w.fraction - fraction, ' ');
@@ -204,11 +210,11 @@ class ArrayPrinter {
   /// The positions along dimension d that are printed; -1 stands for the gap.
   std::vector<std::int64_t> positions(std::size_t d) const {
     std::vector<std::int64_t> r;
-    const bool gap = summary_ && shape_[d] > 2 * edge_items;
+    const bool gap = summary_ && shape_[d] > 2 * thread_format().edge_items;
     for (std::int64_t k = 0; k < shape_[d]; k++) {
-      if (gap && k == edge_items) {
+      if (gap && k == thread_format().edge_items) {
         r.push_back(-1);
-        k = shape_[d] - edge_items;
+        k = shape_[d] - thread_format().edge_items;
       }
       r.push_back(k);
     }
@@ -227,7 +233,9 @@ class ArrayPrinter {
     }
     return r;
   }
-  std::string print(const Formatter& element) const { return block(element, 0, 0, " ", line_width); }
+  std::string print(const Formatter& element) const {
+    return block(element, 0, 0, " ", thread_format().line_width);
+  }
 
  private:
   // Dimensions d and below at flat position `base`; later lines begin with `indent`, lines end before
@@ -293,9 +301,22 @@ static std::string printed(const ShardedArray& x, const char* function) {
   if (shape.empty()) return scalar_text(x);
   const std::int64_t size = num_elements(shape);
   if (size == 0) return "[]";
-  const ArrayPrinter printer(shape, size > threshold);
+  const ArrayPrinter printer(shape, size > thread_format().threshold);
   return printer.print(formatter(x, printer.shown()));
 }
+
+print_options::print_options(const ArrayFormat& wanted, Where w) : previous_(thread_format()) {
+  const Site site(w, "print_options");
+  if (wanted.precision < 0 || wanted.precision > 100 || wanted.edge_items < 1 || wanted.line_width < 1 ||
+      wanted.threshold < 0)
+    throw Error(fmt::format(
+        "print_options: precision {}, threshold {}, edge_items {}, line_width {}. A number has 0 to 100 "
+        "digits "
+        "after the point, an end and a line have something, no threshold is negative. Correct them.",
+        wanted.precision, wanted.threshold, wanted.edge_items, wanted.line_width));
+  thread_format() = wanted;
+}
+print_options::~print_options() { thread_format() = previous_; }
 
 std::string to_string(const ShardedArray& x, Where w) {
   const Site site(w);

@@ -5,6 +5,7 @@
 #include <fmt/ranges.h>
 
 #include <algorithm>
+#include <limits>
 
 #include "base/sizes.h"
 #include "graph/trace_state.h"
@@ -169,6 +170,18 @@ Array pmax(const Array& x, const NamedAxes& axis, const GroupOptions& o, Where w
 Array pmin(const Array& x, const NamedAxes& axis, const GroupOptions& o, Where w) {
   const Site site(w);
   return reduce(op_pmin, x, axis, o, "pmin");
+}
+
+Permutation ring(std::int64_t n, std::int64_t shift, Where w) {
+  const Site site(w, "ring");
+  if (n < 1 || n > std::numeric_limits<int>::max())
+    throw Error(fmt::format(
+        "ring: of {} positions. A ring has at least one, and their numbers are ints. Give axis_size(axis).",
+        n));
+  Permutation r;
+  for (std::int64_t k = 0; k < n; k++)
+    r.emplace_back(static_cast<int>(k), static_cast<int>((k + n + shift % n) % n));
+  return r;
 }
 
 Array ppermute(const Array& x, const NamedAxes& axis, const Permutation& perm, Where w) {

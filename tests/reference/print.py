@@ -1,5 +1,5 @@
-"""tests/data/print.json: numpy's text of arrays. The arrays are those in the file, their text is made again and numpy's
-version written down.
+"""tests/data/print.json: numpy's text of arrays. The arrays are those in the file, with the print options that are not the
+default, their text is made again and numpy's version written down.
 
     python3 -m venv venv && venv/bin/pip install numpy==2.4.6
     venv/bin/python tests/reference/print.py
@@ -25,7 +25,8 @@ def decode(case):
 
 cases = json.loads(PATH.read_text())["cases"]
 for case in cases:
-    case["text"] = str(decode(case))
+    with np.printoptions(**case.get("options", {})):
+        case["text"] = str(decode(case))
 source = f"str() of numpy {np.__version__}; floats as hexadecimal text; arange: 0, 1, 2, ... in the shape"
 PATH.write_text(json.dumps({"source": source, "cases": cases}, separators=(",", ":")))
 print(source)
