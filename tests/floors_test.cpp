@@ -108,11 +108,8 @@ const std::map<std::string, int> public_floor = {
     {"data.h", 9},
     {"dlpack.h", 9},
     {"files.h", 9},
-<<<<<<< HEAD
     {"processes.h", 9},
-=======
     {"host_view.h", 9},
->>>>>>> 0e3c09b (Print options, summaries of trees, timers, rings; the promises of all of these)
     {"tpmap.h", 9},
     {"shardarray.h", 9},
 };
