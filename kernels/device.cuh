@@ -37,7 +37,12 @@ struct Address {
 
 SHARDARRAY_DEVICE inline std::byte* address_of(const Bases& bases, const Address& a) {
   const std::uint64_t base = bases.many ? bases.many[a.base] : bases.few[a.base];
+#ifdef __CUDACC__
+  // What is known to be no shared and no local memory is read by instructions that need not find that out.
+  return static_cast<std::byte*>(__cvta_global_to_generic(base + a.offset));
+#else
   return reinterpret_cast<std::byte*>(base + a.offset);
+#endif
 }
 
 /// A list in a table.

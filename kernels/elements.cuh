@@ -28,9 +28,12 @@ template <class T> SHARDARRAY_DEVICE inline void write(std::byte* p, T x) {
 
 /// Neighbours, which the device moves at once.
 template <class Bits, int n> struct alignas(n * sizeof(Bits)) Run { Bits bits[n]; };
+/// As words of up to 4 bytes: compilers make several accesses of many small elements.
 template <class T, int n> SHARDARRAY_DEVICE inline Run<Unsigned<T>, n> read_run(const std::byte* p) {
+  using All = Run<Unsigned<T>, n>;
+  using Word = std::conditional_t<sizeof(All) % 4 == 0 && sizeof(T) < 4, std::uint32_t, Unsigned<T>>;
   check_aligned(p, n * sizeof(T));
-  return *reinterpret_cast<const Run<Unsigned<T>, n>*>(p);
+  return scalar::from_bits<All>(*reinterpret_cast<const Run<Word, sizeof(All) / sizeof(Word)>*>(p));
 }
 template <class T, class... More> SHARDARRAY_DEVICE inline void write_run(std::byte* p, T x, More... more) {
   using All = Run<Unsigned<T>, 1 + sizeof...(more)>;

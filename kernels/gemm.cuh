@@ -2,6 +2,7 @@
 // kernels of every platform do with `fixed_order`.
 #pragma once
 #include "kernels/arithmetic.cuh"
+#include "kernels/halves.cuh"
 
 namespace shardarray::device {
 
@@ -22,19 +23,8 @@ struct Half {
 struct Brain {
   std::uint16_t bits;
 };
-SHARDARRAY_DEVICE inline float wide(Brain x) {
-  return __builtin_bit_cast(float, static_cast<std::uint32_t>(x.bits) << 16);
-}
-SHARDARRAY_DEVICE inline float wide(Half x) {
-  const std::uint32_t sign = static_cast<std::uint32_t>(x.bits & 0x8000) << 16, magnitude = x.bits & 0x7fff;
-  if (magnitude >= 0x7c00)  // infinity, NaN
-    return __builtin_bit_cast(float, sign | 0x7f800000 | (magnitude & 0x3ff) << 13);
-  if (magnitude < 0x400) {  // a multiple of 2^-24
-    const float x24 = static_cast<float>(magnitude) * (1.f / 16777216);
-    return sign ? -x24 : x24;
-  }
-  return __builtin_bit_cast(float, sign | (magnitude + (112 << 10)) << 13);
-}
+SHARDARRAY_DEVICE inline float wide(Half x) { return widen_float16(x.bits); }
+SHARDARRAY_DEVICE inline float wide(Brain x) { return widen_bfloat16(x.bits); }
 template <class T> SHARDARRAY_DEVICE inline T wide(T x) { return x; }
 
 template <class T> SHARDARRAY_DEVICE inline T multiply_add(T a, T b, T c) {

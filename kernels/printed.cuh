@@ -4,6 +4,7 @@
 // A printed kernel reads the table that an interpreting one reads and does the same with it, in straight lines of typed values.
 #pragma once
 #include "kernels/elements.cuh"
+#include "kernels/halves.cuh"
 #include "kernels/lanes.cuh"
 #include "kernels/loop_table.cuh"
 #include "kernels/teams.cuh"
@@ -122,12 +123,13 @@ template <class T, class Combine, class Team> class LaneReduction {
   T lanes_[lanes_here], total_, lost_{0};
 };
 
-// A text as a kernel; `most`: threads of a block; `together`: those that run the text together.
+// A text as a kernel; `most`: threads of a block; `together`: those that run the text together. Two blocks of few threads are what
+// a multiprocessor must hold at least: where nothing is said, ptxas keeps values of small kernels in local memory, for more threads.
 #ifdef SHARDARRAY_PROGRAM_BASES
 // program.cuh makes it a step.
 #elif defined(__CUDACC__)
 #define SHARDARRAY_PRINTED(name, text, most, together)                                                    \
-  extern "C" __global__ void __launch_bounds__(most)                                                      \
+  extern "C" __global__ void __launch_bounds__(most, (most) <= printed_threads ? 2 : 1)                   \
       name(const std::byte* table, std::byte*, const __grid_constant__ shardarray::device::Bases bases) { \
     const Grid grid{blockIdx.x, gridDim.x, blockIdx.y, threadIdx.x, blockDim.x};                          \
     text(grid, table, bases);                                                                             \

@@ -1,6 +1,7 @@
 // Loops by printed kernels, compiled for the host: the bits of the CPU's interpreter and of CUDA's interpreting kernels.
 #include <doctest/doctest.h>
 
+#include <algorithm>
 #include <cmath>
 #include <cstring>
 #include <fstream>
@@ -209,6 +210,94 @@ TEST_CASE("cuda printer: the items of a loop have one shape") {
     for (std::size_t b = 0; b < memory.size(); b++) {
       CAPTURE(b);
       REQUIRE(same_values(float32, got[b], want[b]));
+    }
+  }
+}
+
+TEST_CASE("cuda printer: runs of 16 bytes, what is left of them, and places where there are none") {
+  // out[i][j] = x[i][j] * scale[i] + i over rows of m numbers, which are `gap` apart in x.
+  struct Row {
+    const char* what;
+    std::int64_t n, m, gap;
+    std::uint64_t x_at, out_at;  // bytes into their buffers
+    bool runs;
+  };
+  const Row rows[] = {{"whole runs", 3, 8, 8, 0, 0, true},
+                      {"a number of them that is no multiple of a run", 5, 8, 12, 0, 0, true},
+                      {"16 bytes on", 3, 8, 12, 16, 32, true},
+                      {"rows that end within a run", 3, 7, 8, 0, 0, false},
+                      {"rows that begin within one", 3, 8, 9, 0, 0, false},
+                      {"a misaligned operand", 3, 8, 12, 4, 0, false},
+                      {"a misaligned result", 3, 8, 12, 0, 8, false}};
+  const auto kernel = std::make_shared<const Kernel>(scaled_rows());
+  std::string text = "extern \"C\" { int runs_taken; }\n" + cuda::printed_prelude();
+  std::vector<cuda::KernelLaunch> launches;
+  for (const Row& r : rows) {
+    Loop loop;
+    loop.kernel = kernel;
+    loop.items = {scaled_rows_item(0, r.n, r.m, r.gap, 0)};
+    loop.items[0].args[0].ref.offset = r.x_at;
+    loop.items[0].args[2].ref.offset = r.out_at;
+    launches.push_back(launches_of_step(loop).at(0));
+    std::string printed =
+        cuda::print_kernel(*kernel, launches.back().shape, "loop_" + std::to_string(launches.size() - 1));
+    const std::string begin = "    done = item.outer_points";
+    REQUIRE(printed.find("read_run<float, 4>") != printed.npos);
+    REQUIRE(printed.find(begin) != printed.npos);
+    printed.insert(printed.find(begin), "    runs_taken++;\n");
+    text += printed;
+  }
+  const CompiledText compiled(text);
+  int& runs_taken = *static_cast<int*>(compiled.symbol("runs_taken"));
+  Random random(11);
+  for (std::size_t k = 0; k < launches.size(); k++) {
+    const Row& r = rows[k];
+    CAPTURE(r.what);
+    const auto f = reinterpret_cast<cuda::HostKernel>(compiled.symbol("loop_" + std::to_string(k)));
+    alignas(16) float x[64], scale[8], out[64];
+    for (float& v : x) v = static_cast<float>(pick(random, 100)) / 8;
+    for (float& v : scale) v = static_cast<float>(pick(random, 100)) / 8;
+    for (const BlockOrder& order : block_orders) {
+      std::fill(std::begin(out), std::end(out), -1.f);
+      runs_taken = 0;
+      run_launches({launches[k]}, {x, scale, out}, order, [&](const cuda::KernelLaunch&) { return f; });
+      CHECK((runs_taken > 0) == r.runs);
+      std::vector<float> want(64, -1.f);
+      for (std::int64_t i = 0; i < r.n; i++)
+        for (std::int64_t j = 0; j < r.m; j++)
+          want[r.out_at / 4 + static_cast<std::size_t>(i * r.m + j)] =
+              x[r.x_at / 4 + static_cast<std::size_t>(i * r.gap + j)] * scale[i] + static_cast<float>(i);
+      CHECK(std::equal(want.begin(), want.end(), out));
+    }
+  }
+}
+
+TEST_CASE("cuda printer: the points behind the last whole run are done one by one") {
+  KernelBuilder b(1, 0);
+  b.begin_stage(false);
+  const int x = b.load(b.arg({uint8}));
+  b.store(b.arg({uint8, true}), b.binary(Code::add, x, b.constant(uint8, 3)));
+  Loop loop;
+  loop.kernel = std::make_shared<const Kernel>(b.finish());
+  PrintedTexts texts;
+  const auto launches_for = [&](std::int64_t n) {
+    loop.items = {{0, {n}, {0}, {{{0, 0}, {1}, 0}, {{1, 0}, {1}, 0}}}};
+    return launches_of_step(loop);
+  };
+  const auto some = launches_for(16);
+  CHECK(cuda::print_kernel(*loop.kernel, some[0].shape, "loop").find("read_run<std::uint8_t, 16>") !=
+        std::string::npos);
+  texts.add(some);
+  texts.compile();
+  for (const std::int64_t n : {15, 16, 17, 31, 160, 161}) {
+    const auto launches = launches_for(n);
+    alignas(16) std::uint8_t in[192], out[192];
+    for (int k = 0; k < 192; k++) in[k] = static_cast<std::uint8_t>(7 * k);
+    for (const BlockOrder& order : block_orders) {
+      std::fill(std::begin(out), std::end(out), std::uint8_t{0});
+      texts.run(launches, {in, out}, order);
+      for (std::int64_t k = 0; k < 192; k++)
+        CHECK(out[k] == (k < n ? static_cast<std::uint8_t>(in[k] + 3) : 0));
     }
   }
 }

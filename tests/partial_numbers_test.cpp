@@ -2,8 +2,8 @@
 // the op is linear in the arithmetic of its dtype, see Linear in graph/op.h; exact sums then show no difference at all.
 #include <cmath>
 
-#include "compile/half_floats.h"
 #include "partial_sums.h"
+#include "runtime/half_floats.h"
 #include "shardarray/reproducible.h"
 
 namespace partial_numbers_test {

@@ -7,11 +7,11 @@
 
 #include "base/at.h"
 #include "base/float_mode.h"
-#include "compile/half_floats.h"
 #include "compile/index_map.h"
 #include "compile/passes.h"
 #include "compile/step_kind.h"
 #include "ops/record.h"
+#include "runtime/half_floats.h"
 
 namespace shardarray {
 

@@ -7,7 +7,6 @@
 #include "base/at.h"
 #include "base/print_time.h"
 #include "compile/branches.h"
-#include "compile/half_floats.h"
 #include "compile/halo.h"
 #include "compile/iterate.h"
 #include "compile/linearities.h"
@@ -18,6 +17,7 @@
 #include "compile/used_steps.h"
 #include "ops/asked.h"
 #include "ops/record.h"
+#include "runtime/half_floats.h"
 
 namespace shardarray {
 

@@ -7,10 +7,10 @@
 #include "base/at.h"
 #include "base/hash.h"
 #include "compile/assignment.h"
-#include "compile/half_floats.h"
 #include "compile/passes.h"
 #include "graph/iteration.h"
 #include "ops/record.h"
+#include "runtime/half_floats.h"
 
 namespace shardarray {
 

@@ -4,7 +4,7 @@
 #include <set>
 
 #include "base/at.h"
-#include "compile/half_floats.h"
+#include "runtime/half_floats.h"
 
 namespace shardarray {
 namespace {

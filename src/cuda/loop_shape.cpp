@@ -4,6 +4,7 @@
 #include <utility>
 
 #include "base/nest_axes.h"
+#include "cuda/half_casts.h"
 
 namespace shardarray::cuda {
 namespace {
@@ -20,8 +21,10 @@ std::uint32_t cost(const Instr& in) {
   return in.code == Code::call || in.code == Code::rem ? function : 1;
 }
 std::uint32_t cost(const Kernel& k) {
+  const HalfCasts halves(k);
   std::uint32_t all = 0;
-  for (const Instr& in : k.code) all += cost(in);
+  for (std::size_t v = 0; v < k.code.size(); v++)
+    if (halves.is_needed(v)) all += halves.is_cast(v) ? 1 : cost(k.code[v]);
   return all;
 }
 
@@ -54,7 +57,8 @@ std::uint32_t run_length(const Kernel& k, const LoopShape& shape) {
   }
   if (widest == 0 || scattered > in_runs) return 1;
   std::uint32_t run = access_bytes / static_cast<std::uint32_t>(widest);
-  while (run > 1 && run * cost(k) > longest_run) run /= 2;
+  const std::uint32_t one = cost(k);
+  while (run > 1 && run * one > longest_run) run /= 2;
   return run;
 }
 

@@ -14,6 +14,7 @@ SHARDARRAY_EMBED(shardarray_text_device, "kernels/device.cuh")
 SHARDARRAY_EMBED(shardarray_text_elements, "kernels/elements.cuh")
 SHARDARRAY_EMBED(shardarray_text_exchange, "kernels/exchange.cuh")
 SHARDARRAY_EMBED(shardarray_text_gemm, "kernels/gemm.cuh")
+SHARDARRAY_EMBED(shardarray_text_halves, "kernels/halves.cuh")
 SHARDARRAY_EMBED(shardarray_text_lanes, "kernels/lanes.cuh")
 SHARDARRAY_EMBED(shardarray_text_loop_table, "kernels/loop_table.cuh")
 SHARDARRAY_EMBED(shardarray_text_printed, "kernels/printed.cuh")
@@ -44,6 +45,7 @@ std::span<const PrintedHeader> printed_headers() {
       {"kernels/elements.cuh", shardarray_text_elements},
       {"kernels/exchange.cuh", shardarray_text_exchange},
       {"kernels/gemm.cuh", shardarray_text_gemm},
+      {"kernels/halves.cuh", shardarray_text_halves},
       {"kernels/lanes.cuh", shardarray_text_lanes},
       {"kernels/loop_table.cuh", shardarray_text_loop_table},
       {"kernels/printed.cuh", shardarray_text_printed},

@@ -6,6 +6,7 @@
 #include <iterator>
 #include <map>
 
+#include "cuda/half_casts.h"
 #include "runtime/evaluate_instruction.h"
 
 namespace shardarray::cuda {
@@ -55,6 +56,7 @@ class KernelText {
       : k_(k),
         shape_(shape),
         operands_(k),
+        halves_(k),
         name_(name),
         rows_(has_inner_stage(k)),
         run_(run_length(k, shape)),
@@ -229,16 +231,18 @@ class KernelText {
   }
 
   void instruction(std::size_t depth, std::size_t v) {
+    if (!halves_.is_needed(v)) return;
     const Instr& in = k_.code[v];
     if (in.code == Code::store && rows_ && !inner_)
       line(depth, "write_once(team, {}, v{});", place(in.imm), in.a);
     else if (in.code == Code::store) line(depth, "write({}, v{});", place(in.imm), in.a);
     else if (in.code == Code::reduce) line(depth, "r{}.take(lane, v{});", v, in.a);
-    else line(depth, "const {} v{} = {};", printed_type(in.type), v, expression(in, 0));
+    else line(depth, "const {} v{} = {};", printed_type(in.type), v, expression(v, 0));
   }
   /// The instruction for the points of a run: once where they have one value, all of them before the next instruction where not.
   /// So what a store overwrites was read for all of them.
   void run_instruction(std::size_t depth, std::size_t v) {
+    if (!halves_.is_needed(v)) return;
     const Instr& in = k_.code[v];
     const char* const type = printed_type(in.type);
     if (in.code == Code::store) {
@@ -247,16 +251,18 @@ class KernelText {
       return line(depth, "write_run({}{});", place(in.imm), values);
     }
     const bool whole = in.code == Code::load && in_runs_[in.imm];
-    differs_[v] = whole || differs(in);
-    if (!differs_[v]) return line(depth, "const {} v{} = {};", type, v, expression(in, 0));
+    differs_[v] = whole || differs(v);
+    if (!differs_[v]) return line(depth, "const {} v{} = {};", type, v, expression(v, 0));
     if (whole) line(depth, "const auto w{} = read_run<{}, {}>({});", v, type, run_, place(in.imm));
     for (std::uint32_t k = 0; k < run_; k++) {
-      const std::string x = whole ? fmt::format("element<{}>(w{}.bits[{}])", type, v, k) : expression(in, k);
+      const std::string x = whole ? fmt::format("element<{}>(w{}.bits[{}])", type, v, k) : expression(v, k);
       line(depth, "const {} v{}_{} = {};", type, v, k, x);
     }
   }
   /// Whether the points of a run may have different values.
-  bool differs(const Instr& in) const {
+  bool differs(std::size_t v) const {
+    if (halves_.is_cast(v)) return differs_[static_cast<std::size_t>(halves_.of(v).operand)];
+    const Instr& in = k_.code[v];
     const auto moves = [&](std::size_t operand) {
       return move(operand, shape_.outer_axes - 1) != Move::none;
     };
@@ -270,7 +276,9 @@ class KernelText {
     return differs_[v] ? fmt::format("v{}_{}", v, k) : fmt::format("v{}", v);
   }
   /// Of the point, or of its k-th neighbour.
-  std::string expression(const Instr& in, std::uint32_t k) const {
+  std::string expression(std::size_t v, std::uint32_t k) const {
+    if (halves_.is_cast(v)) return half_cast(halves_.of(v), k);
+    const Instr& in = k_.code[v];
     const char* const type = printed_type(in.type);
     switch (in.code) {
       case Code::constant: return printed_bits(in.type, in.imm);
@@ -291,6 +299,10 @@ class KernelText {
       default: return called(name(in.code), in, k);
     }
   }
+  std::string half_cast(const HalfCasts::Cast& c, std::uint32_t k) const {
+    return fmt::format("{}_{}({})", c.widens ? "widen" : "narrow", shardarray::name(c.half),
+                       value(c.operand, k));
+  }
   std::string called(const std::string& function, const Instr& in, std::uint32_t k) const {
     const int count = operand_count(in.code, in.imm);
     std::string s = fmt::format("scalar::{}({}", function, value(in.a, k));
@@ -302,6 +314,7 @@ class KernelText {
   const Kernel& k_;
   const LoopShape& shape_;
   const LoopOperands operands_;
+  const HalfCasts halves_;
   const std::string& name_;
   const bool rows_;            // the kernel has inner stages
   bool inner_ = false;         // the stage being printed is one

@@ -1,4 +1,4 @@
-#include "compile/half_floats.h"
+#include "runtime/half_floats.h"
 
 #include <cmath>
 

@@ -1,0 +1,169 @@
+// Kernels as the device runs them, on the host: every thread of a block is a fiber of its own, which waits at barriers. So the
+// text for devices is run: shuffles, shared memory, what a thread of many does. Who compiles it prints it in front of a kernel.
+//
+// Blocks run one after the other, and the fibers of a block from one barrier to the next in one of several orders: what two threads
+// do to the same place between two barriers shows as other bits. A barrier that some threads of a warp or a block do not reach is
+// an error, as it is a hang on the device.
+#pragma once
+#include <ucontext.h>
+
+#include <bit>
+#include <cmath>
+#include <cstddef>
+#include <cstdint>
+#include <cstring>
+#include <limits>
+#include <memory>
+#include <type_traits>
+#include <vector>
+
+#define __CUDACC__ 1
+#define __device__
+#define __global__
+#define __shared__ static
+#define alignas(n) __attribute__((aligned(n)))  // which may stand behind `static`
+#define __grid_constant__
+#define __launch_bounds__(...)
+#define __forceinline__ inline
+#define __noinline__ [[gnu::noinline]]
+
+namespace emulated {
+
+struct Place {
+  unsigned x = 0, y = 0, z = 0;
+};
+enum class Waits { no, warp, block, done };
+struct Fiber {
+  ucontext_t context{};
+  std::unique_ptr<char[]> stack;
+  Place thread;
+  Waits waits = Waits::no;
+  unsigned long long word = 0;  // that it shows the lanes of its warp
+};
+inline constexpr unsigned lanes = 32;
+inline constexpr std::size_t stack_bytes = 64 << 10;
+
+inline std::vector<Fiber> fibers;
+inline Fiber* current = nullptr;
+inline ucontext_t scheduler;
+inline Place block_place, grid_size, block_size;
+inline void (*body)();
+
+inline void wait(Waits how) {
+  Fiber& mine = *current;
+  mine.waits = how;
+  swapcontext(&mine.context, &scheduler);
+}
+inline void enter() {
+  body();
+  wait(Waits::done);
+}
+template <class T> T exchanged(T x, unsigned lane) {
+  static_assert(sizeof(T) <= 8);
+  std::memcpy(&current->word, &x, sizeof x);
+  wait(Waits::warp);
+  const Fiber& other = fibers[current->thread.x / lanes * lanes + lane];
+  std::memcpy(&x, &other.word, sizeof x);
+  wait(Waits::warp);  // all have read
+  return x;
+}
+
+/// Lets go who waits for the warp or the block where all of it have come. False: nobody may go on.
+inline bool release() {
+  bool any = false;
+  const auto all = [&](std::size_t first, std::size_t count, Waits how) {
+    for (std::size_t k = first; k < first + count; k++)
+      if (fibers[k].waits != how) return false;
+    for (std::size_t k = first; k < first + count; k++) fibers[k].waits = Waits::no;
+    return any = true;
+  };
+  for (std::size_t first = 0; first < fibers.size(); first += lanes) all(first, lanes, Waits::warp);
+  all(0, fibers.size(), Waits::block);
+  return any;
+}
+
+/// The threads of a block; `order`: 0 as they are numbered, 1 backwards, else mixed.
+inline const char* run_block(unsigned threads, unsigned order) {
+  fibers.resize(threads);
+  for (unsigned k = 0; k < threads; k++) {
+    Fiber& f = fibers[k];
+    if (!f.stack) f.stack.reset(new char[stack_bytes]);
+    f.thread.x = k;
+    f.waits = Waits::no;
+    getcontext(&f.context);
+    f.context.uc_stack.ss_sp = f.stack.get();
+    f.context.uc_stack.ss_size = stack_bytes;
+    f.context.uc_link = nullptr;
+    makecontext(&f.context, enter, 0);
+  }
+  for (;;) {
+    unsigned done = 0;
+    for (unsigned k = 0; k < threads; k++) {
+      const unsigned at = order == 0 ? k : order == 1 ? threads - 1 - k : (k * 389 + order) % threads;
+      current = &fibers[at];
+      if (current->waits == Waits::no) swapcontext(&scheduler, &current->context);
+      done += current->waits == Waits::done;
+    }
+    if (done == threads) return nullptr;
+    if (!release()) return "some threads do not reach a barrier";
+  }
+}
+
+}  // namespace emulated
+
+#define threadIdx (emulated::current->thread)
+#define blockIdx (emulated::block_place)
+#define gridDim (emulated::grid_size)
+#define blockDim (emulated::block_size)
+
+inline void __syncthreads() { emulated::wait(emulated::Waits::block); }
+inline void __syncwarp() { emulated::wait(emulated::Waits::warp); }
+template <class T> T __shfl_sync(unsigned, T x, unsigned lane) {
+  return emulated::exchanged(x, lane % emulated::lanes);
+}
+template <class T> T __shfl_down_sync(unsigned, T x, unsigned by) {
+  const unsigned lane = threadIdx.x % emulated::lanes + by;
+  return emulated::exchanged(x, lane < emulated::lanes ? lane : threadIdx.x % emulated::lanes);
+}
+inline unsigned __ballot_sync(unsigned, bool x) {
+  emulated::current->word = x;
+  emulated::wait(emulated::Waits::warp);
+  unsigned all = 0;
+  for (unsigned lane = 0; lane < emulated::lanes; lane++) {
+    const emulated::Fiber& other = emulated::fibers[threadIdx.x / emulated::lanes * emulated::lanes + lane];
+    all |= static_cast<unsigned>(other.word) << lane;
+  }
+  emulated::wait(emulated::Waits::warp);  // all have read
+  return all;
+}
+inline int __popc(unsigned x) { return std::popcount(x); }
+inline unsigned atomicAdd(unsigned* p, unsigned x) {
+  *p += x;
+  return *p - x;
+}
+inline void* __cvta_global_to_generic(std::size_t p) { return reinterpret_cast<void*>(p); }
+
+/// Runs a launch; null, or what is wrong. `bases`: what the kernel's last parameter is made of.
+template <class Bases>
+const char* emulate(void (*kernel)(const std::byte*, std::byte*, Bases), unsigned blocks, unsigned items,
+                    unsigned threads, unsigned order, const void* table, void* memory, const void* bases) {
+  static void (*run)(const std::byte*, std::byte*, Bases);
+  static const void *given_table, *given_bases;
+  static void* given_memory;
+  run = kernel;
+  given_table = table;
+  given_memory = memory;
+  given_bases = bases;
+  emulated::body = [] {
+    run(static_cast<const std::byte*>(given_table), static_cast<std::byte*>(given_memory),
+        *static_cast<const Bases*>(given_bases));
+  };
+  emulated::grid_size = {blocks, items, 1};
+  emulated::block_size = {threads, 1, 1};
+  for (unsigned k = 0; k < blocks * items; k++) {
+    const unsigned at = order == 1 ? blocks * items - 1 - k : k;
+    emulated::block_place = {at % blocks, at / blocks, 0};
+    if (const char* const wrong = emulated::run_block(threads, order)) return wrong;
+  }
+  return nullptr;
+}

@@ -1,0 +1,219 @@
+// Kernels as blocks of threads: the text for devices, run by fibers (cuda/emulated_block.h). Shuffles of a warp, columns folded
+// through shared memory, programs whose steps wait for each other: the bits are the CPU's in every order of the threads.
+#include <doctest/doctest.h>
+
+#include <algorithm>
+#include <memory>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "cuda/one_block.h"
+#include "cuda/printer.h"
+#include "cuda/program_text.h"
+#include "cuda_emulated.h"
+#include "cuda_launches.h"
+#include "cuda_programs.h"
+#include "kernel_check.h"
+#include "kernel_random.h"
+#include "kernels/loop_table.cuh"
+#include "kernels/program_table.cuh"
+#include "op_data.h"
+#include "scale.h"
+#include "shardarray/shardarray.h"
+
+namespace cuda_block_test {
+
+using namespace shardarray;
+using namespace shardarray::test;
+using namespace shardarray::testing;
+
+namespace {
+
+/// A launch by such a kernel gives what the CPU's interpreter gives.
+void check_launch(const KernelCase& c, const cuda::KernelLaunch& l, Emulated run, unsigned blocks,
+                  unsigned threads) {
+  const auto want = interpreted(c);
+  std::vector<std::uint64_t> table(l.table.size() / 8 + 1);
+  std::memcpy(table.data(), l.table.data(), l.table.size());
+  for (const unsigned order : thread_orders) {
+    CAPTURE(order);
+    const auto got = run_pieces(c, {1}, [&](void* const* bases, std::int64_t, std::int64_t) {
+      const device::Bases given = few_bases_of({bases, bases + c.args.size()});
+      const char* const wrong = run(blocks, l.items, threads, order, table.data(), nullptr, &given);
+      REQUIRE_MESSAGE((wrong == nullptr), wrong);
+    });
+    require_same(c, got, want);
+  }
+}
+
+/// A reduction of each of `columns` columns of `rows` numbers, and the columns without it.
+KernelCase columns_of(DType t, Reducer reducer, std::int64_t rows, std::int64_t columns, std::uint64_t seed) {
+  KernelCase c;
+  KernelBuilder b(1, 1);
+  const int x = b.arg({t}), out = b.arg({t, true}), back = b.arg({t, true});
+  b.begin_stage(true);
+  const int total = b.reduce(reducer, b.load(x));
+  b.begin_stage(false);
+  b.store(out, total);
+  b.begin_stage(true);
+  const int again = b.load(x);
+  b.store(back, t == bool_ ? b.binary(Code::xor_, again, total) : b.binary(Code::sub, again, total));
+  c.kernel = b.finish();
+  c.extents = {columns, rows};
+  c.start = {0, 0};
+  const std::int64_t all = rows * columns;
+  c.args = {{{1, columns}, 0, all}, {{1, 0}, 0, columns}, {{1, columns}, 0, all}};
+  Random random(seed);
+  const Bytes numbers = random_elements(random, t, all);
+  c.inputs = {numbers, Bytes(static_cast<std::size_t>(columns) * itemsize(t)), Bytes(numbers.size())};
+  return c;
+}
+
+}  // namespace
+
+TEST_CASE("cuda blocks: columns are folded through shared memory, of any number of rows and columns") {
+  struct Row {
+    KernelCase c;
+    cuda::KernelLaunch launch;
+  };
+  std::vector<Row> rows;
+  std::string text = emulator + cuda::printed_prelude();
+  std::uint64_t seed = 0;
+  const auto add = [&](DType t, Reducer reducer, std::int64_t length, std::int64_t columns) {
+    Row r{columns_of(t, reducer, length, columns, seed++), {}};
+    r.launch = launches_of_case(r.c).at(0);
+    CHECK(r.launch.shape.columns);
+    CHECK(r.launch.printed_threads == device::column_threads);
+    const std::string name = "columns_" + std::to_string(rows.size());
+    const std::string kernel = cuda::print_kernel(*r.launch.loop, r.launch.shape, name);
+    CHECK(kernel.find("for (ColumnTeam team(") != kernel.npos);
+    text += kernel + "using shardarray::device::" + name + ";\n" + runner_of(name);
+    rows.push_back(std::move(r));
+  };
+  for (const auto& [length, columns] :
+       {std::pair<std::int64_t, std::int64_t>{2, 16}, {31, 33}, {33, 64}, {1025, 70}}) {
+    add(float32, Reducer::sum, length, columns);
+    add(float64, Reducer::prod, length, columns);
+    add(int32, Reducer::sum, length, columns);
+    add(uint8, Reducer::max, length, columns);
+    add(bool_, Reducer::any, length, columns);
+  }
+  const CompiledText compiled(text);
+  for (std::size_t k = 0; k < rows.size(); k++) {
+    CAPTURE(k);
+    const Emulated run = emulated(compiled, "columns_" + std::to_string(k));
+    check_launch(rows[k].c, rows[k].launch, run, rows[k].launch.printed_blocks, device::column_threads);
+    check_launch(rows[k].c, rows[k].launch, run, 1,
+                 device::column_threads);  // one block after another column
+  }
+}
+
+TEST_CASE("cuda blocks: random loops by warps, printed and interpreted") {
+  struct Row {
+    KernelCase c;
+    cuda::KernelLaunch launch;
+  };
+  std::vector<Row> rows;
+  std::string text = emulator + cuda::printed_prelude();
+  for (std::uint64_t seed = 0; rows.size() < (full_scale() ? 200u : 40u); seed++) {
+    Row r{random_case(seed), {}};
+    const auto launches = launches_of_case(r.c);
+    if (launches.empty() || (!cuda::has_inner_stage(r.c.kernel) && rows.size() % 4 != 0)) continue;
+    r.launch = launches[0];
+    const std::string name = "loop_" + std::to_string(rows.size());
+    text += cuda::print_kernel(*r.launch.loop, r.launch.shape, name) + "using shardarray::device::" + name +
+            ";\n" + runner_of(name);
+    rows.push_back(std::move(r));
+  }
+  const CompiledText printed(text);
+  text = std::string(emulator) + "#include \"kernels/kernels.cu\"\nusing namespace shardarray;\n";
+  for (const char* part : {"points", "rows"})
+    for (const char* slots : {"_32", "_128", "_512"})
+      text += runner_of(std::string("shardarray_") + part + slots);
+  const CompiledText interpreting(text);
+  for (std::size_t k = 0; k < rows.size(); k++) {
+    CAPTURE(k);
+    const auto& [c, l] = rows[k];
+    const unsigned threads = l.shape.columns ? l.printed_threads : 64;
+    check_launch(c, l, emulated(printed, "loop_" + std::to_string(k)), 2, threads);
+    check_launch(c, l, emulated(interpreting, l.kernel), 2, 64);
+  }
+}
+
+TEST_CASE("cuda blocks: the steps of a program that is one kernel wait for each other") {
+  struct Row {
+    std::string name;
+    std::shared_ptr<const Program> program;
+    cuda::ProgramText printed;
+  };
+  std::vector<Row> rows;
+  std::vector<std::unique_ptr<CompiledText>> texts;
+  const Mesh mesh = make_mesh({{"x", 2}, {"y", 4}});
+  const auto add = [&](const std::string& name, const program_test::Prepared& prepared) {
+    Row r{name, compiled_for(prepared, cuda::cuda_target()).program, {}};
+    if (!cuda::fits_one_block(*r.program)) return false;
+    r.printed = cuda::print_program(*r.program, cuda::buffer_alignment);
+    rows.push_back(std::move(r));
+    return true;
+  };
+  const auto step = [](const Array& w, const Array& x) {
+    const Array h = relu(matmul(x, w));
+    const Array s = softmax(h - mean(h, 0), -1);
+    return sort(s, 0) + cumsum(s, 1) + sum(s * s);
+  };
+  const auto loop = [](const Array& w, const Array& x) {
+    return fori_loop(
+        0, 3, [&](const Array& i, const Array& a) { return tanh(matmul(a, w) + sum(a, 0)) * i; }, x);
+  };
+  const Array w = program_test::numbers({12, 12}), x = program_test::numbers({16, 12});
+  for (const P& spec : {P(), P("x"), P("y", "x"), P(none, "y")}) {
+    const Array placed = device_put(x, NamedSharding(mesh, spec));
+    CHECK(add("a step", program_test::prepare(jit(step), w, placed)));
+    CHECK(add("a loop", program_test::prepare(jit(loop), w, placed)));
+  }
+  for (const Row& r : rows) {
+    const CompiledText text(emulator + r.printed.text + "using shardarray::shardarray_program;\n" +
+                            runner_of(cuda::program_kernel_name));
+    const auto launches = cuda::launches_of(*r.program);
+    const auto want =
+        outputs_of(*r.program, [&](const std::vector<void*>& bases) { run_launches(launches, bases, {}); });
+    for (const unsigned order : thread_orders) {
+      const auto got = outputs_of(*r.program, [&](const std::vector<void*>& bases) {
+        std::vector<std::uint64_t> addresses(1 + r.printed.bases),
+            scratch(r.printed.scratch_bytes / 8 + 1, ~0ull);
+        for (std::size_t k = 0; k < bases.size(); k++)
+          addresses[1 + k] = reinterpret_cast<std::uint64_t>(bases[k]);
+        const ProgramBlock tables(r.printed.tables.size() + 1);
+        std::copy(r.printed.tables.begin(), r.printed.tables.end(), tables.data());
+        const char* const wrong = emulated(text, cuda::program_kernel_name)(
+            1, 1, device::program_threads, order, tables.data(), scratch.data(), addresses.data());
+        REQUIRE_MESSAGE((wrong == nullptr), wrong);
+      });
+      const std::string difference = difference_of(*r.program, got, want);
+      CHECK_MESSAGE(difference.empty(), r.name << ", order " << order << ": " << difference);
+    }
+  }
+}
+
+TEST_CASE("cuda blocks: a race and a barrier that some threads do not reach are found") {
+  const CompiledText text(emulator + std::string(R"(
+struct None {};
+extern "C" void race(const std::byte*, std::byte* to, const None) {
+  reinterpret_cast<unsigned&>(*to) = threadIdx.x;
+}
+extern "C" void part(const std::byte*, std::byte*, const None) {
+  if (threadIdx.x > 40) __syncthreads();
+}
+)") + runner_of("race") + runner_of("part"));
+  unsigned last[3] = {};
+  for (const unsigned order : thread_orders)
+    CHECK(emulated(text, "race")(1, 1, 64, order, nullptr, &last[std::min(order, 2u)], "") == nullptr);
+  CHECK(last[0] == 63);
+  CHECK(last[1] == 0);
+  CHECK(last[2] != last[0]);
+  const char* const wrong = emulated(text, "part")(1, 1, 64, 0, nullptr, nullptr, "");
+  CHECK(std::string(wrong == nullptr ? "" : wrong) == "some threads do not reach a barrier");
+}
+
+}  // namespace cuda_block_test
