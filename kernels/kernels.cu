@@ -4,6 +4,7 @@
 #include "kernels/exchange.cuh"
 #include "kernels/gemm.cuh"
 #include "kernels/interpreter.cuh"
+#include "kernels/radix.cuh"
 #include "kernels/scan.cuh"
 #include "kernels/scatter.cuh"
 #include "kernels/sort.cuh"

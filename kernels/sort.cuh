@@ -36,7 +36,7 @@ struct SortTable {
 /// Floats of any width by sign and magnitude: magnitudes above `infinity` are NaN, which is the last key; both zeros are one key.
 SHARDARRAY_DEVICE inline std::uint64_t float_sort_key(std::uint64_t bits, int width, std::uint64_t infinity) {
   const std::uint64_t sign = std::uint64_t{1} << (width - 1), magnitude = bits & (sign - 1);
-  if (magnitude > infinity) return ~std::uint64_t{0};
+  if (magnitude > infinity) return sign | (sign - 1);
   return bits & sign ? sign - magnitude : sign + magnitude;
 }
 /// A signed or unsigned integer in 64 bits.
@@ -55,8 +55,13 @@ SHARDARRAY_DEVICE inline std::uint64_t read_integer(DType t, const std::byte* p)
     default: return read_bits(p, 8);
   }
 }
-/// A number in the order of the values.
-SHARDARRAY_DEVICE inline std::uint64_t sort_key_at(DType t, const std::byte* p) {
+/// Of a value of the type, whose elements have so many bytes.
+SHARDARRAY_DEVICE inline std::uint64_t integer_sort_key(DType t, std::uint32_t bytes, std::uint64_t value) {
+  const std::uint64_t bits = 8 * bytes, all = ~std::uint64_t{0} >> (64 - bits);
+  return (is_signed_integer(t) ? value ^ std::uint64_t{1} << (bits - 1) : value) & all;
+}
+/// A number in the order of the values, with as many bits as they have; of NaN all are set.
+SHARDARRAY_DEVICE inline std::uint64_t sort_key_at(DType t, std::uint32_t bytes, const std::byte* p) {
   switch (t) {
     case DType::float16: return float_sort_key(read_bits(p, 2), 16, 0x7c00);
     case DType::bfloat16: return float_sort_key(read_bits(p, 2), 16, 0x7f80);
@@ -64,8 +69,7 @@ SHARDARRAY_DEVICE inline std::uint64_t sort_key_at(DType t, const std::byte* p) 
     case DType::float64: return float_sort_key(read_bits(p, 8), 64, 0x7ff0000000000000);
     default: break;
   }
-  const std::uint64_t top = is_signed_integer(t) ? std::uint64_t{1} << 63 : 0;
-  return read_integer(t, p) ^ top;
+  return integer_sort_key(t, bytes, read_integer(t, p));
 }
 
 SHARDARRAY_DEVICE inline bool sorts_before(const SortEntry& a, const SortEntry& b) {
@@ -91,7 +95,7 @@ SHARDARRAY_DEVICE inline void sort_runs(const Grid& g, const std::byte* table, s
     const std::int64_t end = begin + sort_run < s.length ? begin + sort_run : s.length;
     SortEntry* const out = sort_entries(s, scratch, 0) + line * s.length;
     for (std::int64_t i = begin; i < end; i++) {
-      const SortEntry e = {sort_key_at(t.key, in + sorted_element(s, line, i) * keys.bytes), i};
+      const SortEntry e = {sort_key_at(t.key, keys.bytes, in + sorted_element(s, line, i) * keys.bytes), i};
       std::int64_t to = i;
       for (; to > begin && sorts_before(e, out[to - 1]); to--) out[to] = out[to - 1];
       out[to] = e;

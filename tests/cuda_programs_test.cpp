@@ -18,7 +18,6 @@
 #include "random_grow_maps.h"
 #include "random_run.h"
 #include "runtime/devices.h"
-#include "shardarray/linalg.h"
 
 namespace cuda_programs_test {
 
@@ -81,26 +80,6 @@ TEST_CASE("cuda programs: every op, on one device and cut over eight") {
     }
   }
   CHECK(cases > 200);
-}
-
-TEST_CASE("cuda programs: factorisations of matrices are refused") {
-  const auto refusal = [](const auto& f) {
-    try {
-      const auto prepared = program_test::prepare(jit(f), eye(3));
-      cuda::launches_of(*test::compiled_for(prepared, cuda::cuda_target()).program);
-    } catch (const CompileError& e) { return e.text(); }
-    return std::string("nothing was thrown");
-  };
-  const std::string rule =
-      ": CUDA devices cannot factorise matrices yet. CPU devices can. Bring the operands there with "
-      "device_put(x, "
-      "devices(\"cpu\")[0]).";
-  CHECK(refusal([](const Array& x) { return linalg::cholesky(x); }) == "cholesky" + rule);
-  CHECK(refusal([](const Array& x) { return linalg::solve_triangular(x, x); }) == "triangular_solve" + rule);
-  CHECK(refusal([](const Array& x) { return linalg::inv(x); }) == "lu" + rule);
-  CHECK(refusal([](const Array& x) { return linalg::qr(x).q; }) == "qr" + rule);
-  CHECK(refusal([](const Array& x) { return linalg::eigvalsh(x); }) == "eigh" + rule);
-  CHECK(refusal([](const Array& x) { return linalg::svdvals(x); }) == "svd" + rule);
 }
 
 TEST_CASE("cuda programs: random programs") {

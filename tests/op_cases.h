@@ -125,15 +125,12 @@ inline Cases launch_cases() {
     for (OpCase& c : part()) rows.push_back(std::move(c));
   return rows;
 }
-/// All rows, also those that the host decides and those that have no kernel on CUDA devices yet.
-inline Cases op_cases(bool on_cuda = false) {
+/// All rows, also those that the host decides, or does for CUDA devices.
+inline Cases op_cases() {
   Cases rows = launch_cases();
-  for (OpCase& c : branch_cases()) rows.push_back(std::move(c));
-  if (!on_cuda)
-    for (OpCase& c : linalg_cases()) rows.push_back(std::move(c));
+  for (auto part : {branch_cases, linalg_cases})
+    for (OpCase& c : part()) rows.push_back(std::move(c));
   return rows;
 }
-/// All rows that the default platform runs.
-inline Cases platform_cases() { return op_cases(devices()[0].platform == "cuda"); }
 
 }  // namespace shardarray::testing

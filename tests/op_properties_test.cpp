@@ -25,7 +25,7 @@ bool rounds(std::span<const Array> results) {
 }  // namespace
 
 TEST_CASE("ops: values against the reference") {
-  for (const OpCase& row : platform_cases()) {
+  for (const OpCase& row : op_cases()) {
     Rng rng = rng_of(row);
     for (int repeat = 0; repeat < 2; repeat++) {
       const Arrays x = draw_operands(row, rng);
@@ -40,7 +40,7 @@ TEST_CASE("ops: values against the reference") {
 }
 
 TEST_CASE("ops: jit gives the bits of eager evaluation") {
-  for (const OpCase& row : platform_cases()) {
+  for (const OpCase& row : op_cases()) {
     Rng rng = rng_of(row);
     const Arrays x = draw_operands(row, rng);
     const auto f = jit([&](const Arrays& a) { return row.function(a); });
@@ -199,7 +199,7 @@ void check_second_derivatives(const OpCase& row, Rng& rng) {
 
 TEST_CASE("ops: derivatives against differences") {
   int rows = 0;
-  for (const OpCase& row : platform_cases()) {
+  for (const OpCase& row : op_cases()) {
     if (!row.differentiable) continue;
     rows++;
     Rng rng = rng_of(row);
@@ -251,7 +251,7 @@ std::string check_vmap(const OpCase& row, const std::vector<Arrays>& rows,
 
 TEST_CASE("ops: vmap against a loop over the rows") {
   int cases = 0;
-  for (const OpCase& row : platform_cases()) {
+  for (const OpCase& row : op_cases()) {
     Rng rng = rng_of(row);
     std::vector<Arrays> rows;
     for (std::int64_t b = 0; b < kRows; b++) rows.push_back(draw_operands(row, rng));
@@ -391,7 +391,7 @@ class ShardingCases {
 
 TEST_CASE("ops: every sharding gives the value of one device") {
   ShardingCases cases;
-  for (const OpCase& row : platform_cases())
+  for (const OpCase& row : op_cases())
     for (Resize size : kSizes) {
       OpCase other = row;
       if (size == kSizes[0] || resized(other, size)) cases.run(other);

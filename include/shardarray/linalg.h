@@ -1,7 +1,7 @@
 // Factorisations of matrices and what is solved with them, as `jnp.linalg` and `jax.scipy.linalg` name and define it: the last two
 // dimensions are a matrix, those in front are a batch of any shape. A batch that is cut stays where it is, every device has its own
 // matrices; a matrix that is cut is gathered. Integers and bool become floating as in JAX, 16-bit floats are computed in float32 and
-// rounded once. On CPU devices LAPACK computes (Error where there is none); CUDA devices have none of these yet (CompileError).
+// rounded once. LAPACK computes, for CUDA devices on the host, which waits (Error without one).
 #pragma once
 #include <optional>
 

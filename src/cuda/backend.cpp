@@ -14,8 +14,8 @@
 
 namespace shardarray::cuda {
 
-CudaBackend::CudaBackend(int gpus, int logical_devices, MemoryLimit limit)
-    : devices_(gpus * logical_devices), devices_a_gpu_(logical_devices), target_(cuda_target()) {
+CudaBackend::CudaBackend(int gpus, int logical_devices, MemoryLimit limit, HostBackend host)
+    : devices_(gpus * logical_devices), devices_a_gpu_(logical_devices), host_(host), target_(cuda_target()) {
   std::uint64_t least = limit.bytes;
   for (int g = 0; g < gpus; g++) {
     gpus_.emplace_back(g);

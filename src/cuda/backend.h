@@ -7,13 +7,14 @@
 #include "cuda/gpu.h"
 #include "runtime/arena.h"
 #include "runtime/backend.h"
+#include "runtime/platforms.h"
 
 namespace shardarray::cuda {
 
 class CudaBackend final : public Backend {
  public:
   /// `logical_devices` on each of the `gpus` GPUs that CUDA shows; `limit`: of each.
-  CudaBackend(int gpus, int logical_devices, MemoryLimit limit);
+  CudaBackend(int gpus, int logical_devices, MemoryLimit limit, HostBackend host);
   const char* platform() const override { return "cuda"; }
   int device_count() const override { return devices_; }
   Device device(int local) const override;
@@ -29,6 +30,8 @@ class CudaBackend final : public Backend {
 
   /// What launches need beside values and their scratch. Counted for no device.
   BufferRef allocate_for_launches(const Gpu& gpu, std::size_t bytes);
+  /// Does what there are no kernels for.
+  HostBackend host() const { return host_; }
 
  private:
   std::size_t checked(int device) const;
@@ -36,6 +39,7 @@ class CudaBackend final : public Backend {
   BufferRef take(std::size_t arena, std::size_t bytes);
 
   const int devices_, devices_a_gpu_;
+  const HostBackend host_;
   Target target_;
   std::deque<Gpu> gpus_;
   std::deque<Arena> arenas_;  // of the devices, then one for the launches of each GPU; no element ever moves

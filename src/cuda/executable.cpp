@@ -68,6 +68,9 @@ CudaExecutable::CudaExecutable(CudaBackend& backend, const GpuPlaces& where,
     } else if (auto branches = branches_of(backend, where, step, alignment, step_by_step)) {
       named.push_back(spelled(step.label, step.where));
       stages_.emplace_back().branches = std::move(branches);
+    } else if (auto host = HostStep::of(backend.host(), where, step)) {
+      named.push_back(spelled(step.label, step.where));
+      stages_.emplace_back().host = std::move(host);
     } else if (gpus == 1) {
       add(std::span(&step, 1), false, alignment, launches, named);
     } else {
@@ -226,6 +229,10 @@ void CudaExecutable::ask(Turns turns, std::span<void* const> bases, const Bound&
     }
     if (s.nccl) {
       s.nccl->ask(turns, bases, staging);
+      continue;
+    }
+    if (s.host) {
+      s.host->ask(turns, bases);
       continue;
     }
     if (s.meets) meet(turns);

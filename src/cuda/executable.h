@@ -9,6 +9,7 @@
 
 #include "cuda/gpu_launches.h"
 #include "cuda/gpu_steps.h"
+#include "cuda/host_step.h"
 #include "cuda/launch_graph.h"
 #include "cuda/program_kernel.h"
 
@@ -35,15 +36,16 @@ class CudaExecutable final : public Executable {
     std::vector<std::pair<std::size_t, ProgramLoop::Carry>> carries;  // of a loop, with their GPUs
     std::vector<Called> programs;
   };
-  /// What can be asked for GPU by GPU; or what NCCL does; or a called program, or some.
+  /// What can be asked for GPU by GPU; or what NCCL does, or the host; or a called program, or some.
   struct Stage {
     std::vector<std::size_t> first, last;  // launches of each GPU
     bool meets = false;                    // as of GpuSteps
     std::unique_ptr<NcclStep> nccl;        // null, as the next ones: launches
+    std::unique_ptr<HostStep> host;
     std::unique_ptr<Called> called;
     std::unique_ptr<Branches> branches;
 
-    bool is_launches() const { return !nccl && !called && !branches; }
+    bool is_launches() const { return !nccl && !host && !called && !branches; }
     std::span<const Called> programs() const {
       if (called) return {called.get(), 1};
       return branches ? std::span<const Called>(branches->programs) : std::span<const Called>();

@@ -1,93 +1,30 @@
-// Library calls: sorts, scatters, scans and convolutions.
+// Library calls: scatters, scans and convolutions; sorts stand in sort_launches.cpp.
 #include <fmt/format.h>
 
 #include <algorithm>
 #include <utility>
 
 #include "base/ceil_div.h"
+#include "cuda/sort_launches.h"
 #include "cuda/step_launches.h"
 #include "kernels/conv.cuh"
 #include "kernels/scan.cuh"
 #include "kernels/scatter.cuh"
-#include "kernels/sort.cuh"
 #include "runtime/contraction.h"
 #include "runtime/evaluate_instruction.h"
 #include "runtime/lines.h"
 
 namespace shardarray::cuda {
-namespace {
 
-[[noreturn]] void refuse_dtype(const char* what, DType t, const char* takes) {
+void refuse_dtype(const char* what, DType t, const char* takes) {
   throw CompileError(fmt::format("{}: CUDA has no kernel for {}. It takes {}. Convert the operand first.",
                                  what, name(t), takes));
 }
 
-/// The launches of a sort: their tables differ in the width and the side.
-class SortLaunches {
- public:
-  SortLaunches(const Step& step, const LibraryCall& x) : step_(step), x_(x) {
-    if (is_complex(x.in_types[0])) refuse_dtype("sort", x.in_types[0], "bool, integers and floats");
-    table_.key = x.in_types[0];
-    head_ = writer_.reserve<device::SortTable>();
-    std::vector<device::SortItem> items;
-    for (const LibraryCall::Item& item : x.items) items.push_back(sort_item(item));
-    table_.items = writer_.add(items);
-  }
+namespace {
 
-  void add_to(std::vector<KernelLaunch>& to) {
-    if (elements_ == 0) return;
-    to.push_back(launch("shardarray_sort_runs", runs_));
-    for (std::int64_t width = device::sort_run; width < length_; width *= 2) {
-      table_.width = width;
-      to.push_back(launch("shardarray_sort_merge", elements_));
-      table_.side = 1 - table_.side;
-    }
-    to.push_back(launch("shardarray_sort_gather", elements_));
-    to.push_back(launch("shardarray_sort_put", elements_));
-  }
-
- private:
-  device::SortItem sort_item(const LibraryCall::Item& item) {
-    const auto [lines, length, inner] = lines_along(item.in_shapes[0], item.params[0]);
-    const std::int64_t elements = lines * length;
-    device::SortItem s{};
-    s.lines = lines;
-    s.length = length;
-    s.inner = inner;
-    for (auto& entries : s.entries) entries = take_scratch(elements, sizeof(device::SortEntry));
-    std::vector<device::SortColumn> columns;
-    for (std::size_t c = 0; c < x_.in_types.size(); c++) {
-      const std::size_t bytes = itemsize(x_.in_types[c]);
-      columns.push_back({device_address(item.in[c]), device_address(item.out[c]),
-                         take_scratch(elements, bytes), static_cast<std::uint32_t>(bytes), 0});
-    }
-    s.columns = writer_.add(columns);
-    elements_ = std::max(elements_, elements);
-    length_ = std::max(length_, s.length);
-    runs_ = std::max(runs_, s.lines * ceil_div(s.length, device::sort_run));
-    return s;
-  }
-  std::uint64_t take_scratch(std::int64_t elements, std::size_t bytes) {
-    const std::uint64_t at = scratch_;
-    scratch_ += (static_cast<std::uint64_t>(elements) * bytes + 63) / 64 * 64;
-    return at;
-  }
-  KernelLaunch launch(const char* kernel, std::int64_t points) {
-    LaunchTable table = writer_;
-    table.put(head_, table_);
-    KernelLaunch l = make_launch(step_, kernel, x_.items.size(), points, std::move(table));
-    l.scratch_bytes = scratch_;
-    return l;
-  }
-
-  const Step& step_;
-  const LibraryCall& x_;
-  LaunchTable writer_;
-  std::uint32_t head_ = 0;
-  device::SortTable table_{};
-  std::uint64_t scratch_ = 0;
-  std::int64_t elements_ = 0, length_ = 0, runs_ = 0;  // of the largest item
-};
+// A guess, to be measured: a thread that goes through so many updates takes as long as sorting them does.
+constexpr std::int64_t many_updates = 256;
 
 device::ScatterItem scatter_item(const LibraryCall::Item& item) {
   const Shape& table = item.out_shapes[0];
@@ -101,6 +38,29 @@ device::ScatterItem scatter_item(const LibraryCall::Item& item) {
   s.updates_each = item.in_shapes[0][1];
   s.first_row = item.params[0];
   return s;
+}
+
+/// Sorts the updates by their rows, then all of a row's are combined by a thread a column.
+void add_segments(const Step& step, const LibraryCall& x, const device::ScatterTable& t,
+                  const std::vector<device::ScatterItem>& scatters, std::vector<KernelLaunch>& to) {
+  const std::size_t first = to.size();
+  const SortedEntries sorted = add_sort_of_entries(step, x, to);
+  LaunchTable table;
+  table.reserve<device::SegmentTable>();
+  device::SegmentTable s{};
+  s.combine = t.combine;
+  s.identity = t.identity;
+  s.index = t.index;
+  s.index_bytes = t.index_bytes;
+  s.bytes = t.bytes;
+  std::vector<device::SegmentItem> items;
+  std::int64_t most = 0;
+  for (std::size_t k = 0; k < scatters.size(); k++) {
+    items.push_back({scatters[k], sorted.entries[k]});
+    most = std::max(most, scatters[k].batch * scatters[k].table_rows * scatters[k].columns);
+  }
+  add_launch(step, "shardarray_scatter_segments", s, items, most, std::move(table), to);
+  for (std::size_t k = first; k < to.size(); k++) to[k].scratch_bytes = sorted.scratch_bytes;
 }
 
 void add_scatter(const Step& step, const LibraryCall& x, std::vector<KernelLaunch>& to) {
@@ -119,16 +79,14 @@ void add_scatter(const Step& step, const LibraryCall& x, std::vector<KernelLaunc
   t.index_bytes = static_cast<std::uint32_t>(itemsize(index));
   t.bytes = static_cast<std::uint32_t>(itemsize(values));
   std::vector<device::ScatterItem> items;
-  std::int64_t most = 0;
+  std::int64_t most = 0, updates = 0;
   for (const LibraryCall::Item& item : x.items) {
     items.push_back(scatter_item(item));
     most = std::max(most, items.back().batch * items.back().columns);
+    updates = std::max(updates, items.back().updates_each);
   }
+  if (updates >= many_updates) return add_segments(step, x, t, items, to);
   add_launch(step, "shardarray_scatter", t, items, most, std::move(table), to);
-}
-
-void add_sort(const Step& step, const LibraryCall& call, std::vector<KernelLaunch>& to) {
-  SortLaunches(step, call).add_to(to);
 }
 
 device::ScanTable scan_table(const LibraryCall& x) {
@@ -180,14 +138,6 @@ void add_scan(const Step& step, const LibraryCall& x, std::vector<KernelLaunch>&
   if (!one_block) add("shardarray_scan_put", elements);
 }
 
-/// What needs a LAPACK.
-[[noreturn]] void refuse_factorization(const Step&, const LibraryCall& call, std::vector<KernelLaunch>&) {
-  throw CompileError(
-      fmt::format("{}: CUDA devices cannot factorise matrices yet. CPU devices can. Bring the operands there "
-                  "with device_put(x, devices(\"cpu\")[0]).",
-                  call.name));
-}
-
 /// The kernel of a dtype: integers by their width, since they wrap.
 const char* conv_kernel(DType t) {
   if (t == float32) return "shardarray_conv_f32";
@@ -226,27 +176,28 @@ struct Entry {
   const char* name;
   void (*add)(const Step& step, const LibraryCall& call, std::vector<KernelLaunch>& to);
 };
-constexpr Entry table[] = {{"sort", add_sort},
-                           {"scatter", add_scatter},
-                           {"scan", add_scan},
-                           {"conv", add_conv},
-                           {"cholesky", refuse_factorization},
-                           {"lu", refuse_factorization},
-                           {"triangular_solve", refuse_factorization},
-                           {"lu_solve", refuse_factorization},
-                           {"qr", refuse_factorization},
-                           {"eigh", refuse_factorization},
-                           {"svd", refuse_factorization}};
+constexpr Entry table[] = {
+    {"sort", add_sort}, {"scatter", add_scatter}, {"scan", add_scan}, {"conv", add_conv}};
+
+const Entry* entry_of(const LibraryCall& call) {
+  for (const Entry& e : table)
+    if (call.name == e.name) return &e;
+  return nullptr;
+}
 
 }  // namespace
 
+bool has_kernels(const Step& step) {
+  const auto* const call = std::get_if<LibraryCall>(&step.body);
+  return call == nullptr || entry_of(*call) != nullptr;
+}
+
 void add_library_launches(const Step& step, const LibraryCall& call, std::vector<KernelLaunch>& to) {
-  for (const Entry& e : table)
-    if (call.name == e.name) return e.add(step, call, to);
-  std::string known;
-  for (const Entry& e : table) known += fmt::format("{}{}", known.empty() ? "" : ", ", e.name);
-  throw CompileError(fmt::format(
-      "{}: CUDA has no library kernel of this name. It has {}. Please report this.", call.name, known));
+  const Entry* const entry = entry_of(call);
+  if (entry == nullptr)
+    throw InternalError(
+        fmt::format("cuda: {} is no launch: the host does it. Please report this.", call.name));
+  entry->add(step, call, to);
 }
 
 }  // namespace shardarray::cuda

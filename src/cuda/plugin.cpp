@@ -64,13 +64,13 @@ MemoryLimit memory_limit() {
   return bytes == 0 ? MemoryLimit{} : MemoryLimit{static_cast<std::size_t>(bytes), variable};
 }
 
-std::unique_ptr<Backend> make_backend() {
+std::unique_ptr<Backend> make_backend(HostBackend host) {
   const auto devices =
       static_cast<int>(number("SHARDARRAY_CUDA_LOGICAL_DEVICES", 1, 1, most_logical_devices));
   const MemoryLimit limit = memory_limit();
   const int gpus = usable_gpus();
   need_architecture(gpus);
-  return std::make_unique<CudaBackend>(gpus, devices, limit);
+  return std::make_unique<CudaBackend>(gpus, devices, limit, host);
 }
 
 }  // namespace

@@ -46,7 +46,9 @@ std::string printed_combine(const KernelLaunch& l) {
   const std::string_view kernel = l.kernel;
   device::Instruction in = kernel == "shardarray_move"      ? table_head<device::MoveTable>(l).combine
                            : kernel == "shardarray_scatter" ? table_head<device::ScatterTable>(l).combine
-                                                            : table_head<device::ScanTable>(l).combine;
+                           : kernel == "shardarray_scatter_segments"
+                               ? table_head<device::SegmentTable>(l).combine
+                               : table_head<device::ScanTable>(l).combine;
   if (in.code == Code::constant) return "device::NoCombine";
   const bool is_operator = in.code == Code::and_ || in.code == Code::or_;
   return fmt::format("device::KnownCombine<{}, Code::{}{}>", printed_type(in.type), name(in.code),

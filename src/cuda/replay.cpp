@@ -20,7 +20,7 @@ constexpr std::int64_t fewest_nodes = 2, most_nodes = 4096;
 std::int64_t CudaExecutable::graph_nodes() const {
   std::int64_t nodes = gpus_[0]->graph_nodes();
   for (const Stage& s : stages_) {
-    if (s.branches) return 0;  // the host decides what is launched
+    if (s.branches || s.host) return 0;  // the host decides what is launched, or waits for it
     if (!s.called) continue;
     // Addresses that are read from memory are other ones in each of its runs.
     const CudaExecutable& program = *s.called->program;

@@ -20,6 +20,8 @@ void add_exchange_launches(const Step& step, const Exchange& exchange, std::uint
 void add_gemm_launches(const Step& step, const Gemm& gemm, std::uint64_t alignment,
                        std::vector<KernelLaunch>& to);
 void add_library_launches(const Step& step, const LibraryCall& call, std::vector<KernelLaunch>& to);
+/// False of a library call for which there are no kernels: the host does it.
+bool has_kernels(const Step& step);
 
 /// A launch with a thread for each point of the largest item, and no more blocks than keep a large GPU busy.
 /// Throws CompileError for more items than a grid has.

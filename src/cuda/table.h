@@ -28,6 +28,7 @@ class LaunchTable {
     return {offset, static_cast<std::uint32_t>(list.size())};
   }
   std::vector<std::byte> take() { return std::move(bytes_); }
+  const std::byte* data() const { return bytes_.data(); }
 
  private:
   std::uint32_t grow(std::size_t bytes) {

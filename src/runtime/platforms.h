@@ -14,9 +14,12 @@ namespace shardarray {
 
 using BackendFactory = std::unique_ptr<Backend> (*)();
 
+/// The CPU's backend, for what another one has no kernels for. Not to be asked for while a platform is made.
+using HostBackend = Backend& (*)();
 /// What a plug-in that is a platform brings.
 struct BackendPlugin : Plugin {
-  BackendFactory make = nullptr;  ///< throws DeviceError where the process has no devices of it
+  /// Throws DeviceError where the process has no devices of it.
+  std::unique_ptr<Backend> (*make)(HostBackend host) = nullptr;
 };
 
 /// Adds a platform. `make` may throw DeviceError: then it has no devices now, and is asked again at the next use.
