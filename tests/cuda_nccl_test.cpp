@@ -304,6 +304,19 @@ TEST_CASE("cuda process: a GPU fails beside ranks that wait for it" * doctest::s
   CHECK_MESSAGE(text.find(lost) == text.size() - lost.size(), text);
 }
 
+TEST_CASE("cuda process: small tiles" * doctest::skip()) {
+  const sa::Mesh all({{8}, sa::devices("cuda")}, {"x"});
+  const auto asked = [&](std::int64_t columns) {
+    const Array x = numbers({8, columns}, sa::int32);
+    const std::uint64_t before = calls(all_reduces);
+    CHECK(bits(sa::sum(put(x, all, P("x")), 0)) == bits(sa::sum(put(x, mesh_on("cpu"), P("x")), 0)));
+    return calls(all_reduces) - before;
+  };
+  const bool reach = std::getenv("SHARDARRAY_FAKE_PEERS") == nullptr;
+  CHECK(asked(256) == 8);  // 1024 bytes a rank
+  CHECK(asked(255) == (reach ? 0 : 8));
+}
+
 TEST_CASE("cuda process: NCCL that makes no communicator" * doctest::skip()) {
   const Array x = over_all();
   const std::string text = thrown([&] { bits(sum_of()(x)); });
@@ -345,6 +358,10 @@ TEST_CASE(
     on_fake("cuda process: NCCL breaks while it works", settings);
     on_fake("cuda process: a GPU fails beside ranks that wait for it", settings);
   }
+}
+TEST_CASE("cuda NCCL: GPUs that read each other move small tiles by kernels") {
+  for (const std::string& peers : {std::string(), blind})
+    on_fake("cuda process: small tiles", over(8) + peers + "SHARDARRAY_FAKE_NCCL_LEAST=1024");
 }
 TEST_CASE(
     "cuda NCCL: where it is not there or makes no communicator, GPUs read each other, or the message says "

@@ -130,7 +130,8 @@ std::optional<CollectivePattern> collective_pattern(const Exchange& x, std::span
   CollectivePattern found;
   found.type = *type;
   found.reduction = *reduction;
-  found.count = static_cast<std::size_t>(one.bytes) / (moves ? 1 : itemsize(x.dtype));
+  found.bytes = static_cast<std::size_t>(one.bytes);
+  found.count = found.bytes / (moves ? 1 : itemsize(x.dtype));
   std::optional<bool> whole;  // all of a group read the same
   for (const ReceivedTile& t : tiles) {
     if (t.bytes != one.bytes || t.group.size() != ranks) return std::nullopt;

@@ -21,6 +21,7 @@ struct CollectivePattern {
   Kind kind = Kind::all_reduce;
   int type = 0, reduction = 0;            ///< the library's numbers
   std::size_t count = 0;                  ///< elements: of a tile; that a rank sends; that a rank receives
+  std::size_t bytes = 0;                  ///< the same
   std::vector<std::vector<Rank>> groups;  ///< that do the same beside each other; by ascending GPUs
 };
 

@@ -100,7 +100,8 @@ std::vector<GpuSteps> exchange_steps(const Step& step, const Exchange& x, const 
                                      std::uint32_t staging, std::vector<std::uint64_t>& staging_bytes) {
   const auto gpus = static_cast<int>(where.gpus.size());
   std::vector<GpuSteps> all;
-  if (const auto pattern = collective_pattern(x, where.of_device, gpus)) {
+  const auto pattern = collective_pattern(x, where.of_device, gpus);
+  if (pattern && (!where.reach || pattern->bytes >= nccl_limits().least_bytes)) {
     if (auto nccl = by_nccl(where, [&] { return whole_tiles(step, *pattern, where); })) {
       all.emplace_back().nccl = std::move(nccl);
       return all;

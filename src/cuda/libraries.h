@@ -129,12 +129,14 @@ const Nvrtc& nvrtc();
 const CublasLt& cublas_lt();
 const Nccl& nccl();
 
-/// When NCCL is given up, and with it the GPUs. The plug-in of the tests has numbers of its own.
+/// When NCCL is asked, and when it is given up, and with it the GPUs. The plug-in of the tests has numbers of its own.
 struct NcclLimits {
   /// For what was begun on all GPUs and does not end, and for the making of a communicator. A step moves far less than fits into it.
   std::chrono::milliseconds deadline = std::chrono::minutes(5);
   /// Steps of a communicator that are under way at most: GPUs take only so many launches before they make their asker wait.
   int most_under_way = 16;
+  /// Of a rank, where GPUs read each other's memory: fewer bytes go by kernels, which begin sooner. A guess, to be measured.
+  std::size_t least_bytes = 64 << 10;
 };
 const NcclLimits& nccl_limits();
 

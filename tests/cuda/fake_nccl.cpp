@@ -435,6 +435,8 @@ const Nccl& nccl() {
 const NcclLimits& nccl_limits() {
   static const NcclLimits limits = [] {
     NcclLimits l;
+    const char* const least = std::getenv("SHARDARRAY_FAKE_NCCL_LEAST");
+    l.least_bytes = least != nullptr ? static_cast<std::size_t>(std::atoi(least)) : 0;
     if (const char* const text = std::getenv("SHARDARRAY_FAKE_NCCL_DEADLINE"))
       l.deadline = std::chrono::milliseconds(std::atoi(text));
     return l;
