@@ -54,7 +54,7 @@ endif()
 set_source_files_properties(${PROJECT_SOURCE_DIR}/src/cpu/library/scan.cpp PROPERTIES
   COMPILE_OPTIONS "$<$<NOT:$<CONFIG:Debug>>:-O3>" SKIP_PRECOMPILE_HEADERS ON)
 # What instantiates function objects (src/ops/function.h).
-foreach(family activations arithmetic logic math parts powers reduce scan special)
+foreach(family activations arithmetic complex_numbers logic math parts powers reduce scan special)
   set_source_files_properties(${PROJECT_SOURCE_DIR}/src/ops/${family}.cpp PROPERTIES SKIP_UNITY_BUILD_INCLUSION ON)
 endforeach()
 

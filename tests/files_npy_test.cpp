@@ -275,10 +275,10 @@ TEST_CASE("files: messages of load_npy") {
   for (int k = 0; k < 33; k++) ones += "1,";
   CHECK(shaped(ones + ")").starts_with("load_npy: PATH: the header has a shape of more than 32 dimensions."));
   const std::string dtype =
-      " Arrays are of bool, integers of 1 to 8 bytes, floats of 2 to 8 bytes, or `<V2` (bfloat16). Convert "
-      "it in "
-      "Python with astype.";
-  for (const std::string t : {"<c8", "|O", "<U5", "<M8[ns]", "<f16", "|S3", "<V4", "", "<"})
+      " Arrays are of bool, integers of 1 to 8 bytes, floats of 2 to 8 bytes, complex numbers of 8 or 16, or "
+      "`<V2` "
+      "(bfloat16). Convert it in Python with astype.";
+  for (const std::string t : {"<c32", "|O", "<U5", "<M8[ns]", "<f16", "|S3", "<V4", "", "<"})
     CHECK(with_header("{'descr': '" + t + "', 'fortran_order': False, 'shape': (), }", "1234") ==
           "load_npy: PATH: the dtype is `" + t + "`." + dtype);
   CHECK(with_header("{'descr': [('x', '<f4')], 'fortran_order': False, 'shape': (), }", "1234") ==

@@ -2,6 +2,7 @@
 // axes. Whatever the op does with them, the result is that of the sum.
 #pragma once
 #include "op_data.h"
+#include "ops/complex.h"
 #include "program_of.h"
 
 namespace partial_sums {
@@ -78,6 +79,10 @@ inline std::vector<Row> elementwise_rows() {
       {&sa::op_where, never, [](G g) { return select(sa::greater(g.w, 0), g.s, g.w); }},
       {&sa::op_cast, always, [](G g) { return cast(g.s, g.s.dtype(), true); }},
       {&sa::op_like, always, [](G g) { return placed_like(g.s, g.w); }},
+      {&sa::op_complex, floats, [](G g) { return sa::imag(sa::roll(sa::complex(g.t, g.s), 1, 0)); }},
+      {&sa::op_real, floats, [](G g) { return sa::real(sa::roll(sa::complex(g.s, g.t), 1, 0)); }},
+      {&sa::op_imag, floats, [](G g) { return sa::imag(sa::roll(sa::complex(g.t, g.s), 1, 0)); }},
+      {&sa::op_complex, never, [](G g) { return sa::real(sa::roll(sa::complex(g.s, g.w), 1, 0)); }},
   };
 }
 inline std::vector<Row> moving_rows() {

@@ -149,11 +149,12 @@ class SHARDARRAY_API ShardedArray {
   /// Absent: `has_value()` is false.
   ShardedArray() = default;
   /// A scalar literal. Numbers are weak: `x * 2.0` keeps the dtype of `x`; alone they are float32 and the first of int32,
-  /// int64 and uint64 that holds the number. bool is bool. A whole number that is not among the values of the dtype that
+  /// int64 and uint64 that holds the number, or complex64: `x * std::complex(0.0, 1.0)`. bool is bool. A whole number that is not among the values of the dtype that
   /// it takes is a DTypeError, in arithmetic, comparisons and creation: `array({1, 2}) == 4294967297` (NumPy's rule; JAX
   /// throws beyond 32 bits and wraps shorter ones). Floating dtypes take every number, rounded.
   template <Element T> ShardedArray(T value, Where w = Where::here()) {
-    if constexpr (std::same_as<T, bool>) *this = literal(value ? 1.0 : 0.0, DType::bool_, false, w);
+    if constexpr (ComplexElement<T>) *this = literal_complex({value.real(), value.imag()}, w);
+    else if constexpr (std::same_as<T, bool>) *this = literal(value ? 1.0 : 0.0, DType::bool_, false, w);
     else if constexpr (std::floating_point<T>)
       *this = literal(static_cast<double>(value), DType::float32, true, w);
     else if constexpr (std::is_unsigned_v<T> && sizeof(T) == 8) *this = literal_uint(value, w);
@@ -218,7 +219,7 @@ class SHARDARRAY_API ShardedArray {
 
   // ---- reading (evaluates and waits; throws TraceError inside a trace)
   /// The one element. Throws ShapeError unless size() is 1, DTypeError when T cannot hold every value of the dtype exactly:
-  /// int32 is read as std::int64_t or double, not as float, a float as no integer, bool as anything.
+  /// int32 is read as std::int64_t or double, not as float, a float as no integer, complex numbers as no real one, bool as anything.
   template <Element T> T item(Where w = Where::here()) const {
     T v{};
     read(&v, dtype_of<T>(), 1, "item", w);
@@ -343,6 +344,7 @@ class SHARDARRAY_API ShardedArray {
 
  private:
   static ShardedArray literal(double value, DType t, bool weak, Where w);
+  static ShardedArray literal_complex(std::complex<double> value, Where w);
   static ShardedArray literal_int(std::int64_t value, Where w);
   static ShardedArray literal_uint(std::uint64_t value, Where w);
   void read(void* to, DType type, std::int64_t elements, const char* what, Where w) const;
@@ -400,7 +402,8 @@ SHARDARRAY_API std::string to_string(const ShardedArray& x, Where w = Where::her
 struct SHARDARRAY_API Operand {
   Operand(const ShardedArray& x, Where w = Where::here()) : array(x), where(w) {}
   template <Element T> Operand(T x, Where w = Where::here()) : where(w) {
-    if constexpr (std::same_as<T, bool>) number = x;
+    if constexpr (ComplexElement<T>) number = std::complex<double>(x.real(), x.imag());
+    else if constexpr (std::same_as<T, bool>) number = x;
     else if constexpr (std::floating_point<T>) number = static_cast<double>(x);
     else if constexpr (std::is_unsigned_v<T> && sizeof(T) == 8) number = std::uint64_t{x};
     else number = static_cast<std::int64_t>(x);
@@ -408,7 +411,7 @@ struct SHARDARRAY_API Operand {
   /// The array, or the number as a literal.
   [[nodiscard]] ShardedArray value() const;
   ShardedArray array;  ///< absent for a number, which stands in `number` as the widest of its kind
-  std::variant<std::monostate, bool, double, std::int64_t, std::uint64_t> number;
+  std::variant<std::monostate, bool, double, std::int64_t, std::uint64_t, std::complex<double>> number;
   Where where;
 };
 /// Operators are the functions of math.h: add, subtract, multiply, divide, remainder, negative, bitwise_not (~), logical_not (!),

@@ -1,5 +1,6 @@
 // Element types and how they promote.
 #pragma once
+#include <complex>
 #include <cstddef>
 #include <cstdint>
 #include <iosfwd>
@@ -10,8 +11,8 @@
 namespace shardarray {
 
 /// The type of an array's elements. float16 and bfloat16 are computed in float32: every result is rounded to 16 bits, sums and
-/// products of matrices once, at their end. No array is complex64 or complex128: functions that would make one throw
-/// DTypeError. Constants of the same names stand in the namespace: `shardarray::float32`.
+/// products of matrices once, at their end. complex64 and complex128 are pairs of float32 and float64, the real part in front;
+/// they are computed by real arithmetic on their parts. Constants of the same names stand in the namespace: `shardarray::float32`.
 enum class DType : std::uint8_t {
   bool_,
   int8,
@@ -66,12 +67,17 @@ struct WeakType {
 [[nodiscard]] SHARDARRAY_API DType promote_types(DType a, DType b);
 [[nodiscard]] SHARDARRAY_API WeakType promote_types(WeakType a, WeakType b);
 
-/// A C++ element type that has a dtype: bool, the integers, float and double.
+/// std::complex<float> and std::complex<double>.
 template <class T>
-concept Element = std::is_arithmetic_v<T> && sizeof(T) <= 8;
-/// The dtype that holds C++ type T, by its size and sign: `float` -> float32, `long` -> int64, `char` as its sign is.
+concept ComplexElement = std::is_same_v<T, std::complex<float>> || std::is_same_v<T, std::complex<double>>;
+/// A C++ element type that has a dtype: bool, the integers, float, double, and complex numbers of these two.
+template <class T>
+concept Element = (std::is_arithmetic_v<T> && sizeof(T) <= 8) || ComplexElement<T>;
+/// The dtype that holds C++ type T, by its size and sign: `float` -> float32, `long` -> int64, `char` as its sign is,
+/// `std::complex<float>` -> complex64.
 template <Element T> constexpr DType dtype_of() {
-  if constexpr (std::is_same_v<T, bool>) return DType::bool_;
+  if constexpr (ComplexElement<T>) return sizeof(T) == 8 ? DType::complex64 : DType::complex128;
+  else if constexpr (std::is_same_v<T, bool>) return DType::bool_;
   else if constexpr (std::is_floating_point_v<T>) return sizeof(T) == 4 ? DType::float32 : DType::float64;
   else if constexpr (std::is_signed_v<T>)
     return sizeof(T) == 1   ? DType::int8

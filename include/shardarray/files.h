@@ -25,7 +25,7 @@ namespace shardarray {
 /// too. It has the file's shape and dtype; 2 bytes without a kind (`<V2`, which NumPy writes for ml_dtypes.bfloat16)
 /// are bfloat16. With a sharding it is committed there, else it lies uncommitted on the default device. Throws
 /// IoError for a file that cannot be read, is no .npy file, shorter or longer than its header says, or of a dtype that arrays do
-/// not have (complex, text, objects, structs), ShardingError and DeviceError as device_put does, OutOfMemory.
+/// not have (text, objects, structs), ShardingError and DeviceError as device_put does, OutOfMemory.
 [[nodiscard]] SHARDARRAY_API Array load_npy(const std::string& path,
                                             const std::optional<Sharding>& sharding = std::nullopt,
                                             Where w = Where::here());
@@ -84,7 +84,8 @@ struct Safetensors {
   return load_safetensors(path, {}, w);
 }
 /// Writes the arrays with their names, and texts by keys: `save_safetensors("m.safetensors", {{"w", w}}, {{"step", "3"}})`. Throws as
-/// save_npy, and IoError for names and texts that are not UTF-8 and for the name `__metadata__`.
+/// save_npy, and IoError for names and texts that are not UTF-8, for the name `__metadata__`, and for complex arrays, of which the
+/// format has none.
 SHARDARRAY_API void save_safetensors(const std::string& path, const std::map<std::string, Array>& arrays,
                                      const std::map<std::string, std::string>& metadata = {},
                                      Where w = Where::here());

@@ -196,7 +196,7 @@ inline constexpr struct SHARDARRAY_API nan_to_num_fn {
 } nan_to_num{};
 
 // ---------------------------------------------------------------- comparisons and logic: bool
-/// Comparisons of the promoted values; NaN is equal to nothing, and neither less nor greater. isnan, isinf and isfinite are false,
+/// Comparisons of the promoted values; complex numbers are ordered by the real part, then by the imaginary one; NaN is equal to nothing, and neither less nor greater. isnan, isinf and isfinite are false,
 /// false and true of integers and bool. The results are strong bools.
 inline constexpr BinaryFunction<"equal"> equal{};
 inline constexpr BinaryFunction<"not_equal"> not_equal{};
@@ -247,7 +247,7 @@ inline constexpr struct SHARDARRAY_API where_fn {
                                           const std::vector<Array>& choices, const Array& otherwise = 0,
                                           Where w = Where::here());
 /// The values as another dtype, strong: floats to integers truncate and saturate (NaN is 0), integers wrap, to bool is "not zero",
-/// to shorter floats rounds to nearest even. Throws DTypeError for a complex dtype.
+/// to shorter floats rounds to nearest even, from complex ones to others drops the imaginary part.
 inline constexpr struct SHARDARRAY_API astype_fn {
   [[nodiscard]] Array operator()(const Array& x, DType t, Where w = Where::here()) const;
 } astype{};

@@ -3,8 +3,8 @@
 //
 // Axes may be negative and count from the end; one that does not exist, or stands twice, throws ShapeError. Results have the dtype
 // of x unless a doc says otherwise; several operands are promoted (see promote_types). All throw Error for an absent array,
-// DonationError for a donated one, ShapeError for a result of 2^62 bytes or more, DTypeError for a complex dtype. They are function
-// objects, so that they can be passed to vmap and jit.
+// DonationError for a donated one, ShapeError for a result of 2^62 bytes or more, DTypeError for complex operands where these have no meaning (see complex.h). They are
+// function objects, so that they can be passed to vmap and jit.
 #pragma once
 #include <concepts>
 #include <optional>

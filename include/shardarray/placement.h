@@ -41,16 +41,18 @@ class SHARDARRAY_API NestedList {
  public:
   template <Element T>
   NestedList(T v)
-      : kind_(std::same_as<T, bool>    ? DType::bool_
+      : kind_(ComplexElement<T>        ? DType::complex64
+              : std::same_as<T, bool>  ? DType::bool_
               : std::floating_point<T> ? DType::float32
                                        : DType::int32) {
-    if constexpr (std::floating_point<T>) real_ = static_cast<double>(v);
+    if constexpr (ComplexElement<T>) real_ = v.real(), imag_ = v.imag();
+    else if constexpr (std::floating_point<T>) real_ = static_cast<double>(v);
     else bits_ = static_cast<std::uint64_t>(v);
     if constexpr (std::is_unsigned_v<T>) is_unsigned_ = true;
   }
   NestedList(std::initializer_list<NestedList> entries) : is_list_(true), entries_(entries) {}
 
-  /// bool, int32 or float32: the widest kind of the numbers.
+  /// bool, int32, float32 or complex64: the widest kind of the numbers.
   DType kind() const;
   /// The sizes of the nesting; throws ShapeError when rows differ.
   Shape shape() const;
@@ -66,12 +68,21 @@ class SHARDARRAY_API NestedList {
 
  private:
   template <class T> T number() const {
+    if constexpr (ComplexElement<T>) {
+      using Part = typename T::value_type;
+      if (kind_ == DType::complex64) return {static_cast<Part>(real_), static_cast<Part>(imag_)};
+      return number<Part>();
+    } else {
+      return real_number<T>();
+    }
+  }
+  template <class T> T real_number() const {
     if (kind_ == DType::float32) return static_cast<T>(real_);
     return is_unsigned_ ? static_cast<T>(bits_) : static_cast<T>(static_cast<std::int64_t>(bits_));
   }
   bool is_list_ = false, is_unsigned_ = false;
-  DType kind_ = DType::float32;  ///< of the number: bool, int32 or float32
-  double real_ = 0;
+  DType kind_ = DType::float32;  ///< of the number: bool, int32, float32 or complex64
+  double real_ = 0, imag_ = 0;
   std::uint64_t bits_ = 0;  ///< of a whole number
   std::vector<NestedList> entries_;
 };

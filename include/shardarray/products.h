@@ -16,7 +16,7 @@ inline constexpr struct SHARDARRAY_API outer_fn {
 inline constexpr struct SHARDARRAY_API inner_fn {
   [[nodiscard]] Array operator()(const Array& a, const Array& b, Where w = Where::here()) const;
 } inner{};
-/// The inner product of both flattened arrays. Throws ShapeError for different numbers of elements.
+/// The inner product of both flattened arrays, of complex numbers with the conjugate of a. Throws ShapeError for different numbers of elements.
 inline constexpr struct SHARDARRAY_API vdot_fn {
   [[nodiscard]] Array operator()(const Array& a, const Array& b, Where w = Where::here()) const;
 } vdot{};

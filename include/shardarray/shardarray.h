@@ -6,6 +6,7 @@
 #include "shardarray/checkpoint.h"
 #include "shardarray/collectives.h"
 #include "shardarray/compare.h"
+#include "shardarray/complex.h"
 #include "shardarray/conditional.h"
 #include "shardarray/control_flow.h"
 #include "shardarray/convolution.h"

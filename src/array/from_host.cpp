@@ -14,7 +14,7 @@ namespace shardarray {
 DType NestedList::kind() const {
   if (!is_list_) return kind_;
   DType r = entries_.empty() ? DType::float32 : entries_[0].kind();
-  for (const NestedList& e : entries_) r = std::max(r, e.kind());  // bool < int32 < float32
+  for (const NestedList& e : entries_) r = std::max(r, e.kind());  // bool < int32 < float32 < complex64
   return r;
 }
 
@@ -61,7 +61,6 @@ bool NestedList::has_large() const {
 
 Array array(const NestedList& values, const ShapeOf& shape, std::optional<DType> dtype, Where w) {
   const Site site(w, "array");
-  if (dtype) api::need_real("array", *dtype);
   const ShapeOf to = shape.shape ? shape : ShapeOf(values.shape());
   const DType kind = values.kind(), wanted = dtype.value_or(kind);
   if (kind == DType::bool_) return from_list<std::uint8_t>(values, DType::bool_, to, wanted, w);
@@ -71,6 +70,10 @@ Array array(const NestedList& values, const ShapeOf& shape, std::optional<DType>
     if (!values.has_large()) return from_list<std::int64_t>(values, DType::int64, to, wanted, w);
     if (wanted == DType::uint64) return from_list<std::uint64_t>(values, wanted, to, wanted, w);
   }
+  if (kind == DType::complex64) {
+    if (wanted == DType::complex64) return from_list<std::complex<float>>(values, wanted, to, wanted, w);
+    return from_list<std::complex<double>>(values, DType::complex128, to, wanted, w);
+  }
   if (wanted == DType::float32) return from_list<float>(values, DType::float32, to, wanted, w);
   return from_list<double>(values, DType::float64, to, wanted, w);
 }
@@ -79,7 +82,6 @@ namespace detail {
 
 Array number_array(const Array& x, DType dtype, Where w) {
   const Site site(w, "asarray");
-  api::need_real("asarray", dtype);
   primitive::check_literal(x, dtype);
   return primitive::cast(x, dtype);
 }
@@ -87,7 +89,6 @@ Array number_array(const Array& x, DType dtype, Where w) {
 Array host_array(const void* data, DType stored, std::size_t size, const ShapeOf& shape,
                  std::optional<DType> dtype, Where w) {
   const Site site(w, "array");
-  if (dtype) api::need_real("array", *dtype);
   const Shape to = shape.shape.value_or(Shape{static_cast<std::int64_t>(size)});
   check_size("array", to, stored);
   if (num_elements(to) != static_cast<std::int64_t>(size))

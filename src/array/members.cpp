@@ -8,6 +8,7 @@
 #include <cmath>
 #include <cstring>
 
+#include "base/complex_parts.h"
 #include "base/sizes.h"
 #include "execute/evaluate.h"
 #include "runtime/devices.h"
@@ -94,6 +95,7 @@ namespace {
 // Every value of `from` is a value of `to`.
 bool holds(DType to, DType from) {
   if (to == from) return true;
+  if (is_complex(to)) return is_complex(from) ? itemsize(from) < itemsize(to) : holds(part_type(to), from);
   if (is_floating(to))
     return from == DType::bool_ || (is_floating(from) && itemsize(from) < itemsize(to)) ||
            (is_integer(from) && itemsize(from) < itemsize(to));
@@ -128,7 +130,7 @@ template <class To> void convert_halves(const std::byte* from, DType t, To* to, 
   }
 }
 
-template <class To> void convert_from(const std::byte* from, DType t, To* to, std::size_t n) {
+template <class To> void convert_real(const std::byte* from, DType t, To* to, std::size_t n) {
   switch (t) {
     case DType::bool_:
     case DType::uint8: return convert_all<To, std::uint8_t>(from, to, n);
@@ -142,12 +144,34 @@ template <class To> void convert_from(const std::byte* from, DType t, To* to, st
     case DType::float16:
     case DType::bfloat16: return convert_halves(from, t, to, n);
     case DType::float32: return convert_all<To, float>(from, to, n);
-    case DType::float64: return convert_all<To, double>(from, to, n);
-    default:
-      throw DTypeError(fmt::format(
-          "to_vector: {} cannot be read. Only bool, integers and real floats can. Keep the real and "
-          "the imaginary part in two arrays.",
-          name(t)));
+    default: return convert_all<To, double>(from, to, n);
+  }
+}
+
+// As astype: a real number has no imaginary part, and of a complex one it is dropped; but "not zero" asks for both.
+template <class To, class From> To from_complex(std::complex<From> z) {
+  if constexpr (ComplexElement<To>) return To(z);
+  else if constexpr (std::is_same_v<To, bool>) return z.real() != 0 || z.imag() != 0;
+  else return scalar::cast<To>(z.real());
+}
+template <class To, class From> void convert_pairs(const std::byte* from, To* to, std::size_t n) {
+  for (std::size_t k = 0; k < n; k++) {
+    std::complex<From> z;
+    std::memcpy(&z, from + k * sizeof z, sizeof z);
+    to[k] = from_complex<To>(z);
+  }
+}
+
+template <class To> void convert_from(const std::byte* from, DType t, To* to, std::size_t n) {
+  if (t == DType::complex64) return convert_pairs<To, float>(from, to, n);
+  if (t == DType::complex128) return convert_pairs<To, double>(from, to, n);
+  if constexpr (ComplexElement<To>) {
+    std::vector<typename To::value_type> parts(n);
+    convert_from(from, t, parts.data(), n);
+    std::copy(parts.begin(), parts.end(), to);
+    return;
+  } else {
+    convert_real(from, t, to, n);
   }
 }
 
@@ -167,6 +191,8 @@ void convert(const std::byte* from, DType t, void* to, DType wanted, std::size_t
     case DType::int64: return convert_from(from, t, static_cast<std::int64_t*>(to), n);
     case DType::uint64: return convert_from(from, t, static_cast<std::uint64_t*>(to), n);
     case DType::float32: return convert_from(from, t, static_cast<float*>(to), n);
+    case DType::complex64: return convert_from(from, t, static_cast<std::complex<float>*>(to), n);
+    case DType::complex128: return convert_from(from, t, static_cast<std::complex<double>*>(to), n);
     default: return convert_from(from, t, static_cast<double*>(to), n);
   }
 }
@@ -195,9 +221,9 @@ bool ShardedArray::item_bool() const {
   if (num_elements(t.shape) != 1)
     throw ShapeError(
         fmt::format("bool: the truth value of {} is ambiguous. Use any() or all().", to_string(t)));
-  double v = 0;
-  read(&v, DType::float64, 1, "bool", {});
-  return v != 0;
+  bool v = false;
+  read(&v, DType::bool_, 1, "bool", {});
+  return v;
 }
 
 }  // namespace shardarray

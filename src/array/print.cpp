@@ -9,6 +9,7 @@
 #include <functional>
 #include <ostream>
 
+#include "base/complex_parts.h"
 #include "base/per_thread.h"
 #include "execute/evaluate.h"
 #include "layout/spelling.h"
@@ -110,12 +111,14 @@ std::string padded_left(std::string s, std::size_t width) {
   return s;
 }
 std::string not_finite(double v) { return std::isnan(v) ? "nan" : v < 0 ? "-inf" : "inf"; }
+// With a sign in front of numbers that are not negative.
+std::string with_sign(std::string s) { return s[0] == '-' ? s : "+" + s; }
 
 // ---------------------------------------------------------------- one width for all elements
 using Formatter = std::function<std::string(std::size_t)>;  // index of an element -> its text
 
 struct FloatWidths {
-  bool exponent = false;
+  bool exponent = false, plus = false;  // plus: every number has a sign
   std::size_t whole = 0, fraction = 0, exponent_digits = 0;
 };
 
@@ -128,10 +131,11 @@ template <class T> bool needs_exponent(T largest, T smallest, double limit) {
                          (!thread_format().suppress && (smallest < T(1e-4) || largest / smallest > T(1e3))));
 }
 
-FloatWidths float_widths(const std::vector<double>& shown, DType t) {
+FloatWidths float_widths(const std::vector<double>& shown, DType t, bool plus = false) {
   FloatWidths w;
+  w.plus = plus;
   double largest = 0, smallest = INFINITY;
-  bool all_finite = true, negative_inf = false;
+  bool all_finite = true, negative_inf = plus;
   for (double v : shown) {
     all_finite &= std::isfinite(v);
     negative_inf |= v == -INFINITY;
@@ -147,12 +151,12 @@ FloatWidths float_widths(const std::vector<double>& shown, DType t) {
     if (!std::isfinite(v)) continue;
     if (w.exponent) {
       const Scientific s = scientific(v, t, thread_format().precision);
-      w.whole = std::max(w.whole, s.whole.size());
+      w.whole = std::max(w.whole, plus ? with_sign(s.whole).size() : s.whole.size());
       w.fraction = std::max(w.fraction, s.fraction.size());
       w.exponent_digits = std::max(w.exponent_digits, s.exponent.size() - 1);
     } else {
       const std::string s = positional(v, t, thread_format().precision);
-      w.whole = std::max(w.whole, s.find('.'));
+      w.whole = std::max(w.whole, plus ? with_sign(s).find('.') : s.find('.'));
       w.fraction = std::max(w.fraction, s.size() - s.find('.') - 1);
     }
   }
@@ -166,16 +170,17 @@ FloatWidths float_widths(const std::vector<double>& shown, DType t) {
 
 std::string format_float(double v, DType t, const FloatWidths& w) {
   const std::size_t behind = w.exponent ? w.exponent_digits + 2 + w.fraction : w.fraction;
-  if (!std::isfinite(v)) return padded_left(not_finite(v), w.whole + behind + 1);
+  const auto signed_as_asked = [&](std::string s) { return w.plus ? with_sign(std::move(s)) : s; };
+  if (!std::isfinite(v)) return padded_left(signed_as_asked(not_finite(v)), w.whole + behind + 1);
   if (w.exponent) {
     Scientific s = scientific(v, t, thread_format().precision);
     if (s.fraction.size() < w.fraction && v != 0)  // further digits are those of the exact value
       s.fraction = scientific_text(std::abs(v), static_cast<int>(w.fraction)).substr(2, w.fraction);
     s.fraction.resize(w.fraction, '0');
     s.exponent.insert(1, w.exponent_digits - (s.exponent.size() - 1), '0');
-    return padded_left(s.whole, w.whole) + "." + s.fraction + "e" + s.exponent;
+    return padded_left(signed_as_asked(s.whole), w.whole) + "." + s.fraction + "e" + s.exponent;
   }
-  std::string s = positional(v, t, thread_format().precision);
+  std::string s = signed_as_asked(positional(v, t, thread_format().precision));
   const std::size_t fraction = s.size() - s.find('.') - 1;
   s.insert(0, w.whole - std::min(w.whole, s.find('.')), ' ');
   return s + std::string(w.fraction - fraction, ' ');
@@ -188,12 +193,26 @@ template <class T> Formatter integer_formatter(const Array& x, const std::vector
   return [v = std::move(v), width](std::size_t k) { return padded_left(std::to_string(v[k]), width); };
 }
 
+// `1.+2.j`: widths of their own for both parts, the j behind the digits.
+Formatter complex_formatter(const Array& x, const std::vector<std::size_t>& shown) {
+  auto v = x.to_vector<std::complex<double>>();
+  const DType t = part_type(x.dtype());
+  std::vector<double> re, im;
+  for (std::size_t k : shown) re.push_back(v[k].real()), im.push_back(v[k].imag());
+  return [v = std::move(v), t, r = float_widths(re, t), i = float_widths(im, t, true)](std::size_t k) {
+    std::string imaginary = format_float(v[k].imag(), t, i);
+    imaginary.insert(imaginary.find_last_not_of(' ') + 1, "j");
+    return format_float(v[k].real(), t, r) + imaginary;
+  };
+}
+
 Formatter formatter(const Array& x, const std::vector<std::size_t>& shown) {
   const DType t = x.dtype();
   if (t == DType::bool_)
     return [v = x.to_vector<std::uint8_t>()](std::size_t k) { return std::string(v[k] ? " True" : "False"); };
   if (t == DType::uint64) return integer_formatter<std::uint64_t>(x, shown);
   if (is_integer(t)) return integer_formatter<std::int64_t>(x, shown);
+  if (is_complex(t)) return complex_formatter(x, shown);
   auto v = x.to_vector<double>();
   std::vector<double> visible;
   visible.reserve(shown.size());
@@ -277,13 +296,7 @@ class ArrayPrinter {
   bool summary_;
 };
 
-// A scalar as Python prints it: all digits.
-std::string scalar_text(const Array& x) {
-  const DType t = x.dtype();
-  if (t == DType::bool_) return x.to_vector<std::uint8_t>()[0] ? "True" : "False";
-  if (t == DType::uint64) return std::to_string(x.to_vector<std::uint64_t>()[0]);
-  if (is_integer(t)) return std::to_string(x.to_vector<std::int64_t>()[0]);
-  const double v = x.to_vector<double>()[0];
+std::string float_text(double v, DType t) {
   if (!std::isfinite(v)) return not_finite(v);
   if (v == 0 || (std::abs(v) >= 1e-4 && std::abs(v) < exponent_from(t, 1e16))) {
     const std::string s = positional(v, t, 1000);
@@ -291,6 +304,25 @@ std::string scalar_text(const Array& x) {
   }
   const Scientific s = scientific(v, t, 1000);
   return s.whole + (s.fraction.empty() ? "" : "." + s.fraction) + "e" + s.exponent;
+}
+// `(1+2j)`: whole numbers without a point; of a real part 0 only the other one.
+std::string complex_text(std::complex<double> z, DType t) {
+  const auto short_text = [&](double v) {
+    std::string s = float_text(v, t);
+    return s.ends_with(".0") ? s.substr(0, s.size() - 2) : s;
+  };
+  if (z.real() == 0 && !std::signbit(z.real())) return short_text(z.imag()) + "j";
+  return "(" + short_text(z.real()) + with_sign(short_text(z.imag())) + "j)";
+}
+
+// A scalar as Python prints it: all digits.
+std::string scalar_text(const Array& x) {
+  const DType t = x.dtype();
+  if (t == DType::bool_) return x.to_vector<std::uint8_t>()[0] ? "True" : "False";
+  if (t == DType::uint64) return std::to_string(x.to_vector<std::uint64_t>()[0]);
+  if (is_integer(t)) return std::to_string(x.to_vector<std::int64_t>()[0]);
+  if (is_complex(t)) return complex_text(x.to_vector<std::complex<double>>()[0], part_type(t));
+  return float_text(x.to_vector<double>()[0], t);
 }
 
 }  // namespace
@@ -356,7 +388,7 @@ struct FuturePlace {
       return take(layout_of(*attrs.sharding, static_cast<int>(n.type().shape.size())),
                   mesh_of(*attrs.sharding));
     if (n.op->form == Form::map) return is_literal(*n.in()[0].node());
-    return n.op->form == Form::scalar && !n.in().empty() &&
+    return is_elementwise(n.op->form) && !n.in().empty() &&
            std::all_of(n.in().begin(), n.in().end(), [&](const Array& x) { return add(x); });
   }
 };

@@ -1,4 +1,5 @@
 // Loop, Gemm and LibraryCall items: the local shapes and addresses of every instance.
+#include "base/complex_parts.h"
 #include "compile/addresses.h"
 #include "compile/index_map.h"
 #include "runtime/step_ranges.h"
@@ -13,17 +14,20 @@ LoopArg loop_arg(const KernelAccess& a, const Loop::Item& item, int p, Addresses
   LoopArg arg;
   arg.ref = at.ref(a.value, p);
   arg.bytes = at.memory(a.value).bytes[at.instance(a.value, p)];
-  arg.strides = walk.strides;
+  // Elements of the kernel's argument are parts of complex ones, which stand side by side.
+  const DType whole = at.value(a.value).type.dtype, element = part_type(whole);
+  const std::int64_t parts = whole == element ? 1 : 2;
+  for (const std::int64_t s : walk.strides) arg.strides.push_back(s * parts);
   if (a.indirect >= 0) {
     const auto rows = static_cast<std::size_t>(a.indirect);
-    arg.indirect_stride = row_major(tile.size)[rows];
+    arg.indirect_stride = row_major(tile.size)[rows] * parts;
     arg.lo = tile.lo[rows];
     arg.count = tile.size[rows];
   }
   std::int64_t first = walk.origin;
   for (std::size_t d = 0; d < item.start.size(); d++) first += walk.strides[d] * item.start[d];
   arg.first =
-      static_cast<std::uint64_t>(first * static_cast<std::int64_t>(itemsize(at.value(a.value).type.dtype)));
+      static_cast<std::uint64_t>((first * parts + a.part) * static_cast<std::int64_t>(itemsize(element)));
   arg.ref.offset += arg.first;
   return arg;
 }

@@ -6,6 +6,7 @@
 #include <set>
 
 #include "base/at.h"
+#include "base/complex_parts.h"
 #include "base/float_mode.h"
 #include "compile/index_map.h"
 #include "compile/passes.h"
@@ -80,9 +81,13 @@ class Emitter {
     // Values at all points of the rows are written before those of the rows.
     const auto rank = [&](int root) { return p_.values[static_cast<std::size_t>(root)].type.shape.size(); };
     const auto write = [&](int root, const IndexMap& map) {
-      int v = emit(root, map);
-      if (const DType t = dtype(root); is_half(t)) v = narrow(builder_, v, t);
-      builder_.store(argument(root, map, true, -1), v);
+      std::vector<int> parts;
+      for (int part = 0; part < parts_of(root); part++) parts.push_back(emit(root, map, part));
+      for (int part = 0; part < parts_of(root); part++) {
+        int v = parts[static_cast<std::size_t>(part)];
+        if (const DType t = dtype(root); is_half(t)) v = narrow(builder_, v, t);
+        builder_.store(argument(root, map, true, -1, part), v);
+      }
     };
     const auto full = [&](int root) { return rank(root) != outer_; };
     if (std::any_of(group_.roots.begin(), group_.roots.end(), full)) {
@@ -101,7 +106,7 @@ class Emitter {
   }
 
  private:
-  using Key = std::pair<int, std::vector<std::int64_t>>;
+  using Key = std::pair<int, std::vector<std::int64_t>>;  // a part of a value, and how it is read
 
   static int inner_rank(const Group& group, const Partition& p, const FlatGraph& g) {
     if (group.reduce < 0) return 0;
@@ -135,8 +140,8 @@ class Emitter {
     return levels;
   }
 
-  static Key key(int v, const IndexMap& m) {
-    std::vector<std::int64_t> words;
+  static Key key(int v, const IndexMap& m, int part) {
+    std::vector<std::int64_t> words{part};
     for (const IndexSum& d : m.dims) {
       words.insert(words.end(), {static_cast<std::int64_t>(d.terms.size()), d.offset});
       for (const IndexSum::Term& t : d.terms) words.insert(words.end(), {t.dim, t.step});
@@ -144,13 +149,16 @@ class Emitter {
     return {v, std::move(words)};
   }
 
-  int emit(int v, IndexMap map) {
+  int parts_of(int v) const { return is_complex(p_.values[static_cast<std::size_t>(v)].type.dtype) ? 2 : 1; }
+
+  // Of a complex value one part.
+  int emit(int v, IndexMap map, int part = 0) {
     while (const std::optional<IndexMap> reading = passed_through(v))
       map = compose(map, *reading), v = step(producer(v)).in[0];
     if (auto it = reduced_.find(v); it != reduced_.end()) return it->second;
-    const Key k = key(v, map);
+    const Key k = key(v, map, part);
     if (auto it = memo_.find(k); it != memo_.end()) return it->second;
-    const int id = computed(v) ? emit_step(producer(v), v, map) : load(v, map);
+    const int id = computed(v) ? emit_step(producer(v), v, map, part) : load(v, map, part);
     memo_[k] = id;
     return id;
   }
@@ -169,23 +177,37 @@ class Emitter {
     return operand_map(s, g_, 0);
   }
 
-  DType dtype(int v) const { return p_.values[static_cast<std::size_t>(v)].type.dtype; }
-  int load(int v, const IndexMap& map) { return loaded(v, builder_.load(argument(v, map, false, -1))); }
+  // Of a part.
+  DType dtype(int v) const { return part_type(p_.values[static_cast<std::size_t>(v)].type.dtype); }
+  int load(int v, const IndexMap& map, int part) {
+    return loaded(v, builder_.load(argument(v, map, false, -1, part)));
+  }
   int loaded(int v, int id) { return is_half(dtype(v)) ? widen(builder_, id, dtype(v)) : id; }
 
-  int argument(int v, const IndexMap& map, bool output, int indirect) {
+  int argument(int v, const IndexMap& map, bool output, int indirect, int part) {
     for (std::size_t k = 0; k < result_.args.size(); k++) {
       const KernelAccess& a = result_.args[k];
-      if (a.value == v && a.map == map && a.output == output && a.indirect == indirect)
+      if (a.value == v && a.map == map && a.output == output && a.indirect == indirect && a.part == part)
         return static_cast<int>(k);
     }
-    result_.args.push_back({v, map, output, indirect});
+    result_.args.push_back({v, map, output, indirect, part});
     return builder_.arg({stored_type(dtype(v)), output, indirect >= 0});
   }
 
-  int emit_step(int s, int v, const IndexMap& map) {
+  int emit_step(int s, int v, const IndexMap& map, int part) {
     const FlatNode& n = node(s);
-    return n.op->form == Form::take ? emit_take(s, n, map) : emit_scalar(s, n, v, map);
+    if (n.op->form == Form::take) return emit_take(s, n, map, part);
+    const std::vector<int>& in = step(s).in;
+    switch (n.op->trait) {
+      case Trait::real_part: return emit(in[0], map, 0);
+      case Trait::imag_part: return emit(in[0], map, 1);
+      case Trait::pair: return emit(in[static_cast<std::size_t>(part)], map);
+      default: break;
+    }
+    if (parts_of(v) == 1) return emit_scalar(s, n, v, map);
+    if (n.op->trait == Trait::literal)  // a real one
+      return builder_.constant_bits(dtype(v), part == 0 ? n.attrs->bits : 0);
+    return emit(in[0], map, part);  // operand 0 as it is: takes_complex()
   }
 
   int emit_scalar(int s, const FlatNode& n, int v, const IndexMap& map) {
@@ -195,8 +217,8 @@ class Emitter {
     if (std::any_of(n.in_types.begin(), n.in_types.end(), half) || half(n.out_types[0]))
       apply_half(n, in, out, map);
     else apply(n.call(), in, out, map);
-    for (std::size_t k = 0; k < out.size(); k++) memo_[key(step(s).out[k], map)] = out[k];
-    return memo_.at(key(v, map));
+    for (std::size_t k = 0; k < out.size(); k++) memo_[key(step(s).out[k], map, 0)] = out[k];
+    return memo_.at(key(v, map, 0));
   }
 
   void apply(const Call& call, std::span<const int> in, std::span<int> out, const IndexMap& map) {
@@ -253,7 +275,7 @@ class Emitter {
     return d.offset == 0 ? sum : builder_.binary(Code::add, sum, number(d.offset));
   }
 
-  int emit_take(int s, const FlatNode& n, const IndexMap& map) {
+  int emit_take(int s, const FlatNode& n, const IndexMap& map, int part) {
     const auto batch = static_cast<std::size_t>(n.attrs->lo[0]),
                rows = static_cast<std::size_t>(n.attrs->hi[0]);
     int row = emit(step(s).in[1], compose(map, operand_map(step(s), g_, 1)));
@@ -263,7 +285,7 @@ class Emitter {
     table.dims.push_back({});
     for (std::size_t k = batch + rows; k < map.dims.size(); k++) table.dims.push_back(map.dims[k]);
     const int read = step(s).in[0];
-    return loaded(read, builder_.load_at(argument(read, table, false, static_cast<int>(batch)), row));
+    return loaded(read, builder_.load_at(argument(read, table, false, static_cast<int>(batch), part), row));
   }
 
   const Group& group_;

@@ -132,15 +132,17 @@ class Planner {
     const Group& x = at(f_.groups, made.first);
     if (!x.loop) return carries_on(at(p_.steps, x.steps[0]), m, i);
     const GroupKernel& k = at(kernels_, made.first);
-    // What is stored: v itself, or what v is a view of.
-    std::size_t output = 0;
-    while (at_.storage(k.args[output].value).memory != m || !k.args[output].output) output++;
-    for (std::size_t j = 0; j < k.args.size(); j++) {
-      const KernelAccess& a = k.args[j];
-      if (a.output || at_.storage(a.value).memory != i) continue;
-      if (!same_places(k, a, k.args[output]) ||
-          !may_overwrite(k.kernel, static_cast<int>(j), static_cast<int>(output)))
-        return false;
+    // What is stored: v itself, or what v is a view of. The parts of complex numbers are apart.
+    for (std::size_t output = 0; output < k.args.size(); output++) {
+      const KernelAccess& written = k.args[output];
+      if (!written.output || at_.storage(written.value).memory != m) continue;
+      for (std::size_t j = 0; j < k.args.size(); j++) {
+        const KernelAccess& a = k.args[j];
+        if (a.output || at_.storage(a.value).memory != i) continue;
+        if (!same_places(k, a, written)) return false;
+        if (a.part == written.part && !may_overwrite(k.kernel, static_cast<int>(j), static_cast<int>(output)))
+          return false;
+      }
     }
     return true;
   }

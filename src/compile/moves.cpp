@@ -3,6 +3,7 @@
 #include <map>
 #include <unordered_map>
 
+#include "base/complex_parts.h"
 #include "compile/addresses.h"
 #include "compile/halo.h"
 #include "layout/axes.h"
@@ -299,6 +300,20 @@ std::vector<Exchange::Item> empty_items(const Memory& memory) {
   return items;
 }
 
+// Complex numbers are added as twice as many floats: along the last dimension where they lie side by side, else along one more.
+void combine_parts(Exchange& e) {
+  for (Exchange::Item& item : e.items)
+    for (Exchange::Piece& x : item.pieces) {
+      const bool rows = !x.extents.empty() && x.src_strides.back() == 1 && x.dst_strides.back() == 1;
+      for (Shape* const strides : {&x.src_strides, &x.dst_strides})
+        for (std::int64_t& s : *strides) s *= 2;
+      if (!rows) x.extents.push_back(1), x.src_strides.push_back(1), x.dst_strides.push_back(1);
+      x.extents.back() *= 2;
+      x.src_strides.back() = x.dst_strides.back() = 1;
+    }
+  e.dtype = part_type(e.dtype);
+}
+
 // Who receives first chooses first among the senders: that does not depend on the order of the target's devices.
 std::vector<Exchange::Item*> by_position(std::vector<Exchange::Item>& items) {
   std::vector<Exchange::Item*> sorted;
@@ -341,6 +356,7 @@ Exchange make_exchange(const LocalStep& s, const FlatGraph& g, Addresses& at) {
     Movement movement(at, s.in[0]);
     each([&](const Receiver& r) { move_pieces(r, movement); });
   }
+  if (e.reducer != Reducer::none && is_complex(e.dtype)) combine_parts(e);
   return e;
 }
 

@@ -129,12 +129,14 @@ std::vector<int> schedule(const std::map<int, std::set<int>>& before, const std:
 IndexMap operand_map(const LocalStep& s, const FlatGraph& g, std::size_t k);
 
 // ---------------------------------------------------------------- kernels
-/// One argument of a group's kernel: the value that is read or written, and how it is indexed by the domain.
+/// One argument of a group's kernel: the value that is read or written, and how it is indexed by the domain. A complex value is
+/// two arguments, of floats: every other one in memory.
 struct KernelAccess {
   int value = -1;  ///< local value
   IndexMap map;    ///< of the value's geometry
   bool output = false;
   int indirect = -1;  ///< the dimension whose index comes from load_at
+  int part = 0;       ///< of a complex value: 0 the real parts, 1 the imaginary ones
 };
 struct GroupKernel {
   Kernel kernel;

@@ -76,7 +76,8 @@ class Propagator {
   void lead_back() {
     for (int i = static_cast<int>(g_.nodes.size()) - 1; i >= 0; i--) {
       const FlatNode& n = at(g_.nodes, i);
-      if (n.op->form != Form::scalar && n.op->form != Form::view && n.op->trait != Trait::transpose) continue;
+      if (!is_elementwise(n.op->form) && n.op->form != Form::view && n.op->trait != Trait::transpose)
+        continue;
       for (std::size_t k = 0; k < n.out_types.size(); k++)
         if (at(preferences_.from_closed, n.first_out + static_cast<int>(k)))
           for (int v : n.in)
@@ -98,7 +99,7 @@ class Propagator {
     const bool unbound = is_free(g_, i) && n.op->trait != Trait::like;
     if (n.op->form == Form::leaf || unbound || (n.op->form == Form::constraint && n.attrs->hi.empty()))
       return grown;
-    if (level == 0 && n.op->form != Form::scalar && n.op->form != Form::map && n.op->form != Form::view)
+    if (level == 0 && !is_elementwise(n.op->form) && n.op->form != Form::map && n.op->form != Form::view)
       return grown;
     const bool broadcasts_forward = level == 2;
     std::vector<Term> terms;

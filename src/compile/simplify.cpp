@@ -59,6 +59,9 @@ class Simplifier {
                                                                 : add_in_float32(n, std::move(in))};
     if (n.op->form == Form::gemm) return {add_dot(n, std::move(in))};
     if (n.op->form == Form::reduce) return {add_reduce(n, in[0])};
+    if (n.op->trait == Trait::real_part || n.op->trait == Trait::imag_part) return {part_of(n, in[0])};
+    if (n.op->trait == Trait::pair)
+      if (const int whole = taken_apart(in[0], in[1]); whole >= 0) return {whole};
     if (n.op->trait == Trait::transpose) return {transposed(in[0], n.attrs->dims, n.where)};
     return outputs(unique(n.op, n.attrs, std::move(in), n.out_types, n.where), n.out_types.size());
   }
@@ -85,6 +88,23 @@ class Simplifier {
     Type t = at(out_.types, v);
     t.dtype = to;
     return unique(&op_cast, std::make_shared<const Attrs>(std::move(attrs)), {v}, {t}, w);
+  }
+
+  // Of what is joined from parts one of these; of a transpose the transposed part, which products read as it stands.
+  int part_of(const FlatNode& n, int v) {
+    const FlatNode from = at(out_.nodes, at(out_.producer, v));
+    if (from.op->trait == Trait::pair) return from.in[n.op->trait == Trait::real_part ? 0 : 1];
+    if (from.op->trait == Trait::transpose)
+      return transposed(part_of(n, from.in[0]), from.attrs->dims, n.where);
+    Type t = n.out_types[0];
+    t.shape = at(out_.types, v).shape;
+    return unique(n.op, n.attrs, {v}, {t}, n.where);
+  }
+  // The value of which these are the real and the imaginary parts; -1: there is none.
+  int taken_apart(int re, int im) const {
+    const FlatNode &a = at(out_.nodes, at(out_.producer, re)), &b = at(out_.nodes, at(out_.producer, im));
+    const bool parts = a.op->trait == Trait::real_part && b.op->trait == Trait::imag_part;
+    return parts && a.in == b.in ? a.in[0] : -1;
   }
 
   static std::vector<int> outputs(int first, std::size_t count) {

@@ -38,6 +38,7 @@ StepKind step_kind(const Partition& p, const FlatGraph& g, int s) {
   if (step.transfer >= 0) return StepKind::single;
   if (n->op->trait == Trait::behind) return StepKind::alias;
   switch (n->op->form) {
+    case Form::parts:
     case Form::scalar: return n->in.empty() ? StepKind::inlined : StepKind::loop;
     case Form::map: return StepKind::inlined;
     case Form::view: return is_split(*n) ? StepKind::inlined : StepKind::alias;
@@ -83,12 +84,14 @@ bool is_cheap(const Partition& p, const FlatGraph& g, int s) {
   constexpr std::size_t most_instructions = 6;
   const LocalStep& step = at(p.steps, s);
   const FlatNode* n = node_of(step, g);
-  if (!n || n->op->form != Form::scalar) return false;
+  if (!n || !is_elementwise(n->op->form)) return false;
   std::size_t read = 0, made = 0;
   for (int v : std::set<int>(step.in.begin(), step.in.end())) read += bytes_read(p, g, v);
   for (int v : step.out) made += itemsize(at(p.values, v).type.dtype);
   if (read > made || n->op->trait == Trait::conversion) return read <= made;
   const auto half = [](const Type& t) { return is_half(t.dtype); };  // each operation rounds
+  const auto complex = [](const Type& t) { return is_complex(t.dtype); };
+  if (n->op->form == Form::parts || complex(n->out_types[0])) return true;  // nothing is computed
   return std::none_of(n->in_types.begin(), n->in_types.end(), half) && !half(n->out_types[0]) &&
          instructions_of(*n) <= most_instructions;
 }

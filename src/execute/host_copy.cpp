@@ -37,7 +37,8 @@ ValueRef host_value(const void* data, const Type& t, const Device& device) {
 }
 
 ValueRef scalar_value(DType t, std::uint64_t bits, const Device& device) {
-  ValueRef v = host_value(&bits, {{}, t}, device);
+  const std::uint64_t words[] = {bits, 0};  // of complex128 the real part
+  ValueRef v = host_value(words, {{}, t}, device);
   v->number = true;
   return v;
 }

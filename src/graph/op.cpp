@@ -2,6 +2,8 @@
 
 #include <fmt/core.h>
 
+#include <algorithm>
+
 #include "graph/trace_state.h"
 
 // The ends of the section, from the linker.
@@ -55,14 +57,57 @@ template <class A> static Node* make(const Op& op, std::span<A> in, AttrsRef att
   return detail::with_memory(op.name, 0, [&] { return make_unguarded(op, in, std::move(attrs), w); });
 }
 
+// ---------------------------------------------------------------- complex operands
+bool takes_complex(const Op& op) {
+  if (op.trait == Trait::whole_complex) return true;
+  switch (op.form) {
+    case Form::reduce:
+    case Form::gemm:
+    case Form::library: return false;
+    case Form::scalar:
+      switch (op.trait) {
+        case Trait::literal:
+        case Trait::alias:
+        case Trait::beside:
+        case Trait::like:
+        case Trait::asked:
+        case Trait::behind: return true;
+        default: return false;
+      }
+    default: return true;
+  }
+}
+
+template <class A> static bool needs_parts(const Op& op, std::span<A> in) {
+  const auto complex = [](const Array& a) {
+    return a.has_value() && is_complex(a.node()->type(a.index()).dtype);
+  };
+  return std::any_of(in.begin(), in.end(), complex) && (op.on_parts || !takes_complex(op));
+}
+static Arrays on_parts(const Op& op, std::span<const Array> in, const Attrs* attrs) {
+  static const Attrs& none_given = *new Attrs;
+  if (op.on_parts) return op.on_parts(in, attrs ? *attrs : none_given);
+  for (const Array& a : in)
+    if (const Type& t = type_of(a); is_complex(t.dtype))
+      throw DTypeError(
+          fmt::format("{}: an operand is {}. It is not defined for complex numbers. Give it real(x), imag(x) "
+                      "or abs(x).",
+                      current_function(op.name), to_string(t)));
+  return {};
+}
+
 Arrays record_all(const Op& op, std::span<const Array> in, AttrsRef attrs, Where w) {
+  if (needs_parts(op, in)) return on_parts(op, in, attrs.get());
   return outputs_of(make(op, in, std::move(attrs), w));
 }
 Array record_one(const Op& op, std::span<const Array> in, AttrsRef attrs, Where w) {
+  if (needs_parts(op, in)) return on_parts(op, in, attrs.get())[0];
   return Array(make(op, in, std::move(attrs), w), 0);
 }
 Array record_refs(const Op& op, std::initializer_list<ArrayCref> in, Where w) {
-  return Array(make(op, std::span(in.begin(), in.size()), nullptr, w), 0);
+  const std::span operands(in.begin(), in.size());
+  if (needs_parts(op, operands)) return on_parts(op, Arrays(in.begin(), in.end()), nullptr)[0];
+  return Array(make(op, operands, nullptr, w), 0);
 }
 
 Array record(const Op& op, std::span<const Array> in, Attrs attrs, Where w) {
@@ -82,6 +127,7 @@ Linear linearity(const Call& c, int operand) {
 
 static Linear always_joint(const Call&, int) { return Linear::joint; }
 static Types constant_type(const Call& c) { return {{{}, c.attrs->dtype, c.attrs->dims.size() == 1}}; }
+// A complex one is real.
 static void constant_scalar(ScalarArgs& s) {
   s.out[0] = s.b.constant_bits(s.call.attrs->dtype, s.call.attrs->bits);
 }

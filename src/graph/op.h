@@ -109,6 +109,7 @@ struct LowerArgs {
 enum class Form : std::uint8_t {
   leaf,        // a placeholder or a materialised array
   scalar,      // elementwise: `scalar`
+  parts,       // elementwise: takes complex numbers apart, or joins them
   map,         // rearranges within a tile: `map`; where its halo dimensions are cut: `boxes`
   view,        // reshape: the same elements in the same order
   boxes,       // assembled from boxes: `boxes` (pad value: attrs.bits)
@@ -123,6 +124,8 @@ enum class Form : std::uint8_t {
   choose,      // one of attrs.graphs: see branches.h
   repeat,      // attrs.graphs[1] while attrs.graphs[0] says so: see branches.h
 };
+
+inline constexpr bool is_elementwise(Form f) { return f == Form::scalar || f == Form::parts; }
 
 /// What passes and transforms treat apart. They ask for this, never which op it is.
 enum class Trait : std::uint8_t {
@@ -140,6 +143,10 @@ enum class Trait : std::uint8_t {
   device_rows,    // a dimension lies on the devices of attrs.axes
   without_value,  // a leaf that is a type and nothing else
   behind,         // operand 0; what reads it comes behind the other operands
+  real_part,      // of the complex operand 0
+  imag_part,      // the same
+  pair,           // the complex number with these parts
+  whole_complex,  // computes with complex numbers as they are
   reverse_only    // linear, and only its transpose is known
 };
 
@@ -160,6 +167,9 @@ struct alignas(64) Op {  // as compilers align large objects: see SHARDARRAY_OP
   /// Of Form::library: one call, which becomes one Step. An op of several steps records several nodes.
   LocalCall (*lower)(const LowerArgs&) = nullptr;
   Trait trait = Trait::none;
+  /// Of operands of which some are complex: what it is, recorded with real arithmetic on their parts. Null: it takes them as they
+  /// are if it only moves elements (takes_complex), else it refuses them.
+  Arrays (*on_parts)(std::span<const Array> in, const Attrs& attrs) = nullptr;
   bool effect = false;  ///< kept, ordered, never duplicated
 };
 
@@ -184,6 +194,8 @@ Arrays record_all(const Op& op, std::span<const Array> in, AttrsRef attrs, Where
 Arrays record_again(const Node& n, std::span<const Array> in);
 
 Linear linearity(const Call& c, int operand);
+/// Complex elements pass it as they are: it moves them, or takes them apart.
+bool takes_complex(const Op& op);
 inline bool is_literal(const Node& n) { return n.op->trait == Trait::literal; }
 
 /// Ops that the library itself must recognise, defined in graph/op.cpp.

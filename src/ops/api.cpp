@@ -131,10 +131,9 @@ void need_real(const char* function, const Array& x) {
 }
 void need_real(const char* function, DType t) {
   if (is_complex(t))
-    throw DTypeError(fmt::format(
-        "{}: dtype {}. Arrays hold bool, integers and real floats. Keep the real and the imaginary "
-        "part in two arrays.",
-        function, name(t)));
+    throw DTypeError(
+        fmt::format("{}: dtype {}. The result is of bool, integers or real floats. Convert it with astype.",
+                    function, name(t)));
 }
 
 }  // namespace shardarray::api

@@ -1,6 +1,7 @@
 // add, subtract, multiply, divide, power, rounding, extrema: ops of numbers of every dtype, and functions made of them.
 #include <cmath>
 
+#include "ops/complex.h"
 #include "ops/function.h"
 #include "ops/rules.h"
 
@@ -98,7 +99,8 @@ SHARDARRAY_OP op_add =
                      [](const TransposeArgs& t) {
                        return Arrays{t.cotangents[0], t.cotangents[0]};
                      },
-                 .scalar = emit_binary<Code::add>});
+                 .scalar = emit_binary<Code::add>,
+                 .on_parts = complex_ops::each_part<op_add>});
 template <> constexpr BinaryBody binary_body<"add"> = arithmetic<op_add, &op_or>;
 template SHARDARRAY_API Array BinaryFunction<"add">::operator()(const Array&, const Array&, Where) const;
 
@@ -117,7 +119,8 @@ SHARDARRAY_OP op_sub = elementwise(
          [](const TransposeArgs& t) {
            return Arrays{t.cotangents[0], t.linear[1] ? primitive::neg(t.cotangents[0]) : Array()};
          },
-     .scalar = emit_binary<Code::sub>});
+     .scalar = emit_binary<Code::sub>,
+     .on_parts = complex_ops::each_part<op_sub>});
 template <> constexpr BinaryBody binary_body<"subtract"> = arithmetic<op_sub, nullptr>;
 template SHARDARRAY_API Array BinaryFunction<"subtract">::operator()(const Array&, const Array&, Where) const;
 
@@ -140,7 +143,8 @@ SHARDARRAY_OP op_mul =
                        return Arrays{t.linear[0] ? primitive::mul(t.cotangents[0], t.in[1]) : Array(),
                                      t.linear[1] ? primitive::mul(t.cotangents[0], t.in[0]) : Array()};
                      },
-                 .scalar = emit_binary<Code::mul>});
+                 .scalar = emit_binary<Code::mul>,
+                 .on_parts = complex_ops::mul});
 template <> constexpr BinaryBody binary_body<"multiply"> = arithmetic<op_mul, &op_and>;
 template SHARDARRAY_API Array BinaryFunction<"multiply">::operator()(const Array&, const Array&, Where) const;
 
@@ -165,7 +169,8 @@ SHARDARRAY_OP op_div = elementwise(
          [](const TransposeArgs& t) {
            return Arrays{primitive::div(t.cotangents[0], t.in[1]), Array()};
          },
-     .scalar = emit_binary<Code::div>});
+     .scalar = emit_binary<Code::div>,
+     .on_parts = complex_ops::div});
 template <> constexpr BinaryBody binary_body<"divide"> = floating<op_div>;
 template SHARDARRAY_API Array BinaryFunction<"divide">::operator()(const Array&, const Array&, Where) const;
 
@@ -183,17 +188,27 @@ SHARDARRAY_OP op_rem = elementwise(
          },
      .scalar = emit_binary<Code::rem>});
 
-SHARDARRAY_OP op_min =
-    elementwise({.name = "min", .type = same_type, .jvp = extremum_jvp, .scalar = emit_binary<Code::min>});
+SHARDARRAY_OP op_min = elementwise({.name = "min",
+                                    .type = same_type,
+                                    .jvp = extremum_jvp,
+                                    .scalar = emit_binary<Code::min>,
+                                    .on_parts = complex_ops::of_two<complex_ops::min>});
 template <> constexpr BinaryBody binary_body<"minimum"> = arithmetic<op_min, &op_and>;
 template SHARDARRAY_API Array BinaryFunction<"minimum">::operator()(const Array&, const Array&, Where) const;
 
-SHARDARRAY_OP op_max =
-    elementwise({.name = "max", .type = same_type, .jvp = extremum_jvp, .scalar = emit_binary<Code::max>});
+SHARDARRAY_OP op_max = elementwise({.name = "max",
+                                    .type = same_type,
+                                    .jvp = extremum_jvp,
+                                    .scalar = emit_binary<Code::max>,
+                                    .on_parts = complex_ops::of_two<complex_ops::max>});
 template <> constexpr BinaryBody binary_body<"maximum"> = arithmetic<op_max, &op_or>;
 template SHARDARRAY_API Array BinaryFunction<"maximum">::operator()(const Array&, const Array&, Where) const;
 
-SHARDARRAY_OP op_pow = elementwise({.name = "pow", .type = same_type, .jvp = pow_jvp, .scalar = emit_pow});
+SHARDARRAY_OP op_pow = elementwise({.name = "pow",
+                                    .type = same_type,
+                                    .jvp = pow_jvp,
+                                    .scalar = emit_pow,
+                                    .on_parts = complex_ops::of_two<complex_ops::pow>});
 
 // Square and multiply.
 static Array integer_power(Array x, std::int64_t exponent) {
@@ -234,7 +249,8 @@ SHARDARRAY_OP op_fma = elementwise(
            return Arrays{
                add_or(add_or(times(v.tangents[0], v.in[1]), times(v.tangents[1], v.in[0])), v.tangents[2])};
          },
-     .scalar = [](ScalarArgs& s) { s.out[0] = s.b.fma(s.in[0], s.in[1], s.in[2]); }});
+     .scalar = [](ScalarArgs& s) { s.out[0] = s.b.fma(s.in[0], s.in[1], s.in[2]); },
+     .on_parts = complex_ops::fma});
 Array fma(const Operand& a, const Operand& b, const Operand& c) {
   const Site site(a.where, "fma");
   const Array x = a.value(), y = b.value(), z = c.value();
@@ -246,7 +262,8 @@ SHARDARRAY_OP op_neg =
     elementwise({.name = "neg",
                  .linearity = joint,
                  .transpose = [](const TransposeArgs& t) { return Arrays{primitive::neg(t.cotangents[0])}; },
-                 .scalar = emit_unary<Code::neg>});
+                 .scalar = emit_unary<Code::neg>,
+                 .on_parts = complex_ops::each_part<op_neg>});
 template <>
 constexpr UnaryBody unary_body<"negative"> = [](const char* function, const Array& x) {
   if (api::weak_type_of(x, function).dtype == DType::bool_)
@@ -264,7 +281,8 @@ SHARDARRAY_OP op_abs =
                        return Arrays{primitive::select(primitive::binary(op_ge, x, primitive::like(x, 0)), t,
                                                        primitive::neg(t))};
                      },
-                 .scalar = emit_unary<Code::abs>});
+                 .scalar = emit_unary<Code::abs>,
+                 .on_parts = complex_ops::real_of_one<complex_ops::abs>});
 template <>
 constexpr UnaryBody unary_body<"abs"> = [](const char* function, const Array& x) {
   const DType t = api::weak_type_of(x, function).dtype;
@@ -272,7 +290,10 @@ constexpr UnaryBody unary_body<"abs"> = [](const char* function, const Array& x)
 };
 template SHARDARRAY_API Array UnaryFunction<"abs">::operator()(const Array&, Where) const;
 
-SHARDARRAY_OP op_sign = elementwise({.name = "sign", .jvp = no_tangent, .scalar = emit_sign});
+SHARDARRAY_OP op_sign = elementwise({.name = "sign",
+                                     .jvp = no_tangent,
+                                     .scalar = emit_sign,
+                                     .on_parts = complex_ops::of_one<complex_ops::sign>});
 template <>
 constexpr UnaryBody unary_body<"sign"> = [](const char* function, const Array& x) {
   if (api::weak_type_of(x, function).dtype == DType::bool_)
@@ -294,6 +315,8 @@ Array round(const Operand& operand, int decimals) {
   const Site site(operand.where, "round");
   const Array x = operand.value();
   if (api::weak_type_of(x, "round").dtype == DType::bool_) api::refuse_dtype("round", x, "It takes numbers");
+  if (is_complex(x.dtype()))
+    return primitive::pair(round(primitive::real(x), decimals), round(primitive::imag(x), decimals));
   if (decimals == 0 || !is_floating(x.dtype())) return whole<op_round>("round", x);
   const WeakType t = api::weak_type_of(x, "round");
   const Array y = api::cast(x, api::computed(t));

@@ -2,6 +2,7 @@
 #include <fmt/core.h>
 
 #include "ops/api.h"
+#include "ops/complex.h"
 #include "ops/rules.h"
 #include "shardarray/math.h"
 
@@ -31,11 +32,11 @@ SHARDARRAY_OP op_cast = elementwise(
            return Arrays{primitive::cast(t.cotangents[0], x.dtype, x.weak)};
          },
      .scalar = [](ScalarArgs& s) { s.out[0] = s.b.cast(s.in[0], s.call.attrs->dtype); },
-     .trait = Trait::conversion});
+     .trait = Trait::conversion,
+     .on_parts = complex_ops::cast});
 Array astype_fn::operator()(const Array& x, DType t, Where w) const {
   const Site site(w, "astype");
   type_of(x, "astype");
-  api::need_real("astype", t);
   return primitive::cast(x, t);
 }
 
@@ -66,8 +67,10 @@ Array bitcast_fn::operator()(const Array& x, DType t, Where w) const {
 }
 
 // Identity without derivative.
-SHARDARRAY_OP op_stop_gradient = elementwise(
-    {.name = "stop_gradient", .jvp = no_tangent, .scalar = [](ScalarArgs& s) { s.out[0] = s.in[0]; }});
+SHARDARRAY_OP op_stop_gradient = elementwise({.name = "stop_gradient",
+                                              .jvp = no_tangent,
+                                              .scalar = [](ScalarArgs& s) { s.out[0] = s.in[0]; },
+                                              .on_parts = complex_ops::each_part<op_stop_gradient>});
 // Operand 0 with the tangent of operand 1, whose value is not needed: compiled it is an alias.
 SHARDARRAY_OP op_slope_of = elementwise({.name = "slope_of",
                                          .type = same_type,

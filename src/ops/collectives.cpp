@@ -7,6 +7,7 @@
 
 #include "graph/region.h"
 #include "ops/asked.h"
+#include "ops/complex.h"
 #include "ops/rules.h"
 
 namespace shardarray {
@@ -99,8 +100,10 @@ Arrays no_rule(const JvpArgs& v) {
       name.empty() ? v.node.op->name : name, v.node.where.file, v.node.where.line));
 }
 
-SHARDARRAY_OP op_underived =
-    elementwise({.name = "underived", .jvp = no_rule, .scalar = [](ScalarArgs& s) { s.out[0] = s.in[0]; }});
+SHARDARRAY_OP op_underived = elementwise({.name = "underived",
+                                          .jvp = no_rule,
+                                          .scalar = [](ScalarArgs& s) { s.out[0] = s.in[0]; },
+                                          .on_parts = complex_ops::each_part<op_underived>});
 Array underived(const Array& x, const BatchArgs& b) {
   Attrs a;
   a.letters = b.node.op->name;
@@ -283,7 +286,8 @@ SHARDARRAY_OP op_psum{.name = "psum",
                       .rule = collective_rule,
                       .linearity = joint,
                       .transpose = [](const TransposeArgs& t) { return transposed(op_psum, t, {}); },
-                      .batch = reduce_batch<Reducer::sum>};
+                      .batch = reduce_batch<Reducer::sum>,
+                      .on_parts = complex_ops::each_part<op_psum>};
 
 SHARDARRAY_OP op_pmax{.name = "pmax",
                       .form = Form::collective,
@@ -315,7 +319,8 @@ SHARDARRAY_OP op_reduce_scatter{
     .type = reduce_scatter_type,
     .linearity = joint,
     .transpose = [](const TransposeArgs& t) { return transposed(op_all_gather, t, t.node.attrs().dims); },
-    .batch = reduce_scatter_batch};
+    .batch = reduce_scatter_batch,
+    .on_parts = complex_ops::each_part<op_reduce_scatter>};
 
 // dims[0]: the operand's dimension that goes, dims[1]: the new one of the result.
 SHARDARRAY_OP op_all_to_all{.name = "all_to_all",

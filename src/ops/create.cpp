@@ -35,18 +35,15 @@ SHARDARRAY_OP op_iota = elementwise({.name = "iota", .type = iota_type, .scalar 
 
 Array zeros_fn::operator()(const Shape& shape, DType dtype, Where w) const {
   const Site site(w, "zeros");
-  api::need_real("zeros", dtype);
   return api::created(zeros_of({shape, dtype, false}));
 }
 Array ones_fn::operator()(const Shape& shape, DType dtype, Where w) const {
   const Site site(w, "ones");
-  api::need_real("ones", dtype);
   return api::created(one_of({shape, dtype, false}));
 }
 static Array filled(const char* function, const Shape& shape, const Array& value,
                     std::optional<DType> dtype) {
   const Type& given = type_of(value, function);
-  api::need_real(function, dtype.value_or(given.dtype));
   const Array v = dtype ? api::cast(value, {*dtype, false}) : value;
   check_type({shape, dtype.value_or(given.dtype)}, function);
   const Shape shapes[] = {type_of(v, function).shape, shape};
@@ -63,13 +60,11 @@ Array full_fn::operator()(const Shape& shape, const Array& value, std::optional<
 Array zeros_like_fn::operator()(const Array& x, std::optional<DType> dtype, Where w) const {
   const Site site(w, "zeros_like");
   const Type& t = type_of(x, "zeros_like");
-  api::need_real("zeros_like", dtype.value_or(t.dtype));
   return primitive::placed_like(zeros_of({t.shape, dtype.value_or(t.dtype), !dtype && t.weak}), x);
 }
 Array ones_like_fn::operator()(const Array& x, std::optional<DType> dtype, Where w) const {
   const Site site(w, "ones_like");
   const Type& t = type_of(x, "ones_like");
-  api::need_real("ones_like", dtype.value_or(t.dtype));
   return primitive::placed_like(one_of({t.shape, dtype.value_or(t.dtype), !dtype && t.weak}), x);
 }
 Array full_like_fn::operator()(const Array& x, const Array& value, std::optional<DType> dtype,
@@ -166,7 +161,6 @@ Array eye_fn::operator()(std::int64_t n, std::optional<std::int64_t> m, std::int
                          Where w) const {
   const Site site(w, "eye");
   const Shape shape{n, m.value_or(n)};
-  api::need_real("eye", dtype);
   check_type({shape, dtype}, "eye");
   const DType t = api::position_type(shape);
   const Array row = primitive::iota(shape, 0, t);

@@ -3,6 +3,7 @@
 
 #include "base/sizes.h"
 #include "ops/api.h"
+#include "ops/complex.h"
 #include "ops/row_index.h"
 #include "ops/rules.h"
 #include "shardarray/ordering.h"
@@ -154,7 +155,8 @@ SHARDARRAY_OP op_scatter{
         },
     .batch = scatter_batch,
     .lower = scatter_call,
-    .trait = Trait::sums};
+    .trait = Trait::sums,
+    .on_parts = complex_ops::scatter};
 
 // ---------------------------------------------------------------- take of any axis
 Array take_fn::operator()(const Array& x, const Array& index, std::optional<std::int64_t> axis, TakeMode mode,

@@ -5,6 +5,7 @@
 #include <cctype>
 
 #include "ops/api.h"
+#include "ops/complex.h"
 #include "ops/rules.h"
 #include "shardarray/ops.h"
 
@@ -63,7 +64,8 @@ SHARDARRAY_OP op_dot{
               t.linear[0] ? primitive::dot(l.out + "," + l.in[1] + "->" + l.in[0], g, t.in[1]) : Array(),
               t.linear[1] ? primitive::dot(l.in[0] + "," + l.out + "->" + l.in[1], t.in[0], g) : Array()};
         },
-    .batch = dot_batch};
+    .batch = dot_batch,
+    .on_parts = complex_ops::dot};
 
 namespace {
 

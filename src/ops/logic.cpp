@@ -3,6 +3,7 @@
 
 #include <limits>
 
+#include "ops/complex.h"
 #include "ops/function.h"
 #include "ops/rules.h"
 
@@ -43,36 +44,41 @@ template <const Op& op> static Array logical(const char* function, const Array& 
   return primitive::binary(op, x[0], x[1]);
 }
 
-template <Code code> static constexpr Op comparison(const char* op_name) {
-  return elementwise({.name = op_name, .type = bool_type, .jvp = no_tangent, .scalar = emit_binary<code>});
+template <Code code, Array (*of_complex)(const Complex&, const Complex&)>
+static constexpr Op comparison(const char* op_name) {
+  return elementwise({.name = op_name,
+                      .type = bool_type,
+                      .jvp = no_tangent,
+                      .scalar = emit_binary<code>,
+                      .on_parts = complex_ops::real_of_two<of_complex>});
 }
 template <Code code> static constexpr Op bitwise(const char* op_name) {
   return elementwise({.name = op_name, .type = same_type, .jvp = no_tangent, .scalar = emit_binary<code>});
 }
 
-SHARDARRAY_OP op_eq = comparison<Code::eq>("eq");
+SHARDARRAY_OP op_eq = comparison<Code::eq, complex_ops::eq>("eq");
 template <> constexpr BinaryBody binary_body<"equal"> = promoting<op_eq>;
 template SHARDARRAY_API Array BinaryFunction<"equal">::operator()(const Array&, const Array&, Where) const;
 
-SHARDARRAY_OP op_ne = comparison<Code::ne>("ne");
+SHARDARRAY_OP op_ne = comparison<Code::ne, complex_ops::ne>("ne");
 template <> constexpr BinaryBody binary_body<"not_equal"> = promoting<op_ne>;
 template SHARDARRAY_API Array BinaryFunction<"not_equal">::operator()(const Array&, const Array&,
                                                                       Where) const;
 
-SHARDARRAY_OP op_lt = comparison<Code::lt>("lt");
+SHARDARRAY_OP op_lt = comparison<Code::lt, complex_ops::lt>("lt");
 template <> constexpr BinaryBody binary_body<"less"> = promoting<op_lt>;
 template SHARDARRAY_API Array BinaryFunction<"less">::operator()(const Array&, const Array&, Where) const;
 
-SHARDARRAY_OP op_le = comparison<Code::le>("le");
+SHARDARRAY_OP op_le = comparison<Code::le, complex_ops::le>("le");
 template <> constexpr BinaryBody binary_body<"less_equal"> = promoting<op_le>;
 template SHARDARRAY_API Array BinaryFunction<"less_equal">::operator()(const Array&, const Array&,
                                                                        Where) const;
 
-SHARDARRAY_OP op_gt = comparison<Code::gt>("gt");
+SHARDARRAY_OP op_gt = comparison<Code::gt, complex_ops::gt>("gt");
 template <> constexpr BinaryBody binary_body<"greater"> = promoting<op_gt>;
 template SHARDARRAY_API Array BinaryFunction<"greater">::operator()(const Array&, const Array&, Where) const;
 
-SHARDARRAY_OP op_ge = comparison<Code::ge>("ge");
+SHARDARRAY_OP op_ge = comparison<Code::ge, complex_ops::ge>("ge");
 template <> constexpr BinaryBody binary_body<"greater_equal"> = promoting<op_ge>;
 template SHARDARRAY_API Array BinaryFunction<"greater_equal">::operator()(const Array&, const Array&,
                                                                           Where) const;
@@ -231,21 +237,27 @@ template SHARDARRAY_API Array UnaryFunction<"clz">::operator()(const Array&, Whe
 
 // ---------------------------------------------------------------- kinds of numbers, selection
 SHARDARRAY_OP op_is_finite =
-    elementwise({.name = "is_finite", .type = bool_type, .jvp = no_tangent, .scalar = [](ScalarArgs& s) {
-                   const int limit = s.b.constant(s.b.type(s.in[0]), std::numeric_limits<double>::infinity());
-                   s.out[0] = s.b.binary(Code::lt, s.b.unary(Code::abs, s.in[0]), limit);
-                 }});
+    elementwise({.name = "is_finite",
+                 .type = bool_type,
+                 .jvp = no_tangent,
+                 .scalar =
+                     [](ScalarArgs& s) {
+                       const int limit =
+                           s.b.constant(s.b.type(s.in[0]), std::numeric_limits<double>::infinity());
+                       s.out[0] = s.b.binary(Code::lt, s.b.unary(Code::abs, s.in[0]), limit);
+                     },
+                 .on_parts = complex_ops::real_of_one<complex_ops::is_finite>});
 template <>
 constexpr UnaryBody unary_body<"isfinite"> = [](const char* function, const Array& x) {
-  if (!is_floating(api::weak_type_of(x, function).dtype)) return one_of({x.shape(), DType::bool_, false});
+  if (!is_inexact(api::weak_type_of(x, function).dtype)) return one_of({x.shape(), DType::bool_, false});
   return primitive::unary(op_is_finite, x);
 };
 template SHARDARRAY_API Array UnaryFunction<"isfinite">::operator()(const Array&, Where) const;
 template <>
 constexpr UnaryBody unary_body<"isinf"> = [](const char* function, const Array& x) {
-  if (!is_floating(api::weak_type_of(x, function).dtype)) return zeros_of({x.shape(), DType::bool_, false});
-  return primitive::binary(op_eq, primitive::unary(op_abs, x),
-                           primitive::like(x, std::numeric_limits<double>::infinity()));
+  if (!is_inexact(api::weak_type_of(x, function).dtype)) return zeros_of({x.shape(), DType::bool_, false});
+  const Array size = primitive::unary(op_abs, x);
+  return primitive::binary(op_eq, size, primitive::like(size, std::numeric_limits<double>::infinity()));
 };
 template SHARDARRAY_API Array UnaryFunction<"isinf">::operator()(const Array&, Where) const;
 template <>
@@ -278,7 +290,8 @@ SHARDARRAY_OP op_where = elementwise(
            return Arrays{Array(), t.linear[1] ? primitive::select(t.in[0], g, zero) : Array(),
                          t.linear[2] ? primitive::select(t.in[0], zero, g) : Array()};
          },
-     .scalar = [](ScalarArgs& s) { s.out[0] = s.b.select(s.in[0], s.in[1], s.in[2]); }});
+     .scalar = [](ScalarArgs& s) { s.out[0] = s.b.select(s.in[0], s.in[1], s.in[2]); },
+     .on_parts = complex_ops::each_part<op_where>});
 Array where_fn::operator()(const Array& condition, const Array& a, const Array& b, Where w) const {
   const Site site(w, "where");
   const WeakType t = api::promoted("where", {&a, &b});

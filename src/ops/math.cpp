@@ -2,6 +2,7 @@
 #include <cmath>
 #include <numbers>
 
+#include "ops/complex.h"
 #include "ops/function.h"
 #include "ops/rules.h"
 
@@ -30,7 +31,8 @@ static Arrays atan2_jvp(const JvpArgs& v) {
 
 SHARDARRAY_OP op_exp = elementwise({.name = "exp",
                                     .jvp = [](const JvpArgs& v) { return scaled(v, v.out[0]); },
-                                    .scalar = emit_function<expand::exp>});
+                                    .scalar = emit_function<expand::exp>,
+                                    .on_parts = complex_ops::of_one<complex_ops::exp>});
 template <> constexpr UnaryBody unary_body<"exp"> = floating<op_exp>;
 template SHARDARRAY_API Array UnaryFunction<"exp">::operator()(const Array&, Where) const;
 
@@ -38,20 +40,23 @@ SHARDARRAY_OP op_expm1 = elementwise(
     {.name = "expm1",
      .jvp =
          [](const JvpArgs& v) { return scaled(v, primitive::add(v.out[0], primitive::like(v.out[0], 1))); },
-     .scalar = emit_function<expand::expm1>});
+     .scalar = emit_function<expand::expm1>,
+     .on_parts = complex_ops::of_one<complex_ops::expm1>});
 template <> constexpr UnaryBody unary_body<"expm1"> = floating<op_expm1>;
 template SHARDARRAY_API Array UnaryFunction<"expm1">::operator()(const Array&, Where) const;
 
 SHARDARRAY_OP op_log = elementwise({.name = "log",
                                     .jvp = [](const JvpArgs& v) { return divided(v, v.in[0]); },
-                                    .scalar = emit_function<expand::log>});
+                                    .scalar = emit_function<expand::log>,
+                                    .on_parts = complex_ops::of_one<complex_ops::log>});
 template <> constexpr UnaryBody unary_body<"log"> = floating<op_log>;
 template SHARDARRAY_API Array UnaryFunction<"log">::operator()(const Array&, Where) const;
 
 SHARDARRAY_OP op_log1p = elementwise(
     {.name = "log1p",
      .jvp = [](const JvpArgs& v) { return divided(v, primitive::add(v.in[0], primitive::like(v.in[0], 1))); },
-     .scalar = emit_function<expand::log1p>});
+     .scalar = emit_function<expand::log1p>,
+     .on_parts = complex_ops::of_one<complex_ops::log1p>});
 template <> constexpr UnaryBody unary_body<"log1p"> = floating<op_log1p>;
 template SHARDARRAY_API Array UnaryFunction<"log1p">::operator()(const Array&, Where) const;
 
@@ -59,7 +64,8 @@ SHARDARRAY_OP op_sqrt = elementwise(
     {.name = "sqrt",
      .jvp =
          [](const JvpArgs& v) { return scaled(v, primitive::div(primitive::like(v.out[0], 0.5), v.out[0])); },
-     .scalar = emit_unary<Code::sqrt>});
+     .scalar = emit_unary<Code::sqrt>,
+     .on_parts = complex_ops::of_one<complex_ops::sqrt>});
 template <> constexpr UnaryBody unary_body<"sqrt"> = floating<op_sqrt>;
 template SHARDARRAY_API Array UnaryFunction<"sqrt">::operator()(const Array&, Where) const;
 
@@ -74,21 +80,24 @@ SHARDARRAY_OP op_rsqrt =
                      [](ScalarArgs& s) {
                        const int one = s.b.constant(s.b.type(s.in[0]), 1);
                        s.out[0] = s.b.binary(Code::div, one, s.b.unary(Code::sqrt, s.in[0]));
-                     }});
+                     },
+                 .on_parts = complex_ops::of_one<complex_ops::rsqrt>});
 template <> constexpr UnaryBody unary_body<"rsqrt"> = floating<op_rsqrt>;
 template SHARDARRAY_API Array UnaryFunction<"rsqrt">::operator()(const Array&, Where) const;
 
 SHARDARRAY_OP op_sin =
     elementwise({.name = "sin",
                  .jvp = [](const JvpArgs& v) { return scaled(v, primitive::unary(op_cos, v.in[0])); },
-                 .scalar = emit_function<expand::sin>});
+                 .scalar = emit_function<expand::sin>,
+                 .on_parts = complex_ops::of_one<complex_ops::sin>});
 template <> constexpr UnaryBody unary_body<"sin"> = floating<op_sin>;
 template SHARDARRAY_API Array UnaryFunction<"sin">::operator()(const Array&, Where) const;
 
 SHARDARRAY_OP op_cos = elementwise(
     {.name = "cos",
      .jvp = [](const JvpArgs& v) { return scaled(v, primitive::neg(primitive::unary(op_sin, v.in[0]))); },
-     .scalar = emit_function<expand::cos>});
+     .scalar = emit_function<expand::cos>,
+     .on_parts = complex_ops::of_one<complex_ops::cos>});
 template <> constexpr UnaryBody unary_body<"cos"> = floating<op_cos>;
 template SHARDARRAY_API Array UnaryFunction<"cos">::operator()(const Array&, Where) const;
 
@@ -98,35 +107,40 @@ SHARDARRAY_OP op_tan =
                      [](const JvpArgs& v) {
                        return scaled(v, primitive::add(primitive::like(v.out[0], 1), squared(v.out[0])));
                      },
-                 .scalar = emit_function<expand::tan>});
+                 .scalar = emit_function<expand::tan>,
+                 .on_parts = complex_ops::of_one<complex_ops::tan>});
 template <> constexpr UnaryBody unary_body<"tan"> = floating<op_tan>;
 template SHARDARRAY_API Array UnaryFunction<"tan">::operator()(const Array&, Where) const;
 
 SHARDARRAY_OP op_tanh =
     elementwise({.name = "tanh",
                  .jvp = [](const JvpArgs& v) { return scaled(v, one_minus_square(v.out[0])); },
-                 .scalar = emit_function<expand::tanh>});
+                 .scalar = emit_function<expand::tanh>,
+                 .on_parts = complex_ops::of_one<complex_ops::tanh>});
 template <> constexpr UnaryBody unary_body<"tanh"> = floating<op_tanh>;
 template SHARDARRAY_API Array UnaryFunction<"tanh">::operator()(const Array&, Where) const;
 
 SHARDARRAY_OP op_sinh =
     elementwise({.name = "sinh",
                  .jvp = [](const JvpArgs& v) { return scaled(v, primitive::unary(op_cosh, v.in[0])); },
-                 .scalar = emit_function<expand::sinh>});
+                 .scalar = emit_function<expand::sinh>,
+                 .on_parts = complex_ops::of_one<complex_ops::sinh>});
 template <> constexpr UnaryBody unary_body<"sinh"> = floating<op_sinh>;
 template SHARDARRAY_API Array UnaryFunction<"sinh">::operator()(const Array&, Where) const;
 
 SHARDARRAY_OP op_cosh =
     elementwise({.name = "cosh",
                  .jvp = [](const JvpArgs& v) { return scaled(v, primitive::unary(op_sinh, v.in[0])); },
-                 .scalar = emit_function<expand::cosh>});
+                 .scalar = emit_function<expand::cosh>,
+                 .on_parts = complex_ops::of_one<complex_ops::cosh>});
 template <> constexpr UnaryBody unary_body<"cosh"> = floating<op_cosh>;
 template SHARDARRAY_API Array UnaryFunction<"cosh">::operator()(const Array&, Where) const;
 
 SHARDARRAY_OP op_asin = elementwise(
     {.name = "asin",
      .jvp = [](const JvpArgs& v) { return scaled(v, primitive::unary(op_rsqrt, one_minus_square(v.in[0]))); },
-     .scalar = emit_function<expand::asin>});
+     .scalar = emit_function<expand::asin>,
+     .on_parts = complex_ops::of_one<complex_ops::asin>});
 template <> constexpr UnaryBody unary_body<"arcsin"> = floating<op_asin>;
 template SHARDARRAY_API Array UnaryFunction<"arcsin">::operator()(const Array&, Where) const;
 
@@ -136,7 +150,8 @@ SHARDARRAY_OP op_acos = elementwise(
          [](const JvpArgs& v) {
            return scaled(v, primitive::neg(primitive::unary(op_rsqrt, one_minus_square(v.in[0]))));
          },
-     .scalar = emit_function<expand::acos>});
+     .scalar = emit_function<expand::acos>,
+     .on_parts = complex_ops::of_one<complex_ops::acos>});
 template <> constexpr UnaryBody unary_body<"arccos"> = floating<op_acos>;
 template SHARDARRAY_API Array UnaryFunction<"arccos">::operator()(const Array&, Where) const;
 
@@ -146,14 +161,17 @@ SHARDARRAY_OP op_atan =
                      [](const JvpArgs& v) {
                        return divided(v, primitive::add(primitive::like(v.in[0], 1), squared(v.in[0])));
                      },
-                 .scalar = emit_function<expand::atan>});
+                 .scalar = emit_function<expand::atan>,
+                 .on_parts = complex_ops::of_one<complex_ops::atan>});
 template <> constexpr UnaryBody unary_body<"arctan"> = floating<op_atan>;
 template SHARDARRAY_API Array UnaryFunction<"arctan">::operator()(const Array&, Where) const;
 
 SHARDARRAY_OP op_atan2 =
-    elementwise({.name = "atan2", .type = same_type, .jvp = atan2_jvp, .scalar = [](ScalarArgs& s) {
-                   s.out[0] = expand::atan2(s.b, s.in[0], s.in[1]);
-                 }});
+    elementwise({.name = "atan2",
+                 .type = same_type,
+                 .jvp = atan2_jvp,
+                 .scalar = [](ScalarArgs& s) { s.out[0] = expand::atan2(s.b, s.in[0], s.in[1]); },
+                 .on_parts = complex_ops::of_two<complex_ops::atan2>});
 template <> constexpr BinaryBody binary_body<"arctan2"> = floating<op_atan2>;
 template SHARDARRAY_API Array BinaryFunction<"arctan2">::operator()(const Array&, const Array&, Where) const;
 // erf' = 2 / sqrt(pi) exp(-x^2)
@@ -192,7 +210,8 @@ SHARDARRAY_OP op_logistic = elementwise(
          [](const JvpArgs& v) {
            return scaled(v, primitive::mul(v.out[0], primitive::sub(primitive::like(v.out[0], 1), v.out[0])));
          },
-     .scalar = emit_function<expand::logistic>});
+     .scalar = emit_function<expand::logistic>,
+     .on_parts = complex_ops::of_one<complex_ops::logistic>});
 template <> constexpr UnaryBody unary_body<"sigmoid"> = floating<op_logistic>;
 template SHARDARRAY_API Array UnaryFunction<"sigmoid">::operator()(const Array&, Where) const;
 

@@ -2,6 +2,7 @@
 #include <bit>
 #include <limits>
 
+#include "ops/complex.h"
 #include "ops/record.h"
 #include "shardarray/ops.h"
 
@@ -15,6 +16,11 @@ Array ShardedArray::literal(double value, DType t, bool weak, Where w) {
   if (weak) a.dims = {1};
   if (weak && is_floating(t)) a.hi = {std::bit_cast<std::int64_t>(value)};  // for a float64 partner
   return record(op_constant, {}, std::move(a), w);
+}
+Array ShardedArray::literal_complex(std::complex<double> value, Where w) {
+  const Site site(w);
+  return primitive::pair(literal(value.real(), DType::float32, true, w),
+                         literal(value.imag(), DType::float32, true, w));
 }
 // One that int32 cannot hold is a weak int64, or uint64.
 Array ShardedArray::literal_int(std::int64_t value, Where w) {

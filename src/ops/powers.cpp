@@ -1,6 +1,7 @@
 // Powers, roots and logarithms of other bases, inverse hyperbolic functions, sums of exponentials, angles.
 #include <numbers>
 
+#include "ops/complex.h"
 #include "ops/function.h"
 #include "ops/rules.h"
 
@@ -16,21 +17,24 @@ static Arrays over(const JvpArgs& v, const Array& by) { return {primitive::div(v
 SHARDARRAY_OP op_exp2 =
     elementwise({.name = "exp2",
                  .jvp = [](const JvpArgs& v) { return scaled(v, scaled_by(v.out[0], std::numbers::ln2)); },
-                 .scalar = emit_function<expand::exp2>});
+                 .scalar = emit_function<expand::exp2>,
+                 .on_parts = complex_ops::of_one<complex_ops::exp2>});
 template <> constexpr UnaryBody unary_body<"exp2"> = floating<op_exp2>;
 template SHARDARRAY_API Array UnaryFunction<"exp2">::operator()(const Array&, Where) const;
 
 SHARDARRAY_OP op_log2 =
     elementwise({.name = "log2",
                  .jvp = [](const JvpArgs& v) { return over(v, scaled_by(v.in[0], std::numbers::ln2)); },
-                 .scalar = emit_function<expand::log2>});
+                 .scalar = emit_function<expand::log2>,
+                 .on_parts = complex_ops::of_one<complex_ops::log2>});
 template <> constexpr UnaryBody unary_body<"log2"> = floating<op_log2>;
 template SHARDARRAY_API Array UnaryFunction<"log2">::operator()(const Array&, Where) const;
 
 SHARDARRAY_OP op_log10 =
     elementwise({.name = "log10",
                  .jvp = [](const JvpArgs& v) { return over(v, scaled_by(v.in[0], std::numbers::ln10)); },
-                 .scalar = emit_function<expand::log10>});
+                 .scalar = emit_function<expand::log10>,
+                 .on_parts = complex_ops::of_one<complex_ops::log10>});
 template <> constexpr UnaryBody unary_body<"log10"> = floating<op_log10>;
 template SHARDARRAY_API Array UnaryFunction<"log10">::operator()(const Array&, Where) const;
 
@@ -66,7 +70,8 @@ SHARDARRAY_OP op_asinh =
                      [](const JvpArgs& v) {  // a square would overflow
                        return over(v, primitive::binary(op_hypot, v.in[0], primitive::like(v.in[0], 1)));
                      },
-                 .scalar = emit_function<expand::asinh>});
+                 .scalar = emit_function<expand::asinh>,
+                 .on_parts = complex_ops::of_one<complex_ops::asinh>});
 template <> constexpr UnaryBody unary_body<"arcsinh"> = floating<op_asinh>;
 template SHARDARRAY_API Array UnaryFunction<"arcsinh">::operator()(const Array&, Where) const;
 
@@ -79,7 +84,8 @@ SHARDARRAY_OP op_acosh =
                        return scaled(v, primitive::mul(primitive::unary(op_rsqrt, primitive::sub(x, one)),
                                                        primitive::unary(op_rsqrt, primitive::add(x, one))));
                      },
-                 .scalar = emit_function<expand::acosh>});
+                 .scalar = emit_function<expand::acosh>,
+                 .on_parts = complex_ops::of_one<complex_ops::acosh>});
 template <> constexpr UnaryBody unary_body<"arccosh"> = floating<op_acosh>;
 template SHARDARRAY_API Array UnaryFunction<"arccosh">::operator()(const Array&, Where) const;
 
@@ -90,7 +96,8 @@ SHARDARRAY_OP op_atanh =
                        const Array &x = v.in[0], one = primitive::like(x, 1);
                        return over(v, primitive::mul(primitive::add(one, x), primitive::sub(one, x)));
                      },
-                 .scalar = emit_function<expand::atanh>});
+                 .scalar = emit_function<expand::atanh>,
+                 .on_parts = complex_ops::of_one<complex_ops::atanh>});
 template <> constexpr UnaryBody unary_body<"arctanh"> = floating<op_atanh>;
 template SHARDARRAY_API Array UnaryFunction<"arctanh">::operator()(const Array&, Where) const;
 

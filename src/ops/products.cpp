@@ -8,6 +8,7 @@
 #include "base/sizes.h"
 #include "graph/trace_state.h"
 #include "ops/api.h"
+#include "shardarray/complex.h"
 #include "shardarray/linalg.h"
 
 namespace shardarray {
@@ -34,7 +35,7 @@ Array vdot_fn::operator()(const Array& a, const Array& b, Where w) const {
   if (n != num_elements(type_of(b, "vdot").shape))
     throw ShapeError(fmt::format("vdot: {} with {}. Both have as many elements. Use inner for one axis.",
                                  to_string(type_of(a)), to_string(type_of(b))));
-  return tensordot(primitive::reshape(a, {n}), primitive::reshape(b, {n}), 1);
+  return tensordot(conjugate(primitive::reshape(a, {n})), primitive::reshape(b, {n}), 1);
 }
 Array kron_fn::operator()(const Array& a, const Array& b, Where w) const {
   const Site site(w, "kron");

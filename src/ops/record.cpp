@@ -8,8 +8,10 @@
 #include <numeric>
 #include <utility>
 
+#include "base/complex_parts.h"
 #include "base/sizes.h"
 #include "graph/trace_state.h"
+#include "ops/complex.h"
 #include "ops/rules.h"
 
 namespace shardarray {
@@ -139,7 +141,7 @@ void primitive::check_literal(const Array& x, DType t) {
       name(t)));
 }
 
-// A literal in another dtype; absent where there is none of complex ones.
+// A literal in another dtype; absent for a complex one.
 static Array converted_literal(const Array& x, DType t, bool weak) {
   const Attrs& a = x.node()->attrs();
   if (a.dtype == DType::uint64) return primitive::constant(t, primitive::bits_of(t, a.bits), weak);
@@ -205,6 +207,10 @@ Array cast(const Array& x, DType t, bool weak) {
   if (from.dtype == t && from.weak == weak) return x;
   if (is_literal(*x.node()))
     if (Array c = converted_literal(x, t, weak); c.has_value()) return c;
+  if (is_complex(t) && !is_complex(from.dtype)) {
+    const DType part = part_type(t);
+    return pair(cast(x, part, weak), broadcast_to(constant(part, 0, true), from.shape));
+  }
   Attrs a;
   a.dtype = t;
   if (weak) a.lo = {1};

@@ -5,6 +5,8 @@
 #include <cmath>
 #include <limits>
 
+#include "base/complex_parts.h"
+#include "ops/complex.h"
 #include "ops/function.h"
 #include "ops/reducing.h"
 #include "ops/rules.h"
@@ -119,11 +121,13 @@ SHARDARRAY_OP op_reduce{.name = "reduce",
                         .type = reduce_type,
                         .linearity = joint_sum,
                         .jvp = reduce_jvp,
-                        .transpose = [](const TransposeArgs& t) {
-                          const Shape& shape = t.in[0].shape();
-                          return Arrays{primitive::expand_reduced(
-                              t.cotangents[0], shape, reduced_dims(t.node.attrs(), shape.size()))};
-                        }};
+                        .transpose =
+                            [](const TransposeArgs& t) {
+                              const Shape& shape = t.in[0].shape();
+                              return Arrays{primitive::expand_reduced(
+                                  t.cotangents[0], shape, reduced_dims(t.node.attrs(), shape.size()))};
+                            },
+                        .on_parts = complex_ops::reduce};
 
 Shape reduced_axes(const char* function, const Array& x, const ReduceOptions& o) {
   const Shape& shape = type_of(x, function).shape;
@@ -150,7 +154,6 @@ Array reduced(Reducer r, const Array& x, const Shape& axes, bool keepdims) {
 // sum and prod of integers have at least 32 bits.
 template <Reducer r> static Array accumulated(const char* function, const Array& x, const ReduceOptions& o) {
   DType t = o.dtype.value_or(api::weak_type_of(x, function).dtype);
-  if (o.dtype) api::need_real(function, t);
   if (!o.dtype && !is_inexact(t) && itemsize(t) < 4)
     t = is_unsigned_integer(t) ? DType::uint32 : DType::int32;
   if (t == DType::bool_) {
@@ -169,7 +172,6 @@ template SHARDARRAY_API Array ReduceFunction<"prod">::operator()(const Array&, c
 
 Array inexact(const char* function, const Array& x, const ReduceOptions& o) {
   const DType t = o.dtype.value_or(api::to_inexact(api::weak_type_of(x, function)).dtype);
-  if (o.dtype) api::need_real(function, t);
   if (!is_inexact(t))
     throw DTypeError(fmt::format("{}: dtype {} was asked for. The result is floating. Give a floating dtype.",
                                  current_function(function), name(t)));
@@ -196,17 +198,22 @@ static Array wide_variance(const Array& narrow, const Shape& axes, bool keepdims
   const Array centred =
       primitive::sub(wide, primitive::broadcast_to(averaged(wide, axes, true, n), wide.shape()));
   const double freedom = n - static_cast<double>(ddof);
-  return averaged(primitive::mul(centred, centred), axes, keepdims,
-                  freedom > 0 ? freedom : std::numeric_limits<double>::quiet_NaN());
+  const auto square = [](const Array& x) { return primitive::mul(x, x); };
+  const Array distance = is_complex(centred.dtype()) ? primitive::add(square(primitive::real(centred)),
+                                                                      square(primitive::imag(centred)))
+                                                     : square(centred);
+  return averaged(distance, axes, keepdims, freedom > 0 ? freedom : std::numeric_limits<double>::quiet_NaN());
 }
 static Array var_body(const char* function, const Array& x, const ReduceOptions& o, std::int64_t ddof) {
   const Array y = inexact(function, x, o);
-  return primitive::cast(wide_variance(y, reduced_axes(function, x, o), o.keepdims, ddof), y.dtype());
+  return primitive::cast(wide_variance(y, reduced_axes(function, x, o), o.keepdims, ddof),
+                         part_type(y.dtype()));
 }
 static Array std_body(const char* function, const Array& x, const ReduceOptions& o, std::int64_t ddof) {
   const Array y = inexact(function, x, o);
   return primitive::cast(
-      primitive::unary(op_sqrt, wide_variance(y, reduced_axes(function, x, o), o.keepdims, ddof)), y.dtype());
+      primitive::unary(op_sqrt, wide_variance(y, reduced_axes(function, x, o), o.keepdims, ddof)),
+      part_type(y.dtype()));
 }
 template <> constexpr SpreadBody spread_body<"var"> = var_body;
 template SHARDARRAY_API Array SpreadFunction<"var">::operator()(const Array&, const ReduceOptions&,
@@ -226,7 +233,6 @@ template <Reducer r, Reducer of_bool>
 static Array extremum(const char* function, const Array& x, const ReduceOptions& o) {
   const Shape axes = reduced_axes(function, x, o);
   need_elements(function, x, axes);
-  if (o.dtype) api::need_real(function, *o.dtype);
   const Array y = primitive::cast(x, o.dtype.value_or(x.dtype()));
   return reduced(y.dtype() == DType::bool_ ? of_bool : r, y, axes, o.keepdims);
 }
@@ -279,7 +285,7 @@ template <Reducer r> static Array position(const char* function, const Array& x,
   need_elements(function, y, axes);
   const Array best = primitive::broadcast_to(reduced(r, y, axes, true), y.shape());
   Array hit = primitive::binary(op_eq, y, best);
-  if (is_floating(y.dtype())) hit = primitive::binary(op_or, hit, primitive::binary(op_ne, y, y));
+  if (is_inexact(y.dtype())) hit = primitive::binary(op_or, hit, primitive::binary(op_ne, y, y));
   const std::int64_t count = count_of(y.shape(), axes);
   const Array where_hit =
       primitive::select(hit, positions(function, y.shape(), axes),

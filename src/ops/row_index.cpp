@@ -45,8 +45,7 @@ RowIndex row_index(const Array& index, std::int64_t rows, TakeMode mode, bool fr
 }
 
 Array outside_value(const Type& t) {
-  if (is_floating(t.dtype))
-    return primitive::full(t.shape, t.dtype, std::numeric_limits<double>::quiet_NaN());
+  if (is_inexact(t.dtype)) return primitive::full(t.shape, t.dtype, std::numeric_limits<double>::quiet_NaN());
   const double infinity = std::numeric_limits<double>::infinity();
   return primitive::full(t.shape, t.dtype, is_signed_integer(t.dtype) ? -infinity : infinity);
 }
@@ -76,8 +75,12 @@ Array rows_along(const Array& x, const Array& index, std::size_t dim) {
                          std::ssize(index.shape()));
 }
 
-// Fractions are not cut off without a word.
+// Fractions and imaginary parts are not cut off without a word.
 void check_kind(const char* function, const Type& x, const Type& v) {
+  if (is_inexact(x.dtype) && is_complex(v.dtype) && !is_complex(x.dtype))
+    throw DTypeError(fmt::format(
+        "{}: {} in an array {}. Its imaginary part would be lost: x.astype({}) holds it, real(v) drops it.",
+        function, to_string(v), to_string(x), name(v.dtype)));
   if (is_inexact(x.dtype) || !is_inexact(v.dtype)) return;
   throw DTypeError(fmt::format(
       "{}: {} in an array {}. Fractions would be lost: x.astype({}) holds them, v.astype({}) drops them.",

@@ -1,6 +1,7 @@
 // Running reductions along a dimension: cumsum, cumprod, cummax, cummin.
 #include <fmt/core.h>
 
+#include "ops/complex.h"
 #include "ops/function.h"
 #include "ops/rules.h"
 #include "runtime/modes.h"
@@ -136,7 +137,8 @@ SHARDARRAY_OP op_scan{.name = "prefix_scan",
                       .jvp = scan_jvp,
                       .transpose = scan_transpose,
                       .lower = scan_call,
-                      .trait = Trait::sums};
+                      .trait = Trait::sums,
+                      .on_parts = complex_ops::scan};
 
 // bool counts as int32, as in JAX; the others keep their dtype. 16-bit floats are scanned in float32; as bools a sum is a maximum,
 // a product a minimum.
@@ -145,7 +147,6 @@ static Array running(const char* function, const Array& x, const CumulativeOptio
   Reducer r = reducer;
   const bool extremum = r == Reducer::max || r == Reducer::min;
   const DType given = api::weak_type_of(x, function).dtype;
-  if (o.dtype) api::need_real(function, *o.dtype);
   const DType t = o.dtype.value_or(given == DType::bool_ && !extremum ? DType::int32 : given);
   const DType scanned = t == DType::bool_ ? DType::uint8 : api::computed(t);
   if (t == DType::bool_ && !extremum) r = r == Reducer::sum ? Reducer::max : Reducer::min;

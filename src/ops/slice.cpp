@@ -7,6 +7,7 @@
 #include "graph/trace_state.h"
 #include "ops/api.h"
 #include "ops/boxes.h"
+#include "ops/complex.h"
 #include "ops/rules.h"
 #include "shardarray/ops.h"
 
@@ -254,11 +255,19 @@ Array pad_fn::operator()(const Array& x, const std::vector<std::pair<std::int64_
   const auto [lo, hi] = pad_widths(x, widths);
   const Type& t = type_of(x);
   const Array number = api::cast(value, {t.dtype, t.weak});
+  const auto padded = [&lo = lo, &hi = hi](const Array& y, const Array& v) {
+    return primitive::pad(y, lo, hi, v.node()->attrs().bits);
+  };
+  if (is_complex(t.dtype) && !is_literal(*number.node())) {
+    const Complex v(number);
+    if (is_literal(*v.re.node()) && is_literal(*v.im.node()))
+      return primitive::pair(padded(primitive::real(x), v.re), padded(primitive::imag(x), v.im));
+  }
   if (!is_literal(*number.node()))
     throw Error(fmt::format(
         "pad: the value {} is computed. It must be a number. Pad with 0 and put it there with where.",
         to_string(type_of(value))));
-  return primitive::pad(x, lo, hi, number.node()->attrs().bits);
+  return padded(x, number);
 }
 
 // Elements start .. start + count of a dimension that is repeated without an end.

@@ -2,6 +2,7 @@
 #include <fmt/core.h>
 
 #include "ops/api.h"
+#include "ops/complex.h"
 #include "ops/rules.h"
 #include "shardarray/ops.h"
 
@@ -46,7 +47,8 @@ SHARDARRAY_OP op_sort{.name = "sort",
                       .rule = sort_rule,
                       .type = sort_type,
                       .jvp = sort_jvp,
-                      .lower = sort_call};
+                      .lower = sort_call,
+                      .on_parts = complex_ops::sort};
 
 // The operands along an axis, by the first; falling ones are turned round before and after, so that equal ones keep their order.
 static Array sorted_by_first(std::span<const Array> operands, std::size_t dim, bool descending,

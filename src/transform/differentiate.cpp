@@ -147,6 +147,11 @@ Arrays gradient(const Differentiation& d, const Array& loss, const char* functio
     throw DTypeError(
         fmt::format("{}: the function must return a floating scalar, but it returned {}. Cast with astype.",
                     function, to_string(t)));
+  if (is_complex(t.dtype))
+    throw DTypeError(fmt::format(
+        "{}: the function returned {}. A gradient is one of a real number. Take the real part, or "
+        "abs(x), or use vjp for complex results.",
+        function, to_string(t)));
   const Array one = one_of(t);
   d.linearize({&loss, 1});
   return d.pull({&one, 1});

@@ -48,13 +48,27 @@ void LoopPlanner::build() {
   estimate();
 }
 
+/// Whether elements of two arguments that take turns in memory never meet: as the parts of complex numbers.
+bool LoopPlanner::take_turns(std::size_t a, std::size_t b) const {
+  const LoopArg &x = item_.args[a], &y = item_.args[b];
+  const auto size = [&](std::size_t k) { return static_cast<std::int64_t>(itemsize(k_.args[k].type)); };
+  std::int64_t period = std::gcd(x.indirect_stride * size(a), y.indirect_stride * size(b));
+  for (std::size_t d = 0; d < item_.extents.size(); d++)
+    if (item_.extents[d] > 1)
+      period = std::gcd(period, std::gcd(x.strides[d] * size(a), y.strides[d] * size(b)));
+  std::int64_t from = static_cast<std::int64_t>(y.ref.offset) - static_cast<std::int64_t>(x.ref.offset);
+  if (period == 0) return from >= size(a) || -from >= size(b);  // an element each
+  from = (from % period + period) % period;
+  return from >= size(a) && period - from >= size(b);
+}
+
 /// Whether two arguments share memory.
 bool LoopPlanner::overlap(std::size_t a, std::size_t b) const {
   const LoopArg &x = item_.args[a], &y = item_.args[b];
   const std::int64_t x0 = static_cast<std::int64_t>(x.ref.offset - x.first),
                      y0 = static_cast<std::int64_t>(y.ref.offset - y.first);
   return x.ref.base == y.ref.base && x0 < y0 + static_cast<std::int64_t>(y.bytes) &&
-         y0 < x0 + static_cast<std::int64_t>(x.bytes);
+         y0 < x0 + static_cast<std::int64_t>(x.bytes) && !take_turns(a, b);
 }
 
 void LoopPlanner::check_arguments() const {

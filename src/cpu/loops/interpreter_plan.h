@@ -50,6 +50,7 @@ class LoopPlanner {
   int end_of(int stage) const { return k_.stages[stage].end + 2 * stage + 1; }
   int position(int v) const { return v + 2 * values_[v].stage + 1; }
 
+  bool take_turns(std::size_t a, std::size_t b) const;
   bool overlap(std::size_t a, std::size_t b) const;
   void check_arguments() const;
   void find_values();

@@ -6,6 +6,7 @@
 #include <array>
 #include <bit>
 
+#include "base/complex_parts.h"
 #include "base/sizes.h"
 #include "execute/evaluate.h"
 #include "layout/spelling.h"
@@ -17,7 +18,7 @@ namespace shardarray::files {
 
 static_assert(std::endian::native == std::endian::little, "files hold the bytes of memory");
 
-static constexpr std::array<DTypeNames, 13> all_names{{
+static constexpr std::array<DTypeNames, 15> all_names{{
     {DType::bool_, "b1", "BOOL"},
     {DType::int8, "i1", "I8"},
     {DType::int16, "i2", "I16"},
@@ -31,6 +32,8 @@ static constexpr std::array<DTypeNames, 13> all_names{{
     {DType::bfloat16, "V2", "BF16"},  // as NumPy writes ml_dtypes.bfloat16, which it does not know
     {DType::float32, "f4", "F32"},
     {DType::float64, "f8", "F64"},
+    {DType::complex64, "c8", nullptr},
+    {DType::complex128, "c16", nullptr},
 }};
 std::span<const DTypeNames> dtype_names() { return all_names; }
 const DTypeNames& names_of(DType dtype) {
@@ -99,7 +102,7 @@ Array load_array(const Type& t, const Home& home, Order order, const FileReader&
 Array load_array(const Type& t, const Home& home, Order order, Fill fill, const Pass* pass) {
   const Where w = detail::call_site.place();
   const char* const function = detail::call_site.function;
-  const std::size_t item = itemsize(t.dtype);
+  const std::size_t item = itemsize(part_type(t.dtype));
   const auto next = [&](std::span<std::byte> to) {
     fill(to);
     if (order.swapped) swap_bytes(to, item);

@@ -14,8 +14,8 @@ namespace shardarray::files {
 /// How files write a dtype.
 struct DTypeNames {
   DType dtype;
-  const char* npy;  ///< NumPy's kind and bytes
-  const char* safetensors;
+  const char* npy;          ///< NumPy's kind and bytes
+  const char* safetensors;  ///< null: it has none
 };
 /// All that arrays have.
 std::span<const DTypeNames> dtype_names();

@@ -47,7 +47,7 @@ class HeaderEvents final : public nlohmann::json_sax<json> {
     }
     if (at_ != At::dtype) return unexpected("a text");
     for (const DTypeNames& n : dtype_names())
-      if (text == n.safetensors) {
+      if (n.safetensors && text == n.safetensors) {
         entry_.type.dtype = n.dtype;
         at_ = At::entry;
         return true;
@@ -226,6 +226,9 @@ void write_safetensors(FileWriter& file, const char* function, const std::string
     if (entry->first == "__metadata__")
       fail(function, path, "an array has the name `__metadata__`",
            "That name is the format's own. Give it another one.");
+    if (!names_of(t.dtype).safetensors)
+      fail(function, path, fmt::format("`{}` is {}", shown(entry->first), to_string(t)),
+           "The format has no complex dtypes. Write real(x) and imag(x), or use save_npz.");
     const std::int64_t end = at + bytes_of(t.shape, t.dtype);
     text += fmt::format("{}:{{\"dtype\":\"{}\",\"shape\":[{}],\"data_offsets\":[{},{}]}},",
                         quoted(function, path, entry->first), names_of(t.dtype).safetensors,
