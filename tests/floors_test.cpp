@@ -45,6 +45,7 @@ const std::map<std::string, int> public_floor = {
     {"indexing.h", 4},
     {"linalg.h", 4},
     {"complex.h", 4},
+    {"fft.h", 4},
     {"convolution.h", 4},
     {"pooling.h", 4},
     {"image.h", 4},

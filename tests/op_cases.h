@@ -115,6 +115,7 @@ Cases branch_cases();
 Cases linalg_cases();
 Cases conv_cases();
 Cases complex_cases();
+Cases fourier_cases();
 
 /// Rows whose programs are lists of launches.
 inline Cases launch_cases() {
@@ -129,7 +130,7 @@ inline Cases launch_cases() {
 /// All rows, also those that the host decides, or does for CUDA devices.
 inline Cases op_cases() {
   Cases rows = launch_cases();
-  for (auto part : {branch_cases, linalg_cases})
+  for (auto part : {branch_cases, linalg_cases, fourier_cases})
     for (OpCase& c : part()) rows.push_back(std::move(c));
   return rows;
 }

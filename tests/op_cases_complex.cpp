@@ -3,6 +3,7 @@
 
 #include "op_cases.h"
 #include "shardarray/complex.h"
+#include "shardarray/fft.h"
 #include "shardarray/placement.h"
 #include "shardarray/vmap.h"
 
@@ -258,6 +259,64 @@ static void add_complex_moves(Cases& c) {
         });
       },
       2e-5));
+}
+
+// Along the last dimension of [10, 6]: row i, whose sums are f(row).
+static OpCase fourier_row(const char* name, std::function<Array(const Array&)> f,
+                          std::function<Complexes(const Complexes&)> reference) {
+  return moved(
+      name, std::move(f),
+      [reference](const Read& z) {
+        Complexes all;
+        for (std::int64_t i = 0; i < 10; i++) {
+          Complexes row;
+          for (std::int64_t k = 0; k < 6; k++) row.push_back(z(i, k));
+          for (const Number& v : reference(row)) all.push_back(v);
+        }
+        return all;
+      },
+      5e-6);
+}
+static Number turn(std::int64_t k, int sign) {
+  return std::polar(1.0, sign * std::acos(-1.0) * static_cast<double>(k) / 3);
+}
+static Complexes sums(const Complexes& row, std::int64_t count, int sign) {
+  Complexes r(static_cast<std::size_t>(count));
+  for (std::int64_t k = 0; k < count; k++)
+    for (std::int64_t j = 0; j < 6; j++)
+      r[static_cast<std::size_t>(k)] += row[static_cast<std::size_t>(j)] * turn(j * k, sign);
+  return r;
+}
+Cases fourier_cases() {
+  Cases c;
+  c.push_back(fourier_row(
+      "fft", [](const Array& z) { return fft::fft(z) * z; },
+      [](const Complexes& row) {
+        Complexes r = sums(row, 6, -1);
+        for (std::size_t k = 0; k < 6; k++) r[k] *= row[k];
+        return r;
+      }));
+  c.push_back(fourier_row(
+      "rfft", [](const Array& z) { return fft::rfft(real(z) * imag(z)); },
+      [](const Complexes& row) {
+        Complexes x;
+        for (const Number& v : row) x.push_back(v.real() * v.imag());
+        return sums(x, 4, -1);
+      }));
+  c.push_back(fourier_row(
+      "irfft",
+      [](const Array& z) {
+        const Array x = fft::irfft(z[{ellipsis, slice(0, 4)}], {.n = 6});
+        return complex(x, x * x);
+      },
+      [](const Complexes& row) {
+        const Complexes all{row[0].real(),     row[1],           row[2], row[3].real(),
+                            std::conj(row[2]), std::conj(row[1])};
+        Complexes r;
+        for (const Number& v : sums(all, 6, 1)) r.emplace_back(v.real() / 6, v.real() * v.real() / 36);
+        return r;
+      }));
+  return c;
 }
 
 Cases complex_cases() {

@@ -82,6 +82,11 @@ inline Works solve(std::int64_t n) {
   });
   return result_of(f, normal(1, {n, n}), normal(2, {n, 64}));
 }
+inline Works fft(std::int64_t n) {
+  const sa::Shape shape = n == 1000 ? sa::Shape{n, 1000} : sa::Shape{n};
+  return result_of(sa::jit([](const sa::Array& x) { return sa::fft::irfft(sa::fft::rfft(x)); }),
+                   normal(1, shape));
+}
 inline Works cholesky(std::int64_t matrices) {
   const auto f = sa::jit([](const sa::Array& a) {
     return sa::linalg::cholesky(a + sa::swapaxes(a, -1, -2) + 64 * sa::eye(64));

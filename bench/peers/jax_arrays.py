@@ -83,6 +83,11 @@ def solve(n):
     return result_of(f, normal(1, (n, n)), normal(2, (n, 64)))
 
 
+def fft(n):
+    shape = (n, 1000) if n == 1000 else (n,)
+    return result_of(jax.jit(lambda x: jnp.fft.irfft(jnp.fft.rfft(x))), normal(1, shape))
+
+
 def cholesky(matrices):
     f = jax.jit(lambda a: jnp.linalg.cholesky(a + a.mT + 64 * jnp.eye(64)))
     return result_of(f, normal(1, (matrices, 64, 64)))
@@ -136,6 +141,7 @@ ROWS = {
     "sort": sort,
     "solve": solve,
     "cholesky": cholesky,
+    "fft": fft,
     "conv": conv,
     "conv_gradients": conv_gradients,
     "random_bits": random_bits,

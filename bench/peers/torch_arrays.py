@@ -43,6 +43,11 @@ def solve(n, wrap):
     return result_of(f, normal(1, (n, n)), normal(2, (n, 64)))
 
 
+def fft(n, wrap):
+    shape = (n, 1000) if n == 1000 else (n,)
+    return result_of(wrap(lambda x: torch.fft.irfft(torch.fft.rfft(x))), normal(1, shape))
+
+
 def cholesky(matrices, wrap):
     f = wrap(lambda a: torch.linalg.cholesky(a + a.mT + 64 * torch.eye(64, device=DEVICE)))
     return result_of(f, normal(1, (matrices, 64, 64)))
@@ -64,5 +69,6 @@ ROWS = {
     "sort": sort,
     "solve": solve,
     "cholesky": cholesky,
+    "fft": fft,
     "conv": conv,
 }

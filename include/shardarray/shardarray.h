@@ -20,6 +20,7 @@
 #include "shardarray/error.h"
 #include "shardarray/eval_shape.h"
 #include "shardarray/explain.h"
+#include "shardarray/fft.h"
 #include "shardarray/files.h"
 #include "shardarray/filter_shard.h"
 #include "shardarray/flush_denormals.h"

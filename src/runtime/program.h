@@ -73,6 +73,11 @@ inline constexpr std::int64_t scan_block = 1024;
 ///   conv         in: lhs, rhs of any rank; out: sums of products, as params says: those of a Contraction (contraction.h). Each is a
 ///                chain of multiply-adds from 0 in the order of `summed`, or several (chain_of()) that are added up. Integers
 ///                wrap.
+///   fft          in: complex x; out: the sums of x[j] exp(s 2 pi i j k / n) along the last dimension. params[0]: s, 1 or -1; the
+///                last one: the bits of a float64 by which they are multiplied. So of the two that follow.
+///   rfft         in: real x [.., n]; out: the first n / 2 + 1 of them, s = -1.
+///   irfft        in: complex x [.., n / 2 + 1]; out: real [.., n], the sums with s = 1 of x and of the conjugates with which it goes
+///                on. The imaginary parts of x[0], and of x[n / 2] where n is even, count nothing.
 /// Of matrices of float32 or float64, the last two dimensions, behind any number of others:
 ///   cholesky     in: A, of which the lower triangle is read; out: L with A = L L^T, zeros above; NaN in the triangle where A is not
 ///                positive definite.

@@ -21,7 +21,10 @@ constexpr Entry table[] = {{"sort", plan_sort},
                            {"lu_solve", plan_lu_solve},
                            {"qr", plan_qr},
                            {"eigh", plan_eigh},
-                           {"svd", plan_svd}};
+                           {"svd", plan_svd},
+                           {"fft", plan_fft},
+                           {"rfft", plan_rfft},
+                           {"irfft", plan_irfft}};
 
 }  // namespace
 

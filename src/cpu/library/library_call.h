@@ -41,6 +41,10 @@ LibraryPlan plan_svd(const LibraryCall& call, const LibraryCall::Item& item);
 // solves.cpp: blocks of right-hand sides.
 LibraryPlan plan_triangular_solve(const LibraryCall& call, const LibraryCall::Item& item);
 LibraryPlan plan_lu_solve(const LibraryCall& call, const LibraryCall::Item& item);
+// fft.cpp: lines along the last dimension.
+LibraryPlan plan_fft(const LibraryCall& call, const LibraryCall::Item& item);
+LibraryPlan plan_rfft(const LibraryCall& call, const LibraryCall::Item& item);
+LibraryPlan plan_irfft(const LibraryCall& call, const LibraryCall::Item& item);
 LibraryPlan plan_conv(const LibraryCall& call, const LibraryCall::Item& item);
 
 /// Throws CompileError: what `takes` names is all that there is.
