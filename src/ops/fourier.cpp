@@ -47,7 +47,7 @@ SHARDARRAY_OP op_fft{
     .lower =
         [](const LowerArgs& l) {
           const Attrs& a = *l.call.attrs;
-          return matrices_call(l, "fft", with_scale(a, {a.step[0]}));
+          return library_call(l, "fft", with_scale(a, {a.step[0]}));
         },
     .trait = Trait::whole_complex};
 
@@ -70,7 +70,7 @@ SHARDARRAY_OP op_rfft{
           const double scale = scale_of(t.node.attrs());
           return Arrays{primitive::real(fourier_sums(primitive::pad(g, none, behind), -1, scale))};
         },
-    .lower = [](const LowerArgs& l) { return matrices_call(l, "rfft", with_scale(*l.call.attrs, {})); }};
+    .lower = [](const LowerArgs& l) { return library_call(l, "rfft", with_scale(*l.call.attrs, {})); }};
 
 // The real sums with s = 1 of what goes on with its conjugates to attrs.shape[0] elements. Transposed: conjugates of rfft, of which all but
 // the first one, and the one at n / 2, count twice.
@@ -96,7 +96,7 @@ SHARDARRAY_OP op_irfft{
           return Arrays{
               primitive::pair(primitive::mul(z.re, weight), primitive::neg(primitive::mul(z.im, weight)))};
         },
-    .lower = [](const LowerArgs& l) { return matrices_call(l, "irfft", with_scale(*l.call.attrs, {})); },
+    .lower = [](const LowerArgs& l) { return library_call(l, "irfft", with_scale(*l.call.attrs, {})); },
     .trait = Trait::whole_complex};
 
 static Attrs scaled_attrs(double scale) {
