@@ -37,6 +37,7 @@
 #define __builtin_cosh ::cosh
 
 namespace std {
+template <class T> class complex;  // a name that dtypes are told apart by
 
 using int8_t = signed char;
 using int16_t = short;

@@ -186,6 +186,10 @@ std::string describe(const Recorded& r) {
 TEST_CASE("rules: every factor that passes, reduces or scans, on tiles") {
   int cases = 0;
   for (const Recorded& r : recorded_nodes()) {
+    const auto is_pair = [](const Type& t) { return is_complex(t.dtype); };
+    if (std::any_of(r.in_types.begin(), r.in_types.end(), is_pair) ||
+        std::any_of(r.out_types.begin(), r.out_types.end(), is_pair))
+      continue;  // a HostArray has real elements; op cases cut these in every way
     const Rule rule = r.op->rule(r.call());
     REQUIRE(rule.operands.size() == r.in.size());
     REQUIRE(rule.results.size() == r.out.size());

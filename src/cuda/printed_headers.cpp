@@ -64,6 +64,7 @@ std::span<const PrintedHeader> printed_headers() {
       {"runtime/scalar.h", shardarray_text_scalar},
       {"shardarray/export.h", nothing_exported},
       {"cmath", standard},
+      {"complex", standard},
       {"cstddef", standard},
       {"cstdint", standard},
       {"iosfwd", standard},
