@@ -15,6 +15,7 @@
 #include "graph/graph.h"
 #include "op_host.h"
 #include "ops/record.h"
+#include "scale.h"
 #include "shardarray/collectives.h"
 #include "shardarray/detail/maps.h"
 #include "shardarray/ordering.h"
@@ -127,11 +128,17 @@ inline Cases launch_cases() {
     for (OpCase& c : part()) rows.push_back(std::move(c));
   return rows;
 }
-/// All rows, also those that the host decides, or does for CUDA devices.
+/// All rows, also those that the host decides, or does for CUDA devices: there, through queues, they take long, and are tried at
+/// full scale.
 inline Cases op_cases() {
   Cases rows = launch_cases();
-  for (auto part : {branch_cases, linalg_cases, fourier_cases})
+  const auto add = [&](Cases (*part)()) {
     for (OpCase& c : part()) rows.push_back(std::move(c));
+  };
+  add(branch_cases);
+  if (!full_scale() && devices()[0].platform == "cuda") return rows;
+  add(linalg_cases);
+  add(fourier_cases);
   return rows;
 }
 
