@@ -11,7 +11,7 @@ int left(KernelBuilder& b, int v, std::uint32_t by) { return b.binary(Code::shl,
 int right(KernelBuilder& b, int v, std::uint32_t by) { return b.binary(Code::shr, v, word(b, by)); }
 int both(KernelBuilder& b, int v, std::uint32_t mask) { return b.binary(Code::and_, v, word(b, mask)); }
 
-constexpr std::uint32_t infinity = 0x7f800000, sign = 0x80000000, magnitude = 0x7fffffff;
+constexpr std::uint32_t infinity = 0x7f800000, sign_bit = 0x80000000, magnitude = 0x7fffffff;
 
 // An int64 or uint64 whose value float64 has, with the last bit set where it is not v's.
 int to_odd_53_bits(KernelBuilder& b, int v) {
@@ -76,7 +76,7 @@ int narrow(KernelBuilder& b, int v, DType t) {
     value = b.select(b.binary(Code::ge, absolute, word(b, 143u << 23)), word(b, 0x7c00), value);
     value = b.select(is_nan, word(b, 0x7e00), value);
   }
-  return b.cast(b.binary(Code::or_, value, right(b, both(b, bits, sign), 16)), DType::uint16);
+  return b.cast(b.binary(Code::or_, value, right(b, both(b, bits, sign_bit), 16)), DType::uint16);
 }
 
 int round_to(KernelBuilder& b, int v, DType t) {
