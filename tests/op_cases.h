@@ -4,6 +4,7 @@
 #include <bit>
 #include <cmath>
 #include <cstdint>
+#include <cstdlib>
 #include <functional>
 #include <limits>
 #include <numeric>
@@ -136,7 +137,8 @@ inline Cases op_cases() {
     for (OpCase& c : part()) rows.push_back(std::move(c));
   };
   add(branch_cases);
-  if (!full_scale() && devices()[0].platform == "cuda") return rows;
+  const char* const platform = std::getenv("SHARDARRAY_PLATFORM");  // devices() would say how many there are
+  if (!full_scale() && platform != nullptr && std::string(platform) == "cuda") return rows;
   add(linalg_cases);
   add(fourier_cases);
   return rows;
