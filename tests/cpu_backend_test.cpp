@@ -261,9 +261,10 @@ TEST_CASE("programs that the CPU has no kernels for are refused when they are lo
   e.name = "sort_by_hand";
   e.in_types = e.out_types = {DType::complex64};
   e.items.resize(1);
-  CHECK(contains(message_of<CompileError>([&] { run({step(e)}, {nullptr}); }),
-                 "sort_by_hand: the CPU has no library kernel of this name. It has sort, scatter, scan, "
-                 "conv, cholesky, lu, triangular_solve, lu_solve, qr, eigh, svd, fft, rfft, irfft. Please report"));
+  CHECK(contains(
+      message_of<CompileError>([&] { run({step(e)}, {nullptr}); }),
+      "sort_by_hand: the CPU has no library kernel of this name. It has sort, scatter, scan, "
+      "conv, cholesky, lu, triangular_solve, lu_solve, qr, eigh, svd, fft, rfft, irfft. Please report"));
   e.name = "sort";
   CHECK(contains(message_of<CompileError>([&] { run({step(e)}, {nullptr}); }),
                  "sort: the CPU has no kernel for complex64."));
