@@ -1,4 +1,4 @@
-// The CPU backend's library kernels and data movement against element-wise loops: exchanges, sort, scatter, scan.
+// The CPU backend's library kernels and data movement against element-wise loops: exchanges, scatter, scan.
 #include <doctest/doctest.h>
 
 #include <algorithm>
@@ -216,91 +216,6 @@ TEST_CASE("exchange: bool, NaN, signed zeros, wide elements") {
 
 namespace {
 
-template <class T> void random_sorts(std::uint32_t seed) {
-  std::mt19937 rng(seed);
-  for (int round = 0; round < 40; round++) {
-    Shape shape;
-    for (auto d = 1 + rng() % 3; d > 0; d--) shape.push_back(round == 39 ? 40 : rng() % 12);
-    auto dim = static_cast<std::size_t>(rng() % shape.size());
-    const Shape long_lines[] = {{20000}, {300, 3}, {2, 3, 700}, {63, 2}, {64, 2}, {127, 2}, {128, 2}};
-    if (round >= 30 && round < 37) {
-      shape = long_lines[round - 30];
-      dim = round == 32 ? 2 : 0;
-    }
-    const std::int64_t n = num_elements(shape);
-    auto keys = random_values<T>(rng, n, true);
-    if (round == 30)  // every byte of a key
-      for (auto& k : keys) {
-        std::uint64_t bits = rng();
-        bits = bits << 32 | rng();
-        std::memcpy(&k, &bits, sizeof k);
-      }
-    if constexpr (std::is_floating_point_v<T>) {
-      const T special[] = {-T(0),
-                           T(0),
-                           std::numeric_limits<T>::quiet_NaN(),
-                           -std::numeric_limits<T>::quiet_NaN(),
-                           std::numeric_limits<T>::infinity(),
-                           -std::numeric_limits<T>::infinity(),
-                           std::numeric_limits<T>::denorm_min(),
-                           -std::numeric_limits<T>::denorm_min()};
-      for (auto& k : keys) {
-        if (rng() % 3 == 0) k = special[rng() % 8];
-      }
-    } else {
-      for (auto& k : keys) {
-        if (rng() % 2 == 0) k = static_cast<T>(rng() % 5);
-      }
-    }
-    std::vector<std::int16_t> payload(keys.size());
-    std::iota(payload.begin(), payload.end(), std::int16_t{0});
-    std::vector<std::complex<double>> wide(payload.begin(), payload.end());
-    // Expected: every line by a stable sort of its positions.
-    std::vector<T> sorted(keys.size());
-    std::vector<std::int16_t> moved(keys.size());
-    std::int64_t inner = 1;
-    for (std::size_t d = dim + 1; d < shape.size(); d++) inner *= shape[d];
-    const std::int64_t length = shape[dim];
-    for (std::int64_t line = 0; length > 0 && line < n / length; line++) {
-      const std::int64_t first = line / inner * inner * length + line % inner;
-      std::vector<std::int64_t> order(static_cast<std::size_t>(length));
-      for (std::int64_t i = 0; i < length; i++) order[i] = first + i * inner;
-      std::stable_sort(order.begin(), order.end(), [&](std::int64_t p, std::int64_t q) {
-        if constexpr (std::is_floating_point_v<T>)
-          return keys[p] < keys[q] || (std::isnan(keys[q]) && !std::isnan(keys[p]));
-        else return keys[p] < keys[q];
-      });
-      for (std::int64_t i = 0; i < length; i++) {
-        sorted[first + i * inner] = keys[order[i]];
-        moved[first + i * inner] = payload[order[i]];
-      }
-    }
-    LibraryCall x;
-    x.name = "sort";
-    x.in_types = x.out_types = {dtype_of<T>(), DType::int16, DType::complex128};
-    x.items = {{0,
-                {{0, 0}, {1, 0}, {2, 0}},
-                {{3, 0}, {4, 0}, {5, 0}},
-                {shape, shape, shape},
-                {shape, shape, shape},
-                {static_cast<std::int64_t>(dim)}}};
-    std::vector<T> out(keys.size());
-    std::vector<std::int16_t> out_payload(keys.size());
-    std::vector<std::complex<double>> out_wide(keys.size());
-    run({step(x)},
-        {keys.data(), payload.data(), wide.data(), out.data(), out_payload.data(), out_wide.data()});
-    REQUIRE(std::equal(moved.begin(), moved.end(), out_wide.begin(),
-                       [](std::int16_t a, std::complex<double> b) { return b == static_cast<double>(a); }));
-    REQUIRE((n == 0 || std::memcmp(out.data(), sorted.data(), out.size() * sizeof(T)) == 0));
-    REQUIRE(out_payload == moved);
-    x.items[0].out = x.items[0].in;  // in place
-    run({step(x)}, {keys.data(), payload.data(), wide.data()});
-    REQUIRE(wide == out_wide);
-    REQUIRE((n == 0 || std::memcmp(keys.data(), sorted.data(), out.size() * sizeof(T)) == 0));
-    REQUIRE(payload == moved);
-  }
-}
-
 template <class T, class Index> void random_scatters(std::uint32_t seed) {
   std::mt19937 rng(seed);
   for (int round = 0; round < 30; round++) {
@@ -434,29 +349,6 @@ TEST_CASE("scan: blocks, totals, both directions, in place") {
   random_scans<std::int8_t>(3, DType::int8);
   random_scans<std::int64_t>(4, DType::int64);
   random_scans<std::uint16_t>(5, DType::uint16);
-}
-
-TEST_CASE("sort: keys of all types with payload, along any dimension") {
-  random_sorts<float>(1);
-  random_sorts<double>(2);
-  random_sorts<std::int8_t>(3);
-  random_sorts<std::int32_t>(4);
-  random_sorts<std::int64_t>(5);
-  random_sorts<std::uint16_t>(6);
-  random_sorts<std::uint64_t>(7);
-  // float16: 1, NaN, -2, -0, 65504, -inf; bfloat16 has the same signs and order here except for the
-  // exponent's width
-  std::vector<std::uint16_t> half = {0x3c00, 0x7e00, 0xc000, 0x8000, 0x7bff, 0xfc00}, out(6);
-  LibraryCall x;
-  x.name = "sort";
-  x.in_types = x.out_types = {DType::float16};
-  x.items = {{0, {{0, 0}}, {{1, 0}}, {{6}}, {{6}}, {0}}};
-  run({step(x)}, {half.data(), out.data()});
-  CHECK(out == std::vector<std::uint16_t>{0xfc00, 0xc000, 0x8000, 0x3c00, 0x7bff, 0x7e00});
-  x.in_types = x.out_types = {DType::bfloat16};
-  half = {0x3f80, 0x7fc0, 0xc000, 0x8000, 0x7f7f, 0xff80};
-  run({step(x)}, {half.data(), out.data()});
-  CHECK(out == std::vector<std::uint16_t>{0xff80, 0xc000, 0x8000, 0x3f80, 0x7f7f, 0x7fc0});
 }
 
 TEST_CASE("scatter: rows repeat and lie outside, batches") {

@@ -76,6 +76,28 @@ inline Works transpose(std::int64_t rows) {
 inline Works sort(std::int64_t n) {
   return result_of(sa::jit([](const sa::Array& x) { return sa::sort(x); }), normal(1, {n}));
 }
+inline Works argsort(std::int64_t n) {
+  return result_of(sa::jit([](const sa::Array& x) { return sa::argsort(x); }), normal(1, {n}));
+}
+inline Works top_k(std::int64_t n) {
+  return result_of(sa::jit([](const sa::Array& x) { return sa::top_k(x, 64).first; }), normal(1, {n}));
+}
+inline Works cumsum(std::int64_t n) {
+  return result_of(sa::jit([](const sa::Array& x) { return sa::cumsum(x); }), normal(1, {n}));
+}
+/// Places among n rows, one for each of them.
+inline sa::Array places(std::int64_t n) { return (uniform(2, {n}) * n).astype(sa::int32); }
+/// Of rows of 64 elements.
+inline Works gather(std::int64_t n) {
+  return result_of(sa::jit([](const sa::Array& x, const sa::Array& at) { return sa::take(x, at, 0); }),
+                   normal(1, {n, 64}), places(n));
+}
+inline Works scatter(std::int64_t n) {
+  const auto f = sa::jit([n](const sa::Array& x, const sa::Array& at) {
+    return sa::zeros({n, 64}).at(at).add(x);
+  });
+  return result_of(f, normal(1, {n, 64}), places(n));
+}
 inline Works solve(std::int64_t n) {
   const auto f = sa::jit([n](const sa::Array& a, const sa::Array& b) {
     return sa::linalg::solve(a + 2 * std::sqrt(static_cast<double>(n)) * sa::eye(n), b);
@@ -92,6 +114,35 @@ inline Works cholesky(std::int64_t matrices) {
     return sa::linalg::cholesky(a + sa::swapaxes(a, -1, -2) + 64 * sa::eye(64));
   });
   return result_of(f, normal(1, {matrices, 64, 64}));
+}
+
+inline Works cholesky_of_one(std::int64_t n) {
+  const auto f = sa::jit([n](const sa::Array& a) {
+    return sa::linalg::cholesky(a + sa::transpose(a) + 4 * std::sqrt(static_cast<double>(n)) * sa::eye(n));
+  });
+  return result_of(f, normal(1, {n, n}));
+}
+/// n queries, keys and values of 8 heads with 64 features.
+inline Works attention(std::int64_t n) {
+  const auto f = sa::jit([](const sa::Array& q, const sa::Array& k, const sa::Array& v) {
+    return sa::nn::dot_product_attention(q, k, v);
+  });
+  const sa::Shape shape{1, n, 8, 64};
+  return result_of(f, normal(1, shape), normal(2, shape), normal(3, shape));
+}
+/// n steps of a gated recurrent unit of 256 that reads 128 features, for 32 sequences.
+inline Works gru(std::int64_t n) {
+  constexpr std::int64_t batch = 32, inputs = 128, hidden = 256;
+  const auto f = sa::jit([](const sa::Array& x, const sa::Array& of_input, const sa::Array& of_memory) {
+    const auto step = [&](const sa::Array& h, const sa::Array& row) {
+      const auto in = sa::split(row, 3, -1), past = sa::split(sa::matmul(h, of_memory), 3, -1);
+      const sa::Array reset = sa::sigmoid(in[0] + past[0]), update = sa::sigmoid(in[1] + past[1]);
+      return std::pair(update * h + (1 - update) * sa::tanh(in[2] + reset * past[2]), sa::none);
+    };
+    return sa::scan(step, sa::zeros({batch, hidden}), sa::matmul(x, of_input)).first;
+  });
+  return result_of(f, normal(1, {n, batch, inputs}), normal(2, {inputs, 3 * hidden}) / 16,
+                   normal(3, {hidden, 3 * hidden}) / 16);
 }
 
 /// n images of 32 x 32 and 32 channels to 64 channels.

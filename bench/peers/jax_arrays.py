@@ -78,6 +78,31 @@ def sort(n):
     return result_of(jax.jit(jnp.sort), normal(1, (n,)))
 
 
+def argsort(n):
+    return result_of(jax.jit(jnp.argsort), normal(1, (n,)))
+
+
+def top_k(n):
+    return result_of(jax.jit(lambda x: jax.lax.top_k(x, 64)[0]), normal(1, (n,)))
+
+
+def cumsum(n):
+    return result_of(jax.jit(jnp.cumsum), normal(1, (n,)))
+
+
+def places(n):
+    return (uniform(2, (n,)) * n).astype(jnp.int32)
+
+
+def gather(n):
+    return result_of(jax.jit(lambda x, at: jnp.take(x, at, axis=0)), normal(1, (n, 64)), places(n))
+
+
+def scatter(n):
+    f = jax.jit(lambda x, at: jnp.zeros((n, 64)).at[at].add(x))
+    return result_of(f, normal(1, (n, 64)), places(n))
+
+
 def solve(n):
     f = jax.jit(lambda a, b: jnp.linalg.solve(a + 2 * n**0.5 * jnp.eye(n), b))
     return result_of(f, normal(1, (n, n)), normal(2, (n, 64)))
@@ -91,6 +116,33 @@ def fft(n):
 def cholesky(matrices):
     f = jax.jit(lambda a: jnp.linalg.cholesky(a + a.mT + 64 * jnp.eye(64)))
     return result_of(f, normal(1, (matrices, 64, 64)))
+
+
+def cholesky_of_one(n):
+    f = jax.jit(lambda a: jnp.linalg.cholesky(a + a.T + 4 * n**0.5 * jnp.eye(n)))
+    return result_of(f, normal(1, (n, n)))
+
+
+def attention(n):
+    shape = (1, n, 8, 64)
+    return result_of(
+        jax.jit(jax.nn.dot_product_attention), normal(1, shape), normal(2, shape), normal(3, shape)
+    )
+
+
+def gru(n):
+    batch, inputs, hidden = 32, 128, 256
+
+    def f(x, of_input, of_memory):
+        def step(h, row):
+            given, past = jnp.split(row, 3, -1), jnp.split(h @ of_memory, 3, -1)
+            reset, update = jax.nn.sigmoid(given[0] + past[0]), jax.nn.sigmoid(given[1] + past[1])
+            return update * h + (1 - update) * jnp.tanh(given[2] + reset * past[2]), None
+
+        return jax.lax.scan(step, jnp.zeros((batch, hidden)), x @ of_input)[0]
+
+    weights = normal(2, (inputs, 3 * hidden)) / 16, normal(3, (hidden, 3 * hidden)) / 16
+    return result_of(jax.jit(f), normal(1, (n, batch, inputs)), *weights)
 
 
 def convolved(x, kernel):
@@ -139,9 +191,17 @@ ROWS = {
     "layer_norm": layer_norm,
     "transpose": transpose,
     "sort": sort,
+    "argsort": argsort,
+    "top_k": top_k,
+    "cumsum": cumsum,
+    "gather": gather,
+    "scatter": scatter,
     "solve": solve,
     "cholesky": cholesky,
     "fft": fft,
+    "cholesky_of_one": cholesky_of_one,
+    "attention": attention,
+    "gru": gru,
     "conv": conv,
     "conv_gradients": conv_gradients,
     "random_bits": random_bits,
