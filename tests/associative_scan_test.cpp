@@ -102,6 +102,12 @@ TEST_CASE("associative_scan: messages") {
         "associative_scan: the function left an array of its arguments out. It gives a tree like them. "
         "Return all "
         "of its arrays.");
+  CHECK(error<sa::TreeError>([&] {
+          (void)sa::associative_scan([](const Pair& p, const Pair&) { return Pair(p.first, p.first); },
+                                     Pair(sa::ones({4}), Array()));
+        }) ==
+        "associative_scan: the function made f32[2] in a place where the elements have no array. It gives a "
+        "tree like them. Leave it absent (Array()).");
 }
 
 TEST_CASE("map: JAX's numbers; batches of any size give the same; trees; messages") {

@@ -254,6 +254,20 @@ TEST_CASE("attention: rotations have Equinox's numbers, and turn with the positi
   CHECK(rope(x.astype(sa::bfloat16)).dtype() == sa::bfloat16);
 }
 
+TEST_CASE("attention: rotations in float64 have its digits, far along the sequence too") {
+  const nn::RotaryPositionalEmbedding rope{4, 10000, sa::float64};
+  const Array x = sa::array({{1.0, 2.0, 3.0, 4.0}, {5.0, 6.0, 7.0, 8.0}}, sa::float64);
+  const double first = 1000003;
+  const std::vector<double> got = rope(x, Array(1000003)).to_vector<double>(), in = x.to_vector<double>();
+  for (std::size_t row = 0; row < 2; row++)
+    for (std::size_t k = 0; k < 2; k++) {
+      const double angle = (first + static_cast<double>(row)) / std::pow(10000.0, static_cast<double>(k) / 2);
+      const double low = in[row * 4 + k], high = in[row * 4 + k + 2];
+      CHECK(std::abs(got[row * 4 + k] - (low * std::cos(angle) - high * std::sin(angle))) < 1e-8);
+      CHECK(std::abs(got[row * 4 + k + 2] - (high * std::cos(angle) + low * std::sin(angle))) < 1e-8);
+    }
+}
+
 TEST_CASE("attention: steps with a cache are the whole sequence at once") {
   const Heads x = heads({6, 4, 3}, {6, 2, 3}, {6, 2, 5});
   const Array whole = nn::dot_product_attention(x.q, x.k, x.v, {.is_causal = true});

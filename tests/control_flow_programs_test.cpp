@@ -1,6 +1,7 @@
 // Programs with scan: JAX's numbers, training loops, what they hold and move, types of carries, messages.
 #include <functional>
 #include <map>
+#include <random>
 
 #include "golden.h"
 #include "program_of.h"
@@ -278,6 +279,49 @@ TEST_CASE("control flow: what steps add up is combined once, behind the last one
   // In the order of the steps where bits are asked for.
   const sa::reproducible mode(true);
   CHECK(sa::explain(sa::jit(total), xs).transfers()[0].reason.find("(5 times)") != std::string::npos);
+}
+
+TEST_CASE("control flow: sums that steps carry and read from each other have the values of one device") {
+  sa::set_cpu_device_count(8);
+  std::mt19937 rng(5);
+  // Carries begin as zeros; each becomes a sum of some of them and of products over a cut dimension, in any order.
+  for (int round = 0; round < 12; round++) {
+    CAPTURE(round);
+    const std::size_t count = 2 + rng() % 3;
+    std::vector<unsigned> reads, products;
+    for (std::size_t k = 0; k < count; k++) {
+      const bool keeps = rng() % 2 == 0;
+      reads.push_back(static_cast<unsigned>(rng() % (1u << count)) | (keeps ? 1u << k : 0u));
+      products.push_back(static_cast<unsigned>(rng() % 4));
+    }
+    const auto loop = [&](const Array& x, const Array& y) {
+      const auto step = [&](const Arrays& c, const Array& row) {
+        const Array sums[] = {sa::matmul(row, y), sa::matmul(row * row, y)};  // over what the devices share
+        Arrays next;
+        for (std::size_t k = 0; k < count; k++) {
+          Array a = products[k] < 2 ? sums[products[k]] : products[k] == 2 ? sa::zeros({4, 4}) : c[k] * 0.5;
+          for (std::size_t j = 0; j < count; j++)
+            if (reads[k] >> j & 1) a = a + c[j];
+          next.push_back(a);
+        }
+        return std::pair(next, next[count - 1] * 1);
+      };
+      const auto [last, rows] = sa::scan(step, Arrays(count, sa::zeros({4, 4})), x);
+      Arrays all = last;
+      all.push_back(rows);
+      return all;
+    };
+    const Array x = sa::sin(sa::arange(96.0)).reshape(3, 4, 8), y = sa::cos(sa::arange(32.0)).reshape(8, 4);
+    const Arrays want = sa::jit(loop)(x, y);
+    const auto mesh = sa::make_mesh({{"x", 2}, {"y", 4}});
+    for (const bool both : {false, true}) {
+      const P on = both ? P(sa::none, sa::none, sa::axes("x", "y")) : P(sa::none, "x", "y");
+      check_same(
+          sa::jit(loop)(sa::device_put(x, sa::NamedSharding(mesh, on)),
+                        sa::device_put(y, sa::NamedSharding(mesh, both ? P(sa::axes("x", "y")) : P("y")))),
+          want);
+    }
+  }
 }
 
 TEST_CASE("control flow: types of carries") {

@@ -160,6 +160,80 @@ TEST_CASE("custom derivatives: they count, trees and captured arrays go through 
                      -sa::sin(x) * scale * scale));
 }
 
+TEST_CASE("custom derivatives: a function that a rule calls with tangents is derived backwards") {
+  // Linear in its argument, with a rule of its own; `twice` has one by vjp. Rules of other functions call them with tangents.
+  const auto threefold = sa::custom_jvp(
+      [](const Array& x) { return 3 * sa::flip(x); },
+      [](const Array& x, const Array& dx) { return std::pair(3 * sa::flip(x), 3 * sa::flip(dx)); });
+  const auto twice = sa::custom_vjp([](const Array& x) { return 2 * x; },
+                                    [](const Array& x) { return std::pair(2 * x, Array(0)); },
+                                    [](const Array&, const Array& g) { return 2 * g; });
+  const Array x = sa::array({0.5, 1.0, 2.0});
+  for (const bool by_jvp : {true, false}) {
+    const auto f = sa::custom_jvp([](const Array& v) { return sa::sin(v); },
+                                  [=](const Array& v, const Array& dv) {
+                                    const Array t = by_jvp ? threefold(dv) : twice(dv);
+                                    return std::pair(sa::sin(v), sa::cos(v) * t);
+                                  });
+    const auto loss = [&](const Array& v) { return sa::sum(f(v) * sa::array({1.0, 10.0, 100.0})); };
+    const std::vector<double> c = {std::cos(0.5), 10 * std::cos(1.0), 100 * std::cos(2.0)};
+    const std::vector<double> want = by_jvp ? std::vector<double>{3 * c[2], 3 * c[1], 3 * c[0]}
+                                            : std::vector<double>{2 * c[0], 2 * c[1], 2 * c[2]};
+    CHECK(golden::close(golden::values(sa::grad(loss)(x)), want, 1e-5));
+    CHECK(golden::close(golden::values(sa::jit(sa::grad(loss))(x)), want, 1e-5));
+    const Array rows = sa::stack({x, x});
+    CHECK(golden::close(golden::values(sa::vmap(sa::grad(loss))(rows)[1]), want, 1e-5));
+    CHECK(golden::close(
+        golden::values(sa::grad([&](const Array& r) { return sa::sum(sa::vmap(loss)(r)); })(rows)[0]), want,
+        1e-5));
+  }
+}
+
+namespace {
+
+int called = 0;
+// Each level calls the one below, in its value and in its rule.
+Array level(int depth, const Array& x) {
+  if (depth == 0) {
+    called++;
+    return sa::sin(x);
+  }
+  return sa::custom_jvp([=](const Array& v) { return level(depth - 1, v) + 1; },
+                        [=](const Array& v, const Array& dv) {
+                          const auto [y, dy] =
+                              sa::jvp([=](const Array& u) { return level(depth - 1, u) + 1; }, v, dv);
+                          return std::pair(y, dy);
+                        })(x);
+}
+int calls_of(int depth) {
+  called = 0;
+  const Array x = sa::array({0.5, 1.0});
+  const Array g = sa::jit(sa::grad([=](const Array& v) { return sa::sum(level(depth, v)); }))(x);
+  CHECK(golden::close(golden::values(g), {std::cos(0.5), std::cos(1.0)}, 1e-5));
+  return called;
+}
+
+}  // namespace
+
+TEST_CASE("custom derivatives: nested functions are recorded once more for each level, not twice as often") {
+  const int few = calls_of(1);
+  CHECK(calls_of(12) <= 12 * few + 1);
+  // What is derived inside of a value has its rules.
+  const auto slope = sa::custom_jvp(
+      [](const Array& v) { return sa::grad([](const Array& u) { return level(2, u * u); })(v); },
+      [](const Array& v, const Array& dv) { return std::pair(v, dv); });
+  CHECK(sa::jit(slope)(Array(0.5f)).item<float>() == doctest::Approx(2 * 0.5 * std::cos(0.25)));
+  // A jitted function that was traced inside of a value is derived by its rules elsewhere.
+  const auto tenfold =
+      sa::custom_jvp([](const Array& v) { return v * 1; },
+                     [](const Array& v, const Array& dv) { return std::pair(v * 1, 10 * dv); });
+  const auto inner = sa::jit(tenfold);
+  const auto outer = sa::custom_jvp([&](const Array& v) { return inner(v); },
+                                    [](const Array& v, const Array& dv) { return std::pair(v, dv); });
+  CHECK(sa::grad(outer)(Array(1.0f)).item<float>() == 1);
+  CHECK(sa::grad([&](const Array& v) { return inner(v); })(Array(1.0f)).item<float>() == 10);
+}
+
 TEST_CASE("custom derivatives: messages") {
   const Array x = sa::ones({3});
   const auto identity = [](const Array& v) { return v * 1; };

@@ -167,6 +167,17 @@ TEST_CASE("errors: every public function that throws names the line of its call"
       CALL(linalg::cholesky(x)), CALL(linalg::lu(i)), CALL(linalg::qr(i)), CALL(linalg::eigh(x)), CALL(linalg::eigvalsh(x)), CALL(linalg::svd(i)), CALL(linalg::svdvals(i)), CALL(linalg::solve(x, y)), CALL(linalg::triangular_solve(x, y)), CALL(linalg::solve_triangular(x, y)), CALL(linalg::inv(x)), CALL(linalg::pinv(i)), CALL(linalg::lstsq(x, y)),
       CALL(linalg::matrix_rank(x, {.hermitian = true})), CALL(linalg::slogdet(x)), CALL(linalg::det(x)), CALL(linalg::expm(x)),
       // indexing.h
+      // sets.h, polynomials.h, window_functions.h, apply.h, and what came to others with them
+      CALL(unique(x, -1)), CALL(unique_all(x, -1)), CALL(isin(x, none_)), CALL(union1d(x, x, -1)), CALL(intersect1d(x, x, -1)), CALL(setdiff1d(x, x, -1)), CALL(setxor1d(x, x, -1)),
+      CALL(polyadd(x, y)), CALL(polysub(x, y)), CALL(polymul(x, y)), CALL(polyder(x)), CALL(polyint(x)), CALL(poly(x)), CALL(vander(x)), CALL(polyfit(x, x, 1)),
+      CALL(bartlett(-1)), CALL(hanning(-1)), CALL(hamming(-1)), CALL(blackman(-1)), CALL(kaiser(-1, 2)),
+      CALL(apply_along_axis(sum, 5, x)), CALL(apply_over_axes(sum, x, {5})), CALL(piecewise(x, {x > 0, x > 1}, 1)),
+      CALL(cov(x, y)), CALL(cov(none_)), CALL(corrcoef(x, y)), CALL(corrcoef(none_)), CALL(nanquantile(x, 2.0)), CALL(nanpercentile(x, {101.0})), CALL(nanmedian(x, 5)), CALL(nancumprod(x, 5)),
+      CALL(histogram_bin_edges(x, 0)), CALL(histogramdd(x, {})), CALL(histogramdd(x, {}, x)), CALL(histogram2d(x, y, x, y)), CALL(insert(x, 9, 1)), CALL(insert(x, {9}, 1)), CALL(delete_(x, 9)), CALL(fill_diagonal(i, 1)),
+      CALL(tril_indices(-1)), CALL(triu_indices(-1)), CALL(packbits(x)), CALL(unpackbits(x)), CALL(vsplit(x, 7)), CALL(hsplit(x, 7)), CALL(hsplit(x, {9})), CALL(dsplit(x, 1)), CALL(unstack(x, 5)), CALL(block({{x}, {y}})), CALL(block_diag({})), CALL(matrix_transpose(i)),
+      CALL(vecdot(x, y)), CALL(matvec(i, i)), CALL(vecmat(i, i)), CALL(ediff1d(none_)), CALL(unwrap(x, {.axis = 5})), CALL(linalg::tensorinv(x)), CALL(linalg::tensorsolve(x, y)), CALL(linalg::matrix_norm(i)),
+      CALL(multigammaln(x, 0)), CALL(log_ndtr(none_)), CALL(betaln(x, y)), CALL(rel_entr(x, y)), CALL(kl_div(x, y)), CALL(factorial(none_)), CALL(log1mexp(none_)), CALL(logmeanexp(x, 5)),
+      CALL(random::multivariate_normal(key, x, x)), CALL(random::orthogonal(key, -1)),
       CALL(nonzero(x, -1)), CALL(nonzero(Array(1))), CALL(flatnonzero(x, -1)), CALL(argwhere(x, -1)), CALL(compress(x, x, -1)), CALL(extract(x, y, 1)), CALL(unravel_index(x, {2})), CALL(ravel_multi_index({x}, {2})), CALL(put_along_axis(x, x, x, 0)), CALL(choose(x, {x})), CALL(dynamic_slice(x, {x}, {1})), CALL(dynamic_update_slice(x, x, {x})),
       CALL(dynamic_slice_in_dim(x, x, 1)), CALL(dynamic_update_slice_in_dim(x, x, x)), CALL(dynamic_index_in_dim(x, x)), CALL(x[x]), CALL(x.at(x).set(1)),
       // convolution.h, pooling.h, image.h, nn/

@@ -194,6 +194,35 @@ TEST_CASE("files: an array, a vector and a file of another program are trees") {
   CHECK(!load(path, ones({})).weak_type());
 }
 
+TEST_CASE("files: a number that its enum does not have is refused") {
+  enum class Mode : std::uint8_t { first, second, third };
+  struct Model {
+    Array x;
+    Mode mode = Mode::first;
+    Kind kind = Kind::small;  // with a gap: any number
+    Plain plain = first;
+  };
+  struct Numbers {  // the same leaves
+    Array x;
+    std::uint8_t mode = 0, kind = 0;
+    int plain = 0;
+  };
+  const TemporaryFolder folder;
+  const std::string path = folder.file("enum.safetensors");
+  const auto loaded = [&](int mode, int kind, int plain) {
+    save(path, Numbers{ones(2), static_cast<std::uint8_t>(mode), static_cast<std::uint8_t>(kind), plain});
+    return load(path, Model{zeros(2)});
+  };
+  CHECK(loaded(2, 200, 5).mode == Mode::third);
+  CHECK(static_cast<int>(loaded(1, 77, 1000).kind) == 77);
+  for (const int bad : {3, 255})
+    CHECK(
+        message_of<IoError>([&] { loaded(bad, 0, 0); }) ==
+        "load: " + path + ": `mode` is " + std::to_string(bad) +
+            " in the file, and its enum has the values 0 to 2. Code relies on one of these. Check where the "
+            "file comes from.");
+}
+
 TEST_CASE("files: the first leaf that differs is named, and nothing is changed") {
   set_cpu_device_count(8);
   const TemporaryFolder folder;

@@ -6,6 +6,7 @@
 #include <filesystem>
 #include <fstream>
 #include <map>
+#include <nlohmann/json.hpp>
 #include <regex>
 #include <set>
 #include <sstream>
@@ -115,6 +116,33 @@ TEST_CASE("guides: links lead to files and headings that there are") {
   CHECK(links > 30);
 }
 
+namespace {
+
+/// The names in the first columns of all tables: `jnp.sort`, `lexsort` -> sort, lexsort.
+std::set<std::string> names_in_tables(const std::string& page) {
+  static const std::regex span("`([^`]*)`"), word("([A-Za-z_][A-Za-z_0-9]*)");
+  std::istringstream lines(page);
+  std::set<std::string> names;
+  for (std::string line; std::getline(lines, line);) {
+    if (!line.starts_with("| ")) continue;
+    for (const std::string& code : all_matches(line.substr(0, line.find(" | ", 2)), span))
+      for (const std::string& name : all_matches(code, word)) names.insert(name);
+  }
+  return names;
+}
+
+}  // namespace
+
+TEST_CASE("guides: of every public name of JAX, Equinox and optax a table says what stands for it") {
+  const auto names = nlohmann::json::parse(text_of(shardarray::testing::data_file("names.json")))["names"];
+  const std::set<std::string> said = names_in_tables(text_of(root / "docs/jax-and-equinox-names.md"));
+  CHECK(names.size() == 10);
+  for (const auto& [module, list] : names.items())
+    for (const auto& name : list)
+      CHECK_MESSAGE(said.contains(name.get<std::string>()),
+                    "docs/jax-and-equinox-names.md does not name " << module << "." << name);
+}
+
 TEST_CASE("guides: README and llms.txt name every guide") {
   const std::string readme = text_of(root / "README.md"), llms = text_of(root / "llms.txt");
   for (const fs::path& page : pages()) {
@@ -126,6 +154,7 @@ TEST_CASE("guides: README and llms.txt name every guide") {
 }
 
 TEST_CASE("guides: the rules themselves") {
+  CHECK(names_in_tables("| `a.b`, `c(d=1)` | `e` |\n`f`\n") == std::set<std::string>{"a", "b", "c", "d"});
   CHECK(anchors_of("# One\n## Two words, `code` and x == 1\n") ==
         std::set<std::string>{"one", "two-words-code-and-x--1"});
   CHECK(without_blocks("a\n```cpp\n[x](y)\n```\nb\n") == "a\nb\n");

@@ -420,6 +420,15 @@ TEST_CASE("layers: what is refused") {
   CHECK(message_of<sa::Error>([&] { nn::BatchNorm::init(3, "i", {.momentum = -1}); }) ==
         "nn::BatchNorm: momentum -1. It is what the running statistics keep of themselves, from 0 to 1. "
         "Correct it.");
+  const std::string never_seen =
+      "nn::BatchNorm: momentum 1 in mode batch. The running statistics would never see a batch, and "
+      "inference "
+      "divides by what they have seen. Choose less than 1, or mode ema.";
+  CHECK(message_of<sa::Error>([&] { nn::BatchNorm::init(3, "i", {.momentum = 1}); }) == never_seen);
+  auto by_hand = nn::BatchNorm::init(3, "i", {.inference = true});
+  by_hand.momentum = 1;
+  CHECK(message_of<sa::Error>([&] { by_hand(x, by_hand.init_state()); }) == never_seen);
+  CHECK(nn::BatchNorm::init(3, "i", {.momentum = 1, .mode = nn::BatchNormMode::ema}).momentum == 1);
   CHECK(message_of<sa::Error>([&] { nn::BatchNorm::init(3, sa::NamedAxes(sa::AxisNames{})); }) ==
         "nn::BatchNorm: there is no name of an axis. Statistics are over the map of that name. Give the "
         "axis_name of "

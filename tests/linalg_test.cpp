@@ -306,6 +306,15 @@ TEST_CASE("linalg: without a LAPACK the first factorisation says what is missing
   CHECK(largest(la::cholesky(sa::eye(7)) - sa::eye(7)) == 0);
 }
 
+TEST_CASE("linalg: determinants of empty matrices are constants") {
+  const Array x = sa::zeros({3, 0, 0});
+  CHECK(sa::grad([](const Array& a) { return sa::sum(sa::linalg::det(a)); })(x).shape() ==
+        sa::Shape{3, 0, 0});
+  const auto [value, slope] = sa::jvp(sa::linalg::det, x, x);
+  CHECK(value.to_vector<float>() == std::vector<float>{1, 1, 1});
+  CHECK(slope.to_vector<float>() == std::vector<float>{0, 0, 0});
+}
+
 TEST_CASE("linalg: logarithms of determinants that overflow or underflow, of any size") {
   for (const std::int64_t n : {2, 3, 8})
     for (const double element : {1e30, 1e-30}) {

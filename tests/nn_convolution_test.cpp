@@ -11,6 +11,7 @@ namespace sa = shardarray;
 namespace nn = shardarray::nn;
 using namespace program_test;
 using golden::Json;
+using shardarray::testing::contains;
 using shardarray::testing::message_of;
 
 namespace {
@@ -157,6 +158,61 @@ TEST_CASE("nn: what convolutional and pooling layers refuse") {
   CHECK(said([&] { return nn::AdaptiveMaxPool1d{{9}}(x); }) ==
         "adaptive_max_pool: f32[3,8] to [9]. Each of the last dimensions gets a size from 1 to its own. "
         "Correct the shape.");
+}
+
+TEST_CASE("nn: fields that no init has checked are refused where they are used") {
+  const Array key = sa::random::key(0), x = sa::ones({2, 8}), tokens = sa::ones({4, 6});
+  const auto refused = [](const auto& layer, const Array& to) {
+    return contains(message_of<sa::ShapeError>([&] { (void)layer(to); }), "Correct them.");
+  };
+  // Each field of both layers with numbers and lists that do not go.
+  const auto check = [&](const auto& good) {
+    for (const Shape& bad : {Shape{0}, Shape{-1}, Shape{}, Shape{1, 1}}) {
+      auto layer = good;
+      layer.stride = bad;
+      CHECK(refused(layer, x));
+      layer = good;
+      layer.dilation = bad;
+      CHECK(refused(layer, x));
+    }
+    auto layer = good;
+    layer.kernel_size = {};
+    CHECK(refused(layer, x));
+    for (const std::int64_t groups : {0, -1, 3}) {
+      layer = good;
+      layer.groups = groups;
+      CHECK_THROWS_AS((void)layer(x), sa::ShapeError);
+    }
+  };
+  check(nn::Conv1d::init(2, 2, {3}, key));
+  check(nn::Conv1d::init(2, 2, {3}, key, {.padding = "SAME", .padding_mode = nn::PaddingMode::reflect}));
+  auto turned = nn::ConvTranspose1d::init(2, 2, {3}, key);
+  check(turned);
+  check(nn::ConvTranspose1d::init(2, 2, {3}, key,
+                                  {.padding = "SAME", .padding_mode = nn::PaddingMode::circular}));
+  turned.output_padding = {};
+  CHECK(
+      message_of<sa::ShapeError>([&] { (void)turned(x); }) ==
+      "nn::ConvTranspose: output_padding [] of 1 spatial dimensions. It has a number for each. Correct it.");
+  auto zero = nn::Conv1d::init(2, 2, {3}, key);
+  zero.groups = 0;
+  CHECK(
+      message_of<sa::ShapeError>([&] { (void)zero(x); }) ==
+      "nn::Conv: stride [1], dilation [1], kernel_size [3] and 0 groups of a layer of 1 spatial dimensions. "
+      "Lists have a number for each, and strides, dilations and groups are at least 1. Correct them.");
+
+  auto heads = nn::MultiheadAttention::init(2, 6, key);
+  for (const std::int64_t n : {0, -1, 5}) {
+    heads.num_heads = n;
+    CHECK(
+        message_of<sa::ShapeError>([&] { (void)heads(tokens, tokens, tokens); }) ==
+        "nn::MultiheadAttention: " + std::to_string(n) +
+            " heads share a projection of size 6. There is one head at least, and the size is a multiple of "
+            "them. Correct num_heads.");
+  }
+  // More than any shape has, not what is left of it when it wraps.
+  CHECK_THROWS_AS(nn::MultiheadAttention::init(std::int64_t{1} << 62, 6, key, {.qk_size = 4, .vo_size = 4}),
+                  sa::ShapeError);
 }
 
 }  // namespace nn_convolution_test

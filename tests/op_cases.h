@@ -113,6 +113,8 @@ Cases rearrange_cases();
 Cases sample_cases();
 Cases ordering_cases();
 Cases indexing_cases();
+Cases set_cases();
+Cases line_cases();
 Cases branch_cases();
 Cases linalg_cases();
 Cases conv_cases();
@@ -122,10 +124,11 @@ Cases fourier_cases();
 /// Rows whose programs are lists of launches.
 inline Cases launch_cases() {
   Cases rows;
-  for (auto part : {elementwise_cases, logic_cases,      power_cases,    special_cases,    part_cases,
-                    count_cases,       activation_cases, reduce_cases,   product_cases,    shape_cases,
-                    position_cases,    structure_cases,  map_cases,      statistics_cases, rearrange_cases,
-                    sample_cases,      ordering_cases,   indexing_cases, conv_cases,       complex_cases})
+  for (auto part :
+       {elementwise_cases, logic_cases,      power_cases,     special_cases, part_cases,     count_cases,
+        activation_cases,  reduce_cases,     product_cases,   shape_cases,   position_cases, structure_cases,
+        map_cases,         statistics_cases, rearrange_cases, sample_cases,  ordering_cases, indexing_cases,
+        set_cases,         line_cases,       conv_cases,      complex_cases})
     for (OpCase& c : part()) rows.push_back(std::move(c));
   return rows;
 }

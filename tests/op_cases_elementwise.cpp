@@ -321,6 +321,13 @@ Cases reduce_cases() {
         return logsumexp(a, {.axis = {1, 2}});
       },
       log_sum_exp, {1, 2}, x, true, 2e-6));
+  c.push_back(reduce_case(
+      "logmeanexp",
+      [](A a) {
+        return logmeanexp(a, {.axis = {1, 2}});
+      },
+      [](const Numbers& v) { return log_sum_exp(v) - std::log(static_cast<double>(v.size())); }, {1, 2}, x,
+      true, 2e-6));
   auto line_case = [&](std::string name, auto f, std::size_t axis,
                        std::vector<double> (*reference)(const Numbers&)) {
     c.push_back({std::move(name),

@@ -2,6 +2,7 @@
 #include "op_cases.h"
 #include "plain_matrices.h"
 #include "shardarray/linalg.h"
+#include "shardarray/polynomials.h"
 
 namespace shardarray::testing {
 namespace linalg_rows {
@@ -286,8 +287,59 @@ static void add_singular_functions(Cases& c) {
       [](const PlainMatrix& a) { return plain_exp(a).data; }));
 }
 
+static void add_tensors(Cases& c) {
+  c.push_back({"linalg::tensorinv",
+               [](S x) {
+                 return linalg::tensorinv(reshape(heavy(x[0]), {2, 3, 6}));
+               },
+               [](H x) { return plain_inverse(heavy(matrix_of(x[0], 0))).data; },
+               {{{6, 6}, -1, 1}},
+               true,
+               2e-5});
+  c.push_back({"linalg::tensorsolve",
+               [](S x) {
+                 return linalg::tensorsolve(reshape(heavy(x[0]), {2, 3, 6}), x[1]);
+               },
+               [](H x) {
+                 const HostArray flat{{6}, x[1].data};
+                 return plain_solve(heavy(matrix_of(x[0], 0)), matrix_of(flat, 0, 1)).data;
+               },
+               {{{6, 6}, -1, 1}, {{2, 3}, -1, 1}},
+               true,
+               2e-5});
+  c.push_back({"polyfit",
+               [](S x) { return polyfit(x[0], x[1], 2, {.w = x[2]}); },
+               [](H x) {
+                 PlainMatrix powers(10, 3), right(10, 1);
+                 for (std::size_t i = 0; i < 10; i++) {
+                   const double w = x[2].data[i];
+                   for (std::size_t j = 0; j < 3; j++) powers.at(i, 2 - j) = w * std::pow(x[0].data[i], j);
+                   right.at(i, 0) = w * x[1].data[i];
+                 }
+                 return plain_solve(transposed(powers) * powers, transposed(powers) * right).data;
+               },
+               {{{10}, -2, 2, DType::float32, false, true}, {{10}}, {{10}, 0.5, 2}},
+               true,
+               2e-5});
+  const auto eigenvalues = [](const PlainMatrix& a) { return plain_eigen(definite(a)).values; };
+  c.push_back(matrix_case(
+      "linalg::matrix_norm", [](S x) { return linalg::matrix_norm(definite(x[0]), {.ord = 2}); },
+      [eigenvalues](const PlainMatrix& a) {
+        const Numbers e = eigenvalues(a);
+        return Numbers{*std::max_element(e.begin(), e.end())};
+      }));
+  c.push_back(matrix_case(
+      "linalg::matrix_norm nuclear",
+      [](S x) { return linalg::matrix_norm(definite(x[0]), {.nuclear = true}); },
+      [eigenvalues](const PlainMatrix& a) {
+        const Numbers e = eigenvalues(a);
+        return Numbers{std::accumulate(e.begin(), e.end(), 0.0)};
+      }));
+}
+
 Cases linalg_cases() {
   Cases c;
+  add_tensors(c);
   add_equations(c);
   add_factorizations(c);
   add_determinants(c);

@@ -73,6 +73,27 @@ Cases special_cases() {
       "xlog1py", xlog1py, [](D a, D b) { return a * std::log1p(b); }, values(0.2, 2), values(-0.5, 3)));
   c.push_back(unary_case(
       "logit", logit, [](D x) { return std::log(x / (1 - x)); }, values(0.05, 0.95), true, 1e-6));
+  c.push_back(unary_case(
+      "log_ndtr", log_ndtr, [](D x) { return std::log(0.5 * std::erfc(-x / std::numbers::sqrt2)); },
+      values(-14, 7), true, 1e-6));
+  c.push_back(binary_case(
+      "betaln", betaln, [](D a, D b) { return std::lgamma(a) + std::lgamma(b) - std::lgamma(a + b); },
+      values(0.3, 4), values(0.3, 4), true, 2e-6));
+  c.push_back(unary_case(
+      "multigammaln", [](const Array& x) { return multigammaln(x, 3); },
+      [](D x) {
+        return 1.5 * std::log(std::numbers::pi) + std::lgamma(x) + std::lgamma(x - 0.5) + std::lgamma(x - 1);
+      },
+      values(1.3, 4), true, 2e-6));
+  c.push_back(unary_case(
+      "factorial", factorial, [](D x) { return std::tgamma(x + 1); }, values(0.3, 4), true, 2e-6));
+  c.push_back(binary_case(
+      "rel_entr", rel_entr, [](D a, D b) { return a * std::log(a / b); }, values(0.2, 2), values(0.3, 3)));
+  c.push_back(binary_case(
+      "kl_div", kl_div, [](D a, D b) { return a * std::log(a / b) - a + b; }, values(0.2, 2), values(0.3, 3),
+      true, 1e-6));
+  c.push_back(unary_case(
+      "log1mexp", log1mexp, [](D x) { return std::log(-std::expm1(-x)); }, values(0.1, 4), true, 1e-6));
   return c;
 }
 

@@ -137,6 +137,29 @@ static void add_nan_reductions(Cases& c) {
         return static_cast<double>(std::find(v.begin(), v.end(), smallest_of(present(v))) - v.begin());
       },
       x, false, 0));
+  const OpInput apart{{}, -2, 2, DType::float32, true, true};
+  c.push_back(along_rows(
+      "nanquantile", [](A a) { return nanquantile(holed(a), 0.3, {.axis = 0}); },
+      [](N v) { return linear_quantile(present(v), 0.3); }, apart, true, 1e-6));
+  c.push_back(along_rows(
+      "nanpercentile",
+      [](A a) { return nanpercentile(holed(a), 0, {.axis = 0, .method = QuantileMethod::nearest}); },
+      [](N v) { return smallest_of(present(v)); }, apart, true, 0));
+  c.push_back(along_rows(
+      "nanmedian", [](A a) { return nanmedian(holed(a), 0); },
+      [](N v) { return linear_quantile(present(v), 0.5); }, apart, true, 1e-6));
+  c.push_back({"nancumprod",
+               [](std::span<const Array> a) { return nancumprod(holed(a[0]), 0); },
+               [](const Hosts& a) {
+                 return along(a[0], 0, [](N v) {
+                   Numbers r;
+                   for (double e : v) r.push_back((r.empty() ? 1 : r.back()) * (e <= 1 ? e : 1));
+                   return r;
+                 });
+               },
+               {{{10, 6}, -2, 2, DType::float32, true}},
+               true,
+               5e-6});
   c.push_back({"nancumsum",
                [](std::span<const Array> a) { return nancumsum(holed(a[0]), 0); },
                [](const Hosts& a) {

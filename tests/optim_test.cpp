@@ -176,6 +176,40 @@ TEST_CASE("optim: lookahead has optax's parameters") {
   run("lookahead reset", optim::lookahead(optim::adam(0.1), 3, 0.5, true));
 }
 
+TEST_CASE("optim: both parameters of lookahead may be taken by the first step") {
+  using Both = optim::LookaheadParams<std::vector<Array>>;
+  const Array x = device_put(arange(16.0), NamedSharding(make_mesh({{"x", 2}}), P("x")));
+  Both p = Both::init_synced({x, Array(), arange(3)});
+  CHECK(p.slow[0].sharding() == x.sharding());
+  CHECK(p.slow[0].committed());
+  CHECK_FALSE(p.slow[1].has_value());
+  CHECK(p.slow[2].to_vector<int>() == std::vector<int>{0, 1, 2});
+  const auto step = jit(
+      [](const Both& b) {
+        return Both{{b.fast[0] + 1, Array(), b.fast[2]}, {b.slow[0] + 2, Array(), b.slow[2]}};
+      },
+      {.donate = Donate::all});
+  p = step(p);
+  CHECK(p.fast[0].to_vector<float>()[3] == 4);
+  CHECK(p.slow[0].to_vector<float>()[3] == 5);
+  const auto inside =
+      jit([](const std::vector<Array>& m) { return Both::init_synced(m); })(std::vector<Array>{arange(3.0)});
+  CHECK(inside.slow[0].to_vector<float>() == std::vector<float>{0, 1, 2});
+}
+
+TEST_CASE("optim: the norm of all gradients that are cut alike is one sum between devices") {
+  set_cpu_device_count(8);
+  const auto mesh = make_mesh({{"x", 4}, {"y", 2}});
+  const NamedSharding rows(mesh, P("x"));
+  const std::vector<Array> grads{device_put(ones({8, 8}), rows), device_put(ones({8}), rows),
+                                 device_put(ones({4, 3}), rows)};
+  const auto clip = optim::clip_by_global_norm(1);
+  const auto report =
+      explain([&](const std::vector<Array>& g) { return clip.update(g, clip.init(g)).first; }, grads);
+  CHECK(report.transfers().size() == 1);
+  CHECK(report.transfers()[0].kind == "all_reduce");
+}
+
 // ---------------------------------------------------------------- schedules, losses
 namespace {
 

@@ -34,6 +34,8 @@ inline std::vector<Row> movement_rows() {
           {"broadcast"},
           {"constraint"},
           {"cast"},
+          {"optimization_barrier", 0},
+          {"optimization_barrier", 1},
           {"reduce", 0, kAll & ~kHalf},
           {"prefix_scan", 0, kNumbers & ~kHalf},
           {"sort", 0, kNumbers},
@@ -75,7 +77,8 @@ inline const std::vector<Row>& rows() {
   return list;
 }
 /// Ops without operands, or gone before anything is placed (maps are applied, calls inlined), or the host's, or that only
-/// say where a value lies; and factorisations of matrices, whose rounding grows with the matrix: linalg_test.cpp has those.
+/// say where a value lies; those that run other programs, whose operands are whole sums (programs have them all the same:
+/// random_grow_maps.h); and factorisations of matrices, whose rounding grows with the matrix: linalg_test.cpp has those.
 inline bool has_no_row(const Op& op) {
   static const std::set<std::string> names = {"input",
                                               "constant",
@@ -108,8 +111,7 @@ inline bool has_no_row(const Op& op) {
                                               "irfft",
                                               "cond",
                                               "while_loop",
-                                              "custom_call",
-                                              "optimization_barrier"};
+                                              "custom_call"};
   return op.form == Form::collective || names.contains(op.name);
 }
 

@@ -109,6 +109,9 @@ class Generator {
   bool gradient_some(int v);
   bool gradient_of_gather(int v);
   bool call_some(int v);
+  bool choose_some(int v);
+  bool repeat_some(int v, std::size_t dim);
+  bool order_some(int v, int operand);
   bool collective_in_vmap(int v);
   bool collectives_in_shard_map();
 

@@ -18,6 +18,7 @@ inline bool Generator::grow_other(const std::string& op, int operand, int v, std
   if (op == "cast") return cast_some(v);
   if (op == "bitcast") return bitcast_some(v);
   if (op == "where") return where_some(v, operand);
+  if (op == "optimization_barrier") return order_some(v, operand);
   if (op == "threefry" || op == "philox") return random_words_some(op, v, operand);
   return op == "constraint" && constrain(v);
 }
@@ -307,10 +308,10 @@ inline void Generator::random_step() {
   const int v = static_cast<int>(chance(2) ? n - 1 : below(n));
   const std::size_t dim = rank(v) > 0 ? some_dim(v) : 0;
   switch (below(12)) {
-    case 0: chance(2) ? vmap_some(v, dim) : iterate_some(v, dim); break;
+    case 0: chance(2) ? vmap_some(v, dim) : chance(3) ? repeat_some(v, dim) : iterate_some(v, dim); break;
     case 1: gradient_some(v); break;
     case 2: collectives_in_shard_map(); break;
-    case 3: chance(2) ? collective_in_vmap(v) : call_some(v); break;
+    case 3: chance(2) ? collective_in_vmap(v) : chance(2) ? call_some(v) : choose_some(v); break;
     case 4: chance(2) ? gradient_of_gather(v) : read_twice(v, dim); break;
     default: {
       Row row = any_of(rows());

@@ -1,6 +1,8 @@
 // The lines of random programs: functions under vmap, grad, jit and pmap, collectives in vmap and shard_map.
 #pragma once
 #include "random_grow_data.h"
+#include "shardarray/conditional.h"
+#include "shardarray/custom_derivatives.h"
 #include "shardarray/grad.h"
 #include "shardarray/jit.h"
 #include "shardarray/pmap.h"
@@ -111,8 +113,14 @@ inline bool Generator::gradient_some(int v) {
   if ((dtype(v) != DType::float32 && dtype(v) != DType::float64) || value(v).data.size() > 120 ||
       !std::all_of(value(v).data.begin(), value(v).data.end(), exact))
     return false;
-  const std::optional<Function> f = function_of(value(v), true);
+  std::optional<Function> f = function_of(value(v), true);
   if (!f) return false;
+  if (chance(3)) {  // by a rule that its author gave
+    f->text = "custom_jvp of " + f->text;
+    f->library = [g = f->library](const Array& a) {
+      return custom_jvp(g, [g](const Array& x, const Array& dx) { return jvp(g, x, dx); })(a);
+    };
+  }
   const auto squares = [f = *f](const Plain& a) {
     const Plain y = f.plain(a), two[] = {y, y};
     return plain::apply_scalar(scalar_named("mul"), two);
@@ -160,6 +168,63 @@ inline bool Generator::call_some(int v) {
   if (!f) return false;
   const auto inner = jit(f->library);
   return add({"jit " + f->text, [inner](const Array& a) { return inner(a); }, f->plain}, v) >= 0;
+}
+
+// One of two or three functions of the same result, by a number that the program has.
+inline bool Generator::choose_some(int v) {
+  const std::optional<Function> f = function_of(value(v), false);
+  if (!f) return false;
+  const std::int64_t branches = 2 + below(2);
+  const Shape s = f->plain(value(v)).shape;
+  const auto changed = [s](std::int64_t k, const Array& y) {
+    return k == 0 || s.empty() ? y : k == 1 ? flip(y, 0) : roll(y, 1, 0);
+  };
+  const auto changed_plain = [s](std::int64_t k, const Plain& y) {
+    return k == 0 || s.empty() ? y : k == 1 ? plain::flip(y, 0) : plain::roll(y, 1, 0);
+  };
+  const int which = leaf({}, DType::int32, {-1, 1});  // -3 to 3: outside means the nearest one
+  return add((branches == 2 ? "cond of " : "switch of ") + f->text, {which, v},
+             [=, f = *f](ArraysIn x) {
+               const auto branch = [&](std::int64_t k) {
+                 return [=](const Array& a) { return changed(k, f.library(a)); };
+               };
+               if (branches == 2) return cond(x[0] > 0, branch(1), branch(0), x[1]);
+               return switch_(x[0], std::tuple(branch(0), branch(1), branch(2)), x[1]);
+             },
+             [=, f = *f](PlainsIn x) {
+               const auto k = static_cast<std::int64_t>(x[0].data[0].value);
+               return changed_plain(branches == 2 ? k > 0 : std::clamp<std::int64_t>(k, 0, 2), f.plain(x[1]));
+             }) >= 0;
+}
+// A step as often as a number says: v goes on by one, and meets what it was.
+inline bool Generator::repeat_some(int v, std::size_t dim) {
+  if (rank(v) == 0 || shape(v)[dim] < 2) return false;
+  const auto d = static_cast<std::int64_t>(dim);
+  const int times = leaf({}, DType::int32, {-1, 1});
+  return add(
+             "while_loop of rolls along " + std::to_string(d), {times, v},
+             [d](ArraysIn x) {
+               const Array n = x[0];
+               const auto step = [d](const std::pair<Array, Array>& c) {
+                 return std::pair(c.first + 1, roll(c.second, 1, d));
+               };
+               return while_loop([n](const std::pair<Array, Array>& c) { return c.first < n; }, step,
+                                 std::pair(primitive::full({}, DType::int32, 0), x[1]))
+                   .second;
+             },
+             [dim](PlainsIn x) {
+               Plain y = x[1];
+               for (Wide k = 0; k < static_cast<Wide>(x[0].data[0].value); k++) y = plain::roll(y, 1, dim);
+               return y;
+             }) >= 0;
+}
+// v behind other values, or other values behind v.
+inline bool Generator::order_some(int v, int operand) {
+  const int other = leaf({any_of(sizes_)}, random_dtype(kAll));
+  return add(
+             "behind", operand == 0 ? std::vector{v, other} : std::vector{other, v},
+             [](ArraysIn x) { return primitive::behind(x[0], x.subspan(1)); },
+             [](PlainsIn x) { return x[0]; }) >= 0;
 }
 
 // ---------------------------------------------------------------- collectives

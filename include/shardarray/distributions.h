@@ -61,6 +61,28 @@ namespace shardarray::random {
 [[nodiscard]] SHARDARRAY_API Array geometric(const Array& key, const Array& p, const Shape& shape = {},
                                              DType dtype = int32, Where w = Where::here());
 
+// ---------------------------------------------------------------- of matrices
+/// What multivariate_normal takes the root of the covariances by.
+#pragma GCC diagnostic push
+#pragma GCC diagnostic ignored "-Wshadow"
+enum class CovarianceRoot : std::uint8_t { cholesky, eigh, svd };
+#pragma GCC diagnostic pop
+/// mean [a.., n], covariances [b.., n, n] -> [shape.., n]: normal vectors; a.. and b.. are broadcast to `shape`, to one another without
+/// one (`none`), and `{}` is one vector. Of the parameters' floating dtype, in which the numbers are drawn, unless `dtype` says of
+/// which. With derivatives by both. NaN where a matrix is not positive definite (eigh, svd: semi-definite). On CPU devices (linalg.h).
+/// Throws ShapeError for a mean that is a scalar, other sizes, and shapes that do not fit.
+[[nodiscard]] SHARDARRAY_API Array multivariate_normal(const Array& key, const Array& mean, const Array& cov,
+                                                       const std::optional<Shape>& shape = std::nullopt,
+                                                       std::optional<DType> dtype = std::nullopt,
+                                                       CovarianceRoot root = CovarianceRoot::cholesky,
+                                                       Where w = Where::here());
+/// [shape.., n, m] with orthonormal columns (n < m: rows), all equally likely. m: n unless given. On CPU devices. Throws ShapeError for
+/// negative sizes.
+[[nodiscard]] SHARDARRAY_API Array orthogonal(const Array& key, std::int64_t n, const Shape& shape = {},
+                                              DType dtype = float32,
+                                              std::optional<std::int64_t> m = std::nullopt,
+                                              Where w = Where::here());
+
 // ---------------------------------------------------------------- by rejection
 /// Density x^(a - 1) exp(-x) / gamma(a) for x > 0, and its logarithm, which is exact for small a too. Source: G. Marsaglia, W. Tsang
 /// (2000).

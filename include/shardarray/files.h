@@ -126,7 +126,8 @@ template <class T> void save(const std::string& path, const T& tree, Where w = W
 /// array keeps its shape, its dtype and its sharding, however it was cut when it was saved (the arrays of `like` are computed, to
 /// know where they lie). What save() does not write stays as it is in `like`. A safetensors file of another program, which has no
 /// mark `__tree__`, has to have the arrays only. Throws TreeError for the first leaf of `like` that the file lacks, else for one
-/// that it has besides, ShapeError and DTypeError for the first that differs, with its path; IoError as load_safetensors.
+/// that it has besides, ShapeError and DTypeError for the first that differs, with its path; IoError as load_safetensors, and for a
+/// number that is none of the values 0, 1, .. of an enum of one byte.
 /// All leaves are compared before anything is read.
 template <class T> [[nodiscard]] T load(const std::string& path, T like, Where w = Where::here()) {
   if constexpr (detail::check_tree<T>()) detail::load_tree(path, detail::saved_tree(like), w);

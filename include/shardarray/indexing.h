@@ -41,6 +41,49 @@ inline constexpr struct SHARDARRAY_API extract_fn {
                                  double fill_value = 0, Where w = Where::here()) const;
 } extract{};
 
+/// The rows and the columns, int32, where a matrix [n, m] has its lower (upper) triangle from diagonal k on. m: n unless given.
+/// Throws ShapeError for negative sizes.
+[[nodiscard]] SHARDARRAY_API std::pair<Array, Array> tril_indices(
+    std::int64_t n, std::int64_t k = 0, std::optional<std::int64_t> m = std::nullopt,
+    Where w = Where::here());
+[[nodiscard]] SHARDARRAY_API std::pair<Array, Array> triu_indices(
+    std::int64_t n, std::int64_t k = 0, std::optional<std::int64_t> m = std::nullopt,
+    Where w = Where::here());
+
+// ---------------------------------------------------------------- positions that the program says
+/// x with values in front of position `at` along an axis, or of the flattened array. Values take the dtype of x and its shape beside
+/// the axis; they are as many as they are long along it. Less dimensions are filled up with 1 in front, and the first one is the
+/// axis then, as in NumPy. With a list one value (or one for all) in front of each position of x: `insert(x, {1, 3}, values)`. Negative
+/// positions count from the end. Only what moves up moves between devices. Throws ShapeError for a position outside, and for values that do
+/// not fit, DTypeError for fractions in whole numbers.
+inline constexpr struct SHARDARRAY_API insert_fn {
+  template <std::integral N>
+  [[nodiscard]] Array operator()(const Array& x, N at, const Array& values,
+                                 std::optional<std::int64_t> axis = std::nullopt,
+                                 Where w = Where::here()) const {
+    return in_front_of(x, to_int64(at), values, axis, w);
+  }
+  [[nodiscard]] Array operator()(const Array& x, const Shape& at, const Array& values,
+                                 std::optional<std::int64_t> axis = std::nullopt,
+                                 Where w = Where::here()) const;
+
+ private:
+  [[nodiscard]] Array in_front_of(const Array& x, std::int64_t at, const Array& values,
+                                  std::optional<std::int64_t> axis, Where w) const;
+} insert{};
+/// x without the parts at these positions along an axis, or of the flattened array; negative ones count from the end, one that stands
+/// twice counts once. Throws ShapeError for a position outside.
+inline constexpr struct SHARDARRAY_API delete_fn {
+  template <std::integral N>
+  [[nodiscard]] Array operator()(const Array& x, N at, std::optional<std::int64_t> axis = std::nullopt,
+                                 Where w = Where::here()) const {
+    return (*this)(x, Shape{to_int64(at)}, axis, w);
+  }
+  [[nodiscard]] Array operator()(const Array& x, const Shape& at,
+                                 std::optional<std::int64_t> axis = std::nullopt,
+                                 Where w = Where::here()) const;
+} delete_{};
+
 // ---------------------------------------------------------------- positions in several dimensions
 /// The positions in each dimension of `shape` of positions in the flattened array; negative ones count from the end, others outside
 /// are the nearest. Throws DTypeError for floats and bools, ShapeError for an empty shape.

@@ -13,15 +13,18 @@
 namespace shardarray::linalg {
 
 // numpy.linalg has these too.
+using shardarray::block_diag;
 using shardarray::cross;
 using shardarray::diagonal;
 using shardarray::matmul;
 using shardarray::matrix_power;
+using shardarray::matrix_transpose;
 using shardarray::multi_dot;
 using shardarray::norm;
 using shardarray::outer;
 using shardarray::tensordot;
 using shardarray::trace;
+using shardarray::vecdot;
 using shardarray::vector_norm;
 
 // ---------------------------------------------------------------- factorisations
@@ -147,6 +150,19 @@ inline constexpr struct SHARDARRAY_API inv_fn {
   [[nodiscard]] Array operator()(const Array& a, Where w = Where::here()) const;
 } inv{};
 
+/// The inverse of tensordot: of an array whose first `ind` sizes have the product n, and the others too, the one of shape (others..,
+/// first..) that is the inverse as a matrix [n, n]. Throws ShapeError for other products, and for an ind that is no number of
+/// dimensions.
+inline constexpr struct SHARDARRAY_API tensorinv_fn {
+  [[nodiscard]] Array operator()(const Array& a, std::int64_t ind = 2, Where w = Where::here()) const;
+} tensorinv{};
+/// X with tensordot(A, X, X.ndim()) = B: the first dimensions of A are those of B, the others those of X; `axes` of A are put behind the
+/// others first. Throws ShapeError where A is no square matrix so.
+inline constexpr struct SHARDARRAY_API tensorsolve_fn {
+  [[nodiscard]] Array operator()(const Array& a, const Array& b, const Shape& axes = {},
+                                 Where w = Where::here()) const;
+} tensorsolve{};
+
 /// Options of pinv: `pinv(a, {.rtol = 1e-5})`.
 struct PinvOptions {
   /// Singular values up to this part of the largest one count as 0. Default: 10 max(m, n) eps.
@@ -190,6 +206,20 @@ inline constexpr struct SHARDARRAY_API matrix_rank_fn {
   [[nodiscard]] Array operator()(const Array& a, const MatrixRankOptions& o = {},
                                  Where w = Where::here()) const;
 } matrix_rank{};
+
+/// Options of matrix_norm: `matrix_norm(a, {.ord = 2})`.
+struct MatrixNormOptions {
+  /// 1, -1: the largest, the smallest sum of a column of |A|; infinity, -infinity: of a row; 2, -2: the largest, the smallest singular
+  /// value. None: the root of the sum of squares.
+  std::optional<double> ord = std::nullopt;
+  bool nuclear = false;   ///< the sum of the singular values
+  bool keepdims = false;  ///< the last two dimensions stay with size 1
+};
+/// [.., m, n] -> [..], floating. Throws ShapeError for less than two dimensions, Error for other orders, and for one beside nuclear.
+inline constexpr struct SHARDARRAY_API matrix_norm_fn {
+  [[nodiscard]] Array operator()(const Array& a, const MatrixNormOptions& o = {},
+                                 Where w = Where::here()) const;
+} matrix_norm{};
 
 // ---------------------------------------------------------------- determinants
 /// What slogdet gives: the sign of the determinant (0 where it is 0) and the logarithm of its absolute value.

@@ -88,6 +88,8 @@ inline constexpr ReduceFunction<"argmax"> argmax{};
 inline constexpr ReduceFunction<"argmin"> argmin{};
 /// log(sum(exp(x))) without overflow, floating as mean; -inf over -inf only, and over no elements. Throws as mean.
 inline constexpr ReduceFunction<"logsumexp"> logsumexp{};
+/// log(mean(exp(x))) without overflow: logsumexp minus the logarithm of the number of elements; NaN over none.
+inline constexpr ReduceFunction<"logmeanexp"> logmeanexp{};
 /// exp(x) / sum(exp(x)) along an axis without overflow, and its logarithm; of x's shape, floating as mean. NaN over -inf only.
 /// Throws ShapeError for a scalar.
 inline constexpr struct SHARDARRAY_API softmax_fn {

@@ -72,6 +72,21 @@ inline constexpr struct SHARDARRAY_API histogram_fn {
                                                    Where w) const;
 } histogram{};
 
+/// The edges that histogram makes of a number of bins: [bins + 1]. Throws as it does.
+[[nodiscard]] SHARDARRAY_API Array histogram_bin_edges(
+    const Array& x, std::int64_t bins = 10,
+    const std::optional<std::pair<double, double>>& range = std::nullopt, Where w = Where::here());
+/// How many rows of x [n, d] lie in each bin of d vectors of edges, floating: of shape (edges - 1).., bins as of histogram. Throws
+/// ShapeError for what is no matrix, another number of vectors, and fewer than two edges.
+[[nodiscard]] SHARDARRAY_API Array histogramdd(const Array& x, const std::vector<Array>& edges,
+                                               Where w = Where::here());
+/// Weighted by a vector [n]: their sums, in their floating dtype. Throws ShapeError for other weights.
+[[nodiscard]] SHARDARRAY_API Array histogramdd(const Array& x, const std::vector<Array>& edges,
+                                               const Array& weights, Where w = Where::here());
+/// The same of points (x[i], y[i]). Throws ShapeError unless both have one shape.
+[[nodiscard]] SHARDARRAY_API Array histogram2d(const Array& x, const Array& y, const Array& x_edges,
+                                               const Array& y_edges, Where w = Where::here());
+
 // ---------------------------------------------------------------- positions
 /// Elements at an integer index of their own: out[i, j] = x[index[i, j], j] along axis 0. The other sizes are equal, or 1 and
 /// broadcast. Negative indices count from the end; outside as take. Throws DTypeError for an index that is no integer, ShapeError for

@@ -20,6 +20,18 @@ inline constexpr struct SHARDARRAY_API inner_fn {
 inline constexpr struct SHARDARRAY_API vdot_fn {
   [[nodiscard]] Array operator()(const Array& a, const Array& b, Where w = Where::here()) const;
 } vdot{};
+/// [.., k] x [.., k] -> [..]: the inner products of vectors along an axis of both; the others are broadcast.
+inline constexpr struct SHARDARRAY_API vecdot_fn {
+  [[nodiscard]] Array operator()(const Array& a, const Array& b, std::int64_t axis = -1,
+                                 Where w = Where::here()) const;
+} vecdot{};
+/// [.., m, k] x [.., k] -> [.., m] and [.., k] x [.., k, n] -> [.., n]: a batch of vectors, where matmul takes a matrix.
+inline constexpr struct SHARDARRAY_API matvec_fn {
+  [[nodiscard]] Array operator()(const Array& a, const Array& v, Where w = Where::here()) const;
+} matvec{};
+inline constexpr struct SHARDARRAY_API vecmat_fn {
+  [[nodiscard]] Array operator()(const Array& v, const Array& a, Where w = Where::here()) const;
+} vecmat{};
 /// Every element of a replaced by it times b: sizes multiply, the lower rank is filled up with 1 in front.
 inline constexpr struct SHARDARRAY_API kron_fn {
   [[nodiscard]] Array operator()(const Array& a, const Array& b, Where w = Where::here()) const;
@@ -47,6 +59,22 @@ inline constexpr struct SHARDARRAY_API diff_fn {
   [[nodiscard]] Array operator()(const Array& x, std::int64_t n = 1, std::int64_t axis = -1,
                                  Where w = Where::here()) const;
 } diff{};
+/// The differences of neighbours in the flattened array, with other elements in front and behind, which take the dtype of x.
+inline constexpr struct SHARDARRAY_API ediff1d_fn {
+  [[nodiscard]] Array operator()(const Array& x, const Array& to_end = {}, const Array& to_begin = {},
+                                 Where w = Where::here()) const;
+} ediff1d{};
+/// Options of unwrap: `unwrap(x, {.period = 360})`.
+struct UnwrapOptions {
+  std::int64_t axis = -1;
+  double period = 6.283185307179586;             ///< two pi
+  std::optional<double> discont = std::nullopt;  ///< smaller steps stay. Default: half a period
+};
+/// Phases along an axis, floating, changed by whole periods so that no step is larger than half of one. Throws ShapeError for a
+/// scalar, Error for a period that is not positive.
+inline constexpr struct SHARDARRAY_API unwrap_fn {
+  [[nodiscard]] Array operator()(const Array& x, const UnwrapOptions& o = {}, Where w = Where::here()) const;
+} unwrap{};
 /// The slope along an axis of samples at this distance, floating: half the difference of both neighbours, at the ends of the
 /// element and its only one. Throws ShapeError for fewer than two samples.
 inline constexpr struct SHARDARRAY_API gradient_fn {

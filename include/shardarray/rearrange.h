@@ -83,6 +83,85 @@ inline constexpr struct SHARDARRAY_API flipud_fn {
   [[nodiscard]] Array operator()(const Array& x, Where w = Where::here()) const;
 } flipud{};
 
+/// split along the first (vsplit), the second (hsplit; vectors along their only one) or the third axis (dsplit): `hsplit(x, 2)`,
+/// `hsplit(x, {1, 4})`. Throw as split, ShapeError for a lower rank.
+inline constexpr struct SHARDARRAY_API vsplit_fn {
+  template <std::integral N>
+  [[nodiscard]] std::vector<Array> operator()(const Array& x, N n, Where w = Where::here()) const {
+    return pieces(x, to_int64(n), w);
+  }
+  [[nodiscard]] std::vector<Array> operator()(const Array& x, const Shape& positions,
+                                              Where w = Where::here()) const;
+
+ private:
+  [[nodiscard]] std::vector<Array> pieces(const Array& x, std::int64_t n, Where w) const;
+} vsplit{};
+inline constexpr struct SHARDARRAY_API hsplit_fn {
+  template <std::integral N>
+  [[nodiscard]] std::vector<Array> operator()(const Array& x, N n, Where w = Where::here()) const {
+    return pieces(x, to_int64(n), w);
+  }
+  [[nodiscard]] std::vector<Array> operator()(const Array& x, const Shape& positions,
+                                              Where w = Where::here()) const;
+
+ private:
+  [[nodiscard]] std::vector<Array> pieces(const Array& x, std::int64_t n, Where w) const;
+} hsplit{};
+inline constexpr struct SHARDARRAY_API dsplit_fn {
+  template <std::integral N>
+  [[nodiscard]] std::vector<Array> operator()(const Array& x, N n, Where w = Where::here()) const {
+    return pieces(x, to_int64(n), w);
+  }
+  [[nodiscard]] std::vector<Array> operator()(const Array& x, const Shape& positions,
+                                              Where w = Where::here()) const;
+
+ private:
+  [[nodiscard]] std::vector<Array> pieces(const Array& x, std::int64_t n, Where w) const;
+} dsplit{};
+/// The parts along an axis, which they lack: as many arrays as it is long. Throws ShapeError beyond 2^20.
+inline constexpr struct SHARDARRAY_API unstack_fn {
+  [[nodiscard]] std::vector<Array> operator()(const Array& x, std::int64_t axis = 0,
+                                              Where w = Where::here()) const;
+} unstack{};
+/// `block({{a, b}, {c, d}})`: rows of matrices side by side, one below the other; what has less than two dimensions is a row. Throws as
+/// concatenate.
+[[nodiscard]] SHARDARRAY_API Array block(const std::vector<std::vector<Array>>& rows,
+                                         Where w = Where::here());
+/// Matrices along the diagonal of a matrix, in their common dtype, zeros elsewhere; what has less than two dimensions is a row. Throws
+/// ShapeError without matrices, and for more than two dimensions.
+inline constexpr struct SHARDARRAY_API block_diag_fn {
+  [[nodiscard]] Array operator()(const std::vector<Array>& matrices, Where w = Where::here()) const;
+} block_diag{};
+/// The last two axes exchanged. Throws ShapeError for a lower rank.
+inline constexpr struct SHARDARRAY_API matrix_transpose_fn {
+  [[nodiscard]] Array operator()(const Array& x, Where w = Where::here()) const;
+} matrix_transpose{};
+
+// ---------------------------------------------------------------- bits
+/// Which bit of a byte comes first: the highest or the lowest one.
+#pragma GCC diagnostic push
+#pragma GCC diagnostic ignored "-Wshadow"
+enum class BitOrder : std::uint8_t { big, little };
+#pragma GCC diagnostic pop
+/// Whether elements are not 0, eight in a uint8, along an axis or of the flattened array; what is missing of the last eight counts as
+/// 0. Throws DTypeError for floats.
+inline constexpr struct SHARDARRAY_API packbits_fn {
+  [[nodiscard]] Array operator()(const Array& x, std::optional<std::int64_t> axis = std::nullopt,
+                                 BitOrder order = BitOrder::big, Where w = Where::here()) const;
+} packbits{};
+/// Options of unpackbits: `unpackbits(x, {.count = 10})`.
+struct UnpackbitsOptions {
+  std::optional<std::int64_t> axis = std::nullopt;  ///< none: of the flattened array
+  std::optional<std::int64_t> count =
+      std::nullopt;  ///< how many bits there are; 0 where there are no more. Default: all
+  BitOrder order = BitOrder::big;
+};
+/// The other way: uint8, 0 or 1, eight for each byte. Throws DTypeError for what is not uint8, ShapeError for a negative count.
+inline constexpr struct SHARDARRAY_API unpackbits_fn {
+  [[nodiscard]] Array operator()(const Array& x, const UnpackbitsOptions& o = {},
+                                 Where w = Where::here()) const;
+} unpackbits{};
+
 // ---------------------------------------------------------------- diagonals
 /// Diagonal k of two axes, as a new last dimension: k > 0 lies above the main one, further ones are empty. Throws ShapeError for
 /// equal axes.
@@ -104,6 +183,12 @@ inline constexpr struct SHARDARRAY_API tri_fn {
   [[nodiscard]] Array operator()(std::int64_t n, std::optional<std::int64_t> m = std::nullopt,
                                  std::int64_t k = 0, DType dtype = float32, Where w = Where::here()) const;
 } tri{};
+/// x with a value, or n of them, on the main diagonal of a matrix, n is its shorter side; of more dimensions, which are equal then,
+/// where all indices are. Values take the dtype of x. Throws ShapeError for less than two dimensions, different ones and other numbers
+/// of values, DTypeError for fractions in whole numbers.
+inline constexpr struct SHARDARRAY_API fill_diagonal_fn {
+  [[nodiscard]] Array operator()(const Array& x, const Array& value, Where w = Where::here()) const;
+} fill_diagonal{};
 /// [n, n]: eye(n).
 inline constexpr struct SHARDARRAY_API identity_matrix_fn {
   [[nodiscard]] Array operator()(std::int64_t n, DType dtype = float32, Where w = Where::here()) const;

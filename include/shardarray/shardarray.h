@@ -1,6 +1,7 @@
 // Everything. `namespace sa = shardarray;`
 #pragma once
 #include "shardarray/activations.h"
+#include "shardarray/apply.h"
 #include "shardarray/array.h"
 #include "shardarray/associative_scan.h"
 #include "shardarray/checkpoint.h"
@@ -42,6 +43,7 @@
 #include "shardarray/placement.h"
 #include "shardarray/pmap.h"
 #include "shardarray/policy.h"
+#include "shardarray/polynomials.h"
 #include "shardarray/pooling.h"
 #include "shardarray/print_options.h"
 #include "shardarray/processes.h"
@@ -49,6 +51,7 @@
 #include "shardarray/random.h"
 #include "shardarray/rearrange.h"
 #include "shardarray/reproducible.h"
+#include "shardarray/sets.h"
 #include "shardarray/shape.h"
 #include "shardarray/shard_map.h"
 #include "shardarray/sharding.h"
@@ -62,3 +65,4 @@
 #include "shardarray/version.h"
 #include "shardarray/visualize.h"
 #include "shardarray/vmap.h"
+#include "shardarray/window_functions.h"

@@ -16,6 +16,17 @@ inline constexpr UnaryFunction<"i0"> i0{};
 inline constexpr UnaryFunction<"ndtr"> ndtr{};
 /// Its inverse, to 4 ulp in float32 and 8 in float64: infinite at 0 and 1, NaN beyond. Towards 1/2, where it is 0, p - 1/2 is exact.
 inline constexpr UnaryFunction<"ndtri"> ndtri{};
+/// The logarithm of ndtr, to a few ulp: where that is 0 or rounds to 1 too.
+inline constexpr UnaryFunction<"log_ndtr"> log_ndtr{};
+/// The logarithm of the beta function, lgamma(a) + lgamma(b) - lgamma(a + b): as exact as the largest of these.
+inline constexpr BinaryFunction<"betaln"> betaln{};
+/// The logarithm of the multivariate gamma function of order d. Throws Error for d < 1.
+[[nodiscard]] SHARDARRAY_API Array multigammaln(const Array& a, std::int64_t d, Where w = Where::here());
+/// n! as exp(lgamma(n + 1)), 0 of negative n.
+inline constexpr UnaryFunction<"factorial"> factorial{};
+/// a log(a / b), and that minus a plus b: 0 and b where a is 0; infinite where one is negative, and for a positive a over 0.
+inline constexpr BinaryFunction<"rel_entr"> rel_entr{};
+inline constexpr BinaryFunction<"kl_div"> kl_div{};
 /// -x log(x): 0 at 0, -inf below. Gradient -log(x) - 1: inf at 0, NaN below.
 inline constexpr UnaryFunction<"entr"> entr{};
 /// a log(b) and a log(1 + b); 0 where a is 0, whatever b, unless that is NaN. Gradients log(b) and a / b, at the poles too: -inf and
@@ -25,5 +36,7 @@ inline constexpr BinaryFunction<"xlog1py"> xlog1py{};
 /// log(x / (1 - x)), with all digits near 1/2 too; infinite at 0 and 1, NaN beyond. expit is its inverse: sigmoid.
 inline constexpr UnaryFunction<"logit"> logit{};
 inline constexpr UnaryFunction<"sigmoid"> expit{};
+/// log(1 - exp(-x)) for x > 0, with all digits for small x too: -inf at 0, NaN below.
+inline constexpr UnaryFunction<"log1mexp"> log1mexp{};
 
 }  // namespace shardarray

@@ -65,6 +65,30 @@ inline constexpr struct SHARDARRAY_API percentile_fn {
 /// The quantile of 0.5. Throws as quantile.
 inline constexpr ReduceFunction<"median"> median{};
 
+/// Options of cov and corrcoef: `cov(x, {.rowvar = false})`.
+struct CovOptions {
+  bool rowvar = true;  ///< rows are variables, columns observations; else the other way
+  /// The sums are divided by the number of observations (the sum of the weights) less this. Default: 1.
+  std::optional<std::int64_t> ddof = std::nullopt;
+  Array fweights = {};  ///< integers: how often each observation was made; absent: once
+  Array aweights = {};  ///< how much each observation counts; absent: all the same
+};
+/// [n, n]: the covariances of n variables, floating; a scalar of one. x [n, m] has m observations of each, a vector is one variable;
+/// the variables of a second array follow those of the first. Weights are taken without their sign. NaN of no observations. Of
+/// observations that are cut only sums move. Throws ShapeError for more than two dimensions, other numbers of observations
+/// and of weights, DTypeError for fweights that are no integers.
+inline constexpr struct SHARDARRAY_API cov_fn {
+  [[nodiscard]] Array operator()(const Array& x, const CovOptions& o = {}, Where w = Where::here()) const;
+  [[nodiscard]] Array operator()(const Array& x, const Array& y, const CovOptions& o = {},
+                                 Where w = Where::here()) const;
+} cov{};
+/// The correlation coefficients: the covariances divided by both standard deviations, between -1 and 1; NaN of a constant. Throws as cov.
+inline constexpr struct SHARDARRAY_API corrcoef_fn {
+  [[nodiscard]] Array operator()(const Array& x, const CovOptions& o = {}, Where w = Where::here()) const;
+  [[nodiscard]] Array operator()(const Array& x, const Array& y, const CovOptions& o = {},
+                                 Where w = Where::here()) const;
+} corrcoef{};
+
 // ---------------------------------------------------------------- of what is not NaN
 /// The reductions without the prefix, of the elements that are not NaN; of integers and bool the same. Where all are NaN, nansum
 /// is 0, nanprod 1, nanmean, nanvar, nanstd, nanmax and nanmin are NaN.
@@ -81,9 +105,33 @@ inline constexpr SpreadFunction<"nanstd"> nanstd{};
 inline constexpr ReduceFunction<"nanargmax"> nanargmax{};
 inline constexpr ReduceFunction<"nanargmin"> nanargmin{};
 
+/// As quantile, percentile and median; NaN where all are. Throw as these.
+inline constexpr struct SHARDARRAY_API nanquantile_fn {
+  [[nodiscard]] Array operator()(const Array& x, double q, const QuantileOptions& o = {},
+                                 Where w = Where::here()) const;
+  [[nodiscard]] Array operator()(const Array& x, const std::vector<double>& q, const QuantileOptions& o = {},
+                                 Where w = Where::here()) const;
+  [[nodiscard]] Array operator()(const Array& x, std::initializer_list<double> q,
+                                 const QuantileOptions& o = {}, Where w = Where::here()) const {
+    return (*this)(x, std::vector<double>(q), o, w);
+  }
+} nanquantile{};
+inline constexpr struct SHARDARRAY_API nanpercentile_fn {
+  [[nodiscard]] Array operator()(const Array& x, double q, const QuantileOptions& o = {},
+                                 Where w = Where::here()) const;
+  [[nodiscard]] Array operator()(const Array& x, const std::vector<double>& q, const QuantileOptions& o = {},
+                                 Where w = Where::here()) const;
+  [[nodiscard]] Array operator()(const Array& x, std::initializer_list<double> q,
+                                 const QuantileOptions& o = {}, Where w = Where::here()) const {
+    return (*this)(x, std::vector<double>(q), o, w);
+  }
+} nanpercentile{};
+inline constexpr ReduceFunction<"nanmedian"> nanmedian{};
+
 // ---------------------------------------------------------------- running
-/// cumsum with 0 for NaN.
+/// cumsum with 0, cumprod with 1 for NaN.
 inline constexpr CumulativeFunction<"nancumsum"> nancumsum{};
+inline constexpr CumulativeFunction<"nancumprod"> nancumprod{};
 /// log(cumsum(exp(x))) without overflow, floating: element i is the logsumexp of elements 0 .. i. Throws DTypeError for a `.dtype`
 /// that is not floating.
 inline constexpr CumulativeFunction<"cumlogsumexp"> cumlogsumexp{};

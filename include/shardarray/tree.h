@@ -19,6 +19,7 @@
 
 #include "shardarray/array.h"
 #include "shardarray/detail/bind_fields.h"
+#include "shardarray/detail/enumerators.h"
 #include "shardarray/detail/path.h"
 #include "shardarray/detail/placed_call.h"
 
@@ -183,7 +184,9 @@ struct StaticValue {
   /// Of a number, an enum or a std::string: what stands in the tree, for who reads trees from files.
   enum class Held : std::uint8_t { nothing, boolean, signed_integer, unsigned_integer, real, string };
   Held held = Held::nothing;
-  std::uint8_t bytes = 0;        ///< of a number
+  std::uint8_t bytes = 0;  ///< of a number
+  std::uint8_t values =
+      0;  ///< of an enum of a byte whose values are 0, 1, .. without a gap: how many there are
   const void* object = nullptr;  ///< where it stands
 };
 /// For messages.
@@ -212,7 +215,7 @@ template <class T> constexpr StaticValue::Held held_integer() {
 template <class T> void report(const T& v, const Path& path, StaticRef value) {
   using Kind = StaticValue::Kind;
   using Held = StaticValue::Held;
-  if constexpr (std::same_as<T, std::string>) value({Kind::text, 0, v, Held::string, 0, &v}, path);
+  if constexpr (std::same_as<T, std::string>) value({Kind::text, 0, v, Held::string, 0, 0, &v}, path);
   else if constexpr (Spelled<T>) {
     const auto spelled = spelling(v);
     if constexpr (std::same_as<decltype(spelled), const NumberedSpelling>)
@@ -221,9 +224,12 @@ template <class T> void report(const T& v, const Path& path, StaticRef value) {
   } else if constexpr (std::is_empty_v<T>) return;
   else if constexpr (std::is_pointer_v<T>) value({Kind::address, reinterpret_cast<std::uintptr_t>(v)}, path);
   else if constexpr (std::is_floating_point_v<T>)
-    value({Kind::real, std::bit_cast<std::uint64_t>(static_cast<double>(v)), {}, Held::real, sizeof v, &v},
+    value({Kind::real, std::bit_cast<std::uint64_t>(static_cast<double>(v)), {}, Held::real, sizeof v, 0, &v},
           path);
-  else value({Kind::integer, static_cast<std::uint64_t>(v), {}, held_integer<T>(), sizeof v, &v}, path);
+  else if constexpr (std::is_enum_v<T>) {
+    constexpr std::uint8_t values = enumerators<T>();
+    value({Kind::integer, static_cast<std::uint64_t>(v), {}, held_integer<T>(), sizeof v, values, &v}, path);
+  } else value({Kind::integer, static_cast<std::uint64_t>(v), {}, held_integer<T>(), sizeof v, 0, &v}, path);
 }
 
 template <class T> void walk(T& t, const Path& path, LeafRef leaf, StaticRef value);

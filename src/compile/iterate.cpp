@@ -111,7 +111,15 @@ void settle_carries(const BodyRun& run, const Iteration& it, const Partition& op
   if (moved(left) < moved(inputs)) inputs = std::move(left);
 }
 
-// A carry that begins as zeros is a partial sum where that leaves less to move in every run.
+// Does a run leave the carries as it finds them?
+bool keeps_carries(const Partition& p, const Iteration& it, const std::vector<const Layout*>& inputs) {
+  for (std::size_t k = 0; k < it.carries; k++)
+    if (result_layout(p, k) != inputs[it.constants + k]) return false;
+  return true;
+}
+
+// A carry that begins as zeros is a partial sum where that leaves less to move in every run. All carries are looked at: one that is no
+// partial sum any more may come to be whole in another one's way.
 void keep_partial(const BodyRun& run, const Iteration& it, const std::vector<bool>& zeros,
                   std::vector<const Layout*>& inputs) {
   if (std::find(zeros.begin(), zeros.end(), true) == zeros.end()) return;
@@ -128,7 +136,7 @@ void keep_partial(const BodyRun& run, const Iteration& it, const std::vector<boo
       seen.push_back(l);
       const Layout* const whole = std::exchange(carry, l);
       Partition p = run.partitioned(inputs, true);
-      if (result_layout(p, k) == l && transferred_bytes(p) < transferred_bytes(best)) {
+      if (keeps_carries(p, it, inputs) && transferred_bytes(p) < transferred_bytes(best)) {
         best = std::move(p);
         break;
       }

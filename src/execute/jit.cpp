@@ -77,6 +77,7 @@ void JitCall::leaf(const Array& a, Array* moved_handle, bool option_donated, con
 struct JitTrace::State {
   PrintTime time{"trace"};
   OpenTrace open;
+  ValueAlone derivatives{false};  // the trace is kept, for calls that are derived too
   Arrays placeholders, given;
 };
 

@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <mutex>
+#include <utility>
 
 #include "base/sizes.h"
 
@@ -28,6 +29,12 @@ OpenTrace::~OpenTrace() {
   trace_state().open.pop_back();
   trace_state().effects.pop_back();
 }
+
+ValueAlone::ValueAlone(bool on)
+    : before_(std::exchange(trace_state().value_alone,
+                            on ? std::optional<std::size_t>(trace_state().gradients.size()) : std::nullopt)) {
+}
+ValueAlone::~ValueAlone() { trace_state().value_alone = before_; }
 
 namespace {
 

@@ -3,6 +3,7 @@
 #pragma once
 #include <cstdint>
 #include <memory>
+#include <optional>
 #include <vector>
 
 #include "graph/node.h"
@@ -14,6 +15,8 @@ struct TraceState {
   std::vector<std::vector<Array>> effects;        ///< of each open trace, in program order
   std::vector<std::shared_ptr<const Axis>> axes;  ///< named axes in scope, innermost last
   std::vector<std::uint64_t> gradients;  ///< first sequence number of every open gradient, innermost last
+  /// How many gradients were open when a trace began of which nobody asks for a derivative but by the rule that its function has.
+  std::optional<std::size_t> value_alone;
   int walks =
       0;  ///< replays and transposes that run: they hold all they record, so computing some of it frees nothing
   Where cut;  ///< the line where a chain of pending nodes was computed last
@@ -54,6 +57,18 @@ class OpenGradient {
 bool keep_for_gradient(std::uint64_t name, Node* n);
 /// The nodes that were kept for a gradient that has ended.
 std::vector<Array> take_kept(std::uint64_t name);
+
+/// While it lives, this thread records values of which derivatives are known otherwise (true), or may be asked for again (false).
+class ValueAlone {
+ public:
+  explicit ValueAlone(bool on);
+  ~ValueAlone();
+  ValueAlone(const ValueAlone&) = delete;
+  ValueAlone& operator=(const ValueAlone&) = delete;
+
+ private:
+  std::optional<std::size_t> before_;
+};
 
 /// A walk over a graph that records while it lives; see TraceState::walks.
 class RecordingWalk {

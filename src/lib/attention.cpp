@@ -8,6 +8,7 @@
 #include <limits>
 
 #include "base/ceil_div.h"
+#include "base/sizes.h"
 #include "lib/random_bits.h"
 #include "lib/random_floats.h"
 #include "ops/api.h"
@@ -304,9 +305,10 @@ Array RotaryPositionalEmbedding::operator()(const Array& x, const Array& offset,
         "scalar. Map it over heads with vmap.",
         function, to_string(t), to_string(of_offset), embedding_size));
   const std::int64_t half = embedding_size / 2;
+  const DType wide = dtype == DType::float64 ? DType::float64 : DType::float32;
   const Array frequency =
-      1.0 / power(theta, arange(half).astype(float32) * 2.0 / static_cast<double>(embedding_size));
-  const Array position = (arange(t.shape[0]) + offset).astype(float32);
+      1.0 / power(theta, arange(half).astype(wide) * 2.0 / static_cast<double>(embedding_size));
+  const Array position = (arange(t.shape[0]) + offset).astype(wide);
   const Array angle = expand_dims(position, 1) * frequency;
   auto both = [&](const Array& a) { return concatenate({a, a}, 1).astype(dtype); };
   const Array lower = x[{all, slice(none, half)}], upper = x[{all, slice(half, none)}];
@@ -366,8 +368,9 @@ MultiheadAttention MultiheadAttention::init(std::int64_t num_heads, std::int64_t
                     "0. Correct them.",
                     function, num_heads, query_size));
   const auto [query_key, key_key, value_key, output_key] = random::split<4>(key);
-  const std::int64_t of_head = query_size / num_heads, keys = num_heads * o.qk_size.value_or(of_head),
-                     values = num_heads * o.vo_size.value_or(of_head);
+  const std::int64_t of_head = query_size / num_heads,
+                     keys = mul_sizes(num_heads, o.qk_size.value_or(of_head)),
+                     values = mul_sizes(num_heads, o.vo_size.value_or(of_head));
   auto linear = [&](std::int64_t in, std::int64_t out, const Array& k, bool use_bias) {
     return Linear::init(in, out, k, {.use_bias = use_bias, .dtype = o.dtype});
   };
@@ -390,7 +393,14 @@ MultiheadAttention::Heads MultiheadAttention::project(const Array& query, const 
                     "Batch with vmap.",
                     function, to_string(q), to_string(k), to_string(v)));
   auto heads = [&](const Linear& projection, const Array& x) {
-    return reshape(vmap(projection)(x), {type_of(x).shape[0], num_heads, -1});
+    const Array y = vmap(projection)(x);
+    const Shape& shape = type_of(y).shape;
+    if (num_heads < 1 || shape[1] % num_heads != 0)
+      throw ShapeError(
+          fmt::format("{}: {} heads share a projection of size {}. There is one head at least, and the size "
+                      "is a multiple of them. Correct num_heads.",
+                      function, num_heads, shape[1]));
+    return reshape(y, {shape[0], num_heads, shape[1] / num_heads});
   };
   return {heads(query_proj, query), heads(key_proj, key), heads(value_proj, value)};
 }

@@ -3,6 +3,7 @@
 
 #include <fmt/core.h>
 
+#include <algorithm>
 #include <cmath>
 #include <numbers>
 
@@ -11,6 +12,7 @@
 #include "lib/random_bits.h"
 #include "lib/random_floats.h"
 #include "ops/api.h"
+#include "shardarray/linalg.h"
 #include "shardarray/ops.h"
 
 namespace shardarray::random {
@@ -162,6 +164,66 @@ Array geometric(const Array& key, const Array& p, const Shape& shape, DType dtyp
   const Array u = unit_uniform(key, all.shape, t);
   const Array g = floor(log(where(u == 0, 1, u)) / log1p(-all.values[0])) + 1;
   return g.astype(dtype);
+}
+
+// ---------------------------------------------------------------- of matrices
+Array multivariate_normal(const Array& key, const Array& mean, const Array& cov,
+                          const std::optional<Shape>& shape, std::optional<DType> dtype, CovarianceRoot root,
+                          Where w) {
+  constexpr const char* function = "random::multivariate_normal";
+  const Site site(w, function);
+  check_key(key, function);
+  const WeakType t = api::to_inexact(api::promoted(function, {&mean, &cov}));
+  need_floating(dtype.value_or(t.dtype), function);
+  const Shape &of_mean = mean.shape(), &of_cov = cov.shape();
+  const std::size_t last = of_mean.size(), square = of_cov.size();
+  if (last < 1 || square < 2 || of_cov[square - 1] != of_mean[last - 1] ||
+      of_cov[square - 2] != of_mean[last - 1])
+    throw ShapeError(fmt::format(
+        "{}: mean {} and covariances {}. A mean of n numbers goes with a matrix n x n. Correct the sizes.",
+        function, to_string(type_of(mean)), to_string(type_of(cov))));
+  const Shape batches[] = {Shape(of_mean.begin(), of_mean.end() - 1),
+                           Shape(of_cov.begin(), of_cov.end() - 2)};
+  Shape draw = api::common_shape(function, batches);
+  if (shape) {
+    const Shape all[] = {draw, *shape};
+    if (api::common_shape(function, all) != *shape)
+      throw ShapeError(
+          fmt::format("{}: parameters of shape {} for a draw of shape {}. They are broadcast to the draw. "
+                      "Correct the shape.",
+                      function, to_string(draw), to_string(*shape)));
+    draw = *shape;
+  }
+  draw.push_back(of_mean[last - 1]);
+  const Array matrices = api::cast(cov, t);
+  const auto scaled = [](const Array& vectors, const Array& values) {
+    return vectors * expand_dims(sqrt(values), -2);
+  };
+  Array factor;
+  if (root == CovarianceRoot::cholesky) factor = linalg::cholesky(matrices);
+  else if (root == CovarianceRoot::eigh) {
+    const auto [values, vectors] = linalg::eigh(matrices);
+    factor = scaled(vectors, values);
+  } else {
+    const auto [u, s, vh] = linalg::svd(matrices);
+    factor = scaled(u, s);
+  }
+  return api::cast(mean, t) + matvec(factor, normal(key, draw, dtype.value_or(t.dtype)));
+}
+Array orthogonal(const Array& key, std::int64_t n, const Shape& shape, DType dtype,
+                 std::optional<std::int64_t> m, Where w) {
+  constexpr const char* function = "random::orthogonal";
+  const Site site(w, function);
+  const std::int64_t columns = m.value_or(n);
+  if (n < 0 || columns < 0)
+    throw ShapeError(
+        fmt::format("{}: matrices of {} x {}. Sizes are not negative. Correct them.", function, n, columns));
+  Shape draw = shape;
+  draw.push_back(std::max(n, columns));
+  draw.push_back(std::min(n, columns));
+  const auto [q, r] = linalg::qr(normal(key, draw, dtype));
+  const Array x = q * expand_dims(sign(linalg::diagonal(r, 0, -2, -1)), -2);
+  return n < columns ? matrix_transpose(x) : x;
 }
 
 }  // namespace shardarray::random

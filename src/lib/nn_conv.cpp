@@ -66,6 +66,20 @@ void need_example(const char* layer, const Array& x, std::size_t dims) {
         layer, to_string(t), dims + 1, dims));
 }
 
+/// Fields may come from a file, or from the user's hands: throws ShapeError for lists that do not belong to the dimensions, and for numbers
+/// with which there is no convolution.
+template <class Layer> void check_fields(const char* name, const Layer& l, std::size_t dims) {
+  const auto fits = [&](const Shape& s) {
+    return s.size() == dims && std::all_of(s.begin(), s.end(), [](std::int64_t n) { return n > 0; });
+  };
+  if (!fits(l.stride) || !fits(l.dilation) || l.kernel_size.size() != dims || l.groups < 1)
+    throw ShapeError(fmt::format(
+        "{}: stride {}, dilation {}, kernel_size {} and {} groups of a layer of {} spatial "
+        "dimensions. Lists have a number for each, and strides, dilations and groups are at least "
+        "1. Correct them.",
+        name, to_string(l.stride), to_string(l.dilation), to_string(l.kernel_size), l.groups, dims));
+}
+
 /// One example by a kernel, with a bias.
 Array layer_conv(const Array& x, const Array& weight, const Array& bias, const ConvOptions& o) {
   const Array y = squeeze(conv_general_dilated(expand_dims(x, 0), weight, o), 0);
@@ -122,6 +136,7 @@ Conv<dims> Conv<dims>::init(std::int64_t in_channels, std::int64_t out_channels,
 template <int dims> Array Conv<dims>::operator()(const Array& x, Where w) const {
   const Site site(w, "nn::Conv");
   need_example("nn::Conv", x, dims);
+  check_fields("nn::Conv", *this, dims);
   ConvOptions o{
       .window_strides = stride, .padding = padding, .rhs_dilation = dilation, .feature_group_count = groups};
   if (padding_mode == PaddingMode::zeros) return layer_conv(x, weight, bias, o);
@@ -174,6 +189,12 @@ template <int dims> Array ConvTranspose<dims>::operator()(const Array& x, Where 
   constexpr const char* name = "nn::ConvTranspose";
   const Site site(w, name);
   need_example(name, x, dims);
+  check_fields(name, *this, dims);
+  if (output_padding.size() != dims)
+    throw ShapeError(
+        fmt::format("{}: output_padding {} of {} spatial dimensions. It has a number for each. "
+                    "Correct it.",
+                    name, to_string(output_padding), dims));
   windows::Widths widths = transposed_widths(name, *this);
   Array y = x;
   if (padding_mode == PaddingMode::circular) {

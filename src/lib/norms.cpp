@@ -134,6 +134,18 @@ Array GroupNorm::operator()(const Array& x, Where w) const {
 }
 
 // ---------------------------------------------------------------- BatchNorm
+// Mode batch divides by what the running statistics have seen, 1 - momentum^count: nothing with 1 (Equinox gives NaN then).
+static void check_momentum(const char* function, double momentum, BatchNormMode mode) {
+  if (!(momentum >= 0 && momentum <= 1))
+    throw Error(fmt::format(
+        "{}: momentum {}. It is what the running statistics keep of themselves, from 0 to 1. Correct it.",
+        function, momentum));
+  if (momentum == 1 && mode == BatchNormMode::batch)
+    throw Error(
+        fmt::format("{}: momentum 1 in mode batch. The running statistics would never see a batch, and "
+                    "inference divides by what they have seen. Choose less than 1, or mode ema.",
+                    function));
+}
 BatchNorm BatchNorm::init(std::int64_t input_size, const NamedAxes& axis_name, const BatchNormOptions& o,
                           Where w) {
   constexpr const char* function = "nn::BatchNorm";
@@ -144,10 +156,7 @@ BatchNorm BatchNorm::init(std::int64_t input_size, const NamedAxes& axis_name, c
   if (!is_floating(o.dtype))
     throw DTypeError(fmt::format("{}: dtype {}. Statistics are floating. Choose a floating dtype.", function,
                                  name(o.dtype)));
-  if (!(o.momentum >= 0 && o.momentum <= 1))
-    throw Error(fmt::format(
-        "{}: momentum {}. It is what the running statistics keep of themselves, from 0 to 1. Correct it.",
-        function, o.momentum));
+  check_momentum(function, o.momentum, o.mode);
   if (axis_name.names.empty())
     throw Error(
         fmt::format("{}: there is no name of an axis. Statistics are over the map of that name. Give the "
@@ -184,6 +193,7 @@ std::pair<Array, BatchNormState> BatchNorm::operator()(const Array& x, const Bat
         "vmap(layer, {{.in_axes = {{0, none}}, .out_axes = {{0, none}}, .axis_name = ..}})(x, state).",
         function, to_string(type_of(x)), input_size));
   const bool training = !o.inference.value_or(inference), running = mode == BatchNormMode::ema;
+  check_momentum(function, momentum, mode);
   BatchNormState next = state;
   Array m = state.mean, v = state.var;
   if (training) {

@@ -1,8 +1,10 @@
 // The arithmetic of wrappers, leaf by leaf; formulas and order of operations are optax's.
 #include "shardarray/optim/wrappers.h"
 
+#include "execute/evaluate.h"
 #include "lib/optim_leaves.h"
 #include "ops/api.h"
+#include "shardarray/detail/maps.h"
 
 namespace shardarray::optim::detail {
 
@@ -38,6 +40,14 @@ MiniStep mini_step(const Slots& grads, const Slots& sums, const Array& mini, con
   r.mini = (next_count(mini) % every_k).astype(int32);
   r.gradient = where(r.emit, next_count(gradient), gradient);
   return r;
+}
+
+Slots copies_of(Slots parameters) {
+  std::vector<Array> copies;
+  for (Array& a : parameters)
+    if (a.has_value()) copies.push_back(a = primitive::behind(a, {}));  // equal to no other value
+  if (!core::tracing()) evaluate(copies, "lookahead");
+  return parameters;
 }
 
 LookaheadStep lookahead_step(const Slots& updates, const Slots& fast, const Slots& slow, const Array& steps,

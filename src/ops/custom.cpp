@@ -182,12 +182,14 @@ Arrays linear_transpose(const TransposeArgs& t) {
 
 }  // namespace
 
-// attrs.graphs[0], a CustomGraph, on the operands.
+// attrs.graphs[0], a CustomGraph, on the operands. On tangents (in the rule of another function) it is as linear as the function
+// itself is: its transpose is that of a call.
 SHARDARRAY_OP op_custom{.name = "custom_call",
                         .form = Form::call,
                         .rule = custom_call_rule,
                         .type = custom_type,
                         .jvp = custom_derivative,
+                        .transpose = [](const TransposeArgs& t) { return op_call.transpose(t); },
                         .batch = custom_batch};
 
 // Tangents of results, linear in those of the arguments: known by their transpose only. No program computes it.

@@ -81,6 +81,7 @@ linalg::SlogdetResult linalg::slogdet_fn::operator()(const Array& a, Where w) co
 // 0, is taken out of the product. What lacks more ranks has no cofactors but 0.
 static Array cofactors_times(const Array& a, const Array& da) {
   const std::int64_t n = a.shape().back();
+  if (n == 0) return zeros_of({matrices::batch_of(a.shape(), 2), a.dtype(), false});  // it is 1 always
   if (n == 1) return matrix_element(da, 0, 0);
   const Arrays factors = primitive::lu(a);
   const Shape &matrix = a.shape(), vector = factors[1].shape();

@@ -8,13 +8,12 @@
 #include "base/sizes.h"
 #include "ops/api.h"
 #include "ops/array_index.h"
+#include "ops/found.h"
 #include "ops/row_index.h"
 
 namespace shardarray {
 
 // ---------------------------------------------------------------- positions of what is not zero
-namespace {
-
 void need_size(const char* function, std::int64_t size) {
   if (size < 0)
     throw ShapeError(
@@ -22,10 +21,6 @@ void need_size(const char* function, std::int64_t size) {
                     function, size));
 }
 
-/// The first `size` positions in a vector of what is true, 0 behind; `is_there`: before that.
-struct Found {
-  Array at, is_there;
-};
 Found found(const Array& flat, std::int64_t size) {
   const std::int64_t n = flat.shape()[0];
   const DType t = api::position_type({std::max(n, size)});
@@ -39,6 +34,9 @@ Found found(const Array& flat, std::int64_t size) {
   return {primitive::scatter(place, primitive::iota({n}, 0, t), 0, 1, size),
           primitive::binary(op_lt, places, last)};
 }
+
+namespace {
+
 Array flat_mask(const char* function, const Array& x) {
   const Array mask = api::to_bool(x, function);
   return primitive::reshape(mask, {mask.size()});

@@ -2,6 +2,7 @@
 #include <fmt/core.h>
 
 #include <algorithm>
+#include <cmath>
 #include <limits>
 
 #include "ops/matrices.h"
@@ -87,6 +88,31 @@ Array linalg::pinv_fn::operator()(const Array& a, const PinvOptions& o, Where w)
   }
   if (is_empty_matrix(x)) return zeros_of({matrices::turned(x).shape(), t.dtype, false});
   return api::cast(record(op_pinv, {pinv_of(stop_gradient(x), o), x}), t);
+}
+
+// ---------------------------------------------------------------- norms
+Array linalg::matrix_norm_fn::operator()(const Array& a, const MatrixNormOptions& o, Where w) const {
+  constexpr const char* function = "linalg::matrix_norm";
+  const Site site(w, function);
+  const double ord = o.ord.value_or(0);
+  if (o.ord && (o.nuclear || (std::abs(ord) != 1 && std::abs(ord) != 2 && !std::isinf(ord))))
+    throw Error(
+        fmt::format("{}: order {}{}. The orders are 1, -1, 2, -2, infinity and -infinity. Leave it out "
+                    "for the root of the sum of squares, or say nuclear alone.",
+                    function, ord, o.nuclear ? " and nuclear" : ""));
+  WeakType t;
+  const Array x = matrices::operand(function, a, t);
+  if (!o.nuclear && std::abs(ord) != 2) {
+    NormOptions of_elements;
+    of_elements.ord = o.ord;
+    of_elements.axis = {-2, -1};
+    of_elements.keepdims = o.keepdims;
+    return api::cast(norm(x, of_elements), t);
+  }
+  const Array s = svdvals(x);
+  const ReduceOptions last{.axis = -1};
+  const Array r = o.nuclear ? sum(s, last) : ord > 0 ? max(s, last) : min(s, last);
+  return api::cast(o.keepdims ? expand_dims(r, {-2, -1}) : r, t);
 }
 
 // ---------------------------------------------------------------- matrix_rank

@@ -145,6 +145,15 @@ SHARDARRAY_API Array CumulativeFunction<"nancumsum">::operator()(const Array& x,
   const Site site(w, "nancumsum");
   return nancumsum_body("nancumsum", x, o);
 }
+static Array nancumprod_body(const char* function, const Array& x, const CumulativeOptions& o) {
+  return cumprod(without_nan(function, x, 1), o);
+}
+template <>
+SHARDARRAY_API Array CumulativeFunction<"nancumprod">::operator()(const Array& x, const CumulativeOptions& o,
+                                                                  Where w) const {
+  const Site site(w, "nancumprod");
+  return nancumprod_body("nancumprod", x, o);
+}
 
 // log(exp(a) + exp(b)). Equal infinities share the derivative, as other equal ones do.
 static Array log_of_two(const Array& a, const Array& b) {

@@ -37,6 +37,29 @@ Array vdot_fn::operator()(const Array& a, const Array& b, Where w) const {
                                  to_string(type_of(a)), to_string(type_of(b))));
   return tensordot(conjugate(primitive::reshape(a, {n})), primitive::reshape(b, {n}), 1);
 }
+Array vecdot_fn::operator()(const Array& a, const Array& b, std::int64_t axis, Where w) const {
+  const Site site(w, "vecdot");
+  api::axis_of("vecdot", axis, type_of(a, "vecdot").shape);
+  api::axis_of("vecdot", axis, type_of(b, "vecdot").shape);
+  return einsum("...i,...i->...", moveaxis(a, axis, -1), moveaxis(b, axis, -1));
+}
+static void need_matrix_and_vector(const char* function, const Array& matrix, const Array& vector) {
+  if (type_of(matrix, function).shape.size() < 2 || type_of(vector, function).shape.empty())
+    throw ShapeError(
+        fmt::format("{}: matrices {} and vectors {}. A matrix has two dimensions, a vector one, behind those "
+                    "of a batch. Reshape an operand.",
+                    function, to_string(type_of(matrix)), to_string(type_of(vector))));
+}
+Array matvec_fn::operator()(const Array& a, const Array& v, Where w) const {
+  const Site site(w, "matvec");
+  need_matrix_and_vector("matvec", a, v);
+  return einsum("...ij,...j->...i", a, v);
+}
+Array vecmat_fn::operator()(const Array& v, const Array& a, Where w) const {
+  const Site site(w, "vecmat");
+  need_matrix_and_vector("vecmat", a, v);
+  return einsum("...i,...ij->...j", v, a);
+}
 Array kron_fn::operator()(const Array& a, const Array& b, Where w) const {
   const Site site(w, "kron");
   Shape sa = type_of(a, "kron").shape, sb = type_of(b, "kron").shape, apart_a, apart_b, result;

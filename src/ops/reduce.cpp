@@ -324,6 +324,15 @@ static Array logsumexp_body(const char* function, const Array& x, const ReduceOp
 template <> constexpr ReduceBody reduce_body<"logsumexp"> = logsumexp_body;
 template SHARDARRAY_API Array ReduceFunction<"logsumexp">::operator()(const Array&, const ReduceOptions&,
                                                                       Where) const;
+static Array logmeanexp_body(const char* function, const Array& x, const ReduceOptions& o) {
+  const Array narrow = inexact(function, x, o), y = primitive::cast(narrow, api::computed(narrow.dtype()));
+  const Array total = logsumexp_body(function, y, {.axis = o.axis, .keepdims = o.keepdims});
+  const auto n = static_cast<double>(count_of(y.shape(), reduced_axes(function, x, o)));
+  return primitive::cast(primitive::sub(total, primitive::like(total, std::log(n))), narrow.dtype());
+}
+template <> constexpr ReduceBody reduce_body<"logmeanexp"> = logmeanexp_body;
+template SHARDARRAY_API Array ReduceFunction<"logmeanexp">::operator()(const Array&, const ReduceOptions&,
+                                                                       Where) const;
 // x - max(x) along the axis, as wide as its sums are; `t`: the dtype of the result.
 static Array shifted(const char* function, const Array& x, std::int64_t axis, Shape& axes, DType& t) {
   Array y = inexact(function, x, {});

@@ -6,6 +6,7 @@
 #include "base/sizes.h"
 #include "graph/trace_state.h"
 #include "ops/api.h"
+#include "ops/row_index.h"
 #include "shardarray/ordering.h"
 #include "shardarray/products.h"
 
@@ -32,6 +33,41 @@ Array diff_fn::operator()(const Array& x, std::int64_t n, std::int64_t axis, Whe
   for (std::int64_t k = 0; k < n && y.shape()[dim] > 0; k++)
     y = primitive::binary(y.dtype() == DType::bool_ ? op_ne : op_sub, behind_first(y, dim), first_of(y, dim));
   return y;
+}
+Array ediff1d_fn::operator()(const Array& x, const Array& to_end, const Array& to_begin, Where w) const {
+  const Site site(w, "ediff1d");
+  const Type& t = type_of(x, "ediff1d");
+  std::vector<Array> parts{diff(primitive::reshape(x, {x.size()}))};
+  const auto beside = [&](const Array& values) {
+    check_kind("ediff1d", t, type_of(values, "ediff1d"));
+    return primitive::reshape(api::cast(values, {t.dtype, t.weak}), {values.size()});
+  };
+  if (to_end.has_value()) parts.push_back(beside(to_end));
+  if (to_begin.has_value()) parts.insert(parts.begin(), beside(to_begin));
+  return parts.size() == 1 ? parts[0] : primitive::concatenate(parts, 0);
+}
+Array unwrap_fn::operator()(const Array& x, const UnwrapOptions& o, Where w) const {
+  const Site site(w, "unwrap");
+  WeakType t = api::weak_type_of(x, "unwrap");
+  const Array y = wide_samples(x, t);
+  const std::size_t dim = api::axis_of("unwrap", o.axis, y.shape());
+  if (!(o.period > 0))
+    throw Error(fmt::format("unwrap: the period is {}. It is positive. Give another one.", o.period));
+  if (y.shape()[dim] < 2) return primitive::cast(y, t.dtype, t.weak);
+  const Array step = primitive::sub(behind_first(y, dim), first_of(y, dim));
+  const auto number = [&](double v) { return primitive::like(step, v); };
+  const Array half = number(o.period / 2);
+  Array near = primitive::sub(remainder(primitive::add(step, half), number(o.period)), half);
+  const Array is_up = primitive::binary(op_and, primitive::binary(op_eq, near, primitive::neg(half)),
+                                        primitive::binary(op_gt, step, number(0)));
+  near = primitive::select(is_up, half, near);
+  const Array is_small =
+      primitive::binary(op_lt, primitive::unary(op_abs, step), number(o.discont.value_or(o.period / 2)));
+  const Array change = primitive::select(is_small, number(0), primitive::sub(near, step));
+  const Array parts[] = {
+      primitive::slice_dim(y, dim, 0, 1),
+      primitive::add(behind_first(y, dim), cumsum(change, {.axis = static_cast<std::int64_t>(dim)}))};
+  return primitive::cast(primitive::concatenate(parts, dim), t.dtype, t.weak);
 }
 Array gradient_fn::operator()(const Array& x, std::int64_t axis, double distance, Where w) const {
   const Site site(w, "gradient");

@@ -259,4 +259,51 @@ Array linalg::inv_fn::operator()(const Array& a, Where w) const {
   return api::cast(primitive::lu_solve(factors[0], factors[1], matrices::identity_like(x), x), t);
 }
 
+// ---------------------------------------------------------------- of arrays as matrices
+// The product of some sizes.
+static std::int64_t product_of(const Shape& shape, std::size_t first, std::size_t last) {
+  std::int64_t n = 1;
+  for (std::size_t d = first; d < last; d++) n = mul_sizes(n, shape[d]);
+  return n;
+}
+Array linalg::tensorinv_fn::operator()(const Array& a, std::int64_t ind, Where w) const {
+  const Site site(w, "linalg::tensorinv");
+  const Shape& shape = type_of(a, "linalg::tensorinv").shape;
+  if (ind < 1 || ind > std::ssize(shape))
+    throw ShapeError(
+        fmt::format("linalg::tensorinv: ind is {} of {} dimensions. It is how many of them are rows, 1 at "
+                    "least. Give another one.",
+                    ind, shape.size()));
+  const auto rows = static_cast<std::size_t>(ind);
+  const std::int64_t n = product_of(shape, 0, rows), m = product_of(shape, rows, shape.size());
+  if (n != m)
+    throw ShapeError(
+        fmt::format("linalg::tensorinv: {} as a matrix of {} x {}. It is square. Choose ind so "
+                    "that both products of sizes are equal.",
+                    to_string(type_of(a)), n, m));
+  Shape turned(shape.begin() + ind, shape.end());
+  for (std::size_t d = 0; d < rows; d++) turned.push_back(shape[d]);
+  return primitive::reshape(inv(primitive::reshape(a, {n, n})), turned);
+}
+Array linalg::tensorsolve_fn::operator()(const Array& a, const Array& b, const Shape& axes, Where w) const {
+  const Site site(w, "linalg::tensorsolve");
+  const Shape& right = type_of(b, "linalg::tensorsolve").shape;
+  const auto rank = std::ssize(type_of(a, "linalg::tensorsolve").shape), last = std::ssize(axes);
+  Shape to;
+  for (std::int64_t k = 0; k < last; k++) to.push_back(rank - last + k);
+  const Array x = axes.empty() ? a : moveaxis(a, axes, to);
+  const Shape& shape = x.shape();
+  const std::size_t of_rows = right.size();
+  const bool fits =
+      shape.size() >= of_rows && Shape(shape.begin(), shape.begin() + std::ssize(right)) == right;
+  const std::int64_t n = b.size(), m = fits ? product_of(shape, of_rows, shape.size()) : 0;
+  if (!fits || n != m)
+    throw ShapeError(fmt::format(
+        "linalg::tensorsolve: {} and {}. The first dimensions are those of b, and the others have "
+        "as many elements. Name the axes of the solution.",
+        to_string(type_of(x)), to_string(type_of(b))));
+  const Array flat = solve(primitive::reshape(x, {n, n}), primitive::reshape(b, {n}));
+  return primitive::reshape(flat, Shape(shape.begin() + std::ssize(right), shape.end()));
+}
+
 }  // namespace shardarray

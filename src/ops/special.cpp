@@ -1,4 +1,7 @@
 // Gamma and Bessel functions, the normal distribution, entropies.
+#include <fmt/core.h>
+
+#include <cmath>
 #include <limits>
 #include <numbers>
 
@@ -109,8 +112,73 @@ Array product_with_log(const Op& logarithm, const Array& x, const Array& y, doub
 Array x_log_y(const Array& x, const Array& y) { return product_with_log(op_log, x, y, 0); }
 Array x_log1p_y(const Array& x, const Array& y) { return product_with_log(op_log1p, x, y, -1); }
 
+/// Far to the left by the first terms of the asymptotic series of erfc, whose last one is below half an ulp; to the right by log1p.
+/// Each branch is defined where it is not taken.
+Array log_of_normal(const Array& x) {
+  const bool is_double = x.dtype() == DType::float64;
+  const double low = is_double ? -20 : -10, high = is_double ? 8 : 5;
+  const Array is_low = x <= low, is_high = x > high;
+  const Array far = chosen(is_low, x, low), near = chosen(is_low | is_high, 0, x);
+  const Array inverse = 1 / (far * far);
+  Array series = primitive::like(x, 1);
+  for (int k = 8; k > 0; k--) series = 1 - inverse * (2 * k - 1) * series;
+  const Array tail =
+      -0.5 * far * far - primitive::unary(op_log, -far) +
+      primitive::unary(op_log, series * (0.5 * std::numbers::inv_sqrtpi * std::numbers::sqrt2));
+  const Array right = primitive::unary(op_log1p, -normal_distribution(-chosen(is_high, x, high)));
+  return primitive::select(
+      is_low, tail, primitive::select(is_high, right, primitive::unary(op_log, normal_distribution(near))));
+}
+Array log_of_beta(const Array& a, const Array& b) {
+  return primitive::unary(op_lgamma, a) + primitive::unary(op_lgamma, b) - primitive::unary(op_lgamma, a + b);
+}
+Array factorial_of(const Array& x) {
+  return chosen(x < 0, 0, primitive::exp(primitive::unary(op_lgamma, chosen(x < 0, 0, x) + 1)));
+}
+Array relative_entropy(const Array& a, const Array& b) {
+  const Array both = (a > 0) & (b > 0), none_of_a = (a == 0) & (b >= 0);
+  const Array p = chosen(both, a, 1), q = chosen(both, b, 1);
+  const Array of_numbers =
+      primitive::select(both, p * primitive::unary(op_log, p / q),
+                        chosen(none_of_a, 0, primitive::like(a, std::numeric_limits<double>::infinity())));
+  const Array is_nan = (a != a) | (b != b);
+  return primitive::select(is_nan, a + b, of_numbers);
+}
+Array divergence(const Array& a, const Array& b) { return relative_entropy(a, b) - a + b; }
+/// By expm1 up to log(2), by log1p from there on.
+Array log_of_rest(const Array& x) {
+  const Array is_near = x < std::numbers::ln2;
+  return primitive::select(is_near,
+                           primitive::unary(op_log, -primitive::unary(op_expm1, -chosen(is_near, x, 0.5))),
+                           primitive::unary(op_log1p, -primitive::exp(-chosen(is_near, 1, x))));
+}
+
 }  // namespace
 
+Array multigammaln(const Array& a, std::int64_t d, Where w) {
+  const Site site(w, "multigammaln");
+  if (d < 1) throw Error(fmt::format("multigammaln: the order is {}. It is 1 or more. Give another one.", d));
+  const auto order = static_cast<double>(d);
+  const auto of_floats = [&](const Array& x) {
+    Array r = primitive::like(x, order * (order - 1) / 4 * std::log(std::numbers::pi));
+    for (std::int64_t k = 0; k < d; k++) r = r + primitive::unary(op_lgamma, x - static_cast<double>(k) / 2);
+    return r;
+  };
+  return api::rounded_once(api::to_inexact(api::weak_type_of(a, "multigammaln")), of_floats, a);
+}
+
+template <> constexpr UnaryBody unary_body<"log_ndtr"> = rounded<log_of_normal>;
+template SHARDARRAY_API Array UnaryFunction<"log_ndtr">::operator()(const Array&, Where) const;
+template <> constexpr BinaryBody binary_body<"betaln"> = rounded<log_of_beta>;
+template SHARDARRAY_API Array BinaryFunction<"betaln">::operator()(const Array&, const Array&, Where) const;
+template <> constexpr UnaryBody unary_body<"factorial"> = rounded<factorial_of>;
+template SHARDARRAY_API Array UnaryFunction<"factorial">::operator()(const Array&, Where) const;
+template <> constexpr BinaryBody binary_body<"rel_entr"> = rounded<relative_entropy>;
+template SHARDARRAY_API Array BinaryFunction<"rel_entr">::operator()(const Array&, const Array&, Where) const;
+template <> constexpr BinaryBody binary_body<"kl_div"> = rounded<divergence>;
+template SHARDARRAY_API Array BinaryFunction<"kl_div">::operator()(const Array&, const Array&, Where) const;
+template <> constexpr UnaryBody unary_body<"log1mexp"> = rounded<log_of_rest>;
+template SHARDARRAY_API Array UnaryFunction<"log1mexp">::operator()(const Array&, Where) const;
 template <> constexpr UnaryBody unary_body<"ndtr"> = rounded<normal_distribution>;
 template SHARDARRAY_API Array UnaryFunction<"ndtr">::operator()(const Array&, Where) const;
 template <> constexpr UnaryBody unary_body<"entr"> = rounded<entropy>;

@@ -111,12 +111,50 @@ static Array quantile_of(const Array& sorted, double q, QuantileMethod method) {
   return primitive::add(primitive::mul(at(low), primitive::like(high, 1 - higher)),
                         primitive::mul(high, primitive::like(high, higher)));
 }
-static Array quantiles(const char* function, const Array& x, const std::vector<double>& q, double most,
-                       bool stacked, const QuantileOptions& o) {
-  for (double each : q)
-    if (!(each >= 0 && each <= most))
+// The same of the elements in front of NaN, `count` [..] of them. (Where there is none, any NaN.)
+static Array quantile_of_some(const Array& sorted, const Array& count, double q, QuantileMethod method) {
+  const std::size_t last = sorted.shape().size() - 1;
+  const Array most =
+      primitive::cast(primitive::binary(op_max, primitive::sub(count, primitive::like_whole(count, 1)),
+                                        primitive::like_whole(count, 0)),
+                      sorted.dtype());
+  const Array position = primitive::mul(most, primitive::like(most, q)),
+              below = primitive::unary(op_floor, position);
+  const Array between = primitive::sub(position, below), zero = primitive::like(between, 0);
+  const auto if_above = [&](double limit, double part) {
+    return primitive::select(primitive::binary(op_gt, between, primitive::like(between, limit)),
+                             primitive::like(between, part), zero);
+  };
+  const Array higher = method == QuantileMethod::lower      ? zero
+                       : method == QuantileMethod::higher   ? if_above(0, 1)
+                       : method == QuantileMethod::midpoint ? if_above(0, 0.5)
+                       : method == QuantileMethod::nearest  ? if_above(0.5, 1)
+                                                            : between;
+  const Array low = primitive::cast(below, count.dtype());
+  const Array next = primitive::binary(op_min, primitive::add(low, primitive::like_whole(low, 1)),
+                                       primitive::cast(most, count.dtype()));
+  const auto at = [&](const Array& k) {
+    Shape one = k.shape();
+    one.push_back(1);
+    return primitive::reshape(primitive::take_along(sorted, primitive::reshape(k, one), last), k.shape());
+  };
+  return primitive::add(primitive::mul(at(low), primitive::sub(primitive::like(higher, 1), higher)),
+                        primitive::mul(at(next), higher));
+}
+namespace {
+struct QuantilesAsked {
+  const std::vector<double>& q;
+  double most;       // a q of all
+  bool is_stacked;   // a new first dimension
+  bool ignores_nan;  // else one makes NaN
+};
+}  // namespace
+static Array quantiles(const char* function, const Array& x, const QuantilesAsked& asked,
+                       const QuantileOptions& o) {
+  for (double each : asked.q)
+    if (!(each >= 0 && each <= asked.most))
       throw Error(fmt::format("{}: q is {}. It lies between 0 and {}. Give a part of the elements.", function,
-                              each, most));
+                              each, asked.most));
   const ReduceOptions over{.axis = o.axis, .keepdims = o.keepdims};
   const Array narrow = inexact(function, x, over);
   const Shape axes = reduced_axes(function, x, over);
@@ -125,14 +163,20 @@ static Array quantiles(const char* function, const Array& x, const std::vector<d
   const Array greatest = quantile_of(sorted, 1, QuantileMethod::lower);  // a NaN, if there is one
   const Array is_nan = primitive::binary(op_ne, greatest, greatest),
               nan = primitive::like(greatest, no_number);
+  const Array count = asked.ignores_nan
+                          ? sum(primitive::binary(op_eq, sorted, sorted),
+                                {.axis = -1, .dtype = api::position_type({sorted.shape().back()})})
+                          : Array();
+  const auto one = [&](double q) {
+    if (asked.ignores_nan) return quantile_of_some(sorted, count, q, o.method);
+    return primitive::select(is_nan, nan, quantile_of(sorted, q, o.method));
+  };
   std::vector<Array> results;
-  results.reserve(q.size());
-  for (double each : q)
+  results.reserve(asked.q.size());
+  for (double each : asked.q)
     results.push_back(
-        with_kept(primitive::cast(primitive::select(is_nan, nan, quantile_of(sorted, each / most, o.method)),
-                                  narrow.dtype()),
-                  x.shape(), axes, o.keepdims));
-  if (!stacked) return results[0];
+        with_kept(primitive::cast(one(each / asked.most), narrow.dtype()), x.shape(), axes, o.keepdims));
+  if (!asked.is_stacked) return results[0];
   if (!results.empty()) return stack(results);
   Shape none_asked = with_kept(greatest, x.shape(), axes, o.keepdims).shape();
   none_asked.insert(0, 0);
@@ -140,31 +184,55 @@ static Array quantiles(const char* function, const Array& x, const std::vector<d
 }
 Array quantile_fn::operator()(const Array& x, double q, const QuantileOptions& o, Where w) const {
   const Site site(w, "quantile");
-  return quantiles("quantile", x, {q}, 1, false, o);
+  return quantiles("quantile", x, {{q}, 1, false, false}, o);
 }
 Array quantile_fn::operator()(const Array& x, const std::vector<double>& q, const QuantileOptions& o,
                               Where w) const {
   const Site site(w, "quantile");
-  return quantiles("quantile", x, q, 1, true, o);
+  return quantiles("quantile", x, {q, 1, true, false}, o);
 }
 Array percentile_fn::operator()(const Array& x, double q, const QuantileOptions& o, Where w) const {
   const Site site(w, "percentile");
-  return quantiles("percentile", x, {q}, 100, false, o);
+  return quantiles("percentile", x, {{q}, 100, false, false}, o);
 }
 Array percentile_fn::operator()(const Array& x, const std::vector<double>& q, const QuantileOptions& o,
                                 Where w) const {
   const Site site(w, "percentile");
-  return quantiles("percentile", x, q, 100, true, o);
+  return quantiles("percentile", x, {q, 100, true, false}, o);
 }
-static Array median_body(const char* function, const Array& x, const ReduceOptions& o) {
-  return quantiles(function, inexact(function, x, o), {0.5}, 1, false,
+Array nanquantile_fn::operator()(const Array& x, double q, const QuantileOptions& o, Where w) const {
+  const Site site(w, "nanquantile");
+  return quantiles("nanquantile", x, {{q}, 1, false, true}, o);
+}
+Array nanquantile_fn::operator()(const Array& x, const std::vector<double>& q, const QuantileOptions& o,
+                                 Where w) const {
+  const Site site(w, "nanquantile");
+  return quantiles("nanquantile", x, {q, 1, true, true}, o);
+}
+Array nanpercentile_fn::operator()(const Array& x, double q, const QuantileOptions& o, Where w) const {
+  const Site site(w, "nanpercentile");
+  return quantiles("nanpercentile", x, {{q}, 100, false, true}, o);
+}
+Array nanpercentile_fn::operator()(const Array& x, const std::vector<double>& q, const QuantileOptions& o,
+                                   Where w) const {
+  const Site site(w, "nanpercentile");
+  return quantiles("nanpercentile", x, {q, 100, true, true}, o);
+}
+static Array median_body(const char* function, const Array& x, const ReduceOptions& o, bool ignores_nan) {
+  return quantiles(function, inexact(function, x, o), {{0.5}, 1, false, ignores_nan},
                    {.axis = o.axis, .keepdims = o.keepdims});
 }
 template <>
 SHARDARRAY_API Array ReduceFunction<"median">::operator()(const Array& x, const ReduceOptions& o,
                                                           Where w) const {
   const Site site(w, "median");
-  return median_body("median", x, o);
+  return median_body("median", x, o, false);
+}
+template <>
+SHARDARRAY_API Array ReduceFunction<"nanmedian">::operator()(const Array& x, const ReduceOptions& o,
+                                                             Where w) const {
+  const Site site(w, "nanmedian");
+  return median_body("nanmedian", x, o, true);
 }
 
 // ---------------------------------------------------------------- norms

@@ -145,6 +145,11 @@ core::Arrays core::associative_scan(CombineBody f, std::span<const ScanLeaf> ele
     Arrays r;
     for (std::size_t k = 0; k < elements.size(); k++)
       if (elements[k].array.has_value()) r.push_back(given[k]);
+      else if (given[k].has_value())
+        throw TreeError(
+            fmt::format("associative_scan: the function made {} in a place where the elements have no array. "
+                        "It gives a tree like them. Leave it absent (Array()).",
+                        to_string(type_of(given[k]))));
     return r;
   };
   Arrays out = *length == 0 ? present : AssociativeScan(combine, dims).run(present, *length);

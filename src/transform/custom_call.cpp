@@ -136,6 +136,7 @@ class CustomTrace {
   /// What it captures is appended.
   CustomGraphs run(std::span<const Type> arguments, Arrays& captured) const {
     const OpenDerivative open(custom_.id.get());
+    const ValueAlone derivatives(false);
     return custom_.push ? forward_mode(arguments, captured) : reverse_mode(arguments, captured);
   }
 
@@ -193,7 +194,13 @@ class CustomTrace {
 
 }  // namespace
 
-bool core::may_be_derived() { return core::tracing() || !trace_state().gradients.empty(); }
+// The value of a function with a derivative of its own is not derived, so functions that it calls need none: were theirs recorded
+// there too, each level of calls would be recorded twice as often as the one above it.
+bool core::may_be_derived() {
+  const TraceState& state = trace_state();
+  if (state.value_alone && state.gradients.size() == *state.value_alone) return false;
+  return core::tracing() || !state.gradients.empty();
+}
 
 core::Arrays core::custom_call(MapBody f, std::span<const Array> arguments, CustomFunctions custom, Where w) {
   const Site site(w);
@@ -201,6 +208,7 @@ core::Arrays core::custom_call(MapBody f, std::span<const Array> arguments, Cust
   for (const Array& a : arguments) types.push_back(type_of(a, custom.function));
   Arrays captured, places;
   const auto body = [&](std::span<const Array> x) {
+    const ValueAlone alone(true);
     places = f(x);
     return present(places);
   };

@@ -81,9 +81,10 @@ enum class BatchNormMode : std::uint8_t { batch, ema };
 struct BatchNormOptions {
   double eps = 1e-5;
   bool channelwise_affine = true;  ///< false: weight and bias are absent
-  double momentum = 0.99;          ///< what the running statistics keep of themselves in a step, from 0 to 1
-  bool inference = false;          ///< see inference_mode()
-  DType dtype = float32;           ///< of weight, bias and state
+  /// What the running statistics keep of themselves in a step, from 0 to 1; in mode batch less than 1.
+  double momentum = 0.99;
+  bool inference = false;                     ///< see inference_mode()
+  DType dtype = float32;                      ///< of weight, bias and state
   BatchNormMode mode = BatchNormMode::batch;  ///< Equinox's default is ema, of which it warns
 };
 /// What BatchNorm has seen: a value that a call takes and gives.
@@ -113,8 +114,8 @@ struct SHARDARRAY_API BatchNorm {
                                       const BatchNormOptions& o = {}, Where w = Where::here());
   /// Of nothing seen: count 0, mean 0, variance 1 (ema: 0).
   [[nodiscard]] BatchNormState init_state(Where w = Where::here()) const;
-  /// x [channels, d..] -> the same, promoted with weight and state, and the next state. Throws ShapeError for other channels, in
-  /// training TraceError where no map around it has that name.
+  /// x [channels, d..] -> the same, promoted with weight and state, and the next state. Throws ShapeError for other channels, Error for
+  /// a momentum that init refuses, in training TraceError where no map around it has that name.
   [[nodiscard]] std::pair<Array, BatchNormState> operator()(const Array& x, const BatchNormState& state,
                                                             const CallOptions& o = {},
                                                             Where w = Where::here()) const;

@@ -179,11 +179,19 @@ template <class G, Schedule F>
 }
 
 // ---------------------------------------------------------------- slow parameters
+namespace detail {
+/// The same values, each in memory of its own.
+[[nodiscard]] SHARDARRAY_API Slots copies_of(Slots parameters);
+}  // namespace detail
 /// The parameters of lookahead().
 template <class T> struct LookaheadParams {
   T fast, slow;
-  /// Both as they are, and so one array each: a first step that is given both for donation (Donate::all) refuses them.
-  [[nodiscard]] static LookaheadParams init_synced(const T& parameters) { return {parameters, parameters}; }
+  /// Both with these values, the slow ones in memory of their own: a step may take both.
+  [[nodiscard]] static LookaheadParams init_synced(const T& parameters, Where w = Where::here()) {
+    const Site site(w);
+    return {parameters,
+            detail::with_slots(parameters, detail::copies_of(shardarray::detail::slots(parameters)))};
+  }
 };
 /// What lookahead() keeps.
 template <class S> struct LookaheadState {

@@ -69,6 +69,13 @@ std::optional<std::string> bytes_of_text(const StaticValue& v, const std::string
   }
 }
 
+// Of an enum that has the values 0, 1, .. alone.
+bool is_value_of(const StaticValue& v, std::string_view text) {
+  std::uint64_t n = v.values;  // a negative one is no number here
+  const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), n);
+  return error == std::errc() && end == text.data() + text.size() && n < v.values;
+}
+
 [[noreturn]] void differs(const FileReader& file, const std::string& what) {
   throw TreeError(fmt::format(
       "load: {}: {}. The file has exactly the leaves of the tree that it is loaded into. Make that as it was "
@@ -127,6 +134,11 @@ std::vector<std::string> values_of(const FileReader& file, std::map<std::string,
     if (!bytes)
       differs(file, fmt::format("`{}` is `{}` in the file and {} in the tree", shown(path),
                                 shown(text->second), kind_of(value)));
+    if (value.values > 0 && !is_value_of(value, text->second))
+      throw IoError(
+          fmt::format("load: {}: `{}` is {} in the file, and its enum has the values 0 to {}. Code relies on "
+                      "one of these. Check where the file comes from.",
+                      file.path(), shown(path), shown(text->second), value.values - 1));
     r.push_back(*bytes);
     metadata.erase(text);
   }
