@@ -237,8 +237,10 @@ TEST_CASE("cuda one kernel: random programs give the bits of their launches") {
     const RandomProgram p = Generator(seed, WithCodegen::kDevices).run();
     const ProgramSettings settings(p);
     const auto f = jit([&](const Arrays& x) { return run_lines(p, x, true); });
-    texts.add("seed " + std::to_string(seed), cuda_program(program_test::prepare(f, make_leaves(p, true))));
+    const auto program = cuda_program(program_test::prepare(f, make_leaves(p, true)));
+    if (!host_decides(*program)) texts.add("seed " + std::to_string(seed), program);
   }
+  CHECK(texts.count() > 20);
   texts.check();
 }
 

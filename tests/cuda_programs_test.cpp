@@ -12,6 +12,7 @@
 
 #include "cuda_launches.h"
 #include "cuda_programs.h"
+#include "host_decides.h"
 #include "kernel_helpers.h"
 #include "op_data.h"
 #include "program_of.h"
@@ -55,17 +56,6 @@ std::string changed_by_cuda(const Prepared& prepared) {
   const auto& program = narrow.program;
   std::string text = test::difference_of(*program, launched(*program, {}), want);
   return text.empty() ? text : text + " with products of 16-bit floats";
-}
-
-/// True where the host decides what runs next, in the program or in one that it calls.
-bool host_decides(const Program& p) {
-  for (const Step& step : p.steps) {
-    if (std::holds_alternative<ProgramChoice>(step.body) || std::holds_alternative<ProgramLoop>(step.body))
-      return true;
-    const auto* const call = std::get_if<ProgramCall>(&step.body);
-    if (call != nullptr && host_decides(*call->program)) return true;
-  }
-  return false;
 }
 
 }  // namespace

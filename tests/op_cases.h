@@ -132,18 +132,18 @@ inline Cases launch_cases() {
     for (OpCase& c : part()) rows.push_back(std::move(c));
   return rows;
 }
-/// All rows, also those that the host decides, or does for CUDA devices: there, through queues, they take long, and are tried at
-/// full scale.
-inline Cases op_cases() {
+inline Cases all_op_cases() {
   Cases rows = launch_cases();
-  const auto add = [&](Cases (*part)()) {
+  for (auto part : {branch_cases, linalg_cases, fourier_cases})
     for (OpCase& c : part()) rows.push_back(std::move(c));
-  };
-  add(branch_cases);
+  return rows;
+}
+/// Those that are tried here: what the host does for CUDA devices takes long through their queues, and is left to full scale.
+inline Cases op_cases() {
   const char* const platform = std::getenv("SHARDARRAY_PLATFORM");  // devices() would say how many there are
-  if (!full_scale() && platform != nullptr && std::string(platform) == "cuda") return rows;
-  add(linalg_cases);
-  add(fourier_cases);
+  if (full_scale() || platform == nullptr || std::string(platform) != "cuda") return all_op_cases();
+  Cases rows = launch_cases();
+  for (OpCase& c : branch_cases()) rows.push_back(std::move(c));
   return rows;
 }
 

@@ -54,7 +54,7 @@ TEST_CASE("ops: every op has a row, a rule and a derivative") {
   std::set<const Op*> reached;
   std::set<std::string> names;
   const std::set<const Op*> constants = {&op_stop_gradient};  // floating, without derivative on purpose
-  for (const OpCase& row : op_cases()) {
+  for (const OpCase& row : all_op_cases()) {
     Rng rng = rng_of(row);
     const Array y = row.function(draw_operands(row, rng));
     names.insert(row.name);
