@@ -229,7 +229,8 @@ class SHARDARRAY_API ShardedArray {
     static_assert(!std::same_as<T, void>, "item: name the type that is read: x.item<float>()");
     return {};
   }
-  /// All elements, row-major, converted to T as astype() does it. Throws OutOfMemory when the process has no place for them.
+  /// All elements, row-major, converted to T as astype() does it, but of complex numbers no imaginary part is dropped: that throws
+  /// DTypeError. Throws OutOfMemory when the process has no place for them.
   template <Element T> std::vector<T> to_vector(Where w = Where::here()) const {
     const Site site(w);
     const auto n = static_cast<std::size_t>(size());

@@ -210,6 +210,11 @@ void ShardedArray::read(void* to, DType wanted, std::int64_t elements, const cha
     throw DTypeError(fmt::format(
         "item: a value of {} does not fit exactly into {}. Ask for a wider type, or cast with astype.",
         name(t.dtype), name(wanted)));
+  if (is_complex(t.dtype) && !is_complex(wanted) && wanted != DType::bool_)
+    throw DTypeError(fmt::format(
+        "{}: {} has imaginary parts, {} has no place for them. They are not dropped where an array is read. "
+        "Read std::complex<float> or std::complex<double>, or real(x), imag(x) or abs(x).",
+        what, to_string(t), name(wanted)));
   const std::vector<std::byte> bytes = host_elements(*this, what);
   convert(bytes.data(), t.dtype, to, wanted, static_cast<std::size_t>(elements));
 }
