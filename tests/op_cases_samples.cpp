@@ -245,13 +245,13 @@ static void add_vectors(Cases& c) {
   c.push_back(
       {"unwrap",
        [](S x) {
-         return unwrap(x[0] * 0.2f + reshape(square(arange(10.0f)) * 3, {10, 1}), {.axis = 0, .period = 4});
+         return unwrap(x[0] * 0.2f + reshape(arange(10.0f) * 3, {10, 1}), {.axis = 0, .period = 4});
        },
        [](H x) {
          return along(x[0], 0, [](const Numbers& v) {
            Numbers r;
            for (std::size_t k = 0; k < v.size(); k++) {
-             double p = 0.2 * v[k] + 3 * static_cast<double>(k * k);
+             double p = 0.2 * v[k] + 3 * static_cast<double>(k);
              if (!r.empty()) p -= 4 * std::round((p - r.back()) / 4);
              r.push_back(p);
            }
