@@ -5,6 +5,7 @@
 #include "shardarray/array.h"
 #include "shardarray/associative_scan.h"
 #include "shardarray/checkpoint.h"
+#include "shardarray/checkpoints.h"
 #include "shardarray/collectives.h"
 #include "shardarray/compare.h"
 #include "shardarray/complex.h"

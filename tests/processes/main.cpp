@@ -1,10 +1,12 @@
 // What tests/processes/check starts several times, by a launcher. `programs`: each process prints the bits of results on the first
 // eight devices of all processes, which are the same however the devices are shared out. The other words: something that goes
 // wrong in one process or between them; what a process hears of it is printed, and it ends with 3.
+#include <sys/resource.h>
 #include <unistd.h>
 
 #include <csignal>
 #include <cstdio>
+#include <cstdlib>
 #include <cstring>
 #include <stdexcept>
 #include <string>
@@ -66,6 +68,40 @@ int programs() {
   return 0;
 }
 
+// ---------------------------------------------------------------- checkpoints
+const char* test_folder() { return std::getenv("SHARDARRAY_TEST_FOLDER"); }
+
+/// Cut over the devices of all processes along rows, columns, both and not at all.
+std::vector<Array> cut_trees() {
+  const sa::Mesh mesh = platform_test::mesh_of(sa::devices());
+  std::vector<Array> r;
+  float scale = 1;
+  for (const P& spec : {P("x"), P(sa::none, "y"), P("y", "x"), P()})
+    r.push_back(platform_test::put(platform_test::numbers({24, 40}) * scale++, mesh, spec));
+  r.push_back(sa::arange(5.0f));  // each process has its own
+  return r;
+}
+/// As step `process_count()`.
+int save_checkpoint() {
+  sa::checkpoints::save(test_folder(), sa::process_count(), std::pair(cut_trees(), sa::process_count()));
+  return 0;
+}
+/// All steps that there are, each to the next one's shardings.
+int restore_checkpoints() {
+  const std::vector<Array> want = cut_trees();
+  std::vector<Array> like = want;
+  for (std::size_t k = 0; k < want.size(); k++)
+    like[k] = k < 4 ? sa::device_put(sa::zeros_like(want[k]), want[(k + 1) % 4].sharding()) : sa::zeros({5});
+  bool good = true;
+  for (const std::int64_t step : sa::checkpoints::steps(test_folder())) {
+    const auto [got, count] = sa::checkpoints::restore(test_folder(), std::pair(like, 0), {.step = step});
+    good &= count == step;
+    for (std::size_t k = 0; k < 4; k++) good &= everywhere(got[k]) == everywhere(want[k]);
+    good &= got[4].to_vector<float>() == want[4].to_vector<float>();
+  }
+  std::printf("restored %zu %s\n", sa::checkpoints::steps(test_folder()).size(), good ? "right" : "wrong");
+  return good ? 0 : 1;
+}
 // ---------------------------------------------------------------- what goes wrong
 
 /// Half of its steps need what comes from elsewhere.
@@ -77,6 +113,16 @@ Array rows(std::int64_t n) {
   const auto devices = sa::devices();
   const sa::Mesh mesh({{static_cast<std::int64_t>(devices.size())}, devices}, {"x"});
   return sa::device_put(sa::arange(static_cast<double>(n)) + 1, sa::NamedSharding(mesh, P("x")));
+}
+
+/// The last process has no space for its pieces.
+int save_without_space() {
+  if (sa::process_index() == sa::process_count() - 1) {
+    const rlimit small{1000, 1000};
+    setrlimit(RLIMIT_FSIZE, &small);
+  }
+  sa::checkpoints::save(test_folder(), 100, rows(10'000));
+  return 0;
 }
 
 /// Does its work ten times; in the sixth the last process does what `fault` says.
@@ -117,6 +163,9 @@ int main(int argc, char** argv) {
   const std::string word = argc > 1 ? argv[1] : "programs";
   try {
     if (word == "programs") return programs();
+    if (word == "save") return save_checkpoint();
+    if (word == "restore") return restore_checkpoints();
+    if (word == "save_without_space") return save_without_space();
     work(word);
     std::printf("process %d of %d is through\n", sa::process_index(), sa::process_count());
     return 0;

@@ -28,9 +28,11 @@ SafetensorsHeader read_safetensors_header(const FileReader& file);
 /// The array of an entry.
 Array load_tensor(const FileReader& file, const SafetensorsHeader& header, const TensorEntry& entry,
                   const Home& home);
+/// What is told of the bytes of arrays, as they are written.
+using Watch = detail::FunctionRef<void(const std::string& name, std::span<const std::byte>)>;
 /// Writes computed arrays. Throws IoError for names and texts that are not UTF-8.
 void write_safetensors(FileWriter& file, const char* function, const std::string& path,
                        const std::map<std::string, Array>& arrays,
-                       const std::map<std::string, std::string>& metadata);
+                       const std::map<std::string, std::string>& metadata, const Watch* watch = nullptr);
 
 }  // namespace shardarray::files

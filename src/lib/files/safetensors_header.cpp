@@ -204,7 +204,7 @@ SafetensorsHeader read_safetensors_header(const FileReader& file) {
 
 void write_safetensors(FileWriter& file, const char* function, const std::string& path,
                        const std::map<std::string, Array>& arrays,
-                       const std::map<std::string, std::string>& metadata) {
+                       const std::map<std::string, std::string>& metadata, const Watch* watch) {
   std::vector<const std::pair<const std::string, Array>*> order;
   order.reserve(arrays.size());
   for (const auto& entry : arrays) order.push_back(&entry);
@@ -245,7 +245,10 @@ void write_safetensors(FileWriter& file, const char* function, const std::string
   for (std::size_t k = 0; k < 8; k++) length[k] = static_cast<char>(text.size() >> 8 * k & 255);
   file.write(length + text);
   for (const auto* entry : order)
-    save_array(entry->second, [&](std::span<const std::byte> bytes) { file.write(bytes); });
+    save_array(entry->second, [&](std::span<const std::byte> bytes) {
+      file.write(bytes);
+      if (watch != nullptr) (*watch)(entry->first, bytes);
+    });
 }
 
 }  // namespace shardarray::files

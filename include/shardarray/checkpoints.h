@@ -1,0 +1,75 @@
+// Checkpoints: trees in a folder, step after step, from which training goes on: on any devices, in any number of processes.
+//
+//     checkpoints::save("run", step, std::tuple(model, state), {.keep = 3});
+//     if (const auto step = checkpoints::latest("run")) std::tie(model, state) = checkpoints::restore("run", std::tuple(model, state));
+//
+// A checkpoint is the folder `run/step_00000120`: safetensors files with the pieces of the arrays, one file of each process that has
+// some, and `shardarray.index.json`, which says which part of which array a piece is, with checksums (CRC-32) of every 256 KiB. Every
+// element is written once, by the first device that holds it. The folder gets its name when the disk has all of it: until then, whatever
+// ends the program or the machine, there is what was there before. Unfinished ones have names that begin with `.step_`; those that are
+// older than a day are removed by the next save.
+//
+// Several processes call these functions together, and see the same folder. Of arrays that each has for itself, and of numbers and texts,
+// those of process 0 are saved; every process gets them.
+#pragma once
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "shardarray/files.h"
+
+namespace shardarray::checkpoints {
+
+/// Options of save().
+struct SaveOptions {
+  int keep =
+      0;  ///< so many checkpoints stay, of this step and of those before it: older ones are removed. 0: all
+};
+/// Options of restore() and convert().
+struct RestoreOptions {
+  std::optional<std::int64_t> step = std::nullopt;  ///< none: the latest one
+};
+
+namespace detail {
+SHARDARRAY_API void save_tree(const std::string& folder, std::int64_t step,
+                              const shardarray::detail::SavedTree& tree, const SaveOptions& options, Where w);
+SHARDARRAY_API void restore_tree(const std::string& folder, const shardarray::detail::SavedTree& tree,
+                                 const RestoreOptions& options, Where w);
+}  // namespace detail
+
+/// Writes the tree as the checkpoint `step` (0 or more) of the folder, which is made if need be; one of that step is replaced at once
+/// when the new one is whole. Leaves are written as by shardarray::save(); complex arrays too. Throws TreeError where two leaves have one
+/// path, IoError where the disk is full or something cannot be written: in all processes if it goes wrong in one, and then nothing has
+/// changed in the folder.
+template <class T>
+void save(const std::string& folder, std::int64_t step, const T& tree, const SaveOptions& options = {},
+          Where w = Where::here()) {
+  if constexpr (shardarray::detail::check_tree<T>())
+    detail::save_tree(folder, step, shardarray::detail::saved_tree(const_cast<T&>(tree)), options, w);
+}
+
+/// `like` with the arrays, numbers, bools, enums and strings of a checkpoint. As for shardarray::load(), `like` says what there must be,
+/// and every array keeps its shape, dtype and sharding: however the checkpoint was cut, it lies then as in `like`. A process reads what
+/// its own devices hold. Throws IoError where there is no such checkpoint, one of its files is damaged, shortened or missing, or a newer
+/// version has written it; TreeError, ShapeError and DTypeError as load(), before anything is read.
+template <class T>
+[[nodiscard]] T restore(const std::string& folder, T like, const RestoreOptions& options = {},
+                        Where w = Where::here()) {
+  if constexpr (shardarray::detail::check_tree<T>())
+    detail::restore_tree(folder, shardarray::detail::saved_tree(like), options, w);
+  return like;
+}
+
+/// The steps of the whole checkpoints in the folder, ascending; none where there is no such folder. Needs no devices.
+[[nodiscard]] SHARDARRAY_API std::vector<std::int64_t> steps(const std::string& folder,
+                                                             Where w = Where::here());
+/// The last of them.
+[[nodiscard]] SHARDARRAY_API std::optional<std::int64_t> latest(const std::string& folder,
+                                                                Where w = Where::here());
+/// Writes a checkpoint as one safetensors file, which save() would have written: for other programs, and for load(). Its arrays go through
+/// the memory of the default device. Throws as restore(), and as save_safetensors for complex arrays.
+SHARDARRAY_API void convert(const std::string& folder, const std::string& path,
+                            const RestoreOptions& options = {}, Where w = Where::here());
+
+}  // namespace shardarray::checkpoints

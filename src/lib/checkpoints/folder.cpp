@@ -1,0 +1,137 @@
+#include "lib/checkpoints/folder.h"
+
+#include <fcntl.h>
+#include <fmt/format.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <cerrno>
+#include <charconv>
+#include <chrono>
+#include <cstring>
+#include <filesystem>
+
+#include "base/descriptor.h"
+#include "lib/checkpoints/index.h"
+
+namespace shardarray::checkpoints {
+
+namespace fs = std::filesystem;
+
+namespace {
+
+constexpr const char* untouched_advice =
+    "A checkpoint is written whole or not at all, and the others are as they were. Free space, or name a "
+    "folder that is yours.";
+
+bool is_checkpoint(const fs::path& path) {
+  std::error_code failed;
+  return fs::is_regular_file(path / index_name, failed);
+}
+
+// What has no name any more is nobody's: it may go slowly.
+void remove_checkpoint(const std::string& folder, const std::string& path) {
+  const std::string gone = unfinished_name(folder + "/.step_removed");
+  if (std::rename(path.c_str(), gone.c_str()) == 0) give_up(gone);
+}
+
+void remove_old_leavings(const std::string& folder) {
+  std::error_code failed;
+  std::vector<std::string> old;
+  for (fs::directory_iterator at(folder, failed), end; !failed && at != end; at.increment(failed)) {
+    std::error_code gone;
+    const auto written = fs::last_write_time(at->path(), gone);
+    if (!gone && at->path().filename().string().starts_with(".step_") &&
+        written < fs::file_time_type::clock::now() - std::chrono::hours(24))
+      old.push_back(at->path());
+  }
+  for (const std::string& path : old) give_up(path);
+}
+
+}  // namespace
+
+std::string path_of(const std::string& folder, std::int64_t step) {
+  return fmt::format("{}/step_{:08}", folder, step);
+}
+
+std::vector<std::int64_t> steps_in(const char* function, const std::string& folder) {
+  std::vector<std::int64_t> r;
+  std::error_code failed;
+  fs::directory_iterator at(folder, failed);
+  if (failed == std::errc::no_such_file_or_directory) return r;
+  for (const fs::directory_iterator end; !failed && at != end; at.increment(failed)) {
+    const std::string name = at->path().filename();
+    std::int64_t step = 0;
+    if (!name.starts_with("step_")) continue;
+    const auto [stop, error] = std::from_chars(name.data() + 5, name.data() + name.size(), step);
+    // Only the name that it was given: step_7 and step_00000007 are not both checkpoint 7.
+    if (error == std::errc() && stop == name.data() + name.size() && step >= 0 &&
+        path_of(folder, step) == fmt::format("{}/{}", folder, name) && is_checkpoint(at->path()))
+      r.push_back(step);
+  }
+  if (failed)
+    files::fail(function, folder, fmt::format("cannot be read ({})", failed.message()),
+                "Checkpoints are in a folder. Name one that is yours.");
+  std::sort(r.begin(), r.end());
+  return r;
+}
+
+std::string existing(const char* function, const std::string& folder, std::int64_t step) {
+  const std::vector<std::int64_t> all = steps_in(function, folder);
+  if (step < 0 && !all.empty()) return path_of(folder, all.back());
+  if (std::binary_search(all.begin(), all.end(), step)) return path_of(folder, step);
+  const std::string here = all.empty()
+                               ? "There are none."
+                               : fmt::format("There are {}: the first of step {}, the last of step {}.",
+                                             all.size(), all.front(), all.back());
+  files::fail(function, folder,
+              step < 0 ? "has no checkpoint" : fmt::format("has no checkpoint of step {}", step),
+              (here + " Check the folder, or save one.").c_str());
+}
+
+std::string begin_unfinished(const char* function, const std::string& folder, std::int64_t step) {
+  std::error_code failed;
+  fs::create_directories(folder, failed);
+  if (failed)
+    files::fail(function, folder, fmt::format("cannot be made ({})", failed.message()), untouched_advice);
+  const std::string target = path_of(folder, step);
+  if (fs::exists(target, failed) && !is_checkpoint(target))
+    files::fail(function, target, "is no checkpoint, but has the name of one",
+                "Only checkpoints are replaced. Move it away.");
+  remove_old_leavings(folder);
+  const std::string name = unfinished_name(fmt::format("{}/.step_{:08}", folder, step));
+  if (!fs::create_directory(name, failed) || failed)
+    files::fail(function, name, fmt::format("cannot be made ({})", failed.message()), untouched_advice);
+  return name;
+}
+
+void finish(const char* function, const std::string& unfinished, const std::string& folder, std::int64_t step,
+            int keep) {
+  const std::string target = path_of(folder, step);
+  const bool replaces = is_checkpoint(target);
+  // Where a file system cannot do both at once there is no moment without a checkpoint only if none was there.
+  int done = renameat2(AT_FDCWD, unfinished.c_str(), AT_FDCWD, target.c_str(),
+                       replaces ? RENAME_EXCHANGE : RENAME_NOREPLACE);
+  if (done != 0 && (errno == EINVAL || errno == ENOSYS)) {
+    if (replaces) remove_checkpoint(folder, target);
+    done = std::rename(unfinished.c_str(), target.c_str());
+  }
+  if (done != 0)
+    files::fail(function, target, fmt::format("cannot be named so ({})", std::strerror(errno)),
+                untouched_advice);
+  const Descriptor parent(open(folder.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC));
+  if (parent) (void)fsync(parent.get());  // the name; a folder that cannot be read cannot be asked
+  if (replaces) give_up(unfinished);      // what was exchanged for it
+  if (keep == 0) return;
+  std::vector<std::int64_t> all = steps_in(function, folder);
+  std::erase_if(all, [&](std::int64_t s) { return s > step; });
+  for (std::size_t k = 0; k + static_cast<std::size_t>(keep) < all.size(); k++)
+    remove_checkpoint(folder, path_of(folder, all[k]));
+}
+
+void give_up(const std::string& unfinished) {
+  std::error_code ignored;
+  fs::remove_all(unfinished, ignored);
+}
+
+}  // namespace shardarray::checkpoints

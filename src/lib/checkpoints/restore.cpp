@@ -1,0 +1,260 @@
+// Restoring: an array is read in its own order, from the pieces that hold it, however they are cut.
+#include <fmt/format.h>
+#include <zlib.h>
+
+#include <algorithm>
+#include <memory>
+
+#include "base/complex_parts.h"
+#include "base/sizes.h"
+#include "execute/evaluate.h"
+#include "execute/host_stream.h"
+#include "lib/checkpoints/folder.h"
+#include "lib/checkpoints/index.h"
+#include "lib/files/safetensors.h"
+#include "lib/files/saved_tree.h"
+#include "runtime/devices.h"
+#include "shardarray/checkpoints.h"
+
+namespace shardarray {
+
+namespace checkpoints {
+
+namespace {
+
+using shardarray::detail::SavedTree;
+
+/// The files of a checkpoint, opened when they are needed.
+class Files {
+ public:
+  Files(const char* function, std::string folder) : function_(function), folder_(std::move(folder)) {}
+  struct Place {
+    const files::FileReader* file;
+    std::uint64_t begin;
+  };
+  /// Where the bytes of a piece stand. Throws IoError where they are not there.
+  Place place_of(const Piece& p, DType dtype) {
+    auto& opened = files_[p.file];
+    if (!opened) opened = std::make_unique<Opened>(function_, folder_ + "/" + p.file);
+    Type expected{p.shape, part_type(dtype)};
+    if (is_complex(dtype)) expected.shape.push_back(2);
+    const auto entry = opened->entries.find(p.key);
+    if (entry == opened->entries.end())
+      opened->file.fail(fmt::format("lacks `{}`, which the index names", files::shown(p.key)), damage_advice);
+    const Type& there = entry->second->type;
+    if (there.shape != expected.shape || there.dtype != expected.dtype)
+      opened->file.fail(fmt::format("has `{}` as {}, by the index it is {}", files::shown(p.key),
+                                    to_string(there), to_string(expected)),
+                        damage_advice);
+    return {&opened->file, opened->header.bytes + entry->second->begin};
+  }
+
+ private:
+  struct Opened {
+    Opened(const char* function, const std::string& path)
+        : file(function, path), header(files::read_safetensors_header(file)) {
+      for (const files::TensorEntry& e : header.tensors) entries.emplace(e.name, &e);
+    }
+    files::FileReader file;
+    files::SafetensorsHeader header;
+    std::map<std::string, const files::TensorEntry*> entries;
+  };
+  const char* function_;
+  std::string folder_;
+  std::map<std::string, std::unique_ptr<Opened>> files_;
+};
+
+/// The bytes of one piece. They are asked for from its beginning to its end: a block is read once, as a whole, and checked.
+class PieceReader {
+ public:
+  PieceReader(const Piece& piece, DType dtype, Files& files)
+      : piece_(&piece),
+        bytes_(static_cast<std::uint64_t>(bytes_of(piece.shape, dtype))),
+        dtype_(dtype),
+        files_(&files) {}
+  void read(std::uint64_t at, std::span<std::byte> to) {
+    while (!to.empty()) {
+      need(at / block_bytes);
+      const std::uint64_t in_block = at % block_bytes;
+      const std::size_t n = std::min(to.size(), block_.size() - in_block);
+      std::copy_n(block_.begin() + static_cast<std::ptrdiff_t>(in_block), n, to.begin());
+      to = to.subspan(n);
+      at += n;
+    }
+  }
+
+ private:
+  void need(std::uint64_t block) {
+    if (block == held_) return;
+    if (place_.file == nullptr) place_ = files_->place_of(*piece_, dtype_);
+    const std::uint64_t begin = block * block_bytes;
+    block_.resize(std::min<std::uint64_t>(block_bytes, bytes_ - begin));
+    place_.file->read(place_.begin + begin, block_.data(), block_.size());
+    held_ = block;
+    const auto sum = crc32_z(0, reinterpret_cast<const Bytef*>(block_.data()), block_.size());
+    if (sum != piece_->checksums[block])
+      place_.file->fail(fmt::format("`{}` is damaged between bytes {} and {}", files::shown(piece_->key),
+                                    place_.begin + begin, place_.begin + begin + block_.size()),
+                        damage_advice);
+  }
+  const Piece* piece_;
+  std::uint64_t bytes_;
+  DType dtype_;
+  Files* files_;
+  Files::Place place_{nullptr, 0};
+  std::vector<std::byte> block_;
+  std::uint64_t held_ = ~std::uint64_t{0};
+};
+
+/// The bytes of an array in its row-major order. Dimensions are those of the pieces, the last one counted in bytes; what no piece
+/// cuts is joined with the dimension before.
+class ArrayReader {
+ public:
+  ArrayReader(const StoredArray& a, Files& files) {
+    shape_ = counted_in_bytes(a.type.shape, a.type.dtype, true);
+    for (const Piece& p : a.pieces)
+      boxes_.push_back({counted_in_bytes(p.start, a.type.dtype, false),
+                        counted_in_bytes(p.shape, a.type.dtype, true), PieceReader(p, a.type.dtype, files)});
+    while (shape_.size() > 1 && std::all_of(boxes_.begin(), boxes_.end(),
+                                            [&](const Box& b) { return b.shape.back() == shape_.back(); })) {
+      const std::int64_t line = shape_.back();
+      for (Box& b : boxes_) {
+        join(b.shape, line);
+        b.start.pop_back();
+        b.start.back() *= line;
+      }
+      join(shape_, line);
+    }
+  }
+  void pass(std::size_t bytes) { at_ += static_cast<std::int64_t>(bytes); }
+  void read(std::span<std::byte> to) {
+    const std::int64_t line = shape_.back();
+    while (!to.empty()) {
+      const std::int64_t first = at_ % line;
+      const auto n = std::min<std::int64_t>(line - first, static_cast<std::int64_t>(to.size()));
+      for (Box& b : boxes_) read_line(b, at_ / line, first, to.first(static_cast<std::size_t>(n)));
+      to = to.subspan(static_cast<std::size_t>(n));
+      at_ += n;
+    }
+  }
+
+ private:
+  using Sizes = std::vector<std::int64_t>;
+  struct Box {
+    Sizes start, shape;
+    PieceReader reader;
+  };
+  static Sizes counted_in_bytes(const Shape& s, DType t, bool is_shape) {
+    Sizes r(s.begin(), s.end());
+    if (r.empty()) r.push_back(is_shape ? 1 : 0);
+    r.back() *= static_cast<std::int64_t>(itemsize(t));
+    return r;
+  }
+  static void join(Sizes& s, std::int64_t line) {
+    s.pop_back();
+    s.back() *= line;
+  }
+  /// The part of a line (its number among all) from byte `first` on that lies in the box.
+  void read_line(Box& b, std::int64_t line, std::int64_t first, std::span<std::byte> to) const {
+    std::int64_t row = 0, scale = 1;  // of the line within the box
+    for (std::size_t d = shape_.size() - 1; d-- > 0;) {
+      const std::int64_t k = line % shape_[d] - b.start[d];
+      line /= shape_[d];
+      if (k < 0 || k >= b.shape[d]) return;
+      row += k * scale;
+      scale *= b.shape[d];
+    }
+    const std::int64_t from = std::max(first, b.start.back()),
+                       end = std::min(first + static_cast<std::int64_t>(to.size()),
+                                      b.start.back() + b.shape.back());
+    if (from >= end) return;
+    b.reader.read(static_cast<std::uint64_t>(row * b.shape.back() + from - b.start.back()),
+                  to.subspan(static_cast<std::size_t>(from - first), static_cast<std::size_t>(end - from)));
+  }
+
+  Sizes shape_;
+  std::vector<Box> boxes_;
+  std::int64_t at_ = 0;
+};
+
+Array read_array(const StoredArray& a, bool weak, Files& files, const files::Home& home) {
+  ArrayReader reader(a, files);
+  const auto fill = [&](std::span<std::byte> to) { reader.read(to); };
+  const auto pass = [&](std::size_t bytes) { reader.pass(bytes); };
+  const Pass passing = pass;
+  Type t = a.type;
+  t.weak = weak;
+  return files::load_array(t, home, {}, fill, &passing);
+}
+
+std::string chosen(const char* function, const std::string& folder, const RestoreOptions& o) {
+  if (o.step && *o.step < 0)
+    throw Error(
+        fmt::format("{}: step {}. Steps are numbered from 0. Give one of steps().", function, *o.step));
+  return existing(function, folder, o.step.value_or(-1));
+}
+Index index_of(const char* function, const std::string& path) {
+  return read_index(files::FileReader(function, path + "/" + index_name));
+}
+
+void restore_leaves(const char* function, const std::string& folder, const SavedTree& tree,
+                    const RestoreOptions& o) {
+  const std::string path = chosen(function, folder, o);
+  const Index index = index_of(function, path);
+  std::map<std::string, Type> stored;
+  for (const auto& [name, a] : index.arrays) stored.emplace(name, a.type);
+  files::check_arrays(function, path, std::move(stored), tree);
+  const std::vector<std::string> values = files::values_of(function, path, index.values, tree);
+  const std::vector<Array> like = files::computed(function, tree);
+  Files opened(function, path);
+  std::vector<Array> loaded;
+  for (std::size_t k = 0; k < like.size(); k++) {
+    const ValueRef home = value_of(like[k]);
+    loaded.push_back(read_array(index.arrays.at(tree.arrays[k].first), type_of(like[k]).weak, opened,
+                                {home->sharding, home->committed}));
+  }
+  files::set_leaves(tree, std::move(loaded), values);
+}
+
+}  // namespace
+
+namespace detail {
+
+void restore_tree(const std::string& folder, const SavedTree& tree, const RestoreOptions& options, Where w) {
+  constexpr const char* function = "checkpoints::restore";
+  const Site site(w, function);
+  shardarray::detail::with_memory(function, 0, [&] { restore_leaves(function, folder, tree, options); });
+}
+
+}  // namespace detail
+
+std::vector<std::int64_t> steps(const std::string& folder, Where w) {
+  const Site site(w, "checkpoints::steps");
+  return steps_in("checkpoints::steps", folder);
+}
+
+std::optional<std::int64_t> latest(const std::string& folder, Where w) {
+  const Site site(w, "checkpoints::latest");
+  const std::vector<std::int64_t> all = steps_in("checkpoints::latest", folder);
+  return all.empty() ? std::nullopt : std::optional(all.back());
+}
+
+void convert(const std::string& folder, const std::string& path, const RestoreOptions& options, Where w) {
+  constexpr const char* function = "checkpoints::convert";
+  const Site site(w, function);
+  shardarray::detail::with_memory(function, 0, [&] {
+    const std::string from = chosen(function, folder, options);
+    const Index index = index_of(function, from);
+    Files opened(function, from);
+    std::map<std::string, Array> arrays;
+    for (const auto& [name, a] : index.arrays)
+      arrays.emplace(name,
+                     read_array(a, false, opened, files::home_of(function, std::nullopt, a.type, name)));
+    files::FileWriter file(function, path);
+    files::write_safetensors(file, function, path, arrays, index.values);
+    file.commit(true);
+  });
+}
+
+}  // namespace checkpoints
+}  // namespace shardarray

@@ -1,0 +1,325 @@
+// Checkpoints: what is saved on some devices is restored on others, and whatever ends a save leaves the ones before.
+#include "shardarray/checkpoints.h"
+
+#include <doctest/doctest.h>
+#include <fmt/format.h>
+#include <sys/resource.h>
+
+#include <cstdlib>
+
+#include "files_helpers.h"
+#include "messages.h"
+#include "op_data.h"
+#include "scale.h"
+
+namespace checkpoints_test {
+
+using namespace shardarray;
+using namespace shardarray::testing;
+using nlohmann::json;
+
+namespace {
+
+/// Any bits of a dtype, as whole numbers.
+Array numbers(DType t, const Shape& shape, std::uint32_t seed) {
+  const Array n = random::randint(random::key(seed), shape, 0, 100);
+  return is_complex(t) ? complex(n.astype(float32), (n + 1).astype(float32)).astype(t) : n.astype(t);
+}
+
+/// Bytes of the checkpoint's arrays, without headers.
+std::uint64_t stored_bytes(const std::string& folder) {
+  std::uint64_t r = 0;
+  for (const auto& entry : std::filesystem::directory_iterator(folder)) {
+    if (entry.path().extension() != ".safetensors") continue;
+    const std::string bytes = read_bytes(entry.path());
+    std::uint64_t header = 0;
+    std::memcpy(&header, bytes.data(), 8);
+    r += bytes.size() - 8 - header;
+  }
+  return r;
+}
+
+json index_of(const std::string& checkpoint) {
+  return json::parse(read_bytes(checkpoint + "/shardarray.index.json"));
+}
+
+}  // namespace
+
+TEST_CASE("checkpoints: arrays are restored in any sharding from any other") {
+  set_cpu_device_count(8);
+  const TemporaryFolder folder;
+  const Mesh mesh = make_mesh({{"x", 2}, {"y", 4}});
+  struct Row {
+    DType dtype;
+    Shape shape;
+  };
+  const Row rows[] = {{float32, {}},     {int8, {7}},           {complex64, {3, 5}},  {bool_, {10, 6}},
+                      {float64, {0, 3}}, {bfloat16, {5, 3, 2}}, {uint32, {700, 300}}, {float32, {3, 90'000}}};
+  std::int64_t step = 0;
+  for (const Row& row : rows) {
+    const Array x = numbers(row.dtype, row.shape, 1);
+    const auto all = every_sharding(mesh, row.shape.size());
+    for (std::size_t k = 0; k < all.size(); k += is_sanitized() ? 5 : 2) {
+      const Array saved = device_put(x, all[k]);
+      const auto& to = all[(k * 7 + 3) % all.size()];
+      checkpoints::save(folder.path, step, saved, {.keep = 1});
+      const Array got = checkpoints::restore(folder.path, device_put(zeros_like(x), to));
+      CHECK_MESSAGE(hex_of(got) == hex_of(x),
+                    to_string(row.shape) << " from " << all[k].to_string() << " to " << to.to_string());
+      CHECK(got.sharding() == to);
+      CHECK(stored_bytes(folder.file(fmt::format("step_{:08}", step))) ==
+            static_cast<std::uint64_t>(x.nbytes()));  // replicas are not written
+      step++;
+    }
+  }
+  CHECK(checkpoints::steps(folder.path).size() == 1);
+}
+
+TEST_CASE("checkpoints: training goes on from one as if it had never ended, on other devices") {
+  set_cpu_device_count(8);
+  const TemporaryFolder folder;
+  const auto optim = optim::adam(1e-2);
+  const Array x = random::normal(random::key(1), {16, 4});
+  struct Progress {
+    int epoch = 0;
+    std::string note;
+    Array key;
+  };
+  const auto step = jit([=](auto model, auto state, const Array& data) {
+    const auto loss = [](const nn::MLP<>& m, const Array& d) { return mean(square(vmap(m)(d))); };
+    const auto [updates, next] = optim.update(grad(loss)(model, data), state);
+    return std::pair(apply_updates(model, updates), next);
+  });
+  auto model = nn::MLP<>::init(4, 2, 8, 1, random::key(0));
+  auto state = optim.init(model);
+  for (int k = 0; k < 3; k++) std::tie(model, state) = step(model, state, x);
+  const Sharding first = NamedSharding(make_mesh({{"x", 8}}), P("x")),
+                 second = NamedSharding(make_mesh({{"x", 2}, {"y", 2}}), P("y"));
+  const auto placed = [](const auto& tree, const Sharding& s) {
+    return tree_map([&](const Array& a) { return a.ndim() == 0 ? a : device_put(a, s); }, tree);
+  };
+  checkpoints::save(folder.path, 3,
+                    placed(std::tuple(model, state, Progress{3, "so far", random::key(5)}), first));
+  const auto fresh = nn::MLP<>::init(4, 2, 8, 1, random::key(9));
+  const auto like = placed(std::tuple(fresh, optim.init(fresh), Progress{0, "", random::key(0)}), second);
+  const auto [again, again_state, progress] = checkpoints::restore(folder.path, like);
+  CHECK(tree_equal(again, model));
+  CHECK(tree_equal(again_state, state));
+  CHECK(progress.epoch == 3);
+  CHECK(progress.note == "so far");
+  CHECK(array_equal(progress.key, random::key(5)));
+  for (const Array& a : tree_leaves(again)) CHECK(a.sharding() == second);
+  const auto one = [](const auto& tree) {
+    return tree_map([](const Array& a) { return device_put(a, devices()[0]); }, tree);
+  };
+  CHECK(tree_equal(step(one(again), one(again_state), x), step(one(model), one(state), x)));
+}
+
+TEST_CASE("checkpoints: steps in a folder, the latest, those that stay") {
+  set_cpu_device_count(8);
+  const TemporaryFolder folder;
+  const std::string run = folder.file("a/run");
+  CHECK(checkpoints::steps(run).empty());
+  CHECK(!checkpoints::latest(run).has_value());
+  for (const int step : {100, 20, 300}) checkpoints::save(run, step, arange(step));
+  std::filesystem::create_directories(run + "/step_00000400");  // no checkpoint
+  std::filesystem::create_directories(run + "/step_100");
+  write_bytes(run + "/step_00000500", "");
+  CHECK(checkpoints::steps(run) == std::vector<std::int64_t>{20, 100, 300});
+  CHECK(checkpoints::latest(run) == 300);
+  CHECK(array_equal(checkpoints::restore(run, zeros({300}, int32)), arange(300)));
+  CHECK(array_equal(checkpoints::restore(run, zeros({20}, int32), {.step = 20}), arange(20)));
+  // one is replaced; later ones than that which is written stay
+  checkpoints::save(run, 100, arange(7), {.keep = 1});
+  CHECK(checkpoints::steps(run) == std::vector<std::int64_t>{100, 300});
+  CHECK(array_equal(checkpoints::restore(run, zeros({7}, int32), {.step = 100}), arange(7)));
+  checkpoints::save(run, 301, arange(1), {.keep = 2});
+  CHECK(checkpoints::steps(run) == std::vector<std::int64_t>{300, 301});
+  for (const auto& entry : std::filesystem::directory_iterator(run))
+    CHECK(!entry.path().filename().string().starts_with("."));
+  // what is left of a save that was ended goes after a day
+  const std::string old = run + "/.step_00000007.left", young = run + "/.step_00000008.left";
+  for (const std::string& path : {old, young}) std::filesystem::create_directories(path);
+  std::filesystem::last_write_time(old,
+                                   std::filesystem::file_time_type::clock::now() - std::chrono::hours(25));
+  checkpoints::save(run, 302, arange(1));
+  CHECK(!std::filesystem::exists(old));
+  CHECK(std::filesystem::exists(young));
+}
+
+TEST_CASE("checkpoints: one becomes a file for other programs") {
+  set_cpu_device_count(8);
+  const TemporaryFolder folder;
+  const Sharding cut = NamedSharding(make_mesh({{"x", 8}}), P("x"));
+  const std::pair tree(device_put(random::normal(random::key(0), {16, 3}), cut), 5);
+  checkpoints::save(folder.path, 1, tree);
+  const std::string path = folder.file("all.safetensors"), direct = folder.file("direct.safetensors");
+  checkpoints::convert(folder.path, path);
+  save(direct, tree);
+  CHECK(read_bytes(path) == read_bytes(direct));
+}
+
+TEST_CASE("checkpoints: damage is found, and said where it is") {
+  set_cpu_device_count(8);
+  const TemporaryFolder folder;
+  const Array x = random::bits(random::key(0), {300, 500});
+  const auto saved = [&] {
+    checkpoints::save(folder.path, 1, x);
+    return folder.file("step_00000001");
+  };
+  const auto said = [&] {
+    return said_of(folder.path, [&] { (void)checkpoints::restore(folder.path, zeros_like(x)); });
+  };
+  const std::string rest = " Only whole, unchanged checkpoints are read. Restore an earlier step.";
+  const std::string at = "checkpoints::restore: PATH/step_00000001/", pieces = "process_0_of_1.safetensors",
+                    index = "shardarray.index.json";
+  std::string data = read_bytes(saved() + "/" + pieces);
+  const std::size_t header = data.size() - 600'000;
+  for (const std::size_t flipped :
+       {std::size_t{0}, std::size_t{262'143}, std::size_t{262'144}, std::size_t{599'999}}) {
+    std::string bad = data;
+    bad[header + flipped] = static_cast<char>(bad[header + flipped] ^ 16);
+    write_bytes(saved() + "/" + pieces, bad);
+    const std::size_t block = flipped / 262'144 * 262'144;
+    CHECK(said() == fmt::format("{}{}: `@0,0` is damaged between bytes {} and {}.{}", at, pieces,
+                                header + block, header + std::min<std::size_t>(block + 262'144, 600'000),
+                                rest));
+  }
+  write_bytes(saved() + "/" + pieces, data.substr(0, data.size() - 1));
+  CHECK(said().starts_with(at + pieces + ": "));
+  std::filesystem::remove(saved() + "/" + pieces);
+  CHECK(said() ==
+        at + pieces +
+            ": cannot be opened (No such file or directory). The file must exist and be readable. Check the "
+            "path.");
+  save_safetensors(saved() + "/" + pieces, {{"y", x}});
+  CHECK(said() == at + pieces + ": lacks `@0,0`, which the index names." + rest);
+  save_safetensors(saved() + "/" + pieces, {{"@0,0", zeros({3})}});
+  CHECK(said() == at + pieces + ": has `@0,0` as f32[3], by the index it is u32[300,500]." + rest);
+
+  const json good = index_of(saved());
+  const auto with = [&](const char* place, const json& value) {
+    json bad = good;
+    bad[json::json_pointer(place)] = value;
+    write_bytes(saved() + "/" + index, bad.dump());
+    return said();
+  };
+  const auto says = [&](const std::string& what) { return at + index + ": " + what + "." + rest; };
+  const std::string piece = "/arrays//pieces/0";
+  CHECK(with("/format", "other") == says("is no index of a checkpoint"));
+  CHECK(with("/version", 2) ==
+        at + index +
+            ": has the version 2. This library reads version 1. Use the library that wrote "
+            "it, or a newer one.");
+  CHECK(with("/version", "1") == says("has something else where a number from 0 to 2^62 should be"));
+  CHECK(with("/step", -1) == says("has something else where a number from 0 to 2^62 should be"));
+  CHECK(with("/values", 3) == says("has a `values` of another kind than it should be"));
+  CHECK(with("/values/a", 3) == says("has no text for `a`"));
+  CHECK(with("/arrays/b", 3) == says("has a number or a list where an object should be"));
+  CHECK(with("/arrays/b", json::object()) == says("has no `dtype` where one should be"));
+  CHECK(with("/arrays//dtype", "uint128") == says("has the dtype `uint128` of ``"));
+  CHECK(with("/arrays//shape", {1 << 30, 1 << 30, 1 << 30}).starts_with(at + index));
+  CHECK(with("/arrays//shape", {301, 500}) ==
+        says("has pieces of `` u32[301,500] that are not each element once"));
+  CHECK(with((piece + "/file").c_str(), "../x") ==
+        says("names the file `../x`, which is none of the checkpoint"));
+  CHECK(with((piece + "/start").c_str(), {1, 0}) ==
+        says("has a piece [300,500] at [1,0] of `` u32[300,500]"));
+  CHECK(with((piece + "/start").c_str(), {0}).starts_with(at + index + ": has a piece "));
+  CHECK(with((piece + "/shape").c_str(), {0, 500}).starts_with(at + index + ": has a piece "));
+  CHECK(with((piece + "/crc32").c_str(), {1}) == says("has 1 checksums of a piece of `` with 3 blocks"));
+  CHECK(with("/arrays//pieces/1", good["arrays"][""]["pieces"][0]) ==
+        says("has pieces of `` u32[300,500] that are not each element once"));
+  const std::string text = good.dump();
+  for (std::size_t length = 0; length < text.size(); length += is_sanitized() ? 97 : 13) {
+    write_bytes(saved() + "/" + index, text.substr(0, length));
+    CHECK(said() == says("is no JSON"));
+  }
+}
+
+TEST_CASE("checkpoints: what cannot be done says why") {
+  set_cpu_device_count(8);
+  const TemporaryFolder folder;
+  const auto says = [&](const auto& f) { return said_of<Error>(folder.path, f); };
+  const auto restored = [&](const auto& like, const checkpoints::RestoreOptions& o) {
+    return says([&] { (void)checkpoints::restore(folder.path, like, o); });
+  };
+  CHECK(restored(ones(2), {}) ==
+        "checkpoints::restore: PATH: has no checkpoint. There are none. Check the folder, or save one.");
+  checkpoints::save(folder.path, 4, std::pair(ones(2), 1.5));
+  CHECK(restored(ones(2), {.step = 3}) ==
+        "checkpoints::restore: PATH: has no checkpoint of step 3. There are 1: the first of step 4, the last "
+        "of step "
+        "4. Check the folder, or save one.");
+  CHECK(restored(ones(2), {.step = -3}) ==
+        "checkpoints::restore: step -3. Steps are numbered from 0. Give one of steps().");
+  CHECK(restored(std::pair(ones(3), 1.5), {}) ==
+        "checkpoints::restore: PATH/step_00000004: `[0]` is f32[2] in the file and f32[3] in the tree. Every "
+        "leaf "
+        "keeps its shape and dtype. Give the tree an array of that shape.");
+  CHECK(restored(std::pair(ones(2), std::string()), {}) == "nothing was thrown");
+  CHECK(restored(std::tuple(ones(2), 1.5, ones(1)), {}).find("`[2]` f32[1] is missing") != std::string::npos);
+  CHECK(says([&] { checkpoints::save(folder.path, -1, ones(2)); }) ==
+        "checkpoints::save: step -1. Steps are numbered from 0. Give a number that is none too small.");
+  CHECK(says([&] { checkpoints::save(folder.path, 1, ones(2), {.keep = -1}); }) ==
+        "checkpoints::save: keep = -1. So many checkpoints stay; 0 means all. Give 0 or more.");
+  CHECK(says([&] {
+          checkpoints::save(folder.path, 1, std::pair(ones(2), std::string("\xff")));
+        }).find("a path or a text of the tree is not UTF-8") != std::string::npos);
+  std::filesystem::create_directories(folder.file("step_00000009"));
+  CHECK(says([&] { checkpoints::save(folder.path, 9, ones(2)); }) ==
+        "checkpoints::save: PATH/step_00000009: is no checkpoint, but has the name of one. Only checkpoints "
+        "are "
+        "replaced. Move it away.");
+  write_bytes(folder.file("file"), "");
+  CHECK(says([&] {
+          checkpoints::save(folder.file("file"), 1, ones(2));
+        }).starts_with("checkpoints::save: PATH/file: "));
+  CHECK(checkpoints::steps(folder.path) == std::vector<std::int64_t>{4});
+}
+
+TEST_CASE("checkpoints: a full disk leaves what was there") {
+  set_cpu_device_count(8);
+  const TemporaryFolder folder;
+  checkpoints::save(folder.path, 1, ones({1000}));
+  rlimit before{};
+  getrlimit(RLIMIT_FSIZE, &before);
+  const rlimit small{100'000, before.rlim_max};
+  setrlimit(RLIMIT_FSIZE, &small);
+  const std::string text = said_of(folder.path, [&] { checkpoints::save(folder.path, 2, ones({1 << 20})); });
+  setrlimit(RLIMIT_FSIZE, &before);
+  CHECK_MESSAGE(text.find("cannot be written") != std::string::npos, text);
+  CHECK(folder.count() == 1);
+  CHECK(array_equal(checkpoints::restore(folder.path, zeros({1000})), ones({1000})));
+}
+
+TEST_CASE("checkpoints: saves without an end" * doctest::skip()) {
+  set_cpu_device_count(4);
+  const std::string folder = std::getenv("SHARDARRAY_TEST_FOLDER");
+  const Sharding cut = NamedSharding(make_mesh({{"x", 4}}), P("x"));
+  const std::int64_t first = checkpoints::latest(folder).value_or(0);
+  for (std::int64_t step = first + 1; step < first + 100'000; step++)
+    checkpoints::save(folder, step, device_put(full({50'000}, step, int32), cut), {.keep = 3});
+}
+
+TEST_CASE("checkpoints: whatever ends a save leaves whole ones") {
+  set_cpu_device_count(8);
+  const TemporaryFolder folder;
+  std::int64_t last = 0;
+  for (int round = 0; round < (full_scale() ? 200 : is_sanitized() ? 2 : 6); round++) {
+    const std::string command = fmt::format(
+        "SHARDARRAY_TEST_FOLDER='{}' timeout -s KILL {} '{}' --no-intro --no-skip "
+        "--test-case='checkpoints: saves without an end' >/dev/null 2>&1",
+        folder.path, 0.2 + 0.013 * (round % 11), own_program().string());
+    (void)!std::system(command.c_str());
+    for (const std::int64_t step : checkpoints::steps(folder.path)) {
+      CHECK(array_equal(checkpoints::restore(folder.path, zeros({50'000}, int32), {.step = step}),
+                        full({50'000}, step, int32)));
+      last = std::max(last, step);
+    }
+  }
+  CHECK(checkpoints::steps(folder.path).size() <= 4);  // one more where it ended before older ones went
+  CHECK(last > 0);
+}
+
+}  // namespace checkpoints_test
