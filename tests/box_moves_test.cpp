@@ -138,6 +138,23 @@ TEST_CASE("box moves: an index of any boxes finds all that meet one") {
   }
 }
 
+TEST_CASE("box moves: boxes set apart have every element once, the first box whole") {
+  Random random(15);
+  for (int trial = 0; trial < 200; trial++) {
+    const Shape shape = random_shape(random, pick(random, 1, 3));
+    std::vector<Box> boxes;
+    for (int k = pick(random, 1, 6); k > 0; k--) boxes.push_back(random_box(random, shape));
+    const std::vector<Box> apart = disjoint(boxes);
+    for (std::int64_t k = 0; k < num_elements(shape); k++) {
+      Box element{shape, Shape::filled(shape.size(), 1)};
+      std::int64_t rest = k;
+      for (std::size_t d = shape.size(); d-- > 0; rest /= shape[d]) element.lo[d] = rest % shape[d];
+      REQUIRE(scan(apart, element).size() == (scan(boxes, element).empty() ? 0 : 1));
+    }
+    if (!boxes[0].empty()) CHECK(apart[0] == boxes[0]);
+  }
+}
+
 TEST_CASE("box moves: the tiles of all positions, and what they lack, are those of each") {
   Random random(14);
   for (int trial = 0; trial < 400; trial++) {

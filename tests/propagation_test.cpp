@@ -253,7 +253,7 @@ TEST_CASE("propagation: sums") {
   for (const Row& row : rows) check(row);
 }
 
-TEST_CASE("propagation: concatenate, pad, sort") {
+TEST_CASE("propagation: concatenate, pad, sort, windows") {
   const auto on = on_xy;
   const auto n = sa::none;
   const Fn join = [](const auto& v) { return sa::concatenate(v, 1); };
@@ -284,6 +284,16 @@ TEST_CASE("propagation: concatenate, pad, sort") {
        on(P("x")),
        "exchange{x} 64",
        64},
+      {56,
+       {{{2, 16, 16, 4}, on(P(n, "x"))}, {{3, 3, 4, 8}, on(P())}},
+       [](const auto& v) {
+         const sa::ConvDimensionNumbers last{.lhs = "NHWC", .rhs = "HWIO", .out = "NHWC"};
+         return sa::conv_general_dilated(v[0], v[1], {.padding = "SAME", .dimension_numbers = last});
+       },
+       open,
+       on(P(n, "x")),
+       "exchange{x} 1024",
+       1024},
       {46,
        {{{4, 32, 8}, on(P("x", "y"))}},
        sort_along(0),

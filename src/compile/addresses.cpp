@@ -1,6 +1,7 @@
 #include "compile/addresses.h"
 
 #include "base/sizes.h"
+#include "compile/halo.h"
 
 namespace shardarray {
 
@@ -11,7 +12,7 @@ int Addresses::local(const Layout* l, int p) const {
 
 Box Addresses::tile(int v, int p) const {
   const LocalValue& x = value(v);
-  return tile_of(*x.layout, x.type.shape, local(x.layout, p));
+  return held_box(x, local(x.layout, p));
 }
 
 Memory& Addresses::memory(int v) {
@@ -25,8 +26,7 @@ Memory& Addresses::memory(int v) {
     for (int leader : mem.instances.leader) {
       mem.device.push_back(
           in_.order->position(x.layout->order()->devices()[static_cast<std::size_t>(leader)]));
-      mem.bytes.push_back(
-          static_cast<std::uint64_t>(bytes_of(tile_of(*x.layout, x.type.shape, leader).size, x.type.dtype)));
+      mem.bytes.push_back(static_cast<std::uint64_t>(bytes_of(held_box(x, leader).size, x.type.dtype)));
       mem.refs.push_back({});
     }
   }

@@ -11,7 +11,27 @@ Transfer halo_transfer(const FlatNode& n, const std::vector<const Layout*>& in, 
 /// Between two orders of the same devices.
 TransferCost foreign_cost(const Layout& from, const Layout& to, const Shape& shape, std::int64_t itemsize);
 
-/// The box of the operand that a BoxSource reads.
+/// What the devices read of operand `operand`, by position of its layout, where that is not their tiles.
+struct Window {
+  std::size_t operand;
+  std::vector<Box> boxes;
+  Transfer transfer;  ///< which brings what they lack; bytes 0: nothing
+};
+/// Of a node with Op::windows whose operands and results lie so.
+std::vector<Window> windows_of(const FlatNode& n, const std::vector<const Layout*>& in,
+                               const std::vector<const Layout*>& out);
+
+/// What position p of its layout's order has of a value.
+Box held_box(const LocalValue& v, int p);
+/// The smallest box of the operand in which all lies that a BoxSource reads.
 Box source_box(const BoxSource& s);
+/// Of the indices first, first + step, .. (`count` of them) those in [lo, lo + size).
+struct IndexRun {
+  std::int64_t begin, count;  ///< which of them is the first one
+};
+IndexRun run_within(std::int64_t first, std::int64_t step, std::int64_t count, std::int64_t lo,
+                    std::int64_t size);
+/// How many elements that s reads are not in `held`.
+std::int64_t missing(const BoxSource& s, const Box& held);
 
 }  // namespace shardarray

@@ -216,18 +216,13 @@ void box_pieces(const Receiver& r, const BoxSource& s, Movement& m) {
     Box out = b.box;
     Shape first = b.box.lo, strides = m.from().strides(b.from);
     for (std::size_t d = 0; d < first.size(); d++) {
-      const std::int64_t step = s.step[d], size = b.box.size[d];
-      if (step == 1) {
-        out.lo[d] = s.out.lo[d] + b.box.lo[d] - s.in_lo[d];
-      } else if (step == -1) {
-        first[d] = b.box.lo[d] + size - 1;
-        out.lo[d] = s.out.lo[d] + s.in_lo[d] - first[d];
-      } else {  // a dimension that is read in steps is never cut
-        out.lo[d] = s.out.lo[d];
-        out.size[d] = s.out.size[d];
-      }
-      strides[d] *= step;
+      const IndexRun run = run_within(s.in_lo[d], s.step[d], s.out.size[d], b.box.lo[d], b.box.size[d]);
+      first[d] = s.in_lo[d] + s.step[d] * run.begin;
+      out.lo[d] = s.out.lo[d] + run.begin;
+      out.size[d] = run.count;
+      strides[d] *= s.step[d];
     }
+    if (out.empty()) continue;
     Exchange::Piece x = r.piece(out, strides);
     x.sources.push_back(m.from().source(p, b.from, first));
     r.item.pieces.push_back(std::move(x));
@@ -290,6 +285,16 @@ void assemble(const Receiver& r, const FlatNode& n, const LocalStep& s, std::map
   r.item.fill = covered < r.tile.elements();
 }
 
+// The same, of boxes that are known.
+void assemble(const Receiver& r, int p, const Assembly& a, const LocalStep& s,
+              std::map<int, Movement>& sources, Addresses& at) {
+  for (const BoxSource& b : a.sources[static_cast<std::size_t>(p)]) {
+    const int v = s.in[static_cast<std::size_t>(b.operand)];
+    box_pieces(r, b, sources.try_emplace(v, at, v).first->second);
+  }
+  r.item.fill = a.fills[static_cast<std::size_t>(p)];
+}
+
 std::vector<Exchange::Item> empty_items(const Memory& memory) {
   std::vector<Exchange::Item> items(memory.refs.size());
   for (std::size_t i = 0; i < items.size(); i++) {
@@ -337,7 +342,14 @@ Exchange make_exchange(const LocalStep& s, const FlatGraph& g, Addresses& at) {
       add(Receiver(at.tile(dst, item->device), *item, static_cast<std::int64_t>(itemsize(type.dtype))));
   };
   const FlatNode* node = s.node < 0 ? nullptr : &g.nodes[static_cast<std::size_t>(s.node)];
-  if (node && !node->op->boxes) {
+  if (s.assembly) {
+    e.fill_bits = s.assembly->bits;
+    std::map<int, Movement> sources;
+    const Layout* const layout = at.value(dst).layout;
+    each([&](const Receiver& r) {
+      assemble(r, at.local(layout, r.item.device), *s.assembly, s, sources, at);
+    });
+  } else if (node && !node->op->boxes) {
     e.reducer = node->attrs->reducer;
     e.fill_bits = identity_bits(e.reducer, type.dtype);
     const Carries carries(at, s, *node);

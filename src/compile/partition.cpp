@@ -7,6 +7,7 @@
 #include "base/at.h"
 #include "base/print_time.h"
 #include "compile/branches.h"
+#include "compile/compose_boxes.h"
 #include "compile/halo.h"
 #include "compile/iterate.h"
 #include "compile/linearities.h"
@@ -52,20 +53,17 @@ class Partitioner {
   Partition run() {
     for (std::size_t k = 0; k < g_.inputs.size(); k++) add_input(static_cast<int>(k));
     const int given = static_cast<int>(g_.nodes.size());
-    g_.nodes.reserve(g_.nodes.size() + 2 * scans());  // where they are cut each appends two: references stay
+    const auto scans = std::count_if(rules_.begin(), rules_.end(), [](auto& r) { return r.has(Role::scan); });
+    g_.nodes.reserve(g_.nodes.size() + 2 * static_cast<std::size_t>(scans));  // references stay
     for (int i = 0; i < given; i++) visit(i);
     p_.of_value.resize(g_.types.size(), -1);
     for (std::size_t k = 0; k < g_.outputs.size(); k++)
       p_.outputs.push_back(output(g_.outputs[k], k < in_.outputs.size() ? in_.outputs[k] : nullptr));
-    return used_steps(std::move(p_), g_);
+    p_ = used_steps(std::move(p_), g_);
+    return compose_boxes(p_, g_) ? used_steps(std::move(p_), g_) : std::move(p_);
   }
 
  private:
-  std::size_t scans() const {
-    return static_cast<std::size_t>(
-        std::count_if(rules_.begin(), rules_.end(), [](const Rule& r) { return r.has(Role::scan); }));
-  }
-
   // A new local value; `origin`: the one that it is a copy of, in another place.
   int add_value(const Type& t, const Layout* l, int step, int origin = -1) {
     const int part = static_cast<int>(p_.values.size());
@@ -115,8 +113,7 @@ class Partitioner {
     if (!adds_nothing(v, layout))
       throw InternalError(fmt::format(
           "partition: {} would be one part of a sum on every device. Please report this.", n.op->name));
-    LocalStep s;
-    s.node = node;
+    LocalStep s{node, -1, {}, {}};
     for (int operand : n.in)
       s.in.push_back(require(operand, Layout::replicated(layout->order(), 0), "a scalar is needed everywhere",
                              n, false));
@@ -155,8 +152,7 @@ class Partitioner {
     t.reason = reason;
     t.op = by.op ? by.op->name : in_.is_run ? "result of a step" : "output";
     t.where = line_of(by);
-    LocalStep s;
-    s.in = {part};
+    LocalStep s{-1, -1, {part}, {}};
     if (t.kind != TransferKind::slice && t.kind != TransferKind::none) {
       if (!asked && by.modes->policy == Policy::strict) refuse_transfer(t, from.type, *to, in_.mesh);
       s.transfer = static_cast<int>(p_.transfers.size());
@@ -340,11 +336,12 @@ class Partitioner {
 
   void emit(int i, const Strategy& d) {
     const FlatNode& n = at(g_.nodes, i);
-    LocalStep s;
-    s.node = i;
+    LocalStep s{i, -1, {}, {}};
     for (std::size_t k = 0; k < n.in.size(); k++)
       s.in.push_back(require(n.in[k], d.in[k], reason(n, k, d), n, false));
-    if (n.op->boxes && cut_factor(at(rules_, i), d.assignment, Role::halo)) s.transfer = fetch_boxes(i, d);
+    if (n.op->windows) fetch_windows(i, d, s);
+    if (n.op->boxes && cut_factor(at(rules_, i), d.assignment, Role::halo))
+      s.transfer = add_transfer(i, d, halo_transfer(n, d.in, d.out[0]));
     if (d.ways > 0) p_.notes[i] = fmt::format("the first of {:.0f} strategies, not compared", d.ways);
     if (const auto f = cut_factor(at(rules_, i), d.assignment, Role::scan))
       if (const int result = carried(i, d, *f, s); result >= 0) {
@@ -360,10 +357,21 @@ class Partitioner {
     p_.steps.push_back(std::move(s));
   }
 
-  // The transfer that brings what neighbours have; -1: everything is at home.
-  int fetch_boxes(int i, const Strategy& d) {
+  // Operands of which devices read more than their tiles, or parts: what they read, as values of their own.
+  void fetch_windows(int i, const Strategy& d, LocalStep& s) {
+    for (Window& w : windows_of(at(g_.nodes, i), d.in, d.out)) {
+      LocalStep fetch{-1, add_transfer(i, d, std::move(w.transfer)), {s.in[w.operand]}, {}};
+      const Type type = at(p_.values, fetch.in[0]).type;
+      s.in[w.operand] = add_value(type, d.in[w.operand], static_cast<int>(p_.steps.size()));
+      at(p_.values, s.in[w.operand]).windows = std::make_shared<const std::vector<Box>>(std::move(w.boxes));
+      fetch.out = {s.in[w.operand]};
+      p_.steps.push_back(std::move(fetch));
+    }
+  }
+
+  // The transfer of node i that brings what neighbours have; -1: everything is at home.
+  int add_transfer(int i, const Strategy& d, Transfer t) {
     const FlatNode& n = at(g_.nodes, i);
-    Transfer t = halo_transfer(n, d.in, d.out[0]);
     if (t.bytes == 0) return -1;
     t.op = n.op->name;
     t.where = line_of(n);
@@ -380,29 +388,20 @@ class Partitioner {
   int carried(int i, const Strategy& d, std::size_t f, LocalStep& local) {
     const std::size_t dim = scanned_dim(at(rules_, i), f);
     const FlatNode& n = at(g_.nodes, i);
-    Transfer t = carry_transfer(n, *d.in[0], dim);
-    if (t.bytes == 0) return -1;
-    t.op = n.op->name;
-    t.where = line_of(n);
-    const bool is_placed = places_result(i, d.out[0]);
-    if (is_placed) t.reason += " where the program places the result";
-    if (n.modes->policy == Policy::strict && !is_placed && !takes_asked_only(n))
-      refuse_boxes(t, n.out_types[0], *d.out[0], in_.mesh);
+    const Transfer t = carry_transfer(n, *d.in[0], dim);
+    const int transfer = add_transfer(i, d, t);
+    if (transfer < 0) return -1;
     const auto add_step = [&](LocalStep s, const Type& type, const Layout* l) {
       s.out.push_back(add_value(type, l, static_cast<int>(p_.steps.size())));
       p_.steps.push_back(std::move(s));
       return p_.steps.back().out.back();
     };
     const Type slice{t.shape, t.dtype, false};
-    std::vector<AxisList> dims = d.in[0]->dims();
-    dims.erase(dims.begin() + static_cast<std::ptrdiff_t>(dim));
-    const Layout* each =
-        Layout::of(d.in[0]->order(), std::move(dims), d.in[0]->dims()[dim], n.attrs->reducer);
+    const Layout* each = layout_of_totals(n, *d.in[0], dim);
     const int scanned = add_value(n.out_types[0], d.out[0], static_cast<int>(p_.steps.size()));
     local.out = {scanned};
     const int totals = add_step(std::move(local), slice, each);
-    LocalStep carry{i, static_cast<int>(p_.transfers.size()), {totals, scanned}, {}};
-    p_.transfers.push_back(std::move(t));
+    LocalStep carry{i, transfer, {totals, scanned}, {}};
     const ScanTail tail = append_scan_tail(g_, i, dim);
     LocalStep spread{tail.spread, -1, {add_step(std::move(carry), slice, each)}, {}};
     const int everywhere = add_step(std::move(spread), n.out_types[0], d.out[0]);

@@ -2,6 +2,7 @@
 #pragma once
 #include <map>
 #include <memory>
+#include <optional>
 #include <set>
 #include <span>
 #include <string>
@@ -17,9 +18,12 @@ namespace shardarray {
 /// Calls inlined, identities removed, equal nodes merged, dead ones dropped, dots brought into matrix form, large sums split
 /// for the workers of this many devices.
 FlatGraph simplify(const FlatGraph& g, int devices, const Target& target);
+/// Of a simplified graph: what loops read beside their points (pads of slices, pads, rolls of one value) becomes slices of one value with
+/// a margin, where less is stored so. None: nothing changes.
+std::optional<FlatGraph> gather_shifts(const FlatGraph& g);
 /// Of a simplified graph: float sums and products of `reproducible` lines in an order that no sharding changes.
 FlatGraph fix_order(const FlatGraph& g);
-/// Both, as a program is compiled.
+/// All of them, as a program is compiled.
 FlatGraph simplify_and_order(const FlatGraph& g, int devices, const Target& target);
 
 // ---------------------------------------------------------------- propagate
@@ -67,12 +71,21 @@ struct LocalValue {
   const Layout* layout = nullptr;
   int step = -1;   ///< its producer; -1: an input
   int input = -1;  ///< which
+  /// By position of the layout's order: what it has, where that is not its tile. Such boxes overlap.
+  std::shared_ptr<const std::vector<Box>> windows = nullptr;
+};
+/// A step that is assembled from boxes of its operands, not as its node says: those that fill what each position has.
+struct Assembly {
+  std::vector<std::vector<BoxSource>> sources;  ///< by position; operands count as the step's
+  std::vector<bool> fills;                      ///< by position: elsewhere are `bits`
+  std::uint64_t bits = 0;
 };
 struct LocalStep {
   int node = -1;             ///< flat node; -1: a transfer
   int transfer = -1;         ///< index into Partition::transfers (also of a node that moves boxes); -1: none
   std::vector<int> in, out;  ///< local values
   bool copy = false;         ///< a result that needs memory of its own
+  std::shared_ptr<const Assembly> assembly = nullptr;
 };
 /// A node that calls a program again and again; its step has the node's operands, then results, then second buffers of carries.
 struct CalledIteration {

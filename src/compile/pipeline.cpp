@@ -92,6 +92,10 @@ FlatGraph simplify_and_order(const FlatGraph& graph, int devices, const Target& 
     return g;
   };
   FlatGraph g = simplified(graph);
+  if (const std::optional<FlatGraph> h = timed("gather_shifts", [&] { return gather_shifts(g); })) {
+    if (kVerify) verify(*h, "gather_shifts");
+    g = simplified(*h);
+  }
   if (std::none_of(g.nodes.begin(), g.nodes.end(), [](const FlatNode& n) { return n.modes->reproducible; }))
     return g;
   g = timed("fix_order", [&] { return fix_order(g); });

@@ -29,6 +29,12 @@ Transfer carry_transfer(const FlatNode& n, const Layout& in, std::size_t dim) {
   return t;
 }
 
+const Layout* layout_of_totals(const FlatNode& n, const Layout& in, std::size_t dim) {
+  std::vector<AxisList> dims = in.dims();
+  dims.erase(dims.begin() + static_cast<std::ptrdiff_t>(dim));
+  return Layout::of(in.order(), std::move(dims), in.dims()[dim], n.attrs->reducer);
+}
+
 static const Op& combining_op(Reducer r) {
   switch (r) {
     case Reducer::prod: return op_mul;

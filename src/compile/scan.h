@@ -10,6 +10,8 @@ std::size_t scanned_dim(const Rule& rule, std::size_t factor);
 /// What brings the carries, for an operand in layout `in`, of which dimension `dim` is scanned: the busiest device gets the totals of
 /// all tiles but its own. bytes is 0 where no device needs a carry.
 Transfer carry_transfer(const FlatNode& n, const Layout& in, std::size_t dim);
+/// Of the totals of all tiles: each device has those of its tile, as a part of what they come to.
+const Layout* layout_of_totals(const FlatNode& n, const Layout& in, std::size_t dim);
 
 /// Nodes appended to `g`: the carry of the scan `node` along the whole dimension `dim`, and that combined with what was scanned.
 struct ScanTail {

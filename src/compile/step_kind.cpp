@@ -34,6 +34,7 @@ StepKind step_kind(const Partition& p, const FlatGraph& g, int s) {
   const LocalStep& step = at(p.steps, s);
   const FlatNode* n = node_of(step, g);
   if (step.copy) return StepKind::loop;
+  if (step.assembly || (!step.out.empty() && at(p.values, step.out[0]).windows)) return StepKind::single;
   if (!n) return step.transfer < 0 ? StepKind::inlined : StepKind::single;
   if (step.transfer >= 0) return StepKind::single;
   if (n->op->trait == Trait::behind) return StepKind::alias;

@@ -42,7 +42,6 @@ std::int64_t bytes_at_once(const NodeState& s, const Strategy& d) {
 double elements_of_factors(const NodeState& s, const Assignment& a, const SubAxes& sub_axes) {
   double n = 1;
   for (std::size_t f = 0; f < a.size(); f++) {
-    if (!s.rule->factors[f].is_work) continue;
     std::int64_t tiles = 1;
     for (int sub_axis : a[f]) tiles *= sub_axes.size(sub_axis);
     const std::int64_t size = s.rule->factors[f].size;
@@ -125,6 +124,8 @@ void StrategySearch::add_neighbours(const NodeState& s, Strategy& d) const {
   std::int64_t bytes = 0;
   if (s.node->op->boxes && cut_factor(*s.rule, d.assignment, Role::halo))
     bytes = halo_transfer(*s.node, d.in, d.out[0]).bytes;
+  else if (s.node->op->windows)
+    for (const Window& w : windows_of(*s.node, d.in, d.out)) bytes += w.transfer.bytes;
   else if (const auto f = cut_factor(*s.rule, d.assignment, Role::scan))
     bytes = carry_transfer(*s.node, *d.in[0], scanned_dim(*s.rule, *f)).bytes;
   d.moved += model_.halo(bytes);

@@ -87,7 +87,7 @@ struct MapDim {
 };
 
 /// For ops that are made of boxes: this part of the output (global coordinates) comes from operand `operand`, where the
-/// element at `out.lo + i` is read at `in_lo + step * i` (step 1, or -1 where reversed; per dimension).
+/// element at `out.lo + i` is read at `in_lo + step * i` (per dimension; negative where reversed).
 struct BoxSource {
   int operand = 0;
   Box out;
@@ -164,6 +164,8 @@ struct alignas(64) Op {  // as compilers align large objects: see SHARDARRAY_OP
   void (*scalar)(ScalarArgs&) = nullptr;              ///< elementwise
   std::vector<MapDim> (*map)(const Call&) = nullptr;  ///< rearranges within a tile, fused as an index map
   std::vector<BoxSource> (*boxes)(const Call&, const Box& out) = nullptr;  ///< assembled from boxes
+  /// Where what a device reads of an operand is not its tile: for these tiles the box of every operand.
+  std::vector<Box> (*windows)(const LowerArgs&) = nullptr;
   /// Of Form::library: one call, which becomes one Step. An op of several steps records several nodes.
   LocalCall (*lower)(const LowerArgs&) = nullptr;
   Trait trait = Trait::none;

@@ -23,7 +23,6 @@ struct Factor {
   std::int64_t size = 1;
   Role role = Role::pass;
   Reducer reducer = Reducer::none;
-  bool is_work = true;  ///< the op's work grows with it; false: others walk over its elements
   friend bool operator==(const Factor&, const Factor&) = default;
 };
 /// The factors of one dimension, most significant first. Several only where a reshape merges or splits.

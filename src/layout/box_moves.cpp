@@ -62,6 +62,21 @@ std::vector<Box> boxes_in(const std::vector<std::pair<Box, std::vector<int>>>& p
 
 }  // namespace
 
+std::vector<Box> disjoint(const std::vector<Box>& boxes) {
+  std::vector<Box> apart;
+  for (const Box& box : boxes) {
+    std::vector<Box> parts{box};
+    for (std::size_t k = 0, before = apart.size(); k < before; k++) {
+      std::vector<Box> left;
+      for (const Box& part : parts) cut_out(part, apart[k], left);
+      parts = std::move(left);
+    }
+    for (Box& part : parts)
+      if (!part.empty()) apart.push_back(std::move(part));
+  }
+  return apart;
+}
+
 HeldBoxes::HeldBoxes(const std::vector<Box>& sources) : HeldBoxes(distinct(sources), sources.size()) {}
 
 HeldBoxes::HeldBoxes(std::vector<std::pair<Box, std::vector<int>>> parts, std::size_t positions)

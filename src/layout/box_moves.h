@@ -15,6 +15,9 @@ struct BoxMove {
   Box box;
 };
 
+/// What is in some of these boxes, as boxes that do not overlap; those that come first stay whole.
+std::vector<Box> disjoint(const std::vector<Box>& boxes);
+
 /// What positions hold of one value, each box once.
 class HeldBoxes {
  public:

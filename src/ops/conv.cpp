@@ -56,20 +56,28 @@ Types conv_type(const Call& c) {
   return {t};
 }
 
-// A spatial dimension is a factor in each term; an array's elements are no work beside the windows that walk over them.
+// A spatial dimension is a factor of the kernel and one of the result. The larger one can be cut, and the array with it: devices
+// read windows of it that overlap. The windows slide apart (the result is cut), or each is in parts (the kernel is, and the
+// results are partial sums).
 Rule conv_rule(const Call& c) {
   const Letters l = split_letters(c.attrs->letters);
   const Shape out = conv_type(c)[0].shape;
   Rule r;
   std::array<int, 128> factor;
   factor.fill(-1);
-  const auto dims = [&](const std::string& term, const Shape& shape, bool is_array) {
+  for (std::size_t k = 0; k < l.out.size(); k++) {
+    if (!is_spatial(l.out[k])) continue;
+    const std::int64_t window = size_in(l.in[1], c.in[1].shape, l.out[k]);
+    factor[static_cast<unsigned char>(l.out[k])] =
+        out[k] >= window ? add_factor(r, out[k], Role::halo)[0] : add_summed(r, c, window, Reducer::sum)[0];
+  }
+  const auto dims = [&](const std::string& term, const Shape& shape, bool is_array, bool is_out) {
     std::vector<DimFactors> d;
     for (std::size_t k = 0; k < term.size(); k++) {
       int& f = factor[static_cast<unsigned char>(term[k])];
       if (is_spatial(term[k])) {
-        d.push_back(add_factor(r, shape[k], Role::whole));
-        r.factors.back().is_work = !is_array;
+        const bool is_cut = is_array || (r.factors[static_cast<std::size_t>(f)].role == Role::halo) == is_out;
+        d.push_back(is_cut ? DimFactors{f} : add_factor(r, shape[k], Role::whole));
       } else if (f >= 0) {
         d.push_back({f});
       } else {
@@ -80,9 +88,27 @@ Rule conv_rule(const Call& c) {
     }
     return d;
   };
-  r.operands = {dims(l.in[0], c.in[0].shape, true), dims(l.in[1], c.in[1].shape, false)};
-  r.results = {dims(l.out, out, false)};
+  r.operands = {dims(l.in[0], c.in[0].shape, true, false), dims(l.in[1], c.in[1].shape, false, false)};
+  r.results = {dims(l.out, out, false, true)};
   return r;
+}
+
+// Of the array: what the windows of these results reach with this part of the kernel.
+std::vector<Box> conv_windows(const LowerArgs& a) {
+  const Letters l = split_letters(a.call.attrs->letters);
+  std::vector<Box> boxes(a.in.begin(), a.in.end());
+  for (std::size_t d = 0; d < l.in[0].size(); d++) {
+    const char letter = l.in[0][d];
+    if (!is_spatial(letter)) continue;
+    const std::size_t result = l.out.find(letter), window = l.in[1].find(letter);
+    const std::int64_t step = a.call.attrs->step[place_of(letter)],
+                       apart = a.call.attrs->lo[place_of(letter)], windows = a.out[0].size[result],
+                       elements = a.in[1].size[window];
+    const bool is_none = windows == 0 || elements == 0;
+    boxes[0].lo[d] = is_none ? 0 : a.out[0].lo[result] * step + a.in[1].lo[window] * apart;
+    boxes[0].size[d] = is_none ? 0 : (windows - 1) * step + windows::reach(elements, apart);
+  }
+  return boxes;
 }
 
 Batched conv_batch(const BatchArgs& b) {
@@ -197,6 +223,7 @@ SHARDARRAY_OP op_conv{.name = "conv",
                       .jvp = conv_jvp,
                       .transpose = conv_transpose_rule,
                       .batch = conv_batch,
+                      .windows = conv_windows,
                       .lower = conv_call,
                       .trait = Trait::sums};
 

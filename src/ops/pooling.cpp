@@ -87,13 +87,15 @@ PoolWindows pool_windows(const char* function, const Array& x, const Shape& wind
   return p;
 }
 
-/// With `outside` around x.
+/// With `outside` around x, each dimension when its windows slide: what they do not reach keeps its place among devices.
 Array pooled(const char* function, const Array& x, const PoolWindows& p, std::uint64_t outside,
              CombinePool combine) {
-  Array y = windows::surrounded(function, x, p.dims, p.widths, Shape::filled(p.dims.size(), 1), outside);
-  for (std::size_t d = p.dims.size(); d-- > 0;)
+  Array y = x;
+  for (std::size_t d = p.dims.size(); d-- > 0;) {
+    y = windows::surrounded(function, y, {p.dims[d]}, {p.widths[d]}, {1}, outside);
     y = pooled_along(y, static_cast<std::size_t>(p.dims[d]), p.window[d], p.stride[d], p.dilation[d],
                      combine);
+  }
   return y;
 }
 

@@ -36,15 +36,10 @@ static Types slice_type(const Call& c) {
 
 static Rule slice_rule(const Call& c) {
   Rule r;
-  std::vector<DimFactors> in, out;
-  for (std::size_t d = 0; d < c.in[0].shape.size(); d++) {
-    const std::int64_t size = c.in[0].shape[d], step = c.attrs->step[d];
-    in.push_back(add_factor(r, size, kept(c, d) ? Role::pass : step == 1 ? Role::halo : Role::whole));
-    out.push_back(step == 1 ? in.back()
-                            : add_factor(r, ceil_div(c.attrs->hi[d] - c.attrs->lo[d], step), Role::whole));
-  }
-  r.operands = {in};
-  r.results = {out};
+  std::vector<DimFactors> dims;
+  for (std::size_t d = 0; d < c.in[0].shape.size(); d++)
+    dims.push_back(add_factor(r, c.in[0].shape[d], kept(c, d) ? Role::pass : Role::halo));
+  r.operands = r.results = {dims};
   return r;
 }
 
