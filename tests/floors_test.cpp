@@ -114,6 +114,7 @@ const std::map<std::string, int> public_floor = {
     {"losses.h", 9},
     {"data.h", 9},
     {"dlpack.h", 9},
+    {"checkpoints.h", 9},
     {"files.h", 9},
     {"processes.h", 9},
     {"host_view.h", 9},
