@@ -1,9 +1,12 @@
 // Where a small change must not cost a multiple: a long program of few kernels against the same one compiled at once, two workers
-// against one on small dependent steps with and without a competing load, values that vanish against normal ones.
+// against one on small dependent steps with and without a competing load, values that vanish against normal ones, what is reduced as a
+// whole (time beside the plain sum, peak beside the input), long sums and products (error).
 #include <shardarray/shardarray.h>
 
 #include <atomic>
+#include <cmath>
 #include <memory>
+#include <set>
 #include <thread>
 #include <vector>
 
@@ -133,5 +136,34 @@ int main(int argc, char** argv) {
               flushed(v * 1e-37).block_until_ready();
             },
             {.floor = "160 gates, normal values"});
+
+  const sa::Array floats = sa::random::normal(sa::random::key(6), {4'000'000}),
+                  whole = sa::random::randint(sa::random::key(7), {16'000'000}, 0, 100, sa::int8),
+                  pixels = whole.astype(sa::uint8);
+  std::set<std::string> floors;
+  const auto reduced = [&](const std::string& name, const sa::Array& x, auto f) {
+    const std::int64_t peak = sa::explain(f, x).peak_bytes_per_device;
+    suite.add_count("peak of " + name, static_cast<double>(peak) / static_cast<double>(x.nbytes()), "inputs");
+    const auto of_x = sa::jit(f), plain = sa::jit([](const sa::Array&v) { return sa::sum(v); });
+    const std::string floor = fmt::format("sum of {}", x.type_string());
+    suite.add(name, [=] { of_x(x).block_until_ready(); }, {.floor = floor});
+    if (floors.insert(floor).second) suite.add(floor, [=] { plain(x).block_until_ready(); });
+  };
+  reduced("sum(x == 3)", whole, [](const sa::Array& x) { return sa::sum(x == 3); });
+  reduced("mean(exp(f))", floats, [](const sa::Array& x) { return sa::mean(sa::exp(x)); });
+  reduced("mean(u8 / 255)", pixels, [](const sa::Array& x) { return sa::mean(x / 255); });
+  reduced("mean(int8, float32)", whole,
+          [](const sa::Array& x) { return sa::mean(x, {.dtype = sa::float32}); });
+
+  // Of a billion equal numbers, which are the worst; nothing of that is stored.
+  const std::int64_t many = 1'000'000'000;
+  const auto error = [&](const std::string& name, const sa::Array& value, double want) {
+    suite.add_count("error of " + name, std::abs(value.item<double>() / want - 1), "relative");
+  };
+  const double tenth = 0.1f;
+  error("the mean of 1e9 times 0.1", sa::mean(sa::full({many}, 0.1)), tenth);
+  error("the sum of 1e9 squares of 0.1", sa::sum(sa::square(sa::full({many}, 0.1))), 1e9 * tenth * tenth);
+  error("a product of vectors of 1e9", sa::matmul(sa::full({many}, 0.1), sa::full({many}, 0.1)),
+        1e9 * tenth * tenth);
   return suite.main(argc, argv);
 }

@@ -370,18 +370,27 @@ TEST_CASE("collectives: messages") {
   CHECK(message([](const Array& x) {
           return sa::ppermute(x, "i", {{0, 1}, {2, 1}});
         }) ==
-        "ppermute: sources and destinations must be unique, but the destination of (2, 1) occurs twice.");
-  CHECK(message([](const Array& x) {
-          return sa::ppermute(x, "i", {{0, 1}, {0, 2}});
-        }) == "ppermute: sources and destinations must be unique, but the source of (0, 2) occurs twice.");
+        "ppermute: sources and destinations must be unique, but the destination of (2, 1) occurs twice. A "
+        "position "
+        "sends and receives once at most. Remove a pair.");
+  CHECK(
+      message([](const Array& x) {
+        return sa::ppermute(x, "i", {{0, 1}, {0, 2}});
+      }) ==
+      "ppermute: sources and destinations must be unique, but the source of (0, 2) occurs twice. A position "
+      "sends and receives once at most. Remove a pair.");
   CHECK(message([](const Array& x) {
           return sa::ppermute(x, "i", {{4, 1}});
-        }) == "ppermute: (4, 1) is out of range for an axis of size 4.");
+        }) ==
+        "ppermute: (4, 1) is out of range for an axis of size 4. A pair is (source, destination), positions "
+        "count from 0. Correct it.");
   CHECK(message([](const Array& x) {
           return sa::pshuffle(x, "i", {0, 1, 1, 2});
-        }) == "pshuffle: `perm` does not represent a permutation: [0, 1, 1, 2] of an axis of size 4.");
+        }) ==
+        "pshuffle: `perm` does not represent a permutation: [0, 1, 1, 2] of an axis of size 4. It names each "
+        "position once. Correct it.");
   CHECK(message([](const Array& x) { return sa::pbroadcast(x, "i", 4); }) ==
-        "pbroadcast: source 4 is out of range for an axis of size 4.");
+        "pbroadcast: source 4 is out of range for an axis of size 4. Positions count from 0. Correct it.");
   CHECK(message([](const Array& x) { return sa::all_gather(x, "i", {.axis = 2}); }) ==
         "all_gather: axis 2 is out of bounds for a value of rank 2.");
   CHECK(message([](const Array& x) { return sa::all_gather(x, "i", {.axis = 1, .tiled = true}); }) ==

@@ -28,6 +28,7 @@ const std::map<std::string, int> public_floor = {
     {"where.h", 0},
     {"error.h", 0},
     {"detail/placed_call.h", 0},
+    {"detail/verdict.h", 0},
     {"detail/mode_guard.h", 2},
     {"dtype.h", 0},
     {"shape.h", 0},

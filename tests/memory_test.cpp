@@ -1,12 +1,11 @@
-// What a compiled program allocates, reuses and overwrites; donation; and what is left after a failure.
-#include <unistd.h>
-
+// What a compiled program allocates, reuses and overwrites, and what is left after a failure.
 #include <array>
 #include <cmath>
 #include <cstdio>
 #include <stdexcept>
 
 #include "golden.h"
+#include "memory_helpers.h"
 #include "program_of.h"
 #include "runtime/arena.h"
 #include "runtime/memory_source.h"
@@ -19,58 +18,9 @@ using program_test::prepare;
 using sa::Array;
 using sa::P;
 using sa::Shape;
-using Values = std::vector<double>;
+using namespace memory_helpers;
 
 namespace {
-
-Values values(const Array& x) { return x.to_vector<double>(); }
-std::vector<const void*> addresses(const Array& x) {
-  std::vector<const void*> p;
-  for (const sa::BufferRef& b : sa::value_of(x)->buffers) p.push_back(b->data);
-  return p;
-}
-template <class E, class F> std::string error(const F& f) {
-  try {
-    f();
-  } catch (const E& e) { return e.text(); }
-  return "no such error";
-}
-Array numbers(std::int64_t n) {
-  std::vector<float> v(static_cast<std::size_t>(n));
-  for (std::size_t k = 0; k < v.size(); k++) v[k] = static_cast<float>(k % 17) - 8;
-  return sa::array(v);
-}
-
-/// What is written to stderr while it lives.
-class Captured {
- public:
-  Captured() : file_(std::tmpfile()), kept_(dup(2)) {
-    std::fflush(stderr);
-    dup2(fileno(file_), 2);
-  }
-  ~Captured() {
-    dup2(kept_, 2);
-    close(kept_);
-    std::fclose(file_);
-  }
-  std::string text() {
-    std::fflush(stderr);
-    std::string s;
-    std::rewind(file_);
-    for (int c; (c = std::fgetc(file_)) != EOF;) s += static_cast<char>(c);
-    return s;
-  }
-
- private:
-  std::FILE* file_;
-  int kept_;
-};
-/// What f writes to stderr.
-template <class F> std::string written(const F& f) {
-  Captured c;
-  f();
-  return c.text();
-}
 
 // ---- the training step of the autoparallelism example: a small MLP, data parallel on all devices
 using Model = sa::nn::MLP<>;
@@ -216,100 +166,6 @@ TEST_CASE("memory: separate replicas are separate buffers") {
   const Array z = sa::jit([](const Array& v) { return v * 2; })(y);  // now shared
   CHECK(sa::value_of(z)->buffers.size() == 1);
   CHECK(values(z) == values(numbers(6) * 4));
-}
-
-// ---------------------------------------------------------------- donation
-TEST_CASE("memory: a moved array with another owner is copied, and the report says so") {
-  const auto f = sa::jit([](const Array& v) { return v + 1; }, {.name = "increment"});
-  Array x = sa::block_until_ready(numbers(2000)), keep = x;
-  const auto donation = sa::explain(f, sa::donated(x)).donations();
-  REQUIRE(donation.size() == 1);
-  CHECK_FALSE(donation[0].reused);
-  CHECK(donation[0].reason == "another handle owns it");
-  Array y;
-  CHECK(written([&] { y = f(std::move(x)); }) ==
-        "shardarray: increment: donated argument 0 f32[2000] not reused: another handle owns it\n");
-  CHECK(x.is_deleted());
-  CHECK(values(keep) == values(numbers(2000)));
-  CHECK(values(y) == values(numbers(2000) + 1));
-  CHECK(addresses(y) != addresses(keep));
-  const auto at = addresses(y);  // sole owner
-  CHECK(addresses(f(std::move(y))) == at);
-  CHECK(
-      error<sa::DonationError>([&] { f(x); }) ==
-      "increment: argument 0: Array has been deleted with shape=f32[2000]: it was donated to increment. Pass "
-      "it without std::move "
-      "to keep it, or use the result.");
-}
-
-TEST_CASE("memory: a donated array that a result takes over goes on as that result") {
-  const auto f = sa::jit([](const Array& v) { return v + 1; });
-  Array x = sa::block_until_ready(numbers(4) * 1);
-  Array y = f(std::move(x));
-  const auto* node = y.node();
-  Array z = f(std::move(y));
-  CHECK(z.node() == node);
-  CHECK(y.is_deleted());
-  CHECK_FALSE(z.is_deleted());
-  CHECK(values(z) == Values{-6, -5, -4, -3});
-  const Array whole = sa::jit([](const Array& v) { return v.astype(sa::int32); })(std::move(z));
-  CHECK(whole.dtype() == sa::int32);
-  CHECK(values(whole) == Values{-6, -5, -4, -3});
-}
-
-TEST_CASE("memory: a result that is an argument shares its memory with it") {
-  const auto f = sa::jit([](const Array& v) { return v + 1; });
-  const Array x = sa::block_until_ready(numbers(4) * 1);
-  auto [same, twice] = sa::jit([](const Array& v) { return std::pair(v, v * 2); })(x);
-  CHECK(addresses(same) == addresses(x));
-  CHECK(values(f(std::move(same))) == Values{-7, -6, -5, -4});
-  CHECK(values(x) == Values{-8, -7, -6, -5});
-  CHECK(values(twice) == Values{-16, -14, -12, -10});
-}
-
-TEST_CASE("memory: a shard view and a recorded use own the buffer too") {
-  const auto f = sa::jit([](const Array& v) { return v + 1; });
-  Array x = sa::block_until_ready(numbers(4));
-  const std::vector<sa::Shard> view = x.addressable_shards();
-  f(std::move(x));
-  CHECK(values(view[0].data) == Values{-8, -7, -6, -5});
-  Array y = sa::block_until_ready(numbers(4));
-  const Array later = y * 10;  // recorded, not computed
-  f(std::move(y));
-  CHECK(values(later) == Values{-80, -70, -60, -50});
-}
-
-TEST_CASE("memory: donated by option, the buffer dies for every handle") {
-  const auto f = sa::jit([](const Array& a, const Array& b) { return std::pair(a + 1, b + 1); },
-                         {.donate = sa::Donate::all, .name = "both"});
-  Array x = sa::block_until_ready(numbers(4)), y = sa::block_until_ready(numbers(4)), other = x;
-  const auto at = addresses(x);
-  const auto [a, b] = f(x, y);
-  CHECK(addresses(a) == at);
-  CHECK(x.is_deleted());
-  CHECK(other.is_deleted());
-  CHECK(error<sa::DonationError>([&] { values(other); }) != "no such error");
-  const Array z = sa::block_until_ready(numbers(4));
-  CHECK(error<sa::DonationError>([&] { f(z, z); }) ==
-        "both: Attempt to donate the same buffer twice in the same call: arguments 0 and 1 are one array "
-        "f32[4]. Pass it once, or "
-        "donate none.");
-  const auto last = sa::jit([](const Array& v, const Array& w) { return v + w; },
-                            {.donate = sa::Donate::all_except_first, .name = "last"});
-  CHECK(error<sa::DonationError>([&] { last(z, z); }) ==
-        "last: Attempt to use a buffer that was donated in the same call: arguments 0 and 1 are one array "
-        "f32[4]. Pass it once, or "
-        "donate none.");
-  CHECK(values(z) == Values{-8, -7, -6, -5});
-}
-
-TEST_CASE("memory: what an option donates in vain is said, as what is moved in vain") {
-  const auto f =
-      sa::jit([](const Array& v) { return sa::sum(v); }, {.donate = sa::Donate::all, .name = "total"});
-  const Array x = sa::block_until_ready(sa::device_put(numbers(2000), sa::devices()[0]));
-  CHECK(written([&] { CHECK(values(f(x)) == values(f(x))); }) ==
-        "shardarray: total: donated argument 0 f32[2000] not reused: no output of that size and sharding\n");
-  CHECK_FALSE(x.is_deleted());
 }
 
 // ---------------------------------------------------------------- faults

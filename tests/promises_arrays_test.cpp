@@ -261,6 +261,23 @@ TEST_CASE("promises: a trace is that of one thread; callbacks run on the caller'
 }
 
 // ---------------------------------------------------------------- jit, grad, collectives
+TEST_CASE("promises: in_shardings and out_shardings that do not fit name the array and the jitted function") {
+  const sa::Sharding rows = sa::NamedSharding(sa::make_mesh({{"x", 8}}), sa::P("x"));
+  const auto two = [](const std::pair<Array, Array>& p) { return std::pair(p.first, sa::sum(p.second)); };
+  const auto said = [&](sa::JitOptions o) {
+    return message<sa::ShardingError>([&] {
+      sa::eval(sa::jit(two, std::move(o))(std::pair(sa::ones(8), sa::Array(1.0))));
+    });
+  };
+  const std::string annotation =
+      "is incompatible with its sharding annotation NamedSharding(mesh=Mesh('x': 8), "
+      "spec=PartitionSpec('x',)): ";
+  CHECK(said({.name = "step", .in_shardings = rows})
+            .starts_with("step: One of its arguments " + annotation + "0[1] f32[]: "));
+  CHECK(said({.name = "step", .out_shardings = rows})
+            .starts_with("step: One of its results " + annotation + "result 1 f32[]: "));
+}
+
 TEST_CASE("promises: in_shardings and out_shardings hold for every array, donate_args for its positions") {
   const sa::Sharding rows = eight(P("x")), whole = eight(P());
   const auto f =

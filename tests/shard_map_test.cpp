@@ -256,16 +256,20 @@ TEST_CASE("shard_map: messages") {
         "'y'),). The function sees equal pieces: pad it to 16.");
   CHECK(run({8}, P("z"), P()) ==
         "shard_map: argument 0 has spec PartitionSpec('z',), but 'z' is no axis that the map is over. Those "
-        "are x, y.");
+        "are x, y. Name one of them.");
   CHECK(run({8}, P("y"), P(), {"x"}) ==
         "shard_map: argument 0 has spec PartitionSpec('y',), but 'y' is no axis that the map is over. Those "
-        "are x.");
+        "are x. Name one of them.");
   CHECK(run({8}, P("x", "x"), P()) ==
-        "shard_map: argument 0 has spec PartitionSpec('x', 'x') of length 2, but its rank is 1 (f32[8]).");
+        "shard_map: argument 0 has spec PartitionSpec('x', 'x') of length 2, but its rank is 1 (f32[8]). "
+        "A spec has at most one entry for each dimension. Drop entries.");
   CHECK(run({8, 8}, P("x", "x"), P()) ==
-        "shard_map: argument 0 has spec PartitionSpec('x', 'x'), which names axis 'x' twice.");
+        "shard_map: argument 0 has spec PartitionSpec('x', 'x'), which names axis 'x' twice. A mesh axis "
+        "cuts at most one "
+        "dimension. Remove one of them.");
   CHECK(run({8}, P("x"), P("x", "y")) ==
-        "shard_map: result 0 has spec PartitionSpec('x', 'y') of length 2, but its rank is 1 (f32[2]).");
+        "shard_map: result 0 has spec PartitionSpec('x', 'y') of length 2, but its rank is 1 (f32[2]). "
+        "A spec has at most one entry for each dimension. Drop entries.");
   CHECK(run({8}, P("x"), P()) ==
         "shard_map: result 0 f32[2] differs along axis 'x', which its spec PartitionSpec() does not name. "
         "Name it, or "

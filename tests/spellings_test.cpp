@@ -22,6 +22,13 @@ TEST_CASE("spellings: a list of axes is a list of axes") {
   CHECK(sum(x, {.axis = {0, 1}}).shape() == Shape{4});
   CHECK(sum(x, {0, true}).shape() == Shape{1, 3, 4});
   CHECK(sum(x, {.axis = 0, .keepdims = true}).shape() == Shape{1, 3, 4});
+  for (const Array& r :
+       {sum(x, -1, {.keepdims = true}), x.sum(-1, {.keepdims = true}), mean(x, 2, {.keepdims = true}),
+        var(x, 2, {.keepdims = true}), x.max(2, {.keepdims = true}), argmax(x, 2, {.keepdims = true})})
+    CHECK(r.shape() == Shape{2, 3, 1});
+  CHECK(sum(x, {0, 1}, {.keepdims = true}).shape() == Shape{1, 1, 4});
+  CHECK(x.all({0, 2}, {.keepdims = true}).shape() == Shape{1, 3, 1});
+  CHECK(sum(x, 0, {.dtype = float64}).dtype() == float64);
   CHECK(x.sum({0, 1}).to_vector<float>() == std::vector<float>{60, 66, 72, 78});
   CHECK(mean(x, {0, 1}).to_vector<float>() == std::vector<float>{10, 11, 12, 13});
   for (const Array& r : {max(x, {0, 1}), min(x, {0, 1}), prod(x, {0, 1}), any(x, {0, 1}), all(x, {0, 1}),

@@ -193,6 +193,11 @@ TEST_CASE("tpmap: errors") {
                  "tpmap: `0` f32[] does not have a leading axis."));
   CHECK(
       contains(error<sa::ShapeError>([&] { f(1.0); }), "tpmap: argument 0 is a number and declared shard."));
+  const auto draw =
+      sa::tpmap([](const Array& key) { return sa::random::normal(key, {2}); }, {.args = {sa::rng}});
+  CHECK(error<sa::ShapeError>([&] { draw(0); })
+            .starts_with("tpmap: argument 0 is a number and declared rng. A key is an array. Make one with "
+                         "random::key(seed)."));
   const auto two =
       sa::tpmap([](const Tree& t, const Array&) { return t.params.w; }, {.args = {sa::shard, sa::broadcast}});
   CHECK(contains(error<sa::ShapeError>([&] { two(Tree{{sa::ones({9})}}, 1.0); }),

@@ -48,16 +48,21 @@ struct ReduceOptions {
   /// give int32 (unsigned ones: uint32). Results of any, all, argmax and argmin have their own dtype.
   std::optional<DType> dtype = std::nullopt;
 };
+/// Options behind axes: `sum(x, -1, {.keepdims = true})`.
+struct KeepOptions {
+  bool keepdims = false;                      ///< as in ReduceOptions
+  std::optional<DType> dtype = std::nullopt;  ///< as in ReduceOptions
+};
 
 namespace detail {
 /// A number in a list of axes. No bool: that is meant for keepdims.
 template <class I>
 concept AxisNumber = std::integral<I> && !std::same_as<I, bool>;
 /// `{0, 1}` as `{.axis = {0, 1}}`.
-template <AxisNumber I> ReduceOptions over(std::initializer_list<I> axes) {
+template <AxisNumber I> ReduceOptions over(std::initializer_list<I> axes, const KeepOptions& o = {}) {
   Shape list;
   for (const I a : axes) list.push_back(to_int64(a));
-  return {.axis = std::move(list)};
+  return {.axis = std::move(list), .keepdims = o.keepdims, .dtype = o.dtype};
 }
 /// The first of several sizes, and its line.
 struct Size {
@@ -177,7 +182,7 @@ class SHARDARRAY_API ShardedArray {
         "x[i] = v would change a temporary and nothing else: arrays are immutable; write x = x.at(i).set(v)");
   }
   ~ShardedArray() {
-    if (node_) drop(node_);
+    if (node_) drop();
   }
   /// Exchanges the handles.
   void swap(ShardedArray& o) noexcept {
@@ -264,60 +269,74 @@ class SHARDARRAY_API ShardedArray {
   [[nodiscard]] ShardedArray transpose(const Shape& perm = {}, Where w = Where::here()) const;
   [[nodiscard]] ShardedArray T(Where w = Where::here()) const { return transpose({}, w); }
   [[nodiscard]] ShardedArray sum(const ReduceOptions& o = {}, Where w = Where::here()) const;
-  template <detail::AxisNumber I> [[nodiscard]] ShardedArray sum(I axis, Where w = Where::here()) const {
-    return sum({.axis = axis}, w);
+  template <detail::AxisNumber I>
+  [[nodiscard]] ShardedArray sum(I axis, const KeepOptions& o = {}, Where w = Where::here()) const {
+    return sum(detail::over({axis}, o), w);
   }
   template <detail::AxisNumber I>
-  [[nodiscard]] ShardedArray sum(std::initializer_list<I> axes, Where w = Where::here()) const {
-    return sum(detail::over(axes), w);
+  [[nodiscard]] ShardedArray sum(std::initializer_list<I> axes, const KeepOptions& o = {},
+                                 Where w = Where::here()) const {
+    return sum(detail::over(axes, o), w);
   }
   [[nodiscard]] ShardedArray mean(const ReduceOptions& o = {}, Where w = Where::here()) const;
-  template <detail::AxisNumber I> [[nodiscard]] ShardedArray mean(I axis, Where w = Where::here()) const {
-    return mean({.axis = axis}, w);
+  template <detail::AxisNumber I>
+  [[nodiscard]] ShardedArray mean(I axis, const KeepOptions& o = {}, Where w = Where::here()) const {
+    return mean(detail::over({axis}, o), w);
   }
   template <detail::AxisNumber I>
-  [[nodiscard]] ShardedArray mean(std::initializer_list<I> axes, Where w = Where::here()) const {
-    return mean(detail::over(axes), w);
+  [[nodiscard]] ShardedArray mean(std::initializer_list<I> axes, const KeepOptions& o = {},
+                                  Where w = Where::here()) const {
+    return mean(detail::over(axes, o), w);
   }
   [[nodiscard]] ShardedArray max(const ReduceOptions& o = {}, Where w = Where::here()) const;
-  template <detail::AxisNumber I> [[nodiscard]] ShardedArray max(I axis, Where w = Where::here()) const {
-    return max({.axis = axis}, w);
+  template <detail::AxisNumber I>
+  [[nodiscard]] ShardedArray max(I axis, const KeepOptions& o = {}, Where w = Where::here()) const {
+    return max(detail::over({axis}, o), w);
   }
   template <detail::AxisNumber I>
-  [[nodiscard]] ShardedArray max(std::initializer_list<I> axes, Where w = Where::here()) const {
-    return max(detail::over(axes), w);
+  [[nodiscard]] ShardedArray max(std::initializer_list<I> axes, const KeepOptions& o = {},
+                                 Where w = Where::here()) const {
+    return max(detail::over(axes, o), w);
   }
   [[nodiscard]] ShardedArray min(const ReduceOptions& o = {}, Where w = Where::here()) const;
-  template <detail::AxisNumber I> [[nodiscard]] ShardedArray min(I axis, Where w = Where::here()) const {
-    return min({.axis = axis}, w);
+  template <detail::AxisNumber I>
+  [[nodiscard]] ShardedArray min(I axis, const KeepOptions& o = {}, Where w = Where::here()) const {
+    return min(detail::over({axis}, o), w);
   }
   template <detail::AxisNumber I>
-  [[nodiscard]] ShardedArray min(std::initializer_list<I> axes, Where w = Where::here()) const {
-    return min(detail::over(axes), w);
+  [[nodiscard]] ShardedArray min(std::initializer_list<I> axes, const KeepOptions& o = {},
+                                 Where w = Where::here()) const {
+    return min(detail::over(axes, o), w);
   }
   [[nodiscard]] ShardedArray prod(const ReduceOptions& o = {}, Where w = Where::here()) const;
-  template <detail::AxisNumber I> [[nodiscard]] ShardedArray prod(I axis, Where w = Where::here()) const {
-    return prod({.axis = axis}, w);
+  template <detail::AxisNumber I>
+  [[nodiscard]] ShardedArray prod(I axis, const KeepOptions& o = {}, Where w = Where::here()) const {
+    return prod(detail::over({axis}, o), w);
   }
   template <detail::AxisNumber I>
-  [[nodiscard]] ShardedArray prod(std::initializer_list<I> axes, Where w = Where::here()) const {
-    return prod(detail::over(axes), w);
+  [[nodiscard]] ShardedArray prod(std::initializer_list<I> axes, const KeepOptions& o = {},
+                                  Where w = Where::here()) const {
+    return prod(detail::over(axes, o), w);
   }
   [[nodiscard]] ShardedArray any(const ReduceOptions& o = {}, Where w = Where::here()) const;
-  template <detail::AxisNumber I> [[nodiscard]] ShardedArray any(I axis, Where w = Where::here()) const {
-    return any({.axis = axis}, w);
+  template <detail::AxisNumber I>
+  [[nodiscard]] ShardedArray any(I axis, const KeepOptions& o = {}, Where w = Where::here()) const {
+    return any(detail::over({axis}, o), w);
   }
   template <detail::AxisNumber I>
-  [[nodiscard]] ShardedArray any(std::initializer_list<I> axes, Where w = Where::here()) const {
-    return any(detail::over(axes), w);
+  [[nodiscard]] ShardedArray any(std::initializer_list<I> axes, const KeepOptions& o = {},
+                                 Where w = Where::here()) const {
+    return any(detail::over(axes, o), w);
   }
   [[nodiscard]] ShardedArray all(const ReduceOptions& o = {}, Where w = Where::here()) const;
-  template <detail::AxisNumber I> [[nodiscard]] ShardedArray all(I axis, Where w = Where::here()) const {
-    return all({.axis = axis}, w);
+  template <detail::AxisNumber I>
+  [[nodiscard]] ShardedArray all(I axis, const KeepOptions& o = {}, Where w = Where::here()) const {
+    return all(detail::over({axis}, o), w);
   }
   template <detail::AxisNumber I>
-  [[nodiscard]] ShardedArray all(std::initializer_list<I> axes, Where w = Where::here()) const {
-    return all(detail::over(axes), w);
+  [[nodiscard]] ShardedArray all(std::initializer_list<I> axes, const KeepOptions& o = {},
+                                 Where w = Where::here()) const {
+    return all(detail::over(axes, o), w);
   }
   /// numpy's subscripts: `x[1]`, `x[{0, slice(2, 5), newaxis}]`, `x[rows]`, `x[{all, i, j}]`, `x[mask]`. Arrays of integers are
   /// broadcast to one shape, whose dimensions stand where those of the arrays stood, or first where something stands between them
@@ -352,7 +371,7 @@ class SHARDARRAY_API ShardedArray {
   bool item_bool() const;
   const Type& type(const char* function, Where w) const;
   void retain() const;
-  static void drop(Node* n);
+  void drop() const;
 
   Node* node_ = nullptr;
   std::uint32_t index_ = 0;

@@ -33,7 +33,7 @@ SHARDARRAY_API Arrays associative_scan(CombineBody f, std::span<const ScanLeaf> 
 template <class F, class T>
 [[nodiscard]] T associative_scan(const F& f, const T& elements, const AssociativeScanOptions& options = {},
                                  Where w = Where::here()) {
-  if constexpr (detail::check_tree<T>()) {
+  if constexpr (detail::TreeCheck<T>::ok()) {
     constexpr bool fits = std::is_invocable_r_v<T, const F&, const T&, const T&>;
     static_assert(fits,
                   "associative_scan: the function must take two trees like the elements and return a third");

@@ -22,7 +22,7 @@ template <class F> class Checkpoint : public PlacedCall<Checkpoint<F>> {
  public:
   explicit Checkpoint(F f) : f_(std::move(f)) {}
   template <class... A> auto call(Where w, const A&... args) const {
-    if constexpr ((check_tree<A>() && ...) && check_function<F, const A&...>()) {
+    if constexpr (Judged<TreeVerdict<A>..., FunctionVerdict<F, const A&...>>::ok()) {
       using R = result_t<F, const A&...>;
       if (!core::may_be_derived()) {
         const UserSite user(w);

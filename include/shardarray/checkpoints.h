@@ -45,7 +45,7 @@ SHARDARRAY_API void restore_tree(const std::string& folder, const shardarray::de
 template <class T>
 void save(const std::string& folder, std::int64_t step, const T& tree, const SaveOptions& options = {},
           Where w = Where::here()) {
-  if constexpr (shardarray::detail::check_tree<T>())
+  if constexpr (shardarray::detail::TreeCheck<T>::ok())
     detail::save_tree(folder, step, shardarray::detail::saved_tree(const_cast<T&>(tree)), options, w);
 }
 
@@ -56,7 +56,7 @@ void save(const std::string& folder, std::int64_t step, const T& tree, const Sav
 template <class T>
 [[nodiscard]] T restore(const std::string& folder, T like, const RestoreOptions& options = {},
                         Where w = Where::here()) {
-  if constexpr (shardarray::detail::check_tree<T>())
+  if constexpr (shardarray::detail::TreeCheck<T>::ok())
     detail::restore_tree(folder, shardarray::detail::saved_tree(like), options, w);
   return like;
 }

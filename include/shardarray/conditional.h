@@ -53,8 +53,8 @@ struct cond_fn {
   template <class T, class F, class... A>
   static auto call(Where w, const Array& predicate, const T& if_true, const F& if_false,
                    const A&... operands) {
-    if constexpr ((check_tree<A>() && ...) && check_function<T, const A&...>() &&
-                  check_function<F, const A&...>()) {
+    if constexpr (Judged<TreeVerdict<A>..., FunctionVerdict<T, const A&...>,
+                         FunctionVerdict<F, const A&...>>::ok()) {
       using R = result_t<T, const A&...>;
       constexpr bool same = std::same_as<R, result_t<F, const A&...>>;
       static_assert(same, "cond: both functions must return the same type");
@@ -73,7 +73,7 @@ struct cond_fn {
 struct switch_fn {
   template <class... F, class... A>
   static auto call(Where w, const Array& index, const std::tuple<F...>& branches, const A&... operands) {
-    if constexpr ((check_tree<A>() && ...) && (check_function<F, const A&...>() && ...)) {
+    if constexpr (Judged<TreeVerdict<A>..., FunctionVerdict<F, const A&...>...>::ok()) {
       constexpr bool some = sizeof...(F) > 0;
       static_assert(some, "switch_: there must be one branch or more");
       if constexpr (some) {
@@ -100,7 +100,7 @@ struct switch_fn {
   }
   template <class F, class... A>
   static auto call(Where w, const Array& index, const std::vector<F>& branches, const A&... operands) {
-    if constexpr ((check_tree<A>() && ...) && check_function<F, const A&...>()) {
+    if constexpr (Judged<TreeVerdict<A>..., FunctionVerdict<F, const A&...>>::ok()) {
       using R = result_t<F, const A&...>;
       std::vector<std::function<R(const std::tuple<A...>&)>> bound;
       for (const F& f : branches)
@@ -149,7 +149,7 @@ template <class Condition, class Body, class C>
                            Where w = Where::here()) {
   constexpr bool is_tree = !std::is_arithmetic_v<C>;
   static_assert(is_tree, "while_loop: the first carry is a number, which no step changes; write Array(x)");
-  if constexpr (is_tree && detail::check_tree<C>()) {
+  if constexpr (is_tree && detail::TreeCheck<C>::ok()) {
     constexpr bool asks = std::is_invocable_r_v<Array, const Condition&, const C&>;
     static_assert(asks, "while_loop: the condition must take the carry and return one Array, a scalar");
     constexpr bool steps = std::is_invocable_r_v<C, const Body&, const C&>;

@@ -55,18 +55,33 @@ template <class T, class C>
 inline constexpr bool keeps_carry = true;  // of what is no step at all something else is said
 template <class D, class Y, class C>
 inline constexpr bool keeps_carry<std::pair<D, Y>, C> = std::same_as<D, C>;
-/// Asked first: says what is wrong with a function or a first carry.
-template <class F, class C, class X> consteval bool check_scan() {
-  constexpr bool has_arrays = !std::is_arithmetic_v<C>;
-  static_assert(has_arrays, "scan: the first carry is a number, which no step changes; write Array(x)");
-  if constexpr (has_arrays && check_tree<C>() && check_tree<X>() && check_function<F, C, X>()) {
-    using Result = result_t<F, C, X>;
+template <class C> struct CarryIsTree {
+  static consteval bool ok() {
+    constexpr bool fits = !std::is_arithmetic_v<C>;
+    static_assert(fits, "scan: the first carry is a number, which no step changes; write Array(x)");
+    return fits;
+  }
+};
+template <class C> struct CarryVerdict {
+  static constexpr bool good = !std::is_arithmetic_v<C>;
+  using Complaint = CarryIsTree<C>;
+};
+template <class Result, class C> struct IsStep {
+  static consteval bool ok() {
     static_assert(is_step<Result>, "scan: the function must return std::pair(carry, y)");
     static_assert(keeps_carry<Result, C>, "scan: the function returns a carry of another type than it takes");
     return is_step<Result> && keeps_carry<Result, C>;
   }
-  return false;
-}
+};
+template <class F, class C, class X> struct StepVerdict {
+  using Result = result_t<F, C, X>;
+  static constexpr bool good = is_step<Result> && keeps_carry<Result, C>;
+  using Complaint = IsStep<Result, C>;
+};
+/// Asked first: says what is wrong with a function or a first carry.
+template <class F, class C, class X>
+using ScanCheck =
+    Judged<CarryVerdict<C>, TreeVerdict<C>, TreeVerdict<X>, FunctionVerdict<F, C, X>, StepVerdict<F, C, X>>;
 
 template <class F, class C, class X>
 auto scan_as(const char* function, const F& f, const C& init, const X& xs, const ScanOptions& options,
@@ -111,7 +126,7 @@ auto scan_as(const char* function, const F& f, const C& init, const X& xs, const
 template <class F, class C, class X>
 [[nodiscard]] auto scan(const F& f, const C& init, const X& xs, const ScanOptions& options = {},
                         Where w = Where::here()) {
-  if constexpr (detail::check_scan<F, C, X>()) return detail::scan_as("scan", f, init, xs, options, w);
+  if constexpr (detail::ScanCheck<F, C, X>::ok()) return detail::scan_as("scan", f, init, xs, options, w);
 }
 
 /// `c = f(i, c)` for i = lo, lo + 1, .. hi - 1; returns the last c, or `init` where there is no step: of the dtypes that steps
@@ -130,7 +145,7 @@ template <class F, class C>
     const Counted first(core::loop_counter(lo, hi), init);
     return detail::scan_as("fori_loop", step, first, none, {.length = core::loop_length(lo, hi)}, w)
         .first.second;
-  }
+  } else return init;
 }
 
 /// Options of map().
@@ -145,7 +160,7 @@ struct MapOptions {
 /// xs and what f returns are trees. Throws as scan does; ShapeError for a batch size below 1. Source: jax.lax.map.
 template <class F, class X>
 [[nodiscard]] auto map(const F& f, const X& xs, const MapOptions& options = {}, Where w = Where::here()) {
-  if constexpr (detail::check_tree<X>() && detail::check_function<F, X>()) {
+  if constexpr (detail::Judged<detail::TreeVerdict<X>, detail::FunctionVerdict<F, X>>::ok()) {
     using R = detail::result_t<F, X>;
     const auto each = [&](const X& elements) -> R {
       const auto step = [&](none_t, const X& x) { return std::pair<none_t, R>(none, f(x)); };

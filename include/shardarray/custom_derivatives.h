@@ -60,39 +60,48 @@ auto custom_call(Where w, const F& f, const std::tuple<A...>& args, const Custom
   return r;
 }
 
+template <class Rule, class R, class In> struct JvpRule {
+  static consteval bool ok() {
+    constexpr bool fits = std::is_invocable_r_v<std::pair<R, R>, const Rule&, const In&, const In&>;
+    static_assert(fits,
+                  "custom_jvp: the derivative must take (arguments, tangents), each as one value or, for "
+                  "several arguments, a std::tuple, and return std::pair(result, its tangent)");
+    return fits;
+  }
+};
+template <class F, class Rule, class Args> struct JvpRuleVerdict;
+template <class F, class Rule, class... A> struct JvpRuleVerdict<F, Rule, std::tuple<A...>> {
+  using R = result_t<F, const A&...>;
+  using In = rule_arguments_t<A...>;
+  static constexpr bool good = std::is_invocable_r_v<std::pair<R, R>, const Rule&, const In&, const In&>;
+  using Complaint = JvpRule<Rule, R, In>;
+};
+
 /// What custom_jvp() returns.
 template <class F, class Rule> class CustomJvp : public PlacedCall<CustomJvp<F, Rule>> {
  public:
   CustomJvp(F f, Rule rule) : f_(std::move(f)), rule_(std::move(rule)) {}
   template <class... A> auto call(Where w, const A&... args) const {
-    if constexpr ((check_tree<A>() && ...))
-      return lift<F>(std::tuple<A...>{args...}, [&](const auto& lifted) { return called(w, lifted); });
+    using Args = lifted_arguments<F, A...>;
+    if constexpr (Judged<TreeVerdict<A>..., LiftedVerdict<F, Args>, JvpRuleVerdict<F, Rule, Args>>::ok())
+      return called(w, Args(args...));
     else return Array();
   }
 
  private:
   template <class... A> auto called(Where w, const std::tuple<A...>& args) const {
-    if constexpr (check_function<F, const A&...>()) {
-      using R = result_t<F, const A&...>;
-      using In = rule_arguments_t<A...>;
-      constexpr bool fits = std::is_invocable_r_v<std::pair<R, R>, const Rule&, const In&, const In&>;
-      static_assert(fits,
-                    "custom_jvp: the derivative must take (arguments, tangents), each as one value or, for "
-                    "several arguments, a std::tuple, and return std::pair(result, its tangent)");
-      if constexpr (fits)
-        return custom_call(w, f_, args, [&](const auto& copies, const auto&) {
-          core::CustomFunctions c{"custom_jvp", id_};
-          c.push = [rule = rule_, copies](std::span<const Array> primals, std::span<const Array> tangents) {
-            std::tuple<A...> x = *copies;
-            set_argument_leaves(x, primals);
-            const std::tuple<A...> dx = floating_arguments(x, tangents);
-            const std::pair<R, R> both = rule(rule_arguments(x), rule_arguments(dx));
-            return placed_leaves(both.second);
-          };
-          return c;
-        });
-      else return Array();
-    } else return Array();
+    using R = result_t<F, const A&...>;
+    return custom_call(w, f_, args, [&](const auto& copies, const auto&) {
+      core::CustomFunctions c{"custom_jvp", id_};
+      c.push = [rule = rule_, copies](std::span<const Array> primals, std::span<const Array> tangents) {
+        std::tuple<A...> x = *copies;
+        set_argument_leaves(x, primals);
+        const std::tuple<A...> dx = floating_arguments(x, tangents);
+        const std::pair<R, R> both = rule(rule_arguments(x), rule_arguments(dx));
+        return placed_leaves(both.second);
+      };
+      return c;
+    });
   }
   F f_;
   Rule rule_;
@@ -116,6 +125,42 @@ core::PlacedLeaves argument_cotangents(const std::tuple<A...>& args,
 template <class T, class R> inline constexpr bool is_result_with_residuals = false;
 template <class R, class S> inline constexpr bool is_result_with_residuals<std::pair<R, S>, R> = true;
 
+template <class Both, class R> struct VjpForward {
+  static consteval bool ok() {
+    constexpr bool fits = is_result_with_residuals<Both, R>;
+    static_assert(fits,
+                  "custom_vjp: the forward function must take the arguments of the function and return "
+                  "std::pair(result, residuals)");
+    return fits;
+  }
+};
+template <class Backward, class Residuals, class R, class In> struct VjpBackward {
+  static consteval bool ok() {
+    constexpr bool fits = std::is_invocable_r_v<In, const Backward&, const Residuals&, const R&>;
+    static_assert(
+        fits,
+        "custom_vjp: the backward function must take (residuals, cotangent of the result) and return "
+        "the cotangents of the arguments: one value or, for several arguments, a std::tuple");
+    return fits;
+  }
+};
+template <class F, class Forward, class Args> struct VjpForwardVerdict;
+template <class F, class Forward, class... A> struct VjpForwardVerdict<F, Forward, std::tuple<A...>> {
+  using Both = result_t<Forward, const A&...>;
+  using R = result_t<F, const A&...>;
+  static constexpr bool good = is_result_with_residuals<Both, R>;
+  using Complaint = VjpForward<Both, R>;
+};
+template <class F, class Forward, class Backward, class Args> struct VjpBackwardVerdict;
+template <class F, class Forward, class Backward, class... A>
+struct VjpBackwardVerdict<F, Forward, Backward, std::tuple<A...>> {
+  using Residuals = typename result_t<Forward, const A&...>::second_type;
+  using R = result_t<F, const A&...>;
+  using In = rule_arguments_t<A...>;
+  static constexpr bool good = std::is_invocable_r_v<In, const Backward&, const Residuals&, const R&>;
+  using Complaint = VjpBackward<Backward, Residuals, R, In>;
+};
+
 /// What custom_vjp() returns.
 template <class F, class Forward, class Backward>
 class CustomVjp : public PlacedCall<CustomVjp<F, Forward, Backward>> {
@@ -123,51 +168,34 @@ class CustomVjp : public PlacedCall<CustomVjp<F, Forward, Backward>> {
   CustomVjp(F f, Forward forward, Backward backward)
       : f_(std::move(f)), forward_(std::move(forward)), backward_(std::move(backward)) {}
   template <class... A> auto call(Where w, const A&... args) const {
-    if constexpr ((check_tree<A>() && ...))
-      return lift<F>(std::tuple<A...>{args...}, [&](const auto& lifted) { return called(w, lifted); });
+    using Args = lifted_arguments<F, A...>;
+    if constexpr (Judged<TreeVerdict<A>..., LiftedVerdict<F, Args>, LiftedVerdict<Forward, Args>,
+                         VjpForwardVerdict<F, Forward, Args>,
+                         VjpBackwardVerdict<F, Forward, Backward, Args>>::ok())
+      return derived(w, Args(args...));
     else return Array();
   }
 
  private:
-  template <class... A> auto called(Where w, const std::tuple<A...>& args) const {
-    if constexpr (check_function<F, const A&...>() && check_function<Forward, const A&...>()) {
-      using R = result_t<F, const A&...>;
-      using Both = result_t<Forward, const A&...>;
-      constexpr bool forward_fits = is_result_with_residuals<Both, R>;
-      static_assert(forward_fits,
-                    "custom_vjp: the forward function must take the arguments of the function and return "
-                    "std::pair(result, residuals)");
-      if constexpr (forward_fits) return derived<R, typename Both::second_type>(w, args);
-      else return Array();
-    } else return Array();
-  }
-
-  template <class R, class Residuals, class... A> auto derived(Where w, const std::tuple<A...>& args) const {
-    using In = rule_arguments_t<A...>;
-    constexpr bool fits = std::is_invocable_r_v<In, const Backward&, const Residuals&, const R&>;
-    static_assert(
-        fits,
-        "custom_vjp: the backward function must take (residuals, cotangent of the result) and return "
-        "the cotangents of the arguments: one value or, for several arguments, a std::tuple");
-    if constexpr (fits)
-      return custom_call(w, f_, args, [&](const auto& copies, const auto& result) {
-        core::CustomFunctions c{"custom_vjp", id_};
-        c.forward = [forward = forward_, backward = backward_, copies,
-                     result](std::span<const Array> primals) {
-          std::tuple<A...> x = *copies;
-          set_argument_leaves(x, primals);
-          std::pair<R, Residuals> both = std::apply(forward, std::as_const(x));
-          core::CustomForward r{placed_leaves(both.first), tree_leaves(both.second), {}};
-          r.backward = [backward, copies, result, tree = std::move(both.second)](
-                           std::span<const Array> residuals, std::span<const Array> cotangents) {
-            const Residuals kept = shardarray::with_leaves(tree, residuals);
-            return argument_cotangents(*copies, backward(kept, floating_tree(**result, cotangents)));
-          };
-          return r;
+  template <class... A> auto derived(Where w, const std::tuple<A...>& args) const {
+    using R = result_t<F, const A&...>;
+    using Residuals = typename result_t<Forward, const A&...>::second_type;
+    return custom_call(w, f_, args, [&](const auto& copies, const auto& result) {
+      core::CustomFunctions c{"custom_vjp", id_};
+      c.forward = [forward = forward_, backward = backward_, copies, result](std::span<const Array> primals) {
+        std::tuple<A...> x = *copies;
+        set_argument_leaves(x, primals);
+        std::pair<R, Residuals> both = std::apply(forward, std::as_const(x));
+        core::CustomForward r{placed_leaves(both.first), tree_leaves(both.second), {}};
+        r.backward = [backward, copies, result, tree = std::move(both.second)](
+                         std::span<const Array> residuals, std::span<const Array> cotangents) {
+          const Residuals kept = shardarray::with_leaves(tree, residuals);
+          return argument_cotangents(*copies, backward(kept, floating_tree(**result, cotangents)));
         };
-        return c;
-      });
-    else return Array();
+        return r;
+      };
+      return c;
+    });
   }
   F f_;
   Forward forward_;

@@ -18,7 +18,7 @@ namespace detail {
 /// What eval_shape() does.
 struct eval_shape_fn {
   template <class F, class... A> static auto call(Where w, const F& f, const A&... args) {
-    if constexpr ((check_tree<A>() && ...) && check_function<F, A...>()) {
+    if constexpr (Judged<TreeVerdict<A>..., FunctionVerdict<F, A...>>::ok()) {
       std::tuple<A...> copies{args...};
       core::Arrays given;
       each_argument_leaf(copies, [&](const Array& a, const Path&) {

@@ -76,22 +76,20 @@ auto with_lowered(Where w, const F& f, const Then& then, A&&... args) {
 }
 template <class F> struct FunctionOf { using type = F; };
 template <class F> struct FunctionOf<Jitted<F>> { using type = F; };
-template <class F, class... A> consteval bool check_call() {
-  if constexpr ((check_tree<argument_t<A>>() && ...))
-    return check_function<typename FunctionOf<F>::type, argument_t<A>...>();
-  return false;
-}
+template <class F, class... A>
+using CallCheck =
+    Judged<TreeVerdict<argument_t<A>>..., FunctionVerdict<typename FunctionOf<F>::type, argument_t<A>...>>;
 
 /// What explain() and print_graph() do.
 struct explain_fn {
   template <class F, class... A> static auto call(Where w, const F& f, A&&... args) {
-    if constexpr (check_call<F, A...>())
+    if constexpr (CallCheck<F, A...>::ok())
       return with_lowered(w, f, core::explain_call, std::forward<A>(args)...);
   }
 };
 struct print_graph_fn {
   template <class F, class... A> static auto call(Where w, const F& f, A&&... args) {
-    if constexpr (check_call<F, A...>())
+    if constexpr (CallCheck<F, A...>::ok())
       return with_lowered(w, f, core::print_call, std::forward<A>(args)...);
   }
 };

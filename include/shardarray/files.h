@@ -120,7 +120,8 @@ SHARDARRAY_API void load_tree(const std::string& path, const SavedTree& tree, Wh
 /// vectors of bools are not written. When save() returns, the disk has the file, whatever happens to the machine; until then
 /// it has the one that stood there before. Throws TreeError where two leaves have one path, IoError as save_safetensors.
 template <class T> void save(const std::string& path, const T& tree, Where w = Where::here()) {
-  if constexpr (detail::check_tree<T>()) detail::save_tree(path, detail::saved_tree(const_cast<T&>(tree)), w);
+  if constexpr (detail::TreeCheck<T>::ok())
+    detail::save_tree(path, detail::saved_tree(const_cast<T&>(tree)), w);
 }
 /// `like` with the arrays, numbers, bools, enums and strings of the file that save() wrote. `like` says what there must be: every
 /// array keeps its shape, its dtype and its sharding, however it was cut when it was saved (the arrays of `like` are computed, to
@@ -130,7 +131,7 @@ template <class T> void save(const std::string& path, const T& tree, Where w = W
 /// number that is none of the values 0, 1, .. of an enum of one byte.
 /// All leaves are compared before anything is read.
 template <class T> [[nodiscard]] T load(const std::string& path, T like, Where w = Where::here()) {
-  if constexpr (detail::check_tree<T>()) detail::load_tree(path, detail::saved_tree(like), w);
+  if constexpr (detail::TreeCheck<T>::ok()) detail::load_tree(path, detail::saved_tree(like), w);
   return like;
 }
 

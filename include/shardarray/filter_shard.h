@@ -25,18 +25,10 @@ void place(T& t, const S& s, const Path& path, PlaceRef put, const char* functio
 template <class... T, class... S>
 void place_parts(const Path& path, PlaceRef put, const char* function, std::tuple<T&...> t,
                  std::tuple<const S&...> s) {
-  constexpr std::size_t given = sizeof...(S);
-  constexpr bool fits = []<std::size_t... K>(std::index_sequence<K...>) {
-    return given <= sizeof...(T) && ((K < given || Static<std::remove_const_t<T>>)&&...);
+  [&]<std::size_t... K>(std::index_sequence<K...>) {
+    (place(std::get<K>(t), std::get<K>(s), Path{&path, {}, K, sizeof...(T)}, put, function), ...);
   }
-  (std::index_sequence_for<T...>());
-  static_assert(
-      fits,
-      "shardarray: the tree of shardings needs one entry for each part of the tree, or one for all of it");
-  if constexpr (fits) [&]<std::size_t... K>(std::index_sequence<K...>) {
-      (place(std::get<K>(t), std::get<K>(s), Path{&path, {}, K, sizeof...(T)}, put, function), ...);
-    }
-  (std::make_index_sequence<given>{});
+  (std::index_sequence_for<S...>{});
 }
 template <class T> auto parts(T& t) {
   if constexpr (is_tuple<std::remove_const_t<T>>)
@@ -61,22 +53,67 @@ void place(T& t, const S& s, const Path& path, PlaceRef put, const char* functio
     if (s.size() != t.size()) throw_sharding_tree(t.size(), s.size(), path, function);
     const auto n = static_cast<std::uint32_t>(t.size());
     for (std::uint32_t k = 0; k < n; k++) place(t[k], s[k], Path{&path, {}, k, n}, put, function);
-  } else {
-    constexpr bool both = (is_tuple<S> || std::is_aggregate_v<S>)&&!is_sequence<S> && !is_sequence<T> &&
-                          !Static<T> && !std::same_as<T, Array>;
+  } else place_parts(path, put, function, parts(t), parts(s));
+}
+
+/// What is wrong with a tree of shardings S for a tree T.
+enum class BadPlaces : std::uint8_t { none, kind, count };
+template <class T, class S> consteval BadPlaces bad_places();
+template <class... T, class... S>
+consteval BadPlaces bad_parts(std::type_identity<std::tuple<T&...>>,
+                              std::type_identity<std::tuple<const S&...>>) {
+  constexpr std::size_t given = sizeof...(S);
+  return []<std::size_t... K>(std::index_sequence<K...>) {
+    if constexpr (given > sizeof...(T) || !((K < given || Static<std::remove_const_t<T>>)&&...))
+      return BadPlaces::count;
+    else {
+      using All = std::tuple<T...>;
+      BadPlaces r = BadPlaces::none;
+      [&]<std::size_t... J>(std::index_sequence<J...>) {
+        ((r = r == BadPlaces::none ? bad_places<std::tuple_element_t<J, All>, S>() : r), ...);
+      }
+      (std::index_sequence_for<S...>());
+      return r;
+    }
+  }
+  (std::index_sequence_for<T...>());
+}
+template <class T, class S> consteval BadPlaces bad_places() {
+  if constexpr (OnePlace<S> || std::same_as<S, none_t>) return BadPlaces::none;
+  else if constexpr (is_optional<T>) return bad_places<typename T::value_type, S>();
+  else if constexpr (is_sequence<S> && is_sequence<T>)
+    return bad_places<typename T::value_type, typename S::value_type>();
+  else if constexpr ((!is_tuple<S> && !std::is_aggregate_v<S>) || is_sequence<S> || is_sequence<T> ||
+                     Static<T> || std::same_as<T, Array>)
+    return BadPlaces::kind;
+  else
+    return bad_parts(std::type_identity<decltype(parts(std::declval<T&>()))>(),
+                     std::type_identity<decltype(parts(std::declval<const S&>()))>());
+}
+template <BadPlaces why, class T, class S> struct Places {
+  static consteval bool ok() {
+    constexpr bool counts = why != BadPlaces::count, kinds = why != BadPlaces::kind;
     static_assert(
-        both,
+        counts,
+        "shardarray: the tree of shardings needs one entry for each part of the tree, or one for all of it");
+    static_assert(
+        kinds,
         "shardarray: give a Device, a sharding (of a mesh: NamedSharding(mesh, P(...))), or a tree of "
         "shardings: a tuple, vector or struct with an entry for each part of the tree");
-    if constexpr (both) place_parts(path, put, function, parts(t), parts(s));
+    return counts && kinds;
   }
-}
+};
+template <class T, class S> struct PlacesVerdict {
+  static constexpr BadPlaces why = bad_places<T, S>();
+  static constexpr bool good = why == BadPlaces::none;
+  using Complaint = Places<why, T, S>;
+};
 
 /// What eval() does.
 struct eval_fn {
   template <class... T> static void call(Where w, const T&... trees) {
     const Site site(w);
-    if constexpr ((check_tree<T>() && ...)) {
+    if constexpr (Judged<TreeVerdict<T>...>::ok()) {
       std::vector<Array> leaves;
       auto collect = [&](const Array& a, const Path&) {
         if (a.has_value()) leaves.push_back(a);
@@ -97,7 +134,7 @@ struct eval_fn {
 /// the tree's.
 template <class T, class S> [[nodiscard]] T filter_shard(T tree, const S& to, Where w = Where::here()) {
   const Site site(w);
-  if constexpr (detail::check_tree<T>())
+  if constexpr (detail::Judged<detail::TreeVerdict<T>, detail::PlacesVerdict<T, S>>::ok())
     detail::place(
         tree, to, Path{},
         [&](const Array& a, const Sharding& s, const Path& p) { return core::shard_leaf(a, s, p.text(), w); },
@@ -116,7 +153,7 @@ template <class T, class S> [[nodiscard]] T reshard(T tree, const S& to, Where w
 /// Gradients and errors: as filter_shard().
 template <class T, class S> [[nodiscard]] T device_put(T tree, const S& to, Where w = Where::here()) {
   const Site site(w);
-  if constexpr (detail::check_tree<T>())
+  if constexpr (detail::Judged<detail::TreeVerdict<T>, detail::PlacesVerdict<T, S>>::ok())
     detail::place(
         tree, to, Path{},
         [&](const Array& a, const Sharding& s, const Path& p) {
@@ -133,7 +170,7 @@ inline constexpr detail::PlacedFunction<detail::eval_fn> eval{};
 template <class T> const T& block_until_ready(const T& tree, Where w = Where::here()) {
   const Site site(w);
   eval(tree);
-  if constexpr (detail::check_tree<T>())
+  if constexpr (detail::TreeCheck<T>::ok())
     detail::each_leaf(tree, [](const Array& a, const Path&) {
       if (a.has_value()) a.block_until_ready();
     });

@@ -63,17 +63,56 @@ template <class R> inline constexpr bool returns_aux = false;
 template <class X> inline constexpr bool returns_aux<std::pair<Array, X>> = true;
 template <class X> inline constexpr bool returns_aux<std::tuple<Array, X>> = true;
 
-template <bool AuxAllowed, class F, class... A> consteval bool check_loss() {
-  if constexpr (check_function<F, const A&...>()) {
-    using R = result_t<F, const A&...>;
-    constexpr bool ok = std::same_as<R, Array> || (AuxAllowed && returns_aux<R>);
-    static_assert(
-        ok,
-        "grad: the function must return one Array (a scalar loss); for (loss, aux) say {.has_aux = true}");
-    return ok;
+/// The arguments as lift() gives them on.
+template <class F, class... A>
+using lifted_arguments = std::conditional_t<std::invocable<const F&, const lifted_t<A>&...>,
+                                            std::tuple<lifted_t<A>...>, std::tuple<A...>>;
+/// FunctionVerdict of lifted arguments.
+template <class F, class Args> struct LiftedVerdict;
+template <class F, class... A> struct LiftedVerdict<F, std::tuple<A...>> : FunctionVerdict<F, const A&...> {};
+
+template <std::size_t arguments, std::size_t... Slot> struct GradPositions {
+  static consteval bool ok() {
+    constexpr bool fits = ((Slot < arguments) && ...);
+    static_assert(fits, "grad: a position in argnums is beyond the last argument");
+    return fits;
   }
-  return false;
-}
+};
+template <std::size_t arguments, std::size_t... Slot> struct GradPositionsVerdict {
+  static constexpr bool good = ((Slot < arguments) && ...);
+  using Complaint = GradPositions<arguments, Slot...>;
+};
+template <class Args, std::size_t... Slot>
+inline constexpr bool no_numbers = (!std::is_arithmetic_v<std::tuple_element_t<Slot, Args>> && ...);
+template <class Args, std::size_t... Slot> struct GradArguments {
+  static consteval bool ok() {
+    constexpr bool fits = no_numbers<Args, Slot...>;
+    static_assert(
+        fits, "grad: the argument is a number that the function takes as a number; pass and take an Array");
+    return fits;
+  }
+};
+template <class Args, std::size_t... Slot> struct GradArgumentsVerdict {
+  static constexpr bool good = no_numbers<Args, Slot...>;
+  using Complaint = GradArguments<Args, Slot...>;
+};
+template <class R, bool aux_allowed>
+inline constexpr bool is_loss = std::same_as<R, Array> || (aux_allowed && returns_aux<R>);
+template <class R, bool aux_allowed> struct Loss {
+  static consteval bool ok() {
+    constexpr bool fits = is_loss<R, aux_allowed>;
+    static_assert(
+        fits,
+        "grad: the function must return one Array (a scalar loss); for (loss, aux) say {.has_aux = true}");
+    return fits;
+  }
+};
+template <class F, class Args, bool aux_allowed> struct LossVerdict;
+template <class F, class... A, bool aux_allowed> struct LossVerdict<F, std::tuple<A...>, aux_allowed> {
+  using R = result_t<F, const A&...>;
+  static constexpr bool good = is_loss<R, aux_allowed>;
+  using Complaint = Loss<R, aux_allowed>;
+};
 
 /// The arguments of a function under new names, while they are derived by.
 template <class... A> class Variables {
@@ -147,13 +186,12 @@ class Gradient : public PlacedCall<Gradient<F, WithValue, AuxAllowed, Slot...>> 
   Gradient(F f, std::array<int, sizeof...(Slot)> argnums, bool has_aux)
       : f_(std::move(f)), argnums_(argnums), has_aux_(has_aux) {}
   template <class... A> auto call(Where w, const A&... args) const {
-    if constexpr ((check_tree<A>() && ...)) {
-      constexpr bool enough = ((Slot < sizeof...(A)) && ...);
-      static_assert(enough, "grad: a position in argnums is beyond the last argument");
+    using Args = lifted_arguments<F, A...>;
+    if constexpr (Judged<TreeVerdict<A>..., GradPositionsVerdict<sizeof...(A), Slot...>,
+                         GradArgumentsVerdict<Args, Slot...>, LiftedVerdict<F, Args>,
+                         LossVerdict<F, Args, AuxAllowed>>::ok()) {
       const UserSite user(w);
-      if constexpr (enough)
-        return lift<F>(std::tuple<A...>{args...}, [&](auto lifted) { return derived(std::move(lifted)); });
-      else return Array();
+      return derived(Args(args...));
     } else return Array();
   }
 
@@ -162,19 +200,14 @@ class Gradient : public PlacedCall<Gradient<F, WithValue, AuxAllowed, Slot...>> 
   template <class... T> static std::tuple<T...> one_or_all(std::tuple<T...> g) { return g; }
   static constexpr const char* name = WithValue ? "value_and_grad" : "grad";
   template <class... A> auto derived(std::tuple<A...> args) const {
-    constexpr bool arrays = (!std::is_arithmetic_v<std::tuple_element_t<Slot, std::tuple<A...>>> && ...);
-    static_assert(
-        arrays, "grad: the argument is a number that the function takes as a number; pass and take an Array");
-    if constexpr (arrays && check_loss<AuxAllowed, F, A...>()) {
-      constexpr bool aux = returns_aux<result_t<F, const A&...>>;
-      check_aux(has_aux_, aux, name);
-      auto [value, gradients] =
-          differentiate(std::index_sequence<Slot...>{}, argnums_, name, f_, std::move(args));
-      auto grads = one_or_all(std::move(gradients));
-      if constexpr (WithValue) return std::pair(std::move(value), std::move(grads));
-      else if constexpr (aux) return std::pair(std::move(grads), std::get<1>(std::move(value)));
-      else return grads;
-    } else return Array();
+    constexpr bool aux = returns_aux<result_t<F, const A&...>>;
+    check_aux(has_aux_, aux, name);
+    auto [value, gradients] =
+        differentiate(std::index_sequence<Slot...>{}, argnums_, name, f_, std::move(args));
+    auto grads = one_or_all(std::move(gradients));
+    if constexpr (WithValue) return std::pair(std::move(value), std::move(grads));
+    else if constexpr (aux) return std::pair(std::move(grads), std::get<1>(std::move(value)));
+    else return grads;
   }
   F f_;
   std::array<int, sizeof...(Slot)> argnums_;
@@ -289,13 +322,11 @@ template <class R, class... A> class Pullback {
 struct vjp_fn {
   template <class F, class... A> static auto call(Where w, const F& f, const A&... primals) {
     const UserSite user(w);
-    if constexpr ((check_tree<A>() && ...))
+    if constexpr (Judged<TreeVerdict<A>..., LiftedVerdict<F, lifted_arguments<F, A...>>>::ok())
       return lift<F>(std::tuple<A...>{primals...}, [&]<class... B>(std::tuple<B...> args) {
-        if constexpr (check_function<F, const B&...>()) {
-          Pullback<result_t<F, const B&...>, B...> pullback(f, std::move(args));
-          auto value = pullback.value();
-          return std::pair(std::move(value), std::move(pullback));
-        }
+        Pullback<result_t<F, const B&...>, B...> pullback(f, std::move(args));
+        auto value = pullback.value();
+        return std::pair(std::move(value), std::move(pullback));
       });
   }
 };
@@ -308,8 +339,9 @@ struct vjp_fn {
 template <class F, class P, class T>
 [[nodiscard]] auto jvp(const F& f, const P& primals, const T& tangents, Where w = Where::here()) {
   const detail::UserSite user(w);
-  static_assert(std::same_as<P, T>, "jvp: the tangents must have the type of the primals");
-  if constexpr (std::same_as<P, T> && detail::check_tree<P>())
+  constexpr bool same = std::is_same_v<P, T>;
+  static_assert(same, "jvp: the tangents must have the type of the primals");
+  if constexpr (same && detail::TreeCheck<P>::ok())
     return detail::lift<F>(detail::argument_list(primals), [&](auto args) {
       using Args = decltype(args);
       return detail::push_tangents(f, std::move(args), Args(detail::argument_list(tangents)));

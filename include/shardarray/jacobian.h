@@ -41,42 +41,59 @@ template <class In, class Out, class Next> auto jacobian_tree(const Out& out, co
   }
 }
 
+template <bool good> struct JacobianPosition {
+  static consteval bool ok() {
+    constexpr bool fits = good;
+    static_assert(fits, "jacfwd, jacrev: the position is beyond the last argument");
+    return fits;
+  }
+};
+template <std::size_t arguments, std::size_t At> struct JacobianPositionVerdict {
+  static constexpr bool good = At < arguments;
+  using Complaint = JacobianPosition<good>;
+};
+template <bool good> struct JacobianArgument {
+  static consteval bool ok() {
+    constexpr bool fits = good;
+    static_assert(fits,
+                  "jacfwd, jacrev: the argument is a number that the function takes as a number; pass and "
+                  "take an Array");
+    return fits;
+  }
+};
+template <class Args, std::size_t At> struct JacobianArgumentVerdict {
+  static constexpr bool good = no_numbers<Args, At>;
+  using Complaint = JacobianArgument<good>;
+};
+
 /// What jacfwd() and jacrev() return.
 template <class F, bool Reverse, std::size_t At>
 class Jacobian : public PlacedCall<Jacobian<F, Reverse, At>> {
  public:
   explicit Jacobian(F f) : f_(std::move(f)) {}
   template <class... A> auto call(Where w, const A&... args) const {
-    if constexpr ((check_tree<A>() && ...)) {
-      constexpr bool enough = At < sizeof...(A);
-      static_assert(enough, "jacfwd, jacrev: the position is beyond the last argument");
+    using Args = lifted_arguments<F, A...>;
+    if constexpr (Judged<TreeVerdict<A>..., JacobianPositionVerdict<sizeof...(A), At>,
+                         JacobianArgumentVerdict<Args, At>, LiftedVerdict<F, Args>>::ok()) {
       const UserSite user(w);
-      if constexpr (enough)
-        return lift<F>(std::tuple<A...>{args...}, [&](auto lifted) { return derived(w, std::move(lifted)); });
-      else return Array();
+      return derived(w, Args(args...));
     } else return Array();
   }
 
  private:
   template <class... A> auto derived(Where w, std::tuple<A...> args) const {
     using In = std::tuple_element_t<At, std::tuple<A...>>;
-    constexpr bool arrays = !std::is_arithmetic_v<In>;
-    static_assert(arrays,
-                  "jacfwd, jacrev: the argument is a number that the function takes as a number; pass and "
-                  "take an Array");
-    if constexpr (arrays && check_function<F, const A&...>()) {
-      const int chosen[] = {static_cast<int>(At)};
-      const Variables<A...> variables(std::move(args), chosen);
-      const auto value = std::apply(f_, variables.args());
-      const core::Arrays all =
-          core::jacobian(variables.open(), slots(value), Reverse, Reverse ? "jacrev" : "jacfwd", w);
-      const std::size_t count = variables.open().variables().size();
-      std::size_t first = 0;
-      return jacobian_tree<In>(value, [&] {
-        first += count;
-        return std::get<At>(variables.trees(std::span(all).subspan(first - count, count)));
-      });
-    } else return Array();
+    const int chosen[] = {static_cast<int>(At)};
+    const Variables<A...> variables(std::move(args), chosen);
+    const auto value = std::apply(f_, variables.args());
+    const core::Arrays all =
+        core::jacobian(variables.open(), slots(value), Reverse, Reverse ? "jacrev" : "jacfwd", w);
+    const std::size_t count = variables.open().variables().size();
+    std::size_t first = 0;
+    return jacobian_tree<In>(value, [&] {
+      first += count;
+      return std::get<At>(variables.trees(std::span(all).subspan(first - count, count)));
+    });
   }
   F f_;
 };
@@ -128,13 +145,11 @@ template <class R, class... A> class LinearFunction {
 struct linearize_fn {
   template <class F, class... A> static auto call(Where w, const F& f, const A&... primals) {
     const UserSite user(w);
-    if constexpr ((check_tree<A>() && ...))
+    if constexpr (Judged<TreeVerdict<A>..., LiftedVerdict<F, lifted_arguments<F, A...>>>::ok())
       return lift<F>(std::tuple<A...>{primals...}, [&]<class... B>(std::tuple<B...> args) {
-        if constexpr (check_function<F, const B&...>()) {
-          LinearFunction<result_t<F, const B&...>, B...> linear(f, std::move(args));
-          auto value = linear.value();
-          return std::pair(std::move(value), std::move(linear));
-        }
+        LinearFunction<result_t<F, const B&...>, B...> linear(f, std::move(args));
+        auto value = linear.value();
+        return std::pair(std::move(value), std::move(linear));
       });
   }
 };

@@ -2,6 +2,10 @@
 #pragma once
 #include <algorithm>
 
+// In this order: compilers print the way on which a header with an error was included.
+#include "shardarray/array.h"
+#include "shardarray/tree.h"
+
 #include "shardarray/detail/call.h"
 #include "shardarray/detail/jit_call.h"
 #include "shardarray/detail/placed_call.h"
@@ -87,6 +91,7 @@ template <class R, class... T>
 [[gnu::noinline]] R call_program(core::JitCache& cache, Body<R, T...> f, std::initializer_list<bool> moved,
                                  Where w, const T&... args) {
   core::ReusedCall call(core::jit_options(cache).name.c_str());
+  (*call).where = w;
   const auto entry = lower<R, T...>(cache, *call, f, moved, w, args...);
   R result = *static_cast<const R*>(core::jit_prototype(*entry).get());
   set_slots(result, core::jit_launch(*entry, *call));
@@ -102,7 +107,7 @@ template <class F> class Jitted : public detail::PlacedCall<Jitted<F>> {
 
   /// What `f(args...)` does, for the line `w` of that call. Arguments are trees: arrays are traced, everything else is part of the program.
   /// Arguments that are moved in are donated: after the launch they are deleted (is_deleted()), and their memory is reused
-  /// where nothing else owns it; that more than 4 KB of a placed one are not, by std::move or by option, is said once on stderr. A call that throws takes nothing, unless it throws when it has run: a callback's exception
+  /// where nothing else owns it; that more than 4 KB of a placed one are not is said on stderr, once for each call site, of what an option or a std::move of a variable gives away. A call that throws takes nothing, unless it throws when it has run: a callback's exception
   /// leaves no results, and what was donated is gone.
   ///
   /// Throws what the function throws while it is traced, TraceError where it reads a value or lets one escape, DonationError for an
@@ -110,8 +115,8 @@ template <class F> class Jitted : public detail::PlacedCall<Jitted<F>> {
   /// devices, ShardingError for in_shardings and out_shardings that do not fit, TreeError for static_args and donate_args that name
   /// no argument or, static, one with arrays; OutOfMemory.
   template <class... A> auto call(Where w, A&&... args) const {
-    if constexpr ((detail::check_tree<detail::argument_t<A>>() && ...) &&
-                  detail::check_function<F, detail::argument_t<A>...>()) {
+    if constexpr (detail::Judged<detail::TreeVerdict<detail::argument_t<A>>...,
+                                 detail::FunctionVerdict<F, detail::argument_t<A>...>>::ok()) {
       return detail::call_program<detail::result_t<F, detail::argument_t<A>...>, detail::argument_t<A>...>(
           *cache_, detail::body<detail::argument_t<A>...>(f_), {detail::gives_away<A>...}, w,
           detail::argument(args)...);

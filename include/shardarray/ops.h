@@ -21,7 +21,7 @@
 namespace shardarray {
 
 // ---------------------------------------------------------------- reductions
-/// `sum(x)`, `sum(x, 0)`, `sum(x, {0, 1})`, `sum(x, {.axis = {0, 1}, .keepdims = true, .dtype = float64})`: over all axes unless
+/// `sum(x)`, `sum(x, 0)`, `sum(x, {0, 1})`, `sum(x, -1, {.keepdims = true})`, `sum(x, {.axis = {0, 1}, .keepdims = true, .dtype = float64})`: over all axes unless
 /// said. The result is x without these axes (keepdims: with size 1 there), strong, of the dtype that each doc names, or of
 /// `.dtype`. What x is made of element by element is computed on the way and needs no memory: `sum(y == 3)` reads y once.
 template <detail::FixedString name> struct SHARDARRAY_API ReduceFunction {
@@ -34,6 +34,16 @@ template <detail::FixedString name> struct SHARDARRAY_API ReduceFunction {
   [[nodiscard]] Array operator()(const Array& x, std::initializer_list<I> axes,
                                  Where w = Where::here()) const {
     return (*this)(x, detail::over(axes), w);
+  }
+  template <detail::AxisNumber I>
+  [[nodiscard]] Array operator()(const Array& x, I axis, const KeepOptions& o,
+                                 Where w = Where::here()) const {
+    return (*this)(x, detail::over({axis}, o), w);
+  }
+  template <detail::AxisNumber I>
+  [[nodiscard]] Array operator()(const Array& x, std::initializer_list<I> axes, const KeepOptions& o,
+                                 Where w = Where::here()) const {
+    return (*this)(x, detail::over(axes, o), w);
   }
   template <std::convertible_to<Array> B>
   requires(!detail::AxisNumber<B>) Array operator()(const Array& x, const B&) const {
@@ -65,6 +75,16 @@ template <detail::FixedString name> struct SHARDARRAY_API SpreadFunction {
   [[nodiscard]] Array operator()(const Array& x, std::initializer_list<I> axes,
                                  Where w = Where::here()) const {
     return (*this)(x, detail::over(axes), 0, w);
+  }
+  template <detail::AxisNumber I>
+  [[nodiscard]] Array operator()(const Array& x, I axis, const KeepOptions& o,
+                                 Where w = Where::here()) const {
+    return (*this)(x, detail::over({axis}, o), 0, w);
+  }
+  template <detail::AxisNumber I>
+  [[nodiscard]] Array operator()(const Array& x, std::initializer_list<I> axes, const KeepOptions& o,
+                                 Where w = Where::here()) const {
+    return (*this)(x, detail::over(axes, o), 0, w);
   }
 };
 /// Mean square distance to the mean, floating as mean; the sum is divided by n - ddof, n elements. Throws as mean.

@@ -6,9 +6,10 @@
 // init and update throw nothing of their own but TreeError and, for shapes that differ, ShapeError; dtypes are promoted as operators
 // do.
 #pragma once
+#include "shardarray/optim/transform.h"  // first: errors of the compiler tell how it was included
+
 #include "shardarray/optim/moments.h"
 #include "shardarray/optim/optimizers.h"
 #include "shardarray/optim/scaling.h"
 #include "shardarray/optim/schedules.h"
-#include "shardarray/optim/transform.h"
 #include "shardarray/optim/wrappers.h"

@@ -34,7 +34,7 @@ namespace detail {
 template <class F> struct MappedOverPieces : PlacedCall<MappedOverPieces<F>> {
   MappedOverPieces(F function, ShardMapOptions options) : f(std::move(function)), o(std::move(options)) {}
   template <class... A> auto call(Where w, const A&... args) const {
-    if constexpr ((check_tree<A>() && ...) && check_function<F, A...>()) {
+    if constexpr (Judged<TreeVerdict<A>..., FunctionVerdict<F, A...>>::ok()) {
       const std::tuple<A...> originals{args...};
       std::vector<core::ShardMapArg> leaves;
       each_argument_leaf(originals, [&](const Array& a, const Path& p) {

@@ -1,8 +1,13 @@
 // Everything. `namespace sa = shardarray;`
 #pragma once
+// First those whose sentences compilers print, with the way on which they were included.
+#include "shardarray/array.h"
+#include "shardarray/tree.h"
+
+#include "shardarray/detail/call.h"
+
 #include "shardarray/activations.h"
 #include "shardarray/apply.h"
-#include "shardarray/array.h"
 #include "shardarray/associative_scan.h"
 #include "shardarray/checkpoint.h"
 #include "shardarray/checkpoints.h"
@@ -62,7 +67,6 @@
 #include "shardarray/tf32.h"
 #include "shardarray/timing.h"
 #include "shardarray/tpmap.h"
-#include "shardarray/tree.h"
 #include "shardarray/version.h"
 #include "shardarray/visualize.h"
 #include "shardarray/vmap.h"

@@ -19,7 +19,7 @@ SHARDARRAY_API std::string summary_text(const std::vector<std::pair<std::string,
 ///     std::cout << sa::summary(model);
 template <class T> [[nodiscard]] std::string summary(const T& tree, Where w = Where::here()) {
   std::vector<std::pair<std::string, Array>> leaves;
-  if constexpr (detail::check_tree<T>())
+  if constexpr (detail::TreeCheck<T>::ok())
     detail::each_leaf(tree, [&](const Array& a, const Path& p) {
       if (a.has_value()) leaves.emplace_back(p.text(), a);
     });

@@ -22,6 +22,7 @@
 #include "shardarray/detail/enumerators.h"
 #include "shardarray/detail/path.h"
 #include "shardarray/detail/placed_call.h"
+#include "shardarray/detail/verdict.h"
 
 namespace shardarray {
 
@@ -57,7 +58,7 @@ template <class T>
 concept Static = (std::is_arithmetic_v<T> && sizeof(T) <= 8) || std::is_enum_v<T> ||
                  FunctionPointer<T> || Spelled<T> || (std::is_empty_v<T> && !Hooked<T>);
 
-/// Why T is no tree; the sentences stand in check_tree().
+/// Why T is no tree; the sentences stand in IsTree.
 enum class NoTree { none, function, reference, uncopyable, hidden, base, many, key, unknown, c_array, wide };
 
 template <class T> consteval NoTree why_no_tree();
@@ -126,54 +127,58 @@ template <class... F> struct FieldTypes {
 template <class T>
 using fields_of =
     decltype(with_fields(std::declval<T&>(), []<class... F>(F&...) { return FieldTypes<F...>(); }));
-template <class T> consteval bool check_whole() {
-  constexpr NoTree why = no_tree_v<T>;
-  static_assert(why != NoTree::function,
-                "shardarray tree: a std::function or a lambda with captures has no identity to "
-                "cache by; use a template parameter (nn::MLP<my_fn>) or a plain function pointer");
-  static_assert(why != NoTree::reference,
-                "shardarray tree: references, data pointers and constants cannot be fields of a "
-                "tree; hold the Array by value (handles are cheap to copy)");
-  static_assert(why != NoTree::uncopyable,
-                "shardarray tree: every part must be copyable (a traced call works on a copy "
-                "of its arguments); Array handles are cheap to copy");
-  static_assert(why != NoTree::hidden,
-                "shardarray tree: this class has constructors or private members; make it an "
-                "aggregate with a static init(), or give it `friend auto tree_fields(T& t) { return "
-                "std::tie(t.a, t.b); }`");
-  static_assert(why != NoTree::base,
-                "shardarray tree: a struct with base classes cannot be taken apart; hold the base as "
-                "a member, or give it tree_fields()");
-  static_assert(why != NoTree::many,
-                "shardarray tree: more than 40 fields in one struct; group them, or give it "
-                "tree_fields()");
-  static_assert(why != NoTree::key,
-                "shardarray tree: a std::map in a tree needs std::string keys (they become names in "
-                "messages and checkpoints)");
-  static_assert(why != NoTree::unknown,
-                "shardarray tree: this type is neither an Array, a container of trees, a struct "
-                "of trees, nor a static value");
-  static_assert(
-      why != NoTree::c_array,
-      "shardarray tree: a C array cannot be a field of a tree; use std::array, for text std::string");
-  static_assert(why != NoTree::wide,
-                "shardarray tree: a number of more than 64 bits cannot be a static value; convert it "
-                "to double or std::int64_t");
-  return why == NoTree::none;
-}
-template <class T> consteval bool check_tree();
-template <class Struct, FieldName name, class Field> consteval bool check_field() {
-  return check_tree<Field>();
-}
-
-/// Every wrapper asks this first and goes on inside `if constexpr`, so that the sentence is the only error. The compiler's notes name
-/// the field.
-template <class T> consteval bool check_tree() {
+/// Says why `Part` is no tree; it may be the field `name` of `Owner`.
+template <class Part, class Owner, FieldName name> struct IsTree {
+  static consteval bool ok() {
+    constexpr NoTree why = no_tree_v<Part>;
+    static_assert(why != NoTree::function,
+                  "shardarray tree: a std::function or a lambda with captures has no identity to "
+                  "cache by; use a template parameter (nn::MLP<my_fn>) or a plain function pointer");
+    static_assert(why != NoTree::reference,
+                  "shardarray tree: references, data pointers and constants cannot be fields of a "
+                  "tree; hold the Array by value (handles are cheap to copy)");
+    static_assert(why != NoTree::uncopyable,
+                  "shardarray tree: every part must be copyable (a traced call works on a copy "
+                  "of its arguments); Array handles are cheap to copy");
+    static_assert(why != NoTree::hidden,
+                  "shardarray tree: this class has constructors or private members; make it an "
+                  "aggregate with a static init(), or give it `friend auto tree_fields(T& t) { return "
+                  "std::tie(t.a, t.b); }`");
+    static_assert(why != NoTree::base,
+                  "shardarray tree: a struct with base classes cannot be taken apart; hold the base as "
+                  "a member, or give it tree_fields()");
+    static_assert(why != NoTree::many,
+                  "shardarray tree: more than 40 fields in one struct; group them, or give it "
+                  "tree_fields()");
+    static_assert(why != NoTree::key,
+                  "shardarray tree: a std::map in a tree needs std::string keys (they become names in "
+                  "messages and checkpoints)");
+    static_assert(why != NoTree::unknown,
+                  "shardarray tree: this type is neither an Array, a container of trees, a struct "
+                  "of trees, nor a static value");
+    static_assert(
+        why != NoTree::c_array,
+        "shardarray tree: a C array cannot be a field of a tree; use std::array, for text std::string");
+    static_assert(why != NoTree::wide,
+                  "shardarray tree: a number of more than 64 bits cannot be a static value; convert it "
+                  "to double or std::int64_t");
+    return why == NoTree::none;
+  }
+};
+template <class T, class Owner, FieldName name> auto bad_part() {
   if constexpr (no_tree_v<T> != NoTree::none && Plain<T>) {
     using Fields = fields_of<T>;
-    return check_field<T, FieldName(field_names<T>[Fields::first_bad]), typename Fields::Bad>();
-  } else return check_whole<T>();
+    return bad_part<typename Fields::Bad, T, FieldName(field_names<T>[Fields::first_bad])>();
+  } else return std::type_identity<IsTree<T, Owner, name>>();
 }
+
+/// Is T a tree? The complaint names the innermost field that is none.
+template <class T> struct TreeVerdict {
+  static constexpr bool good = no_tree_v<T> == NoTree::none;
+  using Complaint = typename decltype(bad_part<T, T, FieldName("")>())::type;
+};
+/// Every wrapper asks this first and goes on inside `if constexpr`, so that the sentence is the only error.
+template <class T> using TreeCheck = Judged<TreeVerdict<T>>;
 
 /// What a walk reports beside the leaves. Types are left out: they follow from the type of the whole tree.
 struct StaticValue {
@@ -349,7 +354,7 @@ template <class T> Structure structure(const T& t, bool with_values) {
 /// The present arrays, depth first, in the order of declaration.
 template <class T> [[nodiscard]] std::vector<Array> tree_leaves(const T& t) {
   std::vector<Array> r;
-  if constexpr (detail::check_tree<T>())
+  if constexpr (detail::TreeCheck<T>::ok())
     detail::each_leaf(t, [&](const Array& a, const Path&) {
       if (a.has_value()) r.push_back(a);
     });
@@ -358,7 +363,7 @@ template <class T> [[nodiscard]] std::vector<Array> tree_leaves(const T& t) {
 /// Where each leaf of tree_leaves() stands: `layers[0].weight`; "" for an Array itself.
 template <class T> [[nodiscard]] std::vector<std::string> tree_paths(const T& t) {
   std::vector<std::string> r;
-  if constexpr (detail::check_tree<T>())
+  if constexpr (detail::TreeCheck<T>::ok())
     detail::each_leaf(t, [&](const Array& a, const Path& p) {
       if (a.has_value()) r.push_back(p.text());
     });
@@ -380,8 +385,9 @@ namespace detail {
 struct tree_map_fn {
   template <class F, class T, class... More> static T call(Where w, F f, T t, const More&... more) {
     const UserSite user(w);
-    static_assert((std::same_as<T, More> && ...), "tree_map: all trees must have the same type");
-    if constexpr (check_tree<T>() && (std::same_as<T, More> && ...)) {
+    constexpr bool same = (std::is_same_v<T, More> && ...);
+    static_assert(same, "tree_map: all trees must have the same type");
+    if constexpr (same && TreeCheck<T>::ok()) {
       constexpr bool takes = std::is_invocable_r_v<Array, F&, const Array&, array_of<More>...>;
       static_assert(takes, "tree_map: the function must take one Array of each tree and return an Array");
       if constexpr (takes && sizeof...(More) == 0)
@@ -431,7 +437,7 @@ inline constexpr detail::PlacedFunction<detail::tree_map_fn> tree_map{};
 /// Same structure, statics, shapes, dtypes and values (NaN equals nothing). Reads the arrays.
 template <class T> [[nodiscard]] bool tree_equal(const T& a, const T& b, Where w = Where::here()) {
   const Site site(w, "tree_equal");
-  if constexpr (detail::check_tree<T>()) {
+  if constexpr (detail::TreeCheck<T>::ok()) {
     detail::Structure s = detail::structure(a, true);
     std::vector<Array> of_b;
     bool same = true;

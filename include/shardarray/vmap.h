@@ -98,7 +98,7 @@ template <class R, class... A>
 template <class F> struct MappedOverRows : PlacedCall<MappedOverRows<F>> {
   MappedOverRows(F function, VmapOptions o) : f(std::move(function)), options(std::move(o)) {}
   template <class... A> auto call(Where w, const A&... args) const {
-    if constexpr ((check_tree<A>() && ...) && check_function<F, A...>())
+    if constexpr (Judged<TreeVerdict<A>..., FunctionVerdict<F, A...>>::ok())
       return map_batch<result_t<F, A...>, A...>(body<A...>(f), options, w, args...);
     else return Array();
   }

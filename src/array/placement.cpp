@@ -6,33 +6,14 @@
 #include <cstring>
 
 #include "base/sizes.h"
+#include "execute/constraint.h"
 #include "execute/evaluate.h"
 #include "graph/trace_state.h"
-#include "ops/record.h"
 #include "runtime/devices.h"
 #include "shardarray/detail/maps.h"
 
 namespace shardarray {
 namespace core {
-
-static Array constrain(const Array& x, const Sharding& s, Where w) {
-  Attrs attrs;
-  attrs.sharding = std::make_shared<const Sharding>(s);
-  return record(op_constraint, {x}, std::move(attrs), w);
-}
-
-// Rank and device errors come when the placement is written, with the leaf's path.
-static void check_fits(const Array& x, const Sharding& s, const std::string& path, const char* function) {
-  const Type& t = type_of(x, function);
-  need_devices(function, s.device_assignment());
-  try {
-    layout_of(s, static_cast<int>(t.shape.size()));
-  } catch (const ShardingError& e) {
-    throw ShardingError(
-        fmt::format("{}: One of its arguments is incompatible with its sharding annotation {}: {}{}: {}",
-                    function, s.to_string(), path.empty() ? "" : path + " ", to_string(t), e.text()));
-  }
-}
 
 Array shard_leaf(const Array& x, const Sharding& s, const std::string& path, Where w) {
   const Site site(w);

@@ -400,11 +400,7 @@ std::string ShardedArray::type_string(Where w) const {
   FuturePlace place;
   const std::lock_guard lock(graph_mutex());
   if (!place.add(*this) || !place.layout) return to_string(t);
-  std::string s = short_name(t.dtype) + std::string("[");
-  for (std::size_t d = 0; d < t.shape.size(); d++)
-    s += (d ? "," : "") + std::to_string(t.shape[d]) +
-         dim_suffix(*place.layout, static_cast<int>(d), place.mesh);
-  return s + "]";
+  return shardarray::type_string(t.dtype, t.shape, *place.layout, place.mesh);
 }
 
 }  // namespace shardarray

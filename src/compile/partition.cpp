@@ -154,7 +154,7 @@ class Partitioner {
     t.where = line_of(by);
     LocalStep s{-1, -1, {part}, {}};
     if (t.kind != TransferKind::slice && t.kind != TransferKind::none) {
-      if (!asked && by.modes->policy == Policy::strict) refuse_transfer(t, from.type, *to, in_.mesh);
+      if (!asked && by.modes->policy == Policy::strict) refuse_transfer(t, from, *to, in_.mesh);
       s.transfer = static_cast<int>(p_.transfers.size());
       p_.transfers.push_back(std::move(t));
     }

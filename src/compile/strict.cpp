@@ -9,13 +9,13 @@ namespace shardarray {
 // The function that the user called, or what has none.
 static std::string asked_by(const Transfer& t) { return t.where.function ? t.where.function : t.op; }
 
-void refuse_transfer(const Transfer& t, const Type& moved, const Layout& to, const Mesh* mesh) {
+void refuse_transfer(const Transfer& t, const LocalValue& moved, const Layout& to, const Mesh* mesh) {
   const detail::RecordedSite site(t.where);
   throw ShardingError(fmt::format(
       "{}: policy strict refuses an implicit {} over {} of {} bytes per device for an operand {}. "
       "Every transfer must be asked for. Cheapest fix: reshard(operand, {}) before.",
-      asked_by(t), name(t.kind), axis_names(t.axes, to.order(), mesh), t.bytes, to_string(moved),
-      sharding_code(to, mesh)));
+      asked_by(t), name(t.kind), axis_names(t.axes, to.order(), mesh), t.bytes,
+      type_string(moved.type.dtype, moved.type.shape, *moved.layout, mesh), sharding_code(to, mesh)));
 }
 
 void refuse_boxes(const Transfer& t, const Type& made, const Layout& to, const Mesh* mesh) {
@@ -25,8 +25,8 @@ void refuse_boxes(const Transfer& t, const Type& made, const Layout& to, const M
                   "result {} come from "
                   "other devices. Every transfer must be asked for. Cheapest fix: say where the result lies, "
                   "filter_shard(result, {}).",
-                  asked_by(t), name(t.kind), axis_names(t.axes, to.order(), mesh), t.bytes, to_string(made),
-                  sharding_code(to, mesh)));
+                  asked_by(t), name(t.kind), axis_names(t.axes, to.order(), mesh), t.bytes,
+                  type_string(made.dtype, made.shape, to, mesh), sharding_code(to, mesh)));
 }
 
 }  // namespace shardarray

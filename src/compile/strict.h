@@ -4,8 +4,9 @@
 
 namespace shardarray {
 
-/// A value of type `moved` comes over as a whole, to `to`.
-[[noreturn]] void refuse_transfer(const Transfer& t, const Type& moved, const Layout& to, const Mesh* mesh);
+/// `moved` comes over as a whole, to `to`.
+[[noreturn]] void refuse_transfer(const Transfer& t, const LocalValue& moved, const Layout& to,
+                                  const Mesh* mesh);
 /// A result of type `made`, in `to`, has parts that come over.
 [[noreturn]] void refuse_boxes(const Transfer& t, const Type& made, const Layout& to, const Mesh* mesh);
 

@@ -11,6 +11,8 @@
 #include "base/per_thread.h"
 #include "base/print_time.h"
 #include "base/sizes.h"
+#include "execute/constraint.h"
+#include "execute/donation_notices.h"
 #include "execute/effects.h"
 #include "execute/jit.h"
 #include "graph/key.h"
@@ -82,12 +84,11 @@ struct JitTrace::State {
 };
 
 JitTrace::JitTrace(const JitCall& call, const JitOptions& options) : state_(std::make_unique<State>()) {
-  for (const Array& a : call.leaves) {
-    state_->placeholders.push_back(placeholder(type_of(a)));
-    Attrs attrs;
-    if (options.in_shardings) attrs.sharding = std::make_shared<const Sharding>(*options.in_shardings);
-    const Array& p = state_->placeholders.back();
-    state_->given.push_back(options.in_shardings ? record(op_constraint, {p}, std::move(attrs)) : p);
+  for (std::size_t k = 0; k < call.leaves.size(); k++) {
+    const Array p = placeholder(type_of(call.leaves[k]));
+    if (options.in_shardings) check_fits(p, *options.in_shardings, call.paths.at(k), call.function);
+    state_->placeholders.push_back(p);
+    state_->given.push_back(options.in_shardings ? constrain(p, *options.in_shardings) : p);
   }
 }
 JitTrace::~JitTrace() = default;
@@ -139,15 +140,14 @@ std::shared_ptr<const JitEntry> jit_find(JitCache& c, const JitCall& call) {
   return found(it->second);
 }
 
-static Arrays constrained(std::span<const Array> outputs, const std::optional<Sharding>& s) {
+static Arrays constrained(std::span<const Array> outputs, const std::optional<Sharding>& s,
+                          const char* function) {
   Arrays r(outputs.begin(), outputs.end());
-  if (s)
-    for (Array& a : r)
-      if (a.has_value()) {
-        Attrs attrs;
-        attrs.sharding = std::make_shared<const Sharding>(*s);
-        a = record(op_constraint, {a}, std::move(attrs));
-      }
+  for (std::size_t k = 0; s && k < r.size(); k++)
+    if (r[k].has_value()) {
+      check_fits(r[k], *s, "result " + std::to_string(k), function, "results");
+      r[k] = constrain(r[k], *s);
+    }
   return r;
 }
 
@@ -177,9 +177,9 @@ std::shared_ptr<const JitEntry> jit_finish(JitCache& c, const JitCall& call, Jit
   e->modes = &current_modes();
   e->function = lasting_name(c.options.name);
   e->paths = call.paths;
-  e->graph =
-      std::make_shared<const Graph>(close_graph(s.placeholders, constrained(outputs, c.options.out_shardings),
-                                                s.open.id(), e->captured, call.function));
+  e->graph = std::make_shared<const Graph>(
+      close_graph(s.placeholders, constrained(outputs, c.options.out_shardings, call.function), s.open.id(),
+                  e->captured, call.function));
   e->flat = flatten(*e->graph);
   for (const Array& o : e->graph->out) {
     e->output_present.push_back(o.has_value());
@@ -260,14 +260,6 @@ void check_aliases(const JitEntry& e, const JitCall& call) {
   }
 }
 
-// Once for each argument of a function: other shapes and reasons say nothing new.
-void notice(const std::string& argument, const std::string& text) {
-  static std::mutex m;
-  static auto* said = new std::set<std::string>;
-  const std::lock_guard lock(m);
-  if (said->size() < 256 && said->insert(argument).second)
-    fmt::print(stderr, "shardarray: {} {}\n", argument, text);
-}
 // Below, copying costs less than reading what is said about it.
 constexpr std::int64_t noticed_bytes = 4096;
 
@@ -275,11 +267,19 @@ constexpr std::int64_t noticed_bytes = 4096;
 void notice_donation(const JitEntry& e, const JitCall& call, const DonationVerdict& planned,
                      const LaunchVerdict& verdict, std::size_t k) {
   const Type& t = type_of(call.leaves[k]);
+  if (bytes_of(t.shape, t.dtype) <= noticed_bytes) return;
   const auto placed = [&] { return value_of(call.leaves[k])->committed; };  // else it is no loss
-  if (bytes_of(t.shape, t.dtype) > noticed_bytes && (verdict.other_owner || (!planned.reused && placed())))
-    notice(fmt::format("{}: donated argument {}", e.function, k < e.paths.size() ? e.paths[k] : "?"),
-           fmt::format("{} not reused: {}", to_string(t),
-                       verdict.other_owner ? "another handle owns it" : planned.reason));
+  if (!verdict.other_owner && (planned.reused || !placed())) return;
+  const DonationNotice n(e.function, k, call.where);
+  if (!is_news(n)) return;
+  const std::string text =
+      detail::with_place(fmt::format("{}: donated argument {} {} not reused: {}", e.function,
+                                     k < e.paths.size() ? e.paths[k] : "?", to_string(t),
+                                     verdict.other_owner ? "another handle owns it" : planned.reason),
+                         call.where);
+  if (!call.moved[k]) return say(n, text);
+  *call.moved[k] = tombstone(t, e.function);  // one of its own, by which it is known
+  say_if_named(n, text, *call.moved[k]);
 }
 
 // The node's value dies for every handle. Others may be copying the value itself; its memory they do not touch any more.
@@ -295,9 +295,10 @@ void settle_donations(const JitEntry& e, const JitCall& call, const LoadedProgra
                       const std::vector<LaunchVerdict>& verdicts) {
   for (std::size_t k = 0; k < call.leaves.size(); k++) {
     if (!call.moved[k] && !call.dies[k]) continue;
-    if (!verdicts[k].reused) notice_donation(e, call, p.compiled.donations[k], verdicts[k], k);
     if (call.moved[k]) *call.moved[k] = e.tombstones[k];
-    else if (verdicts[k].reused) give_away(call.leaves[k].node(), e.function);
+    if (!verdicts[k].reused) notice_donation(e, call, p.compiled.donations[k], verdicts[k], k);
+    if (call.moved[k]) continue;
+    if (verdicts[k].reused) give_away(call.leaves[k].node(), e.function);
   }
 }
 
@@ -423,6 +424,7 @@ static void run_effects(const JitEntry& e, std::span<const ValueRef> values, con
 
 std::span<Array> jit_launch(const JitEntry& e, JitCall& call) {
   if (tracing() || !trace_state().gradients.empty()) return call.results = record_call(e, call);
+  say_of_names(call.where);
   check_aliases(e, call);
   struct Storage {  // keeps its memory from call to call
     std::vector<LaunchLeaf> leaves;

@@ -130,8 +130,10 @@ void Node::destroy() {
 }
 
 // Dead nodes are chained through link_: a chain of a million nodes needs no stack.
-void Node::drop(Node* n) {
+void Node::drop(Node* n, const Array* handle) {
   if (n->counts_.fetch_sub(1, std::memory_order_acq_rel) != 1) return;
+  if (n->donor()) [[unlikely]]
+    given_away_ends(n, handle);
   n->link_ = nullptr;
   for (Node* dead = n; dead;) {
     Node* d = dead;
@@ -174,6 +176,6 @@ std::vector<Array> outputs_of(Node* n) {
 void ShardedArray::retain() const {
   if (node_) node_->retain();
 }
-void ShardedArray::drop(Node* n) { Node::drop(n); }
+void ShardedArray::drop() const { Node::drop(node_, this); }
 
 }  // namespace shardarray

@@ -132,7 +132,8 @@ class Node {
   std::uint32_t refs() const { return static_cast<std::uint32_t>(counts_.load(std::memory_order_acquire)); }
   /// How many of these are operands of nodes that may still read it.
   std::uint32_t readers() const { return static_cast<std::uint32_t>(counts_.load() >> 32); }
-  static void drop(Node* n);
+  /// Gives a count back, that of `handle` where one ends.
+  static void drop(Node* n, const Array* handle = nullptr);
 
  private:
   Node() = default;
@@ -168,5 +169,7 @@ std::mutex& graph_mutex();
 void compute(Node* n);
 /// Called with a node that exceeds the limit by the thread that recorded it: computes it if need be. In execute/.
 void relieve(Node* n);
+/// Called when a node that was given away ends, with its last handle (null: it is none). In execute/.
+void given_away_ends(const Node* n, const Array* handle);
 
 }  // namespace shardarray

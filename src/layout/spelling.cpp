@@ -194,4 +194,11 @@ std::string dim_suffix(const Layout& layout, int d, const Mesh* mesh) {
   return names->size() == 1 ? "@" + (*names)[0] : fmt::format("@({})", fmt::join(*names, ","));
 }
 
+std::string type_string(DType dtype, const Shape& shape, const Layout& layout, const Mesh* mesh) {
+  std::vector<std::string> sizes;
+  for (std::size_t d = 0; d < shape.size(); d++)
+    sizes.push_back(std::to_string(shape[d]) + dim_suffix(layout, static_cast<int>(d), mesh));
+  return fmt::format("{}[{}]", short_name(dtype), fmt::join(sizes, ","));
+}
+
 }  // namespace shardarray

@@ -6,6 +6,7 @@
 
 #include "base/key.h"
 #include "layout/layout.h"
+#include "shardarray/dtype.h"
 #include "shardarray/sharding.h"
 
 namespace shardarray {
@@ -37,5 +38,7 @@ std::string sharding_code(const Layout& layout, const Mesh* mesh);
 /// The sharding part of a type string, dimension by dimension: `f32[16@data,8]` is made from "@data" and "".
 /// Replicated: "". Without a mesh: "@8" (the number of tiles).
 std::string dim_suffix(const Layout& layout, int d, const Mesh* mesh);
+/// `f32[16@data,8]`.
+std::string type_string(DType dtype, const Shape& shape, const Layout& layout, const Mesh* mesh);
 
 }  // namespace shardarray

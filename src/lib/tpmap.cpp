@@ -67,10 +67,10 @@ std::int64_t tpmap_size(std::size_t given, std::span<const ArgType> declared,
 Array tpmap_rows(std::int64_t devices) { return arange(devices); }
 
 void throw_tpmap_number(std::size_t position, ArgType type) {
-  throw ShapeError(
-      fmt::format("tpmap: argument {} is a number and declared {}. A number has no leading axis. Declare it "
-                  "broadcast or fixed.",
-                  position, shardarray::name(type)));
+  throw ShapeError(fmt::format("tpmap: argument {} is a number and declared {}. {}", position,
+                               shardarray::name(type),
+                               type == rng ? "A key is an array. Make one with random::key(seed)."
+                                           : "A number has no leading axis. Declare it broadcast or fixed."));
 }
 
 Array split_leading(const Array& a, std::int64_t n, const Path& path, const char* function) {

@@ -138,9 +138,7 @@ void need_operands(const char* function, const Array& lhs, const Array& rhs) {
                     "beside the spatial "
                     "dimensions. Insert the batch with expand_dims.",
                     function, to_string(a), to_string(b)));
-  for (const Array* x : {&lhs, &rhs})
-    if (type_of(*x).dtype == DType::bool_ || is_complex(type_of(*x).dtype))
-      api::refuse_dtype(function, *x, "It takes integers and real floats");
+  for (const Array* x : {&lhs, &rhs}) api::need_numbers(function, *x);
 }
 
 Array convolved(const char* function, const Array& lhs, const Array& rhs, const ConvOptions& o,

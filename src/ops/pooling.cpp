@@ -61,8 +61,7 @@ void need_pooled(const char* function, const Array& x, const Shape& window) {
         "{}: a window {} over {}. It has a size of 1 or more for each of the last dimensions, which may be "
         "all. Correct the window.",
         function, to_string(window), to_string(t)));
-  if (t.dtype == DType::bool_ || is_complex(t.dtype))
-    api::refuse_dtype(function, x, "It takes integers and real floats");
+  api::need_numbers(function, x);
 }
 
 struct PoolWindows {
@@ -147,8 +146,7 @@ Array adapted(const char* function, const Array& x, const Shape& shape, Reducer 
     throw ShapeError(fmt::format(
         "{}: {} to {}. Each of the last dimensions gets a size from 1 to its own. Correct the shape.",
         function, to_string(t), to_string(shape)));
-  if (t.dtype == DType::bool_ || is_complex(t.dtype))
-    api::refuse_dtype(function, x, "It takes integers and real floats");
+  api::need_numbers(function, x);
   Array y = x;
   for (std::size_t d = 0; d < shape.size(); d++) y = adapted_along(y, first + d, shape[d], reducer);
   return y;
@@ -196,9 +194,7 @@ Array adaptive_max_pool_fn::operator()(const Array& x, const Shape& shape, Where
 }
 Array adaptive_avg_pool_fn::operator()(const Array& x, const Shape& shape, Where w) const {
   const Site site(w, "adaptive_avg_pool");
-  type_of(x, "adaptive_avg_pool");
-  if (x.dtype() == DType::bool_)
-    api::refuse_dtype("adaptive_avg_pool", x, "It takes integers and real floats");
+  api::need_numbers("adaptive_avg_pool", x);
   const auto mean = [&](const Array& v) { return adapted("adaptive_avg_pool", v, shape, Reducer::sum); };
   return api::rounded_once(api::to_inexact(api::weak_type_of(x, "adaptive_avg_pool")), mean, x);
 }

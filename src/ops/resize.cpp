@@ -72,8 +72,7 @@ Array resize_fn::operator()(const Array& x, const Shape& shape, ResizeMethod met
       if (shape[d] != x.shape()[d]) y = nearest_along(y, d, shape[d]);
     return y;
   }
-  if (x.dtype() == DType::bool_ || is_complex(x.dtype()))
-    api::refuse_dtype("resize", x, "It takes integers and real floats");
+  api::need_numbers("resize", x);
   const WeakType t = api::to_inexact(api::weak_type_of(x, "resize"));
   const auto resized = [&](const Array& v) {
     Array r = v;

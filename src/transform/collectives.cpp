@@ -192,10 +192,14 @@ Array ppermute(const Array& x, const NamedAxes& axis, const Permutation& perm, W
   std::vector<bool> sends(static_cast<std::size_t>(n)), receives = sends;
   for (const auto& [from, to] : perm) {
     if (from < 0 || from >= n || to < 0 || to >= n)
-      throw Error(fmt::format("ppermute: ({}, {}) is out of range for an axis of size {}.", from, to, n));
+      throw Error(
+          fmt::format("ppermute: ({}, {}) is out of range for an axis of size {}. A pair is (source, "
+                      "destination), positions count from 0. Correct it.",
+                      from, to, n));
     if (sends[static_cast<std::size_t>(from)] || receives[static_cast<std::size_t>(to)])
       throw Error(
-          fmt::format("ppermute: sources and destinations must be unique, but {} of ({}, {}) occurs twice.",
+          fmt::format("ppermute: sources and destinations must be unique, but {} of ({}, {}) occurs twice. A "
+                      "position sends and receives once at most. Remove a pair.",
                       sends[static_cast<std::size_t>(from)] ? "the source" : "the destination", from, to));
     sends[static_cast<std::size_t>(from)] = receives[static_cast<std::size_t>(to)] = true;
     a.lo.push_back(from);
@@ -218,7 +222,9 @@ Array pshuffle(const Array& x, const NamedAxes& axis, const std::vector<int>& pe
   for (std::size_t k = 0; all && k < sorted.size(); k++) all = sorted[k] == static_cast<int>(k);
   if (!all)
     throw Error(
-        fmt::format("pshuffle: `perm` does not represent a permutation: {} of an axis of size {}.", perm, n));
+        fmt::format("pshuffle: `perm` does not represent a permutation: {} of an axis of size {}. It names "
+                    "each position once. Correct it.",
+                    perm, n));
   Permutation pairs;
   for (std::size_t k = 0; k < perm.size(); k++) pairs.emplace_back(perm[k], static_cast<int>(k));
   return ppermute(x, axis, pairs, w);
@@ -228,8 +234,9 @@ Array pbroadcast(const Array& x, const NamedAxes& axis, int source, Where w) {
   const Site site(w);
   const auto axes = find_axes(axis, "pbroadcast");
   if (source < 0 || source >= product(axes))
-    throw Error(
-        fmt::format("pbroadcast: source {} is out of range for an axis of size {}.", source, product(axes)));
+    throw Error(fmt::format(
+        "pbroadcast: source {} is out of range for an axis of size {}. Positions count from 0. Correct it.",
+        source, product(axes)));
   type_of(x, "pbroadcast");
   Array r = x;
   std::int64_t rest = source;

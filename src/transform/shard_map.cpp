@@ -50,22 +50,27 @@ std::vector<std::string> names_at(const PartitionSpec& spec, std::size_t d) {
 
 void check_spec(const PartitionSpec& spec, const Type& t, const ManualAxes& m, const std::string& what) {
   if (spec.entries().size() > t.shape.size())
-    throw ShardingError(fmt::format("shard_map: {} has spec {} of length {}, but its rank is {} ({}).", what,
-                                    spec.to_string(), spec.entries().size(), t.shape.size(), to_string(t)));
+    throw ShardingError(
+        fmt::format("shard_map: {} has spec {} of length {}, but its rank is {} ({}). A spec has "
+                    "at most one entry for each dimension. Drop entries.",
+                    what, spec.to_string(), spec.entries().size(), t.shape.size(), to_string(t)));
   std::vector<std::string> seen;
   for (std::size_t d = 0; d < spec.entries().size(); d++)
     for (const std::string& n : names_at(spec, d)) {
       if (m.index(n) == m.axes.size())
         throw ShardingError(
-            fmt::format("shard_map: {} has spec {}, but '{}' is no axis that the map is over. Those are {}.",
+            fmt::format("shard_map: {} has spec {}, but '{}' is no axis that the map is over. Those are {}. "
+                        "Name one of them.",
                         what, spec.to_string(), n, [&] {
                           std::vector<std::string> names;
                           for (const AxisRef& a : m.axes) names.push_back(a->name);
                           return fmt::format("{}", fmt::join(names, ", "));
                         }()));
       if (std::find(seen.begin(), seen.end(), n) != seen.end())
-        throw ShardingError(fmt::format("shard_map: {} has spec {}, which names axis '{}' twice.", what,
-                                        spec.to_string(), n));
+        throw ShardingError(
+            fmt::format("shard_map: {} has spec {}, which names axis '{}' twice. A mesh axis cuts at most "
+                        "one dimension. Remove one of them.",
+                        what, spec.to_string(), n));
       seen.push_back(n);
     }
 }

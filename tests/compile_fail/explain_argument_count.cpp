@@ -1,6 +1,6 @@
 // explain() takes the arguments of the call.
 // expect: the function cannot be called with these argument types
-#include "shardarray/explain.h"
+#include "shardarray/shardarray.h"
 
 namespace sa = shardarray;
 

@@ -4,6 +4,6 @@
 
 namespace sa = shardarray;
 
-void misuse(const sa::Array& x, const sa::Sharding& s) {
-  sa::filter_shard(std::tuple(x, x, x), std::tuple(s, s));
+auto misuse(const sa::Array& x, const sa::Sharding& s) {
+  return sa::filter_shard(std::tuple(x, x, x), std::tuple(s, s));
 }

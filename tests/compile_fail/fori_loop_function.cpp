@@ -4,7 +4,7 @@
 
 namespace sa = shardarray;
 
-void misuse(const sa::Array& x) {
-  sa::fori_loop(
+auto misuse(const sa::Array& x) {
+  return sa::fori_loop(
       0, 3, [](int i, sa::Array c) { return c * i; }, x);
 }

@@ -1,6 +1,6 @@
 // Weights that decay are those of the parameters.
 // expect: this transformation needs the parameters
-#include "shardarray/optim.h"
+#include "shardarray/shardarray.h"
 
 namespace optim = shardarray::optim;
 

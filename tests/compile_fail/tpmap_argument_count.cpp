@@ -1,6 +1,6 @@
 // A function under tpmap takes the arguments of the call.
 // expect: the function cannot be called with these argument types
-#include "shardarray/tpmap.h"
+#include "shardarray/shardarray.h"
 
 namespace sa = shardarray;
 

@@ -7,6 +7,6 @@ namespace sa = shardarray;
 struct Layer {
   sa::Array w;
 };
-void misuse(const Layer& l) {
-  sa::tree_at([](auto& t) { return t.w; }, l, sa::Array(1.0));
+auto misuse(const Layer& l) {
+  return sa::tree_at([](auto& t) { return t.w; }, l, sa::Array(1.0));
 }

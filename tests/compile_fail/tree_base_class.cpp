@@ -10,4 +10,4 @@ struct Layer {
 struct Module : Layer {
   int k;
 };
-void misuse(const Module& m) { sa::tree_leaves(m); }
+auto misuse(const Module& m) { return sa::tree_leaves(m); }

@@ -8,4 +8,4 @@ struct Module {
   sa::Array w[3];
   int k;
 };
-void misuse(const Module& m) { sa::tree_leaves(m); }
+auto misuse(const Module& m) { return sa::tree_leaves(m); }

@@ -4,4 +4,4 @@
 
 namespace sa = shardarray;
 
-void misuse(const std::map<int, sa::Array>& m) { sa::tree_leaves(m); }
+auto misuse(const std::map<int, sa::Array>& m) { return sa::tree_leaves(m); }

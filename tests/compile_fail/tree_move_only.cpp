@@ -8,4 +8,4 @@ struct Module {
   sa::Array w;
   std::unique_ptr<int> p;
 };
-void misuse(const Module& m) { sa::tree_paths(m); }
+auto misuse(const Module& m) { return sa::tree_paths(m); }

@@ -4,4 +4,4 @@
 
 namespace sa = shardarray;
 
-void misuse(sa::Array& a, sa::Array& b) { sa::tree_leaves(std::tie(a, b)); }
+auto misuse(sa::Array& a, sa::Array& b) { return sa::tree_leaves(std::tie(a, b)); }

@@ -50,20 +50,37 @@ template <class... A, class F> Body<result_t<F, A...>, A...> body(const F& f) {
           }};
 }
 
-/// Asked first, after check_tree() of the arguments.
-template <class F, class... A> consteval bool check_function() {
-  constexpr bool callable = std::invocable<const F&, A...>;
-  static_assert(
-      callable,
-      "shardarray: the function cannot be called with these argument types; it gets copies, so take "
-      "arguments by value or const&");
-  if constexpr (callable) {
-    constexpr bool returns = !std::is_void_v<std::invoke_result_t<const F&, A...>>;
-    static_assert(returns, "shardarray: the function returns nothing; return the new arrays");
-    if constexpr (returns) return check_tree<result_t<F, A...>>();
+template <class F, class... A> struct CanBeCalled {
+  static consteval bool ok() {
+    constexpr bool fits = std::invocable<const F&, A...>;
+    static_assert(
+        fits,
+        "shardarray: the function cannot be called with these argument types; it gets copies, so take "
+        "arguments by value or const&");
+    return fits;
   }
-  return false;
-}
+};
+template <class F, class R> struct ReturnsArrays {
+  static consteval bool ok() {
+    constexpr bool fits = !std::is_void_v<R>;
+    static_assert(fits, "shardarray: the function returns nothing; return the new arrays");
+    return fits;
+  }
+};
+template <class F, class R> struct ResultVerdict : TreeVerdict<std::remove_cvref_t<R>> {};
+template <class F> struct ResultVerdict<F, void> {
+  static constexpr bool good = false;
+  using Complaint = ReturnsArrays<F, void>;
+};
+/// Can F be called with these arguments, and is its result a tree? Judged behind the arguments.
+template <class F, class... A> struct FunctionVerdict {
+  static constexpr bool good = false;
+  using Complaint = CanBeCalled<F, A...>;
+};
+template <class F, class... A>
+requires std::invocable<const F&, A...>
+struct FunctionVerdict<F, A...> : ResultVerdict<F, std::invoke_result_t<const F&, A...>> {
+};
 
 template <class... T, class L> void each_argument_leaf(const std::tuple<T...>& args, const L& leaf) {
   std::apply(

@@ -28,6 +28,7 @@ struct SHARDARRAY_API JitCall {
   /// Empties everything, keeps the storage.
   void clear();
   const char* function = "jit";
+  Where where;                                               ///< of the call
   std::vector<std::string> paths;                            ///< of the leaves; filled on a trace only
   std::vector<std::pair<std::string, std::string>> statics;  ///< paths and values; filled on a trace only
 };

@@ -102,13 +102,30 @@ void check_partners(const T& grads, const Slots& state, const char* function, bo
       shardarray::detail::check_leaf_shape(mine, a, "gradient", false, p, function);
   });
 }
+/// Parameters of type P beside gradients of type T.
+template <class T, class P> struct Parameters {
+  static consteval bool ok() {
+    constexpr bool fits = std::is_same_v<T, P>;
+    static_assert(fits,
+                  "optim: this transformation needs the parameters, a tree like the gradients: "
+                  "update(gradients, state, parameters)");
+    return fits;
+  }
+};
+template <class T, class P, bool used = true> struct ParametersVerdict {
+  static constexpr bool good = !used || std::is_same_v<T, P>;
+  using Complaint = Parameters<T, P>;
+};
+/// Does a transformation say that it uses the parameters?
+template <class G> inline constexpr bool uses_params = false;
+template <class G>
+requires requires { G::uses_params; }
+inline constexpr bool uses_params<G> = G::uses_params;
+
 /// The parameters' slots; those without a gradient do not matter.
 template <class T, class P> Slots slots_of_params(const T& grads, const P& params, const char* function) {
-  static_assert(std::same_as<T, P>,
-                "optim: this transformation needs the parameters, a tree like the gradients: "
-                "update(gradients, state, parameters)");
   Slots r;
-  if constexpr (std::same_as<T, P>) {
+  if constexpr (shardarray::detail::Judged<ParametersVerdict<T, P>>::ok()) {
     auto structure = shardarray::detail::structure(grads, false);
     r = shardarray::detail::slots_like(structure, params, 1, function);
     std::size_t i = 0;
@@ -214,6 +231,7 @@ using state_of = decltype(std::declval<const G&>().init(std::declval<const T&>()
 template <class R> struct Leafwise {
   R rule;
   template <class T> using State = typename R::template State<T>;
+  static constexpr bool uses_params = requires { R::uses_params; };
   /// A new array for every floating array of the tree, placed as it is; count 0. Throws what making arrays throws.
   template <Tree T> [[nodiscard]] State<T> init(const T& parameters, Where w = Where::here()) const {
     const Site site(w);
@@ -225,7 +243,9 @@ template <class R> struct Leafwise {
   [[nodiscard]] std::pair<T, State<T>> update(const T& grads, const State<T>& state,
                                               const P& parameters = none, Where w = Where::here()) const {
     const Site site(w, R::name);
-    return detail::leaf_update(rule, grads, state, parameters, shardarray::detail::call_site.function);
+    if constexpr (shardarray::detail::Judged<detail::ParametersVerdict<T, P, uses_params>>::ok())
+      return detail::leaf_update(rule, grads, state, parameters, shardarray::detail::call_site.function);
+    else return {grads, state};
   }
 };
 
@@ -233,6 +253,7 @@ template <class R> struct Leafwise {
 template <shardarray::detail::FixedString name, class... G> struct Chain {
   std::tuple<G...> parts;
   template <class T> using State = std::tuple<detail::state_of<G, T>...>;
+  static constexpr bool uses_params = (detail::uses_params<G> || ...);
   /// The states of the parts.
   template <Tree T> [[nodiscard]] State<T> init(const T& parameters, Where w = Where::here()) const {
     const Site site(w);
@@ -245,11 +266,12 @@ template <shardarray::detail::FixedString name, class... G> struct Chain {
                                               const P& parameters = none, Where w = Where::here()) const {
     const Site site(w, name.text[0] ? name.text : nullptr);
     std::pair<T, State<T>> r(grads, state);
-    [&]<std::size_t... K>(std::index_sequence<K...>) {
-      ((std::tie(r.first, std::get<K>(r.second)) =
-            detail::update_of(std::get<K>(parts), r.first, std::get<K>(state), parameters, w)),
-       ...);
-    }
+    if constexpr (shardarray::detail::Judged<detail::ParametersVerdict<T, P, uses_params>>::ok())
+      [&]<std::size_t... K>(std::index_sequence<K...>) {
+        ((std::tie(r.first, std::get<K>(r.second)) =
+              detail::update_of(std::get<K>(parts), r.first, std::get<K>(state), parameters, w)),
+         ...);
+      }
     (std::index_sequence_for<G...>{});
     return r;
   }

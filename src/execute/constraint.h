@@ -1,0 +1,16 @@
+// Arrays that are to lie somewhere, in the graph.
+#pragma once
+#include <string>
+
+#include "shardarray/array.h"
+
+namespace shardarray::core {
+
+/// Throws with the array's path, in the name of `function`: ShardingError for a sharding that does not fit, DeviceError for devices that
+/// do not exist. `whose` are the arrays: arguments, results.
+void check_fits(const Array& x, const Sharding& s, const std::string& path, const char* function,
+                const char* whose = "arguments");
+/// `x` with the constraint that it lies so, recorded.
+Array constrain(const Array& x, const Sharding& s, Where w = {});
+
+}  // namespace shardarray::core

@@ -1,0 +1,200 @@
+// Arguments that are given away: whose memory results take over, what is copied, and what is said of it.
+#include <doctest/doctest.h>
+#include <unistd.h>
+
+#include <cstdio>
+
+#include "memory_helpers.h"
+
+namespace donation_test {
+
+namespace sa = shardarray;
+using sa::Array;
+using sa::P;
+using namespace memory_helpers;
+
+namespace {
+
+/// What is written to stderr while it lives.
+class Captured {
+ public:
+  Captured() : file_(std::tmpfile()), kept_(dup(2)) {
+    std::fflush(stderr);
+    dup2(fileno(file_), 2);
+  }
+  ~Captured() {
+    dup2(kept_, 2);
+    close(kept_);
+    std::fclose(file_);
+  }
+  std::string text() {
+    std::fflush(stderr);
+    std::string s;
+    std::rewind(file_);
+    for (int c; (c = std::fgetc(file_)) != EOF;) s += static_cast<char>(c);
+    return s;
+  }
+
+ private:
+  std::FILE* file_;
+  int kept_;
+};
+/// What f writes to stderr.
+template <class F> std::string written(const F& f) {
+  Captured c;
+  f();
+  return c.text();
+}
+
+std::string notice(const std::string& text, int line) {
+  return "shardarray: " + text + " (" + __FILE__ + ":" + std::to_string(line) + ")\n";
+}
+}  // namespace
+
+TEST_CASE("memory: a moved array with another owner is copied, and the report says so") {
+  const auto f = sa::jit([](const Array& v) { return v + 1; }, {.name = "increment"});
+  Array x = sa::block_until_ready(numbers(2000)), keep = x;
+  const auto donation = sa::explain(f, sa::donated(x)).donations();
+  REQUIRE(donation.size() == 1);
+  CHECK_FALSE(donation[0].reused);
+  CHECK(donation[0].reason == "another handle owns it");
+  Array y;
+  int line = 0;
+  const std::string said = written([&] {
+    line = __LINE__ + 1;
+    y = f(std::move(x));
+    sa::eval(f(numbers(1)));  // another line, and x stands: it is a name
+  });
+  CHECK(said == notice("increment: donated argument 0 f32[2000] not reused: another handle owns it", line));
+  CHECK(x.is_deleted());
+  CHECK(values(keep) == values(numbers(2000)));
+  CHECK(values(y) == values(numbers(2000) + 1));
+  CHECK(addresses(y) != addresses(keep));
+  const auto at = addresses(y);  // sole owner
+  CHECK(addresses(f(std::move(y))) == at);
+  CHECK(
+      error<sa::DonationError>([&] { f(x); }) ==
+      "increment: argument 0: Array has been deleted with shape=f32[2000]: it was donated to increment. Pass "
+      "it without std::move "
+      "to keep it, or use the result.");
+}
+
+TEST_CASE("memory: a donated array that a result takes over goes on as that result") {
+  const auto f = sa::jit([](const Array& v) { return v + 1; });
+  Array x = sa::block_until_ready(numbers(4) * 1);
+  Array y = f(std::move(x));
+  const auto* node = y.node();
+  Array z = f(std::move(y));
+  CHECK(z.node() == node);
+  CHECK(y.is_deleted());
+  CHECK_FALSE(z.is_deleted());
+  CHECK(values(z) == Values{-6, -5, -4, -3});
+  const Array whole = sa::jit([](const Array& v) { return v.astype(sa::int32); })(std::move(z));
+  CHECK(whole.dtype() == sa::int32);
+  CHECK(values(whole) == Values{-6, -5, -4, -3});
+}
+
+TEST_CASE("memory: a result that is an argument shares its memory with it") {
+  const auto f = sa::jit([](const Array& v) { return v + 1; });
+  const Array x = sa::block_until_ready(numbers(4) * 1);
+  auto [same, twice] = sa::jit([](const Array& v) { return std::pair(v, v * 2); })(x);
+  CHECK(addresses(same) == addresses(x));
+  CHECK(values(f(std::move(same))) == Values{-7, -6, -5, -4});
+  CHECK(values(x) == Values{-8, -7, -6, -5});
+  CHECK(values(twice) == Values{-16, -14, -12, -10});
+}
+
+TEST_CASE("memory: a shard view and a recorded use own the buffer too") {
+  const auto f = sa::jit([](const Array& v) { return v + 1; });
+  Array x = sa::block_until_ready(numbers(4));
+  const std::vector<sa::Shard> view = x.addressable_shards();
+  f(std::move(x));
+  CHECK(values(view[0].data) == Values{-8, -7, -6, -5});
+  Array y = sa::block_until_ready(numbers(4));
+  const Array later = y * 10;  // recorded, not computed
+  f(std::move(y));
+  CHECK(values(later) == Values{-80, -70, -60, -50});
+}
+
+TEST_CASE("memory: donated by option, the buffer dies for every handle") {
+  const auto f = sa::jit([](const Array& a, const Array& b) { return std::pair(a + 1, b + 1); },
+                         {.donate = sa::Donate::all, .name = "both"});
+  Array x = sa::block_until_ready(numbers(4)), y = sa::block_until_ready(numbers(4)), other = x;
+  const auto at = addresses(x);
+  const auto [a, b] = f(x, y);
+  CHECK(addresses(a) == at);
+  CHECK(x.is_deleted());
+  CHECK(other.is_deleted());
+  CHECK(error<sa::DonationError>([&] { values(other); }) != "no such error");
+  const Array z = sa::block_until_ready(numbers(4));
+  CHECK(error<sa::DonationError>([&] { f(z, z); }) ==
+        "both: Attempt to donate the same buffer twice in the same call: arguments 0 and 1 are one array "
+        "f32[4]. Pass it once, or "
+        "donate none.");
+  const auto last = sa::jit([](const Array& v, const Array& w) { return v + w; },
+                            {.donate = sa::Donate::all_except_first, .name = "last"});
+  CHECK(error<sa::DonationError>([&] { last(z, z); }) ==
+        "last: Attempt to use a buffer that was donated in the same call: arguments 0 and 1 are one array "
+        "f32[4]. Pass it once, or "
+        "donate none.");
+  CHECK(values(z) == Values{-8, -7, -6, -5});
+}
+
+TEST_CASE("memory: what an option donates in vain is said, as what is moved in vain") {
+  const auto f =
+      sa::jit([](const Array& v) { return sa::sum(v); }, {.donate = sa::Donate::all, .name = "total"});
+  const Array x = sa::block_until_ready(sa::device_put(numbers(2000), sa::devices()[0]));
+  const int line = __LINE__ + 1;
+  CHECK(written([&] { CHECK(values(f(x)) == values(f(x))); }) ==
+        notice("total: donated argument 0 f32[2000] not reused: no output of that size and sharding", line));
+  CHECK_FALSE(x.is_deleted());
+}
+
+TEST_CASE(
+    "memory: of temporaries that are given away in vain nothing is said, of names once for each call site") {
+  const sa::Sharding rows = sa::NamedSharding(sa::make_mesh({{"i", 8}}), P("i"));
+  const auto f = sa::jit([](const Array& v, const Array& w) { return v + sa::sum(w); }, {.name = "added"});
+  const auto total =
+      sa::jit([](const std::pair<Array, Array>& p) { return sa::sum(p.first + p.second); }, {.name = "pair"});
+  Array x = sa::device_put(numbers(4000), rows);
+  const Array b = sa::block_until_ready(sa::device_put(numbers(9000), rows));
+  const std::string of_temporaries = written([&] {
+    for (int k = 0; k < 2; k++) {
+      x = f(std::move(x), b + 1);
+      x = f(std::move(x), sa::device_put(numbers(5000), rows));
+      x = f(std::move(x), b.astype(sa::float32));  // b itself
+      x = f(f(std::move(x), b * 2), Array(b));
+      sa::eval(f(x, x.at(0).set(1)), total(std::pair(b, b)));
+      CHECK(f(x, b - 1).shape() == sa::Shape{4000});
+      values(f(x, b - 2));
+    }
+  });
+  CHECK(of_temporaries == "");
+  const Array keep = x;
+  int line = 0;
+  const std::string of_names = written([&] {
+    line = __LINE__ + 2;
+    for (int k = 0; k < 3; k++) {
+      Array y = x;
+      y = f(std::move(y), b);
+      std::pair named(b, b);
+      const Array sum = total(std::move(named));
+      named = {b, b};
+    }
+  });
+  const std::string rest = " not reused: no output of that size and sharding";
+  // what `named` held ends back to front
+  CHECK(of_names ==
+        notice("added: donated argument 0 f32[4000] not reused: another handle owns it", line + 1) +
+            notice("pair: donated argument 0[1] f32[9000]" + rest, line + 3) +
+            notice("pair: donated argument 0[0] f32[9000]" + rest, line + 3));
+  const std::string elsewhere = written([&] {
+    Array y = x;
+    line = __LINE__ + 1;
+    y = f(std::move(y), b);
+  });
+  CHECK(elsewhere == notice("added: donated argument 0 f32[4000] not reused: another handle owns it", line));
+  CHECK_FALSE(keep.is_deleted());
+}
+
+}  // namespace donation_test
