@@ -33,9 +33,12 @@ struct Place {
   unsigned x = 0, y = 0, z = 0;
 };
 enum class Waits { no, warp, block, done };
+/// Where a fiber goes on, or what it was started by. ucontext's functions only begin one: each of their switches asks the kernel
+/// for the signals' mask, twice.
+using Resume = void* [5];
 struct Fiber {
-  ucontext_t context{};
-  std::unique_ptr<char[]> stack;
+  std::unique_ptr<char[]> stack;  // null: it has not begun
+  Resume here{};
   Place thread;
   Waits waits = Waits::no;
   unsigned long long word = 0;  // that it shows the lanes of its warp
@@ -43,20 +46,37 @@ struct Fiber {
 inline constexpr unsigned lanes = 32;
 inline constexpr std::size_t stack_bytes = 64 << 10;
 
-inline std::vector<Fiber> fibers;
-inline Fiber* current = nullptr;
-inline ucontext_t scheduler;
-inline Place block_place, grid_size, block_size;
-inline void (*body)();
+// Of this text alone: others are closed before it, with the code that their fibers are in.
+static std::vector<Fiber> fibers;
+static Fiber* current = nullptr;
+static Resume scheduler;
+static Place block_place, grid_size, block_size;
+static void (*body)();
 
-inline void wait(Waits how) {
-  Fiber& mine = *current;
-  mine.waits = how;
-  swapcontext(&mine.context, &scheduler);
+[[gnu::noinline]] inline void jump(Resume& to) { __builtin_longjmp(to, 1); }
+[[gnu::noinline]] inline void wait(Waits how) {
+  current->waits = how;
+  if (__builtin_setjmp(current->here) == 0) jump(scheduler);
 }
 inline void enter() {
-  body();
-  wait(Waits::done);
+  for (;;) {  // block after block
+    body();
+    wait(Waits::done);
+  }
+}
+/// The current fiber, until it waits.
+[[gnu::noinline]] inline void go_on() {
+  Fiber& f = *current;
+  if (__builtin_setjmp(scheduler) != 0) return;
+  if (f.stack) jump(f.here);
+  f.stack.reset(new char[stack_bytes]);
+  ucontext_t begin;
+  getcontext(&begin);
+  begin.uc_stack.ss_sp = f.stack.get();
+  begin.uc_stack.ss_size = stack_bytes;
+  begin.uc_link = nullptr;
+  makecontext(&begin, enter, 0);
+  setcontext(&begin);
 }
 template <class T> T exchanged(T x, unsigned lane) {
   static_assert(sizeof(T) <= 8);
@@ -86,22 +106,15 @@ inline bool release() {
 inline const char* run_block(unsigned threads, unsigned order) {
   fibers.resize(threads);
   for (unsigned k = 0; k < threads; k++) {
-    Fiber& f = fibers[k];
-    if (!f.stack) f.stack.reset(new char[stack_bytes]);
-    f.thread.x = k;
-    f.waits = Waits::no;
-    getcontext(&f.context);
-    f.context.uc_stack.ss_sp = f.stack.get();
-    f.context.uc_stack.ss_size = stack_bytes;
-    f.context.uc_link = nullptr;
-    makecontext(&f.context, enter, 0);
+    fibers[k].thread.x = k;
+    fibers[k].waits = Waits::no;
   }
   for (;;) {
     unsigned done = 0;
     for (unsigned k = 0; k < threads; k++) {
       const unsigned at = order == 0 ? k : order == 1 ? threads - 1 - k : (k * 389 + order) % threads;
       current = &fibers[at];
-      if (current->waits == Waits::no) swapcontext(&scheduler, &current->context);
+      if (current->waits == Waits::no) go_on();
       done += current->waits == Waits::done;
     }
     if (done == threads) return nullptr;
