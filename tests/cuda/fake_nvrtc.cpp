@@ -14,6 +14,7 @@
 #include "cuda/program_text.h"
 #include "fake_code.h"
 #include "shardarray/error.h"
+#include "tests/sources.h"
 
 namespace shardarray::cuda {
 namespace {
@@ -29,7 +30,7 @@ std::string shared_object_of(const std::string& text) {
   if (mkdtemp(folder.data()) == nullptr) return "";
   std::ofstream(folder + "/k.cpp") << text;
   const char* const compiler = std::getenv("CXX");
-  const std::string source = SHARDARRAY_SOURCE_DIR;
+  const std::string source = testing::source_folder();
   const std::string command =
       std::string(compiler != nullptr ? compiler : "c++") +
       " -std=c++20 -O0 -ffp-contract=off -fno-math-errno -fno-trapping-math -shared -fPIC -I" + source +
