@@ -6,8 +6,10 @@
 #include <string>
 #include <vector>
 
+#include "cuda/driver.h"
 #include "cuda_fake.h"
 #include "platform_programs.h"
+#include "scale.h"
 #include "shardarray/shardarray.h"
 
 namespace cuda_graphs_test {
@@ -25,6 +27,7 @@ const std::string both =
     "SHARDARRAY_CPU_DEVICES=8 SHARDARRAY_CUDA_LOGICAL_DEVICES=8 SHARDARRAY_PLATFORM=cuda "
     "SHARDARRAY_CACHE_DIR= ";
 std::uint64_t graphs() { return fake_control().graph_launches(); }
+std::uint64_t gpu_count() { return static_cast<std::uint64_t>(sa::devices("cuda").back().memory + 1); }
 
 /// Rounds of v = step(v, x); `kept` results stay alive, so that as many addresses take turns. Every result's bits.
 template <class F>
@@ -123,10 +126,11 @@ TEST_CASE("cuda process: graphs on several threads" * doctest::skip()) {
 }
 
 TEST_CASE("cuda process: graphs whose calls fail" * doctest::skip()) {
+  const int every = gpu_count() == 1 || full_scale() ? 40 : 10;  // of the calls, beyond the first
   for (const auto& body : {layers, products, steps}) {
     const auto want = rounds(sa::jit(body), "cpu", 5, 9);
     for (const int status : {1, 2})
-      for (int k = 0, reached = 1; reached != 0; k += 1 + k / 40) {
+      for (int k = 0, reached = 1; reached != 0; k += 1 + k / every) {
         const auto step = sa::jit(body);
         const std::uint64_t calls = fake_control().calls();
         fake_control().fail_call(k, status);
@@ -154,6 +158,119 @@ TEST_CASE("cuda process: work of a graph fails" * doctest::skip()) {
   } catch (const sa::DeviceError& e) { message = e.what(); }
   CHECK_MESSAGE(message.find("cudaErrorIllegalAddress") != std::string::npos, message);
   CHECK_MESSAGE(message.find("All that is on the GPU is lost.") != std::string::npos, message);
+}
+
+TEST_CASE("cuda process: a run is one graph" * doctest::skip()) {
+  for (const auto& body : {layers, steps}) {
+    const auto step = sa::jit(body);
+    const Array x = put(numbers({16, 8}), "cuda", P("x"));
+    const Array here = put(numbers({16, 8}), "cuda", P("x", "y"));
+    Array v = sa::block_until_ready(step(here, x));
+    for (int run = 1; run < 12; run++) {
+      const std::uint64_t graphs_before = graphs(), calls = fake_control().calls();
+      v = sa::block_until_ready(step(here, x));
+      if (run < 2) continue;
+      CHECK(graphs() == graphs_before + 1);
+      // What was captured once or has taken all addresses over: a few calls for each GPU, whatever the program does.
+      if (run == 11) CHECK(fake_control().calls() - calls <= 14 * gpu_count());
+    }
+  }
+}
+
+TEST_CASE("cuda process: streams that are captured together" * doctest::skip()) {
+  const sa::cuda::Driver& d = fake_control().driver();
+  sa::cuda::Stream s[2];
+  sa::cuda::Event e[2];
+  void* p = nullptr;
+  for (const int g : {1, 0}) {
+    d.set_device(g);
+    REQUIRE((d.stream_create(&s[g]) == 0 && d.event_create(&e[g]) == 0));
+  }
+  REQUIRE(d.malloc(&p, 8) == 0);
+  const auto record = [&](int g) {
+    d.set_device(g);
+    return d.event_record(e[g], s[g]);
+  };
+  const auto wait = [&](int g, int for_gpu) {
+    d.set_device(g);
+    return d.stream_wait_event(s[g], e[for_gpu]);
+  };
+  const auto work = [&](int g) {
+    d.set_device(g);
+    CHECK(d.fill_async(p, 1, 8, s[g]) == 0);
+  };
+  const auto fork = [&] { CHECK((record(0) == 0 && wait(1, 0) == 0)); };
+  const auto join = [&] { CHECK((record(1) == 0 && wait(0, 1) == 0)); };
+  const auto captured = [&](const auto& body) {
+    sa::cuda::GraphHandle graph = nullptr;
+    CHECK(d.begin_capture(s[0]) == 0);
+    body();
+    const int status = d.end_capture(&graph, s[0]);
+    CHECK((graph != nullptr) == (status == 0));
+    if (graph != nullptr) d.graph_destroy(graph);
+    d.last_error();
+    return status;
+  };
+  constexpr int spoiled = 901, origin = 903, unjoined = 904, isolation = 905, event_in_capture = 907;
+  const auto fine = [&] {
+    fork();
+    work(0);
+    work(1);
+    join();
+  };
+  CHECK(captured(fine) == 0);
+  CHECK(captured(fork) == unjoined);
+  CHECK(captured([&] {
+          fine();
+          work(1);
+        }) == unjoined);
+  CHECK(captured([&] {
+          fork();
+          CHECK(d.event_query(e[0]) == event_in_capture);
+          join();
+        }) == spoiled);
+  CHECK(captured([&] {
+          sa::cuda::GraphHandle none = nullptr;
+          fork();
+          CHECK(d.end_capture(&none, s[1]) == origin);
+          join();
+        }) == spoiled);
+  CHECK(wait(1, 0) == event_in_capture);  // of one that has ended
+  REQUIRE(record(1) == 0);
+  CHECK(captured([&] { CHECK(wait(0, 1) == isolation); }) == spoiled);
+  CHECK(captured(fine) == 0);  // nothing of all that is left
+  CHECK((record(0) == 0 && wait(1, 0) == 0 && d.stream_synchronize(s[1]) == 0));
+}
+
+TEST_CASE("cuda graphs: programs over several GPUs are one graph, with the CPU's bits at any addresses") {
+  for (const std::string gpus : {"SHARDARRAY_FAKE_GPUS=2 SHARDARRAY_CUDA_LOGICAL_DEVICES=4 ",
+                                 "SHARDARRAY_FAKE_GPUS=4 SHARDARRAY_CUDA_LOGICAL_DEVICES=2 "}) {
+    CAPTURE(gpus);
+    for (const std::string settings :
+         {"SHARDARRAY_CODEGEN=off", "SHARDARRAY_CODEGEN=off SHARDARRAY_DEBUG_FILL=1"})
+      CHECK(count_of("is launched step by step",
+                     text_on_fake("cuda process: graphs of programs", both + gpus + settings)) == 0);
+    text_on_fake("cuda process: a run is one graph", both + gpus + "SHARDARRAY_CODEGEN=off");
+    text_on_fake("cuda process: graphs on several threads", both + gpus);
+    text_on_fake("cuda process: graphs of products by a library",
+                 both + gpus + "SHARDARRAY_FAKE_CUBLASLT=1 SHARDARRAY_FAKE_OWN_PRODUCTS=0");
+  }
+  text_on_fake("cuda process: graphs of programs",
+               both +
+                   "SHARDARRAY_FAKE_GPUS=2 SHARDARRAY_CUDA_LOGICAL_DEVICES=4 SHARDARRAY_CODEGEN=on "
+                   "SHARDARRAY_FAKE_NVRTC=1");
+}
+
+TEST_CASE("cuda graphs: over several GPUs a call that fails is made up for, or named") {
+  const std::string two =
+      both + "SHARDARRAY_FAKE_GPUS=2 SHARDARRAY_CUDA_LOGICAL_DEVICES=4 SHARDARRAY_CODEGEN=off";
+  const std::string text = text_on_fake("cuda process: graphs whose calls fail", two);
+  CHECK_MESSAGE(count_of("The program is launched step by step.", text) == 1, text);
+  text_on_fake("cuda process: work of a graph fails", two);
+}
+
+TEST_CASE("cuda graphs: the stand-in captures several streams as CUDA does") {
+  text_on_fake("cuda process: streams that are captured together", both + "SHARDARRAY_FAKE_GPUS=2");
 }
 
 TEST_CASE("cuda graphs: programs have the CPU's bits at any addresses, printed or interpreted") {

@@ -46,6 +46,19 @@ class AllDone final : public Completion {
   std::vector<CompletionRef> all_;
 };
 
+/// Turns of all GPUs in their order, so that no two askers wait for each other.
+class AllTurns {
+ public:
+  explicit AllTurns(const std::vector<std::unique_ptr<GpuLaunches>>& gpus) {
+    for (const auto& g : gpus) all_.push_back(&turns_.emplace_back(g->gpu()));
+  }
+  operator std::span<Turn* const>() const { return all_; }
+
+ private:
+  std::deque<Turn> turns_;
+  std::vector<Turn*> all_;
+};
+
 }  // namespace
 
 CudaExecutable::CudaExecutable(CudaBackend& backend, const GpuPlaces& where,
@@ -150,29 +163,30 @@ CompletionRef CudaExecutable::run(std::span<void* const> bases, RunReport* repor
   const int printed =
       replays_wanted_ ? printed_programs() : 0;  // before the workspace, which is of these or later ones
   if (replays_wanted_ && !is_one_kernel()) {
-    Turn turn(gpus_[0]->gpu());
-    if (replay(turn, bases, nullptr, printed)) return turn.done(steps_);
+    const AllTurns turns(gpus_);
+    if (CompletionRef end = asked(turns, bases, nullptr, printed)) return end;
   }
   const Workspace w = take_workspace();  // given back when all is asked for: whoever gets it next asks later
-  std::deque<Turn> turns;  // in the order of the GPUs, so that no two askers wait for each other
-  std::vector<Turn*> all;
-  for (const auto& g : gpus_) all.push_back(&turns.emplace_back(g->gpu()));
-  if (all.size() > 1) ask_together(all, bases, w);
-  else if (w.one_kernel || !replay(*all[0], bases, &w, printed)) ask(all, bases, bind(all, bases, w), w);
-  std::vector<CompletionRef> ends;
-  for (Turn* const t : all) {
-    if (all.size() > 1) t->here();
-    ends.push_back(t->done(steps_));
-  }
-  return ends.size() == 1 ? ends[0] : std::make_shared<AllDone>(std::move(ends));
+  const AllTurns turns(gpus_);
+  return asked(turns, bases, &w, printed);
 }
 
 // What a run that fails has asked of one GPU may read what the others are about to give back.
-void CudaExecutable::ask_together(Turns turns, std::span<void* const> bases, const Workspace& w) const {
+CompletionRef CudaExecutable::asked(Turns turns, std::span<void* const> bases, const Workspace* w,
+                                    int printed) const {
   try {
-    ask(turns, bases, bind(turns, bases, w), w);
-  } catch (...) {
+    if ((w != nullptr && w->one_kernel) || !replay(turns, bases, w, printed)) {
+      if (w == nullptr) return nullptr;
+      ask(turns, bases, bind(turns, bases, *w), *w);
+    }
+    std::vector<CompletionRef> ends;
     for (Turn* const t : turns) {
+      if (turns.size() > 1) t->here();
+      ends.push_back(t->done(steps_));
+    }
+    return ends.size() == 1 ? ends[0] : std::make_shared<AllDone>(std::move(ends));
+  } catch (...) {
+    for (Turn* const t : turns.size() > 1 ? turns : Turns()) {
       try {
         t->here();
         t->wait();

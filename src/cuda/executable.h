@@ -72,10 +72,10 @@ class CudaExecutable final : public Executable {
            std::vector<std::vector<KernelLaunch>>& launches, std::vector<std::string>& named);
   Workspace take_workspace() const;
   Bound bind(Turns turns, std::span<void* const> bases, const Workspace& w) const;
+  /// A run and its end. Null `w`: only as a graph that is there already, else null.
+  CompletionRef asked(Turns turns, std::span<void* const> bases, const Workspace* w, int printed) const;
   /// Asks for all steps; workspaces serve one run after the other.
   void ask(Turns turns, std::span<void* const> bases, const Bound& bound, const Workspace& w) const;
-  /// Of several GPUs: where it throws nothing that was asked for is still under way.
-  void ask_together(Turns turns, std::span<void* const> bases, const Workspace& w) const;
   void ask_called(Turns turns, const Called& called, std::span<void* const> bases, const Workspace& w) const;
   /// Its run number `run`.
   void ask_once(Turns turns, const Called& called, std::int64_t run, std::span<void* const> bases,
@@ -98,10 +98,10 @@ class CudaExecutable final : public Executable {
   bool can_be_replayed() const;
   /// A run is a graph, from the third on; false: this one is to be asked for launch by launch. Null: only one that is there
   /// already serves. `printed`: printed_programs() before the workspace was taken.
-  bool replay(Turn& turn, std::span<void* const> bases, const Workspace* w, int printed) const;
-  Replay* replay_of(Turn& turn, std::span<void* const> bases, const Workspace* w) const;
-  void rebind(Turn& turn, Replay& r, std::span<void* const> bases) const;
-  /// Programs, of this one and those that it calls, whose printed kernels are ready.
+  bool replay(Turns turns, std::span<void* const> bases, const Workspace* w, int printed) const;
+  Replay* replay_of(Turns turns, std::span<void* const> bases, const Workspace* w) const;
+  void rebind(Turns turns, Replay& r, std::span<void* const> bases) const;
+  /// Programs on a GPU, of this one and those that it calls, whose printed kernels are ready.
   int printed_programs() const;
 
   std::size_t base_count_;
@@ -112,7 +112,7 @@ class CudaExecutable final : public Executable {
   std::vector<std::int64_t> received_;        // what each run reports
   mutable std::atomic<bool> replays_wanted_ = false;
   mutable std::atomic<bool> made_up_for_kernel_ = false;
-  // Within turns of the GPU:
+  // Within turns of all GPUs:
   mutable int runs_until_replayed_ = 2;  // a program that runs once or twice gains nothing
   mutable int printed_in_replays_ = 0;   // printed_programs() when they were made
   mutable std::list<Replay> replays_;    // the latest first

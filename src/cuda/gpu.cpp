@@ -259,46 +259,74 @@ void Turn::launch(KernelHandle kernel, const Grid& grid, void** arguments, const
   gpu_.check(gpu_.driver_.last_captured(&node, stream()), "cudaStreamGetCaptureInfo", step);
 }
 
-GraphHandle Turn::capture(const std::function<void()>& ask, std::vector<GraphNode>& nodes) {
-  if (gpu_.capturing_ == nullptr)
-    gpu_.check(gpu_.driver_.stream_create(&gpu_.capturing_), "cudaStreamCreateWithFlags");
-  gpu_.check(gpu_.driver_.begin_capture(gpu_.capturing_), "cudaStreamBeginCapture");
-  GraphHandle graph = nullptr;
-  nodes.clear();
-  nodes_ = &nodes;
-  try {
-    ask();
-  } catch (...) {
-    nodes_ = nullptr;
-    if (gpu_.driver_.end_capture(&graph, gpu_.capturing_) == ok) gpu_.driver_.graph_destroy(graph);
-    gpu_.driver_.last_error();
-    throw;
-  }
-  nodes_ = nullptr;
-  gpu_.check(gpu_.driver_.end_capture(&graph, gpu_.capturing_), "cudaStreamEndCapture");
-  return graph;
-}
-
 void Turn::fail(const char* call, const char* status, const std::string& step) {
   gpu_.refuse(fmt::format("cuda: {} failed on GPU {} ({}) in {}: {}.", call, gpu_.number_,
                           gpu_.properties_.name, step, status),
               false);
 }
 
+void Turn::mark() {
+  here();
+  if (gpu_.met_ == nullptr) gpu_.check(gpu_.driver_.event_create(&gpu_.met_), "cudaEventCreateWithFlags");
+  gpu_.check(gpu_.driver_.event_record(gpu_.met_, stream()), "cudaEventRecord");
+}
+
+void Turn::follow(const Turn& other) {
+  gpu_.check(gpu_.driver_.stream_wait_event(stream(), other.gpu_.met_), "cudaStreamWaitEvent");
+}
+
 void meet(std::span<Turn* const> turns) {
+  for (Turn* const t : turns) t->mark();
   for (Turn* const t : turns) {
-    Gpu& gpu = t->gpu_;
-    gpu.set();
-    if (gpu.met_ == nullptr) gpu.check(gpu.driver_.event_create(&gpu.met_), "cudaEventCreateWithFlags");
-    gpu.check(gpu.driver_.event_record(gpu.met_, gpu.stream_), "cudaEventRecord");
-  }
-  for (Turn* const t : turns) {
-    Gpu& gpu = t->gpu_;
-    gpu.set();
+    t->here();
     for (Turn* const other : turns)
-      if (other != t)
-        gpu.check(gpu.driver_.stream_wait_event(gpu.stream_, other->gpu_.met_), "cudaStreamWaitEvent");
+      if (other != t) t->follow(*other);
   }
+}
+
+void gather(std::span<Turn* const> turns) {
+  for (Turn* const t : turns.subspan(1)) t->mark();
+  if (turns.size() > 1) turns[0]->here();
+  for (Turn* const t : turns.subspan(1)) turns[0]->follow(*t);
+}
+
+void spread(std::span<Turn* const> turns) {
+  if (turns.size() > 1) turns[0]->mark();
+  for (Turn* const t : turns.subspan(1)) {
+    t->here();
+    t->follow(*turns[0]);
+  }
+}
+
+// The other streams are captured from where they follow the first one's, and until that follows them.
+GraphHandle capture(std::span<Turn* const> turns, const std::function<void()>& ask, GraphNodes& nodes) {
+  for (Turn* const t : turns) {
+    Gpu& gpu = t->gpu_;
+    if (gpu.capturing_ != nullptr) continue;
+    t->here();
+    gpu.check(gpu.driver_.stream_create(&gpu.capturing_), "cudaStreamCreateWithFlags");
+  }
+  Gpu& first = turns[0]->gpu_;
+  if (turns.size() > 1) turns[0]->here();
+  first.check(first.driver_.begin_capture(first.capturing_), "cudaStreamBeginCapture");
+  GraphHandle graph = nullptr;
+  nodes.assign(turns.size(), {});
+  for (std::size_t g = 0; g < turns.size(); g++) turns[g]->nodes_ = &nodes[g];
+  const auto end = [&] {
+    for (Turn* const t : turns) t->nodes_ = nullptr;
+    return first.driver_.end_capture(&graph, first.capturing_);
+  };
+  try {
+    spread(turns);
+    ask();
+    gather(turns);
+  } catch (...) {
+    if (end() == ok) first.driver_.graph_destroy(graph);
+    first.driver_.last_error();
+    throw;
+  }
+  first.check(end(), "cudaStreamEndCapture");
+  return graph;
 }
 
 void Turn::wait() { gpu_.check(gpu_.finish(nullptr), "cudaStreamSynchronize"); }

@@ -20,6 +20,8 @@
 namespace shardarray::cuda {
 
 class Turn;
+/// Of a graph: by GPU, of each launch.
+using GraphNodes = std::vector<std::vector<GraphNode>>;
 
 class Gpu {
  public:
@@ -52,7 +54,8 @@ class Gpu {
   friend class Turn;
   friend class Mark;
   friend class LaunchGraph;
-  friend void meet(std::span<Turn* const> turns);
+  friend GraphHandle capture(std::span<Turn* const> turns, const std::function<void()>& ask,
+                             GraphNodes& nodes);
   class GpuMemory final : public MemorySource {
    public:
     explicit GpuMemory(Gpu& gpu) : gpu_(gpu) {}
@@ -150,17 +153,22 @@ class Turn {
   /// Where a library's call puts its work; throws what that failed with, by the library's name of it.
   Stream stream() const { return nodes_ != nullptr ? gpu_.capturing_ : gpu_.stream_; }
   [[noreturn]] void fail(const char* call, const char* status, const std::string& step);
-  /// What `ask` launches here, and nothing else that it does, as a graph in place of being done; `nodes`: of each launch.
-  GraphHandle capture(const std::function<void()>& ask, std::vector<GraphNode>& nodes);
-  friend void meet(std::span<Turn* const> turns);
   /// Returns when all that was asked for is done.
   void wait();
   /// Of all that was asked for up to now. `steps` are named where it fails.
   CompletionRef done(std::shared_ptr<const std::string> steps);
 
+  /// Where this GPU is, for others to follow: it is asked next.
+  void mark();
+  /// What is asked of this GPU, which is asked next anyway, from now on is done after what the other one was asked for before its
+  /// mark.
+  void follow(const Turn& other);
+
  private:
   friend class Gpu;
   friend class LaunchGraph;
+  friend GraphHandle capture(std::span<Turn* const> turns, const std::function<void()>& ask,
+                             GraphNodes& nodes);
   Gpu& gpu_;
   std::lock_guard<std::mutex> lock_;
   std::vector<GraphNode>* nodes_ = nullptr;  // of the graph that is being captured
@@ -168,5 +176,12 @@ class Turn {
 
 /// What is asked for from now on is done after what all of the turns asked for up to now.
 void meet(std::span<Turn* const> turns);
+/// The same for the first of them alone, which is asked next.
+void gather(std::span<Turn* const> turns);
+/// What the others ask for from now on is done after what the first one asked for up to now.
+void spread(std::span<Turn* const> turns);
+/// What `ask` launches in the turns, and nothing else that it does, as a graph in place of being done. It follows the order of each
+/// GPU, and theirs where they meet.
+GraphHandle capture(std::span<Turn* const> turns, const std::function<void()>& ask, GraphNodes& nodes);
 
 }  // namespace shardarray::cuda

@@ -4,7 +4,8 @@
 
 namespace shardarray::cuda {
 
-LaunchGraph::LaunchGraph(Turn& turn, const Ask& ask) : gpu_(turn.gpu_), graph_(turn.capture(ask, nodes_)) {
+LaunchGraph::LaunchGraph(Turns turns, const Ask& ask)
+    : gpu_(turns[0]->gpu_), graph_(capture(turns, ask, nodes_)) {
   try {
     exec_ = instantiated(graph_);
   } catch (...) {
@@ -25,14 +26,15 @@ GraphExec LaunchGraph::instantiated(GraphHandle graph) const {
   return exec;
 }
 
-void LaunchGraph::set_arguments(std::size_t launch, KernelHandle kernel, const Grid& grid, void** arguments) {
-  gpu_.check(gpu_.driver_.graph_set_arguments(exec_, nodes_[launch], kernel, grid, arguments),
+void LaunchGraph::set_arguments(std::size_t gpu, std::size_t launch, KernelHandle kernel, const Grid& grid,
+                                void** arguments) {
+  gpu_.check(gpu_.driver_.graph_set_arguments(exec_, nodes_[gpu][launch], kernel, grid, arguments),
              "cudaGraphExecKernelNodeSetParams");
 }
 
-void LaunchGraph::set_all(Turn& turn, const Ask& ask) {
-  std::vector<GraphNode> nodes;
-  const GraphHandle fresh = turn.capture(ask, nodes);
+void LaunchGraph::set_all(Turns turns, const Ask& ask) {
+  GraphNodes nodes;
+  const GraphHandle fresh = capture(turns, ask, nodes);
   if (gpu_.driver_.graph_update(exec_, fresh) == ok) {
     gpu_.driver_.graph_destroy(fresh);
     return;
@@ -51,7 +53,8 @@ void LaunchGraph::set_all(Turn& turn, const Ask& ask) {
   nodes_ = std::move(nodes);
 }
 
-void LaunchGraph::launch(const std::string& steps) {
+void LaunchGraph::launch(Turns turns, const std::string& steps) {
+  gather(turns);
   gpu_.check(gpu_.driver_.graph_launch(exec_, gpu_.stream_), "cudaGraphLaunch", steps);
 }
 

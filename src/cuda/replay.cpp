@@ -12,20 +12,22 @@ namespace {
 
 constexpr std::size_t most_replays =
     4;  // of a program: in a training loop addresses return after a step or two
-// Of a graph: one launch is as cheap as a launch of a graph.
+// Of a graph, for each GPU: one launch is as cheap as a launch of a graph.
 constexpr std::int64_t fewest_nodes = 2, most_nodes = 4096;
 
 }  // namespace
 
 std::int64_t CudaExecutable::graph_nodes() const {
-  std::int64_t nodes = gpus_[0]->graph_nodes();
+  std::int64_t nodes = 0;
+  for (const auto& g : gpus_) nodes += g->graph_nodes();
   for (const Stage& s : stages_) {
-    if (s.branches || s.host) return 0;  // the host decides what is launched, or waits for it
+    // The host decides what is launched, or waits for it, or watches over it.
+    if (s.branches || s.host || s.nccl) return 0;
     if (!s.called) continue;
     // Addresses that are read from memory are other ones in each of its runs.
     const CudaExecutable& program = *s.called->program;
     const std::int64_t inner = program.graph_nodes();
-    if (inner == 0 || !program.gpus_[0]->self_contained()) return 0;
+    if (inner == 0 || !std::ranges::all_of(program.gpus_, &GpuLaunches::self_contained)) return 0;
     if (s.called->call.trip > most_nodes / inner) return 0;
     nodes += inner * s.called->call.trip;
     if (nodes > most_nodes) return 0;
@@ -33,38 +35,42 @@ std::int64_t CudaExecutable::graph_nodes() const {
   return nodes > most_nodes ? 0 : nodes;
 }
 
-bool CudaExecutable::can_be_replayed() const { return gpus_.size() == 1 && graph_nodes() >= fewest_nodes; }
+bool CudaExecutable::can_be_replayed() const { return graph_nodes() >= fewest_nodes * std::ssize(gpus_); }
 
 int CudaExecutable::printed_programs() const {
-  int n = gpus_[0]->has_printed() || is_one_kernel() ? 1 : 0;
+  int n = is_one_kernel() ? 1 : 0;
+  for (const auto& g : gpus_) n += g->has_printed() ? 1 : 0;
   for (const Stage& s : stages_)
     for (const Called& c : s.programs()) n += c.program->printed_programs();
   return n;
 }
 
-bool CudaExecutable::replay(Turn& turn, std::span<void* const> bases, const Workspace* w, int printed) const {
+bool CudaExecutable::replay(Turns turns, std::span<void* const> bases, const Workspace* w,
+                            int printed) const {
   if (!replays_wanted_) return false;
   if (printed != printed_in_replays_) {
     replays_.clear();
     printed_in_replays_ = printed;
   }
   try {
-    Replay* const r = replay_of(turn, bases, w);
-    if (r != nullptr) r->graph->launch(*steps_);
-    return r != nullptr;
+    Replay* const r = replay_of(turns, bases, w);
+    if (r == nullptr) return false;
+    r->graph->launch(turns, *steps_);
   } catch (const Error& e) {
     // Whatever it was: launch by launch it works, or throws what it should.
     replays_.clear();
     replays_wanted_ = false;
-    gpus_[0]->gpu().throw_if_lost();
+    for (const auto& g : gpus_) g->gpu().throw_if_lost();
     static std::atomic<bool> said = false;
     if (!said.exchange(true))
       fmt::print(stderr, "shardarray: {} The program is launched step by step.\n", e.what());
     return false;
   }
+  spread(turns);  // once it is launched, a failure is the run's
+  return true;
 }
 
-CudaExecutable::Replay* CudaExecutable::replay_of(Turn& turn, std::span<void* const> bases,
+CudaExecutable::Replay* CudaExecutable::replay_of(Turns turns, std::span<void* const> bases,
                                                   const Workspace* w) const {
   const auto at = std::find_if(replays_.begin(), replays_.end(),
                                [&](const Replay& r) { return std::ranges::equal(r.bases, bases); });
@@ -78,30 +84,31 @@ CudaExecutable::Replay* CudaExecutable::replay_of(Turn& turn, std::span<void* co
   } else if (replays_.size() < most_replays) {
     Replay& r = replays_.emplace_front();
     r.workspace = *w;
-    Turn* const turns[] = {&turn};
     const Bound bound = bind(turns, bases, r.workspace);
-    r.graph = std::make_unique<LaunchGraph>(turn, [&] { ask(turns, bases, bound, r.workspace); });
+    r.graph = std::make_unique<LaunchGraph>(turns, [&] { ask(turns, bases, bound, r.workspace); });
     r.bases.assign(bases.begin(), bases.end());
   } else {
     replays_.splice(replays_.begin(), replays_, std::prev(replays_.end()));
-    rebind(turn, replays_.front(), bases);
+    rebind(turns, replays_.front(), bases);
   }
   return &replays_.front();
 }
 
-void CudaExecutable::rebind(Turn& turn, Replay& r, std::span<void* const> bases) const {
-  Turn* const turns[] = {&turn};
-  const GpuLaunches& launches = *gpus_[0];
+void CudaExecutable::rebind(Turns turns, Replay& r, std::span<void* const> bases) const {
   const Bound bound = bind(turns, bases, r.workspace);
-  if (!r.workspace.called.empty() || !launches.only_kernels()) {
+  if (!r.workspace.called.empty() || !std::ranges::all_of(gpus_, &GpuLaunches::only_kernels)) {
     // Libraries and called programs have nodes of their own.
-    r.graph->set_all(turn, [&] { ask(turns, bases, bound, r.workspace); });
-  } else if (!r.workspace.gpus[0].addresses) {
-    launches.for_changed([&](std::uint32_t b) { return r.bases[b] != bases[b]; }, bound[0],
-                         r.workspace.gpus[0],
-                         [&](std::size_t k, KernelHandle kernel, const Grid& grid, void** arguments) {
-                           r.graph->set_arguments(k, kernel, grid, arguments);
-                         });
+    r.graph->set_all(turns, [&] { ask(turns, bases, bound, r.workspace); });
+  } else {
+    for (std::size_t g = 0; g < gpus_.size(); g++) {
+      const GpuLaunches::Workspace& w = r.workspace.gpus[g];
+      if (w.addresses) continue;  // kernels read them there
+      if (gpus_.size() > 1) turns[g]->here();
+      gpus_[g]->for_changed([&](std::uint32_t b) { return r.bases[b] != bases[b]; }, bound[g], w,
+                            [&](std::size_t k, KernelHandle kernel, const Grid& grid, void** arguments) {
+                              r.graph->set_arguments(g, k, kernel, grid, arguments);
+                            });
+    }
   }
   r.bases.assign(bases.begin(), bases.end());
 }

@@ -3,6 +3,9 @@
 #include <cstddef>
 #include <cstdint>
 
+namespace shardarray::cuda {
+struct Driver;
+}
 namespace shardarray::testing {
 
 struct FakeCudaControl {
@@ -30,6 +33,7 @@ struct FakeCudaControl {
   void (*break_nccl)(int status);  ///< all communicators that there are
   void (*miss_rank)(int gpu);      ///< the rank on this GPU never comes
   std::uint64_t (*launches)();     ///< of all kernels, those of graphs included
+  const cuda::Driver& (*driver)();
 };
 inline constexpr char fake_cuda_symbol[] = "shardarray_fake_cuda";
 

@@ -11,17 +11,23 @@
 #include "fake_code.h"
 #include "fake_control.h"
 #include "fake_gpu.h"
+#include "fake_launch.h"
 
 namespace shardarray::cuda {
 namespace {
 
 using testing::FakeBlocks;
+using testing::FakeCapture;
+using testing::FakeLaunch;
+using testing::FakeNodes;
 using testing::FakePiece;
 using testing::FakeStream;
 using testing::FakeWork;
 
 constexpr Status invalid_value = 1, invalid_grid = 9, invalid_image = 200, invalid_handle = 400,
-                 no_symbol = 500, not_while_capturing = 900, capture_spoiled = 901, other_nodes = 910;
+                 no_symbol = 500, not_while_capturing = 900, capture_spoiled = 901, captures_merged = 902,
+                 other_origin = 903, not_joined = 904, not_captured = 905, captured_event = 907,
+                 other_nodes = 910;
 
 int fake_setting(const char* variable, int otherwise) {
   const char* const text = std::getenv(variable);
@@ -33,6 +39,8 @@ struct FakeEvent {
   int gpu = 0;
   FakeStream* stream = nullptr;  // null: not recorded yet
   std::uint64_t number = 0;
+  std::shared_ptr<FakeCapture> capture;  // where it was recorded, behind `last`; then there is no stream
+  std::vector<std::size_t> last;
 };
 
 /// Never destroyed, as its streams' threads.
@@ -48,6 +56,7 @@ struct FakeDriver {
   std::map<KernelHandle, std::uint32_t>
       bases;  // of kernels of whole programs: addresses that come with a launch
   std::uint64_t printed_launches = 0, graph_launches = 0, launches = 0;
+  std::mt19937 random{11};
 };
 FakeDriver& fake() {
   static FakeDriver& f = *new FakeDriver;
@@ -61,6 +70,7 @@ thread_local int current_gpu = 0;
 thread_local Status latest = ok;
 
 Status failed(Status status) { return latest = status; }
+Status failed_if(Status status) { return status == ok ? ok : failed(status); }
 
 /// What a call begins with: the failure that was ordered for it, or that of earlier work on the thread's GPU.
 Status enter(const char* call) {
@@ -83,8 +93,13 @@ Status enter(const char* call) {
 FakeStream& stream_of(Stream s) { return *reinterpret_cast<FakeStream*>(s); }
 /// Waiting for what is captured, or asking about it, spoils the capture.
 bool spoils(FakeStream& s) {
-  if (s.captured == nullptr) return false;
-  s.spoiled = true;
+  if (s.capture == nullptr) return false;
+  s.capture->spoiled = true;
+  return true;
+}
+bool spoils(const FakeEvent& e) {
+  if (e.capture == nullptr) return false;
+  e.capture->spoiled = true;
   return true;
 }
 FakeEvent& event_of(Event e) { return *reinterpret_cast<FakeEvent*>(e); }
@@ -126,8 +141,7 @@ Status copy_later(void* to, const void* from, std::size_t bytes, Stream s) {
       stream.ask([to = FakeBlocks::host(to), from = FakeBlocks::host(from), bytes, paged_from,
                   read = std::move(read)] { std::memmove(to, paged_from ? read.data() : from, bytes); });
   if (!paged_to) return ok;
-  const Status status = stream.wait(number);
-  return status == ok ? ok : failed(status);
+  return failed_if(stream.wait(number));
 }
 Status fill_later(void* to, int byte, std::size_t bytes, Stream s) {
   if (const Status status = enter("cudaMemsetAsync")) return status;
@@ -154,44 +168,65 @@ Status ask_stream(Stream s) {
 Status wait_for_stream(Stream s) {
   if (const Status status = enter("cudaStreamSynchronize")) return status;
   if (spoils(stream_of(s))) return failed(not_while_capturing);
-  const Status status = stream_of(s).wait();
-  return status == ok ? ok : failed(status);
+  return failed_if(stream_of(s).wait());
 }
 Status make_event(Event* to) {
   if (const Status s = enter("cudaEventCreateWithFlags")) return s;
-  *to = reinterpret_cast<Event>(new FakeEvent{current_gpu});
+  *to = reinterpret_cast<Event>(new FakeEvent{current_gpu, nullptr, 0, nullptr, {}});
   return ok;
 }
 Status record_event(Event e, Stream s) {
   if (const Status status = enter("cudaEventRecord")) return status;
   if (event_of(e).gpu != stream_of(s).gpu) return failed(invalid_handle);
-  if (spoils(stream_of(s))) return failed(not_while_capturing);
-  event_of(e).number = stream_of(s).ask([] {});
-  event_of(e).stream = &stream_of(s);
+  FakeStream& stream = stream_of(s);
+  if (stream.capture != nullptr) event_of(e) = {stream.gpu, nullptr, 0, stream.capture, stream.last};
+  else event_of(e) = {stream.gpu, &stream, stream.ask([] {}), nullptr, {}};
   return ok;
 }
 Status wait_for_event(Event e) {
   if (const Status status = enter("cudaEventSynchronize")) return status;
   const FakeEvent event = event_of(e);
+  if (spoils(event)) return failed(captured_event);
   if (event.stream == nullptr) return ok;
-  const Status status = event.stream->wait(event.number);
-  return status == ok ? ok : failed(status);
+  return failed_if(event.stream->wait(event.number));
 }
 
 Status ask_event(Event e) {
   if (const Status status = enter("cudaEventQuery")) return status;
   const FakeEvent event = event_of(e);
+  if (spoils(event)) return failed(captured_event);
   if (event.stream == nullptr) return ok;
   if (const Status status = event.stream->status()) return failed(status);
   return event.stream->passed(event.number) ? ok : not_ready;
 }
 
+void captures(FakeStream& stream, std::shared_ptr<FakeCapture> capture) {
+  capture->streams.push_back(&stream);
+  stream.capture = std::move(capture);
+  stream.last.clear();
+}
+/// The stream is captured from now on where the event was, if it is not yet.
+Status joins(FakeStream& stream, const FakeEvent& event) {
+  if (event.capture->ended) return failed(captured_event);
+  if (stream.capture != nullptr && stream.capture != event.capture) {
+    stream.capture->spoiled = event.capture->spoiled = true;
+    return failed(captures_merged);
+  }
+  if (stream.capture == nullptr) captures(stream, event.capture);
+  for (const std::size_t k : event.last)
+    if (std::find(stream.last.begin(), stream.last.end(), k) == stream.last.end()) stream.last.push_back(k);
+  stream.capture->add(nullptr, nullptr, stream.gpu, stream.last);  // so that it must be followed itself
+  return ok;
+}
 Status stream_waits(Stream s, Event e) {
   if (const Status status = enter("cudaStreamWaitEvent")) return status;
   if (stream_of(s).gpu != current_gpu) return failed(invalid_handle);
+  FakeStream& stream = stream_of(s);
   const FakeEvent event = event_of(e);
+  if (event.capture != nullptr) return joins(stream, event);
   if (event.stream == nullptr) return ok;
-  stream_of(s).ask([event] { event.stream->wait(event.number); });
+  if (spoils(stream)) return failed(not_captured);
+  stream.ask([event] { event.stream->wait(event.number); });
   return ok;
 }
 Status can_reach(int* can, int gpu, int peer) {
@@ -224,43 +259,6 @@ Status find_host_kernel(KernelHandle* to, Library library, const char* name) {
   return *to != nullptr ? ok : failed(no_symbol);
 }
 
-/// What a launch read from its arguments, with addresses of the device.
-struct FakeLaunch {
-  HostKernel kernel;
-  Grid grid;
-  const std::byte* table;
-  std::byte* scratch;
-  device::Bases bases;
-  std::vector<std::uint64_t> program_bases;  // in place of these: device::Bases with a list of another length
-
-  void run() const {
-    if (!program_bases.empty()) {
-      std::vector<std::uint64_t> all = program_bases;
-      for (std::uint64_t& b : all) b &= ~std::uint64_t{FakeBlocks::tag};
-      return kernel({0, grid.blocks, 0, 0, grid.threads}, FakeBlocks::host(table), FakeBlocks::host(scratch),
-                    *reinterpret_cast<const device::Bases*>(all.data()));
-    }
-    device::Bases here = bases;
-    for (std::uint64_t& b : here.few) b &= ~std::uint64_t{FakeBlocks::tag};
-    std::vector<std::uint64_t> many;  // how many is not known here: as far as the block goes
-    if (here.many != nullptr) {
-      const std::uint64_t* const first = FakeBlocks::host(here.many);
-      many.assign(first, first + fake().device.rest(here.many) / sizeof *first);
-      for (std::uint64_t& b : many) b &= ~std::uint64_t{FakeBlocks::tag};
-      here.many = many.data();
-    }
-    // No order of blocks is promised: every other launch runs backwards.
-    static std::atomic<bool> turn = false;
-    const bool backwards = turn.exchange(!turn);
-    const std::uint64_t all = std::uint64_t{grid.blocks} * grid.items;
-    for (std::uint64_t k = 0; k < all; k++) {
-      const std::uint64_t at = backwards ? all - 1 - k : k;
-      kernel({static_cast<std::uint32_t>(at % grid.blocks), grid.blocks,
-              static_cast<std::uint32_t>(at / grid.blocks), 0, grid.threads},
-             FakeBlocks::host(table), FakeBlocks::host(scratch), here);
-    }
-  }
-};
 void count_launch(const void* kernel) {
   const std::lock_guard lock(fake().mutex);
   fake().launches++;
@@ -286,7 +284,7 @@ Status launch_later(KernelHandle kernel, const Grid& grid, void** arguments, Str
   FakeStream& stream = stream_of(s);
   if (stream.gpu != current_gpu) return failed(invalid_handle);
   if (!is_grid(grid)) return failed(invalid_grid);
-  if (stream.captured == nullptr) count_launch(kernel);
+  if (stream.capture == nullptr) count_launch(kernel);
   stream.ask([launch = launch_of(kernel, grid, arguments)] { launch.run(); }, kernel);
   return ok;
 }
@@ -295,7 +293,7 @@ Status launch_later(KernelHandle kernel, const Grid& grid, void** arguments, Str
 
 /// Also what is instantiated of one. The handle of a node is its place, from 1.
 struct FakeGraph {
-  std::vector<FakePiece> nodes;
+  FakeNodes nodes;
 };
 FakeGraph& graph_of(GraphHandle g) { return *reinterpret_cast<FakeGraph*>(g); }
 FakeGraph& graph_of(GraphExec g) { return *reinterpret_cast<FakeGraph*>(g); }
@@ -303,26 +301,30 @@ FakeGraph& graph_of(GraphExec g) { return *reinterpret_cast<FakeGraph*>(g); }
 Status begin_fake_capture(Stream s) {
   if (const Status status = enter("cudaStreamBeginCapture")) return status;
   FakeStream& stream = stream_of(s);
-  if (stream.captured != nullptr || stream.busy()) return failed(invalid_value);
-  stream.spoiled = false;
-  stream.captured = new std::vector<FakePiece>;
+  if (stream.capture != nullptr || stream.busy()) return failed(invalid_value);
+  captures(stream, std::make_shared<FakeCapture>());
   return ok;
 }
 Status last_fake_node(GraphNode* to, Stream s) {
   if (const Status status = enter("cudaStreamGetCaptureInfo")) return status;
-  const auto* const captured = stream_of(s).captured;
-  if (captured == nullptr || captured->empty()) return failed(invalid_value);
-  *to = reinterpret_cast<GraphNode>(captured->size());
+  const FakeStream& stream = stream_of(s);
+  if (stream.capture == nullptr || stream.last.size() != 1) return failed(invalid_value);
+  *to = reinterpret_cast<GraphNode>(stream.last[0] + 1);
   return ok;
 }
 Status end_fake_capture(GraphHandle* to, Stream s) {
   FakeStream& stream = stream_of(s);
   *to = nullptr;
-  if (stream.captured == nullptr) return failed(invalid_value);
-  const std::unique_ptr<std::vector<FakePiece>> nodes(std::exchange(stream.captured, nullptr));
+  const std::shared_ptr<FakeCapture> capture = stream.capture;
+  if (capture == nullptr) return failed(invalid_value);
+  if (capture->streams[0] != &stream) return (capture->spoiled = true, failed(other_origin));
+  const bool joined = capture->all_before(stream.last);
+  capture->ended = true;
+  for (FakeStream* const each : capture->streams) each->capture = nullptr;
   if (const Status status = enter("cudaStreamEndCapture")) return status;  // ended nevertheless
-  if (stream.spoiled) return failed(capture_spoiled);
-  *to = reinterpret_cast<GraphHandle>(new FakeGraph{std::move(*nodes)});
+  if (capture->spoiled) return failed(capture_spoiled);
+  if (!joined) return failed(not_joined);
+  *to = reinterpret_cast<GraphHandle>(new FakeGraph{std::move(capture->nodes)});
   return ok;
 }
 Status make_exec(GraphExec* to, GraphHandle graph) {
@@ -335,27 +337,34 @@ Status set_fake_arguments(GraphExec exec, GraphNode node, KernelHandle kernel, c
   if (const Status status = enter("cudaGraphExecKernelNodeSetParams")) return status;
   auto& nodes = graph_of(exec).nodes;
   const std::size_t at = reinterpret_cast<std::uintptr_t>(node) - 1;
-  if (at >= nodes.size() || nodes[at].kernel != kernel || !is_grid(grid)) return failed(invalid_value);
+  if (at >= nodes.size() || nodes[at].kernel != kernel || nodes[at].gpu != current_gpu || !is_grid(grid))
+    return failed(invalid_value);
   nodes[at].work = [launch = launch_of(kernel, grid, arguments)] { launch.run(); };
   return ok;
 }
 Status update_fake_graph(GraphExec exec, GraphHandle graph) {
   if (const Status status = enter("cudaGraphExecUpdate")) return status;
   auto &mine = graph_of(exec).nodes, &theirs = graph_of(graph).nodes;
-  const auto same = [](const FakePiece& a, const FakePiece& b) { return a.kernel == b.kernel; };
-  if (!std::equal(mine.begin(), mine.end(), theirs.begin(), theirs.end(), same)) return failed(other_nodes);
+  const auto like = [](const FakePiece& a, const FakePiece& b) { return a.is_like(b); };
+  if (!std::equal(mine.begin(), mine.end(), theirs.begin(), theirs.end(), like)) return failed(other_nodes);
   mine = theirs;
   return ok;
 }
 Status launch_fake_graph(GraphExec exec, Stream s) {
   if (const Status status = enter("cudaGraphLaunch")) return status;
   if (stream_of(s).gpu != current_gpu) return failed(invalid_handle);
-  for (const FakePiece& p : graph_of(exec).nodes) {
-    count_launch(p.kernel);
-    stream_of(s).ask(p.work, p.kernel);
+  const FakeNodes& nodes = graph_of(exec).nodes;
+  std::vector<std::size_t> order;
+  {
+    const std::lock_guard lock(fake().mutex);
+    fake().graph_launches++;
+    order = any_order(nodes, fake().random);
   }
-  const std::lock_guard lock(fake().mutex);
-  fake().graph_launches++;
+  for (const std::size_t k : order) {
+    if (nodes[k].work == nullptr) continue;
+    count_launch(nodes[k].kernel);
+    stream_of(s).ask(nodes[k].work, nodes[k].kernel);
+  }
   return ok;
 }
 Status drop_graph(GraphHandle graph) { return (delete &graph_of(graph), ok); }
@@ -380,6 +389,8 @@ const char* name_of(Status status) {
     case invalid_handle: return "cudaErrorInvalidResourceHandle";
     case no_symbol: return "cudaErrorSymbolNotFound";
     case 700: return "cudaErrorIllegalAddress";
+    case not_joined: return "cudaErrorStreamCaptureUnjoined";
+    case not_captured: return "cudaErrorStreamCaptureIsolation";
     default: return "cudaErrorUnknown";
   }
 }
@@ -484,4 +495,5 @@ const shardarray::testing::FakeCudaControl shardarray_fake_cuda = {
     .break_nccl = shardarray::testing::break_fake_nccl,
     .miss_rank = shardarray::testing::miss_fake_rank,
     .launches = shardarray::cuda::count_of<&shardarray::cuda::FakeDriver::launches>,
+    .driver = shardarray::cuda::driver,
 };

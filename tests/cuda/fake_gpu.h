@@ -18,6 +18,8 @@
 #include <utility>
 #include <vector>
 
+#include "fake_capture.h"
+
 namespace shardarray::testing {
 
 /// Blocks of memory by their first address.
@@ -84,12 +86,6 @@ struct FakeWork {
   std::uint64_t done = 0;
 };
 
-/// A piece of work; `kernel`: of a launch, else null.
-struct FakePiece {
-  std::function<void()> work;
-  const void* kernel = nullptr;
-};
-
 /// One queue of work. What fails is not gone on with: `status` stays.
 class FakeStream {
  public:
@@ -98,15 +94,15 @@ class FakeStream {
   }
   const int gpu;
 
-  /// Pieces are added here in place of being done. Not null: a graph is being captured.
-  std::vector<FakePiece>* captured = nullptr;
-  bool spoiled = false;  ///< something was asked meanwhile that a capture forbids
+  /// Pieces are added here in place of being done, behind `last`. Not null: a graph is being captured.
+  std::shared_ptr<FakeCapture> capture;
+  std::vector<std::size_t> last;
 
   /// Returns the number of this piece.
   std::uint64_t ask(std::function<void()> piece, const void* kernel = nullptr) {
     const std::lock_guard lock(all_.mutex);
-    if (captured != nullptr) {
-      captured->push_back({std::move(piece), kernel});
+    if (capture != nullptr) {
+      capture->add(std::move(piece), kernel, gpu, last);
       return asked_;
     }
     waiting_.push_back(std::move(piece));

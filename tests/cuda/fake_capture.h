@@ -1,0 +1,63 @@
+// Graphs of the fake driver: what streams that are captured together are asked for, each piece with those that it follows.
+#pragma once
+#include <algorithm>
+#include <cstddef>
+#include <functional>
+#include <random>
+#include <vector>
+
+namespace shardarray::testing {
+
+/// A piece of work; `kernel`: of a launch, else null. In a graph without work: a stream waited for an event there.
+struct FakePiece {
+  std::function<void()> work;
+  const void* kernel = nullptr;
+  int gpu = 0;
+  std::vector<std::size_t> after;  // pieces of the graph
+
+  bool is_like(const FakePiece& p) const { return kernel == p.kernel && gpu == p.gpu && after == p.after; }
+};
+using FakeNodes = std::vector<FakePiece>;
+class FakeStream;
+
+/// While it lasts, and then for events that were recorded in it.
+struct FakeCapture {
+  FakeNodes nodes;
+  bool spoiled = false;  ///< something was asked meanwhile that a capture forbids
+  bool ended = false;
+  std::vector<FakeStream*> streams;  ///< the one that it began on, which must end it; those that joined it
+
+  /// The next piece, behind those of `last`, which is then the new one.
+  void add(std::function<void()> work, const void* kernel, int gpu, std::vector<std::size_t>& last) {
+    nodes.push_back({std::move(work), kernel, gpu, last});
+    last = {nodes.size() - 1};
+  }
+  /// Whether each piece comes before or is one of `last`: nothing goes on after the stream that has them.
+  bool all_before(const std::vector<std::size_t>& last) const {
+    std::vector<bool> before(nodes.size(), false);
+    for (const std::size_t k : last) before[k] = true;
+    for (std::size_t k = nodes.size(); k-- > 0;)
+      for (const std::size_t a : nodes[k].after)
+        if (before[k]) before[a] = true;
+    return std::all_of(before.begin(), before.end(), [](bool b) { return b; });
+  }
+};
+
+/// Any order that the graph allows.
+template <class Random> std::vector<std::size_t> any_order(const FakeNodes& nodes, Random& random) {
+  std::vector<std::size_t> order, ready, waits(nodes.size());
+  for (std::size_t k = 0; k < nodes.size(); k++)
+    if ((waits[k] = nodes[k].after.size()) == 0) ready.push_back(k);
+  while (!ready.empty()) {
+    std::swap(ready[random() % ready.size()], ready.back());
+    order.push_back(ready.back());
+    ready.pop_back();
+    for (std::size_t k = order.back() + 1; k < nodes.size(); k++)
+      if (std::find(nodes[k].after.begin(), nodes[k].after.end(), order.back()) != nodes[k].after.end() &&
+          --waits[k] == 0)
+        ready.push_back(k);
+  }
+  return order;
+}
+
+}  // namespace shardarray::testing
