@@ -81,6 +81,26 @@ int main(int argc, char** argv) {
       "save_npz", [&] { sa::save_npz(out, layers); }, beside);
   suite.add(
       "save_safetensors", [&] { sa::save_safetensors(out, layers); }, beside);
+  const std::string run = folder.file("run");
+  suite.add(
+      "checkpoints::save, rows on 8 devices", [&] { sa::checkpoints::save(run, 0, cut); }, beside);
+  // A run that computes for longer than a save takes, with and without one beside it.
+  const sa::Array weights = sa::random::normal(sa::random::key(2), {512, 512}) / 32;
+  const auto step = sa::jit([&](const sa::Array& v) { return sa::tanh(sa::matmul(v, weights)); });
+  const auto train = [=] {
+    sa::Array v = weights;
+    for (std::int64_t k = 0; k < 2 * megabytes; k++) v = step(v);
+    sa::block_until_ready(v);
+  };
+  suite.add("a run", train);
+  suite.add("a run while async_save writes",
+            [&] {
+              auto saving = sa::checkpoints::async_save(run, 1, cut);
+              train();
+              if (!saving.is_written()) fmt::print("  the run has ended before the save\n");
+              saving.wait();
+            },
+            {.floor = "a run"});
   load("load_npy", [=] { return sa::load_npy(npy); });
   load("load_npy, rows to 8 devices", [=] { return sa::load_npy(npy, by_rows); });
   load("load_npy, columns to 8 devices", [=] { return sa::load_npy(npy, by_columns); });

@@ -6,6 +6,7 @@
 #include <sys/resource.h>
 
 #include <cstdlib>
+#include <thread>
 
 #include "files_helpers.h"
 #include "messages.h"
@@ -113,6 +114,70 @@ TEST_CASE("checkpoints: training goes on from one as if it had never ended, on o
     return tree_map([](const Array& a) { return device_put(a, devices()[0]); }, tree);
   };
   CHECK(tree_equal(step(one(again), one(again_state), x), step(one(model), one(state), x)));
+}
+
+TEST_CASE(
+    "checkpoints: one that is written beside the run has the values of the call, and the name when it is "
+    "whole") {
+  set_cpu_device_count(8);
+  const TemporaryFolder folder;
+  const Sharding cut = NamedSharding(make_mesh({{"x", 8}}), P("x"));
+  const auto step = jit([](Array x) { return x * 2 + 1; });
+  Array x = device_put(arange(80'000.0f), cut);
+  checkpoints::Saving saving;
+  CHECK(saving.is_written());
+  saving.wait();  // none
+  std::vector<Array> want;
+  for (int k = 0; k < 5; k++) {
+    x = step(std::move(x));
+    want.push_back(array(x.to_vector<float>()));
+    saving.wait();
+    saving = checkpoints::async_save(folder.path, k, std::pair(x, k), {.keep = 3});
+    x = step(std::move(x));  // would be written over
+  }
+  saving.wait();
+  saving.wait();
+  CHECK(saving.is_written());
+  CHECK(checkpoints::steps(folder.path) == std::vector<std::int64_t>{2, 3, 4});
+  for (const int k : {2, 3, 4}) {
+    const auto [got, number] = checkpoints::restore(folder.path, std::pair(zeros_like(x), 0), {.step = k});
+    CHECK(array_equal(got, want[static_cast<std::size_t>(k)]));
+    CHECK(number == k);
+  }
+  // in one process it needs no wait, and what goes waits
+  const checkpoints::Saving other = checkpoints::async_save(folder.path, 9, complex(ones({3}), zeros({3})));
+  while (!other.is_written()) std::this_thread::yield();
+  CHECK(checkpoints::latest(folder.path) == 9);
+  { const auto last = checkpoints::async_save(folder.path, 10, ones({1000, 1000})); }
+  CHECK(checkpoints::latest(folder.path) == 10);
+  for (const auto& entry : std::filesystem::directory_iterator(folder.path))
+    CHECK(!entry.path().filename().string().starts_with("."));
+}
+
+TEST_CASE(
+    "checkpoints: what goes wrong beside the run is thrown where it is waited for, once, and names the "
+    "save") {
+  set_cpu_device_count(8);
+  const TemporaryFolder folder;
+  CHECK(said_of<Error>(folder.path, [&] { (void)checkpoints::async_save(folder.path, -1, ones(2)); }) ==
+        "checkpoints::async_save: step -1. Steps are numbered from 0. Give a number that is none too small.");
+  checkpoints::save(folder.path, 1, ones({1000}));
+  rlimit before{};
+  getrlimit(RLIMIT_FSIZE, &before);
+  const rlimit small{100'000, before.rlim_max};
+  setrlimit(RLIMIT_FSIZE, &small);
+  checkpoints::Saving saving = checkpoints::async_save(folder.path, 2, ones({1 << 20}));
+  const int line = __LINE__ - 1;
+  std::string text;
+  try {
+    saving.wait();
+  } catch (const IoError& e) { text = e.what(); }
+  saving.wait();  // it was said
+  setrlimit(RLIMIT_FSIZE, &before);
+  CHECK_MESSAGE(text.starts_with("checkpoints::async_save: " + folder.path), text);
+  CHECK_MESSAGE(text.find("cannot be written") != text.npos, text);
+  CHECK_MESSAGE(text.find(fmt::format("checkpoints_test.cpp:{})", line)) != text.npos, text);
+  CHECK(folder.count() == 1);
 }
 
 TEST_CASE("checkpoints: steps in a folder, the latest, those that stay") {
@@ -298,8 +363,13 @@ TEST_CASE("checkpoints: saves without an end" * doctest::skip()) {
   const std::string folder = std::getenv("SHARDARRAY_TEST_FOLDER");
   const Sharding cut = NamedSharding(make_mesh({{"x", 4}}), P("x"));
   const std::int64_t first = checkpoints::latest(folder).value_or(0);
-  for (std::int64_t step = first + 1; step < first + 100'000; step++)
-    checkpoints::save(folder, step, device_put(full({50'000}, step, int32), cut), {.keep = 3});
+  checkpoints::Saving saving;  // every second one beside the run
+  for (std::int64_t step = first + 1; step < first + 100'000; step++) {
+    const Array x = device_put(full({50'000}, step, int32), cut);
+    saving.wait();
+    if (step % 2 == 0) saving = checkpoints::async_save(folder, step, x, {.keep = 3});
+    else checkpoints::save(folder, step, x, {.keep = 3});
+  }
 }
 
 TEST_CASE("checkpoints: whatever ends a save leaves whole ones") {

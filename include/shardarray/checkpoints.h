@@ -13,6 +13,7 @@
 // those of process 0 are saved; every process gets them.
 #pragma once
 #include <cstdint>
+#include <memory>
 #include <optional>
 #include <string>
 #include <vector>
@@ -31,6 +32,47 @@ struct RestoreOptions {
   std::optional<std::int64_t> step = std::nullopt;  ///< none: the latest one
 };
 
+class Saving;
+namespace detail {
+SHARDARRAY_API Saving async_save_tree(const std::string& folder, std::int64_t step,
+                                      const shardarray::detail::SavedTree& tree, const SaveOptions& options,
+                                      Where w);
+}  // namespace detail
+
+/// A save that goes on beside the program, of async_save(). Default: none, which has ended.
+///
+///     checkpoints::Saving saving;
+///     for (..) {
+///       std::tie(model, state) = step(std::move(model), std::move(state), batch);
+///       if (..) {
+///         saving.wait();  // for the one before
+///         saving = checkpoints::async_save("run", i, std::tuple(model, state));
+///       }
+///     }
+///     saving.wait();
+class SHARDARRAY_API Saving {
+ public:
+  Saving() noexcept;
+  Saving(Saving&&) noexcept;
+  /// Ends the one that it was as the destructor does.
+  Saving& operator=(Saving&&) noexcept;
+  /// Waits; what went wrong is said on stderr. Of several processes: the checkpoint is given up unless wait() was called, as the other
+  /// processes may not be there.
+  ~Saving();
+  /// Whether the disk has what this process writes: wait() takes no longer than the other processes do.
+  bool is_written() const;
+  /// Returns when the checkpoint is there. Throws as save(), once; several processes call it together, as they call everything else.
+  void wait();
+
+ private:
+  class State;
+  explicit Saving(std::unique_ptr<State> state) noexcept;
+  friend SHARDARRAY_API Saving detail::async_save_tree(const std::string&, std::int64_t,
+                                                       const shardarray::detail::SavedTree&,
+                                                       const SaveOptions&, Where);
+  std::unique_ptr<State> state_;
+};
+
 namespace detail {
 SHARDARRAY_API void save_tree(const std::string& folder, std::int64_t step,
                               const shardarray::detail::SavedTree& tree, const SaveOptions& options, Where w);
@@ -47,6 +89,19 @@ void save(const std::string& folder, std::int64_t step, const T& tree, const Sav
           Where w = Where::here()) {
   if constexpr (shardarray::detail::TreeCheck<T>::ok())
     detail::save_tree(folder, step, shardarray::detail::saved_tree(const_cast<T&>(tree)), options, w);
+}
+
+/// save(), but it returns when the values are computed: a thread writes them while the program goes on. They are those of the call, and
+/// their memory is held until they are written: a step that takes them donated finds new memory for its results meanwhile. In one process
+/// the checkpoint gets its name as soon as it is written, in several when all have called wait(). Throws what save() throws before it
+/// writes; the rest is thrown by wait().
+template <class T>
+[[nodiscard]] Saving async_save(const std::string& folder, std::int64_t step, const T& tree,
+                                const SaveOptions& options = {}, Where w = Where::here()) {
+  if constexpr (shardarray::detail::TreeCheck<T>::ok())
+    return detail::async_save_tree(folder, step, shardarray::detail::saved_tree(const_cast<T&>(tree)),
+                                   options, w);
+  else return {};
 }
 
 /// `like` with the arrays, numbers, bools, enums and strings of a checkpoint. As for shardarray::load(), `like` says what there must be,

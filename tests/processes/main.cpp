@@ -81,10 +81,21 @@ std::vector<Array> cut_trees() {
   r.push_back(sa::arange(5.0f));  // each process has its own
   return r;
 }
-/// As step `process_count()`.
+/// As step `process_count()`; of two processes beside what they go on with.
 int save_checkpoint() {
-  sa::checkpoints::save(test_folder(), sa::process_count(), std::pair(cut_trees(), sa::process_count()));
-  return 0;
+  const int count = sa::process_count();
+  if (count != 2) {
+    sa::checkpoints::save(test_folder(), count, std::pair(cut_trees(), count));
+    return 0;
+  }
+  { const auto given_up = sa::checkpoints::async_save(test_folder(), 77, cut_trees()); }
+  sa::checkpoints::Saving saving =
+      sa::checkpoints::async_save(test_folder(), count, std::pair(cut_trees(), count));
+  const auto meanwhile = sa::gather_from_processes(sa::full({2}, sa::process_index()));
+  if (saving.is_written() && sa::checkpoints::latest(test_folder()) == count)
+    return 1;  // not before all wait
+  saving.wait();
+  return sa::checkpoints::latest(test_folder()) == count && meanwhile.size() == 2 ? 0 : 1;
 }
 /// All steps that there are, each to the next one's shardings.
 int restore_checkpoints() {
