@@ -141,19 +141,20 @@ int main(int argc, char** argv) {
                   whole = sa::random::randint(sa::random::key(7), {16'000'000}, 0, 100, sa::int8),
                   pixels = whole.astype(sa::uint8);
   std::set<std::string> floors;
-  const auto reduced = [&](const std::string& name, const sa::Array& x, auto f) {
-    const std::int64_t peak = sa::explain(f, x).peak_bytes_per_device;
-    suite.add_count("peak of " + name, static_cast<double>(peak) / static_cast<double>(x.nbytes()), "inputs");
-    const auto of_x = sa::jit(f), plain = sa::jit([](const sa::Array&v) { return sa::sum(v); });
-    const std::string floor = fmt::format("sum of {}", x.type_string());
-    suite.add(name, [=] { of_x(x).block_until_ready(); }, {.floor = floor});
-    if (floors.insert(floor).second) suite.add(floor, [=] { plain(x).block_until_ready(); });
+  const auto reduced = [&](const std::string& name, const sa::Array& of, auto f) {
+    const std::int64_t peak = sa::explain(f, of).peak_bytes_per_device;
+    suite.add_count("peak of " + name, static_cast<double>(peak) / static_cast<double>(of.nbytes()),
+                    "inputs");
+    const auto mapped = sa::jit(f), plain = sa::jit([](const sa::Array&y) { return sa::sum(y); });
+    const std::string floor = fmt::format("sum of {}", of.type_string());
+    suite.add(name, [=] { mapped(of).block_until_ready(); }, {.floor = floor});
+    if (floors.insert(floor).second) suite.add(floor, [=] { plain(of).block_until_ready(); });
   };
-  reduced("sum(x == 3)", whole, [](const sa::Array& x) { return sa::sum(x == 3); });
-  reduced("mean(exp(f))", floats, [](const sa::Array& x) { return sa::mean(sa::exp(x)); });
-  reduced("mean(u8 / 255)", pixels, [](const sa::Array& x) { return sa::mean(x / 255); });
+  reduced("sum(x == 3)", whole, [](const sa::Array& y) { return sa::sum(y == 3); });
+  reduced("mean(exp(f))", floats, [](const sa::Array& y) { return sa::mean(sa::exp(y)); });
+  reduced("mean(u8 / 255)", pixels, [](const sa::Array& y) { return sa::mean(y / 255); });
   reduced("mean(int8, float32)", whole,
-          [](const sa::Array& x) { return sa::mean(x, {.dtype = sa::float32}); });
+          [](const sa::Array& y) { return sa::mean(y, {.dtype = sa::float32}); });
 
   // Of a billion equal numbers, which are the worst; nothing of that is stored.
   const std::int64_t many = 1'000'000'000;
