@@ -207,6 +207,8 @@ int main(int argc, char** argv) {
     add_function(
         suite, "sum" + size, {n}, [](const sa::Array& x) { return sa::sum(x); }, "sum by hand" + size);
   }
+  add_function(
+      suite, "x + 1, 10000000", {10'000'000}, [](const sa::Array& x) { return x + 1.0; }, "copy 10000000");
   add_bytes(suite, 40'000'000);
   add_adam(suite, 1000);
   add_adam(suite, 100'000);
@@ -218,6 +220,11 @@ int main(int argc, char** argv) {
   add_function(
       suite, "softmax of rows", matrix, [](const sa::Array& x) { return sa::softmax(x, -1); },
       "copy 4096 x 1024");
+  auto copy_long = std::make_shared<CopyFloor>(1024 * 16384);
+  suite.add("copy 1024 x 16384", [copy_long] { (*copy_long)(); });
+  add_function(
+      suite, "softmax of rows of 16384", {1024, 16384}, [](const sa::Array& x) { return sa::softmax(x, -1); },
+      "copy 1024 x 16384");
   add_function(
       suite, "softmax of columns", matrix, [](const sa::Array& x) { return sa::softmax(x, 0); },
       "copy 4096 x 1024");

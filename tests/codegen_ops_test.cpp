@@ -212,4 +212,28 @@ TEST_CASE("codegen: float16 and bfloat16 have the bits of the interpreter, all p
   }
 }
 
+TEST_CASE("codegen: results that go past the caches are there for every reader") {
+  const std::int64_t before = set_cache_bytes(0), n = 1'000'003;
+  {
+    const WithCodegen on(CodegenMode::always);
+    const auto both = jit([](const Array& x) {
+      const Array y = x * 2 + 1;  // read again by the sum, which is another loop
+      return std::pair(y, sum(y));
+    });
+    const Array x = arange(n) % 7;
+    for (int run = 0; run < 4; run++) {
+      const auto [y, total] = both(x.astype(float32));
+      const auto values = y.to_vector<float>();
+      std::int64_t wrong = 0, want = 0;
+      for (std::int64_t k = 0; k < n; k++) {
+        wrong += values[static_cast<std::size_t>(k)] != static_cast<float>(k % 7 * 2 + 1);
+        want += k % 7 * 2 + 1;
+      }
+      CHECK(wrong == 0);
+      CHECK(total.item<float>() == static_cast<float>(want));
+    }
+  }
+  set_cache_bytes(before);
+}
+
 }  // namespace codegen_ops_test

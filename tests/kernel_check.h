@@ -52,8 +52,8 @@ inline void check_nest(const KernelCase& c, const std::vector<std::vector<std::b
   }
 }
 
-/// Generated code equals the interpreter: all cases in both modes, with numbers at run time and fixed, as one module, on every
-/// CPU.
+/// Generated code equals the interpreter: all cases in both modes, with numbers at run time and fixed, past the caches, as one
+/// module, on every CPU.
 inline void check_generated(const std::vector<KernelCase>& cases, CodeTier tier) {
   if (!testing::plugin()) return;
   std::vector<LoopNest> nests;
@@ -69,7 +69,9 @@ inline void check_generated(const std::vector<KernelCase>& cases, CodeTier tier)
       if (!nest.has_points()) continue;
       LoopNest fixed = nest;
       fixed.fix_numbers();
-      for (const LoopNest& n : {nest, fixed}) {
+      LoopNest streamed = nest;
+      streamed.stream();
+      for (const LoopNest& n : {nest, fixed, streamed}) {
         nests.push_back(n);
         specs.push_back(n.spec());
         of.push_back(&c);

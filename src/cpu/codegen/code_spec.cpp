@@ -16,7 +16,7 @@ void put_list(const std::vector<std::int64_t>& list, Words& words) {
 Words LoopNestSpec::key() const {
   Words words = begin_key(KeyKind::nest);
   words.insert(words.end(), {static_cast<std::uint64_t>(mode), static_cast<std::uint64_t>(outer),
-                             static_cast<std::uint64_t>(inner), short_rows, blocks});
+                             static_cast<std::uint64_t>(inner), short_rows, streams, blocks});
   put_kernel(*kernel, words);
   for (const Stride s : strides) words.push_back(static_cast<std::uint64_t>(s));
   put_list(fixed, words);

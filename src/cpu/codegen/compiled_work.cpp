@@ -1,6 +1,7 @@
 #include "cpu/codegen/compiled_work.h"
 
 #include <algorithm>
+#include <atomic>
 #include <map>
 #include <optional>
 #include <unordered_map>
@@ -40,6 +41,11 @@ double compile_cost_ns(const SequenceSpec& s) {
 }
 double compile_cost_ns(const CodeSpec& s) {
   return std::visit([](const auto& x) { return compile_cost_ns(x); }, s);
+}
+// What one program keeps of the last cache, which others share; where there are many cores or virtual ones the system names more.
+std::atomic<std::int64_t>& cache_bytes() {
+  static std::atomic<std::int64_t> bytes{std::int64_t{32} << 20};
+  return bytes;
 }
 // What an epilogue may have: it is repeated for every vector of a block.
 constexpr std::size_t most_following = 16;
@@ -107,6 +113,8 @@ std::optional<GemmEpilogue> epilogue_of(const Work& loop, const GemmSpec& g, con
 }
 
 }  // namespace
+
+std::int64_t set_cache_bytes(std::int64_t bytes) { return cache_bytes().exchange(bytes); }
 
 /// Works on their way to code. Those that stand apart are not joined with others.
 class WorkCompiler {
@@ -228,6 +236,7 @@ class WorkCompiler {
       LoopNest nest(w.loop->kernel, *w.item);
       if (!nest.has_points()) return 0;  // the interpreter writes what sums of nothing are
       cost = nest.cost_ns();
+      if (streams(w)) nest.stream();
       if (cost < small_loop_ns) nest.fix_numbers();
       p.code = std::move(nest);
     } else if (w.gemm) {
@@ -235,6 +244,16 @@ class WorkCompiler {
       p.args = {w.gemm->item().a, w.gemm->item().b, w.gemm->item().c};
     }
     return cost;
+  }
+
+  // Its results would push each other out of the caches before anybody comes for them; written past these, their lines are not
+  // read first.
+  bool streams(const Work& w) const {
+    std::int64_t bytes = 0;
+    for (const MemoryRanges* all : {&w.reads, &w.writes})
+      for (const MemoryRange& r : *all) bytes += static_cast<std::int64_t>(r.hi - r.lo);
+    const auto reads_them = [&](const Work& other) { return overlap(other.reads, w.writes); };
+    return bytes >= cache_bytes() && std::none_of(works_.all().begin(), works_.all().end(), reads_them);
   }
 
   // The first loop that touches a product runs with it, where it takes it element by element and may come as early.

@@ -11,6 +11,10 @@
 
 namespace shardarray {
 
+/// Loops that touch at least so many bytes do not write into the caches what their program does not read again. Of the machine;
+/// returns the one before.
+std::int64_t set_cache_bytes(std::int64_t bytes);
+
 class CompiledWork {
  public:
   /// Code for each kernel that costs as much in `runs` runs in the interpreter as compiling it does, counted over all its works.

@@ -27,8 +27,9 @@ struct LoopNestSpec {
   std::int32_t outer = 0,
                inner = 0;       ///< axes, at least one outer; inner ones where the kernel has inner stages
   std::vector<Stride> strides;  ///< [access][axis]; accesses are the kernel's in order
-  static constexpr std::int64_t short_row = 8192;
+  static constexpr std::int64_t short_row = 16384;
   bool short_rows = false;  ///< rows mode: one inner axis of at most that many points
+  bool streams = false;     ///< nobody reads soon what it writes: stores go past the caches
   bool blocks = false;      ///< float sums or products over more inner points than a block has
   /// Extents and strides as they stand in the numbers, and all points at once: part of the code. Empty: they come at
   /// run time.
@@ -94,6 +95,8 @@ class LoopNest {
   const std::vector<std::int64_t>& numbers() const { return numbers_; }
   /// Makes extents and strides part of the code and all points one unit: where a call costs as much as its points.
   void fix_numbers();
+  /// What it writes will not be found in the caches.
+  void stream() { spec_.streams = true; }
 
  private:
   struct Access {

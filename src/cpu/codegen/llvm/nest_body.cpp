@@ -75,7 +75,10 @@ void LoopNestEmitter::body(int stage, int repeat, llvm::Value* i, const Lanes& a
     if (!in_body(v)) continue;
     const Instr& in = k_.code[static_cast<std::size_t>(v)];
     if (in.code == Code::store) {
-      memory_.store(row(v, i), operand(in.a, stage, i), active);
+      const Row to = row(v, i);
+      llvm::Value* const x = operand(in.a, stage, i);
+      if (streams() && active.all() && to.stride == Stride::next) memory_.stream(to, x);
+      else memory_.store(to, x, active);
     } else if (in.code == Code::reduce) {
       if (rows()) accumulate_rows(v, repeat, operand(in.a, stage, i), active);
       else accumulate_columns(v, operand(in.a, stage, i), i);

@@ -125,6 +125,7 @@ llvm::Function* LoopNestEmitter::emit(const std::string& name) {
   find_prefetching();
   scalars(-1, -1);
   outer_loops(0);
+  if (streams()) memory_.sfence();
   b_.CreateRetVoid();
   llvm::IRBuilder<>(entry).CreateBr(start);
   return f;

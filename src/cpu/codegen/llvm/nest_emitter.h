@@ -48,6 +48,8 @@ class LoopNestEmitter {
   void analyse();
   bool rows() const { return spec_.mode == LoopMode::rows; }
   bool tiled() const { return !rows() && has_inner_; }
+  /// Of x86 alone: others have no such stores of vectors.
+  bool streams() const { return spec_.streams && vector_bytes_ >= 32; }
   bool inner(int stage) const { return k_.stages[static_cast<std::size_t>(stage)].inner; }
   int vector_axis() const { return rows() ? spec_.rank() - 1 : spec_.outer - 1; }
   Stride stride(int access, int axis) const {

@@ -7,7 +7,9 @@ namespace shardarray::codegen {
 
 namespace {
 constexpr int worth_keeping = 6;  // instructions
-}
+// Bytes on the stack, which the second cache has room for.
+constexpr std::uint64_t most_kept = std::uint64_t{256} << 10;
+}  // namespace
 
 /// For every value of an inner stage the first one that computes the same.
 std::vector<int> LoopNestEmitter::equal_values() const {
@@ -56,14 +58,19 @@ void LoopNestEmitter::find_kept() {
     candidate[v] = first != v && values_[first].stage != stage && in_body(static_cast<int>(v)) &&
                    cost[v] >= worth_keeping;
   }
+  std::uint64_t kept_bytes = 0;
   for (std::size_t v = size; v-- > 0;) {
     const Instr& in = k_.code[v];
     if (in.code != Code::store && in.code != Code::reduce && !needed[v]) continue;
-    if (candidate[v]) {
+    constexpr auto elements = static_cast<std::uint64_t>(LoopNestSpec::short_row + lanes);
+    const std::uint64_t bytes = elements * itemsize(in.type);
+    if (candidate[v] && (values_[static_cast<std::size_t>(same[v])].row || kept_bytes + bytes <= most_kept)) {
       values_[v].kept = same[v];
       EmittedValue& first = values_[static_cast<std::size_t>(same[v])];
-      const auto elements = static_cast<std::uint64_t>(LoopNestSpec::short_row + lanes);
-      if (!first.row) first.row = memory_.stack(memory_type(b_.getContext(), in.type), elements);
+      if (!first.row) {
+        first.row = memory_.stack(memory_type(b_.getContext(), in.type), elements);
+        kept_bytes += bytes;
+      }
       continue;
     }
     for (const std::int32_t o : {in.a, in.b, in.c}) {

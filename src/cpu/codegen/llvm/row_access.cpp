@@ -1,5 +1,6 @@
 #include "cpu/codegen/llvm/row_access.h"
 
+#include <llvm/IR/IntrinsicsX86.h>
 #include <llvm/IR/Module.h>
 
 namespace shardarray::codegen {
@@ -51,6 +52,20 @@ void emit_if(llvm::IRBuilder<>& b, llvm::Value* condition, const std::function<v
   b.CreateCondBr(condition, then, after);
   b.SetInsertPoint(then);
   body();
+  b.CreateBr(after);
+  b.SetInsertPoint(after);
+}
+
+void emit_either(llvm::IRBuilder<>& b, llvm::Value* condition, const std::function<void()>& then,
+                 const std::function<void()>& otherwise) {
+  llvm::BasicBlock *const first = block_after(b, "then"), *const second = block_after(b, "else"),
+                          *const after = block_after(b, "after");
+  b.CreateCondBr(condition, first, second);
+  b.SetInsertPoint(first);
+  then();
+  b.CreateBr(after);
+  b.SetInsertPoint(second);
+  otherwise();
   b.CreateBr(after);
   b.SetInsertPoint(after);
 }
@@ -171,6 +186,23 @@ void MemoryAccess::store(const Row& row, llvm::Value* value, const Lanes& lanes)
     b_.CreateAlignedStore(x, offset(row.first, b_.CreateMul(l, row.stride_bytes)), align_of(row.type));
   });
 }
+
+void MemoryAccess::stream(const Row& row, llvm::Value* value) {
+  constexpr std::uint64_t line = 64;
+  const auto whole = [&] { store_vector(row.type, row.first, value); };
+  if (static_cast<std::uint64_t>(width_) * itemsize(row.type) < line)
+    return whole();  // parts of lines are slow
+  llvm::Value* const past_line =
+      b_.CreateAnd(b_.CreatePtrToInt(row.first, b_.getInt64Ty()), b_.getInt64(line - 1));
+  const auto stream_lines = [&] {
+    llvm::StoreInst* const s =
+        b_.CreateAlignedStore(to_memory(row.type, value), row.first, llvm::Align(line));
+    s->setMetadata(llvm::LLVMContext::MD_nontemporal,
+                   llvm::MDNode::get(b_.getContext(), llvm::ConstantAsMetadata::get(b_.getInt32(1))));
+  };
+  emit_either(b_, b_.CreateICmpEQ(past_line, b_.getInt64(0)), stream_lines, whole);
+}
+void MemoryAccess::sfence() { b_.CreateIntrinsic(llvm::Intrinsic::x86_sse_sfence, {}, {}); }
 
 llvm::Value* MemoryAccess::indirect_address(llvm::Value* address, llvm::Value* zeros_at, const Indirect& at) {
   llvm::Value* const row = b_.CreateSub(at.row, at.lo);

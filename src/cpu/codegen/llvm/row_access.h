@@ -9,6 +9,9 @@
 
 namespace shardarray::codegen {
 
+/// Code of which one of two parts runs.
+void emit_either(llvm::IRBuilder<>& b, llvm::Value* condition, const std::function<void()>& then,
+                 const std::function<void()>& otherwise);
 /// Calls body(i) for i = begin, begin + step ... below end, which code is emitted after.
 void emit_loop(llvm::IRBuilder<>& b, llvm::Value* begin, llvm::Value* end, llvm::Value* step,
                const std::function<void(llvm::Value*)>& body);
@@ -42,6 +45,9 @@ class MemoryAccess {
 
   llvm::Value* load(const Row& row, const Lanes& lanes);
   void store(const Row& row, llvm::Value* value, const Lanes& lanes);
+  /// All lanes of neighbours, past the caches where they are whole lines; sfence() orders them before what follows.
+  void stream(const Row& row, llvm::Value* value);
+  void sfence();
   /// Vectors, from rows that differ by lane.
   llvm::Value* gather(const Row& row, const Indirect& at, const Lanes& lanes);
   /// The address of a row that all lanes share; of zeros where there is no such row.
