@@ -52,7 +52,8 @@ inline std::string difference(const Array& x, const nlohmann::json& wanted) {
   if (name(x.dtype()) != dtype) return std::string(name(x.dtype())) + " instead of " + dtype;
   const Shape shape(wanted["shape"].get<std::vector<std::int64_t>>());
   if (x.shape() != shape) return to_string(x.shape()) + " instead of " + to_string(shape);
-  return hex_of(x) == wanted["bytes"] ? "" : hex_of(x) + " instead of " + std::string(wanted["bytes"]);
+  const std::string bytes = wanted["bytes"];
+  return hex_of(x) == bytes ? "" : hex_of(x) + " instead of " + bytes;
 }
 
 /// The text of the E that f throws, where `path` is put as PATH.
