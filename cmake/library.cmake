@@ -53,9 +53,6 @@ endif()
 
 set_source_files_properties(${PROJECT_SOURCE_DIR}/src/cpu/library/scan.cpp PROPERTIES
   COMPILE_OPTIONS "$<$<NOT:$<CONFIG:Debug>>:-O3>" SKIP_PRECOMPILE_HEADERS ON)
-# Complex products without a look at infinities.
-set_source_files_properties(${PROJECT_SOURCE_DIR}/src/cpu/library/fft.cpp PROPERTIES
-  COMPILE_OPTIONS "$<$<NOT:$<CONFIG:Debug>>:-O3>;$<$<CXX_COMPILER_ID:GNU>:-fcx-limited-range>" SKIP_PRECOMPILE_HEADERS ON)
 # What instantiates function objects (src/ops/function.h).
 foreach(family activations arithmetic complex_numbers logic math parts powers reduce scan special)
   set_source_files_properties(${PROJECT_SOURCE_DIR}/src/ops/${family}.cpp PROPERTIES SKIP_UNITY_BUILD_INCLUSION ON)
@@ -67,7 +64,6 @@ set_target_properties(shardarray_objects PROPERTIES
 target_compile_options(shardarray_objects PRIVATE $<$<CONFIG:Release>:-O2>)
 target_include_directories(shardarray_objects
   PUBLIC ${PROJECT_SOURCE_DIR}/include ${PROJECT_SOURCE_DIR}/src PRIVATE ${PROJECT_BINARY_DIR}/generated)
-target_include_directories(shardarray_objects SYSTEM PRIVATE ${SHARDARRAY_KISSFFT})
 target_link_libraries(shardarray_objects
   PUBLIC shardarray_options fmt::fmt ZLIB::ZLIB Threads::Threads ${CMAKE_DL_LIBS}
   PRIVATE nlohmann_json::nlohmann_json)

@@ -1,16 +1,20 @@
-// Fourier transforms: JAX's numbers (fft.json), the sum itself for every length, precision, what stays where it is, messages.
+// Fourier transforms: JAX's numbers (fft.json), the sum itself for every length, precision, bits, what stays where it is, messages.
 #include "shardarray/fft.h"
 
 #include <doctest/doctest.h>
 
+#include <algorithm>
+#include <array>
 #include <cmath>
 #include <complex>
 #include <functional>
 #include <map>
 #include <numbers>
+#include <numeric>
 #include <string>
 #include <vector>
 
+#include "cpu_helpers.h"
 #include "golden.h"
 #include "messages.h"
 #include "program_of.h"
@@ -136,10 +140,13 @@ TEST_CASE("fft: JAX's values and pullbacks") {
 }
 
 TEST_CASE("fft: every length is the sum") {
-  // factors that the engine has, others, large primes and what has one
+  std::vector<std::int64_t> lengths(200);
+  std::iota(lengths.begin(), lengths.end(), 1);
+  // prime, with large prime factors, in two steps, powers of each radix
   for (const std::int64_t n :
-       {1,  2,  3,  4,  5,  6,  7,  8,   9,   11,  12,  13,  16,  17,  19,  23,  25,  26,  27,   30,
-        31, 32, 34, 49, 60, 64, 97, 100, 101, 121, 127, 128, 169, 210, 251, 256, 257, 509, 1001, 1009}) {
+       {210, 243, 251, 256, 257, 343, 509, 512, 625, 1001, 1009, 1331, 2048, 2058, 2197, 2310})
+    lengths.push_back(n);
+  for (const std::int64_t n : lengths) {
     const auto x = samples(n);
     const Array z = sa::array(x, sa::complex128);
     const auto forward = plain(x, -1), back = plain(x, 1);
@@ -164,6 +171,98 @@ TEST_CASE("fft: a long transform keeps its digits") {
     const Array narrow = z.astype(sa::complex64);
     CHECK(distance(fourier::fft(narrow).to_vector<Number>(), fourier::fft(z).to_vector<Number>()) < 1e-7);
   }
+}
+
+// One and several in a row, of each kind: shared by workers, by one worker, with a large prime factor.
+TEST_CASE("fft: a long transform is the sum, place by place") {
+  for (const std::int64_t n : {48'048, 65'536, 100'000, 4'099, 2 * 32'768 + 6}) {
+    const auto x = samples(n);
+    const Array z = sa::array(x, sa::complex128), re = sa::real(z);
+    const auto size = std::sqrt(static_cast<double>(n)) * 0.9;  // of a result
+    const auto whole = fourier::fft(z).to_vector<Number>(), of_real = fourier::fft(re).to_vector<Number>(),
+               half = fourier::rfft(re).to_vector<Number>();
+    const auto back = fourier::irfft(fourier::rfft(re), {.n = n}).to_vector<double>();
+    const auto narrow = fourier::rfft(re.astype(sa::float32)).to_vector<Number>();
+    REQUIRE(half.size() == static_cast<std::size_t>(n / 2 + 1));
+    std::vector<std::complex<long double>> turns;
+    for (std::int64_t k = 0; k < n; k++)
+      turns.push_back(std::polar(1.0L, -2 * std::numbers::pi_v<long double> * static_cast<long double>(k) /
+                                           static_cast<long double>(n)));
+    for (std::int64_t at = 0; at < 24; at++) {
+      const std::int64_t k = at < 2 ? at : at == 2 ? n / 2 : (at * at * 7919 + 13 * at) % n;
+      std::complex<long double> sum = 0;
+      for (std::int64_t j = 0; j < n; j++)
+        sum += std::complex<long double>(x[static_cast<std::size_t>(j)]) *
+               turns[static_cast<std::size_t>(j * k % n)];
+      CHECK_MESSAGE(std::abs(whole[static_cast<std::size_t>(k)] - Number(sum)) < 1e-14 * size, n);
+    }
+    CHECK_MESSAGE(distance(half, {of_real.begin(), of_real.begin() + n / 2 + 1}) < 2e-15, n);
+    CHECK_MESSAGE(distance(narrow, half) < 1e-7, n);
+    std::vector<Number> given, got;
+    for (const Number& v : x) given.emplace_back(v.real(), 0);
+    for (const double v : back) got.emplace_back(v, 0);
+    CHECK_MESSAGE(distance(got, given) < 1e-14, n);
+  }
+}
+
+TEST_CASE("fft: a line has the same bits wherever it stands, and for any number of workers") {
+  for (const std::int64_t n : {5, 17, 64, 125, 257, 1000, 2401, 2500, 40'000, 66'000}) {
+    const std::int64_t rows = n > 10'000 ? 3 : 21;
+    const Array z = sa::array(samples(rows * n), {rows, n}, sa::complex128);
+    for (const bool is_double : {true, false}) {
+      const Array pairs = is_double ? z : z.astype(sa::complex64), re = sa::real(pairs);
+      using Results = std::array<std::vector<Number>, 4>;
+      const auto add_bits = [&](Results& all, const Array& of_pairs, const Array& of_real) {
+        const Array results[] = {fourier::fft(of_pairs), fourier::ifft(of_pairs), fourier::rfft(of_real),
+                                 fourier::irfft(of_pairs, {.n = 2 * n - 2})};
+        for (std::size_t k = 0; k < all.size(); k++) {
+          const auto numbers = results[k].to_vector<Number>();
+          all[k].insert(all[k].end(), numbers.begin(), numbers.end());
+        }
+      };
+      Results want;
+      for (std::int64_t r = 0; r < rows; r += 4) {  // in other company
+        const Array at = sa::arange(r, std::min(r + 4, rows));
+        add_bits(want, sa::take(pairs, at, 0), sa::take(re, at, 0));
+      }
+      for (const int workers : {1, 3}) {
+        const sa::cpu_test::Workers w(workers);
+        Results all;
+        add_bits(all, pairs, re);
+        CHECK_MESSAGE(all == want, n);
+      }
+    }
+  }
+}
+
+TEST_CASE("fft: a transform that workers share has derivatives, maps and placements") {
+  sa::set_cpu_device_count(8);
+  const std::int64_t n = 40'000;
+  const Array z = sa::array(samples(8 * n), {8, n}, sa::complex128);
+  const auto f = sa::jit([](const Array& a) { return fourier::fft(a); });
+  const auto want = fourier::fft(z).to_vector<Number>();
+  CHECK(sa::vmap([](const Array& r) { return fourier::fft(r); })(z).to_vector<Number>() == want);
+  const sa::Mesh mesh = sa::make_mesh({{"x", 8}});
+  const Array rows = sa::device_put(z, sa::NamedSharding(mesh, P("x"))),
+              columns = sa::device_put(z, sa::NamedSharding(mesh, P(sa::none, "x")));
+  CHECK(prepare(f, rows).program().transfers.empty());
+  CHECK(f(rows).to_vector<Number>() == want);
+  CHECK(f(columns).to_vector<Number>() == want);
+  // symmetric, so its own transpose; linear, so its own derivative
+  const auto [value, pull] = sa::vjp([](const Array& a) { return fourier::fft(a); }, z);
+  const auto [back] = pull(z);
+  CHECK(back.to_vector<Number>() == want);
+  CHECK(sa::jvp([](const Array& a) { return fourier::fft(a); }, z, z).second.to_vector<Number>() == want);
+  // <irfft(c), y> is the real part of sum c irfft^T(y): both of half as many complex numbers
+  const Array y = sa::real(z), c = fourier::rfft(y * 0.5 + sa::imag(z));
+  const auto [there, pull_back] = sa::vjp([&](const Array& a) { return fourier::irfft(a, {.n = n}); }, c);
+  const auto [moved] = pull_back(y);
+  const double left = sa::sum(there * y).item<double>(), right = sa::sum(sa::real(moved * c)).item<double>();
+  CHECK(left == doctest::Approx(right).epsilon(1e-12));
+  const auto [there_too, pull_real] = sa::vjp([](const Array& a) { return fourier::rfft(a); }, y);
+  const auto [moved_too] = pull_real(c);
+  CHECK(sa::sum(sa::real(there_too * c)).item<double>() ==
+        doctest::Approx(sa::sum(moved_too * y).item<double>()).epsilon(1e-12));
 }
 
 TEST_CASE("fft: shifts") {

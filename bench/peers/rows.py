@@ -100,6 +100,7 @@ ROWS = [
     Row("cholesky of 256 x 64 x 64", "cholesky", 256),
     Row("rfft and back of 1e6", "fft", 10**6),
     Row("rfft and back of 1000 x 1000", "fft", 1000),
+    Row("rfft and back of 10000 x 64", "fft", 64),
     Row("cholesky of 1024", "cholesky_of_one", 1024),
     *[Row(f"attention of 8 heads of {n} x 64", "attention", n) for n in (64, 512, 4096)],
     Row("GRU, 200 steps of 32 x 256", "gru", 200),

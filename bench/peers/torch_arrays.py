@@ -69,7 +69,7 @@ def solve(n, wrap):
 
 
 def fft(n, wrap):
-    shape = (n, 1000) if n == 1000 else (n,)
+    shape = {1000: (1000, 1000), 64: (10_000, 64)}.get(n, (n,))
     return result_of(wrap(lambda x: torch.fft.irfft(torch.fft.rfft(x))), normal(1, shape))
 
 

@@ -110,8 +110,11 @@ void WorkList::add(const Gemm& gemm) {
 }
 
 void WorkList::add(const LibraryCall& call) {
-  for (const LibraryCall::Item& i : call.items)
-    append(ranges_of(call, i), all_units(library_calls_.emplace_back(plan_library_call(call, i))));
+  for (const LibraryCall::Item& i : call.items) {
+    const LibraryPlan& first = library_calls_.emplace_back(plan_library_call(call, i));
+    append(ranges_of(call, i), all_units(first));
+    for (const LibraryPlan& stage : first.next()) append(ranges_of(call, i), all_units(stage));
+  }
 }
 
 void WorkList::add(const Exchange& x) {

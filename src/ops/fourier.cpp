@@ -9,6 +9,7 @@
 #include "graph/trace_state.h"
 #include "ops/complex.h"
 #include "ops/matrices.h"
+#include "runtime/fourier_sizes.h"
 #include "shardarray/fft.h"
 #include "shardarray/ops.h"
 
@@ -19,14 +20,30 @@ using namespace rules;
 // ---------------------------------------------------------------- the three ops
 // Sums of very many products: parts of a sum are not transformed one by one, so none of them is `linear`.
 static std::int64_t last_size(const Shape& s) { return s[s.size() - 1]; }
-static Types resized_type(const Call& c, DType t, std::int64_t n) {
+static Type resized_type(const Call& c, DType t, std::int64_t n) {
   Shape shape = c.in[0].shape;
   shape[shape.size() - 1] = n;
-  return {{shape, t, c.in[0].weak}};
+  return {shape, t, c.in[0].weak};
 }
 static std::int64_t half_size(std::int64_t n) { return n / 2 + 1; }
-static Array like_node(const Node& n, const Array& x) { return record(*n.op, {x}, n.attrs()); }
-static Arrays of_tangent(const JvpArgs& v) { return {like_node(v.node, v.tangents[0])}; }
+static Array first_of(const Op& op, const Array& x, Attrs a) {
+  return record_all(op, {&x, 1}, std::make_shared<const Attrs>(std::move(a)), {})[0];
+}
+static Array like_node(const Node& n, const Array& x) { return first_of(*n.op, x, n.attrs()); }
+static Arrays of_tangent(const JvpArgs& v) {
+  Arrays r(v.out.size());
+  r[0] = like_node(v.node, v.tangents[0]);
+  return r;
+}
+// Behind the result the room that workers need who share the transform of a line.
+static Types with_room(Type t, bool is_shared, DType pairs, std::int64_t n) {
+  Types r{t};
+  if (!is_shared) return r;
+  t.shape[t.shape.size() - 1] = n;
+  t.dtype = pairs;
+  r.push_back(std::move(t));
+  return r;
+}
 static std::vector<std::int64_t> with_scale(const Attrs& a, std::vector<std::int64_t> params) {
   params.push_back(static_cast<std::int64_t>(a.bits));
   return params;
@@ -41,7 +58,15 @@ static double scale_of(const Attrs& a) { return std::bit_cast<double>(a.bits); }
 SHARDARRAY_OP op_fft{
     .name = "fft",
     .form = Form::library,
-    .rule = [](const Call& c) { return matrices_rule(c, "i->i"); },
+    .rule =
+        [](const Call& c) {
+          return matrices_rule(c, is_shared_fourier(last_size(c.in[0].shape)) ? "i->i,i" : "i->i");
+        },
+    .type =
+        [](const Call& c) {
+          const std::int64_t n = last_size(c.in[0].shape);
+          return with_room(c.in[0], is_shared_fourier(n), c.in[0].dtype, n);
+        },
     .jvp = of_tangent,
     .transpose = [](const TransposeArgs& t) { return Arrays{like_node(t.node, t.cotangents[0])}; },
     .lower =
@@ -55,10 +80,15 @@ SHARDARRAY_OP op_fft{
 SHARDARRAY_OP op_rfft{
     .name = "rfft",
     .form = Form::library,
-    .rule = [](const Call& c) { return matrices_rule(c, "i->j"); },
+    .rule =
+        [](const Call& c) {
+          return matrices_rule(c, is_shared_real_fourier(last_size(c.in[0].shape)) ? "i->j,k" : "i->j");
+        },
     .type =
         [](const Call& c) {
-          return resized_type(c, pair_type(c.in[0].dtype), half_size(last_size(c.in[0].shape)));
+          const std::int64_t n = last_size(c.in[0].shape);
+          const DType pairs = pair_type(c.in[0].dtype);
+          return with_room(resized_type(c, pairs, half_size(n)), is_shared_real_fourier(n), pairs, n / 2);
         },
     .jvp = of_tangent,
     .transpose =
@@ -77,8 +107,16 @@ SHARDARRAY_OP op_rfft{
 SHARDARRAY_OP op_irfft{
     .name = "irfft",
     .form = Form::library,
-    .rule = [](const Call& c) { return matrices_rule(c, "i->j"); },
-    .type = [](const Call& c) { return resized_type(c, part_type(c.in[0].dtype), c.attrs->shape[0]); },
+    .rule =
+        [](const Call& c) {
+          return matrices_rule(c, is_shared_real_fourier(c.attrs->shape[0]) ? "i->j,k" : "i->j");
+        },
+    .type =
+        [](const Call& c) {
+          const std::int64_t n = c.attrs->shape[0];
+          return with_room(resized_type(c, part_type(c.in[0].dtype), n), is_shared_real_fourier(n),
+                           c.in[0].dtype, n / 2);
+        },
     .jvp = of_tangent,
     .transpose =
         [](const TransposeArgs& t) {
@@ -107,15 +145,15 @@ static Attrs scaled_attrs(double scale) {
 static Array fourier_sums(const Array& x, int sign, double scale) {
   Attrs a = scaled_attrs(scale);
   a.step = {sign};
-  return record(op_fft, {x}, std::move(a));
+  return first_of(op_fft, x, std::move(a));
 }
 static Array real_fourier_sums(const Array& x, double scale) {
-  return record(op_rfft, {x}, scaled_attrs(scale));
+  return first_of(op_rfft, x, scaled_attrs(scale));
 }
 static Array real_fourier_inverse(const Array& x, std::int64_t n, double scale) {
   Attrs a = scaled_attrs(scale);
   a.shape = {n};
-  return record(op_irfft, {x}, std::move(a));
+  return first_of(op_irfft, x, std::move(a));
 }
 
 // ---------------------------------------------------------------- lengths and axes

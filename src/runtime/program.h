@@ -78,6 +78,7 @@ inline constexpr std::int64_t scan_block = 1024;
 ///   rfft         in: real x [.., n]; out: the first n / 2 + 1 of them, s = -1.
 ///   irfft        in: complex x [.., n / 2 + 1]; out: real [.., n], the sums with s = 1 of x and of the conjugates with which it goes
 ///                on. The imaginary parts of x[0], and of x[n / 2] where n is even, count nothing.
+///                A second result of the three, where there is one, is room for what is in between: see fourier_sizes.h.
 /// Of matrices of float32 or float64, the last two dimensions, behind any number of others:
 ///   cholesky     in: A, of which the lower triangle is read; out: L with A = L L^T, zeros above; NaN in the triangle where A is not
 ///                positive definite.

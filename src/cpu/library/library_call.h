@@ -2,13 +2,14 @@
 #pragma once
 #include <cstdint>
 #include <functional>
+#include <vector>
 
 #include "runtime/instruction_bits.h"
 #include "runtime/program.h"
 
 namespace shardarray {
 
-/// One item of a LibraryCall, in units that are independent of each other.
+/// One item of a LibraryCall, in units that are independent of each other; perhaps in several stages, one after the other.
 class LibraryPlan {
  public:
   using Run = std::function<void(void* const* bases, std::int64_t begin, std::int64_t end)>;
@@ -18,10 +19,17 @@ class LibraryPlan {
   std::int64_t units() const { return units_; }
   double cost_ns() const { return cost_ns_; }
 
+  LibraryPlan then(LibraryPlan next) && {
+    next_.push_back(std::move(next));
+    return std::move(*this);
+  }
+  const std::vector<LibraryPlan>& next() const { return next_; }
+
  private:
   std::int64_t units_;
   double cost_ns_;
   Run run_;
+  std::vector<LibraryPlan> next_;
 };
 
 /// Throws CompileError where the CPU has no kernel of that name, or none for a dtype.
@@ -41,7 +49,7 @@ LibraryPlan plan_svd(const LibraryCall& call, const LibraryCall::Item& item);
 // solves.cpp: blocks of right-hand sides.
 LibraryPlan plan_triangular_solve(const LibraryCall& call, const LibraryCall::Item& item);
 LibraryPlan plan_lu_solve(const LibraryCall& call, const LibraryCall::Item& item);
-// fft.cpp: lines along the last dimension.
+// fft.cpp: blocks of lines along the last dimension; blocks of one where lines are long.
 LibraryPlan plan_fft(const LibraryCall& call, const LibraryCall::Item& item);
 LibraryPlan plan_rfft(const LibraryCall& call, const LibraryCall::Item& item);
 LibraryPlan plan_irfft(const LibraryCall& call, const LibraryCall::Item& item);

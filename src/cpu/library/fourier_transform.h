@@ -1,0 +1,182 @@
+// Transforms of any length by those of fourier_lines.h.
+#pragma once
+#include <algorithm>
+#include <complex>
+#include <memory>
+#include <new>
+#include <vector>
+
+#include "base/ceil_div.h"
+#include "cpu/library/fourier_lines.h"
+
+namespace shardarray {
+
+/// The kernels of this machine.
+const FourierTable& fourier_table();
+inline void fourier_lines(const FourierLines<float, float>& l) { fourier_table().f32(l); }
+inline void fourier_lines(const FourierLines<float, double>& l) { fourier_table().f32_to_f64(l); }
+inline void fourier_lines(const FourierLines<double, float>& l) { fourier_table().f64_to_f32(l); }
+inline void fourier_lines(const FourierLines<double, double>& l) { fourier_table().f64(l); }
+inline void fourier_fold(const FourierFold<float, float>& f) { fourier_table().fold_f32(f); }
+inline void fourier_fold(const FourierFold<float, double>& f) { fourier_table().fold_f32_to_f64(f); }
+inline void fourier_fold(const FourierFold<double, float>& f) { fourier_table().fold_f64_to_f32(f); }
+inline void fourier_fold(const FourierFold<double, double>& f) { fourier_table().fold_f64(f); }
+
+/// exp(i pi k / n) of 0 <= k < 2 n.
+std::complex<double> half_turns(std::int64_t k, std::int64_t n);
+
+/// Numbers of one worker, not zeroed, 64 bytes aligned.
+class FourierRoom {
+ public:
+  explicit FourierRoom(std::int64_t count)
+      : all_(static_cast<double*>(
+            ::operator new(static_cast<std::size_t>(count) * sizeof(double), alignment))) {}
+  double* data() const { return all_.get(); }
+
+ private:
+  static constexpr std::align_val_t alignment{64};
+  struct Free {
+    void operator()(double* p) const { ::operator delete(p, alignment); }
+  };
+  std::unique_ptr<double, Free> all_;
+};
+
+/// The passes of n elements, which has small factors.
+class SmoothFourier {
+ public:
+  explicit SmoothFourier(std::int64_t n);
+  SmoothFourier(const SmoothFourier&) = delete;
+  const FourierPasses* passes() const { return &passes_; }
+  std::int64_t size() const { return passes_.n; }
+
+ private:
+  std::vector<std::vector<double>> numbers_;
+  std::vector<FourierPass> all_;
+  FourierPasses passes_{};
+};
+
+/// n = columns x rows elements as a matrix of that many rows and columns (Bailey, "FFTs in external or hierarchical memory", 1990):
+/// its columns are transformed and turned, then the rows; element (r, c) of what comes out goes to c * rows + r. Both in blocks of
+/// fourier_block, which are independent of each other.
+class TwoStepFourier {
+ public:
+  explicit TwoStepFourier(std::int64_t n);
+  std::int64_t column_blocks() const { return ceil_div(rows_.size(), fourier_block); }
+  std::int64_t row_blocks() const { return ceil_div(columns_.size(), fourier_block); }
+  /// In numbers.
+  std::int64_t room() const {
+    return fourier_room(std::max(rows_.size(), columns_.size())) + (2 * fourier_block + 2) * columns_.size();
+  }
+
+  template <class In, class Out>
+  void columns(std::int64_t block, const In* from, Out* to, bool inverse, double* room) const {
+    const std::int64_t first = block * fourier_block, n = rows_.size(), at = 2 * first;
+    fourier_lines(FourierLines<In, Out>{columns_.passes(), std::min(fourier_block, n - first), from + at, n,
+                                        1, to + at, n, 1, inverse, false, 1,
+                                        turns(block, room + fourier_room(columns_.size())), room});
+  }
+  template <class In, class Out>
+  void rows(std::int64_t block, const In* from, Out* to, bool inverse, double scale, double* room) const {
+    const std::int64_t first = block * fourier_block, n = rows_.size(), m = columns_.size();
+    fourier_lines(FourierLines<In, Out>{rows_.passes(), std::min(fourier_block, m - first),
+                                        from + 2 * first * n, 1, n, to + 2 * first, m, 1, false, inverse,
+                                        scale, nullptr, room});
+  }
+
+ private:
+  const double* turns(std::int64_t block, double* room) const;
+
+  SmoothFourier columns_, rows_;  // of what they are long
+  std::vector<double> near_,
+      every_;  // exp(-2 pi i k l / n) for l < fourier_block; of all columns, where they are few
+  std::vector<std::complex<double>> coarse_, fine_;
+};
+
+/// n elements, by one worker.
+class Fourier {
+ public:
+  explicit Fourier(std::int64_t n);
+  std::int64_t size() const { return n_; }
+  /// Lines that are worth a unit.
+  std::int64_t block() const { return smooth_ ? fourier_block : together(); }
+  double cost_ns() const;
+  /// In numbers.
+  std::int64_t room() const;
+
+  /// `count` lines, at these distances (complex numbers). from may be to.
+  template <class In, class Out>
+  void lines(std::int64_t count, const In* from, std::int64_t from_line, Out* to, std::int64_t to_line,
+             bool inverse, double scale, double* room) const {
+    if (smooth_) {
+      fourier_lines(FourierLines<In, Out>{smooth_->passes(), count, from, 1, from_line, to, 1, to_line,
+                                          inverse, inverse, scale, nullptr, room});
+      return;
+    }
+    for (std::int64_t l = 0; l < count; l += together()) {
+      const In* const x = from + 2 * l * from_line;
+      Out* const y = to + 2 * l * to_line;
+      if (two_) two_steps(x, y, inverse, scale, room);
+      else chirped(std::min(together(), count - l), x, from_line, y, to_line, inverse, scale, room);
+    }
+  }
+
+ private:
+  using Numbers = std::vector<std::complex<double>>;
+  template <class In, class Out>
+  void two_steps(const In* from, Out* to, bool inverse, double scale, double* room) const {
+    double* const between = room;
+    room += room_between();
+    for (std::int64_t b = 0; b < two_->column_blocks(); b++) two_->columns(b, from, between, inverse, room);
+    for (std::int64_t b = 0; b < two_->row_blocks(); b++) two_->rows(b, between, to, inverse, scale, room);
+  }
+  template <class In, class Out>
+  void chirped(std::int64_t count, const In* from, std::int64_t from_line, Out* to, std::int64_t to_line,
+               bool inverse, double scale, double* room) const;
+  /// Lines that share a part of the room.
+  std::int64_t together() const { return inner_ ? inner_->block() : 1; }
+  std::int64_t room_between() const { return (2 * n_ + 7) / 8 * 8; }
+
+  std::int64_t n_;
+  std::unique_ptr<const SmoothFourier> smooth_;
+  std::unique_ptr<const TwoStepFourier> two_;
+  // Bluestein, "A linear filtering approach to the computation of the discrete Fourier transform" (1970).
+  std::unique_ptr<const Fourier> inner_;
+  Numbers chirp_, filter_;
+};
+
+inline std::complex<double> complex_product(std::complex<double> a, std::complex<double> b) {
+  return {a.real() * b.real() - a.imag() * b.imag(), a.real() * b.imag() + a.imag() * b.real()};
+}
+
+template <class In, class Out>
+void Fourier::chirped(std::int64_t count, const In* from, std::int64_t from_line, Out* to,
+                      std::int64_t to_line, bool inverse, double scale, double* room) const {
+  using Number = std::complex<double>;
+  const std::int64_t m = inner_->size();
+  double* const rest = room + 2 * m * count;
+  const auto line = [&](std::int64_t l) { return reinterpret_cast<Number*>(room) + m * l; };
+  for (std::int64_t l = 0; l < count; l++) {
+    Number* const x = line(l);
+    const In* const given = from + 2 * l * from_line;
+    for (std::int64_t j = 0; j < n_; j++) {
+      const Number z(given[2 * j], given[2 * j + 1]);
+      x[j] = complex_product(inverse ? Number(z.imag(), z.real()) : z, chirp_[static_cast<std::size_t>(j)]);
+    }
+    std::fill(x + n_, x + m, Number());
+  }
+  inner_->lines(count, room, m, room, m, false, 1, rest);
+  for (std::int64_t l = 0; l < count; l++)
+    for (std::int64_t j = 0; j < m; j++)
+      line(l)[j] = complex_product(line(l)[j], filter_[static_cast<std::size_t>(j)]);
+  inner_->lines(count, room, m, room, m, true, 1, rest);
+  for (std::int64_t l = 0; l < count; l++) {
+    Out* const y = to + 2 * l * to_line;
+    for (std::int64_t j = 0; j < n_; j++) {
+      const Number z = complex_product(line(l)[j], chirp_[static_cast<std::size_t>(j)]) * scale;
+      y[2 * j] = static_cast<Out>(inverse ? z.imag() : z.real());
+      y[2 * j + 1] = static_cast<Out>(inverse ? z.real() : z.imag());
+    }
+  }
+}
+
+}  // namespace shardarray
