@@ -14,6 +14,8 @@
 #include <string>
 #include <vector>
 
+#include "cpu/library/fourier_transform.h"
+#include "cpu/loops/loops.h"
 #include "cpu_helpers.h"
 #include "golden.h"
 #include "messages.h"
@@ -234,6 +236,37 @@ TEST_CASE("fft: a line has the same bits wherever it stands, and for any number 
     }
   }
 }
+
+#ifndef SHARDARRAY_NO_V3
+TEST_CASE("fft: both builds of the kernels give the same bits") {
+  if (!sa::has_v3()) return;
+  constexpr std::int64_t lines = 5;
+  for (const std::int64_t n : {1, 2, 3, 4, 5, 7, 8, 11, 13, 30, 77, 128, 1001}) {
+    const sa::SmoothFourier transform(n);
+    const auto u = samples(n);
+    const sa::FourierRoom room(sa::fourier_room(n));
+    const auto x = samples(lines * (n + 1));
+    for (const bool inverse : {false, true})
+      for (const double side : {0, 1, -1}) {
+        const auto run = [&](const sa::FourierTable& table) {
+          std::vector<Number> y(x.size());
+          table.f64({transform.passes(), lines, reinterpret_cast<const double*>(x.data()), 1, n + 1,
+                     reinterpret_cast<double*>(y.data()), 1, n + 1, inverse, inverse, 0.3, nullptr,
+                     room.data(), side == 0 ? nullptr : reinterpret_cast<const double*>(u.data()), side});
+          return y;
+        };
+        CHECK_MESSAGE(run(sa::fourier_baseline) == run(sa::fourier_v3), n);
+      }
+    const auto folded = [&](const sa::FourierTable& table) {
+      std::vector<Number> y(x.begin(), x.begin() + n + 1);
+      auto* const numbers = reinterpret_cast<double*>(y.data());
+      table.fold_f64({numbers, numbers, n, 1, n / 2 + 1, reinterpret_cast<const double*>(u.data()), -1, 0.5});
+      return y;
+    };
+    CHECK_MESSAGE(folded(sa::fourier_baseline) == folded(sa::fourier_v3), n);
+  }
+}
+#endif
 
 TEST_CASE("fft: a transform that workers share has derivatives, maps and placements") {
   sa::set_cpu_device_count(8);

@@ -140,8 +140,9 @@ class RealFourier {
 
   template <class T>
   void forward(std::int64_t count, const T* from, T* to, double scale, double* room) const {
-    double* const rest = room + 2 * line_ * block();
     const std::int64_t half = n_ / 2;
+    if (u_ && transform_.smooth() != nullptr) return folded(count, from, m_, to, half + 1, 1, scale, room);
+    double* const rest = room + 2 * line_ * block();
     if (u_) transform_.lines(count, from, m_, room, line_, false, 1, rest);
     for (std::int64_t l = 0; l < count; l++) {
       double* const x = room + 2 * line_ * l;
@@ -161,8 +162,9 @@ class RealFourier {
   }
   template <class T>
   void inverse(std::int64_t count, const T* from, T* to, double scale, double* room) const {
-    double* const rest = room + 2 * line_ * block();
     const std::int64_t half = n_ / 2;
+    if (u_ && transform_.smooth() != nullptr) return folded(count, from, half + 1, to, m_, -1, scale, room);
+    double* const rest = room + 2 * line_ * block();
     for (std::int64_t l = 0; l < count; l++) {
       const T* const x = from + 2 * (half + 1) * l;
       double* const z = room + 2 * line_ * l;
@@ -187,6 +189,14 @@ class RealFourier {
   }
 
  private:
+  template <class T>
+  void folded(std::int64_t count, const T* from, std::int64_t from_line, T* to, std::int64_t to_line,
+              double side, double scale, double* room) const {
+    const bool inverse = side < 0;
+    fourier_lines(FourierLines<T, T>{transform_.smooth()->passes(), count, from, 1, from_line, to, 1, to_line,
+                                     inverse, inverse, scale, nullptr, room, u_->data(), side});
+  }
+
   std::int64_t n_, m_, line_;  // line_: distance of lines in the room
   Fourier transform_;
   std::shared_ptr<const std::vector<double>> u_;

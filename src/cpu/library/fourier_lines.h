@@ -36,8 +36,12 @@ template <class In, class Out> struct FourierLines {
   double scale;             ///< of the result
   const double* turns;  ///< null, or [n, 2, fourier_block]: factors of the result; then at most so many lines
   double* room;         ///< 64 bytes aligned; fourier_room(n) numbers
+  /// Of 2 n real numbers as n complex ones: FourierFold's u, else null. side 1: it follows, and the result has n + 1 elements; -1: it
+  /// comes first, and what is given has them.
+  const double* u = nullptr;
+  double side = 0;
 };
-constexpr std::int64_t fourier_room(std::int64_t n) { return 16 * n; }
+constexpr std::int64_t fourier_room(std::int64_t n) { return 16 * (n + 1); }
 
 /// The last step of a transform of 2 m real numbers as m complex ones, and the first one of its inverse (Press et al., "Numerical
 /// Recipes", 12.3): elements k and m - k for first <= k < last, last <= m / 2 + 1, k from 1. E, O = x[k] +- conj(x[m - k]),

@@ -100,6 +100,8 @@ class Fourier {
   /// Lines that are worth a unit.
   std::int64_t block() const { return smooth_ ? fourier_block : together(); }
   double cost_ns() const;
+  /// Null where lines are not transformed as they are.
+  const SmoothFourier* smooth() const { return smooth_.get(); }
   /// In numbers.
   std::int64_t room() const;
 
