@@ -65,6 +65,8 @@ struct FourierTable {
   void (*fold_f64)(const FourierFold<double, double>& f);
   /// to[k, :, l] = near[k, :, l] at[k], complex, for k < n: near and to [n, 2, fourier_block].
   void (*spread)(std::int64_t n, const double* near, const double* at, double* to);
+  /// to[k] = a[k] b[k] of complex numbers, k < n; to may be a.
+  void (*multiply)(std::int64_t n, const double* a, const double* b, double* to);
 };
 extern const FourierTable fourier_baseline, fourier_v3;
 

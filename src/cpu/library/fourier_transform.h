@@ -153,30 +153,32 @@ inline std::complex<double> complex_product(std::complex<double> a, std::complex
 template <class In, class Out>
 void Fourier::chirped(std::int64_t count, const In* from, std::int64_t from_line, Out* to,
                       std::int64_t to_line, bool inverse, double scale, double* room) const {
-  using Number = std::complex<double>;
   const std::int64_t m = inner_->size();
   double* const rest = room + 2 * m * count;
-  const auto line = [&](std::int64_t l) { return reinterpret_cast<Number*>(room) + m * l; };
+  const auto* const chirp = reinterpret_cast<const double*>(chirp_.data());
+  const auto* const filter = reinterpret_cast<const double*>(filter_.data());
+  const auto multiply = fourier_table().multiply;
+  const int re = inverse ? 1 : 0, im = 1 - re;
   for (std::int64_t l = 0; l < count; l++) {
-    Number* const x = line(l);
+    double* const x = room + 2 * m * l;
     const In* const given = from + 2 * l * from_line;
     for (std::int64_t j = 0; j < n_; j++) {
-      const Number z(given[2 * j], given[2 * j + 1]);
-      x[j] = complex_product(inverse ? Number(z.imag(), z.real()) : z, chirp_[static_cast<std::size_t>(j)]);
+      x[2 * j] = static_cast<double>(given[2 * j + re]);
+      x[2 * j + 1] = static_cast<double>(given[2 * j + im]);
     }
-    std::fill(x + n_, x + m, Number());
+    multiply(n_, x, chirp, x);
+    std::fill(x + 2 * n_, x + 2 * m, 0.0);
   }
   inner_->lines(count, room, m, room, m, false, 1, rest);
-  for (std::int64_t l = 0; l < count; l++)
-    for (std::int64_t j = 0; j < m; j++)
-      line(l)[j] = complex_product(line(l)[j], filter_[static_cast<std::size_t>(j)]);
+  for (std::int64_t l = 0; l < count; l++) multiply(m, room + 2 * m * l, filter, room + 2 * m * l);
   inner_->lines(count, room, m, room, m, true, 1, rest);
   for (std::int64_t l = 0; l < count; l++) {
+    double* const x = room + 2 * m * l;
     Out* const y = to + 2 * l * to_line;
+    multiply(n_, x, chirp, x);
     for (std::int64_t j = 0; j < n_; j++) {
-      const Number z = complex_product(line(l)[j], chirp_[static_cast<std::size_t>(j)]) * scale;
-      y[2 * j] = static_cast<Out>(inverse ? z.imag() : z.real());
-      y[2 * j + 1] = static_cast<Out>(inverse ? z.real() : z.imag());
+      y[2 * j + re] = static_cast<Out>(x[2 * j] * scale);
+      y[2 * j + im] = static_cast<Out>(x[2 * j + 1] * scale);
     }
   }
 }
