@@ -56,11 +56,15 @@ class Checksums {
   std::size_t in_block_ = 0;
 };
 
+}  // namespace
+
 /// The pieces of a tree that this process writes, and what the index says of them.
 struct OwnPieces {
   std::map<std::string, Array> arrays;                          ///< by key
   std::map<std::string, std::pair<std::string, Piece>> places;  ///< key -> path, piece
 };
+
+namespace {
 
 /// `global`: of every array, whether it is one array of all processes; else each has one of its own, and that of the first counts.
 OwnPieces own_pieces(const SavedTree& tree, const std::vector<bool>& global, int process,
@@ -136,15 +140,17 @@ template <class Work> json attempt(const char* function, Work work) {
   }
 }
 
+}  // namespace
+
 /// An unfinished checkpoint, which is removed unless it is named.
-class Unfinished {
+class UnfinishedCheckpoint {
  public:
-  explicit Unfinished(std::string path) : path_(std::move(path)) {}
-  ~Unfinished() {
+  explicit UnfinishedCheckpoint(std::string path) : path_(std::move(path)) {}
+  ~UnfinishedCheckpoint() {
     if (!path_.empty()) give_up(path_);
   }
-  Unfinished(const Unfinished&) = delete;
-  Unfinished& operator=(const Unfinished&) = delete;
+  UnfinishedCheckpoint(const UnfinishedCheckpoint&) = delete;
+  UnfinishedCheckpoint& operator=(const UnfinishedCheckpoint&) = delete;
   const std::string& path() const { return path_; }
   void is_named() { path_.clear(); }
 
@@ -153,10 +159,10 @@ class Unfinished {
 };
 
 /// One save: what it writes is known when it is constructed, by all processes together.
-class Save {
+class CheckpointSave {
  public:
-  Save(const char* function, std::string folder, std::int64_t step, const SavedTree& tree,
-       const SaveOptions& o)
+  CheckpointSave(const char* function, std::string folder, std::int64_t step, const SavedTree& tree,
+                 const SaveOptions& o)
       : function_(function), folder_(std::move(folder)), step_(step), keep_(o.keep) {
     check(tree);
     const std::vector<json> begun =
@@ -248,14 +254,12 @@ class Save {
   const int keep_;
   Processes* const all_ = other_processes();
   const int index_ = all_ == nullptr ? 0 : all_->index();
-  std::optional<Unfinished> unfinished_;  // of the first process
-  std::string at_;                        // its path
+  std::optional<UnfinishedCheckpoint> unfinished_;  // of the first process
+  std::string at_;                                  // its path
   OwnPieces own_;
   Index pieces_of_all_;
   json written_;
 };
-
-}  // namespace
 
 namespace detail {
 
@@ -264,7 +268,7 @@ void save_tree(const std::string& folder, std::int64_t step, const SavedTree& tr
   constexpr const char* function = "checkpoints::save";
   const Site site(w, function);
   shardarray::detail::with_memory(function, 0, [&] {
-    Save save(function, folder, step, tree, options);
+    CheckpointSave save(function, folder, step, tree, options);
     save.write();
     save.name();
   });
@@ -314,7 +318,7 @@ class Saving::State {
   }
 
   const Where where_;
-  Save save_;
+  CheckpointSave save_;
   bool waited_ = false;
   std::exception_ptr failed_;
   std::atomic<bool> written_ = false;
