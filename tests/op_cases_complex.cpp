@@ -200,7 +200,7 @@ static void add_complex_moves(Cases& c) {
   c.push_back(moved(
       "concatenate, flip, pad",
       [=](const Array& z) {
-        const Array turned = flip(squared(z), {.axis = 0});
+        const Array turned = flip(squared(z), 0);
         return pad(concatenate({turned, z}, 0), {{1, 0}, {0, 1}}, 2);
       },
       [](const Read& z) {
