@@ -4,6 +4,8 @@
 #include <doctest/doctest.h>
 #include <fmt/format.h>
 #include <sys/resource.h>
+#include <sys/wait.h>
+#include <unistd.h>
 
 #include <cstdlib>
 #include <thread>
@@ -178,6 +180,51 @@ TEST_CASE(
   CHECK_MESSAGE(text.find("cannot be written") != text.npos, text);
   CHECK_MESSAGE(text.find(fmt::format("checkpoints_test.cpp:{})", line)) != text.npos, text);
   CHECK(folder.count() == 1);
+}
+
+TEST_CASE("checkpoints: of several under way the one that began last stays") {
+  set_cpu_device_count(8);
+  const TemporaryFolder folder;
+  const Array large = zeros({1 << 19}), small = ones({3});
+  for (int round = 0; round < 2; round++) {
+    auto first = checkpoints::async_save(folder.path, 0, large);
+    auto second = checkpoints::async_save(folder.file("."), 0, small);
+    if (round % 2 == 0) second.wait();
+    first.wait();
+    second.wait();
+    CHECK(array_equal(checkpoints::restore(folder.path, zeros({3})), small));
+    CHECK(folder.count() == 1);
+  }
+  checkpoints::Saving saving;
+  for (int k = 0; k < 6; k++)
+    saving = checkpoints::async_save(folder.path, 0, k % 2 == 0 ? large : Array(small * k));
+  saving.wait();
+  CHECK(array_equal(checkpoints::restore(folder.path, zeros({3})), small * 5));
+  auto other = checkpoints::async_save(folder.path, 2, large);
+  checkpoints::save(folder.path, 3, small);  // another step stays
+  other.wait();
+  CHECK(checkpoints::steps(folder.path) == std::vector<std::int64_t>{0, 2, 3});
+}
+
+TEST_CASE("checkpoints: a process that is forked while one is written leaves it alone") {
+  set_cpu_device_count(8);
+  const TemporaryFolder folder;
+  auto saving = checkpoints::async_save(folder.path, 1, ones({1 << 21}));
+  const pid_t child = fork();
+  if (child == 0) {
+    alarm(30);
+    std::string text;
+    try {
+      saving.wait();
+    } catch (const Error& e) { text = e.text(); }
+    saving = {};
+    _exit(text.starts_with("checkpoints::async_save: wait() in a process that was forked") ? 0 : 1);
+  }
+  int status = 0;
+  REQUIRE(waitpid(child, &status, 0) == child);
+  CHECK(status == 0);
+  saving.wait();
+  CHECK(array_equal(checkpoints::restore(folder.path, zeros({1 << 21})), ones({1 << 21})));
 }
 
 TEST_CASE("checkpoints: steps in a folder, the latest, those that stay") {

@@ -196,7 +196,9 @@ TEST_CASE("cuda blocks: the steps of a program that is one kernel wait for each 
   }
 }
 
-TEST_CASE("cuda blocks: a race and a barrier that some threads do not reach are found") {
+TEST_CASE(
+    "cuda blocks: races, barriers that some threads do not reach, memory without a value and calls of parts "
+    "of a warp are found") {
   const CompiledText text(emulator + std::string(R"(
 struct None {};
 extern "C" void race(const std::byte*, std::byte* to, const None) {
@@ -205,15 +207,33 @@ extern "C" void race(const std::byte*, std::byte* to, const None) {
 extern "C" void part(const std::byte*, std::byte*, const None) {
   if (threadIdx.x > 40) __syncthreads();
 }
-)") + runner_of("race") + runner_of("part"));
+extern "C" void dirty(const std::byte*, std::byte* to, const None) {
+  __shared__ unsigned n;
+  if (threadIdx.x == 0) atomicAdd(&n, 1);
+  __syncthreads();
+  reinterpret_cast<unsigned&>(*to) = n;
+}
+extern "C" void mask(const std::byte*, std::byte*, const None) { __shfl_sync(1u, 1, 0); }
+extern "C" void calls(const std::byte*, std::byte*, const None) {
+  threadIdx.x % 2 == 0 ? __shfl_sync(~0u, 1, 0) : __shfl_down_sync(~0u, 2, 1);
+}
+)") + runner_of("race") + runner_of("part") +
+                          runner_of("dirty") + runner_of("mask") + runner_of("calls"));
   unsigned last[3] = {};
   for (const unsigned order : thread_orders)
     CHECK(emulated(text, "race")(1, 1, 64, order, nullptr, &last[std::min(order, 2u)], "") == nullptr);
   CHECK(last[0] == 63);
   CHECK(last[1] == 0);
   CHECK(last[2] != last[0]);
-  const char* const wrong = emulated(text, "part")(1, 1, 64, 0, nullptr, nullptr, "");
-  CHECK(std::string(wrong == nullptr ? "" : wrong) == "some threads do not reach a barrier");
+  const auto wrong = [&](const char* kernel) {
+    unsigned to = 0;
+    const char* const said = emulated(text, kernel)(1, 1, 64, 0, nullptr, &to, "");
+    return std::string(said == nullptr ? std::to_string(to) : said);
+  };
+  CHECK(wrong("part") == "some threads do not reach a barrier");
+  CHECK(wrong("dirty") != "1");
+  CHECK(wrong("calls") == "some threads do not reach a barrier");
+  CHECK(wrong("mask") == "a call names some lanes of a warp that all are in");  // the last: it stays wrong
 }
 
 }  // namespace cuda_block_test

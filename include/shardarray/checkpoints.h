@@ -34,9 +34,9 @@ struct RestoreOptions {
 
 class Saving;
 namespace detail {
-SHARDARRAY_API Saving async_save_tree(const std::string& folder, std::int64_t step,
-                                      const shardarray::detail::SavedTree& tree, const SaveOptions& options,
-                                      Where w);
+Saving begin_save(const char* function, const std::string& folder, std::int64_t step,
+                  const shardarray::detail::SavedTree& tree, const SaveOptions& options, bool beside,
+                  Where w);
 }  // namespace detail
 
 /// A save that goes on beside the program, of async_save(). Default: none, which has ended.
@@ -67,13 +67,15 @@ class SHARDARRAY_API Saving {
  private:
   class State;
   explicit Saving(std::unique_ptr<State> state) noexcept;
-  friend SHARDARRAY_API Saving detail::async_save_tree(const std::string&, std::int64_t,
-                                                       const shardarray::detail::SavedTree&,
-                                                       const SaveOptions&, Where);
+  friend Saving detail::begin_save(const char*, const std::string&, std::int64_t,
+                                   const shardarray::detail::SavedTree&, const SaveOptions&, bool, Where);
   std::unique_ptr<State> state_;
 };
 
 namespace detail {
+SHARDARRAY_API Saving async_save_tree(const std::string& folder, std::int64_t step,
+                                      const shardarray::detail::SavedTree& tree, const SaveOptions& options,
+                                      Where w);
 SHARDARRAY_API void save_tree(const std::string& folder, std::int64_t step,
                               const shardarray::detail::SavedTree& tree, const SaveOptions& options, Where w);
 SHARDARRAY_API void restore_tree(const std::string& folder, const shardarray::detail::SavedTree& tree,
@@ -93,8 +95,8 @@ void save(const std::string& folder, std::int64_t step, const T& tree, const Sav
 
 /// save(), but it returns when the values are computed: a thread writes them while the program goes on. They are those of the call, and
 /// their memory is held until they are written: a step that takes them donated finds new memory for its results meanwhile. In one process
-/// the checkpoint gets its name as soon as it is written, in several when all have called wait(). Throws what save() throws before it
-/// writes; the rest is thrown by wait().
+/// the checkpoint gets its name as soon as it is written, in several when all have called wait(). Of several saves of one step that are
+/// under way that which began last stays. Throws what save() throws before it writes; the rest is thrown by wait().
 template <class T>
 [[nodiscard]] Saving async_save(const std::string& folder, std::int64_t step, const T& tree,
                                 const SaveOptions& options = {}, Where w = Where::here()) {

@@ -20,19 +20,23 @@
 #define __CUDACC__ 1
 #define __device__
 #define __global__
-#define __shared__ static
+#define __shared__ static __attribute__((section("emulated_shared")))
 #define alignas(n) __attribute__((aligned(n)))  // which may stand behind `static`
 #define __grid_constant__
 #define __launch_bounds__(...)
 #define __forceinline__ inline
 #define __noinline__ [[gnu::noinline]]
 
+// Shared memory: it begins with whatever is there.
+extern "C" __attribute__((weak, visibility("hidden"))) char __start_emulated_shared[],
+    __stop_emulated_shared[];
+
 namespace emulated {
 
 struct Place {
   unsigned x = 0, y = 0, z = 0;
 };
-enum class Waits { no, warp, block, done };
+enum class Waits { no, block, sync, shuffle, shuffle_down, ballot, done };  // the lanes of a warp in one call
 /// Where a fiber goes on, or what it was started by. ucontext's functions only begin one: each of their switches asks the kernel
 /// for the signals' mask, twice.
 using Resume = void* [5];
@@ -52,6 +56,7 @@ static Fiber* current = nullptr;
 static Resume scheduler;
 static Place block_place, grid_size, block_size;
 static void (*body)();
+static bool full_warps = true;  // no call has named only some lanes of its warp
 
 [[gnu::noinline]] inline void jump(Resume& to) { __builtin_longjmp(to, 1); }
 [[gnu::noinline]] inline void wait(Waits how) {
@@ -78,13 +83,14 @@ inline void enter() {
   makecontext(&begin, enter, 0);
   setcontext(&begin);
 }
-template <class T> T exchanged(T x, unsigned lane) {
+template <class T> T exchanged(unsigned mask, T x, unsigned lane, Waits call) {
   static_assert(sizeof(T) <= 8);
+  full_warps &= mask == ~0u;
   std::memcpy(&current->word, &x, sizeof x);
-  wait(Waits::warp);
+  wait(call);
   const Fiber& other = fibers[current->thread.x / lanes * lanes + lane];
   std::memcpy(&x, &other.word, sizeof x);
-  wait(Waits::warp);  // all have read
+  wait(call);  // all have read
   return x;
 }
 
@@ -97,7 +103,12 @@ inline bool release() {
     for (std::size_t k = first; k < first + count; k++) fibers[k].waits = Waits::no;
     return any = true;
   };
-  for (std::size_t first = 0; first < fibers.size(); first += lanes) all(first, lanes, Waits::warp);
+  for (std::size_t first = 0; first < fibers.size(); first += lanes)
+    for (const Waits call : {Waits::sync, Waits::shuffle, Waits::shuffle_down, Waits::ballot})
+      if (fibers[first].waits == call) {
+        all(first, lanes, call);
+        break;  // who was let go waits for nothing
+      }
   all(0, fibers.size(), Waits::block);
   return any;
 }
@@ -105,6 +116,7 @@ inline bool release() {
 /// The threads of a block; `order`: 0 as they are numbered, 1 backwards, else mixed.
 inline const char* run_block(unsigned threads, unsigned order) {
   fibers.resize(threads);
+  for (char* p = __start_emulated_shared; p != __stop_emulated_shared; p++) *p = static_cast<char>(0xaa);
   for (unsigned k = 0; k < threads; k++) {
     fibers[k].thread.x = k;
     fibers[k].waits = Waits::no;
@@ -117,6 +129,7 @@ inline const char* run_block(unsigned threads, unsigned order) {
       if (current->waits == Waits::no) go_on();
       done += current->waits == Waits::done;
     }
+    if (!full_warps) return "a call names some lanes of a warp that all are in";
     if (done == threads) return nullptr;
     if (!release()) return "some threads do not reach a barrier";
   }
@@ -130,23 +143,25 @@ inline const char* run_block(unsigned threads, unsigned order) {
 #define blockDim (emulated::block_size)
 
 inline void __syncthreads() { emulated::wait(emulated::Waits::block); }
-inline void __syncwarp() { emulated::wait(emulated::Waits::warp); }
-template <class T> T __shfl_sync(unsigned, T x, unsigned lane) {
-  return emulated::exchanged(x, lane % emulated::lanes);
+inline void __syncwarp() { emulated::wait(emulated::Waits::sync); }
+template <class T> T __shfl_sync(unsigned mask, T x, unsigned lane) {
+  return emulated::exchanged(mask, x, lane % emulated::lanes, emulated::Waits::shuffle);
 }
-template <class T> T __shfl_down_sync(unsigned, T x, unsigned by) {
+template <class T> T __shfl_down_sync(unsigned mask, T x, unsigned by) {
   const unsigned lane = threadIdx.x % emulated::lanes + by;
-  return emulated::exchanged(x, lane < emulated::lanes ? lane : threadIdx.x % emulated::lanes);
+  return emulated::exchanged(mask, x, lane < emulated::lanes ? lane : threadIdx.x % emulated::lanes,
+                             emulated::Waits::shuffle_down);
 }
-inline unsigned __ballot_sync(unsigned, bool x) {
+inline unsigned __ballot_sync(unsigned mask, bool x) {
+  emulated::full_warps &= mask == ~0u;
   emulated::current->word = x;
-  emulated::wait(emulated::Waits::warp);
+  emulated::wait(emulated::Waits::ballot);
   unsigned all = 0;
   for (unsigned lane = 0; lane < emulated::lanes; lane++) {
     const emulated::Fiber& other = emulated::fibers[threadIdx.x / emulated::lanes * emulated::lanes + lane];
     all |= static_cast<unsigned>(other.word) << lane;
   }
-  emulated::wait(emulated::Waits::warp);  // all have read
+  emulated::wait(emulated::Waits::ballot);  // all have read
   return all;
 }
 inline int __popc(unsigned x) { return std::popcount(x); }

@@ -8,6 +8,7 @@
 #include <cstdio>
 #include <cstdlib>
 #include <cstring>
+#include <map>
 #include <stdexcept>
 #include <string>
 #include <thread>
@@ -136,6 +137,13 @@ int save_without_space() {
   return 0;
 }
 
+/// The last process has other arrays.
+int save_other_tree() {
+  const bool is_last = sa::process_index() == sa::process_count() - 1;
+  sa::checkpoints::save(test_folder(), 101, std::map<std::string, Array>{{is_last ? "b" : "a", rows(16)}});
+  return 0;
+}
+
 /// Does its work ten times; in the sixth the last process does what `fault` says.
 void work(const std::string& fault) {
   const bool is_last = sa::process_index() == sa::process_count() - 1;
@@ -177,6 +185,7 @@ int main(int argc, char** argv) {
     if (word == "save") return save_checkpoint();
     if (word == "restore") return restore_checkpoints();
     if (word == "save_without_space") return save_without_space();
+    if (word == "save_other_tree") return save_other_tree();
     work(word);
     std::printf("process %d of %d is through\n", sa::process_index(), sa::process_count());
     return 0;

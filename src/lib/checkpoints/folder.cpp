@@ -89,6 +89,11 @@ std::string existing(const char* function, const std::string& folder, std::int64
               (here + " Check the folder, or save one.").c_str());
 }
 
+bool is_one_folder(const std::string& a, const std::string& b) {
+  std::error_code failed;
+  return a == b || fs::equivalent(a, b, failed);
+}
+
 std::string begin_unfinished(const char* function, const std::string& folder, std::int64_t step) {
   std::error_code failed;
   fs::create_directories(folder, failed);

@@ -13,6 +13,8 @@ std::vector<std::int64_t> steps_in(const char* function, const std::string& fold
 /// The path of the checkpoint of that step, or of the latest one where step is negative. Throws IoError where there is none.
 std::string existing(const char* function, const std::string& folder, std::int64_t step);
 
+/// Whether both paths name it.
+bool is_one_folder(const std::string& a, const std::string& b);
 /// A new folder for an unfinished checkpoint. Removes what is left of others after a day. Throws IoError.
 std::string begin_unfinished(const char* function, const std::string& folder, std::int64_t step);
 /// The unfinished one becomes the checkpoint of that step, at once; older ones go until `keep` are left (0: none goes). Throws IoError.

@@ -1,14 +1,20 @@
 // Saving: every process writes the pieces whose first device is one of its own, the first process says that they are a checkpoint.
 #include <fmt/format.h>
 #include <sys/resource.h>
+#include <unistd.h>
 #include <zlib.h>
 
 #include <algorithm>
 #include <atomic>
+#include <chrono>
+#include <condition_variable>
 #include <cstdio>
 #include <exception>
+#include <mutex>
 #include <nlohmann/json.hpp>
 #include <optional>
+#include <set>
+#include <system_error>
 #include <thread>
 #include <utility>
 
@@ -26,6 +32,8 @@
 namespace shardarray {
 
 namespace checkpoints {
+
+class CheckpointSave;
 
 namespace {
 
@@ -107,37 +115,62 @@ json write_pieces(const char* function, const OwnPieces& own, const std::string&
   return said;
 }
 
-/// What all processes say: errors of one are thrown in all.
-std::vector<json> agreed(const char* function, Processes* all, const char* what, const json& mine) {
-  std::vector<json> r{mine};
-  if (all != nullptr) {
-    r.clear();
-    const std::string text_of_mine = mine.dump(-1, ' ', false, json::error_handler_t::replace);
-    for (const std::string& text : all->all_gather(fmt::format("{}: {}", function, what), text_of_mine))
-      r.push_back(json::parse(text));
-  }
-  for (std::size_t p = 0; p < r.size(); p++)
-    if (r[p].contains("error")) {
-      const std::string text = r[p]["error"];
-      throw IoError(all == nullptr || static_cast<int>(p) == all->index()
-                        ? text
-                        : fmt::format("{} (in process {})", text, p));
+/// What `work` gives, for the others: or what went wrong in it, which is kept for this process.
+class Attempt {
+ public:
+  Attempt() = default;
+  template <class Work> Attempt(const char* function, const Work& work) {
+    try {
+      said_ = {{"done", work()}};
+    } catch (const Error& e) {
+      fail(e.text());
+    } catch (const std::exception& e) {  // the others would wait for this process
+      fail(fmt::format("{}: {}", function, e.what()));
     }
-  return r;
-}
-/// Of every array: the first device that holds it, as this process sees it.
-std::vector<int> places_of(const SavedTree& tree) {
-  std::vector<int> r;
-  for (const auto& [path, array] : tree.arrays) r.push_back(array->devices()[0].id);
-  return r;
-}
-/// What `work` gives, or what went wrong in it.
-template <class Work> json attempt(const char* function, Work work) {
-  try {
-    return {{"done", work()}};
-  } catch (const Error& e) { return {{"error", e.text()}}; } catch (const std::exception& e) {
-    return {{"error", fmt::format("{}: {}", function, e.what())}};  // the others would wait for this process
   }
+  bool has_failed() const { return failure_ != nullptr; }
+  /// What all processes say. What went wrong in one is thrown in all.
+  std::vector<json> agreed(const char* function, Processes* all, const char* what) const {
+    std::vector<json> r{said_};
+    if (all != nullptr) {
+      r.clear();
+      const std::string mine = said_.dump(-1, ' ', false, json::error_handler_t::replace);
+      for (const std::string& text : all->all_gather(fmt::format("{}: {}", function, what), mine))
+        r.push_back(json::parse(text));
+    }
+    if (failure_) std::rethrow_exception(failure_);
+    for (std::size_t p = 0; p < r.size(); p++)
+      if (r[p].contains("error"))
+        throw IoError(fmt::format("{} (in process {})", r[p]["error"].get<std::string>(), p));
+    for (json& x : r) x = std::move(x["done"]);
+    return r;
+  }
+
+ private:
+  void fail(const std::string& text) {
+    failure_ = std::current_exception();
+    said_ = {{"error", text}};
+  }
+  json said_ = {{"done", nullptr}};
+  std::exception_ptr failure_;
+};
+
+/// Of every array: its path, its type, and the first device that holds it, as this process sees it.
+json arrays_of(const SavedTree& tree) {
+  json r = json::array();
+  for (const auto& [path, array] : tree.arrays)
+    r.push_back({path, to_string(Type{array->shape(), array->dtype()}), array->devices()[0].id});
+  return r;
+}
+
+/// Those under way, in the order in which they began.
+std::mutex& naming() {
+  static std::mutex& m = *new std::mutex;
+  return m;
+}
+std::set<CheckpointSave*>& under_way() {
+  static auto& all = *new std::set<CheckpointSave*>;
+  return all;
 }
 
 }  // namespace
@@ -161,43 +194,60 @@ class UnfinishedCheckpoint {
 /// One save: what it writes is known when it is constructed, by all processes together.
 class CheckpointSave {
  public:
-  CheckpointSave(const char* function, std::string folder, std::int64_t step, const SavedTree& tree,
+  CheckpointSave(const char* function, const std::string& folder, std::int64_t step, const SavedTree& tree,
                  const SaveOptions& o)
-      : function_(function), folder_(std::move(folder)), step_(step), keep_(o.keep) {
-    check(tree);
-    const std::vector<json> begun =
-        agreed(function, all_, "a folder is made", attempt(function, [&] {
-                 if (index_ == 0) unfinished_.emplace(begin_unfinished(function, folder_, step));
-                 return json{{"folder", index_ == 0 ? unfinished_->path() : ""}, {"places", places_of(tree)}};
-               }));
-    at_ = begun[0]["done"]["folder"];
-    const std::vector<bool> global = global_arrays(tree, begun);
-    written_ = attempt(function, [&] {
+      : function_(function), folder_(folder), step_(step), keep_(o.keep) {
+    const Attempt begun(function, [&] {
+      check(tree);
+      if (index_ == 0) unfinished_.emplace(begin_unfinished(function, folder_, step));
+      return json{{"folder", index_ == 0 ? unfinished_->path() : ""}, {"arrays", arrays_of(tree)}};
+    });
+    const std::vector<json> all = begun.agreed(function, all_, "a folder is made");
+    at_ = all[0]["folder"];
+    const std::vector<bool> global = global_arrays(tree, all);
+    written_ = Attempt(function, [&] {
       own_ = own_pieces(tree, global, index_, file_of(index_));
       files::evaluate_named(function, own_.arrays);
-      return false;
+      return nullptr;
     });
     pieces_of_all_.values = files::texts_of(tree);
     pieces_of_all_.step = step;
     for (const auto& [path, array] : tree.arrays)
       pieces_of_all_.arrays[path].type = {array->shape(), array->dtype()};
+    const std::lock_guard lock(naming());
+    static std::uint64_t begun_ever = 0;
+    number_ = begun_ever++;
+    under_way().insert(this);
   }
+  ~CheckpointSave() {
+    const std::lock_guard lock(naming());
+    under_way().erase(this);
+  }
+  CheckpointSave(const CheckpointSave&) = delete;
+  CheckpointSave& operator=(const CheckpointSave&) = delete;
 
   bool is_of_several_processes() const { return all_ != nullptr; }
   /// What goes wrong is thrown by name().
   void write() {
-    if (!written_.contains("error"))
-      written_ = attempt(function_, [&] { return write_pieces(function_, own_, at_, file_of(index_)); });
+    if (!written_.has_failed())
+      written_ = Attempt(function_, [&] { return write_pieces(function_, own_, at_, file_of(index_)); });
     own_.arrays.clear();  // their memory
+  }
+  /// Whether all processes say so; together, as often as wanted: none of them is silent for long.
+  bool are_all_done(bool mine) const {
+    const auto all =
+        Attempt(function_, [&] { return mine; }).agreed(function_, all_, "pieces are being written");
+    return std::all_of(all.begin(), all.end(), [](const json& done) { return done.get<bool>(); });
   }
   /// All processes together, when each has written.
   void name() {
     try {
-      const std::vector<json> said = agreed(function_, all_, "pieces are written", written_);
-      (void)agreed(function_, all_, "the checkpoint is named", attempt(function_, [&] {
-                     if (index_ == 0) name_as_first(said);
-                     return true;
-                   }));
+      const std::vector<json> said = written_.agreed(function_, all_, "pieces are written");
+      const Attempt named(function_, [&] {
+        if (index_ == 0) name_as_first(said);
+        return nullptr;
+      });
+      (void)named.agreed(function_, all_, "the checkpoint is named");
     } catch (...) {
       unfinished_.reset();
       throw;
@@ -218,15 +268,22 @@ class CheckpointSave {
   /// Of every array, whether it is one array of all processes.
   std::vector<bool> global_arrays(const SavedTree& tree, const std::vector<json>& begun) const {
     std::vector<bool> global(tree.arrays.size(), true);
-    for (const json& b : begun) {
-      const json& places = b["done"]["places"];
-      if (places.size() != global.size())
-        throw TreeError(
-            fmt::format("{}: a tree of {} arrays, in another process one of {}. All save the same tree. "
-                        "Compare their programs.",
-                        function_, global.size(), places.size()));
-      for (std::size_t k = 0; k < global.size(); k++)
-        global[k] = global[k] && places[k] == begun[0]["done"]["places"][k];
+    const json& mine = begun[static_cast<std::size_t>(index_)]["arrays"];
+    for (std::size_t p = 0; p < begun.size(); p++) {
+      const json& other = begun[p]["arrays"];
+      for (std::size_t k = 0; k < std::max(mine.size(), other.size()); k++) {
+        const auto shown = [&](const json& all) {
+          return k < all.size()
+                     ? fmt::format("`{}` {}", all[k][0].get<std::string>(), all[k][1].get<std::string>())
+                     : "nothing";
+        };
+        if (shown(mine) != shown(other))
+          throw TreeError(fmt::format(
+              "{}: array {} of the tree is {} in process {} and {} in process {}. All save the same "
+              "tree. Compare their programs.",
+              function_, k, shown(mine), index_, shown(other), p));
+        global[k] = global[k] && other[k][2] == mine[k][2];
+      }
     }
     return global;
   }
@@ -235,7 +292,7 @@ class CheckpointSave {
   }
   void name_as_first(const std::vector<json>& said) {
     for (std::size_t p = 0; p < said.size(); p++)
-      for (const json& s : said[p]["done"])
+      for (const json& s : said[p])
         pieces_of_all_.arrays.at(s[0]).pieces.push_back({file_of(static_cast<int>(p)), s[1], shape_of(s[2]),
                                                          shape_of(s[3]),
                                                          s[4].get<std::vector<std::uint32_t>>()});
@@ -244,8 +301,13 @@ class CheckpointSave {
     files::FileWriter file(function_, path);
     file.write(text);
     file.commit(true);
+    const std::lock_guard lock(naming());
+    if (is_replaced_) return unfinished_.reset();  // by one that began later
     finish(function_, at_, folder_, step_, keep_);
     unfinished_->is_named();
+    for (CheckpointSave* const other : under_way())
+      if (other->number_ < number_ && other->step_ == step_ && is_one_folder(other->folder_, folder_))
+        other->is_replaced_ = true;
   }
 
   const char* const function_;
@@ -258,78 +320,107 @@ class CheckpointSave {
   std::string at_;                                  // its path
   OwnPieces own_;
   Index pieces_of_all_;
-  json written_;
+  Attempt written_;
+  std::uint64_t number_ = 0;
+  bool is_replaced_ = false;  // under naming()
 };
 
-namespace detail {
-
-void save_tree(const std::string& folder, std::int64_t step, const SavedTree& tree,
-               const SaveOptions& options, Where w) {
-  constexpr const char* function = "checkpoints::save";
-  const Site site(w, function);
-  shardarray::detail::with_memory(function, 0, [&] {
-    CheckpointSave save(function, folder, step, tree, options);
-    save.write();
-    save.name();
-  });
-}
-
-}  // namespace detail
-
+/// A save whose pieces a thread writes.
 class Saving::State {
  public:
-  static constexpr const char* function = "checkpoints::async_save";
-  State(const std::string& folder, std::int64_t step, const SavedTree& tree, const SaveOptions& o, Where w)
-      : where_(w), save_(function, folder, step, tree, o), thread_([this] { work(); }) {}
+  /// `beside`: the program comes first.
+  State(const char* function, const std::string& folder, std::int64_t step, const SavedTree& tree,
+        const SaveOptions& o, bool beside, Where w)
+      : function_(function), where_(w), save_(function, folder, step, tree, o) {
+    try {
+      thread_ = std::thread([this, beside] {
+        // On Linux the priority of this thread alone, which beside busy ones gets 3 % of a core.
+        if (beside) (void)setpriority(PRIO_PROCESS, 0, 15);
+        work();
+      });
+    } catch (const std::system_error&) { work(); }  // there is none to be had
+  }
   ~State() {
-    thread_.join();
+    if (thread_.joinable()) thread_.join();
     try {
       if (!save_.is_of_several_processes()) wait();
       else if (!waited_)
         fmt::print(stderr, "shardarray: {}: a checkpoint was given up, as wait() was not called. ({}:{})\n",
-                   function, where_.file, where_.line);
+                   function_, where_.file, where_.line);
     } catch (const std::exception& e) { fmt::print(stderr, "shardarray: {}\n", e.what()); }
   }
+  State(const State&) = delete;
+  State& operator=(const State&) = delete;
+
   bool is_written() const { return written_; }
+  /// Whether this is a process that was forked from the one that saves: the thread is not here, and the files are the other one's.
+  bool is_forked() const { return getpid() != process_; }
   void wait() {
     if (waited_) return;
+    if (is_forked())
+      throw Error(
+          fmt::format("{}: wait() in a process that was forked from the one that saves. The checkpoint is "
+                      "the other one's. Wait there.",
+                      function_));
     waited_ = true;
-    written_.wait(false);
+    if (!save_.is_of_several_processes()) {
+      written_.wait(false);
+    } else {
+      guarded([&] {
+        while (!save_.are_all_done(is_written_soon())) {}
+        if (!failed_) save_.name();
+      });
+    }
     if (failed_) std::rethrow_exception(failed_);
-    if (save_.is_of_several_processes()) guarded([&] { save_.name(); });
   }
 
  private:
+  // No longer than the others wait for an answer.
+  bool is_written_soon() {
+    std::unique_lock lock(mutex_);
+    return ended_.wait_for(lock, std::chrono::milliseconds(500), [&] { return written_.load(); });
+  }
   template <class Work> void guarded(const Work& work) const {
-    const Site site(where_, function);
-    shardarray::detail::with_memory(function, 0, work);
+    const Site site(where_, function_);
+    shardarray::detail::with_memory(function_, 0, work);
   }
   void work() {
-    // The program comes first: on Linux this is the priority of this thread alone, which beside busy ones gets 1.5 % of a core.
-    (void)setpriority(PRIO_PROCESS, 0, 19);
     try {
       guarded([&] {
         save_.write();
         if (!save_.is_of_several_processes()) save_.name();
       });
     } catch (...) { failed_ = std::current_exception(); }
-    written_ = true;
+    {
+      const std::lock_guard lock(mutex_);
+      written_ = true;
+    }
     written_.notify_all();
+    ended_.notify_all();
   }
 
+  const char* const function_;
   const Where where_;
+  const pid_t process_ = getpid();
   CheckpointSave save_;
   bool waited_ = false;
   std::exception_ptr failed_;
+  std::mutex mutex_;
+  std::condition_variable ended_;
   std::atomic<bool> written_ = false;
-  std::thread thread_;  // the last: it uses the others
+  std::thread thread_;
 };
 
 Saving::Saving() noexcept = default;
 Saving::Saving(std::unique_ptr<State> state) noexcept : state_(std::move(state)) {}
 Saving::Saving(Saving&&) noexcept = default;
-Saving& Saving::operator=(Saving&&) noexcept = default;
-Saving::~Saving() = default;
+Saving& Saving::operator=(Saving&& other) noexcept {
+  const Saving before(std::exchange(state_, std::move(other.state_)));
+  return *this;
+}
+Saving::~Saving() {
+  if (state_ != nullptr && state_->is_forked()) (void)state_.release();
+}
 bool Saving::is_written() const { return state_ == nullptr || state_->is_written(); }
 void Saving::wait() {
   if (state_ != nullptr) state_->wait();
@@ -337,12 +428,22 @@ void Saving::wait() {
 
 namespace detail {
 
+Saving begin_save(const char* function, const std::string& folder, std::int64_t step, const SavedTree& tree,
+                  const SaveOptions& options, bool beside, Where w) {
+  const Site site(w, function);
+  return Saving(shardarray::detail::with_memory(function, 0, [&] {
+    return std::make_unique<Saving::State>(function, folder, step, tree, options, beside, w);
+  }));
+}
+
+void save_tree(const std::string& folder, std::int64_t step, const SavedTree& tree,
+               const SaveOptions& options, Where w) {
+  begin_save("checkpoints::save", folder, step, tree, options, false, w).wait();
+}
+
 Saving async_save_tree(const std::string& folder, std::int64_t step, const SavedTree& tree,
                        const SaveOptions& options, Where w) {
-  constexpr const char* function = Saving::State::function;
-  const Site site(w, function);
-  return Saving(shardarray::detail::with_memory(
-      function, 0, [&] { return std::make_unique<Saving::State>(folder, step, tree, options, w); }));
+  return begin_save("checkpoints::async_save", folder, step, tree, options, true, w);
 }
 
 }  // namespace detail
