@@ -10,6 +10,7 @@
 #include <cstdlib>
 #include <thread>
 
+#include "cuda_fake.h"
 #include "files_helpers.h"
 #include "messages.h"
 #include "op_data.h"
@@ -225,6 +226,26 @@ TEST_CASE("checkpoints: a process that is forked while one is written leaves it 
   CHECK(status == 0);
   saving.wait();
   CHECK(array_equal(checkpoints::restore(folder.path, zeros({1 << 21})), ones({1 << 21})));
+}
+
+TEST_CASE("cuda process: checkpoints beside the run" * doctest::skip()) {
+  const TemporaryFolder folder;
+  const Sharding cut = NamedSharding(make_mesh({{"x", 8}}), P("x"));
+  const auto step = jit([](const Array& x) { return x * 2; });
+  Array x = device_put(arange(4000.0f), cut);
+  REQUIRE(x.devices()[0].platform == "cuda");
+  auto saving = checkpoints::async_save(folder.path, 1, std::pair(x, complex(x, x)));
+  for (int k = 0; k < 3; k++) x = step(std::move(x));
+  saving.wait();
+  const auto [got, z] =
+      checkpoints::restore(folder.path, std::pair(zeros_like(x), device_put(zeros({4000}, complex64), cut)));
+  CHECK(array_equal(got, arange(4000.0f)));
+  CHECK(array_equal(imag(z), arange(4000.0f)));
+  CHECK(got.devices()[0].platform == "cuda");
+}
+
+TEST_CASE("cuda: checkpoints are written while the run goes on") {
+  on_fake("cuda process: checkpoints beside the run");
 }
 
 TEST_CASE("checkpoints: steps in a folder, the latest, those that stay") {

@@ -93,10 +93,10 @@ void save(const std::string& folder, std::int64_t step, const T& tree, const Sav
     detail::save_tree(folder, step, shardarray::detail::saved_tree(const_cast<T&>(tree)), options, w);
 }
 
-/// save(), but it returns when the values are computed: a thread writes them while the program goes on. They are those of the call, and
-/// their memory is held until they are written: a step that takes them donated finds new memory for its results meanwhile. In one process
-/// the checkpoint gets its name as soon as it is written, in several when all have called wait(). Of several saves of one step that are
-/// under way that which began last stays. Throws what save() throws before it writes; the rest is thrown by wait().
+/// save(), but it returns when the values are computed and, on GPUs, copied to the host: a thread writes them while the program goes on.
+/// Their memory is held until then: a step that takes them donated finds new memory for its results. In one process the checkpoint gets
+/// its name as soon as it is written, in several when all have called wait(). Of saves of one step under way that which began last stays.
+/// Throws what save() throws before it writes; the rest is thrown by wait().
 template <class T>
 [[nodiscard]] Saving async_save(const std::string& folder, std::int64_t step, const T& tree,
                                 const SaveOptions& options = {}, Where w = Where::here()) {

@@ -27,6 +27,7 @@
 #include "runtime/processes.h"
 #include "shardarray/checkpoints.h"
 #include "shardarray/complex.h"
+#include "shardarray/filter_shard.h"
 #include "shardarray/ops.h"
 
 namespace shardarray {
@@ -74,9 +75,16 @@ struct OwnPieces {
 
 namespace {
 
+Device host_device() {
+  const std::vector<Device> all = devices("cpu");
+  return *std::find_if(all.begin(), all.end(),
+                       [](const Device& d) { return d.process_index == process_index(); });
+}
+
 /// `global`: of every array, whether it is one array of all processes; else each has one of its own, and that of the first counts.
+/// `on_host`: in the host's memory, so that no GPU has to wait for who reads them.
 OwnPieces own_pieces(const SavedTree& tree, const std::vector<bool>& global, int process,
-                     const std::string& file) {
+                     const std::string& file, bool on_host) {
   OwnPieces r;
   for (std::size_t k = 0; k < tree.arrays.size(); k++) {
     if (!global[k] && process != 0) continue;
@@ -88,8 +96,11 @@ OwnPieces own_pieces(const SavedTree& tree, const std::vector<bool>& global, int
         p.start.push_back(s.index[d].start);
         p.key += fmt::format("{}{}", d == 0 ? "" : ",", s.index[d].start);
       }
-      const bool parts = is_complex(s.data.dtype());  // the format has no complex numbers
-      r.arrays.emplace(p.key, parts ? stack({real(s.data), imag(s.data)}, -1) : s.data);
+      const Array data = on_host && array->devices()[0].platform != "cpu"
+                             ? device_put(s.data, host_device())
+                             : s.data;
+      const bool parts = is_complex(data.dtype());  // the format has no complex numbers
+      r.arrays.emplace(p.key, parts ? stack({real(data), imag(data)}, -1) : data);
       const std::string key = p.key;
       r.places.emplace(key, std::pair(path, std::move(p)));
     }
@@ -195,7 +206,7 @@ class UnfinishedCheckpoint {
 class CheckpointSave {
  public:
   CheckpointSave(const char* function, const std::string& folder, std::int64_t step, const SavedTree& tree,
-                 const SaveOptions& o)
+                 const SaveOptions& o, bool beside)
       : function_(function), folder_(folder), step_(step), keep_(o.keep) {
     const Attempt begun(function, [&] {
       check(tree);
@@ -206,7 +217,7 @@ class CheckpointSave {
     at_ = all[0]["folder"];
     const std::vector<bool> global = global_arrays(tree, all);
     written_ = Attempt(function, [&] {
-      own_ = own_pieces(tree, global, index_, file_of(index_));
+      own_ = own_pieces(tree, global, index_, file_of(index_), beside);
       files::evaluate_named(function, own_.arrays);
       return nullptr;
     });
@@ -331,7 +342,7 @@ class Saving::State {
   /// `beside`: the program comes first.
   State(const char* function, const std::string& folder, std::int64_t step, const SavedTree& tree,
         const SaveOptions& o, bool beside, Where w)
-      : function_(function), where_(w), save_(function, folder, step, tree, o) {
+      : function_(function), where_(w), save_(function, folder, step, tree, o, beside) {
     try {
       thread_ = std::thread([this, beside] {
         // On Linux the priority of this thread alone, which beside busy ones gets 3 % of a core.
