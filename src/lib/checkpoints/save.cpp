@@ -34,11 +34,11 @@ namespace shardarray {
 
 namespace checkpoints {
 
+using nlohmann::json;
 class CheckpointSave;
 
 namespace {
 
-using nlohmann::json;
 using shardarray::detail::SavedTree;
 
 Shape shape_of(const json& j) {
@@ -96,9 +96,8 @@ OwnPieces own_pieces(const SavedTree& tree, const std::vector<bool>& global, int
         p.start.push_back(s.index[d].start);
         p.key += fmt::format("{}{}", d == 0 ? "" : ",", s.index[d].start);
       }
-      const Array data = on_host && array->devices()[0].platform != "cpu"
-                             ? device_put(s.data, host_device())
-                             : s.data;
+      const Array data =
+          on_host && array->devices()[0].platform != "cpu" ? device_put(s.data, host_device()) : s.data;
       const bool parts = is_complex(data.dtype());  // the format has no complex numbers
       r.arrays.emplace(p.key, parts ? stack({real(data), imag(data)}, -1) : data);
       const std::string key = p.key;
@@ -126,11 +125,31 @@ json write_pieces(const char* function, const OwnPieces& own, const std::string&
   return said;
 }
 
+/// Of every array: its path, its type, and the first device that holds it, as this process sees it.
+json arrays_of(const SavedTree& tree) {
+  json r = json::array();
+  for (const auto& [path, array] : tree.arrays)
+    r.push_back({path, to_string(Type{array->shape(), array->dtype()}), array->devices()[0].id});
+  return r;
+}
+
+/// Those under way, in the order in which they began.
+std::mutex& naming() {
+  static std::mutex& m = *new std::mutex;
+  return m;
+}
+std::set<CheckpointSave*>& under_way() {
+  static auto& all = *new std::set<CheckpointSave*>;
+  return all;
+}
+
+}  // namespace
+
 /// What `work` gives, for the others: or what went wrong in it, which is kept for this process.
-class Attempt {
+class SaveAttempt {
  public:
-  Attempt() = default;
-  template <class Work> Attempt(const char* function, const Work& work) {
+  SaveAttempt() = default;
+  template <class Work> SaveAttempt(const char* function, const Work& work) {
     try {
       said_ = {{"done", work()}};
     } catch (const Error& e) {
@@ -166,26 +185,6 @@ class Attempt {
   std::exception_ptr failure_;
 };
 
-/// Of every array: its path, its type, and the first device that holds it, as this process sees it.
-json arrays_of(const SavedTree& tree) {
-  json r = json::array();
-  for (const auto& [path, array] : tree.arrays)
-    r.push_back({path, to_string(Type{array->shape(), array->dtype()}), array->devices()[0].id});
-  return r;
-}
-
-/// Those under way, in the order in which they began.
-std::mutex& naming() {
-  static std::mutex& m = *new std::mutex;
-  return m;
-}
-std::set<CheckpointSave*>& under_way() {
-  static auto& all = *new std::set<CheckpointSave*>;
-  return all;
-}
-
-}  // namespace
-
 /// An unfinished checkpoint, which is removed unless it is named.
 class UnfinishedCheckpoint {
  public:
@@ -208,7 +207,7 @@ class CheckpointSave {
   CheckpointSave(const char* function, const std::string& folder, std::int64_t step, const SavedTree& tree,
                  const SaveOptions& o, bool beside)
       : function_(function), folder_(folder), step_(step), keep_(o.keep) {
-    const Attempt begun(function, [&] {
+    const SaveAttempt begun(function, [&] {
       check(tree);
       if (index_ == 0) unfinished_.emplace(begin_unfinished(function, folder_, step));
       return json{{"folder", index_ == 0 ? unfinished_->path() : ""}, {"arrays", arrays_of(tree)}};
@@ -216,7 +215,7 @@ class CheckpointSave {
     const std::vector<json> all = begun.agreed(function, all_, "a folder is made");
     at_ = all[0]["folder"];
     const std::vector<bool> global = global_arrays(tree, all);
-    written_ = Attempt(function, [&] {
+    written_ = SaveAttempt(function, [&] {
       own_ = own_pieces(tree, global, index_, file_of(index_), beside);
       files::evaluate_named(function, own_.arrays);
       return nullptr;
@@ -241,20 +240,20 @@ class CheckpointSave {
   /// What goes wrong is thrown by name().
   void write() {
     if (!written_.has_failed())
-      written_ = Attempt(function_, [&] { return write_pieces(function_, own_, at_, file_of(index_)); });
+      written_ = SaveAttempt(function_, [&] { return write_pieces(function_, own_, at_, file_of(index_)); });
     own_.arrays.clear();  // their memory
   }
   /// Whether all processes say so; together, as often as wanted: none of them is silent for long.
   bool are_all_done(bool mine) const {
     const auto all =
-        Attempt(function_, [&] { return mine; }).agreed(function_, all_, "pieces are being written");
+        SaveAttempt(function_, [&] { return mine; }).agreed(function_, all_, "pieces are being written");
     return std::all_of(all.begin(), all.end(), [](const json& done) { return done.get<bool>(); });
   }
   /// All processes together, when each has written.
   void name() {
     try {
       const std::vector<json> said = written_.agreed(function_, all_, "pieces are written");
-      const Attempt named(function_, [&] {
+      const SaveAttempt named(function_, [&] {
         if (index_ == 0) name_as_first(said);
         return nullptr;
       });
@@ -331,7 +330,7 @@ class CheckpointSave {
   std::string at_;                                  // its path
   OwnPieces own_;
   Index pieces_of_all_;
-  Attempt written_;
+  SaveAttempt written_;
   std::uint64_t number_ = 0;
   bool is_replaced_ = false;  // under naming()
 };
