@@ -192,7 +192,7 @@ TEST_CASE("conv: what does not fit says what and how") {
         "channels beside the spatial "
         "dimensions. Insert the batch with expand_dims.");
   CHECK(refused(sa::astype(x, sa::bool_), k) ==
-        "conv: the operand is bool[2,4,8,8]. It takes integers and real floats. Cast with astype.");
+        "conv: the operand is bool[2,4,8,8]. It takes numbers. Cast with astype.");
   CHECK(refused(x, sa::ones({6, 3, 3, 3})) ==
         "conv: lhs f32[2,4,8,8] and rhs f32[6,3,3,3] with 1 feature groups and 1 batch groups. The 4 "
         "channels of lhs are those of all "

@@ -58,10 +58,10 @@ struct ConvOptions {
 };
 /// lhs [n, c, spatial..] by rhs [o, c / groups, window..] -> [n, o, windows..]: out[n, o, i..] = sum over c and k.. of lhs[n, c, i stride
 /// + k dilation..] rhs[o, c, k..]; zeros around the array and between its elements are multiplied too. Any number of spatial dimensions.
-/// Operands are promoted; 16-bit floats are summed in float32, integers wrap. Where windows do not fit the result is empty. Images, channels,
-/// groups and spatial dimensions may be cut over devices: of neighbours' tiles only the edges move that windows reach into. Throws
-/// ShapeError for ranks, sizes, groups, strides and widths that do not fit, DTypeError for bools, Error for dimension numbers and rules of
-/// padding that are none. Source: jax.lax.conv_general_dilated.
+/// Operands are promoted; 16-bit floats are summed in float32, integers wrap, complex numbers are four real products. Where windows do
+/// not fit the result is empty. Images, channels, groups and spatial dimensions may be cut over devices: of neighbours' tiles only the
+/// edges move that windows reach into. Throws ShapeError for ranks, sizes, groups, strides and widths that do not fit, DTypeError for
+/// bools, Error for dimension numbers and rules of padding that are none. Source: jax.lax.conv_general_dilated.
 inline constexpr struct SHARDARRAY_API conv_general_dilated_fn {
   [[nodiscard]] Array operator()(const Array& lhs, const Array& rhs, const ConvOptions& o = {},
                                  Where w = Where::here()) const;

@@ -1,7 +1,9 @@
 // Factorisations of matrices and what is solved with them, as `jnp.linalg` and `jax.scipy.linalg` name and define it: the last two
 // dimensions are a matrix, those in front are a batch of any shape. A batch that is cut stays where it is, every device has its own
 // matrices; a matrix that is cut is gathered. Integers and bool become floating as in JAX, 16-bit floats are computed in float32 and
-// rounded once. LAPACK computes, for CUDA devices on the host, which waits (Error without one).
+// rounded once. Complex matrices are taken by all functions: ^H is the conjugate transpose, of real numbers ^T; eigenvalues, singular
+// values, norms and logarithms are real; derivatives are JAX's, as of all complex functions. LAPACK computes, for CUDA devices on the
+// host, which waits (Error without one).
 #pragma once
 #include <optional>
 
@@ -30,10 +32,10 @@ using shardarray::vector_norm;
 // ---------------------------------------------------------------- factorisations
 /// Options of cholesky: `cholesky(a, {.upper = true})`.
 struct CholeskyOptions {
-  bool upper = false;            ///< U with A = U^T U in place of L
-  bool symmetrize_input = true;  ///< takes (A + A^T) / 2; else only the lower triangle is read
+  bool upper = false;            ///< U with A = U^H U in place of L
+  bool symmetrize_input = true;  ///< takes (A + A^H) / 2; else only the lower triangle is read
 };
-/// [.., n, n] -> L of that shape, lower triangular, with A = L L^T for a symmetric A that is positive definite. Of another A the
+/// [.., n, n] -> L of that shape, lower triangular, with A = L L^H for a Hermitian A that is positive definite. Of another A the
 /// triangle is NaN; of one with NaN what depends on it. Throws ShapeError for matrices that are not square.
 inline constexpr struct SHARDARRAY_API cholesky_fn {
   [[nodiscard]] Array operator()(const Array& a, const CholeskyOptions& o = {},
@@ -62,7 +64,7 @@ struct QrResult {
   Array q;  ///< [.., m, k], columns orthonormal
   Array r;  ///< [.., k, n], zeros below the diagonal
 };
-/// A = Q R of [.., m, n]. The signs are LAPACK's, as in JAX. Throws ShapeError for less than two dimensions.
+/// A = Q R of [.., m, n]. The signs are LAPACK's, as in JAX: the diagonal of R is real. Throws ShapeError for less than two dimensions.
 inline constexpr struct SHARDARRAY_API qr_fn {
   [[nodiscard]] QrResult operator()(const Array& a, QrMode mode = QrMode::reduced,
                                     Where w = Where::here()) const;
@@ -71,14 +73,14 @@ inline constexpr struct SHARDARRAY_API qr_fn {
 /// Options of eigh and eigvalsh: `eigh(a, {.lower = false})`.
 struct EighOptions {
   bool lower = true;             ///< which triangle is read, if not both are
-  bool symmetrize_input = true;  ///< takes (A + A^T) / 2
+  bool symmetrize_input = true;  ///< takes (A + A^H) / 2
 };
 /// What eigh gives.
 struct EighResult {
   Array eigenvalues;   ///< [.., n], rising
-  Array eigenvectors;  ///< [.., n, n]: column i belongs to eigenvalue i, and has length 1
+  Array eigenvectors;  ///< [.., n, n]: column i belongs to eigenvalue i, and has length 1; its phase is LAPACK's
 };
-/// The eigenvalues and eigenvectors of symmetric matrices [.., n, n]; NaN where an element is not finite. The derivatives of the
+/// The eigenvalues and eigenvectors of Hermitian matrices [.., n, n]; NaN where an element is not finite. The derivatives of the
 /// eigenvectors are those of eigenvalues that differ. Throws ShapeError for matrices that are not square.
 inline constexpr struct SHARDARRAY_API eigh_fn {
   [[nodiscard]] EighResult operator()(const Array& a, const EighOptions& o = {},
@@ -91,7 +93,7 @@ inline constexpr struct SHARDARRAY_API eigvalsh_fn {
 
 /// Options of svd: `svd(a, {.full_matrices = false})`.
 struct SvdOptions {
-  bool full_matrices = true;  ///< U and V^T are square
+  bool full_matrices = true;  ///< U and V^H are square
   bool compute_uv = true;     ///< else there are singular values only
 };
 /// What svd gives: k is min(m, n).
@@ -100,7 +102,7 @@ struct SvdResult {
   Array s;   ///< [.., k], falling
   Array vh;  ///< [.., n, n], or [.., k, n]; absent without compute_uv
 };
-/// A = U diag(s) V^T of [.., m, n]; NaN where an element is not finite. The derivatives of U and V are those of singular values that
+/// A = U diag(s) V^H of [.., m, n]; NaN where an element is not finite. The derivatives of U and V are those of singular values that
 /// differ; of full matrices that are not square they have none (Error). Throws ShapeError for less than two dimensions.
 inline constexpr struct SHARDARRAY_API svd_fn {
   [[nodiscard]] SvdResult operator()(const Array& a, const SvdOptions& o = {}, Where w = Where::here()) const;
@@ -123,6 +125,7 @@ struct TriangularSolveOptions {
   bool left_side = false;      ///< op(A) X = B; else X op(A) = B
   bool lower = false;          ///< which triangle of A is read
   bool transpose_a = false;    ///< op(A) is A^T
+  bool conjugate_a = false;    ///< A counts as its conjugate: with transpose_a op(A) is A^H
   bool unit_diagonal = false;  ///< the diagonal of A counts as 1 and is not read
 };
 /// As `jax.lax.linalg.triangular_solve`: X for a triangular A [.., n, n] and B [.., n, k] or, where A stands right, [.., k, n];
@@ -136,6 +139,7 @@ inline constexpr struct SHARDARRAY_API triangular_solve_fn {
 /// Options of solve_triangular: `solve_triangular(a, b, {.lower = true})`.
 struct SolveTriangularOptions {
   bool trans = false;          ///< A^T X = B
+  bool conjugate = false;      ///< A counts as its conjugate: with trans A^H X = B, JAX's trans = 2
   bool lower = false;          ///< which triangle of A is read
   bool unit_diagonal = false;  ///< the diagonal of A counts as 1 and is not read
 };
@@ -167,7 +171,7 @@ inline constexpr struct SHARDARRAY_API tensorsolve_fn {
 struct PinvOptions {
   /// Singular values up to this part of the largest one count as 0. Default: 10 max(m, n) eps.
   std::optional<double> rtol = std::nullopt;
-  bool hermitian = false;  ///< A is symmetric: by its eigenvalues
+  bool hermitian = false;  ///< A is Hermitian: by its eigenvalues
 };
 /// [.., m, n] -> [.., n, m]: the pseudo-inverse, by singular values. Throws ShapeError for less than two dimensions, and for
 /// hermitian matrices that are not square.
@@ -183,7 +187,7 @@ struct LstsqOptions {
 /// What lstsq gives.
 struct LstsqResult {
   Array x;          ///< [n] or [n, k]: of all that are best the shortest
-  Array residuals;  ///< [k] (of a vector [1]): the sums of squares of B - A X, always
+  Array residuals;  ///< [k] (of a vector [1]): the sums of |B - A X|^2, always
   Array rank;       ///< int32: how many singular values count
   Array s;          ///< [min(m, n)]: the singular values
 };
@@ -198,7 +202,7 @@ inline constexpr struct SHARDARRAY_API lstsq_fn {
 struct MatrixRankOptions {
   /// Singular values above this count. Default: max(m, n) eps times the largest one.
   std::optional<double> tol = std::nullopt;
-  bool hermitian = false;  ///< A is symmetric: by its eigenvalues
+  bool hermitian = false;  ///< A is Hermitian: by its eigenvalues
 };
 /// [.., m, n] -> int32 [..]: how many singular values count; of what has less than two dimensions whether an element is not 0. Throws
 /// ShapeError for hermitian matrices that are not square.
@@ -210,7 +214,7 @@ inline constexpr struct SHARDARRAY_API matrix_rank_fn {
 /// Options of matrix_norm: `matrix_norm(a, {.ord = 2})`.
 struct MatrixNormOptions {
   /// 1, -1: the largest, the smallest sum of a column of |A|; infinity, -infinity: of a row; 2, -2: the largest, the smallest singular
-  /// value. None: the root of the sum of squares.
+  /// value. None: the root of the sum of |A|^2.
   std::optional<double> ord = std::nullopt;
   bool nuclear = false;   ///< the sum of the singular values
   bool keepdims = false;  ///< the last two dimensions stay with size 1
@@ -222,7 +226,8 @@ inline constexpr struct SHARDARRAY_API matrix_norm_fn {
 } matrix_norm{};
 
 // ---------------------------------------------------------------- determinants
-/// What slogdet gives: the sign of the determinant (0 where it is 0) and the logarithm of its absolute value.
+/// What slogdet gives: the sign of the determinant (0 where it is 0; of complex matrices its phase, a number of length 1) and the
+/// logarithm of its absolute value.
 struct SlogdetResult {
   Array sign, logabsdet;  ///< [..]
 };

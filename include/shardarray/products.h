@@ -109,14 +109,14 @@ inline constexpr struct SHARDARRAY_API polyval_fn {
 #pragma GCC diagnostic ignored "-Wshadow"
 enum class ConvolveMode : std::uint8_t { full, same, valid };
 #pragma GCC diagnostic pop
-/// Vectors: sum over k of a[i - k] b[k], floating. The longer one may be cut: of its pieces only borders move, and up to 16 shifted
+/// Vectors: sum over k of a[i - k] b[k], floating or complex. The longer one may be cut: of its pieces only borders move, and up to 16 shifted
 /// copies of a piece are stored, of its gradient too; jvp stores one for every element of the shorter one, with which the program
 /// grows. Throws ShapeError for what is no vector, or empty.
 inline constexpr struct SHARDARRAY_API convolve_fn {
   [[nodiscard]] Array operator()(const Array& a, const Array& b, ConvolveMode mode = ConvolveMode::full,
                                  Where w = Where::here()) const;
 } convolve{};
-/// Sum over k of a[i + k] b[k]. Throws as convolve.
+/// Sum over k of a[i + k] b[k], of complex numbers with the conjugate of b. Throws as convolve.
 inline constexpr struct SHARDARRAY_API correlate_fn {
   [[nodiscard]] Array operator()(const Array& a, const Array& b, ConvolveMode mode = ConvolveMode::valid,
                                  Where w = Where::here()) const;

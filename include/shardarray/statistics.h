@@ -144,8 +144,8 @@ struct NormOptions {
   AxisSet axis = {};      ///< the axes that are reduced
   bool keepdims = false;  ///< they stay with size 1
 };
-/// The norm of the elements along the axes as one vector, floating. Its gradient is NaN at 0, as in JAX. Throws ShapeError over no
-/// elements for an infinite order.
+/// The norm of the elements along the axes as one vector, floating; of complex numbers that of their absolute values. Its
+/// gradient is NaN at 0, as in JAX. Throws ShapeError over no elements for an infinite order.
 inline constexpr struct SHARDARRAY_API vector_norm_fn {
   [[nodiscard]] Array operator()(const Array& x, const NormOptions& o = {}, Where w = Where::here()) const;
 } vector_norm{};

@@ -59,7 +59,7 @@ template <class A> static Node* make(const Op& op, std::span<A> in, AttrsRef att
 
 // ---------------------------------------------------------------- complex operands
 bool takes_complex(const Op& op) {
-  if (op.trait == Trait::whole_complex) return true;
+  if (op.whole_complex) return true;
   switch (op.form) {
     case Form::reduce:
     case Form::gemm:

@@ -146,7 +146,6 @@ enum class Trait : std::uint8_t {
   real_part,      // of the complex operand 0
   imag_part,      // the same
   pair,           // the complex number with these parts
-  whole_complex,  // computes with complex numbers as they are
   reverse_only    // linear, and only its transpose is known
 };
 
@@ -172,7 +171,8 @@ struct alignas(64) Op {  // as compilers align large objects: see SHARDARRAY_OP
   /// Of operands of which some are complex: what it is, recorded with real arithmetic on their parts. Null: it takes them as they
   /// are if it only moves elements (takes_complex), else it refuses them.
   Arrays (*on_parts)(std::span<const Array> in, const Attrs& attrs) = nullptr;
-  bool effect = false;  ///< kept, ordered, never duplicated
+  bool whole_complex = false;  ///< its kernel computes with complex numbers as they are
+  bool effect = false;         ///< kept, ordered, never duplicated
 };
 
 /// Defines an op: `SHARDARRAY_OP op_exp{.name = "exp", ...};`. The linker puts all of them side by side. One that other files

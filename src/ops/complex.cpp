@@ -98,6 +98,12 @@ static Array part_of(const Op& op, const Array& z, int part) {
 Array primitive::real(const Array& z) { return part_of(op_real, z, 0); }
 Array primitive::imag(const Array& z) { return part_of(op_imag, z, 1); }
 Array primitive::pair(const Array& re, const Array& im) { return binary(op_complex, re, im); }
+Array primitive::conj(const Array& z) {
+  return is_complex(type_of(z).dtype) ? pair(real(z), neg(imag(z))) : z;
+}
+Array primitive::mul_real(const Array& z, const Array& by) {
+  return is_complex(type_of(z).dtype) ? pair(mul(real(z), by), mul(imag(z), by)) : mul(z, by);
+}
 
 // ---------------------------------------------------------------- arithmetic
 static Array both(const Array& a, const Array& b) { return primitive::binary(op_and, a, b); }

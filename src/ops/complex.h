@@ -13,6 +13,10 @@ Array real(const Array& z);
 Array imag(const Array& z);
 /// The complex array with these parts, of float32 or float64.
 Array pair(const Array& re, const Array& im);
+/// The conjugate numbers; of a real array itself.
+Array conj(const Array& z);
+/// A complex or real array, times real numbers of its shape and of the dtype of its parts.
+Array mul_real(const Array& z, const Array& by);
 
 }  // namespace primitive
 
@@ -46,6 +50,13 @@ template <const Op& op> Arrays each_part(std::span<const Array> in, const Attrs&
     im.push_back(is_pair ? primitive::imag(x) : x);
   }
   return {primitive::pair(record(op, re, attrs), record(op, im, attrs))};
+}
+/// Of what is linear in each of its two operands: by the four products of their parts.
+template <const Op& op> Arrays of_products(std::span<const Array> in, const Attrs& attrs) {
+  const auto product = [&](const Array& a, const Array& b) { return record(op, {a, b}, attrs); };
+  const Complex a(in[0]), b(in[1]);
+  return {primitive::pair(primitive::sub(product(a.re, b.re), product(a.im, b.im)),
+                          primitive::add(product(a.re, b.im), product(a.im, b.re)))};
 }
 /// f of complex operands.
 template <Complex (*f)(const Complex&)> Arrays of_one(std::span<const Array> in, const Attrs&) {
@@ -111,7 +122,6 @@ Complex pow(const Complex& base, const Complex& exponent);
 
 Arrays reduce(std::span<const Array> in, const Attrs& attrs);
 Arrays scan(std::span<const Array> in, const Attrs& attrs);
-Arrays dot(std::span<const Array> in, const Attrs& attrs);
 Arrays scatter(std::span<const Array> in, const Attrs& attrs);
 Arrays sort(std::span<const Array> in, const Attrs& attrs);
 

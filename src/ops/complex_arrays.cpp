@@ -81,13 +81,6 @@ Arrays scan(std::span<const Array> in, const Attrs& attrs) {
   return {z};
 }
 
-Arrays dot(std::span<const Array> in, const Attrs& attrs) {
-  const auto product = [&](const Array& a, const Array& b) { return record(op_dot, {a, b}, attrs); };
-  const Complex a(in[0]), b(in[1]);
-  return {primitive::pair(primitive::sub(product(a.re, b.re), product(a.im, b.im)),
-                          primitive::add(product(a.re, b.im), product(a.im, b.re)))};
-}
-
 Arrays scatter(std::span<const Array> in, const Attrs& attrs) {
   if (attrs.reducer != Reducer::sum)
     refuse("scatter", in[1], "Only sums of rows are defined for complex numbers");

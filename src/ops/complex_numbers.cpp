@@ -30,9 +30,8 @@ constexpr BinaryBody binary_body<"complex"> = [](const char* function, const Arr
 template SHARDARRAY_API Array BinaryFunction<"complex">::operator()(const Array&, const Array&, Where) const;
 template <>
 constexpr UnaryBody unary_body<"conjugate"> = [](const char* function, const Array& x) {
-  if (!is_complex(type_of(x, function).dtype)) return x;
-  const Complex z(x);
-  return primitive::pair(z.re, primitive::neg(z.im));
+  type_of(x, function);
+  return primitive::conj(x);
 };
 template SHARDARRAY_API Array UnaryFunction<"conjugate">::operator()(const Array&, Where) const;
 template <>

@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <array>
 
+#include "ops/complex.h"
 #include "ops/rules.h"
 #include "ops/windows.h"
 #include "runtime/contraction.h"
@@ -225,7 +226,8 @@ SHARDARRAY_OP op_conv{.name = "conv",
                       .batch = conv_batch,
                       .windows = conv_windows,
                       .lower = conv_call,
-                      .trait = Trait::sums};
+                      .trait = Trait::sums,
+                      .on_parts = complex_ops::of_products<op_conv>};
 
 namespace primitive {
 

@@ -138,7 +138,8 @@ void need_operands(const char* function, const Array& lhs, const Array& rhs) {
                     "beside the spatial "
                     "dimensions. Insert the batch with expand_dims.",
                     function, to_string(a), to_string(b)));
-  for (const Array* x : {&lhs, &rhs}) api::need_numbers(function, *x);
+  for (const Array* x : {&lhs, &rhs})
+    if (x->dtype() == DType::bool_) api::refuse_dtype(function, *x, "It takes numbers");
 }
 
 Array convolved(const char* function, const Array& lhs, const Array& rhs, const ConvOptions& o,

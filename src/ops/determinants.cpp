@@ -1,6 +1,8 @@
 // Determinants: slogdet, det.
 #include <limits>
 
+#include "base/complex_parts.h"
+#include "ops/complex.h"
 #include "ops/matrices.h"
 #include "shardarray/linalg.h"
 
@@ -37,7 +39,8 @@ static Array sum_of_last(const Array& x) {
 static Array trace_of(const Array& x) { return sum_of_last(matrices::diagonal_of(x)); }
 
 // ---------------------------------------------------------------- slogdet
-// log |det A| is a value with the derivative trace(A^-1 dA), by the factors that it was computed from.
+// log |det A| is a value with the derivative trace(A^-1 dA), by the factors that it was computed from. Of complex matrices the value is
+// complex, and the imaginary part of its derivative is how fast the determinant turns.
 SHARDARRAY_OP op_log_det{
     .name = "log_det",
     .form = Form::view,
@@ -57,23 +60,36 @@ static Array det_of_two(const Array& a) {
   const auto x = [&](std::int64_t i, std::int64_t j) { return matrix_element(a, i, j); };
   return primitive::sub(primitive::mul(x(0, 0), x(1, 1)), primitive::mul(x(0, 1), x(1, 0)));
 }
+// e^(i x).
+static Array turn_of(const Array& x) {
+  return primitive::pair(primitive::unary(op_cos, x), primitive::unary(op_sin, x));
+}
 static linalg::SlogdetResult slogdet_of(const Array& a) {
-  if (a.shape().back() == 1) return small_slogdet(matrix_element(a, 0, 0));
+  const bool is_pair = is_complex(a.dtype());
+  if (a.shape().back() == 1 && !is_pair) return small_slogdet(matrix_element(a, 0, 0));
   const Arrays factors = primitive::lu(stop_gradient(a));
   const Array u = matrices::diagonal_of(factors[0]);
   const Array zero = primitive::like(u, 0), is_zero = any_of_last(primitive::binary(op_eq, u, zero));
-  const Array odd = primitive::add(exchanges(factors[1]), number_of(primitive::binary(op_lt, u, zero)));
-  const Array size = sum_of_last(log(abs(u))), none = primitive::like(size, 0);
+  Array odd = exchanges(factors[1]);
+  if (!is_pair) odd = primitive::add(odd, number_of(primitive::binary(op_lt, u, zero)));
+  const Array size = sum_of_last(log(abs(u)));
   const Array log_det =
       primitive::select(is_zero, primitive::like(size, -std::numeric_limits<double>::infinity()), size);
-  return {primitive::select(is_zero, none, sign_of_parity(odd, a.dtype())),
-          record(op_log_det, {log_det, factors[0], factors[1], a})};
+  Array sign_of_det = sign_of_parity(odd, size.dtype());
+  if (is_pair) sign_of_det = primitive::mul_real(prod(sign(u), {.axis = -1}), sign_of_det);
+  sign_of_det = primitive::select(is_zero, primitive::like(sign_of_det, 0), sign_of_det);
+  const auto known = [&](const Array& value) {
+    return record(op_log_det, {value, factors[0], factors[1], a});
+  };
+  if (!is_pair) return {sign_of_det, known(log_det)};
+  const Array turning = known(primitive::pair(log_det, primitive::like(log_det, 0)));
+  return {primitive::mul(sign_of_det, turn_of(primitive::imag(turning))), primitive::real(turning)};
 }
 linalg::SlogdetResult linalg::slogdet_fn::operator()(const Array& a, Where w) const {
   const Site site(w, "linalg::slogdet");
   WeakType t;
   const SlogdetResult r = slogdet_of(matrices::square_operand("linalg::slogdet", a, t));
-  return {api::cast(r.sign, t), api::cast(r.logabsdet, t)};
+  return {api::cast(r.sign, t), api::cast(r.logabsdet, matrices::real_type(t))};
 }
 
 // ---------------------------------------------------------------- det
@@ -94,10 +110,10 @@ static Array cofactors_times(const Array& a, const Array& da) {
     return primitive::broadcast_to(primitive::reshape(x, one), matrix);
   };
   const Array u = matrices::diagonal_of(factors[0]);
-  const Array sign = sign_of_parity(exchanges(factors[1]), a.dtype());
+  const Array sign = sign_of_parity(exchanges(factors[1]), part_type(a.dtype()));
   const Array products = cumprod(u, -1);
-  const Array whole = primitive::mul(vector_element(products, n - 1), sign),
-              but_last = primitive::mul(vector_element(products, n - 2), sign);
+  const Array whole = primitive::mul_real(vector_element(products, n - 1), sign),
+              but_last = primitive::mul_real(vector_element(products, n - 2), sign);
   const auto is_last = [&](std::size_t dim) {
     const Array at = primitive::iota(matrix, dim, DType::int32);
     return primitive::binary(op_eq, at, primitive::like(at, static_cast<double>(n - 1)));
@@ -144,7 +160,7 @@ static Array det_of(const Array& a) {
   if (n == 2) return det_of_two(a);
   if (n == 3) return det_of_three(a);
   const linalg::SlogdetResult r = slogdet_of(stop_gradient(a));
-  return record(op_det, {primitive::mul(r.sign, exp(r.logabsdet)), a});
+  return record(op_det, {primitive::mul_real(r.sign, exp(r.logabsdet)), a});
 }
 Array linalg::det_fn::operator()(const Array& a, Where w) const {
   const Site site(w, "linalg::det");

@@ -1,5 +1,6 @@
 // Factorisations of matrices: cholesky, lu.
 #include "base/sizes.h"
+#include "ops/complex.h"
 #include "ops/matrices.h"
 #include "shardarray/linalg.h"
 
@@ -8,17 +9,17 @@ namespace shardarray {
 using namespace rules;
 
 // ---------------------------------------------------------------- cholesky
-// dL = L phi(L^-1 dA L^-T), phi the lower triangle with half the diagonal (Murray 2016, arXiv:1602.07527).
+// dL = L phi(L^-1 dA L^-H), phi the lower triangle with half the diagonal (Murray 2016, arXiv:1602.07527).
 static Arrays cholesky_jvp(const JvpArgs& v) {
   const Array &l = v.out[0], one = matrices::identity_like(l);
-  const Array right =
-      primitive::triangular_solve(l, v.tangents[0], primitive::lower_triangle | primitive::transposed_matrix);
+  const Array right = primitive::triangular_solve(primitive::conj(l), v.tangents[0],
+                                                  primitive::lower_triangle | primitive::transposed_matrix);
   const Array both =
       tril(primitive::triangular_solve(l, right, primitive::left_side | primitive::lower_triangle));
   return {matmul(l, primitive::div(both, primitive::add(one, primitive::like(one, 1))))};
 }
 
-// L with A = L L^T, of which the lower triangle is read. Its derivative is that of a symmetric A.
+// L with A = L L^H, of which the lower triangle is read. Its derivative is that of a Hermitian A.
 SHARDARRAY_OP op_cholesky{.name = "cholesky",
                           .form = Form::library,
                           .rule = [](const Call& c) { return matrices_rule(c, "ij->ik"); },
@@ -28,14 +29,15 @@ SHARDARRAY_OP op_cholesky{.name = "cholesky",
                                 return Types{c.in[0]};
                               },
                           .jvp = cholesky_jvp,
-                          .lower = [](const LowerArgs& l) { return library_call(l, "cholesky", {}); }};
+                          .lower = [](const LowerArgs& l) { return library_call(l, "cholesky", {}); },
+                          .whole_complex = true};
 
 Array linalg::cholesky_fn::operator()(const Array& a, const CholeskyOptions& o, Where w) const {
   const Site site(w, "linalg::cholesky");
   WeakType t;
   const Array x = matrices::square_operand("linalg::cholesky", a, t);
   const Array l = record(op_cholesky, {o.symmetrize_input ? matrices::symmetrized(x) : x});
-  return api::cast(o.upper ? matrices::turned(l) : l, t);
+  return api::cast(o.upper ? matrices::adjoint(l) : l, t);
 }
 
 // ---------------------------------------------------------------- lu
@@ -76,7 +78,8 @@ SHARDARRAY_OP op_lu{.name = "lu",
                     .rule = [](const Call& c) { return matrices_rule(c, "ij->ij,k,i"); },
                     .type = lu_type,
                     .jvp = lu_jvp,
-                    .lower = [](const LowerArgs& l) { return library_call(l, "lu", {}); }};
+                    .lower = [](const LowerArgs& l) { return library_call(l, "lu", {}); },
+                    .whole_complex = true};
 
 Arrays primitive::lu(const Array& a) { return record_all(op_lu, {&a, 1}, nullptr, {}); }
 

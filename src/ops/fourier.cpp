@@ -74,7 +74,7 @@ SHARDARRAY_OP op_fft{
           const Attrs& a = *l.call.attrs;
           return library_call(l, "fft", with_scale(a, {a.step[0]}));
         },
-    .trait = Trait::whole_complex};
+    .whole_complex = true};
 
 // Of real numbers the first n / 2 + 1 sums, s = -1. Transposed: the real part of the transform of what has zeros behind it.
 SHARDARRAY_OP op_rfft{
@@ -135,7 +135,7 @@ SHARDARRAY_OP op_irfft{
               primitive::pair(primitive::mul(z.re, weight), primitive::neg(primitive::mul(z.im, weight)))};
         },
     .lower = [](const LowerArgs& l) { return library_call(l, "irfft", with_scale(*l.call.attrs, {})); },
-    .trait = Trait::whole_complex};
+    .whole_complex = true};
 
 static Attrs scaled_attrs(double scale) {
   Attrs a;
@@ -212,10 +212,6 @@ Array along_one(const char* function, const Array& x, FourierKind kind, bool inv
   });
 }
 
-Array conjugated(const Array& z) {
-  const Complex parts(z);
-  return primitive::pair(parts.re, primitive::neg(parts.im));
-}
 Array one_axis(const char* function, const Array& x, const Options& o, FourierKind kind, bool inverse_) {
   if (kind == FourierKind::real) api::need_real(function, x);
   const std::size_t dim = api::axis_of(function, o.axis, type_of(x, function).shape);
@@ -277,12 +273,14 @@ template <>
 SHARDARRAY_API Array Transform<"hfft">::operator()(const Array& x, const Options& o, Where w) const {
   const Site site(w, "fft::hfft");
   const Array z = fourier_operand("fft::hfft", x, true);
-  return one_axis("fft::hfft", conjugated(z), {o.n, o.axis, exchanged(o.norm)}, FourierKind::to_real, true);
+  return one_axis("fft::hfft", primitive::conj(z), {o.n, o.axis, exchanged(o.norm)}, FourierKind::to_real,
+                  true);
 }
 template <>
 SHARDARRAY_API Array Transform<"ihfft">::operator()(const Array& x, const Options& o, Where w) const {
   const Site site(w, "fft::ihfft");
-  return conjugated(one_axis("fft::ihfft", x, {o.n, o.axis, exchanged(o.norm)}, FourierKind::real, false));
+  return primitive::conj(
+      one_axis("fft::ihfft", x, {o.n, o.axis, exchanged(o.norm)}, FourierKind::real, false));
 }
 
 #define SHARDARRAY_TRANSFORM(function, kind, inverse, two)                                                \

@@ -5,6 +5,8 @@
 #include <cmath>
 #include <limits>
 
+#include "base/complex_parts.h"
+#include "ops/complex.h"
 #include "ops/matrices.h"
 #include "shardarray/linalg.h"
 
@@ -13,7 +15,8 @@ namespace shardarray {
 using namespace rules;
 
 static double epsilon_of(DType t) {
-  return t == DType::float32 ? std::numeric_limits<float>::epsilon() : std::numeric_limits<double>::epsilon();
+  return part_type(t) == DType::float32 ? std::numeric_limits<float>::epsilon()
+                                        : std::numeric_limits<double>::epsilon();
 }
 static double sides_of(const Array& a) {
   return static_cast<double>(std::max(matrices::size_from_last(a, 1), matrices::size_from_last(a, 2)));
@@ -24,7 +27,7 @@ static bool is_empty_matrix(const Array& a) {
   return matrices::size_from_last(a, 1) == 0 || matrices::size_from_last(a, 2) == 0;
 }
 static Array scaled_rows(const Array& factors, const Array& x) {
-  return primitive::mul(primitive::broadcast_to(expand_dims(factors, -1), x.shape()), x);
+  return primitive::mul_real(x, primitive::broadcast_to(expand_dims(factors, -1), x.shape()));
 }
 // 1 / s where `counts`, else 0; and no derivative where there is none.
 static Array inverse_where(const Array& counts, const Array& s) {
@@ -36,11 +39,11 @@ static Array inverse_where(const Array& counts, const Array& s) {
 // ---------------------------------------------------------------- pinv
 // Golub and Pereyra 1973, in the order that multiplies the smaller matrices.
 static Arrays pinv_jvp(const JvpArgs& v) {
-  using matrices::turned;
+  using matrices::adjoint;
   const Array &p = v.out[0], &a = v.in[1], &da = v.tangents[1];
   if (!da.has_value()) return {Array()};
   const bool is_tall = matrices::size_from_last(a, 2) >= matrices::size_from_last(a, 1);
-  const Array pt = turned(p), dt = turned(da);
+  const Array pt = adjoint(p), dt = adjoint(da);
   const auto sum = [](const Array& x, const Array& y) { return primitive::add(x, y); };
   const auto less = [](const Array& x, const Array& y) { return primitive::sub(x, y); };
   if (is_tall) {
@@ -72,11 +75,11 @@ static Array pinv_of(const Array& a, const linalg::PinvOptions& o) {
     const Array size = abs(r[0]);
     return matmul(r[1],
                   scaled_rows(inverse_where(counts(size, max(size, {.axis = -1, .keepdims = true})), r[0]),
-                              matrices::turned(r[1])));
+                              matrices::adjoint(r[1])));
   }
   const Arrays r = primitive::svd(a, primitive::singular_vectors);
-  return matmul(matrices::turned(r[2]),
-                scaled_rows(inverse_where(counts(r[0], first_value(r[0])), r[0]), matrices::turned(r[1])));
+  return matmul(matrices::adjoint(r[2]),
+                scaled_rows(inverse_where(counts(r[0], first_value(r[0])), r[0]), matrices::adjoint(r[1])));
 }
 Array linalg::pinv_fn::operator()(const Array& a, const PinvOptions& o, Where w) const {
   const Site site(w, "linalg::pinv");
@@ -107,12 +110,12 @@ Array linalg::matrix_norm_fn::operator()(const Array& a, const MatrixNormOptions
     of_elements.ord = o.ord;
     of_elements.axis = {-2, -1};
     of_elements.keepdims = o.keepdims;
-    return api::cast(norm(x, of_elements), t);
+    return api::cast(norm(x, of_elements), matrices::real_type(t));
   }
   const Array s = svdvals(x);
   const ReduceOptions last{.axis = -1};
   const Array r = o.nuclear ? sum(s, last) : ord > 0 ? max(s, last) : min(s, last);
-  return api::cast(o.keepdims ? expand_dims(r, {-2, -1}) : r, t);
+  return api::cast(o.keepdims ? expand_dims(r, {-2, -1}) : r, matrices::real_type(t));
 }
 
 // ---------------------------------------------------------------- matrix_rank
@@ -137,6 +140,11 @@ Array linalg::matrix_rank_fn::operator()(const Array& a, const MatrixRankOptions
 }
 
 // ---------------------------------------------------------------- lstsq
+// |z|^2.
+static Array squared_size(const Array& z) {
+  const Array re = square(primitive::real(z));
+  return is_complex(z.dtype()) ? primitive::add(re, square(primitive::imag(z))) : re;
+}
 linalg::LstsqResult linalg::lstsq_fn::operator()(const Array& a, const Array& b, const LstsqOptions& o,
                                                  Where w) const {
   const Site site(w, "linalg::lstsq");
@@ -151,13 +159,15 @@ linalg::LstsqResult linalg::lstsq_fn::operator()(const Array& a, const Array& b,
   const Array x = api::cast(a, api::computed(t));
   Array y = api::cast(b, api::computed(t));
   if (sb.size() == 1) y = primitive::reshape(y, {sb[0], 1});
+  const WeakType real = matrices::real_type(t);
+  const auto residuals = [](const Array& rest) { return sum(squared_size(rest), 0); };
   const auto shaped = [&](const Array& solution) {
     return api::cast(sb.size() == 1 ? primitive::reshape(solution, {sa[1]}) : solution, t);
   };
   if (is_empty_matrix(x)) {
-    const Array none = zeros_of({{0}, t.dtype, false}), rank = zeros_of({{}, DType::int32, false});
-    return {shaped(zeros_of({{sa[1], y.shape()[1]}, x.dtype(), false})), api::cast(sum(square(y), 0), t),
-            rank, none};
+    const Array none = zeros_of({{0}, real.dtype, false}), rank = zeros_of({{}, DType::int32, false});
+    return {shaped(zeros_of({{sa[1], y.shape()[1]}, x.dtype(), false})), api::cast(residuals(y), real), rank,
+            none};
   }
   double rcond = o.rcond.value_or(epsilon_of(x.dtype()) * sides_of(x));
   if (rcond < 0) rcond = epsilon_of(x.dtype());
@@ -167,10 +177,10 @@ linalg::LstsqResult linalg::lstsq_fn::operator()(const Array& a, const Array& b,
       primitive::mul(first_value(s), primitive::like(first_value(s), rcond)), s.shape());
   const Array counts = primitive::binary(op_and, primitive::binary(op_gt, s, primitive::like(s, 0)),
                                          primitive::binary(op_ge, s, least));
-  const Array solution = matmul(matrices::turned(r[2]),
-                                scaled_rows(inverse_where(counts, s), matmul(matrices::turned(r[1]), y)));
-  return {shaped(solution), api::cast(sum(square(primitive::sub(y, matmul(x, solution))), 0), t),
-          sum(primitive::cast(counts, DType::int32)), api::cast(s, t)};
+  const Array solution = matmul(matrices::adjoint(r[2]),
+                                scaled_rows(inverse_where(counts, s), matmul(matrices::adjoint(r[1]), y)));
+  return {shaped(solution), api::cast(residuals(primitive::sub(y, matmul(x, solution))), real),
+          sum(primitive::cast(counts, DType::int32)), api::cast(s, real)};
 }
 
 }  // namespace shardarray

@@ -65,7 +65,7 @@ SHARDARRAY_OP op_dot{
               t.linear[1] ? primitive::dot(l.in[0] + "," + l.out + "->" + l.in[1], t.in[0], g) : Array()};
         },
     .batch = dot_batch,
-    .on_parts = complex_ops::dot};
+    .on_parts = complex_ops::of_products<op_dot>};
 
 namespace {
 

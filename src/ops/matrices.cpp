@@ -7,8 +7,10 @@
 #include <map>
 #include <utility>
 
+#include "base/complex_parts.h"
 #include "base/sizes.h"
 #include "graph/trace_state.h"
+#include "ops/complex.h"
 #include "shardarray/linalg.h"
 
 namespace shardarray {
@@ -71,6 +73,7 @@ Array columns(const Array& x, std::int64_t lo, std::int64_t hi) {
 Array rows(const Array& x, std::int64_t lo, std::int64_t hi) {
   return primitive::slice_dim(x, x.shape().size() - 2, lo, hi);
 }
+Array adjoint(const Array& x) { return turned(primitive::conj(x)); }
 Array diagonal_of(const Array& x) { return shardarray::diagonal(x, 0, -2, -1); }
 Array identity_like(const Array& x) {
   return primitive::broadcast_to(eye(size_from_last(x, 2), size_from_last(x, 1), 0, x.dtype()), x.shape());
@@ -82,7 +85,7 @@ Array extended(const Array& x, std::int64_t rows, std::int64_t columns) {
   return primitive::pad(x, none, added);
 }
 Array symmetrized(const Array& x) {
-  return primitive::mul(primitive::add(x, turned(x)), primitive::like(x, 0.5));
+  return primitive::mul(primitive::add(x, adjoint(x)), primitive::like(x, 0.5));
 }
 
 Array operand(const char* function, const Array& a, WeakType& result) {
@@ -99,6 +102,7 @@ Array square_operand(const char* function, const Array& a, WeakType& result) {
   need_square(function, a);
   return x;
 }
+WeakType real_type(WeakType result) { return {part_type(result.dtype), result.weak}; }
 void need_square(const char* function, const Array& a) {
   if (size_from_last(a, 1) != size_from_last(a, 2))
     throw ShapeError(fmt::format(

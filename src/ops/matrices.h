@@ -27,6 +27,8 @@ inline std::int64_t size_from_last(const Array& x, std::size_t d) { return x.sha
 Shape batch_of(const Shape& shape, std::size_t rank);
 /// Rows and columns exchanged.
 Array turned(const Array& x);
+/// The same of the conjugate numbers: x^H, of real numbers x^T.
+Array adjoint(const Array& x);
 /// Columns lo .. hi; rows lo .. hi.
 Array columns(const Array& x, std::int64_t lo, std::int64_t hi);
 Array rows(const Array& x, std::int64_t lo, std::int64_t hi);
@@ -36,14 +38,16 @@ Array diagonal_of(const Array& x);
 Array identity_like(const Array& x);
 /// x with zeros behind its rows and columns, up to these numbers.
 Array extended(const Array& x, std::int64_t rows, std::int64_t columns);
-/// (x + x^T) / 2.
+/// (x + x^H) / 2.
 Array symmetrized(const Array& x);
 
-/// The operand as it is computed: floating, 16-bit floats in float32. `result`: the dtype of what comes out. Throws ShapeError for
+/// The operand as it is computed: floating or complex, 16-bit floats in float32. `result`: the dtype of what comes out. Throws ShapeError for
 /// less than two dimensions.
 Array operand(const char* function, const Array& a, WeakType& result);
 /// The same of square matrices. Throws ShapeError for others.
 Array square_operand(const char* function, const Array& a, WeakType& result);
+/// The type of results that are real whatever the operand is: eigenvalues, norms.
+WeakType real_type(WeakType result);
 /// Throws ShapeError unless the last two sizes are equal.
 void need_square(const char* function, const Array& a);
 
@@ -63,7 +67,7 @@ Array lu_solve(const Array& lu, const Array& pivots, const Array& b, const Array
 /// Eigenvalues; as attrs.bits: and eigenvectors, of the lower triangle.
 constexpr std::uint64_t eigenvectors = 1, of_lower_triangle = 2;
 Arrays eigh(const Array& a, std::uint64_t bits);
-/// Singular values; as attrs.bits: and U and V^T, which are square.
+/// Singular values; as attrs.bits: and U and V^H, which are square.
 constexpr std::uint64_t singular_vectors = 1, full_matrices = 2;
 Arrays svd(const Array& a, std::uint64_t bits);
 

@@ -6,6 +6,8 @@
 #include <limits>
 #include <vector>
 
+#include "base/complex_parts.h"
+#include "ops/complex.h"
 #include "ops/matrices.h"
 #include "shardarray/linalg.h"
 
@@ -19,7 +21,7 @@ struct Pade {
   std::vector<double> coefficients;  // of the numerator; those of the denominator alternate in sign
 };
 Pade pade_of(DType t) {
-  if (t == DType::float32)
+  if (part_type(t) == DType::float32)
     return {3.925724783138660, {17297280, 8648640, 1995840, 277200, 25200, 1512, 56, 1}};
   return {5.371920351148152,
           {64764752532480000, 32382376266240000, 7771770303897600, 1187353796428800, 129060195264000,
@@ -57,7 +59,8 @@ Array linalg::expm_fn::operator()(const Array& a, const ExpmOptions& o, Where w)
       stop_gradient(max(sum(abs(x), {.axis = -2, .keepdims = true}), {.axis = -1, .keepdims = true}));
   const Array halvings = maximum(ceil(log2(primitive::div(norm, primitive::like(norm, pade.most_norm)))),
                                  primitive::like(norm, 0));
-  const Array halved = primitive::mul(x, primitive::broadcast_to(exp2(primitive::neg(halvings)), x.shape()));
+  const Array halved =
+      primitive::mul_real(x, primitive::broadcast_to(exp2(primitive::neg(halvings)), x.shape()));
   std::vector<Array> powers{matrices::identity_like(x), matmul(halved, halved)};
   powers.push_back(matmul(powers[1], powers[1]));
   powers.push_back(matmul(powers[2], powers[1]));

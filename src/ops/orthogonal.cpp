@@ -3,7 +3,9 @@
 
 #include <algorithm>
 
+#include "base/complex_parts.h"
 #include "base/sizes.h"
+#include "ops/complex.h"
 #include "ops/matrices.h"
 #include "shardarray/linalg.h"
 
@@ -33,11 +35,17 @@ static Types qr_type(const Call& c) {
 struct QrChange {
   Array dq, dr;
 };
-// Of A = Q R with a square R: Q^T dQ is skew, its lower triangle that of Q^T dA R^-1.
+// Of A = Q R with a square R: Q^H dQ is skew, its lower triangle that of Q^H dA R^-1, and of its diagonal the imaginary part: the
+// diagonal of R stays real.
 static QrChange thin_qr_change(const Array& q, const Array& r, const Array& da) {
   const Array change = primitive::triangular_solve(r, da, 0);
-  const Array inside = matmul(matrices::turned(q), change), below = tril(inside, -1);
-  const Array skew = primitive::sub(below, matrices::turned(below));
+  const Array inside = matmul(matrices::adjoint(q), change), below = tril(inside, -1);
+  Array skew = primitive::sub(below, matrices::adjoint(below));
+  if (is_complex(q.dtype())) {
+    const Array im = primitive::imag(inside);
+    skew = primitive::add(
+        skew, primitive::pair(primitive::like_whole(im, 0), primitive::mul(im, matrices::identity_like(im))));
+  }
   return {primitive::add(matmul(q, primitive::sub(skew, inside)), change),
           matmul(primitive::sub(inside, skew), r)};
 }
@@ -46,10 +54,10 @@ static Array completing_change(const Array& q, const Array& dq, std::int64_t n) 
   using namespace matrices;
   const std::int64_t m = size_from_last(q, 2);
   const Array first = columns(q, 0, n), top = rows(first, 0, n), bottom = rows(first, n, m);
-  const Array z = turned(linalg::solve(turned(primitive::sub(top, identity_like(top))), turned(bottom)));
+  const Array z = adjoint(linalg::solve(adjoint(primitive::sub(top, identity_like(top))), adjoint(bottom)));
   const Array change = primitive::sub(rows(dq, n, m), matmul(z, rows(dq, 0, n)));
-  return primitive::sub(matmul(dq, turned(z)),
-                        matmul(primitive::add(first, matmul(columns(q, n, m), z)), turned(change)));
+  return primitive::sub(matmul(dq, adjoint(z)),
+                        matmul(primitive::add(first, matmul(columns(q, n, m), z)), adjoint(change)));
 }
 
 static Arrays qr_jvp(const JvpArgs& v) {
@@ -59,8 +67,8 @@ static Arrays qr_jvp(const JvpArgs& v) {
   const std::size_t column = da.shape().size() - 1;
   if (m < n) {  // the square in front decides about Q
     const QrChange d = thin_qr_change(q, columns(r, 0, m), columns(da, 0, m));
-    const Array parts[] = {d.dr, primitive::add(matmul(turned(d.dq), columns(v.in[0], m, n)),
-                                                matmul(turned(q), columns(da, m, n)))};
+    const Array parts[] = {d.dr, primitive::add(matmul(adjoint(d.dq), columns(v.in[0], m, n)),
+                                                matmul(adjoint(q), columns(da, m, n)))};
     return {d.dq, primitive::concatenate(parts, column)};
   }
   const QrChange d = thin_qr_change(columns(q, 0, n), rows(r, 0, n), da);
@@ -75,7 +83,8 @@ SHARDARRAY_OP op_qr{.name = "qr",
                     .rule = [](const Call& c) { return matrices_rule(c, "ij->ik,kj"); },
                     .type = qr_type,
                     .jvp = qr_jvp,
-                    .lower = [](const LowerArgs& l) { return library_call(l, "qr", {}); }};
+                    .lower = [](const LowerArgs& l) { return library_call(l, "qr", {}); },
+                    .whole_complex = true};
 
 linalg::QrResult linalg::qr_fn::operator()(const Array& a, QrMode mode, Where w) const {
   const Site site(w, "linalg::qr");
@@ -90,7 +99,7 @@ linalg::QrResult linalg::qr_fn::operator()(const Array& a, QrMode mode, Where w)
 // ---------------------------------------------------------------- eigh
 static Types eigh_type(const Call& c) {
   need_matrices(c, {2});
-  Types r{{matrices::batch_of(c.in[0].shape, 1), c.in[0].dtype, false}};
+  Types r{{matrices::batch_of(c.in[0].shape, 1), part_type(c.in[0].dtype), false}};
   if ((c.attrs->bits & primitive::eigenvectors) != 0) r.push_back({c.in[0].shape, c.in[0].dtype, false});
   return r;
 }
@@ -101,17 +110,17 @@ static Arrays eigh_jvp(const JvpArgs& v) {
   const bool has_vectors = (bits & primitive::eigenvectors) != 0;
   const Arrays again = has_vectors ? Arrays() : primitive::eigh(v.in[0], bits | primitive::eigenvectors);
   const Array &w = v.out[0], &vectors = has_vectors ? v.out[1] : again[1];
-  const Array inside = matmul(matmul(matrices::turned(vectors), v.tangents[0]), vectors);
-  Arrays r{matrices::diagonal_of(inside)};
+  const Array inside = matmul(matmul(matrices::adjoint(vectors), v.tangents[0]), vectors);
+  Arrays r{primitive::real(matrices::diagonal_of(inside))};
   if (!has_vectors) return r;
   const Shape& square = inside.shape();
   const Array differences = primitive::sub(primitive::broadcast_to(as_row(w), square),
                                            primitive::broadcast_to(as_column(w), square));
-  r.push_back(matmul(vectors, primitive::mul(reciprocal_differences(differences), inside)));
+  r.push_back(matmul(vectors, primitive::mul_real(inside, reciprocal_differences(differences))));
   return r;
 }
 
-// Eigenvalues, rising, and if asked for eigenvectors as columns, of a symmetric matrix of which one triangle is read.
+// Eigenvalues, rising, and if asked for eigenvectors as columns, of a Hermitian matrix of which one triangle is read.
 SHARDARRAY_OP op_eigh{
     .name = "eigh",
     .form = Form::library,
@@ -126,7 +135,8 @@ SHARDARRAY_OP op_eigh{
           const std::uint64_t bits = l.call.attrs->bits;
           return library_call(
               l, "eigh", {(bits & primitive::eigenvectors) != 0, (bits & primitive::of_lower_triangle) != 0});
-        }};
+        },
+    .whole_complex = true};
 
 Arrays primitive::eigh(const Array& a, std::uint64_t bits) {
   Attrs attrs;
@@ -139,7 +149,8 @@ static Arrays eigh_of(const char* function, const Array& a, const linalg::EighOp
   const Array x = matrices::square_operand(function, a, t);
   Arrays r = primitive::eigh(o.symmetrize_input ? matrices::symmetrized(x) : x,
                              bits | (o.lower ? primitive::of_lower_triangle : 0));
-  for (Array& y : r) y = api::cast(y, t);
+  r[0] = api::cast(r[0], matrices::real_type(t));
+  if (r.size() > 1) r[1] = api::cast(r[1], t);
   return r;
 }
 linalg::EighResult linalg::eigh_fn::operator()(const Array& a, const EighOptions& o, Where w) const {
@@ -161,7 +172,7 @@ static Types svd_type(const Call& c) {
   const auto type = [&](std::initializer_list<std::int64_t> sizes) {
     return Type{joined_shape(batch, sizes), c.in[0].dtype, false};
   };
-  Types r{type({k})};
+  Types r{{joined_shape(batch, {k}), part_type(c.in[0].dtype), false}};
   if ((c.attrs->bits & primitive::singular_vectors) == 0) return r;
   r.push_back(type({m, is_full ? m : k}));
   r.push_back(type({is_full ? n : k, n}));
@@ -178,8 +189,23 @@ static const char* svd_letters(std::uint64_t bits) {
 // values.
 static Array outside_change(const Array& of, const Array& by, const Array& da, const Array& s) {
   const Array change = matmul(da, by);
-  const Array rest = primitive::sub(change, matmul(of, matmul(matrices::turned(of), change)));
-  return primitive::div(rest, primitive::broadcast_to(as_row(s), rest.shape()));
+  const Array rest = primitive::sub(change, matmul(of, matmul(matrices::adjoint(of), change)));
+  const Array sizes = primitive::broadcast_to(as_row(s), rest.shape());
+  if (!is_complex(rest.dtype())) return primitive::div(rest, sizes);
+  return primitive::pair(primitive::div(primitive::real(rest), sizes),
+                         primitive::div(primitive::imag(rest), sizes));
+}
+
+// What turns the columns of U by phases: i times the imaginary part of the diagonal of U^H dA V, by the singular values; nothing where
+// these are 0. V stays.
+static Array phase_change(const Array& u, const Array& diagonal, const Array& s) {
+  const Array is_zero = primitive::binary(op_eq, s, primitive::like(s, 0));
+  const Array speed = primitive::select(
+      is_zero, primitive::like(s, 0),
+      primitive::div(primitive::imag(diagonal), primitive::select(is_zero, primitive::like(s, 1), s)));
+  const Array by = primitive::broadcast_to(as_row(speed), u.shape());
+  return primitive::pair(primitive::neg(primitive::mul(primitive::imag(u), by)),
+                         primitive::mul(primitive::real(u), by));
 }
 
 // The perturbation theory of singular values that differ.
@@ -196,31 +222,33 @@ static Arrays svd_jvp(const JvpArgs& v) {
                     to_string(type_of(v.in[0]))));
   const Arrays again = has_factors ? Arrays() : primitive::svd(v.in[0], primitive::singular_vectors);
   const Array &s = v.out[0], &u = has_factors ? v.out[1] : again[1],
-              right = turned(has_factors ? v.out[2] : again[2]);
-  const Array inside = matmul(matmul(turned(u), da), right);
-  if (!has_factors) return {diagonal_of(inside)};
+              right = adjoint(has_factors ? v.out[2] : again[2]);
+  const Array inside = matmul(matmul(adjoint(u), da), right), diagonal = diagonal_of(inside);
+  if (!has_factors) return {primitive::real(diagonal)};
   const Shape& square = inside.shape();
   const Array of_columns = primitive::broadcast_to(as_row(s), square),
               of_rows = primitive::broadcast_to(as_column(s), square);
   const Array weights = reciprocal_differences(
       primitive::mul(primitive::add(of_columns, of_rows), primitive::sub(of_columns, of_rows)));
   const auto change = [&](const Array& factor, const Array& values) {
-    const Array x = primitive::mul(values, inside);
-    return matmul(factor, primitive::mul(weights, primitive::add(x, turned(x))));
+    const Array x = primitive::mul_real(inside, values);
+    return matmul(factor, primitive::mul_real(primitive::add(x, adjoint(x)), weights));
   };
   Array du = change(u, of_columns), dv = change(right, of_rows);
+  if (is_complex(du.dtype())) du = primitive::add(du, phase_change(u, diagonal, s));
   if (m > n) du = primitive::add(du, outside_change(u, right, da, s));
-  if (m < n) dv = primitive::add(dv, outside_change(right, u, turned(da), s));
-  return {diagonal_of(inside), du, turned(dv)};
+  if (m < n) dv = primitive::add(dv, outside_change(right, u, adjoint(da), s));
+  return {primitive::real(diagonal), du, adjoint(dv)};
 }
 
-// Singular values, falling, and if asked for U and V^T, which are square with full_matrices.
+// Singular values, falling, and if asked for U and V^H, which are square with full_matrices.
 SHARDARRAY_OP op_svd{.name = "svd",
                      .form = Form::library,
                      .rule = [](const Call& c) { return matrices_rule(c, svd_letters(c.attrs->bits)); },
                      .type = svd_type,
                      .jvp = svd_jvp,
-                     .lower = [](const LowerArgs& l) { return library_call(l, "svd", {}); }};
+                     .lower = [](const LowerArgs& l) { return library_call(l, "svd", {}); },
+                     .whole_complex = true};
 
 Arrays primitive::svd(const Array& a, std::uint64_t bits) {
   Attrs attrs;
@@ -233,13 +261,15 @@ linalg::SvdResult linalg::svd_fn::operator()(const Array& a, const SvdOptions& o
   const Array x = matrices::operand("linalg::svd", a, t);
   const Arrays r = primitive::svd(
       x, o.compute_uv ? primitive::singular_vectors | (o.full_matrices ? primitive::full_matrices : 0) : 0);
-  if (!o.compute_uv) return {Array(), api::cast(r[0], t), Array()};
-  return {api::cast(r[1], t), api::cast(r[0], t), api::cast(r[2], t)};
+  const Array s = api::cast(r[0], matrices::real_type(t));
+  if (!o.compute_uv) return {Array(), s, Array()};
+  return {api::cast(r[1], t), s, api::cast(r[2], t)};
 }
 Array linalg::svdvals_fn::operator()(const Array& a, Where w) const {
   const Site site(w, "linalg::svdvals");
   WeakType t;
-  return api::cast(primitive::svd(matrices::operand("linalg::svdvals", a, t), 0)[0], t);
+  const Array s = primitive::svd(matrices::operand("linalg::svdvals", a, t), 0)[0];
+  return api::cast(s, matrices::real_type(t));
 }
 
 }  // namespace shardarray

@@ -6,6 +6,7 @@
 #include "base/sizes.h"
 #include "graph/trace_state.h"
 #include "ops/api.h"
+#include "ops/complex.h"
 #include "ops/row_index.h"
 #include "shardarray/ordering.h"
 #include "shardarray/products.h"
@@ -260,7 +261,8 @@ Array convolve_fn::operator()(const Array& a, const Array& b, ConvolveMode mode,
 }
 Array correlate_fn::operator()(const Array& a, const Array& b, ConvolveMode mode, Where w) const {
   const Site site(w, "correlate");
-  return convolution("correlate", a, b, mode, false);
+  type_of(b, "correlate");
+  return convolution("correlate", a, primitive::conj(b), mode, false);
 }
 
 }  // namespace shardarray

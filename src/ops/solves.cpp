@@ -4,6 +4,7 @@
 #include <algorithm>
 
 #include "base/sizes.h"
+#include "ops/complex.h"
 #include "ops/matrices.h"
 #include "shardarray/linalg.h"
 
@@ -111,7 +112,8 @@ SHARDARRAY_OP op_triangular_solve{
     .transpose = triangular_transpose,
     .batch = triangular_batch,
     .lower = triangular_call,
-    .trait = Trait::sums};
+    .trait = Trait::sums,
+    .whole_complex = true};
 
 Array primitive::triangular_solve(const Array& a, const Array& b, std::uint64_t bits) {
   Attrs attrs;
@@ -168,7 +170,8 @@ SHARDARRAY_OP op_lu_solve{
         [](const LowerArgs& l) {
           return library_call(l, "lu_solve", {static_cast<std::int64_t>(l.call.attrs->bits)});
         },
-    .trait = Trait::sums};
+    .trait = Trait::sums,
+    .whole_complex = true};
 
 Array primitive::lu_solve(const Array& lu, const Array& pivots, const Array& b, const Array& a,
                           bool transposed) {
@@ -239,17 +242,19 @@ Array linalg::triangular_solve_fn::operator()(const Array& a, const Array& b, co
   const bool is_vector = type_of(b, "linalg::triangular_solve").shape.size() + 1 ==
                          type_of(a, "linalg::triangular_solve").shape.size();
   return of_equations(
-      "linalg::triangular_solve", a, b, is_vector, o.left_side,
-      [&](const Array& x, const Array& sides) { return primitive::triangular_solve(x, sides, bits); });
+      "linalg::triangular_solve", a, b, is_vector, o.left_side, [&](const Array& x, const Array& sides) {
+        return primitive::triangular_solve(o.conjugate_a ? primitive::conj(x) : x, sides, bits);
+      });
 }
 Array linalg::solve_triangular_fn::operator()(const Array& a, const Array& b, const SolveTriangularOptions& o,
                                               Where w) const {
   const Site site(w, "linalg::solve_triangular");
   const std::uint64_t bits = triangle_bits(true, o.lower, o.trans, o.unit_diagonal);
   const bool is_vector = type_of(b, "linalg::solve_triangular").shape.size() == 1;
-  return of_equations(
-      "linalg::solve_triangular", a, b, is_vector, true,
-      [&](const Array& x, const Array& sides) { return primitive::triangular_solve(x, sides, bits); });
+  return of_equations("linalg::solve_triangular", a, b, is_vector, true,
+                      [&](const Array& x, const Array& sides) {
+                        return primitive::triangular_solve(o.conjugate ? primitive::conj(x) : x, sides, bits);
+                      });
 }
 Array linalg::inv_fn::operator()(const Array& a, Where w) const {
   const Site site(w, "linalg::inv");

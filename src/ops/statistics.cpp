@@ -6,6 +6,7 @@
 #include <cmath>
 #include <limits>
 
+#include "base/complex_parts.h"
 #include "graph/trace_state.h"
 #include "ops/reducing.h"
 
@@ -254,6 +255,7 @@ static Array norm_along(const char* function, const Array& size, double ord, con
 }
 static Array wide_size(const Array& narrow, double ord) {
   const Array wide = primitive::cast(narrow, api::computed(narrow.dtype()));
+  if (is_complex(wide.dtype())) return abs(wide);
   return ord == 2 ? wide : primitive::unary(op_abs, wide);  // a square has no kink
 }
 Array vector_norm_fn::operator()(const Array& x, const NormOptions& o, Where w) const {
@@ -263,7 +265,7 @@ Array vector_norm_fn::operator()(const Array& x, const NormOptions& o, Where w) 
   const double ord = o.ord.value_or(2);
   return primitive::cast(
       norm_along("vector_norm", wide_size(y, ord), ord, reduced_axes("vector_norm", x, over), o.keepdims),
-      y.dtype());
+      part_type(y.dtype()));
 }
 // Sums of |x| along one of the two axes, and their extremum along the other one.
 static Array matrix_norm(const Array& x, const NormOptions& o) {
@@ -285,7 +287,7 @@ static Array matrix_norm(const Array& x, const NormOptions& o) {
   Shape rest;
   for (std::size_t d = 0; d < shape.size(); d++)
     if (d != row && d != column) rest.push_back(shape[d]);
-  return primitive::cast(o.keepdims ? best : primitive::reshape(best, rest), y.dtype());
+  return primitive::cast(o.keepdims ? best : primitive::reshape(best, rest), part_type(y.dtype()));
 }
 Array norm_fn::operator()(const Array& x, const NormOptions& o, Where w) const {
   const Site site(w, "norm");

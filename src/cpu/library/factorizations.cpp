@@ -9,11 +9,11 @@ namespace {
 /// The time of `flops` for each matrix of three equal sides, at the speed of one core.
 template <class T> double factorizing_ns(const Matrices& a, double flops) {
   const double sides = static_cast<double>(a.elements()) * static_cast<double>(std::min(a.m, a.n));
-  return static_cast<double>(a.count) * (1000 + sides * flops * 0.025 * sizeof(T) / 4);
+  return static_cast<double>(a.count) * (1000 + arithmetic_ns<T>(sides * flops));
 }
 
 // ---------------------------------------------------------------- cholesky
-// Row by row the lower triangle is LAPACK's upper one.
+// Row by row the lower triangle is LAPACK's upper one, of the conjugate matrix U^H U, whose U^T is L.
 template <class T> LibraryPlan cholesky_plan(const LibraryCall::Item& item) {
   const Matrices a = matrices_of("cholesky", item.in_shapes[0], 2);
   const auto run = [=, library = lapack("cholesky").of<T>(), in = item.in[0], out = item.out[0]](
@@ -62,11 +62,11 @@ template <class T> LibraryPlan lu_plan(const LibraryCall::Item& item) {
 }  // namespace
 
 LibraryPlan plan_cholesky(const LibraryCall& call, const LibraryCall::Item& item) {
-  return with_real_type("cholesky", call.in_types[0],
-                        [&](auto t) { return cholesky_plan<decltype(t)>(item); });
+  return with_lapack_type("cholesky", call.in_types[0],
+                          [&](auto t) { return cholesky_plan<decltype(t)>(item); });
 }
 LibraryPlan plan_lu(const LibraryCall& call, const LibraryCall::Item& item) {
-  return with_real_type("lu", call.in_types[0], [&](auto t) { return lu_plan<decltype(t)>(item); });
+  return with_lapack_type("lu", call.in_types[0], [&](auto t) { return lu_plan<decltype(t)>(item); });
 }
 
 }  // namespace shardarray

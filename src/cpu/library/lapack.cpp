@@ -15,8 +15,10 @@ namespace {
 
 /// f of every function of the table and its name without the letter of the dtype.
 template <class T, class F> bool each_lapack_function(LapackOf<T>& t, const F& f) {
+  constexpr bool complex = is_complex_number<T>;
   return f("trsm_", t.trsm) && f("potrf_", t.potrf) && f("getrf_", t.getrf) && f("geqrf_", t.geqrf) &&
-         f("orgqr_", t.orgqr) && f("syevd_", t.syevd) && f("gesdd_", t.gesdd);
+         f(complex ? "ungqr_" : "orgqr_", t.orgqr) && f(complex ? "heevd_" : "syevd_", t.syevd) &&
+         f("gesdd_", t.gesdd);
 }
 
 /// Whether its integers have 32 bits: it writes its version into three of them.
@@ -38,7 +40,8 @@ std::string fill_lapack(void* library, Lapack& t) {
       return false;
     });
   };
-  if (!all("s", t.f32) || !all("d", t.f64)) return "there is no " + missing + " in it";
+  if (!all("s", t.f32) || !all("d", t.f64) || !all("c", t.c64) || !all("z", t.c128))
+    return "there is no " + missing + " in it";
   if (!has_short_integers(library)) return "its integers have 64 bits";
   const std::string_view config = openblas_config(library);
   return config.find("SINGLE_THREADED") == config.npos ? "" : "it is a build for one thread";

@@ -2,6 +2,7 @@
 #pragma once
 #include <algorithm>
 #include <cmath>
+#include <complex>
 #include <cstdint>
 #include <limits>
 #include <memory>
@@ -26,11 +27,18 @@ Matrices matrices_of(const char* kernel, const Shape& shape, std::size_t rank);
 template <class T> T* elements_at(void* const* bases, const Ref& r, std::int64_t offset) {
   return reinterpret_cast<T*>(address(bases, r)) + offset;
 }
-/// f of a value of the C++ type of `t`, float32 or float64.
-template <class F> LibraryPlan with_real_type(const char* kernel, DType t, const F& f) {
+/// f of a value of the C++ type of `t`, one that LAPACK has.
+template <class F> LibraryPlan with_lapack_type(const char* kernel, DType t, const F& f) {
   if (t == DType::float32) return f(float{});
   if (t == DType::float64) return f(double{});
-  refuse_dtype(kernel, t, "float32 or float64");
+  if (t == DType::complex64) return f(std::complex<float>{});
+  if (t == DType::complex128) return f(std::complex<double>{});
+  refuse_dtype(kernel, t, "float32, float64, complex64 or complex128");
+}
+/// The time of so many multiplications and additions of numbers at the speed of one core.
+template <class T> double arithmetic_ns(double flops) {
+  const double of_one = is_complex_number<T> ? 4 : 1;
+  return flops * of_one * 0.025 * sizeof(part_of_t<T>) / 4;
 }
 
 /// Memory whose content does not matter yet.
@@ -55,16 +63,23 @@ template <class T> void to_columns(const T* from, int m, int n, T* to) { turn(fr
 template <class T> void to_rows(const T* from, int m, int n, T* to) { turn(from, n, m, to); }
 
 template <class T> bool all_finite(const T* x, std::int64_t n) {
-  return std::all_of(x, x + n, [](T v) { return std::isfinite(v); });
+  return std::all_of(x, x + n, [](T v) {
+    if constexpr (is_complex_number<T>) return std::isfinite(v.real()) && std::isfinite(v.imag());
+    else return std::isfinite(v);
+  });
 }
+/// NaN, in both parts.
 template <class T> void fill_nan(T* x, std::int64_t n) {
-  std::fill_n(x, n, std::numeric_limits<T>::quiet_NaN());
+  constexpr auto nan = std::numeric_limits<part_of_t<T>>::quiet_NaN();
+  if constexpr (is_complex_number<T>) std::fill_n(x, n, T(nan, nan));
+  else std::fill_n(x, n, nan);
 }
 
 /// The size of a workspace from what a call said that it needs: a float may have rounded it down. Throws CompileError above 2^31.
 template <class T> int workspace_size(const char* kernel, T asked) {
+  using Part = part_of_t<T>;
   const double size =
-      std::ceil(static_cast<double>(std::nextafter(asked, std::numeric_limits<T>::infinity())));
+      std::ceil(static_cast<double>(std::nextafter(std::real(asked), std::numeric_limits<Part>::infinity())));
   if (!(size < std::numeric_limits<int>::max()))
     throw CompileError(
         std::string(kernel) +

@@ -8,7 +8,7 @@ namespace {
 
 template <class T> double orthogonal_ns(const Matrices& a, double flops) {
   const double sides = static_cast<double>(a.elements()) * static_cast<double>(std::min(a.m, a.n));
-  return static_cast<double>(a.count) * (3000 + sides * flops * 0.05 * sizeof(T) / 4);
+  return static_cast<double>(a.count) * (3000 + arithmetic_ns<T>(2 * sides * flops));
 }
 /// Ones on the diagonal of a square, row by row.
 template <class T> void fill_identity(T* x, std::int64_t n) {
@@ -28,7 +28,7 @@ template <class T> LibraryPlan qr_plan(const LibraryCall::Item& item) {
   T first = 0, second = 0;
   library.geqrf(&a.m, &a.n, nullptr, &ld, nullptr, &first, &asks, &info);
   library.orgqr(&a.m, &q.n, &k, nullptr, &ld, nullptr, &second, &asks, &info);
-  const int size = workspace_size(kernel, std::max(first, second));
+  const int size = workspace_size(kernel, std::max(std::real(first), std::real(second)));
   const auto run = [=, in = item.in[0], out = item.out](void* const* bases, std::int64_t begin,
                                                         std::int64_t end) {
     const auto columns = room_for<T>(std::int64_t{a.m} * std::max(a.n, q.n)), tau = room_for<T>(k),
@@ -49,6 +49,22 @@ template <class T> LibraryPlan qr_plan(const LibraryCall::Item& item) {
 }
 
 // ---------------------------------------------------------------- eigh
+/// A workspace and how large it is.
+template <class T> struct WorkRoom {
+  T* data;
+  const int* size;
+};
+template <class T>
+void call_syevd(const LapackOf<T>& library, const char* job, const char* uplo, const int& n, T* a,
+                part_of_t<T>* w, WorkRoom<T> work, [[maybe_unused]] WorkRoom<part_of_t<T>> reals,
+                WorkRoom<int> integers, int& info) {
+  if constexpr (is_complex_number<T>)
+    library.syevd(job, uplo, &n, a, &n, w, work.data, work.size, reals.data, reals.size, integers.data,
+                  integers.size, &info, 1, 1);
+  else
+    library.syevd(job, uplo, &n, a, &n, w, work.data, work.size, integers.data, integers.size, &info, 1, 1);
+}
+
 // params: with eigenvectors; of the lower triangle.
 template <class T> LibraryPlan eigh_plan(const LibraryCall::Item& item) {
   constexpr const char* kernel = "eigh";
@@ -56,17 +72,21 @@ template <class T> LibraryPlan eigh_plan(const LibraryCall::Item& item) {
   const bool has_vectors = item.params[0] != 0, is_lower = item.params[1] != 0;
   const char *const job = has_vectors ? "V" : "N", *const uplo = is_lower ? "L" : "U";
   const LapackOf<T> library = lapack(kernel).of<T>();
+  using Part = part_of_t<T>;
   int asks = -1, info = 0, integers = 0;
   T asked = 0;
+  Part asked_reals = 0;
   if (a.n > 0)
-    library.syevd(job, uplo, &a.n, nullptr, &a.n, nullptr, &asked, &asks, &integers, &asks, &info, 1, 1);
-  const int size = workspace_size(kernel, asked);
+    call_syevd<T>(library, job, uplo, a.n, nullptr, nullptr, {&asked, &asks}, {&asked_reals, &asks},
+                  {&integers, &asks}, info);
+  const int size = workspace_size(kernel, asked), reals = workspace_size(kernel, asked_reals);
   const auto run = [=, in = item.in[0], out = item.out](void* const* bases, std::int64_t begin,
                                                         std::int64_t end) {
     const auto columns = room_for<T>(a.elements()), work = room_for<T>(size);
+    const auto real_work = room_for<Part>(is_complex_number<T> ? reals : 0);
     const auto numbers = room_for<int>(integers);
     for (std::int64_t u = begin; u < end; u++) {
-      T* const w = elements_at<T>(bases, out[0], u * a.n);
+      Part* const w = elements_at<Part>(bases, out[0], u * a.n);
       to_columns(elements_at<T>(bases, in, u * a.elements()), a.m, a.n, columns.get());
       bool is_good = true;  // what is not finite may never converge
       for (int j = 0; j < a.n && is_good; j++)
@@ -74,8 +94,8 @@ template <class T> LibraryPlan eigh_plan(const LibraryCall::Item& item) {
                              is_lower ? a.n - j : j + 1);
       if (is_good) {
         int failed = 0;
-        library.syevd(job, uplo, &a.n, columns.get(), &a.n, w, work.get(), &size, numbers.get(), &integers,
-                      &failed, 1, 1);
+        call_syevd<T>(library, job, uplo, a.n, columns.get(), w, {work.get(), &size},
+                      {real_work.get(), &reals}, {numbers.get(), &integers}, failed);
         is_good = failed == 0;
       }
       if (!is_good) fill_nan(w, a.n);
@@ -89,37 +109,58 @@ template <class T> LibraryPlan eigh_plan(const LibraryCall::Item& item) {
 }
 
 // ---------------------------------------------------------------- svd
+template <class T>
+void call_gesdd(const LapackOf<T>& library, const char* job, const Matrices& a, T* columns, part_of_t<T>* s,
+                T* u, T* vt, const int& ldv, WorkRoom<T> work, [[maybe_unused]] part_of_t<T>* reals,
+                int* integers, int& info) {
+  const int ld = leading(a.m);
+  if constexpr (is_complex_number<T>)
+    library.gesdd(job, &a.m, &a.n, columns, &ld, s, u, &ld, vt, &ldv, work.data, work.size, reals, integers,
+                  &info, 1);
+  else
+    library.gesdd(job, &a.m, &a.n, columns, &ld, s, u, &ld, vt, &ldv, work.data, work.size, integers, &info,
+                  1);
+}
+/// The real workspace of complex matrices, which gesdd does not tell: the most that any of its versions asks for.
+std::int64_t gesdd_reals(const Matrices& a, bool has_vectors) {
+  const std::int64_t less = std::min(a.m, a.n), more = std::max(a.m, a.n);
+  return has_vectors ? std::max(5 * less * less + 5 * less, 2 * more * less + 2 * less * less + less)
+                     : 7 * less;
+}
+
 // out: the singular values, and unless there is nothing else U [m, u.n] and V^T [v.m, n].
 template <class T> LibraryPlan svd_plan(const LibraryCall::Item& item) {
   constexpr const char* kernel = "svd";
   const Matrices a = matrices_of(kernel, item.in_shapes[0], 2);
   const bool has_vectors = item.out.size() > 1;
-  const int k = std::min(a.m, a.n), ld = leading(a.m);
+  const int k = std::min(a.m, a.n);
   const Matrices u = has_vectors ? matrices_of(kernel, item.out_shapes[1], 2) : Matrices{a.count, 0, 0},
                  v = has_vectors ? matrices_of(kernel, item.out_shapes[2], 2) : Matrices{a.count, 0, 0};
   const char* const job = !has_vectors ? "N" : u.n == a.m && v.m == a.n ? "A" : "S";
   const int ldv = leading(v.m);
   const LapackOf<T> library = lapack(kernel).of<T>();
   int asks = -1, info = 0;
+  using Part = part_of_t<T>;
   T asked = 0;
   if (k > 0)
-    library.gesdd(job, &a.m, &a.n, nullptr, &ld, nullptr, nullptr, &ld, nullptr, &ldv, &asked, &asks, nullptr,
-                  &info, 1);
+    call_gesdd<T>(library, job, a, nullptr, nullptr, nullptr, nullptr, ldv, {&asked, &asks}, nullptr, nullptr,
+                  info);
   const int size = workspace_size(kernel, asked);
   const auto run = [=, in = item.in[0], out = item.out](void* const* bases, std::int64_t begin,
                                                         std::int64_t end) {
     const auto columns = room_for<T>(a.elements()), left = room_for<T>(u.elements()),
                right = room_for<T>(v.elements()), work = room_for<T>(size);
+    const auto reals = room_for<Part>(is_complex_number<T> ? gesdd_reals(a, has_vectors) : 0);
     const auto numbers = room_for<int>(8 * std::int64_t{k});
     for (std::int64_t i = begin; i < end; i++) {
-      T* const s = elements_at<T>(bases, out[0], i * k);
+      Part* const s = elements_at<Part>(bases, out[0], i * k);
       const T* const from = elements_at<T>(bases, in, i * a.elements());
       bool is_good = all_finite(from, a.elements());  // what is not finite may never converge
       if (is_good && k > 0) {
         int failed = 0;
         to_columns(from, a.m, a.n, columns.get());
-        library.gesdd(job, &a.m, &a.n, columns.get(), &ld, s, left.get(), &ld, right.get(), &ldv, work.get(),
-                      &size, numbers.get(), &failed, 1);
+        call_gesdd<T>(library, job, a, columns.get(), s, left.get(), right.get(), ldv, {work.get(), &size},
+                      reals.get(), numbers.get(), failed);
         is_good = failed == 0;
       }
       if (!is_good) fill_nan(s, k);
@@ -144,13 +185,13 @@ template <class T> LibraryPlan svd_plan(const LibraryCall::Item& item) {
 }  // namespace
 
 LibraryPlan plan_qr(const LibraryCall& call, const LibraryCall::Item& item) {
-  return with_real_type("qr", call.in_types[0], [&](auto t) { return qr_plan<decltype(t)>(item); });
+  return with_lapack_type("qr", call.in_types[0], [&](auto t) { return qr_plan<decltype(t)>(item); });
 }
 LibraryPlan plan_eigh(const LibraryCall& call, const LibraryCall::Item& item) {
-  return with_real_type("eigh", call.in_types[0], [&](auto t) { return eigh_plan<decltype(t)>(item); });
+  return with_lapack_type("eigh", call.in_types[0], [&](auto t) { return eigh_plan<decltype(t)>(item); });
 }
 LibraryPlan plan_svd(const LibraryCall& call, const LibraryCall::Item& item) {
-  return with_real_type("svd", call.in_types[0], [&](auto t) { return svd_plan<decltype(t)>(item); });
+  return with_lapack_type("svd", call.in_types[0], [&](auto t) { return svd_plan<decltype(t)>(item); });
 }
 
 }  // namespace shardarray

@@ -45,7 +45,7 @@ template <class T> struct Sides {
 
 template <class T> double solving_ns(const Matrices& a, const Matrices& b) {
   const double flops = static_cast<double>(a.n) * static_cast<double>(b.elements());
-  return static_cast<double>(b.count) * (500 + flops * 0.025 * sizeof(T) / 4);
+  return static_cast<double>(b.count) * (500 + arithmetic_ns<T>(flops));
 }
 
 template <class T> LibraryPlan triangular_plan(const LibraryCall::Item& item) {
@@ -109,12 +109,12 @@ template <class T> LibraryPlan lu_solve_plan(const LibraryCall::Item& item) {
 }  // namespace
 
 LibraryPlan plan_triangular_solve(const LibraryCall& call, const LibraryCall::Item& item) {
-  return with_real_type("triangular_solve", call.in_types[0],
-                        [&](auto t) { return triangular_plan<decltype(t)>(item); });
+  return with_lapack_type("triangular_solve", call.in_types[0],
+                          [&](auto t) { return triangular_plan<decltype(t)>(item); });
 }
 LibraryPlan plan_lu_solve(const LibraryCall& call, const LibraryCall::Item& item) {
-  return with_real_type("lu_solve", call.in_types[0],
-                        [&](auto t) { return lu_solve_plan<decltype(t)>(item); });
+  return with_lapack_type("lu_solve", call.in_types[0],
+                          [&](auto t) { return lu_solve_plan<decltype(t)>(item); });
 }
 
 }  // namespace shardarray
