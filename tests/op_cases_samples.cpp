@@ -242,25 +242,24 @@ static void add_vectors(Cases& c) {
                },
                {{{10, 6}}, {{2}}}});
   // Every difference is odd, but for less than 1: no operand is near a jump.
-  c.push_back(
-      {"unwrap",
-       [](S x) {
-         return unwrap(x[0] * 0.2f + reshape(arange(10.0f) * 3, {10, 1}), {.axis = 0, .period = 4});
-       },
-       [](H x) {
-         return along(x[0], 0, [](const Numbers& v) {
-           Numbers r;
-           for (std::size_t k = 0; k < v.size(); k++) {
-             double p = 0.2 * v[k] + 3 * static_cast<double>(k);
-             if (!r.empty()) p -= 4 * std::round((p - r.back()) / 4);
-             r.push_back(p);
-           }
-           return r;
-         });
-       },
-       {{{10, 6}}},
-       true,
-       5e-6});
+  c.push_back({"unwrap",
+               [](S x) {
+                 return unwrap(x[0] * 0.2f + reshape(arange(10.0f) * 3, {10, 1}), {.axis = 0, .period = 4});
+               },
+               [](H x) {
+                 return along(x[0], 0, [](const Numbers& v) {
+                   Numbers r;
+                   for (std::size_t k = 0; k < v.size(); k++) {
+                     double p = 0.2 * v[k] + 3 * static_cast<double>(k);
+                     if (!r.empty()) p -= 4 * std::round((p - r.back()) / 4);
+                     r.push_back(p);
+                   }
+                   return r;
+                 });
+               },
+               {{{10, 6}}},
+               true,
+               5e-6});
   c.push_back(
       {"apply_along_axis",
        [](S x) {

@@ -265,9 +265,8 @@ TEST_CASE("promises: in_shardings and out_shardings that do not fit name the arr
   const sa::Sharding rows = sa::NamedSharding(sa::make_mesh({{"x", 8}}), sa::P("x"));
   const auto two = [](const std::pair<Array, Array>& p) { return std::pair(p.first, sa::sum(p.second)); };
   const auto said = [&](sa::JitOptions o) {
-    return message<sa::ShardingError>([&] {
-      sa::eval(sa::jit(two, std::move(o))(std::pair(sa::ones(8), sa::Array(1.0))));
-    });
+    return message<sa::ShardingError>(
+        [&] { sa::eval(sa::jit(two, std::move(o))(std::pair(sa::ones(8), sa::Array(1.0)))); });
   };
   const std::string annotation =
       "is incompatible with its sharding annotation NamedSharding(mesh=Mesh('x': 8), "

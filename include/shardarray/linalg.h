@@ -77,8 +77,9 @@ struct EighOptions {
 };
 /// What eigh gives.
 struct EighResult {
-  Array eigenvalues;   ///< [.., n], rising
-  Array eigenvectors;  ///< [.., n, n]: column i belongs to eigenvalue i, and has length 1; its phase is LAPACK's
+  Array eigenvalues;  ///< [.., n], rising
+  Array
+      eigenvectors;  ///< [.., n, n]: column i belongs to eigenvalue i, and has length 1; its phase is LAPACK's
 };
 /// The eigenvalues and eigenvectors of Hermitian matrices [.., n, n]; NaN where an element is not finite. The derivatives of the
 /// eigenvectors are those of eigenvalues that differ. Throws ShapeError for matrices that are not square.
