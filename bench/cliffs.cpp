@@ -145,7 +145,8 @@ int main(int argc, char** argv) {
     const std::int64_t peak = sa::explain(f, of).peak_bytes_per_device;
     suite.add_count("peak of " + name, static_cast<double>(peak) / static_cast<double>(of.nbytes()),
                     "inputs");
-    const auto mapped = sa::jit(f), plain = sa::jit([](const sa::Array&y) { return sa::sum(y); });
+    const auto mapped = sa::jit(f);
+    const auto plain = sa::jit([](const sa::Array& y) { return sa::sum(y); });
     const std::string floor = fmt::format("sum of {}", of.type_string());
     suite.add(name, [=] { mapped(of).block_until_ready(); }, {.floor = floor});
     if (floors.insert(floor).second) suite.add(floor, [=] { plain(of).block_until_ready(); });

@@ -112,8 +112,9 @@ class Table {
 
   void measure(bool quick) {
     bench::measure(cases_, quick ? 3 : 15, quick ? 1e-4 : 2e-2);
-    for (const auto& [name, step] : steps_) {
-      bench::Case asked{name, {}};
+    for (const auto& named : steps_) {
+      const auto& step = named.second;
+      bench::Case asked{named.first, {}};
       for (int k = 0; k < (quick ? 3 : 200); k++) {
         asked.seconds.push_back(seconds_of([&] { step->ask(); }));
         step->wait();

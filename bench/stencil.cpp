@@ -33,7 +33,9 @@ constexpr float rate = 0.2F;
   for (long i = 1; i + 1 < n; i++) {
     const float *row = from + i * n, *above = row - n, *below = row + n;
     float* out = to + i * n;
+#ifndef __clang__
 #pragma GCC ivdep
+#endif
     for (long j = 1; j + 1 < n; j++)
       out[j] = row[j] + rate * (above[j] + below[j] + row[j - 1] + row[j + 1] - 4 * row[j]);
   }

@@ -80,7 +80,7 @@ foreach(file IN LISTS example_files)
   target_link_libraries(${name} PRIVATE shardarray::shardarray shardarray_options)
   target_compile_options(${name} PRIVATE $<$<CONFIG:Release>:-O1>)
   target_compile_definitions(${name} PRIVATE SHARDARRAY_EXAMPLE_DATA="${PROJECT_SOURCE_DIR}/examples/data")
-  set_target_properties(${name} PROPERTIES RUNTIME_OUTPUT_DIRECTORY examples)
+  set_target_properties(${name} PROPERTIES RUNTIME_OUTPUT_DIRECTORY examples UNITY_BUILD OFF)
 endforeach()
 
 file(GLOB bench_files CONFIGURE_DEPENDS ${PROJECT_SOURCE_DIR}/bench/*.cpp)

@@ -101,8 +101,10 @@ Binding fixed(const Ref& r) { return {r, r, r}; }
 
 // Of a value that is everywhere.
 std::vector<Ref> on_every_device(int value, const CalledBranches& called, Addresses& at) {
+  const int devices = called.programs[0]->program->order->size();
   std::vector<Ref> refs;
-  for (int d = 0; d < called.programs[0]->program->order->size(); d++) refs.push_back(at.ref(value, d));
+  refs.reserve(static_cast<std::size_t>(devices));
+  for (int d = 0; d < devices; d++) refs.push_back(at.ref(value, d));
   return refs;
 }
 

@@ -164,7 +164,7 @@ class Composer {
       std::int64_t lacked = 0;
       auto& sources = assembly->sources.emplace_back();
       assembly->fills.push_back(false);
-      for (const Box& b : disjoint(std::move(read))) {
+      for (const Box& b : disjoint(read)) {
         sources.push_back(identity(b));
         lacked += b.elements() - intersect(b, held).elements();
       }

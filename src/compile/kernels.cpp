@@ -82,6 +82,7 @@ class Emitter {
     const auto rank = [&](int root) { return p_.values[static_cast<std::size_t>(root)].type.shape.size(); };
     const auto write = [&](int root, const IndexMap& map) {
       std::vector<int> parts;
+      parts.reserve(static_cast<std::size_t>(parts_of(root)));
       for (int part = 0; part < parts_of(root); part++) parts.push_back(emit(root, map, part));
       for (int part = 0; part < parts_of(root); part++) {
         int v = parts[static_cast<std::size_t>(part)];

@@ -73,7 +73,7 @@ class Shifts {
   }
 
   Shift shift_of(int v) {
-    const Shift itself{v, Shape::filled(shape(v).size(), 0)};
+    Shift itself{v, Shape::filled(shape(v).size(), 0)};
     const FlatNode& n = producer(v);
     if (!n.op->boxes || n.op->trait == Trait::row_list || num_elements(shape(v)) == 0) return itself;
     const std::vector<BoxSource> sources = n.op->boxes(n.call(), whole_box(shape(v)));

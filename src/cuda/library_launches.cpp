@@ -156,6 +156,7 @@ void add_conv(const Step& step, const LibraryCall& x, std::vector<KernelLaunch>&
   table.reserve<device::ConvTable>();
   const auto listed = [&](const std::vector<ContractionDim>& dims) {
     std::vector<device::ConvDim> entries;
+    entries.reserve(dims.size());
     for (const ContractionDim& d : dims) entries.push_back({d.size, d.lhs, d.rhs, d.out});
     return table.add(entries);
   };

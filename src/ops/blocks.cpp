@@ -67,6 +67,7 @@ Array block(const std::vector<std::vector<Array>>& rows, Where w) {
   bands.reserve(rows.size());
   for (const std::vector<Array>& row : rows) {
     std::vector<Array> parts;
+    parts.reserve(row.size());
     for (const Array& x : row) parts.push_back(atleast_2d(x));
     bands.push_back(concatenate(parts, -1));
   }

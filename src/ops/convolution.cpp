@@ -167,10 +167,9 @@ Array convolved(const char* function, const Array& lhs, const Array& rhs, const 
     kernel = split_groups(kernel, numbers.place(1, 'O'), groups);
     outputs = out_channels = "go";
   }
-  const Array y =
-      primitive::conv(numbers.letters(0, batch, channels) + "," + numbers.letters(1, outputs, "c") + "->" +
-                          numbers.letters(2, "n", out_channels),
-                      x, kernel, stride, dilation);
+  Array y = primitive::conv(numbers.letters(0, batch, channels) + "," + numbers.letters(1, outputs, "c") +
+                                "->" + numbers.letters(2, "n", out_channels),
+                            x, kernel, stride, dilation);
   if (groups == 1) return y;
   Shape shape = y.shape();
   const std::size_t at = numbers.place(2, 'C');

@@ -38,7 +38,7 @@ Array even_sum(const std::vector<Array>& powers, const std::vector<double>& c, s
 
 // The even (first = 0) or odd coefficients: the odd ones lack one factor x. What is above x^6 has x^6 taken out.
 Array pade_part(const std::vector<Array>& powers, const std::vector<double>& c, std::size_t first) {
-  const Array low = even_sum(powers, c, first);
+  Array low = even_sum(powers, c, first);
   if (c.size() <= 8) return low;
   const std::vector<Array> behind_one(powers.begin() + 1, powers.end());
   return primitive::add(matmul(powers.back(), even_sum(behind_one, c, first + 8)), low);

@@ -22,7 +22,7 @@ struct SortedSet {
   std::int64_t size() const { return values.size(); }
 };
 Array differs(const Array& a, const Array& b) {
-  const Array r = primitive::binary(op_ne, a, b);
+  Array r = primitive::binary(op_ne, a, b);
   if (!is_floating(a.dtype())) return r;
   return primitive::binary(
       op_and, r,  // two NaN do not
@@ -53,7 +53,7 @@ Array chosen_values(const char* function, const SortedSet& s, const Array& mask,
   const Type t{{size}, s.values.dtype(), type_of(s.values).weak};
   if (s.size() == 0) return filled_with(function, t, fill_value.value_or(0));
   const Found f = found(mask, size);
-  const Array values = primitive::take(s.values, f.at, 0, 1);
+  Array values = primitive::take(s.values, f.at, 0, 1);
   if (!asked || size == 0) return values;
   if (fill_value) return primitive::select(f.is_there, values, filled_with(function, t, *fill_value));
   const Array least = primitive::select(primitive::element(f.is_there, 0, {size}),

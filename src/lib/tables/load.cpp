@@ -69,12 +69,11 @@ class TableReader {
         is_named_ ? Shape{rows_} : Shape{rows_, static_cast<std::int64_t>(p.row / itemsize(p.dtype))},
         p.dtype};
     const std::byte* next = p.bytes.data();
-    const Array x =
-        files::load_array(t, files::home_of(function_, o_.sharding, t, is_named_ ? chosen_[k] : ""), {},
-                          [&](std::span<std::byte> to) {
-                            std::memcpy(to.data(), next, to.size());
-                            next += to.size();
-                          });
+    Array x = files::load_array(t, files::home_of(function_, o_.sharding, t, is_named_ ? chosen_[k] : ""), {},
+                                [&](std::span<std::byte> to) {
+                                  std::memcpy(to.data(), next, to.size());
+                                  next += to.size();
+                                });
     p.bytes = {};
     return x;
   }

@@ -113,9 +113,11 @@ void save_table(const std::string& path, const Table& table, const SaveCsvOption
           "each. Correct the table.",
           function, table.names.size(), shapes.empty() ? "(none)" : shapes));
     std::vector<Array> columns;
+    columns.reserve(table.columns.size());
     for (const Array& c : table.columns) columns.push_back(readable(c, function));
     evaluate(columns, function);
     std::vector<std::vector<std::byte>> bytes;
+    bytes.reserve(columns.size());
     for (const Array& c : columns) bytes.push_back(host_elements(c, function));
     files::FileWriter file(function, path);
     std::string text = header_line(table.names, o.delimiter);
