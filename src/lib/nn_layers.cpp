@@ -56,7 +56,7 @@ Array PReLU::operator()(const Array& x, Where w) const {
   constexpr const char* function = "nn::PReLU";
   const Site site(w, function);
   const Type &t = type_of(x, function), &of_slope = type_of(negative_slope, function);
-  const Array r = shardarray::where(x >= 0, x, negative_slope * x);
+  Array r = shardarray::where(x >= 0, x, negative_slope * x);
   if (type_of(r).shape != t.shape)
     throw ShapeError(fmt::format("{}: x is {}, the slope {}. The slope is broadcast to x. Correct it.",
                                  function, to_string(t), to_string(of_slope)));

@@ -79,6 +79,7 @@ std::vector<Arrays> gather_from_processes(std::span<const Array> leaves) {
   std::vector<Arrays> r;
   if (all == nullptr) return {Arrays(leaves.begin(), leaves.end())};
   const std::vector<std::string> texts = all->all_gather(function, text_of(leaves, function));
+  r.reserve(texts.size());
   for (int p = 0; p < all->count(); p++)
     r.push_back(p == all->index()
                     ? Arrays(leaves.begin(), leaves.end())

@@ -104,7 +104,7 @@ std::string begin_unfinished(const char* function, const std::string& folder, st
     files::fail(function, target, "is no checkpoint, but has the name of one",
                 "Only checkpoints are replaced. Move it away.");
   remove_old_leavings(folder);
-  const std::string name = unfinished_name(fmt::format("{}/.step_{:08}", folder, step));
+  std::string name = unfinished_name(fmt::format("{}/.step_{:08}", folder, step));
   if (!fs::create_directory(name, failed) || failed)
     files::fail(function, name, fmt::format("cannot be made ({})", failed.message()), untouched_advice);
   return name;
