@@ -119,22 +119,24 @@ Cases branch_cases();
 Cases linalg_cases();
 Cases conv_cases();
 Cases complex_cases();
+Cases complex_conv_cases();
+Cases complex_linalg_cases();
 Cases fourier_cases();
 
 /// Rows whose programs are lists of launches.
 inline Cases launch_cases() {
   Cases rows;
-  for (auto part :
-       {elementwise_cases, logic_cases,      power_cases,     special_cases, part_cases,     count_cases,
-        activation_cases,  reduce_cases,     product_cases,   shape_cases,   position_cases, structure_cases,
-        map_cases,         statistics_cases, rearrange_cases, sample_cases,  ordering_cases, indexing_cases,
-        set_cases,         line_cases,       conv_cases,      complex_cases})
+  for (auto part : {elementwise_cases, logic_cases,      power_cases,       special_cases,    part_cases,
+                    count_cases,       activation_cases, reduce_cases,      product_cases,    shape_cases,
+                    position_cases,    structure_cases,  map_cases,         statistics_cases, rearrange_cases,
+                    sample_cases,      ordering_cases,   indexing_cases,    set_cases,        line_cases,
+                    conv_cases,        complex_cases,    complex_conv_cases})
     for (OpCase& c : part()) rows.push_back(std::move(c));
   return rows;
 }
 inline Cases all_op_cases() {
   Cases rows = launch_cases();
-  for (auto part : {branch_cases, linalg_cases, fourier_cases})
+  for (auto part : {branch_cases, linalg_cases, fourier_cases, complex_linalg_cases})
     for (OpCase& c : part()) rows.push_back(std::move(c));
   return rows;
 }
