@@ -3,6 +3,7 @@
 #include <algorithm>
 
 #include "base/sizes.h"
+#include "compile/halo.h"
 #include "layout/axes.h"
 #include "layout/tiles.h"
 #include "layout/transfer.h"
