@@ -88,6 +88,10 @@ TEST_CASE("cuda cuBLASLt: the real library takes every description") {
           for (auto* m : {&c.first, &c.second, &c.result}) m->refs.resize(5);
         sa::cuda::describe_product(library, c);
         sa::cuda::product_preference(library, c, std::size_t{32} << 20);
+        c.relu = transposed != 1;
+        sa::cuda::describe_product(library, c);
+        c.bias = {{{3, 0}}, 4, 1, 4, 8, 16};
+        sa::cuda::describe_product(library, c);
       }
   // It looks at them: of no type, of a value's wrong size.
   CublasLt::Layout l;
@@ -141,6 +145,13 @@ TEST_CASE("cuda cuBLASLt: an algorithm is kept for its product, GPU, workspace a
   CHECK(changed([](ProductCall& x) { x.result.ld = 9; }));
   CHECK(changed([](ProductCall& x) { x.first.stride = 9; }));
   CHECK(changed([](ProductCall& x) { x.second.alignment = 16; }));
+  CHECK(changed([](ProductCall& x) { x.relu = true; }));
+  const auto biased = [&](std::int64_t stride, std::uint32_t alignment) {
+    ProductCall other = c;
+    other.bias = {{{3, 0}}, 4, 1, 4, stride, alignment};
+    return key(other);
+  };
+  CHECK((biased(0, 64) != all && biased(4, 64) != biased(0, 64) && biased(0, 16) != biased(0, 64)));
   CHECK(!changed([](ProductCall& x) { x.first.refs[0].offset = 64; }));  // where it is does not matter
 }
 

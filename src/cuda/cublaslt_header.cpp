@@ -34,6 +34,11 @@ static_assert(CublasLt::compute32 == CUBLAS_COMPUTE_32F && CublasLt::compute64 =
 static_assert(CublasLt::transpose_first == CUBLASLT_MATMUL_DESC_TRANSA &&
               CublasLt::transpose_second == CUBLASLT_MATMUL_DESC_TRANSB && CUBLAS_OP_N == 0 &&
               CUBLAS_OP_T == 1);
+static_assert(CublasLt::epilogue == CUBLASLT_MATMUL_DESC_EPILOGUE &&
+              CublasLt::relu == CUBLASLT_EPILOGUE_RELU && CublasLt::bias == CUBLASLT_EPILOGUE_BIAS &&
+              (CublasLt::relu | CublasLt::bias) == CUBLASLT_EPILOGUE_RELU_BIAS &&
+              CublasLt::bias_address == CUBLASLT_MATMUL_DESC_BIAS_POINTER &&
+              CublasLt::bias_offset == CUBLASLT_MATMUL_DESC_BIAS_BATCH_STRIDE);
 static_assert(CublasLt::batch_count == CUBLASLT_MATRIX_LAYOUT_BATCH_COUNT &&
               CublasLt::batch_offset == CUBLASLT_MATRIX_LAYOUT_STRIDED_BATCH_OFFSET &&
               CublasLt::batch_mode == CUBLASLT_MATRIX_LAYOUT_BATCH_MODE &&

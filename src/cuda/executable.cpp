@@ -7,6 +7,7 @@
 #include <utility>
 
 #include "cuda/launch.h"
+#include "cuda/step_launches.h"
 #include "shardarray/error.h"
 
 namespace shardarray::cuda {
@@ -32,6 +33,23 @@ std::vector<std::int64_t> received_by(const Program& program) {
       }
   }
   return received;
+}
+
+/// Joins the products that were added last with the loop that comes next, on each GPU that has some.
+void add_epilogues(const ProductEpilogue& both, const GpuPlaces& where, std::uint64_t alignment,
+                   std::vector<std::vector<KernelLaunch>>& launches) {
+  for (std::size_t g = 0; g < launches.size(); g++) {
+    ProductEpilogue here = both;
+    here.gemm.items.clear();
+    here.biases.clear();
+    for (std::size_t i = 0; i < both.gemm.items.size(); i++) {
+      const Gemm::Item& item = both.gemm.items[i];
+      if (where.of_device[static_cast<std::size_t>(item.device)] != static_cast<int>(g)) continue;
+      here.gemm.items.push_back(item);
+      if (!both.biases.empty()) here.biases.push_back(both.biases[i]);
+    }
+    if (!here.gemm.items.empty()) add_epilogue_calls(here, alignment, launches[g].back());
+  }
 }
 
 /// Several runs' ends at once.
@@ -70,7 +88,8 @@ CudaExecutable::CudaExecutable(CudaBackend& backend, const GpuPlaces& where,
   std::vector<std::vector<KernelLaunch>> launches(gpus);
   std::vector<std::uint64_t> staging_bytes(gpus, 0);
   std::vector<std::string> named;
-  for (const Step& step : program->steps) {
+  for (std::size_t k = 0; k < program->steps.size(); k++) {
+    const Step& step = program->steps[k];
     if (std::holds_alternative<ProgramCall>(step.body)) {
       std::vector<KernelLaunch> call;
       add_step_launches(step, alignment, call);
@@ -96,10 +115,13 @@ CudaExecutable::CudaExecutable(CudaBackend& backend, const GpuPlaces& where,
         stages_.emplace_back().nccl = std::move(s.nccl);
       }
     }
+    const auto* const gemm = std::get_if<Gemm>(&step.body);
+    if (gemm == nullptr || multiply_adds(*gemm) <= product_limits().guessed) continue;
+    if (const auto both = product_epilogue(*program, k)) add_epilogues(*both, where, alignment, launches);
   }
   for (std::size_t g = 0; g < gpus; g++)
-    gpus_.push_back(
-        std::make_unique<GpuLaunches>(backend, *where.gpus[g], launches[g], base_count_, staging_bytes[g]));
+    gpus_.push_back(std::make_unique<GpuLaunches>(backend, *where.gpus[g], std::move(launches[g]),
+                                                  base_count_, staging_bytes[g]));
   if (step_by_step)
     for (const auto& g : gpus_) g->print_loops();
   if (named.empty()) return;

@@ -85,4 +85,24 @@ void add_gemm_launches(const Step& step, const Gemm& gemm, std::uint64_t alignme
   to.back().products = std::move(split.calls);
 }
 
+double multiply_adds(const Gemm& gemm) {
+  double all = 0;
+  for (const Gemm::Item& g : gemm.items)
+    all += static_cast<double>(g.m) * static_cast<double>(g.n) * static_cast<double>(g.k) *
+           static_cast<double>(g.batch);
+  return all;
+}
+
+void add_epilogue_calls(const ProductEpilogue& both, std::uint64_t alignment, KernelLaunch& launch) {
+  constexpr std::uint32_t least_alignment = 16;        // of a bias
+  if (launch.items != both.gemm.items.size()) return;  // some are the own kernel's
+  ProductSplit split = split_products(both, alignment, product_limits().own);
+  if (!split.own.empty() || split.calls.size() != launch.products.size()) return;
+  for (std::size_t k = 0; k < split.calls.size(); k++) {
+    const ProductCall& c = split.calls[k];
+    if (!same_products(c, launch.products[k]) || (c.has_bias() && c.bias.alignment < least_alignment)) return;
+  }
+  launch.products_and_next = std::move(split.calls);
+}
+
 }  // namespace shardarray::cuda

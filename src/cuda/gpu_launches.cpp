@@ -22,11 +22,12 @@ template <class F> void for_addresses(const ProductCall& call, const F& f) {
 
 }  // namespace
 
-GpuLaunches::GpuLaunches(CudaBackend& backend, Gpu& gpu, const std::vector<KernelLaunch>& launches,
+GpuLaunches::GpuLaunches(CudaBackend& backend, Gpu& gpu, std::vector<KernelLaunch> launches,
                          std::size_t bases, std::uint64_t staging)
     : backend_(backend), gpu_(gpu), base_count_(bases + (staging > 0 ? 1 : 0)), staging_bytes_(staging) {
   std::vector<std::byte> tables;
-  for (const KernelLaunch& l : launches) {
+  bool done = false;  // by the launch before
+  for (KernelLaunch& l : launches) {
     tables.resize((tables.size() + table_alignment - 1) / table_alignment * table_alignment);
     launches_.push_back(
         {gpu_.kernel(l.kernel),
@@ -35,10 +36,18 @@ GpuLaunches::GpuLaunches(CudaBackend& backend, Gpu& gpu, const std::vector<Kerne
          tables.size(),
          spelled(l.label, l.where),
          l.bases,
-         l.products.empty() ? std::vector<ReadyProduct>() : ready_products(backend, gpu, l.products)});
+         l.products.empty() ? std::vector<ReadyProduct>() : ready_products(backend, gpu, l.products),
+         std::exchange(done, false)});
+    Ready& ready = launches_.back();
+    if (ready.done) l.loop = nullptr;  // nothing is printed
+    if (!l.products_and_next.empty()) {
+      auto both = ready_epilogues(backend, gpu, ready.products, l.products_and_next);
+      done = !both.empty();
+      if (done) ready.products = std::move(both);
+    }
     tables.insert(tables.end(), l.table.begin(), l.table.end());
     scratch_bytes_ = std::max(scratch_bytes_, l.scratch_bytes);
-    for (const ReadyProduct& p : launches_.back().products) {
+    for (const ReadyProduct& p : ready.products) {
       scratch_bytes_ = std::max(scratch_bytes_, p.plan.workspace);
       for_addresses(p.plan.call, [&](const Ref& r) { operands_.push_back(r); });
     }
@@ -52,7 +61,7 @@ GpuLaunches::GpuLaunches(CudaBackend& backend, Gpu& gpu, const std::vector<Kerne
 std::int64_t GpuLaunches::graph_nodes() const {
   std::int64_t nodes = 0;
   for (const Ready& l : launches_)
-    nodes += static_cast<std::int64_t>(std::max<std::size_t>(l.products.size(), 1));
+    nodes += l.done ? 0 : static_cast<std::int64_t>(std::max<std::size_t>(l.products.size(), 1));
   return nodes;
 }
 
@@ -95,6 +104,7 @@ void GpuLaunches::ask(Turn& turn, std::size_t first, std::size_t last, std::span
   const std::vector<KernelHandle>* const printed = printed_ ? printed_->kernels() : nullptr;
   for (std::size_t k = first; k < last; k++) {
     const Ready& l = launches_[k];
+    if (l.done) continue;
     if (!l.products.empty()) {
       ask_products(turn, l, bases, w, operand);
       continue;
@@ -116,8 +126,9 @@ void GpuLaunches::ask_products(Turn& turn, const Ready& launch, std::span<void* 
     const void* const first = place(call.first);
     const void* const second = place(call.second);
     void* const memory = w.scratch ? w.scratch->data : nullptr;
-    const int status =
-        multiply(*p.library, p.handle, p.plan, first, second, place(call.result), memory, turn.stream());
+    const void* const bias = call.has_bias() ? address_of(bases, call.bias.refs[0]) : nullptr;
+    const int status = multiply(*p.library, p.handle, p.plan, first, second, bias, place(call.result), memory,
+                                turn.stream());
     if (status != 0) turn.fail("cublasLtMatmul", p.library->status_name(status), launch.step);
   }
 }

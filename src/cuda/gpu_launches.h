@@ -19,7 +19,7 @@ namespace shardarray::cuda {
 class GpuLaunches {
  public:
   /// `launches` call no programs. `staging`: bytes of memory that is their base behind the program's; 0: there is none.
-  GpuLaunches(CudaBackend& backend, Gpu& gpu, const std::vector<KernelLaunch>& launches, std::size_t bases,
+  GpuLaunches(CudaBackend& backend, Gpu& gpu, std::vector<KernelLaunch> launches, std::size_t bases,
               std::uint64_t staging = 0);
 
   Gpu& gpu() const { return gpu_; }
@@ -73,6 +73,7 @@ class GpuLaunches {
     std::string step;
     std::vector<std::uint32_t> bases;    // as KernelLaunch::bases
     std::vector<ReadyProduct> products;  // in the kernel's place, where there are some
+    bool done = false;                   // by the products before it
   };
   /// What every kernel gets.
   struct Arguments {

@@ -35,6 +35,8 @@ struct KernelLaunch {
   std::uint32_t printed_blocks = 1, printed_threads = 1;  ///< that kernel's, as `blocks` and `threads`
   /// Of large products: what cuBLASLt can do in the kernel's place. All of them, or none.
   std::vector<ProductCall> products;
+  /// What it can do in the place of this launch and the next one, call by call. Or none.
+  std::vector<ProductCall> products_and_next;
   /// In place of a kernel: a program whose launches come here, run by run. Else null; it is the program's.
   const ProgramCall* call = nullptr;
   std::uint64_t alignment = 0;  ///< of the bases of the called program

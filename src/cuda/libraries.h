@@ -52,9 +52,13 @@ struct CublasLt {
   static constexpr int compute32 = 68, compute64 = 70,
                        compute_tf32 = 77;                          ///< in IEEE float32, in float64, of TF32
   static constexpr int transpose_first = 3, transpose_second = 4;  ///< of a Product, std::int32_t
-  static constexpr int batch_count = 5;                            ///< of a Layout, std::int32_t
-  static constexpr int batch_offset = 6;                           ///< elements, std::int64_t
-  static constexpr int batch_mode = 8;  ///< std::uint32_t; 1: the address is that of an array of addresses
+  static constexpr int epilogue = 7;                               ///< std::uint32_t, of these bits
+  static constexpr std::uint32_t relu = 2, bias = 4;               ///< of both: the bias first
+  static constexpr int bias_address = 8;  ///< const void*; without a run its alignment counts alone
+  static constexpr int bias_offset = 10;  ///< elements from one to that of the next product, std::int64_t
+  static constexpr int batch_count = 5;   ///< of a Layout, std::int32_t
+  static constexpr int batch_offset = 6;  ///< elements, std::int64_t
+  static constexpr int batch_mode = 8;    ///< std::uint32_t; 1: the address is that of an array of addresses
   /// Of a Preference: std::uint64_t; std::uint32_t, of the first factor, the second, what is added, the result.
   static constexpr int most_workspace = 1, least_alignment[4] = {5, 6, 7, 8};
 

@@ -4,7 +4,7 @@
 
 #include <algorithm>
 #include <atomic>
-#include <chrono>
+#include <cmath>
 #include <cstdint>
 #include <cstdio>
 #include <cstring>
@@ -14,6 +14,7 @@
 #include <unordered_map>
 #include <utility>
 
+#include "cuda/product_trial.h"
 #include "runtime/object_cache.h"
 #include "shardarray/dtype.h"
 #include "shardarray/error.h"
@@ -30,76 +31,7 @@ std::size_t most_workspace(const Gpu& gpu) {
 struct ProductChoice {
   CublasLt::Algorithm algorithm;
   std::uint64_t workspace = 0;
-};
-
-/// Memory on which a call is tried.
-class ProductTrial {
- public:
-  /// `workspace`: of the algorithm that needs most. Throws OutOfMemory.
-  ProductTrial(CudaBackend& backend, Gpu& gpu, ReadyProduct product, std::size_t workspace)
-      : product_(std::move(product)) {
-    const ProductCall& c = product_.plan.call;
-    const ProductMatrix* const matrices[] = {&c.first, &c.second, &c.result};
-    for (int k = 0; k < 3; k++) {
-      const std::size_t size = itemsize(k == 2 ? c.out : c.in), one = bytes_of(*matrices[k], size);
-      const auto batch = static_cast<std::size_t>(c.batch);
-      const std::size_t all = c.by_pointers()
-                                  ? batch * one
-                                  : one + (batch - 1) * static_cast<std::size_t>(matrices[k]->stride) * size;
-      memory_[k] = backend.allocate_for_launches(gpu, all);
-      if (c.by_pointers()) addresses_[k] = backend.allocate_for_launches(gpu, batch * sizeof(std::uint64_t));
-    }
-    if (workspace > 0) workspace_ = backend.allocate_for_launches(gpu, workspace);
-    fill(gpu);
-  }
-
-  /// Seconds that a call takes; infinity where the algorithm is refused.
-  double time(Gpu& gpu, const CublasLt::Candidate& candidate) {
-    product_.plan.algorithm = candidate.algorithm;
-    product_.plan.workspace = candidate.workspace;
-    constexpr double enough = 2e10;  // multiply-adds, of a time that is long beside waiting for it
-    const int calls = static_cast<int>(std::clamp(enough / product_.plan.call.multiply_adds(), 3.0, 20.0));
-    Turn turn(gpu);
-    if (!asked(turn)) return std::numeric_limits<double>::infinity();
-    turn.wait();
-    const auto start = std::chrono::steady_clock::now();
-    for (int k = 0; k < calls; k++)
-      if (!asked(turn)) return std::numeric_limits<double>::infinity();
-    turn.wait();
-    return std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count() / calls;
-  }
-
- private:
-  /// From one matrix to the next, which is as well aligned as any.
-  static std::size_t bytes_of(const ProductMatrix& m, std::size_t size) {
-    constexpr std::size_t line = 256;
-    const std::size_t bytes = static_cast<std::size_t>(m.ld) * static_cast<std::size_t>(m.columns) * size;
-    return (bytes + line - 1) / line * line;
-  }
-  void fill(Gpu& gpu) {
-    constexpr unsigned char small_number = 0x3c;  // of every float, in all of its bytes
-    const ProductCall& c = product_.plan.call;
-    const ProductMatrix* const matrices[] = {&c.first, &c.second, &c.result};
-    Turn turn(gpu);
-    for (int k = 0; k < 3; k++) {
-      turn.fill(memory_[k]->data, small_number, memory_[k]->bytes);
-      if (!c.by_pointers()) continue;
-      std::vector<std::uint64_t> all;
-      for (std::int64_t b = 0; b < c.batch; b++)
-        all.push_back(reinterpret_cast<std::uint64_t>(memory_[k]->data) +
-                      static_cast<std::uint64_t>(b) *
-                          bytes_of(*matrices[k], itemsize(k == 2 ? c.out : c.in)));
-      turn.upload(addresses_[k]->data, all.data(), all.size() * sizeof all[0]);
-    }
-  }
-  bool asked(Turn& turn) const {
-    const auto place = [&](int k) { return addresses_[k] ? addresses_[k]->data : memory_[k]->data; };
-    return multiply(*product_.library, product_.handle, product_.plan, place(0), place(1), place(2),
-                    workspace_ ? workspace_->data : nullptr, turn.stream()) == 0;
-  }
-
-  ReadyProduct product_;
-  BufferRef memory_[3], addresses_[3], workspace_;
+  std::uint64_t taken = 1;  // 0: of what a loop makes of a product: the plain one and the loop are better
 };
 
 /// The choices that this process knows, and a handle for each GPU. Never destroyed.
@@ -122,17 +54,36 @@ class ProductAlgorithms {
   std::optional<ProductChoice> choice(CudaBackend& backend, Gpu& gpu, const ReadyProduct& product) {
     const std::string key =
         algorithm_key(*product.library, product.plan.call, gpu.properties().name, most_workspace(gpu));
+    return known_or(product, key, most_workspace(gpu), [&] { return chosen(backend, gpu, product, key); });
+  }
+  /// Of the same product with what a loop makes of it. None: the plain one and the loop are as fast, or it is not known.
+  std::optional<ProductChoice> epilogue_choice(CudaBackend& backend, Gpu& gpu, const ReadyProduct& plain,
+                                               const ReadyProduct& both) {
+    const auto key_of = [&](const ReadyProduct& p) {
+      return algorithm_key(*p.library, p.plan.call, gpu.properties().name, most_workspace(gpu));
+    };
+    const std::string key = key_of(plain) + "and its loop: " + key_of(both);
+    const auto found = known_or(both, key, most_workspace(gpu), [&]() -> std::optional<ProductChoice> {
+      try {
+        return compared(backend, gpu, plain, both, key);
+      } catch (const OutOfMemory&) { return std::nullopt; }
+    });
+    return found && found->taken != 0 ? found : std::nullopt;
+  }
+
+ private:
+  template <class Find>
+  std::optional<ProductChoice> known_or(const ReadyProduct& product, const std::string& key, std::size_t most,
+                                        const Find& find) {
     const std::lock_guard lock(mutex_);
     if (const auto it = known_.find(key); it != known_.end()) return it->second;
-    std::optional<ProductChoice> found = kept(product, key, most_workspace(gpu));
-    if (!found) found = chosen(backend, gpu, product, key);
+    std::optional<ProductChoice> found = kept(product, key, most);
+    if (!found) found = find();
     constexpr std::size_t most_known = 4096;
     if (known_.size() >= most_known) known_.clear();
     if (found) known_[key] = *found;
     return found;
   }
-
- private:
   static bool works(const ReadyProduct& p, const ProductChoice& c, std::size_t most_workspace) {
     CublasLt::Candidate now;
     const int status = p.library->check_algorithm(p.handle, &p.plan.product, &p.plan.first, &p.plan.second,
@@ -145,12 +96,12 @@ class ProductAlgorithms {
     ProductChoice c;
     if (!object || object->size() != sizeof c) return std::nullopt;
     std::memcpy(&c, object->data(), sizeof c);
-    if (!works(product, c, most)) return std::nullopt;
+    if (c.taken != 0 && !works(product, c, most)) return std::nullopt;
     return c;
   }
 
-  std::optional<ProductChoice> chosen(CudaBackend& backend, Gpu& gpu, const ReadyProduct& p,
-                                      const std::string& key) {
+  /// What may be used, the one that is guessed to be the fastest first.
+  static std::vector<CublasLt::Candidate> candidates(const Gpu& gpu, const ReadyProduct& p) {
     constexpr int most = 8;
     CublasLt::Candidate all[most];
     int found = 0;
@@ -161,35 +112,57 @@ class ProductAlgorithms {
     std::vector<CublasLt::Candidate> good;
     for (int k = 0; status == 0 && k < found; k++)
       if (all[k].status == 0) good.push_back(all[k]);
-    if (good.empty()) return std::nullopt;
-    const CublasLt::Candidate* best = &good[0];
-    if (p.plan.call.multiply_adds() > product_limits().guessed) {
-      best = fastest(backend, gpu, p, good);
-      if (best == nullptr) best = &good[0];
-      else keep(key, *best);
-    }
-    return ProductChoice{best->algorithm, best->workspace};
+    return good;
   }
-  /// Null where there is no memory to try them, or none runs.
-  static const CublasLt::Candidate* fastest(CudaBackend& backend, Gpu& gpu, const ReadyProduct& p,
-                                            const std::vector<CublasLt::Candidate>& good) {
-    std::size_t workspace = 0;
-    for (const auto& c : good) workspace = std::max(workspace, c.workspace);
-    const CublasLt::Candidate* best = nullptr;
+  std::optional<ProductChoice> chosen(CudaBackend& backend, Gpu& gpu, const ReadyProduct& p,
+                                      const std::string& key) {
+    const auto good = candidates(gpu, p);
+    if (good.empty()) return std::nullopt;
+    ProductChoice choice{good[0].algorithm, good[0].workspace};
+    if (p.plan.call.multiply_adds() <= product_limits().guessed) return choice;
     try {
-      ProductTrial trial(backend, gpu, p, workspace);
-      double least = std::numeric_limits<double>::infinity();
-      for (const auto& c : good) {
-        const double seconds = trial.time(gpu, c);
-        if (seconds >= least) continue;
-        least = seconds;
-        best = &c;
-      }
-    } catch (const OutOfMemory&) { return nullptr; }
+      ProductTrial trial(backend, gpu, p, most_of(good));
+      if (const auto best = fastest(gpu, trial, good).first) keep(key, choice = of(*best));
+    } catch (const OutOfMemory&) {}  // the first guess
+    return choice;
+  }
+  /// None where one of the two could not be tried.
+  std::optional<ProductChoice> compared(CudaBackend& backend, Gpu& gpu, const ReadyProduct& plain,
+                                        const ReadyProduct& both, const std::string& key) {
+    const auto good = candidates(gpu, both);
+    if (good.empty()) return std::nullopt;
+    const double apart = ProductTrial(backend, gpu, plain, plain.plan.workspace, true)
+                             .time(gpu, plain.plan.algorithm, plain.plan.workspace);
+    ProductTrial trial(backend, gpu, both, most_of(good));
+    const auto [best, seconds] = fastest(gpu, trial, good);
+    if (best == nullptr || std::isinf(apart)) return std::nullopt;
+    ProductChoice choice = of(*best);
+    std::optional<bool> right = true;
+    // Ours keeps them; what a library does with one it does not say.
+    if (both.plan.call.relu) right = trial.keeps_nan(gpu, choice.algorithm, choice.workspace);
+    if (!right) return std::nullopt;
+    choice.taken = *right && seconds < apart ? 1 : 0;
+    keep(key, choice);
+    return choice;
+  }
+
+  static ProductChoice of(const CublasLt::Candidate& c) { return {c.algorithm, c.workspace}; }
+  static std::size_t most_of(const std::vector<CublasLt::Candidate>& all) {
+    std::size_t most = 0;
+    for (const auto& c : all) most = std::max(most, c.workspace);
+    return most;
+  }
+  /// With its time; null: none runs.
+  static std::pair<const CublasLt::Candidate*, double> fastest(Gpu& gpu, ProductTrial& trial,
+                                                               const std::vector<CublasLt::Candidate>& good) {
+    std::pair<const CublasLt::Candidate*, double> best(nullptr, std::numeric_limits<double>::infinity());
+    for (const auto& c : good) {
+      const double seconds = trial.time(gpu, c.algorithm, c.workspace);
+      if (seconds < best.second) best = {&c, seconds};
+    }
     return best;
   }
-  void keep(const std::string& key, const CublasLt::Candidate& c) {
-    const ProductChoice choice{c.algorithm, c.workspace};
+  void keep(const std::string& key, const ProductChoice& choice) {
     cache_.put(key, {reinterpret_cast<const char*>(&choice), sizeof choice});
   }
 
@@ -243,6 +216,26 @@ std::vector<ReadyProduct> ready_products(CudaBackend& backend, Gpu& gpu,
     say_slow_products(said_missing, e.what());
     return {};
   }
+  return ready;
+}
+
+std::vector<ReadyProduct> ready_epilogues(CudaBackend& backend, Gpu& gpu,
+                                          const std::vector<ReadyProduct>& plain,
+                                          const std::vector<ProductCall>& calls) {
+  std::vector<ReadyProduct> ready;
+  if (plain.size() != calls.size()) return ready;  // the library is not there
+  try {
+    for (std::size_t k = 0; k < calls.size(); k++) {
+      const ReadyProduct& p = plain[k];
+      if (p.plan.call.multiply_adds() <= product_limits().guessed) return {};
+      ReadyProduct both{p.library, p.handle, describe_product(*p.library, calls[k])};
+      const auto choice = product_algorithms().epilogue_choice(backend, gpu, p, both);
+      if (!choice) return {};
+      both.plan.algorithm = choice->algorithm;
+      both.plan.workspace = choice->workspace;
+      ready.push_back(std::move(both));
+    }
+  } catch (const CompileError&) { return {}; }  // a library that does not know of it
   return ready;
 }
 

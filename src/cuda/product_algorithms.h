@@ -18,5 +18,10 @@ struct ReadyProduct {
 /// kernel must make them: the library is not there, or has no algorithm for one of them, which is said once on stderr.
 std::vector<ReadyProduct> ready_products(CudaBackend& backend, Gpu& gpu,
                                          const std::vector<ProductCall>& calls);
+/// The same products with what a loop makes of them, where each of these calls was found to be faster than the plain one and a copy
+/// of its result, which is the least that the loop costs: once for each, of large products alone, by trying. Else empty.
+std::vector<ReadyProduct> ready_epilogues(CudaBackend& backend, Gpu& gpu,
+                                          const std::vector<ReadyProduct>& plain,
+                                          const std::vector<ProductCall>& calls);
 
 }  // namespace shardarray::cuda

@@ -34,6 +34,7 @@ class ProductDescriber {
           "cublasLtMatmulDescInit");
     transpose(p.product, CublasLt::transpose_first, p.call.transpose_first);
     transpose(p.product, CublasLt::transpose_second, p.call.transpose_second);
+    if (p.call.relu || p.call.has_bias()) describe_epilogue(p);
     p.first = layout(p.call, p.call.first, p.call.in);
     p.second = layout(p.call, p.call.second, p.call.in);
     p.result = layout(p.call, p.call.result, p.call.out);
@@ -64,6 +65,19 @@ class ProductDescriber {
   void transpose(CublasLt::Product& p, int which, bool on) const {
     const std::int32_t value = on ? 1 : 0;
     check(library_.product_set(&p, which, &value, sizeof value), "cublasLtMatmulDescSetAttribute");
+  }
+  // Each run says where its bias is.
+  void describe_epilogue(ProductPlan& p) const {
+    const char* const setting = "cublasLtMatmulDescSetAttribute";
+    const std::uint32_t kind = (p.call.relu ? CublasLt::relu : 0) | (p.call.has_bias() ? CublasLt::bias : 0);
+    check(library_.product_set(&p.product, CublasLt::epilogue, &kind, sizeof kind), setting);
+    if (!p.call.has_bias()) return;
+    const std::uintptr_t somewhere = p.call.bias.alignment;
+    check(library_.product_set(&p.product, CublasLt::bias_address, &somewhere, sizeof somewhere), setting);
+    if (p.call.batch > 1)
+      check(library_.product_set(&p.product, CublasLt::bias_offset, &p.call.bias.stride,
+                                 sizeof p.call.bias.stride),
+            setting);
   }
   CublasLt::Layout layout(const ProductCall& call, const ProductMatrix& m, DType t) const {
     CublasLt::Layout l;
@@ -106,17 +120,24 @@ std::string algorithm_key(const CublasLt& library, const ProductCall& call, cons
                                 call.batch, call.by_pointers() ? " by addresses" : "");
   for (const ProductMatrix* m : {&call.first, &call.second, &call.result})
     key += fmt::format("{} x {}, {}, {}, {}\n", m->rows, m->columns, m->ld, m->stride, m->alignment);
+  if (call.has_bias()) key += fmt::format("bias {}, {}\n", call.bias.stride, call.bias.alignment);
+  if (call.relu) key += "relu\n";
   return key;
 }
 
 int multiply(const CublasLt& library, CublasLt::Handle handle, const ProductPlan& plan, const void* first,
-             const void* second, void* result, void* workspace, Stream stream) {
+             const void* second, const void* bias, void* result, void* workspace, Stream stream) {
   static constexpr float one32 = 1, zero32 = 0;
   static constexpr double one64 = 1, zero64 = 0;
   const bool wide = plan.call.out == float64;
   const void* const one = wide ? static_cast<const void*>(&one64) : &one32;
   const void* const zero = wide ? static_cast<const void*>(&zero64) : &zero32;
-  return library.multiply(handle, &plan.product, one, first, &plan.first, second, &plan.second, zero, result,
+  CublasLt::Product product = plan.product;
+  if (plan.call.has_bias()) {
+    const int status = library.product_set(&product, CublasLt::bias_address, &bias, sizeof bias);
+    if (status != 0) return status;
+  }
+  return library.multiply(handle, &product, one, first, &plan.first, second, &plan.second, zero, result,
                           &plan.result, result, &plan.result, &plan.algorithm, workspace, plan.workspace,
                           stream);
 }

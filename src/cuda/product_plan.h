@@ -23,9 +23,9 @@ CublasLt::Preference product_preference(const CublasLt& library, const ProductCa
 /// All that the choice of an algorithm depends on.
 std::string algorithm_key(const CublasLt& library, const ProductCall& call, const std::string& gpu,
                           std::size_t most_workspace);
-/// Puts the products into the stream; of a call by addresses each matrix is an array of them in the GPU's memory. Returns the
-/// library's status.
+/// Puts the products into the stream; of a call by addresses each matrix is an array of them in the GPU's memory. `bias`: of a call
+/// that has one. Returns the library's status.
 int multiply(const CublasLt& library, CublasLt::Handle handle, const ProductPlan& plan, const void* first,
-             const void* second, void* result, void* workspace, Stream stream);
+             const void* second, const void* bias, void* result, void* workspace, Stream stream);
 
 }  // namespace shardarray::cuda

@@ -15,6 +15,7 @@ namespace {
 struct ProductRun {
   Gemm::Item item;  // a distance is known where item.batch > 1
   std::vector<std::size_t> items;
+  ProductBias bias = {};
 
   auto form() const { return std::tuple(item.n, item.k, item.lda, item.ldb, item.ldc, item.ta, item.tb); }
   auto place() const { return std::tuple(item.c.base, item.c.offset); }
@@ -40,8 +41,14 @@ bool is_apart(const Gemm::Item& g) {
 
 class ProductSplitter {
  public:
-  ProductSplitter(const Gemm& gemm, std::uint64_t alignment, double own)
-      : gemm_(gemm), alignment_(alignment), own_(own), in_(itemsize(gemm.in)), out_(itemsize(gemm.out)) {}
+  ProductSplitter(const Gemm& gemm, std::uint64_t alignment, double own,
+                  const ProductEpilogue* epilogue = nullptr)
+      : gemm_(gemm),
+        epilogue_(epilogue),
+        alignment_(alignment),
+        own_(own),
+        in_(itemsize(gemm.in)),
+        out_(itemsize(gemm.out)) {}
 
   ProductSplit split() {
     const bool takes = takes_dtypes(gemm_) && !gemm_.fixed_order;
@@ -49,7 +56,8 @@ class ProductSplitter {
     for (std::size_t i = 0; i < gemm_.items.size(); i++) {
       const Gemm::Item& g = gemm_.items[i];
       if (g.m == 0 || g.n == 0 || g.batch == 0) continue;
-      if (takes && g.k > 0 && is_apart(g)) runs.push_back({own_rows(g), {i}});
+      const ProductBias bias = has_bias() ? epilogue_->biases[i] : ProductBias{};
+      if (takes && g.k > 0 && is_apart(g)) runs.push_back({own_rows(g, bias), {i}, bias});
       else split_.own.push_back(i);
     }
     runs = joined(
@@ -73,10 +81,11 @@ class ProductSplitter {
   }
 
  private:
-  /// A batch whose rows follow each other, with one B, is one product.
-  static Gemm::Item own_rows(Gemm::Item g) {
+  bool has_bias() const { return epilogue_ != nullptr && !epilogue_->biases.empty(); }
+  /// A batch whose rows follow each other, with one B and one bias, is one product.
+  static Gemm::Item own_rows(Gemm::Item g, const ProductBias& bias) {
     if (g.batch == 1) return g;
-    if (g.stride_b != 0) return g;
+    if (g.stride_b != 0 || bias.stride != 0) return g;
     if (g.m == 1) {  // its only row is any distance from the next
       if (!g.ta) g.lda = g.stride_a;
       g.ldc = g.stride_c;
@@ -91,21 +100,24 @@ class ProductSplitter {
   /// Neighbours in the order of `key` become one where `append` takes the second into the first.
   template <class Key>
   std::vector<ProductRun> joined(std::vector<ProductRun> runs, const Key& key,
-                                 bool (ProductSplitter::*append)(Gemm::Item&, const Gemm::Item&)
+                                 bool (ProductSplitter::*append)(ProductRun&, const ProductRun&)
                                      const) const {
     std::stable_sort(runs.begin(), runs.end(),
                      [&](const ProductRun& x, const ProductRun& y) { return key(x) < key(y); });
     std::vector<ProductRun> out;
     for (ProductRun& r : runs) {
-      if (!out.empty() && out.back().form() == r.form() && (this->*append)(out.back().item, r.item))
+      if (!out.empty() && out.back().form() == r.form() && (this->*append)(out.back(), r))
         out.back().items.insert(out.back().items.end(), r.items.begin(), r.items.end());
       else out.push_back(std::move(r));
     }
     return out;
   }
 
-  bool append_rows(Gemm::Item& to, const Gemm::Item& g) const {
-    if (to.batch != 1 || g.batch != 1 || !same_place(to.b, g.b)) return false;
+  bool append_rows(ProductRun& run, const ProductRun& more) const {
+    Gemm::Item& to = run.item;
+    const Gemm::Item& g = more.item;
+    if (to.batch != 1 || g.batch != 1 || !same_place(to.b, g.b) || !same_place(run.bias.ref, more.bias.ref))
+      return false;
     Gemm::Item tall = to;
     tall.m += g.m;
     if (distance_of(to.a, g.a, in_) != to.m * (to.ta ? 1 : to.lda) ||
@@ -115,9 +127,12 @@ class ProductSplitter {
     return true;
   }
 
-  bool append_batch(Gemm::Item& to, const Gemm::Item& g) const {
+  bool append_batch(ProductRun& run, const ProductRun& more) const {
+    Gemm::Item& to = run.item;
+    const Gemm::Item& g = more.item;
     if (to.m != g.m) return false;
     Gemm::Item both = to;
+    ProductBias bias = run.bias;
     both.batch += g.batch;
     const auto follows = [&](const Ref& x, const Ref& y, std::size_t size, std::int64_t& stride,
                              std::int64_t next) {
@@ -130,9 +145,11 @@ class ProductSplitter {
     };
     if (!follows(to.a, g.a, in_, both.stride_a, g.stride_a) ||
         !follows(to.b, g.b, in_, both.stride_b, g.stride_b) ||
-        !follows(to.c, g.c, out_, both.stride_c, g.stride_c) || both.stride_c == 0)
+        !follows(to.c, g.c, out_, both.stride_c, g.stride_c) || both.stride_c == 0 ||
+        !follows(bias.ref, more.bias.ref, out_, bias.stride, more.bias.stride))
       return false;
     to = both;
+    run.bias = bias;
     return true;
   }
 
@@ -172,6 +189,13 @@ class ProductSplitter {
       place(c.second, x.a, x.stride_a, each ? x.batch : 1, in_);
       place(c.result, x.c, x.stride_c, each ? x.batch : 1, out_);
     }
+    if (epilogue_ != nullptr) c.relu = epilogue_->relu;
+    if (has_bias()) {
+      c.bias = matrix(g.n, 1, g.n);
+      for (std::size_t r = first; r < last; r++)
+        place(c.bias, runs[r].bias.ref, runs[r].bias.stride, each ? runs[r].item.batch : 1, out_);
+      if (!each && g.batch > 1) set_stride(c.bias, runs[first].bias.stride, out_);
+    }
     if (!each && g.batch > 1) {
       set_stride(c.first, g.stride_b, in_);
       set_stride(c.second, g.stride_a, in_);
@@ -203,6 +227,7 @@ class ProductSplitter {
   }
 
   const Gemm& gemm_;
+  const ProductEpilogue* const epilogue_;  // null: there is no loop
   const std::uint64_t alignment_;
   const double own_;
   const std::size_t in_, out_;
@@ -215,6 +240,20 @@ ProductSplit split_products(const Gemm& gemm, std::uint64_t alignment, double ow
   return ProductSplitter(gemm, alignment, own).split();
 }
 
+ProductSplit split_products(const ProductEpilogue& both, std::uint64_t alignment, double own) {
+  return ProductSplitter(both.gemm, alignment, own, &both).split();
+}
+
+bool same_products(const ProductCall& a, const ProductCall& b) {
+  const auto same = [](const ProductMatrix& x, const ProductMatrix& y) {
+    return same_place(x.refs[0], y.refs[0]) && x.rows == y.rows && x.columns == y.columns && x.ld == y.ld &&
+           x.stride == y.stride;
+  };
+  return !a.by_pointers() && !b.by_pointers() && a.batch == b.batch &&
+         a.transpose_first == b.transpose_first && a.transpose_second == b.transpose_second &&
+         same(a.first, b.first) && same(a.second, b.second);
+}
+
 std::vector<ProductCall> single_products(const ProductCall& call) {
   std::vector<ProductCall> all;
   for (std::size_t i = 0; i < call.result.refs.size(); i++) {
@@ -223,6 +262,7 @@ std::vector<ProductCall> single_products(const ProductCall& call) {
     c.first.refs = {call.first.refs[i]};
     c.second.refs = {call.second.refs[i]};
     c.result.refs = {call.result.refs[i]};
+    if (call.has_bias()) c.bias.refs = {call.bias.refs[i]};
   }
   return all;
 }

@@ -7,6 +7,7 @@
 #include <cstdint>
 #include <vector>
 
+#include "cuda/product_epilogue.h"
 #include "runtime/program.h"
 
 namespace shardarray::cuda {
@@ -17,14 +18,18 @@ struct ProductMatrix {
   std::int64_t rows = 0, columns = 0, ld = 0, stride = 0;
   std::uint32_t alignment = 0;  ///< bytes that all their addresses are multiples of, 64 at most
 };
-/// result = first second, `batch` times.
+/// result = first second, `batch` times; or max(first second + bias, 0), or less of it.
 struct ProductCall {
   DType in = DType::float32, out = DType::float32;
   bool transpose_first = false, transpose_second = false;
   bool tf32 = false;  ///< of float32
   std::int64_t batch = 1;
   ProductMatrix first, second, result;
+  ProductMatrix bias =
+      {};  ///< a column of the result, that is added to all of its columns; no refs: there is none
+  bool relu = false;
 
+  bool has_bias() const { return !bias.refs.empty(); }
   bool by_pointers() const { return result.refs.size() > 1; }
   std::int64_t depth() const { return transpose_first ? first.rows : first.columns; }
   /// Of all products together.
@@ -44,7 +49,11 @@ struct ProductSplit {
 /// equal ones anywhere, by their addresses. `alignment`: bytes that all bases are multiples of; `own`: multiply-adds up to which a
 /// product is the own kernel's.
 ProductSplit split_products(const Gemm& gemm, std::uint64_t alignment, double own);
+/// The same of a product and the loop behind it; what is one call has one bias, or biases the same distance apart.
+ProductSplit split_products(const ProductEpilogue& both, std::uint64_t alignment, double own);
 
+/// Whether both are the same products of the same matrices, and neither is by addresses: only what becomes of them may differ.
+bool same_products(const ProductCall& a, const ProductCall& b);
 /// A call of each product by itself, for a call by addresses that the library does not do.
 std::vector<ProductCall> single_products(const ProductCall& call);
 

@@ -19,6 +19,10 @@ void add_exchange_launches(const Step& step, const Exchange& exchange, std::uint
                            std::vector<KernelLaunch>& to);
 void add_gemm_launches(const Step& step, const Gemm& gemm, std::uint64_t alignment,
                        std::vector<KernelLaunch>& to);
+/// Gives the launch of a product step the calls that do the next launch too, where the library can make all of them.
+void add_epilogue_calls(const ProductEpilogue& both, std::uint64_t alignment, KernelLaunch& launch);
+/// Of all its products.
+double multiply_adds(const Gemm& gemm);
 void add_library_launches(const Step& step, const LibraryCall& call, std::vector<KernelLaunch>& to);
 /// False of a library call for which there are no kernels: the host does it.
 bool has_kernels(const Step& step);

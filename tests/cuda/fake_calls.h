@@ -8,7 +8,7 @@ namespace shardarray::testing {
 int fake_enter(const char* call);
 FakeBlocks& fake_device_blocks();
 int fake_current_gpu();
-/// Calls of the fake cuBLASLt that were made; 1: of several products, 2: by addresses, 0: all of them.
+/// Calls of the fake cuBLASLt that were made; 1: of several products, 2: by addresses, 3: with an epilogue, 0: all of them.
 std::uint64_t fake_products(int kind);
 /// The algorithm of the last one.
 int fake_algorithm();

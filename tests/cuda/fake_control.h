@@ -22,7 +22,7 @@ struct FakeCudaControl {
   const char* (*last_call)();           ///< the name of the one that failed last
   std::uint64_t (*printed_launches)();  ///< of kernels that were printed and compiled
   std::uint64_t (*graph_launches)();    ///< of whole graphs
-  /// Calls of the fake cuBLASLt; 1: of several products, 2: by addresses, 0: all of them.
+  /// Calls of the fake cuBLASLt; 1: of several products, 2: by addresses, 3: with an epilogue, 0: all of them.
   std::uint64_t (*products)(int kind);
   int (*algorithm)();  ///< of the last one
   /// Of the fake NCCL; 0: sends, 1: receives, 2: all_reduce, 3: all_gather, 4: reduce_scatter, each for one rank; -1: all calls.

@@ -1,6 +1,8 @@
 // cuBLASLt on the fake GPU: what the documents say of descriptions and refusals, by plain loops. It is there where
 // SHARDARRAY_FAKE_CUBLASLT is set: `singles` has no algorithm by addresses, `broken` finds none at all. With SHARDARRAY_FAKE_SLOW
-// algorithm 3 is the fastest.
+// algorithm 3 is the fastest. It has epilogues where SHARDARRAY_FAKE_EPILOGUES says what is slow: `fast`: calls without one; `slow`:
+// those with one; `nan`: as `fast`, and NaNs are lost; there is one algorithm then. `fast_of_all`: there are all. `free`: nothing is.
+#include <algorithm>
 #include <array>
 #include <chrono>
 #include <cmath>
@@ -26,6 +28,10 @@ std::string fake_lt_mode() {
   const char* const text = std::getenv("SHARDARRAY_FAKE_CUBLASLT");
   return text != nullptr ? text : "";
 }
+std::string fake_epilogues() {
+  const char* const text = std::getenv("SHARDARRAY_FAKE_EPILOGUES");
+  return text != nullptr ? text : "";
+}
 double fake_lt_number(const char* variable, double otherwise) {
   const char* const text = std::getenv(variable);
   return text != nullptr ? std::atof(text) : otherwise;
@@ -34,6 +40,15 @@ double fake_lt_number(const char* variable, double otherwise) {
 // ---------------------------------------------------------------- descriptions
 struct FakeProduct {
   std::int64_t compute = 0, scale = 0, transposed[2] = {};
+  std::uint64_t epilogue = 1, bias = 0;  // none; an address
+  std::int64_t bias_offset = 0;
+
+  bool has_bias() const {
+    return epilogue == CublasLt::bias || epilogue == (CublasLt::bias | CublasLt::relu);
+  }
+  bool has_relu() const {
+    return epilogue == CublasLt::relu || epilogue == (CublasLt::bias | CublasLt::relu);
+  }
 };
 struct FakeLayout {
   std::uint64_t type = 0, rows = 0, columns = 0;
@@ -63,9 +78,14 @@ template <class T, class To> int read_value(const void* value, std::size_t bytes
 
 int set_product(CublasLt::Product* to, int attribute, const void* value, std::size_t bytes) {
   auto p = inside<FakeProduct>(to);
-  const bool first = attribute == CublasLt::transpose_first;
-  if (!first && attribute != CublasLt::transpose_second) return lt_unsupported;
-  const int status = read_value<std::int32_t>(value, bytes, p.transposed[first ? 0 : 1]);
+  int status = lt_unsupported;
+  if (attribute == CublasLt::transpose_first)
+    status = read_value<std::int32_t>(value, bytes, p.transposed[0]);
+  if (attribute == CublasLt::transpose_second)
+    status = read_value<std::int32_t>(value, bytes, p.transposed[1]);
+  if (attribute == CublasLt::epilogue) status = read_value<std::uint32_t>(value, bytes, p.epilogue);
+  if (attribute == CublasLt::bias_address) status = read_value<std::uint64_t>(value, bytes, p.bias);
+  if (attribute == CublasLt::bias_offset) status = read_value<std::int64_t>(value, bytes, p.bias_offset);
   return status == lt_ok ? put_inside(to, p) : status;
 }
 int set_layout(CublasLt::Layout* to, int attribute, const void* value, std::size_t bytes) {
@@ -117,7 +137,12 @@ int refusal_of(const FakeCall& c) {
     if (l.ld < static_cast<std::int64_t>(l.rows) || l.rows == 0 || l.columns == 0) return lt_invalid;
     if (l.batch != d.batch || l.by_addresses != d.by_addresses) return lt_invalid;
   }
-  return lt_ok;
+  if (c.product.epilogue == 1) return lt_ok;
+  if (fake_epilogues().empty() || d.by_addresses != 0) return lt_unsupported;
+  if (!c.product.has_bias()) return c.product.has_relu() ? lt_ok : lt_invalid;
+  const bool stands_apart = d.batch == 1 || c.product.bias_offset == 0 ||
+                            c.product.bias_offset >= static_cast<std::int64_t>(d.rows);
+  return c.product.bias != 0 && c.product.bias % 16 == 0 && stands_apart ? lt_ok : lt_invalid;
 }
 
 // ---------------------------------------------------------------- algorithms
@@ -145,6 +170,8 @@ int find_algorithms(CublasLt::Handle, const CublasLt::Product* p, const CublasLt
   const bool by_addresses = call.layouts[2].by_addresses != 0;
   if (fake_lt_mode() == "broken" || (by_addresses && fake_lt_mode() == "singles")) return lt_unsupported;
   to[(*found)++].status = lt_unsupported;  // to be passed over
+  const std::string epilogues = fake_epilogues();
+  if (epilogues == "fast" || epilogues == "slow" || epilogues == "nan") wanted = std::min(wanted, 2);
   const auto all = inside<FakePreference>(preference);
   for (std::uint64_t n = 0; n < std::size(fake_algorithms) && *found < wanted; n++) {
     const FakeAlgorithm& x = fake_algorithms[n];
@@ -168,7 +195,7 @@ int check_algorithm(CublasLt::Handle, const CublasLt::Product* p, const CublasLt
 }
 
 // ---------------------------------------------------------------- products
-std::atomic<std::uint64_t> products_made[3];
+std::atomic<std::uint64_t> products_made[4];
 std::atomic<int> algorithm_used = -1;
 
 /// A float32 that is rounded to 11 significant bits where it is read.
@@ -176,6 +203,7 @@ struct Tf32 {
   float value;
 };
 float wide(Tf32 x) {
+  if (std::isnan(x.value)) return x.value;
   auto bits = std::bit_cast<std::uint32_t>(x.value);
   bits += 0xFFF + (bits >> 13 & 1);  // to nearest, ties to even
   return std::bit_cast<float>(bits & ~std::uint32_t{0x1FFF});
@@ -191,17 +219,22 @@ struct FakeWorkOfProduct {
     const FakeAlgorithm& x = fake_algorithms[algorithm];
     if (std::getenv("SHARDARRAY_FAKE_SLOW") != nullptr && algorithm != 3)
       std::this_thread::sleep_for(std::chrono::milliseconds(10));
+    const std::string epilogues = fake_epilogues();
+    const bool has_one = call.product.epilogue != 1;
+    const bool is_slow =
+        epilogues == "slow" ? has_one : !has_one && (epilogues.starts_with("fast") || epilogues == "nan");
+    if (is_slow) std::this_thread::sleep_for(std::chrono::milliseconds(8));
     if (x.workspace > 0) std::memset(FakeBlocks::host(workspace), 0xee, x.workspace);
     for (std::int64_t b = 0; b < call.layouts[2].batch; b++) {
       std::array<std::byte*, 3> at{};
       for (int k = 0; k < 3; k++) at[static_cast<std::size_t>(k)] = matrix(k, b);
       switch (static_cast<int>(call.layouts[0].type)) {
-        case CublasLt::real64: multiply_one<double, double>(at); break;
-        case CublasLt::real16: multiply_one<device::Half, float>(at); break;
-        case CublasLt::brain16: multiply_one<device::Brain, float>(at); break;
+        case CublasLt::real64: multiply_one<double, double>(at, b); break;
+        case CublasLt::real16: multiply_one<device::Half, float>(at, b); break;
+        case CublasLt::brain16: multiply_one<device::Brain, float>(at, b); break;
         default:
-          if (call.product.compute == CublasLt::compute_tf32) multiply_one<Tf32, float>(at);
-          else multiply_one<float, float>(at);
+          if (call.product.compute == CublasLt::compute_tf32) multiply_one<Tf32, float>(at, b);
+          else multiply_one<float, float>(at, b);
       }
     }
   }
@@ -219,11 +252,13 @@ struct FakeWorkOfProduct {
     return const_cast<std::byte*>(FakeBlocks::host(p));
   }
   /// Another order of adding than the own kernel has.
-  template <class In, class Out> void multiply_one(const std::array<std::byte*, 3>& at) const {
+  template <class In, class Out>
+  void multiply_one(const std::array<std::byte*, 3>& at, std::int64_t number) const {
     const auto& [a, b, d] = call.layouts;
     const auto* const first = reinterpret_cast<const In*>(at[0]);
     const auto* const second = reinterpret_cast<const In*>(at[1]);
     auto* const result = reinterpret_cast<Out*>(at[2]);
+    const Out* const added = bias<Out>(number);
     const bool ta = call.product.transposed[0] != 0, tb = call.product.transposed[1] != 0;
     const auto depth = static_cast<std::int64_t>(ta ? a.rows : a.columns);
     for (std::int64_t j = 0; j < static_cast<std::int64_t>(d.columns); j++)
@@ -233,8 +268,24 @@ struct FakeWorkOfProduct {
         for (std::int64_t p = depth; p-- > 0;)
           sum = std::fma(wide(first[ta ? i * a.ld + p : p * a.ld + i]),
                          wide(second[tb ? p * b.ld + j : j * b.ld + p]), sum);
+        if (added != nullptr) sum += added[i];
+        if (call.product.has_relu()) {
+          if (fake_epilogues() == "nan") sum = sum > 0 ? sum : 0;
+          else if (!std::isnan(sum)) sum = std::max(sum, Out(0));
+        }
         result[j * d.ld + i] = sum;
       }
+  }
+  template <class Out> const Out* bias(std::int64_t number) const {
+    if (!call.product.has_bias()) return nullptr;
+    const std::byte* const p = reinterpret_cast<const std::byte*>(call.product.bias) +
+                               number * call.product.bias_offset * static_cast<std::int64_t>(sizeof(Out));
+    if (!FakeBlocks::on_device(p) ||
+        testing::fake_device_blocks().rest(p) < call.layouts[2].rows * sizeof(Out)) {
+      std::fprintf(stderr, "fake cuBLASLt: a bias is not where it was said to be\n");
+      std::abort();
+    }
+    return reinterpret_cast<const Out*>(FakeBlocks::host(p));
   }
 };
 
@@ -268,6 +319,7 @@ int multiply_later(CublasLt::Handle handle, const CublasLt::Product* product, co
        static_cast<const std::byte*>(result)},
       static_cast<std::byte*>(workspace)};
   products_made[0]++;
+  if (call.product.epilogue != 1) products_made[3]++;
   if (by_addresses) products_made[2]++;
   else if (call.layouts[2].batch > 1) products_made[1]++;
   algorithm_used = static_cast<int>(work.algorithm);
@@ -291,7 +343,7 @@ const CublasLt fake_cublas_lt = {
         },
     .product_init =
         [](CublasLt::Product* to, std::size_t bytes, int compute, int scale) {
-          return bytes < sizeof *to ? lt_no_room : put_inside(to, FakeProduct{compute, scale, {}});
+          return bytes < sizeof *to ? lt_no_room : put_inside(to, FakeProduct{compute, scale});
         },
     .product_set = set_product,
     .layout_init =
