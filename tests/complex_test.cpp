@@ -27,24 +27,10 @@ using Number = std::complex<double>;
 
 namespace {
 
-std::vector<Number> pairs(const Json& j) {
-  const std::vector<double> v = golden::numbers(j);
-  std::vector<Number> r;
-  if (j["dtype"] == "complex128")
-    for (std::size_t k = 0; k + 1 < v.size(); k += 2) r.emplace_back(v[k], v[k + 1]);
-  else
-    for (double x : v) r.emplace_back(x, 0);
-  return r;
-}
-/// As complex numbers of `t`, or real ones of its parts.
-Array given(const Json& j, sa::DType t) {
-  const Array z = sa::array(pairs(j), golden::shape_of(j["shape"]), t);
-  return j["dtype"] == "complex128" ? z : sa::real(z);
-}
 void check_close(const Array& got, const Json& want, double tolerance, const std::string& what) {
   REQUIRE_MESSAGE(got.shape() == golden::shape_of(want["shape"]), what);
   const auto mine = got.to_vector<Number>();
-  const auto theirs = pairs(want);
+  const auto theirs = golden::complex_numbers(want);
   for (std::size_t k = 0; k < mine.size(); k++) {
     const auto same = [&](double a, double b) {
       return (std::isnan(a) && std::isnan(b)) || a == b ||
@@ -161,14 +147,14 @@ TEST_CASE("complex: JAX's values and pullbacks") {
       const double tolerance = t == sa::complex128 ? 1e-12 : 2e-5;
       const std::string what = name + " of " + sa::name(t);
       Arrays x;
-      for (const Json& j : c["in"]) x.push_back(given(j, t));
+      for (const Json& j : c["in"]) x.push_back(golden::array_of_parts(j, t));
       check_close(f(x, axis), c["out"], tolerance, what);
       check_close(sa::jit([&](const Arrays& a) { return f(a, axis); })(x), c["out"], tolerance,
                   what + " in jit");
       checked++;
       if (c["back"].empty()) continue;
       const auto [y, pull] = sa::vjp([&](const Arrays& a) { return f(a, axis); }, x);
-      const auto [back] = pull(given(c["given"], t));
+      const auto [back] = pull(golden::array_of_parts(c["given"], t));
       for (std::size_t k = 0; k < x.size(); k++)
         check_close(back[k], c["back"][k], 20 * tolerance, what + ", pulled back to " + std::to_string(k));
     }
@@ -178,8 +164,8 @@ TEST_CASE("complex: JAX's values and pullbacks") {
 
 TEST_CASE("complex: printed as numpy prints") {
   for (const Json& c : golden::load("complex.json")["texts"]) {
-    const Array z =
-        sa::array(pairs(c["array"]), golden::shape_of(c["array"]["shape"]), golden::dtype_named(c["dtype"]));
+    const Array z = sa::array(golden::complex_numbers(c["array"]), golden::shape_of(c["array"]["shape"]),
+                              golden::dtype_named(c["dtype"]));
     CHECK(sa::to_string(z) == c["text"].get<std::string>());
   }
 }

@@ -34,18 +34,6 @@ using Number = std::complex<double>;
 
 namespace {
 
-std::vector<Number> pairs(const Json& j) {
-  const std::vector<double> v = golden::numbers(j);
-  std::vector<Number> r;
-  const bool is_complex = j["dtype"] == "complex128";
-  for (std::size_t k = 0; k < v.size(); k += is_complex ? 2 : 1)
-    r.emplace_back(v[k], is_complex ? v[k + 1] : 0);
-  return r;
-}
-Array given(const Json& j, sa::DType t) {
-  const Array z = sa::array(pairs(j), golden::shape_of(j["shape"]), t);
-  return j["dtype"] == "complex128" ? z : sa::real(z);
-}
 /// |a - b| over the size of b.
 double distance(const std::vector<Number>& a, const std::vector<Number>& b) {
   REQUIRE(a.size() == b.size());
@@ -122,14 +110,15 @@ TEST_CASE("fft: JAX's values and pullbacks") {
       const sa::DType t = is_double ? sa::complex128 : sa::complex64;
       const double tolerance = is_double ? 1e-13 : 4e-7;
       const std::string what = name + " " + c["attrs"].dump();
-      const Array x = given(c["in"], t);
+      const Array x = golden::array_of_parts(c["in"], t);
       const Array y = call(x);
       CHECK_MESSAGE(y.shape() == golden::shape_of(c["out"]["shape"]), what);
       CHECK_MESSAGE(sa::is_complex(y.dtype()) == (c["out"]["dtype"] == "complex128"), what);
-      CHECK_MESSAGE(distance(y.to_vector<Number>(), pairs(c["out"])) < tolerance, what);
+      CHECK_MESSAGE(distance(y.to_vector<Number>(), golden::complex_numbers(c["out"])) < tolerance, what);
       const auto [value, pull] = sa::vjp(call, x);
-      const auto [back] = pull(given(c["given"], t));
-      CHECK_MESSAGE(distance(back.to_vector<Number>(), pairs(c["back"])) < tolerance, (what + ", back"));
+      const auto [back] = pull(golden::array_of_parts(c["given"], t));
+      CHECK_MESSAGE(distance(back.to_vector<Number>(), golden::complex_numbers(c["back"])) < tolerance,
+                    (what + ", back"));
     }
   }
   for (const Json& c : all["values"]) {
@@ -137,7 +126,7 @@ TEST_CASE("fft: JAX's values and pullbacks") {
     const double d = c["attrs"]["d"];
     const Array got =
         c["name"] == "fftfreq" ? fourier::fftfreq(n, d, sa::float64) : fourier::rfftfreq(n, d, sa::float64);
-    CHECK(distance(got.to_vector<Number>(), pairs(c["out"])) < 1e-13);
+    CHECK(distance(got.to_vector<Number>(), golden::complex_numbers(c["out"])) < 1e-13);
   }
 }
 

@@ -4,6 +4,7 @@
 
 #include <bit>
 #include <cmath>
+#include <complex>
 #include <fstream>
 #include <nlohmann/json.hpp>
 #include <string>
@@ -37,8 +38,25 @@ inline std::vector<double> numbers(const Json& array) {
   for (const Json& v : array["data"]) r.push_back(number(v));
   return r;
 }
+/// Complex numbers stand in the files as pairs.
+inline bool has_pairs(const Json& array) { return is_complex(dtype_named(array["dtype"])); }
+inline std::vector<std::complex<double>> complex_numbers(const Json& array) {
+  const std::vector<double> v = numbers(array);
+  std::vector<std::complex<double>> r;
+  const bool pairs = has_pairs(array);
+  for (std::size_t k = 0; k < v.size(); k += pairs ? 2 : 1) r.emplace_back(v[k], pairs ? v[k + 1] : 0);
+  return r;
+}
 inline shardarray::Array array(const Json& j) {
-  return shardarray::array(numbers(j), shape_of(j["shape"]), dtype_named(j["dtype"]));
+  const shardarray::Shape shape = shape_of(j["shape"]);
+  const shardarray::DType t = dtype_named(j["dtype"]);
+  return has_pairs(j) ? shardarray::array(complex_numbers(j), shape, t)
+                      : shardarray::array(numbers(j), shape, t);
+}
+/// As complex numbers of `t`; where there are real ones in the file, as real ones of its parts.
+inline shardarray::Array array_of_parts(const Json& j, shardarray::DType t) {
+  const shardarray::Array z = shardarray::array(complex_numbers(j), shape_of(j["shape"]), t);
+  return has_pairs(j) ? z : shardarray::real(z);
 }
 /// The bits of all elements as unsigned numbers.
 inline std::vector<std::uint64_t> bits(const shardarray::Array& x) {

@@ -6,11 +6,11 @@
 #include <complex>
 #include <functional>
 #include <limits>
-#include <map>
 #include <string>
 #include <vector>
 
 #include "golden.h"
+#include "linalg_functions.h"
 #include "messages.h"
 #include "shardarray/shardarray.h"
 
@@ -26,10 +26,8 @@ using Number = std::complex<double>;
 
 namespace {
 
-/// |x|^2: the phases of eigenvectors and singular vectors are free.
-Array sizes(const Array& x) { return sa::square(sa::real(x)) + sa::square(sa::imag(x)); }
-
 using Function = std::function<Arrays(const Arrays&)>;
+using sa::testing::squared_sizes;
 template <class F> Function matrix_orders(const F& f) {
   return [f](const Arrays& x) {
     const double inf = std::numeric_limits<double>::infinity();
@@ -49,7 +47,7 @@ template <class F> Function every_mode(const F& f) {
 }
 Arrays svd_of(const Arrays& x) {
   const auto [u, s, vh] = la::svd(x[0], {.full_matrices = false});
-  return {s, sizes(u), sizes(vh),
+  return {s, squared_sizes(u), squared_sizes(vh),
           sa::matmul(u[{sa::ellipsis, sa::slice(2)}], vh[{sa::ellipsis, sa::slice(2), sa::all}])};
 }
 Arrays norms_of(const Arrays& x) {
@@ -61,104 +59,36 @@ Arrays triangular(const Arrays& x, const la::TriangularSolveOptions& o) {
   return {la::triangular_solve(x[0], x[1], o)};
 }
 
-/// As `FUNCTIONS` of tests/reference/linalg_complex.py.
-const std::map<std::string, Function>& functions() {
-  static const std::map<std::string, Function> all{
-      {"cholesky", [](const Arrays& x) { return Arrays{la::cholesky(x[0])}; }},
-      {"cholesky upper", [](const Arrays& x) { return Arrays{la::cholesky(x[0], {.upper = true})}; }},
-      {"cholesky lower",
-       [](const Arrays& x) { return Arrays{la::cholesky(x[0], {.symmetrize_input = false})}; }},
-      {"lu",
-       [](const Arrays& x) {
-         const auto [lu, pivots, permutation] = la::lu(x[0]);
-         return Arrays{lu, pivots, permutation};
-       }},
-      {"solve", [](const Arrays& x) { return Arrays{la::solve(x[0], x[1])}; }},
-      {"triangular_solve", [](const Arrays& x) { return triangular(x, {.left_side = true, .lower = true}); }},
-      {"triangular_solve adjoint",
-       [](const Arrays& x) { return triangular(x, {.transpose_a = true, .conjugate_a = true}); }},
-      {"triangular_solve conjugate", [](const Arrays& x) { return triangular(x, {.conjugate_a = true}); }},
-      {"solve_triangular",
-       [](const Arrays& x) {
-         return Arrays{la::solve_triangular(x[0], x[1], {.trans = true, .unit_diagonal = true})};
-       }},
-      {"solve_triangular adjoint",
-       [](const Arrays& x) {
-         return Arrays{la::solve_triangular(x[0], x[1], {.trans = true, .conjugate = true, .lower = true})};
-       }},
-      {"inv", [](const Arrays& x) { return Arrays{la::inv(x[0])}; }},
-      {"det", [](const Arrays& x) { return Arrays{la::det(x[0])}; }},
-      {"slogdet",
-       [](const Arrays& x) {
-         const auto [sign, logabsdet] = la::slogdet(x[0]);
-         return Arrays{sign, logabsdet};
-       }},
-      {"qr",
-       [](const Arrays& x) {
-         const auto [q, r] = la::qr(x[0]);
-         return Arrays{q, r};
-       }},
-      {"qr complete",
-       [](const Arrays& x) {
-         const auto [q, r] = la::qr(x[0], la::QrMode::complete);
-         return Arrays{q, r};
-       }},
-      {"eigh",
-       [](const Arrays& x) {
-         const auto [w, v] = la::eigh(x[0]);
-         return Arrays{w, sizes(v)};
-       }},
-      {"eigh upper",
-       [](const Arrays& x) {
-         return Arrays{la::eigh(x[0], {.lower = false, .symmetrize_input = false}).eigenvalues};
-       }},
-      {"eigvalsh", [](const Arrays& x) { return Arrays{la::eigvalsh(x[0])}; }},
-      {"svd", svd_of},
-      {"svdvals", [](const Arrays& x) { return Arrays{la::svdvals(x[0])}; }},
-      {"pinv", [](const Arrays& x) { return Arrays{la::pinv(x[0])}; }},
-      {"pinv hermitian", [](const Arrays& x) { return Arrays{la::pinv(x[0], {.hermitian = true})}; }},
-      {"matrix_rank", [](const Arrays& x) { return Arrays{la::matrix_rank(x[0])}; }},
-      {"matrix_rank tol", [](const Arrays& x) { return Arrays{la::matrix_rank(x[0], {.tol = 1.5})}; }},
-      {"lstsq",
-       [](const Arrays& x) {
-         const auto [solution, residuals, rank, s] = la::lstsq(x[0], x[1]);
-         return Arrays{solution, residuals, rank, s};
-       }},
-      {"norm", norms_of},
-      {"matrix_norm", matrix_orders(la::matrix_norm)},
-      {"matrix_power",
-       [](const Arrays& x) {
-         return Arrays{la::matrix_power(x[0], 3), la::matrix_power(x[0], -2), la::matrix_power(x[0], 0)};
-       }},
-      {"multi_dot",
-       [](const Arrays& x) {
-         return Arrays{la::multi_dot({x[0], x[1], x[0]})};
-       }},
-      {"expm", [](const Arrays& x) { return Arrays{la::expm(x[0])}; }},
-      {"tensorinv",
-       [](const Arrays& x) {
-         return Arrays{la::tensorinv(x[0].reshape({2, 3, 6}))};
-       }},
-      {"convolve", every_mode(sa::convolve)},
-      {"correlate", every_mode(sa::correlate)},
-      {"conv",
-       [](const Arrays& x) {
-         return Arrays{sa::conv_general_dilated(
-             x[0], x[1], {.window_strides = {2}, .padding = {{1, 2}}, .rhs_dilation = {2}})};
-       }},
-  };
+const sa::testing::MatrixFunctions& functions() {
+  static const sa::testing::MatrixFunctions all = [] {
+    sa::testing::MatrixFunctions f = sa::testing::matrix_functions();
+    f["cholesky upper"] = [](const Arrays& x) { return Arrays{la::cholesky(x[0], {.upper = true})}; };
+    f["triangular_solve adjoint"] = [](const Arrays& x) {
+      return triangular(x, {.transpose_a = true, .conjugate_a = true});
+    };
+    f["triangular_solve conjugate"] = [](const Arrays& x) { return triangular(x, {.conjugate_a = true}); };
+    f["solve_triangular adjoint"] = [](const Arrays& x) {
+      return Arrays{la::solve_triangular(x[0], x[1], {.trans = true, .conjugate = true, .lower = true})};
+    };
+    f["svd"] = svd_of;
+    f["norm"] = norms_of;
+    f["matrix_norm"] = matrix_orders(la::matrix_norm);
+    f["matrix_power"] = [](const Arrays& x) {
+      return Arrays{la::matrix_power(x[0], 3), la::matrix_power(x[0], -2), la::matrix_power(x[0], 0)};
+    };
+    f["multi_dot"] = [](const Arrays& x) { return Arrays{la::multi_dot({x[0], x[1], x[0]})}; };
+    f["tensorinv"] = [](const Arrays& x) { return Arrays{la::tensorinv(x[0].reshape({2, 3, 6}))}; };
+    f["convolve"] = every_mode(sa::convolve);
+    f["correlate"] = every_mode(sa::correlate);
+    f["conv"] = [](const Arrays& x) {
+      return Arrays{sa::conv_general_dilated(
+          x[0], x[1], {.window_strides = {2}, .padding = {{1, 2}}, .rhs_dilation = {2}})};
+    };
+    return f;
+  }();
   return all;
 }
 
-/// An array of the file; complex numbers stand in it as pairs.
-Array read(const Json& j) {
-  const sa::DType t = golden::dtype_named(j["dtype"]);
-  if (!sa::is_complex(t)) return golden::array(j);
-  const std::vector<double> v = golden::numbers(j);
-  std::vector<Number> pairs;
-  for (std::size_t k = 0; k + 1 < v.size(); k += 2) pairs.emplace_back(v[k], v[k + 1]);
-  return sa::array(pairs, golden::shape_of(j["shape"]), t);
-}
 std::vector<double> parts_of(const Array& x) {
   if (!sa::is_complex(x.dtype())) return golden::values(x);
   std::vector<double> r;
@@ -178,7 +108,7 @@ Array loss(const Arrays& out, const Json& given) {
   Array total;
   for (std::size_t k = 0; k < out.size(); k++) {
     if (given[k].is_null()) continue;
-    const Array term = sa::real(sa::sum(out[k] * read(given[k])));
+    const Array term = sa::real(sa::sum(out[k] * golden::array(given[k])));
     total = total.has_value() ? total + term : term;
   }
   return total;
@@ -187,7 +117,7 @@ Array loss(const Arrays& out, const Json& given) {
 void check_case(const Json& c) {
   const std::string name = c["name"];
   Arrays x;
-  for (const Json& operand : c["in"]) x.push_back(read(operand));
+  for (const Json& operand : c["in"]) x.push_back(golden::array(operand));
   CAPTURE(name);
   CAPTURE(c["in"].dump());
   const Function& f = functions().at(name);
@@ -369,7 +299,7 @@ TEST_CASE("linalg: messages about complex matrices") {
              "dimensions. Check them.",
              sa::ShapeError);
   CHECK_SAYS(
-      sa::grad([](const Array& x) { return sa::sum(sizes(la::svd(x).u)); })(wide),
+      sa::grad([](const Array& x) { return sa::sum(squared_sizes(la::svd(x).u)); })(wide),
       "grad: the factors of svd with full matrices of c64[2,3] have no derivative. What completes them "
       "is not determined. Use full_matrices = false.",
       sa::Error);

@@ -4,14 +4,13 @@
 #include <doctest/doctest.h>
 
 #include <cmath>
-#include <functional>
 #include <limits>
-#include <map>
 #include <string>
 #include <vector>
 
 #include "cpu/library/lapack.h"
 #include "golden.h"
+#include "linalg_functions.h"
 #include "messages.h"
 #include "shardarray/shardarray.h"
 
@@ -26,72 +25,18 @@ using Arrays = std::vector<Array>;
 
 namespace {
 
-/// As `FUNCTIONS` of tests/reference/linalg.py: squares do not show the free signs of eigenvectors and singular vectors.
-const std::map<std::string, std::function<Arrays(const Arrays&)>>& functions() {
-  static const std::map<std::string, std::function<Arrays(const Arrays&)>> all{
-      {"cholesky", [](const Arrays& x) { return Arrays{la::cholesky(x[0])}; }},
-      {"cholesky lower",
-       [](const Arrays& x) { return Arrays{la::cholesky(x[0], {.symmetrize_input = false})}; }},
-      {"lu",
-       [](const Arrays& x) {
-         const auto [lu, pivots, permutation] = la::lu(x[0]);
-         return Arrays{lu, pivots, permutation};
-       }},
-      {"solve", [](const Arrays& x) { return Arrays{la::solve(x[0], x[1])}; }},
-      {"triangular_solve",
-       [](const Arrays& x) {
-         return Arrays{la::triangular_solve(x[0], x[1], {.left_side = true, .lower = true})};
-       }},
-      {"triangular_solve right",
-       [](const Arrays& x) { return Arrays{la::triangular_solve(x[0], x[1], {.transpose_a = true})}; }},
-      {"solve_triangular",
-       [](const Arrays& x) {
-         return Arrays{la::solve_triangular(x[0], x[1], {.trans = true, .unit_diagonal = true})};
-       }},
-      {"inv", [](const Arrays& x) { return Arrays{la::inv(x[0])}; }},
-      {"det", [](const Arrays& x) { return Arrays{la::det(x[0])}; }},
-      {"slogdet",
-       [](const Arrays& x) {
-         const auto [sign, logabsdet] = la::slogdet(x[0]);
-         return Arrays{sign, logabsdet};
-       }},
-      {"qr",
-       [](const Arrays& x) {
-         const auto [q, r] = la::qr(x[0]);
-         return Arrays{q, r};
-       }},
-      {"qr complete",
-       [](const Arrays& x) {
-         const auto [q, r] = la::qr(x[0], la::QrMode::complete);
-         return Arrays{q, r};
-       }},
-      {"eigh",
-       [](const Arrays& x) {
-         const auto [w, v] = la::eigh(x[0]);
-         return Arrays{w, v * v};
-       }},
-      {"eigh upper",
-       [](const Arrays& x) {
-         return Arrays{la::eigh(x[0], {.lower = false, .symmetrize_input = false}).eigenvalues};
-       }},
-      {"eigvalsh", [](const Arrays& x) { return Arrays{la::eigvalsh(x[0])}; }},
-      {"svd",
-       [](const Arrays& x) {
-         const auto [u, s, vh] = la::svd(x[0], {.full_matrices = false});
-         return Arrays{s, u * u, vh * vh};
-       }},
-      {"svdvals", [](const Arrays& x) { return Arrays{la::svdvals(x[0])}; }},
-      {"pinv", [](const Arrays& x) { return Arrays{la::pinv(x[0])}; }},
-      {"pinv hermitian", [](const Arrays& x) { return Arrays{la::pinv(x[0], {.hermitian = true})}; }},
-      {"matrix_rank", [](const Arrays& x) { return Arrays{la::matrix_rank(x[0])}; }},
-      {"matrix_rank tol", [](const Arrays& x) { return Arrays{la::matrix_rank(x[0], {.tol = 1.5})}; }},
-      {"lstsq",
-       [](const Arrays& x) {
-         const auto [solution, residuals, rank, s] = la::lstsq(x[0], x[1]);
-         return Arrays{solution, residuals, rank, s};
-       }},
-      {"expm", [](const Arrays& x) { return Arrays{la::expm(x[0])}; }},
-  };
+const sa::testing::MatrixFunctions& functions() {
+  static const sa::testing::MatrixFunctions all = [] {
+    sa::testing::MatrixFunctions f = sa::testing::matrix_functions();
+    f["triangular_solve right"] = [](const Arrays& x) {
+      return Arrays{la::triangular_solve(x[0], x[1], {.transpose_a = true})};
+    };
+    f["svd"] = [](const Arrays& x) {
+      const auto [u, s, vh] = la::svd(x[0], {.full_matrices = false});
+      return Arrays{s, sa::testing::squared_sizes(u), sa::testing::squared_sizes(vh)};
+    };
+    return f;
+  }();
   return all;
 }
 

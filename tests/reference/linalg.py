@@ -7,60 +7,23 @@ import pathlib
 
 import jax
 import jax.numpy as jnp
-import jax.scipy.linalg as sl
 import numpy as np
+
+import linalg_functions
+from linalg_functions import L, definite, heavy, packed, squared_sizes
 
 PATH = pathlib.Path(__file__).parents[1] / "data" / "linalg.json"
 jax.config.update("jax_enable_x64", True)
-L = jnp.linalg
 random = np.random.default_rng(31)
-
-
-def packed(x):
-    x = np.asarray(x)
-    digits = 9 if x.dtype == np.float32 else 17
-    data = [str(v) if not np.isfinite(v) else float(f"{v:.{digits}g}") for v in x.astype(np.float64).ravel()]
-    return {"dtype": x.dtype.name, "shape": list(x.shape), "data": data}
 
 
 def numbers(shape, dtype):
     return jnp.asarray(random.uniform(-1, 1, shape), dtype)
 
 
-def heavy(x):
-    return x + 4 * jnp.eye(*x.shape[-2:], dtype=x.dtype)
-
-
-def positive(x):
-    n = x.shape[-1]
-    return heavy((x + x.mT) / 2) + jnp.diag(jnp.arange(n, dtype=x.dtype))
-
-
-# What is compared: signs of eigenvectors and singular vectors are free, so their squares stand here.
-FUNCTIONS = {
-    "cholesky": lambda a: (L.cholesky(a),),
-    "cholesky lower": lambda a: (L.cholesky(a, symmetrize_input=False),),
-    "lu": lambda a: jax.lax.linalg.lu(a),
-    "solve": lambda a, b: (L.solve(a, b),),
-    "triangular_solve": lambda a, b: (jax.lax.linalg.triangular_solve(a, b, left_side=True, lower=True),),
+FUNCTIONS = linalg_functions.FUNCTIONS | {
     "triangular_solve right": lambda a, b: (jax.lax.linalg.triangular_solve(a, b, transpose_a=True),),
-    "solve_triangular": lambda a, b: (sl.solve_triangular(a, b, trans=1, unit_diagonal=True),),
-    "inv": lambda a: (L.inv(a),),
-    "det": lambda a: (L.det(a),),
-    "slogdet": lambda a: tuple(L.slogdet(a)),
-    "qr": lambda a: tuple(L.qr(a)),
-    "qr complete": lambda a: tuple(L.qr(a, mode="complete")),
-    "eigh": lambda a: (L.eigh(a)[0], L.eigh(a)[1] ** 2),
-    "eigh upper": lambda a: (L.eigh(a, UPLO="U", symmetrize_input=False)[0],),
-    "eigvalsh": lambda a: (L.eigvalsh(a),),
-    "svd": lambda a: (lambda u, s, vh: (s, u**2, vh**2))(*L.svd(a, full_matrices=False)),
-    "svdvals": lambda a: (L.svdvals(a),),
-    "pinv": lambda a: (L.pinv(a),),
-    "pinv hermitian": lambda a: (L.pinv(a, hermitian=True),),
-    "matrix_rank": lambda a: (L.matrix_rank(a).astype(jnp.int32),),
-    "matrix_rank tol": lambda a: (L.matrix_rank(a, rtol=1.5).astype(jnp.int32),),
-    "lstsq": lambda a, b: (lambda x, r, rank, s: (x, r, rank.astype(jnp.int32), s))(*L.lstsq(a, b)),
-    "expm": lambda a: (sl.expm(a),),
+    "svd": lambda a: (lambda u, s, vh: (s, squared_sizes(u), squared_sizes(vh)))(*L.svd(a, full_matrices=False)),
 }
 
 
@@ -85,8 +48,8 @@ def cases():
         for batch in batches:
             square = numbers((*batch, 5, 5), t)
             for name in ("cholesky", "cholesky lower", "eigh", "eigvalsh", "pinv hermitian"):
-                yield case(name, positive(square))
-            yield case("eigh upper", positive(square), gradient=False)
+                yield case(name, definite(square))
+            yield case("eigh upper", definite(square), gradient=False)
             for name in ("lu", "inv", "det", "slogdet", "qr", "svd", "svdvals", "pinv"):
                 yield case(name, heavy(square))
             yield case("expm", square)

@@ -10,77 +10,35 @@ import jax.numpy as jnp
 import jax.scipy.linalg as sl
 import numpy as np
 
+import linalg_functions
+from linalg_functions import L, definite, heavy, packed, squared_sizes
+
 PATH = pathlib.Path(__file__).parents[1] / "data" / "linalg_complex.json"
 jax.config.update("jax_enable_x64", True)
-L = jnp.linalg
 random = np.random.default_rng(47)
-
-
-def packed(x):
-    """Complex numbers as pairs, one after the other."""
-    x = np.asarray(x)
-    values = np.ascontiguousarray(x).ravel()
-    values = values.view(values.real.dtype) if x.dtype.kind == "c" else values
-    digits = 9 if values.dtype == np.float32 else 17
-    data = [str(v) if not np.isfinite(v) else float(f"{v:.{digits}g}") for v in values.astype(np.float64)]
-    return {"dtype": x.dtype.name, "shape": list(x.shape), "data": data}
 
 
 def numbers(shape, dtype="complex128"):
     return jnp.asarray(random.uniform(-1, 1, shape) + 1j * random.uniform(-1, 1, shape), dtype)
 
 
-def heavy(x):
-    return x + 4 * jnp.eye(*x.shape[-2:], dtype=x.dtype)
-
-
-def definite(x):
-    return heavy((x + jnp.conj(x.mT)) / 2) + jnp.diag(jnp.arange(x.shape[-1], dtype=x.dtype))
-
-
-def sizes(x):
-    """|x|^2: the phases of eigenvectors and singular vectors are free."""
-    return x.real**2 + x.imag**2
-
-
 def svd(a):
     u, s, vh = L.svd(a, full_matrices=False)
-    return s, sizes(u), sizes(vh), u[..., :, :2] @ vh[..., :2, :]
+    return s, squared_sizes(u), squared_sizes(vh), u[..., :, :2] @ vh[..., :2, :]
 
 
-FUNCTIONS = {
-    "cholesky": lambda a: (L.cholesky(a),),
+FUNCTIONS = linalg_functions.FUNCTIONS | {
     "cholesky upper": lambda a: (L.cholesky(a, upper=True),),
-    "cholesky lower": lambda a: (L.cholesky(a, symmetrize_input=False),),
-    "lu": lambda a: tuple(jax.lax.linalg.lu(a)),
-    "solve": lambda a, b: (L.solve(a, b),),
-    "triangular_solve": lambda a, b: (jax.lax.linalg.triangular_solve(a, b, left_side=True, lower=True),),
     "triangular_solve adjoint": lambda a, b: (
         jax.lax.linalg.triangular_solve(a, b, transpose_a=True, conjugate_a=True),
     ),
     "triangular_solve conjugate": lambda a, b: (jax.lax.linalg.triangular_solve(a, b, conjugate_a=True),),
-    "solve_triangular": lambda a, b: (sl.solve_triangular(a, b, trans=1, unit_diagonal=True),),
     "solve_triangular adjoint": lambda a, b: (sl.solve_triangular(a, b, trans=2, lower=True),),
-    "inv": lambda a: (L.inv(a),),
-    "det": lambda a: (L.det(a),),
-    "slogdet": lambda a: tuple(L.slogdet(a)),
-    "qr": lambda a: tuple(L.qr(a)),
-    "qr complete": lambda a: tuple(L.qr(a, mode="complete")),
-    "eigh": lambda a: (L.eigh(a)[0], sizes(L.eigh(a)[1])),
-    "eigh upper": lambda a: (L.eigh(a, UPLO="U", symmetrize_input=False)[0],),
-    "eigvalsh": lambda a: (L.eigvalsh(a),),
     "svd": svd,
-    "svdvals": lambda a: (L.svdvals(a),),
-    "pinv": lambda a: (L.pinv(a),),
-    "pinv hermitian": lambda a: (L.pinv(a, hermitian=True),),
-    "matrix_rank": lambda a: (L.matrix_rank(a).astype(jnp.int32),),
-    "matrix_rank tol": lambda a: (L.matrix_rank(a, rtol=1.5).astype(jnp.int32),),
-    "lstsq": lambda a, b: (lambda x, r, rank, s: (x, r, rank.astype(jnp.int32), s))(*L.lstsq(a, b)),
     "norm": lambda a: (L.norm(a), L.norm(a, axis=-1), L.norm(a, ord=1, axis=-1), L.norm(a, ord=np.inf, axis=0)),
     "matrix_norm": lambda a: tuple(L.matrix_norm(a, ord=o) for o in ("fro", "nuc", 1, -1, 2, -2, np.inf, -np.inf)),
     "matrix_power": lambda a: (L.matrix_power(a, 3), L.matrix_power(a, -2), L.matrix_power(a, 0)),
     "multi_dot": lambda a, b: (L.multi_dot([a, b, a]),),
-    "expm": lambda a: (sl.expm(a),),
     "tensorinv": lambda a: (L.tensorinv(a.reshape(2, 3, 6), 2),),
     "convolve": lambda a, b: tuple(jnp.convolve(a, b, m) for m in ("full", "same", "valid")),
     "correlate": lambda a, b: tuple(jnp.correlate(a, b, m) for m in ("full", "same", "valid")),
