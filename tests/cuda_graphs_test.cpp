@@ -130,7 +130,7 @@ TEST_CASE("cuda process: graphs on several threads" * doctest::skip()) {
 }
 
 TEST_CASE("cuda process: graphs whose calls fail" * doctest::skip()) {
-  const int every = every_case() ? 40 : 2;  // of the calls, beyond the first
+  const int every = full_scale() ? 40 : gpu_count() == 1 ? 8 : 2;  // of the calls, beyond the first
   for (const auto& body : {layers, products, steps}) {
     const auto want = rounds(sa::jit(body), "cpu", 5, 9);
     for (const int status : {1, 2})

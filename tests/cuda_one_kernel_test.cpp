@@ -406,7 +406,7 @@ TEST_CASE("cuda process: one kernel whose calls fail" * doctest::skip()) {
   const Array x = platform_test::put(numbers({8, 6}), "cuda", P("x", "y"));
   const auto on_cpu = platform_test::put(numbers({8, 6}), "cpu", P("x", "y"));
   int failed = 0;
-  const int step = full_scale() ? 1 : 3;
+  const int step = full_scale() ? 1 : 11;
   for (int k = 0, reached = 1; reached != 0; k += step) {
     // Another number is another text, which is compiled and loaded: that takes long.
     const auto f =
