@@ -3,9 +3,9 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <deque>
 #include <utility>
 
+#include "base/small_vector.h"
 #include "cuda/launch.h"
 #include "cuda/step_launches.h"
 #include "shardarray/error.h"
@@ -67,14 +67,16 @@ class AllDone final : public Completion {
 /// Turns of all GPUs in their order, so that no two askers wait for each other.
 class AllTurns {
  public:
-  explicit AllTurns(const std::vector<std::unique_ptr<GpuLaunches>>& gpus) {
-    for (const auto& g : gpus) all_.push_back(&turns_.emplace_back(g->gpu()));
+  explicit AllTurns(const std::vector<std::unique_ptr<GpuLaunches>>& gpus) : first_(gpus[0]->gpu()) {
+    all_.push_back(&first_);
+    for (std::size_t g = 1; g < gpus.size(); g++) all_.push_back(&others_.emplace_back(gpus[g]->gpu()));
   }
-  operator std::span<Turn* const>() const { return all_; }
+  operator std::span<Turn* const>() const { return {all_.begin(), all_.end()}; }
 
  private:
-  std::deque<Turn> turns_;
-  std::vector<Turn*> all_;
+  Turn first_;
+  std::list<Turn> others_;
+  SmallVector<Turn*, 8> all_;
 };
 
 }  // namespace
@@ -201,12 +203,13 @@ CompletionRef CudaExecutable::asked(Turns turns, std::span<void* const> bases, c
       if (w == nullptr) return nullptr;
       ask(turns, bases, bind(turns, bases, *w), *w);
     }
+    if (turns.size() == 1) return turns[0]->done(steps_);
     std::vector<CompletionRef> ends;
     for (Turn* const t : turns) {
-      if (turns.size() > 1) t->here();
+      t->here();
       ends.push_back(t->done(steps_));
     }
-    return ends.size() == 1 ? ends[0] : std::make_shared<AllDone>(std::move(ends));
+    return std::make_shared<AllDone>(std::move(ends));
   } catch (...) {
     for (Turn* const t : turns.size() > 1 ? turns : Turns()) {
       try {

@@ -79,8 +79,8 @@ inline constexpr std::int64_t scan_block = 1024;
 ///   irfft        in: complex x [.., n / 2 + 1]; out: real [.., n], the sums with s = 1 of x and of the conjugates with which it goes
 ///                on. The imaginary parts of x[0], and of x[n / 2] where n is even, count nothing.
 ///                A second result of the three, where there is one, is room for what is in between: see fourier_sizes.h.
-/// Of matrices of float32 or float64, the last two dimensions, behind any number of others:
-///   cholesky     in: A, of which the lower triangle is read; out: L with A = L L^T, zeros above; NaN in the triangle where A is not
+/// Of matrices of float32, float64 or complex numbers of them, the last two dimensions, behind any number of others:
+///   cholesky     in: A, of which the lower triangle is read; out: L with A = L L^H, zeros above; NaN in the triangle where A is not
 ///                positive definite.
 ///   lu           in: A [m, n]; out: L below the diagonal and U on and above it, with P A = L U; int32 [min(m, n)]: with which row
 ///                each row was exchanged, one after the other; int32 [m]: the row of A that each row of P A is.
@@ -88,9 +88,9 @@ inline constexpr std::int64_t scan_block = 1024;
 ///                its diagonal is 1 (1).
 ///   lu_solve     in: both first results of lu, B, A, which is not read; out: X with A X = B. params[0]: A^T in its place (1).
 ///   qr           in: A [m, n]; out: Q [m, k], R [k, n]; k is min(m, n) or m.
-///   eigh         in: a symmetric A; out: eigenvalues, rising, and if params[0] eigenvectors as columns. params[1]: which triangle is
+///   eigh         in: a Hermitian A; out: eigenvalues, rising, and if params[0] eigenvectors as columns. params[1]: which triangle is
 ///                read, the lower (1) or the upper one (0). NaN where that is not finite.
-///   svd          in: A [m, n]; out: singular values, falling, and perhaps U [m, k] and V^T [k, n], or [m, m] and [n, n]. NaN where
+///   svd          in: A [m, n]; out: singular values, falling, and perhaps U [m, k] and V^H [k, n], or [m, m] and [n, n]. NaN where
 ///                A is not finite.
 struct LibraryCall {
   struct Item {

@@ -140,48 +140,44 @@ class RealFourier {
 
   template <class T>
   void forward(std::int64_t count, const T* from, T* to, double scale, double* room) const {
-    const std::int64_t half = n_ / 2;
-    if (u_ && transform_.smooth() != nullptr) return folded(count, from, m_, to, half + 1, 1, scale, room);
+    const std::int64_t numbers = n_ / 2 + 1;
+    if (u_ && transform_.smooth() != nullptr) return folded(count, from, m_, to, numbers, 1, scale, room);
     double* const rest = room + 2 * line_ * block();
-    if (u_) transform_.lines(count, from, m_, room, line_, false, 1, rest);
-    for (std::int64_t l = 0; l < count; l++) {
-      double* const x = room + 2 * line_ * l;
-      T* const y = to + 2 * (half + 1) * l;
-      if (u_) {
-        split_range(x, y, m_, 0, m_ / 2 + 1, u_->data(), scale);
-        continue;
-      }
-      for (std::int64_t k = 0; k < n_; k++)
-        x[2 * k] = static_cast<double>(from[n_ * l + k]), x[2 * k + 1] = 0;
+    if (u_) {
+      transform_.lines(count, from, m_, room, line_, false, 1, rest);
+      for (std::int64_t l = 0; l < count; l++)
+        split_range(room + 2 * line_ * l, to + 2 * numbers * l, m_, 0, m_ / 2 + 1, u_->data(), scale);
+      return;
     }
-    if (u_) return;
+    for (std::int64_t l = 0; l < count; l++)
+      for (std::int64_t k = 0; k < n_; k++) {
+        double* const z = room + 2 * (line_ * l + k);
+        z[0] = static_cast<double>(from[n_ * l + k]), z[1] = 0;
+      }
     transform_.lines(count, room, line_, room, line_, false, scale, rest);
     for (std::int64_t l = 0; l < count; l++)
-      for (std::int64_t k = 0; k < 2 * (half + 1); k++)
-        to[2 * (half + 1) * l + k] = static_cast<T>(room[2 * line_ * l + k]);
+      for (std::int64_t k = 0; k < 2 * numbers; k++)
+        to[2 * numbers * l + k] = static_cast<T>(room[2 * line_ * l + k]);
   }
   template <class T>
   void inverse(std::int64_t count, const T* from, T* to, double scale, double* room) const {
-    const std::int64_t half = n_ / 2;
-    if (u_ && transform_.smooth() != nullptr) return folded(count, from, half + 1, to, m_, -1, scale, room);
+    const std::int64_t numbers = n_ / 2 + 1;
+    if (u_ && transform_.smooth() != nullptr) return folded(count, from, numbers, to, m_, -1, scale, room);
     double* const rest = room + 2 * line_ * block();
+    if (u_) {
+      for (std::int64_t l = 0; l < count; l++)
+        join_range(from + 2 * numbers * l, room + 2 * line_ * l, m_, 0, m_ / 2 + 1, u_->data());
+      return transform_.lines(count, room, line_, to, m_, true, scale, rest);
+    }
     for (std::int64_t l = 0; l < count; l++) {
-      const T* const x = from + 2 * (half + 1) * l;
+      const T* const x = from + 2 * numbers * l;
       double* const z = room + 2 * line_ * l;
-      if (u_) {
-        join_range(x, z, m_, 0, m_ / 2 + 1, u_->data());
-        continue;
-      }
       z[0] = static_cast<double>(x[0]), z[1] = 0;
-      for (std::int64_t k = 1; k <= half; k++) {
+      for (std::int64_t k = 1; k < numbers; k++) {
         z[2 * k] = z[2 * (n_ - k)] = static_cast<double>(x[2 * k]);
         z[2 * k + 1] = static_cast<double>(x[2 * k + 1]);
         z[2 * (n_ - k) + 1] = -z[2 * k + 1];
       }
-    }
-    if (u_) {
-      transform_.lines(count, room, line_, to, m_, true, scale, rest);
-      return;
     }
     transform_.lines(count, room, line_, room, line_, true, scale, rest);
     for (std::int64_t l = 0; l < count; l++)
@@ -203,7 +199,7 @@ class RealFourier {
 };
 
 /// The fold of long lines as a stage, in place or from `in`.
-template <class T, class F> LibraryPlan fold_plan(std::int64_t count, std::int64_t m, F range) {
+template <class F> LibraryPlan fold_plan(std::int64_t count, std::int64_t m, F range) {
   constexpr std::int64_t block = 4096;
   const std::int64_t last = m / 2 + 1, blocks = ceil_div(last, block);
   return by_lines(count * blocks, 1, 2.0 * block, 0,
@@ -221,22 +217,22 @@ LibraryPlan long_real_plan(const LibraryCall::Item& item, std::int64_t count, st
   const double scale = scale_in(item);
   if (inverse) {
     const LongLines<T> both{count, transform, out, between, out, m, m, m, true, scale};
-    return fold_plan<T>(count, m,
-                        [=](void* const* bases, std::int64_t l, std::int64_t first, std::int64_t last) {
-                          join_range(elements<const T>(bases, in) + 2 * (m + 1) * l,
-                                     elements<T>(bases, out) + 2 * m * l, m, first, last, u->data());
-                        })
+    return fold_plan(count, m,
+                     [=](void* const* bases, std::int64_t l, std::int64_t first, std::int64_t last) {
+                       join_range(elements<const T>(bases, in) + 2 * (m + 1) * l,
+                                  elements<T>(bases, out) + 2 * m * l, m, first, last, u->data());
+                     })
         .then(both.columns())
         .then(both.rows());
   }
   const LongLines<T> both{count, transform, in, between, out, m, m, m + 1, false, 1};
   return both.columns()
       .then(both.rows())
-      .then(fold_plan<T>(count, m,
-                         [=](void* const* bases, std::int64_t l, std::int64_t first, std::int64_t last) {
-                           T* const x = elements<T>(bases, out) + 2 * (m + 1) * l;
-                           split_range(x, x, m, first, last, u->data(), scale);
-                         }));
+      .then(
+          fold_plan(count, m, [=](void* const* bases, std::int64_t l, std::int64_t first, std::int64_t last) {
+            T* const x = elements<T>(bases, out) + 2 * (m + 1) * l;
+            split_range(x, x, m, first, last, u->data(), scale);
+          }));
 }
 template <class T> LibraryPlan real_plan(const LibraryCall::Item& item, bool inverse) {
   const FourierShape l(inverse ? item.out_shapes[0] : item.in_shapes[0]);

@@ -12,6 +12,10 @@ namespace {
 
 using FourierNumber = std::complex<double>;
 
+/// Without the infinities that a * b of std::complex looks for.
+FourierNumber complex_product(FourierNumber a, FourierNumber b) {
+  return {a.real() * b.real() - a.imag() * b.imag(), a.real() * b.imag() + a.imag() * b.real()};
+}
 /// exp(-2 pi i k / n).
 FourierNumber turn_back(std::int64_t k, std::int64_t n) { return std::conj(half_turns(2 * (k % n), n)); }
 

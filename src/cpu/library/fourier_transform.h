@@ -146,10 +146,6 @@ class Fourier {
   Numbers chirp_, filter_;
 };
 
-inline std::complex<double> complex_product(std::complex<double> a, std::complex<double> b) {
-  return {a.real() * b.real() - a.imag() * b.imag(), a.real() * b.imag() + a.imag() * b.real()};
-}
-
 template <class In, class Out>
 void Fourier::chirped(std::int64_t count, const In* from, std::int64_t from_line, Out* to,
                       std::int64_t to_line, bool inverse, double scale, double* room) const {

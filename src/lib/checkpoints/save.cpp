@@ -5,11 +5,10 @@
 #include <zlib.h>
 
 #include <algorithm>
-#include <atomic>
 #include <chrono>
-#include <condition_variable>
 #include <cstdio>
 #include <exception>
+#include <future>
 #include <mutex>
 #include <nlohmann/json.hpp>
 #include <optional>
@@ -346,9 +345,9 @@ class Saving::State {
       thread_ = std::thread([this, beside] {
         // On Linux the priority of this thread alone, which beside busy ones gets 3 % of a core.
         if (beside) (void)setpriority(PRIO_PROCESS, 0, 15);
-        work();
+        writing_();
       });
-    } catch (const std::system_error&) { work(); }  // there is none to be had
+    } catch (const std::system_error&) { writing_(); }  // there is none to be had
   }
   ~State() {
     if (thread_.joinable()) thread_.join();
@@ -362,7 +361,7 @@ class Saving::State {
   State(const State&) = delete;
   State& operator=(const State&) = delete;
 
-  bool is_written() const { return written_; }
+  bool is_written() const { return written_.wait_for(std::chrono::seconds(0)) == std::future_status::ready; }
   /// Whether this is a process that was forked from the one that saves: the thread is not here, and the files are the other one's.
   bool is_forked() const { return getpid() != process_; }
   void wait() {
@@ -373,40 +372,23 @@ class Saving::State {
                       "the other one's. Wait there.",
                       function_));
     waited_ = true;
-    if (!save_.is_of_several_processes()) {
-      written_.wait(false);
-    } else {
+    if (save_.is_of_several_processes()) {
       guarded([&] {
         while (!save_.are_all_done(is_written_soon())) {}
-        if (!failed_) save_.name();
+        save_.name();
       });
     }
-    if (failed_) std::rethrow_exception(failed_);
+    written_.get();
   }
 
  private:
   // No longer than the others wait for an answer.
-  bool is_written_soon() {
-    std::unique_lock lock(mutex_);
-    return ended_.wait_for(lock, std::chrono::milliseconds(500), [&] { return written_.load(); });
+  bool is_written_soon() const {
+    return written_.wait_for(std::chrono::milliseconds(500)) == std::future_status::ready;
   }
   template <class Work> void guarded(const Work& work) const {
     const Site site(where_, function_);
     shardarray::detail::with_memory(function_, 0, work);
-  }
-  void work() {
-    try {
-      guarded([&] {
-        save_.write();
-        if (!save_.is_of_several_processes()) save_.name();
-      });
-    } catch (...) { failed_ = std::current_exception(); }
-    {
-      const std::lock_guard lock(mutex_);
-      written_ = true;
-    }
-    written_.notify_all();
-    ended_.notify_all();
   }
 
   const char* const function_;
@@ -414,10 +396,13 @@ class Saving::State {
   const pid_t process_ = getpid();
   CheckpointSave save_;
   bool waited_ = false;
-  std::exception_ptr failed_;
-  std::mutex mutex_;
-  std::condition_variable ended_;
-  std::atomic<bool> written_ = false;
+  std::packaged_task<void()> writing_{[this] {
+    guarded([&] {
+      save_.write();
+      if (!save_.is_of_several_processes()) save_.name();
+    });
+  }};
+  std::shared_future<void> written_ = writing_.get_future().share();
   std::thread thread_;
 };
 

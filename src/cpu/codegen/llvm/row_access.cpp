@@ -42,22 +42,10 @@ void emit_turns(llvm::IRBuilder<>& b, llvm::Value* begin, llvm::Value* end,
   b.SetInsertPoint(exit);
 }
 
-void emit_if(llvm::IRBuilder<>& b, llvm::Value* condition, const std::function<void()>& body) {
-  if (const auto* const known = llvm::dyn_cast<llvm::ConstantInt>(condition)) {
-    if (known->isOne()) body();
-    return;
-  }
-  llvm::BasicBlock* const then = block_after(b, "then");
-  llvm::BasicBlock* const after = block_after(b, "after");
-  b.CreateCondBr(condition, then, after);
-  b.SetInsertPoint(then);
-  body();
-  b.CreateBr(after);
-  b.SetInsertPoint(after);
-}
-
 void emit_either(llvm::IRBuilder<>& b, llvm::Value* condition, const std::function<void()>& then,
                  const std::function<void()>& otherwise) {
+  if (const auto* const known = llvm::dyn_cast<llvm::ConstantInt>(condition))
+    return known->isOne() ? then() : otherwise();
   llvm::BasicBlock *const first = block_after(b, "then"), *const second = block_after(b, "else"),
                           *const after = block_after(b, "after");
   b.CreateCondBr(condition, first, second);
@@ -68,6 +56,10 @@ void emit_either(llvm::IRBuilder<>& b, llvm::Value* condition, const std::functi
   otherwise();
   b.CreateBr(after);
   b.SetInsertPoint(after);
+}
+
+void emit_if(llvm::IRBuilder<>& b, llvm::Value* condition, const std::function<void()>& body) {
+  emit_either(b, condition, body, [] {});
 }
 
 llvm::AllocaInst* MemoryAccess::stack(llvm::Type* t, std::uint64_t n) {
