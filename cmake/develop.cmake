@@ -20,8 +20,7 @@ function(shardarray_test_binary target objects)
   target_compile_definitions(${target} PRIVATE SHARDARRAY_SOURCE_DIR="${PROJECT_SOURCE_DIR}")
   target_compile_options(${target} PRIVATE $<$<CONFIG:Release>:-O0>
     $<$<CXX_COMPILER_ID:GNU>:-ffold-simple-inlines>)  # std::move, which -O0 would call
-  set_target_properties(${target} PROPERTIES UNITY_BUILD_BATCH_SIZE 24)  # two compilations: one a core in CI
-  shardarray_precompile(${target} tests/precompiled.h)
+  set_target_properties(${target} PROPERTIES UNITY_BUILD_BATCH_SIZE 24)
 endfunction()
 
 file(GLOB test_files CONFIGURE_DEPENDS ${PROJECT_SOURCE_DIR}/tests/*_test.cpp ${PROJECT_SOURCE_DIR}/tests/op_cases_*.cpp)
@@ -32,6 +31,7 @@ foreach(file IN LISTS test_files)
 endforeach()
 list(APPEND tests kernel_cpp)
 shardarray_test_binary(shardarray_tests shardarray_objects ${tests})
+shardarray_precompile(shardarray_tests tests/precompiled.h)
 if(TARGET shardarray_llvm)
   add_dependencies(shardarray_tests shardarray_llvm)
 endif()
@@ -88,6 +88,9 @@ file(GLOB bench_files CONFIGURE_DEPENDS ${PROJECT_SOURCE_DIR}/bench/*.cpp)
 set(benches "")
 foreach(file IN LISTS bench_files)
   cmake_path(GET file STEM name)
+  if(name STREQUAL "processes" AND NOT TARGET shardarray_mpi)
+    continue()
+  endif()
   add_executable(bench_${name} ${file})
   list(APPEND benches bench_${name})
   target_link_libraries(bench_${name} PRIVATE shardarray_objects CLI11::CLI11 nlohmann_json::nlohmann_json)
@@ -107,10 +110,16 @@ target_compile_definitions(bench_matmul_layouts PRIVATE BENCH_PLUGIN_FOLDER="${p
 set_target_properties(bench_matmul_layouts PROPERTIES EXCLUDE_FROM_ALL OFF)
 install(PROGRAMS $<TARGET_FILE:bench_matmul_layouts> DESTINATION ${CMAKE_INSTALL_BINDIR}
   RENAME shardarray-matmul-layouts COMPONENT tools OPTIONAL)  # the demo does not build it
-# They contain the library and stand in a folder of their own: the plug-in has to stand there too.
-if(TARGET shardarray_llvm)
-  add_custom_command(TARGET shardarray_llvm POST_BUILD VERBATIM
-    COMMAND ${CMAKE_COMMAND} -E make_directory bench
-    COMMAND ${CMAKE_COMMAND} -E create_symlink $<TARGET_FILE:shardarray_llvm> bench/$<TARGET_FILE_NAME:shardarray_llvm>)
+if(TARGET bench_processes)
+  target_link_libraries(bench_processes PRIVATE MPI::MPI_CXX)
+  add_dependencies(bench_processes shardarray_mpi)
 endif()
+# They contain the library and stand in a folder of their own: the plug-ins have to stand there too.
+foreach(plugin shardarray_llvm shardarray_mpi)
+  if(TARGET ${plugin})
+    add_custom_command(TARGET ${plugin} POST_BUILD VERBATIM
+      COMMAND ${CMAKE_COMMAND} -E make_directory bench
+      COMMAND ${CMAKE_COMMAND} -E create_symlink $<TARGET_FILE:${plugin}> bench/$<TARGET_FILE_NAME:${plugin}>)
+  endif()
+endforeach()
 add_custom_target(all_benches DEPENDS ${benches})

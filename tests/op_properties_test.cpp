@@ -336,7 +336,7 @@ class ShardingCases {
  private:
   // What is propagated and planned is the same on every platform.
   const std::size_t most_mixes_ =
-      (full_scale() ? 150u : 12u) / (devices()[0].platform == "cpu" && !is_sanitized() ? 1 : 4);
+      (full_scale() ? 150u : 8u) / (devices()[0].platform == "cpu" && !is_sanitized() ? 1 : 4);
 
   // Every combination of shardings of the operands, or a random part of very many.
   void run_mesh(const OpCase& row, const Mesh& mesh, const Arrays& x, const HostArray& want, double tolerance,
