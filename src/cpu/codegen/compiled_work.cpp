@@ -297,16 +297,28 @@ class WorkCompiler {
 
   // Whether somebody reads what piece j finds in `r`.
   bool needed(const MemoryRange& r, std::size_t j) const {
-    const auto covers = [&](const MemoryRange& w) {
-      return w.base == r.base && w.lo <= r.lo && w.hi >= r.hi;
-    };
     for (std::size_t k = j; k < pieces_.size(); k++) {
       const Work& w = pieces_[k].work;
       if (k > j + most_behind) return true;
       if (k > j && overlap(w.reads, {r})) return true;
-      if (std::any_of(w.writes.begin(), w.writes.end(), covers)) return false;
+      if (writes_all(w, r)) return false;
     }
     return r.base >= works_.scratch_bases();
+  }
+  // Loops alone are known to; one may write a part of a tile.
+  static bool writes_all(const Work& w, const MemoryRange& r) {
+    if (w.item == nullptr) return false;
+    for (std::size_t k = 0; k < w.item->args.size(); k++) {
+      const LoopArg& a = w.item->args[k];
+      std::uint64_t bytes = itemsize(w.loop->kernel->args[k].type);
+      for (std::size_t d = 0; d < a.strides.size(); d++)
+        if (a.strides[d] != 0) bytes *= static_cast<std::uint64_t>(w.item->extents[d]);
+      const MemoryRange tile = tile_range(a.ref, a.first, a.bytes);
+      if (w.loop->kernel->args[k].output && bytes == a.bytes && tile.base == r.base && tile.lo <= r.lo &&
+          tile.hi >= r.hi)
+        return true;
+    }
+    return false;
   }
 
   // Neighbours that have code become one function: in a small program all, else those whose tasks would cost as much as they.
