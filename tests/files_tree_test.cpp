@@ -194,6 +194,46 @@ TEST_CASE("files: an array, a vector and a file of another program are trees") {
   CHECK(!load(path, ones({})).weak_type());
 }
 
+TEST_CASE("files: weights of Equinox by PyTorch's names") {
+  set_cpu_device_count(8);
+  auto model = nn::MLP<>::init(3, 2, 5, 2, random::key(0));
+  const Sharding rows = NamedSharding(make_mesh({{"x", 8}}), P("x"));
+  for (nn::Linear& l : model.layers) l.weight = device_put(l.weight, rows);
+  std::map<std::string, std::string> names{{"[1]", "x"}, {"[2]", "y"}};
+  for (const std::string k : {"0", "1", "2"})
+    for (const std::string part : {".weight", ".bias"})
+      names["[0].layers[" + k + "]" + part] = "layers." + k + part;
+  const auto [loaded, x, y] = load(data_file("files/mlp.safetensors"),
+                                   std::tuple(model, zeros({4, 3}), zeros({4, 2})), {.names = names});
+  CHECK(loaded.layers[0].weight.sharding() == rows);
+  CHECK(allclose(vmap(loaded)(x), y, {.rtol = 1e-6, .atol = 1e-6}));
+}
+
+TEST_CASE("files: two arrays of a tree may have one name in a file; names are of the tree's arrays") {
+  const TemporaryFolder folder;
+  const std::string path = folder.file("x");
+  save_safetensors(path, {{"embedding", arange(4.0F)}, {"head", ones({2})}});
+  const std::map<std::string, Array> like{{"in", zeros({4})}, {"out", zeros({4})}, {"head", zeros({2})}};
+  const LoadTreeOptions options{.names = {{"in", "embedding"}, {"out", "embedding"}}};
+  const auto tied = load(path, like, options);
+  CHECK(array_equal(tied.at("in"), arange(4.0F)));
+  CHECK(array_equal(tied.at("out"), arange(4.0F)));
+  CHECK(array_equal(tied.at("head"), ones({2})));
+  CHECK(said_of<TreeError>(path,
+                           [&] {
+                             (void)load(path, like, {.names = {{"in", "embedding"}, {"body", "embedding"}}});
+                           }) ==
+        "load: `names` has `body`, and the tree has no array there. Its keys are the paths of arrays, as "
+        "tree_paths() has them. Check it.");
+  CHECK(said_of<TreeError>(path,
+                           [&] {
+                             (void)load(path, like, {.names = {{"in", "embedding"}, {"out", "unembed"}}});
+                           }) ==
+        "load: PATH: `unembed` f32[4] is missing. The file has exactly the leaves of the tree that it is "
+        "loaded "
+        "into. Make that as it was when it was saved.");
+}
+
 TEST_CASE("files: a number that its enum does not have is refused") {
   enum class Mode : std::uint8_t { first, second, third };
   struct Model {

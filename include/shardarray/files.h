@@ -111,7 +111,8 @@ template <class T> SavedTree saved_tree(T& t) {
 }
 SHARDARRAY_API void save_tree(const std::string& path, const SavedTree& tree, Where w);
 /// Replaces all that `tree` names, once everything has been read.
-SHARDARRAY_API void load_tree(const std::string& path, const SavedTree& tree, Where w);
+SHARDARRAY_API void load_tree(const std::string& path, const SavedTree& tree,
+                              const std::map<std::string, std::string>& names, Where w);
 }  // namespace detail
 
 /// Writes a tree: a model, the state of an optimizer, a tuple of both. The file is a safetensors file that every reader of the
@@ -123,16 +124,28 @@ template <class T> void save(const std::string& path, const T& tree, Where w = W
   if constexpr (detail::TreeCheck<T>::ok())
     detail::save_tree(path, detail::saved_tree(const_cast<T&>(tree)), w);
 }
+/// Options of load().
+struct LoadTreeOptions {
+  /// The names that arrays have in a file of another program, by their paths in the tree (those of tree_paths()):
+  /// `{{"layers[0].weight", "layers.0.weight"}}`. Arrays that are not here have their paths as names. Two may have one name.
+  std::map<std::string, std::string> names = {};
+};
 /// `like` with the arrays, numbers, bools, enums and strings of the file that save() wrote. `like` says what there must be: every
 /// array keeps its shape, its dtype and its sharding, however it was cut when it was saved (the arrays of `like` are computed, to
 /// know where they lie). What save() does not write stays as it is in `like`. A safetensors file of another program, which has no
 /// mark `__tree__`, has to have the arrays only. Throws TreeError for the first leaf of `like` that the file lacks, else for one
 /// that it has besides, ShapeError and DTypeError for the first that differs, with its path; IoError as load_safetensors, and for a
-/// number that is none of the values 0, 1, .. of an enum of one byte.
+/// number that is none of the values 0, 1, .. of an enum of one byte; TreeError where `names` has a path that the tree does not.
 /// All leaves are compared before anything is read.
-template <class T> [[nodiscard]] T load(const std::string& path, T like, Where w = Where::here()) {
-  if constexpr (detail::TreeCheck<T>::ok()) detail::load_tree(path, detail::saved_tree(like), w);
+template <class T>
+[[nodiscard]] T load(const std::string& path, T like, const LoadTreeOptions& options,
+                     Where w = Where::here()) {
+  if constexpr (detail::TreeCheck<T>::ok())
+    detail::load_tree(path, detail::saved_tree(like), options.names, w);
   return like;
+}
+template <class T> [[nodiscard]] T load(const std::string& path, T like, Where w = Where::here()) {
+  return load(path, std::move(like), {}, w);
 }
 
 }  // namespace shardarray

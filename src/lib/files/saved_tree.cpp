@@ -97,6 +97,7 @@ void check_paths(const char* function, const SavedTree& tree) {
 
 void check_arrays(const char* function, const std::string& path, std::map<std::string, Type> stored,
                   const SavedTree& tree) {
+  std::set<std::string> used;
   for (const auto& [name, array] : tree.arrays) {
     const auto entry = stored.find(name);
     if (entry == stored.end())
@@ -108,8 +109,9 @@ void check_arrays(const char* function, const std::string& path, std::map<std::s
     if (there.shape != here.shape) throw ShapeError(text + "Give the tree an array of that shape.");
     if (there.dtype != here.dtype)
       throw DTypeError(text + "Give the tree an array of that dtype, and cast it then.");
-    stored.erase(entry);
+    used.insert(name);
   }
+  for (const std::string& name : used) stored.erase(name);
   if (!stored.empty())
     differs(function, path,
             fmt::format("`{}` {} is in the file and not in the tree", shown(stored.begin()->first),

@@ -1,7 +1,10 @@
 // Trees as safetensors files: arrays by their paths, numbers and texts in the metadata.
+#include <fmt/format.h>
+
 #include <utility>
 
 #include "execute/evaluate.h"
+#include "lib/files/file_reader.h"
 #include "lib/files/safetensors.h"
 #include "lib/files/saved_tree.h"
 #include "shardarray/files.h"
@@ -22,6 +25,22 @@ void save_leaves(const std::string& path, const SavedTree& tree) {
   FileWriter file("save", path);
   write_safetensors(file, "save", path, arrays, texts_of(tree));
   file.commit(true);
+}
+
+/// The tree with names of the file in place of paths.
+SavedTree renamed(SavedTree tree, std::map<std::string, std::string> names) {
+  for (auto& [name, array] : tree.arrays) {
+    const auto other = names.find(name);
+    if (other == names.end()) continue;
+    name = std::move(other->second);
+    names.erase(other);
+  }
+  if (!names.empty())
+    throw TreeError(
+        fmt::format("load: `names` has `{}`, and the tree has no array there. Its keys are the paths of "
+                    "arrays, as tree_paths() has them. Check it.",
+                    shown(names.begin()->first)));
+  return tree;
 }
 
 void load_leaves(const std::string& path, const SavedTree& tree) {
@@ -57,9 +76,10 @@ void save_tree(const std::string& path, const SavedTree& tree, Where w) {
   const Site site(w, "save");
   with_memory("save", 0, [&] { files::save_leaves(path, tree); });
 }
-void load_tree(const std::string& path, const SavedTree& tree, Where w) {
+void load_tree(const std::string& path, const SavedTree& tree,
+               const std::map<std::string, std::string>& names, Where w) {
   const Site site(w, "load");
-  with_memory("load", 0, [&] { files::load_leaves(path, tree); });
+  with_memory("load", 0, [&] { files::load_leaves(path, files::renamed(tree, names)); });
 }
 
 }  // namespace detail
