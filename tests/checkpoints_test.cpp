@@ -444,11 +444,11 @@ TEST_CASE("checkpoints: whatever ends a save leaves whole ones") {
   set_cpu_device_count(8);
   const TemporaryFolder folder;
   std::int64_t last = 0;
-  for (int round = 0; round < (full_scale() ? 200 : is_sanitized() ? 2 : 6); round++) {
+  for (int round = 0; round < (full_scale() ? 2000 : is_sanitized() ? 2 : 6); round++) {
     const std::string command = fmt::format(
         "SHARDARRAY_TEST_FOLDER='{}' timeout -s KILL {} '{}' --no-intro --no-skip "
         "--test-case='checkpoints: saves without an end' >/dev/null 2>&1",
-        folder.path, 0.2 + 0.013 * (round % 11), own_program().string());
+        folder.path, 0.1 + 0.013 * (round % 17), own_program().string());
     (void)!std::system(command.c_str());
     for (const std::int64_t step : checkpoints::steps(folder.path)) {
       CHECK(array_equal(checkpoints::restore(folder.path, zeros({50'000}, int32), {.step = step}),

@@ -10,6 +10,7 @@
 #include <string>
 #include <vector>
 
+#include "everywhere.h"
 #include "shardarray/shardarray.h"
 #include "sources.h"
 
@@ -59,8 +60,9 @@ inline shardarray::Array array_of_parts(const Json& j, shardarray::DType t) {
   return has_pairs(j) ? z : shardarray::real(z);
 }
 /// The bits of all elements as unsigned numbers.
-inline std::vector<std::uint64_t> bits(const shardarray::Array& x) {
+inline std::vector<std::uint64_t> bits(const shardarray::Array& array) {
   using namespace shardarray;
+  const Array x = testing::everywhere(array);
   switch (x.dtype()) {
     case DType::float32: return bitcast(x, uint32).to_vector<std::uint64_t>();
     case DType::float64: return bitcast(x, uint64).to_vector<std::uint64_t>();
@@ -79,7 +81,9 @@ inline std::vector<std::uint64_t> bits(const Json& array) {
   }
   return r;
 }
-inline std::vector<double> values(const shardarray::Array& x) { return x.to_vector<double>(); }
+inline std::vector<double> values(const shardarray::Array& x) {
+  return shardarray::testing::everywhere(x).to_vector<double>();
+}
 inline bool same_bits(const shardarray::Array& x, const Json& j) {
   if (x.shape() != shape_of(j["shape"]) || x.dtype() != dtype_named(j["dtype"])) return false;
   const bool half = itemsize(x.dtype()) == 2 && is_floating(x.dtype());

@@ -9,6 +9,7 @@
 #include <string>
 #include <vector>
 
+#include "everywhere.h"
 #include "op_cases.h"
 #include "ops/windows.h"
 #include "scale.h"
@@ -66,7 +67,7 @@ inline Arrays draw_operands(const OpCase& row, Rng& rng) {
 }
 
 /// The values as double, which holds those of all dtypes in use exactly; the sign of zero included.
-inline HostArray host(const Array& x) { return {x.shape(), x.to_vector<double>()}; }
+inline HostArray host(const Array& x) { return {x.shape(), everywhere(x).to_vector<double>()}; }
 inline Hosts hosts(const Arrays& x) {
   Hosts r;
   for (const Array& a : x) r.push_back(host(a));

@@ -22,7 +22,7 @@ std::vector<Json> cases(const std::string& name) {
 }
 std::string printed(const Array& x) {
   std::ostringstream out;
-  out << x << "\n";
+  out << everywhere(x) << "\n";
   return out.str();
 }
 Array shifted(const Array& x, int by) {
@@ -39,7 +39,7 @@ Array step(const Array& slice, int rule) {
 }
 std::string row(const Array& board) {
   std::string text;
-  for (const int cell : board.to_vector<int>()) text += cell ? '*' : ' ';
+  for (const int cell : everywhere(board).to_vector<int>()) text += cell ? '*' : ' ';
   return text;
 }
 
@@ -52,7 +52,7 @@ TEST_CASE("pmap cookbook: pure maps") {
     CHECK(golden::same_bits(y, c["outputs"]["y"]));
     CHECK(printed(y) == c["outputs"]["printed"].get<std::string>());
     CHECK(printed(y / 2) == c["outputs"]["printed y/2"].get<std::string>());
-    CHECK(y[2].item<int>() == 4);
+    CHECK(everywhere(y[2]).item<int>() == 4);
   }
   const auto f = [](const Array& x, const Array& y) { return sa::tanh(sa::dot(x, y)); };
   const Json v = cases("vmap_f")[0], p = cases("pmap_f")[0];
@@ -81,7 +81,7 @@ TEST_CASE("pmap cookbook: matrices made, multiplied and averaged where they are"
     CHECK(sa::explain(mean, result).transfers().empty());
     CHECK(golden::close(mean(result), c["outputs"]["result_mean"], 1e-4, 1e-5));
     for (std::size_t k = 0; k < 8; k++) {
-      const auto v = mats[static_cast<int>(k)].to_vector<double>();
+      const auto v = golden::values(mats[static_cast<int>(k)]);
       double sum = 0;
       for (const double x : v) sum += x;
       CHECK(sum / static_cast<double>(v.size()) ==

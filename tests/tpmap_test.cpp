@@ -30,7 +30,7 @@ Result roll_dice(int count, Array rng) {
   return {sa::full({}, count), sa::sum((value == 6).astype(sa::float32))};
 }
 std::string line_of(std::size_t device, const Result& r) {
-  const float rate = (r.six_count / r.roll_count).item<float>();
+  const float rate = everywhere(r.six_count / r.roll_count).item<float>();
   char text[64];
   if (rate > 0.3f)
     std::snprintf(text, sizeof text, "Device #%zu was lucky! six-rate=%2.0f%%!!\n", device,
@@ -62,7 +62,7 @@ Array replicated(const std::vector<Array>& pieces) {
 }
 std::vector<Array> copies(const Array& x, std::size_t n = 8) {
   std::vector<Array> r;
-  for (std::size_t k = 0; k < n; k++) r.push_back(sa::array(x.to_vector<float>(), x.shape()));
+  for (std::size_t k = 0; k < n; k++) r.push_back(sa::array(everywhere(x).to_vector<float>(), x.shape()));
   return r;
 }
 

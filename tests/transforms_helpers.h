@@ -6,6 +6,7 @@
 #include <utility>
 #include <vector>
 
+#include "everywhere.h"
 #include "shardarray/shardarray.h"
 
 namespace transforms_test {
@@ -13,11 +14,12 @@ namespace transforms_test {
 namespace sa = shardarray;
 using sa::Array;
 using sa::Shape;
+using sa::testing::everywhere;
 
 using Values = std::vector<double>;
 
-inline double at(const Array& x) { return x.item<float>(); }
-inline Values values(const Array& x) { return x.to_vector<double>(); }
+inline double at(const Array& x) { return everywhere(x).item<float>(); }
+inline Values values(const Array& x) { return everywhere(x).to_vector<double>(); }
 inline void check_near(const Array& got, const Values& want, double tolerance = 1e-5) {
   const Values v = values(got);
   REQUIRE(v.size() == want.size());

@@ -142,10 +142,15 @@ Array make_array_from_callback(const Shape& shape, const Sharding& sharding, con
 }
 /// A global array of `shape` made of one single-device array per device of the sharding, in any order; no copy, committed. The
 /// arrays are computed. Throws ShardingError unless there is exactly one on each device and the rank fits, ShapeError for an
-/// array that has not the shape of its piece, DTypeError when dtypes differ.
+/// array that has not the shape of its piece, DTypeError when dtypes differ. Of several processes each gives those on its own
+/// devices; one that may have none of them says the dtype.
 [[nodiscard]] SHARDARRAY_API Array make_array_from_single_device_arrays(const Shape& shape,
                                                                         const Sharding& sharding,
                                                                         std::span<const Array> arrays,
                                                                         Where w = Where::here());
+[[nodiscard]] SHARDARRAY_API Array make_array_from_single_device_arrays(const Shape& shape,
+                                                                        const Sharding& sharding,
+                                                                        std::span<const Array> arrays,
+                                                                        DType dtype, Where w = Where::here());
 
 }  // namespace shardarray

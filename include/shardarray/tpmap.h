@@ -187,7 +187,7 @@ inline constexpr struct join_batches_fn {
 
 /// The rows of a tree with a leading device axis: as many trees as the first leaf has rows, item i with row i of every leaf
 /// (of a shorter one the last row). Rows are uncommitted arrays on the device that holds them: device i for results of pmap,
-/// where nothing is copied.
+/// where nothing is copied. Of leaves that lie in several processes they are committed.
 ///
 /// Throws TreeError for a tree without arrays, ShapeError for a leaf without leading axis, or without rows where the first has
 /// some.
@@ -209,9 +209,10 @@ SHARDARRAY_API void assert_replica_integrity(std::span<const Array> leaves,
 }
 /// Compares the memory of all devices that should hold the same: every part of every leaf that lies on several of them. They
 /// agree when |x - x0| <= atol + rtol |x0| for floating x, x0 that of the first holder; NaN agrees with NaN; all other dtypes
-/// must be equal. Slow: everything is read.
+/// must be equal. Slow: everything is read. Several processes call it together; replicas of all of them are compared, in all of
+/// them: each needs memory for all that all devices hold of a leaf.
 ///
-/// Throws ShardingError with leaf, replica, device, index and both values where they disagree, ShapeError for a leaf without the
+/// Throws ShardingError with leaf, replica, device, index and both values where they disagree, in all processes, ShapeError for a leaf without the
 /// device axis that was said to be there.
 template <Tree T>
 void assert_replica_integrity(const T& tree, const IntegrityOptions& o = {}, Where w = Where::here()) {

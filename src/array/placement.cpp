@@ -93,21 +93,26 @@ Array from_callback(const Shape& shape, const Sharding& s,
 
 }  // namespace core
 
-Array make_array_from_single_device_arrays(const Shape& shape, const Sharding& sharding,
-                                           std::span<const Array> arrays, Where w) {
+static Array from_single_device_arrays(const Shape& shape, const Sharding& sharding,
+                                       std::span<const Array> arrays, std::optional<DType> dtype, Where w) {
   const Site site(w);
   constexpr const char* function = "make_array_from_single_device_arrays";
   check_type({shape, DType::bool_}, function);
   const Layout* l = layout_of(sharding, static_cast<int>(shape.size()));
   const Instances instances = addressable_instances(*l, false);
   const auto count = instances.leader.size();
-  if (arrays.empty() || arrays.size() != count)
+  if (arrays.size() == count && arrays.empty() && !dtype)
+    throw DTypeError(
+        fmt::format("{}: no device of {} is of this process, so that no array says the dtype. Give it as the "
+                    "last argument.",
+                    function, sharding.to_string()));
+  if (arrays.size() != count)
     throw ShardingError(fmt::format(
         "{}: Expected {} per-device arrays (one per device of the sharding), but got {}. Every device "
         "holds one piece. Give one array for each device of {}.",
         function, count, arrays.size(), sharding.to_string()));
   evaluate(arrays, function);
-  Type t{shape, type_of(arrays[0], function).dtype};
+  Type t{shape, dtype ? *dtype : type_of(arrays[0], function).dtype};
   check_type(t, function);
   auto v = make_value(l, sharding, true, false);
   v->buffers = SmallVector<BufferRef, 8>(count);
@@ -142,6 +147,14 @@ Array make_array_from_single_device_arrays(const Shape& shape, const Sharding& s
     v->buffers[static_cast<std::size_t>(own)] = piece->buffers[0];
   }
   return leaf_array(t, std::move(v), w);
+}
+Array make_array_from_single_device_arrays(const Shape& shape, const Sharding& sharding,
+                                           std::span<const Array> arrays, Where w) {
+  return from_single_device_arrays(shape, sharding, arrays, std::nullopt, w);
+}
+Array make_array_from_single_device_arrays(const Shape& shape, const Sharding& sharding,
+                                           std::span<const Array> arrays, DType dtype, Where w) {
+  return from_single_device_arrays(shape, sharding, arrays, dtype, w);
 }
 
 }  // namespace shardarray

@@ -12,6 +12,7 @@
 #include "execute/host_stream.h"
 #include "execute/memory_for.h"
 #include "runtime/devices.h"
+#include "runtime/processes.h"
 
 namespace shardarray {
 
@@ -225,6 +226,74 @@ static ValueRef scatter_from_host(const std::vector<std::byte>& whole, const Typ
   });
 }
 
+// In all processes the same.
+static bool lie_in_several_processes(std::span<const Device> a, std::span<const Device> b) {
+  const auto is_elsewhere = [&](const Device& d) { return d.process_index != a[0].process_index; };
+  return std::any_of(a.begin(), a.end(), is_elsewhere) || std::any_of(b.begin(), b.end(), is_elsewhere);
+}
+
+// What each process gives, in all of them.
+static std::vector<std::string> all_gather(const std::string& what, const std::string& mine) {
+  constexpr std::size_t most_bytes = std::size_t{1} << 26;  // at once
+  Processes& all = *other_processes();
+  std::size_t longest = 0;
+  for (const std::string& size : all.all_gather(what, std::to_string(mine.size())))
+    longest = std::max(longest, static_cast<std::size_t>(std::stoull(size)));
+  std::vector<std::string> r(static_cast<std::size_t>(all.count()));
+  for (std::size_t at = 0; at < longest; at += most_bytes) {
+    const auto parts = all.all_gather(what, at < mine.size() ? mine.substr(at, most_bytes) : std::string());
+    for (std::size_t p = 0; p < r.size(); p++) r[p] += parts[p];
+  }
+  return r;
+}
+
+// The whole of a value of which other processes may have parts. All of them ask: each gives those tiles of which it has the first
+// holder, as it sees the value. So what each has for itself (one device that is its own) comes from itself.
+static void gather_from_processes(const Value& v, const Type& t, void* to) {
+  const std::vector<Device>& devices = v.layout->order()->devices();
+  const Instances here = addressable_instances(*v.layout, v.shared);
+  const std::size_t item = itemsize(t.dtype);
+  wait(v.ready);
+  std::vector<std::pair<Box, int>> tiles;  // and the process of the first holder
+  std::string mine;
+  for (std::size_t p = 0; p < devices.size(); p++) {
+    Box tile = tile_of(*v.layout, t.shape, static_cast<int>(p));
+    if (tile.empty() ||
+        std::any_of(tiles.begin(), tiles.end(), [&](const auto& known) { return known.first == tile; }))
+      continue;
+    if (const int instance = here.of_position[p]; instance >= 0) {
+      const BufferRef& from = v.buffers[static_cast<std::size_t>(instance)];
+      const std::size_t bytes = static_cast<std::size_t>(tile.elements()) * item, at = mine.size();
+      mine.resize(at + bytes);
+      from->owner->copy_to_host(mine.data() + at, from, bytes);
+    }
+    tiles.emplace_back(std::move(tile), devices[p].process_index);
+  }
+  const std::vector<std::string> all = all_gather("device_put: " + to_string(t), mine);
+  std::vector<std::size_t> next(all.size(), 0);
+  for (const auto& [tile, process] : tiles) {
+    const auto p = static_cast<std::size_t>(process);
+    const std::size_t bytes = static_cast<std::size_t>(tile.elements()) * item;
+    if (next[p] + bytes > all[p].size())
+      throw TransportError(fmt::format(
+          "device_put: process {} gives other parts of {} than it has in process {}. All processes "
+          "compute the same in the same order. Compare their shardings.",
+          p, to_string(t), process_index()));
+    copy_box(static_cast<std::byte*>(to), whole_box(t.shape),
+             reinterpret_cast<const std::byte*>(all[p].data()) + next[p], tile, tile, item);
+    next[p] += bytes;
+  }
+}
+
+// The whole in memory of the host, for who has devices among `to`.
+static std::vector<std::byte> whole_for(const Value& v, const Type& t, std::span<const Device> to) {
+  std::vector<std::byte> whole = host_bytes("device_put", bytes_of(t.shape, t.dtype));
+  const std::vector<Device>& from = v.layout->order()->devices();
+  if (has_other_processes() && lie_in_several_processes(from, to)) gather_from_processes(v, t, whole.data());
+  else if (!spans_processes(from)) gather_to_host(v, t, whole.data());
+  return whole;  // of what lies in another process, and stays there, nothing
+}
+
 ValueRef reshard_value(const ValueRef& v, const Type& t, const Sharding& s) {
   const Layout* to = layout_of(s, static_cast<int>(t.shape.size()));
   if (v->layout == to) {
@@ -234,12 +303,10 @@ ValueRef reshard_value(const ValueRef& v, const Type& t, const Sharding& s) {
     same->number = false;
     return same;
   }
-  const bool alone = v->layout->order()->size() == 1;
-  if (!alone && v->layout->order()->sorted() != to->order()->sorted()) {
-    std::vector<std::byte> whole = host_bytes("device_put", bytes_of(t.shape, t.dtype));
-    gather_to_host(*v, t, whole.data());
-    return scatter_from_host(whole, t, s);
-  }
+  // What each process has for itself may go anywhere without them; what is bound to one device is that of one of them.
+  const bool alone = v->layout->order()->size() == 1 && !(v->committed && has_other_processes());
+  if (!alone && v->layout->order()->sorted() != to->order()->sorted())
+    return scatter_from_host(whole_for(*v, t, to->order()->devices()), t, s);
   auto source = std::make_shared<Value>(*v);
   if (alone) source->committed = false;  // it may go anywhere
   FlatGraph g;
@@ -264,6 +331,14 @@ ValueRef put_beside(const ValueRef& v, const Type& t, const Value& home) {
 
 ValueRef bring_home(const ValueRef& v, const Type& t, const DeviceOrder* home) {
   if (!is_bound(*v) || v->layout->order()->sorted() == home->sorted()) return v;
+  if (has_other_processes() && lie_in_several_processes(v->layout->order()->devices(), home->devices())) {
+    // Each has it for itself then.
+    const std::vector<std::byte> whole = whole_for(*v, t, home->devices());
+    const std::vector<Device> known = devices(home->devices()[0].platform);
+    return host_value(whole.data(), t, *std::find_if(known.begin(), known.end(), [](const Device& d) {
+                        return d.process_index == process_index();
+                      }));
+  }
   const Device& first = home->devices()[0];
   const bool alone =
       v->layout->order()->size() == 1 && v->layout->order()->devices()[0].platform == first.platform;

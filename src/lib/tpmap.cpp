@@ -6,12 +6,15 @@
 #include <algorithm>
 #include <cmath>
 #include <cstring>
+#include <exception>
+#include <utility>
 
 #include "base/sizes.h"
 #include "execute/evaluate.h"
 #include "runtime/devices.h"
 #include "shardarray/ops.h"
 #include "shardarray/placement.h"
+#include "shardarray/processes.h"
 #include "shardarray/random.h"
 
 namespace shardarray {
@@ -140,36 +143,56 @@ Array view(const Array& piece, const Shape& shape) {
   return leaf_array(t, std::move(r), piece.node()->where);
 }
 
+// In all processes the same.
+bool lies_in_several_processes(const Array& x) {
+  const std::vector<Device> all = x.devices();
+  return std::any_of(all.begin(), all.end(),
+                     [&](const Device& d) { return d.process_index != all[0].process_index; });
+}
+
 class Rows {
  public:
   Rows(const Array& x, const std::string& path, const char* function)
-      : x_(x), count_(leading(x, path, function)), shards_(x.addressable_shards()) {}
+      : x_(x),
+        count_(leading(x, path, function)),
+        places_(x.sharding().devices_indices_map(x.shape())),
+        is_here_(!spans_processes(x.devices())),
+        shards_(x.addressable_shards()) {}
   std::int64_t count() const { return count_; }
 
-  // Row k, from a device that holds all of it; where there are several, from the k-th.
+  // The place of row k: one that holds all of it; where there are several, the k-th.
+  const std::pair<Device, ShardIndex>& place(std::int64_t k) const {
+    std::vector<std::size_t> holders, owners;
+    for (std::size_t p = 0; p < places_.size(); p++) {
+      const ShardIndex& index = places_[p].second;
+      if (!index[0].whole && (k < index[0].start || k >= index[0].stop)) continue;
+      owners.push_back(p);
+      if (is_whole_row(index)) holders.push_back(p);
+    }
+    return places_[holders.empty() ? owners[0] : holders[static_cast<std::size_t>(k) % holders.size()]];
+  }
   Array at(std::int64_t k) const {
-    std::vector<const Shard*> holders, owners;
-    for (const Shard& s : shards_) {
-      const IndexRange& rows = s.index[0];
-      if (!rows.whole && (k < rows.start || k >= rows.stop)) continue;
-      owners.push_back(&s);
-      if (std::all_of(s.index.begin() + 1, s.index.end(), [](const IndexRange& r) { return r.whole; }))
-        holders.push_back(&s);
+    const auto& [device, index] = place(k);
+    if (!is_here_ || !is_whole_row(index)) {
+      const Array row = core::device_put_leaf(x_[k], SingleDeviceSharding(device), "", {});
+      return is_here_ ? view(row, row.shape()) : row;
     }
-    if (holders.empty()) {
-      const Array row = core::device_put_leaf(x_[k], SingleDeviceSharding(owners[0]->device), "", {});
-      return view(row, row.shape());
-    }
-    const Shard& s = *holders[static_cast<std::size_t>(k) % holders.size()];
+    const Shard& s =
+        *std::find_if(shards_.begin(), shards_.end(), [&](const Shard& o) { return o.device == device; });
     Shape shape = s.data.shape();
-    if (shape[0] > 1) return view(s.data, shape)[k - (s.index[0].whole ? 0 : s.index[0].start)];
+    if (shape[0] > 1) return view(s.data, shape)[k - (index[0].whole ? 0 : index[0].start)];
     shape.erase(0);
     return view(s.data, shape);
   }
 
  private:
+  static bool is_whole_row(const ShardIndex& index) {
+    return std::all_of(index.begin() + 1, index.end(), [](const IndexRange& r) { return r.whole; });
+  }
   Array x_;
   std::int64_t count_;
+  std::vector<std::pair<Device, ShardIndex>> places_;
+  bool is_here_;  // all of it
   std::vector<Shard> shards_;
 };
 
@@ -210,14 +233,41 @@ struct Replica {
   Array data;        // on `device`
 };
 
-// The parts of a leaf, each with its holders: of this process, which is all there are.
+// Of this process.
+std::vector<Replica> replicas_here(const Array& leaf) {
+  std::vector<Replica> r;
+  for (Shard& s : leaf.addressable_shards()) r.push_back({s.device, s.index, std::move(s.data)});
+  return r;
+}
+
+// Of a leaf that lies in several processes, all of them, in every process.
+std::vector<Replica> replicas_everywhere(const Array& leaf) {
+  const SingleDeviceSharding here(local_devices()[0]);
+  Arrays mine{core::device_put_leaf(zeros({0}, leaf.dtype()), here, "", {})};
+  for (const Replica& r : replicas_here(leaf))
+    mine.push_back(core::device_put_leaf(r.data.reshape({-1}), here, "", {}));
+  const std::vector<Arrays> all = core::gather_from_processes(Arrays{concatenate(mine)});
+  std::vector<Replica> r;
+  std::vector<std::int64_t> next(all.size(), 0);  // of each process
+  for (const auto& [device, index] : leaf.sharding().devices_indices_map(leaf.shape())) {
+    Shape shape = leaf.shape();
+    for (std::size_t d = 0; d < index.size(); d++)
+      if (!index[d].whole) shape[d] = index[d].stop - index[d].start;
+    const auto process = static_cast<std::size_t>(device.process_index);
+    const std::int64_t first = std::exchange(next[process], next[process] + num_elements(shape));
+    r.push_back({device, index, all[process][0][slice(first, next[process])].reshape(shape)});
+  }
+  return r;
+}
+
+// The parts of a leaf, each with its holders.
 std::vector<std::vector<Replica>> parts_of(const Array& leaf) {
   std::vector<std::vector<Replica>> parts;
-  for (Shard& s : leaf.addressable_shards()) {
+  for (Replica& r : lies_in_several_processes(leaf) ? replicas_everywhere(leaf) : replicas_here(leaf)) {
     auto same =
-        std::find_if(parts.begin(), parts.end(), [&](const auto& p) { return p[0].index == s.index; });
+        std::find_if(parts.begin(), parts.end(), [&](const auto& p) { return p[0].index == r.index; });
     if (same == parts.end()) same = parts.insert(parts.end(), std::vector<Replica>());
-    same->push_back({s.device, s.index, std::move(s.data)});
+    same->push_back(std::move(r));
   }
   return parts;
 }
@@ -225,10 +275,16 @@ std::vector<std::vector<Replica>> parts_of(const Array& leaf) {
 // The rows of a leaf as holders of one part.
 std::vector<std::vector<Replica>> rows_of(const Array& leaf, const std::string& path) {
   const Rows rows(leaf, path, "assert_replica_integrity");
+  Array whole;
+  if (lies_in_several_processes(leaf))
+    whole = core::device_put_leaf(leaf, PositionalSharding(devices()).replicate(), "", {})
+                .addressable_shards()[0]
+                .data;
+  else if (spans_processes(leaf.devices())) return {};  // another process has it
   std::vector<Replica> part;
   for (std::int64_t k = 0; k < rows.count(); k++) {
-    const Array row = rows.at(k);
-    part.push_back({row.devices()[0], ShardIndex(row.shape().size()), row});
+    const Array row = whole.has_value() ? whole[k] : rows.at(k);
+    part.push_back({rows.place(k).first, ShardIndex(row.shape().size()), row});
   }
   return {part};
 }
@@ -321,9 +377,26 @@ namespace core {
 void assert_replica_integrity(std::span<const Array> leaves, std::span<const std::string> paths,
                               const IntegrityOptions& o) {
   evaluate(leaves, "assert_replica_integrity");
-  for (std::size_t k = 0; k < leaves.size(); k++)
-    for (const auto& part : o.is_device_replicated ? rows_of(leaves[k], paths[k]) : parts_of(leaves[k]))
-      for (std::size_t r = 1; r < part.size(); r++) compare(part[0], part[r], r, paths[k], leaves[k], o);
+  std::exception_ptr failure;
+  std::string text;
+  for (std::size_t k = 0; k < leaves.size(); k++) {  // all of them: other processes compare them too
+    try {
+      for (const auto& part : o.is_device_replicated ? rows_of(leaves[k], paths[k]) : parts_of(leaves[k]))
+        for (std::size_t r = 1; r < part.size() && !failure; r++)
+          compare(part[0], part[r], r, paths[k], leaves[k], o);
+    } catch (const ShardingError& e) {
+      failure = std::current_exception();
+      text = e.text();
+    }
+  }
+  if (process_count() > 1) {
+    const std::vector<std::uint8_t> mine(text.begin(), text.end());
+    const std::vector<Arrays> all = gather_from_processes(Arrays{array(mine, {std::ssize(mine)})});
+    for (std::size_t p = 0; p < all.size() && !failure; p++)
+      if (const auto said = all[p][0].to_vector<std::uint8_t>(); !said.empty())
+        throw ShardingError(fmt::format("{} (in process {})", std::string(said.begin(), said.end()), p));
+  }
+  if (failure) std::rethrow_exception(failure);
 }
 
 }  // namespace core

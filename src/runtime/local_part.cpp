@@ -24,7 +24,8 @@ class Splitter {
   Splitter(const Program& whole, int process) : whole_(whole), process_(process) {
     std::set<int> all;
     for (const Device& d : whole.order->devices()) all.insert(d.process_index);
-    if (all.erase(process) > 0) part_.peers.assign(all.begin(), all.end());
+    takes_part_ = all.erase(process) > 0;
+    if (takes_part_) part_.peers.assign(all.begin(), all.end());
   }
 
   LocalPart run() {
@@ -39,6 +40,7 @@ class Splitter {
     for (std::size_t d = 0; d < mine_.scratch_bytes.size(); d++)
       if (!here(static_cast<int>(d))) mine_.scratch_bytes[d] = 0;
     for (const Step& s : whole_.steps) {
+      if (!takes_part_) break;
       step_ = &s;
       std::visit([&](const auto& body) { add(body); }, s.body);
     }
@@ -199,6 +201,7 @@ class Splitter {
 
   const Program& whole_;
   int process_;
+  bool takes_part_;  // it has devices of the program
   LocalPart part_;
   Program mine_;
   const Step* step_ = nullptr;

@@ -13,6 +13,7 @@
 #include <string>
 #include <thread>
 
+#include "everywhere.h"
 #include "platform_programs.h"
 #include "shardarray/shardarray.h"
 
@@ -24,10 +25,7 @@ using sa::P;
 namespace {
 
 /// Of the whole, in every process.
-Bits everywhere(const Array& x) {
-  return platform_test::bits(
-      sa::device_put(x, sa::PositionalSharding(x.sharding().device_assignment()).replicate()));
-}
+Bits everywhere(const Array& x) { return platform_test::bits(sa::testing::everywhere(x)); }
 
 void print(const char* name, const std::vector<Bits>& results) {
   std::uint64_t hash = 14695981039346656037ull;  // FNV-1a
@@ -57,6 +55,7 @@ int programs() {
   print("training", platform_test::training(mesh, everywhere));
   print("everything", platform_test::everything(mesh, everywhere));
   print("scans", {scans(mesh)});
+  print("scans in one process", {scans(sa::Mesh({{2}, {sa::devices()[0], sa::devices()[1]}}, {"x"}))});
   print("maps", {maps(mesh)});
   const auto all = sa::gather_from_processes(sa::full({2}, sa::process_index()));
   bool good = all.size() == static_cast<std::size_t>(sa::process_count());
@@ -112,6 +111,99 @@ int restore_checkpoints() {
     good &= got[4].to_vector<float>() == want[4].to_vector<float>();
   }
   std::printf("restored %zu %s\n", sa::checkpoints::steps(test_folder()).size(), good ? "right" : "wrong");
+  return good ? 0 : 1;
+}
+/// What step `step` of train() has: element i is (i - step) mod 64, and step more.
+Array trained(std::int64_t step) {
+  return sa::roll(sa::arange(64.0), static_cast<int>(step % 64)) + static_cast<double>(step);
+}
+/// Goes on from the latest checkpoint, saves every step, every second one beside the next; until somebody ends it.
+int train() {
+  const sa::Mesh mesh({{sa::device_count()}, sa::devices()}, {"x"});
+  const auto cut = [&](const Array& x) { return sa::device_put(x, sa::NamedSharding(mesh, P("x"))); };
+  std::pair state(cut(trained(0)), std::int64_t{0});
+  if (sa::checkpoints::latest(test_folder())) state = sa::checkpoints::restore(test_folder(), state);
+  const auto next = sa::jit([](const Array& x) { return sa::roll(x, 1) + 1.0; });
+  sa::checkpoints::Saving saving;
+  for (;;) {
+    state = std::pair(next(state.first), state.second + 1);
+    saving.wait();
+    if (state.second % 2 == 0)
+      saving = sa::checkpoints::async_save(test_folder(), state.second, state, {.keep = 3});
+    else sa::checkpoints::save(test_folder(), state.second, state, {.keep = 3});
+  }
+}
+/// Every checkpoint that train() has left is whole.
+int check_trained() {
+  const auto steps = sa::checkpoints::steps(test_folder());
+  bool good = steps.size() <= 4;  // one more where it ended before older ones went
+  for (const std::int64_t step : steps) {
+    const auto [x, saved] =
+        sa::checkpoints::restore(test_folder(), std::pair(trained(0), std::int64_t{0}), {.step = step});
+    good &= saved == step && sa::array_equal(x, trained(step));
+  }
+  std::printf("%zu checkpoints, the last of step %lld, are %s\n", steps.size(),
+              steps.empty() ? 0LL : static_cast<long long>(steps.back()), good ? "right" : "wrong");
+  return good ? 0 : 1;
+}
+
+/// Replicas on the devices of all processes, of which the one on device `bad` is another.
+Array replicas(int bad) {
+  std::vector<Array> pieces;
+  for (const sa::Device& d : sa::local_devices())
+    pieces.push_back(sa::device_put(sa::arange(6.0f) + (d.id == bad ? 0.5f : 0.0f), d));
+  return sa::make_array_from_single_device_arrays({6}, sa::PositionalSharding(sa::devices()).replicate(),
+                                                  pieces);
+}
+/// All processes say of each device whose replica is another, of which array, and rows are where the map has left them.
+int compare_replicas() {
+  const int count = sa::device_count();
+  sa::assert_replica_integrity(std::pair(replicas(-1), sa::full({3}, sa::process_index())));
+  bool good = true;
+  const auto refused = [&](const auto& tree, const std::string& text, const sa::IntegrityOptions& o = {}) {
+    try {
+      sa::assert_replica_integrity(tree, o);
+      good = false;
+    } catch (const sa::ShardingError& e) { good &= std::string(e.what()).find(text) != std::string::npos; }
+  };
+  for (int bad = 1; bad < count; bad++)
+    refused(std::tuple(replicas(-1), replicas(bad)),
+            "replica " + std::to_string(bad) +
+                " of `[1]` f32[6]: 0.5 (0x3f000000) on cpu:" + std::to_string(bad));
+  // rows of a map
+  const Array rows = sa::pmap([](const Array& x) { return 2 * x; })(sa::ones({count, 3}));
+  sa::assert_replica_integrity(rows, {.is_device_replicated = true});
+  refused(sa::pmap([](const Array& k) { return sa::where(k == sa::device_count() - 1, k, 0); })(
+              sa::arange(count)),
+          "replica " + std::to_string(count - 1), {.is_device_replicated = true});
+  const auto items = sa::unshard(rows);
+  good &= items.size() == static_cast<std::size_t>(count);
+  for (int k = 0; k < count; k++) {
+    const Array& row = items[static_cast<std::size_t>(k)];
+    good &= row.devices() == std::vector<sa::Device>{sa::devices()[static_cast<std::size_t>(k)]};
+    good &= everywhere(row) == platform_test::bits(sa::full({3}, 2.0f));
+  }
+  // what the last process alone has: all hear of it
+  std::vector<sa::Device> last;
+  for (const sa::Device& d : sa::devices())
+    if (d.process_index == sa::process_count() - 1) last.push_back(d);
+  std::vector<Array> pieces;
+  for (const sa::Device& d : last)
+    if (d.process_index == sa::process_index())
+      pieces.push_back(sa::device_put(sa::full({2}, d.id).astype(sa::float32), d));
+  refused(sa::make_array_from_single_device_arrays({2}, sa::PositionalSharding(last).replicate(), pieces,
+                                                   sa::float32),
+          "replica 1 of f32[2]: ");
+  if (sa::process_index() < sa::process_count() - 1) {
+    try {
+      (void)sa::make_array_from_single_device_arrays({2}, sa::PositionalSharding(last).replicate(), {});
+      good = false;
+    } catch (const sa::DTypeError& e) {
+      good &= std::string(e.what()).find("is of this process, so that no array says the dtype.") !=
+              std::string::npos;
+    }
+  }
+  std::printf("replicas are %s\n", good ? "right" : "wrong");
   return good ? 0 : 1;
 }
 // ---------------------------------------------------------------- what goes wrong
@@ -184,6 +276,9 @@ int main(int argc, char** argv) {
     if (word == "programs") return programs();
     if (word == "save") return save_checkpoint();
     if (word == "restore") return restore_checkpoints();
+    if (word == "replicas") return compare_replicas();
+    if (word == "train") return train();
+    if (word == "check_trained") return check_trained();
     if (word == "save_without_space") return save_without_space();
     if (word == "save_other_tree") return save_other_tree();
     work(word);
