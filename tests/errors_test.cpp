@@ -2,12 +2,12 @@
 #include <doctest/doctest.h>
 
 #include <filesystem>
-#include <functional>
 #include <sstream>
 #include <string>
 #include <utility>
 #include <vector>
 
+#include "erased.h"
 #include "messages.h"
 #include "shardarray/shardarray.h"
 
@@ -22,7 +22,7 @@ struct Said {
   std::string text;
   int line = 0;
 };
-Said said(const std::function<void()>& f) {
+Said said(const shardarray::testing::Erased<void()>& f) {
   try {
     f();
   } catch (const Error& e) {
@@ -39,7 +39,7 @@ Said said(const std::function<void()>& f) {
 struct Call {
   int line;
   const char* text;
-  std::function<void()> f;
+  shardarray::testing::Erased<void()> f;
 };
 struct Pair {
   Array a, b;

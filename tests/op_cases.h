@@ -5,7 +5,6 @@
 #include <cmath>
 #include <cstdint>
 #include <cstdlib>
-#include <functional>
 #include <limits>
 #include <numeric>
 #include <optional>
@@ -13,6 +12,7 @@
 #include <string>
 #include <vector>
 
+#include "erased.h"
 #include "graph/graph.h"
 #include "op_host.h"
 #include "ops/record.h"
@@ -37,9 +37,9 @@ struct OpInput {
 
 struct OpCase {
   std::string name;
-  std::function<Array(std::span<const Array>)> function;
+  Erased<Array(std::span<const Array>)> function;
   /// Values of the result, from the operands as they were rounded to their dtypes.
-  std::function<std::vector<double>(const Hosts&)> reference;
+  Erased<std::vector<double>(const Hosts&)> reference;
   std::vector<OpInput> inputs;
   bool differentiable = true;  ///< with respect to every floating operand
   /// |value - reference| <= tolerance * max(1, |reference|). 0: exact.

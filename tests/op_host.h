@@ -1,9 +1,9 @@
 // Plain reference arithmetic on double arrays, for op_cases.h. Slow and obvious.
 #pragma once
 #include <cmath>
-#include <functional>
 #include <vector>
 
+#include "shardarray/detail/path.h"
 #include "shardarray/shape.h"
 
 namespace shardarray::testing {
@@ -20,7 +20,7 @@ inline std::size_t offset(const Shape& shape, const Shape& index) {
   return static_cast<std::size_t>(at);
 }
 /// Calls f(index) for all indices, row-major.
-inline void each_index(const Shape& shape, const std::function<void(const Shape&)>& f) {
+inline void each_index(const Shape& shape, detail::FunctionRef<void(const Shape&)> f) {
   Shape index = Shape::filled(shape.size(), 0);
   for (std::int64_t left = num_elements(shape); left > 0; left--) {
     f(index);
@@ -41,7 +41,7 @@ inline double read_broadcast(const HostArray& x, const Shape& index) {
   return read(x, mine);
 }
 /// The array of `shape` with f(index) everywhere.
-inline std::vector<double> build(const Shape& shape, const std::function<double(const Shape&)>& f) {
+inline std::vector<double> build(const Shape& shape, detail::FunctionRef<double(const Shape&)> f) {
   std::vector<double> v;
   each_index(shape, [&](const Shape& i) { v.push_back(f(i)); });
   return v;
@@ -49,7 +49,7 @@ inline std::vector<double> build(const Shape& shape, const std::function<double(
 
 /// The values along `axes` for every index of the other dimensions, combined.
 inline std::vector<double> fold(const HostArray& x, const std::vector<std::size_t>& axes,
-                                const std::function<double(const std::vector<double>&)>& combine) {
+                                detail::FunctionRef<double(const std::vector<double>&)> combine) {
   Shape kept = x.shape;
   for (std::size_t a : axes) kept[a] = 1;
   return build(kept, [&](const Shape& at) {
@@ -66,7 +66,7 @@ inline std::vector<double> fold(const HostArray& x, const std::vector<std::size_
 }
 /// Every line along `axis` replaced by f(line), of the same length.
 inline std::vector<double> along(const HostArray& x, std::size_t axis,
-                                 const std::function<std::vector<double>(const std::vector<double>&)>& f) {
+                                 detail::FunctionRef<std::vector<double>(const std::vector<double>&)> f) {
   HostArray r = x;
   Shape lines = x.shape;
   lines[axis] = 1;

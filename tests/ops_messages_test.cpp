@@ -1,12 +1,12 @@
 // The messages of the public functions, word by word.
 #include <doctest/doctest.h>
 
-#include <functional>
 #include <limits>
 #include <string>
 #include <utility>
 #include <vector>
 
+#include "erased.h"
 #include "graph/graph.h"
 #include "shardarray/shardarray.h"
 
@@ -15,7 +15,7 @@ namespace {
 
 Array in(const Shape& shape, DType t = float32) { return placeholder({shape, t, false}); }
 
-template <class E> std::string message(const std::function<void()>& f) {
+template <class E> std::string message(const shardarray::testing::Erased<void()>& f) {
   try {
     f();
   } catch (const E& e) { return e.text(); }
@@ -84,7 +84,7 @@ TEST_CASE("messages: elementwise") {
 TEST_CASE("messages: what cannot be computed is said in the name of the function that was called") {
   set_cpu_device_count(8);
   const Array a = device_put(ones({4, 4}), devices()[0]), b = device_put(ones({4, 4}), devices()[1]);
-  const std::vector<std::pair<std::string, std::function<Array()>>> cases{
+  const std::vector<std::pair<std::string, shardarray::testing::Erased<Array()>>> cases{
       {"equal", [&] { return a == b; }},
       {"subtract", [&] { return a - b; }},
       {"maximum", [&] { return maximum(a, b); }},

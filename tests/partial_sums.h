@@ -1,6 +1,7 @@
 // One row per way to call an op that may let partial sums pass: sums that are still in parts, one on each device of some mesh
 // axes. Whatever the op does with them, the result is that of the sum.
 #pragma once
+#include "erased.h"
 #include "op_data.h"
 #include "ops/complex.h"
 #include "program_of.h"
@@ -22,7 +23,7 @@ enum class Passes { never, integers, floats, always };
 struct Row {
   const Op* op;
   Passes passes;  // parts, in the small program of "parts pass where ..."; 16-bit floats never do
-  std::function<Array(const Given&)> f;
+  shardarray::testing::Erased<Array(const Given&)> f;
   bool exact = true;  // for floats too
 };
 

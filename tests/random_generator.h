@@ -3,6 +3,7 @@
 #pragma once
 #include <deque>
 
+#include "erased.h"
 #include "ops/windows.h"
 #include "random_cells.h"
 #include "random_program.h"
@@ -16,8 +17,8 @@ class Generator {
   RandomProgram run();
 
  private:
-  using Apply = std::function<Array(std::span<const Array>)>;
-  using PlainApply = std::function<Plain(std::span<const Plain>)>;
+  using Apply = Erased<Array(std::span<const Array>)>;
+  using PlainApply = Erased<Plain(std::span<const Plain>)>;
   /// Names of mesh axes per dimension.
   using Cuts = std::vector<std::vector<std::string>>;
   /// An operand that is asked for.

@@ -4,6 +4,7 @@
 #include <optional>
 
 #include "compile/compile.h"
+#include "erased.h"
 #include "op_data.h"
 #include "plain_maps.h"
 
@@ -13,8 +14,8 @@ namespace shardarray::testing {
 struct Line {
   std::string text;
   std::vector<int> in;
-  std::function<Array(std::span<const Array>)> apply;  ///< null: a leaf
-  std::function<Plain(std::span<const Plain>)> plain;
+  Erased<Array(std::span<const Array>)> apply;  ///< null: a leaf
+  Erased<Plain(std::span<const Plain>)> plain;
   Plain leaf;                        ///< values of a leaf
   std::optional<Sharding> sharding;  ///< where a leaf lies, or a constraint; none: uncommitted
   Shape shape;

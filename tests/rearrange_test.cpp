@@ -4,12 +4,12 @@
 #include <doctest/doctest.h>
 
 #include <cmath>
-#include <functional>
 #include <limits>
 #include <string>
 #include <utility>
 #include <vector>
 
+#include "erased.h"
 #include "messages.h"
 #include "shardarray/ordering.h"
 #include "shardarray/placement.h"
@@ -127,7 +127,7 @@ TEST_CASE("rearranging: borders wider than the array") {
 TEST_CASE("rearranging: numbers of any size give a shape, or are refused in the function's name") {
   using Int = std::int64_t;
   const Array v = sa::ones({6}), x = sa::ones({2, 3}), square = sa::ones({3, 3}), i = sa::arange(6);
-  const std::vector<std::pair<std::string, std::function<void(Int)>>> users = {
+  const std::vector<std::pair<std::string, shardarray::testing::Erased<void(Int)>>> users = {
       {"tile", [&](Int n) { (void)sa::tile(v, n); }},
       {"repeat", [&](Int n) { (void)sa::repeat(v, n); }},
       {"repeat", [&](Int n) { (void)sa::repeat(v, 2, n); }},
@@ -194,7 +194,7 @@ TEST_CASE("rearranging: messages") {
   CHECK_SAYS(sa::vstack({}), "vstack: no arrays. There must be at least one. Use zeros for an empty array.",
              sa::ShapeError);
   const std::vector<Array> others = {x, sa::zeros({4, 5})};
-  const std::vector<std::pair<std::string, std::function<void()>>> joins = {
+  const std::vector<std::pair<std::string, shardarray::testing::Erased<void()>>> joins = {
       {"concatenate", [&] { (void)sa::concatenate(others, 1); }},
       {"hstack", [&] { (void)sa::hstack(others); }},
       {"vstack", [&] { (void)sa::vstack(others); }},

@@ -1,13 +1,13 @@
 // Sizes, positions and numbers that no array, dimension or dtype has: every public function gives the right shape or an
 // Error in its own name.
 #include <algorithm>
-#include <functional>
 #include <limits>
 #include <optional>
 #include <sstream>
 #include <string>
 #include <utility>
 
+#include "erased.h"
 #include "golden.h"
 #include "process_helpers.h"
 
@@ -36,8 +36,8 @@ Array key() { return sa::random::key(0); }
 /// A call with one hostile number. `shape`: what the result has, in numbers that do not overflow.
 struct Row {
   std::string function;
-  std::function<Array(Int)> call;
-  std::function<std::vector<Wide>(Wide)> shape;
+  shardarray::testing::Erased<Array(Int)> call;
+  shardarray::testing::Erased<std::vector<Wide>(Wide)> shape;
   Int item = 4;             ///< bytes of an element of the widest array on the way
   bool may_refuse = false;  ///< it may refuse more than sizes: positions that int32 does not hold, empty axes
 };
@@ -266,8 +266,8 @@ namespace {
 /// A call with one hostile number whose result has a shape of its own (`want`), or which is refused.
 struct Use {
   std::string function;
-  std::function<Array(Int)> call;
-  std::function<std::optional<Shape>(Int)> want;  ///< none: refused
+  shardarray::testing::Erased<Array(Int)> call;
+  shardarray::testing::Erased<std::optional<Shape>(Int)> want;  ///< none: refused
 };
 
 std::optional<Shape> always(Shape s) { return s; }
@@ -453,7 +453,8 @@ TEST_CASE("sizes: results of large operands are checked, whatever makes them lar
         "add: shape [1099511627776,1099511627776] of int8 takes 2^62 bytes or more. Every array is smaller, "
         "also one "
         "that is never stored. Use smaller sizes.");
-  for (const auto& [function, call] : std::vector<std::pair<std::string, std::function<void()>>>{
+  for (const auto& [function, call] :
+       std::vector<std::pair<std::string, shardarray::testing::Erased<void()>>>{
            {"where", [&] { sa::where(column == 0, row, row); }},
            {"less", [&] { sa::less(column, row); }},
            {"matmul", [&] { sa::matmul(column, row); }},
