@@ -21,6 +21,7 @@ class PartRun final : public LateWork {
     if (b.sent) run_->post(parcel, ended);
     else run_->complete(parcel, ended);
   }
+  void advance() noexcept override { run_->advance(); }
   void stop(const std::exception_ptr& why) noexcept override { run_->fail(why); }
 
  private:

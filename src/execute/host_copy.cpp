@@ -226,6 +226,9 @@ static ValueRef scatter_from_host(const std::vector<std::byte>& whole, const Typ
   });
 }
 
+// Who gives each other what lies on different devices; null: this process is alone.
+static Processes* those_who_give() { return has_other_processes() ? other_processes() : nullptr; }
+
 // In all processes the same.
 static bool lie_in_several_processes(std::span<const Device> a, std::span<const Device> b) {
   const auto is_elsewhere = [&](const Device& d) { return d.process_index != a[0].process_index; };
@@ -235,7 +238,7 @@ static bool lie_in_several_processes(std::span<const Device> a, std::span<const 
 // What each process gives, in all of them.
 static std::vector<std::string> all_gather(const std::string& what, const std::string& mine) {
   constexpr std::size_t most_bytes = std::size_t{1} << 26;  // at once
-  Processes& all = *other_processes();
+  Processes& all = *those_who_give();
   std::size_t longest = 0;
   for (const std::string& size : all.all_gather(what, std::to_string(mine.size())))
     longest = std::max(longest, static_cast<std::size_t>(std::stoull(size)));
@@ -289,7 +292,8 @@ static void gather_from_processes(const Value& v, const Type& t, void* to) {
 static std::vector<std::byte> whole_for(const Value& v, const Type& t, std::span<const Device> to) {
   std::vector<std::byte> whole = host_bytes("device_put", bytes_of(t.shape, t.dtype));
   const std::vector<Device>& from = v.layout->order()->devices();
-  if (has_other_processes() && lie_in_several_processes(from, to)) gather_from_processes(v, t, whole.data());
+  if (those_who_give() != nullptr && lie_in_several_processes(from, to))
+    gather_from_processes(v, t, whole.data());
   else if (!spans_processes(from)) gather_to_host(v, t, whole.data());
   return whole;  // of what lies in another process, and stays there, nothing
 }
@@ -304,7 +308,7 @@ ValueRef reshard_value(const ValueRef& v, const Type& t, const Sharding& s) {
     return same;
   }
   // What each process has for itself may go anywhere without them; what is bound to one device is that of one of them.
-  const bool alone = v->layout->order()->size() == 1 && !(v->committed && has_other_processes());
+  const bool alone = v->layout->order()->size() == 1 && !(v->committed && those_who_give() != nullptr);
   if (!alone && v->layout->order()->sorted() != to->order()->sorted())
     return scatter_from_host(whole_for(*v, t, to->order()->devices()), t, s);
   auto source = std::make_shared<Value>(*v);
@@ -331,7 +335,8 @@ ValueRef put_beside(const ValueRef& v, const Type& t, const Value& home) {
 
 ValueRef bring_home(const ValueRef& v, const Type& t, const DeviceOrder* home) {
   if (!is_bound(*v) || v->layout->order()->sorted() == home->sorted()) return v;
-  if (has_other_processes() && lie_in_several_processes(v->layout->order()->devices(), home->devices())) {
+  if (those_who_give() != nullptr &&
+      lie_in_several_processes(v->layout->order()->devices(), home->devices())) {
     // Each has it for itself then.
     const std::vector<std::byte> whole = whole_for(*v, t, home->devices());
     const std::vector<Device> known = devices(home->devices()[0].platform);

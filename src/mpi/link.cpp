@@ -72,7 +72,8 @@ Link::Link() : h_(std::make_unique<Handles>()) {
           "own "
           "for it. Start it by MPI_Init_thread with MPI_THREAD_MULTIPLE, or leave that to the library.");
   } else {
-    if (MPI_Init_thread(nullptr, nullptr, MPI_THREAD_FUNNELED, &level) != MPI_SUCCESS)
+    if (MPI_Init_thread(nullptr, nullptr, MPI_THREAD_SERIALIZED, &level) != MPI_SUCCESS ||
+        level < MPI_THREAD_SERIALIZED)
       throw DeviceError("processes: MPI_Init_thread failed. Start the program by the launcher of this MPI.");
     h_->owns_mpi = true;
   }

@@ -1,4 +1,4 @@
-// What this plug-in asks of MPI, all by one thread: it joins, sends and receives without waiting, and leaves.
+// What this plug-in asks of MPI, by one thread at a time: it joins, sends and receives without waiting, and leaves.
 #pragma once
 #include <cstddef>
 #include <cstdint>
@@ -27,7 +27,7 @@ struct Note {
 
 class Link {
  public:
-  /// Joins: the thread that calls it makes all other calls. Throws DeviceError.
+  /// Joins. Throws DeviceError.
   Link();
   Link(const Link&) = delete;
   Link& operator=(const Link&) = delete;

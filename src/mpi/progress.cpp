@@ -17,6 +17,7 @@ namespace {
 constexpr auto spin = std::chrono::microseconds(200);  // then it sleeps between looks
 constexpr auto shortest_sleep = std::chrono::microseconds(20), longest_sleep = std::chrono::microseconds(500),
                idle_sleep = std::chrono::microseconds(20'000);
+constexpr auto idle_after = std::chrono::milliseconds(100);
 constexpr auto look_interval = std::chrono::milliseconds(10);  // for late ones
 constexpr std::uint64_t tags_of_a_run = std::uint64_t{1} << 18;
 
@@ -76,13 +77,22 @@ Progress::Progress(int expected) {
 
 // ---------------------------------------------------------------- what other threads ask for
 
+// Of runs the thread hears soon enough by itself, while there are some: whoever waits for them is faster than waking it.
 void Progress::add(Job job) {
+  const bool of_run = job.kind == Job::Kind::box || job.kind == Job::Kind::leave;
   {
     const std::lock_guard lock(mutex_);
     jobs_.push_back(std::move(job));
     has_jobs_.store(true);
   }
-  if (is_asleep_.load()) changed_.notify_one();
+  if (of_run ? is_idle_.load() : is_asleep_.load()) changed_.notify_one();
+}
+
+void Progress::advance() noexcept {
+  const std::unique_lock lock(speaking_, std::try_to_lock);
+  if (!lock) return;
+  look();
+  advanced_.store(Clock::now().time_since_epoch().count(), std::memory_order_relaxed);
 }
 
 std::shared_ptr<const SharedRun> Progress::begin(std::span<const int> peers, std::uint64_t fingerprint) {
@@ -95,7 +105,7 @@ std::shared_ptr<const SharedRun> Progress::begin(std::span<const int> peers, std
     jobs_.push_back({Job::Kind::begin, run});
     has_jobs_.store(true);
   }
-  if (is_asleep_.load()) changed_.notify_one();
+  if (is_idle_.load()) changed_.notify_one();
   return run;
 }
 
@@ -142,6 +152,7 @@ void Progress::work() {
   auto last = Clock::now(), looked = last;
   auto pause = shortest_sleep;
   for (;;) {
+    std::unique_lock speaking(speaking_);
     const bool moved = look();
     const auto now = Clock::now();
     if (moved) {
@@ -159,17 +170,21 @@ void Progress::work() {
       });
       if (all_ended && link_->notes_are_gone()) return leave_mpi();
     }
-    if (now - last < spin) {
+    const bool has_work =
+        !waiting_.empty() || !moving_.empty() || !gatherings_.empty() || ending_ || !runs_.empty();
+    speaking.unlock();
+    const Clock::time_point advanced{Clock::duration(advanced_.load(std::memory_order_relaxed))};
+    if (now - last < spin && now - advanced > spin) {
       sched_yield();
       continue;
     }
-    const bool is_idle =
-        waiting_.empty() && moving_.empty() && gatherings_.empty() && !ending_ && runs_.empty();
+    const bool is_idle = !has_work && now - std::max(last, advanced) > idle_after;
     std::unique_lock lock(mutex_);
+    is_idle_.store(is_idle);
     is_asleep_.store(true);
-    if (!has_jobs_.load())
-      changed_.wait_for(lock, is_idle ? idle_sleep : pause, [&] { return has_jobs_.load(); });
+    if (!has_jobs_.load() || now - advanced <= spin) changed_.wait_for(lock, is_idle ? idle_sleep : pause);
     is_asleep_.store(false);
+    is_idle_.store(false);
     pause = std::min(2 * pause, longest_sleep);
   }
 }

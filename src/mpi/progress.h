@@ -1,4 +1,5 @@
-// The one thread that speaks MPI. Others leave it what is to be done and never wait for a peer; it moves boxes on, compares what
+// Who speaks MPI: one thread at a time, which is one of its own, or whoever waits for a box and has nothing else to do (a hand-over
+// between threads takes longer than a small message). Others leave it what is to be done and never wait for a peer; it moves boxes on, compares what
 // processes run, sees who is late, and ends everything with one text when something is wrong: what runs over several processes then
 // fails in all of them, for good. What a process has for itself goes on.
 //
@@ -44,6 +45,8 @@ class Progress {
   std::shared_ptr<const SharedRun> begin(std::span<const int> peers, std::uint64_t fingerprint);
   void ask(const std::shared_ptr<const SharedRun>& run, bool sent, const Parcel& parcel, LateEnd ended);
   void leave(const std::shared_ptr<const SharedRun>& run);
+  /// Does what the thread does, if it does not do it now.
+  void advance() noexcept;
   /// Something here has failed.
   void fail(const std::string& why);
   std::vector<std::string> all_gather(const std::string& what, const std::string& mine);
@@ -102,7 +105,8 @@ class Progress {
   void print_waiting() const;
   std::string described(const Box& box) const;
 
-  std::unique_ptr<Link> link_;  // of the thread alone, as all that follows
+  std::mutex speaking_;  // who has it speaks MPI; of it is all that follows, to failure_
+  std::unique_ptr<Link> link_;
   std::vector<Peer> peers_;
   std::vector<Box> waiting_, moving_;
   std::map<std::shared_ptr<const SharedRun>, Clock::time_point>
@@ -122,6 +126,8 @@ class Progress {
   std::vector<Job> jobs_;
   std::map<int, std::uint64_t> begun_;  // peer -> runs
   std::atomic<bool> has_jobs_{false}, is_asleep_{false};
+  std::atomic<bool> is_idle_{false};     // asleep for longer than a box may wait
+  std::atomic<Clock::rep> advanced_{0};  // when another thread did the work last
   bool has_left_ = false;
   std::thread thread_;
 };

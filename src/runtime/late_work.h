@@ -27,6 +27,8 @@ class LateWork {
  public:
   /// Begins task `number` and returns soon. `ended` is called once, perhaps before the return; never where this throws.
   virtual void start(std::int64_t number, LateEnd ended) = 0;
+  /// Moves on what has been started, unless another thread does just now: a thread that has nothing else to do calls it over and over.
+  virtual void advance() noexcept {}
   /// Another task has failed with `why`: what was started, and may yet be, ends soon. Called once at most.
   virtual void stop(const std::exception_ptr& why) noexcept = 0;
 

@@ -7,6 +7,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <map>
 #include <set>
 #include <utility>
 
@@ -127,6 +128,7 @@ class Splitter {
     used_.assign(whole_.scratch_bytes.size(), 0);
     sent_.clear();
     received_.clear();
+    parcels_.clear();
     for (const Exchange::Item& item : x.items) {
       Exchange::Item to = item;
       to.pieces.clear();
@@ -158,17 +160,23 @@ class Splitter {
     own.src_strides = row_major(p.extents);  // all sources of a piece have the same
     own.sources.clear();
     for (const Exchange::Source& s : p.sources) {
-      const bool crosses = process_of(s.device) != process_of(item.device);
-      const std::uint64_t tag = crosses ? next_tag_++ : 0;
-      Exchange::Source from = s;
-      if (mine && crosses) {
-        from = place(s, item.device, bytes);
-        received_.push_back({0, false, process_of(s.device), tag, from.ref, bytes});
-      } else if (!packed && here(s.device) && (mine || crosses)) {
-        from = pack(p, s, bytes);
+      const int to_process = process_of(item.device);
+      const bool crosses = process_of(s.device) != to_process;
+      if (!mine && !crosses) continue;
+      // Of those devices of a process that want the same, the first one's box serves all.
+      std::vector<std::uint64_t> key{static_cast<std::uint64_t>(crosses ? to_process : -1),
+                                     static_cast<std::uint64_t>(s.device), s.ref.base, s.ref.offset};
+      for (const Shape* v : {&p.extents, &p.src_strides})
+        for (const std::int64_t n : *v) key.push_back(static_cast<std::uint64_t>(n));
+      const auto [known, is_new] = parcels_.try_emplace(std::move(key), s);
+      Exchange::Source& from = known->second;
+      if (is_new && mine && crosses) from = place(s, item.device, bytes);
+      else if (is_new && !packed && here(s.device)) from = pack(p, s, bytes);
+      if (is_new && crosses) {
+        const std::uint64_t tag = next_tag_++;
+        if (mine) received_.push_back({0, false, process_of(s.device), tag, from.ref, bytes});
+        if (here(s.device)) sent_.push_back({0, true, to_process, tag, from.ref, bytes});
       }
-      if (crosses && here(s.device))
-        sent_.push_back({0, true, process_of(item.device), tag, from.ref, bytes});
       own.sources.push_back(from);
     }
     if (mine) to.pieces.push_back(std::move(own));
@@ -209,6 +217,8 @@ class Splitter {
   Exchange packs_;                   // what the step packs before it sends
   std::vector<std::uint64_t> used_;  // device -> bytes of the step's parcels there
   std::vector<PartBox> sent_, received_;
+  /// What of a device's memory goes where (-1: stays) -> where it then is, within a step.
+  std::map<std::vector<std::uint64_t>, Exchange::Source> parcels_;
 };
 
 }  // namespace

@@ -3,9 +3,11 @@
 #include <fmt/format.h>
 #include <pthread.h>
 #include <sched.h>
+#include <unistd.h>
 
 #include <algorithm>
 #include <cmath>
+#include <cstdlib>
 #include <fstream>
 #include <string>
 
@@ -55,7 +57,19 @@ int quota_cores(const std::string& groups_file, const std::string& root) {
   return static_cast<int>(std::max(1.0, cores));
 }
 
-int available_cores() { return std::min(affinity_cores(), quota_cores()); }
+int share_of_cores(int cores) {
+  int processes = 1;  // mpirun of Open MPI, of MPICH, srun (`4(x2)`), torchrun
+  for (const char* name :
+       {"OMPI_COMM_WORLD_LOCAL_SIZE", "MPI_LOCALNRANKS", "SLURM_TASKS_PER_NODE", "LOCAL_WORLD_SIZE"})
+    if (const char* const text = std::getenv(name))
+      processes = std::max(processes, static_cast<int>(std::strtol(text, nullptr, 10)));
+  return std::max(1, cores / processes);
+}
+
+int available_cores() {
+  const int bound = affinity_cores(), cores = std::min(bound, quota_cores());
+  return bound < sysconf(_SC_NPROCESSORS_ONLN) ? cores : share_of_cores(cores);
+}
 
 struct PoolInChild {  // a child of fork() has the pool without its threads
   static void prepare();

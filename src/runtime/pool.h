@@ -108,12 +108,15 @@ class ThreadPool {
   std::vector<std::thread> threads_;
 };
 
-/// The cores that this process may use: the smaller of its affinity mask and its cgroup's quota, rounded up.
+/// The cores that this process may use: the smaller of its affinity mask and its cgroup's quota, rounded up; of a launcher's
+/// processes on one machine that are not bound to cores of their own, each has a share.
 int available_cores();
+/// The share of each of the launcher's processes on this machine, as its variables say.
+int share_of_cores(int cores);
 /// Cores by the quota of the cgroups that the file `groups` names, mounted at `root` (version 2 `cpu.max`, version 1
 /// `cpu.cfs_quota_us`): the tightest up to the root; a large number without one.
 int quota_cores(const std::string& groups = "/proc/self/cgroup", const std::string& root = "/sys/fs/cgroup");
-/// The workers of the process's pool: SHARDARRAY_THREADS, else all available cores.
+/// The workers of the process's pool: SHARDARRAY_THREADS, else available_cores().
 void set_worker_count(int n);
 
 }  // namespace shardarray

@@ -12,6 +12,8 @@ constexpr double worth_waking_ns = 20'000;
 // So much of what becomes ready a thread keeps for itself: another one would take longer to get at it, and may lose its core
 // in the middle.
 constexpr double own_ns = 10'000;
+// A caller that waits for late tasks moves them on itself for so long; then who runs them does it alone.
+constexpr double longest_late_spin_ns = 1'000'000;
 // Longer reader lists become one joint, so that the number of edges stays linear.
 constexpr std::size_t most_readers = 8;
 constexpr Task joint_task = {nullptr, nullptr, 0, 0, 0};
@@ -326,6 +328,7 @@ void TaskGraph::RunState::end(int task, bool may_keep, Ready& ready) {
 void TaskGraph::RunState::start_late(int task) {
   const LateCall inside(*this);
   late->start(graph->tasks_[static_cast<std::size_t>(task)].begin, {this, task});
+  late->advance();
 }
 
 /// Runs it; false: it ends later.
@@ -402,7 +405,14 @@ void TaskGraph::RunState::run() {
   for (;;) {
     run_ready();
     const auto wanted = [&] { return finished() || ready(); };
-    if (!spin_until(wanted)) {
+    const auto comes = [&] {
+      if (wanted()) return true;
+      if (late == nullptr) return false;
+      late->advance();
+      std::this_thread::yield();  // to who computes what is waited for, perhaps another process
+      return wanted();
+    };
+    if (!spin_until(comes, late != nullptr ? longest_late_spin_ns : longest_spin_ns)) {
       // Says that it sleeps, then looks once more: who publishes looks for sleepers afterwards.
       const int seen = calls.load();
       caller_sleeps.store(true);
