@@ -200,7 +200,7 @@ TEST_CASE("thread pool: a launcher's processes on one machine share its cores") 
   CHECK(share_of_cores(12) == 12);
   for (const auto& [name, text] :
        std::vector<std::pair<const char*, const char*>>{{"OMPI_COMM_WORLD_LOCAL_SIZE", "3"},
-                                                        {"SLURM_TASKS_PER_NODE", "3(x2),1"},
+                                                        {"SLURM_STEP_TASKS_PER_NODE", "3(x2),1"},
                                                         {"LOCAL_WORLD_SIZE", "3"}}) {
     if (std::getenv(name) != nullptr) continue;  // there is one
     setenv(name, text, 1);

@@ -60,7 +60,7 @@ int quota_cores(const std::string& groups_file, const std::string& root) {
 int share_of_cores(int cores) {
   int processes = 1;  // mpirun of Open MPI, of MPICH, srun (`4(x2)`), torchrun
   for (const char* name :
-       {"OMPI_COMM_WORLD_LOCAL_SIZE", "MPI_LOCALNRANKS", "SLURM_TASKS_PER_NODE", "LOCAL_WORLD_SIZE"})
+       {"OMPI_COMM_WORLD_LOCAL_SIZE", "MPI_LOCALNRANKS", "SLURM_STEP_TASKS_PER_NODE", "LOCAL_WORLD_SIZE"})
     if (const char* const text = std::getenv(name))
       processes = std::max(processes, static_cast<int>(std::strtol(text, nullptr, 10)));
   return std::max(1, cores / processes);

@@ -8,6 +8,7 @@
 #include <cstdio>
 #include <cstdlib>
 #include <cstring>
+#include <fstream>
 #include <map>
 #include <stdexcept>
 #include <string>
@@ -117,14 +118,17 @@ int restore_checkpoints() {
 Array trained(std::int64_t step) {
   return sa::roll(sa::arange(64.0), static_cast<int>(step % 64)) + static_cast<double>(step);
 }
-/// Goes on from the latest checkpoint, saves every step, every second one beside the next; until somebody ends it.
-int train() {
+/// Goes on from the latest checkpoint, saves every step, every second one beside the next; until somebody ends it. When all have
+/// begun there is a file of this name.
+int train(const char* begun) {
   const sa::Mesh mesh({{sa::device_count()}, sa::devices()}, {"x"});
   const auto cut = [&](const Array& x) { return sa::device_put(x, sa::NamedSharding(mesh, P("x"))); };
   std::pair state(cut(trained(0)), std::int64_t{0});
   if (sa::checkpoints::latest(test_folder())) state = sa::checkpoints::restore(test_folder(), state);
   const auto next = sa::jit([](const Array& x) { return sa::roll(x, 1) + 1.0; });
   sa::checkpoints::Saving saving;
+  sa::sync_devices("begun");
+  std::ofstream(begun).flush();
   for (;;) {
     state = std::pair(next(state.first), state.second + 1);
     saving.wait();
@@ -277,7 +281,7 @@ int main(int argc, char** argv) {
     if (word == "save") return save_checkpoint();
     if (word == "restore") return restore_checkpoints();
     if (word == "replicas") return compare_replicas();
-    if (word == "train") return train();
+    if (word == "train") return train(argv[2]);
     if (word == "check_trained") return check_trained();
     if (word == "save_without_space") return save_without_space();
     if (word == "save_other_tree") return save_other_tree();
