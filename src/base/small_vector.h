@@ -76,7 +76,7 @@ template <class T, std::size_t N> class SmallVector {
     size_++;
   }
   T* few() { return std::launder(reinterpret_cast<T*>(storage_)); }
-  alignas(T) std::byte storage_[N * sizeof(T)];
+  alignas(T) std::byte storage_[N * sizeof(T)];  // NOLINT(bugprone-sizeof-expression): pointers too
   std::vector<T> many_;
   std::size_t size_ = 0;
 };

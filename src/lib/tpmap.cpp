@@ -172,7 +172,8 @@ class Rows {
     return places_[holders.empty() ? owners[0] : holders[static_cast<std::size_t>(k) % holders.size()]];
   }
   Array at(std::int64_t k) const {
-    const auto& [device, index] = place(k);
+    const auto& [device_of_row, index] = place(k);
+    const Device& device = device_of_row;  // clang before 16 captures no binding
     if (!is_here_ || !is_whole_row(index)) {
       const Array row = core::device_put_leaf(x_[k], SingleDeviceSharding(device), "", {});
       return is_here_ ? view(row, row.shape()) : row;
