@@ -368,7 +368,7 @@ TEST_CASE("cuda epilogues: whatever differs a little keeps the loop") {
 }
 
 TEST_CASE("cuda epilogues: memory that a step writes all of, and what is read behind a step") {
-  const auto ranges = [](auto body) { return cuda::written_wholly({std::move(body), "", {}}); };
+  const auto ranges = [](auto body) { return written_wholly({std::move(body), "", {}}); };
   const auto is = [](const MemoryRanges& all, std::uint32_t base, std::uint64_t lo, std::uint64_t hi) {
     return all.size() == 1 && all[0].base == base && all[0].lo == lo && all[0].hi == hi;
   };

@@ -158,42 +158,7 @@ class EpilogueJoiner {
   MemoryRanges read_, written_, products_, biases_;
 };
 
-MemoryRange range_at(const Ref& r, const Shape& extents, DType type) {
-  return {r.base, r.offset, r.offset + static_cast<std::uint64_t>(num_elements(extents)) * itemsize(type)};
-}
-void add_written(const Loop& loop, const Loop::Item& item, MemoryRanges& to) {
-  for (std::size_t a = 0; a < item.args.size(); a++)
-    if (loop.kernel->args[a].output && is_packed(item.extents, item.args[a].strides))
-      to.push_back(range_at(item.args[a].ref, item.extents, loop.kernel->args[a].type));
-}
-void add_written(const Gemm& gemm, const Gemm::Item& g, MemoryRanges& to) {
-  const Shape extents = {g.batch, g.m, g.n};
-  if (is_packed(extents, {g.stride_c, g.ldc, 1})) to.push_back(range_at(g.c, extents, gemm.out));
-}
-void add_written(const LibraryCall& call, const LibraryCall::Item& item, MemoryRanges& to) {
-  const ItemRanges ranges = ranges_of(call, item);
-  to.insert(to.end(), ranges.writes.begin(), ranges.writes.end());
-}
-void add_written(const Exchange& x, const Exchange::Item& item, MemoryRanges& to) {
-  std::uint64_t bytes = 0;  // pieces do not overlap
-  for (const Exchange::Piece& p : item.pieces)
-    bytes += static_cast<std::uint64_t>(num_elements(p.extents)) * itemsize(x.dtype);
-  if (item.fill || bytes == item.dst_bytes)
-    to.push_back({item.dst.base, item.dst.offset, item.dst.offset + item.dst_bytes});
-}
-
 }  // namespace
-
-MemoryRanges written_wholly(const Step& step) {
-  MemoryRanges all;
-  std::visit(
-      [&](const auto& body) {
-        if constexpr (requires { add_written(body, body.items[0], all); })
-          for (const auto& item : body.items) add_written(body, item, all);
-      },
-      step.body);
-  return all;
-}
 
 bool is_read_behind(const Program& program, std::size_t at, const MemoryRange& r) {
   for (std::size_t k = at + 1; k < program.steps.size(); k++) {
@@ -206,8 +171,7 @@ bool is_read_behind(const Program& program, std::size_t at, const MemoryRange& r
         program.steps[k].body);
     if (reads) return true;
     const MemoryRanges written = written_wholly(program.steps[k]);
-    if (std::any_of(written.begin(), written.end(),
-                    [&](const MemoryRange& w) { return w.base == r.base && w.lo <= r.lo && w.hi >= r.hi; }))
+    if (std::any_of(written.begin(), written.end(), [&](const MemoryRange& w) { return covers(w, r); }))
       return false;
   }
   return r.base >= program.scratch_bytes.size();
@@ -229,9 +193,8 @@ std::optional<ProductEpilogue> product_epilogue(const Program& program, std::siz
   if (!joined) return std::nullopt;
   const MemoryRanges own = written_wholly(next);
   for (const MemoryRange& c : joiner.products()) {
-    const bool in_place = std::any_of(own.begin(), own.end(), [&](const MemoryRange& w) {
-      return w.base == c.base && w.lo <= c.lo && w.hi >= c.hi;
-    });
+    const bool in_place =
+        std::any_of(own.begin(), own.end(), [&](const MemoryRange& w) { return covers(w, c); });
     if (!in_place && is_read_behind(program, at + 1, c)) return std::nullopt;
   }
   return joined;

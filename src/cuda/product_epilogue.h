@@ -28,7 +28,5 @@ std::optional<ProductEpilogue> product_epilogue(const Program& program, std::siz
 
 /// Whether steps behind number `at`, or whoever runs the program, may read what stands in `r` then.
 bool is_read_behind(const Program& program, std::size_t at, const MemoryRange& r);
-/// Ranges of which an item of the step writes every byte. There may be more.
-MemoryRanges written_wholly(const Step& step);
 
 }  // namespace shardarray::cuda

@@ -229,10 +229,12 @@ static ValueRef scatter_from_host(const std::vector<std::byte>& whole, const Typ
 // Who gives each other what lies on different devices; null: this process is alone.
 static Processes* those_who_give() { return has_other_processes() ? other_processes() : nullptr; }
 
-// In all processes the same.
-static bool lie_in_several_processes(std::span<const Device> a, std::span<const Device> b) {
-  const auto is_elsewhere = [&](const Device& d) { return d.process_index != a[0].process_index; };
-  return std::any_of(a.begin(), a.end(), is_elsewhere) || std::any_of(b.begin(), b.end(), is_elsewhere);
+// Whether they ask each other to move a value from some devices to others; in all processes the same answer.
+static bool must_give(std::span<const Device> from, std::span<const Device> to) {
+  if (those_who_give() == nullptr) return false;
+  std::vector<Device> both(from.begin(), from.end());
+  both.insert(both.end(), to.begin(), to.end());
+  return in_several_processes(both);
 }
 
 // What each process gives, in all of them.
@@ -292,8 +294,7 @@ static void gather_from_processes(const Value& v, const Type& t, void* to) {
 static std::vector<std::byte> whole_for(const Value& v, const Type& t, std::span<const Device> to) {
   std::vector<std::byte> whole = host_bytes("device_put", bytes_of(t.shape, t.dtype));
   const std::vector<Device>& from = v.layout->order()->devices();
-  if (those_who_give() != nullptr && lie_in_several_processes(from, to))
-    gather_from_processes(v, t, whole.data());
+  if (must_give(from, to)) gather_from_processes(v, t, whole.data());
   else if (!spans_processes(from)) gather_to_host(v, t, whole.data());
   return whole;  // of what lies in another process, and stays there, nothing
 }
@@ -335,8 +336,7 @@ ValueRef put_beside(const ValueRef& v, const Type& t, const Value& home) {
 
 ValueRef bring_home(const ValueRef& v, const Type& t, const DeviceOrder* home) {
   if (!is_bound(*v) || v->layout->order()->sorted() == home->sorted()) return v;
-  if (those_who_give() != nullptr &&
-      lie_in_several_processes(v->layout->order()->devices(), home->devices())) {
+  if (must_give(v->layout->order()->devices(), home->devices())) {
     // Each has it for itself then.
     const std::vector<std::byte> whole = whole_for(*v, t, home->devices());
     const std::vector<Device> known = devices(home->devices()[0].platform);

@@ -143,13 +143,6 @@ Array view(const Array& piece, const Shape& shape) {
   return leaf_array(t, std::move(r), piece.node()->where);
 }
 
-// In all processes the same.
-bool lies_in_several_processes(const Array& x) {
-  const std::vector<Device> all = x.devices();
-  return std::any_of(all.begin(), all.end(),
-                     [&](const Device& d) { return d.process_index != all[0].process_index; });
-}
-
 class Rows {
  public:
   Rows(const Array& x, const std::string& path, const char* function)
@@ -264,7 +257,7 @@ std::vector<Replica> replicas_everywhere(const Array& leaf) {
 // The parts of a leaf, each with its holders.
 std::vector<std::vector<Replica>> parts_of(const Array& leaf) {
   std::vector<std::vector<Replica>> parts;
-  for (Replica& r : lies_in_several_processes(leaf) ? replicas_everywhere(leaf) : replicas_here(leaf)) {
+  for (Replica& r : in_several_processes(leaf.devices()) ? replicas_everywhere(leaf) : replicas_here(leaf)) {
     auto same =
         std::find_if(parts.begin(), parts.end(), [&](const auto& p) { return p[0].index == r.index; });
     if (same == parts.end()) same = parts.insert(parts.end(), std::vector<Replica>());
@@ -277,7 +270,7 @@ std::vector<std::vector<Replica>> parts_of(const Array& leaf) {
 std::vector<std::vector<Replica>> rows_of(const Array& leaf, const std::string& path) {
   const Rows rows(leaf, path, "assert_replica_integrity");
   Array whole;
-  if (lies_in_several_processes(leaf))
+  if (in_several_processes(leaf.devices()))
     whole = core::device_put_leaf(leaf, PositionalSharding(devices()).replicate(), "", {})
                 .addressable_shards()[0]
                 .data;

@@ -79,6 +79,11 @@ bool spans_processes(std::span<const Device> devices) {
                      [](const Device& d) { return d.process_index != process_index(); });
 }
 
+bool in_several_processes(std::span<const Device> devices) {
+  return std::any_of(devices.begin(), devices.end(),
+                     [&](const Device& d) { return d.process_index != devices[0].process_index; });
+}
+
 void set_cpu_device_count(int n, Where w) {
   const Site site(w);
   if (n < 1 || n > most_devices) {

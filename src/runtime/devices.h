@@ -24,6 +24,8 @@ void need_devices(const char* function, std::span<const Device> given);
 bool has_other_processes();
 /// Whether there are devices of other processes among them.
 bool spans_processes(std::span<const Device> devices);
+/// Whether they are of more than one process: in all processes the same answer.
+bool in_several_processes(std::span<const Device> devices);
 /// Its number within its backend (Device::id counts over all processes); -1 where another process has it.
 int local_index(const Device& d);
 /// Those instances that are in this process: positions of others have instance -1.

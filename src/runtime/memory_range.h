@@ -13,4 +13,9 @@ inline bool overlap(const MemoryRange& a, const MemoryRange& b) {
   return a.base == b.base && a.lo < b.hi && b.lo < a.hi;
 }
 
+/// Whether all of b is in a.
+inline bool covers(const MemoryRange& a, const MemoryRange& b) {
+  return a.base == b.base && a.lo <= b.lo && b.hi <= a.hi;
+}
+
 }  // namespace shardarray

@@ -116,4 +116,46 @@ ItemRanges ranges_of(const ProgramLoop& x, const ProgramLoop::Item& item) {
   return out;
 }
 
+static MemoryRange packed_range(const Ref& r, const Shape& extents, DType type) {
+  return elements_range(r, num_elements(extents), itemsize(type));
+}
+
+MemoryRanges written_wholly(const Loop& loop, const Loop::Item& item) {
+  MemoryRanges out;
+  for (std::size_t a = 0; a < item.args.size(); a++)
+    if (loop.kernel->args[a].output && is_packed(item.extents, item.args[a].strides))
+      out.push_back(packed_range(item.args[a].ref, item.extents, loop.kernel->args[a].type));
+  return out;
+}
+
+MemoryRanges written_wholly(const Gemm& gemm, const Gemm::Item& i) {
+  const Shape extents = {i.batch, i.m, i.n};
+  if (!is_packed(extents, {i.stride_c, i.ldc, 1})) return {};
+  return {packed_range(i.c, extents, gemm.out)};
+}
+
+MemoryRanges written_wholly(const LibraryCall& x, const LibraryCall::Item& i) {
+  return ranges_of(x, i).writes;
+}
+
+MemoryRanges written_wholly(const Exchange& x, const Exchange::Item& i) {
+  std::uint64_t bytes = 0;  // pieces do not overlap
+  for (const Exchange::Piece& p : i.pieces)
+    bytes += static_cast<std::uint64_t>(num_elements(p.extents)) * itemsize(x.dtype);
+  if (!i.fill && bytes != i.dst_bytes) return {};
+  return {{i.dst.base, i.dst.offset, i.dst.offset + i.dst_bytes}};
+}
+
+MemoryRanges written_wholly(const Step& step) {
+  MemoryRanges all;
+  std::visit(
+      [&](const auto& body) {
+        if constexpr (requires { written_wholly(body, body.items[0]); })
+          for (const auto& item : body.items)
+            for (const MemoryRange& r : written_wholly(body, item)) all.push_back(r);
+      },
+      step.body);
+  return all;
+}
+
 }  // namespace shardarray

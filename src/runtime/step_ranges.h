@@ -30,4 +30,12 @@ ItemRanges ranges_of(const ProgramCall& x, const ProgramCall::Item& item);
 ItemRanges ranges_of(const ProgramChoice& x, const ProgramChoice::Item& item);
 ItemRanges ranges_of(const ProgramLoop& x, const ProgramLoop::Item& item);
 
+/// Ranges of which the item writes every byte. There may be more.
+MemoryRanges written_wholly(const Loop& loop, const Loop::Item& item);
+MemoryRanges written_wholly(const Gemm& gemm, const Gemm::Item& item);
+MemoryRanges written_wholly(const LibraryCall& x, const LibraryCall::Item& item);
+MemoryRanges written_wholly(const Exchange& x, const Exchange::Item& item);
+/// Those of all its items; none of what calls programs.
+MemoryRanges written_wholly(const Step& step);
+
 }  // namespace shardarray

@@ -308,17 +308,8 @@ class WorkCompiler {
   // Loops alone are known to; one may write a part of a tile.
   static bool writes_all(const Work& w, const MemoryRange& r) {
     if (w.item == nullptr) return false;
-    for (std::size_t k = 0; k < w.item->args.size(); k++) {
-      const LoopArg& a = w.item->args[k];
-      std::uint64_t bytes = itemsize(w.loop->kernel->args[k].type);
-      for (std::size_t d = 0; d < a.strides.size(); d++)
-        if (a.strides[d] != 0) bytes *= static_cast<std::uint64_t>(w.item->extents[d]);
-      const MemoryRange tile = tile_range(a.ref, a.first, a.bytes);
-      if (w.loop->kernel->args[k].output && bytes == a.bytes && tile.base == r.base && tile.lo <= r.lo &&
-          tile.hi >= r.hi)
-        return true;
-    }
-    return false;
+    const MemoryRanges all = written_wholly(*w.loop, *w.item);
+    return std::any_of(all.begin(), all.end(), [&](const MemoryRange& x) { return covers(x, r); });
   }
 
   // Neighbours that have code become one function: in a small program all, else those whose tasks would cost as much as they.
