@@ -123,7 +123,8 @@ template <class T> void random_sorts(std::uint32_t seed) {
       std::iota(r.begin(), r.end(), V{1});
       return r;
     };
-    const auto shorts = numbered(std::int16_t{}), positions = numbered(std::int32_t{});
+    const auto shorts = numbered(std::int16_t{});
+    const auto positions = numbered(std::int32_t{});
     const std::vector<std::complex<double>> wide(shorts.begin(), shorts.end());
     check_sort(shape, dim, places, keys);
     check_sort(shape, dim, places, keys, positions);
