@@ -188,7 +188,7 @@ TEST_CASE("cuda process: a run is one graph" * doctest::skip()) {
 TEST_CASE("cuda process: streams that are captured together" * doctest::skip()) {
   const sa::cuda::Driver& d = fake_control().driver();
   sa::cuda::Stream s[2];
-  sa::cuda::Event e[2];
+  static sa::cuda::Event e[2];  // which live as long as the process, as the library's do
   void* p = nullptr;
   for (const int g : {1, 0}) {
     d.set_device(g);

@@ -163,7 +163,7 @@ template <class T> class Conv {
         const auto run = static_cast<std::size_t>(r / cuts_ - first_run);
         const std::int64_t at = r % cuts_ * cut_, length = std::min(cut_, run_ - at);
         T* const out = b.out + s.points_out[run] + at * apart;
-        T* const sums = total + (r - first) * elements;
+        T* const sums = direct ? nullptr : total + (r - first) * elements;
         if (!direct) every(length, b.features, s.rows);
         product({b.features, length, steps, b.rhs, s.features_rhs.data(), s.summed_rhs.data(),
                  b.lhs + s.points_lhs[run] + at, s.summed_lhs.data(),
