@@ -106,8 +106,9 @@ inline std::int64_t pick(Random& r, std::int64_t n) {
 }
 
 inline std::vector<void*> pointers(Memory& m) {
+  static std::byte nothing{};  // where an empty one lies
   std::vector<void*> p;
-  for (Bytes& b : m) p.push_back(b.data());
+  for (auto& bytes : m) p.push_back(bytes.empty() ? &nothing : bytes.data());
   return p;
 }
 

@@ -25,7 +25,7 @@ inline void write_bytes(const std::string& path, const std::string& bytes) {
 /// `n` of `bytes` bytes, little-endian.
 inline std::string number(std::uint64_t n, std::size_t bytes) {
   std::string r;
-  for (std::size_t k = 0; k < bytes; k++) r += static_cast<char>(n >> 8 * k & 255);
+  for (std::size_t k = 0; k < bytes; k++) r += static_cast<char>(k < 8 ? n >> 8 * k & 255 : 0);
   return r;
 }
 inline void put(std::string& bytes, std::size_t at, const std::string& part) {

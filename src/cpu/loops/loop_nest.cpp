@@ -257,9 +257,6 @@ void LoopNest::fix_numbers() {
   blocks_ = units_ = 1;
 }
 
-#ifdef __clang__
-[[clang::no_sanitize("function")]]  // generated code has no type in front of it, and no page perhaps
-#endif
 void LoopNest::run(LoopNestFunction f, void* const* bases, std::int64_t begin, std::int64_t end) const {
   const ArgumentAddresses args(bases, refs_);
   std::int64_t box[2 * LoopPlan::max_rank];
