@@ -224,7 +224,7 @@ TEST_CASE("cuda: each logical device has a limit of memory, if the environment n
 
 TEST_CASE("cuda process: what memory was for" * doctest::skip()) {
   const sa::default_device there(sa::devices("cuda")[1]);
-  const Array x = sa::block_until_ready(sa::ones({1 << 20}));
+  const Array x = sa::block_until_ready(sa::ones({1 << 20})), small = sa::block_until_ready(sa::ones({}));
   const auto message = [](const auto& f) {
     const std::string text = thrown(f);
     CHECK_MESSAGE(text.find("allocate: the system refused ") == 0, text);

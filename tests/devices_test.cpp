@@ -172,8 +172,8 @@ TEST_CASE("arena: a limit") {
   CHECK(
       message_of<OutOfMemory>([&] { (void)limited.allocate(0, 3 * mib); }) ==
       "allocate: the limit SOME_LIMIT=8388608 refused 3145728 bytes for cpu:3 (4194404 bytes in use, 5242880 "
-      "held). All memory of a program is taken before it runs. Free arrays, donate inputs (std::move) or "
-      "spread the arrays over more memory, or raise the limit.");
+      "held; a block of 4194304 was needed). All memory of a program is taken before it runs. Free arrays, "
+      "donate inputs (std::move) or spread the arrays over more memory, or raise the limit.");
   const BufferRef b = limited.allocate(0, 2 * mib);  // in blocks of 2 MiB
   a = {};
   const BufferRef c = limited.allocate(0, 3 * mib);  // what is kept of freed ones goes first
@@ -181,6 +181,34 @@ TEST_CASE("arena: a limit") {
   CHECK(contains(message_of<OutOfMemory>([&] { (void)limited.allocate(0, ~std::size_t{0} - 5); }),
                  "the limit SOME_LIMIT=8388608 refused 18446744073709551610 bytes"));
   CHECK(static_cast<std::size_t>(memory.mapped) == limited.arena.stats().held);
+}
+
+TEST_CASE("arena: what was freed serves every other size") {
+  CountedMemory memory;
+  constexpr std::size_t limit = std::size_t{32} << 20;
+  const std::vector<std::size_t> sizes = {64,      100,       4000,      60'000,    100'000,
+                                          500'000, 1'000'000, 1'500'000, 3'000'000, limit};
+  const auto fill = [&](ArenaBackend& b, std::size_t bytes) {
+    std::vector<BufferRef> all;
+    try {
+      for (;;) all.push_back(b.allocate(0, bytes));
+    } catch (const OutOfMemory&) {}
+    return all.size();
+  };
+  ArenaBackend used({limit, "SOME_LIMIT"});
+  for (int round = 0; round < 3; round++)
+    for (std::size_t k = 0; k < sizes.size(); k++) {
+      const std::size_t bytes = sizes[(k * 7 + static_cast<std::size_t>(round) * 3) % sizes.size()];
+      CAPTURE(bytes);
+      ArenaBackend fresh({limit, "SOME_LIMIT"});
+      CHECK(fill(used, bytes) == fill(fresh, bytes));
+    }
+  {  // one small block in use keeps its slab, nothing else
+    const BufferRef small = used.allocate(0, 100);
+    CHECK(fill(used, std::size_t{2} << 20) == 15);
+    CHECK(used.arena.stats().held <= limit);
+  }
+  CHECK(used.arena.stats().in_use == 0);
 }
 
 TEST_CASE("arena: debug fill shows memory that nobody wrote") {

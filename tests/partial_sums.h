@@ -187,6 +187,15 @@ template <class F, class... A> int values_in_parts(const Op& op, const F& f, con
   return n;
 }
 
+// Whether parts of sums go through `op`, which may add up, too.
+template <class F, class... A> bool parts_pass(const Op& op, const F& f, const A&... x) {
+  const Prepared p = prepare(f, x...);
+  bool combined = false;
+  for (const sa::Transfer& t : p.program().transfers)
+    combined |= t.reason.find("must be combined before") != std::string::npos;
+  return values_in_parts(op, f, x...) > 0 && values_in_parts(sa::op_reduce, f, x...) > 0 && !combined;
+}
+
 // f of the sums of x[0] and x[1] over their first dimension, of x[2] and of x[3].
 inline Array of_sums(const Row& row, const Arrays& x, const sa::Sharding& placed) {
   return row.f({sa::primitive::reduce(sa::Reducer::sum, x[0], {0}),

@@ -155,12 +155,13 @@ TEST_CASE("windows: gradients of a convolution of cut images") {
                   k = sa::device_put(kernel, whole);
       CHECK(values(of_image(a, k, by)) == values(of_image(x, kernel, weights)));
       CHECK(values(of_kernel(a, k, by)) == values(of_kernel(x, kernel, weights)));
-      // the image's edges, and the sum of what each device has of the kernel
+      // no more than the image's edges, and the sum of what each device has of the kernel
       const sa::Explanation e = sa::explain(of_kernel, a, k, by);
       CAPTURE(e.to_string());
-      for (const sa::TransferInfo& t : e.transfers())
-        if (t.kind == "exchange") CHECK(t.bytes_per_device == 4 * most_lacked(w, devices));
-        else CHECK(t.kind == "all_reduce");
+      const std::int64_t g = devices[0] * devices[1], sums = 8 * (g - 1) * kernel.size();
+      std::int64_t bytes = 0;
+      for (const sa::TransferInfo& t : e.transfers()) bytes += t.bytes_per_device;
+      CHECK(bytes <= 4 * most_lacked(w, devices) + (sums + g - 1) / g);
       check_received(of_image, a, k, by);
       check_received(of_kernel, a, k, by);
     }

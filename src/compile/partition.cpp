@@ -1,499 +1,82 @@
-// Global graph -> per-device graph: every node where it was decided to run, every transfer explicit.
-#include <fmt/core.h>
-
+// Global graph -> per-device graph: every node where it was decided to run, every transfer explicit. A node is placed before its
+// users are, by what they are believed to prefer; so the program is placed again, by what they turned out to need, and the cheapest
+// plan of all is kept.
 #include <algorithm>
-#include <map>
+#include <optional>
 
 #include "base/at.h"
-#include "base/print_time.h"
-#include "compile/branches.h"
-#include "compile/compose_boxes.h"
-#include "compile/halo.h"
-#include "compile/iterate.h"
-#include "compile/linearities.h"
-#include "compile/reshard.h"
-#include "compile/scan.h"
-#include "compile/strategy.h"
-#include "compile/strict.h"
-#include "compile/used_steps.h"
-#include "ops/asked.h"
-#include "ops/record.h"
-#include "runtime/half_floats.h"
+#include "compile/partitioner.h"
 
 namespace shardarray {
 
 namespace {
 
-class Partitioner {
- public:
-  Partitioner(FlatGraph& g, const CompileInput& in, Propagation propagation)
-      : g_(g),
-        in_(in),
-        sub_axes_(std::move(propagation.sub_axes)),
-        search_(sub_axes_, in.cost),
-        rules_(std::move(propagation.rules)),
-        preferences_(std::move(propagation.preferences)) {
-    users_.resize(g.types.size());
-    is_output_.resize(g.types.size());
-    for (int v : g.outputs) at(is_output_, v) = true;
-    for (std::size_t i = 0; i < g.nodes.size(); i++)
-      for (int v : g.nodes[i].in) at(users_, v).push_back(static_cast<int>(i));
-    for (const FlatNode& n : g.nodes)  // what a collective takes has its users and those of the same value
-      if (n.op->trait == Trait::asked) {
-        const int v = n.in[0], out = n.first_out;
-        for (int u : at(users_, v))
-          if (&at(g.nodes, u) != &n) at(users_, out).push_back(u);
-        if (at(is_output_, v)) at(is_output_, out) = true;
-      }
-    p_.of_value.assign(g.types.size(), -1);
-    p_.forwards = !in.is_run;
-    asked_.assign(g.types.size(), false);
-  }
+constexpr int kMostTrials = 3;  // of one kind of search; later ones hardly ever find more
 
-  Partition run() {
-    for (std::size_t k = 0; k < g_.inputs.size(); k++) add_input(static_cast<int>(k));
-    const int given = static_cast<int>(g_.nodes.size());
-    const auto scans = std::count_if(rules_.begin(), rules_.end(), [](auto& r) { return r.has(Role::scan); });
-    g_.nodes.reserve(g_.nodes.size() + 2 * static_cast<std::size_t>(scans));  // references stay
-    for (int i = 0; i < given; i++) visit(i);
-    p_.of_value.resize(g_.types.size(), -1);
-    for (std::size_t k = 0; k < g_.outputs.size(); k++)
-      p_.outputs.push_back(output(g_.outputs[k], k < in_.outputs.size() ? in_.outputs[k] : nullptr));
-    p_ = used_steps(std::move(p_), g_);
-    return compose_boxes(p_, g_) ? used_steps(std::move(p_), g_) : std::move(p_);
+// What all users of a value needed is preferred as if it were given. False: nothing is new.
+bool renew(Preferences& p, const Trial& t, const FlatGraph& g, const SubAxes& sub_axes) {
+  std::vector<bool> is_output(p.dims.size());
+  for (const int v : g.outputs) at(is_output, v) = true;
+  bool is_new = false;
+  for (int v = 0; v < std::ssize(p.dims); v++) {
+    const Layout* needed = at(t.needed, v);
+    const bool is_open =
+        !at(p.closed, v) && !at(is_output, v) && at(g.nodes, at(g.producer, v)).op->form != Form::constraint;
+    if (!needed || !is_open || !needed->unreduced().empty() || !sub_axes.can_express(*needed)) continue;
+    SubAxisDims dims = to_sub_axes(sub_axes, *needed);
+    if (at(p.from_closed, v) && dims == at(p.dims, v)) continue;
+    is_new = true;
+    at(p.dims, v) = std::move(dims);
+    at(p.from_closed, v) = true;
   }
+  return is_new;
+}
 
- private:
-  // A new local value; `origin`: the one that it is a copy of, in another place.
-  int add_value(const Type& t, const Layout* l, int step, int origin = -1) {
-    const int part = static_cast<int>(p_.values.size());
-    p_.values.push_back({t, l, step, -1});
-    origin_.push_back(origin < 0 ? part : origin);
-    copies_.emplace_back();
-    at(copies_, origin_.back()).push_back(part);
-    return part;
+// Whether other plans may be better. Who asks for `follow` or `strict` gets what is placed first, and its errors.
+bool may_choose(const FlatGraph& g, const Partition& first) {
+  const auto is_whole = [&](int v) { return at(first.values, v).layout->unreduced().empty(); };
+  const auto is_auto = [](const FlatNode& n) { return n.modes->policy == Policy::auto_; };
+  return !first.transfers.empty() && std::all_of(first.outputs.begin(), first.outputs.end(), is_whole) &&
+         std::all_of(g.nodes.begin(), g.nodes.end(), is_auto);
+}
+
+// Results that nobody placed lie where the first plan has them: not where it is cheapest to leave them.
+void place_outputs(Preferences& p, const Partition& first, const FlatGraph& g, const SubAxes& sub_axes) {
+  for (std::size_t k = 0; k < g.outputs.size(); k++) {
+    const Layout*& to = p.outputs[k];
+    const int v = g.outputs[k];
+    if (to) continue;
+    to = at(first.values, first.outputs[k]).layout;
+    if (at(p.closed, v) || !sub_axes.can_express(*to)) continue;
+    at(p.dims, v) = to_sub_axes(sub_axes, *to);
+    at(p.closed, v) = at(p.from_closed, v) = true;
   }
-
-  const std::vector<int>& copies_of(int part) const { return at(copies_, at(origin_, part)); }
-
-  // The copy in layout `to`; -1: there is none.
-  int copy_at(int part, const Layout* to) const {
-    for (int c : copies_of(part))
-      if (at(p_.values, c).layout == to) return c;
-    return -1;
-  }
-
-  void add_input(int k) {
-    const int v = at(g_.inputs, k);
-    const int part = add_value(at(g_.types, v), at(in_.inputs, k), -1);
-    at(p_.values, part).input = k;
-    p_.inputs.push_back(part);
-    at(p_.of_value, v) = part;
-  }
-
-  // ---- values in other layouts
-  // Flat value v in `layout`: as it is, made there (free nodes), or moved.
-  int require(int v, const Layout* layout, const std::string& reason, const FlatNode& by, bool asked) {
-    const int producer = at(g_.producer, v);
-    if (at(p_.of_value, v) < 0 || is_free(g_, producer)) return make_free(v, layout);
-    return move(at(p_.of_value, v), layout, reason, by, asked || at(asked_, v));
-  }
-
-  // Whether each device may have the whole of what is free as its part of `layout`: of a sum only where that is zero.
-  bool adds_nothing(int v, const Layout* layout) const {
-    return layout->unreduced().empty() || layout->reducer() != Reducer::sum || literal(v, g_) == 0;
-  }
-
-  int make_free(int v, const Layout* layout) {
-    auto [it, fresh] = made_.try_emplace({v, layout}, -1);
-    if (!fresh) return it->second;
-    const int node = at(g_.producer, v);
-    const FlatNode& n = at(g_.nodes, node);
-    if (n.op->trait == Trait::like) return it->second = make_free(n.in[0], layout);
-    if (!adds_nothing(v, layout))
-      throw InternalError(fmt::format(
-          "partition: {} would be one part of a sum on every device. Please report this.", n.op->name));
-    LocalStep s{node, -1, {}, {}};
-    for (int operand : n.in)
-      s.in.push_back(require(operand, Layout::replicated(layout->order(), 0), "a scalar is needed everywhere",
-                             n, false));
-    const int part = add_value(at(g_.types, v), layout, static_cast<int>(p_.steps.size()));
-    s.out = {part};
-    p_.steps.push_back(std::move(s));
-    made_[{v, layout}] = part;
-    return part;
-  }
-
-  // From the nearest copy.
-  int move(int part, const Layout* to, const std::string& reason, const FlatNode& by, bool asked) {
-    if (const int there = copy_at(part, to); there >= 0) return there;
-    const Type type = at(p_.values, part).type;
-    const auto item_bytes = static_cast<std::int64_t>(itemsize(type.dtype));
-    int source = part;
-    if (at(p_.values, part).layout->order() == to->order() && to->unreduced().empty()) {
-      const auto cost = [&](int c) {
-        return reshard(at(p_.values, c).layout, to, type.shape, item_bytes, in_.cost).cost.all();
-      };
-      for (int c : copies_of(part))
-        if (at(p_.values, c).layout->order() == to->order() && cost(c) < cost(source)) source = c;
-    }
-    const Layout* from = at(p_.values, source).layout;
-    std::vector<const Layout*> path{to};
-    if (from->order() == to->order()) path = reshard(from, to, type.shape, item_bytes, in_.cost).layouts;
-    else if (!from->unreduced().empty()) path.insert(path.begin(), Layout::of(from->order(), from->dims()));
-    for (const Layout* next : path) source = transfer_to(source, next, reason, by, asked);
-    return source;
-  }
-
-  int transfer_to(int part, const Layout* to, const std::string& reason, const FlatNode& by, bool asked) {
-    if (const int there = copy_at(part, to); there >= 0) return there;
-    const LocalValue from = at(p_.values, part);
-    Transfer t = describe_transfer(from.type, from.layout, to);
-    t.reason = reason;
-    t.op = by.op ? by.op->name : in_.is_run ? "result of a step" : "output";
-    t.where = line_of(by);
-    LocalStep s{-1, -1, {part}, {}};
-    if (t.kind != TransferKind::slice && t.kind != TransferKind::none) {
-      if (!asked && by.modes->policy == Policy::strict) refuse_transfer(t, from, *to, in_.mesh);
-      s.transfer = static_cast<int>(p_.transfers.size());
-      p_.transfers.push_back(std::move(t));
-    }
-    const int out = add_value(from.type, to, static_cast<int>(p_.steps.size()), at(origin_, part));
-    s.out = {out};
-    p_.steps.push_back(std::move(s));
-    return out;
-  }
-
-  // The line of a node; of one that has none (an index in brackets), the line where it is used first.
-  detail::RecordedLine line_of(const FlatNode& n) const {
-    const FlatNode* at_use = &n;
-    for (int steps = 0; steps < 8 && at_use->op && at_use->where.line == 0; steps++) {
-      const std::vector<int>& users = at(users_, at_use->first_out);
-      if (users.empty()) break;
-      at_use = &at(g_.nodes, users[0]);
-    }
-    return at_use->where;
-  }
-
-  // ---- nodes
-  void visit(int i) {
-    const FlatNode& n = at(g_.nodes, i);
-    if (n.op->form == Form::leaf || is_free(g_, i)) return;
-    if (n.op->form == Form::collective)
-      throw CompileError(
-          fmt::format("{} ({}:{}): a collective is only possible inside the map that binds its axis.",
-                      n.op->name, n.where.file, n.where.line));
-    if (n.op->form == Form::constraint) {
-      const Layout* to = n.attrs->hi.empty() ? constraint_layout(n, in_.order)
-                                             : to_layout(sub_axes_, at(preferences_.dims, n.first_out));
-      at(p_.of_value, n.first_out) = require(n.in[0], to, "asked for by a sharding constraint", n, true);
-      return;
-    }
-    if (n.op->trait == Trait::asked && at(p_.of_value, n.in[0]) >= 0) {
-      at(p_.of_value, n.first_out) = at(p_.of_value, n.in[0]);
-      at(asked_, n.first_out) = true;
-      return;
-    }
-    if (n.op->trait == Trait::behind) emit_behind(i);
-    else if (n.op->form == Form::iterate) emit_iteration(i);
-    else if (n.op->form == Form::choose || n.op->form == Form::repeat) emit_branches(i);
-    else emit(i, strategy_of(i));
-  }
-
-  // The operand itself, under another name: only what reads that comes behind the others.
-  void emit_behind(int i) {
-    const FlatNode& n = at(g_.nodes, i);
-    LocalStep s{i, -1, {}, {}};
-    for (int v : n.in)
-      if (!is_free(g_, at(g_.producer, v))) s.in.push_back(at(p_.of_value, v));
-    const int step = static_cast<int>(p_.steps.size());
-    s.out = {add_value(n.out_types[0], at(p_.values, s.in[0]).layout, step)};
-    at(p_.of_value, n.first_out) = s.out[0];
-    p_.steps.push_back(std::move(s));
-  }
-
-  std::vector<const Layout*> operand_layouts(const FlatNode& n) {
-    std::vector<const Layout*> r;
-    for (int v : n.in) r.push_back(is_free(g_, at(g_.producer, v)) ? nullptr : expressible(v, n));
-    return r;
-  }
-  void add_buffer(const Type& t, const Layout* l) {
-    p_.steps.back().out.push_back(add_value(t, l, static_cast<int>(p_.steps.size()) - 1));
-  }
-
-  // A carry has a second buffer.
-  void emit_iteration(int i) {
-    const FlatNode& n = at(g_.nodes, i);
-    PlacedIteration placed = place_iteration(n, g_, operand_layouts(n), in_);
-    const Iteration& it = placed.called.iteration;
-    p_.notes[i] = fmt::format("{} times {} steps", it.length, placed.called.compiled->program->steps.size());
-    emit(i, {{}, {}, std::move(placed.in), placed.out});
-    for (std::size_t k = 0; it.length > 1 && k < it.carries; k++) add_buffer(n.out_types[k], placed.out[k]);
-    p_.iterations[i] = std::move(placed.called);
-  }
-
-  // A carry has a second buffer, the condition's answer one.
-  void emit_branches(int i) {
-    const FlatNode& n = at(g_.nodes, i);
-    PlacedBranches placed = place_branches(n, g_, operand_layouts(n), in_);
-    p_.notes[i] = placed.called.note();
-    emit(i, {{}, {}, std::move(placed.in), placed.out});
-    if (n.op->form == Form::repeat) {
-      for (std::size_t k = 0; k < n.out_types.size(); k++) add_buffer(n.out_types[k], placed.out[k]);
-      add_buffer({{}, DType::bool_, false}, Layout::replicated(in_.order, 0));
-    }
-    p_.branches[i] = std::move(placed.called);
-  }
-
-  // An operand as the decision sees it; placements that the sub_axes cannot express are left at once.
-  const Layout* expressible(int v, const FlatNode& by) {
-    int& part = at(p_.of_value, v);
-    const Layout* l = at(p_.values, part).layout;
-    if (sub_axes_.can_express(*l)) return l;
-    const Layout* whole = sub_axes_.nearest(*l);
-    part = move(part, whole, "its placement fits into no common mesh with the others", by, at(asked_, v));
-    return whole;
-  }
-
-  NodeState state_of(int i) {
-    const FlatNode& n = at(g_.nodes, i);
-    const Rule& rule = at(rules_, i);
-    const std::vector<Linear> linear = linearities(n, g_);
-    NodeState s{&n, &rule, {}, {}, {}};
-    for (std::size_t k = 0; k < n.in.size(); k++) {
-      const int v = n.in[k];
-      TermState t;
-      t.type = at(g_.types, v);
-      t.factors = &rule.operands[k];
-      t.free = is_free(g_, at(g_.producer, v));
-      if (!t.free) {
-        t.layout = expressible(v, n);
-        const int part = at(p_.of_value, v);
-        for (int c : copies_of(part))
-          if (c != part && at(p_.values, c).layout->order() == t.layout->order())
-            t.copies.push_back(at(p_.values, c).layout);
-        t.can_carry = linear[k] != Linear::no;
-        t.should_stay = n.modes->policy == Policy::strict && !at(asked_, v);
-      }
-      s.operands.push_back(std::move(t));
-    }
-    for (std::size_t k = 0; k < rule.results.size(); k++) {
-      const int v = n.first_out + static_cast<int>(k);
-      TermState t;
-      t.type = at(g_.types, v);
-      t.factors = &rule.results[k];
-      t.layout = to_layout(sub_axes_, at(preferences_.dims, v));
-      t.weight = at(preferences_.closed, v) || at(preferences_.from_closed, v) ? 1.0 : 1e-3;
-      s.results.push_back(std::move(t));
-    }
-    s.pending = passing_sums(s, n, linear);
-    return s;
-  }
-
-  // The sub_axes of partial sums that may pass through: all joint operands carry the same, or one `each` operand carries one.
-  std::vector<int> passing_sums(const NodeState& s, const FlatNode& n,
-                                const std::vector<Linear>& linear) const {
-    if (is_half(n.out_types[0].dtype)) return {};  // combined in float32, rounded once
-    const Layout* pending = nullptr;
-    int carriers = 0, joint = 0;
-    bool each = false;
-    for (std::size_t k = 0; k < s.operands.size(); k++) {
-      const TermState& t = s.operands[k];
-      const Linear l = linear[k];
-      joint += l == Linear::joint;
-      if (t.free || t.layout->unreduced().empty()) continue;
-      if (t.layout->reducer() != Reducer::sum || l == Linear::no) return {};
-      if (n.modes->reproducible || at(g_.nodes, at(g_.producer, n.in[k])).modes->reproducible)
-        return {};  // a sum that is scaled later has other bits
-      if (pending && t.layout->unreduced() != pending->unreduced()) return {};
-      if (num_elements(n.out_types[0].shape) > num_elements(t.type.shape) || !single_user(n.in[k])) return {};
-      pending = t.layout;
-      each |= l == Linear::each;
-      carriers++;
-    }
-    if (!pending || (each ? carriers != 1 : carriers != joint)) return {};
-    std::vector<int> sub_axes;
-    for (SubAxis a : pending->unreduced()) sub_axes_.append(a, sub_axes);
-    return sub_axes;
-  }
-
-  bool single_user(int v) const {
-    const auto& u = at(users_, v);
-    return std::all_of(u.begin(), u.end(), [&](int x) { return x == u[0]; }) && !at(is_output_, v);
-  }
-
-  Strategy strategy_of(int i) {
-    NodeState s = state_of(i);
-    Strategy d = search_.cheapest(s);
-    if (!s.pending.empty()) {  // passing them on must not cost more than combining them here
-      NodeState combine = s;
-      combine.pending.clear();
-      const Strategy e = search_.cheapest(combine);
-      if (e.cost + 1e-9 < d.cost) d = e;
-    }
-    return d;
-  }
-
-  void emit(int i, const Strategy& d) {
-    const FlatNode& n = at(g_.nodes, i);
-    LocalStep s{i, -1, {}, {}};
-    for (std::size_t k = 0; k < n.in.size(); k++)
-      s.in.push_back(require(n.in[k], d.in[k], reason(n, k, d), n, false));
-    if (n.op->windows) fetch_windows(i, d, s);
-    if (n.op->boxes && cut_factor(at(rules_, i), d.assignment, Role::halo))
-      s.transfer = add_transfer(i, d, halo_transfer(n, d.in, d.out[0]));
-    if (d.ways > 0) p_.notes[i] = fmt::format("the first of {:.0f} strategies, not compared", d.ways);
-    if (const auto f = cut_factor(at(rules_, i), d.assignment, Role::scan))
-      if (const int result = carried(i, d, *f, s); result >= 0) {
-        at(p_.of_value, n.first_out) = result;
-        return;
-      }
-    for (std::size_t k = 0; k < d.out.size(); k++) {
-      const int v = n.first_out + static_cast<int>(k);
-      at(asked_, v) = passes_asking(n, d);
-      s.out.push_back(add_value(at(g_.types, v), d.out[k], static_cast<int>(p_.steps.size())));
-      at(p_.of_value, v) = s.out.back();
-    }
-    p_.steps.push_back(std::move(s));
-  }
-
-  // Operands of which devices read more than their tiles, or parts: what they read, as values of their own.
-  void fetch_windows(int i, const Strategy& d, LocalStep& s) {
-    for (Window& w : windows_of(at(g_.nodes, i), d.in, d.out)) {
-      LocalStep fetch{-1, add_transfer(i, d, std::move(w.transfer)), {s.in[w.operand]}, {}};
-      const Type type = at(p_.values, fetch.in[0]).type;
-      s.in[w.operand] = add_value(type, d.in[w.operand], static_cast<int>(p_.steps.size()));
-      at(p_.values, s.in[w.operand]).windows = std::make_shared<const std::vector<Box>>(std::move(w.boxes));
-      fetch.out = {s.in[w.operand]};
-      p_.steps.push_back(std::move(fetch));
-    }
-  }
-
-  // The transfer of node i that brings what neighbours have; -1: everything is at home.
-  int add_transfer(int i, const Strategy& d, Transfer t) {
-    const FlatNode& n = at(g_.nodes, i);
-    if (t.bytes == 0) return -1;
-    t.op = n.op->name;
-    t.where = line_of(n);
-    const bool is_placed = places_result(i, d.out[0]);
-    if (is_placed) t.reason += " where the program places the result";
-    if (n.modes->policy == Policy::strict && !is_placed && n.op->trait != Trait::row_list &&
-        !takes_asked_only(n))
-      refuse_boxes(t, n.out_types[0], *d.out[0], in_.mesh);
-    p_.transfers.push_back(std::move(t));
-    return static_cast<int>(p_.transfers.size()) - 1;
-  }
-
-  // Of the scan i along factor f, whose tiles `local` are scanned: each combined with what lies in front of it. -1: nothing does.
-  int carried(int i, const Strategy& d, std::size_t f, LocalStep& local) {
-    const std::size_t dim = scanned_dim(at(rules_, i), f);
-    const FlatNode& n = at(g_.nodes, i);
-    const Transfer t = carry_transfer(n, *d.in[0], dim);
-    const int transfer = add_transfer(i, d, t);
-    if (transfer < 0) return -1;
-    const auto add_step = [&](LocalStep s, const Type& type, const Layout* l) {
-      s.out.push_back(add_value(type, l, static_cast<int>(p_.steps.size())));
-      p_.steps.push_back(std::move(s));
-      return p_.steps.back().out.back();
-    };
-    const Type slice{t.shape, t.dtype, false};
-    const Layout* each = layout_of_totals(n, *d.in[0], dim);
-    const int scanned = add_value(n.out_types[0], d.out[0], static_cast<int>(p_.steps.size()));
-    local.out = {scanned};
-    const int totals = add_step(std::move(local), slice, each);
-    LocalStep carry{i, transfer, {totals, scanned}, {}};
-    const ScanTail tail = append_scan_tail(g_, i, dim);
-    LocalStep spread{tail.spread, -1, {add_step(std::move(carry), slice, each)}, {}};
-    const int everywhere = add_step(std::move(spread), n.out_types[0], d.out[0]);
-    return add_step({tail.combine, -1, {everywhere, scanned}, {}}, n.out_types[0], d.out[0]);
-  }
-
-  // A constraint or a requested result puts what node i makes where it is made: directly, or by a few other steps that change
-  // extents or order (stack is made of pads).
-  bool places_result(int i, const Layout* l, int steps = 3) const {
-    const FlatNode& n = at(g_.nodes, i);
-    for (std::size_t k = 0; k < std::min(g_.outputs.size(), in_.outputs.size()); k++)
-      if (g_.outputs[k] == n.first_out && in_.outputs[k] == l) return true;
-    const auto places = [&](int u) {
-      const FlatNode& user = at(g_.nodes, u);
-      if (user.op->form == Form::constraint)
-        return !user.attrs->hi.empty() || constraint_layout(user, in_.order) == l;
-      return user.op->boxes && steps > 0 && places_result(u, l, steps - 1);
-    };
-    const std::vector<int>& users = at(users_, n.first_out);
-    return std::any_of(users.begin(), users.end(), places);
-  }
-
-  bool takes_asked_only(const FlatNode& n) const {
-    return std::all_of(n.in.begin(), n.in.end(), [&](int v) { return at(asked_, v); });
-  }
-
-  // What is made of a collective's operand alone, by rearranging or reducing, or carries its partial sums, moves with it.
-  bool passes_asking(const FlatNode& n, const Strategy& d) const {
-    const bool rearranges = n.op->form == Form::map || n.op->form == Form::view ||
-                            n.op->form == Form::reduce || n.op->form == Form::boxes ||
-                            n.op->trait == Trait::conversion;
-    bool carries = false;
-    for (std::size_t k = 0; k < n.in.size() && !d.pending.empty(); k++)
-      carries |= at(asked_, n.in[k]) && !d.in[k]->unreduced().empty();
-    return (rearranges && !n.in.empty() && takes_asked_only(n)) || carries;
-  }
-
-  std::string reason(const FlatNode& n, std::size_t k, const Strategy& d) const {
-    if (is_free(g_, at(g_.producer, n.in[k]))) return "";
-    const Layout* now = at(p_.values, at(p_.of_value, n.in[k])).layout;
-    if (!now->unreduced().empty())
-      return fmt::format("partial sums over {} must be combined before {}",
-                         axis_names(now->unreduced(), now->order(), in_.mesh), n.op->name);
-    return fmt::format("operand {} of {} is needed as {}", k, n.op->name, spec_text(*d.in[k], in_.mesh));
-  }
-
-  int output(int v, const Layout* asked) {
-    const FlatNode& source = at(g_.nodes, at(g_.producer, v));
-    const FlatNode by{nullptr, nullptr, {}, 0, {}, {}, Where(source.where), source.modes};
-    const int rank = static_cast<int>(at(g_.types, v).shape.size());
-    if (is_free(g_, at(g_.producer, v))) {
-      const Layout* to = asked ? asked : to_layout(sub_axes_, at(preferences_.dims, v));
-      if (!adds_nothing(v, to)) to = Layout::of(to->order(), to->dims());
-      return require(v, to, "", by, true);
-    }
-    const Layout* now = at(p_.values, at(p_.of_value, v)).layout;
-    const Layout* to = asked;
-    if (!to && !now->unreduced().empty()) {
-      const SubAxisDims& preference = at(preferences_.dims, v);
-      const bool wants =
-          std::any_of(preference.begin(), preference.end(), [](const auto& dim) { return !dim.empty(); });
-      to = wants && rank > 0 ? to_layout(sub_axes_, preference) : Layout::of(now->order(), now->dims());
-    }
-    if (!to || !to->unreduced().empty()) to = now;
-    const char* who = in_.is_run ? "a step" : "the program";
-    const std::string reason = !now->unreduced().empty()
-                                   ? fmt::format("partial sums over {} leave {}",
-                                                 axis_names(now->unreduced(), now->order(), in_.mesh), who)
-                               : in_.is_run ? "the next step needs what is carried where this one found it"
-                                            : "asked for as a result";
-    return require(v, to, reason, by, !in_.is_run);
-  }
-
-  FlatGraph& g_;
-  const CompileInput& in_;
-  SubAxes sub_axes_;
-  StrategySearch search_;
-  std::vector<Rule> rules_;
-  Preferences preferences_;
-  std::vector<std::vector<int>> users_;
-  std::vector<bool> is_output_;  // by value
-  std::vector<bool> asked_;      // by value: moving it is what the program asks for
-  Partition p_;
-  std::vector<int> origin_;  ///< local value -> the one that it is a copy of (itself: an original)
-  std::vector<std::vector<int>> copies_;  ///< original -> its copies, itself included
-  std::map<std::pair<int, const Layout*>, int> made_;
-};
+}
 
 }  // namespace
 
 Partition partition(FlatGraph& g, const CompileInput& in, Propagation propagation) {
-  return Partitioner(g, in, std::move(propagation)).run();
+  TransferPrices transfers(in.cost);
+  std::optional<Trial> best;
+  FlatGraph placed;
+  bool goes_on = true;
+  for (const Roaming roaming : {Roaming::none, Roaming::loose}) {
+    StrategySearch search(propagation.sub_axes, transfers, roaming);
+    Preferences renewed = propagation.preferences;
+    for (int k = 0; k < kMostTrials && goes_on; k++) {
+      FlatGraph h = g;
+      Trial t = place_nodes(h, in, propagation, renewed, search);
+      const bool is_first = !best, is_new = renew(renewed, t, g, propagation.sub_axes);
+      if (is_first) goes_on = may_choose(g, t.partition);
+      if (is_first || t.price < best->price * (1 - 1e-9)) best = std::move(t), placed = std::move(h);
+      if (is_first && goes_on)
+        for (Preferences* p : {&propagation.preferences, &renewed})
+          place_outputs(*p, best->partition, g, propagation.sub_axes);
+      if (!is_new) break;
+    }
+  }
+  g = std::move(placed);
+  return std::move(best->partition);
 }
 
 }  // namespace shardarray

@@ -54,6 +54,7 @@ struct Preferences {
   std::vector<bool> closed;       ///< given, not preferred
   std::vector<bool>
       from_closed;  ///< leads, elementwise, to a place that is given: the preference is as good as closed
+  std::vector<const Layout*> outputs;  ///< per result of the program: where it has to be; null: it is open
 };
 struct Propagation {
   SubAxes sub_axes;         ///< of all placements that are given

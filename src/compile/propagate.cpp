@@ -6,6 +6,7 @@
 
 #include "base/at.h"
 #include "compile/assignment.h"
+#include "compile/making.h"
 #include "compile/passes.h"
 #include "ops/record.h"
 
@@ -16,7 +17,7 @@ namespace {
 class Propagator {
  public:
   Propagator(const FlatGraph& g, const std::vector<Rule>& rules, const SubAxes& sub_axes)
-      : g_(g), rules_(rules), sub_axes_(sub_axes) {
+      : g_(g), rules_(rules), makings_(makings(g, rules)), sub_axes_(sub_axes) {
     for (const Type& t : g.types) preferences_.dims.emplace_back(t.shape.size());
     preferences_.closed.assign(g.types.size(), false);
     preferences_.from_closed.assign(g.types.size(), false);
@@ -96,7 +97,7 @@ class Propagator {
     const FlatNode& n = at(g_.nodes, i);
     const Rule& rule = at(rules_, i);
     std::vector<int> grown;
-    const bool unbound = is_free(g_, i) && n.op->trait != Trait::like;
+    const bool unbound = at(makings_, i) == Making::anywhere && n.op->trait != Trait::like;
     if (n.op->form == Form::leaf || unbound || (n.op->form == Form::constraint && n.attrs->hi.empty()))
       return grown;
     if (level == 0 && !is_elementwise(n.op->form) && n.op->form != Form::map && n.op->form != Form::view)
@@ -185,6 +186,7 @@ class Propagator {
 
   const FlatGraph& g_;
   const std::vector<Rule>& rules_;
+  std::vector<Making> makings_;  // by node
   const SubAxes& sub_axes_;
   Preferences preferences_;
   std::vector<std::vector<int>> users_;
@@ -217,6 +219,8 @@ Propagation propagate(const FlatGraph& g, const CompileInput& in) {
   for (std::size_t k = 0; k < g.outputs.size(); k++)
     if (k < in.outputs.size() && in.outputs[k]) p.close(g.outputs[k], in.outputs[k], true);
   r.preferences = p.run();
+  r.preferences.outputs = in.outputs;
+  r.preferences.outputs.resize(g.outputs.size());
   return r;
 }
 

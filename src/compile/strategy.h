@@ -1,30 +1,42 @@
 // Where one node runs: which sub_axes cut which of its factors, by cost.
 #pragma once
 #include <map>
-#include <tuple>
 
 #include "compile/assignment.h"
-#include "compile/passes.h"
+#include "compile/transfer_prices.h"
 
 namespace shardarray {
 
+/// Where an operand comes from.
+struct TermSource {
+  Type type;
+  const Layout* layout = nullptr;     ///< where it is now
+  std::vector<const Layout*> copies;  ///< where else it is already
+  std::vector<const Rule*>
+      rules;  ///< of broadcasts that make the operand of it where that is needed, the last first
+};
 /// One operand or result as the decision sees it.
 struct TermState {
   Type type;
   const std::vector<DimFactors>* factors = nullptr;
-  const Layout* layout = nullptr;     ///< operand: where it is now; result: the preference
-  bool free = false;                  ///< operand: can be made anywhere
-  std::vector<const Layout*> copies;  ///< operand: where else it is already
-  double weight = 0;                  ///< result: how much the preference counts
-  bool can_carry = false;             ///< operand: its pending sum may pass
-  bool should_stay = false;  ///< operand: policy strict refuses to move it; whatever need not is better
+  const Layout* layout = nullptr;  ///< operand: where it is now; result: the preference
+  bool free = false;               ///< operand: can be made anywhere
+  TermSource source;               ///< operand that is not free
+  double weight = 0;               ///< result: how much the preference counts
+  bool can_carry = false;          ///< operand: its pending sum may pass
+  bool should_stay = false;        ///< operand: policy strict refuses to move it; whatever need not is better
 };
 struct NodeState {
   const FlatNode* node = nullptr;
   const Rule* rule = nullptr;
   std::vector<TermState> operands, results;
   std::vector<int> pending;  ///< sub_axes of partial sums that pass through (empty: they are combined first)
+  bool is_asked = false;     ///< a collective's operand: it is combined as the program says
 };
+
+/// All that a decision depends on: layers of a network that look alike are decided once.
+using StateKey = std::vector<std::int64_t>;
+StateKey key_of(const NodeState& s);
 
 struct Strategy {
   Assignment assignment;
@@ -33,38 +45,32 @@ struct Strategy {
   double cost = 0;
   double moved = 0;  ///< the part of the cost that is transfers
   double peak = 0;   ///< the part that is memory which a device does not have, for transfers or for the node
-  double ways =
-      0;  ///< so many assignments that they were not compared: the first that fits is taken; 0: the cheapest is
+  double narrowed =
+      0;  ///< of so many assignments some were compared: axes moved together, then parts of them; 0: all were
+};
+
+/// Which axes may leave the factor on which all tensors agree that have them, for another one. To move less in one node can make the
+/// whole program move more, or less.
+enum class Roaming : std::uint8_t {
+  none,
+  loose,  // axes of one tensor alone, or whose factor is summed
 };
 
 class StrategySearch {
  public:
-  StrategySearch(const SubAxes& sub_axes, const CostModel& model) : sub_axes_(sub_axes), model_(model) {}
-  Strategy cheapest(const NodeState& s);
-  /// The layouts that follow from an assignment; false when it cannot be placed.
-  bool complete(const NodeState& s, Strategy& d) const;
+  StrategySearch(const SubAxes& sub_axes, TransferPrices& transfers, Roaming roaming)
+      : sub_axes_(sub_axes), transfers_(transfers), roaming_(roaming) {}
+  const Strategy& cheapest(const NodeState& s);
 
  private:
-  void add_cost(const NodeState& s, Strategy& d);
-  /// What neighbours send: halos, carries of a scan.
-  void add_neighbours(const NodeState& s, Strategy& d) const;
-  /// From the nearest place where the operand is.
-  MoveCost fetch(const TermState& t, const Layout* to);
-  MoveCost transfer(const Layout* from, const Layout* to, const Type& t);
+  Strategy search(const NodeState& s);
+  // Where its operands are already, without a search.
   Assignment merged(const NodeState& s) const;
-  std::vector<int> present_sub_axes(const NodeState& s) const;
-  std::vector<int> idle_sub_axes(const NodeState& s, const std::vector<int>& present) const;
-  void order_sub_axes(const NodeState& s, Assignment& a) const;
-  /// The one factor on which every tensor that has the sub_axis puts it; none when they differ.
-  std::optional<std::size_t> agreed_factor(const NodeState& s, int sub_axis) const;
-  /// The cheapest of all ways to deal `sub_axes` to factors that moves at most `most`.
-  void enumerate(const NodeState& s, const std::vector<int>& sub_axes, double most, Strategy& best);
-  void consider(const NodeState& s, Assignment a, double most, Strategy& best);
 
   const SubAxes& sub_axes_;
-  const CostModel& model_;
-  std::map<std::tuple<const Layout*, const Layout*, std::vector<std::int64_t>, std::size_t>, MoveCost>
-      transfers_;
+  TransferPrices& transfers_;
+  Roaming roaming_;
+  std::map<StateKey, Strategy> known_;
 };
 
 }  // namespace shardarray

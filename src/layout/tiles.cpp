@@ -3,10 +3,12 @@
 
 #include <algorithm>
 #include <map>
+#include <optional>
 #include <tuple>
 #include <utility>
 
 #include "base/ceil_div.h"
+#include "layout/axes.h"
 #include "layout/tiles.h"
 #include "shardarray/error.h"
 
@@ -19,6 +21,27 @@ void check_rank(const char* function, const Layout& layout, const Shape& shape) 
         fmt::format("{}: layout {} and shape {} differ in rank. A layout is made for one rank. Please "
                     "report this.",
                     function, layout.to_string(), to_string(shape)));
+}
+
+// most_missing() where all tiles are equal: either each position finds the same at home, or in some dimension the tiles of two
+// positions are cut by coordinates that have nothing to do with each other, so that one position finds nothing. None: neither is certain.
+std::optional<std::int64_t> missing_of_equal_tiles(const Layout& from, const Layout& to, const Shape& shape) {
+  std::int64_t wanted = 1, there = 1;
+  bool none_there = false;
+  for (int d = 0; d < to.rank(); d++) {
+    const std::int64_t tiles = to.tiles(d), held = from.tiles(d);
+    if (shape[d] % tiles != 0 || shape[d] % held != 0) return std::nullopt;
+    wanted *= shape[d] / tiles;
+    const CommonPrefix prefix = common_prefix(from.dims()[d], to.dims()[d]);
+    if (prefix.rest_a.empty() || prefix.rest_b.empty()) {
+      there *= shape[d] / std::max(tiles, held);
+      continue;
+    }
+    const SubAxis a = prefix.rest_a[0], b = prefix.rest_b[0];
+    if (a.pre < end_of(b) && b.pre < end_of(a)) return std::nullopt;
+    none_there = true;
+  }
+  return none_there ? wanted : wanted - there;
 }
 
 }  // namespace
@@ -87,6 +110,7 @@ std::int64_t most_missing(const Layout& from, const Layout& to, const Shape& sha
     return num_elements(shape) - least;
   }
   const auto positions = static_cast<std::size_t>(to.order()->size());
+  if (const auto missing = missing_of_equal_tiles(from, to, shape)) return *missing;
   std::vector<std::int64_t> wanted(positions, 1), there(positions, 1);
   for (int d = 0; d < to.rank(); d++) {
     const std::int64_t n = shape[d], tile = ceil_div(n, to.tiles(d)), held = ceil_div(n, from.tiles(d));

@@ -26,6 +26,12 @@ std::size_t block_bytes(std::size_t bytes) {
   return power > 128 && bytes <= power / 4 * 3 ? power / 4 * 3 : power;
 }
 
+/// The bytes of the blocks of class k.
+constexpr std::size_t bytes_of_class(std::size_t k) {
+  const std::size_t power = std::size_t{64} << k / 2;
+  return k % 2 == 0 ? power : power + power / 2;
+}
+
 std::atomic<bool>& debug_fill() {
   static std::atomic<bool> on = env_flag("SHARDARRAY_DEBUG_FILL", false);
   return on;
@@ -80,26 +86,22 @@ void Arena::deallocate(Buffer* b) noexcept {
   class_of(block_bytes(b->bytes)).free.push_back(b);
 }
 
-/// Null when the system refuses, or the limit, even after free large blocks went back to it.
+/// Null when the system refuses, or the limit, even after what is free went back to it.
 void* Arena::fresh_block(std::size_t block) {
   if (slabs_.size() == slabs_.capacity()) slabs_.reserve(2 * slabs_.size() + 8);
   if (block > largest_in_slab) {
     // Sizes that change from step to step must not pile up: never hold more than twice what was in use.
     if (stats_.held + block > 2 * std::max(stats_.high_water, stats_.in_use + block)) trim_locked();
-    void* const p = map(block);
-    if (p != nullptr && block <= largest_class) slabs_.emplace_back(p, block);
-    return p;
+    return map(block);
   }
-  if (slab_left_ < block) {
+  if (slabs_.empty() || slab_bytes - slabs_.back().cut < block) {
     void* const p = map(slab_bytes);
     if (p == nullptr) return nullptr;
-    slabs_.emplace_back(p, slab_bytes);
-    slab_ = static_cast<char*>(p);
-    slab_left_ = slab_bytes;
+    slabs_.push_back({static_cast<char*>(p)});
   }
-  void* const p = slab_;
-  slab_ += block;
-  slab_left_ -= block;
+  Slab& slab = slabs_.back();
+  void* const p = slab.data + slab.cut;
+  slab.cut += block;
   return p;
 }
 
@@ -107,6 +109,7 @@ void* Arena::map(std::size_t bytes) {
   void* p = within_limit(bytes) ? source().map(bytes) : nullptr;
   if (p == nullptr) {
     trim_locked();
+    trim_slabs();
     if (within_limit(bytes)) p = source().map(bytes);
   }
   if (p != nullptr) stats_.held += bytes;
@@ -116,28 +119,65 @@ void* Arena::map(std::size_t bytes) {
 void Arena::trim() noexcept {
   const std::lock_guard lock(mutex_);
   trim_locked();
+  trim_slabs();
+}
+
+void Arena::trim_class(Class& c, std::size_t block) noexcept {
+  for (Buffer* b : c.free) {
+    source().unmap(b->data, block);
+    delete b;
+    stats_.held -= block;
+    c.blocks--;
+  }
+  c.free.clear();
 }
 
 void Arena::trim_locked() noexcept {
-  for (auto& [block, c] : large_) {
-    for (Buffer* b : c.free) {
-      source().unmap(b->data, block);
+  for (auto& [block, c] : large_) trim_class(c, block);
+  for (std::size_t k = small_.size(); k-- > 0 && bytes_of_class(k) > largest_in_slab;)
+    trim_class(small_[k], bytes_of_class(k));
+}
+
+void Arena::trim_slabs() noexcept {
+  std::sort(slabs_.begin(), slabs_.end(), [](const Slab& a, const Slab& b) { return a.data < b.data; });
+  const auto slab_of = [&](const Buffer* b) -> Slab& {
+    return *std::prev(std::upper_bound(slabs_.begin(), slabs_.end(), static_cast<char*>(b->data),
+                                       [](const char* p, const Slab& s) { return p < s.data; }));
+  };
+  const auto each_class = [&](auto f) {
+    for (std::size_t k = 0; bytes_of_class(k) <= largest_in_slab; k++) f(small_[k], bytes_of_class(k));
+  };
+  for (Slab& s : slabs_) s.free = 0;
+  each_class([&](const Class& c, std::size_t block) {
+    for (const Buffer* b : c.free) slab_of(b).free += block;
+  });
+  each_class([&](Class& c, std::size_t) {
+    const std::size_t before = c.free.size();
+    std::erase_if(c.free, [&](Buffer* b) {
+      const Slab& s = slab_of(b);
+      if (s.free < s.cut) return false;
       delete b;
-      stats_.held -= block;
-      c.blocks--;
-    }
-    c.free.clear();
-  }
+      return true;
+    });
+    c.blocks -= before - c.free.size();
+  });
+  std::erase_if(slabs_, [&](const Slab& s) {
+    if (s.free < s.cut) return false;
+    source().unmap(s.data, slab_bytes);
+    stats_.held -= slab_bytes;
+    return true;
+  });
 }
 
 void Arena::refuse(std::size_t bytes) const {
   const std::size_t block = bytes > most_bytes ? bytes : block_bytes(bytes);
   const bool limited = !within_limit(block > largest_in_slab ? block : slab_bytes);
   throw OutOfMemory(fmt::format(
-      "allocate: {} refused {} bytes for {}:{} ({} bytes in use, {} held). All memory of a program is taken "
-      "before it runs. Free arrays, donate inputs (std::move) or spread the arrays over more memory{}.",
+      "allocate: {} refused {} bytes for {}:{} ({} bytes in use, {} held; a block of {} was needed). All "
+      "memory of a program is taken before it runs. Free arrays, donate inputs (std::move) or spread the "
+      "arrays over more memory{}.",
       limited ? fmt::format("the limit {}={}", limit_.variable, limit_.bytes) : "the system", bytes,
-      owner_ ? owner_->platform() : "cpu", device_, stats_.in_use, stats_.held,
+      owner_ ? owner_->platform() : "cpu", device_, stats_.in_use, stats_.held, block,
       limited ? ", or raise the limit" : ""));
 }
 
@@ -146,12 +186,6 @@ MemoryStats Arena::stats() const {
   return stats_;
 }
 
-Arena::~Arena() {
-  trim();
-  for (Class& c : small_) {
-    for (Buffer* b : c.free) delete b;
-  }
-  for (const auto& [p, bytes] : slabs_) source().unmap(p, bytes);
-}
+Arena::~Arena() { trim(); }
 
 }  // namespace shardarray

@@ -2,7 +2,8 @@
 // a reused one.
 //
 // Blocks up to 1.5 MiB come in classes (64, 128, 192, 256, 384, 512, ... bytes: powers of two and 1.5 times
-// those), larger ones in multiples of 2 MiB, each mapped on its own. Thread-safe.
+// those), larger ones in multiples of 2 MiB. Those above 64 KiB are each mapped on their own, smaller ones are cut from slabs of
+// 1 MiB. Where memory runs out, free blocks and slabs without a used block go back to where they come from. Thread-safe.
 #pragma once
 #include <array>
 #include <cstddef>
@@ -39,7 +40,7 @@ class Arena {
   Buffer* allocate(std::size_t bytes);
   /// Takes back a buffer whose count is zero.
   void deallocate(Buffer* b) noexcept;
-  /// Gives free large blocks back to where they come from.
+  /// Gives what is free back to where it comes from.
   void trim() noexcept;
   MemoryStats stats() const;
 
@@ -54,6 +55,8 @@ class Arena {
   bool within_limit(std::size_t bytes) const { return bytes <= limit_.bytes - stats_.held; }
   MemorySource& source() const { return source_ != nullptr ? *source_ : system_memory(); }
   void trim_locked() noexcept;
+  void trim_class(Class& c, std::size_t block) noexcept;
+  void trim_slabs() noexcept;
   [[noreturn]] void refuse(std::size_t bytes) const;
 
   Backend* const owner_;
@@ -62,10 +65,13 @@ class Arena {
   const MemoryLimit limit_;
   mutable std::mutex mutex_;
   std::array<Class, 32> small_;
-  std::map<std::size_t, Class> large_;                // block bytes -> blocks
-  std::vector<std::pair<void*, std::size_t>> slabs_;  // what small blocks are cut from
-  char* slab_ = nullptr;                              // the rest of the last slab
-  std::size_t slab_left_ = 0;
+  std::map<std::size_t, Class> large_;  // block bytes -> blocks
+  struct Slab {
+    char* data = nullptr;
+    std::size_t cut = 0;   // bytes, from the front on
+    std::size_t free = 0;  // bytes, where trim_slabs() counts them
+  };
+  std::vector<Slab> slabs_;  // what small blocks are cut from: the last
   MemoryStats stats_;
 };
 

@@ -1,0 +1,53 @@
+// Which assignments of sub-axes to factors a search compares for one node.
+#pragma once
+#include <optional>
+
+#include "compile/node_price.h"
+
+namespace shardarray {
+
+/// All of them where they are few. Else sub-axes that stand side by side wherever they are used are dealt together, a pair of such
+/// groups at a time if even those are too many, and then halves of groups around the best.
+class Dealing {
+ public:
+  Dealing(NodePrice& price, const NodeState& s, const SubAxes& sub_axes, Roaming roaming);
+  /// Sub-axes that cut an operand or that a result prefers.
+  const std::vector<int>& present() const { return present_; }
+  /// With those that no tensor uses, which could take a part of the work, and of what is moved then, instead of repeating it.
+  std::vector<int> present_and_idle() const;
+  /// The cheapest way to deal `sub_axes` to factors that moves at most `most`.
+  void deal(const std::vector<int>& sub_axes, double most, Strategy& best);
+
+ private:
+  // Sub-axes that go to one factor, or to none.
+  struct Unit {
+    std::vector<int> sub_axes;
+    std::vector<std::size_t> factors;
+  };
+  struct Term {
+    SubAxisDims dims;
+    Assignment factors;  // what each can hold of them
+  };
+  std::vector<Unit> single_units(const std::vector<int>& sub_axes, const Strategy& best) const;
+  std::vector<Unit> side_by_side(const std::vector<Unit>& single) const;
+  // All ways to deal `units`, the other sub-axes as in `fixed`.
+  void deal_units(const std::vector<const Unit*>& units, const Assignment& fixed, double most,
+                  Strategy& best);
+  // The same with the other sub-axes as in `best`.
+  void deal_again(const std::vector<const Unit*>& units, double most, Strategy& best);
+  void deal_pairs(const std::vector<Unit>& units, double most, Strategy& best);
+  void deal_halves(const Unit& unit, double most, Strategy& best);
+  // The one factor on which every tensor that has the sub-axis puts it; none when they differ.
+  std::optional<std::size_t> agreed_factor(int sub_axis) const;
+  void order(Assignment& a) const;
+
+  NodePrice& price_;
+  const NodeState& s_;
+  const SubAxes& sub_axes_;
+  Roaming roaming_;
+  std::vector<Term> results_, operands_;  // operands that are not free
+  std::vector<int> present_;
+  std::vector<std::size_t> factors_;  // that may be cut
+};
+
+}  // namespace shardarray

@@ -1,0 +1,65 @@
+#include "compile/local_values.h"
+
+#include "base/at.h"
+#include "compile/reshard.h"
+#include "compile/strict.h"
+
+namespace shardarray {
+
+int LocalValues::add(const Type& t, const Layout* l, int step, int origin) {
+  const int part = static_cast<int>(p_.values.size());
+  p_.values.push_back({t, l, step, -1});
+  origin_.push_back(origin < 0 ? part : origin);
+  copies_.emplace_back();
+  at(copies_, origin_.back()).push_back(part);
+  return part;
+}
+
+const std::vector<int>& LocalValues::copies_of(int part) const { return at(copies_, at(origin_, part)); }
+
+int LocalValues::copy_at(int part, const Layout* to) const {
+  for (int c : copies_of(part))
+    if (at(p_.values, c).layout == to) return c;
+  return -1;
+}
+
+int LocalValues::move(int part, const Layout* to, const MoveReason& why) {
+  if (const int there = copy_at(part, to); there >= 0) return there;
+  const Type type = at(p_.values, part).type;
+  const auto item_bytes = static_cast<std::int64_t>(itemsize(type.dtype));
+  int source = part;
+  if (at(p_.values, part).layout->order() == to->order() && to->unreduced().empty()) {
+    const auto cost = [&](int c) {
+      return reshard(at(p_.values, c).layout, to, type.shape, item_bytes, in_.cost).cost.all();
+    };
+    for (int c : copies_of(part))
+      if (at(p_.values, c).layout->order() == to->order() && cost(c) < cost(source)) source = c;
+  }
+  const Layout* from = at(p_.values, source).layout;
+  std::vector<const Layout*> path{to};
+  if (from->order() == to->order()) path = reshard(from, to, type.shape, item_bytes, in_.cost).layouts;
+  else if (!from->unreduced().empty()) path.insert(path.begin(), Layout::of(from->order(), from->dims()));
+  for (const Layout* next : path) source = transfer_to(source, next, why);
+  return source;
+}
+
+int LocalValues::transfer_to(int part, const Layout* to, const MoveReason& why) {
+  if (const int there = copy_at(part, to); there >= 0) return there;
+  const LocalValue from = at(p_.values, part);
+  Transfer t = describe_transfer(from.type, from.layout, to);
+  t.reason = why.text;
+  t.op = why.by.op ? why.by.op->name : in_.is_run ? "result of a step" : "output";
+  t.where = why.where;
+  LocalStep s{-1, -1, {part}, {}};
+  if (t.kind != TransferKind::slice && t.kind != TransferKind::none) {
+    if (!why.asked && why.by.modes->policy == Policy::strict) refuse_transfer(t, from, *to, in_.mesh);
+    s.transfer = static_cast<int>(p_.transfers.size());
+    p_.transfers.push_back(std::move(t));
+  }
+  const int out = add(from.type, to, static_cast<int>(p_.steps.size()), at(origin_, part));
+  s.out = {out};
+  p_.steps.push_back(std::move(s));
+  return out;
+}
+
+}  // namespace shardarray

@@ -1,0 +1,39 @@
+// The values of a partition while it grows, and copies of them in other places.
+#pragma once
+#include <string>
+#include <vector>
+
+#include "compile/passes.h"
+
+namespace shardarray {
+
+/// Why something moves.
+struct MoveReason {
+  const std::string& text;
+  const FlatNode& by;          ///< what needs it; without an op: the end of the program
+  detail::RecordedLine where;  ///< its line
+  bool asked;                  ///< the program asks for it, so that policy strict does not refuse it
+};
+
+class LocalValues {
+ public:
+  LocalValues(Partition& p, const CompileInput& in) : p_(p), in_(in) {}
+  /// A new local value; `origin`: the one that it is a copy of, in another place.
+  int add(const Type& t, const Layout* l, int step, int origin = -1);
+  /// All places of the value, `part` included.
+  const std::vector<int>& copies_of(int part) const;
+  /// The value in layout `to`: as it is, or from its nearest copy.
+  int move(int part, const Layout* to, const MoveReason& why);
+
+ private:
+  // The copy in layout `to`; -1: there is none.
+  int copy_at(int part, const Layout* to) const;
+  int transfer_to(int part, const Layout* to, const MoveReason& why);
+
+  Partition& p_;
+  const CompileInput& in_;
+  std::vector<int> origin_;  ///< local value -> the one that it is a copy of (itself: an original)
+  std::vector<std::vector<int>> copies_;  ///< original -> its copies, itself included
+};
+
+}  // namespace shardarray

@@ -1,0 +1,50 @@
+// What one node costs under an assignment of sub-axes to its factors.
+#pragma once
+#include <string>
+#include <unordered_map>
+
+#include "compile/strategy.h"
+#include "compile/transfer_prices.h"
+
+namespace shardarray {
+
+class NodePrice {
+ public:
+  NodePrice(const NodeState& s, const SubAxes& sub_axes, TransferPrices& transfers);
+  /// Takes an assignment for `best` that is cheaper and moves at most `most`.
+  void consider(Assignment a, double most, Strategy& best);
+  /// The node uncut, at any price.
+  Strategy uncut();
+  /// Arithmetic on the busiest device.
+  double work(const Assignment& a) const;
+
+ private:
+  // One operand or result: the layout that follows (null: it cannot be placed) and what that costs.
+  struct Placed {
+    const Layout* layout = nullptr;
+    MoveCost cost;
+  };
+  using Known = std::unordered_map<std::string, Placed>;  // by what the assignment says of its factors
+
+  bool sums_fit(const Assignment& a) const;
+  void add_to_key(const Assignment& a, std::size_t factor);
+  void start_key(const Assignment& a, const TermState& t);
+  const Placed& operand(const Assignment& a, std::size_t k);
+  const Placed& result(const Assignment& a, std::size_t k);
+  MoveCost fetch(const TermSource& s, const Layout* to);
+  MoveCost to_preference(const TermState& t, const Layout* made);
+  // What neighbours send: halos, carries of a scan.
+  double neighbours(const Strategy& d) const;
+  bool is_there(const std::vector<const Layout*>& in, std::size_t k) const;
+  std::int64_t bytes_at_once(const Strategy& d) const;
+
+  const NodeState& s_;
+  const SubAxes& sub_axes_;
+  TransferPrices& transfers_;
+  const CostModel& model_;
+  std::vector<Known> operands_, results_;
+  std::string key_;
+  std::vector<const Layout*> in_, out_;  // of the candidate
+};
+
+}  // namespace shardarray

@@ -1,0 +1,488 @@
+// Places the nodes one by one, each by its cheapest strategy.
+#include "compile/partitioner.h"
+
+#include <fmt/core.h>
+
+#include <algorithm>
+#include <map>
+
+#include "base/at.h"
+#include "base/print_time.h"
+#include "compile/branches.h"
+#include "compile/compose_boxes.h"
+#include "compile/halo.h"
+#include "compile/iterate.h"
+#include "compile/linearities.h"
+#include "compile/local_values.h"
+#include "compile/making.h"
+#include "compile/scan.h"
+#include "compile/strategy.h"
+#include "compile/strict.h"
+#include "compile/used_steps.h"
+#include "ops/asked.h"
+#include "ops/record.h"
+#include "runtime/half_floats.h"
+
+namespace shardarray {
+
+namespace {
+
+class Partitioner {
+ public:
+  Partitioner(FlatGraph& g, const CompileInput& in, const Propagation& propagation,
+              const Preferences& preferences, StrategySearch& search)
+      : g_(g),
+        in_(in),
+        sub_axes_(propagation.sub_axes),
+        search_(search),
+        rules_(propagation.rules),
+        preferences_(preferences),
+        makings_(makings(g, rules_)),
+        values_(p_, in) {
+    users_.resize(g.types.size());
+    is_output_.resize(g.types.size());
+    for (int v : g.outputs) at(is_output_, v) = true;
+    for (std::size_t i = 0; i < g.nodes.size(); i++)
+      for (int v : g.nodes[i].in) at(users_, v).push_back(static_cast<int>(i));
+    for (const FlatNode& n : g.nodes)  // what a collective takes has its users and those of the same value
+      if (n.op->trait == Trait::asked) {
+        const int v = n.in[0], out = n.first_out;
+        for (int u : at(users_, v))
+          if (&at(g.nodes, u) != &n) at(users_, out).push_back(u);
+        if (at(is_output_, v)) at(is_output_, out) = true;
+      }
+    p_.of_value.assign(g.types.size(), -1);
+    p_.forwards = !in.is_run;
+    asked_.assign(g.types.size(), false);
+    needed_.resize(g.types.size());
+  }
+
+  Trial run() {
+    for (std::size_t k = 0; k < g_.inputs.size(); k++) add_input(static_cast<int>(k));
+    const int given = static_cast<int>(g_.nodes.size());
+    const auto scans = std::count_if(rules_.begin(), rules_.end(), [](auto& r) { return r.has(Role::scan); });
+    g_.nodes.reserve(g_.nodes.size() + 2 * static_cast<std::size_t>(scans));  // references stay
+    for (int i = 0; i < given; i++) visit(i);
+    p_.of_value.resize(g_.types.size(), -1);
+    for (std::size_t k = 0; k < g_.outputs.size(); k++)
+      p_.outputs.push_back(output(g_.outputs[k], preferences_.outputs[k]));
+    p_ = used_steps(std::move(p_), g_);
+    if (compose_boxes(p_, g_)) p_ = used_steps(std::move(p_), g_);
+    Trial t{std::move(p_), work_, {}};
+    for (const Transfer& x : t.partition.transfers) t.price += in_.cost.transfer(x.bytes);
+    for (const std::vector<const Layout*>& needed : needed_)
+      t.needed.push_back(needed.size() == 1 ? needed[0] : nullptr);
+    return t;
+  }
+
+ private:
+  void add_input(int k) {
+    const int v = at(g_.inputs, k);
+    const int part = values_.add(at(g_.types, v), at(in_.inputs, k), -1);
+    at(p_.values, part).input = k;
+    p_.inputs.push_back(part);
+    at(p_.of_value, v) = part;
+  }
+
+  // ---- values in other layouts
+  Making making_of(int v) const { return at(makings_, at(g_.producer, v)); }
+  bool is_anywhere(int v) const { return making_of(v) == Making::anywhere; }
+
+  // Flat value v in `layout`: as it is, made there, or moved.
+  int require(int v, const Layout* layout, const std::string& reason, const FlatNode& by, bool asked) {
+    if (making_of(v) != Making::once) return make(v, layout, by, asked || at(asked_, v));
+    if (std::vector<const Layout*>& all = at(needed_, v);
+        std::find(all.begin(), all.end(), layout) == all.end())
+      all.push_back(layout);
+    return values_.move(at(p_.of_value, v), layout, {reason, by, line_of(by), asked || at(asked_, v)});
+  }
+
+  // Whether each device may have the whole of what is free as its part of `layout`: of a sum only where that is zero.
+  bool adds_nothing(int v, const Layout* layout) const {
+    return layout->unreduced().empty() || layout->reducer() != Reducer::sum || literal(v, g_) == 0;
+  }
+
+  // Where a result lies that nothing asks for elsewhere.
+  const Layout* preferred(int v) {
+    return is_anywhere(v) ? to_layout(sub_axes_, at(preferences_.dims, v))
+                          : strategy_of(at(g_.producer, v)).out[0];
+  }
+
+  int part_of(int v, const FlatNode& by) {
+    return making_of(v) == Making::once ? at(p_.of_value, v) : make(v, preferred(v), by, at(asked_, v));
+  }
+
+  // v in `layout`, of its operands where they have to be for that.
+  int make(int v, const Layout* layout, const FlatNode& by, bool asked) {
+    auto [it, fresh] = made_.try_emplace({v, layout}, -1);
+    if (!fresh) return it->second;
+    const int node = at(g_.producer, v);
+    const FlatNode& n = at(g_.nodes, node);
+    if (n.op->trait == Trait::like) return it->second = make(n.in[0], layout, by, asked);
+    if (!adds_nothing(v, layout))
+      throw InternalError(fmt::format(
+          "partition: {} would be one part of a sum on every device. Please report this.", n.op->name));
+    LocalStep s{node, -1, {}, {}};
+    for (std::size_t k = 0; k < n.in.size(); k++) {
+      const Layout* needed = layout_of_operand(at(rules_, node), k, *layout);
+      s.in.push_back(require(n.in[k], needed, needed_as(n, k, needed), n, asked));
+    }
+    for (std::size_t k = 0; k < n.out_types.size(); k++) {
+      s.out.push_back(values_.add(n.out_types[k], layout, static_cast<int>(p_.steps.size())));
+      made_[{n.first_out + static_cast<int>(k), layout}] = s.out.back();
+    }
+    p_.steps.push_back(std::move(s));
+    return made_.at({v, layout});
+  }
+
+  // The line of a node; of one that has none (an index in brackets), the line where it is used first.
+  detail::RecordedLine line_of(const FlatNode& n) const {
+    const FlatNode* at_use = &n;
+    for (int steps = 0; steps < 8 && at_use->op && at_use->where.line == 0; steps++) {
+      const std::vector<int>& users = at(users_, at_use->first_out);
+      if (users.empty()) break;
+      at_use = &at(g_.nodes, users[0]);
+    }
+    return at_use->where;
+  }
+
+  // ---- nodes
+  void visit(int i) {
+    const FlatNode& n = at(g_.nodes, i);
+    if (at(makings_, i) == Making::at_use) at(asked_, n.first_out) = takes_asked_only(n);
+    if (n.op->form == Form::leaf || at(makings_, i) != Making::once) return;
+    if (n.op->form == Form::collective)
+      throw CompileError(
+          fmt::format("{} ({}:{}): a collective is only possible inside the map that binds its axis.",
+                      n.op->name, n.where.file, n.where.line));
+    if (n.op->form == Form::constraint) {
+      const Layout* to = n.attrs->hi.empty() ? constraint_layout(n, in_.order)
+                                             : to_layout(sub_axes_, at(preferences_.dims, n.first_out));
+      at(p_.of_value, n.first_out) = require(n.in[0], to, "asked for by a sharding constraint", n, true);
+      return;
+    }
+    if (n.op->trait == Trait::asked && at(p_.of_value, n.in[0]) >= 0) {
+      at(p_.of_value, n.first_out) = at(p_.of_value, n.in[0]);
+      at(asked_, n.first_out) = true;
+      return;
+    }
+    if (n.op->trait == Trait::behind) emit_behind(i);
+    else if (n.op->form == Form::iterate) emit_iteration(i);
+    else if (n.op->form == Form::choose || n.op->form == Form::repeat) emit_branches(i);
+    else emit(i, strategy_of(i));
+  }
+
+  // The operand itself, under another name: only what reads that comes behind the others.
+  void emit_behind(int i) {
+    const FlatNode& n = at(g_.nodes, i);
+    LocalStep s{i, -1, {}, {}};
+    for (int v : n.in)
+      if (v == n.in[0] || !is_anywhere(v)) s.in.push_back(part_of(v, n));
+    const int step = static_cast<int>(p_.steps.size());
+    s.out = {values_.add(n.out_types[0], at(p_.values, s.in[0]).layout, step)};
+    at(p_.of_value, n.first_out) = s.out[0];
+    p_.steps.push_back(std::move(s));
+  }
+
+  std::vector<const Layout*> operand_layouts(const FlatNode& n) {
+    std::vector<const Layout*> r;
+    for (int v : n.in) r.push_back(is_anywhere(v) ? nullptr : expressible(v, n));
+    return r;
+  }
+  void add_buffer(const Type& t, const Layout* l) {
+    p_.steps.back().out.push_back(values_.add(t, l, static_cast<int>(p_.steps.size()) - 1));
+  }
+
+  // A carry has a second buffer.
+  void emit_iteration(int i) {
+    const FlatNode& n = at(g_.nodes, i);
+    PlacedIteration placed = place_iteration(n, g_, operand_layouts(n), in_);
+    const Iteration& it = placed.called.iteration;
+    p_.notes[i] = fmt::format("{} times {} steps", it.length, placed.called.compiled->program->steps.size());
+    emit(i, {{}, {}, std::move(placed.in), placed.out});
+    for (std::size_t k = 0; it.length > 1 && k < it.carries; k++) add_buffer(n.out_types[k], placed.out[k]);
+    p_.iterations[i] = std::move(placed.called);
+  }
+
+  // A carry has a second buffer, the condition's answer one.
+  void emit_branches(int i) {
+    const FlatNode& n = at(g_.nodes, i);
+    PlacedBranches placed = place_branches(n, g_, operand_layouts(n), in_);
+    p_.notes[i] = placed.called.note();
+    emit(i, {{}, {}, std::move(placed.in), placed.out});
+    if (n.op->form == Form::repeat) {
+      for (std::size_t k = 0; k < n.out_types.size(); k++) add_buffer(n.out_types[k], placed.out[k]);
+      add_buffer({{}, DType::bool_, false}, Layout::replicated(in_.order, 0));
+    }
+    p_.branches[i] = std::move(placed.called);
+  }
+
+  // An operand as the decision sees it; placements that the sub_axes cannot express are left at once.
+  const Layout* expressible(int v, const FlatNode& by) {
+    if (const int node = at(g_.producer, v); at(makings_, node) == Making::at_use)
+      return layout_of_result(at(rules_, node), *expressible(at(g_.nodes, node).in[0], by));
+    int& part = at(p_.of_value, v);
+    const Layout* l = at(p_.values, part).layout;
+    if (sub_axes_.can_express(*l)) return l;
+    const Layout* whole = sub_axes_.nearest(*l);
+    part = values_.move(
+        part, whole,
+        {"its placement fits into no common mesh with the others", by, line_of(by), at(asked_, v)});
+    return whole;
+  }
+
+  NodeState state_of(int i) {
+    const FlatNode& n = at(g_.nodes, i);
+    const Rule& rule = at(rules_, i);
+    const std::vector<Linear> linear = linearities(n, g_);
+    NodeState s{&n, &rule, {}, {}, {}};
+    for (std::size_t k = 0; k < n.in.size(); k++) {
+      const int v = n.in[k];
+      TermState t;
+      t.type = at(g_.types, v);
+      t.factors = &rule.operands[k];
+      t.free = is_anywhere(v);
+      if (!t.free) {
+        t.layout = expressible(v, n);
+        t.source = source_of(v, n);
+        t.can_carry = linear[k] != Linear::no;
+        t.should_stay = n.modes->policy == Policy::strict && !at(asked_, v);
+      }
+      s.operands.push_back(std::move(t));
+    }
+    for (std::size_t k = 0; k < rule.results.size(); k++) {
+      const int v = n.first_out + static_cast<int>(k);
+      TermState t;
+      t.type = at(g_.types, v);
+      t.factors = &rule.results[k];
+      t.layout = to_layout(sub_axes_, at(preferences_.dims, v));
+      t.weight = at(preferences_.closed, v) || at(preferences_.from_closed, v) ? 1.0 : 1e-3;
+      s.results.push_back(std::move(t));
+    }
+    s.pending = passing_sums(s, n, linear);
+    s.is_asked = std::any_of(n.in.begin(), n.in.end(), [&](int v) { return at(asked_, v); });
+    return s;
+  }
+
+  TermSource source_of(int v, const FlatNode& by) {
+    TermSource s;
+    for (; making_of(v) == Making::at_use; v = at(g_.nodes, at(g_.producer, v)).in[0])
+      s.rules.push_back(&at(rules_, at(g_.producer, v)));
+    s.type = at(g_.types, v);
+    s.layout = expressible(v, by);
+    for (int c : values_.copies_of(at(p_.of_value, v)))
+      if (const Layout* l = at(p_.values, c).layout; l != s.layout && l->order() == s.layout->order())
+        s.copies.push_back(l);
+    return s;
+  }
+
+  // The sub_axes of partial sums that may pass through: all joint operands carry the same, or one `each` operand carries one.
+  std::vector<int> passing_sums(const NodeState& s, const FlatNode& n,
+                                const std::vector<Linear>& linear) const {
+    if (is_half(n.out_types[0].dtype)) return {};  // combined in float32, rounded once
+    const Layout* pending = nullptr;
+    int carriers = 0, joint = 0;
+    bool each = false;
+    for (std::size_t k = 0; k < s.operands.size(); k++) {
+      const TermState& t = s.operands[k];
+      const Linear l = linear[k];
+      joint += l == Linear::joint;
+      if (t.free || t.layout->unreduced().empty()) continue;
+      if (t.layout->reducer() != Reducer::sum || l == Linear::no) return {};
+      if (n.modes->reproducible || at(g_.nodes, at(g_.producer, n.in[k])).modes->reproducible)
+        return {};  // a sum that is scaled later has other bits
+      if (pending && t.layout->unreduced() != pending->unreduced()) return {};
+      if (num_elements(n.out_types[0].shape) > num_elements(t.type.shape) || !single_user(n.in[k])) return {};
+      pending = t.layout;
+      each |= l == Linear::each;
+      carriers++;
+    }
+    if (!pending || (each ? carriers != 1 : carriers != joint)) return {};
+    std::vector<int> sub_axes;
+    for (SubAxis a : pending->unreduced()) sub_axes_.append(a, sub_axes);
+    return sub_axes;
+  }
+
+  bool single_user(int v) const {
+    const auto& u = at(users_, v);
+    return std::all_of(u.begin(), u.end(), [&](int x) { return x == u[0]; }) && !at(is_output_, v);
+  }
+
+  const Strategy& strategy_of(int i) {
+    NodeState s = state_of(i);
+    const Strategy* d = &search_.cheapest(s);
+    if (!s.pending.empty()) {  // passing them on must not cost more than combining them here
+      s.pending.clear();
+      const Strategy& e = search_.cheapest(s);
+      if (e.cost + 1e-9 < d->cost) d = &e;
+    }
+    return *d;
+  }
+
+  void emit(int i, const Strategy& d) {
+    const FlatNode& n = at(g_.nodes, i);
+    LocalStep s{i, -1, {}, {}};
+    work_ += d.cost - d.moved;
+    for (std::size_t k = 0; k < n.in.size(); k++)
+      s.in.push_back(require(n.in[k], d.in[k], needed_as(n, k, d.in[k]), n, false));
+    if (n.op->windows) fetch_windows(i, d, s);
+    if (n.op->boxes && cut_factor(at(rules_, i), d.assignment, Role::halo))
+      s.transfer = add_transfer(i, d, halo_transfer(n, d.in, d.out[0]));
+    if (d.narrowed > 0) p_.notes[i] = fmt::format("not all of {:.0f} strategies compared", d.narrowed);
+    if (const auto f = cut_factor(at(rules_, i), d.assignment, Role::scan))
+      if (const int result = carried(i, d, *f, s); result >= 0) {
+        at(p_.of_value, n.first_out) = result;
+        return;
+      }
+    for (std::size_t k = 0; k < d.out.size(); k++) {
+      const int v = n.first_out + static_cast<int>(k);
+      at(asked_, v) = passes_asking(n, d);
+      s.out.push_back(values_.add(at(g_.types, v), d.out[k], static_cast<int>(p_.steps.size())));
+      at(p_.of_value, v) = s.out.back();
+    }
+    p_.steps.push_back(std::move(s));
+  }
+
+  // Operands of which devices read more than their tiles, or parts: what they read, as values of their own.
+  void fetch_windows(int i, const Strategy& d, LocalStep& s) {
+    for (Window& w : windows_of(at(g_.nodes, i), d.in, d.out)) {
+      LocalStep fetch{-1, add_transfer(i, d, std::move(w.transfer)), {s.in[w.operand]}, {}};
+      const Type type = at(p_.values, fetch.in[0]).type;
+      s.in[w.operand] = values_.add(type, d.in[w.operand], static_cast<int>(p_.steps.size()));
+      at(p_.values, s.in[w.operand]).windows = std::make_shared<const std::vector<Box>>(std::move(w.boxes));
+      fetch.out = {s.in[w.operand]};
+      p_.steps.push_back(std::move(fetch));
+    }
+  }
+
+  // The transfer of node i that brings what neighbours have; -1: everything is at home.
+  int add_transfer(int i, const Strategy& d, Transfer t) {
+    const FlatNode& n = at(g_.nodes, i);
+    if (t.bytes == 0) return -1;
+    t.op = n.op->name;
+    t.where = line_of(n);
+    const bool is_placed = places_result(i, d.out[0]);
+    if (is_placed) t.reason += " where the program places the result";
+    if (n.modes->policy == Policy::strict && !is_placed && n.op->trait != Trait::row_list &&
+        !takes_asked_only(n))
+      refuse_boxes(t, n.out_types[0], *d.out[0], in_.mesh);
+    p_.transfers.push_back(std::move(t));
+    return static_cast<int>(p_.transfers.size()) - 1;
+  }
+
+  // Of the scan i along factor f, whose tiles `local` are scanned: each combined with what lies in front of it. -1: nothing does.
+  int carried(int i, const Strategy& d, std::size_t f, LocalStep& local) {
+    const std::size_t dim = scanned_dim(at(rules_, i), f);
+    const FlatNode& n = at(g_.nodes, i);
+    const Transfer t = carry_transfer(n, *d.in[0], dim);
+    const int transfer = add_transfer(i, d, t);
+    if (transfer < 0) return -1;
+    const auto add_step = [&](LocalStep s, const Type& type, const Layout* l) {
+      s.out.push_back(values_.add(type, l, static_cast<int>(p_.steps.size())));
+      p_.steps.push_back(std::move(s));
+      return p_.steps.back().out.back();
+    };
+    const Type slice{t.shape, t.dtype, false};
+    const Layout* each = layout_of_totals(n, *d.in[0], dim);
+    const int scanned = values_.add(n.out_types[0], d.out[0], static_cast<int>(p_.steps.size()));
+    local.out = {scanned};
+    const int totals = add_step(std::move(local), slice, each);
+    LocalStep carry{i, transfer, {totals, scanned}, {}};
+    const ScanTail tail = append_scan_tail(g_, i, dim);
+    LocalStep spread{tail.spread, -1, {add_step(std::move(carry), slice, each)}, {}};
+    const int everywhere = add_step(std::move(spread), n.out_types[0], d.out[0]);
+    return add_step({tail.combine, -1, {everywhere, scanned}, {}}, n.out_types[0], d.out[0]);
+  }
+
+  // A constraint or a requested result puts what node i makes where it is made: directly, or by a few other steps that change
+  // extents or order (stack is made of pads).
+  bool places_result(int i, const Layout* l, int steps = 3) const {
+    const FlatNode& n = at(g_.nodes, i);
+    for (std::size_t k = 0; k < g_.outputs.size(); k++)
+      if (g_.outputs[k] == n.first_out && preferences_.outputs[k] == l) return true;
+    const auto places = [&](int u) {
+      const FlatNode& user = at(g_.nodes, u);
+      if (user.op->form == Form::constraint)
+        return !user.attrs->hi.empty() || constraint_layout(user, in_.order) == l;
+      return user.op->boxes && steps > 0 && places_result(u, l, steps - 1);
+    };
+    const std::vector<int>& users = at(users_, n.first_out);
+    return std::any_of(users.begin(), users.end(), places);
+  }
+
+  bool takes_asked_only(const FlatNode& n) const {
+    return std::all_of(n.in.begin(), n.in.end(), [&](int v) { return at(asked_, v); });
+  }
+
+  // What is made of a collective's operand alone, by rearranging or reducing, or carries its partial sums, moves with it.
+  bool passes_asking(const FlatNode& n, const Strategy& d) const {
+    const bool rearranges = n.op->form == Form::map || n.op->form == Form::view ||
+                            n.op->form == Form::reduce || n.op->form == Form::boxes ||
+                            n.op->trait == Trait::conversion;
+    bool carries = false;
+    for (std::size_t k = 0; k < n.in.size() && !d.pending.empty(); k++)
+      carries |= at(asked_, n.in[k]) && !d.in[k]->unreduced().empty();
+    return (rearranges && !n.in.empty() && takes_asked_only(n)) || carries;
+  }
+
+  std::string needed_as(const FlatNode& n, std::size_t k, const Layout* needed) const {
+    if (making_of(n.in[k]) != Making::once) return "";
+    const Layout* now = at(p_.values, at(p_.of_value, n.in[k])).layout;
+    if (!now->unreduced().empty())
+      return fmt::format("partial sums over {} must be combined before {}",
+                         axis_names(now->unreduced(), now->order(), in_.mesh), n.op->name);
+    return fmt::format("operand {} of {} is needed as {}", k, n.op->name, spec_text(*needed, in_.mesh));
+  }
+
+  int output(int v, const Layout* asked) {
+    const FlatNode& source = at(g_.nodes, at(g_.producer, v));
+    const FlatNode by{nullptr, nullptr, {}, 0, {}, {}, Where(source.where), source.modes};
+    const int rank = static_cast<int>(at(g_.types, v).shape.size());
+    if (making_of(v) != Making::once) {
+      const Layout* to = asked ? asked : preferred(v);
+      if (!adds_nothing(v, to)) to = Layout::of(to->order(), to->dims());
+      return require(v, to, "", by, true);
+    }
+    const Layout* now = at(p_.values, at(p_.of_value, v)).layout;
+    const Layout* to = asked;
+    if (!to && !now->unreduced().empty()) {
+      const SubAxisDims& preference = at(preferences_.dims, v);
+      const bool wants =
+          std::any_of(preference.begin(), preference.end(), [](const auto& dim) { return !dim.empty(); });
+      to = wants && rank > 0 ? to_layout(sub_axes_, preference) : Layout::of(now->order(), now->dims());
+    }
+    if (!to || !to->unreduced().empty()) to = now;
+    const char* who = in_.is_run ? "a step" : "the program";
+    const std::string reason = !now->unreduced().empty()
+                                   ? fmt::format("partial sums over {} leave {}",
+                                                 axis_names(now->unreduced(), now->order(), in_.mesh), who)
+                               : in_.is_run ? "the next step needs what is carried where this one found it"
+                                            : "asked for as a result";
+    return require(v, to, reason, by, !in_.is_run);
+  }
+
+  FlatGraph& g_;
+  const CompileInput& in_;
+  const SubAxes& sub_axes_;
+  StrategySearch& search_;
+  const std::vector<Rule>& rules_;
+  const Preferences& preferences_;
+  std::vector<std::vector<int>> users_;
+  std::vector<bool> is_output_;                     // by value
+  std::vector<bool> asked_;                         // by value: moving it is what the program asks for
+  std::vector<std::vector<const Layout*>> needed_;  // by value: the layouts that users asked for
+  double work_ = 0;                                 // price of what is computed
+  Partition p_;
+  std::vector<Making> makings_;  // by node
+  LocalValues values_;
+  std::map<std::pair<int, const Layout*>, int> made_;  // made where they are needed
+};
+
+}  // namespace
+
+Trial place_nodes(FlatGraph& g, const CompileInput& in, const Propagation& propagation,
+                  const Preferences& preferences, StrategySearch& search) {
+  return Partitioner(g, in, propagation, preferences, search).run();
+}
+
+}  // namespace shardarray

@@ -1,0 +1,17 @@
+// One way to place all nodes of a program.
+#pragma once
+#include "compile/strategy.h"
+
+namespace shardarray {
+
+struct Trial {
+  Partition partition;
+  double price = 0;  ///< of its work and of what it moves
+  std::vector<const Layout*>
+      needed;  ///< by flat value: where all needed it that use it; null: in several places, or nowhere
+};
+/// In the order of the program, each node by its cheapest strategy for `preferences`. Cut scans append what combines them with their carries to `g`.
+Trial place_nodes(FlatGraph& g, const CompileInput& in, const Propagation& propagation,
+                  const Preferences& preferences, StrategySearch& search);
+
+}  // namespace shardarray
