@@ -47,7 +47,7 @@ int LocalValues::transfer_to(int part, const Layout* to, const MoveReason& why) 
   if (const int there = copy_at(part, to); there >= 0) return there;
   const LocalValue from = at(p_.values, part);
   Transfer t = describe_transfer(from.type, from.layout, to);
-  t.reason = why.text;
+  t.reason = why.text();
   t.op = why.by.op ? why.by.op->name : in_.is_run ? "result of a step" : "output";
   t.where = why.where;
   LocalStep s{-1, -1, {part}, {}};

@@ -1,5 +1,6 @@
 // The values of a partition while it grows, and copies of them in other places.
 #pragma once
+#include <functional>
 #include <string>
 #include <vector>
 
@@ -9,10 +10,10 @@ namespace shardarray {
 
 /// Why something moves.
 struct MoveReason {
-  const std::string& text;
-  const FlatNode& by;          ///< what needs it; without an op: the end of the program
-  detail::RecordedLine where;  ///< its line
-  bool asked;                  ///< the program asks for it, so that policy strict does not refuse it
+  const std::function<std::string()>& text;  ///< asked for where something moves
+  const FlatNode& by;                        ///< what needs it; without an op: the end of the program
+  detail::RecordedLine where;                ///< its line
+  bool asked;  ///< the program asks for it, so that policy strict does not refuse it
 };
 
 class LocalValues {

@@ -89,7 +89,8 @@ class Partitioner {
   bool is_anywhere(int v) const { return making_of(v) == Making::anywhere; }
 
   // Flat value v in `layout`: as it is, made there, or moved.
-  int require(int v, const Layout* layout, const std::string& reason, const FlatNode& by, bool asked) {
+  int require(int v, const Layout* layout, const std::function<std::string()>& reason, const FlatNode& by,
+              bool asked) {
     if (making_of(v) != Making::once) return make(v, layout, by, asked || at(asked_, v));
     if (std::vector<const Layout*>& all = at(needed_, v);
         std::find(all.begin(), all.end(), layout) == all.end())
@@ -125,7 +126,8 @@ class Partitioner {
     LocalStep s{node, -1, {}, {}};
     for (std::size_t k = 0; k < n.in.size(); k++) {
       const Layout* needed = layout_of_operand(at(rules_, node), k, *layout);
-      s.in.push_back(require(n.in[k], needed, needed_as(n, k, needed), n, asked));
+      s.in.push_back(require(
+          n.in[k], needed, [&] { return needed_as(n, k, needed); }, n, asked));
     }
     for (std::size_t k = 0; k < n.out_types.size(); k++) {
       s.out.push_back(values_.add(n.out_types[k], layout, static_cast<int>(p_.steps.size())));
@@ -158,7 +160,8 @@ class Partitioner {
     if (n.op->form == Form::constraint) {
       const Layout* to = n.attrs->hi.empty() ? constraint_layout(n, in_.order)
                                              : to_layout(sub_axes_, at(preferences_.dims, n.first_out));
-      at(p_.of_value, n.first_out) = require(n.in[0], to, "asked for by a sharding constraint", n, true);
+      at(p_.of_value, n.first_out) = require(
+          n.in[0], to, [] { return "asked for by a sharding constraint"; }, n, true);
       return;
     }
     if (n.op->trait == Trait::asked && at(p_.of_value, n.in[0]) >= 0) {
@@ -225,9 +228,9 @@ class Partitioner {
     const Layout* l = at(p_.values, part).layout;
     if (sub_axes_.can_express(*l)) return l;
     const Layout* whole = sub_axes_.nearest(*l);
-    part = values_.move(
-        part, whole,
-        {"its placement fits into no common mesh with the others", by, line_of(by), at(asked_, v)});
+    part = values_.move(part, whole,
+                        {[] { return "its placement fits into no common mesh with the others"; }, by,
+                         line_of(by), at(asked_, v)});
     return whole;
   }
 
@@ -324,7 +327,8 @@ class Partitioner {
     LocalStep s{i, -1, {}, {}};
     work_ += d.cost - d.moved;
     for (std::size_t k = 0; k < n.in.size(); k++)
-      s.in.push_back(require(n.in[k], d.in[k], needed_as(n, k, d.in[k]), n, false));
+      s.in.push_back(require(
+          n.in[k], d.in[k], [&] { return needed_as(n, k, d.in[k]); }, n, false));
     if (n.op->windows) fetch_windows(i, d, s);
     if (n.op->boxes && cut_factor(at(rules_, i), d.assignment, Role::halo))
       s.transfer = add_transfer(i, d, halo_transfer(n, d.in, d.out[0]));
@@ -441,7 +445,7 @@ class Partitioner {
     if (making_of(v) != Making::once) {
       const Layout* to = asked ? asked : preferred(v);
       if (!adds_nothing(v, to)) to = Layout::of(to->order(), to->dims());
-      return require(v, to, "", by, true);
+      return require(v, to, {}, by, true);
     }
     const Layout* now = at(p_.values, at(p_.of_value, v)).layout;
     const Layout* to = asked;
@@ -453,11 +457,13 @@ class Partitioner {
     }
     if (!to || !to->unreduced().empty()) to = now;
     const char* who = in_.is_run ? "a step" : "the program";
-    const std::string reason = !now->unreduced().empty()
-                                   ? fmt::format("partial sums over {} leave {}",
-                                                 axis_names(now->unreduced(), now->order(), in_.mesh), who)
-                               : in_.is_run ? "the next step needs what is carried where this one found it"
-                                            : "asked for as a result";
+    const auto reason = [&]() -> std::string {
+      return !now->unreduced().empty()
+                 ? fmt::format("partial sums over {} leave {}",
+                               axis_names(now->unreduced(), now->order(), in_.mesh), who)
+             : in_.is_run ? "the next step needs what is carried where this one found it"
+                          : "asked for as a result";
+    };
     return require(v, to, reason, by, !in_.is_run);
   }
 

@@ -22,7 +22,8 @@ struct AxisPart {
 // Every mesh axis as sub-axes of `order`; nothing when the mesh is on other devices or does not factor over
 // the order.
 std::optional<std::vector<AxisPart>> mesh_parts(const Mesh& mesh, const DeviceOrder* order) {
-  const OrderRef mesh_order = DeviceOrder::shared(mesh.devices());
+  const OrderRef mesh_order =
+      mesh.devices() == order->devices() ? order->ref() : DeviceOrder::shared(mesh.devices());
   if (mesh_order->sorted() != order->sorted()) return std::nullopt;
   std::vector<AxisList> axes;
   std::int32_t pre = 1;

@@ -37,8 +37,11 @@ std::optional<std::int64_t> missing_of_equal_tiles(const Layout& from, const Lay
       there *= shape[d] / std::max(tiles, held);
       continue;
     }
-    const SubAxis a = prefix.rest_a[0], b = prefix.rest_b[0];
-    if (a.pre < end_of(b) && b.pre < end_of(a)) return std::nullopt;
+    // The first of these cuts by itself, at least down to where the second begins.
+    const auto [a, b] = std::minmax(prefix.rest_a[0], prefix.rest_b[0],
+                                    [](SubAxis x, SubAxis y) { return x.pre < y.pre; });
+    if (a.pre == b.pre || b.pre % a.pre != 0 || (end_of(a) > b.pre && end_of(a) % b.pre != 0))
+      return std::nullopt;
     none_there = true;
   }
   return none_there ? wanted : wanted - there;
