@@ -145,7 +145,8 @@ TEST_CASE("memory: what an option donates in vain is said, as what is moved in v
       sa::jit([](const Array& v) { return sa::sum(v); }, {.donate = sa::Donate::all, .name = "total"});
   const Array x = sa::block_until_ready(sa::device_put(numbers(2000), sa::devices()[0]));
   const int line = __LINE__ + 1;
-  CHECK(written([&] { CHECK(values(f(x)) == values(f(x))); }) ==
+  const std::string said = written([&] { CHECK(values(f(x)) == values(f(x))); });
+  CHECK(said ==
         notice("total: donated argument 0 f32[2000] not reused: no output of that size and sharding", line));
   CHECK_FALSE(x.is_deleted());
 }
