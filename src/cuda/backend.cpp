@@ -60,8 +60,11 @@ BufferRef CudaBackend::take(std::size_t arena, std::size_t bytes) {
 BufferRef CudaBackend::allocate(int device, std::size_t bytes) { return take(checked(device), bytes); }
 
 BufferRef CudaBackend::allocate_for_launches(const Gpu& gpu, std::size_t bytes) {
+  // As cuBLASLt asks of a workspace. Where every size is a multiple of it, every address in the arena is.
+  constexpr std::size_t alignment = 256;
   try {
-    return take(static_cast<std::size_t>(devices_ + gpu.number()), bytes);
+    return take(static_cast<std::size_t>(devices_ + gpu.number()),
+                (bytes + alignment - 1) / alignment * alignment);
   } catch (const OutOfMemory&) {
     throw OutOfMemory(fmt::format(
         "run: GPU {} ({}) refused {} bytes that kernels need beside the values. All memory of a program is "

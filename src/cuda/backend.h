@@ -28,7 +28,7 @@ class CudaBackend final : public Backend {
   std::unique_ptr<Executable> load(std::shared_ptr<const Program> program) override;
   MemoryStats memory_stats(int device) const override { return arenas_[checked(device)].stats(); }
 
-  /// What launches need beside values and their scratch. Counted for no device.
+  /// What launches need beside values and their scratch, 256-byte aligned. Counted for no device.
   BufferRef allocate_for_launches(const Gpu& gpu, std::size_t bytes);
   /// Does what there are no kernels for.
   HostBackend host() const { return host_; }

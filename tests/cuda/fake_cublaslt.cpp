@@ -152,7 +152,7 @@ struct FakeAlgorithm {
 };
 /// In the order in which they are guessed to be the fastest. The last one is beyond what any GPU is told it may have.
 constexpr FakeAlgorithm fake_algorithms[] = {
-    {64, 1 << 20, true}, {16, 4 << 20, false}, {1, 0, true}, {4, 1 << 16, true}, {1, 40 << 20, true}};
+    {64, 1 << 20, true}, {16, 4 << 20, false}, {1, 0, true}, {4, 1 << 10, true}, {1, 40 << 20, true}};
 constexpr std::uint64_t algorithm_mark = 0x5a00;  // what is no algorithm is told apart
 
 const FakeAlgorithm* algorithm_of(const CublasLt::Algorithm* a) {
@@ -307,7 +307,7 @@ int multiply_later(CublasLt::Handle handle, const CublasLt::Product* product, co
   const auto gpu = static_cast<int>(reinterpret_cast<std::uintptr_t>(handle)) - 1;
   const bool has_workspace =
       workspace_bytes == 0 || (testing::fake_device_blocks().rest(workspace) >= workspace_bytes &&
-                               reinterpret_cast<std::uintptr_t>(workspace) % 16 == 0);
+                               reinterpret_cast<std::uintptr_t>(workspace) % 256 == 0);
   if (scales[0] != 1 || scales[1] != 0 || added != result || x == nullptr || gpu != stream.gpu ||
       gpu != testing::fake_current_gpu() || !has_workspace || workspace_bytes < x->workspace ||
       (by_addresses && !x->by_addresses))
