@@ -13,6 +13,7 @@
 #include "cuda_gpus.h"
 #include "process_helpers.h"
 #include "scale.h"
+#include "shardarray/linalg.h"
 
 namespace cuda_nccl_test {
 
@@ -221,6 +222,19 @@ const auto& sum_of() {
   static const auto f = sa::jit([](const Array& v) { return sa::sum(v, 0) * 2; });
   return f;
 }
+/// The host waits for a value that needs all of the GPUs.
+Array summed_until(const Array& x) {
+  static const auto f = sa::jit([](const Array& v) {
+    return sa::while_loop([](const Array& c) { return sa::sum(sa::square(c)) < 1e6f; },
+                          [](const Array& c) { return c * 2 + sa::sum(c, 0); }, v);
+  });
+  return f(x);
+}
+const auto& inverted() {
+  static const auto f =
+      sa::jit([](const Array& v) { return sa::linalg::inv(sa::eye(8) * 1e3f + sa::sum(v, 0)); });
+  return f;
+}
 Array over_all() { return put(numbers({8, 8}), sa::Mesh({{8}, sa::devices("cuda")}, {"x"}), P("x")); }
 const std::string lost = " All that is on the GPU is lost. Restart the process.";
 
@@ -269,12 +283,17 @@ TEST_CASE("cuda process: a call of NCCL fails" * doctest::skip()) {
 TEST_CASE("cuda process: a rank never comes" * doctest::skip()) {
   const Array x = over_all();
   bits(sum_of()(x));
+  bits(summed_until(x));
+  bits(inverted()(x));
   fake_control().miss_rank(1);
-  // Whoever waits for whatever on one of the GPUs: an end, a copy to the host, room for more.
+  // Whoever waits for whatever on one of the GPUs: an end, a copy to the host, room for more, a value that decides how the program
+  // goes on, what the host computes with.
   const std::string how = std::getenv("SHARDARRAY_TEST_WAIT");
   const std::string text = thrown([&] {
     if (how == "end") sum_of()(x).block_until_ready();
     else if (how == "copy") bits(sum_of()(x));
+    else if (how == "decision") summed_until(x);
+    else if (how == "host") inverted()(x);
     else
       for (int k = 0; k < 100; k++) sum_of()(x);
   });
@@ -353,7 +372,7 @@ TEST_CASE(
     "something is waited for") {
   const std::string quick = "SHARDARRAY_FAKE_NCCL_DEADLINE=300 ";
   for (const std::string& settings : {over(2) + blind, over(8)}) {
-    for (const char* const how : {"end", "copy", "room"})
+    for (const char* const how : {"end", "copy", "room", "decision", "host"})
       on_fake("cuda process: a rank never comes", settings + quick + "SHARDARRAY_TEST_WAIT=" + how);
     on_fake("cuda process: NCCL breaks while it works", settings);
     on_fake("cuda process: a GPU fails beside ranks that wait for it", settings);

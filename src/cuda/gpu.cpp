@@ -217,25 +217,29 @@ void Turn::copy(void* to, const void* from, std::size_t bytes) {
   if (bytes > 0) gpu_.check(gpu_.driver_.copy_async(to, from, bytes, gpu_.stream_), "cudaMemcpyAsync");
 }
 
+Gpu::Slot& Turn::room() {
+  Gpu::Slot* slot = &gpu_.ring_[gpu_.filling_];
+  if (slot->rest() == 0) {  // the next one, once the stream is done with it
+    gpu_.check(gpu_.driver_.event_record(slot->free, gpu_.stream_), "cudaEventRecord");
+    slot->asked = true;
+    gpu_.filling_ = (gpu_.filling_ + 1) % gpu_.ring_.size();
+    slot = &gpu_.ring_[gpu_.filling_];
+    if (slot->asked)
+      gpu_.check(gpu_.finish(slot->free), "cudaEventSynchronize", "work before a copy from the host");
+    slot->asked = false;
+    slot->used = 0;
+  }
+  gpu_.need(*slot);
+  return *slot;
+}
+
 void Turn::upload(void* to, const void* from, std::size_t bytes) {
-  using Slot = Gpu::Slot;
   for (std::size_t first = 0; first < bytes;) {
-    Slot* slot = &gpu_.up_[gpu_.filling_];
-    if (slot->used == Slot::bytes) {  // full: the next one, once the stream is done with it
-      gpu_.check(gpu_.driver_.event_record(slot->free, gpu_.stream_), "cudaEventRecord");
-      slot->asked = true;
-      gpu_.filling_ = (gpu_.filling_ + 1) % gpu_.up_.size();
-      slot = &gpu_.up_[gpu_.filling_];
-      if (slot->asked)
-        gpu_.check(gpu_.finish(slot->free), "cudaEventSynchronize", "work before a copy from the host");
-      slot->asked = false;
-      slot->used = 0;
-    }
-    gpu_.need(*slot);
-    const std::size_t n = std::min(bytes - first, Slot::bytes - slot->used);
-    std::memcpy(slot->data + slot->used, static_cast<const std::byte*>(from) + first, n);
-    copy(static_cast<std::byte*>(to) + first, slot->data + slot->used, n);
-    slot->used = std::min(Slot::bytes, slot->used + (n + 15) / 16 * 16);
+    Gpu::Slot& slot = room();
+    const std::size_t n = std::min(bytes - first, slot.rest());
+    std::byte* const here = slot.take(n);
+    std::memcpy(here, static_cast<const std::byte*>(from) + first, n);
+    copy(static_cast<std::byte*>(to) + first, here, n);
     first += n;
   }
 }
@@ -244,10 +248,20 @@ void Turn::fill(void* p, unsigned char byte, std::size_t bytes) {
   if (bytes > 0) gpu_.check(gpu_.driver_.fill_async(p, byte, bytes, gpu_.stream_), "cudaMemsetAsync");
 }
 
+// A copy into other memory than pinned one returns when it is done, and nobody would look after a collective that does not end.
 void Turn::read(void* to, const void* from, std::size_t bytes) {
-  gpu_.check(gpu_.driver_.copy_async(to, from, bytes, gpu_.stream_), "cudaMemcpyAsync");
-  wait();
-  gpu_.throw_if_lost();
+  for (std::size_t first = 0; first < bytes;) {
+    Gpu::Slot& slot = room();
+    const std::size_t before = slot.used, n = std::min(bytes - first, slot.rest());
+    std::byte* const here = slot.take(n);  // also where a call fails: what is on its way may still come here
+    copy(here, static_cast<const std::byte*>(from) + first, n);
+    gpu_.check(gpu_.driver_.event_record(slot.free, gpu_.stream_), "cudaEventRecord");
+    gpu_.check(gpu_.finish(slot.free), "cudaEventSynchronize", "work before a copy to the host");
+    gpu_.throw_if_lost();
+    std::memcpy(static_cast<std::byte*>(to) + first, here, n);
+    slot.used = before;
+    first += n;
+  }
 }
 
 void Turn::here() { gpu_.set(); }

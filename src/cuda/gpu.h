@@ -2,6 +2,7 @@
 //
 // Nothing is torn down when the process ends. What fails after its call fails all that is asked of the GPU from then on.
 #pragma once
+#include <algorithm>
 #include <array>
 #include <atomic>
 #include <cstddef>
@@ -73,6 +74,14 @@ class Gpu {
     Event free = nullptr;
     std::size_t used = 0;
     bool asked = false;  // `free` is in the stream
+
+    std::size_t rest() const { return bytes - used; }
+    /// The next n bytes, at most the rest.
+    std::byte* take(std::size_t n) {
+      std::byte* const next = data + used;
+      used = std::min(bytes, used + (n + 15) / 16 * 16);
+      return next;
+    }
   };
 
   /// Throws what a call failed with; `step` is named. What stays failed stays thrown.
@@ -97,8 +106,8 @@ class Gpu {
   std::mutex reached_mutex_;
   std::set<int> reached_{number_};  // GPUs
   Event met_ = nullptr;             // where this GPU was when it last met others
-  std::array<Slot, 8> up_;
-  std::size_t filling_ = 0;  // the slot of `up_`
+  std::array<Slot, 8> ring_;  // within turns
+  std::size_t filling_ = 0;   // the slot of it
   std::mutex reading_;       // of `down_`
   std::array<Slot, 2> down_;
   std::mutex events_mutex_;
@@ -146,7 +155,7 @@ class Turn {
   /// From the host, whose memory may be written again at once.
   void upload(void* to, const void* from, std::size_t bytes);
   void fill(void* p, unsigned char byte, std::size_t bytes);
-  /// A few bytes to the host, behind all that was asked for: returns with them.
+  /// To the host, behind all that was asked for: returns with the bytes.
   void read(void* to, const void* from, std::size_t bytes);
   /// `step` is named where it fails.
   void launch(KernelHandle kernel, const Grid& grid, void** arguments, const std::string& step);
@@ -169,6 +178,8 @@ class Turn {
   friend class LaunchGraph;
   friend GraphHandle capture(std::span<Turn* const> turns, const std::function<void()>& ask,
                              GraphNodes& nodes);
+  /// With some rest.
+  Gpu::Slot& room();
   Gpu& gpu_;
   std::lock_guard<std::mutex> lock_;
   std::vector<GraphNode>* nodes_ = nullptr;  // of the graph that is being captured

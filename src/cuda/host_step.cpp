@@ -45,7 +45,7 @@ void HostStep::ask(std::span<Turn* const> turns, std::span<void* const> bases) c
   auto* const here = static_cast<std::byte*>(memory->data);
   for (const Tile& t : in_) {
     turns[t.gpu]->here();
-    if (t.bytes > 0) turns[t.gpu]->read(here + t.here, place(t), t.bytes);
+    turns[t.gpu]->read(here + t.here, place(t), t.bytes);
   }
   void* const base = here;
   if (const CompletionRef done = work_->run({&base, 1}, nullptr)) done->wait();
