@@ -7,6 +7,7 @@
 #include <thread>
 #include <vector>
 
+#include "cuda/driver.h"
 #include "cuda_fake.h"
 #include "cuda_gpus.h"
 #include "process_helpers.h"
@@ -79,6 +80,37 @@ TEST_CASE("cuda process: threads with programs over the same GPUs" * doctest::sk
   for (auto& t : all) CHECK(t.get());
 }
 
+TEST_CASE("cuda process: the GPU of a thread" * doctest::skip()) {
+  const sa::cuda::Driver& d = fake_control().driver();
+  const auto stays = [&](const auto& f) {
+    for (const int before : {0, 1}) {
+      REQUIRE(d.set_device(before) == 0);
+      f();
+      int now = -1;
+      REQUIRE(d.get_device(&now) == 0);
+      CHECK(now == before);
+    }
+  };
+  Array x;
+  stays([&] { x = put(numbers({8, 8}), "cuda", P("x")); });
+  const auto f = sa::jit([](const Array& v) { return sa::sum(v, 0) * 2; });
+  for (int run = 0; run < 4; run++) stays([&] { f(x); });  // launch by launch, then as graphs
+  stays([&] { bits(f(x)); });
+  stays([&] { f(x).block_until_ready(); });
+  stays([&] { bits(sa::device_put(x, sa::devices("cuda")[7])); });
+  stays([&] {
+    const sa::default_device there(sa::devices("cuda")[5]);
+    sa::block_until_ready(sa::full({1 << 20}, 1.0f));
+  });
+  const auto until = sa::jit([](const Array& v) {
+    return sa::while_loop([](const Array& c) { return sa::sum(c) < 100; },
+                          [](const Array& c) { return c + 1; }, v);
+  });
+  stays([&] { until(x); });
+  fake_control().set_capacity(0);  // what nobody has use for goes back, on every GPU
+  stays([&] { CHECK(thrown([] { sa::block_until_ready(sa::full({1 << 22}, 2.0f)); }) != ""); });
+}
+
 TEST_CASE("cuda process: GPUs that cannot read each other" * doctest::skip()) {
   const Array x = numbers({8, 8});
   const Array cut = platform_test::put(x, mesh_on("cuda"), P("x"));
@@ -120,6 +152,11 @@ TEST_CASE("cuda GPUs: what moves between them, and threads that use the same one
   const std::string two = "SHARDARRAY_FAKE_GPUS=2 SHARDARRAY_CUDA_LOGICAL_DEVICES=4";
   on_fake("cuda process: moves between GPUs", two);
   on_fake("cuda process: threads with programs over the same GPUs", two);
+}
+TEST_CASE("cuda GPUs: the library's calls leave the thread's GPU as it was") {
+  const std::string two = "SHARDARRAY_FAKE_GPUS=2 SHARDARRAY_CUDA_LOGICAL_DEVICES=4";
+  on_fake("cuda process: the GPU of a thread", two);
+  on_fake("cuda process: the GPU of a thread", two + " SHARDARRAY_FAKE_PEERS=0 SHARDARRAY_FAKE_NCCL=there");
 }
 TEST_CASE("cuda GPUs: a program whose GPUs cannot read each other is refused; one that is lost is named") {
   const std::string two = "SHARDARRAY_FAKE_GPUS=2 SHARDARRAY_CUDA_LOGICAL_DEVICES=4";

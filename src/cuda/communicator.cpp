@@ -156,6 +156,7 @@ class Collectives {
   static std::unique_ptr<Communicator> made(const Nccl& library, const std::vector<Gpu*>& gpus) {
     static const std::string step = "the making of a communicator";
     std::unique_ptr<Communicator> c(new Communicator(gpus));
+    const KeptGpu kept;
     try {
       Nccl::Id id;
       check(library, library.get_unique_id(&id), "ncclGetUniqueId", *c, nullptr, step);

@@ -93,6 +93,7 @@ const Driver runtime = {
     .device_count = [](int* count) -> Status { return cudaGetDeviceCount(count); },
     .device_properties = properties_of,
     .set_device = [](int gpu) -> Status { return cudaSetDevice(gpu); },
+    .get_device = [](int* gpu) -> Status { return cudaGetDevice(gpu); },
     .malloc = [](void** to, std::size_t bytes) -> Status { return cudaMalloc(to, bytes); },
     .free = [](void* p) -> Status { return cudaFree(p); },
     .host_malloc = [](void** to, std::size_t bytes) -> Status { return cudaMallocHost(to, bytes); },

@@ -36,6 +36,7 @@ struct Driver {
   Status (*device_count)(int* count);
   Status (*device_properties)(GpuProperties* to, int gpu);
   Status (*set_device)(int gpu);
+  Status (*get_device)(int* gpu);
   Status (*malloc)(void** to, std::size_t bytes);
   Status (*free)(void* p);
   Status (*host_malloc)(void** to, std::size_t bytes);  ///< pinned

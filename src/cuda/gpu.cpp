@@ -13,7 +13,18 @@
 
 namespace shardarray::cuda {
 
+KeptGpu::KeptGpu() {
+  if (driver().get_device(&before_) != ok) driver().last_error();
+}
+KeptGpu::~KeptGpu() {
+  int now = -1;
+  const Driver& d = driver();
+  if (before_ < 0 || (d.get_device(&now) == ok && now == before_)) return;
+  if (d.set_device(before_) != ok) d.last_error();
+}
+
 Gpu::Gpu(int number) : driver_(driver()), number_(number) {
+  const KeptGpu kept;
   check(driver_.device_properties(&properties_, number_), "cudaGetDeviceProperties");
   set();
   check(driver_.stream_create(&stream_), "cudaStreamCreateWithFlags");
@@ -66,6 +77,7 @@ bool Gpu::reach(const Gpu& other) {
   int can = 0;
   check(driver_.can_access_peer(&can, number_, other.number_), "cudaDeviceCanAccessPeer");
   if (can == 0) return false;
+  const KeptGpu kept;
   set();
   check(driver_.enable_peer_access(other.number_), "cudaDeviceEnablePeerAccess");
   reached_.insert(other.number_);
@@ -77,6 +89,7 @@ bool Gpu::reach(const Gpu& other) {
 // Blocks are at least 256 bytes aligned, which is all that kernels need.
 void* Gpu::GpuMemory::map(std::size_t bytes) {
   gpu_.throw_if_lost();
+  const KeptGpu kept;
   gpu_.set();
   void* p = nullptr;
   const Status status = gpu_.driver_.malloc(&p, bytes);
@@ -88,6 +101,7 @@ void* Gpu::GpuMemory::map(std::size_t bytes) {
 
 // Work that still uses the block may be under way.
 void Gpu::GpuMemory::unmap(void* p, std::size_t) {
+  const KeptGpu kept;
   if (gpu_.driver_.set_device(gpu_.number_) != ok || gpu_.finish(nullptr) != ok || gpu_.is_lost_)
     return;  // whoever asks next hears of it
   // Freeing waits for other GPUs' work too: for a collective that has begun on one of them and not yet on the next, or that never
@@ -144,6 +158,7 @@ void Gpu::read(void* to, const void* from, std::size_t bytes) {
 // ---------------------------------------------------------------- work
 
 KernelHandle Gpu::kernel(const char* name, Library library) {
+  const KeptGpu kept;
   set();
   KernelHandle found = nullptr;
   check(driver_.find_kernel(&found, library, name), "cudaLibraryGetKernel", name);
@@ -151,6 +166,7 @@ KernelHandle Gpu::kernel(const char* name, Library library) {
 }
 Library Gpu::load(const std::vector<char>& image) {
   throw_if_lost();
+  const KeptGpu kept;
   set();
   Library fresh = nullptr;
   check(driver_.load_library(&fresh, image.data()), "cudaLibraryLoadData", "printed kernels");

@@ -24,6 +24,18 @@ class Turn;
 /// Of a graph: by GPU, of each launch.
 using GraphNodes = std::vector<std::vector<GraphNode>>;
 
+/// The thread's calls are for whichever GPU they were for before when it goes: programs have calls of their own.
+class KeptGpu {
+ public:
+  KeptGpu();
+  ~KeptGpu();
+  KeptGpu(const KeptGpu&) = delete;
+  KeptGpu& operator=(const KeptGpu&) = delete;
+
+ private:
+  int before_ = -1;
+};
+
 class Gpu {
  public:
   /// The GPU number `number` of those that CUDA shows. Throws DeviceError.
@@ -46,7 +58,7 @@ class Gpu {
   void throw_if_lost() const;
   /// From now on it is, unless it is already.
   void lose_by(const std::string& what);
-  /// The thread's calls are for this GPU.
+  /// The thread's calls are for this GPU. Whoever calls it has a KeptGpu.
   void set();
   /// Compiled kernels, for good. Throws DeviceError where they are not for this GPU.
   Library load(const std::vector<char>& image);
@@ -106,9 +118,9 @@ class Gpu {
   std::mutex reached_mutex_;
   std::set<int> reached_{number_};  // GPUs
   Event met_ = nullptr;             // where this GPU was when it last met others
-  std::array<Slot, 8> ring_;  // within turns
-  std::size_t filling_ = 0;   // the slot of it
-  std::mutex reading_;       // of `down_`
+  std::array<Slot, 8> ring_;        // within turns
+  std::size_t filling_ = 0;         // the slot of it
+  std::mutex reading_;              // of `down_`
   std::array<Slot, 2> down_;
   std::mutex events_mutex_;
   std::vector<Event> events_;  // that nobody uses
@@ -182,6 +194,7 @@ class Turn {
   Gpu::Slot& room();
   Gpu& gpu_;
   std::lock_guard<std::mutex> lock_;
+  const KeptGpu kept_;
   std::vector<GraphNode>* nodes_ = nullptr;  // of the graph that is being captured
 };
 

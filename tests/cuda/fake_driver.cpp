@@ -12,6 +12,7 @@
 #include "fake_control.h"
 #include "fake_gpu.h"
 #include "fake_launch.h"
+#include "fake_statuses.h"
 
 namespace shardarray::cuda {
 namespace {
@@ -23,11 +24,6 @@ using testing::FakeNodes;
 using testing::FakePiece;
 using testing::FakeStream;
 using testing::FakeWork;
-
-constexpr Status invalid_value = 1, invalid_grid = 9, invalid_image = 200, invalid_handle = 400,
-                 no_symbol = 500, not_while_capturing = 900, capture_spoiled = 901, captures_merged = 902,
-                 other_origin = 903, not_joined = 904, not_captured = 905, captured_event = 907,
-                 other_nodes = 910;
 
 int fake_setting(const char* variable, int otherwise) {
   const char* const text = std::getenv(variable);
@@ -379,22 +375,6 @@ Status set_gpu(int gpu) {
   current_gpu = gpu;
   return enter("cudaSetDevice");
 }
-const char* name_of(Status status) {
-  switch (status) {
-    case ok: return "cudaSuccess";
-    case invalid_value: return "cudaErrorInvalidValue";
-    case out_of_memory: return "cudaErrorMemoryAllocation";
-    case invalid_grid: return "cudaErrorInvalidConfiguration";
-    case no_device: return "cudaErrorNoDevice";
-    case invalid_handle: return "cudaErrorInvalidResourceHandle";
-    case no_symbol: return "cudaErrorSymbolNotFound";
-    case 700: return "cudaErrorIllegalAddress";
-    case not_joined: return "cudaErrorStreamCaptureUnjoined";
-    case not_captured: return "cudaErrorStreamCaptureIsolation";
-    default: return "cudaErrorUnknown";
-  }
-}
-
 const Driver table = {
     .driver_version =
         [](int* version) { return (*version = fake_setting("SHARDARRAY_FAKE_DRIVER", 13000), ok); },
@@ -402,6 +382,7 @@ const Driver table = {
     .device_count = [](int* count) { return (*count = gpu_count) > 0 ? ok : failed(no_device); },
     .device_properties = properties_of_fake,
     .set_device = set_gpu,
+    .get_device = [](int* gpu) { return (*gpu = current_gpu, ok); },
     .malloc = allocate_on_device,
     .free = free_on_device,
     .host_malloc = allocate_pinned,
