@@ -188,14 +188,67 @@ TEST_CASE("cuda process: every call may fail" * doctest::skip()) {
       if (message.empty()) continue;
       failures++;
       const std::string call = fake_control().last_call();
+      // Whatever CUDA needs memory for is asked for once more.
+      for (const char* const name : {"cudaLibraryGetKernel", "cudaLaunchKernel"})
+        CHECK_MESSAGE((status == 1 || call != name), message);
       CHECK_MESSAGE(message.find("cuda: " + call + " failed on GPU 0 (fake GPU)") == 0, message);
       if (call != "cudaLaunchKernel") continue;
       CHECK_MESSAGE(message.find(" in '") != std::string::npos, message);
       if (message.find("cuda_backend_test.cpp:") != std::string::npos) with_line++;
     }
     CHECK(failures > 10);
-    CHECK(with_line > 0);
+    CHECK((with_line > 0) == (status == 1));
   }
+}
+
+TEST_CASE("cuda process: CUDA lacks memory of its own" * doctest::skip()) {
+  constexpr std::size_t block = std::size_t{32} << 20;
+  const Array x = put(numbers({16, 8}), "cuda", P("x")), y = put(numbers({16, 8}), "cpu", P("x"));
+  auto step = [n = 0]() mutable {  // another program each time
+    return sa::jit([k = static_cast<float>(++n)](const Array& v) {
+      return sa::sort(sa::tanh(v * k) + sa::sum(v, 0), -1);
+    });
+  };
+  std::string said;
+  bool right = true;
+  // After so many runs, in which that call lacks memory so often: is what nobody uses still there?
+  const auto kept_after = [&](const auto& f, int runs, const char* call = "", int times = 0) {
+    sa::block_until_ready(sa::full({block / 4}, 1.0f));
+    const std::size_t before = fake_control().held();
+    CHECK(before >= block);
+    const auto want = bits(f(y));
+    fake_control().fail_named(call, times, 2);
+    said = thrown([&] {
+      for (int k = 0; k < runs; k++) right = right && bits(f(x)) == want;
+    });
+    CHECK(right);
+    return fake_control().held() + block / 2 > before;
+  };
+  const auto graphs_of = [](const auto& f) {
+    const std::uint64_t before = fake_control().graph_launches();
+    f();
+    return fake_control().graph_launches() - before;
+  };
+  {
+    const auto f = step();
+    CHECK(kept_after(f, 2));  // where nothing lacks, it stays
+  }
+  for (const char* const call :
+       {"cudaLibraryGetKernel", "cudaLaunchKernel", "cudaGraphInstantiate", "cudaGraphLaunch"}) {
+    CAPTURE(call);
+    const auto f = step();
+    CHECK(graphs_of([&] { CHECK_FALSE(kept_after(f, 6, call, 1)); }) == 4);
+    CHECK_MESSAGE(said.empty(), said);
+    CHECK(fake_control().last_call() == std::string(call));
+  }
+  // Where there is none for it either way.
+  const auto f = step();
+  CHECK_FALSE(kept_after(f, 1, "cudaLaunchKernel", 2));
+  CHECK_MESSAGE(said.find("cuda: cudaLaunchKernel failed on GPU 0 (fake GPU) in '") == 0, said);
+  CHECK_MESSAGE(said.find(" CUDA needs some memory beside the arrays. Free arrays.") != said.npos, said);
+  CHECK(graphs_of([&] { kept_after(f, 50, "cudaGraphInstantiate", 2); }) == 0);  // launch by launch,
+  CHECK_MESSAGE(said.empty(), said);
+  CHECK(graphs_of([&] { kept_after(f, 100); }) > 0);  // and not for good
 }
 
 TEST_CASE("cuda process: what fails later stays failed" * doctest::skip()) {
@@ -263,6 +316,9 @@ TEST_CASE("cuda: work goes on after its call, and reads what it should") {
 TEST_CASE("cuda: a call that fails is named and leaves no trace; work that fails takes the GPU with it") {
   on_fake("cuda process: every call may fail");
   on_fake("cuda process: what fails later stays failed");
+}
+TEST_CASE("cuda: where CUDA itself lacks memory, what nobody uses is given back, and it is asked once more") {
+  on_fake("cuda process: CUDA lacks memory of its own", "SHARDARRAY_CODEGEN=off");
 }
 TEST_CASE("cuda: memory that is short is named with its device, and taken from others' reserves") {
   on_fake("cuda process: memory that is short");

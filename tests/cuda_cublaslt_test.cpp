@@ -341,6 +341,27 @@ TEST_CASE("cuda process: a product that fails" * doctest::skip()) {
   FAIL_CHECK("the call was not reached");
 }
 
+TEST_CASE("cuda process: cuBLASLt without memory of its own" * doctest::skip()) {
+  const sa::default_device one(sa::devices("cuda")[0]);
+  const Array x = numbers({70, 80}) * 0.01f;
+  const auto f = sa::jit([](const Array& a) { return sa::matmul(a, sa::transpose(a)); });
+  fake_control().fail_named("cublasLtCreate", 1, 2);
+  const std::vector<float> first = f(x).to_vector<float>();
+  CHECK(fake_control().last_call() == std::string("cublasLtCreate"));
+  CHECK(products() == 1);
+  fake_control().fail_named("cublasLtMatmul", 1, 2);
+  CHECK(f(x).to_vector<float>() == first);
+  CHECK(fake_control().last_call() == std::string("cublasLtMatmul"));
+  CHECK(products() == 2);
+  fake_control().fail_named("cublasLtMatmul", 2, 2);
+  const std::string text = thrown([&] { f(x).to_vector<float>(); });
+  CHECK_MESSAGE(
+      text.find("CUBLAS_STATUS_ALLOC_FAILED. CUDA needs some memory beside the arrays. Free arrays.") !=
+          text.npos,
+      text);
+  CHECK(f(x).to_vector<float>() == first);
+}
+
 TEST_CASE("cuda cuBLASLt: products are the CPU's but for rounding, on one device and cut over eight") {
   const std::string settings = all_by_library + "SHARDARRAY_FAKE_CUBLASLT=";
   for (const char* const library : {"1", "singles"}) {
@@ -404,6 +425,9 @@ TEST_CASE(
     CHECK_MESSAGE(text.find("after 0 products") != text.npos, text);
   }
   text_of("cuda process: a product that fails", none + "SHARDARRAY_FAKE_CUBLASLT=1");
+  const std::string short_of =
+      text_of("cuda process: cuBLASLt without memory of its own", none + "SHARDARRAY_FAKE_CUBLASLT=1");
+  CHECK_MESSAGE(count_of(in_slow_kernel, short_of) == 0, short_of);
 }
 
 }  // namespace cuda_cublaslt_test

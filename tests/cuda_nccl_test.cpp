@@ -267,6 +267,27 @@ TEST_CASE("cuda process: no communicator can be made" * doctest::skip()) {
   CHECK(failed > 10);  // the identifier, the group, each rank, how far they are
 }
 
+TEST_CASE("cuda process: no memory for a communicator" * doctest::skip()) {
+  constexpr int unhandled_cuda_error = 1, calls_of_making = 10;
+  const Array x = numbers({2, 8});
+  const auto want = bits(sum_of()(x));
+  for (int k = 0; k < calls_of_making; k++) {  // of two other GPUs each time
+    const sa::Mesh two({{2},
+                        {sa::devices("cuda")[static_cast<std::size_t>(k % 2)],
+                         sa::devices("cuda")[static_cast<std::size_t>(2 + k / 2)]}},
+                       {"x"});
+    const Array there = put(x, two, P("x"));
+    sa::block_until_ready(sa::full({1 << 23}, 1.0f));
+    const std::size_t before = fake_control().held();
+    const std::uint64_t asked = calls(-1);
+    fake_control().fail_nccl(k, unhandled_cuda_error);
+    CHECK(bits(sum_of()(there)) == want);
+    CHECK(calls(-1) > asked + calls_of_making);
+    CHECK(fake_control().held() < before - (std::size_t{16} << 20));  // what nobody used
+  }
+  CHECK(fake_control().nccl_misuse() == 0);
+}
+
 TEST_CASE("cuda process: a call of NCCL fails" * doctest::skip()) {
   const Array x = over_all();
   const auto want = bits(sum_of()(x));
@@ -356,6 +377,7 @@ TEST_CASE("cuda process: GPUs that read each other go without NCCL" * doctest::s
 
 TEST_CASE("cuda NCCL: every call that fails gives one clear error, and nothing hangs") {
   on_fake("cuda process: no communicator can be made", over(2) + blind);
+  on_fake("cuda process: no memory for a communicator", over(8) + blind);
   const int step = full_scale() ? 1 : 5;
   for (const std::string& settings : {over(2) + blind, over(8)})
     for (int call = 0;; call += step) {

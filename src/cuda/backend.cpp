@@ -13,13 +13,25 @@
 #include "shardarray/error.h"
 
 namespace shardarray::cuda {
+namespace {
+
+/// Of a GPU's memory, what placements may count on. CUDA takes some for its context, the kernels' code and local memory, graphs, and
+/// the buffers of cuBLASLt and NCCL, most of it when arrays are there already.
+std::uint64_t memory_for_arrays(const Gpu& gpu) {
+  constexpr std::uint64_t most_reserved = std::uint64_t{3} << 29;  // 1.5 GiB
+  const std::uint64_t all = gpu.properties().memory;
+  return all - std::min(all / 50, most_reserved);
+}
+
+}  // namespace
 
 CudaBackend::CudaBackend(int gpus, int logical_devices, MemoryLimit limit, HostBackend host)
     : devices_(gpus * logical_devices), devices_a_gpu_(logical_devices), host_(host), target_(cuda_target()) {
   std::uint64_t least = limit.bytes;
   for (int g = 0; g < gpus; g++) {
     gpus_.emplace_back(g);
-    least = std::min(least, gpus_.back().properties().memory / static_cast<std::uint64_t>(logical_devices));
+    gpus_.back().on_shortage([this] { trim(); });
+    least = std::min(least, memory_for_arrays(gpus_.back()) / static_cast<std::uint64_t>(logical_devices));
   }
   target_.device_memory = static_cast<std::int64_t>(least);
   for (int d = 0; d < devices_; d++)
@@ -48,11 +60,15 @@ Gpu& CudaBackend::gpu_of(const Buffer& b) {
 
 // ---------------------------------------------------------------- memory
 
+void CudaBackend::trim() noexcept {
+  for (Arena& a : arenas_) a.trim();
+}
+
 BufferRef CudaBackend::take(std::size_t arena, std::size_t bytes) {
   try {
     return BufferRef(arenas_[arena].allocate(bytes));
   } catch (const OutOfMemory&) {
-    for (Arena& a : arenas_) a.trim();  // blocks that other devices of the GPU keep
+    trim();
     return BufferRef(arenas_[arena].allocate(bytes));
   }
 }

@@ -35,6 +35,8 @@ class CudaBackend final : public Backend {
 
  private:
   std::size_t checked(int device) const;
+  /// Blocks that nobody uses, of all devices, go back to their GPUs.
+  void trim() noexcept;
   Gpu& gpu_of(const Buffer& b);
   BufferRef take(std::size_t arena, std::size_t bytes);
 

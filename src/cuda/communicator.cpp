@@ -19,6 +19,16 @@ namespace shardarray::cuda {
 
 using Clock = std::chrono::steady_clock;
 
+namespace {
+
+/// For lack of memory, as a rule.
+class RefusedByCuda final : public DeviceError {
+ public:
+  using DeviceError::DeviceError;
+};
+
+}  // namespace
+
 /// All communicators of the process, and what they have under way.
 class Collectives {
  public:
@@ -37,6 +47,8 @@ class Collectives {
     auto& entry = all_[numbers];
     try {
       if (!entry) entry = made(library, gpus);
+    } catch (const RefusedByCuda&) {
+      throw;  // not for good
     } catch (const DeviceError& e) {
       failed_[numbers] = e.what();
       throw;
@@ -115,8 +127,10 @@ class Collectives {
   static void check(const Nccl& library, int status, const char* call, const Communicator& c, Nccl::Rank rank,
                     const std::string& step) {
     if (status == 0 || status == Nccl::in_progress) return;
-    throw DeviceError(fmt::format("cuda: {} failed on {} in {}: {}.", call, names_of(c.gpus_), step,
-                                  text(library, status, rank)));
+    const std::string what = fmt::format("cuda: {} failed on {} in {}: {}.", call, names_of(c.gpus_), step,
+                                         text(library, status, rank));
+    if (status == Nccl::unhandled_cuda_error) throw RefusedByCuda(what);
+    throw DeviceError(what);
   }
 
   /// Whether the library has not yet done what it was asked for; throws what failed meanwhile.
@@ -173,8 +187,11 @@ class Collectives {
       settle(library, *c, step);
     } catch (const Error& e) {
       abort(library, {c.get()});
-      throw DeviceError(std::string(e.what()) +
-                        " Each GPU is one rank of it. NCCL_DEBUG=INFO in the environment prints the cause.");
+      const std::string what =
+          std::string(e.what()) +
+          " Each GPU is one rank of it. NCCL_DEBUG=INFO in the environment prints the cause.";
+      if (dynamic_cast<const RefusedByCuda*>(&e) != nullptr) throw RefusedByCuda(what);
+      throw DeviceError(what);
     }
     return c;
   }
@@ -273,7 +290,8 @@ class Collectives {
   }
 
   std::map<std::vector<int>, std::unique_ptr<Communicator>> all_;  // by the numbers of their GPUs
-  std::map<std::vector<int>, std::string> failed_;  // why there is none: a second try would take as long
+  /// Why there is none: a second try would take as long.
+  std::map<std::vector<int>, std::string> failed_;
   std::list<Step> steps_;
 };
 
@@ -283,7 +301,12 @@ static Collectives& collectives() {
 }
 
 Communicator& Communicator::of(const std::vector<Gpu*>& gpus) {
-  return collectives().communicator(nccl(), gpus);
+  try {
+    return collectives().communicator(nccl(), gpus);
+  } catch (const RefusedByCuda&) {
+    gpus[0]->make_room();
+    return collectives().communicator(nccl(), gpus);
+  }
 }
 void ask_nccl(const std::vector<NcclCall>& calls, const std::string& step) {
   if (!calls.empty()) collectives().ask(nccl(), calls, step);

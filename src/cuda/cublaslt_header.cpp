@@ -26,7 +26,7 @@ SHARDARRAY_SAME(check_algorithm, cublasLtMatmulAlgoCheck);
 SHARDARRAY_SAME(multiply, cublasLtMatmul);
 #undef SHARDARRAY_SAME
 
-static_assert(CUBLAS_STATUS_SUCCESS == 0);
+static_assert(CUBLAS_STATUS_SUCCESS == 0 && CublasLt::no_memory == CUBLAS_STATUS_ALLOC_FAILED);
 static_assert(CublasLt::real32 == CUDA_R_32F && CublasLt::real64 == CUDA_R_64F &&
               CublasLt::real16 == CUDA_R_16F && CublasLt::brain16 == CUDA_R_16BF);
 static_assert(CublasLt::compute32 == CUBLAS_COMPUTE_32F && CublasLt::compute64 == CUBLAS_COMPUTE_64F &&

@@ -71,6 +71,11 @@ void Gpu::throw_if_lost() const {
 
 void Gpu::set() { check(driver_.set_device(number_), "cudaSetDevice"); }
 
+void Gpu::make_room() {
+  driver_.last_error();  // forgotten
+  if (give_back_) give_back_();
+}
+
 bool Gpu::reach(const Gpu& other) {
   const std::lock_guard lock(reached_mutex_);
   if (reached_.contains(other.number_)) return true;
@@ -79,7 +84,7 @@ bool Gpu::reach(const Gpu& other) {
   if (can == 0) return false;
   const KeptGpu kept;
   set();
-  check(driver_.enable_peer_access(other.number_), "cudaDeviceEnablePeerAccess");
+  check_with_room([&] { return driver_.enable_peer_access(other.number_); }, "cudaDeviceEnablePeerAccess");
   reached_.insert(other.number_);
   return true;
 }
@@ -161,7 +166,7 @@ KernelHandle Gpu::kernel(const char* name, Library library) {
   const KeptGpu kept;
   set();
   KernelHandle found = nullptr;
-  check(driver_.find_kernel(&found, library, name), "cudaLibraryGetKernel", name);
+  check_with_room([&] { return driver_.find_kernel(&found, library, name); }, "cudaLibraryGetKernel", name);
   return found;
 }
 Library Gpu::load(const std::vector<char>& image) {
@@ -169,7 +174,8 @@ Library Gpu::load(const std::vector<char>& image) {
   const KeptGpu kept;
   set();
   Library fresh = nullptr;
-  check(driver_.load_library(&fresh, image.data()), "cudaLibraryLoadData", "printed kernels");
+  check_with_room([&] { return driver_.load_library(&fresh, image.data()); }, "cudaLibraryLoadData",
+                  "printed kernels");
   return fresh;
 }
 
@@ -283,16 +289,17 @@ void Turn::read(void* to, const void* from, std::size_t bytes) {
 void Turn::here() { gpu_.set(); }
 
 void Turn::launch(KernelHandle kernel, const Grid& grid, void** arguments, const std::string& step) {
-  gpu_.check(gpu_.driver_.launch(kernel, grid, arguments, stream()), "cudaLaunchKernel", step);
+  gpu_.check_with_room([&] { return gpu_.driver_.launch(kernel, grid, arguments, stream()); },
+                       "cudaLaunchKernel", step);
   if (nodes_ == nullptr) return;
   GraphNode& node = nodes_->emplace_back();
   gpu_.check(gpu_.driver_.last_captured(&node, stream()), "cudaStreamGetCaptureInfo", step);
 }
 
-void Turn::fail(const char* call, const char* status, const std::string& step) {
+void Turn::fail(const char* call, const char* status, const std::string& step, bool memory) {
   gpu_.refuse(fmt::format("cuda: {} failed on GPU {} ({}) in {}: {}.", call, gpu_.number_,
                           gpu_.properties_.name, step, status),
-              false);
+              memory);
 }
 
 void Turn::mark() {
@@ -334,7 +341,8 @@ GraphHandle capture(std::span<Turn* const> turns, const std::function<void()>& a
     Gpu& gpu = t->gpu_;
     if (gpu.capturing_ != nullptr) continue;
     t->here();
-    gpu.check(gpu.driver_.stream_create(&gpu.capturing_), "cudaStreamCreateWithFlags");
+    gpu.check_with_room([&] { return gpu.driver_.stream_create(&gpu.capturing_); },
+                        "cudaStreamCreateWithFlags");
   }
   Gpu& first = turns[0]->gpu_;
   if (turns.size() > 1) turns[0]->here();

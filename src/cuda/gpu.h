@@ -12,6 +12,7 @@
 #include <set>
 #include <span>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "cuda/driver.h"
@@ -62,6 +63,11 @@ class Gpu {
   void set();
   /// Compiled kernels, for good. Throws DeviceError where they are not for this GPU.
   Library load(const std::vector<char>& image);
+  /// What make_room() does, from now on.
+  void on_shortage(std::function<void()> give_back) { give_back_ = std::move(give_back); }
+  /// CUDA and its libraries need memory beside the arrays: where there was none, what nobody uses goes back to the GPUs, and they are
+  /// asked once more. Not under nccl_mutex().
+  void make_room();
 
  private:
   friend class Turn;
@@ -98,6 +104,16 @@ class Gpu {
 
   /// Throws what a call failed with; `step` is named. What stays failed stays thrown.
   void check(Status status, const char* call, const std::string& step = "");
+  /// The same of a call for which CUDA may need memory: it is made once more where there was none.
+  template <class Call>
+  void check_with_room(const Call& make, const char* call, const std::string& step = "") {
+    Status status = make();
+    if (status == out_of_memory) {
+      make_room();
+      status = make();
+    }
+    check(status, call, step);
+  }
   [[noreturn]] void refuse(const std::string& what, bool memory);
   [[noreturn]] void lose(const std::string& what);
   std::string failure(Status status, const char* call, const std::string& step) const;
@@ -127,6 +143,7 @@ class Gpu {
   mutable std::mutex lost_mutex_;
   std::atomic<bool> is_lost_ = false;
   std::string lost_;  // the first failure of work
+  std::function<void()> give_back_;
 };
 
 /// A place in what a GPU was asked for, behind all that was asked for up to now. The thread has set the GPU.
@@ -171,9 +188,9 @@ class Turn {
   void read(void* to, const void* from, std::size_t bytes);
   /// `step` is named where it fails.
   void launch(KernelHandle kernel, const Grid& grid, void** arguments, const std::string& step);
-  /// Where a library's call puts its work; throws what that failed with, by the library's name of it.
+  /// Where a library's call puts its work; throws what that failed with, by the library's name of it. `memory`: for lack of that.
   Stream stream() const { return nodes_ != nullptr ? gpu_.capturing_ : gpu_.stream_; }
-  [[noreturn]] void fail(const char* call, const char* status, const std::string& step);
+  [[noreturn]] void fail(const char* call, const char* status, const std::string& step, bool memory);
   /// Returns when all that was asked for is done.
   void wait();
   /// Of all that was asked for up to now. `steps` are named where it fails.

@@ -127,9 +127,17 @@ void GpuLaunches::ask_products(Turn& turn, const Ready& launch, std::span<void* 
     const void* const second = place(call.second);
     void* const memory = w.scratch ? w.scratch->data : nullptr;
     const void* const bias = call.has_bias() ? address_of(bases, call.bias.refs[0]) : nullptr;
-    const int status = multiply(*p.library, p.handle, p.plan, first, second, bias, place(call.result), memory,
-                                turn.stream());
-    if (status != 0) turn.fail("cublasLtMatmul", p.library->status_name(status), launch.step);
+    void* const result = place(call.result);
+    const auto make = [&] {
+      return multiply(*p.library, p.handle, p.plan, first, second, bias, result, memory, turn.stream());
+    };
+    int status = make();
+    if (status == CublasLt::no_memory) {
+      gpu_.make_room();
+      status = make();
+    }
+    if (status != 0)
+      turn.fail("cublasLtMatmul", p.library->status_name(status), launch.step, status == CublasLt::no_memory);
   }
 }
 

@@ -22,7 +22,7 @@ LaunchGraph::~LaunchGraph() {
 
 GraphExec LaunchGraph::instantiated(GraphHandle graph) const {
   GraphExec exec = nullptr;
-  gpu_.check(gpu_.driver_.graph_instantiate(&exec, graph), "cudaGraphInstantiate");
+  gpu_.check_with_room([&] { return gpu_.driver_.graph_instantiate(&exec, graph); }, "cudaGraphInstantiate");
   return exec;
 }
 
@@ -55,7 +55,8 @@ void LaunchGraph::set_all(Turns turns, const Ask& ask) {
 
 void LaunchGraph::launch(Turns turns, const std::string& steps) {
   gather(turns);
-  gpu_.check(gpu_.driver_.graph_launch(exec_, gpu_.stream_), "cudaGraphLaunch", steps);
+  gpu_.check_with_room([&] { return gpu_.driver_.graph_launch(exec_, gpu_.stream_); }, "cudaGraphLaunch",
+                       steps);
 }
 
 }  // namespace shardarray::cuda

@@ -48,6 +48,7 @@ struct CublasLt {
     float waves = 0;
     int reserved[4] = {};
   };
+  static constexpr int no_memory = 3;                                     ///< a status
   static constexpr int real32 = 0, real64 = 1, real16 = 2, brain16 = 14;  ///< types of elements
   static constexpr int compute32 = 68, compute64 = 70,
                        compute_tf32 = 77;                          ///< in IEEE float32, in float64, of TF32
@@ -102,7 +103,8 @@ struct Nccl {
         0;  ///< calls return before they are done, and `get_async_error` says `in_progress` so long
     int unused = 0;
   };
-  static constexpr int invalid_usage = 5, in_progress = 7;  ///< statuses
+  /// Statuses. The first one is that of all that CUDA refuses, memory as a rule.
+  static constexpr int unhandled_cuda_error = 1, invalid_usage = 5, in_progress = 7;
   static constexpr int int8 = 0, uint8 = 1, int32 = 2, uint32 = 3, int64 = 4, uint64 = 5, real32 = 7,
                        real64 = 8;                           ///< types of elements
   static constexpr int sum = 0, prod = 1, max = 2, min = 3;  ///< reductions

@@ -28,8 +28,8 @@ SHARDARRAY_SAME(all_gather, ncclAllGather);
 SHARDARRAY_SAME(reduce_scatter, ncclReduceScatter);
 #undef SHARDARRAY_SAME
 
-static_assert(ncclSuccess == 0 && Nccl::invalid_usage == ncclInvalidUsage &&
-              Nccl::in_progress == ncclInProgress);
+static_assert(ncclSuccess == 0 && Nccl::unhandled_cuda_error == ncclUnhandledCudaError &&
+              Nccl::invalid_usage == ncclInvalidUsage && Nccl::in_progress == ncclInProgress);
 static_assert(Nccl::int8 == ncclInt8 && Nccl::uint8 == ncclUint8 && Nccl::int32 == ncclInt32 &&
               Nccl::uint32 == ncclUint32 && Nccl::int64 == ncclInt64 && Nccl::uint64 == ncclUint64 &&
               Nccl::real32 == ncclFloat32 && Nccl::real64 == ncclFloat64);

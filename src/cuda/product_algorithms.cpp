@@ -42,12 +42,18 @@ class ProductAlgorithms {
     CublasLt::Handle& known = handles_[gpu.number()];
     if (known != nullptr) return known;
     const Turn turn(gpu);  // a library's handle is for the GPU that is set
-    if (const int status = library.create(&known); status != 0)
+    CublasLt::Handle fresh = nullptr;
+    int status = library.create(&fresh);
+    if (status != 0) {  // whatever it says: what it needs most is memory
+      gpu.make_room();
+      status = library.create(&fresh);
+    }
+    if (status != 0)
       throw CompileError(
           fmt::format("cuda: cublasLtCreate failed on GPU {} ({}): {}. Large products are made by "
                       "cuBLASLt 13. Install one that works.",
                       gpu.number(), gpu.properties().name, library.status_name(status)));
-    return known;
+    return known = fresh;
   }
 
   /// None: the library has no algorithm for it.

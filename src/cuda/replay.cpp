@@ -14,6 +14,7 @@ constexpr std::size_t most_replays =
     4;  // of a program: in a training loop addresses return after a step or two
 // Of a graph, for each GPU: one launch is as cheap as a launch of a graph.
 constexpr std::int64_t fewest_nodes = 2, most_nodes = 4096;
+constexpr int runs_without_memory = 100;  // of a program whose graph had none, until it is tried again
 
 }  // namespace
 
@@ -57,9 +58,10 @@ bool CudaExecutable::replay(Turns turns, std::span<void* const> bases, const Wor
     if (r == nullptr) return false;
     r->graph->launch(turns, *steps_);
   } catch (const Error& e) {
-    // Whatever it was: launch by launch it works, or throws what it should.
+    // Whatever it was: launch by launch it works, or throws what it should. Memory there may be again.
     replays_.clear();
-    replays_wanted_ = false;
+    runs_until_replayed_ = runs_without_memory;
+    replays_wanted_ = dynamic_cast<const OutOfMemory*>(&e) != nullptr;
     for (const auto& g : gpus_) g->gpu().throw_if_lost();
     static std::atomic<bool> said = false;
     if (!said.exchange(true))

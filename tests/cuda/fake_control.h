@@ -11,10 +11,13 @@ namespace shardarray::testing {
 struct FakeCudaControl {
   /// The call after so many fails with `status`, and only that one; -1: none does.
   void (*fail_call)(int after, int status);
+  /// The next so many calls of that name fail with `status`.
+  void (*fail_named)(const char* call, int times, int status);
   /// The piece of work after so many, of any stream, fails with `status`, which stays; -1: none does.
   void (*fail_work)(int after, int status);
   /// What all GPUs together may hold.
   void (*set_capacity)(std::size_t bytes);
+  std::size_t (*held)();  ///< of that
   /// While held, no stream begins anything.
   void (*hold)(bool on);
   std::uint64_t (*calls)();             ///< made up to now

@@ -22,7 +22,8 @@ namespace {
 
 using testing::FakeBlocks;
 
-constexpr int lt_ok = 0, lt_no_room = 3, lt_invalid = 7, lt_failed = 13, lt_unsupported = 15;
+constexpr int lt_ok = 0, lt_not_ready = 1, lt_no_room = 3, lt_invalid = 7, lt_failed = 13,
+              lt_unsupported = 15;
 
 std::string fake_lt_mode() {
   const char* const text = std::getenv("SHARDARRAY_FAKE_CUBLASLT");
@@ -295,7 +296,8 @@ int multiply_later(CublasLt::Handle handle, const CublasLt::Product* product, co
                    const CublasLt::Layout*, void* result, const CublasLt::Layout* result_layout,
                    const CublasLt::Algorithm* algorithm, void* workspace, std::size_t workspace_bytes,
                    Stream s) {
-  if (testing::fake_enter("cublasLtMatmul") != 0) return lt_failed;
+  if (const int status = testing::fake_enter("cublasLtMatmul"))
+    return status == out_of_memory ? lt_no_room : lt_failed;
   auto& stream = *reinterpret_cast<testing::FakeStream*>(s);
   const FakeCall call = call_of(product, first_layout, second_layout, result_layout);
   if (const int status = refusal_of(call)) return status;
@@ -331,6 +333,7 @@ const CublasLt fake_cublas_lt = {
     .version = []() -> std::size_t { return 0; },  // no algorithm of a real one
     .create =
         [](CublasLt::Handle* to) {
+          if (testing::fake_enter("cublasLtCreate") != 0) return lt_not_ready;
           *to = reinterpret_cast<CublasLt::Handle>(static_cast<std::uintptr_t>(testing::fake_current_gpu()) +
                                                    1);
           return lt_ok;
@@ -338,6 +341,8 @@ const CublasLt fake_cublas_lt = {
     .status_name =
         [](int status) {
           return status == lt_failed        ? "CUBLAS_STATUS_EXECUTION_FAILED"
+                 : status == lt_no_room     ? "CUBLAS_STATUS_ALLOC_FAILED"
+                 : status == lt_not_ready   ? "CUBLAS_STATUS_NOT_INITIALIZED"
                  : status == lt_unsupported ? "CUBLAS_STATUS_NOT_SUPPORTED"
                                             : "CUBLAS_STATUS_INVALID_VALUE";
         },

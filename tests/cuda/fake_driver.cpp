@@ -47,6 +47,8 @@ struct FakeDriver {
   std::vector<FakeStream*> streams;
   std::uint64_t calls = 0;
   int to_failure = -1, failure = 0;  // the call after so many fails
+  std::string failing;  // the next `named_failures` calls of this name fail, with `named_failure`
+  int named_failures = 0, named_failure = 0;
   std::string last_failed;
   std::set<KernelHandle> printed;  // kernels of loaded code
   std::map<KernelHandle, std::uint32_t>
@@ -78,6 +80,11 @@ Status enter(const char* call) {
     if (f.to_failure >= 0 && f.to_failure-- == 0) {
       f.last_failed = call;
       return failed(f.failure);
+    }
+    if (f.named_failures > 0 && f.failing == call) {
+      f.named_failures--;
+      f.last_failed = call;
+      return failed(f.named_failure);
     }
     streams = f.streams;
   }
@@ -438,6 +445,14 @@ const shardarray::testing::FakeCudaControl shardarray_fake_cuda = {
           f.to_failure = after;
           f.failure = status;
         },
+    .fail_named =
+        [](const char* call, int times, int status) {
+          auto& f = shardarray::cuda::fake();
+          const std::lock_guard lock(f.mutex);
+          f.failing = call;
+          f.named_failures = times;
+          f.named_failure = status;
+        },
     .fail_work =
         [](int after, int status) {
           auto& work = shardarray::cuda::fake().work;
@@ -446,6 +461,7 @@ const shardarray::testing::FakeCudaControl shardarray_fake_cuda = {
           work.failure = status;
         },
     .set_capacity = [](std::size_t bytes) { shardarray::cuda::fake().device.capacity = bytes; },
+    .held = [] { return shardarray::cuda::fake().device.held(); },
     .hold =
         [](bool on) {
           auto& work = shardarray::cuda::fake().work;

@@ -65,6 +65,10 @@ class FakeBlocks {
     const std::uintptr_t end = it->first + it->second.bytes;
     return address < end ? end - address : 0;
   }
+  std::size_t held() {
+    const std::lock_guard lock(mutex_);
+    return held_;
+  }
   std::atomic<std::size_t> capacity = SIZE_MAX;
 
  private:
