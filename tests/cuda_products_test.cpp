@@ -159,7 +159,16 @@ TEST_CASE("cuda products: what the own kernel keeps") {
   gemm.in = gemm.out = float32;
   gemm.fixed_order = true;
   CHECK(cuda::split_products(gemm, 64, 0).own.size() == 1);
-  CHECK(cuda::product_limits().own == 262144);
+  CHECK((cuda::product_limits().own == 262144 && cuda::product_limits().own_depth == 1024));
+  // However few elements there are, each is one thread's: deep ones are the library's.
+  const auto own = [&](DType t, std::int64_t k, bool fixed_order) {
+    gemm.in = gemm.out = t;
+    gemm.fixed_order = fixed_order;
+    gemm.items = {dense(1, 1, k)};
+    return cuda::split_products(gemm, 64, cuda::product_limits().own).own.size() == 1;
+  };
+  CHECK((own(float32, 1024, false) && !own(float32, 1025, false) && !own(float64, 200'000, false)));
+  CHECK((own(float32, 200'000, true) && own(int32, 200'000, false)));
 }
 
 TEST_CASE("cuda products: random steps, every one against plain loops") {

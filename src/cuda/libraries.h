@@ -151,6 +151,8 @@ struct ProductLimits {
   double own = 1 << 18;  ///< up to so many: the own kernel
   double guessed =
       5e8;  ///< of all products of a call; above: the fastest of several algorithms is found by trying
+  /// Of those of the own kernel, which adds up each element in one thread. A guess, to be measured.
+  std::int64_t own_depth = 1024;
 };
 const ProductLimits& product_limits();
 

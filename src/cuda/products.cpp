@@ -5,6 +5,7 @@
 #include <tuple>
 #include <utility>
 
+#include "cuda/libraries.h"
 #include "cuda/same_place.h"
 #include "shardarray/dtype.h"
 
@@ -67,8 +68,9 @@ class ProductSplitter {
     runs = joined(std::move(runs), by_shape, &ProductSplitter::append_batch);
     std::erase_if(runs, [&](const ProductRun& r) {
       const bool small =
+          r.item.k <= product_limits().own_depth &&
           static_cast<double>(r.item.m) * static_cast<double>(r.item.n) * static_cast<double>(r.item.k) <=
-          own_;
+              own_;
       if (small) split_.own.insert(split_.own.end(), r.items.begin(), r.items.end());
       return small;
     });

@@ -47,7 +47,7 @@ struct ProductSplit {
 };
 /// Items whose rows follow each other and that share B are one product; items the same distance apart are one call, and so are
 /// equal ones anywhere, by their addresses. `alignment`: bytes that all bases are multiples of; `own`: multiply-adds up to which a
-/// product is the own kernel's.
+/// product that is not deep (ProductLimits) is the own kernel's.
 ProductSplit split_products(const Gemm& gemm, std::uint64_t alignment, double own);
 /// The same of a product and the loop behind it; what is one call has one bias, or biases the same distance apart.
 ProductSplit split_products(const ProductEpilogue& both, std::uint64_t alignment, double own);
