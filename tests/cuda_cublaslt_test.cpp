@@ -315,7 +315,8 @@ TEST_CASE("cuda process: a large product" * doctest::skip()) {
       }
     CHECK(error < 1e-5);
   }
-  std::printf("algorithm %d after %d products\n", fake_control().algorithm(), static_cast<int>(products()));
+  std::printf("algorithm %d after %d products\nheld: %d MiB\n", fake_control().algorithm(),
+              static_cast<int>(products()), static_cast<int>(fake_control().held() >> 20));
 }
 
 TEST_CASE("cuda process: a product that fails" * doctest::skip()) {
@@ -387,17 +388,19 @@ TEST_CASE("cuda cuBLASLt: the fastest of its algorithms makes large products, an
     CHECK_MESSAGE(text.find(line) != text.npos, text);
     return text;
   };
+  const auto held = [](const std::string& text) { return text.substr(text.find("held: "), 12); };
   const TemporaryFolder cache;
   const std::string kept = "SHARDARRAY_CACHE_DIR=" + cache.path + " SHARDARRAY_FAKE_SLOW=1 " + all_by_library;
   const std::string none = "SHARDARRAY_CACHE_DIR= " + all_by_library;
   says(none + "SHARDARRAY_FAKE_CUBLASLT=1", "algorithm 0 after 2 products");  // the first guess
   // Four that may be used, each called 21 times.
-  says(kept + "SHARDARRAY_FAKE_GUESSED_PRODUCTS=1000 SHARDARRAY_FAKE_CUBLASLT=1",
-       "algorithm 3 after 86 products");
+  const std::string tried = says(kept + "SHARDARRAY_FAKE_GUESSED_PRODUCTS=1000 SHARDARRAY_FAKE_CUBLASLT=1",
+                                 "algorithm 3 after 86 products");
   const std::string found =
       says(kept + "SHARDARRAY_FAKE_GUESSED_PRODUCTS=1000 SHARDARRAY_FAKE_CUBLASLT=broken",
            "algorithm 3 after 2 products");
   CHECK(count_of(in_slow_kernel, found) == 0);
+  CHECK(held(tried) == held(found));  // what it was tried on is given back
   // Another GPU's is not taken: less workspace is allowed there.
   says(kept + "SHARDARRAY_FAKE_CUBLASLT=1 SHARDARRAY_FAKE_ARCHITECTURE=8", "algorithm 0 after 2 products");
 }

@@ -89,6 +89,10 @@ BufferRef CudaBackend::allocate_for_launches(const Gpu& gpu, std::size_t bytes) 
   }
 }
 
+void CudaBackend::trim_for_launches(const Gpu& gpu) noexcept {
+  arenas_[static_cast<std::size_t>(devices_ + gpu.number())].trim();
+}
+
 void CudaBackend::copy_from_host(const BufferRef& to, const void* from, std::size_t bytes) {
   Turn(gpu_of(*to.get())).upload(to->data, from, bytes);
 }

@@ -30,6 +30,8 @@ class CudaBackend final : public Backend {
 
   /// What launches need beside values and their scratch, 256-byte aligned. Counted for no device.
   BufferRef allocate_for_launches(const Gpu& gpu, std::size_t bytes);
+  /// What of that nobody uses goes back to the GPU.
+  void trim_for_launches(const Gpu& gpu) noexcept;
   /// Does what there are no kernels for.
   HostBackend host() const { return host_; }
 

@@ -29,7 +29,7 @@ std::size_t bytes_of_all(const ProductMatrix& m, std::int64_t batch, std::size_t
 
 ProductTrial::ProductTrial(CudaBackend& backend, Gpu& gpu, ReadyProduct product, std::size_t workspace,
                            bool copied)
-    : product_(std::move(product)) {
+    : product_(std::move(product)), gives_back_{backend, gpu} {
   const ProductCall& c = product_.plan.call;
   const ProductMatrix* const matrices[] = {&c.first, &c.second, &c.result};
   const std::size_t out = itemsize(c.out);

@@ -26,7 +26,15 @@ class ProductTrial {
   bool asked(Turn& turn) const;
   void* bias() const;
 
+  /// Other programs have no use for blocks of these sizes.
+  struct GivesBack {
+    CudaBackend& backend;
+    const Gpu& gpu;
+    ~GivesBack() { backend.trim_for_launches(gpu); }
+  };
+
   ReadyProduct product_;
+  const GivesBack gives_back_;  // ends after what it gives back
   BufferRef memory_[3], addresses_[3], workspace_, bias_, copy_;
   std::size_t result_bytes_ = 0;
 };
