@@ -1,6 +1,10 @@
 // Programs over several GPUs, which every platform runs with the same bits.
 #pragma once
+#include <doctest/doctest.h>
+
 #include <algorithm>
+#include <bit>
+#include <cmath>
 #include <utility>
 #include <vector>
 
@@ -52,6 +56,34 @@ inline platform_test::Bits mapped(const char* platform) {
       {.axis_name = "i", .devices = all});
   const sa::default_device there(all[2]);
   return bits(f(numbers({8, 5, 3})));
+}
+
+inline bool near(const std::vector<platform_test::Bits>& a, const std::vector<platform_test::Bits>& b) {
+  bool all = a.size() == b.size();
+  for (std::size_t k = 0; all && k < a.size(); k++)
+    for (std::size_t i = 0; i < a[k].size(); i++) {
+      const float x = std::bit_cast<float>(a[k][i]), y = std::bit_cast<float>(b[k][i]);
+      all = all && std::abs(x - y) <= 1e-5f * (1 + std::abs(y));
+    }
+  return all;
+}
+/// Programs over eight devices on both platforms.
+inline void check_numbers() {
+  using platform_test::everything;
+  using platform_test::mesh_on;
+  using platform_test::training;
+  {
+    const sa::reproducible on(true);
+    for (const auto mesh : {mesh_on, backwards_on})
+      for (int run = 0; run < 2; run++) {
+        CHECK(everything(mesh("cuda")) == everything(mesh("cpu")));
+        CHECK(training(mesh("cuda")) == training(mesh("cpu")));
+        CHECK(looped(mesh("cuda")) == looped(mesh("cpu")));
+      }
+  }
+  CHECK(everything(mesh_on("cuda")) == everything(mesh_on("cpu")));
+  CHECK(near(training(mesh_on("cuda")), training(mesh_on("cpu"))));
+  CHECK(mapped("cuda") == mapped("cpu"));
 }
 
 }  // namespace shardarray::gpus_test

@@ -25,24 +25,12 @@ using platform_test::put;
 using program_test::numbers;
 using sa::Array;
 using sa::P;
-using sa::gpus_test::backwards_on;
-using sa::gpus_test::looped;
-using sa::gpus_test::mapped;
+using sa::gpus_test::near;
 
 namespace {
 
 enum Kind { sends, receives, all_reduces, all_gathers, reduce_scatters };
 std::uint64_t calls(int kind) { return fake_control().nccl_calls(kind); }
-
-bool near(const std::vector<platform_test::Bits>& a, const std::vector<platform_test::Bits>& b) {
-  bool all = a.size() == b.size();
-  for (std::size_t k = 0; all && k < a.size(); k++)
-    for (std::size_t i = 0; i < a[k].size(); i++) {
-      const float x = std::bit_cast<float>(a[k][i]), y = std::bit_cast<float>(b[k][i]);
-      all = all && std::abs(x - y) <= 1e-5f * (1 + std::abs(y));
-    }
-  return all;
-}
 
 const std::string joined = "SHARDARRAY_CPU_DEVICES=8 SHARDARRAY_FAKE_NCCL=there ",
                   blind = "SHARDARRAY_FAKE_PEERS=0 ";
@@ -56,18 +44,7 @@ std::string over(int gpus) {
 // ---------------------------------------------------------------- results
 TEST_CASE("cuda process: numbers over GPUs that NCCL joins" * doctest::skip()) {
   const bool reach = std::getenv("SHARDARRAY_FAKE_PEERS") == nullptr;
-  {
-    const sa::reproducible on(true);
-    for (const auto mesh : {mesh_on, backwards_on})
-      for (int run = 0; run < 2; run++) {
-        CHECK(platform_test::everything(mesh("cuda")) == platform_test::everything(mesh("cpu")));
-        CHECK(platform_test::training(mesh("cuda")) == platform_test::training(mesh("cpu")));
-        CHECK(looped(mesh("cuda")) == looped(mesh("cpu")));
-      }
-  }
-  CHECK(platform_test::everything(mesh_on("cuda")) == platform_test::everything(mesh_on("cpu")));
-  CHECK(near(platform_test::training(mesh_on("cuda")), platform_test::training(mesh_on("cpu"))));
-  CHECK(mapped("cuda") == mapped("cpu"));
+  sa::gpus_test::check_numbers();
   program_test::check_received(
       sa::jit([](const Array& a) {
         const Array rows = sa::filter_shard(a * 2, sa::NamedSharding(mesh_on("cuda"), P("y", "x")));
@@ -203,6 +180,11 @@ TEST_CASE(
 TEST_CASE("cuda NCCL: values move between random layouts, uneven and empty tiles, of all dtypes") {
   for (const int gpus : {2, 8})
     on_fake("cuda process: values move between random layouts over GPUs that NCCL joins", over(gpus) + blind);
+}
+TEST_CASE("cuda NCCL: what the kit runs on several GPUs has the CPU's numbers") {
+  on_fake("cuda several GPUs: numbers", over(2));
+  for (const std::string& peers : {std::string(), blind})
+    on_fake("cuda several GPUs: large tiles", over(8) + peers + "SHARDARRAY_FAKE_NCCL_LEAST=65536");
 }
 TEST_CASE("cuda NCCL: collectives of whole tiles are its own, but for float sums of reproducible lines") {
   for (const std::string& peers : {std::string(), blind})
