@@ -1,7 +1,11 @@
 // Whole programs move no more than the best plan that is known for them, and their values are those of one device.
 #include "../bench/known_plans.h"
 
+#include <random>
+
+#include "../bench/strategies.h"
 #include "program_of.h"
+#include "scale.h"
 
 namespace known_plans_test {
 
@@ -50,6 +54,59 @@ TEST_CASE("known plans: values are those of one device") {
       for (std::size_t j = 0; j < a.size(); j++) error = std::max(error, std::abs(a[j] - b[j]));
       CHECK(error <= 2e-5 * most);
     }
+  }
+}
+
+namespace {
+
+sa::Sharding placed_as(const bench::Product& p, const sa::Mesh& mesh, const bench::Cut& c) {
+  const auto entry = [&](const std::vector<int>& cut) -> sa::SpecEntry {
+    if (cut.empty()) return none;
+    sa::AxisNames names;
+    for (const int a : cut) names.names.emplace_back(1, p.mesh[static_cast<std::size_t>(a)].name);
+    return names;
+  };
+  return sa::NamedSharding(mesh, P(entry(c.rows), entry(c.columns)));
+}
+
+}  // namespace
+
+// The least: over all ways to deal the axes, down to their prime factors, to m, n and k, with the arithmetic dealt out evenly.
+TEST_CASE("known plans: products in any layouts move about what the best strategy moves") {
+  struct Case {
+    const char* mesh;
+    std::int64_t m, k, n;
+    double worst;  // of a layout: beside the least
+  };
+  for (const Case& c : {Case{"x=4,y=2", 256, 256, 256, 1.2},
+                        {"x=4,y=2", 256, 4096, 256, 1.6},
+                        {"x=4,y=2", 1024, 64, 1024, 1.0},
+                        {"x=8", 1024, 1024, 1024, 1.0},
+                        {"x=2,y=2,z=2", 512, 512, 512, 1.4}}) {
+    bench::Product p;
+    p.mesh = bench::parse_mesh(c.mesh);
+    p.m = c.m, p.k = c.k, p.n = c.n;
+    const sa::Mesh mesh = p.mesh.size() == 1   ? sa::make_mesh({{"x", 8}})
+                          : p.mesh.size() == 2 ? sa::make_mesh({{"x", 4}, {"y", 2}})
+                                               : sa::make_mesh({{"x", 2}, {"y", 2}, {"z", 2}});
+    std::vector<bench::ProductLayout> layouts = bench::all_layouts(p.mesh);
+    std::shuffle(layouts.begin(), layouts.end(), std::mt19937(1));
+    layouts.resize(std::min<std::size_t>(layouts.size(), sa::testing::full_scale() ? 1000 : 60));
+    double all = 0, least = 0;
+    for (const bench::ProductLayout& l : layouts) {
+      const Array a = sa::device_put(sa::zeros({p.m, p.k}), placed_as(p, mesh, l.a)),
+                  b = sa::device_put(sa::zeros({p.k, p.n}), placed_as(p, mesh, l.b));
+      const auto f = sa::jit([&](const Array& x, const Array& y) {
+        return sa::filter_shard(sa::matmul(x, y), placed_as(p, mesh, l.c));
+      });
+      const double bytes = static_cast<double>(bytes_of(sa::explain(f, a, b))),
+                   best = bench::least_bytes(bench::strategies(p, l), 1.0001 * p.flops() / p.devices()).bytes;
+      CAPTURE(bench::to_text(l, p.mesh));
+      CHECK(bytes <= c.worst * best + 1);
+      all += bytes, least += best;
+    }
+    CAPTURE(c.mesh);
+    CHECK(all <= 1.03 * least);
   }
 }
 

@@ -6,11 +6,13 @@
 #include <algorithm>
 #include <cmath>
 #include <limits>
+#include <numeric>
 #include <tuple>
 #include <vector>
 
 #include "messages.h"
 #include "shardarray/explain.h"
+#include "shardarray/filter_shard.h"
 #include "shardarray/grad.h"
 #include "shardarray/jit.h"
 #include "shardarray/placement.h"
@@ -253,6 +255,43 @@ TEST_CASE("ordering: messages") {
              "segment_min: -1 segments. The number is not negative. Give how many there are.", ShapeError);
   CHECK_SAYS(sa::segment_prod(v == 0, i, 2),
              "segment_prod: the operand is bool[3]. It takes numbers. Cast with astype.", DTypeError);
+}
+
+TEST_CASE("ordering: top_k of long rows, of which many elements are equal, is the front of a stable sort") {
+  sa::set_cpu_device_count(8);
+  for (const std::int64_t n : {100, 128, 640, 1000, 1024, 4096, 6400})
+    for (const std::int64_t k : {0, 1, 5, 16, 40}) {
+      CAPTURE(n);
+      CAPTURE(k);
+      std::vector<float> rows(static_cast<std::size_t>(2 * n));
+      for (std::size_t i = 0; i < rows.size(); i++)
+        rows[i] = i % 97 == 13 ? std::numeric_limits<float>::quiet_NaN()
+                               : static_cast<float>((i * 7919 + i / 3) % (k % 2 == 0 ? 11 : 1009)) - 5;
+      std::vector<float> want;
+      std::vector<std::int32_t> at;
+      for (std::int64_t r = 0; r < 2; r++) {
+        const float* row = rows.data() + r * n;
+        std::vector<std::int32_t> order(static_cast<std::size_t>(n));
+        std::iota(order.begin(), order.end(), 0);
+        std::stable_sort(order.begin(), order.end(), [&](std::int32_t a, std::int32_t b) {
+          return std::isnan(row[a]) ? !std::isnan(row[b]) : row[a] > row[b];
+        });
+        for (std::int64_t j = 0; j < k; j++) {
+          at.push_back(order[static_cast<std::size_t>(j)]);
+          want.push_back(row[order[static_cast<std::size_t>(j)]]);
+        }
+      }
+      const Array x = array(rows, {2, n});
+      const sa::Mesh mesh = sa::make_mesh({{"x", 4}, {"y", 2}});
+      for (const Array& placed : {x, sa::device_put(x, sa::NamedSharding(mesh, sa::P("y", "x")))}) {
+        const auto [values, places] = sa::jit([&](const Array& v) { return sa::top_k(v, k); })(placed);
+        CHECK(places.to_vector<std::int32_t>() == at);
+        const std::vector<float> got = values.to_vector<float>();
+        REQUIRE(got.size() == want.size());
+        for (std::size_t j = 0; j < got.size(); j++)
+          CHECK((got[j] == want[j] || (std::isnan(got[j]) && std::isnan(want[j]))));
+      }
+    }
 }
 
 }  // namespace ordering_test

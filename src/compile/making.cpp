@@ -28,15 +28,18 @@ const Layout* along(const std::vector<DimFactors>& from, const Layout& layout,
 }  // namespace
 
 std::vector<Making> makings(const FlatGraph& g, const std::vector<Rule>& rules) {
+  constexpr int deepest = 64;  // what more operations make is made once
   std::vector<Making> r(g.nodes.size(), Making::once);
+  std::vector<int> depth(r.size(), 0);
   for (std::size_t i = 0; i < r.size(); i++) {
     const FlatNode& n = g.nodes[i];
+    for (const int v : n.in) depth[i] = std::max(depth[i], at(depth, at(g.producer, v)) + 1);
     const auto is_made_anywhere = [&](int v) {  // but what is like another value lies as that does
       const int node = at(g.producer, v);
       return at(r, node) == Making::anywhere && at(g.nodes, node).op->trait != Trait::like;
     };
-    const bool of_nothing =
-        !n.in.empty() && std::all_of(n.in.begin(), n.in.end(), is_made_anywhere) && is_local(n, rules[i]);
+    const bool of_nothing = !n.in.empty() && depth[i] <= deepest &&
+                            std::all_of(n.in.begin(), n.in.end(), is_made_anywhere) && is_local(n, rules[i]);
     if (is_free(g, static_cast<int>(i)) || of_nothing) r[i] = Making::anywhere;
     else if (n.op->form == Form::map && is_local(n, rules[i]) &&
              num_elements(n.out_types[0].shape) > num_elements(n.in_types[0].shape))

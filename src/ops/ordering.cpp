@@ -47,15 +47,37 @@ std::pair<Array, Array> top_k_fn::operator()(const Array& x, std::int64_t k, Whe
     throw ShapeError(
         fmt::format("top_k: k is {} of {} elements. It is not negative and not more. Give a smaller one.", k,
                     shape[dim]));
-  // turned round twice: of equal ones the first is the largest
-  const std::int64_t n = shape[dim];
-  const Array turned[] = {primitive::reverse(x, {-1}),
-                          primitive::reverse(primitive::iota(shape, dim, DType::int32), {-1})};
-  const Arrays sorted = primitive::sort(turned, dim);
-  const auto largest = [&](const Array& y) {
-    return primitive::reverse(primitive::slice_dim(y, dim, n - k, n), {-1});
+  // Of blocks first, then of pairs of neighbours: of a dimension that is cut only the largest of each tile move.
+  std::int64_t blocks = 1;
+  const std::int64_t n = shape[dim], least = std::max<std::int64_t>(4 * k, 64);
+  while (blocks < 64 && n % (2 * blocks) == 0 && n / (2 * blocks) >= least) blocks *= 2;
+  Arrays best{x, primitive::iota(shape, dim, DType::int32)};
+  const auto each = [&](const auto& f) {
+    for (Array& y : best) y = f(y);
   };
-  return {largest(sorted[0]), largest(sorted[1])};
+  const auto grouped = [&](std::initializer_list<std::int64_t> last) {
+    Shape to = shape;
+    to.pop_back();
+    for (const std::int64_t size : last) to.push_back(size);
+    each([&](const Array& y) { return primitive::reshape(y, to); });
+  };
+  // Ascending, what stands in front behind its equals: so the first of equal ones is the larger. Elements are turned round once.
+  const auto keep_largest = [&](std::int64_t of) {
+    best = primitive::sort(best, dim + 1);
+    each([&](const Array& y) { return primitive::slice_dim(y, dim + 1, of - k, of); });
+  };
+  grouped({blocks, n / blocks});
+  each([](const Array& y) { return primitive::reverse(y, {-1}); });
+  keep_largest(n / blocks);
+  for (; blocks > 1; blocks /= 2) {
+    grouped({blocks / 2, 2, k});
+    each([](const Array& y) { return primitive::reverse(y, {-2}); });
+    grouped({blocks / 2, 2 * k});
+    keep_largest(2 * k);
+  }
+  grouped({k});
+  each([](const Array& y) { return primitive::reverse(y, {-1}); });
+  return {best[0], best[1]};
 }
 
 // ---------------------------------------------------------------- searching
