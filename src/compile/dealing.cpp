@@ -21,8 +21,8 @@ template <class Units> double ways_of(const Units& units) {
 
 }  // namespace
 
-Dealing::Dealing(NodePrice& price, const NodeState& s, const SubAxes& sub_axes, Roaming roaming)
-    : price_(price), s_(s), sub_axes_(sub_axes), roaming_(roaming) {
+Dealing::Dealing(NodePrice& price, const NodeState& s, const SubAxes& sub_axes, Freedom freedom)
+    : price_(price), s_(s), sub_axes_(sub_axes), freedom_(freedom) {
   const auto term = [&](const TermState& t) {
     Term r{to_sub_axes(sub_axes, *t.layout), {}};
     r.factors = project(r.dims, *t.factors, *s.rule, sub_axes);
@@ -44,8 +44,9 @@ std::vector<int> Dealing::present_and_idle() const {
   const bool is_placed =
       std::all_of(s_.results.begin(), s_.results.end(), [](const TermState& t) { return t.weight == 1.0; });
   // else a result would be cut finer for nothing
-  const bool may_share = form == Form::gemm || (is_placed && !s_.is_asked && !is_elementwise(form) &&
-                                                form != Form::map && form != Form::view);
+  const bool may_share =
+      form == Form::gemm || (freedom_ == Freedom::sharing && is_placed && !s_.is_asked &&
+                             !is_elementwise(form) && form != Form::map && form != Form::view);
   if (present_.empty() || !may_share) return all;
   for (int k = 0; k < static_cast<int>(sub_axes_.axes.size()); k++)
     if (!contains(present_, k) && !contains(s_.pending, k)) all.push_back(k);
@@ -69,7 +70,7 @@ std::optional<std::size_t> Dealing::agreed_factor(int sub_axis) const {
       for (const auto& dim : t.dims)
         clash |= !found && contains(dim, sub_axis);  // where no factor can hold it
     }
-  if (agreed && roaming_ == Roaming::loose && !s_.is_asked &&
+  if (agreed && freedom_ == Freedom::roaming && !s_.is_asked &&
       (holders < 2 || s_.rule->factors[*agreed].role == Role::reduce))
     return std::nullopt;
   return clash ? std::nullopt : agreed;

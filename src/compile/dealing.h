@@ -10,7 +10,7 @@ namespace shardarray {
 /// groups at a time if even those are too many, and then halves of groups around the best.
 class Dealing {
  public:
-  Dealing(NodePrice& price, const NodeState& s, const SubAxes& sub_axes, Roaming roaming);
+  Dealing(NodePrice& price, const NodeState& s, const SubAxes& sub_axes, Freedom freedom);
   /// Sub-axes that cut an operand or that a result prefers.
   const std::vector<int>& present() const { return present_; }
   /// With those that no tensor uses, which could take a part of the work, and of what is moved then, instead of repeating it.
@@ -44,7 +44,7 @@ class Dealing {
   NodePrice& price_;
   const NodeState& s_;
   const SubAxes& sub_axes_;
-  Roaming roaming_;
+  Freedom freedom_;
   std::vector<Term> results_, operands_;  // operands that are not free
   std::vector<int> present_;
   std::vector<std::size_t> factors_;  // that may be cut

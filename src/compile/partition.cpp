@@ -11,7 +11,12 @@ namespace shardarray {
 
 namespace {
 
-constexpr int kMostTrials = 3;  // of one kind of search; later ones hardly ever find more
+constexpr int kMostTrials = 3;             // of one kind of search; later ones hardly ever find more
+constexpr double kOneMoreTransfer = 4096;  // bytes for which a plan may have one more: about a microsecond
+
+double price_of(const Trial& t) {
+  return t.price + kOneMoreTransfer * static_cast<double>(t.partition.transfers.size());
+}
 
 // What all users of a value needed is preferred as if it were given. False: nothing is new.
 bool renew(Preferences& p, const Trial& t, const FlatGraph& g, const SubAxes& sub_axes) {
@@ -60,15 +65,15 @@ Partition partition(FlatGraph& g, const CompileInput& in, Propagation propagatio
   std::optional<Trial> best;
   FlatGraph placed;
   bool goes_on = true;
-  for (const Roaming roaming : {Roaming::none, Roaming::loose}) {
-    StrategySearch search(propagation.sub_axes, transfers, roaming);
+  for (const Freedom freedom : {Freedom::none, Freedom::roaming, Freedom::sharing}) {
+    StrategySearch search(propagation.sub_axes, transfers, freedom);
     Preferences renewed = propagation.preferences;
     for (int k = 0; k < kMostTrials && goes_on; k++) {
       FlatGraph h = g;
       Trial t = place_nodes(h, in, propagation, renewed, search);
       const bool is_first = !best, is_new = renew(renewed, t, g, propagation.sub_axes);
       if (is_first) goes_on = may_choose(g, t.partition);
-      if (is_first || t.price < best->price * (1 - 1e-9)) best = std::move(t), placed = std::move(h);
+      if (is_first || price_of(t) < price_of(*best) * (1 - 1e-9)) best = std::move(t), placed = std::move(h);
       if (is_first && goes_on)
         for (Preferences* p : {&propagation.preferences, &renewed})
           place_outputs(*p, best->partition, g, propagation.sub_axes);

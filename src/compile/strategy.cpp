@@ -51,7 +51,7 @@ Strategy StrategySearch::search(const NodeState& s) {
   price.consider(merged(s), kNowhere, best);
   const bool at_preference = best.cost != kNowhere && best.cost <= price.work(best.assignment);
   if (!at_preference && (s.node->modes->policy != Policy::follow || best.cost == kNowhere)) {
-    Dealing dealing(price, s, sub_axes_, roaming_);
+    Dealing dealing(price, s, sub_axes_, freedom_);
     dealing.deal(dealing.present(), kNowhere, best);
     // Idle axes may save work or memory that a device does not have; work is not worth bytes.
     if (const std::vector<int> all = dealing.present_and_idle(); all.size() > dealing.present().size())

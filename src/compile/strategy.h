@@ -49,17 +49,17 @@ struct Strategy {
       0;  ///< of so many assignments some were compared: axes moved together, then parts of them; 0: all were
 };
 
-/// Which axes may leave the factor on which all tensors agree that have them, for another one. To move less in one node can make the
-/// whole program move more, or less.
-enum class Roaming : std::uint8_t {
-  none,
-  loose,  // axes of one tensor alone, or whose factor is summed
+/// What may move less in one node, and makes the whole program move more, or less.
+enum class Freedom : std::uint8_t {
+  none,     // axes stay at the factor on which all tensors agree that have them, or leave it
+  roaming,  // those of one tensor alone, or whose factor is summed, may cut another one
+  sharing,  // axes that cut nothing may share a sum and what moves for it; its parts are brought together then
 };
 
 class StrategySearch {
  public:
-  StrategySearch(const SubAxes& sub_axes, TransferPrices& transfers, Roaming roaming)
-      : sub_axes_(sub_axes), transfers_(transfers), roaming_(roaming) {}
+  StrategySearch(const SubAxes& sub_axes, TransferPrices& transfers, Freedom freedom)
+      : sub_axes_(sub_axes), transfers_(transfers), freedom_(freedom) {}
   const Strategy& cheapest(const NodeState& s);
 
  private:
@@ -69,7 +69,7 @@ class StrategySearch {
 
   const SubAxes& sub_axes_;
   TransferPrices& transfers_;
-  Roaming roaming_;
+  Freedom freedom_;
   std::map<StateKey, Strategy> known_;
 };
 
