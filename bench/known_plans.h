@@ -204,7 +204,7 @@ inline std::vector<KnownPlan> known_plans() {
        24'576,
        "a row or column of each neighbour in each step"},
       {"16 largest of rows on x",
-       {{{64, 32000}, {8, 128}, P("y", "x")}},
+       {{{64, 32000}, {4, 32768}, P("y", "x")}},
        [](const Arrays& v) {
          const auto [values, places] = sa::top_k(v[0], 16);
          return Arrays{values, places};

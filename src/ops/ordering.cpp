@@ -47,9 +47,10 @@ std::pair<Array, Array> top_k_fn::operator()(const Array& x, std::int64_t k, Whe
     throw ShapeError(
         fmt::format("top_k: k is {} of {} elements. It is not negative and not more. Give a smaller one.", k,
                     shape[dim]));
-  // Of blocks first, then of pairs of neighbours: of a dimension that is cut only the largest of each tile move.
+  // Of blocks first, then of pairs of neighbours: of a dimension that is cut only the largest of each tile move. Shorter blocks would
+  // take longer to sort than the whole.
   std::int64_t blocks = 1;
-  const std::int64_t n = shape[dim], least = std::max<std::int64_t>(4 * k, 64);
+  const std::int64_t n = shape[dim], least = std::max<std::int64_t>(4 * k, 4096);
   while (blocks < 64 && n % (2 * blocks) == 0 && n / (2 * blocks) >= least) blocks *= 2;
   Arrays best{x, primitive::iota(shape, dim, DType::int32)};
   const auto each = [&](const auto& f) {
