@@ -31,6 +31,7 @@
 #include <map>
 
 #include "execute/launch.h"
+#include "layout_shardings.h"
 #include "layouts_files.h"
 #include "layouts_limits.h"
 #include "layouts_report.h"
@@ -95,13 +96,7 @@ class LayoutBench {
 };
 
 sa::Sharding LayoutBench::sharding(const bench::Cut& c) const {
-  auto entry = [&](const std::vector<int>& axes) -> sa::SpecEntry {
-    if (axes.empty()) return sa::none;
-    sa::AxisNames names;
-    for (int a : axes) names.names.emplace_back(1, x_.product.mesh[static_cast<std::size_t>(a)].name);
-    return names;
-  };
-  return sa::NamedSharding(*mesh_, sa::P(entry(c.rows), entry(c.columns)));
+  return bench::sharding_of(x_.product, *mesh_, c);
 }
 
 sa::Array LayoutBench::matrix(const std::vector<float>& values, std::int64_t rows, std::int64_t columns,
@@ -126,9 +121,7 @@ void LayoutBench::make_mesh() {
     sa::set_cpu_device_count(x_.product.devices());
     x_.machine = fmt::format("{} worker{} on {}", x_.workers, x_.workers == 1 ? "" : "s", sa::cpu_model());
   }
-  std::vector<std::pair<std::string, std::int64_t>> axes;
-  for (const bench::MeshAxis& a : x_.product.mesh) axes.emplace_back(std::string(1, a.name), a.size);
-  mesh_ = sa::make_mesh(axes);
+  mesh_ = bench::mesh_of(x_.product);
 }
 
 void LayoutBench::prepare() {

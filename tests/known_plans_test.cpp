@@ -3,6 +3,7 @@
 
 #include <random>
 
+#include "../bench/layout_shardings.h"
 #include "../bench/strategies.h"
 #include "program_of.h"
 #include "scale.h"
@@ -57,20 +58,6 @@ TEST_CASE("known plans: values are those of one device") {
   }
 }
 
-namespace {
-
-sa::Sharding placed_as(const bench::Product& p, const sa::Mesh& mesh, const bench::Cut& c) {
-  const auto entry = [&](const std::vector<int>& cut) -> sa::SpecEntry {
-    if (cut.empty()) return none;
-    sa::AxisNames names;
-    for (const int a : cut) names.names.emplace_back(1, p.mesh[static_cast<std::size_t>(a)].name);
-    return names;
-  };
-  return sa::NamedSharding(mesh, P(entry(c.rows), entry(c.columns)));
-}
-
-}  // namespace
-
 // The least: over all ways to deal the axes, down to their prime factors, to m, n and k, with the arithmetic dealt out evenly.
 TEST_CASE("known plans: products in any layouts move about what the best strategy moves") {
   struct Case {
@@ -86,18 +73,16 @@ TEST_CASE("known plans: products in any layouts move about what the best strateg
     bench::Product p;
     p.mesh = bench::parse_mesh(c.mesh);
     p.m = c.m, p.k = c.k, p.n = c.n;
-    const sa::Mesh mesh = p.mesh.size() == 1   ? sa::make_mesh({{"x", 8}})
-                          : p.mesh.size() == 2 ? sa::make_mesh({{"x", 4}, {"y", 2}})
-                                               : sa::make_mesh({{"x", 2}, {"y", 2}, {"z", 2}});
+    const sa::Mesh mesh = bench::mesh_of(p);
     std::vector<bench::ProductLayout> layouts = bench::all_layouts(p.mesh);
     std::shuffle(layouts.begin(), layouts.end(), std::mt19937(1));
     layouts.resize(std::min<std::size_t>(layouts.size(), sa::testing::full_scale() ? 1000 : 60));
     double all = 0, least = 0;
     for (const bench::ProductLayout& l : layouts) {
-      const Array a = sa::device_put(sa::zeros({p.m, p.k}), placed_as(p, mesh, l.a)),
-                  b = sa::device_put(sa::zeros({p.k, p.n}), placed_as(p, mesh, l.b));
+      const Array a = sa::device_put(sa::zeros({p.m, p.k}), bench::sharding_of(p, mesh, l.a)),
+                  b = sa::device_put(sa::zeros({p.k, p.n}), bench::sharding_of(p, mesh, l.b));
       const auto f = sa::jit([&](const Array& x, const Array& y) {
-        return sa::filter_shard(sa::matmul(x, y), placed_as(p, mesh, l.c));
+        return sa::filter_shard(sa::matmul(x, y), bench::sharding_of(p, mesh, l.c));
       });
       const double bytes = static_cast<double>(bytes_of(sa::explain(f, a, b))),
                    best = bench::least_bytes(bench::strategies(p, l), 1.0001 * p.flops() / p.devices()).bytes;

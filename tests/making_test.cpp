@@ -10,12 +10,6 @@ using sa::none;
 
 namespace {
 
-std::int64_t bytes_of(const sa::Explanation& e) {
-  std::int64_t bytes = 0;
-  for (const sa::TransferInfo& t : e.transfers()) bytes += t.bytes_per_device;
-  return bytes;
-}
-
 Array attention(const Array& q, const Array& k, const Array& v, bool causal) {
   Array scores = sa::einsum("bhqd,bhkd->bhqk", q, k) * 0.25;
   if (causal) {
@@ -47,7 +41,7 @@ TEST_CASE("making: attention of cut positions moves queries, keys and values, no
       const std::int64_t tile = 4 * q.size() / (shape[0] % 2 == 0 ? 8 : 4);
       // positions against heads for all four, or keys and values to everybody
       const std::int64_t turned = 4 * (tile * 3 / 4), gathered = 2 * 3 * tile;
-      CHECK(bytes_of(e) <= (shape[1] % 4 == 0 ? std::min(turned, gathered) : gathered));
+      CHECK(bytes_received(e) <= (shape[1] % 4 == 0 ? std::min(turned, gathered) : gathered));
       CHECK(golden::close(values(f(qs, ks, vs)), values(attention(q, k, v, causal)), 1e-4, 1e-5));
       check_received(f, qs, ks, vs);
     }

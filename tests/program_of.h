@@ -67,6 +67,12 @@ inline std::string transfers(const shardarray::Explanation& e) {
     s += (s.empty() ? "" : ", ") + t.kind + t.axes + " " + std::to_string(t.bytes_per_device);
   return s;
 }
+/// Of all transfers: what the busiest device of each receives.
+inline std::int64_t bytes_received(const shardarray::Explanation& e) {
+  std::int64_t bytes = 0;
+  for (const shardarray::TransferInfo& t : e.transfers()) bytes += t.bytes_per_device;
+  return bytes;
+}
 inline std::vector<double> values(const Array& x) { return x.to_vector<double>(); }
 
 inline Array placed(const Shape& shape, const shardarray::Sharding& s, int seed = 0) {

@@ -22,12 +22,6 @@ sa::Sharding on_x0x1y(const P& spec) {
   return sa::NamedSharding(sa::make_mesh({{"x0", 2}, {"x1", 2}, {"y", 2}}), spec);
 }
 
-std::int64_t bytes(const sa::Explanation& e) {
-  std::int64_t b = 0;
-  for (const sa::TransferInfo& t : e.transfers()) b += t.bytes_per_device;
-  return b;
-}
-
 struct Operand {
   Shape shape;
   sa::Sharding sharding;
@@ -56,7 +50,7 @@ void check(const Row& row) {
   const sa::Explanation e = sa::explain(f, placed);
   CAPTURE(e.to_string());
   CHECK(transfers(e) == row.transfers);
-  CHECK(bytes(e) <= row.most);
+  CHECK(bytes_received(e) <= row.most);
   const Array got = f(placed);
   const std::string lies = got.sharding().to_string();
   CAPTURE(lies);

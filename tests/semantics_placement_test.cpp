@@ -329,9 +329,8 @@ TEST_CASE("placement: a row of pmap's result moves that row at most") {
   for (int k : {0, 3, 7}) {
     const auto pick = [k](Array v) { return v[k]; };
     const sa::Explanation e = sa::explain(sa::jit(pick), y);
-    std::int64_t bytes = 0;  // to where the result begins, then a part of it to every device
-    for (const auto& t : e.transfers()) bytes += t.bytes_per_device;
-    CHECK(bytes <= 6 * 4 + 4);
+    // to where the result begins, then a part of it to every device
+    CHECK(program_test::bytes_received(e) <= 6 * 4 + 4);
     check_received(sa::jit(pick), y);
     const Array row = y[k];
     CHECK(values(row) == values(numbers({8, 6})[k] * 2));

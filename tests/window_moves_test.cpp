@@ -58,12 +58,6 @@ std::int64_t most_lacked(const std::vector<Along>& dims, const std::vector<std::
   return most;
 }
 
-std::int64_t bytes(const sa::Explanation& e) {
-  std::int64_t b = 0;
-  for (const sa::TransferInfo& t : e.transfers()) b += t.bytes_per_device;
-  return b;
-}
-
 /// Two dimensions behind two that stay whole, on a x b devices.
 sa::NamedSharding cut(const std::vector<std::int64_t>& devices) {
   return {sa::make_mesh({{"x", devices[0]}, {"y", devices[1]}}), P(sa::none, sa::none, "x", "y")};
@@ -82,7 +76,7 @@ std::int64_t moved_bytes(const Function& f, const Shape& shape, const std::vecto
     CHECK(t.reason.starts_with("neighbours' elements are needed"));
   CHECK(values(g(placed)) == values(f(x)));
   check_received(g, placed);
-  return bytes(e);
+  return bytes_received(e);
 }
 
 sa::Padding padding_of(const std::vector<Along>& dims) {
@@ -159,9 +153,7 @@ TEST_CASE("windows: gradients of a convolution of cut images") {
       const sa::Explanation e = sa::explain(of_kernel, a, k, by);
       CAPTURE(e.to_string());
       const std::int64_t g = devices[0] * devices[1], sums = 8 * (g - 1) * kernel.size();
-      std::int64_t bytes = 0;
-      for (const sa::TransferInfo& t : e.transfers()) bytes += t.bytes_per_device;
-      CHECK(bytes <= 4 * most_lacked(w, devices) + (sums + g - 1) / g);
+      CHECK(bytes_received(e) <= 4 * most_lacked(w, devices) + (sums + g - 1) / g);
       check_received(of_image, a, k, by);
       check_received(of_kernel, a, k, by);
     }
@@ -320,7 +312,7 @@ TEST_CASE("windows: a chain of moves is one transfer of what its end lacks") {
     const sa::Explanation e = sa::explain(f, placed);
     CAPTURE(e.to_string());
     CHECK(values(f(placed)) == values(2 * chain(x)));
-    CHECK(bytes(e) == 4 * most_elements_lacked(chain, shape, s));
+    CHECK(bytes_received(e) == 4 * most_elements_lacked(chain, shape, s));
     CHECK(e.transfers().size() <= 1);
     check_received(f, placed);
   }
@@ -370,7 +362,7 @@ TEST_CASE("windows: shifts of one value, however written, are one window of it")
         const sa::Explanation e = sa::explain(g, placed);
         CAPTURE(e.to_string());
         const auto sides = [ring = ring](int count) { return count == 1 ? 0 : count == 2 && !ring ? 1 : 2; };
-        CHECK(bytes(e) == 4 * (sides(devices.first) * columns + sides(devices.second) * rows));
+        CHECK(bytes_received(e) == 4 * (sides(devices.first) * columns + sides(devices.second) * rows));
         CHECK(e.transfers().size() == 1);
         CHECK(e.steps_per_device == 2);
         CHECK(values(g(placed)) == values(f(u)));

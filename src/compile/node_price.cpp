@@ -2,7 +2,6 @@
 
 #include <algorithm>
 
-#include "base/at.h"
 #include "base/ceil_div.h"
 #include "base/sizes.h"
 #include "compile/halo.h"

@@ -62,6 +62,7 @@ void place_outputs(Preferences& p, const Partition& first, const FlatGraph& g, c
 
 Partition partition(FlatGraph& g, const CompileInput& in, Propagation propagation) {
   TransferPrices transfers(in.cost);
+  const std::vector<Making> how = makings(g, propagation.rules);
   std::optional<Trial> best;
   FlatGraph placed;
   bool goes_on = true;
@@ -70,7 +71,7 @@ Partition partition(FlatGraph& g, const CompileInput& in, Propagation propagatio
     Preferences renewed = propagation.preferences;
     for (int k = 0; k < kMostTrials && goes_on; k++) {
       FlatGraph h = g;
-      Trial t = place_nodes(h, in, propagation, renewed, search);
+      Trial t = place_nodes(h, in, propagation, how, renewed, search);
       const bool is_first = !best, is_new = renew(renewed, t, g, propagation.sub_axes);
       if (is_first) goes_on = may_choose(g, t.partition);
       if (is_first || price_of(t) < price_of(*best) * (1 - 1e-9)) best = std::move(t), placed = std::move(h);

@@ -7,7 +7,6 @@
 #include <map>
 
 #include "base/at.h"
-#include "base/print_time.h"
 #include "compile/branches.h"
 #include "compile/compose_boxes.h"
 #include "compile/halo.h"
@@ -30,14 +29,14 @@ namespace {
 class Partitioner {
  public:
   Partitioner(FlatGraph& g, const CompileInput& in, const Propagation& propagation,
-              const Preferences& preferences, StrategySearch& search)
+              const std::vector<Making>& makings, const Preferences& preferences, StrategySearch& search)
       : g_(g),
         in_(in),
         sub_axes_(propagation.sub_axes),
         search_(search),
         rules_(propagation.rules),
         preferences_(preferences),
-        makings_(makings(g, rules_)),
+        makings_(makings),
         values_(p_, in) {
     users_.resize(g.types.size());
     is_output_.resize(g.types.size());
@@ -479,7 +478,7 @@ class Partitioner {
   std::vector<std::vector<const Layout*>> needed_;  // by value: the layouts that users asked for
   double work_ = 0;                                 // price of what is computed
   Partition p_;
-  std::vector<Making> makings_;  // by node
+  const std::vector<Making>& makings_;  // by node
   LocalValues values_;
   std::map<std::pair<int, const Layout*>, int> made_;  // made where they are needed
 };
@@ -487,8 +486,9 @@ class Partitioner {
 }  // namespace
 
 Trial place_nodes(FlatGraph& g, const CompileInput& in, const Propagation& propagation,
-                  const Preferences& preferences, StrategySearch& search) {
-  return Partitioner(g, in, propagation, preferences, search).run();
+                  const std::vector<Making>& makings, const Preferences& preferences,
+                  StrategySearch& search) {
+  return Partitioner(g, in, propagation, makings, preferences, search).run();
 }
 
 }  // namespace shardarray

@@ -1,5 +1,6 @@
 // One way to place all nodes of a program.
 #pragma once
+#include "compile/making.h"
 #include "compile/strategy.h"
 
 namespace shardarray {
@@ -12,6 +13,6 @@ struct Trial {
 };
 /// In the order of the program, each node by its cheapest strategy for `preferences`. Cut scans append what combines them with their carries to `g`.
 Trial place_nodes(FlatGraph& g, const CompileInput& in, const Propagation& propagation,
-                  const Preferences& preferences, StrategySearch& search);
+                  const std::vector<Making>& makings, const Preferences& preferences, StrategySearch& search);
 
 }  // namespace shardarray
