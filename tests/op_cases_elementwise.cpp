@@ -202,8 +202,8 @@ Cases logic_cases() {
   c.push_back(binary_case(
       "maximum int", maximum, [](D a, D b) { return std::max(a, b); }, small, small));
   c.push_back(binary_case(
-      "add int8 wraps", add, [](D a, D b) { return D(std::int8_t(std::int32_t(a + b))); }, whole(90, 127, DType::int8),
-      whole(90, 127, DType::int8)));
+      "add int8 wraps", add, [](D a, D b) { return D(std::int8_t(std::int32_t(a + b))); },
+      whole(90, 127, DType::int8), whole(90, 127, DType::int8)));
   c.push_back(unary_case(
       "isnan", [](const Array& x) { return isnan(sqrt(x)); }, [](D x) { return D(x < 0); }, kinked(-2, 2)));
   c.push_back(unary_case(

@@ -38,8 +38,8 @@ std::optional<std::int64_t> missing_of_equal_tiles(const Layout& from, const Lay
       continue;
     }
     // The first of these cuts by itself, at least down to where the second begins.
-    const auto [a, b] = std::minmax(prefix.rest_a[0], prefix.rest_b[0],
-                                    [](SubAxis x, SubAxis y) { return x.pre < y.pre; });
+    const auto [a, b] =
+        std::minmax(prefix.rest_a[0], prefix.rest_b[0], [](SubAxis x, SubAxis y) { return x.pre < y.pre; });
     if (a.pre == b.pre || b.pre % a.pre != 0 || (end_of(a) > b.pre && end_of(a) % b.pre != 0))
       return std::nullopt;
     none_there = true;
