@@ -178,6 +178,7 @@ void Dealing::deal_halves(const Unit& unit, double most, Strategy& best) {
 void Dealing::deal(const std::vector<int>& sub_axes, double most, Strategy& best) {
   const auto all = [](const std::vector<Unit>& units) {
     std::vector<const Unit*> r;
+    r.reserve(units.size());
     for (const Unit& u : units) r.push_back(&u);
     return r;
   };

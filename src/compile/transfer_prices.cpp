@@ -1,5 +1,8 @@
 #include "compile/transfer_prices.h"
 
+#include <array>
+#include <span>
+
 #include "compile/reshard.h"
 
 namespace shardarray {
@@ -7,15 +10,12 @@ namespace shardarray {
 MoveCost TransferPrices::of(const Layout* from, const Layout* to, const Type& t) {
   if (from == to) return {};
   const auto size = static_cast<std::int64_t>(itemsize(t.dtype));
+  const std::array<std::int64_t, 3> head{reinterpret_cast<std::int64_t>(from),
+                                         reinterpret_cast<std::int64_t>(to), size};
   std::string key;
-  const auto add = [&](const void* data, std::size_t bytes) {
-    key.append(static_cast<const char*>(data), bytes);
-  };
-  key.reserve(32 + 8 * t.shape.size());
-  add(&from, sizeof from);
-  add(&to, sizeof to);
-  add(&size, sizeof size);
-  add(t.shape.data(), t.shape.size() * sizeof(std::int64_t));
+  key.reserve(sizeof head + sizeof(std::int64_t) * t.shape.size());
+  for (const auto& words : {std::span<const std::int64_t>(head), std::span<const std::int64_t>(t.shape)})
+    key.append(reinterpret_cast<const char*>(words.data()), words.size_bytes());
   const auto [it, fresh] = known_.try_emplace(std::move(key));
   if (fresh) it->second = reshard(from, to, t.shape, size, model_).cost;
   return it->second;
