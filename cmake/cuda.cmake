@@ -107,10 +107,11 @@ add_custom_command(OUTPUT ${kernel_image} VERBATIM
 
 shardarray_cuda_plugin(shardarray_cuda ${cuda_own})
 target_include_directories(shardarray_cuda SYSTEM PRIVATE ${SHARDARRAY_CUDA_INCLUDE})
-# NCCL's header may stand elsewhere, or nowhere: then nothing is checked against it.
-find_path(SHARDARRAY_NCCL_INCLUDE nccl.h HINTS ${SHARDARRAY_CUDA_INCLUDE} ENV NCCL_HOME PATH_SUFFIXES include)
-if(SHARDARRAY_NCCL_INCLUDE)
-  target_include_directories(shardarray_cuda SYSTEM PRIVATE ${SHARDARRAY_NCCL_INCLUDE})
+# The plug-in opens NCCL itself, when it is first needed; its header is what the table of its calls is checked against.
+list(APPEND CMAKE_MODULE_PATH ${CMAKE_CURRENT_LIST_DIR})
+find_package(NCCL 2.22)
+if(NCCL_FOUND)
+  target_include_directories(shardarray_cuda SYSTEM PRIVATE ${NCCL_INCLUDE_DIRS})
 endif()
 set_source_files_properties(${cuda_own} PROPERTIES SKIP_UNITY_BUILD_INCLUSION ON)
 set_source_files_properties(${PROJECT_SOURCE_DIR}/src/cuda/kernel_image.cpp PROPERTIES

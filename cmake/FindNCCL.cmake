@@ -1,0 +1,16 @@
+# The header of NVIDIA's NCCL, looked for in NCCL_ROOT, NCCL_HOME, beside CUDA's (SHARDARRAY_CUDA_INCLUDE) and where the system has
+# headers. Its library is opened by the plug-in when several GPUs first need it. Sets NCCL_FOUND, NCCL_VERSION, NCCL_INCLUDE_DIRS.
+find_path(NCCL_INCLUDE_DIR nccl.h HINTS ENV NCCL_HOME ${SHARDARRAY_CUDA_INCLUDE} PATH_SUFFIXES include)
+mark_as_advanced(NCCL_INCLUDE_DIR)
+if(NCCL_INCLUDE_DIR)
+  set(NCCL_VERSION "")
+  foreach(part MAJOR MINOR PATCH)
+    file(STRINGS ${NCCL_INCLUDE_DIR}/nccl.h line REGEX "^#define NCCL_${part} +[0-9]+")
+    string(REGEX MATCH "[0-9]+$" number "${line}")
+    list(APPEND NCCL_VERSION ${number})
+  endforeach()
+  list(JOIN NCCL_VERSION "." NCCL_VERSION)
+endif()
+include(FindPackageHandleStandardArgs)
+find_package_handle_standard_args(NCCL REQUIRED_VARS NCCL_INCLUDE_DIR VERSION_VAR NCCL_VERSION)
+set(NCCL_INCLUDE_DIRS ${NCCL_INCLUDE_DIR})
