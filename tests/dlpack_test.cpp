@@ -166,13 +166,15 @@ TEST_CASE("dlpack: every dtype goes out where it lies, and comes back as it was"
     DLDataTypeCode code;
     int bits;
   };
-  const std::vector<Row> rows{
-      {DType::bool_, kDLBool, 8},     {DType::int8, kDLInt, 8},         {DType::int16, kDLInt, 16},
-      {DType::int32, kDLInt, 32},     {DType::int64, kDLInt, 64},       {DType::uint8, kDLUInt, 8},
-      {DType::uint16, kDLUInt, 16},   {DType::uint32, kDLUInt, 32},     {DType::uint64, kDLUInt, 64},
-      {DType::float16, kDLFloat, 16}, {DType::bfloat16, kDLBfloat, 16}, {DType::float32, kDLFloat, 32},
-      {DType::float64, kDLFloat, 64}};
-  CHECK(rows.size() == stored_dtypes().size());
+  const std::vector<Row> rows{{DType::bool_, kDLBool, 8},          {DType::int8, kDLInt, 8},
+                              {DType::int16, kDLInt, 16},          {DType::int32, kDLInt, 32},
+                              {DType::int64, kDLInt, 64},          {DType::uint8, kDLUInt, 8},
+                              {DType::uint16, kDLUInt, 16},        {DType::uint32, kDLUInt, 32},
+                              {DType::uint64, kDLUInt, 64},        {DType::float16, kDLFloat, 16},
+                              {DType::bfloat16, kDLBfloat, 16},    {DType::float32, kDLFloat, 32},
+                              {DType::float64, kDLFloat, 64},      {DType::complex64, kDLComplex, 64},
+                              {DType::complex128, kDLComplex, 128}};
+  CHECK(rows.size() == static_cast<std::size_t>(DType::complex128) + 1);
   for (const Row& row : rows) {
     CAPTURE(name(row.dtype));
     const Array x = counted(row.dtype, {2, 3, 4});
@@ -425,11 +427,10 @@ TEST_CASE("dlpack: messages") {
         "Give the "
         "tensor another dimension in their place.");
   CHECK(refusal<DTypeError>([](Producer& p) {
-          p.managed.dl_tensor.dtype = {kDLComplex, 64, 1};
+          p.managed.dl_tensor.dtype = {kDLComplex, 32, 1};
         }) ==
-        "from_dlpack: the dtype has code 5 and 64 bits. Arrays are of bool, integers of 8 to 64 bits, floats "
-        "of 16 "
-        "to 64 bits or bfloat16. Cast it where it comes from.");
+        "from_dlpack: the dtype has code 5 and 32 bits. Arrays are of bool, integers of 8 to 64 bits, floats "
+        "of 16 to 64 bits, bfloat16, or complex of 64 or 128 bits. Cast it where it comes from.");
   CHECK(contains(refusal<DTypeError>([](Producer& p) {
                    p.managed.dl_tensor.dtype = {kDLInt, 4, 1};
                  }),

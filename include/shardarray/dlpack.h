@@ -100,7 +100,7 @@ struct DlpackOptions {
 /// ends, the deleter is called once. Inside a trace the array is a constant. The pieces of an array over several devices:
 /// make_array_from_single_device_arrays() of arrays with `device`, which copies nothing. Throws Error for a null pointer,
 /// another major version, another device than the host's memory, `lanes` other than 1, and where there is no memory to read or
-/// `copy` forbids what is needed; DTypeError for dtypes that arrays do not have (complex, 8-bit floats), ShapeError for more
+/// `copy` forbids what is needed; DTypeError for dtypes that arrays do not have (8-bit floats), ShapeError for more
 /// than 32 dimensions and sizes that are none, DeviceError for a device that is not there, OutOfMemory.
 [[nodiscard]] SHARDARRAY_API Array from_dlpack(DlpackTensor tensor, const DlpackOptions& options = {},
                                                Where w = Where::here());

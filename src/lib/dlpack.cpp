@@ -22,6 +22,7 @@ dlpack::DataType data_type(DType t) {
   const std::uint8_t code = t == DType::bool_        ? dlpack::code_bool
                             : t == DType::bfloat16   ? dlpack::code_bfloat
                             : is_floating(t)         ? dlpack::code_float
+                            : is_complex(t)          ? dlpack::code_complex
                             : is_unsigned_integer(t) ? dlpack::code_uint
                                                      : dlpack::code_int;
   return {code, static_cast<std::uint8_t>(8 * itemsize(t)), 1};
@@ -34,15 +35,15 @@ DType dtype_of_tensor(const dlpack::DataType& given) {
                     "one number. Give "
                     "the tensor another dimension in their place.",
                     given.lanes));
-  for (int k = 0; k <= static_cast<int>(DType::float64); k++) {
+  for (int k = 0; k <= static_cast<int>(DType::complex128); k++) {
     const auto t = static_cast<DType>(k);
     const dlpack::DataType own = data_type(t);
     if (own.code == given.code && own.bits == given.bits) return t;
   }
-  throw DTypeError(
-      fmt::format("from_dlpack: the dtype has code {} and {} bits. Arrays are of bool, integers of 8 to 64 "
-                  "bits, floats of 16 to 64 bits or bfloat16. Cast it where it comes from.",
-                  given.code, given.bits));
+  throw DTypeError(fmt::format(
+      "from_dlpack: the dtype has code {} and {} bits. Arrays are of bool, integers of 8 to 64 "
+      "bits, floats of 16 to 64 bits, bfloat16, or complex of 64 or 128 bits. Cast it where it comes from.",
+      given.code, given.bits));
 }
 
 // ---------------------------------------------------------------- out
