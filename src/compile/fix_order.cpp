@@ -35,7 +35,7 @@ class FixedOrder {
   int add(const FlatNode& n, const std::vector<int>& in) {
     where_ = n.where;
     modes_ = n.modes;
-    if (modes_->reproducible && !n.out_types.empty() && is_floating(n.out_types[0].dtype)) {
+    if (modes_->reproducible && !n.out_types.empty() && is_inexact(n.out_types[0].dtype)) {
       const Reducer r = n.op->form == Form::reduce ? n.attrs->reducer : Reducer::none;
       if (r == Reducer::sum || r == Reducer::prod) return reduce(n, in[0]);
       if (n.op->form == Form::gemm) return product(n, in);
