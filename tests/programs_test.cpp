@@ -291,9 +291,9 @@ TEST_CASE("edges: errors name the place and the remedy") {
   const auto d = sa::devices();
   CHECK(message([&] {
           sa::PositionalSharding(std::vector{d[0], d[1], d[0]});
-        }) ==
-        "PositionalSharding: device cpu:0 stands at positions 0 and 2 of the grid. Every device holds one "
-        "block. Remove one.");
+        }) == "PositionalSharding: device " + sa::to_string(d[0]) +
+                  " stands at positions 0 and 2 of the grid. Every device holds one "
+                  "block. Remove one.");
   const Array left = sa::device_put(
                   numbers({8}), sa::NamedSharding(sa::Mesh({{4}, {d[0], d[1], d[2], d[3]}}, {"i"}), P("i"))),
               right = sa::device_put(
@@ -301,9 +301,13 @@ TEST_CASE("edges: errors name the place and the remedy") {
   CHECK(message([&] { sa::jit([](const Array& a, const Array& b) { return a + b; })(left, right); }) ==
         "jit: Received incompatible devices for jitted computation. Got argument 0 with shape f32[8] with "
         "device ids [0, 1, 2, 3] on "
-        "platform cpu and argument 1 with shape f32[8] with device ids [4, 5, 6, 7] on platform cpu. All "
-        "committed arrays, constraints "
-        "and outputs of one computation must be on the same devices. Move one with device_put(x, sharding).");
+        "platform " +
+            d[0].platform + " and argument 1 with shape f32[8] with device ids [4, 5, 6, 7] on platform " +
+            d[0].platform +
+            ". All "
+            "committed arrays, constraints "
+            "and outputs of one computation must be on the same devices. Move one with device_put(x, "
+            "sharding).");
   bool reached = false;
   CHECK(message([&] {
           sa::jit([&](const Array& a) {

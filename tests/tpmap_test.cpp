@@ -48,8 +48,8 @@ std::vector<Json> cases(const std::string& name) {
   REQUIRE_MESSAGE(!r.empty(), name);
   return r;
 }
-bool on(const Array& a, const std::string& device) {
-  return a.devices().size() == 1 && sa::to_string(a.devices()[0]) == device;
+bool on(const Array& a, std::size_t device) {
+  return a.devices().size() == 1 && a.devices()[0] == sa::devices()[device];
 }
 // One array a device, replica k holding pieces[k].
 Array replicated(const std::vector<Array>& pieces) {
@@ -143,7 +143,7 @@ TEST_CASE("tpmap: every kind of argument") {
                      std::tuple(sa::arange(16).reshape({8, 2}), sa::zeros({8, 1}, sa::int32)));
   CHECK(r.w.shape() == Shape{4, 2, 2});
   CHECK(values(r.w) == Values{11, 22, 13, 24, 15, 26, 17, 28, 19, 30, 21, 32, 23, 34, 25, 36});
-  CHECK(on(sa::unshard(r)[0].w, "cpu:3"));
+  CHECK(on(sa::unshard(r)[0].w, 3));
   const auto last = sa::tpmap([](const Array& x) { return x; }, {.args = {sa::shard}, .out_axes = 1});
   CHECK(last(sa::arange(16)).shape() == Shape{2, 8});
   const auto joined = sa::tpmap([](const Array& x) { return Tree{{x + 1}}; },
@@ -249,7 +249,7 @@ TEST_CASE("unshard") {
     }
   }
   const auto items = sa::unshard(mapped);
-  CHECK((on(items[5].a, "cpu:5") && on(items[5].b.c, "cpu:5")));
+  CHECK((on(items[5].a, 5) && on(items[5].b.c, 5)));
   check_near(items[2].a + items[6].a, values(host.a[2] + host.a[6]));  // uncommitted: they meet
 
   const sa::Mesh mesh = sa::make_mesh({{"x", 4}, {"y", 2}});
@@ -262,8 +262,8 @@ TEST_CASE("unshard") {
       CHECK(rows[k].devices().size() == 1);
     }
   }
-  CHECK(on(sa::unshard(sa::device_put(x, sa::NamedSharding(mesh, sa::P())))[6], "cpu:6"));
-  CHECK(on(sa::unshard(sa::device_put(x, sa::NamedSharding(mesh, sa::P("x"))))[6], "cpu:6"));
+  CHECK(on(sa::unshard(sa::device_put(x, sa::NamedSharding(mesh, sa::P())))[6], 6));
+  CHECK(on(sa::unshard(sa::device_put(x, sa::NamedSharding(mesh, sa::P("x"))))[6], 6));
   CHECK(values(std::get<1>(sa::unshard(std::tuple(sa::arange(4), sa::arange(2)))[3])) ==
         Values{1});  // the last row of a shorter leaf
 
@@ -313,8 +313,9 @@ TEST_CASE("assert_replica_integrity") {
   CHECK(contains(
       error<sa::ShardingError>([&] { sa::assert_replica_integrity(tree(pieces), {.rtol = 0, .atol = 0}); }),
       "assert_replica_integrity: Inconsistency found in replica 5 of `params.w` f32[4,3]: 7.0000005 "
-      "(0x40e00001) on cpu:5, 7 (0x40e00000) on "
-      "cpu:0 at index [2,1], 1 of 12 elements in all. Replicas must agree within atol = 0 and rtol = 0."));
+      "(0x40e00001) on " +
+          sa::to_string(sa::devices()[5]) + ", 7 (0x40e00000) on " + sa::to_string(sa::devices()[0]) +
+          " at index [2,1], 1 of 12 elements in all. Replicas must agree within atol = 0 and rtol = 0."));
   v[7] = 7.01f;
   v[0] = -0.0f;
   pieces[5] = sa::array(v, {4, 3});
