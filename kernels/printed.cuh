@@ -5,6 +5,7 @@
 #pragma once
 #include "kernels/elements.cuh"
 #include "kernels/halves.cuh"
+#include "kernels/kept_rows.cuh"
 #include "kernels/lanes.cuh"
 #include "kernels/loop_table.cuh"
 #include "kernels/teams.cuh"

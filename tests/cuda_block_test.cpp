@@ -16,6 +16,7 @@
 #include "cuda_programs.h"
 #include "kernel_check.h"
 #include "kernel_random.h"
+#include "kernel_rows.h"
 #include "kernels/loop_table.cuh"
 #include "kernels/program_table.cuh"
 #include "op_data.h"
@@ -138,6 +139,32 @@ TEST_CASE("cuda blocks: random loops by warps, printed and interpreted") {
     const unsigned threads = l.shape.columns ? l.printed_threads : 64;
     check_launch(c, l, emulated(printed, "loop_" + std::to_string(k)), 2, threads);
     check_launch(c, l, emulated(interpreting, l.kernel), 2, 64);
+  }
+}
+
+TEST_CASE("cuda blocks: rows are kept in shared memory, each by its warp") {
+  struct Row {
+    KernelCase c;
+    cuda::KernelLaunch launch;
+  };
+  std::vector<Row> rows;
+  std::string text = emulator + cuda::printed_prelude();
+  for (const RowsOf& r : rows_of_all_sizes()) {
+    rows.push_back({rows_in_stages(r, rows.size()), {}});
+    rows.back().launch = launches_of_case(rows.back().c).at(0);
+    const cuda::KernelLaunch& l = rows.back().launch;
+    const std::string name = "rows_" + std::to_string(rows.size() - 1);
+    const std::string kernel = cuda::print_kernel(*l.loop, l.shape, name);
+    CHECK(kernel.find("keep_row<") != kernel.npos);
+    text += kernel + "using shardarray::device::" + name + ";\n" + runner_of(name);
+  }
+  const CompiledText compiled(text);
+  for (std::size_t k = 0; k < rows.size(); k++) {
+    CAPTURE(k);
+    const auto& [c, l] = rows[k];
+    const Emulated run = emulated(compiled, "rows_" + std::to_string(k));
+    check_launch(c, l, run, l.printed_blocks, l.printed_threads);
+    check_launch(c, l, run, 1, 64);  // a row after the other
   }
 }
 

@@ -12,6 +12,7 @@
 #include "cuda_programs.h"
 #include "kernel_check.h"
 #include "kernel_random.h"
+#include "kernel_rows.h"
 #include "op_data.h"
 #include "scale.h"
 
@@ -300,6 +301,75 @@ TEST_CASE("cuda printer: the points behind the last whole run are done one by on
         CHECK(out[k] == (k < n ? static_cast<std::uint8_t>(in[k] + 3) : 0));
     }
   }
+}
+
+TEST_CASE("cuda printer: rows that several stages read give the interpreter's bits") {
+  PrintedCases cases;
+  std::uint64_t seed = 0;
+  for (const RowsOf& rows : rows_of_all_sizes()) cases.add(rows_in_stages(rows, seed++));
+  cases.check();
+}
+
+TEST_CASE("cuda printer: rows that several stages read come from memory once") {
+  const KernelCase c = rows_in_stages({float32, 7, 1000, 1003}, 3);
+  const cuda::KernelLaunch l = launches_of_case(c).at(0);
+  // What was read is gone then: whoever reads it again gets NaNs.
+  std::string text = cuda::print_kernel(*l.loop, l.shape, "rows");
+  const std::string begin = "keep_row<float>(team, k0, ", end = ", item.inner_points);\n";
+  const std::size_t at = text.find(begin), place = at + begin.size();
+  REQUIRE(at != text.npos);
+  const std::size_t stop = text.find(end, place);
+  REQUIRE(stop != text.npos);
+  text.insert(stop + end.size(), "for (std::int64_t j = 0; j < item.inner_points; j++) write(" +
+                                     text.substr(place, stop - place) +
+                                     " + j * 4, std::numeric_limits<float>::quiet_NaN());\n");
+  const CompiledText compiled(cuda::printed_prelude() + text);
+  const auto f = reinterpret_cast<cuda::HostKernel>(compiled.symbol("rows"));
+  const auto want = interpreted(c);
+  const auto got = run_pieces(c, {1}, [&](void* const* bases, std::int64_t, std::int64_t) {
+    run_launches({l}, {bases, bases + c.args.size()}, {}, [&](const cuda::KernelLaunch&) { return f; });
+  });
+  CHECK(same_values(float32, got[2], want[2]));
+  CHECK_FALSE(same_values(float32, got[0], want[0]));
+  CHECK(text.find("keep_row", stop) == text.npos);  // the row that all share stays where it is
+}
+
+TEST_CASE("cuda printer: rows are kept where a block's warps have the shared memory") {
+  struct Row {
+    DType type;
+    std::int64_t length;
+    std::uint32_t kept, threads;
+  };
+  for (const Row& r : {Row{float32, 2, 32, 256},
+                       {float32, 1536, 1536, 256},
+                       {float32, 1537, 1568, 128},
+                       {float32, 4096, 4096, 64},
+                       {float32, 6144, 6144, 64},
+                       {float32, 6145, 0, 256},
+                       {float64, 3072, 3072, 64},
+                       {uint8, 24576, 24576, 64},
+                       {uint8, 24577, 0, 256}}) {
+    const KernelCase c = rows_in_stages({r.type, 3, r.length, r.length}, 1);
+    const cuda::KernelLaunch l = launches_of_case(c).at(0);
+    CAPTURE(r.length);
+    CHECK(l.shape.kept_points == r.kept);
+    CHECK(l.printed_threads == r.threads);
+    CHECK(l.printed_threads / 32 * cuda::kept_bytes(c.kernel, l.shape) <= 48 << 10);
+  }
+  // One row, as all rows have it, and rows that one stage reads.
+  CHECK(launches_of_case(rows_in_stages({float32, 1, 64, 64}, 1)).at(0).shape.kept_points == 0);
+  KernelBuilder b(1, 1);
+  const int x = b.arg({float32}), out = b.arg({float32, true});
+  b.begin_stage(true);
+  const int sum = b.reduce(Reducer::sum, b.load(x));
+  b.begin_stage(false);
+  b.store(out, sum);
+  KernelCase once;
+  once.kernel = b.finish();
+  once.extents = {4, 64};
+  once.start = {0, 0};
+  once.args = {{{64, 1}, 0, 256}, {{1, 0}, 0, 4}};
+  CHECK(launches_of_case(once).at(0).shape.kept_points == 0);
 }
 
 TEST_CASE("cuda printer: dimensions that all items walk through in one sequence are one axis") {

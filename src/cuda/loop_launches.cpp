@@ -16,7 +16,6 @@ namespace shardarray::cuda {
 namespace {
 
 constexpr int most_slots = 512;  // of the largest of the interpreting kernels
-static_assert(block_threads <= device::printed_threads);
 
 /// Writes the table of a Loop step.
 class LoopTableWriter {
@@ -51,7 +50,7 @@ class LoopTableWriter {
     KernelLaunch& l = to.back();
     l.loop = loop_.kernel;
     l.shape = axes_.shape();
-    l.printed_threads = l.shape.columns ? device::column_threads : block_threads;
+    l.printed_threads = printed_threads(k_, l.shape);
     l.printed_blocks =
         blocks_for(ceil_div(threads, std::int64_t{run_length(k_, l.shape)}), l.printed_threads);
   }

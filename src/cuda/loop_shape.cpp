@@ -1,18 +1,24 @@
 #include "cuda/loop_shape.h"
 
 #include <algorithm>
+#include <bit>
 #include <utility>
 
+#include "base/ceil_div.h"
 #include "base/nest_axes.h"
 #include "cuda/half_casts.h"
+#include "kernels/lanes.cuh"
+#include "kernels/loop_table.cuh"
 
 namespace shardarray::cuda {
 namespace {
 
 constexpr std::uint32_t access_bytes = 16;
-constexpr std::uint32_t longest_run = 256;    // operations in the text of a run
-constexpr std::uint32_t longest_column = 64;  // of a column: a thread of 1024 has 64 registers
-constexpr std::int64_t few_columns = 16;      // half a warp
+constexpr std::uint32_t longest_run = 256;       // operations in the text of a run
+constexpr std::uint32_t longest_column = 64;     // of a column: a thread of 1024 has 64 registers
+constexpr std::int64_t few_columns = 16;         // half a warp
+constexpr std::int64_t shared_bytes = 48 << 10;  // of a block
+constexpr std::int64_t fewest_warps = 2;         // of a block that keeps rows: fewer read them again
 
 /// Operations that the instruction becomes, roughly.
 std::uint32_t cost(const Instr& in) {
@@ -60,6 +66,38 @@ std::uint32_t run_length(const Kernel& k, const LoopShape& shape) {
   const std::uint32_t one = cost(k);
   while (run > 1 && run * one > longest_run) run /= 2;
   return run;
+}
+
+std::vector<std::size_t> kept_rows(const Kernel& k, const LoopShape& shape) {
+  using Move = LoopShape::Move;
+  std::vector<std::size_t> kept;
+  if (shape.kept_points == 0 || shape.columns || shape.axes != shape.outer_axes + 1) return kept;
+  for (std::size_t a = 0; a < k.args.size(); a++) {
+    int stages = 0;
+    auto begin = k.code.begin();
+    for (const Stage& s : k.stages) {
+      const auto end = k.code.begin() + s.end;
+      stages += s.inner && std::any_of(begin, end,
+                                       [&](const Instr& in) { return in.code == Code::load && in.imm == a; });
+      begin = end;
+    }
+    bool own = false;  // rows that all outer points share stay in caches
+    for (std::uint32_t x = 0; x < shape.outer_axes; x++) own = own || shape.move(a, x) != Move::none;
+    if (stages > 1 && own && shape.move(a, shape.outer_axes) == Move::one) kept.push_back(a);
+  }
+  return kept;
+}
+std::uint32_t kept_bytes(const Kernel& k, const LoopShape& shape) {
+  std::size_t bytes = 0;
+  for (const std::size_t a : kept_rows(k, shape)) bytes += shape.kept_points * itemsize(k.args[a].type);
+  return static_cast<std::uint32_t>(bytes);
+}
+std::uint32_t printed_threads(const Kernel& k, const LoopShape& shape) {
+  if (shape.columns) return device::column_threads;
+  constexpr std::uint32_t most = device::printed_threads, lanes = device::warp_lanes;
+  const std::uint32_t bytes = kept_bytes(k, shape);
+  if (bytes == 0) return most;
+  return std::min(std::bit_floor(static_cast<std::uint32_t>(shared_bytes) / bytes) * lanes, most);
 }
 
 LoopOperands::LoopOperands(const Kernel& k) : arguments(k.args.size()) {
@@ -152,7 +190,19 @@ LoopShape LoopAxes::shape() const {
   for (std::size_t o = 0; o < operands_.count(); o++)
     for (std::size_t x = 0; x < count_; x++) s.moves.push_back(move(o, x));
   s.columns = in_columns(s);
+  s.kept_points = kept_points(s);
   return s;
+}
+
+std::uint32_t LoopAxes::kept_points(LoopShape shape) const {
+  if (shape.axes != shape.outer_axes + 1) return 0;
+  std::int64_t longest = 0;
+  for (const Item& it : items_) longest = std::max(longest, it.extents[outer_]);
+  if (longest > shared_bytes) return 0;
+  constexpr std::int64_t lanes = device::warp_lanes;
+  shape.kept_points = static_cast<std::uint32_t>(ceil_div(longest, lanes) * lanes);
+  const std::int64_t bytes = kept_bytes(*loop_.kernel, shape);
+  return bytes > 0 && fewest_warps * bytes <= shared_bytes ? shape.kept_points : 0;
 }
 
 bool LoopAxes::in_columns(const LoopShape& shape) const {

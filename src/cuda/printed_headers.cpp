@@ -15,6 +15,7 @@ SHARDARRAY_EMBED(shardarray_text_elements, "kernels/elements.cuh")
 SHARDARRAY_EMBED(shardarray_text_exchange, "kernels/exchange.cuh")
 SHARDARRAY_EMBED(shardarray_text_gemm, "kernels/gemm.cuh")
 SHARDARRAY_EMBED(shardarray_text_halves, "kernels/halves.cuh")
+SHARDARRAY_EMBED(shardarray_text_kept_rows, "kernels/kept_rows.cuh")
 SHARDARRAY_EMBED(shardarray_text_lanes, "kernels/lanes.cuh")
 SHARDARRAY_EMBED(shardarray_text_loop_table, "kernels/loop_table.cuh")
 SHARDARRAY_EMBED(shardarray_text_printed, "kernels/printed.cuh")
@@ -46,6 +47,7 @@ std::span<const PrintedHeader> printed_headers() {
       {"kernels/exchange.cuh", shardarray_text_exchange},
       {"kernels/gemm.cuh", shardarray_text_gemm},
       {"kernels/halves.cuh", shardarray_text_halves},
+      {"kernels/kept_rows.cuh", shardarray_text_kept_rows},
       {"kernels/lanes.cuh", shardarray_text_lanes},
       {"kernels/loop_table.cuh", shardarray_text_loop_table},
       {"kernels/printed.cuh", shardarray_text_printed},

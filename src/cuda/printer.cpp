@@ -7,6 +7,7 @@
 #include <map>
 
 #include "cuda/half_casts.h"
+#include "kernels/lanes.cuh"
 #include "runtime/evaluate_instruction.h"
 
 namespace shardarray::cuda {
@@ -49,7 +50,7 @@ const char* printed_reducer(Reducer r) {
 
 /// Names in the text: v<instruction> values, in runs v<instruction>_<neighbour> and w<instruction> what is read for all of them,
 /// r<instruction> reductions, p<argument> places at domain point 0, b<operand> the beginnings of indices, q<argument> what load_at
-/// asks for, s<operand>_<axis> strides, e<axis> extents, x<axis> coordinates.
+/// asks for, k<argument> rows that are kept, s<operand>_<axis> strides, e<axis> extents, x<axis> coordinates.
 class KernelText {
  public:
   KernelText(const Kernel& k, const LoopShape& shape, const std::string& name)
@@ -60,6 +61,7 @@ class KernelText {
         name_(name),
         rows_(has_inner_stage(k)),
         run_(run_length(k, shape)),
+        kept_(kept_rows(k, shape)),
         differs_(k.code.size()) {
     for (std::size_t a = 0; a < k.args.size(); a++)
       in_runs_.push_back(run_ > 1 && !k.args[a].indirect && moves_in_runs(shape, a));
@@ -75,6 +77,7 @@ class KernelText {
     line(1, "using Index = {};", shape_.small ? "std::uint32_t" : "std::uint64_t");
     declare_places();
     declare_axes();
+    declare_rows();
     if (rows_) teams();
     else points();
     line(0, "}}");
@@ -112,6 +115,17 @@ class KernelText {
     for (std::uint32_t x = 0; x < shape_.axes; x++)
       if (x != 0 && x != shape_.outer_axes)
         line(1, "const auto e{0} = static_cast<Index>(item.extent({0}));", x);
+  }
+  void declare_rows() {
+    if (kept_.empty()) return;
+    line(1, "SHARDARRAY_KEPT_ROWS(kept, {}, {});", kept_bytes(k_, shape_),
+         printed_threads(k_, shape_) / device::warp_lanes);
+    std::size_t at = 0;
+    for (const std::size_t a : kept_) {
+      const DType t = k_.args[a].type;
+      line(1, "auto* const k{} = reinterpret_cast<Unsigned<{}>*>(kept + {});", a, printed_type(t), at);
+      at += shape_.kept_points * itemsize(t);
+    }
   }
   void coordinates(std::size_t depth, const char* of, std::uint32_t first, std::uint32_t end) {
     if (end - first > 1) line(depth, "Index left_{0} = static_cast<Index>({0});", of);
@@ -166,6 +180,8 @@ class KernelText {
     line(1, "for ({} team(g, item.outer_points); team.works(); team.next()) {{", team);
     line(2, "[[maybe_unused]] const std::int64_t point = team.point();");
     coordinates(2, "point", 0, shape_.outer_axes);
+    for (const std::size_t a : kept_)
+      line(2, "keep_row<{}>(team, k{}, {}, item.inner_points);", printed_type(k_.args[a].type), a, place(a));
     std::size_t begin = 0;
     for (const Stage& s : k_.stages) {
       const auto end = static_cast<std::size_t>(s.end);
@@ -212,6 +228,9 @@ class KernelText {
   }
 
   Move move(std::size_t operand, std::uint32_t axis) const { return shape_.move(operand, axis); }
+  bool is_kept(std::size_t argument) const {
+    return std::find(kept_.begin(), kept_.end(), argument) != kept_.end();
+  }
   /// What is added to an operand's beginning at the point, or at its k-th neighbour; " + " before each summand.
   std::string distance(std::size_t operand, std::size_t unit, std::uint32_t k) const {
     std::string s;
@@ -286,7 +305,10 @@ class KernelText {
         const std::size_t o = operands_.number_of_index(in.imm);
         return fmt::format("b{}{}", o, distance(o, 1, k));
       }
-      case Code::load: return fmt::format("read<{}>({})", type, place(in.imm, k));
+      case Code::load:
+        if (inner_ && is_kept(in.imm))
+          return fmt::format("element<{}>(k{}[x{}])", type, in.imm, shape_.outer_axes);
+        return fmt::format("read<{}>({})", type, place(in.imm, k));
       case Code::load_at:
         return fmt::format("read_row<{}>(q{}, {}, {})", type, in.imm, place(in.imm, k), value(in.a, k));
       case Code::cast: return fmt::format("scalar::cast<{}>({})", type, value(in.a, k));
@@ -316,9 +338,10 @@ class KernelText {
   const LoopOperands operands_;
   const HalfCasts halves_;
   const std::string& name_;
-  const bool rows_;            // the kernel has inner stages
-  bool inner_ = false;         // the stage being printed is one
-  const std::uint32_t run_;    // points that a thread takes at once
+  const bool rows_;          // the kernel has inner stages
+  bool inner_ = false;       // the stage being printed is one
+  const std::uint32_t run_;  // points that a thread takes at once
+  const std::vector<std::size_t> kept_;
   std::vector<bool> in_runs_;  // arguments whose elements of a run are one access
   std::vector<bool> differs_;  // values of the run being printed that its points do not share
   std::string text_;

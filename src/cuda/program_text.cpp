@@ -131,10 +131,11 @@ class ProgramPrinter {
                            groups_of(l.points, l.items));
     }
   }
-  /// For blocks of any number of warps.
+  /// For blocks of any number of warps, which have no shared memory left.
   const std::string& printed_loop(const KernelLaunch& l) {
     LoopShape shape = l.shape;
     shape.columns = false;
+    shape.kept_points = 0;
     return loops_.add(*l.loop, shape);
   }
   void call(const KernelLaunch& l, int depth) {
