@@ -2,7 +2,7 @@
 // and with warnings as errors, since nvcc only warns where device code calls a function of the host.
 #include "kernels/conv.cuh"
 #include "kernels/exchange.cuh"
-#include "kernels/gemm.cuh"
+#include "kernels/gemm_tiles.cuh"
 #include "kernels/interpreter.cuh"
 #include "kernels/radix.cuh"
 #include "kernels/scan.cuh"
@@ -16,6 +16,12 @@ namespace shardarray {
                                   const __grid_constant__ device::Bases bases) {         \
     const device::Grid grid{blockIdx.x, gridDim.x, blockIdx.y, threadIdx.x, blockDim.x}; \
     text(grid, table, scratch, bases);                                                   \
+  }
+#define SHARDARRAY_BLOCK_KERNEL(name, text, together, blocks)                                         \
+  extern "C" __global__ void __launch_bounds__(together, blocks)                                      \
+      name(const std::byte* table, std::byte* scratch, const __grid_constant__ device::Bases bases) { \
+    const device::Grid grid{blockIdx.x, gridDim.x, blockIdx.y, threadIdx.x, blockDim.x};              \
+    text(grid, table, scratch, bases);                                                                \
   }
 #include "kernels/list.inc"
 

@@ -13,10 +13,12 @@
 #include "cuda/program_text.h"
 #include "cuda_emulated.h"
 #include "cuda_launches.h"
+#include "cuda_products.h"
 #include "cuda_programs.h"
 #include "kernel_check.h"
 #include "kernel_random.h"
 #include "kernel_rows.h"
+#include "kernels/gemm_tiles.cuh"
 #include "kernels/loop_table.cuh"
 #include "kernels/program_table.cuh"
 #include "op_data.h"
@@ -165,6 +167,63 @@ TEST_CASE("cuda blocks: rows are kept in shared memory, each by its warp") {
     const Emulated run = emulated(compiled, "rows_" + std::to_string(k));
     check_launch(c, l, run, l.printed_blocks, l.printed_threads);
     check_launch(c, l, run, 1, 64);  // a row after the other
+  }
+}
+
+TEST_CASE("cuda blocks: products come through shared memory, tile by tile") {
+  std::string text = std::string(emulator) + "#include \"kernels/gemm_tiles.cuh\"\n" + R"(
+using namespace shardarray;
+#define TILES(name, type)                                                                              \
+  extern "C" void name(const std::byte* table, std::byte* scratch, const device::Bases bases) {        \
+    device::product_tiles<type>({blockIdx.x, gridDim.x, blockIdx.y, threadIdx.x, blockDim.x}, table,   \
+                                scratch, bases);                                                       \
+  }
+TILES(tiles_f32, float)
+TILES(tiles_f64, double)
+TILES(tiles_u8, std::uint8_t)
+TILES(tiles_bf16, device::Brain)
+)";
+  for (const char* type : {"f32", "f64", "u8", "bf16"}) text += runner_of(std::string("tiles_") + type);
+  const CompiledText compiled(text);
+  struct Row {
+    const char* kernel;
+    DType in, out;
+    Gemm::Item product;
+  };
+  Random random(23);
+  for (const Row& r : {Row{"tiles_f32", float32, float32, dense(70, 129, 37)},
+                       {"tiles_f32", float32, float32, dense(64, 64, 16, true, true)},
+                       {"tiles_f32", float32, float32, dense(3, 5, 8200, false, true)},
+                       {"tiles_f64", float64, float64, dense(65, 66, 17, true)},
+                       {"tiles_u8", uint8, uint8, dense(100, 30, 50, false, true)},
+                       {"tiles_bf16", bfloat16, float32, dense(66, 64, 33)}}) {
+    Gemm gemm;
+    gemm.in = r.in;
+    gemm.out = r.out;
+    gemm.fixed_order = true;
+    gemm.items = {r.product};
+    Gemm::Item& g = gemm.items[0];
+    g.batch = 2;
+    g.a.base = 0;
+    g.b.base = 1;
+    g.c.base = 2;
+    Memory memory = {random_elements(random, r.in, 2 * g.m * g.k),
+                     random_elements(random, r.in, 2 * g.k * g.n),
+                     Bytes(static_cast<std::size_t>(2 * g.m * g.n) * itemsize(r.out))};
+    g.stride_c = g.m * g.n;
+    const cuda::KernelLaunch l = launches_of_step(gemm).at(0);
+    Memory want = memory;
+    run_launches({l}, pointers(want), {});  // element by element
+    for (const unsigned order : thread_orders)
+      for (const unsigned blocks : {1u, 3u}) {
+        Memory got = memory;
+        const device::Bases bases = few_bases_of(pointers(got));
+        const char* const wrong = emulated(compiled, r.kernel)(blocks, 1, device::tile_threads, order,
+                                                               l.table.data(), nullptr, &bases);
+        REQUIRE_MESSAGE((wrong == nullptr), wrong);
+        CAPTURE(r.kernel);
+        REQUIRE(same_values(r.out, got[2], want[2]));
+      }
   }
 }
 

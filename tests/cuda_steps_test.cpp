@@ -64,10 +64,11 @@ TEST_CASE("cuda kernels: exchanges take the dtypes that the CPU takes") {
 // ---------------------------------------------------------------- products
 namespace {
 
-Gemm::Item random_product(Random& r, std::int64_t (&elements)[3], bool is_long = false) {
+Gemm::Item random_product(Random& r, std::int64_t (&elements)[3], bool is_long = false,
+                          std::int64_t longest = 40) {
   Gemm::Item g;
-  g.m = pick(r, is_long ? 4 : 20);
-  g.n = pick(r, is_long ? 4 : 40);
+  g.m = pick(r, is_long ? 4 : longest / 2);
+  g.n = pick(r, is_long ? 4 : longest);
   g.k = is_long ? 8190 + pick(r, 80) : pick(r, 50);
   g.batch = 1 + pick(r, 3);
   g.ta = pick(r, 2) == 0;
@@ -119,6 +120,79 @@ TEST_CASE(
       CAPTURE(k);
       check_step(gemm, memory, std::vector<DType>(memory.size(), t));
     }
+}
+
+TEST_CASE("cuda kernels: tiles of products are the same chains, whatever their shape") {
+  Random random(19);
+  for (const DType t : types)
+    for (int k = 0; k < (testing::full_scale() ? 50 : 5); k++) {
+      Gemm gemm;
+      gemm.in = gemm.out = t;
+      gemm.fixed_order = true;
+      std::int64_t elements[3];
+      Gemm::Item g = random_product(random, elements, k % 5 == 4, 200);
+      Memory memory;
+      for (Ref* ref : {&g.a, &g.b, &g.c}) {
+        ref->base = static_cast<std::uint32_t>(memory.size());
+        memory.push_back(random_elements(random, t, elements[ref->base]));
+      }
+      gemm.items = {g};
+      auto launches = launches_of_step(gemm);
+      if (launches.empty()) continue;
+      std::string kernel = launches[0].kernel;
+      REQUIRE(kernel.find("tiles") == kernel.npos);
+      kernel.insert(kernel.rfind('_'), "_tiles");
+      launches[0].kernel = kernel.c_str();
+      Memory want = memory;
+      cpu_test::run({cpu_test::step(gemm)}, pointers(want));
+      CAPTURE(kernel);
+      CAPTURE(k);
+      for (const BlockOrder& order : block_orders) {
+        Memory got = memory;
+        run_launches(launches, pointers(got), order);
+        REQUIRE(same_values(t, got[2], want[2]));
+      }
+    }
+}
+
+TEST_CASE("cuda kernels: products are made in tiles where both sides have one, and there are many") {
+  Random random(29);
+  struct Row {
+    std::int64_t m, n, k, batch;
+    bool tiles;
+  };
+  for (const Row& r : {Row{450, 450, 16, 1, true},
+                       {64, 64, 20, 64, true},
+                       {64, 64, 20, 63, false},
+                       {63, 5000, 20, 1, false},
+                       {5000, 63, 20, 1, false},
+                       {450, 450, 15, 1, false}}) {
+    Gemm gemm;
+    gemm.in = gemm.out = float32;
+    gemm.fixed_order = true;
+    Gemm::Item g;
+    g.m = r.m;
+    g.n = r.n;
+    g.k = r.k;
+    g.batch = r.batch;
+    g.lda = r.k;
+    g.ldb = g.ldc = r.n;
+    g.stride_a = r.m * r.k;
+    g.stride_b = 0;
+    g.stride_c = r.m * r.n;
+    g.b.base = 1;
+    g.c.base = 2;
+    gemm.items = {g};
+    const auto launches = launches_of_step(gemm);
+    CAPTURE(r.m);
+    CAPTURE(r.n);
+    CHECK((std::string(launches.at(0).kernel) == "shardarray_product_tiles_f32") == r.tiles);
+    check_step(
+        gemm,
+        {random_elements(random, float32, g.stride_a * r.batch), random_elements(random, float32, r.k * r.n),
+         Bytes(static_cast<std::size_t>(g.stride_c * r.batch) * 4)},
+        {float32, float32, float32});
+  }
 }
 
 TEST_CASE("cuda kernels: 16-bit floats are multiplied exactly and added in float32") {

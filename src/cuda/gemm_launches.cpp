@@ -7,29 +7,45 @@
 #include "cuda/libraries.h"
 #include "cuda/products.h"
 #include "cuda/step_launches.h"
-#include "kernels/gemm.cuh"
+#include "kernels/gemm_tiles.cuh"
 
 namespace shardarray::cuda {
 namespace {
 
-const char* product_kernel(DType in, DType out) {
-  if (in == float16 && out == float32) return "shardarray_product_f16";
-  if (in == bfloat16 && out == float32) return "shardarray_product_bf16";
-  if (in != out) return nullptr;
+/// A thread makes an element, or a block makes tiles.
+struct ProductKernels {
+  const char *elements, *tiles;
+};
+#define SHARDARRAY_PRODUCT_KERNELS(type) \
+  { "shardarray_product_" type, "shardarray_product_tiles_" type }
+/// Null: there are none.
+ProductKernels product_kernels(DType in, DType out) {
+  if (in == float16 && out == float32) return SHARDARRAY_PRODUCT_KERNELS("f16");
+  if (in == bfloat16 && out == float32) return SHARDARRAY_PRODUCT_KERNELS("bf16");
+  if (in != out) return {};
   switch (in) {
-    case bool_: return "shardarray_product_bool";
+    case bool_: return SHARDARRAY_PRODUCT_KERNELS("bool");
     case int8:
-    case uint8: return "shardarray_product_u8";  // what wraps has the same bits signed and unsigned
+    case uint8: return SHARDARRAY_PRODUCT_KERNELS("u8");  // what wraps has the same bits signed and unsigned
     case int16:
-    case uint16: return "shardarray_product_u16";
+    case uint16: return SHARDARRAY_PRODUCT_KERNELS("u16");
     case int32:
-    case uint32: return "shardarray_product_u32";
+    case uint32: return SHARDARRAY_PRODUCT_KERNELS("u32");
     case int64:
-    case uint64: return "shardarray_product_u64";
-    case float32: return "shardarray_product_f32";
-    case float64: return "shardarray_product_f64";
-    default: return nullptr;
+    case uint64: return SHARDARRAY_PRODUCT_KERNELS("u64");
+    case float32: return SHARDARRAY_PRODUCT_KERNELS("f32");
+    case float64: return SHARDARRAY_PRODUCT_KERNELS("f64");
+    default: return {};
   }
+}
+#undef SHARDARRAY_PRODUCT_KERNELS
+
+// One for half of a large GPU's multiprocessors: with fewer, all of them make elements sooner. A guess, to be measured.
+constexpr std::int64_t fewest_tiles = 64;
+static_assert(block_threads == device::tile_threads);
+
+std::int64_t tiles_of(const Gemm::Item& g) {
+  return g.batch * device::tiles_along(g.m) * device::tiles_along(g.n);
 }
 
 device::ProductItem product_item(const Gemm::Item& g) {
@@ -52,26 +68,38 @@ device::ProductItem product_item(const Gemm::Item& g) {
   return p;
 }
 
-void add_own_products(const Step& step, const char* kernel, const Gemm& gemm,
+void add_own_products(const Step& step, const ProductKernels& kernels, const Gemm& gemm,
                       const std::vector<std::size_t>& chosen, std::vector<KernelLaunch>& to) {
   LaunchTable table;
   table.reserve<device::ProductTable>();
   std::vector<device::ProductItem> items;
+  const bool tiles = in_tiles(gemm, chosen);
   std::int64_t most = 0;
   for (const std::size_t i : chosen) {
     const Gemm::Item& g = gemm.items[i];
     items.push_back(product_item(g));
-    most = std::max(most, g.batch * g.m * g.n);
+    most = std::max(most, tiles ? tiles_of(g) * device::tile_threads : g.batch * g.m * g.n);
   }
-  add_launch(step, kernel, device::ProductTable{}, items, most, std::move(table), to);
+  add_launch(step, tiles ? kernels.tiles : kernels.elements, device::ProductTable{}, items, most,
+             std::move(table), to);
 }
 
 }  // namespace
 
+bool in_tiles(const Gemm& gemm, const std::vector<std::size_t>& items) {
+  std::int64_t tiles = 0;
+  for (const std::size_t i : items) {
+    const Gemm::Item& g = gemm.items[i];
+    if (std::min(g.m, g.n) < device::tile_side || g.k < device::tile_depth) return false;
+    tiles += tiles_of(g);
+  }
+  return tiles >= fewest_tiles;
+}
+
 void add_gemm_launches(const Step& step, const Gemm& gemm, std::uint64_t alignment,
                        std::vector<KernelLaunch>& to) {
-  const char* const kernel = product_kernel(gemm.in, gemm.out);
-  if (!kernel) {
+  const ProductKernels kernels = product_kernels(gemm.in, gemm.out);
+  if (kernels.elements == nullptr) {
     throw CompileError(
         fmt::format("matmul: CUDA has no kernel for {} with results in {}. It multiplies bool, integers, "
                     "float32 and float64, "
@@ -79,9 +107,9 @@ void add_gemm_launches(const Step& step, const Gemm& gemm, std::uint64_t alignme
                     name(gemm.in), name(gemm.out)));
   }
   ProductSplit split = split_products(gemm, alignment, product_limits().own);
-  add_own_products(step, kernel, gemm, split.own, to);
+  add_own_products(step, kernels, gemm, split.own, to);
   if (split.calls.empty()) return;
-  add_own_products(step, kernel, gemm, split.called, to);
+  add_own_products(step, kernels, gemm, split.called, to);
   to.back().products = std::move(split.calls);
 }
 

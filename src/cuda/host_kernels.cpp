@@ -2,7 +2,7 @@
 
 #include "kernels/conv.cuh"
 #include "kernels/exchange.cuh"
-#include "kernels/gemm.cuh"
+#include "kernels/gemm_tiles.cuh"
 #include "kernels/interpreter.cuh"
 #include "kernels/radix.cuh"
 #include "kernels/scan.cuh"

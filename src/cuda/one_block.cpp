@@ -44,9 +44,12 @@ bool is_sort_by_bits(const Step& step) {
   });
 }
 
-bool needs_library(const Step& step) {
+/// Of a library, or of blocks of another size.
+bool is_large_product(const Step& step) {
   const auto* const gemm = std::get_if<Gemm>(&step.body);
-  return gemm != nullptr && !split_products(*gemm, buffer_alignment, product_limits().own).calls.empty();
+  if (gemm == nullptr) return false;
+  const ProductSplit split = split_products(*gemm, buffer_alignment, product_limits().own);
+  return !split.calls.empty() || in_tiles(*gemm, split.own);
 }
 
 /// What one kernel cannot do, or does not as a text of reasonable length.
@@ -54,7 +57,7 @@ bool can_be_printed(const Program& program, int depth, std::size_t& steps) {
   const OneBlockLimits& most = one_block_limits();
   if (depth > most.depth || program.base_count > most.bases) return false;
   for (const Step& step : program.steps) {
-    if (++steps > most.printed_steps || needs_library(step)) return false;
+    if (++steps > most.printed_steps || is_large_product(step)) return false;
     if (std::holds_alternative<ProgramChoice>(step.body) || std::holds_alternative<ProgramLoop>(step.body))
       return false;  // the host decides
     if (!has_kernels(step) || is_sort_by_bits(step)) return false;
