@@ -58,6 +58,15 @@ TEST_CASE("spellings: numbers where NumPy takes them") {
   x /= 2;
   CHECK(x.to_vector<float>() == std::vector<float>{0, 1.5, 4, 7.5, 12, 17.5});
   CHECK(before.to_vector<float>() == std::vector<float>{0, 1, 2, 3, 4, 5});
+  Array bits = array({1, 2, 12});
+  bits <<= 2;
+  CHECK(bits.to_vector<int>() == std::vector<int>{4, 8, 48});
+  bits >>= array({0, 3, 4});
+  CHECK(bits.to_vector<int>() == std::vector<int>{4, 1, 3});
+  bits |= 8;
+  bits ^= 1;
+  bits &= 13;
+  CHECK(bits.to_vector<int>() == std::vector<int>{13, 8, 8});
 }
 
 TEST_CASE("spellings: floats do not go into integers without a word") {

@@ -467,6 +467,8 @@ inline ShardedArray& operator%=(ShardedArray& a, const Operand& b) { return a = 
 inline ShardedArray& operator&=(ShardedArray& a, const Operand& b) { return a = Operand(a, b.where) & b; }
 inline ShardedArray& operator|=(ShardedArray& a, const Operand& b) { return a = Operand(a, b.where) | b; }
 inline ShardedArray& operator^=(ShardedArray& a, const Operand& b) { return a = Operand(a, b.where) ^ b; }
+inline ShardedArray& operator<<=(ShardedArray& a, const Operand& b) { return a = Operand(a, b.where) << b; }
+inline ShardedArray& operator>>=(ShardedArray& a, const Operand& b) { return a = Operand(a, b.where) >> b; }
 
 namespace detail {
 template <class B> void refuse_part() {
