@@ -36,6 +36,7 @@ const std::map<std::string, int> public_floor = {
     {"version.h", 0},
     {"sharding.h", 1},
     {"visualize.h", 1},
+    {"reduce_options.h", 3},
     {"array.h", 3},
     {"debug.h", 3},
     {"detail/function.h", 4},

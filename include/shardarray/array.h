@@ -16,6 +16,7 @@
 
 #include "shardarray/dtype.h"
 #include "shardarray/error.h"
+#include "shardarray/reduce_options.h"
 #include "shardarray/shape.h"
 #include "shardarray/sharding.h"
 #include "shardarray/where.h"
@@ -30,40 +31,7 @@ using Array = ShardedArray;  ///< its short name, used everywhere
 /// One piece of an array on one device.
 struct Shard;
 
-/// Axes: all of them (the default), one, or a list; an empty list is no axis. Negative ones count from the end. Functions that take
-/// one throw ShapeError for an axis that does not exist or stands twice.
-struct AxisSet {
-  bool all = true;
-  Shape axes;  ///< where not all
-  AxisSet() = default;
-  template <std::integral I> AxisSet(I axis) : all(false), axes{to_int64(axis)} {}
-  AxisSet(std::initializer_list<std::int64_t> list) : all(false), axes(list) {}
-  AxisSet(Shape list) : all(false), axes(std::move(list)) {}
-};
-/// Options of reductions: `sum(x, {.axis = {0, 1}, .keepdims = true})`.
-struct ReduceOptions {
-  AxisSet axis = {};      ///< the axes that are reduced
-  bool keepdims = false;  ///< they stay with size 1
-  /// Of the accumulation and the result. Default: the operand's; sum and prod of bool and of integers shorter than 32 bits
-  /// give int32 (unsigned ones: uint32). Results of any, all, argmax and argmin have their own dtype.
-  std::optional<DType> dtype = std::nullopt;
-};
-/// Options behind axes: `sum(x, -1, {.keepdims = true})`.
-struct KeepOptions {
-  bool keepdims = false;                      ///< as in ReduceOptions
-  std::optional<DType> dtype = std::nullopt;  ///< as in ReduceOptions
-};
-
 namespace detail {
-/// A number in a list of axes. No bool: that is meant for keepdims.
-template <class I>
-concept AxisNumber = std::integral<I> && !std::same_as<I, bool>;
-/// `{0, 1}` as `{.axis = {0, 1}}`.
-template <AxisNumber I> ReduceOptions over(std::initializer_list<I> axes, const KeepOptions& o = {}) {
-  Shape list;
-  for (const I a : axes) list.push_back(to_int64(a));
-  return {.axis = std::move(list), .keepdims = o.keepdims, .dtype = o.dtype};
-}
 /// The first of several sizes, and its line.
 struct Size {
   template <std::integral I> Size(I size, Where w = Where::here()) : value(to_int64(size)), where(w) {}

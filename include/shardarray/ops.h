@@ -23,7 +23,8 @@ namespace shardarray {
 // ---------------------------------------------------------------- reductions
 /// `sum(x)`, `sum(x, 0)`, `sum(x, {0, 1})`, `sum(x, -1, {.keepdims = true})`, `sum(x, {.axis = {0, 1}, .keepdims = true, .dtype = float64})`: over all axes unless
 /// said. The result is x without these axes (keepdims: with size 1 there), strong, of the dtype that each doc names, or of
-/// `.dtype`. What x is made of element by element is computed on the way and needs no memory: `sum(y == 3)` reads y once.
+/// `.dtype`. `.where` leaves elements out, `.initial` adds one, as in NumPy: `max(x, {.where = x < 9, .initial = 0})`. What x is
+/// made of element by element is computed on the way and needs no memory: `sum(y == 3)` reads y once.
 template <detail::FixedString name> struct SHARDARRAY_API ReduceFunction {
   [[nodiscard]] Array operator()(const Array& x, const ReduceOptions& o = {}, Where w = Where::here()) const;
   template <detail::AxisNumber I>
@@ -87,13 +88,14 @@ template <detail::FixedString name> struct SHARDARRAY_API SpreadFunction {
     return (*this)(x, detail::over(axes, o), 0, w);
   }
 };
-/// Mean square distance to the mean, floating as mean; the sum is divided by n - ddof, n elements. Throws as mean.
+/// Mean square distance to the mean, floating as mean; the sum is divided by n - ddof, n elements that count. Throws as mean.
 inline constexpr SpreadFunction<"var"> var{};
 /// The square root of var; its gradient is NaN where all elements are equal, as in JAX. Throws as mean. (The name hides nothing:
 /// before `::` only namespaces and types are looked for.)
 inline constexpr SpreadFunction<"std"> std{};
 /// The largest and the smallest element; of bools or, and. NaN when an element is. Throws ShapeError over no elements. Equal
-/// elements share the gradient; it is NaN of a NaN. `.dtype` converts before.
+/// elements share the gradient; it is NaN of a NaN. `.dtype` converts before. With `.initial` also over no elements; Error for
+/// `.where` without it.
 inline constexpr ReduceFunction<"max"> max{};
 inline constexpr ReduceFunction<"min"> min{};
 /// bool: is any element, are all elements true? What is not bool counts as "not zero" (NaN too). Of nothing false, true.
@@ -103,7 +105,7 @@ inline constexpr struct SHARDARRAY_API all_fn : ReduceFunction<"all"> {
   operator Index() const { return Index(Index::Kind::range); }
 } all{};
 /// int32 position of the first largest (smallest) element, of a NaN if there is one, along one axis or in the flattened array.
-/// Throws ShapeError for several axes and over no elements, DTypeError where that is longer than 2^31.
+/// Throws ShapeError for several axes and over no elements, DTypeError where that is longer than 2^31, Error for `.where`.
 inline constexpr ReduceFunction<"argmax"> argmax{};
 inline constexpr ReduceFunction<"argmin"> argmin{};
 /// log(sum(exp(x))) without overflow, floating as mean; -inf over -inf only, and over no elements. Throws as mean.

@@ -63,6 +63,7 @@ template <bool is_max>
 static Array nan_position(const char* function, const Array& x, const ReduceOptions& o) {
   constexpr double last =
       is_max ? -std::numeric_limits<double>::infinity() : std::numeric_limits<double>::infinity();
+  refuse_choice(function, o);
   const Array y = without_nan(function, x, last);
   Array at = is_max ? argmax(y, o) : argmin(y, o);
   if (!has_nan(x, function)) return at;
@@ -82,23 +83,16 @@ SHARDARRAY_API Array ReduceFunction<"nanargmin">::operator()(const Array& x, con
 }
 
 // ---------------------------------------------------------------- moments
-// The sum of what is no NaN divided by how many there are less ddof; both as wide as sums are. NaN where nothing is left.
-static Array mean_of_present(const Array& values, const Array& missing, const Shape& axes, bool keepdims,
-                             std::int64_t ddof) {
-  const Array zero = primitive::like(values, 0);
-  const Array total = reduced(Reducer::sum, primitive::select(missing, zero, values), axes, keepdims);
-  const Array present =
-      reduced(Reducer::sum, primitive::select(missing, zero, primitive::like(values, 1)), axes, keepdims);
-  const Array freedom = primitive::sub(present, primitive::like(present, static_cast<double>(ddof)));
-  const Array enough = primitive::binary(op_gt, freedom, primitive::like(present, 0));
-  return primitive::select(
-      enough, primitive::div(total, primitive::select(enough, freedom, primitive::like(freedom, 1))),
-      primitive::like(total, std::numeric_limits<double>::quiet_NaN()));
+// Which elements are no NaN, of the chosen ones.
+static Array present(const char* function, const Array& x, const ReduceOptions& o) {
+  refuse_initial(function, o);
+  const Array numbers = primitive::binary(op_eq, x, x), chosen = chosen_elements(function, x, o);
+  return chosen.has_value() ? primitive::binary(op_and, numbers, chosen) : numbers;
 }
 static Array nanmean_body(const char* function, const Array& x, const ReduceOptions& o) {
   const Array y = inexact(function, x, o), wide = primitive::cast(y, api::computed(y.dtype()));
-  return primitive::cast(mean_of_present(wide, nan_mask(y), reduced_axes(function, x, o), o.keepdims, 0),
-                         y.dtype());
+  return primitive::cast(
+      averaged_of(present(function, y, o), wide, reduced_axes(function, x, o), o.keepdims, 0), y.dtype());
 }
 template <>
 SHARDARRAY_API Array ReduceFunction<"nanmean">::operator()(const Array& x, const ReduceOptions& o,
@@ -107,12 +101,12 @@ SHARDARRAY_API Array ReduceFunction<"nanmean">::operator()(const Array& x, const
   return nanmean_body("nanmean", x, o);
 }
 static Array wide_nanvar(const char* function, const Array& y, const ReduceOptions& o, std::int64_t ddof) {
-  const Array missing = nan_mask(y),
+  const Array counted = present(function, y, o),
               wide = primitive::cast(without_nan(function, y, 0), api::computed(y.dtype()));
   const Shape axes = reduced_axes(function, y, o);
-  const Array mid = mean_of_present(wide, missing, axes, true, 0);
+  const Array mid = averaged_of(counted, wide, axes, true, 0);
   const Array centred = primitive::sub(wide, primitive::broadcast_to(mid, wide.shape()));
-  return mean_of_present(primitive::mul(centred, centred), missing, axes, o.keepdims, ddof);
+  return averaged_of(counted, primitive::mul(centred, centred), axes, o.keepdims, ddof);
 }
 static Array nanvar_body(const char* function, const Array& x, const ReduceOptions& o, std::int64_t ddof) {
   const Array y = inexact(function, x, o);

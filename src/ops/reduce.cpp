@@ -151,6 +151,60 @@ Array reduced(Reducer r, const Array& x, const Shape& axes, bool keepdims) {
   return with_kept(primitive::reduce(r, x, axes), x.shape(), axes, keepdims);
 }
 
+// ---------------------------------------------------------------- which elements, and what with
+Array chosen_elements(const char* function, const Array& x, const ReduceOptions& o) {
+  if (!o.where.array) return {};
+  const Array& mask = *o.where.array;
+  const Shape &shape = type_of(x, function).shape, &mine = type_of(mask, function).shape;
+  if (!(api::common_shape(function, std::vector{shape, mine}) == shape))
+    throw ShapeError(fmt::format(
+        "{}: .where is {} for {}. It is broadcast to the operand's shape. Broadcast the operand before.",
+        current_function(function), to_string(type_of(mask)), to_string(type_of(x))));
+  return primitive::broadcast_to(api::to_bool(mask, function), shape);
+}
+Array only_chosen(const Array& chosen, Reducer r, const Array& x) {
+  if (!chosen.has_value()) return x;
+  constexpr double infinity = std::numeric_limits<double>::infinity();
+  const double neutral = r == Reducer::prod || r == Reducer::all ? 1
+                         : r == Reducer::max                     ? -infinity
+                         : r == Reducer::min                     ? infinity
+                                                                 : 0;
+  return primitive::select(chosen, x, primitive::like(x, neutral));
+}
+static const Op& operation(Reducer r) {
+  switch (r) {
+    case Reducer::sum: return op_add;
+    case Reducer::prod: return op_mul;
+    case Reducer::max: return op_max;
+    case Reducer::min: return op_min;
+    case Reducer::any: return op_or;
+    default: return op_and;
+  }
+}
+Array reduced_as(const char* function, Reducer r, const Array& x, const ReduceOptions& o) {
+  const Array result = reduced(r, only_chosen(chosen_elements(function, x, o), r, x),
+                               reduced_axes(function, x, o), o.keepdims);
+  if (!o.initial.array) return result;
+  const Array& initial = *o.initial.array;
+  if (!type_of(initial, function).shape.empty())
+    throw ShapeError(fmt::format("{}: .initial is {}. It is a scalar. Use add, maximum and so on for arrays.",
+                                 current_function(function), to_string(type_of(initial))));
+  const Array first = result.dtype() == DType::bool_ ? api::to_bool(initial, function)
+                                                     : api::cast(initial, {result.dtype(), false});
+  return primitive::binary(operation(r), primitive::broadcast_to(first, result.shape()), result);
+}
+void refuse_initial(const char* function, const ReduceOptions& o) {
+  if (o.initial.array)
+    throw Error(fmt::format("{}: .initial was given. It is of sum, prod, max and min. Leave it out.",
+                            current_function(function)));
+}
+void refuse_choice(const char* function, const ReduceOptions& o) {
+  refuse_initial(function, o);
+  if (o.where.array)
+    throw Error(fmt::format("{}: .where was given. It looks at all elements. Choose them before, by where().",
+                            current_function(function)));
+}
+
 // sum and prod of integers have at least 32 bits.
 template <Reducer r> static Array accumulated(const char* function, const Array& x, const ReduceOptions& o) {
   DType t = o.dtype.value_or(api::weak_type_of(x, function).dtype);
@@ -158,10 +212,10 @@ template <Reducer r> static Array accumulated(const char* function, const Array&
     t = is_unsigned_integer(t) ? DType::uint32 : DType::int32;
   if (t == DType::bool_) {
     const Reducer logical = r == Reducer::sum ? Reducer::any : Reducer::all;
-    return reduced(logical, api::to_bool(x, function), reduced_axes(function, x, o), o.keepdims);
+    return reduced_as(function, logical, api::to_bool(x, function), o);
   }
   const Array y = primitive::cast(primitive::cast(x, t), api::computed(t));
-  return primitive::cast(reduced(r, y, reduced_axes(function, x, o), o.keepdims), t);
+  return primitive::cast(reduced_as(function, r, y, o), t);
 }
 template <> constexpr ReduceBody reduce_body<"sum"> = accumulated<Reducer::sum>;
 template SHARDARRAY_API Array ReduceFunction<"sum">::operator()(const Array&, const ReduceOptions&,
@@ -181,39 +235,58 @@ Array averaged(const Array& x, const Shape& axes, bool keepdims, double divisor)
   const Array total = reduced(Reducer::sum, x, axes, keepdims);
   return primitive::div(total, primitive::like(total, divisor));
 }
+Array averaged_of(const Array& chosen, const Array& x, const Shape& axes, bool keepdims, std::int64_t ddof) {
+  const Array total = reduced(Reducer::sum, only_chosen(chosen, Reducer::sum, x), axes, keepdims);
+  const Array count = reduced(Reducer::sum, primitive::cast(chosen, part_type(x.dtype())), axes, keepdims);
+  const Array freedom = primitive::sub(count, primitive::like(count, static_cast<double>(ddof)));
+  const Array enough = primitive::binary(op_gt, freedom, primitive::like(count, 0));
+  const Array divisor = primitive::select(enough, freedom, primitive::like(freedom, 1));
+  return primitive::select(enough, primitive::div(total, primitive::cast(divisor, x.dtype())),
+                           primitive::like(total, std::numeric_limits<double>::quiet_NaN()));
+}
+// Of all elements, or the chosen ones.
+static Array averaged_where(const Array& chosen, const Array& x, const Shape& axes, bool keepdims,
+                            std::int64_t ddof) {
+  if (chosen.has_value()) return averaged_of(chosen, x, axes, keepdims, ddof);
+  const std::int64_t freedom = count_of(x.shape(), axes) - ddof;
+  return averaged(
+      x, axes, keepdims,
+      ddof == 0 || freedom > 0 ? static_cast<double>(freedom) : std::numeric_limits<double>::quiet_NaN());
+}
 static Array mean_body(const char* function, const Array& x, const ReduceOptions& o) {
+  refuse_initial(function, o);
   const Array y = inexact(function, x, o);
-  const Shape axes = reduced_axes(function, x, o);
-  return primitive::cast(averaged(primitive::cast(y, api::computed(y.dtype())), axes, o.keepdims,
-                                  static_cast<double>(count_of(x.shape(), axes))),
-                         y.dtype());
+  return primitive::cast(
+      averaged_where(chosen_elements(function, y, o), primitive::cast(y, api::computed(y.dtype())),
+                     reduced_axes(function, x, o), o.keepdims, 0),
+      y.dtype());
 }
 template <> constexpr ReduceBody reduce_body<"mean"> = mean_body;
 template SHARDARRAY_API Array ReduceFunction<"mean">::operator()(const Array&, const ReduceOptions&,
                                                                  Where) const;
 // Mean square distance to the mean, as wide as sums are.
-static Array wide_variance(const Array& narrow, const Shape& axes, bool keepdims, std::int64_t ddof) {
+static Array wide_variance(const char* function, const Array& narrow, const ReduceOptions& o,
+                           std::int64_t ddof) {
+  refuse_initial(function, o);
   const Array wide = primitive::cast(narrow, api::computed(narrow.dtype()));
-  const auto n = static_cast<double>(count_of(wide.shape(), axes));
-  const Array centred =
-      primitive::sub(wide, primitive::broadcast_to(averaged(wide, axes, true, n), wide.shape()));
-  const double freedom = n - static_cast<double>(ddof);
+  const Array chosen = chosen_elements(function, narrow, o);
+  const Shape axes = reduced_axes(function, narrow, o);
+  const Array centred = primitive::sub(
+      wide, primitive::broadcast_to(averaged_where(chosen, wide, axes, true, 0), wide.shape()));
   const auto square = [](const Array& x) { return primitive::mul(x, x); };
   const Array distance = is_complex(centred.dtype()) ? primitive::add(square(primitive::real(centred)),
                                                                       square(primitive::imag(centred)))
                                                      : square(centred);
-  return averaged(distance, axes, keepdims, freedom > 0 ? freedom : std::numeric_limits<double>::quiet_NaN());
+  return averaged_where(chosen, distance, axes, o.keepdims, ddof);
 }
 static Array var_body(const char* function, const Array& x, const ReduceOptions& o, std::int64_t ddof) {
   const Array y = inexact(function, x, o);
-  return primitive::cast(wide_variance(y, reduced_axes(function, x, o), o.keepdims, ddof),
-                         part_type(y.dtype()));
+  return primitive::cast(wide_variance(function, y, o, ddof), part_type(y.dtype()));
 }
 static Array std_body(const char* function, const Array& x, const ReduceOptions& o, std::int64_t ddof) {
   const Array y = inexact(function, x, o);
-  return primitive::cast(
-      primitive::unary(op_sqrt, wide_variance(y, reduced_axes(function, x, o), o.keepdims, ddof)),
-      part_type(y.dtype()));
+  return primitive::cast(primitive::unary(op_sqrt, wide_variance(function, y, o, ddof)),
+                         part_type(y.dtype()));
 }
 template <> constexpr SpreadBody spread_body<"var"> = var_body;
 template SHARDARRAY_API Array SpreadFunction<"var">::operator()(const Array&, const ReduceOptions&,
@@ -231,10 +304,16 @@ void need_elements(const char* function, const Array& x, const Shape& axes) {
 }
 template <Reducer r, Reducer of_bool>
 static Array extremum(const char* function, const Array& x, const ReduceOptions& o) {
-  const Shape axes = reduced_axes(function, x, o);
-  need_elements(function, x, axes);
-  const Array y = primitive::cast(x, o.dtype.value_or(x.dtype()));
-  return reduced(y.dtype() == DType::bool_ ? of_bool : r, y, axes, o.keepdims);
+  if (!o.initial.array) {
+    need_elements(function, x, reduced_axes(function, x, o));
+    if (o.where.array)
+      throw Error(fmt::format(
+          "{}: .where was given, but not .initial. Of no element there is no extremum. Give one of "
+          "the dtype, such as the result of nothing.",
+          current_function(function)));
+  }
+  const Array y = primitive::cast(x, o.dtype.value_or(type_of(x, function).dtype));
+  return reduced_as(function, y.dtype() == DType::bool_ ? of_bool : r, y, o);
 }
 template <> constexpr ReduceBody reduce_body<"max"> = extremum<Reducer::max, Reducer::any>;
 template SHARDARRAY_API Array ReduceFunction<"max">::operator()(const Array&, const ReduceOptions&,
@@ -243,7 +322,8 @@ template <> constexpr ReduceBody reduce_body<"min"> = extremum<Reducer::min, Red
 template SHARDARRAY_API Array ReduceFunction<"min">::operator()(const Array&, const ReduceOptions&,
                                                                 Where) const;
 template <Reducer r> static Array of_bools(const char* function, const Array& x, const ReduceOptions& o) {
-  return reduced(r, api::to_bool(x, function), reduced_axes(function, x, o), o.keepdims);
+  refuse_initial(function, o);
+  return reduced_as(function, r, api::to_bool(x, function), o);
 }
 template <> constexpr ReduceBody reduce_body<"any"> = of_bools<Reducer::any>;
 template <> constexpr ReduceBody reduce_body<"all"> = of_bools<Reducer::all>;
@@ -275,6 +355,7 @@ static Array positions(const char* function, const Shape& shape, const Shape& ax
 
 // The lowest position of the extremum, or of a NaN.
 template <Reducer r> static Array position(const char* function, const Array& x, const ReduceOptions& o) {
+  refuse_choice(function, o);
   Array y = api::cast(x, api::counted(api::weak_type_of(x, function)));
   if (!o.axis.all && o.axis.axes.size() != 1)
     throw ShapeError(

@@ -16,6 +16,7 @@ constexpr double no_number = std::numeric_limits<double>::quiet_NaN();
 
 // ---------------------------------------------------------------- of all elements
 static Array ptp_body(const char* function, const Array& x, const ReduceOptions& o) {
+  refuse_choice(function, o);
   if (o.dtype.value_or(type_of(x, function).dtype) == DType::bool_)
     api::refuse_dtype(function, x, "It takes numbers");
   return primitive::sub(max(x, o), min(x, o));
@@ -57,6 +58,7 @@ Array average_fn::operator()(const Array& x, Where w) const {
 }
 Array average_fn::operator()(const Array& x, const Array& weights, const ReduceOptions& o, Where w) const {
   const Site site(w, "average");
+  refuse_choice("average", o);
   const WeakType joint = api::promoted("average", {&x, &weights});
   const Array numbers = inexact("average", primitive::cast(x, joint.dtype), o);
   const DType t = numbers.dtype(), wide = api::computed(t);
@@ -220,6 +222,7 @@ Array nanpercentile_fn::operator()(const Array& x, const std::vector<double>& q,
   return quantiles("nanpercentile", x, {q, 100, true, true}, o);
 }
 static Array median_body(const char* function, const Array& x, const ReduceOptions& o, bool ignores_nan) {
+  refuse_choice(function, o);
   return quantiles(function, inexact(function, x, o), {{0.5}, 1, false, ignores_nan},
                    {.axis = o.axis, .keepdims = o.keepdims});
 }

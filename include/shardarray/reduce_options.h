@@ -1,0 +1,71 @@
+// What reductions are asked for: axes, and which elements count.
+#pragma once
+#include <concepts>
+#include <cstdint>
+#include <initializer_list>
+#include <memory>
+#include <optional>
+#include <utility>
+
+#include "shardarray/dtype.h"
+#include "shardarray/shape.h"
+#include "shardarray/where.h"
+
+namespace shardarray {
+
+class ShardedArray;
+
+/// Axes: all of them (the default), one, or a list; an empty list is no axis. Negative ones count from the end. Functions that take
+/// one throw ShapeError for an axis that does not exist or stands twice.
+struct AxisSet {
+  bool all = true;
+  Shape axes;  ///< where not all
+  AxisSet() = default;
+  template <std::integral I> AxisSet(I axis) : all(false), axes{to_int64(axis)} {}
+  AxisSet(std::initializer_list<std::int64_t> list) : all(false), axes(list) {}
+  AxisSet(Shape list) : all(false), axes(std::move(list)) {}
+};
+/// An array or a number among options; absent unless given.
+struct ArrayOption {
+  ArrayOption() = default;
+  template <std::same_as<ShardedArray> A> ArrayOption(const A& x) : array(std::make_shared<const A>(x)) {}
+  template <Element T>
+  ArrayOption(T x, Where w = Where::here()) : array(std::make_shared<const ShardedArray>(x, w)) {}
+  std::shared_ptr<const ShardedArray> array;
+};
+/// Options of reductions: `sum(x, {.axis = {0, 1}, .keepdims = true})`.
+struct ReduceOptions {
+  AxisSet axis = {};      ///< the axes that are reduced
+  bool keepdims = false;  ///< they stay with size 1
+  /// Of the accumulation and the result. Default: the operand's; sum and prod of bool and of integers shorter than 32 bits
+  /// give int32 (unsigned ones: uint32). Results of any, all, argmax and argmin have their own dtype.
+  std::optional<DType> dtype = std::nullopt;
+  /// Bools that are broadcast to the operand's shape: elements where they are false do not count. max and min need `initial` too.
+  ArrayOption where = {};
+  ArrayOption initial = {};  ///< a scalar, of the result's dtype: what the reduction begins with
+};
+/// Options behind axes: `sum(x, -1, {.keepdims = true})`.
+struct KeepOptions {
+  bool keepdims = false;                      ///< as in ReduceOptions
+  std::optional<DType> dtype = std::nullopt;  ///< as in ReduceOptions
+  ArrayOption where = {};                     ///< as in ReduceOptions
+  ArrayOption initial = {};                   ///< as in ReduceOptions
+};
+
+namespace detail {
+/// A number in a list of axes. No bool: that is meant for keepdims.
+template <class I>
+concept AxisNumber = std::integral<I> && !std::same_as<I, bool>;
+/// `{0, 1}` as `{.axis = {0, 1}}`.
+template <AxisNumber I> ReduceOptions over(std::initializer_list<I> axes, const KeepOptions& o = {}) {
+  Shape list;
+  for (const I a : axes) list.push_back(to_int64(a));
+  return {.axis = std::move(list),
+          .keepdims = o.keepdims,
+          .dtype = o.dtype,
+          .where = o.where,
+          .initial = o.initial};
+}
+}  // namespace detail
+
+}  // namespace shardarray
