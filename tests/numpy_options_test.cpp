@@ -48,6 +48,7 @@ Array I() { return array({{3, -1, 2, 7}, {4, 0, -5, 2}, {1, 1, 6, -2}}); }
 Array S() { return array({{3, -1, 100, 7}}, sa::int8); }
 Array B() { return I() > 1; }
 Array P() { return array({0.0, 0.5, 2.0, 2.25, 4.0}); }
+Array A3() { return (sa::arange(24.0) % 7 - 2).reshape(2, 3, 4); }
 
 /// f(x, options) over all axes, over the first, over the second.
 template <class F> Arrays along_each(const F& f, const Array& x, ReduceOptions o) {
@@ -123,6 +124,31 @@ TEST_CASE("options: means and variances of some elements, with NaN and without")
   const Array mask = array({true, true, false});
   CHECK(sa::mean(z, {.where = mask}).item<std::complex<float>>() == std::complex(2.0F, 3.0F));
   CHECK(sa::var(z, {.where = mask}).item<float>() == doctest::Approx(2));
+}
+
+TEST_CASE("options: probabilities and standards of some elements") {
+  Arrays r;
+  const auto each = [&](const auto& f) {
+    for (const Array& x : {X(), A3()[0]})
+      for (const int axis : {0, 1})
+        for (const Array& mask : {M(), R()})
+          r.push_back(f(x, sa::SoftmaxOptions{.axis = axis, .where = mask}));
+  };
+  each(sa::softmax);
+  each(sa::log_softmax);
+  r.push_back(sa::softmax(X(), {.axis = {0, 1}, .where = M()}));
+  check_case("softmax", r, 1e-6);
+  r.clear();
+  for (const int axis : {0, 1})
+    for (const Array& mask : {M(), R()}) r.push_back(sa::logsumexp(X(), axis, {.where = mask}));
+  for (const int axis : {0, 1})
+    for (const Array& mask : {M(), R()}) r.push_back(sa::logmeanexp(X(), axis, {.where = mask}));
+  check_case("logsumexp", r, 1e-6);
+  r.clear();
+  for (const int axis : {0, 1})
+    for (const Array& mask : {R(), M() | (I() < 1)})
+      r.push_back(sa::standardize(X(), {.axis = axis, .where = mask}));
+  check_case("standardize", r, 5e-6);
 }
 
 TEST_CASE("options: what does not fit is said") {

@@ -47,10 +47,19 @@ inline constexpr struct SHARDARRAY_API squareplus_fn {
 inline constexpr struct SHARDARRAY_API glu_fn {
   [[nodiscard]] Array operator()(const Array& x, std::int64_t axis = -1, Where w = Where::here()) const;
 } glu{};
+/// Options of standardize: `standardize(x, {.where = mask})`.
+struct StandardizeOptions {
+  AxisSet axis = -1;  ///< along these
+  double epsilon = 1e-5;
+  ArrayOption where = {};  ///< bools as in ReduceOptions: mean and variance are those of these elements
+};
 /// (x - mean) / sqrt(variance + epsilon) along the axes; strong.
 inline constexpr struct SHARDARRAY_API standardize_fn {
   [[nodiscard]] Array operator()(const Array& x, const AxisSet& axes = -1, double epsilon = 1e-5,
-                                 Where w = Where::here()) const;
+                                 Where w = Where::here()) const {
+    return (*this)(x, StandardizeOptions{.axis = axes, .epsilon = epsilon}, w);
+  }
+  [[nodiscard]] Array operator()(const Array& x, const StandardizeOptions& o, Where w = Where::here()) const;
 } standardize{};
 
 }  // namespace shardarray

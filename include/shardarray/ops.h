@@ -112,13 +112,24 @@ inline constexpr ReduceFunction<"argmin"> argmin{};
 inline constexpr ReduceFunction<"logsumexp"> logsumexp{};
 /// log(mean(exp(x))) without overflow: logsumexp minus the logarithm of the number of elements; NaN over none.
 inline constexpr ReduceFunction<"logmeanexp"> logmeanexp{};
+/// Options of softmax and log_softmax: `softmax(x, {.where = mask})`.
+struct SoftmaxOptions {
+  AxisSet axis = -1;       ///< along these
+  ArrayOption where = {};  ///< bools as in ReduceOptions: the others have probability 0
+};
 /// exp(x) / sum(exp(x)) along an axis without overflow, and its logarithm; of x's shape, floating as mean. NaN over -inf only.
 /// Throws ShapeError for a scalar.
 inline constexpr struct SHARDARRAY_API softmax_fn {
-  [[nodiscard]] Array operator()(const Array& x, std::int64_t axis = -1, Where w = Where::here()) const;
+  [[nodiscard]] Array operator()(const Array& x, std::int64_t axis = -1, Where w = Where::here()) const {
+    return (*this)(x, SoftmaxOptions{.axis = axis}, w);
+  }
+  [[nodiscard]] Array operator()(const Array& x, const SoftmaxOptions& o, Where w = Where::here()) const;
 } softmax{};
 inline constexpr struct SHARDARRAY_API log_softmax_fn {
-  [[nodiscard]] Array operator()(const Array& x, std::int64_t axis = -1, Where w = Where::here()) const;
+  [[nodiscard]] Array operator()(const Array& x, std::int64_t axis = -1, Where w = Where::here()) const {
+    return (*this)(x, SoftmaxOptions{.axis = axis}, w);
+  }
+  [[nodiscard]] Array operator()(const Array& x, const SoftmaxOptions& o, Where w = Where::here()) const;
 } log_softmax{};
 /// integers [..] -> [.., n] of `dtype`: 1 at the index, 0 elsewhere; an index outside, negative ones too, gives zeros. Throws
 /// DTypeError for floats, ShapeError for n < 0.

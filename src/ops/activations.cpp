@@ -124,13 +124,13 @@ Array glu_fn::operator()(const Array& x, std::int64_t axis, Where w) const {
   };
   return api::rounded_once(t, gated, x);
 }
-Array standardize_fn::operator()(const Array& x, const AxisSet& axes, double epsilon, Where w) const {
+Array standardize_fn::operator()(const Array& x, const StandardizeOptions& o, Where w) const {
   const Site site(w, "standardize");
   const WeakType t = api::to_inexact(api::weak_type_of(x, "standardize"));
   const auto standardized = [&](const Array& y) {
-    const Array centred = y - y.mean({.axis = axes, .keepdims = true});
-    const Array variance = (centred * centred).mean({.axis = axes, .keepdims = true});
-    return centred * primitive::unary(op_rsqrt, variance + epsilon);
+    const ReduceOptions along{.axis = o.axis, .keepdims = true, .where = o.where};
+    const Array centred = y - y.mean(along);
+    return centred * primitive::unary(op_rsqrt, (centred * centred).mean(along) + o.epsilon);
   };
   return api::rounded_once({t.dtype, false}, standardized, x);
 }

@@ -389,7 +389,10 @@ static Array constant_max(const Array& x, const Shape& axes) {
   return primitive::unary(op_stop_gradient, reduced(Reducer::max, x, axes, true));
 }
 static Array logsumexp_body(const char* function, const Array& x, const ReduceOptions& o) {
-  const Array narrow = inexact(function, x, o), y = primitive::cast(narrow, api::computed(narrow.dtype()));
+  refuse_initial(function, o);
+  const Array narrow = inexact(function, x, o);
+  const Array y = only_chosen(chosen_elements(function, narrow, o), Reducer::max,
+                              primitive::cast(narrow, api::computed(narrow.dtype())));
   const Shape axes = reduced_axes(function, x, o);
   if (count_of(y.shape(), axes) == 0)  // log(0)
     return primitive::cast(primitive::unary(op_log, reduced(Reducer::sum, y, axes, o.keepdims)),
@@ -407,37 +410,49 @@ template SHARDARRAY_API Array ReduceFunction<"logsumexp">::operator()(const Arra
                                                                       Where) const;
 static Array logmeanexp_body(const char* function, const Array& x, const ReduceOptions& o) {
   const Array narrow = inexact(function, x, o), y = primitive::cast(narrow, api::computed(narrow.dtype()));
-  const Array total = logsumexp_body(function, y, {.axis = o.axis, .keepdims = o.keepdims});
-  const auto n = static_cast<double>(count_of(y.shape(), reduced_axes(function, x, o)));
-  return primitive::cast(primitive::sub(total, primitive::like(total, std::log(n))), narrow.dtype());
+  const Shape axes = reduced_axes(function, x, o);
+  ReduceOptions of_wide = o;
+  of_wide.dtype.reset();
+  const Array total = logsumexp_body(function, y, of_wide), chosen = chosen_elements(function, y, o);
+  const Array log_count =
+      chosen.has_value()
+          ? primitive::unary(op_log,
+                             reduced(Reducer::sum, primitive::cast(chosen, total.dtype()), axes, o.keepdims))
+          : primitive::like(total, std::log(static_cast<double>(count_of(y.shape(), axes))));
+  return primitive::cast(primitive::sub(total, log_count), narrow.dtype());
 }
 template <> constexpr ReduceBody reduce_body<"logmeanexp"> = logmeanexp_body;
 template SHARDARRAY_API Array ReduceFunction<"logmeanexp">::operator()(const Array&, const ReduceOptions&,
                                                                        Where) const;
-// x - max(x) along the axis, as wide as its sums are; `t`: the dtype of the result.
-static Array shifted(const char* function, const Array& x, std::int64_t axis, Shape& axes, DType& t) {
+// x - max(x) along the axes, as wide as its sums are, -inf where nothing was chosen; `t`: the dtype of the result.
+static Array shifted(const char* function, const Array& x, const SoftmaxOptions& o, Shape& axes, DType& t) {
   Array y = inexact(function, x, {});
   t = y.dtype();
-  y = primitive::cast(y, api::computed(t));
-  axes = {static_cast<std::int64_t>(api::axis_of(function, axis, y.shape()))};
+  y = only_chosen(chosen_elements(function, y, {.where = o.where}), Reducer::max,
+                  primitive::cast(y, api::computed(t)));
+  axes = reduced_axes(function, y, {.axis = o.axis});
   if (y.size() == 0) return y;
   return primitive::sub(y, primitive::broadcast_to(constant_max(y, axes), y.shape()));
 }
-Array softmax_fn::operator()(const Array& x, std::int64_t axis, Where w) const {
+Array softmax_fn::operator()(const Array& x, const SoftmaxOptions& o, Where w) const {
   const Site site(w, "softmax");
   Shape axes;
   DType t{};
-  const Array e = primitive::exp(shifted("softmax", x, axis, axes, t));
-  return primitive::cast(
-      primitive::div(e, primitive::broadcast_to(reduced(Reducer::sum, e, axes, true), e.shape())), t);
+  const Array e = primitive::exp(shifted("softmax", x, o, axes, t));
+  const Array parts =
+      primitive::div(e, primitive::broadcast_to(reduced(Reducer::sum, e, axes, true), e.shape()));
+  return primitive::cast(only_chosen(chosen_elements("softmax", x, {.where = o.where}), Reducer::sum, parts),
+                         t);
 }
-Array log_softmax_fn::operator()(const Array& x, std::int64_t axis, Where w) const {
+Array log_softmax_fn::operator()(const Array& x, const SoftmaxOptions& o, Where w) const {
   const Site site(w, "log_softmax");
   Shape axes;
   DType t{};
-  const Array y = shifted("log_softmax", x, axis, axes, t);
+  const Array y = shifted("log_softmax", x, o, axes, t);
   const Array total = primitive::unary(op_log, reduced(Reducer::sum, primitive::exp(y), axes, true));
-  return primitive::cast(primitive::sub(y, primitive::broadcast_to(total, y.shape())), t);
+  const Array logarithms = primitive::sub(y, primitive::broadcast_to(total, y.shape()));
+  return primitive::cast(
+      only_chosen(chosen_elements("log_softmax", x, {.where = o.where}), Reducer::max, logarithms), t);
 }
 Array one_hot_fn::operator()(const Array& x, std::int64_t n, DType dtype, Where w) const {
   const Site site(w, "one_hot");
