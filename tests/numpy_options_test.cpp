@@ -48,6 +48,10 @@ Array I() { return array({{3, -1, 2, 7}, {4, 0, -5, 2}, {1, 1, 6, -2}}); }
 Array S() { return array({{3, -1, 100, 7}}, sa::int8); }
 Array B() { return I() > 1; }
 Array P() { return array({0.0, 0.5, 2.0, 2.25, 4.0}); }
+Array V() { return array({1.0, 3.0, 2.0, 5.0, 4.5}); }
+Array H() { return array({0.5, -0.5, 1.5, 2.5, -2.5, 0.49999997, -0.0, 8388609.0, inf, nan, -1.2}); }
+Array K1() { return array({2, 1, 2, 1, 2}); }
+Array K2() { return array({nan, 3.0, -0.0, 1.0, 0.0}); }
 Array A3() { return (sa::arange(24.0) % 7 - 2).reshape(2, 3, 4); }
 
 /// f(x, options) over all axes, over the first, over the second.
@@ -126,6 +130,32 @@ TEST_CASE("options: means and variances of some elements, with NaN and without")
   CHECK(sa::var(z, {.where = mask}).item<float>() == doctest::Approx(2));
 }
 
+TEST_CASE("options: gradients of what was chosen are JAX's") {
+  const auto slope = [](const auto& f) {
+    return sa::grad([&](const Array& x) {
+      const Array y = f(x);
+      return sa::sum(y * (sa::arange(static_cast<double>(y.size())) + 1.0).reshape(y.shape()));
+    })(X());
+  };
+  check_case("gradients",
+             {slope([](const Array& x) { return sa::sum(x, 1, {.where = M()}); }),
+              slope([](const Array& x) { return sa::prod(x, 1, {.where = M(), .initial = 2}); }),
+              slope([](const Array& x) { return sa::max(x, 1, {.where = M(), .initial = 2}); }),
+              slope([](const Array& x) { return sa::mean(x, 0, {.where = M()}); }), slope([](const Array& x) {
+                return sa::var(x, 0, {.where = array({{true}, {false}, {true}})});
+              }),
+              slope([](const Array& x) { return sa::softmax(x, {.axis = 0, .where = M()}); }),
+              slope([](const Array& x) { return sa::logsumexp(x, 0, {.where = M()}); }),
+              slope([](const Array& x) { return sa::diff(x, {.axis = 0, .prepend = 1}); }),
+              slope([](const Array& x) {
+                return sa::repeat(x, {2, 0, 1}, 0);
+              }),
+              slope([](const Array& x) {
+                return sa::pad_general(x, {{1, -1, 1}, {-2, 3, 2}}, 1);
+              })},
+             2e-6);
+}
+
 TEST_CASE("options: probabilities and standards of some elements") {
   Arrays r;
   const auto each = [&](const auto& f) {
@@ -149,6 +179,137 @@ TEST_CASE("options: probabilities and standards of some elements") {
     for (const Array& mask : {R(), M() | (I() < 1)})
       r.push_back(sa::standardize(X(), {.axis = axis, .where = mask}));
   check_case("standardize", r, 5e-6);
+}
+
+TEST_CASE("options: counts of repeat, by a list, by an array and inside of jit") {
+  check_case("repeat", {sa::repeat(X(), {2, 0, 1}, 0), sa::repeat(X(), {0, 0, 0}, 0),
+                        sa::repeat(X(), array({3}), {.axis = 0}), sa::repeat(P(), array({0, 2, 0, 1, 0})),
+                        sa::repeat(P(), array({0, 2, 0, 1, 3}), {.total_repeat_length = 4}),
+                        sa::repeat(P(), array({0, 2, 0, 1, 3}), {.total_repeat_length = 6}),
+                        sa::jit([](Array x, Array n) {
+                          return sa::repeat(x, n, {.total_repeat_length = 9});
+                        })(P(), array({0, 2, 0, 1, 3}))});
+  CHECK(values(sa::repeat(P(), array({-1, 2, 0, 0, 0}))) == Values{0.5, 0.5});
+  CHECK(sa::repeat(sa::zeros({0}), sa::zeros({0}, sa::int32)).shape() == Shape{0});
+  CHECK_SAYS(sa::repeat(X(), {1, 2}, 0),
+             "repeat: 2 counts for f32[3,4] along axis 0. Every element has one, or all have the same. Give "
+             "as many, or "
+             "one number.",
+             sa::ShapeError);
+  CHECK_SAYS(sa::repeat(X(), P()), "repeat: the operand is f32[5]. Counts are integers. Cast with astype.",
+             sa::DTypeError);
+  CHECK_SAYS(sa::repeat(sa::zeros({0}), sa::zeros({0}, sa::int32), {.total_repeat_length = 1}),
+             "repeat: f32[0] has no elements along axis 0, and 1 are asked for. There is none to repeat. "
+             "Leave the length out.",
+             sa::ShapeError);
+  CHECK_SAYS(sa::jit([](Array x, Array n) { return sa::repeat(x, n); })(P(), array({0, 2, 0, 1, 3})),
+             "repeat: the counts i32[5] have no values while the function is traced. The result is as long "
+             "as they say. "
+             "Give total_repeat_length.",
+             sa::TraceError);
+}
+
+TEST_CASE("options: ends of diff, weights of histogram, places of gradient") {
+  check_case("diff",
+             {sa::diff(X(), {.axis = 0, .prepend = 1, .append = X()[{sa::slice(1)}]}),
+              sa::diff(I(), {.prepend = I()[{sa::all, sa::slice(2)}]}),
+              sa::diff(I(), {.n = 2, .append = 0.5}), sa::diff(X(), {.n = 3, .axis = 1, .prepend = 0})});
+  Arrays r;
+  for (const sa::HistogramOptions& o :
+       {sa::HistogramOptions{.density = true}, sa::HistogramOptions{.weights = X()},
+        sa::HistogramOptions{.weights = X(), .density = true}}) {
+    const auto [a, b] = sa::histogram(X(), 4, o);
+    const auto [c, d] = sa::histogram(X(), array({-1.0, 0.0, 3.0, 5.0}), o);
+    add(r, {a, b, c, d});
+  }
+  const auto [counts, edges] = sa::histogram(I(), 3, {.range = {{0, 6}}, .weights = I(), .density = true});
+  add(r, {counts, edges});
+  check_case("histogram", r, 1e-6);
+  CHECK_SAYS(sa::histogram(X(), P(), {.range = {{0, 6}}}),
+             "histogram: a range was given beside edges. Edges are the bins. Leave one of them out.",
+             sa::Error);
+  CHECK_SAYS(sa::histogram(X(), 3, {.weights = P()}),
+             "histogram: weights f32[5] of f32[3,4]. Every element has one. Broadcast them.", sa::ShapeError);
+  r = sa::gradient(X(), {0, 1});
+  add(r, sa::gradient(X(), {0, 1}, {2.0}));
+  add(r, sa::gradient(X(), {0, 1}, {2.0, 0.5}));
+  check_case("gradient", r, 1e-6);
+  const Array both = sa::stack({V(), V() * V()});
+  r = {sa::gradient(V(), 0, P()), sa::gradient(both, 1, P())};
+  add(r, sa::gradient(both, {0, 1}, {0.5, P()}));
+  r.push_back(sa::gradient(V()[{sa::slice(2)}], 0, P()[{sa::slice(2)}]));
+  check_case("gradient at places", r, 1e-6);
+  CHECK_SAYS(sa::gradient(X(), 0, P()),
+             "gradient: places f32[5] of f32[3,4] along axis 0. They are a vector that is as long. Give one "
+             "for each "
+             "sample.",
+             sa::ShapeError);
+  CHECK_SAYS(sa::gradient(X(), {0, 1}, {1, 2, 3}),
+             "gradient: 3 distances for 2 axes. There is one for each, or one for all. Give as many.",
+             sa::ShapeError);
+}
+
+TEST_CASE("options: rounding, padding and sorting as lax does it") {
+  using sa::RoundingMethod;
+  check_case("round",
+             {sa::round(H(), RoundingMethod::away_from_zero), sa::round(H(), RoundingMethod::to_nearest_even),
+              sa::round(H().astype(sa::float16), RoundingMethod::away_from_zero),
+              sa::round(H().astype(sa::bfloat16), RoundingMethod::away_from_zero)});
+  CHECK(std::signbit(values(sa::round(array({-0.3}), RoundingMethod::away_from_zero))[0]));
+  CHECK(sa::round(I(), RoundingMethod::away_from_zero).dtype() == sa::int32);
+  Arrays r;
+  for (const std::vector<sa::PadWidths>& widths :
+       std::vector<std::vector<sa::PadWidths>>{{{1, 2, 0}, {0, 0, 1}},
+                                               {{-1, 0, 2}, {0, -2, 0}},
+                                               {{-2, 1, 0}, {3, -5, 1}},
+                                               {{0, -3, 0}, {0, 0, 0}},
+                                               {{-4, 3, 0}, {0, 0, 0}},
+                                               {{-1, -1, 3}, {-1, -1, 3}}}) {
+    r.push_back(sa::pad_general(X(), widths, 9));
+    const auto by_value = sa::jit([=](Array x, Array v) { return sa::pad_general(x, widths, v); });
+    CHECK(values(by_value(X(), Array(9.0F))) == values(r.back()));
+  }
+  r.push_back(sa::pad_general(I(), {{0, 1, 1}, {1, 0, 0}}, -1));
+  check_case("pad", r);
+  CHECK_SAYS(
+      sa::pad_general(X(), {{0, -4, 0}, {0, 0, 0}}),
+      "pad_general: widths 0 and -4 of 3 elements along axis 0. No more goes than there is. Remove fewer.",
+      sa::ShapeError);
+  CHECK_SAYS(sa::pad_general(X(), {{0, 0, -1}, {0, 0, 0}}),
+             "pad_general: -1 elements between two. The number is not negative. Use a slice with a step to "
+             "remove elements.",
+             sa::ShapeError);
+  CHECK_SAYS(sa::pad_general(X(), {{0, 0, 0}}),
+             "pad_general: 1 widths for f32[3,4]. Every dimension has three. Give as many.", sa::ShapeError);
+  r = sa::sort({K1(), K2(), V()});
+  add(r, sa::sort({K1(), K2(), V()}, {.num_keys = 2}));
+  add(r, sa::sort({V(), K1()}));
+  add(r, sa::sort({I(), sa::flip(I(), 0), X()}, {.axis = 0, .num_keys = 2}));
+  check_case("sort", r);
+  CHECK_SAYS(sa::sort({V(), P()}, {.num_keys = 3}),
+             "sort: 3 keys of 2 operands. There is one at least, and no more than operands. Change num_keys.",
+             sa::Error);
+  CHECK_SAYS(sa::sort({V(), X()}), "sort: shapes [5] and [3,4]. All operands have one shape. Broadcast one.",
+             sa::ShapeError);
+}
+
+TEST_CASE("options: norms by singular values, products of several in any order") {
+  Arrays r{sa::norm(X(), {.ord = 2}), sa::norm(X(), {.ord = -2}), sa::norm(X(), {.nuclear = true})};
+  for (const sa::NormOptions& o :
+       {sa::NormOptions{.ord = 2}, sa::NormOptions{.ord = -2}, sa::NormOptions{.nuclear = true}})
+    for (const sa::AxisSet& axes : {sa::AxisSet{0, 2}, sa::AxisSet{2, 1}})
+      for (const bool keepdims : {false, true})
+        r.push_back(sa::norm(A3(), {.ord = o.ord, .axis = axes, .keepdims = keepdims, .nuclear = o.nuclear}));
+  check_case("norm", r, 1e-5);
+  CHECK_SAYS(sa::norm(V(), {.nuclear = true}),
+             "norm: nuclear of vectors. Matrices have singular values. Name two axes, or leave it out.",
+             sa::Error);
+  const Array x = X(), two = x[{sa::all, sa::slice(2)}], rows = x[{sa::slice(2)}];
+  check_case("einsum",
+             {sa::einsum("ij,jk,kl->il", x, x.T(), x), sa::einsum("i,i,i,i->", V(), P(), V(), V()),
+              sa::einsum("ij,kj,kl,ml,mn,no->io", x, x, x, x, two, rows),
+              sa::einsum("...j,kj,k->...", A3(), x, V()[{sa::slice(3)}])},
+             1e-5);
 }
 
 TEST_CASE("options: what does not fit is said") {

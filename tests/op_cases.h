@@ -117,6 +117,7 @@ Cases set_cases();
 Cases line_cases();
 Cases branch_cases();
 Cases linalg_cases();
+Cases option_cases();
 Cases conv_cases();
 Cases complex_cases();
 Cases complex_conv_cases();
@@ -126,11 +127,12 @@ Cases fourier_cases();
 /// Rows whose programs are lists of launches.
 inline Cases launch_cases() {
   Cases rows;
-  for (auto part : {elementwise_cases, logic_cases,      power_cases,       special_cases,    part_cases,
-                    count_cases,       activation_cases, reduce_cases,      product_cases,    shape_cases,
-                    position_cases,    structure_cases,  map_cases,         statistics_cases, rearrange_cases,
-                    sample_cases,      ordering_cases,   indexing_cases,    set_cases,        line_cases,
-                    conv_cases,        complex_cases,    complex_conv_cases})
+  for (auto part :
+       {elementwise_cases, logic_cases,      power_cases,        special_cases,    part_cases,
+        count_cases,       activation_cases, reduce_cases,       product_cases,    shape_cases,
+        position_cases,    structure_cases,  map_cases,          statistics_cases, rearrange_cases,
+        sample_cases,      ordering_cases,   indexing_cases,     set_cases,        line_cases,
+        conv_cases,        complex_cases,    complex_conv_cases, option_cases})
     for (OpCase& c : part()) rows.push_back(std::move(c));
   return rows;
 }

@@ -226,9 +226,9 @@ TEST_CASE("statistics: messages") {
                    ": axes [0,1]. It takes one axis, or none for the flattened array. Reshape first.",
                sa::ShapeError);
   CHECK_SAYS(
-      sa::norm(x, {.ord = 2}),
-      "norm: order 2 of matrices. The orders are 1, -1, infinity and -infinity. Leave it out for the root of "
-      "the sum of squares, or use vector_norm.",
+      sa::norm(x, {.ord = 3}),
+      "norm: order 3 of matrices. The orders are 1, -1, 2, -2, infinity and -infinity. Leave it out for the "
+      "root of the sum of squares, say nuclear alone, or use vector_norm.",
       sa::Error);
   CHECK_SAYS(
       sa::norm(sa::zeros({1, 2, 3}), {.ord = 1}),

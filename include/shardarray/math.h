@@ -84,6 +84,13 @@ inline constexpr UnaryFunction<"reciprocal"> reciprocal{};
 /// To `decimals` decimals (negative: to tens, hundreds), halves to even, in the dtype of x; integers stay as they are, whatever the
 /// decimals, and what has no such decimals. Gradient 0. Throws DTypeError for bool.
 [[nodiscard]] SHARDARRAY_API Array round(const Operand& x, int decimals = 0);
+/// Where a number between two whole ones goes that is as far from both.
+#pragma GCC diagnostic push
+#pragma GCC diagnostic ignored "-Wshadow"
+enum class RoundingMethod : std::uint8_t { away_from_zero, to_nearest_even };
+#pragma GCC diagnostic pop
+/// To whole numbers, halves as the method says: away_from_zero is lax.round's and C's. Throws DTypeError for complex numbers and bool.
+[[nodiscard]] SHARDARRAY_API Array round(const Operand& x, RoundingMethod method);
 /// min(max(x, lo), hi) of the promoted dtype of all three; hi where lo > hi. NaN where one is.
 inline constexpr struct SHARDARRAY_API clip_fn {
   [[nodiscard]] Array operator()(const Array& x, const Array& lo, const Array& hi,

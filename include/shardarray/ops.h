@@ -352,11 +352,21 @@ struct SortOptions {
   std::optional<std::int64_t> axis = -1;  ///< none: of the flattened array
   bool descending = false;                ///< from the last to the first: NaN first, true before false
 };
+/// Options of sorting several operands: `sort({a, b, c}, {.num_keys = 2})`.
+struct SortOperandsOptions {
+  std::int64_t axis = -1;
+  std::int64_t num_keys = 1;  ///< so many of the first operands decide
+};
 /// Along an axis, ascending, NaN last, false before true; stable: equal elements keep their order, also descending. The gradient goes
 /// where the elements came from. Throws ShapeError for a scalar.
 inline constexpr struct SHARDARRAY_API sort_fn {
   [[nodiscard]] Array operator()(const Array& x, std::int64_t axis = -1, Where w = Where::here()) const;
   [[nodiscard]] Array operator()(const Array& x, const SortOptions& o, Where w = Where::here()) const;
+  /// lax.sort: all operands in the order that the first num_keys of them have, the first one before the others. Throws ShapeError
+  /// without operands and for different shapes, Error for another number of keys.
+  [[nodiscard]] std::vector<Array> operator()(const std::vector<Array>& operands,
+                                              const SortOperandsOptions& o = {},
+                                              Where w = Where::here()) const;
 } sort{};
 /// int32 positions that sort x, of its shape. Throws as sort, and DTypeError for an axis longer than 2^31.
 inline constexpr struct SHARDARRAY_API argsort_fn {

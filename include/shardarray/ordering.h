@@ -51,25 +51,37 @@ inline constexpr struct SHARDARRAY_API bincount_fn {
   [[nodiscard]] Array operator()(const Array& x, const Array& weights, std::int64_t length,
                                  Where w = Where::here()) const;
 } bincount{};
+/// Options of histogram: `histogram(x, 10, {.range = {{0, 1}}, .density = true})`.
+struct HistogramOptions {
+  std::optional<std::pair<double, double>> range = std::nullopt;  ///< of equal bins
+  ArrayOption weights =
+      {};  ///< of the shape of x: their sums instead of counts, in the dtype that x has with them
+  bool density = false;  ///< divided by their total and the width of the bin: the integral is 1
+};
 /// How many elements lie in each bin, floating as in JAX, and the edges, one more; the last bin has both its edges. Bins are a rising
 /// vector of edges, or a number of equal ones in a range: the one between the least and the largest element unless given, where
 /// these are equal, half a unit on both sides. What lies outside counts nowhere. Of infinite elements or NaN without a range there
 /// are edges that are NaN, and counts without a meaning. Throws ShapeError for fewer than two edges, and without a range of no
-/// elements; Error for a range that does not rise, or is not finite.
+/// elements and for other weights; Error for a range that does not rise, or is not finite, and for one beside edges.
 inline constexpr struct SHARDARRAY_API histogram_fn {
   [[nodiscard]] std::pair<Array, Array> operator()(const Array& x, const Array& edges,
+                                                   const HistogramOptions& o = {},
                                                    Where w = Where::here()) const;
   template <std::integral N>
-  [[nodiscard]] std::pair<Array, Array> operator()(
-      const Array& x, N bins, const std::optional<std::pair<double, double>>& range = std::nullopt,
-      Where w = Where::here()) const {
-    return equal_bins(x, to_int64(bins), range, w);
+  [[nodiscard]] std::pair<Array, Array> operator()(const Array& x, N bins, const HistogramOptions& o = {},
+                                                   Where w = Where::here()) const {
+    return equal_bins(x, to_int64(bins), o, w);
+  }
+  template <std::integral N>
+  [[nodiscard]] std::pair<Array, Array> operator()(const Array& x, N bins,
+                                                   const std::optional<std::pair<double, double>>& range,
+                                                   Where w = Where::here()) const {
+    return equal_bins(x, to_int64(bins), {.range = range}, w);
   }
 
  private:
   [[nodiscard]] std::pair<Array, Array> equal_bins(const Array& x, std::int64_t bins,
-                                                   const std::optional<std::pair<double, double>>& range,
-                                                   Where w) const;
+                                                   const HistogramOptions& o, Where w) const;
 } histogram{};
 
 /// The edges that histogram makes of a number of bins: [bins + 1]. Throws as it does.

@@ -54,10 +54,22 @@ inline constexpr struct SHARDARRAY_API multi_dot_fn {
 } multi_dot{};
 
 // ---------------------------------------------------------------- samples
-/// x[1:] - x[:-1] along an axis, n times; of bools whether they differ. Throws ShapeError for a scalar and n < 0.
+/// Options of diff: `diff(x, {.axis = 0, .append = 0})`.
+struct DiffOptions {
+  std::int64_t n = 1;
+  std::int64_t axis = -1;
+  ArrayOption prepend =
+      {};  ///< stands in front of x before the differences are taken; a scalar is one element of each line
+  ArrayOption append = {};  ///< the same behind x
+};
+/// x[1:] - x[:-1] along an axis, n times; of bools whether they differ. Throws ShapeError for a scalar and n < 0, and as concatenate
+/// for what does not fit to x.
 inline constexpr struct SHARDARRAY_API diff_fn {
   [[nodiscard]] Array operator()(const Array& x, std::int64_t n = 1, std::int64_t axis = -1,
-                                 Where w = Where::here()) const;
+                                 Where w = Where::here()) const {
+    return (*this)(x, DiffOptions{.n = n, .axis = axis}, w);
+  }
+  [[nodiscard]] Array operator()(const Array& x, const DiffOptions& o, Where w = Where::here()) const;
 } diff{};
 /// The differences of neighbours in the flattened array, with other elements in front and behind, which take the dtype of x.
 inline constexpr struct SHARDARRAY_API ediff1d_fn {
@@ -76,10 +88,17 @@ inline constexpr struct SHARDARRAY_API unwrap_fn {
   [[nodiscard]] Array operator()(const Array& x, const UnwrapOptions& o = {}, Where w = Where::here()) const;
 } unwrap{};
 /// The slope along an axis of samples at this distance, floating: half the difference of both neighbours, at the ends of the
-/// element and its only one. Throws ShapeError for fewer than two samples.
+/// element and its only one. Instead of the distance a vector of places, where the slope inside is that of the parabola through three
+/// samples. Along several axes one array for each: `gradient(x, {0, 1}, {0.5, places})`, with a number or a vector for each axis, or
+/// one for all. Throws ShapeError for fewer than two samples, other numbers of distances and places that do not fit.
 inline constexpr struct SHARDARRAY_API gradient_fn {
   [[nodiscard]] Array operator()(const Array& x, std::int64_t axis = -1, double distance = 1,
                                  Where w = Where::here()) const;
+  [[nodiscard]] Array operator()(const Array& x, std::int64_t axis, const Array& places,
+                                 Where w = Where::here()) const;
+  [[nodiscard]] std::vector<Array> operator()(const Array& x, const Shape& axes,
+                                              const std::vector<Array>& distances = {},
+                                              Where w = Where::here()) const;
 } gradient{};
 /// The integral along an axis by trapezoids, floating: samples y at this distance, or at the places x, a vector or of y's shape.
 /// Throws ShapeError for other places.

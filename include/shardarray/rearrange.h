@@ -19,12 +19,37 @@ inline constexpr struct SHARDARRAY_API tile_fn {
     return (*this)(x, Shape{to_int64(repeats)}, w);
   }
 } tile{};
-/// Every element n times, one behind the other, along an axis; no axis: of the flattened array. Throws ShapeError for n < 0.
+/// Options of repeat where an array counts: `repeat(x, counts, {.total_repeat_length = 8})`.
+struct RepeatOptions {
+  std::optional<std::int64_t> axis = std::nullopt;  ///< none: of the flattened array
+  /// The size of the result along the axis: what is more goes, what is missing is the last element. Default: the sum of the
+  /// counts, whose values are read.
+  std::optional<std::int64_t> total_repeat_length = std::nullopt;
+};
+/// Every element n times, one behind the other, along an axis; no axis: of the flattened array. With a list or a vector of counts each
+/// as often as it says, negative ones are 0: `repeat(x, {2, 0, 1})`. Throws ShapeError for n < 0 and for another number of counts,
+/// DTypeError for counts that are no integers, TraceError for an array of them inside a trace without a length.
 inline constexpr struct SHARDARRAY_API repeat_fn {
   [[nodiscard]] Array operator()(const Array& x, std::int64_t n,
                                  std::optional<std::int64_t> axis = std::nullopt,
                                  Where w = Where::here()) const;
+  [[nodiscard]] Array operator()(const Array& x, const Shape& counts,
+                                 std::optional<std::int64_t> axis = std::nullopt,
+                                 Where w = Where::here()) const;
+  [[nodiscard]] Array operator()(const Array& x, const Array& counts, const RepeatOptions& o = {},
+                                 Where w = Where::here()) const;
 } repeat{};
+/// What pad_general does to a dimension: elements in front, behind, and between two neighbours. Negative: elements that go.
+struct PadWidths {
+  std::int64_t low = 0, high = 0, interior = 0;
+};
+/// lax.pad: `pad_general(x, {{1, -1, 0}, {0, 0, 2}}, value)`; what stands between elements comes first, then both ends. The value is a
+/// scalar, of the dtype of x. Throws ShapeError unless there are widths for each dimension, for a negative interior, and where more
+/// goes than there is.
+inline constexpr struct SHARDARRAY_API pad_general_fn {
+  [[nodiscard]] Array operator()(const Array& x, const std::vector<PadWidths>& widths, const Array& value = 0,
+                                 Where w = Where::here()) const;
+} pad_general{};
 
 // ---------------------------------------------------------------- ranks
 /// One dimension: all elements in row-major order.

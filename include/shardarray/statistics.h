@@ -143,15 +143,16 @@ struct NormOptions {
   std::optional<double> ord = std::nullopt;
   AxisSet axis = {};      ///< the axes that are reduced
   bool keepdims = false;  ///< they stay with size 1
+  bool nuclear = false;   ///< of matrices: the sum of the singular values
 };
 /// The norm of the elements along the axes as one vector, floating; of complex numbers that of their absolute values. Its
-/// gradient is NaN at 0, as in JAX. Throws ShapeError over no elements for an infinite order.
+/// gradient is NaN at 0, as in JAX. Throws ShapeError over no elements for an infinite order, Error for nuclear.
 inline constexpr struct SHARDARRAY_API vector_norm_fn {
   [[nodiscard]] Array operator()(const Array& x, const NormOptions& o = {}, Where w = Where::here()) const;
 } vector_norm{};
 /// vector_norm without an order, and along one axis. With an order over two axes, rows first, it is one of matrices: 1 and -1 the
-/// largest and the smallest sum of a column of |x|, infinity and -infinity of a row. Throws Error for other orders there (2 needs
-/// singular values), ShapeError for an order over more axes.
+/// largest and the smallest sum of a column of |x|, infinity and -infinity of a row, 2 and -2 the largest and the smallest singular
+/// value. Throws Error for other orders there, and for one beside nuclear, ShapeError for an order over more axes.
 inline constexpr struct SHARDARRAY_API norm_fn {
   [[nodiscard]] Array operator()(const Array& x, const NormOptions& o = {}, Where w = Where::here()) const;
 } norm{};

@@ -328,6 +328,18 @@ Array round(const Operand& operand, int decimals) {
   // where this overflows, x has no such decimals
   return api::cast(primitive::select(primitive::unary(op_is_finite, shifted), rounded, y), t);
 }
+Array round(const Operand& operand, RoundingMethod method) {
+  const Site site(operand.where, "round");
+  const Array x = operand.value();
+  if (is_complex(api::weak_type_of(x, "round").dtype)) api::refuse_dtype("round", x, "It takes real numbers");
+  if (method == RoundingMethod::to_nearest_even || !is_floating(x.dtype())) return round(x);
+  // exact: the part behind the point has no more digits than x
+  const Array towards_zero = primitive::unary(op_trunc, x);
+  const Array behind = primitive::unary(op_abs, primitive::sub(x, towards_zero));
+  const Array further = primitive::add(towards_zero, primitive::unary(op_sign, x));
+  return primitive::select(primitive::binary(op_ge, behind, primitive::like(behind, 0.5)), further,
+                           towards_zero);
+}
 
 SHARDARRAY_OP op_trunc = elementwise({.name = "trunc", .jvp = no_tangent, .scalar = emit_unary<Code::trunc>});
 template <> constexpr UnaryBody unary_body<"trunc"> = whole<op_trunc>;

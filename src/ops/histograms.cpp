@@ -11,7 +11,7 @@ namespace shardarray {
 Array histogram_bin_edges(const Array& x, std::int64_t bins,
                           const std::optional<std::pair<double, double>>& range, Where w) {
   const Site site(w, "histogram_bin_edges");
-  return histogram(x, bins, range).second;
+  return histogram(x, bins, {.range = range}).second;
 }
 
 // Of vectors of one length, one for each dimension.

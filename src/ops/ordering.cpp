@@ -158,14 +158,27 @@ Array bincount_fn::operator()(const Array& x, const Array& weights, std::int64_t
                                  to_string(type_of(weights)), to_string(type_of(x))));
   return counted_numbers(x, api::cast(weights, api::counted(api::weak_type_of(weights, "bincount"))), length);
 }
-std::pair<Array, Array> histogram_fn::operator()(const Array& x, const Array& edges, Where w) const {
+// What an element of the flattened array counts: as whole numbers 1, for a float stops counting at 2^24.
+static Array counted_weights(const Array& x, const HistogramOptions& o, WeakType t) {
+  if (!o.weights.array) return primitive::full({x.size()}, DType::int32, 1);
+  const Array& given = *o.weights.array;
+  if (!(given.shape() == x.shape()))
+    throw ShapeError(fmt::format("histogram: weights {} of {}. Every element has one. Broadcast them.",
+                                 to_string(type_of(given)), to_string(type_of(x))));
+  return flattened(primitive::cast(api::cast(given, t), api::computed(t.dtype)));
+}
+std::pair<Array, Array> histogram_fn::operator()(const Array& x, const Array& edges,
+                                                 const HistogramOptions& o, Where w) const {
   const Site site(w, "histogram");
+  if (o.range)
+    throw Error("histogram: a range was given beside edges. Edges are the bins. Leave one of them out.");
   need_vector("histogram", "edges", edges);
   const std::int64_t n = edges.shape()[0];
   if (n < 2)
     throw ShapeError(
         fmt::format("histogram: {} edges. A bin has two. Give the edges, or a number of bins.", n));
-  const WeakType t = api::to_inexact(api::promoted("histogram", {&x, &edges}));
+  const Array& weighted = o.weights.array ? *o.weights.array : x;
+  const WeakType t = api::to_inexact(api::promoted("histogram", {&x, &edges, &weighted}));
   const Array values = flattened(api::cast(x, t)), borders = api::cast(edges, t);
   const Array end = primitive::broadcast_to(primitive::reshape(primitive::slice(borders, {n - 1}, {n}), {}),
                                             values.shape());
@@ -173,14 +186,21 @@ std::pair<Array, Array> histogram_fn::operator()(const Array& x, const Array& ed
   const Array bin = primitive::sub(
       primitive::select(primitive::binary(op_eq, values, end), primitive::like_whole(behind, n - 1), behind),
       primitive::like_whole(behind, 1));
-  const Array ones = primitive::full(values.shape(), DType::int32, 1);
-  return {primitive::cast(primitive::scatter(bin, ones, 0, 1, n - 1), t.dtype),
-          primitive::cast(borders, t.dtype)};
+  Array counts = primitive::scatter(bin, counted_weights(x, o, t), 0, 1, n - 1);
+  if (o.density) {
+    const DType wide = api::computed(t.dtype);
+    const Array total = primitive::cast(sum(counts), wide), part = primitive::cast(counts, wide);
+    const Array ends = primitive::cast(borders, wide);
+    const Array width =
+        primitive::sub(primitive::slice(ends, {1}, {n}), primitive::slice(ends, {0}, {n - 1}));
+    counts = primitive::div(primitive::div(part, width), primitive::broadcast_to(total, part.shape()));
+  }
+  return {primitive::cast(counts, t.dtype), primitive::cast(borders, t.dtype)};
 }
-std::pair<Array, Array> histogram_fn::equal_bins(const Array& x, std::int64_t bins,
-                                                 const std::optional<std::pair<double, double>>& range,
+std::pair<Array, Array> histogram_fn::equal_bins(const Array& x, std::int64_t bins, const HistogramOptions& o,
                                                  Where w) const {
   const Site site(w, "histogram");
+  const std::optional<std::pair<double, double>>& range = o.range;
   const Type& t = type_of(x, "histogram");
   if (bins < 1)
     throw ShapeError(
@@ -216,7 +236,7 @@ std::pair<Array, Array> histogram_fn::equal_bins(const Array& x, std::int64_t bi
   const Array between =
       primitive::add(primitive::mul(everywhere(low), primitive::sub(primitive::like(k, 1), part)),
                      primitive::mul(everywhere(high), part));
-  return (*this)(x, primitive::cast(between, inexact_type));
+  return (*this)(x, primitive::cast(between, inexact_type), {.weights = o.weights, .density = o.density});
 }
 
 // ---------------------------------------------------------------- segments

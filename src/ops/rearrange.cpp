@@ -8,6 +8,7 @@
 #include "base/sizes.h"
 #include "graph/trace_state.h"
 #include "ops/api.h"
+#include "shardarray/ordering.h"
 
 namespace shardarray {
 
@@ -46,6 +47,136 @@ Array repeat_fn::operator()(const Array& x, std::int64_t n, std::optional<std::i
   wide[dim + 1] = n;
   shape[dim] = mul_sizes(shape[dim], n);
   return primitive::reshape(primitive::broadcast_to(primitive::reshape(y, apart), wide), shape);
+}
+// Where the operand and the axis of a repeat along counts are: flattened, unless one is named.
+static std::pair<Array, std::size_t> repeated_along(const Array& x, std::optional<std::int64_t> axis,
+                                                    std::int64_t counts) {
+  const Array y = axis ? x : primitive::reshape(x, {num_elements(type_of(x, "repeat").shape)});
+  const std::size_t dim = api::axis_of("repeat", axis.value_or(0), type_of(y, "repeat").shape);
+  if (counts != y.shape()[dim] && counts != 1)
+    throw ShapeError(
+        fmt::format("repeat: {} counts for {} along axis {}. Every element has one, or all have the same. "
+                    "Give as many, or one number.",
+                    counts, to_string(type_of(y)), dim));
+  return {y, dim};
+}
+// Elements of the same count that stand side by side are one piece.
+Array repeat_fn::operator()(const Array& x, const Shape& counts, std::optional<std::int64_t> axis,
+                            Where w) const {
+  const Site site(w, "repeat");
+  const auto [y, dim] = repeated_along(x, axis, std::ssize(counts));
+  for (std::int64_t n : counts) need_repeats("repeat", n);
+  const auto along = static_cast<std::int64_t>(dim);
+  if (counts.size() == 1) return repeat(y, counts[0], along);
+  std::vector<Array> pieces;
+  for (std::size_t k = 0, end; k < counts.size(); k = end) {
+    end = k + 1;
+    while (end < counts.size() && counts[end] == counts[k]) end++;
+    pieces.push_back(
+        repeat(primitive::slice_dim(y, dim, static_cast<std::int64_t>(k), static_cast<std::int64_t>(end)),
+               counts[k], along));
+  }
+  return pieces.empty() ? y : primitive::concatenate(pieces, dim);
+}
+static std::int64_t total_of(const Array& counts) {
+  Node* const n = counts.node();
+  if (!n->evaluated() && trace_state().is_open(n->trace))
+    throw TraceError(fmt::format(
+        "repeat: the counts {} have no values while the function is traced. The result is as long as "
+        "they say. Give total_repeat_length.",
+        to_string(n->type())));
+  const Array wide = primitive::cast(counts, DType::int64);
+  return sum(primitive::binary(op_max, wide, primitive::like(wide, 0))).item<std::int64_t>();
+}
+// Element i of the result is the first one at which more than i were counted.
+Array repeat_fn::operator()(const Array& x, const Array& counts, const RepeatOptions& o, Where w) const {
+  const Site site(w, "repeat");
+  const Shape& mine = type_of(counts, "repeat").shape;
+  if (!is_integer(counts.dtype())) api::refuse_dtype("repeat", counts, "Counts are integers");
+  if (mine.size() > 1)
+    throw ShapeError(fmt::format("repeat: counts {}. They are a vector, or one number. Use ravel.",
+                                 to_string(type_of(counts))));
+  const auto [y, dim] = repeated_along(x, o.axis, num_elements(mine));
+  const Shape each{y.shape()[dim]};
+  const Array given = primitive::broadcast_to(primitive::reshape(counts, {num_elements(mine)}), each);
+  const std::int64_t total = o.total_repeat_length ? *o.total_repeat_length : total_of(given);
+  need_repeats("repeat", total);
+  if (each[0] == 0 && total > 0)
+    throw ShapeError(
+        fmt::format("repeat: {} has no elements along axis {}, and {} are asked for. There is none to "
+                    "repeat. Leave the length out.",
+                    to_string(type_of(y)), dim, total));
+  // so many positions at most, however large the counts are
+  const DType t = api::position_type({mul_sizes(total, std::max<std::int64_t>(each[0], 1))});
+  Array times = primitive::cast(given, DType::int64);
+  times = primitive::binary(op_max, times, primitive::like_whole(times, 0));
+  times = primitive::cast(primitive::binary(op_min, times, primitive::like_whole(times, total)), t);
+  const Array last = cumsum(times, 0);
+  const Array at = searchsorted(last, primitive::iota({total}, 0, t), Side::right);
+  return take(
+      y, primitive::binary(op_min, at, primitive::like_whole(at, std::max<std::int64_t>(each[0] - 1, 0))),
+      static_cast<std::int64_t>(dim), TakeMode::clip);
+}
+
+// ---------------------------------------------------------------- lax.pad
+// Elements of one dimension apart, with the value between them.
+static Array spread_out(const Array& x, std::size_t dim, std::int64_t interior, const Array& value) {
+  const std::int64_t n = x.shape()[dim];
+  if (interior == 0 || n < 2) return x;
+  Shape apart = x.shape(), merged = apart;
+  apart.insert(dim + 1, 1);
+  std::vector<std::pair<std::int64_t, std::int64_t>> behind(apart.size(), {0, 0});
+  behind[dim + 1].second = interior;
+  merged[dim] = mul_sizes(n, add_sizes(interior, 1));
+  const Array wide = primitive::reshape(pad(primitive::reshape(x, apart), behind, value), merged);
+  return primitive::slice_dim(wide, dim, 0, merged[dim] - interior);
+}
+// By a number.
+static Array padded_generally(const Array& x, const std::vector<PadWidths>& widths, const Array& value) {
+  Array y = x;
+  std::vector<std::pair<std::int64_t, std::int64_t>> around;
+  for (std::size_t d = 0; d < widths.size(); d++) {
+    y = spread_out(y, d, widths[d].interior, value);
+    const std::int64_t n = y.shape()[d], front = std::max<std::int64_t>(-widths[d].low, 0),
+                       back = std::max<std::int64_t>(-widths[d].high, 0);
+    around.emplace_back(std::max<std::int64_t>(widths[d].low, 0), std::max<std::int64_t>(widths[d].high, 0));
+    if (front + back <= n) {
+      y = primitive::slice_dim(y, d, front, n - back);
+      continue;
+    }
+    // what goes of one end takes of what came at the other one
+    if (add_sizes(n, around[d].first + around[d].second) < front + back)
+      throw ShapeError(
+          fmt::format("pad_general: widths {} and {} of {} elements along axis {}. No more goes than there "
+                      "is. Remove fewer.",
+                      widths[d].low, widths[d].high, n, d));
+    y = primitive::slice_dim(y, d, 0, 0);
+    around[d] = {n + widths[d].low + widths[d].high, 0};
+  }
+  return pad(y, around, value);
+}
+Array pad_general_fn::operator()(const Array& x, const std::vector<PadWidths>& widths, const Array& value,
+                                 Where w) const {
+  const Site site(w, "pad_general");
+  const Type& t = type_of(x, "pad_general");
+  if (widths.size() != t.shape.size())
+    throw ShapeError(fmt::format("pad_general: {} widths for {}. Every dimension has three. Give as many.",
+                                 widths.size(), to_string(t)));
+  for (const PadWidths& each : widths)
+    if (each.interior < 0)
+      throw ShapeError(
+          fmt::format("pad_general: {} elements between two. The number is not negative. Use a slice "
+                      "with a step to remove elements.",
+                      each.interior));
+  if (!type_of(value, "pad_general").shape.empty())
+    throw ShapeError(fmt::format("pad_general: the value is {}. It is a scalar. Use where for others.",
+                                 to_string(type_of(value))));
+  if (is_literal(*value.node())) return padded_generally(x, widths, value);
+  const Array zeros_around = padded_generally(x, widths, 0);
+  const Array is_element = padded_generally(primitive::full(t.shape, DType::bool_, 1), widths, false);
+  return primitive::select(
+      is_element, zeros_around,
+      primitive::broadcast_to(api::cast(value, {t.dtype, t.weak}), zeros_around.shape()));
 }
 
 // ---------------------------------------------------------------- ranks

@@ -25,13 +25,29 @@ static Array behind_first(const Array& x, std::size_t dim) {
   return primitive::slice_dim(x, dim, std::min<std::int64_t>(x.shape()[dim], 1), x.shape()[dim]);
 }
 
-Array diff_fn::operator()(const Array& x, std::int64_t n, std::int64_t axis, Where w) const {
+// The parts one behind the other; a scalar is one element of each line.
+static Array with_ends(const Array& x, const DiffOptions& o, std::size_t dim) {
+  std::vector<Array> parts;
+  const auto part = [&](const ArrayOption& end) {
+    if (!end.array) return;
+    Shape one = x.shape();
+    one[dim] = 1;
+    parts.push_back(type_of(*end.array, "diff").shape.empty() ? primitive::broadcast_to(*end.array, one)
+                                                              : *end.array);
+  };
+  part(o.prepend);
+  parts.push_back(x);
+  part(o.append);
+  return parts.size() == 1 ? x : concatenate(parts, static_cast<std::int64_t>(dim));
+}
+Array diff_fn::operator()(const Array& x, const DiffOptions& o, Where w) const {
   const Site site(w, "diff");
-  const std::size_t dim = api::axis_of("diff", axis, type_of(x, "diff").shape);
-  if (n < 0)
-    throw ShapeError(fmt::format("diff: {} times. The number is not negative. Use cumsum for sums.", n));
-  Array y = x;
-  for (std::int64_t k = 0; k < n && y.shape()[dim] > 0; k++)
+  const std::size_t dim = api::axis_of("diff", o.axis, type_of(x, "diff").shape);
+  if (o.n < 0)
+    throw ShapeError(fmt::format("diff: {} times. The number is not negative. Use cumsum for sums.", o.n));
+  if (o.n == 0) return x;
+  Array y = with_ends(x, o, dim);
+  for (std::int64_t k = 0; k < o.n && y.shape()[dim] > 0; k++)
     y = primitive::binary(y.dtype() == DType::bool_ ? op_ne : op_sub, behind_first(y, dim), first_of(y, dim));
   return y;
 }
@@ -70,16 +86,17 @@ Array unwrap_fn::operator()(const Array& x, const UnwrapOptions& o, Where w) con
       primitive::add(behind_first(y, dim), cumsum(change, {.axis = static_cast<std::int64_t>(dim)}))};
   return primitive::cast(primitive::concatenate(parts, dim), t.dtype, t.weak);
 }
-Array gradient_fn::operator()(const Array& x, std::int64_t axis, double distance, Where w) const {
-  const Site site(w, "gradient");
-  WeakType t = api::weak_type_of(x, "gradient");
-  const Array y = wide_samples(x, t);
-  const std::size_t dim = api::axis_of("gradient", axis, y.shape());
-  const std::int64_t n = y.shape()[dim];
-  if (n < 2)
+static std::size_t sloped_axis(const Array& x, std::int64_t axis) {
+  const std::size_t dim = api::axis_of("gradient", axis, x.shape());
+  if (x.shape()[dim] < 2)
     throw ShapeError(
         fmt::format("gradient: {} along axis {}. A slope needs two samples. Check the size first.",
                     to_string(type_of(x)), axis));
+  return dim;
+}
+// Half the difference of both neighbours, at the ends of the element and its only one.
+static Array half_differences(const Array& y, std::size_t dim) {
+  const std::int64_t n = y.shape()[dim];
   const auto between = [&](std::int64_t low, std::int64_t high, std::int64_t count) {
     return primitive::sub(primitive::slice_dim(y, dim, high, high + count),
                           primitive::slice_dim(y, dim, low, low + count));
@@ -90,9 +107,67 @@ Array gradient_fn::operator()(const Array& x, std::int64_t axis, double distance
     parts.push_back(primitive::mul(inside, primitive::like(inside, 0.5)));
   }
   parts.push_back(between(n - 2, n - 1, 1));
-  const Array slope = primitive::concatenate(parts, dim);
+  return primitive::concatenate(parts, dim);
+}
+// The same at places along the dimension: inside what the neighbours weigh by their distances.
+static Array slope_at(const Array& y, std::size_t dim, const Array& places) {
+  const std::int64_t n = y.shape()[dim];
+  Shape line = Shape::filled(y.shape().size(), 1);
+  line[dim] = n;
+  const Array at = primitive::broadcast_to(primitive::reshape(places, line), y.shape());
+  const Array step = primitive::div(primitive::sub(behind_first(y, dim), first_of(y, dim)),
+                                    primitive::sub(behind_first(at, dim), first_of(at, dim)));
+  std::vector<Array> parts{primitive::slice_dim(step, dim, 0, 1)};
+  if (n > 2) {
+    const auto length = [&](std::int64_t from) {
+      return primitive::sub(primitive::slice_dim(at, dim, from + 1, from + n - 1),
+                            primitive::slice_dim(at, dim, from, from + n - 2));
+    };
+    const Array before = length(0), behind = length(1);
+    const Array weighed = primitive::add(primitive::mul(behind, first_of(step, dim)),
+                                         primitive::mul(before, behind_first(step, dim)));
+    parts.push_back(primitive::div(weighed, primitive::add(before, behind)));
+  }
+  parts.push_back(primitive::slice_dim(step, dim, n - 2, n - 1));
+  return primitive::concatenate(parts, dim);
+}
+Array gradient_fn::operator()(const Array& x, std::int64_t axis, double distance, Where w) const {
+  const Site site(w, "gradient");
+  WeakType t = api::weak_type_of(x, "gradient");
+  const Array slope = half_differences(wide_samples(x, t), sloped_axis(x, axis));
   return primitive::cast(distance == 1 ? slope : primitive::div(slope, primitive::like(slope, distance)),
                          t.dtype, t.weak);
+}
+Array gradient_fn::operator()(const Array& x, std::int64_t axis, const Array& places, Where w) const {
+  const Site site(w, "gradient");
+  WeakType t = api::promoted("gradient", {&x, &places});
+  const std::size_t dim = sloped_axis(x, axis);
+  const Array y = wide_samples(x, t), at = wide_samples(places, t);
+  if (at.shape().empty()) {
+    const Array slope = half_differences(y, dim);
+    return primitive::cast(primitive::div(slope, primitive::broadcast_to(at, slope.shape())), t.dtype,
+                           t.weak);
+  }
+  if (!(at.shape() == Shape{y.shape()[dim]}))
+    throw ShapeError(
+        fmt::format("gradient: places {} of {} along axis {}. They are a vector that is as long. "
+                    "Give one for each sample.",
+                    to_string(type_of(places)), to_string(type_of(x)), axis));
+  return primitive::cast(slope_at(y, dim, at), t.dtype, t.weak);
+}
+std::vector<Array> gradient_fn::operator()(const Array& x, const Shape& axes,
+                                           const std::vector<Array>& distances, Where w) const {
+  const Site site(w, "gradient");
+  if (distances.size() > 1 && std::ssize(distances) != std::ssize(axes))
+    throw ShapeError(
+        fmt::format("gradient: {} distances for {} axes. There is one for each, or one for all. Give as "
+                    "many.",
+                    distances.size(), axes.size()));
+  std::vector<Array> slopes;
+  for (std::size_t k = 0; k < axes.size(); k++)
+    slopes.push_back(distances.empty() ? gradient(x, axes[k])
+                                       : gradient(x, axes[k], distances[distances.size() == 1 ? 0 : k]));
+  return slopes;
 }
 
 // ---------------------------------------------------------------- trapezoid

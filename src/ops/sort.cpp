@@ -1,10 +1,13 @@
 // sort, argsort.
 #include <fmt/core.h>
 
+#include <algorithm>
+
 #include "ops/api.h"
 #include "ops/complex.h"
 #include "ops/rules.h"
 #include "shardarray/ops.h"
+#include "shardarray/ordering.h"
 
 namespace shardarray {
 
@@ -73,6 +76,33 @@ Array sort_fn::operator()(const Array& x, std::int64_t axis, Where w) const {
 Array sort_fn::operator()(const Array& x, const SortOptions& o, Where w) const {
   const Site site(w, "sort");
   return sorted_array("sort", x, o, false);
+}
+std::vector<Array> sort_fn::operator()(const std::vector<Array>& operands, const SortOperandsOptions& o,
+                                       Where w) const {
+  const Site site(w, "sort");
+  if (operands.empty()) throw ShapeError("sort: no operands. The first one is a key. Give at least one.");
+  const Shape& shape = type_of(operands[0], "sort").shape;
+  for (const Array& x : operands)
+    if (!(type_of(x, "sort").shape == shape))
+      throw ShapeError(fmt::format("sort: shapes {} and {}. All operands have one shape. Broadcast one.",
+                                   to_string(shape), to_string(x.shape())));
+  if (o.num_keys < 1 || o.num_keys > std::ssize(operands))
+    throw Error(
+        fmt::format("sort: {} keys of {} operands. There is one at least, and no more than operands. Change "
+                    "num_keys.",
+                    o.num_keys, operands.size()));
+  const std::size_t dim = api::axis_of("sort", o.axis, shape);
+  if (o.num_keys == 1) {
+    const Arrays sorted = primitive::sort(operands, dim);
+    return {sorted.begin(), sorted.end()};
+  }
+  std::vector<Array> keys(operands.begin(), operands.begin() + o.num_keys);
+  std::reverse(keys.begin(), keys.end());  // lexsort's last key is the first one
+  const Array order = lexsort(keys, static_cast<std::int64_t>(dim));
+  std::vector<Array> sorted;
+  sorted.reserve(operands.size());
+  for (const Array& x : operands) sorted.push_back(primitive::take_along(x, order, dim));
+  return sorted;
 }
 Array argsort_fn::operator()(const Array& x, std::int64_t axis, Where w) const {
   return (*this)(x, SortOptions{.axis = axis}, w);

@@ -9,6 +9,7 @@
 #include "base/complex_parts.h"
 #include "graph/trace_state.h"
 #include "ops/reducing.h"
+#include "shardarray/linalg.h"
 
 namespace shardarray {
 
@@ -263,6 +264,10 @@ static Array wide_size(const Array& narrow, double ord) {
 }
 Array vector_norm_fn::operator()(const Array& x, const NormOptions& o, Where w) const {
   const Site site(w, "vector_norm");
+  if (o.nuclear)
+    throw Error(
+        fmt::format("{}: nuclear of vectors. Matrices have singular values. Name two axes, or leave it out.",
+                    current_function("vector_norm")));
   const ReduceOptions over{.axis = o.axis, .keepdims = o.keepdims};
   const Array y = inexact("vector_norm", x, over);
   const double ord = o.ord.value_or(2);
@@ -272,15 +277,21 @@ Array vector_norm_fn::operator()(const Array& x, const NormOptions& o, Where w) 
 }
 // Sums of |x| along one of the two axes, and their extremum along the other one.
 static Array matrix_norm(const Array& x, const NormOptions& o) {
-  const double ord = *o.ord;
-  if (std::abs(ord) != 1 && !std::isinf(ord))
-    throw Error(
-        fmt::format("norm: order {} of matrices. The orders are 1, -1, infinity and -infinity. Leave it "
-                    "out for the root of the sum of squares, or use vector_norm.",
-                    ord));
+  const double ord = o.ord.value_or(0);
+  if (o.ord && (o.nuclear || (std::abs(ord) != 1 && std::abs(ord) != 2 && !std::isinf(ord))))
+    throw Error(fmt::format(
+        "norm: order {}{} of matrices. The orders are 1, -1, 2, -2, infinity and -infinity. Leave it "
+        "out for the root of the sum of squares, say nuclear alone, or use vector_norm.",
+        ord, o.nuclear ? " and nuclear" : ""));
   const Shape& shape = x.shape();
   const std::size_t row = api::axis_of("norm", o.axis.all ? 0 : o.axis.axes[0], shape),
                     column = api::axis_of("norm", o.axis.all ? 1 : o.axis.axes[1], shape);
+  if (o.nuclear || std::abs(ord) == 2) {
+    const Array last =
+        moveaxis(x, Shape{static_cast<std::int64_t>(row), static_cast<std::int64_t>(column)}, Shape{-2, -1});
+    const Array r = linalg::matrix_norm(last, {.ord = o.ord, .nuclear = o.nuclear});
+    return with_kept(r, shape, reduced_axes("norm", x, {.axis = o.axis}), o.keepdims);
+  }
   const auto summed_axis = static_cast<std::int64_t>(std::isinf(ord) ? column : row),
              other = static_cast<std::int64_t>(std::isinf(ord) ? row : column);
   const Array y = inexact("norm", x, {}), sums = reduced(Reducer::sum, wide_size(y, 1), {summed_axis}, true);
@@ -295,7 +306,7 @@ static Array matrix_norm(const Array& x, const NormOptions& o) {
 Array norm_fn::operator()(const Array& x, const NormOptions& o, Where w) const {
   const Site site(w, "norm");
   const std::size_t count = reduced_axes("norm", x, {.axis = o.axis}).size();
-  if (!o.ord || count == 1) return vector_norm(x, o);
+  if ((!o.ord && !o.nuclear) || count == 1) return vector_norm(x, o);
   if (count == 2) return matrix_norm(x, o);
   throw ShapeError(
       fmt::format("norm: order {} over {} axes of {}. An order is one of vectors or of matrices. Name one "
