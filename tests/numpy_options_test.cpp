@@ -312,6 +312,21 @@ TEST_CASE("options: norms by singular values, products of several in any order")
              1e-5);
 }
 
+TEST_CASE("options: operands of an einsum are multiplied in the cheapest order") {
+  const Array a = sa::ones({1000, 2}), b = sa::ones({2, 1000}), c = sa::ones({1000, 1});
+  const auto flops = [](const auto& f, const auto&... x) { return sa::explain(f, x...).flops; };
+  const auto by_hand =
+      flops([](Array x, Array y, Array z) { return sa::matmul(x, sa::matmul(y, z)); }, a, b, c);
+  const auto chain = [&](const char* text, const auto&... x) {
+    return flops([text](auto... y) { return sa::einsum(text, y...); }, x...);
+  };
+  CHECK(chain("ij,jk,kl->il", a, b, c) == by_hand);
+  CHECK(chain("kl,ij,jk->il", c, a, b) == by_hand);
+  // six operands: the cheapest two first
+  const Array one = sa::ones({1, 1});
+  CHECK(chain("ij,jk,kl,lm,mn,no->io", a, b, c, one, one, one) < 2 * by_hand);
+}
+
 TEST_CASE("options: what does not fit is said") {
   CHECK_SAYS(sa::max(X(), {.where = M()}),
              "max: .where was given, but not .initial. Of no element there is no extremum. Give one of the "

@@ -178,7 +178,8 @@ struct SHARDARRAY_API EinsumText {
 };
 /// `einsum("bik,kj->bij", a, b)`. Without "->" the result has the letters that stand once, in alphabetical order.
 /// "..." stands for leading dimensions, which are broadcast: `einsum("...ij,...jk->...ik", a, b)`. A letter that stands twice in a
-/// term is its diagonal; operands are multiplied from left to right. Throws ShapeError for a text that does not fit the operands:
+/// term is its diagonal. Two operands after the other are multiplied, in the order that multiplies the fewest numbers (of more than
+/// five operands the cheapest two first). Throws ShapeError for a text that does not fit the operands:
 /// terms, letters or sizes. contract: of operands in a list.
 inline constexpr struct SHARDARRAY_API einsum_fn {
   template <std::convertible_to<Array>... A>

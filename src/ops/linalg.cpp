@@ -6,6 +6,7 @@
 
 #include "ops/api.h"
 #include "ops/complex.h"
+#include "ops/contraction_order.h"
 #include "ops/rules.h"
 #include "shardarray/ops.h"
 
@@ -355,6 +356,20 @@ Term on_diagonal(Term t) {
   return t;
 }
 
+// Which two are multiplied next.
+std::vector<std::pair<std::size_t, std::size_t>> order_of(const std::vector<Term>& terms,
+                                                          const std::string& result) {
+  LetterSizes sizes{};
+  std::vector<std::string> letters;
+  letters.reserve(terms.size());
+  for (const Term& t : terms) {
+    letters.push_back(t.letters);
+    for (std::size_t d = 0; d < t.letters.size(); d++)
+      sizes[static_cast<unsigned char>(t.letters[d])] = static_cast<double>(t.x.shape()[d]);
+  }
+  return contraction_order(std::move(letters), result, sizes);
+}
+
 }  // namespace
 
 Array einsum_fn::contract(const EinsumText& t, const std::vector<Array>& given) const {
@@ -370,13 +385,14 @@ Array einsum_fn::contract(const EinsumText& t, const std::vector<Array>& given) 
   std::vector<Term> terms;
   for (std::size_t k = 0; k < operands.size(); k++)
     terms.push_back(on_diagonal({api::cast(operands[k], computed), l.in[k]}));
-  Term result = terms[0];
-  for (std::size_t k = 1; k < terms.size(); k++) {
+  for (const auto& [i, j] : order_of(terms, l.out)) {
     std::string keep = l.out;
-    for (std::size_t later = k + 1; later < terms.size(); later++) keep += terms[later].letters;
-    result = product(result, terms[k], keep, l.out);
+    for (std::size_t k = 0; k < terms.size(); k++)
+      if (k != i && k != j) keep += terms[k].letters;
+    terms[i] = product(terms[i], terms[j], keep, l.out);
+    terms.erase(terms.begin() + static_cast<std::ptrdiff_t>(j));
   }
-  return back_to(type, ordered(summed(result, l.out), l.out));
+  return back_to(type, ordered(summed(terms[0], l.out), l.out));
 }
 
 }  // namespace shardarray
