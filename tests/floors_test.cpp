@@ -107,6 +107,7 @@ const std::map<std::string, int> public_floor = {
     {"nn/convolution.h", 9},
     {"nn/pooling.h", 9},
     {"optim.h", 9},
+    {"optim/loss_scale.h", 9},
     {"optim/moments.h", 9},
     {"optim/optimizers.h", 9},
     {"optim/scaling.h", 9},

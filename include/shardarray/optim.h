@@ -8,6 +8,7 @@
 #pragma once
 #include "shardarray/optim/transform.h"  // first: errors of the compiler tell how it was included
 
+#include "shardarray/optim/loss_scale.h"
 #include "shardarray/optim/moments.h"
 #include "shardarray/optim/optimizers.h"
 #include "shardarray/optim/scaling.h"
