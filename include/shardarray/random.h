@@ -71,7 +71,7 @@ template <std::size_t N> [[nodiscard]] std::array<Array, N> split(const Array& k
 /// Floating numbers in [minval, maxval); minval where that is empty.
 [[nodiscard]] SHARDARRAY_API Array uniform(const Array& key, const Shape& shape = {}, DType dtype = float32,
                                            double minval = 0, double maxval = 1, Where w = Where::here());
-/// Standard normal, floating.
+/// Standard normal, floating; complex: both parts independent, so that the mean square of the size is 1.
 [[nodiscard]] SHARDARRAY_API Array normal(const Array& key, const Shape& shape = {}, DType dtype = float32,
                                           Where w = Where::here());
 /// Integers in [minval, maxval); minval where that is empty. Bounds are clipped to the dtype: maxval beyond it means its highest

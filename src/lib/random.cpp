@@ -8,10 +8,12 @@
 #include <limits>
 #include <numbers>
 
+#include "base/complex_parts.h"
 #include "graph/trace_state.h"
 #include "lib/random_bits.h"
 #include "lib/random_floats.h"
 #include "ops/api.h"
+#include "ops/complex.h"
 #include "shardarray/ops.h"
 
 namespace shardarray::random {
@@ -127,6 +129,16 @@ Array uniform(const Array& key, const Shape& shape, DType dtype, double minval, 
 Array normal(const Array& key, const Shape& shape, DType dtype, Where w) {
   const Site site(w, "random::normal");
   check_key(key, "random::normal");
+  if (is_complex(dtype)) {
+    const DType part = part_type(dtype);
+    const auto [re, im] = split<2>(key);
+    const Array root = scalar(part, std::numbers::sqrt2);
+    const auto half = [&](const Array& k) {
+      const Array x = normal_of_unit(unit_uniform(k, shape, part));
+      return primitive::div(x, primitive::broadcast_to(root, shape));
+    };
+    return primitive::pair(half(re), half(im));
+  }
   need_floating(dtype, "random::normal");
   return normal_of_unit(unit_uniform(key, shape, dtype));
 }
