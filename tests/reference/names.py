@@ -1,5 +1,5 @@
-"""The public names of jax.numpy, jax.lax, jax.nn, jax.random, jax.scipy.special, jax.numpy.linalg, equinox.nn and optax, of each of
-which docs/jax-and-equinox-names.md says what stands for it: writes tests/data/names.json.
+"""The public names of jax, its modules for arrays, trees, shardings and SciPy's functions, of equinox, equinox.nn and optax, of each of
+which docs/jax-and-equinox-names.md says what stands for it: writes tests/data/names.json. Of jax.scipy.stats the distributions.
 
     python3 -m venv v && v/bin/pip install jax==0.10.2 equinox==0.13.8 optax==0.2.8 && v/bin/python tests/reference/names.py
 """
@@ -11,8 +11,9 @@ import warnings
 from importlib import metadata
 
 PATH = pathlib.Path(__file__).parents[1] / "data" / "names.json"
-MODULES = ("jax.numpy", "jax.numpy.linalg", "jax.lax", "jax.nn", "jax.nn.initializers", "jax.random", "jax.scipy.special",
-           "equinox.nn", "optax", "optax.losses")
+MODULES = ("jax", "jax.numpy", "jax.numpy.linalg", "jax.lax", "jax.nn", "jax.nn.initializers", "jax.random", "jax.sharding",
+           "jax.tree", "jax.tree_util", "jax.scipy.linalg", "jax.scipy.ndimage", "jax.scipy.signal", "jax.scipy.special",
+           "equinox", "equinox.nn", "optax", "optax.losses")
 
 
 def is_asked_for(module, name):
@@ -29,5 +30,7 @@ with warnings.catch_warnings():
         module = importlib.import_module(path)
         every = getattr(module, "__all__", None) or dir(module)
         names[path] = sorted({n for n in every if is_asked_for(module, n)})
+    stats = importlib.import_module("jax.scipy.stats")
+    names["jax.scipy.stats"] = sorted(n for n in dir(stats) if not n.startswith("_"))
 versions = ", ".join(f"{n} {metadata.version(n)}" for n in ("jax", "equinox", "optax"))
 PATH.write_text(json.dumps({"versions": versions, "names": names}, indent=1) + "\n")
