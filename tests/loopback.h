@@ -179,7 +179,8 @@ class LoopTransport final : public Transport {
  public:
   LoopTransport(Hub& hub, int own, int processes) : hub_(hub), own_(own), processes_(processes) {}
 
-  std::unique_ptr<TransportRun> begin(std::span<const int> peers, std::uint64_t fingerprint) override {
+  std::unique_ptr<TransportRun> begin(std::span<const int> peers,
+                                      std::shared_ptr<const Fingerprint> fingerprint) override {
     auto run = std::make_unique<Run>(*this);
     for (const int p : peers) {
       const int peer = (p + own_) % processes_;
@@ -189,7 +190,7 @@ class LoopTransport final : public Transport {
         pair.number = begun_[peer]++;
       }
       try {
-        hub_.begin(pair, own_, fingerprint);
+        hub_.begin(pair, own_, fingerprint->value());
       } catch (...) {
         run->fail(std::current_exception());
         throw;

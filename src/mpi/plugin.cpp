@@ -39,8 +39,9 @@ class MpiProcesses final : public Processes, public Transport {
     return progress_.all_gather(what, mine);
   }
   Transport& transport() override { return *this; }
-  std::unique_ptr<TransportRun> begin(std::span<const int> peers, std::uint64_t fingerprint) override {
-    return std::make_unique<MpiRun>(progress_, progress_.begin(peers, fingerprint));
+  std::unique_ptr<TransportRun> begin(std::span<const int> peers,
+                                      std::shared_ptr<const Fingerprint> fingerprint) override {
+    return std::make_unique<MpiRun>(progress_, progress_.begin(peers, std::move(fingerprint)));
   }
   void end() { progress_.end(); }
 

@@ -36,43 +36,67 @@ void Progress::Box::end(const std::string& failure) const {
   ended(failure.empty() ? nullptr : std::make_exception_ptr(TransportError(failure)));
 }
 
-Progress::Progress(int expected) {
-  std::promise<void> joined;
-  thread_ = std::thread([this, expected, &joined] {
+Progress::Progress(int expected) : timeout_(1000 * env_int("SHARDARRAY_COMM_TIMEOUT", 300, 0, 1'000'000)) {
+  const auto start = std::make_shared<Start>();
+  thread_ = std::thread([this, expected, start] {
+    std::unique_ptr<Link> link;
+    std::exception_ptr failure;
     try {
-      link_ = std::make_unique<Link>();
-      index_ = link_->index();
-      count_ = link_->count();
-      timeout_ = std::chrono::milliseconds(1000 * env_int("SHARDARRAY_COMM_TIMEOUT", 300, 0, 1'000'000));
-      if (count_ != expected)
+      link = std::make_unique<Link>();
+      if (link->count() != expected)
         throw DeviceError(fmt::format(
             "processes: a launcher has started {} processes, and MPI joins {}. Each would run for itself. "
             "Start "
             "them by the mpirun of the same MPI or by srun --mpi=pmix, or set SHARDARRAY_PROCESSES=alone.",
-            expected, count_));
+            expected, link->count()));
     } catch (...) {
-      link_.reset();
-      joined.set_exception(std::current_exception());
-      return;
+      link.reset();
+      failure = std::current_exception();
     }
-    peers_.resize(static_cast<std::size_t>(count_));
-    tags_of_run_ = std::min(tags_of_a_run, link_->most_tags() / 2);
-    run_slots_ = link_->most_tags() / tags_of_run_;
-    joined.set_value();
-    work();
+    {
+      const std::lock_guard lock(start->mutex);
+      if (start->is_given_up) return static_cast<void>(link.release());  // MPI stays as it is
+      if (!failure) take_over(std::move(link));
+      start->is_over = true;
+      start->failure = failure;
+    }
+    start->changed.notify_one();
+    if (!failure) work();
   });
-  try {
-    joined.get_future().get();
-  } catch (...) {
-    thread_.join();
-    throw;
+  std::unique_lock lock(start->mutex);
+  const auto is_over = [&] { return start->is_over; };
+  if (timeout_.count() == 0) start->changed.wait(lock, is_over);
+  else start->changed.wait_for(lock, timeout_, is_over);
+  if (!start->is_over) {
+    start->is_given_up = true;
+    thread_.detach();
+    throw DeviceError(
+        fmt::format("processes: MPI has not started within {} s. It starts when all {} processes that the "
+                    "launcher has started use the library. Look at what the others do, or set "
+                    "SHARDARRAY_COMM_TIMEOUT longer.",
+                    timeout_.count() / 1000, expected));
   }
+  if (start->failure) {
+    lock.unlock();
+    thread_.join();
+    std::rethrow_exception(start->failure);
+  }
+  lock.unlock();
   struct sigaction now {};
   if (sigaction(SIGUSR1, nullptr, &now) == 0 && now.sa_handler == SIG_DFL) {
     now.sa_handler = [](int) { wants_print = true; };
     now.sa_flags = SA_RESTART;
     sigaction(SIGUSR1, &now, nullptr);
   }
+}
+
+void Progress::take_over(std::unique_ptr<Link> link) {
+  link_ = std::move(link);
+  index_ = link_->index();
+  count_ = link_->count();
+  peers_.resize(static_cast<std::size_t>(count_));
+  tags_of_run_ = std::min(tags_of_a_run, link_->most_tags() / 2);
+  run_slots_ = link_->most_tags() / tags_of_run_;
 }
 
 // ---------------------------------------------------------------- what other threads ask for
@@ -95,10 +119,11 @@ void Progress::advance() noexcept {
   advanced_.store(Clock::now().time_since_epoch().count(), std::memory_order_relaxed);
 }
 
-std::shared_ptr<const SharedRun> Progress::begin(std::span<const int> peers, std::uint64_t fingerprint) {
+std::shared_ptr<const SharedRun> Progress::begin(std::span<const int> peers,
+                                                 std::shared_ptr<const Fingerprint> fingerprint) {
   if (has_failed_.load(std::memory_order_acquire)) throw TransportError(failure_);
   auto run = std::make_shared<SharedRun>();
-  run->fingerprint = fingerprint;
+  run->fingerprint = std::move(fingerprint);
   {
     const std::lock_guard lock(mutex_);  // in the order of their numbers
     for (const int p : peers) run->numbers[p] = begun_[p]++;
@@ -242,7 +267,7 @@ void Progress::take(Job& job) {
       if (has_failed_) return;
       for (const auto& [p, number] : job.run->numbers) {
         peers_[static_cast<std::size_t>(p)].ours[number] = job.run->fingerprint;
-        link_->post(p, begun(number, job.run->fingerprint));
+        link_->post(p, begun(number, job.run->fingerprint->value()));
         compare(p, number);
       }
       return;
@@ -275,6 +300,10 @@ void Progress::hear(const Note& note) {
     (void)std::sscanf(note.text.c_str() + 2, "%lu %lu", &number, &fingerprint);
     peer.theirs[number] = fingerprint;
     compare(note.peer, number);
+  } else if (note.text == "g") {
+    peer.gathered++;
+  } else if (note.text.starts_with("m ")) {
+    hear_mark(peer, note);
   } else if (note.text == "e") {
     peer.has_ended = true;
     need_peers();
@@ -286,18 +315,43 @@ void Progress::hear(const Note& note) {
 // Runs that both have begun are of one program.
 void Progress::compare(int p, std::uint64_t number) {
   Peer& peer = peers_[static_cast<std::size_t>(p)];
-  const auto ours = peer.ours.find(number), theirs = peer.theirs.find(number);
+  const auto ours = peer.ours.find(number);
+  const auto theirs = peer.theirs.find(number);
   if (ours == peer.ours.end()) return;
   if (theirs == peer.theirs.end()) return need_peers();
-  if (ours->second != theirs->second)
-    return fail_all(
-        fmt::format("processes {} and {} run different programs, at the run {} that they share. All "
-                    "processes compute the same in the same order. Compare explain() of them.",
-                    std::min(p, index_), std::max(p, index_), number + 1),
-        true);
+  if (ours->second->value() != theirs->second) {
+    if (!peer.differing) post_marks(p, number, ours->second->marks);
+    return;
+  }
   peer.ours.erase(ours);
   peer.theirs.erase(theirs);
   peer.agreed = std::max(peer.agreed, number + 1);
+}
+
+// Both sides find out, and tell each other what their programs are: a mark a note, then an empty one.
+void Progress::post_marks(int p, std::uint64_t number, const std::vector<Fingerprint::Mark>& marks) {
+  Peer& peer = peers_[static_cast<std::size_t>(p)];
+  peer.differing = number;
+  peer.our_marks = marks;
+  for (const Fingerprint::Mark& m : marks) link_->post(p, fmt::format("m {} {:.3900}", m.value, m.text));
+  link_->post(p, "m end");
+}
+void Progress::hear_mark(Peer& peer, const Note& note) {
+  if (note.text != "m end") {
+    std::uint64_t value = 0;
+    int text = 0;
+    (void)std::sscanf(note.text.c_str() + 2, "%lu %n", &value, &text);
+    peer.their_marks.push_back({value, note.text.substr(static_cast<std::size_t>(2 + text))});
+    return;
+  }
+  const bool is_first = index_ < note.peer;  // the same text in both
+  const int low = std::min(index_, note.peer), high = std::max(index_, note.peer);
+  fail_all(fmt::format("processes {} and {} run different programs, at the run {} that they share: {}. All "
+                       "processes compute the same in the same order. Compare explain() of them.",
+                       low, high, *peer.differing + 1,
+                       is_first ? first_difference(peer.our_marks, low, peer.their_marks, high)
+                                : first_difference(peer.their_marks, low, peer.our_marks, high)),
+           true);
 }
 
 // Who has ended begins no run and gives nothing. Where all have told their sizes, all give.
@@ -345,6 +399,9 @@ void Progress::begin_gathering() {
   g.sizes.assign(static_cast<std::size_t>(count_), static_cast<std::int64_t>(g.mine.size()));
   const auto own = static_cast<std::size_t>(index_);
   g.step = link_->gather(&g.sizes[own], sizeof(std::int64_t), g.sizes.data());
+  gathered_++;
+  for (int p = 0; p < count_; p++)
+    if (p != index_ && !peers_[static_cast<std::size_t>(p)].has_ended) link_->post(p, "g");
   need_peers();
 }
 
@@ -382,6 +439,15 @@ std::string Progress::described(const Box& box) const {
   return s != nullptr && !s->label.empty() ? spelled(s->label, s->where) : "a transfer";
 }
 
+std::string Progress::late_in_gathering() const {
+  std::vector<int> late;
+  for (int p = 0; p < count_; p++)
+    if (p != index_ && peers_[static_cast<std::size_t>(p)].gathered < gathered_) late.push_back(p);
+  if (late.empty()) return "another process is silent";
+  return late.size() == 1 ? fmt::format("process {} is silent", late[0])
+                          : fmt::format("processes {} are silent", fmt::join(late, ", "));
+}
+
 void Progress::look_for_late_ones() {
   if (timeout_.count() == 0) return;
   const auto now = Clock::now();
@@ -401,9 +467,8 @@ void Progress::look_for_late_ones() {
       return fail_late(fmt::format("nothing came from process {}", b.parcel.peer), described(b));
     }
   if (!gatherings_.empty() && now - gatherings_.front()->since > timeout_)
-    return fail_late(
-        "another process is silent",
-        fmt::format("`{}`", gatherings_.front()->mine.substr(0, gatherings_.front()->mine.find('\0'))));
+    return fail_late(late_in_gathering(), fmt::format("`{}`", gatherings_.front()->mine.substr(
+                                                                  0, gatherings_.front()->mine.find('\0'))));
   if (!ending_ || now - ending_since_ <= timeout_) return;
   for (int p = 0; p < count_; p++)
     if (p != index_ && !peers_[static_cast<std::size_t>(p)].has_ended) {

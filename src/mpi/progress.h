@@ -21,6 +21,7 @@
 #include <vector>
 
 #include "mpi/link.h"
+#include "runtime/fingerprint.h"
 #include "runtime/transport.h"
 
 namespace shardarray::mpi {
@@ -30,19 +31,21 @@ using Clock = std::chrono::steady_clock;
 /// One run of a program that this process shares with others.
 struct SharedRun {
   std::map<int, std::uint64_t> numbers;  ///< peer -> which of their runs it is
-  std::uint64_t fingerprint = 0;
+  std::shared_ptr<const Fingerprint> fingerprint;
 };
 
 class Progress {
  public:
-  /// Joins the others. Throws DeviceError where MPI does not work, or joins another number than `expected`.
+  /// Joins the others. Throws DeviceError where MPI does not work, joins another number than `expected`, or does not start within
+  /// the timeout.
   explicit Progress(int expected);
   int index() const { return index_; }
   int count() const { return count_; }
   const std::string& failure_text() const { return failure_; }
 
   // From any thread.
-  std::shared_ptr<const SharedRun> begin(std::span<const int> peers, std::uint64_t fingerprint);
+  std::shared_ptr<const SharedRun> begin(std::span<const int> peers,
+                                         std::shared_ptr<const Fingerprint> fingerprint);
   void ask(const std::shared_ptr<const SharedRun>& run, bool sent, const Parcel& parcel, LateEnd ended);
   void leave(const std::shared_ptr<const SharedRun>& run);
   /// Does what the thread does, if it does not do it now.
@@ -80,24 +83,38 @@ class Progress {
     std::string text = {};
     std::unique_ptr<Gathering> gathering = nullptr;
   };
+  /// How joining ended, if it has.
+  struct Start {
+    std::mutex mutex;
+    std::condition_variable changed;
+    bool is_over = false, is_given_up = false;
+    std::exception_ptr failure;
+  };
   /// What is known of another process.
   struct Peer {
-    std::map<std::uint64_t, std::uint64_t> theirs,
-        ours;                  ///< number -> fingerprint of runs that only one side has begun
-    std::uint64_t agreed = 0;  ///< runs below are known to both
+    std::map<std::uint64_t, std::uint64_t> theirs;  ///< number -> fingerprint of runs that only it has begun
+    std::map<std::uint64_t, std::shared_ptr<const Fingerprint>> ours;  ///< that only this process has begun
+    std::uint64_t agreed = 0;                                          ///< runs below are known to both
+    std::uint64_t gathered = 0;                                        ///< all_gathers that it has begun
+    std::optional<std::uint64_t> differing;                 ///< the run whose program is another one there
+    std::vector<Fingerprint::Mark> our_marks, their_marks;  ///< of it
     bool has_ended = false;
     Clock::time_point heard;
   };
 
+  void take_over(std::unique_ptr<Link> link);
   void add(Job job);
   void work();
   bool look();  // whether anything has happened
   void take(Job& job);
   void hear(const Note& note);
   void compare(int peer, std::uint64_t number);
+  void post_marks(int peer, std::uint64_t number, const std::vector<Fingerprint::Mark>& marks);
+  void hear_mark(Peer& peer, const Note& note);
   bool start(Box& box);
   bool advance_gathering();
   void begin_gathering();
+  std::string late_in_gathering() const;
   void look_for_late_ones();
   void fail_all(const std::string& text, bool tell_others);
   void need_peers();
@@ -112,10 +129,11 @@ class Progress {
   std::map<std::shared_ptr<const SharedRun>, Clock::time_point>
       runs_;  // open ones, and when something last happened there
   std::vector<std::unique_ptr<Gathering>> gatherings_;
+  std::uint64_t gathered_ = 0;  // begun
   std::uint64_t tags_of_run_ = 0, run_slots_ = 0;
   bool ending_ = false, is_stuck_ = false;
   Clock::time_point ending_since_;
-  std::chrono::milliseconds timeout_{};  // 0: none
+  const std::chrono::milliseconds timeout_;  // 0: none
 
   int index_ = 0, count_ = 1;
   std::atomic<bool> has_failed_{false};

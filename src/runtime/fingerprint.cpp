@@ -1,18 +1,30 @@
 #include "runtime/fingerprint.h"
 
+#include <fmt/format.h>
+
+#include <algorithm>
 #include <string_view>
 #include <type_traits>
+#include <utility>
 
 #include "base/hash.h"
+#include "shardarray/dtype.h"
+#include "shardarray/shape.h"
 
 namespace shardarray {
 namespace {
 
-class Fingerprint {
+class Hash {
  public:
-  std::uint64_t of(const Program& p) {
-    add(p.base_count, p.scratch_bytes, p.inputs, p.outputs, p.steps);
-    return value_;
+  Fingerprint marks_of(const Program& p) {
+    Fingerprint f;
+    add(p.base_count, p.scratch_bytes, p.inputs, p.outputs);
+    f.marks.push_back({value_, fmt::format("({}) -> ({})", types(p.inputs), types(p.outputs))});
+    for (const Step& s : p.steps) {
+      put(s);
+      f.marks.push_back({value_, spelled(s.label, s.where) + size(s)});
+    }
+    return f;
   }
 
  private:
@@ -30,6 +42,21 @@ class Fingerprint {
   void put(const Shape& s) { put_all(s); }
   void put(std::string_view text) { put_all(text); }
 
+  static std::string types(const std::vector<Port>& ports) {
+    std::string text;
+    for (const Port& p : ports)
+      text += (text.empty() ? "" : ", ") + (short_name(p.dtype) + to_string(p.shape));
+    return text;
+  }
+  static std::string size(const Step& s) {
+    if (const auto* const l = std::get_if<Loop>(&s.body); l != nullptr && !l->items.empty())
+      return " of " + to_string(l->items.front().extents);
+    if (const auto* const g = std::get_if<Gemm>(&s.body); g != nullptr && !g->items.empty())
+      return fmt::format(" of {} x {} x {}", g->items.front().m, g->items.front().k, g->items.front().n);
+    return "";
+  }
+
+  void of(const Program& p) { add(p.base_count, p.scratch_bytes, p.inputs, p.outputs, p.steps); }
   void put(const Ref& r) { add(r.base, r.offset); }
   void put(const Port& p) { add(p.shape, p.dtype, p.bases, p.bytes, p.devices, p.alias); }
   void put(const Step& s) {
@@ -78,6 +105,21 @@ class Fingerprint {
 
 }  // namespace
 
-std::uint64_t fingerprint(const Program& program) { return Fingerprint().of(program); }
+Fingerprint fingerprint(const Program& program) { return Hash().marks_of(program); }
+
+std::string first_difference(const std::vector<Fingerprint::Mark>& a, int process_a,
+                             const std::vector<Fingerprint::Mark>& b, int process_b) {
+  std::size_t k = 0;
+  while (k < std::min(a.size(), b.size()) && a[k].value == b[k].value) k++;
+  const auto there = [&](const std::vector<Fingerprint::Mark>& marks) {
+    return k < marks.size() ? marks[k].text : std::string("nothing");
+  };
+  const std::string what = k == 0 ? "the whole" : fmt::format("step {}", k);
+  if (k < std::min(a.size(), b.size()) && a[k].text == b[k].text)
+    return fmt::format("{}, {}, has other numbers, devices or places in process {} than in process {}", what,
+                       a[k].text, process_a, process_b);
+  return fmt::format("{} is {} in process {} and {} in process {}", what, there(a), process_a, there(b),
+                     process_b);
+}
 
 }  // namespace shardarray

@@ -30,7 +30,7 @@ class Splitter {
   }
 
   LocalPart run() {
-    part_.fingerprint = fingerprint(whole_);
+    part_.fingerprint = std::make_shared<const Fingerprint>(fingerprint(whole_));
     mine_.order = whole_.order;
     mine_.transfers = whole_.transfers;
     mine_.base_count = whole_.base_count;

@@ -4,6 +4,7 @@
 #include <memory>
 #include <vector>
 
+#include "runtime/fingerprint.h"
 #include "runtime/program.h"
 
 namespace shardarray {
@@ -25,7 +26,7 @@ struct LocalPart {
   std::vector<PartBox> boxes;
   std::vector<int>
       peers;  ///< the other processes of the program, ascending; none where this one has no device in it
-  std::uint64_t fingerprint = 0;  ///< of the whole program: the same in all processes
+  std::shared_ptr<const Fingerprint> fingerprint;  ///< of the whole program: the same in all processes
 };
 
 /// Throws CompileError for what cannot be split yet.

@@ -9,6 +9,7 @@
 
 namespace shardarray {
 
+struct Fingerprint;
 struct Step;
 
 /// One box on its way between this process and another one: bytes in a row.
@@ -41,7 +42,8 @@ class Transport {
   virtual ~Transport() = default;
   /// Processes begin the runs that they share in the same order. `fingerprint` is that of the program: one that differs from a
   /// peer's fails the run. May throw TransportError.
-  virtual std::unique_ptr<TransportRun> begin(std::span<const int> peers, std::uint64_t fingerprint) = 0;
+  virtual std::unique_ptr<TransportRun> begin(std::span<const int> peers,
+                                              std::shared_ptr<const Fingerprint> fingerprint) = 0;
 };
 
 }  // namespace shardarray

@@ -256,8 +256,15 @@ void work(const std::string& fault) {
       if (fault == "other_shape") sa::block_until_ready(step(rows(32), 2));
       if (fault == "gathers") (void)sa::gather_from_processes(sa::ones({2}));
       if (fault == "other_name") sa::sync_devices("here");
+      if (fault == "nap") {
+        std::puts("it naps");
+        std::fflush(stdout);
+        std::this_thread::sleep_for(std::chrono::seconds(1));
+      }
+      if (fault == "silent") std::this_thread::sleep_for(std::chrono::seconds(60));
     }
     if (k == 5 && !is_last && fault == "other_name") sa::sync_devices("there");
+    if (k == 5 && !is_last && fault == "silent") sa::sync_devices("there");
     x = sa::block_until_ready(step(x, 2));
   }
   if (fault == "kill_while_gathering") {
@@ -276,6 +283,9 @@ void check_alive() {
 
 int main(int argc, char** argv) {
   const std::string word = argc > 1 ? argv[1] : "programs";
+  const char* const rank = std::getenv("OMPI_COMM_WORLD_RANK");
+  if (word == "never_joins" && rank != nullptr && std::string(rank) == "1")
+    std::this_thread::sleep_for(std::chrono::seconds(60));
   try {
     if (word == "programs") return programs();
     if (word == "save") return save_checkpoint();
