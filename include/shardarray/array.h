@@ -384,7 +384,7 @@ class SHARDARRAY_API IndexedArray {
 SHARDARRAY_API std::ostream& operator<<(std::ostream& os, const ShardedArray& x);
 /// numpy's text of the values, a line for each row in brackets (evaluates; TraceError inside a trace). Of more than 1000 elements
 /// the first and last three of a dimension.
-SHARDARRAY_API std::string to_string(const ShardedArray& x, Where w = Where::here());
+[[nodiscard]] SHARDARRAY_API std::string to_string(const ShardedArray& x, Where w = Where::here());
 
 /// An operand of an operator: an array or a number, and the line it stands on.
 struct SHARDARRAY_API Operand {

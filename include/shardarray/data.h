@@ -30,14 +30,14 @@ class SHARDARRAY_API Batches {
   /// Reads the arrays. Throws ShapeError unless all have the same first size and the batch size is positive, OutOfMemory.
   Batches(const std::vector<Array>& arrays, LoaderOptions options, Where w = Where::here());
   /// How many batches there are.
-  std::int64_t size() const;
+  [[nodiscard]] std::int64_t size() const;
   /// Batch k of every array, k from 0 to size() - 1: [batch, ...], the last one perhaps shorter, of the array's dtype, a new array
   /// where the options say. Throws ShapeError for another k, what device_put throws for a sharding that does not fit.
-  std::vector<Array> at(std::int64_t k, Where w = Where::here()) const;
+  [[nodiscard]] std::vector<Array> at(std::int64_t k, Where w = Where::here()) const;
   /// Where they were made: iterators, whose `*` has no place for a line, fail there.
   Where where() const { return made_; }
   /// The same examples in the order of another epoch (where there is a seed).
-  Batches with_epoch(std::int64_t epoch) const;
+  [[nodiscard]] Batches with_epoch(std::int64_t epoch) const;
 
  private:
   struct Examples;
@@ -81,9 +81,9 @@ template <class... A> class Loader {
   Iterator begin() const { return {&batches_, 0}; }
   Iterator end() const { return {&batches_, size()}; }
   /// Batches per epoch.
-  std::int64_t size() const { return batches_.size(); }
+  [[nodiscard]] std::int64_t size() const { return batches_.size(); }
   /// The same examples in the order of another epoch.
-  Loader epoch(std::int64_t e) const { return Loader(batches_.with_epoch(e)); }
+  [[nodiscard]] Loader epoch(std::int64_t e) const { return Loader(batches_.with_epoch(e)); }
 
  private:
   Batches batches_;
@@ -93,7 +93,8 @@ template <class... A> class Loader {
 /// are the entries along the first dimension. The order depends on seed and epoch alone (random::permutation of their key). Throws
 /// as Batches.
 template <std::same_as<Array>... A>
-Loader<A...> loader(const std::tuple<A...>& arrays, LoaderOptions options = {}, Where w = Where::here()) {
+[[nodiscard]] Loader<A...> loader(const std::tuple<A...>& arrays, LoaderOptions options = {},
+                                  Where w = Where::here()) {
   return Loader<A...>(Batches(std::apply([](const auto&... a) { return std::vector<Array>{a...}; }, arrays),
                               std::move(options), w));
 }

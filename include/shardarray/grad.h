@@ -304,7 +304,7 @@ template <class R, class... A> class Pullback {
   const R& value() const { return *value_; }
   /// One tree per argument. Absent cotangents are zero. Throws ShapeError or DTypeError for a cotangent that has not the shape and
   /// dtype of its result, TreeError for another structure.
-  std::tuple<A...> operator()(const R& cotangent, Where w = Where::here()) const {
+  [[nodiscard]] std::tuple<A...> operator()(const R& cotangent, Where w = Where::here()) const {
     const UserSite user(w);
     Structure s = structure(*value_, false);
     const core::Arrays given = slots_like(s, cotangent, 1, "vjp");

@@ -111,7 +111,7 @@ template <class R, class... A> class LinearFunction {
   const R& value() const { return *value_; }
   /// A tangent for each argument: of its shape and dtype; absent ones are zero, and those of integers are absent. Throws ShapeError or
   /// DTypeError with the path of a tangent that does not fit, TreeError for another structure.
-  R operator()(const A&... tangents, Where w = Where::here()) const {
+  [[nodiscard]] R operator()(const A&... tangents, Where w = Where::here()) const {
     const UserSite user(w);
     core::Arrays given;
     std::size_t k = 1;

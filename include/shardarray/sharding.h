@@ -173,8 +173,8 @@ class SHARDARRAY_API NamedSharding {
   /// Throws ShardingError for an axis that the mesh does not have, or that stands twice.
   NamedSharding(Mesh mesh, PartitionSpec spec, Where w = Where::here());
   /// What it was made of; it converts to a Sharding, whose members `->` reaches: `s->shard_shape(shape)`.
-  const Mesh& mesh() const { return mesh_; }
-  const PartitionSpec& spec() const { return spec_; }
+  [[nodiscard]] const Mesh& mesh() const { return mesh_; }
+  [[nodiscard]] const PartitionSpec& spec() const { return spec_; }
   operator Sharding() const { return sharding_; }
   const Sharding* operator->() const { return &sharding_; }
   friend bool operator==(const NamedSharding& a, const NamedSharding& b) {
