@@ -21,6 +21,7 @@
 #include <vector>
 
 #include "runtime/devices.h"
+#include "runtime/fingerprint.h"
 #include "runtime/transport.h"
 #include "shardarray/error.h"
 
