@@ -103,10 +103,9 @@ TEST_CASE("types: JAX's table of two operands") {
         const std::string got = result_of([&] { return binaries.at(op)(a, b); });
         // a bool literal is no weak one here
         const bool is_strong = op == "power" && types[i] == "weak int" && types[k] == "weak bool";
-        if (is_strong) CHECK(got == "int32");
-        if (is_strong) continue;
-        CHECK_MESSAGE(got == expected_of(c["outputs"]["result"][i][k]),
-                      op << " of " << types[i] << " and " << types[k]);
+        const std::string want =
+            is_strong ? "int32" : expected_of(c["outputs"]["result"][i][k].get<std::string>());
+        CHECK_MESSAGE(got == want, op << " of " << types[i] << " and " << types[k]);
         checked++;
       }
   }

@@ -154,6 +154,19 @@ TEST_CASE("rearranging: numbers of any size give a shape, or are refused in the 
       {"cumlogsumexp", [&](Int n) { (void)sa::cumlogsumexp(v, n); }},
       {"cross", [&](Int n) { (void)sa::cross(square, square, n); }},
       {"matrix_power", [&](Int n) { (void)sa::matrix_power(square, n); }},
+      {"repeat", [&](Int n) { (void)sa::repeat(v, i, {.total_repeat_length = n}); }},
+      {"pad_general",
+       [&](Int n) {
+         (void)sa::pad_general(v, {{n, 0, 0}});
+       }},
+      {"pad_general",
+       [&](Int n) {
+         (void)sa::pad_general(v, {{n, n, 0}});
+       }},
+      {"pad_general",
+       [&](Int n) {
+         (void)sa::pad_general(v, {{0, 0, n}});
+       }},
       {"diff", [&](Int n) { (void)sa::diff(v, n); }},
       {"diff", [&](Int n) { (void)sa::diff(v, 1, n); }},
       {"gradient", [&](Int n) { (void)sa::gradient(v, n); }},

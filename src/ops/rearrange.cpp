@@ -140,12 +140,12 @@ static Array padded_generally(const Array& x, const std::vector<PadWidths>& widt
     const std::int64_t n = y.shape()[d], front = std::max<std::int64_t>(-widths[d].low, 0),
                        back = std::max<std::int64_t>(-widths[d].high, 0);
     around.emplace_back(std::max<std::int64_t>(widths[d].low, 0), std::max<std::int64_t>(widths[d].high, 0));
-    if (front + back <= n) {
+    if (add_sizes(front, back) <= n) {
       y = primitive::slice_dim(y, d, front, n - back);
       continue;
     }
     // what goes of one end takes of what came at the other one
-    if (add_sizes(n, around[d].first + around[d].second) < front + back)
+    if (add_sizes(n, around[d].first + around[d].second) < add_sizes(front, back))
       throw ShapeError(
           fmt::format("pad_general: widths {} and {} of {} elements along axis {}. No more goes than there "
                       "is. Remove fewer.",
@@ -162,12 +162,22 @@ Array pad_general_fn::operator()(const Array& x, const std::vector<PadWidths>& w
   if (widths.size() != t.shape.size())
     throw ShapeError(fmt::format("pad_general: {} widths for {}. Every dimension has three. Give as many.",
                                  widths.size(), to_string(t)));
-  for (const PadWidths& each : widths)
+  Type grown = t;
+  for (std::size_t d = 0; d < widths.size(); d++) {
+    const PadWidths& each = widths[d];
+    if (std::min(each.low, each.high) < -byte_limit)
+      throw ShapeError(fmt::format("pad_general: widths {} and {}. No more goes than there is. Remove fewer.",
+                                   each.low, each.high));
     if (each.interior < 0)
       throw ShapeError(
           fmt::format("pad_general: {} elements between two. The number is not negative. Use a slice "
                       "with a step to remove elements.",
                       each.interior));
+    const std::int64_t ends =
+        add_sizes(std::max<std::int64_t>(each.low, 0), std::max<std::int64_t>(each.high, 0));
+    grown.shape[d] = add_sizes(mul_sizes(t.shape[d], add_sizes(each.interior, 1)), ends);
+  }
+  check_type(grown, "pad_general");
   if (!type_of(value, "pad_general").shape.empty())
     throw ShapeError(fmt::format("pad_general: the value is {}. It is a scalar. Use where for others.",
                                  to_string(type_of(value))));

@@ -2,10 +2,8 @@
 
 #include <fmt/format.h>
 
-#include <algorithm>
 #include <string_view>
 #include <type_traits>
-#include <utility>
 
 #include "base/hash.h"
 #include "shardarray/dtype.h"
@@ -106,20 +104,5 @@ class Hash {
 }  // namespace
 
 Fingerprint fingerprint(const Program& program) { return Hash().marks_of(program); }
-
-std::string first_difference(const std::vector<Fingerprint::Mark>& a, int process_a,
-                             const std::vector<Fingerprint::Mark>& b, int process_b) {
-  std::size_t k = 0;
-  while (k < std::min(a.size(), b.size()) && a[k].value == b[k].value) k++;
-  const auto there = [&](const std::vector<Fingerprint::Mark>& marks) {
-    return k < marks.size() ? marks[k].text : std::string("nothing");
-  };
-  const std::string what = k == 0 ? "the whole" : fmt::format("step {}", k);
-  if (k < std::min(a.size(), b.size()) && a[k].text == b[k].text)
-    return fmt::format("{}, {}, has other numbers, devices or places in process {} than in process {}", what,
-                       a[k].text, process_a, process_b);
-  return fmt::format("{} is {} in process {} and {} in process {}", what, there(a), process_a, there(b),
-                     process_b);
-}
 
 }  // namespace shardarray

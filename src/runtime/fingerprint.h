@@ -19,8 +19,5 @@ struct Fingerprint {
   std::uint64_t value() const { return marks.back().value; }
 };
 Fingerprint fingerprint(const Program& program);
-/// How two processes' programs that are not the same differ first: `step 2 is 'add' (a.cpp:3) of [8] in process 0 and ...`.
-std::string first_difference(const std::vector<Fingerprint::Mark>& a, int process_a,
-                             const std::vector<Fingerprint::Mark>& b, int process_b);
 
 }  // namespace shardarray

@@ -1,0 +1,173 @@
+// What goes wrong between processes: programs that differ, who is late, and how one failure ends what all run together.
+#include <fmt/format.h>
+#include <sched.h>
+
+#include <algorithm>
+#include <cstdio>
+#include <string>
+#include <vector>
+
+#include "mpi/progress.h"
+#include "runtime/program.h"
+#include "shardarray/error.h"
+
+namespace shardarray::mpi {
+namespace {
+
+double seconds(Clock::duration d) { return std::chrono::duration<double>(d).count(); }
+
+/// How two processes' programs that are not the same differ first.
+std::string first_difference(const std::vector<Fingerprint::Mark>& a, int process_a,
+                             const std::vector<Fingerprint::Mark>& b, int process_b) {
+  std::size_t k = 0;
+  while (k < std::min(a.size(), b.size()) && a[k].value == b[k].value) k++;
+  const auto there = [&](const std::vector<Fingerprint::Mark>& marks) {
+    return k < marks.size() ? marks[k].text : std::string("nothing");
+  };
+  const std::string what = k == 0 ? "the whole" : fmt::format("step {}", k);
+  if (k < std::min(a.size(), b.size()) && a[k].text == b[k].text)
+    return fmt::format("{}, {}, has other numbers, devices or places in process {} than in process {}", what,
+                       a[k].text, process_a, process_b);
+  return fmt::format("{} is {} in process {} and {} in process {}", what, there(a), process_a, there(b),
+                     process_b);
+}
+
+}  // namespace
+
+// Both sides find out, and tell each other what their programs are: a mark a note, then an empty one.
+void Progress::post_marks(int p, std::uint64_t number, const std::vector<Fingerprint::Mark>& marks) {
+  Peer& peer = peers_[static_cast<std::size_t>(p)];
+  peer.differing = number;
+  peer.our_marks = marks;
+  for (const Fingerprint::Mark& m : marks) link_->post(p, fmt::format("m {} {:.3900}", m.value, m.text));
+  link_->post(p, "m end");
+}
+void Progress::hear_mark(Peer& peer, const Note& note) {
+  if (note.text != "m end") {
+    std::uint64_t value = 0;
+    int text = 0;
+    (void)std::sscanf(note.text.c_str() + 2, "%lu %n", &value, &text);
+    peer.their_marks.push_back({value, note.text.substr(static_cast<std::size_t>(2 + text))});
+    return;
+  }
+  const bool is_first = index_ < note.peer;  // the same text in both
+  const int low = std::min(index_, note.peer), high = std::max(index_, note.peer);
+  fail_all(fmt::format("processes {} and {} run different programs, at the run {} that they share: {}. All "
+                       "processes compute the same in the same order. Compare explain() of them.",
+                       low, high, *peer.differing + 1,
+                       is_first ? first_difference(peer.our_marks, low, peer.their_marks, high)
+                                : first_difference(peer.their_marks, low, peer.our_marks, high)),
+           true);
+}
+
+std::string Progress::described(const Box& box) const {
+  const Step* const s = box.parcel.step;
+  return s != nullptr && !s->label.empty() ? spelled(s->label, s->where) : "a transfer";
+}
+
+std::string Progress::late_in_gathering() const {
+  std::vector<int> late;
+  for (int p = 0; p < count_; p++)
+    if (p != index_ && peers_[static_cast<std::size_t>(p)].gathered < gathered_) late.push_back(p);
+  if (late.empty()) return "another process is silent";
+  return late.size() == 1 ? fmt::format("process {} is silent", late[0])
+                          : fmt::format("processes {} are silent", fmt::join(late, ", "));
+}
+
+void Progress::look_for_late_ones() {
+  if (timeout_.count() == 0) return;
+  const auto now = Clock::now();
+  const auto fail_late = [&](const std::string& who, const std::string& what) {
+    fail_all(
+        fmt::format(
+            "{} for {} s, while process {} waits for {}. A process that is busy with something else or "
+            "stuck ends the others' runs after SHARDARRAY_COMM_TIMEOUT seconds. Set it longer, or look at "
+            "what that process does.",
+            who, timeout_.count() / 1000, index_, what),
+        true);
+  };
+  for (const std::vector<Box>* const boxes : {&waiting_, &moving_})
+    for (const Box& b : *boxes) {
+      const auto run = runs_.find(b.run);
+      if (now - std::max(b.since, run == runs_.end() ? b.since : run->second) <= timeout_) continue;
+      return fail_late(fmt::format("nothing came from process {}", b.parcel.peer), described(b));
+    }
+  if (!gatherings_.empty() && now - gatherings_.front()->since > timeout_)
+    return fail_late(late_in_gathering(), fmt::format("`{}`", gatherings_.front()->mine.substr(
+                                                                  0, gatherings_.front()->mine.find('\0'))));
+  if (!ending_ || now - ending_since_ <= timeout_) return;
+  for (int p = 0; p < count_; p++)
+    if (p != index_ && !peers_[static_cast<std::size_t>(p)].has_ended) {
+      fmt::print(stderr,
+                 "shardarray: processes: process {} is at its end, process {} is not since {} s "
+                 "(SHARDARRAY_COMM_TIMEOUT). All are ended.\n",
+                 index_, p, timeout_.count() / 1000);
+      link_->abort(70);
+    }
+}
+
+// MPI cannot take back what is on its way. What does not end soon could still be written: then nobody asks MPI any more.
+void Progress::fail_all(const std::string& text, bool tell_others) {
+  if (has_failed_) return;
+  failure_ = text.starts_with("processes: ") || text.starts_with("mpi: ") ? text : "processes: " + text;
+  has_failed_.store(true, std::memory_order_release);
+  try {
+    for (int p = 0; tell_others && p < count_; p++)
+      if (p != index_ && !peers_[static_cast<std::size_t>(p)].has_ended)
+        link_->post(p, "f " + failure_.substr(0, 4000));
+    for (Box& b : moving_)
+      for (const TransferRef& t : b.parts)
+        if (!b.sent) t->cancel();
+    const auto limit = Clock::now() + std::chrono::seconds(1);
+    const auto is_moving = [](Box& b) {
+      std::erase_if(b.parts, [](const TransferRef& t) { return t->test(); });
+      return !b.parts.empty();
+    };
+    while (std::any_of(moving_.begin(), moving_.end(), is_moving) || !link_->notes_are_gone()) {
+      if (Clock::now() > limit) {
+        is_stuck_ = true;
+        break;
+      }
+      sched_yield();
+    }
+  } catch (const Error&) { is_stuck_ = true; }
+  std::vector<Box> boxes;
+  for (std::vector<Box>* const all : {&waiting_, &moving_}) {
+    for (Box& b : *all) boxes.push_back(std::move(b));
+    all->clear();
+  }
+  for (Box& b : boxes) {
+    b.end(failure_);
+    for (TransferRef& t : b.parts) (void)t.release();  // MPI may still know it
+  }
+  for (auto& g : gatherings_) {
+    g->result.set_exception(std::make_exception_ptr(TransportError(failure_)));
+    (void)g.release();
+  }
+  gatherings_.clear();
+}
+
+void Progress::leave_mpi() {
+  try {
+    link_.reset();
+  } catch (const Error&) {}  // the process ends anyway
+  const std::lock_guard lock(mutex_);
+  has_left_ = true;
+  changed_.notify_all();
+}
+
+void Progress::print_waiting() const {
+  const auto now = Clock::now();
+  std::string text = fmt::format("shardarray: process {} of {}: {} runs with others are open\n", index_,
+                                 count_, runs_.size());
+  for (const std::vector<Box>* const boxes : {&waiting_, &moving_})
+    for (const Box& b : *boxes)
+      text += fmt::format("  {} process {}, {} B, since {:.1f} s: {}\n", b.sent ? "sends to" : "waits for",
+                          b.parcel.peer, b.parcel.bytes, seconds(now - b.since), described(b));
+  for (const auto& g : gatherings_)
+    text += fmt::format("  waits for all, since {:.1f} s: {}\n", seconds(now - g->since),
+                        g->mine.substr(0, g->mine.find('\0')));
+  fmt::print(stderr, "{}", text);
+}
+
+}  // namespace shardarray::mpi
