@@ -48,9 +48,9 @@ endfunction()
 
 # For tests: the same over a driver made of host memory, in a folder of its own.
 if(SHARDARRAY_DEVELOP)
-  shardarray_cuda_plugin(shardarray_fake_cuda ${cuda_host_kernels} ${PROJECT_SOURCE_DIR}/tests/cuda/fake_driver.cpp
-    ${PROJECT_SOURCE_DIR}/tests/cuda/fake_nvrtc.cpp ${PROJECT_SOURCE_DIR}/tests/cuda/fake_cublaslt.cpp
-    ${PROJECT_SOURCE_DIR}/tests/cuda/fake_nccl.cpp)
+  set(fakes control driver graphs nvrtc cublaslt nccl)
+  list(TRANSFORM fakes REPLACE "(.+)" "${PROJECT_SOURCE_DIR}/tests/cuda/fake_\\1.cpp")
+  shardarray_cuda_plugin(shardarray_fake_cuda ${cuda_host_kernels} ${fakes})
   target_compile_definitions(shardarray_fake_cuda PRIVATE SHARDARRAY_SOURCE_DIR="${PROJECT_SOURCE_DIR}")
   set_target_properties(shardarray_fake_cuda PROPERTIES LIBRARY_OUTPUT_DIRECTORY fake)
   # What stands in for the driver's library where the default platform is looked for.
