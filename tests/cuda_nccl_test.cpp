@@ -7,6 +7,7 @@
 #include <cstdlib>
 #include <random>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "cuda_fake.h"
@@ -304,6 +305,21 @@ TEST_CASE("cuda process: a rank never comes" * doctest::skip()) {
   CHECK_MESSAGE(text.find("it had 0.3 s from when all of them were there") != text.npos, text);
 }
 
+TEST_CASE("cuda process: a rank differs" * doctest::skip()) {
+  const Array x = over_all(),
+              wide = put(numbers({8, 24}), sa::Mesh({{8}, sa::devices("cuda")}, {"x"}), P("x"));
+  bits(sum_of()(x));
+  bits(sum_of()(wide));
+  const bool in_order = std::string(std::getenv("SHARDARRAY_TEST_DIFFERENCE")) == "count";
+  fake_control().differ_rank(1, in_order ? FakeDifference::count : FakeDifference::order);
+  const std::string text = thrown([&] {
+    const Array first = sum_of()(x), second = sum_of()(wide);
+    bits(first);
+    bits(second);
+  });
+  check_lost(text, std::getenv("SHARDARRAY_TEST_SAYS"));
+}
+
 TEST_CASE("cuda process: NCCL breaks while it works" * doctest::skip()) {
   const Array x = over_all();
   bits(sum_of()(x));
@@ -381,6 +397,20 @@ TEST_CASE(
     on_fake("cuda process: NCCL breaks while it works", settings);
     on_fake("cuda process: a GPU fails beside ranks that wait for it", settings);
   }
+}
+TEST_CASE(
+    "cuda NCCL: ranks that differ in counts or in their order are found out, whether NCCL says so or not") {
+  // Sums are messages over two GPUs with several devices each, and collectives over eight.
+  for (const auto& [settings, says] : {std::pair(over(2) + blind, "a message has another size"),
+                                       std::pair(over(8), "ranks differ in order, count or type")})
+    for (const char* const how : {"count", "order"})
+      for (const bool silent : {false, true})
+        on_fake("cuda process: a rank differs",
+                settings + "SHARDARRAY_TEST_DIFFERENCE=" + how +
+                    (silent ? " SHARDARRAY_FAKE_NCCL=silent SHARDARRAY_FAKE_NCCL_DEADLINE=300 "
+                              "SHARDARRAY_TEST_SAYS='does not come to an end'"
+                            : " SHARDARRAY_FAKE_NCCL_DEADLINE=20000 SHARDARRAY_TEST_SAYS='invalid usage (" +
+                                  std::string(says) + ")'"));
 }
 TEST_CASE("cuda NCCL: GPUs that read each other move small tiles by kernels") {
   for (const std::string& peers : {std::string(), blind})

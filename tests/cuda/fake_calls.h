@@ -1,5 +1,6 @@
 // What the fake libraries share with the fake driver.
 #pragma once
+#include "fake_control.h"
 #include "fake_gpu.h"
 
 namespace shardarray::testing {
@@ -18,5 +19,6 @@ std::uint64_t fake_nccl_misuse();
 void fail_fake_nccl(int after, int status);
 void break_fake_nccl(int status);
 void miss_fake_rank(int gpu);
+void differ_fake_rank(int gpu, FakeDifference how);
 
 }  // namespace shardarray::testing

@@ -1,6 +1,7 @@
 // What steers the fakes, as the symbol that tests look for.
 #include "fake_control.h"
 
+#include "cuda/libraries.h"
 #include "fake_driver.h"
 
 namespace shardarray::testing {
@@ -47,6 +48,12 @@ const FakeCudaControl shardarray_fake_cuda = {
           work.changed.notify_all();
         },
     .calls = count_of<&FakeDriver::calls>,
+    .calls_of =
+        [](const char* call) {
+          auto& f = fake_driver();
+          const std::lock_guard lock(f.mutex);
+          return f.calls_by_name[call];
+        },
     .done =
         [] {
           auto& work = fake_driver().work;
@@ -68,8 +75,11 @@ const FakeCudaControl shardarray_fake_cuda = {
     .fail_nccl = fail_fake_nccl,
     .break_nccl = break_fake_nccl,
     .miss_rank = miss_fake_rank,
+    .differ_rank = differ_fake_rank,
     .launches = count_of<&FakeDriver::launches>,
     .driver = cuda::driver,
+    .cublas_lt = cuda::cublas_lt,
+    .nccl = cuda::nccl,
 };
 
 }  // namespace shardarray::testing

@@ -1,12 +1,17 @@
-// How tests steer the fake CUDA driver: the symbol `shardarray_fake_cuda` of its plug-in.
+// How tests steer the fake CUDA driver and the fake libraries: the symbol `shardarray_fake_cuda` of their plug-in.
 #pragma once
 #include <cstddef>
 #include <cstdint>
 
 namespace shardarray::cuda {
+struct CublasLt;
 struct Driver;
-}
+struct Nccl;
+}  // namespace shardarray::cuda
 namespace shardarray::testing {
+
+/// How the rank on a GPU does not do what the others do: one element less of everything; what it is asked for next first.
+enum class FakeDifference : std::uint8_t { count, order };
 
 struct FakeCudaControl {
   /// The call after so many fails with `status`, and only that one; -1: none does.
@@ -20,11 +25,12 @@ struct FakeCudaControl {
   std::size_t (*held)();  ///< of that
   /// While held, no stream begins anything.
   void (*hold)(bool on);
-  std::uint64_t (*calls)();             ///< made up to now
-  std::uint64_t (*done)();              ///< pieces of work done up to now
-  const char* (*last_call)();           ///< the name of the one that failed last
-  std::uint64_t (*printed_launches)();  ///< of kernels that were printed and compiled
-  std::uint64_t (*graph_launches)();    ///< of whole graphs
+  std::uint64_t (*calls)();                     ///< made up to now
+  std::uint64_t (*calls_of)(const char* call);  ///< of that name
+  std::uint64_t (*done)();                      ///< pieces of work done up to now
+  const char* (*last_call)();                   ///< the name of the one that failed last
+  std::uint64_t (*printed_launches)();          ///< of kernels that were printed and compiled
+  std::uint64_t (*graph_launches)();            ///< of whole graphs
   /// Calls of the fake cuBLASLt; 1: of several products, 2: by addresses, 3: with an epilogue, 0: all of them.
   std::uint64_t (*products)(int kind);
   int (*algorithm)();  ///< of the last one
@@ -35,8 +41,11 @@ struct FakeCudaControl {
   void (*fail_nccl)(int after, int status);
   void (*break_nccl)(int status);  ///< all communicators that there are
   void (*miss_rank)(int gpu);      ///< the rank on this GPU never comes
-  std::uint64_t (*launches)();     ///< of all kernels, those of graphs included
+  void (*differ_rank)(int gpu, FakeDifference how);
+  std::uint64_t (*launches)();  ///< of all kernels, those of graphs included
   const cuda::Driver& (*driver)();
+  const cuda::CublasLt& (*cublas_lt)();
+  const cuda::Nccl& (*nccl)();
 };
 inline constexpr char fake_cuda_symbol[] = "shardarray_fake_cuda";
 

@@ -35,6 +35,7 @@ Status enter(const char* call) {
   {
     const std::lock_guard lock(f.mutex);
     f.calls++;
+    f.calls_by_name[call]++;
     if (f.to_failure >= 0 && f.to_failure-- == 0) {
       f.last_failed = call;
       return failed(f.failure);

@@ -24,6 +24,7 @@ struct FakeDriver {
   std::mutex mutex;  // of what follows
   std::vector<FakeStream*> streams;
   std::uint64_t calls = 0;
+  std::map<std::string, std::uint64_t, std::less<>> calls_by_name;
   int to_failure = -1, failure = 0;  // the call after so many fails
   std::string failing;  // the next `named_failures` calls of this name fail, with `named_failure`
   int named_failures = 0, named_failure = 0;

@@ -22,6 +22,12 @@
 
 namespace shardarray::testing {
 
+/// SHARDARRAY_FAKE_SEED: other pauses and other orders for each.
+inline unsigned fake_seed() {
+  const char* const text = std::getenv("SHARDARRAY_FAKE_SEED");
+  return text != nullptr ? static_cast<unsigned>(std::atoi(text)) : 0;
+}
+
 /// Blocks of memory by their first address.
 class FakeBlocks {
  public:

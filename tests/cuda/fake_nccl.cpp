@@ -1,7 +1,7 @@
 // NCCL on the fake GPUs: ranks of one process that meet on their streams, with pauses; sums go around in a ring. It refuses what the
 // documents refuse, and ranks that differ wait for each other until they are given up, as real ones do. It is there where
-// SHARDARRAY_FAKE_NCCL is set: `duplicate` takes every GPU for one that is there already, `stuck` never ends making a communicator.
-#include <cmath>
+// SHARDARRAY_FAKE_NCCL is set: `duplicate` takes every GPU for one that is there already, `stuck` never ends making a communicator,
+// `silent` does not say that ranks differ.
 #include <condition_variable>
 #include <cstdlib>
 #include <cstring>
@@ -14,12 +14,15 @@
 
 #include "cuda/libraries.h"
 #include "fake_calls.h"
+#include "fake_ring.h"
 #include "shardarray/error.h"
 
 namespace shardarray::cuda {
 namespace {
 
+using testing::bytes_of_fake_type;
 using testing::FakeBlocks;
+using testing::FakeDifference;
 using testing::FakeStream;
 
 constexpr int invalid_argument = 4;
@@ -67,7 +70,7 @@ struct FakeRank {
   int rank = 0, gpu = 0;
   int polls = 0;  // until it has done what it was asked for
   bool aborted = false;
-  std::vector<FakeNcclCall> asked;
+  std::vector<FakeNcclCall> asked, overtaken;
   std::uint64_t collectives = 0;  // that it has come to
 };
 
@@ -78,6 +81,8 @@ struct FakeNccl {
   std::vector<FakeRank*> ranks;
   std::uint64_t made[fake_kinds] = {}, calls = 0, misuse = 0;
   int to_failure = -1, failure = 0, absent = -1;
+  int differs_on = -1;  // the rank on this GPU does
+  FakeDifference difference = FakeDifference::count;
   const char* last_error = "";
 };
 /// Never destroyed, as the streams' threads.
@@ -107,75 +112,18 @@ int misused(const char* what) {
   return Nccl::invalid_usage;
 }
 
-std::size_t bytes_of_type(int type) {
-  switch (type) {
-    case Nccl::int8:
-    case Nccl::uint8: return 1;
-    case Nccl::int32:
-    case Nccl::uint32:
-    case Nccl::real32: return 4;
-    default: return 8;
-  }
+/// What a call failed with: its group fails with the same.
+int in_group(int status) {
+  if (group.depth > 0) group.status = status;
+  return status;
 }
 
-// ---------------------------------------------------------------- arithmetic
-
-template <class T> T combined(int reduction, T a, T b) {
-  if constexpr (std::is_floating_point_v<T>) {
-    if (reduction == Nccl::max) return std::fmax(a, b);
-    if (reduction == Nccl::min) return std::fmin(a, b);
-    return reduction == Nccl::sum ? a + b : a * b;
-  } else {
-    using U = std::make_unsigned_t<T>;
-    if (reduction == Nccl::max) return a < b ? b : a;
-    if (reduction == Nccl::min) return b < a ? b : a;
-    return static_cast<T>(reduction == Nccl::sum ? static_cast<U>(a) + static_cast<U>(b)
-                                                 : static_cast<U>(a) * static_cast<U>(b));
-  }
-}
-/// Element i of each, from the rank behind the one that owns its part, around the ring.
-template <class T>
-T around(const std::vector<const std::byte*>& from, std::size_t i, std::size_t owner, int reduction) {
-  const auto at = [&](std::size_t k) {
-    T x;
-    std::memcpy(&x, from[(owner + 1 + k) % from.size()] + i * sizeof x, sizeof x);
-    return x;
-  };
-  T x = at(0);
-  for (std::size_t k = 1; k < from.size(); k++) x = combined(reduction, x, at(k));
-  return x;
-}
-template <class T>
-void reduce_typed(const std::vector<const std::byte*>& from, std::size_t count, bool scatter, int reduction,
-                  std::vector<std::vector<std::byte>>& to) {
-  const std::size_t ranks = from.size(), all = scatter ? count * ranks : count;
-  for (std::size_t i = 0; i < all; i++) {
-    const std::size_t owner = scatter ? i / count : i * ranks / all;
-    const T x = around<T>(from, i, owner, reduction);
-    for (std::size_t r = 0; r < ranks; r++)
-      if (!scatter || r == owner)
-        std::memcpy(to[r].data() + (scatter ? i - owner * count : i) * sizeof x, &x, sizeof x);
-  }
-}
-void reduce_all(const std::vector<const std::byte*>& from, const FakeNcclCall& c, bool scatter,
-                std::vector<std::vector<std::byte>>& to) {
-  const auto of = [&]<class T>(T) { reduce_typed<T>(from, c.count, scatter, c.with, to); };
-  switch (c.type) {
-    case Nccl::int8: return of(std::int8_t());
-    case Nccl::uint8: return of(std::uint8_t());
-    case Nccl::int32: return of(std::int32_t());
-    case Nccl::uint32: return of(std::uint32_t());
-    case Nccl::int64: return of(std::int64_t());
-    case Nccl::uint64: return of(std::uint64_t());
-    case Nccl::real32: return of(float());
-    default: return of(double());
-  }
-}
+// ---------------------------------------------------------------- on the streams
 
 /// All have come: everything is read before anything is written.
 void meet_all(FakeMeeting& m) {
   const FakeNcclCall& one = m.calls.begin()->second;
-  const std::size_t bytes = one.count * bytes_of_type(one.type);
+  const std::size_t bytes = one.count * bytes_of_fake_type(one.type);
   std::vector<const std::byte*> from;
   for (const auto& [rank, c] : m.calls) from.push_back(FakeBlocks::host(c.from));
   std::vector<std::vector<std::byte>> to(from.size());
@@ -184,7 +132,7 @@ void meet_all(FakeMeeting& m) {
       for (const std::byte* const p : from) t.insert(t.end(), p, p + bytes);
   } else {
     for (auto& t : to) t.resize(bytes);
-    reduce_all(from, one, one.kind == fake_reduce_scatter, to);
+    testing::reduce_around(from, one.type, one.count, one.kind == fake_reduce_scatter, one.with, to);
   }
   std::size_t k = 0;
   for (const auto& [rank, c] : m.calls) {
@@ -194,17 +142,15 @@ void meet_all(FakeMeeting& m) {
   m.done = true;
 }
 
-// ---------------------------------------------------------------- on the streams
-
 void pause_of(const FakeRank& r) {
-  static const int seed =
-      std::getenv("SHARDARRAY_FAKE_SEED") ? std::atoi(std::getenv("SHARDARRAY_FAKE_SEED")) : 0;
-  std::mt19937 random(static_cast<unsigned>(seed * 1000 + r.rank * 17 + static_cast<int>(r.collectives)));
+  const auto place = static_cast<unsigned>(r.rank) * 17 + static_cast<unsigned>(r.collectives);
+  std::mt19937 random(testing::fake_seed() * 1000 + place);
   if (random() % 3 == 0) std::this_thread::sleep_for(std::chrono::microseconds(random() % 300));
 }
 
-/// They differ: the ranks wait on, and who asks hears of it.
+/// They differ: the ranks wait on, and who asks may hear of it.
 void differ(FakeClique& c, const char* how) {
+  if (fake_nccl_mode() == "silent") return;
   c.error = Nccl::invalid_usage;
   fake_library().last_error = how;
 }
@@ -212,8 +158,11 @@ void differ(FakeClique& c, const char* how) {
 void come(FakeRank& r, const FakeNcclCall& c, FakeMeeting*& meeting) {
   meeting = &r.clique->meetings[r.collectives++];
   meeting->calls.emplace(r.rank, c);
-  const FakeNcclCall& one = meeting->calls.begin()->second;
-  if (one.kind != c.kind || one.count != c.count || one.type != c.type || one.with != c.with)
+  const auto is_like = [&](const auto& other) {
+    const FakeNcclCall& o = other.second;
+    return o.kind == c.kind && o.count == c.count && o.type == c.type && o.with == c.with;
+  };
+  if (!std::all_of(meeting->calls.begin(), meeting->calls.end(), is_like))
     differ(*r.clique, "ranks differ in order, count or type");
   else if (meeting->calls.size() == r.clique->ranks.size() && r.clique->error == 0) meet_all(*meeting);
 }
@@ -227,7 +176,7 @@ bool take(FakeRank& r, const FakeNcclCall& c) {
     return false;
   }
   queue.erase(queue.begin());
-  std::memcpy(FakeBlocks::host(c.to), FakeBlocks::host(m.call.from), c.count * bytes_of_type(c.type));
+  std::memcpy(FakeBlocks::host(c.to), FakeBlocks::host(m.call.from), c.count * bytes_of_fake_type(c.type));
   m.taken = true;
   return true;
 }
@@ -262,6 +211,25 @@ void do_calls(FakeRank& r, const std::vector<FakeNcclCall>& calls) {
   });
   if (r.aborted) return;
   for (FakeMessage* const m : messages) delete m;
+}
+
+/// What the rank was asked for comes into its stream. Where a test wants it to differ: with other counts, or overtaken by what it is
+/// asked for next.
+void begin_asked(FakeRank& r) {
+  FakeNccl& f = fake_library();
+  FakeStream& stream = *r.asked.front().stream;
+  const auto begin = [&](std::vector<FakeNcclCall>& calls) {
+    stream.ask([&r, taken = std::exchange(calls, {})] { do_calls(r, taken); });
+  };
+  const bool differs = f.differs_on == r.gpu;
+  if (differs && f.difference == FakeDifference::count)
+    for (FakeNcclCall& c : r.asked) c.count--;
+  if (differs && f.difference == FakeDifference::order && r.overtaken.empty()) {
+    r.overtaken = std::exchange(r.asked, {});
+    return;
+  }
+  begin(r.asked);
+  if (!r.overtaken.empty()) begin(r.overtaken);
 }
 
 // ---------------------------------------------------------------- calls
@@ -313,17 +281,17 @@ int get_fake_id(Nccl::Id* to) {
 int make_rank(Nccl::Rank* to, int ranks, Nccl::Id id, int rank, Nccl::Config* config) {
   FakeNccl& f = fake_library();
   const std::lock_guard lock(f.mutex);
-  if (const int status = begin_call()) return group.status = status;
+  if (const int status = begin_call()) return in_group(status);
   if (config == nullptr || config->magic != 0xcafebeef || config->blocking != 0 || group.depth == 0 ||
       rank >= ranks)
-    return group.status = misused("a rank is made outside of a group, or with a wrong configuration");
+    return in_group(misused("a rank is made outside of a group, or with a wrong configuration"));
   FakeClique*& clique = f.cliques[id.data];
   if (clique == nullptr) clique = new FakeClique;
   const int gpu = testing::fake_current_gpu();
   for (const FakeRank* const other : clique->ranks)
     if (other->gpu == gpu || fake_nccl_mode() == "duplicate") {
       f.last_error = "Duplicate GPU detected";
-      return group.status = Nccl::invalid_usage;
+      return in_group(Nccl::invalid_usage);
     }
   auto* const fresh = new FakeRank;
   fresh->clique = clique;
@@ -345,7 +313,7 @@ int ask_rank(Nccl::Rank rank, int* state) {
   if (r.aborted) return misused("a rank is used after it was given up");
   *state = r.clique->error != 0 ? r.clique->error : r.polls != 0 ? Nccl::in_progress : 0;
   if (r.polls <= 0 || --r.polls > 0 || r.asked.empty()) return 0;
-  r.asked.front().stream->ask([&r, calls = std::exchange(r.asked, {})] { do_calls(r, calls); });
+  begin_asked(r);
   return 0;
 }
 
@@ -361,17 +329,17 @@ int abort_rank(Nccl::Rank rank) {
 
 int add_call(Nccl::Rank rank, const FakeNcclCall& c, std::size_t read, std::size_t written) {
   const std::lock_guard lock(fake_library().mutex);
-  if (const int status = begin_call()) return group.status = status;
+  if (const int status = begin_call()) return in_group(status);
   FakeRank& r = *rank_of(rank);
   const auto fits = [](const void* p, std::size_t elements, int type) {
-    return elements == 0 || testing::fake_device_blocks().rest(p) >= elements * bytes_of_type(type);
+    return elements == 0 || testing::fake_device_blocks().rest(p) >= elements * bytes_of_fake_type(type);
   };
-  if (r.aborted) return group.status = misused("a rank is used after it was given up");
-  if (r.polls != 0) return group.status = misused("a rank is asked before it has done what it was asked for");
-  if (group.depth == 0) return group.status = misused("a call outside of a group");
+  if (r.aborted) return in_group(misused("a rank is used after it was given up"));
+  if (r.polls != 0) return in_group(misused("a rank is asked before it has done what it was asked for"));
+  if (group.depth == 0) return in_group(misused("a call outside of a group"));
   if (c.stream->gpu != r.gpu || !fits(c.from, read, c.type) || !fits(c.to, written, c.type)) {
     fake_library().misuse++;
-    return group.status = invalid_argument;
+    return in_group(invalid_argument);
   }
   group.calls.emplace_back(&r, c);
   return 0;
@@ -467,5 +435,10 @@ void break_fake_nccl(int status) {
 void miss_fake_rank(int gpu) {
   const std::lock_guard lock(cuda::fake_library().mutex);
   cuda::fake_library().absent = gpu;
+}
+void differ_fake_rank(int gpu, FakeDifference how) {
+  const std::lock_guard lock(cuda::fake_library().mutex);
+  cuda::fake_library().differs_on = gpu;
+  cuda::fake_library().difference = how;
 }
 }  // namespace shardarray::testing
