@@ -5,6 +5,7 @@
 
 #include <cstdio>
 #include <cstdlib>
+#include <cstring>
 #include <filesystem>
 #include <fstream>
 #include <future>
@@ -12,9 +13,11 @@
 #include <string>
 #include <vector>
 
+#include "cuda/fake_code.h"
 #include "cuda_fake.h"
 #include "platform_programs.h"
 #include "runtime/devices.h"
+#include "runtime/object_cache.h"
 #include "runtime/plugin.h"
 #include "shardarray/shardarray.h"
 
@@ -271,30 +274,81 @@ TEST_CASE("cuda: a program is on one platform; arrays of another are refused, or
                "SHARDARRAY_CPU_DEVICES=2 SHARDARRAY_CUDA_LOGICAL_DEVICES=2");
 }
 
-TEST_CASE("cuda: a kernel on the disk that is damaged is compiled again") {
-  const TemporaryFolder cache;
-  const std::string interpreted = "Loops on CUDA devices run in the interpreter.",
-                    name = "cuda process: printed kernels at once",
-                    settings =
-                        "SHARDARRAY_CPU_DEVICES=8 SHARDARRAY_CUDA_LOGICAL_DEVICES=8 "
-                        "SHARDARRAY_CODEGEN=always SHARDARRAY_FAKE_NVRTC=1 SHARDARRAY_CACHE_DIR=" +
-                        cache.path;
-  text_on_fake(name, settings);
-  int damaged = 0;
+namespace {
+
+constexpr const char* interpreted = "Loops on CUDA devices run in the interpreter.";
+constexpr const char* printed_case = "cuda process: printed kernels at once";
+/// Kernels are compiled before the first run, and kept in the folder.
+std::string kept_in(const TemporaryFolder& cache) {
+  return "SHARDARRAY_CPU_DEVICES=8 SHARDARRAY_CUDA_LOGICAL_DEVICES=8 SHARDARRAY_CODEGEN=always "
+         "SHARDARRAY_FAKE_NVRTC=1 SHARDARRAY_CACHE_DIR=" +
+         cache.path + " ";
+}
+/// Calls f with the path of each of the kernels there, of which there are some.
+template <class F> void for_kernels(const TemporaryFolder& cache, const F& f) {
+  int kernels = 0;
   for (const auto& entry : fs::recursive_directory_iterator(cache.path)) {
     if (!entry.is_regular_file() || entry.file_size() < 1000) continue;
-    std::fstream file(entry.path(), std::ios::binary | std::ios::in | std::ios::out);
-    file.seekp(static_cast<std::streamoff>(entry.file_size() / 2));
-    file << "damaged";
-    damaged++;
+    f(entry.path().string());
+    kernels++;
   }
-  CHECK(damaged > 0);
+  CHECK(kernels > 0);
+}
+
+}  // namespace
+
+TEST_CASE("cuda: a kernel on the disk that is damaged is compiled again") {
+  const TemporaryFolder cache;
+  text_on_fake(printed_case, kept_in(cache));
+  for_kernels(cache, [](const std::string& path) {
+    std::fstream file(path, std::ios::binary | std::ios::in | std::ios::out);
+    file.seekp(static_cast<std::streamoff>(fs::file_size(path) / 2));
+    file << "damaged";
+  });
   // Where nothing compiles there is no kernel then,
   const std::string broken =
-      text_on_fake("cuda process: no printed kernels", settings + " SHARDARRAY_FAKE_NVRTC=broken");
+      text_on_fake("cuda process: no printed kernels", kept_in(cache) + "SHARDARRAY_FAKE_NVRTC=broken");
   CHECK_MESSAGE(count_of(interpreted, broken) == 1, broken);
-  const std::string text = text_on_fake(name, settings);  // else a new one
+  const std::string text = text_on_fake(printed_case, kept_in(cache));  // else a new one
   CHECK_MESSAGE(count_of(interpreted, text) == 0, text);
+}
+
+TEST_CASE("cuda process: one printed kernel" * doctest::skip()) {
+  const auto f = sa::jit([](const Array& a) { return sa::tanh(a) * 2; });
+  const auto on = [&](const char* platform) {
+    return platform_test::bits(f(platform_test::put(platform_test::numbers({8, 6}), platform, sa::P("x"))));
+  };
+  CHECK(on("cuda") == on("cpu"));
+  std::printf("printed: %d\n", static_cast<int>(fake_control().printed_launches()));
+}
+
+TEST_CASE("cuda: a kernel on the disk that is whole and that the driver refuses is compiled again") {
+  const TemporaryFolder cache;
+  const auto printed = [&](const std::string& compiler, const std::string& launches) {
+    const std::string text = text_on_fake("cuda process: one printed kernel",
+                                          kept_in(cache) + "SHARDARRAY_FAKE_NVRTC=" + compiler);
+    CHECK_MESSAGE(text.find("printed: " + launches + "\n") != text.npos, text);
+    return text;
+  };
+  printed("1", "1");
+  const std::string refused = sa::testing::fake_code("no object");
+  sa::ObjectCache files(cache.path);
+  for_kernels(cache, [&](const std::string& path) {
+    const std::string file = contents(path);
+    constexpr std::size_t header = 32;  // of which the second word is the length of the key
+    std::uint64_t key_bytes = 0;
+    std::memcpy(&key_bytes, file.data() + 8, sizeof key_bytes);
+    const std::string key = file.substr(header, key_bytes);
+    REQUIRE(files.path(key) == path);
+    files.put(key, refused);
+    const auto found = files.find(key);
+    CHECK((found && std::string(found->begin(), found->end()) == refused));
+  });
+  const std::string broken = printed("broken", "0");
+  CHECK_MESSAGE(count_of("NVRTC does not compile a printed kernel", broken) == 1, broken);
+  CHECK_MESSAGE(count_of(interpreted, broken) == 1, broken);
+  for (const char* const compiler : {"1", "broken"})  // what is compiled takes its place
+    CHECK(count_of(interpreted, printed(compiler, "1")) == 0);
 }
 
 }  // namespace cuda_platform_test
