@@ -344,6 +344,11 @@ TEST_CASE("cuda: what is missing is said") {
   says("SHARDARRAY_FAKE_GPUS=0",
        "cuda: the NVIDIA driver shows no GPU. CUDA_VISIBLE_DEVICES may hide them. Correct the variable, or "
        "use the platform 'cpu'.");
+  const std::string broken = says(
+      "SHARDARRAY_FAKE_COUNT_STATUS=802 SHARDARRAY_PLATFORM=cuda",
+      "cuda: cudaGetDeviceCount failed: cudaErrorSystemNotReady, as the test wants it. CUDA devices need a "
+      "driver that works. Ask nvidia-smi what is wrong, or use the platform 'cpu'.");
+  CHECK_MESSAGE(broken.find("and: cuda: cudaGetDeviceCount failed: ") != broken.npos, broken);
   says(
       "SHARDARRAY_FAKE_ARCHITECTURE=7",
       "cuda: GPU 0 (fake GPU) has compute capability 7.0. The library has kernels for 8.0 and newer. Hide it "

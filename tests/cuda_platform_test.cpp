@@ -10,6 +10,7 @@
 #include <fstream>
 #include <future>
 #include <iterator>
+#include <sstream>
 #include <string>
 #include <vector>
 
@@ -51,6 +52,16 @@ std::string with_driver(const std::string& folder = fake_folder()) {
 std::string contents(const std::string& path) {
   std::ifstream in(path, std::ios::binary);
   return {std::istreambuf_iterator<char>(in), {}};
+}
+
+/// The plug-in of the fakes, but for the hash of what it was built with.
+void write_plugin_of_another_build(const std::string& path) {
+  std::string other = contents(fake_folder() + "/libshardarray_cuda.so");
+  const std::uint64_t own = sa::abi_hash();
+  const std::string_view hash(reinterpret_cast<const char*>(&own), sizeof own);
+  REQUIRE(other.find(hash) != other.npos);
+  for (std::size_t at = other.find(hash); at != other.npos; at = other.find(hash, at)) other[at]++;
+  std::ofstream(path, std::ios::binary) << other;
 }
 
 constexpr const char* default_case = "cuda process: the default platform";
@@ -154,20 +165,37 @@ TEST_CASE("cuda default: a GPU that is there and cannot be used is named once, a
   check_said(there, "cuda: " + plugin + ": cannot open shared object file: No such file or directory.");
   std::ofstream(plugin) << "no library\n";
   check_said(there, "cuda: " + plugin + ": file too short.");
-  std::string other = contents(fake_folder() + "/libshardarray_cuda.so");
-  const std::uint64_t own = sa::abi_hash();
-  const std::string_view hash(reinterpret_cast<const char*>(&own), sizeof own);
-  REQUIRE(other.find(hash) != other.npos);
-  for (std::size_t at = other.find(hash); at != other.npos; at = other.find(hash, at)) other[at]++;
-  std::ofstream(plugin, std::ios::binary) << other;
+  write_plugin_of_another_build(plugin);
   check_said(there, "cuda: " + plugin + " was built for another library: it has version ");
   check_said(with_driver() + "SHARDARRAY_FAKE_ARCHITECTURE=7",
              "cuda: GPU 0 (fake GPU) has compute capability 7.0.");
   check_said(with_driver() + "SHARDARRAY_FAKE_DRIVER=12040", "cuda: the NVIDIA driver is for CUDA 12.4.");
+  check_said(with_driver() + "SHARDARRAY_FAKE_COUNT_STATUS=802",
+             "cuda: cudaGetDeviceCount failed: cudaErrorSystemNotReady, as the test wants it.");
   check_said(with_driver() + "SHARDARRAY_FAKE_CUINIT=803 SHARDARRAY_FAKE_DRIVER=0",
              "cuda: this machine has no NVIDIA driver.");  // one that does not work is asked about
   check_said(with_driver() + "SHARDARRAY_CUDA_LOGICAL_DEVICES=no",
              "environment: SHARDARRAY_CUDA_LOGICAL_DEVICES=no is not understood.");
+}
+
+TEST_CASE("cuda: a plug-in of another build is refused by devices() and by SHARDARRAY_PLATFORM") {
+  const TemporaryFolder folder;
+  const std::string plugin = folder.path + "/libshardarray_cuda.so", case_name = "cuda process: no devices",
+                    there = "SHARDARRAY_PLUGIN_DIR='" + folder.path + "' ";
+  write_plugin_of_another_build(plugin);
+  const std::string refusal = "cuda: " + plugin + " was built for another library: it has version ",
+                    advice = ". Both must come from one build. Install them together.\n";
+  const auto lines = [&](const std::string& begin, const std::string& text) {
+    int n = 0;
+    std::istringstream in(text);
+    for (std::string line; std::getline(in, line);)
+      n += line.starts_with(begin + refusal) && (line + "\n").ends_with(advice) ? 1 : 0;
+    return n;
+  };
+  const std::string asked = fake_process(case_name, there).text;  // the CPU is not concerned
+  CHECK_MESSAGE((lines("said: ", asked) == 2 && asked.find("and: \n") != asked.npos), asked);
+  const std::string chosen = fake_process(case_name, there + "SHARDARRAY_PLATFORM=cuda").text;
+  CHECK_MESSAGE((lines("said: ", chosen) == 2 && lines("and: ", chosen) == 1), chosen);
 }
 
 // ---------------------------------------------------------------- memory

@@ -256,6 +256,11 @@ Status launch_later(KernelHandle kernel, const Grid& grid, void** arguments, Str
   return ok;
 }
 
+Status count_gpus(int* count) {
+  *count = 0;
+  if (const Status s = fake_setting("SHARDARRAY_FAKE_COUNT_STATUS", ok)) return failed(s);
+  return (*count = gpu_count) > 0 ? ok : failed(no_device);
+}
 Status properties_of_fake(GpuProperties* to, int gpu) {
   if (const Status s = enter("cudaGetDeviceProperties")) return s;
   *to = {"fake GPU", fake_setting("SHARDARRAY_FAKE_ARCHITECTURE", 9), 0, std::uint64_t{1} << 40};
@@ -269,7 +274,7 @@ const Driver table = {
     .driver_version =
         [](int* version) { return (*version = fake_setting("SHARDARRAY_FAKE_DRIVER", 13000), ok); },
     .runtime_version = [](int* version) { return (*version = 13000, ok); },
-    .device_count = [](int* count) { return (*count = gpu_count) > 0 ? ok : failed(no_device); },
+    .device_count = count_gpus,
     .device_properties = properties_of_fake,
     .set_device = set_gpu,
     .get_device = [](int* gpu) { return (*gpu = current_gpu, ok); },

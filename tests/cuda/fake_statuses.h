@@ -19,6 +19,7 @@ inline const char* name_of(Status status) {
     case invalid_handle: return "cudaErrorInvalidResourceHandle";
     case no_symbol: return "cudaErrorSymbolNotFound";
     case 700: return "cudaErrorIllegalAddress";
+    case 802: return "cudaErrorSystemNotReady";
     case not_joined: return "cudaErrorStreamCaptureUnjoined";
     case not_captured: return "cudaErrorStreamCaptureIsolation";
     default: return "cudaErrorUnknown";
