@@ -29,6 +29,7 @@ using sa::testing::fake_control;
 using sa::testing::fake_folder;
 using sa::testing::fake_process;
 using sa::testing::on_fake;
+using sa::testing::on_fake_in_any_order;
 using sa::testing::run_case;
 using sa::testing::thrown;
 
@@ -301,7 +302,7 @@ TEST_CASE("cuda process: no devices" * doctest::skip()) {
 }
 
 TEST_CASE("cuda: programs have the CPU's bits, and move the bytes that were planned") {
-  on_fake("cuda process: numbers");
+  on_fake_in_any_order("cuda process: numbers");
   on_fake("cuda process: numbers", "SHARDARRAY_DEBUG_FILL=1");
   on_fake("cuda process: numbers", "SHARDARRAY_SHARE_REPLICAS=0");
 }
@@ -311,7 +312,7 @@ TEST_CASE(
   on_fake("cuda process: arrays go where the platform says", "SHARDARRAY_PLATFORM=gpu");
 }
 TEST_CASE("cuda: work goes on after its call, and reads what it should") {
-  on_fake("cuda process: work goes on after the call");
+  on_fake_in_any_order("cuda process: work goes on after the call");
 }
 TEST_CASE("cuda: a call that fails is named and leaves no trace; work that fails takes the GPU with it") {
   on_fake("cuda process: every call may fail");

@@ -7,6 +7,7 @@
 
 #include "cuda/fake_control.h"
 #include "process_helpers.h"
+#include "scale.h"
 #include "shardarray/device.h"
 
 namespace shardarray::testing {
@@ -27,6 +28,12 @@ inline std::string text_on_fake(const std::string& name, const std::string& sett
 /// Eight logical devices of one GPU are the default platform.
 inline void on_fake(const std::string& name, const std::string& settings = "") {
   text_on_fake(name, "SHARDARRAY_PLATFORM=cuda SHARDARRAY_CUDA_LOGICAL_DEVICES=8 " + settings);
+}
+/// The same; at full scale also with other pauses and orders of what may go on side by side.
+inline void on_fake_in_any_order(const std::string& name, const std::string& settings = "") {
+  const int seeds = full_scale() ? 5 : 1;
+  for (int seed = 0; seed < seeds; seed++)
+    on_fake(name, settings + " SHARDARRAY_FAKE_SEED=" + std::to_string(seed));
 }
 /// How often `part` stands in the text.
 inline int count_of(const std::string& part, const std::string& text) {

@@ -33,7 +33,7 @@ struct FakeDriver {
   std::map<cuda::KernelHandle, std::uint32_t>
       bases;  // of kernels of whole programs: addresses that come with a launch
   std::uint64_t printed_launches = 0, graph_launches = 0, launches = 0;
-  std::mt19937 random{11};
+  std::mt19937 random{fake_seed()};  // of graphs
 };
 FakeDriver& fake_driver();
 

@@ -145,7 +145,7 @@ class FakeStream {
 
  private:
   void work() {
-    std::mt19937 random(7);
+    std::mt19937 random(fake_seed() * 1000 + static_cast<unsigned>(gpu));
     for (;;) {
       std::unique_lock lock(all_.mutex);
       all_.changed.wait(lock, [&] { return !all_.held && !waiting_.empty(); });
