@@ -1,7 +1,9 @@
 // Graphs of the fake driver: what streams that are captured together are asked for, each piece with those that it follows.
 #pragma once
 #include <algorithm>
+#include <atomic>
 #include <cstddef>
+#include <cstdint>
 #include <functional>
 #include <random>
 #include <vector>
@@ -14,8 +16,13 @@ struct FakePiece {
   const void* kernel = nullptr;
   int gpu = 0;
   std::vector<std::size_t> after;  // pieces of the graph
+  std::uintptr_t handle = 0;       // no other node of the process has it
 
-  bool is_like(const FakePiece& p) const { return kernel == p.kernel && gpu == p.gpu && after == p.after; }
+  /// Whether what it does may be what the other one does: kernels may be others, of the same GPU.
+  bool may_become(const FakePiece& p) const {
+    return (work == nullptr) == (p.work == nullptr) && (kernel == nullptr) == (p.kernel == nullptr) &&
+           gpu == p.gpu && after == p.after;
+  }
 };
 using FakeNodes = std::vector<FakePiece>;
 class FakeStream;
@@ -29,7 +36,8 @@ struct FakeCapture {
 
   /// The next piece, behind those of `last`, which is then the new one.
   void add(std::function<void()> work, const void* kernel, int gpu, std::vector<std::size_t>& last) {
-    nodes.push_back({std::move(work), kernel, gpu, last});
+    static std::atomic<std::uintptr_t> handles = 0;
+    nodes.push_back({std::move(work), kernel, gpu, last, ++handles});
     last = {nodes.size() - 1};
   }
   /// Whether each piece comes before or is one of `last`: nothing goes on after the stream that has them.

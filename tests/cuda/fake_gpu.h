@@ -55,8 +55,9 @@ class FakeBlocks {
     const std::lock_guard lock(mutex_);
     const auto it = blocks_.find(reinterpret_cast<std::uintptr_t>(p));
     if (it == blocks_.end()) return false;
-    std::memset(host(p), 0xff, it->second.bytes);
-    std::free(host(p));
+    std::memset(it->second.memory, 0xff, it->second.bytes);
+    asm volatile("" : : "r"(it->second.memory) : "memory");  // else what is written before a free is left out
+    std::free(it->second.memory);
     held_ -= it->second.bytes;
     blocks_.erase(it);
     return true;

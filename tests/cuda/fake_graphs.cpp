@@ -1,4 +1,6 @@
 // Captures and graphs of the fake driver.
+#include <algorithm>
+
 #include "fake_driver.h"
 
 namespace shardarray::testing {
@@ -7,12 +9,17 @@ using namespace cuda;
 
 namespace {
 
-/// Also what is instantiated of one. The handle of a node is its place, from 1.
 struct FakeGraph {
   FakeNodes nodes;
+  std::shared_ptr<const bool> there = std::make_shared<bool>();  // as long as the graph
+};
+/// What was instantiated: it is changed by the nodes of its graph, whatever it does instead by now.
+struct FakeExec {
+  FakeNodes nodes;
+  std::weak_ptr<const bool> graph;
 };
 FakeGraph& graph_of(GraphHandle g) { return *reinterpret_cast<FakeGraph*>(g); }
-FakeGraph& graph_of(GraphExec g) { return *reinterpret_cast<FakeGraph*>(g); }
+FakeExec& exec_of(GraphExec e) { return *reinterpret_cast<FakeExec*>(e); }
 
 }  // namespace
 
@@ -27,7 +34,7 @@ Status last_fake_node(GraphNode* to, Stream s) {
   if (const Status status = enter("cudaStreamGetCaptureInfo")) return status;
   const FakeStream& stream = stream_of(s);
   if (stream.capture == nullptr || stream.last.size() != 1) return failed(invalid_value);
-  *to = reinterpret_cast<GraphNode>(stream.last[0] + 1);
+  *to = reinterpret_cast<GraphNode>(stream.capture->nodes[stream.last[0]].handle);
   return ok;
 }
 Status end_fake_capture(GraphHandle* to, Stream s) {
@@ -42,37 +49,44 @@ Status end_fake_capture(GraphHandle* to, Stream s) {
   if (const Status status = enter("cudaStreamEndCapture")) return status;  // ended nevertheless
   if (capture->spoiled) return failed(capture_spoiled);
   if (!joined) return failed(not_joined);
-  *to = reinterpret_cast<GraphHandle>(new FakeGraph{std::move(capture->nodes)});
+  *to = reinterpret_cast<GraphHandle>(new FakeGraph{.nodes = std::move(capture->nodes)});
   return ok;
 }
 Status make_fake_exec(GraphExec* to, GraphHandle graph) {
   if (const Status status = enter("cudaGraphInstantiate")) return status;
-  *to = reinterpret_cast<GraphExec>(new FakeGraph(graph_of(graph)));
+  *to = reinterpret_cast<GraphExec>(new FakeExec{graph_of(graph).nodes, graph_of(graph).there});
   return ok;
 }
 Status set_fake_arguments(GraphExec exec, GraphNode node, KernelHandle kernel, const Grid& grid,
                           void** arguments) {
   if (const Status status = enter("cudaGraphExecKernelNodeSetParams")) return status;
-  auto& nodes = graph_of(exec).nodes;
-  const std::size_t at = reinterpret_cast<std::uintptr_t>(node) - 1;
-  if (at >= nodes.size() || nodes[at].kernel != kernel || nodes[at].gpu != fake_current_gpu() ||
-      !is_grid(grid))
+  FakeExec& e = exec_of(exec);
+  const auto at = std::find_if(e.nodes.begin(), e.nodes.end(), [&](const FakePiece& p) {
+    return p.handle == reinterpret_cast<std::uintptr_t>(node);
+  });
+  if (e.graph.expired() || at == e.nodes.end() || at->kernel == nullptr || kernel == nullptr ||
+      at->gpu != fake_current_gpu() || !is_grid(grid))
     return failed(invalid_value);
-  nodes[at].work = [launch = launch_of(kernel, grid, arguments)] { launch.run(); };
+  at->work = [launch = launch_of(kernel, grid, arguments)] { launch.run(); };
+  at->kernel = kernel;
   return ok;
 }
 Status update_fake_exec(GraphExec exec, GraphHandle graph) {
   if (const Status status = enter("cudaGraphExecUpdate")) return status;
-  auto &mine = graph_of(exec).nodes, &theirs = graph_of(graph).nodes;
-  const auto like = [](const FakePiece& a, const FakePiece& b) { return a.is_like(b); };
-  if (!std::equal(mine.begin(), mine.end(), theirs.begin(), theirs.end(), like)) return failed(other_nodes);
-  mine = theirs;
+  FakeNodes& mine = exec_of(exec).nodes;
+  const FakeNodes& theirs = graph_of(graph).nodes;
+  const auto may = [](const FakePiece& a, const FakePiece& b) { return a.may_become(b); };
+  if (!std::equal(mine.begin(), mine.end(), theirs.begin(), theirs.end(), may)) return failed(other_nodes);
+  for (std::size_t k = 0; k < mine.size(); k++) {
+    mine[k].work = theirs[k].work;
+    mine[k].kernel = theirs[k].kernel;
+  }
   return ok;
 }
 Status launch_fake_exec(GraphExec exec, Stream s) {
   if (const Status status = enter("cudaGraphLaunch")) return status;
   if (stream_of(s).gpu != fake_current_gpu()) return failed(invalid_handle);
-  const FakeNodes& nodes = graph_of(exec).nodes;
+  const FakeNodes& nodes = exec_of(exec).nodes;
   std::vector<std::size_t> order;
   {
     const std::lock_guard lock(fake_driver().mutex);
@@ -87,6 +101,6 @@ Status launch_fake_exec(GraphExec exec, Stream s) {
   return ok;
 }
 Status drop_fake_graph(GraphHandle graph) { return (delete &graph_of(graph), ok); }
-Status drop_fake_exec(GraphExec exec) { return (delete &graph_of(exec), ok); }
+Status drop_fake_exec(GraphExec exec) { return (delete &exec_of(exec), ok); }
 
 }  // namespace shardarray::testing
