@@ -347,7 +347,7 @@ TEST_CASE("cuda process: one printed kernel" * doctest::skip()) {
     return platform_test::bits(f(platform_test::put(platform_test::numbers({8, 6}), platform, sa::P("x"))));
   };
   CHECK(on("cuda") == on("cpu"));
-  std::printf("printed: %d\n", static_cast<int>(fake_control().printed_launches()));
+  std::printf("printed: %d\n", fake_control().printed_launches() > 0 ? 1 : 0);
 }
 
 TEST_CASE("cuda: a kernel on the disk that is whole and that the driver refuses is compiled again") {
