@@ -41,7 +41,7 @@ inline Works layouts(std::int64_t n) {
       {{"..", sa::NamedSharding(mesh, sa::P())},
        {"x.", sa::NamedSharding(mesh, sa::P("x"))},
        {".x", sa::NamedSharding(mesh, sa::P(sa::none, "x"))}}};
-  const sa::Array a = normal(1, {n, n}), b = normal(2, {n, n});
+  const sa::Array a = matrix(1, {n, n}), b = matrix(2, {n, n});
   Works all;
   for (const auto& [a_name, a_cut] : cuts)
     for (const auto& [b_name, b_cut] : cuts)

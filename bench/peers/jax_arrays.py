@@ -39,7 +39,7 @@ def layouts(n):
     mesh = jax.make_mesh((devices,), ("x",), axis_types=(jax.sharding.AxisType.Auto,))
     cuts = {"..": P(), "x.": P("x"), ".x": P(None, "x")}
     cuts = {name: NamedSharding(mesh, spec) for name, spec in cuts.items()}
-    a, b = normal(1, (n, n)), normal(2, (n, n))
+    a, b = matrix(1, (n, n)), matrix(2, (n, n))
     all_works = []
     for a_name, a_cut in cuts.items():
         for b_name, b_cut in cuts.items():

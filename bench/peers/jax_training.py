@@ -9,7 +9,7 @@ import jax.numpy as jnp
 import optax
 from jax.sharding import NamedSharding
 from jax.sharding import PartitionSpec as P
-from jax_work import normal
+from jax_work import in_precision, matrix, normal
 from side import Work
 from transformer_sizes import sizes_of
 
@@ -119,9 +119,9 @@ def sgd_step(rate, loss_of):
 def mlp(width):
     width = width or 512
     parameters, static = make_model(width, width, width, 7)
-    x = normal(1, (width // 2, width))
+    x = matrix(1, (width // 2, width))
     step = sgd_step(100, lambda p, x, y: squared_error(eqx.combine(p, static), x, y))
-    return training(step, parameters, x, jnp.sin(x))
+    return training(step, in_precision(parameters), x, jnp.sin(x))
 
 
 def make_transformer(s):

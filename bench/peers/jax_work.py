@@ -4,7 +4,7 @@ import jax
 import jax.numpy as jnp
 from side import Work
 
-half_products = False  # the row's matrices are bfloat16
+half_products = False  # what the row's products are made of is bfloat16
 
 
 def result_of(f, *inputs):
@@ -17,10 +17,13 @@ def normal(seed, shape):
     return jax.random.normal(jax.random.key(seed), shape)
 
 
+def in_precision(tree):
+    """Arrays that products are made of."""
+    return jax.tree.map(lambda x: x.astype(jnp.bfloat16), tree) if half_products else tree
+
+
 def matrix(seed, shape):
-    """What products are made of."""
-    x = normal(seed, shape)
-    return x.astype(jnp.bfloat16) if half_products else x
+    return in_precision(normal(seed, shape))
 
 
 def uniform(seed, shape):

@@ -117,23 +117,33 @@ ROWS = [
 ]
 
 
-def precisions(title, row, size=0, devices=1, names=("f32", "tf32")):
-    return [Row(f"{title}, {name}", row, size, devices, precision=name) for name in names]
+def precisions(title, row, size=0, devices=1, names=("f32", "tf32"), **aims):
+    return [Row(f"{title}, {name}", row, size, devices, precision=name, **aims) for name in names]
 
 
+# Aims beside JAX alone: those beside the GPU itself are in bench/device_aims.h.
+ONE_KERNEL, GRAPH, FILTER_JIT, LARGE_STEP = 0.25, 0.5, 0.1, 1
 ALL = ("f32", "tf32", "bf16")
+INTERPRETED = {"SHARDARRAY_CODEGEN": "off"}  # whose step is a graph, and no single kernel
 CUDA_ROWS = [
-    Row("seed step, 8 devices", "seed_step", devices=8),
-    Row("seed step, 8 devices, filter_jit", "seed_step", devices=8, jax_row="seed_step_filter_jit"),
-    Row("seed step, 1 device", "seed_step"),
-    Row("seed step, 1 device, filter_jit", "seed_step", jax_row="seed_step_filter_jit"),
+    Row("seed step, 8 devices", "seed_step", devices=8, ratio=ONE_KERNEL),
+    Row("seed step, 8 devices, as a graph", "seed_step", devices=8, environment=INTERPRETED, ratio=GRAPH),
+    Row(
+        "seed step, 8 devices, filter_jit",
+        "seed_step",
+        devices=8,
+        jax_row="seed_step_filter_jit",
+        ratio=FILTER_JIT,
+    ),
+    Row("seed step, 1 device", "seed_step", ratio=ONE_KERNEL),
+    Row("seed step, 1 device, filter_jit", "seed_step", jax_row="seed_step_filter_jit", ratio=FILTER_JIT),
     Row("dispatch of jit", "dispatch_jit"),
     Row("dispatch, eager", "dispatch_eager"),
     *precisions("matmul 256^3", "matmul", 256, names=ALL),
     *precisions("matmul 1024^3", "matmul", 1024, names=ALL),
     *precisions("matmul 4096^3", "matmul", 4096, names=ALL),
     *precisions("matmul 8192^3", "matmul", 8192, names=ALL),
-    *precisions("layouts of 4096^3, 8 devices", "layouts", 4096, devices=8),
+    *precisions("layouts of 4096^3, 8 devices", "layouts", 4096, devices=8, names=ALL),
     Row("adam 1e8, donated", "adam", 10**8),
     Row("gelu 1e6", "gelu", 10**6),
     Row("gelu 1e8", "gelu", 10**8),
@@ -146,10 +156,10 @@ CUDA_ROWS = [
     Row("conv 3x3 of 256 x 32 x 32 x 32 to 64", "conv", 256),
     Row("random bits 1e8", "random_bits", 10**8),
     Row("random normal 1e8", "random_normal", 10**8),
-    *precisions("MLP 8 x 512 step, batch 256, SGD", "mlp", 512),
-    *precisions("MLP 8 x 4096 step, batch 2048, SGD", "mlp", 4096),
+    *precisions("MLP 8 x 512 step, batch 256, SGD", "mlp", 512, names=ALL),
+    *precisions("MLP 8 x 4096 step, batch 2048, SGD", "mlp", 4096, names=ALL, ratio=LARGE_STEP),
     *precisions("transformer step, small", "transformer"),
-    *precisions("transformer step, width 1024, 8 x 512 words", "transformer", 1024),
+    *precisions("transformer step, width 1024, 8 x 512 words", "transformer", 1024, ratio=LARGE_STEP),
     Row("cold seed step, 8 devices", "seed_step", devices=8, cold=True),
     Row("cold seed step, 1 device", "seed_step", cold=True),
     Row("cold chain of 300", "chain", 300, cold=True),

@@ -72,14 +72,14 @@ def sides_of(row, bench, peers, o):
     arguments = ["--size", str(row.size), "--precision", row.precision, *o.sampling]
     arguments += ["--cold"] if row.cold else []
     # Nothing comes from the disk: JAX keeps no compiled programs there either.
-    ours = {"SHARDARRAY_PLATFORM": o.platform, "SHARDARRAY_CACHE_DIR": "", **row.environment}
+    ours = {"SHARDARRAY_PLATFORM": o.platform, "SHARDARRAY_CACHE_DIR": ""}
     if o.platform == "cuda":
         ours["SHARDARRAY_CUDA_LOGICAL_DEVICES"] = str(row.devices)
         if not row.cold:
             ours["SHARDARRAY_CODEGEN"] = "always"  # compiled before the first run, as JAX's programs are
     else:
         ours["SHARDARRAY_CPU_DEVICES"] = str(row.devices)
-    sides = {"ours": ([bench, row.row, *arguments], ours)}
+    sides = {"ours": ([bench, row.row, *arguments], {**ours, **row.environment})}
     if "jax" in peers:
         theirs = environment.jax_variables(o.jax_platform)
         if o.platform == "cpu":

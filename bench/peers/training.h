@@ -96,10 +96,11 @@ Works training(const Step& step, M model, const sa::Array& x, const sa::Array& y
     loss->block_until_ready();
   };
   const auto check = [=] {
-    Figures losses{{loss->item<float>()}};
+    const auto now = [&] { return std::vector<double>{loss->astype(sa::float32).item<float>()}; };
+    Figures losses{now()};
     for (int k = 0; k < 4; k++) {
       call();
-      losses.push_back({loss->item<float>()});
+      losses.push_back(now());
     }
     return losses;
   };
@@ -115,8 +116,9 @@ inline Works mlp(std::int64_t width) {
     const auto [updates, next] = optim.update(grads, optim.init(model));
     return std::tuple(sa::apply_updates(model, updates), loss);
   });
-  const sa::Array x = normal(1, {width / 2, width});
-  return training(step, Model::init(width, width, width, 7, sa::random::PRNGKey(6789)), x, sa::sin(x));
+  const sa::Array x = matrix(1, {width / 2, width});
+  const Model model = in_precision(Model::init(width, width, width, 7, sa::random::PRNGKey(6789)));
+  return training(step, model, x, sa::sin(x));
 }
 
 struct Block {

@@ -45,13 +45,14 @@ template <class F, class... A> Works result_of(F f, const A&... inputs) {
 inline sa::Array normal(int seed, const sa::Shape& shape) {
   return sa::random::normal(sa::random::key(seed), shape);
 }
-/// The row's matrices are bfloat16.
+/// What the row's products are made of is bfloat16.
 inline bool half_products = false;
-/// What products are made of.
-inline sa::Array matrix(int seed, const sa::Shape& shape) {
-  const sa::Array x = normal(seed, shape);
-  return half_products ? x.astype(sa::bfloat16) : x;
+/// Arrays, or a tree of them, that products are made of.
+template <class Tree> Tree in_precision(const Tree& x) {
+  if (!half_products) return x;
+  return sa::tree_map([](const sa::Array& a) { return a.astype(sa::bfloat16); }, x);
 }
+inline sa::Array matrix(int seed, const sa::Shape& shape) { return in_precision(normal(seed, shape)); }
 inline sa::Array uniform(int seed, const sa::Shape& shape) {
   return sa::random::uniform(sa::random::key(seed), shape);
 }

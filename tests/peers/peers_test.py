@@ -24,6 +24,15 @@ def result(seconds, value=1.0, name="", variant=""):
     return {"name": name, "variant": variant, "first": seconds, "check": [[value]], "samples": [seconds] * 3}
 
 
+def clean_environment():
+    """Without what the bench sets."""
+    return {k: v for k, v in os.environ.items() if k.split("_")[0] not in ("SHARDARRAY", "JAX", "XLA")}
+
+
+def option(call, name):
+    return call["arguments"][call["arguments"].index(name) + 1]
+
+
 class Options(unittest.TestCase):
     def test_peers_come_in_the_order_in_which_they_are_named_and_once(self):
         self.assertEqual(environment.peers_named("jax"), ["jax"])
@@ -168,8 +177,11 @@ class Runs(unittest.TestCase):
     def run_bench(
         self, sides, *arguments, named=True, packages=("jax", "equinox", "optax", "numpy", "torch")
     ):
-        said = {"packages": {p: "1.0" for p in packages}, "sides": sides}
+        said = {"packages": {p: "1.0" for p in packages}, "device": "A GPU", "sides": sides}
         with tempfile.TemporaryDirectory() as folder:
+            calls = Path(folder) / "calls"
+            calls.touch()
+            said["calls"] = str(calls)
             side = Path(folder) / "side"
             side.write_text(f'#!/bin/sh\nexec {sys.executable} {TESTS / "side_stand_in.py"} "$@"\n')
             side.chmod(0o755)
@@ -179,9 +191,10 @@ class Runs(unittest.TestCase):
                 [sys.executable, "-B", BENCH / "peers" / "run.py", side, "--json", file, *python, *arguments],
                 capture_output=True,
                 text=True,
-                env={**os.environ, "STAND_IN": json.dumps(said)},
+                env={**clean_environment(), "STAND_IN": json.dumps(said)},
             )
             written = json.loads(file.read_text()) if file.exists() else None
+            self.calls = [json.loads(line) for line in calls.read_text().splitlines()]
         return done, done.stdout.splitlines(), written
 
     sides = {
@@ -243,6 +256,107 @@ class Runs(unittest.TestCase):
         done, lines, _ = self.run_bench(self.sides, "--rows", "adam", packages=("jax", "numpy"))
         self.assertEqual(done.returncode, 0, done.stderr)
         self.assertRegex(lines[2], "^adam 1e7, donated +SKIPPED: .* has no equinox and no optax$")
+
+    def calls_of(self, side):
+        return [c for c in self.calls if c["side"] == side]
+
+    def test_on_gpus_both_sides_are_told_so(self):
+        done, lines, _ = self.run_bench(self.sides, "--platform", "cuda", "--rounds", "1", "--rows", "seed step")
+        self.assertEqual(done.returncode, 0, done.stderr)
+        self.assertRegex(lines[0], "numpy 1.0 on A GPU, ")
+        seeds = [r for r in rows.CUDA_ROWS if "seed step" in r.title]
+        self.assertEqual(len(lines), 2 + len(seeds) + 1)
+        ours, jax = self.calls_of("ours"), self.calls_of("jax")
+        self.assertEqual((len(ours), len(jax)), (len(seeds), len(seeds)))
+        for row, mine, theirs in zip(seeds, ours, jax):
+            codegen = row.environment.get("SHARDARRAY_CODEGEN", "always")
+            expected = {
+                "SHARDARRAY_PLATFORM": "cuda",
+                "SHARDARRAY_CACHE_DIR": "",
+                "SHARDARRAY_CUDA_LOGICAL_DEVICES": str(row.devices),
+                **({} if row.cold else {"SHARDARRAY_CODEGEN": codegen}),
+            }
+            self.assertEqual(mine["variables"], expected, row.title)
+            self.assertEqual("--cold" in mine["arguments"], row.cold)
+            # JAX would else take most of the memory; its one GPU does the work of all devices.
+            self.assertEqual(
+                theirs["variables"],
+                {
+                    "JAX_PLATFORMS": "cuda",
+                    "JAX_TRACEBACK_FILTERING": "off",
+                    "XLA_PYTHON_CLIENT_PREALLOCATE": "false",
+                },
+            )
+            self.assertEqual(theirs["arguments"][2], row.jax_row or row.row)
+        self.assertEqual(self.calls_of("device")[0]["variables"]["XLA_PYTHON_CLIENT_PREALLOCATE"], "false")
+
+    def test_jax_may_be_on_another_platform(self):
+        done, lines, _ = self.run_bench(
+            self.sides, "--platform", "cuda", "--jax-platform", "cpu", "--rounds", "1", "--rows", "gelu 1e6"
+        )
+        self.assertEqual(done.returncode, 0, done.stderr)
+        self.assertNotIn("A GPU", lines[0])
+        self.assertEqual(self.calls_of("ours")[0]["variables"]["SHARDARRAY_PLATFORM"], "cuda")
+        self.assertEqual(
+            self.calls_of("jax")[0]["variables"], {"JAX_PLATFORMS": "cpu", "JAX_TRACEBACK_FILTERING": "off"}
+        )
+
+    def test_on_the_cpu_both_sides_have_the_devices_of_the_row(self):
+        done, _, _ = self.run_bench(self.sides, "--rounds", "1", "--rows", "seed step")
+        self.assertEqual(done.returncode, 0, done.stderr)
+        for row, mine, theirs in zip(
+            [r for r in rows.ROWS if "seed step" in r.title], self.calls_of("ours"), self.calls_of("jax")
+        ):
+            self.assertEqual(
+                mine["variables"],
+                {
+                    "SHARDARRAY_PLATFORM": "cpu",
+                    "SHARDARRAY_CACHE_DIR": "",
+                    "SHARDARRAY_CPU_DEVICES": str(row.devices),
+                },
+            )
+            self.assertEqual(
+                theirs["variables"],
+                {
+                    "JAX_PLATFORMS": "cpu",
+                    "JAX_TRACEBACK_FILTERING": "off",
+                    "XLA_FLAGS": f"--xla_force_host_platform_device_count={row.devices}",
+                },
+            )
+
+    def test_precisions_are_rows_of_their_own(self):
+        # What rounding to TF32 explains is an error of float32.
+        sides = {**self.sides, "jax": [result(4e-3, 1.001)]}
+        done, lines, written = self.run_bench(
+            sides, "--platform", "cuda", "--rounds", "1", "--rows", "matmul 256"
+        )
+        self.assertEqual(done.returncode, 1)
+        for side in ("ours", "jax"):
+            self.assertEqual(
+                [option(c, "--precision") for c in self.calls_of(side)], ["f32", "tf32", "bf16"]
+            )
+        self.assertRegex(lines[2], r"^matmul 256\^3, f32 +FAILED: values differ: ")
+        self.assertEqual([f["name"] for f in written], ["matmul 256^3, tf32", "matmul 256^3, bf16"])
+
+    def test_large_steps_of_equal_precision_and_the_document_s_step_have_aims(self):
+        done, _, written = self.run_bench(
+            {**self.sides, "jax": [result(3e-3)]},
+            "--platform",
+            "cuda",
+            "--rounds",
+            "1",
+            "--rows",
+            "4096 step,width 1024,seed step",
+        )
+        self.assertEqual(done.returncode, 0, done.stderr)
+        aims = {f["name"]: (f["aim"], f["met"]) for f in written}
+        for row in ("MLP 8 x 4096 step, batch 2048, SGD", "transformer step, width 1024, 8 x 512 words"):
+            for precision in ("f32", "tf32"):
+                self.assertEqual(aims[f"{row}, {precision}"], ("<= 1x", True))
+        for devices in ("8 devices", "1 device"):
+            self.assertEqual(aims[f"seed step, {devices}"], ("<= 0.25x", False))
+            self.assertEqual(aims[f"seed step, {devices}, filter_jit"], ("<= 0.1x", False))
+        self.assertEqual(aims["seed step, 8 devices, as a graph"], ("<= 0.5x", False))
 
     def test_refusals(self):
         done, lines, _ = self.run_bench(self.sides, "--peers", "numpy")
