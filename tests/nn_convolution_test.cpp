@@ -1,4 +1,6 @@
 // Convolutional and pooling layers: Equinox's initial bits, values and gradients (windows.json); messages.
+#include <map>
+
 #include "golden.h"
 #include "messages.h"
 #include "program_of.h"
@@ -110,6 +112,53 @@ TEST_CASE("nn: convolutions and pools have Equinox's bits and values") {
     if (c.contains("leaves")) dims == 1 ? check_conv<1>(c) : dims == 2 ? check_conv<2>(c) : check_conv<3>(c);
     else dims == 1 ? check_pool<1>(c) : dims == 2 ? check_pool<2>(c) : check_pool<3>(c);
   }
+}
+
+namespace {
+
+/// A case of nn.json: a layer from the key of its seed.
+template <class Layer, class Options> void check_seeded(const Json& c) {
+  const Json& out = c["outputs"];
+  const Layer m = layer_of<Layer, Options>(c["attrs"], sa::random::PRNGKey(c["attrs"]["seed"].get<int>()));
+  const Array x = golden::array(c["inputs"]["x"]);
+  CHECK(golden::same_bits(m.weight, out["params"]["weight"]));
+  CHECK(golden::same_bits(m.bias, out["params"]["bias"]));
+  CHECK(golden::close(m(x), out["y"], 1e-5, 1e-6));
+  if (!out.contains("grad_sum_sin")) return;
+  const Layer g = sa::grad([&](const Layer& l) { return sa::sum(sa::sin(l(x))); })(m);
+  CHECK(golden::close(g.weight, out["grad_sum_sin"]["weight"], 1e-5, 1e-5));
+  CHECK(golden::close(g.bias, out["grad_sum_sin"]["bias"], 1e-5, 1e-5));
+}
+template <class Layer> void check_window(const Json& c) {
+  const Json& a = c["attrs"];
+  const Layer pool{.kernel_size = sizes_of(a, "kernel"), .stride = sizes_of(a, "stride")};
+  CHECK(golden::close(pool(golden::array(c["inputs"]["x"])), c["outputs"], 1e-6, 1e-6));
+}
+
+}  // namespace
+
+TEST_CASE("nn: convolutions and pools of nn.json") {
+  using Check = void (*)(const Json&);
+  const std::map<std::string, Check> table = {
+      {"Conv1d", check_seeded<nn::Conv<1>, nn::ConvLayerOptions>},
+      {"Conv2d", check_seeded<nn::Conv<2>, nn::ConvLayerOptions>},
+      {"ConvTranspose1d", check_seeded<nn::ConvTranspose<1>, nn::ConvTransposeLayerOptions>},
+      {"ConvTranspose2d", check_seeded<nn::ConvTranspose<2>, nn::ConvTransposeLayerOptions>},
+      {"MaxPool1d", check_window<nn::MaxPool<1>>},
+      {"MaxPool2d", check_window<nn::MaxPool<2>>},
+      {"AvgPool1d", check_window<nn::AvgPool<1>>},
+      {"AvgPool2d", check_window<nn::AvgPool<2>>}};
+  int seen = 0;
+  const Json all = golden::load("nn.json");
+  for (const Json& c : all["cases"]) {
+    const auto check = table.find(c["name"]);
+    if (check == table.end()) continue;
+    CAPTURE(c["name"].dump());
+    CAPTURE(c["attrs"].dump());
+    check->second(c);
+    seen++;
+  }
+  CHECK(seen == 14);
 }
 
 TEST_CASE("nn: what convolutional and pooling layers refuse") {
