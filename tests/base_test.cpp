@@ -115,6 +115,26 @@ TEST_CASE("base: dtypes promote as in JAX") {
   CHECK(promote_types(WeakType{int32, true}, WeakType{float32, true}) == WeakType{float32, true});
 }
 
+TEST_CASE("base: promote_types is JAX's") {
+  std::ifstream in(testing::data_file("promotion.json"));
+  const auto data = nlohmann::json::parse(in);
+  int checked = 0;
+  for (const auto& row : data["cases"]) {
+    if (row["name"] != "promote_types") continue;
+    const std::vector<std::string> types = row["attrs"]["types"];
+    for (std::size_t i = 0; i < types.size(); i++)
+      for (std::size_t j = 0; j < types.size(); j++) {
+        const WeakType a = operand(types[i], true), b = operand(types[j], true);
+        // the rules of x64 hold where a type has 64 bits, the others where none has
+        if (row["attrs"]["x64"].get<bool>() != (is_wide(a) || is_wide(b))) continue;
+        const std::string want = row["outputs"]["result"][i][j], got = name(promote_types(a.dtype, b.dtype));
+        CHECK_MESSAGE(got == want, types[i] << " and " << types[j]);
+        checked++;
+      }
+  }
+  CHECK(checked == 15 * 15);
+}
+
 TEST_CASE("base: names and sizes of dtypes") {
   const char* short_names[] = {"bool", "i8",  "i16",  "i32", "i64", "u8",  "u16", "u32",
                                "u64",  "f16", "bf16", "f32", "f64", "c64", "c128"};
