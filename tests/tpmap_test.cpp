@@ -225,6 +225,38 @@ TEST_CASE("tpmap: errors") {
                  "join_batches: cannot join the first 2 dimensions of f32[8]."));
 }
 
+// There are no names and no keywords here: what bobbin refuses of them when a function is made does not compile.
+static_assert(!std::is_convertible_v<const char*, sa::ArgType>);
+
+TEST_CASE("tpmap: refuses what bobbin refuses, for its reasons") {
+  const auto refusal = [](const std::string& name) {
+    return cases(name)[0]["outputs"]["text"].get<std::string>();
+  };
+  const auto shard = sa::tpmap(twice_and_sum, {.axis_name = "i", .args = {sa::shard}});
+  const std::string rows =
+      cases("shard_not_divisible")[0]["raises"];  // `ValueError: Trying to split 7 rows ..`
+  CHECK(contains(error<sa::ShapeError>([&] {
+                   shard(sa::ones({7, 2}));
+                 }),
+                 rows.substr(rows.find("Trying"), rows.find('.') - rows.find("Trying"))));
+
+  const auto one = sa::tpmap([](const Array& a, const Array& b) { return a + b; }, {.args = {sa::shard}});
+  const std::string numbers = refusal("wrong_count").substr(refusal("wrong_count").rfind('('));
+  CHECK(numbers == "(2 != 1)");
+  CHECK(contains(error<sa::TreeError>([&] { one(sa::ones({8}), sa::ones({8})); }), numbers));
+
+  CHECK(refusal("unknown_argtype").starts_with("Unknown argtype name"));
+  CHECK(refusal("kwarg_not_in_types").starts_with("`kwargtypes` specified"));
+  CHECK(refusal("kwargtypes_broadcast").ends_with("only allowed as positional arguments."));
+
+  CHECK(refusal("unshard_empty") == "PyTree to be unsharded is empty.");
+  CHECK(contains(error<sa::TreeError>([] { sa::unshard(std::vector<Array>()); }),
+                 "the tree to be unsharded holds no arrays"));
+  CHECK(refusal("unshard_scalar") == "Tree to be unsharded do not have a leading axis.");
+  CHECK(contains(error<sa::ShapeError>([] { sa::unshard(Params{Array(1.0)}); }),
+                 "does not have a leading axis"));
+}
+
 TEST_CASE("unshard") {
   struct Inner {
     Array c;
@@ -304,6 +336,18 @@ TEST_CASE("assert_replica_integrity") {
   const auto tree = [&](const std::vector<Array>& pieces) { return Tree{{replicated(pieces)}}; };
   std::vector<Array> pieces = copies(x);
   CHECK_NOTHROW(sa::assert_replica_integrity(tree(pieces), {.rtol = 0, .atol = 0}));
+
+  // bobbin's words, of a leading device axis: `Inconsistency found in 5-th replica of /params/w [shape=(8, 4, 3)]`
+  CHECK(cases("replicas_equal")[0]["outputs"]["type"].is_null());
+  const Json differ = cases("replicas_differ")[0];
+  const int bad = differ["attrs"]["bad_replica"];
+  const std::string line = differ["outputs"]["line"][0];
+  CHECK(contains(line, std::to_string(bad) + "-th replica of /params/w [shape=(8, 4, 3)]"));
+  const Array apart = sa::ones({8, 4, 3}).at(bad).add(0.5);
+  CHECK_NOTHROW(sa::assert_replica_integrity(Tree{{sa::ones({8, 4, 3})}}, {.is_device_replicated = true}));
+  CHECK(contains(error<sa::ShardingError>(
+                     [&] { sa::assert_replica_integrity(Tree{{apart}}, {.is_device_replicated = true}); }),
+                 "Inconsistency found in replica " + std::to_string(bad) + " of `params.w` f32[8,4,3]"));
 
   // one flipped bit: the last of 7 in replica 5
   std::vector<float> v = x.to_vector<float>();
