@@ -3,6 +3,7 @@
 #include <sstream>
 
 #include "golden.h"
+#include "scale.h"
 #include "transforms_helpers.h"
 
 namespace pmap_cookbook_test {
@@ -12,10 +13,10 @@ using golden::Json;
 
 namespace {
 
-std::vector<Json> cases(const std::string& name) {
-  const Json file = golden::load("pmap_document_old.json");
+std::vector<Json> cases(const std::string& name, const std::string& file = "pmap_document_old.json") {
+  const Json all = golden::load(file);
   std::vector<Json> r;
-  for (const Json& c : file["cases"])
+  for (const Json& c : all["cases"])
     if (c["name"] == name) r.push_back(c);
   REQUIRE_MESSAGE(!r.empty(), name);
   return r;
@@ -163,6 +164,76 @@ TEST_CASE("pmap cookbook: derivatives") {
   CHECK(y.devices().size() == 4);
   CHECK(golden::close(sa::grad([&](const Array& v) { return sa::sum(g(v)); })(y),
                       cases("nested_grad")[0]["outputs"]["grad_sum_f"], 1e-5, 1e-4));
+}
+
+// 30 million numbers, twice and in both modes.
+TEST_CASE("pmap cookbook: the random matrices of its own size") {
+  if (!sa::testing::full_scale() || sa::testing::is_sanitized()) return;
+  for (const Json& c : cases("random_matrices_document_size", "pmap_document.json")) {
+    const sa::random::partitionable mode(c["attrs"]["partitionable"].get<bool>());
+    const Shape shape = golden::shape_of(c["attrs"]["shape"]);
+    const Array keys = sa::random::split(sa::random::PRNGKey(c["attrs"]["seed"].get<int>()), 8);
+    for (std::size_t k = 0; k < c["outputs"].size(); k++) {
+      const Json& out = c["outputs"][k];
+      const Array key = keys[static_cast<int>(k)];
+      const std::vector<std::uint32_t> bits =
+          everywhere(sa::random::bits(key, shape)).to_vector<std::uint32_t>();
+      std::uint32_t sum = 0, all = 0;
+      for (const std::uint32_t b : bits) {
+        sum += b;
+        all ^= b;
+      }
+      CHECK(sum == out["bits"]["sum_bits_mod_2_32"].get<std::uint32_t>());
+      CHECK(all == out["bits"]["xor_bits"].get<std::uint32_t>());
+      const Array m = sa::random::normal(key, shape), wide = m.astype(sa::float64);
+      CHECK(golden::close(values(m[{0, sa::slice(4)}]), golden::numbers(out["mats"]["first"]), 5e-7, 1e-7));
+      CHECK(golden::close(values(m[{-1, sa::slice(-4, sa::none)}]), golden::numbers(out["mats"]["last"]),
+                          5e-7, 1e-7));
+      CHECK(everywhere(sa::mean(wide)).item<double>() ==
+            doctest::Approx(out["mats"]["mean_f64"].get<double>()).epsilon(1e-4));
+      // the mean of m m^T is the square of the sums of its columns over that of the number of its rows
+      double squares = 0;
+      for (const double v : values(sa::sum(wide, 0))) squares += v * v;
+      const auto rows = static_cast<double>(shape[0]);
+      CHECK(squares / (rows * rows) == doctest::Approx(out["mean_of_m_mT_f64"].get<double>()).epsilon(1e-5));
+    }
+  }
+}
+
+namespace {
+
+// The products and functions of a jaxpr, or of print_graph's text, in order: `f32[2,4] dot`.
+std::vector<std::string> primitives(const std::string& text) {
+  std::vector<std::string> r;
+  std::istringstream lines(text);
+  for (std::string line; std::getline(lines, line);) {
+    const std::size_t equals = line.find(" = ");
+    if (equals == std::string::npos) continue;
+    const std::size_t type = line.find_last_of(" :", equals - 1) + 1, op = equals + 3;
+    std::string name = line.substr(op, line.find_first_of(" [", op) - op);
+    if (name == "dot_general") name = "dot";
+    if (name == "dot" || name == "tanh") r.push_back(line.substr(type, equals - type) + " " + name);
+  }
+  return r;
+}
+
+}  // namespace
+
+TEST_CASE("pmap cookbook: functions, mapped and not, are recorded as JAX's primitives of JAX's types") {
+  const auto f = [](const Array& x, const Array& y) { return sa::tanh(sa::dot(x, y)); };
+  for (const char* file : {"pmap_document.json", "pmap_document_old.json"}) {
+    CAPTURE(file);
+    const Json out = cases("jaxprs", file)[0]["outputs"];
+    const Array x = sa::ones({2, 3}), y = sa::ones({3, 4}), xs = sa::ones({8, 2, 3}),
+                ys = sa::ones({8, 3, 4});
+    CHECK(primitives(sa::print_graph(f, x, y)) == primitives(out["f"]));
+    CHECK(primitives(sa::print_graph(sa::vmap(f), xs, ys)) == primitives(out["vmap(f)"]));
+    // JAX shows what one device does, here all have one text
+    std::vector<std::string> each_device = primitives(sa::print_graph(sa::pmap(f), xs, ys));
+    for (std::string& line : each_device)
+      if (line.starts_with("f32[8,")) line.erase(4, 2);
+    CHECK(each_device == primitives(out["pmap(f)"]));
+  }
 }
 
 }  // namespace pmap_cookbook_test
