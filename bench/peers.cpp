@@ -94,7 +94,8 @@ int main(int argc, char** argv) {
   CLI::App app{"One row of the comparison with JAX and PyTorch; ./dev bench peers runs all."};
   app.add_option("row", o.row)->required()->check(CLI::IsMember(rows));
   app.add_option("--size", o.size, "Elements, rows or operations");
-  app.add_option("--precision", o.precision, "Of products: f32, tf32, or bf16 for the rows `matmul`, `layouts` and `mlp`")
+  app.add_option("--precision", o.precision,
+                 "Of products: f32, tf32, or bf16 for the rows `matmul`, `layouts` and `mlp`")
       ->check(CLI::IsMember({"f32", "tf32", "bf16"}));
   app.add_option("--samples", o.samples);
   app.add_option("--min-time", o.min_time, "Seconds of a sample");
