@@ -262,10 +262,12 @@ Array gelu_fn::operator()(const Array& x, bool approximate, Where w) const {
   const auto exact = [&](const Array& y) {
     return primitive::mul(times(y, 0.5), primitive::unary(op_erfc, times(y, -std::numbers::sqrt2 / 2)));
   };
-  if (!approximate) return api::rounded_once(t, exact, x);
-  const Array y = api::cast(x, t);
-  const Array cubic = primitive::add(y, times(primitive::mul(y, primitive::mul(y, y)), 0.044715));
-  return primitive::mul(y, primitive::unary(op_logistic, times(cubic, 2 * std::sqrt(2 / std::numbers::pi))));
+  const auto near = [&](const Array& y) {
+    const Array cubic = primitive::add(y, times(primitive::mul(y, primitive::mul(y, y)), 0.044715));
+    return primitive::mul(y,
+                          primitive::unary(op_logistic, times(cubic, 2 * std::sqrt(2 / std::numbers::pi))));
+  };
+  return approximate ? api::rounded_once(t, near, x) : api::rounded_once(t, exact, x);
 }
 
 }  // namespace shardarray
