@@ -315,8 +315,16 @@ TEST_CASE("elementwise: nan_to_num replaces by what is asked for, or by the ends
 // ---------------------------------------------------------------- the rest
 TEST_CASE("elementwise: 16-bit floats are computed in float32 and rounded once") {
   const std::pair<const char*, Unary> functions[] = {
-      {"mish", sa::mish}, {"softplus", sa::softplus}, {"selu", sa::selu},   {"ndtr", sa::ndtr},
-      {"entr", sa::entr}, {"degrees", sa::degrees},   {"logit", sa::logit}, {"exp2", sa::exp2}};
+      {"mish", sa::mish},
+      {"softplus", sa::softplus},
+      {"selu", sa::selu},
+      {"ndtr", sa::ndtr},
+      {"entr", sa::entr},
+      {"degrees", sa::degrees},
+      {"logit", sa::logit},
+      {"exp2", sa::exp2},
+      {"gelu", [](const Array& v) { return sa::gelu(v); }},
+      {"exact gelu", [](const Array& v) { return sa::gelu(v, false); }}};
   for (const sa::DType t : {sa::float16, sa::bfloat16}) {
     const Array x = (sa::arange(1, 64, sa::float32) / 65).astype(t);
     for (const auto& [name, f] : functions) {
