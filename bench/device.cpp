@@ -1,239 +1,110 @@
 // What programs reach on the default platform (SHARDARRAY_PLATFORM=cuda: a GPU), beside what the device itself can do, which
 // `./dev gpu run bench` measures in the same run (bench/gpu_ceilings.cu): its copy rate (--copy-gbs), products by cuBLASLt alone
-// (--cublaslt-...). Prints a Markdown table. With --start it prints what a new process waits for in place of that.
+// (--cublaslt-...), draws by cuRAND (--curand-...). Prints a Markdown table with the aims of device_aims.h. In place of that: with
+// --start what a new process waits for, with --memory what the document's step needs, with --cpu-start what programs that use no
+// GPU pay for the plug-in.
 #include <shardarray/shardarray.h>
+#include <stdlib.h>
 
-#include <fstream>
+#include <algorithm>
+#include <filesystem>
+#include <functional>
 #include <map>
 #include <memory>
-#include <sstream>
+#include <string>
+#include <vector>
 
 #include "bench.h"
+#include "device_aims.h"
+#include "device_table.h"
+#include "document_step.h"
 #include "loops.h"
 #include "runtime/platforms.h"
 
 namespace sa = shardarray;
+using bench::Ceiling;
+using bench::seconds_of;
 
 namespace {
 
-struct Row {
-  double bytes = 0, flops = 0;  ///< that one call has to read and write, to do
-  double tflops = 0;            ///< that a library alone does
-};
-
-double seconds_of(const std::function<void()>& f) {
-  const auto start = std::chrono::steady_clock::now();
-  f();
-  return std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count();
+/// Over all devices: along the first dimension, or whole on each.
+sa::Sharding over_devices(const sa::P& spec) {
+  return sa::NamedSharding(sa::make_mesh({{"d", sa::device_count()}}), spec);
+}
+sa::Sharding cut() { return over_devices(sa::P("d")); }
+sa::Array placed(const sa::Array& x, const sa::Sharding& where) {
+  return sa::block_until_ready(sa::device_put(x, where));
 }
 
-/// The document's training step, cut over all devices (examples/autoparallelism.cpp).
-class DocumentStep {
- public:
-  explicit DocumentStep(std::int64_t batch) {
-    const auto sharding = sa::PositionalSharding(sa::create_device_mesh({sa::device_count(), 1}));
-    const auto replicated = sharding.replicate();
-    const auto optim = sa::optim::adam(3e-4);
-    model_ = sa::filter_shard(Model::init(4, 4, 32, 1, sa::random::PRNGKey(6789)), replicated);
-    state_ = sa::filter_shard(optim.init(model_), replicated);
-    x_ = sa::device_put(sa::random::normal(sa::random::key(1), {batch, 4}), sharding);
-    y_ = sa::sin(x_);
-    auto step = sa::jit([=](Model model, State state, sa::Array x, sa::Array y) {
-      std::tie(model, state) = sa::filter_shard(std::tuple(model, state), replicated);
-      std::tie(x, y) = sa::filter_shard(std::tuple(x, y), sharding);
-      const auto loss = [](const Model& m, const sa::Array& a, const sa::Array& b) {
-        return sa::mean(sa::square(b - sa::vmap(m)(a)));
-      };
-      const auto [updates, next] = optim.update(sa::grad(loss)(model, x, y), state);
-      return sa::filter_shard(std::tuple(sa::apply_updates(model, updates), next), replicated);
-    });
-    ask_ = [this, step] { std::tie(model_, state_) = step(std::move(model_), std::move(state_), x_, y_); };
-  }
-  DocumentStep(const DocumentStep&) = delete;
-  DocumentStep& operator=(const DocumentStep&) = delete;
-  void ask() { ask_(); }
-  void wait() const {
-    sa::block_until_ready(model_);
-    sa::block_until_ready(state_);
-  }
+// ---------------------------------------------------------------- the table
 
- private:
-  using Model = sa::nn::MLP<>;
-  using State = sa::optim::AdamState<Model>;
-  Model model_;
-  State state_;
-  sa::Array x_, y_;
-  std::function<void()> ask_;
+struct Ceilings {
+  Ceiling copy{"copy", "GB/s", 1e9};
+  Ceiling float32{"cuBLASLt", "TFLOP/s", 1e12}, tf32 = float32, bfloat16 = float32;
+  Ceiling uniform{"cuRAND", "GB/s", 1e9}, normal = uniform;
 };
 
-/// Cases with what they move.
-class Table {
+class Cases {
  public:
-  explicit Table(std::string filter) : filter_(std::move(filter)) {}
+  Cases(bench::DeviceTable& table, const Ceilings& most) : table_(table), most_(most) {}
 
-  /// f(x) of random data, jitted; a call ends when its result is there.
+  /// f(x) of random data, jitted.
   void add(const std::string& name, const sa::Shape& shape, sa::DType dtype, double operands_moved,
            sa::Array (*f)(const sa::Array&)) {
-    if (is_left_out(name)) return;
-    const sa::Array x = sa::random::normal(sa::random::key(1), shape, dtype);
-    x.block_until_ready();
+    if (table_.leaves_out(name)) return;
+    const sa::Array x = placed(sa::random::normal(sa::random::key(1), shape, dtype), cut());
     const auto g = sa::jit([f](const sa::Array& v) { return f(v); });
     const auto bytes = static_cast<double>(x.size()) * static_cast<double>(sa::itemsize(dtype));
-    add_call(name, {operands_moved * bytes}, [g, x] { g(x).block_until_ready(); });
+    table_.add(name, {operands_moved * bytes, most_.copy}, [g, x] { g(x).block_until_ready(); });
   }
-  void add_product(const std::string& name, std::int64_t n, sa::DType dtype, double tflops,
+  void add_adam(std::int64_t elements) {
+    const std::string name = "adam, 7 reads and writes";
+    if (table_.leaves_out(name)) return;
+    const auto adam = bench::adam(elements, [](const sa::Array& x) { return placed(x, cut()); });
+    table_.add(name, {7 * 4 * static_cast<double>(elements), most_.copy},
+               [adam] { adam().block_until_ready(); });
+  }
+  /// Draws of float32 by Philox, whose keys are values: a program does not know them.
+  void add_draws(const std::string& name, std::int64_t elements, const Ceiling& most,
+                 sa::Array (*draw)(const sa::Array& key, std::int64_t n)) {
+    if (table_.leaves_out(name)) return;
+    const auto f = sa::jit(
+        [=](const sa::Array& key) {
+          const sa::random::philox on(true);
+          return draw(key, elements);
+        },
+        {.out_shardings = cut()});
+    const sa::Array key = sa::block_until_ready(sa::random::key(42));
+    table_.add(name, {4 * static_cast<double>(elements), most}, [f, key] { f(key).block_until_ready(); });
+  }
+  void add_product(const std::string& name, std::int64_t n, sa::DType dtype, const Ceiling& most,
                    bool tf32 = false) {
-    if (is_left_out(name)) return;
-    const sa::Array a = sa::random::normal(sa::random::key(1), {n, n}, dtype);
-    const sa::Array b = sa::random::normal(sa::random::key(2), {n, n}, dtype);
+    if (table_.leaves_out(name)) return;
+    const auto drawn = [&](std::uint64_t seed, const sa::P& spec) {
+      return placed(sa::random::normal(sa::random::key(seed), {n, n}, dtype), over_devices(spec));
+    };
+    const sa::Array a = drawn(1, sa::P("d")), b = drawn(2, sa::P());
     const auto g = sa::jit([tf32](const sa::Array& x, const sa::Array& y) {
       const sa::tf32 on(tf32);
       return sa::matmul(x, y);
     });
     const auto side = static_cast<double>(n);
-    add_call(name, {0, 2 * side * side * side, tflops}, [g, a, b] { g(a, b).block_until_ready(); });
-  }
-  void add_call(const std::string& name, Row row, std::function<void()> call) {
-    if (is_left_out(name)) return;
-    for (int k = 0; k < 3; k++) call();
-    cases_.push_back({name, std::move(call)});
-    rows_.push_back(row);
-  }
-  /// Until it is there, and what of that the host needs to ask for it.
-  void add_step(const std::string& name, std::int64_t batch) {
-    if (is_left_out(name)) return;
-    const auto step = std::make_shared<DocumentStep>(batch);
-    add_call(name, {}, [step] {
-      step->ask();
-      step->wait();
-    });
-    steps_.emplace_back(name + ", host alone", step);
-  }
-
-  void measure(bool quick) {
-    bench::measure(cases_, quick ? 3 : 15, quick ? 1e-4 : 2e-2);
-    for (const auto& named : steps_) {
-      const auto& step = named.second;
-      bench::Case asked{named.first, {}};
-      for (int k = 0; k < (quick ? 3 : 200); k++) {
-        asked.seconds.push_back(seconds_of([&] { step->ask(); }));
-        step->wait();
-      }
-      cases_.push_back(asked);
-      rows_.push_back({});
-    }
-  }
-  /// `beside`: what a run with one device has saved.
-  void print(double copy_gbs, const std::map<std::string, double>& beside) const {
-    fmt::print(
-        "| case | time | +-% | GB/s | of copy | TFLOP/s | of cuBLASLt |{}\n|---|---|---|---|---|---|---|{}\n",
-        beside.empty() ? "" : " of one device's time |", beside.empty() ? "" : "---|");
-    const auto number = [](bool there, double x, int digits) {
-      return there ? fmt::format("{:.{}f}", x, digits) : std::string("-");
-    };
-    for (std::size_t k = 0; k < cases_.size(); k++) {
-      const auto& [bytes, flops, most] = rows_[k];
-      const double time = cases_[k].time(), gbs = bytes / time / 1e9, tflops = flops / time / 1e12;
-      fmt::print("| {} | {} | {:.1f} | {} | {} | {} | {} |", cases_[k].name, bench::time_text(time),
-                 100 * cases_[k].spread(), number(bytes > 0, gbs, 0),
-                 number(bytes > 0 && copy_gbs > 0, gbs / copy_gbs, 2), number(flops > 0, tflops, 2),
-                 number(flops > 0 && most > 0, tflops / most, 2));
-      if (!beside.empty()) {
-        const auto other = beside.find(cases_[k].name);
-        fmt::print(" {} |",
-                   number(other != beside.end(), other == beside.end() ? 0 : time / other->second, 2));
-      }
-      fmt::print("\n");
-    }
-  }
-  void save(const std::string& file) const {
-    std::ofstream to(file);
-    for (const bench::Case& c : cases_) to << c.time() << " " << c.name << "\n";
+    table_.add(name, {2 * side * side * side, most}, [g, a, b] { g(a, b).block_until_ready(); });
   }
 
  private:
-  bool is_left_out(const std::string& name) const { return name.find(filter_) == std::string::npos; }
-
-  std::string filter_;
-  std::vector<bench::Case> cases_;
-  std::vector<Row> rows_;
-  std::vector<std::pair<std::string, std::shared_ptr<DocumentStep>>> steps_;
+  bench::DeviceTable& table_;
+  const Ceilings& most_;
 };
 
-std::map<std::string, double> saved(const std::string& file) {
-  std::map<std::string, double> all;
-  std::ifstream from(file);
-  for (std::string line; std::getline(from, line);) {
-    std::istringstream words(line);
-    double seconds = 0;
-    std::string name;
-    words >> seconds >> std::ws;
-    std::getline(words, name);
-    all[name] = seconds;
-  }
-  return all;
-}
-
-/// What a new process waits for, and the memory that it then holds.
-void print_start() {
-  fmt::print("| case | time |\n|---|---|\n");
-  const auto row = [](const char* name, double seconds) {
-    fmt::print("| {} | {} |\n", name, bench::time_text(seconds));
-  };
-  row("devices", seconds_of([] { static_cast<void>(sa::device_count()); }));
-  row("first eager result", seconds_of([] { (sa::ones({8}) + 1).block_until_ready(); }));
-  std::unique_ptr<DocumentStep> step;
-  row("the document's model", seconds_of([&] {
-        step = std::make_unique<DocumentStep>(16);
-        step->wait();
-      }));
-  for (const char* name : {"the document's step, first call", "the document's step, second call"})
-    row(name, seconds_of([&] {
-          step->ask();
-          step->wait();
-        }));
-  std::size_t held = 0;
-  const auto& backend = sa::backend(sa::devices()[0].platform);
-  for (int d = 0; d < backend.device_count(); d++) held += backend.memory_stats(d).held;
-  fmt::print("\nMemory held: {:.1f} MB.\n", 1e-6 * static_cast<double>(held));
-}
-
-}  // namespace
-
-int main(int argc, char** argv) {
-  CLI::App app;
-  std::int64_t elements = 1 << 22, product = 512, batch = 1 << 14;
-  double copy_gbs = 0, float32_tflops = 0, tf32_tflops = 0, bfloat16_tflops = 0;
-  std::string filter, save, beside;
-  bool quick = false, start = false;
-  app.add_option("--elements", elements, "Of the arrays, a multiple of 4096");
-  app.add_option("--product", product, "Rows of the square matrices that are multiplied");
-  app.add_option("--batch", batch, "Rows of the document's large step");
-  app.add_option("--copy-gbs", copy_gbs, "GB/s at which the device copies, bytes read and written counted");
-  app.add_option("--cublaslt-float32", float32_tflops, "TFLOP/s of cuBLASLt alone");
-  app.add_option("--cublaslt-tf32", tf32_tflops, "The same in TF32");
-  app.add_option("--cublaslt-bfloat16", bfloat16_tflops, "The same of bfloat16");
-  app.add_option("--filter", filter, "Only cases whose names contain this text");
-  app.add_option("--save", save, "Write the times to this file");
-  app.add_option("--beside", beside, "Compare with the times of this file");
-  app.add_flag("--start", start, "What a new process waits for");
-  app.add_flag("--quick", quick, "Few short samples: to see that it runs");
-  CLI11_PARSE(app, argc, argv);
-  if (start) {
-    print_start();
-    return 0;
-  }
-  fmt::print("{} devices of '{}', {} elements\n\n", sa::device_count(), sa::devices()[0].platform, elements);
-  Table t(filter);
+void add_arrays(Cases& t, std::int64_t elements, const Ceilings& most) {
   const sa::Shape flat{elements}, matrix{elements / 4096, 4096};
   using A = const sa::Array&;
   t.add("x + 1", flat, sa::float32, 2, [](A x) { return x + 1; });
   t.add("gelu", flat, sa::float32, 2, [](A x) { return sa::gelu(x); });
   t.add("gelu bfloat16", flat, sa::bfloat16, 2, [](A x) { return sa::gelu(x); });
   t.add("gelu float16", flat, sa::float16, 2, [](A x) { return sa::gelu(x); });
-  const auto adam = bench::adam(elements / 4);
-  t.add_call("adam, 7 reads and writes", {7.0 * static_cast<double>(elements)},
-             [adam] { adam().block_until_ready(); });
+  t.add_adam(elements / 4);
   t.add("softmax of rows", matrix, sa::float32, 2, [](A x) { return sa::softmax(x, -1); });
   t.add("layer norm", matrix, sa::float32, 2, bench::layer_norm);
   t.add("sums of rows", matrix, sa::float32, 1, [](A x) { return sa::sum(x, 1); });
@@ -247,14 +118,151 @@ int main(int argc, char** argv) {
     const sa::Array rows = sa::arange(0, 4096) % x.shape()[0];
     return sa::grad([rows](const sa::Array& w) { return sa::sum(sa::square(sa::take(w, rows, 0))); })(x);
   });
-  t.add_product("product float32", product, sa::float32, float32_tflops);
-  t.add_product("product TF32", product, sa::float32, tf32_tflops, true);
-  t.add_product("product bfloat16", product, sa::bfloat16, bfloat16_tflops);
-  t.add("a cached call of 8 elements", {8}, sa::float32, 0, [](A x) { return x + 1; });
-  t.add_step("the document's step", 16);
-  t.add_step("the document's step, large batch", batch);
-  t.measure(quick);
-  t.print(copy_gbs, beside.empty() ? std::map<std::string, double>() : saved(beside));
-  if (!save.empty()) t.save(save);
+  t.add_draws("uniform draws, philox", elements, most.uniform,
+              [](A key, std::int64_t n) { return sa::random::uniform(key, {n}); });
+  t.add_draws("normal draws, philox", elements, most.normal,
+              [](A key, std::int64_t n) { return sa::random::normal(key, {n}); });
+}
+
+// ---------------------------------------------------------------- in place of it
+
+void print_row(const std::string& name, double seconds) {
+  const auto most = bench::aim_of(bench::time_aims, name);
+  fmt::print("| {} | {} |{}\n", name, bench::time_text(seconds),
+             most ? bench::verdict("<= " + bench::time_text(*most), seconds <= *most) : bench::no_verdict());
+}
+constexpr const char* head_of_rows = "| case | time | aim | |\n|---|---|---|---|\n";
+
+/// In a process that has computed other things.
+double first_result_of_new_expression() {
+  const sa::Array x = sa::block_until_ready(sa::arange(64.0));
+  const std::vector<std::function<sa::Array()>> all = {
+      [&] { return sa::tanh(x) * 3 + x; }, [&] { return sa::exp(x / 64) - sa::flip(x, 0); },
+      [&] { return sa::sum(x * x) + x; }, [&] { return sa::sort(sa::cos(x)); },
+      [&] { return sa::cumsum(x) * x; }};
+  std::vector<double> seconds;
+  seconds.reserve(all.size());
+  for (const auto& f : all) seconds.push_back(seconds_of([&] { f().block_until_ready(); }));
+  return bench::median(seconds);
+}
+
+/// What a new process waits for, with kernels that are `compiled`, `from the disk` or `interpreted`.
+void print_start(const std::string& kernels) {
+  fmt::print("{}", head_of_rows);
+  print_row("devices", seconds_of([] { static_cast<void>(sa::device_count()); }));
+  print_row("first eager result", seconds_of([] { (sa::ones({8}) + 1).block_until_ready(); }));
+  std::unique_ptr<bench::DocumentStep> step;
+  print_row("the document's model", seconds_of([&] {
+              step = std::make_unique<bench::DocumentStep>(16);
+              step->wait();
+            }));
+  const std::string how = kernels == "interpreted" ? "interpreted" : "kernels " + kernels;
+  for (const char* name : {"first call of the document's step, ", "second call of the document's step, "})
+    print_row(name + how, seconds_of([&] {
+                step->ask();
+                step->wait();
+              }));
+  print_row("first result of a new expression, " + how, first_result_of_new_expression());
+}
+
+/// What the document's step has in use, and what is held for it.
+void print_memory(std::int64_t batch) {
+  bench::DocumentStep step(batch);
+  for (int k = 0; k < 5; k++) {  // replayed at last
+    step.ask();
+    step.wait();
+  }
+  const auto explained = static_cast<double>(step.explain().peak_bytes_per_device);
+  double most = 0, in_use = 0, held = 0;
+  const auto& backend = sa::backend(sa::devices()[0].platform);
+  for (int d = 0; d < backend.device_count(); d++) {
+    const sa::MemoryStats s = backend.memory_stats(d);
+    most = std::max(most, static_cast<double>(s.high_water));
+    in_use += static_cast<double>(s.high_water);
+    held += static_cast<double>(s.held);
+  }
+  fmt::print("| memory | MB | beside | aim | |\n|---|---|---|---|---|\n");
+  fmt::print("| peak in use, on the busiest device | {:.2f} | {:.2f} of the {:.2f} that explain says |{}\n",
+             1e-6 * most, most / explained, 1e-6 * explained,
+             bench::at_most(bench::aim_of_explained, most / explained));
+  fmt::print("| held, on all devices | {:.2f} | {:.2f} of their peaks in use |{}\n", 1e-6 * held,
+             held / in_use, bench::at_most(bench::aim_of_held, held / in_use));
+}
+
+/// Start of programs that compute on the CPU and say nothing of it, with the plug-in beside the library and without.
+int print_cpu_start(const std::string& program, bool quick) {
+  const std::string command = "'" + program + "' --cpu-result >/dev/null 2>&1";
+  const char* const set = std::getenv("SHARDARRAY_PLUGIN_DIR");
+  const std::string folder =
+      set != nullptr ? set : std::filesystem::canonical(program).parent_path().string();
+  unsetenv("SHARDARRAY_PLATFORM");
+  setenv("SHARDARRAY_CODEGEN", "off", 1);  // the CPU's compiler is another plug-in
+  std::vector<double> with, without;
+  bool fine = true;
+  for (int k = 0; k < (quick ? 3 : 31); k++)
+    for (const bool there : {true, false}) {
+      setenv("SHARDARRAY_PLUGIN_DIR", there ? folder.c_str() : "/nowhere", 1);
+      (there ? with : without).push_back(seconds_of([&] {
+        fine = std::system(command.c_str()) == 0 && fine;
+      }));
+    }
+  fmt::print("{}", head_of_rows);
+  print_row("start on the CPU, the plug-in beside it", bench::median(with));
+  print_row("start on the CPU, without the plug-in", bench::median(without));
+  print_row("start on the CPU, more with the plug-in", bench::median(with) - bench::median(without));
+  return fine ? 0 : 1;
+}
+void compute_on_cpu() {
+  const sa::default_device here(sa::devices("cpu")[0]);
+  (sa::ones({8}) + 1).block_until_ready();
+}
+
+}  // namespace
+
+int main(int argc, char** argv) {
+  CLI::App app;
+  std::int64_t elements = 1 << 22, product = 512, batch = 1 << 14;
+  Ceilings most;
+  std::string filter, save, beside, start;
+  bool quick = false, graph = false, memory = false, cpu_start = false, cpu_result = false;
+  app.add_option("--elements", elements, "Of the arrays, a multiple of 4096");
+  app.add_option("--product", product, "Rows of the square matrices that are multiplied");
+  app.add_option("--batch", batch, "Rows of the document's large step");
+  app.add_option("--copy-gbs", most.copy.rate,
+                 "GB/s at which the device copies, bytes read and written counted");
+  app.add_option("--cublaslt-float32", most.float32.rate, "TFLOP/s of cuBLASLt alone");
+  app.add_option("--cublaslt-tf32", most.tf32.rate, "The same in TF32");
+  app.add_option("--cublaslt-bfloat16", most.bfloat16.rate, "The same of bfloat16");
+  app.add_option("--curand-uniform", most.uniform.rate,
+                 "GB/s of float32 that cuRAND's Philox generator draws");
+  app.add_option("--curand-normal", most.normal.rate, "The same of normal ones");
+  app.add_option("--filter", filter, "Only cases whose names contain this text");
+  app.add_option("--save", save, "Write the times to this file");
+  app.add_option("--beside", beside, "Compare with the times of this file");
+  app.add_flag("--graph", graph, "The document's step is a graph (SHARDARRAY_CODEGEN=off), not one kernel");
+  app.add_option("--start", start, "What a new process waits for, whose kernels are these")
+      ->check(CLI::IsMember({"compiled", "from the disk", "interpreted"}));
+  app.add_flag("--memory", memory, "What the document's large step needs");
+  app.add_flag("--cpu-start", cpu_start, "What the plug-in costs programs that use no GPU");
+  app.add_flag("--cpu-result", cpu_result, "Computes on the CPU, prints nothing");
+  app.add_flag("--quick", quick, "Few short samples: to see that it runs");
+  CLI11_PARSE(app, argc, argv);
+  if (cpu_result) return compute_on_cpu(), 0;
+  if (cpu_start) return print_cpu_start(argv[0], quick);
+  if (!start.empty()) return print_start(start), 0;
+  if (memory) return print_memory(batch), 0;
+  fmt::print("{} devices of '{}', {} elements\n\n", sa::device_count(), sa::devices()[0].platform, elements);
+  bench::DeviceTable table(filter);
+  Cases cases(table, most);
+  add_arrays(cases, elements, most);
+  cases.add_product("product float32", product, sa::float32, most.float32);
+  cases.add_product("product TF32", product, sa::float32, most.tf32, true);
+  cases.add_product("product bfloat16", product, sa::bfloat16, most.bfloat16);
+  cases.add("a cached call of 8 elements", {8}, sa::float32, 0, [](const sa::Array& x) { return x + 1; });
+  table.add_step(graph ? "the document's step as a graph" : "the document's step as one kernel", 16);
+  table.add_step("the document's step, large batch", batch);
+  table.measure(quick);
+  table.print(beside.empty() ? std::map<std::string, double>() : bench::saved_times(beside));
+  if (!save.empty()) table.save(save);
   return 0;
 }

@@ -3,8 +3,11 @@
 // figures beside the library's.
 #include <cublasLt.h>
 #include <cuda_runtime.h>
-#include <curand.h>
 #include <dlfcn.h>
+#if __has_include(<curand.h>)
+#include <curand.h>
+#define CEILINGS_HAVE_CURAND
+#endif
 
 #include <algorithm>
 #include <cstdint>
@@ -81,16 +84,26 @@ class Calls {
 };
 #define CEILINGS_CALL(calls, function, ...) (calls).call<decltype(function)>(#function, __VA_ARGS__)
 
-/// Floats between 0 and 1, from Philox, for as long as the memory at `to` has room.
+#ifdef CEILINGS_HAVE_CURAND
+/// Uniform and normal floats from Philox, for as long as the memory at `to` has room.
 void measure_random(float* to, std::size_t n) {
   const Calls curand("libcurand.so.10");
   if (!curand) return;
   curandGenerator_t generator{};
   CEILINGS_CALL(curand, curandCreateGenerator, &generator, CURAND_RNG_PSEUDO_PHILOX4_32_10);
   CEILINGS_CALL(curand, curandSetPseudoRandomGeneratorSeed, generator, 42ull);
-  const double s = seconds(10, [&] { CEILINGS_CALL(curand, curandGenerateUniform, generator, to, n); });
-  std::printf("curand_uniform_gbs %.0f\n", 4e-9 * static_cast<double>(n) / s);
+  const double bytes = 4e-9 * static_cast<double>(n);
+  const double uniform = seconds(10, [&] { CEILINGS_CALL(curand, curandGenerateUniform, generator, to, n); });
+  std::printf("curand_uniform_gbs %.0f\n", bytes / uniform);
+  const double normal =
+      seconds(10, [&] { CEILINGS_CALL(curand, curandGenerateNormal, generator, to, n, 0.0f, 1.0f); });
+  std::printf("curand_normal_gbs %.0f\n", bytes / normal);
 }
+#else
+void measure_random(float*, std::size_t) {
+  std::fprintf(stderr, "gpu_ceilings: built without cuRAND's header\n");
+}
+#endif
 
 /// Square matrices of random elements: the fastest of the eight algorithms that cuBLASLt proposes.
 class Products {

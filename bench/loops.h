@@ -10,8 +10,12 @@
 
 namespace bench {
 
+/// Where an array is to be.
+using Place = std::function<shardarray::Array(const shardarray::Array&)>;
+
 /// One optimizer step on n parameters, with its state; a call asks for the next one and gives the new parameters.
-inline std::function<shardarray::Array()> adam(std::int64_t n) {
+inline std::function<shardarray::Array()> adam(
+    std::int64_t n, const Place& place = [](const shardarray::Array& x) { return x; }) {
   using shardarray::Array;
   const auto step = shardarray::jit([](Array w, Array m, Array v, Array g) {
     m = 0.1 * g + 0.9 * m;
@@ -20,7 +24,7 @@ inline std::function<shardarray::Array()> adam(std::int64_t n) {
     return std::tuple(w, m, v);
   });
   auto state = std::make_shared<std::array<Array, 4>>();
-  for (Array& a : *state) a = shardarray::full({n}, 0.25);
+  for (Array& a : *state) a = place(shardarray::full({n}, 0.25));
   return [step, state] {
     auto& s = *state;
     auto [w, m, v] = step(std::move(s[0]), std::move(s[1]), std::move(s[2]), s[3]);
