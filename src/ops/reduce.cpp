@@ -182,8 +182,8 @@ static const Op& operation(Reducer r) {
   }
 }
 Array reduced_as(const char* function, Reducer r, const Array& x, const ReduceOptions& o) {
-  const Array result = reduced(r, only_chosen(chosen_elements(function, x, o), r, x),
-                               reduced_axes(function, x, o), o.keepdims);
+  Array result = reduced(r, only_chosen(chosen_elements(function, x, o), r, x), reduced_axes(function, x, o),
+                         o.keepdims);
   if (!o.initial.array) return result;
   const Array& initial = *o.initial.array;
   if (!type_of(initial, function).shape.empty())
