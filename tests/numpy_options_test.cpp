@@ -347,4 +347,24 @@ TEST_CASE("options: what does not fit is said") {
              sa::Error);
 }
 
+TEST_CASE("options: lists of axes are axes everywhere, and a first value stands for what is not there") {
+  const Array x = sa::arange(6.0).reshape({2, 3}) * 0.5, flat = x.reshape({6});
+  CHECK(sa::allclose(sa::softmax(x, {0, 1}).reshape({6}), sa::softmax(flat)));
+  CHECK(sa::allclose(sa::softmax(x, {1, 0}), sa::softmax(x, {-2, -1})));
+  CHECK(sa::allclose(sa::softmax(x, {0}), sa::softmax(x, 0)));
+  CHECK(sa::allclose(sa::log_softmax(x, {0, 1}).reshape({6}), sa::log_softmax(flat)));
+  CHECK(sa::allclose(sa::standardize(x, {0, 1}).reshape({6}), sa::standardize(flat)));
+  CHECK(sa::allclose(sa::standardize(x, {-2, -1}, 1e-3).reshape({6}), sa::standardize(flat, 0, 1e-3)));
+  const Array nothing = sa::full({2}, NAN);
+  CHECK(sa::nanmax(nothing, {.initial = 3}).item<float>() == 3);
+  CHECK(sa::nanmin(nothing, {.initial = -3}).item<float>() == -3);
+  CHECK(sa::nanmax(sa::zeros({0}), {.initial = 3}).item<float>() == 3);
+  CHECK(std::isnan(sa::nanmax(nothing).item<float>()));
+  // The edges are of the common dtype: 0.3f is above the edge 0.3.
+  const Array edges =
+      sa::histogram(sa::array({0.3f}), 10, {.range = {{0, 1}}, .weights = sa::ones({1}, sa::float64)}).second;
+  CHECK(edges.dtype() == sa::float64);
+  CHECK(edges[1].item<double>() == doctest::Approx(0.1).epsilon(1e-15));
+}
+
 }  // namespace numpy_options_test

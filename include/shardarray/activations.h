@@ -59,6 +59,11 @@ inline constexpr struct SHARDARRAY_API standardize_fn {
                                  Where w = Where::here()) const {
     return (*this)(x, StandardizeOptions{.axis = axes, .epsilon = epsilon}, w);
   }
+  template <detail::AxisNumber I>
+  [[nodiscard]] Array operator()(const Array& x, std::initializer_list<I> axes, double epsilon = 1e-5,
+                                 Where w = Where::here()) const {
+    return (*this)(x, StandardizeOptions{.axis = detail::over(axes).axis, .epsilon = epsilon}, w);
+  }
   [[nodiscard]] Array operator()(const Array& x, const StandardizeOptions& o, Where w = Where::here()) const;
 } standardize{};
 

@@ -123,11 +123,21 @@ inline constexpr struct SHARDARRAY_API softmax_fn {
   [[nodiscard]] Array operator()(const Array& x, std::int64_t axis = -1, Where w = Where::here()) const {
     return (*this)(x, SoftmaxOptions{.axis = axis}, w);
   }
+  template <detail::AxisNumber I>
+  [[nodiscard]] Array operator()(const Array& x, std::initializer_list<I> axes,
+                                 Where w = Where::here()) const {
+    return (*this)(x, SoftmaxOptions{.axis = detail::over(axes).axis}, w);
+  }
   [[nodiscard]] Array operator()(const Array& x, const SoftmaxOptions& o, Where w = Where::here()) const;
 } softmax{};
 inline constexpr struct SHARDARRAY_API log_softmax_fn {
   [[nodiscard]] Array operator()(const Array& x, std::int64_t axis = -1, Where w = Where::here()) const {
     return (*this)(x, SoftmaxOptions{.axis = axis}, w);
+  }
+  template <detail::AxisNumber I>
+  [[nodiscard]] Array operator()(const Array& x, std::initializer_list<I> axes,
+                                 Where w = Where::here()) const {
+    return (*this)(x, SoftmaxOptions{.axis = detail::over(axes).axis}, w);
   }
   [[nodiscard]] Array operator()(const Array& x, const SoftmaxOptions& o, Where w = Where::here()) const;
 } log_softmax{};

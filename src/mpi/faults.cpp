@@ -39,7 +39,10 @@ void Progress::post_marks(int p, std::uint64_t number, const std::vector<Fingerp
   Peer& peer = peers_[static_cast<std::size_t>(p)];
   peer.differing = number;
   peer.our_marks = marks;
-  for (const Fingerprint::Mark& m : marks) link_->post(p, fmt::format("m {} {:.3900}", m.value, m.text));
+  for (Fingerprint::Mark& m : peer.our_marks) {
+    m.text.resize(std::min<std::size_t>(m.text.size(), 1500));  // two of them are in a note
+    link_->post(p, fmt::format("m {} {}", m.value, m.text));
+  }
   link_->post(p, "m end");
 }
 void Progress::hear_mark(Peer& peer, const Note& note) {

@@ -221,7 +221,12 @@ bool Progress::look() {
       jobs.swap(jobs_);
       has_jobs_.store(false);
     }
-    for (Job& j : jobs) take(j);
+    for (Job& j : jobs) try {
+        take(j);
+      } catch (const Error& e) {
+        is_stuck_ = true;
+        fail_all(e.text(), false);
+      }
     moved = true;
   }
   if (is_stuck_) return moved;  // MPI could still write where nobody expects it
@@ -317,10 +322,8 @@ void Progress::compare(int p, std::uint64_t number) {
   const auto theirs = peer.theirs.find(number);
   if (ours == peer.ours.end()) return;
   if (theirs == peer.theirs.end()) return need_peers();
-  if (ours->second->value() != theirs->second) {
-    if (!peer.differing) post_marks(p, number, ours->second->marks);
-    return;
-  }
+  if (peer.differing) return;  // no box of it, or of what comes behind it, moves
+  if (ours->second->value() != theirs->second) return post_marks(p, number, ours->second->marks);
   peer.ours.erase(ours);
   peer.theirs.erase(theirs);
   peer.agreed = std::max(peer.agreed, number + 1);

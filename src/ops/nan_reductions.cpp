@@ -43,7 +43,7 @@ static Array nan_extremum(const char* function, const Array& x, const ReduceOpti
       is_max ? -std::numeric_limits<double>::infinity() : std::numeric_limits<double>::infinity();
   const Array y = without_nan(function, x, last);
   Array best = is_max ? max(y, o) : min(y, o);
-  if (!has_nan(x, function) || !is_floating(best.dtype())) return best;
+  if (o.initial.array || !has_nan(x, function) || !is_floating(best.dtype())) return best;
   return primitive::select(all(nan_mask(x), of_bool_result(o)),
                            primitive::like(best, std::numeric_limits<double>::quiet_NaN()), best);
 }

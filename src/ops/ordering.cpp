@@ -215,7 +215,9 @@ std::pair<Array, Array> histogram_fn::equal_bins(const Array& x, std::int64_t bi
     throw ShapeError(fmt::format(
         "histogram: {} has no elements and no range. The bins lie between two numbers. Give a range.",
         to_string(t)));
-  const DType inexact_type = api::to_inexact({t.dtype, false}).dtype;
+  const WeakType common =
+      o.weights.array ? api::promoted("histogram", {&x, &*o.weights.array}) : WeakType{t.dtype, false};
+  const DType inexact_type = api::to_inexact(common).dtype;
   const auto number = [&](double v) { return primitive::full({}, inexact_type, v); };
   Array low =
       range ? number(range->first) : primitive::cast(min(primitive::cast(x, inexact_type)), inexact_type);
