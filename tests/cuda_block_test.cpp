@@ -73,18 +73,19 @@ KernelCase columns_of(DType t, Reducer reducer, std::int64_t rows, std::int64_t 
   return c;
 }
 
+struct CaseLaunch {
+  KernelCase c;
+  cuda::KernelLaunch launch;
+};
+
 }  // namespace
 
 TEST_CASE("cuda blocks: columns are folded through shared memory, of any number of rows and columns") {
-  struct Row {
-    KernelCase c;
-    cuda::KernelLaunch launch;
-  };
-  std::vector<Row> rows;
+  std::vector<CaseLaunch> rows;
   std::string text = emulator + cuda::printed_prelude();
   std::uint64_t seed = 0;
   const auto add = [&](DType t, Reducer reducer, std::int64_t length, std::int64_t columns) {
-    Row r{columns_of(t, reducer, length, columns, seed++), {}};
+    CaseLaunch r{columns_of(t, reducer, length, columns, seed++), {}};
     r.launch = launches_of_case(r.c).at(0);
     CHECK(r.launch.shape.columns);
     CHECK(r.launch.printed_threads == device::column_threads);
@@ -113,14 +114,10 @@ TEST_CASE("cuda blocks: columns are folded through shared memory, of any number 
 }
 
 TEST_CASE("cuda blocks: random loops by warps, printed and interpreted") {
-  struct Row {
-    KernelCase c;
-    cuda::KernelLaunch launch;
-  };
-  std::vector<Row> rows;
+  std::vector<CaseLaunch> rows;
   std::string text = emulator + cuda::printed_prelude();
   for (std::uint64_t seed = 0; rows.size() < (full_scale() ? 200u : 40u); seed++) {
-    Row r{random_case(seed), {}};
+    CaseLaunch r{random_case(seed), {}};
     const auto launches = launches_of_case(r.c);
     if (launches.empty() || (!cuda::has_inner_stage(r.c.kernel) && rows.size() % 4 != 0)) continue;
     r.launch = launches[0];
@@ -145,11 +142,7 @@ TEST_CASE("cuda blocks: random loops by warps, printed and interpreted") {
 }
 
 TEST_CASE("cuda blocks: rows are kept in shared memory, each by its warp") {
-  struct Row {
-    KernelCase c;
-    cuda::KernelLaunch launch;
-  };
-  std::vector<Row> rows;
+  std::vector<CaseLaunch> rows;
   std::string text = emulator + cuda::printed_prelude();
   for (const RowsOf& r : rows_of_all_sizes()) {
     rows.push_back({rows_in_stages(r, rows.size()), {}});

@@ -109,6 +109,12 @@ void Progress::look_for_late_ones() {
     }
 }
 
+// MPI itself has failed: nobody asks it any more.
+void Progress::get_stuck(const Error& e) {
+  is_stuck_ = true;
+  fail_all(e.text(), false);
+}
+
 // MPI cannot take back what is on its way. What does not end soon could still be written: then nobody asks MPI any more.
 void Progress::fail_all(const std::string& text, bool tell_others) {
   if (has_failed_) return;

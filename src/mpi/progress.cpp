@@ -223,10 +223,7 @@ bool Progress::look() {
     }
     for (Job& j : jobs) try {
         take(j);
-      } catch (const Error& e) {
-        is_stuck_ = true;
-        fail_all(e.text(), false);
-      }
+      } catch (const Error& e) { get_stuck(e); }
     moved = true;
   }
   if (is_stuck_) return moved;  // MPI could still write where nobody expects it
@@ -256,10 +253,7 @@ bool Progress::look() {
       moved = true;
     }
     moved |= advance_gathering();
-  } catch (const Error& e) {
-    is_stuck_ = true;
-    fail_all(e.text(), false);
-  }
+  } catch (const Error& e) { get_stuck(e); }
   return moved;
 }
 

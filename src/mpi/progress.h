@@ -23,6 +23,7 @@
 #include "mpi/link.h"
 #include "runtime/fingerprint.h"
 #include "runtime/transport.h"
+#include "shardarray/error.h"
 
 namespace shardarray::mpi {
 
@@ -116,6 +117,7 @@ class Progress {
   void begin_gathering();
   std::string late_in_gathering() const;
   void look_for_late_ones();
+  void get_stuck(const Error& e);
   void fail_all(const std::string& text, bool tell_others);
   void need_peers();
   void leave_mpi();

@@ -424,35 +424,37 @@ static Array logmeanexp_body(const char* function, const Array& x, const ReduceO
 template <> constexpr ReduceBody reduce_body<"logmeanexp"> = logmeanexp_body;
 template SHARDARRAY_API Array ReduceFunction<"logmeanexp">::operator()(const Array&, const ReduceOptions&,
                                                                        Where) const;
-// x - max(x) along the axes, as wide as its sums are, -inf where nothing was chosen; `t`: the dtype of the result.
-static Array shifted(const char* function, const Array& x, const SoftmaxOptions& o, Shape& axes, DType& t) {
-  Array y = inexact(function, x, {});
-  t = y.dtype();
-  y = only_chosen(chosen_elements(function, y, {.where = o.where}), Reducer::max,
-                  primitive::cast(y, api::computed(t)));
-  axes = reduced_axes(function, y, {.axis = o.axis});
-  if (y.size() == 0) return y;
-  return primitive::sub(y, primitive::broadcast_to(constant_max(y, axes), y.shape()));
+namespace {
+/// x - max(x) along the axes, as wide as its sums are, -inf where nothing was chosen.
+struct Shifted {
+  Array values, chosen;
+  Shape axes;
+  DType result{};  ///< dtype
+};
+}  // namespace
+static Shifted shifted(const char* function, const Array& x, const SoftmaxOptions& o) {
+  const Array narrow = inexact(function, x, {});
+  Shifted r{{}, chosen_elements(function, narrow, {.where = o.where}), {}, narrow.dtype()};
+  const Array y = only_chosen(r.chosen, Reducer::max, primitive::cast(narrow, api::computed(r.result)));
+  r.axes = reduced_axes(function, y, {.axis = o.axis});
+  r.values =
+      y.size() == 0 ? y : primitive::sub(y, primitive::broadcast_to(constant_max(y, r.axes), y.shape()));
+  return r;
 }
 Array softmax_fn::operator()(const Array& x, const SoftmaxOptions& o, Where w) const {
   const Site site(w, "softmax");
-  Shape axes;
-  DType t{};
-  const Array e = primitive::exp(shifted("softmax", x, o, axes, t));
+  const Shifted s = shifted("softmax", x, o);
+  const Array e = primitive::exp(s.values);
   const Array parts =
-      primitive::div(e, primitive::broadcast_to(reduced(Reducer::sum, e, axes, true), e.shape()));
-  return primitive::cast(only_chosen(chosen_elements("softmax", x, {.where = o.where}), Reducer::sum, parts),
-                         t);
+      primitive::div(e, primitive::broadcast_to(reduced(Reducer::sum, e, s.axes, true), e.shape()));
+  return primitive::cast(only_chosen(s.chosen, Reducer::sum, parts), s.result);
 }
 Array log_softmax_fn::operator()(const Array& x, const SoftmaxOptions& o, Where w) const {
   const Site site(w, "log_softmax");
-  Shape axes;
-  DType t{};
-  const Array y = shifted("log_softmax", x, o, axes, t);
-  const Array total = primitive::unary(op_log, reduced(Reducer::sum, primitive::exp(y), axes, true));
-  const Array logarithms = primitive::sub(y, primitive::broadcast_to(total, y.shape()));
-  return primitive::cast(
-      only_chosen(chosen_elements("log_softmax", x, {.where = o.where}), Reducer::max, logarithms), t);
+  const Shifted s = shifted("log_softmax", x, o);
+  const Array total = primitive::unary(op_log, reduced(Reducer::sum, primitive::exp(s.values), s.axes, true));
+  const Array logarithms = primitive::sub(s.values, primitive::broadcast_to(total, s.values.shape()));
+  return primitive::cast(only_chosen(s.chosen, Reducer::max, logarithms), s.result);
 }
 Array one_hot_fn::operator()(const Array& x, std::int64_t n, DType dtype, Where w) const {
   const Site site(w, "one_hot");

@@ -11,6 +11,7 @@ import jax.numpy as jnp
 import jax.scipy.special as js
 import numpy as np
 import scipy.special
+from packed import packed
 
 PATH = pathlib.Path(__file__).parents[1] / "data" / "numpy_more.json"
 nan, inf = np.nan, np.inf
@@ -67,13 +68,6 @@ CASES = {
     "multivariate_normal": lambda: [jax.random.multivariate_normal(jax.random.PRNGKey(np.int32(7)), jnp.array([1., -2]),
                                                                    jnp.array([[2., 0.5], [0.5, 1]]), s) for s in (None, (3,), (2, 2))],
 }
-
-
-def packed(x):
-    x = np.asarray(x)
-    digits = 9 if x.dtype == np.float32 else 17
-    data = [str(v) if not np.isfinite(v) else float(f"{v:.{digits}g}") for v in x.astype(np.float64).ravel()]
-    return {"dtype": x.dtype.name, "shape": list(x.shape), "data": data}
 
 
 PATH.write_text(json.dumps({"versions": f"jax {jax.__version__}, numpy {np.__version__}",

@@ -10,6 +10,7 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 from jax import lax
+from packed import packed
 
 PATH = pathlib.Path(__file__).parents[1] / "data" / "numpy_options.json"
 nan, inf = np.nan, np.inf
@@ -81,13 +82,6 @@ CASES = {
     "einsum": lambda: [jnp.einsum("ij,jk,kl->il", X, X.T, X), jnp.einsum("i,i,i,i->", V, P, V, V), jnp.einsum("ij,kj,kl,ml,mn,no->io", *[X] * 4, X[:, :2], X[:2]),
                        jnp.einsum("...j,kj,k->...", A3, X, V[:3])],
 }
-
-
-def packed(x):
-    x = np.asarray(x)
-    digits = 9 if x.dtype == np.float32 else 17
-    data = [str(v) if not np.isfinite(v) else float(f"{v:.{digits}g}") for v in x.astype(np.float64).ravel()]
-    return {"dtype": x.dtype.name, "shape": list(x.shape), "data": data}
 
 
 PATH.write_text(json.dumps({"versions": f"jax {jax.__version__}, numpy {np.__version__}",
