@@ -36,7 +36,11 @@ struct Address {
 };
 
 SHARDARRAY_DEVICE inline std::byte* address_of(const Bases& bases, const Address& a) {
+#ifdef SHARDARRAY_PROGRAM_BASES
+  const std::uint64_t base = bases.few[a.base];
+#else
   const std::uint64_t base = bases.many ? bases.many[a.base] : bases.few[a.base];
+#endif
 #ifdef __CUDACC__
   // What is known to be no shared and no local memory is read by instructions that need not find that out.
   return static_cast<std::byte*>(__cvta_global_to_generic(base + a.offset));

@@ -79,9 +79,17 @@ SHARDARRAY_DEVICE void move_boxes(const Grid& g, const std::byte* table, std::by
       copy_element(dst, address_of(bases, sources[0]) + from, piece.bytes);
       continue;
     }
-    std::uint64_t x = read_bits(address_of(bases, sources[0]) + from, piece.bytes);
-    for (std::uint32_t s = 1; s < piece.sources.count; s++)
-      x = combine(x, read_bits(address_of(bases, sources[s]) + from, piece.bytes));
+    const auto element = [&](std::uint32_t s) {
+      return read_bits(address_of(bases, sources[s]) + from, piece.bytes);
+    };
+    std::uint64_t x = element(0);
+    std::uint32_t s = 1;
+    for (constexpr std::uint32_t ahead = 4; s + ahead <= piece.sources.count; s += ahead) {
+      std::uint64_t next[ahead];
+      for (std::uint32_t k = 0; k < ahead; k++) next[k] = element(s + k);
+      for (std::uint32_t k = 0; k < ahead; k++) x = combine(x, next[k]);
+    }
+    for (; s < piece.sources.count; s++) x = combine(x, element(s));
     write_bits(dst, piece.bytes, x);
   }
 }

@@ -33,11 +33,22 @@ template <class T> SHARDARRAY_DEVICE inline T multiply_add(T a, T b, T c) {
   else return scalar::add(scalar::mul(a, b), c);
 }
 
-/// k multiply-adds from 0. Moves a and b on.
+/// k multiply-adds from 0. Moves a and b on. What several of them need is read before the first.
 template <class Out, class In>
 SHARDARRAY_DEVICE Out chain(const ProductItem& p, const In*& a, const In*& b, std::int64_t k) {
+  constexpr int ahead = 8;
   Out sum{};
-  for (std::int64_t i = 0; i < k; i++) {
+  for (; k >= ahead; k -= ahead) {
+    In x[ahead], y[ahead];
+    for (int i = 0; i < ahead; i++) {
+      x[i] = *a;
+      y[i] = *b;
+      a += p.a_col;
+      b += p.b_row;
+    }
+    for (int i = 0; i < ahead; i++) sum = multiply_add<Out>(wide(x[i]), wide(y[i]), sum);
+  }
+  for (; k > 0; k--) {
     sum = multiply_add<Out>(wide(*a), wide(*b), sum);
     a += p.a_col;
     b += p.b_row;

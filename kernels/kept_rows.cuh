@@ -1,22 +1,23 @@
-// Rows that a warp keeps in shared memory while it works on them: what several stages read comes from memory once.
+// Rows that a team keeps in shared memory while it works on them: what several stages read comes from memory once.
 #pragma once
 #include "kernels/teams.cuh"
 
 namespace shardarray::device {
 
-// SHARDARRAY_KEPT_ROWS declares `name`, so many bytes for the warp of each thread; `warps`: of a block, at most.
+// SHARDARRAY_KEPT_ROWS declares `name`, so many bytes for the thread's team; `teams`: of a block, at most: its warps, or the block.
 #ifdef __CUDACC__
 template <std::uint32_t bytes> SHARDARRAY_DEVICE inline std::byte* kept_bytes() {
   __shared__ alignas(16) std::byte all[bytes];
   return all;
 }
-#define SHARDARRAY_KEPT_ROWS(name, bytes, warps) \
-  std::byte* const name = kept_bytes<(bytes) * (warps)>() + threadIdx.x / warp_lanes * (bytes)
+#define SHARDARRAY_KEPT_ROWS(name, bytes, teams) \
+  std::byte* const name =                        \
+      kept_bytes<(bytes) * (teams)>() + ((teams) > 1 ? threadIdx.x / warp_lanes * (bytes) : 0)
 #else
-#define SHARDARRAY_KEPT_ROWS(name, bytes, warps) alignas(16) std::byte name[bytes]
+#define SHARDARRAY_KEPT_ROWS(name, bytes, teams) alignas(16) std::byte name[bytes]
 #endif
 
-/// Reads a row, 16 bytes at once where its place allows it. All lanes see all of it.
+/// Reads a row, 16 bytes at once where its place allows it. The whole team sees all of it.
 template <class T, class Team>
 SHARDARRAY_DEVICE inline void keep_row([[maybe_unused]] const Team& team, Unsigned<T>* to,
                                        const std::byte* row, std::int64_t points) {
@@ -24,9 +25,10 @@ SHARDARRAY_DEVICE inline void keep_row([[maybe_unused]] const Team& team, Unsign
   constexpr std::int64_t run = 16 / sizeof(T), size = sizeof(T);
   const std::int64_t in_runs = multiples_of<16>(row) ? points - points % run : 0;
   SHARDARRAY_TEAM_LANES(team, lane) {
-    for (std::int64_t j = lane * run; j < in_runs; j += warp_lanes * run)
+    for (std::int64_t j = team.rank(lane) * run; j < in_runs; j += team.threads() * run)
       *reinterpret_cast<Run<Bits, run>*>(to + j) = read_run<T, run>(row + j * size);
-    for (std::int64_t j = in_runs + lane; j < points; j += warp_lanes) to[j] = read<Bits>(row + j * size);
+    for (std::int64_t j = in_runs + team.rank(lane); j < points; j += team.threads())
+      to[j] = read<Bits>(row + j * size);
   }
   team.sync();
 }

@@ -94,9 +94,24 @@ template <class T, class Combine, class Team> class LaneReduction {
   }
   SHARDARRAY_DEVICE void close_block([[maybe_unused]] const Team& team) {
     fold(team);
-    if (!has_blocks_) return;
-    if constexpr (compensated) lost_ = Combine::of(lost_, scalar::rounded_off(total_, lanes_[0]));
-    total_ = Combine::of(total_, lanes_[0]);
+    add_block();
+  }
+  /// Behind the blocks of the team's warps, which begin at the inner point `round`.
+  SHARDARRAY_DEVICE void close_round([[maybe_unused]] const PrintedItem& item, const Team& team,
+                                     [[maybe_unused]] std::int64_t round) {
+#ifdef __CUDACC__
+    fold(team);
+    LaneWord<T>* const all = team.template words<T>();
+    if (Team::lane() == 0) all[team.warp()] = lane_word(lanes_[0]);
+    team.sync();
+    for (std::uint32_t k = 0; k < team.warps() && round < item.inner_points; k++, round += item.block) {
+      lanes_[0] = from_word<T>(all[k]);
+      add_block();
+    }
+    team.sync();
+#else
+    close_block(team);
+#endif
   }
   /// One block's result is the total itself.
   SHARDARRAY_DEVICE T result() const {
@@ -108,6 +123,11 @@ template <class T, class Combine, class Team> class LaneReduction {
  private:
   static constexpr bool compensated = std::is_same_v<Combine, Sum> && std::is_floating_point_v<T>;
 
+  SHARDARRAY_DEVICE void add_block() {
+    if (!has_blocks_) return;
+    if constexpr (compensated) lost_ = Combine::of(lost_, scalar::rounded_off(total_, lanes_[0]));
+    total_ = Combine::of(total_, lanes_[0]);
+  }
   /// Pairwise, l[i] += l[i + 16], ..., 1; on the device all lanes get lane 0's.
   SHARDARRAY_DEVICE void fold([[maybe_unused]] const Team& team) {
 #ifdef __CUDACC__
@@ -124,19 +144,19 @@ template <class T, class Combine, class Team> class LaneReduction {
   T lanes_[lanes_here], total_, lost_{0};
 };
 
-// A text as a kernel; `most`: threads of a block; `together`: those that run the text together. Two blocks of few threads are what
-// a multiprocessor must hold at least: where nothing is said, ptxas keeps values of small kernels in local memory, for more threads.
+// A text as a kernel; `most`: threads of a block; `multiprocessor_blocks`: what a multiprocessor must have room for; `together`: threads that run
+// the text together.
 #ifdef SHARDARRAY_PROGRAM_BASES
 // program.cuh makes it a step.
 #elif defined(__CUDACC__)
-#define SHARDARRAY_PRINTED(name, text, most, together)                                                    \
-  extern "C" __global__ void __launch_bounds__(most, (most) <= printed_threads ? 2 : 1)                   \
+#define SHARDARRAY_PRINTED(name, text, most, multiprocessor_blocks, together)                             \
+  extern "C" __global__ void __launch_bounds__(most, multiprocessor_blocks)                               \
       name(const std::byte* table, std::byte*, const __grid_constant__ shardarray::device::Bases bases) { \
     const Grid grid{blockIdx.x, gridDim.x, blockIdx.y, threadIdx.x, blockDim.x};                          \
     text(grid, table, bases);                                                                             \
   }
 #else
-#define SHARDARRAY_PRINTED(name, text, most, together)                                             \
+#define SHARDARRAY_PRINTED(name, text, most, blocks, together)                                     \
   extern "C" void name(const Grid& grid, const std::byte* table, std::byte*, const Bases& bases) { \
     Grid g = grid;                                                                                 \
     for (g.thread = 0; g.thread < g.threads; g.thread += (together)) text(g, table, bases);        \

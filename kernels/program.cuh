@@ -40,7 +40,7 @@ template <auto text, std::uint32_t threads_together> struct ProgramStep {
   }
   static constexpr std::uint32_t together = threads_together;
 };
-#define SHARDARRAY_PRINTED(name, text, most, together) using name = ProgramStep<text, together>;
+#define SHARDARRAY_PRINTED(name, text, most, blocks, together) using name = ProgramStep<text, together>;
 
 /// A step for all its items. The block is so many groups of whole warps; a group is the block of an item after the other. The
 /// host's order of threads is not that of the kernels, so that results would tell if it mattered.

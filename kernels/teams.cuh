@@ -1,12 +1,14 @@
-// A team: the 32 lanes that work on one outer point of a printed kernel. On the device a lane is a thread; on the host a call of
+// A team: those that work on one outer point of a printed kernel, in 32 lanes. On the device a lane is a thread; on the host a call of
 // the text is a team, and a region is a loop over its lanes.
 //
 //   RowTeam     a warp, whose lanes read neighbouring inner points
+//   BlockTeam   a block of several warps, each of them with 32 lanes that work on blocks of inner points of their own
 //   ColumnTeam  lane k is a thread of warp k; a block of 32 warps has 32 teams, and the threads of a warp read neighbouring
 //               outer points. Blocks have column_threads threads, and all of them come to every barrier.
 #pragma once
 #include "kernels/elements.cuh"
 #include "kernels/lanes.cuh"
+#include "kernels/loop_table.cuh"
 
 namespace shardarray::device {
 
@@ -42,6 +44,39 @@ class RowTeam {
   SHARDARRAY_DEVICE static constexpr bool takes_part() { return true; }
   SHARDARRAY_DEVICE static void sync() { __syncwarp(); }
   template <class Combine, class T> SHARDARRAY_DEVICE static T fold(T x) { return fold_warp<Combine>(x); }
+  /// The thread's number in the team, and how many these are.
+  SHARDARRAY_DEVICE static std::int64_t rank(std::uint32_t lane) { return lane; }
+  SHARDARRAY_DEVICE static std::int64_t threads() { return warp_lanes; }
+
+ private:
+  std::int64_t at_;
+  const std::int64_t step_, points_;
+};
+
+/// What the warps of a block tell each other.
+SHARDARRAY_DEVICE inline unsigned long long* warp_words() {
+  __shared__ unsigned long long words[printed_threads / warp_lanes];
+  return words;
+}
+
+class BlockTeam {
+ public:
+  SHARDARRAY_DEVICE BlockTeam(const Grid& g, std::int64_t points)
+      : at_(g.block), step_(g.blocks), points_(points) {}
+  SHARDARRAY_DEVICE bool works() const { return at_ < points_; }
+  SHARDARRAY_DEVICE void next() { at_ += step_; }
+  SHARDARRAY_DEVICE std::int64_t point() const { return at_; }
+  SHARDARRAY_DEVICE static std::uint32_t lane() { return threadIdx.x % warp_lanes; }
+  SHARDARRAY_DEVICE static std::uint32_t warp() { return threadIdx.x / warp_lanes; }
+  SHARDARRAY_DEVICE static std::uint32_t warps() { return blockDim.x / warp_lanes; }
+  SHARDARRAY_DEVICE static constexpr bool takes_part() { return true; }
+  SHARDARRAY_DEVICE static void sync() { __syncthreads(); }
+  template <class Combine, class T> SHARDARRAY_DEVICE static T fold(T x) { return fold_warp<Combine>(x); }
+  template <class T> SHARDARRAY_DEVICE static LaneWord<T>* words() {
+    return reinterpret_cast<LaneWord<T>*>(warp_words());
+  }
+  SHARDARRAY_DEVICE static std::int64_t rank(std::uint32_t) { return threadIdx.x; }
+  SHARDARRAY_DEVICE static std::int64_t threads() { return blockDim.x; }
 
  private:
   std::int64_t at_;
@@ -81,6 +116,8 @@ class ColumnTeam {
     __syncthreads();
     return from_word<T>(results[column()]);
   }
+  SHARDARRAY_DEVICE static std::int64_t rank(std::uint32_t lane) { return lane; }
+  SHARDARRAY_DEVICE static std::int64_t threads() { return warp_lanes; }
 
  private:
   SHARDARRAY_DEVICE static std::uint32_t column() { return threadIdx.x % warp_lanes; }
@@ -98,12 +135,24 @@ class RowTeam {
   void next() { at_ += step_; }
   std::int64_t point() const { return at_; }
   static void sync() {}
+  static std::int64_t rank(std::uint32_t lane) { return lane; }
+  static std::int64_t threads() { return warp_lanes; }
+
+ protected:
+  RowTeam(std::int64_t at, std::int64_t step, std::int64_t points) : at_(at), step_(step), points_(points) {}
 
  private:
   std::int64_t at_;
   const std::int64_t step_, points_;
 };
 using ColumnTeam = RowTeam;
+class BlockTeam : public RowTeam {
+ public:
+  BlockTeam(const Grid& g, std::int64_t points)
+      : RowTeam(g.thread == 0 ? g.block : points, g.blocks, points) {}  // the first call is the block
+  static std::int64_t warp() { return 0; }
+  static std::int64_t warps() { return 1; }
+};
 #endif
 
 /// By one lane, when all have read what they read before.
@@ -111,7 +160,7 @@ template <class Team, class T>
 SHARDARRAY_DEVICE inline void write_once([[maybe_unused]] const Team& team, std::byte* p, T x) {
   team.sync();
   SHARDARRAY_TEAM_LANES(team, lane) {
-    if (lane == 0) write(p, x);
+    if (team.rank(lane) == 0) write(p, x);
   }
 }
 

@@ -135,13 +135,13 @@ TEST_CASE("cuda blocks: random loops by warps, printed and interpreted") {
   for (std::size_t k = 0; k < rows.size(); k++) {
     CAPTURE(k);
     const auto& [c, l] = rows[k];
-    const unsigned threads = l.shape.columns ? l.printed_threads : 64;
+    const unsigned threads = l.shape.columns || l.shape.row_warps > 1 ? l.printed_threads : 64;
     check_launch(c, l, emulated(printed, "loop_" + std::to_string(k)), 2, threads);
     check_launch(c, l, emulated(interpreting, l.kernel), 2, 64);
   }
 }
 
-TEST_CASE("cuda blocks: rows are kept in shared memory, each by its warp") {
+TEST_CASE("cuda blocks: rows are kept in shared memory, each by its warp or its block") {
   std::vector<CaseLaunch> rows;
   std::string text = emulator + cuda::printed_prelude();
   for (const RowsOf& r : rows_of_all_sizes()) {
@@ -150,7 +150,8 @@ TEST_CASE("cuda blocks: rows are kept in shared memory, each by its warp") {
     const cuda::KernelLaunch& l = rows.back().launch;
     const std::string name = "rows_" + std::to_string(rows.size() - 1);
     const std::string kernel = cuda::print_kernel(*l.loop, l.shape, name);
-    CHECK(kernel.find("keep_row<") != kernel.npos);
+    CHECK((kernel.find("keep_row<") != kernel.npos) == (l.shape.kept_points > 0));
+    CHECK((kernel.find("BlockTeam team") != kernel.npos) == (l.shape.row_warps > 1));
     text += kernel + "using shardarray::device::" + name + ";\n" + runner_of(name);
   }
   const CompiledText compiled(text);
@@ -159,7 +160,7 @@ TEST_CASE("cuda blocks: rows are kept in shared memory, each by its warp") {
     const auto& [c, l] = rows[k];
     const Emulated run = emulated(compiled, "rows_" + std::to_string(k));
     check_launch(c, l, run, l.printed_blocks, l.printed_threads);
-    check_launch(c, l, run, 1, 64);  // a row after the other
+    check_launch(c, l, run, 1, l.shape.row_warps > 1 ? l.printed_threads : 64);  // a row after the other
   }
 }
 

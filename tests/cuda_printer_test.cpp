@@ -7,6 +7,7 @@
 #include <fstream>
 #include <string>
 
+#include "cuda/kept_rows.h"
 #include "cuda_launches.h"
 #include "cuda_printed.h"
 #include "cuda_programs.h"
@@ -343,19 +344,36 @@ TEST_CASE("cuda printer: rows are kept where a block's warps have the shared mem
   for (const Row& r : {Row{float32, 2, 32, 256},
                        {float32, 1536, 1536, 256},
                        {float32, 1537, 1568, 128},
-                       {float32, 4096, 4096, 64},
-                       {float32, 6144, 6144, 64},
-                       {float32, 6145, 0, 256},
+                       {float32, 2047, 2048, 128},
+                       {float32, 2048, 2048, 64},
+                       {float32, 4096, 4096, 128},
+                       {float32, 6145, 6176, 128},
+                       {float32, 12032, 12032, 256},
+                       {float32, 12033, 0, 256},
                        {float64, 3072, 3072, 64},
-                       {uint8, 24576, 24576, 64},
-                       {uint8, 24577, 0, 256}}) {
+                       {uint8, 48128, 48128, 256},
+                       {uint8, 48129, 0, 256}}) {
     const KernelCase c = rows_in_stages({r.type, 3, r.length, r.length}, 1);
     const cuda::KernelLaunch l = launches_of_case(c).at(0);
     CAPTURE(r.length);
     CHECK(l.shape.kept_points == r.kept);
     CHECK(l.printed_threads == r.threads);
-    CHECK(l.printed_threads / 32 * cuda::kept_bytes(c.kernel, l.shape) <= 48 << 10);
+    const cuda::KeptRows kept(c.kernel, cuda::HalfCasts(c.kernel), l.shape);
+    CHECK(l.printed_threads / 32 / l.shape.row_warps * kept.bytes() <= 48 << 10);
   }
+  // Values that are more than a few operations, where there is room for them too.
+  const auto values = [](std::int64_t length, int operations) {
+    const KernelCase c = rows_in_stages({float32, 3, length, length, false, operations}, 1);
+    const cuda::LoopShape shape = launches_of_case(c).at(0).shape;
+    return cuda::KeptRows(c.kernel, cuda::HalfCasts(c.kernel), shape).values().size();
+  };
+  CHECK(values(64, 2) == 0);
+  CHECK(values(64, 20) == 1);
+  CHECK(values(6016, 20) == 1);
+  CHECK(values(6017, 20) == 0);
+  // Very many rows keep all multiprocessors busy with a warp each, where nothing is kept.
+  CHECK(launches_of_case(rows_in_stages({float32, 2047, 13000, 13000}, 1)).at(0).shape.row_warps == 8);
+  CHECK(launches_of_case(rows_in_stages({float32, 2048, 13000, 13000}, 1)).at(0).shape.row_warps == 1);
   // One row, as all rows have it, and rows that one stage reads.
   CHECK(launches_of_case(rows_in_stages({float32, 1, 64, 64}, 1)).at(0).shape.kept_points == 0);
   KernelBuilder b(1, 1);
@@ -441,7 +459,7 @@ static SHARDARRAY_DEVICE void half_sum_text(const Grid& g, const std::byte* tabl
     team.sync();
   }
 }
-SHARDARRAY_PRINTED(half_sum, half_sum_text, printed_threads, warp_lanes)
+SHARDARRAY_PRINTED(half_sum, half_sum_text, 256, 2, 32)
 }  // namespace shardarray::device
 
 )");

@@ -39,8 +39,9 @@ class LoopTableWriter {
     }
     if (most == 0) return;
     device::LoopTable t{};
+    const LoopShape shape = axes_.shape();
     t.block = std::numeric_limits<std::int64_t>::max();
-    if (ordered_) t.block = k_.order.block;
+    if (ordered_ || shape.row_warps > 1) t.block = k_.order.block;
     add_code(t);
     t.items = table_.add(items);
     table_.put(head, t);
@@ -49,10 +50,10 @@ class LoopTableWriter {
     to.push_back(make_launch(step_, kernel_name(rows), items.size(), threads, std::move(table_)));
     KernelLaunch& l = to.back();
     l.loop = loop_.kernel;
-    l.shape = axes_.shape();
-    l.printed_threads = printed_threads(k_, l.shape);
-    l.printed_blocks =
-        blocks_for(ceil_div(threads, std::int64_t{run_length(k_, l.shape)}), l.printed_threads);
+    l.shape = shape;
+    l.printed_threads = printed_bounds(k_, shape).threads;
+    l.printed_blocks = blocks_for(ceil_div(threads, std::int64_t{run_length(k_, shape)}) * shape.row_warps,
+                                  l.printed_threads);
   }
 
  private:

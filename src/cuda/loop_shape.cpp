@@ -7,6 +7,7 @@
 #include "base/ceil_div.h"
 #include "base/nest_axes.h"
 #include "cuda/half_casts.h"
+#include "cuda/kept_rows.h"
 #include "kernels/lanes.cuh"
 #include "kernels/loop_table.cuh"
 
@@ -17,20 +18,15 @@ constexpr std::uint32_t access_bytes = 16;
 constexpr std::uint32_t longest_run = 256;       // operations in the text of a run
 constexpr std::uint32_t longest_column = 64;     // of a column: a thread of 1024 has 64 registers
 constexpr std::int64_t few_columns = 16;         // half a warp
-constexpr std::int64_t shared_bytes = 48 << 10;  // of a block
-constexpr std::int64_t fewest_warps = 2;         // of a block that keeps rows: fewer read them again
+constexpr std::int64_t longest_kept = 48 << 10;  // elements: more are never kept
+constexpr std::int64_t few_rows = 2048;          // fewer warps than a large GPU has work for
+constexpr std::uint32_t most_row_warps = 8;
 
-/// Operations that the instruction becomes, roughly.
-std::uint32_t cost(const Instr& in) {
-  constexpr std::uint32_t function = 32;
-  if (in.code == Code::constant || in.code == Code::index) return 0;
-  return in.code == Code::call || in.code == Code::rem ? function : 1;
-}
 std::uint32_t cost(const Kernel& k) {
   const HalfCasts halves(k);
   std::uint32_t all = 0;
   for (std::size_t v = 0; v < k.code.size(); v++)
-    if (halves.is_needed(v)) all += halves.is_cast(v) ? 1 : cost(k.code[v]);
+    if (halves.is_needed(v)) all += halves.is_cast(v) ? 1 : operation_cost(k.code[v]);
   return all;
 }
 
@@ -49,7 +45,7 @@ bool moves_in_runs(const LoopShape& shape, std::size_t operand) {
 }
 
 std::uint32_t run_length(const Kernel& k, const LoopShape& shape) {
-  if (has_inner_stage(k) || shape.outer_axes == 0) return 1;
+  if (has_inner_stage(k) || shape.outer_axes == 0 || !shape.runs) return 1;
   int in_runs = 0, scattered = 0;  // loads
   std::size_t widest = 0;
   for (const Instr& in : k.code) {
@@ -68,36 +64,23 @@ std::uint32_t run_length(const Kernel& k, const LoopShape& shape) {
   return run;
 }
 
-std::vector<std::size_t> kept_rows(const Kernel& k, const LoopShape& shape) {
-  using Move = LoopShape::Move;
-  std::vector<std::size_t> kept;
-  if (shape.kept_points == 0 || shape.columns || shape.axes != shape.outer_axes + 1) return kept;
-  for (std::size_t a = 0; a < k.args.size(); a++) {
-    int stages = 0;
-    auto begin = k.code.begin();
-    for (const Stage& s : k.stages) {
-      const auto end = k.code.begin() + s.end;
-      stages += s.inner && std::any_of(begin, end,
-                                       [&](const Instr& in) { return in.code == Code::load && in.imm == a; });
-      begin = end;
-    }
-    bool own = false;  // rows that all outer points share stay in caches
-    for (std::uint32_t x = 0; x < shape.outer_axes; x++) own = own || shape.move(a, x) != Move::none;
-    if (stages > 1 && own && shape.move(a, shape.outer_axes) == Move::one) kept.push_back(a);
-  }
-  return kept;
-}
-std::uint32_t kept_bytes(const Kernel& k, const LoopShape& shape) {
-  std::size_t bytes = 0;
-  for (const std::size_t a : kept_rows(k, shape)) bytes += shape.kept_points * itemsize(k.args[a].type);
-  return static_cast<std::uint32_t>(bytes);
-}
-std::uint32_t printed_threads(const Kernel& k, const LoopShape& shape) {
-  if (shape.columns) return device::column_threads;
+PrintedBounds printed_bounds(const Kernel& k, const LoopShape& shape) {
   constexpr std::uint32_t most = device::printed_threads, lanes = device::warp_lanes;
-  const std::uint32_t bytes = kept_bytes(k, shape);
-  if (bytes == 0) return most;
-  return std::min(std::bit_floor(static_cast<std::uint32_t>(shared_bytes) / bytes) * lanes, most);
+  constexpr std::uint32_t shared_bytes = 48 << 10;  // of a block
+  constexpr std::uint32_t busy = 768;               // threads of a multiprocessor, with 80 registers each
+  if (shape.columns) return {device::column_threads, 1};
+  const std::uint32_t bytes = KeptRows(k, HalfCasts(k), shape).bytes();
+  std::uint32_t threads = most;
+  if (shape.row_warps > 1) threads = shape.row_warps * lanes;
+  else if (bytes > 0) threads = std::min(std::bit_floor(shared_bytes / bytes) * lanes, most);
+  // Where nothing is said, ptxas keeps values of small kernels in local memory, for more threads.
+  return {threads, bytes > 0 ? busy / threads : most * 2 / threads};
+}
+
+std::uint32_t operation_cost(const Instr& in) {
+  constexpr std::uint32_t function = 32;
+  if (in.code == Code::constant || in.code == Code::index) return 0;
+  return in.code == Code::call || in.code == Code::rem ? function : 1;
 }
 
 LoopOperands::LoopOperands(const Kernel& k) : arguments(k.args.size()) {
@@ -190,19 +173,42 @@ LoopShape LoopAxes::shape() const {
   for (std::size_t o = 0; o < operands_.count(); o++)
     for (std::size_t x = 0; x < count_; x++) s.moves.push_back(move(o, x));
   s.columns = in_columns(s);
+  if (!s.columns) s.row_warps = row_warps();
   s.kept_points = kept_points(s);
+  if (s.kept_points == 0 && !has_few_rows()) s.row_warps = 1;
   return s;
+}
+
+std::uint32_t LoopAxes::row_warps() const {
+  if (count_ == outer_) return 1;
+  std::int64_t longest = 0;
+  for (const Item& it : items_) {
+    std::int64_t points = 1;
+    for (std::size_t x = outer_; x < count_; x++) points *= it.extents[x];
+    longest = std::max(longest, points);
+  }
+  const auto blocks = static_cast<std::uint64_t>(longest / loop_.kernel->order.block);
+  return std::bit_floor(static_cast<std::uint32_t>(std::clamp<std::uint64_t>(blocks, 1, most_row_warps)));
+}
+bool LoopAxes::has_few_rows() const {
+  std::int64_t rows = 0;
+  for (const Item& it : items_) {
+    std::int64_t points = 1;
+    for (std::size_t x = 0; x < outer_; x++) points *= it.extents[x];
+    rows += points;
+  }
+  return rows < few_rows;
 }
 
 std::uint32_t LoopAxes::kept_points(LoopShape shape) const {
   if (shape.axes != shape.outer_axes + 1) return 0;
   std::int64_t longest = 0;
   for (const Item& it : items_) longest = std::max(longest, it.extents[outer_]);
-  if (longest > shared_bytes) return 0;
+  if (longest > longest_kept) return 0;
   constexpr std::int64_t lanes = device::warp_lanes;
   shape.kept_points = static_cast<std::uint32_t>(ceil_div(longest, lanes) * lanes);
-  const std::int64_t bytes = kept_bytes(*loop_.kernel, shape);
-  return bytes > 0 && fewest_warps * bytes <= shared_bytes ? shape.kept_points : 0;
+  const Kernel& k = *loop_.kernel;
+  return KeptRows(k, HalfCasts(k), shape).empty() ? 0 : shape.kept_points;
 }
 
 bool LoopAxes::in_columns(const LoopShape& shape) const {

@@ -27,7 +27,12 @@ struct LoopShape {
   /// Neighbouring outer points lie beside each other, neighbouring inner ones do not, as in sums of columns. The printed kernel has
   /// blocks of device::column_threads threads, no others; without it, of any number of warps.
   bool columns = false;
-  /// Elements of the longest row, in whole warps, where a warp keeps rows (kept_rows()); else 0.
+  /// Whether threads may take several neighbours at once (run_length()).
+  bool runs = true;
+  /// Warps that work on an outer point together, a block of the order of its sums each; more than one: where rows are long. They are
+  /// all that the printed kernel's blocks have.
+  std::uint32_t row_warps = 1;
+  /// Elements of the longest row, in whole warps, where rows are kept (kept_rows.h); else 0.
   std::uint32_t kept_points = 0;
 
   Move move(std::size_t operand, std::uint32_t axis) const { return moves[operand * axes + axis]; }
@@ -43,13 +48,13 @@ std::uint32_t run_length(const Kernel& k, const LoopShape& shape);
 /// Whether the operand's elements of a run are one access, if places and strides are multiples of its size.
 bool moves_in_runs(const LoopShape& shape, std::size_t operand);
 
-/// The arguments whose rows the printed kernel reads once and keeps in shared memory: those that several inner stages read, a row of
-/// their own for each outer point, one element beside the other.
-std::vector<std::size_t> kept_rows(const Kernel& k, const LoopShape& shape);
-/// Bytes of what a warp keeps.
-std::uint32_t kept_bytes(const Kernel& k, const LoopShape& shape);
-/// Threads of a block of the printed kernel, at most: of its warps' rows are no more than a block has shared memory.
-std::uint32_t printed_threads(const Kernel& k, const LoopShape& shape);
+/// Operations that the instruction becomes, roughly.
+std::uint32_t operation_cost(const Instr& in);
+/// The printed kernel's launch: threads of a block, at most, and how many blocks a multiprocessor must have room for.
+struct PrintedBounds {
+  std::uint32_t threads, blocks;
+};
+PrintedBounds printed_bounds(const Kernel& k, const LoopShape& shape);
 
 /// The axes of a loop: neighbouring dimensions that all operands of all items walk through in one sequence are one axis.
 class LoopAxes {
@@ -73,7 +78,9 @@ class LoopAxes {
   bool may_join(std::size_t item, std::int64_t extent, const std::vector<std::int64_t>& steps) const;
   LoopShape::Move move(std::size_t operand, std::size_t axis) const;
   bool in_columns(const LoopShape& shape) const;
+  std::uint32_t row_warps() const;
   std::uint32_t kept_points(LoopShape shape) const;
+  bool has_few_rows() const;
 
   const Loop& loop_;
   const LoopOperands& operands_;

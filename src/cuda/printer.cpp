@@ -7,6 +7,7 @@
 #include <map>
 
 #include "cuda/half_casts.h"
+#include "cuda/kept_rows.h"
 #include "kernels/lanes.cuh"
 #include "runtime/evaluate_instruction.h"
 
@@ -50,7 +51,7 @@ const char* printed_reducer(Reducer r) {
 
 /// Names in the text: v<instruction> values, in runs v<instruction>_<neighbour> and w<instruction> what is read for all of them,
 /// r<instruction> reductions, p<argument> places at domain point 0, b<operand> the beginnings of indices, q<argument> what load_at
-/// asks for, k<argument> rows that are kept, s<operand>_<axis> strides, e<axis> extents, x<axis> coordinates.
+/// asks for, k<argument> and m<instruction> rows that are kept, s<operand>_<axis> strides, e<axis> extents, x<axis> coordinates.
 class KernelText {
  public:
   KernelText(const Kernel& k, const LoopShape& shape, const std::string& name)
@@ -61,7 +62,7 @@ class KernelText {
         name_(name),
         rows_(has_inner_stage(k)),
         run_(run_length(k, shape)),
-        kept_(kept_rows(k, shape)),
+        kept_(k, halves_, shape),
         differs_(k.code.size()) {
     for (std::size_t a = 0; a < k.args.size(); a++)
       in_runs_.push_back(run_ > 1 && !k.args[a].indirect && moves_in_runs(shape, a));
@@ -81,9 +82,10 @@ class KernelText {
     if (rows_) teams();
     else points();
     line(0, "}}");
-    const bool columns = rows_ && shape_.columns;
-    line(0, "SHARDARRAY_PRINTED({0}, {0}_text, {1}, {2})", name_,
-         columns ? "column_threads" : "printed_threads", rows_ ? "warp_lanes" : "1");
+    const PrintedBounds bounds = printed_bounds(k_, shape_);
+    const std::uint32_t together = !rows_ ? 1 : shape_.row_warps * device::warp_lanes;
+    line(0, "SHARDARRAY_PRINTED({0}, {0}_text, {1}, {2}, {3})", name_, bounds.threads, bounds.blocks,
+         together);
     line(0, "}}  // namespace shardarray::device\n");
     return std::move(text_);
   }
@@ -118,14 +120,16 @@ class KernelText {
   }
   void declare_rows() {
     if (kept_.empty()) return;
-    line(1, "SHARDARRAY_KEPT_ROWS(kept, {}, {});", kept_bytes(k_, shape_),
-         printed_threads(k_, shape_) / device::warp_lanes);
+    const std::uint32_t warps = printed_bounds(k_, shape_).threads / device::warp_lanes;
+    line(1, "SHARDARRAY_KEPT_ROWS(kept, {}, {});", kept_.bytes(), warps / shape_.row_warps);
     std::size_t at = 0;
-    for (const std::size_t a : kept_) {
-      const DType t = k_.args[a].type;
-      line(1, "auto* const k{} = reinterpret_cast<Unsigned<{}>*>(kept + {});", a, printed_type(t), at);
+    const auto declare = [&](char letter, std::size_t number, DType t) {
+      line(1, "auto* const {}{} = reinterpret_cast<Unsigned<{}>*>(kept + {});", letter, number,
+           printed_type(t), at);
       at += shape_.kept_points * itemsize(t);
-    }
+    };
+    for (const std::size_t a : kept_.arguments()) declare('k', a, k_.args[a].type);
+    for (const std::size_t v : kept_.values()) declare('m', v, k_.code[v].type);
   }
   void coordinates(std::size_t depth, const char* of, std::uint32_t first, std::uint32_t end) {
     if (end - first > 1) line(depth, "Index left_{0} = static_cast<Index>({0});", of);
@@ -176,11 +180,11 @@ class KernelText {
   }
 
   void teams() {
-    const char* const team = shape_.columns ? "ColumnTeam" : "RowTeam";
+    const char* const team = shape_.columns ? "ColumnTeam" : shape_.row_warps > 1 ? "BlockTeam" : "RowTeam";
     line(1, "for ({} team(g, item.outer_points); team.works(); team.next()) {{", team);
     line(2, "[[maybe_unused]] const std::int64_t point = team.point();");
     coordinates(2, "point", 0, shape_.outer_axes);
-    for (const std::size_t a : kept_)
+    for (const std::size_t a : kept_.arguments())
       line(2, "keep_row<{}>(team, k{}, {}, item.inner_points);", printed_type(k_.args[a].type), a, place(a));
     std::size_t begin = 0;
     for (const Stage& s : k_.stages) {
@@ -206,31 +210,46 @@ class KernelText {
     }
     if (reduced.empty()) {
       line(2, "SHARDARRAY_TEAM_LANES(team, lane) {{");
-      inner_points("0", "item.inner_points", begin, end);
+      inner_points("team.rank(lane)", "item.inner_points", "team.threads()", begin, end);
       return line(2, "}}");
     }
+    if (shape_.row_warps > 1) return rounds(reduced, begin, end);
     line(2, "for (std::int64_t begin = 0, stop; begin < item.inner_points; begin = stop) {{");
     line(3, "stop = item.inner_points - begin > item.block ? begin + item.block : item.inner_points;");
     for (const std::size_t v : reduced) line(3, "r{}.open_block();", v);
     line(3, "SHARDARRAY_TEAM_LANES(team, lane) {{");
-    inner_points("begin", "stop", begin, end);
+    inner_points("begin + lane", "stop", "warp_lanes", begin, end);
     line(3, "}}");
     for (const std::size_t v : reduced) line(3, "r{}.close_block(team);", v);
     line(2, "}}");
+    results(reduced);
+  }
+  /// Each warp takes a block, or none, then all of them add up what came out, in the blocks' order.
+  void rounds(const std::vector<std::size_t>& reduced, std::size_t begin, std::size_t end) {
+    line(2, "for (std::int64_t round = 0; round < item.inner_points; round += item.block * team.warps()) {{");
+    line(3, "const std::int64_t begin = round + item.block * team.warp(), left = item.inner_points - begin;");
+    line(3, "const std::int64_t stop = begin + (left < item.block ? left : item.block);");
+    for (const std::size_t v : reduced) line(3, "r{}.open_block();", v);
+    line(3, "SHARDARRAY_TEAM_LANES(team, lane) {{");
+    inner_points("begin + lane", "stop", "warp_lanes", begin, end);
+    line(3, "}}");
+    for (const std::size_t v : reduced) line(3, "r{}.close_round(item, team, round);", v);
+    line(2, "}}");
+    results(reduced);
+  }
+  void results(const std::vector<std::size_t>& reduced) {
     for (const std::size_t v : reduced)
       line(2, "const {} v{} = r{}.result();", printed_type(k_.code[v].type), v, v);
   }
-  void inner_points(const char* first, const char* stop, std::size_t begin, std::size_t end) {
-    line(4, "for (std::int64_t j = {} + lane; j < {}; j += warp_lanes) {{", first, stop);
+  void inner_points(const char* first, const char* stop, const char* step, std::size_t begin,
+                    std::size_t end) {
+    line(4, "for (std::int64_t j = {}; j < {}; j += {}) {{", first, stop, step);
     coordinates(5, "j", shape_.outer_axes, shape_.axes);
     for (std::size_t v = begin; v < end; v++) instruction(5, v);
     line(4, "}}");
   }
 
   Move move(std::size_t operand, std::uint32_t axis) const { return shape_.move(operand, axis); }
-  bool is_kept(std::size_t argument) const {
-    return std::find(kept_.begin(), kept_.end(), argument) != kept_.end();
-  }
   /// What is added to an operand's beginning at the point, or at its k-th neighbour; " + " before each summand.
   std::string distance(std::size_t operand, std::size_t unit, std::uint32_t k) const {
     std::string s;
@@ -250,13 +269,16 @@ class KernelText {
   }
 
   void instruction(std::size_t depth, std::size_t v) {
-    if (!halves_.is_needed(v)) return;
+    if (!kept_.is_needed(v)) return;
     const Instr& in = k_.code[v];
     if (in.code == Code::store && rows_ && !inner_)
       line(depth, "write_once(team, {}, v{});", place(in.imm), in.a);
     else if (in.code == Code::store) line(depth, "write({}, v{});", place(in.imm), in.a);
     else if (in.code == Code::reduce) line(depth, "r{}.take(lane, v{});", v, in.a);
     else line(depth, "const {} v{} = {};", printed_type(in.type), v, expression(v, 0));
+    if (kept_.keeps_value(v))
+      line(depth, "m{0}[x{1}] = scalar::from_bits<Unsigned<{2}>>(v{0});", v, shape_.outer_axes,
+           printed_type(in.type));
   }
   /// The instruction for the points of a run: once where they have one value, all of them before the next instruction where not.
   /// So what a store overwrites was read for all of them.
@@ -296,6 +318,8 @@ class KernelText {
   }
   /// Of the point, or of its k-th neighbour.
   std::string expression(std::size_t v, std::uint32_t k) const {
+    if (const std::size_t first = kept_.stands_for(v); first != v)
+      return fmt::format("element<{}>(m{}[x{}])", printed_type(k_.code[v].type), first, shape_.outer_axes);
     if (halves_.is_cast(v)) return half_cast(halves_.of(v), k);
     const Instr& in = k_.code[v];
     const char* const type = printed_type(in.type);
@@ -306,7 +330,7 @@ class KernelText {
         return fmt::format("b{}{}", o, distance(o, 1, k));
       }
       case Code::load:
-        if (inner_ && is_kept(in.imm))
+        if (inner_ && kept_.keeps_argument(in.imm))
           return fmt::format("element<{}>(k{}[x{}])", type, in.imm, shape_.outer_axes);
         return fmt::format("read<{}>({})", type, place(in.imm, k));
       case Code::load_at:
@@ -341,7 +365,7 @@ class KernelText {
   const bool rows_;          // the kernel has inner stages
   bool inner_ = false;       // the stage being printed is one
   const std::uint32_t run_;  // points that a thread takes at once
-  const std::vector<std::size_t> kept_;
+  const KeptRows kept_;
   std::vector<bool> in_runs_;  // arguments whose elements of a run are one access
   std::vector<bool> differs_;  // values of the run being printed that its points do not share
   std::string text_;

@@ -135,7 +135,10 @@ class ProgramPrinter {
   const std::string& printed_loop(const KernelLaunch& l) {
     LoopShape shape = l.shape;
     shape.columns = false;
+    shape.row_warps = 1;
     shape.kept_points = 0;
+    // A text without runs is half as long, and threads wait for its instructions; few points have a thread each.
+    shape.runs = l.points * l.items > 2 * device::program_threads;
     return loops_.add(*l.loop, shape);
   }
   void call(const KernelLaunch& l, int depth) {

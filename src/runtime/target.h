@@ -10,10 +10,10 @@ namespace shardarray {
 struct Target {
   /// Of float sums and products, but of `reproducible` lines, whose order is everywhere the default.
   ReductionOrder reductions = {};
-  /// Sums of at least `min_points` elements for each of fewer than `most_results` results are made in `parts` first, one for a
-  /// worker.
+  /// Sums of at least `min_points` elements for each of fewer than `most_results` results are made in up to `parts` parts first, one
+  /// for a worker; those of all results together are no more than `rows`.
   struct Split {
-    std::int64_t min_points = 0, most_results = 0, parts = 0;
+    std::int64_t min_points = 0, most_results = 0, parts = 0, rows = 0;
   } split;
   /// Loops are fused up to so many operations. What is computed point by point before a sum over rows is computed once more
   /// where the sum is used, not stored, for at least `enough_rows` rows of a tile, or where the tile has at most `few_points`.

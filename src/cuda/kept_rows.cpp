@@ -1,0 +1,126 @@
+#include "cuda/kept_rows.h"
+
+#include <algorithm>
+#include <map>
+#include <numeric>
+#include <tuple>
+
+namespace shardarray::cuda {
+namespace {
+
+constexpr std::uint32_t shared_bytes = 47 << 10;  // of a block, beside what its teams need
+constexpr std::uint32_t fewest_rows = 2;  // of a block whose warps have a row each: fewer read them again
+constexpr std::uint32_t much = 8;         // operations that take longer than keeping what they give
+
+/// Calls f with each operand of the instruction, as it is printed.
+template <class F> void each_operand(const Kernel& k, const HalfCasts& halves, std::size_t v, const F& f) {
+  if (halves.is_cast(v)) return f(static_cast<std::size_t>(halves.of(v).operand));
+  const Instr& in = k.code[v];
+  const int count = operand_count(in.code, in.imm);
+  const std::int32_t operands[] = {in.a, in.b, in.c};
+  for (int n = 0; n < count; n++) f(static_cast<std::size_t>(operands[n]));
+}
+
+}  // namespace
+
+KeptRows::KeptRows(const Kernel& k, const HalfCasts& halves, const LoopShape& shape)
+    : k_(k), halves_(halves), shape_(shape), same_(k.code.size()), needed_(k.code.size()) {
+  std::iota(same_.begin(), same_.end(), std::size_t{0});
+  const bool keeps = shape.kept_points > 0 && !shape.columns && shape.axes == shape.outer_axes + 1;
+  if (keeps) find_values();
+  find_needed();
+  if (keeps) find_arguments();
+  const std::uint32_t most = shape.row_warps > 1 ? shared_bytes : shared_bytes / fewest_rows;
+  if (rows_bytes() > most) {  // arguments alone
+    values_.clear();
+    std::iota(same_.begin(), same_.end(), std::size_t{0});
+    find_needed();
+    find_arguments();
+  }
+  if (rows_bytes() > most) arguments_.clear();
+  bytes_ = rows_bytes();
+}
+
+bool KeptRows::keeps_argument(std::size_t argument) const {
+  return std::find(arguments_.begin(), arguments_.end(), argument) != arguments_.end();
+}
+bool KeptRows::keeps_value(std::size_t v) const {
+  return std::find(values_.begin(), values_.end(), v) != values_.end();
+}
+
+std::uint32_t KeptRows::rows_bytes() const {
+  std::size_t bytes = 0;
+  for (const std::size_t a : arguments_) bytes += shape_.kept_points * itemsize(k_.args[a].type);
+  for (const std::size_t v : values_) bytes += shape_.kept_points * itemsize(k_.code[v].type);
+  return static_cast<std::uint32_t>(bytes);
+}
+
+/// Equal expressions of inner points have one number; those that an earlier stage has too, and that something else needs than
+/// such an expression, are kept.
+void KeptRows::find_values() {
+  using Expression = std::tuple<Code, DType, std::uint64_t, std::size_t, std::size_t, std::size_t>;
+  std::map<Expression, std::size_t> known;
+  std::vector<std::size_t> number(k_.code.size()), stage(k_.code.size());
+  std::vector<std::uint32_t> cost(k_.code.size());
+  std::vector<bool> again(k_.code.size());
+  std::size_t v = 0;
+  for (std::size_t s = 0; s < k_.stages.size(); s++)
+    for (; v < static_cast<std::size_t>(k_.stages[s].end); v++) {
+      const Instr& in = k_.code[v];
+      number[v] = v;
+      stage[v] = s;
+      if (!k_.stages[s].inner || !halves_.is_needed(v) || in.code == Code::store || in.code == Code::reduce)
+        continue;
+      std::size_t operands[3] = {}, count = 0;
+      cost[v] = operation_cost(in);
+      each_operand(k_, halves_, v, [&](std::size_t o) {
+        operands[count++] = number[o];
+        cost[v] += cost[o];
+      });
+      // A cast of halves has the code and the type of its last instruction, and one operand more than any of these.
+      const auto imm = halves_.is_cast(v) ? ~std::uint64_t{halves_.of(v).widens} : in.imm;
+      const auto [found, is_new] =
+          known.try_emplace({in.code, in.type, imm, operands[0], operands[1], operands[2]}, v);
+      number[v] = found->second;
+      again[v] = !is_new && stage[number[v]] < s;
+    }
+  std::vector<bool> read(k_.code.size());  // by what is not computed again
+  for (v = 0; v < k_.code.size(); v++)
+    if (halves_.is_needed(v) && !again[v])
+      each_operand(k_, halves_, v, [&](std::size_t o) { read[o] = true; });
+  for (v = 0; v < k_.code.size(); v++) {
+    if (!again[v] || !read[v] || cost[v] < much) continue;
+    same_[v] = number[v];
+    if (!keeps_value(number[v])) values_.push_back(number[v]);
+  }
+}
+
+void KeptRows::find_needed() {
+  std::fill(needed_.begin(), needed_.end(), false);
+  for (std::size_t v = k_.code.size(); v-- > 0;) {
+    const Instr& in = k_.code[v];
+    needed_[v] = needed_[v] || in.code == Code::store || in.code == Code::reduce || keeps_value(v);
+    if (needed_[v] && same_[v] == v) each_operand(k_, halves_, v, [&](std::size_t o) { needed_[o] = true; });
+  }
+}
+
+void KeptRows::find_arguments() {
+  using Move = LoopShape::Move;
+  arguments_.clear();
+  for (std::size_t a = 0; a < k_.args.size(); a++) {
+    int stages = 0;
+    std::size_t v = 0;
+    for (const Stage& s : k_.stages) {
+      bool reads = false;
+      for (; v < static_cast<std::size_t>(s.end); v++)
+        reads =
+            reads || (needed_[v] && same_[v] == v && k_.code[v].code == Code::load && k_.code[v].imm == a);
+      stages += s.inner && reads;
+    }
+    bool own = false;  // rows that all outer points share stay in caches
+    for (std::uint32_t x = 0; x < shape_.outer_axes; x++) own = own || shape_.move(a, x) != Move::none;
+    if (stages > 1 && own && shape_.move(a, shape_.outer_axes) == Move::one) arguments_.push_back(a);
+  }
+}
+
+}  // namespace shardarray::cuda

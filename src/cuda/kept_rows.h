@@ -1,0 +1,46 @@
+// What a printed kernel keeps of each row in shared memory: arguments that several inner stages read, and values that several of
+// them would compute.
+#pragma once
+#include <cstddef>
+#include <cstdint>
+#include <vector>
+
+#include "cuda/half_casts.h"
+#include "cuda/loop_shape.h"
+
+namespace shardarray::cuda {
+
+class KeptRows {
+ public:
+  /// A row for each outer point, one element beside the other. Nothing where shape.kept_points is 0.
+  KeptRows(const Kernel& k, const HalfCasts& halves, const LoopShape& shape);
+
+  const std::vector<std::size_t>& arguments() const { return arguments_; }
+  /// Instructions whose values are kept where an inner stage computes them first.
+  const std::vector<std::size_t>& values() const { return values_; }
+  bool empty() const { return arguments_.empty() && values_.empty(); }
+  std::uint32_t bytes() const { return bytes_; }
+
+  bool keeps_argument(std::size_t argument) const;
+  bool keeps_value(std::size_t v) const;
+  /// The instruction whose kept value stands for that of v; v: it has its own.
+  std::size_t stands_for(std::size_t v) const { return same_[v]; }
+  /// False: nothing that is left makes use of it.
+  bool is_needed(std::size_t v) const { return needed_[v]; }
+
+ private:
+  void find_values();
+  void find_needed();
+  void find_arguments();
+  std::uint32_t rows_bytes() const;
+
+  const Kernel& k_;
+  const HalfCasts& halves_;
+  const LoopShape& shape_;
+  std::vector<std::size_t> arguments_, values_;
+  std::vector<std::size_t> same_;
+  std::vector<bool> needed_;
+  std::uint32_t bytes_ = 0;
+};
+
+}  // namespace shardarray::cuda
