@@ -16,6 +16,14 @@
 #define SHARDARRAY_NOT_INLINE
 #endif
 
+// Before a loop over points: threads fetch the instructions of a program's kernel for a few points each, so that a short text is
+// done sooner there.
+#if defined(__CUDACC__) && defined(SHARDARRAY_PROGRAM_BASES)
+#define SHARDARRAY_POINTS _Pragma("unroll 1")
+#else
+#define SHARDARRAY_POINTS
+#endif
+
 namespace shardarray::device {
 
 /// The base pointers of a run (Ref::base). Up to `few_bases` come with the launch, more stand in device memory.

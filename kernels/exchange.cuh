@@ -39,6 +39,7 @@ SHARDARRAY_DEVICE inline void fill_tiles(const Grid& g, const std::byte* table, 
   const FillTable& t = *reinterpret_cast<const FillTable*>(table);
   const FillItem& item = entries(table, t.items)[g.item];
   std::byte* const dst = address_of(bases, item.dst);
+  SHARDARRAY_POINTS
   for (std::int64_t i = first_point(g); i < item.elements; i += point_step(g)) {
     if (t.bytes == 16) reinterpret_cast<Bytes16*>(dst)[i] = {t.bits[0], t.bits[1]};
     else write_bits(dst + i * t.bytes, t.bytes, t.bits[0]);
@@ -63,11 +64,13 @@ SHARDARRAY_DEVICE void move_boxes(const Grid& g, const std::byte* table, std::by
   const Combine combine{t.combine};
   const MoveItem& item = entries(table, t.items)[g.item];
   const MovePiece* const pieces = entries(table, item.pieces);
+  SHARDARRAY_POINTS
   for (std::int64_t i = first_point(g); i < item.units; i += point_step(g)) {
     const MovePiece& piece = piece_of(pieces, item.pieces.count, i);
     const MoveAxis* const axes = entries(table, piece.axes);
     std::int64_t from = 0, to = 0;
     auto rest = static_cast<PointNumber>(i - piece.first);
+    SHARDARRAY_POINTS
     for (std::uint32_t d = piece.axes.count; d-- > 0;) {
       const std::int64_t at = take_off(rest, static_cast<PointNumber>(axes[d].extent));
       from += at * axes[d].src;
@@ -84,11 +87,13 @@ SHARDARRAY_DEVICE void move_boxes(const Grid& g, const std::byte* table, std::by
     };
     std::uint64_t x = element(0);
     std::uint32_t s = 1;
+    SHARDARRAY_POINTS
     for (constexpr std::uint32_t ahead = 4; s + ahead <= piece.sources.count; s += ahead) {
       std::uint64_t next[ahead];
       for (std::uint32_t k = 0; k < ahead; k++) next[k] = element(s + k);
       for (std::uint32_t k = 0; k < ahead; k++) x = combine(x, next[k]);
     }
+    SHARDARRAY_POINTS
     for (; s < piece.sources.count; s++) x = combine(x, element(s));
     write_bits(dst, piece.bytes, x);
   }

@@ -38,6 +38,7 @@ template <class Out, class In>
 SHARDARRAY_DEVICE Out chain(const ProductItem& p, const In*& a, const In*& b, std::int64_t k) {
   constexpr int ahead = 8;
   Out sum{};
+  SHARDARRAY_POINTS
   for (; k >= ahead; k -= ahead) {
     In x[ahead], y[ahead];
     for (int i = 0; i < ahead; i++) {
@@ -48,6 +49,7 @@ SHARDARRAY_DEVICE Out chain(const ProductItem& p, const In*& a, const In*& b, st
     }
     for (int i = 0; i < ahead; i++) sum = multiply_add<Out>(wide(x[i]), wide(y[i]), sum);
   }
+  SHARDARRAY_POINTS
   for (; k > 0; k--) {
     sum = multiply_add<Out>(wide(*a), wide(*b), sum);
     a += p.a_col;
@@ -58,6 +60,7 @@ SHARDARRAY_DEVICE Out chain(const ProductItem& p, const In*& a, const In*& b, st
 
 template <class Out, class In> SHARDARRAY_DEVICE Out chains(const ProductItem& p, const In* a, const In* b) {
   Out total{}, lost{};
+  SHARDARRAY_POINTS
   for (std::int64_t left = p.k; left > 0; left -= scalar::chain_block) {
     const Out x = chain<Out>(p, a, b, left < scalar::chain_block ? left : scalar::chain_block);
     lost += scalar::rounded_off(total, x);
@@ -73,6 +76,7 @@ SHARDARRAY_DEVICE void product(const Grid& g, const std::byte* table, std::byte*
   const ProductTable& t = *reinterpret_cast<const ProductTable*>(table);
   const ProductItem& p = entries(table, t.items)[g.item];
   const std::int64_t elements = p.batch * p.m * p.n;
+  SHARDARRAY_POINTS
   for (std::int64_t at = first_point(g); at < elements; at += point_step(g)) {
     auto left = static_cast<PointNumber>(at);
     const std::int64_t column = take_off(left, static_cast<PointNumber>(p.n)),

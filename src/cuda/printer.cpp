@@ -145,6 +145,7 @@ class KernelText {
   void points() {
     line(1, "const std::int64_t points = point_step(g);");
     if (run_ > 1) runs();
+    line(1, "SHARDARRAY_POINTS");
     line(1, "for (std::int64_t at = {}first_point(g); at < item.outer_points; at += points) {{",
          run_ > 1 ? "done + " : "");
     coordinates(2, "at", 0, shape_.outer_axes);
@@ -156,6 +157,7 @@ class KernelText {
     line(1, "std::int64_t done = 0;");
     line(1, "if ({}) {{", runs_are_whole());
     line(2, "done = item.outer_points - item.outer_points % {};", run_);
+    line(2, "SHARDARRAY_POINTS");
     line(2, "for (std::int64_t at = first_point(g) * {0}; at < done; at += points * {0}) {{", run_);
     coordinates(3, "at", 0, shape_.outer_axes);
     for (std::size_t v = 0; v < k_.code.size(); v++) run_instruction(3, v);
@@ -181,6 +183,7 @@ class KernelText {
 
   void teams() {
     const char* const team = shape_.columns ? "ColumnTeam" : shape_.row_warps > 1 ? "BlockTeam" : "RowTeam";
+    line(1, "SHARDARRAY_POINTS");
     line(1, "for ({} team(g, item.outer_points); team.works(); team.next()) {{", team);
     line(2, "[[maybe_unused]] const std::int64_t point = team.point();");
     coordinates(2, "point", 0, shape_.outer_axes);
