@@ -417,6 +417,24 @@ TEST_CASE("cuda printer: dimensions that all items walk through in one sequence 
   CHECK(!small());
 }
 
+TEST_CASE("cuda printer: the items of a launch have together as many blocks as one alone") {
+  KernelBuilder b(1, 0);
+  const int x = b.arg({float32}), out = b.arg({float32, true});
+  b.begin_stage(false);
+  b.store(out, b.load(x));
+  Loop loop;
+  loop.kernel = std::make_shared<const Kernel>(b.finish());
+  const auto blocks = [&](std::size_t items, std::int64_t points) {
+    loop.items.assign(items, {0, {points}, {0}, {{{0, 0}, {1}, 0}, {{1, 0}, {1}, 0}}});
+    return launches_of_step(loop).at(0).printed_blocks;
+  };
+  CHECK(blocks(1, 1 << 26) == 4096);  // of 256 threads
+  CHECK(blocks(8, 1 << 26) == 512);
+  CHECK(blocks(3, 1 << 26) == 1366);
+  CHECK(blocks(5000, 1 << 26) == 1);
+  CHECK(blocks(8, 4096) == 4);  // no more than they need
+}
+
 TEST_CASE("cuda printer: a kernel as text") {
   KernelBuilder b(1, 1);
   const int x = b.arg({float32}), out = b.arg({float32, true});

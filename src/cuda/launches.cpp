@@ -12,8 +12,9 @@
 
 namespace shardarray::cuda {
 
-std::uint32_t blocks_for(std::int64_t points, std::uint32_t threads) {
-  const std::int64_t most = (std::int64_t{1} << 20) / threads;  // some for each multiprocessor of a large GPU
+std::uint32_t blocks_for(std::int64_t points, std::uint32_t threads, std::size_t items) {
+  const std::int64_t all = (std::int64_t{1} << 20) / threads;  // some for each multiprocessor of a large GPU
+  const std::int64_t most = std::max<std::int64_t>(ceil_div(all, static_cast<std::int64_t>(items)), 1);
   return static_cast<std::uint32_t>(
       std::clamp<std::int64_t>(ceil_div(points, std::int64_t{threads}), 1, most));
 }

@@ -53,7 +53,7 @@ class LoopTableWriter {
     l.shape = shape;
     l.printed_threads = printed_bounds(k_, shape).threads;
     l.printed_blocks = blocks_for(ceil_div(threads, std::int64_t{run_length(k_, shape)}) * shape.row_warps,
-                                  l.printed_threads);
+                                  l.printed_threads, l.items);
   }
 
  private:

@@ -33,8 +33,8 @@ bool has_kernels(const Step& step);
 /// Throws CompileError for more items than a grid has.
 KernelLaunch make_launch(const Step& step, const char* kernel, std::size_t items, std::int64_t points,
                          LaunchTable table);
-/// How many blocks that takes.
-std::uint32_t blocks_for(std::int64_t points, std::uint32_t threads);
+/// How many blocks of an item that takes, where a launch has so many items.
+std::uint32_t blocks_for(std::int64_t points, std::uint32_t threads, std::size_t items = 1);
 
 /// The launch of a kernel whose table begins with a T, which lists its items; `points`: of the largest. Nothing to do, no launch.
 template <class T, class Item>
