@@ -9,6 +9,7 @@
 #include "kernels/lanes.cuh"
 #include "kernels/loop_table.cuh"
 #include "kernels/teams.cuh"
+#include "kernels/transposed.cuh"
 
 namespace shardarray::device {
 

@@ -18,6 +18,7 @@
 #include "kernel_check.h"
 #include "kernel_random.h"
 #include "kernel_rows.h"
+#include "kernel_transposes.h"
 #include "kernels/gemm_tiles.cuh"
 #include "kernels/loop_table.cuh"
 #include "kernels/program_table.cuh"
@@ -161,6 +162,29 @@ TEST_CASE("cuda blocks: rows are kept in shared memory, each by its warp or its 
     const Emulated run = emulated(compiled, "rows_" + std::to_string(k));
     check_launch(c, l, run, l.printed_blocks, l.printed_threads);
     check_launch(c, l, run, 1, l.shape.row_warps > 1 ? l.printed_threads : 64);  // a row after the other
+  }
+}
+
+TEST_CASE("cuda blocks: transposed operands come through shared memory, tile by tile") {
+  std::vector<CaseLaunch> rows;
+  std::string text = emulator + cuda::printed_prelude();
+  for (const TransposeOf& t : transposes_of_all_kinds()) {
+    rows.push_back({transposes(t, rows.size()), {}});
+    rows.back().launch = launches_of_case(rows.back().c).at(0);
+    const cuda::KernelLaunch& l = rows.back().launch;
+    CHECK(l.printed_threads == device::printed_threads);
+    const std::string name = "tiles_" + std::to_string(rows.size() - 1);
+    const std::string kernel = cuda::print_kernel(*l.loop, l.shape, name);
+    CHECK(kernel.find("read_transposed<") != kernel.npos);
+    text += kernel + "using shardarray::device::" + name + ";\n" + runner_of(name);
+  }
+  const CompiledText compiled(text);
+  for (std::size_t k = 0; k < rows.size(); k++) {
+    CAPTURE(k);
+    const auto& [c, l] = rows[k];
+    const Emulated run = emulated(compiled, "tiles_" + std::to_string(k));
+    check_launch(c, l, run, l.printed_blocks, l.printed_threads);
+    check_launch(c, l, run, 1, l.printed_threads);  // a tile after the other
   }
 }
 

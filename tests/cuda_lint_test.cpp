@@ -13,6 +13,8 @@
 #include "cuda/printer.h"
 #include "cuda_launches.h"
 #include "cuda_programs.h"
+#include "kernel_transposes.h"
+#include "kernels/loop_table.cuh"
 #include "op_data.h"
 
 namespace cuda_lint_test {
@@ -47,6 +49,15 @@ Texts texts_of_ops() {
       for (const cuda::KernelLaunch& l : cuda::launches_of(*program))
         if (l.loop) all.try_emplace(cuda::print_kernel(*l.loop, l.shape, "loop"), Text{*l.loop, l.shape});
     }
+  }
+  return all;
+}
+
+Texts texts_of_transposes() {
+  Texts all;
+  for (const TransposeOf& of : transposes_of_all_kinds()) {
+    const cuda::KernelLaunch l = launches_of_case(transposes(of, 1)).at(0);
+    all.try_emplace(cuda::print_kernel(*l.loop, l.shape, "loop"), Text{*l.loop, l.shape});
   }
   return all;
 }
@@ -101,6 +112,10 @@ void check_widths(const Text& t, const std::string& ptx) {
   const std::uint32_t run = cuda::run_length(t.kernel, t.shape);
   if (run == 1) return;
   std::map<std::size_t, int> reads, writes;
+  for (const std::size_t a : cuda::transposed(t.kernel, t.shape)) {
+    const std::size_t bytes = t.shape.tile_side * t.shape.tile_side * itemsize(t.kernel.args[a].type);
+    reads[16] += static_cast<int>(std::clamp<std::size_t>(bytes / 16 / device::printed_threads, 1, 4));
+  }
   std::vector<bool> read(t.kernel.args.size());
   for (const Instr& in : t.kernel.code) {
     if (in.code != Code::load && in.code != Code::store) continue;
@@ -194,6 +209,20 @@ TEST_CASE("cuda lint: the kernels of all ops access memory widely, spill nothing
   REQUIRE(texts.size() > 300);
   if (!full_scale()) return check_texts(texts, "sm_90", 0, 16);
   for (const char* architecture : {"sm_80", "sm_90", "sm_100"}) check_texts(texts, architecture, 0, 1);
+}
+
+TEST_CASE(
+    "cuda lint: kernels that read transposed operands do so widely, several accesses at once, and spill "
+    "nothing") {
+  try {
+    cuda::nvrtc();
+  } catch (const CompileError& e) {
+    MESSAGE("SKIPPED, no text is compiled: " << e.what());
+    return;
+  }
+  const Texts texts = texts_of_transposes();
+  for (const char* architecture : {"sm_80", "sm_90", "sm_100"})
+    if (full_scale() || std::string(architecture) == "sm_90") check_texts(texts, architecture, 0, 1);
 }
 
 }  // namespace cuda_lint_test

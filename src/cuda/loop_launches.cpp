@@ -52,8 +52,10 @@ class LoopTableWriter {
     l.loop = loop_.kernel;
     l.shape = shape;
     l.printed_threads = printed_bounds(k_, shape).threads;
-    l.printed_blocks = blocks_for(ceil_div(threads, std::int64_t{run_length(k_, shape)}) * shape.row_warps,
-                                  l.printed_threads, l.items);
+    const std::int64_t lanes = transposed(k_, shape).empty()
+                                   ? ceil_div(threads, std::int64_t{run_length(k_, shape)}) * shape.row_warps
+                                   : axes_.tiles(shape) * l.printed_threads;
+    l.printed_blocks = blocks_for(lanes, l.printed_threads, l.items);
   }
 
  private:

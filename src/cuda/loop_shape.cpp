@@ -10,6 +10,7 @@
 #include "cuda/kept_rows.h"
 #include "kernels/lanes.cuh"
 #include "kernels/loop_table.cuh"
+#include "kernels/transposed.cuh"
 
 namespace shardarray::cuda {
 namespace {
@@ -21,6 +22,8 @@ constexpr std::int64_t few_columns = 16;         // half a warp
 constexpr std::int64_t longest_kept = 48 << 10;  // elements: more are never kept
 constexpr std::int64_t few_rows = 2048;          // fewer warps than a large GPU has work for
 constexpr std::uint32_t most_row_warps = 8;
+constexpr std::int64_t few_in_tile = 16;          // points along an axis for which tiles are too large
+constexpr std::uint32_t shared_bytes = 48 << 10;  // of a block
 
 std::uint32_t cost(const Kernel& k) {
   const HalfCasts halves(k);
@@ -28,6 +31,17 @@ std::uint32_t cost(const Kernel& k) {
   for (std::size_t v = 0; v < k.code.size(); v++)
     if (halves.is_needed(v)) all += halves.is_cast(v) ? 1 : operation_cost(k.code[v]);
   return all;
+}
+
+bool is_loaded(const Kernel& k, std::size_t argument) {
+  return !k.args[argument].indirect && std::any_of(k.code.begin(), k.code.end(), [&](const Instr& in) {
+    return in.code == Code::load && in.imm == argument;
+  });
+}
+/// Neighbours in memory are neighbours along this axis, and apart along the last one.
+bool lies_along(const LoopShape& shape, std::size_t operand, std::uint32_t axis) {
+  return shape.move(operand, axis) == LoopShape::Move::one &&
+         shape.move(operand, shape.outer_axes - 1) == LoopShape::Move::any;
 }
 
 }  // namespace
@@ -47,12 +61,15 @@ bool moves_in_runs(const LoopShape& shape, std::size_t operand) {
 std::uint32_t run_length(const Kernel& k, const LoopShape& shape) {
   if (has_inner_stage(k) || shape.outer_axes == 0 || !shape.runs) return 1;
   int in_runs = 0, scattered = 0;  // loads
+  const std::vector<std::size_t> in_tiles = transposed(k, shape);
   std::size_t widest = 0;
   for (const Instr& in : k.code) {
     if (in.code != Code::load && in.code != Code::store) continue;
     const bool whole = moves_in_runs(shape, in.imm);
     if (whole) widest = std::max(widest, itemsize(k.args[in.imm].type));
     if (in.code == Code::store && !whole) return 1;
+    if (in.code == Code::load && std::find(in_tiles.begin(), in_tiles.end(), in.imm) != in_tiles.end())
+      continue;
     if (in.code == Code::load && whole) in_runs++;
     else if (in.code == Code::load && shape.move(in.imm, shape.outer_axes - 1) != LoopShape::Move::none)
       scattered++;
@@ -64,10 +81,26 @@ std::uint32_t run_length(const Kernel& k, const LoopShape& shape) {
   return run;
 }
 
+std::vector<std::size_t> transposed(const Kernel& k, const LoopShape& shape) {
+  std::vector<std::size_t> all;
+  if (shape.tile_side == 0) return all;
+  std::int64_t left = shared_bytes;
+  for (std::size_t a = 0; a < k.args.size(); a++) {
+    const std::int64_t bytes = tile_bytes(k, shape, a);
+    if (bytes > left || !is_loaded(k, a) || !lies_along(shape, a, shape.tile_axis)) continue;
+    all.push_back(a);
+    left -= bytes;
+  }
+  return all;
+}
+std::uint32_t tile_bytes(const Kernel& k, const LoopShape& shape, std::size_t argument) {
+  const auto size = static_cast<std::uint32_t>(itemsize(k.args[argument].type));
+  const std::uint32_t bytes = shape.tile_side * device::transposed_pitch(size, shape.tile_side) * size;
+  return (bytes + access_bytes - 1) / access_bytes * access_bytes;
+}
 PrintedBounds printed_bounds(const Kernel& k, const LoopShape& shape) {
   constexpr std::uint32_t most = device::printed_threads, lanes = device::warp_lanes;
-  constexpr std::uint32_t shared_bytes = 48 << 10;  // of a block
-  constexpr std::uint32_t busy = 768;               // threads of a multiprocessor, with 80 registers each
+  constexpr std::uint32_t busy = 768;  // threads of a multiprocessor, with 80 registers each
   if (shape.columns) return {device::column_threads, 1};
   const std::uint32_t bytes = KeptRows(k, HalfCasts(k), shape).bytes();
   std::uint32_t threads = most;
@@ -176,6 +209,7 @@ LoopShape LoopAxes::shape() const {
   if (!s.columns) s.row_warps = row_warps();
   s.kept_points = kept_points(s);
   if (s.kept_points == 0 && !has_few_rows()) s.row_warps = 1;
+  choose_tiles(s);
   return s;
 }
 
@@ -198,6 +232,49 @@ bool LoopAxes::has_few_rows() const {
     rows += points;
   }
   return rows < few_rows;
+}
+
+bool LoopAxes::is_long(std::size_t axis) const {
+  return std::all_of(items_.begin(), items_.end(), [&](const Item& it) {
+    const bool empty = std::find(it.extents.begin(), it.extents.end(), 0) != it.extents.end();
+    return empty || it.extents[axis] >= few_in_tile;
+  });
+}
+
+/// The axis along which most bytes of a point lie, where all results lie along the last one. The smaller tiles are for many operands.
+void LoopAxes::choose_tiles(LoopShape& shape) const {
+  const Kernel& k = *loop_.kernel;
+  if (has_inner_stage(k) || outer_ < 2 || !is_long(outer_ - 1)) return;
+  for (const Instr& in : k.code)
+    if (in.code == Code::store && shape.move(in.imm, outer() - 1) != LoopShape::Move::one) return;
+  std::size_t most = 0, operands = 0;
+  for (std::uint32_t x = 0; x + 1 < outer(); x++) {
+    std::size_t bytes = 0, count = 0;
+    for (std::size_t a = 0; a < k.args.size(); a++) {
+      if (!is_loaded(k, a) || !lies_along(shape, a, x)) continue;
+      bytes += itemsize(k.args[a].type);
+      count++;
+    }
+    if (bytes <= most || !is_long(x)) continue;
+    most = bytes;
+    operands = count;
+    shape.tile_axis = x;
+  }
+  if (most == 0) return;
+  shape.tile_side = 64;
+  if (transposed(k, shape).size() < operands) shape.tile_side = 32;
+}
+
+std::int64_t LoopAxes::tiles(const LoopShape& shape) const {
+  const std::int64_t side = shape.tile_side;
+  std::int64_t most = 0;
+  for (const Item& it : items_) {
+    std::int64_t tiles = 1;
+    for (std::size_t x = 0; x < outer_; x++)
+      tiles *= x == shape.tile_axis || x + 1 == outer_ ? ceil_div(it.extents[x], side) : it.extents[x];
+    most = std::max(most, tiles);
+  }
+  return most;
 }
 
 std::uint32_t LoopAxes::kept_points(LoopShape shape) const {

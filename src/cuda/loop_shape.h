@@ -34,6 +34,9 @@ struct LoopShape {
   std::uint32_t row_warps = 1;
   /// Elements of the longest row, in whole warps, where rows are kept (kept_rows.h); else 0.
   std::uint32_t kept_points = 0;
+  /// Where blocks read transposed operands in tiles (transposed()): the axis along which these lie in memory, and how many points a
+  /// tile has along it and along the last axis. The printed kernel has blocks of device::printed_threads threads, no others. Else 0.
+  std::uint32_t tile_axis = 0, tile_side = 0;
 
   Move move(std::size_t operand, std::uint32_t axis) const { return moves[operand * axes + axis]; }
   friend bool operator==(const LoopShape&, const LoopShape&) = default;
@@ -48,6 +51,11 @@ std::uint32_t run_length(const Kernel& k, const LoopShape& shape);
 /// Whether the operand's elements of a run are one access, if places and strides are multiples of its size.
 bool moves_in_runs(const LoopShape& shape, std::size_t operand);
 
+/// The arguments of which the printed kernel's blocks read tiles into shared memory: neighbours in memory are neighbours along the
+/// tiles' axis, and apart along the last one. As many as that memory holds.
+std::vector<std::size_t> transposed(const Kernel& k, const LoopShape& shape);
+/// Bytes of an argument's tile.
+std::uint32_t tile_bytes(const Kernel& k, const LoopShape& shape, std::size_t argument);
 /// Operations that the instruction becomes, roughly.
 std::uint32_t operation_cost(const Instr& in);
 /// The printed kernel's launch: threads of a block, at most, and how many blocks a multiprocessor must have room for.
@@ -67,6 +75,8 @@ class LoopAxes {
   /// Of an item in bytes (of an index: its steps), by operand, then by axis.
   std::vector<std::int64_t> strides(std::size_t item) const;
   LoopShape shape() const;
+  /// Of the item that has most.
+  std::int64_t tiles(const LoopShape& shape) const;
 
  private:
   struct Item {
@@ -81,6 +91,8 @@ class LoopAxes {
   std::uint32_t row_warps() const;
   std::uint32_t kept_points(LoopShape shape) const;
   bool has_few_rows() const;
+  void choose_tiles(LoopShape& shape) const;
+  bool is_long(std::size_t axis) const;
 
   const Loop& loop_;
   const LoopOperands& operands_;

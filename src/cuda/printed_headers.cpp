@@ -31,6 +31,7 @@ SHARDARRAY_EMBED(shardarray_text_functions, "src/runtime/functions.inc")
 SHARDARRAY_EMBED(shardarray_text_instruction_bits, "src/runtime/instruction_bits.h")
 SHARDARRAY_EMBED(shardarray_text_kernel, "src/runtime/kernel.h")
 SHARDARRAY_EMBED(shardarray_text_teams, "kernels/teams.cuh")
+SHARDARRAY_EMBED(shardarray_text_transposed, "kernels/transposed.cuh")
 SHARDARRAY_EMBED(shardarray_text_scalar, "src/runtime/scalar.h")
 
 namespace shardarray::cuda {
@@ -63,6 +64,7 @@ std::span<const PrintedHeader> printed_headers() {
       {"runtime/instruction_bits.h", shardarray_text_instruction_bits},
       {"runtime/kernel.h", shardarray_text_kernel},
       {"kernels/teams.cuh", shardarray_text_teams},
+      {"kernels/transposed.cuh", shardarray_text_transposed},
       {"runtime/scalar.h", shardarray_text_scalar},
       {"shardarray/export.h", nothing_exported},
       {"cmath", standard},

@@ -6,9 +6,11 @@
 #include <iterator>
 #include <map>
 
+#include "base/ceil_div.h"
 #include "cuda/half_casts.h"
 #include "cuda/kept_rows.h"
 #include "kernels/lanes.cuh"
+#include "kernels/transposed.cuh"
 #include "runtime/evaluate_instruction.h"
 
 namespace shardarray::cuda {
@@ -51,7 +53,8 @@ const char* printed_reducer(Reducer r) {
 
 /// Names in the text: v<instruction> values, in runs v<instruction>_<neighbour> and w<instruction> what is read for all of them,
 /// r<instruction> reductions, p<argument> places at domain point 0, b<operand> the beginnings of indices, q<argument> what load_at
-/// asks for, k<argument> and m<instruction> rows that are kept, s<operand>_<axis> strides, e<axis> extents, x<axis> coordinates.
+/// asks for, k<argument> and m<instruction> rows that are kept, t<argument> tiles, s<operand>_<axis> strides, e<axis> extents, n<axis>
+/// tiles along an axis, c<axis> the coordinate at which a tile begins, x<axis> coordinates.
 class KernelText {
  public:
   KernelText(const Kernel& k, const LoopShape& shape, const std::string& name)
@@ -63,6 +66,7 @@ class KernelText {
         rows_(has_inner_stage(k)),
         run_(run_length(k, shape)),
         kept_(k, halves_, shape),
+        tiled_(transposed(k, shape)),
         differs_(k.code.size()) {
     for (std::size_t a = 0; a < k.args.size(); a++)
       in_runs_.push_back(run_ > 1 && !k.args[a].indirect && moves_in_runs(shape, a));
@@ -80,10 +84,12 @@ class KernelText {
     declare_axes();
     declare_rows();
     if (rows_) teams();
+    else if (!tiled_.empty()) tiles();
     else points();
     line(0, "}}");
     const PrintedBounds bounds = printed_bounds(k_, shape_);
-    const std::uint32_t together = !rows_ ? 1 : shape_.row_warps * device::warp_lanes;
+    const std::uint32_t together =
+        !rows_ ? (tiled_.empty() ? 1 : device::transposed_lanes) : shape_.row_warps * device::warp_lanes;
     line(0, "SHARDARRAY_PRINTED({0}, {0}_text, {1}, {2}, {3})", name_, bounds.threads, bounds.blocks,
          together);
     line(0, "}}  // namespace shardarray::device\n");
@@ -115,7 +121,7 @@ class KernelText {
   /// The first axis of its group takes what the others leave.
   void declare_axes() {
     for (std::uint32_t x = 0; x < shape_.axes; x++)
-      if (x != 0 && x != shape_.outer_axes)
+      if (x != shape_.outer_axes && (x != 0 || !tiled_.empty()))
         line(1, "const auto e{0} = static_cast<Index>(item.extent({0}));", x);
   }
   void declare_rows() {
@@ -163,6 +169,79 @@ class KernelText {
     for (std::size_t v = 0; v < k_.code.size(); v++) run_instruction(3, v);
     line(2, "}}");
     line(1, "}}");
+  }
+  bool is_of_tiles(std::uint32_t axis) const {
+    return axis == shape_.tile_axis || axis + 1 == shape_.outer_axes;
+  }
+  void tiles() {
+    std::uint32_t bytes = 0;
+    for (const std::size_t a : tiled_) bytes += tile_bytes(k_, shape_, a);
+    line(1, "SHARDARRAY_TRANSPOSED(tiles, {});", bytes);
+    bytes = 0;
+    for (const std::size_t a : tiled_) {
+      const char* const type = printed_type(k_.args[a].type);
+      line(1, "auto* const t{} = reinterpret_cast<Unsigned<{}>*>(tiles + {});", a, type, bytes);
+      bytes += tile_bytes(k_, shape_, a);
+    }
+    std::string all = "std::int64_t{1}";
+    for (std::uint32_t x = 0; x < shape_.outer_axes; x++) {
+      if (is_of_tiles(x)) line(1, "const Index n{0} = tiles_of<{1}>(e{0});", x, shape_.tile_side);
+      all += fmt::format(" * {}{}", is_of_tiles(x) ? 'n' : 'e', x);
+    }
+    line(1, "const std::int64_t count = {};", all);
+    if (run_ > 1) line(1, "const bool runs = {};", runs_are_whole());
+    line(1, "for (std::int64_t tile = g.block; tile < count; tile += g.blocks) {{");
+    tile_coordinates();
+    read_tiles();
+    if (run_ > 1) {
+      line(2, "if (runs) {{");
+      tile_points(3, run_);
+      line(2, "}} else {{");
+      tile_points(3, 1);
+      line(2, "}}");
+    } else {
+      tile_points(2, 1);
+    }
+    line(2, "SHARDARRAY_TRANSPOSED_SYNC();");
+    line(1, "}}");
+  }
+  void tile_coordinates() {
+    line(2, "auto left = static_cast<Index>(tile);");
+    for (std::uint32_t x = shape_.outer_axes; x-- > 0;) {
+      const std::string number = x == 0 ? "static_cast<std::int64_t>(left)"
+                                        : fmt::format("take_off(left, {}{})", is_of_tiles(x) ? 'n' : 'e', x);
+      if (is_of_tiles(x)) line(2, "const std::int64_t c{} = {} * {};", x, number, shape_.tile_side);
+      else line(2, "[[maybe_unused]] const std::int64_t x{} = {};", x, number);
+    }
+  }
+  void read_tiles() {
+    const std::uint32_t last = shape_.outer_axes - 1, along = shape_.tile_axis;
+    line(2, "SHARDARRAY_TRANSPOSED_LANES(lane) {{");
+    line(3, "const std::int64_t x{0} = c{0}, x{1} = c{1};", along, last);
+    for (const std::size_t a : tiled_)
+      line(3, "read_transposed<{0}, {1}>(lane, t{2}, {3}, s{2}_{4}, e{4} - x{4}, e{5} - x{5});",
+           printed_type(k_.args[a].type), shape_.tile_side, a, place(a), last, along);
+    line(2, "}}");
+    line(2, "SHARDARRAY_TRANSPOSED_SYNC();");
+  }
+  /// All points of a tile, `run` neighbours at once.
+  void tile_points(std::size_t depth, std::uint32_t run) {
+    const std::uint32_t last = shape_.outer_axes - 1, along = shape_.tile_axis, side = shape_.tile_side;
+    constexpr std::uint32_t lanes = device::transposed_lanes;
+    const std::uint32_t in_row = side / run, all = side * in_row;
+    line(depth, "SHARDARRAY_TRANSPOSED_LANES(lane) {{");
+    line(depth + 1, "SHARDARRAY_ROLLED");
+    line(depth + 1, "for (std::uint32_t k = 0; k < {}; k++) {{", ceil_div(all, lanes));
+    line(depth + 2, "const std::uint32_t i = lane + k * transposed_lanes;");
+    line(depth + 2, "const std::uint32_t across = i / {0}, first = i % {0} * {1};", in_row, run);
+    line(depth + 2, "const std::int64_t x{0} = c{0} + across, x{1} = c{1} + first;", along, last);
+    line(depth + 2, "if ({2}x{0} >= e{0} || x{1} >= e{1}) continue;", along, last,
+         all < lanes ? fmt::format("i >= {} || ", all) : "");
+    differs_.assign(differs_.size(), false);
+    for (std::size_t v = 0; v < k_.code.size(); v++)
+      run > 1 ? run_instruction(depth + 2, v) : instruction(depth + 2, v);
+    line(depth + 1, "}}");
+    line(depth, "}}");
   }
   /// That in an item no run goes over the end of a row, and each access of one begins at a multiple of its size.
   std::string runs_are_whole() const {
@@ -253,6 +332,9 @@ class KernelText {
   }
 
   Move move(std::size_t operand, std::uint32_t axis) const { return shape_.move(operand, axis); }
+  bool is_tiled(std::size_t argument) const {
+    return std::find(tiled_.begin(), tiled_.end(), argument) != tiled_.end();
+  }
   /// What is added to an operand's beginning at the point, or at its k-th neighbour; " + " before each summand.
   std::string distance(std::size_t operand, std::size_t unit, std::uint32_t k) const {
     std::string s;
@@ -335,6 +417,9 @@ class KernelText {
       case Code::load:
         if (inner_ && kept_.keeps_argument(in.imm))
           return fmt::format("element<{}>(k{}[x{}])", type, in.imm, shape_.outer_axes);
+        if (is_tiled(in.imm))
+          return fmt::format("transposed_element<{}, {}>(t{}, first + {}, across)", type, shape_.tile_side,
+                             in.imm, k);
         return fmt::format("read<{}>({})", type, place(in.imm, k));
       case Code::load_at:
         return fmt::format("read_row<{}>(q{}, {}, {})", type, in.imm, place(in.imm, k), value(in.a, k));
@@ -369,6 +454,7 @@ class KernelText {
   bool inner_ = false;       // the stage being printed is one
   const std::uint32_t run_;  // points that a thread takes at once
   const KeptRows kept_;
+  const std::vector<std::size_t> tiled_;
   std::vector<bool> in_runs_;  // arguments whose elements of a run are one access
   std::vector<bool> differs_;  // values of the run being printed that its points do not share
   std::string text_;

@@ -139,6 +139,7 @@ class ProgramPrinter {
     shape.kept_points = 0;
     // A text without runs is half as long, and threads wait for its instructions; few points have a thread each.
     shape.runs = l.points * l.items > 2 * device::program_threads;
+    shape.tile_axis = shape.tile_side = 0;
     return loops_.add(*l.loop, shape);
   }
   void call(const KernelLaunch& l, int depth) {
