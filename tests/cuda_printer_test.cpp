@@ -453,6 +453,7 @@ static SHARDARRAY_DEVICE void half_sum_text(const Grid& g, const std::byte* tabl
   std::byte* const p0 = item.place(0);
   const std::int64_t s0_0 = item.stride(0);
   std::byte* const p1 = item.place(1);
+  SHARDARRAY_POINTS
   for (RowTeam team(g, item.outer_points); team.works(); team.next()) {
     [[maybe_unused]] const std::int64_t point = team.point();
     [[maybe_unused]] const std::int64_t x0 = point;

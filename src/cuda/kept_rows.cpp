@@ -8,7 +8,7 @@
 namespace shardarray::cuda {
 namespace {
 
-constexpr std::uint32_t shared_bytes = 47 << 10;  // of a block, beside what its teams need
+constexpr std::uint32_t most_bytes = 47 << 10;  // of a block, beside what its teams need
 constexpr std::uint32_t fewest_rows = 2;  // of a block whose warps have a row each: fewer read them again
 constexpr std::uint32_t much = 8;         // operations that take longer than keeping what they give
 
@@ -30,7 +30,7 @@ KeptRows::KeptRows(const Kernel& k, const HalfCasts& halves, const LoopShape& sh
   if (keeps) find_values();
   find_needed();
   if (keeps) find_arguments();
-  const std::uint32_t most = shape.row_warps > 1 ? shared_bytes : shared_bytes / fewest_rows;
+  const std::uint32_t most = shape.row_warps > 1 ? most_bytes : most_bytes / fewest_rows;
   if (rows_bytes() > most) {  // arguments alone
     values_.clear();
     std::iota(same_.begin(), same_.end(), std::size_t{0});
