@@ -36,12 +36,19 @@ Reduced reduce_exp(V x, int bias) {
 /// 2^n where the lowest 8 bits of an int32 are n + 127, n in -126 .. 127.
 V power_of_two(V biased) { return bits(biased << 23, float32); }
 
+V exp_of_rest(V r) {
+  return polynomial(r, {0.00139269186, 0.0083637666, 0.0416665487, 0.166665733, 0.5, 1, 1});
+}
 /// For x in -104 .. 89.
 V exp_inside(V x) {
   const auto [n, r] = reduce_exp(x, 2 * 127);
-  const V p = polynomial(r, {0.00139269186, 0.0083637666, 0.0416665487, 0.166665733, 0.5, 1, 1});
   const V half = n >> 1;  // two exact steps: a denormal result is rounded once
-  return p * power_of_two(half) * power_of_two(n - half);
+  return exp_of_rest(r) * power_of_two(half) * power_of_two(n - half);
+}
+/// For x in -104 .. 0, the same bits: n is -150 .. 0, and one of the steps may always be 2^-31.
+V exp_below_one(V x) {
+  const auto [n, r] = reduce_exp(x, 127 + 31);  // even, as 2 * 127: ties of n go the same way
+  return exp_of_rest(r) * power_of_two(n) * 0x1p-31;
 }
 V exp32(V x) { return exp_inside(at_least(at_most(x, 89), -104)); }
 /// (exp(x) - 1) / 4 for x in -25 .. 89.6, where exp itself overflows already.
@@ -69,7 +76,7 @@ V tanh32(V x) {
   return with_sign(select(a < 0x1p-13, a, y / (y + 0.5)), x);
 }
 V logistic32(V x) {
-  const V e = exp_inside(at_least(-abs(x), -104));
+  const V e = exp_below_one(at_least(-abs(x), -104));
   return select(x < 0, e, x.of(1)) / (e + 1);
 }
 
@@ -208,7 +215,7 @@ V erfc32(V x) {
   const V p = polynomial(q, {-0.000399448327, -0.00122800109, 0.00131330907, 0.00863009691, -0.0080601424,
                              -0.0542038828, 0.164055422, -0.166031465, -0.0927639827, 1.27697837});
   const V square = a * a, lost = fma(a, a, -square);
-  const V r = (p / fma(a, 2, x.of(1))) * exp_inside(-square);
+  const V r = (p / fma(a, 2, x.of(1))) * exp_below_one(-square);
   const V tail = fma(r, -lost, r);
   return select(a < 0.5, 1 - erf_near(x), select(x < 0, 2 - tail, tail));
 }
