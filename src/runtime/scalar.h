@@ -86,8 +86,15 @@ template <class T> SHARDARRAY_SCALAR bool unordered(T a, T b) {
 #endif
 }
 // Both selections differ only for zeros of two signs (`or` gives -0 where there is one, `and` +0) and NaN.
-// Each is one machine instruction.
+// Each is one machine instruction. GPUs have one for all of it.
 template <class T> SHARDARRAY_SCALAR T min(T a, T b) {
+#ifdef __CUDA_ARCH__
+  if constexpr (std::is_same_v<T, float>) {
+    float least;
+    asm("min.NaN.f32 %0, %1, %2;" : "=f"(least) : "f"(a), "f"(b));
+    return least;
+  }
+#endif
   if constexpr (std::is_floating_point_v<T>) {
     const T x = a < b ? a : b, y = b < a ? b : a;
     return unordered(a, b) ? quiet_nan<T> : from_bits<T>(from_bits<Bits<T>>(x) | from_bits<Bits<T>>(y));
@@ -96,6 +103,13 @@ template <class T> SHARDARRAY_SCALAR T min(T a, T b) {
   }
 }
 template <class T> SHARDARRAY_SCALAR T max(T a, T b) {
+#ifdef __CUDA_ARCH__
+  if constexpr (std::is_same_v<T, float>) {
+    float most;
+    asm("max.NaN.f32 %0, %1, %2;" : "=f"(most) : "f"(a), "f"(b));
+    return most;
+  }
+#endif
   if constexpr (std::is_floating_point_v<T>) {
     const T x = a > b ? a : b, y = b > a ? b : a;
     return unordered(a, b) ? quiet_nan<T> : from_bits<T>(from_bits<Bits<T>>(x) & from_bits<Bits<T>>(y));
