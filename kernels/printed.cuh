@@ -8,6 +8,7 @@
 #include "kernels/kept_rows.cuh"
 #include "kernels/lanes.cuh"
 #include "kernels/loop_table.cuh"
+#include "kernels/ordinary.cuh"
 #include "kernels/teams.cuh"
 #include "kernels/transposed.cuh"
 

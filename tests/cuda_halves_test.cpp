@@ -125,6 +125,7 @@ TEST_CASE("cuda halves: printed kernels have a cast where kernel IR has integers
     const std::string text = text_of(c), type = name(t);
     CHECK(has(text, "narrow_" + type + "("));
     CHECK(has(text, "widen_" + type + "("));
+    CHECK(has(text, "rounded_" + type + "("));  // narrowed and widened again
     for (const char* spelled : {"shl", "shr", "select", "and_", "or_"}) CHECK_FALSE(has(text, spelled));
     CHECK(has(text, "read_run<std::uint16_t, 8>"));  // casts are no long text
     cases.push_back(c);
@@ -136,6 +137,37 @@ TEST_CASE("cuda halves: printed kernels have a cast where kernel IR has integers
     check_blocks(c, interpreted(c), [&](const std::vector<void*>& bases, const BlockOrder& order) {
       texts.run(launches, bases, order);
     });
+  }
+}
+
+TEST_CASE("cuda halves: what was narrowed is narrowed once, and other bits of NaNs stay what they become") {
+  for (const DType t : {float16, bfloat16}) {
+    const auto floats = many_floats(t);
+    const KernelCase twice = case_of(float32, uint16, bytes_of(floats), [&](KernelBuilder& b, int x) {
+      return narrow(b, round_to(b, x, t), t);
+    });
+    const KernelCase loaded = case_of(uint16, uint16, bytes_of(every_half()),
+                                      [&](KernelBuilder& b, int x) { return narrow(b, widen(b, x, t), t); });
+    const std::string narrow_call = std::string("narrow_") + name(t) + "(";
+    const auto in_point = [&](const KernelCase& c) {  // behind the runs
+      const std::string text = text_of(c);
+      return text.substr(text.rfind("for ("));
+    };
+    const std::string once = in_point(twice);
+    CHECK(once.find(narrow_call) == once.rfind(narrow_call));
+    CHECK(has(once, narrow_call));
+    CHECK_FALSE(has(once, "widen_"));
+    CHECK_FALSE(has(once, "rounded_"));
+    CHECK(has(in_point(loaded), narrow_call));
+    PrintedTexts texts;
+    for (const KernelCase& c : {twice, loaded}) texts.add(launches_of_case(c));
+    texts.compile();
+    for (const KernelCase& c : {twice, loaded}) {
+      const auto launches = launches_of_case(c);
+      check_blocks(c, interpreted(c), [&](const std::vector<void*>& bases, const BlockOrder& order) {
+        texts.run(launches, bases, order);
+      });
+    }
   }
 }
 

@@ -150,9 +150,12 @@ bool has(const std::string& text, const char* part) { return text.find(part) != 
 /// float64 functions and remainders are those of CUDA's libraries.
 bool calls_library(const Kernel& k) { return uses(k, {Code::call, Code::rem}); }
 
-void check_arithmetic(const Kernel& k, const std::string& ptx) {
+/// Quotients and roots begin with near reciprocals (kernels/ordinary.cuh).
+void check_arithmetic(const Kernel& k, std::string ptx) {
   const bool by_library = calls_library(k);
-  if (!by_library && !uses(k, {Code::fma})) CHECK_FALSE(has(ptx, "fma."));
+  if (!by_library && !uses(k, {Code::fma, Code::div, Code::sqrt})) CHECK_FALSE(has(ptx, "fma."));
+  if (uses(k, {Code::div, Code::sqrt}))
+    ptx = std::regex_replace(ptx, std::regex(R"(\br(sqrt|cp)\.approx\.ftz\.f32\b)"), "");
   if (!by_library) {
     CHECK_FALSE(has(ptx, ".ftz"));
     CHECK_FALSE(has(ptx, ".approx"));

@@ -52,6 +52,28 @@ const std::array<Spelled, 4>& spelled_casts() {
 
 }  // namespace
 
+/// What v is by itself.
+HalfCasts::Cast HalfCasts::spelled(const Kernel& k, std::int32_t v) {
+  for (const Spelled& s : spelled_casts()) {
+    const std::int32_t operand = s.operand_of(k, v);
+    if (operand >= 0) return {s.half, s.widens ? Kind::widens : Kind::narrows, operand};
+  }
+  return {};
+}
+
+/// What v is together with the casts that it is made of.
+HalfCasts::Cast HalfCasts::joined(const Kernel& k, std::int32_t v) {
+  const Cast own = spelled(k, v);
+  if (own.operand < 0) return own;
+  const Cast from = spelled(k, own.operand);
+  if (from.operand < 0 || from.half != own.half || from.kind == own.kind) return own;
+  if (own.kind == Kind::widens) return {own.half, Kind::rounds, from.operand};
+  // Other bits of a NaN would become the canonical ones.
+  const Cast first = spelled(k, from.operand);
+  const bool narrowed = first.operand >= 0 && first.half == own.half && first.kind == Kind::narrows;
+  return narrowed ? Cast{own.half, Kind::repeats, from.operand} : own;
+}
+
 HalfCasts::HalfCasts(const Kernel& k) : casts_(k.code.size()), needed_(k.code.size()) {
   const bool has_halves =
       std::any_of(k.code.begin(), k.code.end(), [](const Instr& in) { return in.type == uint16; });
@@ -59,9 +81,7 @@ HalfCasts::HalfCasts(const Kernel& k) : casts_(k.code.size()), needed_(k.code.si
     const Instr& in = k.code[v];
     needed_[v] = needed_[v] || in.code == Code::store || in.code == Code::reduce;
     if (!needed_[v]) continue;
-    if (has_halves)
-      for (const Spelled& s : spelled_casts())
-        if (!is_cast(v)) casts_[v] = {s.half, s.widens, s.operand_of(k, static_cast<std::int32_t>(v))};
+    if (has_halves) casts_[v] = joined(k, static_cast<std::int32_t>(v));
     if (is_cast(v)) {
       needed_[static_cast<std::size_t>(casts_[v].operand)] = true;
       continue;

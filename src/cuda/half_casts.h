@@ -11,9 +11,15 @@ namespace shardarray::cuda {
 
 class HalfCasts {
  public:
+  enum class Kind : std::uint8_t {
+    widens,
+    narrows,
+    rounds,   ///< a float32: the operand narrowed and widened again
+    repeats,  ///< narrows what was narrowed and widened: it is the operand
+  };
   struct Cast {
     DType half = DType::float16;
-    bool widens = false;        ///< else it narrows
+    Kind kind = Kind::widens;
     std::int32_t operand = -1;  ///< what it is a cast of; -1: it is none
   };
   explicit HalfCasts(const Kernel& k);
@@ -23,6 +29,9 @@ class HalfCasts {
   bool is_needed(std::size_t v) const { return needed_[v]; }
 
  private:
+  static Cast spelled(const Kernel& k, std::int32_t v);
+  static Cast joined(const Kernel& k, std::int32_t v);
+
   std::vector<Cast> casts_;
   std::vector<bool> needed_;
 };

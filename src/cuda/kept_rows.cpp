@@ -78,7 +78,11 @@ void KeptRows::find_values() {
         cost[v] += cost[o];
       });
       // A cast of halves has the code and the type of its last instruction, and one operand more than any of these.
-      const auto imm = halves_.is_cast(v) ? ~std::uint64_t{halves_.of(v).widens} : in.imm;
+      const HalfCasts::Cast& cast = halves_.of(v);
+      const auto imm =
+          halves_.is_cast(v)
+              ? ~(static_cast<std::uint64_t>(cast.kind) << 8 | static_cast<std::uint64_t>(cast.half))
+              : in.imm;
       const auto [found, is_new] =
           known.try_emplace({in.code, in.type, imm, operands[0], operands[1], operands[2]}, v);
       number[v] = found->second;

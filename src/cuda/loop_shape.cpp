@@ -8,6 +8,7 @@
 #include "base/nest_axes.h"
 #include "cuda/half_casts.h"
 #include "cuda/kept_rows.h"
+#include "cuda/run_values.h"
 #include "kernels/lanes.cuh"
 #include "kernels/loop_table.cuh"
 #include "kernels/transposed.cuh"
@@ -16,7 +17,9 @@ namespace shardarray::cuda {
 namespace {
 
 constexpr std::uint32_t access_bytes = 16;
-constexpr std::uint32_t longest_run = 256;       // operations in the text of a run
+constexpr std::uint32_t longest_run = 256;  // operations in the text of a run
+constexpr std::uint32_t longest_shared =
+    512;  // where it saves a quarter of what its points would compute alone
 constexpr std::uint32_t longest_column = 64;     // of a column: a thread of 1024 has 64 registers
 constexpr std::int64_t few_columns = 16;         // half a warp
 constexpr std::int64_t longest_kept = 48 << 10;  // elements: more are never kept
@@ -25,12 +28,17 @@ constexpr std::uint32_t most_row_warps = 8;
 constexpr std::int64_t few_in_tile = 16;          // points along an axis for which tiles are too large
 constexpr std::uint32_t shared_bytes = 48 << 10;  // of a block
 
-std::uint32_t cost(const Kernel& k) {
-  const HalfCasts halves(k);
+/// Of a run of points.
+std::uint32_t cost(const Kernel& k, const HalfCasts& halves, const RunValues& values, std::uint32_t run) {
   std::uint32_t all = 0;
   for (std::size_t v = 0; v < k.code.size(); v++)
-    if (halves.is_needed(v)) all += halves.is_cast(v) ? 1 : operation_cost(k.code[v]);
+    if (halves.is_needed(v))
+      all += (halves.is_cast(v) ? 1 : operation_cost(k.code[v])) * (run / values.group(v));
   return all;
+}
+std::uint32_t cost(const Kernel& k, const LoopShape& shape, std::uint32_t run) {
+  const HalfCasts halves(k);
+  return cost(k, halves, RunValues(k, shape, LoopOperands(k), halves, run), run);
 }
 
 bool is_loaded(const Kernel& k, std::size_t argument) {
@@ -76,8 +84,11 @@ std::uint32_t run_length(const Kernel& k, const LoopShape& shape) {
   }
   if (widest == 0 || scattered > in_runs) return 1;
   std::uint32_t run = access_bytes / static_cast<std::uint32_t>(widest);
-  const std::uint32_t one = cost(k);
-  while (run > 1 && run * one > longest_run) run /= 2;
+  const std::uint32_t one = cost(k, shape, 1);
+  const auto fits = [&](std::uint32_t all) {
+    return all <= longest_run || (all <= longest_shared && 4 * all <= 3 * run * one);
+  };
+  while (run > 1 && !fits(cost(k, shape, run))) run /= 2;
   return run;
 }
 
@@ -201,7 +212,7 @@ LoopShape LoopAxes::shape() const {
   for (const Item& it : items_) {
     std::int64_t outer = 1, inner = 1;
     for (std::size_t x = 0; x < count_; x++) (x < outer_ ? outer : inner) *= it.extents[x];
-    s.small = s.small && std::max(outer, inner) < std::int64_t{1} << 31;
+    s.small = s.small && std::max(outer, inner) <= LoopShape::most_small;
   }
   for (std::size_t o = 0; o < operands_.count(); o++)
     for (std::size_t x = 0; x < count_; x++) s.moves.push_back(move(o, x));
@@ -291,7 +302,7 @@ std::uint32_t LoopAxes::kept_points(LoopShape shape) const {
 bool LoopAxes::in_columns(const LoopShape& shape) const {
   using Move = LoopShape::Move;
   const Kernel& k = *loop_.kernel;
-  if (outer_ == 0 || count_ == outer_ || cost(k) > longest_column) return false;
+  if (outer_ == 0 || count_ == outer_ || cost(k, shape, 1) > longest_column) return false;
   for (const Item& it : items_) {
     const bool empty = std::find(it.extents.begin(), it.extents.end(), 0) != it.extents.end();
     if (!empty && it.extents[outer_ - 1] < few_columns) return false;

@@ -22,8 +22,10 @@ struct LoopShape {
   /// How an operand moves along an axis in all items: not at all; by one element (an index: by 1); as the table says.
   enum class Move : std::uint8_t { none, one, any };
   std::uint32_t outer_axes = 0, axes = 0;
-  bool small = true;        ///< every item has less than 2^31 outer, and less than 2^31 inner points
-  std::vector<Move> moves;  ///< by operand, then by axis
+  bool small = true;  ///< every item has at most `most_small` outer, and so many inner points
+  static constexpr std::int64_t most_small =
+      (std::int64_t{1} << 31) - (1 << 25);  ///< and a step of a grid is an int32
+  std::vector<Move> moves;                  ///< by operand, then by axis
   /// Neighbouring outer points lie beside each other, neighbouring inner ones do not, as in sums of columns. The printed kernel has
   /// blocks of device::column_threads threads, no others; without it, of any number of warps.
   bool columns = false;

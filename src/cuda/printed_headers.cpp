@@ -18,6 +18,7 @@ SHARDARRAY_EMBED(shardarray_text_halves, "kernels/halves.cuh")
 SHARDARRAY_EMBED(shardarray_text_kept_rows, "kernels/kept_rows.cuh")
 SHARDARRAY_EMBED(shardarray_text_lanes, "kernels/lanes.cuh")
 SHARDARRAY_EMBED(shardarray_text_loop_table, "kernels/loop_table.cuh")
+SHARDARRAY_EMBED(shardarray_text_ordinary, "kernels/ordinary.cuh")
 SHARDARRAY_EMBED(shardarray_text_printed, "kernels/printed.cuh")
 SHARDARRAY_EMBED(shardarray_text_program, "kernels/program.cuh")
 SHARDARRAY_EMBED(shardarray_text_program_table, "kernels/program_table.cuh")
@@ -51,6 +52,7 @@ std::span<const PrintedHeader> printed_headers() {
       {"kernels/kept_rows.cuh", shardarray_text_kept_rows},
       {"kernels/lanes.cuh", shardarray_text_lanes},
       {"kernels/loop_table.cuh", shardarray_text_loop_table},
+      {"kernels/ordinary.cuh", shardarray_text_ordinary},
       {"kernels/printed.cuh", shardarray_text_printed},
       {"kernels/program.cuh", shardarray_text_program},
       {"kernels/program_table.cuh", shardarray_text_program_table},

@@ -9,52 +9,22 @@
 #include "base/ceil_div.h"
 #include "cuda/half_casts.h"
 #include "cuda/kept_rows.h"
+#include "cuda/printed_words.h"
+#include "cuda/run_values.h"
+#include "cuda/same_bits.h"
 #include "kernels/lanes.cuh"
 #include "kernels/transposed.cuh"
 #include "runtime/evaluate_instruction.h"
 
 namespace shardarray::cuda {
 
-const char* printed_type(DType t) {
-  switch (t) {
-    case DType::bool_: return "bool";
-    case DType::int8: return "std::int8_t";
-    case DType::int16: return "std::int16_t";
-    case DType::int32: return "std::int32_t";
-    case DType::int64: return "std::int64_t";
-    case DType::uint8: return "std::uint8_t";
-    case DType::uint16: return "std::uint16_t";
-    case DType::uint32: return "std::uint32_t";
-    case DType::uint64: return "std::uint64_t";
-    case DType::float32: return "float";
-    default: return "double";
-  }
-}
-
 namespace {
 
-std::string printed_bits(DType t, std::uint64_t bits) {
-  if (t == bool_) return (bits & 1) != 0 ? "true" : "false";
-  if (t == float32) return fmt::format("scalar::from_bits<float>({:#x}u)", bits);
-  if (t == float64) return fmt::format("scalar::from_bits<double>({:#x}ull)", bits);
-  return fmt::format("static_cast<{}>({:#x}{})", printed_type(t), bits, itemsize(t) == 8 ? "ull" : "u");
-}
-
-const char* printed_reducer(Reducer r) {
-  switch (r) {
-    case Reducer::sum: return "Sum";
-    case Reducer::prod: return "Prod";
-    case Reducer::max: return "Max";
-    case Reducer::min: return "Min";
-    case Reducer::any: return "Any";
-    default: return "All";
-  }
-}
-
-/// Names in the text: v<instruction> values, in runs v<instruction>_<neighbour> and w<instruction> what is read for all of them,
-/// r<instruction> reductions, p<argument> places at domain point 0, b<operand> the beginnings of indices, q<argument> what load_at
-/// asks for, k<argument> and m<instruction> rows that are kept, t<argument> tiles, s<operand>_<axis> strides, e<axis> extents, n<axis>
-/// tiles along an axis, c<axis> the coordinate at which a tile begins, x<axis> coordinates.
+/// Names in the text: v<instruction> values, in runs v<instruction>_<neighbour>, w<instruction> what is read and t<instruction> what
+/// is calculated for all of them, r<instruction> reductions, p<argument> places at domain point 0, b<operand> the beginnings of
+/// indices, q<argument> what load_at asks for, k<argument> and m<instruction> rows that are kept, t<argument> tiles,
+/// s<operand>_<axis> strides, e<axis> extents, n<axis> tiles along an axis, c<axis> the coordinate at which a tile begins, x<axis>
+/// coordinates.
 class KernelText {
  public:
   KernelText(const Kernel& k, const LoopShape& shape, const std::string& name)
@@ -65,9 +35,9 @@ class KernelText {
         name_(name),
         rows_(has_inner_stage(k)),
         run_(run_length(k, shape)),
+        in_run_(k, shape, operands_, halves_, run_),
         kept_(k, halves_, shape),
-        tiled_(transposed(k, shape)),
-        differs_(k.code.size()) {
+        tiled_(transposed(k, shape)) {
     for (std::size_t a = 0; a < k.args.size(); a++)
       in_runs_.push_back(run_ > 1 && !k.args[a].indirect && moves_in_runs(shape, a));
   }
@@ -149,24 +119,49 @@ class KernelText {
   }
 
   void points() {
-    line(1, "const std::int64_t points = point_step(g);");
+    // Signed: how often a loop runs is found out once, and short ones are unrolled.
+    line(1, "using Number = {};", shape_.small ? "std::int32_t" : "std::int64_t");
+    line(1, "const auto points = static_cast<Number>(item.outer_points);");
+    line(1, "const auto first = static_cast<Number>(first_point(g));");
+    line(1, "const auto step = static_cast<Number>(point_step(g));");
+    read_shared();
     if (run_ > 1) runs();
     line(1, "SHARDARRAY_POINTS");
-    line(1, "for (std::int64_t at = {}first_point(g); at < item.outer_points; at += points) {{",
-         run_ > 1 ? "done + " : "");
+    line(1, "for (Number at = {}first; at < points; at += step) {{", run_ > 1 ? "done + " : "");
     coordinates(2, "at", 0, shape_.outer_axes);
-    differs_.assign(differs_.size(), false);
-    for (std::size_t v = 0; v < k_.code.size(); v++) instruction(2, v);
+    for (std::size_t v = 0; v < k_.code.size(); v++)
+      if (!is_shared(v)) instruction(2, v);
     line(1, "}}");
   }
+  /// Whether all points read one element. No result lies on it: it would have one place for all of them.
+  bool is_shared(std::size_t v) const {
+    const Instr& in = k_.code[v];
+    if (in.code != Code::load) return false;
+    for (std::uint32_t x = 0; x < shape_.outer_axes; x++)
+      if (move(in.imm, x) != Move::none) return false;
+    return true;
+  }
+  /// Once, where the item has points.
+  void read_shared() {
+    bool first = true;
+    for (std::size_t v = 0; v < k_.code.size(); v++) {
+      if (!is_shared(v) || !halves_.is_needed(v)) continue;
+      if (first) line(1, "if (first >= points) return;");
+      first = false;
+      instruction(1, v);
+    }
+  }
   void runs() {
-    line(1, "std::int64_t done = 0;");
+    line(1, "Number done = 0;");
     line(1, "if ({}) {{", runs_are_whole());
-    line(2, "done = item.outer_points - item.outer_points % {};", run_);
+    line(2, "done = points - points % {};", run_);
     line(2, "SHARDARRAY_POINTS");
-    line(2, "for (std::int64_t at = first_point(g) * {0}; at < done; at += points * {0}) {{", run_);
+    line(2, "for (Number at = first * {0}; at < done; at += step * {0}) {{", run_);
     coordinates(3, "at", 0, shape_.outer_axes);
-    for (std::size_t v = 0; v < k_.code.size(); v++) run_instruction(3, v);
+    printing_run_ = true;
+    for (std::size_t v = 0; v < k_.code.size(); v++)
+      if (!is_shared(v)) run_instruction(3, v);
+    printing_run_ = false;
     line(2, "}}");
     line(1, "}}");
   }
@@ -237,16 +232,19 @@ class KernelText {
     line(depth + 2, "const std::int64_t x{0} = c{0} + across, x{1} = c{1} + first;", along, last);
     line(depth + 2, "if ({2}x{0} >= e{0} || x{1} >= e{1}) continue;", along, last,
          all < lanes ? fmt::format("i >= {} || ", all) : "");
-    differs_.assign(differs_.size(), false);
+    printing_run_ = run > 1;
     for (std::size_t v = 0; v < k_.code.size(); v++)
       run > 1 ? run_instruction(depth + 2, v) : instruction(depth + 2, v);
+    printing_run_ = false;
     line(depth + 1, "}}");
     line(depth, "}}");
   }
-  /// That in an item no run goes over the end of a row, and each access of one begins at a multiple of its size.
+  /// That in an item no run goes over the end of a row, and each access of one begins at a multiple of its size; an index too whose
+  /// low bits are taken to be known.
   std::string runs_are_whole() const {
     std::map<std::uint64_t, std::string> multiples;  // by size
     if (shape_.outer_axes > 1) multiples[run_] = fmt::format(", e{}", shape_.outer_axes - 1);
+    for (const std::size_t o : in_run_.aligned()) multiples[run_] += fmt::format(", b{}", o);
     for (std::size_t a = 0; a < operands_.arguments; a++) {
       if (!in_runs_[a]) continue;
       std::string& all = multiples[run_ * itemsize(k_.args[a].type)];
@@ -365,7 +363,7 @@ class KernelText {
       line(depth, "m{0}[x{1}] = scalar::from_bits<Unsigned<{2}>>(v{0});", v, shape_.outer_axes,
            printed_type(in.type));
   }
-  /// The instruction for the points of a run: once where they have one value, all of them before the next instruction where not.
+  /// The instruction for the points of a run: once for those that have one value, all of them before the next instruction.
   /// So what a store overwrites was read for all of them.
   void run_instruction(std::size_t depth, std::size_t v) {
     if (!halves_.is_needed(v)) return;
@@ -376,30 +374,39 @@ class KernelText {
       for (std::uint32_t k = 0; k < run_; k++) values += ", " + value(in.a, k);
       return line(depth, "write_run({}{});", place(in.imm), values);
     }
+    if (together(depth, v)) return;
     const bool whole = in.code == Code::load && in_runs_[in.imm];
-    differs_[v] = whole || differs(v);
-    if (!differs_[v]) return line(depth, "const {} v{} = {};", type, v, expression(v, 0));
     if (whole) line(depth, "const auto w{} = read_run<{}, {}>({});", v, type, run_, place(in.imm));
-    for (std::uint32_t k = 0; k < run_; k++) {
-      const std::string x = whole ? fmt::format("element<{}>(w{}.bits[{}])", type, v, k) : expression(v, k);
-      line(depth, "const {} v{}_{} = {};", type, v, k, x);
+    for (std::uint32_t k = 0; k < run_; k += in_run_.group(v)) {
+      const std::string x = whole                 ? fmt::format("element<{}>(w{}.bits[{}])", type, v, k)
+                            : in_run_.is_known(v) ? printed_bits(in.type, in_run_.known(v, k))
+                                                  : expression(v, k);
+      line(depth, "const {} {} = {};", type, value(static_cast<std::int32_t>(v), k), x);
     }
   }
-  /// Whether the points of a run may have different values.
-  bool differs(std::size_t v) const {
-    if (halves_.is_cast(v)) return differs_[static_cast<std::size_t>(halves_.of(v).operand)];
+  /// Roots and quotients of all points, where one question tells whether all of them are ordinary numbers.
+  bool together(std::size_t depth, std::size_t v) {
     const Instr& in = k_.code[v];
-    const auto moves = [&](std::size_t operand) {
-      return move(operand, shape_.outer_axes - 1) != Move::none;
+    if (in.type != float32 || in_run_.group(v) != 1) return false;
+    const auto all = [&](std::int32_t operand) {
+      std::string s;
+      for (std::uint32_t k = 0; k < run_; k++) s += (k == 0 ? "" : ", ") + value(operand, k);
+      return s;
     };
-    const int count = operand_count(in.code, in.imm);
-    return (count > 0 && differs_[in.a]) || (count > 1 && differs_[in.b]) || (count > 2 && differs_[in.c]) ||
-           (in.code == Code::index && moves(operands_.number_of_index(in.imm))) ||
-           ((in.code == Code::load || in.code == Code::load_at) && moves(in.imm));
+    const std::int32_t small = in.code == Code::div ? added_to_one(k_, in) : -1;
+    if (small >= 0)
+      line(depth, "const auto t{} = ratios<{}>({{{}}}, {{{}}}, {{{}}});", v, run_, all(in.a), all(in.b),
+           all(small));
+    else if (in.code == Code::sqrt) line(depth, "const auto t{} = roots<{}>({{{}}});", v, run_, all(in.a));
+    else return false;
+    for (std::uint32_t k = 0; k < run_; k++)
+      line(depth, "const float {} = t{}.of[{}];", value(static_cast<std::int32_t>(v), k), v, k);
+    return true;
   }
   /// The value's name, of the k-th point of a run.
   std::string value(std::int32_t v, std::uint32_t k) const {
-    return differs_[v] ? fmt::format("v{}_{}", v, k) : fmt::format("v{}", v);
+    const std::uint32_t group = in_run_.group(static_cast<std::size_t>(v));
+    return printing_run_ && group < run_ ? fmt::format("v{}_{}", v, k - k % group) : fmt::format("v{}", v);
   }
   /// Of the point, or of its k-th neighbour.
   std::string expression(std::size_t v, std::uint32_t k) const {
@@ -430,12 +437,19 @@ class KernelText {
       case Code::xor_:
       case Code::not_: return called(fmt::format("{}_", name(in.code)), in, k);
       case Code::call: return called(name(static_cast<Function>(in.imm)), in, k);
+      case Code::select:
+        if (const char* const limit = limited_by(k_, in))
+          return fmt::format("scalar::{}({}, {})", limit, value(in.b, k), value(in.c, k));
+        return called(name(in.code), in, k);
       default: return called(name(in.code), in, k);
     }
   }
   std::string half_cast(const HalfCasts::Cast& c, std::uint32_t k) const {
-    return fmt::format("{}_{}({})", c.widens ? "widen" : "narrow", shardarray::name(c.half),
-                       value(c.operand, k));
+    using Kind = HalfCasts::Kind;
+    const std::string x = value(c.operand, k);
+    if (c.kind == Kind::repeats) return x;
+    const char* const way = c.kind == Kind::widens ? "widen" : c.kind == Kind::narrows ? "narrow" : "rounded";
+    return fmt::format("{}_{}({})", way, shardarray::name(c.half), x);
   }
   std::string called(const std::string& function, const Instr& in, std::uint32_t k) const {
     const int count = operand_count(in.code, in.imm);
@@ -453,10 +467,11 @@ class KernelText {
   const bool rows_;          // the kernel has inner stages
   bool inner_ = false;       // the stage being printed is one
   const std::uint32_t run_;  // points that a thread takes at once
+  const RunValues in_run_;
+  bool printing_run_ = false;
   const KeptRows kept_;
   const std::vector<std::size_t> tiled_;
   std::vector<bool> in_runs_;  // arguments whose elements of a run are one access
-  std::vector<bool> differs_;  // values of the run being printed that its points do not share
   std::string text_;
 };
 

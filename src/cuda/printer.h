@@ -8,8 +8,6 @@
 
 namespace shardarray::cuda {
 
-/// The C++ type of an element that kernels compute with.
-const char* printed_type(DType t);
 /// What printed kernels need before them: one line that includes kernels/printed.cuh.
 std::string printed_prelude();
 /// The kernel `name`, which does what interpreting kernels do with the same tables of loops of this kernel, if the shape of the

@@ -12,6 +12,7 @@
 #include "base/ceil_div.h"
 #include "cuda/launch.h"
 #include "cuda/loop_texts.h"
+#include "cuda/printed_words.h"
 #include "cuda/printer.h"
 #include "cuda/step_launches.h"
 #include "kernels/exchange.cuh"
