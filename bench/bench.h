@@ -8,7 +8,7 @@
 //     return suite.main(argc, argv);
 //   }
 //
-// A sample is as many calls as take at least 10 ms, after one untimed call. Cases are sampled in rounds of shuffled order,
+// A sample is as many calls as take at least 10 ms, after one untimed call; calls that only ask are waited for at its end. Cases are sampled in rounds of shuffled order,
 // so that heat and clock drift rank none of them; the table shows medians and the median absolute deviation. `ratio` is
 // time / the floor's time, taken round by round: 1 is the floor, 2 is twice as slow.
 #pragma once
@@ -49,6 +49,8 @@ struct Case {
   int calls = 1;                     ///< in one sample
   double first = 0;                  ///< seconds of the first call, which no sample holds
   std::vector<double> seconds = {};  ///< per operation, one entry a round
+  /// Of a call that only asks: returns when all that was asked for is there.
+  std::function<void()> wait = {};
   double time() const { return median(seconds); }
   /// The median absolute deviation as a part of the time.
   double spread() const {
@@ -74,8 +76,12 @@ inline double ratio(const Case& c, const Case& floor) {
 }
 
 inline double sample(const Case& c) {
+  constexpr int most_ahead = 1000;  // calls: what they need stays in use until they are done
   const auto start = std::chrono::steady_clock::now();
-  for (int k = 0; k < c.calls; k++) c.call();
+  for (int k = 1; k <= c.calls; k++) {
+    c.call();
+    if (c.wait && (k == c.calls || k % most_ahead == 0)) c.wait();
+  }
   return std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count();
 }
 /// Samples all cases in rounds of shuffled order.
@@ -92,6 +98,7 @@ inline void measure(std::vector<Case>& cases, int rounds, double seconds_per_sam
     std::shuffle(order.begin(), order.end(), random);
     for (Case* c : order) {
       c->call();
+      if (c->wait) c->wait();
       c->seconds[static_cast<std::size_t>(r)] = sample(*c) / c->calls / c->options.per_call;
     }
   }

@@ -55,14 +55,13 @@ class Cases {
     const sa::Array x = placed(sa::random::normal(sa::random::key(1), shape, dtype), cut());
     const auto g = sa::jit([f](const sa::Array& v) { return f(v); });
     const auto bytes = static_cast<double>(x.size()) * static_cast<double>(sa::itemsize(dtype));
-    table_.add(name, {operands_moved * bytes, most_.copy}, [g, x] { g(x).block_until_ready(); });
+    table_.add(name, {operands_moved * bytes, most_.copy}, [g, x] { return g(x); });
   }
   void add_adam(std::int64_t elements) {
     const std::string name = "adam, 7 reads and writes";
     if (table_.leaves_out(name)) return;
     const auto adam = bench::adam(elements, [](const sa::Array& x) { return placed(x, cut()); });
-    table_.add(name, {7 * 4 * static_cast<double>(elements), most_.copy},
-               [adam] { adam().block_until_ready(); });
+    table_.add(name, {7 * 4 * static_cast<double>(elements), most_.copy}, adam);
   }
   /// Draws of float32 by Philox, whose keys are values: a program does not know them.
   void add_draws(const std::string& name, std::int64_t elements, const Ceiling& most,
@@ -75,7 +74,7 @@ class Cases {
         },
         {.out_shardings = cut()});
     const sa::Array key = sa::block_until_ready(sa::random::key(42));
-    table_.add(name, {4 * static_cast<double>(elements), most}, [f, key] { f(key).block_until_ready(); });
+    table_.add(name, {4 * static_cast<double>(elements), most}, [f, key] { return f(key); });
   }
   void add_product(const std::string& name, std::int64_t n, sa::DType dtype, const Ceiling& most,
                    bool tf32 = false) {
@@ -89,7 +88,7 @@ class Cases {
       return sa::matmul(x, y);
     });
     const auto side = static_cast<double>(n);
-    table_.add(name, {2 * side * side * side, most}, [g, a, b] { g(a, b).block_until_ready(); });
+    table_.add(name, {2 * side * side * side, most}, [g, a, b] { return g(a, b); });
   }
 
  private:
@@ -224,7 +223,7 @@ int main(int argc, char** argv) {
   std::int64_t elements = 1 << 22, product = 512, batch = 1 << 14;
   Ceilings most;
   std::string filter, save, beside, start;
-  bool quick = false, graph = false, memory = false, cpu_start = false, cpu_result = false;
+  bool quick = false, memory = false, cpu_start = false, cpu_result = false;
   app.add_option("--elements", elements, "Of the arrays, a multiple of 4096");
   app.add_option("--product", product, "Rows of the square matrices that are multiplied");
   app.add_option("--batch", batch, "Rows of the document's large step");
@@ -239,7 +238,6 @@ int main(int argc, char** argv) {
   app.add_option("--filter", filter, "Only cases whose names contain this text");
   app.add_option("--save", save, "Write the times to this file");
   app.add_option("--beside", beside, "Compare with the times of this file");
-  app.add_flag("--graph", graph, "The document's step is a graph (SHARDARRAY_CODEGEN=off), not one kernel");
   app.add_option("--start", start, "What a new process waits for, whose kernels are these")
       ->check(CLI::IsMember({"compiled", "from the disk", "interpreted"}));
   app.add_flag("--memory", memory, "What the document's large step needs");
@@ -259,7 +257,8 @@ int main(int argc, char** argv) {
   cases.add_product("product TF32", product, sa::float32, most.tf32, true);
   cases.add_product("product bfloat16", product, sa::bfloat16, most.bfloat16);
   cases.add("a cached call of 8 elements", {8}, sa::float32, 0, [](const sa::Array& x) { return x + 1; });
-  table.add_step(graph ? "the document's step as a graph" : "the document's step as one kernel", 16);
+  table.add_step("the document's step as one kernel", 16);
+  table.add_step("the document's step as a graph", bench::least_graph_batch);
   table.add_step("the document's step, large batch", batch);
   table.measure(quick);
   table.print(beside.empty() ? std::map<std::string, double>() : bench::saved_times(beside));

@@ -9,6 +9,10 @@
 
 namespace bench {
 
+/// The least power of two for which the step is a graph of several kernels on 1 and 8 devices (src/cuda/one_block.h): one kernel serves
+/// batches up to 128 and 256. bench/peers/rows.py has it too.
+constexpr std::int64_t least_graph_batch = 512;
+
 class DocumentStep {
  public:
   explicit DocumentStep(std::int64_t batch) {

@@ -24,12 +24,12 @@ def make_model(inputs, outputs, width, depth):
     return eqx.partition(model, eqx.is_array)
 
 
-def seed_step_by(make_step):
+def seed_step_by(make_step, rows):
     mesh = jax.make_mesh((jax.device_count(),), ("x",), axis_types=(jax.sharding.AxisType.Auto,))
     cut, replicated = NamedSharding(mesh, P("x")), NamedSharding(mesh, P())
     optim = optax.adam(3e-4)
     parameters, static = make_model(4, 4, 32, 1)
-    x = normal(1, (16, 4))
+    x = normal(1, (rows or 16, 4))
     batch = jax.block_until_ready(jax.device_put((x, jnp.sin(x)), cut))
     now = jax.block_until_ready(jax.device_put((parameters, optim.init(parameters)), replicated))
 
@@ -54,12 +54,12 @@ def seed_step_by(make_step):
     return [Work("", call, check)]
 
 
-def seed_step(_):
-    return seed_step_by(lambda f: jax.jit(f, donate_argnums=(1, 2)))
+def seed_step(rows):
+    return seed_step_by(lambda f: jax.jit(f, donate_argnums=(1, 2)), rows)
 
 
-def seed_step_filter_jit(_):
-    return seed_step_by(lambda f: eqx.filter_jit(f, donate="all-except-first"))
+def seed_step_filter_jit(rows):
+    return seed_step_by(lambda f: eqx.filter_jit(f, donate="all-except-first"), rows)
 
 
 def adam(n):

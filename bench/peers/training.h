@@ -14,8 +14,9 @@ inline sa::Array squared_error(const Model& model, const sa::Array& x, const sa:
   return sa::mean(sa::square(y - sa::vmap(model)(x)));
 }
 
-/// Equinox's autoparallelism page: MLP 4-32-4, batch 16 cut over all devices, Adam.
-inline Works seed_step(std::int64_t) {
+/// Equinox's autoparallelism page: MLP 4-32-4, a batch, by default 16, cut over all devices, Adam.
+inline Works seed_step(std::int64_t batch) {
+  if (batch == 0) batch = 16;
   const auto sharding = sa::PositionalSharding(sa::create_device_mesh({sa::device_count(), 1}));
   const auto replicated = sharding.replicate();
   const auto optim = sa::optim::adam(3e-4);
@@ -28,7 +29,7 @@ inline Works seed_step(std::int64_t) {
   auto t = std::make_shared<Training>();
   t->model = sa::device_put(Model::init(4, 4, 32, 1, sa::random::PRNGKey(6789)), replicated);
   t->state = sa::device_put(optim.init(t->model), replicated);
-  t->x = normal(1, {16, 4});
+  t->x = normal(1, {batch, 4});
   t->y = sa::device_put(sa::sin(t->x), sharding);
   t->x = sa::device_put(t->x, sharding);
   sa::block_until_ready(std::tuple(t->model, t->state, t->x, t->y));

@@ -269,12 +269,11 @@ class Runs(unittest.TestCase):
         ours, jax = self.calls_of("ours"), self.calls_of("jax")
         self.assertEqual((len(ours), len(jax)), (len(seeds), len(seeds)))
         for row, mine, theirs in zip(seeds, ours, jax):
-            codegen = row.environment.get("SHARDARRAY_CODEGEN", "always")
             expected = {
                 "SHARDARRAY_PLATFORM": "cuda",
                 "SHARDARRAY_CACHE_DIR": "",
                 "SHARDARRAY_CUDA_LOGICAL_DEVICES": str(row.devices),
-                **({} if row.cold else {"SHARDARRAY_CODEGEN": codegen}),
+                **({} if row.cold else {"SHARDARRAY_CODEGEN": "always"}),
             }
             self.assertEqual(mine["variables"], expected, row.title)
             self.assertEqual("--cold" in mine["arguments"], row.cold)
@@ -288,6 +287,8 @@ class Runs(unittest.TestCase):
                 },
             )
             self.assertEqual(theirs["arguments"][2], row.jax_row or row.row)
+            for side in (mine, theirs):
+                self.assertEqual(option(side, "--size"), str(row.size), row.title)
         self.assertEqual(self.calls_of("device")[0]["variables"]["XLA_PYTHON_CLIENT_PREALLOCATE"], "false")
 
     def test_jax_may_be_on_another_platform(self):
