@@ -100,9 +100,14 @@ struct Case {
   Product product;
 };
 Array multiplied(const Array& a, const Array& b) { return sa::matmul(a, b); }
+/// Its library multiplies by plain loops.
+bool on_fake_gpu() { return sa::devices("cuda")[0].kind == "fake GPU"; }
 
 std::vector<Case> cases() {
   constexpr std::int64_t m = 96, k = 208, n = 80;
+  const std::int64_t very_deep =
+      on_fake_gpu() ? 5000 : 1 << 18;  // tried in parts of the depth, one and eight
+  const auto first_turned = [](const Array& a, const Array& b) { return sa::matmul(sa::transpose(a), b); };
   const auto turned = [](const Array& a, const Array& b) {
     return sa::matmul(sa::transpose(a), sa::transpose(b));
   };
@@ -112,6 +117,14 @@ std::vector<Case> cases() {
           {"strided", {3, m, k}, {3, k, n}, k, P(), P(), multiplied},
           {"of odd sizes", {97, 211}, {211, 83}, 211, P(), P(), multiplied},
           {"deep", {8, 5000}, {5000, 8}, 5000, P(), P(), multiplied},
+          {"very deep", {very_deep, 8}, {very_deep, 12}, very_deep, P(), P(), first_turned},
+          {"very deep, cut",
+           {very_deep, 8},
+           {very_deep, 12},
+           very_deep,
+           P(sa::axes("x", "y")),
+           P(sa::axes("x", "y")),
+           first_turned},
           {"rows and columns cut", {4 * m, k}, {k, 2 * n}, k, P("x"), P(sa::none, "y"), multiplied},
           {"batches and columns cut", {8, m, k}, {8, k, 2 * n}, k, P("x"), P("x", sa::none, "y"), multiplied},
           {"depth cut", {4 * m, 2 * k}, {2 * k, n}, 2 * k, P("x", "y"), P("y"), multiplied}};
@@ -153,7 +166,7 @@ void check_products() {
 
 // Large enough that the library is asked for both at once, where that is the faster way.
 void check_layers() {
-  const bool fake = sa::devices("cuda")[0].kind == "fake GPU";  // whose library multiplies by plain loops
+  const bool fake = on_fake_gpu();
   const std::int64_t m = fake ? 96 : 1024, k = fake ? 208 : 768, n = fake ? 80 : 1024;
   for (const Precision& p : precisions) {
     const Array a = operand(p, {m, k}, 1, true), b = operand(p, {k, n}, 2, true),

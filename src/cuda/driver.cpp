@@ -15,7 +15,7 @@ cudaGraphExec_t native(GraphExec g) { return handle<CUgraphExec_st>(g); }
 Status properties_of(GpuProperties* to, int gpu) {
   cudaDeviceProp all{};
   const Status status = cudaGetDeviceProperties(&all, gpu);
-  if (status == ok) *to = {all.name, all.major, all.minor, all.totalGlobalMem};
+  if (status == ok) *to = {all.name, all.major, all.minor, all.totalGlobalMem, all.multiProcessorCount};
   return status;
 }
 

@@ -23,6 +23,7 @@ struct GpuProperties {
   std::string name;
   int major = 0, minor = 0;  ///< of its architecture
   std::uint64_t memory = 0;  ///< bytes
+  int multiprocessors = 0;
 };
 
 struct Grid {

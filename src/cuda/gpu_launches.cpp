@@ -4,14 +4,16 @@
 #include <utility>
 
 #include "base/codegen_mode.h"
+#include "cuda/product_parts.h"
 
 namespace shardarray::cuda {
 namespace {
 
 constexpr std::size_t table_alignment = 64;
 
-void* address_of(std::span<void* const> bases, const Ref& r) {
-  return reinterpret_cast<void*>(reinterpret_cast<std::uintptr_t>(bases[r.base]) + r.offset);
+void* address_of(std::span<void* const> bases, const GpuLaunches::Workspace& w, const Ref& r) {
+  void* const base = r.base == scratch_base ? w.scratch->data : bases[r.base];
+  return reinterpret_cast<void*>(reinterpret_cast<std::uintptr_t>(base) + r.offset);
 }
 /// Calls f with each address that a call by addresses reads from the GPU's memory, in the order in which they stand there.
 template <class F> void for_addresses(const ProductCall& call, const F& f) {
@@ -26,17 +28,23 @@ GpuLaunches::GpuLaunches(CudaBackend& backend, Gpu& gpu, std::vector<KernelLaunc
                          std::size_t bases, std::uint64_t staging)
     : backend_(backend), gpu_(gpu), base_count_(bases + (staging > 0 ? 1 : 0)), staging_bytes_(staging) {
   std::vector<std::byte> tables;
+  const auto add_table = [&](const std::vector<std::byte>& table) {
+    const std::size_t at = (tables.size() + table_alignment - 1) / table_alignment * table_alignment;
+    tables.resize(at);
+    tables.insert(tables.end(), table.begin(), table.end());
+    return at;
+  };
   bool done = false;  // by the launch before
   for (KernelLaunch& l : launches) {
-    tables.resize((tables.size() + table_alignment - 1) / table_alignment * table_alignment);
     launches_.push_back(
         {gpu_.kernel(l.kernel),
          {l.blocks, l.items, l.threads},
          {l.printed_blocks, l.items, l.printed_threads},
-         tables.size(),
+         add_table(l.table),
          spelled(l.label, l.where),
          l.bases,
          l.products.empty() ? std::vector<ReadyProduct>() : ready_products(backend, gpu, l.products),
+         {},
          std::exchange(done, false)});
     Ready& ready = launches_.back();
     if (ready.done) l.loop = nullptr;  // nothing is printed
@@ -45,10 +53,14 @@ GpuLaunches::GpuLaunches(CudaBackend& backend, Gpu& gpu, std::vector<KernelLaunc
       done = !both.empty();
       if (done) ready.products = std::move(both);
     }
-    tables.insert(tables.end(), l.table.begin(), l.table.end());
     scratch_bytes_ = std::max(scratch_bytes_, l.scratch_bytes);
     for (const ReadyProduct& p : ready.products) {
-      scratch_bytes_ = std::max(scratch_bytes_, p.plan.workspace);
+      scratch_bytes_ = std::max(scratch_bytes_, bytes_of_parts(p.plan.call) + p.plan.workspace);
+      Sum& sum = ready.sums.emplace_back();
+      if (p.plan.call.parts > 1) {
+        const PartsSum s = sum_of_parts(p.plan.call);
+        sum = {gpu_.kernel(s.kernel), s.grid, add_table(s.table)};
+      }
       for_addresses(p.plan.call, [&](const Ref& r) { operands_.push_back(r); });
     }
   }
@@ -60,8 +72,10 @@ GpuLaunches::GpuLaunches(CudaBackend& backend, Gpu& gpu, std::vector<KernelLaunc
 
 std::int64_t GpuLaunches::graph_nodes() const {
   std::int64_t nodes = 0;
-  for (const Ready& l : launches_)
+  for (const Ready& l : launches_) {
     nodes += l.done ? 0 : static_cast<std::int64_t>(std::max<std::size_t>(l.products.size(), 1));
+    nodes += std::ranges::count_if(l.sums, [](const Sum& s) { return s.kernel != nullptr; });
+  }
   return nodes;
 }
 
@@ -93,7 +107,7 @@ device::Bases GpuLaunches::bind(Turn& turn, std::span<void* const> bases, const 
   }
   if (w.operands) {
     all.clear();
-    for (const Ref& r : operands_) all.push_back(reinterpret_cast<std::uint64_t>(address_of(bases, r)));
+    for (const Ref& r : operands_) all.push_back(reinterpret_cast<std::uint64_t>(address_of(bases, w, r)));
     turn.upload(w.operands->data, all.data(), all.size() * sizeof all[0]);
   }
   return bound;
@@ -106,27 +120,29 @@ void GpuLaunches::ask(Turn& turn, std::size_t first, std::size_t last, std::span
     const Ready& l = launches_[k];
     if (l.done) continue;
     if (!l.products.empty()) {
-      ask_products(turn, l, bases, w, operand);
+      ask_products(turn, l, bases, bound, w, operand);
       continue;
     }
-    Arguments arguments = arguments_of(l, bound, w);
+    Arguments arguments = arguments_of(l.table, bound, w);
     turn.launch(kernel_of(k, printed), grid_of(k, printed), arguments.addresses().data(), l.step);
   }
 }
 
 void GpuLaunches::ask_products(Turn& turn, const Ready& launch, std::span<void* const> bases,
-                               const Workspace& w, std::size_t& operand) const {
-  for (const ReadyProduct& p : launch.products) {
+                               const device::Bases& bound, const Workspace& w, std::size_t& operand) const {
+  for (std::size_t k = 0; k < launch.products.size(); k++) {
+    const ReadyProduct& p = launch.products[k];
     const ProductCall& call = p.plan.call;
     const auto place = [&](const ProductMatrix& m) -> void* {
-      if (!call.by_pointers()) return address_of(bases, m.refs[0]);
+      if (!call.by_pointers()) return address_of(bases, w, m.refs[0]);
       operand += m.refs.size();
       return static_cast<std::uint64_t*>(w.operands->data) + (operand - m.refs.size());
     };
     const void* const first = place(call.first);
     const void* const second = place(call.second);
-    void* const memory = w.scratch ? w.scratch->data : nullptr;
-    const void* const bias = call.has_bias() ? address_of(bases, call.bias.refs[0]) : nullptr;
+    void* const memory =
+        w.scratch ? static_cast<std::byte*>(w.scratch->data) + bytes_of_parts(call) : nullptr;
+    const void* const bias = call.has_bias() ? address_of(bases, w, call.bias.refs[0]) : nullptr;
     void* const result = place(call.result);
     const auto make = [&] {
       return multiply(*p.library, p.handle, p.plan, first, second, bias, result, memory, turn.stream());
@@ -138,6 +154,10 @@ void GpuLaunches::ask_products(Turn& turn, const Ready& launch, std::span<void* 
     }
     if (status != 0)
       turn.fail("cublasLtMatmul", p.library->status_name(status), launch.step, status == CublasLt::no_memory);
+    const Sum& sum = launch.sums[k];
+    if (sum.kernel == nullptr) continue;
+    Arguments arguments = arguments_of(sum.table, bound, w);
+    turn.launch(sum.kernel, sum.grid, arguments.addresses().data(), launch.step);
   }
 }
 

@@ -60,12 +60,17 @@ class GpuLaunches {
     for (std::size_t k = 0; k < launches_.size(); k++) {
       const Ready& l = launches_[k];
       if (std::none_of(l.bases.begin(), l.bases.end(), is_changed)) continue;
-      Arguments arguments = arguments_of(l, bound, w);
+      Arguments arguments = arguments_of(l.table, bound, w);
       f(k, kernel_of(k, printed), grid_of(k, printed), arguments.addresses().data());
     }
   }
 
  private:
+  struct Sum {
+    KernelHandle kernel = nullptr;
+    Grid grid;
+    std::size_t table = 0;  // as of Ready
+  };
   struct Ready {
     KernelHandle kernel = nullptr;  // hand-written
     Grid grid, printed_grid;
@@ -73,6 +78,7 @@ class GpuLaunches {
     std::string step;
     std::vector<std::uint32_t> bases;    // as KernelLaunch::bases
     std::vector<ReadyProduct> products;  // in the kernel's place, where there are some
+    std::vector<Sum> sums;               // of the parts of each product; without a kernel where it has none
     bool done = false;                   // by the products before it
   };
   /// What every kernel gets.
@@ -82,9 +88,9 @@ class GpuLaunches {
     device::Bases bases;
     std::array<void*, 3> addresses() { return {&table, &memory, &bases}; }
   };
-  Arguments arguments_of(const Ready& launch, const device::Bases& bound, const Workspace& w) const {
-    return {static_cast<const std::byte*>(tables_->data) + launch.table,
-            w.scratch ? w.scratch->data : nullptr, bound};
+  Arguments arguments_of(std::size_t table, const device::Bases& bound, const Workspace& w) const {
+    return {static_cast<const std::byte*>(tables_->data) + table, w.scratch ? w.scratch->data : nullptr,
+            bound};
   }
   static bool is_printed(std::size_t launch, const std::vector<KernelHandle>* printed) {
     return printed != nullptr && (*printed)[launch] != nullptr;
@@ -95,8 +101,8 @@ class GpuLaunches {
   const Grid& grid_of(std::size_t launch, const std::vector<KernelHandle>* printed) const {
     return is_printed(launch, printed) ? launches_[launch].printed_grid : launches_[launch].grid;
   }
-  void ask_products(Turn& turn, const Ready& launch, std::span<void* const> bases, const Workspace& w,
-                    std::size_t& operand) const;
+  void ask_products(Turn& turn, const Ready& launch, std::span<void* const> bases, const device::Bases& bound,
+                    const Workspace& w, std::size_t& operand) const;
 
   CudaBackend& backend_;
   Gpu& gpu_;

@@ -4,6 +4,7 @@
 #include "kernels/exchange.cuh"
 #include "kernels/gemm_tiles.cuh"
 #include "kernels/interpreter.cuh"
+#include "kernels/parts.cuh"
 #include "kernels/radix.cuh"
 #include "kernels/scan.cuh"
 #include "kernels/scatter.cuh"

@@ -153,6 +153,9 @@ struct ProductLimits {
       5e8;  ///< of all products of a call; above: the fastest of several algorithms is found by trying
   /// Of those of the own kernel, which adds up each element in one thread. A guess, to be measured.
   std::int64_t own_depth = 1024;
+  /// Terms of a sum, from which on products of few elements are tried in parts of their depth, however few multiply-adds they are: what
+  /// adds them up one after the other takes 30 ns a term. A guess, to be measured.
+  std::int64_t deep = 8192;
 };
 const ProductLimits& product_limits();
 

@@ -14,6 +14,7 @@
 #include <unordered_map>
 #include <utility>
 
+#include "cuda/product_parts.h"
 #include "cuda/product_trial.h"
 #include "runtime/object_cache.h"
 #include "shardarray/dtype.h"
@@ -31,7 +32,8 @@ std::size_t most_workspace(const Gpu& gpu) {
 struct ProductChoice {
   CublasLt::Algorithm algorithm;
   std::uint64_t workspace = 0;
-  std::uint64_t taken = 1;  // 0: of what a loop makes of a product: the plain one and the loop are better
+  /// 0: of what a loop makes of a product: the plain one and the loop are better; more than 1: in so many parts.
+  std::uint64_t taken = 1;
 };
 
 /// The choices that this process knows, and a handle for each GPU. Never destroyed.
@@ -56,11 +58,19 @@ class ProductAlgorithms {
     return known = fresh;
   }
 
-  /// None: the library has no algorithm for it.
-  std::optional<ProductChoice> choice(CudaBackend& backend, Gpu& gpu, const ReadyProduct& product) {
-    const std::string key =
+  /// Gives the product its algorithm, or takes its parts in its place. False: the library has no algorithm for it.
+  bool choose(CudaBackend& backend, Gpu& gpu, ReadyProduct& product) {
+    std::string key =
         algorithm_key(*product.library, product.plan.call, gpu.properties().name, most_workspace(gpu));
-    return known_or(product, key, most_workspace(gpu), [&] { return chosen(backend, gpu, product, key); });
+    const auto counts = part_counts(product.plan.call, gpu.properties().multiprocessors);
+    if (!counts.empty()) key += "whole or in parts\n";
+    const auto choice = known_or(product, key, most_workspace(gpu),
+                                 [&] { return chosen(backend, gpu, product, counts, key); });
+    if (!choice) return false;
+    if (choice->taken > 1) product = parts_of(product, static_cast<std::int64_t>(choice->taken));
+    product.plan.algorithm = choice->algorithm;
+    product.plan.workspace = choice->workspace;
+    return true;
   }
   /// Of the same product with what a loop makes of it. None: the plain one and the loop are as fast, or it is not known.
   std::optional<ProductChoice> epilogue_choice(CudaBackend& backend, Gpu& gpu, const ReadyProduct& plain,
@@ -90,6 +100,9 @@ class ProductAlgorithms {
     if (found) known_[key] = *found;
     return found;
   }
+  static ReadyProduct parts_of(const ReadyProduct& p, std::int64_t parts) {
+    return {p.library, p.handle, describe_product(*p.library, in_parts(p.plan.call, parts))};
+  }
   static bool works(const ReadyProduct& p, const ProductChoice& c, std::size_t most_workspace) {
     CublasLt::Candidate now;
     const int status = p.library->check_algorithm(p.handle, &p.plan.product, &p.plan.first, &p.plan.second,
@@ -102,7 +115,11 @@ class ProductAlgorithms {
     ProductChoice c;
     if (!object || object->size() != sizeof c) return std::nullopt;
     std::memcpy(&c, object->data(), sizeof c);
-    if (c.taken != 0 && !works(product, c, most)) return std::nullopt;
+    if (c.taken == 0) return c;
+    const auto parts = static_cast<std::int64_t>(c.taken);
+    if (parts > 1 && (parts > product.plan.call.depth() || product.plan.call.depth() % parts != 0))
+      return std::nullopt;
+    if (!works(parts > 1 ? parts_of(product, parts) : product, c, most)) return std::nullopt;
     return c;
   }
 
@@ -120,16 +137,30 @@ class ProductAlgorithms {
       if (all[k].status == 0) good.push_back(all[k]);
     return good;
   }
+  /// `counts`: of parts in which it may be made.
   std::optional<ProductChoice> chosen(CudaBackend& backend, Gpu& gpu, const ReadyProduct& p,
-                                      const std::string& key) {
+                                      const std::vector<std::int64_t>& counts, const std::string& key) {
     const auto good = candidates(gpu, p);
     if (good.empty()) return std::nullopt;
     ProductChoice choice{good[0].algorithm, good[0].workspace};
-    if (p.plan.call.multiply_adds() <= product_limits().guessed) return choice;
+    if (p.plan.call.multiply_adds() <= product_limits().guessed && counts.empty()) return choice;
+    double least = std::numeric_limits<double>::infinity();
+    const auto try_all = [&](const ReadyProduct& tried, const std::vector<CublasLt::Candidate>& all) {
+      ProductTrial trial(backend, gpu, tried, most_of(all));
+      const auto [best, seconds] = fastest(gpu, trial, all);
+      if (seconds >= least) return;
+      least = seconds;
+      choice = of(*best);
+      choice.taken = static_cast<std::uint64_t>(tried.plan.call.parts);
+    };
     try {
-      ProductTrial trial(backend, gpu, p, most_of(good));
-      if (const auto best = fastest(gpu, trial, good).first) keep(key, choice = of(*best));
-    } catch (const OutOfMemory&) {}  // the first guess
+      try_all(p, good);
+      for (const std::int64_t count : counts) {
+        const ReadyProduct parts = parts_of(p, count);
+        if (const auto all = candidates(gpu, parts); !all.empty()) try_all(parts, all);
+      }
+      if (!std::isinf(least)) keep(key, choice);
+    } catch (const OutOfMemory&) {}  // the first guess, or the best of what there was memory for
     return choice;
   }
   /// None where one of the two could not be tried.
@@ -186,9 +217,7 @@ ProductAlgorithms& product_algorithms() {
 bool make_ready(CudaBackend& backend, Gpu& gpu, const CublasLt& library, const ProductCall& call,
                 std::vector<ReadyProduct>& to) {
   ReadyProduct p{&library, product_algorithms().handle(gpu, library), describe_product(library, call)};
-  if (const auto choice = product_algorithms().choice(backend, gpu, p)) {
-    p.plan.algorithm = choice->algorithm;
-    p.plan.workspace = choice->workspace;
+  if (product_algorithms().choose(backend, gpu, p)) {
     to.push_back(std::move(p));
     return true;
   }

@@ -14,7 +14,7 @@ struct ReadyProduct {
   CublasLt::Handle handle = nullptr;
   ProductPlan plan;
 };
-/// The calls with their algorithms; a call by addresses that the library does not do is a call of each product. Empty where the own
+/// The calls with their algorithms, or those of parts of their depth in their place; a call by addresses that the library does not do is a call of each product. Empty where the own
 /// kernel must make them: the library is not there, or has no algorithm for one of them, which is said once on stderr.
 std::vector<ReadyProduct> ready_products(CudaBackend& backend, Gpu& gpu,
                                          const std::vector<ProductCall>& calls);

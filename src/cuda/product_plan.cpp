@@ -122,6 +122,7 @@ std::string algorithm_key(const CublasLt& library, const ProductCall& call, cons
     key += fmt::format("{} x {}, {}, {}, {}\n", m->rows, m->columns, m->ld, m->stride, m->alignment);
   if (call.has_bias()) key += fmt::format("bias {}, {}\n", call.bias.stride, call.bias.alignment);
   if (call.relu) key += "relu\n";
+  if (call.parts > 1) key += fmt::format("{} parts\n", call.parts);
   return key;
 }
 

@@ -9,6 +9,7 @@
 #include <utility>
 #include <vector>
 
+#include "kernels/device.cuh"
 #include "shardarray/dtype.h"
 
 namespace shardarray::cuda {
@@ -24,6 +25,21 @@ std::size_t bytes_of(const ProductMatrix& m, std::size_t size) {
 std::size_t bytes_of_all(const ProductMatrix& m, std::int64_t batch, std::size_t size) {
   return bytes_of(m, size) + static_cast<std::size_t>(batch - 1) * static_cast<std::size_t>(m.stride) * size;
 }
+/// Of a call by addresses: matrices of which so many are parts of one.
+class ApartMatrices {
+ public:
+  ApartMatrices(const ProductMatrix& m, std::int64_t parts, std::size_t size)
+      : parts_(static_cast<std::size_t>(parts)), step_(static_cast<std::size_t>(m.part_stride) * size) {
+    constexpr std::size_t line = 256;
+    each_ = (bytes_of(m, size) + (parts_ - 1) * step_ + line - 1) / line * line;
+  }
+  std::size_t offset(std::size_t number) const { return number / parts_ * each_ + number % parts_ * step_; }
+  std::size_t bytes(std::size_t count) const { return count / parts_ * each_; }
+
+ private:
+  const std::size_t parts_, step_;
+  std::size_t each_;
+};
 
 }  // namespace
 
@@ -33,19 +49,28 @@ ProductTrial::ProductTrial(CudaBackend& backend, Gpu& gpu, ReadyProduct product,
   const ProductCall& c = product_.plan.call;
   const ProductMatrix* const matrices[] = {&c.first, &c.second, &c.result};
   const std::size_t out = itemsize(c.out);
+  const auto batch = static_cast<std::size_t>(c.batch);
+  // The results of all parts stand one after the other.
+  const auto apart = [&](int k) {
+    const std::int64_t parts = k < 2 || c.parts == 1 ? c.parts : c.batch;
+    return ApartMatrices(*matrices[k], parts, k == 2 ? out : itemsize(c.in));
+  };
   for (int k = 0; k < 3; k++) {
     const std::size_t size = k == 2 ? out : itemsize(c.in);
-    const auto batch = static_cast<std::size_t>(c.batch);
-    memory_[k] =
-        backend.allocate_for_launches(gpu, c.by_pointers() ? batch * bytes_of(*matrices[k], size)
-                                                           : bytes_of_all(*matrices[k], c.batch, size));
+    memory_[k] = backend.allocate_for_launches(
+        gpu, c.by_pointers() ? apart(k).bytes(batch) : bytes_of_all(*matrices[k], c.batch, size));
     if (c.by_pointers()) addresses_[k] = backend.allocate_for_launches(gpu, batch * sizeof(std::uint64_t));
   }
   if (workspace > 0) workspace_ = backend.allocate_for_launches(gpu, workspace);
   if (c.has_bias())  // with room for its place
     bias_ = backend.allocate_for_launches(
         gpu, bytes_of_all(c.bias, c.batch, out) + std::size_t{4} * c.bias.alignment);
-  result_bytes_ = static_cast<std::size_t>(c.batch * c.result.rows * c.result.columns) * out;
+  result_bytes_ = static_cast<std::size_t>(c.batch / c.parts * c.result.rows * c.result.columns) * out;
+  if (c.parts > 1) {
+    sum_ = backend.allocate_for_launches(gpu,
+                                         static_cast<std::size_t>(c.batch / c.parts) * bytes_of(c.sum, out));
+    sum_table_ = backend.allocate_for_launches(gpu, sum_here().table.size());
+  }
   if (copied) copy_ = backend.allocate_for_launches(gpu, result_bytes_);
   constexpr unsigned char small_number = 0x3c;  // of every float, in all of its bytes
   Turn turn(gpu);
@@ -53,11 +78,26 @@ ProductTrial::ProductTrial(CudaBackend& backend, Gpu& gpu, ReadyProduct product,
     if (m) turn.fill(m->data, small_number, m->bytes);
   for (int k = 0; k < 3 && c.by_pointers(); k++) {
     std::vector<std::uint64_t> all;
-    for (std::int64_t b = 0; b < c.batch; b++)
-      all.push_back(reinterpret_cast<std::uint64_t>(memory_[k]->data) +
-                    static_cast<std::uint64_t>(b) * bytes_of(*matrices[k], k == 2 ? out : itemsize(c.in)));
+    const ApartMatrices matrix = apart(k);
+    for (std::size_t b = 0; b < batch; b++)
+      all.push_back(reinterpret_cast<std::uint64_t>(memory_[k]->data) + matrix.offset(b));
     turn.upload(addresses_[k]->data, all.data(), all.size() * sizeof all[0]);
   }
+  if (c.parts == 1) return;
+  const PartsSum sum = sum_here();
+  sum_kernel_ = gpu.kernel(sum.kernel);
+  sum_grid_ = sum.grid;
+  turn.upload(sum_table_->data, sum.table.data(), sum.table.size());
+}
+
+/// Into one block of memory, which is the only base.
+PartsSum ProductTrial::sum_here() const {
+  ProductCall c = product_.plan.call;
+  const std::size_t each = bytes_of(c.sum, itemsize(c.out));
+  c.sum.refs.clear();
+  for (std::int64_t i = 0; i < c.batch / c.parts; i++)
+    c.sum.refs.push_back({0, static_cast<std::uint64_t>(i) * each});
+  return sum_of_parts(c);
 }
 
 /// As aligned as the library was told, and no better: it may look.
@@ -70,8 +110,16 @@ void* ProductTrial::bias() const {
 
 bool ProductTrial::asked(Turn& turn) const {
   const auto place = [&](int k) { return addresses_[k] ? addresses_[k]->data : memory_[k]->data; };
-  return multiply(*product_.library, product_.handle, product_.plan, place(0), place(1), bias(), place(2),
-                  workspace_ ? workspace_->data : nullptr, turn.stream()) == 0;
+  const int status = multiply(*product_.library, product_.handle, product_.plan, place(0), place(1), bias(),
+                              place(2), workspace_ ? workspace_->data : nullptr, turn.stream());
+  if (status != 0 || !sum_) return status == 0;
+  const void* table = sum_table_->data;
+  void* parts = memory_[2]->data;
+  device::Bases bases{};
+  bases.few[0] = reinterpret_cast<std::uint64_t>(sum_->data);
+  void* arguments[] = {&table, &parts, &bases};
+  turn.launch(sum_kernel_, sum_grid_, arguments, "trial of a product");
+  return true;
 }
 
 double ProductTrial::time(Gpu& gpu, const CublasLt::Algorithm& algorithm, std::size_t workspace) {
@@ -85,7 +133,7 @@ double ProductTrial::time(Gpu& gpu, const CublasLt::Algorithm& algorithm, std::s
   const auto start = std::chrono::steady_clock::now();
   for (int k = 0; k < calls; k++) {
     if (!asked(turn)) return std::numeric_limits<double>::infinity();
-    if (copy_) turn.copy(copy_->data, memory_[2]->data, result_bytes_);
+    if (copy_) turn.copy(copy_->data, (sum_ ? sum_ : memory_[2])->data, result_bytes_);
   }
   turn.wait();
   return std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count() / calls;

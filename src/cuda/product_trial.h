@@ -1,4 +1,4 @@
-// A product on memory of its own: how long it takes, and what it does to a NaN.
+// A product on memory of its own, with the sum of its parts where it has some: how long it takes, and what it does to a NaN.
 #pragma once
 #include <cstddef>
 #include <optional>
@@ -6,6 +6,7 @@
 #include "cuda/backend.h"
 #include "cuda/gpu.h"
 #include "cuda/product_algorithms.h"
+#include "cuda/product_parts.h"
 
 namespace shardarray::cuda {
 
@@ -23,6 +24,7 @@ class ProductTrial {
   std::optional<bool> keeps_nan(Gpu& gpu, const CublasLt::Algorithm& algorithm, std::size_t workspace);
 
  private:
+  PartsSum sum_here() const;
   bool asked(Turn& turn) const;
   void* bias() const;
 
@@ -36,6 +38,9 @@ class ProductTrial {
   ReadyProduct product_;
   const GivesBack gives_back_;  // ends after what it gives back
   BufferRef memory_[3], addresses_[3], workspace_, bias_, copy_;
+  BufferRef sum_, sum_table_;  // of parts
+  KernelHandle sum_kernel_ = nullptr;
+  Grid sum_grid_;
   std::size_t result_bytes_ = 0;
 };
 

@@ -12,11 +12,15 @@
 
 namespace shardarray::cuda {
 
+/// The base of what lies in the memory that the launches of a run share.
+inline constexpr std::uint32_t scratch_base = ~std::uint32_t{0};
+
 /// One matrix of each product of a call, column by column.
 struct ProductMatrix {
   std::vector<Ref> refs;  ///< one, `stride` elements before that of the next product; or each product's own
   std::int64_t rows = 0, columns = 0, ld = 0, stride = 0;
-  std::uint32_t alignment = 0;  ///< bytes that all their addresses are multiples of, 64 at most
+  std::uint32_t alignment = 0;   ///< bytes that all their addresses are multiples of, 64 at most
+  std::int64_t part_stride = 0;  ///< from one part of a matrix to the next one
 };
 /// result = first second, `batch` times; or max(first second + bias, 0), or less of it.
 struct ProductCall {
@@ -28,6 +32,10 @@ struct ProductCall {
   ProductMatrix bias =
       {};  ///< a column of the result, that is added to all of its columns; no refs: there is none
   bool relu = false;
+  /// Of `batch` products so many after each other are summands of one (product_parts.h): `result` is in the scratch memory, packed, and
+  /// `sum` where their sums go.
+  std::int64_t parts = 1;
+  ProductMatrix sum = {};
 
   bool has_bias() const { return !bias.refs.empty(); }
   bool by_pointers() const { return result.refs.size() > 1; }

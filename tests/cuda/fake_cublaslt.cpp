@@ -1,6 +1,7 @@
 // cuBLASLt on the fake GPU: what the documents say of descriptions and refusals, by plain loops. It is there where
 // SHARDARRAY_FAKE_CUBLASLT is set: `singles` has no algorithm by addresses, `broken` finds none at all. With SHARDARRAY_FAKE_SLOW
-// algorithm 3 is the fastest. It has epilogues where SHARDARRAY_FAKE_EPILOGUES says what is slow: `fast`: calls without one; `slow`:
+// algorithm 3 is the fastest; with SHARDARRAY_FAKE_SLOW_DEPTH products of more terms are slow, with -n those of
+// fewer than n. It has epilogues where SHARDARRAY_FAKE_EPILOGUES says what is slow: `fast`: calls without one; `slow`:
 // those with one; `nan`: as `fast`, and NaNs are lost; there is one algorithm then. `fast_of_all`: there are all. `free`: nothing is.
 #include <algorithm>
 #include <array>
@@ -224,6 +225,9 @@ struct FakeWorkOfProduct {
     const bool is_slow =
         epilogues == "slow" ? has_one : !has_one && (epilogues.starts_with("fast") || epilogues == "nan");
     if (is_slow) std::this_thread::sleep_for(std::chrono::milliseconds(8));
+    const double slow = fake_lt_number("SHARDARRAY_FAKE_SLOW_DEPTH", 1e18),
+                 terms = static_cast<double>(depth());
+    if (slow < 0 ? terms < -slow : terms > slow) std::this_thread::sleep_for(std::chrono::milliseconds(4));
     clear_workspace();
     for (std::int64_t b = 0; b < call.layouts[2].batch; b++) {
       std::array<std::byte*, 3> at{};
@@ -237,6 +241,11 @@ struct FakeWorkOfProduct {
           else multiply_one<float, float>(at, b);
       }
     }
+    clear_workspace();  // nothing of the result was there
+  }
+  std::int64_t depth() const {
+    const FakeLayout& a = call.layouts[0];
+    return static_cast<std::int64_t>(call.product.transposed[0] != 0 ? a.rows : a.columns);
   }
   void clear_workspace() const {
     const std::uint64_t bytes = fake_algorithms[algorithm].workspace;
@@ -264,12 +273,12 @@ struct FakeWorkOfProduct {
     auto* const result = reinterpret_cast<Out*>(at[2]);
     const Out* const added = bias<Out>(number);
     const bool ta = call.product.transposed[0] != 0, tb = call.product.transposed[1] != 0;
-    const auto depth = static_cast<std::int64_t>(ta ? a.rows : a.columns);
+    const std::int64_t terms = depth();
     for (std::int64_t j = 0; j < static_cast<std::int64_t>(d.columns); j++)
       for (std::int64_t i = 0; i < static_cast<std::int64_t>(d.rows); i++) {
         using device::wide;
         Out sum = 0;
-        for (std::int64_t p = depth; p-- > 0;)
+        for (std::int64_t p = terms; p-- > 0;)
           sum = std::fma(wide(first[ta ? i * a.ld + p : p * a.ld + i]),
                          wide(second[tb ? p * b.ld + j : j * b.ld + p]), sum);
         if (added != nullptr) sum += added[i];
@@ -384,7 +393,9 @@ const CublasLt& cublas_lt() {
 const ProductLimits& product_limits() {
   static const ProductLimits limits = {
       fake_lt_number("SHARDARRAY_FAKE_OWN_PRODUCTS", ProductLimits().own),
-      fake_lt_number("SHARDARRAY_FAKE_GUESSED_PRODUCTS", ProductLimits().guessed)};
+      fake_lt_number("SHARDARRAY_FAKE_GUESSED_PRODUCTS", ProductLimits().guessed), ProductLimits().own_depth,
+      static_cast<std::int64_t>(
+          fake_lt_number("SHARDARRAY_FAKE_DEEP_PRODUCTS", static_cast<double>(ProductLimits().deep)))};
   return limits;
 }
 

@@ -263,7 +263,7 @@ Status count_gpus(int* count) {
 }
 Status properties_of_fake(GpuProperties* to, int gpu) {
   if (const Status s = enter("cudaGetDeviceProperties")) return s;
-  *to = {"fake GPU", fake_setting("SHARDARRAY_FAKE_ARCHITECTURE", 9), 0, std::uint64_t{1} << 40};
+  *to = {"fake GPU", fake_setting("SHARDARRAY_FAKE_ARCHITECTURE", 9), 0, std::uint64_t{1} << 40, 132};
   return gpu < gpu_count ? ok : failed(invalid_value);
 }
 Status set_gpu(int gpu) {

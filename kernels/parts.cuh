@@ -1,0 +1,67 @@
+// Products that were made of parts of their depth: each element is the sum of its summands.
+#pragma once
+#include "kernels/device.cuh"
+#include "kernels/lanes.cuh"
+
+namespace shardarray::device {
+
+/// Matrices column by column; elements and distances in elements. Those of the parts stand one after the other in the scratch memory,
+/// product by product.
+struct PartsTable {
+  List<Address> sums;  ///< of each product
+  std::int64_t rows, columns, ld, parts, part_ld, part_stride;
+  std::int64_t by_warps;  ///< 1: a warp an element, where these are few and their parts many; 0: a thread
+};
+
+/// The lanes' summands pairwise, l[i] += l[i + 16], ..., 1: lane 0 has the sum.
+template <class T> SHARDARRAY_DEVICE inline void add_lanes(T (&x)[lanes_here]) {
+#ifdef __CUDACC__
+  for (unsigned width = warp_lanes / 2; width > 0; width /= 2)
+    x[0] += __shfl_down_sync(0xffffffff, x[0], width);
+#else
+  for (std::uint32_t width = warp_lanes / 2; width > 0; width /= 2)
+    for (std::uint32_t i = 0; i < width; i++) x[i] += x[i + width];
+#endif
+}
+
+template <class T>
+SHARDARRAY_DEVICE void sum_parts(const Grid& g, const std::byte* table, std::byte* scratch,
+                                 const Bases& bases) {
+  const PartsTable& t = *reinterpret_cast<const PartsTable*>(table);
+  const Address* const sums = entries(table, t.sums);
+  const std::int64_t of_product = t.rows * t.columns, elements = of_product * t.sums.count;
+  // The first of its summands, and where their sum goes.
+  const auto from = [&](std::int64_t at) {
+    const std::int64_t product = at / of_product, rest = at % of_product;
+    return reinterpret_cast<const T*>(scratch) + product * t.parts * t.part_stride +
+           rest / t.rows * t.part_ld + rest % t.rows;
+  };
+  const auto to = [&](std::int64_t at) -> T& {
+    const std::int64_t product = at / of_product, rest = at % of_product;
+    return reinterpret_cast<T*>(address_of(bases, sums[product]))[rest / t.rows * t.ld + rest % t.rows];
+  };
+  // Ascending from `first`. Memory answers several loads at once.
+  const auto added = [&](const T* x, std::int64_t first, std::int64_t step) {
+    T sum = x[first * t.part_stride];
+#ifdef __CUDACC__
+#pragma unroll 8
+#endif
+    for (std::int64_t p = first + step; p < t.parts; p += step) sum += x[p * t.part_stride];
+    return sum;
+  };
+  if (t.by_warps == 0) {
+    SHARDARRAY_LANES(lane)
+    for (std::int64_t at = first_point(g) / warp_lanes * warp_lanes + lane; at < elements;
+         at += point_step(g))
+      to(at) = added(from(at), 0, 1);
+    return;
+  }
+  for (std::int64_t at = first_point(g) / warp_lanes; at < elements; at += point_step(g) / warp_lanes) {
+    T mine[lanes_here];
+    SHARDARRAY_LANES(lane) mine[lane % lanes_here] = added(from(at), lane, warp_lanes);  // there are as many
+    add_lanes(mine);
+    SHARDARRAY_LANES(lane) if (lane == 0) to(at) = mine[0];
+  }
+}
+
+}  // namespace shardarray::device
