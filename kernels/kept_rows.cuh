@@ -17,18 +17,24 @@ template <std::uint32_t bytes> SHARDARRAY_DEVICE inline std::byte* kept_bytes() 
 #define SHARDARRAY_KEPT_ROWS(name, bytes, teams) alignas(16) std::byte name[bytes]
 #endif
 
-/// Reads a row, 16 bytes at once where its place allows it. The whole team sees all of it.
+/// Reads a row, 16 bytes at once where its place allows it, several times before the first has come. The whole team sees all of it.
 template <class T, class Team>
 SHARDARRAY_DEVICE inline void keep_row([[maybe_unused]] const Team& team, Unsigned<T>* to,
                                        const std::byte* row, std::int64_t points) {
   using Bits = Unsigned<T>;
-  constexpr std::int64_t run = 16 / sizeof(T), size = sizeof(T);
+  constexpr std::int64_t run = 16 / sizeof(T), size = sizeof(T), together = 4;
+  using Access = Run<Bits, run>;
   const std::int64_t in_runs = multiples_of<16>(row) ? points - points % run : 0;
   SHARDARRAY_TEAM_LANES(team, lane) {
-    for (std::int64_t j = team.rank(lane) * run; j < in_runs; j += team.threads() * run)
-      *reinterpret_cast<Run<Bits, run>*>(to + j) = read_run<T, run>(row + j * size);
-    for (std::int64_t j = in_runs + team.rank(lane); j < points; j += team.threads())
-      to[j] = read<Bits>(row + j * size);
+    const std::int64_t step = team.threads() * run;
+    std::int64_t j = team.rank(lane) * run;
+    for (; j + (together - 1) * step < in_runs; j += together * step) {
+      Access part[together];
+      for (std::int64_t k = 0; k < together; k++) part[k] = read_run<T, run>(row + (j + k * step) * size);
+      for (std::int64_t k = 0; k < together; k++) *reinterpret_cast<Access*>(to + j + k * step) = part[k];
+    }
+    for (; j < in_runs; j += step) *reinterpret_cast<Access*>(to + j) = read_run<T, run>(row + j * size);
+    for (j = in_runs + team.rank(lane); j < points; j += team.threads()) to[j] = read<Bits>(row + j * size);
   }
   team.sync();
 }

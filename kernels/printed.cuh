@@ -80,6 +80,19 @@ struct All {
   static SHARDARRAY_DEVICE bool of(bool a, bool b) { return scalar::and_(a, b); }
 };
 
+/// Calls f with the inner points from `first` on, each `step` behind the one before: `together` of them in straight lines, so that
+/// what they read is asked for before it is needed.
+template <int together, class Number, class F>
+SHARDARRAY_DEVICE inline void each_inner_point(Number first, Number stop, Number step, const F& f) {
+#if defined(__CUDACC__) && !defined(SHARDARRAY_PROGRAM_BASES)
+  for (; stop - first > (together - 1) * step; first += together * step) {
+    _Pragma("unroll") for (int k = 0; k < together; k++) f(first + k * step);
+  }
+#endif
+  SHARDARRAY_POINTS
+  for (; first < stop; first += step) f(first);
+}
+
 /// A team's reduction over inner points, in the order of kernel.h.
 template <class T, class Combine, class Team> class LaneReduction {
  public:

@@ -42,15 +42,20 @@ template <auto text, std::uint32_t threads_together> struct ProgramStep {
 };
 #define SHARDARRAY_PRINTED(name, text, most, blocks, together) using name = ProgramStep<text, together>;
 
-/// A step for all its items. The block is so many groups of whole warps; a group is the block of an item after the other. The
+/// A step for all its items, of which the largest has `points`. The block is so many groups of whole warps; a group is the block of
+/// an item after the other. Warps with nothing to do are at the end at once: what others begin with is most of short steps. The
 /// host's order of threads is not that of the kernels, so that results would tell if it mattered.
 template <class Step>
 SHARDARRAY_DEVICE inline void run_step(const ProgramPlace& p, std::uint32_t table, std::uint32_t items,
-                                       std::uint32_t groups) {
+                                       std::uint32_t groups, [[maybe_unused]] std::uint32_t points) {
   const std::uint32_t threads = program_threads / groups;
 #ifdef __CUDACC__
-  for (std::uint32_t item = threadIdx.x / threads; item < items; item += groups)
-    Step::run({0, 1, item, threadIdx.x % threads, threads}, p.tables + table, p);
+  const std::uint32_t thread = threadIdx.x % threads;
+  if (thread / warp_lanes * warp_lanes < points) {
+    SHARDARRAY_POINTS
+    for (std::uint32_t item = threadIdx.x / threads; item < items; item += groups)
+      Step::run({0, 1, item, thread, threads}, p.tables + table, p);
+  }
 #else
   for (std::uint32_t item = items; item-- > 0;)
     for (std::uint32_t end = threads; end > 0; end -= Step::together)
@@ -62,8 +67,9 @@ SHARDARRAY_DEVICE inline void run_step(const ProgramPlace& p, std::uint32_t tabl
 /// The same as a function of its own, for texts that several steps may share: they are compiled once.
 template <class Step>
 SHARDARRAY_DEVICE SHARDARRAY_NOT_INLINE void call_step(const ProgramPlace& p, std::uint32_t table,
-                                                       std::uint32_t items, std::uint32_t groups) {
-  run_step<Step>(p, table, items, groups);
+                                                       std::uint32_t items, std::uint32_t groups,
+                                                       std::uint32_t points) {
+  run_step<Step>(p, table, items, groups, points);
 }
 
 /// The addresses of a called program's run.

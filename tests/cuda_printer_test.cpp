@@ -453,6 +453,7 @@ static SHARDARRAY_DEVICE void half_sum_text(const Grid& g, const std::byte* tabl
   std::byte* const p0 = item.place(0);
   const std::int64_t s0_0 = item.stride(0);
   std::byte* const p1 = item.place(1);
+  using Number = std::int32_t;
   SHARDARRAY_POINTS
   for (RowTeam team(g, item.outer_points); team.works(); team.next()) {
     [[maybe_unused]] const std::int64_t point = team.point();
@@ -462,13 +463,13 @@ static SHARDARRAY_DEVICE void half_sum_text(const Grid& g, const std::byte* tabl
       stop = item.inner_points - begin > item.block ? begin + item.block : item.inner_points;
       r3.open_block();
       SHARDARRAY_TEAM_LANES(team, lane) {
-        for (std::int64_t j = begin + lane; j < stop; j += warp_lanes) {
+        each_inner_point<8, Number>(begin + lane, stop, warp_lanes, [&](const Number j) {
           [[maybe_unused]] const std::int64_t x1 = j;
           const float v0 = read<float>(p0 + (x0 * s0_0 + x1 * 4));
           const float v1 = scalar::from_bits<float>(0x3f000000u);
           const float v2 = scalar::mul(v0, v1);
           r3.take(lane, v2);
-        }
+        });
       }
       r3.close_block(team);
     }

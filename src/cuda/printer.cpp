@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <bit>
 #include <iterator>
 #include <map>
 
@@ -260,6 +261,7 @@ class KernelText {
 
   void teams() {
     const char* const team = shape_.columns ? "ColumnTeam" : shape_.row_warps > 1 ? "BlockTeam" : "RowTeam";
+    line(1, "using Number = {};", shape_.small ? "std::int32_t" : "std::int64_t");
     line(1, "SHARDARRAY_POINTS");
     line(1, "for ({} team(g, item.outer_points); team.works(); team.next()) {{", team);
     line(2, "[[maybe_unused]] const std::int64_t point = team.point();");
@@ -323,10 +325,14 @@ class KernelText {
   }
   void inner_points(const char* first, const char* stop, const char* step, std::size_t begin,
                     std::size_t end) {
-    line(4, "for (std::int64_t j = {}; j < {}; j += {}) {{", first, stop, step);
+    constexpr std::uint32_t most = 8, operations = 256;  // in straight lines
+    std::uint32_t cost = 1;
+    for (std::size_t v = begin; v < end; v++) cost += kept_.is_needed(v) ? operation_cost(k_.code[v]) : 0;
+    line(4, "each_inner_point<{}, Number>({}, {}, {}, [&](const Number j) {{",
+         std::bit_floor(std::clamp(operations / cost, 1u, most)), first, stop, step);
     coordinates(5, "j", shape_.outer_axes, shape_.axes);
     for (std::size_t v = begin; v < end; v++) instruction(5, v);
-    line(4, "}}");
+    line(4, "}});");
   }
 
   Move move(std::size_t operand, std::uint32_t axis) const { return shape_.move(operand, axis); }

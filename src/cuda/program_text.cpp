@@ -127,9 +127,10 @@ class ProgramPrinter {
         call(l, depth);
         continue;
       }
-      text_ += fmt::format("{:{}}{}_step<{}>(p{}, {}, {}, {});\n", "", 2 + 2 * depth, l.loop ? "run" : "call",
-                           l.loop ? printed_loop(l) : printed_step(l), depth, add(l.table), l.items,
-                           groups_of(l.points, l.items));
+      text_ += fmt::format("{:{}}{}_step<{}>(p{}, {}, {}, {}, {});\n", "", 2 + 2 * depth,
+                           l.loop ? "run" : "call", l.loop ? printed_loop(l) : printed_step(l), depth,
+                           add(l.table), l.items, groups_of(l.points, l.items),
+                           std::min(l.points, std::int64_t{device::program_threads}));
     }
   }
   /// For blocks of any number of warps, which have no shared memory left.
