@@ -49,6 +49,8 @@ template <class T, Code code> struct KnownCombine {
   }
 };
 
+using SumFloats = KnownCombine<float, Code::add>;
+
 SHARDARRAY_DEVICE inline std::uint64_t rounded_off_bits(DType t, std::uint64_t a, std::uint64_t b) {
   return t == DType::float32 ? pack(scalar::rounded_off(value_of<float>(a), value_of<float>(b)))
                              : pack(scalar::rounded_off(value_of<double>(a), value_of<double>(b)));

@@ -58,6 +58,23 @@ SHARDARRAY_DEVICE inline const MovePiece& piece_of(const MovePiece* pieces, std:
   return pieces[low];
 }
 
+/// Bytes from the beginnings of a piece's source and destination to its unit of that number.
+struct MoveDistance {
+  std::int64_t src = 0, dst = 0;
+};
+template <class Number>
+SHARDARRAY_DEVICE inline MoveDistance distance_of(const MoveAxis* axes, std::uint32_t count, Number unit) {
+  MoveDistance d;
+  SHARDARRAY_POINTS
+  for (std::uint32_t x = count; x-- > 0;) {
+    const std::int64_t at = x == 0 ? static_cast<std::int64_t>(unit)  // what the others leave
+                                   : take_off(unit, static_cast<Number>(axes[x].extent));
+    d.src += at * axes[x].src;
+    d.dst += at * axes[x].dst;
+  }
+  return d;
+}
+
 template <class Combine>
 SHARDARRAY_DEVICE void move_boxes(const Grid& g, const std::byte* table, std::byte*, const Bases& bases) {
   const MoveTable& t = *reinterpret_cast<const MoveTable*>(table);
@@ -68,22 +85,18 @@ SHARDARRAY_DEVICE void move_boxes(const Grid& g, const std::byte* table, std::by
   for (std::int64_t i = first_point(g); i < item.units; i += point_step(g)) {
     const MovePiece& piece = piece_of(pieces, item.pieces.count, i);
     const MoveAxis* const axes = entries(table, piece.axes);
-    std::int64_t from = 0, to = 0;
-    auto rest = static_cast<PointNumber>(i - piece.first);
-    SHARDARRAY_POINTS
-    for (std::uint32_t d = piece.axes.count; d-- > 0;) {
-      const std::int64_t at = take_off(rest, static_cast<PointNumber>(axes[d].extent));
-      from += at * axes[d].src;
-      to += at * axes[d].dst;
-    }
+    const auto unit = static_cast<std::uint64_t>(i - piece.first);
+    const MoveDistance d = item.units >> 32 == 0  // divisions of 64 bits take long
+                               ? distance_of(axes, piece.axes.count, static_cast<std::uint32_t>(unit))
+                               : distance_of(axes, piece.axes.count, unit);
     const Address* const sources = entries(table, piece.sources);
-    std::byte* const dst = address_of(bases, piece.dst) + to;
+    std::byte* const dst = address_of(bases, piece.dst) + d.dst;
     if (piece.sources.count == 1) {
-      copy_element(dst, address_of(bases, sources[0]) + from, piece.bytes);
+      copy_element(dst, address_of(bases, sources[0]) + d.src, piece.bytes);
       continue;
     }
     const auto element = [&](std::uint32_t s) {
-      return read_bits(address_of(bases, sources[s]) + from, piece.bytes);
+      return read_bits(address_of(bases, sources[s]) + d.src, piece.bytes);
     };
     std::uint64_t x = element(0);
     std::uint32_t s = 1;

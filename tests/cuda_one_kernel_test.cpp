@@ -272,9 +272,7 @@ TEST_CASE("cuda one kernel: a program as text") {
   CHECK(text.ends_with("}\n}  // namespace shardarray\n"));
   CHECK(lines_with("SHARDARRAY_PROGRAM(shardarray_program) {\n", text) == 1);
   CHECK(lines_with("call_step<ProgramStep<device::product<float>, 1>>(p0, ", text) == 1);
-  CHECK(
-      lines_with("call_step<ProgramStep<device::move_boxes<device::KnownCombine<float, Code::add>>, 1>>(p0, ",
-                 text) >= 1);
+  CHECK(lines_with("call_step<ProgramStep<device::move_boxes<device::SumFloats>, 1>>(p0, ", text) >= 1);
   CHECK(lines_with("call_step<ProgramStep<device::sort_runs, 1>>(p0, ", text) == 1);
   CHECK(lines_with("run_step<shardarray_loop_0>(p0, ", text) == 1);
   CHECK(lines_with("TableCombine", text) == 0);

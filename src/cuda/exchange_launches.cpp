@@ -120,7 +120,9 @@ void add_moves(const Step& step, const Exchange& x, std::uint64_t alignment, std
     items.push_back(move_item(item, static_cast<std::int64_t>(itemsize(x.dtype)), alignment, table));
     most = std::max(most, items.back().units);
   }
-  add_launch(step, "shardarray_move", t, items, most, std::move(table), to);
+  const char* const kernel =
+      x.reducer == Reducer::none ? "shardarray_copy" : SHARDARRAY_COMBINING("shardarray_move", t.combine);
+  add_launch(step, kernel, t, items, most, std::move(table), to);
 }
 
 }  // namespace

@@ -59,7 +59,8 @@ void add_segments(const Step& step, const LibraryCall& x, const device::ScatterT
     items.push_back({scatters[k], sorted.entries[k]});
     most = std::max(most, scatters[k].batch * scatters[k].table_rows * scatters[k].columns);
   }
-  add_launch(step, "shardarray_scatter_segments", s, items, most, std::move(table), to);
+  add_launch(step, SHARDARRAY_COMBINING("shardarray_scatter_segments", s.combine), s, items, most,
+             std::move(table), to);
   for (std::size_t k = first; k < to.size(); k++) to[k].scratch_bytes = sorted.scratch_bytes;
 }
 
@@ -86,7 +87,8 @@ void add_scatter(const Step& step, const LibraryCall& x, std::vector<KernelLaunc
     updates = std::max(updates, items.back().updates_each);
   }
   if (updates >= many_updates) return add_segments(step, x, t, items, to);
-  add_launch(step, "shardarray_scatter", t, items, most, std::move(table), to);
+  add_launch(step, SHARDARRAY_COMBINING("shardarray_scatter", t.combine), t, items, most, std::move(table),
+             to);
 }
 
 device::ScanTable scan_table(const LibraryCall& x) {
@@ -133,9 +135,9 @@ void add_scan(const Step& step, const LibraryCall& x, std::vector<KernelLaunch>&
     add_launch(step, kernel, t, items, points, table, to);
     if (to.size() > before) to.back().scratch_bytes = scratch;
   };
-  add("shardarray_scan_blocks", blocks);
-  if (t.has_totals || !one_block) add("shardarray_scan_carries", lines);
-  if (!one_block) add("shardarray_scan_put", elements);
+  add(SHARDARRAY_COMBINING("shardarray_scan_blocks", t.combine), blocks);
+  if (t.has_totals || !one_block) add(SHARDARRAY_COMBINING("shardarray_scan_carries", t.combine), lines);
+  if (!one_block) add(SHARDARRAY_COMBINING("shardarray_scan_put", t.combine), elements);
 }
 
 /// The kernel of a dtype: integers by their width, since they wrap.

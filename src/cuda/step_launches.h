@@ -6,7 +6,7 @@
 
 #include "cuda/launch.h"
 #include "cuda/table.h"
-#include "kernels/device.cuh"
+#include "kernels/arithmetic.cuh"
 
 namespace shardarray::cuda {
 
@@ -44,6 +44,12 @@ void add_launch(const Step& step, const char* kernel, T head, const std::vector<
   head.items = table.add(items);
   table.put(0, head);
   to.push_back(make_launch(step, kernel, items.size(), points, std::move(table)));
+}
+
+/// Of a kernel that combines elements as its table says, the name; that of the one for sums of float32 where these are asked for.
+#define SHARDARRAY_COMBINING(name, combine) (is_sum_of_floats(combine) ? name "_sum_f32" : name)
+inline bool is_sum_of_floats(const device::Instruction& combine) {
+  return combine.code == Code::add && combine.type == float32;
 }
 
 inline device::Address device_address(const Ref& r) { return {r.base, r.offset}; }
