@@ -126,16 +126,21 @@ target_link_options(shardarray_cuda PRIVATE -Wl,--exclude-libs,ALL)
 add_dependencies(shardarray shardarray_cuda)
 install(TARGETS shardarray_cuda LIBRARY DESTINATION ${CMAKE_INSTALL_LIBDIR})
 
-# What the GPU itself can do, to stand beside the benches.
-if(SHARDARRAY_DEVELOP)
-  set(ceilings ${PROJECT_BINARY_DIR}/bench/gpu_ceilings)
-  add_custom_command(OUTPUT ${ceilings} VERBATIM
+# Programs for GPUs that are not of the library: what the GPU itself can do, to stand beside the benches; what only a GPU can confirm.
+function(shardarray_gpu_program name source)
+  set(program ${PROJECT_BINARY_DIR}/bench/${name})
+  add_custom_command(OUTPUT ${program} VERBATIM
     COMMAND ${CMAKE_COMMAND} -E make_directory ${PROJECT_BINARY_DIR}/bench
-    COMMAND ${SHARDARRAY_NVCC} -std=c++17 -O2 -Werror all-warnings
+    COMMAND ${SHARDARRAY_NVCC} -std=c++20 -O2 -Werror all-warnings ${ARGN}
             -gencode arch=compute_80,code=sm_80 -gencode arch=compute_90,code=sm_90
             -gencode arch=compute_100,code=sm_100 -gencode arch=compute_100,code=compute_100
-            -o ${ceilings} ${PROJECT_SOURCE_DIR}/bench/gpu_ceilings.cu -ldl
-    DEPENDS ${PROJECT_SOURCE_DIR}/bench/gpu_ceilings.cu
-    COMMENT "Compiling gpu_ceilings")
-  add_custom_target(gpu_ceilings DEPENDS ${ceilings})
+            -MD -MF ${program}.d -o ${program} ${PROJECT_SOURCE_DIR}/${source} -ldl
+    DEPENDS ${PROJECT_SOURCE_DIR}/${source} DEPFILE ${program}.d
+    COMMENT "Compiling ${name}")
+  add_custom_target(${name} DEPENDS ${program})
+endfunction()
+if(SHARDARRAY_DEVELOP)
+  shardarray_gpu_program(gpu_ceilings bench/gpu_ceilings.cu)
+  shardarray_gpu_program(gpu_same_bits tests/cuda/same_bits.cu --fmad=false --expt-relaxed-constexpr
+    -I${PROJECT_SOURCE_DIR} -I${PROJECT_SOURCE_DIR}/include -I${PROJECT_SOURCE_DIR}/src)
 endif()

@@ -12,7 +12,7 @@ namespace shardarray::device {
 
 #ifndef __CUDA_ARCH__
 /// The bits of the nearest value with `digits` bits of fraction whose exponents go from `least` to `most`.
-inline std::uint16_t narrowed(float x, int digits, int least, int most) {
+SHARDARRAY_DEVICE inline std::uint16_t narrowed(float x, int digits, int least, int most) {
   const std::uint32_t sign = scalar::from_bits<std::uint32_t>(x) >> 16 & 0x8000;
   const std::uint32_t infinity = static_cast<std::uint32_t>(most - least + 2) << digits;
   if (x != x) return static_cast<std::uint16_t>(sign | infinity | 1u << (digits - 1));
