@@ -14,7 +14,8 @@ struct Aim {
   double limit;
 };
 
-/// Of the GPU's own rate, at least: of its copy, of cuBLASLt alone, of cuRAND. Where a draw is less, cuRAND should fill arrays.
+/// Of the GPU's own rate, at least: of its copy, of cuBLASLt alone, of cuRAND. Normal draws have no aim: cuRAND's are other numbers,
+/// which take less to make.
 constexpr Aim rate_aims[] = {{"x + 1", 0.90},
                              {"gelu", 0.90},
                              {"gelu bfloat16", 0.90},
@@ -25,7 +26,6 @@ constexpr Aim rate_aims[] = {{"x + 1", 0.90},
                              {"sums of rows", 0.85},
                              {"transpose + 1", 0.75},
                              {"uniform draws, philox", 0.90},
-                             {"normal draws, philox", 0.90},
                              {"product float32", 0.97},
                              {"product TF32", 0.97},
                              {"product bfloat16", 0.97}};

@@ -57,37 +57,6 @@ SHARDARRAY_DEVICE inline Floats<n> ratios(const Floats<n>& a, const Floats<n>& b
   for (int k = 0; k < n; k++) q.of[k] = a.of[k] / b.of[k];
   return q;
 }
-/// What rows are divided by: its reciprocal is found once. Ordinary is a divisor of 2^-20 .. 2^20, a quotient of what is 2^-100 .. 2^100.
-class Divisor {
- public:
-  SHARDARRAY_DEVICE explicit Divisor(float b) : b_(b) {
-#ifdef __CUDA_ARCH__
-    const float r = near_reciprocal(b);
-    r_ = scalar::fma(r, scalar::fma(-b, r, 1.f), r);
-    is_ordinary_ = is_between(b, 0x35800000, 0x49800000);
-#endif
-  }
-  SHARDARRAY_DEVICE float divide(float a) const {
-#ifdef __CUDA_ARCH__
-    if (is_ordinary_ && is_between(a, 0x0d800000, 0x71800000)) {
-      const float q = scalar::fma(a, r_, 0.f);
-      return scalar::fma(r_, scalar::fma(-b_, q, a), q);
-    }
-#endif
-    return scalar::div(a, b_);
-  }
-
- private:
-#ifdef __CUDA_ARCH__
-  /// The magnitude, as bits.
-  static SHARDARRAY_DEVICE bool is_between(float x, std::uint32_t least, std::uint32_t most) {
-    return (scalar::from_bits<std::uint32_t>(x) & 0x7fffffff) - least < most - least;
-  }
-  float r_;
-  bool is_ordinary_;
-#endif
-  float b_;
-};
 /// Square roots. Ordinary is 2^-101 .. the largest number.
 template <int n> SHARDARRAY_DEVICE inline Floats<n> roots(const Floats<n>& x) {
   Floats<n> y;

@@ -285,9 +285,6 @@ class KernelText {
       line(2, "LaneReduction<{}, {}, {}> r{}(item, {});", printed_type(in.type), printed_reducer(r), team, v,
            printed_bits(in.type, identity_bits(r, in.type)));
     }
-    for (std::size_t v = begin; v < end; v++)
-      if (divides_row(v, begin)) line(2, "const Divisor d{}(v{});", v, k_.code[v].b);
-    inner_begin_ = begin;
     if (reduced.empty()) {
       line(2, "SHARDARRAY_TEAM_LANES(team, lane) {{");
       inner_points("team.rank(lane)", "item.inner_points", "team.threads()", begin, end);
@@ -303,12 +300,6 @@ class KernelText {
     for (const std::size_t v : reduced) line(3, "r{}.close_block(team);", v);
     line(2, "}}");
     results(reduced);
-  }
-  /// Whether the inner points of a row are divided by one number there.
-  bool divides_row(std::size_t v, std::size_t begin) const {
-    const Instr& in = k_.code[v];
-    return in.code == Code::div && in.type == float32 && static_cast<std::size_t>(in.b) < begin &&
-           kept_.is_needed(v) && kept_.stands_for(v) == v;
   }
   /// Each warp takes a block, or none, then all of them add up what came out, in the blocks' order.
   void rounds(const std::vector<std::size_t>& reduced, std::size_t begin, std::size_t end) {
@@ -451,9 +442,6 @@ class KernelText {
         if (const char* const limit = limited_by(k_, in))
           return fmt::format("scalar::{}({}, {})", limit, value(in.b, k), value(in.c, k));
         return called(name(in.code), in, k);
-      case Code::div:
-        if (inner_ && divides_row(v, inner_begin_)) return fmt::format("d{}.divide({})", v, value(in.a, k));
-        return called(name(in.code), in, k);
       default: return called(name(in.code), in, k);
     }
   }
@@ -477,10 +465,9 @@ class KernelText {
   const LoopOperands operands_;
   const HalfCasts halves_;
   const std::string& name_;
-  const bool rows_;              // the kernel has inner stages
-  bool inner_ = false;           // the stage being printed is one
-  std::size_t inner_begin_ = 0;  // and its first instruction
-  const std::uint32_t run_;      // points that a thread takes at once
+  const bool rows_;          // the kernel has inner stages
+  bool inner_ = false;       // the stage being printed is one
+  const std::uint32_t run_;  // points that a thread takes at once
   const RunValues in_run_;
   bool printing_run_ = false;
   const KeptRows kept_;

@@ -3,8 +3,8 @@
 //
 // Names in the text: v<instruction> values, in runs v<instruction>_<neighbour>, w<instruction> what is read and t<instruction> what
 // is calculated for all of them, r<instruction> reductions, p<argument> places at domain point 0, b<operand> the beginnings of
-// indices, q<argument> what load_at asks for, k<argument> and m<instruction> rows that are kept, d<instruction> what a row is
-// divided by, t<argument> tiles, s<operand>_<axis> strides, e<axis> extents, n<axis> tiles along an axis, c<axis> the coordinate at
+// indices, q<argument> what load_at asks for, k<argument> and m<instruction> rows that are kept,
+// t<argument> tiles, s<operand>_<axis> strides, e<axis> extents, n<axis> tiles along an axis, c<axis> the coordinate at
 // which a tile begins, x<axis> coordinates.
 #pragma once
 #include <string>
