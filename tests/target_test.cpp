@@ -53,7 +53,18 @@ TEST_CASE("target: sums to few results are split into parts from a size on") {
   REQUIRE(loops(split).size() == 2);
   CHECK(sa::num_elements(loops(split)[0]->items[0].extents) == 4096);
   CHECK(sa::num_elements(loops(split)[1]->items[0].extents) == 8);
-  CHECK(loops(compiled(t, numbers({2, 4096}), [](const Array& x) { return sa::sum(x, 1); })).size() == 1);
+  const auto of_rows = [](const Array& x) { return sa::sum(x, 1); };
+  CHECK(loops(compiled(t, numbers({2, 4096}), of_rows)).size() == 1);
+  // Of so many elements at least; so many of all results together.
+  const auto parts = [&](const sa::Shape& shape) {
+    const sa::Compiled c = compiled(t, numbers(shape), of_rows);
+    return loops(c).size() == 1 ? 1 : sa::num_elements(loops(c)[1]->items[0].extents) / shape[0];
+  };
+  t.split = {.min_points = 4096, .most_results = 100, .parts = 64, .part_points = 128, .rows = 96};
+  CHECK(parts({1, 4096}) == 32);
+  CHECK(parts({1, 16384}) == 64);
+  CHECK(parts({3, 16384}) == 32);
+  CHECK(parts({97, 4096}) == 1);
 }
 
 TEST_CASE("target: loops hold so many operations") {

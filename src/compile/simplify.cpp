@@ -155,9 +155,8 @@ class Simplifier {
     }
     const std::int64_t longest =
         *std::max_element(dims.begin(), dims.end(), [&](auto a, auto b) { return size_of(a) < size_of(b); });
-    constexpr std::int64_t short_part = 128;
     std::int64_t parts =
-        std::min({split_.parts, split_.rows / out, num_elements(shape) / out / short_part});
+        std::min({split_.parts, split_.rows / out, num_elements(shape) / out / split_.part_points});
     while (parts > 1 && (size_of(longest) % parts != 0 || parts % devices_ != 0)) parts--;
     if (parts <= 1) return as_it_is();
     Shape split, inside;

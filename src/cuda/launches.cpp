@@ -101,7 +101,11 @@ std::vector<KernelLaunch> launches_of(const Program& program, std::uint64_t alig
 const Target& cuda_target() {
   // Guesses, to be measured: enough points to fill a GPU.
   static constexpr Target target = {
-      .split = {.min_points = 1 << 15, .most_results = 1 << 14, .parts = 1 << 13, .rows = 1 << 13},
+      .split = {.min_points = 1 << 15,
+                .most_results = 1 << 14,
+                .parts = 1 << 13,
+                .part_points = 128,
+                .rows = 1 << 13},
       .fusion = {.most_operations = 96, .enough_rows = 2048, .few_points = 1 << 16},
       .half_products = true,
       .alignment = 64,

@@ -2,6 +2,7 @@
 // and is filled in by its backend.
 #pragma once
 #include <cstdint>
+#include <limits>
 
 #include "runtime/kernel.h"
 
@@ -11,9 +12,10 @@ struct Target {
   /// Of float sums and products, but of `reproducible` lines, whose order is everywhere the default.
   ReductionOrder reductions = {};
   /// Sums of at least `min_points` elements for each of fewer than `most_results` results are made in up to `parts` parts first, one
-  /// for a worker; those of all results together are no more than `rows`.
+  /// for a worker, of at least `part_points` elements each. Those of all results together are no more than `rows`.
   struct Split {
-    std::int64_t min_points = 0, most_results = 0, parts = 0, rows = 0;
+    std::int64_t min_points = 0, most_results = 0, parts = 0, part_points = 1,
+                 rows = std::numeric_limits<std::int64_t>::max();
   } split;
   /// Loops are fused up to so many operations. What is computed point by point before a sum over rows is computed once more
   /// where the sum is used, not stored, for at least `enough_rows` rows of a tile, or where the tile has at most `few_points`.
