@@ -18,6 +18,7 @@ struct TransposeOf {
   std::int64_t first = 0;    // elements in front of all of them, and of the result
   std::size_t operands = 1;  // that lie so
   bool in_place = false;     // the result lies on an operand that lies as it does
+  bool roots = false;        // of every operand, as soon as it is read
 };
 
 /// What lies densely in memory in this order of the axes, outermost first, with a gap behind the rows.
@@ -32,7 +33,7 @@ inline Shape strides_in_order(const Shape& extents, const std::vector<std::size_
   return strides;
 }
 
-/// The sum (of bools: the exclusive or) of the operands that lie so, of one that lies as the result does, of a number for each point
+/// The sum (of bools: the exclusive or; or of roots) of the operands that lie so, of one that lies as the result does, of a number for each point
 /// along the last axis, and of the index along the first one.
 inline KernelCase transposes(const TransposeOf& of, std::uint64_t seed) {
   const std::size_t rank = of.extents.size();
@@ -57,13 +58,15 @@ inline KernelCase transposes(const TransposeOf& of, std::uint64_t seed) {
   };
   b.begin_stage(false);
   const auto both = [&](int v, int w) { return b.binary(of.type == bool_ ? Code::xor_ : Code::add, v, w); };
-  int sum = b.cast(b.index(0), of.type);
-  for (std::size_t k = 0; k < of.operands; k++) sum = both(sum, b.load(add_arg(false, crosswise)));
-  const int same = add_arg(false, straight);
-  sum = both(both(sum, b.load(same)), b.load(add_arg(false, of_last)));
+  const auto read = [&](int arg) { return of.roots ? b.unary(Code::sqrt, b.load(arg)) : b.load(arg); };
+  const int same = of.roots ? add_arg(false, straight) : -1;
+  int sum = of.roots ? read(same) : b.cast(b.index(0), of.type);
+  for (std::size_t k = 0; k < of.operands; k++) sum = both(sum, read(add_arg(false, crosswise)));
+  const int other = add_arg(false, straight);
+  sum = both(both(sum, read(other)), read(add_arg(false, of_last)));
   const int out = add_arg(true, straight);
   b.store(out, sum);
-  if (of.in_place) c.args[static_cast<std::size_t>(out)].alias = same;
+  if (of.in_place) c.args[static_cast<std::size_t>(out)].alias = other;
   c.kernel = b.finish();
   c.extents = of.extents;
   c.start = Shape::filled(rank, 3);
@@ -82,6 +85,8 @@ inline std::vector<TransposeOf> transposes_of_all_kinds() {
     all.push_back({t, {96, 80}, 0, 0, 1});
     all.push_back({t, {128, 64}, 0, 3, 0, 2});
   }
+  for (const std::size_t operands : {1, 2, 3})
+    all.push_back({float32, {64, 80}, 0, 0, 0, operands, true, true});
   all.push_back({float32, {3, 70, 66}, 1});
   all.push_back({float32, {70, 3, 66}, 0});
   all.push_back({uint8, {2, 66, 3, 70}, 1, 2});

@@ -75,7 +75,7 @@ void KeptRows::find_values() {
       cost[v] = operation_cost(in);
       each_operand(k_, halves_, v, [&](std::size_t o) {
         operands[count++] = number[o];
-        cost[v] += cost[o];
+        cost[v] = std::min(cost[v] + cost[o], much);
       });
       // A cast of halves has the code and the type of its last instruction, and one operand more than any of these.
       const HalfCasts::Cast& cast = halves_.of(v);

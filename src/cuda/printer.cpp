@@ -396,12 +396,12 @@ class KernelText {
     };
     const std::int32_t small = in.code == Code::div ? added_to_one(k_, in) : -1;
     if (small >= 0)
-      line(depth, "const auto t{} = ratios<{}>({{{}}}, {{{}}}, {{{}}});", v, run_, all(in.a), all(in.b),
+      line(depth, "const auto z{} = ratios<{}>({{{}}}, {{{}}}, {{{}}});", v, run_, all(in.a), all(in.b),
            all(small));
-    else if (in.code == Code::sqrt) line(depth, "const auto t{} = roots<{}>({{{}}});", v, run_, all(in.a));
+    else if (in.code == Code::sqrt) line(depth, "const auto z{} = roots<{}>({{{}}});", v, run_, all(in.a));
     else return false;
     for (std::uint32_t k = 0; k < run_; k++)
-      line(depth, "const float {} = t{}.of[{}];", value(static_cast<std::int32_t>(v), k), v, k);
+      line(depth, "const float {} = z{}.of[{}];", value(static_cast<std::int32_t>(v), k), v, k);
     return true;
   }
   /// The value's name, of the k-th point of a run.
