@@ -216,6 +216,7 @@ LoopShape LoopAxes::shape() const {
   }
   for (std::size_t o = 0; o < operands_.count(); o++)
     for (std::size_t x = 0; x < count_; x++) s.moves.push_back(move(o, x));
+  s.index_unit = index_unit(s);
   s.columns = in_columns(s);
   if (!s.columns) s.row_warps = row_warps();
   s.kept_points = kept_points(s);
@@ -224,6 +225,15 @@ LoopShape LoopAxes::shape() const {
   return s;
 }
 
+std::uint32_t LoopAxes::index_unit(const LoopShape& shape) const {
+  std::uint32_t bits = most_in_run;  // the lowest one counts
+  for (std::size_t o = operands_.arguments; outer_ > 0 && o < operands_.count(); o++) {
+    if (shape.move(o, outer() - 1) == LoopShape::Move::none) continue;
+    const std::size_t dim = operands_.indices[o - operands_.arguments];
+    for (const Loop::Item& item : loop_.items) bits |= static_cast<std::uint32_t>(item.start[dim]);
+  }
+  return bits & (~bits + 1);
+}
 std::uint32_t LoopAxes::row_warps() const {
   if (count_ == outer_) return 1;
   std::int64_t longest = 0;

@@ -29,6 +29,8 @@ struct LoopShape {
   /// Neighbouring outer points lie beside each other, neighbouring inner ones do not, as in sums of columns. The printed kernel has
   /// blocks of device::column_threads threads, no others; without it, of any number of warps.
   bool columns = false;
+  /// A power of two, 16 at most: the indices along the last outer axis begin at multiples of it, in every item.
+  std::uint32_t index_unit = 16;
   /// Whether threads may take several neighbours at once (run_length()).
   bool runs = true;
   /// Warps that work on an outer point together, a block of the order of its sums each; more than one: where rows are long. They are
@@ -90,6 +92,7 @@ class LoopAxes {
   bool may_join(std::size_t item, std::int64_t extent, const std::vector<std::int64_t>& steps) const;
   LoopShape::Move move(std::size_t operand, std::size_t axis) const;
   bool in_columns(const LoopShape& shape) const;
+  std::uint32_t index_unit(const LoopShape& shape) const;
   std::uint32_t row_warps() const;
   std::uint32_t kept_points(LoopShape shape) const;
   bool has_few_rows() const;

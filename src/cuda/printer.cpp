@@ -235,12 +235,10 @@ class KernelText {
     line(depth + 1, "}}");
     line(depth, "}}");
   }
-  /// That in an item no run goes over the end of a row, and each access of one begins at a multiple of its size; an index too whose
-  /// low bits are taken to be known.
+  /// That in an item no run goes over the end of a row, and each access of one begins at a multiple of its size.
   std::string runs_are_whole() const {
     std::map<std::uint64_t, std::string> multiples;  // by size
     if (shape_.outer_axes > 1) multiples[run_] = fmt::format(", e{}", shape_.outer_axes - 1);
-    for (const std::size_t o : in_run_.aligned()) multiples[run_] += fmt::format(", b{}", o);
     for (std::size_t a = 0; a < operands_.arguments; a++) {
       if (!in_runs_[a]) continue;
       std::string& all = multiples[run_ * itemsize(k_.args[a].type)];

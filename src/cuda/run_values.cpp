@@ -21,26 +21,15 @@ RunValues::RunValues(const Kernel& k, const LoopShape& shape, const LoopOperands
                      const HalfCasts& halves, std::uint32_t run)
     : k_(k), shape_(shape), operands_(operands), halves_(halves), run_(run), values_(k.code.size()) {
   if (run == 1) return;
-  find(false);
-  std::vector<std::uint32_t> groups;
-  for (const Value& x : values_) groups.push_back(x.group);
-  find(true);
-  for (std::size_t v = 0; v < values_.size(); v++)
-    if (halves_.is_needed(v) && values_[v].group > groups[v]) return;
-  find(false);  // nothing is gained, so no index has to begin anywhere
+  for (std::size_t v = 0; v < values_.size(); v++) values_[v] = value_of(v);
 }
 
-void RunValues::find(bool aligned) {
-  aligned_.clear();
-  for (std::size_t v = 0; v < values_.size(); v++) values_[v] = value_of(v, aligned);
-}
-
-RunValues::Value RunValues::value_of(std::size_t v, bool aligned) {
+RunValues::Value RunValues::value_of(std::size_t v) const {
   const Instr& in = k_.code[v];
   const auto moves = [&](std::size_t operand) {
     return shape_.move(operand, shape_.outer_axes - 1) != Move::none;
   };
-  if (in.code == Code::index) return index(operands_.number_of_index(in.imm), aligned);
+  if (in.code == Code::index) return index(operands_.number_of_index(in.imm));
   Value x;
   if (!halves_.is_cast(v)) {
     if (in.code == Code::constant && is_integer(in.type))
@@ -54,7 +43,7 @@ RunValues::Value RunValues::value_of(std::size_t v, bool aligned) {
   return x;
 }
 
-RunValues::Value RunValues::index(std::size_t operand, bool aligned) {
+RunValues::Value RunValues::index(std::size_t operand) const {
   const std::uint32_t last = shape_.outer_axes - 1;
   Value x;
   if (shape_.move(operand, last) == Move::none) {
@@ -65,8 +54,7 @@ RunValues::Value RunValues::index(std::size_t operand, bool aligned) {
   bool only = shape_.move(operand, last) == Move::one;
   for (std::uint32_t axis = 0; axis < shape_.axes; axis++)
     only = only && (axis == last || shape_.move(operand, axis) == Move::none);
-  if (!aligned || !only) return x;
-  if (std::find(aligned_.begin(), aligned_.end(), operand) == aligned_.end()) aligned_.push_back(operand);
+  if (!only || shape_.index_unit % run_ != 0) return x;
   x.unit = run_;
   for (std::uint32_t k = 0; k < run_; k++) x.low[k] = k;
   return x;

@@ -14,8 +14,8 @@ inline constexpr std::uint32_t most_in_run = 16;
 
 /// Of a run of neighbours along the last outer axis that begins at a multiple of its length, a power of two.
 ///
-/// An index along this axis is a multiple of the run's length, plus 0, 1, 2, ... So its low bits are known and its high ones are
-/// those of all neighbours: four elements of a draw share the words of one block of random numbers, say.
+/// Where shape.index_unit is a multiple of that length, an index along this axis is one, plus 0, 1, 2, ... So its low bits are known
+/// and its high ones are those of all neighbours: four elements of a draw share the words of one block of random numbers, say.
 class RunValues {
  public:
   RunValues(const Kernel& k, const LoopShape& shape, const LoopOperands& operands, const HalfCasts& halves,
@@ -26,8 +26,6 @@ class RunValues {
   /// Whether the value of each neighbour is a constant, as the lowest bits of an index are.
   bool is_known(std::size_t v) const { return values_[v].known; }
   std::uint64_t known(std::size_t v, std::uint32_t k) const { return values_[v].low[k]; }
-  /// Operands (indices) whose beginnings are taken to be multiples of the run's length.
-  const std::vector<std::size_t>& aligned() const { return aligned_; }
 
  private:
   /// An integer is a multiple of `unit`, a power of two, plus a number below it that is known.
@@ -37,9 +35,8 @@ class RunValues {
     std::uint64_t unit = 0;                           ///< 0: no integer, or nothing is known of it
     std::array<std::uint64_t, most_in_run> low = {};  ///< by neighbour
   };
-  void find(bool aligned);
-  Value value_of(std::size_t v, bool aligned);
-  Value index(std::size_t operand, bool aligned);
+  Value value_of(std::size_t v) const;
+  Value index(std::size_t operand) const;
   Value cast(const Instr& in) const;
   Value calculated(const Instr& in) const;
   Value of_operands(std::size_t v) const;
@@ -52,7 +49,6 @@ class RunValues {
   const HalfCasts& halves_;
   const std::uint32_t run_;
   std::vector<Value> values_;
-  std::vector<std::size_t> aligned_;
 };
 
 }  // namespace shardarray::cuda
