@@ -445,7 +445,7 @@ class KernelText {
   }
   std::string half_cast(const HalfCasts::Cast& c, std::uint32_t k) const {
     using Kind = HalfCasts::Kind;
-    const std::string x = value(c.operand, k);
+    std::string x = value(c.operand, k);
     if (c.kind == Kind::repeats) return x;
     const char* const way = c.kind == Kind::widens ? "widen" : c.kind == Kind::narrows ? "narrow" : "rounded";
     return fmt::format("{}_{}({})", way, shardarray::name(c.half), x);

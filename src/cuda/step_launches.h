@@ -47,7 +47,7 @@ void add_launch(const Step& step, const char* kernel, T head, const std::vector<
 }
 
 /// Of a kernel that combines elements as its table says, the name; that of the one for sums of float32 where these are asked for.
-#define SHARDARRAY_COMBINING(name, combine) (is_sum_of_floats(combine) ? name "_sum_f32" : name)
+#define SHARDARRAY_COMBINING(name, combine) (is_sum_of_floats(combine) ? name "_sum_f32" : (name))
 inline bool is_sum_of_floats(const device::Instruction& combine) {
   return combine.code == Code::add && combine.type == float32;
 }
