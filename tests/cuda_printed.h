@@ -9,6 +9,7 @@
 
 #include "cuda/printer.h"
 #include "cuda_launches.h"
+#include "cuda_programs.h"
 #include "kernel_helpers.h"
 
 namespace shardarray::test {
@@ -65,5 +66,19 @@ class PrintedTexts {
   std::array<std::string, 2> parts_;  // two compilations: one a core in CI
   std::array<std::unique_ptr<CompiledText>, 2> objects_;
 };
+
+/// Of rows with a name, a program and its launches: printed kernels give what interpreting ones do, in every order of blocks.
+template <class Row> void check_printed_programs(const std::vector<Row>& rows, const PrintedTexts& texts) {
+  for (const auto& row : rows) {
+    const auto want = outputs_of(
+        *row.program, [&](const std::vector<void*>& bases) { run_launches(row.launches, bases, {}); });
+    for (const BlockOrder& order : block_orders) {
+      const auto got = outputs_of(
+          *row.program, [&](const std::vector<void*>& bases) { texts.run(row.launches, bases, order); });
+      const std::string text = difference_of(*row.program, got, want);
+      CHECK_MESSAGE(text.empty(), row.name << ": " << text);
+    }
+  }
+}
 
 }  // namespace shardarray::test

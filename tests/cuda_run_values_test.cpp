@@ -182,16 +182,7 @@ TEST_CASE("cuda run values: draws of philox keys have the CPU's bits, a block of
     });
   add("a part", [](const Array& k) { return random::uniform(k, {64})[slice(3, 59)]; });
   texts.compile();
-  for (const Row& row : rows) {
-    const auto want = outputs_of(
-        *row.program, [&](const std::vector<void*>& bases) { run_launches(row.launches, bases, {}); });
-    for (const BlockOrder& order : block_orders) {
-      const auto got = outputs_of(
-          *row.program, [&](const std::vector<void*>& bases) { texts.run(row.launches, bases, order); });
-      const std::string text = difference_of(*row.program, got, want);
-      CHECK_MESSAGE(text.empty(), row.name << ": " << text);
-    }
-  }
+  check_printed_programs(rows, texts);
   // Ten rounds with two products each, in the run and in what is left of it.
   for (const Row& row : rows) {
     if (row.name.find("u32") == row.name.npos && row.name.find("f32") == row.name.npos) continue;

@@ -123,16 +123,7 @@ TEST_CASE(
     }
   CHECK(tiled >= 20);
   texts.compile();
-  for (const Row& row : rows) {
-    const auto want = outputs_of(
-        *row.program, [&](const std::vector<void*>& bases) { run_launches(row.launches, bases, {}); });
-    for (const BlockOrder& order : block_orders) {
-      const auto got = outputs_of(
-          *row.program, [&](const std::vector<void*>& bases) { texts.run(row.launches, bases, order); });
-      const std::string text = difference_of(*row.program, got, want);
-      CHECK_MESSAGE(text.empty(), row.name << ": " << text);
-    }
-  }
+  check_printed_programs(rows, texts);
 }
 
 TEST_CASE("cuda transposed: there are tiles where both axes are long and a block has the memory") {

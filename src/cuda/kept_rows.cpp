@@ -77,7 +77,7 @@ void KeptRows::find_values() {
         operands[count++] = number[o];
         cost[v] = std::min(cost[v] + cost[o], much);
       });
-      // A cast of halves has the code and the type of its last instruction, and one operand more than any of these.
+      // A cast has the code of its last instruction: another number than that one's tells them apart.
       const HalfCasts::Cast& cast = halves_.of(v);
       const auto imm =
           halves_.is_cast(v)

@@ -291,28 +291,23 @@ class KernelText {
     if (shape_.row_warps > 1) return rounds(reduced, begin, end);
     line(2, "for (std::int64_t begin = 0, stop; begin < item.inner_points; begin = stop) {{");
     line(3, "stop = item.inner_points - begin > item.block ? begin + item.block : item.inner_points;");
-    for (const std::size_t v : reduced) line(3, "r{}.open_block();", v);
-    line(3, "SHARDARRAY_TEAM_LANES(team, lane) {{");
-    inner_points("begin + lane", "stop", "warp_lanes", begin, end);
-    line(3, "}}");
-    for (const std::size_t v : reduced) line(3, "r{}.close_block(team);", v);
-    line(2, "}}");
-    results(reduced);
+    block(reduced, begin, end, "close_block(team)");
   }
   /// Each warp takes a block, or none, then all of them add up what came out, in the blocks' order.
   void rounds(const std::vector<std::size_t>& reduced, std::size_t begin, std::size_t end) {
     line(2, "for (std::int64_t round = 0; round < item.inner_points; round += item.block * team.warps()) {{");
     line(3, "const std::int64_t begin = round + item.block * team.warp(), left = item.inner_points - begin;");
     line(3, "const std::int64_t stop = begin + (left < item.block ? left : item.block);");
+    block(reduced, begin, end, "close_round(item, team, round)");
+  }
+  /// What is done with the inner points from `begin` to `stop`, and what comes out of all of them.
+  void block(const std::vector<std::size_t>& reduced, std::size_t begin, std::size_t end, const char* close) {
     for (const std::size_t v : reduced) line(3, "r{}.open_block();", v);
     line(3, "SHARDARRAY_TEAM_LANES(team, lane) {{");
     inner_points("begin + lane", "stop", "warp_lanes", begin, end);
     line(3, "}}");
-    for (const std::size_t v : reduced) line(3, "r{}.close_round(item, team, round);", v);
+    for (const std::size_t v : reduced) line(3, "r{}.{};", v, close);
     line(2, "}}");
-    results(reduced);
-  }
-  void results(const std::vector<std::size_t>& reduced) {
     for (const std::size_t v : reduced)
       line(2, "const {} v{} = r{}.result();", printed_type(k_.code[v].type), v, v);
   }
