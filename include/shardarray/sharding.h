@@ -55,12 +55,12 @@ class SHARDARRAY_API Sharding {
   /// Each device's piece, in device-assignment order.
   [[nodiscard]] std::vector<std::pair<Device, ShardIndex>> devices_indices_map(const Shape& shape,
                                                                                Where w = Where::here()) const;
-  /// How many earlier devices (in the order of devices_indices_map) hold the same piece.
+  /// How many earlier devices (in the order of devices_indices_map) hold the same piece; other summands are other pieces.
   [[nodiscard]] std::vector<int> replica_ids(const Shape& shape, Where w = Where::here()) const;
   /// Same placement of a value of rank `ndim`: same pieces on the same devices in the same order. Throws ShardingError for a
   /// rank that does not fit one of the two, or is not in 0 .. 1024.
   [[nodiscard]] bool is_equivalent_to(const Sharding& other, int ndim, Where w = Where::here()) const;
-  /// Every device holds the whole value: of any rank that fits, or of rank `ndim`.
+  /// Every device holds the whole value (not a summand of it): of any rank that fits, or of rank `ndim`.
   [[nodiscard]] bool is_fully_replicated() const;
   [[nodiscard]] bool is_fully_replicated(int ndim, Where w = Where::here()) const;
   /// The devices, sorted by id.
@@ -142,32 +142,67 @@ struct SHARDARRAY_API SpecEntry {
   bool tuple = false;              ///< written as axes(...): prints as a tuple
   friend bool operator==(const SpecEntry&, const SpecEntry&) = default;
 };
+/// Mesh axes along which a value is a sum that is not added up yet: `P("x", unreduced("y"))`.
+struct SHARDARRAY_API UnreducedAxes {
+  std::vector<std::string> names;
+};
+/// The names as UnreducedAxes, the last argument of a PartitionSpec.
+template <class... S> [[nodiscard]] UnreducedAxes unreduced(S&&... names) {
+  return {{std::string(std::forward<S>(names))...}};
+}
+
 /// Which mesh axes cut which dimension: `P("x", none, axes("y", "z"))`. Missing trailing entries are whole dimensions. What takes
 /// one checks it against a mesh. P("x") and P("x", none) are not equal.
+///
+/// `P("x", unreduced("y"))`: the value is the sum of what the devices along "y" hold, each a summand of the same tile, which nobody
+/// has added up yet. It is that value all the same: reading adds up, and every operation sees the sum. Those that are linear in it
+/// (adding another one, products with a whole value, sums, what moves or selects elements) work on the summands, so that nothing
+/// moves: gradients of several batches are added with one all-reduce at the end. Products then round each summand. What is whole
+/// becomes a sum for nothing: one device holds it, the others hold zeros. A value is a sum where that is asked for (filter_shard,
+/// device_put); other results are whole. Lines of `reproducible` add up before each operation. Not of bool, float16 and bfloat16.
 class SHARDARRAY_API PartitionSpec {
+  template <class E>
+  static constexpr bool is_unreduced = std::is_same_v<std::remove_cvref_t<E>, UnreducedAxes>;
+
  public:
   template <class... E>
-  requires(std::convertible_to<E, SpecEntry>&&...) explicit PartitionSpec(E&&... e)
-      : entries_{SpecEntry(std::forward<E>(e))...} {}
-  explicit PartitionSpec(std::vector<SpecEntry> e) : entries_(std::move(e)) {}
+  requires((std::convertible_to<E, SpecEntry> || is_unreduced<E>)&&...) explicit PartitionSpec(E&&... e) {
+    static_assert(is_last<E...>(), "P: unreduced(...) stands once, behind the dimensions' entries");
+    entries_.reserve(sizeof...(E));
+    (add(std::forward<E>(e)), ...);
+  }
+  explicit PartitionSpec(std::vector<SpecEntry> e, UnreducedAxes sums = {}) : entries_(std::move(e)) {
+    add(std::move(sums));
+  }
   template <class... E>
   requires(std::is_arithmetic_v<std::remove_cvref_t<E>> || ...) explicit PartitionSpec(E&&...) {
     static_assert(sizeof...(E) == 0, "P: an entry is a mesh axis (\"x\"), none, or axes(\"x\", \"y\")");
   }
   /// One for each dimension from the first.
   [[nodiscard]] const std::vector<SpecEntry>& entries() const { return entries_; }
-  /// `PartitionSpec('x', None, ('y', 'z'))`.
+  /// The axes of unreduced(...), sorted.
+  [[nodiscard]] const std::vector<std::string>& unreduced_axes() const { return unreduced_; }
+  /// `PartitionSpec('x', None, ('y', 'z'))`, `PartitionSpec('x', unreduced={'y'})`.
   [[nodiscard]] std::string to_string() const;
   friend bool operator==(const PartitionSpec&, const PartitionSpec&) = default;
 
  private:
+  template <class... E> static constexpr bool is_last() {
+    constexpr bool is[] = {is_unreduced<E>..., false};
+    for (std::size_t k = 0; k + 1 < sizeof...(E); k++)
+      if (is[k]) return false;
+    return true;
+  }
+  void add(SpecEntry e) { entries_.push_back(std::move(e)); }
+  void add(UnreducedAxes sums);
   std::vector<SpecEntry> entries_;
+  std::vector<std::string> unreduced_;
 };
 using P = PartitionSpec;  ///< the short name, as in JAX
 SHARDARRAY_API std::ostream& operator<<(std::ostream& os, const PartitionSpec& p);
 
-/// A mesh and a spec: dimension d is cut over the axes of entry d, and replicated over axes that do not stand there. Fits values
-/// of rank >= the spec's length.
+/// A mesh and a spec: dimension d is cut over the axes of entry d, and replicated over axes that do not stand there (but for those
+/// of unreduced(...): devices along them hold summands). Fits values of rank >= the spec's length.
 class SHARDARRAY_API NamedSharding {
  public:
   /// Throws ShardingError for an axis that the mesh does not have, or that stands twice.

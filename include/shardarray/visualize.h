@@ -51,7 +51,8 @@ struct VisualizeOptions {
 SHARDARRAY_API void visualize_sharding(const Shape& shape, const Sharding& sharding,
                                        const VisualizeOptions& options = {}, Where w = Where::here());
 
-/// A table for values of any rank, one row per device: device, index, shape of its piece, replica id. Throws ShardingError for a
+/// A table for values of any rank, one row per device: device, index, shape of its piece, replica id, and of a value that is a sum
+/// over some axes (P(unreduced(...))) which summand. Throws ShardingError for a
 /// sharding that does not fit the rank.
 [[nodiscard]] SHARDARRAY_API std::string sharding_table(const Shape& shape, const Sharding& sharding,
                                                         Where w = Where::here());

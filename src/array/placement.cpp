@@ -9,6 +9,7 @@
 #include "execute/constraint.h"
 #include "execute/evaluate.h"
 #include "graph/trace_state.h"
+#include "layout/spelling.h"
 #include "runtime/devices.h"
 #include "shardarray/detail/maps.h"
 
@@ -46,6 +47,7 @@ Array from_callback(const Shape& shape, const Sharding& s,
   const Site site(w);
   need_devices("make_array_from_callback", s.device_assignment());
   check_type({shape, DType::bool_}, "make_array_from_callback");
+  if (is_partial(s)) return device_put_leaf(from_callback(shape, added_up(s), piece, w), s, "", w);
   const Layout* l = layout_of(s, static_cast<int>(shape.size()));
   const auto map = s.devices_indices_map(shape);
   const Instances instances = addressable_instances(*l, share_replicas());
@@ -114,6 +116,7 @@ static Array from_single_device_arrays(const Shape& shape, const Sharding& shard
   evaluate(arrays, function);
   Type t{shape, dtype ? *dtype : type_of(arrays[0], function).dtype};
   check_type(t, function);
+  core::check_summands(t, sharding, function);
   auto v = make_value(l, sharding, true, false);
   v->buffers = SmallVector<BufferRef, 8>(count);
   for (const Array& a : arrays) {

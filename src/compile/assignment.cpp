@@ -72,7 +72,7 @@ const Layout* constraint_layout(const FlatNode& n, const DeviceOrder* order) {
   if (lead > 0) {
     std::vector<AxisList> dims(static_cast<std::size_t>(lead));
     dims.insert(dims.end(), l->dims().begin(), l->dims().end());
-    l = Layout::of(l->order(), std::move(dims));
+    l = Layout::of(l->order(), std::move(dims), l->unreduced(), l->reducer());
   }
   const Layout* in_this_order = in_order(l, order);
   return in_this_order ? in_this_order : l;

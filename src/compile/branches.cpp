@@ -17,7 +17,7 @@ using Binding = ProgramCall::Binding;
 Layouts given_layouts(const FlatNode& n, std::span<const Layout* const> given, const CompileInput& in) {
   Layouts r;
   for (std::size_t k = 0; k < given.size(); k++)
-    r.push_back(given[k] ? whole_sums(given[k])
+    r.push_back(given[k] ? given[k]
                          : Layout::replicated(in.order, static_cast<int>(n.in_types[k].shape.size())));
   return r;
 }
@@ -36,7 +36,8 @@ PlacedBranches placed_choice(const FlatNode& n, std::span<const Layout* const> g
   const Choice c = Choice::of(*n.attrs);
   PlacedBranches r;
   r.in = given_layouts(n, given, in);
-  r.in[0] = Layout::replicated(in.order, 0);
+  r.in[0] = Layout::replicated(in.order,
+                               0);  // the others may be partial sums: a branch that needs them adds them up
   const Layouts operands(r.in.begin() + 1, r.in.end());
   std::vector<FlatGraph> graphs;
   for (const auto& branch : c.branches) {
@@ -66,6 +67,7 @@ PlacedBranches placed_repetition(const FlatNode& n, const FlatGraph& g, std::spa
   const PlacedIteration placed = place_iteration(body, g, given.subspan(repetition.asked), in);
   PlacedBranches r;
   r.in = given_layouts(n, given, in);
+  for (const Layout*& l : r.in) l = whole_sums(l);  // once, not in every run
   std::copy(placed.in.begin(), placed.in.end(), r.in.begin() + asked);
   r.out = placed.out;
   Layouts of_condition(r.in.begin(), r.in.begin() + asked);

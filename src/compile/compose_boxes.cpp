@@ -135,8 +135,8 @@ class Composer {
     const Layout* const layout = result(first).layout;
     const int made_by = at(p_.values, v).step;
     const auto& users = at(users_, v);
-    const bool is_last = made_by >= 0 && is_assembled(at(p_.steps, made_by)) && !at(is_output_, v) &&
-                         users.size() == slices.size();
+    const bool is_last = made_by >= 0 && is_assembled(at(p_.steps, made_by)) && node(at(p_.steps, made_by)) &&
+                         !at(is_output_, v) && users.size() == slices.size();
     const auto moves =
         std::find_if(slices.begin(), slices.end(), [&](int s) { return at(p_.steps, s).transfer >= 0; });
     const LocalStep* moving = moves == slices.end() ? nullptr : &at(p_.steps, *moves);
@@ -216,7 +216,7 @@ class Composer {
   // assembled, too, where less moves so.
   void pass(int s) {
     const LocalStep& step = at(p_.steps, s);
-    if (!reads_boxes(step) || result(step).windows) return;
+    if (!reads_boxes(step) || result(step).windows || !node(step)) return;
     const bool stored = is_assembled(step);
     const int v = step.out[0];
     if (stored && at(is_output_, v)) return;

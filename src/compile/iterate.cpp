@@ -118,14 +118,14 @@ bool keeps_carries(const Partition& p, const Iteration& it, const std::vector<co
   return true;
 }
 
-// A carry that begins as zeros is a partial sum where that leaves less to move in every run. All carries are looked at: one that is no
+// A carry that begins as zeros, or as a partial sum that the program asks for, is one where that leaves less to move in every run. All carries are looked at: one that is no
 // partial sum any more may come to be whole in another one's way.
-void keep_partial(const BodyRun& run, const Iteration& it, const std::vector<bool>& zeros,
+void keep_partial(const BodyRun& run, const Iteration& it, const std::vector<bool>& may_be,
                   std::vector<const Layout*>& inputs) {
-  if (std::find(zeros.begin(), zeros.end(), true) == zeros.end()) return;
+  if (std::find(may_be.begin(), may_be.end(), true) == may_be.end()) return;
   Partition best = run.partitioned(inputs, true);
   for (std::size_t k = 0; k < it.carries; k++) {
-    if (!zeros[k]) continue;
+    if (!may_be[k]) continue;
     const Layout*& carry = inputs[it.constants + k];
     std::vector<const Layout*> seen;
     for (const LocalValue& v : best.values) {
@@ -158,7 +158,10 @@ PlacedIteration placed(const FlatNode& n, std::span<const Layout* const> given,
   }
   if (it.carries > 0) {
     settle_carries(run, it, cut_carries(run, it, inputs), inputs);
-    keep_partial(run, it, zeros, inputs);
+    std::vector<bool> may_be = zeros;
+    for (std::size_t k = 0; k < it.carries; k++)
+      if (const Layout* const l = given[it.constants + k]; l && !l->unreduced().empty()) may_be[k] = true;
+    keep_partial(run, it, may_be, inputs);
   }
   PlacedIteration r;
   const auto compiled = std::make_shared<const Compiled>(compile(run.input(inputs, true)));

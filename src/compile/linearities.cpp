@@ -1,5 +1,6 @@
 #include "compile/linearities.h"
 
+#include <algorithm>
 #include <bit>
 #include <limits>
 
@@ -17,15 +18,30 @@ double literal(int v, const FlatGraph& g) {
   return std::numeric_limits<double>::quiet_NaN();
 }
 
-std::vector<Linear> linearities(const FlatNode& n, const FlatGraph& g) {
+std::vector<Linear> linearities(const FlatNode& n, const FlatGraph& g, bool summands_asked) {
   std::vector<Linear> r(n.in.size(), Linear::no);
   if (!n.op->linearity) return r;
   std::vector<double> literals;
   for (int v : n.in) literals.push_back(literal(v, g));
   Call c = n.call();
   c.literals = literals;
+  c.summands_asked = summands_asked;
   for (std::size_t k = 0; k < r.size(); k++) r[k] = linearity(c, static_cast<int>(k));
   return r;
+}
+
+std::vector<bool> wanted_summands(const FlatGraph& g, const Preferences& preferences) {
+  std::vector<bool> wanted;
+  wanted.reserve(preferences.unreduced.size());
+  for (const std::vector<int>& sub_axes : preferences.unreduced) wanted.push_back(!sub_axes.empty());
+  if (std::find(wanted.begin(), wanted.end(), true) == wanted.end()) return wanted;
+  for (auto n = g.nodes.rbegin(); n != g.nodes.rend(); ++n) {
+    if (n->op->form == Form::leaf || !at(wanted, n->first_out)) continue;
+    const std::vector<Linear> linear = linearities(*n, g, true);
+    for (std::size_t k = 0; k < n->in.size(); k++)
+      if (linear[k] != Linear::no) at(wanted, n->in[k]) = true;
+  }
+  return wanted;
 }
 
 }  // namespace shardarray

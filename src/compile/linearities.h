@@ -2,13 +2,16 @@
 #pragma once
 #include <vector>
 
-#include "graph/flat.h"
+#include "compile/passes.h"
 
 namespace shardarray {
 
 /// The float constant that all elements of v are; NaN: it is none.
 double literal(int v, const FlatGraph& g);
-/// Per operand.
-std::vector<Linear> linearities(const FlatNode& n, const FlatGraph& g);
+/// Per operand. `summands_asked`: of the call.
+std::vector<Linear> linearities(const FlatNode& n, const FlatGraph& g, bool summands_asked);
+
+/// By value: whether the program asks for summands of it, or of what is linear in it.
+std::vector<bool> wanted_summands(const FlatGraph& g, const Preferences& preferences);
 
 }  // namespace shardarray

@@ -1,8 +1,12 @@
 #include "compile/local_values.h"
 
+#include <algorithm>
+
 #include "base/at.h"
+#include "compile/iterate.h"
 #include "compile/reshard.h"
 #include "compile/strict.h"
+#include "layout/axes.h"
 
 namespace shardarray {
 
@@ -38,9 +42,34 @@ int LocalValues::move(int part, const Layout* to, const MoveReason& why) {
   const Layout* from = at(p_.values, source).layout;
   std::vector<const Layout*> path{to};
   if (from->order() == to->order()) path = reshard(from, to, type.shape, item_bytes, in_.cost).layouts;
-  else if (!from->unreduced().empty()) path.insert(path.begin(), Layout::of(from->order(), from->dims()));
+  else path = {whole_sums(from), whole_sums(to), to};
   for (const Layout* next : path) source = transfer_to(source, next, why);
   return source;
+}
+
+// What adds nothing to any number: of floats -0.
+static std::uint64_t zero_bits(DType t) {
+  constexpr std::uint64_t of_float = 0x8000'0000, both_parts = of_float << 32 | of_float;
+  if (t == DType::complex64) return both_parts;
+  return is_inexact(t) && t != DType::complex128 ? std::uint64_t{1} << (8 * itemsize(t) - 1) : 0;
+}
+
+// What each position has where summands are made: who holds a piece first among those along the made sub-axes keeps it.
+static Assembly first_summands(const LocalValue& from, const Layout& to) {
+  const AxisList others = outside_of(made_axes(*from.layout, to), concatenated(from.layout->dims()));
+  const int n = to.order()->size();
+  Assembly a;
+  a.bits = zero_bits(from.type.dtype);
+  for (int p = 0; p < n; p++) {
+    const Box held = tile_of(*from.layout, from.type.shape, p);
+    const bool is_first =
+        std::all_of(others.begin(), others.end(), [&](SubAxis x) { return coordinate(x, p, n) == 0; });
+    const bool keeps = is_first && !held.empty();
+    a.sources.emplace_back();
+    if (keeps) a.sources.back().push_back({0, held, held.lo, Shape::filled(held.lo.size(), 1)});
+    a.fills.push_back(!keeps || held != tile_of(to, from.type.shape, p));
+  }
+  return a;
 }
 
 int LocalValues::transfer_to(int part, const Layout* to, const MoveReason& why) {
@@ -56,6 +85,8 @@ int LocalValues::transfer_to(int part, const Layout* to, const MoveReason& why) 
     s.transfer = static_cast<int>(p_.transfers.size());
     p_.transfers.push_back(std::move(t));
   }
+  if (from.layout->order() == to->order() && makes_summands(*from.layout, *to, from.type.shape))
+    s.assembly = std::make_shared<const Assembly>(first_summands(from, *to));
   const int out = add(from.type, to, static_cast<int>(p_.steps.size()), at(origin_, part));
   s.out = {out};
   p_.steps.push_back(std::move(s));

@@ -67,7 +67,8 @@ const NodePrice::Placed& NodePrice::operand(const Assignment& a, std::size_t k) 
   if (!fresh) return it->second;
   const auto dims = place(a, *t.factors, *s_.rule, t.type.shape, sub_axes_);
   if (!dims) return it->second;
-  const bool keeps = !s_.pending.empty() && t.layout && !t.layout->unreduced().empty() && t.can_carry;
+  const bool carries = t.layout && !t.layout->unreduced().empty() && t.can_carry;
+  const bool keeps = !s_.pending.empty() && (carries || t.can_split);
   it->second.layout = to_layout(sub_axes_, *dims, keeps ? s_.pending : std::vector<int>{}, Reducer::sum);
   if (!t.free) it->second.cost = fetch(t.source, it->second.layout) * (t.should_stay ? kRefused : 1);
   return it->second;

@@ -39,10 +39,8 @@ bool renew(Preferences& p, const Trial& t, const FlatGraph& g, const SubAxes& su
 
 // Whether other plans may be better. Who asks for `follow` or `strict` gets what is placed first, and its errors.
 bool may_choose(const FlatGraph& g, const Partition& first) {
-  const auto is_whole = [&](int v) { return at(first.values, v).layout->unreduced().empty(); };
   const auto is_auto = [](const FlatNode& n) { return n.modes->policy == Policy::auto_; };
-  return !first.transfers.empty() && std::all_of(first.outputs.begin(), first.outputs.end(), is_whole) &&
-         std::all_of(g.nodes.begin(), g.nodes.end(), is_auto);
+  return !first.transfers.empty() && std::all_of(g.nodes.begin(), g.nodes.end(), is_auto);
 }
 
 // Results that nobody placed lie where the first plan has them: not where it is cheapest to leave them.
@@ -59,6 +57,11 @@ void place_outputs(Preferences& p, const Partition& first, const FlatGraph& g, c
 }
 
 }  // namespace
+
+bool may_leave_partial(const FlatNode& n) {
+  return n.op->form == Form::constraint ||
+         n.op->form == Form::leaf;  // placed so by the program, or by who gave it
+}
 
 Partition partition(FlatGraph& g, const CompileInput& in, Propagation propagation) {
   TransferPrices transfers(in.cost);

@@ -54,6 +54,7 @@ class Partitioner {
     p_.forwards = !in.is_run;
     asked_.assign(g.types.size(), false);
     needed_.resize(g.types.size());
+    wanted_ = wanted_summands(g, preferences);
   }
 
   Trial run() {
@@ -90,7 +91,12 @@ class Partitioner {
   // Flat value v in `layout`: as it is, made there, or moved.
   int require(int v, const Layout* layout, const std::function<std::string()>& reason, const FlatNode& by,
               bool asked) {
-    if (making_of(v) != Making::once) return make(v, layout, by, asked || at(asked_, v));
+    if (making_of(v) != Making::once) {
+      const bool is_asked = asked || at(asked_, v);
+      if (adds_nothing(v, layout)) return make(v, layout, by, is_asked);
+      const int whole = make(v, whole_sums(layout), by, is_asked);
+      return values_.move(whole, layout, {reason, by, line_of(by), is_asked});
+    }
     if (std::vector<const Layout*>& all = at(needed_, v);
         std::find(all.begin(), all.end(), layout) == all.end())
       all.push_back(layout);
@@ -236,7 +242,7 @@ class Partitioner {
   NodeState state_of(int i) {
     const FlatNode& n = at(g_.nodes, i);
     const Rule& rule = at(rules_, i);
-    const std::vector<Linear> linear = linearities(n, g_);
+    const std::vector<Linear> linear = linearities(n, g_, at(wanted_, n.first_out));
     NodeState s{&n, &rule, {}, {}, {}};
     for (std::size_t k = 0; k < n.in.size(); k++) {
       const int v = n.in[k];
@@ -257,11 +263,13 @@ class Partitioner {
       TermState t;
       t.type = at(g_.types, v);
       t.factors = &rule.results[k];
-      t.layout = to_layout(sub_axes_, at(preferences_.dims, v));
+      t.layout = to_layout(sub_axes_, at(preferences_.dims, v), at(preferences_.unreduced, v), Reducer::sum);
       t.weight = at(preferences_.closed, v) || at(preferences_.from_closed, v) ? 1.0 : 1e-3;
       s.results.push_back(std::move(t));
     }
     s.pending = passing_sums(s, n, linear);
+    for (std::size_t k = 0; k < n.in.size(); k++)
+      s.operands[k].can_split = !s.pending.empty() && linear[k] == Linear::joint;
     s.is_asked = std::any_of(n.in.begin(), n.in.end(), [&](int v) { return at(asked_, v); });
     return s;
   }
@@ -278,13 +286,15 @@ class Partitioner {
     return s;
   }
 
-  // The sub_axes of partial sums that may pass through: all joint operands carry the same, or one `each` operand carries one.
+  // The sub_axes of partial sums that may pass through: all joint operands carry the same, or one `each` operand carries one. Where
+  // the program asks for summands they pass whoever else uses them, also beside whole operands.
   std::vector<int> passing_sums(const NodeState& s, const FlatNode& n,
                                 const std::vector<Linear>& linear) const {
     if (is_half(n.out_types[0].dtype)) return {};  // combined in float32, rounded once
     const Layout* pending = nullptr;
     int carriers = 0, joint = 0;
     bool each = false;
+    const bool is_wanted = at(wanted_, n.first_out);
     for (std::size_t k = 0; k < s.operands.size(); k++) {
       const TermState& t = s.operands[k];
       const Linear l = linear[k];
@@ -294,12 +304,14 @@ class Partitioner {
       if (n.modes->reproducible || at(g_.nodes, at(g_.producer, n.in[k])).modes->reproducible)
         return {};  // a sum that is scaled later has other bits
       if (pending && t.layout->unreduced() != pending->unreduced()) return {};
-      if (num_elements(n.out_types[0].shape) > num_elements(t.type.shape) || !single_user(n.in[k])) return {};
+      if (num_elements(n.out_types[0].shape) > num_elements(t.type.shape) ||
+          !(is_wanted || single_user(n.in[k])))
+        return {};
       pending = t.layout;
       each |= l == Linear::each;
       carriers++;
     }
-    if (!pending || (each ? carriers != 1 : carriers != joint)) return {};
+    if (!pending || (each ? carriers != 1 : !is_wanted && carriers != joint)) return {};
     std::vector<int> sub_axes;
     for (SubAxis a : pending->unreduced()) sub_axes_.append(a, sub_axes);
     return sub_axes;
@@ -441,20 +453,16 @@ class Partitioner {
     const FlatNode& source = at(g_.nodes, at(g_.producer, v));
     const FlatNode by{nullptr, nullptr, {}, 0, {}, {}, Where(source.where), source.modes};
     const int rank = static_cast<int>(at(g_.types, v).shape.size());
-    if (making_of(v) != Making::once) {
-      const Layout* to = asked ? asked : preferred(v);
-      if (!adds_nothing(v, to)) to = Layout::of(to->order(), to->dims());
-      return require(v, to, {}, by, true);
-    }
+    if (making_of(v) != Making::once) { return require(v, asked ? asked : preferred(v), {}, by, true); }
     const Layout* now = at(p_.values, at(p_.of_value, v)).layout;
     const Layout* to = asked;
-    if (!to && !now->unreduced().empty()) {
+    if (!to && !now->unreduced().empty() && !may_leave_partial(source)) {
       const SubAxisDims& preference = at(preferences_.dims, v);
       const bool wants =
           std::any_of(preference.begin(), preference.end(), [](const auto& dim) { return !dim.empty(); });
       to = wants && rank > 0 ? to_layout(sub_axes_, preference) : Layout::of(now->order(), now->dims());
     }
-    if (!to || !to->unreduced().empty()) to = now;
+    if (!to) to = now;
     const char* who = in_.is_run ? "a step" : "the program";
     const auto reason = [&]() -> std::string {
       return !now->unreduced().empty()
@@ -475,6 +483,7 @@ class Partitioner {
   std::vector<std::vector<int>> users_;
   std::vector<bool> is_output_;                     // by value
   std::vector<bool> asked_;                         // by value: moving it is what the program asks for
+  std::vector<bool> wanted_;                        // by value: as summands, see wanted_summands()
   std::vector<std::vector<const Layout*>> needed_;  // by value: the layouts that users asked for
   double work_ = 0;                                 // price of what is computed
   Partition p_;

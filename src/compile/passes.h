@@ -50,8 +50,9 @@ const Layout* to_layout(const SubAxes& sub_axes, const SubAxisDims& dims,
 
 /// Where values would like to be: leaves, constraints and requested outputs are closed, the rest grew towards them.
 struct Preferences {
-  std::vector<SubAxisDims> dims;  ///< per value
-  std::vector<bool> closed;       ///< given, not preferred
+  std::vector<SubAxisDims> dims;            ///< per value
+  std::vector<std::vector<int>> unreduced;  ///< per value: the sub_axes of summands that are asked for
+  std::vector<bool> closed;                 ///< given, not preferred
   std::vector<bool>
       from_closed;  ///< leads, elementwise, to a place that is given: the preference is as good as closed
   std::vector<const Layout*> outputs;  ///< per result of the program: where it has to be; null: it is open
@@ -112,6 +113,8 @@ struct Partition {
   bool forwards = true;                       ///< results may be inputs themselves
   std::map<int, CalledBranches> branches;     ///< by flat node
 };
+/// Whether a result that this node makes may be partial sums although nothing asks for them where it leaves the program.
+bool may_leave_partial(const FlatNode& n);
 /// Cut scans append what combines them with their carries to `g`.
 Partition partition(FlatGraph& g, const CompileInput& in, Propagation propagation);
 

@@ -19,6 +19,7 @@ class Propagator {
   Propagator(const FlatGraph& g, const std::vector<Rule>& rules, const SubAxes& sub_axes)
       : g_(g), rules_(rules), makings_(makings(g, rules)), sub_axes_(sub_axes) {
     for (const Type& t : g.types) preferences_.dims.emplace_back(t.shape.size());
+    preferences_.unreduced.resize(g.types.size());
     preferences_.closed.assign(g.types.size(), false);
     preferences_.from_closed.assign(g.types.size(), false);
     fixed_.resize(g.types.size());
@@ -45,6 +46,7 @@ class Propagator {
     if (!l || !sub_axes_.can_express(*l)) return;
     if (at(preferences_.closed, value)) return;
     at(preferences_.dims, value) = to_sub_axes(sub_axes_, *l);
+    for (SubAxis a : l->unreduced()) sub_axes_.append(a, at(preferences_.unreduced, value));
     at(preferences_.closed, value) = true;
     if (backward) at(preferences_.from_closed, value) = true;
   }

@@ -56,6 +56,17 @@ AxisList scatter_pieces(const AxisList& reduced, const Layout& to) {
 ReshardPath reshard(const Layout* from, const Layout* to, const Shape& shape, std::int64_t itemsize,
                     const CostModel& model) {
   if (from == to) return {};
+  const auto by_way_of = [&](const Layout* middle) {
+    ReshardPath path = reshard(from, middle, shape, itemsize, model);
+    ReshardPath rest = reshard(middle, to, shape, itemsize, model);
+    path.layouts.insert(path.layouts.end(), rest.layouts.begin(), rest.layouts.end());
+    path.cost += rest.cost;
+    return path;
+  };
+  if (!from->unreduced().empty() && !to->unreduced().empty() && from->reducer() != to->reducer())
+    return by_way_of(Layout::of(from->order(), from->dims()));
+  if (!made_axes(*from, *to).empty() && !makes_summands(*from, *to, shape))
+    return by_way_of(before_summands(*from, *to));
   const auto cost = [&](const Layout* a, const Layout* b) -> MoveCost {
     const std::int64_t bytes = transfer_cost(*a, *b, shape, itemsize).bytes;
     const bool takes_memory = bytes > 0 && model.has_peaks();  // where it comes from is held to its end

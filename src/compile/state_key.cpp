@@ -56,7 +56,8 @@ StateKey key_of(const NodeState& s) {
     const TermState& t = s.operands[i];
     std::size_t same = 0;  // the first operand that is the same value
     while (s.node->in[same] != s.node->in[i]) same++;
-    k.add(static_cast<std::int64_t>(same) * 8 + t.free * 4 + t.can_carry * 2 + t.should_stay);
+    k.add(static_cast<std::int64_t>(same) * 16 + t.can_split * 8 + t.free * 4 + t.can_carry * 2 +
+          t.should_stay);
     k.add(t.type);
     if (t.free) continue;
     k.add(t.layout);

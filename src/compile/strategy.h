@@ -24,6 +24,7 @@ struct TermState {
   TermSource source;               ///< operand that is not free
   double weight = 0;               ///< result: how much the preference counts
   bool can_carry = false;          ///< operand: its pending sum may pass
+  bool can_split = false;          ///< operand: whole, it may be one summand beside those that pass
   bool should_stay = false;        ///< operand: policy strict refuses to move it; whatever need not is better
 };
 struct NodeState {

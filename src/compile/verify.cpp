@@ -146,7 +146,8 @@ void verify(const Partition& p, const FlatGraph& g, std::span<const Layout* cons
             "partition: step {} ({}) uses a value that is made later", i,
             p.steps[i].node < 0 ? "transfer" : g.nodes[static_cast<std::size_t>(p.steps[i].node)].op->name));
   for (std::size_t k = 0; k < p.outputs.size(); k++) {
-    const bool may_be_partial = k < asked.size() && asked[k] && !asked[k]->unreduced().empty();
+    const bool may_be_partial = (k < asked.size() && asked[k] && !asked[k]->unreduced().empty()) ||
+                                may_leave_partial(at(g.nodes, at(g.producer, g.outputs[k])));
     if (!at(p.values, p.outputs[k]).layout->unreduced().empty() && !may_be_partial)
       refuse("partition: a partial sum leaves the program");
   }

@@ -11,6 +11,7 @@
 #include "execute/evaluate.h"
 #include "execute/host_stream.h"
 #include "execute/memory_for.h"
+#include "layout/spelling.h"
 #include "runtime/devices.h"
 #include "runtime/processes.h"
 
@@ -156,7 +157,14 @@ void gather_slab(const std::vector<Part>& parts, const Box& slab, std::size_t it
 
 }  // namespace
 
+// The value itself, of whose summands the devices hold one each.
+static ValueRef added_up(const Value& v, const Type& t) {
+  return reshard_value(std::make_shared<Value>(v), t, added_up(v.sharding));
+}
+static bool is_partial(const Value& v) { return !v.layout->unreduced().empty(); }
+
 void gather_to_host(const Value& v, const Type& t, void* to) {
+  if (is_partial(v)) return gather_to_host(*added_up(v, t), t, to);
   wait(v.ready);
   if (num_elements(t.shape) == 0) return;
   std::vector<std::byte> piece;
@@ -166,6 +174,7 @@ void gather_to_host(const Value& v, const Type& t, void* to) {
 
 void stream_to_host(const char* function, const Value& v, const Type& t,
                     detail::FunctionRef<void(std::span<const std::byte>)> take) {
+  if (is_partial(v)) return stream_to_host(function, *added_up(v, t), t, take);
   wait(v.ready);
   const std::size_t item = itemsize(t.dtype);
   const std::vector<Part> parts = distinct_parts(v, t);
@@ -179,6 +188,8 @@ void stream_to_host(const char* function, const Value& v, const Type& t,
 
 ValueRef stream_from_host(const char* function, const Type& t, const Sharding& s, bool committed,
                           detail::FunctionRef<void(std::span<std::byte>)> fill, const Pass* pass) {
+  if (is_partial(s))
+    return reshard_value(stream_from_host(function, t, added_up(s), committed, fill, pass), t, s);
   const Layout* l = layout_of(s, static_cast<int>(t.shape.size()));
   const bool shared = share_replicas() || l->order()->size() == 1;
   const Instances instances = addressable_instances(*l, shared);
@@ -310,6 +321,8 @@ ValueRef reshard_value(const ValueRef& v, const Type& t, const Sharding& s) {
   }
   // What each process has for itself may go anywhere without them; what is bound to one device is that of one of them.
   const bool alone = v->layout->order()->size() == 1 && !(v->committed && those_who_give() != nullptr);
+  if (!alone && v->layout->order()->sorted() != to->order()->sorted() && is_partial(*v))
+    return reshard_value(added_up(*v, t), t, s);
   if (!alone && v->layout->order()->sorted() != to->order()->sorted())
     return scatter_from_host(whole_for(*v, t, to->order()->devices()), t, s);
   auto source = std::make_shared<Value>(*v);

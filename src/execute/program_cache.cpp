@@ -10,6 +10,7 @@
 #include "compile/assignment.h"
 #include "execute/launch.h"
 #include "graph/key.h"
+#include "layout/spelling.h"
 #include "runtime/devices.h"
 #include "runtime/local_part.h"
 
@@ -359,6 +360,8 @@ std::shared_ptr<const LoadedProgram> load_program(FlatGraph g, std::span<const V
   p->share_replicas = in.share_replicas;
   p->committed = where.committed;
   for (const Constraint& c : constraints_of(in.graph)) p->constraints.push_back(*c.sharding);
+  for (const Sharding* s : requested)
+    if (s && is_partial(*s)) p->constraints.push_back(*s);  // its mesh alone has names for it
   p->inputs = in.inputs;
   p->orders.push_back(in.order->ref());
   for (const auto* layouts : {&in.inputs, &in.outputs})

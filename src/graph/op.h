@@ -27,7 +27,7 @@ using Types = SmallVector<Type, 2>;  ///< of results: mostly one
 /// - of floats products with and quotients by a literal that is a power of two and makes nothing larger: they are exact
 ///   (parts below the smallest normal number lose at most their last bit).
 /// Other float products and quotients are not: they round every part, a part overflows where the sum does not, inf times
-/// parts that cancel is NaN. Nor are integer quotients, shifts, comparisons, and casts to another dtype: they round or cut
+/// parts that cancel is NaN. They are where the program asks for summands (Call::summands_asked). Nor are integer quotients, shifts, comparisons, and casts to another dtype: they round or cut
 /// off every part, or the sum wraps on one side of the cast only. (XLA combines sums before all of these.)
 enum class Linear : std::uint8_t { no, joint, each };
 

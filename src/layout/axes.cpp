@@ -94,6 +94,23 @@ AxisList cut(const AxisList& axes, const AxisList& at) {
   return out;
 }
 
+static bool is_inside(SubAxis a, const AxisList& others) {
+  return std::any_of(others.begin(), others.end(),
+                     [&](SubAxis o) { return o.pre <= a.pre && end_of(a) <= end_of(o); });
+}
+AxisList outside_of(const AxisList& axes, const AxisList& others) {
+  AxisList out;
+  for (SubAxis a : cut(axes, others))
+    if (!is_inside(a, others)) out.push_back(a);
+  return merged(out);
+}
+AxisList shared_axes(const AxisList& axes, const AxisList& others) {
+  AxisList out;
+  for (SubAxis a : cut(axes, others))
+    if (is_inside(a, others)) out.push_back(a);
+  return merged(out);
+}
+
 AxisList concatenated(const std::vector<AxisList>& lists) {
   AxisList out;
   for (const AxisList& l : lists) out.insert(out.end(), l.begin(), l.end());

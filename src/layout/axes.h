@@ -25,6 +25,9 @@ CommonPrefix common_prefix(const AxisList& a, const AxisList& b);
 AxisList cover(const AxisList& a, const AxisList& b);
 /// `axes` without `removed`; nothing unless every removed sub-axis lies inside one of `axes`.
 std::optional<AxisList> without_axes(const AxisList& axes, const AxisList& removed);
+/// What of `axes` lies in none of `others`, and what lies in one, in the order of `axes`.
+AxisList outside_of(const AxisList& axes, const AxisList& others);
+AxisList shared_axes(const AxisList& axes, const AxisList& others);
 /// `axes` cut at the ends of the sub-axes of `at` that fall inside.
 AxisList cut(const AxisList& axes, const AxisList& at);
 /// The lists one behind the other.

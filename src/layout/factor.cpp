@@ -60,6 +60,14 @@ std::vector<std::vector<std::int64_t>> reordered(const Placement& placement, con
   return index;
 }
 
+// Of tiles so cut: the last dimension are the summands, where there are any.
+const Layout* layout_of_dims(const DeviceOrder* order, std::vector<AxisList> dims, Reducer reducer) {
+  if (reducer == Reducer::none) return Layout::of(order, std::move(dims));
+  AxisList summands = std::move(dims.back());
+  dims.pop_back();
+  return Layout::of(order, std::move(dims), std::move(summands), reducer);
+}
+
 // Tiles row-major, devices ascending within a tile: what always works.
 LayoutRef private_layout(const Placement& placement) {
   const DeviceOrder* sorted = placement.order->sorted();
@@ -78,58 +86,51 @@ LayoutRef private_layout(const Placement& placement) {
     dims.push_back({{pre, static_cast<std::int32_t>(count)}});
     pre *= static_cast<std::int32_t>(count);
   }
-  return Layout::of(DeviceOrder::shared(std::move(devices)).get(), std::move(dims))->ref();
+  const OrderRef order = DeviceOrder::shared(std::move(devices));
+  return layout_of_dims(order.get(), std::move(dims), placement.reducer)->ref();
 }
 
 }  // namespace
 
-std::optional<std::vector<AxisList>> factor(const Placement& placement, const DeviceOrder* order) {
+const Layout* factor(const Placement& placement, const DeviceOrder* order) {
   const int n = order->size();
   const auto index = reordered(placement, order);
   std::vector<AxisList> dims;
   for (std::size_t d = 0; d < index.size(); d++) {
     const auto axes = digits(first_positions(index, d, placement.counts[d], n), n);
-    if (!axes) return std::nullopt;
+    if (!axes) return nullptr;
     dims.push_back(*axes);
   }
-  if (!holds(dims, index, n)) return std::nullopt;
-  return dims;
+  if (!holds(dims, index, n)) return nullptr;
+  return layout_of_dims(order, std::move(dims), placement.reducer);
 }
 
 LayoutRef canonical_layout(const Placement& placement) {
-  const DeviceOrder* sorted = placement.order->sorted();
-  if (auto dims = factor(placement, sorted)) return Layout::of(sorted, std::move(*dims))->ref();
-  return private_layout(placement);
+  const Layout* const sorted = factor(placement, placement.order->sorted());
+  return sorted ? sorted->ref() : private_layout(placement);
 }
 
 Placement placement_of(const Layout& layout) {
-  Placement out{layout.order()->ref(), {}, {}};
-  for (int d = 0; d < layout.rank(); d++) {
-    out.counts.push_back(layout.tiles(d));
+  Placement out{layout.order()->ref(), {}, {}, layout.reducer()};
+  const int n = layout.order()->size();
+  const auto add = [&](const AxisList& axes) {
+    out.counts.push_back(product(axes));
     auto& tiles = out.index.emplace_back();
-    for (int p = 0; p < layout.order()->size(); p++) tiles.push_back(layout.tile_index(d, p));
-  }
+    for (int p = 0; p < n; p++) {
+      std::int64_t tile = 0;
+      for (SubAxis a : axes) tile = tile * a.size + coordinate(a, p, n);
+      tiles.push_back(tile);
+    }
+  };
+  for (const AxisList& axes : layout.dims()) add(axes);
+  if (layout.reducer() != Reducer::none) add(layout.unreduced());
   return out;
 }
 
 const Layout* in_order(const Layout* layout, const DeviceOrder* order) {
   if (layout->order() == order) return layout;
   if (layout->order()->sorted() != order->sorted()) return nullptr;
-  Placement placement = placement_of(*layout);
-  // Partial sums: one more dimension whose tiles are the groups that hold different ones.
-  auto& groups = placement.index.emplace_back();
-  const int n = order->size();
-  for (int p = 0; p < n; p++) {
-    std::int64_t group = 0;
-    for (SubAxis a : layout->unreduced()) group = group * a.size + coordinate(a, p, n);
-    groups.push_back(group);
-  }
-  placement.counts.push_back(product(layout->unreduced()));
-  auto dims = factor(placement, order);
-  if (!dims) return nullptr;
-  AxisList unreduced = std::move(dims->back());
-  dims->pop_back();
-  return Layout::of(order, std::move(*dims), std::move(unreduced), layout->reducer());
+  return factor(placement_of(*layout), order);
 }
 
 }  // namespace shardarray

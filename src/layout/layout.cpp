@@ -80,6 +80,12 @@ std::int64_t Layout::tile_index(int d, int p) const {
   return index;
 }
 
+std::int64_t summand_index(const Layout& layout, int p) {
+  std::int64_t index = 0;
+  for (SubAxis a : layout.unreduced()) index = index * a.size + coordinate(a, p, layout.order()->size());
+  return index;
+}
+
 bool Layout::is_fully_replicated() const {
   for (const AxisList& axes : dims_)
     if (!axes.empty()) return false;

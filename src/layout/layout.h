@@ -95,6 +95,9 @@ class Layout {
 /// The coordinate of position p along a sub-axis, for n devices.
 constexpr std::int64_t coordinate(SubAxis a, int p, int n) { return p / (n / (a.pre * a.size)) % a.size; }
 
+/// Which of the summands of its tile position p holds; 0 where there is one.
+std::int64_t summand_index(const Layout& layout, int p);
+
 /// A box of a value, in global coordinates.
 struct Box {
   Shape lo, size;

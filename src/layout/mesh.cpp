@@ -61,20 +61,22 @@ void check_grid(const DeviceGrid& grid, const std::vector<std::string>& names) {
 Sharding named_sharding(const Mesh& mesh, const PartitionSpec& spec, Where w) {
   const Site site(w);
   std::vector<std::string> seen;
+  const auto check = [&](const std::string& axis) {
+    if (axis_position(mesh, axis) < 0)
+      throw ShardingError(
+          fmt::format("NamedSharding: axis '{}' of {} is not found in {}. A spec names axes of its mesh. Use "
+                      "one of ({}).",
+                      axis, spec.to_string(), mesh.to_string(), quoted_list(mesh.axis_names())));
+    if (std::find(seen.begin(), seen.end(), axis) != seen.end())
+      throw ShardingError(
+          fmt::format("NamedSharding: {} has duplicate entries for '{}'. A mesh axis cuts at most one "
+                      "dimension, or holds summands. Remove one of them.",
+                      spec.to_string(), axis));
+    seen.push_back(axis);
+  };
   for (const SpecEntry& e : spec.entries())
-    for (const std::string& axis : e.names) {
-      if (axis_position(mesh, axis) < 0)
-        throw ShardingError(fmt::format(
-            "NamedSharding: axis '{}' of {} is not found in {}. A spec names axes of its mesh. Use "
-            "one of ({}).",
-            axis, spec.to_string(), mesh.to_string(), quoted_list(mesh.axis_names())));
-      if (std::find(seen.begin(), seen.end(), axis) != seen.end())
-        throw ShardingError(
-            fmt::format("NamedSharding: {} has duplicate entries for '{}'. A mesh axis cuts at most one "
-                        "dimension. Remove one of them.",
-                        spec.to_string(), axis));
-      seen.push_back(axis);
-    }
+    for (const std::string& axis : e.names) check(axis);
+  for (const std::string& axis : spec.unreduced_axes()) check(axis);
   return make_sharding(NamedSpelling{mesh, spec}, mesh.devices());
 }
 
@@ -167,7 +169,14 @@ Mesh make_mesh(const Shape& sizes, const std::vector<std::string>& axis_names, s
 std::string PartitionSpec::to_string() const {
   std::vector<std::string> items;
   for (const SpecEntry& e : entries_) items.push_back(entry_string(e));
-  return "PartitionSpec" + tuple_of(items);
+  if (unreduced_.empty()) return "PartitionSpec" + tuple_of(items);
+  items.push_back(fmt::format("unreduced={{{}}}", quoted_list(unreduced_)));
+  return fmt::format("PartitionSpec({})", fmt::join(items, ", "));
+}
+
+void PartitionSpec::add(UnreducedAxes sums) {
+  unreduced_ = std::move(sums.names);
+  std::sort(unreduced_.begin(), unreduced_.end());
 }
 
 std::ostream& operator<<(std::ostream& os, const PartitionSpec& p) { return os << p.to_string(); }

@@ -34,19 +34,38 @@ Shape spec_counts(const NamedSpelling& s, int rank) {
   return counts;
 }
 
+std::int64_t summands_of(const NamedSpelling& s) {
+  std::int64_t n = 1;
+  for (const std::string& axis : s.spec.unreduced_axes()) n *= s.mesh.axis_size(axis);
+  return n;
+}
+
+// By position: the tile of what is cut over these axes of the mesh.
+std::vector<std::int64_t> tiles_over(const Mesh& mesh, const std::vector<std::string>& axes) {
+  const Shape& grid = mesh.state().grid.shape;
+  std::vector<std::int64_t> tiles(static_cast<std::size_t>(mesh.size()), 0);
+  for (const std::string& axis : axes) {
+    const int k = axis_position(mesh, axis);
+    std::int64_t stride = 1;
+    for (std::size_t e = static_cast<std::size_t>(k) + 1; e < grid.size(); e++) stride *= grid[e];
+    for (std::size_t p = 0; p < tiles.size(); p++)
+      tiles[p] = tiles[p] * grid[k] + static_cast<std::int64_t>(p) / stride % grid[k];
+  }
+  return tiles;
+}
+
 Placement named_placement(const NamedSpelling& s, int rank, const std::vector<Device>& devices) {
   const auto& entries = s.spec.entries();
-  const Shape& grid = s.mesh.state().grid.shape;
   Placement out{DeviceOrder::shared(devices), spec_counts(s, rank), {}};
-  out.index.assign(static_cast<std::size_t>(rank), std::vector<std::int64_t>(devices.size(), 0));
-  for (std::size_t d = 0; d < entries.size(); d++)
-    for (const std::string& axis : entries[d].names) {
-      const int k = axis_position(s.mesh, axis);
-      std::int64_t stride = 1;
-      for (std::size_t e = static_cast<std::size_t>(k) + 1; e < grid.size(); e++) stride *= grid[e];
-      for (std::size_t p = 0; p < devices.size(); p++)
-        out.index[d][p] = out.index[d][p] * grid[k] + static_cast<std::int64_t>(p) / stride % grid[k];
-    }
+  for (std::size_t d = 0; d < static_cast<std::size_t>(rank); d++)
+    out.index.push_back(
+        tiles_over(s.mesh, d < entries.size() ? entries[d].names : std::vector<std::string>{}));
+  const std::int64_t summands = summands_of(s);
+  if (summands > 1) {
+    out.reducer = Reducer::sum;
+    out.counts.push_back(summands);
+    out.index.push_back(tiles_over(s.mesh, s.spec.unreduced_axes()));
+  }
   return out;
 }
 
@@ -120,6 +139,17 @@ const Layout* layout_of(const Sharding& s, int rank) {
   return layout;
 }
 
+Sharding added_up(const Sharding& s) {
+  const auto* const named = std::get_if<NamedSpelling>(&s.impl()->spelling);
+  if (!named || named->spec.unreduced_axes().empty()) return s;
+  return NamedSharding(named->mesh, PartitionSpec(named->spec.entries()));
+}
+
+bool is_partial(const Sharding& s) {
+  const auto* const named = std::get_if<NamedSpelling>(&s.impl()->spelling);
+  return named && summands_of(*named) > 1;
+}
+
 // The layout of a value of `shape` for a public function.
 static const Layout* layout_for(const char* function, const Sharding& s, const Shape& shape) {
   check_size(function, shape, DType::bool_);
@@ -174,6 +204,7 @@ std::vector<int> Sharding::replica_ids(const Shape& shape, Where w) const {
     const Box box = tile_of(*layout, shape, layout->order()->position(device));
     std::vector<std::int64_t> key(box.lo.begin(), box.lo.end());
     key.insert(key.end(), box.size.begin(), box.size.end());
+    key.push_back(summand_index(*layout, layout->order()->position(device)));
     out.push_back(seen[key]++);
   }
   return out;
@@ -187,7 +218,8 @@ bool Sharding::is_equivalent_to(const Sharding& other, int ndim, Where w) const 
 
 bool Sharding::is_fully_replicated() const {
   return std::visit(Overloaded{[](const NamedSpelling& s) {
-                                 return all_ones(spec_counts(s, static_cast<int>(s.spec.entries().size())));
+                                 return summands_of(s) == 1 &&
+                                        all_ones(spec_counts(s, static_cast<int>(s.spec.entries().size())));
                                },
                                [](const PositionalSpelling& s) { return all_ones(s.shape); },
                                [](const SingleSpelling&) { return true; }},
@@ -247,6 +279,8 @@ void put_sharding(const Sharding& sharding, Words& words) {
       words.push_back(e.names.size() << 1 | e.tuple);
       for (const std::string& axis : e.names) put_text(axis, words);
     }
+    words.push_back(s->spec.unreduced_axes().size());
+    for (const std::string& axis : s->spec.unreduced_axes()) put_text(axis, words);
   }
   if (const auto* s = std::get_if<PositionalSpelling>(&impl.spelling)) {
     words.push_back(s->shape.size() << 32 | s->sets.size());

@@ -8,6 +8,7 @@
 #include "layout/axes.h"
 #include "layout/factor.h"
 #include "layout/sharding_impl.h"
+#include "shardarray/error.h"
 
 namespace shardarray {
 namespace {
@@ -83,14 +84,24 @@ std::optional<std::vector<std::string>> names_of(const AxisList& axes, const Dev
   return out;
 }
 
-// The names of the axes that cut dimension d, in the mesh's own device order where that can express the
-// layout.
+// In the mesh's own device order where that can express the layout; `order` holds it.
+const Layout& on_mesh(const Layout& layout, const Mesh* mesh, OrderRef& order) {
+  order = mesh ? DeviceOrder::shared(mesh->devices()) : nullptr;
+  const Layout* const there = mesh ? in_order(&layout, order.get()) : nullptr;
+  return there ? *there : layout;
+}
+// The names of the axes that cut dimension d.
 std::optional<std::vector<std::string>> dim_names(const Layout& layout, int d, const Mesh* mesh,
                                                   bool partial) {
-  const OrderRef mesh_order = mesh ? DeviceOrder::shared(mesh->devices()) : nullptr;
-  const Layout* on_mesh = mesh ? in_order(&layout, mesh_order.get()) : nullptr;
-  const Layout& l = on_mesh ? *on_mesh : layout;
+  OrderRef order;
+  const Layout& l = on_mesh(layout, mesh, order);
   return names_of(l.dims()[d], l.order(), mesh, partial);
+}
+// The names of the axes that the summands are along.
+std::optional<std::vector<std::string>> summand_names(const Layout& layout, const Mesh* mesh, bool partial) {
+  OrderRef order;
+  const Layout& l = on_mesh(layout, mesh, order);
+  return names_of(l.unreduced(), l.order(), mesh, partial);
 }
 
 std::optional<Sharding> as_named(const Layout& layout, const Mesh& mesh) {
@@ -103,7 +114,9 @@ std::optional<Sharding> as_named(const Layout& layout, const Mesh& mesh) {
     else entries.push_back(AxisNames{*names});
   }
   while (!entries.empty() && entries.back().names.empty()) entries.pop_back();
-  return NamedSharding(mesh, PartitionSpec(std::move(entries)));
+  const auto sums = summand_names(layout, &mesh, false);
+  if (!sums) return std::nullopt;
+  return NamedSharding(mesh, PartitionSpec(std::move(entries), UnreducedAxes{*sums}));
 }
 
 Sharding as_positional(const Layout& layout, const std::vector<Device>& devices) {
@@ -143,10 +156,14 @@ static Sharding spell_placement(const Layout* layout, std::span<const Sharding> 
     if (fits(s, layout->rank()) && layout_of(s, layout->rank()) == canonical.get()) return s;
     if (const Mesh* mesh = mesh_of(s)) {
       if (auto named = as_named(*canonical, *mesh)) return *named;
-    } else if (std::holds_alternative<PositionalSpelling>(s.impl()->spelling)) {
+    } else if (layout->unreduced().empty() &&
+               std::holds_alternative<PositionalSpelling>(s.impl()->spelling)) {
       return as_positional(*canonical, s.device_assignment());
     }
   }
+  if (!layout->unreduced().empty())
+    throw InternalError(fmt::format("spell: no mesh is known that has the axes of {}. Please report this.",
+                                    layout->to_string()));
   if (devices->size() == 1) return SingleDeviceSharding(devices->devices()[0]);
   return as_positional(*canonical, devices->devices());
 }
@@ -185,6 +202,8 @@ std::string sharding_code(const Layout& layout, const Mesh* mesh) {
   }
   if (!has_spec) return spec_text(layout, mesh);
   while (!entries.empty() && entries.back() == "none") entries.pop_back();
+  if (const auto sums = summand_names(layout, mesh, false); sums && !sums->empty())
+    entries.push_back(fmt::format("unreduced(\"{}\")", fmt::join(*sums, "\", \"")));
   return fmt::format("NamedSharding(mesh, P({}))", fmt::join(entries, ", "));
 }
 
@@ -195,11 +214,18 @@ std::string dim_suffix(const Layout& layout, int d, const Mesh* mesh) {
   return names->size() == 1 ? "@" + (*names)[0] : fmt::format("@({})", fmt::join(*names, ","));
 }
 
+std::string summands_suffix(const Layout& layout, const Mesh* mesh) {
+  if (layout.unreduced().empty()) return "";
+  const auto names = summand_names(layout, mesh, true);
+  return names ? fmt::format("{{U:{}}}", fmt::join(*names, ","))
+               : fmt::format("{{U:{}}}", product(layout.unreduced()));
+}
+
 std::string type_string(DType dtype, const Shape& shape, const Layout& layout, const Mesh* mesh) {
   std::vector<std::string> sizes;
   for (std::size_t d = 0; d < shape.size(); d++)
     sizes.push_back(std::to_string(shape[d]) + dim_suffix(layout, static_cast<int>(d), mesh));
-  return fmt::format("{}[{}]", short_name(dtype), fmt::join(sizes, ","));
+  return fmt::format("{}[{}]{}", short_name(dtype), fmt::join(sizes, ","), summands_suffix(layout, mesh));
 }
 
 }  // namespace shardarray

@@ -18,6 +18,11 @@ const Layout* layout_of(const Sharding& s, int rank);
 /// (the very same object when it is equivalent); otherwise SingleDevice on one device, else Positional. It holds `layout`.
 Sharding spell(const Layout* layout, std::span<const Sharding> like = {});
 
+/// Whether a value that lies so is held as summands: P(unreduced(...)).
+bool is_partial(const Sharding& s);
+/// The same pieces without unreduced axes: where such a value lies when it is added up.
+Sharding added_up(const Sharding& s);
+
 /// Words that are equal exactly for equal spellings (`==`).
 void put_sharding(const Sharding& s, Words& words);
 
@@ -38,7 +43,9 @@ std::string sharding_code(const Layout& layout, const Mesh* mesh);
 /// The sharding part of a type string, dimension by dimension: `f32[16@data,8]` is made from "@data" and "".
 /// Replicated: "". Without a mesh: "@8" (the number of tiles).
 std::string dim_suffix(const Layout& layout, int d, const Mesh* mesh);
-/// `f32[16@data,8]`.
+/// What stands behind the dimensions of partial sums: `{U:y}`; "" where there are none.
+std::string summands_suffix(const Layout& layout, const Mesh* mesh);
+/// `f32[16@data,8]`, `f32[16@data,8]{U:y}`.
 std::string type_string(DType dtype, const Shape& shape, const Layout& layout, const Mesh* mesh);
 
 }  // namespace shardarray

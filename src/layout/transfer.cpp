@@ -66,15 +66,38 @@ const char* name(TransferKind k) {
   return names[static_cast<int>(k)];
 }
 
+static void check_pair(const Layout& from, const Layout& to) {
+  const bool same_reducer = to.unreduced().empty() ||
+                            (from.unreduced().empty() && to.reducer() == Reducer::sum) ||
+                            from.reducer() == to.reducer();
+  if (from.order() != to.order() || from.rank() != to.rank() || !same_reducer)
+    throw InternalError(
+        fmt::format("transfer_cost: {} to {} is no transfer. Both have one device order and rank, "
+                    "and only sums are split. Please report this.",
+                    from.to_string(), to.to_string()));
+}
+
 AxisList reduced_axes(const Layout& from, const Layout& to) {
-  const auto reduced = without_axes(from.unreduced(), to.unreduced());
-  const bool same_reducer = to.unreduced().empty() || from.reducer() == to.reducer();
-  if (from.order() != to.order() || from.rank() != to.rank() || !reduced || !same_reducer)
-    throw InternalError(fmt::format(
-        "transfer_cost: {} to {} is no transfer. Both have one device order and rank, and partial "
-        "sums cannot be made, only reduced. Please report this.",
-        from.to_string(), to.to_string()));
-  return *reduced;
+  check_pair(from, to);
+  return sorted_merged(outside_of(from.unreduced(), to.unreduced()));
+}
+
+AxisList made_axes(const Layout& from, const Layout& to) {
+  check_pair(from, to);
+  return sorted_merged(outside_of(to.unreduced(), from.unreduced()));
+}
+
+bool makes_summands(const Layout& from, const Layout& to, const Shape& shape) {
+  const AxisList made = made_axes(from, to);
+  const Difference diff = difference(from, to);
+  for (int d = 0; d < from.rank(); d++)  // else a piece of the finer tiles may lie in no tile of its device
+    if (from.tiles(d) != to.tiles(d) && shape[d] % from.tiles(d) != 0) return false;
+  return !made.empty() && reduced_axes(from, to).empty() && all_empty(diff.after) &&
+         outside_of(concatenated(diff.before), made).empty();
+}
+
+const Layout* before_summands(const Layout& from, const Layout& to) {
+  return Layout::of(to.order(), to.dims(), shared_axes(to.unreduced(), from.unreduced()), to.reducer());
 }
 
 const Layout* without_partial_sums(const Layout& layout, const AxisList& reduced,
@@ -85,6 +108,13 @@ const Layout* without_partial_sums(const Layout& layout, const AxisList& reduced
 
 TransferCost transfer_cost(const Layout& from, const Layout& to, const Shape& shape, std::int64_t itemsize) {
   const AxisList reduced = reduced_axes(from, to);
+  if (!made_axes(from, to).empty()) {
+    if (!makes_summands(from, to, shape))
+      throw InternalError(
+          fmt::format("transfer_cost: {} to {} is more than one transfer. Please report this.",
+                      from.to_string(), to.to_string()));
+    return {TransferKind::slice, {}, 0};
+  }
   if (reduced.empty()) return movement(from, to, shape, itemsize);
   const std::int64_t g = product(reduced), bytes = tile_bytes(from, shape, itemsize);
   const std::int64_t all_reduce = ceil_div(mul_sizes(2 * (g - 1), bytes), g);

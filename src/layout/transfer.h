@@ -30,7 +30,7 @@ struct TransferCost {
   AxisList axes;           ///< the sub-axes over which data moves
   std::int64_t bytes = 0;  ///< what the busiest device receives if memories were separate; fractions round up
 };
-/// One step from `from` to `to` (same device order). Bytes: all_reduce 2(g-1)/g*L and reduce_scatter (g-1)/g*L, with L the
+/// One step from `from` to `to` (same device order). Summands are made for nothing, a slice: see makes_summands(). Bytes: all_reduce 2(g-1)/g*L and reduce_scatter (g-1)/g*L, with L the
 /// bytes of the largest local unreduced tile and g the product of the reduced sub-axes; everything else
 /// max over devices of |target tile \ source tile|. A value that only gets cut further is a `slice` and costs nothing.
 /// From unreduced: to the same dims is all_reduce, to dims that additionally hold all the reduced sub-axes (at the minor
@@ -40,6 +40,13 @@ TransferCost transfer_cost(const Layout& from, const Layout& to, const Shape& sh
 
 /// The unreduced sub-axes of `from` that `to` no longer has.
 AxisList reduced_axes(const Layout& from, const Layout& to);
+/// The unreduced sub-axes of `to` that `from` has not.
+AxisList made_axes(const Layout& from, const Layout& to);
+/// Whether the step to such a `to` takes nothing from other devices: those that hold the same along the made sub-axes stay one
+/// summand, the others are zeros. Dimensions are cut as before, or evenly and no longer along these sub-axes.
+bool makes_summands(const Layout& from, const Layout& to, const Shape& shape);
+/// `to` with the partial sums that `from` has as well: where it is before summands are made.
+const Layout* before_summands(const Layout& from, const Layout& to);
 /// `layout` cut as `dims`, with the reduced sub-axes out of its partial sums.
 const Layout* without_partial_sums(const Layout& layout, const AxisList& reduced, std::vector<AxisList> dims);
 

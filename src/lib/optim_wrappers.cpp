@@ -18,6 +18,16 @@ Slots select(const Array& chosen, const Slots& a, const Slots& b) {
   return r;
 }
 
+Slots kept(bool chosen, const Slots& a, const Slots& b) {
+  Slots r = a;
+  for (std::size_t k = 0; k < r.size(); k++) {
+    if (!r[k].has_value()) continue;
+    if (b.empty() && !chosen) r[k] = zeros(r[k].shape(), r[k].dtype());
+    if (!b.empty() && b[k].has_value()) r[k] = chosen ? primitive::cast(r[k], b[k].dtype()) : b[k];
+  }
+  return r;
+}
+
 Slots accumulators(const Slots& parameters) {
   Slots r = parameters;
   for (Array& a : r)

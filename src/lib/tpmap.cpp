@@ -10,6 +10,7 @@
 #include <utility>
 
 #include "base/sizes.h"
+#include "execute/constraint.h"
 #include "execute/evaluate.h"
 #include "runtime/devices.h"
 #include "shardarray/ops.h"
@@ -146,11 +147,11 @@ Array view(const Array& piece, const Shape& shape) {
 class Rows {
  public:
   Rows(const Array& x, const std::string& path, const char* function)
-      : x_(x),
-        count_(leading(x, path, function)),
-        places_(x.sharding().devices_indices_map(x.shape())),
-        is_here_(!spans_processes(x.devices())),
-        shards_(x.addressable_shards()) {}
+      : x_(core::added_up(x, function)),
+        count_(leading(x_, path, function)),
+        places_(x_.sharding().devices_indices_map(x_.shape())),
+        is_here_(!spans_processes(x_.devices())),
+        shards_(x_.addressable_shards()) {}
   std::int64_t count() const { return count_; }
 
   // The place of row k: one that holds all of it; where there are several, the k-th.
@@ -255,7 +256,8 @@ std::vector<Replica> replicas_everywhere(const Array& leaf) {
 }
 
 // The parts of a leaf, each with its holders.
-std::vector<std::vector<Replica>> parts_of(const Array& leaf) {
+std::vector<std::vector<Replica>> parts_of(const Array& given) {
+  const Array leaf = core::added_up(given, "assert_replica_integrity");
   std::vector<std::vector<Replica>> parts;
   for (Replica& r : in_several_processes(leaf.devices()) ? replicas_everywhere(leaf) : replicas_here(leaf)) {
     auto same =

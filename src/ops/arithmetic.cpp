@@ -131,7 +131,7 @@ SHARDARRAY_OP op_mul =
                      [](const Call& c, int operand) {
                        int exponent = 0;
                        const bool shrinks = is_power_of_two(c, 1 - operand, exponent) && exponent <= 0;
-                       return shrinks ? Linear::each : each_integer(c, operand);
+                       return shrinks ? Linear::each : each_of_product(c, operand);
                      },
                  .jvp =
                      [](const JvpArgs& v) {
@@ -154,8 +154,9 @@ SHARDARRAY_OP op_div = elementwise(
      .linearity =
          [](const Call& c, int operand) {
            int exponent = 0;
-           const bool shrinks = operand == 0 && is_power_of_two(c, 1, exponent) && exponent >= 0;
-           return shrinks ? Linear::each : Linear::no;
+           const bool scales = (is_power_of_two(c, 1, exponent) && exponent >= 0) ||
+                               (c.summands_asked && is_inexact(c.in[0].dtype));
+           return operand == 0 && scales ? Linear::each : Linear::no;
          },
      .jvp =
          [](const JvpArgs& v) {

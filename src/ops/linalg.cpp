@@ -49,7 +49,7 @@ SHARDARRAY_OP op_dot{
     .form = Form::gemm,
     .rule = [](const Call& c) { return einsum_rule(c, c.attrs->letters); },
     .type = dot_type,
-    .linearity = each_integer,
+    .linearity = each_of_product,
     .jvp =
         [](const JvpArgs& v) {
           const std::string& l = v.node.attrs().letters;

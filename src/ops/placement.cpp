@@ -1,4 +1,5 @@
 // Ops that say where an array is: constraint, beside, like.
+#include "layout/spelling.h"
 #include "ops/rules.h"
 
 namespace shardarray {
@@ -6,7 +7,8 @@ namespace shardarray {
 using namespace rules;
 
 // A constraint may move its operand to other devices. What is computed from the operand there stays there, so the cotangent
-// has to come back: tangents pass through `beside`, which does nothing on their way and brings cotangents home.
+// has to come back: tangents pass through `beside`, which does nothing on their way and brings cotangents home. Of summands it is
+// whole: each device's is as much of the sum as the others'.
 // attrs.sharding; lo = {leading dimensions that it does not concern}; hi: dimensions that are open.
 SHARDARRAY_OP op_constraint{
     .name = "constraint",
@@ -19,7 +21,9 @@ SHARDARRAY_OP op_constraint{
         },
     .transpose =
         [](const TransposeArgs& t) {
-          return Arrays{record(op_constraint, {t.cotangents[0]}, t.node.attrs())};
+          Attrs a = t.node.attrs();
+          if (is_partial(*a.sharding)) a.sharding = std::make_shared<const Sharding>(added_up(*a.sharding));
+          return Arrays{record(op_constraint, {t.cotangents[0]}, std::move(a))};
         },
     .batch =
         [](const BatchArgs& b) {

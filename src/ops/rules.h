@@ -22,8 +22,8 @@ inline Linear joint_sum(const Call& c, int) {
   return c.attrs->reducer == Reducer::sum ? Linear::joint : Linear::no;
 }
 /// Of products: integers wrap, floats round.
-inline Linear each_integer(const Call& c, int) {
-  return is_integer(c.in[0].dtype) ? Linear::each : Linear::no;
+inline Linear each_of_product(const Call& c, int) {
+  return is_integer(c.in[0].dtype) || c.summands_asked ? Linear::each : Linear::no;
 }
 /// Operand k is a literal +-2^exponent; false when it is not known.
 bool is_power_of_two(const Call& c, int k, int& exponent);

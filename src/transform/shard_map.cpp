@@ -54,6 +54,11 @@ void check_spec(const PartitionSpec& spec, const Type& t, const ManualAxes& m, c
         fmt::format("shard_map: {} has spec {} of length {}, but its rank is {} ({}). A spec has "
                     "at most one entry for each dimension. Drop entries.",
                     what, spec.to_string(), spec.entries().size(), t.shape.size(), to_string(t)));
+  if (!spec.unreduced_axes().empty())
+    throw ShardingError(
+        fmt::format("shard_map: {} has spec {}. The function sees pieces of values, not summands. Leave out "
+                    "unreduced(...), and add up with psum.",
+                    what, spec.to_string()));
   std::vector<std::string> seen;
   for (std::size_t d = 0; d < spec.entries().size(); d++)
     for (const std::string& n : names_at(spec, d)) {

@@ -4,6 +4,7 @@
 #include <optional>
 #include <string>
 
+#include "shardarray/conditional.h"
 #include "shardarray/optim/scaling.h"
 #include "shardarray/optim/transform.h"
 
@@ -89,6 +90,8 @@ template <shardarray::detail::FixedString name, class... G> Chain<name, G...> ch
 
 /// Where `chosen` (a bool scalar) holds a, else b, of the dtype of b; a where b is absent. An absent list b: zeros.
 [[nodiscard]] SHARDARRAY_API Slots select(const Array& chosen, const Slots& a, const Slots& b);
+/// As select(), of a choice that is known.
+[[nodiscard]] SHARDARRAY_API Slots kept(bool chosen, const Slots& a, const Slots& b);
 template <class T> [[nodiscard]] T select_tree(const Array& chosen, const T& a, const T& b) {
   return with_slots(b, select(chosen, shardarray::detail::slots(a), shardarray::detail::slots(b)));
 }
@@ -143,10 +146,18 @@ template <class G, class K> struct MultiSteps {
     detail::check_partners(grads, sums, function);
     const auto m = detail::mini_step(shardarray::detail::slots(grads), sums, state.mini_step,
                                      state.gradient_step, steps(state.gradient_step), options.use_grad_mean);
-    auto r =
-        detail::update_of(inner, detail::with_slots(grads, m.grads), state.inner_opt_state, parameters, w);
-    return {detail::with_slots(grads, detail::select(m.emit, shardarray::detail::slots(r.first), {})),
-            {m.mini, m.gradient, detail::select_tree(m.emit, r.second, state.inner_opt_state),
+    const auto next = [&](bool emits) {
+      auto r =
+          detail::update_of(inner, detail::with_slots(grads, m.grads), state.inner_opt_state, parameters, w);
+      using shardarray::detail::slots;
+      return std::pair(detail::with_slots(grads, detail::kept(emits, slots(r.first), {})),
+                       detail::with_slots(state.inner_opt_state, detail::kept(emits, slots(r.second),
+                                                                              slots(state.inner_opt_state))));
+    };
+    auto r = cond(
+        m.emit, [&] { return next(true); }, [&] { return next(false); });
+    return {std::move(r.first),
+            {m.mini, m.gradient, std::move(r.second),
              detail::with_slots(state.acc_grads, detail::select(!m.emit, m.accumulated, {}))}};
   }
   /// Was the last update one of `inner`? A bool scalar.
@@ -163,8 +174,10 @@ template <class G, class K> struct MultiSteps {
   }
 };
 /// optax.MultiSteps: `inner` gets the mean of `every_k` gradients, for batches that do not fit in memory; updates are zeros until
-/// then. The state is a value like any other, so the step stays one jitted function. every_k: a number, or a schedule of the number
-/// of updates that gives whole numbers. Throws ShapeError for a number below 1.
+/// then, and `inner` does not run (see cond()). The state is a value like any other, so the step stays one jitted function. Where
+/// gradients are sums over devices, acc_grads may stay so: filter_shard it to P(unreduced("data")), and only the last of every_k
+/// steps adds up. every_k: a number, or a schedule of the number of updates that gives whole numbers. Throws ShapeError for a number
+/// below 1.
 template <class G>
 [[nodiscard]] MultiSteps<G, std::int64_t> multi_steps(G inner, std::int64_t every_k,
                                                       const MultiStepsOptions& o = {},

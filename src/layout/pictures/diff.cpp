@@ -85,11 +85,31 @@ std::vector<DiffRow> diff_rows(const Shape& shape, const Sharding& a, const Shar
 // ` (all_to_all {x})`: how the library would move it; empty between different devices.
 std::string transfer_text(const Shape& shape, const Sharding& a, const Sharding& b) {
   const int rank = static_cast<int>(shape.size());
-  const Layout &from = *layout_of(a, rank), &to = *layout_of(b, rank);
+  const Layout &from = *layout_of(added_up(a), rank), &to = *layout_of(added_up(b), rank);
   if (from.order() != to.order()) return "";
   const TransferCost cost = transfer_cost(from, to, shape, 1);
   const Mesh* mesh = mesh_of(b) ? mesh_of(b) : mesh_of(a);
   return fmt::format(" ({}{})", name(cost.kind), mesh ? " " + axis_names(cost.axes, to.order(), mesh) : "");
+}
+
+// What becomes of summands: a line for those that are added up, one for those that are made.
+std::string summands_text(const Shape& shape, const Sharding& a, const Sharding& b,
+                          const std::function<std::string(std::int64_t)>& amount) {
+  const int rank = static_cast<int>(shape.size());
+  const Layout &from = *layout_of(a, rank), &to = *layout_of(b, rank);
+  const bool one_order = from.order() == to.order();
+  const AxisList added = one_order ? reduced_axes(from, to) : from.unreduced();
+  const AxisList made = one_order ? made_axes(from, to) : to.unreduced();
+  std::string out;
+  if (!added.empty()) {
+    const TransferCost cost = transfer_cost(from, *without_partial_sums(from, added, from.dims()), shape, 1);
+    out += fmt::format("Summands over {} are added up (all_reduce): devices receive at most {} each.\n",
+                       axis_names(added, from.order(), mesh_of(a)), amount(cost.bytes));
+  }
+  if (!made.empty())
+    out += fmt::format("One of the devices over {} keeps what it holds, the others hold zeros.\n",
+                       axis_names(made, to.order(), mesh_of(b)));
+  return out;
 }
 
 // The devices that hold the same in both, and what is received in all.
@@ -128,7 +148,8 @@ std::string render_diff(const Shape& shape, const Sharding& from, const Sharding
     if (!row.same)
       table.push_back(
           {device_runs(row.devices), row.before, row.after, amount(row.keeps), amount(row.receives)});
-  const std::string summary = diff_summary(rows, transfer_text(shape, from, to), amount);
+  const std::string summary =
+      summands_text(shape, from, to, amount) + diff_summary(rows, transfer_text(shape, from, to), amount);
   return table.size() > 1 ? table_text(table) + summary : summary;
 }
 

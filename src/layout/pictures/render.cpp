@@ -86,7 +86,11 @@ std::string render_sharding(const Shape& shape, const Sharding& sharding, const 
   const Layout& layout = *layout_of(sharding, static_cast<int>(shape.size()));
   const Arrangement arranged = arrange_blocks(shape, layout, options, width);
   std::string out = facets_text(captioned_facets(arranged, width), width);
-  for (const std::string& note : arranged.notes)
+  std::vector<std::string> notes = arranged.notes;
+  if (!layout.unreduced().empty())
+    notes.push_back(fmt::format("The value is the sum over {}: each of these devices holds a summand.",
+                                axis_names(layout.unreduced(), layout.order(), mesh_of(sharding))));
+  for (const std::string& note : notes)
     for (const std::string& line : wrapped_lines(note, static_cast<std::size_t>(width))) out += line + "\n";
   return out;
 }

@@ -1,5 +1,6 @@
 // sharding_table: who holds what, device by device.
 #include "layout/pictures/text.h"
+#include "layout/spelling.h"
 #include "shardarray/visualize.h"
 
 namespace shardarray {
@@ -8,9 +9,15 @@ std::string sharding_table(const Shape& shape, const Sharding& sharding, Where w
   const Site site(w);
   std::vector<std::vector<std::string>> rows = {{"device", "index", "shard shape", "replica"}};
   const auto replicas = sharding.replica_ids(shape);
-  for (const auto& [device, index] : sharding.devices_indices_map(shape))
+  const Layout& layout = *layout_of(sharding, static_cast<int>(shape.size()));
+  const bool has_summands = !layout.unreduced().empty();
+  if (has_summands) rows[0].push_back("summand");
+  for (const auto& [device, index] : sharding.devices_indices_map(shape)) {
     rows.push_back({to_string(device), to_string(index), to_string(sharding.shard_shape(shape, device)),
                     std::to_string(replicas[rows.size() - 1])});
+    if (has_summands)
+      rows.back().push_back(std::to_string(summand_index(layout, layout.order()->position(device))));
+  }
   return table_text(rows);
 }
 

@@ -18,6 +18,7 @@
 #include <utility>
 
 #include "base/descriptor.h"
+#include "execute/constraint.h"
 #include "lib/checkpoints/folder.h"
 #include "lib/checkpoints/index.h"
 #include "lib/files/named.h"
@@ -88,7 +89,8 @@ OwnPieces own_pieces(const SavedTree& tree, const std::vector<bool>& global, int
   for (std::size_t k = 0; k < tree.arrays.size(); k++) {
     if (!global[k] && process != 0) continue;
     const auto& [path, array] = tree.arrays[k];
-    for (const Shard& s : array->addressable_shards()) {
+    const Array whole = core::added_up(*array, "save");
+    for (const Shard& s : whole.addressable_shards()) {
       Piece p{file, path + "@", {}, s.data.shape(), {}};
       if (s.replica_id != 0 || num_elements(p.shape) == 0) continue;
       for (std::size_t d = 0; d < s.index.size(); d++) {

@@ -8,6 +8,7 @@
 
 #include "base/complex_parts.h"
 #include "base/sizes.h"
+#include "execute/constraint.h"
 #include "execute/evaluate.h"
 #include "layout/spelling.h"
 #include "runtime/devices.h"
@@ -43,6 +44,7 @@ const DTypeNames& names_of(DType dtype) {
 Home home_of(const char* function, const std::optional<Sharding>& s, const Type& t, const std::string& name) {
   if (!s) return {sharding_on(current_default_device()), false};
   need_devices(function, s->device_assignment());
+  core::check_summands(t, *s, function, name);
   try {
     layout_of(*s, static_cast<int>(t.shape.size()));
   } catch (const ShardingError& e) {
