@@ -10,11 +10,13 @@ namespace shardarray {
 
 double literal(int v, const FlatGraph& g) {
   const FlatNode* n = &at(g.nodes, at(g.producer, v));
+  while (n->op->trait == Trait::like) n = &at(g.nodes, at(g.producer, n->in[0]));
   if (n->op->form == Form::map && n->in_types[0].shape.empty()) n = &at(g.nodes, at(g.producer, n->in[0]));
   const bool is_literal = n->op->trait == Trait::literal;
   if (is_literal && n->attrs->dtype == DType::float64) return std::bit_cast<double>(n->attrs->bits);
   if (is_literal && n->attrs->dtype == DType::float32)
     return std::bit_cast<float>(static_cast<std::uint32_t>(n->attrs->bits));
+  if (is_literal && n->attrs->bits == 0) return 0;
   return std::numeric_limits<double>::quiet_NaN();
 }
 
@@ -26,7 +28,10 @@ std::vector<Linear> linearities(const FlatNode& n, const FlatGraph& g, bool summ
   Call c = n.call();
   c.literals = literals;
   c.summands_asked = summands_asked;
-  for (std::size_t k = 0; k < r.size(); k++) r[k] = linearity(c, static_cast<int>(k));
+  for (std::size_t k = 0; k < r.size(); k++) {
+    r[k] = linearity(c, static_cast<int>(k));
+    if (r[k] == Linear::joint && literals[k] == 0) r[k] = Linear::no;  // it adds nothing to any summand
+  }
   return r;
 }
 

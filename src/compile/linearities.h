@@ -6,7 +6,7 @@
 
 namespace shardarray {
 
-/// The float constant that all elements of v are; NaN: it is none.
+/// The float constant that all elements of v are, 0 of any dtype; NaN: it is none.
 double literal(int v, const FlatGraph& g);
 /// Per operand. `summands_asked`: of the call.
 std::vector<Linear> linearities(const FlatNode& n, const FlatGraph& g, bool summands_asked);
