@@ -103,10 +103,16 @@ TEST_CASE("transfer: golden transfers") {
     if (r.kind != K::none) CHECK(path_of(r.from, r.to, r.shape) == std::vector<const Layout*>{r.to});
   }
   CHECK(path_of(on_mesh(P(), 1), on_mesh(P(), 1), {4}).empty());
+  // Summands are made for nothing, where each device keeps what it has.
+  CHECK(transfer_cost(*on_mesh(P(), 1), *partial(P(), 1, {x}), {4}, 4).kind == TransferKind::slice);
+  CHECK(transfer_cost(*on_mesh(P("x"), 1), *partial(P(), 1, {x}), {4}, 4).bytes == 0);
+  CHECK_SAYS(transfer_cost(*on_mesh(P("x"), 1), *partial(P(), 1, {x}), {3}, 4),
+             "transfer_cost: [{1:4}] to [{}] U{1:4} is more than one transfer. Please report this.",
+             InternalError);
   CHECK_SAYS(
-      transfer_cost(*on_mesh(P(), 1), *partial(P(), 1, {x}), {4}, 4),
-      "transfer_cost: [{}] to [{}] U{1:4} is no transfer. Both have one device order and rank, and partial "
-      "sums cannot be made, only reduced. Please report this.",
+      transfer_cost(*on_mesh(P(), 1), *Layout::of(on_mesh(P(), 1)->order(), {{}}, {x}, Reducer::max), {4}, 4),
+      "transfer_cost: [{}] to [{}] U{1:4} max is no transfer. Both have one device order and rank, and "
+      "only sums are split. Please report this.",
       InternalError);
 }
 

@@ -452,26 +452,23 @@ class Partitioner {
   int output(int v, const Layout* asked) {
     const FlatNode& source = at(g_.nodes, at(g_.producer, v));
     const FlatNode by{nullptr, nullptr, {}, 0, {}, {}, Where(source.where), source.modes};
-    const int rank = static_cast<int>(at(g_.types, v).shape.size());
-    if (making_of(v) != Making::once) { return require(v, asked ? asked : preferred(v), {}, by, true); }
-    const Layout* now = at(p_.values, at(p_.of_value, v)).layout;
-    const Layout* to = asked;
-    if (!to && !now->unreduced().empty() && !may_leave_partial(source)) {
+    const Layout* now = making_of(v) == Making::once ? at(p_.values, at(p_.of_value, v)).layout : nullptr;
+    const bool is_partial = now && !now->unreduced().empty();
+    const Layout* to = asked ? asked : now ? now : preferred(v);
+    if (!asked && is_partial && !may_leave_partial(source)) {
       const SubAxisDims& preference = at(preferences_.dims, v);
       const bool wants =
           std::any_of(preference.begin(), preference.end(), [](const auto& dim) { return !dim.empty(); });
-      to = wants && rank > 0 ? to_layout(sub_axes_, preference) : Layout::of(now->order(), now->dims());
+      to = wants ? to_layout(sub_axes_, preference) : whole_sums(now);
     }
-    if (!to) to = now;
-    const char* who = in_.is_run ? "a step" : "the program";
     const auto reason = [&]() -> std::string {
-      return !now->unreduced().empty()
-                 ? fmt::format("partial sums over {} leave {}",
-                               axis_names(now->unreduced(), now->order(), in_.mesh), who)
+      return is_partial   ? fmt::format("partial sums over {} leave {}",
+                                        axis_names(now->unreduced(), now->order(), in_.mesh),
+                                      in_.is_run ? "a step" : "the program")
              : in_.is_run ? "the next step needs what is carried where this one found it"
                           : "asked for as a result";
     };
-    return require(v, to, reason, by, !in_.is_run);
+    return require(v, to, reason, by, !in_.is_run || !now);
   }
 
   FlatGraph& g_;
