@@ -47,7 +47,8 @@ Array operand(const Precision& p, const Shape& shape, int seed, bool special) {
   const sa::DType drawn = p.dtype == sa::float64 ? sa::float64 : sa::float32;
   Array x = sa::random::uniform(sa::random::key(static_cast<std::uint64_t>(seed)), shape, drawn, -1, 1);
   if (special) {
-    constexpr double inf = std::numeric_limits<double>::infinity(), nan = std::nan("");
+    constexpr double inf = std::numeric_limits<double>::infinity(),
+                     nan = std::numeric_limits<double>::quiet_NaN();
     const auto count = static_cast<double>(x.size());
     const Array place = sa::reshape(sa::arange(count), shape) - (count - 100);
     x = sa::where(place == 7, inf, sa::where(place == 33, -inf, sa::where(place == 90, nan, x)));
