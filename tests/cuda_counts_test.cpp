@@ -127,8 +127,57 @@ TEST_CASE("cuda process: launches that a replay changes" * doctest::skip()) {
   }
 }
 
+// Updates of parameters of many shapes, which a loop makes for each: as many launches as there are kinds of loops, the CPU's bits.
+namespace {
+
+using Parameters = std::vector<Array>;
+template <class G> void check_updates(const std::string& name, const G& optim, std::uint64_t most) {
+  CAPTURE(name);
+  const auto step = sa::jit([=](Parameters p, decltype(optim.init(p)) state, Parameters grads) {
+    const auto [updates, next] = optim.update(grads, state, p);
+    return std::pair(sa::apply_updates(p, updates), next);
+  });
+  const auto parameters = [&](const sa::Device& on) {
+    Parameters p;
+    for (std::int64_t k = 0; k < 40; k++)
+      p.push_back(sa::device_put(numbers(k % 3 == 0   ? sa::Shape{5 + k, 3}
+                                         : k % 3 == 1 ? sa::Shape{7 + k}
+                                                      : sa::Shape{2, 3, 1 + k}) *
+                                     0.25F,
+                                 sa::SingleDeviceSharding(on)));
+    return p;
+  };
+  const Parameters here = parameters(sa::devices("cpu")[0]), there = parameters(sa::devices("cuda")[0]);
+  auto want = std::pair(here, optim.init(here)), got = std::pair(there, optim.init(there));
+  std::uint64_t launches = 0;
+  for (int k = 0; k < 4; k++) {
+    want = step(want.first, want.second, here);
+    const std::uint64_t before = fake_control().launches();
+    got = step(got.first, got.second, there);
+    sa::block_until_ready(got);
+    launches = fake_control().launches() - before;
+  }
+  for (std::size_t k = 0; k < here.size(); k++) CHECK(bits(got.first[k]) == bits(want.first[k]));
+  MESSAGE(name << ": launches of a step with 40 parameters: " << launches);
+  CHECK(launches <= most);
+}
+
+}  // namespace
+
+TEST_CASE("cuda process: launches of many small parameters" * doctest::skip()) {
+  check_updates("sgd", sa::optim::sgd(0.1, {.momentum = 0.9}), 4);
+  check_updates("adam", sa::optim::adam(0.1), 4);
+  check_updates("adamw", sa::optim::adamw(0.1), 4);
+  check_updates("lion", sa::optim::lion(0.1), 6);
+}
+
 TEST_CASE("cuda counts: a replay at other addresses changes the launches that use them, and no others") {
   on_fake("cuda process: launches that a replay changes", "SHARDARRAY_CODEGEN=off");
+}
+TEST_CASE("cuda counts: updates of many small parameters are few launches") {
+  const std::string name = "cuda process: launches of many small parameters";
+  on_fake(name, "SHARDARRAY_CODEGEN=off");
+  if (full_scale()) on_fake(name, "SHARDARRAY_CODEGEN=always SHARDARRAY_FAKE_NVRTC=1 SHARDARRAY_CACHE_DIR=");
 }
 TEST_CASE("cuda counts: a fused loop is one launch on any number of logical devices") {
   const std::string name = "cuda process: launches of fused loops";

@@ -163,7 +163,7 @@ GroupKernel make_kernel(const Group& group, const Partition& p, const FlatGraph&
 
 // ---------------------------------------------------------------- plan
 /// Kernels, addresses, aliases. Fills everything of `out` but the layouts of the outputs.
-void plan(const Partition& p, const Fusion& f, const FlatGraph& g, const CompileInput& in, Compiled& out);
+void plan(const Partition& p, Fusion f, const FlatGraph& g, const CompileInput& in, Compiled& out);
 
 /// Of the whole value.
 std::int64_t bytes_of(const Type& t);

@@ -7,6 +7,7 @@
 #include "base/print_time.h"
 #include "base/sizes.h"
 #include "compile/branches.h"
+#include "compile/gather_loops.h"
 #include "compile/iterate.h"
 #include "runtime/contraction.h"
 
@@ -91,7 +92,7 @@ static void add_transfers(ProgramCall& call, const std::string& when, Program& p
   }
 }
 
-void plan(const Partition& p, const Fusion& f, const FlatGraph& g, const CompileInput& in, Compiled& out) {
+void plan(const Partition& p, Fusion f, const FlatGraph& g, const CompileInput& in, Compiled& out) {
   auto program = std::make_shared<Program>();
   program->order = in.order;
   program->transfers = p.transfers;
@@ -100,6 +101,7 @@ void plan(const Partition& p, const Fusion& f, const FlatGraph& g, const Compile
     for (const Group& group : f.groups)
       kernels.push_back(group.loop ? make_kernel(group, p, g, *in.target) : GroupKernel{});
   });
+  if (in.target->gathers_loops) bring_together(f, kernels, p, g);
   Addresses addresses(p, f, in);
   timed("  addresses", [&] { assign_addresses(p, f, kernels, in, addresses, *program, out); });
   const bool fixed_order =
@@ -143,6 +145,8 @@ void plan(const Partition& p, const Fusion& f, const FlatGraph& g, const Compile
       if (e->transfer >= 0)
         program->transfers[static_cast<std::size_t>(e->transfer)].moved_bytes = moved_bytes(*e);
     }
+    if (in.target->gathers_loops && !program->steps.empty() && take_items(program->steps.back(), step))
+      continue;
     program->steps.push_back(std::move(step));
   }
   out.flops = flops_of(*program);

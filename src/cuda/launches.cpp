@@ -107,6 +107,7 @@ const Target& cuda_target() {
                 .part_points = 128,
                 .rows = 1 << 13},
       .fusion = {.most_operations = 96, .enough_rows = 2048, .few_points = 1 << 16},
+      .gathers_loops = true,
       .half_products = true,
       .alignment = 64,
       .links = {.start = 64, .halo_start = 64, .operation = 4.0 / 500}};

@@ -22,6 +22,8 @@ struct Target {
   struct Fusion {
     std::int64_t most_operations = 0, enough_rows = 0, few_points = 0;
   } fusion;
+  /// A step costs so much to begin that small loops of one kernel are one step.
+  bool gathers_loops = false;
   /// Products of 16-bit floats come as they are, with sums in float32; else their operands are made float32 first.
   bool half_products = false;
   std::int64_t alignment = 1;  ///< of scratch blocks, bytes
