@@ -33,9 +33,9 @@ bool is_in_order(const KernelAccess& a, std::int32_t rank) {
   return is_one || is_same;
 }
 
-bool is_small(const Group& group, const Partition& p) {
+bool is_small(const GroupKernel& k, const Partition& p) {
   std::int64_t bytes = 0;
-  for (const int v : group.roots) bytes = add_sizes(bytes, bytes_of(at(p.values, v).type));
+  for (const KernelAccess& a : k.args) bytes = add_sizes(bytes, bytes_of(at(p.values, a.value).type));
   return bytes <= most_bytes;
 }
 
@@ -81,9 +81,9 @@ bool is_one(const LoopArg& a) {
   return std::all_of(a.strides.begin(), a.strides.end(), [](std::int64_t s) { return s == 0; });
 }
 
-// The loop as one of one dimension: what all its arguments allow that lie in a row, whatever shapes they have.
+// The loop as one of one dimension: where its arguments allow it, which lie in a row then, whatever shapes they have.
 Loop flattened(const Loop& loop) {
-  if (loop.kernel->outer == 1) return loop;
+  if (loop.kernel->outer == 1 || !is_pointwise(*loop.kernel)) return loop;
   for (const Loop::Item& item : loop.items)
     for (const LoopArg& a : item.args)
       if (!is_packed(item.extents, a.strides) && !is_one(a)) return loop;
@@ -104,17 +104,15 @@ Loop flattened(const Loop& loop) {
 void bring_together(Fusion& f, std::vector<GroupKernel>& kernels, const Partition& p, const FlatGraph& g) {
   std::vector<Group>& groups = f.groups;
   std::vector<std::vector<int>> alike;  // ascending
-  std::vector<Kernel> known;            // of each, without its rank
+  std::vector<Kernel> known;            // of each
   for (int k = 0; k < static_cast<int>(groups.size()); k++) {
     const GroupKernel& of = at(kernels, k);
+    if (!at(groups, k).loop || !is_small(of, p)) continue;
+    Kernel kernel = of.kernel;
     const auto in_order = [&](const KernelAccess& a) { return is_in_order(a, of.kernel.outer); };
-    if (!at(groups, k).loop || !is_pointwise(of.kernel) || !is_small(at(groups, k), p) ||
-        !std::all_of(of.args.begin(), of.args.end(), in_order))
-      continue;
-    Kernel flat = of.kernel;
-    flat.outer = 1;
-    const auto same = std::find(known.begin(), known.end(), flat) - known.begin();
-    if (same == std::ssize(known)) known.push_back(std::move(flat)), alike.emplace_back();
+    if (is_pointwise(kernel) && std::all_of(of.args.begin(), of.args.end(), in_order)) kernel.outer = 1;
+    const auto same = std::find(known.begin(), known.end(), kernel) - known.begin();
+    if (same == std::ssize(known)) known.push_back(std::move(kernel)), alike.emplace_back();
     at(alike, static_cast<int>(same)).push_back(k);
   }
   if (std::all_of(alike.begin(), alike.end(), [](const auto& all) { return all.size() < 2; })) return;
@@ -131,8 +129,8 @@ void bring_together(Fusion& f, std::vector<GroupKernel>& kernels, const Partitio
 bool take_items(Step& step, const Step& next) {
   const auto* const first = std::get_if<Loop>(&step.body);
   const auto* const second = std::get_if<Loop>(&next.body);
-  if (!first || !second || step.flush_denormals != next.flush_denormals || !is_pointwise(*first->kernel) ||
-      !is_pointwise(*second->kernel) || first->items.size() + second->items.size() > most_items)
+  if (!first || !second || step.flush_denormals != next.flush_denormals ||
+      first->items.size() + second->items.size() > most_items)
     return false;
   Loop to = flattened(*first);
   const Loop from = flattened(*second);
