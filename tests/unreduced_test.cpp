@@ -179,7 +179,8 @@ TEST_CASE("unreduced: what becomes summands keeps its bits, and moves nothing") 
   const sa::Mesh mesh = sa::make_mesh({{"x", 2}, {"y", 4}});
   constexpr float inf = std::numeric_limits<float>::infinity();
   const Array f = sa::array({0.0F, -0.0F, 1.0F, inf, -inf, 1e-45F, 3e38F, 0.1F});
-  for (const sa::DType t : {sa::float32, sa::float64, sa::int8, sa::uint16, sa::int64, sa::complex64}) {
+  for (const sa::DType t :
+       {sa::float32, sa::float64, sa::int8, sa::uint16, sa::int64, sa::complex64, sa::complex128}) {
     const Array v = sa::is_inexact(t) ? f.astype(t) : sa::arange(8).astype(t);
     const auto parts = [&](const Array& a) {
       return (sa::is_complex(t) ? sa::real(a) : a).to_vector<double>();
@@ -246,6 +247,32 @@ TEST_CASE("unreduced: every function gives of summands what it gives of the sum"
     }
   }
   MESSAGE("function x operand cases: " << cases);
+}
+
+TEST_CASE("unreduced: every function's result may be asked for as summands") {
+  using namespace sa::testing;
+  const sa::Mesh mesh = sa::make_mesh({{"d", 4}, {"all", 2}});
+  int cases = 0;
+  for (const OpCase& row : op_cases()) {
+    sa::testing::Rng rng(1);
+    Arrays x, cut;
+    for (const OpInput& in : row.inputs) {
+      x.push_back(draw_array(in, rng));
+      cut.push_back(sa::device_put(x.back(), NamedSharding(mesh, x.back().ndim() > 0 ? P("d") : P())));
+    }
+    const Array y = row.function(x);
+    if (y.dtype() == sa::bool_ || sa::itemsize(y.dtype()) < 4) continue;
+    for (const auto& spec : {P(unreduced("d")), P(unreduced("all")), P(unreduced("all", "d"))}) {
+      const NamedSharding to(mesh, spec);
+      const auto f = sa::jit([&](const Arrays& v) { return sa::filter_shard(row.function(v), to); });
+      const Array got = cut.empty() ? sa::device_put(y, to) : f(cut);
+      cases++;
+      const std::string text = difference(host(got), host(y), 1e-5);
+      CHECK_MESSAGE(text.empty(), row.name << ", " << spec.to_string() << ": " << text);
+      CHECK_MESSAGE((sa::layout_of(got.sharding(), got.ndim()) == sa::layout_of(to, got.ndim())), row.name);
+    }
+  }
+  MESSAGE("function x summands cases: " << cases);
 }
 
 // ---------------------------------------------------------------- gradients of several batches
@@ -437,8 +464,11 @@ TEST_CASE("unreduced: files, checkpoints, items and pictures are of the sum") {
         std::string::npos);
   CHECK(sa::sharding_table({6, 2}, sums).find("summand") != std::string::npos);
   const std::string diff = sa::render_diff({6, 2}, sums, NamedSharding(mesh, P()));
-  CHECK(diff.find("Summands over {y} are added up (all_reduce): devices receive at most 9 elements each.") !=
-        std::string::npos);
+  CHECK(
+      diff.find("Summands over {y} are added up (all_reduce): devices receive at most 9 elements each.\n") !=
+      std::string::npos);
+  CHECK(sa::render_diff({8, 2}, NamedSharding(mesh, P(unreduced("y"))), NamedSharding(mesh, P("y"))) ==
+        "Summands over {y} are added up (reduce_scatter): devices receive at most 12 elements each.\n");
   CHECK(sa::render_diff({6, 2}, NamedSharding(mesh, P()), sums).find("the others hold zeros") !=
         std::string::npos);
   CHECK(x.type_string() == "f32[6@x,2]{U:y}");

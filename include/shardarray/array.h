@@ -349,7 +349,7 @@ class SHARDARRAY_API ShardedArray {
 struct SHARDARRAY_API Shard {
   Device device;       ///< that holds it
   ShardIndex index;    ///< which part of the whole it is
-  int replica_id = 0;  ///< 0 for the first device that holds this part
+  int replica_id = 0;  ///< 0 for the first device that holds this part, of a sum (P(unreduced(...))) this summand of it
   ShardedArray data;   ///< a read-only view on its device
 };
 

@@ -157,9 +157,11 @@ template <class... S> [[nodiscard]] UnreducedAxes unreduced(S&&... names) {
 /// `P("x", unreduced("y"))`: the value is the sum of what the devices along "y" hold, each a summand of the same tile, which nobody
 /// has added up yet. It is that value all the same: reading adds up, and every operation sees the sum. Those that are linear in it
 /// (adding another one, products with a whole value, sums, what moves or selects elements) work on the summands, so that nothing
-/// moves: gradients of several batches are added with one all-reduce at the end. Products then round each summand. What is whole
-/// becomes a sum for nothing: one device holds it, the others hold zeros. A value is a sum where that is asked for (filter_shard,
-/// device_put); other results are whole. Lines of `reproducible` add up before each operation. Not of bool, float16 and bfloat16.
+/// moves: gradients of several batches are added with one all-reduce at the end. Products then round each summand, and infinities
+/// meet each of them: inf times summands that cancel is NaN. What is whole becomes a sum for nothing: one device holds it, the others
+/// hold zeros. A value is a sum where that is asked for (filter_shard, device_put), or that it lies as one (zeros_like); other results
+/// are whole. Lines of `reproducible` add up before each operation. Reading such a value over several processes is for all of them to
+/// do. Not of bool, float16 and bfloat16.
 class SHARDARRAY_API PartitionSpec {
   template <class E>
   static constexpr bool is_unreduced = std::is_same_v<std::remove_cvref_t<E>, UnreducedAxes>;

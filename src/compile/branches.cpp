@@ -31,13 +31,12 @@ std::shared_ptr<const Compiled> compiled(const FlatGraph& g, const Layouts& layo
   return std::make_shared<const Compiled>(compile(input_of_called(g, layouts, outputs, in)));
 }
 
-PlacedBranches placed_choice(const FlatNode& n, std::span<const Layout* const> given,
+PlacedBranches placed_choice(const FlatNode& n, std::span<const Layout* const> given, const Layouts& asked,
                              const CompileInput& in) {
   const Choice c = Choice::of(*n.attrs);
   PlacedBranches r;
   r.in = given_layouts(n, given, in);
-  r.in[0] = Layout::replicated(in.order,
-                               0);  // the others may be partial sums: a branch that needs them adds them up
+  r.in[0] = Layout::replicated(in.order, 0);
   const Layouts operands(r.in.begin() + 1, r.in.end());
   std::vector<FlatGraph> graphs;
   for (const auto& branch : c.branches) {
@@ -45,7 +44,7 @@ PlacedBranches placed_choice(const FlatNode& n, std::span<const Layout* const> g
     CompileInput one = input_of_called(graphs.back(), operands, {}, in);
     const Partition open = partition(one.graph, one, propagate(one.graph, one));
     for (std::size_t k = 0; k < n.out_types.size(); k++) {
-      const Layout* const left = whole_sums(at(open.values, open.outputs[k]).layout);
+      const Layout* const left = asked[k] ? asked[k] : whole_sums(at(open.values, open.outputs[k]).layout);
       if (k == r.out.size()) r.out.push_back(left);
       else if (all_tiles(*left) > all_tiles(*r.out[k])) r.out[k] = left;
     }
@@ -120,13 +119,14 @@ std::string CalledBranches::note() const {
 }
 
 PlacedBranches place_branches(const FlatNode& n, const FlatGraph& g, std::span<const Layout* const> given,
-                              const CompileInput& in) {
+                              const Layouts& asked, const CompileInput& in) {
   const bool chooses = n.op->form == Form::choose;
   const Repetition r0 = chooses ? Repetition{} : Repetition::of(*n.attrs);
-  const PlacedIterations::Key key(n, g, given, r0.first_carry(), chooses ? 0 : r0.carries());
+  PlacedIterations::Key key(n, g, given, r0.first_carry(), chooses ? 0 : r0.carries());
+  key.asked = asked;
   if (const auto known = in.placed->branches.find(key); known != in.placed->branches.end())
     return known->second;
-  PlacedBranches r = chooses ? placed_choice(n, given, in) : placed_repetition(n, g, given, in);
+  PlacedBranches r = chooses ? placed_choice(n, given, asked, in) : placed_repetition(n, g, given, in);
   return in.placed->branches[key] = std::move(r);
 }
 

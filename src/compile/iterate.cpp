@@ -118,8 +118,8 @@ bool keeps_carries(const Partition& p, const Iteration& it, const std::vector<co
   return true;
 }
 
-// A carry that begins as zeros, or as a partial sum that the program asks for, is one where that leaves less to move in every run. All carries are looked at: one that is no
-// partial sum any more may come to be whole in another one's way.
+// A carry that begins as zeros, or as a partial sum that is asked for, is one where that leaves less to move in every run. All carries
+// are looked at: one that is no partial sum any more may come to be whole in another one's way.
 void keep_partial(const BodyRun& run, const Iteration& it, const std::vector<bool>& may_be,
                   std::vector<const Layout*>& inputs) {
   if (std::find(may_be.begin(), may_be.end(), true) == may_be.end()) return;

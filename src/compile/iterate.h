@@ -25,7 +25,8 @@ struct PlacedIterations {
   struct Key {
     AttrsRef attrs;  ///< of the node
     std::vector<const Layout*> given;
-    std::vector<bool> zeros;  ///< carries that begin so
+    std::vector<bool> zeros;             ///< carries that begin so
+    std::vector<const Layout*> asked{};  ///< of a choice's results
     Key(const FlatNode& n, const FlatGraph& g, std::span<const Layout* const> where, std::size_t first_carry,
         std::size_t carries);
     friend auto operator<=>(const Key&, const Key&) = default;

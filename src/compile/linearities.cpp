@@ -35,6 +35,15 @@ std::vector<Linear> linearities(const FlatNode& n, const FlatGraph& g, bool summ
   return r;
 }
 
+std::vector<const Layout*> asked_summands(const SubAxes& sub_axes, const Preferences& p, const FlatNode& n) {
+  std::vector<const Layout*> asked;
+  for (int v = n.first_out; v < n.first_out + static_cast<int>(n.out_types.size()); v++)
+    asked.push_back(at(p.unreduced, v).empty()
+                        ? nullptr
+                        : to_layout(sub_axes, at(p.dims, v), at(p.unreduced, v), Reducer::sum));
+  return asked;
+}
+
 std::vector<bool> wanted_summands(const FlatGraph& g, const Preferences& preferences) {
   std::vector<bool> wanted;
   wanted.reserve(preferences.unreduced.size());

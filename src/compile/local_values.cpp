@@ -51,7 +51,8 @@ int LocalValues::move(int part, const Layout* to, const MoveReason& why) {
 static std::uint64_t zero_bits(DType t) {
   constexpr std::uint64_t of_float = 0x8000'0000, both_parts = of_float << 32 | of_float;
   if (t == DType::complex64) return both_parts;
-  return is_inexact(t) && t != DType::complex128 ? std::uint64_t{1} << (8 * itemsize(t) - 1) : 0;
+  if (t == DType::complex128) return std::uint64_t{1} << 63;  // its imaginary part is filled with 0
+  return is_inexact(t) ? std::uint64_t{1} << (8 * itemsize(t) - 1) : 0;
 }
 
 // What each position has where summands are made: who holds a piece first among those along the made sub-axes keeps it.

@@ -58,9 +58,8 @@ void place_outputs(Preferences& p, const Partition& first, const FlatGraph& g, c
 
 }  // namespace
 
-bool may_leave_partial(const FlatNode& n) {
-  return n.op->form == Form::constraint ||
-         n.op->form == Form::leaf;  // placed so by the program, or by who gave it
+bool may_leave_partial(const FlatNode& n, const CompileInput& in) {
+  return !in.is_run && (n.op->form == Form::constraint || n.op->form == Form::leaf);
 }
 
 Partition partition(FlatGraph& g, const CompileInput& in, Propagation propagation) {

@@ -91,16 +91,15 @@ class Partitioner {
   // Flat value v in `layout`: as it is, made there, or moved.
   int require(int v, const Layout* layout, const std::function<std::string()>& reason, const FlatNode& by,
               bool asked) {
-    if (making_of(v) != Making::once) {
-      const bool is_asked = asked || at(asked_, v);
-      if (adds_nothing(v, layout)) return make(v, layout, by, is_asked);
-      const int whole = make(v, whole_sums(layout), by, is_asked);
-      return values_.move(whole, layout, {reason, by, line_of(by), is_asked});
-    }
+    asked |= at(asked_, v);
+    const MoveReason why{reason, by, line_of(by), asked};
+    if (making_of(v) != Making::once)
+      return adds_nothing(v, layout) ? make(v, layout, by, asked)
+                                     : values_.move(make(v, whole_sums(layout), by, asked), layout, why);
     if (std::vector<const Layout*>& all = at(needed_, v);
         std::find(all.begin(), all.end(), layout) == all.end())
       all.push_back(layout);
-    return values_.move(at(p_.of_value, v), layout, {reason, by, line_of(by), asked || at(asked_, v)});
+    return values_.move(at(p_.of_value, v), layout, why);
   }
 
   // Whether each device may have the whole of what is free as its part of `layout`: of a sum only where that is zero.
@@ -215,7 +214,8 @@ class Partitioner {
   // A carry has a second buffer, the condition's answer one.
   void emit_branches(int i) {
     const FlatNode& n = at(g_.nodes, i);
-    PlacedBranches placed = place_branches(n, g_, operand_layouts(n), in_);
+    PlacedBranches placed =
+        place_branches(n, g_, operand_layouts(n), asked_summands(sub_axes_, preferences_, n), in_);
     p_.notes[i] = placed.called.note();
     emit(i, {{}, {}, std::move(placed.in), placed.out});
     if (n.op->form == Form::repeat) {
@@ -455,7 +455,7 @@ class Partitioner {
     const Layout* now = making_of(v) == Making::once ? at(p_.values, at(p_.of_value, v)).layout : nullptr;
     const bool is_partial = now && !now->unreduced().empty();
     const Layout* to = asked ? asked : now ? now : preferred(v);
-    if (!asked && is_partial && !may_leave_partial(source)) {
+    if (!asked && is_partial && !may_leave_partial(source, in_)) {
       const SubAxisDims& preference = at(preferences_.dims, v);
       const bool wants =
           std::any_of(preference.begin(), preference.end(), [](const auto& dim) { return !dim.empty(); });

@@ -113,8 +113,9 @@ struct Partition {
   bool forwards = true;                       ///< results may be inputs themselves
   std::map<int, CalledBranches> branches;     ///< by flat node
 };
-/// Whether a result that this node makes may be partial sums although nothing asks for them where it leaves the program.
-bool may_leave_partial(const FlatNode& n);
+/// Whether a result that this node makes may be partial sums although nothing asks for them where it leaves the program: it was
+/// placed so. What a called program gives is taken for whole.
+bool may_leave_partial(const FlatNode& n, const CompileInput& in);
 /// Cut scans append what combines them with their carries to `g`.
 Partition partition(FlatGraph& g, const CompileInput& in, Propagation propagation);
 
@@ -171,7 +172,7 @@ std::int64_t bytes_of(const Type& t);
 // ---------------------------------------------------------------- checks, in builds with SHARDARRAY_VERIFY
 /// Throw InternalError for what the next pass could not work with.
 void verify(const Propagation& p, const FlatGraph& g);
-void verify(const Partition& p, const FlatGraph& g, std::span<const Layout* const> asked);
+void verify(const Partition& p, const FlatGraph& g, const CompileInput& in);
 void verify(const Fusion& f, const Partition& p);
 void verify(const Program& p);
 

@@ -109,7 +109,7 @@ static Compiled place(FlatGraph g, const CompileInput& in) {
   Propagation propagation = timed("propagate", [&] { return propagate(g, in); });
   if (kVerify) verify(propagation, g);
   Partition p = timed("partition", [&] { return partition(g, in, std::move(propagation)); });
-  if (kVerify) verify(p, g, in.outputs);
+  if (kVerify) verify(p, g, in);
   show("propagate, partition", prints_passes() ? text_of(p, g) : "");
   const Fusion f = timed("fuse", [&] { return fuse(p, g, *in.target); });
   if (kVerify) verify(f, p);

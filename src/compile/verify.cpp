@@ -138,7 +138,8 @@ void verify(const Propagation& p, const FlatGraph& g) {
                          p.preferences.dims[v].size(), g.types[v].shape.size()));
 }
 
-void verify(const Partition& p, const FlatGraph& g, std::span<const Layout* const> asked) {
+void verify(const Partition& p, const FlatGraph& g, const CompileInput& in) {
+  const std::vector<const Layout*>& asked = in.outputs;
   for (std::size_t i = 0; i < p.steps.size(); i++)
     for (int v : p.steps[i].in)
       if (p.values[static_cast<std::size_t>(v)].step >= static_cast<int>(i))
@@ -147,7 +148,7 @@ void verify(const Partition& p, const FlatGraph& g, std::span<const Layout* cons
             p.steps[i].node < 0 ? "transfer" : g.nodes[static_cast<std::size_t>(p.steps[i].node)].op->name));
   for (std::size_t k = 0; k < p.outputs.size(); k++) {
     const bool may_be_partial = (k < asked.size() && asked[k] && !asked[k]->unreduced().empty()) ||
-                                may_leave_partial(at(g.nodes, at(g.producer, g.outputs[k])));
+                                may_leave_partial(at(g.nodes, at(g.producer, g.outputs[k])), in);
     if (!at(p.values, p.outputs[k]).layout->unreduced().empty() && !may_be_partial)
       refuse("partition: a partial sum leaves the program");
   }

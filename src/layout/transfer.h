@@ -30,7 +30,8 @@ struct TransferCost {
   AxisList axes;           ///< the sub-axes over which data moves
   std::int64_t bytes = 0;  ///< what the busiest device receives if memories were separate; fractions round up
 };
-/// One step from `from` to `to` (same device order). Summands are made for nothing, a slice: see makes_summands(). Bytes: all_reduce 2(g-1)/g*L and reduce_scatter (g-1)/g*L, with L the
+/// One step from `from` to `to` (same device order). Summands are made for nothing, a slice: see makes_summands().
+/// Bytes: all_reduce 2(g-1)/g*L and reduce_scatter (g-1)/g*L, with L the
 /// bytes of the largest local unreduced tile and g the product of the reduced sub-axes; everything else
 /// max over devices of |target tile \ source tile|. A value that only gets cut further is a `slice` and costs nothing.
 /// From unreduced: to the same dims is all_reduce, to dims that additionally hold all the reduced sub-axes (at the minor

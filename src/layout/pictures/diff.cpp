@@ -92,9 +92,9 @@ std::string transfer_text(const Shape& shape, const Sharding& a, const Sharding&
   return fmt::format(" ({}{})", name(cost.kind), mesh ? " " + axis_names(cost.axes, to.order(), mesh) : "");
 }
 
-// What becomes of summands: a line for those that are added up, one for those that are made.
+// What becomes of summands, in a line each for those that are added up and those that are made. `is_all`: nothing else moves.
 std::string summands_text(const Shape& shape, const Sharding& a, const Sharding& b,
-                          const std::function<std::string(std::int64_t)>& amount) {
+                          const std::function<std::string(std::int64_t)>& amount, bool& is_all) {
   const int rank = static_cast<int>(shape.size());
   const Layout &from = *layout_of(a, rank), &to = *layout_of(b, rank);
   const bool one_order = from.order() == to.order();
@@ -102,9 +102,14 @@ std::string summands_text(const Shape& shape, const Sharding& a, const Sharding&
   const AxisList made = one_order ? made_axes(from, to) : to.unreduced();
   std::string out;
   if (!added.empty()) {
-    const TransferCost cost = transfer_cost(from, *without_partial_sums(from, added, from.dims()), shape, 1);
-    out += fmt::format("Summands over {} are added up (all_reduce): devices receive at most {} each.\n",
-                       axis_names(added, from.order(), mesh_of(a)), amount(cost.bytes));
+    TransferCost cost = transfer_cost(from, *without_partial_sums(from, added, from.dims()), shape, 1);
+    if (one_order) {
+      const TransferCost direct = transfer_cost(from, *before_summands(from, to), shape, 1);
+      is_all = direct.kind != TransferKind::exchange;
+      if (is_all) cost = direct;
+    }
+    out += fmt::format("Summands over {} are added up ({}): devices receive at most {} each.\n",
+                       axis_names(added, from.order(), mesh_of(a)), name(cost.kind), amount(cost.bytes));
   }
   if (!made.empty())
     out += fmt::format("One of the devices over {} keeps what it holds, the others hold zeros.\n",
@@ -142,14 +147,16 @@ std::string render_diff(const Shape& shape, const Sharding& from, const Sharding
     return dtype ? bytes_text(mul_sizes(elements, static_cast<std::int64_t>(itemsize(*dtype))))
                  : fmt::format("{} element{}", elements, elements == 1 ? "" : "s");
   };
+  bool is_all = false;
+  const std::string summands = summands_text(shape, from, to, amount, is_all);
+  if (is_all) return summands;
   const std::vector<DiffRow> rows = diff_rows(shape, from, to);
   std::vector<std::vector<std::string>> table = {{"devices", "from", "to", "keep", "receive"}};
   for (const DiffRow& row : rows)
     if (!row.same)
       table.push_back(
           {device_runs(row.devices), row.before, row.after, amount(row.keeps), amount(row.receives)});
-  const std::string summary =
-      summands_text(shape, from, to, amount) + diff_summary(rows, transfer_text(shape, from, to), amount);
+  const std::string summary = summands + diff_summary(rows, transfer_text(shape, from, to), amount);
   return table.size() > 1 ? table_text(table) + summary : summary;
 }
 
