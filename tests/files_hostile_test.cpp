@@ -4,6 +4,7 @@
 #include <random>
 
 #include "files_helpers.h"
+#include "lib/files/arrays.h"
 #include "scale.h"
 
 namespace files_hostile_test {
@@ -169,6 +170,29 @@ TEST_CASE("files: whatever numbers and pieces are put in, a file is read or refu
       CHECK((got == "read" || got == "refused"));
     }
   }
+}
+
+TEST_CASE("files: one that is shortened while it is read is an IoError, and no signal") {
+  set_cpu_device_count(8);
+  const TemporaryFolder folder;
+  const std::string path = folder.file("x");
+  const Type t{{1500, 1000}, DType::float32};
+  const Mesh mesh = make_mesh({{"x", 8}});
+  const Site site(Where::here(), "load_npy");
+  for (const Sharding& s :
+       {Sharding(SingleDeviceSharding(devices()[0])), Sharding(NamedSharding(mesh, P("x"))),
+        Sharding(NamedSharding(mesh, P(none, "x")))})
+    for (const int left : {0, 100, 4096, 5'000'000}) {
+      write_bytes(path, std::string(6'000'000, 'x'));
+      const files::FileReader file("load_npy", path);
+      std::filesystem::resize_file(path, static_cast<std::uintmax_t>(left));
+      const std::string said = said_of(path, [&] { files::load_array(t, {s, true}, {}, file, 0); });
+      CAPTURE(said);
+      CHECK(said.starts_with("load_npy: PATH: ends at byte " + std::to_string(left) + ", where "));
+      CHECK(
+          said.ends_with(" more are to be read. A file must not be shortened while it is read. Read it when "
+                         "it is complete."));
+    }
 }
 
 }  // namespace files_hostile_test

@@ -242,6 +242,27 @@ static void add_positions(Cases& c) {
                {index_in({10, 6}, -9, 9), index_in({6}, -9, 9)},
                false,
                0});
+  const auto triangle = [&](const char* name, auto f, bool upper) {
+    c.push_back({name,
+                 [f](S) {
+                   const auto [rows, columns] = f(4, 1, 6);
+                   return rows * 10 + columns;
+                 },
+                 [upper](H) {
+                   Numbers r;
+                   for (int i = 0; i < 4; i++)
+                     for (int k = 0; k < 6; k++)
+                       if (upper ? k >= i + 1 : k <= i + 1) r.push_back(10 * i + k);
+                   return r;
+                 },
+                 {},
+                 false,
+                 0});
+  };
+  triangle(
+      "tril_indices", [](int n, int k, int m) { return tril_indices(n, k, m); }, false);
+  triangle(
+      "triu_indices", [](int n, int k, int m) { return triu_indices(n, k, m); }, true);
   c.push_back(
       {"choose",
        [](S x) {

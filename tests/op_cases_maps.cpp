@@ -1,6 +1,7 @@
 // Rows of op_cases(): collectives over the rows of a vmap, the op that some of them become, scan, branches, own derivatives.
 #include "op_cases.h"
 #include "shardarray/conditional.h"
+#include "shardarray/control_flow.h"
 #include "shardarray/custom_derivatives.h"
 #include "shardarray/vmap.h"
 
@@ -88,6 +89,39 @@ Cases map_cases() {
        {{{5, 6, 5}}},
        true,
        0});
+  c.push_back({"pmean",
+               over_rows([](const Array& r) { return pmean(r, "i") * r; }),
+               [](const Hosts& x) {
+                 return build({10, 6}, [&](const Shape& i) {
+                   double s = 0;
+                   for (std::int64_t k = 0; k < 10; k++) s += read(x[0], {k, i[1]}) / 10;
+                   return s * read(x[0], i);
+                 });
+               },
+               {{{10, 6}}},
+               true,
+               2e-6});
+  c.push_back({"pshuffle",
+               over_rows([](const Array& r) {
+                 const int n = static_cast<int>(axis_size("i"));
+                 std::vector<int> from;
+                 for (int p = 0; p < n; p++) from.push_back((p + 3) % n);
+                 return pshuffle(r, "i", from);
+               }),
+               [](const Hosts& x) {
+                 return build({10, 6}, [&](const Shape& i) { return read(x[0], {(i[0] + 3) % 10, i[1]}); });
+               },
+               {{{10, 6}}},
+               true,
+               0});
+  c.push_back({"pswapaxes",
+               over_rows([](const Array& r) { return pswapaxes(r, "i", 0); }),
+               [](const Hosts& x) {
+                 return build({5, 5, 6}, [&](const Shape& i) { return read(x[0], {i[1], i[0], i[2]}); });
+               },
+               {{{5, 5, 6}}},
+               true,
+               0});
   // position p gets what p - 2 has, around; nobody sends from 1
   c.push_back({"ppermute",
                over_rows([](const Array& r) {
@@ -170,6 +204,27 @@ Cases map_cases() {
                {{{10, 6}, -0.5, 0.5}, {{6, 6}}},
                true,
                2e-6});
+  c.push_back({"fori_loop",
+               [](S x) {
+                 return fori_loop(
+                     0, 3, [](const Array& k, const Array& v) { return v * 0.5 + k; }, x[0]);
+               },
+               [](const Hosts& x) {
+                 return build(x[0].shape, [&](const Shape& i) { return read(x[0], i) / 8 + 2.5; });
+               },
+               {{{10, 6}}}});
+  c.push_back({"map",
+               [](S x) { return map([](const Array& row) { return row * sum(row); }, x[0]); },
+               [](const Hosts& x) {
+                 return build(x[0].shape, [&](const Shape& i) {
+                   double s = 0;
+                   for (std::int64_t k = 0; k < 6; k++) s += read(x[0], {i[0], k});
+                   return s * read(x[0], i);
+                 });
+               },
+               {{{10, 6}}},
+               true,
+               5e-6});
   const auto cube =
       custom_jvp([](const Array& v) { return v * v * v; },
                  [](const Array& v, const Array& t) { return std::pair(v * v * v, 3 * v * v * t); });

@@ -175,7 +175,7 @@ Cases count_cases() {
       "divmod rest", [](const Array& a, const Array& b) { return divmod(a, b).second; },
       [](D a, D b) { return b == 0 ? a : a - std::floor(a / b) * b; }, small, small, false, 0));
   c.push_back(binary_case(
-      "fmod int", fmod, [](D a, D b) { return b == 0 ? a : std::fmod(a, b); }, small, small, false, 0));
+      "rem int", rem, [](D a, D b) { return b == 0 ? a : std::fmod(a, b); }, small, small, false, 0));
   c.push_back(binary_case(
       "gcd", gcd, [](D a, D b) { return D(std::gcd(I(a), I(b))); }, whole(-99, 99), whole(-99, 99), false,
       0));

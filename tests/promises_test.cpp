@@ -11,6 +11,7 @@
 #include <string>
 #include <vector>
 
+#include "public_names.h"
 #include "scale.h"
 #include "sources.h"
 
@@ -19,6 +20,8 @@ namespace promises_test {
 namespace fs = std::filesystem;
 
 namespace {
+
+using shardarray::testing::public_names;
 
 const fs::path root = shardarray::testing::source_folder();
 
@@ -74,32 +77,6 @@ bool exists(const std::string& name, const std::set<std::string>& tests) {
   return is_path ? fs::is_regular_file(root / name) : tests.contains(name);
 }
 
-/// What a public header declares outside of `detail` and `core`: function objects, functions, classes.
-std::set<std::string> names_in(std::istream& in) {
-  const std::regex opens("namespace ([\\w:]+) \\{.*"), closes("\\}  // namespace.*"),
-      object(
-          "(?:\\} |inline constexpr (?:\\w+_fn|\\w+Function<\"\\w+\">|detail::PlacedFunction<.*>) "
-          ")(\\w+)\\{\\};.*"),
-      type("(?:template <.*> )?(?:struct|class|enum class) (?:SHARDARRAY_API )?(\\w+).*[^;]"),
-      function("[A-Za-z].*?\\b(?!requires|sizeof|decltype|void)(\\w+)\\(.*");
-  std::set<std::string> names;
-  std::vector<std::string> scopes;
-  for (std::string line; std::getline(in, line);) {
-    std::smatch m;
-    if (const std::string attribute = "[[nodiscard]] "; line.starts_with(attribute))
-      line.erase(0, attribute.size());
-    if (const auto comment = line.find("  //"); comment != line.npos && line[0] != '}') line.resize(comment);
-    if (std::regex_match(line, m, opens)) scopes.push_back(m[1]);
-    else if (std::regex_match(line, closes)) scopes.pop_back();
-    else if (scopes.empty() || scopes.back() == "detail" || scopes.back() == "core" || line.starts_with("//"))
-      continue;
-    else if (std::regex_match(line, m, object) || std::regex_match(line, m, type) ||
-             std::regex_match(line, m, function))
-      names.insert(m[1]);
-  }
-  return names;
-}
-
 }  // namespace
 
 TEST_CASE("promises: every line names tests that there are") {
@@ -131,7 +108,7 @@ TEST_CASE("promises: every public name stands in a line") {
   for (const auto& header : fs::recursive_directory_iterator(root / "include/shardarray")) {
     if (header.path().extension() != ".h" || header.path().parent_path().filename() == "detail") continue;
     std::ifstream text(header.path());
-    for (const std::string& name : names_in(text)) {
+    for (const std::string& name : public_names(text)) {
       CHECK_MESSAGE(words.contains(name), header.path().filename().string() << ": no line mentions " << name);
       names++;
     }
@@ -164,7 +141,7 @@ TEST_CASE("promises: the rules themselves") {
       "template <std::size_t N> std::array<Array, N> split(const Array& key) {\n"
       "requires(!std::same_as<T, int>) T stop(const T& tree,\n                int more);\n"
       "SHARDARRAY_API Array operator+(const Operand& a);\n}  // namespace shardarray\n");
-  CHECK(names_in(header) ==
+  CHECK(public_names(header) ==
         std::set<std::string>{"Options", "add", "exp", "plus", "pure", "run", "split", "stop"});
 }
 

@@ -53,6 +53,9 @@ class CpuBackend final : public Backend {
   void copy_to_host(void* to, const BufferRef& from, std::size_t bytes) override {
     if (bytes > 0) std::memcpy(to, from->data, bytes);
   }
+  std::span<std::byte> host_memory(const BufferRef& b) override {
+    return {static_cast<std::byte*>(b->data), b->bytes};
+  }
   void copy(const BufferRef& to, const BufferRef& from, std::size_t bytes) override {
     from->owner->copy_to_host(to->data, from, bytes);  // which this memory is
   }

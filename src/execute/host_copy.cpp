@@ -140,18 +140,73 @@ template <class F> void each_slab(const Shape& shape, std::int64_t item, const F
   }
 }
 
-/// The parts of a slab, row-major, into `to`; `piece` is scratch.
+/// Memory of the host that holds `box` of a part, of which it is contiguous; empty: only copies reach it.
+std::span<std::byte> in_host_memory(const Part& p, const Box& box, std::size_t item) {
+  const std::span<std::byte> whole = p.buffer->owner->host_memory(p.buffer);
+  if (whole.empty()) return {};
+  return whole.subspan(offset_in(p.tile, box) * item, static_cast<std::size_t>(box.elements()) * item);
+}
+/// The same of the first part that has all of `slab`.
+std::span<std::byte> in_host_memory(const std::vector<Part>& parts, const Box& slab, std::size_t item) {
+  for (const Part& p : parts)
+    if (intersect(p.tile, slab) == slab)
+      if (const auto memory = in_host_memory(p, slab, item); !memory.empty()) return memory;
+  return {};
+}
+
+/// Memory of the host beside the arrays, taken when it is needed.
+class HostRoom {
+ public:
+  explicit HostRoom(const char* function) : function_(function) {}
+  std::span<std::byte> first(std::size_t bytes) {
+    if (bytes_.size() < bytes) bytes_ = host_bytes(function_, static_cast<std::int64_t>(bytes));
+    return {bytes_.data(), bytes};
+  }
+
+ private:
+  const char* function_;
+  std::vector<std::byte> bytes_;
+};
+
+/// The parts of a slab, row-major, into `to`.
 void gather_slab(const std::vector<Part>& parts, const Box& slab, std::size_t item, std::byte* to,
-                 std::vector<std::byte>& piece) {
+                 HostRoom& scratch) {
   for (const Part& p : parts) {
     const Box box = intersect(p.tile, slab);
     if (box.empty()) continue;
     const std::size_t bytes = static_cast<std::size_t>(box.elements()) * item;
     const BufferPart from(p.buffer, offset_in(p.tile, box) * item, bytes);
     if (box == slab) return p.buffer->owner->copy_to_host(to, from.ref(), bytes);
-    if (piece.size() < bytes) piece = host_bytes("gather", static_cast<std::int64_t>(bytes));
-    p.buffer->owner->copy_to_host(piece.data(), from.ref(), bytes);
+    std::span<std::byte> piece = in_host_memory(p, box, item);
+    if (piece.empty()) {
+      piece = scratch.first(bytes);
+      p.buffer->owner->copy_to_host(piece.data(), from.ref(), bytes);
+    }
     copy_box(to, slab, piece.data(), box, box, item);
+  }
+}
+/// All of a slab, from memory of the host, to the parts of it.
+void scatter_slab(const std::vector<Part>& parts, const Box& slab, std::size_t item, const std::byte* from,
+                  HostRoom& scratch) {
+  for (const Part& p : parts) {
+    const Box box = intersect(p.tile, slab);
+    if (box.empty()) continue;
+    const std::size_t bytes = static_cast<std::size_t>(box.elements()) * item;
+    const std::span<std::byte> here = in_host_memory(p, box, item);
+    if (here.data() == from) continue;
+    const auto copy = [&](const std::byte* piece) {
+      const BufferPart to(p.buffer, offset_in(p.tile, box) * item, bytes);
+      p.buffer->owner->copy_from_host(to.ref(), piece, bytes);
+    };
+    if (box == slab) {
+      copy(from);
+    } else if (!here.empty()) {
+      copy_box(here.data(), box, from, slab, box, item);
+    } else {
+      const std::span<std::byte> piece = scratch.first(bytes);
+      copy_box(piece.data(), box, from, slab, box, item);
+      copy(piece.data());
+    }
   }
 }
 
@@ -167,7 +222,7 @@ void gather_to_host(const Value& v, const Type& t, void* to) {
   if (is_partial(v)) return gather_to_host(*added_up(v, t), t, to);
   wait(v.ready);
   if (num_elements(t.shape) == 0) return;
-  std::vector<std::byte> piece;
+  HostRoom piece("gather");
   gather_slab(distinct_parts(v, t), whole_box(t.shape), itemsize(t.dtype), static_cast<std::byte*>(to),
               piece);
 }
@@ -178,11 +233,12 @@ void stream_to_host(const char* function, const Value& v, const Type& t,
   wait(v.ready);
   const std::size_t item = itemsize(t.dtype);
   const std::vector<Part> parts = distinct_parts(v, t);
-  std::vector<std::byte> bytes = host_bytes(function, std::min(most_slab_bytes, bytes_of(t.shape, t.dtype))),
-                         piece;
+  HostRoom whole(function), piece(function);
   each_slab(t.shape, static_cast<std::int64_t>(item), [&](const Box& slab) {
+    if (const auto here = in_host_memory(parts, slab, item); !here.empty()) return take(here);
+    const auto bytes = whole.first(static_cast<std::size_t>(slab.elements()) * item);
     gather_slab(parts, slab, item, bytes.data(), piece);
-    take({bytes.data(), static_cast<std::size_t>(slab.elements()) * item});
+    take(bytes);
   });
 }
 
@@ -194,36 +250,26 @@ ValueRef stream_from_host(const char* function, const Type& t, const Sharding& s
   const bool shared = share_replicas() || l->order()->size() == 1;
   const Instances instances = addressable_instances(*l, shared);
   auto v = make_value(l, s, committed, shared);
-  std::vector<Box> tiles;
+  std::vector<Part> parts;
   for (const int leader : instances.leader) {
     const Device& device = l->order()->devices()[static_cast<std::size_t>(leader)];
-    tiles.push_back(tile_of(*l, t.shape, leader));
-    const auto bytes = static_cast<std::size_t>(bytes_of(tiles.back().size, t.dtype));
+    Box tile = tile_of(*l, t.shape, leader);
+    const auto bytes = static_cast<std::size_t>(bytes_of(tile.size, t.dtype));
     memory_for([&] { v->buffers.push_back(backend(device.platform).allocate(local_index(device), bytes)); },
                [&] { return "a piece of " + to_string(t); });
+    parts.push_back({std::move(tile), v->buffers.back()});
   }
   const std::size_t item = itemsize(t.dtype);
-  std::vector<std::byte> bytes = host_bytes(function, std::min(most_slab_bytes, bytes_of(t.shape, t.dtype))),
-                         piece;
+  HostRoom whole(function), piece(function);
   each_slab(t.shape, static_cast<std::int64_t>(item), [&](const Box& slab) {
-    const auto slab_bytes = static_cast<std::size_t>(slab.elements()) * item;
-    const bool is_needed = std::any_of(tiles.begin(), tiles.end(),
-                                       [&](const Box& tile) { return !intersect(tile, slab).empty(); });
-    if (pass != nullptr && !is_needed) return (*pass)(slab_bytes);
-    fill({bytes.data(), slab_bytes});
-    for (std::size_t i = 0; i < tiles.size(); i++) {
-      const Box box = intersect(tiles[i], slab);
-      if (box.empty()) continue;
-      const std::size_t n = static_cast<std::size_t>(box.elements()) * item;
-      const BufferPart to(v->buffers[i], offset_in(tiles[i], box) * item, n);
-      const std::byte* from = bytes.data();
-      if (box != slab) {
-        if (piece.size() < n) piece = host_bytes(function, static_cast<std::int64_t>(n));
-        copy_box(piece.data(), box, bytes.data(), slab, box, item);
-        from = piece.data();
-      }
-      v->buffers[i]->owner->copy_from_host(to.ref(), from, n);
-    }
+    const auto bytes = static_cast<std::size_t>(slab.elements()) * item;
+    const bool is_needed = std::any_of(parts.begin(), parts.end(),
+                                       [&](const Part& p) { return !intersect(p.tile, slab).empty(); });
+    if (pass != nullptr && !is_needed) return (*pass)(bytes);
+    std::span<std::byte> here = in_host_memory(parts, slab, item);
+    if (here.empty()) here = whole.first(bytes);
+    fill(here);
+    scatter_slab(parts, slab, item, here.data(), piece);
   });
   return v;
 }

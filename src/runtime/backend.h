@@ -2,7 +2,7 @@
 //
 // Work may go on after the call that asked for it. What is asked of one device is done in the order of asking, so memory may be
 // given back, and handed out again, while earlier work still uses it. Work that fails fails all that is asked of its devices
-// afterwards. Host code never touches a buffer's memory but by its backend.
+// afterwards. Host code never touches a buffer's memory but by its backend, or where that says that it may.
 #pragma once
 #include <cstddef>
 #include <cstdint>
@@ -69,6 +69,8 @@ class Backend {
   virtual void copy_from_host(const BufferRef& to, const void* from, std::size_t bytes) = 0;
   /// Returns with the bytes.
   virtual void copy_to_host(void* to, const BufferRef& from, std::size_t bytes) = 0;
+  /// The buffer's bytes where the host may read and write them itself, at any time; empty: they are copied.
+  virtual std::span<std::byte> host_memory(const BufferRef&) { return {}; }
   /// `to` is this backend's; `from` is any backend's. By way of the host's memory, unless a backend knows better.
   virtual void copy(const BufferRef& to, const BufferRef& from, std::size_t bytes);
   virtual std::unique_ptr<Executable> load(std::shared_ptr<const Program> program) = 0;

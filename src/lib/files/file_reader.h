@@ -1,5 +1,6 @@
 // A file that is read: a regular one, from any place in it, without a map of it in memory: what another program takes away
-// from it meanwhile is an error of its own and ends no process.
+// from it meanwhile is an error of its own and ends no process. A map would win little: pread() copies straight from the system's
+// cache into a device's memory too.
 #pragma once
 #include <cstdint>
 #include <string>
