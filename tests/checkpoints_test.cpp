@@ -7,6 +7,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include <complex>
 #include <cstdlib>
 #include <thread>
 
@@ -290,6 +291,29 @@ TEST_CASE("checkpoints: one becomes a file for other programs") {
   checkpoints::convert(folder.path, path);
   save(direct, tree);
   CHECK(read_bytes(path) == read_bytes(direct));
+}
+
+TEST_CASE("checkpoints: one that Python wrote, of two processes") {
+  set_cpu_device_count(8);
+  struct Model {
+    Array weight = zeros({2, 3}), z = zeros({3}, complex64), one = zeros({}, float64),
+          none = zeros({0, 4}, int8);
+    int epoch = 0;
+    float rate = 0;
+    std::string text;
+  } like;
+  like.weight = device_put(like.weight, NamedSharding(make_mesh({{"x", 2}}), P("x")));
+  const std::string folder = data_file("files/checkpoint");
+  CHECK(checkpoints::steps(folder) == std::vector<std::int64_t>{7});
+  const Model m = checkpoints::restore(folder, like);
+  CHECK(m.weight.to_vector<float>() == std::vector<float>{0.25, 1.25, 2.25, 3.25, 4.25, 5.25});
+  CHECK(m.weight.sharding() == like.weight.sharding());
+  CHECK(m.z.to_vector<std::complex<float>>() == std::vector<std::complex<float>>{{1, 2}, {3, -4}, {0, 0.5}});
+  CHECK(m.one.item<double>() == 2.5);
+  CHECK(m.none.shape() == Shape{0, 4});
+  CHECK(m.epoch == 3);
+  CHECK(m.rate == 0.5F);
+  CHECK(m.text == "so far");
 }
 
 TEST_CASE("checkpoints: damage is found, and said where it is") {

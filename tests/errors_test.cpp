@@ -165,7 +165,7 @@ TEST_CASE("errors: every public function that throws names the line of its call"
       CALL(segment_prod(x, x, 3)), CALL(segment_max(x, x, 3)), CALL(segment_min(x, x, 3)),
       // linalg.h
       CALL(linalg::cholesky(x)), CALL(linalg::lu(i)), CALL(linalg::qr(i)), CALL(linalg::eigh(x)), CALL(linalg::eigvalsh(x)), CALL(linalg::svd(i)), CALL(linalg::svdvals(i)), CALL(linalg::solve(x, y)), CALL(linalg::triangular_solve(x, y)), CALL(linalg::solve_triangular(x, y)), CALL(linalg::inv(x)), CALL(linalg::pinv(i)), CALL(linalg::lstsq(x, y)),
-      CALL(linalg::matrix_rank(x, {.hermitian = true})), CALL(linalg::slogdet(x)), CALL(linalg::det(x)), CALL(linalg::expm(x)),
+      CALL(linalg::matrix_rank(x, {.hermitian = true})), CALL(linalg::cond(i)), CALL(linalg::slogdet(x)), CALL(linalg::det(x)), CALL(linalg::expm(x)),
       // indexing.h
       // sets.h, polynomials.h, window_functions.h, apply.h, and what came to others with them
       CALL(unique(x, -1)), CALL(unique_all(x, -1)), CALL(isin(x, none_)), CALL(union1d(x, x, -1)), CALL(intersect1d(x, x, -1)), CALL(setdiff1d(x, x, -1)), CALL(setxor1d(x, x, -1)),

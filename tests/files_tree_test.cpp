@@ -86,6 +86,22 @@ Training training(std::uint32_t seed) {
 
 }  // namespace
 
+TEST_CASE("files: empty braces are the default options") {
+  const TemporaryFolder folder;
+  const Array x = arange(6.0f).reshape(2, 3);
+  const std::map<std::string, Array> arrays{{"x", x}};
+  save_npz(folder.file("a.npz"), arrays, {});
+  CHECK(array_equal(load_npz(folder.file("a.npz"), {}).at("x"), x));
+  save_safetensors(folder.file("a.safetensors"), arrays, {});
+  CHECK(array_equal(load_safetensors(folder.file("a.safetensors"), {}).arrays.at("x"), x));
+  save(folder.file("tree"), arrays);
+  CHECK(
+      tree_equal(load(folder.file("tree"), std::map<std::string, Array>{{"x", zeros({2, 3})}}, {}), arrays));
+  data::save_csv(folder.file("a.csv"), x, {});
+  CHECK(array_equal(data::load_csv(folder.file("a.csv"), {}), x));
+  CHECK(array_equal(data::load_table(folder.file("a.csv"), {}).columns[1], x[{all, 1}]));
+}
+
 TEST_CASE(
     "files: a tree is what it was: arrays, numbers and texts, in the shardings of the tree it is loaded "
     "into") {

@@ -1,6 +1,7 @@
 // Functions of real and of complex matrices by the names that tests/reference/linalg_functions.py gives them.
 #pragma once
 #include <functional>
+#include <limits>
 #include <map>
 #include <string>
 #include <vector>
@@ -74,6 +75,17 @@ inline MatrixFunctions matrix_functions() {
          return Arrays{solution, residuals, rank, s};
        }},
       {"expm", [](const Arrays& x) { return Arrays{la::expm(x[0])}; }},
+      {"cond",
+       [](const Arrays& x) {
+         constexpr double inf = std::numeric_limits<double>::infinity();
+         Arrays r{la::cond(x[0])};
+         for (const double ord : {-2.0, 1.0, -1.0, inf, -inf}) r.push_back(la::cond(x[0], {.ord = ord}));
+         return r;
+       }},
+      {"cond of sides",
+       [](const Arrays& x) {
+         return Arrays{la::cond(x[0]), la::cond(x[0], {.ord = -2})};
+       }},
   };
 }
 

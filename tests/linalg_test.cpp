@@ -184,6 +184,23 @@ TEST_CASE("linalg: results are trees; what is not asked for is absent") {
   CHECK(la::matrix_rank(sa::array({0.0, 2.0})).item<int>() == 1);
 }
 
+TEST_CASE("linalg: condition numbers of what is singular are infinite, of NaN NaN, as in NumPy") {
+  const double inf = std::numeric_limits<double>::infinity(), nan = std::numeric_limits<double>::quiet_NaN();
+  const Array nothing = sa::zeros({2, 2}), singular = sa::ones({2, 2});
+  const Array all = sa::stack({nothing, sa::array({{nan, 1.0}, {0.0, 1.0}}), 3 * sa::eye(2)});
+  for (const double ord : {2.0, -2.0, 1.0, -1.0, inf, -inf}) {
+    CAPTURE(ord);
+    const auto r = la::cond(all, {.ord = ord}).to_vector<double>();
+    CHECK(r[0] == inf);
+    CHECK(std::isnan(r[1]));
+    CHECK(r[2] == doctest::Approx(1));
+  }
+  CHECK(la::cond(singular, {.ord = 1}).item<double>() == inf);
+  CHECK(la::cond(singular).item<double>() > 1e6);  // the smaller singular value is rounded
+  CHECK(la::cond(sa::eye(3).astype(sa::complex128)).dtype() == sa::float64);
+  CHECK(la::cond(sa::eye(3).astype(sa::bfloat16)).dtype() == sa::bfloat16);
+}
+
 TEST_CASE("linalg: messages") {
   const Array wide = sa::ones({2, 3}), square = sa::ones({3, 3}), line = sa::ones({3});
   const std::string needs_squares =
@@ -229,6 +246,16 @@ TEST_CASE("linalg: messages") {
       "linalg::lstsq: f32[3,3] with right-hand sides f32[2]. A is a matrix, and B a vector or matrix with as "
       "many rows. Use vmap for batches.",
       sa::ShapeError);
+  CHECK_SAYS(la::cond(wide, {.ord = 1}), "linalg::cond" + needs_squares, sa::ShapeError);
+  CHECK_SAYS(la::cond(line), "linalg::cond" + needs_matrices, sa::ShapeError);
+  CHECK_SAYS(la::cond(sa::zeros({2, 0, 3})),
+             "linalg::cond: the matrices f32[2,0,3] are empty. They have no singular values. Check the size "
+             "first.",
+             sa::ShapeError);
+  CHECK_SAYS(la::cond(square, {.ord = 3}),
+             "linalg::cond: order 3. The orders are 1, -1, 2, -2, infinity and -infinity. For other norms "
+             "multiply those of the matrix and of its inverse.",
+             sa::Error);
   CHECK_SAYS(la::expm(square, {.max_squarings = -1}),
              "linalg::expm: max_squarings is -1. Their number is not negative. Correct it.", sa::Error);
   const auto with_full = [](const Array& x) { return sa::sum(la::svd(x).u); };

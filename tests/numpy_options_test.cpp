@@ -1,6 +1,8 @@
 // Options of reductions and of functions of NumPy, jax.nn and lax: JAX's numbers, edges and messages. Their values on shards:
 // op_cases_options.cpp.
 #include <limits>
+#include <optional>
+#include <utility>
 
 #include "golden.h"
 #include "messages.h"
@@ -128,6 +130,55 @@ TEST_CASE("options: means and variances of some elements, with NaN and without")
   const Array mask = array({true, true, false});
   CHECK(sa::mean(z, {.where = mask}).item<std::complex<float>>() == std::complex(2.0F, 3.0F));
   CHECK(sa::var(z, {.where = mask}).item<float>() == doctest::Approx(2));
+}
+
+TEST_CASE("options: empty braces are the default ones, whatever else may stand there") {
+  const auto same = [](const Array& braces, const Array& none) {
+    CHECK(braces.shape() == none.shape());
+    CHECK(values(braces) == values(none));
+  };
+  const auto check = [&](const auto& f, const auto&... x) { same(f(x..., {}), f(x...)); };
+  check(sa::sum, X());
+  check(sa::sum, X(), 0);
+  same(sa::sum(X(), {0, 1}, {}), sa::sum(X()));
+  check(sa::nanmax, X(), 1);
+  check(sa::var, X());
+  check(sa::var, X(), 0);
+  same(sa::var(X(), {0, 1}, {}), sa::var(X()));
+  check(sa::nanstd, X(), 1);
+  check(sa::softmax, X());
+  check(sa::log_softmax, X());
+  check(sa::standardize, X());
+  check(sa::cumsum, X());
+  check(sa::sort, X());
+  check(sa::argsort, X());
+  check(sa::diff, X());
+  check(sa::average, X(), X());
+  check(sa::quantile, X(), 0.5);
+  check(sa::cov, X());
+  check(sa::cov, X(), X());
+  check(sa::corrcoef, X());
+  const auto check_bins = [&](const auto& bins) {
+    const auto [braces, braces_edges] = sa::histogram(X(), bins, {});
+    const auto [none, edges] = sa::histogram(X(), bins);
+    same(braces, none);
+    same(braces_edges, edges);
+  };
+  check_bins(4);
+  check_bins(P());
+  // a range by itself is one, in every spelling
+  const std::pair<double, double> pair(0, 6);
+  const Array counts = sa::histogram(X(), 4, {.range = pair}).first;
+  CHECK(values(counts) == Values{3, 2, 2, 1});
+  same(sa::histogram(X(), 4, {{0, 6}}).first, counts);
+  same(sa::histogram(X(), 4, pair).first, counts);
+  same(sa::histogram(X(), 4, std::optional(pair)).first, counts);
+  same(sa::histogram(X(), 4, std::nullopt).first, sa::histogram(X(), 4).first);
+  // numbers behind axes are ddof
+  const Array one_less = sa::var(X(), {.axis = {0, 1}}, 1);
+  same(sa::var(X(), {0, 1}, 1), one_less);
+  CHECK(values(one_less)[0] == doctest::Approx(12.0 / 11 * values(sa::var(X()))[0]));
+  same(sa::var(X(), 0, 1), sa::var(X(), {.axis = 0}, 1));
 }
 
 TEST_CASE("options: gradients of what was chosen are JAX's") {

@@ -1,85 +1,7 @@
 // Rows of op_cases(): complex arrays, joined from two real operands and read through |f|^2-like mixtures of both parts.
-#include <complex>
-
-#include "op_cases.h"
-#include "shardarray/complex.h"
-#include "shardarray/fft.h"
-#include "shardarray/placement.h"
-#include "shardarray/vmap.h"
+#include "complex_rows.h"
 
 namespace shardarray::testing {
-namespace complex_rows {
-
-using S = std::span<const Array>;
-using H = const Hosts&;
-using Number = std::complex<double>;
-using Complexes = std::vector<Number>;
-
-/// Both parts count, differently.
-Array mixed(const Array& z) { return real(z) + 0.75 * imag(z); }
-double mixed(Number z) { return z.real() + 0.75 * z.imag(); }
-Numbers mixed(const Complexes& z) {
-  Numbers r;
-  for (const Number& v : z) r.push_back(mixed(v));
-  return r;
-}
-Number at(H x, std::size_t k, const Shape& i) { return {read(x[k], i), read(x[k + 1], i)}; }
-
-/// f(complex(x, y)) elementwise.
-template <class F>
-OpCase of_one(const char* name, F f, Number (*reference)(Number), OpInput in, double tolerance = 2e-6) {
-  in.shape = rows_and_columns;
-  return {std::string("complex ") + name,
-          [f](S x) { return mixed(f(complex(x[0], x[1]))); },
-          [reference](H x) {
-            return build(x[0].shape, [&](const Shape& i) { return mixed(reference(at(x, 0, i))); });
-          },
-          {in, in},
-          true,
-          tolerance};
-}
-/// f(a, b) elementwise; b is a row of complex numbers that is broadcast.
-template <class F>
-OpCase of_two(const char* name, F f, Number (*reference)(Number, Number), OpInput in,
-              double tolerance = 2e-6) {
-  in.shape = rows_and_columns;
-  OpInput row = in;
-  row.shape = {rows_and_columns[1]};
-  return {std::string("complex ") + name,
-          [f](S x) { return mixed(f(complex(x[0], x[1]), complex(x[2], x[3]))); },
-          [reference](H x) {
-            return build(x[0].shape, [&](const Shape& i) {
-              return mixed(reference(at(x, 0, i), {read_broadcast(x[2], i), read_broadcast(x[3], i)}));
-            });
-          },
-          {in, in, row, row},
-          true,
-          tolerance};
-}
-/// f(complex(x, y)) of any shape, exact.
-OpCase moved(const char* name, std::function<Array(const Array&)> f,
-             std::function<Complexes(const std::function<Number(std::int64_t, std::int64_t)>&)> reference,
-             double tolerance = 0) {
-  return {std::string("complex ") + name,
-          [f](S x) { return mixed(f(complex(x[0], x[1]))); },
-          [reference](H x) {
-            return mixed(reference([&](std::int64_t i, std::int64_t k) { return at(x, 0, {i, k}); }));
-          },
-          {{{10, 6}}, {{10, 6}}},
-          true,
-          tolerance == 0 ? 1e-6 : tolerance};
-}
-/// Element (i, k) of a result of this shape.
-Complexes every(std::int64_t rows, std::int64_t columns,
-                const std::function<Number(std::int64_t, std::int64_t)>& f) {
-  Complexes r;
-  for (std::int64_t i = 0; i < rows; i++)
-    for (std::int64_t k = 0; k < columns; k++) r.push_back(f(i, k));
-  return r;
-}
-using Read = std::function<Number(std::int64_t, std::int64_t)>;
-
-}  // namespace complex_rows
 
 using namespace complex_rows;
 
@@ -197,6 +119,79 @@ static void add_complex_sums(Cases& c) {
       2e-5));
 }
 
+static void add_complex_nan_reductions(Cases& c) {
+  const auto row = [&](const char* name, std::function<Array(const Array&)> f, auto reference,
+                       double tolerance = 5e-6) {
+    c.push_back(moved(
+        name, [f](const Array& z) { return f(holed(z)); }, reference, tolerance));
+    c.back().inputs = {2, {rows_and_columns, -2, 2, DType::float32, true, true}};
+  };
+  const auto of_numbers = [&](const char* name, std::function<Array(const Array&)> f,
+                              Number (*reference)(const Complexes&), double tolerance = 5e-6) {
+    row(
+        name, std::move(f), [=](const Read& z) { return of_columns(z, reference); }, tolerance);
+  };
+  of_numbers(
+      "nansum", [](const Array& z) { return nansum(z, 0); },
+      [](const Complexes& v) { return std::accumulate(v.begin(), v.end(), Number(0)); });
+  of_numbers(
+      "nanprod", [](const Array& z) { return nanprod(z, 0); },
+      [](const Complexes& v) { return std::accumulate(v.begin(), v.end(), Number(1), std::multiplies<>()); },
+      1e-4);
+  of_numbers(
+      "nanmean", [](const Array& z) { return nanmean(z, 0); }, mean_of);
+  of_numbers(
+      "nanvar", [](const Array& z) { return nanvar(z, {.axis = 0}, 1); },
+      [](const Complexes& v) { return Number(variance_of(v, 1)); });
+  of_numbers(
+      "nanstd", [](const Array& z) { return nanstd(z, 0); },
+      [](const Complexes& v) { return Number(std::sqrt(variance_of(v, 0))); });
+  of_numbers(
+      "nanmax", [](const Array& z) { return nanmax(z, 0); },
+      [](const Complexes& v) { return *std::max_element(v.begin(), v.end(), comes_before); });
+  of_numbers(
+      "nanmin", [](const Array& z) { return nanmin(z, 0); },
+      [](const Complexes& v) { return *std::min_element(v.begin(), v.end(), comes_before); });
+  const auto position_row = [&](const char* name, std::function<Array(const Array&)> f, bool is_max) {
+    row(name, std::move(f), [is_max](const Read& z) {
+      Complexes r;
+      for (std::int64_t k = 0; k < 6; k++) {
+        std::int64_t best = -1;
+        for (std::int64_t i = 0; i < 10; i++)
+          if (is_number(z(i, k)) &&
+              (best < 0 || (is_max ? comes_before(z(best, k), z(i, k)) : comes_before(z(i, k), z(best, k)))))
+            best = i;
+        r.emplace_back(static_cast<double>(best));
+      }
+      return r;
+    });
+    c.back() = whole_exact(c.back());
+  };
+  position_row(
+      "nanargmax", [](const Array& z) { return nanargmax(z, 0); }, true);
+  position_row(
+      "nanargmin", [](const Array& z) { return nanargmin(z, 0); }, false);
+  row(
+      "nancumsum", [](const Array& z) { return nancumsum(z, 0); },
+      [](const Read& z) {
+        return every(10, 6, [&](std::int64_t i, std::int64_t k) {
+          Number s = 0;
+          for (std::int64_t j = 0; j <= i; j++) s += is_number(z(j, k)) ? z(j, k) : 0;
+          return s;
+        });
+      });
+  row(
+      "nancumprod", [](const Array& z) { return nancumprod(z, {.axis = 1, .reverse = true}); },
+      [](const Read& z) {
+        return every(10, 6, [&](std::int64_t i, std::int64_t k) {
+          Number s = 1;
+          for (std::int64_t j = k; j < 6; j++) s *= is_number(z(i, j)) ? z(i, j) : 1;
+          return s;
+        });
+      },
+      1e-4);
+}
+
 // Products in between, so that complex values themselves are stored and move.
 static void add_complex_moves(Cases& c) {
   const auto squared = [](const Array& z) { return z * z; };
@@ -273,191 +268,11 @@ static void add_complex_moves(Cases& c) {
       2e-5));
 }
 
-// Along the last dimension of [10, 6]: row i, whose sums are f(row).
-static OpCase fourier_row(const char* name, std::function<Array(const Array&)> f,
-                          std::function<Complexes(const Complexes&)> reference) {
-  return moved(
-      name, std::move(f),
-      [reference](const Read& z) {
-        Complexes all;
-        for (std::int64_t i = 0; i < 10; i++) {
-          Complexes row;
-          for (std::int64_t k = 0; k < 6; k++) row.push_back(z(i, k));
-          for (const Number& v : reference(row)) all.push_back(v);
-        }
-        return all;
-      },
-      5e-6);
-}
-static Number turn(std::int64_t k, int sign) {
-  return std::polar(1.0, sign * std::acos(-1.0) * static_cast<double>(k) / 3);
-}
-static Complexes sums(const Complexes& row, std::int64_t count, int sign) {
-  Complexes r(static_cast<std::size_t>(count));
-  for (std::int64_t k = 0; k < count; k++)
-    for (std::int64_t j = 0; j < 6; j++)
-      r[static_cast<std::size_t>(k)] += row[static_cast<std::size_t>(j)] * turn(j * k, sign);
-  return r;
-}
-/// The sums along a dimension of n of [rows, columns], divided by n where they are those of the inverse.
-static Complexes plane_sums(const Complexes& z, std::int64_t rows, std::int64_t columns, bool down,
-                            int sign) {
-  const std::int64_t n = down ? rows : columns;
-  return every(rows, columns, [&](std::int64_t i, std::int64_t k) {
-    Number s = 0;
-    for (std::int64_t j = 0; j < n; j++)
-      s += z[static_cast<std::size_t>(down ? j * columns + k : i * columns + j)] *
-           std::polar(1.0, sign * 2 * std::acos(-1.0) * static_cast<double>(j * (down ? i : k)) /
-                               static_cast<double>(n));
-    return sign > 0 ? s / static_cast<double>(n) : s;
-  });
-}
-// Over both dimensions of [10, 6]; of the real ones the last is transformed first, and last on the way back.
-static void add_fourier_planes(Cases& c) {
-  const auto plane = [&](const char* name, auto f, auto reference) {
-    c.push_back(moved(
-        name, f, [reference](const Read& z) { return reference(every(10, 6, z)); }, 2e-5));
-  };
-  const auto both = [](int sign) {
-    return [sign](const Complexes& z) {
-      return plane_sums(plane_sums(z, 10, 6, true, sign), 10, 6, false, sign);
-    };
-  };
-  plane(
-      "fftn", [](const Array& z) { return fft::fftn(z); }, both(-1));
-  plane(
-      "fft2", [](const Array& z) { return fft::fft2(z); }, both(-1));
-  plane(
-      "ifftn", [](const Array& z) { return fft::ifftn(z); }, both(1));
-  plane(
-      "ifft2", [](const Array& z) { return fft::ifft2(z); }, both(1));
-  const auto of_real = [both](const Complexes& z) {
-    Complexes x, r;
-    for (const Number& v : z) x.push_back(v.real() * v.imag());
-    const Complexes all = both(-1)(x);
-    for (std::size_t i = 0; i < 10; i++)
-      for (std::size_t k = 0; k < 4; k++) r.push_back(all[i * 6 + k]);
-    return r;
-  };
-  plane(
-      "rfftn", [](const Array& z) { return fft::rfftn(real(z) * imag(z)); }, of_real);
-  plane(
-      "rfft2", [](const Array& z) { return fft::rfft2(real(z) * imag(z)); }, of_real);
-  const auto to_real = [](const Complexes& z) {
-    const Complexes down = plane_sums(z, 10, 6, true, 1);
-    const Complexes all = every(10, 6, [&](std::int64_t i, std::int64_t k) {
-      const auto half = [&](std::int64_t at) { return down[static_cast<std::size_t>(i * 6 + at)]; };
-      return k % 3 == 0 ? half(k).real() : k < 3 ? half(k) : std::conj(half(6 - k));
-    });
-    Complexes r;
-    for (const Number& v : plane_sums(all, 10, 6, false, 1)) r.emplace_back(v.real(), 2 * v.real());
-    return r;
-  };
-  const auto halves = [](const auto& f) {
-    return [f](const Array& z) {
-      const Array x = f(z[{ellipsis, slice(0, 4)}]);
-      return complex(x, 2 * x);
-    };
-  };
-  plane("irfftn", halves([](const Array& h) { return fft::irfftn(h, {.s = Shape{10, 6}}); }), to_real);
-  plane("irfft2", halves([](const Array& h) { return fft::irfft2(h, {.s = Shape{10, 6}}); }), to_real);
-}
-static void add_frequencies(Cases& c) {
-  c.push_back(
-      {"fftfreq",
-       [](S) { return fft::fftfreq(9, 0.5); },
-       [](H) { return build({9}, [](const Shape& i) { return (i[0] < 5 ? i[0] : i[0] - 9) / 4.5; }); },
-       {},
-       false});
-  c.push_back({"rfftfreq",
-               [](S) { return fft::rfftfreq(9, 0.5); },
-               [](H) { return build({5}, [](const Shape& i) { return i[0] / 4.5; }); },
-               {},
-               false});
-  c.push_back(
-      {"fftshift",
-       [](S x) { return fft::fftshift(x[0]); },
-       [](H x) {
-         return build({5, 6}, [&](const Shape& i) { return read(x[0], {(i[0] + 3) % 5, (i[1] + 3) % 6}); });
-       },
-       {{{5, 6}}},
-       true,
-       0});
-  c.push_back(
-      {"ifftshift",
-       [](S x) { return fft::ifftshift(x[0]); },
-       [](H x) {
-         return build({5, 6}, [&](const Shape& i) { return read(x[0], {(i[0] + 2) % 5, (i[1] + 3) % 6}); });
-       },
-       {{{5, 6}}},
-       true,
-       0});
-}
-Cases fourier_cases() {
-  Cases c;
-  add_fourier_planes(c);
-  add_frequencies(c);
-  c.push_back(fourier_row(
-      "fft", [](const Array& z) { return fft::fft(z) * z; },
-      [](const Complexes& row) {
-        Complexes r = sums(row, 6, -1);
-        for (std::size_t k = 0; k < 6; k++) r[k] *= row[k];
-        return r;
-      }));
-  c.push_back(fourier_row(
-      "rfft", [](const Array& z) { return fft::rfft(real(z) * imag(z)); },
-      [](const Complexes& row) {
-        Complexes x;
-        for (const Number& v : row) x.push_back(v.real() * v.imag());
-        return sums(x, 4, -1);
-      }));
-  c.push_back(fourier_row(
-      "ifft", [](const Array& z) { return fft::ifft(z) * z; },
-      [](const Complexes& row) {
-        Complexes r = sums(row, 6, 1);
-        for (std::size_t k = 0; k < 6; k++) r[k] *= row[k] / 6.;
-        return r;
-      }));
-  c.push_back(fourier_row(
-      "ihfft", [](const Array& z) { return fft::ihfft(real(z) * imag(z)); },
-      [](const Complexes& row) {
-        Complexes x;
-        for (const Number& v : row) x.push_back(v.real() * v.imag() / 6);
-        return sums(x, 4, 1);
-      }));
-  c.push_back(fourier_row(
-      "hfft",
-      [](const Array& z) {
-        const Array x = fft::hfft(z[{ellipsis, slice(0, 4)}], {.n = 6});
-        return complex(x, 2 * x);
-      },
-      [](const Complexes& row) {
-        const Complexes all{row[0].real(),     row[1],           row[2], row[3].real(),
-                            std::conj(row[2]), std::conj(row[1])};
-        Complexes r;
-        for (const Number& v : sums(all, 6, -1)) r.emplace_back(v.real(), 2 * v.real());
-        return r;
-      }));
-  c.push_back(fourier_row(
-      "irfft",
-      [](const Array& z) {
-        const Array x = fft::irfft(z[{ellipsis, slice(0, 4)}], {.n = 6});
-        return complex(x, x * x);
-      },
-      [](const Complexes& row) {
-        const Complexes all{row[0].real(),     row[1],           row[2], row[3].real(),
-                            std::conj(row[2]), std::conj(row[1])};
-        Complexes r;
-        for (const Number& v : sums(all, 6, 1)) r.emplace_back(v.real() / 6, v.real() * v.real() / 36);
-        return r;
-      }));
-  return c;
-}
-
 Cases complex_cases() {
   Cases c;
   add_complex_functions(c);
   add_complex_sums(c);
+  add_complex_nan_reductions(c);
   add_complex_moves(c);
   return c;
 }

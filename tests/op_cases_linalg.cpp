@@ -329,6 +329,12 @@ static void add_tensors(Cases& c) {
         return Numbers{*std::max_element(e.begin(), e.end())};
       }));
   c.push_back(matrix_case(
+      "linalg::cond", [](S x) { return linalg::cond(definite(x[0])); },
+      [eigenvalues](const PlainMatrix& a) {
+        const Numbers e = eigenvalues(a);
+        return Numbers{*std::max_element(e.begin(), e.end()) / *std::min_element(e.begin(), e.end())};
+      }));
+  c.push_back(matrix_case(
       "linalg::matrix_norm nuclear",
       [](S x) { return linalg::matrix_norm(definite(x[0]), {.nuclear = true}); },
       [eigenvalues](const PlainMatrix& a) {

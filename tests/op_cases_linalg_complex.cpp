@@ -269,6 +269,12 @@ static void add_complex_functions_of_matrices(Cases& c) {
         for (const double v : a.data) squares += v * v / 2;
         return Numbers{std::sqrt(squares)};
       }));
+  c.push_back(row_of(
+      "complex linalg::cond", [](const Array& a) { return linalg::cond(hermitian(a)); },
+      [](const PlainMatrix& a) {
+        const Numbers e = plain_eigen(hermitian(a)).values;
+        return Numbers{*std::max_element(e.begin(), e.end()) / *std::min_element(e.begin(), e.end())};
+      }));
   OpCase rank = row_of(
       "complex linalg::matrix_rank", [](const Array& a) { return linalg::matrix_rank(a); },
       [](const PlainMatrix& a) { return Numbers{static_cast<double>(a.m / 2)}; });

@@ -307,7 +307,7 @@ Cases position_cases() {
                  });
                },
                {table, wild},
-               false,
+               true,
                0});
   c.push_back({"scatter",
                [](S x) { return primitive::scatter(x[1], x[0], 0, 1, 5); },

@@ -1,6 +1,9 @@
 // Rows of op_cases.h: sliding windows.
+#include <complex>
+
 #include "op_cases.h"
 #include "plain_windows.h"
+#include "shardarray/complex.h"
 #include "shardarray/image.h"
 #include "shardarray/pooling.h"
 
@@ -41,6 +44,24 @@ OpCase pool_case(std::string name, std::function<Array(const Array&)> pool, std:
           {{{10, 12}, -2, 2, DType::float32, false, true}},
           true,
           tolerance};
+}
+
+/// The row of complex numbers x + i y, of a function that is linear over real numbers: it acts on each part.
+OpCase of_parts(const OpCase& row) {
+  OpCase c = row;
+  c.name = "complex " + row.name;
+  c.function = [f = row.function](Operands in) {
+    const Array z = f(std::vector{complex(in[0], in[1])});
+    return real(z) + 0.75 * imag(z);
+  };
+  c.reference = [f = row.reference](const Hosts& in) {
+    Numbers r = f({in[0]});
+    const Numbers imaginary = f({in[1]});
+    for (std::size_t k = 0; k < r.size(); k++) r[k] += 0.75 * imaginary[k];
+    return r;
+  };
+  c.inputs = {row.inputs[0], row.inputs[0]};
+  return c;
 }
 
 }  // namespace
@@ -132,6 +153,27 @@ Cases conv_cases() {
          return build({4, 6}, [&](const Shape& i) { return read(in[0], {(2 * i[0] + 1) * 10 / 8, i[1]}); });
        },
        {{{10, 6}, -9, 9, DType::int32}}}));
+  Cases complex_rows;
+  for (const OpCase& row : c)
+    for (const char* name : {"sum_pool", "avg_pool", "adaptive_avg_pool", "resize"})
+      if (row.name == name) complex_rows.push_back(of_parts(row));
+  c.insert(c.end(), complex_rows.begin(), complex_rows.end());
+  c.push_back({"complex max_pool",
+               [](Operands in) {
+                 const Array z = max_pool(complex(in[0], in[1]), {3});
+                 return real(z) + 0.75 * imag(z);
+               },
+               [](const Hosts& in) {
+                 return build({10, 10}, [&](const Shape& i) {
+                   std::pair<double, double> greatest(-HUGE_VAL, 0);
+                   for (std::int64_t k = i[1]; k < i[1] + 3; k++)
+                     greatest = std::max(greatest, {read(in[0], {i[0], k}), read(in[1], {i[0], k})});
+                   return greatest.first + 0.75 * greatest.second;
+                 });
+               },
+               {{{10, 12}, -2, 2, DType::float32, false, true}, {{10, 12}}},
+               true,
+               1e-6});
   return c;
 }
 

@@ -24,9 +24,17 @@ const char* const headers[] = {"activations", "apply",        "collectives", "co
                                "polynomials", "pooling",      "products",    "rearrange", "sets",
                                "special",     "statistics"};
 
-/// Other names of what has rows: of the same class, which has no state.
+/// Other names of what has rows: of the same class, which has no state, or a function that calls it.
 template <class F> const char* same_as(const F&, const F&, const char* other) { return other; }
 const std::map<std::string, std::string> other_names = {
+    {"acos", "arccos"},
+    {"acosh", "arccosh"},
+    {"asin", "arcsin"},
+    {"asinh", "arcsinh"},
+    {"atan", "arctan"},
+    {"atan2", "arctan2"},
+    {"atanh", "arctanh"},
+    {"pow", "power"},
     {"conjugate", same_as(conjugate, conj, "conj")},
     {"deg2rad", same_as(deg2rad, radians, "radians")},
     {"empty_like", same_as(empty_like, zeros_like, "zeros_like")},

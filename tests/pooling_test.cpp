@@ -1,5 +1,6 @@
 // Pooling and resizing: JAX's values and gradients (windows.json), whatever is cut; NaN, long windows, messages.
 #include <cmath>
+#include <complex>
 #include <limits>
 
 #include "golden.h"
@@ -104,6 +105,26 @@ TEST_CASE("pooling: NaN is kept, of equal ones the first counts, padding is neit
   CHECK(values(gradient(sa::array({2., 2., 1., 2., 2.}))) == Values{1, 1, 0, 1, 0});
 }
 
+TEST_CASE("pooling: complex numbers by their real parts, then by the imaginary ones; NaN in either is kept") {
+  using Number = std::complex<double>;
+  using Numbers = std::vector<Number>;
+  const auto numbers = [](const Array& z) { return z.to_vector<Number>(); };
+  const Array z = sa::array({Number(2, -1), Number(2, 1), Number(1, 5), Number(1, -5)});
+  CHECK(numbers(sa::max_pool(z, {2})) == Numbers{{2, 1}, {2, 1}, {1, 5}});
+  CHECK(numbers(sa::min_pool(z, {2})) == Numbers{{2, -1}, {1, 5}, {1, -5}});
+  CHECK(numbers(sa::max_pool(z, {2}, {.padding = 1}))[0] == Number(2, -1));
+  CHECK(numbers(sa::avg_pool(z, {2}, {.padding = 1, .count_padding = false})) ==
+        Numbers{{2, -1}, {2, 0}, {1.5, 3}, {1, 0}, {1, -5}});
+  CHECK(numbers(sa::adaptive_max_pool(z, {2})) == Numbers{{2, 1}, {1, 5}});
+  for (const Number lost : {Number(nan, 0), Number(0, nan), Number(9, nan)})
+    for (const bool is_first : {true, false}) {
+      CAPTURE(lost);
+      const Array both = is_first ? sa::array({lost, Number(1, 2)}) : sa::array({Number(1, 2), lost});
+      CHECK(sa::isnan(sa::max_pool(both, {2})).item<bool>());
+      CHECK(sa::isnan(sa::min_pool(both, {2})).item<bool>());
+    }
+}
+
 TEST_CASE("pooling: means count padding or not; integers wrap or become floats") {
   const Array x = sa::array({2., 4., 6.});
   CHECK(values(sa::avg_pool(x, {2}, {.padding = 1})) == Values{1, 3, 5, 3});
@@ -150,7 +171,7 @@ TEST_CASE("pooling: what does not fit says what and how") {
         "which may be all. Correct the "
         "window.");
   CHECK(said([&] { return sa::min_pool(sa::astype(x, sa::bool_), {2}); }) ==
-        "min_pool: the operand is bool[2,8]. It takes integers and real floats. Cast with astype.");
+        "min_pool: the operand is bool[2,8]. It takes numbers. Cast with astype.");
   CHECK(said([&] { return sa::avg_pool(x, {2}, {.strides = {0}}); }) ==
         "avg_pool: strides [0]. They are 1 or more. Correct them.");
   CHECK(said([&] { return sa::adaptive_max_pool(x, {9}); }) ==
@@ -164,7 +185,7 @@ TEST_CASE("pooling: what does not fit says what and how") {
         "nothing. Give all sizes.");
   CHECK(said([&] {
           return sa::resize(sa::astype(x, sa::bool_), {2, 4}, sa::ResizeMethod::cubic);
-        }) == "resize: the operand is bool[2,8]. It takes integers and real floats. Cast with astype.");
+        }) == "resize: the operand is bool[2,8]. It takes numbers. Cast with astype.");
   CHECK(sa::resize(sa::astype(x, sa::int32), {2, 4}, sa::ResizeMethod::nearest).dtype() == sa::int32);
   CHECK(sa::resize(x, {2, 0}, sa::ResizeMethod::linear).shape() == Shape{2, 0});
 }

@@ -4,6 +4,7 @@
 #include <doctest/doctest.h>
 
 #include <cmath>
+#include <complex>
 #include <limits>
 #include <string>
 #include <utility>
@@ -112,6 +113,42 @@ TEST_CASE("statistics: of NaN only, of integers, of nothing") {
   CHECK(values(sa::nancumsum(some)) == Values{0, 3, 4});
   // what is left out has no gradient, the others have that of the mean of two
   CHECK(values(sa::grad([](const Array& x) { return sa::nanmean(x); })(some)) == Values{0, 0.5, 0.5});
+}
+
+TEST_CASE("statistics: of complex numbers a NaN in either part is none") {
+  using Number = std::complex<double>;
+  using Numbers = std::vector<Number>;
+  const auto numbers = [](const Array& x) { return x.to_vector<Number>(); };
+  const Array x = array({Number(nan_, 1), Number(1, 2), Number(3, nan_), Number(5, -6)});
+  const Array none_left = array({Number(nan_, 1), Number(2, nan_)});
+  CHECK(numbers(sa::nansum(x)) == Numbers{{6, -4}});
+  CHECK(numbers(sa::nanmean(x)) == Numbers{{3, -2}});
+  // |-2 + 4i|^2 and |2 - 4i|^2
+  CHECK(value(sa::nanvar(x)) == 20);
+  CHECK(value(sa::nanvar(x, {}, 1)) == 40);
+  CHECK(sa::nanvar(x).dtype() == sa::float32);
+  CHECK(sa::nanstd(x.astype(sa::complex128)).dtype() == sa::float64);
+  CHECK(numbers(sa::nanmean(x, {.where = array({true, true, true, false})})) == Numbers{{1, 2}});
+  CHECK(numbers(sa::nancumsum(x)) == Numbers{0, {1, 2}, {1, 2}, {6, -4}});
+  CHECK(numbers(sa::nansum(none_left)) == Numbers{0});
+  CHECK(numbers(sa::nanprod(none_left)) == Numbers{1});
+  for (const Array& y : {sa::nanmean(none_left), sa::nanvar(none_left), sa::nanstd(none_left),
+                         sa::nanmax(none_left), sa::nanmin(none_left), sa::nanvar(x[{sa::slice(2)}], {}, 1)})
+    CHECK(sa::isnan(y).item<bool>());
+  CHECK(value(sa::nanargmax(none_left)) == -1);
+  // nothing is above or below what stands for NaN there
+  const Array low = array({Number(nan_, 0), Number(-inf, -5)}),
+              high = array({Number(inf, 5), Number(0, nan_)});
+  CHECK(numbers(sa::nanmax(low)) == Numbers{{-inf, -5}});
+  CHECK(value(sa::nanargmax(low)) == 1);
+  CHECK(numbers(sa::nanmin(high)) == Numbers{{inf, 5}});
+  CHECK(value(sa::nanargmin(high)) == 0);
+  // what is left out has no gradient, and others have one beside it
+  const auto slope = numbers(sa::grad([](const Array& z) { return sa::nanvar(z); })(x));
+  CHECK(slope == Numbers{0, {-2, -4}, 0, {2, 4}});
+  const Array gap = array({nan_, 1.0, 5.0}), mask = array({false, true, true});
+  CHECK(values(sa::grad([&](const Array& v) { return sa::var(v, {.where = mask}); })(gap)) ==
+        Values{0, -2, 2});
 }
 
 TEST_CASE("statistics: norms of vectors and matrices") {

@@ -55,7 +55,10 @@ struct StandardizeOptions {
 };
 /// (x - mean) / sqrt(variance + epsilon) along the axes; strong.
 inline constexpr struct SHARDARRAY_API standardize_fn {
-  [[nodiscard]] Array operator()(const Array& x, const AxisSet& axes = -1, double epsilon = 1e-5,
+  [[nodiscard]] Array operator()(const Array& x, const StandardizeOptions& o = {},
+                                 Where w = Where::here()) const;
+  template <std::convertible_to<AxisSet> A>
+  [[nodiscard]] Array operator()(const Array& x, const A& axes, double epsilon = 1e-5,
                                  Where w = Where::here()) const {
     return (*this)(x, StandardizeOptions{.axis = axes, .epsilon = epsilon}, w);
   }
@@ -64,7 +67,6 @@ inline constexpr struct SHARDARRAY_API standardize_fn {
                                  Where w = Where::here()) const {
     return (*this)(x, StandardizeOptions{.axis = detail::over(axes).axis, .epsilon = epsilon}, w);
   }
-  [[nodiscard]] Array operator()(const Array& x, const StandardizeOptions& o, Where w = Where::here()) const;
 } standardize{};
 
 }  // namespace shardarray

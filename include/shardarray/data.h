@@ -125,11 +125,8 @@ struct CsvOptions {
 /// damaged, not numeric, larger than max_bytes, its rows differ in length, or a quote is not closed; TreeError for a name in
 /// the options that no column has; DTypeError for complex dtypes and for `dtypes`, which an array does not have; ShardingError
 /// and DeviceError as device_put; OutOfMemory when the table does not fit into the process.
-[[nodiscard]] SHARDARRAY_API Array load_csv(const std::string& path, const CsvOptions& options,
+[[nodiscard]] SHARDARRAY_API Array load_csv(const std::string& path, const CsvOptions& options = {},
                                             Where w = Where::here());
-[[nodiscard]] inline Array load_csv(const std::string& path, Where w = Where::here()) {
-  return load_csv(path, {}, w);
-}
 
 /// Columns with names, a tree: `grad`, `save` and `tree_map` take it apart.
 struct SHARDARRAY_API Table {

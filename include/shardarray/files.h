@@ -51,11 +51,8 @@ struct NpzOptions {
 /// damaged, encrypted, of several parts, have two members of one name or bytes that two members share; TreeError when
 /// `shardings` names an array that the file does not have.
 [[nodiscard]] SHARDARRAY_API std::map<std::string, Array> load_npz(const std::string& path,
-                                                                   const NpzOptions& options,
+                                                                   const NpzOptions& options = {},
                                                                    Where w = Where::here());
-[[nodiscard]] inline std::map<std::string, Array> load_npz(const std::string& path, Where w = Where::here()) {
-  return load_npz(path, {}, w);
-}
 /// Options of save_npz().
 struct SaveNpzOptions {
   bool compressed = false;  ///< deflated, as numpy.savez_compressed does it; else stored, as numpy.savez
@@ -63,11 +60,7 @@ struct SaveNpzOptions {
 /// Writes the arrays with their names, as numpy.savez does: `save_npz("a.npz", {{"x", x}, {"y", y}})`. Equal arrays give equal
 /// files. Throws as save_npy, and IoError for a name of more than 65,000 bytes.
 SHARDARRAY_API void save_npz(const std::string& path, const std::map<std::string, Array>& arrays,
-                             const SaveNpzOptions& options, Where w = Where::here());
-inline void save_npz(const std::string& path, const std::map<std::string, Array>& arrays,
-                     Where w = Where::here()) {
-  save_npz(path, arrays, {}, w);
-}
+                             const SaveNpzOptions& options = {}, Where w = Where::here());
 
 /// What a safetensors file holds.
 struct Safetensors {
@@ -78,11 +71,9 @@ struct Safetensors {
 /// that cannot be read or is no safetensors file: a header that is no such JSON or longer than 100 MB, names that stand twice,
 /// dtypes that arrays do not have (8-bit floats, complex), bytes that belong to two arrays or to none; TreeError when
 /// `shardings` names an array that the file does not have; ShardingError, DeviceError, OutOfMemory as load_npy.
-[[nodiscard]] SHARDARRAY_API Safetensors load_safetensors(const std::string& path, const LoadOptions& options,
+[[nodiscard]] SHARDARRAY_API Safetensors load_safetensors(const std::string& path,
+                                                          const LoadOptions& options = {},
                                                           Where w = Where::here());
-[[nodiscard]] inline Safetensors load_safetensors(const std::string& path, Where w = Where::here()) {
-  return load_safetensors(path, {}, w);
-}
 /// Writes the arrays with their names, and texts by keys: `save_safetensors("m.safetensors", {{"w", w}}, {{"step", "3"}})`. Throws as
 /// save_npy, and IoError for names and texts that are not UTF-8, for the name `__metadata__`, and for complex arrays, of which the
 /// format has none.
@@ -138,14 +129,11 @@ struct LoadTreeOptions {
 /// number that is none of the values 0, 1, .. of an enum of one byte; TreeError where `names` has a path that the tree does not.
 /// All leaves are compared before anything is read.
 template <class T>
-[[nodiscard]] T load(const std::string& path, T like, const LoadTreeOptions& options,
+[[nodiscard]] T load(const std::string& path, T like, const LoadTreeOptions& options = {},
                      Where w = Where::here()) {
   if constexpr (detail::TreeCheck<T>::ok())
     detail::load_tree(path, detail::saved_tree(like), options.names, w);
   return like;
-}
-template <class T> [[nodiscard]] T load(const std::string& path, T like, Where w = Where::here()) {
-  return load(path, std::move(like), {}, w);
 }
 
 }  // namespace shardarray

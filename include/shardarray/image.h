@@ -12,7 +12,7 @@ enum class ResizeMethod : std::uint8_t { nearest, linear, cubic, lanczos3, lancz
 
 /// x with other sizes, all dimensions given; elements have their middle at half numbers, and weights at the border are scaled up. Where a
 /// size shrinks, kernels are as much wider unless `antialias` is false (nearest: never). Floating, but for nearest, which keeps the dtype;
-/// 16-bit floats are computed in float32. A matrix product for each dimension that changes: new size by old size weights. Throws ShapeError
+/// 16-bit floats are computed in float32; of complex numbers each part is resized. A matrix product for each dimension that changes: new size by old size weights. Throws ShapeError
 /// for another number of sizes, for negative ones, and where something should be made of nothing; DTypeError for bools, but for nearest.
 /// Source: jax.image.resize.
 inline constexpr struct SHARDARRAY_API resize_fn {

@@ -226,6 +226,17 @@ inline constexpr struct SHARDARRAY_API matrix_norm_fn {
                                  Where w = Where::here()) const;
 } matrix_norm{};
 
+/// Options of cond: `cond(a, {.ord = 1})`.
+struct CondOptions {
+  double ord = 2;  ///< of the norm, as in MatrixNormOptions
+};
+/// [.., m, n] -> [..]: the condition number, real: the norm of A times that of its inverse. Of order 2 the largest singular value
+/// divided by the smallest, of -2 the other way. Infinite where A is singular, NaN where an element is. Throws ShapeError for empty
+/// matrices and, but for these two orders, for matrices that are not square, Error for other orders.
+inline constexpr struct SHARDARRAY_API cond_fn {
+  [[nodiscard]] Array operator()(const Array& a, const CondOptions& o = {}, Where w = Where::here()) const;
+} cond{};
+
 // ---------------------------------------------------------------- determinants
 /// What slogdet gives: the sign of the determinant (0 where it is 0; of complex matrices its phase, a number of length 1) and the
 /// logarithm of its absolute value.

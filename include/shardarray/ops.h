@@ -28,21 +28,12 @@ namespace shardarray {
 template <detail::FixedString name> struct SHARDARRAY_API ReduceFunction {
   [[nodiscard]] Array operator()(const Array& x, const ReduceOptions& o = {}, Where w = Where::here()) const;
   template <detail::AxisNumber I>
-  [[nodiscard]] Array operator()(const Array& x, I axis, Where w = Where::here()) const {
-    return (*this)(x, {.axis = axis}, w);
-  }
-  template <detail::AxisNumber I>
-  [[nodiscard]] Array operator()(const Array& x, std::initializer_list<I> axes,
-                                 Where w = Where::here()) const {
-    return (*this)(x, detail::over(axes), w);
-  }
-  template <detail::AxisNumber I>
-  [[nodiscard]] Array operator()(const Array& x, I axis, const KeepOptions& o,
+  [[nodiscard]] Array operator()(const Array& x, I axis, const KeepOptions& o = {},
                                  Where w = Where::here()) const {
     return (*this)(x, detail::over({axis}, o), w);
   }
   template <detail::AxisNumber I>
-  [[nodiscard]] Array operator()(const Array& x, std::initializer_list<I> axes, const KeepOptions& o,
+  [[nodiscard]] Array operator()(const Array& x, std::initializer_list<I> axes, const KeepOptions& o = {},
                                  Where w = Where::here()) const {
     return (*this)(x, detail::over(axes, o), w);
   }
@@ -64,28 +55,28 @@ inline constexpr ReduceFunction<"prod"> prod{};
 /// The sum divided by the number of elements, NaN of none. Floating: of bool and integers float32 (float64 for 64-bit ones); as
 /// exact as sum. Throws DTypeError for a `.dtype` that is not floating.
 inline constexpr ReduceFunction<"mean"> mean{};
-/// `var(x)`, `var(x, 0)`, `var(x, {.axis = 0}, 1)`: as a reduction, and ddof.
+/// `var(x)`, `var(x, 0)`, `var(x, {0, 1}, 1)`, `var(x, {.axis = 0}, 1)`: as a reduction, and ddof.
 template <detail::FixedString name> struct SHARDARRAY_API SpreadFunction {
   [[nodiscard]] Array operator()(const Array& x, const ReduceOptions& o = {}, std::int64_t ddof = 0,
                                  Where w = Where::here()) const;
   template <detail::AxisNumber I>
-  [[nodiscard]] Array operator()(const Array& x, I axis, Where w = Where::here()) const {
-    return (*this)(x, {.axis = axis}, 0, w);
-  }
-  template <detail::AxisNumber I>
-  [[nodiscard]] Array operator()(const Array& x, std::initializer_list<I> axes,
-                                 Where w = Where::here()) const {
-    return (*this)(x, detail::over(axes), 0, w);
-  }
-  template <detail::AxisNumber I>
-  [[nodiscard]] Array operator()(const Array& x, I axis, const KeepOptions& o,
+  [[nodiscard]] Array operator()(const Array& x, I axis, const KeepOptions& o = {},
                                  Where w = Where::here()) const {
     return (*this)(x, detail::over({axis}, o), 0, w);
   }
   template <detail::AxisNumber I>
-  [[nodiscard]] Array operator()(const Array& x, std::initializer_list<I> axes, const KeepOptions& o,
+  [[nodiscard]] Array operator()(const Array& x, std::initializer_list<I> axes, const KeepOptions& o = {},
                                  Where w = Where::here()) const {
     return (*this)(x, detail::over(axes, o), 0, w);
+  }
+  template <detail::AxisNumber I, detail::AxisNumber D = std::int64_t>
+  [[nodiscard]] Array operator()(const Array& x, I axis, D ddof, Where w = Where::here()) const {
+    return (*this)(x, {.axis = axis}, to_int64(ddof), w);
+  }
+  template <detail::AxisNumber I, detail::AxisNumber D = std::int64_t>
+  [[nodiscard]] Array operator()(const Array& x, std::initializer_list<I> axes, D ddof,
+                                 Where w = Where::here()) const {
+    return (*this)(x, detail::over(axes), to_int64(ddof), w);
   }
 };
 /// Mean square distance to the mean, floating as mean; the sum is divided by n - ddof, n elements that count. Throws as mean.
@@ -120,7 +111,9 @@ struct SoftmaxOptions {
 /// exp(x) / sum(exp(x)) along an axis without overflow, and its logarithm; of x's shape, floating as mean. NaN over -inf only.
 /// Throws ShapeError for a scalar.
 inline constexpr struct SHARDARRAY_API softmax_fn {
-  [[nodiscard]] Array operator()(const Array& x, std::int64_t axis = -1, Where w = Where::here()) const {
+  [[nodiscard]] Array operator()(const Array& x, const SoftmaxOptions& o = {}, Where w = Where::here()) const;
+  template <detail::AxisNumber I>
+  [[nodiscard]] Array operator()(const Array& x, I axis, Where w = Where::here()) const {
     return (*this)(x, SoftmaxOptions{.axis = axis}, w);
   }
   template <detail::AxisNumber I>
@@ -128,10 +121,11 @@ inline constexpr struct SHARDARRAY_API softmax_fn {
                                  Where w = Where::here()) const {
     return (*this)(x, SoftmaxOptions{.axis = detail::over(axes).axis}, w);
   }
-  [[nodiscard]] Array operator()(const Array& x, const SoftmaxOptions& o, Where w = Where::here()) const;
 } softmax{};
 inline constexpr struct SHARDARRAY_API log_softmax_fn {
-  [[nodiscard]] Array operator()(const Array& x, std::int64_t axis = -1, Where w = Where::here()) const {
+  [[nodiscard]] Array operator()(const Array& x, const SoftmaxOptions& o = {}, Where w = Where::here()) const;
+  template <detail::AxisNumber I>
+  [[nodiscard]] Array operator()(const Array& x, I axis, Where w = Where::here()) const {
     return (*this)(x, SoftmaxOptions{.axis = axis}, w);
   }
   template <detail::AxisNumber I>
@@ -139,7 +133,6 @@ inline constexpr struct SHARDARRAY_API log_softmax_fn {
                                  Where w = Where::here()) const {
     return (*this)(x, SoftmaxOptions{.axis = detail::over(axes).axis}, w);
   }
-  [[nodiscard]] Array operator()(const Array& x, const SoftmaxOptions& o, Where w = Where::here()) const;
 } log_softmax{};
 /// integers [..] -> [.., n] of `dtype`: 1 at the index, 0 elsewhere; an index outside, negative ones too, gives zeros. Throws
 /// DTypeError for floats, ShapeError for n < 0.
@@ -371,8 +364,11 @@ struct SortOperandsOptions {
 /// Along an axis, ascending, NaN last, false before true; stable: equal elements keep their order, also descending. The gradient goes
 /// where the elements came from. Throws ShapeError for a scalar.
 inline constexpr struct SHARDARRAY_API sort_fn {
-  [[nodiscard]] Array operator()(const Array& x, std::int64_t axis = -1, Where w = Where::here()) const;
-  [[nodiscard]] Array operator()(const Array& x, const SortOptions& o, Where w = Where::here()) const;
+  [[nodiscard]] Array operator()(const Array& x, const SortOptions& o = {}, Where w = Where::here()) const;
+  template <std::integral I>
+  [[nodiscard]] Array operator()(const Array& x, I axis, Where w = Where::here()) const {
+    return (*this)(x, SortOptions{.axis = to_int64(axis)}, w);
+  }
   /// lax.sort: all operands in the order that the first num_keys of them have, the first one before the others. Throws ShapeError
   /// without operands and for different shapes, Error for another number of keys.
   [[nodiscard]] std::vector<Array> operator()(const std::vector<Array>& operands,
@@ -381,8 +377,11 @@ inline constexpr struct SHARDARRAY_API sort_fn {
 } sort{};
 /// int32 positions that sort x, of its shape. Throws as sort, and DTypeError for an axis longer than 2^31.
 inline constexpr struct SHARDARRAY_API argsort_fn {
-  [[nodiscard]] Array operator()(const Array& x, std::int64_t axis = -1, Where w = Where::here()) const;
-  [[nodiscard]] Array operator()(const Array& x, const SortOptions& o, Where w = Where::here()) const;
+  [[nodiscard]] Array operator()(const Array& x, const SortOptions& o = {}, Where w = Where::here()) const;
+  template <std::integral I>
+  [[nodiscard]] Array operator()(const Array& x, I axis, Where w = Where::here()) const {
+    return (*this)(x, SortOptions{.axis = to_int64(axis)}, w);
+  }
 } argsort{};
 
 // ---------------------------------------------------------------- creation

@@ -58,6 +58,13 @@ struct HistogramOptions {
       {};  ///< of the shape of x: their sums instead of counts, in the dtype that x has with them
   bool density = false;  ///< divided by their total and the width of the bin: the integral is 1
 };
+/// A range behind the number of bins: `histogram(x, 10, {{0, 1}})`. There is none of nothing: `{}` are options.
+struct HistogramRange {
+  HistogramRange(const std::pair<double, double>& limits) : value(limits) {}
+  template <std::convertible_to<std::optional<std::pair<double, double>>> R>
+  HistogramRange(const R& limits) : value(limits) {}
+  std::optional<std::pair<double, double>> value;
+};
 /// How many elements lie in each bin, floating as in JAX, and the edges, one more; the last bin has both its edges. Bins are a rising
 /// vector of edges, or a number of equal ones in a range: the one between the least and the largest element unless given, where
 /// these are equal, half a unit on both sides. What lies outside counts nowhere. Of infinite elements or NaN without a range there
@@ -73,10 +80,9 @@ inline constexpr struct SHARDARRAY_API histogram_fn {
     return equal_bins(x, to_int64(bins), o, w);
   }
   template <std::integral N>
-  [[nodiscard]] std::pair<Array, Array> operator()(const Array& x, N bins,
-                                                   const std::optional<std::pair<double, double>>& range,
+  [[nodiscard]] std::pair<Array, Array> operator()(const Array& x, N bins, const HistogramRange& range,
                                                    Where w = Where::here()) const {
-    return equal_bins(x, to_int64(bins), {.range = range}, w);
+    return equal_bins(x, to_int64(bins), {.range = range.value}, w);
   }
 
  private:

@@ -21,7 +21,8 @@ struct AvgPoolOptions {
 
 // [batch.., spatial..] by a window with a size for each spatial dimension -> [batch.., windows..]. Windows that do not fit are left out;
 // where none fits the result is empty. Throw ShapeError for a window without dimensions, with more than the array has or with sizes below
-// 1, and for strides and widths that do not fit; DTypeError for bools; Error for a rule of padding that is none.
+// 1, and for strides and widths that do not fit; DTypeError for bools; Error for a rule of padding that is none. Complex numbers have
+// the order of complex.h.
 
 /// The largest (smallest) element; NaN where there is one. Padding is lower (higher) than all. Of equal ones the first gets the gradient,
 /// as in JAX.

@@ -65,11 +65,11 @@ struct DiffOptions {
 /// x[1:] - x[:-1] along an axis, n times; of bools whether they differ. Throws ShapeError for a scalar and n < 0, and as concatenate
 /// for what does not fit to x.
 inline constexpr struct SHARDARRAY_API diff_fn {
-  [[nodiscard]] Array operator()(const Array& x, std::int64_t n = 1, std::int64_t axis = -1,
-                                 Where w = Where::here()) const {
-    return (*this)(x, DiffOptions{.n = n, .axis = axis}, w);
+  [[nodiscard]] Array operator()(const Array& x, const DiffOptions& o = {}, Where w = Where::here()) const;
+  template <std::integral N>
+  [[nodiscard]] Array operator()(const Array& x, N n, std::int64_t axis = -1, Where w = Where::here()) const {
+    return (*this)(x, DiffOptions{.n = to_int64(n), .axis = axis}, w);
   }
-  [[nodiscard]] Array operator()(const Array& x, const DiffOptions& o, Where w = Where::here()) const;
 } diff{};
 /// The differences of neighbours in the flattened array, with other elements in front and behind, which take the dtype of x.
 inline constexpr struct SHARDARRAY_API ediff1d_fn {

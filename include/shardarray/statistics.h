@@ -79,19 +79,31 @@ struct CovOptions {
 /// and of weights, DTypeError for fweights that are no integers.
 inline constexpr struct SHARDARRAY_API cov_fn {
   [[nodiscard]] Array operator()(const Array& x, const CovOptions& o = {}, Where w = Where::here()) const;
-  [[nodiscard]] Array operator()(const Array& x, const Array& y, const CovOptions& o = {},
-                                 Where w = Where::here()) const;
+  template <std::convertible_to<Array> Y>
+  [[nodiscard]] Array operator()(const Array& x, const Y& y, const CovOptions& o = {},
+                                 Where w = Where::here()) const {
+    return of_both(x, y, o, w);
+  }
+
+ private:
+  [[nodiscard]] Array of_both(const Array& x, const Array& y, const CovOptions& o, Where w) const;
 } cov{};
 /// The correlation coefficients: the covariances divided by both standard deviations, between -1 and 1; NaN of a constant. Throws as cov.
 inline constexpr struct SHARDARRAY_API corrcoef_fn {
   [[nodiscard]] Array operator()(const Array& x, const CovOptions& o = {}, Where w = Where::here()) const;
-  [[nodiscard]] Array operator()(const Array& x, const Array& y, const CovOptions& o = {},
-                                 Where w = Where::here()) const;
+  template <std::convertible_to<Array> Y>
+  [[nodiscard]] Array operator()(const Array& x, const Y& y, const CovOptions& o = {},
+                                 Where w = Where::here()) const {
+    return of_both(x, y, o, w);
+  }
+
+ private:
+  [[nodiscard]] Array of_both(const Array& x, const Array& y, const CovOptions& o, Where w) const;
 } corrcoef{};
 
 // ---------------------------------------------------------------- of what is not NaN
-/// The reductions without the prefix, of the elements that are not NaN; of integers and bool the same. Where all are NaN, nansum
-/// is 0, nanprod 1, nanmean, nanvar, nanstd, nanmax and nanmin are NaN.
+/// The reductions without the prefix, of the elements that are not NaN (of complex numbers: neither part is); of integers and bool the
+/// same. Where all are NaN, nansum is 0, nanprod 1, nanmean, nanvar, nanstd, nanmax and nanmin are NaN.
 inline constexpr ReduceFunction<"nansum"> nansum{};
 inline constexpr ReduceFunction<"nanprod"> nanprod{};
 inline constexpr ReduceFunction<"nanmax"> nanmax{};
@@ -100,8 +112,8 @@ inline constexpr ReduceFunction<"nanmean"> nanmean{};
 /// NaN also where there are no more than ddof elements.
 inline constexpr SpreadFunction<"nanvar"> nanvar{};
 inline constexpr SpreadFunction<"nanstd"> nanstd{};
-/// As argmax and argmin; -1 where all are NaN. Where the largest one is -infinity (the smallest one infinity), the first of these
-/// and of the NaN, as in JAX.
+/// As argmax and argmin; -1 where all are NaN. Where the largest one is -infinity (the smallest one infinity; of complex numbers both
+/// parts are), the first of these and of the NaN, as in JAX.
 inline constexpr ReduceFunction<"nanargmax"> nanargmax{};
 inline constexpr ReduceFunction<"nanargmin"> nanargmin{};
 

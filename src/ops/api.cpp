@@ -127,8 +127,7 @@ void need_integers(const char* function, const Array& x) {
   if (!is_integer(t) && t != DType::bool_) refuse_dtype(function, x, "It takes integers and bool");
 }
 void need_numbers(const char* function, const Array& x) {
-  const DType t = type_of(x, function).dtype;
-  if (t == DType::bool_ || is_complex(t)) refuse_dtype(function, x, "It takes integers and real floats");
+  if (type_of(x, function).dtype == DType::bool_) refuse_dtype(function, x, "It takes numbers");
 }
 void need_real(const char* function, const Array& x) {
   if (is_complex(type_of(x, function).dtype)) refuse_dtype(function, x, "It takes real numbers");

@@ -59,7 +59,7 @@ void need_integers(const char* function, const Array& x);
 void need_real(const char* function, const Array& x);
 /// The same for the dtype of a result.
 void need_real(const char* function, DType t);
-/// Throws DTypeError unless x is of integers or real floats.
+/// Throws DTypeError for bools.
 void need_numbers(const char* function, const Array& x);
 /// Throws DTypeError: `function: the operand is <type>. <rule>.`
 [[noreturn]] void refuse_dtype(const char* function, const Array& x, const char* rule);

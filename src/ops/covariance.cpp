@@ -76,7 +76,7 @@ Array cov_fn::operator()(const Array& x, const CovOptions& o, Where w) const {
   const Site site(w, "cov");
   return covariances("cov", x, nullptr, o);
 }
-Array cov_fn::operator()(const Array& x, const Array& y, const CovOptions& o, Where w) const {
+Array cov_fn::of_both(const Array& x, const Array& y, const CovOptions& o, Where w) const {
   const Site site(w, "cov");
   return covariances("cov", x, &y, o);
 }
@@ -84,7 +84,7 @@ Array corrcoef_fn::operator()(const Array& x, const CovOptions& o, Where w) cons
   const Site site(w, "corrcoef");
   return correlations("corrcoef", x, nullptr, o);
 }
-Array corrcoef_fn::operator()(const Array& x, const Array& y, const CovOptions& o, Where w) const {
+Array corrcoef_fn::of_both(const Array& x, const Array& y, const CovOptions& o, Where w) const {
   const Site site(w, "corrcoef");
   return correlations("corrcoef", x, &y, o);
 }

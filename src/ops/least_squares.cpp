@@ -1,4 +1,4 @@
-// What the singular values of a matrix decide: pinv, lstsq, matrix_rank.
+// What the singular values of a matrix decide: pinv, norms, cond, matrix_rank, lstsq.
 #include <fmt/core.h>
 
 #include <algorithm>
@@ -94,11 +94,14 @@ Array linalg::pinv_fn::operator()(const Array& a, const PinvOptions& o, Where w)
 }
 
 // ---------------------------------------------------------------- norms
+static bool is_order_of_matrices(double ord) {
+  return std::abs(ord) == 1 || std::abs(ord) == 2 || std::isinf(ord);
+}
 Array linalg::matrix_norm_fn::operator()(const Array& a, const MatrixNormOptions& o, Where w) const {
   constexpr const char* function = "linalg::matrix_norm";
   const Site site(w, function);
   const double ord = o.ord.value_or(0);
-  if (o.ord && (o.nuclear || (std::abs(ord) != 1 && std::abs(ord) != 2 && !std::isinf(ord))))
+  if (o.ord && (o.nuclear || !is_order_of_matrices(ord)))
     throw Error(
         fmt::format("{}: order {}{}. The orders are 1, -1, 2, -2, infinity and -infinity. Leave it out "
                     "for the root of the sum of squares, or say nuclear alone.",
@@ -116,6 +119,38 @@ Array linalg::matrix_norm_fn::operator()(const Array& a, const MatrixNormOptions
   const ReduceOptions last{.axis = -1};
   const Array r = o.nuclear ? sum(s, last) : ord > 0 ? max(s, last) : min(s, last);
   return api::cast(o.keepdims ? expand_dims(r, {-2, -1}) : r, matrices::real_type(t));
+}
+
+// ---------------------------------------------------------------- cond
+Array linalg::cond_fn::operator()(const Array& a, const CondOptions& o, Where w) const {
+  constexpr const char* function = "linalg::cond";
+  const Site site(w, function);
+  if (!is_order_of_matrices(o.ord))
+    throw Error(fmt::format(
+        "{}: order {}. The orders are 1, -1, 2, -2, infinity and -infinity. For other norms multiply "
+        "those of the matrix and of its inverse.",
+        function, o.ord));
+  WeakType t;
+  const Array x = matrices::operand(function, a, t);
+  if (is_empty_matrix(x))
+    throw ShapeError(
+        fmt::format("{}: the matrices {} are empty. They have no singular values. Check the size first.",
+                    function, to_string(type_of(a))));
+  Array r;
+  if (std::abs(o.ord) == 2) {
+    const Array s = svdvals(x);
+    const Array largest = max(s, -1), smallest = min(s, -1);
+    r = o.ord > 0 ? primitive::div(largest, smallest) : primitive::div(smallest, largest);
+  } else {
+    matrices::need_square(function, a);
+    r = primitive::mul(matrix_norm(x, {.ord = o.ord}), matrix_norm(inv(x), {.ord = o.ord}));
+  }
+  // as NumPy: the inverse of what is singular may be NaN
+  const Array singular = primitive::binary(op_and, primitive::binary(op_ne, r, r),
+                                           all(primitive::binary(op_eq, x, x), {-2, -1}));
+  return api::cast(
+      primitive::select(singular, primitive::like(r, std::numeric_limits<double>::infinity()), r),
+      matrices::real_type(t));
 }
 
 // ---------------------------------------------------------------- matrix_rank

@@ -7,18 +7,18 @@
 
 namespace shardarray {
 
-static bool has_nan(const Array& x, const char* function) { return is_floating(type_of(x, function).dtype); }
-static Array nan_mask(const Array& x) { return primitive::binary(op_ne, x, x); }
-// x with a number in place of NaN.
-static Array without_nan(const char* function, const Array& x, double instead) {
-  return has_nan(x, function) ? primitive::select(nan_mask(x), primitive::like(x, instead), x) : x;
+static bool has_nan(const Array& x, const char* function) { return is_inexact(type_of(x, function).dtype); }
+static Array is_number(const Array& x) { return primitive::binary(op_eq, x, x); }
+// x, with what does not change r's result in place of NaN.
+static Array without_nan(const char* function, const Array& x, Reducer r) {
+  return has_nan(x, function) ? only_chosen(is_number(x), r, x) : x;
 }
 static ReduceOptions of_bool_result(const ReduceOptions& o) {
   return {.axis = o.axis, .keepdims = o.keepdims};
 }
 
 static Array nansum_body(const char* function, const Array& x, const ReduceOptions& o) {
-  return sum(without_nan(function, x, 0), o);
+  return sum(without_nan(function, x, Reducer::sum), o);
 }
 template <>
 SHARDARRAY_API Array ReduceFunction<"nansum">::operator()(const Array& x, const ReduceOptions& o,
@@ -27,7 +27,7 @@ SHARDARRAY_API Array ReduceFunction<"nansum">::operator()(const Array& x, const 
   return nansum_body("nansum", x, o);
 }
 static Array nanprod_body(const char* function, const Array& x, const ReduceOptions& o) {
-  return prod(without_nan(function, x, 1), o);
+  return prod(without_nan(function, x, Reducer::prod), o);
 }
 template <>
 SHARDARRAY_API Array ReduceFunction<"nanprod">::operator()(const Array& x, const ReduceOptions& o,
@@ -39,13 +39,11 @@ SHARDARRAY_API Array ReduceFunction<"nanprod">::operator()(const Array& x, const
 // ---------------------------------------------------------------- extrema
 template <bool is_max>
 static Array nan_extremum(const char* function, const Array& x, const ReduceOptions& o) {
-  constexpr double last =
-      is_max ? -std::numeric_limits<double>::infinity() : std::numeric_limits<double>::infinity();
-  const Array y = without_nan(function, x, last);
+  const Array y = without_nan(function, x, is_max ? Reducer::max : Reducer::min);
   Array best = is_max ? max(y, o) : min(y, o);
-  if (o.initial.array || !has_nan(x, function) || !is_floating(best.dtype())) return best;
-  return primitive::select(all(nan_mask(x), of_bool_result(o)),
-                           primitive::like(best, std::numeric_limits<double>::quiet_NaN()), best);
+  if (o.initial.array || !has_nan(x, function) || !is_inexact(best.dtype())) return best;
+  return primitive::select(any(is_number(x), of_bool_result(o)), best,
+                           primitive::like(best, std::numeric_limits<double>::quiet_NaN()));
 }
 template <>
 SHARDARRAY_API Array ReduceFunction<"nanmax">::operator()(const Array& x, const ReduceOptions& o,
@@ -61,13 +59,11 @@ SHARDARRAY_API Array ReduceFunction<"nanmin">::operator()(const Array& x, const 
 }
 template <bool is_max>
 static Array nan_position(const char* function, const Array& x, const ReduceOptions& o) {
-  constexpr double last =
-      is_max ? -std::numeric_limits<double>::infinity() : std::numeric_limits<double>::infinity();
   refuse_choice(function, o);
-  const Array y = without_nan(function, x, last);
+  const Array y = without_nan(function, x, is_max ? Reducer::max : Reducer::min);
   Array at = is_max ? argmax(y, o) : argmin(y, o);
   if (!has_nan(x, function)) return at;
-  return primitive::select(all(nan_mask(x), of_bool_result(o)), primitive::like_whole(at, -1), at);
+  return primitive::select(any(is_number(x), of_bool_result(o)), at, primitive::like_whole(at, -1));
 }
 template <>
 SHARDARRAY_API Array ReduceFunction<"nanargmax">::operator()(const Array& x, const ReduceOptions& o,
@@ -83,55 +79,35 @@ SHARDARRAY_API Array ReduceFunction<"nanargmin">::operator()(const Array& x, con
 }
 
 // ---------------------------------------------------------------- moments
-// Which elements are no NaN, of the chosen ones.
-static Array present(const char* function, const Array& x, const ReduceOptions& o) {
-  refuse_initial(function, o);
-  const Array numbers = primitive::binary(op_eq, x, x), chosen = chosen_elements(function, x, o);
-  return chosen.has_value() ? primitive::binary(op_and, numbers, chosen) : numbers;
-}
-static Array nanmean_body(const char* function, const Array& x, const ReduceOptions& o) {
-  const Array y = inexact(function, x, o), wide = primitive::cast(y, api::computed(y.dtype()));
-  return primitive::cast(
-      averaged_of(present(function, y, o), wide, reduced_axes(function, x, o), o.keepdims, 0), y.dtype());
+// `o` that chooses numbers alone.
+static ReduceOptions of_numbers(const char* function, const Array& x, ReduceOptions o) {
+  if (!has_nan(x, function)) return o;
+  const Array chosen = chosen_elements(function, x, o);
+  o.where = chosen.has_value() ? primitive::binary(op_and, is_number(x), chosen) : is_number(x);
+  return o;
 }
 template <>
 SHARDARRAY_API Array ReduceFunction<"nanmean">::operator()(const Array& x, const ReduceOptions& o,
                                                            Where w) const {
   const Site site(w, "nanmean");
-  return nanmean_body("nanmean", x, o);
-}
-static Array wide_nanvar(const char* function, const Array& y, const ReduceOptions& o, std::int64_t ddof) {
-  const Array counted = present(function, y, o),
-              wide = primitive::cast(without_nan(function, y, 0), api::computed(y.dtype()));
-  const Shape axes = reduced_axes(function, y, o);
-  const Array mid = averaged_of(counted, wide, axes, true, 0);
-  const Array centred = primitive::sub(wide, primitive::broadcast_to(mid, wide.shape()));
-  return averaged_of(counted, primitive::mul(centred, centred), axes, o.keepdims, ddof);
-}
-static Array nanvar_body(const char* function, const Array& x, const ReduceOptions& o, std::int64_t ddof) {
-  const Array y = inexact(function, x, o);
-  return primitive::cast(wide_nanvar(function, y, o, ddof), y.dtype());
+  return mean(x, of_numbers("nanmean", x, o));
 }
 template <>
 SHARDARRAY_API Array SpreadFunction<"nanvar">::operator()(const Array& x, const ReduceOptions& o,
                                                           std::int64_t ddof, Where w) const {
   const Site site(w, "nanvar");
-  return nanvar_body("nanvar", x, o, ddof);
-}
-static Array nanstd_body(const char* function, const Array& x, const ReduceOptions& o, std::int64_t ddof) {
-  const Array y = inexact(function, x, o);
-  return primitive::cast(primitive::unary(op_sqrt, wide_nanvar(function, y, o, ddof)), y.dtype());
+  return var(x, of_numbers("nanvar", x, o), ddof);
 }
 template <>
 SHARDARRAY_API Array SpreadFunction<"nanstd">::operator()(const Array& x, const ReduceOptions& o,
                                                           std::int64_t ddof, Where w) const {
   const Site site(w, "nanstd");
-  return nanstd_body("nanstd", x, o, ddof);
+  return shardarray::std(x, of_numbers("nanstd", x, o), ddof);
 }
 
 // ---------------------------------------------------------------- running
 static Array nancumsum_body(const char* function, const Array& x, const CumulativeOptions& o) {
-  return cumsum(without_nan(function, x, 0), o);
+  return cumsum(without_nan(function, x, Reducer::sum), o);
 }
 template <>
 SHARDARRAY_API Array CumulativeFunction<"nancumsum">::operator()(const Array& x, const CumulativeOptions& o,
@@ -140,7 +116,7 @@ SHARDARRAY_API Array CumulativeFunction<"nancumsum">::operator()(const Array& x,
   return nancumsum_body("nancumsum", x, o);
 }
 static Array nancumprod_body(const char* function, const Array& x, const CumulativeOptions& o) {
-  return cumprod(without_nan(function, x, 1), o);
+  return cumprod(without_nan(function, x, Reducer::prod), o);
 }
 template <>
 SHARDARRAY_API Array CumulativeFunction<"nancumprod">::operator()(const Array& x, const CumulativeOptions& o,

@@ -98,10 +98,11 @@ Array pooled(const char* function, const Array& x, const PoolWindows& p, std::ui
   return y;
 }
 
-// NaN is kept; of equal ones the first.
+// NaN is kept; of equal ones the first. Complex numbers may compare though a part is NaN.
 template <bool most> Array first_extremum(const Array& a, const Array& b) {
   Array is_first = primitive::binary(most ? op_ge : op_le, a, b);
-  if (is_floating(a.dtype())) is_first = primitive::binary(op_or, is_first, primitive::binary(op_ne, a, a));
+  if (is_complex(a.dtype())) is_first = primitive::binary(op_and, is_first, primitive::binary(op_eq, b, b));
+  if (is_inexact(a.dtype())) is_first = primitive::binary(op_or, is_first, primitive::binary(op_ne, a, a));
   return primitive::select(is_first, a, b);
 }
 

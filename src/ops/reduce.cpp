@@ -169,6 +169,10 @@ Array only_chosen(const Array& chosen, Reducer r, const Array& x) {
                          : r == Reducer::max                     ? -infinity
                          : r == Reducer::min                     ? infinity
                                                                  : 0;
+  if (is_complex(x.dtype()) && std::isinf(neutral)) {  // where real parts are equal, imaginary ones decide
+    const Array part = primitive::like(primitive::real(x), neutral);
+    return primitive::select(chosen, x, primitive::pair(part, part));
+  }
   return primitive::select(chosen, x, primitive::like(x, neutral));
 }
 static const Op& operation(Reducer r) {
@@ -231,11 +235,14 @@ Array inexact(const char* function, const Array& x, const ReduceOptions& o) {
                                  current_function(function), name(t)));
   return primitive::cast(x, t);
 }
-Array averaged(const Array& x, const Shape& axes, bool keepdims, double divisor) {
+// The sum over the axes divided by a number.
+static Array averaged(const Array& x, const Shape& axes, bool keepdims, double divisor) {
   const Array total = reduced(Reducer::sum, x, axes, keepdims);
   return primitive::div(total, primitive::like(total, divisor));
 }
-Array averaged_of(const Array& chosen, const Array& x, const Shape& axes, bool keepdims, std::int64_t ddof) {
+// The sum of the chosen elements divided by how many there are less ddof. NaN where nothing is left.
+static Array averaged_of(const Array& chosen, const Array& x, const Shape& axes, bool keepdims,
+                         std::int64_t ddof) {
   const Array total = reduced(Reducer::sum, only_chosen(chosen, Reducer::sum, x), axes, keepdims);
   const Array count = reduced(Reducer::sum, primitive::cast(chosen, part_type(x.dtype())), axes, keepdims);
   const Array freedom = primitive::sub(count, primitive::like(count, static_cast<double>(ddof)));
@@ -271,8 +278,11 @@ static Array wide_variance(const char* function, const Array& narrow, const Redu
   const Array wide = primitive::cast(narrow, api::computed(narrow.dtype()));
   const Array chosen = chosen_elements(function, narrow, o);
   const Shape axes = reduced_axes(function, narrow, o);
-  const Array centred = primitive::sub(
-      wide, primitive::broadcast_to(averaged_where(chosen, wide, axes, true, 0), wide.shape()));
+  // what was not chosen may be NaN: it has no distance, and so no gradient
+  const Array centred = only_chosen(
+      chosen, Reducer::sum,
+      primitive::sub(wide,
+                     primitive::broadcast_to(averaged_where(chosen, wide, axes, true, 0), wide.shape())));
   const auto square = [](const Array& x) { return primitive::mul(x, x); };
   const Array distance = is_complex(centred.dtype()) ? primitive::add(square(primitive::real(centred)),
                                                                       square(primitive::imag(centred)))

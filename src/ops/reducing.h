@@ -20,10 +20,6 @@ Array reduced_as(const char* function, Reducer r, const Array& x, const ReduceOp
 /// Throw Error where `o` has an initial value, or chooses elements.
 void refuse_initial(const char* function, const ReduceOptions& o);
 void refuse_choice(const char* function, const ReduceOptions& o);
-/// The sum over the axes divided by a number.
-Array averaged(const Array& x, const Shape& axes, bool keepdims, double divisor);
-/// The sum of the chosen elements divided by how many there are less ddof. NaN where nothing is left.
-Array averaged_of(const Array& chosen, const Array& x, const Shape& axes, bool keepdims, std::int64_t ddof);
 /// The floating operand of mean, var and so on; strong. Throws DTypeError for a dtype of `o` that is not floating.
 Array inexact(const char* function, const Array& x, const ReduceOptions& o);
 /// Throws ShapeError where there is nothing along the axes.

@@ -8,6 +8,7 @@
 #include <numbers>
 
 #include "ops/api.h"
+#include "ops/complex.h"
 
 namespace shardarray {
 
@@ -47,6 +48,28 @@ Array nearest_along(const Array& x, std::size_t dim, std::int64_t to) {
   return take(x, primitive::cast(middle, DType::int32), static_cast<std::int64_t>(dim), TakeMode::clip);
 }
 
+/// Floats as products with weights, one dimension after the other.
+Array resized(const Array& x, const Shape& shape, ResizeMethod method, bool antialias) {
+  if (is_complex(x.dtype()))
+    return primitive::pair(resized(primitive::real(x), shape, method, antialias),
+                           resized(primitive::imag(x), shape, method, antialias));
+  Array r = x;
+  std::string in;
+  for (std::size_t k = 0; k < shape.size(); k++) in += static_cast<char>(k < 26 ? 'a' + k : 'A' + (k - 26));
+  for (std::size_t d = 0; d < shape.size(); d++) {
+    if (shape[d] == x.shape()[d]) continue;
+    if (shape[d] == 0) {
+      r = primitive::slice_dim(r, d, 0, 0);
+      continue;
+    }
+    std::string out = in;
+    out[d] = '0';
+    const Array weights = resize_weights(method, x.shape()[d], shape[d], antialias, x.dtype());
+    r = primitive::dot(in + ",0" + in[d] + "->" + out, r, weights);
+  }
+  return r;
+}
+
 void need_sizes(const Array& x, const Shape& shape) {
   const Type& t = type_of(x, "resize");
   bool fits = shape.size() == t.shape.size();
@@ -74,25 +97,8 @@ Array resize_fn::operator()(const Array& x, const Shape& shape, ResizeMethod met
   }
   api::need_numbers("resize", x);
   const WeakType t = api::to_inexact(api::weak_type_of(x, "resize"));
-  const auto resized = [&](const Array& v) {
-    Array r = v;
-    for (std::size_t d = 0; d < shape.size(); d++) {
-      if (shape[d] == x.shape()[d]) continue;
-      const std::size_t rank = shape.size();
-      std::string in, out;
-      for (std::size_t k = 0; k < rank; k++) in += static_cast<char>(k < 26 ? 'a' + k : 'A' + (k - 26));
-      out = in;
-      out[d] = '0';
-      if (shape[d] == 0) {
-        r = primitive::slice_dim(r, d, 0, 0);
-        continue;
-      }
-      const Array weights = resize_weights(method, x.shape()[d], shape[d], antialias, v.dtype());
-      r = primitive::dot(in + ",0" + in[d] + "->" + out, r, weights);
-    }
-    return r;
-  };
-  return api::rounded_once(t, resized, x);
+  return api::rounded_once(
+      t, [&](const Array& v) { return resized(v, shape, method, antialias); }, x);
 }
 
 }  // namespace shardarray

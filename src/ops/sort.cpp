@@ -70,9 +70,6 @@ static Array sorted_array(const char* function, const Array& x, const SortOption
   const Array operands[] = {y, primitive::iota(y.shape(), dim, DType::int32)};
   return sorted_by_first(operands, dim, o.descending, 1);
 }
-Array sort_fn::operator()(const Array& x, std::int64_t axis, Where w) const {
-  return (*this)(x, SortOptions{.axis = axis}, w);
-}
 Array sort_fn::operator()(const Array& x, const SortOptions& o, Where w) const {
   const Site site(w, "sort");
   return sorted_array("sort", x, o, false);
@@ -103,9 +100,6 @@ std::vector<Array> sort_fn::operator()(const std::vector<Array>& operands, const
   sorted.reserve(operands.size());
   for (const Array& x : operands) sorted.push_back(primitive::take_along(x, order, dim));
   return sorted;
-}
-Array argsort_fn::operator()(const Array& x, std::int64_t axis, Where w) const {
-  return (*this)(x, SortOptions{.axis = axis}, w);
 }
 Array argsort_fn::operator()(const Array& x, const SortOptions& o, Where w) const {
   const Site site(w, "argsort");

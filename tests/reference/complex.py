@@ -1,4 +1,4 @@
-"""Complex functions as JAX computes them in complex128 (argmax, argmin and what lies on cuts, or is very large or small: numpy), with their pullbacks, and as numpy prints: writes tests/data/complex.json.
+"""Complex functions as JAX computes them in complex128 (argmax, argmin, extrema beside NaN and what lies on cuts, or is very large or small: numpy), with their pullbacks, and as numpy prints: writes tests/data/complex.json.
 
     python3 -m venv v && v/bin/pip install jax==0.10.2 numpy==2.4.6 && v/bin/python tests/reference/complex.py
 """
@@ -68,6 +68,16 @@ for n in "abs sqrt exp log sin cosh tanh log1p expm1 arcsin arccos arctan arctan
 a = [1 + 2j, 3e200 + 4e200j, 1e-200 + 1e-200j, 1 + 0j, 0 + 1j, 3 - 4j]
 b = [3 - 1j, 1e200 + 2e200j, 2e-200 - 1e-200j, 0 + 2j, 2 + 0j, 1e-3 + 1e3j]
 cases.append({"name": "divide", "attrs": {"edge": True}, "in": [packed(np.array(a)), packed(np.array(b))], "out": packed(jnp.divide(np.array(a), np.array(b))), "given": packed(np.zeros(0)), "back": []})
+lost = points(24).reshape(4, 6)  # a NaN in either part
+lost[0, 1], lost[1, 4], lost[3, 0] = complex(np.nan, 2), complex(1.5, np.nan), complex(np.nan, np.nan)
+for n in "nansum nanprod nanmean nanvar nanstd nancumsum nancumprod nanmax nanmin nanargmax nanargmin".split():
+    for axis in (0, 1):
+        y = getattr(np, n)(lost, axis=axis)
+        if n.startswith(("nanm", "nanarg")) and n != "nanmean":
+            cases.append({"name": n, "attrs": {"axis": axis}, "in": [packed(lost)], "out": packed(y), "given": packed(np.zeros(0)), "back": []})
+            continue
+        cases.append(case(n, lambda x, f=getattr(jnp, n), a=axis: f(x, axis=a), lost, axis=axis))
+        np.testing.assert_allclose(getattr(jnp, n)(lost, axis=axis), y)
 
 texts = []
 for x in ([1 + 2j, -3.5 - 0.25j], [1e10 + 1j, 2 - 3e-7j], [complex(np.nan, 1), complex(np.inf, -np.inf), 1.25 - 2j], [0, 1j, -1j],

@@ -1,4 +1,5 @@
-"""Files as NumPy and safetensors write them: tests/data/files/, with what is in them in files.json.
+"""Files as NumPy and safetensors write them: tests/data/files/, with what is in them in files.json; and checkpoint/, a checkpoint
+as checkpoints.h describes it, of two processes.
 
     python3 -m venv v && v/bin/pip install numpy==2.4.6 ml_dtypes==0.6.0 safetensors==0.8.0
     v/bin/python tests/reference/files.py           writes the files
@@ -8,6 +9,7 @@ import json
 import pathlib
 import sys
 import warnings
+import zlib
 
 import ml_dtypes
 import numpy as np
@@ -58,8 +60,35 @@ def npy_files():
         yield f"version_{version[0]}.npy", values("float32", (2, 3)), version
 
 
+def write_checkpoint(folder):
+    folder.mkdir(parents=True, exist_ok=True)
+    weight = np.arange(6, dtype="float32").reshape(2, 3) + 0.25
+    arrays = {"weight": [weight[:, :2], weight[:, 2:]], "z": [np.array([1 + 2j, 3 - 4j, 0.5j], "complex64")],
+              "one": [np.float64(2.5)], "none": []}
+    types = {"weight": ("float32", [2, 3]), "z": ("complex64", [3]), "one": ("float64", []), "none": ("int8", [0, 4])}
+    index = {"format": "shardarray", "version": 1, "step": 7, "arrays": {},
+             "values": {"__tree__": "1", "epoch": "3", "rate": "0.5", "text": "so far"}}
+    files = [{}, {}]
+    for name, pieces in arrays.items():
+        listed, column = [], 0
+        for process, piece in enumerate(map(np.ascontiguousarray, pieces)):
+            shape = [] if name == "one" else list(piece.shape)
+            start = [0] * (len(shape) - 1) + [column] if shape else []
+            key = f"{name}[{','.join(map(str, start))}]"
+            floats = piece.view("float32").reshape(*piece.shape, 2) if piece.dtype.kind == "c" else piece.reshape(shape)
+            files[process][key] = floats
+            listed.append({"file": f"process_{process}_of_2.safetensors", "key": key, "start": start, "shape": shape,
+                           "crc32": [zlib.crc32(piece.tobytes())]})
+            column += shape[-1] if shape else 0
+        index["arrays"][name] = {"dtype": types[name][0], "shape": types[name][1], "pieces": listed}
+    for process, file in enumerate(files):
+        safetensors.numpy.save_file(file, folder / f"process_{process}_of_2.safetensors")
+    (folder / "shardarray.index.json").write_text(json.dumps(index))
+
+
 def write():
     PATH.mkdir(exist_ok=True)
+    write_checkpoint(PATH / "checkpoint" / "step_00000007")
     listed = {}
     warnings.simplefilter("ignore")  # of versions 2.0 and 3.0
     for name, x, version in npy_files():

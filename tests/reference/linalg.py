@@ -100,6 +100,13 @@ def edges():
             yield case(name, jnp.zeros(shape), gradient=False)
 
 
+def conditions():
+    for t, batch in (("float32", ()), ("float64", (2,))):
+        yield case("cond", heavy(numbers((*batch, 5, 5), t)))
+        for m, n in ((6, 3), (3, 6)):
+            yield case("cond of sides", heavy(numbers((*batch, m, n), t)))
+
+
 def dtypes():
     for t in ("bool", "int8", "int32", "int64", "uint64"):
         for name in ("cholesky", "inv", "det", "svdvals"):
@@ -107,5 +114,6 @@ def dtypes():
                 yield {"name": name, "dtype": t, "result": FUNCTIONS[name](jnp.eye(4, dtype=t))[0].dtype.name}
 
 
-PATH.write_text(json.dumps({"jax": jax.__version__, "cases": list(cases()), "edges": list(edges()),
-                            "dtypes": list(dtypes())}, separators=(",", ":")) + "\n")
+every = {"jax": jax.__version__, "cases": list(cases()), "edges": list(edges()), "dtypes": list(dtypes())}
+every["cases"] += conditions()  # behind the others, whose random numbers stay
+PATH.write_text(json.dumps(every, separators=(",", ":")) + "\n")

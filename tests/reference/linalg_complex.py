@@ -128,10 +128,14 @@ def edges():
             yield case(name, jnp.zeros(shape, "complex64"), gradient=False)
 
 
-PATH.write_text(
-    json.dumps({"jax": jax.__version__, "cases": list(cases()), "edges": list(edges())}, separators=(",", ":")).replace(
-        '{"name"', '\n{"name"'
-    )
-    + "\n"
-)
+def conditions():
+    for t, batch in (("complex64", ()), ("complex128", (2,))):
+        yield case("cond", heavy(numbers((*batch, 5, 5), t)))
+        for m, n in ((6, 3), (3, 6)):
+            yield case("cond of sides", heavy(numbers((*batch, m, n), t)))
+
+
+every = {"jax": jax.__version__, "cases": list(cases()), "edges": list(edges())}
+every["cases"] += conditions()  # behind the others, whose random numbers stay
+PATH.write_text(json.dumps(every, separators=(",", ":")).replace('{"name"', '\n{"name"') + "\n")
 print(PATH.stat().st_size)

@@ -52,4 +52,6 @@ FUNCTIONS = {
     "matrix_rank tol": lambda a: (L.matrix_rank(a, rtol=1.5).astype(jnp.int32),),
     "lstsq": lambda a, b: (lambda x, r, rank, s: (x, r, rank.astype(jnp.int32), s))(*L.lstsq(a, b)),
     "expm": lambda a: (sl.expm(a),),
+    "cond": lambda a: tuple(L.cond(a, p) for p in (None, -2, 1, -1, np.inf, -np.inf)),
+    "cond of sides": lambda a: (L.cond(a), L.cond(a, -2)),
 }
