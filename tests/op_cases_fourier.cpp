@@ -109,24 +109,22 @@ static void add_frequencies(Cases& c) {
                [](H) { return build({5}, [](const Shape& i) { return static_cast<double>(i[0]) / 4.5; }); },
                {},
                false});
-  c.push_back(
-      {"fftshift",
-       [](S x) { return fft::fftshift(x[0]); },
-       [](H x) {
-         return build({5, 6}, [&](const Shape& i) { return read(x[0], {(i[0] + 3) % 5, (i[1] + 3) % 6}); });
-       },
-       {{{5, 6}}},
-       true,
-       0});
-  c.push_back(
-      {"ifftshift",
-       [](S x) { return fft::ifftshift(x[0]); },
-       [](H x) {
-         return build({5, 6}, [&](const Shape& i) { return read(x[0], {(i[0] + 2) % 5, (i[1] + 3) % 6}); });
-       },
-       {{{5, 6}}},
-       true,
-       0});
+  const auto shift = [&](const char* name, auto f, std::int64_t rows) {
+    c.push_back({name,
+                 [f](S x) { return f(x[0]); },
+                 [rows](H x) {
+                   return build({5, 6}, [&](const Shape& i) {
+                     return read(x[0], {(i[0] + rows) % 5, (i[1] + 3) % 6});
+                   });
+                 },
+                 {{{5, 6}}},
+                 true,
+                 0});
+  };
+  shift(
+      "fftshift", [](const Array& x) { return fft::fftshift(x); }, 3);
+  shift(
+      "ifftshift", [](const Array& x) { return fft::ifftshift(x); }, 2);
 }
 Cases fourier_cases() {
   Cases c;

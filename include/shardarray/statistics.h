@@ -73,33 +73,28 @@ struct CovOptions {
   Array fweights = {};  ///< integers: how often each observation was made; absent: once
   Array aweights = {};  ///< how much each observation counts; absent: all the same
 };
+/// `cov(x)`, `cov(x, y)`, each with options behind.
+template <detail::FixedString name> struct SHARDARRAY_API CovarianceFunction {
+  [[nodiscard]] Array operator()(const Array& x, const CovOptions& o = {}, Where w = Where::here()) const {
+    return of(x, nullptr, o, w);
+  }
+  template <std::convertible_to<Array> Y>
+  [[nodiscard]] Array operator()(const Array& x, const Y& y, const CovOptions& o = {},
+                                 Where w = Where::here()) const {
+    const Array second = y;
+    return of(x, &second, o, w);
+  }
+
+ private:
+  [[nodiscard]] Array of(const Array& x, const Array* y, const CovOptions& o, Where w) const;
+};
 /// [n, n]: the covariances of n variables, floating; a scalar of one. x [n, m] has m observations of each, a vector is one variable;
 /// the variables of a second array follow those of the first. Weights are taken without their sign. NaN of no observations. Of
 /// observations that are cut only sums move. Throws ShapeError for more than two dimensions, other numbers of observations
 /// and of weights, DTypeError for fweights that are no integers.
-inline constexpr struct SHARDARRAY_API cov_fn {
-  [[nodiscard]] Array operator()(const Array& x, const CovOptions& o = {}, Where w = Where::here()) const;
-  template <std::convertible_to<Array> Y>
-  [[nodiscard]] Array operator()(const Array& x, const Y& y, const CovOptions& o = {},
-                                 Where w = Where::here()) const {
-    return of_both(x, y, o, w);
-  }
-
- private:
-  [[nodiscard]] Array of_both(const Array& x, const Array& y, const CovOptions& o, Where w) const;
-} cov{};
+inline constexpr CovarianceFunction<"cov"> cov{};
 /// The correlation coefficients: the covariances divided by both standard deviations, between -1 and 1; NaN of a constant. Throws as cov.
-inline constexpr struct SHARDARRAY_API corrcoef_fn {
-  [[nodiscard]] Array operator()(const Array& x, const CovOptions& o = {}, Where w = Where::here()) const;
-  template <std::convertible_to<Array> Y>
-  [[nodiscard]] Array operator()(const Array& x, const Y& y, const CovOptions& o = {},
-                                 Where w = Where::here()) const {
-    return of_both(x, y, o, w);
-  }
-
- private:
-  [[nodiscard]] Array of_both(const Array& x, const Array& y, const CovOptions& o, Where w) const;
-} corrcoef{};
+inline constexpr CovarianceFunction<"corrcoef"> corrcoef{};
 
 // ---------------------------------------------------------------- of what is not NaN
 /// The reductions without the prefix, of the elements that are not NaN (of complex numbers: neither part is); of integers and bool the

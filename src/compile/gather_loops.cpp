@@ -2,7 +2,6 @@
 
 #include <algorithm>
 #include <map>
-#include <set>
 
 #include "base/at.h"
 #include "base/sizes.h"
@@ -12,16 +11,9 @@
 namespace shardarray {
 namespace {
 
-constexpr std::int64_t most_bytes =
-    1 << 20;                             // that a loop makes on a device: what is moved back is held longer
+// That a loop reads and makes: larger ones pay for their launches.
+constexpr std::int64_t most_bytes = 1 << 20;
 constexpr std::size_t most_items = 256;  // of a step
-
-// Each point for itself, wherever it stands.
-bool is_pointwise(const Kernel& k) {
-  return k.inner == 0 && k.stages.size() == 1 &&
-         std::none_of(k.code.begin(), k.code.end(),
-                      [](const Instr& in) { return in.code == Code::index || in.code == Code::load_at; });
-}
 
 // Read or written in the order of the domain, or one element everywhere.
 bool is_in_order(const KernelAccess& a, std::int32_t rank) {
@@ -77,22 +69,18 @@ class Gathering {
   std::vector<int> first_reader_;  // by group
 };
 
-bool is_one(const LoopArg& a) {
-  return std::all_of(a.strides.begin(), a.strides.end(), [](std::int64_t s) { return s == 0; });
-}
-
 // The loop as one of one dimension: where its arguments allow it, which lie in a row then, whatever shapes they have.
 Loop flattened(const Loop& loop) {
   if (loop.kernel->outer == 1 || !is_pointwise(*loop.kernel)) return loop;
   for (const Loop::Item& item : loop.items)
     for (const LoopArg& a : item.args)
-      if (!is_packed(item.extents, a.strides) && !is_one(a)) return loop;
+      if (!is_packed(item.extents, a.strides) && !is_one_element(a)) return loop;
   Loop r = loop;
   Kernel flat = *loop.kernel;
   flat.outer = 1;
   r.kernel = std::make_shared<const Kernel>(std::move(flat));
   for (Loop::Item& item : r.items) {
-    for (LoopArg& a : item.args) a.strides = {is_one(a) ? 0 : 1};
+    for (LoopArg& a : item.args) a.strides = {is_one_element(a) ? 0 : 1};
     item.extents = {num_elements(item.extents)};
     item.start = {0};
   }
@@ -132,6 +120,7 @@ bool take_items(Step& step, const Step& next) {
   if (!first || !second || step.flush_denormals != next.flush_denormals ||
       first->items.size() + second->items.size() > most_items)
     return false;
+  if (first->kernel->code != second->kernel->code) return false;  // before anything is copied
   Loop to = flattened(*first);
   const Loop from = flattened(*second);
   if (!(*to.kernel == *from.kernel)) return false;

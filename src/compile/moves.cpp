@@ -33,8 +33,7 @@ Groups agreeing(const Addresses& at, const Layout* l, const AxisList& fixed) {
   Groups g;
   std::unordered_map<std::int64_t, int> known;
   for (int p = 0; p < n; p++) {
-    std::int64_t key = 0;
-    for (SubAxis a : fixed) key = key * a.size + coordinate(a, at.local(l, p), n);
+    const std::int64_t key = coordinate(fixed, at.local(l, p), n);
     const auto [it, fresh] = known.emplace(key, static_cast<int>(g.positions.size()));
     if (fresh) g.positions.emplace_back();
     std::vector<int>& members = g.positions[static_cast<std::size_t>(it->second)];

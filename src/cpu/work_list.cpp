@@ -10,26 +10,15 @@
 namespace shardarray {
 namespace {
 
-/// Whether elements lie in a row, the last dimension first.
-bool in_a_row(const Shape& extents, const Shape& strides) {
-  std::int64_t next = 1;
-  for (std::size_t d = extents.size(); d-- > 0; next *= extents[d])
-    if (extents[d] != 1 && strides[d] != next) return false;
-  return true;
-}
-
 /// Work::elements of a loop: each point of its domain for itself.
 std::int64_t walked_elements(const Kernel& k, const Loop::Item& item) {
-  const auto excluded = [](const Instr& in) { return in.code == Code::index || in.code == Code::load_at; };
-  if (k.stages.size() != 1 || k.stages[0].inner || std::any_of(k.code.begin(), k.code.end(), excluded))
-    return 0;
+  if (!is_pointwise(k)) return 0;
   const std::int64_t n = num_elements(item.extents);
   for (std::size_t a = 0; a < k.args.size(); a++) {
     const LoopArg& x = item.args[a];
-    const bool one =
-        !k.args[a].output && std::all_of(x.strides.begin(), x.strides.end(), [](auto s) { return s == 0; });
+    const bool one = !k.args[a].output && is_one_element(x);
     const auto bytes = (one ? 1 : static_cast<std::uint64_t>(n)) * itemsize(k.args[a].type);
-    if (x.first != 0 || x.bytes != bytes || !(one || in_a_row(item.extents, x.strides))) return 0;
+    if (x.first != 0 || x.bytes != bytes || !(one || is_packed(item.extents, x.strides))) return 0;
   }
   return n;
 }
@@ -42,7 +31,7 @@ std::int64_t walked_elements(const Exchange& x, const Exchange::Item& item) {
   const auto bytes = static_cast<std::uint64_t>(n) * itemsize(x.dtype);
   const auto whole = [&](const Exchange::Source& s) { return s.first == 0 && s.tile_bytes == bytes; };
   const bool all = item.dst_bytes == bytes && std::all_of(p.sources.begin(), p.sources.end(), whole) &&
-                   in_a_row(p.extents, p.src_strides) && in_a_row(p.extents, p.dst_strides);
+                   is_packed(p.extents, p.src_strides) && is_packed(p.extents, p.dst_strides);
   return all ? n : 0;
 }
 

@@ -10,7 +10,7 @@ namespace shardarray::core {
 /// do not exist. `whose` are the arrays: arguments, results.
 void check_fits(const Array& x, const Sharding& s, const std::string& path, const char* function,
                 const char* whose = "arguments");
-/// Throws ShardingError for a bool that is to be a sum.
+/// Throws ShardingError for a dtype whose values are not held as summands: bool and 16-bit floats.
 void check_summands(const Type& t, const Sharding& s, const char* function, const std::string& path = "");
 /// `x` with the constraint that it lies so, recorded.
 Array constrain(const Array& x, const Sharding& s, Where w = {});

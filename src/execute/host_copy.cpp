@@ -367,10 +367,10 @@ ValueRef reshard_value(const ValueRef& v, const Type& t, const Sharding& s) {
   }
   // What each process has for itself may go anywhere without them; what is bound to one device is that of one of them.
   const bool alone = v->layout->order()->size() == 1 && !(v->committed && those_who_give() != nullptr);
-  if (!alone && v->layout->order()->sorted() != to->order()->sorted() && is_partial(*v))
-    return reshard_value(added_up(*v, t), t, s);
-  if (!alone && v->layout->order()->sorted() != to->order()->sorted())
+  if (!alone && v->layout->order()->sorted() != to->order()->sorted()) {
+    if (is_partial(*v)) return reshard_value(added_up(*v, t), t, s);
     return scatter_from_host(whole_for(*v, t, to->order()->devices()), t, s);
+  }
   auto source = std::make_shared<Value>(*v);
   if (alone) source->committed = false;  // it may go anywhere
   FlatGraph g;

@@ -41,11 +41,8 @@ bool holds(const std::vector<AxisList>& dims, const std::vector<std::vector<std:
   for (const AxisList& axes : dims) all.insert(all.end(), axes.begin(), axes.end());
   if (!disjoint(all, n)) return false;
   for (std::size_t d = 0; d < dims.size(); d++)
-    for (int p = 0; p < n; p++) {
-      std::int64_t tile = 0;
-      for (SubAxis a : dims[d]) tile = tile * a.size + coordinate(a, p, n);
-      if (tile != index[d][p]) return false;
-    }
+    for (int p = 0; p < n; p++)
+      if (coordinate(dims[d], p, n) != index[d][p]) return false;
   return true;
 }
 
@@ -116,11 +113,7 @@ Placement placement_of(const Layout& layout) {
   const auto add = [&](const AxisList& axes) {
     out.counts.push_back(product(axes));
     auto& tiles = out.index.emplace_back();
-    for (int p = 0; p < n; p++) {
-      std::int64_t tile = 0;
-      for (SubAxis a : axes) tile = tile * a.size + coordinate(a, p, n);
-      tiles.push_back(tile);
-    }
+    for (int p = 0; p < n; p++) tiles.push_back(coordinate(axes, p, n));
   };
   for (const AxisList& axes : layout.dims()) add(axes);
   if (layout.reducer() != Reducer::none) add(layout.unreduced());

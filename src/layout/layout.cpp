@@ -74,16 +74,10 @@ const Layout* Layout::replicated(const DeviceOrder* order, int rank) {
 
 std::int64_t Layout::tiles(int d) const { return product(dims_[d]); }
 
-std::int64_t Layout::tile_index(int d, int p) const {
-  std::int64_t index = 0;
-  for (SubAxis a : dims_[d]) index = index * a.size + coordinate(a, p, order_->size());
-  return index;
-}
+std::int64_t Layout::tile_index(int d, int p) const { return coordinate(dims_[d], p, order_->size()); }
 
 std::int64_t summand_index(const Layout& layout, int p) {
-  std::int64_t index = 0;
-  for (SubAxis a : layout.unreduced()) index = index * a.size + coordinate(a, p, layout.order()->size());
-  return index;
+  return coordinate(layout.unreduced(), p, layout.order()->size());
 }
 
 bool Layout::is_fully_replicated() const {

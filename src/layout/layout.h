@@ -94,6 +94,12 @@ class Layout {
 
 /// The coordinate of position p along a sub-axis, for n devices.
 constexpr std::int64_t coordinate(SubAxis a, int p, int n) { return p / (n / (a.pre * a.size)) % a.size; }
+/// The same along several, the first the most significant.
+inline std::int64_t coordinate(const AxisList& axes, int p, int n) {
+  std::int64_t index = 0;
+  for (SubAxis a : axes) index = index * a.size + coordinate(a, p, n);
+  return index;
+}
 
 /// Which of the summands of its tile position p holds; 0 where there is one.
 std::int64_t summand_index(const Layout& layout, int p);

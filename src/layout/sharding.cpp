@@ -27,18 +27,18 @@ std::string single_repr(const Device& d) {
   return fmt::format("SingleDeviceSharding(device={}Device(id={}))", platform, d.id);
 }
 
+std::int64_t devices_over(const Mesh& mesh, const std::vector<std::string>& axes) {
+  std::int64_t n = 1;
+  for (const std::string& axis : axes) n *= mesh.axis_size(axis);
+  return n;
+}
 Shape spec_counts(const NamedSpelling& s, int rank) {
   Shape counts = Shape::filled(static_cast<std::size_t>(rank), 1);
   for (std::size_t d = 0; d < s.spec.entries().size(); d++)
-    for (const std::string& axis : s.spec.entries()[d].names) counts[d] *= s.mesh.axis_size(axis);
+    counts[d] = devices_over(s.mesh, s.spec.entries()[d].names);
   return counts;
 }
-
-std::int64_t summands_of(const NamedSpelling& s) {
-  std::int64_t n = 1;
-  for (const std::string& axis : s.spec.unreduced_axes()) n *= s.mesh.axis_size(axis);
-  return n;
-}
+std::int64_t summands_of(const NamedSpelling& s) { return devices_over(s.mesh, s.spec.unreduced_axes()); }
 
 // By position: the tile of what is cut over these axes of the mesh.
 std::vector<std::int64_t> tiles_over(const Mesh& mesh, const std::vector<std::string>& axes) {

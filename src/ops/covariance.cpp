@@ -72,21 +72,17 @@ static Array correlations(const char* function, const Array& x, const Array* y, 
   return clip(c / expand_dims(deviation, 1) / deviation, -1.0, 1.0);
 }
 
-Array cov_fn::operator()(const Array& x, const CovOptions& o, Where w) const {
+template <>
+SHARDARRAY_API Array CovarianceFunction<"cov">::of(const Array& x, const Array* y, const CovOptions& o,
+                                                   Where w) const {
   const Site site(w, "cov");
-  return covariances("cov", x, nullptr, o);
+  return covariances("cov", x, y, o);
 }
-Array cov_fn::of_both(const Array& x, const Array& y, const CovOptions& o, Where w) const {
-  const Site site(w, "cov");
-  return covariances("cov", x, &y, o);
-}
-Array corrcoef_fn::operator()(const Array& x, const CovOptions& o, Where w) const {
+template <>
+SHARDARRAY_API Array CovarianceFunction<"corrcoef">::of(const Array& x, const Array* y, const CovOptions& o,
+                                                        Where w) const {
   const Site site(w, "corrcoef");
-  return correlations("corrcoef", x, nullptr, o);
-}
-Array corrcoef_fn::of_both(const Array& x, const Array& y, const CovOptions& o, Where w) const {
-  const Site site(w, "corrcoef");
-  return correlations("corrcoef", x, &y, o);
+  return correlations("corrcoef", x, y, o);
 }
 
 }  // namespace shardarray

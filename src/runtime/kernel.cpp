@@ -2,6 +2,7 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <bit>
 #include <iterator>
 
@@ -262,6 +263,12 @@ std::string to_string(const Kernel& k) {
     for (; i < static_cast<std::size_t>(stage.end); i++) s += "  " + instruction_text(k, i) + "\n";
   }
   return s;
+}
+
+bool is_pointwise(const Kernel& k) {
+  return k.inner == 0 && k.stages.size() == 1 && !k.stages[0].inner &&
+         std::none_of(k.code.begin(), k.code.end(),
+                      [](const Instr& in) { return in.code == Code::index || in.code == Code::load_at; });
 }
 
 }  // namespace shardarray

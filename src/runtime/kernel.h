@@ -137,6 +137,8 @@ inline bool is_ordered(const Instr& in) {
   const auto r = static_cast<Reducer>(in.imm);
   return in.code == Code::reduce && is_floating(in.type) && (r == Reducer::sum || r == Reducer::prod);
 }
+/// Each point of the domain for itself, wherever it stands.
+bool is_pointwise(const Kernel& k);
 /// Throws InternalError naming the instruction when a rule above is broken.
 void verify(const Kernel& k);
 /// Whether `output` may take over the memory (same address and strides) of `input`: every point of it is read before it

@@ -32,6 +32,10 @@ bool is_packed(const Shape& extents, const Shape& strides) {
   return true;
 }
 
+bool is_one_element(const LoopArg& a) {
+  return std::all_of(a.strides.begin(), a.strides.end(), [](std::int64_t s) { return s == 0; });
+}
+
 ItemRanges ranges_of(const Loop& loop, const Loop::Item& item) {
   ItemRanges out;
   for (std::size_t k = 0; k < item.args.size(); k++) {

@@ -16,6 +16,8 @@ inline MemoryRange tile_range(const Ref& r, std::uint64_t first, std::uint64_t b
 Shape row_major(const Shape& shape);
 /// Whether a box with these strides lies in a row.
 bool is_packed(const Shape& extents, const Shape& strides);
+/// Whether it is the same element at all points.
+bool is_one_element(const LoopArg& a);
 
 using MemoryRanges = std::vector<MemoryRange>;
 struct ItemRanges {
