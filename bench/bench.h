@@ -1,5 +1,5 @@
 // The frame of all benches: measures named cases in one run, prints each figure beside its floor, writes JSON:
-// a list of {"name", "value", "unit", "floor", "ratio"}. Benches with a table of their own use `Case` and `measure`.
+// a list of {"name", "value", "unit", "floor", "ratio"}, with "aim" where the ratio or the figure has one. Benches with a table of their own use `Case` and `measure`.
 //
 //   int main(int argc, char** argv) {
 //     bench::Suite suite;
@@ -33,6 +33,7 @@ struct CaseOptions {
   std::string floor = {};  ///< the case that is the limit or peer of this one
   double per_call = 1;     ///< operations in one call: the figure is time / per_call
   double flops = 0;        ///< of one call: adds GFLOP/s to the table
+  double aim = 0;          ///< the ratio is to be at most so much; 0: no aim
 };
 
 inline double median(std::vector<double> v) {
@@ -117,8 +118,8 @@ class Suite {
     cases_.push_back({std::move(name), std::move(call), std::move(options)});
   }
   /// A figure that is counted, not timed: printed and written as it is.
-  void add_count(std::string name, double value, std::string unit) {
-    counts_.push_back({std::move(name), value, std::move(unit)});
+  void add_count(std::string name, double value, std::string unit, double aim = 0) {
+    counts_.push_back({std::move(name), value, std::move(unit), aim});
   }
   /// Options of the bench itself may be added before `main`.
   CLI::App& app() { return app_; }
@@ -142,6 +143,7 @@ class Suite {
     std::string name;
     double value;
     std::string unit;
+    double aim;  ///< at most; 0: none
   };
 
   const Case* floor_of(const Case& c) const {
@@ -150,21 +152,26 @@ class Suite {
     return nullptr;
   }
 
+  static std::string aim_text(double value, double aim) {
+    return aim > 0 ? fmt::format("<= {:g} {}", aim, value <= aim ? "met" : "MISSED") : "";
+  }
+
   void print() const {
     std::size_t width = 4;
     for (const Case& c : cases_) width = std::max(width, c.name.size());
     for (const Count& c : counts_) width = std::max(width, c.name.size());
-    fmt::print("{:<{}}  {:>10}  {:>5}  {:>8}  {:>10}  {:>6}  {}\n", "case", width, "time", "+-%", "GFLOP/s",
-               "floor", "ratio", "floor is");
+    fmt::print("{:<{}}  {:>10}  {:>5}  {:>8}  {:>10}  {:>6}  {:<13}  {}\n", "case", width, "time", "+-%",
+               "GFLOP/s", "floor", "ratio", "aim", "floor is");
     for (const Case& c : cases_) {
       const Case* f = floor_of(c);
-      fmt::print("{:<{}}  {:>10}  {:>5.1f}  {:>8}  {:>10}  {:>6}  {}\n", c.name, width, time_text(c.time()),
-                 100 * c.spread(),
+      fmt::print("{:<{}}  {:>10}  {:>5.1f}  {:>8}  {:>10}  {:>6}  {:<13}  {}\n", c.name, width,
+                 time_text(c.time()), 100 * c.spread(),
                  c.options.flops > 0 ? fmt::format("{:.1f}", c.options.flops / c.time() / 1e9) : "-",
                  f ? time_text(f->time()) : "-", f ? fmt::format("{:.2f}", ratio(c, *f)) : "-",
-                 f ? f->name : "");
+                 f ? aim_text(ratio(c, *f), c.options.aim) : "", f ? f->name : "");
     }
-    for (const Count& c : counts_) fmt::print("{:<{}}  {:>10g}  {}\n", c.name, width, c.value, c.unit);
+    for (const Count& c : counts_)
+      fmt::print("{:<{}}  {:>10g}  {:<33}  {}\n", c.name, width, c.value, c.unit, aim_text(c.value, c.aim));
   }
 
   nlohmann::json json() const {
@@ -173,11 +180,15 @@ class Suite {
       nlohmann::json row = {
           {"name", c.name}, {"value", c.time()}, {"unit", "s"}, {"floor", nullptr}, {"ratio", nullptr}};
       if (const Case* f = floor_of(c)) row["floor"] = f->time(), row["ratio"] = ratio(c, *f);
+      if (c.options.aim > 0) row["aim"] = c.options.aim;
       out.push_back(row);
     }
-    for (const Count& c : counts_)
-      out.push_back(
-          {{"name", c.name}, {"value", c.value}, {"unit", c.unit}, {"floor", nullptr}, {"ratio", nullptr}});
+    for (const Count& c : counts_) {
+      nlohmann::json row = {
+          {"name", c.name}, {"value", c.value}, {"unit", c.unit}, {"floor", nullptr}, {"ratio", nullptr}};
+      if (c.aim > 0) row["aim"] = c.aim;
+      out.push_back(row);
+    }
     return out;
   }
 

@@ -94,7 +94,8 @@ int main(int argc, char** argv) {
     for (int k = 0; k < 20; k++) tiered(rows).block_until_ready();
   })();
   suite.add("long program after 20 calls",
-            mode(sa::CodegenMode::on, [=] { tiered(rows).block_until_ready(); }), {.floor = always});
+            mode(sa::CodegenMode::on, [=] { tiered(rows).block_until_ready(); }),
+            {.floor = always, .aim = 1.2});
 
   const sa::Array w = sa::random::normal(sa::random::key(2), {16, 256}) * 0.2,
                   u = sa::random::normal(sa::random::key(3), {64, 256}) * 0.1,
@@ -115,7 +116,7 @@ int main(int argc, char** argv) {
                   for (int k = 0; k < 20; k++) gradient(w, u).block_until_ready();
                   sa::set_worker_count(before);
                 },
-                {.floor = workers > 1 ? name(1) : "", .per_call = 20});
+                {.floor = workers > 1 ? name(1) : "", .per_call = 20, .aim = busy ? 1.3 : 0});
   }
 
   const auto decays = [](double factor) {
@@ -135,7 +136,7 @@ int main(int argc, char** argv) {
               const sa::flush_denormals on(true);
               flushed(v * 1e-37).block_until_ready();
             },
-            {.floor = "160 gates, normal values"});
+            {.floor = "160 gates, normal values", .aim = 1.2});
 
   const sa::Array floats = sa::random::normal(sa::random::key(6), {4'000'000}),
                   whole = sa::random::randint(sa::random::key(7), {16'000'000}, 0, 100, sa::int8),
@@ -143,8 +144,8 @@ int main(int argc, char** argv) {
   std::set<std::string> floors;
   const auto reduced = [&](const std::string& name, const sa::Array& of, auto f) {
     const std::int64_t peak = sa::explain(f, of).peak_bytes_per_device;
-    suite.add_count("peak of " + name, static_cast<double>(peak) / static_cast<double>(of.nbytes()),
-                    "inputs");
+    suite.add_count("peak of " + name, static_cast<double>(peak) / static_cast<double>(of.nbytes()), "inputs",
+                    1.01);
     const auto mapped = sa::jit(f);
     const auto plain = sa::jit([](const sa::Array& y) { return sa::sum(y); });
     const std::string floor = fmt::format("sum of {}", of.type_string());
@@ -160,7 +161,7 @@ int main(int argc, char** argv) {
   // Of a billion equal numbers, which are the worst; nothing of that is stored.
   const std::int64_t many = 1'000'000'000;
   const auto error = [&](const std::string& name, const sa::Array& value, double want) {
-    suite.add_count("error of " + name, std::abs(value.item<double>() / want - 1), "relative");
+    suite.add_count("error of " + name, std::abs(value.item<double>() / want - 1), "relative", 1e-6);
   };
   const double tenth = 0.1f;
   error("the mean of 1e9 times 0.1", sa::mean(sa::full({many}, 0.1)), tenth);

@@ -88,6 +88,25 @@ void add_reductions(Cases& c) {
   c.push_back(masked(
       "var where", [](const Array& x, const ReduceOptions& o) { return var(x, o); }, variance_of));
   c.push_back(masked(
+      "std where", [](const Array& x, const ReduceOptions& o) { return shardarray::std(x, o); },
+      [](N v) { return std::sqrt(variance_of(v)); }));
+  c.push_back(masked(
+      "nansum where", [](const Array& x, const ReduceOptions& o) { return nansum(x, o); }, sum_of));
+  c.push_back(masked(
+      "nanmean where", [](const Array& x, const ReduceOptions& o) { return nanmean(x, o); }, mean_of));
+  c.push_back(masked(
+      "nanvar where", [](const Array& x, const ReduceOptions& o) { return nanvar(x, o); }, variance_of));
+  c.push_back(masked(
+      "nanmax where initial",
+      [](const Array& x, const ReduceOptions& o) {
+        return nanmax(x, {.axis = o.axis, .where = o.where, .initial = -9});
+      },
+      [](N v) { return *std::max_element(v.begin(), v.end()); }, true, 0));
+  c.push_back(masked(
+      "count_nonzero where", [](const Array& x, const ReduceOptions& o) { return count_nonzero(x > 1, o); },
+      [](N v) { return double(std::count_if(v.begin(), v.end(), [](double e) { return e > 1; })); }, false,
+      0));
+  c.push_back(masked(
       "any where", [](const Array& x, const ReduceOptions& o) { return any(x > 1, o); },
       [](N v) { return double(std::any_of(v.begin(), v.end(), [](double e) { return e > 1; })); }, false, 0));
   c.push_back(masked(
@@ -111,6 +130,28 @@ void add_reductions(Cases& c) {
   c.push_back(masked_line(
       "softmax where", [](const Array& x, const Array& m) { return softmax(x, {.axis = 0, .where = m}); },
       probabilities, 0, 2e-6));
+  c.push_back(masked_line(
+      "log_softmax where",
+      [](const Array& x, const Array& m) {
+        return shardarray::where(m, log_softmax(x, {.axis = 0, .where = m}), 0.0);
+      },
+      [](N v) {
+        Numbers r;
+        double s = 0;
+        for (double e : v) s += std::exp(e);
+        for (double e : v) r.push_back(e - std::log(s));
+        return r;
+      },
+      0, 2e-6));
+  c.push_back(masked_line(
+      "standardize where",
+      [](const Array& x, const Array& m) { return standardize(x, {.axis = 0, .where = m}) * m; },
+      [](N v) {
+        Numbers r;
+        for (double e : v) r.push_back((e - mean_of(v)) / std::sqrt(variance_of(v) + 1e-5));
+        return r;
+      },
+      0, 1e-5));
 }
 
 void add_rearrangements(Cases& c) {

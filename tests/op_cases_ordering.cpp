@@ -45,6 +45,16 @@ static void add_orders(Cases& c) {
                {{{10, 6}, -2, 2, DType::int32}},
                false,
                0});
+  c.push_back({"argpartition",
+               [](S x) { return argpartition(x[0], 3, 0); },
+               [](H x) {
+                 return along(x[0], 0, [](const Numbers& v) {
+                   return positions_by(v.size(), [&](std::size_t a, std::size_t b) { return v[a] < v[b]; });
+                 });
+               },
+               {{{10, 6}, -2, 2, DType::int32}},
+               false,
+               0});
   c.push_back({"lexsort",
                [](S x) {
                  return lexsort({x[0], x[1]}, 0);

@@ -53,6 +53,25 @@ TEST_CASE("ordering: falling and flattened, equal elements keep their order, NaN
   CHECK(sa::top_k(x, 0).first.shape() == Shape{0});
 }
 
+TEST_CASE("ordering: argpartition puts one element in its place, and refuses places that are none") {
+  const std::vector<double> x{5, 1, 4, 1, 3};
+  for (const std::int64_t kth : {0, 2, 4, -5, -1}) {
+    const Values order = values(sa::argpartition(array(x), kth));
+    const auto place = static_cast<std::size_t>(kth < 0 ? kth + 5 : kth);
+    const auto at = [&](std::size_t k) { return x[static_cast<std::size_t>(order[k])]; };
+    for (std::size_t k = 0; k < x.size(); k++) CHECK((k < place ? at(k) <= at(place) : at(k) >= at(place)));
+  }
+  CHECK(sa::argpartition(array(x), 0).dtype() == sa::int32);
+  CHECK_SAYS(sa::argpartition(array(x), 5),
+             "argpartition: place 5 of 5 elements. Places are in -5 .. 4. Give one of them.", sa::ShapeError);
+  CHECK_SAYS(sa::argpartition(sa::zeros({2, 0}), 0),
+             "argpartition: the axis has no elements. One of them is put in its place. Give more.",
+             sa::ShapeError);
+  CHECK_SAYS(sa::argpartition(array(x), -6),
+             "argpartition: place -6 of 5 elements. Places are in -5 .. 4. Give one of them.",
+             sa::ShapeError);
+}
+
 TEST_CASE("ordering: searches of NaN, of nothing, and between two dtypes") {
   const Array x = array({1.0, 2.0, nan_});
   CHECK(values(sa::searchsorted(x, array({nan_, inf, 2.0, -inf}))) == Values{2, 2, 1, 0});

@@ -206,6 +206,29 @@ TEST_CASE("pictures: a table has every device") {
         "cpu:2   ()     []           0\n");
 }
 
+TEST_CASE("pictures: of several processes, which has which devices") {
+  std::vector<Device> devices;
+  for (int id = 0; id < 8; id++) devices.push_back({id, "cpu", id / 4});
+  const Mesh mesh({{4, 2}, devices}, {"x", "y"});
+  const std::string picture = render_sharding({8, 8}, NamedSharding(mesh, P("x", "y")));
+  CHECK(picture.ends_with("Process 0 has CPU 0-3. Process 1 has CPU 4-7.\n"));
+  std::swap(devices[0], devices[5]);
+  const Mesh other({{4, 2}, devices}, {"x", "y"});
+  CHECK(render_sharding({8, 8}, NamedSharding(other, P("x")))
+            .ends_with("Process 0 has CPU 0-3. Process 1 has CPU 4-7.\n"));
+  CHECK(render_sharding({8, 8}, grid_4x2(P("x", "y"))).find("Process") == std::string::npos);
+  CHECK(sharding_table({4}, NamedSharding(mesh, P("x"))) ==
+        "device  index   shard shape  replica  process\n"
+        "cpu:0   (0:1,)  [1]          0        0\n"
+        "cpu:1   (0:1,)  [1]          1        0\n"
+        "cpu:2   (1:2,)  [1]          0        0\n"
+        "cpu:3   (1:2,)  [1]          1        0\n"
+        "cpu:4   (2:3,)  [1]          0        1\n"
+        "cpu:5   (2:3,)  [1]          1        1\n"
+        "cpu:6   (3:4,)  [1]          0        1\n"
+        "cpu:7   (3:4,)  [1]          1        1\n");
+}
+
 TEST_CASE("pictures: colours only on a colour terminal, and no wider than it") {
   const Sharding sharding = grid_4x2(P("x"));
   const std::string plain = render_sharding({8}, sharding);

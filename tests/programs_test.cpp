@@ -326,7 +326,7 @@ TEST_CASE("edges: errors name the place and the remedy") {
   CHECK_FALSE(reached);
   CHECK(message([&] { on_xy(P("x", "x")); }) ==
         "NamedSharding: PartitionSpec('x', 'x') has duplicate entries for 'x'. A mesh axis cuts at most one "
-              "dimension, or holds summands. Remove one of them.");
+        "dimension, or holds summands. Remove one of them.");
 }
 
 }  // namespace programs_test

@@ -161,6 +161,7 @@ TEST_CASE("promises: every exception is an Error with a text") {
   CHECK(is_error(sa::TreeError(t)));
   CHECK(is_error(sa::IoError(t)));
   CHECK(is_error(sa::CompileError(t)));
+  CHECK(is_error(sa::PlanError(t)));
   CHECK(is_error(sa::TransportError(t)));
   CHECK(is_error(sa::OutOfMemory(t)));
   CHECK(is_error(sa::InternalError(t)));

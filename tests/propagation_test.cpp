@@ -332,6 +332,13 @@ TEST_CASE("propagation: rows taken and scattered") {
        on(P()),
        "all_gather{y} 12, all_gather{y} 96",
        108},
+      {55,
+       {{{32, 4, 8}, on(P(n, "x", "y"))}, {{32, 1, 2}, on(P(n, n, "y"))}},
+       [](const auto& v) { return sa::dynamic_update_slice(v[0], v[1], {0, 2, 3}); },
+       on(P(n, "x", "y")),
+       on(P(n, "x", "y")),
+       "all_gather{y} 128",
+       128},
   };
   for (const Row& row : rows) check(row);
 }

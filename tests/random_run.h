@@ -70,7 +70,7 @@ inline void count_cells(const core::JitEntry& entry, std::span<const LaunchLeaf>
                     donated, {}, entry.paths, values);
   if (in.order->devices() != mesh.devices()) return;
   in.graph = simplify_and_order(in.graph, in.order->size(), *in.target);
-  coverage.count(in.graph, partition(in.graph, in, propagate(in.graph, in)), mesh);
+  coverage.count(in.graph, partition(in.graph, in), mesh);
 }
 
 /// Launches the call as jit does, with a report.

@@ -255,7 +255,7 @@ TEST_CASE("sharding: refusals of named and positional shardings") {
   CHECK_SAYS(
       named(P("x", "x")),
       "NamedSharding: PartitionSpec('x', 'x') has duplicate entries for 'x'. A mesh axis cuts at most one "
-              "dimension, or holds summands. Remove one of them.",
+      "dimension, or holds summands. Remove one of them.",
       ShardingError);
   CHECK_SAYS(
       named(P("x", "y")).shard_shape({8}),

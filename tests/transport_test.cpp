@@ -224,8 +224,8 @@ TEST_CASE("transport: a process has the instances of its own devices, and says w
             thrown([&] { x.to_vector<float>(); }) ==
             "read: f32[8] has a part on " + sa::to_string(remote) +
                 ", which is of process 1; this is process 0. A process reads what its own devices hold. Read "
-                "addressable_shards() in each process, or replicate the array first: device_put(x, "
-                "sharding).");
+                "addressable_shards() in each process, or make it whole in all of them first: device_put(x, "
+                "sharding), or gather_from_processes(x).");
         CHECK(thrown([&] { sa::default_device here(remote); }) ==
               "default_device: " + sa::to_string(remote) +
                   " is of process 1, this is process 0. New arrays lie where this process can write. Use one "

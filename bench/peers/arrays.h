@@ -130,10 +130,11 @@ inline Works attention(std::int64_t n) {
   const sa::Shape shape{1, n, 8, 64};
   return result_of(f, normal(1, shape), normal(2, shape), normal(3, shape));
 }
-/// n steps of a gated recurrent unit of 256 that reads 128 features, for 32 sequences.
+/// n steps of a gated recurrent unit: of 256 that reads 128 features, for 32 sequences; many steps of 32 that reads 32, for one.
 inline Works gru(std::int64_t n) {
-  constexpr std::int64_t batch = 32, inputs = 128, hidden = 256;
-  const auto f = sa::jit([](const sa::Array& x, const sa::Array& of_input, const sa::Array& of_memory) {
+  const bool is_long = n >= 10'000;
+  const std::int64_t batch = is_long ? 1 : 32, inputs = is_long ? 32 : 128, hidden = is_long ? 32 : 256;
+  const auto f = sa::jit([=](const sa::Array& x, const sa::Array& of_input, const sa::Array& of_memory) {
     const auto step = [&](const sa::Array& h, const sa::Array& row) {
       const auto in = sa::split(row, 3, -1), past = sa::split(sa::matmul(h, of_memory), 3, -1);
       const sa::Array reset = sa::sigmoid(in[0] + past[0]), update = sa::sigmoid(in[1] + past[1]);
@@ -141,16 +142,17 @@ inline Works gru(std::int64_t n) {
     };
     return sa::scan(step, sa::zeros({batch, hidden}), sa::matmul(x, of_input)).first;
   });
-  return result_of(f, normal(1, {n, batch, inputs}), normal(2, {inputs, 3 * hidden}) / 16,
-                   normal(3, {hidden, 3 * hidden}) / 16);
+  const double root = std::sqrt(static_cast<double>(hidden));
+  return result_of(f, normal(1, {n, batch, inputs}), normal(2, {inputs, 3 * hidden}) / root,
+                   normal(3, {hidden, 3 * hidden}) / root);
 }
 
-/// n images of 32 x 32 and 32 channels to 64 channels.
+/// n images of 32 x 32 and 64 channels to 64 channels.
 inline sa::Array convolved(const sa::Array& x, const sa::Array& kernel) {
   return sa::conv(x, kernel, {}, "SAME");
 }
 inline Works conv(std::int64_t n) {
-  return result_of(sa::jit(convolved), normal(1, {n, 32, 32, 32}), normal(2, {64, 32, 3, 3}));
+  return result_of(sa::jit(convolved), normal(1, {n, 64, 32, 32}), normal(2, {64, 64, 3, 3}));
 }
 inline Works conv_gradients(std::int64_t n) {
   const auto f = sa::jit([](const sa::Array& x, const sa::Array& kernel) {
@@ -160,7 +162,7 @@ inline Works conv_gradients(std::int64_t n) {
     const auto [dx, dk] = sa::grad(loss, {.argnums = {0, 1}})(x, kernel);
     return sa::concatenate({sa::ravel(dx), sa::ravel(dk)});
   });
-  return result_of(f, normal(1, {n, 32, 32, 32}), normal(2, {64, 32, 3, 3}));
+  return result_of(f, normal(1, {n, 64, 32, 32}), normal(2, {64, 64, 3, 3}));
 }
 inline Works random_bits(std::int64_t n) {
   return result_of(sa::jit([n](const sa::Array& key) { return sa::random::bits(key, {n}); }),

@@ -131,7 +131,7 @@ def attention(n):
 
 
 def gru(n):
-    batch, inputs, hidden = 32, 128, 256
+    batch, inputs, hidden = (1, 32, 32) if n >= 10_000 else (32, 128, 256)
 
     def f(x, of_input, of_memory):
         def step(h, row):
@@ -141,7 +141,8 @@ def gru(n):
 
         return jax.lax.scan(step, jnp.zeros((batch, hidden)), x @ of_input)[0]
 
-    weights = normal(2, (inputs, 3 * hidden)) / 16, normal(3, (hidden, 3 * hidden)) / 16
+    root = hidden**0.5
+    weights = normal(2, (inputs, 3 * hidden)) / root, normal(3, (hidden, 3 * hidden)) / root
     return result_of(jax.jit(f), normal(1, (n, batch, inputs)), *weights)
 
 
@@ -150,7 +151,7 @@ def convolved(x, kernel):
 
 
 def conv(n):
-    return result_of(jax.jit(convolved), normal(1, (n, 32, 32, 32)), normal(2, (64, 32, 3, 3)))
+    return result_of(jax.jit(convolved), normal(1, (n, 64, 32, 32)), normal(2, (64, 64, 3, 3)))
 
 
 def conv_gradients(n):
@@ -158,7 +159,7 @@ def conv_gradients(n):
         dx, dk = jax.grad(lambda a, b: jnp.sum(jnp.square(convolved(a, b))), (0, 1))(x, kernel)
         return jnp.concatenate([dx.ravel(), dk.ravel()])
 
-    return result_of(jax.jit(f), normal(1, (n, 32, 32, 32)), normal(2, (64, 32, 3, 3)))
+    return result_of(jax.jit(f), normal(1, (n, 64, 32, 32)), normal(2, (64, 64, 3, 3)))
 
 
 def random_bits(n):

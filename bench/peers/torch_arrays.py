@@ -93,18 +93,18 @@ def attention(n, wrap):
 
 
 def gru(n, wrap):
-    batch, inputs, hidden = 32, 128, 256
+    batch, inputs, hidden = (1, 32, 32) if n >= 10_000 else (32, 128, 256)
     cell = torch.nn.GRU(inputs, hidden, bias=False, device=DEVICE)
     with torch.no_grad():
-        cell.weight_ih_l0.copy_(normal(2, (inputs, 3 * hidden)).T / 16)
-        cell.weight_hh_l0.copy_(normal(3, (hidden, 3 * hidden)).T / 16)
+        cell.weight_ih_l0.copy_(normal(2, (inputs, 3 * hidden)).T / hidden**0.5)
+        cell.weight_hh_l0.copy_(normal(3, (hidden, 3 * hidden)).T / hidden**0.5)
     cell.requires_grad_(False)
     return result_of(wrap(lambda x: cell(x)[1][0]), normal(1, (n, batch, inputs)))
 
 
 def conv(n, wrap):
     f = wrap(lambda x, kernel: F.conv2d(x, kernel, padding=1))
-    return result_of(f, normal(1, (n, 32, 32, 32)), normal(2, (64, 32, 3, 3)))
+    return result_of(f, normal(1, (n, 64, 32, 32)), normal(2, (64, 64, 3, 3)))
 
 
 ROWS = {

@@ -193,7 +193,7 @@ class SHARDARRAY_API ShardedArray {
   // ---- reading (evaluates and waits; throws TraceError inside a trace)
   /// The one element. Throws ShapeError unless size() is 1, DTypeError when T cannot hold every value of the dtype exactly:
   /// int32 is read as std::int64_t or double, not as float, a float as no integer, complex numbers as no real one, bool as anything.
-  template <Element T> T item(Where w = Where::here()) const {
+  template <Element T> [[nodiscard]] T item(Where w = Where::here()) const {
     T v{};
     read(&v, dtype_of<T>(), 1, "item", w);
     return v;
@@ -204,7 +204,7 @@ class SHARDARRAY_API ShardedArray {
   }
   /// All elements, row-major, converted to T as astype() does it, but of complex numbers no imaginary part is dropped: that throws
   /// DTypeError. Throws OutOfMemory when the process has no place for them.
-  template <Element T> std::vector<T> to_vector(Where w = Where::here()) const {
+  template <Element T> [[nodiscard]] std::vector<T> to_vector(Where w = Where::here()) const {
     const Site site(w);
     const auto n = static_cast<std::size_t>(size());
     return detail::with_memory("to_vector", n * sizeof(T), [&] {
@@ -347,10 +347,11 @@ class SHARDARRAY_API ShardedArray {
 
 /// One piece of an array, see addressable_shards().
 struct SHARDARRAY_API Shard {
-  Device device;       ///< that holds it
-  ShardIndex index;    ///< which part of the whole it is
-  int replica_id = 0;  ///< 0 for the first device that holds this part, of a sum (P(unreduced(...))) this summand of it
-  ShardedArray data;   ///< a read-only view on its device
+  Device device;     ///< that holds it
+  ShardIndex index;  ///< which part of the whole it is
+  int replica_id =
+      0;  ///< 0 for the first device that holds this part, of a sum (P(unreduced(...))) this summand of it
+  ShardedArray data;  ///< a read-only view on its device
 };
 
 /// `x.at(idx)`: get, or a copy of `x`, of its shape and dtype, with the indexed part set to v, or to part + v, part * v, the

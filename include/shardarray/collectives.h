@@ -110,49 +110,57 @@ concept NoLeaf = !std::convertible_to<const T&, Array>;
 }
 /// The same of every array of a tree.
 template <detail::NoLeaf T>
-T psum(const T& tree, const NamedAxes& axis, const GroupOptions& o = {}, Where w = Where::here()) {
+[[nodiscard]] T psum(const T& tree, const NamedAxes& axis, const GroupOptions& o = {},
+                     Where w = Where::here()) {
   return tree_map([&](const Array& x) { return psum(x, axis, o, w); }, tree);
 }
 template <detail::NoLeaf T>
-T pmean(const T& tree, const NamedAxes& axis, const GroupOptions& o = {}, Where w = Where::here()) {
+[[nodiscard]] T pmean(const T& tree, const NamedAxes& axis, const GroupOptions& o = {},
+                      Where w = Where::here()) {
   return tree_map([&](const Array& x) { return pmean(x, axis, o, w); }, tree);
 }
 template <detail::NoLeaf T>
-T pmax(const T& tree, const NamedAxes& axis, const GroupOptions& o = {}, Where w = Where::here()) {
+[[nodiscard]] T pmax(const T& tree, const NamedAxes& axis, const GroupOptions& o = {},
+                     Where w = Where::here()) {
   return tree_map([&](const Array& x) { return pmax(x, axis, o, w); }, tree);
 }
 template <detail::NoLeaf T>
-T pmin(const T& tree, const NamedAxes& axis, const GroupOptions& o = {}, Where w = Where::here()) {
+[[nodiscard]] T pmin(const T& tree, const NamedAxes& axis, const GroupOptions& o = {},
+                     Where w = Where::here()) {
   return tree_map([&](const Array& x) { return pmin(x, axis, o, w); }, tree);
 }
 template <detail::NoLeaf T>
-T ppermute(const T& tree, const NamedAxes& axis, const Permutation& perm, Where w = Where::here()) {
+[[nodiscard]] T ppermute(const T& tree, const NamedAxes& axis, const Permutation& perm,
+                         Where w = Where::here()) {
   return tree_map([&](const Array& x) { return ppermute(x, axis, perm, w); }, tree);
 }
 template <detail::NoLeaf T>
-T pshuffle(const T& tree, const NamedAxes& axis, const std::vector<int>& perm, Where w = Where::here()) {
+[[nodiscard]] T pshuffle(const T& tree, const NamedAxes& axis, const std::vector<int>& perm,
+                         Where w = Where::here()) {
   return tree_map([&](const Array& x) { return pshuffle(x, axis, perm, w); }, tree);
 }
 template <detail::NoLeaf T>
-T pbroadcast(const T& tree, const NamedAxes& axis, int source, Where w = Where::here()) {
+[[nodiscard]] T pbroadcast(const T& tree, const NamedAxes& axis, int source, Where w = Where::here()) {
   return tree_map([&](const Array& x) { return pbroadcast(x, axis, source, w); }, tree);
 }
 template <detail::NoLeaf T>
-T pswapaxes(const T& tree, const NamedAxes& axis, int dim, const GroupOptions& o = {},
-            Where w = Where::here()) {
+[[nodiscard]] T pswapaxes(const T& tree, const NamedAxes& axis, int dim, const GroupOptions& o = {},
+                          Where w = Where::here()) {
   return tree_map([&](const Array& x) { return pswapaxes(x, axis, dim, o, w); }, tree);
 }
 template <detail::NoLeaf T>
-T all_gather(const T& tree, const NamedAxes& axis, const AllGatherOptions& o = {}, Where w = Where::here()) {
+[[nodiscard]] T all_gather(const T& tree, const NamedAxes& axis, const AllGatherOptions& o = {},
+                           Where w = Where::here()) {
   return tree_map([&](const Array& x) { return all_gather(x, axis, o, w); }, tree);
 }
 template <detail::NoLeaf T>
-T psum_scatter(const T& tree, const NamedAxes& axis, const PsumScatterOptions& o = {},
-               Where w = Where::here()) {
+[[nodiscard]] T psum_scatter(const T& tree, const NamedAxes& axis, const PsumScatterOptions& o = {},
+                             Where w = Where::here()) {
   return tree_map([&](const Array& x) { return psum_scatter(x, axis, o, w); }, tree);
 }
 template <detail::NoLeaf T>
-T all_to_all(const T& tree, const NamedAxes& axis, const AllToAllOptions& o = {}, Where w = Where::here()) {
+[[nodiscard]] T all_to_all(const T& tree, const NamedAxes& axis, const AllToAllOptions& o = {},
+                           Where w = Where::here()) {
   return tree_map([&](const Array& x) { return all_to_all(x, axis, o, w); }, tree);
 }
 

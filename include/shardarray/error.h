@@ -84,6 +84,11 @@ class SHARDARRAY_API CompileError : public Error {
  public:
   using Error::Error;
 };
+/// A plan that is not the one which a file holds fast (plan_lock).
+class SHARDARRAY_API PlanError : public Error {
+ public:
+  using Error::Error;
+};
 /// A transfer between devices or processes that failed.
 class SHARDARRAY_API TransportError : public Error {
  public:

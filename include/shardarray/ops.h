@@ -108,32 +108,23 @@ struct SoftmaxOptions {
   AxisSet axis = -1;       ///< along these
   ArrayOption where = {};  ///< bools as in ReduceOptions: the others have probability 0
 };
+/// Along the last axis, along others, or with options.
+template <detail::FixedString name> struct SHARDARRAY_API SoftmaxFunction {
+  [[nodiscard]] Array operator()(const Array& x, const SoftmaxOptions& o = {}, Where w = Where::here()) const;
+  template <detail::AxisNumber I>
+  [[nodiscard]] Array operator()(const Array& x, I axis, Where w = Where::here()) const {
+    return (*this)(x, SoftmaxOptions{.axis = axis}, w);
+  }
+  template <detail::AxisNumber I>
+  [[nodiscard]] Array operator()(const Array& x, std::initializer_list<I> axes,
+                                 Where w = Where::here()) const {
+    return (*this)(x, SoftmaxOptions{.axis = detail::over(axes).axis}, w);
+  }
+};
 /// exp(x) / sum(exp(x)) along an axis without overflow, and its logarithm; of x's shape, floating as mean. NaN over -inf only.
 /// Throws ShapeError for a scalar.
-inline constexpr struct SHARDARRAY_API softmax_fn {
-  [[nodiscard]] Array operator()(const Array& x, const SoftmaxOptions& o = {}, Where w = Where::here()) const;
-  template <detail::AxisNumber I>
-  [[nodiscard]] Array operator()(const Array& x, I axis, Where w = Where::here()) const {
-    return (*this)(x, SoftmaxOptions{.axis = axis}, w);
-  }
-  template <detail::AxisNumber I>
-  [[nodiscard]] Array operator()(const Array& x, std::initializer_list<I> axes,
-                                 Where w = Where::here()) const {
-    return (*this)(x, SoftmaxOptions{.axis = detail::over(axes).axis}, w);
-  }
-} softmax{};
-inline constexpr struct SHARDARRAY_API log_softmax_fn {
-  [[nodiscard]] Array operator()(const Array& x, const SoftmaxOptions& o = {}, Where w = Where::here()) const;
-  template <detail::AxisNumber I>
-  [[nodiscard]] Array operator()(const Array& x, I axis, Where w = Where::here()) const {
-    return (*this)(x, SoftmaxOptions{.axis = axis}, w);
-  }
-  template <detail::AxisNumber I>
-  [[nodiscard]] Array operator()(const Array& x, std::initializer_list<I> axes,
-                                 Where w = Where::here()) const {
-    return (*this)(x, SoftmaxOptions{.axis = detail::over(axes).axis}, w);
-  }
-} log_softmax{};
+inline constexpr SoftmaxFunction<"softmax"> softmax{};
+inline constexpr SoftmaxFunction<"log_softmax"> log_softmax{};
 /// integers [..] -> [.., n] of `dtype`: 1 at the index, 0 elsewhere; an index outside, negative ones too, gives zeros. Throws
 /// DTypeError for floats, ShapeError for n < 0.
 inline constexpr struct SHARDARRAY_API one_hot_fn {
@@ -362,7 +353,8 @@ struct SortOperandsOptions {
   std::int64_t num_keys = 1;  ///< so many of the first operands decide
 };
 /// Along an axis, ascending, NaN last, false before true; stable: equal elements keep their order, also descending. The gradient goes
-/// where the elements came from. Throws ShapeError for a scalar.
+/// where the elements came from. A long line that is cut evenly is sorted where it lies and moves twice; then whether 0 or -0
+/// stands first is left open for floats that are sorted alone, but for `reproducible` lines. Throws ShapeError for a scalar.
 inline constexpr struct SHARDARRAY_API sort_fn {
   [[nodiscard]] Array operator()(const Array& x, const SortOptions& o = {}, Where w = Where::here()) const;
   template <std::integral I>

@@ -16,6 +16,12 @@ inline constexpr struct SHARDARRAY_API lexsort_fn {
   [[nodiscard]] Array operator()(const std::vector<Array>& keys, std::int64_t axis = -1,
                                  Where w = Where::here()) const;
 } lexsort{};
+/// Positions along an axis so that at `kth` stands the element that sorting puts there, none in front of it is larger and none behind it
+/// smaller: here those of argsort. Throws as argsort, and ShapeError where the axis has no such place. Source: numpy.argpartition.
+inline constexpr struct SHARDARRAY_API argpartition_fn {
+  [[nodiscard]] Array operator()(const Array& x, std::int64_t kth, std::int64_t axis = -1,
+                                 Where w = Where::here()) const;
+} argpartition{};
 /// The k largest elements along the last axis, falling, and their positions; of equals the first ones. NaN is the largest. Throws
 /// ShapeError for a scalar, and for k that is negative or more than there are.
 inline constexpr struct SHARDARRAY_API top_k_fn {

@@ -135,8 +135,8 @@ template <class X>
 /// another size, DTypeError for pieces of different dtypes, ShardingError when the sharding does not fit the rank, DeviceError
 /// for devices that do not exist.
 template <std::invocable<const ShardIndex&> F>
-Array make_array_from_callback(const Shape& shape, const Sharding& sharding, const F& piece,
-                               Where w = Where::here()) {
+[[nodiscard]] Array make_array_from_callback(const Shape& shape, const Sharding& sharding, const F& piece,
+                                             Where w = Where::here()) {
   return core::from_callback(
       shape, sharding, [&](const ShardIndex& index) { return asarray(piece(index), std::nullopt, w); }, w);
 }

@@ -47,6 +47,7 @@
 #include "shardarray/optim.h"
 #include "shardarray/ordering.h"
 #include "shardarray/placement.h"
+#include "shardarray/plan_lock.h"
 #include "shardarray/pmap.h"
 #include "shardarray/policy.h"
 #include "shardarray/polynomials.h"

@@ -42,7 +42,7 @@ PlacedBranches placed_choice(const FlatNode& n, std::span<const Layout* const> g
   for (const auto& branch : c.branches) {
     graphs.push_back(simplified(*branch, in));
     CompileInput one = input_of_called(graphs.back(), operands, {}, in);
-    const Partition open = partition(one.graph, one, propagate(one.graph, one));
+    const Partition open = partition(one.graph, one);
     for (std::size_t k = 0; k < n.out_types.size(); k++) {
       const Layout* const left = asked[k] ? asked[k] : whole_sums(at(open.values, open.outputs[k]).layout);
       if (k == r.out.size()) r.out.push_back(left);

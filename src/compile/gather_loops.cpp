@@ -37,6 +37,7 @@ class Gathering {
       : first_reader_(f.groups.size(), static_cast<int>(f.groups.size())) {
     const std::vector<Group>& groups = f.groups;
     std::vector<StepKind> kinds;
+    kinds.reserve(p.steps.size());
     for (int s = 0; s < static_cast<int>(p.steps.size()); s++) kinds.push_back(step_kind(p, g, s));
     std::map<int, int> writer;  // memory -> group
     for (int k = 0; k < static_cast<int>(groups.size()); k++)

@@ -63,7 +63,7 @@ class BodyRun {
   }
   Partition partitioned(const std::vector<const Layout*>& layouts, bool closed) const {
     CompileInput one = input(layouts, closed);
-    return partition(one.graph, one, propagate(one.graph, one));
+    return partition(one.graph, one);
   }
 
  private:

@@ -5,7 +5,9 @@
 #include <optional>
 
 #include "base/at.h"
+#include "base/print_time.h"
 #include "compile/partitioner.h"
+#include "compile/sort_by_columns.h"
 
 namespace shardarray {
 
@@ -14,8 +16,20 @@ namespace {
 constexpr int kMostTrials = 3;             // of one kind of search; later ones hardly ever find more
 constexpr double kOneMoreTransfer = 4096;  // bytes for which a plan may have one more: about a microsecond
 
-double price_of(const Trial& t) {
-  return t.price + kOneMoreTransfer * static_cast<double>(t.partition.transfers.size());
+double price_of(const std::vector<Transfer>& transfers, const CostModel& cost) {
+  double price = 0;
+  for (const Transfer& t : transfers) price += cost.transfer(t.bytes) + kOneMoreTransfer;
+  return price;
+}
+// Its work and all that moves, in every run of the programs that it calls; of those that values choose among, in one run of each.
+double price_of(const Trial& t, const CostModel& cost) {
+  double price = t.work + price_of(t.partition.transfers, cost);
+  for (const auto& [node, called] : t.partition.iterations)
+    price +=
+        static_cast<double>(called.iteration.length) * price_of(called.compiled->program->transfers, cost);
+  for (const auto& [node, called] : t.partition.branches)
+    for (const auto& program : called.programs) price += price_of(program->program->transfers, cost);
+  return price;
 }
 
 // What all users of a value needed is preferred as if it were given. False: nothing is new.
@@ -62,7 +76,7 @@ bool may_leave_partial(const FlatNode& n, const CompileInput& in) {
   return !in.is_run && (n.op->form == Form::constraint || n.op->form == Form::leaf);
 }
 
-Partition partition(FlatGraph& g, const CompileInput& in, Propagation propagation) {
+static Partition best_of_trials(FlatGraph& g, const CompileInput& in, Propagation propagation) {
   TransferPrices transfers(in.cost);
   const std::vector<Making> how = makings(g, propagation.rules);
   std::optional<Trial> best;
@@ -76,7 +90,8 @@ Partition partition(FlatGraph& g, const CompileInput& in, Propagation propagatio
       Trial t = place_nodes(h, in, propagation, how, renewed, search);
       const bool is_first = !best, is_new = renew(renewed, t, g, propagation.sub_axes);
       if (is_first) goes_on = may_choose(g, t.partition);
-      if (is_first || price_of(t) < price_of(*best) * (1 - 1e-9)) best = std::move(t), placed = std::move(h);
+      if (is_first || price_of(t, in.cost) < price_of(*best, in.cost) * (1 - 1e-9))
+        best = std::move(t), placed = std::move(h);
       if (is_first && goes_on)
         for (Preferences* p : {&propagation.preferences, &renewed})
           place_outputs(*p, best->partition, g, propagation.sub_axes);
@@ -84,7 +99,31 @@ Partition partition(FlatGraph& g, const CompileInput& in, Propagation propagatio
     }
   }
   g = std::move(placed);
+  best->partition.price = price_of(*best, in.cost);
   return std::move(best->partition);
+}
+
+Partition partition(FlatGraph& g, const CompileInput& in) {
+  Propagation propagation = timed("propagate", [&] { return propagate(g, in); });
+#ifdef SHARDARRAY_VERIFY
+  verify(propagation, g);
+#endif
+  std::optional<FlatGraph> by_columns =
+      timed("sort_by_columns", [&] { return sort_by_columns(g, propagation); });
+  Partition best = timed("partition", [&] { return best_of_trials(g, in, std::move(propagation)); });
+  if (!by_columns) return best;
+#ifdef SHARDARRAY_VERIFY
+  verify(*by_columns, "sort_by_columns");
+#endif
+  try {
+    Partition other =
+        timed("partition", [&] { return best_of_trials(*by_columns, in, propagate(*by_columns, in)); });
+    if (other.price >= best.price) return best;
+    g = std::move(*by_columns);
+    return other;
+  } catch (const ShardingError&) {  // policy::strict refuses its transfers, in a body
+    return best;
+  }
 }
 
 }  // namespace shardarray

@@ -69,7 +69,6 @@ class Partitioner {
     p_ = used_steps(std::move(p_), g_);
     if (compose_boxes(p_, g_)) p_ = used_steps(std::move(p_), g_);
     Trial t{std::move(p_), work_, {}};
-    for (const Transfer& x : t.partition.transfers) t.price += in_.cost.transfer(x.bytes);
     for (const std::vector<const Layout*>& needed : needed_)
       t.needed.push_back(needed.size() == 1 ? needed[0] : nullptr);
     return t;

@@ -7,7 +7,7 @@ namespace shardarray {
 
 struct Trial {
   Partition partition;
-  double price = 0;  ///< of its work and of what it moves
+  double work = 0;  ///< the price of what is computed
   std::vector<const Layout*>
       needed;  ///< by flat value: where all needed it that use it; null: in several places, or nowhere
 };

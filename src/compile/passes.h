@@ -112,12 +112,15 @@ struct Partition {
   std::map<int, CalledIteration> iterations;  ///< by flat node
   bool forwards = true;                       ///< results may be inputs themselves
   std::map<int, CalledBranches> branches;     ///< by flat node
+  double price =
+      0;  ///< by which plans of one program are compared: work, what moves in all runs, a little for each transfer
 };
 /// Whether a result that this node makes may be partial sums although nothing asks for them where it leaves the program: it was
 /// placed so. What a called program gives is taken for whole.
 bool may_leave_partial(const FlatNode& n, const CompileInput& in);
-/// Cut scans append what combines them with their carries to `g`.
-Partition partition(FlatGraph& g, const CompileInput& in, Propagation propagation);
+/// The cheapest placement that was found, propagated first. Cut scans append what combines them with their carries to `g`; long sorts along
+/// cut dimensions may be sorts by columns in it. Throws ShardingError where a policy refuses a transfer.
+Partition partition(FlatGraph& g, const CompileInput& in);
 
 // ---------------------------------------------------------------- fuse
 /// Where a local value's elements are: in the memory of `memory`, laid out as the tiles of `geometry`.

@@ -106,9 +106,7 @@ FlatGraph simplify_and_order(const FlatGraph& graph, int devices, const Target& 
 // All passes behind those that know nothing of placements.
 static Compiled place(FlatGraph g, const CompileInput& in) {
   Compiled out;
-  Propagation propagation = timed("propagate", [&] { return propagate(g, in); });
-  if (kVerify) verify(propagation, g);
-  Partition p = timed("partition", [&] { return partition(g, in, std::move(propagation)); });
+  Partition p = partition(g, in);
   if (kVerify) verify(p, g, in);
   show("propagate, partition", prints_passes() ? text_of(p, g) : "");
   const Fusion f = timed("fuse", [&] { return fuse(p, g, *in.target); });

@@ -136,6 +136,8 @@ enum class Trait : std::uint8_t {
   like,           // operand 0, placed as operand 1, of which nothing is read
   asked,          // operand 0; to move it is what the program asks for
   transpose,      // dimension k of the result is dimension attrs.dims[k] of the operand
+  sort,           // lines along attrs.dims[0], by operand 0, stable
+  positions,      // each element's index along attrs.dims[0], in attrs.dtype
   row_list,       // the program says which row comes from where
   conversion,     // to attrs.dtype
   bits,           // of 16-bit floats it takes the bits, not the values

@@ -45,7 +45,8 @@ struct Call {
   const Attrs* attrs = nullptr;
   /// Per operand: the float that all its elements are, where the program says which (a literal); else NaN. Empty: not looked at.
   std::span<const double> literals = {};
-  bool summands_asked = false;  ///< of operands that the program wants as summands: products may round each of them
+  bool summands_asked =
+      false;  ///< of operands that the program wants as summands: products may round each of them
 };
 
 /// Every dimension a factor of its own, shared by all operands and results of that shape.

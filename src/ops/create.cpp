@@ -27,11 +27,15 @@ static Types iota_type(const Call& c) {
 }
 
 // attrs.shape, dtype, dims[0]: the index along that dimension; no operands.
-SHARDARRAY_OP op_iota = elementwise({.name = "iota", .type = iota_type, .scalar = [](ScalarArgs& s) {
-                                       const auto dim = static_cast<int>(
-                                           from_first(s.call.attrs->dims[0], s.call.attrs->shape.size()));
-                                       s.out[0] = s.b.cast(s.index(s, dim), s.call.attrs->dtype);
-                                     }});
+SHARDARRAY_OP op_iota = elementwise({.name = "iota",
+                                     .type = iota_type,
+                                     .scalar =
+                                         [](ScalarArgs& s) {
+                                           const auto dim = static_cast<int>(
+                                               from_first(s.call.attrs->dims[0], s.call.attrs->shape.size()));
+                                           s.out[0] = s.b.cast(s.index(s, dim), s.call.attrs->dtype);
+                                         },
+                                     .trait = Trait::positions});
 
 Array zeros_fn::operator()(const Shape& shape, DType dtype, Where w) const {
   const Site site(w, "zeros");

@@ -39,6 +39,18 @@ Array lexsort_fn::operator()(const std::vector<Array>& keys, std::int64_t axis, 
   }
   return order;
 }
+Array argpartition_fn::operator()(const Array& x, std::int64_t kth, std::int64_t axis, Where w) const {
+  const Site site(w, "argpartition");
+  const Shape& shape = type_of(x, "argpartition").shape;
+  const std::int64_t n = shape[api::axis_of("argpartition", axis, shape)];
+  if (n == 0)
+    throw ShapeError("argpartition: the axis has no elements. One of them is put in its place. Give more.");
+  if (kth < -n || kth >= n)
+    throw ShapeError(
+        fmt::format("argpartition: place {} of {} elements. Places are in {} .. {}. Give one of them.", kth,
+                    n, -n, n - 1));
+  return argsort(x, axis);
+}
 std::pair<Array, Array> top_k_fn::operator()(const Array& x, std::int64_t k, Where w) const {
   const Site site(w, "top_k");
   const Shape& shape = type_of(x, "top_k").shape;

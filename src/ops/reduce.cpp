@@ -451,7 +451,9 @@ static Shifted shifted(const char* function, const Array& x, const SoftmaxOption
       y.size() == 0 ? y : primitive::sub(y, primitive::broadcast_to(constant_max(y, r.axes), y.shape()));
   return r;
 }
-Array softmax_fn::operator()(const Array& x, const SoftmaxOptions& o, Where w) const {
+template <>
+SHARDARRAY_API Array SoftmaxFunction<"softmax">::operator()(const Array& x, const SoftmaxOptions& o,
+                                                            Where w) const {
   const Site site(w, "softmax");
   const Shifted s = shifted("softmax", x, o);
   const Array e = primitive::exp(s.values);
@@ -459,7 +461,9 @@ Array softmax_fn::operator()(const Array& x, const SoftmaxOptions& o, Where w) c
       primitive::div(e, primitive::broadcast_to(reduced(Reducer::sum, e, s.axes, true), e.shape()));
   return primitive::cast(only_chosen(s.chosen, Reducer::sum, parts), s.result);
 }
-Array log_softmax_fn::operator()(const Array& x, const SoftmaxOptions& o, Where w) const {
+template <>
+SHARDARRAY_API Array SoftmaxFunction<"log_softmax">::operator()(const Array& x, const SoftmaxOptions& o,
+                                                                Where w) const {
   const Site site(w, "log_softmax");
   const Shifted s = shifted("log_softmax", x, o);
   const Array total = primitive::unary(op_log, reduced(Reducer::sum, primitive::exp(s.values), s.axes, true));

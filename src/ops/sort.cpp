@@ -51,6 +51,7 @@ SHARDARRAY_OP op_sort{.name = "sort",
                       .type = sort_type,
                       .jvp = sort_jvp,
                       .lower = sort_call,
+                      .trait = Trait::sort,
                       .on_parts = complex_ops::sort};
 
 // The operands along an axis, by the first; falling ones are turned round before and after, so that equal ones keep their order.

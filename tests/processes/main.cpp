@@ -50,6 +50,20 @@ Bits maps(const sa::Mesh& mesh) {
       {.mesh = mesh, .in_specs = P("x", "y"), .out_specs = P()})(x));
 }
 
+// What explain says of a step of least squares: the same wherever the devices are.
+Bits plan(const sa::Mesh& mesh) {
+  const Array w = platform_test::put(platform_test::numbers({8, 4}), mesh, P("y")),
+              x = platform_test::put(platform_test::numbers({16, 8}), mesh, P("x", "y"));
+  const auto step = [](const Array& weights, const Array& rows) {
+    return weights - 0.1f * sa::grad([&](const Array& v) {
+                       return sa::mean(sa::square(sa::matmul(rows, v)));
+                     })(weights);
+  };
+  const std::string text = sa::explain(step, w, x).to_string();
+  if (text.find("transfers") == text.npos) throw std::runtime_error("the step moves nothing");
+  return {text.begin(), text.end()};
+}
+
 int programs() {
   const sa::reproducible same_bits(true);
   const sa::Mesh mesh = platform_test::mesh_of(sa::devices());
@@ -58,6 +72,7 @@ int programs() {
   print("scans", {scans(mesh)});
   print("scans in one process", {scans(sa::Mesh({{2}, {sa::devices()[0], sa::devices()[1]}}, {"x"}))});
   print("maps", {maps(mesh)});
+  print("plan", {plan(mesh)});
   const auto all = sa::gather_from_processes(sa::full({2}, sa::process_index()));
   bool good = all.size() == static_cast<std::size_t>(sa::process_count());
   for (std::size_t p = 0; p < all.size(); p++)

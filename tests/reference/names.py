@@ -11,8 +11,11 @@ import warnings
 from importlib import metadata
 
 PATH = pathlib.Path(__file__).parents[1] / "data" / "names.json"
-MODULES = ("jax", "jax.numpy", "jax.numpy.linalg", "jax.lax", "jax.nn", "jax.nn.initializers", "jax.random", "jax.sharding",
-           "jax.tree", "jax.tree_util", "jax.scipy.linalg", "jax.scipy.ndimage", "jax.scipy.signal", "jax.scipy.special",
+MODULES = ("jax", "jax.numpy", "jax.numpy.fft", "jax.numpy.linalg", "jax.lax", "jax.lax.linalg", "jax.nn",
+           "jax.nn.initializers", "jax.random", "jax.sharding", "jax.tree", "jax.tree_util", "jax.image", "jax.ops",
+           "jax.debug", "jax.dlpack", "jax.flatten_util", "jax.profiler", "jax.scipy.cluster.vq", "jax.scipy.fft",
+           "jax.scipy.integrate", "jax.scipy.interpolate", "jax.scipy.linalg", "jax.scipy.ndimage", "jax.scipy.optimize",
+           "jax.scipy.signal", "jax.scipy.sparse.linalg", "jax.scipy.spatial.transform", "jax.scipy.special",
            "equinox", "equinox.nn", "optax", "optax.losses")
 
 

@@ -63,6 +63,13 @@ std::string device_runs(const std::vector<Device>& devices) {
   return fmt::format("{}:{}", devices[0].platform, id_runs(ids));
 }
 
+std::map<int, std::vector<int>> devices_by_process(const std::vector<Device>& devices) {
+  std::map<int, std::vector<int>> all;
+  for (const Device& d : devices) all[d.process_index].push_back(d.id);
+  for (auto& [process, ids] : all) std::sort(ids.begin(), ids.end());
+  return all;
+}
+
 std::string upper_case(std::string platform) {
   for (char& c : platform)
     if (c >= 'a' && c <= 'z') c = static_cast<char>(c - 32);

@@ -1,5 +1,6 @@
 // Ids of devices as short texts.
 #pragma once
+#include <map>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -13,6 +14,8 @@ namespace shardarray {
 std::string id_runs(const std::vector<int>& ids, std::string_view separator = ",");
 /// Devices of one platform: `cpu:0-3`.
 std::string device_runs(const std::vector<Device>& devices);
+/// Ids, ascending, by the process that has the devices.
+std::map<int, std::vector<int>> devices_by_process(const std::vector<Device>& devices);
 /// `CPU`: how pictures name a platform.
 std::string upper_case(std::string platform);
 

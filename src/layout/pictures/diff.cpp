@@ -148,7 +148,7 @@ std::string render_diff(const Shape& shape, const Sharding& from, const Sharding
                  : fmt::format("{} element{}", elements, elements == 1 ? "" : "s");
   };
   bool is_all = false;
-  const std::string summands = summands_text(shape, from, to, amount, is_all);
+  std::string summands = summands_text(shape, from, to, amount, is_all);
   if (is_all) return summands;
   const std::vector<DiffRow> rows = diff_rows(shape, from, to);
   std::vector<std::vector<std::string>> table = {{"devices", "from", "to", "keep", "receive"}};

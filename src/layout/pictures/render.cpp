@@ -6,6 +6,7 @@
 
 #include "base/sizes.h"
 #include "layout/pictures/arrange.h"
+#include "layout/pictures/device_ids.h"
 #include "layout/pictures/text.h"
 #include "layout/spelling.h"
 #include "shardarray/error.h"
@@ -90,6 +91,18 @@ std::string render_sharding(const Shape& shape, const Sharding& sharding, const 
   if (!layout.unreduced().empty())
     notes.push_back(fmt::format("The value is the sum over {}: each of these devices holds a summand.",
                                 axis_names(layout.unreduced(), layout.order(), mesh_of(sharding))));
+  if (const auto by_process = devices_by_process(layout.order()->devices()); by_process.size() > 1) {
+    constexpr std::size_t most_named = 16;
+    std::vector<std::string> each;
+    for (const auto& [process, ids] : by_process)
+      if (each.size() < most_named)
+        each.push_back(fmt::format("Process {} has {} {}.", process, upper_case(arranged.blocks.platform),
+                                   id_runs(ids, ", ")));
+    if (by_process.size() > most_named)
+      each.push_back(fmt::format("{} more processes: sharding_table lists each device's.",
+                                 by_process.size() - most_named));
+    notes.push_back(fmt::format("{}", fmt::join(each, " ")));
+  }
   for (const std::string& note : notes)
     for (const std::string& line : wrapped_lines(note, static_cast<std::size_t>(width))) out += line + "\n";
   return out;

@@ -1,4 +1,5 @@
 // sharding_table: who holds what, device by device.
+#include "layout/pictures/device_ids.h"
 #include "layout/pictures/text.h"
 #include "layout/spelling.h"
 #include "shardarray/visualize.h"
@@ -11,12 +12,15 @@ std::string sharding_table(const Shape& shape, const Sharding& sharding, Where w
   const auto replicas = sharding.replica_ids(shape);
   const Layout& layout = *layout_of(sharding, static_cast<int>(shape.size()));
   const bool has_summands = !layout.unreduced().empty();
+  const bool has_processes = devices_by_process(layout.order()->devices()).size() > 1;
   if (has_summands) rows[0].push_back("summand");
+  if (has_processes) rows[0].push_back("process");
   for (const auto& [device, index] : sharding.devices_indices_map(shape)) {
     rows.push_back({to_string(device), to_string(index), to_string(sharding.shard_shape(shape, device)),
                     std::to_string(replicas[rows.size() - 1])});
     if (has_summands)
       rows.back().push_back(std::to_string(summand_index(layout, layout.order()->position(device))));
+    if (has_processes) rows.back().push_back(std::to_string(device.process_index));
   }
   return table_text(rows);
 }

@@ -1,0 +1,215 @@
+// Plans as lines, differences, files and JSON.
+#include "shardarray/plan_lock.h"
+
+#include <doctest/doctest.h>
+
+#include <cstdlib>
+#include <filesystem>
+#include <fstream>
+#include <nlohmann/json.hpp>
+#include <random>
+#include <sstream>
+#include <string>
+
+#include "messages.h"
+#include "program_of.h"
+
+namespace plan_lock_test {
+
+namespace sa = shardarray;
+namespace fs = std::filesystem;
+using program_test::on_xy;
+using program_test::placed;
+using sa::Array;
+using sa::P;
+using shardarray::testing::message_of;
+
+namespace {
+
+sa::TransferInfo transfer(const std::string& kind, std::int64_t bytes, const std::string& source) {
+  return {kind, "{x}", "because", "sum", source, bytes, 3 * bytes, {8, 4}, sa::float32};
+}
+sa::Explanation plan(std::vector<sa::TransferInfo> transfers, bool reused = true, std::int64_t peak = 100) {
+  sa::Explanation e(std::move(transfers), {{"0.weight", reused, reused ? "" : "another handle owns it"}});
+  e.peak_bytes_per_device = peak;
+  e.flops = 7;
+  return e;
+}
+
+// A folder that is gone at the end, and the variable as it was.
+class Folder {
+ public:
+  Folder() : path_(fs::temp_directory_path() / ("plan_lock_" + std::to_string(std::random_device{}()))) {
+    fs::create_directory(path_);
+  }
+  ~Folder() {
+    unsetenv("SHARDARRAY_PLAN_LOCK");
+    fs::remove_all(path_);
+  }
+  std::string file(const char* name) const { return (path_ / name).string(); }
+
+ private:
+  fs::path path_;
+};
+void hold(const char* how, const std::string& path, const sa::Explanation& e) {
+  setenv("SHARDARRAY_PLAN_LOCK", how, 1);
+  sa::plan_lock(path, e);
+}
+std::string text_of(const std::string& path) {
+  std::ostringstream s;
+  s << std::ifstream(path).rdbuf();
+  return s.str();
+}
+
+}  // namespace
+
+TEST_CASE("plan lock: the transfers of a call, a line each") {
+  const Array x = placed({64, 8}, on_xy(P("x")));
+  CHECK(sa::transfers([](const Array& a) { return a - sa::mean(a, 0); }, x) ==
+        "all_reduce{x} 48 B f32[8] for broadcast");
+  CHECK(sa::transfers(sa::jit([](const Array& a) { return a * 2; }), x).empty());
+  const std::string two = sa::transfers(
+      [](const Array& a) { return std::pair(sa::sum(a), sa::with_sharding_constraint(a, on_xy(P()))); }, x);
+  CHECK(std::count(two.begin(), two.end(), '\n') == 1);
+  CHECK(message_of<sa::ShapeError>([&] {
+          sa::transfers([](const Array& a) { return a + sa::ones(3); }, x);
+        }).find("add: ") == 0);
+}
+
+TEST_CASE("plan lock: what is different of two plans, in their order") {
+  const auto a = transfer("all_reduce", 56, "/src/step.cpp:12"),
+             b = transfer("all_gather", 8, "/src/step.cpp:13"), c = transfer("exchange", 9, "step.cpp:20");
+  CHECK(sa::plan_diff(plan({a, b}), plan({a, b})).empty());
+  CHECK(sa::plan_diff(plan({a}), plan({transfer("all_reduce", 56, "/elsewhere/other.cpp:99")})).empty());
+  CHECK(sa::plan_diff(plan({a, b}), plan({a, c, b}, false)) ==
+        "+ exchange{x} 9 B f32[8,4] for sum   step.cpp:20\n"
+        "- donated 0.weight: reused\n"
+        "+ donated 0.weight: not reused\n");
+  CHECK(sa::plan_diff(plan({a, b, c}), plan({c}, true, 90)) ==
+        "- peak 100 B\n"
+        "+ peak 90 B\n"
+        "- all_reduce{x} 56 B f32[8,4] for sum   step.cpp:12\n"
+        "- all_gather{x} 8 B f32[8,4] for sum   step.cpp:13\n");
+  CHECK(sa::plan_diff(plan({}), plan({b})) == "+ all_gather{x} 8 B f32[8,4] for sum   step.cpp:13\n");
+  // Very long plans are not compared line by line.
+  const std::vector<sa::TransferInfo> many(5000, a), others(5000, b);
+  const std::string all = sa::plan_diff(plan(many), plan(others));
+  CHECK(std::count(all.begin(), all.end(), '\n') == 201);
+  CHECK(all.ends_with("(9800 more lines)\n"));
+}
+
+TEST_CASE("plan lock: a file holds the plan, whatever line it stands on") {
+  const Folder folder;
+  const std::string path = folder.file("step.plan");
+  const auto a = transfer("all_reduce", 56, "/src/step.cpp:12");
+  const std::string missing = message_of<sa::PlanError>([&] { hold("", path, plan({a})); });
+  CHECK(missing.find("plan_lock: there is no " + path +
+                     ". A plan is compared with a file. Run with SHARDARRAY_PLAN_LOCK=update to write it.") ==
+        0);
+  CHECK_FALSE(fs::exists(path));
+  hold("update", path, plan({a}));
+  CHECK(text_of(path) ==
+        "# A plan: what a call moves and needs. plan_lock compares with it; SHARDARRAY_PLAN_LOCK=update "
+        "writes it.\n"
+        "peak 100 B\n"
+        "flops 7\n"
+        "all_reduce{x} 56 B f32[8,4] for sum\tstep.cpp:12\n"
+        "donated 0.weight: reused\n");
+  hold("", path, plan({a}));
+  hold("", path, plan({transfer("all_reduce", 56, "step.cpp:13")}));
+  CHECK_THROWS_AS(hold("", path, plan({})), sa::PlanError);
+  CHECK(
+      message_of<sa::PlanError>([&] { hold("", path, plan({transfer("all_reduce", 57, "step.cpp:13")})); })
+          .find("plan_lock: the plan is not that of " + path +
+                ":\n"
+                "- all_reduce{x} 56 B f32[8,4] for sum   step.cpp:12\n"
+                "+ all_reduce{x} 57 B f32[8,4] for sum   step.cpp:13\n"
+                "What a plan moves, needs and reuses stays as the file says. Change the program, or run with "
+                "SHARDARRAY_PLAN_LOCK=update if that is meant.") == 0);
+  CHECK_THROWS_AS(hold("", path, plan({a}, false)), sa::PlanError);
+  hold("update", path, plan({a}, false));
+  hold("", path, plan({a}, false));
+}
+
+TEST_CASE("plan lock: files that are none, and another word in the variable") {
+  const Folder folder;
+  const std::string path = folder.file("other.plan");
+  std::ofstream(path) << "peak 3 B\n";
+  CHECK(message_of<sa::IoError>([&] {
+          hold("", path, plan({}));
+        }).find("plan_lock: " + path + ": its first line is `peak 3 B`. ") == 0);
+  std::ofstream(path).close();
+  CHECK(message_of<sa::IoError>([&] {
+          hold("", path, plan({}));
+        }).find("plan_lock: " + path + ": it is empty. ") == 0);
+  std::ofstream(path) << std::string("\0\xff\n   \n\n", 7);
+  CHECK_THROWS_AS(hold("", path, plan({})), sa::IoError);
+  CHECK_THROWS_AS(hold("", folder.file("."), plan({})), sa::IoError);
+  CHECK_THROWS_AS(hold("update", folder.file("none/step.plan"), plan({})), sa::IoError);
+  CHECK(message_of<sa::Error>([&] { hold("yes", path, plan({})); })
+            .find("SHARDARRAY_PLAN_LOCK: 'yes' is no way to hold plans. It is `update`, or not set. Change "
+                  "it.") == 0);
+}
+
+TEST_CASE("plan lock: any names, other ends of lines, more lines than anybody reads") {
+  const Folder folder;
+  const std::string path = folder.file("names.plan");
+  sa::Explanation odd({transfer("all_reduce", 1, "/a   b/c   d\te.cpp:3")},
+                      {{"0.a   b\tc\nd", true, ""}, {"\xff", false, ""}});
+  hold("update", path, odd);
+  hold("", path, odd);
+  CHECK(nlohmann::json::parse(sa::plan_json(odd))["donations"].size() == 2);
+  const auto a = transfer("all_reduce", 56, "step.cpp:12");
+  hold("update", path, plan({a}));
+  std::string text = text_of(path), with_returns;
+  for (const char c : text) with_returns += c == '\n' ? std::string("\r\n") : std::string(1, c);
+  std::ofstream(path) << with_returns;
+  hold("", path, plan({a}));
+  std::ofstream(path) << text << std::string(100'000, '\n');
+  const std::string long_text = message_of<sa::PlanError>([&] { hold("", path, plan({a})); });
+  CHECK(long_text.find("(99800 more lines)\n") != long_text.npos);
+  std::ofstream(path) << text << std::string(17 << 20, ' ');
+  CHECK(message_of<sa::IoError>([&] {
+          hold("", path, plan({a}));
+        }).find("plan_lock: " + path + ": it has 178") == 0);
+  CHECK_THROWS_AS(hold("", folder.file(std::string(300, 'a').c_str()), plan({a})), sa::Error);
+}
+
+TEST_CASE("plan lock: a step that moves more than its file says is an error that names the line") {
+  const Folder folder;
+  const std::string path = folder.file("centre.plan");
+  const Array x = placed({64, 8}, on_xy(P("x")));
+  const auto centre = [](const Array& a) { return a - sa::mean(a, 0); };
+  hold("update", path, sa::explain(centre, x));
+  hold("", path, sa::explain(centre, x));
+  const std::string text = message_of<sa::PlanError>([&] {
+    hold("", path,
+         sa::explain(
+             [](const Array& a) { return sa::with_sharding_constraint(a - sa::mean(a, 0), on_xy(P())); }, x));
+  });
+  CHECK(text.find("+ all_gather{x} 1536 B f32[64,8] for constraint   plan_lock_test.cpp:") != text.npos);
+}
+
+TEST_CASE("plan lock: JSON has what explain has") {
+  const auto j =
+      nlohmann::json::parse(sa::plan_json(plan({transfer("all_reduce", 56, "step.cpp:12")}, false)));
+  CHECK(j["peak_bytes_per_device"] == 100);
+  CHECK(j["flops"] == 7);
+  CHECK(j["steps_per_device"] == 0);
+  REQUIRE(j["transfers"].size() == 1);
+  const auto& t = j["transfers"][0];
+  CHECK(t["kind"] == "all_reduce");
+  CHECK(t["axes"] == "{x}");
+  CHECK(t["reason"] == "because");
+  CHECK(t["op"] == "sum");
+  CHECK(t["source"] == "step.cpp:12");
+  CHECK(t["bytes_per_device"] == 56);
+  CHECK(t["moved_bytes"] == 168);
+  CHECK(t["shape"] == nlohmann::json::array({8, 4}));
+  CHECK(t["dtype"] == "float32");
+  CHECK(j["donations"][0]["path"] == "0.weight");
+  CHECK(j["donations"][0]["reused"] == false);
+  CHECK(j["donations"][0]["reason"] == "another handle owns it");
+}
+
+}  // namespace plan_lock_test
