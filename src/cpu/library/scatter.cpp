@@ -12,6 +12,9 @@ namespace shardarray {
 namespace {
 
 constexpr std::int64_t column_block = 64;
+constexpr std::int64_t many_updates = 4096,
+                       row_parts = 4;  // each part of many updates' rows looks at all of their indices
+constexpr std::int64_t ahead = 8;  // updates: as far as rows are asked for, which stand anywhere in memory
 
 std::int64_t read_index(DType t, const char* p) {
   switch (t) {
@@ -32,30 +35,61 @@ template <Reducer r, class T> struct Scatter {
   T identity;
   std::int64_t batch, rows, columns, updates;
 
-  // Units: blocks of columns, table by table.
+  // Units: blocks of columns, part of the rows by part, table by table.
   std::int64_t blocks() const { return ceil_div(columns, column_block); }
-  std::int64_t units() const { return rows == 0 ? 0 : batch * blocks(); }
+  std::int64_t parts() const {
+    return updates < many_updates
+               ? 1
+               : std::clamp<std::int64_t>(row_parts / std::max<std::int64_t>(batch * blocks(), 1), 1, rows);
+  }
+  std::int64_t units() const { return rows == 0 ? 0 : batch * parts() * blocks(); }
 
   void operator()(void* const* bases, std::int64_t begin, std::int64_t end) const {
-    const char* const at = address(bases, item.in[0]);
-    const auto* const values = reinterpret_cast<const T*>(address(bases, item.in[1]));
-    auto* const out = reinterpret_cast<T*>(address(bases, item.out[0]));
-    const auto index_size = static_cast<std::int64_t>(itemsize(index));
-    const std::int64_t first_row = item.params[0];
     for (std::int64_t u = begin, next; u < end; u = next) {
-      const std::int64_t b = u / blocks(), first = u % blocks() * column_block;
-      next = std::min(end, (b + 1) * blocks());
+      const std::int64_t part = u / blocks(), first = u % blocks() * column_block;
+      next = std::min(end, (part + 1) * blocks());
       const std::int64_t count = std::min(columns, first + (next - u) * column_block) - first;
-      T* const table = out + b * rows * columns + first;
-      for (std::int64_t row = 0; row < rows; row++) std::fill_n(table + row * columns, count, identity);
-      for (std::int64_t i = b * updates; i < (b + 1) * updates; i++) {
-        const std::int64_t row = read_index(index, at + i * index_size);
-        if (row < first_row || row - first_row >= rows) continue;
-        T* const to = table + (row - first_row) * columns;
-        const T* const update = values + i * columns + first;
-        for (std::int64_t c = 0; c < count; c++) to[c] = combined<r>(to[c], update[c]);
-      }
+      combine_part(bases, part / parts(), part % parts(), first, count);
     }
+  }
+
+ private:
+  void combine_part(void* const* bases, std::int64_t table, std::int64_t part, std::int64_t first,
+                    std::int64_t count) const {
+    const char* const at = address(bases, item.in[0]);
+    const auto* const values = reinterpret_cast<const T*>(address(bases, item.in[1])) + first;
+    T* const out = reinterpret_cast<T*>(address(bases, item.out[0])) + table * rows * columns + first;
+    const auto index_size = static_cast<std::int64_t>(itemsize(index));
+    const std::int64_t first_row = item.params[0], lo = first_row + rows * part / parts(),
+                       hi = first_row + rows * (part + 1) / parts(), end = (table + 1) * updates;
+    const auto row_of = [&](std::int64_t i) { return read_index(index, at + i * index_size); };
+    const auto has = [&](std::int64_t row) { return row >= lo && row < hi; };
+    const auto in_table = [&](std::int64_t row) { return out + (row - first_row) * columns; };
+    for (std::int64_t row = lo; row < hi; row++) std::fill_n(in_table(row), count, identity);
+    for (std::int64_t i = table * updates; i < end; i++) {
+      if (i + ahead < end)
+        if (const std::int64_t soon = row_of(i + ahead); has(soon)) ask_for(in_table(soon), count);
+      const std::int64_t row = row_of(i);
+      if (!has(row)) continue;
+      combine(in_table(row), values + i * columns, count);
+    }
+  }
+  // Side by side: the compiler sees how many, and that none is written before all are read.
+  static void combine(T* to, const T* update, std::int64_t count) {
+    constexpr std::int64_t few = 16;
+    for (; count >= few; count -= few, to += few, update += few) {
+      T both[few];
+      for (std::int64_t c = 0; c < few; c++) both[c] = combined<r>(to[c], update[c]);
+      std::memcpy(to, both, sizeof both);
+    }
+    for (std::int64_t c = 0; c < count; c++) to[c] = combined<r>(to[c], update[c]);
+  }
+  static void ask_for(const T* row, std::int64_t count) {
+    constexpr std::int64_t line = 64, most_lines = 8;
+    const char* const p = reinterpret_cast<const char*>(row);
+    const std::int64_t bytes =
+        std::min<std::int64_t>(count * static_cast<std::int64_t>(sizeof(T)), most_lines * line);
+    for (std::int64_t k = 0; k < bytes; k += line) __builtin_prefetch(p + k, 1);
   }
 };
 
