@@ -334,7 +334,9 @@ TEST_CASE("propagation: rows taken and scattered") {
        108},
       {55,
        {{{32, 4, 8}, on(P(n, "x", "y"))}, {{32, 1, 2}, on(P(n, n, "y"))}},
-       [](const auto& v) { return sa::dynamic_update_slice(v[0], v[1], {0, 2, 3}); },
+       [](const auto& v) {
+         return sa::dynamic_update_slice(v[0], v[1], {0, 2, 3});
+       },
        on(P(n, "x", "y")),
        on(P(n, "x", "y")),
        "all_gather{y} 128",
