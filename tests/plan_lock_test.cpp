@@ -6,12 +6,13 @@
 #include <cstdlib>
 #include <filesystem>
 #include <fstream>
+#include <memory>
 #include <nlohmann/json.hpp>
-#include <random>
 #include <sstream>
 #include <string>
 
 #include "messages.h"
+#include "process_helpers.h"
 #include "program_of.h"
 
 namespace plan_lock_test {
@@ -23,6 +24,7 @@ using program_test::placed;
 using sa::Array;
 using sa::P;
 using shardarray::testing::message_of;
+using shardarray::testing::TemporaryFolder;
 
 namespace {
 
@@ -36,22 +38,9 @@ sa::Explanation plan(std::vector<sa::TransferInfo> transfers, bool reused = true
   return e;
 }
 
-// A folder that is gone at the end, and the variable as it was.
-class Folder {
- public:
-  Folder() : path_(fs::temp_directory_path() / ("plan_lock_" + std::to_string(std::random_device{}()))) {
-    fs::create_directory(path_);
-  }
-  ~Folder() {
-    unsetenv("SHARDARRAY_PLAN_LOCK");
-    fs::remove_all(path_);
-  }
-  std::string file(const char* name) const { return (path_ / name).string(); }
-
- private:
-  fs::path path_;
-};
+// Under that value of the variable, which is not set afterwards.
 void hold(const char* how, const std::string& path, const sa::Explanation& e) {
+  const std::shared_ptr<void> reset(nullptr, [](void*) { unsetenv("SHARDARRAY_PLAN_LOCK"); });
   setenv("SHARDARRAY_PLAN_LOCK", how, 1);
   sa::plan_lock(path, e);
 }
@@ -99,7 +88,7 @@ TEST_CASE("plan lock: what is different of two plans, in their order") {
 }
 
 TEST_CASE("plan lock: a file holds the plan, whatever line it stands on") {
-  const Folder folder;
+  const TemporaryFolder folder;
   const std::string path = folder.file("step.plan");
   const auto a = transfer("all_reduce", 56, "/src/step.cpp:12");
   const std::string missing = message_of<sa::PlanError>([&] { hold("", path, plan({a})); });
@@ -132,7 +121,7 @@ TEST_CASE("plan lock: a file holds the plan, whatever line it stands on") {
 }
 
 TEST_CASE("plan lock: files that are none, and another word in the variable") {
-  const Folder folder;
+  const TemporaryFolder folder;
   const std::string path = folder.file("other.plan");
   std::ofstream(path) << "peak 3 B\n";
   CHECK(message_of<sa::IoError>([&] {
@@ -152,7 +141,7 @@ TEST_CASE("plan lock: files that are none, and another word in the variable") {
 }
 
 TEST_CASE("plan lock: any names, other ends of lines, more lines than anybody reads") {
-  const Folder folder;
+  const TemporaryFolder folder;
   const std::string path = folder.file("names.plan");
   sa::Explanation odd({transfer("all_reduce", 1, "/a   b/c   d\te.cpp:3")},
                       {{"0.a   b\tc\nd", true, ""}, {"\xff", false, ""}});
@@ -172,11 +161,11 @@ TEST_CASE("plan lock: any names, other ends of lines, more lines than anybody re
   CHECK(message_of<sa::IoError>([&] {
           hold("", path, plan({a}));
         }).find("plan_lock: " + path + ": it has 178") == 0);
-  CHECK_THROWS_AS(hold("", folder.file(std::string(300, 'a').c_str()), plan({a})), sa::Error);
+  CHECK_THROWS_AS(hold("", folder.file(std::string(300, 'a')), plan({a})), sa::Error);
 }
 
 TEST_CASE("plan lock: a step that moves more than its file says is an error that names the line") {
-  const Folder folder;
+  const TemporaryFolder folder;
   const std::string path = folder.file("centre.plan");
   const Array x = placed({64, 8}, on_xy(P("x")));
   const auto centre = [](const Array& a) { return a - sa::mean(a, 0); };

@@ -27,9 +27,8 @@ bool is_position(const FlatGraph& g, int v, const FlatNode& sort) {
 
 // Whether columns move less than whole lines do.
 bool moves_less(const FlatGraph& g, const FlatNode& sort, std::int64_t columns) {
-  std::size_t all = 0,
-              to_bring =
-                  0;  // bytes of an element of the operands; of those that are not made where they are needed
+  // Bytes of an element: of all operands; of those that are not made where they are needed.
+  std::size_t all = 0, to_bring = 0;
   bool has_positions = !needs_positions(sort);
   for (std::size_t k = 0; k < sort.in.size(); k++) {
     const std::size_t bytes = itemsize(sort.in_types[k].dtype);
