@@ -45,15 +45,16 @@ struct Address {
 
 SHARDARRAY_DEVICE inline std::byte* address_of(const Bases& bases, const Address& a) {
 #ifdef SHARDARRAY_PROGRAM_BASES
-  const std::uint64_t base = bases.few[a.base];
+  // Its arenas may be shared memory. (NVRTC 13.0 never ends on some texts that mix those with pointers of global memory.)
+  return reinterpret_cast<std::byte*>(bases.few[a.base] + a.offset);
 #else
   const std::uint64_t base = bases.many ? bases.many[a.base] : bases.few[a.base];
-#endif
 #ifdef __CUDACC__
   // What is known to be no shared and no local memory is read by instructions that need not find that out.
   return static_cast<std::byte*>(__cvta_global_to_generic(base + a.offset));
 #else
   return reinterpret_cast<std::byte*>(base + a.offset);
+#endif
 #endif
 }
 
@@ -61,6 +62,21 @@ SHARDARRAY_DEVICE inline std::byte* address_of(const Bases& bases, const Address
 template <class T> struct List { std::uint32_t offset, count; };
 template <class T> SHARDARRAY_DEVICE inline const T* entries(const std::byte* table, const List<T>& list) {
   return reinterpret_cast<const T*>(table + list.offset);
+}
+
+/// Bytes behind the tables of launches that kernels may read.
+inline constexpr std::uint32_t table_margin = 2048;
+
+/// At the head of each kernel, which may have been launched while the one before it still runs (Driver::launch): the one behind it may
+/// come too. Tables, which no kernel writes, are fetched meanwhile; nothing else is read or written before the one before it is done.
+SHARDARRAY_DEVICE inline void wait_for_kernel_before([[maybe_unused]] const std::byte* table) {
+#if defined(__CUDA_ARCH__) && __CUDA_ARCH__ >= 900
+  asm volatile("griddepcontrol.launch_dependents;");
+  constexpr std::uint32_t line = 128;
+  if (threadIdx.x < table_margin / line)
+    asm volatile("prefetch.global.L1 [%0];" ::"l"(table + threadIdx.x * line));
+  asm volatile("griddepcontrol.wait;" ::: "memory");
+#endif
 }
 
 /// Where a thread stands: items are the grid's second dimension.

@@ -33,32 +33,40 @@ template <class T> SHARDARRAY_DEVICE inline T multiply_add(T a, T b, T c) {
   else return scalar::add(scalar::mul(a, b), c);
 }
 
-/// k multiply-adds from 0. Moves a and b on. What several of them need is read before the first.
-template <class Out, class In>
-SHARDARRAY_DEVICE Out chain(const ProductItem& p, const In*& a, const In*& b, std::int64_t k) {
+/// k multiply-adds from 0. Moves a and b on. What several of them need is read before the first. Item: ProductItem, or one whose numbers
+/// are constants.
+template <class Out, class In, class Item>
+SHARDARRAY_DEVICE Out chain(const Item& p, const In*& a, const In*& b, std::int64_t k) {
   constexpr int ahead = 8;
   Out sum{};
   SHARDARRAY_POINTS
   for (; k >= ahead; k -= ahead) {
     In x[ahead], y[ahead];
     for (int i = 0; i < ahead; i++) {
-      x[i] = *a;
-      y[i] = *b;
-      a += p.a_col;
-      b += p.b_row;
+      x[i] = a[i * p.a_col];
+      y[i] = b[i * p.b_row];
     }
+    a += ahead * p.a_col;
+    b += ahead * p.b_row;
     for (int i = 0; i < ahead; i++) sum = multiply_add<Out>(wide(x[i]), wide(y[i]), sum);
   }
-  SHARDARRAY_POINTS
-  for (; k > 0; k--) {
-    sum = multiply_add<Out>(wide(*a), wide(*b), sum);
-    a += p.a_col;
-    b += p.b_row;
+  In x[ahead - 1], y[ahead - 1];
+  for (int i = 0; i < ahead - 1; i++) {
+    if (i >= k) break;
+    x[i] = a[i * p.a_col];
+    y[i] = b[i * p.b_row];
   }
+  for (int i = 0; i < ahead - 1; i++) {
+    if (i >= k) break;
+    sum = multiply_add<Out>(wide(x[i]), wide(y[i]), sum);
+  }
+  a += k * p.a_col;
+  b += k * p.b_row;
   return sum;
 }
 
-template <class Out, class In> SHARDARRAY_DEVICE Out chains(const ProductItem& p, const In* a, const In* b) {
+template <class Out, class In, class Item>
+SHARDARRAY_DEVICE Out chains(const Item& p, const In* a, const In* b) {
   Out total{}, lost{};
   SHARDARRAY_POINTS
   for (std::int64_t left = p.k; left > 0; left -= scalar::chain_block) {
@@ -70,11 +78,9 @@ template <class Out, class In> SHARDARRAY_DEVICE Out chains(const ProductItem& p
 }
 
 /// A thread an element. Neighbours are in one row, which reads B and writes C in sequence. Results of 16-bit floats are float32.
-template <class In>
-SHARDARRAY_DEVICE void product(const Grid& g, const std::byte* table, std::byte*, const Bases& bases) {
-  using Out = decltype(wide(In{}));
-  const ProductTable& t = *reinterpret_cast<const ProductTable*>(table);
-  const ProductItem& p = entries(table, t.items)[g.item];
+template <class In, class Item, class Out>
+SHARDARRAY_DEVICE void make_elements(const Grid& g, const Item& p, const In* first_a, const In* first_b,
+                                     Out* c) {
   const std::int64_t elements = p.batch * p.m * p.n;
   SHARDARRAY_POINTS
   for (std::int64_t at = first_point(g); at < elements; at += point_step(g)) {
@@ -82,16 +88,26 @@ SHARDARRAY_DEVICE void product(const Grid& g, const std::byte* table, std::byte*
     const std::int64_t column = take_off(left, static_cast<PointNumber>(p.n)),
                        row = take_off(left, static_cast<PointNumber>(p.m)),
                        batch = static_cast<std::int64_t>(left);
-    const In* a = reinterpret_cast<const In*>(address_of(bases, p.a)) + batch * p.a_batch + row * p.a_row;
-    const In* b = reinterpret_cast<const In*>(address_of(bases, p.b)) + batch * p.b_batch + column * p.b_col;
+    const In* a = first_a + batch * p.a_batch + row * p.a_row;
+    const In* b = first_b + batch * p.b_batch + column * p.b_col;
     Out sum{};
     if constexpr (std::is_floating_point_v<Out>) {
       sum = p.k <= scalar::longest_chain ? chain<Out>(p, a, b, p.k) : chains<Out>(p, a, b);
     } else {
       sum = chain<Out>(p, a, b, p.k);
     }
-    reinterpret_cast<Out*>(address_of(bases, p.c))[batch * p.c_batch + row * p.c_row + column] = sum;
+    c[batch * p.c_batch + row * p.c_row + column] = sum;
   }
+}
+
+template <class In>
+SHARDARRAY_DEVICE void product(const Grid& g, const std::byte* table, std::byte*, const Bases& bases) {
+  using Out = decltype(wide(In{}));
+  const ProductTable& t = *reinterpret_cast<const ProductTable*>(table);
+  const ProductItem& p = entries(table, t.items)[g.item];
+  make_elements<In>(g, p, reinterpret_cast<const In*>(address_of(bases, p.a)),
+                    reinterpret_cast<const In*>(address_of(bases, p.b)),
+                    reinterpret_cast<Out*>(address_of(bases, p.c)));
 }
 
 }  // namespace shardarray::device

@@ -15,12 +15,14 @@ namespace shardarray {
 #define SHARDARRAY_KERNEL(name, text, together)                                          \
   extern "C" __global__ void name(const std::byte* table, std::byte* scratch,            \
                                   const __grid_constant__ device::Bases bases) {         \
+    device::wait_for_kernel_before(table);                                               \
     const device::Grid grid{blockIdx.x, gridDim.x, blockIdx.y, threadIdx.x, blockDim.x}; \
     text(grid, table, scratch, bases);                                                   \
   }
 #define SHARDARRAY_BLOCK_KERNEL(name, text, together, blocks)                                         \
   extern "C" __global__ void __launch_bounds__(together, blocks)                                      \
       name(const std::byte* table, std::byte* scratch, const __grid_constant__ device::Bases bases) { \
+    device::wait_for_kernel_before(table);                                                            \
     const device::Grid grid{blockIdx.x, gridDim.x, blockIdx.y, threadIdx.x, blockDim.x};              \
     text(grid, table, scratch, bases);                                                                \
   }

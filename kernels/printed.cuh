@@ -21,7 +21,7 @@ SHARDARRAY_DEVICE inline T read_row(const LoopArgument& arg, const std::byte* p,
   return read<T>(p + (row - arg.lo) * arg.row_stride);
 }
 
-/// The item that a thread works on.
+/// The item that a thread works on. Texts are templates over this and what stands in its place (known_items.cuh).
 class PrintedItem {
  public:
   SHARDARRAY_DEVICE PrintedItem(const Grid& g, const std::byte* table, const Bases& bases)
@@ -96,7 +96,8 @@ SHARDARRAY_DEVICE inline void each_inner_point(Number first, Number stop, Number
 /// A team's reduction over inner points, in the order of kernel.h.
 template <class T, class Combine, class Team> class LaneReduction {
  public:
-  SHARDARRAY_DEVICE LaneReduction(const PrintedItem& item, T identity)
+  template <class Item>
+  SHARDARRAY_DEVICE LaneReduction(const Item& item, T identity)
       : has_blocks_(item.inner_points > item.block), identity_(identity), total_(identity) {
     open_block();
   }
@@ -112,7 +113,8 @@ template <class T, class Combine, class Team> class LaneReduction {
     add_block();
   }
   /// Behind the blocks of the team's warps, which begin at the inner point `round`.
-  SHARDARRAY_DEVICE void close_round([[maybe_unused]] const PrintedItem& item, const Team& team,
+  template <class Item>
+  SHARDARRAY_DEVICE void close_round([[maybe_unused]] const Item& item, const Team& team,
                                      [[maybe_unused]] std::int64_t round) {
 #ifdef __CUDACC__
     fold(team);
@@ -167,14 +169,15 @@ template <class T, class Combine, class Team> class LaneReduction {
 #define SHARDARRAY_PRINTED(name, text, most, multiprocessor_blocks, together)                             \
   extern "C" __global__ void __launch_bounds__(most, multiprocessor_blocks)                               \
       name(const std::byte* table, std::byte*, const __grid_constant__ shardarray::device::Bases bases) { \
+    wait_for_kernel_before(table);                                                                        \
     const Grid grid{blockIdx.x, gridDim.x, blockIdx.y, threadIdx.x, blockDim.x};                          \
-    text(grid, table, bases);                                                                             \
+    text<PrintedItem>(grid, table, bases);                                                                \
   }
 #else
-#define SHARDARRAY_PRINTED(name, text, most, blocks, together)                                     \
-  extern "C" void name(const Grid& grid, const std::byte* table, std::byte*, const Bases& bases) { \
-    Grid g = grid;                                                                                 \
-    for (g.thread = 0; g.thread < g.threads; g.thread += (together)) text(g, table, bases);        \
+#define SHARDARRAY_PRINTED(name, text, most, blocks, together)                                           \
+  extern "C" void name(const Grid& grid, const std::byte* table, std::byte*, const Bases& bases) {       \
+    Grid g = grid;                                                                                       \
+    for (g.thread = 0; g.thread < g.threads; g.thread += (together)) text<PrintedItem>(g, table, bases); \
   }
 #endif
 

@@ -6,6 +6,7 @@
 #include "kernels/conv.cuh"
 #include "kernels/exchange.cuh"
 #include "kernels/gemm.cuh"
+#include "kernels/known_items.cuh"
 #include "kernels/printed.cuh"
 #include "kernels/program_table.cuh"
 #include "kernels/scan.cuh"
@@ -16,11 +17,13 @@ namespace shardarray::device {
 
 #ifdef __CUDACC__
 #define SHARDARRAY_BLOCK_SHARED __shared__
+#define SHARDARRAY_ARENAS(bytes, alignment) __shared__ alignas(alignment) std::byte arenas[bytes];
 #define SHARDARRAY_SYNC_BLOCK() __syncthreads()
 /// Runs the statement behind it for numbers below `count`, one after the other in each thread.
 #define SHARDARRAY_EACH(k, count) for (std::uint32_t k = threadIdx.x; k < (count); k += program_threads)
 #else
 #define SHARDARRAY_BLOCK_SHARED
+#define SHARDARRAY_ARENAS(bytes, alignment) alignas(alignment) static thread_local std::byte arenas[bytes];
 #define SHARDARRAY_SYNC_BLOCK() static_cast<void>(0)
 #define SHARDARRAY_EACH(k, count) for (std::uint32_t k = 0; k < (count); k++)
 #endif
@@ -40,7 +43,8 @@ template <auto text, std::uint32_t threads_together> struct ProgramStep {
   }
   static constexpr std::uint32_t together = threads_together;
 };
-#define SHARDARRAY_PRINTED(name, text, most, blocks, together) using name = ProgramStep<text, together>;
+#define SHARDARRAY_PRINTED(name, text, most, blocks, together) \
+  template <class Item> using name = ProgramStep<text<Item>, together>;
 
 /// A step for all its items, of which the largest has `points`. The block is so many groups of whole warps; a group is the block of
 /// an item after the other. Warps with nothing to do are at the end at once: what others begin with is most of short steps. The
@@ -61,6 +65,25 @@ SHARDARRAY_DEVICE inline void run_step(const ProgramPlace& p, std::uint32_t tabl
     for (std::uint32_t end = threads; end > 0; end -= Step::together)
       Step::run({0, 1, item, end - Step::together, threads}, p.tables + table, p);
 #endif
+  SHARDARRAY_SYNC_BLOCK();
+}
+
+/// A step whose items have a text each, `groups` at least as many.
+template <class... Items>
+SHARDARRAY_DEVICE inline void run_items(const ProgramPlace& p, std::uint32_t groups) {
+  const std::uint32_t threads = program_threads / groups;
+#ifdef __CUDACC__
+  std::uint32_t group = threadIdx.x / threads;
+  const auto run = [&]<class Item>(Item*) {
+    if (group-- == 0) Item::run({0, 1, 0, threadIdx.x % threads, threads}, p.tables, p);
+  };
+#else
+  const auto run = [&]<class Item>(Item*) {
+    for (std::uint32_t end = threads; end > 0; end -= Item::together)
+      Item::run({0, 1, 0, end - Item::together, threads}, p.tables, p);
+  };
+#endif
+  (run(static_cast<Items*>(nullptr)), ...);
   SHARDARRAY_SYNC_BLOCK();
 }
 
@@ -93,12 +116,23 @@ SHARDARRAY_DEVICE inline void copy_tables(std::byte* to, const std::byte* from, 
   SHARDARRAY_SYNC_BLOCK();
 }
 
+/// The addresses of a run, but for those of the arenas, which come first and lie `bytes` apart.
+SHARDARRAY_DEVICE inline void put_arenas(Bases& to, const Bases& from, std::byte* first, std::uint32_t arenas,
+                                         std::uint32_t bytes) {
+  to.many = nullptr;
+  SHARDARRAY_EACH(k, few_bases)
+  to.few[k] = k < arenas ? reinterpret_cast<std::uint64_t>(first + k * bytes) : from.few[k];
+  SHARDARRAY_SYNC_BLOCK();
+}
+
 // The head of the kernel.
 #ifdef __CUDACC__
 #define SHARDARRAY_PROGRAM(name)                                                          \
   extern "C" __global__ void __launch_bounds__(shardarray::device::program_threads) name( \
       const std::byte* tables, std::byte* scratch, const __grid_constant__ shardarray::device::Bases bases)
+#define SHARDARRAY_PROGRAM_BEGIN wait_for_kernel_before(tables);
 #else
+#define SHARDARRAY_PROGRAM_BEGIN
 /// `name`_bases: how many addresses a launch brings.
 #define SHARDARRAY_PROGRAM(name)                                                                     \
   extern "C" {                                                                                       \

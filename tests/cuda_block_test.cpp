@@ -191,30 +191,37 @@ TEST_CASE("cuda blocks: transposed operands come through shared memory, tile by 
 TEST_CASE("cuda blocks: products come through shared memory, tile by tile") {
   std::string text = std::string(emulator) + "#include \"kernels/gemm_tiles.cuh\"\n" + R"(
 using namespace shardarray;
-#define TILES(name, type)                                                                              \
-  extern "C" void name(const std::byte* table, std::byte* scratch, const device::Bases bases) {        \
-    device::product_tiles<type>({blockIdx.x, gridDim.x, blockIdx.y, threadIdx.x, blockDim.x}, table,   \
-                                scratch, bases);                                                       \
+#define TILES(name, type, shape)                                                                            \
+  extern "C" void name(const std::byte* table, std::byte* scratch, const device::Bases bases) {             \
+    device::product_tiles<type, device::shape>(                                                             \
+        {blockIdx.x, gridDim.x, blockIdx.y, threadIdx.x, blockDim.x}, table, scratch, bases);               \
   }
-TILES(tiles_f32, float)
-TILES(tiles_f64, double)
-TILES(tiles_u8, std::uint8_t)
-TILES(tiles_bf16, device::Brain)
+TILES(large_f32, float, LargeTile)
+TILES(large_f64, double, LargeTile)
+TILES(large_u8, std::uint8_t, LargeTile)
+TILES(large_bf16, device::Brain, LargeTile)
+TILES(deep_f32, float, DeepTile)
+TILES(deep_f64, double, DeepTile)
+TILES(deep_u8, std::uint8_t, DeepTile)
+TILES(deep_bf16, device::Brain, DeepTile)
 )";
-  for (const char* type : {"f32", "f64", "u8", "bf16"}) text += runner_of(std::string("tiles_") + type);
+  for (const char* shape : {"large_", "deep_"})
+    for (const char* type : {"f32", "f64", "u8", "bf16"}) text += runner_of(std::string(shape) + type);
   const CompiledText compiled(text);
   struct Row {
-    const char* kernel;
+    std::string type;
     DType in, out;
     Gemm::Item product;
   };
   Random random(23);
-  for (const Row& r : {Row{"tiles_f32", float32, float32, dense(70, 129, 37)},
-                       {"tiles_f32", float32, float32, dense(64, 64, 16, true, true)},
-                       {"tiles_f32", float32, float32, dense(3, 5, 8200, false, true)},
-                       {"tiles_f64", float64, float64, dense(65, 66, 17, true)},
-                       {"tiles_u8", uint8, uint8, dense(100, 30, 50, false, true)},
-                       {"tiles_bf16", bfloat16, float32, dense(66, 64, 33)}}) {
+  for (const Row& r : {Row{"f32", float32, float32, dense(70, 129, 37)},
+                       {"f32", float32, float32, dense(64, 64, 16, true, true)},
+                       {"f32", float32, float32, dense(3, 5, 8200, false, true)},
+                       {"f64", float64, float64, dense(65, 66, 17, true)},
+                       {"u8", uint8, uint8, dense(100, 30, 50, false, true)},
+                       {"f32", float32, float32, dense(19, 4, 200, true)},
+                       {"f64", float64, float64, dense(1, 17, 128)},
+                       {"bf16", bfloat16, float32, dense(66, 64, 33)}}) {
     Gemm gemm;
     gemm.in = r.in;
     gemm.out = r.out;
@@ -229,19 +236,22 @@ TILES(tiles_bf16, device::Brain)
                      random_elements(random, r.in, 2 * g.k * g.n),
                      Bytes(static_cast<std::size_t>(2 * g.m * g.n) * itemsize(r.out))};
     g.stride_c = g.m * g.n;
-    const cuda::KernelLaunch l = launches_of_step(gemm).at(0);
+    cuda::KernelLaunch l = launches_of_step(gemm).at(0);
+    if (l.any_block_kernel != nullptr) l.kernel = l.any_block_kernel;
     Memory want = memory;
     run_launches({l}, pointers(want), {});  // element by element
-    for (const unsigned order : thread_orders)
-      for (const unsigned blocks : {1u, 3u}) {
-        Memory got = memory;
-        const device::Bases bases = few_bases_of(pointers(got));
-        const char* const wrong = emulated(compiled, r.kernel)(blocks, 1, device::tile_threads, order,
+    for (const char* shape : {"large_", "deep_"})
+      for (const unsigned order : thread_orders)
+        for (const unsigned blocks : {1u, 3u}) {
+          Memory got = memory;
+          const device::Bases bases = few_bases_of(pointers(got));
+          const std::string kernel = shape + r.type;
+          const char* const wrong = emulated(compiled, kernel)(blocks, 1, device::tile_threads, order,
                                                                l.table.data(), nullptr, &bases);
-        REQUIRE_MESSAGE((wrong == nullptr), wrong);
-        CAPTURE(r.kernel);
-        REQUIRE(same_values(r.out, got[2], want[2]));
-      }
+          REQUIRE_MESSAGE((wrong == nullptr), wrong);
+          CAPTURE(kernel);
+          REQUIRE(same_values(r.out, got[2], want[2]));
+        }
   }
 }
 

@@ -126,7 +126,7 @@ TEST_CASE("cuda process: streams and grids that are refused" * doctest::skip()) 
   void* const p = memory(64);
   LaunchArguments a(p, 3);
   const auto launch = [&](const Grid& grid, Stream s) {
-    return d.launch(handle_of(put_number), grid, a.all, s);
+    return d.launch(handle_of(put_number), grid, a.all, s, false);
   };
   CHECK(launch({}, second) == 0);
   CHECK(content<unsigned char>(p, 1, second)[0] == 3);
@@ -137,6 +137,11 @@ TEST_CASE("cuda process: streams and grids that are refused" * doctest::skip()) 
   REQUIRE(d.event_create(&e) == 0);
   CHECK(d.event_record(e, first) == invalid_handle);
   CHECK(d.event_record(e, second) == 0);
+  const auto launch_early = [&] { return d.launch(handle_of(put_number), {}, a.all, second, true); };
+  CHECK(launch_early() == invalid_value);  // content() copied: a kernel waits for kernels alone
+  CHECK(launch({}, second) == 0);
+  CHECK(d.event_record(e, second) == 0);
+  CHECK(launch_early() == 0);
   CHECK(d.enable_peer_access(1) == invalid_value);
   CHECK(d.enable_peer_access(2) == invalid_value);
 }
@@ -175,7 +180,7 @@ OwnExec instantiated(const OwnGraph& graph) {
 OwnGraph captured_pair(Stream s, void* p, cuda::HostKernel kernel, std::uint64_t number, GraphNode nodes[2]) {
   return captured(s, [&] {
     LaunchArguments a(p, number);
-    REQUIRE(driver().launch(handle_of(kernel), {}, a.all, s) == 0);
+    REQUIRE(driver().launch(handle_of(kernel), {}, a.all, s, false) == 0);
     REQUIRE(driver().last_captured(&nodes[0], s) == 0);
     REQUIRE(driver().fill_async(behind(p, 1), static_cast<int>(number), 1, s) == 0);
     REQUIRE(driver().last_captured(&nodes[1], s) == 0);
@@ -228,15 +233,15 @@ TEST_CASE("cuda process: graphs that are changed" * doctest::skip()) {
   };
   refused(captured(s, [&] {
     LaunchArguments a(p, 9);
-    REQUIRE(d.launch(handle_of(put_number), {}, a.all, s) == 0);
+    REQUIRE(d.launch(handle_of(put_number), {}, a.all, s, false) == 0);
   }));
   refused(captured(s, [&] {
     LaunchArguments a(p, 9);
-    for (int k = 0; k < 2; k++) REQUIRE(d.launch(handle_of(put_number), {}, a.all, s) == 0);
+    for (int k = 0; k < 2; k++) REQUIRE(d.launch(handle_of(put_number), {}, a.all, s, false) == 0);
   }));
   refused(captured(s, [&] {
     LaunchArguments a(p, 9);
-    REQUIRE(d.launch(handle_of(put_number), {}, a.all, s) == 0);
+    REQUIRE(d.launch(handle_of(put_number), {}, a.all, s, false) == 0);
     for (int k = 0; k < 2; k++) REQUIRE(d.fill_async(behind(p, 1), 9, 1, s) == 0);
   }));
   REQUIRE(d.set_device(1) == 0);

@@ -121,6 +121,7 @@ TEST_CASE("cuda process: runs again" * doctest::skip()) { check_numbers({0, 3, 4
 TEST_CASE("cuda process: counted runs" * doctest::skip()) {
   check_numbers({3});
   CHECK(fake_control().graph_launches() > 50);
+  CHECK(fake_control().early_launches() > 50);
   CHECK(fake_control().products(0) == 4 * runs);
   const bool compiled = std::getenv("SHARDARRAY_CODEGEN") == std::string("always");
   CHECK((fake_control().printed_launches() > 50) == compiled);

@@ -139,34 +139,44 @@ TEST_CASE("cuda kernels: tiles of products are the same chains, whatever their s
       gemm.items = {g};
       auto launches = launches_of_step(gemm);
       if (launches.empty()) continue;
-      std::string kernel = launches[0].kernel;
-      REQUIRE(kernel.find("tiles") == kernel.npos);
-      kernel.insert(kernel.rfind('_'), "_tiles");
-      launches[0].kernel = kernel.c_str();
+      std::string elements_kernel = launches[0].kernel;
+      if (launches[0].any_block_kernel != nullptr) elements_kernel = launches[0].any_block_kernel;
       Memory want = memory;
       cpu_test::run({cpu_test::step(gemm)}, pointers(want));
-      CAPTURE(kernel);
-      CAPTURE(k);
-      for (const BlockOrder& order : block_orders) {
-        Memory got = memory;
-        run_launches(launches, pointers(got), order);
-        REQUIRE(same_values(t, got[2], want[2]));
+      for (const char* shape : {"", "_tiles", "_deep"}) {
+        std::string kernel = elements_kernel;
+        kernel.insert(kernel.rfind('_'), shape);
+        launches[0].kernel = kernel.c_str();
+        CAPTURE(kernel);
+        CAPTURE(k);
+        for (const BlockOrder& order : block_orders) {
+          Memory got = memory;
+          run_launches(launches, pointers(got), order);
+          REQUIRE(same_values(t, got[2], want[2]));
+        }
       }
     }
 }
 
-TEST_CASE("cuda kernels: products are made in tiles where both sides have one, and there are many") {
+TEST_CASE(
+    "cuda kernels: products are made in tiles where both sides have one, and there are many, or sums are "
+    "long") {
   Random random(29);
   struct Row {
     std::int64_t m, n, k, batch;
-    bool tiles;
+    std::string shape;
   };
-  for (const Row& r : {Row{450, 450, 16, 1, true},
-                       {64, 64, 20, 64, true},
-                       {64, 64, 20, 63, false},
-                       {63, 5000, 20, 1, false},
-                       {5000, 63, 20, 1, false},
-                       {450, 450, 15, 1, false}}) {
+  for (const Row& r : {Row{450, 450, 16, 1, "_tiles"},
+                       {64, 64, 20, 64, "_tiles"},
+                       {64, 64, 20, 63, ""},
+                       {63, 5000, 20, 1, ""},
+                       {5000, 63, 20, 1, ""},
+                       {450, 450, 15, 1, ""},
+                       {32, 4, 127, 1, ""},
+                       {32, 4, 128, 1, "_deep"},
+                       {1, 1, 5000, 1, "_deep"},
+                       {256, 256, 128, 1, "_deep"},
+                       {256, 257, 128, 1, ""}}) {
     Gemm gemm;
     gemm.in = gemm.out = float32;
     gemm.fixed_order = true;
@@ -186,7 +196,7 @@ TEST_CASE("cuda kernels: products are made in tiles where both sides have one, a
     const auto launches = launches_of_step(gemm);
     CAPTURE(r.m);
     CAPTURE(r.n);
-    CHECK((std::string(launches.at(0).kernel) == "shardarray_product_tiles_f32") == r.tiles);
+    CHECK(std::string(launches.at(0).kernel) == "shardarray_product" + r.shape + "_f32");
     check_step(
         gemm,
         {random_elements(random, float32, g.stride_a * r.batch), random_elements(random, float32, r.k * r.n),

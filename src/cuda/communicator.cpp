@@ -213,7 +213,7 @@ class Collectives {
 
   static void start(const Nccl& library, const NcclCall& c, const std::string& step) {
     const Nccl::Rank rank = c.of->ranks_[c.rank];
-    const Stream stream = c.turn->stream();
+    const Stream stream = c.turn->library_stream();
     int status = 0;
     const char* name = "";
     switch (c.kind) {

@@ -43,9 +43,17 @@ Status find_kernel(KernelHandle* to, Library library, const char* name) {
   *to = handle<KernelObject>(found);
   return status;
 }
-Status launch_kernel(KernelHandle kernel, const Grid& grid, void** arguments, Stream stream) {
-  return cudaLaunchKernel(static_cast<const void*>(kernel), dim3(grid.blocks, grid.items), dim3(grid.threads),
-                          arguments, 0, native(stream));
+Status launch_kernel(KernelHandle kernel, const Grid& grid, void** arguments, Stream stream, bool early) {
+  cudaLaunchAttribute overlap{};
+  overlap.id = cudaLaunchAttributeProgrammaticStreamSerialization;
+  overlap.val.programmaticStreamSerializationAllowed = 1;
+  cudaLaunchConfig_t config{};
+  config.gridDim = dim3(grid.blocks, grid.items);
+  config.blockDim = dim3(grid.threads);
+  config.stream = native(stream);
+  config.attrs = &overlap;
+  config.numAttrs = early ? 1 : 0;
+  return cudaLaunchKernelExC(&config, static_cast<const void*>(kernel), arguments);
 }
 
 // Other threads go on as they like, and so do libraries that allocate when they are first used.

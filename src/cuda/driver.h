@@ -56,8 +56,9 @@ struct Driver {
   Status (*enable_peer_access)(int peer);  ///< kernels of this GPU may use the other one's memory
   Status (*load_library)(Library* to, const void* image);
   Status (*find_kernel)(KernelHandle* to, Library library, const char* name);
-  /// `arguments`: the address of each; they are read before it returns.
-  Status (*launch)(KernelHandle kernel, const Grid& grid, void** arguments, Stream stream);
+  /// `arguments`: the address of each; they are read before it returns. `early`: behind another kernel that was launched just before on
+  /// the stream; it may begin while that runs, and waits for it itself (programmatic dependent launch of sm_90 and later).
+  Status (*launch)(KernelHandle kernel, const Grid& grid, void** arguments, Stream stream, bool early);
   /// What is asked of the stream from now on is kept as a graph, and not done.
   Status (*begin_capture)(Stream stream);
   Status (*last_captured)(GraphNode* to, Stream stream);

@@ -12,12 +12,12 @@
 namespace shardarray::cuda {
 namespace {
 
-/// A thread makes an element, or a block makes tiles.
+/// A thread makes an element, or a block makes tiles: large ones, or small ones of long sums.
 struct ProductKernels {
-  const char *elements, *tiles;
+  const char *elements, *tiles, *deep;
 };
 #define SHARDARRAY_PRODUCT_KERNELS(type) \
-  { "shardarray_product_" type, "shardarray_product_tiles_" type }
+  { "shardarray_product_" type, "shardarray_product_tiles_" type, "shardarray_product_deep_" type }
 /// Null: there are none.
 ProductKernels product_kernels(DType in, DType out) {
   if (in == float16 && out == float32) return SHARDARRAY_PRODUCT_KERNELS("f16");
@@ -44,8 +44,21 @@ ProductKernels product_kernels(DType in, DType out) {
 constexpr std::int64_t fewest_tiles = 64;
 static_assert(block_threads == device::tile_threads);
 
-std::int64_t tiles_of(const Gemm::Item& g) {
-  return g.batch * device::tiles_along(g.m) * device::tiles_along(g.n);
+// A thread waits for memory with every eighth product of its element: long sums are made sooner in deep tiles, unless so many threads
+// wait beside each other that it makes no difference.
+constexpr std::int64_t fewest_deep = 2 * device::DeepTile::depth, most_deep_elements = 1 << 16;
+
+template <class Shape> std::int64_t tiles_of(const Gemm::Item& g) {
+  return g.batch * device::tiles_along<Shape>(g.m) * device::tiles_along<Shape>(g.n);
+}
+bool in_deep_tiles(const Gemm& gemm, const std::vector<std::size_t>& items) {
+  std::int64_t elements = 0;
+  for (const std::size_t i : items) {
+    const Gemm::Item& g = gemm.items[i];
+    if (g.k < fewest_deep) return false;
+    elements += g.batch * g.m * g.n;
+  }
+  return elements <= most_deep_elements;
 }
 
 device::ProductItem product_item(const Gemm::Item& g) {
@@ -73,15 +86,25 @@ void add_own_products(const Step& step, const ProductKernels& kernels, const Gem
   LaunchTable table;
   table.reserve<device::ProductTable>();
   std::vector<device::ProductItem> items;
-  const bool tiles = in_tiles(gemm, chosen);
-  std::int64_t most = 0;
+  const bool large = in_tiles(gemm, chosen), deep = !large && in_deep_tiles(gemm, chosen);
+  std::int64_t elements = 0, tiles = 0;
   for (const std::size_t i : chosen) {
     const Gemm::Item& g = gemm.items[i];
     items.push_back(product_item(g));
-    most = std::max(most, tiles ? tiles_of(g) * device::tile_threads : g.batch * g.m * g.n);
+    elements = std::max(elements, g.batch * g.m * g.n);
+    tiles = std::max(tiles, large ? tiles_of<device::LargeTile>(g) : tiles_of<device::DeepTile>(g));
   }
-  add_launch(step, tiles ? kernels.tiles : kernels.elements, device::ProductTable{}, items, most,
+  if (elements == 0) return;
+  const bool in_any = large || deep;
+  add_launch(step,
+             large  ? kernels.tiles
+             : deep ? kernels.deep
+                    : kernels.elements,
+             device::ProductTable{}, items, in_any ? tiles * device::tile_threads : elements,
              std::move(table), to);
+  if (!in_any) return;
+  to.back().any_block_kernel = kernels.elements;
+  to.back().any_block_points = elements;
 }
 
 }  // namespace
@@ -90,8 +113,8 @@ bool in_tiles(const Gemm& gemm, const std::vector<std::size_t>& items) {
   std::int64_t tiles = 0;
   for (const std::size_t i : items) {
     const Gemm::Item& g = gemm.items[i];
-    if (std::min(g.m, g.n) < device::tile_side || g.k < device::tile_depth) return false;
-    tiles += tiles_of(g);
+    if (std::min(g.m, g.n) < device::LargeTile::side || g.k < device::LargeTile::depth) return false;
+    tiles += tiles_of<device::LargeTile>(g);
   }
   return tiles >= fewest_tiles;
 }

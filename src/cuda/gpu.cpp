@@ -149,6 +149,7 @@ void Gpu::read(void* to, const void* from, std::size_t bytes) {
       Slot& slot = down_[k % down_.size()];
       need(slot);
       const auto* const source = static_cast<const std::byte*>(from) + part(k).first;
+      behind_kernel_ = false;
       check(driver_.copy_async(slot.data, source, part(k).bytes, stream_), "cudaMemcpyAsync");
       check(driver_.event_record(slot.free, stream_), "cudaEventRecord");
     }
@@ -236,7 +237,9 @@ Turn::Turn(Gpu& gpu) : gpu_(gpu), lock_(gpu.turn_) {
 }
 
 void Turn::copy(void* to, const void* from, std::size_t bytes) {
-  if (bytes > 0) gpu_.check(gpu_.driver_.copy_async(to, from, bytes, gpu_.stream_), "cudaMemcpyAsync");
+  if (bytes == 0) return;
+  gpu_.behind_kernel_ = false;
+  gpu_.check(gpu_.driver_.copy_async(to, from, bytes, gpu_.stream_), "cudaMemcpyAsync");
 }
 
 Gpu::Slot& Turn::room() {
@@ -267,7 +270,9 @@ void Turn::upload(void* to, const void* from, std::size_t bytes) {
 }
 
 void Turn::fill(void* p, unsigned char byte, std::size_t bytes) {
-  if (bytes > 0) gpu_.check(gpu_.driver_.fill_async(p, byte, bytes, gpu_.stream_), "cudaMemsetAsync");
+  if (bytes == 0) return;
+  gpu_.behind_kernel_ = false;
+  gpu_.check(gpu_.driver_.fill_async(p, byte, bytes, gpu_.stream_), "cudaMemsetAsync");
 }
 
 // A copy into other memory than pinned one returns when it is done, and nobody would look after a collective that does not end.
@@ -289,8 +294,10 @@ void Turn::read(void* to, const void* from, std::size_t bytes) {
 void Turn::here() { gpu_.set(); }
 
 void Turn::launch(KernelHandle kernel, const Grid& grid, void** arguments, const std::string& step) {
-  gpu_.check_with_room([&] { return gpu_.driver_.launch(kernel, grid, arguments, stream()); },
+  const bool early = gpu_.behind_kernel_ && gpu_.properties_.major >= 9;
+  gpu_.check_with_room([&] { return gpu_.driver_.launch(kernel, grid, arguments, stream(), early); },
                        "cudaLaunchKernel", step);
+  gpu_.behind_kernel_ = true;
   if (nodes_ == nullptr) return;
   GraphNode& node = nodes_->emplace_back();
   gpu_.check(gpu_.driver_.last_captured(&node, stream()), "cudaStreamGetCaptureInfo", step);
@@ -309,6 +316,7 @@ void Turn::mark() {
 }
 
 void Turn::follow(const Turn& other) {
+  gpu_.behind_kernel_ = false;
   gpu_.check(gpu_.driver_.stream_wait_event(stream(), other.gpu_.met_), "cudaStreamWaitEvent");
 }
 
@@ -349,9 +357,13 @@ GraphHandle capture(std::span<Turn* const> turns, const std::function<void()>& a
   first.check(first.driver_.begin_capture(first.capturing_), "cudaStreamBeginCapture");
   GraphHandle graph = nullptr;
   nodes.assign(turns.size(), {});
-  for (std::size_t g = 0; g < turns.size(); g++) turns[g]->nodes_ = &nodes[g];
+  const auto keep_in = [&](std::size_t g, std::vector<GraphNode>* to) {
+    turns[g]->nodes_ = to;
+    turns[g]->gpu_.behind_kernel_ = false;
+  };
+  for (std::size_t g = 0; g < turns.size(); g++) keep_in(g, &nodes[g]);
   const auto end = [&] {
-    for (Turn* const t : turns) t->nodes_ = nullptr;
+    for (std::size_t g = 0; g < turns.size(); g++) keep_in(g, nullptr);
     return first.driver_.end_capture(&graph, first.capturing_);
   };
   try {

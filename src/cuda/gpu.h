@@ -130,6 +130,7 @@ class Gpu {
   GpuMemory memory_{*this};
   std::mutex turn_;                                // held from the first to the last request of one asker
   Stream stream_ = nullptr, capturing_ = nullptr;  // capturing_: on which nothing is ever done
+  bool behind_kernel_ = false;  // what was asked last, of the one or the other, is one of ours
   Library library_ = nullptr;
   std::mutex reached_mutex_;
   std::set<int> reached_{number_};  // GPUs
@@ -189,7 +190,10 @@ class Turn {
   /// `step` is named where it fails.
   void launch(KernelHandle kernel, const Grid& grid, void** arguments, const std::string& step);
   /// Where a library's call puts its work; throws what that failed with, by the library's name of it. `memory`: for lack of that.
-  Stream stream() const { return nodes_ != nullptr ? gpu_.capturing_ : gpu_.stream_; }
+  Stream library_stream() {
+    gpu_.behind_kernel_ = false;
+    return stream();
+  }
   [[noreturn]] void fail(const char* call, const char* status, const std::string& step, bool memory);
   /// Returns when all that was asked for is done.
   void wait();
@@ -207,6 +211,7 @@ class Turn {
   friend class LaunchGraph;
   friend GraphHandle capture(std::span<Turn* const> turns, const std::function<void()>& ask,
                              GraphNodes& nodes);
+  Stream stream() const { return nodes_ != nullptr ? gpu_.capturing_ : gpu_.stream_; }
   /// With some rest.
   Gpu::Slot& room();
   Gpu& gpu_;

@@ -65,7 +65,7 @@ GpuLaunches::GpuLaunches(CudaBackend& backend, Gpu& gpu, std::vector<KernelLaunc
     }
   }
   if (launches.empty()) return;
-  tables_ = backend_.allocate_for_launches(gpu_, tables.size());
+  tables_ = backend_.allocate_for_launches(gpu_, tables.size() + device::table_margin);
   Turn(gpu_).upload(tables_->data, tables.data(), tables.size());
   if (codegen_mode_of_environment() != CodegenMode::off) printed_ = PrintedLoops::of(gpu_, launches);
 }
@@ -145,7 +145,8 @@ void GpuLaunches::ask_products(Turn& turn, const Ready& launch, std::span<void* 
     const void* const bias = call.has_bias() ? address_of(bases, w, call.bias.refs[0]) : nullptr;
     void* const result = place(call.result);
     const auto make = [&] {
-      return multiply(*p.library, p.handle, p.plan, first, second, bias, result, memory, turn.stream());
+      return multiply(*p.library, p.handle, p.plan, first, second, bias, result, memory,
+                      turn.library_stream());
     };
     int status = make();
     if (status == CublasLt::no_memory) {

@@ -30,15 +30,18 @@ KeptRows::KeptRows(const Kernel& k, const HalfCasts& halves, const LoopShape& sh
   if (keeps) find_values();
   find_needed();
   if (keeps) find_arguments();
+  place();
   const std::uint32_t most = shape.row_warps > 1 ? most_bytes : most_bytes / fewest_rows;
-  if (rows_bytes() > most) {  // arguments alone
+  if (bytes_ > most) {  // arguments alone
     values_.clear();
     std::iota(same_.begin(), same_.end(), std::size_t{0});
     find_needed();
     find_arguments();
+    place();
   }
-  if (rows_bytes() > most) arguments_.clear();
-  bytes_ = rows_bytes();
+  if (bytes_ <= most) return;
+  arguments_.clear();
+  place();
 }
 
 bool KeptRows::keeps_argument(std::size_t argument) const {
@@ -48,11 +51,37 @@ bool KeptRows::keeps_value(std::size_t v) const {
   return std::find(values_.begin(), values_.end(), v) != values_.end();
 }
 
-std::uint32_t KeptRows::rows_bytes() const {
-  std::size_t bytes = 0;
-  for (const std::size_t a : arguments_) bytes += shape_.kept_points * itemsize(k_.args[a].type);
-  for (const std::size_t v : values_) bytes += shape_.kept_points * itemsize(k_.code[v].type);
-  return static_cast<std::uint32_t>(bytes);
+/// Whether instructions from v on read the argument.
+bool KeptRows::is_read_from(std::size_t v, std::size_t argument) const {
+  for (; v < k_.code.size(); v++)
+    if (needed_[v] && same_[v] == v && k_.code[v].code == Code::load && k_.code[v].imm == argument)
+      return true;
+  return false;
+}
+/// An inner point is read and written by one thread of a stage, in the order of the instructions.
+void KeptRows::place() {
+  rows_.clear();
+  bytes_ = 0;
+  const auto add = [&](std::size_t number, bool is_value, DType type) {
+    rows_.push_back({number, is_value, type, bytes_});
+    bytes_ += static_cast<std::uint32_t>(shape_.kept_points * itemsize(type));
+  };
+  for (const std::size_t a : arguments_) add(a, false, k_.args[a].type);
+  std::vector<std::size_t> left = arguments_;
+  for (const std::size_t v : values_) {
+    const DType type = k_.code[v].type;
+    const auto ended = std::find_if(left.begin(), left.end(), [&](std::size_t a) {
+      return itemsize(k_.args[a].type) == itemsize(type) && !is_read_from(v, a);
+    });
+    if (ended == left.end()) {
+      add(v, true, type);
+      continue;
+    }
+    const auto row = std::find_if(rows_.begin(), rows_.end(),
+                                  [&](const Row& r) { return !r.is_value && r.number == *ended; });
+    rows_.push_back({v, true, type, row->at});
+    left.erase(ended);
+  }
 }
 
 /// Equal expressions of inner points have one number; those that an earlier stage has too, and that something else needs than

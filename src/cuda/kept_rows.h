@@ -16,10 +16,17 @@ class KeptRows {
   KeptRows(const Kernel& k, const HalfCasts& halves, const LoopShape& shape);
 
   const std::vector<std::size_t>& arguments() const { return arguments_; }
-  /// Instructions whose values are kept where an inner stage computes them first.
-  const std::vector<std::size_t>& values() const { return values_; }
   bool empty() const { return arguments_.empty() && values_.empty(); }
   std::uint32_t bytes() const { return bytes_; }
+
+  struct Row {
+    std::size_t number;  ///< of an argument, or of an instruction
+    bool is_value;
+    DType type;
+    std::uint32_t at;  ///< its first byte
+  };
+  /// A value may lie where an argument was, which nothing reads any more.
+  const std::vector<Row>& rows() const { return rows_; }
 
   bool keeps_argument(std::size_t argument) const;
   bool keeps_value(std::size_t v) const;
@@ -32,12 +39,16 @@ class KeptRows {
   void find_values();
   void find_needed();
   void find_arguments();
-  std::uint32_t rows_bytes() const;
+  void place();
+  bool is_read_from(std::size_t v, std::size_t argument) const;
 
   const Kernel& k_;
   const HalfCasts& halves_;
   const LoopShape& shape_;
-  std::vector<std::size_t> arguments_, values_;
+  std::vector<std::size_t> arguments_;
+  std::vector<std::size_t>
+      values_;  // instructions whose values are kept where an inner stage computes them first
+  std::vector<Row> rows_;
   std::vector<std::size_t> same_;
   std::vector<bool> needed_;
   std::uint32_t bytes_ = 0;

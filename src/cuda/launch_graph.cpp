@@ -55,6 +55,7 @@ void LaunchGraph::set_all(Turns turns, const Ask& ask) {
 
 void LaunchGraph::launch(Turns turns, const std::string& steps) {
   gather(turns);
+  gpu_.behind_kernel_ = false;
   gpu_.check_with_room([&] { return gpu_.driver_.graph_launch(exec_, gpu_.stream_); }, "cudaGraphLaunch",
                        steps);
 }

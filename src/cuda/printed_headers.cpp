@@ -16,6 +16,7 @@ SHARDARRAY_EMBED(shardarray_text_exchange, "kernels/exchange.cuh")
 SHARDARRAY_EMBED(shardarray_text_gemm, "kernels/gemm.cuh")
 SHARDARRAY_EMBED(shardarray_text_halves, "kernels/halves.cuh")
 SHARDARRAY_EMBED(shardarray_text_kept_rows, "kernels/kept_rows.cuh")
+SHARDARRAY_EMBED(shardarray_text_known_items, "kernels/known_items.cuh")
 SHARDARRAY_EMBED(shardarray_text_lanes, "kernels/lanes.cuh")
 SHARDARRAY_EMBED(shardarray_text_loop_table, "kernels/loop_table.cuh")
 SHARDARRAY_EMBED(shardarray_text_ordinary, "kernels/ordinary.cuh")
@@ -50,6 +51,7 @@ std::span<const PrintedHeader> printed_headers() {
       {"kernels/gemm.cuh", shardarray_text_gemm},
       {"kernels/halves.cuh", shardarray_text_halves},
       {"kernels/kept_rows.cuh", shardarray_text_kept_rows},
+      {"kernels/known_items.cuh", shardarray_text_known_items},
       {"kernels/lanes.cuh", shardarray_text_lanes},
       {"kernels/loop_table.cuh", shardarray_text_loop_table},
       {"kernels/ordinary.cuh", shardarray_text_ordinary},

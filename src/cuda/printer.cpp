@@ -40,11 +40,10 @@ class KernelText {
 
   std::string print() {
     line(0, "namespace shardarray::device {{");
-    line(
-        0,
-        "static SHARDARRAY_DEVICE void {}_text(const Grid& g, const std::byte* table, const Bases& bases) {{",
-        name_);
-    line(1, "const PrintedItem item(g, table, bases);");
+    line(0, "template <class Item>");
+    line(0, "SHARDARRAY_DEVICE void {}_text(const Grid& g, const std::byte* table, const Bases& bases) {{",
+         name_);
+    line(1, "const Item item(g, table, bases);");
     line(1, "using Index = {};", shape_.small ? "std::uint32_t" : "std::uint64_t");
     declare_places();
     declare_axes();
@@ -94,14 +93,9 @@ class KernelText {
     if (kept_.empty()) return;
     const std::uint32_t warps = printed_bounds(k_, shape_).threads / device::warp_lanes;
     line(1, "SHARDARRAY_KEPT_ROWS(kept, {}, {});", kept_.bytes(), warps / shape_.row_warps);
-    std::size_t at = 0;
-    const auto declare = [&](char letter, std::size_t number, DType t) {
-      line(1, "auto* const {}{} = reinterpret_cast<Unsigned<{}>*>(kept + {});", letter, number,
-           printed_type(t), at);
-      at += shape_.kept_points * itemsize(t);
-    };
-    for (const std::size_t a : kept_.arguments()) declare('k', a, k_.args[a].type);
-    for (const std::size_t v : kept_.values()) declare('m', v, k_.code[v].type);
+    for (const KeptRows::Row& r : kept_.rows())
+      line(1, "auto* const {}{} = reinterpret_cast<Unsigned<{}>*>(kept + {});", r.is_value ? 'm' : 'k',
+           r.number, printed_type(r.type), r.at);
   }
   void coordinates(std::size_t depth, const char* of, std::uint32_t first, std::uint32_t end) {
     if (end - first > 1) line(depth, "Index left_{0} = static_cast<Index>({0});", of);

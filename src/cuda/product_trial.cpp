@@ -111,7 +111,7 @@ void* ProductTrial::bias() const {
 bool ProductTrial::asked(Turn& turn) const {
   const auto place = [&](int k) { return addresses_[k] ? addresses_[k]->data : memory_[k]->data; };
   const int status = multiply(*product_.library, product_.handle, product_.plan, place(0), place(1), bias(),
-                              place(2), workspace_ ? workspace_->data : nullptr, turn.stream());
+                              place(2), workspace_ ? workspace_->data : nullptr, turn.library_stream());
   if (status != 0 || !sum_) return status == 0;
   const void* table = sum_table_->data;
   void* parts = memory_[2]->data;

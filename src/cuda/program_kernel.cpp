@@ -23,7 +23,7 @@ void ProgramKernel::build() {
   ProgramText printed = print_program(*program_, alignment_);
   const Library library = loaded_text(gpu_, printed.text);
   kernel_ = gpu_.kernel(program_kernel_name, library);
-  tables_ = backend_.allocate_for_launches(gpu_, printed.tables.size());
+  tables_ = backend_.allocate_for_launches(gpu_, printed.tables.size() + device::table_margin);
   Turn(gpu_).upload(tables_->data, printed.tables.data(), printed.tables.size());
   scratch_bytes_ = printed.scratch_bytes;
   bases_ = printed.bases;

@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <bit>
 #include <cstring>
 #include <deque>
 #include <iterator>
@@ -10,6 +11,7 @@
 #include <string_view>
 
 #include "base/ceil_div.h"
+#include "cuda/known_items.h"
 #include "cuda/launch.h"
 #include "cuda/loop_texts.h"
 #include "cuda/printed_words.h"
@@ -24,8 +26,12 @@
 namespace shardarray::cuda {
 namespace {
 
-// Beside them stand addresses of called programs, in 48 KB.
-constexpr std::size_t most_shared_tables = 28 << 10;
+// Of the 48 KB of a block, of which addresses and steps need some too.
+constexpr std::size_t most_shared_tables = 16 << 10, most_shared_arenas = 20 << 10;
+
+const std::string known_scope = fmt::format("{}_items", program_kernel_name);  // of its structs
+
+constexpr std::uint32_t most_texts = 8;  // of items that differ
 
 struct HandWritten {
   std::string_view kernel, text;
@@ -55,18 +61,26 @@ std::string printed_combine(const KernelLaunch& l) {
   return fmt::format("device::KnownCombine<{}, Code::{}{}>", printed_type(in.type), name(in.code),
                      is_operator ? "_" : "");
 }
-/// The type of a hand-written kernel's step.
-std::string printed_step(const KernelLaunch& l) {
+/// The type of a hand-written kernel's step. `known`: the struct of its numbers, or nothing.
+std::string printed_step(const KernelLaunch& l, const std::string& known) {
+  const char* const kernel = l.any_block_kernel != nullptr ? l.any_block_kernel : l.kernel;
   const auto* const found = std::find_if(std::begin(hand_written), std::end(hand_written),
-                                         [&](const HandWritten& h) { return h.kernel == l.kernel; });
+                                         [&](const HandWritten& h) { return h.kernel == kernel; });
   if (found == std::end(hand_written))
     throw InternalError(fmt::format(
         "cuda: a program has a step by {}. Kernels stand in kernels/list.inc. Please report this.",
         l.kernel));
   std::string text(found->text);
+  const auto replace = [&](std::string_view part, const std::string& by) {
+    if (const std::size_t at = text.find(part); at != text.npos) text.replace(at, part.size(), by);
+  };
   constexpr std::string_view any = "device::TableCombine";
-  if (const std::size_t at = text.find(any); at != text.npos)
-    text.replace(at, any.size(), printed_combine(l));
+  if (text.find(any) != text.npos) replace(any, printed_combine(l));
+  if (!known.empty()) {
+    replace("device::product<", "known_product<");
+    replace("device::move_boxes<", "known_move<");
+    text.insert(text.rfind('>'), ", " + known);
+  }
   return fmt::format("ProgramStep<{}, {}>", text, found->together);
 }
 
@@ -89,21 +103,31 @@ std::uint32_t groups_of(std::int64_t points, std::uint32_t items) {
 class ProgramPrinter {
  public:
   ProgramText print(const Program& program, std::uint64_t alignment) {
+    place_arenas(program, alignment);
     steps(program, alignment, 0);
     tables_.resize(aligned_for_tables(tables_.size()));
     ProgramText out;
     out.text = fmt::format("#define SHARDARRAY_PROGRAM_BASES {}\n#include \"kernels/program.cuh\"\n", bases_);
     out.text += loops_.text();
-    out.text += "namespace shardarray {\nusing namespace device;\n";
+    out.text +=
+        fmt::format("namespace shardarray {{\nusing namespace device;\nnamespace {} {{\n", known_scope);
+    if (arenas_.count > 0)
+      out.text += fmt::format("SHARDARRAY_ARENAS({}, {})\n", arenas_.count * arenas_.bytes, alignment);
+    out.text += known_ + "}\n";
     out.text += fmt::format("SHARDARRAY_PROGRAM({}) {{\n", program_kernel_name);
-    if (!tables_.empty() && tables_.size() <= most_shared_tables) {
+    const bool shared_tables = !tables_.empty() && tables_.size() <= most_shared_tables;
+    if (shared_tables)
       out.text += fmt::format(
-          "  SHARDARRAY_BLOCK_SHARED alignas(16) std::byte here[{0}];\n  copy_tables(here, tables, {0});\n"
-          "  const ProgramPlace p0{{here, scratch, bases}};\n",
+          "  SHARDARRAY_BLOCK_SHARED alignas(16) std::byte here[{0}];\n  copy_tables(here, tables, {0});\n",
           tables_.size());
-    } else {
-      out.text += "  const ProgramPlace p0{tables, scratch, bases};\n";
-    }
+    const bool looked_up = arenas_.count > 0 && !tables_.empty();  // some step asks for an arena's address
+    if (looked_up)
+      out.text += fmt::format(
+          "  SHARDARRAY_BLOCK_SHARED Bases all_bases;\n  put_arenas(all_bases, bases, {}::arenas, {}, {});\n",
+          known_scope, arenas_.count, arenas_.bytes);
+    out.text += "  SHARDARRAY_PROGRAM_BEGIN\n";
+    out.text += fmt::format("  const ProgramPlace p0{{{}, scratch, {}}};\n",
+                            shared_tables ? "here" : "tables", looked_up ? "all_bases" : "bases");
     for (int k = 1; k <= depth_; k++)
       out.text += fmt::format(
           "  SHARDARRAY_BLOCK_SHARED Bases bases{0};\n  const ProgramPlace p{0}{{p0.tables, scratch, "
@@ -117,6 +141,15 @@ class ProgramPrinter {
   }
 
  private:
+  /// The scratch arenas of all devices, in shared memory where it has room for them: they hold nothing before the program and nothing
+  /// behind it.
+  void place_arenas(const Program& program, std::uint64_t alignment) {
+    std::uint64_t bytes = 0;
+    for (const std::uint64_t b : program.scratch_bytes) bytes = std::max(bytes, b);
+    bytes = (bytes + alignment - 1) / alignment * alignment;
+    if (bytes > 0 && bytes * program.scratch_bytes.size() <= most_shared_arenas)
+      arenas_ = {static_cast<std::uint32_t>(program.scratch_bytes.size()), bytes};
+  }
   void steps(const Program& program, std::uint64_t alignment, int depth) {
     bases_ = std::max<std::size_t>(bases_, program.base_count);
     depth_ = std::max(depth_, depth);
@@ -127,14 +160,46 @@ class ProgramPrinter {
         call(l, depth);
         continue;
       }
-      text_ += fmt::format("{:{}}{}_step<{}>(p{}, {}, {}, {}, {});\n", "", 2 + 2 * depth,
-                           l.loop ? "run" : "call", l.loop ? printed_loop(l) : printed_step(l), depth,
-                           add(l.table), l.items, groups_of(l.points, l.items),
-                           std::min(l.points, std::int64_t{device::program_threads}));
+      if (!print_known(l, depth)) print_step(l, depth, "");
     }
   }
+  /// `known`: the struct of all its items' numbers; empty: they stay in the launch's table.
+  void print_step(const KernelLaunch& l, int depth, const std::string& known) {
+    const std::int64_t points = l.any_block_kernel != nullptr ? l.any_block_points : l.points;
+    text_ += fmt::format("{:{}}{}_step<{}>(p{}, {}, {}, {}, {});\n", "", 2 + 2 * depth,
+                         l.loop || !known.empty() ? "run" : "call", printed(l, known), depth,
+                         known.empty() ? add(l.table) : 0, l.items, groups_of(points, l.items),
+                         std::min(points, std::int64_t{device::program_threads}));
+  }
+  /// Few items may have a struct each, and warps of their own.
+  bool print_known(const KernelLaunch& l, int depth) {
+    const std::string all = add_known(l, 0, l.items, depth);
+    if (!all.empty()) return print_step(l, depth, all), true;
+    if (l.items < 2 || l.items > most_texts) return false;
+    std::string items;
+    for (std::uint32_t k = 0; k < l.items; k++) {
+      const std::string one = add_known(l, k, 1, depth);
+      if (one.empty()) return false;
+      items += (k == 0 ? "" : ", ") + printed(l, one);
+    }
+    text_ += fmt::format("{:{}}run_items<{}>(p{}, {});\n", "", 2 + 2 * depth, items, depth,
+                         std::bit_ceil(l.items));
+    return true;
+  }
+  /// The struct of some items' numbers. Called programs have other arenas.
+  std::string add_known(const KernelLaunch& l, std::uint32_t first, std::uint32_t count, int depth) {
+    const std::string name = fmt::format("Known{}", known_count_);
+    const std::string text = known_items(l, first, count, depth == 0 ? arenas_ : KnownArenas(), name);
+    if (text.empty()) return "";
+    known_count_++;
+    known_ += text;
+    return fmt::format("{}::{}", known_scope, name);
+  }
+  std::string printed(const KernelLaunch& l, const std::string& known) {
+    return l.loop ? printed_loop(l, known) : printed_step(l, known);
+  }
   /// For blocks of any number of warps, which have no shared memory left.
-  const std::string& printed_loop(const KernelLaunch& l) {
+  std::string printed_loop(const KernelLaunch& l, const std::string& known) {
     LoopShape shape = l.shape;
     shape.columns = false;
     shape.row_warps = 1;
@@ -142,7 +207,8 @@ class ProgramPrinter {
     // A text without runs is half as long, and threads wait for its instructions; few points have a thread each.
     shape.runs = l.points * l.items > 2 * device::program_threads;
     shape.tile_axis = shape.tile_side = 0;
-    return loops_.add(*l.loop, shape);
+    return fmt::format("{}<{}>", loops_.add(*l.loop, shape),
+                       known.empty() ? "PrintedItem" : fmt::format("KnownItem<{}>", known));
   }
   void call(const KernelLaunch& l, int depth) {
     LaunchTable table;
@@ -169,7 +235,9 @@ class ProgramPrinter {
 
   std::deque<std::vector<KernelLaunch>> launches_;  // loops_ refers to them
   LoopTexts loops_;
-  std::string text_;
+  KnownArenas arenas_;
+  std::string text_, known_;
+  int known_count_ = 0;
   std::vector<std::byte> tables_;
   std::size_t scratch_bytes_ = 0, bases_ = 1;
   int depth_ = 0;

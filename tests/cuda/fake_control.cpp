@@ -77,6 +77,7 @@ const FakeCudaControl shardarray_fake_cuda = {
     .miss_rank = miss_fake_rank,
     .differ_rank = differ_fake_rank,
     .launches = count_of<&FakeDriver::launches>,
+    .early_launches = count_of<&FakeDriver::early_launches>,
     .driver = cuda::driver,
     .cublas_lt = cuda::cublas_lt,
     .nccl = cuda::nccl,

@@ -43,6 +43,8 @@ struct FakeCudaControl {
   void (*miss_rank)(int gpu);      ///< the rank on this GPU never comes
   void (*differ_rank)(int gpu, FakeDifference how);
   std::uint64_t (*launches)();  ///< of all kernels, those of graphs included
+  std::uint64_t (
+      *early_launches)();  ///< asked for or captured: they may begin while the kernel before them runs
   const cuda::Driver& (*driver)();
   const cuda::CublasLt& (*cublas_lt)();
   const cuda::Nccl& (*nccl)();

@@ -171,8 +171,10 @@ Status record_event(Event e, Stream s) {
   if (const Status status = enter("cudaEventRecord")) return status;
   if (event_of(e).gpu != stream_of(s).gpu) return failed(invalid_handle);
   FakeStream& stream = stream_of(s);
+  const bool behind_kernel = stream.behind_kernel;
   if (stream.capture != nullptr) event_of(e) = {stream.gpu, nullptr, 0, stream.capture, stream.last};
   else event_of(e) = {stream.gpu, &stream, stream.ask([] {}), nullptr, {}};
+  stream.behind_kernel = behind_kernel;
   return ok;
 }
 Status wait_for_event(Event e) {
@@ -203,6 +205,7 @@ Status joins(FakeStream& stream, const FakeEvent& event) {
   for (const std::size_t k : event.last)
     if (std::find(stream.last.begin(), stream.last.end(), k) == stream.last.end()) stream.last.push_back(k);
   stream.capture->add(nullptr, nullptr, stream.gpu, stream.last);  // so that it must be followed itself
+  stream.behind_kernel = false;
   return ok;
 }
 Status stream_waits(Stream s, Event e) {
@@ -246,12 +249,17 @@ Status find_host_kernel(KernelHandle* to, Library library, const char* name) {
   return *to != nullptr ? ok : failed(no_symbol);
 }
 
-Status launch_later(KernelHandle kernel, const Grid& grid, void** arguments, Stream s) {
+Status launch_later(KernelHandle kernel, const Grid& grid, void** arguments, Stream s, bool early) {
   if (const Status status = enter("cudaLaunchKernel")) return status;
   FakeStream& stream = stream_of(s);
   if (stream.gpu != current_gpu) return failed(invalid_handle);
   if (!is_grid(grid)) return failed(invalid_grid);
+  if (early && !stream.behind_kernel) return failed(invalid_value);  // it would wait for kernels alone
   if (stream.capture == nullptr) count_launch(kernel);
+  if (early) {
+    const std::lock_guard lock(fake_driver().mutex);
+    fake_driver().early_launches++;
+  }
   stream.ask([launch = launch_of(kernel, grid, arguments)] { launch.run(); }, kernel);
   return ok;
 }

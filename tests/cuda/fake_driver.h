@@ -32,7 +32,7 @@ struct FakeDriver {
   std::set<cuda::KernelHandle> printed;  // kernels of loaded code
   std::map<cuda::KernelHandle, std::uint32_t>
       bases;  // of kernels of whole programs: addresses that come with a launch
-  std::uint64_t printed_launches = 0, graph_launches = 0, launches = 0;
+  std::uint64_t printed_launches = 0, graph_launches = 0, launches = 0, early_launches = 0;
   std::mt19937 random{fake_seed()};  // of graphs
 };
 FakeDriver& fake_driver();

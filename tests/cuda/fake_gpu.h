@@ -109,9 +109,12 @@ class FakeStream {
   std::shared_ptr<FakeCapture> capture;
   std::vector<std::size_t> last;
 
+  bool behind_kernel = false;  ///< what was asked last is one
+
   /// Returns the number of this piece.
   std::uint64_t ask(std::function<void()> piece, const void* kernel = nullptr) {
     const std::lock_guard lock(all_.mutex);
+    behind_kernel = kernel != nullptr;
     if (capture != nullptr) {
       capture->add(std::move(piece), kernel, gpu, last);
       return asked_;
