@@ -61,7 +61,7 @@ shardarray_precompile(shardarray_ground cmake/precompiled.h)
 shardarray_selected_tests(shardarray_asan shardarray_ground
   base_test layout_test kernel_test kernel_cpp devices_test runtime_test workers_test cpu_backend_test cpu_data_test)
 shardarray_selected_tests(shardarray_tsan shardarray_ground
-  devices_test runtime_test workers_test layout_test cpu_backend_test)
+  devices_test runtime_test workers_test cpu_backend_test)
 
 # What tests/processes/check starts several times.
 if(TARGET shardarray_mpi)

@@ -117,7 +117,7 @@ TEST_CASE("cuda blocks: columns are folded through shared memory, of any number 
 TEST_CASE("cuda blocks: random loops by warps, printed and interpreted") {
   std::vector<CaseLaunch> rows;
   std::string text = emulator + cuda::printed_prelude();
-  for (std::uint64_t seed = 0; rows.size() < (full_scale() ? 200u : 40u); seed++) {
+  for (std::uint64_t seed = 0; rows.size() < (full_scale() ? 200u : 20u); seed++) {
     CaseLaunch r{random_case(seed), {}};
     const auto launches = launches_of_case(r.c);
     if (launches.empty() || (!cuda::has_inner_stage(r.c.kernel) && rows.size() % 4 != 0)) continue;

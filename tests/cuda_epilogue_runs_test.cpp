@@ -248,7 +248,8 @@ TEST_CASE("cuda epilogue runs: layers of every float have the numbers of a produ
   text_on_fake("cuda process: layers by one call each", no_disk + one + "SHARDARRAY_FAKE_EPILOGUES=fast");
 }
 
-TEST_CASE("cuda epilogue runs: cut over devices of one GPU and of several") {
+TEST_CASE("cuda epilogue runs: cut over devices of one GPU and of several" *
+          doctest::skip(!shardarray::testing::full_scale())) {
   const std::string name = "cuda process: layers cut over devices",
                     fast = no_disk + "SHARDARRAY_FAKE_EPILOGUES=fast ";
   for (const char* const gpus : {"SHARDARRAY_FAKE_GPUS=1 SHARDARRAY_CUDA_LOGICAL_DEVICES=8",
@@ -295,7 +296,8 @@ TEST_CASE("cuda epilogue runs: the faster way is taken, a launch falls away, and
   }
 }
 
-TEST_CASE("cuda epilogue runs: without memory to try them, and whichever call fails") {
+TEST_CASE("cuda epilogue runs: without memory to try them, and whichever call fails" *
+          doctest::skip(!shardarray::testing::full_scale())) {
   text_on_fake("cuda process: layers without memory to try them",
                no_disk + one + "SHARDARRAY_FAKE_EPILOGUES=fast_of_all");
   const std::string text =

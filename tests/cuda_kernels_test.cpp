@@ -28,7 +28,7 @@ void check_kernel(const KernelCase& c) {
 }  // namespace
 
 TEST_CASE("cuda kernels: random loops give the bits of the CPU's interpreter") {
-  const std::uint64_t count = testing::full_scale() ? 4000 : 400;
+  const std::uint64_t count = testing::full_scale() ? 4000 : 200;
   for (std::uint64_t i = 0; i < count; i++) {
     const KernelCase c = random_case(i);
     CAPTURE(i);

@@ -215,7 +215,9 @@ TEST_CASE("cuda one kernel: every op, cut over eight devices, gives the bits of 
   ProgramTexts texts;
   const Mesh mesh = make_mesh({{"x", 2}, {"y", 4}});
   for (const OpCase& op : launch_cases()) {
-    Rng rng(std::hash<std::string>()(op.name));
+    const std::size_t seed = std::hash<std::string>()(op.name);
+    if (!full_scale() && seed % 3 != 0) continue;
+    Rng rng(seed);
     Arrays given = draw_operands(op, rng);
     const auto f = jit([&op](const Arrays& a) { return op.function(a); });
     for (int repeat = 0; repeat < (full_scale() ? 8 : 1); repeat++) {
@@ -233,14 +235,14 @@ TEST_CASE("cuda one kernel: every op, cut over eight devices, gives the bits of 
 TEST_CASE("cuda one kernel: random programs give the bits of their launches") {
   const WithCodegen devices(CodegenMode::off);  // as many as these programs use
   ProgramTexts texts;
-  for (std::uint64_t seed = 0; seed < (full_scale() ? 300 : 40); seed++) {
+  for (std::uint64_t seed = 0; seed < (full_scale() ? 300 : 20); seed++) {
     const RandomProgram p = Generator(seed, WithCodegen::kDevices).run();
     const ProgramSettings settings(p);
     const auto f = jit([&](const Arrays& x) { return run_lines(p, x, true); });
     const auto program = cuda_program(program_test::prepare(f, make_leaves(p, true)));
     if (!host_decides(*program)) texts.add("seed " + std::to_string(seed), program);
   }
-  CHECK(texts.count() > 20);
+  CHECK(texts.count() > 10);
   texts.check();
 }
 
@@ -453,10 +455,11 @@ TEST_CASE(
     REQUIRE(at != text.npos);
     return text.substr(at, text.find('\n', at) - at);
   };
+  if (!full_scale()) return;
   const std::string want = numbers_of(at_once + "SHARDARRAY_FAKE_ONE_KERNEL=0");
   CHECK(want.size() > 1000);
   CHECK(numbers_of(at_once) == want);
-  if (full_scale()) CHECK(numbers_of(at_once + "SHARDARRAY_CODEGEN=off") == want);
+  CHECK(numbers_of(at_once + "SHARDARRAY_CODEGEN=off") == want);
 }
 
 TEST_CASE("cuda one kernel: at any addresses, donated, by several threads, at once or later") {

@@ -397,6 +397,7 @@ TEST_CASE(
   const std::string many = text_on_fake(name, no_disk + eight);
   CHECK_MESSAGE(many.find(" 0 by addresses") == many.npos, many);
   for (const std::string& text : {single, many}) CHECK_MESSAGE(text.find(" 0 graphs") == text.npos, text);
+  if (!full_scale()) return;
   // A library that has nothing by addresses: a call each, in parts of its own.
   const std::string singles = text_on_fake(name, no_disk + eight + "SHARDARRAY_FAKE_CUBLASLT=singles");
   CHECK_MESSAGE(singles.find("\n0 strided") == singles.npos, singles);
@@ -404,11 +405,12 @@ TEST_CASE(
 }
 
 TEST_CASE("cuda parts: deep products in programs that are called, and with loops behind them") {
-  for (const std::string& devices : {one, eight})
-    for (const char* const epilogues :
-         {"", "SHARDARRAY_FAKE_EPILOGUES=fast", "SHARDARRAY_FAKE_EPILOGUES=slow"})
-      text_on_fake("cuda process: deep products among others",
-                   no_disk + devices + "SHARDARRAY_FAKE_GUESSED_PRODUCTS=1 " + epilogues);
+  const std::string fast = "SHARDARRAY_FAKE_EPILOGUES=fast", slow = "SHARDARRAY_FAKE_EPILOGUES=slow";
+  std::vector<std::string> all = {one + slow, eight + fast};
+  if (full_scale()) all.insert(all.end(), {one, one + fast, eight, eight + slow});
+  for (const std::string& devices : all)
+    text_on_fake("cuda process: deep products among others",
+                 no_disk + "SHARDARRAY_FAKE_GUESSED_PRODUCTS=1 " + devices);
 }
 
 TEST_CASE("cuda parts: the faster way is taken, and kept on the disk") {
@@ -433,7 +435,8 @@ TEST_CASE("cuda parts: the faster way is taken, and kept on the disk") {
   says(parts, "SHARDARRAY_FAKE_DEEP_PRODUCTS=1e6", "not tried, 0 of 1 of parts, 0 kernels");
 }
 
-TEST_CASE("cuda parts: without memory to try them, and whichever call fails") {
+TEST_CASE("cuda parts: without memory to try them, and whichever call fails" *
+          doctest::skip(!shardarray::testing::full_scale())) {
   text_on_fake("cuda process: deep products without memory to try them", no_disk + one);
   text_on_fake("cuda process: deep products whose calls fail", no_disk + one);
 }

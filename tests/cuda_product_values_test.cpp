@@ -11,6 +11,7 @@
 
 #include "cuda_fake.h"
 #include "platform_programs.h"
+#include "scale.h"
 #include "shardarray/shardarray.h"
 
 namespace cuda_product_values_test {
@@ -222,7 +223,8 @@ TEST_CASE("cuda product values: what is off is found") {
 }
 
 TEST_CASE(
-    "cuda product values: every float, merged, strided, by addresses and with epilogues, beside float64") {
+    "cuda product values: every float, merged, strided, by addresses and with epilogues, beside float64" *
+    doctest::skip(!shardarray::testing::full_scale())) {
   const std::string settings =
       "SHARDARRAY_PLATFORM=cuda SHARDARRAY_CODEGEN=off SHARDARRAY_CACHE_DIR= SHARDARRAY_FAKE_CUBLASLT=1 ";
   text_on_fake("cuda process: counted values of products", settings + "SHARDARRAY_CUDA_LOGICAL_DEVICES=8");

@@ -85,7 +85,7 @@ TEST_CASE("cuda programs: every op, on one device and cut over eight") {
 
 TEST_CASE("cuda programs: random programs") {
   const WithCodegen devices(CodegenMode::off);  // as many as these programs use
-  const int programs = full_scale() ? 1000 : 60;
+  const int programs = full_scale() ? 1000 : 30;
   int launched = 0;
   for (int seed = 0; seed < programs; seed++) {
     const RandomProgram p = Generator(seed, WithCodegen::kDevices).run();

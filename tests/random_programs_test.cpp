@@ -56,7 +56,7 @@ TEST_CASE("random programs: any placement gives the values of plain loops") {
     check_seed(*one, failure_of, &coverage);
     return;
   }
-  const std::uint64_t count = is_sanitized() ? 60 : full_scale() ? 20'000 : 300;
+  const std::uint64_t count = is_sanitized() ? 60 : full_scale() ? 20'000 : 200;
   std::uint64_t seed = 1;
   for (; seed <= count && failures < kMostFailures; seed++)
     failures += !check_seed(seed, failure_of, &coverage);
