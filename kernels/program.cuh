@@ -17,12 +17,16 @@ namespace shardarray::device {
 
 #ifdef __CUDACC__
 #define SHARDARRAY_BLOCK_SHARED __shared__
+#define SHARDARRAY_FORGET(arenas) static_cast<void>(0)
 #define SHARDARRAY_ARENAS(bytes, alignment) __shared__ alignas(alignment) std::byte arenas[bytes];
 #define SHARDARRAY_SYNC_BLOCK() __syncthreads()
 /// Runs the statement behind it for numbers below `count`, one after the other in each thread.
 #define SHARDARRAY_EACH(k, count) for (std::uint32_t k = threadIdx.x; k < (count); k += program_threads)
 #else
 #define SHARDARRAY_BLOCK_SHARED
+/// So that it shows where something is read before it is written.
+#define SHARDARRAY_FORGET(arenas) \
+  for (std::byte & b : arenas) b = std::byte{0xff}
 #define SHARDARRAY_ARENAS(bytes, alignment) alignas(alignment) static thread_local std::byte arenas[bytes];
 #define SHARDARRAY_SYNC_BLOCK() static_cast<void>(0)
 #define SHARDARRAY_EACH(k, count) for (std::uint32_t k = 0; k < (count); k++)

@@ -144,7 +144,8 @@ TEST_CASE("cuda kernels: tiles of products are the same chains, whatever their s
       if (launches[0].any_block_kernel != nullptr) elements_kernel = launches[0].any_block_kernel;
       Memory want = memory;
       cpu_test::run({cpu_test::step(gemm)}, pointers(want));
-      for (const char* shape : {"", "_tiles", "_deep"}) {
+      for (const std::string shape : {"", "_tiles", "_deep"}) {
+        if (shape == "_deep" && t != float32 && t != float64) continue;
         std::string kernel = elements_kernel;
         kernel.insert(kernel.rfind('_'), shape);
         launches[0].kernel = kernel.c_str();

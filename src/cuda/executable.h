@@ -94,7 +94,7 @@ class CudaExecutable final : public Executable {
   void print_what_failed() const;
   /// Launches that a graph of a run would have; 0: they cannot be in one.
   std::int64_t graph_nodes() const;
-  /// Whether graphs gain anything.
+  /// Whether graphs gain anything: one launch with a workspace does not.
   bool can_be_replayed() const;
   /// A run is a graph, from the third on; false: this one is to be asked for launch by launch. Null: only one that is there
   /// already serves. `printed`: printed_programs() before the workspace was taken.

@@ -12,16 +12,18 @@
 namespace shardarray::cuda {
 namespace {
 
-/// A thread makes an element, or a block makes tiles: large ones, or small ones of long sums.
+/// A thread makes an element, or a block makes tiles: large ones, or, of floats, small ones of long sums.
 struct ProductKernels {
   const char *elements, *tiles, *deep;
 };
 #define SHARDARRAY_PRODUCT_KERNELS(type) \
+  { "shardarray_product_" type, "shardarray_product_tiles_" type, nullptr }
+#define SHARDARRAY_FLOAT_KERNELS(type) \
   { "shardarray_product_" type, "shardarray_product_tiles_" type, "shardarray_product_deep_" type }
 /// Null: there are none.
 ProductKernels product_kernels(DType in, DType out) {
-  if (in == float16 && out == float32) return SHARDARRAY_PRODUCT_KERNELS("f16");
-  if (in == bfloat16 && out == float32) return SHARDARRAY_PRODUCT_KERNELS("bf16");
+  if (in == float16 && out == float32) return SHARDARRAY_FLOAT_KERNELS("f16");
+  if (in == bfloat16 && out == float32) return SHARDARRAY_FLOAT_KERNELS("bf16");
   if (in != out) return {};
   switch (in) {
     case bool_: return SHARDARRAY_PRODUCT_KERNELS("bool");
@@ -33,12 +35,13 @@ ProductKernels product_kernels(DType in, DType out) {
     case uint32: return SHARDARRAY_PRODUCT_KERNELS("u32");
     case int64:
     case uint64: return SHARDARRAY_PRODUCT_KERNELS("u64");
-    case float32: return SHARDARRAY_PRODUCT_KERNELS("f32");
-    case float64: return SHARDARRAY_PRODUCT_KERNELS("f64");
+    case float32: return SHARDARRAY_FLOAT_KERNELS("f32");
+    case float64: return SHARDARRAY_FLOAT_KERNELS("f64");
     default: return {};
   }
 }
 #undef SHARDARRAY_PRODUCT_KERNELS
+#undef SHARDARRAY_FLOAT_KERNELS
 
 // One for half of a large GPU's multiprocessors: with fewer, all of them make elements sooner. A guess, to be measured.
 constexpr std::int64_t fewest_tiles = 64;
@@ -86,7 +89,8 @@ void add_own_products(const Step& step, const ProductKernels& kernels, const Gem
   LaunchTable table;
   table.reserve<device::ProductTable>();
   std::vector<device::ProductItem> items;
-  const bool large = in_tiles(gemm, chosen), deep = !large && in_deep_tiles(gemm, chosen);
+  const bool large = in_tiles(gemm, chosen),
+             deep = !large && kernels.deep != nullptr && in_deep_tiles(gemm, chosen);
   std::int64_t elements = 0, tiles = 0;
   for (const std::size_t i : chosen) {
     const Gemm::Item& g = gemm.items[i];

@@ -49,6 +49,8 @@ class GpuLaunches {
   bool has_printed() const { return printed_ != nullptr && printed_->kernels() != nullptr; }
   /// Nodes of a graph of them.
   std::int64_t graph_nodes() const;
+  /// Whether runs need memory beside the program's.
+  bool needs_workspace() const { return scratch_bytes_ > 0 || staging_bytes_ > 0; }
   /// Every address stands in the launches themselves.
   bool self_contained() const { return base_count_ <= device::few_bases && operands_.empty(); }
   bool only_kernels() const;

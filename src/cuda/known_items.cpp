@@ -94,30 +94,36 @@ class KnownText {
       text_ += fmt::format("      case {}: return {};\n", o, place(operands[o]));
     text_ += "      default: return nullptr;\n    }\n  }\n";
   }
-  std::string take() { return text_ + "};\n"; }
+  /// Empty: not all of it can be known.
+  std::string take() { return is_known_ ? text_ + "};\n" : ""; }
 
  private:
-  bool is_arena(const Address& a) const { return a.base < arenas_.count; }
-  std::string place(const Places& all) const {
-    if (std::all_of(all.begin(), all.end(), [&](const Address& a) { return is_arena(a); }))
+  std::string place(const Places& all) {
+    const auto in_arenas =
+        std::count_if(all.begin(), all.end(), [&](const Address& a) { return a.base < arenas_.count; });
+    if (in_arenas == std::ssize(all))
       return fmt::format("arenas + {}",
                          by_item(all, [&](const Address& a) { return a.base * arenas_.bytes + a.offset; }));
+    if (in_arenas > 0) is_known_ = false;  // some here, some there: a table says where
     return fmt::format("address_of(bases, {{static_cast<std::uint32_t>({}), {}}})",
                        by_item(all, [](const Address& a) { return std::uint64_t{a.base}; }),
                        by_item(all, [](const Address& a) { return a.offset; }));
   }
   /// An expression of `item`.
-  template <class Number> static std::string by_item(const Places& all, const Number& number) {
+  template <class Number> std::string by_item(const Places& all, const Number& number) {
+    constexpr std::size_t most_listed = 64;
     const std::uint64_t first = number(all[0]), step = all.size() > 1 ? number(all[1]) - first : 0;
     bool even = true;
     for (std::size_t i = 0; i < all.size(); i++) even = even && number(all[i]) == first + i * step;
     if (even && step == 0) return fmt::format("{}ull", first);
     if (even) return fmt::format("({}ull + {}ull * item)", first, step);
+    if (all.size() > most_listed) is_known_ = false;
     std::string list;
     for (const Address& a : all) list += fmt::format("{}{}ull", list.empty() ? "" : ", ", number(a));
     return fmt::format("of_item<{}>(item)", list);
   }
 
+  bool is_known_ = true;
   const KnownArenas& arenas_;
   std::string text_;
 };

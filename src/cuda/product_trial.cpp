@@ -69,7 +69,7 @@ ProductTrial::ProductTrial(CudaBackend& backend, Gpu& gpu, ReadyProduct product,
   if (c.parts > 1) {
     sum_ = backend.allocate_for_launches(gpu,
                                          static_cast<std::size_t>(c.batch / c.parts) * bytes_of(c.sum, out));
-    sum_table_ = backend.allocate_for_launches(gpu, sum_here().table.size());
+    sum_table_ = backend.allocate_for_launches(gpu, sum_here().table.size() + device::table_margin);
   }
   if (copied) copy_ = backend.allocate_for_launches(gpu, result_bytes_);
   constexpr unsigned char small_number = 0x3c;  // of every float, in all of its bytes

@@ -26,12 +26,10 @@
 namespace shardarray::cuda {
 namespace {
 
-// Of the 48 KB of a block, of which addresses and steps need some too.
-constexpr std::size_t most_shared_tables = 16 << 10, most_shared_arenas = 20 << 10;
-
-const std::string known_scope = fmt::format("{}_items", program_kernel_name);  // of its structs
-
-constexpr std::uint32_t most_texts = 8;  // of items that differ
+constexpr std::size_t most_shared = 46 << 10, most_shared_arenas = 20 << 10;   // of a block's 48 KB
+constexpr std::uint32_t most_texts = 8;                                        // of a step whose items differ
+constexpr int most_known = 128;                                                // structs of a program
+const std::string known_scope = fmt::format("{}_items", program_kernel_name);  // theirs
 
 struct HandWritten {
   std::string_view kernel, text;
@@ -112,20 +110,23 @@ class ProgramPrinter {
     out.text +=
         fmt::format("namespace shardarray {{\nusing namespace device;\nnamespace {} {{\n", known_scope);
     if (arenas_.count > 0)
-      out.text += fmt::format("SHARDARRAY_ARENAS({}, {})\n", arenas_.count * arenas_.bytes, alignment);
+      out.text += fmt::format("SHARDARRAY_ARENAS({}, {})\n", arenas_.count * arenas_.bytes, arena_alignment_);
     out.text += known_ + "}\n";
     out.text += fmt::format("SHARDARRAY_PROGRAM({}) {{\n", program_kernel_name);
-    const bool shared_tables = !tables_.empty() && tables_.size() <= most_shared_tables;
+    const bool looked_up = arenas_.count > 0 && !tables_.empty();  // tables ask for arenas' addresses
+    const std::size_t addresses = (looked_up + static_cast<std::size_t>(depth_)) * (1 + bases_) * 8;
+    const bool shared_tables =
+        !tables_.empty() && tables_.size() + arenas_.count * arenas_.bytes + addresses <= most_shared;
     if (shared_tables)
       out.text += fmt::format(
           "  SHARDARRAY_BLOCK_SHARED alignas(16) std::byte here[{0}];\n  copy_tables(here, tables, {0});\n",
           tables_.size());
-    const bool looked_up = arenas_.count > 0 && !tables_.empty();  // some step asks for an arena's address
     if (looked_up)
       out.text += fmt::format(
           "  SHARDARRAY_BLOCK_SHARED Bases all_bases;\n  put_arenas(all_bases, bases, {}::arenas, {}, {});\n",
           known_scope, arenas_.count, arenas_.bytes);
     out.text += "  SHARDARRAY_PROGRAM_BEGIN\n";
+    if (arenas_.count > 0) out.text += fmt::format("  SHARDARRAY_FORGET({}::arenas);\n", known_scope);
     out.text += fmt::format("  const ProgramPlace p0{{{}, scratch, {}}};\n",
                             shared_tables ? "here" : "tables", looked_up ? "all_bases" : "bases");
     for (int k = 1; k <= depth_; k++)
@@ -144,9 +145,10 @@ class ProgramPrinter {
   /// The scratch arenas of all devices, in shared memory where it has room for them: they hold nothing before the program and nothing
   /// behind it.
   void place_arenas(const Program& program, std::uint64_t alignment) {
+    arena_alignment_ = std::max(alignment, buffer_alignment);  // of a called program's bases it may be less
     std::uint64_t bytes = 0;
     for (const std::uint64_t b : program.scratch_bytes) bytes = std::max(bytes, b);
-    bytes = (bytes + alignment - 1) / alignment * alignment;
+    bytes = (bytes + arena_alignment_ - 1) / arena_alignment_ * arena_alignment_;
     if (bytes > 0 && bytes * program.scratch_bytes.size() <= most_shared_arenas)
       arenas_ = {static_cast<std::uint32_t>(program.scratch_bytes.size()), bytes};
   }
@@ -188,6 +190,7 @@ class ProgramPrinter {
   }
   /// The struct of some items' numbers. Called programs have other arenas.
   std::string add_known(const KernelLaunch& l, std::uint32_t first, std::uint32_t count, int depth) {
+    if (known_count_ >= most_known) return "";
     const std::string name = fmt::format("Known{}", known_count_);
     const std::string text = known_items(l, first, count, depth == 0 ? arenas_ : KnownArenas(), name);
     if (text.empty()) return "";
@@ -236,6 +239,7 @@ class ProgramPrinter {
   std::deque<std::vector<KernelLaunch>> launches_;  // loops_ refers to them
   LoopTexts loops_;
   KnownArenas arenas_;
+  std::uint64_t arena_alignment_ = 1;
   std::string text_, known_;
   int known_count_ = 0;
   std::vector<std::byte> tables_;

@@ -35,7 +35,12 @@ std::int64_t CudaExecutable::graph_nodes() const {
   return nodes > most_nodes ? 0 : nodes;
 }
 
-bool CudaExecutable::can_be_replayed() const { return graph_nodes() > 0; }
+// A graph keeps its workspace. One launch with a workspace, as a product of a library, is asked for anew.
+bool CudaExecutable::can_be_replayed() const {
+  const std::int64_t nodes = graph_nodes();
+  if (nodes > std::ssize(gpus_)) return true;
+  return nodes > 0 && std::ranges::none_of(gpus_, &GpuLaunches::needs_workspace);
+}
 
 int CudaExecutable::printed_programs() const {
   int n = is_one_kernel() ? 1 : 0;
