@@ -134,9 +134,7 @@ SHARDARRAY_DEVICE inline void put_arenas(Bases& to, const Bases& from, std::byte
 #define SHARDARRAY_PROGRAM(name)                                                          \
   extern "C" __global__ void __launch_bounds__(shardarray::device::program_threads) name( \
       const std::byte* tables, std::byte* scratch, const __grid_constant__ shardarray::device::Bases bases)
-#define SHARDARRAY_PROGRAM_BEGIN wait_for_kernel_before(tables);
 #else
-#define SHARDARRAY_PROGRAM_BEGIN
 /// `name`_bases: how many addresses a launch brings.
 #define SHARDARRAY_PROGRAM(name)                                                                     \
   extern "C" {                                                                                       \

@@ -238,7 +238,7 @@ TILES(deep_bf16, device::Brain, DeepTile)
                      Bytes(static_cast<std::size_t>(2 * g.m * g.n) * itemsize(r.out))};
     g.stride_c = g.m * g.n;
     cuda::KernelLaunch l = launches_of_step(gemm).at(0);
-    if (l.any_block_kernel != nullptr) l.kernel = l.any_block_kernel;
+    l.kernel = l.any_block_kernel;
     Memory want = memory;
     run_launches({l}, pointers(want), {});  // element by element
     for (const std::string& shape : shapes)

@@ -140,8 +140,7 @@ TEST_CASE("cuda kernels: tiles of products are the same chains, whatever their s
       gemm.items = {g};
       auto launches = launches_of_step(gemm);
       if (launches.empty()) continue;
-      std::string elements_kernel = launches[0].kernel;
-      if (launches[0].any_block_kernel != nullptr) elements_kernel = launches[0].any_block_kernel;
+      const std::string elements_kernel = launches[0].any_block_kernel;
       Memory want = memory;
       cpu_test::run({cpu_test::step(gemm)}, pointers(want));
       for (const std::string shape : {"", "_tiles", "_deep"}) {

@@ -108,7 +108,7 @@ void add_own_products(const Step& step, const ProductKernels& kernels, const Gem
              std::move(table), to);
   if (!in_any) return;
   to.back().any_block_kernel = kernels.elements;
-  to.back().any_block_points = elements;
+  to.back().points = elements;
 }
 
 }  // namespace

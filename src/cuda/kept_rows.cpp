@@ -51,12 +51,13 @@ bool KeptRows::keeps_value(std::size_t v) const {
   return std::find(values_.begin(), values_.end(), v) != values_.end();
 }
 
+bool KeptRows::reads(std::size_t v, std::size_t argument) const {
+  return needed_[v] && same_[v] == v && k_.code[v].code == Code::load && k_.code[v].imm == argument;
+}
 /// Whether instructions from v on read the argument.
 bool KeptRows::is_read_from(std::size_t v, std::size_t argument) const {
-  for (; v < k_.code.size(); v++)
-    if (needed_[v] && same_[v] == v && k_.code[v].code == Code::load && k_.code[v].imm == argument)
-      return true;
-  return false;
+  while (v < k_.code.size() && !reads(v, argument)) v++;
+  return v < k_.code.size();
 }
 /// An inner point is read and written by one thread of a stage, in the order of the instructions.
 void KeptRows::place() {
@@ -144,11 +145,9 @@ void KeptRows::find_arguments() {
     int stages = 0;
     std::size_t v = 0;
     for (const Stage& s : k_.stages) {
-      bool reads = false;
-      for (; v < static_cast<std::size_t>(s.end); v++)
-        reads =
-            reads || (needed_[v] && same_[v] == v && k_.code[v].code == Code::load && k_.code[v].imm == a);
-      stages += s.inner && reads;
+      bool is_read = false;
+      for (; v < static_cast<std::size_t>(s.end); v++) is_read = is_read || reads(v, a);
+      stages += s.inner && is_read;
     }
     bool own = false;  // rows that all outer points share stay in caches
     for (std::uint32_t x = 0; x < shape_.outer_axes; x++) own = own || shape_.move(a, x) != Move::none;

@@ -16,7 +16,7 @@ class KeptRows {
   KeptRows(const Kernel& k, const HalfCasts& halves, const LoopShape& shape);
 
   const std::vector<std::size_t>& arguments() const { return arguments_; }
-  bool empty() const { return arguments_.empty() && values_.empty(); }
+  bool empty() const { return rows_.empty(); }
   std::uint32_t bytes() const { return bytes_; }
 
   struct Row {
@@ -40,6 +40,7 @@ class KeptRows {
   void find_needed();
   void find_arguments();
   void place();
+  bool reads(std::size_t v, std::size_t argument) const;
   bool is_read_from(std::size_t v, std::size_t argument) const;
 
   const Kernel& k_;

@@ -4,9 +4,9 @@
 #include <fmt/ranges.h>
 
 #include <algorithm>
-#include <cstring>
 #include <string_view>
 
+#include "cuda/table.h"
 #include "kernels/exchange.cuh"
 #include "kernels/gemm.cuh"
 #include "kernels/loop_table.cuh"
@@ -17,29 +17,6 @@ namespace {
 using device::Address;
 
 constexpr std::uint32_t most_sources = 16;  // of a move: all are read before the first two are combined
-
-/// A launch's table, from which kernels read.
-class TableReader {
- public:
-  explicit TableReader(const std::vector<std::byte>& table) : table_(table) {}
-  template <class T> T head() const { return at<T>(0); }
-  template <class T> std::vector<T> list(std::uint32_t offset, std::size_t count) const {
-    std::vector<T> all(count);
-    if (count > 0) std::memcpy(static_cast<void*>(all.data()), table_.data() + offset, count * sizeof(T));
-    return all;
-  }
-  template <class T> std::vector<T> list(const device::List<T>& l) const {
-    return list<T>(l.offset, l.count);
-  }
-
- private:
-  template <class T> T at(std::size_t offset) const {
-    T x;
-    std::memcpy(static_cast<void*>(&x), table_.data() + offset, sizeof x);
-    return x;
-  }
-  const std::vector<std::byte>& table_;
-};
 
 /// Of a launch's items those from `first` on.
 struct Chosen {
@@ -240,7 +217,7 @@ std::string known_moves(const KernelLaunch& l, const Chosen& chosen, const Known
 
 std::string known_items(const KernelLaunch& l, std::uint32_t first, std::uint32_t count,
                         const KnownArenas& arenas, const std::string& name) {
-  const std::string_view kernel = l.any_block_kernel != nullptr ? l.any_block_kernel : l.kernel;
+  const std::string_view kernel = l.any_block_kernel;
   const Chosen chosen{first, count};
   if (l.loop) return known_loop(l, chosen, arenas, name);
   if (kernel.starts_with("shardarray_product_")) return known_products(l, chosen, arenas, name);

@@ -19,13 +19,13 @@
 namespace shardarray::cuda {
 
 struct KernelLaunch {
-  const char* kernel = "";                           ///< its name in the fatbin
+  const char* kernel = "";  ///< its name in the fatbin
+  /// One that does the same from the same table in blocks of any size: mostly the same. `points`: threads that have something to do in
+  /// it, of the largest item.
+  const char* any_block_kernel = "";
+  std::int64_t points = 0;
   std::uint32_t blocks = 1, items = 1, threads = 1;  ///< the grid {blocks, items}; threads of a block
-  std::int64_t points = 0;  ///< threads that have something to do, of the largest item
-  /// Of a kernel whose blocks have a size of their own: one that does the same from the same table with any, and its points. Else null.
-  const char* any_block_kernel = nullptr;
-  std::int64_t any_block_points = 0;
-  std::vector<std::byte> table;  ///< 16-byte aligned where the kernel reads it
+  std::vector<std::byte> table;                      ///< 16-byte aligned where the kernel reads it
   /// Memory that the kernel uses. A step may be several launches: all that follow each other in a run get the same memory, and
   /// find there what those before wrote. 64-byte aligned.
   std::size_t scratch_bytes = 0;

@@ -28,7 +28,7 @@ KernelLaunch make_launch(const Step& step, const char* kernel, std::size_t items
                     step.label, items, most_items));
   }
   KernelLaunch l;
-  l.kernel = kernel;
+  l.kernel = l.any_block_kernel = kernel;
   l.threads = block_threads;
   l.blocks = blocks_for(points, block_threads);
   l.items = static_cast<std::uint32_t>(items);

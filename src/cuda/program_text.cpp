@@ -4,7 +4,6 @@
 
 #include <algorithm>
 #include <bit>
-#include <cstring>
 #include <deque>
 #include <iterator>
 #include <limits>
@@ -17,6 +16,7 @@
 #include "cuda/printed_words.h"
 #include "cuda/printer.h"
 #include "cuda/step_launches.h"
+#include "cuda/table.h"
 #include "kernels/exchange.cuh"
 #include "kernels/program_table.cuh"
 #include "kernels/scan.cuh"
@@ -26,10 +26,11 @@
 namespace shardarray::cuda {
 namespace {
 
-constexpr std::size_t most_shared = 46 << 10, most_shared_arenas = 20 << 10;   // of a block's 48 KB
-constexpr std::uint32_t most_texts = 8;                                        // of a step whose items differ
-constexpr int most_known = 128;                                                // structs of a program
-const std::string known_scope = fmt::format("{}_items", program_kernel_name);  // theirs
+constexpr std::size_t most_shared = 46 << 10, most_shared_arenas = 20 << 10;  // of a block's 48 KB
+constexpr std::uint32_t most_texts = 8;                                       // of a step whose items differ
+constexpr int most_known = 128;                                               // structs of a program
+constexpr char known_scope[] = "shardarray_program_items";                    // theirs
+static_assert(std::string_view(known_scope).starts_with(program_kernel_name));
 
 struct HandWritten {
   std::string_view kernel, text;
@@ -41,19 +42,15 @@ constexpr HandWritten hand_written[] = {
 };
 #undef SHARDARRAY_KERNEL
 
-template <class Table> Table table_head(const KernelLaunch& l) {
-  Table t;
-  std::memcpy(static_cast<void*>(&t), l.table.data(), sizeof t);
-  return t;
-}
 /// What a kernel with a TableCombine combines elements by, as a type that knows it.
 std::string printed_combine(const KernelLaunch& l) {
   const std::string_view kernel = l.kernel;
-  device::Instruction in = kernel == "shardarray_move"      ? table_head<device::MoveTable>(l).combine
-                           : kernel == "shardarray_scatter" ? table_head<device::ScatterTable>(l).combine
+  const TableReader table(l.table);
+  device::Instruction in = kernel == "shardarray_move"      ? table.head<device::MoveTable>().combine
+                           : kernel == "shardarray_scatter" ? table.head<device::ScatterTable>().combine
                            : kernel == "shardarray_scatter_segments"
-                               ? table_head<device::SegmentTable>(l).combine
-                               : table_head<device::ScanTable>(l).combine;
+                               ? table.head<device::SegmentTable>().combine
+                               : table.head<device::ScanTable>().combine;
   if (in.code == Code::constant) return "device::NoCombine";
   const bool is_operator = in.code == Code::and_ || in.code == Code::or_;
   return fmt::format("device::KnownCombine<{}, Code::{}{}>", printed_type(in.type), name(in.code),
@@ -61,7 +58,7 @@ std::string printed_combine(const KernelLaunch& l) {
 }
 /// The type of a hand-written kernel's step. `known`: the struct of its numbers, or nothing.
 std::string printed_step(const KernelLaunch& l, const std::string& known) {
-  const char* const kernel = l.any_block_kernel != nullptr ? l.any_block_kernel : l.kernel;
+  const std::string_view kernel = l.any_block_kernel;
   const auto* const found = std::find_if(std::begin(hand_written), std::end(hand_written),
                                          [&](const HandWritten& h) { return h.kernel == kernel; });
   if (found == std::end(hand_written))
@@ -125,7 +122,7 @@ class ProgramPrinter {
       out.text += fmt::format(
           "  SHARDARRAY_BLOCK_SHARED Bases all_bases;\n  put_arenas(all_bases, bases, {}::arenas, {}, {});\n",
           known_scope, arenas_.count, arenas_.bytes);
-    out.text += "  SHARDARRAY_PROGRAM_BEGIN\n";
+    out.text += "  wait_for_kernel_before(tables);\n";
     if (arenas_.count > 0) out.text += fmt::format("  SHARDARRAY_FORGET({}::arenas);\n", known_scope);
     out.text += fmt::format("  const ProgramPlace p0{{{}, scratch, {}}};\n",
                             shared_tables ? "here" : "tables", looked_up ? "all_bases" : "bases");
@@ -167,11 +164,10 @@ class ProgramPrinter {
   }
   /// `known`: the struct of all its items' numbers; empty: they stay in the launch's table.
   void print_step(const KernelLaunch& l, int depth, const std::string& known) {
-    const std::int64_t points = l.any_block_kernel != nullptr ? l.any_block_points : l.points;
     text_ += fmt::format("{:{}}{}_step<{}>(p{}, {}, {}, {}, {});\n", "", 2 + 2 * depth,
                          l.loop || !known.empty() ? "run" : "call", printed(l, known), depth,
-                         known.empty() ? add(l.table) : 0, l.items, groups_of(points, l.items),
-                         std::min(points, std::int64_t{device::program_threads}));
+                         known.empty() ? add(l.table) : 0, l.items, groups_of(l.points, l.items),
+                         std::min(l.points, std::int64_t{device::program_threads}));
   }
   /// Few items may have a struct each, and warps of their own.
   bool print_known(const KernelLaunch& l, int depth) {

@@ -1,4 +1,4 @@
-// Writes the table of a launch.
+// Writes the table of a launch, and reads it.
 #pragma once
 #include <cstddef>
 #include <cstdint>
@@ -41,6 +41,29 @@ class LaunchTable {
     return static_cast<std::uint32_t>(offset);
   }
   std::vector<std::byte> bytes_;
+};
+
+/// A launch's table, from which kernels read.
+class TableReader {
+ public:
+  explicit TableReader(const std::vector<std::byte>& table) : table_(table) {}
+  template <class T> T head() const { return at<T>(0); }
+  template <class T> std::vector<T> list(std::uint32_t offset, std::size_t count) const {
+    std::vector<T> all(count);
+    if (count > 0) std::memcpy(static_cast<void*>(all.data()), table_.data() + offset, count * sizeof(T));
+    return all;
+  }
+  template <class T> std::vector<T> list(const device::List<T>& l) const {
+    return list<T>(l.offset, l.count);
+  }
+
+ private:
+  template <class T> T at(std::size_t offset) const {
+    T x;
+    std::memcpy(static_cast<void*>(&x), table_.data() + offset, sizeof x);
+    return x;
+  }
+  const std::vector<std::byte>& table_;
 };
 
 }  // namespace shardarray::cuda
