@@ -408,7 +408,7 @@ TEST_CASE("ops: on reproducible lines every sharding gives the bits of one devic
       if (!full_scale()) break;
     }
   MESSAGE("op x sharding cases with the bits of one device: " << cases.count());
-  CHECK(cases.count() >= 500);
+  CHECK(cases.count() >= (full_scale() ? 1000 : 500));
 }
 
 TEST_CASE("ops: every sharding gives the value of one device") {
