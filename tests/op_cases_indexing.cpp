@@ -9,10 +9,13 @@ using S = std::span<const Array>;
 using H = const Hosts&;
 using I = const Shape&;
 
+using Mode = std::optional<TakeMode>;
 /// The position among n that an element of an index means; -1 outside.
-std::int64_t place_of(const HostArray& index, I i, std::int64_t n) {
+std::int64_t place_of(const HostArray& index, I i, std::int64_t n, Mode mode = {}) {
   auto at = static_cast<std::int64_t>(read(index, i));
+  if (mode == TakeMode::wrap) return (at % n + n) % n;
   if (at < 0) at += n;
+  if (mode == TakeMode::clip) return std::clamp<std::int64_t>(at, 0, n - 1);
   return at < 0 || at >= n ? -1 : at;
 }
 /// A number where a part of `size` among n begins.
@@ -75,24 +78,30 @@ static void add_chosen(Cases& c) {
 static void add_updates(Cases& c) {
   using A = const Array&;
   using D = double;
+  using O = const IndexOptions&;
   const auto updates = [&](std::string name, auto f, D (*change)(D, D), double tolerance) {
     // rows, some of them several times or outside
-    c.push_back({name + " of rows",
-                 [f](S x) { return f(x[0].at(x[1]), x[2]); },
-                 [change](H x) {
-                   return build({10, 6}, [&](I i) {
-                     double r = read(x[0], i);
-                     for (std::int64_t k = 0; k < 7; k++)
-                       if (place_of(x[1], {k}, 10) == i[0]) r = change(r, read(x[2], {k, i[1]}));
-                     return r;
-                   });
-                 },
-                 {{{10, 6}}, index_in({7}, -12, 12), {{7, 6}, -2, 2}},
-                 true,
-                 tolerance});
+    const auto of_rows = [&](const char* which, Mode mode, double lo, double hi) {
+      c.push_back({name + which,
+                   [f, mode](S x) { return f(x[0].at(x[1]), x[2], {.mode = mode}); },
+                   [change, mode](H x) {
+                     return build({10, 6}, [&](I i) {
+                       double r = read(x[0], i);
+                       for (std::int64_t k = 0; k < 7; k++)
+                         if (place_of(x[1], {k}, 10, mode) == i[0]) r = change(r, read(x[2], {k, i[1]}));
+                       return r;
+                     });
+                   },
+                   {{{10, 6}}, index_in({7}, lo, hi), {{7, 6}, -2, 2}},
+                   true,
+                   tolerance});
+    };
+    of_rows(" of rows", std::nullopt, -12, 12);
+    of_rows(" of rows, the nearest", TakeMode::clip, -14, 14);
+    of_rows(" of rows, around", TakeMode::wrap, -25, 25);
     c.push_back({name + " of elements in a part",
                  [f](S x) {
-                   return f(x[0].at({x[1], slice(1, 3), x[2]}), x[3]);
+                   return f(x[0].at({x[1], slice(1, 3), x[2]}), x[3], {});
                  },
                  [change](H x) {
                    return build({10, 4, 6}, [&](I i) {
@@ -109,17 +118,19 @@ static void add_updates(Cases& c) {
                  tolerance});
   };
   updates(
-      "at.set", [](const IndexedArray& x, A v) { return x.set(v); }, [](D, D b) { return b; }, 0);
+      "at.set", [](const IndexedArray& x, A v, O o) { return x.set(v, o); }, [](D, D b) { return b; }, 0);
   updates(
-      "at.add", [](const IndexedArray& x, A v) { return x.add(v); }, [](D a, D b) { return a + b; }, 1e-6);
+      "at.add", [](const IndexedArray& x, A v, O o) { return x.add(v, o); }, [](D a, D b) { return a + b; },
+      1e-6);
   updates(
-      "at.mul", [](const IndexedArray& x, A v) { return x.mul(v); }, [](D a, D b) { return a * b; }, 1e-6);
+      "at.mul", [](const IndexedArray& x, A v, O o) { return x.mul(v, o); }, [](D a, D b) { return a * b; },
+      1e-6);
   updates(
-      "at.min", [](const IndexedArray& x, A v) { return x.min(v); }, [](D a, D b) { return std::min(a, b); },
-      0);
+      "at.min", [](const IndexedArray& x, A v, O o) { return x.min(v, o); },
+      [](D a, D b) { return std::min(a, b); }, 0);
   updates(
-      "at.max", [](const IndexedArray& x, A v) { return x.max(v); }, [](D a, D b) { return std::max(a, b); },
-      0);
+      "at.max", [](const IndexedArray& x, A v, O o) { return x.max(v, o); },
+      [](D a, D b) { return std::max(a, b); }, 0);
   c.push_back({"at.set where a mask is true",
                [](S x) { return x[0].at(x[1] > 0).set(x[2]); },
                [](H x) {

@@ -14,16 +14,24 @@ const OpInput mask{{10, 6}, 0, 1, DType::bool_};
 bool is_chosen(const HostArray& m, I i) { return read(m, i) != 0 || i[0] == 3; }
 Array chosen(const Array& m) { return m | (expand_dims(arange(10), 1) == 3); }
 
-// Of the chosen elements of every column of [10, 6].
+// NaN in the place of what is larger than 1, but for the row that is always chosen.
+bool is_nan(const HostArray& x, I i) { return read(x, i) > 1 && i[0] != 3; }
+Array with_nan(const Array& x) {
+  return shardarray::where((x > 1) & (expand_dims(arange(10), 1) != 3),
+                           std::numeric_limits<float>::quiet_NaN(), x);
+}
+
+// Of the chosen elements of every column of [10, 6], some of which are NaN if `nan`.
 OpCase masked(std::string name, Array (*f)(const Array& x, const ReduceOptions& o), double (*combine)(N),
-              bool differentiable = true, double tolerance = 2e-6) {
+              bool differentiable = true, double tolerance = 2e-6, bool nan = false) {
   return {std::move(name),
-          [f](S x) { return f(x[0], {.axis = 0, .where = chosen(x[1])}); },
-          [combine](H x) {
+          [f, nan](S x) { return f(nan ? with_nan(x[0]) : x[0], {.axis = 0, .where = chosen(x[1])}); },
+          [combine, nan](H x) {
             return build({6}, [&](I i) {
               Numbers v;
               for (std::int64_t k = 0; k < 10; k++)
-                if (is_chosen(x[1], {k, i[0]})) v.push_back(read(x[0], {k, i[0]}));
+                if (is_chosen(x[1], {k, i[0]}) && !(nan && is_nan(x[0], {k, i[0]})))
+                  v.push_back(read(x[0], {k, i[0]}));
               return combine(v);
             });
           },
@@ -90,18 +98,33 @@ void add_reductions(Cases& c) {
   c.push_back(masked(
       "std where", [](const Array& x, const ReduceOptions& o) { return shardarray::std(x, o); },
       [](N v) { return std::sqrt(variance_of(v)); }));
-  c.push_back(masked(
-      "nansum where", [](const Array& x, const ReduceOptions& o) { return nansum(x, o); }, sum_of));
-  c.push_back(masked(
-      "nanmean where", [](const Array& x, const ReduceOptions& o) { return nanmean(x, o); }, mean_of));
-  c.push_back(masked(
-      "nanvar where", [](const Array& x, const ReduceOptions& o) { return nanvar(x, o); }, variance_of));
-  c.push_back(masked(
+  const auto without_nan = [&](std::string name, auto f, double (*combine)(N), double tolerance = 2e-6) {
+    c.push_back(masked(std::move(name), f, combine, true, tolerance, true));
+  };
+  without_nan(
+      "nansum where", [](const Array& x, const ReduceOptions& o) { return nansum(x, o); }, sum_of);
+  without_nan(
+      "nanprod where", [](const Array& x, const ReduceOptions& o) { return nanprod(x, o); },
+      [](N v) { return std::accumulate(v.begin(), v.end(), 1.0, std::multiplies<>()); });
+  without_nan(
+      "nanmean where", [](const Array& x, const ReduceOptions& o) { return nanmean(x, o); }, mean_of);
+  without_nan(
+      "nanvar where", [](const Array& x, const ReduceOptions& o) { return nanvar(x, o); }, variance_of);
+  without_nan(
+      "nanstd where", [](const Array& x, const ReduceOptions& o) { return nanstd(x, o); },
+      [](N v) { return std::sqrt(variance_of(v)); });
+  without_nan(
       "nanmax where initial",
       [](const Array& x, const ReduceOptions& o) {
         return nanmax(x, {.axis = o.axis, .where = o.where, .initial = -9});
       },
-      [](N v) { return *std::max_element(v.begin(), v.end()); }, true, 0));
+      [](N v) { return *std::max_element(v.begin(), v.end()); }, 0);
+  without_nan(
+      "nanmin where initial",
+      [](const Array& x, const ReduceOptions& o) {
+        return nanmin(x, {.axis = o.axis, .where = o.where, .initial = 9});
+      },
+      [](N v) { return *std::min_element(v.begin(), v.end()); }, 0);
   c.push_back(masked(
       "count_nonzero where", [](const Array& x, const ReduceOptions& o) { return count_nonzero(x > 1, o); },
       [](N v) { return double(std::count_if(v.begin(), v.end(), [](double e) { return e > 1; })); }, false,
