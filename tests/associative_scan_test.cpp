@@ -1,5 +1,6 @@
 // associative_scan and map: JAX's numbers, against loops, what is cut, trees, messages.
 #include "golden.h"
+#include "program_of.h"
 #include "transforms_helpers.h"
 
 namespace associative_scan_test {
@@ -45,6 +46,30 @@ TEST_CASE("associative_scan: JAX's numbers and gradients, whatever is cut") {
   const auto largest = [](const Array& p, const Array& q) { return sa::maximum(p, q); };
   CHECK(close(sa::associative_scan(largest, golden::array(c["counts"]), {.axis = -1, .reverse = true}),
               c["largest"], 0));
+}
+
+TEST_CASE("associative_scan: along a cut axis parts move between neighbours, and nothing is gathered") {
+  sa::set_cpu_device_count(8);
+  const auto mesh = sa::make_mesh({{"x", 8}});
+  const auto scan = [](const Affine& steps) { return sa::associative_scan(then, steps); };
+  const auto steps = [&](std::int64_t n, const sa::P& spec) {
+    const auto put = [&] { return sa::device_put(sa::ones({n, 16}), sa::NamedSharding(mesh, spec)); };
+    return Affine{put(), put()};
+  };
+  const auto moved = [&](std::int64_t n) {
+    const Affine of = steps(n, sa::P("x"));
+    CHECK(program_test::planned(scan, of).find("all_gather") == std::string::npos);
+    return program_test::bytes_received(sa::explain(scan, of));
+  };
+  const auto bytes = [](std::int64_t n) { return n * 16 * 2 * 4; };  // of both arrays
+  // 8 x 2^k: a part or two for each of 12 halvings.
+  CHECK(moved(4096) <= bytes(3 * 12));
+  // Halves that no longer divide by 8 are cut in other places: a few times what a device has, less than half of a gather.
+  for (const std::int64_t n : {1000, 4098, 4100}) {
+    CAPTURE(n);
+    CHECK(moved(n) < bytes(n) / 2);
+  }
+  CHECK(program_test::planned(scan, steps(4100, sa::P(sa::none, "x"))).empty());
 }
 
 TEST_CASE("associative_scan: any length, with less than twice as many combinations") {

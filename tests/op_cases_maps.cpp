@@ -1,5 +1,6 @@
 // Rows of op_cases(): collectives over the rows of a vmap, the op that some of them become, scan, branches, own derivatives.
 #include "op_cases.h"
+#include "shardarray/associative_scan.h"
 #include "shardarray/conditional.h"
 #include "shardarray/control_flow.h"
 #include "shardarray/custom_derivatives.h"
@@ -204,6 +205,40 @@ Cases map_cases() {
                {{{10, 6}, -0.5, 0.5}, {{6, 6}}},
                true,
                2e-6});
+  // h = a h + b for the rows, or for the columns from the last one on
+  const auto affine = [](S x, const AssociativeScanOptions& o) {
+    using Pair = std::pair<Array, Array>;
+    const auto then = [](const Pair& p, const Pair& q) {
+      return Pair(p.first * q.first, q.first * p.second + q.second);
+    };
+    return associative_scan(then, Pair(x[0], x[1]), o).second;
+  };
+  c.push_back({"associative_scan",
+               [=](S x) { return affine(x, {}); },
+               [](const Hosts& x) {
+                 return build({10, 6}, [&](const Shape& i) {
+                   double h = 0;
+                   for (std::int64_t k = 0; k <= i[0]; k++)
+                     h = read(x[0], {k, i[1]}) * h + read(x[1], {k, i[1]});
+                   return h;
+                 });
+               },
+               {{{10, 6}, -1.5, 1.5}, {{10, 6}}},
+               true,
+               5e-6});
+  c.push_back({"associative_scan, reverse",
+               [=](S x) { return affine(x, {.axis = -1, .reverse = true}); },
+               [](const Hosts& x) {
+                 return build({10, 6}, [&](const Shape& i) {
+                   double h = 0;
+                   for (std::int64_t k = 6; k-- > i[1];)
+                     h = read(x[0], {i[0], k}) * h + read(x[1], {i[0], k});
+                   return h;
+                 });
+               },
+               {{{10, 6}, -1.5, 1.5}, {{10, 6}}},
+               true,
+               5e-6});
   c.push_back({"fori_loop",
                [](S x) {
                  return fori_loop(

@@ -27,6 +27,7 @@ SHARDARRAY_API Arrays associative_scan(CombineBody f, std::span<const ScanLeaf> 
 /// f combines many parts at once: its arguments are trees like `elements`, of any length along the axis, and it gives one of their
 /// shapes and dtypes, each part from the same part of both. It is called about 2 log2(n) times and combines less than 2 n parts.
 /// Reverse: that of the reversed arrays, reversed: f(f(last part, the one in front of it).., part k).
+/// Where the axis is cut, nothing is gathered: if each device has 2^k parts, a part or two move between neighbours for each call of f.
 ///
 /// Throws ShapeError where an array lacks the axis, where their lengths along it differ, and where f gives other shapes; DTypeError
 /// for other dtypes; TreeError where there is no array, and for another structure. Source: jax.lax.associative_scan.
