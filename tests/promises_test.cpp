@@ -143,6 +143,9 @@ TEST_CASE("promises: the rules themselves") {
       "SHARDARRAY_API Array operator+(const Operand& a);\n}  // namespace shardarray\n");
   CHECK(public_names(header) ==
         std::set<std::string>{"Options", "add", "exp", "plus", "pure", "run", "split", "stop"});
+  std::istringstream open("namespace a {\nnamespace detail {\nint f();\n}\nint g();\n}  // namespace a\n");
+  CHECK_THROWS_WITH_AS(public_names(open), "namespace a is not closed by a line `}  // namespace`",
+                       std::logic_error);
 }
 
 }  // namespace promises_test

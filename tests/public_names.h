@@ -3,6 +3,7 @@
 #include <istream>
 #include <regex>
 #include <set>
+#include <stdexcept>
 #include <string>
 #include <vector>
 
@@ -32,6 +33,8 @@ inline std::set<std::string> public_names(std::istream& in, bool with_types = tr
       if (with_types) names.insert(m[1]);
     } else if (std::regex_match(line, m, object) || std::regex_match(line, m, function)) names.insert(m[1]);
   }
+  if (!scopes.empty())  // the names behind one that seems to be open would be overlooked
+    throw std::logic_error("namespace " + scopes.back() + " is not closed by a line `}  // namespace`");
   return names;
 }
 

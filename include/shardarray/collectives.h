@@ -107,7 +107,7 @@ using Permutation = std::vector<std::pair<int, int>>;
 namespace detail {
 template <class T>
 concept NoLeaf = !std::convertible_to<const T&, Array>;
-}
+}  // namespace detail
 /// The same of every array of a tree.
 template <detail::NoLeaf T>
 [[nodiscard]] T psum(const T& tree, const NamedAxes& axis, const GroupOptions& o = {},

@@ -14,7 +14,7 @@ namespace shardarray::random {
 
 namespace detail {
 [[nodiscard]] SHARDARRAY_API Array make_key(std::uint32_t high, std::uint32_t low, Where w);
-}
+}  // namespace detail
 
 /// A key from a seed. A seed type of 64 bits fills both words, a shorter one the low word (negative ones
 /// wrap), as JAX does with and without x64. Throws nothing.

@@ -49,7 +49,7 @@ SHARDARRAY_API std::ostream& operator<<(std::ostream& os, const Timing& t);
 
 namespace detail {
 SHARDARRAY_API void check_time_options(const TimeOptions& o);
-}
+}  // namespace detail
 /// Runs f() again and again, and waits for what it returns (a tree, or nothing) each time: `time_it([&] { return step(x); })`.
 /// A function that records arrays and returns none of them is timed without their computation. Throws Error for less than one
 /// run or a negative number of warm-ups, and what f throws.

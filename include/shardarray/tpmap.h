@@ -206,7 +206,7 @@ struct IntegrityOptions {
 namespace core {
 SHARDARRAY_API void assert_replica_integrity(std::span<const Array> leaves,
                                              std::span<const std::string> paths, const IntegrityOptions& o);
-}
+}  // namespace core
 /// Compares the memory of all devices that should hold the same: every part of every leaf that lies on several of them. They
 /// agree when |x - x0| <= atol + rtol |x0| for floating x, x0 that of the first holder; NaN agrees with NaN; all other dtypes
 /// must be equal. Slow: everything is read. Several processes call it together; replicas of all of them are compared, in all of
