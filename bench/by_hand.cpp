@@ -1,5 +1,6 @@
-// Sorts, searches, rows, attention and a long recurrence beside the same written by hand. The standard library's sorts, sums into rows and
-// the recurrence are one thread's, as somebody would write them first; copies and the BLAS's products run on all workers.
+// Sorts, searches, rows, factorisations, Fourier transforms, attention and a long recurrence beside the same written by hand. The standard library's sorts, sums into rows and
+// the recurrence are one thread's, as somebody would write them first, and so are LAPACK's functions; copies and the BLAS's products run on
+// all workers. A copy is no more than the memory that a Fourier transform must touch.
 #include <shardarray/shardarray.h>
 
 #include <algorithm>
@@ -10,6 +11,7 @@
 #include <vector>
 
 #include "bench.h"
+#include "cpu/library/lapack.h"
 #include "cpu/products/blas.h"
 #include "machine.h"
 #include "workers.h"
@@ -105,6 +107,78 @@ void add_rows(bench::Suite& suite) {
       [](const sa::Array& a, const sa::Array& i) { return sa::zeros_like(a).at(i).add(a); }, x, places);
 }
 
+void add_loop(bench::Suite& suite) {
+  constexpr std::int64_t n = 10'000;
+  constexpr std::size_t width = 32;
+  const sa::Array table = normal(1, {n, width}), x = normal(2, {n, width});
+  const auto from = std::make_shared<const Floats>(x.to_vector<float>()),
+             first = std::make_shared<const Floats>(table.to_vector<float>());
+  suite.add("10,000 rows of 32 by hand", [=] {
+    Floats t = *first;
+    for (std::size_t i = 0; i < t.size(); i++) t[i] += (*from)[i] * 0.5f;
+    bench::keep(t);
+  });
+  add(
+      suite, "10,000 rows of 32 added to in a loop", "10,000 rows of 32 by hand",
+      [](const sa::Array& t, const sa::Array& rows) {
+        const auto step = [&](const sa::Array& i, const sa::Array& c) { return c.at(i).add(rows[i] * 0.5); };
+        return sa::fori_loop(0, n, step, t);
+      },
+      table, x);
+}
+
+// LAPACK's functions themselves, on copies of one matrix.
+void add_factorisations(bench::Suite& suite) {
+  constexpr int n = 1024, sides = 64;
+  const sa::Array x = normal(1, {n, n}), b = normal(2, {n, sides});
+  const sa::Array positive = x + sa::transpose(x) + 4 * std::sqrt(static_cast<double>(n)) * sa::eye(n),
+                  regular = x + 2 * std::sqrt(static_cast<double>(n)) * sa::eye(n);
+  const sa::LapackOf<float>& lapack = sa::lapack("bench").f32;
+  const auto symmetric = std::make_shared<const Floats>(positive.to_vector<float>()),
+             matrix = std::make_shared<const Floats>(regular.to_vector<float>()),
+             right = std::make_shared<const Floats>(b.to_vector<float>());
+  suite.add("potrf of 1024", [=] {
+    Floats a = *symmetric;
+    int info = 0;
+    lapack.potrf("L", &n, a.data(), &n, &info, 1);
+    bench::keep(a);
+  });
+  add(
+      suite, "cholesky of 1024", "potrf of 1024", [](const sa::Array& a) { return sa::linalg::cholesky(a); },
+      positive);
+  suite.add("getrf of 1024, trsm of 64 sides", [=] {
+    Floats a = *matrix, y = *right;
+    std::vector<int> pivots(n);
+    int info = 0;
+    const float one = 1;
+    lapack.getrf(&n, &n, a.data(), &n, pivots.data(), &info);
+    lapack.trsm("L", "L", "N", "U", &n, &sides, &one, a.data(), &n, y.data(), &n, 1, 1, 1, 1);
+    lapack.trsm("L", "U", "N", "N", &n, &sides, &one, a.data(), &n, y.data(), &n, 1, 1, 1, 1);
+    bench::keep(y);
+  });
+  add(
+      suite, "solve 1024, 64 sides", "getrf of 1024, trsm of 64 sides",
+      [](const sa::Array& a, const sa::Array& c) { return sa::linalg::solve(a, c); }, regular, b);
+}
+
+void add_fourier(bench::Suite& suite) {
+  for (const sa::Shape& shape : {sa::Shape{1'000'000}, sa::Shape{1000, 1000}, sa::Shape{10'000, 64}}) {
+    const sa::Array x = normal(1, shape);
+    auto from = std::make_shared<Floats>(x.to_vector<float>()), to = std::make_shared<Floats>(from->size());
+    const std::string size = sa::to_string(shape), floor = "copy there and back " + size;
+    suite.add(floor, [=] {
+      for (const auto& way : {std::pair(from, to), std::pair(to, from)})
+        bench::on_all_workers(from->size(), [&](std::size_t at, std::size_t k) {
+          std::memcpy(&(*way.second)[at], &(*way.first)[at], 4 * k);
+        });
+      bench::keep(*from);
+    });
+    add(
+        suite, "rfft and back of " + size, floor,
+        [](const sa::Array& a) { return sa::fft::irfft(sa::fft::rfft(a)); }, x);
+  }
+}
+
 // Both products of attention for each head, all heads on all workers, and nothing between them.
 void add_attention(bench::Suite& suite, int n) {
   const sa::Blas* const blas = sa::blas();
@@ -191,6 +265,9 @@ int main(int argc, char** argv) {
   add_sorts(suite);
   add_sums(suite);
   add_rows(suite);
+  add_loop(suite);
+  add_factorisations(suite);
+  add_fourier(suite);
   for (const int n : {64, 512, 4096}) add_attention(suite, n);
   add_recurrence(suite);
   return suite.main(argc, argv);

@@ -99,6 +99,16 @@ std::vector<Body> bodies() {
              c[0], x[0]);
          return Step({last}, {all});
        }},
+      {"parts written over",
+       {},
+       {{}, rows, rows},
+       {rows},
+       [](const Arrays&, const Arrays& c, const Arrays& x) {
+         const Array i = c[0].astype(sa::int32) % 6;
+         const Array a = c[1].at(i).set(sa::sin(x[0][1]) * c[2][i]), b = c[2].at({i, i % 4}).add(c[1][i][0]);
+         return Step({c[0] + 1, a, sa::dynamic_update_slice(b, a[sa::slice(0, 2)] * b[i], {i, Array(0)})},
+                     {sa::sum(c[1] * x[0], 0), b[i]});
+       }},
       {"carries that no derivative passes",
        {{4}},
        {rows, rows, rows},

@@ -86,6 +86,10 @@ inline std::vector<Row> elementwise_rows() {
       {&sa::op_complex, never, [](G g) { return sa::real(sa::roll(sa::complex(g.s, g.w), 1, 0)); }},
   };
 }
+inline Array written_over(const Array& x, const Array& rows, const Given& g) {
+  const Array start = sa::primitive::element(g.index, 0, {});
+  return sa::primitive::update(x, rows, {0}, std::span(&start, 1));
+}
 inline std::vector<Row> moving_rows() {
   using namespace sa::primitive;
   return {
@@ -146,6 +150,16 @@ inline std::vector<Row> moving_rows() {
       {&sa::op_permute_rows, always, [](G g) { return rows_moved(g.s, 0); }},
       {&sa::op_permute_rows, always, [](G g) { return rows_moved(g.s, 1); }},
       {&sa::op_take, always, [](G g) { return take(g.s, g.index, 0, 1); }},
+      {&sa::op_update, always, [](G g) { return written_over(g.s, slice_dim(g.s, 0, 0, 1), g); }},
+      {&sa::op_update, always,
+       [](G g) {
+         return written_over(g.s, sa::zeros_of({{1, g.s.shape()[1]}, g.s.dtype()}), g);
+       }},
+      {&sa::op_update, always,
+       [](G g) {
+         return written_over(sa::zeros_of({{9, g.s.shape()[1]}, g.s.dtype()}), g.s, g);
+       }},
+      {&sa::op_update, never, [](G g) { return written_over(g.s, slice_dim(g.t, 0, 0, 1), g); }},
       {&sa::op_constraint, never, [](G g) { return sa::filter_shard(g.s, g.placed); }},
   };
 }

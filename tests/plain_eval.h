@@ -357,6 +357,17 @@ inline Plain take(const Plain& x, const Plain& index, std::size_t axis, bool cli
   });
   return r;
 }
+/// x with `part` written over from `start` along a dimension; what lies outside is left out.
+inline Plain update(const Plain& x, const Plain& part, std::size_t dim, const Element& start) {
+  Plain r{x.shape, x.dtype, {}};
+  each_index(x.shape, [&](const Shape& i) {
+    Shape at = i;
+    at[dim] -= static_cast<std::int64_t>(start.value);
+    const Element e = at[dim] >= 0 && at[dim] < part.shape[dim] ? part.at(at) : x.at(i);
+    r.data.push_back(start.error > 0 ? unknown_element(e) : e);
+  });
+  return r;
+}
 /// Zeros [rows, d..] with updates [n, d..] added at rows index [n]; those outside are dropped.
 inline Plain scatter(const Plain& index, const Plain& updates, std::int64_t rows) {
   Shape shape = updates.shape;

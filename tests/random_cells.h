@@ -45,6 +45,8 @@ inline std::vector<Row> movement_rows() {
           {"where", 2},
           {"take", 0},
           {"take", 1, kIntegers},
+          {"update", 0},
+          {"update", 1},
           {"scatter", 0, kIntegers},
           {"scatter", 1, kIntegers | kFloat},
           {"dot", 0, kIntegers | kFloat},

@@ -11,6 +11,7 @@ inline bool Generator::grow_position(const std::string& op, int operand, int v, 
   if (op == "conv") return conv_some(v, operand, dim);
   if (op == "take") return take_some(v, operand, dim);
   if (op == "scatter") return scatter_some(v, operand);
+  if (op == "update") return update_some(v, operand, dim);
   if (op == "sort") return sort_some(v, operand, dim);
   return false;
 }
@@ -206,6 +207,20 @@ inline bool Generator::scatter_some(int v, int operand) {
              "scatter to " + std::to_string(rows), {index, updates},
              [rows](ArraysIn x) { return primitive::scatter(x[0], x[1], 0, 1, rows); },
              [rows](PlainsIn x) { return plain::scatter(x[0], x[1], rows); }) >= 0;
+}
+inline bool Generator::update_some(int v, int operand, std::size_t dim) {
+  Shape s = shape(v);
+  const std::int64_t n = s[dim];
+  s[dim] = operand == 0 ? 1 + below(std::max<std::int64_t>(1, n)) : n + below(4);
+  const std::int64_t larger = std::max(n, s[dim]), d = static_cast<std::int64_t>(dim);
+  const int o = partner(v, s, {}),
+            start = leaf(plain_of({static_cast<double>(whole_between(rng_, -1, larger))}, {}, DType::int32),
+                         sharding_of(random_cuts(0)));
+  return add(
+             "update along " + std::to_string(d),
+             operand == 0 ? std::vector{v, o, start} : std::vector{o, v, start},
+             [d](ArraysIn x) { return primitive::update(x[0], x[1], {d}, std::span<const Array>(&x[2], 1)); },
+             [dim](PlainsIn x) { return plain::update(x[0], x[1], dim, x[2].data[0]); }) >= 0;
 }
 inline bool Generator::sort_some(int v, int operand, std::size_t dim) {
   const auto d = static_cast<std::int64_t>(dim);

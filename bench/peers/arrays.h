@@ -98,6 +98,14 @@ inline Works scatter(std::int64_t n) {
   });
   return result_of(f, normal(1, {n, 64}), places(n));
 }
+/// A table of n rows of 32, of which each step of a loop adds to one.
+inline Works rows_in_loop(std::int64_t n) {
+  const auto f = sa::jit([n](const sa::Array& table, const sa::Array& x) {
+    const auto step = [&](const sa::Array& i, const sa::Array& t) { return t.at(i).add(x[i] * 0.5); };
+    return sa::fori_loop(0, n, step, table);
+  });
+  return result_of(f, normal(1, {n, 32}), normal(2, {n, 32}));
+}
 inline Works solve(std::int64_t n) {
   const auto f = sa::jit([n](const sa::Array& a, const sa::Array& b) {
     return sa::linalg::solve(a + 2 * std::sqrt(static_cast<double>(n)) * sa::eye(n), b);

@@ -103,6 +103,11 @@ def scatter(n):
     return result_of(f, normal(1, (n, 64)), places(n))
 
 
+def rows_in_loop(n):
+    f = jax.jit(lambda table, x: jax.lax.fori_loop(0, n, lambda i, t: t.at[i].add(x[i] * 0.5), table))
+    return result_of(f, normal(1, (n, 32)), normal(2, (n, 32)))
+
+
 def solve(n):
     f = jax.jit(lambda a, b: jnp.linalg.solve(a + 2 * n**0.5 * jnp.eye(n), b))
     return result_of(f, normal(1, (n, n)), normal(2, (n, 64)))
@@ -197,6 +202,7 @@ ROWS = {
     "cumsum": cumsum,
     "gather": gather,
     "scatter": scatter,
+    "rows_in_loop": rows_in_loop,
     "solve": solve,
     "cholesky": cholesky,
     "fft": fft,

@@ -96,6 +96,7 @@ ROWS = [
     Row("cumsum 1e7", "cumsum", 10**7, ratio=1),
     Row("gather of 1e5 rows of 64", "gather", 10**5, ratio=1),
     Row("scatter of 1e5 rows of 64", "scatter", 10**5, ratio=1),
+    Row("10,000 rows of 32 added to in a loop", "rows_in_loop", 10**4, ratio=1),
     Row("solve 1024, 64 sides", "solve", 1024, ratio=1),
     Row("cholesky of 256 x 64 x 64", "cholesky", 256, ratio=1),
     Row("rfft and back of 1e6", "fft", 10**6, ratio=1),

@@ -131,7 +131,8 @@ template <class F, class C, class X>
 
 /// `c = f(i, c)` for i = lo, lo + 1, .. hi - 1; returns the last c, or `init` where there is no step: of the dtypes that steps
 /// give it. `i` is a weakly typed int32 scalar (int64 where lo or hi need it): it takes the dtype of what it is combined with.
-/// Throws as scan does, ShapeError for 2^63 steps or more. Source: jax.lax.fori_loop.
+/// A carry of which steps write a part alone (`c.at(i).set(v)`, dynamic_update_slice) lies in one buffer, where only that part is
+/// written. Throws as scan does, ShapeError for 2^63 steps or more. Source: jax.lax.fori_loop.
 template <class F, class C>
 [[nodiscard]] C fori_loop(std::int64_t lo, std::int64_t hi, const F& f, const C& init,
                           Where w = Where::here()) {

@@ -114,6 +114,7 @@ inline constexpr struct SHARDARRAY_API put_along_axis_fn {
 [[nodiscard]] SHARDARRAY_API Array dynamic_slice(const Array& x, const std::vector<Array>& starts,
                                                  const Shape& sizes, Where w = Where::here());
 /// x with `update` in that part. It takes the dtype of x. Throws as dynamic_slice, DTypeError for fractions in whole numbers.
+/// Where x is donated, or nobody reads it afterwards, as in a loop that carries it, that part alone is written.
 /// Source: jax.lax.dynamic_update_slice.
 [[nodiscard]] SHARDARRAY_API Array dynamic_update_slice(const Array& x, const Array& update,
                                                         const std::vector<Array>& starts,

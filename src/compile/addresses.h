@@ -63,7 +63,8 @@ Loop make_loop(const Group& group, const GroupKernel& k, const FlatGraph& g, con
                Addresses& at);
 
 /// Gives every memory its addresses: inputs, outputs (donated inputs reused), scratch. Sizes of scratch and peaks.
-void assign_addresses(const Partition& p, const Fusion& f, const std::vector<GroupKernel>& kernels,
-                      const CompileInput& in, Addresses& at, Program& program, Compiled& out);
+void assign_addresses(const Partition& p, const Fusion& f, const FlatGraph& g,
+                      const std::vector<GroupKernel>& kernels, const CompileInput& in, Addresses& at,
+                      Program& program, Compiled& out);
 
 }  // namespace shardarray

@@ -75,6 +75,7 @@ PlacedBranches placed_repetition(const FlatNode& n, const FlatGraph& g, std::spa
   r.called.programs = {
       compiled(simplified(*repetition.condition, in), of_condition, {Layout::replicated(in.order, 0)}, in),
       placed.called.compiled};
+  r.called.carries = placed.called.carries;
   return r;
 }
 
@@ -147,9 +148,12 @@ ProgramLoop make_program_loop(const LocalStep& s, const FlatNode& n, const Calle
   const Repetition r = Repetition::of(*n.attrs);
   const std::size_t carries = r.carries();
   const int answer = s.out.back();
+  const std::vector<bool>& in_place = called.carries.in_place;
   // Carry k behind an even run (the first one is 0), behind an odd one; before all.
   const auto even = [&](std::size_t k, int device) { return at.ref(s.out[k], device); };
-  const auto odd = [&](std::size_t k, int device) { return at.ref(s.out[carries + k], device); };
+  const auto odd = [&](std::size_t k, int device) {
+    return in_place[k] ? even(k, device) : at.ref(s.out[carries + called.carries.doubled(k)], device);
+  };
   const auto first = [&](std::size_t k, int device) { return at.ref(s.in[r.first_carry() + k], device); };
   // Run `run` reads what the one before has written.
   const auto read = [&](std::size_t k, int device) {
@@ -174,12 +178,14 @@ ProgramLoop make_program_loop(const LocalStep& s, const FlatNode& n, const Calle
   item.answers = on_every_device(answer, called, at);
   item.answer = item.answers[0];
   const std::vector<Port>& results = loop.body().program->outputs;
-  for (std::size_t k = 0; k < results.size(); k++)
+  for (std::size_t k = 0; k < results.size(); k++) {
+    if (in_place[k]) continue;
     for (std::size_t i = 0; i < results[k].devices.size(); i++) {
       const int device = results[k].devices[i];
       item.carries.push_back(
           {device, first(k, device), even(k, device), odd(k, device), results[k].bytes[i]});
     }
+  }
   loop.items.push_back(std::move(item));
   return loop;
 }

@@ -28,6 +28,8 @@ struct CompileInput {
   /// Of one run of an iteration: no result is simply an input, and moving one to where the next run reads it counts as not asked
   /// for (policy::strict).
   bool is_run = false;
+  /// Of a loop's body: a donated input gives its buffers to no result but its own, number k to `first_carry` + k.
+  std::optional<std::size_t> first_carry = {};
   std::shared_ptr<struct PlacedIterations>
       placed;                  ///< iterations in it that were compiled already; never null
   const Target* target;        ///< of the devices' backend

@@ -7,6 +7,7 @@
 
 #include "base/at.h"
 #include "compile/group_graph.h"
+#include "compile/in_place.h"
 #include "compile/index_map.h"
 #include "compile/passes.h"
 #include "compile/step_kind.h"
@@ -407,6 +408,7 @@ class Fuser {
       if (find(k) == k && !at(domains_, k).steps.empty()) order.push_back(k);
     std::map<int, std::set<int>> before;  // group -> groups it reads from
     std::map<int, int> writer;            // memory -> group
+    std::map<int, std::set<int>> readers;
     std::map<int, Group> made;
     for (int k : order) {
       Group group;
@@ -428,8 +430,11 @@ class Fuser {
     for (int k : order)
       for (int s : made[k].steps)
         for (int v : at(p_.steps, s).in)
-          for (const int m : memories_before(p_, fusion_.storage, kinds_, v, source_memory(v, s, k)))
+          for (const int m : memories_before(p_, fusion_.storage, kinds_, v, source_memory(v, s, k))) {
+            readers[m].insert(k);
             if (writer.contains(m)) before[k].insert(writer[m]);
+          }
+    write_last(before, readers, made, p_, g_, fusion_.storage);
     std::map<int, int> last_step;
     for (int k : order) last_step[k] = made[k].steps.back();
     const std::vector<int> scheduled = schedule(before, last_step);

@@ -7,6 +7,7 @@
 
 #include "base/at.h"
 #include "base/sizes.h"
+#include "compile/in_place.h"
 #include "compile/linearities.h"
 #include "graph/iteration.h"
 
@@ -54,12 +55,17 @@ class BodyRun {
  public:
   BodyRun(const Iteration& it, const CompileInput& in)
       : it_(it), in_(in), body_(simplify_and_order(flatten(*it.body), in.order->size(), *in.target)) {}
-  /// `closed`: carries shall be where they were.
+  /// `closed`: carries shall be where they were; those that are written over may lie on what they were.
   CompileInput input(const std::vector<const Layout*>& layouts, bool closed) const {
     std::vector<const Layout*> outputs;
     const auto carries = layouts.begin() + static_cast<std::ptrdiff_t>(it_.constants);
     if (closed) outputs.assign(carries, carries + static_cast<std::ptrdiff_t>(it_.carries));
-    return input_of_called(body_, layouts, std::move(outputs), in_);
+    CompileInput r = input_of_called(body_, layouts, std::move(outputs), in_);
+    if (!closed) return r;
+    r.first_carry = it_.constants;
+    const std::vector<bool> over = written_over(body_, it_.constants, it_.carries);
+    std::copy(over.begin(), over.end(), r.donated.begin() + static_cast<std::ptrdiff_t>(it_.constants));
+    return r;
   }
   Partition partitioned(const std::vector<const Layout*>& layouts, bool closed) const {
     CompileInput one = input(layouts, closed);
@@ -165,7 +171,9 @@ PlacedIteration placed(const FlatNode& n, std::span<const Layout* const> given,
   }
   PlacedIteration r;
   const auto compiled = std::make_shared<const Compiled>(compile(run.input(inputs, true)));
-  r.called = {it, compiled};
+  r.called = {it, compiled, {}};
+  for (std::size_t k = 0; k < it.carries; k++)
+    r.called.carries.in_place.push_back(compiled->program->outputs[k].alias >= 0);
   for (std::size_t k = 0; k < inputs.size(); k++)
     r.in.push_back(k < it.first_element() ? inputs[k] : sequence_layout(*inputs[k]));
   for (std::size_t k = 0; k < n.out_types.size(); k++) {
@@ -211,8 +219,8 @@ ProgramCall make_program_call(const LocalStep& s, const FlatNode& n, const Calle
   };
   // Where run `run` writes carry k: the last run into the result.
   const auto carry = [&](std::size_t k, int device, std::int64_t run) {
-    const bool last = (it.length - 1 - run) % 2 == 0;
-    return at.ref(s.out[last ? k : n.out_types.size() + k], device);
+    const bool last = called.carries.in_place[k] || (it.length - 1 - run) % 2 == 0;
+    return at.ref(s.out[last ? k : n.out_types.size() + called.carries.doubled(k)], device);
   };
   for (std::size_t k = 0; k < program->inputs.size(); k++) {
     const Port& port = program->inputs[k];
@@ -230,6 +238,7 @@ ProgramCall make_program_call(const LocalStep& s, const FlatNode& n, const Calle
     const Port& port = program->outputs[k];
     for (std::size_t i = 0; i < port.bases.size(); i++) {
       const int device = port.devices[i];
+      if (port.alias >= 0) continue;  // a carry that is written over: bound already
       Binding& b = item.bases[port.bases[i]];
       if (k >= it.carries) b = element(at.ref(s.out[k], device), port.bytes[i]);
       else if (it.length == 1) b = fixed(at.ref(s.out[k], device));

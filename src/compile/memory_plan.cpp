@@ -6,6 +6,7 @@
 #include "base/at.h"
 #include "base/sizes.h"
 #include "compile/addresses.h"
+#include "compile/in_place.h"
 #include "compile/index_map.h"
 #include "compile/scratch_space.h"
 #include "shardarray/error.h"
@@ -22,9 +23,9 @@ struct Life {
 
 class Planner {
  public:
-  Planner(const Partition& p, const Fusion& f, const std::vector<GroupKernel>& kernels,
+  Planner(const Partition& p, const Fusion& f, const FlatGraph& g, const std::vector<GroupKernel>& kernels,
           const CompileInput& in, Addresses& at, Program& program, Compiled& out)
-      : p_(p), f_(f), kernels_(kernels), in_(in), at_(at), program_(program), out_(out) {}
+      : p_(p), f_(f), g_(g), kernels_(kernels), in_(in), at_(at), program_(program), out_(out) {}
 
   void run() {
     lives();
@@ -50,8 +51,8 @@ class Planner {
       const int group = static_cast<int>(k);
       const Group& x = f_.groups[k];
       for (int v : x.roots) {
-        lives_[v] = {group, group};
-        at_.memory(v);
+        lives_.try_emplace(at_.storage(v).memory, Life{group, group});
+        use(v, group);
       }
       if (x.loop) {
         for (const KernelAccess& a : kernels_[k].args) use(a.value, group);
@@ -130,7 +131,8 @@ class Planner {
     if (read.last < made.first) return true;
     if (read.last != made.first) return false;
     const Group& x = at(f_.groups, made.first);
-    if (!x.loop) return carries_on(at(p_.steps, x.steps[0]), m, i);
+    if (!x.loop)
+      return carries_on(at(p_.steps, x.steps[0]), m, i) || writes_over(at(p_.steps, x.steps[0]), m, i);
     const GroupKernel& k = at(kernels_, made.first);
     // What is stored: v itself, or what v is a view of. The parts of complex numbers are apart.
     for (std::size_t output = 0; output < k.args.size(); output++) {
@@ -172,6 +174,14 @@ class Planner {
     return false;
   }
 
+  // m is input i with a part written over.
+  bool writes_over(const LocalStep& s, int m, int i) const {
+    const std::vector<InPlace> all = in_place_of(s, p_, g_, f_.storage);
+    return std::any_of(all.begin(), all.end(), [&](const InPlace& x) {
+      return at_.storage(s.in[x.operand]).memory == i && at_.storage(s.out[x.result]).memory == m;
+    });
+  }
+
   void alias_donated() {
     out_.donations.resize(p_.inputs.size());
     std::vector<bool> taken(p_.inputs.size(), false), fits(p_.inputs.size(), false);
@@ -186,6 +196,7 @@ class Planner {
         const LocalValue& x = at_.value(p_.inputs[i]);
         if (x.layout != o.layout || !(x.type.shape == o.type.shape) || x.type.dtype != o.type.dtype)
           return false;
+        if (in_.first_carry && i != *in_.first_carry + k) return false;
         fits[i] = true;
         return may_reuse(output_values_[k], p_.inputs[i]);
       });
@@ -262,6 +273,7 @@ class Planner {
 
   const Partition& p_;
   const Fusion& f_;
+  const FlatGraph& g_;
   const std::vector<GroupKernel>& kernels_;
   const CompileInput& in_;
   const std::uint64_t align_ = static_cast<std::uint64_t>(in_.target->alignment);
@@ -275,9 +287,10 @@ class Planner {
 
 }  // namespace
 
-void assign_addresses(const Partition& p, const Fusion& f, const std::vector<GroupKernel>& kernels,
-                      const CompileInput& in, Addresses& at, Program& program, Compiled& out) {
-  Planner(p, f, kernels, in, at, program, out).run();
+void assign_addresses(const Partition& p, const Fusion& f, const FlatGraph& g,
+                      const std::vector<GroupKernel>& kernels, const CompileInput& in, Addresses& at,
+                      Program& program, Compiled& out) {
+  Planner(p, f, g, kernels, in, at, program, out).run();
 }
 
 }  // namespace shardarray

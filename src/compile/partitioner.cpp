@@ -10,6 +10,7 @@
 #include "compile/branches.h"
 #include "compile/compose_boxes.h"
 #include "compile/halo.h"
+#include "compile/in_place.h"
 #include "compile/iterate.h"
 #include "compile/linearities.h"
 #include "compile/local_values.h"
@@ -195,22 +196,18 @@ class Partitioner {
     for (int v : n.in) r.push_back(is_anywhere(v) ? nullptr : expressible(v, n));
     return r;
   }
-  void add_buffer(const Type& t, const Layout* l) {
-    p_.steps.back().out.push_back(values_.add(t, l, static_cast<int>(p_.steps.size()) - 1));
-  }
 
-  // A carry has a second buffer.
   void emit_iteration(int i) {
     const FlatNode& n = at(g_.nodes, i);
     PlacedIteration placed = place_iteration(n, g_, operand_layouts(n), in_);
     const Iteration& it = placed.called.iteration;
     p_.notes[i] = fmt::format("{} times {} steps", it.length, placed.called.compiled->program->steps.size());
     emit(i, {{}, {}, std::move(placed.in), placed.out});
-    for (std::size_t k = 0; it.length > 1 && k < it.carries; k++) add_buffer(n.out_types[k], placed.out[k]);
+    give_buffers(p_, values_, it.constants, placed.called.carries, it.length > 1);
     p_.iterations[i] = std::move(placed.called);
   }
 
-  // A carry has a second buffer, the condition's answer one.
+  // Of a repetition the condition's answer has a buffer.
   void emit_branches(int i) {
     const FlatNode& n = at(g_.nodes, i);
     PlacedBranches placed =
@@ -218,8 +215,9 @@ class Partitioner {
     p_.notes[i] = placed.called.note();
     emit(i, {{}, {}, std::move(placed.in), placed.out});
     if (n.op->form == Form::repeat) {
-      for (std::size_t k = 0; k < n.out_types.size(); k++) add_buffer(n.out_types[k], placed.out[k]);
-      add_buffer({{}, DType::bool_, false}, Layout::replicated(in_.order, 0));
+      give_buffers(p_, values_, Repetition::of(*n.attrs).first_carry(), placed.called.carries, true);
+      p_.steps.back().out.push_back(values_.add({{}, DType::bool_, false}, Layout::replicated(in_.order, 0),
+                                                static_cast<int>(p_.steps.size()) - 1));
     }
     p_.branches[i] = std::move(placed.called);
   }

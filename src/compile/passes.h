@@ -89,15 +89,24 @@ struct LocalStep {
   bool copy = false;         ///< a result that needs memory of its own
   std::shared_ptr<const Assembly> assembly = nullptr;
 };
+/// Carries of a loop: every run writes what it carries to the next one into another buffer, or over what it has found.
+struct CarryBuffers {
+  std::vector<bool> in_place;  ///< by carry: over what it has found
+  /// Carries with two buffers, of the first `count`.
+  std::size_t doubled(std::size_t count) const;
+  std::size_t doubled() const { return doubled(in_place.size()); }
+};
 /// A node that calls a program again and again; its step has the node's operands, then results, then second buffers of carries.
 struct CalledIteration {
   Iteration iteration;
   std::shared_ptr<const Compiled> compiled;
+  CarryBuffers carries;
 };
 /// A node that calls programs as values say: the branches of a choice, or the condition and the body of a repetition. Its step has the
 /// node's operands, then results; of a repetition then second buffers of carries, and the condition's answer.
 struct CalledBranches {
   std::vector<std::shared_ptr<const Compiled>> programs;
+  CarryBuffers carries = {};
   /// What explain() says of it.
   std::string note() const;
 };

@@ -8,6 +8,7 @@
 #include "base/sizes.h"
 #include "compile/branches.h"
 #include "compile/gather_loops.h"
+#include "compile/in_place.h"
 #include "compile/iterate.h"
 #include "runtime/contraction.h"
 
@@ -102,8 +103,9 @@ void plan(const Partition& p, Fusion f, const FlatGraph& g, const CompileInput& 
       kernels.push_back(group.loop ? make_kernel(group, p, g, *in.target) : GroupKernel{});
   });
   if (in.target->gathers_loops) bring_together(f, kernels, p, g);
+  lay_in_place(f, p, g, kernels);
   Addresses addresses(p, f, in);
-  timed("  addresses", [&] { assign_addresses(p, f, kernels, in, addresses, *program, out); });
+  timed("  addresses", [&] { assign_addresses(p, f, g, kernels, in, addresses, *program, out); });
   const bool fixed_order =
       std::any_of(g.nodes.begin(), g.nodes.end(), [](const FlatNode& n) { return n.modes->reproducible; });
   for (std::size_t k = 0; k < f.groups.size(); k++) {

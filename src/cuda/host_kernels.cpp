@@ -9,6 +9,7 @@
 #include "kernels/scan.cuh"
 #include "kernels/scatter.cuh"
 #include "kernels/sort.cuh"
+#include "kernels/update.cuh"
 
 namespace shardarray::cuda {
 namespace {

@@ -1,4 +1,4 @@
-// Library calls: scatters, scans and convolutions; sorts stand in sort_launches.cpp.
+// Library calls: scatters, updates, scans and convolutions; sorts stand in sort_launches.cpp.
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -10,6 +10,7 @@
 #include "kernels/conv.cuh"
 #include "kernels/scan.cuh"
 #include "kernels/scatter.cuh"
+#include "kernels/update.cuh"
 #include "runtime/contraction.h"
 #include "runtime/evaluate_instruction.h"
 #include "runtime/lines.h"
@@ -89,6 +90,48 @@ void add_scatter(const Step& step, const LibraryCall& x, std::vector<KernelLaunc
   if (updates >= many_updates) return add_segments(step, x, t, items, to);
   add_launch(step, SHARDARRAY_COMBINING("shardarray_scatter", t.combine), t, items, most, std::move(table),
              to);
+}
+
+/// The dimensions of x and the part behind the batch.
+std::vector<device::UpdateDim> update_dims(const LibraryCall& x, const LibraryCall::Item& item) {
+  std::vector<device::UpdateDim> dims;
+  std::size_t start = 2;
+  for (std::size_t k = 0; k < item.params.size(); k++) {
+    device::UpdateDim d{};
+    d.n = item.in_shapes[0][k + 1];
+    d.m = item.in_shapes[1][k + 1];
+    d.varies = item.params[k] >= 0;
+    if (d.varies) {
+      d.first = item.params[k];
+      d.type = x.in_types[start];
+      d.start = device_address(item.in[start++]);
+    }
+    dims.push_back(d);
+  }
+  return dims;
+}
+
+void add_update(const Step& step, const LibraryCall& x, std::vector<KernelLaunch>& to) {
+  LaunchTable table;
+  table.reserve<device::UpdateTable>();
+  device::UpdateTable t{};
+  t.bytes = static_cast<std::uint32_t>(itemsize(x.in_types[0]));
+  std::vector<device::UpdateItem> items;
+  std::int64_t most = 0;
+  for (const LibraryCall::Item& item : x.items) {
+    device::UpdateItem u{};
+    u.x = device_address(item.in[0]);
+    u.part = device_address(item.in[1]);
+    u.out = device_address(item.out[0]);
+    u.dims = table.add(update_dims(x, item));
+    u.in_place = item.in[0].base == item.out[0].base && item.in[0].offset == item.out[0].offset;
+    const Shape& written = item.in_shapes[u.in_place ? 1 : 0];
+    u.elements = num_elements(written);
+    u.each = u.elements / std::max<std::int64_t>(1, written[0]);
+    items.push_back(u);
+    most = std::max(most, u.elements);
+  }
+  add_launch(step, "shardarray_update", t, items, most, std::move(table), to);
 }
 
 device::ScanTable scan_table(const LibraryCall& x) {
@@ -179,8 +222,11 @@ struct Entry {
   const char* name;
   void (*add)(const Step& step, const LibraryCall& call, std::vector<KernelLaunch>& to);
 };
-constexpr Entry table[] = {
-    {"sort", add_sort}, {"scatter", add_scatter}, {"scan", add_scan}, {"conv", add_conv}};
+constexpr Entry table[] = {{"sort", add_sort},
+                           {"scatter", add_scatter},
+                           {"update", add_update},
+                           {"scan", add_scan},
+                           {"conv", add_conv}};
 
 const Entry* entry_of(const LibraryCall& call) {
   for (const Entry& e : table)

@@ -26,6 +26,7 @@ SHARDARRAY_EMBED(shardarray_text_program_table, "kernels/program_table.cuh")
 SHARDARRAY_EMBED(shardarray_text_scan, "kernels/scan.cuh")
 SHARDARRAY_EMBED(shardarray_text_scatter, "kernels/scatter.cuh")
 SHARDARRAY_EMBED(shardarray_text_sort, "kernels/sort.cuh")
+SHARDARRAY_EMBED(shardarray_text_update, "kernels/update.cuh")
 SHARDARRAY_EMBED(shardarray_text_std, "kernels/std_for_nvrtc.cuh")
 SHARDARRAY_EMBED(shardarray_text_dtype, "include/shardarray/dtype.h")
 SHARDARRAY_EMBED(shardarray_text_reducer, "src/base/reducer.h")
@@ -61,6 +62,7 @@ std::span<const PrintedHeader> printed_headers() {
       {"kernels/scan.cuh", shardarray_text_scan},
       {"kernels/scatter.cuh", shardarray_text_scatter},
       {"kernels/sort.cuh", shardarray_text_sort},
+      {"kernels/update.cuh", shardarray_text_update},
       {"kernels/std_for_nvrtc.cuh", shardarray_text_std},
       {"shardarray/dtype.h", shardarray_text_dtype},
       {"base/reducer.h", shardarray_text_reducer},

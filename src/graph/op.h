@@ -148,6 +148,7 @@ enum class Trait : std::uint8_t {
   real_part,      // of the complex operand 0
   imag_part,      // the same
   pair,           // the complex number with these parts
+  in_place,       // operand 0 with a part written over: where the result lies on its memory, only that is written
   reverse_only    // linear, and only its transpose is known
 };
 

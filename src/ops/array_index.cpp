@@ -84,8 +84,9 @@ ArraysAt arrays_in(const char* function, const Shape& shape, const Indices& give
       } else {
         r.arrays.push_back(*i.array);
       }
-      for (std::size_t k = dims_of(function, i); k > 0; k--) {
+      for (std::size_t k = 0; k < dims_of(function, i); k++) {
         r.basic.emplace_back(Kind::range);
+        r.own.push_back(static_cast<std::int64_t>(dim + k));
         r.dims.push_back(static_cast<std::int64_t>(kept++));
       }
     }
@@ -192,9 +193,14 @@ static Array combined_bools(const Array& table, const Array& number, const Array
                                          table.shape()[0], is_or ? Reducer::max : Reducer::min);
   return primitive::binary(is_or ? op_or : op_and, table, primitive::cast(found, DType::bool_));
 }
+static bool is_zeros(const Array& x) {
+  const Array number = primitive::number_in(x);
+  return number.has_value() && number.node()->attrs().bits == 0;
+}
 Array ChosenRows::added(const Array& table, const Array& updates, Reducer reducer) const {
   const DType t = table.dtype(), wide = api::computed(t);
   const Array found = combined_rows(reducer, number_, primitive::cast(updates, wide), rows_);
+  if (reducer == Reducer::sum && is_zeros(y_)) return primitive::cast(found, t, type_of(table).weak);
   const Array y = primitive::cast(table, wide);
   return primitive::cast(reducer == Reducer::sum ? primitive::add(y, found) : primitive::mul(y, found), t,
                          type_of(table).weak);

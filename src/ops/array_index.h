@@ -18,6 +18,7 @@ struct ArraysAt {
   Indices basic;              ///< the same with whole dimensions in the arrays' places; what it chooses is y
   std::vector<Array> arrays;  ///< of integers
   Shape dims;                 ///< the dimensions of y where they stand, increasing
+  Shape own;                  ///< the same dimensions of the whole array
   std::size_t place = 0;      ///< where their common dimensions stand in the result
 };
 bool has_arrays(const Indices& given);

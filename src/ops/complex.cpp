@@ -72,19 +72,18 @@ static Array operand_of(const Node& n, std::size_t k) {
   const std::lock_guard lock(graph_mutex());
   return n.evaluated() || n.in().size() <= k ? Array() : n.in()[k];
 }
-// The number that z is, or that it is in every place; absent: none is known. It is real: other ones are joined from two.
-static Array number_in(const Array& z) {
+Array primitive::number_in(const Array& z) {
   const Node& n = *z.node();
   if (is_literal(n)) return z;
   if (n.op->form != Form::map) return {};
   const Array x = operand_of(n, 0);
   return x.has_value() && is_literal(*x.node()) ? x : Array();
 }
-static bool is_real_number(const Array& z) { return number_in(z).has_value(); }
+static bool is_real_number(const Array& z) { return primitive::number_in(z).has_value(); }
 // A part that is known where z was recorded.
 static Array known_part(const Array& z, int part) {
   if (z.node()->op->trait == Trait::pair) return operand_of(*z.node(), static_cast<std::size_t>(part));
-  const Array number = number_in(z);
+  const Array number = primitive::number_in(z);
   if (!number.has_value()) return {};
   const Attrs& a = number.node()->attrs();
   return primitive::broadcast_to(

@@ -135,6 +135,39 @@ Array value_of_all(const Array& value, std::size_t rest) {
   return primitive::reshape(value, Shape(shape.begin() + 1, shape.end()));
 }
 
+// Each array is one position, and what is chosen beside them has no gaps.
+bool is_one_part(const ArraysAt& at, const Selection& s) {
+  return s.reversed.empty() &&
+         std::all_of(s.step.begin(), s.step.end(), [](std::int64_t step) { return step == 1; }) &&
+         std::all_of(at.arrays.begin(), at.arrays.end(), [](const Array& a) { return a.shape().empty(); });
+}
+// Such a part alone is written.
+Array updated_where_data_says(const Array& x, const ArraysAt& at, const Selection& s, const Array& v,
+                              Update how, TakeMode mode) {
+  const Shape& shape = x.shape();
+  Shape sizes = s.region, dims;
+  std::vector<Array> starts;
+  std::size_t k = 0;  // of the arrays
+  for (std::size_t d = 0; d < shape.size(); d++) {
+    const bool is_array = k < at.own.size() && at.own[k] == static_cast<std::int64_t>(d);
+    if (!is_array && s.region[d] == shape[d]) continue;
+    dims.push_back(static_cast<std::int64_t>(d));
+    const DType t = api::position_type({shape[d]});
+    if (!is_array) {
+      starts.push_back(primitive::constant(t, primitive::bits_of(t, s.lo[d]), false));
+      continue;
+    }
+    sizes[d] = 1;
+    const RowIndex row = row_index(at.arrays[k++], shape[d], mode, true);
+    const Array i = primitive::cast(row.at, t);
+    starts.push_back(row.inside.has_value() ? primitive::select(row.inside, i, primitive::like_whole(i, -1))
+                                            : i);
+  }
+  Array part = primitive::reshape(v, sizes);
+  if (how != Update::set) part = changed(how, primitive::part_at(x, sizes, dims, starts), part);
+  return primitive::update(x, part, dims, starts);
+}
+
 Array updated(const char* function, const Array& x, const Subscript& index, const Array& v, Update how,
               const IndexOptions& o) {
   const Type& t = type_of(x, function);
@@ -157,11 +190,14 @@ Array updated(const char* function, const Array& x, const Subscript& index, cons
   }
   const ArraysAt at = arrays_in(function, t.shape, given);
   const Selection s = selected(t.shape, at.basic);
-  const ChosenRows rows(function, part(x, s), at, o.mode.value_or(TakeMode::drop));
+  const TakeMode mode = o.mode.value_or(TakeMode::drop);
+  const ChosenRows rows(function, part(x, s), at, mode);
   const Shape shape = rows.shape();
   check_fits(function, value.shape(), shape);
   if (num_elements(shape) == 0) return x;
-  return updated_part(function, x, s, rows.updated(how, primitive::broadcast_to(value, shape)), Update::set);
+  const Array all = primitive::broadcast_to(value, shape);
+  if (is_one_part(at, s)) return updated_where_data_says(x, at, s, all, how, mode);
+  return updated_part(function, x, s, rows.updated(how, all), Update::set);
 }
 
 }  // namespace

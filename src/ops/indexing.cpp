@@ -246,24 +246,17 @@ static Array with_update(const char* function, const Array& x, const Array& upda
   const Type& t = type_of(x, function);
   check_kind(function, t, type_of(update, function));
   need_starts(function, starts, update.shape(), t.shape);
-  Array y = api::cast(update, {t.dtype, t.weak}), inside;
+  const Array y = api::cast(update, {t.dtype, t.weak});
+  Shape dims;
+  std::vector<Array> begins;
   for (std::size_t d = 0; d < t.shape.size(); d++) {
-    const std::int64_t n = t.shape[d], size = y.shape()[d];
-    const Array begin = begin_of(function, starts[d], n, size);
-    if (size == n || num_elements(y.shape()) == 0) continue;
-    const Array at =
-        primitive::sub(primitive::iota({n}, 0, begin.dtype()), primitive::broadcast_to(begin, {n}));
-    const auto number = [&](std::int64_t v) { return primitive::like_whole(at, v); };
-    const Array here = primitive::binary(op_and, primitive::binary(op_ge, at, number(0)),
-                                         primitive::binary(op_lt, at, number(size)));
-    y = rows_along(y, primitive::binary(op_max, primitive::binary(op_min, at, number(size - 1)), number(0)),
-                   d);
-    const Array everywhere =
-        primitive::broadcast(here, t.shape, {static_cast<std::int64_t>(d) - std::ssize(t.shape)});
-    inside = inside.has_value() ? primitive::binary(op_and, inside, everywhere) : everywhere;
+    Array begin = begin_of(function, starts[d], t.shape[d], y.shape()[d]);
+    if (y.shape()[d] == t.shape[d]) continue;
+    dims.push_back(static_cast<std::int64_t>(d));
+    begins.push_back(std::move(begin));
   }
   if (num_elements(y.shape()) == 0) return x;
-  return inside.has_value() ? primitive::select(inside, y, x) : y;
+  return dims.empty() ? y : primitive::update(x, y, dims, begins);
 }
 // One start, 0 in the other dimensions.
 static std::vector<Array> starts_along(std::size_t rank, std::size_t dim, const Array& start) {

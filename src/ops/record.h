@@ -17,7 +17,7 @@ extern const Op op_add, op_sub, op_mul, op_div, op_rem, op_min, op_max, op_neg, 
     op_xor, op_shl, op_shr, op_where, op_cast, op_bitcast, op_stop_gradient, op_slope_of, op_like,
     op_threefry, op_philox, op_iota;
 extern const Op op_broadcast, op_reshape, op_transpose, op_slice, op_reverse, op_pad, op_concatenate, op_roll,
-    op_permute_rows, op_reduce, op_scan, op_dot, op_take, op_scatter, op_sort, op_triangular_solve,
+    op_permute_rows, op_reduce, op_scan, op_dot, op_take, op_scatter, op_update, op_sort, op_triangular_solve,
     op_lu_solve, op_constraint, op_beside, op_call, op_iterate, op_host_call, op_behind, op_custom,
     op_custom_linear, op_choose, op_repeat;
 extern const Op op_psum, op_pmax, op_pmin, op_all_gather, op_reduce_scatter, op_all_to_all, op_ppermute,
@@ -110,6 +110,14 @@ Array take(const Array& table, const Array& index, std::int64_t batch_rank, std:
 /// Rows of the identity, combined with the updates: sum, prod, max or min.
 Array scatter(const Array& index, const Array& updates, std::int64_t batch_rank, std::int64_t index_rank,
               std::int64_t rows, Reducer reducer = Reducer::sum);
+/// The number that z is, or that it is in every place; absent: none is known. It is real: other ones are joined from two.
+Array number_in(const Array& z);
+/// x [b.., n..] with a part [b.., m..] written over, which begins in `dims` at `starts` [b..] (int32 or int64; shorter ones are cast);
+/// elsewhere m is n. What lies outside of x is left out.
+Array update(const Array& x, const Array& part, const Shape& dims, std::span<const Array> starts,
+             std::int64_t batch_rank = 0);
+/// That part of x, of these sizes; zeros where it lies outside.
+Array part_at(const Array& x, const Shape& sizes, const Shape& dims, std::span<const Array> starts);
 /// out[.., i, ..] = x[.., index[.., i, ..], ..] along `dim`; index may be shorter or longer there.
 Array take_along(const Array& x, const Array& index, std::size_t dim);
 Arrays sort(std::span<const Array> operands, std::size_t dim);

@@ -13,6 +13,7 @@ struct Entry {
 };
 constexpr Entry table[] = {{"sort", plan_sort},
                            {"scatter", plan_scatter},
+                           {"update", plan_update},
                            {"scan", plan_scan},
                            {"conv", plan_conv},
                            {"cholesky", plan_cholesky},

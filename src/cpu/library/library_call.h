@@ -35,10 +35,11 @@ class LibraryPlan {
 /// Throws CompileError where the CPU has no kernel of that name, or none for a dtype.
 LibraryPlan plan_library_call(const LibraryCall& call, const LibraryCall::Item& item);
 
-// The kernels, one file each. Units: lines along the sorted dimension; blocks of a table's columns; blocks of neighbouring lines;
+// The kernels, one file each. Units: lines along the sorted dimension; blocks of a table's columns; rows of a part; blocks of neighbouring lines;
 // blocks of points and features.
 LibraryPlan plan_sort(const LibraryCall& call, const LibraryCall::Item& item);
 LibraryPlan plan_scatter(const LibraryCall& call, const LibraryCall::Item& item);
+LibraryPlan plan_update(const LibraryCall& call, const LibraryCall::Item& item);
 LibraryPlan plan_scan(const LibraryCall& call, const LibraryCall::Item& item);
 // factorizations.cpp, orthogonal.cpp: matrices. They throw Error without a LAPACK.
 LibraryPlan plan_cholesky(const LibraryCall& call, const LibraryCall::Item& item);

@@ -1,0 +1,171 @@
+#include "compile/in_place.h"
+
+#include <algorithm>
+#include <limits>
+
+#include "base/at.h"
+#include "compile/step_kind.h"
+#include "graph/branches.h"
+#include "graph/iteration.h"
+#include "shardarray/error.h"
+
+namespace shardarray {
+
+std::size_t CarryBuffers::doubled(std::size_t count) const {
+  return static_cast<std::size_t>(
+      std::count(in_place.begin(), in_place.begin() + static_cast<std::ptrdiff_t>(count), false));
+}
+
+std::vector<InPlace> in_place_of(const LocalStep& s, const Partition& p, const FlatGraph& g) {
+  const FlatNode* const n = node_of(s, g);
+  if (n == nullptr || s.assembly) return {};
+  if (n->op->trait == Trait::in_place) return {{0, 0}};
+  std::vector<InPlace> r;
+  const auto add = [&](std::size_t first_carry, const std::vector<bool>& carries) {
+    for (std::size_t k = 0; k < carries.size(); k++)
+      if (carries[k]) r.push_back({first_carry + k, k});
+  };
+  if (const auto called = p.iterations.find(s.node); called != p.iterations.end())
+    add(called->second.iteration.constants, called->second.carries.in_place);
+  else if (n->op->form == Form::repeat)
+    add(Repetition::of(*n->attrs).first_carry(), p.branches.at(s.node).carries.in_place);
+  return r;
+}
+
+std::vector<InPlace> in_place_of(const LocalStep& s, const Partition& p, const FlatGraph& g,
+                                 const std::vector<Storage>& storage) {
+  std::vector<InPlace> r = in_place_of(s, p, g);
+  const auto memory = [&](int v) { return at(storage, v).memory; };
+  std::erase_if(r, [&](const InPlace& x) {
+    return std::count_if(s.in.begin(), s.in.end(),
+                         [&](int v) { return memory(v) == memory(s.in[x.operand]); }) > 1;
+  });
+  return r;
+}
+
+namespace {
+
+// Does `group` wait for `other`?
+bool waits_for(int group, int other, const std::map<int, std::set<int>>& before) {
+  std::vector<int> open{group};
+  std::set<int> seen;
+  while (!open.empty()) {
+    const int k = open.back();
+    open.pop_back();
+    if (k == other) return true;
+    if (const auto them = before.find(k); seen.insert(k).second && them != before.end())
+      open.insert(open.end(), them->second.begin(), them->second.end());
+  }
+  return false;
+}
+
+}  // namespace
+
+void write_last(std::map<int, std::set<int>>& before, const std::map<int, std::set<int>>& readers,
+                const std::map<int, Group>& groups, const Partition& p, const FlatGraph& g,
+                const std::vector<Storage>& storage) {
+  for (const auto& [k, group] : groups) {
+    if (group.loop) continue;
+    const LocalStep& s = at(p.steps, group.steps[0]);
+    for (const InPlace& x : in_place_of(s, p, g, storage)) {
+      const auto others = readers.find(at(storage, s.in[x.operand]).memory);
+      if (others == readers.end()) continue;
+      for (const int reader : others->second)
+        if (!waits_for(reader, k, before)) before[k].insert(reader);
+    }
+  }
+}
+
+namespace {
+
+// By memory: the last group that reads or writes it.
+std::vector<int> last_uses(const Fusion& f, const Partition& p, const std::vector<GroupKernel>& kernels) {
+  std::vector<int> last(p.values.size(), -1);
+  for (std::size_t k = 0; k < f.groups.size(); k++) {
+    const Group& x = f.groups[k];
+    const auto use = [&](int v) { at(last, at(f.storage, v).memory) = static_cast<int>(k); };
+    for (int v : x.roots) use(v);
+    for (const KernelAccess& a : kernels[k].args) use(a.value);
+    if (x.loop) continue;
+    for (int s : x.steps)
+      for (int v : at(p.steps, s).in) use(v);
+  }
+  for (int v : p.outputs) at(last, at(f.storage, v).memory) = std::numeric_limits<int>::max();
+  return last;
+}
+
+}  // namespace
+
+void lay_in_place(Fusion& f, const Partition& p, const FlatGraph& g,
+                  const std::vector<GroupKernel>& kernels) {
+  std::vector<int> last = last_uses(f, p, kernels);
+  for (std::size_t k = 0; k < f.groups.size(); k++) {
+    if (f.groups[k].loop) continue;
+    const LocalStep& s = at(p.steps, f.groups[k].steps[0]);
+    for (const InPlace& x : in_place_of(s, p, g, f.storage)) {
+      const int v = s.in[x.operand], out = s.out[x.result], memory = at(f.storage, v).memory;
+      const LocalValue &from = at(p.values, v), &to = at(p.values, out);
+      if (at(p.values, memory).step < 0 || at(last, memory) != static_cast<int>(k) ||
+          from.layout != to.layout || at(f.storage, v).geometry != v || at(p.values, memory).windows) {
+        if (node_of(s, g)->op->trait != Trait::in_place)  // its runs write there
+          throw InternalError("plan: a carry that is written over is read elsewhere. Please report this.");
+        continue;
+      }
+      at(last, memory) = at(last, out);
+      for (Storage& other : f.storage)
+        if (other.memory == out) other.memory = memory;
+    }
+  }
+}
+
+void give_buffers(Partition& p, LocalValues& values, std::size_t first_carry, const CarryBuffers& carries,
+                  bool turns) {
+  LocalStep s = std::move(p.steps.back());
+  p.steps.pop_back();
+  for (std::size_t k = 0; k < carries.in_place.size(); k++) {
+    if (!carries.in_place[k]) continue;
+    int& v = s.in[first_carry + k];
+    LocalStep copy{-1, -1, {v}, {}, true};
+    v = values.add(at(p.values, v).type, at(p.values, v).layout, static_cast<int>(p.steps.size()));
+    copy.out = {v};
+    p.steps.push_back(std::move(copy));
+  }
+  const auto step = static_cast<int>(p.steps.size());
+  for (int v : s.out) at(p.values, v).step = step;
+  for (std::size_t k = 0; turns && k < carries.in_place.size(); k++)
+    if (!carries.in_place[k])
+      s.out.push_back(values.add(at(p.values, s.out[k]).type, at(p.values, s.out[k]).layout, step));
+  p.steps.push_back(std::move(s));
+}
+
+std::vector<bool> written_over(const FlatGraph& body, std::size_t first_carry, std::size_t carries) {
+  std::vector<bool> r(carries, false);
+  for (std::size_t k = 0; k < carries; k++) {
+    int v = body.outputs[k];
+    for (bool writes = false; !r[k];) {
+      if (v == at(body.inputs, static_cast<int>(first_carry + k))) {
+        r[k] = writes;
+        break;
+      }
+      const int node = at(body.producer, v);
+      if (node < 0) break;
+      const FlatNode& n = at(body.nodes, node);
+      const auto result = static_cast<std::size_t>(v - n.first_out);
+      if (n.op->trait == Trait::in_place || n.op->form == Form::view || n.op->form == Form::constraint) {
+        writes |= n.op->trait == Trait::in_place;
+        v = n.in[0];
+      } else if (n.op->form == Form::iterate && result < Iteration::of(*n.attrs).carries) {
+        writes = true;
+        v = n.in[Iteration::of(*n.attrs).constants + result];
+      } else if (n.op->form == Form::repeat) {
+        writes = true;
+        v = n.in[Repetition::of(*n.attrs).first_carry() + result];
+      } else {
+        break;
+      }
+    }
+  }
+  return r;
+}
+
+}  // namespace shardarray

@@ -1,0 +1,38 @@
+// Results that lie on the memory of what they are made of: a part written over, and carries that every run of a loop writes so.
+#pragma once
+#include <map>
+#include <set>
+#include <vector>
+
+#include "compile/local_values.h"
+#include "compile/passes.h"
+
+namespace shardarray {
+
+/// A result (by its place in LocalStep::out) that may take over the memory of an operand (in LocalStep::in).
+struct InPlace {
+  std::size_t operand = 0, result = 0;
+};
+std::vector<InPlace> in_place_of(const LocalStep& s, const Partition& p, const FlatGraph& g);
+/// The same, where no other operand of the step lies on that memory.
+std::vector<InPlace> in_place_of(const LocalStep& s, const Partition& p, const FlatGraph& g,
+                                 const std::vector<Storage>& storage);
+
+/// Groups that may write over what others read come behind these, unless these wait for them. `before`: group -> groups that come
+/// before it; `readers`: of each memory.
+void write_last(std::map<int, std::set<int>>& before, const std::map<int, std::set<int>>& readers,
+                const std::map<int, Group>& groups, const Partition& p, const FlatGraph& g,
+                const std::vector<Storage>& storage);
+
+/// Where such a result is the last reader of memory that is no input's, it lies on it.
+void lay_in_place(Fusion& f, const Partition& p, const FlatGraph& g, const std::vector<GroupKernel>& kernels);
+
+/// What the last step, a loop with these operands from `first_carry` on, needs for its carries: copies of those that are written over,
+/// which others may read, and where runs take `turns` second buffers for the rest.
+void give_buffers(Partition& p, LocalValues& values, std::size_t first_carry, const CarryBuffers& carries,
+                  bool turns);
+
+/// Which results of a loop's body are carries (its inputs from `first_carry` on) with parts written over.
+std::vector<bool> written_over(const FlatGraph& body, std::size_t first_carry, std::size_t carries);
+
+}  // namespace shardarray

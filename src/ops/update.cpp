@@ -1,0 +1,153 @@
+// update: a part that is written over where data says that it begins.
+#include <fmt/core.h>
+
+#include <algorithm>
+
+#include "base/sizes.h"
+#include "ops/rules.h"
+
+namespace shardarray {
+
+using namespace rules;
+
+static std::size_t batch_rank(const Attrs& a) { return static_cast<std::size_t>(a.lo[0]); }
+// Whether the part begins in dimension d where data says so.
+static bool varies(const Attrs& a, std::size_t d) {
+  return std::find(a.dims.begin(), a.dims.end(), static_cast<std::int64_t>(d)) != a.dims.end();
+}
+
+static Types update_type(const Call& c) {
+  const Type &x = c.in[0], &part = c.in[1];
+  const Attrs& a = *c.attrs;
+  const std::size_t b = batch_rank(a);
+  bool fits =
+      x.dtype == part.dtype && x.shape.size() == part.shape.size() && c.in.size() == 2 + a.dims.size();
+  for (std::size_t d = 0; fits && d < x.shape.size(); d++)
+    fits = varies(a, d) ? d >= b : part.shape[d] == x.shape[d];
+  for (std::size_t k = 2; fits && k < c.in.size(); k++)
+    fits = (c.in[k].dtype == DType::int32 || c.in[k].dtype == DType::int64) &&
+           c.in[k].shape == Shape(x.shape.begin(), x.shape.begin() + static_cast<std::ptrdiff_t>(b));
+  if (!fits)
+    throw InternalError(
+        fmt::format("update: operands {} and {}, {} starts. They must fit. Please report this.", to_string(x),
+                    to_string(part), c.in.size() - 2));
+  return {x};
+}
+
+// The part is whole in the dimensions where it may lie anywhere; x stays as it is.
+static Rule update_rule(const Call& c) {
+  Rule r;
+  std::vector<DimFactors> x, part;
+  for (std::size_t d = 0; d < c.in[0].shape.size(); d++) {
+    x.push_back(add_factor(r, c.in[0].shape[d]));
+    part.push_back(varies(*c.attrs, d) ? add_factor(r, c.in[1].shape[d], Role::whole) : x.back());
+  }
+  r.operands = {x, part};
+  const std::vector<DimFactors> start(x.begin(),
+                                      x.begin() + static_cast<std::ptrdiff_t>(batch_rank(*c.attrs)));
+  r.operands.resize(c.in.size(), start);
+  r.results = {x};
+  return r;
+}
+
+static std::span<const Array> starts_of(std::span<const Array> in) { return in.subspan(2); }
+
+// Where starts differ from row to row, rows are one more dimension of theirs.
+static Batched update_batch(const BatchArgs& b) {
+  const Attrs& a = b.node.attrs();
+  Shape dims;
+  for (const std::int64_t d : a.dims) dims.push_back(d + 1);
+  const bool by_row = a.lo[0] > 0 || std::find(b.mapped.begin() + 2, b.mapped.end(), true) != b.mapped.end();
+  Arrays starts;
+  for (std::size_t k = 2; k < b.in.size(); k++) starts.push_back(by_row ? with_rows(b, k) : b.in[k]);
+  return mapped(
+      {primitive::update(with_rows(b, 0), with_rows(b, 1), dims, starts, by_row ? a.lo[0] + 1 : 0)});
+}
+
+static LocalCall update_call(const LowerArgs& l) {
+  const std::size_t b = batch_rank(*l.call.attrs);
+  const Box &x = l.out[0], &part = l.in[1];
+  const std::int64_t batch =
+      num_elements(Shape(x.size.begin(), x.size.begin() + static_cast<std::ptrdiff_t>(b)));
+  LocalCall r{"update", {{batch}, {batch}}, {}, {}};
+  bool grows = false;  // the dimension before varies as little as this one
+  for (std::size_t d = b; d < x.size.size(); d++) {
+    const bool may_lie_anywhere = varies(*l.call.attrs, d);
+    Shape &all = r.in_shapes[0], &written = r.in_shapes[1];
+    if (grows && !may_lie_anywhere) {
+      all[all.size() - 1] *= x.size[d];
+      written[written.size() - 1] *= part.size[d];
+    } else {
+      all.push_back(x.size[d]);
+      written.push_back(part.size[d]);
+      r.params.push_back(may_lie_anywhere ? x.lo[d] : -1);
+    }
+    grows = !may_lie_anywhere;
+  }
+  r.in_shapes.resize(l.in.size(), Shape{batch});
+  r.out_shapes = {r.in_shapes[0]};
+  return r;
+}
+
+// x [b.., n..], part [b.., m..] and, of each of `dims`, where the part begins there [b..]; elsewhere m is n. What lies outside of x
+// is left out. lo = {rank of b}.
+SHARDARRAY_OP op_update{
+    .name = "update",
+    .form = Form::library,
+    .rule = update_rule,
+    .type = update_type,
+    .linearity = [](const Call&, int operand) { return operand < 2 ? Linear::joint : Linear::no; },
+    .jvp =
+        [](const JvpArgs& v) {
+          const auto given = [&](std::size_t k) {
+            return v.tangents[k].has_value() ? v.tangents[k] : zeros_of(type_of(v.in[k]));
+          };
+          if (!v.tangents[0].has_value() && !v.tangents[1].has_value()) return Arrays{Array()};
+          const Attrs& a = v.node.attrs();
+          return Arrays{primitive::update(given(0), given(1), a.dims, starts_of(v.in), a.lo[0])};
+        },
+    .transpose =
+        [](const TransposeArgs& t) {
+          const Attrs& a = t.node.attrs();
+          const Array& g = t.cotangents[0];
+          Arrays r(t.in.size());
+          const Type& part = type_of(t.in[1]);
+          if (t.linear[0]) r[0] = primitive::update(g, zeros_of(part), a.dims, starts_of(t.in), a.lo[0]);
+          if (t.linear[1]) r[1] = primitive::part_at(g, part.shape, a.dims, starts_of(t.in));
+          return r;
+        },
+    .batch = update_batch,
+    .lower = update_call,
+    .trait = Trait::in_place,
+    .whole_complex = true};
+
+namespace primitive {
+
+Array update(const Array& x, const Array& part, const Shape& dims, std::span<const Array> starts,
+             std::int64_t batch_rank) {
+  Attrs a;
+  a.dims = dims;
+  a.lo = {batch_rank};
+  Arrays in{x, part};
+  for (const Array& start : starts)
+    in.push_back(itemsize(start.dtype()) < 4 ? primitive::cast(start, DType::int32) : start);
+  return record(op_update, in, std::move(a));
+}
+
+Array part_at(const Array& x, const Shape& sizes, const Shape& dims, std::span<const Array> starts) {
+  Array y = x;
+  for (std::size_t k = 0; k < dims.size(); k++) {
+    const auto d = static_cast<std::size_t>(dims[k]);
+    Shape rows(y.shape().begin(), y.shape().begin() + dims[k]), batch;
+    rows.push_back(sizes[d]);
+    for (std::size_t j = 0; j < starts[k].shape().size(); j++) batch.push_back(from_last(j, rows.size()));
+    const Array at = primitive::add(primitive::broadcast(starts[k], rows, batch),
+                                    primitive::iota(rows, d, starts[k].dtype()));
+    y = primitive::take(y, at, dims[k], 1);
+  }
+  return y;
+}
+
+}  // namespace primitive
+
+}  // namespace shardarray
