@@ -14,6 +14,10 @@
 #include "kernels/sort.cuh"
 #include "kernels/update.cuh"
 
+#ifndef __CUDACC__
+#include <cstring>
+#endif
+
 namespace shardarray::device {
 
 #ifdef __CUDACC__
@@ -26,8 +30,7 @@ namespace shardarray::device {
 #else
 #define SHARDARRAY_BLOCK_SHARED
 /// So that it shows where something is read before it is written.
-#define SHARDARRAY_FORGET(arenas) \
-  for (std::byte & b : arenas) b = std::byte{0xff}
+#define SHARDARRAY_FORGET(arenas) std::memset(arenas, 0xff, sizeof arenas)
 #define SHARDARRAY_ARENAS(bytes, alignment) alignas(alignment) static thread_local std::byte arenas[bytes];
 #define SHARDARRAY_SYNC_BLOCK() static_cast<void>(0)
 #define SHARDARRAY_EACH(k, count) for (std::uint32_t k = 0; k < (count); k++)
