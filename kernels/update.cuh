@@ -1,6 +1,8 @@
-// A part of an array that is written over, where data says that it begins: a thread an element of the part where the result lies on
-// the array, else of the result.
+// A part of an array that is written over, or combined with what is there, where data says that it begins: a thread an element of the
+// part.
 #pragma once
+#include <type_traits>
+
 #include "kernels/sort.cuh"
 
 namespace shardarray::device {
@@ -14,14 +16,13 @@ struct UpdateDim {
   std::uint8_t unused[6];
 };
 struct UpdateItem {
-  Address x, part, out;
+  Address part, out;
   List<UpdateDim> dims;
-  std::int64_t elements, each;  ///< that threads write, and of a batch entry
-  bool in_place;
-  std::uint8_t unused[7];
+  std::int64_t elements, each;  ///< of the part, and of a batch entry of it
 };
 struct UpdateTable {
   List<UpdateItem> items;
+  Instruction combine;
   std::uint32_t bytes, unused;
 };
 
@@ -32,33 +33,29 @@ SHARDARRAY_DEVICE inline std::int64_t part_begin(const Bases& bases, const Updat
          d.first;
 }
 
-SHARDARRAY_DEVICE inline void update(const Grid& g, const std::byte* table, std::byte*, const Bases& bases) {
+template <class Combine>
+SHARDARRAY_DEVICE void update(const Grid& g, const std::byte* table, std::byte*, const Bases& bases) {
   const UpdateTable& t = *reinterpret_cast<const UpdateTable*>(table);
+  const Combine combine{t.combine};
   const UpdateItem& u = entries(table, t.items)[g.item];
   const UpdateDim* const dims = entries(table, u.dims);
   for (std::int64_t at = first_point(g); at < u.elements; at += point_step(g)) {
     const std::int64_t entry = at / u.each;
-    std::int64_t rest = at - entry * u.each, to = 0, from = 0, to_step = 1, from_step = 1;
+    std::int64_t rest = at - entry * u.each, to = 0, step = 1;
     bool inside = true;
     for (std::uint32_t k = u.dims.count; k-- > 0;) {
       const UpdateDim& d = dims[k];
-      const std::int64_t size = u.in_place ? d.m : d.n, i = rest % size;
-      rest /= size;
-      const std::int64_t begin = part_begin(bases, d, entry);
-      const std::int64_t of_x = u.in_place ? i + begin : i, of_part = u.in_place ? i : i - begin;
-      inside = inside && of_x >= 0 && of_x < d.n && of_part >= 0 && of_part < d.m;
-      to += of_x * to_step;
-      from += of_part * from_step;
-      to_step *= d.n;
-      from_step *= d.m;
+      const std::int64_t i = rest % d.m + part_begin(bases, d, entry);
+      rest /= d.m;
+      inside = inside && i >= 0 && i < d.n;
+      to += i * step;
+      step *= d.n;
     }
-    to += entry * to_step;
-    from += entry * from_step;
-    if (inside)
-      copy_element(address_of(bases, u.out) + to * t.bytes, address_of(bases, u.part) + from * t.bytes,
-                   t.bytes);
-    else if (!u.in_place)
-      copy_element(address_of(bases, u.out) + to * t.bytes, address_of(bases, u.x) + to * t.bytes, t.bytes);
+    if (!inside) continue;
+    std::byte* const out = address_of(bases, u.out) + (entry * step + to) * t.bytes;
+    const std::byte* const part = address_of(bases, u.part) + at * t.bytes;
+    if constexpr (std::is_same_v<Combine, NoCombine>) copy_element(out, part, t.bytes);
+    else write_bits(out, t.bytes, combine(read_bits(out, t.bytes), read_bits(part, t.bytes)));
   }
 }
 

@@ -155,10 +155,7 @@ inline std::vector<Row> moving_rows() {
        [](G g) {
          return written_over(g.s, sa::zeros_of({{1, g.s.shape()[1]}, g.s.dtype()}), g);
        }},
-      {&sa::op_update, always,
-       [](G g) {
-         return written_over(sa::zeros_of({{9, g.s.shape()[1]}, g.s.dtype()}), g.s, g);
-       }},
+      {&sa::op_update, always, [](G g) { return written_over(sa::zeros_of(sa::type_of(g.s)), g.s, g); }},
       {&sa::op_update, never, [](G g) { return written_over(g.s, slice_dim(g.t, 0, 0, 1), g); }},
       {&sa::op_constraint, never, [](G g) { return sa::filter_shard(g.s, g.placed); }},
   };

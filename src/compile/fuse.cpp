@@ -434,10 +434,12 @@ class Fuser {
             readers[m].insert(k);
             if (writer.contains(m)) before[k].insert(writer[m]);
           }
-    write_last(before, readers, made, p_, g_, fusion_.storage);
     std::map<int, int> last_step;
     for (int k : order) last_step[k] = made[k].steps.back();
-    const std::vector<int> scheduled = schedule(before, last_step);
+    std::vector<int> scheduled = schedule(before, last_step);
+    if (scheduled.size() == order.size() &&
+        write_last(before, scheduled, readers, made, p_, g_, fusion_.storage))
+      scheduled = schedule(before, last_step);
     if (scheduled.size() < order.size()) {
       for (int k : scheduled) made.erase(k);
       part(made);

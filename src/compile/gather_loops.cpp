@@ -5,6 +5,7 @@
 
 #include "base/at.h"
 #include "base/sizes.h"
+#include "compile/in_place.h"
 #include "compile/step_kind.h"
 #include "runtime/step_ranges.h"
 
@@ -48,6 +49,7 @@ class Gathering {
           for (const int m : memories_before(p, f.storage, kinds, v, at(f.storage, v).memory))
             if (const auto w = writer.find(m); w != writer.end() && w->second != k)
               at(first_reader_, w->second) = k;
+    stay_in_front_of_writers(f, p, g);
   }
 
   // The order of the groups: those of `alike` in front of the next one of them.
@@ -67,6 +69,20 @@ class Gathering {
   }
 
  private:
+  // What reads memory that a later group may write over comes before that.
+  void stay_in_front_of_writers(const Fusion& f, const Partition& p, const FlatGraph& g) {
+    for (int k = 0; k < static_cast<int>(f.groups.size()); k++) {
+      if (at(f.groups, k).loop) continue;
+      const LocalStep& step = at(p.steps, at(f.groups, k).steps[0]);
+      for (const InPlace& x : in_place_of(step, p, g, f.storage))
+        for (int r = 0; r < k; r++)
+          for (const int s : at(f.groups, r).steps)
+            for (const int v : at(p.steps, s).in)
+              if (at(f.storage, v).memory == at(f.storage, step.in[x.operand]).memory)
+                at(first_reader_, r) = std::min(at(first_reader_, r), k);
+    }
+  }
+
   std::vector<int> first_reader_;  // by group
 };
 

@@ -17,6 +17,7 @@ std::size_t CarryBuffers::doubled(std::size_t count) const {
 }
 
 std::vector<InPlace> in_place_of(const LocalStep& s, const Partition& p, const FlatGraph& g) {
+  if (s.copy) return {{0, 0}};
   const FlatNode* const n = node_of(s, g);
   if (n == nullptr || s.assembly) return {};
   if (n->op->trait == Trait::in_place) return {{0, 0}};
@@ -45,14 +46,14 @@ std::vector<InPlace> in_place_of(const LocalStep& s, const Partition& p, const F
 
 namespace {
 
-// Does `group` wait for `other`?
-bool waits_for(int group, int other, const std::map<int, std::set<int>>& before) {
+// Does `group` wait for `other`? True as well where finding out takes too long: every answer costs of `patience`.
+bool waits_for(int group, int other, const std::map<int, std::set<int>>& before, int& patience) {
   std::vector<int> open{group};
   std::set<int> seen;
   while (!open.empty()) {
     const int k = open.back();
     open.pop_back();
-    if (k == other) return true;
+    if (k == other || --patience < 0) return true;
     if (const auto them = before.find(k); seen.insert(k).second && them != before.end())
       open.insert(open.end(), them->second.begin(), them->second.end());
   }
@@ -61,19 +62,30 @@ bool waits_for(int group, int other, const std::map<int, std::set<int>>& before)
 
 }  // namespace
 
-void write_last(std::map<int, std::set<int>>& before, const std::map<int, std::set<int>>& readers,
-                const std::map<int, Group>& groups, const Partition& p, const FlatGraph& g,
-                const std::vector<Storage>& storage) {
-  for (const auto& [k, group] : groups) {
+bool write_last(std::map<int, std::set<int>>& before, const std::vector<int>& order,
+                const std::map<int, std::set<int>>& readers, const std::map<int, Group>& groups,
+                const Partition& p, const FlatGraph& g, const std::vector<Storage>& storage) {
+  std::map<int, int> writers;  // memory -> the last group that may write over it, which alone can
+  std::map<int, std::size_t> place;
+  for (std::size_t k = 0; k < order.size(); k++) {
+    place[order[k]] = k;
+    const Group& group = groups.at(order[k]);
     if (group.loop) continue;
     const LocalStep& s = at(p.steps, group.steps[0]);
-    for (const InPlace& x : in_place_of(s, p, g, storage)) {
-      const auto others = readers.find(at(storage, s.in[x.operand]).memory);
-      if (others == readers.end()) continue;
-      for (const int reader : others->second)
-        if (!waits_for(reader, k, before)) before[k].insert(reader);
-    }
+    for (const InPlace& x : in_place_of(s, p, g, storage))
+      writers[at(storage, s.in[x.operand]).memory] = order[k];
   }
+  bool waits = false;
+  int patience = 1 << 16;
+  for (const auto& [memory, writer] : writers) {
+    const auto all = readers.find(memory);
+    if (all == readers.end()) continue;
+    for (const int reader : all->second)
+      if (reader != writer && place.at(reader) > place.at(writer) &&
+          !waits_for(reader, writer, before, patience))
+        waits |= before[writer].insert(reader).second;
+  }
+  return waits;
 }
 
 namespace {
@@ -96,24 +108,33 @@ std::vector<int> last_uses(const Fusion& f, const Partition& p, const std::vecto
 
 }  // namespace
 
+bool is_copy(const Group& x, const Partition& p) {
+  return x.steps.size() == 1 && at(p.steps, x.steps[0]).copy;
+}
+
 void lay_in_place(Fusion& f, const Partition& p, const FlatGraph& g,
                   const std::vector<GroupKernel>& kernels) {
   std::vector<int> last = last_uses(f, p, kernels);
+  std::vector<std::vector<int>> lying(p.values.size());  // by memory: the values in it
+  for (int v = 0; v < std::ssize(p.values); v++)
+    if (const int memory = at(f.storage, v).memory; memory >= 0) at(lying, memory).push_back(v);
   for (std::size_t k = 0; k < f.groups.size(); k++) {
-    if (f.groups[k].loop) continue;
+    if (f.groups[k].loop && !is_copy(f.groups[k], p)) continue;
     const LocalStep& s = at(p.steps, f.groups[k].steps[0]);
     for (const InPlace& x : in_place_of(s, p, g, f.storage)) {
       const int v = s.in[x.operand], out = s.out[x.result], memory = at(f.storage, v).memory;
       const LocalValue &from = at(p.values, v), &to = at(p.values, out);
       if (at(p.values, memory).step < 0 || at(last, memory) != static_cast<int>(k) ||
-          from.layout != to.layout || at(f.storage, v).geometry != v || at(p.values, memory).windows) {
-        if (node_of(s, g)->op->trait != Trait::in_place)  // its runs write there
+          from.layout != to.layout || at(p.values, memory).windows) {
+        if (!s.copy && node_of(s, g)->op->trait != Trait::in_place)  // its runs write there
           throw InternalError("plan: a carry that is written over is read elsewhere. Please report this.");
         continue;
       }
       at(last, memory) = at(last, out);
-      for (Storage& other : f.storage)
-        if (other.memory == out) other.memory = memory;
+      for (const int other : at(lying, out)) {
+        at(f.storage, other).memory = memory;
+        at(lying, memory).push_back(other);
+      }
     }
   }
 }

@@ -18,11 +18,13 @@ std::vector<InPlace> in_place_of(const LocalStep& s, const Partition& p, const F
 std::vector<InPlace> in_place_of(const LocalStep& s, const Partition& p, const FlatGraph& g,
                                  const std::vector<Storage>& storage);
 
-/// Groups that may write over what others read come behind these, unless these wait for them. `before`: group -> groups that come
-/// before it; `readers`: of each memory.
-void write_last(std::map<int, std::set<int>>& before, const std::map<int, std::set<int>>& readers,
-                const std::map<int, Group>& groups, const Partition& p, const FlatGraph& g,
-                const std::vector<Storage>& storage);
+/// Groups that may write over what others read wait for these, if these do not wait for them. `before`: group -> groups that it waits
+/// for; `order`: of all groups by now; `readers`: of each memory. True: somebody waits for one more.
+bool write_last(std::map<int, std::set<int>>& before, const std::vector<int>& order,
+                const std::map<int, std::set<int>>& readers, const std::map<int, Group>& groups,
+                const Partition& p, const FlatGraph& g, const std::vector<Storage>& storage);
+/// A loop that copies one value and does nothing else.
+bool is_copy(const Group& group, const Partition& p);
 
 /// Where such a result is the last reader of memory that is no input's, it lies on it.
 void lay_in_place(Fusion& f, const Partition& p, const FlatGraph& g, const std::vector<GroupKernel>& kernels);

@@ -82,6 +82,13 @@ static double flops_of(const Program& program) {
   return *std::max_element(per_device.begin(), per_device.end());
 }
 
+// Its copy is the value itself, on every device.
+static bool lies_there(const LocalStep& copy, Addresses& at) {
+  const Memory &from = at.memory(copy.in[0]), &to = at.memory(copy.out[0]);
+  return std::equal(from.refs.begin(), from.refs.end(), to.refs.begin(), to.refs.end(),
+                    [](const Ref& a, const Ref& b) { return a.base == b.base && a.offset == b.offset; });
+}
+
 // The transfers of every run of a called program are the caller's.
 static void add_transfers(ProgramCall& call, const std::string& when, Program& program) {
   call.first_transfer = static_cast<int>(program.transfers.size());
@@ -112,6 +119,7 @@ void plan(const Partition& p, Fusion f, const FlatGraph& g, const CompileInput& 
     const Group& group = f.groups[k];
     Step step{Loop{}, label_of(group, p, g), where_of(group, p, g), flushes_denormals(group, p, g)};
     if (group.loop) {
+      if (is_copy(group, p) && lies_there(at(p.steps, group.steps[0]), addresses)) continue;
       step.body = make_loop(group, kernels[k], g, p, addresses);
     } else {
       const LocalStep& s = p.steps[static_cast<std::size_t>(group.steps[0])];

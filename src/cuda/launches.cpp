@@ -78,7 +78,7 @@ void add_step_launches(const Step& step, std::uint64_t alignment, std::vector<Ke
       [&]<class Body>(const Body& body) {
         if constexpr (std::is_same_v<Body, Loop>) add_loop_launches(step, body, to);
         else if constexpr (std::is_same_v<Body, Gemm>) add_gemm_launches(step, body, alignment, to);
-        else if constexpr (std::is_same_v<Body, LibraryCall>) add_library_launches(step, body, to);
+        else if constexpr (std::is_same_v<Body, LibraryCall>) add_library_launches(step, body, alignment, to);
         else if constexpr (std::is_same_v<Body, ProgramCall>) add_call(step, body, alignment, to);
         else if constexpr (std::is_same_v<Body, Exchange>) add_exchange_launches(step, body, alignment, to);
         else

@@ -65,7 +65,7 @@ void add_segments(const Step& step, const LibraryCall& x, const device::ScatterT
   for (std::size_t k = first; k < to.size(); k++) to[k].scratch_bytes = sorted.scratch_bytes;
 }
 
-void add_scatter(const Step& step, const LibraryCall& x, std::vector<KernelLaunch>& to) {
+void add_scatter(const Step& step, const LibraryCall& x, std::uint64_t, std::vector<KernelLaunch>& to) {
   const DType index = x.in_types[0], values = x.in_types[1];
   if (!is_integer(index)) refuse_dtype("scatter", index, "rows of an integer dtype");
   if (!is_integer(values) && values != float32 && values != float64)
@@ -96,10 +96,10 @@ void add_scatter(const Step& step, const LibraryCall& x, std::vector<KernelLaunc
 std::vector<device::UpdateDim> update_dims(const LibraryCall& x, const LibraryCall::Item& item) {
   std::vector<device::UpdateDim> dims;
   std::size_t start = 2;
-  for (std::size_t k = 0; k < item.params.size(); k++) {
+  for (std::size_t k = 1; k < item.params.size(); k++) {
     device::UpdateDim d{};
-    d.n = item.in_shapes[0][k + 1];
-    d.m = item.in_shapes[1][k + 1];
+    d.n = item.in_shapes[0][k];
+    d.m = item.in_shapes[1][k];
     d.varies = item.params[k] >= 0;
     if (d.varies) {
       d.first = item.params[k];
@@ -111,27 +111,48 @@ std::vector<device::UpdateDim> update_dims(const LibraryCall& x, const LibraryCa
   return dims;
 }
 
-void add_update(const Step& step, const LibraryCall& x, std::vector<KernelLaunch>& to) {
+/// What is not written stays as it is in x.
+Exchange copy_of_x(const LibraryCall& x) {
+  Exchange e;
+  e.dtype = x.in_types[0];
+  for (const LibraryCall::Item& item : x.items) {
+    const Ref &to = item.out[0], &from = item.in[0];
+    if (to.base == from.base && to.offset == from.offset) continue;
+    const std::int64_t n = num_elements(item.in_shapes[0]);
+    const std::uint64_t bytes = static_cast<std::uint64_t>(n) * itemsize(e.dtype);
+    Exchange::Source source{from, item.device, bytes, 0};
+    e.items.push_back({item.device, to, bytes, false, {{{n}, {1}, {1}, to, {source}}}});
+  }
+  return e;
+}
+
+void add_update(const Step& step, const LibraryCall& x, std::uint64_t alignment,
+                std::vector<KernelLaunch>& to) {
+  if (const Exchange e = copy_of_x(x); !e.items.empty()) add_exchange_launches(step, e, alignment, to);
+  const auto reducer = static_cast<Reducer>(x.items[0].params[0]);
   LaunchTable table;
   table.reserve<device::UpdateTable>();
   device::UpdateTable t{};
   t.bytes = static_cast<std::uint32_t>(itemsize(x.in_types[0]));
+  t.combine.code = reducer == Reducer::none ? Code::constant : combining_code(reducer);
+  t.combine.type = t.combine.from = x.in_types[0] == DType::bool_ ? uint8 : x.in_types[0];
   std::vector<device::UpdateItem> items;
   std::int64_t most = 0;
   for (const LibraryCall::Item& item : x.items) {
+    const Shape& part = item.in_shapes[1];
     device::UpdateItem u{};
-    u.x = device_address(item.in[0]);
     u.part = device_address(item.in[1]);
     u.out = device_address(item.out[0]);
     u.dims = table.add(update_dims(x, item));
-    u.in_place = item.in[0].base == item.out[0].base && item.in[0].offset == item.out[0].offset;
-    const Shape& written = item.in_shapes[u.in_place ? 1 : 0];
-    u.elements = num_elements(written);
-    u.each = u.elements / std::max<std::int64_t>(1, written[0]);
+    u.elements = num_elements(part);
+    u.each = u.elements / std::max<std::int64_t>(1, part[0]);
     items.push_back(u);
     most = std::max(most, u.elements);
   }
-  add_launch(step, "shardarray_update", t, items, most, std::move(table), to);
+  const char* const kernel = reducer == Reducer::none
+                                 ? "shardarray_update"
+                                 : SHARDARRAY_COMBINING("shardarray_update_combine", t.combine);
+  add_launch(step, kernel, t, items, most, std::move(table), to);
 }
 
 device::ScanTable scan_table(const LibraryCall& x) {
@@ -150,7 +171,7 @@ device::ScanTable scan_table(const LibraryCall& x) {
   return t;
 }
 
-void add_scan(const Step& step, const LibraryCall& x, std::vector<KernelLaunch>& to) {
+void add_scan(const Step& step, const LibraryCall& x, std::uint64_t, std::vector<KernelLaunch>& to) {
   const DType type = x.in_types[0];
   if (!is_integer(type) && type != float32 && type != float64)
     refuse_dtype("scan", type, "integers, float32 or float64");
@@ -196,7 +217,7 @@ const char* conv_kernel(DType t) {
   }
 }
 
-void add_conv(const Step& step, const LibraryCall& x, std::vector<KernelLaunch>& to) {
+void add_conv(const Step& step, const LibraryCall& x, std::uint64_t, std::vector<KernelLaunch>& to) {
   LaunchTable table;
   table.reserve<device::ConvTable>();
   const auto listed = [&](const std::vector<ContractionDim>& dims) {
@@ -220,7 +241,8 @@ void add_conv(const Step& step, const LibraryCall& x, std::vector<KernelLaunch>&
 
 struct Entry {
   const char* name;
-  void (*add)(const Step& step, const LibraryCall& call, std::vector<KernelLaunch>& to);
+  void (*add)(const Step& step, const LibraryCall& call, std::uint64_t alignment,
+              std::vector<KernelLaunch>& to);
 };
 constexpr Entry table[] = {{"sort", add_sort},
                            {"scatter", add_scatter},
@@ -241,12 +263,13 @@ bool has_kernels(const Step& step) {
   return call == nullptr || entry_of(*call) != nullptr;
 }
 
-void add_library_launches(const Step& step, const LibraryCall& call, std::vector<KernelLaunch>& to) {
+void add_library_launches(const Step& step, const LibraryCall& call, std::uint64_t alignment,
+                          std::vector<KernelLaunch>& to) {
   const Entry* const entry = entry_of(call);
   if (entry == nullptr)
     throw InternalError(
         fmt::format("cuda: {} is no launch: the host does it. Please report this.", call.name));
-  entry->add(step, call, to);
+  entry->add(step, call, alignment, to);
 }
 
 }  // namespace shardarray::cuda

@@ -21,6 +21,7 @@
 #include "kernels/program_table.cuh"
 #include "kernels/scan.cuh"
 #include "kernels/scatter.cuh"
+#include "kernels/update.cuh"
 #include "shardarray/error.h"
 
 namespace shardarray::cuda {
@@ -48,6 +49,7 @@ std::string printed_combine(const KernelLaunch& l) {
   const TableReader table(l.table);
   device::Instruction in = kernel == "shardarray_move"      ? table.head<device::MoveTable>().combine
                            : kernel == "shardarray_scatter" ? table.head<device::ScatterTable>().combine
+                           : kernel == "shardarray_update_combine" ? table.head<device::UpdateTable>().combine
                            : kernel == "shardarray_scatter_segments"
                                ? table.head<device::SegmentTable>().combine
                                : table.head<device::ScanTable>().combine;

@@ -173,7 +173,7 @@ bool sorts_by_bits(DType key, std::int64_t length) {
   return merges > 2 * static_cast<std::int64_t>(itemsize(key));
 }
 
-void add_sort(const Step& step, const LibraryCall& call, std::vector<KernelLaunch>& to) {
+void add_sort(const Step& step, const LibraryCall& call, std::uint64_t, std::vector<KernelLaunch>& to) {
   SortLaunches(
       step, call, [](const LibraryCall::Item& item) { return item.params[0]; }, true)
       .add_to(to);

@@ -10,7 +10,7 @@ namespace shardarray::cuda {
 /// Throws CompileError: what `takes` names is all that there is.
 [[noreturn]] void refuse_dtype(const char* what, DType t, const char* takes);
 
-void add_sort(const Step& step, const LibraryCall& call, std::vector<KernelLaunch>& to);
+void add_sort(const Step& step, const LibraryCall& call, std::uint64_t, std::vector<KernelLaunch>& to);
 
 /// The first operand's rows of a call [b, n], sorted: device::SortEntry, line by line, for launches that come next.
 struct SortedEntries {

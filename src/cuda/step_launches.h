@@ -25,7 +25,8 @@ bool in_tiles(const Gemm& gemm, const std::vector<std::size_t>& items);
 void add_epilogue_calls(const ProductEpilogue& both, std::uint64_t alignment, KernelLaunch& launch);
 /// Of all its products.
 double multiply_adds(const Gemm& gemm);
-void add_library_launches(const Step& step, const LibraryCall& call, std::vector<KernelLaunch>& to);
+void add_library_launches(const Step& step, const LibraryCall& call, std::uint64_t alignment,
+                          std::vector<KernelLaunch>& to);
 /// False of a library call for which there are no kernels: the host does it.
 bool has_kernels(const Step& step);
 

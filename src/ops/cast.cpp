@@ -70,7 +70,7 @@ Array bitcast_fn::operator()(const Array& x, DType t, Where w) const {
 SHARDARRAY_OP op_stop_gradient = elementwise({.name = "stop_gradient",
                                               .jvp = no_tangent,
                                               .scalar = [](ScalarArgs& s) { s.out[0] = s.in[0]; },
-                                              .on_parts = complex_ops::each_part<op_stop_gradient>});
+                                              .trait = Trait::alias});
 // Operand 0 with the tangent of operand 1, whose value is not needed: compiled it is an alias.
 SHARDARRAY_OP op_slope_of = elementwise({.name = "slope_of",
                                          .type = same_type,

@@ -7,6 +7,7 @@
 #include "ops/api.h"
 #include "ops/array_index.h"
 #include "ops/row_index.h"
+#include "runtime/half_floats.h"
 #include "shardarray/ops.h"
 
 namespace shardarray {
@@ -135,6 +136,16 @@ Array value_of_all(const Array& value, std::size_t rest) {
   return primitive::reshape(value, Shape(shape.begin() + 1, shape.end()));
 }
 
+// Of bools or is the larger one, and the smaller one.
+Reducer combining(Update how, DType t) {
+  switch (how) {
+    case Update::set: return Reducer::none;
+    case Update::add: return t == DType::bool_ ? Reducer::max : Reducer::sum;
+    case Update::mul: return t == DType::bool_ ? Reducer::min : Reducer::prod;
+    case Update::min: return Reducer::min;
+    default: return Reducer::max;
+  }
+}
 // Each array is one position, and what is chosen beside them has no gaps.
 bool is_one_part(const ArraysAt& at, const Selection& s) {
   return s.reversed.empty() &&
@@ -163,9 +174,11 @@ Array updated_where_data_says(const Array& x, const ArraysAt& at, const Selectio
     starts.push_back(row.inside.has_value() ? primitive::select(row.inside, i, primitive::like_whole(i, -1))
                                             : i);
   }
-  Array part = primitive::reshape(v, sizes);
-  if (how != Update::set) part = changed(how, primitive::part_at(x, sizes, dims, starts), part);
-  return primitive::update(x, part, dims, starts);
+  const Array part = primitive::reshape(v, sizes);
+  const Array y = primitive::update(x, part, dims, starts, {combining(how, x.dtype())});
+  if (how == Update::set || how == Update::add || !is_floating(x.dtype())) return y;
+  const Array changed_part = changed(how, primitive::part_at(x, sizes, dims, starts), part);
+  return primitive::with_slope_of(y, primitive::update(x, changed_part, dims, starts));
 }
 
 Array updated(const char* function, const Array& x, const Subscript& index, const Array& v, Update how,
@@ -196,7 +209,8 @@ Array updated(const char* function, const Array& x, const Subscript& index, cons
   check_fits(function, value.shape(), shape);
   if (num_elements(shape) == 0) return x;
   const Array all = primitive::broadcast_to(value, shape);
-  if (is_one_part(at, s)) return updated_where_data_says(x, at, s, all, how, mode);
+  const bool combines = how != Update::set && (is_half(t.dtype) || is_complex(t.dtype));
+  if (is_one_part(at, s) && !combines) return updated_where_data_says(x, at, s, all, how, mode);
   return updated_part(function, x, s, rows.updated(how, all), Update::set);
 }
 

@@ -268,9 +268,15 @@ static std::vector<Array> starts_along(std::size_t rank, std::size_t dim, const 
 Array dynamic_slice(const Array& x, const std::vector<Array>& starts, const Shape& sizes, Where w) {
   const Site site(w, "dynamic_slice");
   need_starts("dynamic_slice", starts, sizes, type_of(x, "dynamic_slice").shape);
-  Array y = x;
-  for (std::size_t d = 0; d < sizes.size(); d++) y = sliced("dynamic_slice", y, d, starts[d], sizes[d]);
-  return y;
+  Shape dims;
+  std::vector<Array> begins;
+  for (std::size_t d = 0; d < sizes.size(); d++) {
+    Array begin = begin_of("dynamic_slice", starts[d], x.shape()[d], sizes[d]);
+    if (sizes[d] == x.shape()[d]) continue;
+    dims.push_back(static_cast<std::int64_t>(d));
+    begins.push_back(std::move(begin));
+  }
+  return primitive::part_at(x, sizes, dims, begins);
 }
 Array dynamic_update_slice(const Array& x, const Array& update, const std::vector<Array>& starts, Where w) {
   const Site site(w, "dynamic_update_slice");

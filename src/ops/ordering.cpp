@@ -52,38 +52,43 @@ Array argpartition_fn::operator()(const Array& x, std::int64_t kth, std::int64_t
   return argsort(x, axis);
 }
 
-// Among the k groups of neighbours whose largest elements are the largest are the k largest elements: any other group has k elements
-// in front of all of its own. Of how many neighbours, so that least is sorted; 1: it does not pay.
+// Among the k groups of neighbours whose largest elements are the largest, and those that are left over behind all groups, are the k
+// largest elements: any other group has k elements in front of all of its own. Of how many neighbours, so that little is sorted: one
+// that leaves none over, if there is one near the best; 1: it does not pay.
 static std::int64_t group_size(std::int64_t n, std::int64_t k) {
-  std::int64_t best = 1, least = n / 2;
-  for (std::int64_t s = 2; s * k < least && s <= n; s++)
-    if (n % s == 0 && n / s > k && n / s + s * k < least) {
-      best = s;
-      least = n / s + s * k;
-    }
-  return best;
+  const auto best = static_cast<std::int64_t>(std::sqrt(static_cast<double>(n) / static_cast<double>(k)));
+  const auto sorted = [&](std::int64_t s) { return n / s + k * s + n % s; };
+  std::int64_t size = std::max<std::int64_t>(best, 1);
+  for (std::int64_t s = std::max<std::int64_t>(2, best / 2); s <= 2 * best; s++)
+    if (n % s == 0 && (n % size != 0 || sorted(s) < sorted(size))) size = s;
+  return n / size > k && sorted(size) < n / 2 ? size : 1;
 }
-// The elements of those groups of lines [.., n], in their order, and the same of `positions`.
+// The elements of those of lines [.., n], in their order, and the same of `positions`.
 static void keep_groups(Array& x, Array& positions, std::int64_t k) {
   const Shape lines = x.shape();
   const std::size_t dim = lines.size() - 1;
-  const std::int64_t n = lines[dim], s = group_size(n, k);
+  const std::int64_t n = lines[dim], s = group_size(n, k), count = n / s;
   if (s == 1 || x.dtype() == DType::bool_ || is_complex(x.dtype())) return;
   Shape groups = lines, kept = lines;
-  groups[dim] = n / s;
+  groups[dim] = count;
   const Shape numbers = groups;
   groups.push_back(s);
   kept[dim] = k * s;
-  const Array all = primitive::reshape(x, groups);
-  const Array largest = primitive::reduce(Reducer::max, primitive::unary(op_stop_gradient, all),
-                                          {static_cast<std::int64_t>(dim) + 1});
+  const auto grouped = [&](const Array& y) {
+    return primitive::reshape(n % s == 0 ? y : primitive::slice_dim(y, dim, 0, count * s), groups);
+  };
+  const Array largest =
+      primitive::reduce(Reducer::max, grouped(primitive::unary(op_stop_gradient, x)), {std::ssize(numbers)});
   const Array backwards[] = {primitive::reverse(largest, {-1}),
                              primitive::reverse(primitive::iota(numbers, dim, DType::int32), {-1})};
-  const Array chosen = primitive::slice_dim(primitive::sort(backwards, dim)[1], dim, n / s - k, n / s);
+  const Array chosen = primitive::slice_dim(primitive::sort(backwards, dim)[1], dim, count - k, count);
   const Array in_order = primitive::sort(std::span(&chosen, 1), dim)[0];
-  for (Array* const y : {&x, &positions})
-    *y = primitive::reshape(
-        primitive::take(primitive::reshape(*y, groups), in_order, static_cast<std::int64_t>(dim), 1), kept);
+  for (Array* const y : {&x, &positions}) {
+    const Array parts[] = {
+        primitive::reshape(primitive::take(grouped(*y), in_order, static_cast<std::int64_t>(dim), 1), kept),
+        primitive::slice_dim(*y, dim, count * s, n)};
+    *y = n % s == 0 ? parts[0] : primitive::concatenate(parts, dim);
+  }
 }
 
 std::pair<Array, Array> top_k_fn::operator()(const Array& x, std::int64_t k, Where w) const {

@@ -112,10 +112,14 @@ Array scatter(const Array& index, const Array& updates, std::int64_t batch_rank,
               std::int64_t rows, Reducer reducer = Reducer::sum);
 /// The number that z is, or that it is in every place; absent: none is known. It is real: other ones are joined from two.
 Array number_in(const Array& z);
+struct UpdateOptions {
+  Reducer reducer = Reducer::none;  ///< combines the part with what is there: sum, prod, max, min
+  std::int64_t batch_rank = 0;
+};
 /// x [b.., n..] with a part [b.., m..] written over, which begins in `dims` at `starts` [b..] (int32 or int64; shorter ones are cast);
 /// elsewhere m is n. What lies outside of x is left out.
 Array update(const Array& x, const Array& part, const Shape& dims, std::span<const Array> starts,
-             std::int64_t batch_rank = 0);
+             const UpdateOptions& options = {});
 /// That part of x, of these sizes; zeros where it lies outside.
 Array part_at(const Array& x, const Shape& sizes, const Shape& dims, std::span<const Array> starts);
 /// out[.., i, ..] = x[.., index[.., i, ..], ..] along `dim`; index may be shorter or longer there.

@@ -60,8 +60,8 @@ static Batched update_batch(const BatchArgs& b) {
   const bool by_row = a.lo[0] > 0 || std::find(b.mapped.begin() + 2, b.mapped.end(), true) != b.mapped.end();
   Arrays starts;
   for (std::size_t k = 2; k < b.in.size(); k++) starts.push_back(by_row ? with_rows(b, k) : b.in[k]);
-  return mapped(
-      {primitive::update(with_rows(b, 0), with_rows(b, 1), dims, starts, by_row ? a.lo[0] + 1 : 0)});
+  return mapped({primitive::update(with_rows(b, 0), with_rows(b, 1), dims, starts,
+                                   {a.reducer, by_row ? a.lo[0] + 1 : 0})});
 }
 
 static LocalCall update_call(const LowerArgs& l) {
@@ -69,7 +69,7 @@ static LocalCall update_call(const LowerArgs& l) {
   const Box &x = l.out[0], &part = l.in[1];
   const std::int64_t batch =
       num_elements(Shape(x.size.begin(), x.size.begin() + static_cast<std::ptrdiff_t>(b)));
-  LocalCall r{"update", {{batch}, {batch}}, {}, {}};
+  LocalCall r{"update", {{batch}, {batch}}, {}, {static_cast<std::int64_t>(l.call.attrs->reducer)}};
   bool grows = false;  // the dimension before varies as little as this one
   for (std::size_t d = b; d < x.size.size(); d++) {
     const bool may_lie_anywhere = varies(*l.call.attrs, d);
@@ -90,29 +90,40 @@ static LocalCall update_call(const LowerArgs& l) {
 }
 
 // x [b.., n..], part [b.., m..] and, of each of `dims`, where the part begins there [b..]; elsewhere m is n. What lies outside of x
-// is left out. lo = {rank of b}.
+// is left out. The part replaces what is there, or is combined with it by the reducer: sum, prod, max, min. lo = {rank of b}. Only the
+// first two have a derivative here: users of the others give a line with theirs.
 SHARDARRAY_OP op_update{
     .name = "update",
     .form = Form::library,
     .rule = update_rule,
     .type = update_type,
-    .linearity = [](const Call&, int operand) { return operand < 2 ? Linear::joint : Linear::no; },
+    .linearity =
+        [](const Call& c, int operand) {
+          const Reducer r = c.attrs->reducer;
+          return operand < 2 && (r == Reducer::none || r == Reducer::sum) ? Linear::joint : Linear::no;
+        },
     .jvp =
         [](const JvpArgs& v) {
+          const Attrs& a = v.node.attrs();
+          if (a.reducer != Reducer::none && a.reducer != Reducer::sum)
+            throw InternalError(
+                "update: no derivative by this reducer. Only sums have one. Please report this.");
           const auto given = [&](std::size_t k) {
             return v.tangents[k].has_value() ? v.tangents[k] : zeros_of(type_of(v.in[k]));
           };
           if (!v.tangents[0].has_value() && !v.tangents[1].has_value()) return Arrays{Array()};
-          const Attrs& a = v.node.attrs();
-          return Arrays{primitive::update(given(0), given(1), a.dims, starts_of(v.in), a.lo[0])};
+          return Arrays{primitive::update(given(0), given(1), a.dims, starts_of(v.in), {a.reducer, a.lo[0]})};
         },
     .transpose =
         [](const TransposeArgs& t) {
           const Attrs& a = t.node.attrs();
           const Array& g = t.cotangents[0];
-          Arrays r(t.in.size());
           const Type& part = type_of(t.in[1]);
-          if (t.linear[0]) r[0] = primitive::update(g, zeros_of(part), a.dims, starts_of(t.in), a.lo[0]);
+          Arrays r(t.in.size());
+          if (t.linear[0])
+            r[0] = a.reducer == Reducer::sum ? g
+                                             : primitive::update(g, zeros_of(part), a.dims, starts_of(t.in),
+                                                                 {.batch_rank = a.lo[0]});
           if (t.linear[1]) r[1] = primitive::part_at(g, part.shape, a.dims, starts_of(t.in));
           return r;
         },
@@ -121,33 +132,73 @@ SHARDARRAY_OP op_update{
     .trait = Trait::in_place,
     .whole_complex = true};
 
-namespace primitive {
+// ---------------------------------------------------------------- recording
+// `start` [b..] for the elements of `shape`, whose first dimensions are b.
+static Array at_each(const Array& start, const Shape& shape) {
+  Shape dims;
+  for (std::size_t d = 0; d < start.shape().size(); d++) dims.push_back(from_last(d, shape.size()));
+  return primitive::broadcast(start, shape, dims);
+}
+static Array combined(Reducer r, const Array& x, const Array& y) {
+  if (r == Reducer::none) return y;
+  if (r == Reducer::sum) return primitive::add(x, y);
+  if (r == Reducer::prod) return primitive::mul(x, y);
+  const bool is_bool = x.dtype() == DType::bool_;
+  if (r == Reducer::max) return primitive::binary(is_bool ? op_or : op_max, x, y);
+  return primitive::binary(is_bool ? op_and : op_min, x, y);
+}
+// Positions in few elements: all of these are looked at, in a loop with what stands around it.
+static Array chosen_by_position(const Array& x, const Array& part, const Shape& dims,
+                                std::span<const Array> starts, Reducer r) {
+  const Shape& shape = x.shape();
+  Array here;
+  for (std::size_t k = 0; k < dims.size(); k++) {
+    const Array own = primitive::iota(shape, static_cast<std::size_t>(dims[k]), starts[k].dtype());
+    const Array equal = primitive::binary(op_eq, own, at_each(starts[k], shape));
+    here = here.has_value() ? primitive::binary(op_and, here, equal) : equal;
+  }
+  return primitive::select(here, combined(r, x, primitive::broadcast_to(part, shape)), x);
+}
 
-Array update(const Array& x, const Array& part, const Shape& dims, std::span<const Array> starts,
-             std::int64_t batch_rank) {
+Array primitive::update(const Array& x, const Array& part, const Shape& dims, std::span<const Array> starts,
+                        const UpdateOptions& o) {
+  constexpr std::int64_t few = 64;
+  const auto batch = static_cast<std::ptrdiff_t>(o.batch_rank);
+  const bool is_position = std::all_of(dims.begin(), dims.end(), [&](std::int64_t d) {
+    return part.shape()[static_cast<std::size_t>(d)] == 1;
+  });
+  if (is_position && num_elements(Shape(x.shape().begin() + batch, x.shape().end())) <= few)
+    return chosen_by_position(x, part, dims, starts, o.reducer);
   Attrs a;
   a.dims = dims;
-  a.lo = {batch_rank};
+  a.lo = {o.batch_rank};
+  a.reducer = o.reducer;
   Arrays in{x, part};
   for (const Array& start : starts)
     in.push_back(itemsize(start.dtype()) < 4 ? primitive::cast(start, DType::int32) : start);
   return record(op_update, in, std::move(a));
 }
 
-Array part_at(const Array& x, const Shape& sizes, const Shape& dims, std::span<const Array> starts) {
-  Array y = x;
-  for (std::size_t k = 0; k < dims.size(); k++) {
+// Dimension by dimension, first where most is left out: what is between is stored.
+Array primitive::part_at(const Array& x, const Shape& sizes, const Shape& dims,
+                         std::span<const Array> starts) {
+  std::vector<std::size_t> order;
+  for (std::size_t k = 0; k < dims.size(); k++) order.push_back(k);
+  const auto left = [&](std::size_t k) {
     const auto d = static_cast<std::size_t>(dims[k]);
-    Shape rows(y.shape().begin(), y.shape().begin() + dims[k]), batch;
+    return static_cast<double>(sizes[d]) / static_cast<double>(std::max<std::int64_t>(1, x.shape()[d]));
+  };
+  std::stable_sort(order.begin(), order.end(),
+                   [&](std::size_t a, std::size_t b) { return left(a) < left(b); });
+  Array y = x;
+  for (const std::size_t k : order) {
+    const auto d = static_cast<std::size_t>(dims[k]);
+    Shape rows(y.shape().begin(), y.shape().begin() + dims[k]);
     rows.push_back(sizes[d]);
-    for (std::size_t j = 0; j < starts[k].shape().size(); j++) batch.push_back(from_last(j, rows.size()));
-    const Array at = primitive::add(primitive::broadcast(starts[k], rows, batch),
-                                    primitive::iota(rows, d, starts[k].dtype()));
+    const Array at = primitive::add(at_each(starts[k], rows), primitive::iota(rows, d, starts[k].dtype()));
     y = primitive::take(y, at, dims[k], 1);
   }
   return y;
 }
-
-}  // namespace primitive
 
 }  // namespace shardarray

@@ -65,8 +65,9 @@ inline constexpr std::int64_t scan_block = 1024;
 ///                rows[b, i], in the order of i. params[0]: global index of the tile's first row; rows outside the tile are
 ///                skipped. params[1]: the Reducer (sum, prod, max, min).
 ///   update       in: x [b, n..], part [b, m..], of each varying dimension where the part begins there, int32 or int64 [b]; out: x, the
-///                part written over; what lies outside is left out. params, by dimension behind b: global index of the tile's first
-///                element; -1: it does not vary, m is n. Where out is x itself, the part alone is written.
+///                part written over or combined with what is there; what lies outside is left out. params[0]: the Reducer (sum, prod,
+///                max, min; none: written over); then by dimension behind b the global index of the tile's first element; -1: it does
+///                not vary, m is n. Where out is x itself, the part alone is written.
 ///   scan         in: x; out: running reductions along dimension params[0], and perhaps the last one of each line (the identity
 ///                of an empty line), of x's shape without that dimension. params[1]: the Reducer (sum, prod, max, min);
 ///                params[2]: 1 from the first element on, -1 from the last. Blocks of scan_block elements: local starts at the

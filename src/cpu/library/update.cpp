@@ -6,6 +6,7 @@
 #include "base/ceil_div.h"
 #include "base/small_vector.h"
 #include "cpu/address.h"
+#include "cpu/library/combined.h"
 #include "cpu/library/library_call.h"
 
 namespace shardarray {
@@ -32,6 +33,8 @@ struct Update {
   LibraryCall::Item item;
   std::vector<Dim> dims;
   std::int64_t x_bytes, part_bytes;  ///< of a batch entry
+  /// Writes bytes of the part, or combines with them.
+  void (*write)(char* to, const char* part, std::int64_t bytes);
 
   std::int64_t rows() const { return dims.empty() ? 1 : dims[0].m; }
   void operator()(void* const* bases, std::int64_t begin, std::int64_t end) const {
@@ -53,7 +56,7 @@ struct Update {
     char* const out = address(bases, item.out[0]) + entry * x_bytes;
     const char* const part = address(bases, item.in[1]) + entry * part_bytes;
     if (dims.empty()) {
-      std::memcpy(out, part, static_cast<std::size_t>(part_bytes));
+      write(out, part, part_bytes);
       return;
     }
     SmallVector<Dim::Inside, 4> inside;
@@ -68,13 +71,23 @@ struct Update {
     out += (from + at) * dims[d].x_step;
     part += from * dims[d].step;
     if (d + 1 == dims.size()) {
-      std::memcpy(out, part, static_cast<std::size_t>((to - from) * dims[d].step));
+      write(out, part, (to - from) * dims[d].step);
       return;
     }
     for (std::int64_t i = from; i < to; i++, out += dims[d].x_step, part += dims[d].step)
       copy(d + 1, inside, out, part);
   }
 };
+
+void copy_bytes(char* to, const char* part, std::int64_t bytes) {
+  std::memcpy(to, part, static_cast<std::size_t>(bytes));
+}
+template <Reducer r, class T> void combine_bytes(char* to, const char* part, std::int64_t bytes) {
+  auto* const x = reinterpret_cast<T*>(to);
+  const auto* const y = reinterpret_cast<const T*>(part);
+  for (std::int64_t k = 0; k < bytes / static_cast<std::int64_t>(sizeof(T)); k++)
+    x[k] = combined<r>(x[k], y[k]);
+}
 
 LibraryPlan copy_of(const Ref& to, const Ref& from, std::int64_t bytes) {
   constexpr std::int64_t block = 1 << 18;
@@ -90,15 +103,16 @@ LibraryPlan copy_of(const Ref& to, const Ref& from, std::int64_t bytes) {
 
 LibraryPlan plan_update(const LibraryCall& call, const LibraryCall::Item& item) {
   const Shape &x = item.in_shapes[0], &part = item.in_shapes[1];
-  const auto size = static_cast<std::int64_t>(itemsize(call.in_types[0]));
-  Update u{item, {}, size, size};
-  for (std::size_t d = 1; d < x.size(); d++) u.dims.push_back({x[d], part[d], 0, 0});
+  const DType t = call.in_types[0];
+  const auto size = static_cast<std::int64_t>(itemsize(t));
+  Update u{item, {}, size, size, copy_bytes};
   int start = 2;
-  for (std::size_t d = 0; d < u.dims.size(); d++) {
+  for (std::size_t d = 1; d < x.size(); d++) {
+    u.dims.push_back({x[d], part[d], 0, 0});
     if (item.params[d] < 0) continue;
-    u.dims[d].first = item.params[d];
-    u.dims[d].start = start++;
-    u.dims[d].index = at(call.in_types, u.dims[d].start);
+    u.dims.back().first = item.params[d];
+    u.dims.back().start = start;
+    u.dims.back().index = at(call.in_types, start++);
   }
   for (std::size_t d = u.dims.size(); d-- > 0;) {
     u.dims[d].x_step = u.x_bytes;
@@ -106,14 +120,20 @@ LibraryPlan plan_update(const LibraryCall& call, const LibraryCall::Item& item) 
     u.x_bytes *= x[d + 1];
     u.part_bytes *= part[d + 1];
   }
-  const std::int64_t batch = x[0];
-  const std::int64_t units = u.x_bytes == 0 || u.part_bytes == 0 ? 0 : batch * u.rows();
-  const double cost = static_cast<double>(batch * u.part_bytes) * 0.1 + static_cast<double>(units) * 20;
-  const std::int64_t bytes = batch * u.x_bytes;
-  LibraryPlan put(units, cost, std::move(u));
-  const Ref &to = item.out[0], &from = item.in[0];
-  if (to.base == from.base && to.offset == from.offset) return put;
-  return copy_of(to, from, bytes).then(std::move(put));
+  const auto plan = [&] {
+    const std::int64_t batch = x[0], bytes = batch * u.x_bytes;
+    const std::int64_t units = bytes == 0 || u.part_bytes == 0 ? 0 : batch * u.rows();
+    const double cost = static_cast<double>(batch * u.part_bytes) * 0.1 + static_cast<double>(units) * 20;
+    LibraryPlan put(units, cost, std::move(u));
+    const Ref &to = item.out[0], &from = item.in[0];
+    if (to.base == from.base && to.offset == from.offset) return put;
+    return copy_of(to, from, bytes).then(std::move(put));
+  };
+  if (static_cast<Reducer>(item.params[0]) == Reducer::none) return plan();
+  return with_number_type("update", t == DType::bool_ ? DType::uint8 : t, [&]<class T>(T) {
+    u.write = with_reducer(item.params[0], []<Reducer r>() { return &combine_bytes<r, T>; });
+    return plan();
+  });
 }
 
 }  // namespace shardarray
