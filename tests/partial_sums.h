@@ -150,13 +150,14 @@ inline std::vector<Row> moving_rows() {
       {&sa::op_permute_rows, always, [](G g) { return rows_moved(g.s, 0); }},
       {&sa::op_permute_rows, always, [](G g) { return rows_moved(g.s, 1); }},
       {&sa::op_take, always, [](G g) { return take(g.s, g.index, 0, 1); }},
-      {&sa::op_update, always, [](G g) { return written_over(g.s, slice_dim(g.s, 0, 0, 1), g); }},
+      {&sa::op_update, never,  // two readers: it is combined first
+       [](G g) { return written_over(g.s, slice_dim(g.s, 0, 0, 2), g); }},
       {&sa::op_update, always,
        [](G g) {
-         return written_over(g.s, sa::zeros_of({{1, g.s.shape()[1]}, g.s.dtype()}), g);
+         return written_over(g.s, sa::zeros_of({{2, g.s.shape()[1]}, g.s.dtype()}), g);
        }},
       {&sa::op_update, always, [](G g) { return written_over(sa::zeros_of(sa::type_of(g.s)), g.s, g); }},
-      {&sa::op_update, never, [](G g) { return written_over(g.s, slice_dim(g.t, 0, 0, 1), g); }},
+      {&sa::op_update, never, [](G g) { return written_over(g.s, slice_dim(g.t, 0, 0, 2), g); }},
       {&sa::op_constraint, never, [](G g) { return sa::filter_shard(g.s, g.placed); }},
   };
 }

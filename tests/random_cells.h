@@ -2,6 +2,7 @@
 // axes, with the dimension that the op works on whole and cut, on meshes of one, two and three axes.
 #pragma once
 #include <map>
+#include <numeric>
 #include <set>
 
 #include "compile/passes.h"
@@ -82,38 +83,13 @@ inline const std::vector<Row>& rows() {
 /// say where a value lies; those that run other programs, whose operands are whole sums (programs have them all the same:
 /// random_grow_maps.h); and factorisations of matrices, whose rounding grows with the matrix: linalg_test.cpp has those.
 inline bool has_no_row(const Op& op) {
-  static const std::set<std::string> names = {"input",
-                                              "constant",
-                                              "identity",
-                                              "iota",
-                                              "call",
-                                              "host_call",
-                                              "scan",
-                                              "place",
-                                              "underived",
-                                              "like",
-                                              "beside",
-                                              "asked",
-                                              "slope_of",
-                                              "cholesky",
-                                              "lu",
-                                              "lu_solve",
-                                              "triangular_solve",
-                                              "log_det",
-                                              "det",
-                                              "qr",
-                                              "eigh",
-                                              "svd",
-                                              "pinv",
-                                              "real",
-                                              "imag",
-                                              "complex",
-                                              "fft",
-                                              "rfft",
-                                              "irfft",
-                                              "cond",
-                                              "while_loop",
-                                              "custom_call"};
+  static const std::set<std::string> names = {
+      "input",    "constant",      "identity",   "iota", "call",     "host_call",
+      "scan",     "place",         "underived",  "like", "beside",   "asked",
+      "slope_of", "stop_gradient", "cholesky",   "lu",   "lu_solve", "triangular_solve",
+      "log_det",  "det",           "qr",         "eigh", "svd",      "pinv",
+      "real",     "imag",          "complex",    "fft",  "rfft",     "irfft",
+      "cond",     "while_loop",    "custom_call"};
   return op.form == Form::collective || names.contains(op.name);
 }
 
@@ -195,9 +171,11 @@ inline std::vector<Aim> aims_of_seed(std::uint64_t seed) {
   const int rank = rank_of_seed(seed);
   const std::uint64_t nth = seed / 6 * per_round[rank - 1] + before[seed % 6];
   const std::vector<Cell>& cells = cells_of_rank(rank);
+  std::uint64_t stride = 7;  // meets all of them
+  while (std::gcd(stride, cells.size()) != 1) stride++;
   std::vector<Aim> r;
   for (std::uint64_t k = nth * kAims; k < (nth + 1) * kAims; k++) {
-    const std::uint64_t at = k % cells.size() * 7 % cells.size();
+    const std::uint64_t at = k % cells.size() * stride % cells.size();
     const std::vector<unsigned> kinds = kinds_of(cells[at].row, cells[at].pending > 0);
     r.push_back(
         {cells[at], kinds[(at + k / cells.size() + static_cast<std::uint64_t>(rank)) % kinds.size()]});

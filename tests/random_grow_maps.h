@@ -24,8 +24,8 @@ inline Function Generator::sum_of(const Plain& x) {
 
 // One or two ops, all of them smooth where derivatives are taken.
 inline std::optional<Function> Generator::function_of(const Plain& x, bool smooth) {
-  static const std::set<std::string> kinks = {
-      "abs", "sign", "relu", "not", "stop_gradient", "is_finite", "floor", "ceil", "trunc", "round", "tan"};
+  static const std::set<std::string> kinks = {"abs",   "sign", "relu",  "not",   "is_finite",
+                                              "floor", "ceil", "trunc", "round", "tan"};
   std::vector<const Scalar*> fits;
   for (const Scalar& s : scalars())
     if (s.operands.size() == 1 && (s.kinds & kind_of(x.dtype)) && lies_in(x, s.operands[0]) &&

@@ -255,10 +255,9 @@ static Array averaged_of(const Array& chosen, const Array& x, const Shape& axes,
 static Array averaged_where(const Array& chosen, const Array& x, const Shape& axes, bool keepdims,
                             std::int64_t ddof) {
   if (chosen.has_value()) return averaged_of(chosen, x, axes, keepdims, ddof);
-  const std::int64_t freedom = count_of(x.shape(), axes) - ddof;
-  return averaged(
-      x, axes, keepdims,
-      ddof == 0 || freedom > 0 ? static_cast<double>(freedom) : std::numeric_limits<double>::quiet_NaN());
+  const double freedom = static_cast<double>(count_of(x.shape(), axes)) - static_cast<double>(ddof);
+  return averaged(x, axes, keepdims,
+                  ddof == 0 || freedom > 0 ? freedom : std::numeric_limits<double>::quiet_NaN());
 }
 static Array mean_body(const char* function, const Array& x, const ReduceOptions& o) {
   refuse_initial(function, o);
