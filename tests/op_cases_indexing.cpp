@@ -99,6 +99,32 @@ static void add_updates(Cases& c) {
     of_rows(" of rows", std::nullopt, -12, 12);
     of_rows(" of rows, the nearest", TakeMode::clip, -14, 14);
     of_rows(" of rows, around", TakeMode::wrap, -25, 25);
+    c.push_back({name + " of one row",
+                 [f](S x) { return f(x[0].at(x[1]), x[2], {}); },
+                 [change](H x) {
+                   return build({12, 9}, [&](I i) {
+                     const double r = read(x[0], i);
+                     return place_of(x[1], {}, 12) == i[0] ? change(r, read(x[2], {i[1]})) : r;
+                   });
+                 },
+                 {{{12, 9}}, index_in({}, -14, 14), {{9}, -2, 2}},
+                 true,
+                 tolerance});
+    c.push_back({name + " of one element in a part",
+                 [f](S x) {
+                   return f(x[0].at({x[1], slice(1, 3), x[2]}), x[3], {});
+                 },
+                 [change](H x) {
+                   return build({9, 4, 6}, [&](I i) {
+                     const double r = read(x[0], i);
+                     const bool is_it = i[1] > 0 && i[1] < 3 && place_of(x[1], {}, 9) == i[0] &&
+                                        place_of(x[2], {}, 6) == i[2];
+                     return is_it ? change(r, read(x[3], {i[1] - 1})) : r;
+                   });
+                 },
+                 {{{9, 4, 6}}, index_in({}, -12, 12), index_in({}, -8, 8), {{2}, -2, 2}},
+                 true,
+                 tolerance});
     c.push_back({name + " of elements in a part",
                  [f](S x) {
                    return f(x[0].at({x[1], slice(1, 3), x[2]}), x[3], {});

@@ -175,10 +175,18 @@ Array updated_where_data_says(const Array& x, const ArraysAt& at, const Selectio
                                             : i);
   }
   const Array part = primitive::reshape(v, sizes);
-  const Array y = primitive::update(x, part, dims, starts, {combining(how, x.dtype())});
-  if (how == Update::set || how == Update::add || !is_floating(x.dtype())) return y;
-  const Array changed_part = changed(how, primitive::part_at(x, sizes, dims, starts), part);
-  return primitive::with_slope_of(y, primitive::update(x, changed_part, dims, starts));
+  const DType t = x.dtype();
+  if (how == Update::set) return primitive::update(x, part, dims, starts);
+  const auto replaced = [&] {
+    return primitive::update(x, changed(how, primitive::part_at(x, sizes, dims, starts), part), dims, starts);
+  };
+  // No kernel combines these where they lie.
+  if (is_half(t) || is_complex(t)) return replaced();
+  if (how == Update::add || !is_floating(t))
+    return primitive::update(x, part, dims, starts, {combining(how, t)});
+  const auto fixed = [](const Array& a) { return primitive::unary(op_stop_gradient, a); };
+  return primitive::with_slope_of(primitive::update(fixed(x), fixed(part), dims, starts, {combining(how, t)}),
+                                  replaced());
 }
 
 Array updated(const char* function, const Array& x, const Subscript& index, const Array& v, Update how,
@@ -209,8 +217,7 @@ Array updated(const char* function, const Array& x, const Subscript& index, cons
   check_fits(function, value.shape(), shape);
   if (num_elements(shape) == 0) return x;
   const Array all = primitive::broadcast_to(value, shape);
-  const bool combines = how != Update::set && (is_half(t.dtype) || is_complex(t.dtype));
-  if (is_one_part(at, s) && !combines) return updated_where_data_says(x, at, s, all, how, mode);
+  if (is_one_part(at, s)) return updated_where_data_says(x, at, s, all, how, mode);
   return updated_part(function, x, s, rows.updated(how, all), Update::set);
 }
 

@@ -56,6 +56,7 @@ Array argpartition_fn::operator()(const Array& x, std::int64_t kth, std::int64_t
 // largest elements: any other group has k elements in front of all of its own. Of how many neighbours, so that little is sorted: one
 // that leaves none over, if there is one near the best; 1: it does not pay.
 static std::int64_t group_size(std::int64_t n, std::int64_t k) {
+  if (k == 0) return 1;
   const auto best = static_cast<std::int64_t>(std::sqrt(static_cast<double>(n) / static_cast<double>(k)));
   const auto sorted = [&](std::int64_t s) { return n / s + k * s + n % s; };
   std::int64_t size = std::max<std::int64_t>(best, 1);
@@ -120,7 +121,7 @@ std::pair<Array, Array> top_k_fn::operator()(const Array& x, std::int64_t k, Whe
     each([&](const Array& y) { return primitive::slice_dim(y, dim + 1, of - k, of); });
   };
   grouped({blocks, n / blocks});
-  if (k > 0) keep_groups(best[0], best[1], k);
+  keep_groups(best[0], best[1], k);
   each([](const Array& y) { return primitive::reverse(y, {-1}); });
   keep_largest(best[0].shape()[dim + 1]);
   for (; blocks > 1; blocks /= 2) {

@@ -1,6 +1,7 @@
 // Rows combined in a table, in their order.
 #include <algorithm>
 #include <cstring>
+#include <vector>
 
 #include "base/ceil_div.h"
 #include "cpu/address.h"
@@ -65,24 +66,33 @@ template <Reducer r, class T> struct Scatter {
     const auto row_of = [&](std::int64_t i) { return read_index(index, at + i * index_size); };
     const auto has = [&](std::int64_t row) { return row >= lo && row < hi; };
     const auto in_table = [&](std::int64_t row) { return out + (row - first_row) * columns; };
-    for (std::int64_t row = lo; row < hi; row++) std::fill_n(in_table(row), count, identity);
+    std::vector<bool> met(static_cast<std::size_t>(hi - lo));  // rows: others are written once, at the end
     for (std::int64_t i = table * updates; i < end; i++) {
       if (i + ahead < end)
         if (const std::int64_t soon = row_of(i + ahead); has(soon)) ask_for(in_table(soon), count);
       const std::int64_t row = row_of(i);
       if (!has(row)) continue;
-      combine(in_table(row), values + i * columns, count);
+      if (auto&& is_met = met[static_cast<std::size_t>(row - lo)]; !is_met) {
+        is_met = true;
+        combine<true>(in_table(row), values + i * columns, count);
+      } else {
+        combine<false>(in_table(row), values + i * columns, count);
+      }
     }
+    for (std::int64_t row = lo; row < hi; row++)
+      if (!met[static_cast<std::size_t>(row - lo)]) std::fill_n(in_table(row), count, identity);
   }
   // Side by side: the compiler sees how many, and that none is written before all are read.
-  static void combine(T* to, const T* update, std::int64_t count) {
+  // A first update is combined with the identity, which nobody has written.
+  template <bool first> void combine(T* to, const T* update, std::int64_t count) const {
     constexpr std::int64_t few = 16;
+    const auto with = [&](std::int64_t c) { return combined<r>(first ? identity : to[c], update[c]); };
     for (; count >= few; count -= few, to += few, update += few) {
       T both[few];
-      for (std::int64_t c = 0; c < few; c++) both[c] = combined<r>(to[c], update[c]);
+      for (std::int64_t c = 0; c < few; c++) both[c] = with(c);
       std::memcpy(to, both, sizeof both);
     }
-    for (std::int64_t c = 0; c < count; c++) to[c] = combined<r>(to[c], update[c]);
+    for (std::int64_t c = 0; c < count; c++) to[c] = with(c);
   }
   static void ask_for(const T* row, std::int64_t count) {
     constexpr std::int64_t line = 64, most_lines = 8;
