@@ -317,7 +317,7 @@ class SHARDARRAY_API ShardedArray {
   /// Functional updates: `x.at({0, slice(2, 5)}).set(v)`. The subscript is checked where the update is recorded.
   [[nodiscard]] IndexedArray at(Subscript s) const;
 
-  template <std::size_t I> ShardedArray get() const {
+  template <std::size_t I> [[nodiscard]] ShardedArray get() const {
     static_assert(
         I > 0,
         "auto [a, b] of one Array: write auto [a, b] = random::split<2>(key), or take rows: x[0], x[1]");
@@ -327,8 +327,8 @@ class SHARDARRAY_API ShardedArray {
   // ---- below the public surface
   /// Takes over one count of `node`.
   ShardedArray(Node* node, std::uint32_t index) : node_(node), index_(index) {}
-  Node* node() const { return node_; }
-  std::uint32_t index() const { return index_; }
+  [[nodiscard]] Node* node() const { return node_; }
+  [[nodiscard]] std::uint32_t index() const { return index_; }
 
  private:
   static ShardedArray literal(double value, DType t, bool weak, Where w);

@@ -60,7 +60,7 @@ class SHARDARRAY_API Saving {
   /// processes may not be there.
   ~Saving();
   /// Whether the disk has what this process writes: wait() takes no longer than the other processes do.
-  bool is_written() const;
+  [[nodiscard]] bool is_written() const;
   /// Returns when the checkpoint is there. Throws as save(), once; several processes call it together, as they call everything else.
   void wait();
 

@@ -28,11 +28,11 @@ class SHARDARRAY_API Padding {
   Padding(std::vector<std::pair<std::int64_t, std::int64_t>> sides) : widths_(std::move(sides)) {}
 
   /// Empty where there are widths.
-  const std::string& rule() const { return rule_; }
+  [[nodiscard]] const std::string& rule() const { return rule_; }
   /// In front and behind, for each spatial dimension, or one pair for all.
-  const std::vector<std::pair<std::int64_t, std::int64_t>>& widths() const { return widths_; }
+  [[nodiscard]] const std::vector<std::pair<std::int64_t, std::int64_t>>& widths() const { return widths_; }
 
-  friend auto tree_fields(Padding& p) { return std::tie(p.rule_, p.widths_); }
+  [[nodiscard]] friend auto tree_fields(Padding& p) { return std::tie(p.rule_, p.widths_); }
 
  private:
   std::string rule_;

@@ -35,7 +35,7 @@ class SHARDARRAY_API Batches {
   /// where the options say. Throws ShapeError for another k, what device_put throws for a sharding that does not fit.
   [[nodiscard]] std::vector<Array> at(std::int64_t k, Where w = Where::here()) const;
   /// Where they were made: iterators, whose `*` has no place for a line, fail there.
-  Where where() const { return made_; }
+  [[nodiscard]] Where where() const { return made_; }
   /// The same examples in the order of another epoch (where there is a seed).
   [[nodiscard]] Batches with_epoch(std::int64_t epoch) const;
 
@@ -61,7 +61,7 @@ template <class... A> class Loader {
     using difference_type = std::ptrdiff_t;
     Iterator() = default;
     Iterator(const Batches* b, std::int64_t k) : batches_(b), k_(k) {}
-    std::tuple<A...> operator*() const {
+    [[nodiscard]] std::tuple<A...> operator*() const {
       const std::vector<Array> batch = batches_->at(k_, batches_->where());
       return [&]<std::size_t... I>(std::index_sequence<I...>) { return std::tuple<A...>{batch[I]...}; }
       (std::index_sequence_for<A...>{});
@@ -71,15 +71,15 @@ template <class... A> class Loader {
       return *this;
     }
     Iterator operator++(int) { return {batches_, k_++}; }
-    friend bool operator==(const Iterator& a, const Iterator& b) { return a.k_ == b.k_; }
+    [[nodiscard]] friend bool operator==(const Iterator& a, const Iterator& b) { return a.k_ == b.k_; }
 
    private:
     const Batches* batches_ = nullptr;
     std::int64_t k_ = 0;
   };
   /// From batch 0 on, in the order of the epoch.
-  Iterator begin() const { return {&batches_, 0}; }
-  Iterator end() const { return {&batches_, size()}; }
+  [[nodiscard]] Iterator begin() const { return {&batches_, 0}; }
+  [[nodiscard]] Iterator end() const { return {&batches_, size()}; }
   /// Batches per epoch.
   [[nodiscard]] std::int64_t size() const { return batches_.size(); }
   /// The same examples in the order of another epoch.
@@ -182,7 +182,7 @@ class SHARDARRAY_API Progress {
     if (count()) draw(metric);
   }
   /// Steps per second so far.
-  double rate() const;
+  [[nodiscard]] double rate() const;
 
  private:
   bool count();

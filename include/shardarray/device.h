@@ -20,7 +20,7 @@ struct SHARDARRAY_API Device {
   std::string kind = "cpu";      ///< the hardware's own name
   int memory =
       0;  ///< devices of a process with equal numbers share one memory: replicas in it are one buffer
-  friend bool operator==(const Device& a, const Device& b) {
+  [[nodiscard]] friend bool operator==(const Device& a, const Device& b) {
     return a.id == b.id && a.platform == b.platform;
   }
 };

@@ -56,7 +56,7 @@ inline constexpr DType bool_ = DType::bool_, int8 = DType::int8, int16 = DType::
 struct WeakType {
   DType dtype = DType::float32;
   bool weak = false;  ///< says nothing of bool
-  friend bool operator==(const WeakType&, const WeakType&) = default;
+  [[nodiscard]] friend bool operator==(const WeakType&, const WeakType&) = default;
 };
 /// The dtype of `a op b`, a least upper bound in JAX's promotion lattice: bool takes any other dtype, an integer with a float
 /// the float's, float16 with bfloat16 is float32, an integer with another one the shortest that holds both. Where every
@@ -75,7 +75,7 @@ template <class T>
 concept Element = (std::is_arithmetic_v<T> && sizeof(T) <= 8) || ComplexElement<T>;
 /// The dtype that holds C++ type T, by its size and sign: `float` -> float32, `long` -> int64, `char` as its sign is,
 /// `std::complex<float>` -> complex64.
-template <Element T> constexpr DType dtype_of() {
+template <Element T> [[nodiscard]] constexpr DType dtype_of() {
   if constexpr (ComplexElement<T>) return sizeof(T) == 8 ? DType::complex64 : DType::complex128;
   else if constexpr (std::is_same_v<T, bool>) return DType::bool_;
   else if constexpr (std::is_floating_point_v<T>) return sizeof(T) == 4 ? DType::float32 : DType::float64;

@@ -22,9 +22,9 @@ class SHARDARRAY_API Error : public std::runtime_error {
   explicit Error(const std::string& text)
       : Error(text, detail::place_of_call != nullptr ? detail::place_of_call() : Where()) {}
   /// The place that the message ends with; line 0: unknown, as in a thread that runs nobody's call.
-  Where where() const noexcept { return where_; }
+  [[nodiscard]] Where where() const noexcept { return where_; }
   /// The message without its place.
-  std::string text() const {
+  [[nodiscard]] std::string text() const {
     const std::string all = what();
     return all.substr(0, all.size() - detail::with_place("", where_).size());
   }

@@ -33,13 +33,13 @@ class SHARDARRAY_API Explanation {
               std::string values = "")
       : transfers_(std::move(transfers)), donations_(std::move(donations)), values_(std::move(values)) {}
   /// In the order of the program; of the call's donated arrays, in the order of the leaves.
-  const std::vector<TransferInfo>& transfers() const& { return transfers_; }
-  const std::vector<DonationInfo>& donations() const& { return donations_; }
+  [[nodiscard]] const std::vector<TransferInfo>& transfers() const& { return transfers_; }
+  [[nodiscard]] const std::vector<DonationInfo>& donations() const& { return donations_; }
   /// By value: `for (auto& t : explain(f, x).transfers())` outlives the Explanation.
-  std::vector<TransferInfo> transfers() && { return std::move(transfers_); }
-  std::vector<DonationInfo> donations() && { return std::move(donations_); }
+  [[nodiscard]] std::vector<TransferInfo> transfers() && { return std::move(transfers_); }
+  [[nodiscard]] std::vector<DonationInfo> donations() && { return std::move(donations_); }
   /// Sums, then lines for the values (type, sharding, operation, source line), transfers and donations. Streams so too.
-  std::string to_string() const;
+  [[nodiscard]] std::string to_string() const;
 
   std::int64_t peak_bytes_per_device = 0;  ///< of the busiest device, arguments included
   std::int64_t flops = 0;             ///< of the busiest device; a multiplication and an addition are two

@@ -355,7 +355,8 @@ inline constexpr detail::PlacedFunction<detail::vjp_fn> vjp{};
 [[nodiscard]] SHARDARRAY_API Array stop_gradient(const Array& x, Where w);  // math.h
 /// The tree with every array as a constant for derivatives.
 template <Tree T>
-requires(!std::convertible_to<T, Array>) T stop_gradient(const T& tree, Where w = Where::here()) {
+requires(!std::convertible_to<T, Array>) [[nodiscard]] T
+    stop_gradient(const T& tree, Where w = Where::here()) {
   return tree_map([w](const Array& a) { return stop_gradient(a, w); }, tree);
 }
 

@@ -46,7 +46,7 @@ template <Element T, std::size_t Rank> class HostView {
   using size_type = std::size_t;
   using data_handle_type = const T*;
   using reference = const T&;
-  static constexpr std::size_t rank() { return Rank; }
+  [[nodiscard]] static constexpr std::size_t rank() { return Rank; }
 
   /// A view of nothing: all extents are 0.
   HostView() = default;
@@ -55,20 +55,20 @@ template <Element T, std::size_t Rank> class HostView {
            std::shared_ptr<const void> keeper)
       : data_(data), extents_(extents), strides_(strides), keeper_(std::move(keeper)) {}
 
-  const std::array<std::int64_t, Rank>& extents() const { return extents_; }
-  const std::array<std::int64_t, Rank>& strides() const { return strides_; }
-  std::int64_t extent(std::size_t d) const { return extents_[d]; }
-  std::int64_t stride(std::size_t d) const { return strides_[d]; }
+  [[nodiscard]] const std::array<std::int64_t, Rank>& extents() const { return extents_; }
+  [[nodiscard]] const std::array<std::int64_t, Rank>& strides() const { return strides_; }
+  [[nodiscard]] std::int64_t extent(std::size_t d) const { return extents_[d]; }
+  [[nodiscard]] std::int64_t stride(std::size_t d) const { return strides_[d]; }
   /// The first element; of a view of nothing it may be null.
-  const T* data_handle() const { return data_; }
-  std::size_t size() const {
+  [[nodiscard]] const T* data_handle() const { return data_; }
+  [[nodiscard]] std::size_t size() const {
     std::size_t n = 1;
     for (const std::int64_t e : extents_) n *= static_cast<std::size_t>(e);
     return n;
   }
-  bool empty() const { return size() == 0; }
+  [[nodiscard]] bool empty() const { return size() == 0; }
   /// Rows in order, without gaps (layout_right): `data_handle()` is the first of size() elements. A view that host_view() gives is.
-  bool is_row_major() const {
+  [[nodiscard]] bool is_row_major() const {
     std::int64_t step = 1;
     for (std::size_t d = Rank; d-- > 0; step *= extents_[d])
       if (extents_[d] != 1 && strides_[d] != step) return empty();
@@ -77,7 +77,7 @@ template <Element T, std::size_t Rank> class HostView {
 
   /// One element; positions are not checked, as in std::mdspan.
   template <std::integral... I>
-  requires(sizeof...(I) == Rank) const T& operator()(I... i) const {
+  requires(sizeof...(I) == Rank) [[nodiscard]] const T& operator()(I... i) const {
     std::int64_t offset = 0;
     std::size_t d = 0;
     ((offset += static_cast<std::int64_t>(i) * strides_[d++]), ...);
@@ -85,7 +85,7 @@ template <Element T, std::size_t Rank> class HostView {
   }
   /// One element. Throws ShapeError for a position that is not there (negative ones too).
   template <std::integral... I>
-  requires(sizeof...(I) + 1 == Rank) const T& at(detail::Position first, I... rest) const {
+  requires(sizeof...(I) + 1 == Rank) [[nodiscard]] const T& at(detail::Position first, I... rest) const {
     const std::array<std::int64_t, Rank> at{first.value, to_int64(rest)...};
     std::int64_t offset = 0;
     for (std::size_t d = 0; d < Rank; d++) {
@@ -95,15 +95,17 @@ template <Element T, std::size_t Rank> class HostView {
     return data_[offset];
   }
   /// The part at position i of the first dimension, a view of one dimension less; not checked.
-  HostView<T, Rank - 1> operator[](std::int64_t i) const requires(Rank > 1) {
+  [[nodiscard]] HostView<T, Rank - 1> operator[](std::int64_t i) const requires(Rank > 1) {
     std::array<std::int64_t, Rank - 1> extents, strides;
     std::copy(extents_.begin() + 1, extents_.end(), extents.begin());
     std::copy(strides_.begin() + 1, strides_.end(), strides.begin());
     return {data_ + i * strides_[0], extents, strides, keeper_};
   }
-  const T& operator[](std::int64_t i) const requires(Rank == 1) { return data_[i * strides_[0]]; }
+  [[nodiscard]] const T& operator[](std::int64_t i) const requires(Rank == 1) {
+    return data_[i * strides_[0]];
+  }
   /// Dimensions in the opposite order, of the same memory (layout_stride).
-  HostView transposed() const {
+  [[nodiscard]] HostView transposed() const {
     HostView r = *this;
     std::reverse(r.extents_.begin(), r.extents_.end());
     std::reverse(r.strides_.begin(), r.strides_.end());
@@ -112,7 +114,7 @@ template <Element T, std::size_t Rank> class HostView {
 
 #if defined(__cpp_lib_mdspan)
   /// The standard library's view, which keeps nothing: this one has to live longer.
-  std::mdspan<const T, std::dextents<std::int64_t, Rank>, std::layout_stride> mdspan() const {
+  [[nodiscard]] std::mdspan<const T, std::dextents<std::int64_t, Rank>, std::layout_stride> mdspan() const {
     using Extents = std::dextents<std::int64_t, Rank>;
     return {data_, std::layout_stride::mapping<Extents>(Extents(extents_), strides_)};
   }

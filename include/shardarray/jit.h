@@ -114,7 +114,7 @@ template <class F> class Jitted : public detail::PlacedCall<Jitted<F>> {
   /// array that was donated before, or is donated by option and passed twice, DeviceError for arguments that are bound to different
   /// devices, ShardingError for in_shardings and out_shardings that do not fit, TreeError for static_args and donate_args that name
   /// no argument or, static, one with arrays; OutOfMemory.
-  template <class... A> auto call(Where w, A&&... args) const {
+  template <class... A> [[nodiscard]] auto call(Where w, A&&... args) const {
     if constexpr (detail::Judged<detail::TreeVerdict<detail::argument_t<A>>...,
                                  detail::FunctionVerdict<F, detail::argument_t<A>...>>::ok()) {
       return detail::call_program<detail::result_t<F, detail::argument_t<A>...>, detail::argument_t<A>...>(
@@ -124,17 +124,17 @@ template <class F> class Jitted : public detail::PlacedCall<Jitted<F>> {
   }
   /// Fills `call` with the arguments and returns their program, traced if it is new. Runs nothing, takes nothing.
   template <class... A>
-  std::shared_ptr<const core::JitEntry> lower(core::JitCall& call, Where w, A&&... args) const {
+  [[nodiscard]] std::shared_ptr<const core::JitEntry> lower(core::JitCall& call, Where w, A&&... args) const {
     return detail::lower<detail::result_t<F, detail::argument_t<A>...>, detail::argument_t<A>...>(
         *cache_, call, detail::body<detail::argument_t<A>...>(f_), {detail::gives_away<A>...}, w,
         detail::argument(args)...);
   }
   /// As they were given.
-  const JitOptions& options() const { return core::jit_options(*cache_); }
+  [[nodiscard]] const JitOptions& options() const { return core::jit_options(*cache_); }
   /// How often the function was traced.
-  int traces() const { return core::jit_traces(*cache_); }
+  [[nodiscard]] int traces() const { return core::jit_traces(*cache_); }
   /// How many traces are kept, at most max_entries.
-  std::size_t cache_size() const { return core::jit_cache_size(*cache_); }
+  [[nodiscard]] std::size_t cache_size() const { return core::jit_cache_size(*cache_); }
 
  private:
   F f_;

@@ -38,7 +38,7 @@ template <detail::FixedString name> struct SHARDARRAY_API ReduceFunction {
     return (*this)(x, detail::over(axes, o), w);
   }
   template <std::convertible_to<Array> B>
-  requires(!detail::AxisNumber<B>) Array operator()(const Array& x, const B&) const {
+  requires(!detail::AxisNumber<B>) [[nodiscard]] Array operator()(const Array& x, const B&) const {
     static_assert(
         !std::same_as<B, B>,
         "a reduction takes one array and axes; of two arrays use maximum(a, b) or minimum(a, b), and "

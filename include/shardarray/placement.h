@@ -53,9 +53,9 @@ class SHARDARRAY_API NestedList {
   NestedList(std::initializer_list<NestedList> entries) : is_list_(true), entries_(entries) {}
 
   /// bool, int32, float32 or complex64: the widest kind of the numbers.
-  DType kind() const;
+  [[nodiscard]] DType kind() const;
   /// The sizes of the nesting; throws ShapeError when rows differ.
-  Shape shape() const;
+  [[nodiscard]] Shape shape() const;
   /// Appends all numbers, row-major.
   template <class T> void append_to(std::vector<T>& out) const {
     if (!is_list_) out.push_back(number<T>());
@@ -64,7 +64,7 @@ class SHARDARRAY_API NestedList {
   /// Throws DTypeError unless all whole numbers are values of `dtype`.
   void check_values(DType dtype) const;
   /// Is a whole number above 2^63 - 1?
-  bool has_large() const;
+  [[nodiscard]] bool has_large() const;
 
  private:
   template <class T> T number() const {

@@ -31,7 +31,7 @@ class SHARDARRAY_API Shape {
     for (; first != last; ++first) push_back(*first);
   }
   /// `n` times `value`.
-  static Shape filled(std::size_t n, std::int64_t value) {
+  [[nodiscard]] static Shape filled(std::size_t n, std::int64_t value) {
     Shape s;
     for (std::size_t k = 0; k < n; k++) s.push_back(value);
     return s;
@@ -54,19 +54,19 @@ class SHARDARRAY_API Shape {
   }
   ~Shape() { release(); }
 
-  std::size_t size() const { return size_; }
-  bool empty() const { return size_ == 0; }
-  std::int64_t* data() { return heap_ ? heap_ : local_; }
-  const std::int64_t* data() const { return heap_ ? heap_ : local_; }
-  std::int64_t* begin() { return data(); }
-  std::int64_t* end() { return data() + size_; }
-  const std::int64_t* begin() const { return data(); }
-  const std::int64_t* end() const { return data() + size_; }
-  std::int64_t& operator[](std::size_t i) { return data()[i]; }
-  std::int64_t operator[](std::size_t i) const { return data()[i]; }
-  std::int64_t& back() { return data()[size_ - 1]; }
-  std::int64_t back() const { return data()[size_ - 1]; }
-  std::int64_t front() const { return data()[0]; }
+  [[nodiscard]] std::size_t size() const { return size_; }
+  [[nodiscard]] bool empty() const { return size_ == 0; }
+  [[nodiscard]] std::int64_t* data() { return heap_ ? heap_ : local_; }
+  [[nodiscard]] const std::int64_t* data() const { return heap_ ? heap_ : local_; }
+  [[nodiscard]] std::int64_t* begin() { return data(); }
+  [[nodiscard]] std::int64_t* end() { return data() + size_; }
+  [[nodiscard]] const std::int64_t* begin() const { return data(); }
+  [[nodiscard]] const std::int64_t* end() const { return data() + size_; }
+  [[nodiscard]] std::int64_t& operator[](std::size_t i) { return data()[i]; }
+  [[nodiscard]] std::int64_t operator[](std::size_t i) const { return data()[i]; }
+  [[nodiscard]] std::int64_t& back() { return data()[size_ - 1]; }
+  [[nodiscard]] std::int64_t back() const { return data()[size_ - 1]; }
+  [[nodiscard]] std::int64_t front() const { return data()[0]; }
   void push_back(std::int64_t v) {
     if (size_ == capacity_) grow(size_ + 1);
     data()[size_++] = v;
@@ -88,7 +88,7 @@ class SHARDARRAY_API Shape {
     --size_;
   }
   operator std::span<const std::int64_t>() const { return {data(), size_}; }
-  friend bool operator==(const Shape& a, const Shape& b) {
+  [[nodiscard]] friend bool operator==(const Shape& a, const Shape& b) {
     if (a.size_ != b.size_) return false;
     for (std::uint32_t k = 0; k < a.size_; k++)  // short: a call of memcmp costs more
       if (a.data()[k] != b.data()[k]) return false;
@@ -124,7 +124,7 @@ class SHARDARRAY_API Shape {
 };
 
 /// An integer as int64. What is above 2^63 - 1 becomes that number, which is no axis, index or size of any array.
-template <std::integral I> constexpr std::int64_t to_int64(I i) {
+template <std::integral I> [[nodiscard]] constexpr std::int64_t to_int64(I i) {
   constexpr auto largest = std::numeric_limits<std::int64_t>::max();
   if constexpr (std::is_unsigned_v<I> && sizeof(I) >= sizeof(largest))
     if (i > static_cast<I>(largest)) return largest;

@@ -11,7 +11,7 @@ class SHARDARRAY_API Specs {
   Specs(PartitionSpec spec) : spec_(std::move(spec)) {}
   Specs(std::initializer_list<Specs> entries) : is_list_(true), entries_(entries) {}
   /// The entry for an array. Throws TreeError where the lists do not fit the tree; `option` is the name to say then.
-  const PartitionSpec& at(const Path& path, const char* option) const;
+  [[nodiscard]] const PartitionSpec& at(const Path& path, const char* option) const;
 
  private:
   bool is_list_ = false;

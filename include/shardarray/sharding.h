@@ -31,7 +31,7 @@ struct SHARDARRAY_API IndexRange {
   bool whole = true;  ///< all of the dimension
   std::int64_t start = 0,
                stop = 0;  ///< elements start .. stop - 1, in global coordinates; only when not whole
-  friend bool operator==(const IndexRange&, const IndexRange&) = default;
+  [[nodiscard]] friend bool operator==(const IndexRange&, const IndexRange&) = default;
 };
 /// A shard's position: one range per dimension. Prints as `(0:2, :)`.
 using ShardIndex = std::vector<IndexRange>;
@@ -74,7 +74,7 @@ class SHARDARRAY_API Sharding {
   /// Of the spelling: equal shardings have equal ones. Also std::hash.
   [[nodiscard]] std::size_t hash() const;
   /// Below the public surface.
-  const std::shared_ptr<const ShardingImpl>& impl() const { return impl_; }
+  [[nodiscard]] const std::shared_ptr<const ShardingImpl>& impl() const { return impl_; }
 
  private:
   std::shared_ptr<const ShardingImpl> impl_;
@@ -105,7 +105,7 @@ class SHARDARRAY_API Mesh {
 
   /// Below the public surface.
   struct State;
-  const State& state() const { return *state_; }
+  [[nodiscard]] const State& state() const { return *state_; }
 
  private:
   std::shared_ptr<const State> state_;
@@ -140,7 +140,7 @@ struct SHARDARRAY_API SpecEntry {
   SpecEntry(AxisNames a) : names(std::move(a.names)), tuple(true) {}
   std::vector<std::string> names;  ///< empty: nothing cuts the dimension
   bool tuple = false;              ///< written as axes(...): prints as a tuple
-  friend bool operator==(const SpecEntry&, const SpecEntry&) = default;
+  [[nodiscard]] friend bool operator==(const SpecEntry&, const SpecEntry&) = default;
 };
 /// Mesh axes along which a value is a sum that is not added up yet: `P("x", unreduced("y"))`.
 struct SHARDARRAY_API UnreducedAxes {
@@ -186,7 +186,7 @@ class SHARDARRAY_API PartitionSpec {
   [[nodiscard]] const std::vector<std::string>& unreduced_axes() const { return unreduced_; }
   /// `PartitionSpec('x', None, ('y', 'z'))`, `PartitionSpec('x', unreduced={'y'})`.
   [[nodiscard]] std::string to_string() const;
-  friend bool operator==(const PartitionSpec&, const PartitionSpec&) = default;
+  [[nodiscard]] friend bool operator==(const PartitionSpec&, const PartitionSpec&) = default;
 
  private:
   template <class... E> static constexpr bool is_last() {
@@ -213,8 +213,8 @@ class SHARDARRAY_API NamedSharding {
   [[nodiscard]] const Mesh& mesh() const { return mesh_; }
   [[nodiscard]] const PartitionSpec& spec() const { return spec_; }
   operator Sharding() const { return sharding_; }
-  const Sharding* operator->() const { return &sharding_; }
-  friend bool operator==(const NamedSharding& a, const NamedSharding& b) {
+  [[nodiscard]] const Sharding* operator->() const { return &sharding_; }
+  [[nodiscard]] friend bool operator==(const NamedSharding& a, const NamedSharding& b) {
     return a.sharding_ == b.sharding_;
   }
 
@@ -230,9 +230,9 @@ class SHARDARRAY_API SingleDeviceSharding {
  public:
   explicit SingleDeviceSharding(const Device& device);
   /// What it was made of; it converts to a Sharding, whose members `->` reaches.
-  const Device& device() const { return device_; }
+  [[nodiscard]] const Device& device() const { return device_; }
   operator Sharding() const { return sharding_; }
-  const Sharding* operator->() const { return &sharding_; }
+  [[nodiscard]] const Sharding* operator->() const { return &sharding_; }
 
  private:
   Device device_;
@@ -271,8 +271,8 @@ class SHARDARRAY_API PositionalSharding {
   /// JAX's text: `PositionalSharding([{CPU 0} {CPU 1}], shape=(2,))`.
   [[nodiscard]] std::string to_string() const;
   operator Sharding() const { return sharding_; }
-  const Sharding* operator->() const { return &sharding_; }
-  friend bool operator==(const PositionalSharding& a, const PositionalSharding& b) {
+  [[nodiscard]] const Sharding* operator->() const { return &sharding_; }
+  [[nodiscard]] friend bool operator==(const PositionalSharding& a, const PositionalSharding& b) {
     return a.sharding_ == b.sharding_;
   }
 
@@ -286,6 +286,6 @@ SHARDARRAY_API std::ostream& operator<<(std::ostream& os, const PositionalShardi
 
 /// @cond
 template <> struct std::hash<shardarray::Sharding> {
-  std::size_t operator()(const shardarray::Sharding& s) const { return s.hash(); }
+  [[nodiscard]] std::size_t operator()(const shardarray::Sharding& s) const { return s.hash(); }
 };
 /// @endcond

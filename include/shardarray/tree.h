@@ -469,10 +469,10 @@ template <class W, Tree T, class R> [[nodiscard]] T tree_at(const W& part_of, T 
 
 /// Predicates for filter() and partition(): is an array at all; is a floating or complex one.
 inline constexpr struct is_array_fn {
-  bool operator()(const Array& x) const { return x.has_value(); }
+  [[nodiscard]] bool operator()(const Array& x) const { return x.has_value(); }
 } is_array{};
 inline constexpr struct is_inexact_array_fn {
-  bool operator()(const Array& x) const { return x.has_value() && is_inexact(x.dtype()); }
+  [[nodiscard]] bool operator()(const Array& x) const { return x.has_value() && is_inexact(x.dtype()); }
 } is_inexact_array{};
 
 /// `t` without the arrays that fail `keep`, which are absent then; statics stay. `keep` sees present arrays only.

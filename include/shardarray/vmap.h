@@ -14,7 +14,8 @@ class SHARDARRAY_API Axes {
   Axes(none_t) {}
   Axes(std::initializer_list<Axes> entries) : is_list_(true), entries_(entries) {}
   /// The entry for an array. Throws TreeError where the lists do not fit the tree; `option` is the name to say then.
-  std::optional<std::int64_t> at(const Path& path, const char* function, const char* option) const;
+  [[nodiscard]] std::optional<std::int64_t> at(const Path& path, const char* function,
+                                               const char* option) const;
 
  private:
   bool is_list_ = false;

@@ -12,7 +12,7 @@ class Where {
   const char* file = "";  ///< as the compiler was given it; lives as long as the program
   int line = 0;           ///< from 1; 0: unknown
   /// As a default argument: the place of the call.
-  static constexpr Where here(const char* f = __builtin_FILE(), int l = __builtin_LINE()) {
+  [[nodiscard]] static constexpr Where here(const char* f = __builtin_FILE(), int l = __builtin_LINE()) {
     return is_invoke(f) ? Where() : Where(f, l);
   }
   /// Nowhere.

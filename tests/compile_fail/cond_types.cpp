@@ -5,6 +5,6 @@
 namespace sa = shardarray;
 
 void misuse(const sa::Array& x) {
-  sa::cond(
+  (void)sa::cond(
       x, [](sa::Array v) { return v; }, [](sa::Array v) { return std::pair(v, v); }, x);
 }

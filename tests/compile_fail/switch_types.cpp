@@ -5,5 +5,6 @@
 namespace sa = shardarray;
 
 void misuse(const sa::Array& x) {
-  sa::switch_(x, std::tuple([](sa::Array v) { return v; }, [](sa::Array v) { return std::pair(v, v); }), x);
+  (void)sa::switch_(x, std::tuple([](sa::Array v) { return v; }, [](sa::Array v) { return std::pair(v, v); }),
+                    x);
 }

@@ -5,5 +5,5 @@
 namespace sa = shardarray;
 
 void misuse(const std::vector<sa::Array>& a, const std::array<sa::Array, 2>& b) {
-  sa::tree_map([](const sa::Array& x, const sa::Array&) { return x; }, a, b);
+  (void)sa::tree_map([](const sa::Array& x, const sa::Array&) { return x; }, a, b);
 }

@@ -12,7 +12,7 @@ namespace shardarray {
 /// `step(std::move(model), x)` does. Refers to its argument.
 template <class T> struct Donated { T& value; };
 template <class T> Donated<T> donated(T&& tree) = delete;  // a temporary is donated anyway
-template <class T> Donated<T> donated(T& tree) {
+template <class T> [[nodiscard]] Donated<T> donated(T& tree) {
   static_assert(!std::is_const_v<T>,
                 "donated: the argument is const; only what can be emptied can be given away");
   return {tree};

@@ -19,7 +19,7 @@ struct SHARDARRAY_API Path {
   std::uint32_t ordinal = 0;   ///< position among `count` siblings
   std::uint32_t count = 0;     ///< 0: the tree itself
   /// `0.layers[1].weight`; empty for the tree itself.
-  std::string text() const;
+  [[nodiscard]] std::string text() const;
 };
 
 namespace detail {

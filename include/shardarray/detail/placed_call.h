@@ -4,49 +4,66 @@
 
 #include "shardarray/error.h"
 
+// SHARDARRAY_n(X) is X(1), ..., X(n). The operators themselves are no macros: compilers would tell of each in every message.
+#define SHARDARRAY_1(X) X(1)
+#define SHARDARRAY_2(X) SHARDARRAY_1(X), X(2)
+#define SHARDARRAY_3(X) SHARDARRAY_2(X), X(3)
+#define SHARDARRAY_4(X) SHARDARRAY_3(X), X(4)
+#define SHARDARRAY_5(X) SHARDARRAY_4(X), X(5)
+#define SHARDARRAY_6(X) SHARDARRAY_5(X), X(6)
+#define SHARDARRAY_7(X) SHARDARRAY_6(X), X(7)
+#define SHARDARRAY_8(X) SHARDARRAY_7(X), X(8)
+#define SHARDARRAY_TYPE(k) class A##k
+#define SHARDARRAY_TAKEN(k) A##k&& a##k
+#define SHARDARRAY_PASSED(k) std::forward<A##k>(a##k)
+
 namespace shardarray::detail {
+
+/// Throws on, with a place if the error has none.
+[[noreturn]] inline void rethrow_with(Error& error, Where w) {
+  error.add_place(w);
+  throw;
+}
 
 /// The call operator of what jit, grad, vmap and their kin return: `call(line, args...)` of Self. An error that has no place yet
 /// gets that of the call; nothing is done for a call that throws none. Calls of more than eight arguments have no line.
 template <class Self> class PlacedCall {
  public:
   auto operator()(Where w = Where::here()) const try { return self().call(w); } catch (Error& error) {
-    place(error, w);
+    rethrow_with(error, w);
   }
-  template <class A> auto operator()(A&& a, Where w = Where::here()) const try {
-    return self().call(w, std::forward<A>(a));
-  } catch (Error& error) { place(error, w); }
-  template <class A, class B> auto operator()(A&& a, B&& b, Where w = Where::here()) const try {
-    return self().call(w, std::forward<A>(a), std::forward<B>(b));
-  } catch (Error& error) { place(error, w); }
-  template <class A, class B, class C>
-  auto operator()(A&& a, B&& b, C&& c, Where w = Where::here()) const try {
-    return self().call(w, std::forward<A>(a), std::forward<B>(b), std::forward<C>(c));
-  } catch (Error& error) { place(error, w); }
-  template <class A, class B, class C, class D>
-  auto operator()(A&& a, B&& b, C&& c, D&& d, Where w = Where::here()) const try {
-    return self().call(w, std::forward<A>(a), std::forward<B>(b), std::forward<C>(c), std::forward<D>(d));
-  } catch (Error& error) { place(error, w); }
-  template <class A, class B, class C, class D, class E>
-  auto operator()(A&& a, B&& b, C&& c, D&& d, E&& e, Where w = Where::here()) const try {
-    return self().call(w, std::forward<A>(a), std::forward<B>(b), std::forward<C>(c), std::forward<D>(d),
-                       std::forward<E>(e));
-  } catch (Error& error) { place(error, w); }
-  template <class A, class B, class C, class D, class E, class F>
-  auto operator()(A&& a, B&& b, C&& c, D&& d, E&& e, F&& f, Where w = Where::here()) const try {
-    return self().call(w, std::forward<A>(a), std::forward<B>(b), std::forward<C>(c), std::forward<D>(d),
-                       std::forward<E>(e), std::forward<F>(f));
-  } catch (Error& error) { place(error, w); }
-  template <class A, class B, class C, class D, class E, class F, class G>
-  auto operator()(A&& a, B&& b, C&& c, D&& d, E&& e, F&& f, G&& g, Where w = Where::here()) const try {
-    return self().call(w, std::forward<A>(a), std::forward<B>(b), std::forward<C>(c), std::forward<D>(d),
-                       std::forward<E>(e), std::forward<F>(f), std::forward<G>(g));
-  } catch (Error& error) { place(error, w); }
-  template <class A, class B, class C, class D, class E, class F, class G, class H>
-  auto operator()(A&& a, B&& b, C&& c, D&& d, E&& e, F&& f, G&& g, H&& h, Where w = Where::here()) const try {
-    return self().call(w, std::forward<A>(a), std::forward<B>(b), std::forward<C>(c), std::forward<D>(d),
-                       std::forward<E>(e), std::forward<F>(f), std::forward<G>(g), std::forward<H>(h));
-  } catch (Error& error) { place(error, w); }
+  template <SHARDARRAY_1(SHARDARRAY_TYPE)>
+  auto operator()(SHARDARRAY_1(SHARDARRAY_TAKEN), Where w = Where::here()) const try {
+    return self().call(w, SHARDARRAY_1(SHARDARRAY_PASSED));
+  } catch (Error& error) { rethrow_with(error, w); }
+  template <SHARDARRAY_2(SHARDARRAY_TYPE)>
+  auto operator()(SHARDARRAY_2(SHARDARRAY_TAKEN), Where w = Where::here()) const try {
+    return self().call(w, SHARDARRAY_2(SHARDARRAY_PASSED));
+  } catch (Error& error) { rethrow_with(error, w); }
+  template <SHARDARRAY_3(SHARDARRAY_TYPE)>
+  auto operator()(SHARDARRAY_3(SHARDARRAY_TAKEN), Where w = Where::here()) const try {
+    return self().call(w, SHARDARRAY_3(SHARDARRAY_PASSED));
+  } catch (Error& error) { rethrow_with(error, w); }
+  template <SHARDARRAY_4(SHARDARRAY_TYPE)>
+  auto operator()(SHARDARRAY_4(SHARDARRAY_TAKEN), Where w = Where::here()) const try {
+    return self().call(w, SHARDARRAY_4(SHARDARRAY_PASSED));
+  } catch (Error& error) { rethrow_with(error, w); }
+  template <SHARDARRAY_5(SHARDARRAY_TYPE)>
+  auto operator()(SHARDARRAY_5(SHARDARRAY_TAKEN), Where w = Where::here()) const try {
+    return self().call(w, SHARDARRAY_5(SHARDARRAY_PASSED));
+  } catch (Error& error) { rethrow_with(error, w); }
+  template <SHARDARRAY_6(SHARDARRAY_TYPE)>
+  auto operator()(SHARDARRAY_6(SHARDARRAY_TAKEN), Where w = Where::here()) const try {
+    return self().call(w, SHARDARRAY_6(SHARDARRAY_PASSED));
+  } catch (Error& error) { rethrow_with(error, w); }
+  template <SHARDARRAY_7(SHARDARRAY_TYPE)>
+  auto operator()(SHARDARRAY_7(SHARDARRAY_TAKEN), Where w = Where::here()) const try {
+    return self().call(w, SHARDARRAY_7(SHARDARRAY_PASSED));
+  } catch (Error& error) { rethrow_with(error, w); }
+  template <SHARDARRAY_8(SHARDARRAY_TYPE)>
+  auto operator()(SHARDARRAY_8(SHARDARRAY_TAKEN), Where w = Where::here()) const try {
+    return self().call(w, SHARDARRAY_8(SHARDARRAY_PASSED));
+  } catch (Error& error) { rethrow_with(error, w); }
   template <class... A>
   requires(sizeof...(A) > 8) auto operator()(A&&... args) const {
     return self().call(Where(), std::forward<A>(args)...);
@@ -54,13 +71,66 @@ template <class Self> class PlacedCall {
 
  private:
   const Self& self() const { return static_cast<const Self&>(*this); }
-  [[noreturn]] static void place(Error& e, Where w) {
-    e.add_place(w);
-    throw;
-  }
 };
 
-/// The same for a function of the library: `constexpr PlacedFunction<eval_fn> eval{}` is called as eval_fn::call(line, args...).
-template <class F> class PlacedFunction : public PlacedCall<PlacedFunction<F>>, public F {};
+/// The same for a function of the library, whose result is what it is called for:
+/// `constexpr PlacedFunction<combine_fn> combine{}` is called as combine_fn::call(line, args...).
+template <class F> class PlacedFunction : public F {
+ public:
+  [[nodiscard]] auto operator()(Where w = Where::here()) const try {
+    return self().call(w);
+  } catch (Error& error) { rethrow_with(error, w); }
+  template <SHARDARRAY_1(SHARDARRAY_TYPE)>
+  [[nodiscard]] auto operator()(SHARDARRAY_1(SHARDARRAY_TAKEN), Where w = Where::here()) const try {
+    return self().call(w, SHARDARRAY_1(SHARDARRAY_PASSED));
+  } catch (Error& error) { rethrow_with(error, w); }
+  template <SHARDARRAY_2(SHARDARRAY_TYPE)>
+  [[nodiscard]] auto operator()(SHARDARRAY_2(SHARDARRAY_TAKEN), Where w = Where::here()) const try {
+    return self().call(w, SHARDARRAY_2(SHARDARRAY_PASSED));
+  } catch (Error& error) { rethrow_with(error, w); }
+  template <SHARDARRAY_3(SHARDARRAY_TYPE)>
+  [[nodiscard]] auto operator()(SHARDARRAY_3(SHARDARRAY_TAKEN), Where w = Where::here()) const try {
+    return self().call(w, SHARDARRAY_3(SHARDARRAY_PASSED));
+  } catch (Error& error) { rethrow_with(error, w); }
+  template <SHARDARRAY_4(SHARDARRAY_TYPE)>
+  [[nodiscard]] auto operator()(SHARDARRAY_4(SHARDARRAY_TAKEN), Where w = Where::here()) const try {
+    return self().call(w, SHARDARRAY_4(SHARDARRAY_PASSED));
+  } catch (Error& error) { rethrow_with(error, w); }
+  template <SHARDARRAY_5(SHARDARRAY_TYPE)>
+  [[nodiscard]] auto operator()(SHARDARRAY_5(SHARDARRAY_TAKEN), Where w = Where::here()) const try {
+    return self().call(w, SHARDARRAY_5(SHARDARRAY_PASSED));
+  } catch (Error& error) { rethrow_with(error, w); }
+  template <SHARDARRAY_6(SHARDARRAY_TYPE)>
+  [[nodiscard]] auto operator()(SHARDARRAY_6(SHARDARRAY_TAKEN), Where w = Where::here()) const try {
+    return self().call(w, SHARDARRAY_6(SHARDARRAY_PASSED));
+  } catch (Error& error) { rethrow_with(error, w); }
+  template <SHARDARRAY_7(SHARDARRAY_TYPE)>
+  [[nodiscard]] auto operator()(SHARDARRAY_7(SHARDARRAY_TAKEN), Where w = Where::here()) const try {
+    return self().call(w, SHARDARRAY_7(SHARDARRAY_PASSED));
+  } catch (Error& error) { rethrow_with(error, w); }
+  template <SHARDARRAY_8(SHARDARRAY_TYPE)>
+  [[nodiscard]] auto operator()(SHARDARRAY_8(SHARDARRAY_TAKEN), Where w = Where::here()) const try {
+    return self().call(w, SHARDARRAY_8(SHARDARRAY_PASSED));
+  } catch (Error& error) { rethrow_with(error, w); }
+  template <class... A>
+  requires(sizeof...(A) > 8) [[nodiscard]] auto operator()(A&&... args) const {
+    return self().call(Where(), std::forward<A>(args)...);
+  }
+
+ private:
+  const F& self() const { return *this; }
+};
 
 }  // namespace shardarray::detail
+
+#undef SHARDARRAY_1
+#undef SHARDARRAY_2
+#undef SHARDARRAY_3
+#undef SHARDARRAY_4
+#undef SHARDARRAY_5
+#undef SHARDARRAY_6
+#undef SHARDARRAY_7
+#undef SHARDARRAY_8
+#undef SHARDARRAY_TYPE
+#undef SHARDARRAY_TAKEN
+#undef SHARDARRAY_PASSED

@@ -39,7 +39,7 @@ namespace detail {
 [[nodiscard]] SHARDARRAY_API Array finite(const Slots& leaves);
 [[nodiscard]] SHARDARRAY_API Slots unscaled(Slots leaves, const Array& scale);
 }  // namespace detail
-template <Tree T> Array all_finite(const T& tree, Where w) {
+template <Tree T> [[nodiscard]] Array all_finite(const T& tree, Where w) {
   const Site site(w);
   return detail::finite(shardarray::detail::slots(tree));
 }
