@@ -365,6 +365,12 @@ TEST_CASE("errors: what transforms return names the line of its call, and of nes
   outside = __LINE__; CHECK(said([&] { f(moved); }).line == outside);
   const auto many = jit([](Array a, int, int, int, int, int, int, int) { return a; });
   outside = __LINE__; CHECK(said([&] { many(moved, 1, 2, 3, 4, 5, 6, 7); }).line == outside);
+  const auto nine = jit([](Array a, int, int, int, int, int, int, int, int) { return a; });
+  outside = __LINE__; CHECK(said([&] { nine(moved, 1, 2, 3, 4, 5, 6, 7, 8); }).line == outside);
+  const auto sixteen = jit([](Array a, int, int, int, int, int, int, int, int, int, int, int, int, int, int, int) { return a; });
+  outside = __LINE__; CHECK(said([&] { sixteen(moved, 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 14, 15); }).line == outside);
+  const auto seventeen = jit([](Array a, int, int, int, int, int, int, int, int, int, int, int, int, int, int, int, int) { return a; });
+  CHECK(said([&] { seventeen(moved, 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 14, 15, 16); }).text.starts_with("ends with another place"));
 }
 // clang-format on
 
