@@ -18,47 +18,48 @@ namespace shardarray::random {
 
 // ---------------------------------------------------------------- by a formula
 /// Density exp(-|x|) / 2.
-[[nodiscard]] SHARDARRAY_API Array laplace(const Array& key, const Shape& shape = {}, DType dtype = float32,
-                                           Where w = Where::here());
+[[nodiscard]] SHARDARRAY_API Array laplace(const detail::Key& key, const Shape& shape = {},
+                                           DType dtype = float32, Where w = Where::here());
 /// Density exp(-x) / (1 + exp(-x))^2.
-[[nodiscard]] SHARDARRAY_API Array logistic(const Array& key, const Shape& shape = {}, DType dtype = float32,
-                                            Where w = Where::here());
+[[nodiscard]] SHARDARRAY_API Array logistic(const detail::Key& key, const Shape& shape = {},
+                                            DType dtype = float32, Where w = Where::here());
 /// Density 1 / (pi (1 + x^2)).
-[[nodiscard]] SHARDARRAY_API Array cauchy(const Array& key, const Shape& shape = {}, DType dtype = float32,
-                                          Where w = Where::here());
+[[nodiscard]] SHARDARRAY_API Array cauchy(const detail::Key& key, const Shape& shape = {},
+                                          DType dtype = float32, Where w = Where::here());
 /// -1 and 1, of any dtype but bool and unsigned ones, which throw DTypeError.
-[[nodiscard]] SHARDARRAY_API Array rademacher(const Array& key, const Shape& shape = {}, DType dtype = int32,
-                                              Where w = Where::here());
+[[nodiscard]] SHARDARRAY_API Array rademacher(const detail::Key& key, const Shape& shape = {},
+                                              DType dtype = int32, Where w = Where::here());
 /// The length of a vector of three standard normal numbers.
-[[nodiscard]] SHARDARRAY_API Array maxwell(const Array& key, const Shape& shape = {}, DType dtype = float32,
-                                           Where w = Where::here());
+[[nodiscard]] SHARDARRAY_API Array maxwell(const detail::Key& key, const Shape& shape = {},
+                                           DType dtype = float32, Where w = Where::here());
 /// maxwell with a random sign, times scale, plus loc.
-[[nodiscard]] SHARDARRAY_API Array double_sided_maxwell(const Array& key, const Array& loc,
+[[nodiscard]] SHARDARRAY_API Array double_sided_maxwell(const detail::Key& key, const Array& loc,
                                                         const Array& scale, const Shape& shape = {},
                                                         DType dtype = float32, Where w = Where::here());
 /// scale times (-log(1 - u))^(1 / concentration).
-[[nodiscard]] SHARDARRAY_API Array weibull_min(const Array& key, const Array& scale,
+[[nodiscard]] SHARDARRAY_API Array weibull_min(const detail::Key& key, const Array& scale,
                                                const Array& concentration, const Shape& shape = {},
                                                DType dtype = float32, Where w = Where::here());
 /// Density b x^(-b - 1) for x >= 1.
-[[nodiscard]] SHARDARRAY_API Array pareto(const Array& key, const Array& b, const Shape& shape = {},
+[[nodiscard]] SHARDARRAY_API Array pareto(const detail::Key& key, const Array& b, const Shape& shape = {},
                                           DType dtype = float32, Where w = Where::here());
 /// scale times sqrt(-2 log(u)).
-[[nodiscard]] SHARDARRAY_API Array rayleigh(const Array& key, const Array& scale, const Shape& shape = {},
-                                            DType dtype = float32, Where w = Where::here());
+[[nodiscard]] SHARDARRAY_API Array rayleigh(const detail::Key& key, const Array& scale,
+                                            const Shape& shape = {}, DType dtype = float32,
+                                            Where w = Where::here());
 /// The inverse Gaussian distribution of this mean and scale 1.
-[[nodiscard]] SHARDARRAY_API Array wald(const Array& key, const Array& mean, const Shape& shape = {},
+[[nodiscard]] SHARDARRAY_API Array wald(const detail::Key& key, const Array& mean, const Shape& shape = {},
                                         DType dtype = float32, Where w = Where::here());
 /// Density rising from left to mode, falling to right.
-[[nodiscard]] SHARDARRAY_API Array triangular(const Array& key, const Array& left, const Array& mode,
+[[nodiscard]] SHARDARRAY_API Array triangular(const detail::Key& key, const Array& left, const Array& mode,
                                               const Array& right, const Shape& shape = {},
                                               DType dtype = float32, Where w = Where::here());
 /// exp(sigma * normal).
-[[nodiscard]] SHARDARRAY_API Array lognormal(const Array& key, const Array& sigma = 1.0,
+[[nodiscard]] SHARDARRAY_API Array lognormal(const detail::Key& key, const Array& sigma = 1.0,
                                              const Shape& shape = {}, DType dtype = float32,
                                              Where w = Where::here());
 /// How many trials of probability p until the first that succeeds: 1, 2, ... Of any dtype but bool, which throws DTypeError.
-[[nodiscard]] SHARDARRAY_API Array geometric(const Array& key, const Array& p, const Shape& shape = {},
+[[nodiscard]] SHARDARRAY_API Array geometric(const detail::Key& key, const Array& p, const Shape& shape = {},
                                              DType dtype = int32, Where w = Where::here());
 
 // ---------------------------------------------------------------- of matrices
@@ -71,14 +72,15 @@ enum class CovarianceRoot : std::uint8_t { cholesky, eigh, svd };
 /// one (`none`), and `{}` is one vector. Of the parameters' floating dtype, in which the numbers are drawn, unless `dtype` says of
 /// which. With derivatives by both. NaN where a matrix is not positive definite (eigh, svd: semi-definite). On CPU devices (linalg.h).
 /// Throws ShapeError for a mean that is a scalar, other sizes, and shapes that do not fit.
-[[nodiscard]] SHARDARRAY_API Array multivariate_normal(const Array& key, const Array& mean, const Array& cov,
+[[nodiscard]] SHARDARRAY_API Array multivariate_normal(const detail::Key& key, const Array& mean,
+                                                       const Array& cov,
                                                        const std::optional<Shape>& shape = std::nullopt,
                                                        std::optional<DType> dtype = std::nullopt,
                                                        CovarianceRoot root = CovarianceRoot::cholesky,
                                                        Where w = Where::here());
 /// [shape.., n, m] with orthonormal columns (n < m: rows), all equally likely. m: n unless given. On CPU devices. Throws ShapeError for
 /// negative sizes.
-[[nodiscard]] SHARDARRAY_API Array orthogonal(const Array& key, std::int64_t n, const Shape& shape = {},
+[[nodiscard]] SHARDARRAY_API Array orthogonal(const detail::Key& key, std::int64_t n, const Shape& shape = {},
                                               DType dtype = float32,
                                               std::optional<std::int64_t> m = std::nullopt,
                                               Where w = Where::here());
@@ -86,46 +88,48 @@ enum class CovarianceRoot : std::uint8_t { cholesky, eigh, svd };
 // ---------------------------------------------------------------- by rejection
 /// Density x^(a - 1) exp(-x) / gamma(a) for x > 0, and its logarithm, which is exact for small a too. Source: G. Marsaglia, W. Tsang
 /// (2000).
-[[nodiscard]] SHARDARRAY_API Array gamma(const Array& key, const Array& a, const Shape& shape = {},
+[[nodiscard]] SHARDARRAY_API Array gamma(const detail::Key& key, const Array& a, const Shape& shape = {},
                                          DType dtype = float32, Where w = Where::here());
-[[nodiscard]] SHARDARRAY_API Array loggamma(const Array& key, const Array& a, const Shape& shape = {},
+[[nodiscard]] SHARDARRAY_API Array loggamma(const detail::Key& key, const Array& a, const Shape& shape = {},
                                             DType dtype = float32, Where w = Where::here());
 /// Density proportional to x^(a - 1) (1 - x)^(b - 1).
-[[nodiscard]] SHARDARRAY_API Array beta(const Array& key, const Array& a, const Array& b,
+[[nodiscard]] SHARDARRAY_API Array beta(const detail::Key& key, const Array& a, const Array& b,
                                         const Shape& shape = {}, DType dtype = float32,
                                         Where w = Where::here());
 /// Vectors of sum 1, along a new last axis: alpha [a.., n] -> [shape.., n], `shape` ends in a..; `{}`: a... Throws ShapeError for a
 /// scalar.
-[[nodiscard]] SHARDARRAY_API Array dirichlet(const Array& key, const Array& alpha, const Shape& shape = {},
-                                             DType dtype = float32, Where w = Where::here());
+[[nodiscard]] SHARDARRAY_API Array dirichlet(const detail::Key& key, const Array& alpha,
+                                             const Shape& shape = {}, DType dtype = float32,
+                                             Where w = Where::here());
 /// Twice gamma of df / 2.
-[[nodiscard]] SHARDARRAY_API Array chisquare(const Array& key, const Array& df, const Shape& shape = {},
+[[nodiscard]] SHARDARRAY_API Array chisquare(const detail::Key& key, const Array& df, const Shape& shape = {},
                                              DType dtype = float32, Where w = Where::here());
 /// Student's distribution with df degrees of freedom.
-[[nodiscard]] SHARDARRAY_API Array t(const Array& key, const Array& df, const Shape& shape = {},
+[[nodiscard]] SHARDARRAY_API Array t(const detail::Key& key, const Array& df, const Shape& shape = {},
                                      DType dtype = float32, Where w = Where::here());
 /// The F distribution: (chisquare of dfnum / dfnum) / (chisquare of dfden / dfden).
-[[nodiscard]] SHARDARRAY_API Array f(const Array& key, const Array& dfnum, const Array& dfden,
+[[nodiscard]] SHARDARRAY_API Array f(const detail::Key& key, const Array& dfnum, const Array& dfden,
                                      const Shape& shape = {}, DType dtype = float32, Where w = Where::here());
 /// Density proportional to exp(-|x|^p).
-[[nodiscard]] SHARDARRAY_API Array generalized_normal(const Array& key, double p, const Shape& shape = {},
-                                                      DType dtype = float32, Where w = Where::here());
+[[nodiscard]] SHARDARRAY_API Array generalized_normal(const detail::Key& key, double p,
+                                                      const Shape& shape = {}, DType dtype = float32,
+                                                      Where w = Where::here());
 /// [shape.., d]: points of the ball of radius 1 in the p-norm, all equally likely. Throws ShapeError for d < 0.
-[[nodiscard]] SHARDARRAY_API Array ball(const Array& key, std::int64_t d, double p = 2,
+[[nodiscard]] SHARDARRAY_API Array ball(const detail::Key& key, std::int64_t d, double p = 2,
                                         const Shape& shape = {}, DType dtype = float32,
                                         Where w = Where::here());
 /// How many events there are where lam are expected; lam is taken as float32. Of any dtype but bool, which throws DTypeError; -1
 /// where lam is negative or NaN. Sources: D. Knuth; W. Hormann (1993).
-[[nodiscard]] SHARDARRAY_API Array poisson(const Array& key, const Array& lam, const Shape& shape = {},
+[[nodiscard]] SHARDARRAY_API Array poisson(const detail::Key& key, const Array& lam, const Shape& shape = {},
                                            DType dtype = int32, Where w = Where::here());
 /// How many of n trials of probability p succeed, floating; NaN for a negative n and for a p below 0 or NaN. Source: W. Hormann
 /// (1993).
-[[nodiscard]] SHARDARRAY_API Array binomial(const Array& key, const Array& n, const Array& p,
+[[nodiscard]] SHARDARRAY_API Array binomial(const detail::Key& key, const Array& n, const Array& p,
                                             const Shape& shape = {}, DType dtype = float32,
                                             Where w = Where::here());
 /// How often each of the outcomes, of probabilities p along the last axis, comes in n trials: p [a.., k] -> [a.., k], n is
 /// broadcast to a... Throws ShapeError for a scalar p.
-[[nodiscard]] SHARDARRAY_API Array multinomial(const Array& key, const Array& n, const Array& p,
+[[nodiscard]] SHARDARRAY_API Array multinomial(const detail::Key& key, const Array& n, const Array& p,
                                                DType dtype = float32, Where w = Where::here());
 
 }  // namespace shardarray::random

@@ -14,6 +14,24 @@ namespace shardarray::random {
 
 namespace detail {
 [[nodiscard]] SHARDARRAY_API Array make_key(std::uint32_t high, std::uint32_t low, Where w);
+
+/// The key of a draw: an array, and a sentence of the compiler for what is none.
+class Key {
+ public:
+  Key(const Array& key) : key_(&key) {}
+  template <std::same_as<void> T = void> Key() { refuse<T>(); }
+  template <std::integral I> Key(I) { refuse<I>(); }
+  template <std::integral I> Key(std::initializer_list<I>) { refuse<I>(); }
+  template <std::same_as<Shape> S> Key(const S&) { refuse<S>(); }
+  operator const Array&() const { return *key_; }
+
+ private:
+  template <class T> static void refuse() {
+    static_assert(!std::same_as<T, T>,
+                  "random: a key comes first, as in normal(key, {3, 4}); random::key(seed) makes one");
+  }
+  const Array* key_ = nullptr;
+};
 }  // namespace detail
 
 /// A key from a seed. A seed type of 64 bits fills both words, a shorter one the low word (negative ones
@@ -52,36 +70,40 @@ class SHARDARRAY_API philox : shardarray::detail::ModeGuard {
 // bfloat16, float32 (the default) or float64, and throw DTypeError for another dtype.
 
 /// n new keys: uint32[n, 2], one array (`keys[0]` is a key; for names of their own: split<2>). Throws ShapeError for n < 0.
-[[nodiscard]] SHARDARRAY_API Array split(const Array& key, std::int64_t n = 2, Where w = Where::here());
+[[nodiscard]] SHARDARRAY_API Array split(const detail::Key& key, std::int64_t n = 2, Where w = Where::here());
 /// Keys in an array of `shape`: uint32[shape..., 2].
-[[nodiscard]] SHARDARRAY_API Array split(const Array& key, const Shape& shape, Where w = Where::here());
+[[nodiscard]] SHARDARRAY_API Array split(const detail::Key& key, const Shape& shape, Where w = Where::here());
 /// `const auto [a, b] = split<2>(key)`.
-template <std::size_t N> [[nodiscard]] std::array<Array, N> split(const Array& key, Where w = Where::here()) {
+template <std::size_t N>
+[[nodiscard]] std::array<Array, N> split(const detail::Key& key, Where w = Where::here()) {
   const Array keys = split(key, static_cast<std::int64_t>(N), w);
   std::array<Array, N> r;
   for (std::size_t k = 0; k < N; k++) r[k] = keys[k];
   return r;
 }
 /// A new key from a key and an integer scalar, taken as uint32 (negative ones wrap). Throws DTypeError for anything else.
-[[nodiscard]] SHARDARRAY_API Array fold_in(const Array& key, const Array& data, Where w = Where::here());
+[[nodiscard]] SHARDARRAY_API Array fold_in(const detail::Key& key, const Array& data,
+                                           Where w = Where::here());
 
 /// Uniform bits: uint8, uint16, uint32 or uint64, else DTypeError.
-[[nodiscard]] SHARDARRAY_API Array bits(const Array& key, const Shape& shape = {}, DType dtype = uint32,
+[[nodiscard]] SHARDARRAY_API Array bits(const detail::Key& key, const Shape& shape = {}, DType dtype = uint32,
                                         Where w = Where::here());
 /// Floating numbers in [minval, maxval); minval where that is empty.
-[[nodiscard]] SHARDARRAY_API Array uniform(const Array& key, const Shape& shape = {}, DType dtype = float32,
-                                           double minval = 0, double maxval = 1, Where w = Where::here());
+[[nodiscard]] SHARDARRAY_API Array uniform(const detail::Key& key, const Shape& shape = {},
+                                           DType dtype = float32, double minval = 0, double maxval = 1,
+                                           Where w = Where::here());
 /// Standard normal, floating; complex: both parts independent, so that the mean square of the size is 1.
-[[nodiscard]] SHARDARRAY_API Array normal(const Array& key, const Shape& shape = {}, DType dtype = float32,
-                                          Where w = Where::here());
+[[nodiscard]] SHARDARRAY_API Array normal(const detail::Key& key, const Shape& shape = {},
+                                          DType dtype = float32, Where w = Where::here());
 /// Integers in [minval, maxval); minval where that is empty. Bounds are clipped to the dtype: maxval beyond it means its highest
 /// value too. Throws DTypeError for a dtype that is no integer.
-[[nodiscard]] SHARDARRAY_API Array randint(const Array& key, const Shape& shape, std::int64_t minval,
+[[nodiscard]] SHARDARRAY_API Array randint(const detail::Key& key, const Shape& shape, std::int64_t minval,
                                            std::int64_t maxval, DType dtype = int32, Where w = Where::here());
 /// bool, true with probability p (below 0 never, above 1 always), of the shape of p or of one that p is broadcast to. Throws
 /// DTypeError unless p is floating, ShapeError where it cannot be broadcast.
-[[nodiscard]] SHARDARRAY_API Array bernoulli(const Array& key, const Array& p = 0.5, Where w = Where::here());
-[[nodiscard]] SHARDARRAY_API Array bernoulli(const Array& key, const Array& p, const Shape& shape,
+[[nodiscard]] SHARDARRAY_API Array bernoulli(const detail::Key& key, const Array& p = 0.5,
+                                             Where w = Where::here());
+[[nodiscard]] SHARDARRAY_API Array bernoulli(const detail::Key& key, const Array& p, const Shape& shape,
                                              Where w = Where::here());
 
 /// Options of permutation().
@@ -90,9 +112,10 @@ struct PermutationOptions {
   bool independent = false;  ///< every vector along the axis in an order of its own
 };
 /// 0..n-1 in random order, int32[n]. Throws ShapeError for n < 0.
-[[nodiscard]] SHARDARRAY_API Array permutation(const Array& key, std::int64_t n, Where w = Where::here());
+[[nodiscard]] SHARDARRAY_API Array permutation(const detail::Key& key, std::int64_t n,
+                                               Where w = Where::here());
 /// x in random order along an axis. Throws ShapeError for an axis that does not exist, so for a scalar.
-[[nodiscard]] SHARDARRAY_API Array permutation(const Array& key, const Array& x,
+[[nodiscard]] SHARDARRAY_API Array permutation(const detail::Key& key, const Array& x,
                                                const PermutationOptions& o = {}, Where w = Where::here());
 
 /// Options of choice().
@@ -105,27 +128,27 @@ struct ChoiceOptions {
 };
 /// Draws from 0..n-1, int32. Throws ShapeError for draws from nothing, more draws than elements without replacement, and p of
 /// another shape, DTypeError for p that is not floating.
-[[nodiscard]] SHARDARRAY_API Array choice(const Array& key, std::int64_t n, const Shape& shape = {},
+[[nodiscard]] SHARDARRAY_API Array choice(const detail::Key& key, std::int64_t n, const Shape& shape = {},
                                           const ChoiceOptions& o = {}, Where w = Where::here());
 /// Draws from x along an axis, which `shape` replaces: [a.., n, c..] -> [a.., shape.., c..]. Throws as above, ShapeError for an
 /// axis that does not exist.
-[[nodiscard]] SHARDARRAY_API Array choice(const Array& key, const Array& x, const Shape& shape = {},
+[[nodiscard]] SHARDARRAY_API Array choice(const detail::Key& key, const Array& x, const Shape& shape = {},
                                           const ChoiceOptions& o = {}, Where w = Where::here());
 /// int32 positions along `axis`, drawn with probabilities softmax(logits): of the shape of logits without
 /// that axis, or of one that ends in it. Throws DTypeError unless logits are floating, ShapeError for another shape or axis.
-[[nodiscard]] SHARDARRAY_API Array categorical(const Array& key, const Array& logits, std::int64_t axis = -1,
-                                               Where w = Where::here());
-[[nodiscard]] SHARDARRAY_API Array categorical(const Array& key, const Array& logits, std::int64_t axis,
+[[nodiscard]] SHARDARRAY_API Array categorical(const detail::Key& key, const Array& logits,
+                                               std::int64_t axis = -1, Where w = Where::here());
+[[nodiscard]] SHARDARRAY_API Array categorical(const detail::Key& key, const Array& logits, std::int64_t axis,
                                                const Shape& shape, Where w = Where::here());
 /// Standard normal strictly between lower and upper (lower < upper is not checked); float32 or float64, else DTypeError.
-[[nodiscard]] SHARDARRAY_API Array truncated_normal(const Array& key, double lower, double upper,
+[[nodiscard]] SHARDARRAY_API Array truncated_normal(const detail::Key& key, double lower, double upper,
                                                     const Shape& shape = {}, DType dtype = float32,
                                                     Where w = Where::here());
 /// Density exp(-x) for x >= 0, floating.
-[[nodiscard]] SHARDARRAY_API Array exponential(const Array& key, const Shape& shape = {},
+[[nodiscard]] SHARDARRAY_API Array exponential(const detail::Key& key, const Shape& shape = {},
                                                DType dtype = float32, Where w = Where::here());
 /// Standard Gumbel: -log(-log(uniform)), floating.
-[[nodiscard]] SHARDARRAY_API Array gumbel(const Array& key, const Shape& shape = {}, DType dtype = float32,
-                                          Where w = Where::here());
+[[nodiscard]] SHARDARRAY_API Array gumbel(const detail::Key& key, const Shape& shape = {},
+                                          DType dtype = float32, Where w = Where::here());
 
 }  // namespace shardarray::random

@@ -44,7 +44,7 @@ static double epsneg(DType t) {
                                                 : -53);
 }
 
-Array laplace(const Array& key, const Shape& shape, DType dtype, Where w) {
+Array laplace(const detail::Key& key, const Shape& shape, DType dtype, Where w) {
   const Site site(w, "random::laplace");
   check_key(key, "random::laplace");
   need_floating(dtype, "random::laplace");
@@ -52,7 +52,7 @@ Array laplace(const Array& key, const Shape& shape, DType dtype, Where w) {
   return sign(u) * log1p(-abs(u));
 }
 
-Array logistic(const Array& key, const Shape& shape, DType dtype, Where w) {
+Array logistic(const detail::Key& key, const Shape& shape, DType dtype, Where w) {
   const Site site(w, "random::logistic");
   check_key(key, "random::logistic");
   need_floating(dtype, "random::logistic");
@@ -60,14 +60,14 @@ Array logistic(const Array& key, const Shape& shape, DType dtype, Where w) {
   return log(u) - log1p(-u);
 }
 
-Array cauchy(const Array& key, const Shape& shape, DType dtype, Where w) {
+Array cauchy(const detail::Key& key, const Shape& shape, DType dtype, Where w) {
   const Site site(w, "random::cauchy");
   check_key(key, "random::cauchy");
   need_floating(dtype, "random::cauchy");
   return tan(std::numbers::pi * (uniform_between(key, shape, dtype, 2 * epsneg(dtype), 1) - 0.5));
 }
 
-Array rademacher(const Array& key, const Shape& shape, DType dtype, Where w) {
+Array rademacher(const detail::Key& key, const Shape& shape, DType dtype, Where w) {
   const Site site(w, "random::rademacher");
   check_key(key, "random::rademacher");
   if (dtype == DType::bool_ || is_unsigned_integer(dtype) || is_complex(dtype))
@@ -76,14 +76,14 @@ Array rademacher(const Array& key, const Shape& shape, DType dtype, Where w) {
   return 2 * bernoulli(key, 0.5, shape).astype(dtype) - 1;
 }
 
-Array maxwell(const Array& key, const Shape& shape, DType dtype, Where w) {
+Array maxwell(const detail::Key& key, const Shape& shape, DType dtype, Where w) {
   const Site site(w, "random::maxwell");
   Shape vectors = shape;
   vectors.push_back(3);
   return sqrt(sum(square(normal(key, vectors, dtype)), -1));
 }
 
-Array double_sided_maxwell(const Array& key, const Array& loc, const Array& scale, const Shape& shape,
+Array double_sided_maxwell(const detail::Key& key, const Array& loc, const Array& scale, const Shape& shape,
                            DType dtype, Where w) {
   constexpr const char* function = "random::double_sided_maxwell";
   const Site site(w, function);
@@ -95,7 +95,7 @@ Array double_sided_maxwell(const Array& key, const Array& loc, const Array& scal
          p.values[0];
 }
 
-Array weibull_min(const Array& key, const Array& scale, const Array& concentration, const Shape& shape,
+Array weibull_min(const detail::Key& key, const Array& scale, const Array& concentration, const Shape& shape,
                   DType dtype, Where w) {
   constexpr const char* function = "random::weibull_min";
   const Site site(w, function);
@@ -105,7 +105,7 @@ Array weibull_min(const Array& key, const Array& scale, const Array& concentrati
   return power(-log1p(-unit_uniform(key, p.shape, dtype)), 1.0 / p.values[1]) * p.values[0];
 }
 
-Array pareto(const Array& key, const Array& b, const Shape& shape, DType dtype, Where w) {
+Array pareto(const detail::Key& key, const Array& b, const Shape& shape, DType dtype, Where w) {
   const Site site(w, "random::pareto");
   check_key(key, "random::pareto");
   need_floating(dtype, "random::pareto");
@@ -113,7 +113,7 @@ Array pareto(const Array& key, const Array& b, const Shape& shape, DType dtype, 
   return exp(exponential(key, p.shape, dtype) / p.values[0]);
 }
 
-Array rayleigh(const Array& key, const Array& scale, const Shape& shape, DType dtype, Where w) {
+Array rayleigh(const detail::Key& key, const Array& scale, const Shape& shape, DType dtype, Where w) {
   const Site site(w, "random::rayleigh");
   check_key(key, "random::rayleigh");
   need_floating(dtype, "random::rayleigh");
@@ -121,7 +121,7 @@ Array rayleigh(const Array& key, const Array& scale, const Shape& shape, DType d
   return p.values[0] * sqrt(log(unit_uniform(key, p.shape, dtype)) * -2.0);
 }
 
-Array wald(const Array& key, const Array& mean, const Shape& shape, DType dtype, Where w) {
+Array wald(const detail::Key& key, const Array& mean, const Shape& shape, DType dtype, Where w) {
   const Site site(w, "random::wald");
   check_key(key, "random::wald");
   need_floating(dtype, "random::wald");
@@ -134,7 +134,7 @@ Array wald(const Array& key, const Array& mean, const Shape& shape, DType dtype,
   return where(unit_uniform(choice_key, p.shape, dtype) <= m / (m + x), x, m2 / x);
 }
 
-Array triangular(const Array& key, const Array& left, const Array& mode, const Array& right,
+Array triangular(const detail::Key& key, const Array& left, const Array& mode, const Array& right,
                  const Shape& shape, DType dtype, Where w) {
   constexpr const char* function = "random::triangular";
   const Site site(w, function);
@@ -147,7 +147,7 @@ Array triangular(const Array& key, const Array& left, const Array& mode, const A
                hi - sqrt((1.0 - u) * width * (hi - top)));
 }
 
-Array lognormal(const Array& key, const Array& sigma, const Shape& shape, DType dtype, Where w) {
+Array lognormal(const detail::Key& key, const Array& sigma, const Shape& shape, DType dtype, Where w) {
   const Site site(w, "random::lognormal");
   check_key(key, "random::lognormal");
   need_floating(dtype, "random::lognormal");
@@ -155,7 +155,7 @@ Array lognormal(const Array& key, const Array& sigma, const Shape& shape, DType 
   return exp(normal(key, p.shape, dtype) * p.values[0]);
 }
 
-Array geometric(const Array& key, const Array& p, const Shape& shape, DType dtype, Where w) {
+Array geometric(const detail::Key& key, const Array& p, const Shape& shape, DType dtype, Where w) {
   const Site site(w, "random::geometric");
   check_key(key, "random::geometric");
   need_counts(dtype, "random::geometric");
@@ -167,7 +167,7 @@ Array geometric(const Array& key, const Array& p, const Shape& shape, DType dtyp
 }
 
 // ---------------------------------------------------------------- of matrices
-Array multivariate_normal(const Array& key, const Array& mean, const Array& cov,
+Array multivariate_normal(const detail::Key& key, const Array& mean, const Array& cov,
                           const std::optional<Shape>& shape, std::optional<DType> dtype, CovarianceRoot root,
                           Where w) {
   constexpr const char* function = "random::multivariate_normal";
@@ -210,7 +210,7 @@ Array multivariate_normal(const Array& key, const Array& mean, const Array& cov,
   }
   return api::cast(mean, t) + matvec(factor, normal(key, draw, dtype.value_or(t.dtype)));
 }
-Array orthogonal(const Array& key, std::int64_t n, const Shape& shape, DType dtype,
+Array orthogonal(const detail::Key& key, std::int64_t n, const Shape& shape, DType dtype,
                  std::optional<std::int64_t> m, Where w) {
   constexpr const char* function = "random::orthogonal";
   const Site site(w, function);

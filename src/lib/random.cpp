@@ -118,7 +118,8 @@ Array shuffle(Array key, Array x, std::size_t dim) {
 
 }  // namespace
 
-Array uniform(const Array& key, const Shape& shape, DType dtype, double minval, double maxval, Where w) {
+Array uniform(const detail::Key& key, const Shape& shape, DType dtype, double minval, double maxval,
+              Where w) {
   const Site site(w, "random::uniform");
   check_key(key, "random::uniform");
   need_floating(dtype, "random::uniform");
@@ -126,7 +127,7 @@ Array uniform(const Array& key, const Shape& shape, DType dtype, double minval, 
   return uniform_between(key, shape, dtype, minval, maxval);
 }
 
-Array normal(const Array& key, const Shape& shape, DType dtype, Where w) {
+Array normal(const detail::Key& key, const Shape& shape, DType dtype, Where w) {
   const Site site(w, "random::normal");
   check_key(key, "random::normal");
   if (is_complex(dtype)) {
@@ -143,8 +144,8 @@ Array normal(const Array& key, const Shape& shape, DType dtype, Where w) {
   return normal_of_unit(unit_uniform(key, shape, dtype));
 }
 
-Array randint(const Array& key, const Shape& shape, std::int64_t minval, std::int64_t maxval, DType dtype,
-              Where w) {
+Array randint(const detail::Key& key, const Shape& shape, std::int64_t minval, std::int64_t maxval,
+              DType dtype, Where w) {
   const Site site(w, "random::randint");
   check_key(key, "random::randint");
   if (!is_integer(dtype))
@@ -179,16 +180,16 @@ static Array bernoulli_of(const Array& key, const Array& p, const Shape& shape) 
   need_floating(t, "random::bernoulli");
   return less(unit_uniform(key, shape, t), shardarray::broadcast_to(p, shape));
 }
-Array bernoulli(const Array& key, const Array& p, Where w) {
+Array bernoulli(const detail::Key& key, const Array& p, Where w) {
   const Site site(w, "random::bernoulli");
   return bernoulli_of(key, p, type_of(p, "random::bernoulli").shape);
 }
-Array bernoulli(const Array& key, const Array& p, const Shape& shape, Where w) {
+Array bernoulli(const detail::Key& key, const Array& p, const Shape& shape, Where w) {
   const Site site(w, "random::bernoulli");
   return bernoulli_of(key, p, shape);
 }
 
-Array permutation(const Array& key, std::int64_t n, Where w) {
+Array permutation(const detail::Key& key, std::int64_t n, Where w) {
   const Site site(w, "random::permutation");
   check_key(key, "random::permutation");
   if (n < 0)
@@ -197,7 +198,7 @@ Array permutation(const Array& key, std::int64_t n, Where w) {
   return shuffle(key, primitive::iota({n}, 0, DType::int32), 0);
 }
 
-Array permutation(const Array& key, const Array& x, const PermutationOptions& o, Where w) {
+Array permutation(const detail::Key& key, const Array& x, const PermutationOptions& o, Where w) {
   const Site site(w, "random::permutation");
   check_key(key, "random::permutation");
   const Shape shape = type_of(x, "random::permutation").shape;
@@ -242,12 +243,12 @@ static Array positions(const Array& key, std::int64_t count, const Shape& shape,
   return primitive::reshape(primitive::slice_dim(permutation(key, count), 0, 0, draws), shape);
 }
 
-Array choice(const Array& key, std::int64_t n, const Shape& shape, const ChoiceOptions& o, Where w) {
+Array choice(const detail::Key& key, std::int64_t n, const Shape& shape, const ChoiceOptions& o, Where w) {
   const Site site(w, "random::choice");
   return positions(key, n, shape, o);
 }
 
-Array choice(const Array& key, const Array& x, const Shape& shape, const ChoiceOptions& o, Where w) {
+Array choice(const detail::Key& key, const Array& x, const Shape& shape, const ChoiceOptions& o, Where w) {
   const Site site(w, "random::choice");
   const Shape& of = type_of(x, "random::choice").shape;
   const std::size_t dim = api::axis_of("random::choice", o.axis, of);
@@ -263,14 +264,15 @@ static Array categorical_of(const Array& key, const Array& logits, std::size_t d
   return argmax(gumbel(key, shape, t.dtype) + logits, static_cast<std::int64_t>(prefix.size() + dim));
 }
 
-Array categorical(const Array& key, const Array& logits, std::int64_t axis, Where w) {
+Array categorical(const detail::Key& key, const Array& logits, std::int64_t axis, Where w) {
   const Site site(w, "random::categorical");
   return categorical_of(
       key, logits, api::axis_of("random::categorical", axis, type_of(logits, "random::categorical").shape),
       {});
 }
 
-Array categorical(const Array& key, const Array& logits, std::int64_t axis, const Shape& shape, Where w) {
+Array categorical(const detail::Key& key, const Array& logits, std::int64_t axis, const Shape& shape,
+                  Where w) {
   const Site site(w, "random::categorical");
   Shape batch = type_of(logits, "random::categorical").shape;
   const std::size_t dim = api::axis_of("random::categorical", axis, batch);
@@ -317,7 +319,7 @@ template <class T> static Array truncated_normal_of(const Array& key, T lower, T
   return primitive::binary(op_min, primitive::binary(op_max, x, lowest), highest);
 }
 
-Array truncated_normal(const Array& key, double lower, double upper, const Shape& shape, DType dtype,
+Array truncated_normal(const detail::Key& key, double lower, double upper, const Shape& shape, DType dtype,
                        Where w) {
   const Site site(w, "random::truncated_normal");
   check_key(key, "random::truncated_normal");
@@ -329,14 +331,14 @@ Array truncated_normal(const Array& key, double lower, double upper, const Shape
       name(dtype)));
 }
 
-Array exponential(const Array& key, const Shape& shape, DType dtype, Where w) {
+Array exponential(const detail::Key& key, const Shape& shape, DType dtype, Where w) {
   const Site site(w, "random::exponential");
   check_key(key, "random::exponential");
   need_floating(dtype, "random::exponential");
   return primitive::neg(primitive::unary(op_log1p, primitive::neg(unit_uniform(key, shape, dtype))));
 }
 
-Array gumbel(const Array& key, const Shape& shape, DType dtype, Where w) {
+Array gumbel(const detail::Key& key, const Shape& shape, DType dtype, Where w) {
   const Site site(w, "random::gumbel");
   check_key(key, "random::gumbel");
   need_floating(dtype, "random::gumbel");

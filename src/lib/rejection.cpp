@@ -133,16 +133,16 @@ Array gamma_of(const char* function, const Array& key, const Array& a, const Sha
 
 }  // namespace
 
-Array gamma(const Array& key, const Array& a, const Shape& shape, DType dtype, Where w) {
+Array gamma(const detail::Key& key, const Array& a, const Shape& shape, DType dtype, Where w) {
   const Site site(w, "random::gamma");
   return gamma_of("random::gamma", key, a, shape, dtype, false);
 }
-Array loggamma(const Array& key, const Array& a, const Shape& shape, DType dtype, Where w) {
+Array loggamma(const detail::Key& key, const Array& a, const Shape& shape, DType dtype, Where w) {
   const Site site(w, "random::loggamma");
   return gamma_of("random::loggamma", key, a, shape, dtype, true);
 }
 
-Array beta(const Array& key, const Array& a, const Array& b, const Shape& shape, DType dtype, Where w) {
+Array beta(const detail::Key& key, const Array& a, const Array& b, const Shape& shape, DType dtype, Where w) {
   const Site site(w, "random::beta");
   check_key(key, "random::beta");
   need_floating(dtype, "random::beta");
@@ -154,7 +154,7 @@ Array beta(const Array& key, const Array& a, const Array& b, const Shape& shape,
   return of_a / (of_a + exp(log_b - larger));
 }
 
-Array dirichlet(const Array& key, const Array& alpha, const Shape& shape, DType dtype, Where w) {
+Array dirichlet(const detail::Key& key, const Array& alpha, const Shape& shape, DType dtype, Where w) {
   const Site site(w, "random::dirichlet");
   const Type& t = type_of(alpha, "random::dirichlet");
   if (t.shape.empty())
@@ -166,13 +166,13 @@ Array dirichlet(const Array& key, const Array& alpha, const Shape& shape, DType 
   return softmax(gamma_of("random::dirichlet", key, alpha, vectors, dtype, true));
 }
 
-Array chisquare(const Array& key, const Array& df, const Shape& shape, DType dtype, Where w) {
+Array chisquare(const detail::Key& key, const Array& df, const Shape& shape, DType dtype, Where w) {
   const Site site(w, "random::chisquare");
   need_floating(dtype, "random::chisquare");
   return exp(gamma_of("random::chisquare", key, df.astype(dtype) / 2, shape, dtype, true)) * 2;
 }
 
-Array t(const Array& key, const Array& df, const Shape& shape, DType dtype, Where w) {
+Array t(const detail::Key& key, const Array& df, const Shape& shape, DType dtype, Where w) {
   const Site site(w, "random::t");
   check_key(key, "random::t");
   need_floating(dtype, "random::t");
@@ -182,7 +182,8 @@ Array t(const Array& key, const Array& df, const Shape& shape, DType dtype, Wher
   return normal(normal_key, p.shape, dtype) * sqrt(half / gamma(gamma_key, half, p.shape, dtype));
 }
 
-Array f(const Array& key, const Array& dfnum, const Array& dfden, const Shape& shape, DType dtype, Where w) {
+Array f(const detail::Key& key, const Array& dfnum, const Array& dfden, const Shape& shape, DType dtype,
+        Where w) {
   const Site site(w, "random::f");
   check_key(key, "random::f");
   need_floating(dtype, "random::f");
@@ -192,7 +193,7 @@ Array f(const Array& key, const Array& dfnum, const Array& dfden, const Shape& s
   return part(num_key, p.values[0]) / part(den_key, p.values[1]);
 }
 
-Array generalized_normal(const Array& key, double p, const Shape& shape, DType dtype, Where w) {
+Array generalized_normal(const detail::Key& key, double p, const Shape& shape, DType dtype, Where w) {
   const Site site(w, "random::generalized_normal");
   check_key(key, "random::generalized_normal");
   need_floating(dtype, "random::generalized_normal");
@@ -200,7 +201,7 @@ Array generalized_normal(const Array& key, double p, const Shape& shape, DType d
   return rademacher(sign_key, shape, dtype) * power(gamma(gamma_key, 1 / p, shape, dtype), 1 / p);
 }
 
-Array ball(const Array& key, std::int64_t d, double p, const Shape& shape, DType dtype, Where w) {
+Array ball(const detail::Key& key, std::int64_t d, double p, const Shape& shape, DType dtype, Where w) {
   const Site site(w, "random::ball");
   check_key(key, "random::ball");
   need_floating(dtype, "random::ball");
@@ -313,7 +314,7 @@ Array binomial_of_many(const Array& key, const Array& count, const Array& p) {
 
 }  // namespace
 
-Array poisson(const Array& key, const Array& lam, const Shape& shape, DType dtype, Where w) {
+Array poisson(const detail::Key& key, const Array& lam, const Shape& shape, DType dtype, Where w) {
   const Site site(w, "random::poisson");
   check_key(key, "random::poisson");
   need_counts(dtype, "random::poisson");
@@ -324,7 +325,8 @@ Array poisson(const Array& key, const Array& lam, const Shape& shape, DType dtyp
   return where(mean == 0, 0, r).astype(dtype);
 }
 
-Array binomial(const Array& key, const Array& n, const Array& p, const Shape& shape, DType dtype, Where w) {
+Array binomial(const detail::Key& key, const Array& n, const Array& p, const Shape& shape, DType dtype,
+               Where w) {
   const Site site(w, "random::binomial");
   check_key(key, "random::binomial");
   need_floating(dtype, "random::binomial");
@@ -344,7 +346,7 @@ Array binomial(const Array& key, const Array& n, const Array& p, const Shape& sh
   return where(less_often | bad_n | isnan(prob) | endless, known, count.astype(dtype) - known);
 }
 
-Array multinomial(const Array& key, const Array& n, const Array& p, DType dtype, Where w) {
+Array multinomial(const detail::Key& key, const Array& n, const Array& p, DType dtype, Where w) {
   constexpr const char* function = "random::multinomial";
   const Site site(w, function);
   check_key(key, function);

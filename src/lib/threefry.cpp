@@ -79,7 +79,7 @@ Array detail::make_key(std::uint32_t high, std::uint32_t low, Where w) {
   return core::make_array(words, DType::uint32, {2}, w);
 }
 
-Array split(const Array& key, const Shape& shape, Where w) {
+Array split(const detail::Key& key, const Shape& shape, Where w) {
   const Site site(w, "random::split");
   check_key(key, "random::split");
   Shape keys = shape;
@@ -94,13 +94,13 @@ Array split(const Array& key, const Shape& shape, Where w) {
   return primitive::concatenate(words, shape.size());
 }
 
-Array split(const Array& key, std::int64_t n, Where w) {
+Array split(const detail::Key& key, std::int64_t n, Where w) {
   if (n < 0)
     throw ShapeError(fmt::format("random::split: {} keys. The number of keys is at least 0. Correct it.", n));
   return split(key, Shape{n}, w);
 }
 
-Array fold_in(const Array& key, const Array& data, Where w) {
+Array fold_in(const detail::Key& key, const Array& data, Where w) {
   const Site site(w, "random::fold_in");
   check_key(key, "random::fold_in");
   const Type& t = type_of(data, "random::fold_in");
@@ -135,7 +135,7 @@ static Array bits_by_halves(const Array& key, const Shape& shape, DType dtype) {
       shape);
 }
 
-Array bits(const Array& key, const Shape& shape, DType dtype, Where w) {
+Array bits(const detail::Key& key, const Shape& shape, DType dtype, Where w) {
   const Site site(w, "random::bits");
   check_key(key, "random::bits");
   if (!is_unsigned_integer(dtype))
