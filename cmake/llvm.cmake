@@ -31,7 +31,11 @@ file(CONFIGURE OUTPUT generated/generator_hash.h CONTENT
 "// Written by CMake (cmake/llvm.cmake). Objects on disk are of this generator or of none.
 #define SHARDARRAY_GENERATOR_HASH \"${generator_hash}\"
 ")
+# LLVM's own file looks for libraries of its tools, and tells of each that is missing; warnings and errors are shown.
+set(log_level "${CMAKE_MESSAGE_LOG_LEVEL}")
+set(CMAKE_MESSAGE_LOG_LEVEL NOTICE)
 find_package(LLVM 19.1 CONFIG QUIET HINTS /usr/lib/llvm-19)
+set(CMAKE_MESSAGE_LOG_LEVEL "${log_level}")
 if(TARGET LLVM)
   set(has_plugin 1)
 else()
