@@ -5,6 +5,7 @@
 #include <string>
 
 #include "golden.h"
+#include "layout/spelling.h"
 #include "program_of.h"
 #include "shardarray/pmap.h"
 #include "shardarray/policy.h"
@@ -173,6 +174,41 @@ TEST_CASE("strict: the refusal of neighbours' elements names the place, the byte
   };
   CHECK(refusal([&] { sa::explain(sa::jit(fixed), x); }).empty());
   CHECK(planned(fixed, x) == "exchange{x} 32");
+}
+
+TEST_CASE("strict: where an axis is needed in parts, the fix makes a mesh that has them, and helps") {
+  sa::set_cpu_device_count(8);
+  const sa::Mesh mesh = sa::make_mesh({{"x", 8}});
+  const Array a = sa::device_put(numbers({8, 16}), sa::NamedSharding(mesh, P("x"))),
+              b = sa::device_put(numbers({4, 32}), sa::NamedSharding(mesh, P(sa::none, "x")));
+  const auto sum = [](const Array& v, const Array& w) { return sa::tanh(sa::reshape(v, 4, 32) + w); };
+  const std::string said = refusal([&] { (void)sa::explain(sum, a, b); });
+  const std::string text =
+      "add: policy strict refuses an implicit exchange over {x} of 64 bytes per device for an operand "
+      "f32[4,32@x]. Every transfer must be asked for. Cheapest fix: reshard(operand, "
+      "NamedSharding(make_mesh({{\"x1\", 4}, {\"x2\", 2}}, mesh.devices()), P(\"x1\", \"x2\"))) before. The "
+      "mesh "
+      "needs axis x in parts. (";
+  CHECK(said.substr(0, text.size()) == text);
+  const auto fixed = [&](const Array& v, const Array& w) {
+    using sa::make_mesh, sa::NamedSharding;
+    return sum(v,
+               reshard(w, NamedSharding(make_mesh({{"x1", 4}, {"x2", 2}}, mesh.devices()), P("x1", "x2"))));
+  };
+  CHECK(refusal([&] { (void)sa::explain(fixed, a, b); }).empty());
+  CHECK(planned(fixed, a, b) == "exchange{x1,x2} 64");
+  // Names that are taken, parts beside whole axes, sums, and no mesh at all.
+  const sa::Mesh taken = sa::make_mesh({{"x", 4}, {"x1", 2}, {"one", 1}});
+  const sa::OrderRef order = sa::DeviceOrder::shared(taken.devices());
+  const auto code = [&](std::vector<sa::AxisList> dims, const sa::Mesh* m) {
+    return sa::sharding_code(*sa::Layout::of(order.get(), std::move(dims)), m).text;
+  };
+  const std::string made =
+      "NamedSharding(make_mesh({{\"x2\", 2}, {\"x3\", 2}, {\"x1\", 2}, {\"one\", 1}}, mesh.devices()), ";
+  CHECK(code({{{1, 2}}}, &taken) == made + "P(\"x2\"))");
+  CHECK(code({{}, {{2, 4}}}, &taken) == made + "P(none, axes(\"x3\", \"x1\")))");
+  CHECK(code({{{1, 4}}, {{4, 2}}}, &taken) == "NamedSharding(mesh, P(\"x\", \"x1\"))");
+  CHECK(code({{{1, 2}}, {}}, nullptr) == "[{1:2}, {}]");
 }
 
 TEST_CASE("strict: collectives are asked for, and what they give") {

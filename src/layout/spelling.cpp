@@ -3,7 +3,10 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <iterator>
+#include <map>
 #include <numeric>
+#include <set>
 
 #include "layout/axes.h"
 #include "layout/factor.h"
@@ -190,21 +193,93 @@ std::string spec_text(const Layout& layout, const Mesh* mesh) {
   return fmt::format("[{}]", fmt::join(axes, ", "));
 }
 
-std::string sharding_code(const Layout& layout, const Mesh* mesh) {
-  std::vector<std::string> entries;
-  bool has_spec = mesh != nullptr;
-  for (int d = 0; d < layout.rank(); d++) {
-    const auto names = has_spec ? dim_names(layout, d, mesh, false) : std::nullopt;
-    has_spec = names.has_value();
-    if (!has_spec) continue;
-    const std::string text = fmt::format("\"{}\"", fmt::join(*names, "\", \""));
-    entries.push_back(names->empty() ? "none" : names->size() == 1 ? text : "axes(" + text + ")");
+namespace {
+
+// A mesh with the names that its axes have in parts, and how each of them is cut.
+class SplitMesh {
+ public:
+  explicit SplitMesh(const Mesh& mesh) : axes_(mesh.shape()) {
+    for (const auto& [name, size] : axes_) {
+      cuts_.push_back({1, static_cast<std::int32_t>(size)});
+      taken_.insert(name);
+    }
   }
-  if (!has_spec) return spec_text(layout, mesh);
+  void cut(const AxisPart& p) { cuts_[p.axis].insert({p.pre, p.pre * p.sub.size}); }
+  // Gives the parts their names; false where they overlap.
+  bool name_parts() {
+    for (std::size_t k = 0; k < axes_.size(); k++) {
+      auto& [name, size] = axes_[k];
+      int number = 0;
+      for (auto at = cuts_[k].begin(); std::next(at) != cuts_[k].end(); ++at) {
+        const std::int32_t next = *std::next(at);
+        if (next % *at != 0) return false;
+        std::string part = name;
+        while (cuts_[k].size() > 2 && taken_.contains(part)) part = fmt::format("{}{}", name, ++number);
+        taken_.insert(part);
+        names_[{k, *at}] = part;
+        shape_.push_back(fmt::format("{{\"{}\", {}}}", part, next / *at));
+      }
+      if (cuts_[k].size() == 1) shape_.push_back(fmt::format("{{\"{}\", 1}}", name));
+      if (cuts_[k].size() > 2) in_parts_.push_back(name);
+    }
+    return true;
+  }
+  void add_names(const AxisPart& p, std::vector<std::string>& to) const {
+    for (auto at = cuts_[p.axis].find(p.pre); *at < p.pre * p.sub.size; ++at)
+      to.push_back(names_.at({p.axis, *at}));
+  }
+  std::string code() const {
+    return fmt::format("make_mesh({{{}}}, mesh.devices())", fmt::join(shape_, ", "));
+  }
+  const std::vector<std::string>& in_parts() const { return in_parts_; }
+
+ private:
+  std::vector<std::pair<std::string, std::int64_t>> axes_;
+  std::vector<std::set<std::int32_t>> cuts_;
+  std::set<std::string> taken_;
+  std::map<std::pair<std::size_t, std::int32_t>, std::string> names_;
+  std::vector<std::string> shape_, in_parts_;
+};
+
+// P("x", none, axes("y", "z"), unreduced("w")).
+std::string spec_code(const std::vector<std::vector<std::string>>& dims,
+                      const std::vector<std::string>& sums) {
+  std::vector<std::string> entries;
+  for (const auto& names : dims) {
+    const std::string text = fmt::format("\"{}\"", fmt::join(names, "\", \""));
+    entries.push_back(names.empty() ? "none" : names.size() == 1 ? text : "axes(" + text + ")");
+  }
   while (!entries.empty() && entries.back() == "none") entries.pop_back();
-  if (const auto sums = summand_names(layout, mesh, false); sums && !sums->empty())
-    entries.push_back(fmt::format("unreduced(\"{}\")", fmt::join(*sums, "\", \"")));
-  return fmt::format("NamedSharding(mesh, P({}))", fmt::join(entries, ", "));
+  if (!sums.empty()) entries.push_back(fmt::format("unreduced(\"{}\")", fmt::join(sums, "\", \"")));
+  return fmt::format("P({})", fmt::join(entries, ", "));
+}
+
+}  // namespace
+
+ShardingCode sharding_code(const Layout& layout, const Mesh* mesh) {
+  OrderRef order;
+  const Layout& l = on_mesh(layout, mesh, order);
+  const auto parts = mesh ? mesh_parts(*mesh, l.order()) : std::nullopt;
+  if (!parts) return {spec_text(layout, mesh), {}};
+  std::vector<AxisList> lists(l.dims().begin(), l.dims().end());
+  lists.push_back(l.unreduced());
+  std::vector<std::vector<AxisPart>> chosen;
+  SplitMesh split(*mesh);
+  for (const AxisList& axes : lists) {
+    auto of_axes = in_parts(axes, *parts);
+    if (!of_axes) return {spec_text(layout, mesh), {}};
+    for (const AxisPart& p : *of_axes) split.cut(p);
+    chosen.push_back(std::move(*of_axes));
+  }
+  if (!split.name_parts()) return {spec_text(layout, mesh), {}};
+  std::vector<std::vector<std::string>> names(chosen.size());
+  for (std::size_t k = 0; k < chosen.size(); k++)
+    for (const AxisPart& p : chosen[k]) split.add_names(p, names[k]);
+  const std::vector<std::string> sums = std::move(names.back());
+  names.pop_back();
+  return {fmt::format("NamedSharding({}, {})", split.in_parts().empty() ? "mesh" : split.code(),
+                      spec_code(names, sums)),
+          split.in_parts()};
 }
 
 std::string dim_suffix(const Layout& layout, int d, const Mesh* mesh) {

@@ -3,6 +3,7 @@
 #include <optional>
 #include <span>
 #include <string>
+#include <vector>
 
 #include "base/key.h"
 #include "layout/layout.h"
@@ -36,9 +37,14 @@ std::string axis_names(const AxisList& axes, const DeviceOrder* order, const Mes
 /// A placement dimension by dimension, with the mesh's names: `[{x}, {}]`.
 std::string spec_text(const Layout& layout, const Mesh* mesh);
 
-/// `layout` as a user writes it: `NamedSharding(mesh, P("x", none, axes("y", "z")))`; where no spec of the mesh says it, or there is
-/// none, its spec_text: `[{x:(2)4}, {}]`.
-std::string sharding_code(const Layout& layout, const Mesh* mesh);
+/// A layout as a user writes it.
+struct ShardingCode {
+  /// `NamedSharding(mesh, P("x", none, axes("y", "z")))`, of a mesh in parts `NamedSharding(make_mesh({{"x1", 2}, {"x2", 4}},
+  /// mesh.devices()), P("x2"))`; where no mesh is known or has its axes, spec_text().
+  std::string text;
+  std::vector<std::string> in_parts;  ///< the axes that the mesh needs in parts
+};
+ShardingCode sharding_code(const Layout& layout, const Mesh* mesh);
 
 /// The sharding part of a type string, dimension by dimension: `f32[16@data,8]` is made from "@data" and "".
 /// Replicated: "". Without a mesh: "@8" (the number of tiles).
