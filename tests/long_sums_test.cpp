@@ -324,6 +324,12 @@ void check_way(const Way& w, std::optional<float> value) {
     const sa::Array cut = sa::device_put(a, sa::NamedSharding(mesh, sa::P("x")));
     check_error(lazy(cut), want, 1);
     check_error(jitted(cut), want, 1);
+    const sa::reproducible same_bits(true);
+    check_error(lazy(a), want, 1);
+    check_error(jitted(a), want, 1);
+    check_error(sa::mean(a, {.axis = w.axis}), want, each);
+    check_error(lazy(cut), want, 1);
+    check_error(jitted(cut), want, 1);
   }
 }
 
