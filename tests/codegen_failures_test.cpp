@@ -8,6 +8,7 @@
 #include <functional>
 #include <memory>
 #include <new>
+#include <set>
 #include <string>
 #include <thread>
 #include <tuple>
@@ -16,10 +17,12 @@
 
 #include "codegen_helpers.h"
 #include "cpu/codegen/code_store.h"
+#include "cpu/codegen/compiled_work.h"
 #include "cpu_helpers.h"
 #include "kernel_helpers.h"
 #include "kernel_random.h"
 #include "process_helpers.h"
+#include "program_of.h"
 #include "scale.h"
 #include "shardarray/shardarray.h"
 #include "with_codegen.h"
@@ -288,6 +291,39 @@ TEST_CASE("codegen: a long program leaves the interpreter within 20 calls, at on
   const auto [compiled_again, all] = kernels_of(CodegenMode::on, compiled + loaded);
   CHECK(compiled_again == 0);
   CHECK(all == compiled + loaded);
+}
+
+namespace {
+
+/// What of a program's work, by estimates, is the interpreter's where code is made for `runs` runs, or is there already.
+double interpreted_of(const WorkList& works, double runs) {
+  std::set<const void*> before;
+  for (const Work& w : works.all()) before.insert(w.units.object);
+  const auto code = CompiledWork::make(works, CodeTier::quick, runs);
+  REQUIRE(code != nullptr);
+  double ns = 0;
+  for (const Work& w : code->all())
+    if (before.contains(w.units.object)) ns += w.units.cost_ns;
+  return ns;
+}
+
+}  // namespace
+
+TEST_CASE("codegen: after 20 calls most of a long program's work is machine code") {
+  if (!plugin()) return;
+  const Array a = sa::random::normal(sa::random::key(1), {24, 24}), x = sa::ones({24});
+  CodeStore store(plugin()->make(nullptr, nullptr, nullptr), "");
+  const WithStore chosen(store);
+  const testing::WithCodegen on(CodegenMode::on);
+  const auto f = long_program(600);
+  const auto prepared = program_test::prepare(f, a, x);
+  const WorkList works(prepared.program());
+  double whole = 0;
+  for (const Work& w : works.all()) whole += w.units.cost_ns;
+  CHECK(interpreted_of(works, 0) == whole);
+  for (int k = 0; k < 20; k++) f(a, x).block_until_ready();
+  CHECK(interpreted_of(works, 0) < 0.25 * whole);  // its first and last pieces are others than the rest
+  CHECK(interpreted_of(works, CompiledWork::endless_runs) == 0);
 }
 
 TEST_CASE("codegen: a folder of kernels that others can change is reported and not used") {
