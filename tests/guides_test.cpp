@@ -13,23 +13,19 @@
 #include <string>
 #include <vector>
 
+#include "source_text.h"
 #include "sources.h"
 
 namespace guides_test {
 
 namespace fs = std::filesystem;
 
+using shardarray::testing::text_of;
+
 namespace {
 
 const fs::path root = shardarray::testing::source_folder();
 
-std::string text_of(const fs::path& path) {
-  std::ifstream in(path);
-  REQUIRE_MESSAGE(in.good(), path.string());
-  std::ostringstream text;
-  text << in.rdbuf();
-  return text.str();
-}
 std::vector<std::string> all_matches(const std::string& text, const std::regex& pattern) {
   std::vector<std::string> found;
   for (std::sregex_iterator m(text.begin(), text.end(), pattern), end; m != end; ++m)

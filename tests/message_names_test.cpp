@@ -12,11 +12,14 @@
 #include <vector>
 
 #include "public_names.h"
+#include "source_text.h"
 #include "sources.h"
 
 namespace message_names_test {
 
 namespace fs = std::filesystem;
+
+using shardarray::testing::text_of;
 
 namespace {
 
@@ -30,14 +33,6 @@ const std::map<std::string, std::string> other_names = {
     {"layer", "the user's own layer, which is called"},
     {"model", "the user's own model, which is called"},
 };
-
-std::string text_of(const fs::path& path) {
-  std::ifstream in(path);
-  REQUIRE_MESSAGE(in.good(), path.string());
-  std::ostringstream text;
-  text << in.rdbuf();
-  return text.str();
-}
 
 /// The quoted texts of C++ code; those that the compiler joins are one.
 std::vector<std::string> quoted_texts(const std::string& code) {

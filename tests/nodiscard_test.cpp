@@ -11,11 +11,14 @@
 #include <string>
 #include <vector>
 
+#include "source_text.h"
 #include "sources.h"
 
 namespace nodiscard_test {
 
 namespace fs = std::filesystem;
+
+using shardarray::testing::text_of;
 
 namespace {
 
@@ -180,14 +183,6 @@ std::vector<std::string> functions_without(const std::string& code) {
     } else k++;
   }
   return names;
-}
-
-std::string text_of(const fs::path& path) {
-  std::ifstream in(path);
-  REQUIRE_MESSAGE(in.good(), path.string());
-  std::ostringstream text;
-  text << in.rdbuf();
-  return text.str();
 }
 
 }  // namespace

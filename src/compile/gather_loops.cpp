@@ -43,13 +43,21 @@ class Gathering {
     std::map<int, int> writer;  // memory -> group
     for (int k = 0; k < static_cast<int>(groups.size()); k++)
       for (const int v : at(groups, k).roots) writer.emplace(v, k);
-    for (int k = static_cast<int>(groups.size()) - 1; k >= 0; k--)
+    std::map<int, int> written_over;  // memory -> the next group that may do so: what reads it comes before
+    for (int k = static_cast<int>(groups.size()) - 1; k >= 0; k--) {
       for (const int s : at(groups, k).steps)
         for (const int v : at(p.steps, s).in)
-          for (const int m : memories_before(p, f.storage, kinds, v, at(f.storage, v).memory))
+          for (const int m : memories_before(p, f.storage, kinds, v, at(f.storage, v).memory)) {
             if (const auto w = writer.find(m); w != writer.end() && w->second != k)
               at(first_reader_, w->second) = k;
-    stay_in_front_of_writers(f, p, g);
+            if (const auto w = written_over.find(m); w != written_over.end())
+              at(first_reader_, k) = std::min(at(first_reader_, k), w->second);
+          }
+      if (at(groups, k).loop) continue;
+      const LocalStep& step = at(p.steps, at(groups, k).steps[0]);
+      for (const InPlace& x : in_place_of(step, p, g, f.storage))
+        written_over[at(f.storage, step.in[x.operand]).memory] = k;
+    }
   }
 
   // The order of the groups: those of `alike` in front of the next one of them.
@@ -69,20 +77,6 @@ class Gathering {
   }
 
  private:
-  // What reads memory that a later group may write over comes before that.
-  void stay_in_front_of_writers(const Fusion& f, const Partition& p, const FlatGraph& g) {
-    for (int k = 0; k < static_cast<int>(f.groups.size()); k++) {
-      if (at(f.groups, k).loop) continue;
-      const LocalStep& step = at(p.steps, at(f.groups, k).steps[0]);
-      for (const InPlace& x : in_place_of(step, p, g, f.storage))
-        for (int r = 0; r < k; r++)
-          for (const int s : at(f.groups, r).steps)
-            for (const int v : at(p.steps, s).in)
-              if (at(f.storage, v).memory == at(f.storage, step.in[x.operand]).memory)
-                at(first_reader_, r) = std::min(at(first_reader_, r), k);
-    }
-  }
-
   std::vector<int> first_reader_;  // by group
 };
 

@@ -212,8 +212,7 @@ Array choose(const Array& index, const std::vector<Array>& choices, TakeMode mod
 }
 
 // ---------------------------------------------------------------- parts that begin where data says
-// Where a part of `size` among n begins.
-static Array begin_of(const char* function, const Array& start, std::int64_t n, std::int64_t size) {
+static void need_begin(const char* function, const Array& start, std::int64_t n, std::int64_t size) {
   need_index(function, start);
   if (!start.shape().empty())
     throw ShapeError(fmt::format("{}: a start {}. It is a scalar for each dimension. Take its elements.",
@@ -222,9 +221,6 @@ static Array begin_of(const char* function, const Array& start, std::int64_t n, 
     throw ShapeError(
         fmt::format("{}: a part of size {} of a dimension of size {}. It is no larger. Give a smaller size.",
                     function, size, n));
-  if (n == 0) return primitive::full({}, DType::int32, 0);
-  const Array at = primitive::cast(row_index(start, n, TakeMode::clip, true).at, api::position_type({n}));
-  return primitive::binary(op_min, at, primitive::like_whole(at, n - size));
 }
 static void need_starts(const char* function, const std::vector<Array>& starts, const Shape& sizes,
                         const Shape& shape) {
@@ -233,30 +229,39 @@ static void need_starts(const char* function, const std::vector<Array>& starts, 
       "{}: {} starts and {} sizes for shape {}. There is one of each for a dimension. Give as many.",
       function, starts.size(), sizes.size(), to_string(shape)));
 }
-static Array sliced(const char* function, Array x, std::size_t dim, const Array& start, std::int64_t size) {
-  const std::int64_t n = x.shape()[dim];
-  const Array begin = begin_of(function, start, n, size);
-  if (size == n) return x;
-  return rows_along(
-      x, primitive::add(primitive::broadcast_to(begin, {size}), primitive::iota({size}, 0, begin.dtype())),
-      dim);
+// The dimensions in which a part is smaller than the whole, and where it begins there.
+struct PartBegins {
+  Shape dims;
+  std::vector<Array> starts;
+};
+static PartBegins part_begins(const char* function, const Shape& shape, const std::vector<Array>& starts,
+                              const Shape& sizes) {
+  need_starts(function, starts, sizes, shape);
+  PartBegins r;
+  for (std::size_t d = 0; d < shape.size(); d++) {
+    const std::int64_t n = shape[d];
+    need_begin(function, starts[d], n, sizes[d]);
+    if (sizes[d] == n) continue;
+    const Array at =
+        primitive::cast(row_index(starts[d], n, TakeMode::clip, true).at, api::position_type({n}));
+    r.dims.push_back(static_cast<std::int64_t>(d));
+    r.starts.push_back(primitive::binary(op_min, at, primitive::like_whole(at, n - sizes[d])));
+  }
+  return r;
+}
+static Array part_of(const char* function, const Array& x, const std::vector<Array>& starts,
+                     const Shape& sizes) {
+  const PartBegins begins = part_begins(function, type_of(x, function).shape, starts, sizes);
+  return primitive::part_at(x, sizes, begins.dims, begins.starts);
 }
 static Array with_update(const char* function, const Array& x, const Array& update,
                          const std::vector<Array>& starts) {
   const Type& t = type_of(x, function);
   check_kind(function, t, type_of(update, function));
-  need_starts(function, starts, update.shape(), t.shape);
+  const PartBegins begins = part_begins(function, t.shape, starts, update.shape());
   const Array y = api::cast(update, {t.dtype, t.weak});
-  Shape dims;
-  std::vector<Array> begins;
-  for (std::size_t d = 0; d < t.shape.size(); d++) {
-    Array begin = begin_of(function, starts[d], t.shape[d], y.shape()[d]);
-    if (y.shape()[d] == t.shape[d]) continue;
-    dims.push_back(static_cast<std::int64_t>(d));
-    begins.push_back(std::move(begin));
-  }
   if (num_elements(y.shape()) == 0) return x;
-  return dims.empty() ? y : primitive::update(x, y, dims, begins);
+  return begins.dims.empty() ? y : primitive::update(x, y, begins.dims, begins.starts);
 }
 // One start, 0 in the other dimensions.
 static std::vector<Array> starts_along(std::size_t rank, std::size_t dim, const Array& start) {
@@ -265,18 +270,16 @@ static std::vector<Array> starts_along(std::size_t rank, std::size_t dim, const 
   return starts;
 }
 
+static Array part_along(const char* function, const Array& x, std::size_t dim, const Array& start,
+                        std::int64_t size) {
+  Shape sizes = x.shape();
+  sizes[dim] = size;
+  return part_of(function, x, starts_along(sizes.size(), dim, start), sizes);
+}
+
 Array dynamic_slice(const Array& x, const std::vector<Array>& starts, const Shape& sizes, Where w) {
   const Site site(w, "dynamic_slice");
-  need_starts("dynamic_slice", starts, sizes, type_of(x, "dynamic_slice").shape);
-  Shape dims;
-  std::vector<Array> begins;
-  for (std::size_t d = 0; d < sizes.size(); d++) {
-    Array begin = begin_of("dynamic_slice", starts[d], x.shape()[d], sizes[d]);
-    if (sizes[d] == x.shape()[d]) continue;
-    dims.push_back(static_cast<std::int64_t>(d));
-    begins.push_back(std::move(begin));
-  }
-  return primitive::part_at(x, sizes, dims, begins);
+  return part_of("dynamic_slice", x, starts, sizes);
 }
 Array dynamic_update_slice(const Array& x, const Array& update, const std::vector<Array>& starts, Where w) {
   const Site site(w, "dynamic_update_slice");
@@ -287,7 +290,7 @@ Array dynamic_slice_in_dim(const Array& x, const Array& start, std::int64_t size
   const Site site(w, "dynamic_slice_in_dim");
   const std::size_t dim =
       api::axis_of("dynamic_slice_in_dim", axis, type_of(x, "dynamic_slice_in_dim").shape);
-  return sliced("dynamic_slice_in_dim", x, dim, start, size);
+  return part_along("dynamic_slice_in_dim", x, dim, start, size);
 }
 Array dynamic_update_slice_in_dim(const Array& x, const Array& update, const Array& start, std::int64_t axis,
                                   Where w) {
@@ -301,7 +304,7 @@ Array dynamic_index_in_dim(const Array& x, const Array& index, std::int64_t axis
   constexpr const char* function = "dynamic_index_in_dim";
   const Site site(w, function);
   const std::size_t dim = api::axis_of(function, axis, type_of(x, function).shape);
-  Array y = sliced(function, x, dim, index, 1);
+  const Array y = part_along(function, x, dim, index, 1);
   if (keepdims) return y;
   Shape shape = y.shape();
   shape.erase(dim);
