@@ -148,8 +148,8 @@ enum class Trait : std::uint8_t {
   real_part,      // of the complex operand 0
   imag_part,      // the same
   pair,           // the complex number with these parts
-  in_place,       // operand 0 with a part written over: where the result lies on its memory, only that is written
-  reverse_only    // linear, and only its transpose is known
+  in_place,  // operand 0 with a part written over: where the result lies on its memory, only that is written
+  reverse_only  // linear, and only its transpose is known
 };
 
 struct alignas(64) Op {  // as compilers align large objects: see SHARDARRAY_OP
