@@ -19,6 +19,7 @@
 #include "compile/strategy.h"
 #include "compile/strict.h"
 #include "compile/used_steps.h"
+#include "graph/branches.h"
 #include "ops/asked.h"
 #include "ops/record.h"
 #include "runtime/half_floats.h"

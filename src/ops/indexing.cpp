@@ -304,7 +304,7 @@ Array dynamic_index_in_dim(const Array& x, const Array& index, std::int64_t axis
   constexpr const char* function = "dynamic_index_in_dim";
   const Site site(w, function);
   const std::size_t dim = api::axis_of(function, axis, type_of(x, function).shape);
-  const Array y = part_along(function, x, dim, index, 1);
+  Array y = part_along(function, x, dim, index, 1);
   if (keepdims) return y;
   Shape shape = y.shape();
   shape.erase(dim);

@@ -1,5 +1,6 @@
 // MLP is a template also where all of its arguments have defaults: nn::MLP<>::init.
 // expect: used without template arguments
+// clang expect: MLP'
 #include "shardarray/nn.h"
 
 namespace sa = shardarray;

@@ -1,6 +1,7 @@
 // The compiler's notes name the field that is no part of a tree.
 // expect: a C array cannot be a field of a tree
 // note: FieldName{"layer"}
+// clang note: 108, 97, 121, 101, 114
 #include "shardarray/jit.h"
 
 namespace sa = shardarray;

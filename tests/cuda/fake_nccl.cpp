@@ -2,6 +2,7 @@
 // documents refuse, and ranks that differ wait for each other until they are given up, as real ones do. It is there where
 // SHARDARRAY_FAKE_NCCL is set: `duplicate` takes every GPU for one that is there already, `stuck` never ends making a communicator,
 // `silent` does not say that ranks differ.
+#include <atomic>
 #include <condition_variable>
 #include <cstdlib>
 #include <cstring>
@@ -83,7 +84,7 @@ struct FakeNccl {
   int to_failure = -1, failure = 0, absent = -1;
   int differs_on = -1;  // the rank on this GPU does
   FakeDifference difference = FakeDifference::count;
-  const char* last_error = "";
+  std::atomic<const char*> last_error = "";
 };
 /// Never destroyed, as the streams' threads.
 FakeNccl& fake_library() {
@@ -357,7 +358,7 @@ const Nccl fake_nccl = {
     .abort = abort_rank,
     .get_error_string =
         [](int status) { return status == Nccl::invalid_usage ? "invalid usage" : "unhandled error"; },
-    .get_last_error = [](Nccl::Rank) { return fake_library().last_error; },
+    .get_last_error = [](Nccl::Rank) { return fake_library().last_error.load(); },
     .group_start = start_group,
     .group_end = end_group,
     .send =
