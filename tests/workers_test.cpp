@@ -231,6 +231,34 @@ TEST_CASE("task graph: graphs end while workers are about to leave them, thousan
   }
 }
 
+TEST_CASE("task graph: who waits for others in its own program helps those that run inside of it") {
+  for (int workers : {2, 3, 5})
+    for (const bool asleep : {false, true}) {  // for longer than anybody spins
+      CAPTURE(workers);
+      ThreadPool pool(workers);
+      std::atomic<int> met{0};
+      // All meet in a program; then one that did not call it runs the next one inside.
+      const std::function<void(int)> run = [&](int depth) {
+        Functions graph;
+        Meeting all(workers);
+        std::atomic<bool> begun{false};
+        const std::thread::id caller = std::this_thread::get_id();
+        for (int k = 0; k < workers; k++)
+          graph.add(static_cast<std::uint64_t>(k), [&, caller, depth] {
+            met += all.wait();
+            if (depth == 0 || std::this_thread::get_id() == caller || begun.exchange(true)) return;
+            if (asleep) std::this_thread::sleep_for(std::chrono::microseconds(300));
+            run(depth - 1);
+          });
+        graph.finish();
+        graph.run(pool);
+      };
+      constexpr int rounds = 20, depth = 3;
+      for (int round = 0; round < rounds; round++) run(depth);
+      CHECK(met == rounds * (depth + 1) * workers);
+    }
+}
+
 TEST_CASE("task graph: programs of many threads, and programs inside tasks, share the workers") {
   ThreadPool pool(4);
   std::vector<std::thread> threads;

@@ -10,6 +10,7 @@
 #include <cstdlib>
 #include <fstream>
 #include <string>
+#include <utility>
 
 #include "runtime/devices.h"
 #include "shardarray/error.h"
@@ -154,7 +155,13 @@ void ThreadPool::run(void (*work)(void*), void* object) {
   left_.wait(lock, [&] { return !job.has_workers(); });
 }
 
+static constinit thread_local Job* job_of_thread = nullptr;
+
+Job::Scope::Scope(Job& job) : before_(std::exchange(job_of_thread, &job)) {}
+Job::Scope::~Scope() { job_of_thread = before_; }
+
 void ThreadPool::run(Job& job) {
+  job.above_ = job_of_thread;
   if (worker_count() == 1) return job.run();
   if (!started_) start();
   {
@@ -176,20 +183,42 @@ void ThreadPool::announce(int count) {
   for (int k = 0; k < count; k++) epoch_.notify_one();
 }
 
-/// Joins the oldest job that has something ready.
+/// The oldest job that has something ready, below another one if that is given; null: there is none.
+Job* ThreadPool::join(const Job* above) {
+  const auto is_below = [above](const Job* j) {
+    if (above == nullptr) return true;
+    for (j = j->above_; j != nullptr; j = j->above_)
+      if (j == above) return true;
+    return false;
+  };
+  const std::lock_guard lock(mutex_);
+  const auto found =
+      std::find_if(jobs_.begin(), jobs_.end(), [&](Job* j) { return is_below(j) && j->ready(); });
+  if (found == jobs_.end()) return nullptr;
+  (*found)->inside_.fetch_add(1, std::memory_order_relaxed);
+  return *found;
+}
+/// The job may be gone as soon as nobody is inside.
+void ThreadPool::leave(Job* job) {
+  const std::lock_guard lock(mutex_);
+  if (job->inside_.fetch_sub(1, std::memory_order_release) == 1) left_.notify_all();
+}
+
 bool ThreadPool::help() {
-  std::unique_lock lock(mutex_);
-  const auto found = std::find_if(jobs_.begin(), jobs_.end(), [](Job* j) { return j->ready(); });
-  if (found == jobs_.end()) return false;
-  Job* const job = *found;
-  job->inside_.fetch_add(1, std::memory_order_relaxed);
-  lock.unlock();
+  Job* const job = join(nullptr);
+  if (job == nullptr) return false;
   idle_.fetch_sub(1);
   job->help();
   idle_.fetch_add(1);
-  lock.lock();
-  // The job may be gone as soon as the count is zero.
-  if (job->inside_.fetch_sub(1, std::memory_order_release) == 1) left_.notify_all();
+  leave(job);
+  return true;
+}
+
+bool ThreadPool::help_below(const Job& above) {
+  Job* const job = join(&above);
+  if (job == nullptr) return false;
+  job->help();
+  leave(job);
   return true;
 }
 

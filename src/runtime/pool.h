@@ -1,7 +1,8 @@
 // ThreadPool: the callers of jobs and the workers that help them.
 //
 // A worker is in a job only while that has something ready to do; else it looks at the other ones, oldest first. When none has,
-// it spins for 50 us, then sleeps on a futex. Threads start with the first job that wants them. A forked child starts its own.
+// it spins for 50 us, then sleeps on a futex. A caller whose job others are busy with helps the jobs below it: those that were begun
+// within it, as by a loop that one of its tasks is. Threads start with the first job that wants them. A forked child starts its own.
 #pragma once
 #include <algorithm>
 #include <atomic>
@@ -47,6 +48,22 @@ class Job {
   virtual bool ready() = 0;
   /// On a worker: does what is ready.
   virtual void help() = 0;
+  /// The job that this one was begun in; null: none. It lives as long as there is something to do here.
+  Job* above() const { return above_; }
+  /// A job below has something for the caller of this one; says whether that was asleep.
+  virtual bool call_for_below() { return false; }
+
+  /// In its scope this thread does the job's work: jobs that it begins are below it.
+  class Scope {
+   public:
+    explicit Scope(Job& job);
+    ~Scope();
+    Scope(const Scope&) = delete;
+    Scope& operator=(const Scope&) = delete;
+
+   private:
+    Job* const before_;
+  };
 
   /// Workers are in it. After its run they may still be about to leave; then nothing but this changes there.
   bool has_workers() const { return inside_.load(std::memory_order_acquire) != 0; }
@@ -56,6 +73,7 @@ class Job {
 
  private:
   friend class ThreadPool;
+  Job* above_ = nullptr;
   std::atomic<int> inside_{0};  // workers in it; written under the pool's lock
 };
 
@@ -77,6 +95,8 @@ class ThreadPool {
   void run(Job& job);
   /// The same for work(object), which shares out what there is to do among those who call it. Returns when all have left.
   void run(void (*work)(void*), void* object);
+  /// On the caller of a job: helps the oldest job below it that has something ready; false: none has.
+  bool help_below(const Job& job);
   /// After `count` pieces of a running job became ready that its callers do not take at once: free workers look for them.
   void announce(int count);
   /// Within Job::help(): waits a moment, `limit_ns` at most, for more of it to do; false: the worker is wanted elsewhere or gives
@@ -97,6 +117,8 @@ class ThreadPool {
   void stop();
   void worker_loop();
   bool help();
+  Job* join(const Job* above);
+  void leave(Job* job);
 
   std::atomic<int> worker_count_;
   std::atomic<bool> started_{false}, stopping_{false};

@@ -28,6 +28,7 @@ struct TaskGraph::RunState final : Job, LateRun {
   bool ready() override { return after[static_cast<std::size_t>(head.load())].load() >= 0; }
   void help() override;
   void end_late(int task, std::exception_ptr failure) override;
+  bool call_for_below() override;
   /// Until no worker is in them.
   static void keep_until_left(std::vector<std::unique_ptr<RunState>> states);
   /// The last ones in start() and end_late() may still be about to leave; the caller's late work may go when nobody is there.
@@ -49,6 +50,7 @@ struct TaskGraph::RunState final : Job, LateRun {
   alignas(64) std::atomic<int> tail{0};  // the last one or one before it
   alignas(64) std::atomic<int> left{0};  // tasks that have not ended
   std::atomic<int> calls{0};             // grows to wake the caller
+  std::atomic<int> below_calls{0};       // grows with what jobs below have for the caller
   std::atomic<int> in_late_calls{0};     // threads in start() of late work or in end_late()
   std::atomic<bool> caller_sleeps{false};
   std::atomic<bool> failed{false};
@@ -82,6 +84,7 @@ struct TaskGraph::RunState final : Job, LateRun {
   void end(int task, bool may_keep, Ready& ready);
   double run_ready();
   void share(Ready& ready);
+  void help_below(int& seen);
   void wake(int count);
   bool wake_caller();
 };
@@ -265,6 +268,7 @@ void TaskGraph::RunState::begin(const TaskGraph& g, void* const* b, LateWork* l,
   head.store(n, std::memory_order_relaxed);
   tail.store(n, std::memory_order_relaxed);
   left.store(n, std::memory_order_relaxed);
+  below_calls.store(0, std::memory_order_relaxed);
   failed.store(false, std::memory_order_relaxed);
   first_ = {};
   for (int k = 0; k < n; k++) {
@@ -390,7 +394,22 @@ void TaskGraph::RunState::share(Ready& ready) {
 void TaskGraph::RunState::wake(int count) {
   if (count <= 0) return;
   if (wake_caller()) count--;
+  for (Job* job = above(); job != nullptr && count > 0; job = job->above()) count -= job->call_for_below();
   pool->announce(count);
+}
+
+/// Who waits for late tasks stays there: below, a late task may wait for what this run has to send.
+bool TaskGraph::RunState::call_for_below() {
+  if (late != nullptr) return false;
+  below_calls.fetch_add(1);
+  return wake_caller();
+}
+
+/// What jobs below have, which were not looked at before.
+void TaskGraph::RunState::help_below(int& seen) {
+  for (int now; (now = below_calls.load()) != seen; seen = now) do
+      if (finished() || ready()) return;  // the call is still to be answered
+    while (pool->help_below(*this));
 }
 
 bool TaskGraph::RunState::wake_caller() {
@@ -401,10 +420,13 @@ bool TaskGraph::RunState::wake_caller() {
 }
 
 void TaskGraph::RunState::run() {
+  const Scope scope(*this);
   share(first_);
+  int seen_below = 0;  // as begin() leaves it
   for (;;) {
     run_ready();
-    const auto wanted = [&] { return finished() || ready(); };
+    help_below(seen_below);
+    const auto wanted = [&] { return finished() || ready() || below_calls.load() != seen_below; };
     const auto comes = [&] {
       if (wanted()) return true;
       if (late == nullptr) return false;
@@ -425,6 +447,7 @@ void TaskGraph::RunState::run() {
 
 /// A worker waits for more no longer than it has worked.
 void TaskGraph::RunState::help() {
+  const Scope scope(*this);
   double worked_ns = 0;
   do worked_ns = run_ready();
   while (!finished() && pool->stay([&] { return finished() || ready(); }, worked_ns));
