@@ -3,7 +3,6 @@
 
 #include <doctest/doctest.h>
 #include <fmt/format.h>
-#include <sys/resource.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -316,6 +315,59 @@ TEST_CASE("checkpoints: one that Python wrote, of two processes") {
   CHECK(m.text == "so far");
 }
 
+TEST_CASE("checkpoints: arrays go where the options say, into trees whose arrays have no values too") {
+  set_cpu_device_count(8);
+  const TemporaryFolder folder;
+  const Mesh mesh = make_mesh({{"x", 2}, {"y", 4}});
+  const Sharding rows = NamedSharding(mesh, P("x")), both = NamedSharding(mesh, P("y", "x"));
+  const std::map<std::string, Array> saved{{"a", numbers(float32, {8, 6}, 1)}, {"b", numbers(int8, {4}, 2)}};
+  checkpoints::save(folder.path, 0, saved);
+  save(folder.file("file"), saved);
+  const std::map<std::string, Array> here{{"a", device_put(zeros({8, 6}), both)}, {"b", zeros({4}, int8)}},
+      nowhere{{"a", shape_dtype_struct({8, 6})}, {"b", shape_dtype_struct({4}, int8)}};
+  for (const auto& like : {here, nowhere}) {
+    const auto check = [&](const std::map<std::string, Array>& got, const std::optional<Sharding>& a,
+                           const std::optional<Sharding>& b) {
+      for (const char* const name : {"a", "b"}) {
+        CHECK(hex_of(got.at(name)) == hex_of(saved.at(name)));
+        const auto& where = *name == 'a' ? a : b;
+        CHECK(got.at(name).committed() == where.has_value());
+        if (where) CHECK(got.at(name).sharding() == *where);
+      }
+    };
+    check(checkpoints::restore(folder.path, like, {.sharding = rows}), rows, rows);
+    check(load(folder.file("file"), like, {.sharding = rows}), rows, rows);
+    check(checkpoints::restore(folder.path, like, {.sharding = rows, .shardings = {{"a", both}}}), both,
+          rows);
+    check(load(folder.file("file"), like, {.sharding = rows, .shardings = {{"a", both}}}), both, rows);
+    check(checkpoints::restore(folder.path, like, {.shardings = {{"b", rows}, {"a", both}}}), both, rows);
+  }
+  checkpoints::save(folder.path, 3, std::tuple(saved, 2.5, std::string("text")));
+  const checkpoints::Metadata said = checkpoints::metadata(folder.path);
+  CHECK(said.step == 3);
+  CHECK(said.arrays.size() == 2);
+  CHECK(said.arrays.at("[0].a").shape == Shape{8, 6});
+  CHECK(said.arrays.at("[0].b").dtype == int8);
+  CHECK(said.values == std::map<std::string, std::string>{{"[1]", "2.5"}, {"[2]", "text"}});
+  CHECK(checkpoints::metadata(folder.path, {.step = 0}).arrays.contains("a"));
+  const auto plain = checkpoints::restore(folder.path, nowhere, {.step = 0});
+  CHECK_FALSE(plain.at("a").committed());
+  CHECK(hex_of(load(folder.file("file"), nowhere).at("b")) == hex_of(saved.at("b")));
+  const auto says = [&](const auto& f) { return said_of<Error>(folder.path, f); };
+  CHECK(
+      says([&] {
+        (void)checkpoints::restore(folder.path, here, {.step = 0, .shardings = {{"c", rows}}});
+      }) ==
+      "checkpoints::restore: `shardings` has `c`, and the tree has no array there. Its keys are the paths of "
+      "arrays, as tree_paths() has them. Check it.");
+  CHECK(says([&] {
+          (void)load(folder.file("file"), here, {.shardings = {{"c", rows}}});
+        }).starts_with("load: `shardings` has `c`, and the tree has no array there."));
+  CHECK(says([&] {
+          (void)checkpoints::restore(folder.path, here, {.step = 0, .shardings = {{"b", both}}});
+        }).starts_with("checkpoints::restore: `b` i8[4] cannot be loaded to "));
+}
+
 TEST_CASE("checkpoints: damage is found, and said where it is") {
   set_cpu_device_count(8);
   const TemporaryFolder folder;
@@ -388,6 +440,8 @@ TEST_CASE("checkpoints: damage is found, and said where it is") {
   CHECK(with("/arrays//pieces/1", good["arrays"][""]["pieces"][0]) ==
         says("has pieces of `` u32[300,500] that are not each element once"));
   const std::string text = good.dump();
+  write_bytes(saved() + "/" + index, "{\"step\":1," + text.substr(1));
+  CHECK(said() == says("has `step` twice in one object"));
   for (std::size_t length = 0; length < text.size(); length += is_sanitized() ? 97 : 13) {
     write_bytes(saved() + "/" + index, text.substr(0, length));
     CHECK(said() == says("is no JSON"));
@@ -433,55 +487,6 @@ TEST_CASE("checkpoints: what cannot be done says why") {
           checkpoints::save(folder.file("file"), 1, ones(2));
         }).starts_with("checkpoints::save: PATH/file: "));
   CHECK(checkpoints::steps(folder.path) == std::vector<std::int64_t>{4});
-}
-
-TEST_CASE("checkpoints: a full disk leaves what was there") {
-  set_cpu_device_count(8);
-  const TemporaryFolder folder;
-  checkpoints::save(folder.path, 1, ones({1000}));
-  rlimit before{};
-  getrlimit(RLIMIT_FSIZE, &before);
-  const rlimit small{100'000, before.rlim_max};
-  setrlimit(RLIMIT_FSIZE, &small);
-  const std::string text = said_of(folder.path, [&] { checkpoints::save(folder.path, 2, ones({1 << 20})); });
-  setrlimit(RLIMIT_FSIZE, &before);
-  CHECK_MESSAGE(text.find("cannot be written") != std::string::npos, text);
-  CHECK(folder.count() == 1);
-  CHECK(array_equal(checkpoints::restore(folder.path, zeros({1000})), ones({1000})));
-}
-
-TEST_CASE("checkpoints: saves without an end" * doctest::skip()) {
-  set_cpu_device_count(4);
-  const std::string folder = std::getenv("SHARDARRAY_TEST_FOLDER");
-  const Sharding cut = NamedSharding(make_mesh({{"x", 4}}), P("x"));
-  const std::int64_t first = checkpoints::latest(folder).value_or(0);
-  checkpoints::Saving saving;  // every second one beside the run
-  for (std::int64_t step = first + 1; step < first + 100'000; step++) {
-    const Array x = device_put(full({50'000}, step, int32), cut);
-    saving.wait();
-    if (step % 2 == 0) saving = checkpoints::async_save(folder, step, x, {.keep = 3});
-    else checkpoints::save(folder, step, x, {.keep = 3});
-  }
-}
-
-TEST_CASE("checkpoints: whatever ends a save leaves whole ones") {
-  set_cpu_device_count(8);
-  const TemporaryFolder folder;
-  std::int64_t last = 0;
-  for (int round = 0; round < (full_scale() ? 2000 : is_sanitized() ? 2 : 6); round++) {
-    const std::string command = fmt::format(
-        "SHARDARRAY_TEST_FOLDER='{}' timeout -s KILL {} '{}' --no-intro --no-skip "
-        "--test-case='checkpoints: saves without an end' >/dev/null 2>&1",
-        folder.path, 0.1 + 0.013 * (round % 17), own_program().string());
-    (void)!std::system(command.c_str());
-    for (const std::int64_t step : checkpoints::steps(folder.path)) {
-      CHECK(array_equal(checkpoints::restore(folder.path, zeros({50'000}, int32), {.step = step}),
-                        full({50'000}, step, int32)));
-      last = std::max(last, step);
-    }
-  }
-  CHECK(checkpoints::steps(folder.path).size() <= 4);  // one more where it ended before older ones went
-  CHECK(last > 0);
 }
 
 }  // namespace checkpoints_test

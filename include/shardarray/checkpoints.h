@@ -13,6 +13,7 @@
 // those of process 0 are saved; every process gets them.
 #pragma once
 #include <cstdint>
+#include <map>
 #include <memory>
 #include <optional>
 #include <string>
@@ -27,9 +28,13 @@ struct SaveOptions {
   int keep =
       0;  ///< so many checkpoints stay, of this step and of those before it: older ones are removed. 0: all
 };
-/// Options of restore() and convert().
+/// Options of restore(), metadata() and convert().
 struct RestoreOptions {
   std::optional<std::int64_t> step = std::nullopt;  ///< none: the latest one
+  /// Of restore(): where arrays go, in place of where those of `like` lie: all of them, or those at these paths of the tree
+  /// (tree_paths()).
+  std::optional<Sharding> sharding = std::nullopt;
+  std::map<std::string, Sharding> shardings = {};
 };
 
 class Saving;
@@ -107,9 +112,15 @@ template <class T>
 }
 
 /// `like` with the arrays, numbers, bools, enums and strings of a checkpoint. As for shardarray::load(), `like` says what there must be,
-/// and every array keeps its shape, dtype and sharding: however the checkpoint was cut, it lies then as in `like`. A process reads what
-/// its own devices hold. Throws IoError where there is no such checkpoint, one of its files is damaged, shortened or missing, or a newer
-/// version has written it; TreeError, ShapeError and DTypeError as load(), before anything is read.
+/// and every array keeps its shape, dtype and sharding: however the checkpoint was cut, it lies then as in `like`, or as the options say.
+/// Arrays without values (eval_shape()) will do, so that no model has to be made first; without a sharding they lie on the default
+/// device, uncommitted. A process reads what its own devices hold:
+///
+///     const auto like = eval_shape(init, key);
+///     model = checkpoints::restore("run", like, {.sharding = NamedSharding(mesh, P("x"))});
+///
+/// Throws IoError where there is no such checkpoint, one of its files is damaged, shortened or missing, or a newer
+/// version has written it; TreeError, ShapeError, DTypeError, ShardingError and DeviceError as load(), before anything is read.
 template <class T>
 [[nodiscard]] T restore(const std::string& folder, T like, const RestoreOptions& options = {},
                         Where w = Where::here()) {
@@ -124,6 +135,20 @@ template <class T>
 /// The last of them.
 [[nodiscard]] SHARDARRAY_API std::optional<std::int64_t> latest(const std::string& folder,
                                                                 Where w = Where::here());
+/// What a checkpoint says of itself.
+struct Metadata {
+  /// Of an array, as a whole.
+  struct ArrayMetadata {
+    Shape shape;
+    DType dtype;
+  };
+  std::int64_t step = 0;
+  std::map<std::string, ArrayMetadata> arrays;  ///< by paths, those of tree_paths()
+  std::map<std::string, std::string> values;    ///< numbers, bools, enums and strings as texts, by paths
+};
+/// Reads and checks the index alone, no array; needs no devices. Throws IoError as restore().
+[[nodiscard]] SHARDARRAY_API Metadata metadata(const std::string& folder, const RestoreOptions& options = {},
+                                               Where w = Where::here());
 /// Writes a checkpoint as one safetensors file, which save() would have written: for other programs, and for load(). Its arrays go through
 /// the memory of the default device. Throws as restore(), and as save_safetensors for complex arrays.
 SHARDARRAY_API void convert(const std::string& folder, const std::string& path,

@@ -101,9 +101,6 @@ template <class T> SavedTree saved_tree(T& t) {
   return r;
 }
 SHARDARRAY_API void save_tree(const std::string& path, const SavedTree& tree, Where w);
-/// Replaces all that `tree` names, once everything has been read.
-SHARDARRAY_API void load_tree(const std::string& path, const SavedTree& tree,
-                              const std::map<std::string, std::string>& names, Where w);
 }  // namespace detail
 
 /// Writes a tree: a model, the state of an optimizer, a tuple of both. The file is a safetensors file that every reader of the
@@ -120,19 +117,30 @@ struct LoadTreeOptions {
   /// The names that arrays have in a file of another program, by their paths in the tree (those of tree_paths()):
   /// `{{"layers[0].weight", "layers.0.weight"}}`. Arrays that are not here have their paths as names. Two may have one name.
   std::map<std::string, std::string> names = {};
+  /// Where arrays go, in place of where those of `like` lie: all of them, or those at these paths of the tree.
+  std::optional<Sharding> sharding = std::nullopt;
+  std::map<std::string, Sharding> shardings = {};
 };
+
+namespace detail {
+/// Replaces all that `tree` names, once everything has been read.
+SHARDARRAY_API void load_tree(const std::string& path, const SavedTree& tree, const LoadTreeOptions& options,
+                              Where w);
+}  // namespace detail
+
 /// `like` with the arrays, numbers, bools, enums and strings of the file that save() wrote. `like` says what there must be: every
-/// array keeps its shape, its dtype and its sharding, however it was cut when it was saved (the arrays of `like` are computed, to
-/// know where they lie). What save() does not write stays as it is in `like`. A safetensors file of another program, which has no
+/// array keeps its shape, its dtype and its sharding, however it was cut when it was saved, unless the options give another one (the
+/// arrays of `like` are computed, to know where they lie). Arrays without values (eval_shape()) will do: without a sharding they lie on the
+/// default device, uncommitted. What save() does not write stays as it is in `like`. A safetensors file of another program, which has no
 /// mark `__tree__`, has to have the arrays only. Throws TreeError for the first leaf of `like` that the file lacks, else for one
 /// that it has besides, ShapeError and DTypeError for the first that differs, with its path; IoError as load_safetensors, and for a
-/// number that is none of the values 0, 1, .. of an enum of one byte; TreeError where `names` has a path that the tree does not.
+/// number that is none of the values 0, 1, .. of an enum of one byte; TreeError where `names` or `shardings` has a path that the tree does
+/// not; ShardingError and DeviceError for a sharding that does not fit.
 /// All leaves are compared before anything is read.
 template <class T>
 [[nodiscard]] T load(const std::string& path, T like, const LoadTreeOptions& options = {},
                      Where w = Where::here()) {
-  if constexpr (detail::TreeCheck<T>::ok())
-    detail::load_tree(path, detail::saved_tree(like), options.names, w);
+  if constexpr (detail::TreeCheck<T>::ok()) detail::load_tree(path, detail::saved_tree(like), options, w);
   return like;
 }
 

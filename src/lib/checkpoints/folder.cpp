@@ -113,10 +113,16 @@ std::string begin_unfinished(const char* function, const std::string& folder, st
 void finish(const char* function, const std::string& unfinished, const std::string& folder, std::int64_t step,
             int keep) {
   const std::string target = path_of(folder, step);
-  const bool replaces = is_checkpoint(target);
+  bool replaces = false;
+  int done = -1;
+  for (int attempt = 0; attempt < 100; attempt++) {
+    replaces = is_checkpoint(target);
+    done = renameat2(AT_FDCWD, unfinished.c_str(), AT_FDCWD, target.c_str(),
+                     replaces ? RENAME_EXCHANGE : RENAME_NOREPLACE);
+    // Another program saves here too: it has just named its own, or removed the one that was there.
+    if (done == 0 || errno != (replaces ? ENOENT : EEXIST)) break;
+  }
   // Where a file system cannot do both at once there is no moment without a checkpoint only if none was there.
-  int done = renameat2(AT_FDCWD, unfinished.c_str(), AT_FDCWD, target.c_str(),
-                       replaces ? RENAME_EXCHANGE : RENAME_NOREPLACE);
   if (done != 0 && (errno == EINVAL || errno == ENOSYS)) {
     if (replaces) remove_checkpoint(folder, target);
     done = std::rename(unfinished.c_str(), target.c_str());

@@ -4,6 +4,8 @@
 
 #include <algorithm>
 #include <nlohmann/json.hpp>
+#include <optional>
+#include <set>
 
 #include "base/sizes.h"
 #include "lib/files/arrays.h"
@@ -26,8 +28,18 @@ class Reader {
     if (file_.size() > most_index_bytes) bad(fmt::format("has {} bytes", file_.size()));
     std::string text(file_.size(), '\0');
     file_.read(0, text.data(), text.size());
-    const json all = json::parse(text, nullptr, false);
+    std::vector<std::set<std::string>> keys;  // of the objects that are open
+    std::optional<std::string> twice;
+    const auto note = [&](int, json::parse_event_t event, const json& key) {
+      if (event == json::parse_event_t::object_start) keys.emplace_back();
+      if (event == json::parse_event_t::object_end) keys.pop_back();
+      if (event == json::parse_event_t::key && !keys.back().insert(key).second)
+        twice = key.get<std::string>();
+      return true;
+    };
+    const json all = json::parse(text, note, false);
     if (all.is_discarded()) bad("is no JSON");
+    if (twice) bad(fmt::format("has `{}` twice in one object", files::shown(*twice)));
     if (member(all, "format", json::value_t::string) != "shardarray") bad("is no index of a checkpoint");
     if (const std::int64_t v = number(member(all, "version")); v != version)
       file_.fail(fmt::format("has the version {}", v),

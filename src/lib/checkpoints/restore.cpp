@@ -205,13 +205,12 @@ void restore_leaves(const char* function, const std::string& folder, const Saved
   for (const auto& [name, a] : index.arrays) stored.emplace(name, a.type);
   files::check_arrays(function, path, std::move(stored), tree);
   const std::vector<std::string> values = files::values_of(function, path, index.values, tree);
-  const std::vector<Array> like = files::computed(function, tree);
+  const std::vector<files::Home> homes = files::homes_of(function, tree, o.sharding, o.shardings);
   Files opened(function, path);
   std::vector<Array> loaded;
-  for (std::size_t k = 0; k < like.size(); k++) {
-    const ValueRef home = value_of(like[k]);
-    loaded.push_back(read_array(index.arrays.at(tree.arrays[k].first), type_of(like[k]).weak, opened,
-                                {home->sharding, home->committed}));
+  for (std::size_t k = 0; k < homes.size(); k++) {
+    const auto& [name, like] = tree.arrays[k];
+    loaded.push_back(read_array(index.arrays.at(name), type_of(*like).weak, opened, homes[k]));
   }
   files::set_leaves(tree, std::move(loaded), values);
 }
@@ -237,6 +236,16 @@ std::optional<std::int64_t> latest(const std::string& folder, Where w) {
   const Site site(w, "checkpoints::latest");
   const std::vector<std::int64_t> all = steps_in("checkpoints::latest", folder);
   return all.empty() ? std::nullopt : std::optional(all.back());
+}
+
+Metadata metadata(const std::string& folder, const RestoreOptions& options, Where w) {
+  constexpr const char* function = "checkpoints::metadata";
+  const Site site(w, function);
+  Index index = index_of(function, chosen(function, folder, options));
+  index.values.erase(files::tree_mark);
+  Metadata r{index.step, {}, std::move(index.values)};
+  for (const auto& [name, a] : index.arrays) r.arrays[name] = {a.type.shape, a.type.dtype};
+  return r;
 }
 
 void convert(const std::string& folder, const std::string& path, const RestoreOptions& options, Where w) {

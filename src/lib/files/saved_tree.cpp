@@ -9,7 +9,9 @@
 #include <set>
 
 #include "execute/evaluate.h"
+#include "graph/op.h"
 #include "lib/files/file_reader.h"
+#include "lib/files/named.h"
 
 namespace shardarray::files {
 
@@ -160,6 +162,36 @@ std::vector<Array> computed(const char* function, const SavedTree& tree) {
   }
   evaluate(r, function);
   return r;
+}
+
+std::vector<Home> homes_of(const char* function, const SavedTree& tree, const std::optional<Sharding>& all,
+                           const std::map<std::string, Sharding>& by_path) {
+  std::map<std::string, Sharding> not_found = by_path;
+  std::vector<Array> found_where_they_lie;
+  const auto lies = [&](const std::string& path, const Array& a) {
+    return !chosen(all, by_path, path) && a.node()->op->trait != Trait::without_value;
+  };
+  for (const auto& [path, array] : tree.arrays) {
+    type_of(*array, function);
+    not_found.erase(path);
+    if (lies(path, *array)) found_where_they_lie.push_back(*array);
+  }
+  if (!not_found.empty())
+    throw TreeError(
+        fmt::format("{}: `shardings` has `{}`, and the tree has no array there. Its keys are the paths of "
+                    "arrays, as tree_paths() has them. Check it.",
+                    function, shown(not_found.begin()->first)));
+  evaluate(found_where_they_lie, function);
+  std::vector<Home> homes;
+  for (const auto& [path, array] : tree.arrays) {
+    if (lies(path, *array)) {
+      const ValueRef value = value_of(*array);
+      homes.push_back({value->sharding, value->committed});
+    } else {
+      homes.push_back(home_of(function, chosen(all, by_path, path), type_of(*array), path));
+    }
+  }
+  return homes;
 }
 
 void set_leaves(const SavedTree& tree, std::vector<Array> arrays, const std::vector<std::string>& values) {

@@ -1,10 +1,12 @@
 // Trees as files have them: arrays by their paths, numbers and texts as texts.
 #pragma once
 #include <map>
+#include <optional>
 #include <string>
 #include <vector>
 
 #include "graph/node.h"
+#include "lib/files/arrays.h"
 #include "shardarray/files.h"
 
 namespace shardarray::files {
@@ -15,6 +17,11 @@ constexpr const char* tree_mark = "__tree__";  ///< an entry of texts_of() that 
 void check_paths(const char* function, const detail::SavedTree& tree);
 /// Its arrays, computed.
 std::vector<Array> computed(const char* function, const detail::SavedTree& tree);
+/// Where they go: as options of loading say it, else where they lie. Computes those whose place has to be found. Throws TreeError for
+/// a path in `by_path` where there is no array.
+std::vector<Home> homes_of(const char* function, const detail::SavedTree& tree,
+                           const std::optional<Sharding>& all,
+                           const std::map<std::string, Sharding>& by_path);
 /// Numbers, bools, enums and strings by path, and the mark.
 std::map<std::string, std::string> texts_of(const detail::SavedTree& tree);
 

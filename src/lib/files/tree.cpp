@@ -43,7 +43,8 @@ SavedTree renamed(SavedTree tree, std::map<std::string, std::string> names) {
   return tree;
 }
 
-void load_leaves(const std::string& path, const SavedTree& tree) {
+void load_leaves(const std::string& path, const SavedTree& paths, const LoadTreeOptions& options) {
+  const SavedTree tree = renamed(paths, options.names);
   const FileReader file("load", path);
   const SafetensorsHeader header = read_safetensors_header(file);
   std::map<std::string, Type> stored;
@@ -55,13 +56,13 @@ void load_leaves(const std::string& path, const SavedTree& tree) {
   check_arrays("load", path, std::move(stored), tree);
   std::vector<std::string> values;
   if (header.metadata.contains(tree_mark)) values = values_of("load", path, header.metadata, tree);
-  const std::vector<Array> like = computed("load", tree);
+  const std::vector<Home> homes = homes_of("load", paths, options.sharding, options.shardings);
   std::vector<Array> loaded;
-  for (std::size_t k = 0; k < like.size(); k++) {
-    const ValueRef home = value_of(like[k]);
-    TensorEntry entry = *entries.at(tree.arrays[k].first);
-    entry.type.weak = type_of(like[k]).weak;  // a jitted function that knows `like` is not traced again
-    loaded.push_back(load_tensor(file, header, entry, {home->sharding, home->committed}));
+  for (std::size_t k = 0; k < homes.size(); k++) {
+    const auto& [name, like] = tree.arrays[k];
+    TensorEntry entry = *entries.at(name);
+    entry.type.weak = type_of(*like).weak;  // a jitted function that knows `like` is not traced again
+    loaded.push_back(load_tensor(file, header, entry, homes[k]));
   }
   set_leaves(tree, std::move(loaded), values);
 }
@@ -76,10 +77,9 @@ void save_tree(const std::string& path, const SavedTree& tree, Where w) {
   const Site site(w, "save");
   with_memory("save", 0, [&] { files::save_leaves(path, tree); });
 }
-void load_tree(const std::string& path, const SavedTree& tree,
-               const std::map<std::string, std::string>& names, Where w) {
+void load_tree(const std::string& path, const SavedTree& tree, const LoadTreeOptions& options, Where w) {
   const Site site(w, "load");
-  with_memory("load", 0, [&] { files::load_leaves(path, files::renamed(tree, names)); });
+  with_memory("load", 0, [&] { files::load_leaves(path, tree, options); });
 }
 
 }  // namespace detail
