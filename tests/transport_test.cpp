@@ -222,7 +222,7 @@ TEST_CASE("transport: a process has the instances of its own devices, and says w
         const sa::Device& remote = devices[p == 0 ? 4 : 0];
         CHECK(
             thrown([&] { x.to_vector<float>(); }) ==
-            "read: f32[8] has a part on " + sa::to_string(remote) +
+            "to_vector: f32[8] has a part on " + sa::to_string(remote) +
                 ", which is of process 1; this is process 0. A process reads what its own devices hold. Read "
                 "addressable_shards() in each process, or make it whole in all of them first: device_put(x, "
                 "sharding), or gather_from_processes(x).");
@@ -241,7 +241,7 @@ TEST_CASE("transport: a process has the instances of its own devices, and says w
         const Array there = sa::device_put(numbers({8}), remote);
         CHECK(sa::value_of(there)->buffers.size() == 0);
         CHECK(there.addressable_shards().empty());
-        CHECK(thrown([&] { there.to_vector<float>(); }).find("read: f32[8] has a part on") == 0);
+        CHECK(thrown([&] { there.to_vector<float>(); }).find("to_vector: f32[8] has a part on") == 0);
         CHECK(
             thrown([&] { sa::device_put(there, devices[first]); }) ==
             "launch: f32[8] is on " + sa::to_string(remote) +

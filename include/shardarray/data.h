@@ -18,8 +18,8 @@ namespace data {
 struct LoaderOptions {
   std::int64_t batch = 32;                          ///< examples per batch
   std::optional<std::int64_t> seed = std::nullopt;  ///< of the order; none: as they stand
-  std::optional<Sharding> sharding =
-      std::nullopt;        ///< of the batches; none: uncommitted on the default device
+  std::optional<Sharding> sharding = std::
+      nullopt;  ///< of the batches; none: uncommitted on the default device. Each process makes its own part
   bool drop_last = false;  ///< leaves out a last batch that is not full
   std::int64_t epoch = 0;  ///< every epoch has an order of its own
 };

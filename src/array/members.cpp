@@ -200,7 +200,7 @@ void convert(const std::byte* from, DType t, void* to, DType wanted, std::size_t
 }  // namespace
 
 void ShardedArray::read(void* to, DType wanted, std::int64_t elements, const char* what, Where w) const {
-  const Site site(w);
+  const Site site(w, what);
   const Type& t = type_of(*this, what);
   if (num_elements(t.shape) != elements)
     throw ShapeError(

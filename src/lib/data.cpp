@@ -10,7 +10,7 @@
 #include "base/host_memory.h"
 #include "base/sizes.h"
 #include "execute/evaluate.h"
-#include "shardarray/placement.h"
+#include "lib/files/arrays.h"
 #include "shardarray/random.h"
 
 #include <unistd.h>
@@ -49,7 +49,8 @@ Batches::Batches(const std::vector<Array>& arrays, LoaderOptions options, Where 
           k, to_string(t), to_string(type_of(arrays[0]))));
     examples->count = t.shape[0];
     const std::int64_t size = bytes_of(t.shape, t.dtype);
-    Examples::Column column{t, host_bytes("data::loader", size),
+    Examples::Column column{{t.shape, t.dtype},
+                            host_bytes("data::loader", size),
                             static_cast<std::size_t>(size / std::max<std::int64_t>(1, t.shape[0]))};
     gather_to_host(*value_of(arrays[k]), t, column.bytes.data());
     examples->columns.push_back(std::move(column));
@@ -87,17 +88,24 @@ std::vector<Array> Batches::at(std::int64_t k, Where w) const {
   const std::int64_t last = first + std::min(options_.batch, examples_->count - first);
   std::vector<Array> r;
   for (const Examples::Column& column : examples_->columns) {
-    std::vector<std::byte> rows =
-        host_bytes("data::loader", (last - first) * static_cast<std::int64_t>(column.row));
-    for (std::int64_t i = first; i < last; i++) {
-      const std::int64_t from = order_ ? (*order_)[static_cast<std::size_t>(i)] : i;
-      std::copy_n(column.bytes.begin() + from * static_cast<std::ptrdiff_t>(column.row), column.row,
-                  rows.begin() + (i - first) * static_cast<std::ptrdiff_t>(column.row));
-    }
-    Shape shape = column.type.shape;
-    shape[0] = last - first;
-    const Array batch = core::make_array(rows.data(), column.type.dtype, shape, w);
-    r.push_back(options_.sharding ? core::device_put_leaf(batch, *options_.sharding, "", w) : batch);
+    Type t = column.type;
+    t.shape[0] = last - first;
+    // The bytes of the batch, one example behind the other; of several processes each takes those of its own devices.
+    std::size_t at = 0;
+    const auto fill = [&](std::span<std::byte> to) {
+      while (!to.empty()) {
+        const std::size_t i = static_cast<std::size_t>(first) + at / column.row, in_row = at % column.row,
+                          n = std::min(to.size(), column.row - in_row),
+                          from = order_ ? static_cast<std::size_t>((*order_)[i]) : i;
+        std::copy_n(column.bytes.data() + from * column.row + in_row, n, to.data());
+        to = to.subspan(n);
+        at += n;
+      }
+    };
+    const auto skip = [&](std::size_t bytes) { at += bytes; };
+    const Pass pass = skip;
+    r.push_back(
+        files::load_array(t, files::home_of("data::loader", options_.sharding, t, ""), {}, fill, &pass));
   }
   return r;
 }
