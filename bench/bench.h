@@ -127,12 +127,15 @@ class Suite {
   int main(int argc, char** argv) {
     std::string json_file, filter;
     bool quick = false;
+    int rounds = 0;
     app_.add_option("--json", json_file, "Write the results to this file");
     app_.add_option("--filter", filter, "Only cases whose names contain this text");
     app_.add_flag("--quick", quick, "Few short samples: to see that it runs");
+    app_.add_option("--rounds", rounds, "Samples of each case; default 15, with --quick 3")
+        ->check(CLI::PositiveNumber);
     CLI11_PARSE(app_, argc, argv);
     std::erase_if(cases_, [&](const Case& c) { return c.name.find(filter) == std::string::npos; });
-    measure(cases_, quick ? 3 : 15, quick ? 1e-4 : 1e-2);
+    measure(cases_, rounds ? rounds : quick ? 3 : 15, quick ? 1e-4 : 1e-2);
     print();
     if (!json_file.empty()) std::ofstream(json_file) << json().dump(2) << "\n";
     return 0;

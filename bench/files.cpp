@@ -14,10 +14,16 @@ namespace fs = std::filesystem;
 
 namespace {
 
-/// What a process makes goes when it ends.
+/// What a process makes goes when it ends; of one that was killed, when the next begins.
 struct Folder {
+  static constexpr std::string_view name = "shardarray_bench_files.";
   fs::path path;
-  explicit Folder(const fs::path& in) : path(in / fmt::format("shardarray_bench_files.{}", getpid())) {
+  explicit Folder(const fs::path& in) : path(in / fmt::format("{}{}", name, getpid())) {
+    for (const fs::directory_entry& entry : fs::directory_iterator(in)) {
+      const std::string left = entry.path().filename();
+      if (left.starts_with(name) && !fs::exists("/proc/" + left.substr(name.size())))
+        fs::remove_all(entry.path());
+    }
     fs::create_directory(path);
   }
   ~Folder() { fs::remove_all(path); }
@@ -89,7 +95,7 @@ int main(int argc, char** argv) {
   const auto step = sa::jit([&](const sa::Array& v) { return sa::tanh(sa::matmul(v, weights)); });
   const auto train = [=] {
     sa::Array v = weights;
-    for (std::int64_t k = 0; k < 2 * megabytes; k++) v = step(v);
+    for (std::int64_t k = 0; k < megabytes; k++) v = step(v);
     sa::block_until_ready(v);
   };
   suite.add("a run", train);

@@ -2,10 +2,12 @@
 // copies. Each runs on all workers of the library's pool.
 #pragma once
 #include <atomic>
+#include <bit>
 #include <cstdint>
 #include <cstdlib>
 #include <cstring>
 #include <memory>
+#include <random>
 #include <string>
 #include <vector>
 
@@ -30,23 +32,29 @@ template <class F> void on_all_workers(int parts, const F& part) {
       &job);
 }
 
-// Twelve chains of multiply-adds, written out because compilers spill such loops. All values are 0.
+// Twelve chains of multiply-adds, written out because compilers spill such loops, of four vectors of random numbers by turns: zeros
+// would run at a higher clock than any product does.
 #if defined(__x86_64__)
-#define BENCH_FMA(op, r, c) op " %%" r "12, %%" r "13, %%" r #c "\n\t"
-#define BENCH_ZERO(c) "vxorps %%ymm" #c ", %%ymm" #c ", %%ymm" #c "\n\t"
-#define BENCH_FMA_LOOP(name, op, r)                                                                          \
-  inline void name(long n) {                                                                                 \
-    asm volatile(BENCH_ZERO(0) BENCH_ZERO(1) BENCH_ZERO(2) BENCH_ZERO(3) BENCH_ZERO(4) BENCH_ZERO(5)         \
-                     BENCH_ZERO(6) BENCH_ZERO(7) BENCH_ZERO(8) BENCH_ZERO(9) BENCH_ZERO(10) BENCH_ZERO(11)   \
-                         BENCH_ZERO(12) BENCH_ZERO(13) "1:\n\t" BENCH_FMA(op, r, 0) BENCH_FMA(op, r, 1)      \
-                             BENCH_FMA(op, r, 2) BENCH_FMA(op, r, 3) BENCH_FMA(op, r, 4) BENCH_FMA(op, r, 5) \
-                                 BENCH_FMA(op, r, 6) BENCH_FMA(op, r, 7) BENCH_FMA(op, r, 8)                 \
-                                     BENCH_FMA(op, r, 9) BENCH_FMA(op, r, 10)                                \
-                                         BENCH_FMA(op, r, 11) "dec %0\n\tjnz 1b\n\tvzeroupper"               \
-                 : "+r"(n)                                                                                   \
-                 :                                                                                           \
-                 : "cc", "xmm0", "xmm1", "xmm2", "xmm3", "xmm4", "xmm5", "xmm6", "xmm7", "xmm8", "xmm9",     \
-                   "xmm10", "xmm11", "xmm12", "xmm13");                                                      \
+#define BENCH_FMA(op, r, c, a, b) op " %%" r #a ", %%" r #b ", %%" r #c "\n\t"
+#define BENCH_ZERO(c) "vxorps %%xmm" #c ", %%xmm" #c ", %%xmm" #c "\n\t"
+#define BENCH_FMA_LOOP(name, op, r)                                                                        \
+  inline void name(long n, const void* numbers) {                                                          \
+    asm volatile(BENCH_ZERO(0) BENCH_ZERO(1) BENCH_ZERO(2) BENCH_ZERO(3) BENCH_ZERO(4) BENCH_ZERO(5)       \
+                     BENCH_ZERO(6) BENCH_ZERO(7) BENCH_ZERO(8) BENCH_ZERO(9) BENCH_ZERO(10) BENCH_ZERO(    \
+                         11) "vmovups (%1), %%" r "12\n\tvmovups 64(%1), %%" r                             \
+                             "13\n\t"                                                                      \
+                             "vmovups 128(%1), %%" r "14\n\tvmovups 192(%1), %%" r                         \
+                             "15\n\t"                                                                      \
+                             "1:\n\t" BENCH_FMA(op, r, 0, 12, 13) BENCH_FMA(op, r, 1, 14, 15) BENCH_FMA(   \
+                                 op, r, 2, 12, 14) BENCH_FMA(op, r, 3, 13, 15) BENCH_FMA(op, r, 4, 12, 15) \
+                                 BENCH_FMA(op, r, 5, 13, 14) BENCH_FMA(op, r, 6, 12, 13)                   \
+                                     BENCH_FMA(op, r, 7, 14, 15) BENCH_FMA(op, r, 8, 12, 14)               \
+                                         BENCH_FMA(op, r, 9, 13, 15) BENCH_FMA(op, r, 10, 12, 15)          \
+                                             BENCH_FMA(op, r, 11, 13, 14) "dec %0\n\tjnz 1b\n\tvzeroupper" \
+                 : "+r"(n)                                                                                 \
+                 : "r"(numbers)                                                                            \
+                 : "cc", "memory", "xmm0", "xmm1", "xmm2", "xmm3", "xmm4", "xmm5", "xmm6", "xmm7", "xmm8", \
+                   "xmm9", "xmm10", "xmm11", "xmm12", "xmm13", "xmm14", "xmm15");                          \
   }
 BENCH_FMA_LOOP(fma_ymm_f32, "vfmadd231ps", "ymm")
 BENCH_FMA_LOOP(fma_ymm_f64, "vfmadd231pd", "ymm")
@@ -59,18 +67,27 @@ BENCH_FMA_LOOP(fma_zmm_f64, "vfmadd231pd", "zmm")
 
 struct FmaLoop {
   std::string name;
-  void (*run)(long n) = nullptr;
-  double flops = 0;  ///< of one turn
+  void (*loop)(long n, const void* numbers) = nullptr;
+  double flops = 0;                  ///< of one turn
+  std::vector<double> numbers = {};  ///< 256 bytes that are read as the loop's numbers
+  void run(long turns) const { loop(turns, numbers.data()); }
 };
 /// The loops that this CPU can run; none on other kinds of CPU.
 inline std::vector<FmaLoop> fma_loops([[maybe_unused]] int itemsize) {
   std::vector<FmaLoop> loops;
 #if defined(__x86_64__)
   const bool f32 = itemsize == 4;
+  std::mt19937 bits(7);
+  std::vector<double> numbers;
+  for (int k = 0; k < 32; k++) {
+    const auto number = [&] { return std::uniform_real_distribution<double>(-1, 1)(bits); };
+    const float halves[2] = {static_cast<float>(number()), static_cast<float>(number())};
+    numbers.push_back(f32 ? std::bit_cast<double>(halves) : number());
+  }
   if (__builtin_cpu_supports("avx2") && __builtin_cpu_supports("fma"))
-    loops.push_back({"256 bit", f32 ? fma_ymm_f32 : fma_ymm_f64, 12.0 * 2 * 32 / itemsize});
+    loops.push_back({"256 bit", f32 ? fma_ymm_f32 : fma_ymm_f64, 12.0 * 2 * 32 / itemsize, numbers});
   if (__builtin_cpu_supports("avx512f"))
-    loops.push_back({"512 bit", f32 ? fma_zmm_f32 : fma_zmm_f64, 12.0 * 2 * 64 / itemsize});
+    loops.push_back({"512 bit", f32 ? fma_zmm_f32 : fma_zmm_f64, 12.0 * 2 * 64 / itemsize, numbers});
 #endif
   return loops;
 }

@@ -38,17 +38,21 @@ list(FILTER sources EXCLUDE REGEX "/src/cpu/codegen/llvm/")
 list(FILTER sources EXCLUDE REGEX "/src/(cuda|mpi)/")
 set(v3_sources ${sources})
 list(FILTER v3_sources INCLUDE REGEX "/src/cpu/.*_v3\\.cpp$")
+set(v4_sources ${sources})
+list(FILTER v4_sources INCLUDE REGEX "/src/cpu/.*_v4\\.cpp$")
 set(loop_sources ${sources})
-list(FILTER loop_sources INCLUDE REGEX "/src/cpu/.*_(baseline|v3)\\.cpp$")
+list(FILTER loop_sources INCLUDE REGEX "/src/cpu/.*_(baseline|v3|v4)\\.cpp$")
 
-# Inner loops are compiled once for any CPU and once for AVX2 and FMA; the choice falls at run time.
+# Inner loops are compiled for any CPU, for AVX2 and FMA, and some for AVX-512; the choice falls at run time.
 set_source_files_properties(${loop_sources} PROPERTIES
   COMPILE_OPTIONS "$<$<NOT:$<CONFIG:Debug>>:-O3>" SKIP_PRECOMPILE_HEADERS ON)
 if(CMAKE_SYSTEM_PROCESSOR MATCHES "^(x86_64|AMD64)$")
   set_source_files_properties(${v3_sources} PROPERTIES
     COMPILE_OPTIONS "$<$<NOT:$<CONFIG:Debug>>:-O3>;-march=x86-64-v3")
+  set_source_files_properties(${v4_sources} PROPERTIES
+    COMPILE_OPTIONS "$<$<NOT:$<CONFIG:Debug>>:-O3>;-march=x86-64-v4")
 else()
-  list(REMOVE_ITEM sources ${v3_sources})
+  list(REMOVE_ITEM sources ${v3_sources} ${v4_sources})
 endif()
 
 set_source_files_properties(${PROJECT_SOURCE_DIR}/src/cpu/library/scan.cpp PROPERTIES

@@ -47,6 +47,8 @@ bool computes(int seed) {
   right &= sa::grad(square_sum)(x).to_vector<float>()[1] == static_cast<float>(2 * (1 + n));
   const auto mean = sa::pmap([](Array a) { return sa::psum(a, "i"); }, {.axis_name = "i"});
   right &= mean(sa::ones({8, 2})).to_vector<float>() == std::vector<float>(16, 8.0f);
+  const auto large = sa::matmul(sa::ones({80, 40}), sa::ones({40, 600}));  // has operands packed
+  right &= sa::all(large == 40.0f).item<bool>();
   const sa::default_device there(sa::devices()[3]);
   right &= sa::matmul(sa::ones({3, 4}), sa::ones({4, 2})).to_vector<float>() == std::vector<float>(6, 4.0f);
   return right;

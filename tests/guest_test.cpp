@@ -61,10 +61,11 @@ std::size_t count_of(const std::string& text, const std::string& part) {
   return n;
 }
 
-/// Products by the BLAS, kernels, threads.
+/// Products, with a vector by the BLAS, kernels, threads.
 void use_the_library() {
   const Array a = sa::ones({300, 300});
   CHECK(sa::sum(sa::matmul(a, a)).item<float>() == 300.f * 300 * 300);
+  CHECK(sa::sum(sa::matmul(a, sa::ones(300))).item<float>() == 300.f * 300);
   const auto f = sa::jit([](Array x) { return sa::sum(sa::exp(x * 0) + x); });
   for (int k = 0; k < 3; k++) CHECK(f(sa::arange(1000.0)).item<float>() == 500500.f);
 }

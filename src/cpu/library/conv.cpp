@@ -63,15 +63,16 @@ template <class T> void multiply_tables(const TableGemm<T>& g) {
   } else if constexpr (std::is_same_v<T, double>) {
     table_gemm().f64(g);
   } else {
-    for (std::int64_t i = 0; i < g.m; i++) {
-      T* const to = g.c + g.c_row[i];
-      std::fill_n(to, g.n, T{});
-      for (std::int64_t p = 0; p < g.k; p++) {
-        const T x = g.a[g.a_row[i] + g.a_step[p]];
-        const T* const from = g.b + g.b_step[p];
-        for (std::int64_t j = 0; j < g.n; j++) to[j] = scalar::add(to[j], scalar::mul(x, from[j]));
+    for (std::int64_t r = 0; r < g.runs; r++)
+      for (std::int64_t i = 0; i < g.m; i++) {
+        T* const to = g.c + g.c_run[r] + g.c_row[i];
+        std::fill_n(to, g.n, T{});
+        for (std::int64_t p = 0; p < g.k; p++) {
+          const T x = g.a[g.a_row[i] + g.a_step[p]];
+          const T* const from = g.b + g.b_run[r] + g.b_step[p];
+          for (std::int64_t j = 0; j < g.n; j++) to[j] = scalar::add(to[j], scalar::mul(x, from[j]));
+        }
       }
-    }
   }
 }
 
@@ -154,6 +155,12 @@ template <class T> class Conv {
     const bool is_long = summed_ > chain_;
     const std::int64_t elements = b.features * cut_, apart = c_.points.back().out;
     const bool direct = !is_long && apart == 1;
+    if (direct && cuts_ == 1) {
+      const std::int64_t steps = take_steps(0, s);
+      return product({b.features, run_, steps, b.rhs, s.features_rhs.data(), s.summed_rhs.data(), b.lhs,
+                      s.summed_lhs.data(), b.out, s.features_out.data(), runs, s.points_lhs.data(),
+                      s.points_out.data()});
+    }
     T* const total = ConvScratch::as<T>(s.total, direct ? 0 : elements * point_block_);
     T* const part = ConvScratch::as<T>(s.part, is_long ? elements : 0);
     T* const lost = ConvScratch::as<T>(s.lost, is_long ? elements * point_block_ : 0);
@@ -240,7 +247,8 @@ template <class T> class Conv {
 
   static void product(const TableGemm<T>& g) {
     if (g.k > 0) return multiply_tables(g);
-    for (std::int64_t i = 0; i < g.m; i++) std::fill_n(g.c + g.c_row[i], g.n, T{});
+    for (std::int64_t r = 0; r < g.runs; r++)
+      for (std::int64_t i = 0; i < g.m; i++) std::fill_n(g.c + g.c_run[r] + g.c_row[i], g.n, T{});
   }
 
   /// A chain's sums, of which the first stand in `total`; the last time also what was rounded off.

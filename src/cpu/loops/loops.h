@@ -51,6 +51,8 @@ struct Loops {
 
 /// Whether this CPU has x86-64-v3, as far as compilers make use of it.
 bool has_v3();
+/// Whether it has x86-64-v4 (AVX-512).
+bool has_v4();
 const Loops& baseline_loops();
 /// The x86-64-v3 ones; null where this machine or build has none.
 const Loops* v3_loops();

@@ -21,6 +21,17 @@ bool has_v3() {
 #endif
 }
 
+bool has_v4() {
+#if defined(__x86_64__)
+  static const bool all = has_v3() && __builtin_cpu_supports("avx512f") &&
+                          __builtin_cpu_supports("avx512bw") && __builtin_cpu_supports("avx512cd") &&
+                          __builtin_cpu_supports("avx512dq") && __builtin_cpu_supports("avx512vl");
+  return all;
+#else
+  return false;
+#endif
+}
+
 #ifdef SHARDARRAY_NO_V3
 const Loops* v3_loops() { return nullptr; }
 #else

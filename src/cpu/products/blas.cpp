@@ -60,7 +60,8 @@ const Blas* blas() {
     if (!s.found) {
       fmt::print(
           stderr,
-          "shardarray: no BLAS found{}, large matrix products are slow. Install libopenblas0-pthread.\n",
+          "shardarray: no BLAS found{}: products with a vector, and on CPUs without AVX2 all large ones, are "
+          "slow. Install libopenblas0-pthread.\n",
           s.table.problem.empty() ? "" : " (" + s.table.problem + ")");
     } else if (config.find("USE_OPENMP") != config.npos) {
       std::fputs(
@@ -70,6 +71,13 @@ const Blas* blas() {
     }
   }
   return s.found ? &s.table : nullptr;
+}
+
+bool blas_is_named() {
+  BlasState& s = blas_state();
+  const std::lock_guard lock(s.mutex);
+  static const bool by_user = !named_blas().empty();
+  return by_user || s.open != open_blas;
 }
 
 BlasOpener set_blas_opener(BlasOpener open) {

@@ -1,4 +1,4 @@
-// The BLAS, OpenBLAS or what SHARDARRAY_BLAS names: a copy of our own, opened at the first matrix product, reached through a function
+// The BLAS, OpenBLAS or what SHARDARRAY_BLAS names: a copy of our own, opened when it is needed, reached through a function
 // table. Another user of the same library in the process does not see it, nor it his settings.
 #pragma once
 #include <string>
@@ -23,6 +23,8 @@ struct Blas {
 /// Null when there is no library (a notice goes to stderr once). Throws CompileError for a build that cannot
 /// be called from several threads, Error where the library that is named cannot be opened or lacks functions.
 const Blas* blas();
+/// Does SHARDARRAY_BLAS, or a test, say which library multiplies? It does so then also where the own kernel would be as fast.
+bool blas_is_named();
 
 /// Fills the table; false: no library.
 using BlasOpener = bool (*)(Blas& table);

@@ -19,18 +19,18 @@
 namespace shardarray {
 namespace {
 
-constexpr double small_work = 32768;        // m n k up to which the own kernel is faster
+// m n k up to which a BLAS costs more than it brings, and a product may be generated code, which has one chain
+constexpr double small_work = 32768;
 constexpr double small_vector_work = 4096;  // the same where m or n is 1
 constexpr double panel_ns = 20'000;         // a panel is worth a task
 constexpr std::int64_t panel_rows =
     128;  // below this, packing the other operand again for every panel costs over 10 %
+constexpr std::int64_t panel_columns =
+    96;  // whole tiles: B is packed once however they are cut, and A is read again
 constexpr std::int64_t most_in_blocks =
     16384;  // elements of a panel that two sums beside it fit into a cache with
-constexpr std::int64_t granule =
-    12;  // OpenBLAS's Haswell kernels give the same bits when rows are cut at multiples of 12
-
-/// Where panel `i` of `panels` of a dimension of size n starts.
-std::int64_t panel_start(std::int64_t n, std::int64_t panels, std::int64_t i) {
+/// Where panel `i` of `panels` of a dimension of size n starts, a multiple of `granule`.
+std::int64_t panel_start(std::int64_t n, std::int64_t panels, std::int64_t i, std::int64_t granule) {
   const std::int64_t granules = ceil_div(n, granule);
   return std::min(n, granules * i / panels * granule);
 }
@@ -76,17 +76,15 @@ template <class T> T multiply_add(T a, T b, T c) {
 
 }  // namespace
 
-const SmallGemmTable& small_gemm() {
-#if defined(__x86_64__)
-  if (has_v3()) return small_gemm_v3;
-#endif
-  return small_gemm_baseline;
-}
 const TableGemmTable& table_gemm() {
 #if defined(__x86_64__)
-  if (has_v3()) return table_gemm_v3;
-#endif
+  static const TableGemmTable& best = has_v4()   ? table_gemm_v4
+                                      : has_v3() ? table_gemm_v3
+                                                 : table_gemm_baseline;
+  return best;
+#else
   return table_gemm_baseline;
+#endif
 }
 
 GemmPlan::GemmPlan(const Gemm& gemm, const Gemm::Item& item)
@@ -142,6 +140,7 @@ void GemmPlan::choose_way() {
   const Gemm::Item& g = item_;
   const double work = static_cast<double>(g.m) * static_cast<double>(g.n) * static_cast<double>(g.k);
   const auto all = static_cast<double>(g.batch);
+  one_chain_ = fixed_order_ || work <= small_work;  // as generated code has it
   if (g.m == 0 || g.n == 0 || g.batch == 0) {
     item_.batch = 0;
   } else if (g.k == 0) {
@@ -152,12 +151,15 @@ void GemmPlan::choose_way() {
     cost_ns_ = all * work * 0.5;
   } else {
     const double size = dtype_ == DType::float32 ? 1 : 2;
-    const bool vector = g.m == 1 || g.n == 1;
-    cost_ns_ = all * (20 + work * size * (vector ? 0.15 : 0.025));
+    const bool vector = g.m == 1 || g.n == 1, is_slow = &own_gemm() == &own_gemm_baseline;
+    const double turned = g.tb && !vector ? work / static_cast<double>(g.m) * 0.3 : 0;  // B, to be packed
+    cost_ns_ = all * (20 + work * size * (vector ? 0.15 : 0.025) + turned);
     if (work <= (vector ? small_vector_work : small_work) || is_skinny(g, itemsize(dtype_))) return;
-    const Blas* const library = fixed_order_ ? nullptr : blas();
+    // A matrix times a vector is read once, by the BLAS along the sum, whose order is not fixed then.
+    const bool asks = !fixed_order_ && (vector || is_slow || blas_is_named());
+    const Blas* const library = asks ? blas() : nullptr;
     if (library == nullptr || !fits_blas<float>()) {
-      cost_ns_ *= 2;
+      if (vector || is_slow) cost_ns_ *= 2;
       return;
     }
     blas_ = *library;
@@ -169,12 +171,14 @@ void GemmPlan::choose_panels() {
   const Gemm::Item& g = item_;
   if (g.batch == 0 || way_ == Way::zero || way_ == Way::integer) return;
   const bool vector = way_ == Way::gemv_row || way_ == Way::gemv_column;
-  cut_rows_ = g.m >= g.n || (!vector && g.m >= 2 * panel_rows);
-  const std::int64_t length = cut_rows_ ? g.m : g.n;
+  const bool by_columns = way_ == Way::own && !g.ta && g.n >= 4 * panel_columns && g.m <= 2 * g.n;
+  cut_rows_ = !by_columns && (g.m >= g.n || (!vector && g.m >= 2 * panel_rows));
+  const std::int64_t length = cut_rows_ ? g.m : g.n, shortest = by_columns ? panel_columns : panel_rows;
   const double by_cost = cost_ns_ / static_cast<double>(g.batch) / panel_ns;
   // Four panels up to 2,048 rows, then panels of 512: few enough to pack little, a power of two for an even
   // share.
-  const std::int64_t by_length = std::min(length / panel_rows, std::max<std::int64_t>(4, length / 512));
+  const std::int64_t long_one = by_columns ? 256 : 512,
+                     by_length = std::min(length / shortest, std::max<std::int64_t>(4, length / long_one));
   const auto most =
       static_cast<std::uint64_t>(std::min(static_cast<double>(by_length), std::min(by_cost, 1024.0)));
   panels_ = static_cast<std::int64_t>(std::bit_floor(std::max<std::uint64_t>(most, 1)));
@@ -188,9 +192,9 @@ std::optional<GemmSpec> GemmPlan::spec() const {
 #ifdef __FP_FAST_FMAF
   constexpr bool fused = true;
 #else
-  const bool fused = &small_gemm() != &small_gemm_baseline;  // else each multiply-add is a call
+  const bool fused = &own_gemm() != &own_gemm_baseline;  // else each multiply-add is a call
 #endif
-  if (way_ != Way::small || g.batch == 0 || work > small_work || g.k * std::max(g.m, g.n) > most_elements ||
+  if (way_ != Way::own || g.batch == 0 || work > small_work || g.k * std::max(g.m, g.n) > most_elements ||
       !fused)
     return std::nullopt;
   const Strides s(g);
@@ -203,23 +207,24 @@ void GemmPlan::run(void* const* bases, std::int64_t begin, std::int64_t end) con
 }
 
 /// Whole products by the own kernel: a training step has many that take less than 100 ns.
-template <class T> void GemmPlan::run_small(void* const* bases, std::int64_t begin, std::int64_t end) const {
+template <class T> void GemmPlan::run_whole(void* const* bases, std::int64_t begin, std::int64_t end) const {
   const Gemm::Item& g = item_;
   const Strides strides(g);
-  SmallGemm<T> s = {g.m,
-                    g.n,
-                    g.k,
-                    reinterpret_cast<T*>(address(bases, g.a)) + begin * g.stride_a,
-                    strides.a_row,
-                    strides.a_col,
-                    reinterpret_cast<T*>(address(bases, g.b)) + begin * g.stride_b,
-                    strides.b_row,
-                    strides.b_col,
-                    reinterpret_cast<T*>(address(bases, g.c)) + begin * g.stride_c,
-                    g.ldc};
+  OwnGemm<T> s = {g.m,
+                  g.n,
+                  g.k,
+                  reinterpret_cast<T*>(address(bases, g.a)) + begin * g.stride_a,
+                  strides.a_row,
+                  strides.a_col,
+                  reinterpret_cast<T*>(address(bases, g.b)) + begin * g.stride_b,
+                  strides.b_row,
+                  strides.b_col,
+                  reinterpret_cast<T*>(address(bases, g.c)) + begin * g.stride_c,
+                  g.ldc,
+                  one_chain_};
   for (std::int64_t u = begin; u < end; u++) {
-    if constexpr (std::is_same_v<T, float>) small_gemm().f32(s);
-    else small_gemm().f64(s);
+    if constexpr (std::is_same_v<T, float>) own_gemm().f32(s);
+    else own_gemm().f64(s);
     s.a += g.stride_a;
     s.b += g.stride_b;
     s.c += g.stride_c;
@@ -228,7 +233,7 @@ template <class T> void GemmPlan::run_small(void* const* bases, std::int64_t beg
 
 template <class T> void GemmPlan::run_units(void* const* bases, std::int64_t begin, std::int64_t end) const {
   if constexpr (std::is_floating_point_v<T>) {
-    if (way_ == Way::small && panels_ == 1) return run_small<T>(bases, begin, end);
+    if (way_ == Way::own && panels_ == 1) return run_whole<T>(bases, begin, end);
   }
   for (std::int64_t u = begin; u < end; u++) {
     if constexpr (std::is_floating_point_v<T>) {
@@ -261,8 +266,10 @@ template <class T> void GemmPlan::panel(void* const* bases, std::int64_t batch, 
   const std::int64_t a_row = strides.a_row, a_col = strides.a_col, b_row = strides.b_row,
                      b_col = strides.b_col;
   const std::int64_t length = cut_rows_ ? g.m : g.n;
-  const std::int64_t from = panel_start(length, panels_, index),
-                     size = panel_start(length, panels_, index + 1) - from;
+  // Whole vectors. OpenBLAS's Haswell kernels give the same bits when rows are cut at multiples of 12.
+  const std::int64_t granule = way_ == Way::own ? 16 : 12;
+  const std::int64_t from = panel_start(length, panels_, index, granule),
+                     size = panel_start(length, panels_, index + 1, granule) - from;
   const std::int64_t i = cut_rows_ ? from : 0, j = cut_rows_ ? 0 : from;
   const std::int64_t m = cut_rows_ ? size : g.m, n = cut_rows_ ? g.n : size;
   const T* const a = reinterpret_cast<T*>(address(bases, g.a)) + batch * g.stride_a + i * a_row;
@@ -288,10 +295,10 @@ template <class T> void GemmPlan::panel(void* const* bases, std::int64_t batch, 
     for (std::int64_t r = 0; r < m; r++) std::fill_n(c + r * g.ldc, n, T{});
     return;
   }
-  if (way_ == Way::small) {
-    const SmallGemm<T> s = {m, n, g.k, a, a_row, a_col, b, b_row, b_col, c, g.ldc};
-    if constexpr (single) small_gemm().f32(s);
-    else small_gemm().f64(s);
+  if (way_ == Way::own) {
+    const OwnGemm<T> s = {m, n, g.k, a, a_row, a_col, b, b_row, b_col, c, g.ldc, one_chain_};
+    if constexpr (single) own_gemm().f32(s);
+    else own_gemm().f64(s);
     return;
   }
   const auto multiply = [&](std::int64_t p, std::int64_t steps, T* to, std::int64_t to_row) {

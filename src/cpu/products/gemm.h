@@ -5,14 +5,14 @@
 #include <optional>
 
 #include "cpu/products/blas.h"
-#include "cpu/products/gemm_small.h"
 #include "cpu/products/gemm_spec.h"
+#include "cpu/products/own_gemm.h"
 #include "runtime/program.h"
 
 namespace shardarray {
 
-/// One item of a Gemm step. Its units are panels of one batch entry each; their sizes follow from the shape alone,
-/// never from the number of workers, because some BLAS kernels round differently where rows are cut.
+/// One item of a Gemm step. Its units are panels of one batch entry each; their sizes follow from the shape and
+/// from what multiplies it, never from the number of workers: some BLAS kernels round differently where rows are cut.
 class GemmPlan {
  public:
   /// Opens the BLAS when the item wants it. Throws CompileError for a dtype without a kernel.
@@ -25,27 +25,24 @@ class GemmPlan {
   const Gemm::Item& item() const { return item_; }
 
  private:
-  enum class Way : std::uint8_t { zero, small, gemm, gemv_row, gemv_column, integer };
+  enum class Way : std::uint8_t { zero, own, gemm, gemv_row, gemv_column, integer };
   template <class T> bool fits_blas() const;
   void choose_way();
   void choose_panels();
   template <class T> void panel(void* const* bases, std::int64_t batch, std::int64_t index) const;
   template <class T> void run_integer(void* const* bases, std::int64_t batch) const;
-  template <class T> void run_small(void* const* bases, std::int64_t begin, std::int64_t end) const;
+  template <class T> void run_whole(void* const* bases, std::int64_t begin, std::int64_t end) const;
   template <class T> void run_units(void* const* bases, std::int64_t begin, std::int64_t end) const;
 
   DType dtype_;
-  bool fixed_order_;
+  bool fixed_order_, one_chain_ = true;
   Gemm::Item item_;
-  Way way_ = Way::small;
+  Way way_ = Way::own;
   bool cut_rows_ = true;     // else columns
   std::int64_t panels_ = 1;  // per batch entry
   double cost_ns_ = 0;
   Blas blas_;
   void (*run_)(const GemmPlan& plan, void* const* bases, std::int64_t begin, std::int64_t end) = nullptr;
 };
-
-/// The own kernel for this machine.
-const SmallGemmTable& small_gemm();
 
 }  // namespace shardarray

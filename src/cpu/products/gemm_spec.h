@@ -24,7 +24,7 @@ struct GemmEpilogue {
 };
 
 /// C[i, j] = sum over p of A[i, p] B[p, j], float32 or float64, for every entry of a batch. Strides in elements; none of
-/// the sizes is 0. Each element is one chain of fused multiply-adds over p, ascending from 0, as in SmallGemm
+/// the sizes is 0. Each element is one chain of fused multiply-adds over p, ascending from 0, as in OwnGemm
 /// where it is short.
 struct GemmSpec {
   DType type = DType::float32;

@@ -7,7 +7,8 @@
 
 namespace shardarray {
 
-/// c[c_row[i] + j] = sum over p of a[a_row[i] + a_step[p]] b[b_step[p] + j]. Distances in elements; all sizes >= 1.
+/// c[c_run[r] + c_row[i] + j] = sum over p of a[a_row[i] + a_step[p]] b[b_run[r] + b_step[p] + j], j from 0 to n - 1, for every run of
+/// columns. Distances in elements; all sizes >= 1.
 template <class T> struct TableGemm {
   std::int64_t m, n, k;
   const T* a;
@@ -16,13 +17,16 @@ template <class T> struct TableGemm {
   const std::int64_t* b_step;
   T* c;
   const std::int64_t* c_row;
+  std::int64_t runs = 1;
+  const std::int64_t *b_run = &no_distance, *c_run = &no_distance;
+  static constexpr std::int64_t no_distance = 0;
 };
 
 struct TableGemmTable {
   void (*f32)(const TableGemm<float>& g);
   void (*f64)(const TableGemm<double>& g);
 };
-extern const TableGemmTable table_gemm_baseline, table_gemm_v3;
+extern const TableGemmTable table_gemm_baseline, table_gemm_v3, table_gemm_v4;
 /// The one for this machine.
 const TableGemmTable& table_gemm();
 

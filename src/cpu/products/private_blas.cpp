@@ -30,12 +30,6 @@ char** blas_environment() {
   return pointers->data();
 }
 
-/// What the user names; empty for OpenBLAS.
-std::string named_blas() {
-  const char* const path = secure_getenv("SHARDARRAY_BLAS");
-  return path != nullptr ? path : "";
-}
-
 /// A name space that only we see, with a C library and hence an environment of its own: OpenBLAS reads its settings there when it
 /// is loaded, and the number of its threads is one for all who share it. Another user of OpenBLAS in the process keeps his
 /// copy, his settings and his threads. False: there is none, dlerror says why.
@@ -76,6 +70,11 @@ PrivateLibrary open_private(const std::string& named) {
 #undef SHARDARRAY_TRIPLET
 
 }  // namespace
+
+std::string named_blas() {
+  const char* const path = secure_getenv("SHARDARRAY_BLAS");
+  return path != nullptr ? path : "";
+}
 
 const PrivateLibrary& private_blas() {
   static const auto& opened = *new PrivateLibrary(open_private(named_blas()));

@@ -12,6 +12,8 @@ struct PrivateLibrary {
   void* library = nullptr;   ///< null: it could not be opened
   std::string problem = {};  ///< why
 };
+/// What SHARDARRAY_BLAS names; empty for OpenBLAS.
+std::string named_blas();
 /// What multiplies matrices: the library that SHARDARRAY_BLAS names, else OpenBLAS. Opened at the first call.
 const PrivateLibrary& private_blas();
 /// OpenBLAS: the same library where no other one is named. Opened at the first call.

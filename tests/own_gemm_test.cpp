@@ -1,0 +1,115 @@
+// The own matrix products, in every build that runs here, beside chains of multiply-adds.
+#include <doctest/doctest.h>
+
+#include <algorithm>
+#include <cmath>
+#include <cstdint>
+#include <cstring>
+#include <initializer_list>
+#include <random>
+#include <vector>
+
+#include "cpu/products/gemm_tables.h"
+#include "cpu_helpers.h"
+#include "own_gemm_tables.h"
+#include "scale.h"
+
+namespace own_gemm_test {
+
+using namespace shardarray;
+using namespace shardarray::cpu_test;
+
+namespace {
+
+std::int64_t one_of(std::mt19937& rng, std::initializer_list<std::int64_t> sizes) {
+  return sizes.begin()[rng() % sizes.size()];
+}
+
+}  // namespace
+
+TEST_CASE("gemm: every build of the own kernel gives the same chains of multiply-adds") {
+  std::mt19937 rng(11);
+  for (int round = 0; round < (testing::full_scale() ? 400 : 60); round++) {
+    const std::int64_t m = one_of(rng, {1, 2, 3, 7, 8, 9, 31, 71, 72, 73, 130}),
+                       n = one_of(rng, {1, 5, 15, 16, 17, 33, 47, 48, 49, 96, 100, 700}),
+                       k = one_of(rng, {1, 2, 15, 16, 17, 64, 255, 257, 513, 700});
+    const bool ta = rng() % 2, tb = rng() % 2, one_chain = rng() % 2;
+    const auto in_all = [&]<class T>(T) {
+      INFO("round ", round, ": ", m, " x ", n, " x ", k, ", transposed ", ta, tb, ", one chain ", one_chain);
+      // Else chains of equal length, at most 2 KiB of a row of A, are added.
+      constexpr std::int64_t most = 2048 / sizeof(T);
+      const std::int64_t parts = (k + most - 1) / most, length = one_chain ? k : (k + parts - 1) / parts;
+      const auto a = random_values<T>(rng, m * k, false), b = random_values<T>(rng, n * k, false);
+      std::vector<T> first;
+      for (const OwnGemmTable* table : own_gemm_tables()) {
+        std::vector<T> c(static_cast<std::size_t>(m * (n + 3)), T(7));
+        const OwnGemm<T> g = {m,        n,          k,          a.data(), ta ? 1 : k, ta ? m : 1,
+                              b.data(), tb ? 1 : n, tb ? k : 1, c.data(), n + 3,      one_chain};
+        run_product(*table, g);
+        if (first.empty()) first = c;
+        REQUIRE(std::memcmp(c.data(), first.data(), c.size() * sizeof(T)) == 0);
+        for (std::int64_t i = 0; i < m; i++)
+          for (std::int64_t j = n; j < n + 3; j++)
+            REQUIRE(c[static_cast<std::size_t>(i * (n + 3) + j)] == T(7));
+        for (int sample = 0; sample < 40; sample++) {
+          const auto i = sample == 0 ? m - 1 : static_cast<std::int64_t>(rng()) % m,
+                     j = sample == 0 ? n - 1 : static_cast<std::int64_t>(rng()) % n;
+          T sum = 0;
+          for (std::int64_t from = 0; from < k; from += length) {
+            T part = 0;
+            for (std::int64_t p = from; p < std::min(k, from + length); p++)
+              part = std::fma(a[i * g.a_row + p * g.a_col], b[p * g.b_row + j * g.b_col], part);
+            sum = from == 0 ? part : part + sum;
+          }
+          REQUIRE(c[static_cast<std::size_t>(i * (n + 3) + j)] == sum);
+        }
+      }
+    };
+    in_all(float{});
+    in_all(double{});
+  }
+}
+
+TEST_CASE("gemm: every build of the product of what lies anywhere gives one chain of multiply-adds") {
+  std::mt19937 rng(15);
+  std::vector<const TableGemmTable*> builds = {&table_gemm_baseline};
+#if defined(__x86_64__)
+  if (has_v3()) builds.push_back(&table_gemm_v3);
+  if (has_v4()) builds.push_back(&table_gemm_v4);
+#endif
+  for (int round = 0; round < (testing::full_scale() ? 400 : 60); round++) {
+    const std::int64_t m = one_of(rng, {1, 2, 3, 6, 7, 8, 9, 13, 17}),
+                       n = one_of(rng, {1, 7, 8, 15, 16, 31, 33, 48, 64, 65, 81, 100}),
+                       k = one_of(rng, {1, 2, 17, 64, 255, 257, 520});
+    const auto in_all = [&]<class T>(T, auto function) {
+      INFO("round ", round, ": ", m, " x ", n, " x ", k);
+      const auto a = random_values<T>(rng, 2 * (m + k), false),
+                 b = random_values<T>(rng, n + 3 * k + 10, false);
+      const std::int64_t runs = 1 + static_cast<std::int64_t>(rng() % 6), apart = m * (n + 2);
+      std::vector<std::int64_t> a_row, a_step, b_step, c_row, b_run, c_run;
+      for (std::int64_t r = 0; r < runs; r++)
+        b_run.push_back(5 * (r % 3)), c_run.push_back((runs - 1 - r) * apart);
+      for (std::int64_t i = 0; i < m; i++)
+        a_row.push_back(2 * (m - 1 - i)), c_row.push_back((m - 1 - i) * (n + 2));
+      for (std::int64_t p = 0; p < k; p++) a_step.push_back(2 * (p % 5)), b_step.push_back(3 * (k - 1 - p));
+      for (const TableGemmTable* build : builds) {
+        std::vector<T> c(static_cast<std::size_t>(runs * apart), T(7)), want = c;
+        (build->*function)({m, n, k, a.data(), a_row.data(), a_step.data(), b.data(), b_step.data(), c.data(),
+                            c_row.data(), runs, b_run.data(), c_run.data()});
+        for (std::int64_t r = 0; r < runs; r++)
+          for (std::int64_t i = 0; i < m; i++)
+            for (std::int64_t j = 0; j < n; j++) {
+              T sum = 0;
+              for (std::int64_t p = 0; p < k; p++)
+                sum = std::fma(a[a_row[i] + a_step[p]], b[b_run[r] + b_step[p] + j], sum);
+              want[c_run[r] + c_row[i] + j] = sum;
+            }
+        REQUIRE(std::memcmp(c.data(), want.data(), c.size() * sizeof(T)) == 0);
+      }
+    };
+    in_all(float{}, &TableGemmTable::f32);
+    in_all(double{}, &TableGemmTable::f64);
+  }
+}
+
+}  // namespace own_gemm_test
