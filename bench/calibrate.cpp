@@ -1,6 +1,6 @@
 // Which of OpenBLAS's kernels are fastest here. Every candidate runs in a process of its own, since the library decides when
-// it is loaded; the winner is kept in the cache folder, where the library reads it
-// when it opens OpenBLAS: for factorisations, most of which is products, and for products with a vector.
+// it is loaded; the winner is kept in the cache folder, where the library reads it when it opens
+// OpenBLAS: for factorisations, most of which is products, and for products with a vector.
 #include <array>
 #include <cmath>
 #include <cstdio>

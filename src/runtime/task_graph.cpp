@@ -407,9 +407,11 @@ bool TaskGraph::RunState::call_for_below() {
 
 /// What jobs below have, which were not looked at before.
 void TaskGraph::RunState::help_below(int& seen) {
-  for (int now; (now = below_calls.load()) != seen; seen = now) do
+  for (int now; (now = below_calls.load()) != seen; seen = now) {
+    do {
       if (finished() || ready()) return;  // the call is still to be answered
-    while (pool->help_below(*this));
+    } while (pool->help_below(*this));
+  }
 }
 
 bool TaskGraph::RunState::wake_caller() {

@@ -29,6 +29,7 @@ constexpr std::int64_t panel_columns =
     96;  // whole tiles: B is packed once however they are cut, and A is read again
 constexpr std::int64_t most_in_blocks =
     16384;  // elements of a panel that two sums beside it fit into a cache with
+
 /// Where panel `i` of `panels` of a dimension of size n starts, a multiple of `granule`.
 std::int64_t panel_start(std::int64_t n, std::int64_t panels, std::int64_t i, std::int64_t granule) {
   const std::int64_t granules = ceil_div(n, granule);
@@ -87,8 +88,7 @@ const TableGemmTable& table_gemm() {
 #endif
 }
 
-GemmPlan::GemmPlan(const Gemm& gemm, const Gemm::Item& item)
-    : dtype_(gemm.in), fixed_order_(gemm.fixed_order), item_(item) {
+GemmPlan::GemmPlan(const Gemm& gemm, const Gemm::Item& item) : dtype_(gemm.in), item_(item) {
   const auto use = [&]<class T>(T) {
     run_ = [](const GemmPlan& p, void* const* bases, std::int64_t begin, std::int64_t end) {
       p.run_units<T>(bases, begin, end);
@@ -112,7 +112,7 @@ GemmPlan::GemmPlan(const Gemm& gemm, const Gemm::Item& item)
           "the operands first.",
           name(dtype_)));
   }
-  choose_way();
+  choose_way(gemm.fixed_order);
   choose_panels();
 }
 
@@ -136,11 +136,11 @@ static bool is_skinny(const Gemm::Item& g, std::size_t itemsize) {
   return g.m > 1 && g.m <= most_rows && !g.tb && row_bytes < most_row_bytes && g.k * row_bytes <= most_bytes;
 }
 
-void GemmPlan::choose_way() {
+void GemmPlan::choose_way(bool fixed_order) {
   const Gemm::Item& g = item_;
   const double work = static_cast<double>(g.m) * static_cast<double>(g.n) * static_cast<double>(g.k);
   const auto all = static_cast<double>(g.batch);
-  one_chain_ = fixed_order_ || work <= small_work;  // as generated code has it
+  one_chain_ = fixed_order || work <= small_work;  // as generated code has it
   if (g.m == 0 || g.n == 0 || g.batch == 0) {
     item_.batch = 0;
   } else if (g.k == 0) {
@@ -156,7 +156,7 @@ void GemmPlan::choose_way() {
     cost_ns_ = all * (20 + work * size * (vector ? 0.15 : 0.025) + turned);
     if (work <= (vector ? small_vector_work : small_work) || is_skinny(g, itemsize(dtype_))) return;
     // A matrix times a vector is read once, by the BLAS along the sum, whose order is not fixed then.
-    const bool asks = !fixed_order_ && (vector || is_slow || blas_is_named());
+    const bool asks = !fixed_order && (vector || is_slow || blas_is_named());
     const Blas* const library = asks ? blas() : nullptr;
     if (library == nullptr || !fits_blas<float>()) {
       if (vector || is_slow) cost_ns_ *= 2;

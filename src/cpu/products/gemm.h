@@ -27,7 +27,7 @@ class GemmPlan {
  private:
   enum class Way : std::uint8_t { zero, own, gemm, gemv_row, gemv_column, integer };
   template <class T> bool fits_blas() const;
-  void choose_way();
+  void choose_way(bool fixed_order);
   void choose_panels();
   template <class T> void panel(void* const* bases, std::int64_t batch, std::int64_t index) const;
   template <class T> void run_integer(void* const* bases, std::int64_t batch) const;
@@ -35,7 +35,7 @@ class GemmPlan {
   template <class T> void run_units(void* const* bases, std::int64_t begin, std::int64_t end) const;
 
   DType dtype_;
-  bool fixed_order_, one_chain_ = true;
+  bool one_chain_ = true;
   Gemm::Item item_;
   Way way_ = Way::own;
   bool cut_rows_ = true;     // else columns

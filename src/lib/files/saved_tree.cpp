@@ -164,31 +164,37 @@ std::vector<Array> computed(const char* function, const SavedTree& tree) {
   return r;
 }
 
+void no_array_at(const char* function, const char* option, const std::string& path) {
+  throw TreeError(fmt::format(
+      "{}: `{}` has `{}`, and the tree has no array there. Its keys are the paths of arrays, as tree_paths() "
+      "has them. Check it.",
+      function, option, shown(path)));
+}
+
 std::vector<Home> homes_of(const char* function, const SavedTree& tree, const std::optional<Sharding>& all,
                            const std::map<std::string, Sharding>& by_path) {
   std::map<std::string, Sharding> not_found = by_path;
-  std::vector<Array> found_where_they_lie;
-  const auto lies = [&](const std::string& path, const Array& a) {
-    return !chosen(all, by_path, path) && a.node()->op->trait != Trait::without_value;
+  std::vector<std::optional<Sharding>> asked;
+  const auto stays = [&](std::size_t k) {
+    return !asked[k] && tree.arrays[k].second->node()->op->trait != Trait::without_value;
   };
+  std::vector<Array> where_they_lie;
   for (const auto& [path, array] : tree.arrays) {
     type_of(*array, function);
     not_found.erase(path);
-    if (lies(path, *array)) found_where_they_lie.push_back(*array);
+    asked.push_back(chosen(all, by_path, path));
+    if (stays(asked.size() - 1)) where_they_lie.push_back(*array);
   }
-  if (!not_found.empty())
-    throw TreeError(
-        fmt::format("{}: `shardings` has `{}`, and the tree has no array there. Its keys are the paths of "
-                    "arrays, as tree_paths() has them. Check it.",
-                    function, shown(not_found.begin()->first)));
-  evaluate(found_where_they_lie, function);
+  if (!not_found.empty()) no_array_at(function, "shardings", not_found.begin()->first);
+  evaluate(where_they_lie, function);
   std::vector<Home> homes;
-  for (const auto& [path, array] : tree.arrays) {
-    if (lies(path, *array)) {
+  for (std::size_t k = 0; k < asked.size(); k++) {
+    const auto& [path, array] = tree.arrays[k];
+    if (stays(k)) {
       const ValueRef value = value_of(*array);
       homes.push_back({value->sharding, value->committed});
     } else {
-      homes.push_back(home_of(function, chosen(all, by_path, path), type_of(*array), path));
+      homes.push_back(home_of(function, asked[k], type_of(*array), path));
     }
   }
   return homes;

@@ -35,11 +35,7 @@ SavedTree renamed(SavedTree tree, std::map<std::string, std::string> names) {
     name = std::move(other->second);
     names.erase(other);
   }
-  if (!names.empty())
-    throw TreeError(
-        fmt::format("load: `names` has `{}`, and the tree has no array there. Its keys are the paths of "
-                    "arrays, as tree_paths() has them. Check it.",
-                    shown(names.begin()->first)));
+  if (!names.empty()) no_array_at("load", "names", names.begin()->first);
   return tree;
 }
 
