@@ -8,8 +8,8 @@
 //     return suite.main(argc, argv);
 //   }
 //
-// A sample is as many calls as take at least 10 ms, after one untimed call; calls that only ask are waited for at its end. Cases are sampled in rounds of shuffled order,
-// so that heat and clock drift rank none of them; the table shows medians and the median absolute deviation. `ratio` is
+// A sample is as many calls as take at least 10 ms, after one untimed call (none before a call of 0.1 s or more); calls that only ask are waited for at its end. Cases
+// are sampled in rounds of shuffled order, so that heat and clock drift rank none of them; the table shows medians and the median absolute deviation. `ratio` is
 // time / the floor's time, taken round by round: 1 is the floor, 2 is twice as slow.
 #pragma once
 #include <fmt/format.h>
@@ -49,6 +49,7 @@ struct Case {
   CaseOptions options = {};
   int calls = 1;                     ///< in one sample
   double first = 0;                  ///< seconds of the first call, which no sample holds
+  bool warms_itself = false;         ///< a call is so long that none is made before a sample
   std::vector<double> seconds = {};  ///< per operation, one entry a round
   /// Of a call that only asks: returns when all that was asked for is there.
   std::function<void()> wait = {};
@@ -87,10 +88,13 @@ inline double sample(const Case& c) {
 }
 /// Samples all cases in rounds of shuffled order.
 inline void measure(std::vector<Case>& cases, int rounds, double seconds_per_sample) {
+  constexpr double long_call = 0.1;  // seconds
   std::vector<Case*> order;
   for (Case& c : cases) {
     c.first = sample(c);
-    while (sample(c) < seconds_per_sample && c.calls < 1 << 28) c.calls *= 2;
+    double taken = sample(c);
+    c.warms_itself = taken >= long_call;
+    for (; taken < seconds_per_sample && c.calls < 1 << 28; taken = sample(c)) c.calls *= 2;
     c.seconds.resize(static_cast<std::size_t>(rounds));
     order.push_back(&c);
   }
@@ -98,8 +102,10 @@ inline void measure(std::vector<Case>& cases, int rounds, double seconds_per_sam
   for (int r = 0; r < rounds; r++) {
     std::shuffle(order.begin(), order.end(), random);
     for (Case* c : order) {
-      c->call();
-      if (c->wait) c->wait();
+      if (!c->warms_itself) {
+        c->call();
+        if (c->wait) c->wait();
+      }
       c->seconds[static_cast<std::size_t>(r)] = sample(*c) / c->calls / c->options.per_call;
     }
   }
