@@ -65,11 +65,11 @@ TEST_CASE("known plans: products in any layouts move about what the best strateg
     std::int64_t m, k, n;
     double worst;  // of a layout: beside the least
   };
-  for (const Case& c : {Case{"x=4,y=2", 256, 256, 256, 1.2},
+  for (const Case& c : {Case{"x=4,y=2", 256, 256, 256, 1.15},
                         {"x=4,y=2", 256, 4096, 256, 1.6},
                         {"x=4,y=2", 1024, 64, 1024, 1.0},
                         {"x=8", 1024, 1024, 1024, 1.0},
-                        {"x=2,y=2,z=2", 512, 512, 512, 1.4}}) {
+                        {"x=2,y=2,z=2", 512, 512, 512, 1.2}}) {
     bench::Product p;
     p.mesh = bench::parse_mesh(c.mesh);
     p.m = c.m, p.k = c.k, p.n = c.n;

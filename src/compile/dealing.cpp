@@ -113,7 +113,7 @@ std::vector<Dealing::Unit> Dealing::side_by_side(const std::vector<Unit>& single
 }
 
 // What a tensor already has on the factor comes first, in its order; what moved there after it.
-void Dealing::order(Assignment& a) const {
+void Dealing::order(Assignment& a, bool results_first) const {
   for (std::size_t f = 0; f < a.size(); f++) {
     if (a[f].size() < 2) continue;
     const auto sort_as = [&](const std::vector<int>& known) {
@@ -123,7 +123,8 @@ void Dealing::order(Assignment& a) const {
       return true;
     };
     bool sorted = false;
-    for (const std::vector<Term>* terms : {&results_, &operands_})
+    for (const std::vector<Term>* terms :
+         {results_first ? &results_ : &operands_, results_first ? &operands_ : &results_})
       for (const Term& t : *terms) sorted = sorted || sort_as(t.factors[f]);
   }
 }
@@ -138,8 +139,12 @@ void Dealing::deal_units(const std::vector<const Unit*>& units, const Assignment
         std::vector<int>& to = a[units[k]->factors[choice[k]]];
         to.insert(to.end(), units[k]->sub_axes.begin(), units[k]->sub_axes.end());
       }
-    order(a);
+    Assignment as_operands = a;
+    order(a, true);
+    order(as_operands, false);
+    const bool differs = as_operands != a;
     price_.consider(std::move(a), most, best);
+    if (differs) price_.consider(std::move(as_operands), most, best);
     std::size_t k = 0;
     while (k < choice.size() && ++choice[k] > units[k]->factors.size()) choice[k++] = 0;
     if (k == choice.size()) return;

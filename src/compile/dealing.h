@@ -39,7 +39,8 @@ class Dealing {
   void deal_halves(const Unit& unit, double most, Strategy& best);
   // The one factor on which every tensor that has the sub-axis puts it; none when they differ.
   std::optional<std::size_t> agreed_factor(int sub_axis) const;
-  void order(Assignment& a) const;
+  /// As the results have their sub-axes, or as the operands have them.
+  void order(Assignment& a, bool results_first) const;
 
   NodePrice& price_;
   const NodeState& s_;
