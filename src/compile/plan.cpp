@@ -10,6 +10,7 @@
 #include "compile/gather_loops.h"
 #include "compile/in_place.h"
 #include "compile/iterate.h"
+#include "compile/share_sums.h"
 #include "runtime/contraction.h"
 
 namespace shardarray {
@@ -150,14 +151,20 @@ void plan(const Partition& p, Fusion f, const FlatGraph& g, const CompileInput& 
       else if (form == Form::library) step.body = make_library_call(s, g, addresses);
       else step.body = make_exchange(s, g, addresses);
     }
+    Exchange shares;
     if (auto* const e = std::get_if<Exchange>(&step.body)) {
       e->fixed_order = fixed_order;
+      shares = share_sums(*e, *in.order);
       if (e->transfer >= 0)
-        program->transfers[static_cast<std::size_t>(e->transfer)].moved_bytes = moved_bytes(*e);
+        program->transfers[static_cast<std::size_t>(e->transfer)].moved_bytes =
+            add_sizes(moved_bytes(*e), moved_bytes(shares));
     }
     if (in.target->gathers_loops && !program->steps.empty() && take_items(program->steps.back(), step))
       continue;
     program->steps.push_back(std::move(step));
+    if (shares.items.empty()) continue;
+    const Step& sums = program->steps.back();
+    program->steps.push_back({std::move(shares), sums.label, sums.where, sums.flush_denormals});
   }
   out.flops = flops_of(*program);
   for (const auto& [node, called] : p.iterations)

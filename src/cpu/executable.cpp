@@ -109,6 +109,10 @@ class TieredExecutable final : public CpuExecutable {
     const ProgramTasks& tasks = *current_.load(std::memory_order_acquire);
     if (report != nullptr) report->received.assign(program_->transfers.size(), 0);
     if (program_->transfers.empty()) return run_graph(tasks.graph, bases.data());
+    if (report != nullptr && part_)
+      for (const PartBox& b : part_->boxes)
+        if (b.transfer >= 0)
+          report->received[static_cast<std::size_t>(b.transfer)] += static_cast<std::int64_t>(b.bytes);
     // One more base: where exchanges count what they move.
     constexpr std::size_t small = 256;
     void* on_stack[small];

@@ -15,9 +15,7 @@ class PartRun final : public LateWork {
 
   void start(std::int64_t number, LateEnd ended) override {
     const PartBox& b = part_.boxes[static_cast<std::size_t>(number)];
-    const std::vector<Step>& steps = part_.program->steps;
-    const Parcel parcel = {b.peer, b.tag, address(bases_, b.ref), b.bytes,
-                           b.step < steps.size() ? &steps[b.step] : nullptr};
+    const Parcel parcel = {b.peer, b.tag, address(bases_, b.ref), b.bytes, b.label, b.where};
     if (b.sent) run_->post(parcel, ended);
     else run_->complete(parcel, ended);
   }

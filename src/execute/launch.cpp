@@ -116,6 +116,7 @@ void take_scratch(const LoadedProgram& p, Workspace& w) {
   w.scratch.resize(p.scratch_devices.size());
   memory_for([&] { p.backend->allocate(p.scratch_devices, p.scratch_bytes, w.scratch); },
              [&] {
+               if (program.steps.empty()) return std::string("values that go from process to process");
                const Step& last = program.steps.back();
                return "values between the steps of " + spelled(last.label, last.where);
              });

@@ -64,8 +64,8 @@ void Progress::hear_mark(Peer& peer, const Note& note) {
 }
 
 std::string Progress::described(const Box& box) const {
-  const Step* const s = box.parcel.step;
-  return s != nullptr && !s->label.empty() ? spelled(s->label, s->where) : "a transfer";
+  const Parcel& p = box.parcel;
+  return p.label.empty() ? "a transfer" : spelled(std::string(p.label), p.where);
 }
 
 std::string Progress::late_in_gathering() const {

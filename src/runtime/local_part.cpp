@@ -1,6 +1,6 @@
-// Every process walks the whole program and numbers the boxes that go from one process to another: so both sides of each know it by
-// the same tag. What a step receives, and what it must pack before it can be sent, has a place behind the device's own scratch;
-// later steps use the same place again. Nothing that a step waits for comes from a later one, in any process: so none can wait for
+// Every process walks the whole program and numbers the boxes that go from each process to each other one: so both sides know a box by the
+// same tag. A box that is not combined with others is received where it is wanted, if it lies there in a row. What else a step receives,
+// and what it must pack before it can be sent, has a place behind the device's own scratch; later steps use the same place again. Nothing that a step waits for comes from a later one, in any process: so none can wait for
 // another in a circle.
 #include "runtime/local_part.h"
 
@@ -68,7 +68,7 @@ class Splitter {
 
   template <class Body> void put(Body body) {
     if (body.items.empty()) return;
-    mine_.steps.push_back({std::move(body), step_->label, step_->where});
+    mine_.steps.push_back({std::move(body), step_->label, step_->where, step_->flush_denormals});
   }
 
   template <class Body> void add(const Body& body) {
@@ -133,7 +133,8 @@ class Splitter {
       Exchange::Item to = item;
       to.pieces.clear();
       for (const Exchange::Piece& p : item.pieces) add_piece(x, item, p, to);
-      if (here(item.device)) own.items.push_back(std::move(to));
+      if (here(item.device) && (to.fill || !to.pieces.empty() || item.pieces.empty()))
+        own.items.push_back(std::move(to));
     }
     put(std::move(packs_));
     for (auto* const boxes : {&sent_, &received_})
@@ -149,6 +150,7 @@ class Splitter {
                  Exchange::Item& to) {
     const std::uint64_t bytes = static_cast<std::uint64_t>(num_elements(p.extents)) * itemsize(x.dtype);
     const bool mine = here(item.device), packed = is_packed(p.extents, p.src_strides);
+    const bool alone = p.sources.size() == 1 && !item.fill && is_packed(p.extents, p.dst_strides);
     const bool mixed = bytes > 0 && std::any_of(p.sources.begin(), p.sources.end(), [&](const auto& s) {
                          return process_of(s.device) != process_of(item.device);
                        });
@@ -170,16 +172,22 @@ class Splitter {
         for (const std::int64_t n : *v) key.push_back(static_cast<std::uint64_t>(n));
       const auto [known, is_new] = parcels_.try_emplace(std::move(key), s);
       Exchange::Source& from = known->second;
-      if (is_new && mine && crosses) from = place(s, item.device, bytes);
+      const bool is_final = alone && is_new && mine && crosses;
+      if (is_final) from = {p.dst, s.device, bytes, 0};
+      else if (is_new && mine && crosses) from = place(s, item.device, bytes);
       else if (is_new && !packed && here(s.device)) from = pack(p, s, bytes);
       if (is_new && crosses) {
-        const std::uint64_t tag = next_tag_++;
-        if (mine) received_.push_back({0, false, process_of(s.device), tag, from.ref, bytes});
-        if (here(s.device)) sent_.push_back({0, true, to_process, tag, from.ref, bytes});
+        const int from_process = process_of(s.device);
+        const std::uint64_t tag = next_tags_[{from_process, to_process}]++;
+        const auto box = [&](bool sent, int peer, int transfer) {
+          return PartBox{0, sent, peer, tag, from.ref, bytes, transfer, step_->label, step_->where};
+        };
+        if (mine) received_.push_back(box(false, from_process, is_final ? x.transfer : -1));
+        if (here(s.device)) sent_.push_back(box(true, to_process, -1));
       }
-      own.sources.push_back(from);
+      if (!is_final) own.sources.push_back(from);
     }
-    if (mine) to.pieces.push_back(std::move(own));
+    if (mine && !own.sources.empty()) to.pieces.push_back(std::move(own));
   }
 
   /// Room for one parcel behind the scratch of a device here, as the source of a piece.
@@ -213,9 +221,9 @@ class Splitter {
   LocalPart part_;
   Program mine_;
   const Step* step_ = nullptr;
-  std::uint64_t next_tag_ = 0;
-  Exchange packs_;                   // what the step packs before it sends
-  std::vector<std::uint64_t> used_;  // device -> bytes of the step's parcels there
+  std::map<std::pair<int, int>, std::uint64_t> next_tags_;  // from a process, to another
+  Exchange packs_;                                          // what the step packs before it sends
+  std::vector<std::uint64_t> used_;                         // device -> bytes of the step's parcels there
   std::vector<PartBox> sent_, received_;
   /// What of a device's memory goes where (-1: stays) -> where it then is, within a step.
   std::map<std::vector<std::uint64_t>, Exchange::Source> parcels_;

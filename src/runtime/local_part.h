@@ -2,6 +2,7 @@
 #pragma once
 #include <cstdint>
 #include <memory>
+#include <string>
 #include <vector>
 
 #include "runtime/fingerprint.h"
@@ -17,6 +18,9 @@ struct PartBox {
   std::uint64_t tag = 0;
   Ref ref;  ///< of its first byte
   std::uint64_t bytes = 0;
+  int transfer = -1;       ///< the Program::transfers that counts its bytes; -1: an exchange does
+  std::string label = {};  ///< of its step, which may be whole in boxes
+  Where where = {};
 };
 
 struct LocalPart {

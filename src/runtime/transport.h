@@ -4,13 +4,14 @@
 #include <cstdint>
 #include <memory>
 #include <span>
+#include <string_view>
 
 #include "runtime/late_work.h"
+#include "shardarray/where.h"
 
 namespace shardarray {
 
 struct Fingerprint;
-struct Step;
 
 /// One box on its way between this process and another one: bytes in a row.
 struct Parcel {
@@ -18,7 +19,8 @@ struct Parcel {
   std::uint64_t tag = 0;  ///< within its run; both sides give the same
   void* memory = nullptr;
   std::size_t bytes = 0;
-  const Step* step = nullptr;  ///< that it belongs to, for messages
+  std::string_view label = {};  ///< of its step, for messages
+  Where where = {};
 };
 
 /// The parcels of one run of a program. No call waits for a peer; all may come from any thread, several at once.
