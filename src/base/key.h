@@ -18,6 +18,12 @@ struct WordsHash {
   }
 };
 
+/// Where `n` more words are, to be written.
+inline std::uint64_t* more_words(std::size_t n, Words& words) {
+  const std::size_t before = words.size();
+  words.resize(before + n);
+  return words.data() + before;
+}
 /// Its length, then its bytes.
 void put_text(std::string_view text, Words& words);
 

@@ -61,6 +61,7 @@ struct Collection {
   Words key;
   std::vector<ValueRef> values;  // of the outputs
   Arrays dead;                   // what nobody needs any more
+  std::vector<Node*> numbers;    // that have values which the thread keeps
 
   /// Without a lock: who is let go of may call back into the library.
   void clear() {
@@ -78,6 +79,7 @@ struct Collection {
     key.clear();
     values.clear();
     dead.clear();
+    numbers.clear();
   }
 };
 
@@ -128,7 +130,10 @@ void collect(OpenNodes& open, const Brought& brought, const char* what, Collecti
   };
   for (Node* n : nodes) {
     if (is_literal(*n)) {  // a number is an argument: another one is no other program
-      n->out()[0].value = scalar_value(n->type().dtype, n->attrs().bits, device);
+      const bool held = open.is_held(n);
+      const auto value = held ? scalar_value : shared_scalar_value;
+      n->out()[0].value = value(n->type().dtype, n->attrs().bits, device);
+      if (!held) c.numbers.push_back(n);
       n->set_evaluated();
       continue;
     }
@@ -252,6 +257,19 @@ void finish(Collection& c) {
   }
 }
 
+// A number that is a result as it is becomes a value of its own: whoever gets it may donate it.
+void own_numbers(const LoadedProgram& p, const Device& device, Collection& c) {
+  if (c.numbers.empty() || std::ranges::all_of(p.sources, [](int leaf) { return leaf < 0; })) return;
+  int leaf = -1;
+  for (const Collection::Entry& e : c.entries) {
+    leaf += e.leaf >= 0;
+    if (std::ranges::count(c.numbers, e.node) == 0 || std::ranges::count(p.sources, leaf) == 0) continue;
+    ValueRef& value = e.node->out()[0].value;
+    c.leaves[static_cast<std::size_t>(leaf)].value = value =
+        scalar_value(e.node->type().dtype, e.node->attrs().bits, device);
+  }
+}
+
 // Under `roots`. What others hold of it and lies elsewhere when it is computed alone is computed before.
 OpenNodes of_one_place(std::span<const Array> roots, std::size_t expected, std::unique_lock<std::mutex>& lock,
                        const char* what) {
@@ -329,6 +347,7 @@ void evaluate_open(std::span<const Array> roots, const char* what) {
   } else {
     lock.unlock();
   }
+  own_numbers(*program, default_device_of(modes), c);
   launch(*program, c.leaves, c.values);
   lock.lock();
   finish(c);

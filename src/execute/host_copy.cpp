@@ -2,9 +2,11 @@
 #include <fmt/core.h>
 
 #include <algorithm>
+#include <array>
 #include <cstring>
 #include <optional>
 
+#include "base/hash.h"
 #include "base/host_memory.h"
 #include "base/per_thread.h"
 #include "base/sizes.h"
@@ -43,6 +45,32 @@ ValueRef scalar_value(DType t, std::uint64_t bits, const Device& device) {
   ValueRef v = host_value(words, {{}, t}, device);
   v->number = true;
   return v;
+}
+
+namespace {
+
+/// What a thread asked for last: programs that are called in turns have few numbers.
+struct LastNumbers {
+  struct Number {
+    DType type = DType::float32;
+    std::uint64_t bits = 0, backend = 0;
+    int device = 0;
+    ValueRef value = nullptr;
+  };
+  std::array<Number, 8> slots;
+};
+
+}  // namespace
+
+ValueRef shared_scalar_value(DType t, std::uint64_t bits, const Device& device) {
+  auto& slots = PerThread<LastNumbers>::get().slots;
+  LastNumbers::Number& last = slots[hash_mix(static_cast<std::uint64_t>(t), bits) % slots.size()];
+  const std::uint64_t backend = backend_number(device.platform);
+  if (last.value && last.type == t && last.bits == bits && last.backend == backend &&
+      last.device == device.id)
+    return last.value;
+  last = {t, bits, backend, device.id, scalar_value(t, bits, device)};
+  return last.value;
 }
 
 namespace {

@@ -113,6 +113,8 @@ void launch(const LoadedProgram& p, std::span<const LaunchLeaf> leaves, std::vec
 
 /// A scalar constant as a value on this device, from where it goes wherever it is needed.
 ValueRef scalar_value(DType t, std::uint64_t bits, const Device& device);
+/// The same, for what no user can hold, donate or read: a thread keeps the last few.
+ValueRef shared_scalar_value(DType t, std::uint64_t bits, const Device& device);
 /// A new value on one device from row-major host data.
 ValueRef host_value(const void* data, const Type& t, const Device& device);
 /// The same value as `layout`/spelled `s`, by running an identity program; the very same buffers where nothing moves.

@@ -22,8 +22,9 @@ void put_attrs(const Attrs& a, Words& words) {
   };
   for (const Shape* s : {&a.dims, &a.lo, &a.hi, &a.step, &a.shape})
     if (has(!s->empty())) {
-      words.push_back(s->size());
-      for (std::int64_t v : *s) words.push_back(static_cast<std::uint64_t>(v));
+      std::uint64_t* w = more_words(1 + s->size(), words);
+      *w++ = s->size();
+      for (std::int64_t v : *s) *w++ = static_cast<std::uint64_t>(v);
     }
   if (has(a.bits != 0)) words.push_back(a.bits);
   if (has(!a.letters.empty())) put_text(a.letters, words);
@@ -48,27 +49,30 @@ void put_attrs(const Attrs& a, Words& words) {
 
 void put_node(const Op* op, const Attrs* attrs, const Modes* modes, std::span<const int> in,
               std::size_t outputs, Words& words) {
-  words.push_back(reinterpret_cast<std::uintptr_t>(op));  // ops live for ever
-  words.push_back(outputs | static_cast<std::uint64_t>(attrs != nullptr) << 24 |
-                  (modes ? static_cast<std::uint64_t>(modes->policy) << 25 |
-                               static_cast<std::uint64_t>(modes->reproducible) << 27 |
-                               static_cast<std::uint64_t>(modes->tf32) << 28 |
-                               static_cast<std::uint64_t>(modes->flush_denormals) << 29
-                         : 0) |
-                  in.size() << 32);
-  for (int v : in) words.push_back(static_cast<std::uint64_t>(v));
+  std::uint64_t* w = more_words(2 + in.size(), words);
+  *w++ = reinterpret_cast<std::uintptr_t>(op);  // ops live for ever
+  *w++ = (outputs | static_cast<std::uint64_t>(attrs != nullptr) << 24 |
+          (modes ? static_cast<std::uint64_t>(modes->policy) << 25 |
+                       static_cast<std::uint64_t>(modes->reproducible) << 27 |
+                       static_cast<std::uint64_t>(modes->tf32) << 28 |
+                       static_cast<std::uint64_t>(modes->flush_denormals) << 29
+                 : 0) |
+          in.size() << 32);
+  for (int v : in) *w++ = static_cast<std::uint64_t>(v);
   if (attrs) put_attrs(*attrs, words);
 }
 
 void put_value_type(const Type& t, Words& words) {
-  words.push_back(static_cast<std::uint64_t>(t.dtype) | t.shape.size() << 8);
-  for (std::int64_t d : t.shape) words.push_back(static_cast<std::uint64_t>(d));
+  std::uint64_t* w = more_words(1 + t.shape.size(), words);
+  *w++ = static_cast<std::uint64_t>(t.dtype) | t.shape.size() << 8;
+  for (std::int64_t d : t.shape) *w++ = static_cast<std::uint64_t>(d);
 }
 
 void put_ends(std::span<const int> inputs, std::span<const int> outputs, Words& words) {
-  words.push_back(inputs.size() << 32 | outputs.size());
-  for (int v : inputs) words.push_back(static_cast<std::uint64_t>(v));
-  for (int v : outputs) words.push_back(static_cast<std::uint64_t>(v));
+  std::uint64_t* w = more_words(1 + inputs.size() + outputs.size(), words);
+  *w++ = inputs.size() << 32 | outputs.size();
+  for (int v : inputs) *w++ = static_cast<std::uint64_t>(v);
+  for (int v : outputs) *w++ = static_cast<std::uint64_t>(v);
 }
 
 void put_structure(const FlatGraph& g, Words& words) {

@@ -22,7 +22,7 @@ namespace shardarray {
 struct LocalPart;
 
 struct MemoryStats {
-  std::size_t in_use = 0;      ///< bytes of live buffers and scratch
+  std::size_t in_use = 0;      ///< bytes of live buffers and scratch; threads keep a few numbers
   std::size_t high_water = 0;  ///< the most that `in_use` has been
   std::size_t held = 0;        ///< bytes taken from the system and kept
 };

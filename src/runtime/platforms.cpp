@@ -35,30 +35,44 @@ std::unique_ptr<Backend> make_cpu_of_processes() {
   return make_cpu_backend(own, &all->transport(), devices_of_processes(*all, "cpu", own));
 }
 
+/// A backend in use. Never changed and never destroyed, so that every evaluation reads it without a lock.
+struct Made {
+  std::string name;  // of its platform
+  Backend* backend;
+  std::uint64_t number;
+  std::vector<Device> devices;  // of the first one of the platform
+  std::vector<Device> known;    // of this one, in order of id
+  std::vector<int> local;       // their numbers within it; -1: another process has it
+  const Made* before;           // of whatever platform
+};
+
 struct Platform {
   std::string name;
   BackendFactory make;
-  Backend* backend = nullptr;   // the one in use; null: not made yet
-  std::uint64_t number = 0;     // of that
-  std::vector<Device> devices;  // of the one that was made
-  std::vector<Device> known;    // of the one in use, in order of id
-  std::vector<int> local;       // their numbers within it; -1: another process has it
 };
 
 struct Registry {
   std::mutex mutex;
-  std::deque<Platform> platforms{{"cpu", make_cpu_of_processes, nullptr, 0, {}, {}, {}},
-                                 {"cuda", make_cuda_backend, nullptr, 0, {}, {}, {}}};
+  std::deque<Platform> platforms{{"cpu", make_cpu_of_processes}, {"cuda", make_cuda_backend}};
+  std::atomic<const Made*> newest{nullptr};
 };
 Registry& registry() {
   static Registry& r = *new Registry;  // never destroyed
   return r;
 }
 
+std::string_view own_name(std::string_view name) { return name == "gpu" ? "cuda" : name; }
+/// The one in use of a platform; null: none is made yet.
+const Made* find_made(const Registry& r, std::string_view name) {
+  const Made* m = r.newest.load(std::memory_order_acquire);
+  while (m != nullptr && m->name != own_name(name)) m = m->before;
+  return m;
+}
+
 /// What follows is under the registry's lock. Null: unknown.
-Platform* known_platform(Registry& r, std::string_view name) {
-  for (Platform& p : r.platforms)
-    if (p.name == (name == "gpu" ? "cuda" : name)) return &p;
+const Platform* known_platform(const Registry& r, std::string_view name) {
+  for (const Platform& p : r.platforms)
+    if (p.name == own_name(name)) return &p;
   return nullptr;
 }
 std::string all_names(const Registry& r) {
@@ -69,35 +83,44 @@ std::string all_names(const Registry& r) {
 
 std::atomic<bool> others_known{false};
 
-void use_backend(Platform& p, Backend* b) {
-  p.backend = b;
-  p.number = unique_id();
-  p.known = b->devices();
-  if (spans_processes(p.known)) others_known = true;
-  p.local.clear();
-  int local = 0;
-  for (const Device& d : p.known) p.local.push_back(d.process_index == process_index() ? local++ : -1);
+const Made& use_backend(Registry& r, const std::string& name, Backend* b, std::vector<Device> devices) {
+  std::vector<Device> known = b->devices();
+  if (spans_processes(known)) others_known = true;
+  std::vector<int> local;
+  int next = 0;
+  for (const Device& d : known) local.push_back(d.process_index == process_index() ? next++ : -1);
+  const Made* const made = new Made{name,
+                                    b,
+                                    unique_id(),
+                                    std::move(devices),
+                                    std::move(known),
+                                    std::move(local),
+                                    r.newest.load(std::memory_order_relaxed)};
+  r.newest.store(made, std::memory_order_release);
+  return *made;
 }
 /// Where the device stands among the known ones, or behind them.
-std::size_t place_of(const Platform& p, int id) {
-  const auto at = std::lower_bound(p.known.begin(), p.known.end(), id,
+std::size_t place_of(const Made& m, int id) {
+  const auto at = std::lower_bound(m.known.begin(), m.known.end(), id,
                                    [](const Device& d, int wanted) { return d.id < wanted; });
-  const bool found = at != p.known.end() && at->id == id;
-  return found ? static_cast<std::size_t>(at - p.known.begin()) : p.known.size();
+  const bool found = at != m.known.end() && at->id == id;
+  return found ? static_cast<std::size_t>(at - m.known.begin()) : m.known.size();
 }
 
-/// Made.
-Platform& made_platform(Registry& r, const char* function, std::string_view name) {
-  Platform* const p = known_platform(r, name);
+/// The one in use, made if there is none. Not under the lock.
+const Made& made_platform(const char* function, std::string_view name) {
+  Registry& r = registry();
+  if (const Made* const m = find_made(r, name)) return *m;
+  const std::lock_guard lock(r.mutex);
+  if (const Made* const m = find_made(r, name)) return *m;
+  const Platform* const p = known_platform(r, name);
   if (p == nullptr)
     throw DeviceError(
         fmt::format("{}: the platform '{}' is unknown. This process has the platforms {}. Use one of them.",
                     function, name, all_names(r)));
-  if (p->backend != nullptr) return *p;
   std::unique_ptr<Backend> made = p->make();
-  p->devices = made->devices();
-  use_backend(*p, made.release());  // never destroyed: buffers may die after static objects
-  return *p;
+  std::vector<Device> devices = made->devices();
+  return use_backend(r, p->name, made.release(), std::move(devices));  // buffers may die after static objects
 }
 
 }  // namespace
@@ -110,41 +133,29 @@ void add_platform(std::string name, BackendFactory make) {
   if (known_platform(r, name) != nullptr)
     throw DeviceError(fmt::format(
         "add_platform: there is a platform '{}' already. Names are unique. Choose another.", name));
-  r.platforms.push_back({std::move(name), make, nullptr, 0, {}, {}, {}});
+  r.platforms.push_back({std::move(name), make});
 }
 
 Backend& backend(const char* function, std::string_view name) {
-  Registry& r = registry();
-  const std::lock_guard lock(r.mutex);
-  return *made_platform(r, function, name).backend;
+  return *made_platform(function, name).backend;
 }
 
-std::uint64_t backend_number(std::string_view name) {
-  Registry& r = registry();
-  const std::lock_guard lock(r.mutex);
-  return made_platform(r, "backend", name).number;
-}
+std::uint64_t backend_number(std::string_view name) { return made_platform("backend", name).number; }
 
 std::vector<Device> platform_devices(const char* function, std::string_view name) {
-  Registry& r = registry();
-  const std::lock_guard lock(r.mutex);
-  return made_platform(r, function, name).devices;
+  return made_platform(function, name).devices;
 }
 
 std::optional<Device> known_device(const char* function, std::string_view name, int id) {
-  Registry& r = registry();
-  const std::lock_guard lock(r.mutex);
-  const Platform& p = made_platform(r, function, name);
-  const std::size_t at = place_of(p, id);
-  return at == p.known.size() ? std::nullopt : std::optional(p.known[at]);
+  const Made& m = made_platform(function, name);
+  const std::size_t at = place_of(m, id);
+  return at == m.known.size() ? std::nullopt : std::optional(m.known[at]);
 }
 
 int local_number(const char* function, std::string_view name, int id) {
-  Registry& r = registry();
-  const std::lock_guard lock(r.mutex);
-  const Platform& p = made_platform(r, function, name);
-  const std::size_t at = place_of(p, id);
-  return at == p.known.size() ? -1 : p.local[at];
+  const Made& m = made_platform(function, name);
+  const std::size_t at = place_of(m, id);
+  return at == m.known.size() ? -1 : m.local[at];
 }
 
 // ---------------------------------------------------------------- the default
@@ -206,12 +217,11 @@ const std::string& default_platform() {
 bool default_was_found() { return gpu_found.load(std::memory_order_relaxed); }
 
 Backend* set_backend(std::string_view name, Backend* b) {
+  const Made& before = made_platform("set_backend", name);
   Registry& r = registry();
   const std::lock_guard lock(r.mutex);
-  Platform& p = made_platform(r, "set_backend", name);
-  Backend* const before = p.backend;
-  use_backend(p, b);
-  return before;
+  use_backend(r, before.name, b, before.devices);
+  return before.backend;
 }
 
 }  // namespace shardarray

@@ -43,7 +43,8 @@ int local_number(const char* function, std::string_view platform, int id);
 const std::string& default_platform();
 /// Whether it is "cuda" because a GPU was found, and nobody had said anything.
 bool default_was_found();
-/// Puts `b` in the place of a platform's backend and returns the one before (tests: faults). Its devices stay.
+/// Puts `b` in the place of a platform's backend and returns the one before (tests: faults). Its devices stay. Threads may have
+/// numbers on either: both live for ever if anything is computed on them.
 Backend* set_backend(std::string_view platform, Backend* b);
 
 }  // namespace shardarray
