@@ -346,6 +346,10 @@ TEST_CASE("errors: what transforms return names the line of its call, and of nes
   outside = __LINE__; CHECK(said([&] { jacfwd([](const Array& a) { return a > 0; })(x); }).line == outside);
   outside = __LINE__; CHECK(said([&] { linearize(same, x).second(y); }).line == outside);
   outside = __LINE__; CHECK(said([&] { shape_dtype_struct({-1}); }).line == outside);
+  outside = __LINE__; CHECK(said([&] { shape_dtype_struct({}, float32, cut(P("x"))); }).line == outside);
+  outside = __LINE__; CHECK(said([&] { machine("abacus"); }).line == outside);
+  outside = __LINE__; CHECK(said([&] { machine_from_json("{}"); }).line == outside);
+  outside = __LINE__; CHECK(said([&] { Machine().devices(); }).line == outside);
   outside = __LINE__; CHECK(said([&] { shardarray::map(same, x, {.batch_size = 0}); }).line == outside);
   outside = __LINE__; CHECK(said([&] { associative_scan([](const Array& a, const Array&) { return a; }, x, {.axis = 7}); }).line == outside);
   outside = __LINE__; CHECK(said([&] { cond(x, same, same, x); }).line == outside);

@@ -30,6 +30,7 @@ const std::map<std::string, int> public_floor = {
     {"detail/placed_call.h", 0},
     {"detail/verdict.h", 0},
     {"detail/mode_guard.h", 2},
+    {"machine.h", 2},
     {"dtype.h", 0},
     {"shape.h", 0},
     {"device.h", 0},

@@ -441,4 +441,28 @@ TEST_CASE("layers: what is refused") {
   CHECK_THROWS_AS(norm(x, norm.init_state()), sa::TraceError);
 }
 
+TEST_CASE("layers: what vmap calls of them has the line of vmap's call") {
+  const Array key = sa::random::key(3);
+  const auto lines_of = [](const auto& layer, const Array& x) {
+    return sa::explain([](const auto& l, const Array& rows) { return sa::vmap(l)(rows); }, layer, x)
+        .to_string();
+  };
+  const int line = __LINE__ - 3;
+  const Array vectors = sa::ones({3, 4}), images = sa::ones({3, 4, 8, 8});
+  const std::vector<std::string> texts = {lines_of(nn::Linear::init(4, 8, key), vectors),
+                                          lines_of(nn::MLP<>::init(4, 2, 8, 1, key), vectors),
+                                          lines_of(nn::LayerNorm::init({4}), vectors),
+                                          lines_of(nn::RMSNorm::init({4}), vectors),
+                                          lines_of(nn::GroupNorm::init(2, 4), images),
+                                          lines_of(nn::Conv2d::init(4, 2, {3, 3}, key), images),
+                                          lines_of(nn::PReLU{}, vectors)};
+  const std::string here = "layers_test.cpp:" + std::to_string(line);
+  for (const std::string& text : texts) {
+    CAPTURE(text);
+    CHECK(text.find(here) != text.npos);
+    for (std::size_t at = text.find(".cpp:"); at != text.npos; at = text.find(".cpp:", at + 1))
+      CHECK(text.substr(at - 11, here.size()) == here);
+  }
+}
+
 }  // namespace layers_test

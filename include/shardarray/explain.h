@@ -17,6 +17,7 @@ struct SHARDARRAY_API TransferInfo {
   std::int64_t moved_bytes = 0;       ///< what is physically copied
   Shape shape;                        ///< of the global value
   DType dtype = DType::float32;       ///< of the value
+  double seconds = 0;                 ///< on a described machine (machine.h), of all its runs; else 0
 };
 /// One donated array.
 struct SHARDARRAY_API DonationInfo {
@@ -44,6 +45,12 @@ class SHARDARRAY_API Explanation {
   std::int64_t peak_bytes_per_device = 0;  ///< of the busiest device, arguments included
   std::int64_t flops = 0;             ///< of the busiest device; a multiplication and an addition are two
   std::int64_t steps_per_device = 0;  ///< loops, products, library calls and exchanges
+  /// On a described machine (machine.h): seconds of the busiest device's steps, products as long as their arithmetic or their memory takes,
+  /// others as their memory takes; and seconds of all transfers. A run takes at least the longer of the two sums, if all transfers hide behind steps, and at most both
+  /// together, but for what starting a step costs. Else 0.
+  double compute_seconds = 0, transfer_seconds = 0;
+  std::string machine;                 ///< its name; empty: the devices are here
+  std::int64_t memory_per_device = 0;  ///< bytes that a device of it has
 
  private:
   std::vector<TransferInfo> transfers_;
@@ -96,8 +103,15 @@ struct print_graph_fn {
 
 }  // namespace detail
 
+/// An array of this shape and dtype that would lie so, without values or memory, for explain(), print_graph() and transfers(): of models that no memory here
+/// would hold, and of machines that are elsewhere (machine.h). device_put() and filter_shard() of such arrays give such arrays. Reading
+/// or computing with it throws TraceError. Throws ShapeError for a size that no array has, ShardingError or DeviceError for a sharding that does
+/// not fit. Source: jax.ShapeDtypeStruct.
+[[nodiscard]] SHARDARRAY_API Array shape_dtype_struct(const Shape& shape, DType dtype,
+                                                      const Sharding& sharding, Where w = Where::here());
+
 /// `explain(f, args...)`: an Explanation of the call f(args...), f a function or what jit or pmap gave. Give the arguments exactly as to the call, moves
-/// and donated() included; nothing runs, nothing is taken. Throws what compiling the call throws.
+/// and donated() included; nothing runs, nothing is taken. Arrays without values (shape_dtype_struct) will do. Throws what compiling the call throws.
 inline constexpr detail::PlacedFunction<detail::explain_fn> explain{};
 /// `print_graph(f, args...)`: the recorded graph of the call f(args...), simplified, as a std::string. As explain().
 inline constexpr detail::PlacedFunction<detail::print_graph_fn> print_graph{};

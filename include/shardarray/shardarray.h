@@ -40,6 +40,7 @@
 #include "shardarray/jit.h"
 #include "shardarray/linalg.h"
 #include "shardarray/losses.h"
+#include "shardarray/machine.h"
 #include "shardarray/nn.h"
 #include "shardarray/nn/convolution.h"
 #include "shardarray/nn/pooling.h"

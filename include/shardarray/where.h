@@ -81,13 +81,14 @@ class UserSite : ScopedSite {
 }  // namespace detail
 
 /// The first line of every public function: errors that are thrown while it lives end with its line, and ops recorded meanwhile
-/// carry it, so that explain() shows the user's line; errors about sizes and numbers name `function`. The outermost one wins.
+/// carry it, so that explain() shows the user's line; errors about sizes and numbers name `function`. The outermost one wins. Where nobody
+/// wrote the call, as that of a layer that vmap calls, it is the line of what calls.
 class Site {
  public:
   /// `function` outlives the object; null: an outer or inner one has the name.
   explicit Site(Where w, const char* function = nullptr)
       : mine_(!detail::call_site.line.line), names_(function && !detail::call_site.function) {
-    if (mine_) detail::call_site.line = w;
+    if (mine_) detail::call_site.line = w.line ? w : detail::call_site.around;
     if (names_) detail::call_site.function = function;
   }
   ~Site() {

@@ -11,6 +11,7 @@
 #include "base/complex_parts.h"
 #include "base/sizes.h"
 #include "execute/evaluate.h"
+#include "execute/without_value.h"
 #include "runtime/devices.h"
 #include "runtime/scalar.h"
 
@@ -34,19 +35,19 @@ bool ShardedArray::is_deleted() const { return node_ && node_->donor() != nullpt
 
 Sharding ShardedArray::sharding(Where w) const {
   const Site site(w);
-  return force(*this, "sharding")->sharding;
+  return placed(*this, "sharding")->sharding;
 }
 bool ShardedArray::committed(Where w) const {
   const Site site(w);
-  return force(*this, "committed")->committed;
+  return placed(*this, "committed")->committed;
 }
 std::vector<Device> ShardedArray::devices(Where w) const {
   const Site site(w);
-  return force(*this, "devices")->sharding.device_set();
+  return placed(*this, "devices")->sharding.device_set();
 }
 bool ShardedArray::is_fully_replicated(Where w) const {
   const Site site(w);
-  return force(*this, "is_fully_replicated")->layout->is_fully_replicated();
+  return placed(*this, "is_fully_replicated")->layout->is_fully_replicated();
 }
 
 std::vector<Shard> ShardedArray::addressable_shards(Where w) const {

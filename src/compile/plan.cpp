@@ -96,6 +96,7 @@ static void add_transfers(ProgramCall& call, const std::string& when, Program& p
   for (Transfer t : call.program->transfers) {
     t.bytes = mul_sizes(t.bytes, call.trip);
     t.moved_bytes = mul_sizes(t.moved_bytes, call.trip);
+    t.runs = mul_sizes(t.runs, call.trip);
     t.reason += fmt::format(" ({})", when);
     program.transfers.push_back(std::move(t));
   }

@@ -11,12 +11,19 @@
 #include "base/sizes.h"
 #include "compile/passes.h"
 #include "execute/jit.h"
+#include "execute/machine_times.h"
 
 namespace shardarray {
 
 namespace {
 
 std::string place(Where w) { return w.line ? fmt::format("{}:{}", w.file, w.line) : ""; }
+
+std::string time_text(double seconds) {
+  for (const auto& [unit, factor] : {std::pair("s", 1.0), {"ms", 1e3}, {"us", 1e6}})
+    if (seconds * factor >= 1) return fmt::format("{:.3g} {}", seconds * factor, unit);
+  return fmt::format("{:.3g} ns", seconds * 1e9);
+}
 
 std::string short_place(const std::string& s) {
   const auto slash = s.rfind('/');
@@ -32,12 +39,20 @@ std::string Explanation::to_string() const {
       "{} steps per device, {} transfer{}, {} received per device, {:.3g} flops, peak {} per device\n",
       steps_per_device, transfers_.size(), transfers_.size() == 1 ? "" : "s", bytes_text(total),
       static_cast<double>(flops), bytes_text(peak_bytes_per_device));
+  if (!machine.empty())
+    text += fmt::format("on {}: {} to {} ({} of steps, {} of transfers), {} {} of memory\n", machine,
+                        time_text(std::max(compute_seconds, transfer_seconds)),
+                        time_text(compute_seconds + transfer_seconds), time_text(compute_seconds),
+                        time_text(transfer_seconds),
+                        peak_bytes_per_device <= memory_per_device ? "fits into" : "does not fit into",
+                        bytes_text(memory_per_device));
   if (!values_.empty()) text += "values\n" + values_;
   if (!transfers_.empty()) text += "transfers\n";
   for (const TransferInfo& t : transfers_)
-    text += fmt::format("  {:<14} {:<8} {:>9}  {}{}  for {}: {}   {}\n", t.kind, t.axes,
-                        bytes_text(t.bytes_per_device), short_name(t.dtype), shardarray::to_string(t.shape),
-                        t.op, t.reason, short_place(t.source));
+    text += fmt::format(
+        "  {:<14} {:<8} {:>9}{}  {}{}  for {}: {}   {}\n", t.kind, t.axes, bytes_text(t.bytes_per_device),
+        machine.empty() ? "" : fmt::format("  {:>8}", time_text(t.seconds)), short_name(t.dtype),
+        shardarray::to_string(t.shape), t.op, t.reason, short_place(t.source));
   if (!donations_.empty()) text += "donations\n";
   for (const DonationInfo& d : donations_)
     text += fmt::format("  {}: {}\n", d.path, d.reused ? "reused" : "not reused, " + d.reason);
@@ -65,11 +80,12 @@ static std::string value_lines(const Compiled& c, const Mesh* mesh) {
   return text;
 }
 
-static std::vector<TransferInfo> transfer_list(const Program& program, const Mesh* mesh) {
+static std::vector<TransferInfo> transfer_list(const Program& program, const Mesh* mesh, const Machine* m) {
   std::vector<TransferInfo> list;
   for (const Transfer& t : program.transfers)
     list.push_back({name(t.kind), axis_names(t.axes, program.order, mesh), t.reason, t.op, place(t.where),
-                    t.bytes, t.moved_bytes, t.shape, t.dtype});
+                    t.bytes, t.moved_bytes, t.shape, t.dtype,
+                    m != nullptr ? seconds_of(t, *program.order, *m) : 0});
   return list;
 }
 
@@ -117,7 +133,7 @@ static std::vector<DonationInfo> donation_list(const JitEntry& e, const JitCall&
 // Compiled for this call: a program of the cache may be another function's, with its lines.
 Explanation explain_call(const JitEntry& e, const JitCall& call) {
   std::vector<LaunchLeaf> leaves;
-  launch_leaves(e, call, leaves);
+  placed_leaves(e, call, leaves);
   std::vector<ValueRef> values;
   std::vector<bool> donated;
   for (const LaunchLeaf& l : leaves) {
@@ -129,7 +145,15 @@ Explanation explain_call(const JitEntry& e, const JitCall& call) {
   const Mesh* const mesh = in.mesh;
   const Compiled c = compile(std::move(in));
   const Program& program = *c.program;
-  Explanation x(transfer_list(program, mesh), donation_list(e, call, c, leaves), value_lines(c, mesh));
+  const Machine* const machine = described_machine(program.order->devices()[0].platform);
+  Explanation x(transfer_list(program, mesh, machine), donation_list(e, call, c, leaves),
+                value_lines(c, mesh));
+  if (machine != nullptr) {
+    x.machine = machine->name;
+    x.memory_per_device = static_cast<std::int64_t>(machine->memory);
+    x.compute_seconds = compute_seconds(program, *machine);
+    for (const TransferInfo& t : x.transfers()) x.transfer_seconds += t.seconds;
+  }
   for (std::uint64_t peak : program.peak_bytes)
     x.peak_bytes_per_device = std::max(x.peak_bytes_per_device, static_cast<std::int64_t>(peak));
   constexpr double most = 0x1p63;  // loops may be longer than anybody waits for

@@ -15,6 +15,7 @@
 #include "execute/donation_notices.h"
 #include "execute/effects.h"
 #include "execute/jit.h"
+#include "execute/without_value.h"
 #include "graph/key.h"
 #include "graph/trace_state.h"
 #include "ops/record.h"
@@ -334,14 +335,22 @@ static void bring_home(const DeviceOrder* home, const Type& t, LaunchLeaf& l) {
   if (here != l.value) l = {std::move(here)};
 }
 
-void launch_leaves(const JitEntry& e, const JitCall& call, std::vector<LaunchLeaf>& leaves) {
-  evaluate(call.leaves, call.function);
-  evaluate(e.captured, call.function);
+// `placed`: of one that has no values.
+template <class Placed>
+static void take_leaves(const JitEntry& e, const JitCall& call, const Placed& placed,
+                        std::vector<LaunchLeaf>& leaves) {
   leaves.clear();
   for (std::size_t k = 0; k < call.leaves.size(); k++) {
     Node* const n = call.leaves[k].node();
+    const Give give = call.moved[k] ? Give::moved : call.dies[k] ? Give::option : Give::keep;
+    if (is_without_value(call.leaves[k])) {
+      leaves.push_back({placed(call.leaves[k])});
+      leaves.back().give = give;
+      leaves.back().sole_owner = true;
+      continue;
+    }
     LaunchLeaf l{value_of(call.leaves[k])};
-    l.give = call.moved[k] ? Give::moved : call.dies[k] ? Give::option : Give::keep;
+    l.give = give;
     const bool value_alone = l.value.use_count() == 2 && n->out().size() == 1;  // the node's and this one
     const bool handle_alone = n->refs() == 2;                                   // the caller's and the call's
     l.sole_owner = value_alone &&
@@ -357,6 +366,21 @@ void launch_leaves(const JitEntry& e, const JitCall& call, std::vector<LaunchLea
     leaves.push_back(LaunchLeaf{value_of(a)});
     if (e.home) bring_home(e.home, type_of(a), leaves.back());
   }
+}
+
+void launch_leaves(const JitEntry& e, const JitCall& call, std::vector<LaunchLeaf>& leaves) {
+  evaluate(call.leaves, call.function);
+  evaluate(e.captured, call.function);
+  take_leaves(
+      e, call, [&](const Array& a) { return force(a, call.function); }, leaves);
+}
+
+void placed_leaves(const JitEntry& e, const JitCall& call, std::vector<LaunchLeaf>& leaves) {
+  for (const Array& a : call.leaves)
+    if (!is_without_value(a)) evaluate({&a, 1}, call.function);
+  evaluate(e.captured, call.function);
+  take_leaves(
+      e, call, [&](const Array& a) { return placed_somewhere(a, call.function); }, leaves);
 }
 
 std::shared_ptr<const LoadedProgram> program_for(const JitEntry& e, std::span<const LaunchLeaf> leaves,

@@ -51,6 +51,8 @@ struct JitEntry {
 
 /// The leaves' values (computed if need be), then the captured arrays', with who owns what.
 void launch_leaves(const JitEntry& e, const JitCall& call, std::vector<LaunchLeaf>& leaves);
+/// The same for explain(), which needs no values: of leaves without some, where they would lie.
+void placed_leaves(const JitEntry& e, const JitCall& call, std::vector<LaunchLeaf>& leaves);
 /// The program for these placements.
 std::shared_ptr<const LoadedProgram> program_for(const JitEntry& e, std::span<const LaunchLeaf> leaves,
                                                  const char* function);

@@ -170,6 +170,10 @@ std::string plan_json(const Explanation& plan) {
   ordered_json all{{"steps_per_device", plan.steps_per_device},
                    {"flops", plan.flops},
                    {"peak_bytes_per_device", plan.peak_bytes_per_device},
+                   {"machine", plan.machine},
+                   {"memory_per_device", plan.memory_per_device},
+                   {"compute_seconds", plan.compute_seconds},
+                   {"transfer_seconds", plan.transfer_seconds},
                    {"transfers", ordered_json::array()},
                    {"donations", ordered_json::array()}};
   for (const TransferInfo& t : plan.transfers())
@@ -181,7 +185,8 @@ std::string plan_json(const Explanation& plan) {
                                 {"bytes_per_device", t.bytes_per_device},
                                 {"moved_bytes", t.moved_bytes},
                                 {"shape", std::vector<std::int64_t>(t.shape.begin(), t.shape.end())},
-                                {"dtype", name(t.dtype)}});
+                                {"dtype", name(t.dtype)},
+                                {"seconds", t.seconds}});
   for (const DonationInfo& d : plan.donations())
     all["donations"].push_back({{"path", d.path}, {"reused", d.reused}, {"reason", d.reason}});
   return all.dump(2, ' ', false, ordered_json::error_handler_t::replace);

@@ -133,7 +133,7 @@ void add_platform(std::string name, BackendFactory make) {
   if (known_platform(r, name) != nullptr)
     throw DeviceError(fmt::format(
         "add_platform: there is a platform '{}' already. Names are unique. Choose another.", name));
-  r.platforms.push_back({std::move(name), make});
+  r.platforms.push_back({std::move(name), std::move(make)});
 }
 
 Backend& backend(const char* function, std::string_view name) {

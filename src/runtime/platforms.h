@@ -1,6 +1,7 @@
 // The platforms of this process: each is a name, a backend that is made at the first use, and its devices. "cpu" is a part of the
 // library; "cuda", or "gpu", is a plug-in, opened at the first use.
 #pragma once
+#include <functional>
 #include <memory>
 #include <optional>
 #include <string>
@@ -12,7 +13,7 @@
 
 namespace shardarray {
 
-using BackendFactory = std::unique_ptr<Backend> (*)();
+using BackendFactory = std::function<std::unique_ptr<Backend>()>;
 
 /// The CPU's backend, for what another one has no kernels for. Not to be asked for while a platform is made.
 using HostBackend = Backend& (*)();

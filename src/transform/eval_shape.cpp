@@ -3,13 +3,14 @@
 
 #include "graph/trace_state.h"
 #include "transform/trace.h"
+#include "transform/without_value.h"
 
 namespace shardarray {
 
 static constinit const Op op_without_value{
     .name = "shape_dtype_struct", .form = Form::leaf, .rule = pointwise_rule, .trait = Trait::without_value};
 
-static Array without_value(const Type& t, Where w) {
+Array without_value(const Type& t, Where w) {
   check_type(t, "shape_dtype_struct");
   return Array(Node::make<const Array>(&op_without_value, {}, {&t, 1}, nullptr, w), 0);
 }

@@ -16,7 +16,7 @@ void refuse_escaped(const Node* n, const char* function) {
   if (n->op->trait == Trait::without_value)
     throw TraceError(
         fmt::format("{}: {} has no values: eval_shape or shape_dtype_struct made it. Such an array has a "
-                    "shape and a dtype, for eval_shape. Give an array with values.",
+                    "shape and a dtype, for eval_shape and explain. Give an array with values.",
                     function, to_string(n->type())));
   const std::string place = n->where.line ? fmt::format(" ({}:{})", n->where.file, n->where.line) : "";
   throw TraceError(

@@ -1,0 +1,246 @@
+// Machines that are not here: what explain() says of programs on them, against numbers by hand; and arrays without values.
+#include "shardarray/machine.h"
+
+#include <doctest/doctest.h>
+
+#include <fstream>
+
+#include "process_helpers.h"
+#include "shardarray/shardarray.h"
+
+namespace machine_test {
+
+namespace sa = shardarray;
+using sa::Array;
+using sa::P;
+using sa::testing::thrown;
+
+namespace {
+
+/// Two nodes of four, and rates that are easy to divide by.
+sa::Machine two_nodes() {
+  return {.name = "two-nodes",
+          .kind = "a device",
+          .device_count = 8,
+          .memory = 1e9,
+          .memory_bandwidth = 1e9,
+          .flops = {{"float32", 1e9}, {"bfloat16", 4e9}},
+          .links = {{"near", 4, 1e6, 1e-3}, {"far", 8, 1e5, 1e-2}},
+          .source = "a test"};
+}
+const double near_start = 1e-3, near_byte = 1e-6, far_start = 1e-2, far_byte = 1e-5;
+
+sa::Mesh mesh_of(const sa::Machine& m, const sa::Shape& shape, const std::vector<std::string>& names) {
+  return sa::Mesh({shape, m.devices()}, names);
+}
+Array floats(const sa::Mesh& mesh, const sa::Shape& shape, const P& spec) {
+  return sa::shape_dtype_struct(shape, sa::float32, sa::NamedSharding(mesh, spec));
+}
+doctest::Approx about(double x) { return doctest::Approx(x).epsilon(1e-3); }
+
+}  // namespace
+
+TEST_CASE("machine: a collective goes level by level, the far links carry the least") {
+  const sa::Machine m = two_nodes();
+  const sa::Mesh all = mesh_of(m, {8}, {"x"}), nodes = mesh_of(m, {2, 4}, {"node", "x"});
+  const auto seconds = [](const sa::Mesh& mesh, const auto& f, const P& out, const char* kind) {
+    const P rows = mesh.axis_names().size() == 1 ? P("x") : P(sa::axes("node", "x"));
+    const auto e = sa::explain(sa::shard_map(f, {.mesh = mesh, .in_specs = rows, .out_specs = out}),
+                               floats(mesh, {8, 1000}, rows));
+    REQUIRE(e.transfers().size() == 1);
+    CHECK(e.transfers()[0].kind == kind);
+    CHECK(e.transfer_seconds == e.transfers()[0].seconds);
+    return e.transfer_seconds;
+  };
+  // 4,000 bytes on each of 8. Parts of 500 go to the other node, then parts of 1,000 to three neighbours.
+  const double scatter = far_start + 500 * far_byte + 2 * near_start + 3 * 1000 * near_byte;
+  const auto sum = [](const Array& v) { return sa::psum(v, "x"); };
+  CHECK(seconds(all, sum, P(), "all_reduce") == about(2 * scatter));
+  CHECK(seconds(
+            all, [](const Array& v) { return sa::psum_scatter(v, "x", {.axis = 1, .tiled = true}); },
+            P(sa::none, "x"), "reduce_scatter") == about(scatter));
+  CHECK(seconds(
+            all, [](const Array& v) { return sa::all_gather(v, "x", {.tiled = true}); }, P(), "all_gather") ==
+        about(far_start + 4000 * far_byte + 2 * near_start + 3 * 8000 * near_byte));
+  CHECK(seconds(
+            all,
+            [](const Array& v) {
+              return sa::all_to_all(v, "x", {.split_axis = 1, .concat_axis = 0, .tiled = true});
+            },
+            P(sa::none, "x"),
+            "all_to_all") == about(near_start + 3 * 500 * near_byte + far_start + 4 * 500 * far_byte));
+  CHECK(seconds(
+            all,
+            [](const Array& v) {
+              return sa::ppermute(v, "x", {{0, 1}, {1, 2}, {2, 3}, {3, 4}, {4, 5}, {5, 6}, {6, 7}, {7, 0}});
+            },
+            P("x"), "permute") == about(far_start + 4000 * far_byte));
+  // Within a node: parts of 1,000 to three neighbours, and back.
+  CHECK(seconds(nodes, sum, P("node"), "all_reduce") == about(2 * (2 * near_start + 3 * 1000 * near_byte)));
+}
+
+TEST_CASE("machine: steps take what their arithmetic or their memory takes, loops as often as they run") {
+  const sa::Machine m = two_nodes();
+  const sa::Mesh mesh = mesh_of(m, {8}, {"x"});
+  const Array x = floats(mesh, {8, 1000, 100}, P("x")), w = floats(mesh, {100, 100}, P());
+  const auto compute = [](const auto& f, const auto&... args) {
+    return sa::explain(f, args...).compute_seconds;
+  };
+  const auto loop = [](const Array& v) { return v * 2 + 1; };
+  CHECK(compute(loop, x) == about(2 * 400'000 / 1e9));
+  const auto product = [](const Array& v, const Array& b) { return sa::matmul(v, b); };
+  CHECK(compute(product, x, w) == about(2.0 * 1000 * 100 * 100 / 1e9));
+  const auto bf16 = [](const Array& a) {
+    return sa::shape_dtype_struct(a.shape(), sa::bfloat16, a.sharding());
+  };
+  CHECK(compute(product, bf16(x), bf16(w)) < compute(product, x, w) / 3);
+  const auto mean = [](const Array& v) {  // of which each device has a part
+    return v - sa::mean(v, 0, {.keepdims = true});
+  };
+  const auto once = sa::explain(mean, x);
+  const auto often = sa::explain(
+      [&](const Array& v) {
+        return sa::fori_loop(
+            0, 10, [&](const Array&, const Array& c) { return mean(c); }, v);
+      },
+      x);
+  CHECK(once.transfer_seconds > 0);
+  CHECK(often.transfer_seconds == about(10 * once.transfer_seconds));
+  CHECK(often.compute_seconds == doctest::Approx(10 * once.compute_seconds).epsilon(0.2));
+}
+
+TEST_CASE("machine: explain says how long a call takes there, and whether it fits") {
+  const sa::Machine m = two_nodes();
+  const sa::Mesh mesh = mesh_of(m, {8}, {"x"});
+  const auto f = [](const Array& v) { return sa::sum(v * v, 0); };
+  const auto e = sa::explain(f, floats(mesh, {8, 1000}, P("x")));
+  CHECK(e.machine == "two-nodes");
+  CHECK(e.memory_per_device == 1'000'000'000);
+  const std::string text = e.to_string();
+  CHECK_MESSAGE(text.find("on two-nodes: ") != text.npos, text);
+  CHECK_MESSAGE(text.find(" of transfers), fits into 1000.0 MB of memory\n") != text.npos, text);
+  const auto large = sa::explain(f, floats(mesh, {8, 1'000'000'000}, P("x"))).to_string();
+  CHECK_MESSAGE(large.find(" does not fit into 1000.0 MB of memory\n") != large.npos, large);
+  const auto here = sa::explain(f, sa::ones({8, 1000}));
+  CHECK(here.machine.empty());
+  CHECK(here.to_string().find("\non ") == std::string::npos);
+}
+
+TEST_CASE("machine: arrays without values are explained as those with values are") {
+  const sa::Mesh mesh = sa::make_mesh({{"x", 4}, {"y", 2}});
+  const auto step = sa::jit(
+      [](const Array& w, const Array& rows) {
+        return w - 0.1f * sa::grad([&](const Array& v) {
+                     return sa::mean(sa::square(sa::tanh(sa::matmul(rows, v))));
+                   })(w);
+      },
+      {.donate_args = {0}});
+  for (const P& of_w : {P(), P("x"), P(sa::none, "y"), P("y", "x")})
+    for (const P& of_x : {P("x"), P("x", "y"), P(sa::none, "x"), P()}) {
+      const sa::NamedSharding sw(mesh, of_w), sx(mesh, of_x);
+      const auto text = [&](const auto& made) {
+        return sa::explain(step, made(sa::Shape{24, 16}, sw), made(sa::Shape{40, 24}, sx)).to_string();
+      };
+      CHECK(text([](const sa::Shape& s, const sa::Sharding& on) {
+              return sa::shape_dtype_struct(s, sa::float32, on);
+            }) ==
+            text([](const sa::Shape& s, const sa::Sharding& on) { return sa::device_put(sa::ones(s), on); }));
+    }
+}
+
+TEST_CASE("machine: arrays without values are put, and tell where they would lie") {
+  const sa::Mesh mesh = sa::make_mesh({{"x", 8}});
+  const sa::NamedSharding rows(mesh, P("x"));
+  const auto tree = sa::eval_shape([](const Array& v) { return std::pair(v * 2, v[0]); },
+                                   sa::shape_dtype_struct({1'000'000, 1'000'000}));
+  const auto put = sa::filter_shard(tree, rows);
+  for (const Array& a : {put.first, sa::device_put(tree.second, rows)}) {
+    CHECK(a.sharding() == rows);
+    CHECK(a.committed());
+    CHECK(a.devices() == sa::devices());
+    CHECK_FALSE(a.is_fully_replicated());
+    CHECK(thrown([&] { (void)sa::jit([](const Array& v) { return v + 1; })(a); }).find("has no values") !=
+          std::string::npos);
+  }
+  CHECK(thrown([&] { (void)tree.first.sharding(); }).find("sharding: ") == 0);  // nobody has said
+  CHECK(thrown([&] { (void)sa::shape_dtype_struct({}, sa::float32, rows); }).find("shape_dtype_struct: ") ==
+        0);
+}
+
+TEST_CASE("machine: descriptions, as JSON and from files") {
+  for (const std::string& name : sa::machine_names()) {
+    const sa::Machine m = sa::machine(name);
+    CHECK(m.name == name);
+    CHECK_FALSE(m.source.empty());
+    CHECK(sa::machine_from_json(sa::machine_json(m)) == m);
+    CHECK(m.devices().size() == static_cast<std::size_t>(m.device_count));
+  }
+  const sa::testing::TemporaryFolder folder;
+  const std::string path = folder.file("mine.json");
+  std::ofstream(path) << sa::machine_json(two_nodes());
+  CHECK(sa::machine(path) == two_nodes());
+  CHECK(thrown([&] { (void)sa::machine(folder.file("none.json")); }).find(" cannot be read. ") !=
+        std::string::npos);
+  CHECK(thrown([] {
+          (void)sa::machine("abacus");
+        }).find("machine: 'abacus' is not known. There are h200, ") == 0);
+}
+
+TEST_CASE("machine: what is refused") {
+  const auto with = [](const auto& change) {
+    sa::Machine m = two_nodes();
+    m.name = "bad";
+    change(m);
+    return thrown([&] { (void)m.devices(); });
+  };
+  using M = sa::Machine;
+  CHECK(with([](M& m) { m.name = ""; }).find("machine: '' is no name") == 0);
+  CHECK(with([](M& m) { m.name = "a b"; }).find("machine: 'a b' is no name") == 0);
+  CHECK(with([](M& m) { m.name = "cpu"; }).find("machine: 'cpu' is the name of a platform that is here") ==
+        0);
+  CHECK(with([](M& m) { m.name = "gpu"; }).find("machine: 'gpu' is the name of a platform that is here") ==
+        0);
+  CHECK(with([](M& m) { m.device_count = 0; }).find("machine: 'bad' has 0 devices") == 0);
+  CHECK(with([](M& m) { m.memory = -1; }).find("machine: 'bad' has a memory of -1") == 0);
+  CHECK(with([](M& m) { m.memory_bandwidth = 0; }).find("machine: 'bad' has a memory_bandwidth of 0") == 0);
+  CHECK(with([](M& m) { m.flops.erase("float32"); }).find("machine: 'bad' has no flops of float32") == 0);
+  CHECK(with([](M& m) { m.flops["int8"] = 0; }).find("machine: 'bad' has flops of int8 of 0") == 0);
+  CHECK(with([](M& m) {
+          m.links[0].bandwidth = 0;
+        }).find("machine: 'bad' has links 'near' with a bandwidth") == 0);
+  CHECK(with([](M& m) { m.links[0].latency = -1; }).find("machine: 'bad' has links 'near' with a latency") ==
+        0);
+  CHECK(with([](M& m) { m.links[0].devices = 3; }).find("machine: 'bad' has links 'far' between 8 devices") ==
+        0);
+  CHECK(with([](M& m) { m.device_count = 16; }).find("machine: 'bad' has 16 devices and links between 8") ==
+        0);
+  (void)two_nodes().devices();
+  CHECK(with([](M& m) {
+          m.name = "two-nodes", m.memory = 2e9;
+        }).find("machine: there is a machine 'two-nodes' with other numbers already") == 0);
+
+  const auto json = [](std::string from, std::string to) {
+    std::string text = sa::machine_json(two_nodes());
+    text.replace(text.find(from), from.size(), to);
+    return thrown([&] { (void)sa::machine_from_json(text); });
+  };
+  CHECK(json("{", "").find("machine_from_json: the text is not as it has to be: ") == 0);
+  CHECK(json("\"memory\"", "\"memories\"").find("machine_from_json: 'memories' is no member") == 0);
+  CHECK(json("\"source\": \"a test\"", "\"name\": \"b\"").find("machine_from_json: 'source' is missing") ==
+        0);
+  CHECK(json("\"latency\": 0.001", "\"latency\": \"soon\"").find("machine_from_json: the text is not") == 0);
+  CHECK(thrown([] { (void)sa::machine_from_json("[1]"); }).find("machine_from_json: an object is missing") ==
+        0);
+
+  // Values cannot go there, and nothing runs there.
+  const sa::Mesh mesh = mesh_of(two_nodes(), {8}, {"x"});
+  const sa::NamedSharding rows(mesh, P("x"));
+  const std::string nothing = "machine: two-nodes is a description, whose devices hold no values. ";
+  CHECK(thrown([&] { sa::device_put(sa::ones({8}), rows).block_until_ready(); }).find(nothing) == 0);
+  CHECK(thrown([&] {
+          const sa::default_device there(two_nodes().devices()[0]);
+          (void)(sa::ones({8}) * 2).to_vector<float>();
+        }).find(nothing) == 0);
+}
+
+}  // namespace machine_test
