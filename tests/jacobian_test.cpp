@@ -159,8 +159,7 @@ TEST_CASE("eval_shape: shapes and dtypes, and nothing is computed") {
         }).find("reading a value inside a trace") != std::string::npos);
   const std::string none =
       "f32[3] has no values: eval_shape or shape_dtype_struct made it. Such an array has a shape and a "
-      "dtype, for "
-      "eval_shape and explain. Give an array with values.";
+      "dtype, for the arguments of eval_shape and explain. Give an array with values.";
   const Array nothing = sa::shape_dtype_struct({3});
   CHECK(error<sa::TraceError>([&] { (void)nothing.to_vector<float>(); }) == "to_vector: " + none);
   CHECK(error<sa::TraceError>([&] { (void)(nothing + 1).to_vector<float>(); }) == "to_vector: " + none);

@@ -109,6 +109,41 @@ TEST_CASE("machine: steps take what their arithmetic or their memory takes, loop
   CHECK(often.compute_seconds == doctest::Approx(10 * once.compute_seconds).epsilon(0.2));
 }
 
+TEST_CASE("machine: of a tile what is touched counts, of a convolution its arithmetic") {
+  const sa::Mesh mesh = mesh_of(two_nodes(), {8}, {"x"});
+  const auto compute = [](const auto& f, const auto&... args) {
+    return sa::explain(f, args...).compute_seconds;
+  };
+  const Array table = floats(mesh, {1'000'000, 8}, P(sa::none, "x"));
+  CHECK(compute([](const Array& t) { return t[sa::slice(10)] * 2; }, table) < 1e-6);  // of 4 MB a device
+  CHECK(compute([](const Array& t) { return sa::take(t, sa::array({3, 1, 4}), 0); }, table) < 1e-6);
+  const Array images = floats(mesh, {8, 16, 32, 32}, P("x")), kernel = floats(mesh, {16, 16, 3, 3}, P());
+  const double products = 16.0 * 30 * 30 * 16 * 9;  // of one image
+  CHECK(compute([](const Array& x, const Array& w) { return sa::conv(x, w); }, images, kernel) >=
+        2 * products / 1e9);
+}
+
+TEST_CASE("machine: every group of a transfer counts, and devices in another order") {
+  sa::Machine m = two_nodes();
+  m.name = "three-nodes", m.device_count = 24, m.links = {{"near", 8, 1e6, 1e-3}, {"far", 24, 1e5, 1e-2}};
+  const sa::Mesh mesh = mesh_of(m, {8, 3}, {"a", "b"});  // devices 0, 1, 2 are near, 6, 7, 8 are not
+  const auto rolled = sa::shard_map(
+      [](const Array& v) {
+        return sa::ppermute(v, "b", {{0, 1}, {1, 2}, {2, 0}});
+      },
+      {.mesh = mesh, .in_specs = P("b"), .out_specs = P("b")});
+  CHECK(sa::explain(rolled, floats(mesh, {3, 1000}, P("b"))).transfer_seconds ==
+        about(far_start + 4000 * far_byte));
+
+  std::vector<sa::Device> reversed = two_nodes().devices();
+  std::reverse(reversed.begin(), reversed.end());
+  const sa::Mesh there = mesh_of(two_nodes(), {8}, {"x"}), back({{8}, reversed}, {"x"});
+  const auto e =
+      sa::explain([&](const Array& v) { return sa::device_put(v * 2, sa::NamedSharding(back, P("x"))); },
+                  floats(there, {8, 1000}, P("x")));
+  CHECK(e.transfer_seconds == about(far_start + 4000 * far_byte));
+}
+
 TEST_CASE("machine: explain says how long a call takes there, and whether it fits") {
   const sa::Machine m = two_nodes();
   const sa::Mesh mesh = mesh_of(m, {8}, {"x"});
@@ -162,6 +197,14 @@ TEST_CASE("machine: arrays without values are put, and tell where they would lie
     CHECK(thrown([&] { (void)sa::jit([](const Array& v) { return v + 1; })(a); }).find("has no values") !=
           std::string::npos);
   }
+  // What is read into such a tree lies there.
+  const sa::testing::TemporaryFolder folder;
+  const Array x = sa::arange(16.0f).reshape({8, 2});
+  sa::save(folder.file("x"), std::tuple(x));
+  const auto [read] =
+      sa::load(folder.file("x"), std::tuple(sa::shape_dtype_struct({8, 2}, sa::float32, rows)));
+  CHECK(read.sharding() == rows);
+  CHECK(read.to_vector<float>() == x.to_vector<float>());
   CHECK(thrown([&] { (void)tree.first.sharding(); }).find("sharding: ") == 0);  // nobody has said
   CHECK(thrown([&] { (void)sa::shape_dtype_struct({}, sa::float32, rows); }).find("shape_dtype_struct: ") ==
         0);
@@ -204,6 +247,10 @@ TEST_CASE("machine: what is refused") {
   CHECK(with([](M& m) { m.memory = -1; }).find("machine: 'bad' has a memory of -1") == 0);
   CHECK(with([](M& m) { m.memory_bandwidth = 0; }).find("machine: 'bad' has a memory_bandwidth of 0") == 0);
   CHECK(with([](M& m) { m.flops.erase("float32"); }).find("machine: 'bad' has no flops of float32") == 0);
+  CHECK(with([](M& m) {
+          m.flops["bf16"] = 1;
+        }).find("machine: 'bad' has flops of 'bf16', which is no dtype") == 0);
+  CHECK(with([](M& m) { m.memory = 1e25; }).find("machine: 'bad' has a memory of 1e+25") == 0);
   CHECK(with([](M& m) { m.flops["int8"] = 0; }).find("machine: 'bad' has flops of int8 of 0") == 0);
   CHECK(with([](M& m) {
           m.links[0].bandwidth = 0;
@@ -224,13 +271,17 @@ TEST_CASE("machine: what is refused") {
     text.replace(text.find(from), from.size(), to);
     return thrown([&] { (void)sa::machine_from_json(text); });
   };
-  CHECK(json("{", "").find("machine_from_json: the text is not as it has to be: ") == 0);
-  CHECK(json("\"memory\"", "\"memories\"").find("machine_from_json: 'memories' is no member") == 0);
-  CHECK(json("\"source\": \"a test\"", "\"name\": \"b\"").find("machine_from_json: 'source' is missing") ==
+  CHECK(json("{", "").find("machine: the text is not as it has to be: ") == 0);
+  CHECK(json("\"memory\"", "\"memories\"").find("machine: the text has 'memories'. Its members are name, ") ==
         0);
-  CHECK(json("\"latency\": 0.001", "\"latency\": \"soon\"").find("machine_from_json: the text is not") == 0);
-  CHECK(thrown([] { (void)sa::machine_from_json("[1]"); }).find("machine_from_json: an object is missing") ==
-        0);
+  CHECK(json("\"source\": \"a test\"", "\"name\": \"b\"")
+            .find("machine: the text lacks 'source'. Its members") == 0);
+  CHECK(json("\"latency\": 0.001", "\"latency\": \"soon\"").find("machine: the text is not") == 0);
+  CHECK(json("\"device_count\": 8", "\"device_count\": 8.5")
+            .find("machine: the text has 8.5 devices somewhere") == 0);
+  CHECK(json("\"device_count\": 8", "\"device_count\": 4294967304")
+            .find("machine: the text has 4294967304 devices") == 0);
+  CHECK(thrown([] { (void)sa::machine_from_json("[1]"); }).find("machine: the text lacks an object. ") == 0);
 
   // Values cannot go there, and nothing runs there.
   const sa::Mesh mesh = mesh_of(two_nodes(), {8}, {"x"});

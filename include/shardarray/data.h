@@ -146,7 +146,7 @@ struct SaveCsvOptions {
   char delimiter = ',';
 };
 /// Writes [rows, columns] or [rows] as text that load_csv reads back as the same numbers: the shortest digits that do so, `nan`
-/// and `inf`, bools as 0 and 1. Lines end in `\n`, no line is written for no rows. A file is written whole or not at all
+/// and `inf`, bools as 0 and 1. Lines end in `\n`, no line is written for no rows (load_csv wants one). A file is written whole or not at all
 /// (files.h). Throws ShapeError for another number of dimensions or of names, and for no columns; IoError where the file cannot
 /// be written.
 SHARDARRAY_API void save_csv(const std::string& path, const Array& x, const SaveCsvOptions& options = {},

@@ -15,7 +15,7 @@ namespace shardarray {
 /// One device, a plain value, as devices() lists it: where it lies is not chosen. Streams as `cpu:3`.
 struct SHARDARRAY_API Device {
   int id = 0;                    ///< unique over all processes and platforms of a kind
-  std::string platform = "cpu";  ///< "cpu" or "cuda"
+  std::string platform = "cpu";  ///< "cpu", "cuda", or a described machine's name (machine.h)
   int process_index = 0;         ///< the process that can reach its memory
   std::string kind = "cpu";      ///< the hardware's own name
   int memory =

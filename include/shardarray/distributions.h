@@ -36,7 +36,7 @@ namespace shardarray::random {
 [[nodiscard]] SHARDARRAY_API Array double_sided_maxwell(const detail::Key& key, const Array& loc,
                                                         const Array& scale, const Shape& shape = {},
                                                         DType dtype = float32, Where w = Where::here());
-/// scale times (-log(1 - u))^(1 / concentration).
+/// scale times (-log(1 - u))^(1 / concentration). Without a shape every number has a draw of its own; JAX's then share one.
 [[nodiscard]] SHARDARRAY_API Array weibull_min(const detail::Key& key, const Array& scale,
                                                const Array& concentration, const Shape& shape = {},
                                                DType dtype = float32, Where w = Where::here());

@@ -39,7 +39,7 @@ struct eval_shape_fn {
 
 }  // namespace detail
 
-/// An array of this shape and dtype without values, for eval_shape(): it takes no memory. Reading it throws TraceError; so does a
+/// An array of this shape and dtype without values, for eval_shape() and explain(): it takes no memory. Reading it throws TraceError; so does a
 /// function that is to compute with it. Throws ShapeError for a negative size. Source: jax.ShapeDtypeStruct.
 [[nodiscard]] SHARDARRAY_API Array shape_dtype_struct(const Shape& shape, DType dtype = float32,
                                                       Where w = Where::here());

@@ -45,8 +45,10 @@ class SHARDARRAY_API Explanation {
   std::int64_t peak_bytes_per_device = 0;  ///< of the busiest device, arguments included
   std::int64_t flops = 0;             ///< of the busiest device; a multiplication and an addition are two
   std::int64_t steps_per_device = 0;  ///< loops, products, library calls and exchanges
-  /// On a described machine (machine.h): seconds of the busiest device's steps, products as long as their arithmetic or their memory takes,
-  /// others as their memory takes; and seconds of all transfers. A run takes at least the longer of the two sums, if all transfers hide behind steps, and at most both
+  /// On a described machine (machine.h): seconds of the busiest device's steps, products and convolutions as long as their arithmetic or
+  /// their memory takes, others as their memory takes; and seconds of all transfers: collectives level by level through the links, whatever
+  /// else moves over the slowest links between its devices. Of branches the longest counts, and all their transfers; of a while loop one
+  /// run. A run takes at least the longer of the two sums, if all transfers hide behind steps, and at most both
   /// together, but for what starting a step costs. Else 0.
   double compute_seconds = 0, transfer_seconds = 0;
   std::string machine;                 ///< its name; empty: the devices are here
@@ -104,7 +106,7 @@ struct print_graph_fn {
 }  // namespace detail
 
 /// An array of this shape and dtype that would lie so, without values or memory, for explain(), print_graph() and transfers(): of models that no memory here
-/// would hold, and of machines that are elsewhere (machine.h). device_put() and filter_shard() of such arrays give such arrays. Reading
+/// would hold, and of machines that are elsewhere (machine.h). One without a sharding counts as a whole on each device. device_put() and filter_shard() of such arrays give such arrays. Reading
 /// or computing with it throws TraceError. Throws ShapeError for a size that no array has, ShardingError or DeviceError for a sharding that does
 /// not fit. Source: jax.ShapeDtypeStruct.
 [[nodiscard]] SHARDARRAY_API Array shape_dtype_struct(const Shape& shape, DType dtype,

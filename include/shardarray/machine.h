@@ -1,5 +1,6 @@
 // Machines that need not be here. Arrays without values (shape_dtype_struct) lie on their devices as others do; explain() then tells what a
-// program would move, need and take there:
+// program would move, need and take there. It is planned for the machine's numbers: on real devices of that kind the library plans for what
+// it knows of these, which may differ.
 //
 //     const Machine there = machine("h200x64");
 //     const Mesh mesh({{8, 8}, there.devices()}, {"data", "model"});
@@ -29,7 +30,7 @@ struct SHARDARRAY_API Link {
 struct SHARDARRAY_API Machine {
   std::string name;             ///< of letters, digits, `_`, `-` and `.`: the platform of its devices
   std::string kind;             ///< the hardware's own name
-  int device_count = 1;         ///< 1 to 65,536
+  int device_count = 1;         ///< 1 to 4,096
   double memory = 0;            ///< bytes
   double memory_bandwidth = 0;  ///< bytes a second, read and written together
   /// Operations a second of products, by dtype ("float32", "bfloat16", ..; "tf32" for float32 at that precision); a multiplication

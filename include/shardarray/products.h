@@ -20,12 +20,14 @@ inline constexpr struct SHARDARRAY_API inner_fn {
 inline constexpr struct SHARDARRAY_API vdot_fn {
   [[nodiscard]] Array operator()(const Array& a, const Array& b, Where w = Where::here()) const;
 } vdot{};
-/// [.., k] x [.., k] -> [..]: the inner products of vectors along an axis of both; the others are broadcast.
+/// [.., k] x [.., k] -> [..]: the inner products of vectors along an axis of both, of complex numbers with the first one's conjugates; the
+/// other dimensions are broadcast.
 inline constexpr struct SHARDARRAY_API vecdot_fn {
   [[nodiscard]] Array operator()(const Array& a, const Array& b, std::int64_t axis = -1,
                                  Where w = Where::here()) const;
 } vecdot{};
-/// [.., m, k] x [.., k] -> [.., m] and [.., k] x [.., k, n] -> [.., n]: a batch of vectors, where matmul takes a matrix.
+/// [.., m, k] x [.., k] -> [.., m] and [.., k] x [.., k, n] -> [.., n]: a batch of vectors, where matmul takes a matrix. vecmat takes
+/// the conjugates of complex vectors.
 inline constexpr struct SHARDARRAY_API matvec_fn {
   [[nodiscard]] Array operator()(const Array& a, const Array& v, Where w = Where::here()) const;
 } matvec{};

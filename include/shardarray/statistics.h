@@ -88,7 +88,7 @@ template <detail::FixedString name> struct SHARDARRAY_API CovarianceFunction {
  private:
   [[nodiscard]] Array of(const Array& x, const Array* y, const CovOptions& o, Where w) const;
 };
-/// [n, n]: the covariances of n variables, floating; a scalar of one. x [n, m] has m observations of each, a vector is one variable;
+/// [n, n]: the covariances of n variables, floating; a scalar of one. Of complex ones distance times conjugate distance. x [n, m] has m observations of each, a vector is one variable;
 /// the variables of a second array follow those of the first. Weights are taken without their sign. NaN of no observations. Of
 /// observations that are cut only sums move. Throws ShapeError for more than two dimensions, other numbers of observations
 /// and of weights, DTypeError for fweights that are no integers.

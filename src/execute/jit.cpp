@@ -347,6 +347,10 @@ static void take_leaves(const JitEntry& e, const JitCall& call, const Placed& pl
       leaves.push_back({placed(call.leaves[k])});
       leaves.back().give = give;
       leaves.back().sole_owner = true;
+      if (e.home)  // it would be brought over
+        leaves.back().value =
+            make_value(layout_of(SingleDeviceSharding(e.home->devices()[0]), call.leaves[k].ndim()),
+                       SingleDeviceSharding(e.home->devices()[0]), false, true);
       continue;
     }
     LaunchLeaf l{value_of(call.leaves[k])};

@@ -2,26 +2,27 @@
 
 #include <algorithm>
 #include <cmath>
+#include <map>
 #include <set>
 
+#include "runtime/contraction.h"
 #include "runtime/step_ranges.h"
 
 namespace shardarray {
 namespace {
 
-/// The devices of one group of a transfer: those that agree on all other axes. All groups are alike but for where they lie.
-std::vector<int> group_of(const Transfer& t, const DeviceOrder& order) {
+/// The devices of each group of a transfer: those that agree on all axes but its own. Without axes all are one.
+std::vector<std::vector<int>> groups_of(const Transfer& t, const DeviceOrder& order) {
   const int n = order.size();
-  std::vector<int> positions{0};
-  for (const SubAxis& a : t.axes) {
-    const int stride = n / (a.pre * a.size);
-    const std::size_t before = positions.size();
-    for (int digit = 1; digit < a.size; digit++)
-      for (std::size_t k = 0; k < before; k++) positions.push_back(positions[k] + digit * stride);
+  std::map<int, std::vector<int>> groups;  // by its first position
+  for (int p = 0; p < n; p++) {
+    int first = t.axes.empty() ? 0 : p;
+    for (const SubAxis& a : t.axes) first -= static_cast<int>(coordinate(a, p, n)) * (n / (a.pre * a.size));
+    groups[first].push_back(order.devices()[static_cast<std::size_t>(p)].id);
   }
-  std::vector<int> ids;
-  for (const int p : positions) ids.push_back(order.devices()[static_cast<std::size_t>(p)].id);
-  return ids;
+  std::vector<std::vector<int>> all;
+  for (auto& [first, ids] : groups) all.push_back(std::move(ids));
+  return all;
 }
 
 /// Of a group, what each kind of links joins: so many groups of the links before.
@@ -87,31 +88,51 @@ class Steps {
   }
 
  private:
+  double seconds_of(double bytes) const { return bytes / m_.memory_bandwidth; }
   template <class Body, class Item> double memory(const Body& body, const Item& item) const {
     const ItemRanges r = ranges_of(body, item);
-    return (bytes_of(r.reads) + bytes_of(r.writes)) / m_.memory_bandwidth;
+    return seconds_of(bytes_of(r.reads) + bytes_of(r.writes));
   }
-  double seconds(const Loop& loop, const Loop::Item& item) const { return memory(loop, item); }
+  /// Of a tile what the loop's points touch.
+  double seconds(const Loop& loop, const Loop::Item& item) const {
+    double bytes = 0;
+    for (std::size_t k = 0; k < item.args.size(); k++) {
+      const LoopArg& a = item.args[k];
+      const KernelArg& of = loop.kernel->args[k];
+      auto touched = static_cast<double>(itemsize(of.type));
+      for (std::size_t d = 0; d < item.extents.size(); d++)
+        if (of.indirect || a.strides[d] != 0) touched *= static_cast<double>(item.extents[d]);
+      bytes += std::min(touched, static_cast<double>(a.bytes));
+    }
+    return seconds_of(bytes);
+  }
   double seconds(const Gemm& g, const Gemm::Item& i) const {
     const double operations = 2.0 * static_cast<double>(i.m) * static_cast<double>(i.n) *
                               static_cast<double>(i.k) * static_cast<double>(i.batch);
     return std::max(memory(g, i), operations / flops_of(m_, g.in, g.tf32));
   }
-  double seconds(const LibraryCall& x, const LibraryCall::Item& item) const { return memory(x, item); }
+  double seconds(const LibraryCall& x, const LibraryCall::Item& item) const {
+    const double operations = x.name == "conv" ? 2 * products_of(Contraction::of(item.params)) : 0;
+    return std::max(memory(x, item), operations / flops_of(m_, x.in_types[0], false));
+  }
   double seconds(const Exchange& x, const Exchange::Item& item) const {
-    return x.transfer >= 0 ? 0 : memory(x, item);  // else it is a transfer
+    if (x.transfer >= 0) return 0;  // it is a transfer
+    double elements = 0;
+    for (const Exchange::Piece& p : item.pieces)
+      elements += static_cast<double>(num_elements(p.extents)) * static_cast<double>(p.sources.size() + 1);
+    return seconds_of(elements * static_cast<double>(itemsize(x.dtype)));
   }
   const Machine& m_;
 };
 
 }  // namespace
 
-double seconds_of(const Transfer& t, const DeviceOrder& order, const Machine& m) {
-  const std::vector<int> ids = group_of(t, order);
+/// Of the groups' transfers one.
+static double seconds_of(const Transfer& t, const std::vector<int>& ids, const Machine& m) {
   const std::vector<Level> levels = levels_of(ids, m);
   const auto bytes = static_cast<double>(t.bytes), runs = static_cast<double>(t.runs),
              g = static_cast<double>(ids.size());
-  if (levels.empty() || t.bytes == 0) return 0;
+  if (levels.empty()) return 0;
   const double whole = bytes * g / (g - 1);  // of what each device has at last, or had at first
   switch (t.kind) {
     case TransferKind::all_reduce: return 2 * gather_seconds(whole / 2, levels, runs);
@@ -134,6 +155,13 @@ double seconds_of(const Transfer& t, const DeviceOrder& order, const Machine& m)
       return slowest + runs * latency;
     }
   }
+}
+
+double seconds_of(const Transfer& t, const DeviceOrder& order, const Machine& m) {
+  double most = 0;
+  if (t.bytes > 0)
+    for (const std::vector<int>& ids : groups_of(t, order)) most = std::max(most, seconds_of(t, ids, m));
+  return most;
 }
 
 double compute_seconds(const Program& program, const Machine& m) { return Steps(m).seconds(program); }

@@ -9,8 +9,8 @@ namespace shardarray {
 /// least; whatever else moves takes the slowest links between its devices.
 double seconds_of(const Transfer& t, const DeviceOrder& order, const Machine& m);
 
-/// Seconds of the busiest device's steps one after the other: products take what their arithmetic or their memory takes, whichever is
-/// longer, loops and library calls their memory; of branches the longest; of what repeats as long as it is asked for one run.
+/// Seconds of the busiest device's steps one after the other: products and convolutions take what their arithmetic or their memory
+/// takes, whichever is longer, other steps their memory; of branches the longest; of what repeats as long as it is asked for one run.
 double compute_seconds(const Program& program, const Machine& m);
 
 }  // namespace shardarray

@@ -1,5 +1,7 @@
 // Elementary functions of complex numbers, by real ones of their parts.
 // Sources: Kahan, "Branch cuts for complex elementary functions" (1987); DLMF 4.21, 4.35.
+#include <cmath>
+#include <limits>
 #include <numbers>
 
 #include "ops/complex.h"
@@ -29,13 +31,48 @@ Complex one_minus(const Complex& z) { return {primitive::sub(one(z.re), z.re), p
 Complex times_i(const Complex& z) { return {primitive::neg(z.im), z.re}; }
 Complex times_minus_i(const Complex& z) { return {z.im, primitive::neg(z.re)}; }
 
+Array is_infinite(const Array& x) {
+  return primitive::binary(op_eq, of(op_abs, x), primitive::like(x, std::numeric_limits<double>::infinity()));
+}
+
+/// A quarter of what has a part so large that its size would be infinite; else itself.
+class Tamed {
+ public:
+  explicit Tamed(const Complex& of)
+      : is_large_(exceeds(of)),
+        z({primitive::mul(of.re, where_large(of.re, 0.25, 1)),
+           primitive::mul(of.im, where_large(of.re, 0.25, 1))}) {}
+  Array where_large(const Array& like, double value, double otherwise) const {
+    return primitive::select(is_large_, primitive::like(like, value), primitive::like(like, otherwise));
+  }
+
+ private:
+  static Array exceeds(const Complex& z) {
+    const Array most = primitive::like(z.re, z.re.dtype() == DType::float64 ? 0x1p1022 : 0x1p126);
+    return primitive::binary(op_or, primitive::binary(op_gt, of(op_abs, z.re), most),
+                             primitive::binary(op_gt, of(op_abs, z.im), most));
+  }
+  Array is_large_;
+
+ public:
+  const Complex z;
+};
+
 }  // namespace
 
-// An infinite e^x on the real line stays there.
+// An infinite e^x on the real line stays there. Where e^x is too large, e^x cos y need not be: e^16 comes last.
 Complex exp(const Complex& z) {
-  const Array size = primitive::exp(z.re), im = primitive::mul(size, of(op_sin, z.im));
-  const Array stays = primitive::binary(op_and, is_zero(z.im), of(op_not, of(op_is_finite, size)));
-  return {primitive::mul(size, of(op_cos, z.im)), primitive::select(stays, z.im, im)};
+  const Array most = primitive::like(z.re, z.re.dtype() == DType::float64 ? 700 : 80);
+  const Array large = primitive::binary(op_gt, z.re, most);
+  const auto where_large = [&](double value, double otherwise) {
+    return primitive::select(large, primitive::like(z.re, value), primitive::like(z.re, otherwise));
+  };
+  const Array size = primitive::exp(primitive::sub(z.re, where_large(16, 0))),
+              last = where_large(std::exp(16.0), 1);
+  const Array im = primitive::mul(primitive::mul(size, of(op_sin, z.im)), last);
+  const Array stays =
+      primitive::binary(op_and, is_zero(z.im), of(op_not, of(op_is_finite, primitive::mul(size, last))));
+  return {primitive::mul(primitive::mul(size, of(op_cos, z.im)), last), primitive::select(stays, z.im, im)};
 }
 // cos y - 1 = -2 sin(y / 2)^2.
 Complex expm1(const Complex& z) {
@@ -45,7 +82,11 @@ Complex expm1(const Complex& z) {
           primitive::mul(size, of(op_sin, z.im))};
 }
 Complex exp2(const Complex& z) { return exp(times(z, std::numbers::ln2)); }
-Complex log(const Complex& z) { return {of(op_log, abs(z)), angle(z.im, z.re)}; }
+Complex log(const Complex& z) {
+  const Tamed small(z);
+  const Array size = of(op_log, abs(small.z));
+  return {primitive::add(size, small.where_large(size, 2 * std::numbers::ln2, 0)), angle(z.im, z.re)};
+}
 // Near 0 from |1 + z|^2 - 1 = x (2 + x) + y^2.
 Complex log1p(const Complex& z) {
   const Array x = primitive::add(z.re, one(z.re)), size = abs(z);
@@ -59,15 +100,22 @@ Complex log1p(const Complex& z) {
 Complex log2(const Complex& z) { return times(log(z), std::numbers::log2e); }
 Complex log10(const Complex& z) { return times(log(z), std::numbers::log10e); }
 
-// t = sqrt((|x| + |z|) / 2) is the larger part; y / (2 t) the other one.
-Complex sqrt(const Complex& z) {
+// t = sqrt((|x| + |z|) / 2) is the larger part; y / (2 t) the other one. Both are infinite where y is.
+Complex sqrt(const Complex& large_z) {
+  const Tamed small(large_z);
+  const Complex& z = small.z;
   const Array sum = primitive::add(scaled(of(op_abs, z.re), 0.5), scaled(abs(z), 0.5));
-  const Array larger = of(op_sqrt, sum), origin = is_zero(larger);
-  const Array other = primitive::div(scaled(z.im, 0.5), primitive::select(origin, one(larger), larger));
-  const Array right = primitive::binary(op_ge, z.re, primitive::like(z.re, 0));
-  return chosen(
-      right, {larger, other},
-      {primitive::select(is_negative(z.im), primitive::neg(other), other), signed_as(larger, z.im)});
+  const Array infinite = is_infinite(z.im);
+  const Array larger = primitive::select(infinite, of(op_abs, z.im), of(op_sqrt, sum)),
+              origin = is_zero(larger);
+  const Array quotient = primitive::div(scaled(z.im, 0.5), primitive::select(origin, one(larger), larger));
+  const Array other = primitive::select(infinite, z.im, quotient);
+  const Array right = primitive::binary(op_ge, z.re, primitive::like(z.re, 0)),
+              back = small.where_large(larger, 2, 1);
+  const Complex root =
+      chosen(right, {larger, other},
+             {primitive::select(is_negative(z.im), primitive::neg(other), other), signed_as(larger, z.im)});
+  return {primitive::mul(root.re, back), primitive::mul(root.im, back)};
 }
 Complex rsqrt(const Complex& z) { return Complex(one(z.re), primitive::like(z.im, 0)) / sqrt(z); }
 

@@ -5,6 +5,8 @@
 
 #include "graph/trace_state.h"
 #include "ops/api.h"
+#include "ops/complex.h"
+#include "shardarray/complex.h"
 #include "shardarray/rearrange.h"
 #include "shardarray/statistics.h"
 
@@ -59,8 +61,8 @@ static Array covariances(const char* function, const Array& x, const Array* y, c
   const Array mean_of = weights.has_value() ? sum(v * weights, {.axis = 1, .keepdims = true}) / sum(weights)
                                             : mean(v, {.axis = 1, .keepdims = true});
   const Array distance = v - mean_of;
-  const Array products =
-      primitive::dot("in,jn->ij", distance, weights.has_value() ? distance * weights : distance);
+  const Array weighted = weights.has_value() ? distance * weights : distance;
+  const Array products = primitive::dot("in,jn->ij", distance, conjugate(weighted));
   const Array nothing = primitive::like(products, std::numeric_limits<double>::quiet_NaN());
   const Array r = primitive::cast(n == 0 ? nothing : products / divisor, t.dtype);
   return r.size() == 1 ? primitive::reshape(r, {}) : r;
@@ -68,8 +70,10 @@ static Array covariances(const char* function, const Array& x, const Array* y, c
 static Array correlations(const char* function, const Array& x, const Array* y, const CovOptions& o) {
   const Array c = covariances(function, x, y, o);
   if (c.shape().empty()) return c / c;  // NaN of a constant
-  const Array deviation = sqrt(diag(c));
-  return clip(c / expand_dims(deviation, 1) / deviation, -1.0, 1.0);
+  const Array deviation = sqrt(real(diag(c)));
+  const Array r = c / expand_dims(deviation, 1) / deviation;
+  if (!is_complex(r.dtype())) return clip(r, -1.0, 1.0);
+  return primitive::pair(clip(real(r), -1.0, 1.0), clip(imag(r), -1.0, 1.0));
 }
 
 template <>

@@ -207,7 +207,7 @@ Array take_along_axis_fn::operator()(const Array& x, const Array& index, std::in
   Shape sides[] = {shape, wanted};
   sides[0][dim] = sides[1][dim] = 1;
   api::common_shape("take_along_axis", sides);
-  const auto [at, inside] = row_index(index, shape[dim], mode, false);
+  const auto [at, inside] = row_index(index, shape[dim], mode, true);
   Array picked = taken_beside(x, at, dim);
   if (!inside.has_value()) return picked;
   return primitive::select(primitive::broadcast_to(inside, picked.shape()), picked,

@@ -3,6 +3,7 @@
 
 #include <limits>
 
+#include "ops/complex.h"
 #include "ops/function.h"
 #include "ops/rules.h"
 
@@ -112,7 +113,10 @@ template SHARDARRAY_API Array BinaryFunction<"fmin">::operator()(const Array&, c
 
 Array nan_to_num_fn::operator()(const Array& x, const NanToNumOptions& o, Where w) const {
   const Site site(w, "nan_to_num");
-  if (!is_floating(api::weak_type_of(x, "nan_to_num").dtype)) return x;
+  const DType dtype = api::weak_type_of(x, "nan_to_num").dtype;
+  if (is_complex(dtype))
+    return primitive::pair(nan_to_num(primitive::real(x), o), nan_to_num(primitive::imag(x), o));
+  if (!is_floating(dtype)) return x;
   const FloatLayout layout = layout_of(x.dtype());
   // the bits below those of infinity
   const std::int64_t last = (static_cast<std::int64_t>(2 * layout.bias + 1) << layout.fraction_bits) - 1;

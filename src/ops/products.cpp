@@ -41,7 +41,7 @@ Array vecdot_fn::operator()(const Array& a, const Array& b, std::int64_t axis, W
   const Site site(w, "vecdot");
   api::axis_of("vecdot", axis, type_of(a, "vecdot").shape);
   api::axis_of("vecdot", axis, type_of(b, "vecdot").shape);
-  return einsum("...i,...i->...", moveaxis(a, axis, -1), moveaxis(b, axis, -1));
+  return einsum("...i,...i->...", conjugate(moveaxis(a, axis, -1)), moveaxis(b, axis, -1));
 }
 static void need_matrix_and_vector(const char* function, const Array& matrix, const Array& vector) {
   if (type_of(matrix, function).shape.size() < 2 || type_of(vector, function).shape.empty())
@@ -58,7 +58,7 @@ Array matvec_fn::operator()(const Array& a, const Array& v, Where w) const {
 Array vecmat_fn::operator()(const Array& v, const Array& a, Where w) const {
   const Site site(w, "vecmat");
   need_matrix_and_vector("vecmat", a, v);
-  return einsum("...i,...ij->...j", v, a);
+  return einsum("...i,...ij->...j", conjugate(v), a);
 }
 Array kron_fn::operator()(const Array& a, const Array& b, Where w) const {
   const Site site(w, "kron");

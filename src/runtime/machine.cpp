@@ -5,11 +5,13 @@
 
 #include <algorithm>
 #include <fstream>
+#include <iterator>
+#include <limits>
 #include <memory>
 #include <mutex>
 #include <nlohmann/json.hpp>
-#include <sstream>
 
+#include "runtime/devices.h"
 #include "runtime/platforms.h"
 #include "shardarray/error.h"
 
@@ -22,6 +24,12 @@ using nlohmann::ordered_json;
   throw DeviceError(fmt::format("machine: '{}' {}. Correct its description.", m.name, what));
 }
 
+bool is_dtype(const std::string& name) {
+  for (int t = 0; t <= static_cast<int>(DType::complex128); t++)
+    if (name == shardarray::name(static_cast<DType>(t))) return true;
+  return false;
+}
+
 void check(const Machine& m) {
   const auto may_be_in_name = [](char c) {
     return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || (c >= '0' && c <= '9') || c == '_' ||
@@ -30,16 +38,20 @@ void check(const Machine& m) {
   if (m.name.empty() || !std::ranges::all_of(m.name, may_be_in_name))
     refuse(m, "is no name: letters, digits, `_`, `-` and `.` make one");
   if (m.name == "gpu") refuse(m, "is the name of a platform that is here");
-  if (m.device_count < 1 || m.device_count > 65536)
-    refuse(m, fmt::format("has {} devices; 1 to 65,536 can be", m.device_count));
+  if (m.device_count < 1 || m.device_count > 4096)
+    refuse(m, fmt::format("has {} devices; 1 to 4,096 can be", m.device_count));
   const auto positive = [&](double number, const std::string& what) {
-    if (!(number > 0 && number < 1e30))
-      refuse(m, fmt::format("has {} {}; it is a number above 0", what, number));
+    if (!(number > 0 && number <= 1e18))
+      refuse(m, fmt::format("has {} {}; it is a number above 0, 1e18 at most", what, number));
   };
   positive(m.memory, "a memory of");
   positive(m.memory_bandwidth, "a memory_bandwidth of");
   if (!m.flops.contains("float32")) refuse(m, "has no flops of float32");
-  for (const auto& [dtype, rate] : m.flops) positive(rate, fmt::format("flops of {} of", dtype));
+  for (const auto& [dtype, rate] : m.flops) {
+    if (dtype != "tf32" && !is_dtype(dtype))
+      refuse(m, fmt::format("has flops of '{}', which is no dtype", dtype));
+    positive(rate, fmt::format("flops of {} of", dtype));
+  }
   int before = 1;
   for (const Link& l : m.links) {
     positive(l.bandwidth, fmt::format("links '{}' with a bandwidth of", l.name));
@@ -80,7 +92,11 @@ class DescribedBackend final : public Backend {
   const char* platform() const override { return machine_.name.c_str(); }
   int device_count() const override { return machine_.device_count; }
   Device device(int local) const override {
-    return {.id = local, .platform = machine_.name, .kind = machine_.kind, .memory = local};
+    return {.id = local,
+            .platform = machine_.name,
+            .process_index = process_index(),  // every process can ask what it would do
+            .kind = machine_.kind,
+            .memory = local};
   }
   const Target& target() const override { return target_; }
   BufferRef allocate(int, std::size_t) override { refuse(); }
@@ -153,6 +169,52 @@ const std::vector<Machine>& known() {
   return all;
 }
 
+/// `what` is the text in messages.
+Machine machine_of(std::string_view text, const std::string& what) {
+  /// The members of an object, which are to be just these.
+  const auto members = [&](const ordered_json& object, std::initializer_list<const char*> names) {
+    if (!object.is_object())
+      throw DeviceError(
+          fmt::format("machine: {} lacks an object. A machine and each of its links are one.", what));
+    for (const auto& [name, value] : object.items())
+      if (std::ranges::none_of(names, [&](const char* known) { return name == known; }))
+        throw DeviceError(fmt::format("machine: {} has '{}'. Its members are {}. Leave it out.", what, name,
+                                      fmt::join(names, ", ")));
+    for (const char* name : names)
+      if (!object.contains(name))
+        throw DeviceError(fmt::format("machine: {} lacks '{}'. Its members are {}. Give it.", what, name,
+                                      fmt::join(names, ", ")));
+  };
+  const auto whole = [&](const ordered_json& number) {
+    const auto n = number.is_number_integer() ? number.get<std::int64_t>() : -1;
+    if (n < 0 || n > std::numeric_limits<int>::max())
+      throw DeviceError(fmt::format("machine: {} has {} devices somewhere. It is a whole number. Correct it.",
+                                    what, number.dump()));
+    return static_cast<int>(n);
+  };
+  try {
+    const ordered_json all = ordered_json::parse(text);
+    members(all, {"name", "kind", "device_count", "memory", "memory_bandwidth", "flops", "links", "source"});
+    Machine m{.name = all["name"],
+              .kind = all["kind"],
+              .device_count = whole(all["device_count"]),
+              .memory = all["memory"],
+              .memory_bandwidth = all["memory_bandwidth"],
+              .flops = all["flops"],
+              .links = {},
+              .source = all["source"]};
+    for (const ordered_json& l : all["links"].get_ref<const ordered_json::array_t&>()) {
+      members(l, {"name", "devices", "bandwidth", "latency"});
+      m.links.push_back({l["name"], whole(l["devices"]), l["bandwidth"], l["latency"]});
+    }
+    check(m);
+    return m;
+  } catch (const nlohmann::json::exception& e) {
+    throw DeviceError(fmt::format("machine: {} is not as it has to be: {}. Compare it with machine_json().",
+                                  what, e.what()));
+  }
+}
+
 }  // namespace
 
 const Machine* described_machine(std::string_view platform) {
@@ -209,10 +271,10 @@ Machine machine(const std::string& name, Where w) {
         ".json.",
         name, fmt::join(machine_names(), ", ")));
   std::ifstream file(name, std::ios::binary);
-  std::ostringstream text;
-  if (!(text << file.rdbuf()))
+  const std::string text{std::istreambuf_iterator<char>(file), {}};
+  if (!file.is_open() || file.bad())
     throw IoError(fmt::format("machine: {} cannot be read. Look whether it is there.", name));
-  return machine_from_json(text.str(), w);
+  return machine_of(text, name);
 }
 
 std::string machine_json(const Machine& m) {
@@ -233,40 +295,7 @@ std::string machine_json(const Machine& m) {
 
 Machine machine_from_json(std::string_view text, Where w) {
   const Site site(w, "machine_from_json");
-  /// The members of an object, which are to be just these.
-  const auto members = [](const ordered_json& object, std::initializer_list<const char*> names) {
-    if (!object.is_object())
-      throw DeviceError("machine_from_json: an object is missing. A machine and each of its links are one.");
-    for (const auto& [name, value] : object.items())
-      if (std::ranges::none_of(names, [&](const char* known) { return name == known; }))
-        throw DeviceError(fmt::format("machine_from_json: '{}' is no member. There are {}. Leave it out.",
-                                      name, fmt::join(names, ", ")));
-    for (const char* name : names)
-      if (!object.contains(name))
-        throw DeviceError(fmt::format("machine_from_json: '{}' is missing. There are {}. Give it.", name,
-                                      fmt::join(names, ", ")));
-  };
-  try {
-    const ordered_json all = ordered_json::parse(text);
-    members(all, {"name", "kind", "device_count", "memory", "memory_bandwidth", "flops", "links", "source"});
-    Machine m{.name = all["name"],
-              .kind = all["kind"],
-              .device_count = all["device_count"],
-              .memory = all["memory"],
-              .memory_bandwidth = all["memory_bandwidth"],
-              .flops = all["flops"],
-              .links = {},
-              .source = all["source"]};
-    for (const ordered_json& l : all["links"]) {
-      members(l, {"name", "devices", "bandwidth", "latency"});
-      m.links.push_back({l["name"], l["devices"], l["bandwidth"], l["latency"]});
-    }
-    check(m);
-    return m;
-  } catch (const nlohmann::json::exception& e) {
-    throw DeviceError(fmt::format(
-        "machine_from_json: the text is not as it has to be: {}. Compare it with machine_json().", e.what()));
-  }
+  return machine_of(text, "the text");
 }
 
 }  // namespace shardarray

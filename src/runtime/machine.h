@@ -2,6 +2,7 @@
 #pragma once
 #include <string_view>
 
+#include "shardarray/dtype.h"
 #include "shardarray/machine.h"
 
 namespace shardarray {

@@ -14,10 +14,10 @@ static bool belongs(const Node* n, std::uint64_t id) {
 
 void refuse_escaped(const Node* n, const char* function) {
   if (n->op->trait == Trait::without_value)
-    throw TraceError(
-        fmt::format("{}: {} has no values: eval_shape or shape_dtype_struct made it. Such an array has a "
-                    "shape and a dtype, for eval_shape and explain. Give an array with values.",
-                    function, to_string(n->type())));
+    throw TraceError(fmt::format(
+        "{}: {} has no values: eval_shape or shape_dtype_struct made it. Such an array has a "
+        "shape and a dtype, for the arguments of eval_shape and explain. Give an array with values.",
+        function, to_string(n->type())));
   const std::string place = n->where.line ? fmt::format(" ({}:{})", n->where.file, n->where.line) : "";
   throw TraceError(
       fmt::format("{}: an array {} escaped from the trace it was recorded in{}. Values of a traced "

@@ -9,6 +9,7 @@
 #include <set>
 
 #include "execute/evaluate.h"
+#include "execute/without_value.h"
 #include "graph/op.h"
 #include "lib/files/file_reader.h"
 #include "lib/files/named.h"
@@ -176,14 +177,15 @@ std::vector<Home> homes_of(const char* function, const SavedTree& tree, const st
   std::map<std::string, Sharding> not_found = by_path;
   std::vector<std::optional<Sharding>> asked;
   const auto stays = [&](std::size_t k) {
-    return !asked[k] && tree.arrays[k].second->node()->op->trait != Trait::without_value;
+    const Array& like = *tree.arrays[k].second;
+    return !asked[k] && (!is_without_value(like) || like.node()->out()[like.index()].value);
   };
   std::vector<Array> where_they_lie;
   for (const auto& [path, array] : tree.arrays) {
     type_of(*array, function);
     not_found.erase(path);
     asked.push_back(chosen(all, by_path, path));
-    if (stays(asked.size() - 1)) where_they_lie.push_back(*array);
+    if (stays(asked.size() - 1) && !is_without_value(*array)) where_they_lie.push_back(*array);
   }
   if (!not_found.empty()) no_array_at(function, "shardings", not_found.begin()->first);
   evaluate(where_they_lie, function);
@@ -191,7 +193,7 @@ std::vector<Home> homes_of(const char* function, const SavedTree& tree, const st
   for (std::size_t k = 0; k < asked.size(); k++) {
     const auto& [path, array] = tree.arrays[k];
     if (stays(k)) {
-      const ValueRef value = value_of(*array);
+      const ValueRef value = placed(*array, function);
       homes.push_back({value->sharding, value->committed});
     } else {
       homes.push_back(home_of(function, asked[k], type_of(*array), path));
