@@ -190,8 +190,8 @@ static void add_counts(Cases& c) {
                [](S x) { return take_along_axis(x[0], x[1], 1, TakeMode::clip); },
                [](H x) {
                  return build({10, 4}, [&](I i) {
-                   return read(x[0], {i[0], std::clamp<std::int64_t>(
-                                                static_cast<std::int64_t>(read(x[1], {0, i[1]})), 0, 5)});
+                   const auto at = static_cast<std::int64_t>(read(x[1], {0, i[1]}));  // -1 is the last one
+                   return read(x[0], {i[0], std::clamp<std::int64_t>(at < 0 ? at + 6 : at, 0, 5)});
                  });
                },
                {{{10, 6}}, {{1, 4}, -9, 9, DType::int32}},
