@@ -105,15 +105,16 @@ struct print_graph_fn {
 
 }  // namespace detail
 
-/// An array of this shape and dtype that would lie so, without values or memory, for explain(), print_graph() and transfers(): of models that no memory here
-/// would hold, and of machines that are elsewhere (machine.h). One without a sharding counts as a whole on each device. device_put() and filter_shard() of such arrays give such arrays. Reading
-/// or computing with it throws TraceError. Throws ShapeError for a size that no array has, ShardingError or DeviceError for a sharding that does
-/// not fit. Source: jax.ShapeDtypeStruct.
+/// An array of this shape and dtype that would lie so, without values or memory, for explain(), print_graph() and transfers(): of models
+/// that no memory here would hold, and of machines that are elsewhere (machine.h). device_put() and filter_shard() of such arrays give such
+/// arrays; one without a sharding counts as a whole on each device. Reading or computing with it throws TraceError. Throws ShapeError for a
+/// size that no array has, ShardingError or DeviceError for a sharding that does not fit. Source: jax.ShapeDtypeStruct.
 [[nodiscard]] SHARDARRAY_API Array shape_dtype_struct(const Shape& shape, DType dtype,
                                                       const Sharding& sharding, Where w = Where::here());
 
-/// `explain(f, args...)`: an Explanation of the call f(args...), f a function or what jit or pmap gave. Give the arguments exactly as to the call, moves
-/// and donated() included; nothing runs, nothing is taken. Arrays without values (shape_dtype_struct) will do. Throws what compiling the call throws.
+/// `explain(f, args...)`: an Explanation of the call f(args...), f a function or what jit or pmap gave. Give the arguments exactly as to the
+/// call, moves and donated() included; nothing runs, nothing is taken. Arrays without values (shape_dtype_struct) will do. Throws what
+/// compiling the call throws.
 inline constexpr detail::PlacedFunction<detail::explain_fn> explain{};
 /// `print_graph(f, args...)`: the recorded graph of the call f(args...), simplified, as a std::string. As explain().
 inline constexpr detail::PlacedFunction<detail::print_graph_fn> print_graph{};
