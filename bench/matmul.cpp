@@ -19,7 +19,7 @@ int main(int argc, char** argv) {
   const std::vector<bench::FmaLoop> loops = bench::fma_loops(4);
   const auto add_limit = [&](const std::string& size, double work) {
     if (loops.empty()) return std::string();
-    const std::string name = "multiply-adds of " + size;
+    std::string name = "multiply-adds of " + size;
     suite.add(
         name,
         [loop = loops.back(), turns = static_cast<long>(work / loops.back().flops) + 1] { loop.run(turns); },

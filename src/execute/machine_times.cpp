@@ -21,6 +21,7 @@ std::vector<std::vector<int>> groups_of(const Transfer& t, const DeviceOrder& or
     groups[first].push_back(order.devices()[static_cast<std::size_t>(p)].id);
   }
   std::vector<std::vector<int>> all;
+  all.reserve(groups.size());
   for (auto& [first, ids] : groups) all.push_back(std::move(ids));
   return all;
 }

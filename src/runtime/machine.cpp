@@ -176,10 +176,10 @@ Machine machine_of(std::string_view text, const std::string& what) {
     if (!object.is_object())
       throw DeviceError(
           fmt::format("machine: {} lacks an object. A machine and each of its links are one.", what));
-    for (const auto& [name, value] : object.items())
-      if (std::ranges::none_of(names, [&](const char* known) { return name == known; }))
-        throw DeviceError(fmt::format("machine: {} has '{}'. Its members are {}. Leave it out.", what, name,
-                                      fmt::join(names, ", ")));
+    for (const auto& member : object.items())
+      if (std::ranges::none_of(names, [&](const char* known) { return member.key() == known; }))
+        throw DeviceError(fmt::format("machine: {} has '{}'. Its members are {}. Leave it out.", what,
+                                      member.key(), fmt::join(names, ", ")));
     for (const char* name : names)
       if (!object.contains(name))
         throw DeviceError(fmt::format("machine: {} lacks '{}'. Its members are {}. Give it.", what, name,
