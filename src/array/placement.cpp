@@ -20,7 +20,7 @@ namespace core {
 Array shard_leaf(const Array& x, const Sharding& s, const std::string& path, Where w) {
   const Site site(w);
   check_fits(x, s, path, "filter_shard");
-  if (is_without_value(x) && !tracing()) return without_value(x, s, path, "filter_shard", w);
+  if (is_without_value(x) && !tracing()) return without_value(type_of(x), s, w);
   const bool lazy = tracing() || !trace_state().gradients.empty() || !x.node()->evaluated();
   if (lazy) return constrain(x, s, w);
   return device_put_leaf(x, s, path, w);
@@ -29,7 +29,7 @@ Array shard_leaf(const Array& x, const Sharding& s, const std::string& path, Whe
 Array device_put_leaf(const Array& x, const Sharding& s, const std::string& path, Where w) {
   const Site site(w);
   check_fits(x, s, path, "device_put");
-  if (is_without_value(x) && !tracing()) return without_value(x, s, path, "device_put", w);
+  if (is_without_value(x) && !tracing()) return without_value(type_of(x), s, w);
   if (tracing() || !trace_state().gradients.empty()) return constrain(x, s, w);
   const ValueRef v = force(x, "device_put");
   if (v->committed && v->sharding == s) return x;

@@ -5,6 +5,8 @@
 #include <algorithm>
 #include <ostream>
 
+#include "base/duration_text.h"
+
 namespace shardarray {
 
 double Timing::best() const { return runs.empty() ? 0 : *std::min_element(runs.begin(), runs.end()); }
@@ -15,13 +17,6 @@ double Timing::median() const {
   return n == 0 ? 0 : (sorted[(n - 1) / 2] + sorted[n / 2]) / 2;
 }
 
-static std::string duration_text(double seconds) {
-  const auto [factor, unit] = seconds < 1e-6   ? std::pair(1e9, "ns")
-                              : seconds < 1e-3 ? std::pair(1e6, "us")
-                              : seconds < 1    ? std::pair(1e3, "ms")
-                                               : std::pair(1.0, "s");
-  return fmt::format("{:.3g} {}", seconds * factor, unit);
-}
 std::string to_string(const Timing& t) {
   if (t.runs.empty()) return "no runs";
   return fmt::format("{} (best {} of {})", duration_text(t.median()), duration_text(t.best()), t.runs.size());

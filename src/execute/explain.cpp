@@ -8,6 +8,7 @@
 #include <ostream>
 
 #include "base/bytes_text.h"
+#include "base/duration_text.h"
 #include "base/sizes.h"
 #include "compile/passes.h"
 #include "execute/jit.h"
@@ -18,12 +19,6 @@ namespace shardarray {
 namespace {
 
 std::string place(Where w) { return w.line ? fmt::format("{}:{}", w.file, w.line) : ""; }
-
-std::string time_text(double seconds) {
-  for (const auto& [unit, factor] : {std::pair("s", 1.0), {"ms", 1e3}, {"us", 1e6}})
-    if (seconds * factor >= 1) return fmt::format("{:.3g} {}", seconds * factor, unit);
-  return fmt::format("{:.3g} ns", seconds * 1e9);
-}
 
 std::string short_place(const std::string& s) {
   const auto slash = s.rfind('/');
@@ -41,9 +36,9 @@ std::string Explanation::to_string() const {
       static_cast<double>(flops), bytes_text(peak_bytes_per_device));
   if (!machine.empty())
     text += fmt::format("on {}: {} to {} ({} of steps, {} of transfers), {} {} of memory\n", machine,
-                        time_text(std::max(compute_seconds, transfer_seconds)),
-                        time_text(compute_seconds + transfer_seconds), time_text(compute_seconds),
-                        time_text(transfer_seconds),
+                        duration_text(std::max(compute_seconds, transfer_seconds)),
+                        duration_text(compute_seconds + transfer_seconds), duration_text(compute_seconds),
+                        duration_text(transfer_seconds),
                         peak_bytes_per_device <= memory_per_device ? "fits into" : "does not fit into",
                         bytes_text(memory_per_device));
   if (!values_.empty()) text += "values\n" + values_;
@@ -51,7 +46,7 @@ std::string Explanation::to_string() const {
   for (const TransferInfo& t : transfers_)
     text += fmt::format(
         "  {:<14} {:<8} {:>9}{}  {}{}  for {}: {}   {}\n", t.kind, t.axes, bytes_text(t.bytes_per_device),
-        machine.empty() ? "" : fmt::format("  {:>8}", time_text(t.seconds)), short_name(t.dtype),
+        machine.empty() ? "" : fmt::format("  {:>8}", duration_text(t.seconds)), short_name(t.dtype),
         shardarray::to_string(t.shape), t.op, t.reason, short_place(t.source));
   if (!donations_.empty()) text += "donations\n";
   for (const DonationInfo& d : donations_)

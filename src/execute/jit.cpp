@@ -335,22 +335,15 @@ static void bring_home(const DeviceOrder* home, const Type& t, LaunchLeaf& l) {
   if (here != l.value) l = {std::move(here)};
 }
 
-// `placed`: of one that has no values.
-template <class Placed>
-static void take_leaves(const JitEntry& e, const JitCall& call, const Placed& placed,
-                        std::vector<LaunchLeaf>& leaves) {
+static void take_leaves(const JitEntry& e, const JitCall& call, std::vector<LaunchLeaf>& leaves) {
   leaves.clear();
   for (std::size_t k = 0; k < call.leaves.size(); k++) {
     Node* const n = call.leaves[k].node();
     const Give give = call.moved[k] ? Give::moved : call.dies[k] ? Give::option : Give::keep;
-    if (is_without_value(call.leaves[k])) {
-      leaves.push_back({placed(call.leaves[k])});
+    if (is_without_value(call.leaves[k])) {  // of explain()
+      leaves.push_back({placed_somewhere(call.leaves[k], e.home)});
       leaves.back().give = give;
       leaves.back().sole_owner = true;
-      if (e.home)  // it would be brought over
-        leaves.back().value =
-            make_value(layout_of(SingleDeviceSharding(e.home->devices()[0]), call.leaves[k].ndim()),
-                       SingleDeviceSharding(e.home->devices()[0]), false, true);
       continue;
     }
     LaunchLeaf l{value_of(call.leaves[k])};
@@ -375,16 +368,17 @@ static void take_leaves(const JitEntry& e, const JitCall& call, const Placed& pl
 void launch_leaves(const JitEntry& e, const JitCall& call, std::vector<LaunchLeaf>& leaves) {
   evaluate(call.leaves, call.function);
   evaluate(e.captured, call.function);
-  take_leaves(
-      e, call, [&](const Array& a) { return force(a, call.function); }, leaves);
+  take_leaves(e, call, leaves);
 }
 
 void placed_leaves(const JitEntry& e, const JitCall& call, std::vector<LaunchLeaf>& leaves) {
-  for (const Array& a : call.leaves)
-    if (!is_without_value(a)) evaluate({&a, 1}, call.function);
+  {
+    Arrays with_values = call.leaves;  // other owners, for no longer than this
+    std::erase_if(with_values, is_without_value);
+    evaluate(with_values, call.function);
+  }
   evaluate(e.captured, call.function);
-  take_leaves(
-      e, call, [&](const Array& a) { return placed_somewhere(a, call.function); }, leaves);
+  take_leaves(e, call, leaves);
 }
 
 std::shared_ptr<const LoadedProgram> program_for(const JitEntry& e, std::span<const LaunchLeaf> leaves,

@@ -8,10 +8,7 @@
 
 namespace shardarray {
 
-Array without_value(const Array& of, const Sharding& s, const std::string& path, const char* function,
-                    Where w) {
-  core::check_fits(of, s, path, function);
-  const Type& t = type_of(of, function);
+Array without_value(const Type& t, const Sharding& s, Where w) {
   Array a = without_value(t, w);
   a.node()->out()[0].value =
       make_value(layout_of(s, static_cast<int>(t.shape.size())), s, true, share_replicas());
@@ -20,7 +17,9 @@ Array without_value(const Array& of, const Sharding& s, const std::string& path,
 
 Array shape_dtype_struct(const Shape& shape, DType dtype, const Sharding& sharding, Where w) {
   const Site site(w, "shape_dtype_struct");
-  return without_value(without_value({shape, dtype, false}, w), sharding, "", "shape_dtype_struct", w);
+  const Array nowhere = without_value({shape, dtype, false}, w);
+  core::check_fits(nowhere, sharding, "", "shape_dtype_struct");
+  return without_value(type_of(nowhere), sharding, w);
 }
 
 ValueRef placed(const Array& a, const char* what) {
@@ -30,9 +29,10 @@ ValueRef placed(const Array& a, const char* what) {
   return force(a, what);
 }
 
-ValueRef placed_somewhere(const Array& a, const char* what) {
-  if (!is_without_value(a) || a.node()->out()[a.index()].value) return placed(a, what);
-  const Sharding& s = sharding_on(current_default_device());
+ValueRef placed_somewhere(const Array& a, const DeviceOrder* home) {
+  const ValueRef& v = a.node()->out()[a.index()].value;
+  if (v && !home) return v;
+  const Sharding& s = sharding_on(home ? home->devices()[0] : current_default_device());
   return make_value(layout_of(s, static_cast<int>(type_of(a).shape.size())), s, false, true);
 }
 

@@ -1,7 +1,7 @@
-// Every process walks the whole program and numbers the boxes that go from each process to each other one: so both sides know a box by the
-// same tag. A box that is not combined with others is received where it is wanted, if it lies there in a row. What else a step receives,
-// and what it must pack before it can be sent, has a place behind the device's own scratch; later steps use the same place again. Nothing that a step waits for comes from a later one, in any process: so none can wait for
-// another in a circle.
+// Every process walks the whole program and numbers the boxes that go from each process to each other one: so both sides know a box by
+// the same tag. A box that is not combined with others is received where it is wanted, if it lies there in a row. What else a step
+// receives, and what it must pack before it can be sent, has a place behind the device's own scratch; later steps use the same place
+// again. Nothing that a step waits for comes from a later one, in any process: so none can wait for another in a circle.
 #include "runtime/local_part.h"
 
 #include <fmt/format.h>
