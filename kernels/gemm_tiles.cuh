@@ -1,5 +1,5 @@
-// Products in tiles: slices of both operands come through shared memory, and the next ones are under way meanwhile. Each result is the
-// chain that gemm.cuh makes.
+// Products in tiles: slices of both operands come through shared memory, in turns through two places of it, and the next ones are
+// under way meanwhile. Each result is the chain that gemm.cuh makes.
 #pragma once
 #include "kernels/elements.cuh"
 #include "kernels/gemm.cuh"
@@ -9,37 +9,60 @@ namespace shardarray::device {
 inline constexpr std::uint32_t threads_a_side = 16,
                                tile_threads = threads_a_side * threads_a_side;  // of a block, always
 
-/// A tile has side x side results, a thread share of them in both directions; a slice is so deep.
-template <std::uint32_t results_a_side, std::uint32_t products_a_slice> struct TileShape {
-  static constexpr std::uint32_t side = results_a_side, depth = products_a_slice;
+/// A tile has side x side results, a thread share of them in both directions; a slice is so deep, and so many of them are on their way
+/// from memory.
+template <std::uint32_t results_a_side, std::uint32_t products_a_slice, std::uint32_t slices_ahead>
+struct TileShape {
+  static constexpr std::uint32_t side = results_a_side, depth = products_a_slice, ahead = slices_ahead;
   static constexpr std::uint32_t thread_side = side / threads_a_side;
   static constexpr std::uint32_t share =
       side * depth / tile_threads;  // elements of a slice that a thread brings
   static_assert(scalar::chain_block % depth == 0);
 };
-using LargeTile = TileShape<64, 16>;  // of large matrices: what is read serves many results
-using DeepTile = TileShape<16, 64>;   // of few results with long sums: much is under way at once
+using LargeTile = TileShape<64, 16, 1>;  // of large matrices: what is read serves many results
+using DeepTile = TileShape<16, 64, 2>;   // of few results with long sums: much is under way at once
 
-/// A slice, element by element of the sums; with a gap that keeps threads in different banks.
-template <class T, class Shape> struct ProductSlice {
-  using Rows = Run<T, Shape::thread_side>[Shape::depth][threads_a_side + 1];
-  Rows a, b;
+/// An operand's part of a slice, with gaps that keep threads in different banks. A thread reads at once what it needs of several results
+/// for an element of their sums, or of one result for several elements.
+template <class T, class Shape> class SliceOperand {
+ public:
+  static constexpr std::uint32_t together = Shape::thread_side == 1 ? 16 / sizeof(T) : 1;  // elements of sums
+  using Part = Run<T, Shape::thread_side == 1 ? together : Shape::thread_side>;
+
+  SHARDARRAY_DEVICE T& at(std::uint32_t side, std::uint32_t k) {
+    if constexpr (together > 1) return parts_[side][k / together].bits[k % together];
+    else return parts_[k][side / Shape::thread_side].bits[side % Shape::thread_side];
+  }
+  /// For the results number `thread` of the threads' shares, from element k of the sums on.
+  SHARDARRAY_DEVICE const Part& part(std::uint32_t thread, std::uint32_t k) const {
+    if constexpr (together > 1) return parts_[thread][k / together];
+    else return parts_[k][thread];
+  }
+
+ private:
+  static constexpr std::uint32_t rows = together > 1 ? Shape::side : Shape::depth,
+                                 columns = together > 1 ? Shape::depth / together : threads_a_side;
+  Part parts_[rows][columns + 1];
 };
+template <class T, class Shape> struct ProductSlice { SliceOperand<T, Shape> a, b; };
 
 #ifdef __CUDACC__
 /// Runs the statement behind it for the threads of the block. Threads of one region do not wait for each other.
 #define SHARDARRAY_TILE_THREADS(thread) if (const std::uint32_t thread = threadIdx.x; true)
 #define SHARDARRAY_SYNC_TILE() __syncthreads()
+/// More of them read before the first is used would need more registers than there are.
+#define SHARDARRAY_SOME_PARTS _Pragma("unroll 4")
 inline constexpr std::uint32_t tile_threads_here = 1;  // whose values a thread holds
 
-/// The block's memory.
-template <class Slice> SHARDARRAY_DEVICE inline Slice& tile_memory() {
-  __shared__ alignas(64) std::byte all[sizeof(Slice)];
-  return *reinterpret_cast<Slice*>(all);
+/// The block's memory: two slices.
+template <class Slice> SHARDARRAY_DEVICE inline Slice* tile_memory() {
+  __shared__ alignas(64) std::byte all[2 * sizeof(Slice)];
+  return reinterpret_cast<Slice*>(all);
 }
 #else
 #define SHARDARRAY_TILE_THREADS(thread) for (std::uint32_t thread = 0; thread < tile_threads; thread++)
 #define SHARDARRAY_SYNC_TILE() static_cast<void>(0)
+#define SHARDARRAY_SOME_PARTS
 inline constexpr std::uint32_t tile_threads_here = tile_threads;
 #endif
 
@@ -63,11 +86,11 @@ template <class In, class Shape> struct TileOperand {
       to[i] = side < left && at < depth ? first[side * across + at * along] : In{};
     }
   }
-  template <class Rows>
-  SHARDARRAY_DEVICE void put(const In (&from)[Shape::share], std::uint32_t thread, Rows& to) const {
+  template <class Operand>
+  SHARDARRAY_DEVICE void put(const In (&from)[Shape::share], std::uint32_t thread, Operand& to) const {
     for (std::uint32_t i = 0; i < Shape::share; i++) {
-      const std::uint32_t n = thread + i * tile_threads, side = side_of(n);
-      to[depth_of(n)][side / Shape::thread_side].bits[side % Shape::thread_side] = wide(from[i]);
+      const std::uint32_t n = thread + i * tile_threads;
+      to.at(side_of(n), depth_of(n)) = wide(from[i]);
     }
   }
 };
@@ -81,30 +104,23 @@ template <class In, class Shape> class ProductTile {
 
   /// Writes the results from `c` on, whose rows are `row` apart.
   SHARDARRAY_DEVICE void multiply(Out* c, std::int64_t row) {
-    SHARDARRAY_TILE_THREADS(thread) read(thread, 0);
-    for (std::int64_t k = 0; k < a_.depth; k += Shape::depth) {
-      SHARDARRAY_TILE_THREADS(thread) {
-        const Values& v = of(thread);
-        a_.put(v.a, thread, slice().a);
-        b_.put(v.b, thread, slice().b);
-      }
-      SHARDARRAY_SYNC_TILE();
-      SHARDARRAY_TILE_THREADS(thread) {
-        read(thread, k + Shape::depth);
-        if (a_.depth - k >= Shape::depth) add_products<Shape::depth>(thread, Shape::depth);
-        else add_products<0>(thread, static_cast<std::uint32_t>(a_.depth - k));
-        if ((k + Shape::depth) % scalar::chain_block == 0 || k + Shape::depth >= a_.depth) end_chains(thread);
-      }
-      SHARDARRAY_SYNC_TILE();
+    SHARDARRAY_TILE_THREADS(thread) {
+      for (std::uint32_t k = 0; k < Shape::ahead; k++) read(thread, k, k * Shape::depth);
+    }
+    for (std::int64_t k = 0; k < a_.depth; k += 2 * Shape::depth) {
+      add_slice<0>(k);
+      if (k + Shape::depth < a_.depth) add_slice<1>(k + Shape::depth);
     }
     SHARDARRAY_TILE_THREADS(thread) write(thread, c, row);
+    SHARDARRAY_SYNC_TILE();  // the next tile's slices
   }
 
  private:
+  using Slice = ProductSlice<Out, Shape>;
   static constexpr bool is_floating = std::is_floating_point_v<Out>;
   /// What a thread holds.
   struct Values {
-    In a[Shape::share], b[Shape::share];  // of the next slice
+    In a[Shape::ahead][Shape::share], b[Shape::ahead][Shape::share];  // of the next slices
     Out sums[Shape::thread_side][Shape::thread_side] = {},
         totals[Shape::thread_side][Shape::thread_side] = {},
         lost[Shape::thread_side][Shape::thread_side] = {};
@@ -112,20 +128,43 @@ template <class In, class Shape> class ProductTile {
   SHARDARRAY_DEVICE Values& of(std::uint32_t thread) { return values_[thread % tile_threads_here]; }
   SHARDARRAY_DEVICE bool is_long() const { return is_floating && a_.depth > scalar::longest_chain; }
 
-  SHARDARRAY_DEVICE void read(std::uint32_t thread, std::int64_t k) {
-    a_.read(of(thread).a, thread, k);
-    b_.read(of(thread).b, thread, k);
+  /// The slice at k, whose number is even or odd. That of the one before it is still read by others.
+  template <int odd> SHARDARRAY_DEVICE void add_slice(std::int64_t k) {
+    constexpr std::uint32_t next = odd % Shape::ahead;
+    SHARDARRAY_TILE_THREADS(thread) {
+      const Values& v = of(thread);
+      a_.put(v.a[next], thread, slice(odd).a);
+      b_.put(v.b[next], thread, slice(odd).b);
+    }
+    SHARDARRAY_SYNC_TILE();
+    SHARDARRAY_TILE_THREADS(thread) {
+      read(thread, next, k + Shape::ahead * Shape::depth);
+      if (a_.depth - k >= Shape::depth) add_products<Shape::depth>(thread, slice(odd), Shape::depth);
+      else add_products<0>(thread, slice(odd), static_cast<std::uint32_t>(a_.depth - k));
+      if ((k + Shape::depth) % scalar::chain_block == 0 || k + Shape::depth >= a_.depth) end_chains(thread);
+    }
+  }
+  SHARDARRAY_DEVICE void read(std::uint32_t thread, std::uint32_t next, std::int64_t k) {
+    a_.read(of(thread).a[next], thread, k);
+    b_.read(of(thread).b[next], thread, k);
   }
   /// `whole`: how many they are, where that is known.
   template <std::uint32_t whole>
-  SHARDARRAY_DEVICE void add_products(std::uint32_t thread, std::uint32_t depth) {
+  SHARDARRAY_DEVICE void add_products(std::uint32_t thread, const Slice& s, std::uint32_t depth) {
+    constexpr std::uint32_t together = whole > 0 ? SliceOperand<Out, Shape>::together : 1;
     auto& sums = of(thread).sums;
-    for (std::uint32_t k = 0; k < (whole > 0 ? whole : depth); k++) {
-      const auto a = slice().a[k][thread / threads_a_side], b = slice().b[k][thread % threads_a_side];
-      for (std::uint32_t i = 0; i < Shape::thread_side; i++)
-        for (std::uint32_t j = 0; j < Shape::thread_side; j++)
-          sums[i][j] = multiply_add<Out>(a.bits[i], b.bits[j], sums[i][j]);
+    SHARDARRAY_SOME_PARTS
+    for (std::uint32_t k = 0; k < (whole > 0 ? whole : depth); k += together) {
+      const auto a = s.a.part(thread / threads_a_side, k), b = s.b.part(thread % threads_a_side, k);
+      for (std::uint32_t n = 0; n < together; n++)
+        for (std::uint32_t i = 0; i < Shape::thread_side; i++)
+          for (std::uint32_t j = 0; j < Shape::thread_side; j++)
+            sums[i][j] = multiply_add<Out>(a.bits[place(i, k + n)], b.bits[place(j, k + n)], sums[i][j]);
     }
+  }
+  /// In a part: of result i, or of element k.
+  SHARDARRAY_DEVICE static constexpr std::uint32_t place(std::uint32_t i, std::uint32_t k) {
+    return Shape::thread_side == 1 ? k % SliceOperand<Out, Shape>::together : i;
   }
   /// As chains() adds them up.
   SHARDARRAY_DEVICE void end_chains(std::uint32_t thread) {
@@ -155,12 +194,10 @@ template <class In, class Shape> class ProductTile {
   }
 
 #ifdef __CUDACC__
-  SHARDARRAY_DEVICE static ProductSlice<Out, Shape>& slice() {
-    return tile_memory<ProductSlice<Out, Shape>>();
-  }
+  SHARDARRAY_DEVICE static Slice& slice(int odd) { return tile_memory<Slice>()[odd]; }
 #else
-  ProductSlice<Out, Shape>& slice() { return slice_; }
-  ProductSlice<Out, Shape> slice_;
+  Slice& slice(int odd) { return slices_[odd]; }
+  Slice slices_[2];
 #endif
   const TileOperand<In, Shape> a_, b_;
   Values values_[tile_threads_here];
