@@ -47,9 +47,14 @@ SHARDARRAY_DEVICE inline void pair_keys(const Grid& g, const std::byte* table, s
   const SortItem& s = entries(table, t.items)[g.item];
   const SortColumn& keys = *entries(table, s.columns);
   const std::byte* const in = address_of(bases, keys.in);
+  const auto length = static_cast<std::uint32_t>(s.length), inner = static_cast<std::uint32_t>(s.inner);
   for (std::int64_t at = first_point(g); at < s.lines * s.length; at += point_step(g)) {
-    const std::int64_t line = at / s.length, to = s.first + at;
-    const std::byte* const p = in + sorted_element(s, line, at % s.length) * keys.bytes;
+    // Elements are less than 2^32; divisions of 64 bits take long.
+    const auto number = static_cast<std::uint32_t>(at);
+    const std::uint32_t line = number / length, place = number - line * length, outer = line / inner;
+    const std::int64_t to = s.first + at,
+                       from = (outer * s.length + place) * s.inner + (line - outer * inner);
+    const std::byte* const p = in + from * keys.bytes;
     const std::uint64_t key = sort_key_at(t.key, keys.bytes, p);
     t.pairs.put(scratch, to, t.pairs.with_line(key, s.first_line + line),
                 static_cast<std::uint32_t>(t.are_elements ? read_bits(p, keys.bytes)
@@ -84,10 +89,13 @@ SHARDARRAY_DEVICE inline void pair_put(const Grid& g, const std::byte* table, st
   const SortItem& s = entries(table, t.items)[g.item];
   const SortColumn& keys = *entries(table, s.columns);
   std::byte* const out = address_of(bases, keys.out);
+  const auto length = static_cast<std::uint32_t>(s.length), inner = static_cast<std::uint32_t>(s.inner);
   for (std::int64_t at = first_point(g); at < s.lines * s.length; at += point_step(g)) {
     // Neighbouring threads write neighbours, also of lines that lie across.
-    const std::int64_t inner = at % s.inner, place = at / s.inner % s.length,
-                       line = at / s.inner / s.length * s.inner + inner;
+    const auto number = static_cast<std::uint32_t>(at);
+    const std::uint32_t row = number / inner, outer = row / length;
+    const std::int64_t line = std::int64_t{outer} * s.inner + (number - row * inner),
+                       place = row - outer * length;
     write_bits(out + at * keys.bytes, keys.bytes, t.pairs.value(scratch, s.first + line * s.length + place));
   }
 }

@@ -2,7 +2,7 @@
 //   scatter           a thread a column, which no other thread writes; it goes through all updates
 //   scatter_segments  a thread an element of the table. The updates are sorted by their rows before (sort.cuh, or as pairs, whose
 //                     keys are scatter_keys), so that those of a row stand together, in their order: the same bits, with as many
-//                     threads as the table has elements
+//                     threads as the table has elements; scatter_starts finds where those of a row begin
 #pragma once
 #include "kernels/pairs.cuh"
 
@@ -43,9 +43,14 @@ SHARDARRAY_DEVICE void scatter(const Grid& g, const std::byte* table, std::byte*
   }
 }
 
+/// The sorted updates of a row: from the first to before the last.
+struct Segment {
+  std::int64_t first, last;
+};
 struct SegmentItem {
   ScatterItem scatter;
-  std::uint64_t entries;  ///< of merges, bytes into scratch memory: the rows' SortEntry, by batch entry
+  std::uint64_t entries;   ///< of merges, bytes into scratch memory: the rows' SortEntry, by batch entry
+  std::uint64_t segments;  ///< bytes into scratch memory: a Segment of each row, by batch entry
   std::int64_t first,
       first_line;  ///< of a sort of pairs: of its updates and batch entries in those of all items
 };
@@ -115,6 +120,29 @@ class SortedUpdates {
   const SortEntry* const entries_;
 };
 
+SHARDARRAY_DEVICE inline void scatter_starts(const Grid& g, const std::byte* table, std::byte* scratch,
+                                             const Bases&) {
+  const SegmentTable& t = *reinterpret_cast<const SegmentTable*>(table);
+  const SegmentItem& item = entries(table, t.items)[g.item];
+  const ScatterItem& s = item.scatter;
+  // Global indices of rows that the type of the indices does not hold are nobody's.
+  const std::uint64_t bits = 8 * t.index_bytes - (is_signed_integer(t.index) ? 1 : 0);
+  const std::uint64_t most = ~std::uint64_t{0} >> (64 - bits);
+  auto* const segments = reinterpret_cast<Segment*>(scratch + item.segments);
+  for (std::int64_t at = first_point(g); at < s.batch * s.table_rows; at += point_step(g)) {
+    const std::int64_t row = at % s.table_rows;
+    const auto wanted = static_cast<std::uint64_t>(s.first_row + row);
+    const SortedUpdates sorted(t, item, at / s.table_rows, scratch);
+    const std::uint64_t key = sorted.key_of(row, wanted);
+    Segment of_row{0, 0};
+    if (wanted <= most) {
+      of_row.first = sorted.first_of(key, s.updates_each);
+      of_row.last = key == ~std::uint64_t{0} ? s.updates_each : sorted.first_of(key + 1, s.updates_each);
+    }
+    segments[at] = of_row;
+  }
+}
+
 template <class Combine>
 SHARDARRAY_DEVICE void scatter_segments(const Grid& g, const std::byte* table, std::byte* scratch,
                                         const Bases& bases) {
@@ -122,23 +150,30 @@ SHARDARRAY_DEVICE void scatter_segments(const Grid& g, const std::byte* table, s
   const Combine combine{t.combine};
   const SegmentItem& item = entries(table, t.items)[g.item];
   const ScatterItem& s = item.scatter;
-  // Global indices of rows that the type of the indices does not hold are nobody's.
-  const std::uint64_t bits = 8 * t.index_bytes - (is_signed_integer(t.index) ? 1 : 0);
-  const std::uint64_t most = ~std::uint64_t{0} >> (64 - bits);
-  for (std::int64_t at = first_point(g); at < s.batch * s.table_rows * s.columns; at += point_step(g)) {
-    const std::int64_t column = at % s.columns, row = at / s.columns % s.table_rows,
-                       batch = at / s.columns / s.table_rows;
-    const auto wanted = static_cast<std::uint64_t>(s.first_row + row);
-    const SortedUpdates sorted(t, item, batch, scratch);
-    const std::uint64_t key = sorted.key_of(row, wanted);
-    const std::byte* const updates =
-        address_of(bases, s.updates) + (batch * s.updates_each * s.columns + column) * t.bytes;
+  const auto* const segments = reinterpret_cast<const Segment*>(scratch + item.segments);
+  const std::byte* const all = address_of(bases, s.updates);
+  std::byte* const out = address_of(bases, s.out);
+  const std::int64_t elements = s.batch * s.table_rows * s.columns;
+  for (std::int64_t at = first_point(g); at < elements; at += point_step(g)) {
+    std::int64_t column = 0, row = 0;
+    if (elements >> 32 == 0) {  // divisions of 64 bits take long
+      auto number = static_cast<std::uint32_t>(at);
+      column = take_off(number, static_cast<std::uint32_t>(s.columns));
+      row = number;
+    } else {
+      column = at % s.columns;
+      row = at / s.columns;
+    }
+    const Segment of_row = segments[row];  // of all batch entries
     std::uint64_t x = t.identity;
-    if (wanted <= most)
-      for (std::int64_t k = sorted.first_of(key, s.updates_each); k < s.updates_each && sorted.key(k) == key;
-           k++)
+    if (of_row.first < of_row.last) {
+      const std::int64_t batch = row / s.table_rows;
+      const SortedUpdates sorted(t, item, batch, scratch);
+      const std::byte* const updates = all + (batch * s.updates_each * s.columns + column) * t.bytes;
+      for (std::int64_t k = of_row.first; k < of_row.last; k++)
         x = combine(x, read_bits(updates + sorted.from(k) * s.columns * t.bytes, t.bytes));
-    write_bits(address_of(bases, s.out) + at * t.bytes, t.bytes, x);
+    }
+    write_bits(out + at * t.bytes, t.bytes, x);
   }
 }
 

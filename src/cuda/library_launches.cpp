@@ -53,7 +53,7 @@ class SegmentLaunches {
     head_.index = t.index;
     head_.index_bytes = t.index_bytes;
     head_.bytes = t.bytes;
-    for (const device::ScatterItem& s : scatters) items_.push_back({s, 0, 0, 0});
+    for (const device::ScatterItem& s : scatters) items_.push_back({s, 0, 0, 0, 0});
   }
   void add_to(std::vector<KernelLaunch>& to) {
     const std::size_t first = to.size();
@@ -63,10 +63,16 @@ class SegmentLaunches {
       updates = std::max(updates, i.scatter.batch * i.scatter.updates_each);
       length = std::max(length, i.scatter.updates_each);
     }
-    const std::uint64_t scratch = sorts_as_pairs(length, all) ? add_pairs(updates, to) : add_merges(to);
-    std::int64_t most = 0;
-    for (const device::SegmentItem& i : items_)
-      most = std::max(most, i.scatter.batch * i.scatter.table_rows * i.scatter.columns);
+    std::uint64_t scratch = sorts_as_pairs(length, all) ? add_pairs(updates, to) : add_merges(to);
+    std::int64_t most_rows = 0, most = 0;
+    for (device::SegmentItem& i : items_) {
+      const std::int64_t rows = i.scatter.batch * i.scatter.table_rows;
+      most_rows = std::max(most_rows, rows);
+      most = std::max(most, rows * i.scatter.columns);
+      i.segments = (scratch + 63) / 64 * 64;
+      scratch = i.segments + static_cast<std::uint64_t>(rows) * sizeof(device::Segment);
+    }
+    add("shardarray_scatter_starts", most_rows, to);
     add(SHARDARRAY_COMBINING("shardarray_scatter_segments", head_.combine), most, to);
     for (std::size_t k = first; k < to.size(); k++) to[k].scratch_bytes = scratch;
   }
