@@ -213,7 +213,6 @@ TEST_CASE("distributions: a sharded draw has the same numbers and moves nothing"
   sa::set_cpu_device_count(8);
   const sa::Mesh mesh = sa::make_mesh({{"x", 4}, {"y", 2}});
   const Array key = rnd::key(7), placed = sa::device_put(key, sa::NamedSharding(mesh, P()));
-  const sa::NamedSharding sharding(mesh, P("x", "y"));
   const std::vector<std::function<Array(const Array&)>> all{
       [](const Array& k) {
         return rnd::laplace(k, {8, 6});
@@ -237,12 +236,47 @@ TEST_CASE("distributions: a sharded draw has the same numbers and moves nothing"
         return rnd::binomial(k, 30, 0.4, {8, 6});
       },
   };
-  for (std::size_t n = 0; n < all.size(); n++) {
-    CAPTURE(n);
-    const auto draw = [&](const Array& k) { return sa::filter_shard(all[n](k), sharding); };
-    CHECK(golden::bits(sa::jit(draw)(placed)) == golden::bits(all[n](key)));
-    CHECK(sa::explain(draw, placed).transfers().empty());
-  }
+  using Draws = std::vector<std::function<Array(const Array&)>>;
+  const Draws formulas{
+      [](const Array& k) {
+        return rnd::cauchy(k, {8, 6});
+      },
+      [](const Array& k) {
+        return rnd::logistic(k, {8, 6});
+      },
+      [](const Array& k) {
+        return rnd::rademacher(k, {8, 6});
+      },
+      [](const Array& k) {
+        return rnd::geometric(k, 0.3, {8, 6});
+      },
+      [](const Array& k) {
+        return rnd::chisquare(k, 3, {8, 6});
+      },
+      [](const Array& k) {
+        return rnd::t(k, 3, {8, 6});
+      },
+  };
+  // Of vectors and matrices, which are whole.
+  const Draws wholes{
+      [](const Array& k) { return rnd::dirichlet(k, sa::ones({6}), {8}); },
+      [](const Array& k) { return rnd::ball(k, 6, 2, {8}); },
+      [](const Array& k) { return rnd::multivariate_normal(k, sa::zeros({6}), sa::eye(6), Shape{8}); },
+      [](const Array& k) { return rnd::orthogonal(k, 4, {8}); },
+  };
+  const auto check = [&](const Draws& draws, const P& spec) {
+    for (std::size_t n = 0; n < draws.size(); n++) {
+      CAPTURE(n);
+      const auto draw = [&](const Array& k) {
+        return sa::filter_shard(draws[n](k), sa::NamedSharding(mesh, spec));
+      };
+      CHECK(golden::bits(sa::jit(draw)(placed)) == golden::bits(draws[n](key)));
+      CHECK(sa::explain(draw, placed).transfers().empty());
+    }
+  };
+  check(all, P("x", "y"));
+  check(formulas, P("x", "y"));
+  check(wholes, P(sa::axes("x", "y")));
 }
 
 TEST_CASE("distributions: parameters are broadcast, of other dtypes and in maps; derivatives of formulas") {

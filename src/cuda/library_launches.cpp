@@ -57,20 +57,20 @@ class SegmentLaunches {
   }
   void add_to(std::vector<KernelLaunch>& to) {
     const std::size_t first = to.size();
-    std::int64_t updates = 0, length = 0, all = 0;
+    std::int64_t updates = 0, length = 0, all = 0, most_rows = 0, most = 0;
     for (const device::SegmentItem& i : items_) {
       all += i.scatter.batch * i.scatter.updates_each;
       updates = std::max(updates, i.scatter.batch * i.scatter.updates_each);
       length = std::max(length, i.scatter.updates_each);
+      most_rows = std::max(most_rows, i.scatter.batch * i.scatter.table_rows);
+      most = std::max(most, i.scatter.batch * i.scatter.table_rows * i.scatter.columns);
     }
+    if (most == 0) return;  // nothing is written
     std::uint64_t scratch = sorts_as_pairs(length, all) ? add_pairs(updates, to) : add_merges(to);
-    std::int64_t most_rows = 0, most = 0;
     for (device::SegmentItem& i : items_) {
-      const std::int64_t rows = i.scatter.batch * i.scatter.table_rows;
-      most_rows = std::max(most_rows, rows);
-      most = std::max(most, rows * i.scatter.columns);
       i.segments = (scratch + 63) / 64 * 64;
-      scratch = i.segments + static_cast<std::uint64_t>(rows) * sizeof(device::Segment);
+      scratch = i.segments +
+                static_cast<std::uint64_t>(i.scatter.batch * i.scatter.table_rows) * sizeof(device::Segment);
     }
     add("shardarray_scatter_starts", most_rows, to);
     add(SHARDARRAY_COMBINING("shardarray_scatter_segments", head_.combine), most, to);

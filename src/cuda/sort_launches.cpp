@@ -2,7 +2,6 @@
 
 #include <algorithm>
 #include <optional>
-#include <type_traits>
 #include <utility>
 
 #include "base/ceil_div.h"
@@ -60,9 +59,12 @@ class SortLaunches {
     s.lines = lines;
     s.length = length;
     s.inner = inner;
-    if (!pairs_)
+    if (pairs_) {
+      s.first = pairs_->first(number);
+      s.first_line = pairs_->first_line(number);
+    } else {
       for (auto& entries : s.entries) entries = take_scratch(elements, sizeof(device::SortEntry));
-    else s.first = pairs_->first(number), s.first_line = pairs_->first_line(number);
+    }
     std::vector<device::SortColumn> columns;
     for (std::size_t c = 0; c < (columns_ ? x_.in_types.size() : 1); c++) {
       const std::size_t bytes = itemsize(x_.in_types[c]);
