@@ -106,7 +106,7 @@ template <class Bits> class TileScan {
         out_(address_of(bases, s.out)),
         totals_(t.has_totals ? address_of(bases, s.totals) : nullptr),
         scratch_(scratch),
-        wide_(s.inner == 1 && multiples_of<scan_part>(x_, out_, s.length * std::int64_t{sizeof(Bits)})),
+        wide_(multiples_of<scan_part>(x_, out_, (s.inner == 1 ? s.length : s.inner) * bytes)),
         is_reverse_(t.is_reverse != 0),
         row_bytes_(s.shape.row_bytes),
         blocks_(s.shape.blocks) {}
@@ -130,9 +130,11 @@ template <class Bits> class TileScan {
   }
 
  private:
-  static constexpr int together = scan_part / sizeof(Bits);  // elements that are moved at once
+  static constexpr int bytes = sizeof(Bits);
+  static constexpr int together = scan_part / bytes;  // elements that are moved at once
   /// They stay in words of 4 bytes, if they are smaller: a register for each would be too many.
   using Word = std::conditional_t<sizeof(Bits) < 4, std::uint32_t, Bits>;
+  static constexpr int each = sizeof(Word) / bytes;  // elements of a word
   using Part = ScanRun<Word, scan_part / sizeof(Word)>;
   template <int n> using Moved = std::conditional_t<n == 1, ScanRun<Bits, 1>, Part>;
 
@@ -178,8 +180,9 @@ template <class Bits> class TileScan {
     first_ = chunk * most;
     length_ = static_cast<std::uint32_t>(s_.length - first_ < most ? s_.length - first_ : most);
     SHARDARRAY_TILE_THREADS(thread) {
-      if (wide_) read_tile<together>(thread);
-      else read_tile<1>(thread);
+      if (!wide_) read_tile<1, 1>(thread);
+      else if (s_.inner == 1) read_tile<together, 1>(thread);
+      else read_tile<1, together>(thread);
     }
     SHARDARRAY_SYNC_TILE();
     SHARDARRAY_TILE_THREADS(row) {
@@ -192,52 +195,76 @@ template <class Bits> class TileScan {
     SHARDARRAY_TILE_THREADS(thread) add_carries(thread);
     SHARDARRAY_SYNC_TILE();
     SHARDARRAY_TILE_THREADS(thread) {
-      if (wide_) write_tile<together>(thread);
-      else write_tile<1>(thread);
+      if (!wide_) write_tile<1, 1>(thread);
+      else if (s_.inner == 1) write_tile<together, 1>(thread);
+      else write_tile<1, together>(thread);
     }
     SHARDARRAY_SYNC_TILE();  // the next tile
   }
 
-  /// Bytes to the tile's first run of n elements, and from run to run along a line and from set to set.
+  // A thread moves n elements of a line at once, or an element each of m neighbouring lines.
+
+  /// Bytes to the tile's first run, and from run to run along a line and from set to set.
   struct Distances {
     std::int64_t first, run, set;
   };
   template <int n> SHARDARRAY_DEVICE Distances distances() const {
-    constexpr std::int64_t bytes = sizeof(Bits);
     const std::int64_t place = is_reverse_ ? s_.length - n - first_ : first_, run = n * s_.inner * bytes;
     return {(first_element_ + place * s_.inner) * bytes, is_reverse_ ? -run : run,
             s_.length * s_.inner * bytes};
   }
-  SHARDARRAY_DEVICE static std::int64_t in_memory(const ScanWalk& w, const Distances& d) {
-    return d.first + w.set() * d.set + w.run() * d.run + w.column() * std::int64_t{sizeof(Bits)};
+  template <int m> SHARDARRAY_DEVICE static std::int64_t in_memory(const ScanWalk& w, const Distances& d) {
+    return d.first + w.set() * d.set + w.run() * d.run + w.column() * (m * bytes);
   }
-  template <int n> SHARDARRAY_DEVICE std::uint32_t in_tile(const ScanWalk& w) const {
-    const std::uint32_t i = w.run() * n, line = w.set() * columns_ + w.column();
-    return (line * blocks_ + i / row_size) * row_bytes_ + i % row_size * std::uint32_t{sizeof(Bits)};
+  template <int n, int m> SHARDARRAY_DEVICE std::uint32_t in_tile(const ScanWalk& w) const {
+    const std::uint32_t i = w.run() * n, line = w.set() * columns_ + w.column() * m;
+    return (line * blocks_ + i / row_size) * row_bytes_ + i % row_size * std::uint32_t{bytes};
   }
-  template <int n> SHARDARRAY_DEVICE void read_tile(std::uint32_t thread) {
-    constexpr int ahead = n == 1 ? 8 : n == 16 ? 2 : 4;  // are on their way at once: as registers allow
+  template <int n, int m> SHARDARRAY_DEVICE void read_tile(std::uint32_t thread) {
+    constexpr int ahead = n * m == 1 ? 8 : n * m == 16 ? 2 : 4;  // are on their way: as registers allow
     constexpr std::uint32_t nowhere = scan_tile_bytes;
     const Distances d = distances<n>();
     SHARDARRAY_NOT_UNROLLED
-    for (ScanWalk w(thread, columns_, length_ / n, sets_); w.works();) {
-      Moved<n> runs[ahead]{};
+    for (ScanWalk w(thread, columns_ / m, length_ / n, sets_); w.works();) {
+      Moved<n * m> runs[ahead]{};
       std::uint32_t to[ahead];
       for (int k = 0; k < ahead; k++) {
         to[k] = nowhere;
         if (!w.works()) continue;
-        to[k] = in_tile<n>(w);
-        runs[k] = *moved<n>(x_ + in_memory(w, d));
+        to[k] = in_tile<n, m>(w);
+        runs[k] = *moved<n * m>(x_ + in_memory<m>(w, d));
         w.next();
       }
-      for (int k = 0; k < ahead; k++)
-        if (to[k] != nowhere) *moved<n>(memory().tile + to[k]) = ordered(runs[k]);
+      for (int k = 0; k < ahead; k++) {
+        if (to[k] == nowhere) continue;
+        std::byte* const at = memory().tile + to[k];
+        if constexpr (m == 1) *moved<n>(at) = ordered(runs[k]);
+        else
+          for (int line = 0; line < m; line++)
+            *moved<1>(at + line * line_bytes()) = {{element(runs[k], line)}};
+      }
     }
   }
-  template <int n> SHARDARRAY_DEVICE void write_tile(std::uint32_t thread) {
+  template <int n, int m> SHARDARRAY_DEVICE void write_tile(std::uint32_t thread) {
     const Distances d = distances<n>();
-    for (ScanWalk w(thread, columns_, length_ / n, sets_); w.works(); w.next())
-      *moved<n>(out_ + in_memory(w, d)) = ordered(*moved<n>(memory().tile + in_tile<n>(w)));
+    SHARDARRAY_NOT_UNROLLED
+    for (ScanWalk w(thread, columns_ / m, length_ / n, sets_); w.works(); w.next()) {
+      const std::byte* const at = memory().tile + in_tile<n, m>(w);
+      std::byte* const to = out_ + in_memory<m>(w, d);
+      if constexpr (m == 1) {
+        *moved<n>(to) = ordered(*moved<n>(at));
+      } else {
+        Part run{};
+        for (int line = 0; line < m; line++)
+          run.words[line / each] |= Word{moved<1>(at + line * line_bytes())->words[0]}
+                                    << line % each * 8 * bytes;
+        *moved<m>(to) = run;
+      }
+    }
+  }
+  SHARDARRAY_DEVICE int line_bytes() const { return static_cast<int>(blocks_ * row_bytes_); }
+  SHARDARRAY_DEVICE static Bits element(const Part& run, int n) {
+    return static_cast<Bits>(run.words[n / each] >> n % each * 8 * bytes);
   }
   template <int n, class Byte> SHARDARRAY_DEVICE static auto* moved(Byte* p) {
     using To = std::conditional_t<std::is_const_v<Byte>, const Moved<n>, Moved<n>>;
@@ -273,18 +300,19 @@ template <class Bits> class TileScan {
   /// Of a row, in its place, and its end in that of the carry. What stands behind the end is combined too, and not looked at.
   SHARDARRAY_DEVICE void make_chain(std::uint32_t row) {
     constexpr int parts = scan_row_unit / scan_part;
-    const std::uint32_t length = row_length(row), bytes = length * std::uint32_t{sizeof(Bits)};
+    const std::uint32_t length = row_length(row);
     std::byte* const at = row_at(row);
     std::uint64_t local = t_.identity;
     with_rule<Bits>(t_, [&](const auto& rule) {
       Part next[parts];
       for (int k = 0; k < parts; k++) next[k] = *moved<together>(at + k * scan_part);
       SHARDARRAY_NOT_UNROLLED
-      for (std::uint32_t i = 0; i < bytes; i += scan_row_unit) {
+      for (std::uint32_t i = 0; i < length * bytes; i += scan_row_unit) {
         Part here[parts];
         for (int k = 0; k < parts; k++) {
           here[k] = next[k];
-          if (i + scan_row_unit < bytes) next[k] = *moved<together>(at + i + scan_row_unit + k * scan_part);
+          if (i + scan_row_unit < length * bytes)
+            next[k] = *moved<together>(at + i + scan_row_unit + k * scan_part);
         }
         for (int k = 0; k < parts; k++) {
           for (Word& word : here[k].words)
@@ -293,7 +321,7 @@ template <class Bits> class TileScan {
         }
       }
     });
-    const auto last = *moved<1>(at + (length - 1) * sizeof(Bits));
+    const auto last = *moved<1>(at + (length - 1) * bytes);
     memory().carries[row] = {last.words[0], 0};
   }
   /// A thread a line, or, where other blocks of threads do, a thread a row.
@@ -354,7 +382,6 @@ template <class Bits> class TileScan {
       SHARDARRAY_SYNC_TILE();
       SHARDARRAY_TILE_THREADS(thread)
       for (std::uint32_t k = thread; k < count; k += tile_threads) all[k] = here[k];
-      SHARDARRAY_SYNC_TILE();
     }
     SHARDARRAY_TILE_THREADS(thread) {
       if (totals_ != nullptr && thread == 0) put_total(line, carry(thread));

@@ -307,8 +307,10 @@ TILES(shardarray_scan_tiles_8, std::uint64_t)
                        Row{float32, Reducer::min, {301, 7, 1}},    //
                        Row{float32, Reducer::sum, {5, 2100, 3}},   // few neighbours
                        Row{float32, Reducer::sum, {2, 1030, 40}},  // in several tiles beside each other
+                       Row{float32, Reducer::sum, {1, 1030, 42}},  // which are not aligned
                        Row{float32, Reducer::prod, {7, 100, 40}},  //
                        Row{float64, Reducer::sum, {2, 5100, 1}},   //
+                       Row{float64, Reducer::sum, {1, 1100, 40}},  //
                        Row{float64, Reducer::max, {2, 1200, 3}},   //
                        Row{int32, Reducer::sum, {1, 2100, 40}},    //
                        Row{int64, Reducer::min, {2, 5001, 1}},     //
@@ -316,6 +318,7 @@ TILES(shardarray_scan_tiles_8, std::uint64_t)
                        Row{int16, Reducer::max, {2, 17000, 1}},    //
                        Row{uint16, Reducer::sum, {1, 1500, 40}},   //
                        Row{int8, Reducer::min, {1, 33000, 1}},     //
+                       Row{uint8, Reducer::prod, {1, 1100, 48}},   //
                        Row{uint8, Reducer::sum, {1, 12000, 3}},    //
                        Row{float32, Reducer::sum, {3, 0, 2}}}) {   // totals alone
     for (const std::int64_t direction : {1, -1}) {
